@@ -1,0 +1,198 @@
+package embedded
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+// helperDir makes the test binary a Footfall in miniature: it serves from that directory until its input ends.
+const helperDir = "FOOTFALL_EMBEDDED_TEST_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(helperDir); dir != "" {
+		helperMain(dir)
+		return
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		close(usedDirs)
+		for dir := range usedDirs {
+			_ = os.RemoveAll(dir)
+		}
+		os.Exit(code)
+	}))
+}
+
+// usedDirs are data directories whose clusters are complete and stopped: making one takes most of a test's time.
+var usedDirs = make(chan string, 100)
+
+// usedDir is a data directory that probably has a cluster already, for tests that are not about its making.
+func usedDir(t *testing.T) string {
+	t.Helper()
+	var dir string
+	select {
+	case dir = <-usedDirs:
+	default:
+		var err error
+		dir, err = os.MkdirTemp("/tmp", "footfall-test-")
+		require.NoError(t, err)
+		require.NoError(t, os.Chmod(dir, 0o755))
+	}
+	t.Cleanup(func() { // after that of the servers on it
+		if t.Failed() {
+			assert.NoError(t, os.RemoveAll(dir))
+			return
+		}
+		usedDirs <- dir
+	})
+	return dir
+}
+
+// keep stores something, and the function it returns checks that it is still there.
+func keep(t *testing.T, url string) (check func(url string)) {
+	t.Helper()
+	execute(t, url, "DROP TABLE IF EXISTS kept")
+	execute(t, url, "CREATE TABLE kept AS SELECT gen_random_uuid()::text AS secret")
+	secret := query[string](t, url, "SELECT secret FROM kept")
+	return func(url string) {
+		t.Helper()
+		assert.Equal(t, secret, query[string](t, url, "SELECT secret FROM kept"))
+	}
+}
+
+func helperMain(dir string) {
+	server, err := Start(context.Background(), testConfig(dir))
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(server.URL())
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	if err := server.Stop(context.Background()); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+// startHelper starts a helper process, as the given user if there is one, and returns it with its input and its output.
+func startHelper(t *testing.T, dir string, as *account) (cmd *exec.Cmd, stdin io.Closer, output *bufio.Reader) {
+	t.Helper()
+	binary, err := os.Executable()
+	require.NoError(t, err)
+	if as != nil { // who cannot enter the folder that go test built us in
+		text, err := os.ReadFile(binary)
+		require.NoError(t, err)
+		binary = filepath.Join(openDir(t), "helper")
+		require.NoError(t, os.WriteFile(binary, text, 0o755))
+	}
+	cmd = exec.Command("sh", "-c", `umask 077; exec "$0"`, binary) // as careful administrators have it
+	cmd.Dir = "/"
+	cmd.Env = append(os.Environ(), helperDir+"="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as.credential()}
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return cmd, in, bufio.NewReader(out)
+}
+
+// readURL is the first line of a helper that has started.
+func readURL(t *testing.T, output *bufio.Reader) string {
+	t.Helper()
+	line, err := output.ReadString('\n')
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(line, "postgres://"), line)
+	return strings.TrimSpace(line)
+}
+
+func testConfig(dir string) Config {
+	return Config{
+		Dir:      dir,
+		BinDir:   os.Getenv("FOOTFALL_TEST_POSTGRES_BIN"),
+		Settings: map[string]string{"fsync": "off", "shared_buffers": "16MB"},
+	}
+}
+
+// openDir is a temporary folder that other users may enter; those of the testing package are private.
+func openDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "footfall-test-")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o755))
+	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
+	return dir
+}
+
+func start(t *testing.T, cfg Config) *Server {
+	t.Helper()
+	server, err := Start(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = server.Stop(context.Background()) })
+	return server
+}
+
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func execute(t *testing.T, url, sql string) {
+	t.Helper()
+	conn := connect(t, url)
+	_, err := conn.Exec(t.Context(), sql)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close(t.Context()))
+}
+
+func query[T any](t *testing.T, url, sql string) (value T) {
+	t.Helper()
+	conn := connect(t, url)
+	require.NoError(t, conn.QueryRow(t.Context(), sql).Scan(&value))
+	require.NoError(t, conn.Close(t.Context()))
+	return value
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be another user")
+	}
+}
+
+// eventually waits for a condition on another process, for which there is no channel.
+func eventually(t *testing.T, condition func() bool, what string) {
+	t.Helper()
+	require.Eventually(t, condition, 30*time.Second, 5*time.Millisecond, what)
+}
+
+// logTo passes the messages of a log to a function.
+func logTo(f func(string)) *slog.Logger { return slog.New(messages(f)) }
+
+type messages func(string)
+
+func (messages) Enabled(context.Context, slog.Level) bool { return true }
+
+func (f messages) Handle(_ context.Context, record slog.Record) error { f(record.Message); return nil }
+
+func (f messages) WithAttrs([]slog.Attr) slog.Handler { return f }
+
+func (f messages) WithGroup(string) slog.Handler { return f }

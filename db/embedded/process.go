@@ -1,0 +1,50 @@
+package embedded
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+)
+
+// process is a child of ours. Its goroutine reaps it and ends with it.
+type process struct {
+	*os.Process
+	done chan struct{} // closed when the child has ended
+	err  error         // how it ended; to be read after done
+}
+
+// spawn starts cmd in a session of its own, so that Ctrl-C at a terminal reaches Footfall alone, and so that it is told to stop
+// when Footfall ends without having done so.
+func spawn(cmd *exec.Cmd, as *account) (*process, error) {
+	cmd.Env = childEnv()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: as.credential()}
+	stopWithParent(cmd.SysProcAttr)
+	p := &process{done: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// The kernel takes the end of the thread that forked for the end of the parent, so it must last as long as the child.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		p.Process = cmd.Process
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+			close(p.done)
+		}
+	}()
+	return p, <-started
+}
+
+// childEnv is our environment without what would change the server's settings or the language of its messages.
+func childEnv() []string {
+	env := []string{"LC_ALL=C"}
+	for _, entry := range os.Environ() {
+		if name, _, _ := strings.Cut(entry, "="); !strings.HasPrefix(name, "PG") && !strings.HasPrefix(name, "LC_") && name != "LANGUAGE" {
+			env = append(env, entry)
+		}
+	}
+	return env
+}

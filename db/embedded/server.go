@@ -1,0 +1,285 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const (
+	attachTimeout = 5 * time.Second
+	// killAfter is how long a server may take for its immediate stop; it kills its own children after five seconds.
+	killAfter = 10 * time.Second
+)
+
+// Server is a PostgreSQL server that this process started.
+type Server struct {
+	url     string
+	cluster string
+	socket  string
+	process *process
+	locks   locks
+	owner   *lock
+	serving *lock // nil for a short command's server
+
+	stop    sync.Once
+	stopErr error
+}
+
+// URL names the database footfall and the role of the same name that owns it, reached through the Unix socket.
+func (s *Server) URL() string { return s.url }
+
+// Done is closed when the server has ended, for whatever reason.
+func (s *Server) Done() <-chan struct{} { return s.process.done }
+
+// Err says how the server ended, after Done.
+func (s *Server) Err() error {
+	select {
+	case <-s.process.done:
+	default:
+		return nil
+	}
+	how := "by itself"
+	if s.process.err != nil {
+		how = s.process.err.Error()
+	}
+	return fmt.Errorf("PostgreSQL ended (%s); its log is in %s", how, filepath.Join(s.cluster, "log"))
+}
+
+// Stop stops the server and waits until it has gone: its clients are disconnected and what it holds is written to disk.
+// When ctx ends first, it stops without that, and recovers at its next start. Either way nothing committed is lost.
+func (s *Server) Stop(ctx context.Context) error {
+	s.stop.Do(func() { s.stopErr = s.shutDown(ctx) })
+	return s.stopErr
+}
+
+func (s *Server) shutDown(ctx context.Context) error {
+	if s.serving != nil {
+		s.serving.release()
+	}
+	defer s.owner.release()
+	err := s.end(ctx)
+	// The log's writer and, if the server was killed, its children outlive it for a moment. The next start waits for them
+	// longer than this.
+	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if last, lockErr := waitLock(wait, s.locks.postgres, exclusive); lockErr == nil {
+		last.release()
+	}
+	_ = os.Remove(s.socket) // stays where something still uses it
+	return err
+}
+
+// end asks the server to end, more firmly each time, and returns when it has.
+func (s *Server) end(ctx context.Context) error {
+	_ = s.process.Signal(syscall.SIGINT) // fails only for one that has ended
+	select {
+	case <-s.process.done:
+		return nil
+	case <-ctx.Done():
+	}
+	_ = s.process.Signal(syscall.SIGQUIT)
+	select {
+	case <-s.process.done:
+	case <-time.After(killAfter):
+		_ = s.process.Kill()
+		<-s.process.done
+	}
+	return fmt.Errorf("PostgreSQL did not stop in time and was cut off (it will recover at its next start): %w", context.Cause(ctx))
+}
+
+// launch starts a server for the holder of the owner lock and takes that lock over, also when it fails.
+func launch(ctx context.Context, cfg Config, locks locks, owner *lock) (server *Server, err error) {
+	defer func() {
+		if err != nil {
+			owner.release()
+		}
+	}()
+	as, err := accountOf(clusterIn(cfg.Dir))
+	if err != nil {
+		return nil, err
+	}
+	major, err := clusterMajor(clusterIn(cfg.Dir))
+	if err != nil {
+		return nil, err
+	}
+	bin, err := chooseBinaries(cfg, major, as)
+	if err != nil {
+		return nil, err
+	}
+	if err := as.checkEntry(cfg.Dir, bin); err != nil {
+		return nil, err
+	}
+	server, err = begin(ctx, cfg, locks, major, bin, as)
+	if err != nil {
+		return nil, err
+	}
+	server.locks, server.owner = locks, owner
+	if err := server.awaitReady(ctx, cfg); err != nil {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Wait)
+		defer cancel()
+		return nil, errors.Join(err, server.Stop(stop))
+	}
+	cfg.Log.Info("PostgreSQL is running", "major", bin.major, "binaries", bin.dir, "log", filepath.Join(server.cluster, "log"))
+	return server, nil
+}
+
+// begin starts the server's process, once the one before has gone and the cluster exists.
+func begin(ctx context.Context, cfg Config, locks locks, major int, bin binaries, as *account) (*Server, error) {
+	inherited, err := waitForOldServer(ctx, cfg, locks, bin, as)
+	if err != nil {
+		return nil, err
+	}
+	defer inherited.leaveToChildren()
+	if major == 0 {
+		if err := makeCluster(ctx, cfg, bin, as, inherited); err != nil {
+			return nil, err
+		}
+	}
+	return startProcess(cfg, bin, as, inherited)
+}
+
+// waitForOldServer waits until every process of the server before ours has gone, and returns the lock that shows it.
+func waitForOldServer(ctx context.Context, cfg Config, locks locks, bin binaries, as *account) (*lock, error) {
+	inherited, err := tryLock(locks.postgres, exclusive)
+	if err != nil || inherited != nil {
+		return inherited, err
+	}
+	cfg.Log.Info("waiting for the PostgreSQL of a Footfall that ended to stop", "dir", cfg.Dir)
+	// Its parent has gone, for we hold the owner's lock. Where the kernel did not tell it to stop, this does; pg_ctl does it
+	// as the server's user, since root must not signal a number that a file of that user names.
+	_, _ = as.run(filepath.Join(bin.dir, "pg_ctl"), "/", "stop", "--mode=fast", "--no-wait", "--pgdata", clusterIn(cfg.Dir))
+	wait, cancel := context.WithTimeout(ctx, cfg.Wait)
+	defer cancel()
+	inherited, err = waitLock(wait, locks.postgres, exclusive)
+	if err != nil {
+		return nil, fmt.Errorf("processes of the PostgreSQL before still run on %s; try again when they have ended: %w", clusterIn(cfg.Dir), err)
+	}
+	return inherited, nil
+}
+
+// startProcess starts the server's process, which keeps the inherited lock for as long as it or a child of it lives.
+func startProcess(cfg Config, bin binaries, as *account, inherited *lock) (*Server, error) {
+	cluster := clusterIn(cfg.Dir)
+	if err := dropForeignPID(cluster); err != nil {
+		return nil, err
+	}
+	addresses, port, err := cfg.listen()
+	if err != nil {
+		return nil, err
+	}
+	socket, err := socketDir(cfg, port, as)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"-D", cluster,
+		"-c", "listen_addresses=" + addresses,
+		"-c", "port=" + strconv.Itoa(port),
+		"-c", "unix_socket_directories=" + socket,
+		"-c", "unix_socket_permissions=0700",
+	}
+	for _, setting := range slices.Sorted(maps.Keys(cfg.Settings)) {
+		args = append(args, "-c", setting+"="+cfg.Settings[setting])
+	}
+	startLog, err := os.OpenFile(startLogIn(cfg.Dir), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = startLog.Close() }() // the server has its own
+	cmd := exec.Command(filepath.Join(bin.dir, "postgres"), args...)
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = startLog, startLog
+	cmd.ExtraFiles = []*os.File{inherited.file}
+	process, err := spawn(cmd, as)
+	if err != nil {
+		return nil, fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	return &Server{url: socketURL(socket, port, name), cluster: cluster, socket: socket, process: process}, nil
+}
+
+func startLogIn(dir string) string { return filepath.Join(dir, "postgres-start.log") }
+
+// awaitReady waits until the server accepts connections to our database, which it creates where it is missing.
+func (s *Server) awaitReady(ctx context.Context, cfg Config) error {
+	began, told := time.Now(), false
+	for {
+		err := ping(ctx, s.url)
+		switch {
+		case err == nil:
+			return nil
+		case sqlState(err) == unknownDatabase:
+			if err := createDatabase(ctx, s.url); err != nil {
+				return err
+			}
+			continue
+		case answered(err):
+			return fmt.Errorf("connect to the PostgreSQL that was started: %w", err)
+		}
+		if !told && time.Since(began) > 5*time.Second {
+			told = true
+			cfg.Log.Info("PostgreSQL is not ready yet: it may be recovering after a crash", "err", err, "log", filepath.Join(s.cluster, "log"))
+		}
+		select {
+		case <-s.process.done:
+			said, _ := os.ReadFile(startLogIn(cfg.Dir)) // nothing said is nothing to add
+			return fmt.Errorf("%w; at its start it said:\n%s", s.Err(), lastLines(string(said)))
+		case <-ctx.Done():
+			return fmt.Errorf("PostgreSQL was not ready in time: %w", ctx.Err())
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+// ping connects and leaves.
+func ping(ctx context.Context, url string) error {
+	conn, err := pgconn.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	return conn.Close(ctx)
+}
+
+// createDatabase creates the database that url names, from the one that every cluster has.
+func createDatabase(ctx context.Context, url string) error {
+	conn, err := pgconn.Connect(ctx, strings.Replace(url, "/"+name+"?", "/postgres?", 1))
+	if err != nil {
+		return fmt.Errorf("create database %s: %w", name, err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()).ReadAll(); err != nil {
+		return fmt.Errorf("create database %s: %w", name, err)
+	}
+	return nil
+}
+
+const (
+	unknownDatabase = "3D000"
+	cannotConnect   = "57P03" // starting up, recovering or shutting down
+)
+
+// sqlState is the server's code of err, empty for an error of another kind.
+func sqlState(err error) string {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return refused.Code
+	}
+	return ""
+}
+
+// answered says whether err is the answer of a server that runs and is complete.
+func answered(err error) bool {
+	code := sqlState(err)
+	return code != "" && code != cannotConnect && code != unknownDatabase
+}
