@@ -1,0 +1,139 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Batch is what one transaction counts, as columns: they are sent as they are.
+type Batch struct {
+	ID [16]byte
+
+	// The targets, in order of id, and how many visits each has in the batch.
+	Targets []int64
+	Hots    []int64
+
+	// The distinct (target, visitor) pairs, in order of arrival. Hinted: surely a new visitor, do not look.
+	Pages    []int64
+	Visitors []netip.Addr
+	Days     []int32
+	Hinted   []bool
+}
+
+// Sums are a target's counters under the batch's lock: Hot with the batch's visits, PV and UV without.
+type Sums struct{ Hot, PV, UV int64 }
+
+// Verdict is what the database decided of one (target, visitor) pair.
+type Verdict struct {
+	Rank     int64
+	Newcomer bool // new to the target: the batch added one to uv
+	Counted  bool // first visit on its day: the batch added one to pv
+}
+
+// Outcome of a batch that has committed, row for row as in the batch.
+type Outcome struct {
+	Sums     []Sums    // beside Batch.Targets
+	Verdicts []Verdict // beside Batch.Pages
+}
+
+// Write sends a batch in one round trip and returns when it has committed. FaultOf tells what an error means.
+// The outcome's slices are reused when out is passed again.
+func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
+	conn, err := d.writers.Acquire(ctx)
+	if err != nil {
+		return &notSentError{fmt.Errorf("write batch: %w", err)}
+	}
+	defer conn.Release()
+
+	out.Sums = resize(out.Sums, len(b.Targets))
+	out.Verdicts = resize(out.Verdicts, len(b.Pages))
+
+	var q pgx.Batch
+	q.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	q.Queue(BatchBegin, uuidValue(b.ID))
+	q.Queue(CountersLock, b.Targets, b.Hots).Query(func(rows pgx.Rows) error {
+		return readSums(rows, b.Targets, out.Sums)
+	})
+	if len(b.Pages) > 0 {
+		q.Queue(VisitsRecord, b.Pages, b.Visitors, b.Days, b.Hinted).Query(func(rows pgx.Rows) error {
+			return readVerdicts(rows, out.Verdicts)
+		})
+	}
+	q.Queue("commit")
+	if err := conn.SendBatch(ctx, &q).Close(); err != nil {
+		rollback(conn.Conn())
+		return fmt.Errorf("write batch: %w", err)
+	}
+	return nil
+}
+
+// Claim tells what became of a batch whose connection was lost: committed, or never to be. It waits for a transaction that
+// still runs.
+func (d *DB) Claim(ctx context.Context, id [16]byte) (committed bool, err error) {
+	taken, err := New(d.writers).BatchClaim(ctx, uuidValue(id))
+	if err != nil {
+		return false, fmt.Errorf("ask after batch: %w", err)
+	}
+	return taken == 0, nil
+}
+
+func readSums(rows pgx.Rows, targets []int64, sums []Sums) error {
+	var page int64
+	var s Sums
+	at := 0
+	_, err := pgx.ForEachRow(rows, []any{&page, &s.Hot, &s.PV, &s.UV}, func() error {
+		if at == len(targets) || targets[at] != page {
+			return fmt.Errorf("counters of target %d came back out of order", page)
+		}
+		sums[at] = s
+		at++
+		return nil
+	})
+	if err == nil && at != len(targets) {
+		err = fmt.Errorf("%d counters came back for %d targets", at, len(targets))
+	}
+	return err
+}
+
+func readVerdicts(rows pgx.Rows, verdicts []Verdict) error {
+	var place int32
+	var v Verdict
+	n, err := 0, error(nil)
+	_, err = pgx.ForEachRow(rows, []any{&place, &v.Rank, &v.Newcomer, &v.Counted}, func() error {
+		verdicts[place-1] = v
+		n++
+		return nil
+	})
+	if err == nil && n != len(verdicts) {
+		err = fmt.Errorf("%d verdicts came back for %d visitors", n, len(verdicts))
+	}
+	return err
+}
+
+// rollback leaves the connection fit for the next batch; one that does not answer is closed, which rolls back too.
+func rollback(conn *pgx.Conn) {
+	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if _, err := conn.Exec(ctx, "rollback"); err != nil {
+		_ = conn.Close(ctx)
+	}
+}
+
+func resize[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// PruneBatches forgets the batches whose id is before this one, and returns how many.
+func (d *DB) PruneBatches(ctx context.Context, before [16]byte) (int64, error) {
+	return d.BatchesPrune(ctx, uuidValue(before))
+}

@@ -1,0 +1,140 @@
+// Package db is the way to PostgreSQL: connections, migrations, the generated queries, the one transaction that writes a
+// batch of visits, and the one place that reads the driver's errors.
+//
+// It knows nothing of HTTP and nothing of what a visit means.
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Schema holds all of Footfall's tables. Every connection has it as its search_path.
+const Schema = "footfall"
+
+// Options of Open. The zero value of a field means its default.
+type Options struct {
+	// Readers bounds the connections for everything but batches. Default 8.
+	Readers int
+	// Writers bounds the connections for batches: one for each lane of the recorder, and one to ask after a lost
+	// commit. Default 3.
+	Writers int
+	// StatementTimeout ends a statement of a batch that hangs. Default 10 s.
+	StatementTimeout time.Duration
+}
+
+// DB is a database that holds, or is to hold, Footfall's schema. It is safe for concurrent use.
+type DB struct {
+	*Queries                 // the generated queries, on the readers' pool
+	readers  *pgxpool.Pool   // for all that people and handlers ask
+	writers  *pgxpool.Pool   // for batches alone, so that no reader can keep one waiting
+	url      string          // for connections outside the pools: migrations, the watcher
+	base     *pgx.ConnConfig // parsed from url, with the search_path
+}
+
+// Open prepares connections to the database that url names; none is made before the first use.
+func Open(ctx context.Context, url string, o Options) (*DB, error) {
+	if o.Readers == 0 {
+		o.Readers = 8
+	}
+	if o.Writers == 0 {
+		o.Writers = 3
+	}
+	if o.StatementTimeout == 0 {
+		o.StatementTimeout = 10 * time.Second
+	}
+	base, err := connConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	d := &DB{url: url, base: base}
+	if d.readers, err = newPool(ctx, url, o.Readers, nil); err != nil {
+		return nil, err
+	}
+	d.writers, err = newPool(ctx, url, o.Writers, map[string]string{
+		// A plan cached while a table was empty goes on to scan it when it is large.
+		"plan_cache_mode":                     "force_custom_plan",
+		"statement_timeout":                   milliseconds(o.StatementTimeout),
+		"idle_in_transaction_session_timeout": milliseconds(o.StatementTimeout),
+		"jit":                                 "off",
+	})
+	if err != nil {
+		d.readers.Close()
+		return nil, err
+	}
+	d.Queries = New(d.readers)
+	return d, nil
+}
+
+// Close closes every connection; it waits for those that are in use.
+func (d *DB) Close() {
+	d.readers.Close()
+	d.writers.Close()
+}
+
+// Ping reports whether the database answers.
+func (d *DB) Ping(ctx context.Context) error {
+	if err := d.readers.Ping(ctx); err != nil {
+		return fmt.Errorf("the database does not answer: %w", err)
+	}
+	return nil
+}
+
+// InTx runs f in a transaction, and commits if f returns nil.
+func (d *DB) InTx(ctx context.Context, f func(q *Queries) error) error {
+	return pgx.BeginFunc(ctx, d.readers, func(tx pgx.Tx) error { return f(New(tx)) })
+}
+
+func newPool(ctx context.Context, url string, size int, settings map[string]string) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, configError(err)
+	}
+	if cfg.ConnConfig, err = connConfig(url); err != nil {
+		return nil, err
+	}
+	for name, value := range settings {
+		cfg.ConnConfig.RuntimeParams[name] = value
+	}
+	cfg.MaxConns = int32(size) //nolint:gosec // a number of connections
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("database pool: %w", err)
+	}
+	return pool, nil
+}
+
+func connConfig(url string) (*pgx.ConnConfig, error) {
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, configError(err)
+	}
+	if cfg.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
+		return nil, errors.New("database url: default_query_exec_mode=simple_protocol is not supported: " +
+			"it writes values into the text of a statement; leave the setting out")
+	}
+	cfg.RuntimeParams["search_path"] = Schema
+	if cfg.RuntimeParams["application_name"] == "" {
+		cfg.RuntimeParams["application_name"] = "footfall"
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = 5 * time.Second
+	}
+	return cfg, nil
+}
+
+// configError keeps pgx's own words, which leave the password out.
+func configError(err error) error {
+	return fmt.Errorf("database url: %w; it should look like postgres://user:password@host:5432/database", err)
+}
+
+func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
+
+// uuidValue is how pgx takes a UUID that was made elsewhere.
+func uuidValue(id [16]byte) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }

@@ -1,0 +1,105 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// WatchApps calls publish with all apps, at once and again after every change, until ctx ends or the connection is lost;
+// then it returns why. As long as it runs, SettleApps waits for it: who changed apps knows that publish has seen them.
+func (d *DB) WatchApps(ctx context.Context, publish func([]App)) error {
+	conn, err := pgx.ConnectConfig(ctx, d.base.Copy())
+	if err != nil {
+		return fmt.Errorf("watch apps: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	q := New(conn)
+	if err := q.AppsListen(ctx); err != nil {
+		return fmt.Errorf("watch apps: %w", err)
+	}
+	held := int32(-1)
+	for {
+		epoch, apps, err := holdApps(ctx, q, held)
+		if err != nil {
+			return fmt.Errorf("watch apps: %w", err)
+		}
+		publish(apps)
+		if held >= 0 && held != epoch {
+			if err := q.AppsEpochLetGo(ctx, held); err != nil {
+				return fmt.Errorf("watch apps: %w", err)
+			}
+		}
+		held = epoch
+		if _, err := conn.WaitForNotification(ctx); err != nil {
+			return fmt.Errorf("watch apps: %w", err)
+		}
+	}
+}
+
+// holdApps reads the apps of one epoch and holds that epoch. Since the lock is taken first, a change that
+// is not in the answer finds the lock and waits.
+func holdApps(ctx context.Context, q *Queries, held int32) (int32, []App, error) {
+	for {
+		before, err := q.AppsEpoch(ctx)
+		if err != nil {
+			return 0, nil, err
+		}
+		epoch := int32(before) //nolint:gosec // an advisory lock's key; two billion changes of apps are far off
+		if epoch != held {
+			if err := q.AppsEpochHold(ctx, epoch); err != nil {
+				return 0, nil, err
+			}
+		}
+		apps, err := q.AppsList(ctx)
+		if err != nil {
+			return 0, nil, err
+		}
+		after, err := q.AppsEpoch(ctx)
+		if err != nil {
+			return 0, nil, err
+		}
+		if before == after {
+			return epoch, apps, nil
+		}
+		if epoch != held {
+			if err := q.AppsEpochLetGo(ctx, epoch); err != nil {
+				return 0, nil, err
+			}
+		}
+	}
+}
+
+// ErrUnsettled is what SettleApps returns when an instance has not taken a change over in time.
+var ErrUnsettled = errors.New("a running instance has not taken the change over yet")
+
+// SettleApps returns when every watcher has seen the apps as they are now.
+func (d *DB) SettleApps(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	epoch, err := d.AppsEpoch(ctx)
+	if err != nil {
+		return fmt.Errorf("settle apps: %w", err)
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		behind, err := d.AppsEpochsHeldBefore(ctx, epoch)
+		switch {
+		case ctx.Err() != nil:
+			return ErrUnsettled
+		case err != nil:
+			return fmt.Errorf("settle apps: %w", err)
+		case behind == 0:
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ErrUnsettled
+		}
+	}
+}

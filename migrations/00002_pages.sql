@@ -1,0 +1,60 @@
+-- What is counted: targets (pages, and the sites they belong to), and one narrow row of sums for each.
+
+-- +goose Up
+
+-- A B-tree entry holds at most 2,704 bytes, and most of a uri repeats its neighbour's: the index is on a hash.
+-- convert_to() is only STABLE, for it reads the database's encoding; a database has one for life, and
+-- Footfall's is UTF-8, so the promise made here holds.
+-- +goose StatementBegin
+CREATE FUNCTION page_key(uri text) RETURNS bytea
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+    SELECT pg_catalog.sha256(pg_catalog.convert_to(uri, 'UTF8'))
+$$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION page_key(text) IS 'The SHA-256 by which pages are found: WHERE key = page_key(''example.com/home'').';
+
+CREATE TABLE pages (
+    id         bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    site_id    bigint      REFERENCES pages,
+    app_id     integer     NOT NULL REFERENCES apps,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    uri        text        NOT NULL,
+    key        bytea       NOT NULL GENERATED ALWAYS AS (page_key(uri)) STORED,
+
+    CONSTRAINT pages_app_key_is_unique    UNIQUE (app_id, key),
+    CONSTRAINT pages_uri_length           CHECK (octet_length(uri) BETWEEN 1 AND 2048),
+    -- A site is a bare host or host:port; a page is a site and a path, which begins with a slash.
+    CONSTRAINT pages_site_xor_path        CHECK ((site_id IS NULL) = (strpos(uri, '/') = 0))
+);
+
+COMMENT ON TABLE  pages            IS 'Targets: what is counted. A row is a page, or a site (site_id is null).';
+COMMENT ON COLUMN pages.id         IS 'The target''s number in counters, visitors and visits.';
+COMMENT ON COLUMN pages.site_id    IS 'The site of this page; null for a site.';
+COMMENT ON COLUMN pages.app_id     IS 'The app that counts it. The same uri in two apps is two targets.';
+COMMENT ON COLUMN pages.created_at IS 'When it was counted first.';
+COMMENT ON COLUMN pages.uri        IS 'Canonical and without a scheme: example.com for a site, example.com/home for a page.';
+COMMENT ON COLUMN pages.key        IS 'page_key(uri): what the unique index holds.';
+
+-- Every visit writes a row here, so that it is as narrow as it can be, and nothing that changes is indexed: updates
+-- stay inside their block (HOT) and leave the index alone. Half of each block is kept free for them.
+CREATE TABLE counters (
+    page_id bigint PRIMARY KEY REFERENCES pages,
+    hot     bigint NOT NULL DEFAULT 0,
+    pv      bigint NOT NULL DEFAULT 0,
+    uv      bigint NOT NULL DEFAULT 0,
+
+    CONSTRAINT counters_hot_pv_uv_descend CHECK (hot >= pv AND pv >= uv AND uv >= 0)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
+
+COMMENT ON TABLE  counters         IS 'The sums of each target. Its row is the lock and the rank sequence of the target: uv is the last rank given.';
+COMMENT ON COLUMN counters.page_id IS 'The target.';
+COMMENT ON COLUMN counters.hot     IS 'Visits.';
+COMMENT ON COLUMN counters.pv      IS 'Visits that were the first of their visitor on their day = (visitor, day) pairs.';
+COMMENT ON COLUMN counters.uv      IS 'Visits that were the first of their visitor ever = visitors.';
+
+-- +goose Down
+DROP TABLE counters;
+DROP TABLE pages;
+DROP FUNCTION page_key(text);

@@ -1,0 +1,85 @@
+-- Who came: a row for each (target, visitor), and one for each (target, visitor, day).
+--
+-- Neither has a foreign key: both are written only under the lock of the target's counters row, which has one, and a
+-- check for each of a million rows would cost more than the insert.
+
+-- +goose Up
+CREATE TABLE visitors (
+    page_id   bigint  NOT NULL,
+    rank      bigint  NOT NULL,
+    first_day integer NOT NULL,
+    last_day  integer NOT NULL,
+    ip        inet    NOT NULL,
+
+    PRIMARY KEY (page_id, ip),
+    -- No two visitors share a rank. With uv = count(*) = max(rank) this is: ranks are exactly 1..uv.
+    CONSTRAINT visitors_rank_is_unique    UNIQUE (page_id, rank),
+    CONSTRAINT visitors_rank_from_one     CHECK (rank >= 1),
+    CONSTRAINT visitors_days_run_forwards CHECK (last_day >= first_day),
+    CONSTRAINT visitors_ip_is_one_address CHECK (masklen(ip) = CASE family(ip) WHEN 4 THEN 32 ELSE 128 END)
+) WITH (fillfactor = 90); -- room for last_day, which changes once a day and visitor
+
+COMMENT ON TABLE  visitors           IS 'One row for each visitor of each target, for ever: the proof of uv and of every rank.';
+COMMENT ON COLUMN visitors.page_id   IS 'The target.';
+COMMENT ON COLUMN visitors.rank      IS 'The place of this visitor in the order of first visits to the target: 1, 2, 3 …';
+COMMENT ON COLUMN visitors.first_day IS 'The day of the first visit, like 20190629.';
+COMMENT ON COLUMN visitors.last_day  IS 'The last day that was counted. Days never run backwards: an earlier one counts as this one.';
+COMMENT ON COLUMN visitors.ip        IS 'The visitor: an address, for IPv6 the first of its network.';
+
+-- The key is (ip, day, page) with the page first: what is asked for together lies together.
+CREATE TABLE visits (
+    page_id bigint  NOT NULL,
+    day_id  integer NOT NULL,
+    ip      inet    NOT NULL,
+
+    PRIMARY KEY (page_id, day_id, ip)
+) PARTITION BY LIST (day_id);
+
+COMMENT ON TABLE  visits         IS 'One row for each day on which a visitor came to a target: the proof of pv. A partition a day.';
+COMMENT ON COLUMN visits.page_id IS 'The target.';
+COMMENT ON COLUMN visits.day_id  IS 'The natural day in the app''s time zone, like 20190629.';
+COMMENT ON COLUMN visits.ip      IS 'The visitor.';
+
+-- Which batches committed. An instance that lost its connection during COMMIT inserts the batch's id again: that
+-- waits for the old transaction, and finds the id taken if it committed.
+CREATE TABLE batches (
+    id           uuid        PRIMARY KEY,
+    committed_at timestamptz NOT NULL DEFAULT now()
+);
+
+COMMENT ON TABLE  batches              IS 'Ids of the batches of visits that committed; kept for a day.';
+COMMENT ON COLUMN batches.id           IS 'A UUID version 7, so that ids follow time.';
+COMMENT ON COLUMN batches.committed_at IS 'When its transaction began.';
+
+-- Makes the partition of one day. CREATE TABLE and ATTACH, because CREATE TABLE … PARTITION OF locks the
+-- parent against inserts and ATTACH does not. Several instances may call it at once: one makes it.
+-- +goose StatementBegin
+CREATE FUNCTION make_visits_day(day integer) RETURNS boolean
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+DECLARE
+    partition text := 'visits_' || day;
+BEGIN
+    PERFORM make_date(day / 10000, day / 100 % 100, day % 100); -- refuses what is no day
+    IF to_regclass(partition) IS NOT NULL THEN
+        RETURN false;
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtext('footfall.make_visits_day'));
+    IF to_regclass(partition) IS NOT NULL THEN
+        RETURN false; -- another instance made it while this one waited
+    END IF;
+    EXECUTE format('CREATE TABLE %I (LIKE visits INCLUDING ALL)', partition);
+    EXECUTE format('ALTER TABLE visits ATTACH PARTITION %I FOR VALUES IN (%s)', partition, day);
+    RETURN true;
+END
+$$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION make_visits_day(integer) IS 'Makes the partition of visits for a day like 20190629; false if it was there.';
+
+-- +goose Down
+DROP FUNCTION make_visits_day(integer);
+DROP TABLE batches;
+DROP TABLE visits;
+DROP TABLE visitors;

@@ -1,0 +1,57 @@
+-- Apps: who counts.
+
+-- name: AppsList :many
+-- All apps, by name.
+SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at
+FROM apps
+ORDER BY name;
+
+-- name: AppsEpoch :one
+-- Rises with every change of apps.
+SELECT value
+FROM epochs
+WHERE name = 'apps';
+
+-- name: AppLock :one
+-- One app by name, locked against change, and against first visits to new pages, until the transaction ends.
+SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at
+FROM apps
+WHERE name = @name
+FOR UPDATE;
+
+-- name: AppCounts :one
+-- Whether anything has been counted for an app.
+SELECT EXISTS (SELECT FROM pages WHERE app_id = @app_id) AS counts;
+
+-- name: AppAdd :execrows
+-- Adds an app; no row if the name is taken.
+INSERT INTO apps (name, tz, ipv6_prefix, open, sites, keep_query)
+VALUES (@name, @tz, @ipv6_prefix, @open, @sites, @keep_query)
+ON CONFLICT (name) DO NOTHING;
+
+-- name: AppSet :exec
+-- Replaces the settings of an app.
+UPDATE apps
+SET tz          = @tz,
+    ipv6_prefix = @ipv6_prefix,
+    open        = @open,
+    sites       = @sites,
+    keep_query  = @keep_query
+WHERE id = @id;
+
+-- The instances that keep apps in memory hold a shared lock on the epoch that they have read. Who changes apps
+-- waits until nobody holds an older one; an instance that dies lets go by itself.
+
+-- name: AppsListen :exec
+-- Asks for a wake-up with every change of apps.
+LISTEN footfall_apps;
+
+-- name: AppsEpochHold :exec
+SELECT pg_advisory_lock_shared(hashtext('footfall.apps'), @epoch::integer);
+
+-- name: AppsEpochLetGo :exec
+SELECT pg_advisory_unlock_shared(hashtext('footfall.apps'), @epoch::integer);
+
+-- name: AppsEpochsHeldBefore :one
+-- How many instances still hold an epoch before this one.
+SELECT apps_epochs_held_before(@epoch)::bigint AS instances;
