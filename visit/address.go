@@ -1,0 +1,54 @@
+package visit
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// VisitorOf reads an address and returns the visitor that it counts as. An IPv4-mapped IPv6 address is the IPv4
+// address; any other IPv6 address counts by its network of ipv6Prefix bits (32 to 128), since one visitor has many.
+// Zones are refused: they mean something on one machine only. A bad address gives an *InputError about
+// the field "ip".
+//
+// Visitors in fd00::/8 are reserved for apps that tell visitors apart by a keyed hash.
+func VisitorOf(address string, ipv6Prefix int) (netip.Addr, error) {
+	if ipv6Prefix < 32 || ipv6Prefix > 128 {
+		return netip.Addr{}, fmt.Errorf("IPv6 prefix of %d bits: it must be from 32 to 128", ipv6Prefix)
+	}
+	if strings.IndexByte(address, '%') >= 0 {
+		return netip.Addr{}, addressError("it has a zone (what follows %): leave the zone out")
+	}
+	visitor, err := netip.ParseAddr(address)
+	if err != nil {
+		return netip.Addr{}, addressError(addressProblem(address))
+	}
+	visitor = visitor.Unmap()
+	if visitor.Is4() || ipv6Prefix == 128 {
+		return visitor, nil
+	}
+	network, err := visitor.Prefix(ipv6Prefix)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("cut %v to %d bits: %w", visitor, ipv6Prefix, err)
+	}
+	return network.Addr(), nil
+}
+
+func addressError(problem string) error { return &InputError{Field: "ip", Problem: problem} }
+
+// addressProblem says what is likely wrong with an address that could not be read.
+func addressProblem(address string) string {
+	if address == "" {
+		return "it is missing: give the visitor's IPv4 or IPv6 address"
+	}
+	if strings.TrimSpace(address) != address {
+		return "it has space around it: give the address alone"
+	}
+	if _, err := netip.ParseAddrPort(address); err == nil {
+		return "it has a port: give the address alone"
+	}
+	if _, err := netip.ParsePrefix(address); err == nil {
+		return "it is a network: give one address"
+	}
+	return "it is not an IPv4 or IPv6 address: write one like 192.0.2.1 or 2001:db8::1"
+}

@@ -1,0 +1,213 @@
+package visit
+
+import (
+	"slices"
+	"strings"
+)
+
+// Target is what one visit counts: its page, and the page's site, both in canonical form.
+// Page always begins with Site followed by "/". Both are printable ASCII, and a "%" in Page always
+// begins an escape of a byte, written with upper-case digits.
+type Target struct {
+	Site, Page string
+}
+
+// InputError says what is wrong with one field of a visit, in words for whoever sent it.
+type InputError struct {
+	Field   string // name of the field, as callers write it: "uri", "ip"
+	Problem string // what is wrong and what to do about it
+}
+
+func (e *InputError) Error() string { return e.Field + ": " + e.Problem }
+
+// targetMaxBytes is the longest page that is counted, in canonical form.
+const targetMaxBytes = 2048
+
+// Normalize turns a raw URI into the target it counts. keepQuery lists the query parameters that the
+// app keeps, in the app's order. Every error is an *InputError about the field "uri".
+//
+// It reads http and https URIs as the WHATWG URL standard does, with these rules of its own:
+//
+//   - Only "http://" or "https://", in any case, followed by a host will do: not "http:host",
+//     "http:/host", "http:///host" or "//host". Spaces around the URI are ignored, as the standard does.
+//   - Control characters (C0, DEL, C1) are refused where the standard drops some; so are NUL and invalid
+//     UTF-8 after decoding, anywhere in the URI. Whether a URI is countable must not depend on which
+//     of its parts the app keeps.
+//   - Escapes of unreserved characters are decoded; other escapes stay, in upper case, so that %2F remains
+//     different from "/". A "%" that begins no escape is written %25: left alone, it could form an
+//     escape with what is decoded behind it.
+//   - The query is dropped except the parameters in keepQuery: see appendTargetQuery.
+//   - The fragment is dropped unless it is a route, that is, begins with "/" or "!".
+//   - The scheme and user-info are no part of a target; its default port is not, another port is.
+//
+// Normalize is idempotent: the page of a target, read with the scheme that the target came by, gives
+// the same target. The scheme matters for a page alone whose site ends in ":80" (it came by https)
+// or ":443" (by http); any other page may be read with either.
+func Normalize(raw string, keepQuery []string) (Target, error) {
+	uri := strings.Trim(raw, " ")
+	if problem := targetTextProblem(uri); problem != "" {
+		return Target{}, targetError(problem)
+	}
+	rest, defaultPort := cutTargetScheme(uri)
+	if rest == "" {
+		return Target{}, targetError("it does not begin with http:// or https:// and a host: write it like http://example.com/page")
+	}
+	rest, fragment, _ := strings.Cut(rest, "#")
+	rest, query, _ := strings.Cut(rest, "?")
+	authority, path := rest, ""
+	for i := 0; i < len(rest); i++ {
+		if rest[i] == '/' || rest[i] == '\\' {
+			authority, path = rest[:i], rest[i:]
+			break
+		}
+	}
+
+	var space [256]byte // most pages fit, and need no memory but their own
+	page, problem := appendTargetSite(space[:0], authority, defaultPort)
+	if problem != "" {
+		return Target{}, targetError(problem)
+	}
+	siteLength := len(page)
+	page = appendTargetPath(page, path)
+	if query != "" {
+		page = appendTargetQuery(page, query, keepQuery)
+	}
+	if fragment != "" && (fragment[0] == '/' || fragment[0] == '!') {
+		page = appendCanonical(append(page, '#'), fragment, plainInFragment)
+	}
+	if len(page) > targetMaxBytes {
+		return Target{}, targetError("its canonical form is longer than 2,048 bytes: shorten its path, or keep fewer query parameters")
+	}
+	canonical := string(page)
+	return Target{Site: canonical[:siteLength], Page: canonical}, nil
+}
+
+func targetError(problem string) error { return &InputError{Field: "uri", Problem: problem} }
+
+// cutTargetScheme returns what follows "http://" or "https://", and the scheme's default port.
+// The rest is empty if the URI begins otherwise.
+func cutTargetScheme(uri string) (rest, defaultPort string) {
+	const plain, secure = "http://", "https://"
+	switch {
+	case len(uri) > len(plain) && strings.EqualFold(uri[:len(plain)], plain):
+		return uri[len(plain):], "80"
+	case len(uri) > len(secure) && strings.EqualFold(uri[:len(secure)], secure):
+		return uri[len(secure):], "443"
+	}
+	return "", ""
+}
+
+// appendTargetSite appends host[:port] of an authority.
+func appendTargetSite(out []byte, authority, defaultPort string) (site []byte, problem string) {
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+		authority = authority[at+1:] // user-info is whatever stands before the last "@"
+	}
+	host, port := authority, ""
+	from := 0
+	if strings.HasPrefix(authority, "[") {
+		from = strings.IndexByte(authority, ']') + 1 // the colons of an IPv6 host are not the port's
+	}
+	if colon := strings.IndexByte(authority[from:], ':'); colon >= 0 {
+		host, port = authority[:from+colon], authority[from+colon+1:]
+	}
+	if host == "" {
+		return nil, "it has no host: write it like http://example.com/page"
+	}
+	out, problem = appendTargetHost(out, host)
+	if problem != "" {
+		return nil, problem
+	}
+	for i := 0; i < len(port); i++ {
+		if port[i] < '0' || port[i] > '9' {
+			return nil, "its port is not a number: write a number from 0 to 65535, or leave it out"
+		}
+	}
+	if port == "" {
+		return out, ""
+	}
+	// Leading zeros mean nothing, but "000" is port 0.
+	if port = strings.TrimLeft(port, "0"); port == "" {
+		port = "0"
+	}
+	if len(port) > 5 || len(port) == 5 && port > "65535" {
+		return nil, "its port is above 65535: write a number from 0 to 65535, or leave it out"
+	}
+	if port != defaultPort {
+		out = append(append(out, ':'), port...)
+	}
+	return out, ""
+}
+
+// appendTargetPath appends the canonical path, with "/" for an empty one, a backslash read as a slash, and
+// dot segments resolved. They are looked for in decoded segments, so that %2e counts as a dot.
+func appendTargetPath(out []byte, path string) []byte {
+	if path == "" {
+		return append(out, '/')
+	}
+	start := len(out)
+	for path != "" {
+		path = path[1:] // the slash
+		end := 0
+		for end < len(path) && path[end] != '/' && path[end] != '\\' {
+			end++
+		}
+		slash := len(out)
+		out = appendCanonical(append(out, '/'), path[:end], plainInPath)
+		path = path[end:]
+
+		segment := out[slash+1:]
+		if len(segment) == 0 || len(segment) > 2 || segment[0] != '.' || segment[len(segment)-1] != '.' {
+			continue
+		}
+		climbs := len(segment) == 2
+		out = out[:slash]
+		if climbs {
+			out = out[:lastSlash(out, start)]
+		}
+		if path == "" {
+			out = append(out, '/') // a dot segment at the end names a folder
+		}
+	}
+	return out
+}
+
+// lastSlash is the index of the last slash in out at or after start, or start if there is none.
+func lastSlash(out []byte, start int) int {
+	for i := len(out) - 1; i > start; i-- {
+		if out[i] == '/' {
+			return i
+		}
+	}
+	return start
+}
+
+// appendTargetQuery appends "?" and the parameters of the query that the app keeps, if there are any:
+//
+//   - in the order of keep; a name listed twice counts once, an empty name not at all;
+//   - a parameter that is there several times with all its values, in their order;
+//   - a parameter without "=" like one with an empty value ("a" is written "a="), since forms, browsers
+//     and servers read both alike;
+//   - names are compared decoded and written as the app lists them, so that ids[] and ids%5B%5D are one
+//     parameter. A "+" is itself: reading it as a space is a habit of some servers only.
+func appendTargetQuery(out []byte, query string, keep []string) []byte {
+	separator := byte('?')
+	for i, name := range keep {
+		if name == "" || slices.Contains(keep[:i], name) {
+			continue
+		}
+		for rest := query; rest != ""; {
+			var parameter string
+			parameter, rest, _ = strings.Cut(rest, "&")
+			written, value, _ := strings.Cut(parameter, "=")
+			if !decodesTo(written, name) {
+				continue
+			}
+			out = append(out, separator)
+			out = appendEscaped(out, name, plainInName)
+			out = append(out, '=')
+			out = appendCanonical(out, value, plainInQuery)
+			separator = '&'
+		}
+	}
+	return out
+}

@@ -1,0 +1,229 @@
+package visit
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+)
+
+// targetIDNA converts domains as the URL standard asks: UTS 46, non-transitional, lengths, hyphens and the
+// characters of host names not checked (appendStandardHost refuses what must not be in a domain).
+var targetIDNA = idna.New(
+	idna.MapForLookup(), // checks hyphens and host-name characters: the two lines that say no come after it
+	idna.CheckHyphens(false),
+	idna.CheckJoiners(true),
+	idna.BidiRule(),
+	idna.Transitional(false),
+	idna.StrictDomainName(false),
+	idna.VerifyDNSLength(false),
+)
+
+const (
+	hostInvalid = "its host is not a valid domain name or address: check its spelling"
+	hostTooLong = "its host has more characters than any domain name: check its spelling"
+)
+
+// appendTargetHost appends the canonical host. Most hosts are canonical as they come; isPlainHost
+// spares them the way through the standard, with the same result.
+func appendTargetHost(out []byte, host string) (canonical []byte, problem string) {
+	if isPlainHost(host) {
+		return append(out, host...), ""
+	}
+	return appendStandardHost(out, host)
+}
+
+// isPlainHost says whether a host is surely canonical as it is: lower-case letters, digits, "-", "." and "_", no
+// two hyphens in a row (a Punycode label has them), and a last label that begins with a letter, so that it is
+// no number. It says no to some hosts that are canonical too.
+func isPlainHost(host string) bool {
+	label := 0
+	for i := 0; i < len(host); i++ {
+		c := host[i]
+		if targetByte[c]&plainInHost == 0 || c == '-' && i > 0 && host[i-1] == '-' {
+			return false
+		}
+		if c == '.' {
+			label = i + 1
+		}
+	}
+	return label < len(host) && 'a' <= host[label] && host[label] <= 'z'
+}
+
+// appendStandardHost appends any host in the form that the URL standard gives it.
+func appendStandardHost(out []byte, host string) (canonical []byte, problem string) {
+	if host[0] == '[' {
+		return appendIPv6Host(out, host)
+	}
+	var space [256]byte
+	domain, problem := domainToASCII(string(appendDecoded(space[:0], host)))
+	if problem != "" {
+		return nil, problem
+	}
+	for i := 0; i < len(domain); i++ {
+		if targetByte[domain[i]]&neverInDomain != 0 {
+			return nil, hostInvalid
+		}
+	}
+	if !endsInNumber(domain) {
+		return append(out, domain...), ""
+	}
+	address, ok := parseIPv4Host(domain)
+	if !ok {
+		return nil, "its host ends in a number but is no IPv4 address: check its spelling"
+	}
+	return address.AppendTo(out), ""
+}
+
+// domainToASCII maps a domain to lower-case ASCII. The library accepts some Punycode labels that the
+// standard refuses: empty ones (which it drops, so that one host passes for another), ones with
+// non-ASCII characters in them, and ones that decode to what looks like Punycode again.
+// They are refused here, which also makes the result one that maps to itself.
+func domainToASCII(domain string) (ascii, problem string) {
+	if !isASCII(domain) {
+		if utf8.RuneCountInString(domain) > maxConvertedDomain {
+			return "", hostTooLong
+		}
+		mapped, err := targetIDNA.ToASCII(domain)
+		if err != nil || mapped == "" || !punycodeWithinIsValid(domain) {
+			return "", hostInvalid
+		}
+		domain = mapped
+	}
+	domain = strings.ToLower(domain)
+	if !hasPunycode(domain) {
+		return domain, ""
+	}
+	if len(domain) > maxConvertedDomain {
+		return "", hostTooLong
+	}
+	if !isPunycode(domain) {
+		return "", hostInvalid
+	}
+	return domain, ""
+}
+
+// maxConvertedDomain is the most characters of a domain that is, or becomes, Punycode: twice what DNS has. The standard
+// sets no limit, but converting takes time by the square of the length, and one request must not take
+// that of thousands.
+const maxConvertedDomain = 512
+
+const (
+	punycodePrefix = "xn--"
+	// hyphens are the characters that UTS 46 maps to "-"; a test looks for others.
+	hyphens = "-\ufe63\uff0d"
+)
+
+// isPunycode says whether each Punycode label of a lower-case ASCII domain is that of a valid label. It needs the whole
+// domain, since the rules for right-to-left text span labels.
+func isPunycode(domain string) bool {
+	if again, err := targetIDNA.ToASCII(domain); err != nil || again != domain {
+		return false
+	}
+	if !strings.Contains(domain, punycodePrefix+punycodePrefix) {
+		return true // what decodes to the prefix begins with it twice
+	}
+	decoded, err := targetIDNA.ToUnicode(domain)
+	return err == nil && !hasPunycode(decoded)
+}
+
+func hasPunycode(domain string) bool {
+	return strings.HasPrefix(domain, punycodePrefix) || strings.Contains(domain, "."+punycodePrefix)
+}
+
+// punycodeWithinIsValid checks the Punycode labels that a domain with non-ASCII characters contains or, full-width
+// letters for instance, is mapped to.
+func punycodeWithinIsValid(domain string) bool {
+	if !strings.ContainsAny(domain, hyphens) {
+		return true
+	}
+	var mapped strings.Builder // one character at a time, with "\x80", in no valid label, for any that stays non-ASCII
+	for _, r := range domain {
+		character, _ := targetIDNA.ToASCII(string(r))
+		if strings.HasPrefix(character, punycodePrefix) {
+			character = "\x80"
+		}
+		mapped.WriteString(character)
+	}
+	for label := range strings.SplitSeq(mapped.String(), ".") {
+		if strings.HasPrefix(label, punycodePrefix) && !isPunycode(label) {
+			return false
+		}
+	}
+	return true
+}
+
+func isASCII(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// endsInNumber says whether the standard reads a domain as an IPv4 address, or as nothing.
+func endsInNumber(domain string) bool {
+	domain = strings.TrimSuffix(domain, ".")
+	last := domain[strings.LastIndexByte(domain, '.')+1:]
+	if hexadecimal, ok := strings.CutPrefix(last, "0x"); ok {
+		return strings.Trim(hexadecimal, "0123456789abcdef") == ""
+	}
+	return last != "" && strings.Trim(last, "0123456789") == ""
+}
+
+// parseIPv4Host reads an IPv4 address of one to four numbers, decimal, octal (0…) or hexadecimal (0x…). The last
+// number fills all the bytes that the others leave.
+func parseIPv4Host(domain string) (address netip.Addr, ok bool) {
+	parts := strings.Split(strings.TrimSuffix(domain, "."), ".")
+	if len(parts) > 4 {
+		return netip.Addr{}, false
+	}
+	var bits uint64
+	for i, part := range parts {
+		number, ok := parseIPv4Number(part)
+		limit, shift := uint64(1)<<8, 8*(3-i)
+		if i == len(parts)-1 {
+			limit, shift = uint64(1)<<(8*(4-i)), 0
+		}
+		if !ok || number >= limit {
+			return netip.Addr{}, false
+		}
+		bits |= number << shift
+	}
+	return netip.AddrFrom4([4]byte{byte(bits >> 24), byte(bits >> 16), byte(bits >> 8), byte(bits)}), true
+}
+
+func parseIPv4Number(part string) (number uint64, ok bool) {
+	base := 10
+	switch {
+	case part == "0x":
+		return 0, true
+	case strings.HasPrefix(part, "0x"):
+		part, base = part[2:], 16
+	case len(part) > 1 && part[0] == '0':
+		part, base = part[1:], 8
+	}
+	number, err := strconv.ParseUint(part, base, 64)
+	return number, err == nil
+}
+
+// appendIPv6Host appends an IPv6 host in brackets, compressed, and in hexadecimal throughout.
+func appendIPv6Host(out []byte, host string) (canonical []byte, problem string) {
+	inner, closed := strings.CutSuffix(host[1:], "]")
+	address, err := netip.ParseAddr(inner)
+	if !closed || err != nil || !address.Is6() || address.Zone() != "" {
+		return nil, "its host in brackets is not an IPv6 address: write one like [2001:db8::1], without a zone"
+	}
+	if !address.Is4In6() {
+		return append(address.AppendTo(append(out, '[')), ']'), ""
+	}
+	bytes := address.As16()
+	out = append(out, "[::ffff:"...)
+	out = strconv.AppendUint(out, uint64(bytes[12])<<8|uint64(bytes[13]), 16)
+	out = append(out, ':')
+	out = strconv.AppendUint(out, uint64(bytes[14])<<8|uint64(bytes[15]), 16)
+	return append(out, ']'), ""
+}

@@ -1,0 +1,186 @@
+package visit
+
+import "unicode/utf8"
+
+// What a byte may do in a URI, as bits of targetByte. "Plain" bytes are written as they are; all the
+// others are percent-encoded, as the URL standard does in that place. "%" is plain nowhere: it is
+// either part of an escape or escaped itself.
+const (
+	printable       = 1 << iota // a printable ASCII character other than "%"
+	unreserved                  // means the same escaped or not
+	plainInHost                 // in a host that is surely canonical already
+	plainInPath                 // in a segment of a path
+	plainInQuery                // in the value of a query parameter
+	plainInName                 // in the name of a query parameter
+	plainInFragment             // in a fragment
+	neverInDomain               // makes a decoded host invalid
+)
+
+var targetByte = classifyTargetBytes()
+
+func classifyTargetBytes() (class [256]uint8) {
+	for c := 0x20; c < 0x7f; c++ {
+		if c != '%' {
+			class[c] = printable | plainInPath | plainInQuery | plainInName | plainInFragment
+		}
+	}
+	forbid := func(bits uint8, characters string) {
+		for _, c := range []byte(characters) {
+			class[c] &^= bits
+		}
+	}
+	forbid(plainInPath|plainInQuery|plainInName|plainInFragment, ` "<>`)
+	forbid(plainInPath|plainInFragment, "`")
+	forbid(plainInPath|plainInQuery|plainInName, "#")
+	forbid(plainInPath, `?^{}/\`)
+	forbid(plainInQuery|plainInName, `'`)
+	forbid(plainInName, "&=")
+
+	allow := func(bits uint8, characters string) {
+		for _, c := range []byte(characters) {
+			class[c] |= bits
+		}
+	}
+	const lower, digits = "abcdefghijklmnopqrstuvwxyz", "0123456789"
+	allow(unreserved, lower+"ABCDEFGHIJKLMNOPQRSTUVWXYZ"+digits+"-._~")
+	allow(plainInHost, lower+digits+"-._")
+	allow(neverInDomain, " #/:<>?@[\\]^|%\x7f")
+	for c := range 0x20 {
+		class[c] |= neverInDomain
+	}
+	return class
+}
+
+// targetTextProblem refuses what no URI may contain, raw or decoded. It returns "" for a good one.
+func targetTextProblem(uri string) string {
+	for i := 0; i < len(uri); i++ {
+		if targetByte[uri[i]]&printable == 0 {
+			return targetOddTextProblem(uri) // rare: not worth slowing this loop
+		}
+	}
+	if uri == "" {
+		return "it is missing: give the address of the page, like http://example.com/page"
+	}
+	return ""
+}
+
+func targetOddTextProblem(uri string) string {
+	for _, r := range uri {
+		if r < 0x20 || 0x7f <= r && r <= 0x9f {
+			return "it contains a control character: remove it, or percent-encode it"
+		}
+	}
+	if !utf8.ValidString(uri) {
+		return "it is not valid UTF-8: encode it as UTF-8"
+	}
+	// Unescaped characters are whole by now, so all escapes together are valid if the decoded text is.
+	var space [256]byte
+	decoded := appendDecoded(space[:0], uri)
+	for _, c := range decoded {
+		if c == 0 {
+			return "it contains NUL (%00): remove it"
+		}
+	}
+	if !utf8.Valid(decoded) {
+		return "its percent-escapes are not valid UTF-8: percent-encode the bytes of UTF-8"
+	}
+	return ""
+}
+
+// escapeAt reads the escape that begins at s[i].
+func escapeAt(s string, i int) (decoded byte, ok bool) {
+	if i+2 >= len(s) || s[i] != '%' {
+		return 0, false
+	}
+	high, low := hexDigit(s[i+1]), hexDigit(s[i+2])
+	return high<<4 | low, high < 16 && low < 16
+}
+
+// hexDigit is the value of a hexadecimal digit, and at least 16 for anything else.
+func hexDigit(c byte) byte {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0'
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10
+	case 'A' <= c && c <= 'F':
+		return c - 'A' + 10
+	}
+	return 0xff
+}
+
+// appendDecoded appends s with its escapes decoded.
+func appendDecoded(out []byte, s string) []byte {
+	for i := 0; i < len(s); i++ {
+		if c, ok := escapeAt(s, i); ok {
+			out = append(out, c)
+			i += 2
+		} else {
+			out = append(out, s[i])
+		}
+	}
+	return out
+}
+
+// decodesTo says whether s with its escapes decoded is want.
+func decodesTo(s, want string) bool {
+	matched := 0
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if decoded, ok := escapeAt(s, i); ok {
+			c = decoded
+			i += 2
+		}
+		if matched == len(want) || want[matched] != c {
+			return false
+		}
+		matched++
+	}
+	return matched == len(want)
+}
+
+// appendCanonical appends s in its one canonical spelling: bytes that are plain here stay, escapes
+// of unreserved characters are decoded, other escapes get upper-case digits, and the rest is escaped.
+func appendCanonical(out []byte, s string, plain uint8) []byte {
+	for i := 0; i < len(s); {
+		run := i
+		for run < len(s) && targetByte[s[run]]&plain != 0 {
+			run++
+		}
+		out = append(out, s[i:run]...)
+		if run == len(s) {
+			break
+		}
+		c, escaped := escapeAt(s, run)
+		switch {
+		case escaped && targetByte[c]&unreserved != 0:
+			out = append(out, c)
+		case escaped:
+			out = appendEscape(out, c)
+		default:
+			out = appendEscape(out, s[run])
+		}
+		i = run + 1
+		if escaped {
+			i += 2
+		}
+	}
+	return out
+}
+
+// appendEscaped appends text that has no escapes, escaping what is not plain.
+func appendEscaped(out []byte, text string, plain uint8) []byte {
+	for i := 0; i < len(text); i++ {
+		if targetByte[text[i]]&plain != 0 {
+			out = append(out, text[i])
+		} else {
+			out = appendEscape(out, text[i])
+		}
+	}
+	return out
+}
+
+func appendEscape(out []byte, c byte) []byte {
+	const digits = "0123456789ABCDEF"
+	return append(out, '%', digits[c>>4], digits[c&15])
+}
