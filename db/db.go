@@ -86,6 +86,17 @@ func (d *DB) Ping(ctx context.Context) error {
 	return nil
 }
 
+// Read runs f, which only reads, and once more if its connection turns out to be dead: after a restart of the server every
+// idle one is.
+func (d *DB) Read(ctx context.Context, f func(q *Queries) error) error {
+	err := f(d.Queries)
+	if FaultOf(err) == FaultUnknown && ctx.Err() == nil {
+		d.readers.Reset()
+		err = f(d.Queries)
+	}
+	return err
+}
+
 // InTx runs f in a transaction, and commits if f returns nil.
 func (d *DB) InTx(ctx context.Context, f func(q *Queries) error) error {
 	return pgx.BeginFunc(ctx, d.readers, func(tx pgx.Tx) error { return f(New(tx)) })

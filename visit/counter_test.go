@@ -1,0 +1,217 @@
+package visit_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"footfall/visit"
+)
+
+func TestSixSteps(t *testing.T) {
+	t.Parallel()
+	in := newInstance(t, visit.Options{})
+	steps := []struct{ ip, uri, want string }{
+		{"192.168.0.1", "http://hhui.top/home", "1 1 1 1 | 1 1 1 1"},
+		{"192.168.0.1", "http://hhui.top/home", "1 1 1 2 | 1 1 1 2"},
+		{"192.168.0.1", "http://hhui.top/index", "1 1 1 3 | 1 1 1 1"},
+		{"192.168.0.2", "http://hhui.top/index", "2 2 2 4 | 2 2 2 2"},
+		{"192.168.0.2", "http://hhui.top/home", "2 2 2 5 | 2 2 2 3"},
+	}
+	for _, s := range steps {
+		require.Equal(t, s.want, row(in.count(t, s.ip, s.uri)))
+	}
+	in.clock.Set(in.clock.Now().Add(24 * time.Hour))
+	require.Equal(t, "3 2 2 6 | 3 2 2 4", row(in.count(t, "192.168.0.2", "http://hhui.top/home")))
+	in.checkTables(t)
+}
+
+// One line a rule: visits one after the other, and the numbers of the last.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	type v struct{ ip, uri string }
+	for _, c := range []struct {
+		rule   string
+		visits []v
+		want   string
+	}{
+		{"a mapped address is the IPv4 address", []v{{"192.0.2.1", "http://a/"}, {"::ffff:192.0.2.1", "http://a/"}}, "1 1 1 2 | 1 1 1 2"},
+		{"IPv6 counts by its /64", []v{{"2001:db8::1", "http://a/"}, {"2001:db8::ffff:2", "http://a/"}}, "1 1 1 2 | 1 1 1 2"},
+		{"another /64 is another visitor", []v{{"2001:db8::1", "http://a/"}, {"2001:db8:0:1::1", "http://a/"}}, "2 2 2 2 | 2 2 2 2"},
+		{"two ports are two sites", []v{{"192.0.2.1", "http://a:81/"}, {"192.0.2.1", "http://a:82/"}}, "1 1 1 1 | 1 1 1 1"},
+		{"http and https are one target", []v{{"192.0.2.1", "http://a/x"}, {"192.0.2.1", "https://a/x"}}, "1 1 1 2 | 1 1 1 2"},
+		{"a site's uv counts a visitor of two pages once", []v{{"192.0.2.1", "http://a/x"}, {"192.0.2.1", "http://a/y"}}, "1 1 1 2 | 1 1 1 1"},
+		{"ranks are a target's own", []v{{"192.0.2.1", "http://a/x"}, {"192.0.2.2", "http://a/x"}, {"192.0.2.2", "http://a/y"}}, "2 2 2 3 | 1 1 1 1"},
+		{"the home page is not the site", []v{{"192.0.2.1", "http://a/x"}, {"192.0.2.1", "http://a"}}, "1 1 1 2 | 1 1 1 1"},
+		{"a rank stays", []v{{"192.0.2.1", "http://a/"}, {"192.0.2.2", "http://a/"}, {"192.0.2.1", "http://a/"}}, "2 2 1 3 | 2 2 1 3"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Parallel()
+			in := newInstance(t, visit.Options{})
+			var last visit.Answer
+			for _, v := range c.visits {
+				last = in.count(t, v.ip, v.uri)
+			}
+			require.Equal(t, c.want, row(last))
+			in.checkTables(t)
+		})
+	}
+}
+
+func TestDaysAreTheAppsOwn(t *testing.T) {
+	t.Parallel()
+	in := newInstance(t, visit.Options{})
+	open, tz := true, "Pacific/Kiritimati" // 14 hours ahead
+	require.NoError(t, visit.AddApp(t.Context(), in.db, "island", visit.Settings{Open: &open, TZ: &tz}))
+	count := func(at string) string {
+		now, err := time.Parse(time.RFC3339, at)
+		require.NoError(t, err)
+		in.clock.Set(now)
+		a, err := in.Visit(t.Context(), visit.Request{App: "island", IP: "192.0.2.1", URI: "http://a/"})
+		require.NoError(t, err)
+		return row(a)
+	}
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", count("2026-06-29T09:59:59Z"))
+	require.Equal(t, "2 1 1 2 | 2 1 1 2", count("2026-06-29T10:00:00Z"))
+	require.Equal(t, "2 1 1 3 | 2 1 1 3", count("2026-06-30T09:59:59Z"))
+}
+
+// Where the clocks of two instances straddle midnight, the later day holds.
+func TestDaysNeverRunBackwards(t *testing.T) {
+	t.Parallel()
+	ahead := newInstance(t, visit.Options{})
+	behind := startOn(t, ahead.url, visit.Options{})
+	midnight := time.Date(2026, 6, 30, 0, 0, 0, 0, time.UTC)
+	ahead.clock.Set(midnight.Add(time.Second))
+	behind.clock.Set(midnight.Add(-time.Second))
+
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(behind.count(t, "192.0.2.1", "http://a/")))
+	require.Equal(t, "2 1 1 2 | 2 1 1 2", row(ahead.count(t, "192.0.2.1", "http://a/")))
+	require.Equal(t, "2 1 1 3 | 2 1 1 3", row(behind.count(t, "192.0.2.1", "http://a/")), "the earlier day is over")
+	require.Equal(t, "3 2 2 4 | 3 2 2 4", row(ahead.count(t, "192.0.2.2", "http://a/")))
+	require.Equal(t, "3 2 2 5 | 3 2 2 5", row(behind.count(t, "192.0.2.2", "http://a/")), "he came first after midnight")
+	ahead.checkTables(t)
+}
+
+// A day far beyond those made ahead: its partition is made, and the visit counts.
+func TestMissingDayIsMade(t *testing.T) {
+	t.Parallel()
+	in := newInstance(t, visit.Options{})
+	in.count(t, "192.0.2.1", "http://a/")
+	in.clock.Set(in.clock.Now().AddDate(1, 0, 0))
+	require.Error(t, in.Ready(t.Context()), "no partition for today")
+	require.Equal(t, "2 1 1 2 | 2 1 1 2", row(in.count(t, "192.0.2.1", "http://a/")))
+	in.checkTables(t)
+}
+
+func TestCountsCountNothing(t *testing.T) {
+	t.Parallel()
+	in := newInstance(t, visit.Options{})
+	ask := func(r visit.Request) string {
+		r.App, r.URI = "demo", "http://a/x"
+		a, err := in.Counts(t.Context(), r)
+		require.NoError(t, err)
+		return row(a)
+	}
+	require.Equal(t, "0 0 0 0 | 0 0 0 0", ask(visit.Request{Anybody: true}), "never counted")
+	in.count(t, "192.0.2.1", "http://a/x")
+	in.count(t, "192.0.2.2", "http://a/x")
+	for range 2 {
+		require.Equal(t, "2 2 0 2 | 2 2 0 2", ask(visit.Request{Anybody: true}))
+		require.Equal(t, "2 2 2 2 | 2 2 2 2", ask(visit.Request{IP: "192.0.2.2"}))
+		require.Equal(t, "2 2 0 2 | 2 2 0 2", ask(visit.Request{IP: "192.0.2.3"}), "never came")
+	}
+}
+
+// The checks come in the contract's order, and a visit that fails one stores nothing.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	in := newInstance(t, visit.Options{})
+	require.NoError(t, visit.AddApp(t.Context(), in.db, "shop", visit.Settings{Sites: []string{"Shop.example:8080"}}))
+	for _, c := range []struct {
+		name string
+		r    visit.Request
+		kind visit.Kind
+		says string
+	}{
+		{"no app", visit.Request{URI: "x"}, visit.Invalid, "app: it is missing"},
+		{"unknown app before all else", visit.Request{App: "nobody", IP: "x", URI: "x"}, visit.NotFound, `no app "nobody"`},
+		{"an assertion before a bad address", visit.Request{App: "shop", IP: "x", URI: "x"}, visit.Forbidden, "ip: app shop counts the address"},
+		{"a bad address", visit.Request{App: "demo", IP: "1.2.3", URI: "http://a/"}, visit.Invalid, "ip: "},
+		{"a zone", visit.Request{App: "demo", IP: "fe80::1%eth0", URI: "http://a/"}, visit.Invalid, "ip: it has a zone"},
+		{"no uri", visit.Request{App: "demo", IP: "192.0.2.1"}, visit.Invalid, "uri: it is missing"},
+		{"a bad uri before its host", visit.Request{App: "shop", Peer: "192.0.2.1", URI: "javascript:1"}, visit.Invalid, "uri: "},
+		{"a host not listed", visit.Request{App: "shop", Peer: "192.0.2.1", URI: "http://other.example/"}, visit.Forbidden, "uri: app shop does not count the site other.example"},
+		{"a port not listed", visit.Request{App: "shop", Peer: "192.0.2.1", URI: "http://shop.example/"}, visit.Forbidden, "shop.example"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := in.Visit(t.Context(), c.r)
+			var told *visit.Error
+			require.ErrorAs(t, err, &told)
+			require.Equal(t, c.kind, told.Kind)
+			require.Contains(t, told.Message, c.says)
+		})
+	}
+	var stored int
+	require.NoError(t, in.conn(t).QueryRow(t.Context(), "SELECT (SELECT count(*) FROM pages) + (SELECT count(*) FROM batches)").Scan(&stored))
+	require.Zero(t, stored)
+
+	a, err := in.Visit(t.Context(), visit.Request{App: "shop", Peer: "192.0.2.1", URI: "http://shop.example:8080/a"})
+	require.NoError(t, err)
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(a))
+}
+
+// What changes in apps is known to every running counter when the command returns; also while nobody watches.
+func TestAppsAreFresh(t *testing.T) {
+	t.Parallel()
+	in := newInstance(t, visit.Options{})
+	other := startOn(t, in.url, visit.Options{})
+	for _, one := range []*instance{in, other} {
+		_, err := one.Visit(t.Context(), visit.Request{App: "late", Peer: "192.0.2.1", URI: "http://a/"})
+		require.Error(t, err)
+	}
+	require.NoError(t, visit.AddApp(t.Context(), in.db, "late", visit.Settings{Sites: []string{"a"}}))
+	for _, one := range []*instance{in, other} {
+		_, err := one.Visit(t.Context(), visit.Request{App: "late", Peer: "192.0.2.1", URI: "http://a/"})
+		require.NoError(t, err)
+	}
+	// cut every watcher: until it is back, the database is asked each time
+	in.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+	err := visit.SetApp(t.Context(), openDB(t, in.url), "late", visit.Settings{Sites: []string{"b"}})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		_, err := in.Visit(t.Context(), visit.Request{App: "late", Peer: "192.0.2.1", URI: "http://b/"})
+		return err == nil
+	}, 10*time.Second, 10*time.Millisecond)
+}
+
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	in := newInstance(t, visit.Options{})
+	open, prefix, berlin, moon := true, 48, "Europe/Berlin", "Moon/Crater"
+	ctx := context.Background()
+
+	err := visit.AddApp(ctx, in.db, "x", visit.Settings{TZ: &moon, IPv6Prefix: new(int), Sites: []string{"a/b", "ok.example", "c d"}, KeepQuery: []string{""}})
+	for _, fault := range []string{"Moon/Crater", "ipv6-prefix: 0", `"a/b"`, `"c d"`, "keep-query"} {
+		require.ErrorContains(t, err, fault, "all faults at once")
+	}
+	require.ErrorContains(t, visit.AddApp(ctx, in.db, "Bad Name", visit.Settings{Open: &open}), "name: ")
+	require.ErrorContains(t, visit.AddApp(ctx, in.db, "none", visit.Settings{}), "--site")
+	require.ErrorContains(t, visit.AddApp(ctx, in.db, "demo", visit.Settings{Open: &open}), "there is an app demo already")
+	require.ErrorContains(t, visit.SetApp(ctx, in.db, "gone", visit.Settings{Open: &open}), `no app "gone"`)
+
+	require.NoError(t, visit.SetApp(ctx, in.db, "demo", visit.Settings{TZ: &berlin, IPv6Prefix: &prefix, KeepQuery: []string{"id"}}))
+	in.count(t, "2001:db8::1", "http://a/?id=1")
+	a := in.count(t, "2001:db8:0:ffff::1", "http://a/?x=2&id=1")
+	require.Equal(t, "1 1 1 2 | 1 1 1 2", row(a), "one /48, one kept parameter")
+
+	err = visit.SetApp(ctx, in.db, "demo", visit.Settings{TZ: new(string)})
+	require.Error(t, err)
+	utc := "UTC"
+	err = visit.SetApp(ctx, in.db, "demo", visit.Settings{TZ: &utc})
+	var told *visit.Error
+	require.True(t, errors.As(err, &told) && told.Kind == visit.Invalid, "days that are counted keep their zone: %v", err)
+}

@@ -1,0 +1,133 @@
+package visit_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/visit"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// clock is a time that a test sets.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *clock { return &clock{now: time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Set(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = t
+}
+
+// instance is a running counter, and what a test needs to look behind it.
+type instance struct {
+	*visit.Counter
+	db    *db.DB
+	url   string
+	clock *clock
+}
+
+// newInstance starts a counter on a database of its own, with an open app "demo".
+func newInstance(t *testing.T, o visit.Options) *instance {
+	t.Helper()
+	url := dbtest.New(t)
+	d := openDB(t, url)
+	open := true
+	require.NoError(t, visit.AddApp(t.Context(), d, "demo", visit.Settings{Open: &open}))
+	return startOn(t, url, o)
+}
+
+// startOn starts one more counter on a database.
+func startOn(t *testing.T, url string, o visit.Options) *instance {
+	t.Helper()
+	in := &instance{url: url, clock: newClock(), db: openDB(t, url)}
+	if o.Clock == nil {
+		o.Clock = in.clock.Now
+	}
+	var err error
+	in.Counter, err = visit.Open(t.Context(), in.db, o)
+	require.NoError(t, err)
+	t.Cleanup(in.Close)
+	return in
+}
+
+func openDB(t *testing.T, url string) *db.DB {
+	t.Helper()
+	d, err := db.Open(context.Background(), url, db.Options{})
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	return d
+}
+
+// count counts one visit, which must succeed.
+func (in *instance) count(t *testing.T, ip, uri string) visit.Answer {
+	t.Helper()
+	a, err := in.Visit(t.Context(), visit.Request{App: "demo", IP: ip, URI: uri})
+	require.NoError(t, err)
+	return a
+}
+
+// conn is a connection of the test's own, past everything of Footfall's but the schema.
+func (in *instance) conn(t *testing.T) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), in.url)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	_, err = conn.Exec(context.Background(), "SET search_path = footfall")
+	require.NoError(t, err)
+	return conn
+}
+
+func (in *instance) exec(t *testing.T, sql string) {
+	t.Helper()
+	_, err := in.conn(t).Exec(context.Background(), sql)
+	require.NoError(t, err)
+}
+
+// checkTables holds the promises on totals against the tables: a line of text for each that is broken.
+func (in *instance) checkTables(t *testing.T) {
+	t.Helper()
+	rows, err := in.conn(t).Query(context.Background(), `
+		WITH proof AS (
+			SELECT p.id, p.site_id, p.uri, coalesce(c.pv, 0) AS pv, coalesce(c.uv, 0) AS uv, coalesce(c.hot, 0) AS hot,
+			       (SELECT count(*) FROM visitors v WHERE v.page_id = p.id)  AS visitors,
+			       (SELECT coalesce(max(rank), 0) FROM visitors v WHERE v.page_id = p.id) AS last_rank,
+			       (SELECT count(*) FROM visits v WHERE v.page_id = p.id)    AS days
+			FROM pages p LEFT JOIN counters c ON c.page_id = p.id
+		)
+		SELECT format('%s: pv %s uv %s hot %s, but %s visitors, last rank %s, %s visitor days', uri, pv, uv, hot, visitors, last_rank, days)
+		FROM proof WHERE uv <> visitors OR uv <> last_rank OR pv <> days
+		UNION ALL
+		SELECT format('%s: hot %s, its pages %s; uv %s, pages at most %s in all %s', s.uri, s.hot, sum(p.hot), s.uv, max(p.uv), sum(p.uv))
+		FROM proof s JOIN proof p ON p.site_id = s.id
+		GROUP BY s.id, s.uri, s.hot, s.uv, s.pv
+		HAVING s.hot <> sum(p.hot) OR s.uv NOT BETWEEN max(p.uv) AND sum(p.uv) OR s.pv NOT BETWEEN max(p.pv) AND sum(p.pv)`)
+	require.NoError(t, err)
+	broken, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.Empty(t, broken)
+}
+
+// row is site and page as the contract's table writes them: pv uv rank hot.
+func row(a visit.Answer) string {
+	text := func(c visit.Counts) string { return fmt.Sprintf("%d %d %d %d", c.PV, c.UV, c.Rank, c.Hot) }
+	return text(a.Site) + " | " + text(a.Page)
+}

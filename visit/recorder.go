@@ -1,0 +1,211 @@
+package visit
+
+import (
+	"errors"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"footfall/db"
+)
+
+const (
+	// batchVisits bounds a batch. Larger ones gain little and make everybody in them wait.
+	batchVisits = 1000
+	// waitingAlways is how many visits may wait in a lane whatever they cost: two batches' worth.
+	waitingAlways = 2 * batchVisits
+	// waitingAtMost bounds a lane's memory.
+	waitingAtMost = 100 * batchVisits
+)
+
+// recorder counts visits in batches. While a lane writes one batch its next one gathers, so that the batches grow with
+// the load and no timer is needed. A visit's page and site are in one lane, and no target is in two: lanes never
+// wait for each other's locks.
+type recorder struct {
+	lanes   []*lane
+	seed    maphash.Seed
+	metrics *metrics
+}
+
+func newRecorder(d *db.DB, o Options, m *metrics) *recorder {
+	r := &recorder{seed: maphash.MakeSeed(), metrics: m}
+	for range o.Lanes {
+		l := newLane(d, o, m)
+		r.lanes = append(r.lanes, l)
+		go l.run()
+	}
+	return r
+}
+
+// record returns when the visit has committed, or has failed. It does not listen to the caller's context: once accepted a
+// visit is counted, and a batch ends in bounded time.
+func (r *recorder) record(e entry) (Answer, error) {
+	lane := r.lanes[maphash.String(r.seed, e.target.Site)%uint64(len(r.lanes))]
+	b, place, err := lane.accept(e)
+	if err != nil {
+		r.metrics.visits.WithLabelValues("refused").Inc()
+		return Answer{}, err
+	}
+	<-b.done
+	mine := &b.entries[place]
+	r.metrics.outcome(mine.err)
+	return mine.answer, mine.err
+}
+
+// close refuses new visits and returns when every accepted one has been answered.
+func (r *recorder) close() {
+	for _, l := range r.lanes {
+		l.close()
+	}
+	for _, l := range r.lanes {
+		<-l.ended
+	}
+}
+
+func (m *metrics) outcome(err error) {
+	var told *Error
+	switch {
+	case err == nil:
+		m.visits.WithLabelValues("counted").Inc()
+	case errors.As(err, &told) && told.Kind == Lost:
+		m.visits.WithLabelValues("lost").Inc()
+	default:
+		m.visits.WithLabelValues("refused").Inc()
+	}
+}
+
+// waitingBatch gathers visits. Its lane's lock guards entries until the lane takes it up; then the lane's goroutine alone
+// writes them, and closes done; from then on they do not change.
+type waitingBatch struct {
+	entries []entry
+	done    chan struct{}
+}
+
+// lane is a queue of batches and the goroutine that writes them, one after the other.
+type lane struct {
+	writer  *writer // used by run alone
+	maxWait time.Duration
+	now     func() time.Time
+	metrics *metrics
+	ended   chan struct{} // closed by run
+
+	mu      sync.Mutex // guards what follows
+	wake    sync.Cond  // waiting or closed has changed
+	closed  bool
+	waiting []*waitingBatch // the last one gathers
+	pending int             // visits in waiting, and in the batch being written
+	since   time.Time       // when the batch being written was taken up; zero: none is
+	pace    pace
+}
+
+func newLane(d *db.DB, o Options, m *metrics) *lane {
+	l := &lane{writer: newWriter(d, o, m), maxWait: o.MaxWait, now: time.Now, metrics: m, ended: make(chan struct{})}
+	l.wake.L = &l.mu
+	return l
+}
+
+// accept puts a visit into the batch that gathers, and returns the batch and the visit's place there.
+func (l *lane) accept(e entry) (*waitingBatch, int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, 0, unavailable(nil, "the service is shutting down; try again")
+	}
+	if wait := l.expectedWait(); wait > l.maxWait {
+		return nil, 0, &Error{Kind: Unavailable, Message: "too many visits are waiting; try again later", RetryAfter: wait}
+	}
+	if len(l.waiting) == 0 || len(l.waiting[len(l.waiting)-1].entries) == batchVisits {
+		l.waiting = append(l.waiting, &waitingBatch{done: make(chan struct{})})
+		l.wake.Signal()
+	}
+	b := l.waiting[len(l.waiting)-1]
+	b.entries = append(b.entries, e)
+	l.pending++
+	l.metrics.waiting.Inc()
+	return b, len(b.entries) - 1, nil
+}
+
+// expectedWait is how long a visit that came now would wait: as long as the batch in hand has stood still beyond its
+// share, and then for the visits before it.
+func (l *lane) expectedWait() time.Duration {
+	var stalled time.Duration
+	if !l.since.IsZero() {
+		stalled = l.now().Sub(l.since)
+	}
+	switch {
+	case l.pending >= waitingAtMost:
+		return max(l.maxWait+1, stalled)
+	case l.pending < waitingAlways:
+		return stalled
+	}
+	return max(stalled, time.Duration(l.pending)*l.pace.perVisit())
+}
+
+// run writes batches until the lane is closed and empty.
+func (l *lane) run() {
+	defer close(l.ended)
+	for {
+		b := l.take()
+		if b == nil {
+			return
+		}
+		begin := time.Now()
+		l.writer.write(b.entries)
+		took := time.Since(begin)
+		l.settle(len(b.entries), took)
+		close(b.done)
+		l.metrics.sizes.Observe(float64(len(b.entries)))
+		l.metrics.flushes.Observe(took.Seconds())
+		l.metrics.waiting.Sub(float64(len(b.entries)))
+	}
+}
+
+// take waits for a batch; nil when the lane is closed and empty.
+func (l *lane) take() *waitingBatch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.waiting) == 0 {
+		if l.closed {
+			return nil
+		}
+		l.wake.Wait()
+	}
+	b := l.waiting[0]
+	l.waiting = l.waiting[1:]
+	l.since = l.now()
+	return b
+}
+
+func (l *lane) settle(visits int, took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending -= visits
+	l.since = time.Time{}
+	l.pace.add(visits, took)
+}
+
+func (l *lane) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	l.wake.Signal()
+}
+
+// pace is how long visits take to write, the recent ones weighing most.
+type pace struct {
+	visits float64
+	took   float64 // nanoseconds
+}
+
+func (p *pace) add(visits int, took time.Duration) {
+	const keep = 0.9 // of what was, with each batch
+	p.visits = keep*p.visits + float64(visits)
+	p.took = keep*p.took + float64(took)
+}
+
+func (p *pace) perVisit() time.Duration {
+	if p.visits == 0 {
+		return 0
+	}
+	return time.Duration(p.took / p.visits)
+}

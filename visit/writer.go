@@ -1,0 +1,176 @@
+package visit
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"github.com/google/uuid"
+
+	"footfall/db"
+)
+
+const (
+	// writePatience is how long a batch may take in all. It is a little longer than the statement timeout, so that the server
+	// is the first to give up, and tells.
+	writePatience = 15 * time.Second
+	// busyTries is how often a batch that met others is sent again.
+	busyTries = 20
+)
+
+// entry is one accepted visit. What the writer sets is read when its batch is done.
+type entry struct {
+	app     int32
+	target  Target
+	visitor netip.Addr
+	day     int32
+
+	site, page int64 // ids of the target, set by the writer
+	answer     Answer
+	err        error
+}
+
+// writer makes the visits of a batch durable, whatever it meets. It is used by one goroutine.
+type writer struct {
+	db      *db.DB
+	log     *slog.Logger
+	metrics *metrics
+	targets *targetIDs
+	draft   draft
+}
+
+func newWriter(d *db.DB, o Options, m *metrics) *writer {
+	return &writer{db: d, log: o.Log, metrics: m, targets: newTargetIDs(), draft: newDraft()}
+}
+
+// write gives every entry its answer or its error. The context of no request is in it: a caller who left must not
+// take others along.
+func (w *writer) write(entries []entry) {
+	ctx, cancel := context.WithTimeout(context.Background(), writePatience)
+	defer cancel()
+	w.settle(ctx, entries)
+}
+
+// settle sends the entries until each has its answer or its error.
+func (w *writer) settle(ctx context.Context, entries []entry) {
+	for try := 1; len(entries) > 0; try++ {
+		sent, id, err := w.attempt(ctx, entries)
+		fault := db.FaultOf(err)
+		if fault != db.FaultNone {
+			w.met(fault, err, len(entries))
+		}
+		switch fault {
+		case db.FaultNone:
+			entries, try = entries[sent:], 0
+		case db.FaultBusy:
+			if try >= busyTries || !pause(ctx, try) {
+				fail(entries, unavailable(err, "the database is busy; try again"))
+				return
+			}
+		case db.FaultNoDay:
+			if err := w.makeDays(ctx, entries); err != nil {
+				w.met(db.FaultOf(err), err, len(entries))
+				fail(entries, unavailable(err, "the day cannot be counted yet; try again"))
+				return
+			}
+		case db.FaultData:
+			w.split(ctx, entries, err)
+			return
+		case db.FaultUnknown:
+			committed, err := w.ask(ctx, id)
+			if err != nil {
+				fail(entries[:sent], &Error{Kind: Lost, Err: err,
+					Message: "the connection to the database was lost: it is not known whether this visit was counted: ask /counts"})
+				entries = entries[sent:]
+			} else if committed {
+				fail(entries[:sent], &Error{Kind: Lost, Message: "counted, but its numbers were lost: ask /counts"})
+				entries = entries[sent:]
+			} else if !pause(ctx, try) {
+				fail(entries, unavailable(err, "the database cannot count now; try again"))
+				return
+			}
+		default:
+			fail(entries, unavailable(err, "the database cannot count now; try again"))
+			return
+		}
+	}
+}
+
+// attempt sends as many of the first entries as fit one transaction, and answers them if it commits.
+func (w *writer) attempt(ctx context.Context, entries []entry) (sent int, id [16]byte, err error) {
+	if err := w.targets.resolve(ctx, w.db, entries); err != nil {
+		return 0, id, err
+	}
+	id = uuid.Must(uuid.NewV7())
+	sent = w.draft.fill(entries)
+	w.draft.batch.ID = id
+	if err := w.db.Write(ctx, &w.draft.batch, &w.draft.outcome); err != nil {
+		return sent, id, err
+	}
+	w.draft.replay(entries[:sent])
+	return sent, id, nil
+}
+
+// split finds the entries that the database refuses: only they fail. What callers send is checked before it comes
+// here, so that this is a fault of Footfall or of the tables, and is answered so.
+func (w *writer) split(ctx context.Context, entries []entry, err error) {
+	if len(entries) == 1 {
+		fail(entries, fmt.Errorf("a visit cannot be stored: %w", err))
+		return
+	}
+	half := len(entries) / 2
+	w.settle(ctx, entries[:half])
+	w.settle(ctx, entries[half:])
+}
+
+// ask finds out what became of a batch whose connection was lost, as soon as the database answers again.
+func (w *writer) ask(ctx context.Context, id [16]byte) (committed bool, err error) {
+	for try := 1; ; try++ {
+		committed, err = w.db.Claim(ctx, id)
+		if err == nil || !pause(ctx, try) {
+			return committed, err
+		}
+	}
+}
+
+func (w *writer) makeDays(ctx context.Context, entries []entry) error {
+	made := map[int32]bool{}
+	for i := range entries {
+		day := entries[i].day
+		if made[day] {
+			continue
+		}
+		if _, err := w.db.VisitsDayMake(ctx, day); err != nil {
+			return fmt.Errorf("make partition of day %d: %w", day, err)
+		}
+		made[day] = true
+	}
+	return nil
+}
+
+func (w *writer) met(fault db.Fault, err error, visits int) {
+	w.metrics.faults.WithLabelValues(fault.String()).Inc()
+	w.log.Warn("a batch did not commit at once", "fault", fault.String(), "visits", visits, "error", err)
+}
+
+func fail(entries []entry, err error) {
+	for i := range entries {
+		entries[i].err = err
+	}
+}
+
+// pause waits a little, longer with each try; false when ctx has ended.
+func pause(ctx context.Context, try int) bool {
+	limit := min(time.Millisecond<<min(try, 9), 250*time.Millisecond)
+	timer := time.NewTimer(limit/2 + rand.N(limit/2)) //nolint:gosec // only to keep instances out of step
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
