@@ -65,6 +65,54 @@ func (in *instance) together(t *testing.T, requests []visit.Request) ([]visit.An
 	return answers, errs
 }
 
+// start counts a visit in a goroutine of its own, and sends what it was told.
+func (in *instance) start(ip, uri string) <-chan string {
+	done := make(chan string, 1)
+	go func() {
+		a, err := in.Visit(context.Background(), visit.Request{App: "demo", IP: ip, URI: uri})
+		if err != nil {
+			done <- err.Error()
+			return
+		}
+		done <- row(a)
+	}()
+	return done
+}
+
+// Midnight falls between two visits of one visitor that share a batch: both days count.
+func TestMidnightInABatch(t *testing.T) {
+	t.Parallel()
+	in := newInstance(t, visit.Options{Lanes: 1})
+	in.count(t, "192.0.2.1", "http://a/")
+	release := in.hold(t, "a")
+	first := in.start("192.0.2.1", "http://a/")
+	in.waiters(t, 1)
+	accepted := in.start("192.0.2.2", "http://a/")
+	require.Eventually(t, func() bool { return in.accepted(t) == 2 }, 10*time.Second, time.Millisecond)
+	in.clock.Set(in.clock.Now().Add(24 * time.Hour))
+	next := in.start("192.0.2.2", "http://a/")
+	require.Eventually(t, func() bool { return in.accepted(t) == 3 }, 10*time.Second, time.Millisecond)
+	release()
+	require.Equal(t, "1 1 1 2 | 1 1 1 2", <-first)
+	require.Equal(t, "2 2 2 3 | 2 2 2 3", <-accepted)
+	require.Equal(t, "3 2 2 4 | 3 2 2 4", <-next)
+	in.checkTables(t)
+}
+
+// accepted is how many visits wait for their batch, the one being written included.
+func (in *instance) accepted(t *testing.T) int {
+	t.Helper()
+	families, err := in.metrics.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if f.GetName() == "footfall_visits_waiting" {
+			return int(f.GetMetric()[0].GetGauge().GetValue())
+		}
+	}
+	t.Fatal("footfall_visits_waiting is gone")
+	return 0
+}
+
 // The database refuses one visit of many: it alone fails.
 func TestPoisonFailsAlone(t *testing.T) {
 	t.Parallel()
@@ -129,7 +177,7 @@ func TestOverloadIsRefused(t *testing.T) {
 	in.count(t, "192.0.2.1", "http://a/")
 	release := in.hold(t, "a")
 	var wg sync.WaitGroup
-	wg.Go(func() { in.count(t, "192.0.2.1", "http://a/") })
+	held := in.start("192.0.2.1", "http://a/")
 	in.waiters(t, 1)
 	var refused *visit.Error
 	require.Eventually(t, func() bool { // accepted at first: each waits in a goroutine of its own
@@ -148,6 +196,7 @@ func TestOverloadIsRefused(t *testing.T) {
 	require.Equal(t, visit.Unavailable, refused.Kind)
 	require.Positive(t, refused.RetryAfter)
 	release()
+	require.Equal(t, "1 1 1 2 | 1 1 1 2", <-held)
 	wg.Wait()
 	in.count(t, "192.0.2.1", "http://a/")
 	in.checkTables(t)
@@ -286,8 +335,7 @@ func TestConnectionLostBeforeTheBatch(t *testing.T) {
 	t.Parallel()
 	in, c := newCutInstance(t)
 	c.refuse.Store(true)
-	done := make(chan string, 1)
-	go func() { done <- row(in.count(t, "192.0.2.1", "http://a/")) }()
+	done := in.start("192.0.2.1", "http://a/")
 	require.Eventually(t, func() bool { // until the instance has come back for a connection
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -328,8 +376,7 @@ func TestSessionEndedByServer(t *testing.T) {
 	in := newInstance(t, visit.Options{Lanes: 1})
 	in.count(t, "192.0.2.1", "http://a/")
 	release := in.hold(t, "a")
-	done := make(chan string, 1)
-	go func() { done <- row(in.count(t, "192.0.2.2", "http://a/")) }()
+	done := in.start("192.0.2.2", "http://a/")
 	in.waiters(t, 1)
 	in.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
 	release()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"footfall/db"
@@ -40,9 +41,10 @@ func (c *clock) Set(t time.Time) {
 // instance is a running counter, and what a test needs to look behind it.
 type instance struct {
 	*visit.Counter
-	db    *db.DB
-	url   string
-	clock *clock
+	db      *db.DB
+	url     string
+	clock   *clock
+	metrics *prometheus.Registry
 }
 
 // newInstance starts a counter on a database of its own, with an open app "demo".
@@ -58,7 +60,8 @@ func newInstance(t *testing.T, o visit.Options) *instance {
 // startOn starts one more counter on a database.
 func startOn(t *testing.T, url string, o visit.Options) *instance {
 	t.Helper()
-	in := &instance{url: url, clock: newClock(), db: openDB(t, url)}
+	in := &instance{url: url, clock: newClock(), db: openDB(t, url), metrics: prometheus.NewRegistry()}
+	o.Metrics = in.metrics
 	if o.Clock == nil {
 		o.Clock = in.clock.Now
 	}
