@@ -1,0 +1,120 @@
+package bloom
+
+import "math"
+
+const wordBytes = 8
+
+// shape is how a key is written: bits different bits in each of words words.
+type shape struct{ words, bits int }
+
+// wordPasses is the probability that one word of a new key has all its bits set, when keys have written to a word
+// load times on average.
+//
+// How often a word was written to follows Poisson's law. A key that writes misses i given bits with probability
+// C(64-i,bits)/C(64,bits); the generating function of the law turns that into the probability that all keys
+// missed them, and inclusion and exclusion over the new key's bits into the probability that none was missed.
+func (s shape) wordPasses(load float64) float64 {
+	passes := 0.0
+	for i := 0; i <= s.bits; i++ {
+		missed := choose(s.bits, i) * math.Exp(-load*(1-choose(64-i, s.bits)/choose(64, s.bits)))
+		if i%2 == 1 {
+			missed = -missed
+		}
+		passes += missed
+	}
+	return max(passes, 0) // tiny loads drown in rounding
+}
+
+// errorAt is the probability that a new key is taken for a known one at so many bits of memory for each key.
+func (s shape) errorAt(bitsPerKey float64) float64 {
+	load := float64(s.words) * 64 / bitsPerKey
+	return math.Pow(s.wordPasses(load), float64(s.words))
+}
+
+// bitsPerKey is how many bits of memory a key needs to keep the error.
+func (s shape) bitsPerKey(errorRate float64) float64 {
+	low, high := 1.0, 1024.0
+	for range 50 {
+		middle := (low + high) / 2
+		if s.errorAt(middle) > errorRate {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return high
+}
+
+// Both numbers of words have code written out for them, see slice.add.
+const (
+	fewWords  = 4
+	manyWords = 7
+	maxBits   = 6
+)
+
+// densest is the shape of so many words which needs the fewest bits for a key, and how many those are.
+func densest(words int, errorRate float64) (best shape, bitsPerKey float64) {
+	bitsPerKey = math.Inf(1)
+	for n := 1; n <= maxBits; n++ {
+		s := shape{words, n}
+		if need := s.bitsPerKey(errorRate); need < bitsPerKey {
+			best, bitsPerKey = s, need
+		}
+	}
+	return best, bitsPerKey
+}
+
+// plan is a slice to be made.
+type plan struct {
+	shape    shape
+	words    uint64
+	capacity uint64 // keys it holds within its error
+}
+
+func (p plan) bytes() int64 { return int64(p.words) * wordBytes }
+
+// headroom is what of the error is planned for: a slice may be found full a few thousandths of its keys late.
+const headroom = 0.97
+
+// planSlice plans for keys, or for fewer where maxBytes does not hold them all. Four words cost less time; seven
+// are chosen where they save a tenth of the memory or make the difference between fitting and not.
+func planSlice(keys uint64, errorRate float64, maxBytes int64) plan {
+	few, fewNeed := densest(fewWords, errorRate*headroom)
+	many, manyNeed := densest(manyWords, errorRate*headroom)
+	maxWords := uint64(maxBytes / wordBytes)
+	wanted := wordsFor(keys, fewNeed)
+	switch {
+	case manyNeed < 0.9*fewNeed || wanted > maxWords && manyNeed < fewNeed:
+		wanted = wordsFor(keys, manyNeed)
+		return fit(many, keys, manyNeed, min(wanted, maxWords))
+	default:
+		return fit(few, keys, fewNeed, min(wanted, maxWords))
+	}
+}
+
+func wordsFor(keys uint64, bitsPerKey float64) uint64 {
+	return max(1, uint64(math.Ceil(float64(keys)*bitsPerKey/64)))
+}
+
+// fit is the plan with so many words: at least keys where they suffice for them.
+func fit(s shape, keys uint64, bitsPerKey float64, words uint64) plan {
+	capacity := uint64(float64(words) * 64 / bitsPerKey)
+	if words >= wordsFor(keys, bitsPerKey) {
+		capacity = max(capacity, keys) // rounding must not cost a key
+	}
+	return plan{shape: s, words: words, capacity: capacity}
+}
+
+// SizeFor is how many bytes a filter needs which is sized at once for so many keys: given as Config.MaxBytes
+// together with the same keys and error, it makes a filter of one slice.
+func SizeFor(keys uint64, errorRate float64) int64 {
+	return planSlice(keys, errorRate, math.MaxInt64).bytes()
+}
+
+func choose(n, k int) float64 {
+	c := 1.0
+	for i := range k {
+		c = c * float64(n-i) / float64(i+1)
+	}
+	return c
+}

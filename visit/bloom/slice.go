@@ -1,0 +1,182 @@
+package bloom
+
+import (
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// slice is one Bloom filter of a fixed size.
+type slice struct {
+	plan     plan
+	words    []uint64 // only through sync/atomic
+	patterns *patterns
+	many     bool // a key has manyWords words, else fewWords
+}
+
+func newSlice(p plan) (*slice, error) {
+	words, release, err := allocate(p.words)
+	if err != nil {
+		return nil, err
+	}
+	s := &slice{plan: p, words: words, patterns: patternsOf[p.shape.bits](), many: p.shape.words == manyWords}
+	if release != nil {
+		runtime.AddCleanup(s, func(release func()) { release() }, release)
+	}
+	return s, nil
+}
+
+// Multipliers to derive places from a sum: odd, with about as many ones as zeros.
+const (
+	mix0 = 0xa0761d6478bd642f
+	mix1 = 0xe7037ed1a0b428db
+	mix2 = 0x8ebc6af09c88c6e3
+	mix3 = 0x589965cc75374cc3
+	mix4 = 0x1d8e4e27c47d124f
+)
+
+func mix(a, b uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	return high ^ low
+}
+
+// place takes a random number apart into a place below n and the random rest, good for one more place.
+func place(random, n uint64) (i, rest uint64) { return bits.Mul64(random, n) }
+
+// add sets the key's bits and tells whether any was missing.
+//
+// Written out word for word, and has as well: with a loop, places and patterns live in memory rather than in
+// registers, and a key takes half as long again. All words are loaded before the first one is looked at, so
+// that the cache misses overlap; all are written, since guessing which are complete costs more than writing them.
+func (s *slice) add(key Sum) bool {
+	if s.many {
+		return s.addMany(uint64(key))
+	}
+	return s.addFew(uint64(key))
+}
+
+func (s *slice) addFew(key uint64) bool {
+	w, n, t := s.words, uint64(len(s.words)), s.patterns
+	a, b := mix(key^mix1, mix0), mix(key^mix2, mix1)
+	i0, a := place(a, n)
+	i1, b := place(b, n)
+	i2, _ := place(a, n)
+	i3, _ := place(b, n)
+	w0, w1, w2, w3 := atomic.LoadUint64(&w[i0]), atomic.LoadUint64(&w[i1]), atomic.LoadUint64(&w[i2]), atomic.LoadUint64(&w[i3])
+	p0, p1, p2, p3 := t.of(key), t.of(key>>16), t.of(key>>32), t.of(key>>48)
+	if p0&^w0|p1&^w1|p2&^w2|p3&^w3 == 0 {
+		return false
+	}
+	atomic.OrUint64(&w[i0], p0)
+	atomic.OrUint64(&w[i1], p1)
+	atomic.OrUint64(&w[i2], p2)
+	atomic.OrUint64(&w[i3], p3)
+	return true
+}
+
+func (s *slice) addMany(key uint64) bool {
+	w, n, t := s.words, uint64(len(s.words)), s.patterns
+	a, b, c, d := mix(key^mix1, mix0), mix(key^mix2, mix1), mix(key^mix0, mix3), mix(key^mix3, mix2)
+	i0, a := place(a, n)
+	i1, b := place(b, n)
+	i4, c := place(c, n)
+	i5, _ := place(d, n)
+	i2, _ := place(a, n)
+	i3, _ := place(b, n)
+	i6, _ := place(c, n)
+	w0, w1, w2, w3 := atomic.LoadUint64(&w[i0]), atomic.LoadUint64(&w[i1]), atomic.LoadUint64(&w[i2]), atomic.LoadUint64(&w[i3])
+	w4, w5, w6 := atomic.LoadUint64(&w[i4]), atomic.LoadUint64(&w[i5]), atomic.LoadUint64(&w[i6])
+	more := mix(key, mix4)
+	p0, p1, p2, p3 := t.of(key), t.of(key>>16), t.of(key>>32), t.of(key>>48)
+	p4, p5, p6 := t.of(more), t.of(more>>16), t.of(more>>32)
+	if p0&^w0|p1&^w1|p2&^w2|p3&^w3|p4&^w4|p5&^w5|p6&^w6 == 0 {
+		return false
+	}
+	atomic.OrUint64(&w[i0], p0)
+	atomic.OrUint64(&w[i1], p1)
+	atomic.OrUint64(&w[i2], p2)
+	atomic.OrUint64(&w[i3], p3)
+	atomic.OrUint64(&w[i4], p4)
+	atomic.OrUint64(&w[i5], p5)
+	atomic.OrUint64(&w[i6], p6)
+	return true
+}
+
+// has looks at the first four words, which tell most new keys, and only then at the other three. Its places and
+// patterns are those of add.
+func (s *slice) has(key Sum) bool {
+	return s.hasFirst(uint64(key)) && (!s.many || s.hasRest(uint64(key)))
+}
+
+func (s *slice) hasFirst(key uint64) bool {
+	w, n, t := s.words, uint64(len(s.words)), s.patterns
+	a, b := mix(key^mix1, mix0), mix(key^mix2, mix1)
+	i0, a := place(a, n)
+	i1, b := place(b, n)
+	i2, _ := place(a, n)
+	i3, _ := place(b, n)
+	w0, w1, w2, w3 := atomic.LoadUint64(&w[i0]), atomic.LoadUint64(&w[i1]), atomic.LoadUint64(&w[i2]), atomic.LoadUint64(&w[i3])
+	return t.of(key)&^w0|t.of(key>>16)&^w1|t.of(key>>32)&^w2|t.of(key>>48)&^w3 == 0
+}
+
+func (s *slice) hasRest(key uint64) bool {
+	w, n, t := s.words, uint64(len(s.words)), s.patterns
+	c, d := mix(key^mix0, mix3), mix(key^mix3, mix2)
+	i4, c := place(c, n)
+	i5, _ := place(d, n)
+	i6, _ := place(c, n)
+	w4, w5, w6 := atomic.LoadUint64(&w[i4]), atomic.LoadUint64(&w[i5]), atomic.LoadUint64(&w[i6])
+	more := mix(key, mix4)
+	return t.of(more)&^w4|t.of(more>>16)&^w5|t.of(more>>32)&^w6 == 0
+}
+
+// sample estimates the share of set bits and the probability that a new key is taken for a known one.
+func (s *slice) sample() (fill, wrong float64) {
+	const most = 8192
+	n := min(len(s.words), most)
+	var chance [65]float64 // that a new key finds its bits among so many set ones
+	for ones := range chance {
+		chance[ones] = choose(ones, s.plan.shape.bits) / choose(64, s.plan.shape.bits)
+	}
+	passes := 0.0
+	for i := range n {
+		place, _ := bits.Mul64(uint64(i)<<51, uint64(len(s.words))) // n words, evenly spread
+		if n < most {
+			place = uint64(i)
+		}
+		ones := bits.OnesCount64(atomic.LoadUint64(&s.words[place]))
+		fill += float64(ones) / 64
+		passes += chance[ones]
+	}
+	return fill / float64(n), math.Pow(passes/float64(n), float64(s.plan.shape.words))
+}
+
+// patterns are words with a given number of bits set. Together with the 64 ways to rotate each, 16 bits of a sum
+// choose among 65,536 of them, by one load and one rotation whatever the number of bits.
+type patterns [1024]uint64
+
+func (p *patterns) of(random uint64) uint64 {
+	return bits.RotateLeft64(p[random&1023], int(random>>10&63))
+}
+
+// patternsOf has the patterns of 1 to maxBits bits, made when first needed. They are no secret, the sums are.
+var patternsOf = func() (of [maxBits + 1]func() *patterns) {
+	for n := range of {
+		of[n] = sync.OnceValue(func() *patterns { return makePatterns(n) })
+	}
+	return of
+}()
+
+func makePatterns(n int) *patterns {
+	random := rand.New(rand.NewPCG(uint64(n), 0))
+	var p patterns
+	for i := range p {
+		for bits.OnesCount64(p[i]) < n {
+			p[i] |= 1 << random.IntN(64)
+		}
+	}
+	return &p
+}

@@ -1,0 +1,28 @@
+package bloom
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"net/netip"
+)
+
+// Sum stands for a key. Sums are the same for every filter of a process, and worthless outside it.
+type Sum uint64
+
+// secret keys every sum of this process.
+var secret = maphash.MakeSeed()
+
+// Visitor is the key of a visitor of a page. An IPv4 address and the same mapped into IPv6 are one visitor.
+func Visitor(page int64, visitor netip.Addr) Sum {
+	var key [24]byte
+	binary.LittleEndian.PutUint64(key[:8], uint64(page))
+	address := visitor.As16()
+	copy(key[8:], address[:])
+	return Bytes(key[:])
+}
+
+// Bytes is the key of a byte string.
+func Bytes(key []byte) Sum { return Sum(maphash.Bytes(secret, key)) }
+
+// String is the key of a string, the same as that of its bytes.
+func String(key string) Sum { return Sum(maphash.String(secret, key)) }
