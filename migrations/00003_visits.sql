@@ -1,7 +1,7 @@
 -- Who came: a row for each (target, visitor), and one for each (target, visitor, day).
 --
--- Neither has a foreign key: both are written only under the lock of the target's counters row, which has one, and a
--- check for each of a million rows would cost more than the insert.
+-- Neither has a foreign key: both are written only under the lock of the target's counters row, and a check for each of a
+-- million rows would cost more than the insert.
 
 -- +goose Up
 CREATE TABLE visitors (
@@ -66,8 +66,10 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM pg_advisory_xact_lock(hashtext('footfall.make_visits_day'));
-    IF to_regclass(partition) IS NOT NULL THEN
-        RETURN false; -- another instance made it while this one waited
+    -- Another instance may have made it while this one waited. This asks the catalog itself: to_regclass() would repeat
+    -- what the session has cached, since waiting for an advisory lock does not make it listen to others.
+    IF EXISTS (SELECT FROM pg_class WHERE relnamespace = 'footfall'::regnamespace AND relname = partition) THEN
+        RETURN false;
     END IF;
     EXECUTE format('CREATE TABLE %I (LIKE visits INCLUDING ALL)', partition);
     EXECUTE format('ALTER TABLE visits ATTACH PARTITION %I FOR VALUES IN (%s)', partition, day);

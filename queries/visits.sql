@@ -76,6 +76,7 @@ WITH asked AS (
     FROM ranked
     WHERE newcomer
     ORDER BY page_id, ip
+    RETURNING page_id
 ), returned AS (
     INSERT INTO visitors AS v (page_id, ip, rank, first_day, last_day)
     SELECT page_id, ip, rank, day_id, day_id
@@ -101,7 +102,9 @@ WITH asked AS (
         FROM (
             SELECT page_id, 1 AS pv, 0 AS uv FROM counted
             UNION ALL
-            SELECT page_id, 0 AS pv, 1 AS uv FROM ranked WHERE newcomer
+            -- Not FROM ranked: so the visitors are inserted before uv is raised, and a wrong hint fails on visitors_pkey,
+            -- which tells what is wrong, not on the check of counters, which does not.
+            SELECT page_id, 0 AS pv, 1 AS uv FROM newcomers
         ) AS news
         GROUP BY page_id
     ) AS n

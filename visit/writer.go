@@ -80,16 +80,8 @@ func (w *writer) settle(ctx context.Context, entries []entry) {
 			w.split(ctx, entries, err)
 			return
 		case db.FaultUnknown:
-			committed, err := w.ask(ctx, id)
-			if err != nil {
-				fail(entries[:sent], &Error{Kind: Lost, Err: err,
-					Message: "the connection to the database was lost: it is not known whether this visit was counted: ask /counts"})
-				entries = entries[sent:]
-			} else if committed {
-				fail(entries[:sent], &Error{Kind: Lost, Message: "counted, but its numbers were lost: ask /counts"})
-				entries = entries[sent:]
-			} else if !pause(ctx, try) {
-				fail(entries, unavailable(err, "the database cannot count now; try again"))
+			var sendAgain bool
+			if entries, sendAgain = w.lostSight(ctx, entries, sent, id, try); !sendAgain {
 				return
 			}
 		default:
@@ -124,6 +116,25 @@ func (w *writer) split(ctx context.Context, entries []entry, err error) {
 	half := len(entries) / 2
 	w.settle(ctx, entries[:half])
 	w.settle(ctx, entries[half:])
+}
+
+// lostSight deals with a batch of the first entries that may have committed. It returns what is left to be sent; false
+// when time is up.
+func (w *writer) lostSight(ctx context.Context, entries []entry, sent int, id [16]byte, try int) ([]entry, bool) {
+	committed, err := w.ask(ctx, id)
+	switch {
+	case err != nil:
+		fail(entries[:sent], &Error{Kind: Lost, Err: err,
+			Message: "the connection to the database was lost: it is not known whether this visit was counted: ask /counts"})
+		return entries[sent:], true
+	case committed:
+		fail(entries[:sent], &Error{Kind: Lost, Message: "counted, but its numbers were lost: ask /counts"})
+		return entries[sent:], true
+	case !pause(ctx, try):
+		fail(entries, unavailable(nil, "the database cannot count now; try again"))
+		return nil, false
+	}
+	return entries, true
 }
 
 // ask finds out what became of a batch whose connection was lost, as soon as the database answers again.
