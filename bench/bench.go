@@ -1,0 +1,181 @@
+// Package bench measures Footfall: over HTTP beside what others would build (HTTP), and the recorder alone (Recorder).
+// Both start a PostgreSQL of their own with its default, durable settings, or make databases of their own on a server that is
+// named, and remove them when they end.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"footfall/bench/tables"
+	"footfall/db"
+	"footfall/db/embedded"
+	"footfall/visit"
+)
+
+// Machine is where a report was measured.
+type Machine struct {
+	CPUs       int    `json:"cpus"`
+	Go         string `json:"go"`
+	PostgreSQL string `json:"postgresql"`
+	Fsync      string `json:"fsync"`
+	Commit     string `json:"synchronousCommit"`
+	Began      string `json:"began"`
+}
+
+func (m Machine) String() string {
+	return fmt.Sprintf("%d CPUs, %s, PostgreSQL %s, fsync %s, synchronous_commit %s", m.CPUs, m.Go, m.PostgreSQL, m.Fsync, m.Commit)
+}
+
+// server is the PostgreSQL of a run.
+type server struct {
+	base  *url.URL
+	admin *pgx.Conn // used by the run's goroutine alone
+	stop  func() error
+}
+
+// openServer uses the server that databaseURL names, or starts one with its data in a new folder in dir.
+func openServer(ctx context.Context, databaseURL, dir, binDir string) (_ *server, err error) {
+	s := &server{stop: func() error { return nil }}
+	if databaseURL == "" {
+		if databaseURL, s.stop, err = startServer(ctx, dir, binDir); err != nil {
+			return nil, err
+		}
+	}
+	if s.base, err = url.Parse(databaseURL); err != nil || s.base.Scheme == "" {
+		return nil, errors.Join(errors.New("database url: it should look like postgres://user:password@host:5432/database"), s.stop())
+	}
+	if s.admin, err = pgx.Connect(ctx, databaseURL); err != nil {
+		return nil, errors.Join(fmt.Errorf("bench: %w", err), s.stop())
+	}
+	return s, nil
+}
+
+func startServer(ctx context.Context, dir, binDir string) (address string, stop func() error, err error) {
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	folder, err := os.MkdirTemp(dir, "footfall-bench-")
+	if err != nil {
+		return "", nil, fmt.Errorf("bench: %w", err)
+	}
+	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // where root runs this, the server's user must get in
+		return "", nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	running, err := embedded.Start(ctx, embedded.Config{Dir: filepath.Join(folder, "data"), BinDir: binDir})
+	if err != nil {
+		return "", nil, errors.Join(fmt.Errorf("bench: %w", err), os.RemoveAll(folder))
+	}
+	return running.URL(), func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		return errors.Join(running.Stop(ctx), os.RemoveAll(folder))
+	}, nil
+}
+
+func (s *server) close() error {
+	return errors.Join(s.admin.Close(context.Background()), s.stop())
+}
+
+func (s *server) machine(ctx context.Context) (Machine, error) {
+	v, err := tables.New(s.admin).ServerVersion(ctx)
+	if err != nil {
+		return Machine{}, fmt.Errorf("bench: ask the server: %w", err)
+	}
+	return Machine{
+		CPUs: runtime.GOMAXPROCS(0), Go: runtime.Version(), PostgreSQL: v.Version, Fsync: v.Fsync, Commit: v.SynchronousCommit,
+		Began: time.Now().UTC().Format(time.RFC3339),
+	}, nil
+}
+
+// database makes an empty database and returns its URL. drop removes it; it must be called.
+func (s *server) database(ctx context.Context, name string) (address string, drop func() error, err error) {
+	name = fmt.Sprintf("footfall_bench_%d_%s", os.Getpid(), name)
+	quoted := pgx.Identifier{name}.Sanitize()
+	if _, err := s.admin.Exec(ctx, "CREATE DATABASE "+quoted+" TEMPLATE template0 ENCODING 'UTF8'"); err != nil {
+		return "", nil, fmt.Errorf("bench: %w", err)
+	}
+	drop = func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		_, err := s.admin.Exec(ctx, "DROP DATABASE IF EXISTS "+quoted+" WITH (FORCE)")
+		return err
+	}
+	// What the run before left in memory is written out now, and not while this one is measured.
+	if err := tables.New(s.admin).Checkpoint(ctx); err != nil {
+		return "", nil, errors.Join(fmt.Errorf("bench: %w", err), drop())
+	}
+	named := *s.base
+	named.Path = "/" + name
+	return named.String(), drop, nil
+}
+
+const (
+	app      = "demo"
+	site     = "bench.example"
+	pages    = 1000
+	visitors = 200_000 // of the comparison over HTTP
+)
+
+// openFootfall migrates a database and adds the app that counts.
+func openFootfall(ctx context.Context, address string) (*db.DB, error) {
+	d, err := db.Open(ctx, address, db.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.MigrateUp(ctx); err != nil {
+		d.Close()
+		return nil, err
+	}
+	open := true
+	if err := visit.AddApp(ctx, d, app, visit.Settings{Open: &open}); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// connect opens a connection to Footfall's tables with the settings of those that write batches.
+func connect(ctx context.Context, address string) (*pgx.Conn, error) {
+	cfg, err := pgx.ParseConfig(address)
+	if err != nil {
+		return nil, fmt.Errorf("bench: %w", err)
+	}
+	for name, value := range map[string]string{"search_path": db.Schema, "plan_cache_mode": "force_custom_plan", "jit": "off"} {
+		cfg.RuntimeParams[name] = value
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("bench: %w", err)
+	}
+	return conn, nil
+}
+
+// spread is a median between the least and the most.
+type spread struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+}
+
+func spreadOf(values []float64) spread {
+	if len(values) == 0 {
+		return spread{}
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+	median := sorted[middle]
+	if len(sorted)%2 == 0 {
+		median = (sorted[middle-1] + sorted[middle]) / 2
+	}
+	return spread{Median: median, Min: sorted[0], Max: sorted[len(sorted)-1]}
+}

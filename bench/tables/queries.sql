@@ -1,0 +1,72 @@
+-- What the benchmarks put into Footfall's tables before they measure, and what they read there afterwards.
+
+-- name: SiteSums :one
+-- The sums of the one site, and what the tables say that they are.
+SELECT c.hot, c.pv, c.uv,
+       (SELECT count(*) FROM visitors WHERE visitors.page_id = c.page_id)::bigint AS visitors,
+       (SELECT count(*) FROM visits WHERE visits.page_id = c.page_id)::bigint     AS visits,
+       (SELECT coalesce(sum(of_page.hot), 0)
+        FROM counters AS of_page
+        WHERE of_page.page_id IN (SELECT p.id FROM pages AS p WHERE p.site_id = c.page_id))::bigint AS hot_of_pages
+FROM counters AS c
+WHERE c.page_id IN (SELECT s.id FROM pages AS s WHERE s.uri = @uri);
+
+-- name: TargetsAmiss :one
+-- How many targets have sums other than their rows, or ranks other than 1..uv.
+SELECT count(*)
+FROM counters AS c
+LEFT JOIN (
+    SELECT page_id, count(*) AS visitors, count(DISTINCT rank) AS ranks, max(rank) AS last FROM visitors GROUP BY page_id
+) AS v ON v.page_id = c.page_id
+LEFT JOIN (
+    SELECT page_id, count(*) AS visits FROM visits GROUP BY page_id
+) AS d ON d.page_id = c.page_id
+WHERE (c.uv, c.uv, c.uv, c.pv) IS DISTINCT FROM (v.visitors, v.ranks, v.last, d.visits);
+
+-- name: Checkpoint :exec
+-- Writes out what earlier runs left in memory, so that the next does not pay for it.
+CHECKPOINT;
+
+-- name: ServerVersion :one
+SELECT current_setting('server_version')::text AS version,
+       current_setting('fsync')::text AS fsync,
+       current_setting('synchronous_commit')::text AS synchronous_commit;
+
+-- name: BytesOnDisk :one
+-- The size of visitors and of all days of visits.
+SELECT coalesce(sum(pg_table_size(c.oid)), 0)::bigint   AS tables,
+       coalesce(sum(pg_indexes_size(c.oid)), 0)::bigint AS indexes
+FROM pg_catalog.pg_class AS c
+WHERE c.relnamespace = 'footfall'::regnamespace
+  AND c.relkind = 'r'
+  AND c.relname ~ '^(visitors|visits_[0-9]+)$';
+
+-- name: VisitorsPreload :exec
+-- Makes visitors number 0, 1, 2 and so on, of whom each came once, long ago, to one page in turn and so to the site. Their addresses
+-- are spread over 10.0.0.0/8 as those of the visits that are measured are.
+WITH asked AS (
+    SELECT @site::bigint AS site, @visitors::bigint AS visitors, @multiplier::bigint AS multiplier
+), targets AS (
+    SELECT id AS page_id, row_number() OVER (PARTITION BY site_id ORDER BY id) - 1 AS turn,
+           count(*) OVER (PARTITION BY site_id)                     AS turns
+    FROM pages
+    WHERE coalesce(site_id, id) = (SELECT site FROM asked)
+), came AS (
+    SELECT page_id, turns, multiplier, generate_series(turn, visitors - 1, turns) AS number
+    FROM targets, asked
+)
+INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
+SELECT page_id, inet '10.0.0.0' + number * multiplier % 16777216, number / turns + 1, 20200101, 20200101
+FROM came
+ORDER BY 1, 2;
+
+-- name: CountersPreload :exec
+-- The sums of the visitors that are there.
+INSERT INTO counters (page_id, hot, pv, uv)
+SELECT page_id, count(*), count(*), count(*)
+FROM visitors
+GROUP BY page_id;
+
+-- name: VisitorsVacuum :exec
+-- What autovacuum does in its own time.
+VACUUM (ANALYZE) visitors;
