@@ -1,0 +1,195 @@
+package db_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+)
+
+func TestWriteTellsWhatEachVisitWas(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	exec(t, conn, `SELECT make_visits_day($1)`, today+1)
+	d := open(t, url, db.Options{})
+	var out db.Outcome
+	verdicts := func(b *db.Batch) []db.Verdict {
+		t.Helper()
+		require.NoError(t, d.Write(t.Context(), b, &out))
+		return out.Verdicts
+	}
+	first := db.Verdict{Rank: 1, Newcomer: true, Counted: true}
+	assert.Equal(t, []db.Verdict{first, first}, verdicts(visitBatch("192.0.2.9", 1, 2)))
+	assert.Equal(t, []db.Sums{{Hot: 1}, {Hot: 1}}, out.Sums)
+
+	assert.Equal(t, []db.Verdict{{Rank: 1}}, verdicts(visitBatch("192.0.2.9", 2)), "again on the same day")
+	assert.Equal(t, []db.Sums{{Hot: 2, PV: 1, UV: 1}}, out.Sums)
+
+	tomorrow := visitBatch("192.0.2.9", 2)
+	tomorrow.Days[0]++
+	assert.Equal(t, []db.Verdict{{Rank: 1, Counted: true}}, verdicts(tomorrow), "the next day")
+	assert.Equal(t, []db.Verdict{{Rank: 1}}, verdicts(visitBatch("192.0.2.9", 2)), "a day that is over counts as the last one")
+
+	// Ranks go by arrival, not by address; each target has its own.
+	many := &db.Batch{ID: batchID(), Targets: []int64{2, 3}, Hots: []int64{3, 1}, Hinted: make([]bool, 4)}
+	for i, last := range []byte{7, 9, 5, 7} {
+		many.Visitors = append(many.Visitors, netip.AddrFrom4([4]byte{192, 0, 2, last}))
+		many.Pages = append(many.Pages, []int64{2, 2, 2, 3}[i])
+		many.Days = append(many.Days, today+1)
+	}
+	assert.Equal(t, []db.Verdict{{Rank: 2, Newcomer: true, Counted: true}, {Rank: 1}, {Rank: 3, Newcomer: true, Counted: true}, first}, verdicts(many))
+	assert.Equal(t, []int64{7, 4, 3}, numbers(t, conn, 2))
+	assert.Equal(t, []int64{1, 1, 1}, numbers(t, conn, 3))
+
+	sumsOnly := &db.Batch{ID: batchID(), Targets: []int64{2}, Hots: []int64{5}}
+	assert.Empty(t, verdicts(sumsOnly))
+	assert.Equal(t, []db.Sums{{Hot: 12, PV: 4, UV: 3}}, out.Sums)
+}
+
+func TestWritersAtOnceLoseNothing(t *testing.T) {
+	t.Parallel()
+	const writers, batches = 4, 25
+	url, conn := fixture(t)
+	ranks := make([][]int64, writers)
+	var all sync.WaitGroup
+	for w := range writers {
+		d := open(t, url, db.Options{})
+		all.Go(func() {
+			var out db.Outcome
+			for n := range batches {
+				// Two writers share each visitor, so that newcomers race.
+				b := visitBatch(fmt.Sprintf("192.0.%d.%d", w/2, n), 1, 2)
+				if !assert.NoError(t, d.Write(t.Context(), b, &out)) {
+					return
+				}
+				for _, v := range out.Verdicts {
+					if v.Newcomer {
+						ranks[w] = append(ranks[w], v.Rank)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, target := range []int64{1, 2} {
+		assert.Equal(t, []int64{writers * batches, writers / 2 * batches, writers / 2 * batches}, numbers(t, conn, target))
+	}
+	given := map[int64]int{}
+	for _, mine := range ranks {
+		for _, rank := range mine {
+			given[rank]++
+		}
+	}
+	for rank := range int64(writers / 2 * batches) {
+		assert.Equal(t, 2, given[rank+1], "rank %d: once for each of two targets", rank+1)
+	}
+}
+
+func TestClaimOfACommittedBatch(t *testing.T) {
+	t.Parallel()
+	url, _ := fixture(t)
+	d := open(t, url, db.Options{})
+	b := visitBatch("192.0.2.1", 1)
+	require.Equal(t, db.FaultNone, write(t, d, b))
+	for range 2 {
+		committed, err := d.Claim(t.Context(), b.ID)
+		require.NoError(t, err)
+		assert.True(t, committed)
+	}
+}
+
+func TestClaimOfABatchThatNeverCameBarsIt(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := open(t, url, db.Options{})
+	b := visitBatch("192.0.2.1", 1)
+	committed, err := d.Claim(t.Context(), b.ID)
+	require.NoError(t, err)
+	assert.False(t, committed)
+
+	assert.NotEqual(t, db.FaultNone, write(t, d, b), "a batch that was given up must not commit later")
+	assert.Equal(t, []int64{0, 0, 0}, numbers(t, conn, 1))
+	b.ID = batchID()
+	assert.Equal(t, db.FaultNone, write(t, d, b), "under a new id it may")
+}
+
+func TestClaimWaitsForARunningTransaction(t *testing.T) {
+	t.Parallel()
+	type answer struct {
+		committed bool
+		err       error
+	}
+	for _, commits := range []bool{true, false} {
+		t.Run(fmt.Sprintf("commits=%t", commits), func(t *testing.T) {
+			t.Parallel()
+			url, conn := fixture(t)
+			d := open(t, url, db.Options{})
+			id := batchID()
+			running := begin(t, url, db.BatchBegin, id)
+			claim := async(t, func() answer {
+				committed, err := d.Claim(context.Background(), id)
+				return answer{committed, err}
+			})
+			awaitBlocked(t, conn, 1)
+			if commits {
+				require.NoError(t, running.Commit(t.Context()))
+			} else {
+				require.NoError(t, running.Rollback(t.Context()))
+			}
+			assert.Equal(t, answer{commits, nil}, receive(t, claim, "the answer"))
+		})
+	}
+}
+
+func TestPruneBatches(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := open(t, url, db.Options{})
+	old, kept := visitBatch("192.0.2.1", 1), visitBatch("192.0.2.1", 1)
+	require.Equal(t, db.FaultNone, write(t, d, old))
+	require.Equal(t, db.FaultNone, write(t, d, kept))
+	pruned, err := d.PruneBatches(t.Context(), kept.ID)
+	require.NoError(t, err)
+	assert.Equal(t, int64(1), pruned)
+	assert.Equal(t, [][16]byte{kept.ID}, queryAll[[16]byte](t, conn, `SELECT id FROM batches`))
+}
+
+func TestInternAgreesWhoeverComesFirst(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	conn := connect(t, url)
+	exec(t, conn, `INSERT INTO apps (name) VALUES ('shop')`)
+	var pages, sites []string
+	for i := range 50 {
+		sites = append(sites, fmt.Sprintf("site%d.example", i%5))
+		pages = append(pages, fmt.Sprintf("site%d.example/%d", i%5, i))
+	}
+	found := make([]map[string]int64, 8)
+	var all sync.WaitGroup
+	for i := range found {
+		d := open(t, url, db.Options{})
+		from := i * 5 // each begins elsewhere in the list
+		mine := append(append([]string{}, pages[from:]...), pages[:from]...)
+		theirs := append(append([]string{}, sites[from:]...), sites[:from]...)
+		all.Go(func() {
+			var err error
+			found[i], err = d.Intern(t.Context(), 1, mine, theirs)
+			assert.NoError(t, err)
+		})
+	}
+	all.Wait()
+	assert.Len(t, found[0], 55)
+	for _, ids := range found {
+		assert.Equal(t, found[0], ids)
+	}
+	assert.Equal(t, int64(55), query[int64](t, conn, `SELECT count(*) FROM pages`))
+	assert.Equal(t, int64(50), query[int64](t, conn, `SELECT count(*) FROM pages AS p JOIN pages AS s ON s.id = p.site_id
+		WHERE starts_with(p.uri, s.uri || '/')`), "pages with the right site")
+}

@@ -1,0 +1,71 @@
+package db_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+)
+
+func TestOneOfManyMakesADay(t *testing.T) {
+	t.Parallel()
+	url, _ := fixture(t)
+	d := open(t, url, db.Options{Readers: 20})
+	missing, err := d.VisitsDaysMissing(t.Context(), []int32{today, today + 1})
+	require.NoError(t, err)
+	require.Equal(t, int64(1), missing)
+
+	var made atomic.Int32
+	var all sync.WaitGroup
+	start := make(chan struct{})
+	for range 20 {
+		all.Go(func() {
+			<-start
+			mine, err := d.VisitsDayMake(t.Context(), today+1)
+			assert.NoError(t, err)
+			if mine {
+				made.Add(1)
+			}
+		})
+	}
+	close(start)
+	all.Wait()
+	assert.Equal(t, int32(1), made.Load(), "callers that made the day")
+	missing, err = d.VisitsDaysMissing(t.Context(), []int32{today, today + 1})
+	require.NoError(t, err)
+	assert.Zero(t, missing)
+}
+
+func TestMakingADayAndCountingDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	exec(t, conn, `SET lock_timeout = '10s'`) // where the code is right nobody waits at all
+	counting := begin(t, url, `INSERT INTO visits (page_id, day_id, ip) VALUES (2, $1, '192.0.2.1')`, today)
+
+	making := begin(t, url, `SET LOCAL lock_timeout = '10s'`)
+	_, err := making.Exec(t.Context(), `SELECT make_visits_day($1)`, today+1)
+	require.NoError(t, err, "with a transaction open that has counted")
+	_, err = conn.Exec(t.Context(), `INSERT INTO visits (page_id, day_id, ip) VALUES (2, $1, '192.0.2.2')`, today)
+	require.NoError(t, err, "with a transaction open that has made a day")
+	require.NoError(t, counting.Commit(t.Context()))
+	require.NoError(t, making.Commit(t.Context()))
+
+	exec(t, conn, `INSERT INTO visits (page_id, day_id, ip) VALUES (2, $1, '192.0.2.1')`, today+1)
+	assert.Equal(t, int64(3), query[int64](t, conn, `SELECT count(*) FROM visits`))
+}
+
+func TestWhatIsNoDayIsRefused(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := open(t, url, db.Options{})
+	for _, day := range []int32{20190230, 20191301, 20190100, 20190001, 0, -20190629, 2019} {
+		_, err := d.VisitsDayMake(t.Context(), day)
+		assert.Equal(t, db.FaultData, db.FaultOf(err), "%d: %v", day, err)
+	}
+	assert.Equal(t, []string{"visits_20190629"}, queryAll[string](t, conn,
+		`SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r'`))
+}

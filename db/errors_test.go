@@ -1,0 +1,198 @@
+package db_test
+
+import (
+	"context"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+)
+
+// lockCounters holds the counters of one target from everybody else.
+const lockCounters = `SELECT FROM counters WHERE page_id = $1 FOR UPDATE`
+
+// write sends a batch that is to fail, and returns what the failure means.
+func write(t *testing.T, d *db.DB, b *db.Batch) db.Fault {
+	t.Helper()
+	var out db.Outcome
+	err := d.Write(t.Context(), b, &out)
+	t.Log(err)
+	return db.FaultOf(err)
+}
+
+// with adds a setting of the session to a URL.
+func with(t *testing.T, address, setting, value string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	require.NoError(t, err)
+	q := u.Query()
+	q.Set(setting, value)
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+func TestFaultNone(t *testing.T) {
+	t.Parallel()
+	url, _ := fixture(t)
+	assert.Equal(t, db.FaultNone, write(t, open(t, url, db.Options{}), visitBatch("192.0.2.1", 1, 2)))
+}
+
+func TestFaultOfLockTimeout(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	begin(t, url, lockCounters, 2)
+	d := open(t, with(t, url, "lock_timeout", "10ms"), db.Options{})
+	assert.Equal(t, db.FaultBusy, write(t, d, visitBatch("192.0.2.1", 1, 2)))
+	assertNothingCounted(t, conn)
+}
+
+// The batch holds 1 and waits for 2; the other transaction holds 3 and waits for 1. When 2 comes free, the batch closes the
+// circle, and whoever closes it is the one to be rolled back: the other would look for a deadlock only much later.
+func TestFaultOfDeadlock(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	second := begin(t, url, lockCounters, 2)
+	third := begin(t, with(t, url, "deadlock_timeout", "10min"), lockCounters, 3)
+	d := open(t, with(t, url, "deadlock_timeout", "10ms"), db.Options{})
+	fault := async(t, func() db.Fault { return write(t, d, visitBatch("192.0.2.1", 1, 2, 3)) })
+	awaitBlocked(t, conn, 1)
+	other := async(t, func() error { _, err := third.Exec(context.Background(), lockCounters, 1); return err })
+	awaitBlocked(t, conn, 2)
+	require.NoError(t, second.Rollback(t.Context()))
+
+	assert.Equal(t, db.FaultBusy, receive(t, fault, "the batch's end"))
+	require.NoError(t, receive(t, other, "the end of the other's wait"))
+	require.NoError(t, third.Rollback(t.Context()))
+	assertNothingCounted(t, conn)
+	assert.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 1, 2, 3)), "the same once more")
+}
+
+func TestFaultOfWrongHint(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := open(t, url, db.Options{Writers: 1})
+	require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 2)))
+	b := visitBatch("192.0.2.1", 2)
+	b.Hinted[0] = true
+	assert.Equal(t, db.FaultHint, write(t, d, b))
+	b.Hinted[0] = false
+	assert.Equal(t, db.FaultNone, write(t, d, b), "the same without hints, even under the same id: it rolled back")
+	assert.Equal(t, []int64{2, 1, 1}, numbers(t, conn, 2))
+}
+
+func TestFaultOfMissingDay(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := open(t, url, db.Options{Writers: 1})
+	b := visitBatch("192.0.2.1", 1, 2)
+	b.Days[1] = today + 1
+	backend := backendOf(t, d)
+	assert.Equal(t, db.FaultNoDay, write(t, d, b))
+	assert.Equal(t, backend, backendOf(t, d), "a batch that the server refuses does not cost the connection")
+	assertNothingCounted(t, conn)
+	_, err := d.VisitsDayMake(t.Context(), today+1)
+	require.NoError(t, err)
+	assert.Equal(t, db.FaultNone, write(t, d, b))
+}
+
+func TestFaultOfBadData(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := open(t, url, db.Options{Writers: 1})
+	negative := visitBatch("192.0.2.1", 1, 2)
+	negative.Hots[1] = -1
+	assert.Equal(t, db.FaultData, write(t, d, negative), "a check")
+	twice := visitBatch("192.0.2.1", 1, 2)
+	twice.Hots = []int64{1 << 62, 1 << 62}
+	require.Equal(t, db.FaultNone, write(t, d, twice))
+	twice.ID = batchID()
+	assert.Equal(t, db.FaultData, write(t, d, twice), "a number out of range")
+	assert.Equal(t, []int64{1 << 62, 1, 1}, numbers(t, conn, 1))
+}
+
+func TestFaultOfConnectionLostUnderWay(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	held := begin(t, url, lockCounters, 2)
+	d := open(t, url, db.Options{})
+	fault := async(t, func() db.Fault { return write(t, d, visitBatch("192.0.2.1", 1, 2)) })
+	require.True(t, query[bool](t, conn, `SELECT pg_terminate_backend($1)`, awaitBlocked(t, conn, 1)))
+	assert.Equal(t, db.FaultUnknown, receive(t, fault, "the batch's end"))
+	require.NoError(t, held.Rollback(t.Context()))
+	assert.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 1, 2)), "the next takes a new connection")
+}
+
+func TestFaultOfDeadlineUnderWay(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	begin(t, url, lockCounters, 2)
+	d := open(t, url, db.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	fault := async(t, func() db.Fault {
+		var out db.Outcome
+		return db.FaultOf(d.Write(ctx, visitBatch("192.0.2.1", 2), &out))
+	})
+	awaitBlocked(t, conn, 1)
+	cancel()
+	assert.Equal(t, db.FaultUnknown, receive(t, fault, "the batch's end"))
+}
+
+func TestFaultWhereNobodyListens(t *testing.T) {
+	t.Parallel()
+	d := open(t, "postgres://footfall@/footfall?host="+url.QueryEscape(t.TempDir()), db.Options{})
+	assert.Equal(t, db.FaultRefused, write(t, d, visitBatch("192.0.2.1", 1)))
+	_, err := d.Intern(t.Context(), 1, []string{"example.com/a"}, []string{"example.com"})
+	assert.Equal(t, db.FaultRefused, db.FaultOf(err))
+}
+
+func TestFaultOfStatementTimeout(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	held := begin(t, url, lockCounters, 2)
+	d := open(t, url, db.Options{Writers: 1, StatementTimeout: 20 * time.Millisecond})
+	assert.Equal(t, db.FaultRefused, write(t, d, visitBatch("192.0.2.1", 1, 2)))
+	require.NoError(t, held.Rollback(t.Context()))
+	assertNothingCounted(t, conn)
+}
+
+func TestFaultNames(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for f := db.FaultNone; f <= db.FaultUnknown; f++ {
+		assert.NotEmpty(t, f.String())
+		assert.False(t, seen[f.String()], f)
+		seen[f.String()] = true
+	}
+}
+
+// backendOf is the process that serves the one writer of d.
+func backendOf(t *testing.T, d *db.DB) (pid int32) {
+	t.Helper()
+	require.NoError(t, d.Writers().QueryRow(t.Context(), `SELECT pg_backend_pid()`).Scan(&pid))
+	return pid
+}
+
+// assertNothingCounted checks that whatever failed has rolled back whole.
+func assertNothingCounted(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	assert.Equal(t, int64(0), query[int64](t, conn, `SELECT sum(hot)::bigint FROM counters`))
+	for _, table := range []string{"visitors", "visits", "batches"} {
+		assert.Equal(t, int64(0), query[int64](t, conn, `SELECT count(*) FROM `+table), table)
+	}
+}
+
+// numbers are hot, pv and uv of a target, of which it checks that the rows prove them.
+func numbers(t *testing.T, conn *pgx.Conn, target int64) []int64 {
+	t.Helper()
+	assert.True(t, query[bool](t, conn, `
+		SELECT pv = (SELECT count(*) FROM visits WHERE page_id = $1)
+		   AND uv = (SELECT count(*) FROM visitors WHERE page_id = $1)
+		   AND uv = (SELECT coalesce(max(rank), 0) FROM visitors WHERE page_id = $1)
+		FROM counters WHERE page_id = $1`, target), "counters of target %d without the rows to prove them", target)
+	return query[[]int64](t, conn, `SELECT ARRAY[hot, pv, uv] FROM counters WHERE page_id = $1`, target)
+}

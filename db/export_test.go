@@ -1,0 +1,6 @@
+package db
+
+import "github.com/jackc/pgx/v5/pgxpool"
+
+// Writers is the pool for batches: the tests look at the plans that its connections make.
+func (d *DB) Writers() *pgxpool.Pool { return d.writers }

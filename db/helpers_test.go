@@ -1,0 +1,154 @@
+package db_test
+
+import (
+	"context"
+	"encoding/binary"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+)
+
+// today is the day of most batches here; its partition exists wherever fixture made the tables ready.
+const today = 20190629
+
+// open opens a database for the length of the test.
+func open(t *testing.T, url string, o db.Options) *db.DB {
+	t.Helper()
+	d, err := db.Open(t.Context(), url, o)
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	return d
+}
+
+// connect opens a connection beside those of the code under test.
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	cfg, err := pgx.ParseConfig(url)
+	require.NoError(t, err)
+	cfg.RuntimeParams["search_path"] = db.Schema
+	cfg.RuntimeParams["application_name"] = "test"
+	conn, err := pgx.ConnectConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, conn.Close(context.Background())) })
+	return conn
+}
+
+func exec(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
+	t.Helper()
+	_, err := conn.Exec(t.Context(), sql, args...)
+	require.NoError(t, err, sql)
+}
+
+func query[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) (value T) {
+	t.Helper()
+	require.NoError(t, conn.QueryRow(t.Context(), sql, args...).Scan(&value), sql)
+	return value
+}
+
+func queryAll[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) []T {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), sql, args...)
+	require.NoError(t, err, sql)
+	values, err := pgx.CollectRows(rows, pgx.RowTo[T])
+	require.NoError(t, err, sql)
+	return values
+}
+
+// fixture is a migrated database with one app, targets 1 (a site), 2 and 3 (its pages), each with its counters, and a
+// partition for today.
+func fixture(t *testing.T) (url string, conn *pgx.Conn) {
+	t.Helper()
+	url = dbtest.New(t)
+	conn = connect(t, url)
+	exec(t, conn, `INSERT INTO apps (name) VALUES ('shop')`)
+	exec(t, conn, `INSERT INTO pages (app_id, uri) VALUES (1, 'example.com')`)
+	exec(t, conn, `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'example.com/a'), (1, 1, 'example.com/b')`)
+	exec(t, conn, `INSERT INTO counters (page_id) VALUES (1), (2), (3)`)
+	require.True(t, query[bool](t, conn, `SELECT make_visits_day($1)`, today))
+	return url, conn
+}
+
+var lastBatch atomic.Uint64
+
+// batchID is one that no other batch of these tests has.
+func batchID() (id [16]byte) {
+	binary.BigEndian.PutUint64(id[8:], lastBatch.Add(1))
+	return id
+}
+
+// visitBatch is a batch of one visitor's one visit to each of the targets.
+func visitBatch(ip string, targets ...int64) *db.Batch {
+	b := &db.Batch{ID: batchID()}
+	for _, target := range targets {
+		b.Targets = append(b.Targets, target)
+		b.Hots = append(b.Hots, 1)
+		b.Pages = append(b.Pages, target)
+		b.Visitors = append(b.Visitors, netip.MustParseAddr(ip))
+		b.Days = append(b.Days, today)
+		b.Hinted = append(b.Hinted, false)
+	}
+	return b
+}
+
+// begin begins a transaction on a connection of its own, executes the statement in it, and leaves it open.
+func begin(t *testing.T, url, sql string, args ...any) pgx.Tx {
+	t.Helper()
+	tx, err := connect(t, url).Begin(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	_, err = tx.Exec(t.Context(), sql, args...)
+	require.NoError(t, err, sql)
+	return tx
+}
+
+// async runs f beside the test, which ends no sooner than f.
+func async[T any](t *testing.T, f func() T) <-chan T {
+	t.Helper()
+	result := make(chan T, 1)
+	done := make(chan struct{})
+	go func() { defer close(done); result <- f() }()
+	t.Cleanup(func() { <-done })
+	return result
+}
+
+// receive waits for what should come at once, for as long as a very slow machine may take.
+func receive[T any](t *testing.T, from <-chan T, what string) (value T) {
+	t.Helper()
+	select {
+	case value = <-from:
+	case <-time.After(time.Minute):
+		require.Fail(t, "never came: "+what)
+	}
+	return value
+}
+
+// awaitBlocked waits until that many sessions of the database wait for a lock, and returns the process of one.
+func awaitBlocked(t *testing.T, conn *pgx.Conn, sessions int) (pid int32) {
+	t.Helper()
+	eventually(t, func() bool {
+		pids := queryAll[int32](t, conn, `SELECT pid FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+		if len(pids) != sessions {
+			return false
+		}
+		pid = pids[0]
+		return true
+	}, "a session to wait for a lock")
+	return pid
+}
+
+// eventually waits for a condition that shows in the database alone.
+func eventually(t *testing.T, condition func() bool, what string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !condition(); {
+		require.True(t, time.Now().Before(deadline), "waited in vain for "+what)
+	}
+}

@@ -1,0 +1,169 @@
+package db_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+)
+
+func TestMigrationsGoUpAndDownAndUpAgain(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Empty(t)
+	d, conn := open(t, url, db.Options{}), connect(t, url)
+
+	applied, err := d.MigrateUp(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, applied)
+	whole := catalog(t, conn)
+	require.NotEmpty(t, whole)
+
+	steps := [][]string{whole}
+	for i := range applied {
+		name, err := d.MigrateDown(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, applied[len(applied)-1-i], name, "the newest goes first")
+		steps = append(steps, catalog(t, conn))
+	}
+	require.Empty(t, steps[len(steps)-1], "what the last step down leaves")
+	_, err = d.MigrateDown(t.Context())
+	require.Error(t, err, "there is nothing more to take back")
+
+	again, err := d.MigrateUp(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, applied, again)
+	assert.Equal(t, whole, catalog(t, conn))
+
+	// Each step down undoes its own step up, no more and no less: down n, up again, the same.
+	for n := 1; n < len(applied); n++ {
+		for range n {
+			_, err := d.MigrateDown(t.Context())
+			require.NoError(t, err)
+		}
+		assert.Equal(t, steps[n], catalog(t, conn), "%d steps down", n)
+		_, err := d.MigrateUp(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, whole, catalog(t, conn), "%d steps down and up", n)
+	}
+}
+
+func TestMigrateStatus(t *testing.T) {
+	t.Parallel()
+	d := open(t, dbtest.New(t), db.Options{})
+	down, err := d.MigrateDown(t.Context())
+	require.NoError(t, err)
+	states, err := d.MigrateStatus(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, states)
+	for i, s := range states {
+		newest := i == len(states)-1
+		assert.Equal(t, newest, s.Applied.IsZero(), s.Name)
+		assert.Equal(t, newest, s.Name == down, s.Name)
+	}
+}
+
+func TestFiveInstancesMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Empty(t)
+	var applied [5][]string
+	var all sync.WaitGroup
+	for i := range applied {
+		d := open(t, url, db.Options{})
+		all.Go(func() {
+			var err error
+			applied[i], err = d.MigrateUp(t.Context())
+			assert.NoError(t, err)
+		})
+	}
+	all.Wait()
+
+	migrated := 0
+	for _, names := range applied {
+		if len(names) > 0 {
+			migrated++
+		}
+	}
+	assert.Equal(t, 1, migrated, "instances that applied something: %q", applied)
+	assert.Equal(t, catalog(t, connect(t, dbtest.New(t))), catalog(t, connect(t, url)))
+}
+
+func TestSchemaOfNewerBinaryIsRefused(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	conn := connect(t, url)
+	exec(t, conn, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`)
+	_, err := open(t, url, db.Options{}).MigrateUp(t.Context())
+	require.ErrorContains(t, err, "version 9999")
+	require.ErrorContains(t, err, "use a newer footfall")
+}
+
+func TestEncodingOtherThanUTF8IsRefused(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Empty(t)
+	conn := connect(t, url)
+	name := query[string](t, conn, `SELECT current_database()`)
+	quoted := pgx.Identifier{name + "_ascii"}.Sanitize()
+	exec(t, conn, `CREATE DATABASE `+quoted+` TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'`)
+	defer exec(t, conn, `DROP DATABASE `+quoted+` WITH (FORCE)`)
+
+	d := open(t, strings.Replace(url, "/"+name, "/"+name+"_ascii", 1), db.Options{})
+	_, err := d.MigrateUp(t.Context())
+	require.ErrorContains(t, err, "encoding is SQL_ASCII; Footfall needs UTF8")
+	require.ErrorContains(t, err, "CREATE DATABASE", "it says what to do")
+}
+
+func TestSimpleProtocolIsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := db.Open(t.Context(), "postgres://localhost/footfall?default_query_exec_mode=simple_protocol", db.Options{})
+	require.ErrorContains(t, err, "simple_protocol is not supported")
+}
+
+func TestSessionsAreInAnOddTimeZone(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{dbtest.New(t), dbtest.Empty(t)} {
+		assert.Equal(t, dbtest.TimeZone, query[string](t, connect(t, url), `SHOW timezone`))
+	}
+}
+
+// catalog describes all that migrations make in the schema, a line for each thing, as PostgreSQL itself spells it.
+func catalog(t *testing.T, conn *pgx.Conn) []string {
+	t.Helper()
+	return queryAll[string](t, conn, `
+		WITH tables AS (
+			SELECT oid, relname, relkind, relpartbound, reloptions
+			FROM pg_class
+			WHERE relnamespace = 'footfall'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S') AND relname NOT LIKE 'goose%'
+		), functions AS (
+			SELECT oid, proname, oidvectortypes(proargtypes) AS takes
+			FROM pg_proc
+			WHERE pronamespace = 'footfall'::regnamespace
+		), lines AS (
+			SELECT format('table %s %s %s: %s', relname, relkind, reloptions, obj_description(oid, 'pg_class')) FROM tables
+			UNION ALL
+			SELECT format('column %s.%s %s %s null=%s default=%s identity=%s generated=%s: %s', t.relname, a.attnum, a.attname,
+				format_type(a.atttypid, a.atttypmod), NOT a.attnotnull, pg_get_expr(d.adbin, d.adrelid),
+				a.attidentity, a.attgenerated, col_description(t.oid, a.attnum))
+			FROM tables AS t
+			JOIN pg_attribute AS a ON a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped
+			LEFT JOIN pg_attrdef AS d ON d.adrelid = t.oid AND d.adnum = a.attnum
+			UNION ALL
+			SELECT format('constraint %s on %s: %s', c.conname, t.relname, pg_get_constraintdef(c.oid))
+			FROM tables AS t JOIN pg_constraint AS c ON c.conrelid = t.oid
+			UNION ALL
+			SELECT pg_get_indexdef(i.indexrelid) FROM tables AS t JOIN pg_index AS i ON i.indrelid = t.oid
+			UNION ALL
+			SELECT pg_get_triggerdef(g.oid) FROM tables AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
+			UNION ALL
+			SELECT pg_get_functiondef(oid) || obj_description(oid, 'pg_proc') FROM functions
+			UNION ALL
+			SELECT format('type %s', typname) FROM pg_type
+			WHERE typnamespace = 'footfall'::regnamespace AND typname NOT LIKE '%goose%'
+		)
+		SELECT format FROM lines ORDER BY 1`)
+}

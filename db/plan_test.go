@@ -1,0 +1,153 @@
+package db_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+)
+
+// loadVisitors makes 100,000 visitors of targets 2 and 3, each with a visit today.
+const loadVisitors = `
+	WITH loaded AS (
+		INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
+		SELECT 2 + n % 2, '10.0.0.0'::inet + n, 1 + n / 2, 20190629, 20190629 FROM generate_series(0, 99999) AS n
+		RETURNING page_id, ip, first_day
+	)
+	INSERT INTO visits (page_id, ip, day_id) SELECT page_id, ip, first_day FROM loaded`
+
+// keptAsIs keeps autovacuum, and so its statistics, away from the tables: each test says what the planner knows.
+const keptAsIs = `
+	ALTER TABLE visitors SET (autovacuum_enabled = false);
+	ALTER TABLE visits_20190629 SET (autovacuum_enabled = false);
+	ALTER TABLE counters SET (autovacuum_enabled = false)`
+
+// largeBatch has 500 visitors, half of whom loadVisitors has made, half hinted.
+func largeBatch() *db.Batch {
+	b := &db.Batch{ID: batchID(), Targets: []int64{2, 3}, Hots: []int64{250, 250}}
+	for i := range 500 {
+		b.Pages = append(b.Pages, int64(2+i%2))
+		b.Visitors = append(b.Visitors, netip.AddrFrom4([4]byte{byte(10 + i/250), 0, byte(i), 0}))
+		b.Days = append(b.Days, today)
+		b.Hinted = append(b.Hinted, i >= 250 && i%4 == 0)
+	}
+	return b
+}
+
+// explainRecord is the plan of VisitsRecord as a writer's connection makes it.
+func explainRecord(t *testing.T, d *db.DB) string {
+	t.Helper()
+	b := largeBatch()
+	var plan string
+	require.NoError(t, d.Writers().QueryRow(t.Context(), "EXPLAIN (FORMAT JSON) "+db.VisitsRecord,
+		b.Pages, b.Visitors, b.Days, b.Hinted).Scan(&plan))
+	return plan
+}
+
+func TestPlanWithoutStatistics(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	exec(t, conn, keptAsIs)
+	d := open(t, url, db.Options{})
+	exec(t, conn, loadVisitors)
+	requireLooksUpByKey(t, explainRecord(t, d))
+}
+
+func TestPlanWithStatistics(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	exec(t, conn, keptAsIs)
+	d := open(t, url, db.Options{})
+	exec(t, conn, loadVisitors)
+	exec(t, conn, `VACUUM ANALYZE visitors, visits, counters`)
+	requireLooksUpByKey(t, explainRecord(t, d))
+}
+
+// A connection that has written many batches while the tables were empty, and known to be so, has the statement
+// prepared: what it runs then, when they are large, must be planned for that.
+func TestPlanOfAStatementPreparedOnEmptyTables(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	exec(t, conn, keptAsIs)
+	exec(t, conn, `VACUUM ANALYZE visitors, visits, counters`)
+	d := open(t, url, db.Options{Writers: 1}) // so that every batch takes the same connection
+	var out db.Outcome
+	for range 10 { // PostgreSQL may keep a plan from the sixth on
+		require.NoError(t, d.Write(t.Context(), visitBatch("192.0.2.1", 2), &out))
+	}
+	exec(t, conn, loadVisitorsAfter)
+
+	writer, err := d.Writers().Acquire(t.Context())
+	require.NoError(t, err)
+	defer writer.Release()
+	prepared := query[string](t, writer.Conn(), `SELECT name FROM pg_prepared_statements WHERE statement = $1`, db.VisitsRecord)
+	b := largeBatch()
+	var plan string
+	require.NoError(t, writer.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE %s (%s, %s, %s, %s)",
+		pgx.Identifier{prepared}.Sanitize(), array(b.Pages, "bigint"), array(b.Visitors, "inet"), array(b.Days, "integer"),
+		array(b.Hinted, "boolean")), pgx.QueryExecModeSimpleProtocol).Scan(&plan))
+	assert.GreaterOrEqual(t, query[int64](t, writer.Conn(), `SELECT generic_plans + custom_plans FROM pg_prepared_statements WHERE name = $1`,
+		prepared), int64(10), "runs of the statement that is looked at")
+	requireLooksUpByKey(t, plan)
+}
+
+// loadVisitorsAfter is loadVisitors where target 2 has its visitor of rank 1 already.
+const loadVisitorsAfter = `
+	INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
+	SELECT 2 + n % 2, '10.0.0.0'::inet + n, 2 + n / 2, 20190629, 20190629 FROM generate_series(0, 99999) AS n`
+
+// array writes values as an SQL array.
+func array[T any](values []T, of string) string {
+	text := "'{"
+	for i, v := range values {
+		if i > 0 {
+			text += ","
+		}
+		text += fmt.Sprint(v)
+	}
+	return text + "}'::" + of + "[]"
+}
+
+// requireLooksUpByKey checks that the plan reads visitors by their primary key, with both columns, and no other way.
+func requireLooksUpByKey(t *testing.T, plan string) {
+	t.Helper()
+	var explained []struct{ Plan planNode }
+	require.NoError(t, json.Unmarshal([]byte(plan), &explained))
+	require.Len(t, explained, 1)
+	lookups := 0
+	explained[0].Plan.walk(func(n planNode) {
+		if n.Relation != "visitors" && n.Relation != "visits" && n.Relation != "visits_20190629" || n.Type == "ModifyTable" {
+			return
+		}
+		if assert.Equal(t, "visitors_pkey", n.Index, "%s on %s", n.Type, n.Relation) {
+			assert.Contains(t, n.Condition, "page_id")
+			assert.Contains(t, n.Condition, "ip")
+			lookups++
+		}
+	})
+	assert.Equal(t, 1, lookups, "places that look visitors up")
+	if t.Failed() {
+		t.Log(plan)
+	}
+}
+
+type planNode struct {
+	Type      string     `json:"Node Type"`
+	Relation  string     `json:"Relation Name"`
+	Index     string     `json:"Index Name"`
+	Condition string     `json:"Index Cond"`
+	Plans     []planNode `json:"Plans"`
+}
+
+func (n planNode) walk(visit func(planNode)) {
+	visit(n)
+	for _, below := range n.Plans {
+		below.walk(visit)
+	}
+}

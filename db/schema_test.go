@@ -1,0 +1,128 @@
+package db_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db/dbtest"
+)
+
+func TestEverythingHasAComment(t *testing.T) {
+	t.Parallel()
+	silent := queryAll[string](t, connect(t, dbtest.New(t)), `
+		WITH tables AS (
+			SELECT oid, relname FROM pg_class
+			WHERE relnamespace = 'footfall'::regnamespace AND relkind IN ('r', 'p', 'v', 'm')
+			  AND NOT relispartition AND relname NOT LIKE 'goose%'
+		)
+		SELECT 'table ' || relname FROM tables WHERE obj_description(oid, 'pg_class') IS NULL
+		UNION ALL
+		SELECT 'column ' || t.relname || '.' || a.attname
+		FROM tables AS t JOIN pg_attribute AS a ON a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped
+		WHERE col_description(t.oid, a.attnum) IS NULL
+		UNION ALL
+		SELECT 'function ' || proname FROM pg_proc
+		WHERE pronamespace = 'footfall'::regnamespace AND obj_description(oid, 'pg_proc') IS NULL`)
+	assert.Empty(t, silent)
+}
+
+// rules are what the schema refuses whoever asks: on the left the name of what refuses it (the SQLSTATE where PostgreSQL
+// gives no name), on the right what is tried, on the tables as TestConstraints fills them.
+var rules = []struct{ refusedBy, sql string }{
+	{"apps_pkey", `INSERT INTO apps (id, name) OVERRIDING SYSTEM VALUE VALUES (1, 'other')`},
+	{"apps_name_is_unique", `INSERT INTO apps (name) VALUES ('shop')`},
+	{"apps_name_is_a_word", `INSERT INTO apps (name) VALUES ('')`},
+	{"apps_name_is_a_word", `INSERT INTO apps (name) VALUES ('Shop')`},
+	{"apps_name_is_a_word", `INSERT INTO apps (name) VALUES ('my shop')`},
+	{"apps_name_is_a_word", `INSERT INTO apps (name) VALUES ('-shop')`},
+	{"apps_name_is_a_word", `INSERT INTO apps (name) VALUES (E'other\n')`},
+	{"apps_name_is_a_word", `INSERT INTO apps (name) VALUES (repeat('a', 64))`},
+	{"22023", `INSERT INTO apps (name, tz) VALUES ('other', 'Mars/Olympus')`}, // apps_tz_is_known cannot even ask
+	{"apps_ipv6_prefix_range", `INSERT INTO apps (name, ipv6_prefix) VALUES ('other', 31)`},
+	{"apps_ipv6_prefix_range", `INSERT INTO apps (name, ipv6_prefix) VALUES ('other', 129)`},
+	{"apps_sites_no_nulls", `INSERT INTO apps (name, sites) VALUES ('other', '{example.com, NULL}')`},
+	{"apps_keep_query_no_nulls", `INSERT INTO apps (name, keep_query) VALUES ('other', '{NULL}')`},
+
+	{"epochs_pkey", `INSERT INTO epochs (name) VALUES ('apps')`},
+	{"epochs_value_counts_up", `UPDATE epochs SET value = -1`},
+
+	{"pages_pkey", `INSERT INTO pages (id, app_id, uri) OVERRIDING SYSTEM VALUE VALUES (1, 1, 'example.org')`},
+	{"pages_app_key_is_unique", `INSERT INTO pages (app_id, uri) VALUES (1, 'example.com')`},
+	{"pages_app_key_is_unique", `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'example.com/a')`},
+	{"pages_uri_length", `INSERT INTO pages (app_id, uri) VALUES (1, '')`},
+	{"pages_uri_length", `INSERT INTO pages (app_id, uri) VALUES (1, repeat('a', 2049))`},
+	{"pages_uri_length", `INSERT INTO pages (app_id, uri) VALUES (1, repeat('é', 1025))`},
+	{"pages_site_xor_path", `INSERT INTO pages (app_id, uri) VALUES (1, 'example.com/without-a-site')`},
+	{"pages_site_xor_path", `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'site.of.a.site')`},
+	{"pages_app_id_fkey", `INSERT INTO pages (app_id, uri) VALUES (99, 'example.org')`},
+	{"pages_app_id_fkey", `DELETE FROM apps`},
+	{"pages_site_id_fkey", `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 99, 'example.com/c')`},
+	{"pages_site_id_fkey", `DELETE FROM pages WHERE id = 1`},
+	{"428C9", `INSERT INTO pages (app_id, uri, key) VALUES (1, 'example.org', '\x00')`}, // the key is computed
+
+	{"counters_pkey", `INSERT INTO counters (page_id) VALUES (1)`},
+	{"counters_hot_pv_uv_descend", `UPDATE counters SET hot = 1, pv = 2, uv = 1`},
+	{"counters_hot_pv_uv_descend", `UPDATE counters SET hot = 2, pv = 1, uv = 2`},
+	{"counters_hot_pv_uv_descend", `UPDATE counters SET hot = 1, pv = 1, uv = -1`},
+
+	{"visitors_pkey", `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) VALUES (2, '192.0.2.1', 2, 20190629, 20190629)`},
+	{"visitors_rank_is_unique", `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) VALUES (2, '192.0.2.2', 1, 20190629, 20190629)`},
+	{"visitors_rank_from_one", `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) VALUES (2, '192.0.2.2', 0, 20190629, 20190629)`},
+	{"visitors_days_run_forwards", `UPDATE visitors SET last_day = 20190628`},
+	{"visitors_ip_is_one_address", `UPDATE visitors SET ip = '192.0.2.0/24'`},
+	{"visitors_ip_is_one_address", `UPDATE visitors SET ip = '2001:db8::/64'`},
+
+	{"visits_pkey", `INSERT INTO visits (page_id, day_id, ip) VALUES (2, 20190629, '192.0.2.1')`},
+	{"23514", `INSERT INTO visits (page_id, day_id, ip) VALUES (2, 20190630, '192.0.2.1')`}, // no partition, and no default one
+
+	{"batches_pkey", `INSERT INTO batches (id) VALUES ('00000000-0000-0000-0000-000000000000')`},
+}
+
+func TestConstraints(t *testing.T) {
+	t.Parallel()
+	_, conn := fixture(t)
+	exec(t, conn, `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) VALUES (2, '192.0.2.1', 1, 20190629, 20190629)`)
+	exec(t, conn, `INSERT INTO visits (page_id, day_id, ip) VALUES (2, 20190629, '192.0.2.1')`)
+	exec(t, conn, `INSERT INTO batches (id) VALUES ('00000000-0000-0000-0000-000000000000')`)
+	for _, rule := range rules {
+		t.Run(rule.refusedBy, func(t *testing.T) {
+			_, err := conn.Exec(t.Context(), rule.sql)
+			var refused *pgconn.PgError
+			require.True(t, errors.As(err, &refused), "%s: %v", rule.sql, err)
+			by := refused.ConstraintName
+			if by == "" {
+				by = refused.Code
+			}
+			// A partition's key is named after the partition.
+			assert.Equal(t, rule.refusedBy, strings.Replace(by, "visits_20190629_", "visits_", 1), rule.sql)
+		})
+	}
+}
+
+func TestEveryConstraintIsNamedByUsAndTried(t *testing.T) {
+	t.Parallel()
+	// 22023 is what stands for it above: PostgreSQL's own error comes before the check can fail.
+	tried := map[string]bool{"apps_tz_is_known": true}
+	for _, rule := range rules {
+		tried[rule.refusedBy] = true
+	}
+	conn := connect(t, dbtest.New(t))
+	for _, name := range queryAll[string](t, conn, `
+		SELECT c.conname FROM pg_constraint AS c JOIN pg_class AS t ON t.oid = c.conrelid
+		WHERE t.relnamespace = 'footfall'::regnamespace AND NOT t.relispartition AND t.relname NOT LIKE 'goose%'
+		  AND c.contype IN ('c', 'u', 'p', 'f', 'x')`) {
+		assert.NotRegexp(t, `_(check|key|excl)\d*$`, name, "PostgreSQL's name, not ours")
+		assert.True(t, tried[name], "no line of the rules shows what %s refuses", name)
+	}
+}
+
+func TestPageKeyFindsPages(t *testing.T) {
+	t.Parallel()
+	_, conn := fixture(t)
+	assert.Equal(t, int64(2), query[int64](t, conn, `SELECT id FROM pages WHERE key = page_key('example.com/a')`))
+}

@@ -1,0 +1,165 @@
+package db_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+)
+
+const (
+	// soon is the patience with a watcher that is known to be stuck: its length decides nothing.
+	soon = 50 * time.Millisecond
+	// inTime is the patience with what happens at once.
+	inTime = time.Minute
+)
+
+// watcher is an instance that keeps apps in memory. It hands each list to the test, and takes it over when the test says so.
+type watcher struct {
+	seen  chan []string // names of the apps, as publish gets them
+	taken chan struct{} // sent to: publish returns
+	ended chan error
+	stop  context.CancelFunc
+}
+
+func watch(t *testing.T, url string) *watcher {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &watcher{seen: make(chan []string), taken: make(chan struct{}), ended: make(chan error, 1), stop: cancel}
+	d := open(t, with(t, url, "application_name", "watcher"), db.Options{})
+	over := make(chan struct{})
+	go func() {
+		w.ended <- d.WatchApps(ctx, func(apps []db.App) {
+			names := []string{}
+			for _, app := range apps {
+				names = append(names, app.Name)
+			}
+			select {
+			case w.seen <- names:
+			case <-over:
+				return
+			}
+			select {
+			case <-w.taken:
+			case <-over:
+			}
+		})
+		close(w.ended)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		close(over)
+		for range w.ended { // until it is closed
+		}
+	})
+	return w
+}
+
+// takes waits for a list and takes it over.
+func (w *watcher) takes(t *testing.T, names ...string) {
+	t.Helper()
+	assert.Equal(t, names, receive(t, w.seen, "a list of apps"))
+	w.taken <- struct{}{}
+}
+
+func addApp(t *testing.T, d *db.DB, name string) {
+	t.Helper()
+	added, err := d.AppAdd(t.Context(), db.AppAddParams{Name: name, Tz: "UTC", Ipv6Prefix: 64, Sites: []string{}, KeepQuery: []string{}})
+	require.NoError(t, err)
+	require.Equal(t, int64(1), added)
+}
+
+func TestSettleWithoutWatchers(t *testing.T) {
+	t.Parallel()
+	d := open(t, dbtest.New(t), db.Options{})
+	addApp(t, d, "shop")
+	require.NoError(t, d.SettleApps(t.Context(), inTime))
+}
+
+func TestWatcherSeesEveryChange(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	d, conn := open(t, url, db.Options{}), connect(t, url)
+	addApp(t, d, "a")
+	w := watch(t, url)
+	w.takes(t, "a")
+	addApp(t, d, "b")
+	w.takes(t, "a", "b")
+	exec(t, conn, `UPDATE apps SET name = 'c' WHERE name = 'a'`) // somebody in psql
+	w.takes(t, "b", "c")
+	exec(t, conn, `DELETE FROM apps`)
+	w.takes(t, []string{}...)
+	w.stop()
+	require.ErrorIs(t, receive(t, w.ended, "the watcher's end"), context.Canceled)
+}
+
+func TestSettleWaitsForEveryWatcherToTakeOver(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	d := open(t, url, db.Options{})
+	quick, slow := watch(t, url), watch(t, url)
+	quick.takes(t, []string{}...)
+	slow.takes(t, []string{}...)
+	require.NoError(t, d.SettleApps(t.Context(), inTime))
+
+	addApp(t, d, "shop")
+	quick.takes(t, "shop")
+	assert.Equal(t, []string{"shop"}, receive(t, slow.seen, "a list of apps")) // and it is not done with it
+	require.ErrorIs(t, d.SettleApps(t.Context(), soon), db.ErrUnsettled)
+
+	settled := async(t, func() error { return d.SettleApps(context.Background(), inTime) })
+	slow.taken <- struct{}{}
+	require.NoError(t, receive(t, settled, "the settling"))
+	require.NoError(t, d.SettleApps(t.Context(), inTime), "it stays settled")
+}
+
+// A change while a watcher takes an earlier one over needs a round of its own.
+func TestSettleWaitsForTheNewestChange(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	d := open(t, url, db.Options{})
+	w := watch(t, url)
+	w.takes(t, []string{}...)
+	addApp(t, d, "a")
+	assert.Equal(t, []string{"a"}, receive(t, w.seen, "a list of apps"))
+	addApp(t, d, "b")
+	w.taken <- struct{}{}
+	assert.Equal(t, []string{"a", "b"}, receive(t, w.seen, "a list of apps"))
+	require.ErrorIs(t, d.SettleApps(t.Context(), soon), db.ErrUnsettled)
+	w.taken <- struct{}{}
+	require.NoError(t, d.SettleApps(t.Context(), inTime))
+}
+
+func TestSettleDoesNotWaitForTheDead(t *testing.T) {
+	t.Parallel()
+	for name, die := range map[string]func(*testing.T, *watcher, *pgx.Conn){
+		"stopped": func(t *testing.T, w *watcher, _ *pgx.Conn) {
+			w.stop()
+			w.taken <- struct{}{}
+			require.Error(t, receive(t, w.ended, "the watcher's end"))
+		},
+		"connection killed": func(t *testing.T, _ *watcher, conn *pgx.Conn) {
+			assert.Equal(t, []bool{true}, queryAll[bool](t, conn, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+				WHERE datname = current_database() AND application_name = 'watcher'`))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := dbtest.New(t)
+			d := open(t, url, db.Options{})
+			w := watch(t, url)
+			w.takes(t, []string{}...)
+			addApp(t, d, "shop")
+			assert.Equal(t, []string{"shop"}, receive(t, w.seen, "a list of apps"))
+			require.ErrorIs(t, d.SettleApps(t.Context(), soon), db.ErrUnsettled)
+			die(t, w, connect(t, url))
+			require.NoError(t, d.SettleApps(t.Context(), inTime))
+		})
+	}
+}
