@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"footfall/bench"
+	"footfall/bench/structures"
+)
+
+// benchCmd measures. It never touches the data of a service.
+type benchCmd struct {
+	HTTP       benchHTTPCmd       `cmd:"" name:"http" help:"Compare the service over HTTP with counting one request at a time and with not counting at all. Needs wrk."`
+	Recorder   benchRecorderCmd   `cmd:"" help:"Measure the recorder alone: batches of new visitors into PostgreSQL."`
+	Structures benchStructuresCmd `cmd:"" help:"Compare structures that tell whether a key was seen: hash set, Bloom filters, bitmap, HyperLogLog. Needs no database."`
+	Contender  benchContenderCmd  `cmd:"" hidden:"" help:"Serve what the service is compared with."`
+}
+
+// benchServer is where a benchmark keeps its tables. With --database-url it makes databases of its own on that server.
+type benchServer struct {
+	Dir  string `placeholder:"DIR" help:"Folder in which the benchmark's own PostgreSQL keeps its data, which is removed at the end; choose one on the disk to be measured. With --database-url databases are made on that server instead, and dropped at the end. Default: the system's folder for temporary files."`
+	JSON string `name:"json" placeholder:"FILE" help:"Write the figures to this file, too."`
+}
+
+func (b benchServer) write(report any) error {
+	if b.JSON == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(report, "", "  ")
+	if err != nil {
+		return fmt.Errorf("json: %w", err)
+	}
+	return os.WriteFile(b.JSON, append(text, '\n'), 0o644) //nolint:gosec // figures, for everybody
+}
+
+// benchReport is what every benchmark ends in.
+type benchReport interface{ Print(w io.Writer) }
+
+func (b benchServer) publish(report benchReport, p *program) error {
+	report.Print(p.stdout)
+	return b.write(report)
+}
+
+func (p *program) progress(line string) { fmt.Fprintln(p.stderr, line) }
+
+type benchHTTPCmd struct {
+	benchServer
+	Connections []int         `default:"64,256,1000" help:"Numbers of connections to measure with. Default: 64,256,1000."`
+	Rounds      int           `default:"3" help:"How often each contender has its turn; medians are shown. Default: 3."`
+	Duration    time.Duration `default:"10s" help:"Of each run of wrk, in whole seconds. Default: 10s."`
+	Threads     int           `default:"2" help:"Threads of wrk. Default: 2."`
+	Quick       bool          `help:"One round of 2 s each: shows that it works, measures little."`
+}
+
+func (b *benchHTTPCmd) check(globals) []error {
+	if b.Quick {
+		b.Rounds, b.Duration = 1, 2*time.Second
+	}
+	faults := []error{
+		positive("rounds", b.Rounds), positive("threads", b.Threads),
+	}
+	for _, n := range b.Connections {
+		faults = append(faults, positive("connections", n))
+	}
+	if b.Duration < time.Second || b.Duration%time.Second != 0 {
+		faults = append(faults, fmt.Errorf("duration: %s will not do: give whole seconds, like 10s", b.Duration))
+	}
+	return present(faults)
+}
+
+func (b *benchHTTPCmd) run(ctx context.Context, p *program) error {
+	report, err := bench.HTTP(ctx, bench.HTTPOptions{
+		DatabaseURL: p.DatabaseURL, Dir: b.Dir, BinDir: p.PostgresBin,
+		Connections: b.Connections, Rounds: b.Rounds, Duration: b.Duration, Threads: b.Threads, Progress: p.progress,
+	})
+	if err != nil {
+		return err
+	}
+	return b.publish(report, p)
+}
+
+type benchRecorderCmd struct {
+	benchServer
+	Visits  int   `default:"200000" help:"Visits of each round, every one by a new visitor. Default: 200000."`
+	Clients int   `default:"1000" help:"Who visit at once; batches are about half as large. Default: 1000."`
+	Preload []int `default:"0" help:"Rows in visitors before the first round. Several numbers are measured in turns and compared: 0,5000000. Default: 0."`
+	Rounds  int   `default:"3" help:"How often; medians are shown. Default: 3."`
+	Explain bool  `help:"Print the plans of the two statements, too."`
+}
+
+func (b *benchRecorderCmd) check(globals) []error {
+	faults := []error{positive("visits", b.Visits), positive("clients", b.Clients), positive("rounds", b.Rounds)}
+	for _, n := range b.Preload {
+		if n < 0 {
+			faults = append(faults, fmt.Errorf("preload: %d will not do: give 0 or more", n))
+		}
+	}
+	return present(faults)
+}
+
+func (b *benchRecorderCmd) run(ctx context.Context, p *program) error {
+	report, err := bench.Recorder(ctx, bench.RecorderOptions{
+		DatabaseURL: p.DatabaseURL, Dir: b.Dir, BinDir: p.PostgresBin,
+		Visits: b.Visits, Clients: b.Clients, Preload: b.Preload, Rounds: b.Rounds, Explain: b.Explain, Progress: p.progress,
+	})
+	if err != nil {
+		return err
+	}
+	return b.publish(report, p)
+}
+
+type benchStructuresCmd struct {
+	Keys int    `default:"10000000" help:"Keys to add, from ip_0 on; 1000 to 100000000. At 10 million the article's filter must be wrong exactly 7,017 times. Default: 10000000."`
+	JSON string `name:"json" placeholder:"FILE" help:"Write the figures to this file, too."`
+	SVG  string `name:"svg" placeholder:"FILE" help:"Draw the figures into this file."`
+}
+
+func (b *benchStructuresCmd) check(globals) []error {
+	if b.Keys < 1000 || b.Keys > 100_000_000 {
+		return []error{fmt.Errorf("keys: %d will not do: give 1000 to 100000000", b.Keys)}
+	}
+	return nil
+}
+
+// run fails when an exact check of the comparison does, after it has shown the figures.
+func (b *benchStructuresCmd) run(ctx context.Context, p *program) error {
+	report, err := structures.Run(ctx, structures.Options{Keys: b.Keys, Progress: p.progress})
+	if err != nil && !errors.Is(err, structures.ErrPromiseBroken) {
+		return err
+	}
+	shown := []error{err, report.WriteText(p.stdout), benchServer{JSON: b.JSON}.write(report)}
+	if b.SVG != "" {
+		var drawing bytes.Buffer
+		shown = append(shown, report.WriteSVG(&drawing), os.WriteFile(b.SVG, drawing.Bytes(), 0o644)) //nolint:gosec // figures, for everybody
+	}
+	return errors.Join(shown...)
+}
+
+type benchContenderCmd struct {
+	Name string `arg:"" enum:"perrequest,constant" help:"perrequest or constant."`
+	Addr string `required:"" help:"host:port."`
+}
+
+func (b *benchContenderCmd) check(globals) []error { return nil }
+
+func (b *benchContenderCmd) run(ctx context.Context, p *program) error {
+	return bench.ServeContender(ctx, b.Name, b.Addr, p.DatabaseURL)
+}
+
+// positive is the fault of a flag that is not at least one, or nil.
+func positive(flag string, n int) error {
+	if n < 1 {
+		return fmt.Errorf("%s: %d will not do: give 1 or more", flag, n)
+	}
+	return nil
+}
+
+// present drops the nils.
+func present(faults []error) []error {
+	if joined, ok := errors.Join(faults...).(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return nil
+}

@@ -1,0 +1,282 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db/embedded"
+	"footfall/visit"
+)
+
+const (
+	crashClients  = 64
+	crashSites    = 2
+	crashPages    = 4 // of each site
+	crashPatience = 20 * time.Minute
+)
+
+// TestCrash kills the service and PostgreSQL under load, again and again, and holds the tables against what the clients
+// were answered. FOOTFALL_CRASH_VISITS and FOOTFALL_CRASH_KILLS make it longer.
+func TestCrash(t *testing.T) {
+	visits, kills := fromEnv(t, "FOOTFALL_CRASH_VISITS", 3000), fromEnv(t, "FOOTFALL_CRASH_KILLS", 4)
+	ctx, cancel := context.WithTimeout(context.Background(), crashPatience)
+	defer cancel()
+	c := &crash{t: t, ctx: ctx, data: newData(t), visits: int64(visits), targets: make(map[string]*told)}
+	c.start()
+
+	var clients sync.WaitGroup
+	for range crashClients {
+		clients.Go(c.client)
+	}
+	for n := range kills {
+		c.awaitAnswers(int64(visits) * int64(n+1) / int64(kills+1))
+		c.kill(n)
+	}
+	clients.Wait()
+	require.NoError(t, ctx.Err(), "it took too long")
+
+	t.Logf("%d visits answered by %d clients, %d failed, %d kills: %s",
+		c.answered.Load(), crashClients, c.failed.Load(), kills, c.compare())
+	assert.Zero(t, c.service.stop())
+}
+
+func fromEnv(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	value := os.Getenv(name)
+	if value == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(value)
+	require.NoError(t, err, name)
+	return n
+}
+
+// crash is the service under test and what its clients were told.
+type crash struct {
+	t        *testing.T
+	ctx      context.Context
+	data     string
+	visits   int64
+	taken    atomic.Int64 // visits that some client makes, or has made
+	answered atomic.Int64
+	failed   atomic.Int64
+	url      atomic.Pointer[string]
+	service  *running // used by the test's own goroutine
+
+	mu      sync.Mutex // guards what follows
+	targets map[string]*told
+}
+
+// told is what clients were told of one target.
+type told struct {
+	answered int64
+	unknown  int64            // neither answered nor certainly refused: counted at most once
+	hots     map[int64]bool   // of answers
+	ranks    map[string]int64 // by visitor
+	visitors map[int64]string // by rank
+	twice    []string         // numbers that two answers had
+}
+
+func (c *crash) target(uri string) *told {
+	if c.targets[uri] == nil {
+		c.targets[uri] = &told{hots: map[int64]bool{}, ranks: map[string]int64{}, visitors: map[int64]string{}}
+	}
+	return c.targets[uri]
+}
+
+func (o *told) answer(visitor string, n visit.Counts) {
+	o.answered++
+	if o.hots[n.Hot] {
+		o.twice = append(o.twice, fmt.Sprintf("hot %d", n.Hot))
+	}
+	o.hots[n.Hot] = true
+	if before, ok := o.ranks[visitor]; ok && before != n.Rank {
+		o.twice = append(o.twice, fmt.Sprintf("%s with ranks %d and %d", visitor, before, n.Rank))
+	}
+	if before, ok := o.visitors[n.Rank]; ok && before != visitor {
+		o.twice = append(o.twice, fmt.Sprintf("rank %d of %s and %s", n.Rank, before, visitor))
+	}
+	o.ranks[visitor], o.visitors[n.Rank] = n.Rank, visitor
+}
+
+func (c *crash) start() {
+	c.service = serve(c.t, "--data", c.data)
+	c.url.Store(&c.service.url)
+}
+
+// client makes visits until enough are taken. What failed is not sent again: a browser would not either.
+func (c *crash) client() {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}, Timeout: patience}
+	defer client.CloseIdleConnections()
+	for c.ctx.Err() == nil && c.taken.Add(1) <= c.visits {
+		site := fmt.Sprintf("site%d.example", rand.IntN(crashSites))
+		page := fmt.Sprintf("%s/%d", site, rand.IntN(crashPages))
+		visitor := fmt.Sprintf("10.0.%d.%d", rand.IntN(8), rand.IntN(250))
+		status, answer := c.visit(client, page, visitor)
+
+		c.mu.Lock()
+		switch status {
+		case http.StatusOK:
+			c.target(site).answer(visitor, answer.Site)
+			c.target(page).answer(visitor, answer.Page)
+		case http.StatusServiceUnavailable: // not counted
+		default:
+			c.target(site).unknown++
+			c.target(page).unknown++
+		}
+		c.mu.Unlock()
+		if status == http.StatusOK {
+			c.answered.Add(1)
+			continue
+		}
+		c.failed.Add(1)
+		c.taken.Add(-1) // as many are to be answered as were asked for
+		select {
+		case <-time.After(10 * time.Millisecond): // it is down; others look as well
+		case <-c.ctx.Done():
+		}
+	}
+}
+
+// visit sends one visit, once: a GET whose connection breaks would be sent again by net/http itself. Status 0: no answer.
+func (c *crash) visit(client *http.Client, page, visitor string) (int, visit.Answer) {
+	body := fmt.Sprintf(`{"app":"demo","ip":%q,"uri":"http://%s"}`, visitor, page)
+	response, err := client.Post(*c.url.Load()+"/visit", "application/json", strings.NewReader(body))
+	if err != nil {
+		return 0, visit.Answer{}
+	}
+	defer response.Body.Close()
+	var answer visit.Answer
+	read, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode == http.StatusOK {
+		err = json.Unmarshal(read, &answer)
+	}
+	if err != nil {
+		return 0, visit.Answer{}
+	}
+	return response.StatusCode, answer
+}
+
+func (c *crash) awaitAnswers(n int64) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for c.answered.Load() < n {
+		select {
+		case <-tick.C:
+		case <-c.ctx.Done():
+			require.Fail(c.t, "no progress", c.service.said())
+		}
+	}
+}
+
+// kill ends, in turn, the service, PostgreSQL, and one of PostgreSQL's processes, which takes the others with it.
+func (c *crash) kill(n int) {
+	switch n % 3 {
+	case 0:
+		require.NoError(c.t, c.service.cmd.Process.Kill())
+		<-c.service.ended
+		c.start()
+	case 1:
+		killPostgres(c.t, c.data)
+	case 2:
+		var pid int
+		eventually(c.t, "PostgreSQL answers", func() bool {
+			url, running, err := embedded.Attach(c.data)
+			if err != nil || !running {
+				return false
+			}
+			conn, err := pgx.Connect(c.ctx, url)
+			if err != nil {
+				return false
+			}
+			defer conn.Close(c.ctx)
+			return conn.QueryRow(c.ctx, `
+				SELECT pid FROM pg_stat_activity WHERE application_name = 'footfall' AND backend_type = 'client backend'
+				ORDER BY random() LIMIT 1`).Scan(&pid) == nil
+		})
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+	}
+}
+
+// compare holds the tables against the answers and returns a summary.
+func (c *crash) compare() string {
+	var conn *pgx.Conn
+	eventually(c.t, "PostgreSQL answers", func() bool {
+		url, running, err := embedded.Attach(c.data)
+		if err == nil && running {
+			conn, err = pgx.Connect(c.ctx, url)
+		}
+		return err == nil && running
+	})
+	defer conn.Close(c.ctx)
+	rows, err := conn.Query(c.ctx, `
+		SELECT uri, hot, pv, uv,
+		       (SELECT count(*) FROM footfall.visitors v WHERE v.page_id = p.id),
+		       (SELECT coalesce(max(rank), 0) FROM footfall.visitors v WHERE v.page_id = p.id),
+		       (SELECT count(*) FROM footfall.visits v WHERE v.page_id = p.id)
+		FROM footfall.pages p JOIN footfall.counters ON page_id = id`)
+	require.NoError(c.t, err)
+	var lost, twice, gaps int64
+	seen := 0
+	for rows.Next() {
+		var uri string
+		var hot, pv, uv, visitors, highest, days int64
+		require.NoError(c.t, rows.Scan(&uri, &hot, &pv, &uv, &visitors, &highest, &days))
+		seen++
+		o := c.target(uri)
+		lost += max(0, o.answered-hot)
+		twice += max(0, hot-o.answered-o.unknown)
+		gaps += highest - visitors // ranks are distinct, and from 1
+		assert.Empty(c.t, o.twice, uri)
+		assert.Equal(c.t, uv, visitors, uri)
+		assert.Equal(c.t, pv, days, uri)
+		for answered := range o.hots {
+			assert.LessOrEqual(c.t, answered, hot, uri)
+		}
+		for rank := range o.visitors {
+			assert.LessOrEqual(c.t, rank, uv, uri)
+		}
+	}
+	require.NoError(c.t, rows.Err())
+	assert.Equal(c.t, crashSites*(1+crashPages), seen)
+	c.compareRanks(conn)
+	assert.Zero(c.t, lost, "answered and not in the tables")
+	assert.Zero(c.t, twice, "in the tables more often than sent")
+	assert.Zero(c.t, gaps)
+	return fmt.Sprintf("%d lost, %d counted twice beyond unanswered ones, %d rank gaps", lost, twice, gaps)
+}
+
+// compareRanks looks whether every visitor has the rank that was told.
+func (c *crash) compareRanks(conn *pgx.Conn) {
+	rows, err := conn.Query(c.ctx, "SELECT uri, host(ip), rank FROM footfall.visitors JOIN footfall.pages ON id = page_id")
+	require.NoError(c.t, err)
+	stored := make(map[string]int64)
+	for rows.Next() {
+		var uri, visitor string
+		var rank int64
+		require.NoError(c.t, rows.Scan(&uri, &visitor, &rank))
+		stored[uri+" "+visitor] = rank
+	}
+	require.NoError(c.t, rows.Err())
+	for uri, o := range c.targets {
+		for visitor, rank := range o.ranks {
+			assert.Equal(c.t, rank, stored[uri+" "+visitor], "%s on %s", visitor, uri)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"footfall/db"
+	"footfall/db/embedded"
+)
+
+// embedded says whether the tables are on a server of our own.
+func (g globals) embedded() bool { return g.DatabaseURL == "" }
+
+// checkDatabase tells what is wrong with the flags that say where the tables are.
+func (g globals) checkDatabase() []error {
+	if g.embedded() {
+		if g.Data == "" {
+			return []error{errors.New("--data: there is no home directory to keep data in: name a folder, or a server with --database-url")}
+		}
+		return nil
+	}
+	d, err := db.Open(context.Background(), g.DatabaseURL, db.Options{}) // which connects to nothing yet
+	if err != nil {
+		return []error{fmt.Errorf("--database-url: %w", err)}
+	}
+	d.Close()
+	return nil
+}
+
+// server is the embedded PostgreSQL as the flags describe it.
+func (p *program) server(listen string) embedded.Config {
+	return embedded.Config{Dir: p.Data, BinDir: p.PostgresBin, Listen: listen, Log: p.log}
+}
+
+// withURL runs f on the URL of the database: the one given, or that of the embedded server, which is started for as
+// long as f runs if it does not run already.
+func (p *program) withURL(ctx context.Context, f func(url string) error) (err error) {
+	if !p.embedded() {
+		return f(p.DatabaseURL)
+	}
+	url, release, err := embedded.Use(ctx, p.server(""))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	return f(url)
+}
+
+// withDatabase runs f on the database, whatever its schema.
+func (p *program) withDatabase(ctx context.Context, f func(d *db.DB) error) error {
+	return p.withURL(ctx, func(url string) error {
+		d, err := db.Open(ctx, url, db.Options{})
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		return f(d)
+	})
+}
+
+// withTables runs f on a database whose schema is up to date. Our own is brought up to date; a given one may serve an older
+// version of footfall at this moment.
+func (p *program) withTables(ctx context.Context, f func(d *db.DB) error) error {
+	return p.withDatabase(ctx, func(d *db.DB) error {
+		if p.embedded() {
+			if _, err := d.MigrateUp(ctx); err != nil {
+				return err
+			}
+			return f(d)
+		}
+		steps, err := d.MigrateStatus(ctx)
+		if err != nil {
+			return err
+		}
+		for _, step := range steps {
+			if step.Applied.IsZero() {
+				return fmt.Errorf("the database's schema is not up to date: type `%s`, or start the service, first", p.typed("migrate up"))
+			}
+		}
+		return f(d)
+	})
+}
+
+// typed is a command of ours as the user may type it next, with the program and the data of this one.
+func (p *program) typed(command string) string {
+	if p.embedded() && p.Data != defaultData() {
+		return fmt.Sprintf("%s --data '%s' %s", os.Args[0], p.Data, command)
+	}
+	return os.Args[0] + " " + command
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"time"
+)
+
+type healthCmd struct {
+	Addr string `env:"FOOTFALL_ADDR" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address that the service listens on. Default: 127.0.0.1:8080."`
+}
+
+const healthWithin = 3 * time.Second
+
+func (c *healthCmd) check(globals) []error { return checkAddress("--addr", c.Addr) }
+
+func (c *healthCmd) run(ctx context.Context, p *program) error {
+	ctx, cancel := context.WithTimeout(ctx, healthWithin)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+reachable(c.Addr)+"/readyz", http.NoBody)
+	if err != nil {
+		return err
+	}
+	// No proxy of the environment's: it could not reach our loopback.
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("the service does not answer: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		var said struct{ Error string }
+		_ = json.NewDecoder(io.LimitReader(response.Body, 4096)).Decode(&said) // without its words the status must do
+		return fmt.Errorf("the service is not ready: %s %s", response.Status, said.Error)
+	}
+	fmt.Fprintln(p.stdout, "ready")
+	return nil
+}
+
+// reachable is where to call a service that listens on an address: on all of the machine's addresses means here too.
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// checkAddress tells what is wrong with an address to listen on, or to call.
+func checkAddress(flag, address string) []error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil || port == "" {
+		return []error{fmt.Errorf("%s: %q is no address: write host:port, like 127.0.0.1:8080", flag, address)}
+	}
+	return nil
+}
+
+type versionCmd struct{}
+
+func (*versionCmd) check(globals) []error { return nil }
+
+func (*versionCmd) run(_ context.Context, p *program) error {
+	commit := "commit unknown"
+	if built, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range built.Settings {
+			if setting.Key == "vcs.revision" {
+				commit = "commit " + setting.Value
+			}
+		}
+	}
+	fmt.Fprintf(p.stdout, "footfall %s (%s, %s)\n", version, commit, runtime.Version())
+	return nil
+}

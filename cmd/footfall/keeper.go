@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"footfall/db/embedded"
+)
+
+// keeper keeps the embedded PostgreSQL running: one that ends by itself is started again.
+type keeper struct {
+	url    string
+	config embedded.Config
+	log    *slog.Logger
+	cancel context.CancelFunc // ends keep
+	ended  chan struct{}      // closed by keep
+	err    error              // of the last stop; written by keep, to be read when it has ended
+}
+
+// startKeeper returns when the server accepts connections. stop must be called.
+func startKeeper(ctx context.Context, config embedded.Config) (*keeper, error) {
+	server, err := embedded.Start(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	// It is stopped after everything that uses it, not when ctx ends.
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	k := &keeper{url: server.URL(), config: config, log: config.Log, cancel: cancel, ended: make(chan struct{})}
+	go k.keep(running, server)
+	return k, nil
+}
+
+func (k *keeper) stop() error {
+	k.cancel()
+	<-k.ended
+	return k.err
+}
+
+func (k *keeper) keep(running context.Context, server *embedded.Server) {
+	defer close(k.ended)
+	for server != nil {
+		select {
+		case <-running.Done():
+			k.err = k.end(server)
+			return
+		case <-server.Done():
+			k.log.Error("the database has gone; it is started again", "error", server.Err())
+			_ = k.end(server) // it lets go of the directory; how it ended was just said
+			server = k.again(running)
+		}
+	}
+}
+
+// again starts a server, trying until it succeeds or running ends; then it returns nil.
+func (k *keeper) again(running context.Context) *embedded.Server {
+	for {
+		server, err := embedded.Start(running, k.config)
+		if err == nil {
+			k.log.Info("the database is back")
+			return server
+		}
+		if running.Err() != nil {
+			return nil
+		}
+		k.log.Error("the database could not be started; it is tried again", "error", err)
+		select {
+		case <-running.Done():
+			return nil
+		case <-time.After(tryEvery):
+		}
+	}
+}
+
+func (k *keeper) end(server *embedded.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
+	defer cancel()
+	return server.Stop(ctx)
+}

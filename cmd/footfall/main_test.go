@@ -1,0 +1,354 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db/dbtest"
+)
+
+// What somebody does who tries Footfall out, from nothing.
+func TestFirstSteps(t *testing.T) {
+	t.Parallel()
+	data := newData(t)
+	s := serve(t, "--data", data)
+	first := `{"site":{"pv":1,"uv":1,"rank":1,"hot":1},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}`
+	page := s.url + "/visit?app=demo&ip=192.168.0.1&uri=http://hhui.top/home"
+	status, body := get(page)
+	assert.Equal(t, http.StatusOK, status)
+	assert.Equal(t, first, body)
+	for _, url := range []string{s.url + "/readyz", s.admin + "/readyz", s.admin + "/metrics"} {
+		status, _ = get(url)
+		assert.Equal(t, http.StatusOK, status, url)
+	}
+
+	// What `app` changes is known at once.
+	shop := s.url + "/visit?app=shop&uri=http://example.com/"
+	status, _ = get(shop)
+	assert.Equal(t, http.StatusNotFound, status)
+	well(t, "app", "add", "shop", "--site=example.org", "--site=example.com:3000", "--keep-query=b", "--keep-query=a,c", "--data", data)
+	status, _ = get(shop)
+	assert.Equal(t, http.StatusForbidden, status)
+	well(t, "app", "set", "shop", "--site=example.com", "--ipv6-prefix=56", "--data", data)
+	status, _ = get(shop)
+	assert.Equal(t, http.StatusOK, status)
+	well(t, "app", "set", "shop", "--open", "--data", data)
+	status, _ = get(s.url + "/visit?app=shop&ip=192.0.2.1&uri=http://example.net/")
+	assert.Equal(t, http.StatusOK, status)
+	well(t, "app", "set", "shop", "--no-open", "--data", data)
+	status, _ = get(s.url + "/visit?app=shop&ip=192.0.2.1&uri=http://example.net/")
+	assert.Equal(t, http.StatusForbidden, status)
+	assert.Equal(t, "NAME  OPEN  TZ   IPV6-PREFIX  SITES        KEEP-QUERY\n"+
+		"demo  yes   UTC  64           -            -\n"+
+		"shop  no    UTC  56           example.com  b,a,c\n", well(t, "app", "list", "--data", data))
+
+	// The tables.
+	assert.Equal(t, "1\n", well(t, "psql", "--data", data, "--", "-Atc", "SELECT hot FROM pages JOIN counters ON page_id = id WHERE uri = 'hhui.top/home'"))
+	assert.Equal(t, "footfall\n", well(t, "psql", "--data", data, "--", "-Atc", "SELECT current_user"))
+	assert.Equal(t, 3, footfall(t, "psql", "--data", data, "--", "-v", "ON_ERROR_STOP=1", "-f", writeFile(t, "SELECT 1/0;")).code, "psql's own exit code")
+	refused := footfall(t, "psql", "--data", data, "--read-only", "--", "-c", "DELETE FROM apps")
+	assert.Equal(t, 1, refused.code)
+	assert.Contains(t, refused.stderr, "read-only")
+	assert.Regexp(t, `(?m)^00001_apps\.sql +\d{4}-`, well(t, "migrate", "status", "--data", data))
+
+	// One service a directory.
+	second := footfall(t, "serve", "--data", data, "--addr=127.0.0.1:0", "--admin-addr=off")
+	assert.Equal(t, 1, second.code)
+	assert.Contains(t, second.stderr, "footfall already serves from "+data)
+
+	address := strings.TrimPrefix(s.url, "http://")
+	assert.Equal(t, "ready\n", well(t, "health", "--addr", address))
+	assert.Zero(t, s.stop())
+	assert.Equal(t, 1, footfall(t, "health", "--addr", address).code)
+
+	// What it printed to try is what was tried, and what it said of the answer is the answer.
+	assert.Contains(t, s.stdout.String(), "curl '"+page+"'")
+	assert.Contains(t, s.stdout.String(), "\n  "+first+"\n")
+	assert.Contains(t, s.stdout.String(), "--data '"+data+"' psql")
+	assert.Contains(t, s.said(), "the app demo is open")
+
+	// Short commands start the server for themselves, and what was counted is still there.
+	assert.Equal(t, "1\n", well(t, "psql", "--data", data, "--", "-Atc", "SELECT hot FROM pages JOIN counters ON page_id = id WHERE uri = 'hhui.top/home'"))
+	well(t, "app", "set", "demo", "--no-open", "--site=hhui.top", "--data", data)
+	s = serve(t, "--data", data)
+	assert.NotContains(t, s.said(), "the app demo is open", "it stays as it was set")
+	_, body = get(s.url + "/counts?app=demo&uri=http://hhui.top/home")
+	assert.Equal(t, strings.ReplaceAll(first, `"rank":1`, `"rank":0`), body)
+}
+
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func TestAppOnNewData(t *testing.T) {
+	t.Parallel()
+	data := newData(t)
+	well(t, "app", "add", "shop", "--site=example.com", "--tz=Europe/Berlin", "--data", data)
+	assert.Contains(t, well(t, "app", "list", "--data", data), "shop  no    Europe/Berlin")
+	for _, c := range []struct {
+		args []string
+		code int
+		says []string
+	}{
+		{[]string{"add", "shop", "--open"}, 2, []string{"there is an app shop already"}},
+		{[]string{"add", "none"}, 2, []string{"app none would count nothing"}},
+		{[]string{"add", "Bad Name", "--open"}, 2, []string{"is no name for an app"}},
+		{[]string{"add", "new", "--site=a/b", "--tz=Mars/Olympus", "--ipv6-prefix=8"}, 2, []string{"site: ", "tz: ", "ipv6-prefix: "}},
+		{[]string{"set", "nobody", "--open"}, 1, []string{"there is no app"}},
+	} {
+		r := footfall(t, append([]string{"app", "--data", data}, c.args...)...)
+		assert.Equal(t, c.code, r.code, "%v: %s", c.args, r.stderr)
+		for _, words := range c.says {
+			assert.Contains(t, r.stderr, words)
+		}
+	}
+}
+
+func TestWrongUse(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		says []string
+	}{
+		{nil, []string{"expected one of"}},
+		{[]string{"count"}, []string{"unexpected argument count"}},
+		{[]string{"serve", "--no-such-flag"}, []string{"unknown flag --no-such-flag"}},
+		{[]string{"app", "add"}, []string{"<name>"}},
+		{[]string{"serve", "--addr=nowhere", "--admin-addr=1.2.3.4", "--database-url=mysql://u:topsecret@h/d", "--lanes=many", "--max-wait=soon",
+			"--log-level=loud", "--log-format=xml", "--postgres-listen=5432"},
+			[]string{"--addr:", "--admin-addr:", "--database-url:", "--lanes:", "--max-wait:", "--log-level:", "--log-format:", "--postgres-listen:"}},
+		{[]string{"serve", "--addr=127.0.0.1:99999", "--lanes=-1", "--max-wait=0s", "--data="}, []string{"--addr:", "--lanes:", "--max-wait:", "--data:"}},
+		{[]string{"serve", "--database-url=postgres://h/d", "--postgres-listen=127.0.0.1:5432"}, []string{"--postgres-listen: it is for the embedded"}},
+		{[]string{"serve", "--database-url=postgres://h/d?default_query_exec_mode=simple_protocol"}, []string{"simple_protocol"}},
+		{[]string{"health", "--addr=nowhere"}, []string{"--addr:"}},
+	} {
+		r := footfall(t, c.args...)
+		assert.Equal(t, 2, r.code, "%v: %s", c.args, r.stderr)
+		for _, words := range c.says {
+			assert.Contains(t, r.stderr, words)
+		}
+		assert.NotContains(t, r.stderr, "topsecret")
+	}
+	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"version"}} {
+		assert.NotEmpty(t, well(t, args...))
+	}
+	assert.Regexp(t, `^footfall \S+ \(.*go1\.`, well(t, "version"))
+}
+
+// Every flag says in its help what it is without being given, unless it only switches something on.
+func TestHelpTellsDefaults(t *testing.T) {
+	t.Parallel()
+	help := strings.Join(strings.Fields(well(t, "serve", "--help")), " ")
+	for _, flag := range []string{"data", "postgres-bin", "log-level", "log-format", "addr", "admin-addr", "postgres-listen", "max-wait", "lanes"} {
+		name := "FOOTFALL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+		assert.Regexp(t, regexp.MustCompile(`--`+flag+`[= ].*Default: [^$]* \(\$`+name+`\)`), help)
+	}
+}
+
+func TestTakenPort(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	data := filepath.Join(newData(t), "data")
+	taken := l.Addr().String()
+	for flag, args := range map[string][]string{
+		"--addr":       {"--addr=" + taken, "--admin-addr=off"},
+		"--admin-addr": {"--addr=127.0.0.1:0", "--admin-addr=" + taken},
+	} {
+		r := footfall(t, append([]string{"serve", "--data", data}, args...)...)
+		assert.Equal(t, 1, r.code)
+		assert.Contains(t, r.stderr, flag+": listen tcp "+taken)
+		assert.NoDirExists(t, data, "nothing was begun")
+	}
+}
+
+// Requests under way when the service is asked to stop are answered, and what was answered is in the tables.
+func TestStopUnderLoad(t *testing.T) {
+	t.Parallel()
+	data := newData(t)
+	s := serve(t, "--data", data)
+	var answered, begun atomic.Int64
+	var clients sync.WaitGroup
+	for n := range 32 {
+		clients.Go(func() {
+			for {
+				begun.Add(1)
+				status, body := get(fmt.Sprintf("%s/visit?app=demo&ip=192.0.2.%d&uri=http://a.example/%d", s.url, n, n%3))
+				if status == 0 {
+					return // nobody listens any more
+				}
+				if !assert.Equal(t, http.StatusOK, status, body) {
+					return
+				}
+				answered.Add(1)
+			}
+		})
+	}
+	eventually(t, "there is load", func() bool { return answered.Load() > 500 })
+	assert.Zero(t, s.stop())
+	clients.Wait()
+	hot, err := strconv.ParseInt(strings.TrimSpace(well(t, "psql", "--data", data, "--",
+		"-Atc", "SELECT hot FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'")), 10, 64)
+	require.NoError(t, err)
+	assert.Equal(t, answered.Load(), hot)
+}
+
+func TestSecondSignalEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "--data", newData(t))
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	// A request whose body never comes; the service asks for it once it reads.
+	_, err = conn.Write([]byte("POST /visit HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"))
+	require.NoError(t, err)
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, "100 Continue")
+	require.NoError(t, s.cmd.Process.Signal(os.Interrupt))
+	eventually(t, "it stops", func() bool { _, ok := s.logged("stopping: visits under way are answered first"); return ok })
+	require.NoError(t, s.cmd.Process.Signal(os.Interrupt))
+	assert.Equal(t, 1, s.wait())
+}
+
+// PostgreSQL is started again when it dies, and the service counts on.
+func TestDatabaseKilled(t *testing.T) {
+	t.Parallel()
+	data := newData(t)
+	s := serve(t, "--data", data)
+	url := s.url + "/visit?app=demo&ip=192.0.2.1&uri=http://a.example/"
+	status, _ := get(url)
+	require.Equal(t, http.StatusOK, status)
+	killPostgres(t, data)
+	eventually(t, "it says that the database is back", func() bool { _, ok := s.logged("the database is back"); return ok })
+	var body string
+	eventually(t, "it counts again", func() bool {
+		status, body = get(url)
+		assert.Contains(t, []int{200, 500, 503}, status, body)
+		return status == http.StatusOK
+	})
+	assert.Contains(t, body, `"rank":1`)
+	well(t, "health", "--addr", strings.TrimPrefix(s.url, "http://"))
+	assert.Zero(t, s.stop())
+}
+
+// killPostgres kills the postmaster.
+func killPostgres(t *testing.T, data string) {
+	t.Helper()
+	read, err := os.ReadFile(filepath.Join(data, "postgres", "postmaster.pid"))
+	require.NoError(t, err)
+	first, _, _ := strings.Cut(string(read), "\n")
+	pid, err := strconv.Atoi(first)
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+}
+
+func TestGivenDatabase(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Empty(t)
+	r := footfall(t, "app", "list", "--database-url", url)
+	assert.Equal(t, 1, r.code)
+	assert.Contains(t, r.stderr, "migrate up")
+	assert.Contains(t, well(t, "migrate", "status", "--database-url", url), "pending")
+	assert.Contains(t, well(t, "migrate", "up", "--database-url", url), "applied 00001")
+	assert.Contains(t, well(t, "migrate", "up", "--database-url", url), "nothing to do")
+	assert.Contains(t, well(t, "migrate", "down", "--database-url", url), "taken back")
+	s := serve(t, "--database-url", url)
+	assert.NotContains(t, well(t, "app", "list", "--database-url", url), "demo")
+	well(t, "app", "add", "shop", "--open", "--database-url", url)
+	status, _ := get(s.url + "/visit?app=shop&ip=192.0.2.1&uri=http://a.example/")
+	assert.Equal(t, http.StatusOK, status)
+	assert.Equal(t, "2\n", well(t, "psql", "--database-url", url, "--", "-Atc", "SELECT count(*) FROM pages"))
+	assert.Zero(t, s.stop())
+	assert.Empty(t, s.stdout.String())
+}
+
+func TestFiveStartAtOnce(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Empty(t)
+	var services []*running
+	for range 5 {
+		services = append(services, start(t, "--database-url", url))
+	}
+	for _, s := range services {
+		s.awaitReady()
+	}
+	well(t, "app", "add", "shop", "--open", "--database-url", url)
+	for i, s := range services {
+		_, body := get(s.url + "/visit?app=shop&ip=192.0.2.1&uri=http://a.example/")
+		assert.Contains(t, body, fmt.Sprintf(`"page":{"pv":1,"uv":1,"rank":1,"hot":%d}`, i+1))
+	}
+}
+
+// A database that is not there yet is waited for, and the wait can be ended.
+func TestDatabaseNotThere(t *testing.T) {
+	t.Parallel()
+	s := start(t, "--database-url", "postgres://footfall@127.0.0.1:1/footfall")
+	eventually(t, "it waits", func() bool { _, ok := s.logged("waiting for the database"); return ok })
+	assert.Zero(t, s.stop())
+	r := footfall(t, "app", "list", "--database-url", "postgres://footfall@127.0.0.1:1/footfall")
+	assert.Equal(t, 1, r.code)
+	assert.Contains(t, r.stderr, "connection refused")
+}
+
+func TestHealthOfOneThatIsNotReady(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "0.0.0.0:0")
+	require.NoError(t, err)
+	var status atomic.Int64
+	status.Store(http.StatusOK)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, "/readyz", r.URL.Path)
+		w.WriteHeader(int(status.Load()))
+		fmt.Fprint(w, `{"error":"visits cannot be counted now"}`)
+	})}
+	go func() { _ = server.Serve(l) }() // ends with Close
+	defer server.Close()
+	assert.Equal(t, "ready\n", well(t, "health", "--addr", l.Addr().String()))
+	status.Store(http.StatusServiceUnavailable)
+	r := footfall(t, "health", "--addr", l.Addr().String())
+	assert.Equal(t, 1, r.code)
+	assert.Contains(t, r.stderr, "503 Service Unavailable visits cannot be counted now")
+}
+
+func TestReachable(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		":80": "127.0.0.1:80", "0.0.0.0:80": "127.0.0.1:80", "[::]:80": "127.0.0.1:80",
+		"192.0.2.1:80": "192.0.2.1:80", "[::1]:80": "[::1]:80", "localhost:80": "localhost:80",
+	} {
+		assert.Equal(t, want, reachable(address), address)
+	}
+}
+
+func TestForPsql(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ url, options, target, want string }{
+		{"postgres://u@h/d", "", "postgres://u@h/d", "-c search_path=footfall"},
+		{"postgres://u@h/d?pool_max_conns=3&sslmode=disable", "-c x=y", "postgres://u@h/d?sslmode=disable", "-c x=y -c search_path=footfall"},
+		{"postgres:///d?host=%2Ftmp%2Fa+b&options=-c%20a%3Db", "", "postgres:///d?host=%2Ftmp%2Fa%20b", "-c a=b -c search_path=footfall"},
+		{"host=h dbname=d", "", "host=h dbname=d", "-c search_path=footfall"},
+	} {
+		target, options := forPsql(c.url, c.options, []string{"search_path=footfall"})
+		assert.Equal(t, c.target, target)
+		assert.Equal(t, c.want, options)
+	}
+}

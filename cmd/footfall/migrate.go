@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"footfall/db"
+)
+
+type migrateCmd struct {
+	Up     migrateUpCmd     `cmd:"" help:"Apply every migration that is pending. serve does so itself."`
+	Status migrateStatusCmd `cmd:"" help:"List the migrations and when they were applied."`
+	Down   migrateDownCmd   `cmd:"" help:"Take the newest migration back, and with it the data that only it has room for. No service may run meanwhile."`
+}
+
+type (
+	migrateUpCmd     struct{}
+	migrateStatusCmd struct{}
+	migrateDownCmd   struct{}
+)
+
+func (*migrateUpCmd) check(g globals) []error     { return g.checkDatabase() }
+func (*migrateStatusCmd) check(g globals) []error { return g.checkDatabase() }
+func (*migrateDownCmd) check(g globals) []error   { return g.checkDatabase() }
+
+func (*migrateUpCmd) run(ctx context.Context, p *program) error {
+	return p.withDatabase(ctx, func(d *db.DB) error {
+		names, err := d.MigrateUp(ctx)
+		for _, name := range names {
+			fmt.Fprintln(p.stdout, "applied", name)
+		}
+		if err == nil && len(names) == 0 {
+			fmt.Fprintln(p.stdout, "nothing to do: the schema is up to date")
+		}
+		return err
+	})
+}
+
+func (*migrateStatusCmd) run(ctx context.Context, p *program) error {
+	return p.withDatabase(ctx, func(d *db.DB) error {
+		steps, err := d.MigrateStatus(ctx)
+		if err != nil {
+			return err
+		}
+		table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "MIGRATION\tAPPLIED")
+		for _, step := range steps {
+			applied := "pending"
+			if !step.Applied.IsZero() {
+				applied = step.Applied.UTC().Format(time.RFC3339)
+			}
+			fmt.Fprintf(table, "%s\t%s\n", step.Name, applied)
+		}
+		return table.Flush()
+	})
+}
+
+func (*migrateDownCmd) run(ctx context.Context, p *program) error {
+	return p.withDatabase(ctx, func(d *db.DB) error {
+		name, err := d.MigrateDown(ctx)
+		if err == nil {
+			fmt.Fprintln(p.stdout, "taken back", name)
+		}
+		return err
+	})
+}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db/dbtest"
+)
+
+// asProgram makes the test binary the program itself: tests start it as a process, with signals, exit code and all.
+const asProgram = "FOOTFALL_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	dbtest.Main(m)
+}
+
+// patience bounds what only a broken program takes longer for.
+const patience = time.Minute
+
+// environment is ours without what would configure the program.
+func environment() []string {
+	// The race detector would have every process wait a second for late reports before it ends.
+	env := []string{asProgram + "=1", "GORACE=atexit_sleep_ms=0"}
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "FOOTFALL_") && !strings.HasPrefix(entry, "GORACE=") {
+			env = append(env, entry)
+		}
+	}
+	if bin := os.Getenv("FOOTFALL_TEST_POSTGRES_BIN"); bin != "" {
+		env = append(env, "FOOTFALL_POSTGRES_BIN="+bin)
+	}
+	return env
+}
+
+// newData is a data directory that the user of PostgreSQL can enter.
+func newData(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("/tmp", "footfall-test-")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(folder, 0o755))
+	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(folder)) })
+	return folder
+}
+
+// result is how a command ended.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// footfall runs a command to its end.
+func footfall(t *testing.T, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = environment(), &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		require.NoError(t, err)
+	}
+	require.NoError(t, ctx.Err(), "footfall %v took too long: %s", args, stderr.String())
+	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// well runs a command that must succeed and returns what it printed.
+func well(t *testing.T, args ...string) string {
+	t.Helper()
+	r := footfall(t, args...)
+	require.Zero(t, r.code, "footfall %v: %s", args, r.stderr)
+	return r.stdout
+}
+
+// running is a `footfall serve`.
+type running struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	url    string // of the public listener
+	admin  string // of the operator's
+	ended  chan struct{}
+	stdout bytes.Buffer // to be read after ended
+
+	mu  sync.Mutex // guards what follows
+	log []entry
+}
+
+// entry is a line of the log.
+type entry struct {
+	Msg, Address, Admin string
+	whole               string
+}
+
+// start starts `footfall serve` on free ports.
+func start(t *testing.T, args ...string) *running {
+	t.Helper()
+	r := &running{t: t, ended: make(chan struct{})}
+	r.cmd = exec.Command(os.Args[0], append([]string{"serve", "--addr=127.0.0.1:0", "--admin-addr=127.0.0.1:0", "--log-format=json"}, args...)...)
+	r.cmd.Env, r.cmd.Stdout = environment(), &r.stdout
+	stderr, err := r.cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, r.cmd.Start())
+	go func() { // ends with the process
+		r.read(stderr)
+		_ = r.cmd.Wait() // its state says how
+		close(r.ended)
+	}()
+	t.Cleanup(func() {
+		_ = r.cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-r.ended:
+		case <-time.After(patience):
+			_ = r.cmd.Process.Kill()
+			t.Error("serve did not stop")
+		}
+		if t.Failed() {
+			t.Log(r.said())
+		}
+	})
+	return r
+}
+
+func (r *running) read(stderr io.Reader) {
+	lines := bufio.NewScanner(stderr)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		e := entry{whole: lines.Text()}
+		_ = json.Unmarshal(lines.Bytes(), &e) // what is no log line has no message
+		r.mu.Lock()
+		r.log = append(r.log, e)
+		r.mu.Unlock()
+	}
+}
+
+func (r *running) said() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all strings.Builder
+	for _, e := range r.log {
+		all.WriteString(e.whole + "\n")
+	}
+	return all.String()
+}
+
+// logged returns the first line with that message.
+func (r *running) logged(message string) (entry, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.log {
+		if e.Msg == message {
+			return e, true
+		}
+	}
+	return entry{}, false
+}
+
+// serve is start, and waits until it is ready.
+func serve(t *testing.T, args ...string) *running {
+	t.Helper()
+	r := start(t, args...)
+	r.awaitReady()
+	return r
+}
+
+func (r *running) awaitReady() {
+	r.t.Helper()
+	eventually(r.t, "serve is ready", func() bool {
+		ready, ok := r.logged("ready")
+		r.url, r.admin = "http://"+ready.Address, "http://"+ready.Admin
+		select {
+		case <-r.ended:
+			require.Fail(r.t, "serve ended", r.said())
+		default:
+		}
+		return ok
+	})
+}
+
+// stop asks the service to end and returns its exit code.
+func (r *running) stop() int {
+	r.t.Helper()
+	require.NoError(r.t, r.cmd.Process.Signal(syscall.SIGTERM))
+	return r.wait()
+}
+
+func (r *running) wait() int {
+	r.t.Helper()
+	select {
+	case <-r.ended:
+	case <-time.After(patience):
+		require.Fail(r.t, "serve does not end", r.said())
+	}
+	return r.cmd.ProcessState.ExitCode()
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			require.Fail(t, "not in time: "+what)
+		}
+	}
+}
+
+// client makes a connection for each request: none is left behind, and none is used that the service has closed.
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+
+// get returns status and body; 0 where nothing answers.
+func get(url string) (status int, body string) {
+	response, err := client.Get(url)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	read, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return response.StatusCode, string(read)
+}

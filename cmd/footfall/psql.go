@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"footfall/db"
+	"footfall/db/embedded"
+)
+
+type psqlCmd struct {
+	ReadOnly bool     `help:"Refuse every statement that writes, unless it says otherwise first (SET transaction_read_only)."`
+	Args     []string `arg:"" optional:"" passthrough:"" help:"What follows -- goes to psql: footfall psql -- -c 'SELECT * FROM pages'."`
+}
+
+func (c *psqlCmd) check(g globals) []error { return g.checkDatabase() }
+
+// psqlGrace is how long psql may take to leave when we are asked to end.
+const psqlGrace = 5 * time.Second
+
+func (c *psqlCmd) run(ctx context.Context, p *program) error {
+	binary, err := findPsql(p.PostgresBin)
+	if err != nil {
+		return err
+	}
+	args := c.Args
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	settings := []string{"search_path=" + db.Schema}
+	if c.ReadOnly {
+		settings = append(settings, "default_transaction_read_only=on")
+	}
+	return p.withURL(ctx, func(database string) error {
+		target, options := forPsql(database, os.Getenv("PGOPTIONS"), settings)
+		child := exec.CommandContext(ctx, binary, append([]string{"--dbname=" + target}, args...)...)
+		child.Stdin, child.Stdout, child.Stderr = p.stdin, p.stdout, p.stderr
+		child.Env = append(os.Environ(), "PGOPTIONS="+options)
+		child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
+		child.WaitDelay = psqlGrace
+		// Ctrl-C is psql's: it cancels a statement there. The terminal sends it to both of us.
+		signal.Reset(os.Interrupt)
+		ignored := make(chan os.Signal, 1)
+		signal.Notify(ignored, os.Interrupt)
+		defer signal.Stop(ignored)
+		return child.Run()
+	})
+}
+
+// forPsql splits what a URL says into what psql takes in a URL and settings of the session, which it takes in PGOPTIONS.
+// The driver takes both in the URL, and settings of its own pool beside them.
+func forPsql(database, options string, settings []string) (target, pgoptions string) {
+	parts := strings.Fields(options)
+	parsed, err := url.Parse(database)
+	if err == nil && (parsed.Scheme == "postgres" || parsed.Scheme == "postgresql") {
+		query := parsed.Query()
+		if own := query.Get("options"); own != "" {
+			parts = append(parts, own)
+		}
+		query.Del("options")
+		for name := range query {
+			if strings.HasPrefix(name, "pool_") || strings.HasSuffix(name, "_cache_capacity") || name == "default_query_exec_mode" {
+				query.Del(name)
+			}
+		}
+		parsed.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // psql takes a plus literally
+		database = parsed.String()
+	}
+	for _, setting := range settings {
+		parts = append(parts, "-c "+setting)
+	}
+	return database, strings.Join(parts, " ")
+}
+
+// findPsql looks beside the server's binaries, then on the PATH, where Debian has it.
+func findPsql(explicit string) (string, error) {
+	folder, err := embedded.Find(explicit)
+	if err == nil {
+		binary := filepath.Join(folder, "psql")
+		if info, err := os.Stat(binary); err == nil && info.Mode().IsRegular() {
+			return binary, nil
+		}
+	}
+	binary, err := exec.LookPath("psql")
+	if err != nil {
+		return "", errors.New("psql was not found, neither beside PostgreSQL's server nor on the PATH: " +
+			"install PostgreSQL's client (apt-get install postgresql-client, dnf install postgresql, apk add postgresql-client, brew install libpq)")
+	}
+	return binary, nil
+}

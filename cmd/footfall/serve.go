@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"footfall/db"
+	"footfall/handler"
+	"footfall/visit"
+)
+
+type serveCmd struct {
+	Addr           string `env:"FOOTFALL_ADDR" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to answer visits. Port 0 takes a free one. Put a proxy that speaks TLS before any address but loopback. Default: 127.0.0.1:8080."`
+	AdminAddr      string `env:"FOOTFALL_ADMIN_ADDR" default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Where to answer the operator: /metrics, /debug/pprof, /livez, /readyz. Anybody who reaches it may ask. off: nowhere. Default: 127.0.0.1:8081."`
+	PostgresListen string `env:"FOOTFALL_POSTGRES_LISTEN" placeholder:"HOST:PORT" help:"Open the embedded PostgreSQL to clients over TCP too, who log in with a password (set one with \\password in footfall psql). Default: its Unix socket only."`
+	MaxWait        string `env:"FOOTFALL_MAX_WAIT" default:"2s" placeholder:"DURATION" help:"A visit that would have to wait longer than this to be written is refused with 503 and Retry-After. Longer rides out bursts, shorter answers sooner under overload. Default: 2s."`
+	Lanes          string `env:"FOOTFALL_LANES" default:"0" placeholder:"N" help:"Batches written side by side, each on a connection of its own; one site is always in one lane. 0: one a processor, at most 4. Default: 0."`
+
+	maxWait time.Duration // as check has read it
+	lanes   int
+}
+
+const (
+	adminOff      = "off"
+	connectWithin = 30 * time.Second // for a given server to answer at the start
+	drainWithin   = 20 * time.Second // for requests under way at the end
+	stopWithin    = 30 * time.Second // for the embedded PostgreSQL to write everything to disk
+	tryEvery      = time.Second
+	mostLanes     = 64
+)
+
+func (c *serveCmd) check(g globals) []error {
+	faults := append(g.checkDatabase(), checkAddress("--addr", c.Addr)...)
+	if c.admin() {
+		faults = append(faults, checkAddress("--admin-addr", c.AdminAddr)...)
+	}
+	if c.PostgresListen != "" {
+		faults = append(faults, checkAddress("--postgres-listen", c.PostgresListen)...)
+		if !g.embedded() {
+			faults = append(faults, errors.New("--postgres-listen: it is for the embedded PostgreSQL: leave it out, or leave --database-url out"))
+		}
+	}
+	var err error
+	if c.maxWait, err = time.ParseDuration(c.MaxWait); err != nil || c.maxWait <= 0 {
+		faults = append(faults, fmt.Errorf("--max-wait: %q is no time to wait: write one like 500ms or 2s", c.MaxWait))
+	}
+	if c.lanes, err = strconv.Atoi(c.Lanes); err != nil || c.lanes < 0 || c.lanes > mostLanes {
+		faults = append(faults, fmt.Errorf("--lanes: %q is no number of lanes: write one from 1 to %d, or 0", c.Lanes, mostLanes))
+	}
+	if c.lanes == 0 {
+		c.lanes = visit.DefaultLanes()
+	}
+	return faults
+}
+
+func (c *serveCmd) admin() bool { return c.AdminAddr != "" && c.AdminAddr != adminOff }
+
+// run starts from the outside in, so that a taken port is told before anything is changed, and ends in the opposite order.
+func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
+	public, admin, err := c.listen()
+	if err != nil {
+		return err
+	}
+	defer public.Close()
+	if admin != nil {
+		defer admin.Close()
+	}
+
+	database, stop, err := c.startDatabase(ctx, p)
+	if err != nil {
+		return orInterrupted(ctx, err)
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+
+	d, err := db.Open(ctx, database, db.Options{Writers: c.lanes + 1})
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := c.prepare(ctx, p, d); err != nil {
+		return orInterrupted(ctx, err)
+	}
+
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	counter, err := visit.Open(ctx, d, visit.Options{Log: p.log, Metrics: registry, Lanes: c.lanes, MaxWait: c.maxWait})
+	if err != nil {
+		return orInterrupted(ctx, err)
+	}
+	stopping := make(chan struct{})
+	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping}
+	s := service{public: handler.Server(handler.New(counter, options), p.log), failed: make(chan error, 2)}
+	s.serve(s.public, public)
+	if admin != nil {
+		s.admin = handler.Server(handler.Admin(counter, options), p.log)
+		s.serve(s.admin, admin)
+	}
+	c.announce(p, public.Addr(), admin)
+
+	select {
+	case <-ctx.Done():
+		p.log.Info("stopping: visits under way are answered first")
+	case err = <-s.failed:
+	}
+	close(stopping)
+	return errors.Join(err, s.drain(counter))
+}
+
+// orInterrupted forgets an error that comes of being asked to stop.
+func orInterrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (c *serveCmd) listen() (public, admin net.Listener, err error) {
+	if public, err = net.Listen("tcp", c.Addr); err != nil {
+		return nil, nil, fmt.Errorf("--addr: %w", err)
+	}
+	if c.admin() {
+		if admin, err = net.Listen("tcp", c.AdminAddr); err != nil {
+			_ = public.Close()
+			return nil, nil, fmt.Errorf("--admin-addr: %w (name another address, or off)", err)
+		}
+	}
+	return public, admin, nil
+}
+
+// startDatabase returns the URL of the database, and what ends its server if that is ours.
+func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, stop func() error, err error) {
+	if !p.embedded() {
+		return p.DatabaseURL, func() error { return nil }, nil
+	}
+	k, err := startKeeper(ctx, p.server(c.PostgresListen))
+	if err != nil {
+		return "", nil, err
+	}
+	return k.url, k.stop, nil
+}
+
+// prepare waits for the database, brings its schema up to date, and makes the app to try out with on a server of our own.
+func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) error {
+	if err := awaitDatabase(ctx, p, d); err != nil {
+		return err
+	}
+	applied, err := d.MigrateUp(ctx)
+	if err != nil {
+		return err
+	}
+	if len(applied) > 0 {
+		p.log.Info("schema brought up to date", "applied", applied)
+	}
+	if p.embedded() {
+		return makeDemo(ctx, p, d)
+	}
+	return nil
+}
+
+func awaitDatabase(ctx context.Context, p *program, d *db.DB) error {
+	wait, cancel := context.WithTimeout(ctx, connectWithin)
+	defer cancel()
+	for {
+		err := d.Ping(wait)
+		if err == nil {
+			return nil
+		}
+		p.log.Warn("waiting for the database", "error", err)
+		select {
+		case <-wait.Done():
+			return fmt.Errorf("%w (tried for %v)", err, connectWithin)
+		case <-time.After(tryEvery):
+		}
+	}
+}
+
+const demo = "demo"
+
+// makeDemo makes the app that the first visit needs. One that is there stays as it is.
+func makeDemo(ctx context.Context, p *program, d *db.DB) error {
+	apps, err := d.AppsList(ctx)
+	if err != nil {
+		return fmt.Errorf("look for the app %s: %w", demo, err)
+	}
+	open, known := true, false
+	for _, app := range apps {
+		if app.Name == demo {
+			open, known = app.Open, true
+		}
+	}
+	if !known {
+		if err := visit.AddApp(ctx, d, demo, visit.Settings{Open: &open}); err != nil && !errors.Is(err, db.ErrUnsettled) {
+			return err
+		}
+	}
+	if open {
+		p.log.Warn("the app demo is open: it counts any site and believes any ip that a caller asserts. " +
+			"Close it before others reach this service: " + p.typed("app set demo --no-open"))
+	}
+	return nil
+}
+
+// announce says where the service answers, and what to try.
+func (c *serveCmd) announce(p *program, public net.Addr, admin net.Listener) {
+	address := reachable(public.String())
+	where := []any{"address", public.String()}
+	if admin != nil {
+		where = append(where, "admin", admin.Addr().String())
+	}
+	p.log.Info("ready", where...)
+	if !p.embedded() {
+		return
+	}
+	fmt.Fprintf(p.stdout, `
+Footfall counts visits on http://%s. Try:
+
+  curl 'http://%[1]s/visit?app=demo&ip=192.168.0.1&uri=http://hhui.top/home'
+
+which counts one and answers, for the site and for the page, visitors a day (pv), visitors (uv), this visitor's place
+among them (rank) and visits (hot):
+
+  {"site":{"pv":1,"uv":1,"rank":1,"hot":1},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}
+
+The tables are open to you in SQL: %[2]s
+
+`, address, p.typed("psql"))
+}
+
+// service is the HTTP servers. Each has a goroutine, which ends when its server is shut down or fails.
+type service struct {
+	public *http.Server
+	admin  *http.Server // nil: none
+	failed chan error   // has room for both
+}
+
+func (s *service) serve(server *http.Server, l net.Listener) {
+	go func() {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- fmt.Errorf("listen on %s: %w", l.Addr(), err)
+		}
+	}()
+}
+
+// drain answers every visit that was accepted. Requests end before the counter, for they wait for it.
+func (s *service) drain(counter *visit.Counter) error {
+	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
+	defer cancel()
+	err := s.public.Shutdown(ctx)
+	if err != nil {
+		err = fmt.Errorf("some connections were cut off, open for %v after the end was asked for: %w", drainWithin, err)
+		_ = s.public.Close()
+	}
+	counter.Close()
+	if s.admin != nil {
+		_ = s.admin.Close()
+	}
+	return err
+}

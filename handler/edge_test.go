@@ -1,0 +1,185 @@
+package handler
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/visit"
+)
+
+func TestAnswerIsWhatEncodingJSONWrites(t *testing.T) {
+	t.Parallel()
+	for _, a := range []visit.Answer{
+		{},
+		{Site: counts(1, 2, 3, 4), Page: counts(5, 6, 7, 8)},
+		{Site: counts(math.MaxInt64, math.MinInt64, -1, 10), Page: counts(0, 99, 100, 1<<40)},
+	} {
+		want, err := json.Marshal(a)
+		require.NoError(t, err)
+		assert.Equal(t, string(want), string(appendAnswer(nil, a)))
+	}
+}
+
+// Where net/url finds each field at most once and with a value, we find the same.
+func FuzzReadQuery(f *testing.F) {
+	for _, seed := range []string{
+		"", "app=demo&ip=192.0.2.1&uri=http%3A%2F%2Fa.example%2F%3Fq%3D1", "app=a+b&uri=%E2%82%AC&x=%zz", "&&=&app", "%61pp=x&+=+", "uri=a=b==&ip",
+		"app=a&app=b", "uri=%", "app=;", "a%70p=1", "uri=%00",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		got, err := readQuery(query)
+		if strings.Contains(query, ";") {
+			return // net/url drops what holds one
+		}
+		values, bad := url.ParseQuery(query)
+		once := true
+		for _, name := range []string{"app", "ip", "uri"} {
+			if v := values[name]; len(v) > 1 || len(v) == 1 && v[0] == "" {
+				once = false
+			}
+		}
+		switch {
+		case !once:
+			require.Error(t, err)
+		case bad != nil:
+			if err == nil { // what is wrong is not in our fields, and those are all there
+				for _, name := range []string{"app", "ip", "uri"} {
+					require.Equal(t, values.Get(name), got.named(name).value)
+				}
+			}
+		default:
+			require.NoError(t, err)
+			for _, name := range []string{"app", "ip", "uri"} {
+				require.Equal(t, field{values.Get(name), values.Has(name)}, *got.named(name))
+			}
+		}
+	})
+}
+
+func FuzzReadJSON(f *testing.F) {
+	for _, seed := range []string{
+		``, `{}`, `{"app":"a","ip":"b","uri":"c"}`, `{"app":"a","app":"b"}`, `{"APP":"a"}`, `{"uri":"\u0041\ud800"}`, `{"app":1}`, `{"app":"a"}x`, `{"app" "a"}`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		got, err := readJSON([]byte(body))
+		if err != nil {
+			return
+		}
+		var want map[string]string
+		require.NoError(t, json.Unmarshal([]byte(body), &want), "what is read is JSON")
+		for _, name := range []string{"app", "ip", "uri"} {
+			value, given := want[name]
+			require.Equal(t, field{value, given}, *got.named(name))
+			delete(want, name)
+		}
+		require.Empty(t, want)
+	})
+}
+
+func TestRetryAfterIsRoundedUp(t *testing.T) {
+	t.Parallel()
+	for wait, want := range map[time.Duration]string{
+		0: "1", 1: "1", time.Second: "1", time.Second + 1: "2", 90 * time.Second: "90", -time.Second: "1",
+	} {
+		assert.Equal(t, want, retryAfter(wait), wait)
+	}
+}
+
+// broken serves one route that fails as told, and returns the answer and the log.
+func broken(t *testing.T, handle echo.HandlerFunc) (answer, string) {
+	t.Helper()
+	log := new(bytes.Buffer)
+	s := newService(nil, Options{Log: slog.New(slog.NewTextHandler(log, nil))})
+	s.routes = []route{{"/broken", []string{http.MethodGet}, handle}}
+	recorder := httptest.NewRecorder()
+	s.echo(nil).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/broken?uri=http://secret.example/", http.NoBody))
+	return answer{recorder.Code, recorder.Header(), recorder.Body.String()}, log.String()
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("SQLSTATE 42P01")
+	for _, c := range []struct {
+		err    error
+		status int
+		says   string
+		logged int
+	}{
+		{&visit.Error{Kind: visit.Invalid, Message: "ip: no", Err: cause}, 400, "ip: no", 0},
+		{&visit.Error{Kind: visit.NotFound, Message: "app: no"}, 404, "app: no", 0},
+		{&visit.Error{Kind: visit.Forbidden, Message: "uri: no"}, 403, "uri: no", 0},
+		{&visit.Error{Kind: visit.Unavailable, Message: "later", Err: cause}, 503, "later", 1},
+		{&visit.Error{Kind: visit.Lost, Message: "counted", Err: cause}, 500, "counted", 1},
+		{&visit.Error{Kind: 99, Message: "unheard of", Err: cause}, 500, "internal error", 1},
+		{cause, 500, "internal error", 1},
+		{echo.NewHTTPError(http.StatusBadGateway, "inside"), 500, "internal error", 1},
+		{echo.NewHTTPError(http.StatusTeapot, "short and stout"), 418, "short and stout", 0},
+	} {
+		a, log := broken(t, func(echo.Context) error { return c.err })
+		assert.Equal(t, c.status, a.status, c.err)
+		assert.Equal(t, c.says, a.error(t))
+		assert.NotContains(t, a.body, "SQLSTATE")
+		assert.Equal(t, c.logged, strings.Count(log, "\n"), log)
+		assert.NotContains(t, log, "secret")
+		assert.Equal(t, c.status == 503, a.header.Get("Retry-After") != "")
+		if c.logged > 0 {
+			assert.Contains(t, log, c.err.Error())
+		}
+	}
+}
+
+func TestPanicIsAnswered(t *testing.T) {
+	t.Parallel()
+	a, log := broken(t, func(echo.Context) error { panic("at the wrong moment") })
+	assert.Equal(t, http.StatusInternalServerError, a.status)
+	assert.JSONEq(t, `{"error":"internal error"}`, a.body)
+	assert.Equal(t, 1, strings.Count(log, "a handler panicked"))
+	assert.Contains(t, log, "at the wrong moment")
+	assert.Contains(t, log, "edge_test.go", "the stack")
+}
+
+func TestRefusalsAreLoggedOnceASecond(t *testing.T) {
+	t.Parallel()
+	var m muffler
+	begin := time.Now()
+	spoken := 0
+	for i := range 100 {
+		if _, speak := m.next(begin.Add(time.Duration(i) * time.Millisecond)); speak {
+			spoken++
+		}
+	}
+	assert.Equal(t, 1, spoken)
+	missed, speak := m.next(begin.Add(time.Second))
+	assert.True(t, speak)
+	assert.Equal(t, 99, missed)
+}
+
+// A caller that has gone is no fault of the service's.
+func TestGoneCallerIsNotLogged(t *testing.T) {
+	t.Parallel()
+	log := new(bytes.Buffer)
+	s := newService(nil, Options{Log: slog.New(slog.NewTextHandler(log, nil))})
+	s.routes = []route{{"/broken", []string{http.MethodGet}, func(c echo.Context) error { return c.Request().Context().Err() }}}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	s.echo(nil).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/broken", http.NoBody))
+	assert.Empty(t, log.String())
+}

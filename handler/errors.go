@@ -1,0 +1,120 @@
+package handler
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"footfall/visit"
+)
+
+// statuses is what each kind of error is in HTTP.
+var statuses = map[visit.Kind]int{
+	visit.Invalid:     http.StatusBadRequest,
+	visit.NotFound:    http.StatusNotFound,
+	visit.Forbidden:   http.StatusForbidden,
+	visit.Unavailable: http.StatusServiceUnavailable,
+	visit.Lost:        http.StatusInternalServerError,
+}
+
+// panicError is a panic on its way to the log.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func newPanicError(value any) *panicError { return &panicError{value, debug.Stack()} }
+
+func (e *panicError) Error() string { return fmt.Sprint("panic: ", e.value) }
+
+// fail answers an error, and logs it if it is the service's fault and not the caller's.
+func (s *service) fail(c echo.Context, err error) {
+	status, message := http.StatusInternalServerError, "internal error"
+	var told *visit.Error
+	var routed *echo.HTTPError
+	switch {
+	case errors.As(err, &told) && statuses[told.Kind] != 0:
+		status, message = statuses[told.Kind], told.Message
+		if told.Kind == visit.Unavailable {
+			c.Response().Header().Set(echo.HeaderRetryAfter, retryAfter(told.RetryAfter))
+		}
+	case errors.As(err, &routed) && routed.Code < http.StatusInternalServerError:
+		status, message = routed.Code, s.describe(c, routed)
+	}
+	if status >= http.StatusInternalServerError && c.Request().Context().Err() == nil {
+		s.logFault(c.Path(), status, err)
+	}
+	w := c.Response()
+	if w.Committed {
+		return
+	}
+	body, _ := json.Marshal(map[string]string{"error": message}) // cannot fail for strings
+	setHeaders(w.Header())
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // fails when the caller has gone: there is nobody to tell
+}
+
+// describe is what a caller is told of an error that Echo, or a handler in its words, has raised.
+func (s *service) describe(c echo.Context, e *echo.HTTPError) string {
+	switch e.Code {
+	case http.StatusNotFound:
+		return "there is nothing here: see /visit and /counts"
+	case http.StatusMethodNotAllowed:
+		for _, r := range s.routes {
+			if r.path == c.Path() { // for methods of the caller's invention, which match no route
+				c.Response().Header().Set(echo.HeaderAllow, r.allow())
+				return "use " + r.allow()
+			}
+		}
+	}
+	return fmt.Sprint(e.Message)
+}
+
+// retryAfter is in whole seconds, rounded up: a caller who comes too early is refused again.
+func retryAfter(d time.Duration) string {
+	return strconv.FormatInt(max(1, int64((d+time.Second-1)/time.Second)), 10)
+}
+
+func (s *service) logFault(route string, status int, err error) {
+	attributes := []any{slog.String("route", route), slog.Int("status", status), slog.Any("error", err)}
+	var panicked *panicError
+	if errors.As(err, &panicked) {
+		s.log.Error("a handler panicked", append(attributes, slog.String("stack", string(panicked.stack)))...)
+		return
+	}
+	if status != http.StatusServiceUnavailable {
+		s.log.Error("a request failed", attributes...)
+		return
+	}
+	// A database that is gone fails every request alike.
+	if more, speak := s.muffler.next(time.Now()); speak {
+		s.log.Warn("a request was refused", append(attributes, slog.Int("unlogged_before", more))...)
+	}
+}
+
+// muffler lets one message a second through.
+type muffler struct {
+	mu     sync.Mutex // guards what follows
+	spoke  time.Time
+	missed int
+}
+
+// next says whether to speak now, and how often nothing was said since the last time.
+func (m *muffler) next(now time.Time) (missed int, speak bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now.Sub(m.spoke) < time.Second {
+		m.missed++
+		return 0, false
+	}
+	missed, m.missed, m.spoke = m.missed, 0, now
+	return missed, true
+}

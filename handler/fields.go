@@ -1,0 +1,168 @@
+package handler
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"footfall/visit"
+)
+
+// maxBody is far above any body that is a visit: a URI of 2,048 bytes, each written as \u00xx.
+const maxBody = 16 << 10
+
+// field is what a caller said of one thing.
+type field struct {
+	value string
+	given bool
+}
+
+// fields are what a caller may say.
+type fields struct{ app, ip, uri field }
+
+func (f *fields) request() visit.Request {
+	return visit.Request{App: f.app.value, IP: f.ip.value, URI: f.uri.value}
+}
+
+// named returns the field of a name, nil where there is none.
+func (f *fields) named(name string) *field {
+	switch name {
+	case "app":
+		return &f.app
+	case "ip":
+		return &f.ip
+	case "uri":
+		return &f.uri
+	}
+	return nil
+}
+
+// set refuses what is ambiguous: a field said twice, and one that is named but left empty, as a template does
+// whose variable is not set.
+func (f *field) set(name, value string) error {
+	if f.given {
+		return invalid(name, "it is given twice: give it once")
+	}
+	if value == "" {
+		return invalid(name, "it is empty: give it a value, or leave it out")
+	}
+	f.value, f.given = value, true
+	return nil
+}
+
+func invalid(name, problem string) error {
+	return &visit.Error{Kind: visit.Invalid, Message: name + ": " + problem}
+}
+
+// readFields reads the query of a GET, or the JSON of a POST.
+func readFields(c echo.Context) (fields, error) {
+	r := c.Request()
+	if r.Method == http.MethodPost {
+		return readBody(r, c.Response())
+	}
+	return readQuery(r.URL.RawQuery)
+}
+
+// readQuery reads the fields out of a query and leaves everything else in it alone: it is read once, and no map is made.
+func readQuery(query string) (fields, error) {
+	var f fields
+	for query != "" {
+		var pair string
+		pair, query, _ = strings.Cut(query, "&")
+		name, value, _ := strings.Cut(pair, "=")
+		if strings.ContainsAny(name, "%+") {
+			decoded, err := url.QueryUnescape(name)
+			if err != nil {
+				continue // none of ours is written so
+			}
+			name = decoded
+		}
+		field := f.named(name)
+		if field == nil {
+			continue
+		}
+		value, err := url.QueryUnescape(value)
+		if err != nil {
+			return fields{}, invalid(name, "it has a % that is not followed by two hexadecimal digits: write % as %25")
+		}
+		if err := field.set(name, value); err != nil {
+			return fields{}, err
+		}
+	}
+	return f, nil
+}
+
+func readBody(r *http.Request, w http.ResponseWriter) (fields, error) {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		return fields{}, echo.NewHTTPError(http.StatusUnsupportedMediaType, "body: send JSON, with Content-Type: application/json")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return fields{}, echo.NewHTTPError(http.StatusRequestEntityTooLarge,
+				fmt.Sprintf("body: it is larger than %d bytes", maxBody))
+		}
+		return fields{}, invalid("body", "it could not be read to its end")
+	}
+	if !utf8.Valid(body) {
+		return fields{}, invalid("body", "it is not valid UTF-8")
+	}
+	return readJSON(body)
+}
+
+const bodyShape = `send {"app":"…","uri":"…"}, with "ip":"…" if the app allows it`
+
+// readJSON reads an object of strings. encoding/json would let a name be said twice, and in upper case.
+func readJSON(body []byte) (fields, error) {
+	var f fields
+	if len(bytes.TrimSpace(body)) == 0 {
+		return f, invalid("body", "it is empty: "+bodyShape)
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return f, invalid("body", "it is not a JSON object: "+bodyShape)
+	}
+	for d.More() {
+		if err := f.readMember(d); err != nil {
+			return fields{}, err
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return fields{}, invalid("body", "it is not valid JSON: "+bodyShape)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fields{}, invalid("body", "something follows the JSON object: send one visit")
+	}
+	return f, nil
+}
+
+func (f *fields) readMember(d *json.Decoder) error {
+	key, err := d.Token()
+	name, ok := key.(string)
+	if err != nil || !ok {
+		return invalid("body", "it is not valid JSON: "+bodyShape)
+	}
+	field := f.named(name)
+	if field == nil {
+		return invalid("body", fmt.Sprintf("%.64q is no field: %s", name, bodyShape))
+	}
+	token, err := d.Token()
+	if err != nil {
+		return invalid("body", "it is not valid JSON: "+bodyShape)
+	}
+	value, ok := token.(string)
+	if !ok {
+		return invalid(name, "it is not a string: write it in double quotes")
+	}
+	return field.set(name, value)
+}

@@ -1,0 +1,188 @@
+// Package handler is the HTTP edge of Footfall: it reads requests, asks a visit.Counter, and writes answers as JSON.
+//
+// There is one route table for each listener, and one place that turns errors into answers.
+package handler
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"footfall/visit"
+)
+
+// readyWithin bounds how long /readyz waits for the database.
+const readyWithin = 2 * time.Second
+
+// Options of New and Admin. The zero value of a field means its default.
+type Options struct {
+	Log     *slog.Logger
+	Metrics *prometheus.Registry // what /metrics shows, and where the public handler's own metrics go; default: an empty one
+	// Stopping is closed when the service begins to stop: from then on /readyz says so.
+	Stopping <-chan struct{}
+}
+
+// New returns the public handler.
+func New(counter *visit.Counter, o Options) http.Handler {
+	s := newService(counter, o)
+	s.routes = append(s.routes,
+		route{"/visit", []string{http.MethodGet, http.MethodPost}, s.visit},
+		route{"/counts", []string{http.MethodGet}, s.counts},
+	)
+	return s.echo(newMetrics(s.registry))
+}
+
+// service is what the handlers of one listener share. It does not change once its routes are served.
+type service struct {
+	counter  *visit.Counter
+	log      *slog.Logger
+	registry *prometheus.Registry
+	stopping <-chan struct{}
+	routes   []route
+	muffler  muffler
+}
+
+// route is a path, the methods it answers, and what it does.
+type route struct {
+	path    string
+	methods []string
+	handle  echo.HandlerFunc
+}
+
+func (r route) allow() string { return strings.Join(r.methods, ", ") }
+
+// newService has the routes that both listeners have.
+func newService(counter *visit.Counter, o Options) *service {
+	s := &service{counter: counter, log: o.Log, registry: o.Metrics, stopping: o.Stopping}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.registry == nil {
+		s.registry = prometheus.NewRegistry()
+	}
+	s.routes = []route{
+		{"/livez", []string{http.MethodGet, http.MethodHead}, s.alive},
+		{"/readyz", []string{http.MethodGet, http.MethodHead}, s.ready},
+	}
+	return s
+}
+
+// echo serves the route table. Nothing runs for a request but its route: no middleware, which Echo would put together
+// anew for each.
+func (s *service) echo(m *metrics) http.Handler {
+	e := echo.New()
+	// The peer's address: headers that name another one can be written by anybody.
+	e.IPExtractor = echo.ExtractIPDirect()
+	for _, r := range s.routes {
+		serve := s.guard(r.handle, m.of(r.path))
+		refuse := s.guard(r.refuse, m.of(r.path))
+		for _, method := range knownMethods {
+			if slices.Contains(r.methods, method) {
+				e.Add(method, r.path, serve)
+			} else {
+				e.Add(method, r.path, refuse)
+			}
+		}
+	}
+	// What matched no route.
+	unrouted := m.of("other")
+	e.HTTPErrorHandler = func(err error, c echo.Context) {
+		begin := time.Now()
+		s.fail(c, err)
+		unrouted.observe(c.Response().Status, begin)
+	}
+	return e
+}
+
+// knownMethods are those that Echo would answer in its own way where a path does not have them.
+var knownMethods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	http.MethodConnect, http.MethodOptions, http.MethodTrace,
+}
+
+func (r route) refuse(c echo.Context) error {
+	c.Response().Header().Set(echo.HeaderAllow, r.allow())
+	return echo.ErrMethodNotAllowed
+}
+
+// guard makes a handler answer its own errors and panics, and measures it.
+func (s *service) guard(handle echo.HandlerFunc, seen *routeMetrics) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		begin := time.Now()
+		if err := s.call(handle, c); err != nil {
+			s.fail(c, err)
+		}
+		seen.observe(c.Response().Status, begin)
+		return nil
+	}
+}
+
+func (s *service) call(handle echo.HandlerFunc, c echo.Context) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			if value == http.ErrAbortHandler { //nolint:errorlint // the value itself is what net/http knows
+				panic(value)
+			}
+			err = newPanicError(value)
+		}
+	}()
+	return handle(c)
+}
+
+func (s *service) visit(c echo.Context) error {
+	f, err := readFields(c)
+	if err != nil {
+		return err
+	}
+	ask := f.request()
+	if !f.ip.given {
+		ask.Peer = peer(c)
+	}
+	answer, err := s.counter.Visit(c.Request().Context(), ask)
+	if err != nil {
+		return err
+	}
+	return write(c, answer)
+}
+
+func (s *service) counts(c echo.Context) error {
+	f, err := readFields(c)
+	if err != nil {
+		return err
+	}
+	ask := f.request()
+	ask.Anybody = !f.ip.given
+	answer, err := s.counter.Counts(c.Request().Context(), ask)
+	if err != nil {
+		return err
+	}
+	return write(c, answer)
+}
+
+// peer is the address that the connection comes from. Its zone, if any, names an interface of this machine and no visitor.
+func peer(c echo.Context) string {
+	address, _, _ := strings.Cut(c.RealIP(), "%")
+	return address
+}
+
+func (s *service) alive(c echo.Context) error { return state(c, "alive") }
+
+func (s *service) ready(c echo.Context) error {
+	select {
+	case <-s.stopping:
+		return &visit.Error{Kind: visit.Unavailable, Message: "the service is shutting down"}
+	default:
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), readyWithin)
+	defer cancel()
+	if err := s.counter.Ready(ctx); err != nil {
+		return &visit.Error{Kind: visit.Unavailable, Message: "visits cannot be counted now", Err: err}
+	}
+	return state(c, "ready")
+}

@@ -1,0 +1,416 @@
+package handler
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/visit"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// edge is the service on a database of its own, reached over HTTP.
+type edge struct {
+	t        *testing.T
+	database string // its URL
+	public   string // base URLs
+	admin    string
+	log      *bytes.Buffer // to be read when nothing runs
+	now      atomic.Pointer[time.Time]
+	stopping chan struct{}
+	counter  *visit.Counter
+}
+
+// noon is in the middle of a day everywhere between UTC-11 and UTC+11.
+var noon = time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC)
+
+// newEdge has two apps: demo, which is open, and shop, which counts example.com.
+func newEdge(t *testing.T) *edge {
+	t.Helper()
+	e := &edge{t: t, database: dbtest.New(t), log: new(bytes.Buffer), stopping: make(chan struct{})}
+	e.now.Store(&noon)
+	ctx := context.Background()
+	d, err := db.Open(ctx, e.database, db.Options{})
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	open := true
+	require.NoError(t, visit.AddApp(ctx, d, "demo", visit.Settings{Open: &open}))
+	require.NoError(t, visit.AddApp(ctx, d, "shop", visit.Settings{Sites: []string{"example.com"}}))
+
+	options := Options{
+		Log: slog.New(slog.NewTextHandler(e.log, nil)), Metrics: prometheus.NewRegistry(), Stopping: e.stopping,
+	}
+	e.counter, err = visit.Open(ctx, d, visit.Options{Metrics: options.Metrics, Clock: func() time.Time { return *e.now.Load() }})
+	require.NoError(t, err)
+	t.Cleanup(e.counter.Close)
+	e.public = listen(t, New(e.counter, options), options.Log)
+	e.admin = listen(t, Admin(e.counter, options), options.Log)
+	return e
+}
+
+// listen serves with the settings of Server.
+func listen(t *testing.T, h http.Handler, log *slog.Logger) string {
+	t.Helper()
+	server := httptest.NewUnstartedServer(h)
+	server.Config = Server(h, log)
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (a answer) error(t *testing.T) string {
+	t.Helper()
+	var said struct{ Error string }
+	require.NoError(t, json.Unmarshal([]byte(a.body), &said), a.body)
+	return said.Error
+}
+
+func (e *edge) do(method, target, contentType, body string) answer {
+	e.t.Helper()
+	r, err := http.NewRequestWithContext(context.Background(), method, target, strings.NewReader(body))
+	require.NoError(e.t, err)
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	r.Header.Set("X-Forwarded-For", "203.0.113.99") // to be ignored
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(e.t, err)
+	defer response.Body.Close()
+	read, err := io.ReadAll(response.Body)
+	require.NoError(e.t, err)
+	e.t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	return answer{response.StatusCode, response.Header, string(read)}
+}
+
+func (e *edge) get(pathAndQuery string) answer {
+	e.t.Helper()
+	return e.do(http.MethodGet, e.public+pathAndQuery, "", "")
+}
+
+func (e *edge) post(body string) answer {
+	e.t.Helper()
+	return e.do(http.MethodPost, e.public+"/visit", "application/json", body)
+}
+
+// rows is how many rows the tables of visits have in all.
+func (e *edge) rows() int64 {
+	e.t.Helper()
+	conn := e.connect(e.database)
+	var rows int64
+	require.NoError(e.t, conn.QueryRow(context.Background(), `
+		SELECT (SELECT count(*) FROM footfall.pages) + (SELECT count(*) FROM footfall.counters)
+		     + (SELECT count(*) FROM footfall.visitors) + (SELECT count(*) FROM footfall.visits)`).Scan(&rows))
+	return rows
+}
+
+func (e *edge) connect(database string) *pgx.Conn {
+	e.t.Helper()
+	conn, err := pgx.Connect(context.Background(), database)
+	require.NoError(e.t, err)
+	e.t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn
+}
+
+func counts(pv, uv, rank, hot int64) visit.Counts {
+	return visit.Counts{PV: pv, UV: uv, Rank: rank, Hot: hot}
+}
+
+func expect(t *testing.T, site, page visit.Counts, a answer) {
+	t.Helper()
+	want, err := json.Marshal(visit.Answer{Site: site, Page: page})
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, a.status)
+	assert.Equal(t, string(want), a.body)
+}
+
+func TestSixSteps(t *testing.T) {
+	t.Parallel()
+	steps := []struct {
+		day        int
+		ip, path   string
+		site, page visit.Counts
+	}{
+		{0, "192.168.0.1", "/home", counts(1, 1, 1, 1), counts(1, 1, 1, 1)},
+		{0, "192.168.0.1", "/home", counts(1, 1, 1, 2), counts(1, 1, 1, 2)},
+		{0, "192.168.0.1", "/index", counts(1, 1, 1, 3), counts(1, 1, 1, 1)},
+		{0, "192.168.0.2", "/index", counts(2, 2, 2, 4), counts(2, 2, 2, 2)},
+		{0, "192.168.0.2", "/home", counts(2, 2, 2, 5), counts(2, 2, 2, 3)},
+		{1, "192.168.0.2", "/home", counts(3, 2, 2, 6), counts(3, 2, 2, 4)},
+	}
+	for method, send := range map[string]func(e *edge, ip, uri string) answer{
+		"GET": func(e *edge, ip, uri string) answer {
+			return e.get("/visit?" + url.Values{"app": {"demo"}, "ip": {ip}, "uri": {uri}}.Encode())
+		},
+		"POST": func(e *edge, ip, uri string) answer {
+			return e.post(`{"app":"demo","ip":"` + ip + `","uri":"` + uri + `"}`)
+		},
+	} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			e := newEdge(t)
+			for _, step := range steps {
+				now := noon.AddDate(0, 0, step.day)
+				e.now.Store(&now)
+				a := send(e, step.ip, "http://hhui.top"+step.path)
+				expect(t, step.site, step.page, a)
+				assert.Equal(t, "application/json", a.header.Get("Content-Type"))
+				assert.Equal(t, "no-store", a.header.Get("Cache-Control"))
+				assert.Equal(t, "nosniff", a.header.Get("X-Content-Type-Options"))
+			}
+			expect(t, counts(3, 2, 0, 6), counts(3, 2, 0, 4), e.get("/counts?app=demo&uri=http://hhui.top/home"))
+			expect(t, counts(3, 2, 1, 6), counts(3, 2, 1, 4), e.get("/counts?app=demo&uri=http://hhui.top/home&ip=192.168.0.1"))
+		})
+	}
+}
+
+func TestBadInputStoresNothing(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	long := strings.Repeat("a", 2048)
+	for _, c := range []struct {
+		query  string
+		status int
+		says   string
+	}{
+		{"", 400, "app: it is missing"},
+		{"app=&uri=http://a/", 400, "app: it is empty"},
+		{"app=demo&ip=&uri=http://a/", 400, "ip: it is empty"},
+		{"app=demo&ip=1.2.3.4", 400, "uri: it is missing"},
+		{"app=demo&uri=http://a/&app=demo", 400, "app: it is given twice"},
+		{"app=demo&ip=1.1.1.1&ip=1.1.1.1&uri=http://a/", 400, "ip: it is given twice"},
+		{"app=demo&uri=http://a/&%75ri=http://a/", 400, "uri: it is given twice"},
+		{"app=demo&uri=http://a/%", 400, "uri: it has a %"},
+		{"app=demo&uri=http://a/%zz", 400, "uri: it has a %"},
+		{"app=demo&ip=1.1.1&uri=http://a/", 400, "ip: it is not"},
+		{"app=demo&ip=1.1.1.1:80&uri=http://a/", 400, "ip: it has a port"},
+		{"app=demo&ip=fe80::1%25eth0&uri=http://a/", 400, "ip: it has a zone"},
+		{"app=demo&uri=javascript:alert(1)", 400, "uri: "},
+		{"app=demo&uri=//a/", 400, "uri: "},
+		{"app=demo&uri=http:///a", 400, "uri: "},
+		{"app=demo&uri=http://a/%00", 400, "uri: "},
+		{"app=demo&uri=http://a/%2500", 400, "uri: "},
+		{"app=demo&uri=http://a/%ff", 400, "uri: "},
+		{"app=demo&uri=http://a/%25ff", 400, "uri: "},
+		{"app=demo&uri=http://a/" + long, 400, "uri: "},
+		{"app=nobody&uri=http://a/", 404, `app: there is no app "nobody"`},
+		{"app=%00&uri=http://a/", 404, "app: there is no app"},
+		{"app=%ff&uri=http://a/", 404, "app: there is no app"},
+		{"app=shop&ip=1.1.1.1&uri=http://example.com/", 403, "ip: app shop counts the address"},
+		{"app=shop&uri=http://other.example/", 403, "uri: app shop does not count the site other.example"},
+	} {
+		a := e.get("/visit?" + c.query)
+		assert.Equal(t, c.status, a.status, c.query)
+		assert.Contains(t, a.error(t), c.says, c.query)
+		if c.status != 403 || !strings.Contains(c.query, "&ip=") { // for /counts the same rules hold
+			assert.Equal(t, c.status, e.get("/counts?"+c.query).status, c.query)
+		}
+	}
+	const valid = `{"app":"demo","uri":"http://a/"`
+	for _, c := range []struct {
+		kind, body string
+		status     int
+		says       string
+	}{
+		{"application/json", ``, 400, "body: it is empty"},
+		{"application/json", ` `, 400, "body: it is empty"},
+		{"application/json", `[]`, 400, "body: it is not a JSON object"},
+		{"application/json", `"a"`, 400, "body: it is not a JSON object"},
+		{"application/json", valid, 400, "body: it is not valid JSON"},
+		{"application/json", valid + `,`, 400, "body: it is not valid JSON"},
+		{"application/json", valid + `,"IP":"1.1.1.1"}`, 400, `body: "IP" is no field`},
+		{"application/json", valid + `,"page":"x"}`, 400, `body: "page" is no field`},
+		{"application/json", valid + `,"ip":null}`, 400, "ip: it is not a string"},
+		{"application/json", valid + `,"ip":1}`, 400, "ip: it is not a string"},
+		{"application/json", valid + `,"ip":["1.1.1.1"]}`, 400, "ip: it is not a string"},
+		{"application/json", valid + `,"ip":""}`, 400, "ip: it is empty"},
+		{"application/json", valid + `,"uri":"http://b/"}`, 400, "uri: it is given twice"},
+		{"application/json", valid + `}{}`, 400, "body: something follows"},
+		{"application/json", valid + `} x`, 400, "body: something follows"},
+		{"application/json", "{\"app\":\"demo\",\"uri\":\"http://a/\xff\"}", 400, "body: it is not valid UTF-8"},
+		{"application/json", `{"app":"demo","uri":"http://a/\u0000"}`, 400, "uri: "},
+		{"application/json", valid + `,"ip":"` + strings.Repeat(" ", maxBody) + `"}`, 413, "body: it is larger"},
+		{"", valid + `}`, 415, "body: send JSON"},
+		{"text/plain", valid + `}`, 415, "body: send JSON"},
+		{"application/x-www-form-urlencoded", "app=demo&uri=http://a/", 415, "body: send JSON"},
+	} {
+		a := e.do(http.MethodPost, e.public+"/visit", c.kind, c.body)
+		assert.Equal(t, c.status, a.status, c.body)
+		assert.Contains(t, a.error(t), c.says, c.body)
+	}
+	assert.Zero(t, e.rows())
+
+	assert.Equal(t, http.StatusOK, e.do(http.MethodPost, e.public+"/visit", "application/json; charset=utf-8", valid+"} \n").status)
+	assert.NotZero(t, e.rows(), "what is counted does leave rows")
+}
+
+// The first of several faults is the one that is told.
+func TestOrderOfChecks(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	for _, c := range []struct {
+		query  string
+		status int
+	}{
+		{"app=nobody&ip=x&uri=x", 404},
+		{"app=shop&ip=x&uri=x", 403},
+		{"app=demo&ip=x&uri=x", 400},
+		{"app=shop&uri=x", 400},
+		{"app=shop&uri=http://other.example/", 403},
+	} {
+		assert.Equal(t, c.status, e.get("/visit?"+c.query).status, c.query)
+	}
+}
+
+func TestPeerIsTheVisitor(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	expect(t, counts(1, 1, 1, 1), counts(1, 1, 1, 1), e.get("/visit?app=shop&uri=http://example.com/"))
+	// An open app takes the peer as well, where no ip is asserted.
+	expect(t, counts(1, 1, 1, 1), counts(1, 1, 1, 1), e.get("/visit?app=demo&uri=http://example.com/"))
+	expect(t, counts(1, 1, 1, 1), counts(1, 1, 1, 1), e.get("/counts?app=demo&uri=http://example.com/&ip=127.0.0.1"))
+	expect(t, counts(1, 1, 0, 1), counts(1, 1, 0, 1), e.get("/counts?app=demo&uri=http://example.com/&ip=203.0.113.99"))
+}
+
+func TestCountsOfNothing(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	zero := counts(0, 0, 0, 0)
+	for range 2 {
+		expect(t, zero, zero, e.get("/counts?app=demo&uri=http://a.example/"))
+		expect(t, zero, zero, e.get("/counts?app=demo&uri=http://a.example/&ip=192.0.2.1"))
+	}
+	e.get("/visit?app=demo&uri=http://a.example/one&ip=192.0.2.1")
+	expect(t, counts(1, 1, 1, 1), zero, e.get("/counts?app=demo&uri=http://a.example/two&ip=192.0.2.1"))
+	expect(t, counts(1, 1, 0, 1), counts(1, 1, 0, 1), e.get("/counts?app=demo&uri=http://a.example/one&ip=192.0.2.2"))
+}
+
+func TestOtherMethodsCountNothing(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	const query = "?app=demo&uri=http://a.example/"
+	for _, c := range []struct{ method, path, allow string }{
+		{"HEAD", "/visit", "GET, POST"}, {"OPTIONS", "/visit", "GET, POST"}, {"PUT", "/visit", "GET, POST"},
+		{"DELETE", "/visit", "GET, POST"}, {"BREW", "/visit", "GET, POST"},
+		{"POST", "/counts", "GET"}, {"HEAD", "/counts", "GET"}, {"BREW", "/counts", "GET"}, {"POST", "/livez", "GET, HEAD"},
+	} {
+		a := e.do(c.method, e.public+c.path+query, "", "")
+		assert.Equal(t, http.StatusMethodNotAllowed, a.status, c)
+		assert.Equal(t, c.allow, a.header.Get("Allow"), c)
+		if c.method != "HEAD" {
+			assert.Equal(t, "use "+c.allow, a.error(t), c)
+		}
+	}
+	assert.Equal(t, http.StatusNotFound, e.get("/visits"+query).status)
+	assert.NotEmpty(t, e.get("/visits"+query).error(t))
+	assert.Equal(t, http.StatusNotFound, e.get("/metrics").status, "on the admin listener only")
+	assert.Equal(t, http.StatusNotFound, e.get("/debug/pprof/").status, "on the admin listener only")
+	assert.Zero(t, e.rows())
+}
+
+func TestLargeRequests(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	a := e.get("/visit?app=demo&uri=http://a.example/" + strings.Repeat("a", maxHeader+8<<10))
+	assert.Equal(t, http.StatusRequestHeaderFieldsTooLarge, a.status)
+	// What a proxy with larger limits may let through.
+	query := strings.Repeat("a=b&", 1_000_000) + "app=demo&ip=192.0.2.1&uri=http://a.example/"
+	recorder := httptest.NewRecorder()
+	New(e.counter, Options{}).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/visit?"+query, http.NoBody))
+	expect(t, counts(1, 1, 1, 1), counts(1, 1, 1, 1), answer{recorder.Code, recorder.Header(), recorder.Body.String()})
+}
+
+func TestReadiness(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	both := func(path string) []answer {
+		return []answer{e.get(path), e.do(http.MethodGet, e.admin+path, "", "")}
+	}
+	for _, a := range append(both("/livez"), both("/readyz")...) {
+		assert.Equal(t, http.StatusOK, a.status)
+	}
+	_, err := e.connect(e.database).Exec(context.Background(), "DROP TABLE footfall.visits_20190629")
+	require.NoError(t, err)
+	for _, a := range both("/readyz") {
+		assert.Equal(t, http.StatusServiceUnavailable, a.status)
+		assert.Equal(t, "visits cannot be counted now", a.error(t))
+		assert.Equal(t, "1", a.header.Get("Retry-After"))
+	}
+	close(e.stopping)
+	for _, a := range both("/readyz") {
+		assert.Equal(t, "the service is shutting down", a.error(t))
+	}
+	for _, a := range both("/livez") {
+		assert.Equal(t, http.StatusOK, a.status)
+	}
+}
+
+func TestDatabaseGone(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	expect(t, counts(1, 1, 1, 1), counts(1, 1, 1, 1), e.get("/visit?app=demo&ip=192.0.2.1&uri=http://a.example/"))
+	config, err := pgx.ParseConfig(e.database)
+	require.NoError(t, err)
+	name := config.Database
+	config.Database = "postgres"
+	conn, err := pgx.ConnectConfig(context.Background(), config)
+	require.NoError(t, err)
+	defer conn.Close(context.Background())
+	_, err = conn.Exec(context.Background(), "DROP DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
+	require.NoError(t, err)
+	for _, path := range []string{
+		"/visit?app=demo&ip=192.0.2.1&uri=http://a.example/", "/counts?app=demo&uri=http://a.example/", "/readyz",
+	} {
+		a := e.get(path)
+		assert.Equal(t, http.StatusServiceUnavailable, a.status, path)
+		assert.NotEmpty(t, a.header.Get("Retry-After"), path)
+		assert.NotRegexp(t, `(?i)sqlstate|select|insert|`+name, a.error(t), path)
+	}
+	assert.Equal(t, http.StatusOK, e.get("/livez").status)
+}
+
+func TestMetricsNameNobody(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.get("/visit?app=demo&ip=192.0.2.77&uri=http://secret.example/page")
+	e.get("/visit?app=demo&ip=192.0.2.78&uri=ftp://secret.example/page")
+	e.get("/secret.example/192.0.2.79")
+	a := e.do(http.MethodGet, e.admin+"/metrics", "", "")
+	require.Equal(t, http.StatusOK, a.status)
+	for _, line := range []string{
+		`footfall_http_requests_total{code="200",route="/visit"} 1`,
+		`footfall_http_requests_total{code="400",route="/visit"} 1`,
+		`footfall_http_requests_total{code="404",route="other"} 1`,
+		`footfall_http_request_seconds_count{route="/visit"} 2`,
+		`footfall_visits_total{outcome="counted"} 1`,
+	} {
+		assert.Contains(t, a.body, line)
+	}
+	assert.NotRegexp(t, `secret|192\.0`, a.body)
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/pprof/symbol"} {
+		assert.Equal(t, http.StatusOK, e.do(http.MethodGet, e.admin+path, "", "").status, path)
+	}
+}

@@ -1,0 +1,61 @@
+package handler
+
+import (
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// metrics of the public listener. Its labels are the routes of the table and status codes, never what a caller wrote.
+type metrics struct {
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	make := promauto.With(r)
+	return &metrics{
+		requests: make.NewCounterVec(prometheus.CounterOpts{
+			Name: "footfall_http_requests_total", Help: "Requests by route and status code; other: those that matched no route.",
+		}, []string{"route", "code"}),
+		seconds: make.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "footfall_http_request_seconds", Help: "Time from a request's header to its answer, by route.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
+		}, []string{"route"}),
+	}
+}
+
+// of returns the metrics of one route.
+func (m *metrics) of(route string) *routeMetrics {
+	if m == nil {
+		return nil
+	}
+	return &routeMetrics{
+		requests: m.requests.MustCurryWith(prometheus.Labels{"route": route}),
+		seconds:  m.seconds.WithLabelValues(route),
+	}
+}
+
+// routeMetrics of nil counts nothing.
+type routeMetrics struct {
+	requests *prometheus.CounterVec
+	seconds  prometheus.Observer
+	byCode   [600]atomic.Pointer[prometheus.Counter] // found before, so that nothing is looked up for each request
+}
+
+func (m *routeMetrics) observe(status int, begin time.Time) {
+	if m == nil || status < 100 || status >= len(m.byCode) {
+		return
+	}
+	m.seconds.Observe(time.Since(begin).Seconds())
+	counter := m.byCode[status].Load()
+	if counter == nil {
+		found := m.requests.WithLabelValues(strconv.Itoa(status))
+		counter = &found
+		m.byCode[status].Store(counter)
+	}
+	(*counter).Inc()
+}
