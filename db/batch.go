@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Batch is what one transaction counts, as columns: they are sent as they are.
@@ -66,19 +67,22 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	q.Queue("commit")
 	if err := conn.SendBatch(ctx, &q).Close(); err != nil {
 		rollback(conn.Conn())
+		if pgconn.SafeToRetry(err) {
+			err = &notSentError{err}
+		}
 		return fmt.Errorf("write batch: %w", err)
 	}
 	return nil
 }
 
 // Claim tells what became of a batch whose connection was lost: committed, or never to be. It waits for a transaction that
-// still runs.
+// still runs, and may be asked again.
 func (d *DB) Claim(ctx context.Context, id [16]byte) (committed bool, err error) {
-	taken, err := New(d.writers).BatchClaim(ctx, uuidValue(id))
+	abandoned, err := New(d.writers).BatchAbandon(ctx, uuidValue(id))
 	if err != nil {
 		return false, fmt.Errorf("ask after batch: %w", err)
 	}
-	return taken == 0, nil
+	return !abandoned, nil
 }
 
 func readSums(rows pgx.Rows, targets []int64, sums []Sums) error {
@@ -133,7 +137,14 @@ func resize[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// PruneBatches forgets the batches whose id is before this one, and returns how many.
+// PruneBatches forgets the batches whose id is before this one, some at a time, and returns how many.
 func (d *DB) PruneBatches(ctx context.Context, before [16]byte) (int64, error) {
-	return d.BatchesPrune(ctx, uuidValue(before))
+	var all int64
+	for {
+		some, err := d.BatchesPrune(ctx, uuidValue(before))
+		all += some
+		if err != nil || some == 0 {
+			return all, err
+		}
+	}
 }

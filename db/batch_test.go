@@ -110,9 +110,11 @@ func TestClaimOfABatchThatNeverCameBarsIt(t *testing.T) {
 	url, conn := fixture(t)
 	d := open(t, url, db.Options{})
 	b := visitBatch("192.0.2.1", 1)
-	committed, err := d.Claim(t.Context(), b.ID)
-	require.NoError(t, err)
-	assert.False(t, committed)
+	for range 2 { // whose first answer was lost asks again
+		committed, err := d.Claim(t.Context(), b.ID)
+		require.NoError(t, err)
+		assert.False(t, committed)
+	}
 
 	assert.NotEqual(t, db.FaultNone, write(t, d, b), "a batch that was given up must not commit later")
 	assert.Equal(t, []int64{0, 0, 0}, numbers(t, conn, 1))

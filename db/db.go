@@ -25,7 +25,7 @@ type Options struct {
 	// Writers bounds the connections for batches: one for each lane of the recorder, and one to ask after a lost
 	// commit. Default 3.
 	Writers int
-	// StatementTimeout ends a statement of a batch that hangs. Default 10 s.
+	// StatementTimeout ends a statement that hangs. Default 5 s.
 	StatementTimeout time.Duration
 }
 
@@ -47,14 +47,15 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		o.Writers = 3
 	}
 	if o.StatementTimeout == 0 {
-		o.StatementTimeout = 10 * time.Second
+		o.StatementTimeout = 5 * time.Second
 	}
 	base, err := connConfig(url)
 	if err != nil {
 		return nil, err
 	}
 	d := &DB{url: url, base: base}
-	if d.readers, err = newPool(ctx, url, o.Readers, nil); err != nil {
+	d.readers, err = newPool(ctx, url, o.Readers, map[string]string{"statement_timeout": milliseconds(o.StatementTimeout)}, nil)
+	if err != nil {
 		return nil, err
 	}
 	d.writers, err = newPool(ctx, url, o.Writers, map[string]string{
@@ -63,7 +64,11 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		"statement_timeout":                   milliseconds(o.StatementTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(o.StatementTimeout),
 		"jit":                                 "off",
-	})
+		// A client that vanished must not hold a site's lock for the hours that TCP waits.
+		"tcp_keepalives_idle":     "5",
+		"tcp_keepalives_interval": "2",
+		"tcp_keepalives_count":    "3",
+	}, durable)
 	if err != nil {
 		d.readers.Close()
 		return nil, err
@@ -102,7 +107,10 @@ func (d *DB) InTx(ctx context.Context, f func(q *Queries) error) error {
 	return pgx.BeginFunc(ctx, d.readers, func(tx pgx.Tx) error { return f(New(tx)) })
 }
 
-func newPool(ctx context.Context, url string, size int, settings map[string]string) (*pgxpool.Pool, error) {
+// durable makes a reply mean committed, also where the server or the role has been set to be faster than that.
+func durable(ctx context.Context, conn *pgx.Conn) error { return New(conn).SessionDurable(ctx) }
+
+func newPool(ctx context.Context, url string, size int, settings map[string]string, prepare func(context.Context, *pgx.Conn) error) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, configError(err)
@@ -113,6 +121,7 @@ func newPool(ctx context.Context, url string, size int, settings map[string]stri
 	for name, value := range settings {
 		cfg.ConnConfig.RuntimeParams[name] = value
 	}
+	cfg.AfterConnect = prepare
 	cfg.MaxConns = int32(size) //nolint:gosec // a number of connections
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {

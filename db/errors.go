@@ -43,6 +43,9 @@ func FaultOf(err error) Fault {
 	if !errors.As(err, &pg) || len(pg.Code) != 5 {
 		return FaultUnknown
 	}
+	if severity := pg.SeverityUnlocalized; severity == "FATAL" || severity == "PANIC" {
+		return FaultUnknown // the session ended with it; a PANIC may come after the commit was written
+	}
 	switch pg.Code {
 	case "40001", "40P01", "55P03": // serialization failure, deadlock, lock not available
 		return FaultBusy

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -195,4 +196,41 @@ func numbers(t *testing.T, conn *pgx.Conn, target int64) []int64 {
 		   AND uv = (SELECT coalesce(max(rank), 0) FROM visitors WHERE page_id = $1)
 		FROM counters WHERE page_id = $1`, target), "counters of target %d without the rows to prove them", target)
 	return query[[]int64](t, conn, `SELECT ARRAY[hot, pv, uv] FROM counters WHERE page_id = $1`, target)
+}
+
+// What ends the session tells nothing of the commit: the server may have written it before it gave up.
+func TestFaultOfASessionThatEnded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		severity, code string
+		want           db.Fault
+	}{
+		{"ERROR", "53100", db.FaultRefused},
+		{"PANIC", "53100", db.FaultUnknown},
+		{"PANIC", "58030", db.FaultUnknown},
+		{"FATAL", "XX000", db.FaultUnknown},
+		{"FATAL", "57P01", db.FaultUnknown},
+	} {
+		err := &pgconn.PgError{SeverityUnlocalized: c.severity, Code: c.code}
+		assert.Equal(t, c.want, db.FaultOf(err), "%s %s", c.severity, c.code)
+	}
+}
+
+// A role or a database that is set to commit without waiting for the disk does so for others, not for batches.
+func TestBatchesWaitForTheDisk(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	for value, want := range map[string]string{"off": "on", "local": "local"} {
+		d := open(t, with(t, url, "synchronous_commit", value), db.Options{})
+		_, err := conn.Exec(t.Context(), `CREATE TABLE IF NOT EXISTS heard (setting text);
+			CREATE OR REPLACE FUNCTION hear() RETURNS trigger LANGUAGE plpgsql AS $$
+			BEGIN INSERT INTO footfall.heard VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;
+			CREATE OR REPLACE TRIGGER hear AFTER INSERT ON batches FOR EACH STATEMENT EXECUTE FUNCTION hear();
+			DELETE FROM heard`)
+		require.NoError(t, err)
+		require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 1)))
+		var heard string
+		require.NoError(t, conn.QueryRow(t.Context(), "SELECT setting FROM heard").Scan(&heard))
+		assert.Equal(t, want, heard)
+	}
 }

@@ -105,8 +105,8 @@ func closeSQL(pool *sql.DB) { _ = pool.Close() }
 
 func checkServer(conn *pgx.Conn) error {
 	version := conn.PgConn().ParameterStatus("server_version")
-	major, err := strconv.Atoi(strings.FieldsFunc(version, func(r rune) bool { return r < '0' || r > '9' })[0])
-	if err == nil && major < oldestServer {
+	digits, _, _ := strings.Cut(version, ".")
+	if major, err := strconv.Atoi(digits); err == nil && major < oldestServer {
 		return fmt.Errorf("the server is PostgreSQL %s; Footfall needs %d or later", version, oldestServer)
 	}
 	if encoding := conn.PgConn().ParameterStatus("server_encoding"); encoding != "UTF8" {

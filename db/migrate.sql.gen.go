@@ -14,10 +14,33 @@ const MigrateLock = `-- name: MigrateLock :exec
 SELECT pg_advisory_lock(hashtext('footfall.migrate'))
 `
 
-// Migrations and partitions: what must be there before anything is counted.
+// Migrations, partitions, the session: what must be there before anything is counted.
 // Waits until this session alone may change the schema. The session's end lets go.
 func (q *Queries) MigrateLock(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, MigrateLock)
+	return err
+}
+
+const ServerWrites = `-- name: ServerWrites :one
+SELECT (NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off')::boolean AS writes
+`
+
+// Whether this server takes writes: a standby does not.
+func (q *Queries) ServerWrites(ctx context.Context) (bool, error) {
+	row := q.db.QueryRow(ctx, ServerWrites)
+	var writes bool
+	err := row.Scan(&writes)
+	return writes, err
+}
+
+const SessionDurable = `-- name: SessionDurable :exec
+SELECT set_config('synchronous_commit', 'on', false)
+WHERE current_setting('synchronous_commit') = 'off'
+`
+
+// Lets COMMIT wait for the disk in this session. The other values of the setting do so, too, and stay.
+func (q *Queries) SessionDurable(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, SessionDurable)
 	return err
 }
 

@@ -30,12 +30,14 @@ type App struct {
 	CreatedAt pgtype.Timestamptz
 }
 
-// Ids of the batches of visits that committed; kept for a day.
+// Ids of the batches of visits that committed, or were abandoned; kept for a day.
 type BatchID struct {
 	// A UUID version 7, so that ids follow time.
 	ID pgtype.UUID
-	// When its transaction began.
-	CommittedAt pgtype.Timestamptz
+	// When the transaction began that inserted it.
+	BeganAt pgtype.Timestamptz
+	// The batch never committed, and no longer can.
+	Abandoned bool
 }
 
 // The sums of each target. Its row is the lock and the rank sequence of the target: uv is the last rank given.

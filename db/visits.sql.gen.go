@@ -12,6 +12,23 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const BatchAbandon = `-- name: BatchAbandon :one
+INSERT INTO batches AS b (id, abandoned)
+VALUES ($1, true)
+ON CONFLICT (id) DO UPDATE
+    SET abandoned = b.abandoned
+RETURNING abandoned
+`
+
+// Waits for the transaction that began with this id, if it still runs. True: it never committed, and no longer can. False:
+// it did commit. However often it is asked, the answer is the same.
+func (q *Queries) BatchAbandon(ctx context.Context, id pgtype.UUID) (bool, error) {
+	row := q.db.QueryRow(ctx, BatchAbandon, id)
+	var abandoned bool
+	err := row.Scan(&abandoned)
+	return abandoned, err
+}
+
 const BatchBegin = `-- name: BatchBegin :exec
 
 INSERT INTO batches (id)
@@ -25,34 +42,24 @@ VALUES ($1)
 // CountersLock takes every row lock that the batch needs, in the one global order, so that no two batches can deadlock.
 // VisitsRecord comes after it as a statement of its own, because it needs a snapshot taken under those locks: what
 // another batch inserted meanwhile must be visible.
-// Claims the batch's id. If this connection is lost, BatchClaim tells whether the transaction committed.
+// Claims the batch's id. If this connection is lost, BatchAbandon tells whether the transaction committed.
 func (q *Queries) BatchBegin(ctx context.Context, id pgtype.UUID) error {
 	_, err := q.db.Exec(ctx, BatchBegin, id)
 	return err
 }
 
-const BatchClaim = `-- name: BatchClaim :execrows
-INSERT INTO batches (id)
-VALUES ($1)
-ON CONFLICT (id) DO NOTHING
-`
-
-// Waits for the transaction that began with this id, if it still runs. One row: it never committed, and no longer can.
-// None: it did commit.
-func (q *Queries) BatchClaim(ctx context.Context, id pgtype.UUID) (int64, error) {
-	result, err := q.db.Exec(ctx, BatchClaim, id)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const BatchesPrune = `-- name: BatchesPrune :execrows
 DELETE FROM batches
-WHERE id < $1
+WHERE id IN (
+    SELECT old.id
+    FROM batches AS old
+    WHERE old.id < $1
+    ORDER BY old.id
+    LIMIT 50000
+)
 `
 
-// Forgets the batches before an id.
+// Forgets some of the batches before an id, the oldest first; zero rows: there are none left.
 func (q *Queries) BatchesPrune(ctx context.Context, before pgtype.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, BatchesPrune, before)
 	if err != nil {
@@ -198,8 +205,8 @@ type VisitsRecordRow struct {
 // Returns for each row: its place in the arrays (from 1), the visitor's rank, whether the visitor is new to the target, and
 // whether this visit was its first on the day.
 //
-// No two of the tables made here are joined, nor is `visitors` joined with any: the planner cannot know their sizes, and
-// would one day choose badly. Each look-up is a subquery for one row, by primary key.
+// No two of the tables made here are joined with each other, nor is `visitors` joined as a whole: the planner cannot know
+// their sizes, and would one day choose badly. A visitor is looked up row by row: LIMIT 1 keeps the planner to it.
 func (q *Queries) VisitsRecord(ctx context.Context, arg VisitsRecordParams) ([]VisitsRecordRow, error) {
 	rows, err := q.db.Query(ctx, VisitsRecord,
 		arg.Pages,

@@ -10,34 +10,62 @@ import (
 )
 
 // WatchApps calls publish with all apps, at once and again after every change, until ctx ends or the connection is lost;
-// then it returns why. As long as it runs, SettleApps waits for it: who changed apps knows that publish has seen them.
+// then it publishes nil and returns why. As long as it runs, SettleApps waits for it: who changed apps knows that publish has seen them.
 func (d *DB) WatchApps(ctx context.Context, publish func([]App)) error {
 	conn, err := pgx.ConnectConfig(ctx, d.base.Copy())
 	if err != nil {
 		return fmt.Errorf("watch apps: %w", err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	defer func() {
+		publish(nil) // before the lock goes with the connection
+		_ = conn.Close(context.WithoutCancel(ctx))
+	}()
 	q := New(conn)
 	if err := q.AppsListen(ctx); err != nil {
 		return fmt.Errorf("watch apps: %w", err)
 	}
 	held := int32(-1)
 	for {
-		epoch, apps, err := holdApps(ctx, q, held)
+		epoch, apps, err := holdAppsSoon(ctx, q, held)
 		if err != nil {
 			return fmt.Errorf("watch apps: %w", err)
 		}
-		publish(apps)
+		if epoch != held {
+			publish(apps)
+		}
 		if held >= 0 && held != epoch {
 			if err := q.AppsEpochLetGo(ctx, held); err != nil {
 				return fmt.Errorf("watch apps: %w", err)
 			}
 		}
 		held = epoch
-		if _, err := conn.WaitForNotification(ctx); err != nil {
+		if err := awaitNotification(ctx, conn); err != nil {
 			return fmt.Errorf("watch apps: %w", err)
 		}
 	}
+}
+
+// A connection whose other end has vanished looks like one on which nothing happens. So the epoch is read every
+// watchEvery, within watchPatience.
+const (
+	watchEvery    = 2 * time.Second
+	watchPatience = 3 * time.Second
+)
+
+func awaitNotification(ctx context.Context, conn *pgx.Conn) error {
+	wait, cancel := context.WithTimeout(ctx, watchEvery)
+	defer cancel()
+	_, err := conn.WaitForNotification(wait)
+	if wait.Err() != nil && ctx.Err() == nil && !conn.IsClosed() {
+		return nil // nothing has happened
+	}
+	return err
+}
+
+func holdAppsSoon(ctx context.Context, q *Queries, held int32) (int32, []App, error) {
+	ctx, cancel := context.WithTimeout(ctx, watchPatience)
+	defer cancel()
+	return holdApps(ctx, q, held)
 }
 
 // holdApps reads the apps of one epoch and holds that epoch. Since the lock is taken first, a change that
@@ -63,7 +91,7 @@ func holdApps(ctx context.Context, q *Queries, held int32) (int32, []App, error)
 			return 0, nil, err
 		}
 		if before == after {
-			return epoch, apps, nil
+			return epoch, append([]App{}, apps...), nil // none is not nil
 		}
 		if epoch != held {
 			if err := q.AppsEpochLetGo(ctx, epoch); err != nil {

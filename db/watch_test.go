@@ -36,6 +36,9 @@ func watch(t *testing.T, url string) *watcher {
 	over := make(chan struct{})
 	go func() {
 		w.ended <- d.WatchApps(ctx, func(apps []db.App) {
+			if apps == nil {
+				return // it watches no longer
+			}
 			names := []string{}
 			for _, app := range apps {
 				names = append(names, app.Name)

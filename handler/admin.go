@@ -30,7 +30,7 @@ func Admin(counter *visit.Counter, o Options) http.Handler {
 const (
 	headerWithin  = 5 * time.Second
 	requestWithin = 10 * time.Second
-	answerWithin  = 30 * time.Second // beyond what a visit may wait for its batch
+	answerWithin  = time.Minute // beyond what a visit may wait for its batch and the batch may take
 	idleFor       = 2 * time.Minute
 	maxHeader     = 32 << 10
 )

@@ -41,15 +41,18 @@ COMMENT ON COLUMN visits.day_id  IS 'The natural day in the app''s time zone, li
 COMMENT ON COLUMN visits.ip      IS 'The visitor.';
 
 -- Which batches committed. An instance that lost its connection during COMMIT inserts the batch's id again: that
--- waits for the old transaction, and finds the id taken if it committed.
+-- waits for the old transaction, and finds the id taken if it committed. What it inserts itself is marked abandoned, so that it may
+-- ask again when the answer is lost, too.
 CREATE TABLE batches (
-    id           uuid        PRIMARY KEY,
-    committed_at timestamptz NOT NULL DEFAULT now()
+    id        uuid        PRIMARY KEY,
+    began_at  timestamptz NOT NULL DEFAULT now(),
+    abandoned boolean     NOT NULL DEFAULT false
 );
 
-COMMENT ON TABLE  batches              IS 'Ids of the batches of visits that committed; kept for a day.';
-COMMENT ON COLUMN batches.id           IS 'A UUID version 7, so that ids follow time.';
-COMMENT ON COLUMN batches.committed_at IS 'When its transaction began.';
+COMMENT ON TABLE  batches           IS 'Ids of the batches of visits that committed, or were abandoned; kept for a day.';
+COMMENT ON COLUMN batches.id        IS 'A UUID version 7, so that ids follow time.';
+COMMENT ON COLUMN batches.began_at  IS 'When the transaction began that inserted it.';
+COMMENT ON COLUMN batches.abandoned IS 'The batch never committed, and no longer can.';
 
 -- Makes the partition of one day. CREATE TABLE and ATTACH, because CREATE TABLE … PARTITION OF locks the
 -- parent against inserts and ATTACH does not. Several instances may call it at once: one makes it.

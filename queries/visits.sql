@@ -7,21 +7,29 @@
 -- another batch inserted meanwhile must be visible.
 
 -- name: BatchBegin :exec
--- Claims the batch's id. If this connection is lost, BatchClaim tells whether the transaction committed.
+-- Claims the batch's id. If this connection is lost, BatchAbandon tells whether the transaction committed.
 INSERT INTO batches (id)
 VALUES (@id);
 
--- name: BatchClaim :execrows
--- Waits for the transaction that began with this id, if it still runs. One row: it never committed, and no longer can.
--- None: it did commit.
-INSERT INTO batches (id)
-VALUES (@id)
-ON CONFLICT (id) DO NOTHING;
+-- name: BatchAbandon :one
+-- Waits for the transaction that began with this id, if it still runs. True: it never committed, and no longer can. False:
+-- it did commit. However often it is asked, the answer is the same.
+INSERT INTO batches AS b (id, abandoned)
+VALUES (@id, true)
+ON CONFLICT (id) DO UPDATE
+    SET abandoned = b.abandoned
+RETURNING abandoned;
 
 -- name: BatchesPrune :execrows
--- Forgets the batches before an id.
+-- Forgets some of the batches before an id, the oldest first; zero rows: there are none left.
 DELETE FROM batches
-WHERE id < @before;
+WHERE id IN (
+    SELECT old.id
+    FROM batches AS old
+    WHERE old.id < @before
+    ORDER BY old.id
+    LIMIT 50000
+);
 
 -- name: CountersLock :many
 -- Adds the batch's visits to hot and locks the counters of its targets. Returns the sums as they stand with the batch's
@@ -41,8 +49,8 @@ RETURNING page_id, hot, pv, uv;
 -- Returns for each row: its place in the arrays (from 1), the visitor's rank, whether the visitor is new to the target, and
 -- whether this visit was its first on the day.
 --
--- No two of the tables made here are joined, nor is `visitors` joined with any: the planner cannot know their sizes, and
--- would one day choose badly. Each look-up is a subquery for one row, by primary key.
+-- No two of the tables made here are joined with each other, nor is `visitors` joined as a whole: the planner cannot know
+-- their sizes, and would one day choose badly. A visitor is looked up row by row: LIMIT 1 keeps the planner to it.
 WITH asked AS (
     SELECT unnest(@pages::bigint[])                   AS page_id,
            unnest(@ips::inet[])                       AS ip,

@@ -78,11 +78,14 @@ func (dir *directory) close() {
 func (dir *directory) watch(ctx context.Context, first chan<- error) {
 	for ctx.Err() == nil {
 		err := dir.db.WatchApps(ctx, func(rows []db.App) {
+			if rows == nil {
+				dir.apps.Store(nil)
+				return
+			}
 			apps := dir.read(rows)
 			dir.apps.Store(&apps)
 			report(first, nil)
 		})
-		dir.apps.Store(nil)
 		report(first, err)
 		if ctx.Err() == nil {
 			dir.log.Warn("apps are not watched for now", "error", err)
@@ -122,6 +125,8 @@ func (dir *directory) get(ctx context.Context, name string) (*app, error) {
 	if held := dir.apps.Load(); held != nil {
 		apps = *held
 	} else {
+		ctx, cancel := context.WithTimeout(ctx, readPatience)
+		defer cancel()
 		var rows []db.App
 		err := dir.db.Read(ctx, func(q *db.Queries) (err error) {
 			rows, err = q.AppsList(ctx)

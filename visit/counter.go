@@ -35,6 +35,9 @@ type Request struct {
 	Anybody bool   // a question that names no visitor
 }
 
+// readPatience bounds what only reads: a question waits for a connection, too.
+const readPatience = 5 * time.Second
+
 // Counter counts visits, and answers. It is safe for concurrent use.
 type Counter struct {
 	db       *db.DB
@@ -102,6 +105,8 @@ func (c *Counter) Counts(ctx context.Context, r Request) (Answer, error) {
 	if !r.Anybody {
 		ask.Ip = &e.visitor
 	}
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
 	var rows []db.CountsGetRow
 	err = c.db.Read(ctx, func(q *db.Queries) (err error) {
 		rows, err = q.CountsGet(ctx, ask)
@@ -124,8 +129,12 @@ func (c *Counter) Counts(ctx context.Context, r Request) (Answer, error) {
 
 // Ready reports whether visits can be counted now.
 func (c *Counter) Ready(ctx context.Context) error {
-	if err := c.db.Ping(ctx); err != nil {
-		return err
+	writes, err := c.db.ServerWrites(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the database does not answer: %w", err)
+	case !writes:
+		return errors.New("the database takes no writes: it is a standby, or read-only")
 	}
 	return c.upkeep.ready(ctx)
 }

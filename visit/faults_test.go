@@ -202,6 +202,24 @@ func TestOverloadIsRefused(t *testing.T) {
 	in.checkTables(t)
 }
 
+// Behind a database that hangs nobody waits for long: what has waited beyond its time is refused without being sent.
+func TestBatchThatWaitedTooLongIsRefused(t *testing.T) {
+	t.Parallel()
+	const maxWait = 300 * time.Millisecond
+	in := newInstance(t, visit.Options{Lanes: 1, MaxWait: maxWait})
+	in.count(t, "192.0.2.1", "http://a/")
+	release := in.hold(t, "a")
+	held := in.start("192.0.2.1", "http://a/")
+	in.waiters(t, 1)
+	began := time.Now()
+	late := in.start("192.0.2.2", "http://a/")
+	require.Eventually(t, func() bool { return time.Since(began) > 3*maxWait }, time.Minute, time.Millisecond)
+	release()
+	require.Equal(t, "1 1 1 2 | 1 1 1 2", <-held)
+	require.Contains(t, <-late, "too many visits are waiting")
+	in.checkTables(t)
+}
+
 // Close answers every visit that was accepted, and refuses what comes later.
 func TestCloseAnswersTheAccepted(t *testing.T) {
 	t.Parallel()

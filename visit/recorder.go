@@ -12,8 +12,8 @@ import (
 const (
 	// batchVisits bounds a batch. Larger ones gain little and make everybody in them wait.
 	batchVisits = 1000
-	// waitingAlways is how many visits may wait in a lane whatever they cost: two batches' worth.
-	waitingAlways = 2 * batchVisits
+	// waitingAlways is how many visits may wait in a lane whatever visits have cost of late: they go out together.
+	waitingAlways = batchVisits
 	// waitingAtMost bounds a lane's memory.
 	waitingAtMost = 100 * batchVisits
 )
@@ -37,8 +37,8 @@ func newRecorder(d *db.DB, o Options, m *metrics) *recorder {
 	return r
 }
 
-// record returns when the visit has committed, or has failed. It does not listen to the caller's context: once accepted a
-// visit is counted, and a batch ends in bounded time.
+// record returns when the visit has committed, or has failed. It does not listen to the caller's context: an accepted visit
+// is counted with its batch, or refused with it when the batch has waited too long; both within bounded time.
 func (r *recorder) record(e entry) (Answer, error) {
 	lane := r.lanes[maphash.String(r.seed, e.target.Site)%uint64(len(r.lanes))]
 	b, place, err := lane.accept(e)
@@ -78,6 +78,7 @@ func (m *metrics) outcome(err error) {
 // writes them, and closes done; from then on they do not change.
 type waitingBatch struct {
 	entries []entry
+	since   time.Time // when its first visit was accepted
 	done    chan struct{}
 }
 
@@ -115,7 +116,7 @@ func (l *lane) accept(e entry) (*waitingBatch, int, error) {
 		return nil, 0, &Error{Kind: Unavailable, Message: "too many visits are waiting; try again later", RetryAfter: wait}
 	}
 	if len(l.waiting) == 0 || len(l.waiting[len(l.waiting)-1].entries) == batchVisits {
-		l.waiting = append(l.waiting, &waitingBatch{done: make(chan struct{})})
+		l.waiting = append(l.waiting, &waitingBatch{since: l.now(), done: make(chan struct{})})
 		l.wake.Signal()
 	}
 	b := l.waiting[len(l.waiting)-1]
@@ -150,7 +151,12 @@ func (l *lane) run() {
 			return
 		}
 		begin := time.Now()
-		l.writer.write(b.entries)
+		if l.now().Sub(b.since) > 2*l.maxWait {
+			// Nothing was sent: this is safe, and lets nobody wait for long behind a database that hangs.
+			fail(b.entries, unavailable(nil, "too many visits are waiting; try again later"))
+		} else {
+			l.writer.write(b.entries)
+		}
 		took := time.Since(begin)
 		l.settle(len(b.entries), took)
 		close(b.done)

@@ -36,8 +36,8 @@ func AddApp(ctx context.Context, d *db.DB, name string, s Settings) error {
 	if err := s.apply(&row); err != nil {
 		return err
 	}
-	if !row.Open && len(row.Sites) == 0 {
-		return invalidf("site: app %s would count nothing: name its sites with --site HOST, or let it count any host with --open", name)
+	if err := countsSomething(name, row); err != nil {
+		return err
 	}
 	added, err := d.AppAdd(ctx, db.AppAddParams{
 		Name: name, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Open: row.Open, Sites: row.Sites, KeepQuery: row.KeepQuery,
@@ -65,6 +65,9 @@ func SetApp(ctx context.Context, d *db.DB, name string, s Settings) error {
 		if err := s.apply(&row); err != nil {
 			return err
 		}
+		if err := countsSomething(name, row); err != nil {
+			return err
+		}
 		if row.Tz != tz {
 			counts, err := q.AppCounts(ctx, row.ID)
 			if err != nil {
@@ -86,6 +89,13 @@ func SetApp(ctx context.Context, d *db.DB, name string, s Settings) error {
 		return fmt.Errorf("set app %s: %w", name, err)
 	}
 	return d.SettleApps(ctx, settlePatience)
+}
+
+func countsSomething(name string, row db.App) error {
+	if row.Open || len(row.Sites) > 0 {
+		return nil
+	}
+	return invalidf("site: app %s would count nothing: name its sites with --site HOST, or let it count any host with --open", name)
 }
 
 // apply checks every setting that is given and writes it into row; it tells all faults at once.

@@ -2,19 +2,23 @@ package visit
 
 import (
 	"context"
+	"fmt"
 
 	"footfall/db"
 )
 
-// targetBytes bounds the URIs of one generation of targetIDs.
-const targetBytes = 16 << 20
+// targetBytes bounds one generation of targetIDs; targetOverhead is what an entry takes beside its URI, about.
+const (
+	targetBytes    = 16 << 20
+	targetOverhead = 120
+)
 
 // targetIDs knows the ids of the targets counted of late, so that only a batch with others asks for them. An id never
 // changes. It is bounded by two generations: what the elder knows and is asked for moves into the younger, and when that
 // is full the elder goes. A writer owns it.
 type targetIDs struct {
 	young, old map[targetKey]int64
-	bytes      int // of URIs in young
+	bytes      int // of young, about
 }
 
 type targetKey struct {
@@ -49,6 +53,9 @@ func (t *targetIDs) resolve(ctx context.Context, d *db.DB, entries []entry) erro
 		}
 		for _, e := range missing {
 			e.site, e.page = ids[e.target.Site], ids[e.target.Page]
+			if e.site == 0 || e.page == 0 {
+				return fmt.Errorf("a target of app %d has no row although it was made", app)
+			}
 			t.put(targetKey{app, e.target.Site}, e.site)
 			t.put(targetKey{app, e.target.Page}, e.page)
 		}
@@ -71,8 +78,9 @@ func (t *targetIDs) put(k targetKey, id int64) {
 	if _, ok := t.young[k]; ok {
 		return
 	}
-	if t.bytes += len(k.uri); t.bytes > targetBytes {
-		t.old, t.young, t.bytes = t.young, map[targetKey]int64{}, len(k.uri)
+	size := len(k.uri) + targetOverhead
+	if t.bytes += size; t.bytes > targetBytes {
+		t.old, t.young, t.bytes = t.young, map[targetKey]int64{}, size
 	}
 	t.young[k] = id
 }

@@ -38,6 +38,7 @@ func (u *upkeep) start() {
 	u.done.Go(func() {
 		tick := time.NewTicker(upkeepEvery)
 		defer tick.Stop()
+		u.round()
 		for {
 			select {
 			case <-tick.C:
@@ -66,7 +67,7 @@ func (u *upkeep) round() {
 // whole day away from it, so that midnight everywhere falls between them.
 func (u *upkeep) makeDays(ctx context.Context) error {
 	for ahead := -1; ahead <= daysAhead; ahead++ {
-		day := DayOf(u.clock().AddDate(0, 0, ahead), time.UTC)
+		day := u.utcDay(ahead)
 		made, err := u.db.VisitsDayMake(ctx, day)
 		if err != nil {
 			return fmt.Errorf("make partition of day %d: %w", day, err)
@@ -78,11 +79,16 @@ func (u *upkeep) makeDays(ctx context.Context) error {
 	return nil
 }
 
+// utcDay is the day so many days from now. Counted in UTC, where every day has 24 hours.
+func (u *upkeep) utcDay(ahead int) int32 {
+	return DayOf(u.clock().UTC().AddDate(0, 0, ahead), time.UTC)
+}
+
 // ready reports whether every day that may be counted now has its partition.
 func (u *upkeep) ready(ctx context.Context) error {
 	var days []int32
 	for ahead := -1; ahead <= 1; ahead++ {
-		days = append(days, DayOf(u.clock().AddDate(0, 0, ahead), time.UTC))
+		days = append(days, u.utcDay(ahead))
 	}
 	missing, err := u.db.VisitsDaysMissing(ctx, days)
 	if err != nil {

@@ -14,9 +14,12 @@ import (
 )
 
 const (
-	// writePatience is how long a batch may take in all. It is a little longer than the statement timeout, so that the server
-	// is the first to give up, and tells.
+	// writePatience is how long a batch may take. It is as long as its statements may take one after the other, so that the
+	// server is the first to give up, and tells.
 	writePatience = 15 * time.Second
+	// askPatience is how long it may take beyond that to learn what became of a batch whose connection was lost: a server that
+	// was killed recovers first.
+	askPatience = 10 * time.Second
 	// busyTries is how often a batch that met others is sent again.
 	busyTries = 20
 )
@@ -71,12 +74,11 @@ func (w *writer) settle(ctx context.Context, entries []entry) {
 				return
 			}
 		case db.FaultNoDay:
-			if err := w.makeDays(ctx, entries); err != nil {
-				w.met(db.FaultOf(err), err, len(entries))
+			if err := w.makeDays(ctx, entries); err != nil || try >= busyTries || !pause(ctx, try) {
 				fail(entries, unavailable(err, "the day cannot be counted yet; try again"))
 				return
 			}
-		case db.FaultData:
+		case db.FaultData, db.FaultHint: // no hint was given: a row is there that should not be
 			w.split(ctx, entries, err)
 			return
 		case db.FaultUnknown:
@@ -85,6 +87,7 @@ func (w *writer) settle(ctx context.Context, entries []entry) {
 				return
 			}
 		default:
+			w.targets = newTargetIDs() // as below
 			fail(entries, unavailable(err, "the database cannot count now; try again"))
 			return
 		}
@@ -121,7 +124,8 @@ func (w *writer) split(ctx context.Context, entries []entry, err error) {
 // lostSight deals with a batch of the first entries that may have committed. It returns what is left to be sent; false
 // when time is up.
 func (w *writer) lostSight(ctx context.Context, entries []entry, sent int, id [16]byte, try int) ([]entry, bool) {
-	committed, err := w.ask(ctx, id)
+	w.targets = newTargetIDs() // it may be another database that answers next: a restored one, or a standby promoted
+	committed, err := w.ask(id)
 	switch {
 	case err != nil:
 		fail(entries[:sent], &Error{Kind: Lost, Err: err,
@@ -138,7 +142,9 @@ func (w *writer) lostSight(ctx context.Context, entries []entry, sent int, id [1
 }
 
 // ask finds out what became of a batch whose connection was lost, as soon as the database answers again.
-func (w *writer) ask(ctx context.Context, id [16]byte) (committed bool, err error) {
+func (w *writer) ask(id [16]byte) (committed bool, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), askPatience)
+	defer cancel()
 	for try := 1; ; try++ {
 		committed, err = w.db.Claim(ctx, id)
 		if err == nil || !pause(ctx, try) {

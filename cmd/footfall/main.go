@@ -126,7 +126,7 @@ func exitCode(stderr io.Writer, err error) int {
 		return exitWell
 	case errors.Is(err, db.ErrUnsettled):
 		fmt.Fprintf(stderr, "footfall: done, but %v: it will as soon as it can\n", err)
-		return exitWell
+		return exitFailed // who goes on must not rely on it
 	case errors.As(err, &child) && child.ExitCode() > 0:
 		return child.ExitCode() // it has said why itself
 	case errors.As(err, &told) && told.Kind == visit.Invalid:

@@ -31,7 +31,8 @@ type serveCmd struct {
 const (
 	adminOff      = "off"
 	connectWithin = 30 * time.Second // for a given server to answer at the start
-	drainWithin   = 20 * time.Second // for requests under way at the end
+	drainWithin   = 40 * time.Second // for requests under way at the end: longer than a batch may take
+	longestWait   = 10 * time.Second // for --max-wait, so that an answer comes before its connection is closed
 	stopWithin    = 30 * time.Second // for the embedded PostgreSQL to write everything to disk
 	tryEvery      = time.Second
 	mostLanes     = 64
@@ -49,8 +50,8 @@ func (c *serveCmd) check(g globals) []error {
 		}
 	}
 	var err error
-	if c.maxWait, err = time.ParseDuration(c.MaxWait); err != nil || c.maxWait <= 0 {
-		faults = append(faults, fmt.Errorf("--max-wait: %q is no time to wait: write one like 500ms or 2s", c.MaxWait))
+	if c.maxWait, err = time.ParseDuration(c.MaxWait); err != nil || c.maxWait <= 0 || c.maxWait > longestWait {
+		faults = append(faults, fmt.Errorf("--max-wait: %q is no time to wait: write one like 500ms or 2s, %v at most", c.MaxWait, longestWait))
 	}
 	if c.lanes, err = strconv.Atoi(c.Lanes); err != nil || c.lanes < 0 || c.lanes > mostLanes {
 		faults = append(faults, fmt.Errorf("--lanes: %q is no number of lanes: write one from 1 to %d, or 0", c.Lanes, mostLanes))
