@@ -27,10 +27,28 @@ type field struct {
 }
 
 // fields are what a caller may say.
-type fields struct{ app, ip, uri field }
+type fields struct {
+	app, ip, uri field
+	garbled      error // the first fault in the way ip or uri was written: an unknown app is told before it
+}
 
 func (f *fields) request() visit.Request {
-	return visit.Request{App: f.app.value, IP: f.ip.value, URI: f.uri.value}
+	return visit.Request{App: f.app.value, IP: f.ip.value, URI: f.uri.value, Garbled: f.garbled}
+}
+
+// put sets a field. A fault of app is an error at once; one of the others is kept for later.
+func (f *fields) put(name, value string) error {
+	return f.later(name, f.named(name).set(name, value))
+}
+
+func (f *fields) later(name string, err error) error {
+	if err == nil || name == "app" {
+		return err
+	}
+	if f.garbled == nil {
+		f.garbled = err
+	}
+	return nil
 }
 
 // named returns the field of a name, nil where there is none.
@@ -86,15 +104,16 @@ func readQuery(query string) (fields, error) {
 			}
 			name = decoded
 		}
-		field := f.named(name)
-		if field == nil {
+		if f.named(name) == nil {
 			continue
 		}
 		value, err := url.QueryUnescape(value)
 		if err != nil {
-			return fields{}, invalid(name, "it has a % that is not followed by two hexadecimal digits: write % as %25")
+			err = f.later(name, invalid(name, "it has a % that is not followed by two hexadecimal digits: write % as %25"))
+		} else {
+			err = f.put(name, value)
 		}
-		if err := field.set(name, value); err != nil {
+		if err != nil {
 			return fields{}, err
 		}
 	}
@@ -152,8 +171,7 @@ func (f *fields) readMember(d *json.Decoder) error {
 	if err != nil || !ok {
 		return invalid("body", "it is not valid JSON: "+bodyShape)
 	}
-	field := f.named(name)
-	if field == nil {
+	if f.named(name) == nil {
 		return invalid("body", fmt.Sprintf("%.64q is no field: %s", name, bodyShape))
 	}
 	token, err := d.Token()
@@ -164,5 +182,5 @@ func (f *fields) readMember(d *json.Decoder) error {
 	if !ok {
 		return invalid(name, "it is not a string: write it in double quotes")
 	}
-	return field.set(name, value)
+	return f.put(name, value)
 }

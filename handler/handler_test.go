@@ -276,6 +276,9 @@ func TestOrderOfChecks(t *testing.T) {
 		status int
 	}{
 		{"app=nobody&ip=x&uri=x", 404},
+		{"app=nobody&ip=&uri=%zz", 404},
+		{"app=shop&ip=192.0.2.1&uri=a&uri=b", 403},
+		{"app=shop&uri=http://other.example/&uri=b", 400},
 		{"app=shop&ip=x&uri=x", 403},
 		{"app=demo&ip=x&uri=x", 400},
 		{"app=shop&uri=x", 400},

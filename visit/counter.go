@@ -33,6 +33,7 @@ type Request struct {
 	IP      string // the address that the caller asserts; "" for Peer
 	Peer    string // the address that the request came from
 	Anybody bool   // a question that names no visitor
+	Garbled error  // what is wrong with the way IP or URI was written; it has its place in the order of checks
 }
 
 // readPatience bounds what only reads: a question waits for a connection, too.
@@ -145,6 +146,14 @@ func (c *Counter) read(ctx context.Context, r Request) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
+	if r.IP != "" && !app.open {
+		return entry{}, &Error{Kind: Forbidden, Message: fmt.Sprintf(
+			"ip: app %s counts the address that a request comes from: leave ip out, or make the app open with `footfall app set %s --open`",
+			app.name, app.name)}
+	}
+	if r.Garbled != nil {
+		return entry{}, r.Garbled
+	}
 	visitor, err := app.visitor(r)
 	if err != nil {
 		return entry{}, err
@@ -163,17 +172,13 @@ func (c *Counter) read(ctx context.Context, r Request) (entry, error) {
 	return entry{app: app.id, target: target, visitor: visitor, day: DayOf(c.clock(), app.zone)}, nil
 }
 
-// visitor is who came, if the app lets the caller say so.
+// visitor is who came: whom the caller names, or else the caller.
 func (a *app) visitor(r Request) (netip.Addr, error) {
 	switch {
 	case r.Anybody:
 		return netip.Addr{}, nil
 	case r.IP == "":
 		return visitorOf(r.Peer, a.ipv6Prefix)
-	case !a.open:
-		return netip.Addr{}, &Error{Kind: Forbidden, Message: fmt.Sprintf(
-			"ip: app %s counts the address that a request comes from: leave ip out, or make the app open with `footfall app set %s --open`",
-			a.name, a.name)}
 	}
 	return visitorOf(r.IP, a.ipv6Prefix)
 }
