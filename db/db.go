@@ -34,8 +34,7 @@ type DB struct {
 	*Queries                 // the generated queries, on the readers' pool
 	readers  *pgxpool.Pool   // for all that people and handlers ask
 	writers  *pgxpool.Pool   // for batches alone, so that no reader can keep one waiting
-	url      string          // for connections outside the pools: migrations, the watcher
-	base     *pgx.ConnConfig // parsed from url, with the search_path
+	base     *pgx.ConnConfig // for connections outside the pools: migrations, the watcher
 }
 
 // Open prepares connections to the database that url names; none is made before the first use.
@@ -53,7 +52,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{url: url, base: base}
+	d := &DB{base: base}
 	d.readers, err = newPool(ctx, url, o.Readers, map[string]string{"statement_timeout": milliseconds(o.StatementTimeout)}, nil)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ AS $$
 $$;
 -- +goose StatementEnd
 
-COMMENT ON FUNCTION page_key(text) IS 'The SHA-256 by which pages are found: WHERE key = page_key(''example.com/home'').';
+COMMENT ON FUNCTION page_key(text) IS 'The SHA-256 by which pages are found: WHERE app_id = 1 AND key = page_key(''example.com/home'').';
 
 CREATE TABLE pages (
     id         bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
