@@ -28,23 +28,24 @@ run: build ## serve on 127.0.0.1:8080 over an embedded PostgreSQL, installed fir
 build: ## build bin/footfall
 	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/footfall ./cmd/footfall
 
+# Most tests wait for PostgreSQL or for each other, so more of them run at once than there are processors.
 .PHONY: test
 test: deps ## test everything, with the race detector, on the PostgreSQL found here
-	go test -race ./...
+	go test -race -parallel 8 ./...
 
 .PHONY: test-all
 test-all: test test-pg17 test-pg18 ## the same on PostgreSQL 17 and 18 too, fetched from npm
 
 # On one other major version: make test-pg17
 test-pg%: deps
-	bin=$$(scripts/fetch-postgres $*) && FOOTFALL_TEST_POSTGRES_BIN=$$bin go test -race ./...
+	bin=$$(scripts/fetch-postgres $*) && FOOTFALL_TEST_POSTGRES_BIN=$$bin go test -race -parallel 8 ./...
 
 # Ryuk, which would remove containers that a killed test left, is one more image to pull; the tests end their own.
 # Inside a container testcontainers would look for the published ports at the gateway: say where they are.
 .PHONY: test-container
 test-container: deps ## the same against PostgreSQL 17 in a container; needs a Docker engine
 	FOOTFALL_TEST_SERVER=container TESTCONTAINERS_RYUK_DISABLED=true \
-	$(if $(wildcard /.dockerenv),TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1) go test -race ./...
+	$(if $(wildcard /.dockerenv),TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1) go test -race -parallel 8 ./...
 
 .PHONY: fuzz
 fuzz: ## run every fuzz test for FUZZTIME (20s)
@@ -64,10 +65,15 @@ crash: deps ## kill the service and PostgreSQL under load, CRASH_KILLS (20) time
 compose-test: ## bring docker-compose.yml up, count through it, take it down; needs a Docker engine
 	scripts/compose-test
 
+.PHONY: bench
+bench: build ## every contender on every workload, in one process; the report in bin/bench.html
+	@scripts/install-deps postgres
+	bin/footfall bench --json bin/bench.json --html bin/bench.html
+
 .PHONY: bench-http
-bench-http: build ## the service over HTTP beside a per-request baseline and beside no counting; about 6 minutes
+bench-http: build ## the same through the real server, loaded by wrk; the report in bin/bench-http.html
 	@scripts/install-deps postgres wrk
-	bin/footfall bench http
+	bin/footfall bench --http --json bin/bench-http.json --html bin/bench-http.html
 
 .PHONY: bench-recorder
 bench-recorder: build ## the recorder alone, with empty tables and with 5 million visitors
@@ -75,9 +81,10 @@ bench-recorder: build ## the recorder alone, with empty tables and with 5 millio
 	bin/footfall bench recorder --preload 0,100000,5000000 --explain
 
 .PHONY: bench-quick
-bench-quick: build ## both, briefly: shows that they work, measures little
+bench-quick: build ## all three, briefly: shows that they work, measures little
 	@scripts/install-deps postgres wrk
-	bin/footfall bench http --quick
+	bin/footfall bench --quick
+	bin/footfall bench --http --quick
 	bin/footfall bench recorder --visits 20000 --rounds 1 --preload 0,20000
 
 .PHONY: generate

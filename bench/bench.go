@@ -1,6 +1,6 @@
-// Package bench measures Footfall: over HTTP beside what others would build (HTTP), and the recorder alone (Recorder).
-// Both start a PostgreSQL of their own with its default, durable settings, or make databases of their own on a server that is
-// named, and remove them when they end.
+// Package bench measures Footfall: beside other ways of counting visits, in one process (Compare) or over HTTP (HTTP), and its
+// recorder alone (Recorder). Each starts a PostgreSQL of its own with its default, durable settings, or makes databases of its own on
+// a server that is named, and removes them when it ends.
 package bench
 
 import (
@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -97,9 +98,12 @@ func (s *server) machine(ctx context.Context) (Machine, error) {
 	}, nil
 }
 
+// made counts the databases of this process, so that no two have one name.
+var made atomic.Int64
+
 // database makes an empty database and returns its URL. drop removes it; it must be called.
 func (s *server) database(ctx context.Context, name string) (address string, drop func() error, err error) {
-	name = fmt.Sprintf("footfall_bench_%d_%s", os.Getpid(), name)
+	name = fmt.Sprintf("footfall_bench_%d_%d_%s", os.Getpid(), made.Add(1), name)
 	quoted := pgx.Identifier{name}.Sanitize()
 	if _, err := s.admin.Exec(ctx, "CREATE DATABASE "+quoted+" TEMPLATE template0 ENCODING 'UTF8'"); err != nil {
 		return "", nil, fmt.Errorf("bench: %w", err)
@@ -120,10 +124,9 @@ func (s *server) database(ctx context.Context, name string) (address string, dro
 }
 
 const (
-	app      = "demo"
-	site     = "bench.example"
-	pages    = 1000
-	visitors = 200_000 // of the comparison over HTTP
+	app   = "demo"
+	site  = "bench.example"
+	pages = 1000
 )
 
 // openFootfall migrates a database and adds the app that counts.
@@ -150,7 +153,9 @@ func connect(ctx context.Context, address string) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
-	for name, value := range map[string]string{"search_path": db.Schema, "plan_cache_mode": "force_custom_plan", "jit": "off"} {
+	for name, value := range map[string]string{
+		"search_path": db.Schema, "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off",
+	} {
 		cfg.RuntimeParams[name] = value
 	}
 	conn, err := pgx.ConnectConfig(ctx, cfg)

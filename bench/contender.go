@@ -6,44 +6,112 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
-	"footfall/bench/perrequest"
 	"footfall/visit"
 )
 
-// The contenders beside Footfall's own service.
+// constant counts nothing: it is what Echo and the network cost by themselves.
+const constant = "constant"
+
+// overHTTP are the contenders of a comparison over HTTP, in the order of the tables.
+var overHTTP = append(slices.Clone(contenders), contender{
+	ContenderAbout: ContenderAbout{Name: constant, About: "counts nothing and answers the same each time: what HTTP costs by itself"}, alone: true,
+})
+
+// The names of the metrics that are read, of the service and of what is served here.
 const (
-	PerRequest = "perrequest" // one visit a transaction
-	Constant   = "constant"   // no counting: what Echo and the network cost by themselves
+	metricWaiting     = "footfall_visits_waiting"
+	metricAsked       = "footfall_existence_queries_total"
+	metricFilterReady = "footfall_filter_ready"
+	metricFilterBytes = "footfall_filter_bytes"
+	metricMemoryBytes = "footfall_memory_bytes"
 )
 
-// ServeContender serves one of the contenders until ctx ends, at the same URLs as the service and with the same answers.
+// arguments are the command line of a contender's process.
+func (c contender) arguments(addr, admin, databaseURL string) []string {
+	if c.alone {
+		args := []string{"bench", "contender", c.Name, "--addr", addr}
+		if c.Name != constant {
+			args = append(args, "--database-url", databaseURL)
+		}
+		return args
+	}
+	args := []string{"serve", "--addr", addr, "--admin-addr", admin, "--database-url", databaseURL, "--memory", strconv.FormatInt(c.helpers.Memory, 10)}
+	mode := map[visit.FilterMode]string{visit.FilterOff: "off", visit.FilterOn: "on", visit.FilterApprox: "approx"}[c.helpers.Filter]
+	if args = append(args, "--filter", mode); mode != "off" {
+		args = append(args, "--filter-error", strconv.FormatFloat(c.helpers.FilterError, 'g', -1, 64),
+			"--filter-memory", strconv.FormatInt(c.helpers.FilterMemory, 10))
+	}
+	return args
+}
+
+// ServeContender serves one of those that are not Footfall's service until ctx ends, at the same URLs and with the same answers.
 func ServeContender(ctx context.Context, name, addr, databaseURL string) error {
+	at := slices.IndexFunc(overHTTP, func(c contender) bool { return c.Name == name && c.alone })
+	if at < 0 {
+		return fmt.Errorf("contender: %q is none that is served here", name)
+	}
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.GET("/readyz", func(c echo.Context) error { return c.NoContent(http.StatusOK) })
-	switch name {
-	case PerRequest:
-		store, err := perrequest.Open(ctx, databaseURL)
-		if err != nil {
-			return err
-		}
-		defer store.Close()
-		e.GET("/visit", func(c echo.Context) error { return visitOnce(c, store) })
-	case Constant:
+	if name == constant {
 		answer := []byte(`{"site":{"pv":1,"uv":1,"rank":1,"hot":1},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}` + "\n")
 		e.GET("/visit", func(c echo.Context) error { return c.JSONBlob(http.StatusOK, answer) })
-	default:
-		return fmt.Errorf("contender: there is no %q: it is %s or %s", name, PerRequest, Constant)
+		return serve(ctx, e, addr)
 	}
+	counts, err := overHTTP[at].open(ctx, databaseURL)
+	if err != nil {
+		return err
+	}
+	defer counts.close()
+	one := contenderService{counting: counts}
+	e.GET("/visit", one.visitOnce)
+	e.GET("/metrics", one.metrics)
+	return serve(ctx, e, addr)
+}
+
+// contenderService is how a contender answers.
+type contenderService struct {
+	counting
+	waiting atomic.Int64 // visits under way
+}
+
+// visitOnce counts a visit as soon as it comes.
+func (s *contenderService) visitOnce(c echo.Context) error {
+	s.waiting.Add(1)
+	defer s.waiting.Add(-1)
+	// The visit outlives its request, as it does in the service: wrk hangs up on the last ones.
+	answer, err := s.visit(context.WithoutCancel(c.Request().Context()), visit.Request{
+		App: c.QueryParam("app"), IP: c.QueryParam("ip"), URI: c.QueryParam("uri"),
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, answer)
+}
+
+// metrics answers by the names of the service's metrics.
+func (s *contenderService) metrics(c echo.Context) error {
+	spent, err := s.spent()
+	if err != nil {
+		return err
+	}
+	return c.String(http.StatusOK, fmt.Sprintf("%s %d\n%s %v\n%s %d\n%s 0\n",
+		metricWaiting, s.waiting.Load(), metricAsked, spent.asked, metricFilterBytes, spent.helpers, metricMemoryBytes))
+}
+
+func serve(ctx context.Context, handler http.Handler, addr string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return fmt.Errorf("contender: %w", err)
 	}
-	server := &http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	ended := make(chan error, 1) // takes the one result of the goroutine, which Shutdown or Close ends
 	go func() { ended <- server.Serve(listener) }()
 	select {
@@ -58,21 +126,4 @@ func ServeContender(ctx context.Context, name, addr, databaseURL string) error {
 		err = errors.Join(err, served)
 	}
 	return err
-}
-
-// visitOnce reads a visit as the service does, and counts it at once.
-func visitOnce(c echo.Context, store *perrequest.Store) error {
-	visitor, err := visit.VisitorOf(c.QueryParam("ip"), 64)
-	if err != nil {
-		return echo.NewHTTPError(http.StatusBadRequest, err.Error())
-	}
-	target, err := visit.Normalize(c.QueryParam("uri"), nil)
-	if err != nil {
-		return echo.NewHTTPError(http.StatusBadRequest, err.Error())
-	}
-	answer, err := store.Visit(c.Request().Context(), target, visitor, visit.DayOf(time.Now(), time.UTC))
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, answer)
 }

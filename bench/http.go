@@ -4,32 +4,34 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
+	"strconv"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"footfall/bench/perrequest"
 	"footfall/bench/tables"
+	"footfall/visit"
 )
 
-// HTTPOptions of a comparison. A zero field means its default.
+// HTTPOptions of a comparison over HTTP. A zero field means its default.
 type HTTPOptions struct {
 	DatabaseURL string        // a server on which databases may be made; default: an embedded one
 	Dir         string        // where the embedded one keeps its data; default: the system's folder for temporary files
 	BinDir      string        // PostgreSQL's programs for the embedded one; default: looked for
-	Connections []int         // default 64, 256, 1000
+	Contenders  []string      // default: all
+	Workloads   []string      // default: all
+	Connections int           // of wrk, an even number; default 256
 	Rounds      int           // default 3
-	Duration    time.Duration // of each run of wrk; default 10 s
-	Threads     int           // of wrk; default 2
+	Duration    time.Duration // of each run of wrk, whole seconds; default 10 s
+	Seed        uint64        // of the workloads; default 1
+	Quick       bool          // one round of a second each
 	Progress    func(string)  // told what is being done; may be nil
 }
 
 func (o *HTTPOptions) complete() {
-	if len(o.Connections) == 0 {
-		o.Connections = []int{64, 256, 1000}
+	if o.Quick {
+		o.Rounds, o.Duration = 1, time.Second
+	}
+	if o.Connections == 0 {
+		o.Connections = 256
 	}
 	if o.Rounds == 0 {
 		o.Rounds = 3
@@ -37,52 +39,55 @@ func (o *HTTPOptions) complete() {
 	if o.Duration == 0 {
 		o.Duration = 10 * time.Second
 	}
-	if o.Threads == 0 {
-		o.Threads = 2
+	if o.Seed == 0 {
+		o.Seed = 1
 	}
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
 }
 
-// Service is Footfall itself, as a contender.
-const Service = "footfall"
+const (
+	// throughHTTP is what Comparison.Through says of HTTP.
+	throughHTTP = "http"
+	// mostPerSecond is how many visits are prepared for each second and processor: more than any contender could answer that counts.
+	mostPerSecond = 60_000
+	// describedBy is how many visits of a workload tell its share of first visits.
+	describedBy = 100_000
+)
 
-// Sample is one run of wrk.
-type Sample struct {
-	Contender   string  `json:"contender"`
-	Connections int     `json:"connections"`
-	Round       int     `json:"round"`
-	Visits      int64   `json:"visits"`
-	PerSecond   float64 `json:"perSecond"`
-	P50Ms       float64 `json:"p50Ms"`
-	P99Ms       float64 `json:"p99Ms"`
-	MaxMs       float64 `json:"maxMs"`
-	PeakBytes   int64   `json:"peakBytes"` // the most memory that the contender's process had held by then
-}
-
-// comparison is a run of HTTP. One goroutine uses it.
-type comparison struct {
+// httpComparison is a run of HTTP. One goroutine uses it.
+type httpComparison struct {
 	HTTPOptions
-	server *server
-	script string // the file that wrk runs
-	report *HTTPReport
+	server    *server
+	script    script
+	sequences map[string][]arrival // by workload, as they are written for wrk
+	report    *Comparison
 }
 
-// HTTP measures Footfall's service, a per-request baseline and a handler that answers a constant, one after the other in
-// each round, each a process of its own with a new database. A database is kept over the numbers of connections of
-// a round, so that it fills. After each of the service's rounds its tables are checked against the answers.
-func HTTP(ctx context.Context, o HTTPOptions) (_ *HTTPReport, err error) {
+// HTTP compares contenders as processes of their own, loaded by wrk: one after the other on every workload in each round, each
+// time with a new database. After each run the tables are checked. An error that wraps ErrUntrue comes with a report.
+func HTTP(ctx context.Context, o HTTPOptions) (_ *Comparison, err error) {
 	o.complete()
-	folder, err := os.MkdirTemp("", "footfall-wrk-")
+	if o.Connections < wrkThreads || o.Connections%wrkThreads != 0 || o.Rounds < 1 || o.Duration < time.Second || o.Duration%time.Second != 0 {
+		return nil, fmt.Errorf("bench: %d connections, %d rounds of %v will not do: give an even number, 1 or more, whole seconds",
+			o.Connections, o.Rounds, o.Duration)
+	}
+	chosen, err := named("contender", overHTTP, contender.title, o.Contenders)
 	if err != nil {
-		return nil, fmt.Errorf("bench: %w", err)
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	c := &comparison{HTTPOptions: o, script: filepath.Join(folder, "visits.lua"), report: &HTTPReport{}}
-	if err := os.WriteFile(c.script, visitsLua, 0o600); err != nil {
-		return nil, fmt.Errorf("bench: %w", err)
+	loads, err := workloadsNamed(o.Workloads)
+	if err != nil {
+		return nil, err
 	}
+	c := &httpComparison{HTTPOptions: o, sequences: map[string][]arrival{}, report: &Comparison{
+		Through: throughHTTP, Command: o.command(), Clients: o.Connections, Rounds: o.Rounds, Seed: o.Seed,
+	}}
+	if c.script, err = newScript(); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.script.remove()) }()
 	if c.server, err = openServer(ctx, o.DatabaseURL, o.Dir, o.BinDir); err != nil {
 		return nil, err
 	}
@@ -90,134 +95,146 @@ func HTTP(ctx context.Context, o HTTPOptions) (_ *HTTPReport, err error) {
 	if c.report.Machine, err = c.server.machine(ctx); err != nil {
 		return nil, err
 	}
+	if err := c.prepare(loads); err != nil {
+		return nil, err
+	}
+	for _, one := range chosen {
+		c.report.Contenders = append(c.report.Contenders, one.ContenderAbout)
+	}
 	for round := 1; round <= o.Rounds; round++ {
-		for _, contender := range []string{Service, PerRequest, Constant} {
-			if err := c.turn(ctx, contender, round); err != nil {
-				return nil, fmt.Errorf("round %d of %s: %w", round, contender, err)
+		for _, workload := range loads {
+			for i := range chosen { // another begins in each round
+				if err := c.turn(ctx, chosen[(i+round-1)%len(chosen)], workload.name, round); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
 	c.report.summarize()
-	return c.report, nil
+	return c.report, c.report.untrue()
 }
 
-// turn is one contender's part of a round.
-func (c *comparison) turn(ctx context.Context, contender string, round int) (err error) {
-	args := []string{"bench", "contender", contender, "--addr", "%s"}
-	var address string
-	if contender != Constant {
-		var drop func() error
-		if address, drop, err = c.server.database(ctx, contender); err != nil {
+// prepare writes the workloads down for wrk.
+func (c *httpComparison) prepare(loads []workload) error {
+	visits := mostPerSecond * c.report.Machine.CPUs * int(c.Duration.Seconds())
+	for _, w := range loads {
+		c.Progress(fmt.Sprintf("preparing %d visits of %s", visits, w.name))
+		sequence := w.sequence(c.Seed, visits)
+		if err := c.script.write(w.name, sequence); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, drop()) }()
-		args = append(args, "--database-url", address)
-	}
-	if contender == Service {
-		d, err := openFootfall(ctx, address)
-		if err != nil {
-			return err
-		}
-		d.Close()
-		args = []string{"serve", "--database-url", address, "--addr", "%s", "--admin-addr", "off"}
-	}
-	p, err := startProcess(ctx, args...)
-	if err != nil {
-		return err
-	}
-	answered, err := c.loads(ctx, p, contender, round)
-	if err := errors.Join(err, p.stop()); err != nil {
-		return err
-	}
-	switch contender {
-	case Service:
-		return c.checkTables(ctx, address, round, answered)
-	case PerRequest:
-		return c.countWrong(ctx, address)
+		c.sequences[w.name] = sequence
+		c.report.Workloads = append(c.report.Workloads, WorkloadAbout{
+			Name: w.name, About: w.about, First: firstShare(sequence[:min(describedBy, visits)]),
+		})
 	}
 	return nil
 }
 
-// loads runs wrk with each number of connections, and returns how many visits were answered.
-func (c *comparison) loads(ctx context.Context, p *process, contender string, round int) (answered int64, err error) {
-	for _, connections := range c.Connections {
-		m, err := runWrk(ctx, load{
-			url: p.url, script: c.script, connections: connections, threads: c.Threads, duration: c.Duration,
-			seed: connections*100 + round, // others in each run: visitors and pages meet anew
-		})
+// turn is one contender's run at one workload. All visits must be of one day, else the truth is another: if midnight
+// comes in between, the run is repeated.
+func (c *httpComparison) turn(ctx context.Context, of contender, workload string, round int) error {
+	for {
+		day := visit.DayOf(time.Now(), time.UTC)
+		run, err := c.run(ctx, of, workload)
 		if err != nil {
-			return 0, err
+			return fmt.Errorf("round %d, %s, %s: %w", round, workload, of.Name, err)
 		}
-		answered += m.requests
-		c.Progress(fmt.Sprintf("round %d, %d connections, %s: %.0f/s, p50 %s, p99 %s",
-			round, connections, contender, m.perSecond, m.p50, m.p99))
-		c.report.Samples = append(c.report.Samples, Sample{
-			Contender: contender, Connections: connections, Round: round, Visits: m.requests, PerSecond: m.perSecond,
-			P50Ms: ms(m.p50), P99Ms: ms(m.p99), MaxMs: ms(m.max), PeakBytes: p.peakMemory(),
-		})
+		if visit.DayOf(time.Now(), time.UTC) != day {
+			c.Progress("midnight came in between: once more")
+			continue
+		}
+		run.Round = round
+		c.report.Runs = append(c.report.Runs, run)
+		c.Progress(fmt.Sprintf("round %d of %d, %s: %s %.0f visits/s, p99 %.1f ms", round, c.Rounds, workload, of.Name, run.PerSecond, run.P99Ms))
+		return nil
 	}
-	return answered, nil
+}
+
+func (c *httpComparison) run(ctx context.Context, of contender, workload string) (run Run, err error) {
+	run = Run{Contender: of.Name, Workload: workload}
+	if of.Name == constant {
+		_, err := c.load(ctx, of, "", &run)
+		return run, err
+	}
+	address, drop, err := c.server.database(ctx, "http")
+	if err != nil {
+		return run, err
+	}
+	defer func() { err = errors.Join(err, drop()) }()
+	if err := of.prepare(ctx, address); err != nil {
+		return run, err
+	}
+	before, err := c.server.rowsWritten(ctx, address)
+	if err != nil {
+		return run, err
+	}
+	m, err := c.load(ctx, of, address, &run)
+	if err != nil {
+		return run, err
+	}
+	after, err := c.server.rowsWritten(ctx, address)
+	if err != nil {
+		return run, err
+	}
+	held, err := of.read(ctx, address)
+	if err != nil {
+		return run, err
+	}
+	// Of all that were counted: the last ones were not answered, but cost as much.
+	counted := float64(max(held.sums[site].hot, 1))
+	run.Written, run.Asked, run.WAL = float64(after-before)/counted, run.Asked/counted, run.WAL/counted
+	v := judgeSent(m.sentOf(c.sequences[workload]), m.requests, int64(c.Connections), held)
+	run.Errors, run.Fault = v.Errors, of.promise.broken(v)
+	return run, nil
+}
+
+// load starts the contender, lets wrk visit it, and reads its figures before it ends: Asked and WAL in all, not for each visit.
+func (c *httpComparison) load(ctx context.Context, of contender, address string, run *Run) (m measure, err error) {
+	p, err := startProcess(ctx, func(addr, admin string) []string { return of.arguments(addr, admin, address) })
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, p.stop()) }()
+	if of.alone {
+		p.admin = p.url
+	}
+	if of.helpers.Filter != visit.FilterOff {
+		if err := p.shows(ctx, metricFilterReady, 1); err != nil {
+			return m, err
+		}
+	}
+	q := tables.New(c.server.admin)
+	before, err := q.WALPosition(ctx)
+	if err != nil {
+		return m, fmt.Errorf("bench: %w", err)
+	}
+	if m, err = c.script.run(ctx, load{
+		url: p.url, workload: run.Workload, again: of.Name == constant, connections: c.Connections, duration: c.Duration,
+	}); err != nil {
+		return m, err
+	}
+	run.Visits, run.PerSecond, run.P50Ms, run.P95Ms, run.P99Ms = int(m.requests), m.perSecond, ms(m.p50), ms(m.p95), ms(m.p99)
+	run.Memory = p.peakMemory()
+	if of.Name == constant {
+		return m, nil
+	}
+	if err := p.shows(ctx, metricWaiting, 0); err != nil {
+		return m, err
+	}
+	after, err := q.WALPosition(ctx)
+	if err != nil {
+		return m, fmt.Errorf("bench: %w", err)
+	}
+	run.WAL = float64(after - before)
+	return m, p.tell(ctx, run)
+}
+
+// command is the command line that repeats the comparison.
+func (o HTTPOptions) command() string {
+	return commandLine("footfall bench --http", o.DatabaseURL, o.Dir, o.Contenders, o.Workloads,
+		"--connections", strconv.Itoa(o.Connections), "--rounds", strconv.Itoa(o.Rounds),
+		"--duration", o.Duration.String(), "--seed", strconv.FormatUint(o.Seed, 10))
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// checkTables compares the tables with the answers. When wrk's time is up it hangs up, with a visit on the way on each
-// connection: these were counted, or not, and nobody was told.
-func (c *comparison) checkTables(ctx context.Context, address string, round int, answered int64) error {
-	conn, err := connect(ctx, address)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	q := tables.New(conn)
-	sums, err := q.SiteSums(ctx, site)
-	if err != nil {
-		return fmt.Errorf("check the tables: %w", err)
-	}
-	amiss, err := q.TargetsAmiss(ctx)
-	if err != nil {
-		return fmt.Errorf("check the tables: %w", err)
-	}
-	onTheWay := int64(0)
-	for _, connections := range c.Connections {
-		onTheWay += int64(connections)
-	}
-	faults := slices.DeleteFunc([]string{
-		unless(sums.Hot >= answered && sums.Hot <= answered+onTheWay,
-			"hot of the site is %d; %d visits were answered, and at most %d were on the way", sums.Hot, answered, onTheWay),
-		unless(sums.Hot == sums.HotOfPages, "hot of the site is %d, of its pages %d", sums.Hot, sums.HotOfPages),
-		unless(sums.Uv == sums.Visitors, "uv of the site is %d, its visitors are %d", sums.Uv, sums.Visitors),
-		unless(sums.Pv == sums.Visits, "pv of the site is %d, its visits by day are %d", sums.Pv, sums.Visits),
-		unless(amiss == 0, "%d targets have sums or ranks that their rows do not bear out", amiss),
-	}, func(fault string) bool { return fault == "" })
-	if len(faults) > 0 {
-		return fmt.Errorf("the tables are wrong: %v", faults)
-	}
-	c.report.Checks = append(c.report.Checks, fmt.Sprintf(
-		"round %d: %d visits answered, hot %d, uv %d = visitors, pv %d = visits by day, all ranks 1..uv",
-		round, answered, sums.Hot, sums.Uv, sums.Pv))
-	return nil
-}
-
-func unless(held bool, format string, args ...any) string {
-	if held {
-		return ""
-	}
-	return fmt.Sprintf(format, args...)
-}
-
-// countWrong adds to the report what the baseline got wrong.
-func (c *comparison) countWrong(ctx context.Context, address string) error {
-	conn, err := pgx.Connect(ctx, address)
-	if err != nil {
-		return fmt.Errorf("bench: %w", err)
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	ranks, days, err := perrequest.Wrong(ctx, conn)
-	if err != nil {
-		return err
-	}
-	c.report.RanksLost += ranks
-	c.report.DaysTwice += days
-	return nil
-}

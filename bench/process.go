@@ -19,29 +19,26 @@ import (
 // process is a contender that runs.
 type process struct {
 	url    string
+	admin  string // where it tells its metrics, if it does
 	cmd    *exec.Cmd
 	output bytes.Buffer  // of the process; to be read after ended only
 	ended  chan struct{} // closed when the process has ended and result is set
 	result error
 }
 
-// startProcess runs this program as a contender, and returns when it is ready. %s among the arguments is its address.
-// The process ends with ctx, or with stop, which must be called.
-func startProcess(ctx context.Context, args ...string) (*process, error) {
+// startProcess runs this program as a contender, and returns when it is ready. The arguments may depend on the addresses it
+// is to listen on. The process ends with ctx, or with stop, which must be called.
+func startProcess(ctx context.Context, arguments func(addr, admin string) []string) (*process, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
-	addr, err := freeAddr(ctx)
+	addr, admin, err := freeAddrs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for i := range args {
-		if args[i] == "%s" {
-			args[i] = addr
-		}
-	}
-	p := &process{url: "http://" + addr, ended: make(chan struct{})}
+	args := arguments(addr, admin)
+	p := &process{url: "http://" + addr, admin: "http://" + admin, ended: make(chan struct{})}
 	p.cmd = exec.CommandContext(ctx, program, args...) //nolint:gosec // this program itself
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 	p.cmd.WaitDelay = 20 * time.Second
@@ -59,49 +56,122 @@ func startProcess(ctx context.Context, args ...string) (*process, error) {
 	return p, nil
 }
 
-// freeAddr finds a port that nobody listens on.
-func freeAddr(ctx context.Context) (string, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+// freeAddrs finds two ports that nobody listens on.
+func freeAddrs(ctx context.Context) (addr, admin string, err error) {
+	var config net.ListenConfig
+	first, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", fmt.Errorf("bench: %w", err)
+		return "", "", fmt.Errorf("bench: %w", err)
 	}
-	defer l.Close()
-	return l.Addr().String(), nil
+	defer first.Close()
+	second, err := config.Listen(ctx, "tcp", "127.0.0.1:0") // while the first is taken
+	if err != nil {
+		return "", "", fmt.Errorf("bench: %w", err)
+	}
+	defer second.Close()
+	return first.Addr().String(), second.Addr().String(), nil
 }
 
 // ready waits until the contender says that it can count.
 func (p *process) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if status(ctx, p.url+"/readyz") == http.StatusOK {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-p.ended:
-			return fmt.Errorf("bench: %s ended before it was ready", p.cmd) // stop tells how
-		case <-ctx.Done():
-			return fmt.Errorf("bench: %s was not ready in time: %w", p.cmd, ctx.Err())
-		}
-	}
+	return p.await(ctx, "it is ready", func() (bool, error) {
+		_, err := fetch(ctx, p.url+"/readyz")
+		return err == nil, nil // until it listens there is an error
+	})
 }
 
-// status asks once; 0 where nobody answers.
-func status(ctx context.Context, address string) int {
+// await is waitUntil that gives up when the process has ended.
+func (p *process) await(ctx context.Context, what string, done func() (bool, error)) error {
+	return waitUntil(ctx, what, func() (bool, error) {
+		select {
+		case <-p.ended:
+			return false, fmt.Errorf("bench: %s ended early", p.cmd) // stop tells how
+		default:
+			return done()
+		}
+	})
+}
+
+// fetch returns the body of an answer that is well.
+func fetch(ctx context.Context, address string) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return 0
+		return "", fmt.Errorf("bench: %w", err)
 	}
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return 0
+		return "", fmt.Errorf("bench: %w", err)
 	}
 	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, answer.Body)
-	return answer.StatusCode
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return "", fmt.Errorf("bench: %w", err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("bench: %s answers %s", address, answer.Status)
+	}
+	return string(body), nil
+}
+
+// shows waits until a metric has a value.
+func (p *process) shows(ctx context.Context, metric string, value float64) error {
+	return p.await(ctx, fmt.Sprintf("%s is %v", metric, value), func() (bool, error) {
+		told, err := p.figures(ctx)
+		if err != nil {
+			return false, err
+		}
+		is, err := told.of(metric)
+		return is == value, err
+	})
+}
+
+// tell adds to a run what the process says of itself.
+func (p *process) tell(ctx context.Context, run *Run) error {
+	told, err := p.figures(ctx)
+	if err != nil {
+		return err
+	}
+	asked, err1 := told.of(metricAsked)
+	filter, err2 := told.of(metricFilterBytes)
+	memory, err3 := told.of(metricMemoryBytes)
+	run.Asked, run.Helpers = asked, int64(filter+memory)
+	return errors.Join(err1, err2, err3)
+}
+
+// figures are the sums of the process's metrics over their labels.
+func (p *process) figures(ctx context.Context) (figures, error) {
+	text, err := fetch(ctx, p.admin+"/metrics")
+	if err != nil {
+		return nil, err
+	}
+	return readFigures(text), nil
+}
+
+// figures are numbers by the name of a metric.
+type figures map[string]float64
+
+func readFigures(text string) figures {
+	f := figures{}
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) < 2 || words[0] == "#" {
+			continue
+		}
+		name, _, _ := strings.Cut(words[0], "{")
+		if value, err := strconv.ParseFloat(words[len(words)-1], 64); err == nil {
+			f[name] += value
+		}
+	}
+	return f
+}
+
+// of is a figure that must be there.
+func (f figures) of(name string) (float64, error) {
+	value, told := f[name]
+	if !told {
+		return 0, fmt.Errorf("bench: the process has no metric %s", name)
+	}
+	return value, nil
 }
 
 // peakMemory is the most memory that the process ever held, in bytes; 0 where the system does not tell.

@@ -73,7 +73,7 @@ func explain(ctx context.Context, s *subject, report *RecorderReport) error {
 		visitor := addressOf(addresses - 1 - i) // nobody else's
 		rows.Ips = append(rows.Ips, visitor, visitor)
 	}
-	rows.Days, rows.Hinted = make([]int32, explained), make([]bool, explained)
+	rows.Days, rows.Hinted, rows.Believed = make([]int32, explained), make([]bool, explained), make([]bool, explained)
 	for i := range rows.Days {
 		rows.Days[i] = today
 	}
@@ -91,8 +91,8 @@ func explain(ctx context.Context, s *subject, report *RecorderReport) error {
 		name, text string
 		args       []any
 	}{
-		{"CountersLock", db.CountersLock, []any{targets, hots}},
-		{"VisitsRecord", db.VisitsRecord, []any{rows.Pages, rows.Ips, rows.Days, rows.Hinted}},
+		{"CountersLock", db.CountersLock, []any{targets, hots, make([]int64, len(targets))}},
+		{"VisitsRecord", db.VisitsRecord, []any{rows.Pages, rows.Ips, rows.Days, rows.Hinted, rows.Believed}},
 	} {
 		found, err := tx.Query(ctx, "EXPLAIN (ANALYZE, BUFFERS) "+statement.text, statement.args...)
 		if err != nil {

@@ -13,7 +13,7 @@ const wrkOutput = `Running 2s test @ http://127.0.0.1:41233
     Latency     3.09ms    2.05ms  34.80ms   88.00%
   40000 requests in 2.00s, 9.47MB read
 Requests/sec:  20000.00
-result requests=40000 us=2000000 p50=2690 p99=11090 max=34800 connect=0 read=0 write=0 status=0 timeout=0
+result requests=40000 us=2000000 p50=2690 p95=8000 p99=11090 connect=0 read=0 write=0 status=0 timeout=0 ended=0 sent=20040,20024
 `
 
 func TestReadWrk(t *testing.T) {
@@ -21,7 +21,8 @@ func TestReadWrk(t *testing.T) {
 	got, err := readWrk(wrkOutput)
 	want := measure{
 		requests: 40000, perSecond: 20000,
-		p50: 2690 * time.Microsecond, p99: 11090 * time.Microsecond, max: 34800 * time.Microsecond,
+		p50: 2690 * time.Microsecond, p95: 8 * time.Millisecond, p99: 11090 * time.Microsecond,
+		sent: [wrkThreads]int64{20040, 20024},
 	}
 	if err != nil || got != want {
 		t.Errorf("read %+v, %v, want %+v", got, err, want)
@@ -41,6 +42,10 @@ func TestReadWrkRefuses(t *testing.T) {
 		"no result":       {"result ", "outcome "},
 		"a field missing": {"p99=11090 ", ""},
 		"no number":       {"p50=2690", "p50=nan"},
+		"used up":         {"ended=0", "ended=1"},
+		"an idle thread":  {"20040,20024", "40064,0"},
+		"a thread more":   {"20040,20024", "20040,20020,4"},
+		"a thread less":   {"20040,20024", "40064"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -52,6 +57,21 @@ func TestReadWrkRefuses(t *testing.T) {
 				t.Errorf("read as %+v", m)
 			}
 		})
+	}
+}
+
+// Of each connection's visits the last one alone may be without an answer.
+func TestUnanswered(t *testing.T) {
+	t.Parallel()
+	m := measure{requests: 100, sent: [wrkThreads]int64{60, 44}}
+	for connections, well := range map[int]bool{2: false, 4: true, 64: true} {
+		if err := m.unanswered(connections); (err == nil) != well {
+			t.Errorf("%d connections: %v", connections, err)
+		}
+	}
+	m.requests = 105
+	if m.unanswered(64) == nil {
+		t.Error("more answers than visits were believed")
 	}
 }
 
@@ -81,31 +101,6 @@ func TestSpread(t *testing.T) {
 		if got := spreadOf(c.values); got != c.want {
 			t.Errorf("of %v: %+v, want %+v", c.values, got, c.want)
 		}
-	}
-}
-
-// Ratios compare medians of the same number of connections.
-func TestSummarize(t *testing.T) {
-	t.Parallel()
-	r := HTTPReport{}
-	for round, perSecond := range []float64{2400, 1000, 2000} {
-		r.Samples = append(r.Samples,
-			Sample{Contender: Service, Connections: 256, PerSecond: 10 * perSecond, P99Ms: float64(round), PeakBytes: int64(round)},
-			Sample{Contender: Service, Connections: 64, PerSecond: perSecond},
-			Sample{Contender: PerRequest, Connections: 256, PerSecond: perSecond},
-			Sample{Contender: Constant, Connections: 256, PerSecond: 20 * perSecond},
-		)
-	}
-	r.summarize()
-	if len(r.Rows) != 4 || r.Rows[0].Connections != 64 || r.Rows[0].ToConstant != 0 {
-		t.Fatalf("rows are %+v", r.Rows)
-	}
-	want := Row{
-		Contender: Service, Connections: 256, PerSecond: spread{Median: 20000, Min: 10000, Max: 24000},
-		P99Ms: 1, ToPerRequest: 10, ToConstant: 0.5, PeakBytes: 2,
-	}
-	if r.Rows[1] != want {
-		t.Errorf("the service's row is %+v, want %+v", r.Rows[1], want)
 	}
 }
 

@@ -13,19 +13,24 @@ import (
 // Batch is what one transaction counts, as columns: they are sent as they are.
 type Batch struct {
 	ID [16]byte
+	// Basis is what the rest was made from, as DB.Basis returned it; "" where nothing remembered is in it.
+	Basis string
 
-	// The targets, in order of id, and how many visits each has in the batch.
-	Targets []int64
-	Hots    []int64
+	// The targets, in order of id, how many visits each has in the batch, and how many visitors that are hinted.
+	Targets   []int64
+	Hots      []int64
+	Newcomers []int64
 
-	// The distinct (target, visitor) pairs, in order of arrival. Hinted: surely a new visitor, do not look.
+	// The (target, visitor) pairs to be decided, each once, in order of arrival. Hinted: surely a new visitor, do not look.
+	// Believed: take him for a known one, do not look either; he gets rank 0.
 	Pages    []int64
 	Visitors []netip.Addr
 	Days     []int32
 	Hinted   []bool
+	Believed []bool
 }
 
-// Sums are a target's counters under the batch's lock: Hot with the batch's visits, PV and UV without.
+// Sums are a target's counters under the batch's lock, with Batch.Hots, and with Batch.Newcomers in PV and UV.
 type Sums struct{ Hot, PV, UV int64 }
 
 // Verdict is what the database decided of one (target, visitor) pair.
@@ -56,11 +61,14 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	var q pgx.Batch
 	q.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	q.Queue(BatchBegin, uuidValue(b.ID))
-	q.Queue(CountersLock, b.Targets, b.Hots).Query(func(rows pgx.Rows) error {
+	q.Queue(CountersLock, b.Targets, b.Hots, b.Newcomers).Query(func(rows pgx.Rows) error {
 		return readSums(rows, b.Targets, out.Sums)
 	})
+	if b.Basis != "" {
+		q.Queue(BasisCheck, b.Basis)
+	}
 	if len(b.Pages) > 0 {
-		q.Queue(VisitsRecord, b.Pages, b.Visitors, b.Days, b.Hinted).Query(func(rows pgx.Rows) error {
+		q.Queue(VisitsRecord, b.Pages, b.Visitors, b.Days, b.Hinted, b.Believed).Query(func(rows pgx.Rows) error {
 			return readVerdicts(rows, out.Verdicts)
 		})
 	}
@@ -73,6 +81,21 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 		return fmt.Errorf("write batch: %w", err)
 	}
 	return nil
+}
+
+// Basis is what anything remembered of the tables rests on. It is read before what is to be remembered, and where batches go.
+func (d *DB) Basis(ctx context.Context) (string, error) {
+	basis, err := New(d.writers).BasisGet(ctx)
+	if FaultOf(err) == FaultUnknown && ctx.Err() == nil { // after a restart of the server every idle connection is dead
+		basis, err = New(d.writers).BasisGet(ctx)
+	}
+	if FaultOf(err) == FaultUnknown {
+		err = &notSentError{err} // it only read
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the basis: %w", err)
+	}
+	return basis, nil
 }
 
 // Claim tells what became of a batch whose connection was lost: committed, or never to be. It waits for a transaction that

@@ -38,7 +38,7 @@ func TestWriteTellsWhatEachVisitWas(t *testing.T) {
 	assert.Equal(t, []db.Verdict{{Rank: 1}}, verdicts(visitBatch("192.0.2.9", 2)), "a day that is over counts as the last one")
 
 	// Ranks go by arrival, not by address; each target has its own.
-	many := &db.Batch{ID: batchID(), Targets: []int64{2, 3}, Hots: []int64{3, 1}, Hinted: make([]bool, 4)}
+	many := &db.Batch{ID: batchID(), Targets: []int64{2, 3}, Hots: []int64{3, 1}, Newcomers: []int64{0, 0}, Hinted: make([]bool, 4), Believed: make([]bool, 4)}
 	for i, last := range []byte{7, 9, 5, 7} {
 		many.Visitors = append(many.Visitors, netip.AddrFrom4([4]byte{192, 0, 2, last}))
 		many.Pages = append(many.Pages, []int64{2, 2, 2, 3}[i])
@@ -48,7 +48,7 @@ func TestWriteTellsWhatEachVisitWas(t *testing.T) {
 	assert.Equal(t, []int64{7, 4, 3}, numbers(t, conn, 2))
 	assert.Equal(t, []int64{1, 1, 1}, numbers(t, conn, 3))
 
-	sumsOnly := &db.Batch{ID: batchID(), Targets: []int64{2}, Hots: []int64{5}}
+	sumsOnly := &db.Batch{ID: batchID(), Targets: []int64{2}, Hots: []int64{5}, Newcomers: []int64{0}}
 	assert.Empty(t, verdicts(sumsOnly))
 	assert.Equal(t, []db.Sums{{Hot: 12, PV: 4, UV: 3}}, out.Sums)
 }
@@ -194,4 +194,30 @@ func TestInternAgreesWhoeverComesFirst(t *testing.T) {
 	assert.Equal(t, int64(55), query[int64](t, conn, `SELECT count(*) FROM pages`))
 	assert.Equal(t, int64(50), query[int64](t, conn, `SELECT count(*) FROM pages AS p JOIN pages AS s ON s.id = p.site_id
 		WHERE starts_with(p.uri, s.uri || '/')`), "pages with the right site")
+}
+
+// Newcomers who were hinted and others get their ranks in one order, that of arrival.
+func TestHintedNewcomersShareTheOrder(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := open(t, url, db.Options{Writers: 1})
+	require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.9", 2)))
+	b := &db.Batch{ID: batchID(), Targets: []int64{2, 3}, Hots: []int64{6, 1}, Newcomers: []int64{3, 1}}
+	for i, hinted := range []bool{true, false, false, true, true, true, false} {
+		b.Visitors = append(b.Visitors, netip.AddrFrom4([4]byte{192, 0, 2, byte(50 - i)}))
+		b.Pages = append(b.Pages, []int64{2, 2, 2, 2, 2, 3, 2}[i])
+		b.Days, b.Hinted, b.Believed = append(b.Days, today), append(b.Hinted, hinted), append(b.Believed, false)
+	}
+	b.Visitors[2] = netip.MustParseAddr("192.0.2.9")
+	var out db.Outcome
+	require.NoError(t, d.Write(t.Context(), b, &out))
+	var ranks []int64
+	for i, v := range out.Verdicts {
+		assert.Equal(t, i != 2, v.Newcomer && v.Counted, "place %d", i)
+		ranks = append(ranks, v.Rank)
+	}
+	assert.Equal(t, []int64{2, 3, 1, 4, 5, 1, 6}, ranks)
+	assert.Equal(t, []db.Sums{{Hot: 7, PV: 4, UV: 4}, {Hot: 1, PV: 1, UV: 1}}, out.Sums, "with the hinted")
+	assert.Equal(t, []int64{7, 6, 6}, numbers(t, conn, 2))
+	assert.Equal(t, []int64{1, 1, 1}, numbers(t, conn, 3))
 }

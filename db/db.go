@@ -58,8 +58,11 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		return nil, err
 	}
 	d.writers, err = newPool(ctx, url, o.Writers, map[string]string{
-		// A plan cached while a table was empty goes on to scan it when it is large.
-		"plan_cache_mode":                     "force_custom_plan",
+		// Planning would cost as much as all the rest of a small batch. The statements are written so that there is one plan
+		// to find, also on empty tables, where a scan would otherwise look cheaper and be kept.
+		"plan_cache_mode":                     "force_generic_plan",
+		"enable_seqscan":                      "off",
+		"enable_bitmapscan":                   "off",
 		"statement_timeout":                   milliseconds(o.StatementTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(o.StatementTimeout),
 		"jit":                                 "off",

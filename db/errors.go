@@ -2,6 +2,7 @@ package db
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -18,6 +19,8 @@ const (
 	FaultBusy
 	// FaultHint: a visitor called surely new was known. Rolled back; send again without hints.
 	FaultHint
+	// FaultStale: the batch was made from what no longer holds. Rolled back; forget what is remembered and send again.
+	FaultStale
 	// FaultNoDay: the partition of a day is missing. Rolled back; make it and send again.
 	FaultNoDay
 	// FaultData: some row of the batch is not acceptable. Rolled back; the others may be sent without it.
@@ -49,8 +52,10 @@ func FaultOf(err error) Fault {
 	switch pg.Code {
 	case "40001", "40P01", "55P03": // serialization failure, deadlock, lock not available
 		return FaultBusy
+	case "FF001": // raised by basis_must_be
+		return FaultStale
 	case "23505": // unique violation
-		if pg.ConstraintName == "visitors_pkey" {
+		if pg.ConstraintName == "visitors_pkey" || strings.HasPrefix(pg.TableName, "visits_") { // a partition
 			return FaultHint
 		}
 	case "23514": // check violation; the name is empty where no partition takes the row
@@ -81,5 +86,5 @@ var ErrNoRows = pgx.ErrNoRows
 
 // String names the fault for logs and metrics.
 func (f Fault) String() string {
-	return [...]string{"none", "busy", "hint", "no_day", "data", "refused", "unknown"}[f]
+	return [...]string{"none", "busy", "hint", "stale", "no_day", "data", "refused", "unknown"}[f]
 }

@@ -79,11 +79,28 @@ func TestFaultOfWrongHint(t *testing.T) {
 	d := open(t, url, db.Options{Writers: 1})
 	require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 2)))
 	b := visitBatch("192.0.2.1", 2)
-	b.Hinted[0] = true
+	b.Hinted[0], b.Newcomers[0] = true, 1
 	assert.Equal(t, db.FaultHint, write(t, d, b))
-	b.Hinted[0] = false
+	b.Hinted[0], b.Newcomers[0] = false, 0
 	assert.Equal(t, db.FaultNone, write(t, d, b), "the same without hints, even under the same id: it rolled back")
 	assert.Equal(t, []int64{2, 1, 1}, numbers(t, conn, 2))
+}
+
+// Somebody whose day was counted without him, as --filter approx does, is no hinted newcomer either: his day must not count twice.
+func TestFaultOfHintWhoseDayIsCounted(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := open(t, url, db.Options{Writers: 1})
+	believed := visitBatch("192.0.2.1", 2)
+	believed.Believed[0] = true
+	require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.2", 2)))
+	require.Equal(t, db.FaultNone, write(t, d, believed))
+	b := visitBatch("192.0.2.1", 2)
+	b.Hinted[0], b.Newcomers[0] = true, 1
+	assert.Equal(t, db.FaultHint, write(t, d, b))
+	b.Hinted[0], b.Newcomers[0] = false, 0
+	assert.Equal(t, db.FaultNone, write(t, d, b))
+	assert.Equal(t, []int64{3, 2, 2}, numbers(t, conn, 2))
 }
 
 func TestFaultOfMissingDay(t *testing.T) {

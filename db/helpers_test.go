@@ -90,10 +90,12 @@ func visitBatch(ip string, targets ...int64) *db.Batch {
 	for _, target := range targets {
 		b.Targets = append(b.Targets, target)
 		b.Hots = append(b.Hots, 1)
+		b.Newcomers = append(b.Newcomers, 0)
 		b.Pages = append(b.Pages, target)
 		b.Visitors = append(b.Visitors, netip.MustParseAddr(ip))
 		b.Days = append(b.Days, today)
 		b.Hinted = append(b.Hinted, false)
+		b.Believed = append(b.Believed, false)
 	}
 	return b
 }

@@ -54,7 +54,7 @@ type Counter struct {
 
 // One row a kind of cached knowledge; its value rises in the transaction that makes copies of it stale.
 type Epoch struct {
-	// apps: rows of apps changed.
+	// apps: rows of apps changed. erasures: rows of visitors or pages were removed, or became others'.
 	Name string
 	// How often it has changed.
 	Value int64

@@ -63,15 +63,20 @@ func (q *Queries) CountsGet(ctx context.Context, arg CountsGetParams) ([]CountsG
 
 const PagesFind = `-- name: PagesFind :many
 
-SELECT uri, id
-FROM pages
-WHERE app_id = $1
-  AND key IN (SELECT page_key(unnest($2::text[])))
+SELECT asked.uri::text AS uri, found.id
+FROM (SELECT unnest($1::text[]) AS uri) AS asked
+CROSS JOIN LATERAL (
+    SELECT p.id
+    FROM pages AS p
+    WHERE p.app_id = $2
+      AND p.key = page_key(asked.uri)
+    LIMIT 1
+) AS found
 `
 
 type PagesFindParams struct {
-	AppID int32
 	Uris  []string
+	AppID int32
 }
 
 type PagesFindRow struct {
@@ -80,9 +85,9 @@ type PagesFindRow struct {
 }
 
 // Targets: from uri to id and numbers.
-// The ids of those targets of an app that exist.
+// The ids of those targets of an app that exist. One by one, as visitors are looked up: writers plan it once.
 func (q *Queries) PagesFind(ctx context.Context, arg PagesFindParams) ([]PagesFindRow, error) {
-	rows, err := q.db.Query(ctx, PagesFind, arg.AppID, arg.Uris)
+	rows, err := q.db.Query(ctx, PagesFind, arg.Uris, arg.AppID)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/db"
+	"footfall/db/dbtest"
 )
 
 // loadVisitors makes 100,000 visitors of targets 2 and 3, each with a visit today.
@@ -30,12 +32,13 @@ const keptAsIs = `
 
 // largeBatch has 500 visitors, half of whom loadVisitors has made, half hinted.
 func largeBatch() *db.Batch {
-	b := &db.Batch{ID: batchID(), Targets: []int64{2, 3}, Hots: []int64{250, 250}}
+	b := &db.Batch{ID: batchID(), Targets: []int64{2, 3}, Hots: []int64{250, 250}, Newcomers: []int64{0, 0}}
 	for i := range 500 {
 		b.Pages = append(b.Pages, int64(2+i%2))
 		b.Visitors = append(b.Visitors, netip.AddrFrom4([4]byte{byte(10 + i/250), 0, byte(i), 0}))
 		b.Days = append(b.Days, today)
 		b.Hinted = append(b.Hinted, i >= 250 && i%4 == 0)
+		b.Believed = append(b.Believed, i >= 250 && i%4 == 1)
 	}
 	return b
 }
@@ -46,7 +49,7 @@ func explainRecord(t *testing.T, d *db.DB) string {
 	b := largeBatch()
 	var plan string
 	require.NoError(t, d.Writers().QueryRow(t.Context(), "EXPLAIN (FORMAT JSON) "+db.VisitsRecord,
-		b.Pages, b.Visitors, b.Days, b.Hinted).Scan(&plan))
+		b.Pages, b.Visitors, b.Days, b.Hinted, b.Believed).Scan(&plan))
 	return plan
 }
 
@@ -69,13 +72,30 @@ func TestPlanWithStatistics(t *testing.T) {
 	requireLooksUpByKey(t, explainRecord(t, d))
 }
 
-// A connection that has written many batches while the tables were empty, and known to be so, has the statement
-// prepared: what it runs then, when they are large, must be planned for that.
-func TestPlanOfAStatementPreparedOnEmptyTables(t *testing.T) {
+// A connection keeps the plan that it made when the tables were small. Whatever the planner knew of them then, the plan must be
+// the one for large tables.
+func TestPlanOfAStatementPreparedOnSmallTables(t *testing.T) {
 	t.Parallel()
+	for name, state := range map[string]string{
+		"empty, and nothing is known of it": `SELECT`,
+		"known to be empty":                 `VACUUM ANALYZE visitors, visits, counters`,
+		"known to have a row": `INSERT INTO visitors VALUES (3, 60000, 20190629, 20190629, '192.0.2.1');
+			ANALYZE visitors, visits, counters`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			planOfAStatementPreparedAfter(t, state)
+		})
+	}
+}
+
+func planOfAStatementPreparedAfter(t *testing.T, state string) {
+	t.Helper()
 	url, conn := fixture(t)
 	exec(t, conn, keptAsIs)
-	exec(t, conn, `VACUUM ANALYZE visitors, visits, counters`)
+	for statement := range strings.SplitSeq(state, ";") {
+		exec(t, conn, statement)
+	}
 	d := open(t, url, db.Options{Writers: 1}) // so that every batch takes the same connection
 	var out db.Outcome
 	for range 10 { // PostgreSQL may keep a plan from the sixth on
@@ -89,12 +109,46 @@ func TestPlanOfAStatementPreparedOnEmptyTables(t *testing.T) {
 	prepared := query[string](t, writer.Conn(), `SELECT name FROM pg_prepared_statements WHERE statement = $1`, db.VisitsRecord)
 	b := largeBatch()
 	var plan string
-	require.NoError(t, writer.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE %s (%s, %s, %s, %s)",
+	require.NoError(t, writer.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE %s (%s, %s, %s, %s, %s)",
 		pgx.Identifier{prepared}.Sanitize(), array(b.Pages, "bigint"), array(b.Visitors, "inet"), array(b.Days, "integer"),
-		array(b.Hinted, "boolean")), pgx.QueryExecModeSimpleProtocol).Scan(&plan))
+		array(b.Hinted, "boolean"), array(b.Believed, "boolean")), pgx.QueryExecModeSimpleProtocol).Scan(&plan))
 	assert.GreaterOrEqual(t, query[int64](t, writer.Conn(), `SELECT generic_plans + custom_plans FROM pg_prepared_statements WHERE name = $1`,
 		prepared), int64(10), "runs of the statement that is looked at")
 	requireLooksUpByKey(t, plan)
+}
+
+// The ids of targets are looked up by key too, whatever was known of pages when that was planned.
+func TestPlanOfPagesFindPreparedOnAnEmptyTable(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	conn := connect(t, url)
+	exec(t, conn, `ALTER TABLE pages SET (autovacuum_enabled = false)`)
+	exec(t, conn, `VACUUM ANALYZE pages`)
+	exec(t, conn, `INSERT INTO apps (name) VALUES ('shop')`)
+	d := open(t, url, db.Options{Writers: 1})
+	for i := range 7 {
+		_, err := d.Intern(t.Context(), 1, []string{fmt.Sprint("example.com/", i)}, []string{"example.com"})
+		require.NoError(t, err)
+	}
+	writer, err := d.Writers().Acquire(t.Context())
+	require.NoError(t, err)
+	defer writer.Release()
+	prepared := query[string](t, writer.Conn(), `SELECT name FROM pg_prepared_statements WHERE statement = $1`, db.PagesFind)
+	var plan string
+	require.NoError(t, writer.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE %s ('{example.com}', 1)",
+		pgx.Identifier{prepared}.Sanitize()), pgx.QueryExecModeSimpleProtocol).Scan(&plan))
+	var explained []struct{ Plan planNode }
+	require.NoError(t, json.Unmarshal([]byte(plan), &explained))
+	lookups := 0
+	explained[0].Plan.walk(func(n planNode) {
+		if n.Relation == "pages" {
+			assert.Equal(t, "pages_app_key_is_unique", n.Index)
+			assert.Contains(t, n.Condition, "app_id")
+			assert.Contains(t, n.Condition, "key")
+			lookups++
+		}
+	})
+	assert.Equal(t, 1, lookups, plan)
 }
 
 // loadVisitorsAfter is loadVisitors where target 2 has its visitor of rank 1 already.
@@ -122,6 +176,10 @@ func requireLooksUpByKey(t *testing.T, plan string) {
 	require.Len(t, explained, 1)
 	lookups := 0
 	explained[0].Plan.walk(func(n planNode) {
+		if n.Relation == "counters" && n.Type != "ModifyTable" {
+			assert.Equal(t, "counters_pkey", n.Index, "%s on %s", n.Type, n.Relation)
+			assert.Contains(t, n.Condition, "page_id")
+		}
 		if n.Relation != "visitors" && n.Relation != "visits" && n.Relation != "visits_20190629" || n.Type == "ModifyTable" {
 			return
 		}

@@ -12,6 +12,28 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const BasisCheck = `-- name: BasisCheck :exec
+SELECT basis_must_be($1)
+`
+
+// Fails with SQLSTATE FF001 when what the batch was made from no longer holds.
+func (q *Queries) BasisCheck(ctx context.Context, basis string) error {
+	_, err := q.db.Exec(ctx, BasisCheck, basis)
+	return err
+}
+
+const BasisGet = `-- name: BasisGet :one
+SELECT basis()::text AS basis
+`
+
+// What an instance may remember rests on this; it is read before anything is remembered.
+func (q *Queries) BasisGet(ctx context.Context) (string, error) {
+	row := q.db.QueryRow(ctx, BasisGet)
+	var basis string
+	err := row.Scan(&basis)
+	return basis, err
+}
+
 const BatchAbandon = `-- name: BatchAbandon :one
 INSERT INTO batches AS b (id, abandoned)
 VALUES ($1, true)
@@ -37,11 +59,11 @@ VALUES ($1)
 
 // The one write path. A batch of visits is one transaction of these statements, sent in one round trip:
 //
-//	BEGIN; BatchBegin; CountersLock; VisitsRecord; COMMIT
+//	BEGIN; BatchBegin; CountersLock; BasisCheck; VisitsRecord; COMMIT
 //
 // CountersLock takes every row lock that the batch needs, in the one global order, so that no two batches can deadlock.
-// VisitsRecord comes after it as a statement of its own, because it needs a snapshot taken under those locks: what
-// another batch inserted meanwhile must be visible.
+// BasisCheck and VisitsRecord come after it as statements of their own, because they need snapshots taken under those locks:
+// what another batch inserted meanwhile must be visible, and so must an erasure that held the locks before.
 // Claims the batch's id. If this connection is lost, BatchAbandon tells whether the transaction committed.
 func (q *Queries) BatchBegin(ctx context.Context, id pgtype.UUID) error {
 	_, err := q.db.Exec(ctx, BatchBegin, id)
@@ -69,24 +91,29 @@ func (q *Queries) BatchesPrune(ctx context.Context, before pgtype.UUID) (int64, 
 }
 
 const CountersLock = `-- name: CountersLock :many
-INSERT INTO counters AS c (page_id, hot)
-SELECT unnest($1::bigint[]) AS page_id,
-       unnest($2::bigint[])  AS hot
+INSERT INTO counters AS c (page_id, hot, pv, uv)
+SELECT unnest($1::bigint[])     AS page_id,
+       unnest($2::bigint[])      AS hot,
+       unnest($3::bigint[]) AS pv,
+       unnest($3::bigint[]) AS uv
 ORDER BY page_id
 ON CONFLICT (page_id) DO UPDATE
-    SET hot = c.hot + excluded.hot
+    SET hot = c.hot + excluded.hot,
+        pv  = c.pv + excluded.pv,
+        uv  = c.uv + excluded.uv
 RETURNING page_id, hot, pv, uv
 `
 
 type CountersLockParams struct {
-	Pages []int64
-	Hots  []int64
+	Pages     []int64
+	Hots      []int64
+	Newcomers []int64
 }
 
-// Adds the batch's visits to hot and locks the counters of its targets. Returns the sums as they stand with the batch's
-// hot, and with pv and uv before the batch.
+// Adds the batch's visits to hot, and its hinted newcomers to pv and uv, and locks the counters of its targets. Returns the
+// sums as they stand with all that.
 func (q *Queries) CountersLock(ctx context.Context, arg CountersLockParams) ([]Counter, error) {
-	rows, err := q.db.Query(ctx, CountersLock, arg.Pages, arg.Hots)
+	rows, err := q.db.Query(ctx, CountersLock, arg.Pages, arg.Hots, arg.Newcomers)
 	if err != nil {
 		return nil, err
 	}
@@ -110,86 +137,164 @@ func (q *Queries) CountersLock(ctx context.Context, arg CountersLockParams) ([]C
 	return items, nil
 }
 
+const ReadInOrder = `-- name: ReadInOrder :exec
+SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true),
+       set_config('statement_timeout', $1::text, true)
+`
+
+// Lets the rest of the transaction follow an index where that gives the order asked for, however much looks cheaper, and take its
+// time.
+func (q *Queries) ReadInOrder(ctx context.Context, timeout string) error {
+	_, err := q.db.Exec(ctx, ReadInOrder, timeout)
+	return err
+}
+
+const VisitorsAfter = `-- name: VisitorsAfter :many
+SELECT page_id, ip
+FROM visitors
+WHERE (page_id, ip) > ($1::bigint, $2::inet)
+ORDER BY page_id, ip
+LIMIT $3
+`
+
+type VisitorsAfterParams struct {
+	PageID int64
+	Ip     netip.Addr
+	Rows   int32
+}
+
+type VisitorsAfterRow struct {
+	PageID int64
+	Ip     netip.Addr
+}
+
+// The next visitors after one, in the order of the key: for reading all of them, some at a time, after ReadInOrder.
+func (q *Queries) VisitorsAfter(ctx context.Context, arg VisitorsAfterParams) ([]VisitorsAfterRow, error) {
+	rows, err := q.db.Query(ctx, VisitorsAfter, arg.PageID, arg.Ip, arg.Rows)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []VisitorsAfterRow
+	for rows.Next() {
+		var i VisitorsAfterRow
+		if err := rows.Scan(&i.PageID, &i.Ip); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const VisitorsCount = `-- name: VisitorsCount :one
+SELECT coalesce(sum(uv), 0)::bigint AS visitors
+FROM counters
+`
+
+// How many rows visitors has, by the sums.
+func (q *Queries) VisitorsCount(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, VisitorsCount)
+	var visitors int64
+	err := row.Scan(&visitors)
+	return visitors, err
+}
+
 const VisitsRecord = `-- name: VisitsRecord :many
 WITH asked AS (
     SELECT unnest($1::bigint[])                   AS page_id,
            unnest($2::inet[])                       AS ip,
            unnest($3::integer[])                   AS day_id,
            unnest($4::boolean[])                 AS hinted,
+           unnest($5::boolean[])               AS believed,
            generate_subscripts($1::bigint[], 1)   AS place
 ), found AS MATERIALIZED (
-    SELECT a.page_id, a.ip, a.day_id, a.place, v.rank, v.last_day
+    SELECT a.page_id, a.ip, a.day_id, a.place, a.hinted, a.believed, v.rank, v.last_day
     FROM asked AS a
     LEFT JOIN LATERAL (
         SELECT known.rank, known.last_day
         FROM visitors AS known
         WHERE NOT a.hinted
+          AND NOT a.believed
           AND known.page_id = a.page_id
-          AND known.ip = a.ip
+          AND known.ip BETWEEN a.ip AND a.ip
+        ORDER BY known.ip
         LIMIT 1
     ) AS v ON true
 ), ranked AS MATERIALIZED (
-    -- The counters row is the rank sequence: newcomers get the numbers after uv, in the order of arrival.
-    SELECT f.page_id, f.ip, f.day_id, f.place,
-           f.rank IS NULL                           AS newcomer,
+    -- The counters row is the rank sequence: newcomers get the numbers after uv, in the order of arrival. Those who were
+    -- hinted are in uv already.
+    SELECT f.page_id, f.ip, f.day_id, f.place, f.hinted,
+           f.rank IS NULL AND NOT f.believed        AS newcomer,
+           f.rank IS NOT NULL                       AS known,
            f.rank IS NULL OR f.last_day < f.day_id  AS first_today,
-           coalesce(f.rank,
-                    (SELECT c.uv FROM counters AS c WHERE c.page_id = f.page_id)
-                        + row_number() OVER (PARTITION BY f.page_id, f.rank IS NULL ORDER BY f.place)
-           ) AS rank
+           CASE
+               WHEN f.rank IS NOT NULL THEN f.rank
+               WHEN f.believed         THEN 0
+               ELSE (SELECT c.uv FROM counters AS c WHERE c.page_id = f.page_id)
+                        - count(*) FILTER (WHERE f.hinted) OVER of_page
+                        + row_number() OVER (of_page ORDER BY f.place)
+           END AS rank
     FROM found AS f
+    WINDOW of_page AS (PARTITION BY f.page_id, f.rank IS NULL AND NOT f.believed)
 ), newcomers AS (
     INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
     SELECT page_id, ip, rank, day_id, day_id
     FROM ranked
     WHERE newcomer
     ORDER BY page_id, ip
-    RETURNING page_id
 ), returned AS (
     INSERT INTO visitors AS v (page_id, ip, rank, first_day, last_day)
     SELECT page_id, ip, rank, day_id, day_id
     FROM ranked
-    WHERE first_today AND NOT newcomer
+    WHERE first_today AND known
     ORDER BY page_id, ip
     ON CONFLICT (page_id, ip) DO UPDATE
         SET last_day = excluded.last_day
+), hinted_visits AS (
+    INSERT INTO visits (page_id, day_id, ip)
+    SELECT page_id, day_id, ip
+    FROM ranked
+    WHERE hinted
+    ORDER BY page_id, ip
 ), counted AS (
     INSERT INTO visits (page_id, day_id, ip)
     SELECT page_id, day_id, ip
     FROM ranked
-    WHERE first_today
+    WHERE first_today AND NOT hinted
     ORDER BY page_id, ip
     ON CONFLICT DO NOTHING
     RETURNING page_id, ip
 ), summed AS (
-    UPDATE counters AS c
-    SET pv = c.pv + n.pv,
-        uv = c.uv + n.uv
+    -- The rows are there, and locked. What is inserted has to pass the check on counters before the conflict is found, so pv
+    -- stands there with uv on top.
+    INSERT INTO counters AS c (page_id, hot, pv, uv)
+    SELECT page_id, sum(pv) + sum(uv), sum(pv) + sum(uv), sum(uv)
     FROM (
-        SELECT page_id, sum(pv) AS pv, sum(uv) AS uv
-        FROM (
-            SELECT page_id, 1 AS pv, 0 AS uv FROM counted
-            UNION ALL
-            -- Not FROM ranked: so the visitors are inserted before uv is raised, and a wrong hint fails on visitors_pkey,
-            -- which tells what is wrong, not on the check of counters, which does not.
-            SELECT page_id, 0 AS pv, 1 AS uv FROM newcomers
-        ) AS news
-        GROUP BY page_id
-    ) AS n
-    WHERE c.page_id = n.page_id
+        SELECT page_id, 1 AS pv, 0 AS uv FROM counted
+        UNION ALL
+        SELECT page_id, 0 AS pv, 1 AS uv FROM ranked WHERE newcomer AND NOT hinted
+    ) AS news
+    GROUP BY page_id
+    ON CONFLICT (page_id) DO UPDATE
+        SET pv = c.pv + excluded.pv - excluded.uv,
+            uv = c.uv + excluded.uv
 )
 SELECT place::integer  AS place,
        rank::bigint    AS rank,
        newcomer::boolean AS newcomer,
-       ((page_id, ip) IN (SELECT page_id, ip FROM counted))::boolean AS counted
+       (hinted OR (page_id, ip) IN (SELECT page_id, ip FROM counted))::boolean AS counted
 FROM ranked
 `
 
 type VisitsRecordParams struct {
-	Pages  []int64
-	Ips    []netip.Addr
-	Days   []int32
-	Hinted []bool
+	Pages    []int64
+	Ips      []netip.Addr
+	Days     []int32
+	Hinted   []bool
+	Believed []bool
 }
 
 type VisitsRecordRow struct {
@@ -199,20 +304,24 @@ type VisitsRecordRow struct {
 	Counted  bool
 }
 
-// Decides what each (target, visitor) of the batch is, and writes it down. The four arrays are one table, a row for
-// each distinct pair, in the order of arrival. hinted means "surely a new visitor": the look-up is left out, and where
-// the hint was wrong the insert fails on visitors_pkey.
+// Decides what each (target, visitor) of the batch is, and writes it down. The five arrays are one table, a row for
+// each distinct pair, in the order of arrival. hinted means "surely a new visitor": he is not looked up, and CountersLock has
+// counted him; where the hint was wrong an insert fails on the key of visitors, or of visits. believed means "known, as far as the sender cares" (serve --filter approx):
+// no look-up, no row in visitors, rank 0; whether the day counts is still decided here.
 // Returns for each row: its place in the arrays (from 1), the visitor's rank, whether the visitor is new to the target, and
 // whether this visit was its first on the day.
 //
-// No two of the tables made here are joined with each other, nor is `visitors` joined as a whole: the planner cannot know
-// their sizes, and would one day choose badly. A visitor is looked up row by row: LIMIT 1 keeps the planner to it.
+// The statement is planned once, perhaps on empty tables, and has to be right for large ones. So nothing is left to the planner
+// to choose: no two of the tables made here are joined with each other, and counters is updated through its key's conflict.
+// A visitor is looked up row by row, as a range of one address, the first in order: only the primary key has that order.
+// (Where a plain equality is asked of empty tables, the index of ranks costs as much.) Writers forbid themselves other scans.
 func (q *Queries) VisitsRecord(ctx context.Context, arg VisitsRecordParams) ([]VisitsRecordRow, error) {
 	rows, err := q.db.Query(ctx, VisitsRecord,
 		arg.Pages,
 		arg.Ips,
 		arg.Days,
 		arg.Hinted,
+		arg.Believed,
 	)
 	if err != nil {
 		return nil, err

@@ -1,11 +1,16 @@
 -- Targets: from uri to id and numbers.
 
 -- name: PagesFind :many
--- The ids of those targets of an app that exist.
-SELECT uri, id
-FROM pages
-WHERE app_id = @app_id
-  AND key IN (SELECT page_key(unnest(@uris::text[])));
+-- The ids of those targets of an app that exist. One by one, as visitors are looked up: writers plan it once.
+SELECT asked.uri::text AS uri, found.id
+FROM (SELECT unnest(@uris::text[]) AS uri) AS asked
+CROSS JOIN LATERAL (
+    SELECT p.id
+    FROM pages AS p
+    WHERE p.app_id = @app_id
+      AND p.key = page_key(asked.uri)
+    LIMIT 1
+) AS found;
 
 -- name: SitesIntern :exec
 -- Makes the sites that are not there yet. In order of key, so that two instances that meet never deadlock.

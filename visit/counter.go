@@ -24,6 +24,12 @@ type Options struct {
 	Lanes int
 	// MaxWait is how long a visit may have to wait for its batch; one that would wait longer is refused. Default 2 s.
 	MaxWait time.Duration
+
+	// Helpers that save work. They change no number, but for FilterApprox.
+	Filter       FilterMode
+	FilterError  float64 // how often the filter may take a new visitor for a known one; default 0.001
+	FilterMemory int64   // bytes that the filter may take; default 256 MiB
+	Memory       int64   // bytes for remembering recent visitors; default none
 }
 
 // Request is a visit, or a question about counts, as a caller states it.
@@ -43,6 +49,7 @@ const readPatience = 5 * time.Second
 type Counter struct {
 	db       *db.DB
 	apps     *directory
+	know     *knowledge
 	recorder *recorder
 	upkeep   *upkeep
 	clock    func() time.Time
@@ -62,6 +69,12 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 	if o.MaxWait == 0 {
 		o.MaxWait = 2 * time.Second
 	}
+	if o.FilterError == 0 {
+		o.FilterError = 0.001
+	}
+	if o.FilterMemory == 0 {
+		o.FilterMemory = 256 << 20
+	}
 	c := &Counter{db: d, clock: o.Clock}
 	c.upkeep = newUpkeep(d, o)
 	if err := c.upkeep.makeDays(ctx); err != nil {
@@ -72,7 +85,14 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 		return nil, fmt.Errorf("open counter: %w", err)
 	}
 	c.apps = apps
-	c.recorder = newRecorder(d, o, newMetrics(o.Metrics))
+	m := newMetrics(o.Metrics)
+	c.know = newKnowledge(d, o, m)
+	if _, err := c.know.get(ctx); err != nil { // so that the filter begins to read the tables now, not with the first visit
+		c.know.close()
+		c.apps.close()
+		return nil, fmt.Errorf("open counter: %w", err)
+	}
+	c.recorder = newRecorder(d, c.know, o, m)
 	c.upkeep.start()
 	return c, nil
 }
@@ -83,6 +103,7 @@ func DefaultLanes() int { return min(4, runtime.GOMAXPROCS(0)) }
 // Close refuses new visits, waits until every accepted one has been answered, and stops what runs in the background.
 func (c *Counter) Close() {
 	c.recorder.close()
+	c.know.close()
 	c.upkeep.close()
 	c.apps.close()
 }
@@ -92,6 +113,9 @@ func (c *Counter) Visit(ctx context.Context, r Request) (Answer, error) {
 	e, err := c.read(ctx, r)
 	if err != nil {
 		return Answer{}, err
+	}
+	if known := c.know.current.Load(); known != nil {
+		known.recognize(&e)
 	}
 	return c.recorder.record(e)
 }

@@ -3,6 +3,8 @@ package visit_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,9 +13,10 @@ import (
 	"footfall/visit"
 )
 
-func TestSixSteps(t *testing.T) {
-	t.Parallel()
-	in := newInstance(t, visit.Options{})
+func TestSixSteps(t *testing.T) { everyWay(t, testSixSteps) }
+
+func testSixSteps(t *testing.T, w way) {
+	in := w.newInstance(t, visit.Options{})
 	steps := []struct{ ip, uri, want string }{
 		{"192.168.0.1", "http://hhui.top/home", "1 1 1 1 | 1 1 1 1"},
 		{"192.168.0.1", "http://hhui.top/home", "1 1 1 2 | 1 1 1 2"},
@@ -30,10 +33,12 @@ func TestSixSteps(t *testing.T) {
 }
 
 // One line a rule: visits one after the other, and the numbers of the last.
-func TestRules(t *testing.T) {
-	t.Parallel()
+func TestRules(t *testing.T) { everyWay(t, testRules) }
+
+func testRules(t *testing.T, w way) {
 	type v struct{ ip, uri string }
-	for _, c := range []struct {
+	in := w.newInstance(t, visit.Options{})
+	for i, c := range []struct {
 		rule   string
 		visits []v
 		want   string
@@ -48,22 +53,20 @@ func TestRules(t *testing.T) {
 		{"the home page is not the site", []v{{"192.0.2.1", "http://a/x"}, {"192.0.2.1", "http://a"}}, "1 1 1 2 | 1 1 1 1"},
 		{"a rank stays", []v{{"192.0.2.1", "http://a/"}, {"192.0.2.2", "http://a/"}, {"192.0.2.1", "http://a/"}}, "2 2 1 3 | 2 2 1 3"},
 	} {
-		t.Run(c.rule, func(t *testing.T) {
-			t.Parallel()
-			in := newInstance(t, visit.Options{})
-			var last visit.Answer
-			for _, v := range c.visits {
-				last = in.count(t, v.ip, v.uri)
-			}
-			require.Equal(t, c.want, row(last))
-			in.checkTables(t)
-		})
+		host := strings.NewReplacer("//a", fmt.Sprintf("//rule%d.example", i)) // each its own, so that they can share a database
+		var last visit.Answer
+		for _, v := range c.visits {
+			last = in.count(t, v.ip, host.Replace(v.uri))
+		}
+		require.Equal(t, c.want, row(last), c.rule)
 	}
+	in.checkTables(t)
 }
 
-func TestDaysAreTheAppsOwn(t *testing.T) {
-	t.Parallel()
-	in := newInstance(t, visit.Options{})
+func TestDaysAreTheAppsOwn(t *testing.T) { everyWay(t, testDaysAreTheAppsOwn) }
+
+func testDaysAreTheAppsOwn(t *testing.T, w way) {
+	in := w.newInstance(t, visit.Options{})
 	open, tz := true, "Pacific/Kiritimati" // 14 hours ahead
 	require.NoError(t, visit.AddApp(t.Context(), in.db, "island", visit.Settings{Open: &open, TZ: &tz}))
 	count := func(at string) string {
@@ -80,10 +83,11 @@ func TestDaysAreTheAppsOwn(t *testing.T) {
 }
 
 // Where the clocks of two instances straddle midnight, the later day holds.
-func TestDaysNeverRunBackwards(t *testing.T) {
-	t.Parallel()
-	ahead := newInstance(t, visit.Options{})
-	behind := startOn(t, ahead.url, visit.Options{})
+func TestDaysNeverRunBackwards(t *testing.T) { everyWay(t, testDaysNeverRunBackwards) }
+
+func testDaysNeverRunBackwards(t *testing.T, w way) {
+	ahead := w.newInstance(t, visit.Options{})
+	behind := w.startOn(t, ahead.url, visit.Options{})
 	midnight := time.Date(2026, 6, 30, 0, 0, 0, 0, time.UTC)
 	ahead.clock.Set(midnight.Add(time.Second))
 	behind.clock.Set(midnight.Add(-time.Second))
@@ -97,9 +101,10 @@ func TestDaysNeverRunBackwards(t *testing.T) {
 }
 
 // A day far beyond those made ahead: its partition is made, and the visit counts.
-func TestMissingDayIsMade(t *testing.T) {
-	t.Parallel()
-	in := newInstance(t, visit.Options{})
+func TestMissingDayIsMade(t *testing.T) { everyWay(t, testMissingDayIsMade) }
+
+func testMissingDayIsMade(t *testing.T, w way) {
+	in := w.newInstance(t, visit.Options{})
 	in.count(t, "192.0.2.1", "http://a/")
 	in.clock.Set(in.clock.Now().AddDate(1, 0, 0))
 	require.Error(t, in.Ready(t.Context()), "no partition for today")
@@ -107,9 +112,10 @@ func TestMissingDayIsMade(t *testing.T) {
 	in.checkTables(t)
 }
 
-func TestCountsCountNothing(t *testing.T) {
-	t.Parallel()
-	in := newInstance(t, visit.Options{})
+func TestCountsCountNothing(t *testing.T) { everyWay(t, testCountsCountNothing) }
+
+func testCountsCountNothing(t *testing.T, w way) {
+	in := w.newInstance(t, visit.Options{})
 	ask := func(r visit.Request) string {
 		r.App, r.URI = "demo", "http://a/x"
 		a, err := in.Counts(t.Context(), r)
@@ -129,7 +135,7 @@ func TestCountsCountNothing(t *testing.T) {
 // The checks come in the contract's order, and a visit that fails one stores nothing.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	in := newInstance(t, visit.Options{})
+	in := plain.newInstance(t, visit.Options{})
 	require.NoError(t, visit.AddApp(t.Context(), in.db, "shop", visit.Settings{Sites: []string{"Shop.example:8080"}}))
 	for _, c := range []struct {
 		name string
@@ -167,8 +173,8 @@ func TestRefusals(t *testing.T) {
 // What changes in apps is known to every running counter when the command returns; also while nobody watches.
 func TestAppsAreFresh(t *testing.T) {
 	t.Parallel()
-	in := newInstance(t, visit.Options{})
-	other := startOn(t, in.url, visit.Options{})
+	in := plain.newInstance(t, visit.Options{})
+	other := plain.startOn(t, in.url, visit.Options{})
 	for _, one := range []*instance{in, other} {
 		_, err := one.Visit(t.Context(), visit.Request{App: "late", Peer: "192.0.2.1", URI: "http://a/"})
 		require.Error(t, err)
@@ -190,7 +196,7 @@ func TestAppsAreFresh(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	in := newInstance(t, visit.Options{})
+	in := plain.newInstance(t, visit.Options{})
 	open, prefix, berlin, moon := true, 48, "Europe/Berlin", "Moon/Crater"
 	ctx := context.Background()
 

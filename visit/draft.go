@@ -1,7 +1,6 @@
 package visit
 
 import (
-	"net/netip"
 	"slices"
 
 	"footfall/db"
@@ -12,98 +11,225 @@ import (
 type draft struct {
 	batch   db.Batch
 	outcome db.Outcome
-	hots    map[int64]int64 // visits by target
-	targets map[int64]int   // places in batch.Targets
-	pairs   map[pair]int    // places in batch.Pages
-	arrived []bool          // beside batch.Pages: replay has passed the pair's first visit
+	saved   savings
+
+	targets  []draftTarget
+	targetAt map[int64]int32 // places in targets
+	pairs    []draftPair
+	pairAt   map[pair]int32 // places in pairs
+	steps    []step         // beside the entries
 }
 
-// pair is a visitor at a target.
-type pair struct {
-	target  int64
-	visitor netip.Addr
+// draftTarget is a target of the draft.
+type draftTarget struct {
+	id   int64
+	hot  int64 // visits in the draft
+	new  int64 // visitors in the draft who are surely new
+	sums db.Sums
+}
+
+// draftPair is a (target, visitor) pair of the draft.
+type draftPair struct {
+	place   int32 // in batch.Pages; unsent: it turned out to be settled
+	day     int32 // until which it is counted, with the draft
+	arrived bool  // replay has passed its first visit
+	verdict db.Verdict
+}
+
+// unsent is the place of a pair that is not in the batch; unpaired that of a subject which was settled before.
+const (
+	unsent   = -1
+	unpaired = -1
+)
+
+// step is where an entry's targets and pairs stand in the draft.
+type step struct{ siteTarget, sitePair, pageTarget, pagePair int32 }
+
+// savings count the keys of a draft by what spared their look-up.
+type savings struct {
+	asked  int // nothing did
+	batch  int // the same key came before in the draft
+	memory int // it is known to be counted
+	filter int // it is surely new
+	belief int // it is taken for a known one
 }
 
 func newDraft() draft {
-	return draft{hots: map[int64]int64{}, targets: map[int64]int{}, pairs: map[pair]int{}}
+	return draft{targetAt: map[int64]int32{}, pairAt: map[pair]int32{}}
 }
 
 // fill takes as many of the first entries as one transaction can hold, and returns how many. In one transaction a pair has
-// one day: where midnight falls into the entries, they are cut there.
-func (d *draft) fill(entries []entry) int {
-	b := &d.batch
-	b.Targets, b.Hots = b.Targets[:0], b.Hots[:0]
-	b.Pages, b.Visitors, b.Days, b.Hinted = b.Pages[:0], b.Visitors[:0], b.Days[:0], b.Hinted[:0]
-	clear(d.hots)
-	clear(d.targets)
-	clear(d.pairs)
-
-	taken := 0
+// one day: where midnight falls into the entries, they are cut there. hints says whether the filter is asked.
+func (d *draft) fill(entries []entry, k *known, hints bool) int {
+	d.clear(k.basis)
 	for i := range entries {
 		e := &entries[i]
-		if d.turnsDay(e.site, e) || d.turnsDay(e.page, e) {
+		if d.turnsDay(&e.site, e) || d.turnsDay(&e.page, e) {
 			break
 		}
-		d.add(e.site, e)
-		d.add(e.page, e)
-		taken++
+		d.steps = append(d.steps, step{
+			siteTarget: d.target(e.site.id), sitePair: d.pair(&e.site, e, k, hints),
+			pageTarget: d.target(e.page.id), pagePair: d.pair(&e.page, e, k, hints),
+		})
 	}
-	for target := range d.hots {
-		b.Targets = append(b.Targets, target)
-	}
-	slices.Sort(b.Targets) // the one order in which locks are taken
-	for place, target := range b.Targets {
-		b.Hots = append(b.Hots, d.hots[target])
-		d.targets[target] = place
-	}
-	return taken
+	d.orderTargets()
+	return len(d.steps)
 }
 
-// turnsDay reports whether the visitor is in the batch with an earlier day. (A later one holds: days do not run backwards.)
-func (d *draft) turnsDay(target int64, e *entry) bool {
-	place, known := d.pairs[pair{target, e.visitor}]
-	return known && d.batch.Days[place] < e.day
+func (d *draft) clear(basis string) {
+	b := &d.batch
+	b.Basis = basis
+	b.Targets, b.Hots, b.Newcomers = b.Targets[:0], b.Hots[:0], b.Newcomers[:0]
+	b.Pages, b.Visitors, b.Days = b.Pages[:0], b.Visitors[:0], b.Days[:0]
+	b.Hinted, b.Believed = b.Hinted[:0], b.Believed[:0]
+	d.targets, d.pairs, d.steps = d.targets[:0], d.pairs[:0], d.steps[:0]
+	clear(d.targetAt)
+	clear(d.pairAt)
+	d.saved = savings{}
 }
 
-func (d *draft) add(target int64, e *entry) {
-	d.hots[target]++
-	p := pair{target, e.visitor}
-	if _, known := d.pairs[p]; known {
-		return
+// turnsDay reports whether the pair is in the draft with an earlier day. (A later one holds: days do not run backwards.)
+func (d *draft) turnsDay(s *subject, e *entry) bool {
+	if s.settled {
+		return false
+	}
+	at, there := d.pairAt[pairOf(s.id, e.visitor)]
+	return there && d.pairs[at].day < e.day
+}
+
+// target counts a visit to a target, and returns its place.
+func (d *draft) target(id int64) int32 {
+	at, there := d.targetAt[id]
+	if !there {
+		at = int32(len(d.targets)) //nolint:gosec // bounded by a batch, as all places
+		d.targetAt[id] = at
+		d.targets = append(d.targets, draftTarget{id: id})
+	}
+	d.targets[at].hot++
+	return at
+}
+
+// pair returns the place of a pair. What must be asked of it, or can be left out, is decided when it comes first.
+func (d *draft) pair(s *subject, e *entry, k *known, hints bool) int32 {
+	if s.settled {
+		d.saved.memory++
+		return unpaired
+	}
+	p := pairOf(s.id, e.visitor)
+	at, there := d.pairAt[p]
+	if there {
+		d.saved.batch++
+		return at
+	}
+	at = int32(len(d.pairs)) //nolint:gosec // bounded by a batch
+	d.pairAt[p] = at
+	said := noOpinion
+	if hints {
+		said = k.filter.opinionOf(p.target, e.visitor)
+	}
+	if said != surelyNew {
+		// Whoever came with the batch before was not known yet when this entry was recognized.
+		memorized, hit := k.memory.get(p)
+		if hit && memorized.day >= e.day {
+			d.saved.memory++
+			d.pairs = append(d.pairs, draftPair{place: unsent, day: memorized.day, verdict: db.Verdict{Rank: memorized.rank}})
+			return at
+		}
+		if memorized.rank != 0 {
+			said = noOpinion // his rank is known: he is looked up for the day alone, and keeps it
+		}
+	}
+	d.send(p.target, e, said)
+	return at
+}
+
+// send puts a pair into the batch.
+func (d *draft) send(target int64, e *entry, said opinion) {
+	switch said {
+	case surelyNew:
+		d.saved.filter++
+		d.targets[d.targetAt[target]].new++
+	case maybeKnown:
+		d.saved.belief++
+	default:
+		d.saved.asked++
 	}
 	b := &d.batch
-	d.pairs[p] = len(b.Pages)
+	d.pairs = append(d.pairs, draftPair{place: int32(len(b.Pages)), day: e.day}) //nolint:gosec // bounded by a batch
 	b.Pages = append(b.Pages, target)
 	b.Visitors = append(b.Visitors, e.visitor)
 	b.Days = append(b.Days, e.day)
-	b.Hinted = append(b.Hinted, false)
+	b.Hinted = append(b.Hinted, said == surelyNew)
+	b.Believed = append(b.Believed, said == maybeKnown)
+}
+
+// orderTargets writes the targets into the batch in the one order in which locks are taken.
+func (d *draft) orderTargets() {
+	b := &d.batch
+	for _, t := range d.targets {
+		b.Targets = append(b.Targets, t.id)
+	}
+	slices.Sort(b.Targets)
+	for _, id := range b.Targets {
+		t := &d.targets[d.targetAt[id]]
+		b.Hots = append(b.Hots, t.hot)
+		b.Newcomers = append(b.Newcomers, t.new)
+	}
 }
 
 // replay walks through the entries in the order of their arrival and gives each the numbers of its own moment.
 func (d *draft) replay(entries []entry) {
-	for place, hot := range d.batch.Hots {
-		d.outcome.Sums[place].Hot -= hot // as it was before the batch
+	for place, id := range d.batch.Targets {
+		t := &d.targets[d.targetAt[id]]
+		t.sums = d.outcome.Sums[place]
+		t.sums.Hot -= t.hot // as they were before the batch
+		t.sums.PV -= t.new
+		t.sums.UV -= t.new
 	}
-	d.arrived = append(d.arrived[:0], make([]bool, len(d.batch.Pages))...)
+	for i := range d.pairs {
+		if p := &d.pairs[i]; p.place != unsent {
+			p.verdict = d.outcome.Verdicts[p.place]
+		}
+	}
 	for i := range entries {
-		e := &entries[i]
-		e.answer = Answer{Site: d.count(e.site, e.visitor), Page: d.count(e.page, e.visitor)}
+		e, s := &entries[i], d.steps[i]
+		e.answer = Answer{Site: d.count(s.siteTarget, s.sitePair, e.site.rank), Page: d.count(s.pageTarget, s.pagePair, e.page.rank)}
 	}
 }
 
-func (d *draft) count(target int64, visitor netip.Addr) Counts {
-	sums := &d.outcome.Sums[d.targets[target]]
-	place := d.pairs[pair{target, visitor}]
-	verdict := d.outcome.Verdicts[place]
+// count is one visit to a target. rank is the visitor's where the pair was settled before.
+func (d *draft) count(target, pair int32, rank int64) Counts {
+	sums := &d.targets[target].sums
 	sums.Hot++
-	if !d.arrived[place] {
-		d.arrived[place] = true
-		if verdict.Counted {
+	if pair == unpaired {
+		return Counts{PV: sums.PV, UV: sums.UV, Rank: rank, Hot: sums.Hot}
+	}
+	p := &d.pairs[pair]
+	if !p.arrived {
+		p.arrived = true
+		if p.verdict.Counted {
 			sums.PV++
 		}
-		if verdict.Newcomer {
+		if p.verdict.Newcomer {
 			sums.UV++
 		}
 	}
-	return Counts{PV: sums.PV, UV: sums.UV, Rank: verdict.Rank, Hot: sums.Hot}
+	return Counts{PV: sums.PV, UV: sums.UV, Rank: p.verdict.Rank, Hot: sums.Hot}
 }
+
+// learn keeps what the database decided. It must be called only when the batch has committed.
+func (d *draft) learn(k *known) {
+	b := &d.batch
+	for place, target := range b.Pages {
+		visitor, verdict := b.Visitors[place], d.outcome.Verdicts[place]
+		if b.Believed[place] && !verdict.Counted {
+			d.saved.belief-- // its insert met a row of the same key: that is a look-up
+			d.saved.asked++
+		}
+		k.memory.put(pairOf(target, visitor), memorized{rank: verdict.Rank, day: b.Days[place]})
+		k.filter.add(target, visitor)
+	}
+}
+
+// hinted reports whether the batch leans on the filter's word that a visitor is surely new.
+func (d *draft) hinted() bool { return slices.Contains(d.batch.Hinted, true) }

@@ -80,9 +80,10 @@ func (in *instance) start(ip, uri string) <-chan string {
 }
 
 // Midnight falls between two visits of one visitor that share a batch: both days count.
-func TestMidnightInABatch(t *testing.T) {
-	t.Parallel()
-	in := newInstance(t, visit.Options{Lanes: 1})
+func TestMidnightInABatch(t *testing.T) { everyWay(t, testMidnightInABatch) }
+
+func testMidnightInABatch(t *testing.T, w way) {
+	in := w.newInstance(t, visit.Options{Lanes: 1})
 	in.count(t, "192.0.2.1", "http://a/")
 	release := in.hold(t, "a")
 	first := in.start("192.0.2.1", "http://a/")
@@ -102,21 +103,14 @@ func TestMidnightInABatch(t *testing.T) {
 // accepted is how many visits wait for their batch, the one being written included.
 func (in *instance) accepted(t *testing.T) int {
 	t.Helper()
-	families, err := in.metrics.Gather()
-	require.NoError(t, err)
-	for _, f := range families {
-		if f.GetName() == "footfall_visits_waiting" {
-			return int(f.GetMetric()[0].GetGauge().GetValue())
-		}
-	}
-	t.Fatal("footfall_visits_waiting is gone")
-	return 0
+	return int(in.metric(t, "footfall_visits_waiting"))
 }
 
 // The database refuses one visit of many: it alone fails.
-func TestPoisonFailsAlone(t *testing.T) {
-	t.Parallel()
-	in := newInstance(t, visit.Options{Lanes: 1})
+func TestPoisonFailsAlone(t *testing.T) { everyWay(t, testPoisonFailsAlone) }
+
+func testPoisonFailsAlone(t *testing.T, w way) {
+	in := w.newInstance(t, visit.Options{Lanes: 1})
 	in.exec(t, "ALTER TABLE visitors ADD CONSTRAINT poison CHECK (host(ip) <> '192.0.2.66')")
 	var requests []visit.Request
 	for i := range 100 {
@@ -136,12 +130,13 @@ func TestPoisonFailsAlone(t *testing.T) {
 }
 
 // What is rolled back because of others is sent again, and counts once.
-func TestBusyIsTriedAgain(t *testing.T) {
-	t.Parallel()
+func TestBusyIsTriedAgain(t *testing.T) { everyWay(t, testBusyIsTriedAgain) }
+
+func testBusyIsTriedAgain(t *testing.T, w way) {
 	for _, code := range []string{"40001", "40P01", "55P03"} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
-			in := newInstance(t, visit.Options{Lanes: 1})
+			in := w.newInstance(t, visit.Options{Lanes: 1})
 			in.exec(t, `CREATE SEQUENCE tries;
 				CREATE FUNCTION trip() RETURNS trigger LANGUAGE plpgsql AS $$
 				BEGIN
@@ -156,10 +151,11 @@ func TestBusyIsTriedAgain(t *testing.T) {
 }
 
 // Two instances meet on new pages and on locks taken side by side: nobody fails, nothing is lost.
-func TestInstancesMeetOnNewPages(t *testing.T) {
-	t.Parallel()
-	a := newInstance(t, visit.Options{Lanes: 2})
-	b := startOn(t, a.url, visit.Options{Lanes: 2})
+func TestInstancesMeetOnNewPages(t *testing.T) { everyWay(t, testInstancesMeetOnNewPages) }
+
+func testInstancesMeetOnNewPages(t *testing.T, w way) {
+	a := w.newInstance(t, visit.Options{Lanes: 2})
+	b := w.startOn(t, a.url, visit.Options{Lanes: 2})
 	var wg sync.WaitGroup
 	for i := range 400 {
 		in := []*instance{a, b}[i%2]
@@ -171,9 +167,10 @@ func TestInstancesMeetOnNewPages(t *testing.T) {
 	a.checkTables(t)
 }
 
-func TestOverloadIsRefused(t *testing.T) {
-	t.Parallel()
-	in := newInstance(t, visit.Options{Lanes: 1, MaxWait: 50 * time.Millisecond})
+func TestOverloadIsRefused(t *testing.T) { everyWay(t, testOverloadIsRefused) }
+
+func testOverloadIsRefused(t *testing.T, w way) {
+	in := w.newInstance(t, visit.Options{Lanes: 1, MaxWait: 50 * time.Millisecond})
 	in.count(t, "192.0.2.1", "http://a/")
 	release := in.hold(t, "a")
 	var wg sync.WaitGroup
@@ -204,9 +201,12 @@ func TestOverloadIsRefused(t *testing.T) {
 
 // Behind a database that hangs nobody waits for long: what has waited beyond its time is refused without being sent.
 func TestBatchThatWaitedTooLongIsRefused(t *testing.T) {
-	t.Parallel()
+	everyWay(t, testBatchThatWaitedTooLongIsRefused)
+}
+
+func testBatchThatWaitedTooLongIsRefused(t *testing.T, w way) {
 	const maxWait = 300 * time.Millisecond
-	in := newInstance(t, visit.Options{Lanes: 1, MaxWait: maxWait})
+	in := w.newInstance(t, visit.Options{Lanes: 1, MaxWait: maxWait})
 	in.count(t, "192.0.2.1", "http://a/")
 	release := in.hold(t, "a")
 	held := in.start("192.0.2.1", "http://a/")
@@ -221,9 +221,10 @@ func TestBatchThatWaitedTooLongIsRefused(t *testing.T) {
 }
 
 // Close answers every visit that was accepted, and refuses what comes later.
-func TestCloseAnswersTheAccepted(t *testing.T) {
-	t.Parallel()
-	in := newInstance(t, visit.Options{Lanes: 2})
+func TestCloseAnswersTheAccepted(t *testing.T) { everyWay(t, testCloseAnswersTheAccepted) }
+
+func testCloseAnswersTheAccepted(t *testing.T, w way) {
+	in := w.newInstance(t, visit.Options{Lanes: 2})
 	in.count(t, "192.0.2.250", "http://a/")
 	release := in.hold(t, "a")
 	var counted atomic.Int64
@@ -338,20 +339,21 @@ func (c *cutter) cut() {
 
 // newCutInstance is an instance whose way to the database leads through a cutter; its first visit has been counted, so that
 // its connections stand.
-func newCutInstance(t *testing.T) (*instance, *cutter) {
+func (w way) newCutInstance(t *testing.T) (*instance, *cutter) {
 	t.Helper()
-	direct := newInstance(t, visit.Options{Lanes: 1})
+	direct := w.newInstance(t, visit.Options{Lanes: 1})
 	c, through := newCutter(t, direct.url)
-	in := startOn(t, through, visit.Options{Lanes: 1})
+	in := w.startOn(t, through, visit.Options{Lanes: 1})
 	in.url = direct.url
 	in.count(t, "192.0.2.1", "http://a/")
 	return in, c
 }
 
 // The batch never reaches the database: it is sent again, and counts once.
-func TestConnectionLostBeforeTheBatch(t *testing.T) {
-	t.Parallel()
-	in, c := newCutInstance(t)
+func TestConnectionLostBeforeTheBatch(t *testing.T) { everyWay(t, testConnectionLostBeforeTheBatch) }
+
+func testConnectionLostBeforeTheBatch(t *testing.T, w way) {
+	in, c := w.newCutInstance(t)
 	c.refuse.Store(true)
 	done := in.start("192.0.2.1", "http://a/")
 	require.Eventually(t, func() bool { // until the instance has come back for a connection
@@ -365,9 +367,10 @@ func TestConnectionLostBeforeTheBatch(t *testing.T) {
 }
 
 // The batch commits, and its answer is lost: the visit is told so, and is not sent again.
-func TestCommitUnseen(t *testing.T) {
-	t.Parallel()
-	in, c := newCutInstance(t)
+func TestCommitUnseen(t *testing.T) { everyWay(t, testCommitUnseen) }
+
+func testCommitUnseen(t *testing.T, w way) {
+	in, c := w.newCutInstance(t)
 	release := in.hold(t, "a")
 	failed := make(chan error, 1)
 	go func() {
@@ -389,9 +392,10 @@ func TestCommitUnseen(t *testing.T) {
 }
 
 // The server ends the batch's session before its commit: it is sent again, and counts once.
-func TestSessionEndedByServer(t *testing.T) {
-	t.Parallel()
-	in := newInstance(t, visit.Options{Lanes: 1})
+func TestSessionEndedByServer(t *testing.T) { everyWay(t, testSessionEndedByServer) }
+
+func testSessionEndedByServer(t *testing.T, w way) {
+	in := w.newInstance(t, visit.Options{Lanes: 1})
 	in.count(t, "192.0.2.1", "http://a/")
 	release := in.hold(t, "a")
 	done := in.start("192.0.2.2", "http://a/")
@@ -402,10 +406,46 @@ func TestSessionEndedByServer(t *testing.T) {
 	in.checkTables(t)
 }
 
-// With no database a visit is refused, and counts when the database is back.
-func TestDatabaseGone(t *testing.T) {
+// However long there is no database, nobody waits for ever, and the counter can be closed.
+func TestNoDatabaseForLong(t *testing.T) {
 	t.Parallel()
-	in, c := newCutInstance(t)
+	direct := both.newInstance(t, visit.Options{})
+	c, through := newCutter(t, direct.url)
+	in := both.startOn(t, through, visit.Options{Lanes: 1, MaxWait: 10 * time.Second}) // longer than what is asked after a batch
+	in.url = direct.url
+	in.count(t, "192.0.2.1", "http://a/")
+	release := in.hold(t, "a")
+	lost := in.start("192.0.2.1", "http://a/")
+	in.waiters(t, 1)
+	behind := in.start("192.0.2.1", "http://a/")
+	require.Eventually(t, func() bool { return in.accepted(t) == 2 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, c.Close())
+	c.cut() // under a batch, so that all that was known is forgotten
+	release()
+	require.Contains(t, within(t, lost, "the visit that was under way"), "it is not known whether this visit was counted")
+	require.Contains(t, within(t, behind, "the visit behind it"), "the database cannot count now")
+	closed := make(chan string, 1)
+	go func() { in.Close(); closed <- "" }()
+	within(t, closed, "the counter's end")
+}
+
+// within waits for what must come, if only after all patience has run out.
+func within(t *testing.T, from <-chan string, what string) string {
+	t.Helper()
+	select {
+	case told := <-from:
+		return told
+	case <-time.After(2 * time.Minute):
+		t.Fatal("waited in vain for " + what)
+		return ""
+	}
+}
+
+// With no database a visit is refused, and counts when the database is back.
+func TestDatabaseGone(t *testing.T) { everyWay(t, testDatabaseGone) }
+
+func testDatabaseGone(t *testing.T, w way) {
+	in, c := w.newCutInstance(t)
 	c.refuse.Store(true)
 	c.swallow.Store(true)
 	c.cut()

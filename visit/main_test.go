@@ -47,21 +47,54 @@ type instance struct {
 	metrics *prometheus.Registry
 }
 
+// way is a combination of filter and memory. What they save must not show in any number.
+type way struct {
+	name         string
+	filter       visit.FilterMode
+	filterMemory int64
+	memory       int64
+}
+
+var plain = way{name: "plain"}
+
+var ways = []way{
+	plain,
+	{name: "filter", filter: visit.FilterOn},
+	{name: "memory", memory: 8 << 20},
+	{name: "both", filter: visit.FilterOn, memory: 8 << 20},
+	{name: "filter of 64 bits", filter: visit.FilterOn, filterMemory: 8, memory: 8 << 20},
+	// With its memory of everybody who came, approx is exact too: the filter's word is not needed. What it is otherwise, see
+	// TestApprox.
+	{name: "approx", filter: visit.FilterApprox, memory: 8 << 20},
+}
+
+// everyWay runs a test with each combination of filter and memory.
+func everyWay(t *testing.T, test func(t *testing.T, w way)) {
+	t.Parallel()
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, w)
+		})
+	}
+}
+
 // newInstance starts a counter on a database of its own, with an open app "demo".
-func newInstance(t *testing.T, o visit.Options) *instance {
+func (w way) newInstance(t *testing.T, o visit.Options) *instance {
 	t.Helper()
 	url := dbtest.New(t)
 	d := openDB(t, url)
 	open := true
 	require.NoError(t, visit.AddApp(t.Context(), d, "demo", visit.Settings{Open: &open}))
-	return startOn(t, url, o)
+	return w.startOn(t, url, o)
 }
 
-// startOn starts one more counter on a database.
-func startOn(t *testing.T, url string, o visit.Options) *instance {
+// startOn starts one more counter on a database. Its filter has read the tables when this returns.
+func (w way) startOn(t *testing.T, url string, o visit.Options) *instance {
 	t.Helper()
 	in := &instance{url: url, clock: newClock(), db: openDB(t, url), metrics: prometheus.NewRegistry()}
 	o.Metrics = in.metrics
+	o.Filter, o.FilterMemory, o.Memory = w.filter, w.filterMemory, w.memory
 	if o.Clock == nil {
 		o.Clock = in.clock.Now
 	}
@@ -69,7 +102,34 @@ func startOn(t *testing.T, url string, o visit.Options) *instance {
 	in.Counter, err = visit.Open(t.Context(), in.db, o)
 	require.NoError(t, err)
 	t.Cleanup(in.Close)
+	if w.filter != visit.FilterOff {
+		in.warm(t)
+	}
 	return in
+}
+
+// warm waits until the filter gives hints.
+func (in *instance) warm(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool { return in.metric(t, "footfall_filter_ready") == 1 }, time.Minute, time.Millisecond)
+}
+
+// metric is the sum over all labels of a counter or gauge.
+func (in *instance) metric(t *testing.T, name string) (sum float64) {
+	t.Helper()
+	families, err := in.metrics.Gather()
+	require.NoError(t, err)
+	found := false
+	for _, f := range families {
+		if f.GetName() == name {
+			found = true
+			for _, m := range f.GetMetric() {
+				sum += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+	}
+	require.True(t, found, "there is no metric %s", name)
+	return sum
 }
 
 func openDB(t *testing.T, url string) *db.DB {

@@ -25,11 +25,12 @@ type seen struct {
 
 // Hundreds of clients on few targets, two instances on one database, midnight in the middle: every promise is
 // checked on the answers alone.
-func TestConcurrentAnswers(t *testing.T) {
-	t.Parallel()
+func TestConcurrentAnswers(t *testing.T) { everyWay(t, testConcurrentAnswers) }
+
+func testConcurrentAnswers(t *testing.T, w way) {
 	const clients, each = 200, 25
-	a := newInstance(t, visit.Options{Lanes: 2})
-	b := startOn(t, a.url, visit.Options{Lanes: 1, Clock: a.clock.Now})
+	a := w.newInstance(t, visit.Options{Lanes: 2})
+	b := w.startOn(t, a.url, visit.Options{Lanes: 1, Clock: a.clock.Now})
 	instances := []*instance{a, b}
 
 	epoch := time.Now()

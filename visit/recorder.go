@@ -27,10 +27,10 @@ type recorder struct {
 	metrics *metrics
 }
 
-func newRecorder(d *db.DB, o Options, m *metrics) *recorder {
+func newRecorder(d *db.DB, k *knowledge, o Options, m *metrics) *recorder {
 	r := &recorder{seed: maphash.MakeSeed(), metrics: m}
 	for range o.Lanes {
-		l := newLane(d, o, m)
+		l := newLane(d, k, o, m)
 		r.lanes = append(r.lanes, l)
 		go l.run()
 	}
@@ -97,10 +97,12 @@ type lane struct {
 	pending int             // visits in waiting, and in the batch being written
 	since   time.Time       // when the batch being written was taken up; zero: none is
 	pace    pace
+	// expected is how many visits the next batch will have, about: with room for them, what has been accepted need not be moved.
+	expected int
 }
 
-func newLane(d *db.DB, o Options, m *metrics) *lane {
-	l := &lane{writer: newWriter(d, o, m), maxWait: o.MaxWait, now: time.Now, metrics: m, ended: make(chan struct{})}
+func newLane(d *db.DB, k *knowledge, o Options, m *metrics) *lane {
+	l := &lane{writer: newWriter(d, k, o, m), maxWait: o.MaxWait, now: time.Now, metrics: m, ended: make(chan struct{})}
 	l.wake.L = &l.mu
 	return l
 }
@@ -116,7 +118,7 @@ func (l *lane) accept(e entry) (*waitingBatch, int, error) {
 		return nil, 0, &Error{Kind: Unavailable, Message: "too many visits are waiting; try again later", RetryAfter: wait}
 	}
 	if len(l.waiting) == 0 || len(l.waiting[len(l.waiting)-1].entries) == batchVisits {
-		l.waiting = append(l.waiting, &waitingBatch{since: l.now(), done: make(chan struct{})})
+		l.waiting = append(l.waiting, &waitingBatch{entries: make([]entry, 0, l.expected), since: l.now(), done: make(chan struct{})})
 		l.wake.Signal()
 	}
 	b := l.waiting[len(l.waiting)-1]
@@ -177,6 +179,7 @@ func (l *lane) take() *waitingBatch {
 		l.wake.Wait()
 	}
 	b := l.waiting[0]
+	l.waiting[0] = nil // the array may live on; the batch, and what it was made from, must not
 	l.waiting = l.waiting[1:]
 	l.since = l.now()
 	return b
@@ -186,6 +189,7 @@ func (l *lane) settle(visits int, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pending -= visits
+	l.expected = min(visits+visits/4, batchVisits)
 	l.since = time.Time{}
 	l.pace.add(visits, took)
 }
@@ -204,8 +208,13 @@ type pace struct {
 }
 
 func (p *pace) add(visits int, took time.Duration) {
-	const keep = 0.9 // of what was, with each batch
-	p.visits = keep*p.visits + float64(visits)
+	const (
+		keep = 0.9 // of what was, with each batch
+		// least is what a batch is taken for that has fewer: they take as long, about. Else the small batches of a quiet hour
+		// would make the first burst look endless.
+		least = batchVisits / 10
+	)
+	p.visits = keep*p.visits + float64(max(visits, least))
 	p.took = keep*p.took + float64(took)
 }
 

@@ -7,18 +7,10 @@ import (
 	"footfall/db"
 )
 
-// targetBytes bounds one generation of targetIDs; targetOverhead is what an entry takes beside its URI, about.
-const (
-	targetBytes    = 16 << 20
-	targetOverhead = 120
-)
-
 // targetIDs knows the ids of the targets counted of late, so that only a batch with others asks for them. An id never
-// changes. It is bounded by two generations: what the elder knows and is asked for moves into the younger, and when that
-// is full the elder goes. A writer owns it.
+// changes by counting. It is bounded, and safe for concurrent use.
 type targetIDs struct {
-	young, old map[targetKey]int64
-	bytes      int // of young, about
+	ids *cache[targetKey, int64]
 }
 
 type targetKey struct {
@@ -26,19 +18,26 @@ type targetKey struct {
 	uri string
 }
 
+const (
+	targetBytes    = 32 << 20
+	targetOverhead = 120 // bytes of an entry beside its URI, about
+)
+
 func newTargetIDs() *targetIDs {
-	return &targetIDs{young: map[targetKey]int64{}, old: map[targetKey]int64{}}
+	return &targetIDs{newCache[targetKey, int64](targetBytes, func(k targetKey) int { return len(k.uri) + targetOverhead })}
 }
 
-// resolve sets the ids of every entry's site and page, and makes those targets that nobody has counted before.
-func (t *targetIDs) resolve(ctx context.Context, d *db.DB, entries []entry) error {
+// find sets the ids of an entry's site and page; 0 where they are not known here.
+func (t *targetIDs) find(e *entry) {
+	e.site.id, _ = t.ids.get(targetKey{e.app, e.target.Site})
+	e.page.id, _ = t.ids.get(targetKey{e.app, e.target.Page})
+}
+
+// intern sets the ids that are missing, and makes those targets that nobody has counted before.
+func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []entry) error {
 	unknown := map[int32][]*entry{}
 	for i := range entries {
-		e := &entries[i]
-		var site, page bool
-		e.site, site = t.get(targetKey{e.app, e.target.Site})
-		e.page, page = t.get(targetKey{e.app, e.target.Page})
-		if !site || !page {
+		if e := &entries[i]; e.site.id == 0 || e.page.id == 0 {
 			unknown[e.app] = append(unknown[e.app], e)
 		}
 	}
@@ -52,35 +51,13 @@ func (t *targetIDs) resolve(ctx context.Context, d *db.DB, entries []entry) erro
 			return err
 		}
 		for _, e := range missing {
-			e.site, e.page = ids[e.target.Site], ids[e.target.Page]
-			if e.site == 0 || e.page == 0 {
+			e.site.id, e.page.id = ids[e.target.Site], ids[e.target.Page]
+			if e.site.id == 0 || e.page.id == 0 {
 				return fmt.Errorf("a target of app %d has no row although it was made", app)
 			}
-			t.put(targetKey{app, e.target.Site}, e.site)
-			t.put(targetKey{app, e.target.Page}, e.page)
+			t.ids.put(targetKey{app, e.target.Site}, e.site.id)
+			t.ids.put(targetKey{app, e.target.Page}, e.page.id)
 		}
 	}
 	return nil
-}
-
-func (t *targetIDs) get(k targetKey) (int64, bool) {
-	if id, ok := t.young[k]; ok {
-		return id, true
-	}
-	id, ok := t.old[k]
-	if ok {
-		t.put(k, id)
-	}
-	return id, ok
-}
-
-func (t *targetIDs) put(k targetKey, id int64) {
-	if _, ok := t.young[k]; ok {
-		return
-	}
-	size := len(k.uri) + targetOverhead
-	if t.bytes += size; t.bytes > targetBytes {
-		t.old, t.young, t.bytes = t.young, map[targetKey]int64{}, size
-	}
-	t.young[k] = id
 }

@@ -31,22 +31,34 @@ type entry struct {
 	visitor netip.Addr
 	day     int32
 
-	site, page int64 // ids of the target, set by the writer
-	answer     Answer
-	err        error
+	// Set by known.recognize, before the entry is accepted where that can be, so that lanes need not; else by the writer.
+	known      *known // what site and page rest on
+	site, page subject
+
+	answer Answer
+	err    error
+}
+
+// subject is a target as an entry's visitor comes to it.
+type subject struct {
+	id      int64 // 0: not known
+	settled bool  // the visitor is known to be counted there on the day
+	rank    int64 // his, where that is settled
 }
 
 // writer makes the visits of a batch durable, whatever it meets. It is used by one goroutine.
 type writer struct {
-	db      *db.DB
-	log     *slog.Logger
-	metrics *metrics
-	targets *targetIDs
-	draft   draft
+	db        *db.DB
+	log       *slog.Logger
+	metrics   *metrics
+	knowledge *knowledge // shared with the other writers
+	known     *known     // what the batch in hand is made from
+	trust     trust
+	draft     draft
 }
 
-func newWriter(d *db.DB, o Options, m *metrics) *writer {
-	return &writer{db: d, log: o.Log, metrics: m, targets: newTargetIDs(), draft: newDraft()}
+func newWriter(d *db.DB, k *knowledge, o Options, m *metrics) *writer {
+	return &writer{db: d, log: o.Log, metrics: m, knowledge: k, draft: newDraft()}
 }
 
 // write gives every entry its answer or its error. The context of no request is in it: a caller who left must not
@@ -55,6 +67,7 @@ func (w *writer) write(entries []entry) {
 	ctx, cancel := context.WithTimeout(context.Background(), writePatience)
 	defer cancel()
 	w.settle(ctx, entries)
+	w.known = nil // a lane that rests must not keep alive what has been dropped
 }
 
 // settle sends the entries until each has its answer or its error.
@@ -68,7 +81,10 @@ func (w *writer) settle(ctx context.Context, entries []entry) {
 		switch fault {
 		case db.FaultNone:
 			entries, try = entries[sent:], 0
-		case db.FaultBusy:
+		case db.FaultBusy, db.FaultStale:
+			if fault == db.FaultStale {
+				w.knowledge.drop(w.known)
+			}
 			if try >= busyTries || !pause(ctx, try) {
 				fail(entries, unavailable(err, "the database is busy; try again"))
 				return
@@ -78,7 +94,14 @@ func (w *writer) settle(ctx context.Context, entries []entry) {
 				fail(entries, unavailable(err, "the day cannot be counted yet; try again"))
 				return
 			}
-		case db.FaultData, db.FaultHint: // no hint was given: a row is there that should not be
+		case db.FaultHint:
+			if !w.draft.hinted() { // no hint was given: a row is there that should not be
+				w.split(ctx, entries, err)
+				return
+			}
+			w.metrics.wrongHints.Inc()
+			w.trust.lose()
+		case db.FaultData:
 			w.split(ctx, entries, err)
 			return
 		case db.FaultUnknown:
@@ -87,7 +110,6 @@ func (w *writer) settle(ctx context.Context, entries []entry) {
 				return
 			}
 		default:
-			w.targets = newTargetIDs() // as below
 			fail(entries, unavailable(err, "the database cannot count now; try again"))
 			return
 		}
@@ -96,17 +118,39 @@ func (w *writer) settle(ctx context.Context, entries []entry) {
 
 // attempt sends as many of the first entries as fit one transaction, and answers them if it commits.
 func (w *writer) attempt(ctx context.Context, entries []entry) (sent int, id [16]byte, err error) {
-	if err := w.targets.resolve(ctx, w.db, entries); err != nil {
+	if err := w.recall(ctx, entries); err != nil {
 		return 0, id, err
 	}
 	id = uuid.Must(uuid.NewV7())
-	sent = w.draft.fill(entries)
+	sent = w.draft.fill(entries, w.known, w.trust.placed())
 	w.draft.batch.ID = id
 	if err := w.db.Write(ctx, &w.draft.batch, &w.draft.outcome); err != nil {
 		return sent, id, err
 	}
 	w.draft.replay(entries[:sent])
+	w.draft.learn(w.known)
+	w.trust.gain()
+	w.metrics.spared(&w.draft.saved)
 	return sent, id, nil
+}
+
+// recall sees to it that all that is known of the entries rests on what is known at present, and that their targets have ids.
+func (w *writer) recall(ctx context.Context, entries []entry) (err error) {
+	if w.known, err = w.knowledge.get(ctx); err != nil {
+		return err
+	}
+	missing := false
+	for i := range entries {
+		e := &entries[i]
+		if e.known != w.known {
+			w.known.recognize(e)
+		}
+		missing = missing || e.site.id == 0 || e.page.id == 0
+	}
+	if !missing {
+		return nil
+	}
+	return w.known.targets.intern(ctx, w.db, entries)
 }
 
 // split finds the entries that the database refuses: only they fail. What callers send is checked before it comes
@@ -124,7 +168,7 @@ func (w *writer) split(ctx context.Context, entries []entry, err error) {
 // lostSight deals with a batch of the first entries that may have committed. It returns what is left to be sent; false
 // when time is up.
 func (w *writer) lostSight(ctx context.Context, entries []entry, sent int, id [16]byte, try int) ([]entry, bool) {
-	w.targets = newTargetIDs() // it may be another database that answers next: a restored one, or a standby promoted
+	w.knowledge.drop(w.known) // it may be another database that answers next: a restored one, or a standby promoted
 	committed, err := w.ask(id)
 	switch {
 	case err != nil:
@@ -182,12 +226,5 @@ func fail(entries []entry, err error) {
 // pause waits a little, longer with each try; false when ctx has ended.
 func pause(ctx context.Context, try int) bool {
 	limit := min(time.Millisecond<<min(try, 9), 250*time.Millisecond)
-	timer := time.NewTimer(limit/2 + rand.N(limit/2)) //nolint:gosec // only to keep instances out of step
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return sleep(ctx, limit/2+rand.N(limit/2)) //nolint:gosec // only to keep instances out of step
 }

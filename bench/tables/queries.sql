@@ -1,16 +1,5 @@
 -- What the benchmarks put into Footfall's tables before they measure, and what they read there afterwards.
 
--- name: SiteSums :one
--- The sums of the one site, and what the tables say that they are.
-SELECT c.hot, c.pv, c.uv,
-       (SELECT count(*) FROM visitors WHERE visitors.page_id = c.page_id)::bigint AS visitors,
-       (SELECT count(*) FROM visits WHERE visits.page_id = c.page_id)::bigint     AS visits,
-       (SELECT coalesce(sum(of_page.hot), 0)
-        FROM counters AS of_page
-        WHERE of_page.page_id IN (SELECT p.id FROM pages AS p WHERE p.site_id = c.page_id))::bigint AS hot_of_pages
-FROM counters AS c
-WHERE c.page_id IN (SELECT s.id FROM pages AS s WHERE s.uri = @uri);
-
 -- name: TargetsAmiss :one
 -- How many targets have sums other than their rows, or ranks other than 1..uv.
 SELECT count(*)
@@ -70,3 +59,32 @@ GROUP BY page_id;
 -- name: VisitorsVacuum :exec
 -- What autovacuum does in its own time.
 VACUUM (ANALYZE) visitors;
+
+-- name: CountersByURI :many
+-- The sums of every target.
+SELECT p.uri, c.pv, c.uv, c.hot
+FROM counters AS c
+JOIN pages AS p ON p.id = c.page_id;
+
+-- name: VisitorsByURI :many
+-- Who came to every target, and as which.
+SELECT p.uri, v.ip, v.rank
+FROM visitors AS v
+JOIN pages AS p ON p.id = v.page_id;
+
+-- name: WALPosition :one
+-- How many bytes of WAL the server has ever made.
+SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0'::pg_lsn)::bigint AS bytes;
+
+-- name: Sessions :one
+-- How many clients are connected to a database.
+SELECT count(*)
+FROM pg_catalog.pg_stat_activity
+WHERE datname = @database::text
+  AND backend_type = 'client backend';
+
+-- name: RowsWritten :one
+-- How many rows have been inserted and updated in the tables of this database, catalogs apart. A session that is still connected may
+-- not have told all of its own yet.
+SELECT coalesce(sum(n_tup_ins + n_tup_upd), 0)::bigint AS rows
+FROM pg_catalog.pg_stat_user_tables;

@@ -7,6 +7,7 @@ package tables
 
 import (
 	"context"
+	"net/netip"
 )
 
 const bytesOnDisk = `-- name: BytesOnDisk :one
@@ -41,6 +42,45 @@ func (q *Queries) Checkpoint(ctx context.Context) error {
 	return err
 }
 
+const countersByURI = `-- name: CountersByURI :many
+SELECT p.uri, c.pv, c.uv, c.hot
+FROM counters AS c
+JOIN pages AS p ON p.id = c.page_id
+`
+
+type CountersByURIRow struct {
+	Uri string
+	Pv  int64
+	Uv  int64
+	Hot int64
+}
+
+// The sums of every target.
+func (q *Queries) CountersByURI(ctx context.Context) ([]CountersByURIRow, error) {
+	rows, err := q.db.Query(ctx, countersByURI)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountersByURIRow
+	for rows.Next() {
+		var i CountersByURIRow
+		if err := rows.Scan(
+			&i.Uri,
+			&i.Pv,
+			&i.Uv,
+			&i.Hot,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const countersPreload = `-- name: CountersPreload :exec
 INSERT INTO counters (page_id, hot, pv, uv)
 SELECT page_id, count(*), count(*), count(*)
@@ -52,6 +92,20 @@ GROUP BY page_id
 func (q *Queries) CountersPreload(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, countersPreload)
 	return err
+}
+
+const rowsWritten = `-- name: RowsWritten :one
+SELECT coalesce(sum(n_tup_ins + n_tup_upd), 0)::bigint AS rows
+FROM pg_catalog.pg_stat_user_tables
+`
+
+// How many rows have been inserted and updated in the tables of this database, catalogs apart. A session that is still connected may
+// not have told all of its own yet.
+func (q *Queries) RowsWritten(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, rowsWritten)
+	var rows int64
+	err := row.Scan(&rows)
+	return rows, err
 }
 
 const serverVersion = `-- name: ServerVersion :one
@@ -73,44 +127,23 @@ func (q *Queries) ServerVersion(ctx context.Context) (ServerVersionRow, error) {
 	return i, err
 }
 
-const siteSums = `-- name: SiteSums :one
-
-SELECT c.hot, c.pv, c.uv,
-       (SELECT count(*) FROM visitors WHERE visitors.page_id = c.page_id)::bigint AS visitors,
-       (SELECT count(*) FROM visits WHERE visits.page_id = c.page_id)::bigint     AS visits,
-       (SELECT coalesce(sum(of_page.hot), 0)
-        FROM counters AS of_page
-        WHERE of_page.page_id IN (SELECT p.id FROM pages AS p WHERE p.site_id = c.page_id))::bigint AS hot_of_pages
-FROM counters AS c
-WHERE c.page_id IN (SELECT s.id FROM pages AS s WHERE s.uri = $1)
+const sessions = `-- name: Sessions :one
+SELECT count(*)
+FROM pg_catalog.pg_stat_activity
+WHERE datname = $1::text
+  AND backend_type = 'client backend'
 `
 
-type SiteSumsRow struct {
-	Hot        int64
-	Pv         int64
-	Uv         int64
-	Visitors   int64
-	Visits     int64
-	HotOfPages int64
-}
-
-// What the benchmarks put into Footfall's tables before they measure, and what they read there afterwards.
-// The sums of the one site, and what the tables say that they are.
-func (q *Queries) SiteSums(ctx context.Context, uri string) (SiteSumsRow, error) {
-	row := q.db.QueryRow(ctx, siteSums, uri)
-	var i SiteSumsRow
-	err := row.Scan(
-		&i.Hot,
-		&i.Pv,
-		&i.Uv,
-		&i.Visitors,
-		&i.Visits,
-		&i.HotOfPages,
-	)
-	return i, err
+// How many clients are connected to a database.
+func (q *Queries) Sessions(ctx context.Context, database string) (int64, error) {
+	row := q.db.QueryRow(ctx, sessions, database)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const targetsAmiss = `-- name: TargetsAmiss :one
+
 SELECT count(*)
 FROM counters AS c
 LEFT JOIN (
@@ -122,12 +155,46 @@ LEFT JOIN (
 WHERE (c.uv, c.uv, c.uv, c.pv) IS DISTINCT FROM (v.visitors, v.ranks, v.last, d.visits)
 `
 
+// What the benchmarks put into Footfall's tables before they measure, and what they read there afterwards.
 // How many targets have sums other than their rows, or ranks other than 1..uv.
 func (q *Queries) TargetsAmiss(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, targetsAmiss)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
+}
+
+const visitorsByURI = `-- name: VisitorsByURI :many
+SELECT p.uri, v.ip, v.rank
+FROM visitors AS v
+JOIN pages AS p ON p.id = v.page_id
+`
+
+type VisitorsByURIRow struct {
+	Uri  string
+	Ip   netip.Addr
+	Rank int64
+}
+
+// Who came to every target, and as which.
+func (q *Queries) VisitorsByURI(ctx context.Context) ([]VisitorsByURIRow, error) {
+	rows, err := q.db.Query(ctx, visitorsByURI)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []VisitorsByURIRow
+	for rows.Next() {
+		var i VisitorsByURIRow
+		if err := rows.Scan(&i.Uri, &i.Ip, &i.Rank); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const visitorsPreload = `-- name: VisitorsPreload :exec
@@ -169,4 +236,16 @@ VACUUM (ANALYZE) visitors
 func (q *Queries) VisitorsVacuum(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, visitorsVacuum)
 	return err
+}
+
+const wALPosition = `-- name: WALPosition :one
+SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0'::pg_lsn)::bigint AS bytes
+`
+
+// How many bytes of WAL the server has ever made.
+func (q *Queries) WALPosition(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, wALPosition)
+	var bytes int64
+	err := row.Scan(&bytes)
+	return bytes, err
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"footfall/bench"
 	"footfall/bench/structures"
@@ -16,7 +15,7 @@ import (
 
 // benchCmd measures. It never touches the data of a service.
 type benchCmd struct {
-	HTTP       benchHTTPCmd       `cmd:"" name:"http" help:"Compare the service over HTTP with counting one request at a time and with not counting at all. Needs wrk."`
+	Compare    benchCompareCmd    `cmd:"" default:"withargs" help:"Compare ways of counting visits, on several workloads. It is what bench does unless told otherwise, with the same flags: bench compare --help lists them."`
 	Recorder   benchRecorderCmd   `cmd:"" help:"Measure the recorder alone: batches of new visitors into PostgreSQL."`
 	Structures benchStructuresCmd `cmd:"" help:"Compare structures that tell whether a key was seen: hash set, Bloom filters, bitmap, HyperLogLog. Needs no database."`
 	Contender  benchContenderCmd  `cmd:"" hidden:"" help:"Serve what the service is compared with."`
@@ -48,42 +47,6 @@ func (b benchServer) publish(report benchReport, p *program) error {
 }
 
 func (p *program) progress(line string) { fmt.Fprintln(p.stderr, line) }
-
-type benchHTTPCmd struct {
-	benchServer
-	Connections []int         `default:"64,256,1000" help:"Numbers of connections to measure with. Default: 64,256,1000."`
-	Rounds      int           `default:"3" help:"How often each contender has its turn; medians are shown. Default: 3."`
-	Duration    time.Duration `default:"10s" help:"Of each run of wrk, in whole seconds. Default: 10s."`
-	Threads     int           `default:"2" help:"Threads of wrk. Default: 2."`
-	Quick       bool          `help:"One round of 2 s each: shows that it works, measures little."`
-}
-
-func (b *benchHTTPCmd) check(globals) []error {
-	if b.Quick {
-		b.Rounds, b.Duration = 1, 2*time.Second
-	}
-	faults := []error{
-		positive("rounds", b.Rounds), positive("threads", b.Threads),
-	}
-	for _, n := range b.Connections {
-		faults = append(faults, positive("connections", n))
-	}
-	if b.Duration < time.Second || b.Duration%time.Second != 0 {
-		faults = append(faults, fmt.Errorf("duration: %s will not do: give whole seconds, like 10s", b.Duration))
-	}
-	return present(faults)
-}
-
-func (b *benchHTTPCmd) run(ctx context.Context, p *program) error {
-	report, err := bench.HTTP(ctx, bench.HTTPOptions{
-		DatabaseURL: p.DatabaseURL, Dir: b.Dir, BinDir: p.PostgresBin,
-		Connections: b.Connections, Rounds: b.Rounds, Duration: b.Duration, Threads: b.Threads, Progress: p.progress,
-	})
-	if err != nil {
-		return err
-	}
-	return b.publish(report, p)
-}
 
 type benchRecorderCmd struct {
 	benchServer
@@ -143,7 +106,7 @@ func (b *benchStructuresCmd) run(ctx context.Context, p *program) error {
 }
 
 type benchContenderCmd struct {
-	Name string `arg:"" enum:"perrequest,constant" help:"perrequest or constant."`
+	Name string `arg:"" help:"Which."`
 	Addr string `required:"" help:"host:port."`
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"footfall/bench"
 	"footfall/db"
 	"footfall/visit"
 )
@@ -95,7 +96,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	parser, err := kong.New(&line,
 		kong.Name("footfall"),
 		kong.Description("Footfall counts visits to web pages, exactly, in PostgreSQL.\n\nEvery flag that shows a $$FOOTFALL_… can be given in the environment by that name."),
-		kong.Vars{"data": defaultData()},
+		kong.Vars{
+			"data":       defaultData(),
+			"contenders": strings.Join(bench.ContenderNames(), ", "), "workloads": strings.Join(bench.WorkloadNames(), ", "),
+		},
 		kong.Writers(stdout, stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
 	)

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -134,6 +135,10 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"serve", "--addr=nowhere", "--admin-addr=1.2.3.4", "--database-url=mysql://u:topsecret@h/d", "--lanes=many", "--max-wait=soon",
 			"--log-level=loud", "--log-format=xml", "--postgres-listen=5432"},
 			[]string{"--addr:", "--admin-addr:", "--database-url:", "--lanes:", "--max-wait:", "--log-level:", "--log-format:", "--postgres-listen:"}},
+		{[]string{"serve", "--filter=maybe", "--filter-error=2", "--filter-memory=some", "--memory=12"},
+			[]string{"--filter:", "--filter-error:", "--filter-memory:", "--memory:"}},
+		{[]string{"serve", "--filter=", "--filter-error=NaN", "--filter-memory=7", "--memory=-1MB"},
+			[]string{"--filter:", "--filter-error:", "--filter-memory:", "--memory:"}},
 		{[]string{"serve", "--addr=127.0.0.1:99999", "--lanes=-1", "--max-wait=0s", "--data="}, []string{"--addr:", "--lanes:", "--max-wait:", "--data:"}},
 		{[]string{"serve", "--database-url=postgres://h/d", "--postgres-listen=127.0.0.1:5432"}, []string{"--postgres-listen: it is for the embedded"}},
 		{[]string{"serve", "--database-url=postgres://h/d?default_query_exec_mode=simple_protocol"}, []string{"simple_protocol"}},
@@ -156,10 +161,61 @@ func TestWrongUse(t *testing.T) {
 func TestHelpTellsDefaults(t *testing.T) {
 	t.Parallel()
 	help := strings.Join(strings.Fields(well(t, "serve", "--help")), " ")
-	for _, flag := range []string{"data", "postgres-bin", "log-level", "log-format", "addr", "admin-addr", "postgres-listen", "max-wait", "lanes"} {
+	for _, flag := range []string{"data", "postgres-bin", "log-level", "log-format", "addr", "admin-addr", "postgres-listen", "max-wait", "lanes",
+		"filter", "filter-error", "filter-memory", "memory"} {
 		name := "FOOTFALL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 		assert.Regexp(t, regexp.MustCompile(`--`+flag+`[= ].*Default: [^$]* \(\$`+name+`\)`), help)
 	}
+}
+
+// What the filter and the memory save shows in the metrics, also after a restart, when the filter has read the tables. The
+// numbers are the same without them.
+func TestHelpersSaveLookUps(t *testing.T) {
+	t.Parallel()
+	data := newData(t)
+	for _, run := range []struct {
+		flags           []string
+		visitor, answer string
+		asked, byFilter int // of the first visit; a visit has two keys
+		asked2, memory  int // of the same again
+	}{
+		{nil, "192.0.2.1", `{"site":{"pv":1,"uv":1,"rank":1,"hot":1},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}`, 0, 2, 0, 2},
+		{nil, "192.0.2.2", `{"site":{"pv":2,"uv":2,"rank":2,"hot":3},"page":{"pv":2,"uv":2,"rank":2,"hot":3}}`, 0, 2, 0, 2},
+		{nil, "192.0.2.1", `{"site":{"pv":2,"uv":2,"rank":1,"hot":5},"page":{"pv":2,"uv":2,"rank":1,"hot":5}}`, 2, 0, 2, 2},
+		{[]string{"--filter=off", "--memory=0"}, "192.0.2.2",
+			`{"site":{"pv":2,"uv":2,"rank":2,"hot":7},"page":{"pv":2,"uv":2,"rank":2,"hot":7}}`, 2, 0, 4, 0},
+	} {
+		s := serve(t, append([]string{"--data", data}, run.flags...)...)
+		if run.flags == nil {
+			require.Eventually(t, func() bool { return metric(t, s, "footfall_filter_ready") == 1 }, time.Minute, time.Millisecond)
+		}
+		page := s.url + "/visit?app=demo&uri=http://hhui.top/home&ip=" + run.visitor
+		status, body := get(page)
+		require.Equal(t, http.StatusOK, status, body)
+		assert.Equal(t, run.answer, body)
+		assert.Equal(t, run.asked, metric(t, s, "footfall_existence_queries_total"))
+		assert.Equal(t, run.byFilter, metric(t, s, `footfall_existence_queries_skipped_total{by="filter"}`))
+		status, _ = get(page)
+		require.Equal(t, http.StatusOK, status)
+		assert.Equal(t, run.asked2, metric(t, s, "footfall_existence_queries_total"))
+		assert.Equal(t, run.memory, metric(t, s, `footfall_existence_queries_skipped_total{by="memory"}`))
+		require.Zero(t, s.stop())
+	}
+}
+
+// metric is the value of one line of the service's metrics.
+func metric(t *testing.T, s *running, line string) int {
+	t.Helper()
+	_, text := get(s.admin + "/metrics")
+	for l := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(l, line+" "); ok {
+			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			require.NoError(t, err)
+			return int(n)
+		}
+	}
+	require.Fail(t, "no such metric", line)
+	return 0
 }
 
 func TestTakenPort(t *testing.T) {

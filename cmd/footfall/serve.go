@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/docker/go-units"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
@@ -23,9 +24,17 @@ type serveCmd struct {
 	PostgresListen string `env:"FOOTFALL_POSTGRES_LISTEN" placeholder:"HOST:PORT" help:"Open the embedded PostgreSQL to clients over TCP too, who log in with a password (set one with \\password in footfall psql). Default: its Unix socket only."`
 	MaxWait        string `env:"FOOTFALL_MAX_WAIT" default:"2s" placeholder:"DURATION" help:"A visit that would have to wait longer than this to be written is refused with 503 and Retry-After. Longer rides out bursts, shorter answers sooner under overload. Default: 2s."`
 	Lanes          string `env:"FOOTFALL_LANES" default:"0" placeholder:"N" help:"Batches written side by side, each on a connection of its own; one site is always in one lane. 0: one a processor, at most 4. Default: 0."`
+	Filter         string `env:"FOOTFALL_FILTER" default:"on" placeholder:"MODE" help:"Bloom filter of all visitors, in memory. on: a visitor who is surely new is not looked up; all numbers stay exact. off: everybody is looked up. approx: besides, one whom the filter seems to know is not looked up either; uv then misses up to --filter-error of the new visitors, and whoever was not seen lately gets rank 0. Default: on."`
+	FilterError    string `env:"FOOTFALL_FILTER_ERROR" default:"0.001" placeholder:"SHARE" help:"How often the filter may take a new visitor for a known one, who is then looked up for nothing (with approx: not counted in uv). Less needs more memory: 14 bits a visitor for 0.001, 10 for 0.01. Default: 0.001."`
+	FilterMemory   string `env:"FOOTFALL_FILTER_MEMORY" default:"256MB" placeholder:"SIZE" help:"The most memory that the filter may take; it begins small. When that is used up it is of no use any more, and everybody is looked up. Default: 256MB."`
+	Memory         string `env:"FOOTFALL_MEMORY" default:"64MB" placeholder:"SIZE" help:"Memory for the ranks of recent visitors: whoever comes again on the same day costs the tables an addition, no look-up. All numbers stay exact. 0: none. Default: 64MB."`
 
-	maxWait time.Duration // as check has read it
-	lanes   int
+	maxWait      time.Duration // as check has read it
+	lanes        int
+	filterMode   visit.FilterMode
+	filterError  float64
+	filterMemory int64
+	memory       int64
 }
 
 const (
@@ -36,6 +45,11 @@ const (
 	stopWithin    = 30 * time.Second // for the embedded PostgreSQL to write everything to disk
 	tryEvery      = time.Second
 	mostLanes     = 64
+
+	leastError  = 1e-9 // of the filter
+	mostError   = 0.5
+	leastFilter = 8 // bytes; small ones are of little use, and are for trying out what happens then
+	leastMemory = 1 << 20
 )
 
 func (c *serveCmd) check(g globals) []error {
@@ -58,6 +72,28 @@ func (c *serveCmd) check(g globals) []error {
 	}
 	if c.lanes == 0 {
 		c.lanes = visit.DefaultLanes()
+	}
+	return append(faults, c.checkHelpers()...)
+}
+
+// filterModes are the words of --filter.
+var filterModes = map[string]visit.FilterMode{"off": visit.FilterOff, "on": visit.FilterOn, "approx": visit.FilterApprox}
+
+// checkHelpers reads the flags of the filter and the memory.
+func (c *serveCmd) checkHelpers() (faults []error) {
+	var known bool
+	if c.filterMode, known = filterModes[c.Filter]; !known {
+		faults = append(faults, fmt.Errorf("--filter: %q is no mode: write off, on or approx", c.Filter))
+	}
+	var err error
+	if c.filterError, err = strconv.ParseFloat(c.FilterError, 64); err != nil || !(c.filterError >= leastError && c.filterError <= mostError) {
+		faults = append(faults, fmt.Errorf("--filter-error: %q is no share of visitors: write one from %v to %v, like 0.001", c.FilterError, leastError, mostError))
+	}
+	if c.filterMemory, err = units.RAMInBytes(c.FilterMemory); err != nil || c.filterMemory < leastFilter {
+		faults = append(faults, fmt.Errorf("--filter-memory: %q is no size for a filter: write one like 256MB, %s at least; or turn it off with --filter off", c.FilterMemory, units.BytesSize(leastFilter)))
+	}
+	if c.memory, err = units.RAMInBytes(c.Memory); err != nil || c.memory != 0 && c.memory < leastMemory {
+		faults = append(faults, fmt.Errorf("--memory: %q is no size for a memory: write one like 64MB, %s at least, or 0 for none", c.Memory, units.BytesSize(leastMemory)))
 	}
 	return faults
 }
@@ -92,7 +128,10 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	counter, err := visit.Open(ctx, d, visit.Options{Log: p.log, Metrics: registry, Lanes: c.lanes, MaxWait: c.maxWait})
+	counter, err := visit.Open(ctx, d, visit.Options{
+		Log: p.log, Metrics: registry, Lanes: c.lanes, MaxWait: c.maxWait,
+		Filter: c.filterMode, FilterError: c.filterError, FilterMemory: c.filterMemory, Memory: c.memory,
+	})
 	if err != nil {
 		return orInterrupted(ctx, err)
 	}

@@ -193,6 +193,9 @@ func (f *Filter) keys() (n uint64) {
 	return n
 }
 
+// Saturated tells whether the memory is used up, so that Has is true for everything.
+func (f *Filter) Saturated() bool { return f.chain.Load().saturated }
+
 // Stats describes a filter at one moment.
 type Stats struct {
 	Bytes     int64   // memory of the slices

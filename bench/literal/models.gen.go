@@ -2,11 +2,21 @@
 // versions:
 //   sqlc v1.31.1
 
-package perrequest
+package literal
+
+import (
+	"net/netip"
+)
 
 type Counter struct {
 	Uri string
 	Pv  int64
 	Uv  int64
 	Hot int64
+}
+
+type Visitor struct {
+	Uri  string
+	Ip   netip.Addr
+	Rank int64
 }

@@ -1,4 +1,4 @@
--- The tables of the per-request baseline: the uri itself is in every key.
+-- The tables as one would first write them down: the uri itself is in every key.
 
 CREATE TABLE visits (
     ip     inet    NOT NULL,
@@ -18,7 +18,7 @@ CREATE TABLE counters (
 CREATE TABLE visitors (
     uri  text   NOT NULL,
     ip   inet   NOT NULL,
-    rank bigint NOT NULL,
+    rank bigint NOT NULL, -- not unique here: the naive ways give one to two visitors, or to nobody
 
     PRIMARY KEY (uri, ip)
 );

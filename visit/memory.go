@@ -1,0 +1,55 @@
+package visit
+
+import "net/netip"
+
+// memory holds, of the (target, visitor) pairs counted of late, the rank and the last day that was counted. Both are exact: by
+// counting, a rank never changes and a day that was counted stays so. It is bounded, and safe for concurrent use.
+type memory struct {
+	pairs *cache[pair, memorized]
+}
+
+// memoryEntry is what a pair takes in a map, about, at its worst: just after the map has grown. A test holds it.
+const memoryEntry = 96
+
+// memorized is what is known of a pair.
+type memorized struct {
+	rank int64 // 0: believed to be known, by a filter
+	day  int32 // the last one that was counted
+}
+
+// pair is a visitor at a target. It holds no pointer, so that the garbage collector need not look at millions of them.
+type pair struct {
+	target  int64
+	visitor [16]byte
+}
+
+func pairOf(target int64, visitor netip.Addr) pair { return pair{target, visitor.As16()} }
+
+// newMemory makes a memory of at most so many bytes; nil, which remembers nothing, where there are none.
+func newMemory(bytes int64) *memory {
+	if bytes == 0 {
+		return nil
+	}
+	return &memory{newCache[pair, memorized](bytes, func(pair) int { return memoryEntry })}
+}
+
+func (m *memory) get(p pair) (memorized, bool) {
+	if m == nil {
+		return memorized{}, false
+	}
+	return m.pairs.get(p)
+}
+
+func (m *memory) put(p pair, known memorized) {
+	if m != nil {
+		m.pairs.put(p, known)
+	}
+}
+
+// count is how many pairs are held, about.
+func (m *memory) count() int {
+	if m == nil {
+		return 0
+	}
+	return m.pairs.count()
+}
