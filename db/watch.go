@@ -104,14 +104,15 @@ func holdApps(ctx context.Context, q *Queries, held int32) (int32, []App, error)
 // ErrUnsettled is what SettleApps returns when an instance has not taken a change over in time.
 var ErrUnsettled = errors.New("a running instance has not taken the change over yet")
 
-// SettleApps returns when every watcher has seen the apps as they are now.
+// SettleApps returns when every watcher has seen the apps as they are now. The patience is one with watchers:
+// a slow database does not use it up before the first question.
 func (d *DB) SettleApps(ctx context.Context, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	epoch, err := d.AppsEpoch(ctx)
 	if err != nil {
 		return fmt.Errorf("settle apps: %w", err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
