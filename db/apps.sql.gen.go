@@ -10,18 +10,30 @@ import (
 )
 
 const AppAdd = `-- name: AppAdd :execrows
-INSERT INTO apps (name, tz, ipv6_prefix, open, sites, keep_query)
-VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO apps (name, tz, ipv6_prefix, open, sites, keep_query, require_key, visitor, secret_id, respect_dnt, bots, ignore,
+                  max_requests, max_new_visitors, max_new_pages, max_pages)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
+        $13, $14, $15, $16)
 ON CONFLICT (name) DO NOTHING
 `
 
 type AppAddParams struct {
-	Name       string
-	Tz         string
-	Ipv6Prefix int16
-	Open       bool
-	Sites      []string
-	KeepQuery  []string
+	Name           string
+	Tz             string
+	Ipv6Prefix     int16
+	Open           bool
+	Sites          []string
+	KeepQuery      []string
+	RequireKey     bool
+	Visitor        string
+	SecretID       []byte
+	RespectDnt     bool
+	Bots           *string
+	Ignore         []string
+	MaxRequests    *int32
+	MaxNewVisitors *int32
+	MaxNewPages    *int32
+	MaxPages       *int64
 }
 
 // Adds an app; no row if the name is taken.
@@ -33,6 +45,16 @@ func (q *Queries) AppAdd(ctx context.Context, arg AppAddParams) (int64, error) {
 		arg.Open,
 		arg.Sites,
 		arg.KeepQuery,
+		arg.RequireKey,
+		arg.Visitor,
+		arg.SecretID,
+		arg.RespectDnt,
+		arg.Bots,
+		arg.Ignore,
+		arg.MaxRequests,
+		arg.MaxNewVisitors,
+		arg.MaxNewPages,
+		arg.MaxPages,
 	)
 	if err != nil {
 		return 0, err
@@ -52,8 +74,41 @@ func (q *Queries) AppCounts(ctx context.Context, appID int32) (bool, error) {
 	return counts, err
 }
 
+const AppGet = `-- name: AppGet :one
+SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at
+FROM apps
+WHERE name = $1
+`
+
+func (q *Queries) AppGet(ctx context.Context, name string) (App, error) {
+	row := q.db.QueryRow(ctx, AppGet, name)
+	var i App
+	err := row.Scan(
+		&i.ID,
+		&i.Name,
+		&i.Tz,
+		&i.Ipv6Prefix,
+		&i.Open,
+		&i.Sites,
+		&i.KeepQuery,
+		&i.CreatedAt,
+		&i.RequireKey,
+		&i.Visitor,
+		&i.SecretID,
+		&i.RespectDnt,
+		&i.Bots,
+		&i.Ignore,
+		&i.MaxRequests,
+		&i.MaxNewVisitors,
+		&i.MaxNewPages,
+		&i.MaxPages,
+		&i.DeletedAt,
+	)
+	return i, err
+}
+
 const AppLock = `-- name: AppLock :one
-SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at
+SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at
 FROM apps
 WHERE name = $1
 FOR UPDATE
@@ -72,27 +127,58 @@ func (q *Queries) AppLock(ctx context.Context, name string) (App, error) {
 		&i.Sites,
 		&i.KeepQuery,
 		&i.CreatedAt,
+		&i.RequireKey,
+		&i.Visitor,
+		&i.SecretID,
+		&i.RespectDnt,
+		&i.Bots,
+		&i.Ignore,
+		&i.MaxRequests,
+		&i.MaxNewVisitors,
+		&i.MaxNewPages,
+		&i.MaxPages,
+		&i.DeletedAt,
 	)
 	return i, err
 }
 
 const AppSet = `-- name: AppSet :exec
 UPDATE apps
-SET tz          = $1,
-    ipv6_prefix = $2,
-    open        = $3,
-    sites       = $4,
-    keep_query  = $5
-WHERE id = $6
+SET tz               = $1,
+    ipv6_prefix      = $2,
+    open             = $3,
+    sites            = $4,
+    keep_query       = $5,
+    require_key      = $6,
+    visitor          = $7,
+    secret_id        = $8,
+    respect_dnt      = $9,
+    bots             = $10,
+    ignore           = $11,
+    max_requests     = $12,
+    max_new_visitors = $13,
+    max_new_pages    = $14,
+    max_pages        = $15
+WHERE id = $16
 `
 
 type AppSetParams struct {
-	Tz         string
-	Ipv6Prefix int16
-	Open       bool
-	Sites      []string
-	KeepQuery  []string
-	ID         int32
+	Tz             string
+	Ipv6Prefix     int16
+	Open           bool
+	Sites          []string
+	KeepQuery      []string
+	RequireKey     bool
+	Visitor        string
+	SecretID       []byte
+	RespectDnt     bool
+	Bots           *string
+	Ignore         []string
+	MaxRequests    *int32
+	MaxNewVisitors *int32
+	MaxNewPages    *int32
+	MaxPages       *int64
+	ID             int32
 }
 
 // Replaces the settings of an app.
@@ -103,6 +189,16 @@ func (q *Queries) AppSet(ctx context.Context, arg AppSetParams) error {
 		arg.Open,
 		arg.Sites,
 		arg.KeepQuery,
+		arg.RequireKey,
+		arg.Visitor,
+		arg.SecretID,
+		arg.RespectDnt,
+		arg.Bots,
+		arg.Ignore,
+		arg.MaxRequests,
+		arg.MaxNewVisitors,
+		arg.MaxNewPages,
+		arg.MaxPages,
 		arg.ID,
 	)
 	return err
@@ -154,7 +250,7 @@ func (q *Queries) AppsEpochsHeldBefore(ctx context.Context, epoch int64) (int64,
 
 const AppsList = `-- name: AppsList :many
 
-SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at
+SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at
 FROM apps
 ORDER BY name
 `
@@ -179,6 +275,17 @@ func (q *Queries) AppsList(ctx context.Context) ([]App, error) {
 			&i.Sites,
 			&i.KeepQuery,
 			&i.CreatedAt,
+			&i.RequireKey,
+			&i.Visitor,
+			&i.SecretID,
+			&i.RespectDnt,
+			&i.Bots,
+			&i.Ignore,
+			&i.MaxRequests,
+			&i.MaxNewVisitors,
+			&i.MaxNewPages,
+			&i.MaxPages,
+			&i.DeletedAt,
 		); err != nil {
 			return nil, err
 		}

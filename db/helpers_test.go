@@ -154,3 +154,8 @@ func eventually(t *testing.T, condition func() bool, what string) {
 		require.True(t, time.Now().Before(deadline), "waited in vain for "+what)
 	}
 }
+
+// interning asks app 1 for pages without a limit.
+func interning(pages, sites []string) db.Interning {
+	return db.Interning{App: 1, Pages: pages, Sites: sites}
+}

@@ -146,7 +146,8 @@ func catalog(t *testing.T, conn *pgx.Conn) []string {
 		), lines AS (
 			SELECT format('table %s %s %s: %s', relname, relkind, reloptions, obj_description(oid, 'pg_class')) FROM tables
 			UNION ALL
-			SELECT format('column %s.%s %s %s null=%s default=%s identity=%s generated=%s: %s', t.relname, a.attnum, a.attname,
+			SELECT format('column %s.%s %s %s null=%s default=%s identity=%s generated=%s: %s', t.relname,
+				row_number() OVER (PARTITION BY t.oid ORDER BY a.attnum), a.attname, -- attnum counts columns that are gone
 				format_type(a.atttypid, a.atttypmod), NOT a.attnotnull, pg_get_expr(d.adbin, d.adrelid),
 				a.attidentity, a.attgenerated, col_description(t.oid, a.attnum))
 			FROM tables AS t

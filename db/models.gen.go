@@ -6,6 +6,7 @@ package db
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
 )
@@ -20,14 +21,36 @@ type App struct {
 	Tz string
 	// IPv6 addresses that share this many leading bits are one visitor.
 	Ipv6Prefix int16
-	// Counts any host, and believes the ip that a caller asserts. For trying out and for trusted networks.
+	// Counts any host, and believes the ip or visitor that a caller asserts. For trying out and for trusted networks.
 	Open bool
-	// The sites (host or host:port) that this app counts; an open app counts every site.
+	// The sites (host or host:port) that this app counts, *.host for every subdomain; an open app counts every site.
 	Sites []string
 	// Query parameters that distinguish pages, in the order in which a target writes them.
 	KeepQuery []string
 	// When the app was added.
-	CreatedAt pgtype.Timestamptz
+	CreatedAt time.Time
+	// Nothing is counted without a key of the scope count.
+	RequireKey bool
+	// What tells visitors apart: address, id (said by the caller), hashed (keyed hash of the address), daily (one that turns each day). Fixed once something is counted.
+	Visitor string
+	// Tells which secret keys the hashes of visitors, and nothing else of it. Null where addresses are stored.
+	SecretID []byte
+	// Visits whose browser asks not to be tracked (DNT, Sec-GPC) are not counted.
+	RespectDnt bool
+	// count or skip crawlers. Null: skipped, where the visit is of the caller's own address and the app is not open.
+	Bots *string
+	// Networks, and ids of visitors, whose visits are not counted.
+	Ignore []string
+	// Requests a minute from one address (IPv6: /64). 0: any number. Null: as the service chooses.
+	MaxRequests *int32
+	// New visitors a minute. 0: any number. Null: as the service chooses.
+	MaxNewVisitors *int32
+	// New pages and sites a day; a visit to one more counts for the site's page (other). 0: any number. Null: as the service chooses.
+	MaxNewPages *int32
+	// Pages and sites in all, as max_new_pages. 0: any number. Null: as the service chooses.
+	MaxPages *int64
+	// Since when its deletion has been under way; it counts nothing any more.
+	DeletedAt *time.Time
 }
 
 // Ids of the batches of visits that committed, or were abandoned; kept for a day.
@@ -35,7 +58,7 @@ type BatchID struct {
 	// A UUID version 7, so that ids follow time.
 	ID pgtype.UUID
 	// When the transaction began that inserted it.
-	BeganAt pgtype.Timestamptz
+	BeganAt time.Time
 	// The batch never committed, and no longer can.
 	Abandoned bool
 }
@@ -52,12 +75,58 @@ type Counter struct {
 	Uv int64
 }
 
+// Random keys of the days now under way, for apps whose visitors are daily.
+type DayKey struct {
+	// The day, like 20190629.
+	DayID int32
+	// Hashed with the address; worth nothing without the secret that is kept elsewhere.
+	Key []byte
+}
+
 // One row a kind of cached knowledge; its value rises in the transaction that makes copies of it stale.
 type Epoch struct {
-	// apps: rows of apps changed. erasures: rows of visitors or pages were removed, or became others'.
+	// apps: rows of apps or keys changed. erasures: rows of visitors or pages were removed, or became others'.
 	Name string
 	// How often it has changed.
 	Value int64
+}
+
+// Days of visitors whose address was erased: pv of a target = its rows in visits and the sum here.
+type ErasedVisit struct {
+	// The target.
+	PageID int64
+	// The day.
+	DayID int32
+	// How many erased visitors came to the target on that day.
+	Visitors int64
+}
+
+// Visitors whose address was erased: uv of a target = its rows in visitors and here.
+type ErasedVisitor struct {
+	// The target.
+	PageID int64
+	// The rank that the visitor had. Nobody else gets it.
+	Rank int64
+}
+
+// Keys with which callers show that they are of an app. The key itself is stored nowhere.
+type Key struct {
+	// The key's number.
+	ID int32
+	// The app whose visits and numbers it opens.
+	AppID int32
+	// When it was made.
+	CreatedAt time.Time
+	// When it was used last, to about a minute.
+	UsedAt *time.Time
+	// Since when it opens nothing.
+	RevokedAt *time.Time
+	// The beginning of the key, by which people speak of it.
+	Name string
+	// SHA-256 of the whole key, which has 256 random bits: nothing slower is needed.
+	Hash []byte
+	// count: count visits. assert: the same, and say who came. read: ask about a visitor.
+	Scopes []string
 }
 
 // Targets: what is counted. A row is a page, or a site (site_id is null).
@@ -65,15 +134,27 @@ type Page struct {
 	// The target's number in counters, visitors and visits.
 	ID int64
 	// The site of this page; null for a site.
-	SiteID pgtype.Int8
+	SiteID *int64
 	// The app that counts it. The same uri in two apps is two targets.
 	AppID int32
 	// When it was counted first.
-	CreatedAt pgtype.Timestamptz
+	CreatedAt time.Time
 	// Canonical and without a scheme: example.com for a site, example.com/home for a page.
 	Uri string
 	// page_key(uri): what the unique index holds.
 	Key []byte
+}
+
+// How many pages and sites each app has, for its limits.
+type PageTally struct {
+	// The app.
+	AppID int32
+	// The last day on which it got a page.
+	DayID int32
+	// Pages and sites made on that day, those deleted since included.
+	Today int64
+	// Rows of pages.
+	Total int64
 }
 
 // One row for each day on which a visitor came to a target: the proof of pv. A partition a day.

@@ -106,7 +106,7 @@ func (q *Queries) PagesFind(ctx context.Context, arg PagesFindParams) ([]PagesFi
 	return items, nil
 }
 
-const PagesIntern = `-- name: PagesIntern :exec
+const PagesIntern = `-- name: PagesIntern :execrows
 INSERT INTO pages (app_id, site_id, uri)
 SELECT $1,
        (SELECT s.id FROM pages AS s WHERE s.app_id = $1 AND s.key = page_key(asked.site)),
@@ -126,12 +126,61 @@ type PagesInternParams struct {
 }
 
 // Makes the pages that are not there yet; their sites must be there. In order of key, as above.
-func (q *Queries) PagesIntern(ctx context.Context, arg PagesInternParams) error {
-	_, err := q.db.Exec(ctx, PagesIntern, arg.AppID, arg.Pages, arg.Sites)
+func (q *Queries) PagesIntern(ctx context.Context, arg PagesInternParams) (int64, error) {
+	result, err := q.db.Exec(ctx, PagesIntern, arg.AppID, arg.Pages, arg.Sites)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const PagesTallyAdd = `-- name: PagesTallyAdd :exec
+UPDATE page_tallies
+SET today = today + $1,
+    total = total + $1
+WHERE app_id = $2
+`
+
+type PagesTallyAddParams struct {
+	Made  int64
+	AppID int32
+}
+
+// Adds pages that were made, under the lock.
+func (q *Queries) PagesTallyAdd(ctx context.Context, arg PagesTallyAddParams) error {
+	_, err := q.db.Exec(ctx, PagesTallyAdd, arg.Made, arg.AppID)
 	return err
 }
 
-const SitesIntern = `-- name: SitesIntern :exec
+const PagesTallyLock = `-- name: PagesTallyLock :one
+INSERT INTO page_tallies AS t (app_id, day_id, today, total)
+VALUES ($1, $2, 0, 0)
+ON CONFLICT (app_id) DO UPDATE
+    SET day_id = greatest(t.day_id, excluded.day_id),
+        today  = CASE WHEN t.day_id < excluded.day_id THEN 0 ELSE t.today END
+RETURNING today, total
+`
+
+type PagesTallyLockParams struct {
+	AppID int32
+	Day   int32
+}
+
+type PagesTallyLockRow struct {
+	Today int64
+	Total int64
+}
+
+// Lets this transaction alone make pages of an app until it ends, so that it comes before anything is made. Returns how many
+// there are, and how many of them were made on the day. A day that is over by the clock of another instance counts as the later one.
+func (q *Queries) PagesTallyLock(ctx context.Context, arg PagesTallyLockParams) (PagesTallyLockRow, error) {
+	row := q.db.QueryRow(ctx, PagesTallyLock, arg.AppID, arg.Day)
+	var i PagesTallyLockRow
+	err := row.Scan(&i.Today, &i.Total)
+	return i, err
+}
+
+const SitesIntern = `-- name: SitesIntern :execrows
 INSERT INTO pages (app_id, uri)
 SELECT $1, asked.uri
 FROM (SELECT DISTINCT unnest($2::text[]) AS uri) AS asked
@@ -145,7 +194,10 @@ type SitesInternParams struct {
 }
 
 // Makes the sites that are not there yet. In order of key, so that two instances that meet never deadlock.
-func (q *Queries) SitesIntern(ctx context.Context, arg SitesInternParams) error {
-	_, err := q.db.Exec(ctx, SitesIntern, arg.AppID, arg.Sites)
-	return err
+func (q *Queries) SitesIntern(ctx context.Context, arg SitesInternParams) (int64, error) {
+	result, err := q.db.Exec(ctx, SitesIntern, arg.AppID, arg.Sites)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }

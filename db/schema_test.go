@@ -48,6 +48,38 @@ var rules = []struct{ refusedBy, sql string }{
 	{"apps_sites_no_nulls", `INSERT INTO apps (name, sites) VALUES ('other', '{example.com, NULL}')`},
 	{"apps_keep_query_no_nulls", `INSERT INTO apps (name, keep_query) VALUES ('other', '{NULL}')`},
 
+	{"apps_visitor_is_known", `UPDATE apps SET visitor = 'cookie', secret_id = '\x0102030405060708'`},
+	{"apps_secret_keys_visitors", `UPDATE apps SET visitor = 'hashed'`},
+	{"apps_secret_keys_visitors", `UPDATE apps SET secret_id = '\x0102030405060708'`},
+	{"apps_secret_id_length", `UPDATE apps SET visitor = 'daily', secret_id = '\x01'`},
+	{"apps_bots_is_known", `UPDATE apps SET bots = 'maybe'`},
+	{"apps_ignore_no_nulls", `UPDATE apps SET ignore = '{192.0.2.0/24, NULL}'`},
+	{"apps_limits_are_not_negative", `UPDATE apps SET max_requests = -1`},
+	{"apps_limits_are_not_negative", `UPDATE apps SET max_new_visitors = -1, max_pages = 1`},
+	{"apps_limits_are_not_negative", `UPDATE apps SET max_new_pages = -1`},
+	{"apps_limits_are_not_negative", `UPDATE apps SET max_pages = -1`},
+
+	{"keys_pkey", `INSERT INTO keys (id, app_id, name, hash, scopes) OVERRIDING SYSTEM VALUE VALUES (1, 1, 'b', sha256('b'), '{count}')`},
+	{"keys_name_is_unique", `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('b'), '{count}')`},
+	{"keys_hash_is_unique", `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'b', sha256('a'), '{count}')`},
+	{"keys_hash_is_sha256", `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'b', 'plain', '{count}')`},
+	{"keys_scopes_are_known", `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'b', sha256('b'), '{}')`},
+	{"keys_scopes_are_known", `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'b', sha256('b'), '{count, admin}')`},
+	{"keys_app_id_fkey", `INSERT INTO keys (app_id, name, hash, scopes) VALUES (99, 'b', sha256('b'), '{count}')`},
+
+	{"page_tallies_pkey", `INSERT INTO page_tallies (app_id, day_id, today, total) VALUES (1, 20190629, 0, 0)`},
+	{"page_tallies_app_id_fkey", `INSERT INTO page_tallies (app_id, day_id, today, total) VALUES (99, 20190629, 0, 0)`},
+	{"page_tallies_are_not_negative", `UPDATE page_tallies SET today = -1`},
+	{"page_tallies_are_not_negative", `UPDATE page_tallies SET total = -1`},
+
+	{"day_keys_pkey", `INSERT INTO day_keys (day_id, key) VALUES (20190629, sha256('b'))`},
+	{"day_keys_length", `INSERT INTO day_keys (day_id, key) VALUES (20190630, 'short')`},
+
+	{"erased_visitors_pkey", `INSERT INTO erased_visitors (page_id, rank) VALUES (2, 1)`},
+	{"erased_visitors_rank_from_one", `INSERT INTO erased_visitors (page_id, rank) VALUES (2, 0)`},
+	{"erased_visits_pkey", `INSERT INTO erased_visits (page_id, day_id, visitors) VALUES (2, 20190629, 1)`},
+	{"erased_visits_are_some", `INSERT INTO erased_visits (page_id, day_id, visitors) VALUES (2, 20190630, 0)`},
+
 	{"epochs_pkey", `INSERT INTO epochs (name) VALUES ('apps')`},
 	{"epochs_value_counts_up", `UPDATE epochs SET value = -1`},
 
@@ -60,7 +92,7 @@ var rules = []struct{ refusedBy, sql string }{
 	{"pages_site_xor_path", `INSERT INTO pages (app_id, uri) VALUES (1, 'example.com/without-a-site')`},
 	{"pages_site_xor_path", `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'site.of.a.site')`},
 	{"pages_app_id_fkey", `INSERT INTO pages (app_id, uri) VALUES (99, 'example.org')`},
-	{"pages_app_id_fkey", `DELETE FROM apps`},
+	{"pages_app_id_fkey", `DELETE FROM keys; DELETE FROM page_tallies; DELETE FROM apps`},
 	{"pages_site_id_fkey", `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 99, 'example.com/c')`},
 	{"pages_site_id_fkey", `DELETE FROM pages WHERE id = 1`},
 	{"428C9", `INSERT INTO pages (app_id, uri, key) VALUES (1, 'example.org', '\x00')`}, // the key is computed
@@ -89,6 +121,11 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) VALUES (2, '192.0.2.1', 1, 20190629, 20190629)`)
 	exec(t, conn, `INSERT INTO visits (page_id, day_id, ip) VALUES (2, 20190629, '192.0.2.1')`)
 	exec(t, conn, `INSERT INTO batches (id) VALUES ('00000000-0000-0000-0000-000000000000')`)
+	exec(t, conn, `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('a'), '{count, assert, read}')`)
+	exec(t, conn, `INSERT INTO page_tallies (app_id, day_id, today, total) VALUES (1, 20190629, 2, 2)`)
+	exec(t, conn, `INSERT INTO day_keys (day_id, key) VALUES (20190629, sha256('a'))`)
+	exec(t, conn, `INSERT INTO erased_visitors (page_id, rank) VALUES (2, 1)`)
+	exec(t, conn, `INSERT INTO erased_visits (page_id, day_id, visitors) VALUES (2, 20190629, 1)`)
 	for _, rule := range rules {
 		t.Run(rule.refusedBy, func(t *testing.T) {
 			_, err := conn.Exec(t.Context(), rule.sql)

@@ -9,9 +9,25 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// WatchApps calls publish with all apps, at once and again after every change, until ctx ends or the connection is lost;
-// then it publishes nil and returns why. As long as it runs, SettleApps waits for it: who changed apps knows that publish has seen them.
-func (d *DB) WatchApps(ctx context.Context, publish func([]App)) error {
+// Access is who may do what: all apps, and the keys that open something.
+type Access struct {
+	Apps []App
+	Keys []KeysOpenRow
+}
+
+// AccessGet reads it.
+func (q *Queries) AccessGet(ctx context.Context) (*Access, error) {
+	apps, err := q.AppsList(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := q.KeysOpen(ctx)
+	return &Access{apps, keys}, err
+}
+
+// WatchApps calls publish with all apps and keys, at once and again after every change, until ctx ends or the connection is lost;
+// then it publishes nil and returns why. As long as it runs, SettleApps waits for it: who changed something knows that publish has seen it.
+func (d *DB) WatchApps(ctx context.Context, publish func(*Access)) error {
 	conn, err := pgx.ConnectConfig(ctx, d.base.Copy())
 	if err != nil {
 		return fmt.Errorf("watch apps: %w", err)
@@ -26,12 +42,12 @@ func (d *DB) WatchApps(ctx context.Context, publish func([]App)) error {
 	}
 	held := int32(-1)
 	for {
-		epoch, apps, err := holdAppsSoon(ctx, q, held)
+		epoch, access, err := holdAppsSoon(ctx, q, held)
 		if err != nil {
 			return fmt.Errorf("watch apps: %w", err)
 		}
 		if epoch != held {
-			publish(apps)
+			publish(access)
 		}
 		if held >= 0 && held != epoch {
 			if err := q.AppsEpochLetGo(ctx, held); err != nil {
@@ -62,15 +78,15 @@ func awaitNotification(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-func holdAppsSoon(ctx context.Context, q *Queries, held int32) (int32, []App, error) {
+func holdAppsSoon(ctx context.Context, q *Queries, held int32) (int32, *Access, error) {
 	ctx, cancel := context.WithTimeout(ctx, watchPatience)
 	defer cancel()
 	return holdApps(ctx, q, held)
 }
 
-// holdApps reads the apps of one epoch and holds that epoch. Since the lock is taken first, a change that
+// holdApps reads the apps and keys of one epoch and holds that epoch. Since the lock is taken first, a change that
 // is not in the answer finds the lock and waits.
-func holdApps(ctx context.Context, q *Queries, held int32) (int32, []App, error) {
+func holdApps(ctx context.Context, q *Queries, held int32) (int32, *Access, error) {
 	for {
 		before, err := q.AppsEpoch(ctx)
 		if err != nil {
@@ -82,7 +98,7 @@ func holdApps(ctx context.Context, q *Queries, held int32) (int32, []App, error)
 				return 0, nil, err
 			}
 		}
-		apps, err := q.AppsList(ctx)
+		access, err := q.AccessGet(ctx)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -91,7 +107,7 @@ func holdApps(ctx context.Context, q *Queries, held int32) (int32, []App, error)
 			return 0, nil, err
 		}
 		if before == after {
-			return epoch, append([]App{}, apps...), nil // none is not nil
+			return epoch, access, nil
 		}
 		if epoch != held {
 			if err := q.AppsEpochLetGo(ctx, epoch); err != nil {

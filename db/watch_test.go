@@ -35,12 +35,12 @@ func watch(t *testing.T, url string) *watcher {
 	d := open(t, with(t, url, "application_name", "watcher"), db.Options{})
 	over := make(chan struct{})
 	go func() {
-		w.ended <- d.WatchApps(ctx, func(apps []db.App) {
-			if apps == nil {
+		w.ended <- d.WatchApps(ctx, func(access *db.Access) {
+			if access == nil {
 				return // it watches no longer
 			}
 			names := []string{}
-			for _, app := range apps {
+			for _, app := range access.Apps {
 				names = append(names, app.Name)
 			}
 			select {
@@ -73,7 +73,7 @@ func (w *watcher) takes(t *testing.T, names ...string) {
 
 func addApp(t *testing.T, d *db.DB, name string) {
 	t.Helper()
-	added, err := d.AppAdd(t.Context(), db.AppAddParams{Name: name, Tz: "UTC", Ipv6Prefix: 64, Sites: []string{}, KeepQuery: []string{}})
+	added, err := d.AppAdd(t.Context(), db.AppAddParams{Name: name, Tz: "UTC", Ipv6Prefix: 64, Sites: []string{}, KeepQuery: []string{}, Visitor: "address", Ignore: []string{}})
 	require.NoError(t, err)
 	require.Equal(t, int64(1), added)
 }

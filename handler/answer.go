@@ -26,10 +26,16 @@ func setHeaders(h http.Header) {
 // buffers hold answers on their way out.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
+// skippedHeader says why a visit was not counted on purpose.
+const skippedHeader = "Footfall-Skipped"
+
 // write answers 200 with counts.
 func write(c echo.Context, a visit.Answer) error {
 	w := c.Response()
 	setHeaders(w.Header())
+	if a.Skipped != "" {
+		w.Header().Set(skippedHeader, string(a.Skipped))
+	}
 	w.WriteHeader(http.StatusOK)
 	buffer := buffers.Get().(*[]byte)
 	*buffer = appendAnswer((*buffer)[:0], a)

@@ -20,7 +20,9 @@ import (
 var statuses = map[visit.Kind]int{
 	visit.Invalid:     http.StatusBadRequest,
 	visit.NotFound:    http.StatusNotFound,
+	visit.BadKey:      http.StatusUnauthorized,
 	visit.Forbidden:   http.StatusForbidden,
+	visit.TooMany:     http.StatusTooManyRequests,
 	visit.Unavailable: http.StatusServiceUnavailable,
 	visit.Lost:        http.StatusInternalServerError,
 }
@@ -43,8 +45,11 @@ func (s *service) fail(c echo.Context, err error) {
 	switch {
 	case errors.As(err, &told) && statuses[told.Kind] != 0:
 		status, message = statuses[told.Kind], told.Message
-		if told.Kind == visit.Unavailable {
+		switch told.Kind {
+		case visit.Unavailable, visit.TooMany:
 			c.Response().Header().Set(echo.HeaderRetryAfter, retryAfter(told.RetryAfter))
+		case visit.BadKey:
+			c.Response().Header().Set(echo.HeaderWWWAuthenticate, "Bearer")
 		}
 	case errors.As(err, &routed) && routed.Code < http.StatusInternalServerError:
 		status, message = routed.Code, s.describe(c, routed)

@@ -28,12 +28,8 @@ type field struct {
 
 // fields are what a caller may say.
 type fields struct {
-	app, ip, uri field
-	garbled      error // the first fault in the way ip or uri was written: an unknown app is told before it
-}
-
-func (f *fields) request() visit.Request {
-	return visit.Request{App: f.app.value, IP: f.ip.value, URI: f.uri.value, Garbled: f.garbled}
+	app, ip, visitor, uri field
+	garbled               error // the first fault in the way one but app was written: an unknown app is told before it
 }
 
 // put sets a field. A fault of app is an error at once; one of the others is kept for later.
@@ -58,6 +54,8 @@ func (f *fields) named(name string) *field {
 		return &f.app
 	case "ip":
 		return &f.ip
+	case "visitor":
+		return &f.visitor
 	case "uri":
 		return &f.uri
 	}
@@ -139,7 +137,7 @@ func readBody(r *http.Request, w http.ResponseWriter) (fields, error) {
 	return readJSON(body)
 }
 
-const bodyShape = `send {"app":"…","uri":"…"}, with "ip":"…" if the app allows it`
+const bodyShape = `send {"app":"…","uri":"…"}, with "ip":"…" or "visitor":"…" where you may say who came`
 
 // readJSON reads an object of strings. encoding/json would let a name be said twice, and in upper case.
 func readJSON(body []byte) (fields, error) {

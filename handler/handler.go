@@ -26,14 +26,16 @@ type Options struct {
 	Metrics *prometheus.Registry // what /metrics shows, and where the public handler's own metrics go; default: an empty one
 	// Stopping is closed when the service begins to stop: from then on /readyz says so.
 	Stopping <-chan struct{}
+	// Proxies are believed when they say for whom they ask. Default: nobody is.
+	Proxies *Proxies
 }
 
 // New returns the public handler.
 func New(counter *visit.Counter, o Options) http.Handler {
 	s := newService(counter, o)
 	s.routes = append(s.routes,
-		route{"/visit", []string{http.MethodGet, http.MethodPost}, s.visit},
-		route{"/counts", []string{http.MethodGet}, s.counts},
+		route{"/visit", []string{http.MethodGet, http.MethodPost, http.MethodHead, http.MethodOptions}, s.visit},
+		route{"/counts", []string{http.MethodGet, http.MethodHead, http.MethodOptions}, s.counts},
 	)
 	return s.echo(newMetrics(s.registry))
 }
@@ -44,6 +46,7 @@ type service struct {
 	log      *slog.Logger
 	registry *prometheus.Registry
 	stopping <-chan struct{}
+	proxies  *Proxies
 	routes   []route
 	muffler  muffler
 }
@@ -59,7 +62,7 @@ func (r route) allow() string { return strings.Join(r.methods, ", ") }
 
 // newService has the routes that both listeners have.
 func newService(counter *visit.Counter, o Options) *service {
-	s := &service{counter: counter, log: o.Log, registry: o.Metrics, stopping: o.Stopping}
+	s := &service{counter: counter, log: o.Log, registry: o.Metrics, stopping: o.Stopping, proxies: o.Proxies}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -77,8 +80,6 @@ func newService(counter *visit.Counter, o Options) *service {
 // anew for each.
 func (s *service) echo(m *metrics) http.Handler {
 	e := echo.New()
-	// The peer's address: headers that name another one can be written by anybody.
-	e.IPExtractor = echo.ExtractIPDirect()
 	for _, r := range s.routes {
 		serve := s.guard(r.handle, m.of(r.path))
 		refuse := s.guard(r.refuse, m.of(r.path))
@@ -135,40 +136,33 @@ func (s *service) call(handle echo.HandlerFunc, c echo.Context) (err error) {
 	return handle(c)
 }
 
+// visit counts a visit. HEAD and OPTIONS count none.
 func (s *service) visit(c echo.Context) error {
-	f, err := readFields(c)
-	if err != nil {
-		return err
-	}
-	ask := f.request()
-	if !f.ip.given {
-		ask.Peer = peer(c)
-	}
-	answer, err := s.counter.Visit(c.Request().Context(), ask)
-	if err != nil {
-		return err
-	}
-	return write(c, answer)
+	return s.answer(c, s.counter.Visit)
 }
 
 func (s *service) counts(c echo.Context) error {
+	return s.answer(c, func(ctx context.Context, ask visit.Request) (visit.Answer, error) {
+		ask.Anybody = ask.IP == "" && ask.Visitor == ""
+		return s.counter.Counts(ctx, ask)
+	})
+}
+
+// answer reads a request, asks, and writes the answer.
+func (s *service) answer(c echo.Context, ask func(context.Context, visit.Request) (visit.Answer, error)) error {
+	if c.Request().Method == http.MethodOptions {
+		return s.preflight(c)
+	}
 	f, err := readFields(c)
 	if err != nil {
 		return err
 	}
-	ask := f.request()
-	ask.Anybody = !f.ip.given
-	answer, err := s.counter.Counts(c.Request().Context(), ask)
+	s.share(c, f.app.value)
+	answer, err := ask(c.Request().Context(), s.request(c, &f))
 	if err != nil {
 		return err
 	}
 	return write(c, answer)
-}
-
-// peer is the address that the connection comes from. Its zone, if any, names an interface of this machine and no visitor.
-func peer(c echo.Context) string {
-	address, _, _ := strings.Cut(c.RealIP(), "%")
-	return address
 }
 
 func (s *service) alive(c echo.Context) error { return state(c, "alive") }

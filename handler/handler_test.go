@@ -26,6 +26,8 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
+const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+
 // edge is the service on a database of its own, reached over HTTP.
 type edge struct {
 	t        *testing.T
@@ -51,8 +53,8 @@ func newEdge(t *testing.T) *edge {
 	require.NoError(t, err)
 	t.Cleanup(d.Close)
 	open := true
-	require.NoError(t, visit.AddApp(ctx, d, "demo", visit.Settings{Open: &open}))
-	require.NoError(t, visit.AddApp(ctx, d, "shop", visit.Settings{Sites: []string{"example.com"}}))
+	require.NoError(t, visit.NewAdmin(d, nil).AddApp(ctx, "demo", visit.Settings{Open: &open}))
+	require.NoError(t, visit.NewAdmin(d, nil).AddApp(ctx, "shop", visit.Settings{Sites: []string{"example.com"}}))
 
 	options := Options{
 		Log: slog.New(slog.NewTextHandler(e.log, nil)), Metrics: prometheus.NewRegistry(), Stopping: e.stopping,
@@ -97,6 +99,7 @@ func (e *edge) do(method, target, contentType, body string) answer {
 		r.Header.Set("Content-Type", contentType)
 	}
 	r.Header.Set("X-Forwarded-For", "203.0.113.99") // to be ignored
+	r.Header.Set("User-Agent", browser)
 	response, err := http.DefaultClient.Do(r)
 	require.NoError(e.t, err)
 	defer response.Body.Close()
@@ -219,7 +222,7 @@ func TestBadInputStoresNothing(t *testing.T) {
 		{"app=nobody&uri=http://a/", 404, `app: there is no app "nobody"`},
 		{"app=%00&uri=http://a/", 404, "app: there is no app"},
 		{"app=%ff&uri=http://a/", 404, "app: there is no app"},
-		{"app=shop&ip=1.1.1.1&uri=http://example.com/", 403, "ip: app shop counts the address"},
+		{"app=shop&ip=1.1.1.1&uri=http://example.com/", 403, "ip: app shop believes it with a key of the scope assert alone"},
 		{"app=shop&uri=http://other.example/", 403, "uri: app shop does not count the site other.example"},
 	} {
 		a := e.get("/visit?" + c.query)
@@ -316,16 +319,18 @@ func TestOtherMethodsCountNothing(t *testing.T) {
 	e := newEdge(t)
 	const query = "?app=demo&uri=http://a.example/"
 	for _, c := range []struct{ method, path, allow string }{
-		{"HEAD", "/visit", "GET, POST"}, {"OPTIONS", "/visit", "GET, POST"}, {"PUT", "/visit", "GET, POST"},
-		{"DELETE", "/visit", "GET, POST"}, {"BREW", "/visit", "GET, POST"},
-		{"POST", "/counts", "GET"}, {"HEAD", "/counts", "GET"}, {"BREW", "/counts", "GET"}, {"POST", "/livez", "GET, HEAD"},
+		{"PUT", "/visit", "GET, POST, HEAD, OPTIONS"}, {"DELETE", "/visit", "GET, POST, HEAD, OPTIONS"},
+		{"BREW", "/visit", "GET, POST, HEAD, OPTIONS"},
+		{"POST", "/counts", "GET, HEAD, OPTIONS"}, {"BREW", "/counts", "GET, HEAD, OPTIONS"}, {"POST", "/livez", "GET, HEAD"},
 	} {
 		a := e.do(c.method, e.public+c.path+query, "", "")
 		assert.Equal(t, http.StatusMethodNotAllowed, a.status, c)
 		assert.Equal(t, c.allow, a.header.Get("Allow"), c)
-		if c.method != "HEAD" {
-			assert.Equal(t, "use "+c.allow, a.error(t), c)
-		}
+		assert.Equal(t, "use "+c.allow, a.error(t), c)
+	}
+	for _, path := range []string{"/visit", "/counts"} {
+		assert.Equal(t, http.StatusOK, e.do(http.MethodHead, e.public+path+query, "", "").status, path)
+		assert.Equal(t, http.StatusNoContent, e.do(http.MethodOptions, e.public+path+query, "", "").status, path)
 	}
 	assert.Equal(t, http.StatusNotFound, e.get("/visits"+query).status)
 	assert.NotEmpty(t, e.get("/visits"+query).error(t))

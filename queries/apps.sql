@@ -2,7 +2,7 @@
 
 -- name: AppsList :many
 -- All apps, by name.
-SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at
+SELECT *
 FROM apps
 ORDER BY name;
 
@@ -12,9 +12,14 @@ SELECT value
 FROM epochs
 WHERE name = 'apps';
 
+-- name: AppGet :one
+SELECT *
+FROM apps
+WHERE name = @name;
+
 -- name: AppLock :one
 -- One app by name, locked against change, and against first visits to new pages, until the transaction ends.
-SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at
+SELECT *
 FROM apps
 WHERE name = @name
 FOR UPDATE;
@@ -25,18 +30,30 @@ SELECT EXISTS (SELECT FROM pages WHERE app_id = @app_id) AS counts;
 
 -- name: AppAdd :execrows
 -- Adds an app; no row if the name is taken.
-INSERT INTO apps (name, tz, ipv6_prefix, open, sites, keep_query)
-VALUES (@name, @tz, @ipv6_prefix, @open, @sites, @keep_query)
+INSERT INTO apps (name, tz, ipv6_prefix, open, sites, keep_query, require_key, visitor, secret_id, respect_dnt, bots, ignore,
+                  max_requests, max_new_visitors, max_new_pages, max_pages)
+VALUES (@name, @tz, @ipv6_prefix, @open, @sites, @keep_query, @require_key, @visitor, @secret_id, @respect_dnt, @bots, @ignore,
+        @max_requests, @max_new_visitors, @max_new_pages, @max_pages)
 ON CONFLICT (name) DO NOTHING;
 
 -- name: AppSet :exec
 -- Replaces the settings of an app.
 UPDATE apps
-SET tz          = @tz,
-    ipv6_prefix = @ipv6_prefix,
-    open        = @open,
-    sites       = @sites,
-    keep_query  = @keep_query
+SET tz               = @tz,
+    ipv6_prefix      = @ipv6_prefix,
+    open             = @open,
+    sites            = @sites,
+    keep_query       = @keep_query,
+    require_key      = @require_key,
+    visitor          = @visitor,
+    secret_id        = @secret_id,
+    respect_dnt      = @respect_dnt,
+    bots             = @bots,
+    ignore           = @ignore,
+    max_requests     = @max_requests,
+    max_new_visitors = @max_new_visitors,
+    max_new_pages    = @max_new_pages,
+    max_pages        = @max_pages
 WHERE id = @id;
 
 -- The instances that keep apps in memory hold a shared lock on the epoch that they have read. Who changes apps

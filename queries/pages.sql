@@ -12,7 +12,24 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) AS found;
 
--- name: SitesIntern :exec
+-- name: PagesTallyLock :one
+-- Lets this transaction alone make pages of an app until it ends, so that it comes before anything is made. Returns how many
+-- there are, and how many of them were made on the day. A day that is over by the clock of another instance counts as the later one.
+INSERT INTO page_tallies AS t (app_id, day_id, today, total)
+VALUES (@app_id, @day, 0, 0)
+ON CONFLICT (app_id) DO UPDATE
+    SET day_id = greatest(t.day_id, excluded.day_id),
+        today  = CASE WHEN t.day_id < excluded.day_id THEN 0 ELSE t.today END
+RETURNING today, total;
+
+-- name: PagesTallyAdd :exec
+-- Adds pages that were made, under the lock.
+UPDATE page_tallies
+SET today = today + @made,
+    total = total + @made
+WHERE app_id = @app_id;
+
+-- name: SitesIntern :execrows
 -- Makes the sites that are not there yet. In order of key, so that two instances that meet never deadlock.
 INSERT INTO pages (app_id, uri)
 SELECT @app_id, asked.uri
@@ -20,7 +37,7 @@ FROM (SELECT DISTINCT unnest(@sites::text[]) AS uri) AS asked
 ORDER BY page_key(asked.uri)
 ON CONFLICT (app_id, key) DO NOTHING;
 
--- name: PagesIntern :exec
+-- name: PagesIntern :execrows
 -- Makes the pages that are not there yet; their sites must be there. In order of key, as above.
 INSERT INTO pages (app_id, site_id, uri)
 SELECT @app_id,

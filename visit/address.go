@@ -13,23 +13,36 @@ import (
 //
 // Visitors in fd00::/8 are reserved for apps that tell visitors apart by a keyed hash.
 func VisitorOf(address string, ipv6Prefix int) (netip.Addr, error) {
-	if ipv6Prefix < 32 || ipv6Prefix > 128 {
-		return netip.Addr{}, fmt.Errorf("IPv6 prefix of %d bits: it must be from 32 to 128", ipv6Prefix)
+	read, err := readAddress(address)
+	if err != nil {
+		return netip.Addr{}, err
 	}
+	return networkOf(read, ipv6Prefix)
+}
+
+// readAddress reads an address as a caller writes it.
+func readAddress(address string) (netip.Addr, error) {
 	if strings.IndexByte(address, '%') >= 0 {
 		return netip.Addr{}, addressError("it has a zone (what follows %): leave the zone out")
 	}
-	visitor, err := netip.ParseAddr(address)
+	read, err := netip.ParseAddr(address)
 	if err != nil {
 		return netip.Addr{}, addressError(addressProblem(address))
 	}
-	visitor = visitor.Unmap()
-	if visitor.Is4() || ipv6Prefix == 128 {
-		return visitor, nil
+	return read.Unmap(), nil
+}
+
+// networkOf is the visitor that an address counts as.
+func networkOf(address netip.Addr, ipv6Prefix int) (netip.Addr, error) {
+	if ipv6Prefix < 32 || ipv6Prefix > 128 {
+		return netip.Addr{}, fmt.Errorf("IPv6 prefix of %d bits: it must be from 32 to 128", ipv6Prefix)
 	}
-	network, err := visitor.Prefix(ipv6Prefix)
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("cut %v to %d bits: %w", visitor, ipv6Prefix, err)
+	if address.Is4() || ipv6Prefix == 128 {
+		return address, nil
+	}
+	network, err := address.Prefix(ipv6Prefix)
+	if err != nil { // it is no address at all
+		return netip.Addr{}, addressError(addressProblem(""))
 	}
 	return network.Addr(), nil
 }

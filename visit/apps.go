@@ -2,6 +2,7 @@ package visit
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -16,44 +17,59 @@ type app struct {
 	id         int32
 	name       string
 	open       bool
-	sites      map[string]bool
+	requireKey bool
+	sites      sites
 	keepQuery  []string
 	ipv6Prefix int
 	zone       *time.Location
+	mode       string // one of visitorModes
+	fault      error  // why this instance cannot count for it
+	respectDNT bool
+	bots       string // botsCount, botsSkip or ""
+	ignored    ignored
+	limits     limits
 }
 
-func newApp(row db.App) (*app, error) {
+func newApp(row db.App, secret Secret) (*app, error) {
 	zone, err := time.LoadLocation(row.Tz)
 	if err != nil {
 		return nil, fmt.Errorf("app %s: time zone: %w", row.Name, err)
 	}
 	a := &app{
-		id: row.ID, name: row.Name, open: row.Open, keepQuery: row.KeepQuery,
-		ipv6Prefix: int(row.Ipv6Prefix), zone: zone, sites: make(map[string]bool, len(row.Sites)),
+		id: row.ID, name: row.Name, open: row.Open, requireKey: row.RequireKey, sites: newSites(row.Sites), keepQuery: row.KeepQuery,
+		ipv6Prefix: int(row.Ipv6Prefix), zone: zone, mode: row.Visitor, fault: checkSecret(&row, secret),
+		respectDNT: row.RespectDnt, ignored: newIgnored(row.Ignore), limits: newLimits(row),
 	}
-	for _, site := range row.Sites {
-		a.sites[site] = true
+	if row.Bots != nil {
+		a.bots = *row.Bots
 	}
 	return a, nil
 }
 
 // counts reports whether the app counts a site.
-func (a *app) counts(site string) bool { return a.open || a.sites[site] }
+func (a *app) counts(site string) bool { return a.open || a.sites.have(site) }
 
-// directory holds all apps in memory, as they stand in the database. While it watches, whoever changes apps waits
+// register is who may do what, as it stood at one moment.
+type register struct {
+	apps map[string]*app
+	keys map[[sha256.Size]byte]*openKey
+}
+
+// directory holds all apps and keys in memory, as they stand in the database. While it watches, whoever changes them waits
 // for it; while it does not, it holds nothing and asks the database each time.
 type directory struct {
 	db     *db.DB
 	log    *slog.Logger
-	apps   atomic.Pointer[map[string]*app] // nil while nobody watches; written by the watching goroutine
+	secret Secret
+	held   atomic.Pointer[register] // nil while nobody watches; written by the watching goroutine
 	cancel context.CancelFunc
 	done   sync.WaitGroup // the watching goroutine, ended by cancel
 }
 
 // newDirectory returns when the directory watches.
-func newDirectory(ctx context.Context, d *db.DB, log *slog.Logger) (*directory, error) {
+func newDirectory(ctx context.Context, d *db.DB, o Options) (*directory, error) {
 	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	dir := &directory{db: d, log: log, cancel: cancel}
+	dir := &directory{db: d, log: o.Log, secret: o.Secret, cancel: cancel}
 	first := make(chan error, 1)
 	dir.done.Go(func() { dir.watch(watching, first) })
 	select {
@@ -77,13 +93,12 @@ func (dir *directory) close() {
 // watch keeps the apps fresh until ctx ends. It tells first of its first success, or failure.
 func (dir *directory) watch(ctx context.Context, first chan<- error) {
 	for ctx.Err() == nil {
-		err := dir.db.WatchApps(ctx, func(rows []db.App) {
-			if rows == nil {
-				dir.apps.Store(nil)
+		err := dir.db.WatchApps(ctx, func(access *db.Access) {
+			if access == nil {
+				dir.held.Store(nil)
 				return
 			}
-			apps := dir.read(rows)
-			dir.apps.Store(&apps)
+			dir.held.Store(dir.read(access, true))
 			report(first, nil)
 		})
 		report(first, err)
@@ -104,40 +119,49 @@ func report(first chan<- error, err error) {
 	}
 }
 
-func (dir *directory) read(rows []db.App) map[string]*app {
-	apps := make(map[string]*app, len(rows))
-	for _, row := range rows {
-		a, err := newApp(row)
-		if err != nil {
-			dir.log.Error("an app cannot count here", "error", err)
+// read makes a register. An app that cannot count here is told in the log, if it is not told with each request.
+func (dir *directory) read(access *db.Access, tell bool) *register {
+	r := &register{apps: make(map[string]*app, len(access.Apps)), keys: newOpenKeys(access.Keys)}
+	for _, row := range access.Apps {
+		if row.DeletedAt != nil {
 			continue
 		}
-		apps[row.Name] = a
+		a, err := newApp(row, dir.secret)
+		if err == nil {
+			r.apps[row.Name] = a
+			err = a.fault
+		}
+		if err != nil && tell {
+			dir.log.Error("an app cannot count here", "error", err)
+		}
 	}
-	return apps
+	return r
 }
 
-func (dir *directory) get(ctx context.Context, name string) (*app, error) {
+// now returns the register as it stands.
+func (dir *directory) now(ctx context.Context) (*register, error) {
+	if held := dir.held.Load(); held != nil {
+		return held, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	var access *db.Access
+	err := dir.db.Read(ctx, func(q *db.Queries) (err error) {
+		access, err = q.AccessGet(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, unavailable(err, "the database does not answer; try again")
+	}
+	return dir.read(access, false), nil
+}
+
+// app returns an app by its name.
+func (r *register) app(name string) (*app, error) {
 	if name == "" {
 		return nil, &Error{Kind: Invalid, Message: "app: it is missing: name the app that counts"}
 	}
-	var apps map[string]*app
-	if held := dir.apps.Load(); held != nil {
-		apps = *held
-	} else {
-		ctx, cancel := context.WithTimeout(ctx, readPatience)
-		defer cancel()
-		var rows []db.App
-		err := dir.db.Read(ctx, func(q *db.Queries) (err error) {
-			rows, err = q.AppsList(ctx)
-			return err
-		})
-		if err != nil {
-			return nil, unavailable(err, "the database does not answer; try again")
-		}
-		apps = dir.read(rows)
-	}
-	if a := apps[name]; a != nil {
+	if a := r.apps[name]; a != nil {
 		return a, nil
 	}
 	return nil, &Error{Kind: NotFound, Message: fmt.Sprintf("app: there is no app %.64q: add it with `footfall app add NAME`", name)}

@@ -54,6 +54,18 @@ func (c *cache[K, V]) put(key K, v V) {
 	p.put(key, v, c.size(key), c.limit)
 }
 
+// update replaces the value of a key, zero where there is none, by what change makes of it; nobody comes between.
+func (c *cache[K, V]) update(key K, change func(V) V) {
+	p := c.part(key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v, ok := p.young[key]
+	if !ok {
+		v = p.old[key]
+	}
+	p.put(key, change(v), c.size(key), c.limit)
+}
+
 func (p *cachePart[K, V]) put(key K, v V, size, limit int) {
 	if _, ok := p.young[key]; !ok {
 		if p.bytes += size; p.young == nil || p.bytes > limit {

@@ -19,6 +19,7 @@ type Options struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // where the counter's metrics go; default: nowhere
 	Clock   func() time.Time      // default time.Now
+	Secret  Secret                // keys the visitors of apps that hash them; default: none, and these apps cannot count here
 
 	// Lanes write batches side by side; the pages of one site share a lane. Default: one a processor, at most 4.
 	Lanes int
@@ -34,13 +35,25 @@ type Options struct {
 
 // Request is a visit, or a question about counts, as a caller states it.
 type Request struct {
-	App     string
-	URI     string
-	IP      string // the address that the caller asserts; "" for Peer
-	Peer    string // the address that the request came from
-	Anybody bool   // a question that names no visitor
-	Garbled error  // what is wrong with the way IP or URI was written; it has its place in the order of checks
+	App string
+	URI string
+	Key string // the key that the caller shows; "": none
+
+	// Whom the caller asserts to have come: an address, and where the app knows visitors by ids, an id. With neither it is Peer.
+	IP, Visitor string
+	Peer        netip.Addr // the address that the request came from
+	Anybody     bool       // a question that names no visitor
+
+	Garbled error // what is wrong with the way the fields above were written; it has its place in the order of checks
+
+	Origin     string // of the page that asks, as a browser says; "": none said
+	Agent      string // what the caller calls itself
+	Prefetch   bool   // nobody has come yet
+	DoNotTrack bool   // the visitor asks not to be tracked
 }
+
+// asserts reports whether the request says who came.
+func (r *Request) asserts() bool { return r.IP != "" || r.Visitor != "" }
 
 // readPatience bounds what only reads: a question waits for a connection, too.
 const readPatience = 5 * time.Second
@@ -49,9 +62,15 @@ const readPatience = 5 * time.Second
 type Counter struct {
 	db       *db.DB
 	apps     *directory
+	days     *dayKeys
+	uses     *keyUses
+	rates    *rates
+	bots     *bots
 	know     *knowledge
 	recorder *recorder
 	upkeep   *upkeep
+	metrics  *metrics
+	secret   Secret
 	clock    func() time.Time
 }
 
@@ -75,24 +94,24 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 	if o.FilterMemory == 0 {
 		o.FilterMemory = 256 << 20
 	}
-	c := &Counter{db: d, clock: o.Clock}
-	c.upkeep = newUpkeep(d, o)
+	c := &Counter{db: d, secret: o.Secret, clock: o.Clock, days: newDayKeys(d), uses: &keyUses{}, rates: newRates(o.Clock), bots: newBots()}
+	c.upkeep = newUpkeep(d, o, c.days, c.uses)
 	if err := c.upkeep.makeDays(ctx); err != nil {
 		return nil, fmt.Errorf("open counter: %w", err)
 	}
-	apps, err := newDirectory(ctx, d, o.Log)
+	apps, err := newDirectory(ctx, d, o)
 	if err != nil {
 		return nil, fmt.Errorf("open counter: %w", err)
 	}
 	c.apps = apps
-	m := newMetrics(o.Metrics)
-	c.know = newKnowledge(d, o, m)
+	c.metrics = newMetrics(o.Metrics)
+	c.know = newKnowledge(d, o, c.metrics)
 	if _, err := c.know.get(ctx); err != nil { // so that the filter begins to read the tables now, not with the first visit
 		c.know.close()
 		c.apps.close()
 		return nil, fmt.Errorf("open counter: %w", err)
 	}
-	c.recorder = newRecorder(d, c.know, o, m)
+	c.recorder = newRecorder(d, c.know, o, c.metrics)
 	c.upkeep.start()
 	return c, nil
 }
@@ -108,32 +127,67 @@ func (c *Counter) Close() {
 	c.apps.close()
 }
 
-// Visit counts a visit and returns its numbers once they have committed.
+// Visit counts a visit and returns its numbers once they have committed. One that is not counted on purpose gets the answer of Counts.
 func (c *Counter) Visit(ctx context.Context, r Request) (Answer, error) {
-	e, err := c.read(ctx, r)
+	a, w, err := c.admit(ctx, &r, ScopeCount)
 	if err != nil {
 		return Answer{}, err
+	}
+	e := entry{app: a.id, target: w.target, visitor: w.visitor, day: w.day, limits: a.limits.forPages(w.stranger)}
+	if why := c.skips(a, &r, w); why != "" {
+		c.metrics.uncounted.WithLabelValues(string(why)).Inc()
+		answer, err := c.read(ctx, &e, true)
+		answer.Skipped = why
+		return answer, err
 	}
 	if known := c.know.current.Load(); known != nil {
 		known.recognize(&e)
 	}
-	return c.recorder.record(e)
+	if !a.limits.newVisitors.holds(w.stranger) {
+		answer, _, err := c.recorder.record(e)
+		return answer, err
+	}
+	return c.recordFew(a, e)
+}
+
+// recordFew records a visit of an app whose new visitors are limited. Who may be new takes his place before he is counted, and
+// gives it back if he was not.
+func (c *Counter) recordFew(a *app, e entry) (Answer, error) {
+	if e.known != nil && e.known.knows(&e) {
+		answer, _, err := c.recorder.record(e)
+		return answer, err
+	}
+	most := a.limits.newVisitors.most
+	if wait := c.rates.take(newVisitorsOf(a.id), most); wait > 0 {
+		c.metrics.limited.WithLabelValues("new_visitors").Inc()
+		return Answer{}, &Error{Kind: TooMany, RetryAfter: wait, Message: fmt.Sprintf("app %s has had its new visitors for this minute; try again later", a.name)}
+	}
+	answer, newcomer, err := c.recorder.record(e)
+	if !newcomer {
+		c.rates.giveBack(newVisitorsOf(a.id), most)
+	}
+	return answer, err
 }
 
 // Counts returns the numbers of a page and its site, counting nothing.
 func (c *Counter) Counts(ctx context.Context, r Request) (Answer, error) {
-	e, err := c.read(ctx, r)
+	a, w, err := c.admit(ctx, &r, ScopeRead)
 	if err != nil {
 		return Answer{}, err
 	}
+	return c.read(ctx, &entry{app: a.id, target: w.target, visitor: w.visitor}, !r.Anybody)
+}
+
+// read reads the numbers of an entry's targets, with the visitor's ranks if they are asked for.
+func (c *Counter) read(ctx context.Context, e *entry, ranks bool) (Answer, error) {
 	ask := db.CountsGetParams{AppID: e.app, Uris: []string{e.target.Site, e.target.Page}}
-	if !r.Anybody {
+	if ranks {
 		ask.Ip = &e.visitor
 	}
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	var rows []db.CountsGetRow
-	err = c.db.Read(ctx, func(q *db.Queries) (err error) {
+	err := c.db.Read(ctx, func(q *db.Queries) (err error) {
 		rows, err = q.CountsGet(ctx, ask)
 		return err
 	})
@@ -162,63 +216,4 @@ func (c *Counter) Ready(ctx context.Context) error {
 		return errors.New("the database takes no writes: it is a standby, or read-only")
 	}
 	return c.upkeep.ready(ctx)
-}
-
-// read checks a request, in the order that the contract gives, and turns it into what is counted.
-func (c *Counter) read(ctx context.Context, r Request) (entry, error) {
-	app, err := c.apps.get(ctx, r.App)
-	if err != nil {
-		return entry{}, err
-	}
-	if r.IP != "" && !app.open {
-		return entry{}, &Error{Kind: Forbidden, Message: fmt.Sprintf(
-			"ip: app %s counts the address that a request comes from: leave ip out, or make the app open with `footfall app set %s --open`",
-			app.name, app.name)}
-	}
-	if r.Garbled != nil {
-		return entry{}, r.Garbled
-	}
-	visitor, err := app.visitor(r)
-	if err != nil {
-		return entry{}, err
-	}
-	if r.URI == "" {
-		return entry{}, invalid(&InputError{Field: "uri", Problem: "it is missing: give the address of the page, http://…"})
-	}
-	target, err := Normalize(r.URI, app.keepQuery)
-	if err != nil {
-		return entry{}, invalid(err)
-	}
-	if !app.counts(target.Site) {
-		return entry{}, &Error{Kind: Forbidden, Message: fmt.Sprintf(
-			"uri: app %s does not count the site %s: list it with `footfall app set %s --site %s`", app.name, target.Site, app.name, target.Site)}
-	}
-	return entry{app: app.id, target: target, visitor: visitor, day: DayOf(c.clock(), app.zone)}, nil
-}
-
-// visitor is who came: whom the caller names, or else the caller.
-func (a *app) visitor(r Request) (netip.Addr, error) {
-	switch {
-	case r.Anybody:
-		return netip.Addr{}, nil
-	case r.IP == "":
-		return visitorOf(r.Peer, a.ipv6Prefix)
-	}
-	return visitorOf(r.IP, a.ipv6Prefix)
-}
-
-func visitorOf(address string, ipv6Prefix int) (netip.Addr, error) {
-	visitor, err := VisitorOf(address, ipv6Prefix)
-	if err != nil {
-		return netip.Addr{}, invalid(err)
-	}
-	return visitor, nil
-}
-
-func invalid(err error) error {
-	var input *InputError
-	if errors.As(err, &input) {
-		return &Error{Kind: Invalid, Message: input.Error()}
-	}
-	return &Error{Kind: Invalid, Message: "the request could not be read", Err: err}
 }

@@ -68,7 +68,7 @@ func TestDaysAreTheAppsOwn(t *testing.T) { everyWay(t, testDaysAreTheAppsOwn) }
 func testDaysAreTheAppsOwn(t *testing.T, w way) {
 	in := w.newInstance(t, visit.Options{})
 	open, tz := true, "Pacific/Kiritimati" // 14 hours ahead
-	require.NoError(t, visit.AddApp(t.Context(), in.db, "island", visit.Settings{Open: &open, TZ: &tz}))
+	require.NoError(t, visit.NewAdmin(in.db, nil).AddApp(t.Context(), "island", visit.Settings{Open: &open, TZ: &tz}))
 	count := func(at string) string {
 		now, err := time.Parse(time.RFC3339, at)
 		require.NoError(t, err)
@@ -136,7 +136,7 @@ func testCountsCountNothing(t *testing.T, w way) {
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, visit.Options{})
-	require.NoError(t, visit.AddApp(t.Context(), in.db, "shop", visit.Settings{Sites: []string{"Shop.example:8080"}}))
+	require.NoError(t, visit.NewAdmin(in.db, nil).AddApp(t.Context(), "shop", visit.Settings{Sites: []string{"Shop.example:8080"}}))
 	for _, c := range []struct {
 		name string
 		r    visit.Request
@@ -145,13 +145,13 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"no app", visit.Request{URI: "x"}, visit.Invalid, "app: it is missing"},
 		{"unknown app before all else", visit.Request{App: "nobody", IP: "x", URI: "x"}, visit.NotFound, `no app "nobody"`},
-		{"an assertion before a bad address", visit.Request{App: "shop", IP: "x", URI: "x"}, visit.Forbidden, "ip: app shop counts the address"},
+		{"an assertion before a bad address", visit.Request{App: "shop", IP: "x", URI: "x"}, visit.Forbidden, "ip: app shop believes it with a key of the scope assert alone"},
 		{"a bad address", visit.Request{App: "demo", IP: "1.2.3", URI: "http://a/"}, visit.Invalid, "ip: "},
 		{"a zone", visit.Request{App: "demo", IP: "fe80::1%eth0", URI: "http://a/"}, visit.Invalid, "ip: it has a zone"},
 		{"no uri", visit.Request{App: "demo", IP: "192.0.2.1"}, visit.Invalid, "uri: it is missing"},
-		{"a bad uri before its host", visit.Request{App: "shop", Peer: "192.0.2.1", URI: "javascript:1"}, visit.Invalid, "uri: "},
-		{"a host not listed", visit.Request{App: "shop", Peer: "192.0.2.1", URI: "http://other.example/"}, visit.Forbidden, "uri: app shop does not count the site other.example"},
-		{"a port not listed", visit.Request{App: "shop", Peer: "192.0.2.1", URI: "http://shop.example/"}, visit.Forbidden, "shop.example"},
+		{"a bad uri before its host", visit.Request{App: "shop", Peer: peer, Agent: browser, URI: "javascript:1"}, visit.Invalid, "uri: "},
+		{"a host not listed", visit.Request{App: "shop", Peer: peer, Agent: browser, URI: "http://other.example/"}, visit.Forbidden, "uri: app shop does not count the site other.example"},
+		{"a port not listed", visit.Request{App: "shop", Peer: peer, Agent: browser, URI: "http://shop.example/"}, visit.Forbidden, "shop.example"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := in.Visit(t.Context(), c.r)
@@ -165,7 +165,7 @@ func TestRefusals(t *testing.T) {
 	require.NoError(t, in.conn(t).QueryRow(t.Context(), "SELECT (SELECT count(*) FROM pages) + (SELECT count(*) FROM batches)").Scan(&stored))
 	require.Zero(t, stored)
 
-	a, err := in.Visit(t.Context(), visit.Request{App: "shop", Peer: "192.0.2.1", URI: "http://shop.example:8080/a"})
+	a, err := in.Visit(t.Context(), visit.Request{App: "shop", Peer: peer, Agent: browser, URI: "http://shop.example:8080/a"})
 	require.NoError(t, err)
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(a))
 }
@@ -176,20 +176,20 @@ func TestAppsAreFresh(t *testing.T) {
 	in := plain.newInstance(t, visit.Options{})
 	other := plain.startOn(t, in.url, visit.Options{})
 	for _, one := range []*instance{in, other} {
-		_, err := one.Visit(t.Context(), visit.Request{App: "late", Peer: "192.0.2.1", URI: "http://a/"})
+		_, err := one.Visit(t.Context(), visit.Request{App: "late", Peer: peer, Agent: browser, URI: "http://a/"})
 		require.Error(t, err)
 	}
-	require.NoError(t, visit.AddApp(t.Context(), in.db, "late", visit.Settings{Sites: []string{"a"}}))
+	require.NoError(t, visit.NewAdmin(in.db, nil).AddApp(t.Context(), "late", visit.Settings{Sites: []string{"a"}}))
 	for _, one := range []*instance{in, other} {
-		_, err := one.Visit(t.Context(), visit.Request{App: "late", Peer: "192.0.2.1", URI: "http://a/"})
+		_, err := one.Visit(t.Context(), visit.Request{App: "late", Peer: peer, Agent: browser, URI: "http://a/"})
 		require.NoError(t, err)
 	}
 	// cut every watcher: until it is back, the database is asked each time
 	in.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
-	err := visit.SetApp(t.Context(), openDB(t, in.url), "late", visit.Settings{Sites: []string{"b"}})
+	err := visit.NewAdmin(openDB(t, in.url), nil).SetApp(t.Context(), "late", visit.Settings{Sites: []string{"b"}})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		_, err := in.Visit(t.Context(), visit.Request{App: "late", Peer: "192.0.2.1", URI: "http://b/"})
+		_, err := in.Visit(t.Context(), visit.Request{App: "late", Peer: peer, Agent: browser, URI: "http://b/"})
 		return err == nil
 	}, 10*time.Second, 10*time.Millisecond)
 }
@@ -200,24 +200,24 @@ func TestSettings(t *testing.T) {
 	open, prefix, berlin, moon := true, 48, "Europe/Berlin", "Moon/Crater"
 	ctx := context.Background()
 
-	err := visit.AddApp(ctx, in.db, "x", visit.Settings{TZ: &moon, IPv6Prefix: new(int), Sites: []string{"a/b", "ok.example", "c d"}, KeepQuery: []string{""}})
+	err := visit.NewAdmin(in.db, nil).AddApp(ctx, "x", visit.Settings{TZ: &moon, IPv6Prefix: new(int), Sites: []string{"a/b", "ok.example", "c d"}, KeepQuery: []string{""}})
 	for _, fault := range []string{"Moon/Crater", "ipv6-prefix: 0", `"a/b"`, `"c d"`, "keep-query"} {
 		require.ErrorContains(t, err, fault, "all faults at once")
 	}
-	require.ErrorContains(t, visit.AddApp(ctx, in.db, "Bad Name", visit.Settings{Open: &open}), "name: ")
-	require.ErrorContains(t, visit.AddApp(ctx, in.db, "none", visit.Settings{}), "--site")
-	require.ErrorContains(t, visit.AddApp(ctx, in.db, "demo", visit.Settings{Open: &open}), "there is an app demo already")
-	require.ErrorContains(t, visit.SetApp(ctx, in.db, "gone", visit.Settings{Open: &open}), `no app "gone"`)
+	require.ErrorContains(t, visit.NewAdmin(in.db, nil).AddApp(ctx, "Bad Name", visit.Settings{Open: &open}), "name: ")
+	require.ErrorContains(t, visit.NewAdmin(in.db, nil).AddApp(ctx, "none", visit.Settings{}), "--site")
+	require.ErrorContains(t, visit.NewAdmin(in.db, nil).AddApp(ctx, "demo", visit.Settings{Open: &open}), "there is an app demo already")
+	require.ErrorContains(t, visit.NewAdmin(in.db, nil).SetApp(ctx, "gone", visit.Settings{Open: &open}), `no app "gone"`)
 
-	require.NoError(t, visit.SetApp(ctx, in.db, "demo", visit.Settings{TZ: &berlin, IPv6Prefix: &prefix, KeepQuery: []string{"id"}}))
+	require.NoError(t, visit.NewAdmin(in.db, nil).SetApp(ctx, "demo", visit.Settings{TZ: &berlin, IPv6Prefix: &prefix, KeepQuery: []string{"id"}}))
 	in.count(t, "2001:db8::1", "http://a/?id=1")
 	a := in.count(t, "2001:db8:0:ffff::1", "http://a/?x=2&id=1")
 	require.Equal(t, "1 1 1 2 | 1 1 1 2", row(a), "one /48, one kept parameter")
 
-	err = visit.SetApp(ctx, in.db, "demo", visit.Settings{TZ: new(string)})
+	err = visit.NewAdmin(in.db, nil).SetApp(ctx, "demo", visit.Settings{TZ: new(string)})
 	require.Error(t, err)
 	utc := "UTC"
-	err = visit.SetApp(ctx, in.db, "demo", visit.Settings{TZ: &utc})
+	err = visit.NewAdmin(in.db, nil).SetApp(ctx, "demo", visit.Settings{TZ: &utc})
 	var told *visit.Error
 	require.True(t, errors.As(err, &told) && told.Kind == visit.Invalid, "days that are counted keep their zone: %v", err)
 }

@@ -193,6 +193,7 @@ func (d *draft) replay(entries []entry) {
 	}
 	for i := range entries {
 		e, s := &entries[i], d.steps[i]
+		e.newcomer = s.sitePair != unpaired && !d.pairs[s.sitePair].arrived && d.pairs[s.sitePair].verdict.Newcomer
 		e.answer = Answer{Site: d.count(s.siteTarget, s.sitePair, e.site.rank), Page: d.count(s.pageTarget, s.pagePair, e.page.rank)}
 	}
 }

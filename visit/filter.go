@@ -74,6 +74,15 @@ func (f *filter) opinionOf(target int64, visitor netip.Addr) opinion {
 	return noOpinion
 }
 
+// mayHold reports whether a visitor of the target came before, but for the filter's error; false where it cannot tell.
+func (f *filter) mayHold(target int64, visitor netip.Addr) bool {
+	if f == nil || !f.ready.Load() {
+		return false
+	}
+	b := f.bloom.Load()
+	return !b.Saturated() && b.Has(bloom.Visitor(target, visitor))
+}
+
 // add tells of a pair that is in the tables: one that has committed.
 func (f *filter) add(target int64, visitor netip.Addr) {
 	if f == nil {

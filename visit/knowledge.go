@@ -24,7 +24,7 @@ type known struct {
 
 // recognize sets what is known of an entry: the ids of its targets, and whether its visitor is counted at them on its day.
 func (k *known) recognize(e *entry) {
-	e.known = k
+	e.known, e.other = k, false
 	e.site, e.page = subject{}, subject{}
 	k.targets.find(e)
 	k.remember(&e.site, e)
@@ -38,6 +38,18 @@ func (k *known) remember(s *subject, e *entry) {
 	if m, ok := k.memory.get(pairOf(s.id, e.visitor)); ok && m.day >= e.day {
 		s.settled, s.rank = true, m.rank
 	}
+}
+
+// knows reports whether the entry's visitor came to its site before, as far as is known: of nobody it is said wrongly, but for the
+// filter's error.
+func (k *known) knows(e *entry) bool {
+	if e.site.settled || e.site.id == 0 {
+		return e.site.settled
+	}
+	if _, ok := k.memory.get(pairOf(e.site.id, e.visitor)); ok {
+		return true
+	}
+	return k.filter.mayHold(e.site.id, e.visitor)
 }
 
 // knowledge hands out what is known at present, and begins anew when that is dropped. Its methods may be called concurrently.

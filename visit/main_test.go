@@ -3,6 +3,7 @@ package visit_test
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +18,11 @@ import (
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// A stranger: an address, and what a browser calls itself.
+var peer = netip.MustParseAddr("192.0.2.1")
+
+const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
 // clock is a time that a test sets.
 type clock struct {
@@ -85,7 +91,7 @@ func (w way) newInstance(t *testing.T, o visit.Options) *instance {
 	url := dbtest.New(t)
 	d := openDB(t, url)
 	open := true
-	require.NoError(t, visit.AddApp(t.Context(), d, "demo", visit.Settings{Open: &open}))
+	require.NoError(t, visit.NewAdmin(d, nil).AddApp(t.Context(), "demo", visit.Settings{Open: &open}))
 	return w.startOn(t, url, o)
 }
 
@@ -171,9 +177,12 @@ func (in *instance) checkTables(t *testing.T) {
 	rows, err := in.conn(t).Query(context.Background(), `
 		WITH proof AS (
 			SELECT p.id, p.site_id, p.uri, coalesce(c.pv, 0) AS pv, coalesce(c.uv, 0) AS uv, coalesce(c.hot, 0) AS hot,
-			       (SELECT count(*) FROM visitors v WHERE v.page_id = p.id)  AS visitors,
-			       (SELECT coalesce(max(rank), 0) FROM visitors v WHERE v.page_id = p.id) AS last_rank,
-			       (SELECT count(*) FROM visits v WHERE v.page_id = p.id)    AS days
+			       (SELECT count(*) FROM visitors v WHERE v.page_id = p.id)
+			           + (SELECT count(*) FROM erased_visitors v WHERE v.page_id = p.id) AS visitors,
+			       greatest((SELECT max(rank) FROM visitors v WHERE v.page_id = p.id),
+			                (SELECT max(rank) FROM erased_visitors v WHERE v.page_id = p.id), 0) AS last_rank,
+			       (SELECT count(*) FROM visits v WHERE v.page_id = p.id)
+			           + (SELECT coalesce(sum(v.visitors), 0) FROM erased_visits v WHERE v.page_id = p.id) AS days
 			FROM pages p LEFT JOIN counters c ON c.page_id = p.id
 		)
 		SELECT format('%s: pv %s uv %s hot %s, but %s visitors, last rank %s, %s visitor days', uri, pv, uv, hot, visitors, last_rank, days)

@@ -13,6 +13,10 @@ type metrics struct {
 	flushes prometheus.Histogram
 	waiting prometheus.Gauge
 
+	uncounted *prometheus.CounterVec // by why
+	limited   *prometheus.CounterVec // by limit
+	other     prometheus.Counter
+
 	asked      prometheus.Counter
 	skipped    *prometheus.CounterVec // by what spared it
 	recalled   *prometheus.CounterVec // by whether the memory knew
@@ -46,6 +50,18 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		waiting: make.NewGauge(prometheus.GaugeOpts{
 			Name: "footfall_visits_waiting", Help: "Visits accepted and not yet answered.",
+		}),
+		uncounted: make.NewCounterVec(prometheus.CounterOpts{
+			Name: "footfall_visits_skipped_total",
+			Help: "Visits that were not counted on purpose, by reason: prefetch, ignored, do-not-track, bot.",
+		}, []string{"reason"}),
+		limited: make.NewCounterVec(prometheus.CounterOpts{
+			Name: "footfall_limited_total",
+			Help: "Requests refused with 429, by the limit that they met: requests (from one address), new_visitors (of an app).",
+		}, []string{"limit"}),
+		other: make.NewCounter(prometheus.CounterOpts{
+			Name: "footfall_visits_other_total",
+			Help: "Visits counted for the page (other) of their site, since their app had as many pages as it may.",
 		}),
 		asked: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_existence_queries_total",

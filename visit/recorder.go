@@ -37,19 +37,22 @@ func newRecorder(d *db.DB, k *knowledge, o Options, m *metrics) *recorder {
 	return r
 }
 
-// record returns when the visit has committed, or has failed. It does not listen to the caller's context: an accepted visit
+// record returns when the visit has committed, or has failed, and whether it was the visitor's first to the site. It does not listen to the caller's context: an accepted visit
 // is counted with its batch, or refused with it when the batch has waited too long; both within bounded time.
-func (r *recorder) record(e entry) (Answer, error) {
+func (r *recorder) record(e entry) (answer Answer, newcomer bool, err error) {
 	lane := r.lanes[maphash.String(r.seed, e.target.Site)%uint64(len(r.lanes))]
 	b, place, err := lane.accept(e)
 	if err != nil {
 		r.metrics.visits.WithLabelValues("refused").Inc()
-		return Answer{}, err
+		return Answer{}, false, err
 	}
 	<-b.done
 	mine := &b.entries[place]
 	r.metrics.outcome(mine.err)
-	return mine.answer, mine.err
+	if mine.other && mine.err == nil {
+		r.metrics.other.Inc()
+	}
+	return mine.answer, mine.newcomer, mine.err
 }
 
 // close refuses new visits and returns when every accepted one has been answered.

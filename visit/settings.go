@@ -1,156 +1,146 @@
 package visit
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"regexp"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"footfall/db"
 )
 
-// Settings are what an app is made of. A nil field of SetApp leaves what is.
+// Settings are what an app is made of. A nil field leaves what is; an app that is new has the defaults.
 type Settings struct {
 	TZ         *string  // IANA time zone; fixed once something is counted
 	IPv6Prefix *int     // 32 to 128
-	Open       *bool    // counts any host, believes an asserted ip
-	Sites      []string // host or host:port, as a URI may write them
+	Open       *bool    // counts any host, believes an asserted ip or visitor
+	Sites      []string // host or host:port, as a URI may write them, or *.host for all its subdomains
 	KeepQuery  []string // query parameters that distinguish pages
+
+	RequireKey *bool    // nothing is counted without a key
+	Visitor    *string  // address, id, hashed, daily; fixed once something is counted
+	RespectDNT *bool    // who asks not to be tracked is not counted
+	Bots       *string  // count, skip, or default
+	Ignore     []string // addresses, networks, and ids of visitors, whose visits are not counted
+
+	// A number, 0 for any number, or default.
+	MaxRequests, MaxNewVisitors, MaxNewPages, MaxPages *string
 }
 
-// settlePatience is how long a change of apps waits for the instances that run.
-const settlePatience = 5 * time.Second
+// settled is the word for a setting that is the service's to choose.
+const byDefault = "default"
 
-var appName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
-
-// AddApp adds an app. When it returns nil every running instance knows the app; db.ErrUnsettled means that it was added
-// and that some instance has not answered yet.
-func AddApp(ctx context.Context, d *db.DB, name string, s Settings) error {
-	row := db.App{Tz: "UTC", Ipv6Prefix: 64, Sites: []string{}, KeepQuery: []string{}}
-	if !appName.MatchString(name) {
-		return invalidf("name: %.64q is no name for an app: use a–z, 0–9, - and _, at most 63, not beginning with - or _", name)
-	}
-	if err := s.apply(&row); err != nil {
-		return err
-	}
-	if err := countsSomething(name, row); err != nil {
-		return err
-	}
-	added, err := d.AppAdd(ctx, db.AppAddParams{
-		Name: name, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Open: row.Open, Sites: row.Sites, KeepQuery: row.KeepQuery,
-	})
-	if err != nil {
-		return fmt.Errorf("add app %s: %w", name, err)
-	}
-	if added == 0 {
-		return invalidf("name: there is an app %s already: change it with `footfall app set %s`", name, name)
-	}
-	return d.SettleApps(ctx, settlePatience)
-}
-
-// SetApp changes an app's settings, as AddApp adds one.
-func SetApp(ctx context.Context, d *db.DB, name string, s Settings) error {
-	err := d.InTx(ctx, func(q *db.Queries) error {
-		row, err := q.AppLock(ctx, name)
-		if errors.Is(err, db.ErrNoRows) {
-			return &Error{Kind: NotFound, Message: fmt.Sprintf("name: there is no app %.64q: `footfall app list` names them", name)}
-		}
-		if err != nil {
-			return err
-		}
-		tz := row.Tz
-		if err := s.apply(&row); err != nil {
-			return err
-		}
-		if err := countsSomething(name, row); err != nil {
-			return err
-		}
-		if row.Tz != tz {
-			counts, err := q.AppCounts(ctx, row.ID)
-			if err != nil {
-				return err
-			}
-			if counts {
-				return invalidf("tz: app %s has counted days of %s, which stay what they are: add another app for %s", name, tz, row.Tz)
-			}
-		}
-		return q.AppSet(ctx, db.AppSetParams{
-			ID: row.ID, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Open: row.Open, Sites: row.Sites, KeepQuery: row.KeepQuery,
-		})
-	})
-	var told *Error
-	if errors.As(err, &told) {
-		return told
-	}
-	if err != nil {
-		return fmt.Errorf("set app %s: %w", name, err)
-	}
-	return d.SettleApps(ctx, settlePatience)
-}
-
-func countsSomething(name string, row db.App) error {
-	if row.Open || len(row.Sites) > 0 {
-		return nil
-	}
-	return invalidf("site: app %s would count nothing: name its sites with --site HOST, or let it count any host with --open", name)
+func newAppRow() db.App {
+	return db.App{Tz: "UTC", Ipv6Prefix: 64, Visitor: byAddress, Sites: []string{}, KeepQuery: []string{}, Ignore: []string{}}
 }
 
 // apply checks every setting that is given and writes it into row; it tells all faults at once.
 func (s Settings) apply(row *db.App) error {
-	var faults []string
+	var f faults
 	if s.TZ != nil {
 		row.Tz = *s.TZ
 		if _, err := time.LoadLocation(row.Tz); err != nil || row.Tz == "" || row.Tz == "Local" {
-			faults = append(faults, fmt.Sprintf("tz: %.64q is no time zone: write one like Europe/Berlin or UTC", row.Tz))
+			f.add("tz: %.64q is no time zone: write one like Europe/Berlin or UTC", row.Tz)
 		}
 	}
 	if s.IPv6Prefix != nil {
 		if *s.IPv6Prefix < 32 || *s.IPv6Prefix > 128 {
-			faults = append(faults, fmt.Sprintf("ipv6-prefix: %d is out of range: from 32 (a provider) to 128 (one address)", *s.IPv6Prefix))
+			f.add("ipv6-prefix: %d is out of range: from 32 (a provider) to 128 (one address)", *s.IPv6Prefix)
 		} else {
 			row.Ipv6Prefix = int16(*s.IPv6Prefix)
 		}
 	}
-	if s.Open != nil {
-		row.Open = *s.Open
-	}
-	if s.Sites != nil {
-		row.Sites = []string{}
-		for _, raw := range s.Sites {
-			site, err := readSite(raw)
-			if err != nil {
-				faults = append(faults, err.Error())
-			} else if !slices.Contains(row.Sites, site) {
-				row.Sites = append(row.Sites, site)
-			}
+	if s.Visitor != nil {
+		if row.Visitor = *s.Visitor; !slices.Contains(visitorModes, row.Visitor) {
+			f.add("visitor: %.64q is no way to tell visitors apart: write %s", row.Visitor, strings.Join(visitorModes, ", "))
 		}
+	}
+	if s.Bots != nil {
+		switch *s.Bots {
+		case byDefault:
+			row.Bots = nil
+		case botsCount, botsSkip:
+			row.Bots = s.Bots
+		default:
+			f.add("bots: %.64q is not known: write %s, %s or %s", *s.Bots, botsCount, botsSkip, byDefault)
+		}
+	}
+	set(&row.Open, s.Open)
+	set(&row.RequireKey, s.RequireKey)
+	set(&row.RespectDnt, s.RespectDNT)
+	s.applyLists(row, &f)
+	applyLimit(&f, "max-requests", s.MaxRequests, &row.MaxRequests, math.MaxInt32)
+	applyLimit(&f, "max-new-visitors", s.MaxNewVisitors, &row.MaxNewVisitors, math.MaxInt32)
+	applyLimit(&f, "max-new-pages", s.MaxNewPages, &row.MaxNewPages, math.MaxInt32)
+	applyLimit(&f, "max-pages", s.MaxPages, &row.MaxPages, math.MaxInt64)
+	return f.error()
+}
+
+func set(to, given *bool) {
+	if given != nil {
+		*to = *given
+	}
+}
+
+func (s Settings) applyLists(row *db.App, f *faults) {
+	if s.Sites != nil {
+		row.Sites = readAll(f, s.Sites, readSite)
+	}
+	if s.Ignore != nil {
+		row.Ignore = readAll(f, s.Ignore, readIgnored)
 	}
 	if s.KeepQuery != nil {
 		row.KeepQuery = s.KeepQuery
 		if slices.Contains(s.KeepQuery, "") {
-			faults = append(faults, "keep-query: a parameter has no name")
+			f.add("keep-query: a parameter has no name")
 		}
 	}
-	if len(faults) > 0 {
-		return &Error{Kind: Invalid, Message: strings.Join(faults, "\n")}
-	}
-	return nil
 }
 
-// readSite reads what --site names: a host, or a host and a port.
-func readSite(raw string) (string, error) {
-	scheme := "http://"
-	if strings.HasSuffix(raw, ":80") {
-		scheme = "https://" // where 80 is not the port that is left out
+// readAll returns what read makes of each, every one once.
+func readAll(f *faults, given []string, read func(string) (string, error)) []string {
+	list := []string{}
+	for _, raw := range given {
+		one, err := read(raw)
+		if err != nil {
+			f.add("%v", err)
+		} else if !slices.Contains(list, one) {
+			list = append(list, one)
+		}
 	}
-	target, err := Normalize(scheme+raw, nil)
-	if err != nil || target.Page != target.Site+"/" || strings.ContainsAny(raw, "/\\?#@") {
-		return "", fmt.Errorf("site: %.128q is no site: write a host like example.com, or a host and a port like localhost:3000", raw)
+	return list
+}
+
+// applyLimit sets a limit: nil for the default.
+func applyLimit[N int32 | int64](f *faults, name string, given *string, to **N, most int64) {
+	if given == nil {
+		return
 	}
-	return target.Site, nil
+	if *given == byDefault {
+		*to = nil
+		return
+	}
+	n, err := strconv.ParseInt(*given, 10, 64)
+	if err != nil || n < 0 || n > most {
+		f.add("%s: %.64q is no limit: write a number up to %d, 0 for any number, or %s", name, *given, most, byDefault)
+		return
+	}
+	limit := N(n)
+	*to = &limit
+}
+
+// faults gathers all that is wrong with what somebody has typed.
+type faults []string
+
+func (f *faults) add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
+
+func (f faults) error() error {
+	if len(f) == 0 {
+		return nil
+	}
+	return &Error{Kind: Invalid, Message: strings.Join(f, "\n")}
 }
 
 func invalidf(format string, args ...any) error {

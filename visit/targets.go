@@ -11,6 +11,8 @@ import (
 // changes by counting. It is bounded, and safe for concurrent use.
 type targetIDs struct {
 	ids *cache[targetKey, int64]
+	// full are the apps that were found to have as many pages as they may: each of a million made-up paths would ask again.
+	full *cache[fullApp, struct{}]
 }
 
 type targetKey struct {
@@ -18,13 +20,25 @@ type targetKey struct {
 	uri string
 }
 
+// fullApp is an app that may not have more pages on a day, by certain limits.
+type fullApp struct {
+	app    int32
+	day    int32
+	limits pageLimits
+}
+
 const (
 	targetBytes    = 32 << 20
 	targetOverhead = 120 // bytes of an entry beside its URI, about
+	fullBytes      = 1 << 20
+	fullEntry      = 64 // bytes, about
 )
 
 func newTargetIDs() *targetIDs {
-	return &targetIDs{newCache[targetKey, int64](targetBytes, func(k targetKey) int { return len(k.uri) + targetOverhead })}
+	return &targetIDs{
+		newCache[targetKey, int64](targetBytes, func(k targetKey) int { return len(k.uri) + targetOverhead }),
+		newCache[fullApp, struct{}](fullBytes, func(fullApp) int { return fullEntry }),
+	}
 }
 
 // find sets the ids of an entry's site and page; 0 where they are not known here.
@@ -33,31 +47,77 @@ func (t *targetIDs) find(e *entry) {
 	e.page.id, _ = t.ids.get(targetKey{e.app, e.target.Page})
 }
 
-// intern sets the ids that are missing, and makes those targets that nobody has counted before.
+// intern sets the ids that are missing, and makes those targets that nobody has counted before. A page for which there is no
+// room is counted as the page (other) of its site; a site, as the site (other).
 func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []entry) error {
-	unknown := map[int32][]*entry{}
+	type group struct {
+		app    int32
+		limits pageLimits
+	}
+	unknown := map[group][]*entry{}
 	for i := range entries {
 		if e := &entries[i]; e.site.id == 0 || e.page.id == 0 {
-			unknown[e.app] = append(unknown[e.app], e)
+			g := group{e.app, e.limits}
+			unknown[g] = append(unknown[g], e)
 		}
 	}
-	for app, missing := range unknown {
-		pages, sites := make([]string, len(missing)), make([]string, len(missing))
-		for i, e := range missing {
-			pages[i], sites[i] = e.target.Page, e.target.Site
-		}
-		ids, err := d.Intern(ctx, app, pages, sites)
+	for g, missing := range unknown {
+		full := fullApp{g.app, missing[len(missing)-1].day, g.limits}
+		in := db.Interning{App: g.app, Day: full.day, MaxToday: g.limits.aDay, MaxTotal: g.limits.inAll}
+		_, in.Full = t.full.get(full)
+		others, err := t.ask(ctx, d, in, missing, func(e *entry) Target { return e.target })
 		if err != nil {
 			return err
 		}
-		for _, e := range missing {
-			e.site.id, e.page.id = ids[e.target.Site], ids[e.target.Page]
-			if e.site.id == 0 || e.page.id == 0 {
-				return fmt.Errorf("a target of app %d has no row although it was made", app)
-			}
-			t.ids.put(targetKey{app, e.target.Site}, e.site.id)
-			t.ids.put(targetKey{app, e.target.Page}, e.page.id)
+		if len(others) == 0 {
+			continue
+		}
+		t.full.put(full, struct{}{})
+		if err := t.internOthers(ctx, d, g.app, others); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// internOthers sets the ids of entries for whose pages there is no room.
+func (t *targetIDs) internOthers(ctx context.Context, d *db.DB, app int32, entries []*entry) error {
+	lost, err := t.ask(ctx, d, db.Interning{App: app}, entries, func(e *entry) Target {
+		site := e.target.Site
+		if e.site.id == 0 {
+			site = otherSite
+		}
+		e.other = true
+		return Target{Site: site, Page: site + otherPage}
+	})
+	if err == nil && len(lost) > 0 {
+		err = fmt.Errorf("a target of app %d has no row although it was made", app)
+	}
+	return err
+}
+
+// ask sets the ids of entries, each counted as the target that as says, and returns those that have no page yet.
+func (t *targetIDs) ask(ctx context.Context, d *db.DB, in db.Interning, entries []*entry, as func(*entry) Target) (without []*entry, err error) {
+	targets := make([]Target, len(entries))
+	for i, e := range entries {
+		targets[i] = as(e)
+		in.Pages, in.Sites = append(in.Pages, targets[i].Page), append(in.Sites, targets[i].Site)
+	}
+	ids, err := d.Intern(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	for i, e := range entries {
+		site, page := ids[targets[i].Site], ids[targets[i].Page]
+		e.site.id, e.page.id = site, page
+		if site != 0 {
+			t.ids.put(targetKey{in.App, targets[i].Site}, site)
+		}
+		if page == 0 {
+			without = append(without, e)
+			continue
+		}
+		t.ids.put(targetKey{in.App, targets[i].Page}, page)
+	}
+	return without, nil
 }

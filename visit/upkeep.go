@@ -17,32 +17,40 @@ const (
 	daysAhead     = 8              // of visits' partitions that are made before they are needed
 	batchesStay   = 24 * time.Hour // how long the ids of batches are kept
 	upkeepPatient = time.Minute    // for one round
+	usesEvery     = 15 * time.Second
+	daysBehind    = 2 // that still may be counted somewhere, with a day's margin
 )
 
-// upkeep makes the partitions of coming days and forgets the ids of old batches. Any number of instances may do so.
+// upkeep makes the partitions of coming days, forgets the ids of old batches and the keys of past days, and notes the use of keys.
+// Any number of instances may do so.
 type upkeep struct {
 	db     *db.DB
 	log    *slog.Logger
 	clock  func() time.Time
+	days   *dayKeys
+	uses   *keyUses
 	cancel context.CancelFunc
 	ctx    context.Context // ends with close
 	done   sync.WaitGroup  // the goroutine of start
 }
 
-func newUpkeep(d *db.DB, o Options) *upkeep {
+func newUpkeep(d *db.DB, o Options, days *dayKeys, uses *keyUses) *upkeep {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &upkeep{db: d, log: o.Log, clock: o.Clock, ctx: ctx, cancel: cancel}
+	return &upkeep{db: d, log: o.Log, clock: o.Clock, days: days, uses: uses, ctx: ctx, cancel: cancel}
 }
 
 func (u *upkeep) start() {
 	u.done.Go(func() {
-		tick := time.NewTicker(upkeepEvery)
+		tick, often := time.NewTicker(upkeepEvery), time.NewTicker(usesEvery)
 		defer tick.Stop()
+		defer often.Stop()
 		u.round()
 		for {
 			select {
 			case <-tick.C:
 				u.round()
+			case <-often.C:
+				u.noteUses(u.ctx)
 			case <-u.ctx.Done():
 				return
 			}
@@ -53,12 +61,21 @@ func (u *upkeep) start() {
 func (u *upkeep) close() {
 	u.cancel()
 	u.done.Wait()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(u.ctx), readPatience)
+	defer cancel()
+	u.noteUses(ctx)
+}
+
+func (u *upkeep) noteUses(ctx context.Context) {
+	if err := u.uses.write(ctx, u.db); err != nil {
+		u.log.Warn("upkeep", "error", err)
+	}
 }
 
 func (u *upkeep) round() {
 	ctx, cancel := context.WithTimeout(u.ctx, upkeepPatient)
 	defer cancel()
-	if err := errors.Join(u.makeDays(ctx), u.pruneBatches(ctx)); err != nil && u.ctx.Err() == nil {
+	if err := errors.Join(u.makeDays(ctx), u.pruneBatches(ctx), u.days.forget(ctx, u.utcDay(-daysBehind))); err != nil && u.ctx.Err() == nil {
 		u.log.Error("upkeep failed; it is tried again", "in", upkeepEvery, "error", err)
 	}
 }

@@ -21,6 +21,8 @@ type Counts struct {
 type Answer struct {
 	Site Counts `json:"site"`
 	Page Counts `json:"page"`
+
+	Skipped Skipped `json:"-"` // why the visit was not counted on purpose
 }
 
 // Kind says what an Error means for the caller.
@@ -30,7 +32,9 @@ type Kind int
 const (
 	Invalid     Kind = iota + 1 // a field of the request is wrong
 	NotFound                    // no such app
+	BadKey                      // the key opens nothing, or is missing
 	Forbidden                   // the app does not allow it
+	TooMany                     // not counted: more than the app's limits allow
 	Unavailable                 // not counted; try again later
 	Lost                        // counted, or perhaps counted, but its numbers are not known: do not send it again
 )
@@ -40,7 +44,7 @@ const (
 type Error struct {
 	Kind       Kind
 	Message    string
-	RetryAfter time.Duration // with Unavailable: when to try again
+	RetryAfter time.Duration // with Unavailable and TooMany: when to try again
 	Err        error
 }
 

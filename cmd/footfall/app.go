@@ -12,19 +12,31 @@ import (
 )
 
 type appCmd struct {
-	Add  appAddCmd  `cmd:"" help:"Add an app. Running services know it when this returns."`
-	Set  appSetCmd  `cmd:"" help:"Change an app: what is not given stays. Running services know when this returns."`
-	List appListCmd `cmd:"" help:"List all apps."`
+	Add    appAddCmd    `cmd:"" help:"Add an app. Running services know it when this returns."`
+	Set    appSetCmd    `cmd:"" help:"Change an app: what is not given stays. Running services know when this returns."`
+	List   appListCmd   `cmd:"" help:"List all apps."`
+	Delete appDeleteCmd `cmd:"" help:"Delete an app and all that was counted for it. Asks first."`
+	Key    keyCmd       `cmd:"" help:"Say who may count, and ask, with a key: add, list and revoke keys."`
 }
 
 // appFlags are the settings of an app. A flag that is not given is nil.
 type appFlags struct {
 	Name       string   `arg:"" help:"What callers write as app=…: a–z, 0–9, - and _."`
-	Site       []string `sep:"none" placeholder:"HOST" help:"A site to count: a host, or host:port. Repeat it for each; all others are refused. With set it replaces the list."`
+	Site       []string `sep:"none" placeholder:"HOST" help:"A site to count: a host, host:port, or *.host for all its subdomains. Repeat it for each; all others are refused. With set it replaces the list."`
 	TZ         *string  `name:"tz" placeholder:"ZONE" help:"IANA time zone whose natural days are counted, like Europe/Berlin. Fixed once something is counted. Default: UTC."`
 	IPv6Prefix *int     `name:"ipv6-prefix" placeholder:"BITS" help:"IPv6 addresses that share this many leading bits are one visitor: 32 to 128. Default: 64, one household."`
-	KeepQuery  []string `sep:"none" placeholder:"NAME" help:"A query parameter that distinguishes pages. Repeat it for each; all others are dropped. With set it replaces the list. Default: none."`
-	Open       *bool    `negatable:"" help:"Count any site, and believe the ip that a caller asserts. For trying out, and for callers you trust: whoever reaches the service can then count as anybody. Default: --no-open."`
+	KeepQuery  []string `sep:"none" placeholder:"NAME" help:"A query parameter that distinguishes pages. Repeat it for each; all others are dropped. With set it replaces the list, an empty one empties it. Default: none."`
+	Open       *bool    `negatable:"" help:"Count any site, and believe the ip or visitor that a caller asserts. For trying out, and for callers you trust: whoever reaches the service can then count as anybody. Default: --no-open."`
+	RequireKey *bool    `negatable:"" help:"Count nothing without a key of the scope count. Default: --no-require-key: visits from a caller's own address to the sites listed need none."`
+	Visitor    *string  `placeholder:"HOW" help:"What tells visitors apart. address: their address. id: what the caller says with visitor=. hashed: a keyed hash of the address; all numbers stay exact and no address is stored. daily: one whose key turns each day, so that uv counts daily visitors and nobody can be followed. All but address need the secret (--secret-file). Fixed once something is counted. Default: address."`
+	Bots       *string  `placeholder:"WHAT" help:"skip or count crawlers and other programs, by their User-Agent. default: skip them where a visit is of the caller's own address and the app is not open. Default: default."`
+	RespectDNT *bool    `name:"respect-dnt" negatable:"" help:"Do not count visitors whose browser asks not to be tracked (DNT: 1, Sec-GPC: 1). Default: --no-respect-dnt."`
+	Ignore     []string `sep:"none" placeholder:"WHO" help:"Do not count an address, a network like 192.0.2.0/24, or a visitor's id (id:… if it looks like an address): your own visits, black lists. Repeat it for each. With set it replaces the list, an empty one empties it. Default: none."`
+
+	MaxRequests    *string `placeholder:"N" help:"Requests a minute from one address (IPv6: from its /64); more get 429. 0: any number. default: 600 where a request is of the caller's own address and the app is not open, else any number. Default: default."`
+	MaxNewVisitors *string `placeholder:"N" help:"New visitors a minute, by each instance; more get 429, known ones do not. 0: any number. default: 10000, where as above. Default: default."`
+	MaxNewPages    *string `placeholder:"N" help:"New pages and sites a day; visits to more of them count for the page (other) of their site. 0: any number. default: 10000, where as above. Default: default."`
+	MaxPages       *string `placeholder:"N" help:"Pages and sites in all, as above. 0: any number. default: 1000000, where as above. Default: default."`
 }
 
 type appAddCmd struct{ appFlags }
@@ -39,15 +51,27 @@ func (*appListCmd) check(g globals) []error { return g.checkDatabase() }
 
 // settings leaves out what was not given.
 func (f *appFlags) settings() visit.Settings {
-	return visit.Settings{TZ: f.TZ, IPv6Prefix: f.IPv6Prefix, Open: f.Open, Sites: f.Site, KeepQuery: f.KeepQuery}
+	return visit.Settings{
+		TZ: f.TZ, IPv6Prefix: f.IPv6Prefix, Open: f.Open, Sites: f.Site, KeepQuery: list(f.KeepQuery),
+		RequireKey: f.RequireKey, Visitor: f.Visitor, RespectDNT: f.RespectDNT, Bots: f.Bots, Ignore: list(f.Ignore),
+		MaxRequests: f.MaxRequests, MaxNewVisitors: f.MaxNewVisitors, MaxNewPages: f.MaxNewPages, MaxPages: f.MaxPages,
+	}
+}
+
+// list is what a flag names that may be repeated; a single empty value empties it.
+func list(given []string) []string {
+	if len(given) == 1 && given[0] == "" {
+		return []string{}
+	}
+	return given
 }
 
 func (c *appAddCmd) run(ctx context.Context, p *program) error {
-	return p.withTables(ctx, func(d *db.DB) error { return visit.AddApp(ctx, d, c.Name, c.settings()) })
+	return p.withAdmin(ctx, func(a *visit.Admin) error { return a.AddApp(ctx, c.Name, c.settings()) })
 }
 
 func (c *appSetCmd) run(ctx context.Context, p *program) error {
-	return p.withTables(ctx, func(d *db.DB) error { return visit.SetApp(ctx, d, c.Name, c.settings()) })
+	return p.withAdmin(ctx, func(a *visit.Admin) error { return a.SetApp(ctx, c.Name, c.settings()) })
 }
 
 func (*appListCmd) run(ctx context.Context, p *program) error {
@@ -57,16 +81,47 @@ func (*appListCmd) run(ctx context.Context, p *program) error {
 			return fmt.Errorf("list apps: %w", err)
 		}
 		table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "NAME\tOPEN\tTZ\tIPV6-PREFIX\tSITES\tKEEP-QUERY")
+		fmt.Fprintln(table, "NAME\tOPEN\tVISITOR\tTZ\tIPV6-PREFIX\tSITES\tKEEP-QUERY\tBESIDES")
 		for _, app := range apps {
 			open := "no"
 			if app.Open {
 				open = "yes"
 			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", app.Name, open, app.Tz, app.Ipv6Prefix, listed(app.Sites), listed(app.KeepQuery))
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n",
+				app.Name, open, app.Visitor, app.Tz, app.Ipv6Prefix, listed(app.Sites), listed(app.KeepQuery), besides(app))
 		}
 		return table.Flush()
 	})
+}
+
+// besides names the settings of an app that are not the defaults, as the flags do.
+func besides(app db.App) string {
+	var set []string
+	if app.DeletedAt != nil {
+		set = append(set, "being deleted")
+	}
+	if app.RequireKey {
+		set = append(set, "require-key")
+	}
+	if app.RespectDnt {
+		set = append(set, "respect-dnt")
+	}
+	set = chosen(set, "bots", app.Bots)
+	for _, who := range app.Ignore {
+		set = append(set, "ignore="+who)
+	}
+	set = chosen(set, "max-requests", app.MaxRequests)
+	set = chosen(set, "max-new-visitors", app.MaxNewVisitors)
+	set = chosen(set, "max-new-pages", app.MaxNewPages)
+	return listed(chosen(set, "max-pages", app.MaxPages))
+}
+
+// chosen adds a setting that an app has not left to the service.
+func chosen[T any](set []string, name string, setting *T) []string {
+	if setting == nil {
+		return set
+	}
+	return append(set, fmt.Sprintf("%s=%v", name, *setting))
 }
 
 func listed(names []string) string { return cmp.Or(strings.Join(names, ","), "-") }

@@ -8,6 +8,7 @@ import (
 
 	"footfall/db"
 	"footfall/db/embedded"
+	"footfall/visit"
 )
 
 // embedded says whether the tables are on a server of our own.
@@ -15,18 +16,19 @@ func (g globals) embedded() bool { return g.DatabaseURL == "" }
 
 // checkDatabase tells what is wrong with the flags that say where the tables are.
 func (g globals) checkDatabase() []error {
+	faults := g.checkSecret()
 	if g.embedded() {
 		if g.Data == "" {
-			return []error{errors.New("--data: there is no home directory to keep data in: name a folder, or a server with --database-url")}
+			faults = append(faults, errors.New("--data: there is no home directory to keep data in: name a folder, or a server with --database-url"))
 		}
-		return nil
+		return faults
 	}
 	d, err := db.Open(context.Background(), g.DatabaseURL, db.Options{}) // which connects to nothing yet
 	if err != nil {
-		return []error{fmt.Errorf("--database-url: %w", err)}
+		return append(faults, fmt.Errorf("--database-url: %w", err))
 	}
 	d.Close()
-	return nil
+	return faults
 }
 
 // server is the embedded PostgreSQL as the flags describe it.
@@ -80,6 +82,17 @@ func (p *program) withTables(ctx context.Context, f func(d *db.DB) error) error 
 			}
 		}
 		return f(d)
+	})
+}
+
+// withAdmin runs f on a database whose schema is up to date.
+func (p *program) withAdmin(ctx context.Context, f func(a *visit.Admin) error) error {
+	return p.withTables(ctx, func(d *db.DB) error {
+		secret, err := p.secret()
+		if err != nil {
+			return err
+		}
+		return f(visit.NewAdmin(d, secret))
 	})
 }
 

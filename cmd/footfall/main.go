@@ -38,6 +38,8 @@ type commandLine struct {
 
 	Serve   serveCmd   `cmd:"" help:"Count visits over HTTP."`
 	App     appCmd     `cmd:"" help:"Say who may count what: add, change and list apps."`
+	Visitor visitorCmd `cmd:"" help:"Show or erase what is stored of a visitor."`
+	Page    pageCmd    `cmd:"" help:"Delete pages."`
 	Migrate migrateCmd `cmd:"" help:"Bring the database's schema up to date, look at it, or take a step back."`
 	Psql    psqlCmd    `cmd:"" help:"Open psql on the tables, as their owner."`
 	Health  healthCmd  `cmd:"" help:"Ask a running service whether it can count: exit code 0 if so, else 1."`
@@ -49,6 +51,7 @@ type commandLine struct {
 type globals struct {
 	Data        string `env:"FOOTFALL_DATA" default:"${data}" placeholder:"DIR" help:"Folder of the embedded PostgreSQL and all its data; made if it is missing. Not used with --database-url. Default: ${data}."`
 	DatabaseURL string `env:"FOOTFALL_DATABASE_URL" placeholder:"URL" help:"Keep the tables on this PostgreSQL server (15 or later) instead of the embedded one, as postgres://user:password@host:5432/database. Then no app demo is made."`
+	SecretFile  string `env:"FOOTFALL_SECRET_FILE" placeholder:"FILE" help:"File with at least 32 random bytes, which key the visitors of apps made with --visitor id, hashed or daily; every instance and command needs the same. Lose it, and these visitors are strangers when they come again. Default: the file secret in --data, made if it is missing; none with --database-url."`
 	PostgresBin string `env:"FOOTFALL_POSTGRES_BIN" placeholder:"DIR" help:"Folder of the postgres and initdb to run. Default: the newest found on this machine that fits the data."`
 	LogLevel    string `env:"FOOTFALL_LOG_LEVEL" default:"info" help:"What is logged, on standard error: debug, info, warn or error, and all that is graver. Default: info."`
 	LogFormat   string `env:"FOOTFALL_LOG_FORMAT" default:"text" help:"How: text for people, json for machines. Default: text."`

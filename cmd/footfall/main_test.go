@@ -53,9 +53,9 @@ func TestFirstSteps(t *testing.T) {
 	well(t, "app", "set", "shop", "--no-open", "--data", data)
 	status, _ = get(s.url + "/visit?app=shop&ip=192.0.2.1&uri=http://example.net/")
 	assert.Equal(t, http.StatusForbidden, status)
-	assert.Equal(t, "NAME  OPEN  TZ   IPV6-PREFIX  SITES        KEEP-QUERY\n"+
-		"demo  yes   UTC  64           -            -\n"+
-		"shop  no    UTC  56           example.com  b,a,c\n", well(t, "app", "list", "--data", data))
+	assert.Equal(t, "NAME  OPEN  VISITOR  TZ   IPV6-PREFIX  SITES        KEEP-QUERY  BESIDES\n"+
+		"demo  yes   address  UTC  64           -            -           -\n"+
+		"shop  no    address  UTC  56           example.com  b,a,c       -\n", well(t, "app", "list", "--data", data))
 
 	// The tables.
 	assert.Equal(t, "1\n", well(t, "psql", "--data", data, "--", "-Atc", "SELECT hot FROM pages JOIN counters ON page_id = id WHERE uri = 'hhui.top/home'"))
@@ -102,7 +102,7 @@ func TestAppOnNewData(t *testing.T) {
 	t.Parallel()
 	data := newData(t)
 	well(t, "app", "add", "shop", "--site=example.com", "--tz=Europe/Berlin", "--data", data)
-	assert.Contains(t, well(t, "app", "list", "--data", data), "shop  no    Europe/Berlin")
+	assert.Contains(t, well(t, "app", "list", "--data", data), "shop  no    address  Europe/Berlin")
 	for _, c := range []struct {
 		args []string
 		code int

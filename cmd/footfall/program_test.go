@@ -231,7 +231,12 @@ var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, T
 
 // get returns status and body; 0 where nothing answers.
 func get(url string) (status int, body string) {
-	response, err := client.Get(url)
+	request, err := http.NewRequest(http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return 0, err.Error()
+	}
+	request.Header.Set("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")
+	response, err := client.Do(request)
 	if err != nil {
 		return 0, err.Error()
 	}

@@ -19,17 +19,20 @@ import (
 )
 
 type serveCmd struct {
-	Addr           string `env:"FOOTFALL_ADDR" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to answer visits. Port 0 takes a free one. Put a proxy that speaks TLS before any address but loopback. Default: 127.0.0.1:8080."`
-	AdminAddr      string `env:"FOOTFALL_ADMIN_ADDR" default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Where to answer the operator: /metrics, /debug/pprof, /livez, /readyz. Anybody who reaches it may ask. off: nowhere. Default: 127.0.0.1:8081."`
-	PostgresListen string `env:"FOOTFALL_POSTGRES_LISTEN" placeholder:"HOST:PORT" help:"Open the embedded PostgreSQL to clients over TCP too, who log in with a password (set one with \\password in footfall psql). Default: its Unix socket only."`
-	MaxWait        string `env:"FOOTFALL_MAX_WAIT" default:"2s" placeholder:"DURATION" help:"A visit that would have to wait longer than this to be written is refused with 503 and Retry-After. Longer rides out bursts, shorter answers sooner under overload. Default: 2s."`
-	Lanes          string `env:"FOOTFALL_LANES" default:"0" placeholder:"N" help:"Batches written side by side, each on a connection of its own; one site is always in one lane. 0: one a processor, at most 4. Default: 0."`
-	Filter         string `env:"FOOTFALL_FILTER" default:"on" placeholder:"MODE" help:"Bloom filter of all visitors, in memory. on: a visitor who is surely new is not looked up; all numbers stay exact. off: everybody is looked up. approx: besides, one whom the filter seems to know is not looked up either; uv then misses up to --filter-error of the new visitors, and whoever was not seen lately gets rank 0. Default: on."`
-	FilterError    string `env:"FOOTFALL_FILTER_ERROR" default:"0.001" placeholder:"SHARE" help:"How often the filter may take a new visitor for a known one, who is then looked up for nothing (with approx: not counted in uv). Less needs more memory: 14 bits a visitor for 0.001, 10 for 0.01. Default: 0.001."`
-	FilterMemory   string `env:"FOOTFALL_FILTER_MEMORY" default:"256MB" placeholder:"SIZE" help:"The most memory that the filter may take; it begins small. When that is used up it is of no use any more, and everybody is looked up. Default: 256MB."`
-	Memory         string `env:"FOOTFALL_MEMORY" default:"64MB" placeholder:"SIZE" help:"Memory for the ranks of recent visitors: whoever comes again on the same day costs the tables an addition, no look-up. All numbers stay exact. 0: none. Default: 64MB."`
+	Addr           string   `env:"FOOTFALL_ADDR" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to answer visits. Port 0 takes a free one. Put a proxy that speaks TLS before any address but loopback. Default: 127.0.0.1:8080."`
+	AdminAddr      string   `env:"FOOTFALL_ADMIN_ADDR" default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Where to answer the operator: /metrics, /debug/pprof, /livez, /readyz. Anybody who reaches it may ask. off: nowhere. Default: 127.0.0.1:8081."`
+	PostgresListen string   `env:"FOOTFALL_POSTGRES_LISTEN" placeholder:"HOST:PORT" help:"Open the embedded PostgreSQL to clients over TCP too, who log in with a password (set one with \\password in footfall psql). Default: its Unix socket only."`
+	TrustProxy     []string `env:"FOOTFALL_TRUST_PROXY" placeholder:"CIDR" help:"Address or network of a proxy before this service, like 10.0.0.0/8: for a request from there, the client is who the proxy's header names. Repeat it, or separate them by commas. Everybody in it can count as anybody. Default: none; the client is whoever connects."`
+	ProxyHeader    string   `env:"FOOTFALL_PROXY_HEADER" placeholder:"NAME" help:"The one header in which trusted proxies name the client; the rightmost address in it that is no trusted proxy is taken. Default: X-Forwarded-For."`
+	MaxWait        string   `env:"FOOTFALL_MAX_WAIT" default:"2s" placeholder:"DURATION" help:"A visit that would have to wait longer than this to be written is refused with 503 and Retry-After. Longer rides out bursts, shorter answers sooner under overload. Default: 2s."`
+	Lanes          string   `env:"FOOTFALL_LANES" default:"0" placeholder:"N" help:"Batches written side by side, each on a connection of its own; one site is always in one lane. 0: one a processor, at most 4. Default: 0."`
+	Filter         string   `env:"FOOTFALL_FILTER" default:"on" placeholder:"MODE" help:"Bloom filter of all visitors, in memory. on: a visitor who is surely new is not looked up; all numbers stay exact. off: everybody is looked up. approx: besides, one whom the filter seems to know is not looked up either; uv then misses up to --filter-error of the new visitors, and whoever was not seen lately gets rank 0. Default: on."`
+	FilterError    string   `env:"FOOTFALL_FILTER_ERROR" default:"0.001" placeholder:"SHARE" help:"How often the filter may take a new visitor for a known one, who is then looked up for nothing (with approx: not counted in uv). Less needs more memory: 14 bits a visitor for 0.001, 10 for 0.01. Default: 0.001."`
+	FilterMemory   string   `env:"FOOTFALL_FILTER_MEMORY" default:"256MB" placeholder:"SIZE" help:"The most memory that the filter may take; it begins small. When that is used up it is of no use any more, and everybody is looked up. Default: 256MB."`
+	Memory         string   `env:"FOOTFALL_MEMORY" default:"64MB" placeholder:"SIZE" help:"Memory for the ranks of recent visitors: whoever comes again on the same day costs the tables an addition, no look-up. All numbers stay exact. 0: none. Default: 64MB."`
 
-	maxWait      time.Duration // as check has read it
+	proxies      *handler.Proxies // as check has read it, and so on
+	maxWait      time.Duration
 	lanes        int
 	filterMode   visit.FilterMode
 	filterError  float64
@@ -63,6 +66,8 @@ func (c *serveCmd) check(g globals) []error {
 			faults = append(faults, errors.New("--postgres-listen: it is for the embedded PostgreSQL: leave it out, or leave --database-url out"))
 		}
 	}
+	proxies, wrong := handler.NewProxies(c.TrustProxy, c.ProxyHeader)
+	c.proxies, faults = proxies, append(faults, wrong...)
 	var err error
 	if c.maxWait, err = time.ParseDuration(c.MaxWait); err != nil || c.maxWait <= 0 || c.maxWait > longestWait {
 		faults = append(faults, fmt.Errorf("--max-wait: %q is no time to wait: write one like 500ms or 2s, %v at most", c.MaxWait, longestWait))
@@ -126,17 +131,21 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 		return orInterrupted(ctx, err)
 	}
 
+	secret, err := p.secret()
+	if err != nil {
+		return err
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	counter, err := visit.Open(ctx, d, visit.Options{
-		Log: p.log, Metrics: registry, Lanes: c.lanes, MaxWait: c.maxWait,
+		Log: p.log, Metrics: registry, Secret: secret, Lanes: c.lanes, MaxWait: c.maxWait,
 		Filter: c.filterMode, FilterError: c.filterError, FilterMemory: c.filterMemory, Memory: c.memory,
 	})
 	if err != nil {
 		return orInterrupted(ctx, err)
 	}
 	stopping := make(chan struct{})
-	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping}
+	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies}
 	s := service{public: handler.Server(handler.New(counter, options), p.log), failed: make(chan error, 2)}
 	s.serve(s.public, public)
 	if admin != nil {
@@ -199,9 +208,16 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) error {
 	if len(applied) > 0 {
 		p.log.Info("schema brought up to date", "applied", applied)
 	}
-	if p.embedded() {
-		return makeDemo(ctx, p, d)
+	apps, err := d.AppsList(ctx)
+	if err != nil {
+		return fmt.Errorf("list apps: %w", err)
 	}
+	if p.embedded() {
+		if apps, err = makeDemo(ctx, d, apps); err != nil {
+			return err
+		}
+	}
+	warnOfOpen(p, apps)
 	return nil
 }
 
@@ -225,27 +241,31 @@ func awaitDatabase(ctx context.Context, p *program, d *db.DB) error {
 const demo = "demo"
 
 // makeDemo makes the app that the first visit needs. One that is there stays as it is.
-func makeDemo(ctx context.Context, p *program, d *db.DB) error {
-	apps, err := d.AppsList(ctx)
-	if err != nil {
-		return fmt.Errorf("look for the app %s: %w", demo, err)
-	}
-	open, known := true, false
+func makeDemo(ctx context.Context, d *db.DB, apps []db.App) ([]db.App, error) {
 	for _, app := range apps {
 		if app.Name == demo {
-			open, known = app.Open, true
+			return apps, nil
 		}
 	}
-	if !known {
-		if err := visit.AddApp(ctx, d, demo, visit.Settings{Open: &open}); err != nil && !errors.Is(err, db.ErrUnsettled) {
-			return err
+	open := true
+	if err := visit.NewAdmin(d, nil).AddApp(ctx, demo, visit.Settings{Open: &open}); err != nil && !errors.Is(err, db.ErrUnsettled) {
+		return nil, err
+	}
+	apps, err := d.AppsList(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list apps: %w", err)
+	}
+	return apps, nil
+}
+
+// warnOfOpen names the apps for which anybody can count as anybody.
+func warnOfOpen(p *program, apps []db.App) {
+	for _, app := range apps {
+		if app.Open {
+			p.log.Warn("the app " + app.Name + " is open: it counts any site and believes any ip or visitor that a caller asserts. " +
+				"Close it before others reach this service: " + p.typed("app set "+app.Name+" --no-open --site YOUR-SITE"))
 		}
 	}
-	if open {
-		p.log.Warn("the app demo is open: it counts any site and believes any ip that a caller asserts. " +
-			"Close it before others reach this service: " + p.typed("app set demo --no-open"))
-	}
-	return nil
 }
 
 // announce says where the service answers, and what to try.

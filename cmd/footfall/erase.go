@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"footfall/visit"
+)
+
+type visitorCmd struct {
+	Show  visitorShowCmd  `cmd:"" help:"Show all that is stored of a visitor of an app."`
+	Erase visitorEraseCmd `cmd:"" help:"Take a visitor's address out of all that is stored for an app. The sums and the ranks of others stay; who comes again is new."`
+}
+
+// visitorArgs name a visitor.
+type visitorArgs struct {
+	App     string `arg:"" help:"The app that counted the visitor."`
+	Visitor string `arg:"" help:"An address, which stands for all that counts as the same visitor; the visitor's id for an app with --visitor id. Of an app with --visitor daily only the visits of the last days are found."`
+}
+
+type (
+	visitorShowCmd  struct{ visitorArgs }
+	visitorEraseCmd struct{ visitorArgs }
+)
+
+func (*visitorArgs) check(g globals) []error { return g.checkDatabase() }
+
+func (c *visitorShowCmd) run(ctx context.Context, p *program) error {
+	return p.withAdmin(ctx, func(a *visit.Admin) error {
+		prints, err := a.ShowVisitor(ctx, c.App, c.Visitor)
+		if err != nil {
+			return err
+		}
+		if len(prints) == 0 {
+			fmt.Fprintln(p.stdout, "nothing is stored of this visitor")
+			return nil
+		}
+		table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "TARGET\tSTORED AS\tRANK\tFIRST DAY\tLAST DAY")
+		for _, f := range prints {
+			fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\n", f.Target, f.Visitor, f.Rank, f.FirstDay, f.LastDay)
+		}
+		return table.Flush()
+	})
+}
+
+func (c *visitorEraseCmd) run(ctx context.Context, p *program) error {
+	return p.withAdmin(ctx, func(a *visit.Admin) error {
+		erased, err := a.EraseVisitor(ctx, c.App, c.Visitor)
+		if err == nil {
+			fmt.Fprintf(p.stdout, "erased at %d targets\n", erased)
+		}
+		return err
+	})
+}
+
+type pageCmd struct {
+	Delete pageDeleteCmd `cmd:"" help:"Delete a page: what was counted for it goes to the page (deleted) of its site, whose own numbers stay. Its URI may be counted anew."`
+}
+
+type pageDeleteCmd struct {
+	App string `arg:"" help:"The app that counted the page."`
+	URI string `arg:"" name:"uri" help:"The page, as http://host/path."`
+}
+
+func (*pageDeleteCmd) check(g globals) []error { return g.checkDatabase() }
+
+func (c *pageDeleteCmd) run(ctx context.Context, p *program) error {
+	return p.withAdmin(ctx, func(a *visit.Admin) error { return a.DeletePage(ctx, c.App, c.URI) })
+}
+
+type appDeleteCmd struct {
+	Name string `arg:"" help:"The app to delete."`
+	Yes  bool   `help:"Do not ask."`
+}
+
+func (*appDeleteCmd) check(g globals) []error { return g.checkDatabase() }
+
+// run deletes an app once somebody has typed its name.
+func (c *appDeleteCmd) run(ctx context.Context, p *program) error {
+	return p.withAdmin(ctx, func(a *visit.Admin) error {
+		if !c.Yes {
+			fmt.Fprintf(p.stderr, "All that was counted for app %s, and its keys, will be gone. Type its name to delete it: ", c.Name)
+			typed, err := bufio.NewReader(p.stdin).ReadString('\n')
+			if strings.TrimSpace(typed) != c.Name {
+				if err != nil {
+					fmt.Fprintln(p.stderr)
+				}
+				return errors.New("nothing was deleted: that is not its name (--yes deletes without asking)")
+			}
+		}
+		return a.DeleteApp(ctx, c.Name)
+	})
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"footfall/visit"
+)
+
+type keyCmd struct {
+	Add    keyAddCmd    `cmd:"" help:"Make a key. It is printed alone on the last line, this once: only a hash of it is stored."`
+	List   keyListCmd   `cmd:"" help:"List an app's keys by the beginning of each, with their scopes and last use."`
+	Revoke keyRevokeCmd `cmd:"" help:"Let a key open nothing any more. Running services refuse it when this returns."`
+}
+
+type keyAddCmd struct {
+	App   string        `arg:"" help:"The app that it is for."`
+	Scope []visit.Scope `required:"" sep:"none" placeholder:"SCOPE" help:"What it opens: count (count visits, for an app made with --require-key), assert (the same, and say who came with ip= or visitor=), read (ask about a visitor). Repeat it for each."`
+}
+
+type keyListCmd struct {
+	App string `arg:"" help:"The app whose keys are listed."`
+}
+
+type keyRevokeCmd struct {
+	App string `arg:"" help:"The app whose key it is."`
+	Key string `arg:"" help:"The key's beginning, as the list shows it, or all of it."`
+}
+
+func (*keyAddCmd) check(g globals) []error    { return g.checkDatabase() }
+func (*keyListCmd) check(g globals) []error   { return g.checkDatabase() }
+func (*keyRevokeCmd) check(g globals) []error { return g.checkDatabase() }
+
+func (c *keyAddCmd) run(ctx context.Context, p *program) error {
+	return p.withAdmin(ctx, func(a *visit.Admin) error {
+		key, err := a.AddKey(ctx, c.App, c.Scope)
+		if key == "" {
+			return err
+		}
+		fmt.Fprintf(p.stderr, "Send it as the header `Authorization: Bearer KEY`, never in a URL. Keep it: it is shown this once.\n")
+		fmt.Fprintln(p.stdout, key)
+		return err // perhaps that an instance does not know it yet
+	})
+}
+
+func (c *keyListCmd) run(ctx context.Context, p *program) error {
+	return p.withAdmin(ctx, func(a *visit.Admin) error {
+		keys, err := a.Keys(ctx, c.App)
+		if err != nil {
+			return err
+		}
+		table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "KEY\tSCOPES\tMADE\tLAST USED\tREVOKED")
+		for _, key := range keys {
+			fmt.Fprintf(table, "%s_…\t%s\t%s\t%s\t%s\n", key.Name, strings.Join(key.Scopes, ","),
+				moment(&key.Made), moment(key.Used), moment(key.Revoked))
+		}
+		return table.Flush()
+	})
+}
+
+func (c *keyRevokeCmd) run(ctx context.Context, p *program) error {
+	return p.withAdmin(ctx, func(a *visit.Admin) error {
+		return a.RevokeKey(ctx, c.App, strings.TrimSuffix(c.Key, "_…"))
+	})
+}
+
+// moment writes a time for people; nil is "-".
+func moment(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02 15:04 UTC")
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"footfall/visit"
+)
+
+// secretFile is the name of the secret that is made for the embedded database: in its folder, but no part of it.
+const secretFile = "secret"
+
+// secret reads the secret that keys the visitors of apps that hash them. For a database of our own it is made when there is none;
+// for a given one nil means that there is none.
+func (g globals) secret() (visit.Secret, error) {
+	path := g.SecretFile
+	if path == "" {
+		if !g.embedded() {
+			return nil, nil
+		}
+		path = filepath.Join(g.Data, secretFile)
+		if err := makeSecret(path); err != nil {
+			return nil, fmt.Errorf("make %s: %w", path, err)
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("--secret-file: %w", err)
+	}
+	text = bytes.TrimSpace(text) // an editor ends a file with a line's end
+	if len(text) < visit.SecretBytes {
+		return nil, fmt.Errorf("--secret-file: %s holds %d bytes: fill it with %d random ones or more, as `openssl rand -hex 32 > %s` does",
+			path, len(text), visit.SecretBytes, path)
+	}
+	return text, nil
+}
+
+// checkSecret tells what is wrong with the file of the secret, before anything is done.
+func (g globals) checkSecret() []error {
+	if g.SecretFile == "" {
+		return nil
+	}
+	if _, err := g.secret(); err != nil {
+		return []error{err}
+	}
+	return nil
+}
+
+// makeSecret makes the file of a secret, unless it is there. It is complete or it is not there at all: the visitors of all days to come
+// depend on it.
+func makeSecret(path string) error {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), secretFile+".*") // with mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	random := make([]byte, visit.SecretBytes)
+	_, _ = rand.Read(random) // never fails: it would end the process
+	_, err = file.WriteString(hex.EncodeToString(random) + "\n")
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	// A link, which fails where another command has made one meanwhile: then that one holds.
+	if err := os.Link(file.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}

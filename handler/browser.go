@@ -1,0 +1,81 @@
+package handler
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"footfall/visit"
+)
+
+// request is what a caller asks for, in fields and in headers.
+func (s *service) request(c echo.Context, f *fields) visit.Request {
+	r := c.Request()
+	h := r.Header
+	ask := visit.Request{
+		App: f.app.value, URI: f.uri.value, IP: f.ip.value, Visitor: f.visitor.value, Garbled: f.garbled,
+		Key: bearer(h), Origin: h.Get(echo.HeaderOrigin), Agent: h.Get("User-Agent"),
+		Prefetch: r.Method == http.MethodHead || prefetches(h), DoNotTrack: h.Get("Dnt") == "1" || h.Get("Sec-Gpc") == "1",
+	}
+	var err error
+	if ask.Peer, err = s.proxies.client(r); err != nil && !f.ip.given && ask.Garbled == nil {
+		ask.Garbled = err // where the address of the request is nobody's visit, it need not be known
+	}
+	return ask
+}
+
+// bearer is the key that a request shows. Other schemes are not ours: a proxy before us may ask for a password.
+func bearer(h http.Header) string {
+	const scheme = "bearer "
+	said := h.Get(echo.HeaderAuthorization)
+	if len(said) < len(scheme) || !strings.EqualFold(said[:len(scheme)], scheme) {
+		return ""
+	}
+	return strings.TrimSpace(said[len(scheme):])
+}
+
+// prefetches reports whether a browser fetches the page in case somebody will ask for it.
+func prefetches(h http.Header) bool {
+	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"} { // the standard's, and what came before it
+		if said := h.Get(name); said != "" {
+			said = strings.ToLower(said)
+			if strings.Contains(said, "prefetch") || strings.Contains(said, "prerender") || strings.Contains(said, "preview") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+var (
+	originVaries = []string{echo.HeaderOrigin}
+	exposed      = []string{"Retry-After, " + skippedHeader}
+)
+
+// share lets the page that asks read the answer, if it is of a site that the app counts; of any app's, where none is named.
+// Cookies and passwords of the browser are never part of it.
+func (s *service) share(c echo.Context, app string) (allowed bool) {
+	h := c.Response().Header()
+	h[echo.HeaderVary] = originVaries
+	origin := c.Request().Header.Get(echo.HeaderOrigin)
+	if origin == "" || !s.counter.AllowsOrigin(c.Request().Context(), app, origin) {
+		return false
+	}
+	h[echo.HeaderAccessControlAllowOrigin] = []string{origin}
+	h[echo.HeaderAccessControlExposeHeaders] = exposed
+	return true
+}
+
+// preflight answers a browser that asks whether a page may ask. The app may be named in a body that is yet to come: then the
+// request itself is checked.
+func (s *service) preflight(c echo.Context) error {
+	f, _ := readQuery(c.Request().URL.RawQuery)
+	h := c.Response().Header()
+	if s.share(c, f.app.value) {
+		h.Set(echo.HeaderAccessControlAllowMethods, "GET, POST")
+		h.Set(echo.HeaderAccessControlAllowHeaders, echo.HeaderContentType)
+		h.Set(echo.HeaderAccessControlMaxAge, "7200")
+	}
+	return c.NoContent(http.StatusNoContent)
+}

@@ -1,0 +1,207 @@
+package handler
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"footfall/visit"
+)
+
+// Proxies says whose word on a client's address is taken: that of proxies in certain networks, who name the client in one
+// header. Nil, or one without networks, takes nobody's.
+type Proxies struct {
+	networks []netip.Prefix // of unmapped addresses
+	header   string         // in canonical form
+}
+
+const (
+	defaultProxyHeader = "X-Forwarded-For"
+	widestIPv4         = 8 // bits of a network's prefix
+	widestIPv6         = 16
+	mostHops           = 64 // looked at in one request, so that a long header is no work
+)
+
+// NewProxies reads the networks of trusted proxies, each a CIDR or one address, and the name of the header in which they name
+// the client; "" is X-Forwarded-For. It tells all faults at once.
+func NewProxies(networks []string, header string) (*Proxies, []error) {
+	p := &Proxies{header: defaultProxyHeader}
+	var faults []error
+	for _, written := range networks {
+		network, err := readNetwork(strings.TrimSpace(written))
+		if err != nil {
+			faults = append(faults, fmt.Errorf("--trust-proxy: %.64q %w", written, err))
+			continue
+		}
+		p.networks = append(p.networks, network)
+	}
+	if header != "" {
+		if len(networks) == 0 {
+			faults = append(faults, errors.New("--proxy-header: without --trust-proxy it does nothing: name the networks of your proxies there, or leave it out"))
+		}
+		if err := checkProxyHeader(header); err != nil {
+			faults = append(faults, fmt.Errorf("--proxy-header: %.64q %w", header, err))
+		}
+		p.header = http.CanonicalHeaderKey(header)
+	}
+	if faults != nil {
+		return nil, faults
+	}
+	return p, nil
+}
+
+// readNetwork reads a network, or an address, which is a network of its own.
+func readNetwork(written string) (netip.Prefix, error) {
+	if strings.Contains(written, "%") {
+		return netip.Prefix{}, errors.New("has a zone (what follows %), which no proxy is known by: leave the zone out")
+	}
+	if address, err := netip.ParseAddr(written); err == nil {
+		if address = address.Unmap(); address.IsUnspecified() {
+			return netip.Prefix{}, errors.New("is nobody's address: write those of your proxies")
+		}
+		return netip.PrefixFrom(address, address.BitLen()), nil
+	}
+	network, err := netip.ParsePrefix(written)
+	if err != nil {
+		return netip.Prefix{}, errors.New("is neither a network nor an address: write one like 10.0.0.0/8, 2001:db8::/32 or 192.0.2.1")
+	}
+	widest := widestIPv6
+	if network.Addr().Is4() {
+		widest = widestIPv4
+	}
+	switch meant := network.Masked(); {
+	case network.Addr().Is4In6():
+		return netip.Prefix{}, errors.New("is a network of IPv4 addresses written as IPv6: write it like 10.0.0.0/8")
+	case network.Bits() < widest:
+		// Trusted to that extent, clients themselves would be taken for proxies. 0.0.0.0/0 need not be one network: it has two halves.
+		return netip.Prefix{}, fmt.Errorf("is too wide, since whoever reaches the service from there can name any address as his own: "+
+			"write the networks that only your proxies are in, each /%d or narrower", widest)
+	case network != meant:
+		return netip.Prefix{}, fmt.Errorf("is an address within a network: write the network, %v, or the address alone, %v", meant, network.Addr())
+	}
+	return network, nil
+}
+
+// otherHeaders are set by every client or server, and say something else. Those of otherPrefixes do so too.
+var (
+	otherHeaders = []string{
+		"Authorization", "Cache-Control", "Connection", "Cookie", "Date", "Dnt", "Expect", "Host", "Keep-Alive", "Origin", "Pragma", "Priority",
+		"Proxy-Authorization", "Proxy-Connection", "Range", "Referer", "Server", "Set-Cookie", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+		"Upgrade-Insecure-Requests", "User-Agent", "Via", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Proto", "X-Forwarded-Server",
+		"X-Request-Id", "X-Requested-With",
+	}
+	otherPrefixes = []string{"Accept", "Access-Control-", "Content-", "If-", "Sec-"}
+)
+
+func checkProxyHeader(header string) error {
+	if !httpguts.ValidHeaderFieldName(header) {
+		return errors.New("cannot be the name of a header: write the name alone, like X-Real-IP")
+	}
+	header = http.CanonicalHeaderKey(header)
+	begins := func(prefix string) bool { return strings.HasPrefix(header, prefix) }
+	switch {
+	case header == "Forwarded":
+		return errors.New("is not read: have the proxy send X-Forwarded-For, and leave --proxy-header out")
+	case slices.Contains(otherHeaders, header), slices.ContainsFunc(otherPrefixes, begins):
+		return errors.New("is not a header that names a client: write the one that your proxy sets, like X-Real-IP")
+	}
+	return nil
+}
+
+// client returns the address that a request comes from, without a zone and, if it is mapped into IPv6, as IPv4. That is the
+// peer's, unless the peer is a trusted proxy, which then has to say it.
+func (p *Proxies) client(r *http.Request) (netip.Addr, error) {
+	connection, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}, &visit.Error{Kind: visit.Invalid, Message: "ip: the connection has no IP address: connect over TCP"}
+	}
+	peer := connection.Addr().WithZone("").Unmap()
+	if !p.trusts(peer) {
+		return peer, nil
+	}
+	return p.named(r.Header[p.header], peer)
+}
+
+func (p *Proxies) trusts(address netip.Addr) bool {
+	if p == nil {
+		return false
+	}
+	for _, network := range p.networks {
+		if network.Contains(address) {
+			return true
+		}
+	}
+	return false
+}
+
+// named returns whom a header's lines name as the client: the last address that is not a trusted proxy's, or else the first
+// one. Each proxy appends the address that it was reached from, so whatever stands before the client was written by
+// the client, and is not even looked at.
+func (p *Proxies) named(lines []string, peer netip.Addr) (netip.Addr, error) {
+	if len(lines) == 1 && trimBlanks(lines[0]) == "" {
+		return peer, nil
+	}
+	found, hops := peer, 0
+	for _, line := range slices.Backward(lines) {
+		for more := true; more; {
+			if hops++; hops > mostHops {
+				return netip.Addr{}, p.refusal(fmt.Sprintf("names %d proxies and no client", mostHops))
+			}
+			var element string
+			line, element, more = cutLast(line)
+			var ok bool
+			if found, ok = readHop(trimBlanks(element)); !ok {
+				return netip.Addr{}, p.refusal("does not hold an address where the client's, or another proxy's, should stand")
+			}
+			if !p.trusts(found) {
+				return found, nil
+			}
+		}
+	}
+	return found, nil
+}
+
+// refusal does not quote the header, which may hold anything.
+func (p *Proxies) refusal(problem string) error {
+	return &visit.Error{Kind: visit.Invalid, Message: fmt.Sprintf(
+		"ip: the header %s of the trusted proxy %s: fix the proxy's configuration", p.header, problem)}
+}
+
+func trimBlanks(s string) string { return strings.Trim(s, " \t") }
+
+// cutLast cuts the last element off a line; more tells whether there was a comma before it.
+func cutLast(line string) (before, last string, more bool) {
+	if comma := strings.LastIndexByte(line, ','); comma >= 0 {
+		return line[:comma], line[comma+1:], true
+	}
+	return "", line, false
+}
+
+// readHop reads an address, which some balancers write with its port, or in brackets. One with a zone is none: it means
+// something on the proxy's machine only.
+func readHop(written string) (netip.Addr, bool) {
+	var address netip.Addr
+	var err error
+	inner, opened := strings.CutPrefix(written, "[")
+	inner, closed := strings.CutSuffix(inner, "]")
+	switch {
+	case strings.Contains(written, "%"):
+		return netip.Addr{}, false
+	case opened && closed:
+		if address, err = netip.ParseAddr(inner); address.Is4() {
+			return netip.Addr{}, false // brackets are for IPv6
+		}
+	case opened, strings.Count(written, ":") == 1:
+		var pair netip.AddrPort
+		pair, err = netip.ParseAddrPort(written)
+		address = pair.Addr()
+	default:
+		address, err = netip.ParseAddr(written)
+	}
+	return address.Unmap(), err == nil
+}

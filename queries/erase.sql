@@ -1,0 +1,224 @@
+-- Erasing: visitors, pages, apps. Each visit locks the counters of its site, so who holds those has the site to himself: no
+-- batch is between its look-up and its insert. Batches that wait for the lock meet a new basis, and forget what was erased.
+
+-- name: TakeTime :exec
+-- Lets the statements of this transaction run as long as they need.
+SELECT set_config('statement_timeout', '0', true);
+
+-- name: VisitorTargets :many
+-- The targets of an app at which a visitor is known, under any of his addresses, and since when.
+SELECT p.id, coalesce(p.site_id, p.id)::bigint AS site_id, p.uri, v.ip, v.rank, v.first_day, v.last_day
+FROM pages AS p
+JOIN visitors AS v ON v.page_id = p.id AND v.ip = ANY (@ips::inet[])
+WHERE p.app_id = @app_id
+ORDER BY p.uri, v.ip;
+
+-- name: CountersHold :exec
+-- Locks the counters of some targets, in the order in which every batch does.
+SELECT page_id
+FROM counters
+WHERE page_id = ANY (@pages::bigint[])
+ORDER BY page_id
+FOR UPDATE;
+
+-- name: VisitsDays :many
+-- The days of which visits has rows.
+SELECT substr(c.relname, length('visits_') + 1)::integer AS day
+FROM pg_catalog.pg_inherits AS i
+JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
+WHERE i.inhparent = 'visits'::regclass
+ORDER BY day;
+
+-- name: VisitorErase :execrows
+-- Takes the addresses of a visitor out of some targets; his ranks stay taken.
+WITH gone AS (
+    DELETE FROM visitors AS v
+    WHERE v.page_id = ANY (@pages::bigint[])
+      AND v.ip = ANY (@ips::inet[])
+    RETURNING v.page_id, v.rank
+)
+INSERT INTO erased_visitors (page_id, rank)
+SELECT page_id, rank
+FROM gone;
+
+-- name: VisitsErase :exec
+-- Takes them out of the visits of one day, which stays counted. A day at a time: so each row is found by the whole key.
+WITH gone AS (
+    DELETE FROM visits AS v
+    WHERE v.day_id = @day
+      AND v.page_id = ANY (@pages::bigint[])
+      AND v.ip = ANY (@ips::inet[])
+    RETURNING v.page_id, v.day_id
+)
+INSERT INTO erased_visits AS e (page_id, day_id, visitors)
+SELECT g.page_id, g.day_id, count(*)
+FROM gone AS g
+GROUP BY g.page_id, g.day_id
+ON CONFLICT (page_id, day_id) DO UPDATE
+    SET visitors = e.visitors + excluded.visitors;
+
+-- name: PageGet :one
+-- A target of an app by its uri.
+SELECT id, site_id
+FROM pages
+WHERE app_id = @app_id
+  AND key = page_key(@uri);
+
+-- name: PageRename :exec
+UPDATE pages
+SET uri = @uri
+WHERE id = @id;
+
+-- name: PagesRenamed :many
+-- The pages of an app that were taken off their uri to be deleted, and still are there.
+SELECT p.id, s.id AS site_id, s.uri AS site
+FROM pages AS p
+JOIN pages AS s ON s.id = p.site_id
+WHERE p.app_id = @app_id
+  AND p.uri = s.uri || '/(deleted) ' || p.id;
+
+-- name: CountersMake :exec
+-- Makes the counters of a target that has none.
+INSERT INTO counters (page_id)
+VALUES (@page_id)
+ON CONFLICT (page_id) DO NOTHING;
+
+-- name: PageMerge :exec
+-- Moves all that was counted for one page to another one, whose counters are locked. Who came to both stays one visitor of
+-- it, and one a day; who is new to it gets the next rank, in the order of the ranks before. Those who were erased cannot be
+-- told apart: each counts as somebody else.
+WITH page AS MATERIALIZED (
+    SELECT c.page_id, c.uv
+    FROM counters AS c
+    WHERE c.page_id = @into_page
+), gone_visitors AS (
+    DELETE FROM visitors AS v
+    WHERE v.page_id = @from_page
+    RETURNING v.ip, v.rank, v.first_day, v.last_day
+), newcomers AS (
+    INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
+    SELECT page.page_id, g.ip, page.uv + row_number() OVER (ORDER BY g.rank), g.first_day, g.last_day
+    FROM gone_visitors AS g
+    CROSS JOIN page
+    WHERE NOT EXISTS (SELECT FROM visitors AS v WHERE v.page_id = page.page_id AND v.ip = g.ip)
+    RETURNING rank
+), known AS (
+    UPDATE visitors AS v
+    SET first_day = least(v.first_day, g.first_day),
+        last_day  = greatest(v.last_day, g.last_day)
+    FROM gone_visitors AS g, page
+    WHERE v.page_id = page.page_id
+      AND v.ip = g.ip
+), gone_visits AS (
+    DELETE FROM visits AS v
+    WHERE v.page_id = @from_page
+    RETURNING v.day_id, v.ip
+), moved_visits AS (
+    INSERT INTO visits (page_id, day_id, ip)
+    SELECT page.page_id, g.day_id, g.ip
+    FROM gone_visits AS g
+    CROSS JOIN page
+    ON CONFLICT DO NOTHING
+    RETURNING day_id
+), gone_erased AS (
+    DELETE FROM erased_visitors AS e
+    WHERE e.page_id = @from_page
+    RETURNING e.rank
+), moved_erased AS (
+    INSERT INTO erased_visitors (page_id, rank)
+    SELECT page.page_id, page.uv + (SELECT count(*) FROM newcomers) + row_number() OVER (ORDER BY g.rank)
+    FROM gone_erased AS g
+    CROSS JOIN page
+    RETURNING rank
+), gone_erased_visits AS (
+    DELETE FROM erased_visits AS e
+    WHERE e.page_id = @from_page
+    RETURNING e.day_id, e.visitors
+), moved_erased_visits AS (
+    INSERT INTO erased_visits AS e (page_id, day_id, visitors)
+    SELECT page.page_id, g.day_id, g.visitors
+    FROM gone_erased_visits AS g
+    CROSS JOIN page
+    ON CONFLICT (page_id, day_id) DO UPDATE
+        SET visitors = e.visitors + excluded.visitors
+), gone_counters AS (
+    DELETE FROM counters AS c
+    WHERE c.page_id = @from_page
+    RETURNING c.hot
+)
+UPDATE counters AS c
+SET hot = c.hot + coalesce((SELECT g.hot FROM gone_counters AS g), 0),
+    pv  = c.pv + (SELECT count(*) FROM moved_visits) + (SELECT coalesce(sum(g.visitors), 0) FROM gone_erased_visits AS g),
+    uv  = c.uv + (SELECT count(*) FROM newcomers) + (SELECT count(*) FROM moved_erased)
+WHERE c.page_id = @into_page;
+
+-- name: PageDrop :exec
+-- Removes a page of which nothing is counted any more.
+WITH gone AS (
+    DELETE FROM pages
+    WHERE id = @id
+    RETURNING app_id
+)
+UPDATE page_tallies AS t
+SET total = t.total - 1
+FROM gone
+WHERE t.app_id = gone.app_id;
+
+-- name: AppClose :exec
+-- Lets an app count nothing any more.
+UPDATE apps
+SET deleted_at = coalesce(deleted_at, now())
+WHERE id = @id;
+
+-- name: AppCountersMake :exec
+-- Makes the counters that an app's targets lack, or waits for the batch that is making them.
+INSERT INTO counters (page_id)
+SELECT id
+FROM pages
+WHERE app_id = @app_id
+ORDER BY id
+ON CONFLICT (page_id) DO NOTHING;
+
+-- name: AppCountersHold :exec
+SELECT c.page_id
+FROM counters AS c
+JOIN pages AS p ON p.id = c.page_id
+WHERE p.app_id = @app_id
+ORDER BY c.page_id
+FOR UPDATE OF c;
+
+-- name: AppVisitsDelete :exec
+DELETE FROM visits
+WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
+
+-- name: AppVisitorsDelete :exec
+DELETE FROM visitors
+WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
+
+-- name: AppErasedVisitorsDelete :exec
+DELETE FROM erased_visitors
+WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
+
+-- name: AppErasedVisitsDelete :exec
+DELETE FROM erased_visits
+WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
+
+-- name: AppCountersDelete :exec
+DELETE FROM counters
+WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
+
+-- name: AppPagesDelete :exec
+DELETE FROM pages
+WHERE app_id = @app_id;
+
+-- name: AppTallyDelete :exec
+DELETE FROM page_tallies
+WHERE app_id = @app_id;
+
+-- name: AppKeysDelete :exec
+DELETE FROM keys
+WHERE app_id = @app_id;
+
+-- name: AppDelete :exec
+DELETE FROM apps
+WHERE id = @id;

@@ -1,0 +1,140 @@
+package visit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"footfall/db"
+)
+
+// Admin changes who may count what, and erases. What it changes is known to every running instance when its methods return nil;
+// db.ErrUnsettled means that it was done and that some instance has not answered yet.
+type Admin struct {
+	db     *db.DB
+	secret Secret
+}
+
+// NewAdmin returns an Admin. Apps whose visitors are hashed need the secret.
+func NewAdmin(d *db.DB, secret Secret) *Admin { return &Admin{d, secret} }
+
+// settlePatience is how long a change waits for the instances that run.
+const settlePatience = 5 * time.Second
+
+var appName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+
+// AddApp adds an app.
+func (a *Admin) AddApp(ctx context.Context, name string, s Settings) error {
+	row := newAppRow()
+	if !appName.MatchString(name) {
+		return invalidf("name: %.64q is no name for an app: use a–z, 0–9, - and _, at most 63, not beginning with - or _", name)
+	}
+	if err := a.apply(name, s, &row); err != nil {
+		return err
+	}
+	added, err := a.db.AppAdd(ctx, db.AppAddParams{
+		Name: name, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Open: row.Open, Sites: row.Sites, KeepQuery: row.KeepQuery,
+		RequireKey: row.RequireKey, Visitor: row.Visitor, SecretID: row.SecretID, RespectDnt: row.RespectDnt, Bots: row.Bots, Ignore: row.Ignore,
+		MaxRequests: row.MaxRequests, MaxNewVisitors: row.MaxNewVisitors, MaxNewPages: row.MaxNewPages, MaxPages: row.MaxPages,
+	})
+	if err != nil {
+		return fmt.Errorf("add app %s: %w", name, err)
+	}
+	if added == 0 {
+		return invalidf("name: there is an app %s already: change it with `footfall app set %s`", name, name)
+	}
+	return a.db.SettleApps(ctx, settlePatience)
+}
+
+// SetApp changes an app's settings.
+func (a *Admin) SetApp(ctx context.Context, name string, s Settings) error {
+	err := a.withApp(ctx, name, func(q *db.Queries, row *db.App) error {
+		was := *row
+		if err := a.apply(name, s, row); err != nil {
+			return err
+		}
+		if err := staysWhatItIs(ctx, q, &was, row); err != nil {
+			return err
+		}
+		return q.AppSet(ctx, db.AppSetParams{
+			ID: row.ID, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Open: row.Open, Sites: row.Sites, KeepQuery: row.KeepQuery,
+			RequireKey: row.RequireKey, Visitor: row.Visitor, SecretID: row.SecretID, RespectDnt: row.RespectDnt, Bots: row.Bots, Ignore: row.Ignore,
+			MaxRequests: row.MaxRequests, MaxNewVisitors: row.MaxNewVisitors, MaxNewPages: row.MaxNewPages, MaxPages: row.MaxPages,
+		})
+	})
+	if err != nil {
+		return wrap("set app "+name, err)
+	}
+	return a.db.SettleApps(ctx, settlePatience)
+}
+
+// apply changes a row as the settings say, if it then can be counted for.
+func (a *Admin) apply(name string, s Settings, row *db.App) error {
+	was := row.Visitor
+	if err := s.apply(row); err != nil {
+		return err
+	}
+	if !row.Open && len(row.Sites) == 0 {
+		return invalidf("site: app %s would count nothing: name its sites with --site HOST, or let it count any host with --open", name)
+	}
+	switch {
+	case row.Visitor == byAddress:
+		row.SecretID = nil
+	case row.Visitor != was && len(a.secret) == 0:
+		return invalidf("visitor: %s visitors are hashed with a secret: name the file that holds it with --secret-file", row.Visitor)
+	case row.Visitor != was:
+		row.SecretID = a.secret.id()
+	}
+	return nil
+}
+
+// staysWhatItIs refuses to change what has been counted by.
+func staysWhatItIs(ctx context.Context, q *db.Queries, was, row *db.App) error {
+	if row.Tz == was.Tz && row.Visitor == was.Visitor {
+		return nil
+	}
+	counts, err := q.AppCounts(ctx, row.ID)
+	if err != nil || !counts {
+		return err
+	}
+	var f faults
+	if row.Tz != was.Tz {
+		f.add("tz: app %s has counted days of %s, which stay what they are: add another app for %s", row.Name, was.Tz, row.Tz)
+	}
+	if row.Visitor != was.Visitor {
+		f.add("visitor: app %s has told visitors apart by %s, and they stay what they are: add another app for %s", row.Name, was.Visitor, row.Visitor)
+	}
+	return f.error()
+}
+
+// withApp runs f in a transaction that holds an app.
+func (a *Admin) withApp(ctx context.Context, name string, f func(q *db.Queries, row *db.App) error) error {
+	return a.db.InTx(ctx, func(q *db.Queries) error {
+		row, err := q.AppLock(ctx, name)
+		if errors.Is(err, db.ErrNoRows) {
+			return noApp("name", name)
+		}
+		if err != nil {
+			return err
+		}
+		return f(q, &row)
+	})
+}
+
+func noApp(field, name string) error {
+	return &Error{Kind: NotFound, Message: fmt.Sprintf("%s: there is no app %.64q: `footfall app list` names them", field, name)}
+}
+
+// wrap says what was being done, unless the error tells enough.
+func wrap(doing string, err error) error {
+	var told *Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &told):
+		return told
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

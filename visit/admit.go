@@ -1,0 +1,212 @@
+package visit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+)
+
+// who is what a request was found to be: who came where, and when.
+type who struct {
+	target   Target
+	visitor  netip.Addr
+	address  netip.Addr // that came, or was asserted; the zero one where only an id was
+	day      int32
+	stranger bool // nobody who is believed says who came: limits hold, and crawlers are looked for
+}
+
+// admit checks a request in the order that the contract gives: app, key, assertion, address and URI, host, rate. need is the scope that
+// opens what is asked for.
+func (c *Counter) admit(ctx context.Context, r *Request, need Scope) (*app, who, error) {
+	now, err := c.apps.now(ctx)
+	if err != nil {
+		return nil, who{}, err
+	}
+	a, err := now.app(r.App)
+	if err != nil {
+		return nil, who{}, err
+	}
+	key, err := c.keyOf(now, a, r)
+	if err != nil {
+		return nil, who{}, err
+	}
+	if err := a.permit(r, key, need); err != nil {
+		return nil, who{}, err
+	}
+	w := who{stranger: !a.open && !r.asserts() && (key == nil || need == ScopeCount)}
+	if err := c.identify(ctx, a, r, &w); err != nil {
+		return nil, who{}, err
+	}
+	if err := a.welcome(r, w.target.Site); err != nil {
+		return nil, who{}, err
+	}
+	return a, w, c.restrain(a, r, &w)
+}
+
+// keyOf returns the key that is shown; nil where none is.
+func (c *Counter) keyOf(now *register, a *app, r *Request) (*openKey, error) {
+	if r.Key == "" {
+		return nil, nil
+	}
+	key := now.keys[hashKey(r.Key)]
+	if key == nil || key.app != a.id { // which of both is nobody's business
+		return nil, &Error{Kind: BadKey, Message: fmt.Sprintf(
+			"key: it is none of app %s, or it is revoked: make one with `footfall app key add %s`, or leave it out", a.name, a.name)}
+	}
+	c.uses.note(key.id)
+	return key, nil
+}
+
+// permit checks that the caller may do what he asks for, and say who came.
+func (a *app) permit(r *Request, key *openKey, need Scope) error {
+	asserting := need
+	if need == ScopeCount {
+		asserting = ScopeAssert
+		if a.requireKey && key == nil {
+			return &Error{Kind: BadKey, Message: fmt.Sprintf(
+				"key: app %s counts nothing without one: send it as Authorization: Bearer …; `footfall app key add %s --scope count` makes it", a.name, a.name)}
+		}
+		if a.requireKey && !key.opens(ScopeCount) {
+			return &Error{Kind: Forbidden, Message: fmt.Sprintf("key: it does not count: make one with `footfall app key add %s --scope count`", a.name)}
+		}
+	}
+	if !r.asserts() || a.open || key != nil && key.opens(asserting) {
+		return nil
+	}
+	field := "ip"
+	if r.IP == "" {
+		field = "visitor"
+	}
+	return &Error{Kind: Forbidden, Message: fmt.Sprintf(
+		"%s: app %s believes it with a key of the scope %s alone: leave %s out, or send Authorization: Bearer … with what `footfall app key add %s --scope %s` prints",
+		field, a.name, asserting, field, a.name, asserting)}
+}
+
+// identify reads the fields of a request.
+func (c *Counter) identify(ctx context.Context, a *app, r *Request, w *who) error {
+	if r.Garbled != nil {
+		return r.Garbled
+	}
+	if a.fault != nil {
+		return &Error{Kind: Unavailable, Message: "app " + a.name + " cannot be counted for by this instance; tell its operator", Err: a.fault}
+	}
+	w.day = DayOf(c.clock(), a.zone)
+	if err := c.identifyVisitor(ctx, a, r, w); err != nil {
+		return invalid(err)
+	}
+	if r.URI == "" {
+		return invalid(&InputError{Field: "uri", Problem: "it is missing: give the address of the page, http://…"})
+	}
+	var err error
+	if w.target, err = Normalize(r.URI, a.keepQuery); err != nil {
+		return invalid(err)
+	}
+	return nil
+}
+
+// identifyVisitor finds out who came: whom the caller names, or else the caller.
+func (c *Counter) identifyVisitor(ctx context.Context, a *app, r *Request, w *who) (err error) {
+	switch {
+	case r.Visitor != "" && a.mode != byID:
+		return &InputError{Field: "visitor", Problem: fmt.Sprintf("app %s tells visitors apart by their address: give ip", a.name)}
+	case r.IP != "":
+		if w.address, err = readAddress(r.IP); err != nil {
+			return err
+		}
+	case r.Visitor == "":
+		w.address = r.Peer
+	}
+	if r.Anybody {
+		return nil
+	}
+	if a.mode == byID {
+		if err := readID(r.Visitor); err != nil {
+			return err
+		}
+		w.visitor = a.visitorByID(c.secret, r.Visitor)
+		return nil
+	}
+	network, err := networkOf(w.address, a.ipv6Prefix)
+	if err != nil {
+		return err
+	}
+	switch a.mode {
+	case byHash:
+		w.visitor = a.visitorByHash(c.secret, network, nil)
+	case byDay:
+		key, err := c.days.of(ctx, w.day)
+		if err != nil {
+			return err
+		}
+		w.visitor = a.visitorByHash(c.secret, network, key)
+	default:
+		w.visitor = network
+	}
+	return nil
+}
+
+// welcome checks that the app counts the site, and that the page which asks is of one that it counts.
+func (a *app) welcome(r *Request, site string) error {
+	if !a.counts(site) {
+		return &Error{Kind: Forbidden, Message: fmt.Sprintf(
+			"uri: app %s does not count the site %s: list it with `footfall app set %s --site %s`", a.name, site, a.name, site)}
+	}
+	if r.Origin != "" && !a.open && !a.allowsOrigin(r.Origin) {
+		return &Error{Kind: Forbidden, Message: fmt.Sprintf(
+			"origin: the page that asks is of no site that app %s counts: list its site with `footfall app set %s --site HOST`", a.name, a.name)}
+	}
+	return nil
+}
+
+// restrain refuses who asks too often.
+func (c *Counter) restrain(a *app, r *Request, w *who) error {
+	if !a.limits.requests.holds(w.stranger) {
+		return nil
+	}
+	from := w.address
+	if !from.IsValid() {
+		from = w.visitor
+	}
+	wait := c.rates.take(addressSource(a.id, from), a.limits.requests.most)
+	if wait <= 0 {
+		return nil
+	}
+	c.metrics.limited.WithLabelValues("requests").Inc()
+	return &Error{Kind: TooMany, RetryAfter: wait, Message: fmt.Sprintf("too many requests to app %s from one address; try again later", a.name)}
+}
+
+// AllowsOrigin reports whether a page of this origin may read the answers for an app; for "", for any of the apps.
+func (c *Counter) AllowsOrigin(ctx context.Context, name, origin string) bool {
+	now, err := c.apps.now(ctx)
+	if err != nil {
+		return false
+	}
+	if name != "" {
+		a := now.apps[name]
+		return a != nil && a.allowsOrigin(origin)
+	}
+	for _, a := range now.apps {
+		if a.allowsOrigin(origin) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *app) allowsOrigin(origin string) bool {
+	site := siteOfOrigin(origin)
+	return site != "" && a.counts(site)
+}
+
+func invalid(err error) error {
+	var told *Error
+	var input *InputError
+	switch {
+	case errors.As(err, &told):
+		return told
+	case errors.As(err, &input):
+		return &Error{Kind: Invalid, Message: input.Error()}
+	}
+	return &Error{Kind: Invalid, Message: "the request could not be read", Err: err}
+}

@@ -1,0 +1,156 @@
+package visit
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"footfall/db"
+)
+
+// What tells an app's visitors apart.
+const (
+	byAddress = "address" // the address, as it is
+	byID      = "id"      // what the caller calls them
+	byHash    = "hashed"  // a keyed hash of the address
+	byDay     = "daily"   // one whose key turns each day
+)
+
+var visitorModes = []string{byAddress, byID, byHash, byDay}
+
+// Secret keys the hashes that stand for visitors. It is kept outside the database: who has the tables alone cannot try
+// addresses against them. Empty: there is none.
+type Secret []byte
+
+// SecretBytes is how long a Secret is at least.
+const SecretBytes = 32
+
+// id tells a secret from others, and nothing else of it.
+func (s Secret) id() []byte {
+	if len(s) == 0 {
+		return nil
+	}
+	return s.sum("id")[:8]
+}
+
+func (s Secret) sum(parts ...string) []byte {
+	mac := hmac.New(sha256.New, s)
+	for _, part := range parts {
+		var length [4]byte                                       // so that no two lists of parts are one text
+		binary.BigEndian.PutUint32(length[:], uint32(len(part))) //nolint:gosec // parts are short
+		mac.Write(length[:])
+		mac.Write([]byte(part))
+	}
+	return mac.Sum(nil)
+}
+
+// hashOf is the visitor in fd00::/8 that stands for something of an app: 120 bits of a keyed hash.
+func (s Secret) hashOf(app int32, mode string, parts ...string) netip.Addr {
+	sum := s.sum(append([]string{"visitor", fmt.Sprint(app), mode}, parts...)...)
+	var address [16]byte
+	address[0] = 0xfd
+	copy(address[1:], sum)
+	return netip.AddrFrom16(address)
+}
+
+const (
+	noSecret = "visitors of app %s are hashed with a secret that this instance does not have: " +
+		"start it with the --secret-file that the app was made with"
+	longestID = 256 // bytes
+)
+
+// keyed reports whether the app's visitors are hashes.
+func (a *app) keyed() bool { return a.mode != byAddress }
+
+// checkSecret tells whether a secret is the one that the visitors of an app are hashed with.
+func checkSecret(row *db.App, secret Secret) error {
+	if row.Visitor == byAddress || bytes.Equal(row.SecretID, secret.id()) {
+		return nil
+	}
+	return fmt.Errorf(noSecret, row.Name)
+}
+
+// readID checks an id that a caller calls a visitor by.
+func readID(id string) error {
+	switch {
+	case id == "":
+		return &InputError{Field: "visitor", Problem: "it is missing: give the id by which you know the visitor"}
+	case len(id) > longestID:
+		return &InputError{Field: "visitor", Problem: fmt.Sprintf("it is longer than %d bytes: shorten it, or send a hash of it", longestID)}
+	case !utf8.ValidString(id):
+		return &InputError{Field: "visitor", Problem: "it is not valid UTF-8"}
+	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return &InputError{Field: "visitor", Problem: "it has control characters: leave them out"}
+	}
+	return nil
+}
+
+// visitorByID is the visitor that an id stands for.
+func (a *app) visitorByID(secret Secret, id string) netip.Addr { return secret.hashOf(a.id, byID, id) }
+
+// visitorByHash is the visitor that an address, or the network that it counts as, stands for; on the day whose key is given, if any.
+func (a *app) visitorByHash(secret Secret, network netip.Addr, dayKey []byte) netip.Addr {
+	text := string(network.AsSlice())
+	if dayKey == nil {
+		return secret.hashOf(a.id, byHash, text)
+	}
+	return secret.hashOf(a.id, byDay, text, string(dayKey))
+}
+
+// dayKeys are the halves of the keys of days that lie in the database. Any number of instances agree on them.
+type dayKeys struct {
+	db   *db.DB
+	mu   sync.Mutex
+	keys map[int32][]byte // guarded by mu; a few days
+}
+
+func newDayKeys(d *db.DB) *dayKeys { return &dayKeys{db: d, keys: map[int32][]byte{}} }
+
+// of returns the key of a day, and makes it if nobody has.
+func (k *dayKeys) of(ctx context.Context, day int32) ([]byte, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if key := k.keys[day]; key != nil {
+		return key, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	key, err := k.db.DayKeyGet(ctx, day)
+	if errors.Is(err, db.ErrNoRows) {
+		fresh := make([]byte, sha256.Size)
+		_, _ = rand.Read(fresh) // never fails: it would end the process
+		if err = k.db.DayKeyMake(ctx, db.DayKeyMakeParams{Day: day, Key: fresh}); err == nil {
+			key, err = k.db.DayKeyGet(ctx, day) // another instance's, if it was faster
+		}
+	}
+	if err != nil {
+		return nil, unavailable(err, "the database does not answer; try again")
+	}
+	k.keys[day] = key
+	return key, nil
+}
+
+// forget lets go of the keys of the days before one.
+func (k *dayKeys) forget(ctx context.Context, before int32) error {
+	k.mu.Lock()
+	for day := range k.keys {
+		if day < before {
+			delete(k.keys, day)
+		}
+	}
+	k.mu.Unlock()
+	_, err := k.db.DayKeysForget(ctx, before)
+	if err != nil {
+		return fmt.Errorf("forget the keys of past days: %w", err)
+	}
+	return nil
+}
