@@ -147,18 +147,29 @@ func (c *Counter) Visit(ctx context.Context, r Request) (Answer, error) {
 		answer, _, err := c.recorder.record(e)
 		return answer, err
 	}
-	return c.recordFew(a, e)
+	return c.recordFew(ctx, a, e)
 }
 
-// recordFew records a visit of an app whose new visitors are limited. Who may be new takes his place before he is counted, and
-// gives it back if he was not.
-func (c *Counter) recordFew(a *app, e entry) (Answer, error) {
-	if e.known != nil && e.known.knows(&e) {
+// recordFew records a visit of an app whose new visitors are limited. Who may be new takes a place before he is counted, and
+// gives it back if he was not. Who is known takes none.
+func (c *Counter) recordFew(ctx context.Context, a *app, e entry) (Answer, error) {
+	var before, sure bool
+	if e.known != nil {
+		before, sure = e.known.cameBefore(&e)
+	}
+	if before {
 		answer, _, err := c.recorder.record(e)
 		return answer, err
 	}
 	most := a.limits.newVisitors.most
-	if wait := c.rates.take(newVisitorsOf(a.id), most); wait > 0 {
+	wait := c.rates.take(newVisitorsOf(a.id), most)
+	if wait > 0 {
+		if !sure {
+			if numbers, err := c.read(ctx, &e, true); err == nil && numbers.Site.Rank > 0 {
+				answer, _, err := c.recorder.record(e)
+				return answer, err
+			}
+		}
 		c.metrics.limited.WithLabelValues("new_visitors").Inc()
 		return Answer{}, &Error{Kind: TooMany, RetryAfter: wait, Message: fmt.Sprintf("app %s has had its new visitors for this minute; try again later", a.name)}
 	}

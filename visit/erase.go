@@ -168,6 +168,9 @@ func takeOff(ctx context.Context, q *db.Queries, row *db.App, target Target) err
 	if err != nil {
 		return err
 	}
+	if err := makeDeletedPage(ctx, q, row.ID, target.Site); err != nil {
+		return err
+	}
 	if err := q.CountersMake(ctx, page.ID); err != nil { // which waits for a first visit that is under way
 		return err
 	}
@@ -177,7 +180,28 @@ func takeOff(ctx context.Context, q *db.Queries, row *db.App, target Target) err
 	return q.PageRename(ctx, db.PageRenameParams{ID: page.ID, Uri: fmt.Sprintf("%s%s %d", target.Site, deletedPage, page.ID)})
 }
 
-// mergeTakenOff moves what was counted for the pages that were taken off their names.
+// makeDeletedPage makes the page (deleted) of a site, unless it is there. It has no limit, but counts among the app's pages.
+func makeDeletedPage(ctx context.Context, q *db.Queries, app int32, site string) error {
+	if _, err := q.PagesTallyLock(ctx, db.PagesTallyLockParams{AppID: app}); err != nil {
+		return err
+	}
+	uri := site + deletedPage
+	made, err := q.PagesIntern(ctx, db.PagesInternParams{AppID: app, Pages: []string{uri}, Sites: []string{site}})
+	if err != nil {
+		return err
+	}
+	if err := q.PagesTallyAdd(ctx, db.PagesTallyAddParams{AppID: app, Made: made}); err != nil {
+		return err
+	}
+	page, err := q.PageGet(ctx, db.PageGetParams{AppID: app, Uri: uri})
+	if err != nil {
+		return err
+	}
+	return q.CountersMake(ctx, page.ID)
+}
+
+// mergeTakenOff moves what was counted for the pages that were taken off their names. Nothing else is locked meanwhile but the
+// page that it goes to.
 func (a *Admin) mergeTakenOff(ctx context.Context, app string) error {
 	return a.inLongTx(ctx, func(q *db.Queries) error {
 		row, err := a.appOf(ctx, q, app)
@@ -189,44 +213,24 @@ func (a *Admin) mergeTakenOff(ctx context.Context, app string) error {
 			return err
 		}
 		for _, page := range pages {
-			into, err := makeDeletedPage(ctx, q, row.ID, page.Site)
+			into, err := q.PageGet(ctx, db.PageGetParams{AppID: row.ID, Uri: page.Site + deletedPage})
 			if err != nil {
 				return err
 			}
-			if err := q.CountersHold(ctx, []int64{page.ID, into}); err != nil {
+			if err := q.CountersHold(ctx, []int64{page.ID, into.ID}); err != nil {
 				return err
 			}
-			if err := q.PageMerge(ctx, db.PageMergeParams{FromPage: page.ID, IntoPage: into}); err != nil {
+			if err := q.PageMerge(ctx, db.PageMergeParams{FromPage: page.ID, IntoPage: into.ID}); err != nil {
 				return err
 			}
+		}
+		for _, page := range pages { // the last: it locks what new pages need
 			if err := q.PageDrop(ctx, page.ID); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-}
-
-// makeDeletedPage returns the page (deleted) of a site.
-func makeDeletedPage(ctx context.Context, q *db.Queries, app int32, site string) (int64, error) {
-	uri := site + deletedPage
-	tally, err := q.PagesTallyLock(ctx, db.PagesTallyLockParams{AppID: app})
-	_ = tally // the lock is what is asked for: this page has no limit
-	if err != nil {
-		return 0, err
-	}
-	made, err := q.PagesIntern(ctx, db.PagesInternParams{AppID: app, Pages: []string{uri}, Sites: []string{site}})
-	if err != nil {
-		return 0, err
-	}
-	if err := q.PagesTallyAdd(ctx, db.PagesTallyAddParams{AppID: app, Made: made}); err != nil {
-		return 0, err
-	}
-	page, err := q.PageGet(ctx, db.PageGetParams{AppID: app, Uri: uri})
-	if err != nil {
-		return 0, err
-	}
-	return page.ID, q.CountersMake(ctx, page.ID)
 }
 
 // DeleteApp deletes an app and all that was counted for it.

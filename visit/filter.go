@@ -74,13 +74,16 @@ func (f *filter) opinionOf(target int64, visitor netip.Addr) opinion {
 	return noOpinion
 }
 
-// mayHold reports whether a visitor of the target came before, but for the filter's error; false where it cannot tell.
-func (f *filter) mayHold(target int64, visitor netip.Addr) bool {
+// holds reports whether a visitor of the target came before, but for the filter's error; sure is false where it cannot tell.
+func (f *filter) holds(target int64, visitor netip.Addr) (has, sure bool) {
 	if f == nil || !f.ready.Load() {
-		return false
+		return false, false
 	}
 	b := f.bloom.Load()
-	return !b.Saturated() && b.Has(bloom.Visitor(target, visitor))
+	if b.Saturated() {
+		return false, false
+	}
+	return b.Has(bloom.Visitor(target, visitor)), true
 }
 
 // add tells of a pair that is in the tables: one that has committed.

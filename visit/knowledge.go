@@ -40,16 +40,16 @@ func (k *known) remember(s *subject, e *entry) {
 	}
 }
 
-// knows reports whether the entry's visitor came to its site before, as far as is known: of nobody it is said wrongly, but for the
-// filter's error.
-func (k *known) knows(e *entry) bool {
+// cameBefore reports whether the entry's visitor came to its site before, but for the filter's error; sure is false where that is
+// not known here.
+func (k *known) cameBefore(e *entry) (before, sure bool) {
 	if e.site.settled || e.site.id == 0 {
-		return e.site.settled
+		return e.site.settled, e.site.settled
 	}
 	if _, ok := k.memory.get(pairOf(e.site.id, e.visitor)); ok {
-		return true
+		return true, true
 	}
-	return k.filter.mayHold(e.site.id, e.visitor)
+	return k.filter.holds(e.site.id, e.visitor)
 }
 
 // knowledge hands out what is known at present, and begins anew when that is dropped. Its methods may be called concurrently.

@@ -99,7 +99,7 @@ func (w way) newInstance(t *testing.T, o visit.Options) *instance {
 func (w way) startOn(t *testing.T, url string, o visit.Options) *instance {
 	t.Helper()
 	in := &instance{url: url, clock: newClock(), db: openDB(t, url), metrics: prometheus.NewRegistry()}
-	o.Metrics = in.metrics
+	o.Metrics, o.Secret = in.metrics, secret
 	o.Filter, o.FilterMemory, o.Memory = w.filter, w.filterMemory, w.memory
 	if o.Clock == nil {
 		o.Clock = in.clock.Now

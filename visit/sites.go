@@ -74,13 +74,13 @@ func siteOf(raw string) (site string, ok bool) {
 		scheme = "https://" // where 80 is not the port that is left out
 	}
 	target, err := Normalize(scheme+raw, nil)
-	return target.Site, err == nil && target.Page == target.Site+"/" && !strings.ContainsAny(raw, "/\\?#@")
+	return target.Site, err == nil && target.Page == target.Site+"/" && !strings.ContainsAny(raw, "/\\?#@*")
 }
 
 // siteOfOrigin is the site of the page that a browser says it comes from; "" for one that is of no site.
 func siteOfOrigin(origin string) string {
 	_, host, _ := strings.Cut(origin, "://")
-	if strings.ContainsAny(host, "/\\?#@ ") {
+	if strings.ContainsAny(host, "/\\?#@") || strings.Contains(origin, " ") {
 		return "" // an origin has no path, not even a slash
 	}
 	target, err := Normalize(origin, nil)

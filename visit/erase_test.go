@@ -1,0 +1,298 @@
+package visit_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/visit"
+)
+
+func (in *instance) admin() *visit.Admin { return visit.NewAdmin(in.db, secret) }
+
+// secret is that of every instance here.
+var secret = visit.Secret("thirty-two bytes that are secret")
+
+// table is what a query gives, a line of text each.
+func (in *instance) table(t *testing.T, sql string) (lines []string) {
+	t.Helper()
+	rows, err := in.conn(t).Query(context.Background(), sql)
+	require.NoError(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		values, err := rows.Values()
+		require.NoError(t, err)
+		lines = append(lines, fmt.Sprintln(values...))
+	}
+	require.NoError(t, rows.Err())
+	return lines
+}
+
+func (in *instance) ask(t *testing.T, ip, uri string) string {
+	t.Helper()
+	a, err := in.Counts(t.Context(), visit.Request{App: "demo", IP: ip, URI: uri})
+	require.NoError(t, err)
+	return row(a)
+}
+
+func TestEraseLeavesRankAndSums(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, visit.Options{})
+		other := w.startOn(t, in.url, visit.Options{})
+		const home, about = "http://a.example/", "http://a.example/about"
+		for _, ip := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"} {
+			in.count(t, ip, home)
+			other.count(t, ip, home)
+		}
+		in.count(t, "192.0.2.2", about)
+		in.clock.Set(in.clock.Now().AddDate(0, 0, 1))
+		other.clock.Set(in.clock.Now())
+		in.count(t, "192.0.2.2", home)
+		require.Equal(t, "4 3 2 8 | 4 3 2 7", in.ask(t, "192.0.2.2", home))
+
+		prints, err := in.admin().ShowVisitor(t.Context(), "demo", "192.0.2.2")
+		require.NoError(t, err)
+		require.Equal(t, "[{a.example 192.0.2.2 2 20260629 20260630} {a.example/ 192.0.2.2 2 20260629 20260630} {a.example/about 192.0.2.2 1 20260629 20260629}]",
+			fmt.Sprint(prints))
+		erased, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.2")
+		require.NoError(t, err)
+		require.EqualValues(t, 3, erased)
+
+		require.Equal(t, "4 3 0 8 | 4 3 0 7", in.ask(t, "192.0.2.2", home), "his sums stay, his rank is nobody's")
+		require.Equal(t, "4 3 3 8 | 4 3 3 7", in.ask(t, "192.0.2.3", home), "others keep theirs")
+		require.Empty(t, in.table(t, `SELECT ip FROM visitors WHERE ip = '192.0.2.2' UNION ALL SELECT ip FROM visits WHERE ip = '192.0.2.2'`))
+		require.Equal(t, []string{"a.example 2\n", "a.example/ 2\n", "a.example/about 1\n"},
+			in.table(t, `SELECT p.uri, e.rank FROM erased_visitors e JOIN pages p ON p.id = e.page_id ORDER BY p.uri`))
+		in.checkTables(t)
+
+		// Both instances remembered him. Now he is somebody new, and nobody gets his rank.
+		require.Equal(t, "5 4 4 9 | 5 4 4 8", row(other.count(t, "192.0.2.2", home)))
+		require.Equal(t, "5 4 4 10 | 5 4 4 9", row(in.count(t, "192.0.2.2", home)))
+		in.checkTables(t)
+
+		erased, err = in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.2")
+		require.NoError(t, err)
+		require.EqualValues(t, 2, erased, "again, with what was left before")
+		erased, err = in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.9")
+		require.NoError(t, err)
+		require.Zero(t, erased, "who never came")
+		in.checkTables(t)
+	})
+}
+
+// While everybody counts on two instances, one visitor after the other is erased. The promises hold, and a visit that begins
+// when he has been erased finds him new.
+func TestEraseWhileCounting(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		if w.filter == visit.FilterApprox {
+			t.Skip("it may believe that he came before")
+		}
+		in := w.newInstance(t, visit.Options{Lanes: 2})
+		other := w.startOn(t, in.url, visit.Options{Lanes: 2})
+		uri := func(i int) string { return fmt.Sprintf("http://s%d.example/%d", i%3, i%2) }
+		var ended atomic.Bool
+		var crowd sync.WaitGroup
+		for worker := range 8 {
+			crowd.Go(func() {
+				at := []*instance{in, other}[worker%2]
+				for i := 0; !ended.Load(); i++ {
+					_, err := at.Visit(context.Background(), visit.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+worker)%20), URI: uri(i)})
+					assert.NoError(t, err)
+				}
+			})
+		}
+		for round := range 15 {
+			alone := fmt.Sprintf("198.51.100.%d", round%3) // nobody else counts for him
+			first := in.count(t, alone, uri(0))
+			again := other.count(t, alone, uri(0))
+			assert.Equal(t, first.Page.Rank, again.Page.Rank)
+			erased, err := in.admin().EraseVisitor(t.Context(), "demo", alone)
+			assert.NoError(t, err)
+			assert.EqualValues(t, 2, erased)
+			anew := other.count(t, alone, uri(0))
+			assert.Greater(t, anew.Page.Rank, again.Page.Rank, "round %d: an answer from what was erased", round)
+			assert.Greater(t, anew.Site.Rank, again.Site.Rank, "round %d: an answer from what was erased", round)
+			_, err = in.admin().EraseVisitor(t.Context(), "demo", alone)
+			assert.NoError(t, err)
+			_, err = in.admin().EraseVisitor(t.Context(), "demo", fmt.Sprintf("192.0.2.%d", round)) // one of the crowd
+			assert.NoError(t, err)
+		}
+		ended.Store(true)
+		crowd.Wait()
+		in.checkTables(t)
+	})
+}
+
+func TestDeletePage(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, visit.Options{})
+		const home, a, b, gone = "http://a.example/", "http://a.example/a", "http://a.example/b", "http://a.example/(deleted)"
+		for _, ip := range []string{"192.0.2.1", "192.0.2.2"} {
+			in.count(t, ip, home)
+			in.count(t, ip, a)
+			in.count(t, ip, a)
+		}
+		in.count(t, "192.0.2.2", b)
+		in.count(t, "192.0.2.3", b)
+		in.count(t, "192.0.2.4", b)
+		_, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.3")
+		require.NoError(t, err)
+		site := "4 4 0 9 | "
+		require.Equal(t, site+"2 2 0 4", in.ask(t, "192.0.2.9", a))
+
+		require.NoError(t, in.admin().DeletePage(t.Context(), "demo", a))
+		require.Equal(t, site+"0 0 0 0", in.ask(t, "192.0.2.9", a))
+		require.Equal(t, "4 4 2 9 | 2 2 2 4", in.ask(t, "192.0.2.2", gone))
+		in.checkTables(t)
+
+		require.NoError(t, in.admin().DeletePage(t.Context(), "demo", b))
+		require.Equal(t, "4 4 2 9 | 4 4 2 7", in.ask(t, "192.0.2.2", gone), "who came to both is one visitor of it")
+		require.Equal(t, "4 4 4 9 | 4 4 3 7", in.ask(t, "192.0.2.4", gone), "ranks go on")
+		require.Equal(t, []string{"4\n"}, in.table(t, `SELECT e.rank FROM erased_visitors e JOIN pages p ON p.id = e.page_id WHERE p.uri LIKE '%(deleted)'`))
+		in.checkTables(t)
+
+		require.Equal(t, "4 4 2 10 | 1 1 1 1", row(in.count(t, "192.0.2.2", a)), "it may be counted anew")
+		require.Equal(t, "4 4 1 11 | 4 4 1 8", row(in.count(t, "192.0.2.1", gone)), "a visit to that path counts there, and he came to a")
+		in.checkTables(t)
+		require.Equal(t, []string{"4 4\n"}, in.table(t, `SELECT total, (SELECT count(*) FROM pages) FROM page_tallies`))
+
+		for uri, says := range map[string]string{
+			"http://a.example/never": "uri: app demo has counted no page a.example/never",
+			gone:                     "it stays",
+			"a.example/a":            "uri: it does not begin with http",
+		} {
+			require.ErrorContains(t, in.admin().DeletePage(t.Context(), "demo", uri), says)
+		}
+		require.ErrorContains(t, in.admin().DeletePage(t.Context(), "nobody", a), `there is no app "nobody"`)
+	})
+}
+
+// A run that was killed when the page was off its name is finished by the next, and meanwhile the promises hold.
+func TestDeletePageGoesOn(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, visit.Options{})
+	in.count(t, "192.0.2.1", "http://a.example/a")
+	in.count(t, "192.0.2.1", "http://a.example/(deleted)")
+	in.exec(t, `UPDATE pages SET uri = 'a.example/(deleted) ' || id WHERE uri = 'a.example/a'`)
+	in.checkTables(t)
+	require.NoError(t, in.admin().DeletePage(t.Context(), "demo", "http://a.example/a"))
+	require.Equal(t, "1 1 1 2 | 1 1 1 2", in.ask(t, "192.0.2.1", "http://a.example/(deleted)"))
+	in.checkTables(t)
+}
+
+func TestDeletePageWhileCounting(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, visit.Options{Lanes: 2})
+		other := w.startOn(t, in.url, visit.Options{Lanes: 2})
+		var counted atomic.Int64
+		var ended atomic.Bool
+		var crowd sync.WaitGroup
+		for worker := range 8 {
+			crowd.Go(func() {
+				at := []*instance{in, other}[worker%2]
+				for i := 0; !ended.Load(); i++ {
+					_, err := at.Visit(context.Background(), visit.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+worker)%20), URI: fmt.Sprintf("http://a.example/%d", i%3)})
+					if assert.NoError(t, err) {
+						counted.Add(1)
+					}
+				}
+			})
+		}
+		for round := range 10 {
+			uri := fmt.Sprintf("http://a.example/%d", round%3)
+			in.count(t, "192.0.2.1", uri)
+			counted.Add(1)
+			assert.NoError(t, in.admin().DeletePage(t.Context(), "demo", uri))
+		}
+		ended.Store(true)
+		crowd.Wait()
+		if w.filter != visit.FilterApprox { // which may miss a visitor of a site whom a page has
+			in.checkTables(t)
+		}
+		require.Equal(t, []string{fmt.Sprintln(counted.Load())}, in.table(t, `SELECT c.hot FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.uri = 'a.example'`))
+		require.Equal(t, []string{fmt.Sprintln(counted.Load())}, in.table(t, `SELECT sum(c.hot)::bigint FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NOT NULL`))
+	})
+}
+
+func TestDeleteApp(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, visit.Options{})
+		other := w.startOn(t, in.url, visit.Options{})
+		open := true
+		require.NoError(t, in.admin().AddApp(t.Context(), "stays", visit.Settings{Open: &open}))
+		_, err := in.admin().AddKey(t.Context(), "demo", []visit.Scope{visit.ScopeRead})
+		require.NoError(t, err)
+		var ended atomic.Bool
+		var crowd sync.WaitGroup
+		for worker := range 6 {
+			crowd.Go(func() {
+				at := []*instance{in, other}[worker%2]
+				for i := 0; !ended.Load(); i++ {
+					r := visit.Request{App: []string{"demo", "stays"}[i%2], IP: fmt.Sprintf("192.0.2.%d", i%20), URI: fmt.Sprintf("http://a.example/%d", i%5)}
+					_, err := at.Visit(context.Background(), r)
+					if r.App == "stays" {
+						assert.NoError(t, err)
+					}
+				}
+			})
+		}
+		in.count(t, "192.0.2.1", "http://a.example/")
+		_, err = in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.1")
+		require.NoError(t, err)
+		require.NoError(t, in.admin().DeleteApp(t.Context(), "demo"))
+		ended.Store(true)
+		crowd.Wait()
+		_, err = in.Visit(t.Context(), visit.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/"})
+		require.ErrorContains(t, err, `there is no app "demo"`)
+		require.Equal(t, []string{"stays\n"}, in.table(t, `SELECT name FROM apps`))
+		require.Empty(t, in.table(t, `
+			WITH ids AS (
+				SELECT page_id FROM counters UNION ALL SELECT page_id FROM visitors UNION ALL SELECT page_id FROM visits
+				UNION ALL SELECT page_id FROM erased_visitors UNION ALL SELECT page_id FROM erased_visits
+			)
+			SELECT page_id FROM ids WHERE page_id NOT IN (SELECT id FROM pages)`), "rows of pages that are gone")
+		require.Empty(t, in.table(t, `SELECT id FROM keys`))
+		in.checkTables(t)
+
+		require.NoError(t, in.admin().AddApp(t.Context(), "demo", visit.Settings{Open: &open}))
+		require.Equal(t, "1 1 1 1 | 1 1 1 1", row(in.count(t, "192.0.2.1", "http://a.example/")), "it may be made anew")
+		require.ErrorContains(t, in.admin().DeleteApp(t.Context(), "nobody"), `there is no app "nobody"`)
+	})
+}
+
+// A page with many visitors is deleted beside visits to its site, none of which waits for it.
+func TestDeletePageMakesNobodyWait(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, visit.Options{})
+	in.count(t, "192.0.2.1", "http://a.example/a")
+	in.count(t, "192.0.2.1", "http://a.example/b")
+	conn := in.conn(t)
+	tx, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	// Somebody holds a row of the page's visitors, so that the deletion stands still between its two steps for as long as we like.
+	_, err = tx.Exec(t.Context(), `SELECT FROM visitors WHERE page_id = (SELECT id FROM pages WHERE uri = 'a.example/a') FOR UPDATE`)
+	require.NoError(t, err)
+	deleted := make(chan error, 1)
+	go func() { deleted <- in.admin().DeletePage(context.Background(), "demo", "http://a.example/a") }()
+	require.Eventually(t, func() bool {
+		return len(in.table(t, `SELECT FROM pages WHERE uri LIKE 'a.example/(deleted) %'`)) == 1
+	}, time.Minute, time.Millisecond)
+	for range 20 {
+		in.count(t, "192.0.2.2", "http://a.example/a")
+		in.count(t, "192.0.2.1", "http://a.example/b")
+	}
+	select {
+	case err := <-deleted:
+		t.Fatal("it did not stand still", err)
+	default:
+	}
+	require.NoError(t, tx.Rollback(t.Context()))
+	require.NoError(t, <-deleted)
+	in.checkTables(t)
+}
