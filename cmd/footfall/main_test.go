@@ -142,6 +142,9 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"serve", "--addr=127.0.0.1:99999", "--lanes=-1", "--max-wait=0s", "--data="}, []string{"--addr:", "--lanes:", "--max-wait:", "--data:"}},
 		{[]string{"serve", "--database-url=postgres://h/d", "--postgres-listen=127.0.0.1:5432"}, []string{"--postgres-listen: it is for the embedded"}},
 		{[]string{"serve", "--database-url=postgres://h/d?default_query_exec_mode=simple_protocol"}, []string{"simple_protocol"}},
+		{[]string{"serve", "--trust-proxy=0.0.0.0/0", "--trust-proxy=here,10.0.0.1/8", "--proxy-header=Host", "--secret-file=/no/such/file"},
+			[]string{"0.0.0.0/0", `"here"`, "10.0.0.0/8", "--proxy-header:", "--secret-file:"}},
+		{[]string{"app", "key", "add", "shop"}, []string{"--scope"}},
 		{[]string{"health", "--addr=nowhere"}, []string{"--addr:"}},
 	} {
 		r := footfall(t, c.args...)
@@ -162,7 +165,7 @@ func TestHelpTellsDefaults(t *testing.T) {
 	t.Parallel()
 	help := strings.Join(strings.Fields(well(t, "serve", "--help")), " ")
 	for _, flag := range []string{"data", "postgres-bin", "log-level", "log-format", "addr", "admin-addr", "postgres-listen", "max-wait", "lanes",
-		"filter", "filter-error", "filter-memory", "memory"} {
+		"filter", "filter-error", "filter-memory", "memory", "secret-file", "trust-proxy", "proxy-header"} {
 		name := "FOOTFALL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 		assert.Regexp(t, regexp.MustCompile(`--`+flag+`[= ].*Default: [^$]* \(\$`+name+`\)`), help)
 	}

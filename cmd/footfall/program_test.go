@@ -60,6 +60,9 @@ func newData(t *testing.T) string {
 	return folder
 }
 
+// browser is what one calls itself: what calls itself nothing is a bot.
+const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+
 // result is how a command ended.
 type result struct {
 	code           int
@@ -69,11 +72,17 @@ type result struct {
 // footfall runs a command to its end.
 func footfall(t *testing.T, args ...string) result {
 	t.Helper()
+	return footfallTyped(t, "", args...)
+}
+
+// footfallTyped runs a command to its end, with what somebody types.
+func footfallTyped(t *testing.T, typed string, args ...string) result {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = environment(), &stdout, &stderr
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = environment(), strings.NewReader(typed), &stdout, &stderr
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -235,7 +244,7 @@ func get(url string) (status int, body string) {
 	if err != nil {
 		return 0, err.Error()
 	}
-	request.Header.Set("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")
+	request.Header.Set("User-Agent", browser)
 	response, err := client.Do(request)
 	if err != nil {
 		return 0, err.Error()

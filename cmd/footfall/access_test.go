@@ -1,0 +1,147 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// ask sends a request with headers, written "Name: value".
+func ask(t *testing.T, url string, headers ...string) (status int, body string, header http.Header) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	require.NoError(t, err)
+	request.Header.Set("User-Agent", browser)
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		request.Header.Set(name, value)
+	}
+	response, err := client.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	read, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return response.StatusCode, string(read), response.Header
+}
+
+// A site of one's own, from its app to the erasure of a visitor, as an operator does it.
+func TestAccess(t *testing.T) {
+	t.Parallel()
+	data := newData(t)
+	well(t, "app", "add", "shop", "--site=shop.example", "--site=*.shop.example", "--ignore=192.0.2.99", "--data", data)
+	s := serve(t, "--data", data, "--trust-proxy=127.0.0.0/8", "--trust-proxy=::1")
+	page := s.url + "/visit?app=shop&uri=https://shop.example/a"
+
+	// Behind a proxy, visits count for whom it names; nobody's word on ip is taken but that of who has a key.
+	status, body, _ := ask(t, page, "X-Forwarded-For: 203.0.113.1, 192.0.2.1")
+	assert.Equal(t, http.StatusOK, status)
+	assert.Equal(t, `{"site":{"pv":1,"uv":1,"rank":1,"hot":1},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}`, body)
+	_, body, header := ask(t, page, "X-Forwarded-For: 192.0.2.99")
+	assert.Equal(t, "ignored", header.Get("Footfall-Skipped"))
+	assert.Equal(t, `{"site":{"pv":1,"uv":1,"rank":0,"hot":1},"page":{"pv":1,"uv":1,"rank":0,"hot":1}}`, body)
+	status, body, _ = ask(t, page+"&ip=192.0.2.2")
+	assert.Equal(t, http.StatusForbidden, status)
+	assert.Contains(t, body, "footfall app key add shop --scope assert")
+
+	made := footfall(t, "app", "key", "add", "shop", "--scope=assert", "--scope=read", "--data", data)
+	require.Zero(t, made.code, made.stderr)
+	key := strings.TrimSuffix(made.stdout, "\n")
+	assert.Regexp(t, `^[A-Za-z0-9_-]+$`, key, "the key alone")
+	bearer := "Authorization: Bearer " + key
+	status, body, _ = ask(t, page+"&ip=192.0.2.2", bearer)
+	assert.Equal(t, http.StatusOK, status)
+	assert.Equal(t, `{"site":{"pv":2,"uv":2,"rank":2,"hot":2},"page":{"pv":2,"uv":2,"rank":2,"hot":2}}`, body)
+	counts := strings.Replace(page, "/visit", "/counts", 1)
+	status, _, _ = ask(t, counts+"&ip=192.0.2.1", bearer)
+	assert.Equal(t, http.StatusOK, status)
+
+	list := well(t, "app", "key", "list", "shop", "--data", data)
+	assert.Regexp(t, `(?m)^`+key[:17]+`_…  assert,read  20\d\d-\d\d-\d\d \d\d:\d\d UTC  \S+.*-$`, list)
+	assert.NotContains(t, list, key)
+	well(t, "app", "key", "revoke", "shop", key[:17], "--data", data)
+	status, _, header = ask(t, page+"&ip=192.0.2.2", bearer)
+	assert.Equal(t, http.StatusUnauthorized, status)
+	assert.Equal(t, "Bearer", header.Get("WWW-Authenticate"))
+
+	// What is stored of a visitor, and that it goes.
+	assert.Equal(t, "TARGET          STORED AS  RANK  FIRST DAY  LAST DAY\n", well(t, "visitor", "show", "shop", "192.0.2.2", "--data", data)[:53])
+	assert.Equal(t, "erased at 2 targets\n", well(t, "visitor", "erase", "shop", "192.0.2.2", "--data", data))
+	assert.Equal(t, "nothing is stored of this visitor\n", well(t, "visitor", "show", "shop", "192.0.2.2", "--data", data))
+	_, body, _ = ask(t, page, "X-Forwarded-For: 192.0.2.2")
+	assert.Equal(t, `{"site":{"pv":3,"uv":3,"rank":3,"hot":3},"page":{"pv":3,"uv":3,"rank":3,"hot":3}}`, body, "who comes again is new")
+
+	well(t, "page", "delete", "shop", "https://shop.example/a", "--data", data)
+	_, body, _ = ask(t, counts)
+	assert.Equal(t, `{"site":{"pv":3,"uv":3,"rank":0,"hot":3},"page":{"pv":0,"uv":0,"rank":0,"hot":0}}`, body)
+	assert.Equal(t, "3\n", well(t, "psql", "--data", data, "--", "-Atc", "SELECT uv FROM pages JOIN counters ON page_id = id WHERE uri = 'shop.example/(deleted)'"))
+	gone := footfall(t, "page", "delete", "shop", "https://shop.example/a", "--data", data)
+	assert.Equal(t, 1, gone.code)
+	assert.Contains(t, gone.stderr, "has counted no page shop.example/a")
+
+	// Deleting an app asks first.
+	for _, typed := range []string{"", "\n", "yes\n", "Shop\n"} {
+		asked := footfallTyped(t, typed, "app", "delete", "shop", "--data", data)
+		assert.Equal(t, 1, asked.code, typed)
+		assert.Contains(t, asked.stderr, "nothing was deleted")
+	}
+	status, _, _ = ask(t, counts)
+	assert.Equal(t, http.StatusOK, status)
+	asked := footfallTyped(t, "shop\n", "app", "delete", "shop", "--data", data)
+	assert.Zero(t, asked.code, asked.stderr)
+	status, _, _ = ask(t, counts)
+	assert.Equal(t, http.StatusNotFound, status)
+	well(t, "app", "add", "shop", "--site=shop.example", "--data", data)
+	well(t, "app", "delete", "shop", "--yes", "--data", data)
+	assert.NotContains(t, well(t, "app", "list", "--data", data), "shop")
+
+	assert.Zero(t, s.stop())
+	for _, secret := range []string{"192.0.2.", "203.0.113.", key[17:]} {
+		assert.NotContains(t, s.said(), secret)
+	}
+}
+
+// The secret of the embedded database is made once, for its owner alone, outside the tables.
+func TestSecret(t *testing.T) {
+	t.Parallel()
+	data := newData(t)
+	well(t, "app", "add", "people", "--open", "--visitor=id", "--data", data)
+	path := filepath.Join(data, secretFile)
+	made, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Len(t, strings.TrimSpace(string(made)), 64)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+
+	s := serve(t, "--data", data)
+	const visit = "/visit?app=people&uri=http://a.example/&visitor=anna"
+	status, body := get(s.url + visit)
+	assert.Equal(t, http.StatusOK, status, body)
+	assert.Zero(t, s.stop())
+	again, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, made, again)
+
+	// With another secret nobody is counted as somebody else; with the same one from another place, all goes on.
+	other := writeFile(t, strings.Repeat("b", 64))
+	s = serve(t, "--data", data, "--secret-file", other)
+	status, body = get(s.url + visit)
+	assert.Equal(t, http.StatusServiceUnavailable, status, body)
+	assert.Contains(t, s.said(), "--secret-file")
+	assert.Zero(t, s.stop())
+	s = serve(t, "--data", data, "--secret-file", writeFile(t, string(made)+"\n"))
+	_, body = get(s.url + visit)
+	assert.Equal(t, `{"site":{"pv":1,"uv":1,"rank":1,"hot":2},"page":{"pv":1,"uv":1,"rank":1,"hot":2}}`, body)
+
+	for _, wrong := range []string{writeFile(t, "too short"), filepath.Join(data, "none")} {
+		r := footfall(t, "app", "list", "--data", data, "--secret-file", wrong)
+		assert.Equal(t, 2, r.code)
+		assert.Contains(t, r.stderr, "--secret-file:")
+	}
+}
