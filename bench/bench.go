@@ -140,7 +140,7 @@ func openFootfall(ctx context.Context, address string) (*db.DB, error) {
 		return nil, err
 	}
 	open := true
-	if err := visit.AddApp(ctx, d, app, visit.Settings{Open: &open}); err != nil {
+	if err := visit.NewAdmin(d, nil).AddApp(ctx, app, visit.Settings{Open: &open}); err != nil {
 		d.Close()
 		return nil, err
 	}

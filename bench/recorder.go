@@ -172,7 +172,7 @@ func internTargets(ctx context.Context, d *db.DB) (map[string]int64, error) {
 	for i := range uris {
 		uris[i], sites[i] = pageURI(i), site
 	}
-	return d.Intern(ctx, db.Interning{App: apps[0].ID, Pages: uris, Sites: sites, Limited: make([]bool, len(uris))})
+	return d.Intern(ctx, db.Interning{App: apps[0].ID, Pages: uris, Sites: sites})
 }
 
 // pageURI is a page as Footfall keeps it; with http:// before it, as a caller names it.

@@ -41,7 +41,7 @@ func (c *Counter) admit(ctx context.Context, r *Request, need Scope) (*app, who,
 	if err := a.welcome(r, w.target.Site); err != nil {
 		return nil, who{}, err
 	}
-	return a, w, c.restrain(a, r, &w)
+	return a, w, c.restrain(a, w)
 }
 
 // keyOf returns the key that is shown; nil where none is.
@@ -160,7 +160,7 @@ func (a *app) welcome(r *Request, site string) error {
 }
 
 // restrain refuses who asks too often.
-func (c *Counter) restrain(a *app, r *Request, w *who) error {
+func (c *Counter) restrain(a *app, w who) error {
 	if !a.limits.requests.holds(w.stranger) {
 		return nil
 	}

@@ -68,9 +68,6 @@ const (
 	longestID = 256 // bytes
 )
 
-// keyed reports whether the app's visitors are hashes.
-func (a *app) keyed() bool { return a.mode != byAddress }
-
 // checkSecret tells whether a secret is the one that the visitors of an app are hashed with.
 func checkSecret(row *db.App, secret Secret) error {
 	if row.Visitor == byAddress || bytes.Equal(row.SecretID, secret.id()) {

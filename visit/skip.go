@@ -17,8 +17,6 @@ const (
 	SkippedBot      Skipped = "bot"          // a crawler, or another program
 )
 
-var skippedReasons = []Skipped{SkippedPrefetch, SkippedIgnored, SkippedDNT, SkippedBot}
-
 // What an app does with crawlers.
 const (
 	botsCount = "count"

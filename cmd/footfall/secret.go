@@ -65,7 +65,7 @@ func makeSecret(path string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name())
+	defer func() { _ = os.Remove(file.Name()) }()
 	random := make([]byte, visit.SecretBytes)
 	_, _ = rand.Read(random) // never fails: it would end the process
 	_, err = file.WriteString(hex.EncodeToString(random) + "\n")
