@@ -1,5 +1,8 @@
 # The image holds one static binary and nothing else: no shell, no package manager, no libc to patch.
-FROM golang:1.26-bookworm AS build
+#
+# The tags are exact, here and in docker-compose.yml, so that a build changes when this file does and not before. A digest
+# would be stricter: look it up (docker buildx imagetools inspect) and write TAG@sha256:… where your own rules ask for one.
+FROM golang:1.26.8-bookworm AS build
 WORKDIR /src
 COPY . .
 ARG VERSION=dev
@@ -18,5 +21,8 @@ USER 65532:65532
 # Inside a container loopback is reached by nobody.
 ENV FOOTFALL_ADDR=0.0.0.0:8080
 EXPOSE 8080
+# A second longer than the command gives the service: then it is the command that ends, and says why. Kubernetes ignores
+# this, and should ask /livez and /readyz itself.
+HEALTHCHECK --interval=5s --timeout=4s --start-period=30s --retries=6 CMD ["/footfall", "health"]
 ENTRYPOINT ["/footfall"]
 CMD ["serve"]

@@ -66,6 +66,14 @@ crash: deps ## kill the service and PostgreSQL under load, CRASH_KILLS (20) time
 compose-test: ## bring docker-compose.yml up, count through it, take it down; needs a Docker engine
 	scripts/compose-test
 
+.PHONY: image-test
+image-test: sbom ## build the image and look whether it keeps what the Dockerfile promises; needs a Docker engine
+	scripts/image-test
+
+.PHONY: sbom
+sbom: build ## list what bin/footfall is made of, in bin/footfall.cdx.json (CycloneDX)
+	go run ./scripts/sbom -version '$(VERSION)' bin/footfall
+
 .PHONY: bench
 bench: build ## every contender on every workload, in one process; the report in bin/bench.html
 	@scripts/install-deps postgres

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	image          = "postgres:17-alpine"
+	image          = "postgres:17.10-alpine"
 	maxConnections = "200" // every parallel test has pools of its own
 )
 
