@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
 
 	"footfall/migrations"
 )
@@ -25,30 +27,79 @@ type Migration struct {
 }
 
 // MigrateUp applies every pending migration and returns the names of those it applied. Any number of instances may call
-// it at once: one migrates, the others wait.
+// it at once: one migrates, the others wait. Then it grants the roles what is theirs, as RolesGrant does: they may be
+// younger than the schema.
 func (d *DB) MigrateUp(ctx context.Context) ([]string, error) {
 	var names []string
-	err := d.withMigrations(ctx, func(p *goose.Provider) error {
+	err := d.withMigrations(ctx, func(p *goose.Provider, q *Queries) error {
 		current, newest, err := p.GetVersions(ctx)
 		if err != nil {
 			return err
 		}
 		if current > newest {
-			return fmt.Errorf("the schema is at version %d, this footfall knows up to %d: use a newer footfall", current, newest)
+			return newerSchema(current, newest)
 		}
 		results, err := p.Up(ctx)
 		for _, r := range results {
 			names = append(names, r.Source.Path)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		if _, err := q.RolesGrant(ctx); err != nil {
+			return fmt.Errorf("grant the roles their rights: %w", err)
+		}
+		return nil
 	})
 	return names, err
+}
+
+func newerSchema(current, newest int64) error {
+	return fmt.Errorf("the schema is at version %d, this footfall knows up to %d: use a newer footfall", current, newest)
+}
+
+// CheckSchema reports whether the schema is the one that this program is made for. It changes nothing and waits for nobody, and
+// needs no more rights than footfall_app has.
+func (d *DB) CheckSchema(ctx context.Context) error {
+	schema, err := d.SchemaSeen(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("look for the schema: %w", err)
+	case !schema.There:
+		return errors.New("the database has no schema of Footfall's: type `footfall migrate up` as the role that is to own the tables")
+	case !schema.Readable:
+		return fmt.Errorf("the role %s may not read the schema's version: make it a member of footfall_app, "+
+			"and type `footfall migrate up` as the owner of the tables", schema.Role)
+	}
+	pool := stdlib.OpenDBFromPool(d.readers)
+	defer closeSQL(pool)
+	provider, err := newProvider(pool)
+	if err != nil {
+		return fmt.Errorf("look for the migrations: %w", err)
+	}
+	known := provider.ListSources()
+	newest := known[len(known)-1].Version
+	versions, err := database.NewStore(goose.DialectPostgres, goose.DefaultTablename)
+	if err != nil {
+		return fmt.Errorf("read the schema's version: %w", err)
+	}
+	// Not the provider's own way to ask, which makes the table of versions where it sees none.
+	current, err := versions.GetLatestVersion(ctx, pool)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read the schema's version: %w", err)
+	case current > newest:
+		return newerSchema(current, newest)
+	case current < newest:
+		return fmt.Errorf("the schema is at version %d, this footfall needs %d: type `footfall migrate up` as the owner of the tables", current, newest)
+	}
+	return nil
 }
 
 // MigrateDown takes the newest applied migration back and returns its name.
 func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 	var name string
-	err := d.withMigrations(ctx, func(p *goose.Provider) error {
+	err := d.withMigrations(ctx, func(p *goose.Provider, _ *Queries) error {
 		result, err := p.Down(ctx)
 		if result != nil {
 			name = result.Source.Path
@@ -61,7 +112,7 @@ func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 // MigrateStatus lists the migrations, oldest first.
 func (d *DB) MigrateStatus(ctx context.Context) ([]Migration, error) {
 	var list []Migration
-	err := d.withMigrations(ctx, func(p *goose.Provider) error {
+	err := d.withMigrations(ctx, func(p *goose.Provider, _ *Queries) error {
 		states, err := p.Status(ctx)
 		for _, s := range states {
 			list = append(list, Migration{Name: s.Source.Path, Applied: s.AppliedAt})
@@ -71,8 +122,8 @@ func (d *DB) MigrateStatus(ctx context.Context) ([]Migration, error) {
 	return list, err
 }
 
-// withMigrations runs f while it alone may change the schema.
-func (d *DB) withMigrations(ctx context.Context, f func(*goose.Provider) error) error {
+// withMigrations runs f while it alone may change the schema. The queries are those of a connection without a time limit.
+func (d *DB) withMigrations(ctx context.Context, f func(*goose.Provider, *Queries) error) error {
 	lock, err := pgx.ConnectConfig(ctx, d.base.Copy())
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
@@ -81,7 +132,8 @@ func (d *DB) withMigrations(ctx context.Context, f func(*goose.Provider) error) 
 	if err := checkServer(lock); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	if err := New(lock).MigrateLock(ctx); err != nil {
+	q := New(lock)
+	if err := q.MigrateLock(ctx); err != nil {
 		return fmt.Errorf("migrate: wait for other instances: %w", err)
 	}
 	// The schema comes before the migrations, because goose keeps its own table in it.
@@ -91,14 +143,18 @@ func (d *DB) withMigrations(ctx context.Context, f func(*goose.Provider) error) 
 
 	pool := stdlib.OpenDB(*d.base.Copy())
 	defer closeSQL(pool)
-	provider, err := goose.NewProvider(goose.DialectPostgres, pool, migrations.FS, goose.WithDisableGlobalRegistry(true))
+	provider, err := newProvider(pool)
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	if err := f(provider); err != nil {
+	if err := f(provider, q); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
+}
+
+func newProvider(pool *sql.DB) (*goose.Provider, error) {
+	return goose.NewProvider(goose.DialectPostgres, pool, migrations.FS, goose.WithDisableGlobalRegistry(true))
 }
 
 func closeSQL(pool *sql.DB) { _ = pool.Close() }

@@ -21,6 +21,42 @@ func (q *Queries) MigrateLock(ctx context.Context) error {
 	return err
 }
 
+const RolesGrant = `-- name: RolesGrant :one
+SELECT grant_roles()::text[] AS missing
+`
+
+// Makes the roles for serving and reading where that is allowed, and grants them what is theirs; returns those that are missing.
+func (q *Queries) RolesGrant(ctx context.Context) ([]string, error) {
+	row := q.db.QueryRow(ctx, RolesGrant)
+	var missing []string
+	err := row.Scan(&missing)
+	return missing, err
+}
+
+const SchemaSeen = `-- name: SchemaSeen :one
+SELECT count(*) > 0 AS there,
+       coalesce(bool_or(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')), false)::boolean AS readable,
+       current_user::text AS role
+FROM pg_catalog.pg_class AS c
+JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = 'footfall'
+  AND c.relname = 'goose_db_version'
+`
+
+type SchemaSeenRow struct {
+	There    bool
+	Readable bool
+	Role     string
+}
+
+// Whether the database has the table of versions, and whether this role may read it. Asking needs no rights at all.
+func (q *Queries) SchemaSeen(ctx context.Context) (SchemaSeenRow, error) {
+	row := q.db.QueryRow(ctx, SchemaSeen)
+	var i SchemaSeenRow
+	err := row.Scan(&i.There, &i.Readable, &i.Role)
+	return i, err
+}
+
 const ServerWrites = `-- name: ServerWrites :one
 SELECT (NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off')::boolean AS writes
 `
@@ -42,6 +78,18 @@ WHERE current_setting('synchronous_commit') = 'off'
 func (q *Queries) SessionDurable(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, SessionDurable)
 	return err
+}
+
+const VisitsDayDrop = `-- name: VisitsDayDrop :one
+SELECT drop_visits_day($1)::boolean AS dropped
+`
+
+// Drops the partition of visits for a day; false if there is none. Fails (FaultBusy) where it would have to wait.
+func (q *Queries) VisitsDayDrop(ctx context.Context, day int32) (bool, error) {
+	row := q.db.QueryRow(ctx, VisitsDayDrop, day)
+	var dropped bool
+	err := row.Scan(&dropped)
+	return dropped, err
 }
 
 const VisitsDayMake = `-- name: VisitsDayMake :one

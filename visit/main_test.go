@@ -104,6 +104,9 @@ func (w way) startOn(t *testing.T, url string, o visit.Options) *instance {
 	if o.Clock == nil {
 		o.Clock = in.clock.Now
 	}
+	if o.MaxWait == 0 {
+		o.MaxWait = time.Minute // a slow machine refuses nobody
+	}
 	var err error
 	in.Counter, err = visit.Open(t.Context(), in.db, o)
 	require.NoError(t, err)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"footfall/db/dbtest"
 )
 
 // ask sends a request with headers, written "Name: value".
@@ -144,4 +146,42 @@ func TestSecret(t *testing.T) {
 		assert.Equal(t, 2, r.code)
 		assert.Contains(t, r.stderr, "--secret-file:")
 	}
+}
+
+// A service with the rights of footfall_app counts, and can do no more.
+func TestServeWithFewRights(t *testing.T) {
+	t.Parallel()
+	owner := dbtest.New(t)
+	separator := "?"
+	if strings.Contains(owner, "?") {
+		separator = "&"
+	}
+	few := owner + separator + "options=-c%20role%3Dfootfall_app"
+	well(t, "app", "add", "shop", "--site=shop.example", "--database-url", owner)
+	s := serve(t, "--no-migrate", "--database-url", few)
+	for n := range 2 {
+		status, body := get(s.url + "/visit?app=shop&uri=https://shop.example/" + strings.Repeat("a", n))
+		assert.Equal(t, http.StatusOK, status, body)
+	}
+	key := well(t, "app", "key", "add", "shop", "--scope=assert", "--database-url", owner)
+	status, _, _ := ask(t, s.url+"/visit?app=shop&uri=https://shop.example/&ip=192.0.2.1", "Authorization: Bearer "+strings.TrimSpace(key))
+	assert.Equal(t, http.StatusOK, status)
+	assert.Zero(t, s.stop(), s.said())
+	assert.NotRegexp(t, `"level":"(ERROR|WARN)"`, s.said())
+	assert.NotContains(t, well(t, "app", "key", "list", "shop", "--database-url", owner), "-  -", "its use was noted")
+
+	for _, refused := range [][]string{
+		{"psql", "--database-url", few, "--", "-v", "ON_ERROR_STOP=1", "-c", "DELETE FROM visitors"},
+		{"app", "set", "shop", "--open", "--database-url", few},
+		{"visitor", "erase", "shop", "192.0.2.1", "--database-url", few},
+		{"migrate", "up", "--database-url", few},
+	} {
+		r := footfall(t, refused...)
+		assert.NotZero(t, r.code, refused)
+		assert.Contains(t, r.stderr, "permission denied", refused)
+	}
+	well(t, "migrate", "down", "--database-url", owner)
+	old := footfall(t, "serve", "--no-migrate", "--database-url", owner, "--addr=127.0.0.1:0", "--admin-addr=off")
+	assert.Equal(t, 1, old.code)
+	assert.Contains(t, old.stderr, "footfall migrate up")
 }

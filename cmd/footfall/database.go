@@ -72,14 +72,8 @@ func (p *program) withTables(ctx context.Context, f func(d *db.DB) error) error 
 			}
 			return f(d)
 		}
-		steps, err := d.MigrateStatus(ctx)
-		if err != nil {
+		if err := d.CheckSchema(ctx); err != nil {
 			return err
-		}
-		for _, step := range steps {
-			if step.Applied.IsZero() {
-				return fmt.Errorf("the database's schema is not up to date: type `%s`, or start the service, first", p.typed("migrate up"))
-			}
 		}
 		return f(d)
 	})

@@ -165,9 +165,9 @@ func TestHelpTellsDefaults(t *testing.T) {
 	t.Parallel()
 	help := strings.Join(strings.Fields(well(t, "serve", "--help")), " ")
 	for _, flag := range []string{"data", "postgres-bin", "log-level", "log-format", "addr", "admin-addr", "postgres-listen", "max-wait", "lanes",
-		"filter", "filter-error", "filter-memory", "memory", "secret-file", "trust-proxy", "proxy-header"} {
-		name := "FOOTFALL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-		assert.Regexp(t, regexp.MustCompile(`--`+flag+`[= ].*Default: [^$]* \(\$`+name+`\)`), help)
+		"filter", "filter-error", "filter-memory", "memory", "secret-file", "trust-proxy", "proxy-header", "[no-]migrate"} {
+		name := "FOOTFALL_" + strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(flag, "[no-]"), "-", "_"))
+		assert.Regexp(t, regexp.MustCompile(`--`+regexp.QuoteMeta(flag)+`[= ].*Default: [^$]* \(\$`+name+`\)`), help)
 	}
 }
 

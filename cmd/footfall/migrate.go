@@ -10,7 +10,7 @@ import (
 )
 
 type migrateCmd struct {
-	Up     migrateUpCmd     `cmd:"" help:"Apply every migration that is pending. serve does so itself."`
+	Up     migrateUpCmd     `cmd:"" help:"Apply every migration that is pending, and make the roles footfall_app and footfall_report. serve does so itself."`
 	Status migrateStatusCmd `cmd:"" help:"List the migrations and when they were applied."`
 	Down   migrateDownCmd   `cmd:"" help:"Take the newest migration back, and with it the data that only it has room for. No service may run meanwhile."`
 }
@@ -31,8 +31,15 @@ func (*migrateUpCmd) run(ctx context.Context, p *program) error {
 		for _, name := range names {
 			fmt.Fprintln(p.stdout, "applied", name)
 		}
-		if err == nil && len(names) == 0 {
+		if err != nil {
+			return err
+		}
+		if len(names) == 0 {
 			fmt.Fprintln(p.stdout, "nothing to do: the schema is up to date")
+		}
+		missing, err := d.RolesGrant(ctx)
+		for _, role := range missing {
+			fmt.Fprintf(p.stderr, "footfall: there is no role %s, and this user may not make it: let an administrator type CREATE ROLE %[1]s, then type this again\n", role)
 		}
 		return err
 	})

@@ -22,6 +22,7 @@ type serveCmd struct {
 	Addr           string   `env:"FOOTFALL_ADDR" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to answer visits. Port 0 takes a free one. Put a proxy that speaks TLS before any address but loopback. Default: 127.0.0.1:8080."`
 	AdminAddr      string   `env:"FOOTFALL_ADMIN_ADDR" default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Where to answer the operator: /metrics, /debug/pprof, /livez, /readyz. Anybody who reaches it may ask. off: nowhere. Default: 127.0.0.1:8081."`
 	PostgresListen string   `env:"FOOTFALL_POSTGRES_LISTEN" placeholder:"HOST:PORT" help:"Open the embedded PostgreSQL to clients over TCP too, who log in with a password (set one with \\password in footfall psql). Default: its Unix socket only."`
+	Migrate        bool   `env:"FOOTFALL_MIGRATE" default:"true" negatable:"" help:"Bring the schema up to date at the start, which takes the rights of the tables' owner. --no-migrate: only look whether it is; then the role footfall_app, which may count and nothing more, is enough. Default: --migrate."`
 	TrustProxy     []string `env:"FOOTFALL_TRUST_PROXY" placeholder:"CIDR" help:"Address or network of a proxy before this service, like 10.0.0.0/8: for a request from there, the client is who the proxy's header names. Repeat it, or separate them by commas. Everybody in it can count as anybody. Default: none; the client is whoever connects."`
 	ProxyHeader    string   `env:"FOOTFALL_PROXY_HEADER" placeholder:"NAME" help:"The one header in which trusted proxies name the client; the rightmost address in it that is no trusted proxy is taken. Default: X-Forwarded-For."`
 	MaxWait        string   `env:"FOOTFALL_MAX_WAIT" default:"2s" placeholder:"DURATION" help:"A visit that would have to wait longer than this to be written is refused with 503 and Retry-After. Longer rides out bursts, shorter answers sooner under overload. Default: 2s."`
@@ -196,17 +197,14 @@ func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, s
 	return k.url, k.stop, nil
 }
 
-// prepare waits for the database, brings its schema up to date, and makes the app to try out with on a server of our own.
+// prepare waits for the database, brings its schema up to date or looks whether it is, and makes the app to try out with on a server
+// of our own.
 func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) error {
 	if err := awaitDatabase(ctx, p, d); err != nil {
 		return err
 	}
-	applied, err := d.MigrateUp(ctx)
-	if err != nil {
+	if err := c.migrate(ctx, p, d); err != nil {
 		return err
-	}
-	if len(applied) > 0 {
-		p.log.Info("schema brought up to date", "applied", applied)
 	}
 	apps, err := d.AppsList(ctx)
 	if err != nil {
@@ -219,6 +217,17 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) error {
 	}
 	warnOfOpen(p, apps)
 	return nil
+}
+
+func (c *serveCmd) migrate(ctx context.Context, p *program, d *db.DB) error {
+	if !c.Migrate {
+		return d.CheckSchema(ctx)
+	}
+	applied, err := d.MigrateUp(ctx)
+	if len(applied) > 0 {
+		p.log.Info("schema brought up to date", "applied", applied)
+	}
+	return err
 }
 
 func awaitDatabase(ctx context.Context, p *program, d *db.DB) error {

@@ -1,0 +1,93 @@
+package db_test
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+)
+
+func TestCheckSchema(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		role  string // that checks; "": the owner
+		spoil func(t *testing.T, d *db.DB, conn *pgx.Conn)
+		want  string // in the error; "": none
+	}{
+		"up to date":                 {},
+		"up to date, as the service": {role: "footfall_app"},
+		"a version behind": {
+			role: "footfall_app",
+			spoil: func(t *testing.T, _ *db.DB, conn *pgx.Conn) {
+				exec(t, conn, `DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)`)
+			},
+			want: "type `footfall migrate up` as the owner of the tables",
+		},
+		"before there were roles": {
+			spoil: func(t *testing.T, d *db.DB, _ *pgx.Conn) {
+				for range 2 {
+					_, err := d.MigrateDown(t.Context())
+					require.NoError(t, err)
+				}
+			},
+			want: "type `footfall migrate up` as the owner of the tables",
+		},
+		"a newer one": {
+			role: "footfall_app",
+			spoil: func(t *testing.T, _ *db.DB, conn *pgx.Conn) {
+				exec(t, conn, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`)
+			},
+			want: "the schema is at version 9999",
+		},
+		"a role without rights": {role: "footfall_report", want: "the role footfall_report may not read the schema's version: make it a member of footfall_app"},
+		"a role that sees the tables and may not read them": {
+			role: "footfall_report",
+			spoil: func(t *testing.T, _ *db.DB, conn *pgx.Conn) {
+				exec(t, conn, `GRANT USAGE ON SCHEMA footfall TO footfall_report`)
+			},
+			want: "the role footfall_report may not read the schema's version",
+		},
+		"while somebody migrates": {
+			spoil: func(t *testing.T, _ *db.DB, conn *pgx.Conn) {
+				require.NoError(t, db.New(conn).MigrateLock(t.Context()))
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := dbtest.New(t)
+			conn := connect(t, url)
+			if c.spoil != nil {
+				c.spoil(t, open(t, url, db.Options{}), conn)
+			}
+			if c.role != "" {
+				needRole(t, conn, c.role)
+				url = withRole(t, url, c.role)
+			}
+			err := open(t, url, db.Options{}).CheckSchema(t.Context())
+			if c.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+func TestCheckSchemaMakesNothing(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Empty(t)
+	conn := connect(t, url)
+	d := open(t, url, db.Options{})
+	for _, have := range []string{"", "footfall"} {
+		if have != "" {
+			exec(t, conn, `CREATE SCHEMA footfall`) // as somebody may prepare it who is to give it to another
+		}
+		require.ErrorContains(t, d.CheckSchema(t.Context()), "the database has no schema of Footfall's: type `footfall migrate up`")
+		assert.Empty(t, queryAll[string](t, conn, `SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('footfall')`))
+	}
+}

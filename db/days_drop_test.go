@@ -1,0 +1,170 @@
+package db_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+)
+
+func TestOneOfManyDropsADay(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := open(t, url, db.Options{Readers: 20})
+	require.True(t, query[bool](t, conn, `SELECT make_visits_day($1)`, today+1))
+	for _, day := range []int{today, today + 1} {
+		exec(t, conn, `INSERT INTO visits (page_id, day_id, ip) VALUES (2, $1, '192.0.2.1')`, day)
+	}
+
+	var dropped atomic.Int32
+	var all sync.WaitGroup
+	start := make(chan struct{})
+	for range 20 {
+		all.Go(func() {
+			<-start
+			mine, err := d.VisitsDayDrop(t.Context(), today)
+			for db.FaultOf(err) == db.FaultBusy {
+				mine, err = d.VisitsDayDrop(t.Context(), today)
+			}
+			assert.NoError(t, err)
+			if mine {
+				dropped.Add(1)
+			}
+		})
+	}
+	close(start)
+	all.Wait()
+	assert.Equal(t, int32(1), dropped.Load(), "callers that dropped the day")
+	assert.Equal(t, []string{"visits_20190630"}, queryAll[string](t, conn, `SELECT relname FROM pg_class WHERE relname ~ '^visits_[0-9]+$'`))
+	assert.Equal(t, []int32{today + 1}, queryAll[int32](t, conn, `SELECT day_id FROM visits`))
+
+	made, err := d.VisitsDayMake(t.Context(), today)
+	require.NoError(t, err)
+	assert.True(t, made, "it can be made again")
+}
+
+func TestDroppingADayGivesUpSoon(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := open(t, url, db.Options{})
+	counting := begin(t, url, `INSERT INTO visits (page_id, day_id, ip) VALUES (2, $1, '192.0.2.1')`, today)
+	started := time.Now()
+	_, err := d.VisitsDayDrop(t.Context(), today)
+	assert.Equal(t, db.FaultBusy, db.FaultOf(err), "%v", err)
+	assert.Less(t, time.Since(started), 3*time.Second, "statement_timeout, which ends it where lock_timeout does not, is 5 s")
+	exec(t, conn, `INSERT INTO visits (page_id, day_id, ip) VALUES (2, $1, '192.0.2.2')`, today)
+
+	require.NoError(t, counting.Commit(t.Context()))
+	dropped, err := d.VisitsDayDrop(t.Context(), today)
+	require.NoError(t, err)
+	assert.True(t, dropped)
+}
+
+func TestOnlyPartitionsOfVisitsAreDropped(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := open(t, url, db.Options{})
+	exec(t, conn, `CREATE TABLE visits_20190701 (page_id bigint)`)
+	exec(t, conn, `CREATE TABLE other (day_id integer) PARTITION BY LIST (day_id)`)
+	exec(t, conn, `CREATE TABLE visits_20190702 PARTITION OF other FOR VALUES IN (20190702)`)
+	// Somebody has made a partition by hand, and called it after another day.
+	exec(t, conn, `CREATE TABLE visits_20190703 PARTITION OF visits FOR VALUES IN (20190704)`)
+	for _, day := range []int32{20190701, 20190702, 20190703} {
+		dropped, err := d.VisitsDayDrop(t.Context(), day)
+		require.NoError(t, err)
+		assert.False(t, dropped, day)
+	}
+	assert.Len(t, queryAll[string](t, conn, `SELECT relname FROM pg_class WHERE relname ~ '^visits_2019070[123]$'`), 3)
+	dropped, err := d.VisitsDayDrop(t.Context(), 20190704)
+	require.NoError(t, err)
+	assert.True(t, dropped, "the day that it holds counts, not its name")
+
+	for _, day := range []int32{20190230, 0, -20190629} {
+		_, err := d.VisitsDayDrop(t.Context(), day)
+		assert.Equal(t, db.FaultData, db.FaultOf(err), "%d: %v", day, err)
+	}
+}
+
+// Whoever may call a function that runs as the owner must not have his own names taken for the owner's in it.
+func TestPartitionFunctionsTakeNoNamesFromTheirCaller(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	user := newLogin(t, conn, "footfall_app")
+	exec(t, conn, `CREATE SCHEMA trap AUTHORIZATION `+user)
+	exec(t, conn, `CREATE TABLE trap.caught (what text)`)
+	exec(t, conn, `GRANT INSERT ON trap.caught TO PUBLIC`)
+	exec(t, conn, `GRANT USAGE ON SCHEMA trap TO PUBLIC`)
+
+	caller := connect(t, withLogin(t, url, user))
+	exec(t, caller, `SET search_path = pg_temp, trap, pg_catalog, footfall`)
+	for _, decoy := range []string{
+		`FUNCTION trap.format(text, text) RETURNS text AS 'INSERT INTO trap.caught VALUES (''format''); SELECT NULL::text'`,
+		`FUNCTION trap.format(text, integer) RETURNS text AS 'INSERT INTO trap.caught VALUES (''format''); SELECT NULL::text'`,
+		`FUNCTION trap.format(text, regclass) RETURNS text AS 'INSERT INTO trap.caught VALUES (''format''); SELECT NULL::text'`,
+		`FUNCTION trap.format(text, text, integer) RETURNS text AS 'INSERT INTO trap.caught VALUES (''format''); SELECT NULL::text'`,
+		`FUNCTION trap.to_regclass(text) RETURNS regclass AS 'INSERT INTO trap.caught VALUES (''to_regclass''); SELECT NULL::regclass'`,
+		`FUNCTION trap.make_date(integer, integer, integer) RETURNS date AS 'INSERT INTO trap.caught VALUES (''make_date''); SELECT NULL::date'`,
+		`FUNCTION trap.hashtext(text) RETURNS integer AS 'INSERT INTO trap.caught VALUES (''hashtext''); SELECT 1'`,
+		`FUNCTION trap.pg_advisory_xact_lock(integer) RETURNS void AS 'INSERT INTO trap.caught VALUES (''lock'')'`,
+		`FUNCTION trap.pg_get_expr(pg_node_tree, oid) RETURNS text AS 'INSERT INTO trap.caught VALUES (''pg_get_expr''); SELECT ''x''::text'`,
+		`FUNCTION trap.joined(text, integer) RETURNS text AS 'INSERT INTO trap.caught VALUES (''||''); SELECT ''visits''::text'`,
+		`FUNCTION trap.divided(integer, integer) RETURNS integer AS 'INSERT INTO trap.caught VALUES (''/''); SELECT 1'`,
+		`OPERATOR trap.|| (FUNCTION = trap.joined, LEFTARG = text, RIGHTARG = integer)`,
+		`OPERATOR trap./ (FUNCTION = trap.divided, LEFTARG = integer, RIGHTARG = integer)`,
+		`OPERATOR trap.% (FUNCTION = trap.divided, LEFTARG = integer, RIGHTARG = integer)`,
+		`TEMP TABLE visits (page_id bigint, day_id integer, ip inet) PARTITION BY LIST (day_id)`,
+		`TEMP TABLE visits_20190629 PARTITION OF visits FOR VALUES IN (20190629)`,
+		`TABLE trap.visits (page_id bigint, day_id integer, ip inet) PARTITION BY LIST (day_id)`,
+		`TABLE trap.visits_20190702 PARTITION OF trap.visits FOR VALUES IN (20190702)`,
+		`TEMP TABLE pg_inherits AS SELECT 'pg_temp.visits_20190629'::regclass::oid AS inhrelid, 'footfall.visits'::regclass::oid AS inhparent`,
+		`TEMP TABLE pg_class AS SELECT * FROM pg_catalog.pg_class WHERE relname LIKE 'visits%'`,
+	} {
+		language := ""
+		if decoy[0] == 'F' {
+			language = " LANGUAGE sql"
+		}
+		exec(t, caller, `CREATE `+decoy+language)
+	}
+
+	require.True(t, query[bool](t, caller, `SELECT footfall.make_visits_day(20190701)`))
+	require.True(t, query[bool](t, caller, `SELECT footfall.make_visits_day(20190702)`), "his own table of that name is another one")
+	require.True(t, query[bool](t, caller, `SELECT footfall.drop_visits_day(20190629)`))
+	require.True(t, query[bool](t, caller, `SELECT footfall.drop_visits_day(20190702)`))
+	require.False(t, query[bool](t, caller, `SELECT footfall.drop_visits_day(20190702)`))
+
+	assert.Empty(t, queryAll[string](t, conn, `SELECT what FROM trap.caught`), "what ran in the owner's name")
+	assert.Equal(t, []string{"footfall.visits_20190701"}, queryAll[string](t, conn, `
+		SELECT relnamespace::regnamespace || '.' || relname FROM pg_class AS c JOIN pg_inherits AS i ON i.inhrelid = c.oid
+		WHERE i.inhparent = 'footfall.visits'::regclass AND c.relowner = (SELECT relowner FROM pg_class WHERE oid = 'footfall.visits'::regclass)`))
+	assert.Len(t, queryAll[string](t, conn, `SELECT relname FROM pg_class WHERE relname IN ('visits_20190629', 'visits_20190702')`), 2, "his own stay")
+	_, err := caller.Exec(t.Context(), `DELETE FROM footfall.visits`)
+	assert.Equal(t, insufficientPrivilege, code(err))
+}
+
+// Services that start beside each other: one makes partitions while another grants.
+func TestGrantsBesideNewDays(t *testing.T) {
+	t.Parallel()
+	d := open(t, dbtest.New(t), db.Options{})
+	granted := async(t, func() error {
+		for range 40 {
+			if _, err := d.RolesGrant(context.Background()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for day := range 28 {
+		for _, month := range []int32{100, 200, 300} {
+			_, err := d.VisitsDayMake(t.Context(), 20300000+month+int32(day)+1)
+			require.NoError(t, err)
+		}
+	}
+	require.NoError(t, receive(t, granted, "the grants"))
+}

@@ -1,0 +1,358 @@
+package db_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"net/netip"
+	neturl "net/url"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+)
+
+// withRole is the URL with the rights of a role.
+func withRole(t *testing.T, url, role string) string {
+	t.Helper()
+	u, err := neturl.Parse(url)
+	require.NoError(t, err)
+	query := u.Query()
+	query.Set("role", role)
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+// withLogin is the URL for a user of its own, with the password that newLogin gives.
+func withLogin(t *testing.T, url, user string) string {
+	t.Helper()
+	u, err := neturl.Parse(url)
+	require.NoError(t, err)
+	u.User = neturl.UserPassword(user, "secret")
+	return u.String()
+}
+
+// newLogin makes a user that is a member of a role, for the length of the test.
+func newLogin(t *testing.T, conn *pgx.Conn, memberOf string) (user string) {
+	t.Helper()
+	needSuperuser(t, conn)
+	unique := make([]byte, 6)
+	_, _ = rand.Read(unique) // never fails
+	user = "footfall_test_" + hex.EncodeToString(unique)
+	exec(t, conn, `CREATE ROLE `+user+` LOGIN PASSWORD 'secret' IN ROLE `+memberOf)
+	t.Cleanup(func() {
+		_, err := conn.Exec(context.Background(), `DROP OWNED BY `+user+` CASCADE; DROP ROLE `+user)
+		assert.NoError(t, err)
+	})
+	return user
+}
+
+// needSuperuser skips a test of roles where the server that was named for the tests is closed to it.
+func needSuperuser(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	if query[string](t, conn, `SELECT current_setting('is_superuser')`) != "on" {
+		t.Skip("the tests' user is not a superuser: it cannot take over other roles")
+	}
+}
+
+// code is the SQLSTATE of an error.
+func code(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
+const insufficientPrivilege = "42501"
+
+func TestServiceCountsAsFootfallApp(t *testing.T) {
+	t.Parallel()
+	for name, from := range map[string]func(t *testing.T, url string, conn *pgx.Conn) string{
+		"a role in the URL": func(t *testing.T, url string, _ *pgx.Conn) string { return withRole(t, url, "footfall_app") },
+		"a user that is a member": func(t *testing.T, url string, conn *pgx.Conn) string {
+			return withLogin(t, url, newLogin(t, conn, "footfall_app"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url, conn := fixture(t)
+			needSuperuser(t, conn)
+			exec(t, conn, `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('a'), '{count}')`)
+			serveOn(t, open(t, from(t, url, conn), db.Options{}), conn)
+		})
+	}
+}
+
+// serveOn does what a running service does. The connection is the owner's.
+func serveOn(t *testing.T, d *db.DB, owner *pgx.Conn) {
+	ctx := t.Context()
+	require.NoError(t, d.Ping(ctx))
+	require.NoError(t, d.CheckSchema(ctx))
+	writes, err := d.ServerWrites(ctx)
+	require.NoError(t, err)
+	require.True(t, writes)
+
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	seen := make(chan *db.Access, 10)
+	watcher := async(t, func() error { return d.WatchApps(watching, func(a *db.Access) { seen <- a }) })
+	require.Len(t, receive(t, seen, "the apps").Keys, 1)
+	exec(t, owner, `INSERT INTO apps (name) VALUES ('second')`)
+	require.Len(t, receive(t, seen, "the new app").Apps, 2)
+	stop()
+	require.ErrorIs(t, receive(t, watcher, "the end of the watcher"), context.Canceled)
+	require.NoError(t, d.KeysUsed(ctx, []int32{1}))
+	require.True(t, query[bool](t, owner, `SELECT used_at IS NOT NULL FROM keys`))
+
+	for _, made := range []bool{true, false} {
+		mine, err := d.VisitsDayMake(ctx, today+1)
+		require.NoError(t, err)
+		require.Equal(t, made, mine)
+	}
+	missing, err := d.VisitsDaysMissing(ctx, []int32{today, today + 1})
+	require.NoError(t, err)
+	require.Zero(t, missing)
+
+	serveVisits(t, d, owner)
+
+	key := make([]byte, 32)
+	require.NoError(t, d.DayKeyMake(ctx, db.DayKeyMakeParams{Day: today, Key: key}))
+	require.NoError(t, d.DayKeyMake(ctx, db.DayKeyMakeParams{Day: today, Key: key}))
+	_, err = d.DayKeyGet(ctx, today)
+	require.NoError(t, err)
+	forgotten, err := d.DayKeysForget(ctx, today+1)
+	require.NoError(t, err)
+	require.Equal(t, int64(1), forgotten)
+
+	for _, dropped := range []bool{true, false} {
+		mine, err := d.VisitsDayDrop(ctx, today)
+		require.NoError(t, err)
+		require.Equal(t, dropped, mine)
+	}
+}
+
+// serveVisits counts, forgets batches, and reads what was counted.
+func serveVisits(t *testing.T, d *db.DB, owner *pgx.Conn) {
+	ctx := t.Context()
+	basis, err := d.Basis(ctx)
+	require.NoError(t, err)
+	ids, err := d.Intern(ctx, interning([]string{"example.org/x", "example.org/y"}, []string{"example.org", "example.org"}))
+	require.NoError(t, err)
+	require.Len(t, ids, 3)
+	var out db.Outcome
+	for day := range int32(2) {
+		b := visitBatch("192.0.2.1", ids["example.org"], ids["example.org/x"])
+		b.Basis, b.Days = basis, []int32{today + day, today + day}
+		require.NoError(t, d.Write(ctx, b, &out))
+		require.Equal(t, db.Verdict{Rank: 1, Newcomer: day == 0, Counted: true}, out.Verdicts[0])
+		committed, err := d.Claim(ctx, b.ID)
+		require.NoError(t, err)
+		require.True(t, committed)
+	}
+	require.Equal(t, int32(today+1), query[int32](t, owner, `SELECT max(last_day) FROM visitors`))
+	pruned, err := d.PruneBatches(ctx, [16]byte{15: 0xff, 0: 0xff})
+	require.NoError(t, err)
+	require.Positive(t, pruned)
+
+	visitor := netip.MustParseAddr("192.0.2.1")
+	counts, err := d.CountsGet(ctx, db.CountsGetParams{AppID: 1, Uris: []string{"example.org/x"}, Ip: &visitor})
+	require.NoError(t, err)
+	require.Equal(t, int64(2), counts[0].Hot)
+	visitors, err := d.VisitorsCount(ctx)
+	require.NoError(t, err)
+	require.Equal(t, int64(2), visitors)
+	require.NoError(t, d.InTx(ctx, func(q *db.Queries) error {
+		if err := q.ReadInOrder(ctx, "1s"); err != nil {
+			return err
+		}
+		rows, err := q.VisitorsAfter(ctx, db.VisitorsAfterParams{Ip: netip.IPv4Unspecified(), Rows: 10})
+		assert.Len(t, rows, 2)
+		return err
+	}))
+}
+
+// notForTheService is what would let a service that was taken over change or read what it has no business with.
+var notForTheService = []string{
+	`UPDATE apps SET open = true`, `INSERT INTO apps (name) VALUES ('mine')`, `DELETE FROM apps`, `SELECT FROM apps FOR UPDATE`,
+	`INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'b', sha256('b'), '{assert}')`,
+	`UPDATE keys SET hash = sha256('b')`, `UPDATE keys SET scopes = '{assert}'`, `UPDATE keys SET revoked_at = NULL`, `DELETE FROM keys`,
+	`UPDATE epochs SET value = 0`, `DELETE FROM epochs`, `INSERT INTO epochs (name) VALUES ('x')`,
+	`UPDATE pages SET uri = 'example.com/z'`, `DELETE FROM pages`, `SELECT setval('pages_id_seq', 1)`,
+	`UPDATE page_tallies SET app_id = 2`, `DELETE FROM page_tallies`,
+	`UPDATE counters SET page_id = 9`, `DELETE FROM counters`,
+	`UPDATE visitors SET ip = '192.0.2.9'`, `UPDATE visitors SET rank = 9`, `UPDATE visitors SET first_day = 20190101`, `DELETE FROM visitors`,
+	`UPDATE visits SET ip = '192.0.2.9'`, `DELETE FROM visits`,
+	`UPDATE batches SET id = gen_random_uuid()`, `UPDATE day_keys SET key = sha256('x')`,
+	`SELECT FROM erased_visitors`, `INSERT INTO erased_visitors (page_id, rank) VALUES (2, 1)`, `DELETE FROM erased_visitors`,
+	`SELECT FROM erased_visits`, `INSERT INTO erased_visits (page_id, day_id, visitors) VALUES (2, 20190629, 1)`, `DELETE FROM erased_visits`,
+	`INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`, `DELETE FROM goose_db_version`,
+
+	`SELECT FROM visits_20190629`, `DELETE FROM visits_20190629`, `DROP TABLE visits_20190629`,
+	`INSERT INTO visits_20190629 (page_id, day_id, ip) VALUES (2, 20190629, '192.0.2.1')`,
+	`ALTER TABLE visits DETACH PARTITION visits_20190629`,
+
+	`TRUNCATE visitors`, `TRUNCATE batches`, `TRUNCATE visits`, `DROP TABLE visitors`, `DROP SCHEMA footfall CASCADE`, `DROP FUNCTION basis()`,
+	`ALTER TABLE visitors ADD COLUMN x integer`, `ALTER TABLE visitors DISABLE TRIGGER visitors_erased`, `LOCK TABLE visitors`,
+	`CREATE TABLE footfall.mine ()`, `CREATE TABLE public.mine ()`, `CREATE TABLE report.mine ()`, `CREATE SCHEMA mine`,
+	`CREATE OR REPLACE FUNCTION footfall.basis() RETURNS text LANGUAGE sql AS 'SELECT NULL::text'`,
+	`CREATE TRIGGER mine BEFORE INSERT ON visitors FOR EACH ROW EXECUTE FUNCTION erasure_raises_epoch()`,
+	`CREATE ROLE mine`, `GRANT SELECT ON erased_visitors TO footfall_report`, `SELECT grant_roles()`, `COPY visitors TO PROGRAM 'true'`,
+}
+
+func TestServiceMayDoNoMore(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	needRole(t, conn, "footfall_app")
+	service := connect(t, url)
+	exec(t, service, `SET ROLE footfall_app`)
+	for _, sql := range notForTheService {
+		_, err := service.Exec(t.Context(), `BEGIN; `+sql)
+		assert.Equal(t, insufficientPrivilege, code(err), "%s: %v", sql, err)
+		exec(t, service, `ROLLBACK`)
+		_, err = conn.Exec(t.Context(), `BEGIN; `+sql)
+		assert.NotRegexp(t, `^42`, code(err), "the owner might, so that it is a matter of rights: %s: %v", sql, err)
+		exec(t, conn, `ROLLBACK`)
+	}
+}
+
+// needRole skips a test where its session cannot take over a role.
+func needRole(t *testing.T, conn *pgx.Conn, role string) {
+	t.Helper()
+	needSuperuser(t, conn)
+	require.True(t, query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1 AND NOT rolcanlogin)`, role),
+		"migrating as a superuser makes the role")
+}
+
+func TestEveryTableIsTheServicesUnlessNamedHere(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, dbtest.New(t))
+	needRole(t, conn, "footfall_app")
+	others := queryAll[string](t, conn, `
+		SELECT relname FROM pg_class
+		WHERE relnamespace = 'footfall'::regnamespace AND relkind IN ('r', 'p', 'v', 'm') AND NOT relispartition
+		  AND NOT has_table_privilege('footfall_app', oid, 'SELECT')
+		ORDER BY 1`)
+	assert.Equal(t, []string{"erased_visitors", "erased_visits"}, others, "grant_roles() grants the service what it needs of a new table")
+}
+
+// rightsOf lists what a role, or PUBLIC, was granted in the database, apart from what PostgreSQL's own schemas give.
+func rightsOf(t *testing.T, conn *pgx.Conn, role string) []string {
+	t.Helper()
+	return queryAll[string](t, conn, `
+		WITH granted AS (
+			SELECT 'schema ' || nspname AS what, nspacl AS acl, nspname AS schema FROM pg_namespace
+			UNION ALL
+			SELECT 'table ' || relname, relacl, relnamespace::regnamespace::name FROM pg_class
+			UNION ALL
+			SELECT format('column %s.%s', c.relname, a.attname), a.attacl, c.relnamespace::regnamespace::name
+			FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
+			UNION ALL
+			SELECT 'function ' || proname, coalesce(proacl, acldefault('f', proowner)), pronamespace::regnamespace::name FROM pg_proc
+			UNION ALL
+			SELECT format('later %s in %s', defaclobjtype, defaclnamespace::regnamespace), defaclacl, '' FROM pg_default_acl
+		)
+		SELECT format('%s: %s', what, a.privilege_type)
+		FROM granted CROSS JOIN aclexplode(acl) AS a
+		WHERE schema !~ '^pg_|^information_schema$'
+		  AND a.grantee = CASE $1::text WHEN 'PUBLIC' THEN 0 ELSE (SELECT oid FROM pg_roles WHERE rolname = $1::text) END
+		ORDER BY 1`, role)
+}
+
+func TestReadersReadReportsAndNothingElse(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	needRole(t, conn, "footfall_report")
+	assert.Equal(t, []string{"later f in report: EXECUTE", "later r in report: SELECT", "schema report: USAGE"}, rightsOf(t, conn, "footfall_report"))
+	exec(t, conn, `CREATE VIEW report.uris AS SELECT uri FROM footfall.pages`)
+	exec(t, conn, `CREATE FUNCTION report.one() RETURNS integer LANGUAGE sql AS 'SELECT 1'`)
+
+	reader := connect(t, url)
+	exec(t, reader, `SET ROLE footfall_report`)
+	assert.Len(t, queryAll[string](t, reader, `SELECT uri FROM report.uris`), 3, "a view that was made later")
+	assert.Equal(t, int32(1), query[int32](t, reader, `SELECT report.one()`), "a function that was made later")
+	exec(t, reader, `CREATE TEMP TABLE scratch AS SELECT uri FROM report.uris`)
+
+	tables := queryAll[string](t, conn, `SELECT 'footfall.' || relname FROM pg_class WHERE relnamespace = 'footfall'::regnamespace AND relkind IN ('r', 'p', 'v', 'm')`)
+	require.Contains(t, tables, "footfall.visits_20190629")
+	refused := []string{
+		`INSERT INTO report.uris VALUES ('x')`, `CREATE TABLE report.mine ()`, `CREATE TABLE footfall.mine ()`, `CREATE TABLE public.mine ()`, `DROP VIEW report.uris`,
+		`SELECT footfall.make_visits_day(20190701)`, `SELECT footfall.drop_visits_day(20190629)`, `SELECT footfall.grant_roles()`, `SELECT footfall.basis()`,
+	}
+	for _, table := range tables {
+		refused = append(refused, `SELECT FROM `+table, `INSERT INTO `+table+` DEFAULT VALUES`, `DELETE FROM `+table, `TRUNCATE `+table)
+	}
+	for _, sql := range refused {
+		_, err := reader.Exec(t.Context(), sql)
+		assert.Equal(t, insufficientPrivilege, code(err), "%s: %v", sql, err)
+	}
+}
+
+func TestEverybodyElseMayNothing(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, dbtest.New(t))
+	for _, right := range rightsOf(t, conn, "PUBLIC") {
+		if name, isFunction := strings.CutPrefix(right, "function "); isFunction {
+			name = strings.TrimSuffix(name, ": EXECUTE")
+			assert.False(t, query[bool](t, conn, `SELECT bool_or(prosecdef) FROM pg_proc WHERE proname = $1`, name),
+				"%s runs with its owner's rights, whoever calls it", name)
+			continue
+		}
+		assert.Equal(t, "schema public: USAGE", right)
+	}
+	assert.NotNil(t, query[*string](t, conn, `SELECT obj_description('report'::regnamespace, 'pg_namespace')`), "the schema report has a comment")
+}
+
+func TestGrantingAndCountingDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	exec(t, conn, `SET lock_timeout = '10s'`) // where the code is right nobody waits at all
+	counting := begin(t, url, `INSERT INTO visits (page_id, day_id, ip) VALUES (2, $1, '192.0.2.1')`, today)
+	_, err := counting.Exec(t.Context(), `UPDATE counters SET hot = hot + 1`)
+	require.NoError(t, err)
+
+	granting := begin(t, url, `SET LOCAL lock_timeout = '10s'`)
+	_, err = granting.Exec(t.Context(), `SELECT grant_roles()`)
+	require.NoError(t, err, "with a transaction open that has counted")
+	exec(t, conn, `INSERT INTO visits (page_id, day_id, ip) VALUES (2, $1, '192.0.2.2')`, today) // with one that has granted
+	require.NoError(t, counting.Commit(t.Context()))
+	require.NoError(t, granting.Commit(t.Context()))
+}
+
+func TestGrantsGoDownAndUpAgain(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	d, conn := open(t, url, db.Options{}), connect(t, url)
+	needRole(t, conn, "footfall_app")
+	roles := []string{"footfall_app", "footfall_report", "PUBLIC"}
+	var before [3][]string
+	for i, role := range roles {
+		before[i] = rightsOf(t, conn, role)
+		require.NotEmpty(t, before[i], role)
+	}
+	for name := ""; !strings.HasPrefix(name, "00006_"); {
+		var err error
+		name, err = d.MigrateDown(t.Context())
+		require.NoError(t, err)
+	}
+	assert.Empty(t, rightsOf(t, conn, "footfall_app"))
+	assert.Empty(t, rightsOf(t, conn, "footfall_report"))
+	assert.Contains(t, rightsOf(t, conn, "PUBLIC"), "function make_visits_day: EXECUTE", "as before there were roles")
+	assert.Empty(t, queryAll[string](t, conn, `SELECT proname FROM pg_proc WHERE prosecdef AND pronamespace = 'footfall'::regnamespace`))
+	assert.Nil(t, query[*string](t, conn, `SELECT to_regnamespace('report')::text`))
+
+	for range 2 { // the second time there is nothing to apply
+		_, err := d.MigrateUp(t.Context())
+		require.NoError(t, err)
+		for i, role := range roles {
+			assert.Equal(t, before[i], rightsOf(t, conn, role), role)
+		}
+	}
+}
