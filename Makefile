@@ -128,7 +128,7 @@ verify: fmt-check vet lint check-generated test ## what must hold before a commi
 clean: ## remove what was built; data directories stay
 	rm -rf bin
 
-# What the tests need besides Go: PostgreSQL, and a C compiler for the race detector.
+# What the tests need besides Go: PostgreSQL, a C compiler for the race detector, and a browser.
 .PHONY: deps
 deps:
-	@scripts/install-deps postgres gcc
+	@scripts/install-deps postgres gcc chromium

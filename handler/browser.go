@@ -15,7 +15,7 @@ func (s *service) request(c echo.Context, f *fields) visit.Request {
 	h := r.Header
 	ask := visit.Request{
 		App: f.app.value, URI: f.uri.value, IP: f.ip.value, Visitor: f.visitor.value, Garbled: f.garbled,
-		Key: bearer(h), Origin: h.Get(echo.HeaderOrigin), Agent: h.Get("User-Agent"),
+		Key: bearer(h), Origin: origin(h), Agent: h.Get("User-Agent"),
 		Prefetch: r.Method == http.MethodHead || prefetches(h), DoNotTrack: h.Get("Dnt") == "1" || h.Get("Sec-Gpc") == "1",
 	}
 	var err error
@@ -33,6 +33,24 @@ func bearer(h http.Header) string {
 		return ""
 	}
 	return strings.TrimSpace(said[len(scheme):])
+}
+
+// origin is that of the page which asks; "" where no page does, or where a browser says nothing of it. A page can ask without saying so,
+// with an image, a frame or a request whose answer it does not get; then the browser still says that it is another site's,
+// and usually which. One that hides that is of no site.
+func origin(h http.Header) string {
+	if said := h.Get(echo.HeaderOrigin); said != "" {
+		return said
+	}
+	if h.Get("Sec-Fetch-Site") != "cross-site" {
+		return ""
+	}
+	scheme, rest, found := strings.Cut(h.Get("Referer"), "://")
+	if !found {
+		return "null"
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	return scheme + "://" + host
 }
 
 // prefetches reports whether a browser fetches the page in case somebody will ask for it.

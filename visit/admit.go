@@ -150,11 +150,11 @@ func (c *Counter) identifyVisitor(ctx context.Context, a *app, r *Request, w *wh
 func (a *app) welcome(r *Request, site string) error {
 	if !a.counts(site) {
 		return &Error{Kind: Forbidden, Message: fmt.Sprintf(
-			"uri: app %s does not count the site %s: list it with `footfall app set %s --site %s`", a.name, site, a.name, site)}
+			"uri: app %s does not count the site %s: list it beside the others with `footfall app set %s --site … --site %s`", a.name, site, a.name, site)}
 	}
 	if r.Origin != "" && !a.open && !a.allowsOrigin(r.Origin) {
 		return &Error{Kind: Forbidden, Message: fmt.Sprintf(
-			"origin: the page that asks is of no site that app %s counts: list its site with `footfall app set %s --site HOST`", a.name, a.name)}
+			"origin: the page that asks is of no site that app %s counts: list its site beside the others with `footfall app set %s --site …`", a.name, a.name)}
 	}
 	return nil
 }
