@@ -172,7 +172,8 @@ func internTargets(ctx context.Context, d *db.DB) (map[string]int64, error) {
 	for i := range uris {
 		uris[i], sites[i] = pageURI(i), site
 	}
-	return d.Intern(ctx, db.Interning{App: apps[0].ID, Pages: uris, Sites: sites})
+	ids, _, err := d.Intern(ctx, db.Interning{App: apps[0].ID, By: db.CountsBy{Tz: apps[0].Tz, Visitor: apps[0].Visitor}, Pages: uris, Sites: sites})
+	return ids, err
 }
 
 // pageURI is a page as Footfall keeps it; with http:// before it, as a caller names it.

@@ -9,57 +9,40 @@ import (
 	"context"
 )
 
-const AppAdd = `-- name: AppAdd :execrows
-INSERT INTO apps (name, tz, ipv6_prefix, open, sites, keep_query, require_key, visitor, secret_id, respect_dnt, bots, ignore,
-                  max_requests, max_new_visitors, max_new_pages, max_pages)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-        $13, $14, $15, $16)
+const AppAdd = `-- name: AppAdd :one
+INSERT INTO apps (name)
+VALUES ($1)
 ON CONFLICT (name) DO NOTHING
+RETURNING id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at, ipv6_prefixes
 `
 
-type AppAddParams struct {
-	Name           string
-	Tz             string
-	Ipv6Prefix     int16
-	Open           bool
-	Sites          []string
-	KeepQuery      []string
-	RequireKey     bool
-	Visitor        string
-	SecretID       []byte
-	RespectDnt     bool
-	Bots           *string
-	Ignore         []string
-	MaxRequests    *int32
-	MaxNewVisitors *int32
-	MaxNewPages    *int32
-	MaxPages       *int64
-}
-
-// Adds an app; no row if the name is taken.
-func (q *Queries) AppAdd(ctx context.Context, arg AppAddParams) (int64, error) {
-	result, err := q.db.Exec(ctx, AppAdd,
-		arg.Name,
-		arg.Tz,
-		arg.Ipv6Prefix,
-		arg.Open,
-		arg.Sites,
-		arg.KeepQuery,
-		arg.RequireKey,
-		arg.Visitor,
-		arg.SecretID,
-		arg.RespectDnt,
-		arg.Bots,
-		arg.Ignore,
-		arg.MaxRequests,
-		arg.MaxNewVisitors,
-		arg.MaxNewPages,
-		arg.MaxPages,
+// Adds an app with the settings of a new one; no row if the name is taken.
+func (q *Queries) AppAdd(ctx context.Context, name string) (App, error) {
+	row := q.db.QueryRow(ctx, AppAdd, name)
+	var i App
+	err := row.Scan(
+		&i.ID,
+		&i.Name,
+		&i.Tz,
+		&i.Ipv6Prefix,
+		&i.Open,
+		&i.Sites,
+		&i.KeepQuery,
+		&i.CreatedAt,
+		&i.RequireKey,
+		&i.Visitor,
+		&i.SecretID,
+		&i.RespectDnt,
+		&i.Bots,
+		&i.Ignore,
+		&i.MaxRequests,
+		&i.MaxNewVisitors,
+		&i.MaxNewPages,
+		&i.MaxPages,
+		&i.DeletedAt,
+		&i.Ipv6Prefixes,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	return i, err
 }
 
 const AppCounts = `-- name: AppCounts :one
@@ -75,7 +58,7 @@ func (q *Queries) AppCounts(ctx context.Context, appID int32) (bool, error) {
 }
 
 const AppGet = `-- name: AppGet :one
-SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at
+SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at, ipv6_prefixes
 FROM apps
 WHERE name = $1
 `
@@ -103,12 +86,13 @@ func (q *Queries) AppGet(ctx context.Context, name string) (App, error) {
 		&i.MaxNewPages,
 		&i.MaxPages,
 		&i.DeletedAt,
+		&i.Ipv6Prefixes,
 	)
 	return i, err
 }
 
 const AppLock = `-- name: AppLock :one
-SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at
+SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at, ipv6_prefixes
 FROM apps
 WHERE name = $1
 FOR UPDATE
@@ -138,6 +122,7 @@ func (q *Queries) AppLock(ctx context.Context, name string) (App, error) {
 		&i.MaxNewPages,
 		&i.MaxPages,
 		&i.DeletedAt,
+		&i.Ipv6Prefixes,
 	)
 	return i, err
 }
@@ -146,25 +131,27 @@ const AppSet = `-- name: AppSet :exec
 UPDATE apps
 SET tz               = $1,
     ipv6_prefix      = $2,
-    open             = $3,
-    sites            = $4,
-    keep_query       = $5,
-    require_key      = $6,
-    visitor          = $7,
-    secret_id        = $8,
-    respect_dnt      = $9,
-    bots             = $10,
-    ignore           = $11,
-    max_requests     = $12,
-    max_new_visitors = $13,
-    max_new_pages    = $14,
-    max_pages        = $15
-WHERE id = $16
+    ipv6_prefixes    = $3,
+    open             = $4,
+    sites            = $5,
+    keep_query       = $6,
+    require_key      = $7,
+    visitor          = $8,
+    secret_id        = $9,
+    respect_dnt      = $10,
+    bots             = $11,
+    ignore           = $12,
+    max_requests     = $13,
+    max_new_visitors = $14,
+    max_new_pages    = $15,
+    max_pages        = $16
+WHERE id = $17
 `
 
 type AppSetParams struct {
 	Tz             string
 	Ipv6Prefix     int16
+	Ipv6Prefixes   []int16
 	Open           bool
 	Sites          []string
 	KeepQuery      []string
@@ -186,6 +173,7 @@ func (q *Queries) AppSet(ctx context.Context, arg AppSetParams) error {
 	_, err := q.db.Exec(ctx, AppSet,
 		arg.Tz,
 		arg.Ipv6Prefix,
+		arg.Ipv6Prefixes,
 		arg.Open,
 		arg.Sites,
 		arg.KeepQuery,
@@ -250,7 +238,7 @@ func (q *Queries) AppsEpochsHeldBefore(ctx context.Context, epoch int64) (int64,
 
 const AppsList = `-- name: AppsList :many
 
-SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at
+SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at, ipv6_prefixes
 FROM apps
 ORDER BY name
 `
@@ -286,6 +274,7 @@ func (q *Queries) AppsList(ctx context.Context) ([]App, error) {
 			&i.MaxNewPages,
 			&i.MaxPages,
 			&i.DeletedAt,
+			&i.Ipv6Prefixes,
 		); err != nil {
 			return nil, err
 		}

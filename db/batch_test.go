@@ -182,7 +182,7 @@ func TestInternAgreesWhoeverComesFirst(t *testing.T) {
 		theirs := append(append([]string{}, sites[from:]...), sites[:from]...)
 		all.Go(func() {
 			var err error
-			found[i], err = d.Intern(t.Context(), interning(mine, theirs))
+			found[i], _, err = d.Intern(t.Context(), interning(mine, theirs))
 			assert.NoError(t, err)
 		})
 	}

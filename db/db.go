@@ -104,6 +104,11 @@ func (d *DB) Read(ctx context.Context, f func(q *Queries) error) error {
 	return err
 }
 
+// KeepDayKey makes the key of a day, unless there is one, and returns when that is on the disk: it is durable, as a batch is.
+func (d *DB) KeepDayKey(ctx context.Context, day int32, key []byte) error {
+	return New(d.writers).DayKeyMake(ctx, DayKeyMakeParams{Day: day, Key: key})
+}
+
 // InTx runs f in a transaction, and commits if f returns nil.
 func (d *DB) InTx(ctx context.Context, f func(q *Queries) error) error {
 	return pgx.BeginFunc(ctx, d.readers, func(tx pgx.Tx) error { return f(New(tx)) })

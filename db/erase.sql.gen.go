@@ -167,6 +167,72 @@ func (q *Queries) CountersMake(ctx context.Context, pageID int64) error {
 	return err
 }
 
+const CountersMerge = `-- name: CountersMerge :exec
+WITH gone AS (
+    DELETE FROM counters AS c
+    WHERE c.page_id = $4
+    RETURNING c.hot
+)
+UPDATE counters AS c
+SET hot = c.hot + g.hot,
+    pv  = c.pv + $1,
+    uv  = c.uv + $2
+FROM gone AS g
+WHERE c.page_id = $3
+`
+
+type CountersMergeParams struct {
+	Days     int64
+	Visitors int64
+	IntoPage int64
+	FromPage int64
+}
+
+// Moves the sums, after the rows that prove them: a batch that still knows the page by its old name may want its counters, and
+// must not wait for those.
+func (q *Queries) CountersMerge(ctx context.Context, arg CountersMergeParams) error {
+	_, err := q.db.Exec(ctx, CountersMerge,
+		arg.Days,
+		arg.Visitors,
+		arg.IntoPage,
+		arg.FromPage,
+	)
+	return err
+}
+
+const EraseBegin = `-- name: EraseBegin :exec
+
+SELECT set_config('statement_timeout', '0', true),
+       set_config('idle_in_transaction_session_timeout', '10s', true),
+       set_config('tcp_keepalives_idle', '5', true),
+       set_config('tcp_keepalives_interval', '2', true),
+       set_config('tcp_keepalives_count', '3', true)
+`
+
+// Erasing: visitors, pages, apps. Who erases takes his turn first, so that no two wait for each other.
+//
+// Each visit locks the counters of its site, so who holds those has the site to himself: no batch is between its look-up and its
+// insert. Batches that wait for the lock meet a new basis, and forget what was erased.
+// Lets the statements of this transaction run as long as they need, but lets nobody who has vanished hold a lock.
+func (q *Queries) EraseBegin(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, EraseBegin)
+	return err
+}
+
+const EraseTurn = `-- name: EraseTurn :exec
+SELECT value
+FROM epochs
+WHERE name = 'erasures'
+FOR UPDATE
+`
+
+// Waits until nobody else erases; the transaction's end lets go. The row is the one that every erasure raises, which would else be
+// waited for while sites are held. A statement of its own, after EraseBegin, whose time begins with it.
+func (q *Queries) EraseTurn(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, EraseTurn)
+	return err
+}
+
 const PageDrop = `-- name: PageDrop :exec
 WITH gone AS (
     DELETE FROM pages
@@ -208,86 +274,6 @@ func (q *Queries) PageGet(ctx context.Context, arg PageGetParams) (PageGetRow, e
 	var i PageGetRow
 	err := row.Scan(&i.ID, &i.SiteID)
 	return i, err
-}
-
-const PageMerge = `-- name: PageMerge :exec
-WITH page AS MATERIALIZED (
-    SELECT c.page_id, c.uv
-    FROM counters AS c
-    WHERE c.page_id = $1
-), gone_visitors AS (
-    DELETE FROM visitors AS v
-    WHERE v.page_id = $2
-    RETURNING v.ip, v.rank, v.first_day, v.last_day
-), newcomers AS (
-    INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
-    SELECT page.page_id, g.ip, page.uv + row_number() OVER (ORDER BY g.rank), g.first_day, g.last_day
-    FROM gone_visitors AS g
-    CROSS JOIN page
-    WHERE NOT EXISTS (SELECT FROM visitors AS v WHERE v.page_id = page.page_id AND v.ip = g.ip)
-    RETURNING rank
-), known AS (
-    UPDATE visitors AS v
-    SET first_day = least(v.first_day, g.first_day),
-        last_day  = greatest(v.last_day, g.last_day)
-    FROM gone_visitors AS g, page
-    WHERE v.page_id = page.page_id
-      AND v.ip = g.ip
-), gone_visits AS (
-    DELETE FROM visits AS v
-    WHERE v.page_id = $2
-    RETURNING v.day_id, v.ip
-), moved_visits AS (
-    INSERT INTO visits (page_id, day_id, ip)
-    SELECT page.page_id, g.day_id, g.ip
-    FROM gone_visits AS g
-    CROSS JOIN page
-    ON CONFLICT DO NOTHING
-    RETURNING day_id
-), gone_erased AS (
-    DELETE FROM erased_visitors AS e
-    WHERE e.page_id = $2
-    RETURNING e.rank
-), moved_erased AS (
-    INSERT INTO erased_visitors (page_id, rank)
-    SELECT page.page_id, page.uv + (SELECT count(*) FROM newcomers) + row_number() OVER (ORDER BY g.rank)
-    FROM gone_erased AS g
-    CROSS JOIN page
-    RETURNING rank
-), gone_erased_visits AS (
-    DELETE FROM erased_visits AS e
-    WHERE e.page_id = $2
-    RETURNING e.day_id, e.visitors
-), moved_erased_visits AS (
-    INSERT INTO erased_visits AS e (page_id, day_id, visitors)
-    SELECT page.page_id, g.day_id, g.visitors
-    FROM gone_erased_visits AS g
-    CROSS JOIN page
-    ON CONFLICT (page_id, day_id) DO UPDATE
-        SET visitors = e.visitors + excluded.visitors
-), gone_counters AS (
-    DELETE FROM counters AS c
-    WHERE c.page_id = $2
-    RETURNING c.hot
-)
-UPDATE counters AS c
-SET hot = c.hot + coalesce((SELECT g.hot FROM gone_counters AS g), 0),
-    pv  = c.pv + (SELECT count(*) FROM moved_visits) + (SELECT coalesce(sum(g.visitors), 0) FROM gone_erased_visits AS g),
-    uv  = c.uv + (SELECT count(*) FROM newcomers) + (SELECT count(*) FROM moved_erased)
-WHERE c.page_id = $1
-`
-
-type PageMergeParams struct {
-	IntoPage int64
-	FromPage int64
-}
-
-// Moves all that was counted for one page to another one, whose counters are locked. Who came to both stays one visitor of
-// it, and one a day; who is new to it gets the next rank, in the order of the ranks before. Those who were erased cannot be
-// told apart: each counts as somebody else.
-func (q *Queries) PageMerge(ctx context.Context, arg PageMergeParams) error {
-	_, err := q.db.Exec(ctx, PageMerge, arg.IntoPage, arg.FromPage)
-	return err
 }
 
 const PageRename = `-- name: PageRename :exec
@@ -339,19 +325,6 @@ func (q *Queries) PagesRenamed(ctx context.Context, appID int32) ([]PagesRenamed
 		return nil, err
 	}
 	return items, nil
-}
-
-const TakeTime = `-- name: TakeTime :exec
-
-SELECT set_config('statement_timeout', '0', true)
-`
-
-// Erasing: visitors, pages, apps. Each visit locks the counters of its site, so who holds those has the site to himself: no
-// batch is between its look-up and its insert. Batches that wait for the lock meet a new basis, and forget what was erased.
-// Lets the statements of this transaction run as long as they need.
-func (q *Queries) TakeTime(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, TakeTime)
-	return err
 }
 
 const VisitorErase = `-- name: VisitorErase :execrows
@@ -432,17 +405,74 @@ func (q *Queries) VisitorTargets(ctx context.Context, arg VisitorTargetsParams) 
 	return items, nil
 }
 
-const VisitsDays = `-- name: VisitsDays :many
-SELECT substr(c.relname, length('visits_') + 1)::integer AS day
-FROM pg_catalog.pg_inherits AS i
-JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
-WHERE i.inhparent = 'visits'::regclass
-ORDER BY day
+const VisitorsMerge = `-- name: VisitorsMerge :one
+WITH gone AS (
+    DELETE FROM visitors AS v
+    WHERE v.page_id = $1
+    RETURNING v.ip, v.rank, v.first_day, v.last_day
+), newcomers AS (
+    INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
+    SELECT c.page_id, g.ip, c.uv + row_number() OVER (ORDER BY g.rank), g.first_day, g.last_day
+    FROM gone AS g
+    JOIN counters AS c ON c.page_id = $2
+    WHERE NOT EXISTS (SELECT FROM visitors AS v WHERE v.page_id = c.page_id AND v.ip = g.ip)
+    RETURNING rank
+), known AS (
+    UPDATE visitors AS v
+    SET first_day = least(v.first_day, g.first_day),
+        last_day  = greatest(v.last_day, g.last_day)
+    FROM gone AS g
+    WHERE v.page_id = $2
+      AND v.ip = g.ip
+), gone_erased AS (
+    DELETE FROM erased_visitors AS e
+    WHERE e.page_id = $1
+    RETURNING e.rank
+), erased AS (
+    INSERT INTO erased_visitors (page_id, rank)
+    SELECT c.page_id, c.uv + (SELECT count(*) FROM newcomers) + row_number() OVER (ORDER BY g.rank)
+    FROM gone_erased AS g
+    JOIN counters AS c ON c.page_id = $2
+    RETURNING rank
+)
+SELECT ((SELECT count(*) FROM newcomers) + (SELECT count(*) FROM erased))::bigint AS visitors
 `
 
-// The days of which visits has rows.
-func (q *Queries) VisitsDays(ctx context.Context) ([]int32, error) {
-	rows, err := q.db.Query(ctx, VisitsDays)
+type VisitorsMergeParams struct {
+	FromPage int64
+	IntoPage int64
+}
+
+// Moves the visitors of one page to another one, where nobody counts, and returns how many are new there. Who came to both
+// stays one visitor; who is new gets the next rank, in the order of the ranks before. Those who were erased cannot be
+// told apart: each counts as somebody else.
+func (q *Queries) VisitorsMerge(ctx context.Context, arg VisitorsMergeParams) (int64, error) {
+	row := q.db.QueryRow(ctx, VisitorsMerge, arg.FromPage, arg.IntoPage)
+	var visitors int64
+	err := row.Scan(&visitors)
+	return visitors, err
+}
+
+const VisitsDays = `-- name: VisitsDays :many
+SELECT days.day
+FROM (
+    SELECT substr(c.relname, length('visits_') + 1)::integer AS day
+    FROM pg_catalog.pg_inherits AS i
+    JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
+    WHERE i.inhparent = 'visits'::regclass
+) AS days
+WHERE days.day BETWEEN $1::integer AND $2::integer
+ORDER BY days.day
+`
+
+type VisitsDaysParams struct {
+	FirstDay int32
+	LastDay  int32
+}
+
+// The days of which visits has rows, from one to another.
+func (q *Queries) VisitsDays(ctx context.Context, arg VisitsDaysParams) ([]int32, error) {
+	rows, err := q.db.Query(ctx, VisitsDays, arg.FirstDay, arg.LastDay)
 	if err != nil {
 		return nil, err
 	}
@@ -487,4 +517,42 @@ type VisitsEraseParams struct {
 func (q *Queries) VisitsErase(ctx context.Context, arg VisitsEraseParams) error {
 	_, err := q.db.Exec(ctx, VisitsErase, arg.Day, arg.Pages, arg.Ips)
 	return err
+}
+
+const VisitsMerge = `-- name: VisitsMerge :one
+WITH gone AS (
+    DELETE FROM visits AS v
+    WHERE v.page_id = $1
+    RETURNING v.day_id, v.ip
+), moved AS (
+    INSERT INTO visits (page_id, day_id, ip)
+    SELECT $2, g.day_id, g.ip
+    FROM gone AS g
+    ON CONFLICT DO NOTHING
+    RETURNING day_id
+), gone_erased AS (
+    DELETE FROM erased_visits AS e
+    WHERE e.page_id = $1
+    RETURNING e.day_id, e.visitors
+), erased AS (
+    INSERT INTO erased_visits AS e (page_id, day_id, visitors)
+    SELECT $2, g.day_id, g.visitors
+    FROM gone_erased AS g
+    ON CONFLICT (page_id, day_id) DO UPDATE
+        SET visitors = e.visitors + excluded.visitors
+)
+SELECT ((SELECT count(*) FROM moved) + (SELECT coalesce(sum(g.visitors), 0) FROM gone_erased AS g))::bigint AS days
+`
+
+type VisitsMergeParams struct {
+	FromPage int64
+	IntoPage int64
+}
+
+// Moves their days, and returns how many (visitor, day) pairs are new there.
+func (q *Queries) VisitsMerge(ctx context.Context, arg VisitsMergeParams) (int64, error) {
+	row := q.db.QueryRow(ctx, VisitsMerge, arg.FromPage, arg.IntoPage)
+	var days int64
+	err := row.Scan(&days)
+	return days, err
 }

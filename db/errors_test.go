@@ -164,7 +164,7 @@ func TestFaultWhereNobodyListens(t *testing.T) {
 	t.Parallel()
 	d := open(t, "postgres://footfall@/footfall?host="+url.QueryEscape(t.TempDir()), db.Options{})
 	assert.Equal(t, db.FaultRefused, write(t, d, visitBatch("192.0.2.1", 1)))
-	_, err := d.Intern(t.Context(), interning([]string{"example.com/a"}, []string{"example.com"}))
+	_, _, err := d.Intern(t.Context(), interning([]string{"example.com/a"}, []string{"example.com"}))
 	assert.Equal(t, db.FaultRefused, db.FaultOf(err))
 }
 

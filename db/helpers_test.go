@@ -157,5 +157,5 @@ func eventually(t *testing.T, condition func() bool, what string) {
 
 // interning asks app 1 for pages without a limit.
 func interning(pages, sites []string) db.Interning {
-	return db.Interning{App: 1, Pages: pages, Sites: sites}
+	return db.Interning{App: 1, By: db.CountsBy{Tz: "UTC", Visitor: "address"}, Pages: pages, Sites: sites}
 }

@@ -51,6 +51,8 @@ type App struct {
 	MaxPages *int64
 	// Since when its deletion has been under way; it counts nothing any more.
 	DeletedAt *time.Time
+	// Values of ipv6_prefix by which it counted before: under these, too, a visitor may be stored.
+	Ipv6Prefixes []int16
 }
 
 // Ids of the batches of visits that committed, or were abandoned; kept for a day.

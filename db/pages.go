@@ -2,15 +2,23 @@ package db
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
 	"github.com/jackc/pgx/v5"
 )
 
+// CountsBy is how an app tells days and visitors apart. It is fixed once the app has pages.
+type CountsBy struct{ Tz, Visitor string }
+
+// errChanged is what a visit meets whose day and visitor were told in another way than its app's by now.
+var errChanged = errors.New("the app has been changed meanwhile")
+
 // Interning asks for the ids of pages of an app, and of their sites.
 type Interning struct {
 	App   int32
+	By    CountsBy // nothing is made where it is not so any more
 	Pages []string
 	Sites []string // beside Pages: the site of each
 
@@ -22,68 +30,70 @@ type Interning struct {
 }
 
 // Intern returns the id of every page and site asked for, by uri, and makes those that are not there. Left out are those
-// for which there is no room. It counts nothing, so whatever its error, nothing has been counted.
-func (d *DB) Intern(ctx context.Context, in Interning) (ids map[string]int64, err error) {
+// for which there is no room; full says that there is none for any. It counts nothing, so whatever its error, nothing has been counted.
+func (d *DB) Intern(ctx context.Context, in Interning) (ids map[string]int64, full bool, err error) {
 	ids = make(map[string]int64, 2*len(in.Pages))
-	if err = d.intern(ctx, &in, ids); FaultOf(err) == FaultUnknown {
+	if full, err = d.intern(ctx, &in, ids); FaultOf(err) == FaultUnknown {
 		err = &notSentError{err} // no visit was sent
 	}
-	return ids, err
+	return ids, full, err
 }
 
-func (d *DB) intern(ctx context.Context, in *Interning, ids map[string]int64) error {
-	if err := d.findPages(ctx, in.App, in.Pages, in.Sites, ids); err != nil {
-		return err
+func (d *DB) intern(ctx context.Context, in *Interning, ids map[string]int64) (full bool, err error) {
+	if err := findPages(ctx, New(d.writers), in, ids); err != nil {
+		return false, err
 	}
-	hope := int64(math.MaxInt64)
-	if in.Full {
-		hope = 0
+	if in.Full || in.unknown(ids, math.MaxInt64).empty() {
+		return in.Full, nil
 	}
-	if in.unknown(ids, hope).empty() {
-		return nil
-	}
-	var made newPages
-	err := pgx.BeginFunc(ctx, d.writers, func(tx pgx.Tx) (err error) {
-		made, err = makePages(ctx, New(tx), in, ids)
+	err = pgx.BeginFunc(ctx, d.writers, func(tx pgx.Tx) (err error) {
+		full, err = makePages(ctx, New(tx), in, ids)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("intern %d pages: %w", len(in.Pages), err)
-	}
-	if made.empty() {
-		return nil
+		return false, fmt.Errorf("intern %d pages: %w", len(in.Pages), err)
 	}
 	// Only now, with a new snapshot, is what another instance inserted meanwhile visible.
-	return d.findPages(ctx, in.App, made.pages, made.sites, ids)
+	return full, findPages(ctx, New(d.writers), in, ids)
 }
 
-// makePages makes those pages and sites that have no id, as far as there is room, and returns them.
-func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]int64) (newPages, error) {
+// makePages makes those pages and sites that are not there, as far as there is room.
+func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]int64) (full bool, err error) {
 	tally, err := q.PagesTallyLock(ctx, PagesTallyLockParams{AppID: in.App, Day: in.Day})
 	if err != nil {
-		return newPages{}, err
+		return false, err
 	}
-	wanted := in.unknown(ids, in.room(tally))
+	room := in.room(tally)
+	if room < math.MaxInt64 { // another instance may have made some, and room is for what is not there
+		if err := findPages(ctx, q, in, ids); err != nil {
+			return false, err
+		}
+	}
+	wanted := in.unknown(ids, room)
 	if wanted.empty() {
-		return wanted, nil
+		return room <= 0, nil
 	}
 	sites, err := q.SitesIntern(ctx, SitesInternParams{AppID: in.App, Sites: wanted.sites})
 	if err != nil {
-		return newPages{}, err
+		return false, err
 	}
 	pages, err := q.PagesIntern(ctx, PagesInternParams{AppID: in.App, Pages: wanted.pages, Sites: wanted.sites})
 	if err != nil {
-		return newPages{}, err
+		return false, err
 	}
-	return wanted, q.PagesTallyAdd(ctx, PagesTallyAddParams{AppID: in.App, Made: sites + pages})
+	by, err := q.AppCountsBy(ctx, in.App)
+	switch {
+	case err != nil:
+		return false, err
+	case CountsBy(by) != in.By:
+		return false, &notSentError{errChanged}
+	}
+	return sites+pages >= room, q.PagesTallyAdd(ctx, PagesTallyAddParams{AppID: in.App, Made: sites + pages})
 }
 
 // room is how many more pages and sites may be made.
 func (in *Interning) room(tally PagesTallyLockRow) int64 {
 	room := int64(math.MaxInt64)
-	if in.Full {
-		return 0
-	}
 	if in.MaxToday > 0 {
 		room = min(room, in.MaxToday-tally.Today)
 	}
@@ -122,11 +132,12 @@ func (in *Interning) unknown(ids map[string]int64, room int64) (n newPages) {
 	return n
 }
 
-func (d *DB) findPages(ctx context.Context, app int32, pages, sites []string, ids map[string]int64) error {
-	uris := append(append(make([]string, 0, len(pages)+len(sites)), pages...), sites...)
-	rows, err := New(d.writers).PagesFind(ctx, PagesFindParams{AppID: app, Uris: uris})
+// findPages adds the ids of those pages and sites that are there.
+func findPages(ctx context.Context, q *Queries, in *Interning, ids map[string]int64) error {
+	uris := append(append(make([]string, 0, len(in.Pages)+len(in.Sites)), in.Pages...), in.Sites...)
+	rows, err := q.PagesFind(ctx, PagesFindParams{AppID: in.App, Uris: uris})
 	if err != nil {
-		return fmt.Errorf("find %d pages: %w", len(pages), err)
+		return fmt.Errorf("find %d pages: %w", len(in.Pages), err)
 	}
 	for _, row := range rows {
 		ids[row.Uri] = row.ID

@@ -10,6 +10,26 @@ import (
 	"net/netip"
 )
 
+const AppCountsBy = `-- name: AppCountsBy :one
+SELECT tz, visitor
+FROM apps
+WHERE id = $1
+`
+
+type AppCountsByRow struct {
+	Tz      string
+	Visitor string
+}
+
+// How an app tells days and visitors apart, which is fixed once it has pages. Asked after they were made: whoever was changing it has
+// come to an end before that.
+func (q *Queries) AppCountsBy(ctx context.Context, id int32) (AppCountsByRow, error) {
+	row := q.db.QueryRow(ctx, AppCountsBy, id)
+	var i AppCountsByRow
+	err := row.Scan(&i.Tz, &i.Visitor)
+	return i, err
+}
+
 const CountsGet = `-- name: CountsGet :many
 SELECT p.uri, c.pv, c.uv, c.hot,
        coalesce((SELECT v.rank FROM visitors AS v WHERE v.page_id = p.id AND v.ip = $1::inet), 0)::bigint AS rank

@@ -127,7 +127,7 @@ func TestPlanOfPagesFindPreparedOnAnEmptyTable(t *testing.T) {
 	exec(t, conn, `INSERT INTO apps (name) VALUES ('shop')`)
 	d := open(t, url, db.Options{Writers: 1})
 	for i := range 7 {
-		_, err := d.Intern(t.Context(), interning([]string{fmt.Sprint("example.com/", i)}, []string{"example.com"}))
+		_, _, err := d.Intern(t.Context(), interning([]string{fmt.Sprint("example.com/", i)}, []string{"example.com"}))
 		require.NoError(t, err)
 	}
 	writer, err := d.Writers().Acquire(t.Context())

@@ -144,7 +144,7 @@ func serveVisits(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	ctx := t.Context()
 	basis, err := d.Basis(ctx)
 	require.NoError(t, err)
-	ids, err := d.Intern(ctx, interning([]string{"example.org/x", "example.org/y"}, []string{"example.org", "example.org"}))
+	ids, _, err := d.Intern(ctx, interning([]string{"example.org/x", "example.org/y"}, []string{"example.org", "example.org"}))
 	require.NoError(t, err)
 	require.Len(t, ids, 3)
 	var out db.Outcome

@@ -54,6 +54,7 @@ var rules = []struct{ refusedBy, sql string }{
 	{"apps_secret_id_length", `UPDATE apps SET visitor = 'daily', secret_id = '\x01'`},
 	{"apps_bots_is_known", `UPDATE apps SET bots = 'maybe'`},
 	{"apps_ignore_no_nulls", `UPDATE apps SET ignore = '{192.0.2.0/24, NULL}'`},
+	{"apps_ipv6_prefixes_no_nulls", `UPDATE apps SET ipv6_prefixes = '{64, NULL}'`},
 	{"apps_limits_are_not_negative", `UPDATE apps SET max_requests = -1`},
 	{"apps_limits_are_not_negative", `UPDATE apps SET max_new_visitors = -1, max_pages = 1`},
 	{"apps_limits_are_not_negative", `UPDATE apps SET max_new_pages = -1`},

@@ -15,11 +15,12 @@ func (s *service) request(c echo.Context, f *fields) visit.Request {
 	h := r.Header
 	ask := visit.Request{
 		App: f.app.value, URI: f.uri.value, IP: f.ip.value, Visitor: f.visitor.value, Garbled: f.garbled,
-		Key: bearer(h), Origin: origin(h), Agent: h.Get("User-Agent"),
+		Asserts: f.ip.given || f.visitor.given,
+		Key:     bearer(h), Origin: origin(h), Agent: h.Get("User-Agent"),
 		Prefetch: r.Method == http.MethodHead || prefetches(h), DoNotTrack: h.Get("Dnt") == "1" || h.Get("Sec-Gpc") == "1",
 	}
 	var err error
-	if ask.Peer, err = s.proxies.client(r); err != nil && !f.ip.given && ask.Garbled == nil {
+	if ask.Peer, err = s.proxies.client(r); err != nil && !ask.Asserts && ask.Garbled == nil {
 		ask.Garbled = err // where the address of the request is nobody's visit, it need not be known
 	}
 	return ask
@@ -32,7 +33,10 @@ func bearer(h http.Header) string {
 	if len(said) < len(scheme) || !strings.EqualFold(said[:len(scheme)], scheme) {
 		return ""
 	}
-	return strings.TrimSpace(said[len(scheme):])
+	if key := strings.TrimSpace(said[len(scheme):]); key != "" {
+		return key
+	}
+	return said // no key either: some variable that was not set
 }
 
 // origin is that of the page which asks; "" where no page does, or where a browser says nothing of it. A page can ask without saying so,

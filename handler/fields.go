@@ -68,10 +68,11 @@ func (f *field) set(name, value string) error {
 	if f.given {
 		return invalid(name, "it is given twice: give it once")
 	}
+	f.given = true
 	if value == "" {
 		return invalid(name, "it is empty: give it a value, or leave it out")
 	}
-	f.value, f.given = value, true
+	f.value = value
 	return nil
 }
 
@@ -107,6 +108,7 @@ func readQuery(query string) (fields, error) {
 		}
 		value, err := url.QueryUnescape(value)
 		if err != nil {
+			f.named(name).given = true
 			err = f.later(name, invalid(name, "it has a % that is not followed by two hexadecimal digits: write % as %25"))
 		} else {
 			err = f.put(name, value)
@@ -166,19 +168,17 @@ func readJSON(body []byte) (fields, error) {
 func (f *fields) readMember(d *json.Decoder) error {
 	key, err := d.Token()
 	name, ok := key.(string)
-	if err != nil || !ok {
+	var written json.RawMessage
+	if err != nil || !ok || d.Decode(&written) != nil {
 		return invalid("body", "it is not valid JSON: "+bodyShape)
 	}
 	if f.named(name) == nil {
-		return invalid("body", fmt.Sprintf("%.64q is no field: %s", name, bodyShape))
+		return f.later("body", invalid("body", fmt.Sprintf("%.64q is no field: %s", name, bodyShape)))
 	}
-	token, err := d.Token()
-	if err != nil {
-		return invalid("body", "it is not valid JSON: "+bodyShape)
-	}
-	value, ok := token.(string)
-	if !ok {
-		return invalid(name, "it is not a string: write it in double quotes")
+	var value string
+	if written[0] != '"' || json.Unmarshal(written, &value) != nil {
+		f.named(name).given = true
+		return f.later(name, invalid(name, "it is not a string: write it in double quotes"))
 	}
 	return f.put(name, value)
 }

@@ -154,10 +154,10 @@ func (s *service) answer(c echo.Context, ask func(context.Context, visit.Request
 		return s.preflight(c)
 	}
 	f, err := readFields(c)
+	s.share(c, f.app.value)
 	if err != nil {
 		return err
 	}
-	s.share(c, f.app.value)
 	answer, err := ask(c.Request().Context(), s.request(c, &f))
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ ALTER TABLE apps
     ADD COLUMN max_new_pages    integer,
     ADD COLUMN max_pages        bigint,
     ADD COLUMN deleted_at       timestamptz,
+    ADD COLUMN ipv6_prefixes    smallint[] NOT NULL DEFAULT '{}',
 
     ADD CONSTRAINT apps_visitor_is_known        CHECK (visitor IN ('address', 'id', 'hashed', 'daily')),
     -- Visitors keyed with one secret are not those keyed with another: which one it is stays with the app.
@@ -23,6 +24,7 @@ ALTER TABLE apps
     ADD CONSTRAINT apps_secret_id_length        CHECK (octet_length(secret_id) = 8),
     ADD CONSTRAINT apps_bots_is_known           CHECK (bots IN ('count', 'skip')),
     ADD CONSTRAINT apps_ignore_no_nulls         CHECK (array_position(ignore, NULL) IS NULL),
+    ADD CONSTRAINT apps_ipv6_prefixes_no_nulls  CHECK (array_position(ipv6_prefixes, NULL) IS NULL),
     ADD CONSTRAINT apps_limits_are_not_negative CHECK (least(max_requests, max_new_visitors, max_new_pages, max_pages) >= 0);
 
 COMMENT ON COLUMN apps.open             IS 'Counts any host, and believes the ip or visitor that a caller asserts. For trying out and for trusted networks.';
@@ -38,6 +40,7 @@ COMMENT ON COLUMN apps.max_new_visitors IS 'New visitors a minute. 0: any number
 COMMENT ON COLUMN apps.max_new_pages    IS 'New pages and sites a day; a visit to one more counts for the site''s page (other). 0: any number. Null: as the service chooses.';
 COMMENT ON COLUMN apps.max_pages        IS 'Pages and sites in all, as max_new_pages. 0: any number. Null: as the service chooses.';
 
+COMMENT ON COLUMN apps.ipv6_prefixes    IS 'Values of ipv6_prefix by which it counted before: under these, too, a visitor may be stored.';
 COMMENT ON COLUMN apps.deleted_at       IS 'Since when its deletion has been under way; it counts nothing any more.';
 
 CREATE TABLE keys (
@@ -159,4 +162,5 @@ ALTER TABLE apps
     DROP COLUMN max_new_visitors,
     DROP COLUMN max_new_pages,
     DROP COLUMN max_pages,
-    DROP COLUMN deleted_at;
+    DROP COLUMN deleted_at,
+    DROP COLUMN ipv6_prefixes;

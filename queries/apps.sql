@@ -12,11 +12,6 @@ SELECT value
 FROM epochs
 WHERE name = 'apps';
 
--- name: AppGet :one
-SELECT *
-FROM apps
-WHERE name = @name;
-
 -- name: AppLock :one
 -- One app by name, locked against change, and against first visits to new pages, until the transaction ends.
 SELECT *
@@ -28,19 +23,24 @@ FOR UPDATE;
 -- Whether anything has been counted for an app.
 SELECT EXISTS (SELECT FROM pages WHERE app_id = @app_id) AS counts;
 
--- name: AppAdd :execrows
--- Adds an app; no row if the name is taken.
-INSERT INTO apps (name, tz, ipv6_prefix, open, sites, keep_query, require_key, visitor, secret_id, respect_dnt, bots, ignore,
-                  max_requests, max_new_visitors, max_new_pages, max_pages)
-VALUES (@name, @tz, @ipv6_prefix, @open, @sites, @keep_query, @require_key, @visitor, @secret_id, @respect_dnt, @bots, @ignore,
-        @max_requests, @max_new_visitors, @max_new_pages, @max_pages)
-ON CONFLICT (name) DO NOTHING;
+-- name: AppGet :one
+SELECT *
+FROM apps
+WHERE name = @name;
+
+-- name: AppAdd :one
+-- Adds an app with the settings of a new one; no row if the name is taken.
+INSERT INTO apps (name)
+VALUES (@name)
+ON CONFLICT (name) DO NOTHING
+RETURNING *;
 
 -- name: AppSet :exec
 -- Replaces the settings of an app.
 UPDATE apps
 SET tz               = @tz,
     ipv6_prefix      = @ipv6_prefix,
+    ipv6_prefixes    = @ipv6_prefixes,
     open             = @open,
     sites            = @sites,
     keep_query       = @keep_query,

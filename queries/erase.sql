@@ -1,9 +1,23 @@
--- Erasing: visitors, pages, apps. Each visit locks the counters of its site, so who holds those has the site to himself: no
--- batch is between its look-up and its insert. Batches that wait for the lock meet a new basis, and forget what was erased.
+-- Erasing: visitors, pages, apps. Who erases takes his turn first, so that no two wait for each other.
+--
+-- Each visit locks the counters of its site, so who holds those has the site to himself: no batch is between its look-up and its
+-- insert. Batches that wait for the lock meet a new basis, and forget what was erased.
 
--- name: TakeTime :exec
--- Lets the statements of this transaction run as long as they need.
-SELECT set_config('statement_timeout', '0', true);
+-- name: EraseBegin :exec
+-- Lets the statements of this transaction run as long as they need, but lets nobody who has vanished hold a lock.
+SELECT set_config('statement_timeout', '0', true),
+       set_config('idle_in_transaction_session_timeout', '10s', true),
+       set_config('tcp_keepalives_idle', '5', true),
+       set_config('tcp_keepalives_interval', '2', true),
+       set_config('tcp_keepalives_count', '3', true);
+
+-- name: EraseTurn :exec
+-- Waits until nobody else erases; the transaction's end lets go. The row is the one that every erasure raises, which would else be
+-- waited for while sites are held. A statement of its own, after EraseBegin, whose time begins with it.
+SELECT value
+FROM epochs
+WHERE name = 'erasures'
+FOR UPDATE;
 
 -- name: VisitorTargets :many
 -- The targets of an app at which a visitor is known, under any of his addresses, and since when.
@@ -22,12 +36,16 @@ ORDER BY page_id
 FOR UPDATE;
 
 -- name: VisitsDays :many
--- The days of which visits has rows.
-SELECT substr(c.relname, length('visits_') + 1)::integer AS day
-FROM pg_catalog.pg_inherits AS i
-JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
-WHERE i.inhparent = 'visits'::regclass
-ORDER BY day;
+-- The days of which visits has rows, from one to another.
+SELECT days.day
+FROM (
+    SELECT substr(c.relname, length('visits_') + 1)::integer AS day
+    FROM pg_catalog.pg_inherits AS i
+    JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
+    WHERE i.inhparent = 'visits'::regclass
+) AS days
+WHERE days.day BETWEEN @first_day::integer AND @last_day::integer
+ORDER BY days.day;
 
 -- name: VisitorErase :execrows
 -- Takes the addresses of a visitor out of some targets; his ranks stay taken.
@@ -83,73 +101,79 @@ INSERT INTO counters (page_id)
 VALUES (@page_id)
 ON CONFLICT (page_id) DO NOTHING;
 
--- name: PageMerge :exec
--- Moves all that was counted for one page to another one, whose counters are locked. Who came to both stays one visitor of
--- it, and one a day; who is new to it gets the next rank, in the order of the ranks before. Those who were erased cannot be
+-- name: VisitorsMerge :one
+-- Moves the visitors of one page to another one, where nobody counts, and returns how many are new there. Who came to both
+-- stays one visitor; who is new gets the next rank, in the order of the ranks before. Those who were erased cannot be
 -- told apart: each counts as somebody else.
-WITH page AS MATERIALIZED (
-    SELECT c.page_id, c.uv
-    FROM counters AS c
-    WHERE c.page_id = @into_page
-), gone_visitors AS (
+WITH gone AS (
     DELETE FROM visitors AS v
     WHERE v.page_id = @from_page
     RETURNING v.ip, v.rank, v.first_day, v.last_day
 ), newcomers AS (
     INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
-    SELECT page.page_id, g.ip, page.uv + row_number() OVER (ORDER BY g.rank), g.first_day, g.last_day
-    FROM gone_visitors AS g
-    CROSS JOIN page
-    WHERE NOT EXISTS (SELECT FROM visitors AS v WHERE v.page_id = page.page_id AND v.ip = g.ip)
+    SELECT c.page_id, g.ip, c.uv + row_number() OVER (ORDER BY g.rank), g.first_day, g.last_day
+    FROM gone AS g
+    JOIN counters AS c ON c.page_id = @into_page
+    WHERE NOT EXISTS (SELECT FROM visitors AS v WHERE v.page_id = c.page_id AND v.ip = g.ip)
     RETURNING rank
 ), known AS (
     UPDATE visitors AS v
     SET first_day = least(v.first_day, g.first_day),
         last_day  = greatest(v.last_day, g.last_day)
-    FROM gone_visitors AS g, page
-    WHERE v.page_id = page.page_id
+    FROM gone AS g
+    WHERE v.page_id = @into_page
       AND v.ip = g.ip
-), gone_visits AS (
-    DELETE FROM visits AS v
-    WHERE v.page_id = @from_page
-    RETURNING v.day_id, v.ip
-), moved_visits AS (
-    INSERT INTO visits (page_id, day_id, ip)
-    SELECT page.page_id, g.day_id, g.ip
-    FROM gone_visits AS g
-    CROSS JOIN page
-    ON CONFLICT DO NOTHING
-    RETURNING day_id
 ), gone_erased AS (
     DELETE FROM erased_visitors AS e
     WHERE e.page_id = @from_page
     RETURNING e.rank
-), moved_erased AS (
+), erased AS (
     INSERT INTO erased_visitors (page_id, rank)
-    SELECT page.page_id, page.uv + (SELECT count(*) FROM newcomers) + row_number() OVER (ORDER BY g.rank)
+    SELECT c.page_id, c.uv + (SELECT count(*) FROM newcomers) + row_number() OVER (ORDER BY g.rank)
     FROM gone_erased AS g
-    CROSS JOIN page
+    JOIN counters AS c ON c.page_id = @into_page
     RETURNING rank
-), gone_erased_visits AS (
+)
+SELECT ((SELECT count(*) FROM newcomers) + (SELECT count(*) FROM erased))::bigint AS visitors;
+
+-- name: VisitsMerge :one
+-- Moves their days, and returns how many (visitor, day) pairs are new there.
+WITH gone AS (
+    DELETE FROM visits AS v
+    WHERE v.page_id = @from_page
+    RETURNING v.day_id, v.ip
+), moved AS (
+    INSERT INTO visits (page_id, day_id, ip)
+    SELECT @into_page, g.day_id, g.ip
+    FROM gone AS g
+    ON CONFLICT DO NOTHING
+    RETURNING day_id
+), gone_erased AS (
     DELETE FROM erased_visits AS e
     WHERE e.page_id = @from_page
     RETURNING e.day_id, e.visitors
-), moved_erased_visits AS (
+), erased AS (
     INSERT INTO erased_visits AS e (page_id, day_id, visitors)
-    SELECT page.page_id, g.day_id, g.visitors
-    FROM gone_erased_visits AS g
-    CROSS JOIN page
+    SELECT @into_page, g.day_id, g.visitors
+    FROM gone_erased AS g
     ON CONFLICT (page_id, day_id) DO UPDATE
         SET visitors = e.visitors + excluded.visitors
-), gone_counters AS (
+)
+SELECT ((SELECT count(*) FROM moved) + (SELECT coalesce(sum(g.visitors), 0) FROM gone_erased AS g))::bigint AS days;
+
+-- name: CountersMerge :exec
+-- Moves the sums, after the rows that prove them: a batch that still knows the page by its old name may want its counters, and
+-- must not wait for those.
+WITH gone AS (
     DELETE FROM counters AS c
     WHERE c.page_id = @from_page
     RETURNING c.hot
 )
 UPDATE counters AS c
-SET hot = c.hot + coalesce((SELECT g.hot FROM gone_counters AS g), 0),
-    pv  = c.pv + (SELECT count(*) FROM moved_visits) + (SELECT coalesce(sum(g.visitors), 0) FROM gone_erased_visits AS g),
-    uv  = c.uv + (SELECT count(*) FROM newcomers) + (SELECT count(*) FROM moved_erased)
+SET hot = c.hot + g.hot,
+    pv  = c.pv + @days,
+    uv  = c.uv + @visitors
+FROM gone AS g
 WHERE c.page_id = @into_page;
 
 -- name: PageDrop :exec

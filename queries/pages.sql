@@ -29,6 +29,13 @@ SET today = today + @made,
     total = total + @made
 WHERE app_id = @app_id;
 
+-- name: AppCountsBy :one
+-- How an app tells days and visitors apart, which is fixed once it has pages. Asked after they were made: whoever was changing it has
+-- come to an end before that.
+SELECT tz, visitor
+FROM apps
+WHERE id = @id;
+
 -- name: SitesIntern :execrows
 -- Makes the sites that are not there yet. In order of key, so that two instances that meet never deadlock.
 INSERT INTO pages (app_id, uri)

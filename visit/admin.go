@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"footfall/db"
@@ -27,23 +28,24 @@ var appName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
 // AddApp adds an app.
 func (a *Admin) AddApp(ctx context.Context, name string, s Settings) error {
-	row := newAppRow()
 	if !appName.MatchString(name) {
 		return invalidf("name: %.64q is no name for an app: use a–z, 0–9, - and _, at most 63, not beginning with - or _", name)
 	}
-	if err := a.apply(name, s, &row); err != nil {
-		return err
-	}
-	added, err := a.db.AppAdd(ctx, db.AppAddParams{
-		Name: name, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Open: row.Open, Sites: row.Sites, KeepQuery: row.KeepQuery,
-		RequireKey: row.RequireKey, Visitor: row.Visitor, SecretID: row.SecretID, RespectDnt: row.RespectDnt, Bots: row.Bots, Ignore: row.Ignore,
-		MaxRequests: row.MaxRequests, MaxNewVisitors: row.MaxNewVisitors, MaxNewPages: row.MaxNewPages, MaxPages: row.MaxPages,
+	err := a.db.InTx(ctx, func(q *db.Queries) error {
+		row, err := q.AppAdd(ctx, name)
+		if errors.Is(err, db.ErrNoRows) {
+			return invalidf("name: there is an app %s already: change it with `footfall app set %s`", name, name)
+		}
+		if err != nil {
+			return err
+		}
+		if err := a.apply(s, &row); err != nil {
+			return err
+		}
+		return setApp(ctx, q, &row)
 	})
 	if err != nil {
-		return fmt.Errorf("add app %s: %w", name, err)
-	}
-	if added == 0 {
-		return invalidf("name: there is an app %s already: change it with `footfall app set %s`", name, name)
+		return wrap("add app "+name, err)
 	}
 	return a.db.SettleApps(ctx, settlePatience)
 }
@@ -52,17 +54,22 @@ func (a *Admin) AddApp(ctx context.Context, name string, s Settings) error {
 func (a *Admin) SetApp(ctx context.Context, name string, s Settings) error {
 	err := a.withApp(ctx, name, func(q *db.Queries, row *db.App) error {
 		was := *row
-		if err := a.apply(name, s, row); err != nil {
+		if err := a.apply(s, row); err != nil {
 			return err
 		}
-		if err := staysWhatItIs(ctx, q, &was, row); err != nil {
+		counts, err := q.AppCounts(ctx, row.ID)
+		if err != nil {
 			return err
 		}
-		return q.AppSet(ctx, db.AppSetParams{
-			ID: row.ID, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Open: row.Open, Sites: row.Sites, KeepQuery: row.KeepQuery,
-			RequireKey: row.RequireKey, Visitor: row.Visitor, SecretID: row.SecretID, RespectDnt: row.RespectDnt, Bots: row.Bots, Ignore: row.Ignore,
-			MaxRequests: row.MaxRequests, MaxNewVisitors: row.MaxNewVisitors, MaxNewPages: row.MaxNewPages, MaxPages: row.MaxPages,
-		})
+		if counts {
+			if err := staysWhatItIs(&was, row); err != nil {
+				return err
+			}
+			if row.Ipv6Prefix != was.Ipv6Prefix && !slices.Contains(row.Ipv6Prefixes, was.Ipv6Prefix) {
+				row.Ipv6Prefixes = append(row.Ipv6Prefixes, was.Ipv6Prefix)
+			}
+		}
+		return setApp(ctx, q, row)
 	})
 	if err != nil {
 		return wrap("set app "+name, err)
@@ -70,14 +77,22 @@ func (a *Admin) SetApp(ctx context.Context, name string, s Settings) error {
 	return a.db.SettleApps(ctx, settlePatience)
 }
 
+func setApp(ctx context.Context, q *db.Queries, row *db.App) error {
+	return q.AppSet(ctx, db.AppSetParams{
+		ID: row.ID, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Ipv6Prefixes: row.Ipv6Prefixes, Open: row.Open, Sites: row.Sites, KeepQuery: row.KeepQuery,
+		RequireKey: row.RequireKey, Visitor: row.Visitor, SecretID: row.SecretID, RespectDnt: row.RespectDnt, Bots: row.Bots, Ignore: row.Ignore,
+		MaxRequests: row.MaxRequests, MaxNewVisitors: row.MaxNewVisitors, MaxNewPages: row.MaxNewPages, MaxPages: row.MaxPages,
+	})
+}
+
 // apply changes a row as the settings say, if it then can be counted for.
-func (a *Admin) apply(name string, s Settings, row *db.App) error {
+func (a *Admin) apply(s Settings, row *db.App) error {
 	was := row.Visitor
 	if err := s.apply(row); err != nil {
 		return err
 	}
 	if !row.Open && len(row.Sites) == 0 {
-		return invalidf("site: app %s would count nothing: name its sites with --site HOST, or let it count any host with --open", name)
+		return invalidf("site: app %s would count nothing: name its sites with --site HOST, or let it count any host with --open", row.Name)
 	}
 	switch {
 	case row.Visitor == byAddress:
@@ -91,14 +106,7 @@ func (a *Admin) apply(name string, s Settings, row *db.App) error {
 }
 
 // staysWhatItIs refuses to change what has been counted by.
-func staysWhatItIs(ctx context.Context, q *db.Queries, was, row *db.App) error {
-	if row.Tz == was.Tz && row.Visitor == was.Visitor {
-		return nil
-	}
-	counts, err := q.AppCounts(ctx, row.ID)
-	if err != nil || !counts {
-		return err
-	}
+func staysWhatItIs(was, row *db.App) error {
 	var f faults
 	if row.Tz != was.Tz {
 		f.add("tz: app %s has counted days of %s, which stay what they are: add another app for %s", row.Name, was.Tz, row.Tz)
@@ -109,7 +117,7 @@ func staysWhatItIs(ctx context.Context, q *db.Queries, was, row *db.App) error {
 	return f.error()
 }
 
-// withApp runs f in a transaction that holds an app.
+// withApp runs f in a transaction that holds an app against change, against new pages, and against its deletion.
 func (a *Admin) withApp(ctx context.Context, name string, f func(q *db.Queries, row *db.App) error) error {
 	return a.db.InTx(ctx, func(q *db.Queries) error {
 		row, err := q.AppLock(ctx, name)
@@ -119,9 +127,14 @@ func (a *Admin) withApp(ctx context.Context, name string, f func(q *db.Queries, 
 		if err != nil {
 			return err
 		}
+		if row.DeletedAt != nil {
+			return errBeingDeleted
+		}
 		return f(q, &row)
 	})
 }
+
+var errBeingDeleted = &Error{Kind: NotFound, Message: "name: this app is being deleted; `footfall app delete` goes on where that was cut short"}
 
 func noApp(field, name string) error {
 	return &Error{Kind: NotFound, Message: fmt.Sprintf("%s: there is no app %.64q: `footfall app list` names them", field, name)}

@@ -186,8 +186,9 @@ func (c *Counter) AllowsOrigin(ctx context.Context, name, origin string) bool {
 		a := now.apps[name]
 		return a != nil && a.allowsOrigin(origin)
 	}
+	site := siteOfOrigin(origin)
 	for _, a := range now.apps {
-		if a.allowsOrigin(origin) {
+		if site != "" && a.counts(site) {
 			return true
 		}
 	}

@@ -23,7 +23,8 @@ type app struct {
 	ipv6Prefix int
 	zone       *time.Location
 	mode       string // one of visitorModes
-	fault      error  // why this instance cannot count for it
+	countsBy   db.CountsBy
+	fault      error // why this instance cannot count for it
 	respectDNT bool
 	bots       string // botsCount, botsSkip or ""
 	ignored    ignored
@@ -36,7 +37,8 @@ func newApp(row db.App, secret Secret) (*app, error) {
 		return nil, fmt.Errorf("app %s: time zone: %w", row.Name, err)
 	}
 	a := &app{
-		id: row.ID, name: row.Name, open: row.Open, requireKey: row.RequireKey, sites: newSites(row.Sites), keepQuery: row.KeepQuery,
+		countsBy: db.CountsBy{Tz: row.Tz, Visitor: row.Visitor},
+		id:       row.ID, name: row.Name, open: row.Open, requireKey: row.RequireKey, sites: newSites(row.Sites), keepQuery: row.KeepQuery,
 		ipv6Prefix: int(row.Ipv6Prefix), zone: zone, mode: row.Visitor, fault: checkSecret(&row, secret),
 		respectDNT: row.RespectDnt, ignored: newIgnored(row.Ignore), limits: newLimits(row),
 	}

@@ -41,6 +41,7 @@ type Request struct {
 
 	// Whom the caller asserts to have come: an address, and where the app knows visitors by ids, an id. With neither it is Peer.
 	IP, Visitor string
+	Asserts     bool       // one of them is named, be it empty or garbled
 	Peer        netip.Addr // the address that the request came from
 	Anybody     bool       // a question that names no visitor
 
@@ -53,7 +54,7 @@ type Request struct {
 }
 
 // asserts reports whether the request says who came.
-func (r *Request) asserts() bool { return r.IP != "" || r.Visitor != "" }
+func (r *Request) asserts() bool { return r.Asserts || r.IP != "" || r.Visitor != "" }
 
 // readPatience bounds what only reads: a question waits for a connection, too.
 const readPatience = 5 * time.Second
@@ -94,7 +95,10 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 	if o.FilterMemory == 0 {
 		o.FilterMemory = 256 << 20
 	}
-	c := &Counter{db: d, secret: o.Secret, clock: o.Clock, days: newDayKeys(d), uses: &keyUses{}, rates: newRates(o.Clock), bots: newBots()}
+	c := &Counter{db: d, secret: o.Secret, clock: o.Clock, uses: &keyUses{}, rates: newRates(o.Clock), bots: newBots()}
+	c.metrics = newMetrics(o.Metrics)
+	c.know = newKnowledge(d, o, c.metrics)
+	c.days = newDayKeys(d, c.know)
 	c.upkeep = newUpkeep(d, o, c.days, c.uses)
 	if err := c.upkeep.makeDays(ctx); err != nil {
 		return nil, fmt.Errorf("open counter: %w", err)
@@ -104,8 +108,6 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 		return nil, fmt.Errorf("open counter: %w", err)
 	}
 	c.apps = apps
-	c.metrics = newMetrics(o.Metrics)
-	c.know = newKnowledge(d, o, c.metrics)
 	if _, err := c.know.get(ctx); err != nil { // so that the filter begins to read the tables now, not with the first visit
 		c.know.close()
 		c.apps.close()
@@ -133,7 +135,7 @@ func (c *Counter) Visit(ctx context.Context, r Request) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	e := entry{app: a.id, target: w.target, visitor: w.visitor, day: w.day, limits: a.limits.forPages(w.stranger)}
+	e := entry{app: a.id, countsBy: a.countsBy, target: w.target, visitor: w.visitor, day: w.day, limits: a.limits.forPages(w.stranger)}
 	if why := c.skips(a, &r, w); why != "" {
 		c.metrics.uncounted.WithLabelValues(string(why)).Inc()
 		answer, err := c.read(ctx, &e, true)
@@ -153,31 +155,36 @@ func (c *Counter) Visit(ctx context.Context, r Request) (Answer, error) {
 // recordFew records a visit of an app whose new visitors are limited. Who may be new takes a place before he is counted, and
 // gives it back if he was not. Who is known takes none.
 func (c *Counter) recordFew(ctx context.Context, a *app, e entry) (Answer, error) {
-	var before, sure bool
-	if e.known != nil {
-		before, sure = e.known.cameBefore(&e)
-	}
-	if before {
+	places, most := newVisitorsOf(a.id), a.limits.newVisitors.most
+	if c.cameBefore(ctx, &e, c.rates.scarce(places, most)) {
 		answer, _, err := c.recorder.record(e)
 		return answer, err
 	}
-	most := a.limits.newVisitors.most
-	wait := c.rates.take(newVisitorsOf(a.id), most)
-	if wait > 0 {
-		if !sure {
-			if numbers, err := c.read(ctx, &e, true); err == nil && numbers.Site.Rank > 0 {
-				answer, _, err := c.recorder.record(e)
-				return answer, err
-			}
-		}
+	if wait := c.rates.take(places, most); wait > 0 {
 		c.metrics.limited.WithLabelValues("new_visitors").Inc()
 		return Answer{}, &Error{Kind: TooMany, RetryAfter: wait, Message: fmt.Sprintf("app %s has had its new visitors for this minute; try again later", a.name)}
 	}
 	answer, newcomer, err := c.recorder.record(e)
-	if !newcomer {
-		c.rates.giveBack(newVisitorsOf(a.id), most)
+	var told *Error
+	if lost := errors.As(err, &told) && told.Kind == Lost; !newcomer && !lost {
+		c.rates.giveBack(places, most)
 	}
 	return answer, err
+}
+
+// cameBefore reports whether the entry's visitor came to its site before. Where that is not known here, the tables are asked, if
+// it matters.
+func (c *Counter) cameBefore(ctx context.Context, e *entry, matters bool) bool {
+	if e.known != nil {
+		if before, sure := e.known.cameBefore(e); sure {
+			return before
+		}
+	}
+	if !matters {
+		return false
+	}
+	numbers, err := c.read(ctx, e, true)
+	return err == nil && numbers.Site.Rank > 0
 }
 
 // Counts returns the numbers of a page and its site, counting nothing.

@@ -103,51 +103,79 @@ func (a *app) visitorByHash(secret Secret, network netip.Addr, dayKey []byte) ne
 	return secret.hashOf(a.id, byDay, text, string(dayKey))
 }
 
-// dayKeys are the halves of the keys of days that lie in the database. Any number of instances agree on them.
+// dayKeys are the halves of the keys of days that lie in the database. Any number of instances agree on them. They are remembered
+// as long as what is known of the tables is.
 type dayKeys struct {
-	db   *db.DB
-	mu   sync.Mutex
-	keys map[int32][]byte // guarded by mu; a few days
+	db    *db.DB
+	know  *knowledge
+	mu    sync.Mutex
+	keys  map[int32][]byte // guarded by mu, as what follows; a few days
+	known *known           // what they rest on
 }
 
-func newDayKeys(d *db.DB) *dayKeys { return &dayKeys{db: d, keys: map[int32][]byte{}} }
+func newDayKeys(d *db.DB, k *knowledge) *dayKeys {
+	return &dayKeys{db: d, know: k, keys: map[int32][]byte{}}
+}
 
 // of returns the key of a day, and makes it if nobody has.
 func (k *dayKeys) of(ctx context.Context, day int32) ([]byte, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if key := k.keys[day]; key != nil {
+	known := k.know.current.Load()
+	if key := k.remembered(known, day); key != nil {
 		return key, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
-	key, err := k.db.DayKeyGet(ctx, day)
-	if errors.Is(err, db.ErrNoRows) {
-		fresh := make([]byte, sha256.Size)
-		_, _ = rand.Read(fresh) // never fails: it would end the process
-		if err = k.db.DayKeyMake(ctx, db.DayKeyMakeParams{Day: day, Key: fresh}); err == nil {
-			key, err = k.db.DayKeyGet(ctx, day) // another instance's, if it was faster
-		}
-	}
+	key, err := k.read(ctx, day)
 	if err != nil {
 		return nil, unavailable(err, "the database does not answer; try again")
 	}
-	k.keys[day] = key
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.known == known {
+		k.keys[day] = key
+	}
 	return key, nil
 }
 
-// forget lets go of the keys of the days before one.
-func (k *dayKeys) forget(ctx context.Context, before int32) error {
+func (k *dayKeys) remembered(known *known, day int32) []byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.known != known {
+		k.known = known
+		clear(k.keys)
+	}
+	return k.keys[day]
+}
+
+func (k *dayKeys) read(ctx context.Context, day int32) ([]byte, error) {
+	key, err := k.db.DayKeyGet(ctx, day)
+	if !errors.Is(err, db.ErrNoRows) {
+		return key, err
+	}
+	fresh := make([]byte, sha256.Size)
+	_, _ = rand.Read(fresh) // never fails: it would end the process
+	if err := k.db.KeepDayKey(ctx, day, fresh); err != nil {
+		return nil, err
+	}
+	return k.db.DayKeyGet(ctx, day) // another instance's, if it was faster
+}
+
+// keep forgets the keys of the days before one, and makes those of some others beforehand, so that midnight finds them.
+func (k *dayKeys) keep(ctx context.Context, from int32, days ...int32) error {
+	if _, err := k.db.DayKeysForget(ctx, from); err != nil {
+		return fmt.Errorf("forget the keys of past days: %w", err)
+	}
 	k.mu.Lock()
 	for day := range k.keys {
-		if day < before {
+		if day < from {
 			delete(k.keys, day)
 		}
 	}
 	k.mu.Unlock()
-	_, err := k.db.DayKeysForget(ctx, before)
-	if err != nil {
-		return fmt.Errorf("forget the keys of past days: %w", err)
+	for _, day := range days {
+		if _, err := k.of(ctx, day); err != nil {
+			return fmt.Errorf("make the key of day %d: %w", day, err)
+		}
 	}
 	return nil
 }

@@ -27,8 +27,7 @@ const (
 
 var scopes = []Scope{ScopeCount, ScopeAssert, ScopeRead}
 
-// A key is keyPrefix, its name's random part, a "_" and 256 random bits. Its name, by which people speak of it, is what stands
-// before the last "_" that is not one of the bits.
+// A key is keyPrefix, some random letters, a "_" and 256 random bits. All before that "_" is its name, by which people speak of it.
 const (
 	keyPrefix     = "footfall_"
 	keyNameRandom = 8  // characters
@@ -157,13 +156,14 @@ func scopeNames() string {
 
 // Keys lists an app's keys, revoked ones included.
 func (a *Admin) Keys(ctx context.Context, app string) (keys []Key, err error) {
-	err = a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
-		rows, err := q.KeysList(ctx, row.ID)
-		for _, k := range rows {
-			keys = append(keys, Key{Name: k.Name, Scopes: k.Scopes, Made: k.CreatedAt, Used: k.UsedAt, Revoked: k.RevokedAt})
-		}
-		return err
-	})
+	row, err := appOf(ctx, a.db.Queries, app)
+	if err != nil {
+		return nil, wrap("list the keys of app "+app, err)
+	}
+	rows, err := a.db.KeysList(ctx, row.ID)
+	for _, k := range rows {
+		keys = append(keys, Key{Name: k.Name, Scopes: k.Scopes, Made: k.CreatedAt, Used: k.UsedAt, Revoked: k.RevokedAt})
+	}
 	return keys, wrap("list the keys of app "+app, err)
 }
 

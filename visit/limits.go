@@ -120,6 +120,12 @@ func (r *rates) take(s source, most int64) (wait time.Duration) {
 	return wait
 }
 
+// scarce reports whether a source has had more than half of the most it may have a minute.
+func (r *rates) scarce(s source, most int64) bool {
+	until, _ := r.sources.get(s)
+	return until-r.clock().Sub(r.began) > time.Minute/2 || most == 1
+}
+
 // giveBack gives back what was taken and not used.
 func (r *rates) giveBack(s source, most int64) {
 	each := time.Minute / time.Duration(most)

@@ -29,12 +29,8 @@ type Settings struct {
 	MaxRequests, MaxNewVisitors, MaxNewPages, MaxPages *string
 }
 
-// settled is the word for a setting that is the service's to choose.
+// byDefault is the word for a setting that is the service's to choose.
 const byDefault = "default"
-
-func newAppRow() db.App {
-	return db.App{Tz: "UTC", Ipv6Prefix: 64, Visitor: byAddress, Sites: []string{}, KeepQuery: []string{}, Ignore: []string{}}
-}
 
 // apply checks every setting that is given and writes it into row; it tells all faults at once.
 func (s Settings) apply(row *db.App) error {

@@ -38,6 +38,7 @@ const targetMaxBytes = 2048
 //     escape with what is decoded behind it.
 //   - The query is dropped except the parameters in keepQuery: see appendTargetQuery.
 //   - The fragment is dropped unless it is a route, that is, begins with "/" or "!".
+//   - The paths /(other) and /(deleted) have their brackets escaped, since pages of these names hold the sums of others.
 //   - The scheme and user-info are no part of a target; its default port is not, another port is.
 //
 // Normalize is idempotent: the page of a target, read with the scheme that the target came by, gives
@@ -75,11 +76,31 @@ func Normalize(raw string, keepQuery []string) (Target, error) {
 	if fragment != "" && (fragment[0] == '/' || fragment[0] == '!') {
 		page = appendCanonical(append(page, '#'), fragment, plainInFragment)
 	}
+	page = escapeGathering(page, siteLength)
 	if len(page) > targetMaxBytes {
 		return Target{}, targetError("its canonical form is longer than 2,048 bytes: shorten its path, or keep fewer query parameters")
 	}
 	canonical := string(page)
+	if canonical[:siteLength] == otherSite {
+		return Target{}, targetError(hostInvalid)
+	}
 	return Target{Site: canonical[:siteLength], Page: canonical}, nil
+}
+
+// Targets on which the sums of others gather. No URI leads to them.
+const (
+	otherPage   = "/(other)"   // of pages beyond a limit
+	otherSite   = "(other)"    // of sites beyond a limit
+	deletedPage = "/(deleted)" // of pages that were deleted
+)
+
+// escapeGathering escapes the brackets of a path that is the name of one of those.
+func escapeGathering(page []byte, siteLength int) []byte {
+	if path := string(page[siteLength:]); path == otherPage || path == deletedPage {
+		name := path[len("/(") : len(path)-len(")")]
+		return append(page[:siteLength], "/%28"+name+"%29"...)
+	}
+	return page
 }
 
 func targetError(problem string) error { return &InputError{Field: "uri", Problem: problem} }

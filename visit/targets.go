@@ -51,29 +51,32 @@ func (t *targetIDs) find(e *entry) {
 // room is counted as the page (other) of its site; a site, as the site (other).
 func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []entry) error {
 	type group struct {
-		app    int32
-		limits pageLimits
+		app      int32
+		countsBy db.CountsBy
+		limits   pageLimits
 	}
 	unknown := map[group][]*entry{}
 	for i := range entries {
 		if e := &entries[i]; e.site.id == 0 || e.page.id == 0 {
-			g := group{e.app, e.limits}
+			g := group{e.app, e.countsBy, e.limits}
 			unknown[g] = append(unknown[g], e)
 		}
 	}
 	for g, missing := range unknown {
 		full := fullApp{g.app, missing[len(missing)-1].day, g.limits}
-		in := db.Interning{App: g.app, Day: full.day, MaxToday: g.limits.aDay, MaxTotal: g.limits.inAll}
+		in := db.Interning{App: g.app, By: g.countsBy, Day: full.day, MaxToday: g.limits.aDay, MaxTotal: g.limits.inAll}
 		_, in.Full = t.full.get(full)
-		others, err := t.ask(ctx, d, in, missing, func(e *entry) Target { return e.target })
+		others, isFull, err := t.ask(ctx, d, in, missing, func(e *entry) Target { return e.target })
 		if err != nil {
 			return err
+		}
+		if isFull {
+			t.full.put(full, struct{}{})
 		}
 		if len(others) == 0 {
 			continue
 		}
-		t.full.put(full, struct{}{})
-		if err := t.internOthers(ctx, d, g.app, others); err != nil {
+		if err := t.internOthers(ctx, d, db.Interning{App: g.app, By: g.countsBy}, others); err != nil {
 			return err
 		}
 	}
@@ -81,35 +84,38 @@ func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []entry) error
 }
 
 // internOthers sets the ids of entries for whose pages there is no room.
-func (t *targetIDs) internOthers(ctx context.Context, d *db.DB, app int32, entries []*entry) error {
-	lost, err := t.ask(ctx, d, db.Interning{App: app}, entries, func(e *entry) Target {
+func (t *targetIDs) internOthers(ctx context.Context, d *db.DB, in db.Interning, entries []*entry) error {
+	lost, _, err := t.ask(ctx, d, in, entries, func(e *entry) Target {
 		site := e.target.Site
 		if e.site.id == 0 {
 			site = otherSite
 		}
-		e.other = true
 		return Target{Site: site, Page: site + otherPage}
 	})
+	for _, e := range entries {
+		e.other = true
+	}
 	if err == nil && len(lost) > 0 {
-		err = fmt.Errorf("a target of app %d has no row although it was made", app)
+		err = fmt.Errorf("a target of app %d has no row although it was made", in.App)
 	}
 	return err
 }
 
-// ask sets the ids of entries, each counted as the target that as says, and returns those that have no page yet.
-func (t *targetIDs) ask(ctx context.Context, d *db.DB, in db.Interning, entries []*entry, as func(*entry) Target) (without []*entry, err error) {
+// ask sets the ids of entries, each counted as the target that as says, and returns those that have no page yet, and whether there
+// is no room for any.
+func (t *targetIDs) ask(ctx context.Context, d *db.DB, in db.Interning, entries []*entry, as func(*entry) Target) (without []*entry, full bool, err error) {
 	targets := make([]Target, len(entries))
 	for i, e := range entries {
 		targets[i] = as(e)
 		in.Pages, in.Sites = append(in.Pages, targets[i].Page), append(in.Sites, targets[i].Site)
 	}
-	ids, err := d.Intern(ctx, in)
+	ids, full, err := d.Intern(ctx, in)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for i, e := range entries {
 		site, page := ids[targets[i].Site], ids[targets[i].Page]
-		e.site.id, e.page.id = site, page
+		e.site.id, e.page.id, e.other = site, page, false
 		if site != 0 {
 			t.ids.put(targetKey{in.App, targets[i].Site}, site)
 		}
@@ -119,5 +125,5 @@ func (t *targetIDs) ask(ctx context.Context, d *db.DB, in db.Interning, entries 
 		}
 		t.ids.put(targetKey{in.App, targets[i].Page}, page)
 	}
-	return without, nil
+	return without, full, nil
 }

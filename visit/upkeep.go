@@ -75,7 +75,7 @@ func (u *upkeep) noteUses(ctx context.Context) {
 func (u *upkeep) round() {
 	ctx, cancel := context.WithTimeout(u.ctx, upkeepPatient)
 	defer cancel()
-	if err := errors.Join(u.makeDays(ctx), u.pruneBatches(ctx), u.days.forget(ctx, u.utcDay(-daysBehind))); err != nil && u.ctx.Err() == nil {
+	if err := errors.Join(u.makeDays(ctx), u.pruneBatches(ctx), u.days.keep(ctx, u.utcDay(-daysBehind), u.utcDay(0), u.utcDay(1))); err != nil && u.ctx.Err() == nil {
 		u.log.Error("upkeep failed; it is tried again", "in", upkeepEvery, "error", err)
 	}
 }

@@ -26,11 +26,12 @@ const (
 
 // entry is one accepted visit. What the writer sets is read when its batch is done.
 type entry struct {
-	app     int32
-	target  Target
-	visitor netip.Addr
-	day     int32
-	limits  pageLimits
+	app      int32
+	countsBy db.CountsBy // how the app told day and visitor
+	target   Target
+	visitor  netip.Addr
+	day      int32
+	limits   pageLimits
 
 	// Set by known.recognize, before the entry is accepted where that can be, so that lanes need not; else by the writer.
 	known      *known // what site and page rest on

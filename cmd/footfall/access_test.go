@@ -84,7 +84,7 @@ func TestAccess(t *testing.T) {
 	assert.Equal(t, "3\n", well(t, "psql", "--data", data, "--", "-Atc", "SELECT uv FROM pages JOIN counters ON page_id = id WHERE uri = 'shop.example/(deleted)'"))
 	gone := footfall(t, "page", "delete", "shop", "https://shop.example/a", "--data", data)
 	assert.Equal(t, 1, gone.code)
-	assert.Contains(t, gone.stderr, "has counted no page shop.example/a")
+	assert.Contains(t, gone.stderr, "has no page shop.example/a")
 
 	// Deleting an app asks first.
 	for _, typed := range []string{"", "\n", "yes\n", "Shop\n"} {

@@ -44,6 +44,7 @@ checkpoint_timeout = 15min     # so few of them save most of the writing
 max_connections = 100
 jit = off                      # our statements are short: compiling them takes longer than running them
 logging_collector = on         # a file for each day of the week, the oldest overwritten
+log_error_verbosity = terse     # details may hold addresses of visitors
 log_filename = 'postgresql-%a.log'
 log_truncate_on_rotation = on
 log_rotation_age = 1d
