@@ -406,16 +406,23 @@ func (q *Queries) VisitorTargets(ctx context.Context, arg VisitorTargetsParams) 
 }
 
 const VisitorsMerge = `-- name: VisitorsMerge :one
-WITH gone AS (
+WITH page AS MATERIALIZED (
+    SELECT c.page_id, c.uv,
+           least((SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = $1),
+                 (SELECT coalesce(sum(e.visitors), 0) FROM erased_visits AS e WHERE e.page_id = $2))
+               - (SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = $2) AS room_for_erased
+    FROM counters AS c
+    WHERE c.page_id = $2
+), gone AS (
     DELETE FROM visitors AS v
-    WHERE v.page_id = $1
+    WHERE v.page_id = $3
     RETURNING v.ip, v.rank, v.first_day, v.last_day
 ), newcomers AS (
     INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
-    SELECT c.page_id, g.ip, c.uv + row_number() OVER (ORDER BY g.rank), g.first_day, g.last_day
+    SELECT page.page_id, g.ip, page.uv + row_number() OVER (ORDER BY g.rank), g.first_day, g.last_day
     FROM gone AS g
-    JOIN counters AS c ON c.page_id = $2
-    WHERE NOT EXISTS (SELECT FROM visitors AS v WHERE v.page_id = c.page_id AND v.ip = g.ip)
+    CROSS JOIN page
+    WHERE NOT EXISTS (SELECT FROM visitors AS v WHERE v.page_id = page.page_id AND v.ip = g.ip)
     RETURNING rank
 ), known AS (
     UPDATE visitors AS v
@@ -426,28 +433,29 @@ WITH gone AS (
       AND v.ip = g.ip
 ), gone_erased AS (
     DELETE FROM erased_visitors AS e
-    WHERE e.page_id = $1
+    WHERE e.page_id = $3
     RETURNING e.rank
 ), erased AS (
     INSERT INTO erased_visitors (page_id, rank)
-    SELECT c.page_id, c.uv + (SELECT count(*) FROM newcomers) + row_number() OVER (ORDER BY g.rank)
-    FROM gone_erased AS g
-    JOIN counters AS c ON c.page_id = $2
+    SELECT page.page_id, page.uv + (SELECT count(*) FROM newcomers) + g.place
+    FROM (SELECT row_number() OVER () AS place FROM gone_erased) AS g
+    CROSS JOIN page
+    WHERE g.place <= page.room_for_erased
     RETURNING rank
 )
 SELECT ((SELECT count(*) FROM newcomers) + (SELECT count(*) FROM erased))::bigint AS visitors
 `
 
 type VisitorsMergeParams struct {
-	FromPage int64
+	Site     int64
 	IntoPage int64
+	FromPage int64
 }
 
-// Moves the visitors of one page to another one, where nobody counts, and returns how many are new there. Who came to both
-// stays one visitor; who is new gets the next rank, in the order of the ranks before. Those who were erased cannot be
-// told apart: each counts as somebody else.
+// Moves its visitors, after the visits, and returns how many are new there. Who came to both stays one visitor; who is new gets
+// the next rank, in the order of the ranks before.
 func (q *Queries) VisitorsMerge(ctx context.Context, arg VisitorsMergeParams) (int64, error) {
-	row := q.db.QueryRow(ctx, VisitorsMerge, arg.FromPage, arg.IntoPage)
+	row := q.db.QueryRow(ctx, VisitorsMerge, arg.Site, arg.IntoPage, arg.FromPage)
 	var visitors int64
 	err := row.Scan(&visitors)
 	return visitors, err
@@ -520,6 +528,7 @@ func (q *Queries) VisitsErase(ctx context.Context, arg VisitsEraseParams) error 
 }
 
 const VisitsMerge = `-- name: VisitsMerge :one
+
 WITH gone AS (
     DELETE FROM visits AS v
     WHERE v.page_id = $1
@@ -534,24 +543,36 @@ WITH gone AS (
     DELETE FROM erased_visits AS e
     WHERE e.page_id = $1
     RETURNING e.day_id, e.visitors
-), erased AS (
-    INSERT INTO erased_visits AS e (page_id, day_id, visitors)
-    SELECT $2, g.day_id, g.visitors
+), were AS (
+    SELECT g.day_id,
+           coalesce(i.visitors, 0)                                    AS before,
+           least(coalesce(i.visitors, 0) + g.visitors, s.visitors)    AS visitors
     FROM gone_erased AS g
+    JOIN erased_visits AS s      ON s.page_id = $3 AND s.day_id = g.day_id
+    LEFT JOIN erased_visits AS i ON i.page_id = $2 AND i.day_id = g.day_id
+), erased AS (
+    INSERT INTO erased_visits (page_id, day_id, visitors)
+    SELECT $2, w.day_id, w.visitors
+    FROM were AS w
     ON CONFLICT (page_id, day_id) DO UPDATE
-        SET visitors = e.visitors + excluded.visitors
+        SET visitors = excluded.visitors
 )
-SELECT ((SELECT count(*) FROM moved) + (SELECT coalesce(sum(g.visitors), 0) FROM gone_erased AS g))::bigint AS days
+SELECT ((SELECT count(*) FROM moved) + (SELECT coalesce(sum(w.visitors - w.before), 0) FROM were AS w))::bigint AS days
 `
 
 type VisitsMergeParams struct {
 	FromPage int64
 	IntoPage int64
+	Site     int64
 }
 
-// Moves their days, and returns how many (visitor, day) pairs are new there.
+// Those who were erased cannot be told apart, so how many of them came to both of two pages is not known: as many as can be are
+// taken for somebody else each. All came to the site, which bounds them: by its erased visitors of each day, and in all. And each came
+// on some day.
+// Moves the visits of one page of a site to another one, where nobody counts, and returns how many (visitor, day) pairs are new
+// there.
 func (q *Queries) VisitsMerge(ctx context.Context, arg VisitsMergeParams) (int64, error) {
-	row := q.db.QueryRow(ctx, VisitsMerge, arg.FromPage, arg.IntoPage)
+	row := q.db.QueryRow(ctx, VisitsMerge, arg.FromPage, arg.IntoPage, arg.Site)
 	var days int64
 	err := row.Scan(&days)
 	return days, err

@@ -101,43 +101,13 @@ INSERT INTO counters (page_id)
 VALUES (@page_id)
 ON CONFLICT (page_id) DO NOTHING;
 
--- name: VisitorsMerge :one
--- Moves the visitors of one page to another one, where nobody counts, and returns how many are new there. Who came to both
--- stays one visitor; who is new gets the next rank, in the order of the ranks before. Those who were erased cannot be
--- told apart: each counts as somebody else.
-WITH gone AS (
-    DELETE FROM visitors AS v
-    WHERE v.page_id = @from_page
-    RETURNING v.ip, v.rank, v.first_day, v.last_day
-), newcomers AS (
-    INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
-    SELECT c.page_id, g.ip, c.uv + row_number() OVER (ORDER BY g.rank), g.first_day, g.last_day
-    FROM gone AS g
-    JOIN counters AS c ON c.page_id = @into_page
-    WHERE NOT EXISTS (SELECT FROM visitors AS v WHERE v.page_id = c.page_id AND v.ip = g.ip)
-    RETURNING rank
-), known AS (
-    UPDATE visitors AS v
-    SET first_day = least(v.first_day, g.first_day),
-        last_day  = greatest(v.last_day, g.last_day)
-    FROM gone AS g
-    WHERE v.page_id = @into_page
-      AND v.ip = g.ip
-), gone_erased AS (
-    DELETE FROM erased_visitors AS e
-    WHERE e.page_id = @from_page
-    RETURNING e.rank
-), erased AS (
-    INSERT INTO erased_visitors (page_id, rank)
-    SELECT c.page_id, c.uv + (SELECT count(*) FROM newcomers) + row_number() OVER (ORDER BY g.rank)
-    FROM gone_erased AS g
-    JOIN counters AS c ON c.page_id = @into_page
-    RETURNING rank
-)
-SELECT ((SELECT count(*) FROM newcomers) + (SELECT count(*) FROM erased))::bigint AS visitors;
+-- Those who were erased cannot be told apart, so how many of them came to both of two pages is not known: as many as can be are
+-- taken for somebody else each. All came to the site, which bounds them: by its erased visitors of each day, and in all. And each came
+-- on some day.
 
 -- name: VisitsMerge :one
--- Moves their days, and returns how many (visitor, day) pairs are new there.
+-- Moves the visits of one page of a site to another one, where nobody counts, and returns how many (visitor, day) pairs are new
+-- there.
 WITH gone AS (
     DELETE FROM visits AS v
     WHERE v.page_id = @from_page
@@ -152,14 +122,63 @@ WITH gone AS (
     DELETE FROM erased_visits AS e
     WHERE e.page_id = @from_page
     RETURNING e.day_id, e.visitors
-), erased AS (
-    INSERT INTO erased_visits AS e (page_id, day_id, visitors)
-    SELECT @into_page, g.day_id, g.visitors
+), were AS (
+    SELECT g.day_id,
+           coalesce(i.visitors, 0)                                    AS before,
+           least(coalesce(i.visitors, 0) + g.visitors, s.visitors)    AS visitors
     FROM gone_erased AS g
+    JOIN erased_visits AS s      ON s.page_id = @site AND s.day_id = g.day_id
+    LEFT JOIN erased_visits AS i ON i.page_id = @into_page AND i.day_id = g.day_id
+), erased AS (
+    INSERT INTO erased_visits (page_id, day_id, visitors)
+    SELECT @into_page, w.day_id, w.visitors
+    FROM were AS w
     ON CONFLICT (page_id, day_id) DO UPDATE
-        SET visitors = e.visitors + excluded.visitors
+        SET visitors = excluded.visitors
 )
-SELECT ((SELECT count(*) FROM moved) + (SELECT coalesce(sum(g.visitors), 0) FROM gone_erased AS g))::bigint AS days;
+SELECT ((SELECT count(*) FROM moved) + (SELECT coalesce(sum(w.visitors - w.before), 0) FROM were AS w))::bigint AS days;
+
+-- name: VisitorsMerge :one
+-- Moves its visitors, after the visits, and returns how many are new there. Who came to both stays one visitor; who is new gets
+-- the next rank, in the order of the ranks before.
+WITH page AS MATERIALIZED (
+    SELECT c.page_id, c.uv,
+           least((SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = @site),
+                 (SELECT coalesce(sum(e.visitors), 0) FROM erased_visits AS e WHERE e.page_id = @into_page))
+               - (SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = @into_page) AS room_for_erased
+    FROM counters AS c
+    WHERE c.page_id = @into_page
+), gone AS (
+    DELETE FROM visitors AS v
+    WHERE v.page_id = @from_page
+    RETURNING v.ip, v.rank, v.first_day, v.last_day
+), newcomers AS (
+    INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
+    SELECT page.page_id, g.ip, page.uv + row_number() OVER (ORDER BY g.rank), g.first_day, g.last_day
+    FROM gone AS g
+    CROSS JOIN page
+    WHERE NOT EXISTS (SELECT FROM visitors AS v WHERE v.page_id = page.page_id AND v.ip = g.ip)
+    RETURNING rank
+), known AS (
+    UPDATE visitors AS v
+    SET first_day = least(v.first_day, g.first_day),
+        last_day  = greatest(v.last_day, g.last_day)
+    FROM gone AS g
+    WHERE v.page_id = @into_page
+      AND v.ip = g.ip
+), gone_erased AS (
+    DELETE FROM erased_visitors AS e
+    WHERE e.page_id = @from_page
+    RETURNING e.rank
+), erased AS (
+    INSERT INTO erased_visitors (page_id, rank)
+    SELECT page.page_id, page.uv + (SELECT count(*) FROM newcomers) + g.place
+    FROM (SELECT row_number() OVER () AS place FROM gone_erased) AS g
+    CROSS JOIN page
+    WHERE g.place <= page.room_for_erased
+    RETURNING rank
+)
+SELECT ((SELECT count(*) FROM newcomers) + (SELECT count(*) FROM erased))::bigint AS visitors;
 
 -- name: CountersMerge :exec
 -- Moves the sums, after the rows that prove them: a batch that still knows the page by its old name may want its counters, and

@@ -85,7 +85,7 @@ func mergeTakenOff(ctx context.Context, q *db.Queries, app string) error {
 		if err != nil {
 			return err
 		}
-		if err := merge(ctx, q, page.ID, into.ID); err != nil {
+		if err := merge(ctx, q, page.SiteID, page.ID, into.ID); err != nil {
 			return err
 		}
 	}
@@ -97,13 +97,13 @@ func mergeTakenOff(ctx context.Context, q *db.Queries, app string) error {
 	return nil
 }
 
-// merge moves all that was counted for one page to another one.
-func merge(ctx context.Context, q *db.Queries, from, into int64) error {
-	visitors, err := q.VisitorsMerge(ctx, db.VisitorsMergeParams{FromPage: from, IntoPage: into})
+// merge moves all that was counted for one page of a site to another one.
+func merge(ctx context.Context, q *db.Queries, site, from, into int64) error {
+	days, err := q.VisitsMerge(ctx, db.VisitsMergeParams{Site: site, FromPage: from, IntoPage: into})
 	if err != nil {
 		return err
 	}
-	days, err := q.VisitsMerge(ctx, db.VisitsMergeParams{FromPage: from, IntoPage: into})
+	visitors, err := q.VisitorsMerge(ctx, db.VisitorsMergeParams{Site: site, FromPage: from, IntoPage: into})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/db"
 	"footfall/visit"
 )
 
@@ -300,4 +301,133 @@ func TestDeletePageMakesNobodyWait(t *testing.T) {
 	require.NoError(t, tx.Rollback(t.Context()))
 	require.NoError(t, <-deleted)
 	in.checkTables(t)
+}
+
+// Commands beside each other and beside visits: each does what it says, none waits for another for ever, and nobody is told of a
+// deadlock.
+func TestCommandsBesideEachOther(t *testing.T) {
+	t.Parallel()
+	in := both.newInstance(t, visit.Options{Lanes: 2})
+	open := true
+	require.NoError(t, in.admin().AddApp(t.Context(), "brief", visit.Settings{Open: &open}))
+	var ended atomic.Bool
+	var crowd, commands sync.WaitGroup
+	for worker := range 4 {
+		crowd.Go(func() {
+			for i := 0; !ended.Load(); i++ {
+				_, err := in.Visit(context.Background(), visit.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+worker)%9),
+					URI: fmt.Sprintf("http://s%d.example/%d", i%2, i%4)})
+				assert.NoError(t, err)
+				_, _ = in.Visit(context.Background(), visit.Request{App: "brief", IP: "192.0.2.1", URI: fmt.Sprintf("http://n%d-%d.example/", worker, i)})
+			}
+		})
+	}
+	for round := range 8 {
+		for _, command := range []func() error{
+			func() error {
+				return in.admin().DeletePage(context.Background(), "demo", fmt.Sprintf("http://s%d.example/%d", round%2, round%4))
+			},
+			func() error {
+				return in.admin().DeletePage(context.Background(), "demo", fmt.Sprintf("http://s%d.example/%d", round%2, (round+2)%4))
+			},
+			func() error {
+				_, err := in.admin().EraseVisitor(context.Background(), "demo", fmt.Sprintf("192.0.2.%d", round))
+				return err
+			},
+			func() error {
+				_, err := in.admin().AddKey(context.Background(), "brief", []visit.Scope{visit.ScopeRead})
+				return err
+			},
+			func() error {
+				if round < 7 {
+					return in.admin().SetApp(context.Background(), "brief", visit.Settings{Open: &open})
+				}
+				return in.admin().DeleteApp(context.Background(), "brief")
+			},
+		} {
+			commands.Go(func() {
+				var told *visit.Error
+				if err := command(); err != nil && assert.ErrorAs(t, err, &told) {
+					assert.Equal(t, visit.NotFound, told.Kind, "a page that is not there now, an app that goes: %v", err)
+				}
+			})
+		}
+		commands.Wait()
+	}
+	ended.Store(true)
+	crowd.Wait()
+	in.checkTables(t)
+	require.Equal(t, []string{"demo\n"}, in.table(t, `SELECT name FROM apps`))
+	require.Empty(t, in.table(t, `SELECT page_id FROM visitors WHERE page_id NOT IN (SELECT id FROM pages)
+		UNION ALL SELECT page_id FROM counters WHERE page_id NOT IN (SELECT id FROM pages)`))
+}
+
+// A visitor is found under the networks by which the app counted before.
+func TestEraseFindsEarlierNetworks(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, visit.Options{})
+	in.count(t, "2001:db8::1", "http://a.example/")
+	for _, bits := range []int{56, 128, 56} {
+		require.NoError(t, in.admin().SetApp(t.Context(), "demo", visit.Settings{IPv6Prefix: &bits}))
+		in.count(t, "2001:db8::1", "http://a.example/")
+	}
+	erased, err := in.admin().EraseVisitor(t.Context(), "demo", "2001:db8::1")
+	require.NoError(t, err)
+	require.EqualValues(t, 4, erased, "::/56 and ::/64 are one address, and there is ::1")
+	require.Empty(t, in.table(t, `SELECT ip FROM visitors`))
+	in.checkTables(t)
+}
+
+// What an app counts by may change as long as it has no page; a visit that was told by the old way makes none.
+func TestAppChangesBesideFirstVisit(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, visit.Options{})
+	by := db.CountsBy{Tz: "UTC", Visitor: "address"}
+	app, err := in.db.AppGet(t.Context(), "demo")
+	require.NoError(t, err)
+	mode := "hashed"
+	require.NoError(t, in.admin().SetApp(t.Context(), "demo", visit.Settings{Visitor: &mode}))
+	ask := db.Interning{App: app.ID, By: by, Day: 20260629, Pages: []string{"a.example/"}, Sites: []string{"a.example"}}
+	_, _, err = in.db.Intern(t.Context(), ask)
+	require.ErrorContains(t, err, "changed")
+	require.Equal(t, db.FaultRefused, db.FaultOf(err), "nothing was counted")
+	require.Empty(t, in.table(t, `SELECT uri FROM pages`))
+	ask.By.Visitor = mode
+	ids, _, err := in.db.Intern(t.Context(), ask)
+	require.NoError(t, err)
+	require.Len(t, ids, 2)
+}
+
+// Where two instances meet at the last room, the page that the other has just made is there, and takes no room.
+func TestPagesOfAnotherInstanceAreThere(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, visit.Options{})
+	app, err := in.db.AppGet(t.Context(), "demo")
+	require.NoError(t, err)
+	ask := func(most int64, paths ...string) (int, bool) {
+		i := db.Interning{App: app.ID, By: db.CountsBy{Tz: "UTC", Visitor: "address"}, Day: 20260629, MaxTotal: most}
+		for _, path := range paths {
+			i.Pages, i.Sites = append(i.Pages, "a.example"+path), append(i.Sites, "a.example")
+		}
+		ids, full, err := in.db.Intern(t.Context(), i)
+		require.NoError(t, err)
+		return len(ids), full
+	}
+	found, full := ask(3, "/1")
+	require.Equal(t, 2, found)
+	require.False(t, full)
+	var made, known atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			found, _ := ask(3, "/2")
+			made.Add(int64(found))
+			found, full := ask(3, "/3")
+			known.Add(int64(found))
+			assert.True(t, full)
+		})
+	}
+	all.Wait()
+	require.EqualValues(t, 8*2, made.Load(), "all have the last page that there is room for")
+	require.EqualValues(t, 8*1, known.Load(), "and none the next")
 }
