@@ -62,6 +62,10 @@ crash: deps ## kill the service and PostgreSQL under load, CRASH_KILLS (20) time
 	FOOTFALL_CRASH_VISITS=$(CRASH_VISITS) FOOTFALL_CRASH_KILLS=$(CRASH_KILLS) \
 	go test -count=1 -timeout=60m -run TestCrash -v ./cmd/footfall
 
+.PHONY: attacks
+attacks: deps ## the floods among the attacks at full length: a million made-up paths, a million addresses
+	FOOTFALL_ATTACK_PATHS=1000000 FOOTFALL_ATTACK_ADDRESSES=1000000 go test -count=1 -timeout=60m -run 'TestAttacks/floods' -v ./handler
+
 .PHONY: compose-test
 compose-test: ## bring docker-compose.yml up, count through it, take it down; needs a Docker engine
 	scripts/compose-test

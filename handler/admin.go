@@ -1,9 +1,11 @@
 package handler
 
 import (
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
+	"regexp"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -37,14 +39,40 @@ const (
 
 // Server returns a server for a handler of this package, with bounds on what a client may hold.
 func Server(h http.Handler, log *slog.Logger) *http.Server {
+	faults := slog.NewLogLogger(log.Handler(), slog.LevelWarn)
+	faults.SetOutput(nameless{faults.Writer()})
 	return &http.Server{
-		Handler:           h,
+		Handler:           lastIfChunked(h),
 		ReadHeaderTimeout: headerWithin,
 		ReadTimeout:       requestWithin,
 		WriteTimeout:      answerWithin,
 		IdleTimeout:       idleFor,
 		// net/http adds 4 KiB of its own to this.
 		MaxHeaderBytes: maxHeader,
-		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog:       faults,
 	}
+}
+
+// lastIfChunked ends the connection with a request whose body comes in chunks. A request may say a length besides, and a proxy that goes by
+// it takes for a part of the body what is another request here: hidden by a client, with a header of his own making, on
+// the connection of a proxy that is believed. net/http goes by the chunks, does not tell that there was a length, and would read on.
+func lastIfChunked(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.TransferEncoding) > 0 {
+			w.Header().Set("Connection", "close")
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// nameless keeps the addresses of clients, which net/http tells with a panic or a failed handshake, out of the log.
+type nameless struct{ log io.Writer }
+
+var addressAndPort = regexp.MustCompile(`(?:\d+\.\d+\.\d+\.\d+|\[[0-9A-Fa-f:.]+(?:%[^]\s]*)?\]):\d+`)
+
+func (n nameless) Write(line []byte) (int, error) {
+	if _, err := n.log.Write(addressAndPort.ReplaceAll(line, []byte("(address)"))); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }

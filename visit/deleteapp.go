@@ -45,8 +45,15 @@ func deleteRows(ctx context.Context, q *db.Queries, name string) error {
 // deleteAll deletes what is left. The lock of the app keeps everybody from making pages of it, those of its counters from counting: a
 // visit that was under way has been counted and is deleted, or finds that its pages are gone.
 func deleteAll(ctx context.Context, q *db.Queries, name string) error {
-	row, err := q.AppLock(ctx, name)
+	row, err := appOf(ctx, q, name)
 	if err != nil {
+		return err
+	}
+	// In the order of those who make pages.
+	if _, err := q.PagesTallyLock(ctx, db.PagesTallyLockParams{AppID: row.ID}); err != nil {
+		return err
+	}
+	if _, err := q.AppLock(ctx, name); err != nil {
 		return err
 	}
 	return inTurn(ctx, row.ID, q.AppCountersMake, q.AppCountersHold, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppErasedVisitsDelete,

@@ -1,0 +1,258 @@
+package handler
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"footfall/visit"
+)
+
+// usualRequests is how many requests a minute an address has, as `footfall app add --help` tells.
+const usualRequests = 600
+
+const (
+	visitPlain = "GET /visit?app=plain&uri=http://example.com/"
+	from       = "\nX-Forwarded-For: "
+	often      = "too many requests to app plain from one address"
+)
+
+var limitAttacks = []attack{
+	{
+		name:     "more requests than people make",
+		sent:     "700 visits from one address in a minute, to an app with the default limits",
+		answered: "600 × 200, 100 × 429 with Retry-After",
+		stored:   "the page, by 198.51.100.7 ×600", story: manyRequests,
+	},
+	{
+		name:     "the neighbours of such a one",
+		sent:     "visits from the next address, from his to another app, and for him with a key that may assert",
+		answered: "200", stored: "each", story: neighbours,
+	},
+	{
+		name:     "his next minute",
+		sent:     "two visits after 0.1 s, and 700 after a minute",
+		answered: "200, 429; 600 × 200, 100 × 429", stored: "601 visits", story: nextMinute,
+	},
+	{
+		name:     "a /64 as many clients",
+		sent:     "700 visits from 700 addresses of one /64",
+		answered: "600 × 200, 100 × 429", stored: "the page, by 2001:db8:2:2:: ×600", story: networkRequests,
+	},
+	{
+		name:     "questions without end",
+		sent:     "700 from one address: `/counts`, prefetches, a crawler's visits",
+		answered: "600 × 200, 100 × 429", stored: "nothing", story: manyQuestions,
+	},
+	{
+		name:     "callers who are believed",
+		sent:     "700 visits for one address with a key that may assert, and to an open app",
+		answered: "200", stored: "the page, by 203.0.113.5 ×700, each",
+		story: believed,
+	},
+	{
+		name:     "limits that an open app sets",
+		sent:     "20 visits for one address with `--max-requests 5`, for 20 with `--max-new-visitors 2`, to 20 pages with `--max-new-pages 4`",
+		answered: "5, 2 and 20 × 200, the rest 429", stored: "5 visits; 2 visitors; 3 pages and example.com/(other)", story: chosenLimits,
+	},
+	{
+		name:     "a flood of new visitors",
+		sent:     "50 new addresses to an app with `--max-new-visitors 20`; known ones among them; then again after a minute",
+		answered: "20 × 200, 30 × 429 with Retry-After; known ones 200; 20 × 200", stored: "20 visitors, then 20 more", story: newVisitors,
+	},
+	{
+		name:     "made-up paths",
+		sent:     "100 paths to an app with `--max-new-pages 10`, and the same again the next day",
+		answered: "200",
+		stored:   "the site and 9 pages, the rest on example.com/(other); 10 pages more the next day", story: madeUpPaths,
+	},
+	{
+		name:     "pages in all",
+		sent:     "100 paths to an app with `--max-pages 10`, on two days",
+		answered: "200", stored: "the site and 9 pages, the rest on example.com/(other)", story: pagesInAll,
+	},
+	{
+		name:     "made-up subdomains",
+		sent:     "100 subdomains of `*.wild.example` with `--max-new-pages 10`",
+		answered: "200", stored: "5 sites with a page each, the rest on the site (other)", story: madeUpSites,
+	},
+}
+
+// wantLimited holds that a request is refused for its rate.
+func (w *world) wantLimited(a answer, says string) {
+	w.t.Helper()
+	assert.Equal(w.t, http.StatusTooManyRequests, a.status)
+	assert.Contains(w.t, a.body, says)
+	seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
+	assert.NoError(w.t, err)
+	assert.GreaterOrEqual(w.t, seconds, 1)
+	assert.LessOrEqual(w.t, seconds, 60)
+}
+
+// exhaust uses up the minute of an address, which nobody has used before.
+func (w *world) exhaust(address string) {
+	w.t.Helper()
+	got := w.flood(proxied, usualRequests+100, func(int) string { return visitPlain + "many" + from + address })
+	assert.Equal(w.t, map[int]int{200: usualRequests, 429: 100}, got)
+}
+
+func manyRequests(w *world) {
+	before := w.tables()
+	w.exhaust("198.51.100.7")
+	w.wantLimited(w.send(proxied, visitPlain+from+"198.51.100.7"), often)
+	assert.Equal(w.t, "example.com/many 198.51.100.7 ×600", w.tables().since(before))
+}
+
+func neighbours(w *world) {
+	w.exhaust("198.51.100.8")
+	before := w.tables()
+	for _, request := range []string{
+		visitPlain + "near" + from + "198.51.100.9", "GET /visit?app=quiet&uri=http://example.com/near" + from + "198.51.100.8", visitPlain + "near",
+		visitPlain + "near&ip=198.51.100.8" + from + "198.51.100.8" + bearerOf + "{plain}",
+	} {
+		assert.Equal(w.t, http.StatusOK, w.send(proxied, request).status, request)
+	}
+	assert.Equal(w.t, "example.com/near 198.51.100.9 127.0.0.1 198.51.100.8\nexample.com/near 198.51.100.8", w.tables().since(before))
+}
+
+func nextMinute(w *world) {
+	w.exhaust("198.51.100.10")
+	before := w.tables()
+	visit := func() answer { return w.send(proxied, visitPlain+"many"+from+"198.51.100.10") }
+	w.wantLimited(visit(), often)
+	w.pass(100 * time.Millisecond)
+	assert.Equal(w.t, http.StatusOK, visit().status)
+	w.wantLimited(visit(), often)
+	w.pass(time.Minute)
+	w.exhaust("198.51.100.10")
+	assert.Equal(w.t, "example.com/many ×601", w.tables().since(before))
+}
+
+func networkRequests(w *world) {
+	before := w.tables()
+	got := w.flood(proxied, 700, func(i int) string { return fmt.Sprintf("%snet%s2001:db8:2:2:%x::%x", visitPlain, from, i, i) })
+	assert.Equal(w.t, map[int]int{200: usualRequests, 429: 100}, got)
+	assert.Equal(w.t, http.StatusOK, w.send(proxied, visitPlain+"net2"+from+"2001:db8:2:3::1").status)
+	assert.Equal(w.t, "example.com/net 2001:db8:2:2:: ×600\nexample.com/net2 2001:db8:2:3::", w.tables().since(before))
+}
+
+func manyQuestions(w *world) {
+	w.send(proxied, visitPlain+from+"198.51.100.11")
+	w.pass(time.Minute)
+	before := w.tables()
+	kinds := []string{"GET /counts?app=plain&uri=http://example.com/", visitPlain + "\nPurpose: prefetch", visitPlain + "\nUser-Agent: curl/8.5.0"}
+	got := w.flood(proxied, 700, func(i int) string { return kinds[i%len(kinds)] + from + "198.51.100.12" })
+	assert.Equal(w.t, map[int]int{200: usualRequests, 429: 100}, got)
+	for _, request := range append(kinds, "HEAD /visit?app=plain&uri=http://example.com/") {
+		assert.Equal(w.t, http.StatusTooManyRequests, w.send(proxied, request+from+"198.51.100.12").status, request)
+	}
+	assert.Empty(w.t, w.tables().since(before))
+}
+
+func believed(w *world) {
+	before := w.tables()
+	for _, request := range []string{
+		"GET /visit?app=plain&uri=http://example.com/believed&ip=203.0.113.5" + bearerOf + "{plain}",
+		"GET /visit?app=demo&uri=http://example.com/believed&ip=203.0.113.5",
+	} {
+		request = w.expand(request)
+		assert.Equal(w.t, map[int]int{200: 700}, w.flood(direct, 700, func(int) string { return request }))
+	}
+	const each = "example.com/believed 203.0.113.5 ×700"
+	assert.Equal(w.t, each+"\n"+each, w.tables().since(before))
+}
+
+func chosenLimits(w *world) {
+	flood := func(app string, s visit.Settings, path, ip string) (map[int]int, tables) {
+		s.Open = ptr(true)
+		w.add(app, s)
+		got := w.flood(direct, 20, func(i int) string {
+			return "GET /visit?app=" + app + strings.ReplaceAll("&uri=http://example.com/"+path+"&ip="+ip, "#", strconv.Itoa(i))
+		})
+		return got, w.tables()
+	}
+	got, now := flood("few", visit.Settings{MaxRequests: ptr("5")}, "", "203.0.113.1")
+	assert.Equal(w.t, map[int]int{200: 5, 429: 15}, got)
+	assert.EqualValues(w.t, 5, now["few example.com"].hot)
+	got, now = flood("fewnew", visit.Settings{MaxNewVisitors: ptr("2")}, "", "203.0.113.#")
+	assert.Equal(w.t, map[int]int{200: 2, 429: 18}, got)
+	assert.Len(w.t, now["fewnew example.com"].visitors, 2)
+	got, now = flood("fewpages", visit.Settings{MaxNewPages: ptr("4")}, "#", "203.0.113.1")
+	assert.Equal(w.t, map[int]int{200: 20}, got)
+	assert.EqualValues(w.t, 20, now["fewpages example.com"].hot)
+	assert.EqualValues(w.t, 17, now["fewpages example.com/(other)"].hot)
+	assert.EqualValues(w.t, 5, w.number(`SELECT count(*) FROM pages p JOIN apps a ON a.id = p.app_id WHERE a.name = 'fewpages'`))
+}
+
+func newVisitors(w *world) {
+	w.add("flooded", visit.Settings{Sites: []string{"example.com"}, MaxNewVisitors: ptr("20"), MaxRequests: ptr("0")})
+	const request, known = "GET /visit?app=flooded&uri=http://example.com/", "198.51.100.1"
+	const full = "app flooded has had its new visitors for this minute"
+	w.counted(w.send(proxied, request+from+known))
+	w.pass(time.Minute)
+	rotate := func(minute int) map[int]int {
+		return w.flood(proxied, 50, func(i int) string { return fmt.Sprintf("%s%s2001:db8:%d:%d::1", request, from, minute, i) })
+	}
+	visitors := func() int { return len(w.tables()["flooded example.com"].visitors) }
+	assert.Equal(w.t, map[int]int{200: 20, 429: 30}, rotate(1))
+	assert.Equal(w.t, 21, visitors())
+	assert.Equal(w.t, http.StatusOK, w.send(proxied, request+from+known).status, "a known visitor counts all the while")
+	assert.Equal(w.t, http.StatusOK, w.send(proxied, request+"elsewhere"+from+known).status, "at a page that is new to him, too")
+	w.wantLimited(w.send(proxied, request+from+"198.51.100.2"), full)
+	assert.Equal(w.t, http.StatusOK, w.send(proxied, "GET /visit?app=shop&uri=http://example.com/"+from+"198.51.100.2").status, "another app")
+	w.pass(time.Minute)
+	assert.Equal(w.t, map[int]int{200: 20, 429: 30}, rotate(2))
+	assert.Equal(w.t, 41, visitors())
+}
+
+func madeUpPaths(w *world) {
+	w.add("paths", visit.Settings{Sites: []string{"example.com"}, MaxNewPages: ptr("10"), MaxRequests: ptr("0")})
+	pages := func() int64 {
+		return w.number(`SELECT count(*) FROM pages p JOIN apps a ON a.id = p.app_id WHERE a.name = 'paths' AND p.uri NOT LIKE '%(other)'`)
+	}
+	walk := func() {
+		got := w.flood(proxied, 100, func(i int) string {
+			return fmt.Sprintf("GET /visit?app=paths&uri=http://example.com/%d%s198.51.100.%d", i, from, i)
+		})
+		assert.Equal(w.t, map[int]int{200: 100}, got)
+	}
+	walk()
+	now := w.tables()
+	assert.EqualValues(w.t, 10, pages(), "the site and nine pages")
+	assert.EqualValues(w.t, 100, now["paths example.com"].hot)
+	assert.EqualValues(w.t, 91, now["paths example.com/(other)"].hot)
+	assert.EqualValues(w.t, 91, now["paths example.com/(other)"].uv)
+	w.pass(24 * time.Hour)
+	walk()
+	now = w.tables()
+	assert.EqualValues(w.t, 20, pages(), "ten more")
+	assert.EqualValues(w.t, 200, now["paths example.com"].hot)
+	assert.EqualValues(w.t, 91+81, now["paths example.com/(other)"].hot)
+}
+
+func pagesInAll(w *world) {
+	w.add("inall", visit.Settings{Sites: []string{"example.com"}, MaxPages: ptr("10"), MaxRequests: ptr("0")})
+	for range 2 {
+		got := w.flood(direct, 100, func(i int) string { return fmt.Sprintf("GET /visit?app=inall&uri=http://example.com/%d", i) })
+		assert.Equal(w.t, map[int]int{200: 100}, got)
+		w.pass(24 * time.Hour)
+	}
+	now := w.tables()
+	assert.EqualValues(w.t, 11, w.number(`SELECT count(*) FROM pages p JOIN apps a ON a.id = p.app_id WHERE a.name = 'inall'`))
+	assert.EqualValues(w.t, 200, now["inall example.com"].hot)
+	assert.EqualValues(w.t, 2*91, now["inall example.com/(other)"].hot)
+}
+
+func madeUpSites(w *world) {
+	w.add("wilds", visit.Settings{Sites: []string{"*.wild.example"}, MaxNewPages: ptr("10"), MaxRequests: ptr("0")})
+	got := w.flood(direct, 100, func(i int) string { return fmt.Sprintf("GET /visit?app=wilds&uri=http://w%d.wild.example/", i) })
+	assert.Equal(w.t, map[int]int{200: 100}, got)
+	now := w.tables()
+	assert.EqualValues(w.t, 12, w.number(`SELECT count(*) FROM pages p JOIN apps a ON a.id = p.app_id WHERE a.name = 'wilds'`))
+	assert.EqualValues(w.t, 95, now["wilds (other)"].hot)
+	assert.EqualValues(w.t, 95, now["wilds (other)/(other)"].hot)
+}
