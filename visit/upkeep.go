@@ -18,7 +18,7 @@ const (
 	batchesStay   = 24 * time.Hour // how long the ids of batches are kept
 	upkeepPatient = time.Minute    // for one round
 	usesEvery     = 15 * time.Second
-	daysBehind    = 2 // that still may be counted somewhere, with a day's margin
+	daysBehind    = 1 // that still may be counted somewhere: no time zone is a whole day behind
 )
 
 // upkeep makes the partitions of coming days, forgets the ids of old batches and the keys of past days, and notes the use of keys.
