@@ -93,12 +93,18 @@ bench-recorder: build ## the recorder alone, with empty tables and with 5 millio
 	@scripts/install-deps postgres
 	bin/footfall bench recorder --preload 0,100000,5000000 --explain
 
+.PHONY: bench-edge
+bench-edge: build ## what keys and limits cost, and what 2,000 slow clients cost the others
+	@scripts/install-deps postgres wrk
+	bin/footfall bench edge --json bin/bench-edge.json
+
 .PHONY: bench-quick
-bench-quick: build ## all three, briefly: shows that they work, measures little
+bench-quick: build ## all four, briefly: shows that they work, measures little
 	@scripts/install-deps postgres wrk
 	bin/footfall bench --quick
 	bin/footfall bench --http --quick
 	bin/footfall bench recorder --visits 20000 --rounds 1 --preload 0,20000
+	bin/footfall bench edge --quick
 
 .PHONY: generate
 generate: ## write the Go code of queries/ and migrations/ anew

@@ -131,16 +131,25 @@ const (
 
 // openFootfall migrates a database and adds the app that counts.
 func openFootfall(ctx context.Context, address string) (*db.DB, error) {
+	d, err := openMigrated(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	open := true
+	if err := visit.NewAdmin(d, nil).AddApp(ctx, app, visit.Settings{Open: &open}); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// openMigrated migrates a database.
+func openMigrated(ctx context.Context, address string) (*db.DB, error) {
 	d, err := db.Open(ctx, address, db.Options{})
 	if err != nil {
 		return nil, err
 	}
 	if _, err := d.MigrateUp(ctx); err != nil {
-		d.Close()
-		return nil, err
-	}
-	open := true
-	if err := visit.NewAdmin(d, nil).AddApp(ctx, app, visit.Settings{Open: &open}); err != nil {
 		d.Close()
 		return nil, err
 	}

@@ -1,5 +1,6 @@
--- Each thread sends the visits of a file of its own, a line each, in their order. The arguments are the files' name without the
--- thread's number, and whether to begin again at the end: "again" or "once".
+-- Each thread sends the visits of a file of its own, a line each, in their order: the query, and where a proxy is to be played,
+-- behind a tab the address that it tells. The arguments are the files' name without the thread's number, whether to begin again at the
+-- end ("again" or "once"), and a file of headers: a request has those of one line, with tabs between them, and the next request of the next.
 
 local threads = {}
 
@@ -11,8 +12,15 @@ end
 function init(args)
   visits = assert(io.open(args[1] .. "." .. number))
   again = args[2] == "again"
-  head, tail = "GET /visit?app=demo&", " HTTP/1.1\r\nHost: " .. wrk.host .. "\r\n\r\n"
-  uncounted = "GET /readyz" .. tail
+  head, tails = "GET /visit?app=demo&", {}
+  for headers in io.lines(args[3]) do
+    local tail = " HTTP/1.1\r\nHost: " .. wrk.host .. "\r\n"
+    if headers ~= "" then
+      tail = tail .. headers:gsub("\t", "\r\n") .. "\r\n"
+    end
+    table.insert(tails, tail)
+  end
+  uncounted = "GET /readyz" .. tails[1] .. "\r\n"
   sent, ended = 0, 0
   rehearsed = number ~= 1
 end
@@ -33,7 +41,12 @@ function request()
     return uncounted
   end
   sent = sent + 1
-  return head .. visit .. tail
+  local tail = tails[sent % #tails + 1]
+  local tab = visit:find("\t", 1, true)
+  if tab then
+    return head .. visit:sub(1, tab - 1) .. tail .. "X-Forwarded-For: " .. visit:sub(tab + 1) .. "\r\n\r\n"
+  end
+  return head .. visit .. tail .. "\r\n"
 end
 
 -- One line for whoever reads this output: times in whole microseconds, and of each thread how many visits it sent.

@@ -7,6 +7,7 @@ import (
 	_ "embed" // visits.lua
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,8 +42,15 @@ func (s script) remove() error             { return os.RemoveAll(s.dir) }
 func (s script) lua() string               { return filepath.Join(s.dir, "visits.lua") }
 func (s script) visits(load string) string { return filepath.Join(s.dir, load) }
 
-// write puts a sequence into a file for each thread.
+// write puts a sequence into a file for each thread, its visitors as asserted ones.
 func (s script) write(name string, sequence []arrival) error {
+	return s.writeLines(name, sequence, func(to io.Writer, a arrival) {
+		fmt.Fprintf(to, "ip=%s&uri=http://%s\n", addressOf(int(a.visitor)), pageURI(int(a.page)))
+	})
+}
+
+// writeLines lets the caller say what a visit's line is.
+func (s script) writeLines(name string, sequence []arrival, writeLine func(to io.Writer, a arrival)) error {
 	for thread := range wrkThreads {
 		file, err := os.Create(fmt.Sprintf("%s.%d", s.visits(name), thread+1))
 		if err != nil {
@@ -50,8 +58,7 @@ func (s script) write(name string, sequence []arrival) error {
 		}
 		lines := bufio.NewWriter(file)
 		for n := thread; n < len(sequence); n += wrkThreads {
-			a := sequence[n]
-			fmt.Fprintf(lines, "ip=%s&uri=http://%s\n", addressOf(int(a.visitor)), pageURI(int(a.page)))
+			writeLine(lines, sequence[n])
 		}
 		if err := errors.Join(lines.Flush(), file.Close()); err != nil {
 			return fmt.Errorf("wrk: %w", err)
@@ -63,9 +70,10 @@ func (s script) write(name string, sequence []arrival) error {
 // load is what one run of wrk is to do.
 type load struct {
 	url         string
-	workload    string // whose sequence was written
-	again       bool   // from the beginning when the sequence is used up
-	connections int    // wrkThreads at least
+	workload    string   // whose sequence was written
+	again       bool     // from the beginning when the sequence is used up
+	headers     []string // beside Host, of the requests in turns: each a header, or several with tabs between them; default: none
+	connections int      // wrkThreads at least
 	duration    time.Duration
 }
 
@@ -85,10 +93,14 @@ func (s script) run(ctx context.Context, l load) (measure, error) {
 	if l.again {
 		atTheEnd = "again"
 	}
+	headers := filepath.Join(s.dir, "headers")
+	if err := os.WriteFile(headers, []byte(strings.Join(l.headers, "\n")+"\n"), 0o600); err != nil {
+		return measure{}, fmt.Errorf("wrk: %w", err)
+	}
 	cmd := exec.CommandContext(ctx, "wrk", //nolint:gosec // fixed words and numbers
 		"-t", strconv.Itoa(wrkThreads), "-c", strconv.Itoa(l.connections),
 		"-d", fmt.Sprintf("%ds", int(l.duration.Seconds())), "--timeout", "30s", "--latency",
-		"-s", s.lua(), l.url, "--", s.visits(l.workload), atTheEnd)
+		"-s", s.lua(), l.url, "--", s.visits(l.workload), atTheEnd, headers)
 	var told bytes.Buffer
 	cmd.Stderr = &told
 	out, err := cmd.Output()

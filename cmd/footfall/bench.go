@@ -17,6 +17,7 @@ import (
 type benchCmd struct {
 	Compare    benchCompareCmd    `cmd:"" default:"withargs" help:"Compare ways of counting visits, on several workloads. It is what bench does unless told otherwise, with the same flags: bench compare --help lists them."`
 	Recorder   benchRecorderCmd   `cmd:"" help:"Measure the recorder alone: batches of new visitors into PostgreSQL."`
+	Edge       benchEdgeCmd       `cmd:"" help:"Measure what keys and limits cost, and what slow clients cost the others."`
 	Structures benchStructuresCmd `cmd:"" help:"Compare structures that tell whether a key was seen: hash set, Bloom filters, bitmap, HyperLogLog. Needs no database."`
 	Contender  benchContenderCmd  `cmd:"" hidden:"" help:"Serve what the service is compared with."`
 }

@@ -1,0 +1,133 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"footfall/visit"
+)
+
+// steadyConnections are those over which steady visits come.
+const steadyConnections = 64
+
+// steady sends requests at a fixed rate, however long the answers take, and times each from when it was due: what waits behind a slow
+// answer has waited, too.
+type steady struct {
+	host      string
+	perSecond int
+	requests  [][]byte // each as it is written
+
+	// Beside requests. Each is set by the goroutine of the one connection that sent the request.
+	waits  []time.Duration // from when it was due until it was answered
+	lates  []time.Duration // from then until it was sent
+	bodies [][]byte        // of the answers
+}
+
+// send returns when all have been answered, or the first has failed.
+func (s *steady) send(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// Who keeps the pace is in the kernel most of the time, and Go takes that for work.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1))
+	s.waits, s.lates, s.bodies = make([]time.Duration, len(s.requests)), make([]time.Duration, len(s.requests)), make([][]byte, len(s.requests))
+	due := make([]chan int, steadyConnections) // numbers of requests; each has room for all that it will be sent, so that the pace never waits
+	var all sync.WaitGroup                     // the connections' goroutines, who end when their channel does, or the first has failed
+	begin := time.Now().Add(100 * time.Millisecond)
+	for i := range due {
+		due[i] = make(chan int, len(s.requests)/steadyConnections+1)
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.host)
+		if err != nil {
+			cancel(err)
+			break
+		}
+		defer conn.Close()
+		defer context.AfterFunc(ctx, func() { conn.Close() })()
+		all.Go(func() {
+			answers := bufio.NewReader(conn)
+			for n := range due[i] {
+				if err := s.exchange(conn, answers, n, begin.Add(s.after(n))); err != nil {
+					cancel(fmt.Errorf("visit %d: %w", n, err))
+					return
+				}
+			}
+		})
+	}
+	for n := 0; n < len(s.requests) && ctx.Err() == nil; n++ {
+		sleepUntil(begin.Add(s.after(n)))
+		due[n%steadyConnections] <- n
+	}
+	for _, numbers := range due {
+		if numbers != nil {
+			close(numbers)
+		}
+	}
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+// after is when a request is due, from the beginning.
+func (s *steady) after(n int) time.Duration {
+	return time.Duration(n) * time.Second / time.Duration(s.perSecond)
+}
+
+// exchange sends one request and reads its answer.
+func (s *steady) exchange(conn net.Conn, answers *bufio.Reader, n int, due time.Time) error {
+	s.lates[n] = time.Since(due)
+	if _, err := conn.Write(s.requests[n]); err != nil {
+		return err
+	}
+	answer, err := http.ReadResponse(answers, nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if s.bodies[n], err = io.ReadAll(answer.Body); err != nil {
+		return err
+	}
+	s.waits[n] = time.Since(due)
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("it was answered %s: %s", answer.Status, s.bodies[n])
+	}
+	return nil
+}
+
+// reached is how many visits a second were answered from request number first on.
+func (s *steady) reached(first int) float64 {
+	var last time.Duration
+	for n := first; n < len(s.requests); n++ {
+		last = max(last, s.after(n)+s.waits[n])
+	}
+	return float64(len(s.requests)-first) / (last - s.after(first)).Seconds()
+}
+
+// told are the ranks in the answers.
+func (s *steady) told() ([]toldRanks, error) {
+	told := make([]toldRanks, len(s.bodies))
+	for n, body := range s.bodies {
+		var answer visit.Answer
+		if err := json.Unmarshal(body, &answer); err != nil {
+			return nil, fmt.Errorf("bench: visit %d was answered %.200q: %w", n, body, err)
+		}
+		told[n] = ranksOf(answer)
+	}
+	return told, nil
+}
+
+func sortedWaits(waits []time.Duration) []time.Duration { return slices.Sorted(slices.Values(waits)) }
+
+// percentile is the least of the sorted that so many percent do not exceed.
+func percentile(sorted []time.Duration, percent int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
+}
