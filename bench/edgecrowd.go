@@ -16,7 +16,7 @@ import (
 )
 
 // slowPause is how long a slow client waits from one byte to the next.
-const slowPause = 100 * time.Millisecond
+const slowPause = time.Second
 
 const (
 	// gatherWithin is the time over which a crowd comes.

@@ -49,7 +49,7 @@ func (c *Counter) keyOf(now *register, a *app, r *Request) (*openKey, error) {
 	if r.Key == "" {
 		return nil, nil
 	}
-	key := now.keys[hashKey(r.Key)]
+	key := now.key(r.Key)
 	if key == nil || key.app != a.id { // which of both is nobody's business
 		return nil, &Error{Kind: BadKey, Message: fmt.Sprintf(
 			"key: it is none of app %s, or it is revoked: make one with `footfall app key add %s`, or leave it out", a.name, a.name)}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,6 +56,21 @@ func (a *app) counts(site string) bool { return a.open || a.sites.have(site) }
 type register struct {
 	apps map[string]*app
 	keys map[[sha256.Size]byte]*openKey
+	// shown holds the keys that were shown and open something, by themselves: a hash takes as long as all other checks. There are no more
+	// of them than keys, and they go with the register.
+	shown sync.Map // string → *openKey
+}
+
+// key returns the key that is shown; nil for one that opens nothing.
+func (r *register) key(shown string) *openKey {
+	if known, ok := r.shown.Load(shown); ok {
+		return known.(*openKey)
+	}
+	key := r.keys[hashKey(shown)]
+	if key != nil {
+		r.shown.Store(strings.Clone(shown), key) // and not the request that it is a part of
+	}
+	return key
 }
 
 // directory holds all apps and keys in memory, as they stand in the database. While it watches, whoever changes them waits
