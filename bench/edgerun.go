@@ -95,7 +95,7 @@ func (e *edge) load(ctx context.Context, in scene, way way, address, key string,
 		told := slow.figures()
 		told.Files = int64(after[metricFiles])
 		run.Crowd = &told
-		if err := slow.thin(told); err != nil {
+		if err := slow.thin(told); err != nil && !e.Quick { // which measures nothing anyway
 			return seen, err
 		}
 	}

@@ -91,7 +91,7 @@ func scenesOf(parts []string, quick bool) (chosen []scene, err error) {
 	}
 	for _, part := range parts {
 		for _, one := range scenes {
-			if one.part == part && !(quick && one.atLength) {
+			if one.part == part && (!quick || !one.atLength) {
 				chosen = append(chosen, one)
 			}
 		}

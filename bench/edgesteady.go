@@ -49,9 +49,9 @@ func (s *steady) send(ctx context.Context) error {
 			cancel(err)
 			break
 		}
-		defer conn.Close()
-		defer context.AfterFunc(ctx, func() { conn.Close() })()
 		all.Go(func() {
+			defer conn.Close()
+			defer context.AfterFunc(ctx, func() { conn.Close() })()
 			answers := bufio.NewReader(conn)
 			for n := range due[i] {
 				if err := s.exchange(conn, answers, n, begin.Add(s.after(n))); err != nil {

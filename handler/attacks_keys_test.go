@@ -37,13 +37,13 @@ func keyed(keys ...string) (requests []string) {
 var keyAttacks = []attack{
 	{
 		name:   "an ip, no key",
-		sent:   "`ip=` in a GET, percent-encoded, in a POST, one's own, nonsense, with an empty `Authorization`",
-		status: 403, says: "ip: app shop believes it with a key of the scope assert alone",
+		sent:   "`ip=` in a GET, percent-encoded, in a POST, one's own, nonsense, empty, with an empty `Authorization`",
+		status: 403, says: "app shop believes it with a key of the scope assert alone",
 		requests: append(forgedWith("Authorization:", "Authorization: Bearer", "Authorization: Bearer    ", "Cookie: session=1"),
 			forged, visitShop+"&%69%70=203.0.113.5", "GET /visit?ip=203.0.113.5&uri={uri}&app=shop", visitShop+"&ip=127.0.0.1", visitShop+"&ip=::1",
-			visitShop+"&ip=nonsense", visitShop+"&ip=203.0.113.5&visitor=alice", visitShop+"#&ip=203.0.113.5",
+			visitShop+"&ip=nonsense", visitShop+"&ip=203.0.113.5&visitor=alice", visitShop+"#&ip=203.0.113.5", visitShop+"&ip=", visitShop+"&ip=%zz",
 			"POST /visit\n\n"+`{"app":"shop","uri":"{uri}","ip":"203.0.113.5"}`,
-			"POST /visit\n\n"+`{"\u0069p":"203.0.113.5","app":"shop","uri":"{uri}"}`),
+			"POST /visit\n\n"+`{"\u0069p":"203.0.113.5","app":"shop","uri":"{uri}"}`, "POST /visit\n\n"+`{"app":"shop","uri":"{uri}","ip":0}`),
 	},
 	{
 		name:   "a visitor's id, no key",
