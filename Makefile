@@ -36,16 +36,16 @@ test: deps ## test everything, with the race detector, on the PostgreSQL found h
 .PHONY: test-all
 test-all: test test-pg17 test-pg18 ## the same on PostgreSQL 17 and 18 too, fetched from npm
 
-# On one other major version: make test-pg17
+# On one other major version: make test-pg17. Without the race detector, which has nothing new to find there.
 test-pg%: deps
-	bin=$$(scripts/fetch-postgres $*) && FOOTFALL_TEST_POSTGRES_BIN=$$bin go test -race -parallel 8 ./...
+	bin=$$(scripts/fetch-postgres $*) && FOOTFALL_TEST_POSTGRES_BIN=$$bin go test -parallel 8 ./...
 
 # Ryuk, which would remove containers that a killed test left, is one more image to pull; the tests end their own.
 # Inside a container testcontainers would look for the published ports at the gateway: say where they are.
 .PHONY: test-container
 test-container: deps ## the same against PostgreSQL 17 in a container; needs a Docker engine
 	FOOTFALL_TEST_SERVER=container TESTCONTAINERS_RYUK_DISABLED=true \
-	$(if $(wildcard /.dockerenv),TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1) go test -race -parallel 8 ./...
+	$(if $(wildcard /.dockerenv),TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1) go test -parallel 8 ./...
 
 # A number of inputs, not a time: where a time runs out, Go 1.26 may report its own deadline as a failure (go.dev/issue/75804).
 .PHONY: fuzz
