@@ -129,6 +129,9 @@ const (
 	pages = 1000
 )
 
+// maxWait lets the service refuse nobody on a machine that is busy with something else: a refused visit ends a comparison.
+const maxWait = time.Minute
+
 // openFootfall migrates a database and adds the app that counts.
 func openFootfall(ctx context.Context, address string) (*db.DB, error) {
 	d, err := openMigrated(ctx, address)

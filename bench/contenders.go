@@ -174,6 +174,7 @@ func openService(ctx context.Context, address string, o visit.Options) (_ counti
 		return nil, err
 	}
 	o.Clock, o.Metrics = noon, s.metrics
+	o.MaxWait = maxWait
 	if s.counter, err = visit.Open(ctx, s.db, o); err != nil {
 		s.db.Close()
 		return nil, err

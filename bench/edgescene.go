@@ -150,7 +150,7 @@ func (w way) prepare(ctx context.Context, address string) (key string, err error
 
 // arguments are the command line of the service.
 func (w way) arguments(addr, admin, databaseURL string) []string {
-	args := []string{"serve", "--addr", addr, "--admin-addr", admin, "--database-url", databaseURL}
+	args := []string{"serve", "--addr", addr, "--admin-addr", admin, "--database-url", databaseURL, "--max-wait", "10s"}
 	if w.proxied {
 		args = append(args, "--trust-proxy", "127.0.0.1")
 	}

@@ -186,7 +186,7 @@ func (s *subject) round(ctx context.Context, o RecorderOptions) (RecorderSample,
 		return RecorderSample{}, err
 	}
 	metrics := prometheus.NewRegistry()
-	counter, err := visit.Open(ctx, s.db, visit.Options{Metrics: metrics})
+	counter, err := visit.Open(ctx, s.db, visit.Options{Metrics: metrics, MaxWait: maxWait})
 	if err != nil {
 		return RecorderSample{}, err
 	}
