@@ -94,10 +94,11 @@ func startHelper(t *testing.T, dir string, as *account) (cmd *exec.Cmd, stdin io
 	binary, err := os.Executable()
 	require.NoError(t, err)
 	if as != nil { // who cannot enter the folder that go test built us in
-		text, err := os.ReadFile(binary)
-		require.NoError(t, err)
+		ours := binary
 		binary = filepath.Join(openDir(t), "helper")
-		require.NoError(t, os.WriteFile(binary, text, 0o755))
+		// Not written by this process: a child that another test forks at this moment would inherit the file, open for
+		// writing, and nobody can execute such a file.
+		require.NoError(t, exec.Command("install", "-m", "755", ours, binary).Run())
 	}
 	cmd = exec.Command("sh", "-c", `umask 077; exec "$0"`, binary) // as careful administrators have it
 	cmd.Dir = "/"
