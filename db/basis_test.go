@@ -24,7 +24,7 @@ func TestBasis(t *testing.T) {
 		{"all visitors are erased", `TRUNCATE visitors`, true},
 		{"a page is deleted", `DELETE FROM pages WHERE id = 3`, true},
 		{"a page is renamed", `UPDATE pages SET uri = 'example.com/c' WHERE id = 3`, true},
-		{"visitors are made anew, as by a restore", `CREATE TABLE copy (LIKE visitors INCLUDING ALL); DROP TABLE visitors; ALTER TABLE copy RENAME TO visitors`, true},
+		{"visitors are made anew, as by a restore", `CREATE TABLE copy (LIKE visitors INCLUDING ALL); DROP TABLE visitors CASCADE; ALTER TABLE copy RENAME TO visitors`, true},
 		{"the epochs are restored as they were", `DELETE FROM epochs WHERE name = 'erasures'; INSERT INTO epochs (name) VALUES ('erasures')`, true},
 		{"a day's visits are dropped", `DROP TABLE visits_20190629`, false},
 		{"a page is added", `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'example.com/c')`, false},
@@ -41,8 +41,7 @@ func TestBasis(t *testing.T) {
 				b.Basis = remembered
 				return b
 			}
-			tomorrow := batch("192.0.2.1", 2)
-			tomorrow.Days[0]++
+			tomorrow := onDay(batch("192.0.2.1", 2), today+1)
 			_, err = d.VisitsDayMake(t.Context(), today+1)
 			require.NoError(t, err)
 			require.Equal(t, db.FaultNone, write(t, d, batch("192.0.2.1", 1, 2)))
@@ -51,7 +50,7 @@ func TestBasis(t *testing.T) {
 			before := hot()
 
 			exec(t, conn, c.sql)
-			next := &db.Batch{ID: batchID(), Basis: remembered, Targets: []int64{1}, Hots: []int64{1}, Newcomers: []int64{0}} // all that a repeat needs
+			next := onDay(&db.Batch{ID: batchID(), Basis: remembered, Targets: []int64{1}, Hots: []int64{1}, Newcomers: []int64{0}}, today) // all that a repeat needs
 			if !c.changes {
 				assert.Equal(t, db.FaultNone, write(t, d, next))
 				return

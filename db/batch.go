@@ -16,10 +16,13 @@ type Batch struct {
 	// Basis is what the rest was made from, as DB.Basis returned it; "" where nothing remembered is in it.
 	Basis string
 
-	// The targets, in order of id, how many visits each has in the batch, and how many visitors that are hinted.
-	Targets   []int64
-	Hots      []int64
-	Newcomers []int64
+	// The targets, in order of id, each with its site (0: it is one), the day of its visits in the batch, how many there are, and how
+	// many visitors that are hinted.
+	Targets    []int64
+	Sites      []int64
+	TargetDays []int32
+	Hots       []int64
+	Newcomers  []int64
 
 	// The (target, visitor) pairs to be decided, each once, in order of arrival. Hinted: surely a new visitor, do not look.
 	// Believed: take him for a known one, do not look either; he gets rank 0.
@@ -68,9 +71,11 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 		q.Queue(BasisCheck, b.Basis)
 	}
 	if len(b.Pages) > 0 {
-		q.Queue(VisitsRecord, b.Pages, b.Visitors, b.Days, b.Hinted, b.Believed).Query(func(rows pgx.Rows) error {
+		q.Queue(VisitsRecord, b.recordArgs()...).Query(func(rows pgx.Rows) error {
 			return readVerdicts(rows, out.Verdicts)
 		})
+	} else {
+		q.Queue(DaysVisited, b.Targets, b.Sites, b.TargetDays, b.Hots)
 	}
 	q.Queue("commit")
 	if err := conn.SendBatch(ctx, &q).Close(); err != nil {
@@ -81,6 +86,11 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 		return fmt.Errorf("write batch: %w", err)
 	}
 	return nil
+}
+
+// recordArgs are the arguments of VisitsRecord.
+func (b *Batch) recordArgs() []any {
+	return []any{b.Pages, b.Visitors, b.Days, b.Hinted, b.Believed, b.Targets, b.Sites, b.TargetDays, b.Hots}
 }
 
 // Basis is what anything remembered of the tables rests on. It is read before what is to be remembered, and where batches go.

@@ -32,8 +32,7 @@ func TestWriteTellsWhatEachVisitWas(t *testing.T) {
 	assert.Equal(t, []db.Verdict{{Rank: 1}}, verdicts(visitBatch("192.0.2.9", 2)), "again on the same day")
 	assert.Equal(t, []db.Sums{{Hot: 2, PV: 1, UV: 1}}, out.Sums)
 
-	tomorrow := visitBatch("192.0.2.9", 2)
-	tomorrow.Days[0]++
+	tomorrow := onDay(visitBatch("192.0.2.9", 2), today+1)
 	assert.Equal(t, []db.Verdict{{Rank: 1, Counted: true}}, verdicts(tomorrow), "the next day")
 	assert.Equal(t, []db.Verdict{{Rank: 1}}, verdicts(visitBatch("192.0.2.9", 2)), "a day that is over counts as the last one")
 
@@ -42,14 +41,13 @@ func TestWriteTellsWhatEachVisitWas(t *testing.T) {
 	for i, last := range []byte{7, 9, 5, 7} {
 		many.Visitors = append(many.Visitors, netip.AddrFrom4([4]byte{192, 0, 2, last}))
 		many.Pages = append(many.Pages, []int64{2, 2, 2, 3}[i])
-		many.Days = append(many.Days, today+1)
 	}
-	assert.Equal(t, []db.Verdict{{Rank: 2, Newcomer: true, Counted: true}, {Rank: 1}, {Rank: 3, Newcomer: true, Counted: true}, first}, verdicts(many))
+	assert.Equal(t, []db.Verdict{{Rank: 2, Newcomer: true, Counted: true}, {Rank: 1}, {Rank: 3, Newcomer: true, Counted: true}, first}, verdicts(onDay(many, today+1)))
 	assert.Equal(t, []int64{7, 4, 3}, numbers(t, conn, 2))
 	assert.Equal(t, []int64{1, 1, 1}, numbers(t, conn, 3))
 
 	sumsOnly := &db.Batch{ID: batchID(), Targets: []int64{2}, Hots: []int64{5}, Newcomers: []int64{0}}
-	assert.Empty(t, verdicts(sumsOnly))
+	assert.Empty(t, verdicts(onDay(sumsOnly, today+1)))
 	assert.Equal(t, []db.Sums{{Hot: 12, PV: 4, UV: 3}}, out.Sums)
 }
 
@@ -206,11 +204,11 @@ func TestHintedNewcomersShareTheOrder(t *testing.T) {
 	for i, hinted := range []bool{true, false, false, true, true, true, false} {
 		b.Visitors = append(b.Visitors, netip.AddrFrom4([4]byte{192, 0, 2, byte(50 - i)}))
 		b.Pages = append(b.Pages, []int64{2, 2, 2, 2, 2, 3, 2}[i])
-		b.Days, b.Hinted, b.Believed = append(b.Days, today), append(b.Hinted, hinted), append(b.Believed, false)
+		b.Hinted, b.Believed = append(b.Hinted, hinted), append(b.Believed, false)
 	}
 	b.Visitors[2] = netip.MustParseAddr("192.0.2.9")
 	var out db.Outcome
-	require.NoError(t, d.Write(t.Context(), b, &out))
+	require.NoError(t, d.Write(t.Context(), onDay(b, today), &out))
 	var ranks []int64
 	for i, v := range out.Verdicts {
 		assert.Equal(t, i != 2, v.Newcomer && v.Counted, "place %d", i)

@@ -61,6 +61,16 @@ func (q *Queries) AppCountersMake(ctx context.Context, appID int32) error {
 	return err
 }
 
+const AppDaysDelete = `-- name: AppDaysDelete :exec
+DELETE FROM days
+WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
+`
+
+func (q *Queries) AppDaysDelete(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, AppDaysDelete, appID)
+	return err
+}
+
 const AppDelete = `-- name: AppDelete :exec
 DELETE FROM apps
 WHERE id = $1
@@ -108,6 +118,16 @@ WHERE app_id = $1
 
 func (q *Queries) AppPagesDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppPagesDelete, appID)
+	return err
+}
+
+const AppReturnsDelete = `-- name: AppReturnsDelete :exec
+DELETE FROM returns
+WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
+`
+
+func (q *Queries) AppReturnsDelete(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, AppReturnsDelete, appID)
 	return err
 }
 
@@ -198,6 +218,60 @@ func (q *Queries) CountersMerge(ctx context.Context, arg CountersMergeParams) er
 		arg.FromPage,
 	)
 	return err
+}
+
+const DaysMerge = `-- name: DaysMerge :one
+WITH gone AS (
+    DELETE FROM days AS d
+    WHERE d.page_id = $1
+    RETURNING d.site_id, d.day_id, d.hot, d.pv
+), gone_returns AS (
+    DELETE FROM returns AS r
+    WHERE r.page_id IN ($1, $2)
+), were AS MATERIALIZED (
+    SELECT g.site_id, g.day_id, g.hot,
+           coalesce(i.pv, 0) AS before,
+           CASE
+               WHEN g.day_id >= $3::integer
+               THEN (SELECT count(*) FROM visits AS v WHERE v.page_id = $2 AND v.day_id = g.day_id)
+                        + coalesce((SELECT e.visitors FROM erased_visits AS e WHERE e.page_id = $2 AND e.day_id = g.day_id), 0)
+               ELSE least(coalesce(i.pv, 0) + g.pv, s.pv)
+           END AS pv
+    FROM gone AS g
+    JOIN days AS s      ON s.page_id = $4 AND s.day_id = g.day_id
+    LEFT JOIN days AS i ON i.page_id = $2 AND i.day_id = g.day_id
+), moved AS (
+    INSERT INTO days AS i (page_id, site_id, day_id, hot, pv, uv)
+    SELECT $2, w.site_id, w.day_id, w.hot + w.before, w.pv, 0
+    FROM were AS w
+    ON CONFLICT (page_id, day_id) DO UPDATE
+        SET hot = i.hot + excluded.hot - (SELECT w.before FROM were AS w WHERE w.day_id = excluded.day_id),
+            pv  = excluded.pv
+)
+SELECT coalesce(sum(w.pv - w.before), 0)::bigint AS days
+FROM were AS w
+`
+
+type DaysMergeParams struct {
+	FromPage int64
+	IntoPage int64
+	KeptFrom int32
+	Site     int64
+}
+
+// Moves its days, after the visits, and returns how many (visitor, day) pairs are new there. Where the rows of a day are kept its visitors
+// are counted by them. Where they are gone nobody can tell who came to both pages: each is taken for somebody else, as long as
+// the site had so many. Who among them was new, or returned, is not told of sums any more.
+func (q *Queries) DaysMerge(ctx context.Context, arg DaysMergeParams) (int64, error) {
+	row := q.db.QueryRow(ctx, DaysMerge,
+		arg.FromPage,
+		arg.IntoPage,
+		arg.KeptFrom,
+		arg.Site,
+	)
+	var days int64
+	err := row.Scan(&days)
+	return days, err
 }
 
 const EraseBegin = `-- name: EraseBegin :exec
@@ -407,15 +481,14 @@ func (q *Queries) VisitorTargets(ctx context.Context, arg VisitorTargetsParams) 
 
 const VisitorsMerge = `-- name: VisitorsMerge :one
 WITH page AS MATERIALIZED (
-    SELECT c.page_id, c.uv,
-           least((SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = $1),
-                 (SELECT coalesce(sum(e.visitors), 0) FROM erased_visits AS e WHERE e.page_id = $2))
-               - (SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = $2) AS room_for_erased
+    SELECT c.page_id, c.uv, c.pv + $1::bigint AS pv,
+           (SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = $2)
+               - (SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = $3) AS erased_elsewhere
     FROM counters AS c
-    WHERE c.page_id = $2
+    WHERE c.page_id = $3
 ), gone AS (
     DELETE FROM visitors AS v
-    WHERE v.page_id = $3
+    WHERE v.page_id = $4
     RETURNING v.ip, v.rank, v.first_day, v.last_day
 ), newcomers AS (
     INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
@@ -429,33 +502,39 @@ WITH page AS MATERIALIZED (
     SET first_day = least(v.first_day, g.first_day),
         last_day  = greatest(v.last_day, g.last_day)
     FROM gone AS g
-    WHERE v.page_id = $2
+    WHERE v.page_id = $3
       AND v.ip = g.ip
 ), gone_erased AS (
     DELETE FROM erased_visitors AS e
-    WHERE e.page_id = $3
+    WHERE e.page_id = $4
     RETURNING e.rank
 ), erased AS (
     INSERT INTO erased_visitors (page_id, rank)
     SELECT page.page_id, page.uv + (SELECT count(*) FROM newcomers) + g.place
     FROM (SELECT row_number() OVER () AS place FROM gone_erased) AS g
     CROSS JOIN page
-    WHERE g.place <= page.room_for_erased
+    WHERE g.place <= least(page.erased_elsewhere, page.pv - page.uv - (SELECT count(*) FROM newcomers))
     RETURNING rank
 )
 SELECT ((SELECT count(*) FROM newcomers) + (SELECT count(*) FROM erased))::bigint AS visitors
 `
 
 type VisitorsMergeParams struct {
+	Days     int64
 	Site     int64
 	IntoPage int64
 	FromPage int64
 }
 
-// Moves its visitors, after the visits, and returns how many are new there. Who came to both stays one visitor; who is new gets
+// Moves its visitors, after the days, and returns how many are new there. Who came to both stays one visitor; who is new gets
 // the next rank, in the order of the ranks before.
 func (q *Queries) VisitorsMerge(ctx context.Context, arg VisitorsMergeParams) (int64, error) {
-	row := q.db.QueryRow(ctx, VisitorsMerge, arg.Site, arg.IntoPage, arg.FromPage)
+	row := q.db.QueryRow(ctx, VisitorsMerge,
+		arg.Days,
+		arg.Site,
+		arg.IntoPage,
+		arg.FromPage,
+	)
 	var visitors int64
 	err := row.Scan(&visitors)
 	return visitors, err
@@ -527,53 +606,41 @@ func (q *Queries) VisitsErase(ctx context.Context, arg VisitsEraseParams) error 
 	return err
 }
 
-const VisitsMerge = `-- name: VisitsMerge :one
+const VisitsMerge = `-- name: VisitsMerge :exec
 
 WITH gone AS (
     DELETE FROM visits AS v
-    WHERE v.page_id = $1
+    WHERE v.page_id = $3
     RETURNING v.day_id, v.ip
 ), moved AS (
     INSERT INTO visits (page_id, day_id, ip)
-    SELECT $2, g.day_id, g.ip
+    SELECT $1, g.day_id, g.ip
     FROM gone AS g
     ON CONFLICT DO NOTHING
-    RETURNING day_id
 ), gone_erased AS (
     DELETE FROM erased_visits AS e
-    WHERE e.page_id = $1
+    WHERE e.page_id = $3
     RETURNING e.day_id, e.visitors
-), were AS (
-    SELECT g.day_id,
-           coalesce(i.visitors, 0)                                    AS before,
-           least(coalesce(i.visitors, 0) + g.visitors, s.visitors)    AS visitors
-    FROM gone_erased AS g
-    JOIN erased_visits AS s      ON s.page_id = $3 AND s.day_id = g.day_id
-    LEFT JOIN erased_visits AS i ON i.page_id = $2 AND i.day_id = g.day_id
-), erased AS (
-    INSERT INTO erased_visits (page_id, day_id, visitors)
-    SELECT $2, w.day_id, w.visitors
-    FROM were AS w
-    ON CONFLICT (page_id, day_id) DO UPDATE
-        SET visitors = excluded.visitors
 )
-SELECT ((SELECT count(*) FROM moved) + (SELECT coalesce(sum(w.visitors - w.before), 0) FROM were AS w))::bigint AS days
+INSERT INTO erased_visits AS i (page_id, day_id, visitors)
+SELECT $1, g.day_id, g.visitors
+FROM gone_erased AS g
+ON CONFLICT (page_id, day_id) DO UPDATE
+    SET visitors = least(i.visitors + excluded.visitors,
+                         (SELECT s.visitors FROM erased_visits AS s WHERE s.page_id = $2 AND s.day_id = i.day_id))
 `
 
 type VisitsMergeParams struct {
-	FromPage int64
 	IntoPage int64
 	Site     int64
+	FromPage int64
 }
 
 // Those who were erased cannot be told apart, so how many of them came to both of two pages is not known: as many as can be are
 // taken for somebody else each. All came to the site, which bounds them: by its erased visitors of each day, and in all. And each came
-// on some day.
-// Moves the visits of one page of a site to another one, where nobody counts, and returns how many (visitor, day) pairs are new
-// there.
-func (q *Queries) VisitsMerge(ctx context.Context, arg VisitsMergeParams) (int64, error) {
-	row := q.db.QueryRow(ctx, VisitsMerge, arg.FromPage, arg.IntoPage, arg.Site)
-	var days int64
-	err := row.Scan(&days)
-	return days, err
+// on some day, so that there are no more visitors than (visitor, day) pairs.
+// Moves the visits of one page of a site to another one, where nobody counts.
+func (q *Queries) VisitsMerge(ctx context.Context, arg VisitsMergeParams) error {
+	_, err := q.db.Exec(ctx, VisitsMerge, arg.IntoPage, arg.Site, arg.FromPage)
+	return err
 }

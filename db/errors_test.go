@@ -107,8 +107,7 @@ func TestFaultOfMissingDay(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	d := open(t, url, db.Options{Writers: 1})
-	b := visitBatch("192.0.2.1", 1, 2)
-	b.Days[1] = today + 1
+	b := onDay(visitBatch("192.0.2.1", 1, 2), today+1)
 	backend := backendOf(t, d)
 	assert.Equal(t, db.FaultNoDay, write(t, d, b))
 	assert.Equal(t, backend, backendOf(t, d), "a batch that the server refuses does not cost the connection")

@@ -4,3 +4,6 @@ import "github.com/jackc/pgx/v5/pgxpool"
 
 // Writers is the pool for batches: the tests look at the plans that its connections make.
 func (d *DB) Writers() *pgxpool.Pool { return d.writers }
+
+// RecordArgs are the arguments of VisitsRecord.
+func (b *Batch) RecordArgs() []any { return b.recordArgs() }

@@ -93,9 +93,21 @@ func visitBatch(ip string, targets ...int64) *db.Batch {
 		b.Newcomers = append(b.Newcomers, 0)
 		b.Pages = append(b.Pages, target)
 		b.Visitors = append(b.Visitors, netip.MustParseAddr(ip))
-		b.Days = append(b.Days, today)
 		b.Hinted = append(b.Hinted, false)
 		b.Believed = append(b.Believed, false)
+	}
+	return onDay(b, today)
+}
+
+// onDay gives a batch its day, and its targets their site as fixture has them.
+func onDay(b *db.Batch, day int32) *db.Batch {
+	b.Sites, b.TargetDays, b.Days = nil, nil, nil
+	for _, target := range b.Targets {
+		b.Sites = append(b.Sites, map[int64]int64{2: 1, 3: 1}[target])
+		b.TargetDays = append(b.TargetDays, day)
+	}
+	for range b.Pages {
+		b.Days = append(b.Days, day)
 	}
 	return b
 }

@@ -63,6 +63,16 @@ type BatchID struct {
 	BeganAt time.Time
 	// The batch never committed, and no longer can.
 	Abandoned bool
+	// The migration whose write path wrote it: an instance that knows an older one only cannot write.
+	SchemaVersion int16
+}
+
+// Days that are over in every time zone and have their sketches.
+type ClosedDay struct {
+	// The day.
+	DayID int32
+	// When its sketches were made.
+	ClosedAt time.Time
 }
 
 // The sums of each target. Its row is the lock and the rank sequence of the target: uv is the last rank given.
@@ -74,6 +84,22 @@ type Counter struct {
 	// Visits that were the first of their visitor on their day = (visitor, day) pairs.
 	Pv int64
 	// Visits that were the first of their visitor ever = visitors.
+	Uv int64
+}
+
+// The sums of each target on each day; over all days they are those in counters.
+type Day struct {
+	// The target.
+	PageID int64
+	// The site of this page; null for a site.
+	SiteID *int64
+	// The day, like 20190629. 0: what was counted before daily numbers were kept and cannot be told by days.
+	DayID int32
+	// Visits.
+	Hot int64
+	// Visitors of the day.
+	Pv int64
+	// New visitors. In sums of deleted pages it stays 0, for nobody can tell any more.
 	Uv int64
 }
 
@@ -159,6 +185,148 @@ type PageTally struct {
 	Total int64
 }
 
+// What was counted for each target on each day, for ever. What no day can be told of is left out.
+type ReportDay struct {
+	// The app that counts it.
+	App string
+	// The page, or the site.
+	Target string
+	// The day as a number, like 20190629.
+	DayID int32
+	// The day as a date.
+	Day pgtype.Date
+	// Visitors of the day.
+	Pv int64
+	// Those of them who came for the first time ever.
+	NewVisitors int64
+	// Visits.
+	Hot int64
+}
+
+// Pages and what was counted for them in all.
+type ReportPage struct {
+	// The app that counts it.
+	App string
+	// Its site.
+	Site string
+	// The page, without a scheme: example.com/home.
+	Uri string
+	// (visitor, day) pairs.
+	Pv int64
+	// Visitors.
+	Uv int64
+	// Visits.
+	Hot int64
+	// When it was counted first.
+	Since time.Time
+}
+
+// Who was visitor number N of each target.
+type ReportRank struct {
+	// The app that counts it.
+	App string
+	// The page, or the site.
+	Target string
+	// The number: 1, 2, 3 …
+	Rank int64
+	// The visitor's address, for IPv6 the first of its network; in fd00::/8 a hash. Null: erased.
+	Visitor netip.Addr
+	// The day of the first visit, like 20190629.
+	FirstDay int32
+	// The last day on which the visitor came.
+	LastDay int32
+}
+
+// Sites and what was counted for them in all.
+type ReportSite struct {
+	// The app that counts it.
+	App string
+	// host, or host:port.
+	Site string
+	// (visitor, day) pairs.
+	Pv int64
+	// Visitors.
+	Uv int64
+	// Visits.
+	Hot int64
+	// When it was counted first.
+	Since time.Time
+}
+
+// Who came to which page on which day, as long as that is kept.
+type ReportVisit struct {
+	// The app that counts it.
+	App string
+	// The page.
+	Uri string
+	// The visitor's address, for IPv6 the first of its network; in fd00::/8 a hash.
+	Visitor netip.Addr
+	// The day as a number, like 20190629.
+	DayID int32
+	// The day as a date.
+	Day pgtype.Date
+}
+
+// Who has come to each target today, in the time zone of its app.
+type ReportVisitorsToday struct {
+	// The app that counts it.
+	App string
+	// The page, or the site.
+	Target string
+	// The visitor's address, for IPv6 the first of its network; in fd00::/8 a hash.
+	Visitor netip.Addr
+	// The visitor's rank at the target.
+	Rank *int64
+	// It is the visitor's first day there.
+	IsNew bool
+}
+
+// How many visitors of a target came on a day, and before that last on a previous day: what makes uniques of any range exact.
+type Return struct {
+	// The target.
+	PageID int64
+	// The day.
+	DayID int32
+	// The last day before it on which these visitors came.
+	PreviousDay int32
+	// How many there were.
+	Visitors int64
+}
+
+// What grant_roles() grants.
+type Right struct {
+	// footfall_app: the service, which counts and no more. footfall_report: those who read reports.
+	Role string
+	// What stands between GRANT and TO.
+	What string
+}
+
+// A HyperLogLog sketch of the visitors of each target on each closed day; standard error 1.625 %.
+type Sketch struct {
+	// The target.
+	PageID int64
+	// The day.
+	DayID int32
+	// Up to 1,000 registers that are not 0, each as register * 64 + value.
+	Entries []int32
+	// Where there are more: the values of all 4,096, a byte each.
+	Registers []byte
+}
+
+// The first 1,000 pages of each site on each closed day.
+type Top struct {
+	// The site.
+	SiteID int64
+	// The day.
+	DayID int32
+	// The number by which they are ordered: pv, uv or hot.
+	By string
+	// The pages, the first first.
+	PageIds []int64
+	// Their numbers on that day.
+	Numbers []int64
+}
+
 // One row for each day on which a visitor came to a target: the proof of pv. A partition a day.
 type Visit struct {
 	// The target.
@@ -181,4 +349,12 @@ type Visitor struct {
 	LastDay int32
 	// The visitor: an address, for IPv6 the first of its network.
 	Ip netip.Addr
+}
+
+// From which day on the visits of each app are kept; an app without a row keeps all.
+type VisitsKept struct {
+	// The app.
+	AppID int32
+	// Every visit of this day and of later ones has its row. Rows of earlier days are gone, or are going.
+	FromDay int32
 }

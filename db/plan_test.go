@@ -36,11 +36,10 @@ func largeBatch() *db.Batch {
 	for i := range 500 {
 		b.Pages = append(b.Pages, int64(2+i%2))
 		b.Visitors = append(b.Visitors, netip.AddrFrom4([4]byte{byte(10 + i/250), 0, byte(i), 0}))
-		b.Days = append(b.Days, today)
 		b.Hinted = append(b.Hinted, i >= 250 && i%4 == 0)
 		b.Believed = append(b.Believed, i >= 250 && i%4 == 1)
 	}
-	return b
+	return onDay(b, today)
 }
 
 // explainRecord is the plan of VisitsRecord as a writer's connection makes it.
@@ -49,7 +48,7 @@ func explainRecord(t *testing.T, d *db.DB) string {
 	b := largeBatch()
 	var plan string
 	require.NoError(t, d.Writers().QueryRow(t.Context(), "EXPLAIN (FORMAT JSON) "+db.VisitsRecord,
-		b.Pages, b.Visitors, b.Days, b.Hinted, b.Believed).Scan(&plan))
+		b.RecordArgs()...).Scan(&plan))
 	return plan
 }
 
@@ -109,9 +108,10 @@ func planOfAStatementPreparedAfter(t *testing.T, state string) {
 	prepared := query[string](t, writer.Conn(), `SELECT name FROM pg_prepared_statements WHERE statement = $1`, db.VisitsRecord)
 	b := largeBatch()
 	var plan string
-	require.NoError(t, writer.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE %s (%s, %s, %s, %s, %s)",
+	require.NoError(t, writer.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE %s (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
 		pgx.Identifier{prepared}.Sanitize(), array(b.Pages, "bigint"), array(b.Visitors, "inet"), array(b.Days, "integer"),
-		array(b.Hinted, "boolean"), array(b.Believed, "boolean")), pgx.QueryExecModeSimpleProtocol).Scan(&plan))
+		array(b.Hinted, "boolean"), array(b.Believed, "boolean"),
+		array(b.Targets, "bigint"), array(b.Sites, "bigint"), array(b.TargetDays, "integer"), array(b.Hots, "bigint")), pgx.QueryExecModeSimpleProtocol).Scan(&plan))
 	assert.GreaterOrEqual(t, query[int64](t, writer.Conn(), `SELECT generic_plans + custom_plans FROM pg_prepared_statements WHERE name = $1`,
 		prepared), int64(10), "runs of the statement that is looked at")
 	requireLooksUpByKey(t, plan)

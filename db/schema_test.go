@@ -17,7 +17,7 @@ func TestEverythingHasAComment(t *testing.T) {
 	silent := queryAll[string](t, connect(t, dbtest.New(t)), `
 		WITH tables AS (
 			SELECT oid, relname FROM pg_class
-			WHERE relnamespace = 'footfall'::regnamespace AND relkind IN ('r', 'p', 'v', 'm')
+			WHERE relnamespace IN ('footfall'::regnamespace, 'report'::regnamespace) AND relkind IN ('r', 'p', 'v', 'm')
 			  AND NOT relispartition AND relname NOT LIKE 'goose%'
 		)
 		SELECT 'table ' || relname FROM tables WHERE obj_description(oid, 'pg_class') IS NULL
@@ -27,7 +27,7 @@ func TestEverythingHasAComment(t *testing.T) {
 		WHERE col_description(t.oid, a.attnum) IS NULL
 		UNION ALL
 		SELECT 'function ' || proname FROM pg_proc
-		WHERE pronamespace = 'footfall'::regnamespace AND obj_description(oid, 'pg_proc') IS NULL`)
+		WHERE pronamespace IN ('footfall'::regnamespace, 'report'::regnamespace) AND obj_description(oid, 'pg_proc') IS NULL`)
 	assert.Empty(t, silent)
 }
 
@@ -113,7 +113,33 @@ var rules = []struct{ refusedBy, sql string }{
 	{"visits_pkey", `INSERT INTO visits (page_id, day_id, ip) VALUES (2, 20190629, '192.0.2.1')`},
 	{"23514", `INSERT INTO visits (page_id, day_id, ip) VALUES (2, 20190630, '192.0.2.1')`}, // no partition, and no default one
 
-	{"batches_pkey", `INSERT INTO batches (id) VALUES ('00000000-0000-0000-0000-000000000000')`},
+	{"batches_pkey", `INSERT INTO batches (id, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 7)`},
+	{"batches_by_this_version", `INSERT INTO batches (id, schema_version) VALUES (gen_random_uuid(), 6)`},
+	{"23502", `INSERT INTO batches (id) VALUES (gen_random_uuid())`}, // as instances of before do
+
+	{"days_pkey", `INSERT INTO days (page_id, day_id, hot, pv, uv) VALUES (1, 20190629, 1, 1, 1)`},
+	{"days_hot_pv_uv_descend", `UPDATE days SET hot = 1, pv = 2, uv = 1`},
+	{"days_hot_pv_uv_descend", `UPDATE days SET hot = 2, pv = 1, uv = 2`},
+	{"days_hot_pv_uv_descend", `UPDATE days SET hot = 1, pv = 1, uv = -1`},
+	{"returns_pkey", `INSERT INTO returns (page_id, day_id, previous_day, visitors) VALUES (1, 20190629, 20190628, 1)`},
+	{"returns_are_some", `UPDATE returns SET visitors = 0`},
+	{"returns_from_an_earlier_day", `UPDATE returns SET previous_day = day_id`},
+
+	{"visits_kept_pkey", `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190629)`},
+	{"visits_kept_app_id_fkey", `INSERT INTO visits_kept (app_id, from_day) VALUES (99, 20190629)`},
+	{"closed_days_pkey", `INSERT INTO closed_days (day_id) VALUES (20190629)`},
+	{"sketches_pkey", `INSERT INTO sketches (page_id, day_id, entries) VALUES (1, 20190629, '{1}')`},
+	{"sketches_list_xor_registers", `INSERT INTO sketches (page_id, day_id) VALUES (2, 20190629)`},
+	{"sketches_list_xor_registers", `UPDATE sketches SET registers = sketch_registers('{1}')`},
+	{"sketches_list_is_short", `UPDATE sketches SET entries = '{}'`},
+	{"sketches_list_is_short", `UPDATE sketches SET entries = array_fill(65, '{1001}')`},
+	{"sketches_registers_length", `INSERT INTO sketches (page_id, day_id, registers) VALUES (2, 20190629, '\x00')`},
+	{"tops_pkey", `INSERT INTO tops (site_id, day_id, by, page_ids, numbers) VALUES (1, 20190629, 'pv', '{2}', '{1}')`},
+	{"tops_by_is_known", `UPDATE tops SET by = 'ip'`},
+	{"tops_lists_match", `UPDATE tops SET numbers = '{1, 2}'`},
+
+	{"rights_pkey", `INSERT INTO rights (role, what) VALUES ('footfall_app', 'USAGE ON SCHEMA footfall')`},
+	{"rights_role_is_known", `INSERT INTO rights (role, what) VALUES ('postgres', 'USAGE ON SCHEMA footfall')`},
 }
 
 func TestConstraints(t *testing.T) {
@@ -121,12 +147,18 @@ func TestConstraints(t *testing.T) {
 	_, conn := fixture(t)
 	exec(t, conn, `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) VALUES (2, '192.0.2.1', 1, 20190629, 20190629)`)
 	exec(t, conn, `INSERT INTO visits (page_id, day_id, ip) VALUES (2, 20190629, '192.0.2.1')`)
-	exec(t, conn, `INSERT INTO batches (id) VALUES ('00000000-0000-0000-0000-000000000000')`)
+	exec(t, conn, `INSERT INTO batches (id, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 7)`)
+	exec(t, conn, `INSERT INTO days (page_id, day_id, hot, pv, uv) VALUES (1, 20190629, 1, 1, 0)`)
+	exec(t, conn, `INSERT INTO returns (page_id, day_id, previous_day, visitors) VALUES (1, 20190629, 20190628, 1)`)
 	exec(t, conn, `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('a'), '{count, assert, read}')`)
 	exec(t, conn, `INSERT INTO page_tallies (app_id, day_id, today, total) VALUES (1, 20190629, 2, 2)`)
 	exec(t, conn, `INSERT INTO day_keys (day_id, key) VALUES (20190629, sha256('a'))`)
 	exec(t, conn, `INSERT INTO erased_visitors (page_id, rank) VALUES (2, 1)`)
 	exec(t, conn, `INSERT INTO erased_visits (page_id, day_id, visitors) VALUES (2, 20190629, 1)`)
+	exec(t, conn, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190629)`)
+	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES (20190629)`)
+	exec(t, conn, `INSERT INTO sketches (page_id, day_id, entries) VALUES (1, 20190629, '{65}')`)
+	exec(t, conn, `INSERT INTO tops (site_id, day_id, by, page_ids, numbers) VALUES (1, 20190629, 'pv', '{2}', '{1}')`)
 	for _, rule := range rules {
 		t.Run(rule.refusedBy, func(t *testing.T) {
 			_, err := conn.Exec(t.Context(), rule.sql)

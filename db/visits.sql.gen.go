@@ -35,8 +35,8 @@ func (q *Queries) BasisGet(ctx context.Context) (string, error) {
 }
 
 const BatchAbandon = `-- name: BatchAbandon :one
-INSERT INTO batches AS b (id, abandoned)
-VALUES ($1, true)
+INSERT INTO batches AS b (id, schema_version, abandoned)
+VALUES ($1, 7, true)
 ON CONFLICT (id) DO UPDATE
     SET abandoned = b.abandoned
 RETURNING abandoned
@@ -53,8 +53,8 @@ func (q *Queries) BatchAbandon(ctx context.Context, id pgtype.UUID) (bool, error
 
 const BatchBegin = `-- name: BatchBegin :exec
 
-INSERT INTO batches (id)
-VALUES ($1)
+INSERT INTO batches (id, schema_version)
+VALUES ($1, 7)
 `
 
 // The one write path. A batch of visits is one transaction of these statements, sent in one round trip:
@@ -135,6 +135,37 @@ func (q *Queries) CountersLock(ctx context.Context, arg CountersLockParams) ([]C
 		return nil, err
 	}
 	return items, nil
+}
+
+const DaysVisited = `-- name: DaysVisited :exec
+INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, uv)
+SELECT unnest($1::bigint[])                AS page_id,
+       nullif(unnest($2::bigint[]), 0)       AS site_id,
+       unnest($3::integer[])           AS day_id,
+       unnest($4::bigint[])                   AS hot,
+       0,
+       0
+ORDER BY page_id
+ON CONFLICT (page_id, day_id) DO UPDATE
+    SET hot = d.hot + excluded.hot
+`
+
+type DaysVisitedParams struct {
+	Targets    []int64
+	Sites      []int64
+	TargetDays []int32
+	Hots       []int64
+}
+
+// What is left to be written of a batch in which nobody is to be decided on: its visits, by day.
+func (q *Queries) DaysVisited(ctx context.Context, arg DaysVisitedParams) error {
+	_, err := q.db.Exec(ctx, DaysVisited,
+		arg.Targets,
+		arg.Sites,
+		arg.TargetDays,
+		arg.Hots,
+	)
+	return err
 }
 
 const ReadInOrder = `-- name: ReadInOrder :exec
@@ -226,7 +257,7 @@ WITH asked AS (
 ), ranked AS MATERIALIZED (
     -- The counters row is the rank sequence: newcomers get the numbers after uv, in the order of arrival. Those who were
     -- hinted are in uv already.
-    SELECT f.page_id, f.ip, f.day_id, f.place, f.hinted,
+    SELECT f.page_id, f.ip, f.day_id, f.place, f.hinted, f.last_day,
            f.rank IS NULL AND NOT f.believed        AS newcomer,
            f.rank IS NOT NULL                       AS known,
            f.rank IS NULL OR f.last_day < f.day_id  AS first_today,
@@ -267,6 +298,40 @@ WITH asked AS (
     ORDER BY page_id, ip
     ON CONFLICT DO NOTHING
     RETURNING page_id, ip
+), decided AS MATERIALIZED (
+    SELECT r.page_id, r.day_id, r.place, r.rank, r.newcomer, r.known, r.last_day,
+           r.hinted OR (r.page_id, r.ip) IN (SELECT c.page_id, c.ip FROM counted AS c) AS counted
+    FROM ranked AS r
+), dated AS (
+    INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, uv)
+    SELECT page_id, nullif(max(site_id), 0), day_id, sum(hot), sum(pv), sum(uv)
+    FROM (
+        SELECT unnest($6::bigint[])     AS page_id,
+               unnest($7::bigint[])       AS site_id,
+               unnest($8::integer[]) AS day_id,
+               unnest($9::bigint[])        AS hot,
+               0 AS pv,
+               0 AS uv
+        UNION ALL
+        SELECT page_id, 0, day_id, 0, 1, newcomer::integer
+        FROM decided
+        WHERE counted
+    ) AS news
+    GROUP BY page_id, day_id
+    ORDER BY page_id
+    ON CONFLICT (page_id, day_id) DO UPDATE
+        SET hot = d.hot + excluded.hot,
+            pv  = d.pv + excluded.pv,
+            uv  = d.uv + excluded.uv
+), come_back AS (
+    INSERT INTO returns AS r (page_id, day_id, previous_day, visitors)
+    SELECT page_id, day_id, last_day, count(*)
+    FROM decided
+    WHERE counted AND known
+    GROUP BY page_id, day_id, last_day
+    ORDER BY page_id, last_day
+    ON CONFLICT (page_id, day_id, previous_day) DO UPDATE
+        SET visitors = r.visitors + excluded.visitors
 ), summed AS (
     -- The rows are there, and locked. What is inserted has to pass the check on counters before the conflict is found, so pv
     -- stands there with uv on top.
@@ -282,19 +347,23 @@ WITH asked AS (
         SET pv = c.pv + excluded.pv - excluded.uv,
             uv = c.uv + excluded.uv
 )
-SELECT place::integer  AS place,
-       rank::bigint    AS rank,
+SELECT place::integer    AS place,
+       rank::bigint      AS rank,
        newcomer::boolean AS newcomer,
-       (hinted OR (page_id, ip) IN (SELECT page_id, ip FROM counted))::boolean AS counted
-FROM ranked
+       counted::boolean  AS counted
+FROM decided
 `
 
 type VisitsRecordParams struct {
-	Pages    []int64
-	Ips      []netip.Addr
-	Days     []int32
-	Hinted   []bool
-	Believed []bool
+	Pages      []int64
+	Ips        []netip.Addr
+	Days       []int32
+	Hinted     []bool
+	Believed   []bool
+	Targets    []int64
+	Sites      []int64
+	TargetDays []int32
+	Hots       []int64
 }
 
 type VisitsRecordRow struct {
@@ -308,7 +377,8 @@ type VisitsRecordRow struct {
 // each distinct pair, in the order of arrival. hinted means "surely a new visitor": he is not looked up, and CountersLock has
 // counted him; where the hint was wrong an insert fails on the key of visitors, or of visits. believed means "known, as far as the sender cares" (serve --filter approx):
 // no look-up, no row in visitors, rank 0; whether the day counts is still decided here.
-// Returns for each row: its place in the arrays (from 1), the visitor's rank, whether the visitor is new to the target, and
+// The last four arrays are a table of their own, a row for each target of the batch: its site (0: it is one), the day, and its visits.
+// Returns for each row of the first: its place in the arrays (from 1), the visitor's rank, whether the visitor is new to the target, and
 // whether this visit was its first on the day.
 //
 // The statement is planned once, perhaps on empty tables, and has to be right for large ones. So nothing is left to the planner
@@ -322,6 +392,10 @@ func (q *Queries) VisitsRecord(ctx context.Context, arg VisitsRecordParams) ([]V
 		arg.Days,
 		arg.Hinted,
 		arg.Believed,
+		arg.Targets,
+		arg.Sites,
+		arg.TargetDays,
+		arg.Hots,
 	)
 	if err != nil {
 		return nil, err

@@ -103,11 +103,10 @@ ON CONFLICT (page_id) DO NOTHING;
 
 -- Those who were erased cannot be told apart, so how many of them came to both of two pages is not known: as many as can be are
 -- taken for somebody else each. All came to the site, which bounds them: by its erased visitors of each day, and in all. And each came
--- on some day.
+-- on some day, so that there are no more visitors than (visitor, day) pairs.
 
--- name: VisitsMerge :one
--- Moves the visits of one page of a site to another one, where nobody counts, and returns how many (visitor, day) pairs are new
--- there.
+-- name: VisitsMerge :exec
+-- Moves the visits of one page of a site to another one, where nobody counts.
 WITH gone AS (
     DELETE FROM visits AS v
     WHERE v.page_id = @from_page
@@ -117,35 +116,59 @@ WITH gone AS (
     SELECT @into_page, g.day_id, g.ip
     FROM gone AS g
     ON CONFLICT DO NOTHING
-    RETURNING day_id
 ), gone_erased AS (
     DELETE FROM erased_visits AS e
     WHERE e.page_id = @from_page
     RETURNING e.day_id, e.visitors
-), were AS (
-    SELECT g.day_id,
-           coalesce(i.visitors, 0)                                    AS before,
-           least(coalesce(i.visitors, 0) + g.visitors, s.visitors)    AS visitors
-    FROM gone_erased AS g
-    JOIN erased_visits AS s      ON s.page_id = @site AND s.day_id = g.day_id
-    LEFT JOIN erased_visits AS i ON i.page_id = @into_page AND i.day_id = g.day_id
-), erased AS (
-    INSERT INTO erased_visits (page_id, day_id, visitors)
-    SELECT @into_page, w.day_id, w.visitors
+)
+INSERT INTO erased_visits AS i (page_id, day_id, visitors)
+SELECT @into_page, g.day_id, g.visitors
+FROM gone_erased AS g
+ON CONFLICT (page_id, day_id) DO UPDATE
+    SET visitors = least(i.visitors + excluded.visitors,
+                         (SELECT s.visitors FROM erased_visits AS s WHERE s.page_id = @site AND s.day_id = i.day_id));
+
+-- name: DaysMerge :one
+-- Moves its days, after the visits, and returns how many (visitor, day) pairs are new there. Where the rows of a day are kept its visitors
+-- are counted by them. Where they are gone nobody can tell who came to both pages: each is taken for somebody else, as long as
+-- the site had so many. Who among them was new, or returned, is not told of sums any more.
+WITH gone AS (
+    DELETE FROM days AS d
+    WHERE d.page_id = @from_page
+    RETURNING d.site_id, d.day_id, d.hot, d.pv
+), gone_returns AS (
+    DELETE FROM returns AS r
+    WHERE r.page_id IN (@from_page, @into_page)
+), were AS MATERIALIZED (
+    SELECT g.site_id, g.day_id, g.hot,
+           coalesce(i.pv, 0) AS before,
+           CASE
+               WHEN g.day_id >= @kept_from::integer
+               THEN (SELECT count(*) FROM visits AS v WHERE v.page_id = @into_page AND v.day_id = g.day_id)
+                        + coalesce((SELECT e.visitors FROM erased_visits AS e WHERE e.page_id = @into_page AND e.day_id = g.day_id), 0)
+               ELSE least(coalesce(i.pv, 0) + g.pv, s.pv)
+           END AS pv
+    FROM gone AS g
+    JOIN days AS s      ON s.page_id = @site AND s.day_id = g.day_id
+    LEFT JOIN days AS i ON i.page_id = @into_page AND i.day_id = g.day_id
+), moved AS (
+    INSERT INTO days AS i (page_id, site_id, day_id, hot, pv, uv)
+    SELECT @into_page, w.site_id, w.day_id, w.hot + w.before, w.pv, 0
     FROM were AS w
     ON CONFLICT (page_id, day_id) DO UPDATE
-        SET visitors = excluded.visitors
+        SET hot = i.hot + excluded.hot - (SELECT w.before FROM were AS w WHERE w.day_id = excluded.day_id),
+            pv  = excluded.pv
 )
-SELECT ((SELECT count(*) FROM moved) + (SELECT coalesce(sum(w.visitors - w.before), 0) FROM were AS w))::bigint AS days;
+SELECT coalesce(sum(w.pv - w.before), 0)::bigint AS days
+FROM were AS w;
 
 -- name: VisitorsMerge :one
--- Moves its visitors, after the visits, and returns how many are new there. Who came to both stays one visitor; who is new gets
+-- Moves its visitors, after the days, and returns how many are new there. Who came to both stays one visitor; who is new gets
 -- the next rank, in the order of the ranks before.
 WITH page AS MATERIALIZED (
-    SELECT c.page_id, c.uv,
-           least((SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = @site),
-                 (SELECT coalesce(sum(e.visitors), 0) FROM erased_visits AS e WHERE e.page_id = @into_page))
-               - (SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = @into_page) AS room_for_erased
+    SELECT c.page_id, c.uv, c.pv + @days::bigint AS pv,
+           (SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = @site)
+               - (SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = @into_page) AS erased_elsewhere
     FROM counters AS c
     WHERE c.page_id = @into_page
 ), gone AS (
@@ -175,7 +198,7 @@ WITH page AS MATERIALIZED (
     SELECT page.page_id, page.uv + (SELECT count(*) FROM newcomers) + g.place
     FROM (SELECT row_number() OVER () AS place FROM gone_erased) AS g
     CROSS JOIN page
-    WHERE g.place <= page.room_for_erased
+    WHERE g.place <= least(page.erased_elsewhere, page.pv - page.uv - (SELECT count(*) FROM newcomers))
     RETURNING rank
 )
 SELECT ((SELECT count(*) FROM newcomers) + (SELECT count(*) FROM erased))::bigint AS visitors;
@@ -244,6 +267,14 @@ WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
 
 -- name: AppErasedVisitsDelete :exec
 DELETE FROM erased_visits
+WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
+
+-- name: AppDaysDelete :exec
+DELETE FROM days
+WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
+
+-- name: AppReturnsDelete :exec
+DELETE FROM returns
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
 
 -- name: AppCountersDelete :exec

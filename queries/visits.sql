@@ -8,14 +8,14 @@
 
 -- name: BatchBegin :exec
 -- Claims the batch's id. If this connection is lost, BatchAbandon tells whether the transaction committed.
-INSERT INTO batches (id)
-VALUES (@id);
+INSERT INTO batches (id, schema_version)
+VALUES (@id, 7);
 
 -- name: BatchAbandon :one
 -- Waits for the transaction that began with this id, if it still runs. True: it never committed, and no longer can. False:
 -- it did commit. However often it is asked, the answer is the same.
-INSERT INTO batches AS b (id, abandoned)
-VALUES (@id, true)
+INSERT INTO batches AS b (id, schema_version, abandoned)
+VALUES (@id, 7, true)
 ON CONFLICT (id) DO UPDATE
     SET abandoned = b.abandoned
 RETURNING abandoned;
@@ -59,7 +59,8 @@ SELECT basis_must_be(@basis);
 -- each distinct pair, in the order of arrival. hinted means "surely a new visitor": he is not looked up, and CountersLock has
 -- counted him; where the hint was wrong an insert fails on the key of visitors, or of visits. believed means "known, as far as the sender cares" (serve --filter approx):
 -- no look-up, no row in visitors, rank 0; whether the day counts is still decided here.
--- Returns for each row: its place in the arrays (from 1), the visitor's rank, whether the visitor is new to the target, and
+-- The last four arrays are a table of their own, a row for each target of the batch: its site (0: it is one), the day, and its visits.
+-- Returns for each row of the first: its place in the arrays (from 1), the visitor's rank, whether the visitor is new to the target, and
 -- whether this visit was its first on the day.
 --
 -- The statement is planned once, perhaps on empty tables, and has to be right for large ones. So nothing is left to the planner
@@ -89,7 +90,7 @@ WITH asked AS (
 ), ranked AS MATERIALIZED (
     -- The counters row is the rank sequence: newcomers get the numbers after uv, in the order of arrival. Those who were
     -- hinted are in uv already.
-    SELECT f.page_id, f.ip, f.day_id, f.place, f.hinted,
+    SELECT f.page_id, f.ip, f.day_id, f.place, f.hinted, f.last_day,
            f.rank IS NULL AND NOT f.believed        AS newcomer,
            f.rank IS NOT NULL                       AS known,
            f.rank IS NULL OR f.last_day < f.day_id  AS first_today,
@@ -130,6 +131,40 @@ WITH asked AS (
     ORDER BY page_id, ip
     ON CONFLICT DO NOTHING
     RETURNING page_id, ip
+), decided AS MATERIALIZED (
+    SELECT r.page_id, r.day_id, r.place, r.rank, r.newcomer, r.known, r.last_day,
+           r.hinted OR (r.page_id, r.ip) IN (SELECT c.page_id, c.ip FROM counted AS c) AS counted
+    FROM ranked AS r
+), dated AS (
+    INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, uv)
+    SELECT page_id, nullif(max(site_id), 0), day_id, sum(hot), sum(pv), sum(uv)
+    FROM (
+        SELECT unnest(@targets::bigint[])     AS page_id,
+               unnest(@sites::bigint[])       AS site_id,
+               unnest(@target_days::integer[]) AS day_id,
+               unnest(@hots::bigint[])        AS hot,
+               0 AS pv,
+               0 AS uv
+        UNION ALL
+        SELECT page_id, 0, day_id, 0, 1, newcomer::integer
+        FROM decided
+        WHERE counted
+    ) AS news
+    GROUP BY page_id, day_id
+    ORDER BY page_id
+    ON CONFLICT (page_id, day_id) DO UPDATE
+        SET hot = d.hot + excluded.hot,
+            pv  = d.pv + excluded.pv,
+            uv  = d.uv + excluded.uv
+), come_back AS (
+    INSERT INTO returns AS r (page_id, day_id, previous_day, visitors)
+    SELECT page_id, day_id, last_day, count(*)
+    FROM decided
+    WHERE counted AND known
+    GROUP BY page_id, day_id, last_day
+    ORDER BY page_id, last_day
+    ON CONFLICT (page_id, day_id, previous_day) DO UPDATE
+        SET visitors = r.visitors + excluded.visitors
 ), summed AS (
     -- The rows are there, and locked. What is inserted has to pass the check on counters before the conflict is found, so pv
     -- stands there with uv on top.
@@ -145,11 +180,24 @@ WITH asked AS (
         SET pv = c.pv + excluded.pv - excluded.uv,
             uv = c.uv + excluded.uv
 )
-SELECT place::integer  AS place,
-       rank::bigint    AS rank,
+SELECT place::integer    AS place,
+       rank::bigint      AS rank,
        newcomer::boolean AS newcomer,
-       (hinted OR (page_id, ip) IN (SELECT page_id, ip FROM counted))::boolean AS counted
-FROM ranked;
+       counted::boolean  AS counted
+FROM decided;
+
+-- name: DaysVisited :exec
+-- What is left to be written of a batch in which nobody is to be decided on: its visits, by day.
+INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, uv)
+SELECT unnest(@targets::bigint[])                AS page_id,
+       nullif(unnest(@sites::bigint[]), 0)       AS site_id,
+       unnest(@target_days::integer[])           AS day_id,
+       unnest(@hots::bigint[])                   AS hot,
+       0,
+       0
+ORDER BY page_id
+ON CONFLICT (page_id, day_id) DO UPDATE
+    SET hot = d.hot + excluded.hot;
 
 -- name: VisitorsCount :one
 -- How many rows visitors has, by the sums.

@@ -57,7 +57,7 @@ func deleteAll(ctx context.Context, q *db.Queries, name string) error {
 		return err
 	}
 	return inTurn(ctx, row.ID, q.AppCountersMake, q.AppCountersHold, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppErasedVisitsDelete,
-		q.AppErasedVisitorsDelete, q.AppCountersDelete, q.AppPagesDelete, q.AppTallyDelete, q.AppKeysDelete, q.AppDelete)
+		q.AppErasedVisitorsDelete, q.AppDaysDelete, q.AppReturnsDelete, q.AppCountersDelete, q.AppPagesDelete, q.AppTallyDelete, q.AppKeysDelete, q.AppDelete)
 }
 
 // inTurn does what is to be done to an app, up to the first error.

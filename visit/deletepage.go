@@ -99,11 +99,14 @@ func mergeTakenOff(ctx context.Context, q *db.Queries, app string) error {
 
 // merge moves all that was counted for one page of a site to another one.
 func merge(ctx context.Context, q *db.Queries, site, from, into int64) error {
-	days, err := q.VisitsMerge(ctx, db.VisitsMergeParams{Site: site, FromPage: from, IntoPage: into})
+	if err := q.VisitsMerge(ctx, db.VisitsMergeParams{Site: site, FromPage: from, IntoPage: into}); err != nil {
+		return err
+	}
+	days, err := q.DaysMerge(ctx, db.DaysMergeParams{Site: site, FromPage: from, IntoPage: into})
 	if err != nil {
 		return err
 	}
-	visitors, err := q.VisitorsMerge(ctx, db.VisitorsMergeParams{Site: site, FromPage: from, IntoPage: into})
+	visitors, err := q.VisitorsMerge(ctx, db.VisitorsMergeParams{Site: site, FromPage: from, IntoPage: into, Days: days})
 	if err != nil {
 		return err
 	}

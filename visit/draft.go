@@ -23,6 +23,8 @@ type draft struct {
 // draftTarget is a target of the draft.
 type draftTarget struct {
 	id   int64
+	site int64 // its site, 0 for a site
+	day  int32 // of its visits
 	hot  int64 // visits in the draft
 	new  int64 // visitors in the draft who are surely new
 	sums db.Sums
@@ -31,7 +33,6 @@ type draftTarget struct {
 // draftPair is a (target, visitor) pair of the draft.
 type draftPair struct {
 	place   int32 // in batch.Pages; unsent: it turned out to be settled
-	day     int32 // until which it is counted, with the draft
 	arrived bool  // replay has passed its first visit
 	verdict db.Verdict
 }
@@ -58,18 +59,18 @@ func newDraft() draft {
 	return draft{targetAt: map[int64]int32{}, pairAt: map[pair]int32{}}
 }
 
-// fill takes as many of the first entries as one transaction can hold, and returns how many. In one transaction a pair has
+// fill takes as many of the first entries as one transaction can hold, and returns how many. In one transaction a target has
 // one day: where midnight falls into the entries, they are cut there. hints says whether the filter is asked.
 func (d *draft) fill(entries []entry, k *known, hints bool) int {
 	d.clear(k.basis)
 	for i := range entries {
 		e := &entries[i]
-		if d.turnsDay(&e.site, e) || d.turnsDay(&e.page, e) {
+		if d.turnsDay(e.site.id, e.day) || d.turnsDay(e.page.id, e.day) {
 			break
 		}
 		d.steps = append(d.steps, step{
-			siteTarget: d.target(e.site.id), sitePair: d.pair(&e.site, e, k, hints),
-			pageTarget: d.target(e.page.id), pagePair: d.pair(&e.page, e, k, hints),
+			siteTarget: d.target(e.site.id, 0, e.day), sitePair: d.pair(&e.site, e, k, hints),
+			pageTarget: d.target(e.page.id, e.site.id, e.day), pagePair: d.pair(&e.page, e, k, hints),
 		})
 	}
 	d.orderTargets()
@@ -79,7 +80,8 @@ func (d *draft) fill(entries []entry, k *known, hints bool) int {
 func (d *draft) clear(basis string) {
 	b := &d.batch
 	b.Basis = basis
-	b.Targets, b.Hots, b.Newcomers = b.Targets[:0], b.Hots[:0], b.Newcomers[:0]
+	b.Targets, b.Sites, b.TargetDays = b.Targets[:0], b.Sites[:0], b.TargetDays[:0]
+	b.Hots, b.Newcomers = b.Hots[:0], b.Newcomers[:0]
 	b.Pages, b.Visitors, b.Days = b.Pages[:0], b.Visitors[:0], b.Days[:0]
 	b.Hinted, b.Believed = b.Hinted[:0], b.Believed[:0]
 	d.targets, d.pairs, d.steps = d.targets[:0], d.pairs[:0], d.steps[:0]
@@ -88,22 +90,19 @@ func (d *draft) clear(basis string) {
 	d.saved = savings{}
 }
 
-// turnsDay reports whether the pair is in the draft with an earlier day. (A later one holds: days do not run backwards.)
-func (d *draft) turnsDay(s *subject, e *entry) bool {
-	if s.settled {
-		return false
-	}
-	at, there := d.pairAt[pairOf(s.id, e.visitor)]
-	return there && d.pairs[at].day < e.day
+// turnsDay reports whether the target is in the draft with another day.
+func (d *draft) turnsDay(target int64, day int32) bool {
+	at, there := d.targetAt[target]
+	return there && d.targets[at].day != day
 }
 
 // target counts a visit to a target, and returns its place.
-func (d *draft) target(id int64) int32 {
+func (d *draft) target(id, site int64, day int32) int32 {
 	at, there := d.targetAt[id]
 	if !there {
 		at = int32(len(d.targets)) //nolint:gosec // bounded by a batch, as all places
 		d.targetAt[id] = at
-		d.targets = append(d.targets, draftTarget{id: id})
+		d.targets = append(d.targets, draftTarget{id: id, site: site, day: day})
 	}
 	d.targets[at].hot++
 	return at
@@ -132,7 +131,7 @@ func (d *draft) pair(s *subject, e *entry, k *known, hints bool) int32 {
 		memorized, hit := k.memory.get(p)
 		if hit && memorized.day >= e.day {
 			d.saved.memory++
-			d.pairs = append(d.pairs, draftPair{place: unsent, day: memorized.day, verdict: db.Verdict{Rank: memorized.rank}})
+			d.pairs = append(d.pairs, draftPair{place: unsent, verdict: db.Verdict{Rank: memorized.rank}})
 			return at
 		}
 		if memorized.rank != 0 {
@@ -155,7 +154,7 @@ func (d *draft) send(target int64, e *entry, said opinion) {
 		d.saved.asked++
 	}
 	b := &d.batch
-	d.pairs = append(d.pairs, draftPair{place: int32(len(b.Pages)), day: e.day}) //nolint:gosec // bounded by a batch
+	d.pairs = append(d.pairs, draftPair{place: int32(len(b.Pages))}) //nolint:gosec // bounded by a batch
 	b.Pages = append(b.Pages, target)
 	b.Visitors = append(b.Visitors, e.visitor)
 	b.Days = append(b.Days, e.day)
@@ -172,6 +171,8 @@ func (d *draft) orderTargets() {
 	slices.Sort(b.Targets)
 	for _, id := range b.Targets {
 		t := &d.targets[d.targetAt[id]]
+		b.Sites = append(b.Sites, t.site)
+		b.TargetDays = append(b.TargetDays, t.day)
 		b.Hots = append(b.Hots, t.hot)
 		b.Newcomers = append(b.Newcomers, t.new)
 	}

@@ -152,6 +152,7 @@ func TestDeletedPageBeginsAnew(t *testing.T) {
 			CREATE TEMP TABLE gone ON COMMIT DROP AS SELECT id FROM pages WHERE uri LIKE 'a%';
 			DELETE FROM counters WHERE page_id IN (SELECT id FROM gone);
 			DELETE FROM visits WHERE page_id IN (SELECT id FROM gone);
+			DELETE FROM days WHERE page_id IN (SELECT id FROM gone);
 			DELETE FROM visitors WHERE page_id IN (SELECT id FROM gone);
 			DELETE FROM pages WHERE id IN (SELECT id FROM gone);
 			COMMIT`)
@@ -164,7 +165,7 @@ func TestDeletedPageBeginsAnew(t *testing.T) {
 // restored stands for a database that was put back to an earlier state: rows that were counted are gone, and no trigger told.
 const restored = `BEGIN;
 	SET LOCAL session_replication_role = replica;
-	DELETE FROM visitors; DELETE FROM visits; DELETE FROM counters;
+	DELETE FROM visitors; DELETE FROM visits; DELETE FROM days; DELETE FROM counters;
 	COMMIT`
 
 // A lost connection may mean that it is another database that answers next.

@@ -199,6 +199,45 @@ func (in *instance) checkTables(t *testing.T) {
 	broken, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
 	require.Empty(t, broken)
+	in.checkDays(t)
+}
+
+// checkDays holds the promises on daily numbers against the tables. Where visitors were believed or pages deleted, it is not known of
+// some whether they were new on a day.
+func (in *instance) checkDays(t *testing.T) {
+	t.Helper()
+	rows, err := in.conn(t).Query(context.Background(), `
+		WITH daily AS (
+			SELECT page_id, sum(hot) AS hot, sum(pv) AS pv, sum(uv) AS uv FROM days GROUP BY page_id
+		), back AS (
+			SELECT page_id, sum(visitors) AS visitors FROM returns GROUP BY page_id
+		), by_rows AS (
+			SELECT page_id, day_id, count(*) AS visitors FROM visits GROUP BY page_id, day_id
+			UNION ALL
+			SELECT page_id, day_id, visitors FROM erased_visits
+		)
+		SELECT format('%s: hot %s, pv %s, uv %s, but by days %s, %s, %s, returns %s', p.uri, c.hot, c.pv, c.uv, d.hot, d.pv, d.uv, r.visitors)
+		FROM counters c JOIN pages p ON p.id = c.page_id LEFT JOIN daily d USING (page_id) LEFT JOIN back r USING (page_id)
+		WHERE coalesce(d.hot, 0) <> c.hot OR coalesce(d.pv, 0) <> c.pv
+		   OR c.uv NOT BETWEEN coalesce(d.uv, 0) AND c.pv - coalesce(r.visitors, 0)
+		UNION ALL
+		SELECT format('page %s on day %s: pv %s, but %s rows', d.page_id, d.day_id, d.pv, sum(v.visitors))
+		FROM days d LEFT JOIN by_rows v USING (page_id, day_id)
+		GROUP BY d.page_id, d.day_id
+		HAVING d.pv <> coalesce(sum(v.visitors), 0)
+		UNION ALL
+		SELECT format('page %s on day %s has site %s', d.page_id, d.day_id, d.site_id)
+		FROM days d JOIN pages p ON p.id = d.page_id WHERE d.site_id IS DISTINCT FROM p.site_id
+		UNION ALL
+		SELECT format('site %s on day %s: hot %s, its pages %s', s.page_id, s.day_id, s.hot, sum(p.hot))
+		FROM days s LEFT JOIN days p ON p.site_id = s.page_id AND p.day_id = s.day_id
+		WHERE s.site_id IS NULL
+		GROUP BY s.page_id, s.day_id
+		HAVING s.hot IS DISTINCT FROM sum(p.hot)`)
+	require.NoError(t, err)
+	broken, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.Empty(t, broken)
 }
 
 // row is site and page as the contract's table writes them: pv uv rank hot.
