@@ -18,6 +18,9 @@ import (
 // Schema holds all of Footfall's tables. Every connection has it as its search_path.
 const Schema = "footfall"
 
+// reporters bounds the connections for reports.
+const reporters = 2
+
 // Options of Open. The zero value of a field means its default.
 type Options struct {
 	// Readers bounds the connections for everything but batches. Default 8.
@@ -34,6 +37,7 @@ type DB struct {
 	*Queries                 // the generated queries, on the readers' pool
 	readers  *pgxpool.Pool   // for all that people and handlers ask
 	writers  *pgxpool.Pool   // for batches alone, so that no reader can keep one waiting
+	reports  *pgxpool.Pool   // for reports, few and read-only, so that they leave the rest of the machine to counting
 	base     *pgx.ConnConfig // for connections outside the pools: migrations, the watcher
 }
 
@@ -75,6 +79,17 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		d.readers.Close()
 		return nil, err
 	}
+	d.reports, err = newPool(ctx, url, reporters, map[string]string{
+		"statement_timeout":               milliseconds(o.StatementTimeout),
+		"default_transaction_read_only":   "on",
+		"jit":                             "off",
+		"max_parallel_workers_per_gather": "0",
+	}, nil)
+	if err != nil {
+		d.readers.Close()
+		d.writers.Close()
+		return nil, err
+	}
 	d.Queries = New(d.readers)
 	return d, nil
 }
@@ -83,6 +98,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 func (d *DB) Close() {
 	d.readers.Close()
 	d.writers.Close()
+	d.reports.Close()
 }
 
 // Ping reports whether the database answers.
@@ -100,6 +116,16 @@ func (d *DB) Read(ctx context.Context, f func(q *Queries) error) error {
 	if FaultOf(err) == FaultUnknown && ctx.Err() == nil {
 		d.readers.Reset()
 		err = f(d.Queries)
+	}
+	return err
+}
+
+// Report runs f, which only reads, on the connections of reports; once more if the connection turns out to be dead.
+func (d *DB) Report(ctx context.Context, f func(q *Queries) error) error {
+	err := f(New(d.reports))
+	if FaultOf(err) == FaultUnknown && ctx.Err() == nil {
+		d.reports.Reset()
+		err = f(New(d.reports))
 	}
 	return err
 }

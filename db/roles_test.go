@@ -273,7 +273,11 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	needRole(t, conn, "footfall_report")
-	assert.Equal(t, []string{"later f in report: EXECUTE", "later r in report: SELECT", "schema report: USAGE"}, rightsOf(t, conn, "footfall_report"))
+	assert.Equal(t, []string{
+		"function top_pages: EXECUTE", "function uniques: EXECUTE", "function uniques: EXECUTE", "function uniques_under: EXECUTE",
+		"later f in report: EXECUTE", "later r in report: SELECT", "schema report: USAGE",
+		"table days: SELECT", "table pages: SELECT", "table ranks: SELECT", "table sites: SELECT", "table visitors_today: SELECT", "table visits: SELECT",
+	}, rightsOf(t, conn, "footfall_report"))
 	exec(t, conn, `CREATE VIEW report.uris AS SELECT uri FROM footfall.pages`)
 	exec(t, conn, `CREATE FUNCTION report.one() RETURNS integer LANGUAGE sql AS 'SELECT 1'`)
 

@@ -1,0 +1,114 @@
+-- What handlers and `footfall report` read of what was counted. Days are numbers like 20190629; a range includes both ends.
+
+-- name: TargetFind :one
+-- The id of a target of an app.
+SELECT p.id, p.app_id
+FROM pages AS p
+JOIN apps AS a ON a.id = p.app_id
+WHERE a.name = @app
+  AND p.key = page_key(@target::text);
+
+-- name: TotalsGet :one
+-- All that was counted for a target.
+SELECT c.pv, c.uv, c.hot
+FROM counters AS c
+WHERE c.page_id = @page_id;
+
+-- name: SitesAfter :many
+-- The sites of an app, in order of name, after one of them.
+SELECT s.uri AS site, c.pv, c.uv, c.hot, s.created_at AS since
+FROM pages AS s
+JOIN counters AS c ON c.page_id = s.id
+WHERE s.site_id IS NULL
+  AND s.app_id = (SELECT a.id FROM apps AS a WHERE a.name = @app)
+  AND s.uri ~>~ @after::text
+ORDER BY s.uri USING ~<~
+LIMIT @n;
+
+-- name: PagesTop :many
+-- The first pages of an app, or of one site, in a range of days.
+SELECT t.uri::text            AS uri,
+       t.pv::bigint           AS pv,
+       t.new_visitors::bigint AS new_visitors,
+       t.hot::bigint          AS hot,
+       t.uniques::bigint      AS uniques
+FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::integer, @by::text, sqlc.narg(site)::text) AS t;
+
+-- name: PagesAfter :many
+-- The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a range of days. Pages that were not
+-- visited in it are there, too.
+SELECT p.uri,
+       d.pv::bigint      AS pv,
+       d.uv::bigint      AS new_visitors,
+       d.hot::bigint     AS hot,
+       u.uniques::bigint AS uniques
+FROM (
+    SELECT q.id, q.app_id, q.uri
+    FROM pages AS q
+    WHERE q.app_id = (SELECT a.id FROM apps AS a WHERE a.name = @app)
+      AND q.site_id IS NOT NULL
+      AND q.uri ~>~ @after::text
+      AND q.uri ~>=~ @prefix::text
+      AND q.uri ~<~ (@prefix::text || U&'\+10FFFF')
+    ORDER BY q.uri USING ~<~
+    LIMIT @n
+) AS p
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(o.pv), 0) AS pv, coalesce(sum(o.uv), 0) AS uv, coalesce(sum(o.hot), 0) AS hot
+    FROM days AS o
+    WHERE o.page_id = p.id
+      AND o.day_id BETWEEN @from_day::integer AND @to_day::integer
+) AS d
+CROSS JOIN LATERAL target_uniques(p.app_id, p.id, @from_day::integer, @to_day::integer) AS u
+ORDER BY p.uri USING ~<~;
+
+-- name: DaysBetween :many
+-- The numbers of a target, day by day. Days on which nobody came are left out.
+SELECT d.day_id, d.pv, d.uv AS new_visitors, d.hot
+FROM days AS d
+WHERE d.page_id = @page_id
+  AND d.day_id BETWEEN @from_day AND @to_day
+  AND d.day_id > 0
+ORDER BY d.day_id
+LIMIT @n;
+
+-- name: VisitorsOfDay :many
+-- Who came to a target on a day, in order of address, after one of them.
+SELECT v.ip AS visitor, coalesce(w.rank, 0)::bigint AS rank, coalesce(w.first_day = v.day_id, false)::boolean AS is_new
+FROM visits AS v
+LEFT JOIN visitors AS w ON w.page_id = v.page_id AND w.ip = v.ip
+WHERE v.page_id = @page_id
+  AND v.day_id = @day_id
+  AND v.ip > @after::inet
+ORDER BY v.ip
+LIMIT @n;
+
+-- name: VisitorByRank :one
+-- Who was visitor number so and so of a target.
+SELECT r.rank,
+       coalesce(r.visitor, '::')::inet   AS visitor,
+       coalesce(r.first_day, 0)::integer AS first_day,
+       coalesce(r.last_day, 0)::integer  AS last_day,
+       (r.visitor IS NULL)::boolean      AS erased
+FROM report.ranks AS r
+WHERE r.app = @app
+  AND r.target = @target
+  AND r.rank = @rank;
+
+-- name: VisitorByAddress :one
+SELECT v.rank, v.ip AS visitor, v.first_day, v.last_day
+FROM visitors AS v
+WHERE v.page_id = @page_id
+  AND v.ip = @ip;
+
+-- name: UniquesOfTarget :one
+SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
+FROM report.uniques(@app::text, @target::text, @from_day::integer, @to_day::integer) AS u;
+
+-- name: UniquesOfTargets :one
+SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
+FROM report.uniques(@app::text, @targets::text[], @from_day::integer, @to_day::integer) AS u;
+
+-- name: UniquesUnder :one
+SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
+FROM report.uniques_under(@app::text, @prefix::text, @from_day::integer, @to_day::integer) AS u;
