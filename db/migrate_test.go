@@ -53,6 +53,35 @@ func TestMigrationsGoUpAndDownAndUpAgain(t *testing.T) {
 	}
 }
 
+// What was counted before daily numbers were kept is told by days as far as rows tell it, and no number is lost.
+func TestDaysOfWhatWasCountedBefore(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	d, conn := open(t, url, db.Options{}), connect(t, url)
+	for down := ""; !strings.HasPrefix(down, "00007"); {
+		var err error
+		down, err = d.MigrateDown(t.Context())
+		require.NoError(t, err)
+	}
+	exec(t, conn, `
+		INSERT INTO apps (name) VALUES ('shop');
+		INSERT INTO pages (app_id, uri) VALUES (1, 'example.com');
+		INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'example.com/a'), (1, 1, 'example.com/b');
+		SELECT make_visits_day(20190629), make_visits_day(20190630), make_visits_day(20190701);
+		INSERT INTO visitors (page_id, ip, rank, first_day, last_day) VALUES
+			(2, '192.0.2.1', 1, 20190629, 20190701), (2, '192.0.2.2', 2, 20190630, 20190630), (3, '192.0.2.1', 2, 20190701, 20190701);
+		INSERT INTO visits (page_id, day_id, ip) VALUES
+			(2, 20190629, '192.0.2.1'), (2, 20190701, '192.0.2.1'), (2, 20190630, '192.0.2.2'), (3, 20190701, '192.0.2.1');
+		INSERT INTO erased_visitors (page_id, rank) VALUES (3, 1);
+		INSERT INTO erased_visits (page_id, day_id, visitors) VALUES (3, 20190630, 1);
+		INSERT INTO counters (page_id, hot, pv, uv) VALUES (2, 10, 3, 2), (3, 2, 2, 2)`)
+	_, err := d.MigrateUp(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []string{"2 1 0 7 0 0", "2 1 20190629 1 1 1", "2 1 20190630 1 1 1", "2 1 20190701 1 1 0", "3 1 20190630 1 1 0", "3 1 20190701 1 1 1"},
+		queryAll[string](t, conn, `SELECT concat_ws(' ', page_id, site_id, day_id, hot, pv, uv) FROM days ORDER BY page_id, day_id`))
+	assert.Equal(t, []string{"2 20190701 20190629 1"}, queryAll[string](t, conn, `SELECT concat_ws(' ', page_id, day_id, previous_day, visitors) FROM returns`))
+}
+
 func TestMigrateStatus(t *testing.T) {
 	t.Parallel()
 	d := open(t, dbtest.New(t), db.Options{})
@@ -135,14 +164,16 @@ func TestSessionsAreInAnOddTimeZone(t *testing.T) {
 func catalog(t *testing.T, conn *pgx.Conn) []string {
 	t.Helper()
 	return queryAll[string](t, conn, `
-		WITH tables AS (
+		WITH schemas AS (
+			SELECT oid FROM pg_namespace WHERE nspname IN ('footfall', 'report')
+		), tables AS (
 			SELECT oid, relname, relkind, relpartbound, reloptions
 			FROM pg_class
-			WHERE relnamespace = 'footfall'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S') AND relname NOT LIKE 'goose%'
+			WHERE relnamespace IN (SELECT oid FROM schemas) AND relkind IN ('r', 'p', 'v', 'm', 'S') AND relname NOT LIKE 'goose%'
 		), functions AS (
 			SELECT oid, proname, oidvectortypes(proargtypes) AS takes
 			FROM pg_proc
-			WHERE pronamespace = 'footfall'::regnamespace
+			WHERE pronamespace IN (SELECT oid FROM schemas)
 		), lines AS (
 			SELECT format('table %s %s %s: %s', relname, relkind, reloptions, obj_description(oid, 'pg_class')) FROM tables
 			UNION ALL
@@ -161,10 +192,12 @@ func catalog(t *testing.T, conn *pgx.Conn) []string {
 			UNION ALL
 			SELECT pg_get_triggerdef(g.oid) FROM tables AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
 			UNION ALL
+			SELECT format('view %s: %s', relname, pg_get_viewdef(oid)) FROM tables WHERE relkind = 'v'
+			UNION ALL
 			SELECT pg_get_functiondef(oid) || obj_description(oid, 'pg_proc') FROM functions
 			UNION ALL
 			SELECT format('type %s', typname) FROM pg_type
-			WHERE typnamespace = 'footfall'::regnamespace AND typname NOT LIKE '%goose%'
+			WHERE typnamespace IN (SELECT oid FROM schemas) AND typname NOT LIKE '%goose%'
 		)
 		SELECT format FROM lines ORDER BY 1`)
 }
