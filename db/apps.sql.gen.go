@@ -13,7 +13,7 @@ const AppAdd = `-- name: AppAdd :one
 INSERT INTO apps (name)
 VALUES ($1)
 ON CONFLICT (name) DO NOTHING
-RETURNING id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at, ipv6_prefixes
+RETURNING id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at, ipv6_prefixes, retain_days, forget_days
 `
 
 // Adds an app with the settings of a new one; no row if the name is taken.
@@ -41,6 +41,8 @@ func (q *Queries) AppAdd(ctx context.Context, name string) (App, error) {
 		&i.MaxPages,
 		&i.DeletedAt,
 		&i.Ipv6Prefixes,
+		&i.RetainDays,
+		&i.ForgetDays,
 	)
 	return i, err
 }
@@ -58,7 +60,7 @@ func (q *Queries) AppCounts(ctx context.Context, appID int32) (bool, error) {
 }
 
 const AppGet = `-- name: AppGet :one
-SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at, ipv6_prefixes
+SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at, ipv6_prefixes, retain_days, forget_days
 FROM apps
 WHERE name = $1
 `
@@ -87,12 +89,14 @@ func (q *Queries) AppGet(ctx context.Context, name string) (App, error) {
 		&i.MaxPages,
 		&i.DeletedAt,
 		&i.Ipv6Prefixes,
+		&i.RetainDays,
+		&i.ForgetDays,
 	)
 	return i, err
 }
 
 const AppLock = `-- name: AppLock :one
-SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at, ipv6_prefixes
+SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at, ipv6_prefixes, retain_days, forget_days
 FROM apps
 WHERE name = $1
 FOR UPDATE
@@ -123,6 +127,8 @@ func (q *Queries) AppLock(ctx context.Context, name string) (App, error) {
 		&i.MaxPages,
 		&i.DeletedAt,
 		&i.Ipv6Prefixes,
+		&i.RetainDays,
+		&i.ForgetDays,
 	)
 	return i, err
 }
@@ -144,8 +150,10 @@ SET tz               = $1,
     max_requests     = $13,
     max_new_visitors = $14,
     max_new_pages    = $15,
-    max_pages        = $16
-WHERE id = $17
+    max_pages        = $16,
+    retain_days      = $17,
+    forget_days      = $18
+WHERE id = $19
 `
 
 type AppSetParams struct {
@@ -165,6 +173,8 @@ type AppSetParams struct {
 	MaxNewVisitors *int32
 	MaxNewPages    *int32
 	MaxPages       *int64
+	RetainDays     int32
+	ForgetDays     int32
 	ID             int32
 }
 
@@ -187,6 +197,8 @@ func (q *Queries) AppSet(ctx context.Context, arg AppSetParams) error {
 		arg.MaxNewVisitors,
 		arg.MaxNewPages,
 		arg.MaxPages,
+		arg.RetainDays,
+		arg.ForgetDays,
 		arg.ID,
 	)
 	return err
@@ -238,7 +250,7 @@ func (q *Queries) AppsEpochsHeldBefore(ctx context.Context, epoch int64) (int64,
 
 const AppsList = `-- name: AppsList :many
 
-SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at, ipv6_prefixes
+SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at, ipv6_prefixes, retain_days, forget_days
 FROM apps
 ORDER BY name
 `
@@ -275,6 +287,8 @@ func (q *Queries) AppsList(ctx context.Context) ([]App, error) {
 			&i.MaxPages,
 			&i.DeletedAt,
 			&i.Ipv6Prefixes,
+			&i.RetainDays,
+			&i.ForgetDays,
 		); err != nil {
 			return nil, err
 		}

@@ -101,6 +101,7 @@ func TestPartitionFunctionsTakeNoNamesFromTheirCaller(t *testing.T) {
 	exec(t, conn, `CREATE TABLE trap.caught (what text)`)
 	exec(t, conn, `GRANT INSERT ON trap.caught TO PUBLIC`)
 	exec(t, conn, `GRANT USAGE ON SCHEMA trap TO PUBLIC`)
+	exec(t, conn, `GRANT EXECUTE ON FUNCTION drop_visits_day(integer) TO `+user) // who else may call it is the owner's functions
 
 	caller := connect(t, withLogin(t, url, user))
 	exec(t, caller, `SET search_path = pg_temp, trap, pg_catalog, footfall`)

@@ -101,6 +101,34 @@ func (q *Queries) AppErasedVisitsDelete(ctx context.Context, appID int32) error 
 	return err
 }
 
+const AppKeptDelete = `-- name: AppKeptDelete :exec
+DELETE FROM visits_kept
+WHERE app_id = $1
+`
+
+func (q *Queries) AppKeptDelete(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, AppKeptDelete, appID)
+	return err
+}
+
+const AppKeptFrom = `-- name: AppKeptFrom :one
+
+SELECT coalesce(max(from_day), 0)::integer AS from_day
+FROM visits_kept
+WHERE app_id = $1
+`
+
+// Those who were erased cannot be told apart, so how many of them came to both of two pages is not known: as many as can be are
+// taken for somebody else each. All came to the site, which bounds them: by its erased visitors of each day, and in all. And each came
+// on some day, so that there are no more visitors than (visitor, day) pairs.
+// From which day on the visits of an app are all there. In the turn of who erases, it stays so until he is done.
+func (q *Queries) AppKeptFrom(ctx context.Context, appID int32) (int32, error) {
+	row := q.db.QueryRow(ctx, AppKeptFrom, appID)
+	var from_day int32
+	err := row.Scan(&from_day)
+	return from_day, err
+}
+
 const AppKeysDelete = `-- name: AppKeysDelete :exec
 DELETE FROM keys
 WHERE app_id = $1
@@ -131,6 +159,16 @@ func (q *Queries) AppReturnsDelete(ctx context.Context, appID int32) error {
 	return err
 }
 
+const AppSketchesDelete = `-- name: AppSketchesDelete :exec
+DELETE FROM sketches
+WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
+`
+
+func (q *Queries) AppSketchesDelete(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, AppSketchesDelete, appID)
+	return err
+}
+
 const AppTallyDelete = `-- name: AppTallyDelete :exec
 DELETE FROM page_tallies
 WHERE app_id = $1
@@ -138,6 +176,16 @@ WHERE app_id = $1
 
 func (q *Queries) AppTallyDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppTallyDelete, appID)
+	return err
+}
+
+const AppTopsDelete = `-- name: AppTopsDelete :exec
+DELETE FROM tops
+WHERE app_id = $1
+`
+
+func (q *Queries) AppTopsDelete(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, AppTopsDelete, appID)
 	return err
 }
 
@@ -401,6 +449,35 @@ func (q *Queries) PagesRenamed(ctx context.Context, appID int32) ([]PagesRenamed
 	return items, nil
 }
 
+const SketchesMerge = `-- name: SketchesMerge :exec
+SELECT merge_sketches($1, $2)
+`
+
+type SketchesMergeParams struct {
+	FromPage int64
+	IntoPage int64
+}
+
+// Moves its sketches.
+func (q *Queries) SketchesMerge(ctx context.Context, arg SketchesMergeParams) error {
+	_, err := q.db.Exec(ctx, SketchesMerge, arg.FromPage, arg.IntoPage)
+	return err
+}
+
+const TopsDelete = `-- name: TopsDelete :exec
+DELETE FROM tops AS t
+USING pages AS s
+WHERE s.id = $1
+  AND t.app_id = s.app_id
+  AND t.site_id IN (0, s.id)
+`
+
+// Forgets which pages of a site, and of all of its app, were first; that is found again from its days.
+func (q *Queries) TopsDelete(ctx context.Context, site int64) error {
+	_, err := q.db.Exec(ctx, TopsDelete, site)
+	return err
+}
+
 const VisitorErase = `-- name: VisitorErase :execrows
 WITH gone AS (
     DELETE FROM visitors AS v
@@ -481,7 +558,7 @@ func (q *Queries) VisitorTargets(ctx context.Context, arg VisitorTargetsParams) 
 
 const VisitorsMerge = `-- name: VisitorsMerge :one
 WITH page AS MATERIALIZED (
-    SELECT c.page_id, c.uv, c.pv + $1::bigint AS pv,
+    SELECT c.page_id, c.uv, c.pv - c.uv + $1::bigint AS room,
            (SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = $2)
                - (SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = $3) AS erased_elsewhere
     FROM counters AS c
@@ -490,13 +567,29 @@ WITH page AS MATERIALIZED (
     DELETE FROM visitors AS v
     WHERE v.page_id = $4
     RETURNING v.ip, v.rank, v.first_day, v.last_day
+), fresh AS MATERIALIZED (
+    SELECT g.ip, g.first_day, g.last_day, row_number() OVER (ORDER BY g.rank) AS place
+    FROM gone AS g
+    WHERE NOT EXISTS (SELECT FROM visitors AS v WHERE v.page_id = $3 AND v.ip = g.ip)
+), surplus AS (
+    DELETE FROM erased_visitors AS e
+    WHERE e.page_id = $3
+      AND e.rank IN (SELECT x.rank
+                     FROM erased_visitors AS x
+                     WHERE x.page_id = $3
+                     ORDER BY x.rank DESC
+                     LIMIT greatest(0, (SELECT count(*) FROM fresh) - (SELECT page.room FROM page)))
+    RETURNING e.rank
+), freed AS MATERIALIZED (
+    SELECT s.rank, row_number() OVER (ORDER BY s.rank) AS place
+    FROM surplus AS s
 ), newcomers AS (
     INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
-    SELECT page.page_id, g.ip, page.uv + row_number() OVER (ORDER BY g.rank), g.first_day, g.last_day
-    FROM gone AS g
+    SELECT page.page_id, n.ip,
+           coalesce((SELECT f.rank FROM freed AS f WHERE f.place = n.place), page.uv + n.place - (SELECT count(*) FROM freed)),
+           n.first_day, n.last_day
+    FROM fresh AS n
     CROSS JOIN page
-    WHERE NOT EXISTS (SELECT FROM visitors AS v WHERE v.page_id = page.page_id AND v.ip = g.ip)
-    RETURNING rank
 ), known AS (
     UPDATE visitors AS v
     SET first_day = least(v.first_day, g.first_day),
@@ -504,19 +597,23 @@ WITH page AS MATERIALIZED (
     FROM gone AS g
     WHERE v.page_id = $3
       AND v.ip = g.ip
+), added AS MATERIALIZED (
+    SELECT (SELECT count(*) FROM fresh) - (SELECT count(*) FROM freed) AS visitors
 ), gone_erased AS (
     DELETE FROM erased_visitors AS e
     WHERE e.page_id = $4
     RETURNING e.rank
 ), erased AS (
     INSERT INTO erased_visitors (page_id, rank)
-    SELECT page.page_id, page.uv + (SELECT count(*) FROM newcomers) + g.place
+    SELECT page.page_id, page.uv + added.visitors + g.place
     FROM (SELECT row_number() OVER () AS place FROM gone_erased) AS g
     CROSS JOIN page
-    WHERE g.place <= least(page.erased_elsewhere, page.pv - page.uv - (SELECT count(*) FROM newcomers))
+    CROSS JOIN added
+    WHERE g.place <= least(page.erased_elsewhere, page.room - added.visitors)
     RETURNING rank
 )
-SELECT ((SELECT count(*) FROM newcomers) + (SELECT count(*) FROM erased))::bigint AS visitors
+SELECT (added.visitors + (SELECT count(*) FROM erased))::bigint AS visitors
+FROM added
 `
 
 type VisitorsMergeParams struct {
@@ -527,7 +624,8 @@ type VisitorsMergeParams struct {
 }
 
 // Moves its visitors, after the days, and returns how many are new there. Who came to both stays one visitor; who is new gets
-// the next rank, in the order of the ranks before.
+// the next rank, in the order of the ranks before. There are never more visitors than (visitor, day) pairs: where erased ones were taken
+// for more than they can have been, newcomers take their places.
 func (q *Queries) VisitorsMerge(ctx context.Context, arg VisitorsMergeParams) (int64, error) {
 	row := q.db.QueryRow(ctx, VisitorsMerge,
 		arg.Days,
@@ -607,7 +705,6 @@ func (q *Queries) VisitsErase(ctx context.Context, arg VisitsEraseParams) error 
 }
 
 const VisitsMerge = `-- name: VisitsMerge :exec
-
 WITH gone AS (
     DELETE FROM visits AS v
     WHERE v.page_id = $3
@@ -616,6 +713,7 @@ WITH gone AS (
     INSERT INTO visits (page_id, day_id, ip)
     SELECT $1, g.day_id, g.ip
     FROM gone AS g
+    WHERE g.day_id >= $4::integer
     ON CONFLICT DO NOTHING
 ), gone_erased AS (
     DELETE FROM erased_visits AS e
@@ -634,13 +732,17 @@ type VisitsMergeParams struct {
 	IntoPage int64
 	Site     int64
 	FromPage int64
+	KeptFrom int32
 }
 
-// Those who were erased cannot be told apart, so how many of them came to both of two pages is not known: as many as can be are
-// taken for somebody else each. All came to the site, which bounds them: by its erased visitors of each day, and in all. And each came
-// on some day, so that there are no more visitors than (visitor, day) pairs.
-// Moves the visits of one page of a site to another one, where nobody counts.
+// Moves the visits of one page of a site to another one, where nobody counts. What is kept no longer goes: whoever deletes it may have
+// passed the other page.
 func (q *Queries) VisitsMerge(ctx context.Context, arg VisitsMergeParams) error {
-	_, err := q.db.Exec(ctx, VisitsMerge, arg.IntoPage, arg.Site, arg.FromPage)
+	_, err := q.db.Exec(ctx, VisitsMerge,
+		arg.IntoPage,
+		arg.Site,
+		arg.FromPage,
+		arg.KeptFrom,
+	)
 	return err
 }

@@ -53,6 +53,10 @@ type App struct {
 	DeletedAt *time.Time
 	// Values of ipv6_prefix by which it counted before: under these, too, a visitor may be stored.
 	Ipv6Prefixes []int16
+	// For how many days rows of visits are kept. 0: for ever. The sums stay in any case.
+	RetainDays int32
+	// Visitors who have not come to a site for so many days are forgotten there; if they come again they are new. 0: never.
+	ForgetDays int32
 }
 
 // Ids of the batches of visits that committed, or were abandoned; kept for a day.
@@ -281,6 +285,14 @@ type ReportVisitorsToday struct {
 	IsNew bool
 }
 
+// On which days everything that need not be kept was let go, so that one instance does it and the others need not.
+type Retention struct {
+	// The day, in the last time zone in which it begins (12 hours behind UTC).
+	DayID int32
+	// When it was done.
+	EndedAt time.Time
+}
+
 // How many visitors of a target came on a day, and before that last on a previous day: what makes uniques of any range exact.
 type Return struct {
 	// The target.
@@ -307,15 +319,15 @@ type Sketch struct {
 	PageID int64
 	// The day.
 	DayID int32
-	// Up to 1,000 registers that are not 0, each as register * 64 + value.
+	// The registers that are not 0, each as register * 64 + value, in order.
 	Entries []int32
-	// Where there are more: the values of all 4,096, a byte each.
-	Registers []byte
 }
 
-// The first 1,000 pages of each site on each closed day.
+// The first 1,000 pages of each app, and of each of its sites, on each closed day.
 type Top struct {
-	// The site.
+	// The app.
+	AppID int32
+	// The site; 0: all sites of the app.
 	SiteID int64
 	// The day.
 	DayID int32
@@ -357,4 +369,6 @@ type VisitsKept struct {
 	AppID int32
 	// Every visit of this day and of later ones has its row. Rows of earlier days are gone, or are going.
 	FromDay int32
+	// No day before this one has rows of the app left, so that nobody needs to look there again.
+	GoneBefore int32
 }

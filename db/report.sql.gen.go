@@ -73,7 +73,7 @@ SELECT p.uri,
        d.hot::bigint     AS hot,
        u.uniques::bigint AS uniques
 FROM (
-    SELECT q.id, q.app_id, q.uri
+    SELECT q.id, q.uri
     FROM pages AS q
     WHERE q.app_id = (SELECT a.id FROM apps AS a WHERE a.name = $1)
       AND q.site_id IS NOT NULL
@@ -89,7 +89,7 @@ CROSS JOIN LATERAL (
     WHERE o.page_id = p.id
       AND o.day_id BETWEEN $5::integer AND $6::integer
 ) AS d
-CROSS JOIN LATERAL target_uniques(p.app_id, p.id, $5::integer, $6::integer) AS u
+CROSS JOIN LATERAL report.uniques($1::text, p.uri, $5::integer, $6::integer) AS u
 ORDER BY p.uri USING ~<~
 `
 
@@ -111,7 +111,7 @@ type PagesAfterRow struct {
 }
 
 // The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a range of days. Pages that were not
-// visited in it are there, too.
+// visited in it are there, too. Uniques are asked for by name: the tables on which they may rest are not open to the service.
 func (q *Queries) PagesAfter(ctx context.Context, arg PagesAfterParams) ([]PagesAfterRow, error) {
 	rows, err := q.db.Query(ctx, PagesAfter,
 		arg.App,
@@ -150,7 +150,11 @@ SELECT t.uri::text            AS uri,
        t.pv::bigint           AS pv,
        t.new_visitors::bigint AS new_visitors,
        t.hot::bigint          AS hot,
-       t.uniques::bigint      AS uniques
+       t.uniques::bigint      AS uniques,
+       coalesce((SELECT p.id
+                 FROM pages AS p
+                 WHERE p.app_id = (SELECT a.id FROM apps AS a WHERE a.name = $1)
+                   AND p.key = page_key(t.uri::text)), 0)::bigint AS page_id
 FROM report.top_pages($1::text, $2::integer, $3::integer, $4::integer, $5::text, $6::text) AS t
 `
 
@@ -169,9 +173,10 @@ type PagesTopRow struct {
 	NewVisitors int64
 	Hot         int64
 	Uniques     int64
+	PageID      int64
 }
 
-// The first pages of an app, or of one site, in a range of days.
+// The first pages of an app, or of one site, in a range of days. Pages with the same number are in order of page_id.
 func (q *Queries) PagesTop(ctx context.Context, arg PagesTopParams) ([]PagesTopRow, error) {
 	rows, err := q.db.Query(ctx, PagesTop,
 		arg.App,
@@ -194,6 +199,7 @@ func (q *Queries) PagesTop(ctx context.Context, arg PagesTopParams) ([]PagesTopR
 			&i.NewVisitors,
 			&i.Hot,
 			&i.Uniques,
+			&i.PageID,
 		); err != nil {
 			return nil, err
 		}

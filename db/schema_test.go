@@ -60,6 +60,13 @@ var rules = []struct{ refusedBy, sql string }{
 	{"apps_limits_are_not_negative", `UPDATE apps SET max_new_pages = -1`},
 	{"apps_limits_are_not_negative", `UPDATE apps SET max_pages = -1`},
 
+	{"apps_retain_days_range", `UPDATE apps SET retain_days = -1`},
+	{"apps_retain_days_range", `UPDATE apps SET retain_days = 36501`},
+	{"apps_forget_days_range", `UPDATE apps SET forget_days = -1`},
+	{"apps_forget_days_range", `UPDATE apps SET forget_days = 36501`},
+	{"apps_forget_days_range", `UPDATE apps SET retain_days = 10, forget_days = 9`},
+	{"apps_forget_days_range", `UPDATE apps SET retain_days = 0, forget_days = 9`},
+
 	{"keys_pkey", `INSERT INTO keys (id, app_id, name, hash, scopes) OVERRIDING SYSTEM VALUE VALUES (1, 1, 'b', sha256('b'), '{count}')`},
 	{"keys_name_is_unique", `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('b'), '{count}')`},
 	{"keys_hash_is_unique", `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'b', sha256('a'), '{count}')`},
@@ -127,14 +134,12 @@ var rules = []struct{ refusedBy, sql string }{
 
 	{"visits_kept_pkey", `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190629)`},
 	{"visits_kept_app_id_fkey", `INSERT INTO visits_kept (app_id, from_day) VALUES (99, 20190629)`},
+	{"retentions_pkey", `INSERT INTO retentions (day_id) VALUES (20190629)`},
 	{"closed_days_pkey", `INSERT INTO closed_days (day_id) VALUES (20190629)`},
 	{"sketches_pkey", `INSERT INTO sketches (page_id, day_id, entries) VALUES (1, 20190629, '{1}')`},
-	{"sketches_list_xor_registers", `INSERT INTO sketches (page_id, day_id) VALUES (2, 20190629)`},
-	{"sketches_list_xor_registers", `UPDATE sketches SET registers = sketch_registers('{1}')`},
-	{"sketches_list_is_short", `UPDATE sketches SET entries = '{}'`},
-	{"sketches_list_is_short", `UPDATE sketches SET entries = array_fill(65, '{1001}')`},
-	{"sketches_registers_length", `INSERT INTO sketches (page_id, day_id, registers) VALUES (2, 20190629, '\x00')`},
-	{"tops_pkey", `INSERT INTO tops (site_id, day_id, by, page_ids, numbers) VALUES (1, 20190629, 'pv', '{2}', '{1}')`},
+	{"sketches_have_registers", `UPDATE sketches SET entries = '{}'`},
+	{"sketches_have_registers", `UPDATE sketches SET entries = array_fill(65, '{4097}')`},
+	{"tops_pkey", `INSERT INTO tops (app_id, site_id, day_id, by, page_ids, numbers) VALUES (1, 1, 20190629, 'pv', '{2}', '{1}')`},
 	{"tops_by_is_known", `UPDATE tops SET by = 'ip'`},
 	{"tops_lists_match", `UPDATE tops SET numbers = '{1, 2}'`},
 
@@ -157,8 +162,9 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO erased_visits (page_id, day_id, visitors) VALUES (2, 20190629, 1)`)
 	exec(t, conn, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190629)`)
 	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES (20190629)`)
+	exec(t, conn, `INSERT INTO retentions (day_id) VALUES (20190629)`)
 	exec(t, conn, `INSERT INTO sketches (page_id, day_id, entries) VALUES (1, 20190629, '{65}')`)
-	exec(t, conn, `INSERT INTO tops (site_id, day_id, by, page_ids, numbers) VALUES (1, 20190629, 'pv', '{2}', '{1}')`)
+	exec(t, conn, `INSERT INTO tops (app_id, site_id, day_id, by, page_ids, numbers) VALUES (1, 1, 20190629, 'pv', '{2}', '{1}')`)
 	for _, rule := range rules {
 		t.Run(rule.refusedBy, func(t *testing.T) {
 			_, err := conn.Exec(t.Context(), rule.sql)

@@ -29,96 +29,63 @@ COMMENT ON COLUMN closed_days.day_id    IS 'The day.';
 COMMENT ON COLUMN closed_days.closed_at IS 'When its sketches were made.';
 
 -- How many visitors a group of targets had cannot be added up from theirs. A sketch (HyperLogLog, 4,096 registers) is small, and the sketch
--- of a group is made from those of its members. Most are of few visitors: those have their registers as a list.
+-- of a group is made from those of its members. Most are of few visitors: a list of the registers that are not 0 is short.
 CREATE TABLE sketches (
-    page_id   bigint  NOT NULL,
-    day_id    integer NOT NULL,
-    entries   integer[],
-    registers bytea,
+    page_id bigint    NOT NULL,
+    day_id  integer   NOT NULL,
+    entries integer[] NOT NULL,
 
     PRIMARY KEY (page_id, day_id),
-    CONSTRAINT sketches_list_xor_registers CHECK ((entries IS NULL) <> (registers IS NULL)),
-    CONSTRAINT sketches_list_is_short      CHECK (cardinality(entries) BETWEEN 1 AND 1000),
-    CONSTRAINT sketches_registers_length   CHECK (octet_length(registers) = 4096)
+    CONSTRAINT sketches_have_registers CHECK (cardinality(entries) BETWEEN 1 AND 4096)
 );
 
-COMMENT ON TABLE  sketches           IS 'A HyperLogLog sketch of the visitors of each target on each closed day; standard error 1.625 %.';
-COMMENT ON COLUMN sketches.page_id   IS 'The target.';
-COMMENT ON COLUMN sketches.day_id    IS 'The day.';
-COMMENT ON COLUMN sketches.entries   IS 'Up to 1,000 registers that are not 0, each as register * 64 + value.';
-COMMENT ON COLUMN sketches.registers IS 'Where there are more: the values of all 4,096, a byte each.';
+ALTER TABLE sketches ALTER COLUMN entries SET STORAGE EXTERNAL; -- compressing them saves little, and takes long
 
--- The first pages of each site on each closed day, by each number. Which pages were first in a range of days is found from these, without
--- reading them all. Rows may be deleted at any time: then the day is read itself.
+COMMENT ON TABLE  sketches         IS 'A HyperLogLog sketch of the visitors of each target on each closed day; standard error 1.625 %.';
+COMMENT ON COLUMN sketches.page_id IS 'The target.';
+COMMENT ON COLUMN sketches.day_id  IS 'The day.';
+COMMENT ON COLUMN sketches.entries IS 'The registers that are not 0, each as register * 64 + value, in order.';
+
+-- The first pages of each app and of each site on each closed day, by each number. Which pages were first in a range of days is found from
+-- these, without reading them all. Rows may be deleted at any time: then the day is read itself.
 CREATE TABLE tops (
+    app_id   integer  NOT NULL,
     site_id  bigint   NOT NULL,
     day_id   integer  NOT NULL,
     by       text     NOT NULL,
     page_ids bigint[] NOT NULL,
     numbers  bigint[] NOT NULL,
 
-    PRIMARY KEY (site_id, day_id, by),
-    CONSTRAINT tops_by_is_known   CHECK (by IN ('pv', 'uv', 'hot')),
-    CONSTRAINT tops_lists_match   CHECK (cardinality(page_ids) = cardinality(numbers) AND cardinality(page_ids) <= 1000)
+    PRIMARY KEY (app_id, site_id, day_id, by),
+    CONSTRAINT tops_by_is_known CHECK (by IN ('pv', 'uv', 'hot')),
+    CONSTRAINT tops_lists_match CHECK (cardinality(page_ids) = cardinality(numbers) AND cardinality(page_ids) <= 1000)
 );
 
-COMMENT ON TABLE  tops          IS 'The first 1,000 pages of each site on each closed day.';
-COMMENT ON COLUMN tops.site_id  IS 'The site.';
+COMMENT ON TABLE  tops          IS 'The first 1,000 pages of each app, and of each of its sites, on each closed day.';
+COMMENT ON COLUMN tops.app_id   IS 'The app.';
+COMMENT ON COLUMN tops.site_id  IS 'The site; 0: all sites of the app.';
 COMMENT ON COLUMN tops.day_id   IS 'The day.';
 COMMENT ON COLUMN tops.by       IS 'The number by which they are ordered: pv, uv or hot.';
 COMMENT ON COLUMN tops.page_ids IS 'The pages, the first first.';
 COMMENT ON COLUMN tops.numbers  IS 'Their numbers on that day.';
 
--- A visitor as a register of a sketch and its value. SHA-256, because it stays the same in every version of PostgreSQL.
+-- A visitor's hash as a register of a sketch and its value: 12 bits say which register, the zeros that lead the next 32 its value. The
+-- hash is sha256(inet_send(ip)), which stays the same in every version of PostgreSQL. It is an argument, so that the function is one
+-- expression that is planned into the query.
 -- +goose StatementBegin
-CREATE FUNCTION sketch_entry(ip inet) RETURNS integer
+CREATE FUNCTION sketch_entry(hash bytea) RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
-    SELECT substr(hash.bits, 1, 12)::bit(12)::integer * 64
-               + 53 - length(ltrim(substr(hash.bits, 13), '0'))
-    FROM (
-        SELECT right(sha256(inet_send(ip))::text, 16)::text AS hex
-    ) AS sha
-    CROSS JOIN LATERAL (SELECT ('x' || sha.hex)::bit(64)::text AS bits) AS hash
+    SELECT (get_byte(hash, 0) * 16 + get_byte(hash, 1) / 16) * 64
+               + 33 - length(ltrim((get_byte(hash, 2)::bigint * 16777216 + get_byte(hash, 3) * 65536
+                                        + get_byte(hash, 4) * 256 + get_byte(hash, 5))::bit(32)::text, '0'))
 $$;
 -- +goose StatementEnd
 
-COMMENT ON FUNCTION sketch_entry(inet) IS 'The register of a HyperLogLog sketch that a visitor falls into, and its value: register * 64 + value.';
-
--- +goose StatementBegin
-CREATE FUNCTION sketch_entries(entries integer[], registers bytea) RETURNS SETOF integer
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS $$
-    SELECT unnest(entries)
-    UNION ALL
-    SELECT n * 64 + get_byte(registers, n)
-    FROM generate_series(0, octet_length(registers) - 1) AS n
-    WHERE get_byte(registers, n) > 0
-$$;
--- +goose StatementEnd
-
-COMMENT ON FUNCTION sketch_entries(integer[], bytea) IS 'The registers of a stored sketch that are not 0.';
-
--- +goose StatementBegin
-CREATE FUNCTION sketch_registers(entries integer[]) RETURNS bytea
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-AS $$
-DECLARE
-    registers bytea := decode(repeat('00', 4096), 'hex');
-    entry     integer;
-BEGIN
-    FOREACH entry IN ARRAY entries LOOP
-        registers := set_byte(registers, entry / 64, entry % 64);
-    END LOOP;
-    RETURN registers;
-END
-$$;
--- +goose StatementEnd
-
-COMMENT ON FUNCTION sketch_registers(integer[]) IS 'A long list of registers as it is stored.';
+COMMENT ON FUNCTION sketch_entry(bytea) IS 'The register of a HyperLogLog sketch that a visitor falls into, and its value: register * 64 + value, from sha256(inet_send(ip)).';
 
 -- Ertl's estimator (New cardinality estimation algorithms for HyperLogLog sketches, 2017): no bias at small or middling numbers that would
--- have to be corrected. Its other correction, for registers that are full, would need 2^52 visitors.
+-- have to be corrected. Its other correction, for registers that are full, begins to matter at a thousand million visitors.
 -- +goose StatementBegin
 CREATE FUNCTION sketch_estimate(used bigint, weight double precision) RETURNS double precision
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
@@ -163,18 +130,18 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    WITH entries AS (
-        SELECT page_id, sketch_entry(ip) AS entry FROM visits WHERE day_id = day
+    WITH hashes AS MATERIALIZED (
+        SELECT page_id, sha256(inet_send(ip)) AS hash FROM visits WHERE day_id = day
+    ), entries AS MATERIALIZED (
+        SELECT page_id, sketch_entry(hash) AS entry FROM hashes
     ), highest AS (
         SELECT page_id, max(entry) AS entry FROM entries GROUP BY page_id, entry / 64
-    ), lists AS (
-        SELECT page_id, array_agg(entry ORDER BY entry) AS entries FROM highest GROUP BY page_id
     )
-    INSERT INTO sketches (page_id, day_id, entries, registers)
-    SELECT page_id, day,
-           CASE WHEN cardinality(entries) <= 1000 THEN entries END,
-           CASE WHEN cardinality(entries) > 1000 THEN sketch_registers(entries) END
-    FROM lists;
+    INSERT INTO sketches (page_id, day_id, entries)
+    SELECT page_id, day, array_agg(entry ORDER BY entry)
+    FROM highest
+    GROUP BY page_id
+    ORDER BY page_id;
     PERFORM make_tops(day);
     RETURN true;
 END
@@ -188,19 +155,27 @@ CREATE FUNCTION make_tops(day integer) RETURNS void
 LANGUAGE sql
 SET search_path = footfall, pg_temp
 AS $$
-    INSERT INTO tops (site_id, day_id, by, page_ids, numbers)
-    SELECT site_id, day, by, array_agg(page_id ORDER BY place), array_agg(number ORDER BY place)
-    FROM (
-        SELECT d.site_id, d.page_id, n.by, n.number,
-               row_number() OVER (PARTITION BY d.site_id, n.by ORDER BY n.number DESC, d.page_id) AS place
+    WITH numbers AS MATERIALIZED (
+        SELECT s.app_id, d.site_id, d.page_id, n.by, n.number
         FROM pages AS s
         JOIN days AS d ON d.site_id = s.id AND d.day_id = day
         CROSS JOIN LATERAL (VALUES ('pv', d.pv), ('uv', d.uv), ('hot', d.hot)) AS n (by, number)
         WHERE s.site_id IS NULL
           AND n.number > 0
-    ) AS ordered
+    ), ordered AS (
+        SELECT app_id, site_id, page_id, by, number,
+               row_number() OVER (PARTITION BY app_id, site_id, by ORDER BY number DESC, page_id) AS place
+        FROM numbers
+        UNION ALL
+        SELECT app_id, 0, page_id, by, number,
+               row_number() OVER (PARTITION BY app_id, by ORDER BY number DESC, page_id)
+        FROM numbers
+    )
+    INSERT INTO tops (app_id, site_id, day_id, by, page_ids, numbers)
+    SELECT app_id, site_id, day, by, array_agg(page_id ORDER BY place), array_agg(number ORDER BY place)
+    FROM ordered
     WHERE place <= 1000
-    GROUP BY site_id, by
+    GROUP BY app_id, site_id, by
     ON CONFLICT DO NOTHING
 $$;
 -- +goose StatementEnd
@@ -209,9 +184,9 @@ COMMENT ON FUNCTION make_tops(integer) IS 'Makes the tops of a day that is over,
 
 -- Which pages of an app, or of one site, were first in a range of days: exactly, but without reading all of them.
 --
--- Each day's list tells the first pages of each site, and its last number is what a page that is not in it can have had at most.
--- Those bounds, added up over the days, tell which listed pages may be among the first; they are added up exactly. If no page
--- that is in no list can have reached the last of them, the answer is proved. If not, longer lists are tried, and then all is read.
+-- Each day's list tells the first pages, and its last number is what a page that is not in it can have had at most. Those bounds, added up
+-- over the days, tell which listed pages may be among the first; they are added up exactly. If no page that is in no list can
+-- have reached the last of them, the answer is proved. If not, longer lists are tried, and then all is read.
 -- +goose StatementBegin
 CREATE FUNCTION first_pages(app integer, site bigint, from_day integer, to_day integer, measure text, n integer)
 RETURNS TABLE (page_id bigint, number numeric)
@@ -221,53 +196,51 @@ AS $$
 #variable_conflict use_column
 DECLARE
     depth   integer := least(greatest(4 * n, 100), 1000);
+    scope   bigint[] := ARRAY(SELECT s.id FROM pages AS s WHERE s.app_id = app AND s.site_id IS NULL AND site IN (0, s.id));
     pages   bigint[];
     numbers numeric[];
     proved  boolean;
 BEGIN
     LOOP
-        WITH site_days AS MATERIALIZED (
-            SELECT s.id AS site_id, d.day_id
-            FROM pages AS s
-            JOIN days AS d ON d.page_id = s.id AND d.day_id BETWEEN from_day AND to_day
-            WHERE s.app_id = app
-              AND s.site_id IS NULL
-              AND (site IS NULL OR s.id = site)
+        WITH counted AS MATERIALIZED (
+            SELECT DISTINCT d.day_id
+            FROM days AS d
+            WHERE d.page_id = ANY (scope)
+              AND d.day_id BETWEEN from_day AND to_day
         ), listed AS MATERIALIZED (
-            SELECT o.site_id, o.day_id, l.page_id, l.number
-            FROM site_days AS o
-            JOIN tops AS t ON t.site_id = o.site_id AND t.day_id = o.day_id AND t.by = measure
+            SELECT o.day_id, l.page_id, l.number
+            FROM counted AS o
+            JOIN tops AS t ON t.app_id = app AND t.site_id = site AND t.day_id = o.day_id AND t.by = measure
             CROSS JOIN LATERAL unnest(t.page_ids[:depth], t.numbers[:depth]) AS l (page_id, number)
             UNION ALL
-            SELECT o.site_id, o.day_id, l.page_id, l.number
-            FROM site_days AS o
+            SELECT o.day_id, l.page_id, l.number
+            FROM counted AS o
             CROSS JOIN LATERAL (
                 SELECT d.page_id, CASE measure WHEN 'pv' THEN d.pv WHEN 'uv' THEN d.uv ELSE d.hot END AS number
                 FROM days AS d
-                WHERE d.site_id = o.site_id
+                WHERE d.site_id = ANY (scope)
                   AND d.day_id = o.day_id
                 ORDER BY number DESC
                 LIMIT depth
             ) AS l
             WHERE l.number > 0
-              AND NOT EXISTS (SELECT FROM tops AS t WHERE t.site_id = o.site_id AND t.day_id = o.day_id AND t.by = measure)
+              AND NOT EXISTS (SELECT FROM tops AS t WHERE t.app_id = app AND t.site_id = site AND t.day_id = o.day_id AND t.by = measure)
         ), edges AS MATERIALIZED (
-            SELECT l.site_id, l.day_id, CASE WHEN count(*) < depth THEN 0 ELSE min(l.number) END AS edge
+            SELECT l.day_id, CASE WHEN count(*) < depth THEN 0 ELSE min(l.number) END AS edge
             FROM listed AS l
-            GROUP BY l.site_id, l.day_id
-        ), ceilings AS MATERIALIZED (
-            SELECT e.site_id, sum(e.edge) AS ceiling
+            GROUP BY l.day_id
+        ), ceiling AS MATERIALIZED (
+            SELECT coalesce(sum(e.edge), 0) AS ceiling
             FROM edges AS e
-            GROUP BY e.site_id
         ), known AS MATERIALIZED (
-            SELECT l.site_id, l.page_id, sum(l.number) AS least, sum(e.edge) AS covered
+            SELECT l.page_id, sum(l.number) AS least, sum(e.edge) AS covered
             FROM listed AS l
-            JOIN edges AS e ON e.site_id = l.site_id AND e.day_id = l.day_id
-            GROUP BY l.site_id, l.page_id
+            JOIN edges AS e ON e.day_id = l.day_id
+            GROUP BY l.page_id
         ), candidates AS MATERIALIZED (
             SELECT k.page_id
             FROM known AS k
-            JOIN ceilings AS c ON c.site_id = k.site_id
+            CROSS JOIN ceiling AS c
             WHERE k.least + c.ceiling - k.covered >= coalesce((SELECT b.least FROM known AS b ORDER BY b.least DESC OFFSET n - 1 LIMIT 1), 0)
         ), first AS MATERIALIZED (
             SELECT c.page_id, d.number
@@ -278,12 +251,13 @@ BEGIN
                 WHERE d.page_id = c.page_id
                   AND d.day_id BETWEEN from_day AND to_day
             ) AS d
+            WHERE d.number > 0
             ORDER BY d.number DESC, c.page_id
             LIMIT n
         )
         SELECT array_agg(f.page_id ORDER BY f.number DESC, f.page_id),
                array_agg(f.number ORDER BY f.number DESC, f.page_id),
-               coalesce((SELECT max(c.ceiling) FROM ceilings AS c), 0) < CASE WHEN count(*) < n THEN 1 ELSE min(f.number) END
+               (SELECT c.ceiling FROM ceiling AS c) < CASE WHEN count(*) < n THEN 1 ELSE min(f.number) END
         INTO pages, numbers, proved
         FROM first AS f;
 
@@ -295,11 +269,9 @@ BEGIN
     ELSE
         RETURN QUERY
         SELECT d.page_id, sum(CASE measure WHEN 'pv' THEN d.pv WHEN 'uv' THEN d.uv ELSE d.hot END) AS number
-        FROM pages AS s
-        JOIN days AS d ON d.site_id = s.id AND d.day_id BETWEEN from_day AND to_day
-        WHERE s.app_id = app
-          AND s.site_id IS NULL
-          AND (site IS NULL OR s.id = site)
+        FROM days AS d
+        WHERE d.site_id = ANY (scope)
+          AND d.day_id BETWEEN from_day AND to_day
         GROUP BY d.page_id
         HAVING sum(CASE measure WHEN 'pv' THEN d.pv WHEN 'uv' THEN d.uv ELSE d.hot END) > 0
         ORDER BY number DESC, d.page_id
@@ -309,7 +281,7 @@ END
 $$;
 -- +goose StatementEnd
 
-COMMENT ON FUNCTION first_pages(integer, bigint, integer, integer, text, integer) IS 'The first n pages of an app, or of one of its sites, in a range of days, by pv, uv or hot; exact.';
+COMMENT ON FUNCTION first_pages(integer, bigint, integer, integer, text, integer) IS 'The first n pages of an app, or of one of its sites (0: all), in a range of days, by pv, uv or hot; exact.';
 
 -- How many visitors came to any of some targets in a range of days. From their rows, where all are kept; else from the sketches of the days
 -- that are closed and the rows of the others.
@@ -337,18 +309,20 @@ BEGIN
         exact := erased = 0;
         standard_error := 0;
     ELSE
-        WITH entries AS (
-            SELECT e.entry
-            FROM sketches AS s
-            CROSS JOIN LATERAL sketch_entries(s.entries, s.registers) AS e (entry)
-            WHERE s.page_id = ANY (pages)
-              AND s.day_id BETWEEN from_day AND to_day
-            UNION ALL
-            SELECT sketch_entry(v.ip)
+        WITH open AS MATERIALIZED (
+            SELECT sha256(inet_send(v.ip)) AS hash
             FROM visits AS v
             WHERE v.page_id = ANY (pages)
               AND v.day_id BETWEEN from_day AND to_day
-              AND NOT EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = v.day_id)
+              AND v.day_id > coalesce((SELECT max(c.day_id) FROM closed_days AS c), 0)
+        ), entries AS (
+            SELECT unnest(s.entries) AS entry
+            FROM sketches AS s
+            WHERE s.page_id = ANY (pages)
+              AND s.day_id BETWEEN from_day AND to_day
+            UNION ALL
+            SELECT sketch_entry(o.hash)
+            FROM open AS o
         ), highest AS (
             SELECT max(e.entry) % 64 AS value
             FROM entries AS e
@@ -486,8 +460,14 @@ COMMENT ON COLUMN report.visits.day     IS 'The day as a date.';
 CREATE VIEW report.visitors_today AS
 SELECT a.name AS app, p.uri AS target, v.ip AS visitor, w.rank, w.first_day = v.day_id AS is_new
 FROM apps AS a
-JOIN pages AS p  ON p.app_id = a.id
-JOIN visits AS v ON v.page_id = p.id AND v.day_id = today(a.tz)
+JOIN pages AS p ON p.app_id = a.id
+CROSS JOIN LATERAL (
+    SELECT o.page_id, o.day_id, o.ip
+    FROM visits AS o
+    WHERE o.page_id = p.id
+      AND o.day_id = today(a.tz)
+    OFFSET 0 -- so that the day is known before a partition is opened
+) AS v
 LEFT JOIN visitors AS w ON w.page_id = v.page_id AND w.ip = v.ip;
 
 COMMENT ON VIEW   report.visitors_today         IS 'Who has come to each target today, in the time zone of its app.';
@@ -534,8 +514,8 @@ BEGIN
     RETURN QUERY
     SELECT p.uri, d.pv, d.uv, d.hot, u.uniques
     FROM apps AS a
-    CROSS JOIN LATERAL first_pages(a.id,
-                                   (SELECT s.id FROM pages AS s WHERE s.app_id = a.id AND s.key = page_key(top_pages.site) AND s.site_id IS NULL),
+    CROSS JOIN LATERAL first_pages(a.id, CASE WHEN top_pages.site IS NULL THEN 0 ELSE coalesce(
+                                             (SELECT s.id FROM pages AS s WHERE s.app_id = a.id AND s.key = page_key(top_pages.site) AND s.site_id IS NULL), -1) END,
                                    from_day, to_day, top_pages.by, n) WITH ORDINALITY AS f (page_id, number, place)
     JOIN pages AS p ON p.id = f.page_id
     CROSS JOIN LATERAL (
@@ -546,8 +526,6 @@ BEGIN
     ) AS d
     CROSS JOIN LATERAL target_uniques(a.id, f.page_id, from_day, to_day) AS u
     WHERE a.name = top_pages.app
-      AND (top_pages.site IS NULL
-           OR EXISTS (SELECT FROM pages AS s WHERE s.app_id = a.id AND s.key = page_key(top_pages.site) AND s.site_id IS NULL))
     ORDER BY f.place;
 END
 $$;
@@ -630,9 +608,7 @@ DROP FUNCTION first_pages(integer, bigint, integer, integer, text, integer);
 DROP FUNCTION make_tops(integer);
 DROP FUNCTION close_day(integer);
 DROP FUNCTION sketch_estimate(bigint, double precision);
-DROP FUNCTION sketch_registers(integer[]);
-DROP FUNCTION sketch_entries(integer[], bytea);
-DROP FUNCTION sketch_entry(inet);
+DROP FUNCTION sketch_entry(bytea);
 DROP TABLE tops;
 DROP TABLE sketches;
 DROP TABLE closed_days;

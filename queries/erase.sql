@@ -105,8 +105,15 @@ ON CONFLICT (page_id) DO NOTHING;
 -- taken for somebody else each. All came to the site, which bounds them: by its erased visitors of each day, and in all. And each came
 -- on some day, so that there are no more visitors than (visitor, day) pairs.
 
+-- name: AppKeptFrom :one
+-- From which day on the visits of an app are all there. In the turn of who erases, it stays so until he is done.
+SELECT coalesce(max(from_day), 0)::integer AS from_day
+FROM visits_kept
+WHERE app_id = @app_id;
+
 -- name: VisitsMerge :exec
--- Moves the visits of one page of a site to another one, where nobody counts.
+-- Moves the visits of one page of a site to another one, where nobody counts. What is kept no longer goes: whoever deletes it may have
+-- passed the other page.
 WITH gone AS (
     DELETE FROM visits AS v
     WHERE v.page_id = @from_page
@@ -115,6 +122,7 @@ WITH gone AS (
     INSERT INTO visits (page_id, day_id, ip)
     SELECT @into_page, g.day_id, g.ip
     FROM gone AS g
+    WHERE g.day_id >= @kept_from::integer
     ON CONFLICT DO NOTHING
 ), gone_erased AS (
     DELETE FROM erased_visits AS e
@@ -164,9 +172,10 @@ FROM were AS w;
 
 -- name: VisitorsMerge :one
 -- Moves its visitors, after the days, and returns how many are new there. Who came to both stays one visitor; who is new gets
--- the next rank, in the order of the ranks before.
+-- the next rank, in the order of the ranks before. There are never more visitors than (visitor, day) pairs: where erased ones were taken
+-- for more than they can have been, newcomers take their places.
 WITH page AS MATERIALIZED (
-    SELECT c.page_id, c.uv, c.pv + @days::bigint AS pv,
+    SELECT c.page_id, c.uv, c.pv - c.uv + @days::bigint AS room,
            (SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = @site)
                - (SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = @into_page) AS erased_elsewhere
     FROM counters AS c
@@ -175,13 +184,29 @@ WITH page AS MATERIALIZED (
     DELETE FROM visitors AS v
     WHERE v.page_id = @from_page
     RETURNING v.ip, v.rank, v.first_day, v.last_day
+), fresh AS MATERIALIZED (
+    SELECT g.ip, g.first_day, g.last_day, row_number() OVER (ORDER BY g.rank) AS place
+    FROM gone AS g
+    WHERE NOT EXISTS (SELECT FROM visitors AS v WHERE v.page_id = @into_page AND v.ip = g.ip)
+), surplus AS (
+    DELETE FROM erased_visitors AS e
+    WHERE e.page_id = @into_page
+      AND e.rank IN (SELECT x.rank
+                     FROM erased_visitors AS x
+                     WHERE x.page_id = @into_page
+                     ORDER BY x.rank DESC
+                     LIMIT greatest(0, (SELECT count(*) FROM fresh) - (SELECT page.room FROM page)))
+    RETURNING e.rank
+), freed AS MATERIALIZED (
+    SELECT s.rank, row_number() OVER (ORDER BY s.rank) AS place
+    FROM surplus AS s
 ), newcomers AS (
     INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
-    SELECT page.page_id, g.ip, page.uv + row_number() OVER (ORDER BY g.rank), g.first_day, g.last_day
-    FROM gone AS g
+    SELECT page.page_id, n.ip,
+           coalesce((SELECT f.rank FROM freed AS f WHERE f.place = n.place), page.uv + n.place - (SELECT count(*) FROM freed)),
+           n.first_day, n.last_day
+    FROM fresh AS n
     CROSS JOIN page
-    WHERE NOT EXISTS (SELECT FROM visitors AS v WHERE v.page_id = page.page_id AND v.ip = g.ip)
-    RETURNING rank
 ), known AS (
     UPDATE visitors AS v
     SET first_day = least(v.first_day, g.first_day),
@@ -189,19 +214,35 @@ WITH page AS MATERIALIZED (
     FROM gone AS g
     WHERE v.page_id = @into_page
       AND v.ip = g.ip
+), added AS MATERIALIZED (
+    SELECT (SELECT count(*) FROM fresh) - (SELECT count(*) FROM freed) AS visitors
 ), gone_erased AS (
     DELETE FROM erased_visitors AS e
     WHERE e.page_id = @from_page
     RETURNING e.rank
 ), erased AS (
     INSERT INTO erased_visitors (page_id, rank)
-    SELECT page.page_id, page.uv + (SELECT count(*) FROM newcomers) + g.place
+    SELECT page.page_id, page.uv + added.visitors + g.place
     FROM (SELECT row_number() OVER () AS place FROM gone_erased) AS g
     CROSS JOIN page
-    WHERE g.place <= least(page.erased_elsewhere, page.pv - page.uv - (SELECT count(*) FROM newcomers))
+    CROSS JOIN added
+    WHERE g.place <= least(page.erased_elsewhere, page.room - added.visitors)
     RETURNING rank
 )
-SELECT ((SELECT count(*) FROM newcomers) + (SELECT count(*) FROM erased))::bigint AS visitors;
+SELECT (added.visitors + (SELECT count(*) FROM erased))::bigint AS visitors
+FROM added;
+
+-- name: SketchesMerge :exec
+-- Moves its sketches.
+SELECT merge_sketches(@from_page, @into_page);
+
+-- name: TopsDelete :exec
+-- Forgets which pages of a site, and of all of its app, were first; that is found again from its days.
+DELETE FROM tops AS t
+USING pages AS s
+WHERE s.id = @site
+  AND t.app_id = s.app_id
+  AND t.site_id IN (0, s.id);
 
 -- name: CountersMerge :exec
 -- Moves the sums, after the rows that prove them: a batch that still knows the page by its old name may want its counters, and
@@ -276,6 +317,18 @@ WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
 -- name: AppReturnsDelete :exec
 DELETE FROM returns
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
+
+-- name: AppSketchesDelete :exec
+DELETE FROM sketches
+WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
+
+-- name: AppTopsDelete :exec
+DELETE FROM tops
+WHERE app_id = @app_id;
+
+-- name: AppKeptDelete :exec
+DELETE FROM visits_kept
+WHERE app_id = @app_id;
 
 -- name: AppCountersDelete :exec
 DELETE FROM counters

@@ -26,24 +26,28 @@ ORDER BY s.uri USING ~<~
 LIMIT @n;
 
 -- name: PagesTop :many
--- The first pages of an app, or of one site, in a range of days.
+-- The first pages of an app, or of one site, in a range of days. Pages with the same number are in order of page_id.
 SELECT t.uri::text            AS uri,
        t.pv::bigint           AS pv,
        t.new_visitors::bigint AS new_visitors,
        t.hot::bigint          AS hot,
-       t.uniques::bigint      AS uniques
+       t.uniques::bigint      AS uniques,
+       coalesce((SELECT p.id
+                 FROM pages AS p
+                 WHERE p.app_id = (SELECT a.id FROM apps AS a WHERE a.name = @app)
+                   AND p.key = page_key(t.uri::text)), 0)::bigint AS page_id
 FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::integer, @by::text, sqlc.narg(site)::text) AS t;
 
 -- name: PagesAfter :many
 -- The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a range of days. Pages that were not
--- visited in it are there, too.
+-- visited in it are there, too. Uniques are asked for by name: the tables on which they may rest are not open to the service.
 SELECT p.uri,
        d.pv::bigint      AS pv,
        d.uv::bigint      AS new_visitors,
        d.hot::bigint     AS hot,
        u.uniques::bigint AS uniques
 FROM (
-    SELECT q.id, q.app_id, q.uri
+    SELECT q.id, q.uri
     FROM pages AS q
     WHERE q.app_id = (SELECT a.id FROM apps AS a WHERE a.name = @app)
       AND q.site_id IS NOT NULL
@@ -59,7 +63,7 @@ CROSS JOIN LATERAL (
     WHERE o.page_id = p.id
       AND o.day_id BETWEEN @from_day::integer AND @to_day::integer
 ) AS d
-CROSS JOIN LATERAL target_uniques(p.app_id, p.id, @from_day::integer, @to_day::integer) AS u
+CROSS JOIN LATERAL report.uniques(@app::text, p.uri, @from_day::integer, @to_day::integer) AS u
 ORDER BY p.uri USING ~<~;
 
 -- name: DaysBetween :many

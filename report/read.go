@@ -48,6 +48,8 @@ type Page struct {
 	NewVisitors int64  `json:"new_visitors"`
 	Uniques     int64  `json:"uniques"`
 	Hot         int64  `json:"hot"`
+
+	id int64 // orders top pages of the same number
 }
 
 // Day is what was counted for a target on a day.
@@ -68,9 +70,9 @@ type DayVisitor struct {
 // Ranked is a visitor of a target. Erased visitors have nothing but their rank.
 type Ranked struct {
 	Rank     int64      `json:"rank"`
-	Visitor  netip.Addr `json:"visitor"`
-	FirstDay int32      `json:"first_day"`
-	LastDay  int32      `json:"last_day"`
+	Visitor  netip.Addr `json:"visitor,omitzero"`
+	FirstDay int32      `json:"first_day,omitzero"`
+	LastDay  int32      `json:"last_day,omitzero"`
 	Erased   bool       `json:"erased"`
 }
 
@@ -86,7 +88,9 @@ type Uniques struct {
 func (r *Reader) Sites(ctx context.Context, app, after string, n int) (sites []Site, err error) {
 	err = r.db.Report(ctx, func(q *db.Queries) error {
 		rows, err := q.SitesAfter(ctx, db.SitesAfterParams{App: app, After: after, N: int32(n)}) //nolint:gosec // a page of an answer
-		sites = convert(rows, func(s db.SitesAfterRow) Site { return Site{Site: s.Site, PV: s.Pv, UV: s.Uv, Hot: s.Hot, Since: s.Since} })
+		sites = convert(rows, func(s db.SitesAfterRow) Site {
+			return Site{Site: s.Site, PV: s.Pv, UV: s.Uv, Hot: s.Hot, Since: s.Since}
+		})
 		return err
 	})
 	return sites, wrap("sites", err)
@@ -101,7 +105,7 @@ func (r *Reader) TopPages(ctx context.Context, app, site string, in Range, by st
 	err = r.db.Report(ctx, func(q *db.Queries) error {
 		rows, err := q.PagesTop(ctx, p)
 		pages = convert(rows, func(p db.PagesTopRow) Page {
-			return Page{URI: p.Uri, PV: p.Pv, NewVisitors: p.NewVisitors, Uniques: p.Uniques, Hot: p.Hot}
+			return Page{URI: p.Uri, PV: p.Pv, NewVisitors: p.NewVisitors, Uniques: p.Uniques, Hot: p.Hot, id: p.PageID}
 		})
 		return err
 	})

@@ -82,6 +82,7 @@ func setApp(ctx context.Context, q *db.Queries, row *db.App) error {
 		ID: row.ID, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Ipv6Prefixes: row.Ipv6Prefixes, Open: row.Open, Sites: row.Sites, KeepQuery: row.KeepQuery,
 		RequireKey: row.RequireKey, Visitor: row.Visitor, SecretID: row.SecretID, RespectDnt: row.RespectDnt, Bots: row.Bots, Ignore: row.Ignore,
 		MaxRequests: row.MaxRequests, MaxNewVisitors: row.MaxNewVisitors, MaxNewPages: row.MaxNewPages, MaxPages: row.MaxPages,
+		RetainDays: row.RetainDays, ForgetDays: row.ForgetDays,
 	})
 }
 

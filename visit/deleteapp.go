@@ -39,7 +39,7 @@ func deleteRows(ctx context.Context, q *db.Queries, name string) error {
 	if err != nil {
 		return err
 	}
-	return inTurn(ctx, row.ID, q.AppVisitsDelete, q.AppVisitorsDelete)
+	return inTurn(ctx, row.ID, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppSketchesDelete)
 }
 
 // deleteAll deletes what is left. The lock of the app keeps everybody from making pages of it, those of its counters from counting: a
@@ -57,7 +57,8 @@ func deleteAll(ctx context.Context, q *db.Queries, name string) error {
 		return err
 	}
 	return inTurn(ctx, row.ID, q.AppCountersMake, q.AppCountersHold, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppErasedVisitsDelete,
-		q.AppErasedVisitorsDelete, q.AppDaysDelete, q.AppReturnsDelete, q.AppCountersDelete, q.AppPagesDelete, q.AppTallyDelete, q.AppKeysDelete, q.AppDelete)
+		q.AppErasedVisitorsDelete, q.AppDaysDelete, q.AppReturnsDelete, q.AppSketchesDelete,
+		q.AppTopsDelete, q.AppKeptDelete, q.AppCountersDelete, q.AppPagesDelete, q.AppTallyDelete, q.AppKeysDelete, q.AppDelete)
 }
 
 // inTurn does what is to be done to an app, up to the first error.

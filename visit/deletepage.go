@@ -80,12 +80,17 @@ func mergeTakenOff(ctx context.Context, q *db.Queries, app string) error {
 	if err != nil {
 		return err
 	}
+	kept, err := q.AppKeptFrom(ctx, row.ID)
+	if err != nil {
+		return err
+	}
 	for _, page := range pages {
 		into, err := q.PageGet(ctx, db.PageGetParams{AppID: row.ID, Uri: page.Site + deletedPage})
 		if err != nil {
 			return err
 		}
-		if err := merge(ctx, q, page.SiteID, page.ID, into.ID); err != nil {
+		m := merging{site: page.SiteID, from: page.ID, into: into.ID, keptFrom: max(kept, 1)} // day 0 is none, and has no rows
+		if err := m.run(ctx, q); err != nil {
 			return err
 		}
 	}
@@ -97,18 +102,30 @@ func mergeTakenOff(ctx context.Context, q *db.Queries, app string) error {
 	return nil
 }
 
-// merge moves all that was counted for one page of a site to another one.
-func merge(ctx context.Context, q *db.Queries, site, from, into int64) error {
-	if err := q.VisitsMerge(ctx, db.VisitsMergeParams{Site: site, FromPage: from, IntoPage: into}); err != nil {
+// merging is of one page of a site into another one.
+type merging struct {
+	site, from, into int64
+	keptFrom         int32 // the first day of which all visits have their rows
+}
+
+// run moves all that was counted.
+func (m merging) run(ctx context.Context, q *db.Queries) error {
+	if err := q.VisitsMerge(ctx, db.VisitsMergeParams{Site: m.site, FromPage: m.from, IntoPage: m.into, KeptFrom: m.keptFrom}); err != nil {
 		return err
 	}
-	days, err := q.DaysMerge(ctx, db.DaysMergeParams{Site: site, FromPage: from, IntoPage: into})
+	days, err := q.DaysMerge(ctx, db.DaysMergeParams{Site: m.site, FromPage: m.from, IntoPage: m.into, KeptFrom: m.keptFrom})
 	if err != nil {
 		return err
 	}
-	visitors, err := q.VisitorsMerge(ctx, db.VisitorsMergeParams{Site: site, FromPage: from, IntoPage: into, Days: days})
+	visitors, err := q.VisitorsMerge(ctx, db.VisitorsMergeParams{Site: m.site, FromPage: m.from, IntoPage: m.into, Days: days})
 	if err != nil {
 		return err
 	}
-	return q.CountersMerge(ctx, db.CountersMergeParams{FromPage: from, IntoPage: into, Visitors: visitors, Days: days})
+	if err := q.SketchesMerge(ctx, db.SketchesMergeParams{FromPage: m.from, IntoPage: m.into}); err != nil {
+		return err
+	}
+	if err := q.TopsDelete(ctx, m.site); err != nil {
+		return err
+	}
+	return q.CountersMerge(ctx, db.CountersMergeParams{FromPage: m.from, IntoPage: m.into, Visitors: visitors, Days: days})
 }

@@ -203,8 +203,8 @@ func (in *instance) checkTables(t *testing.T) {
 	in.checkDays(t)
 }
 
-// checkDays holds the promises on daily numbers against the tables, against rows as far as these are kept. Where visitors were believed or pages deleted, it is not known of
-// some whether they were new on a day.
+// checkDays holds the promises on daily numbers against the tables, and against rows as far as these are kept. Where visitors were believed
+// or pages deleted, it is not known of some whether they were new on a day.
 func (in *instance) checkDays(t *testing.T) {
 	t.Helper()
 	rows, err := in.conn(t).Query(context.Background(), `
@@ -230,9 +230,16 @@ func (in *instance) checkDays(t *testing.T) {
 		HAVING d.pv <> coalesce(sum(v.visitors), 0)
 		UNION ALL
 		SELECT format('page %s on day %s after %s: %s returned, but %s rows', page_id, day_id, previous_day, r.visitors, v.visitors)
-		FROM returns r FULL JOIN (
+		FROM (
+			SELECT r.* FROM returns r JOIN pages p ON p.id = r.page_id LEFT JOIN visits_kept k USING (app_id)
+			WHERE r.previous_day >= coalesce(k.from_day, 0)
+		) AS r FULL JOIN (
 			SELECT page_id, day_id, previous_day, count(*) AS visitors
-			FROM (SELECT page_id, day_id, lag(day_id) OVER (PARTITION BY page_id, ip ORDER BY day_id) AS previous_day FROM visits) AS w
+			FROM (
+				SELECT page_id, day_id, lag(day_id) OVER (PARTITION BY page_id, ip ORDER BY day_id) AS previous_day
+				FROM visits v JOIN pages p ON p.id = v.page_id LEFT JOIN visits_kept k USING (app_id)
+				WHERE v.day_id >= coalesce(k.from_day, 0)
+			) AS w
 			WHERE previous_day IS NOT NULL
 			GROUP BY page_id, day_id, previous_day
 		) AS v USING (page_id, day_id, previous_day)

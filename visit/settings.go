@@ -25,6 +25,9 @@ type Settings struct {
 	Bots       *string  // count, skip, or default
 	Ignore     []string // addresses, networks, and ids of visitors, whose visits are not counted
 
+	RetainDays *int // for how many days rows of visits are kept; 0: for ever
+	ForgetDays *int // who has not come to a site for so many days is forgotten there; 0: nobody is
+
 	// A number, 0 for any number, or default.
 	MaxRequests, MaxNewVisitors, MaxNewPages, MaxPages *string
 }
@@ -67,6 +70,7 @@ func (s Settings) apply(row *db.App) error {
 	set(&row.RequireKey, s.RequireKey)
 	set(&row.RespectDnt, s.RespectDNT)
 	s.applyLists(row, &f)
+	s.applyRetention(row, &f)
 	applyLimit(&f, "max-requests", s.MaxRequests, &row.MaxRequests, math.MaxInt32)
 	applyLimit(&f, "max-new-visitors", s.MaxNewVisitors, &row.MaxNewVisitors, math.MaxInt32)
 	applyLimit(&f, "max-new-pages", s.MaxNewPages, &row.MaxNewPages, math.MaxInt32)
@@ -92,6 +96,27 @@ func (s Settings) applyLists(row *db.App, f *faults) {
 		if slices.Contains(s.KeepQuery, "") {
 			f.add("keep-query: a parameter has no name")
 		}
+	}
+}
+
+// longestRetention is a hundred years.
+const longestRetention = 36500
+
+func (s Settings) applyRetention(row *db.App, f *faults) {
+	applyDays(f, "retain-days", s.RetainDays, &row.RetainDays, "for ever")
+	applyDays(f, "forget-days", s.ForgetDays, &row.ForgetDays, "never")
+	if row.ForgetDays > 0 && (row.RetainDays == 0 || row.ForgetDays < row.RetainDays) {
+		f.add("forget-days: visits are kept longer than their visitors, whom they would still name: give --retain-days from 1 to %d, or --forget-days 0", row.ForgetDays)
+	}
+}
+
+func applyDays(f *faults, name string, given *int, to *int32, zero string) {
+	switch {
+	case given == nil:
+	case *given < 0 || *given > longestRetention:
+		f.add("%s: %d is no number of days: write one up to %d, or 0 for %s", name, *given, longestRetention, zero)
+	default:
+		*to = int32(*given) //nolint:gosec // it is in range
 	}
 }
 

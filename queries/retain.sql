@@ -1,0 +1,159 @@
+-- Letting go of what need not be kept. What deletes does so through functions that look for themselves whether it may go.
+
+-- name: RetainTurn :one
+-- Whether this transaction alone lets go, until it ends, for as long as it does nothing else; waits for nobody.
+SELECT pg_try_advisory_xact_lock(hashtext('footfall.retain'))::boolean AS mine
+WHERE set_config('idle_in_transaction_session_timeout', '0', true) IS NOT NULL;
+
+-- name: RetentionDone :one
+-- Whether somebody has let go on a day.
+SELECT EXISTS (SELECT FROM retentions WHERE day_id = @day) AS done;
+
+-- name: RetentionNote :exec
+INSERT INTO retentions (day_id)
+VALUES (@day)
+ON CONFLICT DO NOTHING;
+
+-- name: RetentionApps :many
+-- What each app keeps, and from which day on its visits are kept so far.
+SELECT a.id, a.name, a.retain_days, a.forget_days,
+       coalesce(k.from_day, 0)::integer    AS from_day,
+       coalesce(k.gone_before, 0)::integer AS gone_before
+FROM apps AS a
+LEFT JOIN visits_kept AS k ON k.app_id = a.id
+WHERE a.deleted_at IS NULL
+ORDER BY a.name;
+
+-- name: AppCountedBetween :one
+-- Whether an app has counted anything from one day to before another.
+SELECT EXISTS (
+    SELECT
+    FROM pages AS s
+    JOIN days AS d ON d.page_id = s.id
+    WHERE s.app_id = @app_id
+      AND s.site_id IS NULL
+      AND d.day_id >= @from_day
+      AND d.day_id < @before
+) AS counted;
+
+-- name: DaysUnclosed :many
+-- Those of some days that are not closed.
+SELECT asked.day::integer AS day
+FROM (SELECT unnest(@days::integer[]) AS day) AS asked
+WHERE NOT EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = asked.day)
+ORDER BY asked.day;
+
+-- name: DayClose :one
+-- Makes the sketches and tops of a day that is over; false if it had them.
+SELECT close_day_in_turn(@day)::boolean AS closed;
+
+-- name: TopsMissing :many
+-- The sites, and apps (site 0), whose tops a deletion took: it took those of the first closed day, too.
+WITH first_days AS (
+    SELECT s.app_id, s.id AS site_id, f.day_id
+    FROM pages AS s
+    CROSS JOIN LATERAL (
+        SELECT d.day_id
+        FROM days AS d
+        JOIN closed_days AS c ON c.day_id = d.day_id
+        WHERE d.page_id = s.id
+          AND d.hot > 0
+        ORDER BY d.day_id
+        LIMIT 1
+    ) AS f
+    WHERE s.site_id IS NULL
+), wanted AS (
+    SELECT o.app_id, o.site_id, o.day_id
+    FROM first_days AS o
+    UNION ALL
+    SELECT o.app_id, 0, min(o.day_id)
+    FROM first_days AS o
+    GROUP BY o.app_id
+)
+SELECT w.app_id::integer AS app_id, w.site_id::bigint AS site_id
+FROM wanted AS w
+WHERE NOT EXISTS (SELECT FROM tops AS t WHERE t.app_id = w.app_id AND t.site_id = w.site_id AND t.day_id = w.day_id)
+ORDER BY w.app_id, w.site_id;
+
+-- name: TopsRemake :exec
+SELECT remake_tops(@app, @site);
+
+-- name: VisitsKeepFrom :exec
+-- Lets the visits of an app of days before one go.
+SELECT keep_visits_from(@app, @day);
+
+-- name: DayIsKept :one
+-- Whether an app keeps its visits of a day. The arrays are a table: apps, and from which day on each keeps.
+SELECT EXISTS (
+    SELECT
+    FROM (SELECT unnest(@apps::integer[]) AS app_id, unnest(@from_days::integer[]) AS from_day) AS k
+    JOIN pages AS s ON s.app_id = k.app_id AND s.site_id IS NULL
+    JOIN days AS d  ON d.page_id = s.id AND d.day_id = @day::integer
+    WHERE d.day_id >= k.from_day
+) AS kept;
+
+-- name: VisitsOfDay :many
+-- How many rows each app has on a day.
+SELECT a.name AS app, count(*) AS visits
+FROM visits AS v
+JOIN pages AS p ON p.id = v.page_id
+JOIN apps AS a  ON a.id = p.app_id
+WHERE v.day_id = @day
+GROUP BY a.name
+ORDER BY a.name;
+
+-- name: VisitsOfAppOnDay :one
+-- How many rows an app has on a day.
+SELECT count(*)
+FROM pages AS p
+JOIN visits AS v ON v.page_id = p.id AND v.day_id = @day
+WHERE p.app_id = @app_id;
+
+-- name: DayBytes :one
+-- How large the partition of a day is, with its indexes.
+SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint AS bytes
+FROM pg_catalog.pg_inherits AS i
+JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
+WHERE i.inhparent = 'visits'::regclass
+  AND c.relname = 'visits_' || @day::integer;
+
+-- name: DayDrop :one
+-- Drops the visits of a day that no app keeps; false if they are gone. Fails (FaultBusy) where it would have to wait.
+SELECT drop_unkept_day(@day)::boolean AS dropped;
+
+-- name: VisitsDelete :one
+-- Deletes some visits of an app on a day that it keeps no longer, by page from one on.
+SELECT g.deleted::bigint AS deleted, g.last_page::bigint AS last_page
+FROM delete_unkept_visits(@app::integer, @day::integer, @from_page::bigint, @n::integer) AS g;
+
+-- name: VisitsGoneNote :exec
+-- An app has no rows left before a day.
+UPDATE visits_kept
+SET gone_before = @day
+WHERE app_id = @app_id
+  AND gone_before < @day
+  AND from_day >= @day;
+
+-- name: VisitorsUnseen :many
+-- Those who have not come to a site since a day, at the site and at its pages, by site and visitor.
+SELECT coalesce(p.site_id, p.id)::bigint AS site_id, v.page_id, v.ip
+FROM pages AS p
+JOIN visitors AS v ON v.page_id = p.id
+WHERE p.app_id = @app_id
+  AND v.last_day < @before
+  AND NOT EXISTS (SELECT FROM visitors AS s WHERE s.page_id = coalesce(p.site_id, p.id) AND s.ip = v.ip AND s.last_day >= @before)
+ORDER BY coalesce(p.site_id, p.id), v.ip
+LIMIT @n;
+
+-- name: VisitorsUnseenCount :one
+-- How many there are.
+SELECT count(*)
+FROM pages AS p
+JOIN visitors AS v ON v.page_id = p.id
+WHERE p.app_id = @app_id
+  AND v.last_day < @before
+  AND NOT EXISTS (SELECT FROM visitors AS s WHERE s.page_id = coalesce(p.site_id, p.id) AND s.ip = v.ip AND s.last_day >= @before);
+
+-- name: VisitorsForget :one
+-- Forgets those of them who have not come meanwhile. Both arrays are one table.
+SELECT forget_visitors(@app, @before, @pages::bigint[], @ips::inet[])::bigint AS forgotten;

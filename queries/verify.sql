@@ -1,0 +1,440 @@
+-- What `footfall verify` recomputes, all in one snapshot. Tables are read in ranges of targets, so that what has to be sorted fits into
+-- memory, and several connections share the work.
+--
+-- The queries that hold promises return a row for each measure: how many times it was held and how often it was broken, how many rows
+-- stand behind it, and up to n offenders as a flat list of six numbers each: target, day, previous day, what is stored, and the least and
+-- the most that it may be. A range includes both ends; whole says that all of it is asked for, and not just the targets listed.
+
+-- name: VerifyHold :exec
+-- Lets no day of visits be dropped until the transaction ends. It must come before anything that takes the snapshot: a day that went
+-- between the two would be missed.
+LOCK TABLE visits IN ACCESS SHARE MODE;
+
+-- name: SnapshotExport :one
+-- The name by which other transactions may see what this one sees, as long as it runs.
+SELECT pg_export_snapshot()::text AS name;
+
+-- name: VerifySettings :exec
+-- Large sorts and hashes in memory, as much time as it takes, and each statement planned for its own range.
+SELECT set_config('statement_timeout', '0', true),
+       set_config('work_mem', @memory::text, true),
+       set_config('plan_cache_mode', 'force_custom_plan', true),
+       set_config('jit', 'off', true),
+       set_config('max_parallel_workers_per_gather', '0', true);
+
+-- name: VerifyRanges :many
+-- The targets asked for, cut into ranges of about so many rows, in order. Of a sample, or of one app, the targets are listed.
+WITH sites AS (
+    SELECT p.id
+    FROM pages AS p
+    JOIN apps AS a ON a.id = p.app_id
+    WHERE p.site_id IS NULL
+      AND (@app::text = '' OR a.name = @app::text)
+      AND (hashtextextended(a.name || ' ' || p.uri, @seed::bigint) & 1048575) < @sampled::integer -- of 1,048,576
+), chosen AS (
+    SELECT p.id, p.site_id IS NULL AS is_site, 1 + coalesce(c.pv, 0) + coalesce(c.uv, 0) AS weight
+    FROM pages AS p
+    LEFT JOIN counters AS c ON c.page_id = p.id
+    WHERE coalesce(p.site_id, p.id) IN (SELECT s.id FROM sites AS s)
+), running AS (
+    SELECT h.id, h.is_site, h.weight, sum(h.weight) OVER (ORDER BY h.id) - h.weight AS before
+    FROM chosen AS h
+)
+SELECT min(r.id)::bigint      AS low,
+       max(r.id)::bigint      AS high,
+       sum(r.weight)::bigint  AS weight,
+       array_agg(r.id)::bigint[] AS targets,
+       coalesce(array_agg(r.id) FILTER (WHERE r.is_site), '{}')::bigint[] AS sites
+FROM running AS r
+GROUP BY div(r.before, @size::bigint)
+ORDER BY div(r.before, @size::bigint);
+
+-- name: VerifyKeptFrom :one
+-- The first day of which any app keeps its visits; 0: all are kept.
+SELECT coalesce(min(coalesce(k.from_day, 0)), 0)::integer AS from_day
+FROM apps AS a
+LEFT JOIN visits_kept AS k ON k.app_id = a.id
+WHERE a.deleted_at IS NULL;
+
+-- name: VerifyNames :many
+-- What targets are called.
+SELECT p.id, a.name AS app, p.uri
+FROM pages AS p
+JOIN apps AS a ON a.id = p.app_id
+WHERE p.id = ANY (@targets::bigint[]);
+
+-- name: VerifyTotals :many
+-- Counters against visitors. Ranks are 1..uv when there are uv of them, none is above uv and none is there twice, which the sums of
+-- them and of their squares tell; only where those are wrong each is looked at.
+WITH parts AS (
+    SELECT p.id AS page_id, 1 AS pages, 0 AS hot, 0 AS pv, 0 AS uv, 0 AS visitors, 0 AS erased, 0 AS last_rank, 0 AS ranks, 0 AS squares
+    FROM pages AS p
+    WHERE p.id BETWEEN @low::bigint AND @high::bigint
+      AND (@whole::boolean OR p.id = ANY (@targets::bigint[]))
+    UNION ALL
+    SELECT c.page_id, 0, c.hot, c.pv, c.uv, 0, 0, 0, 0, 0
+    FROM counters AS c
+    WHERE c.page_id BETWEEN @low AND @high
+      AND (@whole OR c.page_id = ANY (@targets))
+    UNION ALL
+    SELECT v.page_id, 0, 0, 0, 0, count(*), 0, max(v.rank), sum(v.rank), sum(v.rank * v.rank)
+    FROM visitors AS v
+    WHERE v.page_id BETWEEN @low AND @high
+      AND (@whole OR v.page_id = ANY (@targets))
+    GROUP BY v.page_id
+    UNION ALL
+    SELECT e.page_id, 0, 0, 0, 0, 0, count(*), max(e.rank), sum(e.rank), sum(e.rank * e.rank)
+    FROM erased_visitors AS e
+    WHERE e.page_id BETWEEN @low AND @high
+      AND (@whole OR e.page_id = ANY (@targets))
+    GROUP BY e.page_id
+), totals AS (
+    SELECT o.page_id, sum(o.pages) AS pages, sum(o.hot) AS hot, sum(o.pv) AS pv, sum(o.uv) AS uv, sum(o.visitors) AS visitors,
+           sum(o.erased) AS erased, max(o.last_rank) AS last_rank, sum(o.ranks) AS ranks, sum(o.squares) AS squares
+    FROM parts AS o
+    GROUP BY o.page_id
+), ranked AS (
+    SELECT s.page_id, s.pages, s.hot, s.pv, s.uv, s.visitors, s.erased, s.last_rank,
+           CASE
+               WHEN s.ranks = s.uv * (s.uv + 1) / 2 AND s.squares = s.uv * (s.uv + 1) * (2 * s.uv + 1) / 6 THEN s.uv
+               ELSE (SELECT count(DISTINCT r.rank)
+                     FROM (SELECT v.page_id, v.rank FROM visitors AS v UNION ALL SELECT e.page_id, e.rank FROM erased_visitors AS e) AS r
+                     WHERE r.page_id = s.page_id
+                       AND r.rank BETWEEN 1 AND s.uv)
+           END AS taken
+    FROM totals AS s
+), checks AS (
+    SELECT m.measure, m.behind, t.page_id, m.stored, m.least, m.most
+    FROM ranked AS t
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY['order', 'visitors', 'erased', 'last rank', 'ranks', 'page of totals']::text[]) AS measure,
+               unnest(ARRAY[1, t.visitors + t.erased, t.erased, 1, 1, 1]::bigint[]) AS behind,
+               unnest(ARRAY[t.pv, t.uv, t.erased, t.last_rank, t.taken, t.pages]::bigint[]) AS stored,
+               unnest(ARRAY[t.uv, t.visitors + t.erased, 0, t.uv, t.uv, 1]::bigint[]) AS least,
+               unnest(ARRAY[t.hot, t.visitors + t.erased, t.erased, t.uv, t.uv, 1]::bigint[]) AS most
+    ) AS m
+)
+SELECT c.measure::text                                                  AS measure,
+       count(*)                                                         AS held,
+       coalesce(sum(c.behind), 0)::bigint                               AS behind,
+       count(*) FILTER (WHERE c.stored < c.least OR c.stored > c.most)  AS broken,
+       coalesce((array_agg(ARRAY[c.page_id, 0, 0, c.stored, c.least, c.most])
+                     FILTER (WHERE c.stored < c.least OR c.stored > c.most))[:@n::integer], '{}')::bigint[] AS offenders
+FROM checks AS c
+GROUP BY c.measure;
+
+-- name: VerifyDays :many
+-- Daily numbers against counters. What is not new on a day has returned; whom nobody can tell so much of is unknown: there are none but in sums
+-- of deleted pages, of what was counted before daily numbers were kept, of erased visitors, and where visitors were believed (serve --filter approx).
+WITH back AS (
+    SELECT r.page_id, r.day_id, sum(r.visitors)::bigint AS visitors
+    FROM returns AS r
+    WHERE r.page_id BETWEEN @low::bigint AND @high::bigint
+      AND (@whole::boolean OR r.page_id = ANY (@targets::bigint[]))
+    GROUP BY r.page_id, r.day_id
+), dated AS (
+    SELECT d.page_id, d.site_id, d.day_id, d.hot, d.pv, d.uv
+    FROM days AS d
+    WHERE d.page_id BETWEEN @low AND @high
+      AND (@whole OR d.page_id = ANY (@targets))
+), daily AS MATERIALIZED (
+    SELECT coalesce(d.page_id, b.page_id) AS page_id, coalesce(d.day_id, b.day_id) AS day_id, d.site_id,
+           coalesce(d.hot, 0) AS hot, coalesce(d.pv, 0) AS pv, coalesce(d.uv, 0) AS uv,
+           coalesce(d.pv, 0) - coalesce(d.uv, 0) - coalesce(b.visitors, 0) AS unknown
+    FROM dated AS d
+    FULL JOIN back AS b ON b.page_id = d.page_id AND b.day_id = d.day_id
+), targets AS MATERIALIZED (
+    SELECT p.id AS page_id, p.site_id,
+           coalesce(k.from_day, 0) AS from_day,
+           @approx::boolean
+               OR p.site_id IS NOT NULL AND p.uri LIKE '%/(deleted)'
+               OR coalesce(z.pv, 0) > 0 AS untold
+    FROM pages AS p
+    LEFT JOIN visits_kept AS k ON k.app_id = p.app_id
+    LEFT JOIN days AS z        ON z.page_id = p.id AND z.day_id = 0
+    WHERE p.id BETWEEN @low AND @high
+      AND (@whole OR p.id = ANY (@targets))
+), sums AS (
+    SELECT d.page_id, sum(d.hot) AS hot, sum(d.pv) AS pv, sum(d.uv) AS uv, sum(greatest(d.unknown, 0)) AS unknown
+    FROM daily AS d
+    GROUP BY d.page_id
+), checks AS (
+    SELECT m.measure, t.page_id, 0 AS day_id, m.stored, m.least, m.most
+    FROM targets AS t
+    LEFT JOIN sums AS s     ON s.page_id = t.page_id
+    LEFT JOIN counters AS c ON c.page_id = t.page_id
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY['days hot', 'days pv', 'days uv']::text[]) AS measure,
+               unnest(ARRAY[coalesce(s.hot, 0), coalesce(s.pv, 0), coalesce(s.uv, 0)]::bigint[]) AS stored,
+               unnest(ARRAY[coalesce(c.hot, 0), coalesce(c.pv, 0), coalesce(c.uv, 0) - coalesce(s.unknown, 0)]::bigint[]) AS least,
+               unnest(ARRAY[coalesce(c.hot, 0), coalesce(c.pv, 0), coalesce(c.uv, 0)]::bigint[]) AS most
+    ) AS m
+    UNION ALL
+    SELECT m.measure, d.page_id, d.day_id, m.stored, m.least, m.most
+    FROM daily AS d
+    LEFT JOIN targets AS t       ON t.page_id = d.page_id
+    LEFT JOIN erased_visits AS e ON e.page_id = d.page_id AND e.day_id = d.day_id
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY['told', 'page of days', 'site of days']::text[]) AS measure,
+               unnest(ARRAY[d.pv - d.unknown, (t.page_id IS NOT NULL)::integer, coalesce(d.site_id, 0)]::bigint[]) AS stored,
+               unnest(ARRAY[CASE WHEN t.untold OR d.day_id = 0 THEN 0 ELSE d.pv - coalesce(e.visitors, 0) END, 1, coalesce(t.site_id, 0)]::bigint[]) AS least,
+               unnest(ARRAY[d.pv, 1, coalesce(t.site_id, 0)]::bigint[]) AS most
+    ) AS m
+    UNION ALL
+    SELECT 'days before rows', d.page_id, d.day_id, 0, 0, 0
+    FROM daily AS d
+    JOIN targets AS t ON t.page_id = d.page_id
+    WHERE d.day_id < t.from_day
+    UNION ALL
+    SELECT 'days with unknown', d.page_id, d.day_id, 0, 0, 0
+    FROM daily AS d
+    WHERE d.unknown > 0
+)
+SELECT c.measure::text                                                  AS measure,
+       count(*)                                                         AS held,
+       count(*)                                                         AS behind,
+       count(*) FILTER (WHERE c.stored < c.least OR c.stored > c.most)  AS broken,
+       coalesce((array_agg(ARRAY[c.page_id, c.day_id, 0, c.stored, c.least, c.most])
+                     FILTER (WHERE c.stored < c.least OR c.stored > c.most))[:@n::integer], '{}')::bigint[] AS offenders
+FROM checks AS c
+GROUP BY c.measure;
+
+-- name: VerifyRows :many
+-- Kept days against their rows. Visitors and their visits are read as one list, in which a visitor comes before his days: so each visit
+-- finds him, and the day before, without a look-up. Where something was counted before daily numbers were kept, days may be gone without that
+-- anybody noted it: rows prove no more than they say there. Erased visitors have no rows; how many of them came on a day bounds what they may add.
+WITH targets AS MATERIALIZED (
+    SELECT p.id AS page_id,
+           CASE WHEN a.deleted_at IS NULL THEN greatest(coalesce(k.from_day, 0), 1) ELSE 99999999 END AS from_day,
+           @approx::boolean AS approx,
+           p.site_id IS NOT NULL AND p.uri LIKE '%/(deleted)' AS deleted,
+           coalesce(z.pv, 0) > 0 AS older
+    FROM pages AS p
+    JOIN apps AS a             ON a.id = p.app_id
+    LEFT JOIN visits_kept AS k ON k.app_id = a.id
+    LEFT JOIN days AS z        ON z.page_id = p.id AND z.day_id = 0
+    WHERE p.id BETWEEN @low::bigint AND @high::bigint
+      AND (@whole::boolean OR p.id = ANY (@targets::bigint[]))
+), listed AS (
+    SELECT v.page_id, v.ip, 0 AS day_id, v.first_day::bigint << 32 | v.last_day AS span
+    FROM visitors AS v
+    JOIN targets AS t ON t.page_id = v.page_id
+    WHERE v.page_id BETWEEN @low AND @high
+      AND (@whole OR v.page_id = ANY (@targets))
+      AND v.last_day >= t.from_day
+    UNION ALL
+    SELECT v.page_id, v.ip, v.day_id, NULL
+    FROM visits AS v
+    WHERE v.page_id BETWEEN @low AND @high
+      AND (@whole OR v.page_id = ANY (@targets))
+      AND v.day_id >= @from_day::integer
+), in_order AS (
+    SELECT l.page_id, l.day_id,
+           first_value(l.span) OVER visitor AS span, -- the visitor's first and last day
+           lag(l.day_id) OVER visitor       AS previous_day
+    FROM listed AS l
+    WINDOW visitor AS (PARTITION BY l.ip, l.page_id ORDER BY l.day_id)
+), grouped AS MATERIALIZED (
+    -- Rows of visitors are told from those of visits by the previous day -1, and stand under their first day.
+    SELECT i.page_id,
+           CASE WHEN i.day_id = 0 THEN i.span >> 32 ELSE i.day_id END            AS day_id,
+           CASE WHEN i.day_id = 0 THEN -1 ELSE coalesce(i.previous_day, 0) END   AS previous_day,
+           count(*)                                                              AS n,
+           count(*) FILTER (WHERE i.day_id = i.span >> 32)                       AS firsts,
+           count(*) FILTER (WHERE i.day_id > i.span >> 32)                       AS returned,
+           count(*) FILTER (WHERE i.day_id = i.span & 4294967295)                AS lasts,
+           count(*) FILTER (WHERE i.day_id > 0 AND (i.span IS NULL OR i.day_id NOT BETWEEN i.span >> 32 AND i.span & 4294967295)) AS odd
+    FROM in_order AS i
+    GROUP BY 1, 2, 3
+), parts AS (
+    SELECT g.page_id, g.day_id,
+           g.n * (g.previous_day >= 0)::integer AS visits,
+           g.n * (g.previous_day < 0)::integer  AS newcomers,
+           g.firsts, g.odd, 0 AS pv, 0 AS uv, 0 AS erased
+    FROM grouped AS g
+    UNION ALL
+    SELECT d.page_id, d.day_id, 0, 0, 0, 0, d.pv, d.uv, 0
+    FROM days AS d
+    WHERE d.page_id BETWEEN @low AND @high
+      AND (@whole OR d.page_id = ANY (@targets))
+      AND d.day_id >= @from_day
+    UNION ALL
+    SELECT e.page_id, e.day_id, 0, 0, 0, 0, 0, 0, e.visitors
+    FROM erased_visits AS e
+    WHERE e.page_id BETWEEN @low AND @high
+      AND (@whole OR e.page_id = ANY (@targets))
+), daily AS (
+    SELECT o.page_id, o.day_id, sum(o.visits)::bigint AS visits, sum(o.newcomers)::bigint AS newcomers, sum(o.firsts)::bigint AS firsts, sum(o.odd)::bigint AS odd,
+           sum(o.pv)::bigint AS pv, sum(o.uv)::bigint AS uv, sum(o.erased)::bigint AS erased
+    FROM parts AS o
+    GROUP BY o.page_id, o.day_id
+), pairs AS (
+    SELECT b.page_id, b.day_id, b.previous_day, sum(b.visits)::bigint AS visits, sum(b.stored)::bigint AS stored
+    FROM (
+        SELECT g.page_id, g.day_id,
+               CASE WHEN g.previous_day >= t.from_day THEN g.previous_day ELSE 0 END AS previous_day,
+               CASE WHEN g.previous_day >= t.from_day THEN g.n ELSE g.returned END   AS visits,
+               0 AS stored
+        FROM grouped AS g
+        JOIN targets AS t ON t.page_id = g.page_id AND g.day_id >= t.from_day
+        WHERE g.previous_day >= 0
+          AND NOT (t.approx OR t.deleted)
+        UNION ALL
+        SELECT r.page_id, r.day_id, CASE WHEN r.previous_day >= t.from_day THEN r.previous_day ELSE 0 END, 0, r.visitors
+        FROM returns AS r
+        JOIN targets AS t ON t.page_id = r.page_id AND r.day_id >= t.from_day
+        WHERE r.page_id BETWEEN @low AND @high
+          AND (@whole OR r.page_id = ANY (@targets))
+          AND r.day_id >= @from_day
+          AND NOT (t.approx OR t.deleted)
+    ) AS b
+    GROUP BY b.page_id, b.day_id, b.previous_day
+), checks AS (
+    SELECT m.measure, m.behind, d.page_id, d.day_id, 0 AS previous_day, m.stored, m.least, m.most
+    FROM daily AS d
+    JOIN targets AS t          ON t.page_id = d.page_id AND d.day_id >= t.from_day
+    LEFT JOIN sketches AS s    ON s.page_id = d.page_id AND s.day_id = d.day_id
+    LEFT JOIN closed_days AS c ON c.day_id = d.day_id
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY['rows pv', 'rows erased', 'rows uv', 'rows of first days', 'visitors of rows', 'sketches']::text[]) AS measure,
+               unnest(ARRAY[d.visits, d.erased, 1, 1, 1, 1]::bigint[]) AS behind,
+               unnest(ARRAY[d.pv, d.erased, d.uv, d.firsts, d.odd, CASE WHEN c.day_id IS NULL OR d.visits = 0 OR s.page_id IS NOT NULL THEN 1 ELSE 0 END]::bigint[]) AS stored,
+               unnest(ARRAY[d.visits + d.erased, 0, CASE WHEN t.deleted OR t.older THEN 0 ELSE d.newcomers END, CASE WHEN t.older THEN 0 ELSE d.newcomers END, 0, 1]::bigint[]) AS least,
+               unnest(ARRAY[d.visits + d.erased, d.erased, CASE WHEN t.deleted THEN 0 ELSE d.newcomers + d.erased END, d.newcomers, CASE WHEN t.approx THEN d.odd ELSE 0 END, 1]::bigint[]) AS most
+    ) AS m
+    UNION ALL
+    SELECT 'rows of last days', 1, g.page_id, 0, 0, sum(g.lasts),
+           CASE WHEN t.older THEN 0 ELSE sum(g.n) FILTER (WHERE g.previous_day < 0) END,
+           sum(g.n) FILTER (WHERE g.previous_day < 0)
+    FROM grouped AS g
+    JOIN targets AS t ON t.page_id = g.page_id
+    GROUP BY g.page_id, t.older
+    UNION ALL
+    SELECT 'page of rows', g.n, g.page_id, g.day_id, 0, g.n, 0, 0
+    FROM grouped AS g
+    WHERE NOT EXISTS (SELECT FROM targets AS t WHERE t.page_id = g.page_id)
+    UNION ALL
+    SELECT 'returns', 1, r.page_id, r.day_id, r.previous_day, r.stored, r.visits, r.visits + coalesce(e.visitors, 0)
+    FROM pairs AS r
+    JOIN targets AS t            ON t.page_id = r.page_id AND NOT t.older
+    LEFT JOIN erased_visits AS e ON e.page_id = r.page_id AND e.day_id = r.day_id
+)
+SELECT c.measure::text                                                  AS measure,
+       count(*)                                                         AS held,
+       coalesce(sum(c.behind), 0)::bigint                               AS behind,
+       count(*) FILTER (WHERE c.stored < c.least OR c.stored > c.most)  AS broken,
+       coalesce((array_agg(ARRAY[c.page_id, c.day_id, c.previous_day, c.stored, c.least, c.most])
+                     FILTER (WHERE c.stored < c.least OR c.stored > c.most))[:@n::integer], '{}')::bigint[] AS offenders
+FROM checks AS c
+GROUP BY c.measure;
+
+-- name: VerifySiteTotals :many
+-- Sites against the sums of their pages.
+WITH sums AS (
+    SELECT coalesce(p.site_id, p.id) AS site_id,
+           sum(c.hot) FILTER (WHERE p.site_id IS NULL) AS hot,
+           sum(c.pv)  FILTER (WHERE p.site_id IS NULL) AS pv,
+           sum(c.uv)  FILTER (WHERE p.site_id IS NULL) AS uv,
+           coalesce(sum(c.hot) FILTER (WHERE p.site_id IS NOT NULL), 0) AS hots,
+           coalesce(sum(c.pv)  FILTER (WHERE p.site_id IS NOT NULL), 0) AS pvs,
+           coalesce(sum(c.uv)  FILTER (WHERE p.site_id IS NOT NULL), 0) AS uvs,
+           coalesce(max(c.pv)  FILTER (WHERE p.site_id IS NOT NULL), 0) AS most_pv,
+           coalesce(max(c.uv)  FILTER (WHERE p.site_id IS NOT NULL), 0) AS most_uv
+    FROM pages AS p
+    LEFT JOIN counters AS c ON c.page_id = p.id
+    WHERE @whole::boolean OR coalesce(p.site_id, p.id) = ANY (@sites::bigint[])
+    GROUP BY 1
+), checks AS (
+    SELECT m.measure, s.site_id AS page_id, m.stored, m.least, m.most
+    FROM sums AS s
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY['site hot', 'site pv', 'site uv']::text[]) AS measure,
+               unnest(ARRAY[coalesce(s.hot, 0), coalesce(s.pv, 0), coalesce(s.uv, 0)]::bigint[]) AS stored,
+               unnest(ARRAY[s.hots, s.most_pv, CASE WHEN @approx::boolean THEN 0 ELSE s.most_uv END]::bigint[]) AS least,
+               unnest(ARRAY[s.hots, s.pvs, CASE WHEN @approx::boolean THEN coalesce(s.uv, 0) ELSE s.uvs END]::bigint[]) AS most
+    ) AS m
+)
+SELECT c.measure::text                                                  AS measure,
+       count(*)                                                         AS held,
+       count(*)                                                         AS behind,
+       count(*) FILTER (WHERE c.stored < c.least OR c.stored > c.most)  AS broken,
+       coalesce((array_agg(ARRAY[c.page_id, 0, 0, c.stored, c.least, c.most])
+                     FILTER (WHERE c.stored < c.least OR c.stored > c.most))[:@n::integer], '{}')::bigint[] AS offenders
+FROM checks AS c
+GROUP BY c.measure;
+
+-- name: VerifySiteDays :many
+-- Days of sites against those of their pages. Where something was counted before daily numbers were kept (day 0), hot of the days then is not
+-- known: it stands there as pv.
+WITH sums AS MATERIALIZED (
+    SELECT coalesce(d.site_id, d.page_id) AS site_id, d.day_id,
+           coalesce(sum(d.hot) FILTER (WHERE d.site_id IS NULL), 0) AS hot,
+           coalesce(sum(d.pv)  FILTER (WHERE d.site_id IS NULL), 0) AS pv,
+           coalesce(sum(d.hot) FILTER (WHERE d.site_id IS NOT NULL), 0) AS hots,
+           coalesce(sum(d.pv)  FILTER (WHERE d.site_id IS NOT NULL), 0) AS pvs,
+           coalesce(max(d.hot) FILTER (WHERE d.site_id IS NOT NULL), 0) AS most_hot,
+           coalesce(max(d.pv)  FILTER (WHERE d.site_id IS NOT NULL), 0) AS most_pv
+    FROM days AS d
+    WHERE @whole::boolean OR coalesce(d.site_id, d.page_id) = ANY (@sites::bigint[])
+    GROUP BY 1, 2
+), checks AS (
+    SELECT m.measure, s.site_id AS page_id, s.day_id, m.stored, m.least, m.most
+    FROM sums AS s
+    LEFT JOIN sums AS z ON z.site_id = s.site_id AND z.day_id = 0
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY['site day hot', 'site day pv']::text[]) AS measure,
+               unnest(ARRAY[s.hot, s.pv]::bigint[]) AS stored,
+               unnest(ARRAY[CASE WHEN s.day_id = 0 THEN 0 WHEN z.hot > 0 THEN s.most_hot ELSE s.hots END, s.most_pv]::bigint[]) AS least,
+               unnest(ARRAY[CASE WHEN s.day_id = 0 THEN s.hot ELSE s.hots END, s.pvs]::bigint[]) AS most
+    ) AS m
+)
+SELECT c.measure::text                                                  AS measure,
+       count(*)                                                         AS held,
+       count(*)                                                         AS behind,
+       count(*) FILTER (WHERE c.stored < c.least OR c.stored > c.most)  AS broken,
+       coalesce((array_agg(ARRAY[c.page_id, c.day_id, 0, c.stored, c.least, c.most])
+                     FILTER (WHERE c.stored < c.least OR c.stored > c.most))[:@n::integer], '{}')::bigint[] AS offenders
+FROM checks AS c
+GROUP BY c.measure;
+
+-- name: VerifyTops :many
+-- The lists of first pages against the daily numbers of some sites, made anew. A list may be missing. It tells how many of its places are right.
+WITH numbers AS (
+    SELECT d.site_id, d.day_id, n.by, d.page_id, n.number,
+           row_number() OVER (PARTITION BY d.site_id, d.day_id, n.by ORDER BY n.number DESC, d.page_id) AS place
+    FROM days AS d
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY['pv', 'uv', 'hot']::text[]) AS by,
+               unnest(ARRAY[d.pv, d.uv, d.hot]::bigint[]) AS number
+    ) AS n
+    WHERE d.site_id = ANY (@sites::bigint[])
+      AND d.day_id IN (SELECT t.day_id FROM tops AS t WHERE t.site_id = ANY (@sites))
+      AND n.number > 0
+), lists AS (
+    SELECT o.site_id, o.day_id, o.by, array_agg(o.page_id ORDER BY o.place) AS page_ids, array_agg(o.number ORDER BY o.place) AS numbers
+    FROM numbers AS o
+    WHERE o.place <= 1000
+    GROUP BY o.site_id, o.day_id, o.by
+), checks AS (
+    SELECT 'tops' AS measure, t.site_id AS page_id, t.day_id,
+           CASE
+               WHEN t.page_ids = l.page_ids AND t.numbers = l.numbers THEN cardinality(l.page_ids)
+               ELSE least((SELECT count(*)
+                           FROM generate_subscripts(t.page_ids, 1) AS s (place)
+                           WHERE t.page_ids[s.place] = l.page_ids[s.place]
+                             AND t.numbers[s.place] = l.numbers[s.place]),
+                          coalesce(cardinality(l.page_ids), 0) - 1)
+           END AS stored,
+           coalesce(cardinality(l.page_ids), 0) AS should
+    FROM tops AS t
+    LEFT JOIN lists AS l ON l.site_id = t.site_id AND l.day_id = t.day_id AND l.by = t.by
+    WHERE t.site_id = ANY (@sites)
+)
+SELECT c.measure::text                              AS measure,
+       count(*)                                     AS held,
+       count(*)                                     AS behind,
+       count(*) FILTER (WHERE c.stored <> c.should) AS broken,
+       coalesce((array_agg(ARRAY[c.page_id, c.day_id, 0, c.stored, c.should, c.should])
+                     FILTER (WHERE c.stored <> c.should))[:@n::integer], '{}')::bigint[] AS offenders
+FROM checks AS c
+GROUP BY c.measure;

@@ -1,0 +1,145 @@
+// Package draw shows numbers to people: as tables with bars, as lines of small columns, and as SVG. What is shown may have been typed by
+// somebody unknown: nothing of it reaches a terminal or a browser raw.
+package draw
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/width"
+)
+
+// Style is what the place that is drawn on can show.
+type Style struct {
+	Width int  // columns of the terminal; what is longer is cut. 0: it is none, and nothing is cut
+	ASCII bool // bars of ASCII alone
+}
+
+const (
+	barWidth  = 20
+	barNarrow = 8 // on narrow terminals
+)
+
+var (
+	eighths = []rune(" ▏▎▍▌▋▊▉█") // of a column, from the left
+	levels  = []rune("▁▂▃▄▅▆▇█")  // of a line, from below
+
+	levelsASCII = []rune("_.:-=+*#")
+)
+
+// bar is a bar of a length that fits a number among numbers up to most, at most so many columns. Whatever is more than nothing shows.
+func (s Style) bar(n, most int64, columns int) string {
+	if n <= 0 || most <= 0 {
+		return ""
+	}
+	full := min(float64(n)/float64(most), 1) * float64(columns)
+	if s.ASCII {
+		return strings.Repeat("#", max(int(math.Round(full)), 1))
+	}
+	parts := max(int(math.Round(full*8)), 1)
+	bar := strings.Repeat("█", parts/8)
+	if parts%8 > 0 {
+		bar += string(eighths[parts%8])
+	}
+	return bar
+}
+
+// Sparkline is a column a number, side by side. Nothing is the lowest, and no number else is as low.
+func (s Style) Sparkline(numbers []int64) string {
+	steps := levels
+	if s.ASCII {
+		steps = levelsASCII
+	}
+	most := int64(1)
+	for _, n := range numbers {
+		most = max(most, n)
+	}
+	var line strings.Builder
+	for _, n := range numbers {
+		step := 0
+		if n > 0 {
+			step = max(int(math.Round(float64(n)/float64(most)*float64(len(steps)-1))), 1)
+		}
+		line.WriteRune(steps[step])
+	}
+	return line.String()
+}
+
+// Number writes a number for people: 1,234,567.
+func Number(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, digits = "-", digits[1:]
+	}
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return sign + digits
+}
+
+// Day writes a day like 20190629 as 2019-06-29.
+func Day(day int32) string { return fmt.Sprintf("%04d-%02d-%02d", day/10000, day/100%100, day%100) }
+
+// Text is a string that does nothing to a terminal: what is no visible character is escaped, and so are bytes that are no UTF-8.
+func Text(s string) string {
+	harmless := strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) < 0
+	if harmless {
+		return s
+	}
+	quoted := strconv.Quote(s)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+// columnsOf is how many columns of a terminal a text takes.
+func columnsOf(text string) int {
+	columns := 0
+	for _, r := range text {
+		columns += runeColumns(r)
+	}
+	return columns
+}
+
+func runeColumns(r rune) int {
+	if unicode.In(r, unicode.Mn, unicode.Me) {
+		return 0 // stands on the one before
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+// cut takes out the middle of a text that is too long: its beginning says which site, its end which page.
+func (s Style) cut(text string, columns int) string {
+	if columnsOf(text) <= columns {
+		return text
+	}
+	gap := "…"
+	if s.ASCII {
+		gap = "..."
+	}
+	room := columns - len([]rune(gap))
+	if room < 2 {
+		return strings.Repeat(".", max(columns, 0))
+	}
+	runes := []rune(text)
+	head, taken := 0, 0
+	for taken+runeColumns(runes[head]) <= (room+1)/2 {
+		taken += runeColumns(runes[head])
+		head++
+	}
+	tail := len(runes)
+	for taken+runeColumns(runes[tail-1]) <= room {
+		tail--
+		taken += runeColumns(runes[tail])
+	}
+	for tail < len(runes) && runeColumns(runes[tail]) == 0 {
+		tail++ // it stood on what was cut
+	}
+	return string(runes[:head]) + gap + string(runes[tail:])
+}

@@ -1,0 +1,189 @@
+package draw
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	pages := Table{
+		Columns: []Column{{Name: "PAGE", Gives: true}, {Name: "PV", Bar: true}, {Name: "NEW"}, {Name: "SINCE"}},
+		Rows: [][]any{
+			{"hhui.top/home", int64(1600), int64(12), "2019-06-29"},
+			{"例え.jp/一", int64(810), int64(0), "-"},
+			{"cafe\u0301.example/", int64(10), int64(1), Day(20190701)},
+			{"none.example/", int64(0), int64(0), ""},
+		},
+	}
+	for _, c := range []struct {
+		name  string
+		style Style
+		drawn []string
+	}{
+		{"a terminal of UTF-8", Style{Width: 100}, []string{
+			"PAGE              PV                       NEW  SINCE",
+			"hhui.top/home  1,600 ████████████████████   12  2019-06-29",
+			"例え.jp/一       810 ██████████▏             0  -",
+			"cafe\u0301.example/     10 ▏                       1  2019-07-01",
+			"none.example/      0                         0",
+		}},
+		{"ASCII", Style{ASCII: true}, []string{
+			"PAGE              PV                       NEW  SINCE",
+			"hhui.top/home  1,600 ####################   12  2019-06-29",
+			"例え.jp/一       810 ##########              0  -",
+			"cafe\u0301.example/     10 #                       1  2019-07-01",
+			"none.example/      0                         0",
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var out strings.Builder
+			require.NoError(t, pages.Write(&out, c.style))
+			assert.Equal(t, strings.Join(c.drawn, "\n")+"\n", out.String())
+		})
+	}
+}
+
+func TestLongNamesAreCutOnTerminalsAlone(t *testing.T) {
+	t.Parallel()
+	long := "example.com/" + strings.Repeat("a/", 200) + "end"
+	table := Table{Columns: []Column{{Name: "PAGE", Gives: true}, {Name: "PV", Bar: true}}, Rows: [][]any{{long, int64(7)}}}
+	for _, width := range []int{20, 40, 79, 80, 132} {
+		var out strings.Builder
+		require.NoError(t, table.Write(&out, Style{Width: width}))
+		row := strings.Split(out.String(), "\n")[1]
+		assert.LessOrEqual(t, columnsOf(row), max(width, leastWide+gapWidth+2+1+barNarrow))
+		assert.Regexp(t, `^exampl.*….*/end +7 █`, row)
+	}
+	var out strings.Builder
+	require.NoError(t, table.Write(&out, Style{}))
+	assert.Contains(t, out.String(), long)
+}
+
+func TestCut(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text    string
+		columns int
+		ascii   bool
+		want    string
+	}{
+		{"abcdefghij", 10, false, "abcdefghij"},
+		{"abcdefghij", 9, false, "abcd…ghij"},
+		{"abcdefghij", 8, false, "abcd…hij"},
+		{"abcdefghij", 8, true, "abc...ij"},
+		{"一二三四五", 9, false, "一二…四五"},
+		{"一二三四五", 8, false, "一二…五"},
+		{"e\u0301e\u0301e\u0301e\u0301", 3, false, "e\u0301…e\u0301"},
+		{"abc", 2, false, ".."},
+		{"abc", 0, false, ""},
+	} {
+		cut := Style{ASCII: c.ascii}.cut(c.text, c.columns)
+		assert.Equal(t, c.want, cut)
+		assert.LessOrEqual(t, columnsOf(cut), c.columns)
+	}
+}
+
+func TestSparkline(t *testing.T) {
+	t.Parallel()
+	numbers := []int64{0, 1, 50, 100, 0, 1000}
+	assert.Equal(t, "▁▂▂▂▁█", Style{}.Sparkline(numbers))
+	assert.Equal(t, "_..._#", Style{ASCII: true}.Sparkline(numbers))
+	assert.Equal(t, "▁▁", Style{}.Sparkline([]int64{0, 0}))
+	assert.Empty(t, Style{}.Sparkline(nil))
+}
+
+func TestNumber(t *testing.T) {
+	t.Parallel()
+	for n, written := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {
+		assert.Equal(t, written, Number(n))
+	}
+}
+
+// hostile is what must reach neither a terminal nor a browser as it is.
+var hostile = "example.com/</title><script>alert(1)</script>&\"'" + "\x1b[31m\x1b]0;owned\a\r\n\x00\u009b2J\u202egnp.exe\ufffe\xff"
+
+func TestNothingReachesATerminalRaw(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	table := Table{Columns: []Column{{Name: "PAGE", Gives: true}}, Rows: [][]any{{hostile}, {"plain \"quoted\" \\ page"}}}
+	require.NoError(t, table.Write(&out, Style{}))
+	lines := strings.Split(out.String(), "\n")
+	require.Len(t, lines, 4)
+	assert.Equal(t, `example.com/</title><script>alert(1)</script>&"'\x1b[31m\x1b]0;owned\a\r\n\x00\u009b2J\u202egnp.exe\ufffe\xff`, lines[1])
+	assert.Equal(t, `plain "quoted" \ page`, lines[2])
+}
+
+func TestSVG(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	require.NoError(t, WriteSVG(&out, Chart{Title: hostile, Days: []ChartDay{{20190629, 40, 10, 99}, {20190630, 0, 0, 0}, {20190701, 9, 9, 12}}}))
+	assert.NotContains(t, out.String(), "<script")
+	assert.NotContains(t, out.String(), "\x1b")
+	for _, outside := range []string{"href", "url(", "@import", "src="} {
+		assert.NotContains(t, out.String(), outside)
+	}
+	assert.Contains(t, out.String(), "prefers-color-scheme: dark")
+
+	elements, heights, texts := map[string]int{}, map[string][]string{}, []string{}
+	for decoder := xml.NewDecoder(&out); ; {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		switch part := token.(type) {
+		case xml.StartElement:
+			elements[part.Name.Local]++
+			attributes := map[string]string{}
+			for _, a := range part.Attr {
+				attributes[a.Name.Local] = a.Value
+			}
+			if part.Name.Local == "rect" && attributes["y"] != "40" { // not of the legend
+				heights[attributes["class"]] = append(heights[attributes["class"]], attributes["height"])
+			}
+		case xml.CharData:
+			texts = append(texts, string(part))
+		}
+	}
+	assert.Equal(t, 1, elements["svg"])
+	assert.Equal(t, 3, elements["g"])
+	assert.Equal(t, map[string][]string{"paper": {"320"}, "all": {"216.0", "0.0", "48.6"}, "new": {"54.0", "0.0", "48.6"}}, heights)
+	for _, said := range []string{"2019-06-29: 40 visitors, 10 of them new; 99 visits", "2019-07-01", "10", "40", "visitors of the day"} {
+		assert.Contains(t, texts, said)
+	}
+	assert.Contains(t, strings.Join(texts, ""), "<script>alert(1)</script>", "it stays text")
+}
+
+func TestAxisEndsOnARoundNumber(t *testing.T) {
+	t.Parallel()
+	for most, top := range map[int64]int64{0: 1, 1: 1, 3: 3, 4: 4, 5: 8, 9: 12, 40: 40, 41: 80, 101: 200, 999: 1000, 1001: 2000, 12345: 20000} {
+		assert.Equal(t, top, Chart{Days: []ChartDay{{PV: most}}}.top(), "for %d", most)
+	}
+	for most := int64(0); most < 5000; most++ {
+		top := Chart{Days: []ChartDay{{PV: most}}}.top()
+		require.GreaterOrEqual(t, top, most)
+		require.Zero(t, top%min(svgTicks, top), "for %d", most)
+		require.LessOrEqual(t, top, max(most*5/2, 4), "for %d: the bars stay large", most)
+	}
+}
+
+func TestWhatCannotBeWrittenIsSaid(t *testing.T) {
+	t.Parallel()
+	require.ErrorIs(t, Table{Columns: []Column{{Name: "A"}}}.Write(full{}, Style{}), errFull)
+	require.ErrorIs(t, WriteSVG(full{}, Chart{}), errFull)
+}
+
+var errFull = errors.New("no space left")
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }

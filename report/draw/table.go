@@ -1,0 +1,129 @@
+package draw
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Table is what Write aligns. A row has a value for each column: a string, an int64, or anything else that fmt can write.
+type Table struct {
+	Columns []Column
+	Rows    [][]any
+}
+
+// Column is a column of a table. Numbers stand at its right, all else at its left.
+type Column struct {
+	Name  string
+	Bar   bool // its numbers are followed by bars
+	Gives bool // it is cut where the terminal is too narrow
+}
+
+const (
+	gapWidth  = 2
+	leastWide = 16 // of a column that gives way
+)
+
+// cell is a value as it is written.
+type cell struct {
+	text  string
+	right bool
+	bar   string
+}
+
+// Write writes the table, a line a row.
+func (t Table) Write(w io.Writer, s Style) error {
+	bars := barWidth
+	if s.Width > 0 && s.Width < 80 {
+		bars = barNarrow
+	}
+	cells := t.cells(s, bars)
+	widths := t.widths(cells)
+	if s.Width > 0 {
+		t.narrow(widths, bars, s.Width)
+	}
+	out := bufio.NewWriter(w)
+	for _, row := range cells {
+		var line strings.Builder
+		for i, c := range row {
+			text := c.text
+			if t.Columns[i].Gives {
+				text = s.cut(text, widths[i])
+			}
+			pad := strings.Repeat(" ", max(widths[i]-columnsOf(text), 0))
+			if c.right {
+				line.WriteString(pad + text)
+			} else {
+				line.WriteString(text + pad)
+			}
+			if t.Columns[i].Bar {
+				line.WriteString(" " + c.bar + strings.Repeat(" ", bars-columnsOf(c.bar)))
+			}
+			line.WriteString(strings.Repeat(" ", gapWidth))
+		}
+		fmt.Fprint(out, strings.TrimRight(line.String(), " ")+"\n")
+	}
+	return out.Flush() // returns the first error of all that was written
+}
+
+// cells are the names of the columns and the rows below them, as text.
+func (t Table) cells(s Style, bars int) [][]cell {
+	most := make([]int64, len(t.Columns))
+	numeric := make([]bool, len(t.Columns))
+	for _, row := range t.Rows {
+		for i, value := range row {
+			if n, is := value.(int64); is {
+				most[i], numeric[i] = max(most[i], n), true
+			}
+		}
+	}
+	cells := make([][]cell, 0, len(t.Rows)+1)
+	names := make([]cell, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = cell{text: c.Name, right: numeric[i]}
+	}
+	cells = append(cells, names)
+	for _, row := range t.Rows {
+		line := make([]cell, len(row))
+		for i, value := range row {
+			if n, is := value.(int64); is {
+				line[i] = cell{text: Number(n), right: true}
+				if t.Columns[i].Bar {
+					line[i].bar = s.bar(n, most[i], bars)
+				}
+				continue
+			}
+			line[i] = cell{text: Text(fmt.Sprint(value)), right: numeric[i]}
+		}
+		cells = append(cells, line)
+	}
+	return cells
+}
+
+func (t Table) widths(cells [][]cell) []int {
+	widths := make([]int, len(t.Columns))
+	for _, row := range cells {
+		for i, c := range row {
+			widths[i] = max(widths[i], columnsOf(c.text))
+		}
+	}
+	return widths
+}
+
+// narrow takes from the column that gives way what a line is too long.
+func (t Table) narrow(widths []int, bars, columns int) {
+	total, giving := -gapWidth, -1
+	for i, c := range t.Columns {
+		total += widths[i] + gapWidth
+		if c.Bar {
+			total += 1 + bars
+		}
+		if c.Gives {
+			giving = i
+		}
+	}
+	if giving >= 0 && total > columns {
+		widths[giving] = min(widths[giving], max(widths[giving]-(total-columns), leastWide))
+	}
+}

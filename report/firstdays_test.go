@@ -1,0 +1,19 @@
+package report
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestFirstDaysTellRanks(t *testing.T) {
+	t.Parallel()
+	days := []Day{{Day: 20190629, PV: 12, NewVisitors: 12}, {Day: 20190630, PV: 5}, {Day: 20190702, PV: 1, NewVisitors: 1}, {Day: 20190703, PV: 9, NewVisitors: 7}}
+	var ranks []string
+	for _, day := range firstDays(days, 20) {
+		ranks = append(ranks, ranksOf(day))
+	}
+	assert.Equal(t, []string{"1 to 12", "-", "13"}, ranks)
+	assert.Len(t, firstDays(days, 19), 3, "visitors may come while it is read")
+	assert.Empty(t, firstDays(days, 21), "of one visitor nobody knows the first day: was he before these?")
+}

@@ -1,0 +1,559 @@
+package report_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/report"
+	"footfall/visit"
+)
+
+// reading is a database with an open app "demo", and what reads it.
+type reading struct {
+	*report.Reader
+	url   string
+	conn  *pgx.Conn
+	admin *visit.Admin
+}
+
+func newReading(t *testing.T) *reading {
+	t.Helper()
+	r := &reading{url: dbtest.New(t)}
+	d, err := db.Open(t.Context(), r.url, db.Options{})
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	r.Reader, r.admin = report.NewReader(d), visit.NewAdmin(d, nil)
+	r.conn = r.connect(t)
+	open := true
+	require.NoError(t, r.admin.AddApp(t.Context(), "demo", visit.Settings{Open: &open}))
+	return r
+}
+
+func (r *reading) connect(t *testing.T) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), r.url)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	_, err = conn.Exec(t.Context(), `SET search_path = footfall`)
+	require.NoError(t, err)
+	return conn
+}
+
+func (r *reading) exec(t *testing.T, sql string, args ...any) {
+	t.Helper()
+	_, err := r.conn.Exec(t.Context(), sql, args...)
+	require.NoError(t, err, sql)
+}
+
+func rowsOf[T any](t *testing.T, r *reading, sql string, args ...any) []T {
+	t.Helper()
+	rows, err := r.conn.Query(t.Context(), sql, args...)
+	require.NoError(t, err, sql)
+	values, err := pgx.CollectRows(rows, pgx.RowTo[T])
+	require.NoError(t, err, sql)
+	return values
+}
+
+func one[T any](t *testing.T, r *reading, sql string, args ...any) T {
+	t.Helper()
+	return rowsOf[T](t, r, sql, args...)[0]
+}
+
+// text is what a caller of a report would get.
+func text(t *testing.T, v any) string {
+	t.Helper()
+	out, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(out)
+}
+
+// history is some days of visits by random, and how often each target was visited on each.
+type history struct {
+	*reading
+	random  *rand.Rand
+	hot     map[string]map[int32]int64
+	days    []int32
+	targets []string
+}
+
+const firstDay, lastDay = 20190628, 20190705
+
+// newHistory counts: a few pages that all see, and many that few do, so that numbers tie.
+func newHistory(t *testing.T) *history {
+	t.Helper()
+	h := &history{reading: newReading(t), random: rand.New(rand.NewPCG(6, 28)), hot: map[string]map[int32]int64{}}
+	var day atomic.Int32
+	d, err := db.Open(t.Context(), h.url, db.Options{})
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	now := func() time.Time { return time.Date(2019, 6, 28, 12, 0, 0, 0, time.UTC).AddDate(0, 0, int(day.Load())) }
+	counter, err := visit.Open(t.Context(), d, visit.Options{Clock: now, MaxWait: time.Minute})
+	require.NoError(t, err)
+	defer counter.Close()
+	for h.days = nil; len(h.days) < 8; day.Add(1) {
+		today := visit.DayOf(now(), time.UTC)
+		h.days = append(h.days, today)
+		var sent sync.WaitGroup
+		for range 220 {
+			site := fmt.Sprintf("s%d.example", h.random.IntN(3))
+			page := fmt.Sprintf("%s/%d/%02d", site, h.random.IntN(2), int(h.random.ExpFloat64()*8))
+			visitor := netip.AddrFrom4([4]byte{192, 0, 2, byte(h.random.IntN(40))})
+			for _, target := range []string{site, page} {
+				if h.hot[target] == nil {
+					h.hot[target] = map[int32]int64{}
+					h.targets = append(h.targets, target)
+				}
+				h.hot[target][today]++
+			}
+			sent.Go(func() {
+				_, err := counter.Visit(context.Background(), visit.Request{App: "demo", IP: visitor.String(), URI: "http://" + page})
+				assert.NoError(t, err)
+			})
+		}
+		sent.Wait()
+	}
+	require.Equal(t, int32(lastDay), h.days[len(h.days)-1])
+	return h
+}
+
+// someDays are a range, which may begin and end where nothing was counted.
+func (h *history) someDays() report.Range {
+	edges := append([]int32{0, 20190601, 20190801, 99991231}, h.days...)
+	from, to := edges[h.random.IntN(len(edges))], edges[h.random.IntN(len(edges))]
+	return report.Range{From: min(from, to), To: max(from, to)}
+}
+
+// someTargets are some targets, one of which was perhaps never counted.
+func (h *history) someTargets() (targets []string) {
+	for range 1 + h.random.IntN(5) {
+		targets = append(targets, h.targets[h.random.IntN(len(h.targets))])
+	}
+	if h.random.IntN(4) == 0 {
+		targets = append(targets, "never.example/")
+	}
+	return targets
+}
+
+// pages are those of a site, or of all, with their numbers in a range, by plain SQL over the visits. hot is in no row of theirs.
+func (h *history) pages(t *testing.T, site string, in report.Range) (pages []report.Page) {
+	t.Helper()
+	rows, err := h.conn.Query(t.Context(), `
+		SELECT p.uri, count(v.ip), count(v.ip) FILTER (WHERE w.first_day = v.day_id), count(DISTINCT v.ip)
+		FROM pages AS p
+		LEFT JOIN visits AS v ON v.page_id = p.id AND v.day_id BETWEEN $2 AND $3
+		LEFT JOIN visitors AS w ON w.page_id = v.page_id AND w.ip = v.ip
+		WHERE p.site_id IS NOT NULL AND ($1 = '' OR p.uri LIKE $1 || '/%')
+		GROUP BY p.id
+		ORDER BY p.id`, site, in.From, in.To)
+	require.NoError(t, err)
+	var p report.Page
+	_, err = pgx.ForEachRow(rows, []any{&p.URI, &p.PV, &p.NewVisitors, &p.Uniques}, func() error {
+		p.Hot = 0
+		for day, hot := range h.hot[p.URI] {
+			if day >= in.From && day <= in.To {
+				p.Hot += hot
+			}
+		}
+		pages = append(pages, p)
+		return nil
+	})
+	require.NoError(t, err)
+	return pages
+}
+
+var numbers = map[string]func(report.Page) int64{
+	"pv":  func(p report.Page) int64 { return p.PV },
+	"uv":  func(p report.Page) int64 { return p.NewVisitors },
+	"hot": func(p report.Page) int64 { return p.Hot },
+}
+
+// top is what is to be first of pages that are in order of their ids.
+func top(pages []report.Page, by string, n int) []report.Page {
+	number := numbers[by]
+	some := slices.DeleteFunc(slices.Clone(pages), func(p report.Page) bool { return number(p) == 0 })
+	slices.SortStableFunc(some, func(a, b report.Page) int { return cmp.Compare(number(b), number(a)) })
+	return some[:min(n, len(some))]
+}
+
+// agree compares all that is read with the visits, for some ranges.
+func (h *history) agree(t *testing.T, ranges int) {
+	t.Helper()
+	for range ranges {
+		in, targets := h.someDays(), h.someTargets()
+		const distinct = `SELECT count(DISTINCT v.ip) FROM visits AS v JOIN pages AS p ON p.id = v.page_id AND %s WHERE v.day_id BETWEEN $2 AND $3`
+		u, err := h.Uniques(t.Context(), "demo", targets[0], in)
+		require.NoError(t, err)
+		require.Equal(t, report.Uniques{Uniques: one[int64](t, h.reading, fmt.Sprintf(distinct, "p.uri = $1"), targets[0], in.From, in.To), Exact: true}, u, "%s %v", targets[0], in)
+		u, err = h.UniquesOfAny(t.Context(), "demo", targets, in)
+		require.NoError(t, err)
+		require.Equal(t, report.Uniques{Uniques: one[int64](t, h.reading, fmt.Sprintf(distinct, "p.uri = ANY ($1)"), targets, in.From, in.To), Exact: true}, u, "%v %v", targets, in)
+		prefix := targets[0][:1+h.random.IntN(len(targets[0]))]
+		u, err = h.UniquesUnder(t.Context(), "demo", prefix, in)
+		require.NoError(t, err)
+		require.Equal(t, report.Uniques{Uniques: one[int64](t, h.reading, fmt.Sprintf(distinct, "p.site_id IS NOT NULL AND starts_with(p.uri, $1)"), prefix, in.From, in.To), Exact: true}, u, "%s %v", prefix, in)
+
+		site := []string{"", "s0.example", "s1.example", "never.example"}[h.random.IntN(4)]
+		by := []string{"pv", "uv", "hot"}[h.random.IntN(3)]
+		n := 1 + h.random.IntN(len(h.targets)+5)
+		counted := h.pages(t, site, in)
+		pages, err := h.TopPages(t.Context(), "demo", site, in, by, n)
+		require.NoError(t, err)
+		require.Equal(t, text(t, append([]report.Page{}, top(counted, by, n)...)), text(t, pages), "%d of %q by %s in %v", n, site, by, in)
+
+		after := targets[len(targets)-1]
+		pages, err = h.PagesByURI(t.Context(), "demo", site, after, in, n)
+		require.NoError(t, err)
+		counted = slices.DeleteFunc(counted, func(p report.Page) bool { return p.URI <= after })
+		slices.SortFunc(counted, func(a, b report.Page) int { return cmp.Compare(a.URI, b.URI) })
+		require.Equal(t, text(t, append([]report.Page{}, counted[:min(n, len(counted))]...)), text(t, pages), "%d of %q after %s in %v", n, site, after, in)
+
+		days, err := h.Days(t.Context(), "demo", targets[0], in, 1000)
+		require.NoError(t, err)
+		require.Equal(t, h.daysOf(targets[0], in), len(days))
+		for _, day := range days {
+			require.Equal(t, h.hot[targets[0]][day.Day], day.Hot)
+			require.Equal(t, one[int64](t, h.reading, fmt.Sprintf(distinct, "p.uri = $1"), targets[0], day.Day, day.Day), day.PV)
+		}
+	}
+}
+
+func (h *history) daysOf(target string, in report.Range) (days int) {
+	for day := range h.hot[target] {
+		if day >= in.From && day <= in.To {
+			days++
+		}
+	}
+	return days
+}
+
+func TestReportsAgreeWithTheVisits(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	h.agree(t, 100)
+	for _, day := range h.days {
+		require.True(t, one[bool](t, h.reading, `SELECT close_day($1)`, day))
+	}
+	require.Positive(t, one[int64](t, h.reading, `SELECT count(*) FROM tops`))
+	h.agree(t, 100)
+	for range 5 {
+		h.exec(t, `DELETE FROM tops WHERE random() < 0.3`)
+		h.agree(t, 20)
+	}
+	h.visitorsAgree(t)
+}
+
+// visitorsAgree compares who came, and who was which.
+func (h *history) visitorsAgree(t *testing.T) {
+	t.Helper()
+	for range 30 {
+		target, day := h.targets[h.random.IntN(len(h.targets))], h.days[h.random.IntN(len(h.days))]
+		var read []string
+		var last netip.Addr
+		for {
+			part, err := h.Visitors(t.Context(), "demo", target, day, last, 7)
+			require.NoError(t, err)
+			for _, v := range part {
+				read, last = append(read, fmt.Sprint(v.Visitor, v.Rank, v.New)), v.Visitor
+				byRank, err := h.ByRank(t.Context(), "demo", target, v.Rank)
+				require.NoError(t, err)
+				byAddress, err := h.ByAddress(t.Context(), "demo", target, v.Visitor)
+				require.NoError(t, err)
+				require.Equal(t, byRank, byAddress)
+				require.Equal(t, v.Visitor, byRank.Visitor)
+				require.Equal(t, v.New, byRank.FirstDay == day)
+			}
+			if len(part) < 7 {
+				break
+			}
+		}
+		require.Equal(t, rowsOf[string](t, h.reading, `
+			SELECT host(v.ip) || ' ' || w.rank || ' ' || (w.first_day = v.day_id)
+			FROM visits AS v JOIN visitors AS w USING (page_id, ip) JOIN pages AS p ON p.id = v.page_id
+			WHERE p.uri = $1 AND v.day_id = $2 ORDER BY v.ip`, target, day), append([]string{}, read...))
+	}
+	for _, target := range []string{h.targets[0], "never.example"} {
+		_, err := h.ByRank(t.Context(), "demo", target, 1000)
+		require.ErrorIs(t, err, report.ErrNobody)
+		_, err = h.ByAddress(t.Context(), "demo", target, netip.MustParseAddr("203.0.113.1"))
+		require.ErrorIs(t, err, report.ErrNobody)
+	}
+	sites, err := h.Sites(t.Context(), "demo", "", 2)
+	require.NoError(t, err)
+	more, err := h.Sites(t.Context(), "demo", sites[1].Site, 2)
+	require.NoError(t, err)
+	var read []string
+	for _, s := range append(sites, more...) {
+		read = append(read, fmt.Sprint(s.Site, " ", s.PV, s.UV, s.Hot))
+	}
+	require.Equal(t, rowsOf[string](t, h.reading, `
+		SELECT p.uri || ' ' || count(*) || ' ' || count(DISTINCT v.ip) || ' ' || (SELECT c.hot FROM counters AS c WHERE c.page_id = p.id)
+		FROM visits AS v JOIN pages AS p ON p.id = v.page_id WHERE p.site_id IS NULL GROUP BY p.id ORDER BY p.uri`), read)
+}
+
+// Three sites of very different sizes, whose pages tie a lot.
+func newLongLists(t *testing.T) *reading {
+	t.Helper()
+	r := newReading(t)
+	r.exec(t, `SELECT setseed(0.6)`)
+	r.exec(t, `INSERT INTO pages (app_id, uri) SELECT 1, 's' || s || '.example' FROM generate_series(1, 3) AS s`)
+	r.exec(t, `
+		INSERT INTO pages (app_id, site_id, uri)
+		SELECT 1, s.id, s.uri || '/' || n
+		FROM pages AS s JOIN (VALUES ('s1.example', 1300), ('s2.example', 400), ('s3.example', 3)) AS size (uri, pages) ON size.uri = s.uri
+		CROSS JOIN LATERAL generate_series(1, size.pages) AS n`)
+	r.exec(t, `
+		INSERT INTO days (page_id, site_id, day_id, hot, pv, uv)
+		SELECT p.id, p.site_id, 20190600 + day, n.pv + floor(power(random(), 4) * 9), n.pv, n.pv
+		FROM pages AS p
+		CROSS JOIN generate_series(1, 9) AS day
+		CROSS JOIN LATERAL (SELECT floor(power(random(), 6) * 12)::bigint AS pv, p.id) AS n
+		WHERE p.site_id IS NOT NULL AND random() < 0.9`)
+	r.exec(t, `
+		INSERT INTO days (page_id, day_id, hot, pv, uv)
+		SELECT site_id, day_id, sum(hot), sum(pv), sum(uv) FROM days GROUP BY site_id, day_id`)
+	return r
+}
+
+func TestTopPagesAroundListLengths(t *testing.T) {
+	t.Parallel()
+	r := newLongLists(t)
+	want := func(site, by string, in report.Range, n int) []string {
+		return rowsOf[string](t, r, `
+			SELECT p.uri || ' ' || sum(CASE $2 WHEN 'hot' THEN d.hot ELSE d.pv END)
+			FROM pages AS p JOIN days AS d ON d.page_id = p.id AND d.day_id BETWEEN $3 AND $4
+			WHERE p.site_id IS NOT NULL AND ($1 = '' OR p.uri LIKE $1 || '/%')
+			GROUP BY p.id
+			HAVING sum(CASE $2 WHEN 'hot' THEN d.hot ELSE d.pv END) > 0
+			ORDER BY sum(CASE $2 WHEN 'hot' THEN d.hot ELSE d.pv END) DESC, p.id
+			LIMIT $5`, site, by, in.From, in.To, n)
+	}
+	lines := func(pages []report.Page, by string) []string {
+		list := []string{}
+		for _, p := range pages {
+			list = append(list, fmt.Sprint(p.URI, " ", numbers[by](p)))
+		}
+		return list
+	}
+	ranges := []report.Range{report.AllDays, {From: 20190603, To: 20190603}, {From: 20190602, To: 20190607}}
+	check := func() {
+		for _, n := range []int{1, 24, 25, 26, 100, 249, 250, 251, 999, 1000, 1001, 2000} {
+			for i, site := range []string{"", "s1.example", "s2.example", "s3.example"} {
+				by, in := []string{"pv", "hot", "uv"}[(n+i)%3], ranges[(n/3+i)%3]
+				pages, err := r.TopPages(t.Context(), "demo", site, in, by, n)
+				require.NoError(t, err)
+				require.Equal(t, want(site, by, in, n), lines(pages, by), "%d of %q by %s in %v", n, site, by, in)
+			}
+		}
+	}
+	check()
+	r.exec(t, `SELECT make_tops(20190600 + day) FROM generate_series(1, 9) AS day`)
+	check()
+	r.exec(t, `DELETE FROM tops WHERE random() < 0.4`)
+	check()
+
+	for _, by := range []string{"pv", "hot"} {
+		var all []report.Page
+		for at := new(report.Place); at != nil; {
+			var part []report.Page
+			var err error
+			part, at, err = r.TopPagesAfter(t.Context(), "demo", "", report.AllDays, by, *at, 450)
+			require.NoError(t, err)
+			all = append(all, part...)
+		}
+		require.Equal(t, want("", by, report.AllDays, 10000), lines(all, by), "part by part, by %s", by)
+	}
+}
+
+// A page that is in no day's list, since each day others were before it, is first all the same if it came near on all of them.
+func TestTopPagesThatNoListTells(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		loud  int // the number of a page that is in one list, against 90 of the steady one
+		first string
+	}{{88, "steady"}, {90, "steady"}, {91, "loud"}} { // of two with the same number, that of the smaller id
+		for _, others := range []int{100, 1000} { // as long as a list is read at first, and as long as it is
+			t.Run(fmt.Sprint(c.loud, " ", others), func(t *testing.T) {
+				t.Parallel()
+				r := newReading(t)
+				r.exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 'a.example')`)
+				r.exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'a.example/' || n FROM generate_series(1, 9 * $1::integer) AS n`, others)
+				r.exec(t, `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'a.example/steady')`)
+				r.exec(t, `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'a.example/loud')`)
+				r.exec(t, `
+					INSERT INTO days (page_id, site_id, day_id, hot, pv, uv)
+					SELECT p.id, 1, 20190601 + d, n, n, n
+					FROM pages AS p
+					CROSS JOIN generate_series(0, 8) AS d
+					CROSS JOIN LATERAL (SELECT CASE p.uri WHEN 'a.example/loud' THEN $1 ELSE 10 END) AS number (n)
+					WHERE p.site_id = 1
+					  AND (p.uri = 'a.example/steady' OR p.uri = 'a.example/loud' AND d = 0 OR (p.id - 2) / $2 = d)`, c.loud, others)
+				r.exec(t, `INSERT INTO days (page_id, day_id, hot, pv, uv) SELECT 1, day_id, sum(hot), sum(pv), sum(uv) FROM days GROUP BY day_id`)
+				r.exec(t, `SELECT make_tops(20190601 + d) FROM generate_series(0, 8) AS d`)
+				require.Equal(t, int64(1), one[int64](t, r, `
+					SELECT count(DISTINCT p.uri) FROM tops AS t CROSS JOIN unnest(t.page_ids[:$1]) AS l (id) JOIN pages AS p ON p.id = l.id
+					WHERE p.uri IN ('a.example/steady', 'a.example/loud')`, others))
+				pages, err := r.TopPages(t.Context(), "demo", "", report.AllDays, "pv", 2)
+				require.NoError(t, err)
+				require.Len(t, pages, 2)
+				assert.Equal(t, "a.example/"+c.first, pages[0].URI)
+				assert.GreaterOrEqual(t, pages[1].PV, int64(88))
+				pages, err = r.TopPages(t.Context(), "demo", "a.example", report.AllDays, "hot", 1)
+				require.NoError(t, err)
+				require.Len(t, pages, 1)
+				assert.Equal(t, "a.example/"+c.first, pages[0].URI)
+			})
+		}
+	}
+}
+
+// Groups of targets whose visits are gone are estimated.
+func TestSketchesEstimate(t *testing.T) {
+	t.Parallel()
+	r := newReading(t)
+	in := report.Range{From: 20190601, To: 20190603}
+	sizes := []int{0, 1, 2, 10, 50, 200, 1000, 5000, 50000}
+	for day := in.From; day <= in.To; day++ {
+		r.exec(t, `SELECT make_visits_day($1)`, day)
+	}
+	r.exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 'a.example')`)
+	for i, size := range sizes {
+		r.exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, format('a.example/%s/%s', $1::integer, n) FROM generate_series(0, 2) AS n`, i)
+		// Everybody comes to one page on one day, and every third to another page, too, on another day.
+		r.exec(t, `
+			INSERT INTO visits (page_id, day_id, ip)
+			SELECT p.id, 20190601 + (v + again) % 3, '10.0.0.0'::inet + ($1::integer * 100000 + v)
+			FROM generate_series(1, $2::integer) AS v
+			CROSS JOIN generate_series(0, 1) AS again
+			JOIN pages AS p ON p.uri = format('a.example/%s/%s', $1::integer, (v / 7 + again) % 3)
+			WHERE again = 0 OR v % 3 = 0`, i, size)
+	}
+	group := func(i int) []string {
+		return []string{fmt.Sprintf("a.example/%d/0", i), fmt.Sprintf("a.example/%d/1", i), fmt.Sprintf("a.example/%d/2", i)}
+	}
+	for i, size := range sizes {
+		u, err := r.UniquesOfAny(t.Context(), "demo", group(i), in)
+		require.NoError(t, err)
+		require.Equal(t, report.Uniques{Uniques: int64(size), Exact: true}, u)
+	}
+	r.exec(t, `SELECT close_day(20190600 + day) FROM generate_series(1, 2) AS day`) // the third is read from its visits
+	r.exec(t, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190603)`)
+	r.exec(t, `DELETE FROM visits WHERE day_id < 20190603`)
+	estimated := func() (all []int64) {
+		for i, size := range sizes {
+			u, err := r.UniquesOfAny(t.Context(), "demo", group(i), in)
+			require.NoError(t, err)
+			assert.False(t, u.Exact)
+			assert.InDelta(t, 0.01625, u.StandardError, 1e-9)
+			assert.LessOrEqual(t, math.Abs(float64(u.Uniques)-float64(size)), math.Ceil(5*u.StandardError*float64(size)), "%d visitors", size)
+			under, err := r.UniquesUnder(t.Context(), "demo", fmt.Sprintf("a.example/%d/", i), in)
+			require.NoError(t, err)
+			assert.Equal(t, u, under)
+			all = append(all, u.Uniques)
+		}
+		return all
+	}
+	mixed := estimated()
+	r.exec(t, `SELECT close_day(20190603)`)
+	r.exec(t, `UPDATE visits_kept SET from_day = 20190604`)
+	r.exec(t, `DELETE FROM visits`)
+	assert.Equal(t, mixed, estimated(), "a sketch is made the same way as what is added to it")
+	assert.LessOrEqual(t, one[int](t, r, `SELECT max(pg_column_size(s)) FROM sketches AS s`), 17_000)
+}
+
+// The service reads as footfall_app, also what rests on tables that it may not read.
+func TestServiceReadsReports(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	if one[string](t, h.reading, `SELECT current_setting('is_superuser')`) != "on" {
+		t.Skip("the tests' user is not a superuser: it cannot take over other roles")
+	}
+	require.NoError(t, h.admin.DeletePage(t.Context(), "demo", "http://"+h.targets[1]))
+	_, err := h.admin.EraseVisitor(t.Context(), "demo", "192.0.2.7")
+	require.NoError(t, err)
+	for _, day := range h.days[:4] {
+		require.True(t, one[bool](t, h.reading, `SELECT close_day($1)`, day))
+	}
+	h.exec(t, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, $1)`, h.days[3])
+	u, err := url.Parse(h.url)
+	require.NoError(t, err)
+	query := u.Query()
+	query.Set("role", "footfall_app")
+	u.RawQuery = query.Encode()
+	d, err := db.Open(t.Context(), u.String(), db.Options{})
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	service := report.NewReader(d)
+	read := func(from *report.Reader) string {
+		all, ctx, site := []any{}, t.Context(), h.targets[0]
+		add := func(v any, err error) {
+			require.NoError(t, err)
+			all = append(all, v)
+		}
+		for _, in := range []report.Range{report.AllDays, {From: firstDay + 1, To: lastDay}} {
+			for by := range numbers {
+				_, err := from.TopPages(ctx, "demo", "", in, by, 1000)
+				require.NoError(t, err)
+			}
+			add(from.PagesByURI(ctx, "demo", "", "", in, 1000))
+			add(from.Days(ctx, "demo", site, in, 1000))
+			add(from.Uniques(ctx, "demo", site, in))
+			add(from.UniquesOfAny(ctx, "demo", h.targets[:5], in))
+			add(from.UniquesUnder(ctx, "demo", site[:3], in))
+		}
+		add(from.Sites(ctx, "demo", "", 10))
+		add(from.Visitors(ctx, "demo", site, lastDay, netip.Addr{}, 100))
+		add(from.ByRank(ctx, "demo", site, 3))
+		_, err := from.ByAddress(ctx, "demo", site, netip.MustParseAddr("192.0.2.7"))
+		require.ErrorIs(t, err, report.ErrNobody)
+		return text(t, all)
+	}
+	said := read(service)
+	require.Equal(t, read(h.Reader), said)
+	require.Contains(t, said, "/(deleted)")
+	require.Contains(t, said, `"exact":false`)
+}
+
+// What is read from a table that somebody has locked is waited for as long as the caller wants, and no longer; and the connection, of
+// which there are two, is not lost by it.
+func TestReadingEndsInTime(t *testing.T) {
+	t.Parallel()
+	r := newReading(t)
+	other := r.connect(t)
+	tx, err := other.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `LOCK TABLE pages`)
+	require.NoError(t, err)
+	for range 4 {
+		soon, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+		_, err := r.Sites(soon, "demo", "", 1)
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	}
+	require.NoError(t, tx.Rollback(t.Context()))
+	sites, err := r.Sites(t.Context(), "demo", "", 1)
+	require.NoError(t, err)
+	assert.Empty(t, sites)
+	_, err = r.TopPages(t.Context(), "demo", "", report.AllDays, "rank", 1)
+	require.Error(t, err)
+	assert.True(t, strings.HasPrefix(err.Error(), "read top pages: "), err)
+	assert.False(t, errors.Is(err, report.ErrNobody))
+}

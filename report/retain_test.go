@@ -1,0 +1,404 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	neturl "net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/visit"
+)
+
+// retention is a database on which apps count that keep their visits for different times, and a clock.
+type retention struct {
+	url     string
+	db      *db.DB
+	counter *visit.Counter
+	conn    *pgx.Conn
+	day     atomic.Int32 // days after the first
+	log     map[string]map[int32]map[string]bool
+}
+
+// keeps is for how many days apps keep visits, and visitors.
+var keeps = map[string][2]int{"brief": {3, 5}, "long": {6, 0}, "forever": {0, 0}}
+
+func (r *retention) now() time.Time {
+	return time.Date(2019, 6, 1, 20, 0, 0, 0, time.UTC).AddDate(0, 0, int(r.day.Load()))
+}
+
+func (r *retention) today() int32 { return dayNumber(r.now()) }
+
+func newRetention(t *testing.T) *retention {
+	t.Helper()
+	r := &retention{url: dbtest.New(t), log: map[string]map[int32]map[string]bool{}}
+	var err error
+	r.db, err = db.Open(t.Context(), r.url, db.Options{})
+	require.NoError(t, err)
+	t.Cleanup(r.db.Close)
+	r.conn, err = pgx.Connect(t.Context(), r.url)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = r.conn.Close(context.Background()) })
+	_, err = r.conn.Exec(t.Context(), `SET search_path = footfall`)
+	require.NoError(t, err)
+	open := true
+	for name, keep := range keeps {
+		require.NoError(t, visit.NewAdmin(r.db, nil).AddApp(t.Context(), name, visit.Settings{Open: &open, RetainDays: &keep[0], ForgetDays: &keep[1]}))
+	}
+	r.counter, err = visit.Open(t.Context(), r.db, visit.Options{Clock: r.now, MaxWait: time.Minute, Memory: 8 << 20})
+	require.NoError(t, err)
+	t.Cleanup(r.counter.Close)
+	return r
+}
+
+func (r *retention) visit(t *testing.T, app string, visitor int, path string) visit.Answer {
+	t.Helper()
+	ip := fmt.Sprintf("192.0.2.%d", visitor)
+	answer, err := r.counter.Visit(t.Context(), visit.Request{App: app, IP: ip, URI: "http://a.example" + path})
+	require.NoError(t, err)
+	for _, target := range []string{"a.example", "a.example" + path} {
+		key := app + " " + target
+		if r.log[key] == nil {
+			r.log[key] = map[int32]map[string]bool{}
+		}
+		if r.log[key][r.today()] == nil {
+			r.log[key][r.today()] = map[string]bool{}
+		}
+		r.log[key][r.today()][ip] = true
+	}
+	return answer
+}
+
+// countDay lets some visitors come to each app: number n each n-th day.
+func (r *retention) countDay(t *testing.T) {
+	t.Helper()
+	for app := range keeps {
+		for visitor := 1; visitor <= 4; visitor++ {
+			if int(r.day.Load())%visitor == 0 {
+				r.visit(t, app, visitor, fmt.Sprintf("/%d", visitor%2))
+			}
+		}
+	}
+}
+
+// uniques holds report.uniques of every target and every range against the visits that were made.
+func (r *retention) uniques(t *testing.T) {
+	t.Helper()
+	for key, days := range r.log {
+		var want []string
+		for _, from := range slices.Sorted(maps.Keys(days)) {
+			for _, to := range slices.Sorted(maps.Keys(days)) {
+				came := map[string]bool{}
+				for day, visitors := range days {
+					if day >= from && day <= to {
+						maps.Copy(came, visitors)
+					}
+				}
+				want = append(want, fmt.Sprintf("%d to %d: %d t", from, to, len(came)))
+			}
+		}
+		app, target, _ := strings.Cut(key, " ")
+		all := strings.Trim(fmt.Sprint(slices.Sorted(maps.Keys(days))), "[]")
+		assert.Equal(t, want, r.table(t, fmt.Sprintf(`
+			WITH days AS (SELECT unnest(string_to_array('%s', ' ')::integer[]) AS day)
+			SELECT format('%%s to %%s: %%s %%s', f.day, t.day, u.uniques, u.exact)
+			FROM days AS f CROSS JOIN days AS t CROSS JOIN LATERAL report.uniques('%s', '%s'::text, f.day, t.day) AS u
+			ORDER BY f.day, t.day`, all, app, target)), key)
+	}
+}
+
+func (r *retention) table(t *testing.T, sql string) []string {
+	t.Helper()
+	rows, err := r.conn.Query(t.Context(), sql)
+	require.NoError(t, err)
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	return lines
+}
+
+// dump is all that letting go may change.
+func (r *retention) dump(t *testing.T) (lines []string) {
+	t.Helper()
+	for _, table := range []string{"visits", "visitors", "erased_visitors", "visits_kept", "closed_days", "sketches", "tops", "days", "returns", "counters"} {
+		lines = append(lines, r.table(t, fmt.Sprintf(`SELECT '%s ' || (to_jsonb(t) - 'closed_at')::text FROM %[1]s AS t ORDER BY 1`, table))...)
+	}
+	return append(lines, r.table(t, `SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r' AND relname ~ '^visits_2019' ORDER BY 1`)...)
+}
+
+// visitDays are the days of which an app has rows.
+func (r *retention) visitDays(t *testing.T, app string) []string {
+	t.Helper()
+	return r.table(t, fmt.Sprintf(`SELECT DISTINCT v.day_id::text FROM visits v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE a.name = '%s' ORDER BY 1`, app))
+}
+
+// retainer tries busy days again at once.
+func (r *retention) retainer(d *db.DB) *Retainer {
+	return NewRetainer(d, RetainOptions{Clock: r.now, Pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
+}
+
+func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
+	t.Parallel()
+	r := newRetention(t)
+	retainer := r.retainer(r.db)
+	for day := range int32(10) {
+		r.day.Store(day)
+		r.countDay(t)
+		before := r.dump(t)
+		plan, err := retainer.Plan(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, before, r.dump(t), "a dry run changes nothing")
+		done, err := retainer.Run(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, plan, done, "and tells what happens, day %d", day)
+		for app, keep := range keeps {
+			first := time.Date(2019, 6, 1, 0, 0, 0, 0, time.UTC)
+			if from := r.now().AddDate(0, 0, -keep[0]); keep[0] > 0 && from.After(first) {
+				first = from
+			}
+			var want []string
+			for d := first; !d.After(r.now()); d = d.AddDate(0, 0, 1) {
+				want = append(want, fmt.Sprint(dayNumber(d)))
+			}
+			assert.Equal(t, want, r.visitDays(t, app), "%s on day %d", app, day)
+		}
+		again, err := retainer.Run(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, &Retention{}, again, "all is done")
+	}
+	r.uniques(t)
+
+	// A day goes when nobody keeps it: the app that kept all keeps less, and the next is deleted.
+	three, never := 3, 0
+	admin := visit.NewAdmin(r.db, nil)
+	require.NoError(t, admin.SetApp(t.Context(), "forever", visit.Settings{RetainDays: &three}))
+	plan, err := retainer.Plan(t.Context())
+	require.NoError(t, err)
+	done, err := retainer.Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, plan, done)
+	var dropped []int32
+	for _, d := range done.Dropped {
+		dropped = append(dropped, d.Day)
+		assert.Positive(t, d.Bytes)
+	}
+	assert.Equal(t, []int32{20190601, 20190602, 20190603}, dropped, "the longest of the others is 6 days, and it is the tenth")
+	assert.Equal(t, []string{"20190607", "20190608", "20190609", "20190610"}, r.visitDays(t, "forever"))
+	r.uniques(t)
+
+	// Who keeps for longer from now on has what is left.
+	require.NoError(t, admin.SetApp(t.Context(), "brief", visit.Settings{RetainDays: &never, ForgetDays: &never}))
+	r.day.Store(20)
+	_, err = retainer.Run(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []string{"20190607", "20190608", "20190609", "20190610"}, r.visitDays(t, "brief"))
+	assert.Empty(t, r.visitDays(t, "long"))
+	r.uniques(t)
+}
+
+// Ended after any of its steps, it comes to the same when it is done again, and no number is wrong in between.
+func TestRetentionGoesOnWhereItWasCutShort(t *testing.T) {
+	t.Parallel()
+	var dumps [6][]string // beside after how many steps it was
+	t.Run("after each step", func(t *testing.T) {
+		for steps := range dumps {
+			t.Run(fmt.Sprint(steps), func(t *testing.T) {
+				t.Parallel()
+				dumps[steps] = cutShort(t, steps)
+			})
+		}
+	})
+	require.Contains(t, dumps[0], "brief a.example erased 5")
+	for steps, dump := range dumps {
+		assert.Equal(t, dumps[0], dump, "cut short after step %d", steps)
+	}
+}
+
+// cutShort lets go, once after it was ended after so many steps, and returns what is there then.
+func cutShort(t *testing.T, steps int) []string {
+	t.Helper()
+	r := newRetention(t)
+	for day := range int32(8) {
+		r.day.Store(day)
+		for visitor := 1; visitor <= 5; visitor++ { // in an order that is always the same
+			if visitor < 5 && int(day)%visitor == 0 || visitor == 5 && day < 2 {
+				for _, app := range []string{"brief", "forever", "long"} {
+					r.visit(t, app, visitor, fmt.Sprintf("/%d", visitor%2))
+				}
+			}
+		}
+	}
+	_, err := r.conn.Exec(t.Context(), `UPDATE apps SET retain_days = 6 WHERE name = 'forever'`)
+	require.NoError(t, err)
+	run := retaining{Retainer: r.retainer(r.db)}
+	require.NoError(t, run.look(t.Context()))
+	for _, step := range []func(context.Context) error{run.closeDays, run.raise, run.dropDays, run.deleteVisits, run.forget}[:steps] {
+		require.NoError(t, step(t.Context()))
+	}
+	r.uniques(t)
+	_, err = r.retainer(r.db).Run(t.Context())
+	require.NoError(t, err)
+	r.uniques(t)
+	return r.table(t, `
+		WITH targets AS (SELECT p.id AS page_id, concat_ws(' ', a.name, p.uri) AS name FROM pages p JOIN apps a ON a.id = p.app_id)
+		SELECT concat_ws(' ', name, day_id, ip) FROM visits JOIN targets USING (page_id)
+		UNION ALL SELECT concat_ws(' ', name, rank, ip, first_day, last_day) FROM visitors JOIN targets USING (page_id)
+		UNION ALL SELECT concat_ws(' ', name, 'erased', rank) FROM erased_visitors JOIN targets USING (page_id)
+		UNION ALL SELECT concat_ws(' ', name, 'sketch', day_id, entries::text) FROM sketches JOIN targets USING (page_id)
+		UNION ALL SELECT concat_ws(' ', a.name, from_day, gone_before) FROM visits_kept k JOIN apps a ON a.id = k.app_id
+		UNION ALL SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r' AND relname ~ '^visits_2019'
+		ORDER BY 1`)
+}
+
+func TestOneInstanceLetsGo(t *testing.T) {
+	t.Parallel()
+	r := newRetention(t)
+	for day := range int32(8) {
+		r.day.Store(day)
+		r.countDay(t)
+	}
+	for round := range 2 {
+		var did atomic.Int32
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				done, err := r.retainer(r.db).IfDue(context.Background())
+				if err != nil {
+					assert.ErrorIs(t, err, ErrRetaining)
+				} else if done != nil {
+					did.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		assert.Equal(t, int32(1), did.Load(), "instances that did it on day %d", round)
+		r.day.Add(1)
+	}
+	// Somebody is at it: then nobody else is, and it is said.
+	other, err := r.conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = other.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtext('footfall.retain'))`)
+	require.NoError(t, err)
+	before, err := r.retainer(r.db).Plan(t.Context())
+	require.NoError(t, err, "a dry run asks for no turn")
+	_, err = r.retainer(r.db).Run(t.Context())
+	require.ErrorIs(t, err, ErrRetaining)
+	require.NoError(t, other.Rollback(t.Context()))
+	after, err := r.retainer(r.db).Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+}
+
+// The day that an instance's clock tells counts, and not before ten past noon in UTC: then it is over everywhere.
+func TestRetentionIsDueWhenADayIsOverEverywhere(t *testing.T) {
+	t.Parallel()
+	for at, want := range map[string]int32{
+		"2019-06-10 00:00": 20190609, "2019-06-10 12:09": 20190609, "2019-06-10 12:10": 20190610, "2019-06-11 00:00": 20190610,
+	} {
+		now, err := time.Parse("2006-01-02 15:04", at)
+		require.NoError(t, err)
+		retainer := Retainer{clock: func() time.Time { return now }}
+		assert.Equal(t, want, dayNumber(retainer.today()), at)
+	}
+}
+
+func TestForgottenVisitorsAreNewWhenTheyReturn(t *testing.T) {
+	t.Parallel()
+	r := newRetention(t)
+	r.visit(t, "brief", 1, "/a")
+	r.visit(t, "brief", 2, "/a")
+	r.visit(t, "brief", 3, "/a")
+	r.visit(t, "brief", 3, "/b")
+	r.visit(t, "long", 1, "/a")
+	r.day.Store(4)
+	r.visit(t, "brief", 2, "/a")
+	r.visit(t, "brief", 3, "/b") // renews him at the site, and so at /a, where he has not been for long
+	r.day.Store(6)
+	done, err := r.retainer(r.db).Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []VisitorsForgotten{{"brief", 20190602, 2}}, done.Forgotten)
+	require.Equal(t, []string{"a.example 1", "a.example/a 1"}, r.table(t, `SELECT p.uri || ' ' || e.rank FROM erased_visitors e JOIN pages p ON p.id = e.page_id ORDER BY 1`))
+	require.Empty(t, r.table(t, `SELECT p.uri FROM visitors v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE ip = '192.0.2.1' AND a.name = 'brief'
+		UNION ALL SELECT p.uri FROM visits v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE ip = '192.0.2.1' AND a.name = 'brief'`))
+	r.uniques(t)
+
+	three := r.visit(t, "brief", 3, "/a")
+	assert.Equal(t, [2]int64{3, 3}, [2]int64{three.Page.UV, three.Page.Rank}, "others keep their ranks")
+	one := r.visit(t, "brief", 1, "/a")
+	assert.Equal(t, [4]int64{4, 4, 4, 4}, [4]int64{one.Page.UV, one.Page.Rank, one.Site.UV, one.Site.Rank}, "he has the next rank")
+	one = r.visit(t, "long", 1, "/a")
+	assert.Equal(t, [2]int64{1, 1}, [2]int64{one.Page.UV, one.Page.Rank}, "the other app has not forgotten him")
+}
+
+// A service that may delete nothing lets go all the same.
+func TestRetentionAsFootfallApp(t *testing.T) {
+	t.Parallel()
+	r := newRetention(t)
+	if r.table(t, `SELECT current_setting('is_superuser')`)[0] != "on" {
+		t.Skip("the tests' user is not a superuser: it cannot take over other roles")
+	}
+	u, err := neturl.Parse(r.url)
+	require.NoError(t, err)
+	query := u.Query()
+	query.Set("role", "footfall_app")
+	u.RawQuery = query.Encode()
+	service, err := db.Open(t.Context(), u.String(), db.Options{})
+	require.NoError(t, err)
+	t.Cleanup(service.Close)
+	for day := range int32(9) {
+		r.day.Store(day)
+		r.countDay(t)
+	}
+	_, err = r.conn.Exec(t.Context(), `UPDATE apps SET retain_days = 7 WHERE name = 'forever'`)
+	require.NoError(t, err)
+	r.visit(t, "brief", 9, "/a")
+	r.day.Store(15)
+	plan, err := r.retainer(service).Plan(t.Context())
+	require.NoError(t, err)
+	done, err := r.retainer(service).IfDue(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, plan, done)
+	require.NotEmpty(t, done.Closed)
+	require.NotEmpty(t, done.Dropped)
+	require.NotEmpty(t, done.Visits)
+	require.NotEmpty(t, done.Forgotten)
+	r.uniques(t)
+}
+
+func TestDaily(t *testing.T) {
+	t.Parallel()
+	r := newRetention(t)
+	var waits []time.Duration
+	done := func() []string { return r.table(t, `SELECT day_id::text FROM retentions ORDER BY 1`) }
+	NewRetainer(r.db, RetainOptions{Clock: r.now, Pause: func(_ context.Context, wait time.Duration) error {
+		waits = append(waits, wait)
+		switch len(waits) {
+		case 1:
+			assert.Empty(t, done(), "the start comes first")
+		case 2:
+			assert.Equal(t, []string{"20190601"}, done())
+			r.day.Add(1)
+			_, err := r.conn.Exec(t.Context(), `ALTER TABLE closed_days RENAME TO gone`)
+			assert.NoError(t, err)
+		case 3:
+			assert.Equal(t, []string{"20190601"}, done(), "it failed, and is tried again")
+			_, err := r.conn.Exec(t.Context(), `ALTER TABLE gone RENAME TO closed_days`)
+			assert.NoError(t, err)
+		case 5:
+			assert.Equal(t, []string{"20190601", "20190602"}, done())
+			return context.Canceled
+		}
+		return nil
+	}}).Daily(t.Context())
+	assert.Equal(t, []time.Duration{10 * time.Second, 10 * time.Minute, 10 * time.Minute, 10 * time.Minute, 10 * time.Minute}, waits)
+}

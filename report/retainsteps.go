@@ -1,0 +1,196 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"footfall/db"
+)
+
+const (
+	visitsAtOnce = 5000 // that one transaction deletes; nobody waits for it
+
+	// A day is in use for as long as a report reads it. Each try keeps counting from going on for up to 100 ms.
+	dropTries    = 20
+	shortestWait = 250 * time.Millisecond
+	longestWait  = 5 * time.Second
+)
+
+// closeDays makes the sketches and tops of days that are over, and the tops that a deletion took.
+func (r *retaining) closeDays(ctx context.Context) error {
+	unclosed, err := r.db.DaysUnclosed(ctx, r.days)
+	if err != nil {
+		return err
+	}
+	if r.dry {
+		r.done.Closed = unclosed
+		return nil
+	}
+	for _, day := range unclosed {
+		closed := false
+		if err := r.long(ctx, func(q *db.Queries) (err error) { closed, err = q.DayClose(ctx, day); return err }); err != nil {
+			return fmt.Errorf("close day %d: %w", day, err)
+		}
+		if closed {
+			r.done.Closed = append(r.done.Closed, day)
+		}
+	}
+	return r.remakeTops(ctx)
+}
+
+func (r *retaining) remakeTops(ctx context.Context) error {
+	var missing []db.TopsMissingRow
+	if err := r.long(ctx, func(q *db.Queries) (err error) { missing, err = q.TopsMissing(ctx); return err }); err != nil {
+		return err
+	}
+	for _, of := range missing {
+		if err := r.long(ctx, func(q *db.Queries) error {
+			return q.TopsRemake(ctx, db.TopsRemakeParams{App: of.AppID, Site: of.SiteID})
+		}); err != nil {
+			return fmt.Errorf("find the first pages of a site: %w", err)
+		}
+	}
+	return nil
+}
+
+// raise says from which day on visits are kept, before any goes.
+func (r *retaining) raise(ctx context.Context) error {
+	for _, app := range r.apps {
+		if r.dry || app.to == app.FromDay {
+			continue
+		}
+		if err := r.long(ctx, func(q *db.Queries) error {
+			return q.VisitsKeepFrom(ctx, db.VisitsKeepFromParams{App: app.ID, Day: app.to})
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropDays drops the days that no app keeps. A day that is in use stays for the next run, and is the error.
+func (r *retaining) dropDays(ctx context.Context) error {
+	var keep db.DayIsKeptParams
+	for _, app := range r.apps {
+		keep.Apps, keep.FromDays = append(keep.Apps, app.ID), append(keep.FromDays, app.to)
+	}
+	var busy error
+	var left []int32
+	for _, day := range r.days {
+		if day >= r.yesterday() {
+			left = append(left, day)
+			continue
+		}
+		keep.Day = day
+		kept, err := r.db.DayIsKept(ctx, keep)
+		if err != nil {
+			return err
+		}
+		if !kept {
+			err = r.dropDay(ctx, day)
+		}
+		switch {
+		case db.FaultOf(err) == db.FaultBusy:
+			busy = fmt.Errorf("drop day %d: %w", day, err)
+		case err != nil:
+			return fmt.Errorf("drop day %d: %w", day, err)
+		case kept:
+			left = append(left, day)
+		}
+	}
+	r.days = left
+	return busy
+}
+
+// dropDay drops a day, and notes what was in it.
+func (r *retaining) dropDay(ctx context.Context, day int32) error {
+	var rows []db.VisitsOfDayRow
+	var bytes int64
+	if err := r.long(ctx, func(q *db.Queries) (err error) {
+		if bytes, err = q.DayBytes(ctx, day); err != nil {
+			return err
+		}
+		rows, err = q.VisitsOfDay(ctx, day)
+		return err
+	}); err != nil {
+		return err
+	}
+	dropped := true
+	if !r.dry {
+		var err error
+		if dropped, err = r.dropPatiently(ctx, day); err != nil {
+			return err
+		}
+	}
+	if !dropped { // by somebody else, meanwhile
+		return nil
+	}
+	for _, row := range rows {
+		r.done.Visits = append(r.done.Visits, VisitsGone{day, row.App, row.Visits})
+	}
+	r.done.Dropped = append(r.done.Dropped, DayDropped{day, bytes})
+	return nil
+}
+
+// dropPatiently tries again while somebody uses a day.
+func (r *retaining) dropPatiently(ctx context.Context, day int32) (bool, error) {
+	wait := shortestWait
+	for try := 1; ; try++ {
+		dropped, err := r.db.DayDrop(ctx, day)
+		if db.FaultOf(err) != db.FaultBusy || try == dropTries {
+			return dropped, err
+		}
+		if err := r.pause(ctx, wait); err != nil {
+			return false, err
+		}
+		wait = min(2*wait, longestWait)
+	}
+}
+
+// deleteVisits deletes, in the days that another app keeps longer, the rows of apps that do not.
+func (r *retaining) deleteVisits(ctx context.Context) error {
+	for _, app := range r.apps {
+		for _, day := range r.days {
+			if day < app.GoneBefore || day >= app.to {
+				continue
+			}
+			gone, err := r.deleteDay(ctx, app, day)
+			if gone > 0 {
+				r.done.Visits = append(r.done.Visits, VisitsGone{day, app.Name, gone})
+			}
+			if err != nil {
+				return fmt.Errorf("delete the visits of app %s on day %d: %w", app.Name, day, err)
+			}
+		}
+		if r.dry || app.GoneBefore >= app.to {
+			continue
+		}
+		if err := r.db.VisitsGoneNote(ctx, db.VisitsGoneNoteParams{AppID: app.ID, Day: app.to}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *retaining) deleteDay(ctx context.Context, app keeping, day int32) (gone int64, err error) {
+	if r.dry {
+		err = r.long(ctx, func(q *db.Queries) error {
+			gone, err = q.VisitsOfAppOnDay(ctx, db.VisitsOfAppOnDayParams{AppID: app.ID, Day: day})
+			return err
+		})
+		return gone, err
+	}
+	p := db.VisitsDeleteParams{App: app.ID, Day: day, N: visitsAtOnce}
+	for {
+		var some db.VisitsDeleteRow
+		if err := r.long(ctx, func(q *db.Queries) (err error) { some, err = q.VisitsDelete(ctx, p); return err }); err != nil {
+			return gone, err
+		}
+		gone += some.Deleted
+		if some.Deleted < visitsAtOnce {
+			return gone, nil
+		}
+		p.FromPage = some.LastPage
+	}
+}

@@ -1,0 +1,224 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"footfall/db"
+)
+
+// VerifyOptions say what is recomputed, and how.
+type VerifyOptions struct {
+	App      string             // only this app; empty: all
+	Sample   float64            // percent of the sites, each with all its pages; 0: all of them
+	Seed     int64              // chooses another sample
+	Approx   bool               // the service has run with --filter approx: what it does not promise then is not held
+	Limit    int                // offenders named for each promise; 0: all
+	Jobs     int                // connections at work at once
+	Progress func(VerifyStep)   // told how far it is; may be nil. Never called at once from two goroutines
+	Promised func(proof Upheld) // told of each promise when it has been held against everything; may be nil, as Progress
+}
+
+// VerifyStep is how far a proof is.
+type VerifyStep struct {
+	Done, Whole int64 // rows, roughly
+	Elapsed     time.Duration
+}
+
+// Proof is what came out.
+type Proof struct {
+	Promises   []Upheld `json:"promises"`
+	Targets    int64    `json:"targets"`
+	Visitors   int64    `json:"visitors"`        // erased ones included
+	Erased     int64    `json:"erased_visitors"` // of whom only the rank is left
+	Visits     int64    `json:"visits"`          // rows of kept days
+	Days       int64    `json:"days"`            // (target, day) pairs
+	OlderDays  int64    `json:"older_days"`      // those of them whose rows are not kept
+	Unknown    int64    `json:"days_with_unknown"`
+	Violations int64    `json:"violations"`
+	Seconds    float64  `json:"seconds"`
+}
+
+// Upheld is a promise and how it was kept.
+type Upheld struct {
+	Name       string     `json:"name"`
+	Says       string     `json:"promise"`
+	RestsOn    string     `json:"rests_on"`
+	Checked    int64      `json:"checked"`
+	Unit       string     `json:"unit"`
+	Violations int64      `json:"violations"`
+	Offenders  []Offender `json:"offenders"`
+	Seconds    float64    `json:"seconds"` // after which it was known
+}
+
+// Offender is a target for which a promise is broken.
+type Offender struct {
+	App     string `json:"app"`
+	Target  string `json:"target"`
+	Day     int32  `json:"day,omitempty"`
+	Problem string `json:"problem"`
+}
+
+const (
+	rangeRows   = 1_500_000 // rows of a range of targets, which are sorted in memory
+	sortMemory  = "256MB"
+	sampleParts = 1 << 20
+	manyAtMost  = 100_000 // offenders of a measure that a query returns
+)
+
+// Verify recomputes every promise on the tables in one snapshot, while counting goes on.
+func Verify(ctx context.Context, d *db.DB, o VerifyOptions) (proof *Proof, err error) {
+	if o.Sample == 0 {
+		o.Sample = 100
+	}
+	if o.Limit == 0 {
+		o.Limit = manyAtMost
+	}
+	v := &verifier{VerifyOptions: o, began: time.Now(), results: map[string]*result{}}
+	err = d.InSnapshot(ctx, max(o.Jobs, 1), sortMemory, func(ctx context.Context, q []*db.Queries) error {
+		if proof, err = v.run(ctx, q); err != nil {
+			return err
+		}
+		return v.name(ctx, q[0], proof)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("verify: %w", err)
+	}
+	return proof, nil
+}
+
+// verifier is one run of Verify.
+type verifier struct {
+	VerifyOptions
+	began   time.Time
+	whole   bool  // all there is, orphans included
+	fromDay int32 // the first day of which anybody keeps visits
+
+	mu      sync.Mutex // guards what follows
+	results map[string]*result
+	left    map[int]int // pieces of work that each pass still has to do
+	done    int64
+	all     int64
+}
+
+// result is what was found for a measure.
+type result struct {
+	held, behind, broken int64
+	offenders            []offence
+	known                time.Duration
+}
+
+// offence is a target and numbers that contradict each other. The numbers are as the queries return them.
+type offence struct{ target, day, previous, stored, least, most int64 }
+
+const offenceNumbers = 6
+
+func (v *verifier) run(ctx context.Context, q []*db.Queries) (*Proof, error) {
+	pieces, err := v.plan(ctx, q[0])
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	waiting := make(chan piece, len(pieces))
+	for _, p := range pieces {
+		waiting <- p
+	}
+	close(waiting)
+	var workers sync.WaitGroup
+	for _, mine := range q {
+		workers.Go(func() {
+			for p := range waiting {
+				if ctx.Err() != nil {
+					return
+				}
+				found, err := p.work(ctx, mine)
+				if err != nil {
+					cancel(err) // the others stop, too
+					return
+				}
+				v.add(p, found)
+			}
+		})
+	}
+	workers.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	return v.proof(), nil
+}
+
+// add takes over what a piece of work has found.
+func (v *verifier) add(p piece, found []finding) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	elapsed := time.Since(v.began)
+	for _, f := range found {
+		r := v.results[f.Measure]
+		if r == nil {
+			r = &result{}
+			v.results[f.Measure] = r
+		}
+		r.held, r.behind, r.broken = r.held+f.Held, r.behind+f.Behind, r.broken+f.Broken
+		for numbers := range slices.Chunk(f.Offenders, offenceNumbers) {
+			r.offenders = append(r.offenders, offence{numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]})
+		}
+		slices.SortFunc(r.offenders, offence.compare)
+		r.offenders = r.offenders[:min(len(r.offenders), v.Limit)]
+		r.known = elapsed
+	}
+	v.done += p.weight
+	if v.Progress != nil {
+		v.Progress(VerifyStep{Done: v.done, Whole: v.all, Elapsed: elapsed})
+	}
+	if v.left[p.pass]--; v.left[p.pass] == 0 && v.Promised != nil {
+		for _, promise := range promises {
+			if slices.Contains(promise.passes, p.pass) && v.known(promise) {
+				v.Promised(v.upheld(promise, elapsed))
+			}
+		}
+	}
+}
+
+// known says whether a promise has been held against everything.
+func (v *verifier) known(p promise) bool {
+	return !slices.ContainsFunc(p.passes, func(pass int) bool { return v.left[pass] > 0 })
+}
+
+func (a offence) compare(b offence) int {
+	return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.day, b.day), cmp.Compare(a.previous, b.previous))
+}
+
+// proof sums up what was found.
+func (v *verifier) proof() *Proof {
+	elapsed := time.Since(v.began)
+	p := &Proof{
+		Targets: v.held("order"), Visitors: v.behind("visitors"), Erased: v.behind("erased"),
+		Visits: v.behind("rows pv"), Days: v.held("told"), OlderDays: v.held("days before rows"), Unknown: v.held("days with unknown"),
+		Seconds: elapsed.Seconds(),
+	}
+	for _, promise := range promises {
+		u := v.upheld(promise, v.knownAfter(promise))
+		p.Violations += u.Violations
+		p.Promises = append(p.Promises, u)
+	}
+	return p
+}
+
+func (v *verifier) held(measure string) int64 {
+	if r := v.results[measure]; r != nil {
+		return r.held
+	}
+	return 0
+}
+
+func (v *verifier) behind(measure string) int64 {
+	if r := v.results[measure]; r != nil {
+		return r.behind
+	}
+	return 0
+}

@@ -1,0 +1,402 @@
+package report_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/report"
+	"footfall/visit"
+)
+
+// proven is a database in which visits of three days were counted, and what was done to it.
+type proven struct {
+	db      *db.DB
+	conn    *pgx.Conn
+	counter *visit.Counter // of newProven
+}
+
+// newProven counts with visitors who return, or not, an erased one, a deleted page, closed days, and an app without visits.
+func newProven(t *testing.T) *proven {
+	t.Helper()
+	ctx := context.Background()
+	p := openProven(t, dbtest.New(t))
+	admin, open := visit.NewAdmin(p.db, nil), true
+	for _, app := range []string{"demo", "empty"} {
+		require.NoError(t, admin.AddApp(ctx, app, visit.Settings{Open: &open}))
+	}
+	var day atomic.Int64
+	var err error
+	p.counter, err = visit.Open(ctx, p.db, visit.Options{MaxWait: time.Minute, Clock: func() time.Time {
+		return time.Date(2026, 6, int(day.Load()), 12, 0, 0, 0, time.UTC)
+	}})
+	require.NoError(t, err)
+	t.Cleanup(p.counter.Close)
+	for _, of := range []struct {
+		day    int64
+		visits string // pairs of visitor and page
+	}{
+		{27, "1a/home 1a/home 2a/home 3a/home 1a/about 2a/old 1b/x 5b/x"},
+		{28, "1a/home 2a/home 4a/home 4a/old 5b/x 5b/y"},
+		{29, "1a/home 1a/about 3a/home 6a/home 6a/home 5b/x 7b/x"},
+	} {
+		day.Store(of.day)
+		for _, v := range strings.Fields(of.visits) {
+			p.count(t, v)
+		}
+	}
+	_, err = admin.EraseVisitor(ctx, "demo", "192.0.2.2")
+	require.NoError(t, err)
+	require.NoError(t, admin.DeletePage(ctx, "demo", "http://a.example/old"))
+	p.exec(t, `SELECT close_day(20260627); SELECT close_day(20260628)`)
+	return p
+}
+
+func openProven(t *testing.T, url string) *proven {
+	t.Helper()
+	ctx := context.Background()
+	p := &proven{}
+	var err error
+	p.db, err = db.Open(ctx, url, db.Options{})
+	require.NoError(t, err)
+	t.Cleanup(p.db.Close)
+	p.conn, err = pgx.Connect(ctx, url)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = p.conn.Close(ctx) })
+	p.exec(t, `SET search_path = footfall`)
+	return p
+}
+
+// eachDamage runs a test on each damage, which is mended before the next.
+func (p *proven) eachDamage(t *testing.T, test func(run func(name, damage string, look func(t *testing.T, proof *report.Proof)))) {
+	t.Helper()
+	save, mend := `CREATE SCHEMA sound; `, ``
+	for _, table := range []string{"counters", "visitors", "erased_visitors", "visits", "erased_visits", "days", "returns", "sketches", "tops"} {
+		save += fmt.Sprintf(`CREATE TABLE sound.%[1]s AS TABLE %[1]s; `, table)
+		mend += fmt.Sprintf(`DELETE FROM %[1]s; INSERT INTO %[1]s SELECT * FROM sound.%[1]s; `, table)
+	}
+	p.exec(t, save)
+	test(func(name, damage string, look func(t *testing.T, proof *report.Proof)) {
+		t.Run(name, func(t *testing.T) {
+			p.exec(t, damage)
+			look(t, p.verify(t, report.VerifyOptions{}))
+			p.exec(t, mend)
+		})
+	})
+	assert.Empty(t, violations(p.verify(t, report.VerifyOptions{})), "all was mended")
+}
+
+// count counts a visit like 1a/home: visitor 1, on page /home of site a.
+func (p *proven) count(t *testing.T, v string) {
+	t.Helper()
+	_, err := p.counter.Visit(t.Context(), visit.Request{App: "demo", IP: "192.0.2." + v[:1], URI: fmt.Sprintf("http://%s.example%s", v[1:2], v[2:])})
+	require.NoError(t, err)
+}
+
+func (p *proven) exec(t *testing.T, sql string) {
+	t.Helper()
+	_, err := p.conn.Exec(t.Context(), sql)
+	require.NoError(t, err)
+}
+
+func (p *proven) verify(t *testing.T, o report.VerifyOptions) *report.Proof {
+	t.Helper()
+	if o.Jobs == 0 {
+		o.Jobs = 2
+	}
+	proof, err := report.Verify(t.Context(), p.db, o)
+	require.NoError(t, err)
+	return proof
+}
+
+// violations lists what a proof found, a line each: the promise and the offender.
+func violations(proof *report.Proof) (lines []string) {
+	for _, u := range proof.Promises {
+		for _, o := range u.Offenders {
+			lines = append(lines, fmt.Sprintf("%s: %s %d %s", u.Name, o.Target, o.Day, o.Problem))
+		}
+	}
+	return lines
+}
+
+func TestVerifyFindsNothingWhereNothingIsWrong(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]string{
+		"as counted":           ``,
+		"rows of a day let go": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260628 FROM apps; SELECT drop_visits_day(20260627)`,
+		"rows being let go":    `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps; DELETE FROM visits WHERE day_id = 20260628 AND ip = '192.0.2.1'`,
+		"rows of one app let go": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps WHERE name = 'demo';
+			DELETE FROM visits WHERE day_id < 20260629`,
+		"tops forgotten": `DELETE FROM tops`,
+		"a visitor forgotten with his days": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps; DELETE FROM visits WHERE day_id < 20260629;
+			WITH gone AS (DELETE FROM visitors WHERE ip = '192.0.2.4' RETURNING page_id, rank) INSERT INTO erased_visitors SELECT * FROM gone`,
+		"days from before daily numbers": `TRUNCATE days, returns, tops;
+			INSERT INTO days SELECT c.page_id, p.site_id, 0, c.hot, c.pv, c.uv FROM counters AS c JOIN pages AS p ON p.id = c.page_id;
+			DELETE FROM visits; DELETE FROM erased_visits`,
+		"an app being deleted": `UPDATE apps SET deleted_at = now(); DELETE FROM visits`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProven(t)
+			p.exec(t, change)
+			proof := p.verify(t, report.VerifyOptions{})
+			assert.Empty(t, violations(proof))
+			assert.Zero(t, proof.Violations)
+			assert.EqualValues(t, 7, proof.Targets)
+			if change == "" {
+				assert.EqualValues(t, 3, proof.Erased, "the visitor at the site and both pages")
+				assert.EqualValues(t, 20, proof.Visitors)
+				assert.EqualValues(t, 28, proof.Visits)
+				assert.EqualValues(t, 17, proof.Days)
+				assert.Zero(t, proof.OlderDays)
+				for _, u := range proof.Promises {
+					assert.Positive(t, u.Checked, u.Name)
+				}
+			}
+		})
+	}
+}
+
+const (
+	siteA    = "(SELECT id FROM pages WHERE uri = 'a.example')"
+	homeA    = "(SELECT id FROM pages WHERE uri = 'a.example/home')"
+	pageX    = "(SELECT id FROM pages WHERE uri = 'b.example/x')"
+	deletedA = "(SELECT id FROM pages WHERE uri = 'a.example/(deleted)')"
+)
+
+// Each kind of damage is found, under the promise that it breaks, with the target named.
+func TestVerifyFindsDamage(t *testing.T) {
+	t.Parallel()
+	p := newProven(t)
+	p.exec(t, `ALTER TABLE visitors DROP CONSTRAINT visitors_rank_is_unique;
+		ALTER TABLE counters DROP CONSTRAINT counters_hot_pv_uv_descend;
+		ALTER TABLE days DROP CONSTRAINT days_hot_pv_uv_descend`)
+	p.eachDamage(t, func(run func(name, damage string, look func(t *testing.T, proof *report.Proof))) {
+		for _, c := range []struct{ name, damage, promise, target, problem string }{
+			{"uv above pv", `UPDATE counters SET uv = pv + 1 WHERE page_id = ` + homeA, "order", "a.example/home", "pv: 9"},
+			{"pv above hot", `UPDATE counters SET pv = hot + 1 WHERE page_id = ` + homeA, "order", "a.example/home", "pv: 12"},
+
+			{"a rank twice", `UPDATE visitors SET rank = 1 WHERE rank = 3 AND page_id = ` + homeA, "ranks", "a.example/home", "ranks taken: 4, but uv: 5"},
+			{"two ranks twice", `UPDATE visitors SET rank = CASE rank WHEN 3 THEN 1 ELSE 5 END WHERE rank IN (3, 4) AND page_id = ` + homeA,
+				"ranks", "a.example/home", "ranks taken: 3, but uv: 5"},
+			{"a gap", `UPDATE visitors SET rank = 9 WHERE rank = 3 AND page_id = ` + homeA, "ranks", "a.example/home", "the last rank: 9, but uv: 5"},
+			{"an erased rank that a visitor has", `UPDATE erased_visitors SET rank = 3 WHERE page_id = ` + homeA, "ranks", "a.example/home", "ranks taken: 4"},
+			{"an erased rank too many", `INSERT INTO erased_visitors VALUES (` + homeA + `, 6)`, "visitors", "a.example/home", "uv: 5, but rows of visitors: 6"},
+			{"an erased rank lost", `DELETE FROM erased_visitors WHERE page_id = ` + homeA, "visitors", "a.example/home", "uv: 5, but rows of visitors: 4"},
+
+			{"uv too high", `UPDATE counters SET uv = uv + 1 WHERE page_id = ` + homeA, "visitors", "a.example/home", "uv: 6, but rows of visitors: 5"},
+			{"uv too low", `UPDATE counters SET uv = uv - 1 WHERE page_id = ` + homeA, "visitors", "a.example/home", "uv: 4"},
+			{"a visitor lost", `DELETE FROM visitors WHERE ip = '192.0.2.1' AND page_id = ` + homeA, "visitors", "a.example/home", "uv: 5, but rows of visitors: 4"},
+			{"counters lost", `DELETE FROM counters WHERE page_id = ` + homeA, "visitors", "a.example/home", "uv: 0, but rows of visitors: 5"},
+
+			{"hot of a site", `UPDATE counters SET hot = hot + 1 WHERE page_id = ` + siteA, "sites", "a.example", "hot: 16, but the sum over its pages: 15"},
+			{"hot of a page", `UPDATE counters SET hot = hot + 1 WHERE page_id = ` + homeA, "sites", "a.example", "hot: 15, but the sum over its pages: 16"},
+			{"pv of a site below a page's", `UPDATE counters SET pv = 8 WHERE page_id = ` + siteA, "sites", "a.example", "pv: 8, but"},
+			{"pv of a site above its pages'", `UPDATE counters SET pv = 14 WHERE page_id = ` + siteA, "sites", "a.example", "pv: 14, but"},
+			{"uv of a site below a page's", `UPDATE counters SET uv = 4 WHERE page_id = ` + siteA, "sites", "a.example", "uv: 4, but"},
+			{"uv of a site above its pages'", `UPDATE counters SET uv = 9 WHERE page_id = ` + siteA, "sites", "a.example", "uv: 9, but"},
+
+			{"pv too high", `UPDATE counters SET pv = pv + 1 WHERE page_id = ` + homeA, "days", "a.example/home", "the sum of days' pv: 9, but pv: 10"},
+			{"pv too low", `UPDATE counters SET pv = pv - 1 WHERE page_id = ` + homeA, "days", "a.example/home", "the sum of days' pv: 9, but pv: 8"},
+			{"hot of a day", `UPDATE days SET hot = hot + 1 WHERE day_id = 20260628 AND page_id = ` + homeA, "days", "a.example/home", "the sum of days' hot: 12, but hot: 11"},
+			{"uv of a day too high", `UPDATE days SET uv = uv + 1 WHERE day_id = 20260628 AND page_id = ` + homeA, "days", "a.example/home", "the sum of days' uv: 6, but uv: 5"},
+			{"a day lost", `DELETE FROM days WHERE day_id = 20260628 AND page_id = ` + homeA, "days", "a.example/home", "the sum of days' pv: 6, but pv: 9"},
+
+			{"uv of a day too low", `UPDATE days SET uv = uv - 1 WHERE day_id = 20260629 AND page_id = ` + homeA, "new or returned", "a.example/home", "new and returned visitors: 2, but pv: 3"},
+			{"returns too many", `UPDATE returns SET visitors = visitors + 1 WHERE day_id = 20260629 AND page_id = ` + pageX, "new or returned", "b.example/x", "3, but pv: 2"},
+			{"returns lost", `DELETE FROM returns WHERE day_id = 20260629 AND page_id = ` + pageX, "new or returned", "b.example/x", "1, but pv: 2"},
+			{"returns of no day", `INSERT INTO returns VALUES (` + pageX + `, 20260630, 20260629, 1)`, "new or returned", "b.example/x", "1, but pv: 0"},
+
+			{"hot of a site's day", `UPDATE days SET hot = hot + 1 WHERE day_id = 20260628 AND page_id = ` + siteA, "site days", "a.example", "hot: 5, but the sum over its pages: 4"},
+			{"pv of a site's day too low", `UPDATE days SET pv = 1 WHERE day_id = 20260628 AND page_id = ` + siteA, "site days", "a.example", "pv: 1, but"},
+			{"pv of a site's day too high", `UPDATE days SET pv = 7 WHERE day_id = 20260628 AND page_id = ` + siteA, "site days", "a.example", "pv: 7, but"},
+
+			{"a visit's row lost", `DELETE FROM visits WHERE ip = '192.0.2.1' AND day_id = 20260628 AND page_id = ` + homeA, "kept days", "a.example/home", "pv: 3, but rows of visits: 2"},
+			{"a visit's row too many", `INSERT INTO visits VALUES (` + homeA + `, 20260628, '192.0.2.6')`, "kept days", "a.example/home", "pv: 3, but rows of visits: 4"},
+			{"pv of a day", `UPDATE days SET pv = pv - 1 WHERE day_id = 20260628 AND page_id = ` + homeA, "kept days", "a.example/home", "pv: 2, but rows of visits: 3"},
+			{"an erased day lost", `DELETE FROM erased_visits WHERE day_id = 20260628 AND page_id = ` + homeA, "kept days", "a.example/home", "pv: 3, but rows of visits: 2"},
+			{"an erased day too many", `UPDATE erased_visits SET visitors = 2 WHERE day_id = 20260628 AND page_id = ` + homeA, "kept days", "a.example/home", "pv: 3, but rows of visits: 4"},
+			{"a day that has rows alone", `DELETE FROM days WHERE day_id = 20260627 AND page_id = ` + pageX, "kept days", "b.example/x", "pv: 0, but rows of visits: 2"},
+			{"a day of a deleted page", `DELETE FROM visits WHERE page_id = ` + deletedA, "kept days", "a.example/(deleted)", "pv: 1, but rows of visits: 0"},
+
+			{"new visitors moved to another day", `UPDATE days SET uv = CASE day_id WHEN 20260627 THEN 1 ELSE 2 END WHERE day_id IN (20260627, 20260629) AND page_id = ` + pageX,
+				"new visitors", "b.example/x", "new visitors: 1, but visitors whose first day it is: 2"},
+			{"a first day too late", `UPDATE visitors SET first_day = 20260628 WHERE ip = '192.0.2.5' AND page_id = ` + pageX,
+				"new visitors", "b.example/x", "new visitors: 2, but visitors whose first day it is: 1"},
+			{"new visitors of a deleted page", `UPDATE days SET uv = 1 WHERE day_id = 20260628 AND page_id = ` + deletedA, "new visitors", "a.example/(deleted)", "new visitors: 1"},
+
+			{"another previous day", `UPDATE returns SET previous_day = 20260627 WHERE day_id = 20260629 AND page_id = ` + pageX,
+				"returns", "b.example/x", "returned visitors: 0, but rows of visits with that previous day: 1 (previous day 20260628)"},
+			{"a previous day of nobody", `UPDATE returns SET previous_day = 20260601 WHERE day_id = 20260629 AND page_id = ` + pageX,
+				"returns", "b.example/x", "returned visitors: 0, but rows of visits with that previous day: 1"},
+
+			{"visits of nobody", `DELETE FROM visitors WHERE ip = '192.0.2.7' AND page_id = ` + pageX, "visits", "b.example/x", "rows of visits that no visitor has: 1"},
+			{"a visit before the first day", `UPDATE visitors SET first_day = 20260628 WHERE ip = '192.0.2.5' AND page_id = ` + pageX, "visits", "b.example/x", "rows of visits that no visitor has: 1"},
+			{"a visit after the last day", `UPDATE visitors SET last_day = 20260628 WHERE ip = '192.0.2.5' AND page_id = ` + pageX, "visits", "b.example/x", "rows of visits that no visitor has: 1"},
+			{"a last day without a visit", `UPDATE visitors SET last_day = 20260630 WHERE ip = '192.0.2.5' AND page_id = ` + pageX,
+				"visits", "b.example/x", "rows of visits of visitors on their last day: 2, but such visitors: 3"},
+
+			{"a sketch lost", `DELETE FROM sketches WHERE day_id = 20260628 AND page_id = ` + homeA, "sketches", "a.example/home", "sketches: 0"},
+			{"a wrong number in tops", `UPDATE tops SET numbers[1] = 99 WHERE day_id = 20260627 AND by = 'hot' AND site_id = (SELECT id FROM pages WHERE uri = 'b.example')`,
+				"tops", "b.example", "right places in the list of first pages: 0, but its length: 1"},
+			{"a wrong page in tops", `UPDATE tops SET page_ids[1] = 99 WHERE day_id = 20260627 AND by = 'uv' AND site_id = (SELECT id FROM pages WHERE uri = 'b.example')`, "tops", "b.example", ": 0, but its length: 1"},
+			{"tops too long", `UPDATE tops SET page_ids = page_ids || 99::bigint, numbers = numbers || 1::bigint WHERE day_id = 20260627 AND by = 'uv' AND site_id = (SELECT id FROM pages WHERE uri = 'b.example')`,
+				"tops", "b.example", ": 0, but its length: 1"},
+
+			{"another site of a day", `UPDATE days SET site_id = 1 + site_id WHERE day_id = 20260628 AND page_id = ` + pageX, "belonging", "b.example/x", "the site's number"},
+			{"a page's day without a site", `UPDATE days SET site_id = NULL WHERE day_id = 20260628 AND page_id = ` + pageX, "belonging", "b.example/x", "the site's number: 0"},
+			{"counters of no page", `INSERT INTO counters VALUES (999, 0, 0, 0)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
+			{"visitors of no page", `INSERT INTO visitors VALUES (-5, 1, 20260627, 20260627, '192.0.2.1')`, "belonging", "(no page has the number -5)", "pages with this number: 0"},
+			{"erased visitors of no page", `INSERT INTO erased_visitors VALUES (999, 1)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
+			{"days of no page", `INSERT INTO days VALUES (999, NULL, 20260628, 0, 0, 0)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
+			{"returns of no page", `INSERT INTO returns VALUES (999, 20260628, 20260627, 1)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
+			{"visits of no page", `INSERT INTO visits VALUES (999, 20260628, '192.0.2.1')`, "belonging", "(no page has the number 999)", "rows of visits of no page: 1"},
+		} {
+			run(c.name, c.damage, func(t *testing.T, proof *report.Proof) {
+				assert.Positive(t, proof.Violations)
+				found := violations(proof)
+				assert.True(t, slices.ContainsFunc(found, func(line string) bool {
+					return strings.HasPrefix(line, c.promise+": "+c.target+" ") && strings.Contains(line, c.problem)
+				}), "%s: %s … %s\nis not in\n%s", c.promise, c.target, c.problem, strings.Join(found, "\n"))
+			})
+		}
+	})
+}
+
+// Days whose rows are gone rest on the daily numbers, and what is kept after them is still held against its rows.
+func TestVerifyWithoutOldRows(t *testing.T) {
+	t.Parallel()
+	p := newProven(t)
+	p.exec(t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260628 FROM apps; SELECT drop_visits_day(20260627)`)
+	p.eachDamage(t, func(run func(name, damage string, look func(t *testing.T, proof *report.Proof))) {
+		for _, c := range []struct{ name, damage, promise, target string }{
+			{"pv of an old day", `UPDATE days SET pv = pv - 1, uv = uv - 1 WHERE day_id = 20260627 AND page_id = ` + pageX, "days", "b.example/x"},
+			{"returned from an old day, too few", `UPDATE days SET uv = uv + 1 WHERE day_id = 20260628 AND page_id = ` + pageX + `;
+			DELETE FROM returns WHERE day_id = 20260628 AND page_id = ` + pageX, "returns", "b.example/x"},
+			{"a kept row", `DELETE FROM visits WHERE day_id = 20260629 AND page_id = ` + pageX, "kept days", "b.example/x"},
+		} {
+			run(c.name, c.damage, func(t *testing.T, proof *report.Proof) {
+				assert.EqualValues(t, 6, proof.OlderDays)
+				assert.Contains(t, strings.Join(violations(proof), "\n"), c.promise+": "+c.target+" ")
+			})
+		}
+	})
+}
+
+// What is believed is not known to be new or not, which --approx allows.
+func TestVerifyApprox(t *testing.T) {
+	t.Parallel()
+	p := newProven(t)
+	p.exec(t, `INSERT INTO visits SELECT id, 20260629, '192.0.2.99' FROM pages WHERE uri IN ('a.example', 'a.example/home');
+		UPDATE counters SET pv = pv + 1, hot = hot + 1 WHERE page_id IN (`+siteA+`, `+homeA+`);
+		UPDATE days SET pv = pv + 1, hot = hot + 1 WHERE day_id = 20260629 AND page_id IN (`+siteA+`, `+homeA+`)`)
+	assert.Positive(t, p.verify(t, report.VerifyOptions{}).Violations)
+	proof := p.verify(t, report.VerifyOptions{Approx: true})
+	assert.Empty(t, violations(proof))
+	p.exec(t, `UPDATE counters SET uv = uv - 1 WHERE page_id = `+homeA)
+	assert.NotEmpty(t, violations(p.verify(t, report.VerifyOptions{Approx: true})))
+}
+
+func TestVerifyOfOneApp(t *testing.T) {
+	t.Parallel()
+	p := newProven(t)
+	p.exec(t, `UPDATE counters SET uv = uv - 1 WHERE page_id = `+homeA)
+	assert.Zero(t, p.verify(t, report.VerifyOptions{App: "empty"}).Violations)
+	proof := p.verify(t, report.VerifyOptions{App: "demo"})
+	assert.Positive(t, proof.Violations)
+	assert.EqualValues(t, 7, proof.Targets)
+}
+
+// A sample is of whole sites, the same for a seed, so that every promise holds on it.
+func TestVerifySample(t *testing.T) {
+	t.Parallel()
+	p := newProven(t)
+	sizes := map[int64]bool{}
+	for seed := range int64(12) {
+		proof := p.verify(t, report.VerifyOptions{Sample: 50, Seed: seed})
+		assert.Empty(t, violations(proof))
+		assert.Equal(t, proof.Targets, p.verify(t, report.VerifyOptions{Sample: 50, Seed: seed}).Targets)
+		sizes[proof.Targets] = true
+	}
+	assert.Equal(t, map[int64]bool{0: true, 3: true, 4: true, 7: true}, sizes, "neither site, one of them, both")
+	p.exec(t, `UPDATE counters SET uv = uv - 1 WHERE page_id = `+pageX)
+	found := 0
+	for seed := range int64(12) {
+		if proof := p.verify(t, report.VerifyOptions{Sample: 50, Seed: seed}); proof.Violations > 0 {
+			assert.Contains(t, []int64{3, 7}, proof.Targets)
+			found++
+		}
+	}
+	assert.Positive(t, found)
+}
+
+// Only so many offenders are named, the first ones; all are counted.
+func TestVerifyLimit(t *testing.T) {
+	t.Parallel()
+	p := newProven(t)
+	p.exec(t, `UPDATE days SET hot = hot + 1 WHERE site_id IS NULL`)
+	for _, u := range p.verify(t, report.VerifyOptions{Limit: 2}).Promises {
+		if u.Name == "site days" {
+			assert.EqualValues(t, 6, u.Violations)
+			assert.Len(t, u.Offenders, 2)
+			assert.Equal(t, []string{"a.example 20260627", "a.example 20260628"},
+				[]string{fmt.Sprint(u.Offenders[0].Target, " ", u.Offenders[0].Day), fmt.Sprint(u.Offenders[1].Target, " ", u.Offenders[1].Day)})
+		}
+	}
+}
+
+// Verifying is of one moment, whatever is counted and erased meanwhile.
+func TestVerifyWhileCounting(t *testing.T) {
+	t.Parallel()
+	p := newProven(t)
+	var ended atomic.Bool
+	var crowd sync.WaitGroup
+	for worker := range 4 {
+		crowd.Go(func() {
+			for i := 0; !ended.Load(); i++ {
+				_, err := p.counter.Visit(context.Background(), visit.Request{
+					App: "demo", IP: fmt.Sprintf("198.51.100.%d", (i*7+worker)%200), URI: fmt.Sprintf("http://%c.example/%d", 'a'+i%3, i%5)})
+				assert.NoError(t, err)
+			}
+		})
+	}
+	var last int64
+	for range 8 {
+		proof := p.verify(t, report.VerifyOptions{})
+		assert.Empty(t, violations(proof))
+		assert.GreaterOrEqual(t, proof.Visits, last)
+		last = proof.Visits
+		_, err := visit.NewAdmin(p.db, nil).EraseVisitor(t.Context(), "demo", fmt.Sprintf("198.51.100.%d", last%200))
+		assert.NoError(t, err)
+	}
+	ended.Store(true)
+	crowd.Wait()
+	assert.Empty(t, violations(p.verify(t, report.VerifyOptions{})))
+}
+
+// It tells of every promise once, when all is known of it, and comes to its end.
+func TestVerifyProgress(t *testing.T) {
+	t.Parallel()
+	p := newProven(t)
+	told := map[string]int64{}
+	var step report.VerifyStep
+	proof := p.verify(t, report.VerifyOptions{
+		Progress: func(s report.VerifyStep) { assert.GreaterOrEqual(t, s.Done, step.Done); step = s },
+		Promised: func(u report.Upheld) { assert.NotContains(t, told, u.Name); told[u.Name] = u.Checked },
+	})
+	assert.Equal(t, step.Whole, step.Done)
+	for _, u := range proof.Promises {
+		assert.Equal(t, u.Checked, told[u.Name], u.Name)
+	}
+}

@@ -1,0 +1,135 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"footfall/db"
+)
+
+// finding is what a query tells of a measure. All of them return this.
+type finding = db.VerifyTotalsRow
+
+// piece is work that one connection does at once.
+type piece struct {
+	pass   int
+	weight int64 // rows, roughly
+	work   func(ctx context.Context, q *db.Queries) ([]finding, error)
+}
+
+// plan cuts the work into pieces, the largest first, so that no connection is left with one when the others are done.
+func (v *verifier) plan(ctx context.Context, q *db.Queries) (pieces []piece, err error) {
+	v.whole = v.App == "" && v.Sample >= 100
+	if v.fromDay, err = q.VerifyKeptFrom(ctx); err != nil {
+		return nil, err
+	}
+	ranges, err := q.VerifyRanges(ctx, db.VerifyRangesParams{
+		App: v.App, Seed: v.Seed, Sampled: int32(math.Round(v.Sample / 100 * sampleParts)), Size: rangeRows,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cut into ranges: %w", err)
+	}
+	if v.whole {
+		ranges = boundless(ranges)
+	}
+	var sites []int64
+	for _, r := range ranges {
+		pieces = append(pieces, v.rangePieces(r)...)
+		sites = append(sites, r.Sites...)
+	}
+	pieces = append(pieces, v.sitePieces(sites, ranges)...)
+	slices.SortStableFunc(pieces, func(a, b piece) int { return cmp.Compare(b.weight, a.weight) })
+	v.left = map[int]int{}
+	for _, p := range pieces {
+		v.left[p.pass]++
+		v.all += p.weight
+	}
+	return pieces, nil
+}
+
+// boundless stretches ranges until every number lies in one of them: what has no page is found, too.
+func boundless(ranges []db.VerifyRangesRow) []db.VerifyRangesRow {
+	if len(ranges) == 0 {
+		ranges = []db.VerifyRangesRow{{}}
+	}
+	next := int64(math.MinInt64)
+	for i := range ranges {
+		ranges[i].Low = next
+		if i == len(ranges)-1 {
+			ranges[i].High = math.MaxInt64
+		} else {
+			next = ranges[i].High + 1
+		}
+	}
+	return ranges
+}
+
+// rangePieces are the passes over a range of targets.
+func (v *verifier) rangePieces(r db.VerifyRangesRow) []piece {
+	var targets []int64 // only where they are asked for
+	if !v.whole {
+		targets = r.Targets
+	}
+	return []piece{
+		{passTotals, r.Weight / 4, func(ctx context.Context, q *db.Queries) ([]finding, error) {
+			return named("totals")(q.VerifyTotals(ctx, db.VerifyTotalsParams{N: manyAtMost, Low: r.Low, High: r.High, Whole: v.whole, Targets: targets}))
+		}},
+		{passDays, r.Weight / 4, func(ctx context.Context, q *db.Queries) ([]finding, error) {
+			rows, err := q.VerifyDays(ctx, db.VerifyDaysParams{
+				N: manyAtMost, Low: r.Low, High: r.High, Whole: v.whole, Targets: targets, Approx: v.Approx,
+			})
+			return named("days")(findings(rows), err)
+		}},
+		{passRows, r.Weight, func(ctx context.Context, q *db.Queries) ([]finding, error) {
+			rows, err := q.VerifyRows(ctx, db.VerifyRowsParams{
+				N: manyAtMost, Low: r.Low, High: r.High, Whole: v.whole, Targets: targets, Approx: v.Approx, FromDay: v.fromDay,
+			})
+			return named("rows")(findings(rows), err)
+		}},
+	}
+}
+
+// sitePieces are the passes over sites.
+func (v *verifier) sitePieces(sites []int64, ranges []db.VerifyRangesRow) []piece {
+	var weight int64
+	for _, r := range ranges {
+		weight += r.Weight
+	}
+	pieces := []piece{
+		{passSiteTotals, weight / 100, func(ctx context.Context, q *db.Queries) ([]finding, error) {
+			rows, err := q.VerifySiteTotals(ctx, db.VerifySiteTotalsParams{N: manyAtMost, Whole: v.whole, Sites: sites, Approx: v.Approx})
+			return named("sites")(findings(rows), err)
+		}},
+		{passSiteDays, weight / 10, func(ctx context.Context, q *db.Queries) ([]finding, error) {
+			rows, err := q.VerifySiteDays(ctx, db.VerifySiteDaysParams{N: manyAtMost, Whole: v.whole, Sites: sites})
+			return named("days of sites")(findings(rows), err)
+		}},
+	}
+	const sitesAtOnce = 500
+	for some := range slices.Chunk(sites, sitesAtOnce) {
+		pieces = append(pieces, piece{passTops, weight / 5 * int64(len(some)) / int64(len(sites)),
+			func(ctx context.Context, q *db.Queries) ([]finding, error) {
+				rows, err := q.VerifyTops(ctx, db.VerifyTopsParams{N: manyAtMost, Sites: some})
+				return named("tops")(findings(rows), err)
+			}})
+	}
+	return pieces
+}
+
+// findings makes one type of those that sqlc makes for each query.
+func findings[Row db.VerifyDaysRow | db.VerifyRowsRow | db.VerifySiteTotalsRow | db.VerifySiteDaysRow | db.VerifyTopsRow](rows []Row) []finding {
+	return convert(rows, func(row Row) finding { return finding(row) })
+}
+
+// named adds to an error what was being read.
+func named(what string) func([]finding, error) ([]finding, error) {
+	return func(found []finding, err error) ([]finding, error) {
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
+		}
+		return found, nil
+	}
+}

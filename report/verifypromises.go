@@ -1,0 +1,151 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"footfall/db"
+)
+
+// promise is one of those that Footfall makes on its tables. The queries hold it by one or more measures.
+type promise struct {
+	name     string
+	says     string
+	restsOn  string
+	unit     string // of what is checked
+	passes   []int  // all that must be done before it is known
+	measures []measure
+}
+
+// measure is a pair of numbers that a query compares.
+type measure struct {
+	name   string // as in the query
+	stored string // what the number is that was found wrong
+	should string // what the other one is
+}
+
+// The passes over the tables. Each query belongs to one.
+const (
+	passTotals = iota
+	passDays
+	passRows
+	passSiteTotals
+	passSiteDays
+	passTops
+)
+
+// promises are all of them, in the order of the report.
+var promises = []promise{
+	{"order", "hot >= pv >= uv", "counters", "targets", []int{passTotals},
+		[]measure{{"order", "pv", "uv and hot"}}},
+	{"ranks", "ranks are exactly 1..uv", "rows of visitors and erased visitors", "targets", []int{passTotals},
+		[]measure{{"last rank", "the last rank", "uv"}, {"ranks", "ranks taken", "uv"}}},
+	{"visitors", "uv = visitors", "rows of visitors and erased visitors", "targets", []int{passTotals},
+		[]measure{{"visitors", "uv", "rows of visitors"}}},
+	{"sites", "a site's hot = its pages', uv and pv between the most and the sum of theirs", "counters", "sites", []int{passSiteTotals},
+		[]measure{{"site hot", "hot", "the sum over its pages"}, {"site pv", "pv", "the most of a page and the sum over them"},
+			{"site uv", "uv", "the most of a page and the sum over them"}}},
+	{"days", "hot, pv and uv = the sums of their days", "daily numbers", "targets", []int{passDays},
+		[]measure{{"days hot", "the sum of days' hot", "hot"}, {"days pv", "the sum of days' pv", "pv"}, {"days uv", "the sum of days' uv", "uv"}}},
+	{"new or returned", "pv of a day = new visitors + those who returned", "daily numbers", "days", []int{passDays},
+		[]measure{{"told", "new and returned visitors", "pv"}}},
+	{"site days", "as for sites, on each day", "daily numbers", "days of sites", []int{passSiteDays},
+		[]measure{{"site day hot", "hot", "the sum over its pages"}, {"site day pv", "pv", "the most of a page and the sum over them"}}},
+	{"kept days", "pv of a day = its visitors", "rows of visits and erased visits", "days", []int{passRows},
+		[]measure{{"rows pv", "pv", "rows of visits"}}},
+	{"new visitors", "new visitors of a day = those whose first day it is", "rows of visitors and visits", "days", []int{passRows},
+		[]measure{{"rows uv", "new visitors", "visitors whose first day it is"},
+			{"rows of first days", "rows of visits of the visitors whose first day it is", "such visitors"}}},
+	{"returns", "visitors who returned, by their previous day", "rows of visits", "pairs of days", []int{passRows},
+		[]measure{{"returns", "returned visitors", "rows of visits with that previous day"}}},
+	{"visits", "a visit is of a visitor, from the first to the last day", "rows of visitors and visits", "days", []int{passRows},
+		[]measure{{"visitors of rows", "rows of visits that no visitor has", "what is allowed"},
+			{"rows of last days", "rows of visits of visitors on their last day", "such visitors"}}},
+	{"sketches", "a closed day has its sketches", "rows of visits", "days", []int{passRows},
+		[]measure{{"sketches", "sketches", "what a closed day has"}}},
+	{"tops", "the first pages of a closed day are those of the days", "daily numbers", "lists", []int{passTops},
+		[]measure{{"tops", "right places in the list of first pages", "its length"}}},
+	{"belonging", "nothing is counted for no page, and days know their site", "pages", "rows", []int{passTotals, passDays, passRows},
+		[]measure{{"page of days", "pages with this number", "what days belong to"}, {"site of days", "the site's number", "the one of the page"},
+			{"page of totals", "pages with this number", "what counters and visitors belong to"},
+			{"page of rows", "rows of visits of no page", "what is allowed"}}},
+}
+
+// upheld is what was found for a promise. Who calls it holds v.mu, or is alone.
+func (v *verifier) upheld(p promise, known time.Duration) Upheld {
+	u := Upheld{Name: p.name, Says: p.says, RestsOn: p.restsOn, Unit: p.unit, Offenders: []Offender{}, Seconds: known.Seconds()}
+	for _, m := range p.measures {
+		if r := v.results[m.name]; r != nil {
+			u.Checked = max(u.Checked, r.held)
+			u.Violations += r.broken
+		}
+	}
+	return u
+}
+
+func (v *verifier) knownAfter(p promise) (known time.Duration) {
+	for _, m := range p.measures {
+		if r := v.results[m.name]; r != nil {
+			known = max(known, r.known)
+		}
+	}
+	return known
+}
+
+// name lists the offenders of each promise by what they are called.
+func (v *verifier) name(ctx context.Context, q *db.Queries, proof *Proof) error {
+	ids := []int64{}
+	for _, r := range v.results {
+		for _, o := range r.offenders {
+			ids = append(ids, o.target)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := q.VerifyNames(ctx, ids)
+	if err != nil {
+		return err
+	}
+	names := make(map[int64]db.VerifyNamesRow, len(rows))
+	for _, row := range rows {
+		names[row.ID] = row
+	}
+	for i, p := range promises {
+		u := &proof.Promises[i]
+		for _, m := range p.measures {
+			r := v.results[m.name]
+			if r == nil {
+				continue
+			}
+			for _, o := range r.offenders {
+				if len(u.Offenders) < v.Limit {
+					u.Offenders = append(u.Offenders, m.offender(o, names))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// offender says in words what is wrong with a target.
+func (m measure) offender(o offence, names map[int64]db.VerifyNamesRow) Offender {
+	named := Offender{App: names[o.target].App, Target: names[o.target].Uri, Day: int32(o.day)} //nolint:gosec // a day
+	if named.Target == "" {
+		named.Target = fmt.Sprintf("(no page has the number %d)", o.target)
+	}
+	bound := fmt.Sprint(o.least)
+	switch {
+	case o.most == math.MaxInt64:
+		bound = fmt.Sprintf("at least %d", o.least)
+	case o.least != o.most:
+		bound = fmt.Sprintf("%d to %d", o.least, o.most)
+	}
+	named.Problem = fmt.Sprintf("%s: %d, but %s: %s", m.stored, o.stored, m.should, bound)
+	if o.previous > 0 {
+		named.Problem += fmt.Sprintf(" (previous day %d)", o.previous)
+	}
+	return named
+}

@@ -1,0 +1,106 @@
+package visit
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// Reading is leave to read what was counted for an app.
+type Reading struct {
+	App   string
+	Today int32 // the day that it is for the app
+
+	counter *Counter
+	app     *app
+	peer    netip.Addr
+}
+
+// Reads checks who asks for reports of an app: the app, the key and what it opens, and whether the question can be read. What is asked
+// is the Reading's to understand; then Restrain has the last word.
+func (c *Counter) Reads(ctx context.Context, r Request) (*Reading, error) {
+	now, err := c.apps.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a, err := now.app(r.App)
+	if err != nil {
+		return nil, err
+	}
+	key, err := c.keyOf(now, a, &r)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.permitReports(key); err != nil {
+		return nil, err
+	}
+	if r.Garbled != nil {
+		return nil, r.Garbled
+	}
+	return &Reading{App: a.name, Today: DayOf(c.clock(), a.zone), counter: c, app: a, peer: r.Peer}, nil
+}
+
+func (a *app) permitReports(key *openKey) error {
+	switch {
+	case a.open || key != nil && key.opens(ScopeRead):
+		return nil
+	case key == nil:
+		return &Error{Kind: BadKey, Message: fmt.Sprintf(
+			"key: the reports of app %s are for those who have one: send it as Authorization: Bearer …; `footfall app key add %s --scope %s` makes it",
+			a.name, a.name, ScopeRead)}
+	}
+	return &Error{Kind: Forbidden, Message: fmt.Sprintf(
+		"key: it opens no reports: make one with `footfall app key add %s --scope %s`", a.name, ScopeRead)}
+}
+
+// Page is the target that a URI leads to, or that is written as lists of pages write it: canonical, without a scheme. The pages on
+// which the sums of others gather can be named so alone.
+func (r *Reading) Page(uri string) (string, error) {
+	if site, path, _ := strings.Cut(uri, "/"); path != "" && gathers("/"+path) {
+		if _, err := r.Site(site); err == nil {
+			return uri, nil
+		}
+	}
+	for _, scheme := range []string{"http://", "https://"} { // one of them, where the site has a port that is the other's
+		if target, err := Normalize(scheme+uri, r.app.keepQuery); err == nil && target.Page == uri {
+			return uri, nil
+		}
+	}
+	target, err := Normalize(uri, r.app.keepQuery)
+	if err != nil {
+		return "", invalid(err)
+	}
+	return target.Page, nil
+}
+
+func gathers(path string) bool { return path == otherPage || path == deletedPage }
+
+// Site is the target that a host, or a host and a port, is.
+func (r *Reading) Site(host string) (string, error) {
+	if host == otherSite {
+		return host, nil
+	}
+	site, ok := siteOf(host)
+	if !ok {
+		return "", invalidf("site: %.128q is no site: write a host like example.com, or a host and a port like localhost:3000", host)
+	}
+	return site, nil
+}
+
+// Visitor is whom an address, or an id where the app has ids, stands for today.
+func (r *Reading) Visitor(ctx context.Context, ip, id string) (netip.Addr, error) {
+	if r.app.fault != nil {
+		return netip.Addr{}, &Error{Kind: Unavailable, Message: "visitors of app " + r.App + " cannot be found by this instance; tell its operator", Err: r.app.fault}
+	}
+	w := who{day: r.Today}
+	if err := r.counter.identifyVisitor(ctx, r.app, &Request{IP: ip, Visitor: id}, &w); err != nil {
+		return netip.Addr{}, invalid(err)
+	}
+	return w.visitor, nil
+}
+
+// Restrain refuses who asks too often. Only a limit that the app has chosen holds for those who are let at its reports.
+func (r *Reading) Restrain() error {
+	return r.counter.restrain(r.app, who{address: r.peer})
+}
