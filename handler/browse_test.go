@@ -48,6 +48,7 @@ type web struct {
 	*edge
 	pages map[string]string        // by host and path
 	gates map[string]chan struct{} // by path: answered when closed
+	rest  http.Handler             // answers what is none of these; nil: it is not found
 	next  chan string              // where /next leads to, one after the other
 	told  chan string              // what pages tell
 	ended chan struct{}            // closed when the Chromium has ended
@@ -89,6 +90,8 @@ func (w *web) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	case found:
 		out.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprint(out, "<!doctype html><title>a page</title>", telling, page)
+	case w.rest != nil:
+		w.rest.ServeHTTP(out, r)
 	default:
 		http.NotFound(out, r)
 	}

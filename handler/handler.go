@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"footfall/report"
 	"footfall/visit"
 )
 
@@ -28,16 +29,27 @@ type Options struct {
 	Stopping <-chan struct{}
 	// Proxies are believed when they say for whom they ask. Default: nobody is.
 	Proxies *Proxies
+	// Reports reads what /api/apps/… answers. Default: there are no reports.
+	Reports *report.Reader
 }
 
 // New returns the public handler.
 func New(counter *visit.Counter, o Options) http.Handler {
 	s := newService(counter, o)
-	s.routes = append(s.routes,
-		route{"/visit", []string{http.MethodGet, http.MethodPost, http.MethodHead, http.MethodOptions}, s.visit},
-		route{"/counts", []string{http.MethodGet, http.MethodHead, http.MethodOptions}, s.counts},
-	)
+	s.routes = append(s.routes, s.publicRoutes(o)...)
 	return s.echo(newMetrics(s.registry))
+}
+
+// publicRoutes are those that the public listener alone has.
+func (s *service) publicRoutes(o Options) []route {
+	routes := []route{
+		{"/visit", []string{http.MethodGet, http.MethodPost, http.MethodHead, http.MethodOptions}, s.visit},
+		{"/counts", []string{http.MethodGet, http.MethodHead, http.MethodOptions}, s.counts},
+	}
+	if o.Reports != nil {
+		routes = append(append(routes, s.reportRoutes(o.Reports)...), apiRoutes()...)
+	}
+	return routes
 }
 
 // service is what the handlers of one listener share. It does not change once its routes are served.

@@ -21,6 +21,7 @@ import (
 
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/report"
 	"footfall/visit"
 )
 
@@ -58,6 +59,7 @@ func newEdge(t *testing.T) *edge {
 
 	options := Options{
 		Log: slog.New(slog.NewTextHandler(e.log, nil)), Metrics: prometheus.NewRegistry(), Stopping: e.stopping,
+		Reports: report.NewReader(d),
 	}
 	e.counter, err = visit.Open(ctx, d, visit.Options{Metrics: options.Metrics, Clock: func() time.Time { return *e.now.Load() }})
 	require.NoError(t, err)

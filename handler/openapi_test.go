@@ -1,0 +1,381 @@
+package handler
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/report"
+	"footfall/visit"
+)
+
+// document is openapi.json.
+type document struct{ all map[string]any }
+
+func readDocument(t *testing.T) document {
+	t.Helper()
+	var d document
+	require.NoError(t, json.Unmarshal(openAPI, &d.all))
+	return d
+}
+
+// at is a part of the document, with references followed.
+func (d document) at(from any, path ...string) any {
+	from = d.follow(from)
+	for _, name := range path {
+		members, _ := from.(map[string]any)
+		from = d.follow(members[name])
+	}
+	return from
+}
+
+func (d document) follow(part any) any {
+	for {
+		members, _ := part.(map[string]any)
+		to, is := members["$ref"].(string)
+		if !is {
+			return part
+		}
+		part = any(d.all)
+		for name := range strings.SplitSeq(strings.TrimPrefix(to, "#/"), "/") {
+			part = part.(map[string]any)[name]
+		}
+		if part == nil {
+			panic("nothing is at " + to)
+		}
+	}
+}
+
+// operations are all calls, by method and path.
+func (d document) operations() map[string]any {
+	all := map[string]any{}
+	for path, methods := range d.at(d.all, "paths").(map[string]any) {
+		for method, operation := range methods.(map[string]any) {
+			all[strings.ToUpper(method)+" "+path] = operation
+		}
+	}
+	return all
+}
+
+// parameters of a call, by name.
+func (d document) parameters(operation any) map[string]any {
+	all := map[string]any{}
+	list, _ := d.at(operation, "parameters").([]any)
+	for _, p := range list {
+		all[d.at(p, "name").(string)] = d.follow(p)
+	}
+	return all
+}
+
+// faults is what a value has that its schema does not allow. A word of a schema that is not known here is a fault, too.
+func (d document) faults(where string, schema, value any) (faults []string) {
+	members := d.follow(schema).(map[string]any)
+	fault := func(ok bool, word string) {
+		if !ok {
+			faults = append(faults, fmt.Sprintf("%s: %v is not of %s %v", where, value, word, members[word]))
+		}
+	}
+	number, _ := value.(float64)
+	text, _ := value.(string)
+	list, _ := value.([]any)
+	object, _ := value.(map[string]any)
+	for word, is := range members {
+		switch word {
+		case "type":
+			kinds := map[string]bool{"boolean": value == true || value == false, "integer": number == float64(int64(number)) && isA[float64](value),
+				"number": isA[float64](value), "string": isA[string](value), "array": isA[[]any](value), "object": isA[map[string]any](value)}
+			fault(kinds[is.(string)], word)
+		case "minimum":
+			fault(number >= is.(float64), word)
+		case "maximum":
+			fault(number <= is.(float64), word)
+		case "minLength":
+			fault(float64(len(text)) >= is.(float64), word)
+		case "maxItems":
+			fault(float64(len(list)) <= is.(float64), word)
+		case "pattern":
+			fault(regexp.MustCompile(is.(string)).MatchString(text), word)
+		case "enum":
+			fault(slices.Contains(is.([]any), value), word)
+		case "format":
+			_, notTime := time.Parse(time.RFC3339, text)
+			_, notIP := netip.ParseAddr(text)
+			fault(map[any]bool{"date-time": notTime == nil, "ip": notIP == nil, "int32": number < 1<<31, "int64": true}[is], word)
+		case "items":
+			for i, item := range list {
+				faults = append(faults, d.faults(fmt.Sprintf("%s[%d]", where, i), is, item)...)
+			}
+		case "required":
+			for _, name := range is.([]any) {
+				_, there := object[name.(string)]
+				fault(there, word)
+			}
+		case "properties":
+			for name, member := range object {
+				if property, named := is.(map[string]any)[name]; named {
+					faults = append(faults, d.faults(where+"."+name, property, member)...)
+				}
+			}
+		case "additionalProperties":
+			for name := range object {
+				_, named := members["properties"].(map[string]any)[name]
+				fault(named, word)
+			}
+		case "description", "default", "example":
+		default:
+			fault(false, word)
+		}
+	}
+	return faults
+}
+
+func isA[T any](value any) bool { _, is := value.(T); return is }
+
+func TestSchemasTellFaults(t *testing.T) {
+	t.Parallel()
+	d := readDocument(t)
+	for _, c := range []struct {
+		schema, value string
+		faults        int
+	}{
+		{"Counts", `{"pv":1,"uv":1,"rank":0,"hot":1}`, 0},
+		{"Counts", `{"pv":1,"uv":1,"rank":0}`, 1},
+		{"Counts", `{"pv":1,"uv":1,"rank":0,"hot":1,"x":1}`, 1},
+		{"Counts", `{"pv":1.5,"uv":"1","rank":-1,"hot":1}`, 3},
+		{"Sites", `{"sites":[{"site":"a","pv":1,"uv":1,"hot":1,"since":"yesterday"}]}`, 1},
+		{"Sites", `{"sites":null}`, 1},
+		{"Ranks", `{"ranks":[{"rank":1,"erased":true,"visitor":"me"}]}`, 1},
+		{"Days", `{"days":[{"day":1,"pv":1,"new_visitors":1,"hot":1}]}`, 1},
+		{"State", `{"state":"asleep"}`, 1},
+	} {
+		var value any
+		require.NoError(t, json.Unmarshal([]byte(c.value), &value))
+		faults := d.faults("$", map[string]any{"$ref": "#/components/schemas/" + c.schema}, value)
+		assert.Len(t, faults, c.faults, "%s: %v", c.value, faults)
+	}
+}
+
+func TestDocumentHasEveryRoute(t *testing.T) {
+	t.Parallel()
+	s := newService(nil, Options{})
+	var want []string
+	for _, r := range append(s.routes, s.publicRoutes(Options{Reports: report.NewReader(nil)})...) {
+		for _, method := range r.methods {
+			if method != http.MethodHead && method != http.MethodOptions {
+				want = append(want, method+" "+strings.ReplaceAll(r.path, ":app", "{app}"))
+			}
+		}
+	}
+	var documented []string
+	for name := range readDocument(t).operations() {
+		documented = append(documented, name)
+	}
+	assert.ElementsMatch(t, want, documented)
+}
+
+func TestDocumentedParametersAreThoseOfReports(t *testing.T) {
+	t.Parallel()
+	d := readDocument(t)
+	operations := d.operations()
+	for _, k := range kinds {
+		var documented []string
+		for name, p := range d.parameters(operations["GET /api/apps/{app}/"+k.name]) {
+			if d.at(p, "in") == "query" {
+				documented = append(documented, name)
+				assert.Equal(t, slices.Contains(k.repeats, name), d.at(p, "schema", "type") == "array", "%s of %s", name, k.name)
+			}
+		}
+		assert.ElementsMatch(t, append([]string{"format"}, k.takes...), documented, k.name)
+	}
+}
+
+// sent is a call as the document names it.
+type sent struct {
+	call    string // method and path
+	query   string
+	headers []string
+	body    string
+	status  int
+}
+
+// checker sends calls and holds the answers against the document.
+type checker struct {
+	*edge
+	document
+	operations map[string]any
+	reached    map[string]bool // calls with a status
+	accepted   map[string]bool // calls with a parameter
+}
+
+func (c *checker) send(t *testing.T, s sent) {
+	t.Helper()
+	app := "demo"
+	if given, query, found := strings.Cut(s.query, "!"); found {
+		app, s.query = given, query
+	}
+	method, path, _ := strings.Cut(s.call, " ")
+	path = strings.ReplaceAll(path, "{app}", app) + "?" + s.query
+	a := c.askWith(s.body, method, path, s.headers...)
+	require.Equal(t, s.status, a.status, "%s %s: %s", s.call, s.query, a.body)
+	c.reached[fmt.Sprint(s.call, " ", s.status)] = true
+	if s.status == http.StatusOK {
+		query, err := url.ParseQuery(s.query)
+		require.NoError(t, err)
+		for name := range query {
+			c.accepted[s.call+" "+name] = true
+		}
+	}
+	answers := c.at(c.operations[s.call], "responses", fmt.Sprint(s.status))
+	require.NotNil(t, answers, "%s is not documented to answer %d", s.call, s.status)
+	if s.status == http.StatusNotModified {
+		return
+	}
+	kind, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
+	schema := c.at(answers, "content", kind, "schema")
+	require.NotNil(t, schema, "%s is not documented to answer %s", s.call, kind)
+	var value any = a.body
+	if kind == "application/json" {
+		require.NoError(t, json.Unmarshal([]byte(a.body), &value))
+	}
+	assert.Empty(t, c.faults(s.call, schema, value))
+	if kind == "text/csv" {
+		header, _, _ := strings.Cut(c.at(answers, "content", kind, "example").(string), "\n")
+		assert.True(t, strings.HasPrefix(a.body, header+"\n"), "%s: %s", s.call, a.body)
+	}
+	headers, _ := c.at(answers, "headers").(map[string]any)
+	for _, name := range []string{"Link", "ETag", "Retry-After", skippedHeader} {
+		if a.header.Get(name) != "" {
+			assert.Contains(t, headers, name, s.call)
+		}
+	}
+}
+
+func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
+	t.Parallel()
+	c := &checker{edge: newEdge(t), document: readDocument(t), reached: map[string]bool{}, accepted: map[string]bool{}}
+	c.operations = c.document.operations()
+	c.administer(func(ctx context.Context, a *visit.Admin) error {
+		return a.AddApp(ctx, "limited", visit.Settings{Open: ptr(true), MaxRequests: ptr("1")})
+	})
+	count := c.key("shop", visit.ScopeCount)
+	c.sixSteps()
+	page := url.QueryEscape("http://hhui.top/home")
+	inJSON := []string{"Content-Type", "application/json"}
+	c.sendAll(t, []sent{
+		{"GET /visit", "app=demo&ip=192.168.0.1&uri=" + page, nil, "", 200},
+		{"GET /visit", "app=demo&ip=192.168.0.1&uri=" + page, []string{"Sec-Purpose", "prefetch"}, "", 200},
+		{"GET /visit", "app=demo", nil, "", 400}, {"GET /visit", "app=none", nil, "", 404},
+		{"GET /visit", "app=shop&uri=http://example.com/", []string{"Authorization", "Bearer x"}, "", 401},
+		{"GET /visit", "app=shop&uri=" + page, nil, "", 403},
+		{"GET /visit", "app=limited&ip=192.0.2.1&uri=" + page, nil, "", 200}, {"GET /visit", "app=limited&ip=192.0.2.1&uri=" + page, nil, "", 429},
+		{"POST /visit", "", inJSON, `{"app":"demo","ip":"192.168.0.1","uri":"http://hhui.top/home"}`, 200},
+		{"POST /visit", "", inJSON, `{"app":"demo"}`, 400}, {"POST /visit", "", inJSON, `{"app":"none"}`, 404},
+		{"POST /visit", "", append([]string{"Authorization", "Bearer x"}, inJSON...), `{"app":"shop","uri":"http://example.com/"}`, 401},
+		{"POST /visit", "", inJSON, `{"app":"shop","ip":"192.0.2.1","uri":"http://example.com/"}`, 403},
+		{"POST /visit", "", inJSON, `{"app":"limited","ip":"192.0.2.1","uri":"http://example.com/"}`, 429},
+		{"POST /visit", "", []string{"Content-Type", "text/plain"}, `{}`, 415}, {"POST /visit", "", inJSON, strings.Repeat(" ", maxBody+1), 413},
+		{"GET /counts", "app=demo&ip=192.168.0.1&uri=" + page, nil, "", 200},
+		{"GET /counts", "app=demo", nil, "", 400}, {"GET /counts", "app=none", nil, "", 404}, {"GET /counts", "app=shop&uri=" + page, nil, "", 403},
+		{"GET /counts", "app=shop&uri=" + page, []string{"Authorization", "Bearer x"}, "", 401},
+		{"GET /counts", "app=limited&ip=192.0.2.1&uri=" + page, nil, "", 429},
+		{"GET /livez", "", nil, "", 200}, {"GET /readyz", "", nil, "", 200},
+		{"GET /api/apps/{app}/sites", "after=a&limit=1&format=json", nil, "", 200},
+		{"GET /api/apps/{app}/pages", "limit=1&from=20190101&to=20200101&site=hhui.top&order=hot", nil, "", 200},
+		{"GET /api/apps/{app}/pages", "limit=1&after=" + cursor("pv", report.Place{Before: 1}), nil, "", 200},
+		{"GET /api/apps/{app}/days", "uri=" + page + "&from=2019-01-01&to=20200101&limit=1", nil, "", 200},
+		{"GET /api/apps/{app}/days", "site=hhui.top&after=20190629", nil, "", 200},
+		{"GET /api/apps/{app}/visitors", "uri=" + page + "&day=20190629&limit=1", nil, "", 200},
+		{"GET /api/apps/{app}/visitors", "site=hhui.top&after=20190629-192.168.0.1", nil, "", 200},
+		{"GET /api/apps/{app}/ranks", "uri=" + page + "&rank=1", nil, "", 200}, {"GET /api/apps/{app}/ranks", "site=hhui.top&ip=192.168.0.2", nil, "", 200},
+		{"GET /api/apps/{app}/uniques", "uri=" + page + "&from=20190101&to=20200101", nil, "", 200},
+		{"GET /api/apps/{app}/uniques", "site=hhui.top&site=a.example", nil, "", 200}, {"GET /api/apps/{app}/uniques", "prefix=" + page, nil, "", 200},
+	})
+	c.sendSame(t, count)
+
+	// The tables refuse what they are told, and then are gone.
+	conn := c.connect(c.database)
+	_, err := conn.Exec(t.Context(), `ALTER TABLE footfall.visitors ADD CONSTRAINT nobody_else CHECK (ip <> '192.168.0.66')`)
+	require.NoError(t, err)
+	c.send(t, sent{"GET /visit", "app=demo&ip=192.168.0.66&uri=" + page, nil, "", 500})
+	c.send(t, sent{"POST /visit", "", inJSON, `{"app":"demo","ip":"192.168.0.66","uri":"http://hhui.top/home"}`, 500})
+	_, err = conn.Exec(t.Context(), `ALTER SCHEMA report RENAME TO lost; ALTER TABLE footfall.counters RENAME TO lost_counters; ALTER TABLE footfall.days RENAME TO lost_days; ALTER TABLE footfall.pages RENAME TO lost_pages`)
+	require.NoError(t, err)
+	close(c.stopping)
+	c.sendAll(t, []sent{
+		{"GET /visit", "app=demo&ip=192.168.0.1&uri=http://a.example/", nil, "", 503},
+		{"POST /visit", "", inJSON, `{"app":"demo","ip":"192.168.0.1","uri":"http://a.example/"}`, 503},
+		{"GET /counts", "app=demo&uri=" + page, nil, "", 503}, {"GET /readyz", "", nil, "", 503},
+	})
+	for _, k := range kinds {
+		c.send(t, sent{"GET /api/apps/{app}/" + k.name, c.least(k), nil, "", 503})
+	}
+	c.checkReached(t)
+}
+
+func (c *checker) sendAll(t *testing.T, all []sent) {
+	t.Helper()
+	for _, s := range all {
+		c.send(t, s)
+	}
+}
+
+// least is the shortest question of a kind.
+func (c *checker) least(k kind) string {
+	query := ""
+	if slices.Contains(k.takes, "uri") {
+		query = "site=hhui.top"
+	}
+	if slices.Contains(k.takes, "rank") {
+		query += "&rank=1"
+	}
+	return query
+}
+
+// sendSame sends what all reports answer alike, and asks for the files.
+func (c *checker) sendSame(t *testing.T, count string) {
+	t.Helper()
+	require.Equal(t, http.StatusOK, c.get("/api/apps/limited/sites").status, "the one of this minute")
+	for _, k := range kinds {
+		call, least := "GET /api/apps/{app}/"+k.name, c.least(k)
+		tag := c.ask(http.MethodGet, "/api/apps/demo/"+k.name+"?"+least).header.Get("ETag")
+		c.sendAll(t, []sent{
+			{call, least + "&format=csv", nil, "", 200}, {call, least, []string{"Accept", "text/csv"}, "", 200}, {call, least, []string{"If-None-Match", tag}, "", 304},
+			{call, least + "&nonsense=1", nil, "", 400}, {call, "shop!" + least, nil, "", 401}, {call, "none!" + least, nil, "", 404},
+			{call, "shop!" + least, []string{"Authorization", "Bearer " + count}, "", 403}, {call, "limited!" + least, nil, "", 429},
+		})
+	}
+	for _, path := range []string{"/openapi.json", "/api", "/api/try.js", "/api/try.css"} {
+		c.send(t, sent{"GET " + path, "", nil, "", 200})
+		c.send(t, sent{"GET " + path, "", []string{"If-None-Match", c.get(path).header.Get("ETag")}, "", 304})
+	}
+}
+
+// checkReached checks that nothing is documented which was not seen.
+func (c *checker) checkReached(t *testing.T) {
+	t.Helper()
+	elsewhere := map[string]bool{
+		// TestReportsFindVisitorsAsCountsDoes, and the tests of apps with ids: they take a secret.
+		"GET /visit visitor": true, "GET /counts visitor": true, "GET /api/apps/{app}/ranks visitor": true,
+	}
+	for call, operation := range c.operations {
+		for status := range c.at(operation, "responses").(map[string]any) {
+			assert.True(t, c.reached[call+" "+status], "%s answers %s", call, status)
+		}
+		for name, p := range c.parameters(operation) {
+			if c.at(p, "in") == "query" && !elsewhere[call+" "+name] {
+				assert.True(t, c.accepted[call+" "+name], "%s takes %s", call, name)
+			}
+		}
+	}
+}

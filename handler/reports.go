@@ -1,0 +1,214 @@
+package handler
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"footfall/report"
+	"footfall/visit"
+)
+
+const (
+	reportPlaces = 2 // as many as there are connections for reports
+	reportWait   = 2 * time.Second
+	reportWithin = 4 * time.Second // less than the database lets a statement run, so that the reason is known here
+	reportPause  = 5 * time.Second // before trying again what took too long
+)
+
+// reports answers what was counted.
+type reports struct {
+	*service
+	reader *report.Reader
+	places chan struct{} // has room for the reports that are being made
+	wait   time.Duration // for a place
+	within time.Duration // for an answer
+}
+
+// kind is one kind of report.
+type kind struct {
+	name    string
+	takes   []string // parameters, besides the format
+	repeats []string // those of them that may be given several times
+	// prepare reads the parameters, and returns what makes the report. What is wrong with them it leaves in the question.
+	prepare func(q *question) makeReport
+}
+
+type makeReport func(ctx context.Context, from *report.Reader) (*result, error)
+
+var kinds = []kind{
+	{"sites", []string{"after", "limit"}, nil, sitesReport},
+	{"pages", []string{"site", "from", "to", "order", "after", "limit"}, nil, pagesReport},
+	{"days", []string{"uri", "site", "from", "to", "after", "limit"}, nil, daysReport},
+	{"visitors", []string{"uri", "site", "day", "after", "limit"}, nil, visitorsReport},
+	{"ranks", []string{"uri", "site", "rank", "ip", "visitor"}, nil, ranksReport},
+	{"uniques", []string{"uri", "site", "prefix", "from", "to"}, []string{"uri", "site"}, uniquesReport},
+}
+
+func (s *service) reportRoutes(reader *report.Reader) (routes []route) {
+	r := &reports{service: s, reader: reader, places: make(chan struct{}, reportPlaces), wait: reportWait, within: reportWithin}
+	for _, k := range kinds {
+		routes = append(routes, route{"/api/apps/:app/" + k.name, []string{http.MethodGet, http.MethodHead},
+			func(c echo.Context) error { return r.answer(c, k) }})
+	}
+	return routes
+}
+
+// answer checks who asks and what, in the order that all calls have, makes the report and writes it.
+func (r *reports) answer(c echo.Context, k kind) error {
+	ctx, request := c.Request().Context(), c.Request()
+	params, garbled := readParams(request.URL.RawQuery, append([]string{"format"}, k.takes...), k.repeats)
+	ask := visit.Request{App: c.Param("app"), Key: bearer(request.Header), Garbled: garbled}
+	ask.Peer, _ = r.proxies.client(request) // one who cannot be told shares the limit of all such
+	reading, err := r.counter.Reads(ctx, ask)
+	if err != nil {
+		return err
+	}
+	q := &question{ctx: ctx, reading: reading, params: params}
+	format := q.format(request.Header)
+	prepared := k.prepare(q)
+	if q.err != nil {
+		return q.err
+	}
+	if err := reading.Restrain(); err != nil {
+		return err
+	}
+	made, err := r.make(ctx, prepared)
+	if err != nil {
+		return err
+	}
+	return writeReport(c, reading.App+"-"+k.name, format, made)
+}
+
+// make makes a report when there is a place for it.
+func (r *reports) make(ctx context.Context, prepared makeReport) (*result, error) {
+	wait := time.NewTimer(r.wait)
+	defer wait.Stop()
+	select {
+	case r.places <- struct{}{}:
+		defer func() { <-r.places }()
+	case <-wait.C:
+		return nil, &visit.Error{Kind: visit.Unavailable, Message: "too many reports are being made; try again", RetryAfter: r.wait}
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	within, cancel := context.WithTimeout(ctx, r.within)
+	defer cancel()
+	made, err := prepared(within, r.reader)
+	if err == nil {
+		return made, nil
+	}
+	failure := &visit.Error{Kind: visit.Unavailable, Message: "the database does not answer; try again", RetryAfter: time.Second, Err: err}
+	if errors.Is(within.Err(), context.DeadlineExceeded) {
+		failure.Message, failure.RetryAfter = "the report takes too long: ask for fewer days, for fewer pages, or for one site", reportPause
+	}
+	return nil, failure
+}
+
+func sitesReport(q *question) makeReport {
+	after, n := q.value("after"), q.limit()
+	return func(ctx context.Context, from *report.Reader) (*result, error) {
+		sites, err := from.Sites(ctx, q.reading.App, after, n+1)
+		return listing("sites", sites, n, func(s report.Site) string { return s.Site }), err
+	}
+}
+
+// orders are the numbers by which pages may be ordered, beside their uri.
+var orders = []string{"pv", "uv", "hot"}
+
+func pagesReport(q *question) makeReport {
+	app, site, in, n := q.reading.App, q.site(), q.days(), q.limit()
+	order := q.value("order")
+	switch {
+	case order == "":
+		order = orders[0]
+	case order == "uri":
+		after, prefix := q.value("after"), ""
+		if site != "" {
+			prefix = site + "/"
+		}
+		return func(ctx context.Context, from *report.Reader) (*result, error) {
+			pages, err := from.PagesByURI(ctx, app, prefix, after, in, n+1)
+			return listing("pages", pages, n, func(p report.Page) string { return p.URI }), err
+		}
+	case !slices.Contains(orders, order):
+		q.wrong("order", "%.64q is no order of pages: use pv, uv, hot or uri", order)
+	}
+	after := q.place(order)
+	return func(ctx context.Context, from *report.Reader) (*result, error) {
+		pages, next, err := from.TopPagesAfter(ctx, app, site, in, order, after, n)
+		made := listing("pages", pages, n, nil)
+		if next != nil {
+			made.next = cursor(order, *next)
+		}
+		return made, err
+	}
+}
+
+func daysReport(q *question) makeReport {
+	target, in, n := q.target(), q.days(), q.limit()
+	if after := q.day("after", 0); after > 0 {
+		in.From = max(in.From, after+1)
+	}
+	return func(ctx context.Context, from *report.Reader) (*result, error) {
+		days, err := from.Days(ctx, q.reading.App, target, in, n+1)
+		return listing("days", days, n, func(d report.Day) string { return dayText(d.Day) }), err
+	}
+}
+
+func visitorsReport(q *question) makeReport {
+	target, n := q.target(), q.limit()
+	day, after := q.lastVisitor()
+	return func(ctx context.Context, from *report.Reader) (*result, error) {
+		visitors, err := from.Visitors(ctx, q.reading.App, target, day, after, n+1)
+		return listing("visitors", visitors, n, func(v report.DayVisitor) string { return afterVisitor(day, v.Visitor) }), err
+	}
+}
+
+func ranksReport(q *question) makeReport {
+	app, target, rank := q.reading.App, q.target(), q.rank()
+	var who netip.Addr
+	if rank == 0 {
+		who = q.visitor()
+	}
+	return func(ctx context.Context, from *report.Reader) (*result, error) {
+		var found report.Ranked
+		var err error
+		if rank > 0 {
+			found, err = from.ByRank(ctx, app, target, rank)
+		} else {
+			found, err = from.ByAddress(ctx, app, target, who)
+		}
+		if errors.Is(err, report.ErrNobody) {
+			return listing("ranks", []report.Ranked{}, 0, nil), nil
+		}
+		return listing("ranks", []report.Ranked{found}, 1, nil), err
+	}
+}
+
+func uniquesReport(q *question) makeReport {
+	app, in, prefix, targets := q.reading.App, q.days(), q.prefix(), q.targets()
+	switch {
+	case prefix != "" && len(targets) > 0:
+		q.wrong("prefix", "it is given beside uri or site: use one of them")
+	case prefix == "" && len(targets) == 0:
+		q.wrong("uri", "it is missing: give uri, site or prefix")
+	}
+	return func(ctx context.Context, from *report.Reader) (made *result, err error) {
+		var u report.Uniques
+		switch {
+		case prefix != "":
+			u, err = from.UniquesUnder(ctx, app, prefix, in)
+		case len(targets) == 1: // exact for ever, which groups are not
+			u, err = from.Uniques(ctx, app, targets[0], in)
+		default:
+			u, err = from.UniquesOfAny(ctx, app, targets, in)
+		}
+		return single(u), err
+	}
+}

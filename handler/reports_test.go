@@ -1,0 +1,470 @@
+package handler
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/report"
+	"footfall/visit"
+)
+
+// administer changes apps and keys, as an operator does.
+func (e *edge) administer(f func(ctx context.Context, a *visit.Admin) error) {
+	e.t.Helper()
+	d, err := db.Open(context.Background(), e.database, db.Options{})
+	require.NoError(e.t, err)
+	defer d.Close()
+	require.NoError(e.t, f(context.Background(), visit.NewAdmin(d, nil)))
+}
+
+func (e *edge) key(app string, scopes ...visit.Scope) (key string) {
+	e.t.Helper()
+	e.administer(func(ctx context.Context, a *visit.Admin) (err error) {
+		key, err = a.AddKey(ctx, app, scopes)
+		return err
+	})
+	return key
+}
+
+// ask asks with some headers: name, value, name, value …
+func (e *edge) ask(method, pathAndQuery string, headers ...string) answer {
+	e.t.Helper()
+	return e.askWith("", method, pathAndQuery, headers...)
+}
+
+func (e *edge) askWith(body, method, pathAndQuery string, headers ...string) answer {
+	e.t.Helper()
+	r, err := http.NewRequestWithContext(context.Background(), method, e.public+pathAndQuery, strings.NewReader(body))
+	require.NoError(e.t, err)
+	r.Header.Set("User-Agent", browser)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(e.t, err)
+	defer response.Body.Close()
+	read, err := io.ReadAll(response.Body)
+	require.NoError(e.t, err)
+	e.t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	return answer{response.StatusCode, response.Header, string(read)}
+}
+
+// counting counts a visit to app demo, on a day after the first.
+func (e *edge) counting(day int, ip, uri string) {
+	e.t.Helper()
+	now := noon.AddDate(0, 0, day)
+	e.now.Store(&now)
+	a := e.get("/visit?" + url.Values{"app": {"demo"}, "ip": {ip}, "uri": {uri}}.Encode())
+	require.Equal(e.t, http.StatusOK, a.status, a.body)
+}
+
+// sixSteps are those of the contract.
+func (e *edge) sixSteps() {
+	e.t.Helper()
+	for _, step := range []struct {
+		day      int
+		ip, path string
+	}{
+		{0, "192.168.0.1", "/home"}, {0, "192.168.0.1", "/home"}, {0, "192.168.0.1", "/index"},
+		{0, "192.168.0.2", "/index"}, {0, "192.168.0.2", "/home"}, {1, "192.168.0.2", "/home"},
+	} {
+		e.counting(step.day, step.ip, "http://hhui.top"+step.path)
+	}
+}
+
+func TestReportsOfTheSixSteps(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.sixSteps()
+	const home = `{"uri":"hhui.top/home","pv":3,"new_visitors":2,"uniques":2,"hot":4}`
+	const index = `{"uri":"hhui.top/index","pv":2,"new_visitors":2,"uniques":2,"hot":2}`
+	for _, c := range []struct{ ask, says string }{
+		{"pages", `{"pages":[` + home + `,` + index + `]}`},
+		{"pages?site=hhui.top&order=hot", `{"pages":[` + home + `,` + index + `]}`},
+		{"pages?order=uv&limit=1&from=20190629&to=20190629", `{"pages":[{"uri":"hhui.top/home","pv":2,"new_visitors":2,"uniques":2,"hot":3}],"next":"dXYgMSAyIDI"}`},
+		{"pages?order=uv&limit=1&from=20190629&to=20190629&after=dXYgMSAyIDI", `{"pages":[` + index + `]}`},
+		{"pages?order=uv&from=20190630", `{"pages":[]}`},
+		{"pages?order=uri&from=2019-06-30", `{"pages":[{"uri":"hhui.top/home","pv":1,"new_visitors":0,"uniques":1,"hot":1},{"uri":"hhui.top/index","pv":0,"new_visitors":0,"uniques":0,"hot":0}]}`},
+		{"pages?order=uri&limit=1", `{"pages":[` + home + `],"next":"hhui.top/home"}`},
+		{"pages?order=uri&after=hhui.top/home&site=hhui.top", `{"pages":[` + index + `]}`},
+		{"pages?site=other.example", `{"pages":[]}`},
+		{"days?site=hhui.top", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":5},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
+		{"days?uri=HTTPS://HHUI.top:443/./home%23top", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":3},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
+		{"days?uri=hhui.top/home", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":3},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
+		{"days?site=hhui.top&limit=1", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":5}],"next":"20190629"}`},
+		{"days?site=hhui.top&after=20190629", `{"days":[{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
+		{"days?site=never.example", `{"days":[]}`},
+		{"visitors?site=hhui.top", `{"visitors":[{"visitor":"192.168.0.2","rank":2,"new":false}]}`},
+		{"visitors?site=hhui.top&day=20190629&limit=1", `{"visitors":[{"visitor":"192.168.0.1","rank":1,"new":true}],"next":"20190629-192.168.0.1"}`},
+		{"visitors?site=hhui.top&limit=1&after=20190629-192.168.0.1", `{"visitors":[{"visitor":"192.168.0.2","rank":2,"new":true}]}`},
+		{"visitors?uri=http://hhui.top/never", `{"visitors":[]}`},
+		{"ranks?site=hhui.top&rank=2", `{"ranks":[{"rank":2,"visitor":"192.168.0.2","first_day":20190629,"last_day":20190630,"erased":false}]}`},
+		{"ranks?uri=http://hhui.top/index&ip=192.168.0.1", `{"ranks":[{"rank":1,"visitor":"192.168.0.1","first_day":20190629,"last_day":20190629,"erased":false}]}`},
+		{"ranks?site=hhui.top&rank=3", `{"ranks":[]}`},
+		{"ranks?site=hhui.top&ip=192.168.0.9", `{"ranks":[]}`},
+		{"ranks?site=never.example&ip=192.168.0.1", `{"ranks":[]}`},
+		{"uniques?site=hhui.top", `{"uniques":2,"exact":true,"standard_error":0,"erased":0}`},
+		{"uniques?site=hhui.top&from=20190630", `{"uniques":1,"exact":true,"standard_error":0,"erased":0}`},
+		{"uniques?site=hhui.top&from=20190630&site=never.example", `{"uniques":1,"exact":true,"standard_error":0,"erased":0}`},
+		{"uniques?site=never.example", `{"uniques":0,"exact":true,"standard_error":0,"erased":0}`},
+		{"uniques?uri=http://hhui.top/home&uri=http://hhui.top/index", `{"uniques":2,"exact":true,"standard_error":0,"erased":0}`},
+		{"uniques?prefix=http://hhui.top/h&to=20190628", `{"uniques":0,"exact":true,"standard_error":0,"erased":0}`},
+		{"uniques?prefix=http://hhui.top/", `{"uniques":2,"exact":true,"standard_error":0,"erased":0}`},
+	} {
+		a := e.get("/api/apps/demo/" + c.ask)
+		assert.Equal(t, http.StatusOK, a.status, c.ask)
+		assert.Equal(t, c.says, a.body, c.ask)
+	}
+	assert.Regexp(t, `^{"sites":\[{"site":"hhui.top","pv":3,"uv":2,"hot":6,"since":"\d{4}-[^"]+"}\]}$`, e.get("/api/apps/demo/sites").body)
+	assert.Equal(t, `{"sites":[]}`, e.get("/api/apps/demo/sites?after=hhui.top").body)
+
+	e.administer(func(ctx context.Context, a *visit.Admin) error {
+		_, err := a.EraseVisitor(ctx, "demo", "192.168.0.1")
+		return err
+	})
+	assert.Equal(t, `{"ranks":[{"rank":1,"erased":true}]}`, e.get("/api/apps/demo/ranks?site=hhui.top&rank=1").body)
+	assert.Equal(t, "rank,visitor,first_day,last_day,erased\r\n1,,,,true\r\n", e.get("/api/apps/demo/ranks?site=hhui.top&rank=1&format=csv").body)
+	assert.Equal(t, `{"uniques":2,"exact":true,"standard_error":0,"erased":0}`, e.get("/api/apps/demo/uniques?site=hhui.top").body)
+	assert.Equal(t, `{"uniques":1,"exact":false,"standard_error":0,"erased":2}`, e.get("/api/apps/demo/uniques?prefix=http://hhui.top/").body)
+}
+
+// What a report lists can be asked about, also what no URI leads to.
+func TestReportsKnowWhatTheyList(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.administer(func(ctx context.Context, a *visit.Admin) error {
+		return a.AddApp(ctx, "tight", visit.Settings{Open: ptr(true), MaxPages: ptr("8"), KeepQuery: []string{"q"}})
+	})
+	for _, uri := range []string{
+		"http://a.example/", "https://a.example:80/x", "http://a.example:443/x", "http://a.example/%28other%29", "http://a.example/?q=a%26b", "http://a.example/%23",
+		"http://a.example/x#/route", "http://[::1]:8080/", "http://a.example/9", "http://new.example/",
+	} {
+		a := e.get("/visit?" + url.Values{"app": {"tight"}, "ip": {"192.0.2.1"}, "uri": {uri}}.Encode())
+		require.Equal(t, http.StatusOK, a.status, a.body)
+	}
+	e.administer(func(ctx context.Context, a *visit.Admin) error {
+		return a.DeletePage(ctx, "tight", "http://a.example/")
+	})
+	sites := e.readAll("/api/apps/tight/sites?", "sites", "site", nil)
+	pages := e.readAll("/api/apps/tight/pages?order=uri", "pages", "uri", nil)
+	assert.Contains(t, sites, "(other)")
+	assert.Subset(t, pages, []string{"a.example/%28other%29", "a.example/(other)", "a.example/(deleted)", "a.example:80/x", "a.example:443/x", "a.example/?q=a%26b"})
+	for _, site := range sites {
+		assert.Contains(t, e.get("/api/apps/tight/days?"+url.Values{"site": {site}}.Encode()).body, `"day":20190629`, site)
+	}
+	for _, page := range pages {
+		assert.Contains(t, e.get("/api/apps/tight/days?"+url.Values{"uri": {page}}.Encode()).body, `"day":20190629`, page)
+	}
+}
+
+func TestReportsRefuse(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	for _, c := range []struct{ ask, says string }{
+		{"sites?limit=0", "limit:"}, {"sites?limit=1001", "limit:"}, {"sites?limit=ten", "limit:"}, {"sites?limit=-1", "limit:"}, {"sites?limit=", "limit: it is empty"},
+		{"sites?limit=1&limit=1", "limit: it is given twice"}, {"sites?page=2", `"page": it is no parameter of this report: use format, after, limit`},
+		{"sites?LIMIT=1", `"LIMIT": it is no parameter`}, {"sites?%zz=1", `"%zz": it is no`}, {"sites?after=%zz", "after: it has a %"},
+		{"sites?after=%00", "after: it is not text"}, {"sites?after=%ff", "after: it is not text"}, {"sites?format=xml", "format:"},
+		{"sites?from=20190629", `"from": it is no parameter`}, {"sites?key=footfall_x", `"key": it is no parameter`},
+		{"pages?order=rank", "order:"}, {"pages?from=20190231", `from: "20190231" is no day`}, {"pages?to=2019-13-01", "to:"}, {"pages?to=1.6.2019", "to:"},
+		{"pages?from=20190630&to=20190629", "from: 20190630 is after 20190629"}, {"pages?from=00000101", "from:"}, {"pages?from=-1", "from:"},
+		{"pages?site=http://example.com", "site:"}, {"pages?site=example.com/home", "site:"}, {"pages?uri=http://example.com/", `"uri": it is no parameter`},
+		{"pages?after=hhui.top/home", "after: it is none of this order"}, {"pages?order=hot&after=dXYgMSAyIDI", "after: it is none of this order"},
+		{"pages?after=" + cursor("pv", report.Place{Before: report.DeepestTop + 1}), "after:"}, {"pages?after=" + cursor("pv", report.Place{Before: 1}) + "AA", "after:"},
+		{"days", "uri: it is missing"}, {"days?uri=hhui.top/Hom%257e", "uri: it does not begin"}, {"days?uri=HHUI.top/home", "uri: it does not begin"},
+		{"days?uri=a%20b/(other)", "uri: it does not begin"}, {"days?uri=hhui.top/x?y=1", "uri: it does not begin"}, {"days?uri=example.com", "uri: it does not begin with http"}, {"days?uri=http://a.example/&site=a.example", "site: it is given beside uri"},
+		{"days?uri=http://a.example/&uri=http://b.example/", "uri: it is given twice"}, {"days?site=a.example&after=yesterday", "after:"},
+		{"visitors?day=20190631&site=a.example", "day:"}, {"visitors?site=a.example&after=192.0.2.1", "after:"}, {"visitors?site=a.example&after=20190629-x", "after:"},
+		{"visitors?site=a.example&after=20190629-fe80::1%25eth0", "after:"}, {"visitors?site=a.example&day=20190630&after=20190629-192.0.2.1", "after:"},
+		{"ranks?site=a.example", "rank: it is missing"}, {"ranks?site=a.example&rank=0", "rank:"}, {"ranks?site=a.example&rank=1e3", "rank:"},
+		{"ranks?site=a.example&rank=99999999999999999999", "rank:"}, {"ranks?site=a.example&rank=1&ip=192.0.2.1", "ip: it is given beside rank"},
+		{"ranks?site=a.example&ip=192.0.2", "ip: it is not an IPv4 or IPv6 address"}, {"ranks?site=a.example&visitor=me", "visitor: app demo tells visitors apart by their address"},
+		{"uniques", "uri: it is missing"}, {"uniques?prefix=http://a.example/&site=a.example", "prefix: it is given beside"}, {"uniques?prefix=a.example", "prefix: it does not begin with http"},
+		{"uniques?prefix=http://a.example/?q", "prefix: it has a query"}, {"uniques?site=a.example&site=%20", "site:"}, {"uniques?site=a.example&from=20190229", "from:"},
+	} {
+		a := e.get("/api/apps/demo/" + c.ask)
+		assert.Equal(t, http.StatusBadRequest, a.status, c.ask)
+		assert.Contains(t, a.error(t), c.says, c.ask)
+		assert.Equal(t, "no-store", a.header.Get("Cache-Control"))
+	}
+	for _, path := range []string{"/api/apps/demo", "/api/apps/demo/", "/api/apps/demo/secrets", "/api/apps/demo/sites/", "/api/apps//sites", "/api/"} {
+		a := e.get(path)
+		assert.Contains(t, []int{http.StatusNotFound, http.StatusBadRequest}, a.status, path)
+	}
+	a := e.do(http.MethodPost, e.public+"/api/apps/demo/sites", "", "")
+	assert.Equal(t, http.StatusMethodNotAllowed, a.status)
+	assert.Equal(t, "GET, HEAD", a.header.Get("Allow"))
+}
+
+func TestReportsAreForWhoMayRead(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	read, count := e.key("shop", visit.ScopeRead), e.key("shop", visit.ScopeCount, visit.ScopeAssert)
+	foreign, revoked := e.key("demo", visit.ScopeRead), e.key("shop", visit.ScopeRead)
+	e.administer(func(ctx context.Context, a *visit.Admin) error { return a.RevokeKey(ctx, "shop", revoked) })
+	for _, k := range kinds {
+		for _, c := range []struct {
+			app, key, query string
+			status          int
+			says            string
+		}{
+			{"shop", read, "", 200, ""},
+			{"shop", "", "", 401, "key: the reports of app shop are for those who have one"},
+			{"shop", "", "nonsense=1", 401, "key:"},
+			{"shop", count, "", 403, "key: it opens no reports"},
+			{"shop", count, "nonsense=1", 403, "key:"},
+			{"shop", foreign, "", 401, "key: it is none of app shop"},
+			{"shop", revoked, "", 401, "key: it is none of app shop"},
+			{"shop", read + "x", "nonsense=1", 401, "key: it is none of app shop"},
+			{"shop", read, "nonsense=1", 400, `"nonsense": it is no parameter`},
+			{"nobody", read, "nonsense=1", 404, "app: there is no app"},
+			{"demo", "", "", 200, ""},
+			{"demo", read, "", 401, "key: it is none of app demo"},
+		} {
+			query := map[string]string{"days": "site=a.example", "visitors": "site=a.example", "ranks": "site=a.example&rank=1", "uniques": "site=a.example"}[k.name]
+			var headers []string
+			if c.key != "" {
+				headers = []string{"Authorization", "Bearer " + c.key}
+			}
+			a := e.ask(http.MethodGet, "/api/apps/"+c.app+"/"+k.name+"?"+query+"&"+c.query, headers...)
+			require.Equal(t, c.status, a.status, "%s of %s: %s", k.name, c.app, a.body)
+			assert.Contains(t, a.body, strings.ReplaceAll(c.says, `"`, `\"`))
+			assert.Equal(t, c.status == 401, a.header.Get("WWW-Authenticate") == "Bearer")
+		}
+	}
+	assert.Equal(t, http.StatusUnauthorized, e.get("/api/apps/shop/sites?access_token="+read).status, "a key is no parameter")
+}
+
+// What a page of another site could learn of an open app through somebody's browser.
+func TestReportsAreForNoOtherSitesPages(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	for _, origin := range []string{"https://hhui.top", "https://example.com", "null"} {
+		a := e.ask(http.MethodGet, "/api/apps/demo/sites", "Origin", origin)
+		for name := range a.header {
+			assert.NotContains(t, name, "Access-Control", "%s", origin)
+		}
+		assert.Equal(t, "same-origin", a.header.Get("Cross-Origin-Resource-Policy"))
+		preflight := e.ask(http.MethodOptions, "/api/apps/demo/sites", "Origin", origin,
+			"Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "authorization")
+		assert.Equal(t, http.StatusMethodNotAllowed, preflight.status)
+		assert.Empty(t, preflight.header.Get("Access-Control-Allow-Origin"))
+	}
+}
+
+func TestReportsOfADeletedAppAreGone(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.counting(0, "192.0.2.1", "http://hhui.top/")
+	e.administer(func(ctx context.Context, a *visit.Admin) error { return a.DeleteApp(ctx, "demo") })
+	assert.Equal(t, http.StatusNotFound, e.get("/api/apps/demo/sites").status)
+	e.administer(func(ctx context.Context, a *visit.Admin) error {
+		return a.AddApp(ctx, "demo", visit.Settings{Open: ptr(true)})
+	})
+	assert.Equal(t, `{"sites":[]}`, e.get("/api/apps/demo/sites").body)
+}
+
+func TestReportsFindVisitorsAsCountsDoes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d, err := db.Open(t.Context(), w.database, db.Options{})
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	counter, registry := w.instance(visit.Secret("thirty-two bytes that are secret"))
+	public := listen(t, New(counter, Options{Metrics: registry, Reports: report.NewReader(d)}), w.log.logger())
+	for _, c := range []struct{ app, who, sameAs, other string }{
+		{"ids", "visitor=you", "visitor=you", "visitor=other"},
+		{"hashed", "ip=2001:db8::7", "ip=2001:db8::8", "ip=2001:db8:1::7"},
+		{"daily", "ip=192.0.2.7", "ip=::ffff:192.0.2.7", "ip=192.0.2.8"},
+		{"wide", "ip=2001:db8::7", "ip=2001:db8::8", "ip=2001:db8:1::7"},
+	} {
+		key, err := w.admin.AddKey(t.Context(), c.app, []visit.Scope{visit.ScopeAssert, visit.ScopeRead})
+		require.NoError(t, err)
+		ask := func(path string) answer {
+			return (&edge{t: t, public: public}).ask(http.MethodGet, path, "Authorization", "Bearer "+key)
+		}
+		a := ask("/visit?app=" + c.app + "&uri=http://example.com/&" + c.who)
+		require.Equal(t, http.StatusOK, a.status, a.body)
+		ranks := "/api/apps/" + c.app + "/ranks?site=example.com&"
+		assert.Contains(t, ask(ranks+c.who).body, `{"ranks":[{"rank":1,"visitor":"`, c.app)
+		assert.Equal(t, ask(ranks+c.who).body, ask(ranks+c.sameAs).body, c.app)
+		assert.Equal(t, `{"ranks":[]}`, ask(ranks+c.other).body, c.app)
+	}
+}
+
+func TestReportIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.sixSteps()
+	const path = "/api/apps/demo/pages?limit=1"
+	first := e.get(path)
+	tag := first.header.Get("ETag")
+	assert.Regexp(t, `^"[\w-]{43}"$`, tag)
+	assert.Equal(t, "private, no-cache", first.header.Get("Cache-Control"))
+	assert.Equal(t, "Authorization, Accept", first.header.Get("Vary"))
+	assert.Equal(t, "nosniff", first.header.Get("X-Content-Type-Options"))
+	for said, status := range map[string]int{
+		tag: 304, "W/" + tag: 304, `"x", ` + tag: 304, "*": 304, `"x"`: 200, strings.Trim(tag, `"`): 200, "": 200,
+	} {
+		a := e.ask(http.MethodGet, path, "If-None-Match", said)
+		assert.Equal(t, status, a.status, said)
+		assert.Equal(t, tag, a.header.Get("ETag"))
+		assert.Equal(t, first.header.Get("Link"), a.header.Get("Link"))
+		assert.Equal(t, status == 200, a.body == first.body, said)
+	}
+	other := e.ask(http.MethodGet, path+"&format=csv", "If-None-Match", tag)
+	assert.Equal(t, http.StatusOK, other.status, "CSV is something else")
+	head := e.ask(http.MethodHead, path)
+	assert.Equal(t, tag, head.header.Get("ETag"))
+	assert.Empty(t, head.body)
+	e.counting(1, "192.168.0.3", "http://hhui.top/home")
+	assert.Equal(t, http.StatusOK, e.ask(http.MethodGet, path, "If-None-Match", tag).status)
+}
+
+func TestReportAsCSV(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.counting(0, "192.0.2.1", "http://=1+1.example/,\"a\"")
+	e.counting(0, "192.0.2.1", "http://-2.example/")
+	a := e.get("/api/apps/demo/pages?format=csv&order=uri&limit=1")
+	assert.Equal(t, "uri,pv,new_visitors,uniques,hot\r\n'-2.example/,1,1,1,1\r\n", a.body)
+	assert.Equal(t, `attachment; filename="footfall-demo-pages.csv"`, a.header.Get("Content-Disposition"))
+	assert.Equal(t, "text/csv; charset=utf-8; header=present", a.header.Get("Content-Type"))
+	assert.Equal(t, `</api/apps/demo/pages?after=-2.example%2F&format=csv&limit=1&order=uri>; rel="next"`, a.header.Get("Link"))
+	a = e.get("/api/apps/demo/pages?after=-2.example%2F&format=csv&limit=1&order=uri")
+	rows, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
+	require.NoError(t, err)
+	assert.Equal(t, []string{"'=1+1.example/,%22a%22", "1", "1", "1", "1"}, rows[1])
+	assert.Empty(t, a.header.Get("Link"))
+
+	_, err = e.connect(e.database).Exec(t.Context(), `UPDATE footfall.pages SET uri = E'@SUM(1)\t"\r\n=2/' WHERE uri = '-2.example/'`)
+	require.NoError(t, err)
+	a = e.get("/api/apps/demo/pages?format=csv")
+	assert.Contains(t, a.body, "\r\n\"'@SUM(1)\t\"\"\r\r\n=2/\",1", "what no URI can hold")
+
+	for accept, kind := range map[string]string{
+		"text/csv": "text/csv", "text/csv, application/json;q=0.9": "text/csv", "text/*": "text/csv", "application/json, text/csv;q=0.5": "application/json",
+		"*/*": "application/json", "": "application/json", "text/html, */*;q=0.1": "application/json", "text/csv;q=0": "application/json", "TEXT/CSV;Q=1": "text/csv",
+	} {
+		a := e.ask(http.MethodGet, "/api/apps/demo/sites", "Accept", accept)
+		got, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
+		assert.Equal(t, kind, got, accept)
+	}
+	a = e.ask(http.MethodGet, "/api/apps/demo/sites?format=json", "Accept", "text/csv")
+	assert.Equal(t, "application/json", a.header.Get("Content-Type"))
+}
+
+// readAll reads a list from part to part, as a program would that knows nothing of it but next, and returns its names.
+func (e *edge) readAll(path, list, name string, between func()) (names []string) {
+	e.t.Helper()
+	after := ""
+	for {
+		a := e.get(path + after)
+		require.Equal(e.t, http.StatusOK, a.status, a.body)
+		var said map[string]json.RawMessage
+		require.NoError(e.t, json.Unmarshal([]byte(a.body), &said))
+		var rows []map[string]any
+		require.NoError(e.t, json.Unmarshal(said[list], &rows))
+		for _, row := range rows {
+			names = append(names, fmt.Sprint(row[name]))
+		}
+		if said["next"] == nil {
+			return names
+		}
+		var next string
+		require.NoError(e.t, json.Unmarshal(said["next"], &next))
+		assert.Contains(e.t, a.header.Get("Link"), "after="+url.QueryEscape(next))
+		after = "&after=" + url.QueryEscape(next)
+		between()
+	}
+}
+
+func TestListsAreWholeWhileVisitsAreCounted(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	const pages = 36
+	want := map[string]bool{}
+	for i := range pages {
+		for range i % 4 { // ties, and pages that nobody but the first visitor has seen
+			e.counting(0, fmt.Sprintf("192.0.2.%d", i), fmt.Sprintf("http://s%d.example/%02d", i%3, i))
+		}
+		e.counting(0, "192.0.2.250", fmt.Sprintf("http://s%d.example/%02d", i%3, i))
+		want[fmt.Sprintf("s%d.example/%02d", i%3, i)] = true
+	}
+	var visitor atomic.Int32
+	climb := func() { // pages of everywhere, the last ones and new ones
+		n := int(visitor.Add(1))
+		e.counting(0, fmt.Sprintf("198.18.%d.%d", n/256, n%256), fmt.Sprintf("http://s%d.example/%02d", n*7%pages%3, n*7%pages))
+		e.counting(0, fmt.Sprintf("198.18.%d.%d", n/256, n%256), fmt.Sprintf("http://s1.example/new%d", n))
+	}
+	for _, order := range []string{"pv", "uv", "hot", "uri"} {
+		for _, limit := range []int{5, pages} {
+			still := e.readAll(fmt.Sprintf("/api/apps/demo/pages?order=%s&limit=%d", order, limit), "pages", "uri", func() {})
+			assert.Equal(t, e.readAll("/api/apps/demo/pages?limit=1000&order="+order, "pages", "uri", nil), still, "%s by %d", order, limit)
+
+			told := map[string]int{}
+			for _, uri := range e.readAll(fmt.Sprintf("/api/apps/demo/pages?order=%s&limit=%d", order, limit), "pages", "uri", climb) {
+				told[uri]++
+				assert.Equal(t, 1, told[uri], "%s, by %s", uri, order)
+			}
+			for uri := range want {
+				if order == "uri" {
+					assert.Contains(t, told, uri)
+				}
+			}
+		}
+	}
+	assert.Equal(t, []string{"s0.example", "s1.example", "s2.example"}, e.readAll("/api/apps/demo/sites?limit=1", "sites", "site", climb))
+	visitors := e.readAll("/api/apps/demo/visitors?site=s1.example&day=20190629&limit=3", "visitors", "visitor", func() {})
+	assert.Equal(t, visitors, e.readAll("/api/apps/demo/visitors?site=s1.example&day=20190629&limit=1000", "visitors", "visitor", nil))
+	assert.Greater(t, len(visitors), 20)
+}
+
+func TestReportsTakeTurns(t *testing.T) {
+	t.Parallel()
+	r := &reports{places: make(chan struct{}, 1), wait: time.Millisecond, within: time.Millisecond}
+	quick := func(context.Context, *report.Reader) (*result, error) { return &result{name: "quick"}, nil }
+	slow := func(ctx context.Context, _ *report.Reader) (*result, error) {
+		<-ctx.Done()
+		return nil, fmt.Errorf("read: %w", ctx.Err())
+	}
+	refused := func(ctx context.Context, f makeReport) *visit.Error {
+		_, err := r.make(ctx, f)
+		told, ok := errors.AsType[*visit.Error](err)
+		require.True(t, ok, "%v", err)
+		assert.Equal(t, visit.Unavailable, told.Kind)
+		assert.Positive(t, told.RetryAfter)
+		return told
+	}
+	assert.Contains(t, refused(t.Context(), slow).Message, "the report takes too long")
+	assert.Equal(t, "the database does not answer; try again", refused(t.Context(), func(context.Context, *report.Reader) (*result, error) {
+		return nil, errors.New("no such table")
+	}).Message)
+
+	r.places <- struct{}{}
+	assert.Contains(t, refused(t.Context(), quick).Message, "too many reports")
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	r.wait = time.Hour
+	_, err := r.make(gone, quick)
+	require.ErrorIs(t, err, context.Canceled)
+	<-r.places
+	made, err := r.make(t.Context(), quick)
+	require.NoError(t, err)
+	assert.Equal(t, "quick", made.name)
+	assert.Empty(t, r.places, "each gives its place back")
+}

@@ -1,0 +1,304 @@
+package handler
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"footfall/report"
+	"footfall/visit"
+)
+
+// params are what a caller says in a query, by name.
+type params map[string][]string
+
+// readParams reads a query of which nothing is left over: a parameter that is misspelt, and not told, would make a report of something
+// else. It returns the first fault.
+func readParams(query string, takes, repeats []string) (params, error) {
+	given := params{}
+	for query != "" {
+		var pair string
+		pair, query, _ = strings.Cut(query, "&")
+		if pair == "" {
+			continue
+		}
+		written, value, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(written)
+		if err != nil || !slices.Contains(takes, name) {
+			return nil, invalid(fmt.Sprintf("%.64q", written), "it is no parameter of this report: use "+strings.Join(takes, ", "))
+		}
+		value, err = url.QueryUnescape(value)
+		switch {
+		case err != nil:
+			return nil, invalid(name, "it has a % that is not followed by two hexadecimal digits: write % as %25")
+		case value == "":
+			return nil, invalid(name, "it is empty: give it a value, or leave it out")
+		case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
+			return nil, invalid(name, "it is not text: write it in UTF-8, without NUL")
+		case len(given[name]) > 0 && !slices.Contains(repeats, name):
+			return nil, invalid(name, "it is given twice: give it once")
+		}
+		given[name] = append(given[name], value)
+	}
+	return given, nil
+}
+
+// question is what somebody asks who may. Its methods read parameters.
+type question struct {
+	ctx     context.Context
+	reading *visit.Reading
+	params  params
+	err     error // the first fault
+}
+
+func (q *question) fail(err error) {
+	if q.err == nil {
+		q.err = err
+	}
+}
+
+func (q *question) wrong(name, problem string, args ...any) {
+	q.fail(invalid(name, fmt.Sprintf(problem, args...)))
+}
+
+// value is that of a parameter that is given once; "" where it is not.
+func (q *question) value(name string) string {
+	if values := q.params[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+// format is "json" or "csv": what is said, or else what the caller prefers.
+func (q *question) format(h http.Header) string {
+	switch format := q.value("format"); format {
+	case "json", "csv":
+		return format
+	case "":
+	default:
+		q.wrong("format", "%.64q is none: use json or csv", format)
+	}
+	accept := strings.Join(h.Values(echo.HeaderAccept), ",")
+	if preference(accept, "text", "csv") > preference(accept, "application", "json") {
+		return "csv"
+	}
+	return "json"
+}
+
+// preference is how much a caller wants a media type, from 0 to 1, by the range that names it most closely.
+func preference(accept, kind, subtype string) (wanted float64) {
+	closest := 0
+	for entry := range strings.SplitSeq(strings.ToLower(accept), ",") {
+		parts := strings.Split(entry, ";")
+		nearness := map[string]int{kind + "/" + subtype: 3, kind + "/*": 2, "*/*": 1}[strings.TrimSpace(parts[0])]
+		if nearness <= closest {
+			continue
+		}
+		closest, wanted = nearness, 1
+		for _, p := range parts[1:] {
+			if weight, is := strings.CutPrefix(strings.TrimSpace(p), "q="); is {
+				wanted, _ = strconv.ParseFloat(weight, 64)
+			}
+		}
+	}
+	return wanted
+}
+
+const (
+	usualLimit = 100
+	mostLimit  = 1000
+)
+
+// limit is how many rows are asked for.
+func (q *question) limit() int {
+	said := q.value("limit")
+	if said == "" {
+		return usualLimit
+	}
+	n, err := strconv.ParseUint(said, 10, 31)
+	if err != nil || n < 1 || n > mostLimit {
+		q.wrong("limit", "%.64q is no number of rows: write one from 1 to %d", said, mostLimit)
+	}
+	return int(n)
+}
+
+// days is the range that is asked for: everything, unless it is said.
+func (q *question) days() report.Range {
+	in := report.Range{From: q.day("from", report.AllDays.From), To: q.day("to", report.AllDays.To)}
+	if in.From > in.To {
+		q.wrong("from", "%s is after %s: give a day that is not after that of to", q.value("from"), q.value("to"))
+	}
+	return in
+}
+
+// day reads a day.
+func (q *question) day(name string, usual int32) int32 {
+	if said := q.value(name); said != "" {
+		return q.readDay(name, said)
+	}
+	return usual
+}
+
+func (q *question) readDay(name, said string) int32 {
+	for _, layout := range []string{"20060102", time.DateOnly} {
+		if day, err := time.Parse(layout, said); err == nil && day.Year() > 0 {
+			return visit.DayOf(day, time.UTC)
+		}
+	}
+	q.wrong(name, "%.64q is no day: write one like 20190629 or 2019-06-29", said)
+	return 0
+}
+
+func dayText(day int32) string { return strconv.Itoa(int(day)) }
+
+// site is the one that is asked for; "" for none.
+func (q *question) site() string {
+	said := q.value("site")
+	if said == "" {
+		return ""
+	}
+	site, err := q.reading.Site(said)
+	if err != nil {
+		q.fail(err)
+	}
+	return site
+}
+
+// targets are the pages and sites that are asked for, each once.
+func (q *question) targets() (targets []string) {
+	for _, named := range []struct {
+		values []string
+		read   func(string) (string, error)
+	}{{q.params["uri"], q.reading.Page}, {q.params["site"], q.reading.Site}} {
+		for _, value := range named.values {
+			target, err := named.read(value)
+			if err != nil {
+				q.fail(err)
+			}
+			if !slices.Contains(targets, target) {
+				targets = append(targets, target)
+			}
+		}
+	}
+	return targets
+}
+
+// target is the one page or site that is asked for.
+func (q *question) target() string {
+	uris, sites := len(q.params["uri"]), len(q.params["site"])
+	switch {
+	case uris+sites == 0:
+		q.wrong("uri", "it is missing: give uri, the address of a page, or site, a host")
+	case uris > 0 && sites > 0:
+		q.wrong("site", "it is given beside uri: use one of them")
+	}
+	if targets := q.targets(); len(targets) > 0 {
+		return targets[0]
+	}
+	return ""
+}
+
+// prefix is the beginning of the pages that are asked for; "" for none.
+func (q *question) prefix() string {
+	said := q.value("prefix")
+	if said == "" {
+		return ""
+	}
+	if strings.ContainsAny(said, "?#") {
+		q.wrong("prefix", "it has a query or a fragment: end it in the path, as in https://example.com/blog/")
+		return ""
+	}
+	page, err := q.reading.Page(said)
+	if err != nil {
+		q.wrong("prefix", "%s", strings.TrimPrefix(err.Error(), "uri: "))
+	}
+	return page
+}
+
+// lastVisitor reads after which visitor of a day its list goes on, and the day: it stays the same when midnight passes between two
+// parts of the list.
+func (q *question) lastVisitor() (day int32, last netip.Addr) {
+	day = q.day("day", q.reading.Today)
+	said := q.value("after")
+	if said == "" {
+		return day, netip.Addr{}
+	}
+	began, address, _ := strings.Cut(said, "-")
+	on := q.readDay("after", began)
+	last, err := netip.ParseAddr(address)
+	if err != nil || said != afterVisitor(on, last) || last.Zone() != "" || q.value("day") != "" && on != day {
+		q.wrong("after", "it is none of this list of visitors: give what next said")
+	}
+	return on, last
+}
+
+func afterVisitor(day int32, visitor netip.Addr) string { return dayText(day) + "-" + visitor.String() }
+
+// rank is the one that is asked for; 0 where a visitor is.
+func (q *question) rank() int64 {
+	var given []string
+	for _, name := range []string{"rank", "ip", "visitor"} {
+		if q.value(name) != "" {
+			given = append(given, name)
+		}
+	}
+	switch {
+	case len(given) == 0:
+		q.wrong("rank", "it is missing: give rank, or ip (visitor, where the app has ids)")
+	case len(given) > 1:
+		q.wrong(given[1], "it is given beside %s: use one of them", given[0])
+	}
+	said := q.value("rank")
+	if said == "" {
+		return 0
+	}
+	rank, err := strconv.ParseInt(said, 10, 64)
+	if err != nil || rank < 1 {
+		q.wrong("rank", "%.64q is no rank: write 1, 2, 3 …", said)
+	}
+	return rank
+}
+
+// visitor is the one that is named.
+func (q *question) visitor() netip.Addr {
+	if q.err != nil {
+		return netip.Addr{}
+	}
+	who, err := q.reading.Visitor(q.ctx, q.value("ip"), q.value("visitor"))
+	if err != nil {
+		q.fail(err)
+	}
+	return who
+}
+
+// cursor is a place as callers carry it. It holds for one order.
+func cursor(order string, at report.Place) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s %d %d %d", order, at.Before, at.Number, at.PageID))
+}
+
+// place reads what cursor has written.
+func (q *question) place(order string) (at report.Place) {
+	said := q.value("after")
+	if said == "" {
+		return report.Place{}
+	}
+	text, err := base64.RawURLEncoding.DecodeString(said)
+	if err == nil {
+		_, err = fmt.Sscanf(string(text), order+" %d %d %d", &at.Before, &at.Number, &at.PageID)
+	}
+	if err != nil || cursor(order, at) != said || at.Before < 1 || at.Before > report.DeepestTop {
+		q.wrong("after", "it is none of this order of pages: give what next said")
+		return report.Place{}
+	}
+	return at
+}

@@ -1,0 +1,141 @@
+package handler
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"footfall/report"
+)
+
+// result is a report that was made: a table, and what it is in JSON.
+type result struct {
+	name string // of the list, in JSON
+	rows any    // a slice of structs
+	one  any    // what is written in JSON in place of a list; nil for a list
+	next string // where the list goes on; "": it ends here
+}
+
+// listing is a list of the first n rows. after tells of a row where a list that goes on after it begins.
+func listing[T any](name string, rows []T, n int, after func(T) string) *result {
+	made := &result{name: name, rows: rows}
+	if len(rows) > n && after != nil {
+		made.rows, made.next = rows[:n], after(rows[n-1])
+	}
+	return made
+}
+
+// single is a report of one row.
+func single[T any](row T) *result { return &result{rows: []T{row}, one: row} }
+
+func (r *result) json() ([]byte, error) {
+	if r.one != nil {
+		return json.Marshal(r.one)
+	}
+	rows, err := json.Marshal(r.rows)
+	if err != nil {
+		return nil, err
+	}
+	if reflect.ValueOf(r.rows).Len() == 0 {
+		rows = []byte("[]") // and not null
+	}
+	body := fmt.Appendf(nil, `{%q:%s`, r.name, rows)
+	if r.next != "" {
+		next, err := json.Marshal(r.next)
+		if err != nil {
+			return nil, err
+		}
+		body = fmt.Appendf(body, `,"next":%s`, next)
+	}
+	return append(body, '}'), nil
+}
+
+// csv names the columns as JSON does. What JSON leaves out is an empty cell.
+func (r *result) csv() ([]byte, error) {
+	all := reflect.ValueOf(r.rows)
+	var header []string
+	var columns []int
+	var optional []bool
+	for i := range all.Type().Elem().NumField() {
+		tag := all.Type().Elem().Field(i).Tag.Get("json")
+		if name, options, _ := strings.Cut(tag, ","); name != "" {
+			header, columns, optional = append(header, name), append(columns, i), append(optional, options == "omitzero")
+		}
+	}
+	rows := make([][]any, all.Len())
+	for i := range rows {
+		for j, column := range columns {
+			if cell := all.Index(i).Field(column); optional[j] && cell.IsZero() {
+				rows[i] = append(rows[i], nil)
+			} else {
+				rows[i] = append(rows[i], cell.Interface())
+			}
+		}
+	}
+	var out bytes.Buffer
+	if err := report.WriteCSV(&out, header, rows); err != nil {
+		return nil, err
+	}
+	return bytes.ReplaceAll(out.Bytes(), []byte("\n"), []byte("\r\n")), nil // as RFC 4180 ends lines
+}
+
+// writeReport writes a report, or that it is the one which the caller has.
+func writeReport(c echo.Context, name, format string, made *result) error {
+	h := c.Response().Header()
+	body, err := made.json()
+	kind := "application/json"
+	if format == "csv" {
+		body, err = made.csv()
+		kind = "text/csv; charset=utf-8; header=present"
+		h.Set(echo.HeaderContentDisposition, `attachment; filename="footfall-`+name+`.csv"`) // an app's name is a plain word
+	}
+	if err != nil {
+		return err
+	}
+	if made.next != "" {
+		next := *c.Request().URL
+		query := next.Query()
+		query.Set("after", made.next)
+		h.Set("Link", "<"+next.EscapedPath()+"?"+query.Encode()+`>; rel="next"`)
+	}
+	h.Set(echo.HeaderVary, "Authorization, Accept")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	return writeTagged(c, kind, "private, no-cache", body)
+}
+
+// writeTagged writes a body under its hash, or that the caller has it.
+func writeTagged(c echo.Context, kind, cache string, body []byte) error {
+	sum := sha256.Sum256(body)
+	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:]) + `"`
+	h := c.Response().Header()
+	h.Set("ETag", tag)
+	h.Set(echo.HeaderCacheControl, cache)
+	h.Set(echo.HeaderXContentTypeOptions, "nosniff")
+	if matches(c.Request().Header.Values("If-None-Match"), tag) {
+		h.Del(echo.HeaderContentDisposition)
+		c.Response().WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	h.Set(echo.HeaderContentType, kind)
+	c.Response().WriteHeader(http.StatusOK)
+	_, _ = c.Response().Write(body) // fails when the caller has gone: there is nobody to tell
+	return nil
+}
+
+// matches reports whether a caller has what the tag names. A proxy that has compressed it calls the tag weak.
+func matches(said []string, tag string) bool {
+	for one := range strings.SplitSeq(strings.Join(said, ","), ",") {
+		one = strings.TrimSpace(one)
+		if one == "*" || strings.TrimPrefix(one, "W/") == tag {
+			return true
+		}
+	}
+	return false
+}
