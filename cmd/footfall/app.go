@@ -33,6 +33,9 @@ type appFlags struct {
 	RespectDNT *bool    `name:"respect-dnt" negatable:"" help:"Do not count visitors whose browser asks not to be tracked (DNT: 1, Sec-GPC: 1). Default: --no-respect-dnt."`
 	Ignore     []string `sep:"none" placeholder:"WHO" help:"Do not count an address, a network like 192.0.2.0/24, or a visitor's id (id:… if it looks like an address): your own visits, black lists. Repeat it for each. With set it replaces the list, an empty one empties it. Default: none."`
 
+	RetainDays *int `placeholder:"N" help:"Days for which it is kept who came to what on a day. 0: for ever. Older rows go once a day; all sums, ranks and daily numbers stay, and uniques of a page or site stay exact, those of groups of pages become estimates. Default: 35."`
+	ForgetDays *int `placeholder:"N" help:"Forget visitors who have not come to a site for so many days (each visit renews that); at least as many as --retain-days. uv and the ranks of others stay; a forgotten visitor who comes back is a new one: uv counts him again, and his old rank stays taken. 0: never. Default: 0."`
+
 	MaxRequests    *string `placeholder:"N" help:"Requests a minute from one address (IPv6: from its /64); more get 429. 0: any number. default: 600 where a request is of the caller's own address and the app is not open, else any number. Default: default."`
 	MaxNewVisitors *string `placeholder:"N" help:"New visitors a minute, by each instance; more get 429, known ones do not. 0: any number. default: 10000, where as above. Default: default."`
 	MaxNewPages    *string `placeholder:"N" help:"New pages and sites a day; visits to more of them count for the page (other) of their site. 0: any number. default: 10000, where as above. Default: default."`
@@ -54,6 +57,7 @@ func (f *appFlags) settings() visit.Settings {
 	return visit.Settings{
 		TZ: f.TZ, IPv6Prefix: f.IPv6Prefix, Open: f.Open, Sites: f.Site, KeepQuery: list(f.KeepQuery),
 		RequireKey: f.RequireKey, Visitor: f.Visitor, RespectDNT: f.RespectDNT, Bots: f.Bots, Ignore: list(f.Ignore),
+		RetainDays: f.RetainDays, ForgetDays: f.ForgetDays,
 		MaxRequests: f.MaxRequests, MaxNewVisitors: f.MaxNewVisitors, MaxNewPages: f.MaxNewPages, MaxPages: f.MaxPages,
 	}
 }
@@ -94,6 +98,9 @@ func (*appListCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
+// keptByDefault is for how many days the visits of a new app are kept.
+const keptByDefault = 35
+
 // besides names the settings of an app that are not the defaults, as the flags do.
 func besides(app db.App) string {
 	var set []string
@@ -109,6 +116,12 @@ func besides(app db.App) string {
 	set = chosen(set, "bots", app.Bots)
 	for _, who := range app.Ignore {
 		set = append(set, "ignore="+who)
+	}
+	if app.RetainDays != keptByDefault {
+		set = append(set, fmt.Sprintf("retain-days=%d", app.RetainDays))
+	}
+	if app.ForgetDays > 0 {
+		set = append(set, fmt.Sprintf("forget-days=%d", app.ForgetDays))
 	}
 	set = chosen(set, "max-requests", app.MaxRequests)
 	set = chosen(set, "max-new-visitors", app.MaxNewVisitors)

@@ -36,15 +36,18 @@ const (
 type commandLine struct {
 	globals
 
-	Serve   serveCmd   `cmd:"" help:"Count visits over HTTP."`
-	App     appCmd     `cmd:"" help:"Say who may count what: add, change and list apps."`
-	Visitor visitorCmd `cmd:"" help:"Show or erase what is stored of a visitor."`
-	Page    pageCmd    `cmd:"" help:"Delete pages."`
-	Migrate migrateCmd `cmd:"" help:"Bring the database's schema up to date, look at it, or take a step back."`
-	Psql    psqlCmd    `cmd:"" help:"Open psql on the tables, as their owner."`
-	Health  healthCmd  `cmd:"" help:"Ask a running service whether it can count: exit code 0 if so, else 1."`
-	Bench   benchCmd   `cmd:"" help:"Measure Footfall on this machine."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Serve   serveCmd      `cmd:"" help:"Count visits over HTTP."`
+	App     appCmd        `cmd:"" help:"Say who may count what: add, change and list apps."`
+	Visitor visitorCmd    `cmd:"" help:"Show or erase what is stored of a visitor."`
+	Page    pageCmd       `cmd:"" help:"Delete pages."`
+	Report  reportCommand `cmd:"" help:"Show what was counted: top pages, days, a page, its visitors and their ranks."`
+	Retain  retainCmd     `cmd:"" help:"Let go of visits and visitors that no app keeps any longer, as serve does once a day. All sums, ranks and daily numbers stay."`
+	Verify  verifyCmd     `cmd:"" help:"Recompute every number from the tables, while counting goes on, and tell which promise does not hold and where. Exit code 1 if any."`
+	Migrate migrateCmd    `cmd:"" help:"Bring the database's schema up to date, look at it, or take a step back."`
+	Psql    psqlCmd       `cmd:"" help:"Open psql on the tables, as their owner."`
+	Health  healthCmd     `cmd:"" help:"Ask a running service whether it can count: exit code 0 if so, else 1."`
+	Bench   benchCmd      `cmd:"" help:"Measure Footfall on this machine."`
+	Version versionCmd    `cmd:"" help:"Print the version."`
 }
 
 // globals are the flags of every command.
@@ -100,7 +103,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		kong.Name("footfall"),
 		kong.Description("Footfall counts visits to web pages, exactly, in PostgreSQL.\n\nEvery flag that shows a $$FOOTFALL_… can be given in the environment by that name."),
 		kong.Vars{
-			"data":       defaultData(),
+			"data": defaultData(), "target": targetHelp,
 			"contenders": strings.Join(bench.ContenderNames(), ", "), "workloads": strings.Join(bench.WorkloadNames(), ", "),
 		},
 		kong.Writers(stdout, stderr),

@@ -15,6 +15,7 @@ import (
 
 	"footfall/db"
 	"footfall/handler"
+	"footfall/report"
 	"footfall/visit"
 )
 
@@ -145,8 +146,9 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return orInterrupted(ctx, err)
 	}
+	defer startRetention(p, d)()
 	stopping := make(chan struct{})
-	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies}
+	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, Reports: report.NewReader(d)}
 	s := service{public: handler.Server(handler.New(counter, options), p.log), failed: make(chan error, 2)}
 	s.serve(s.public, public)
 	if admin != nil {

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/visit"
+)
+
+// dashboard is what is checked of Grafana's dashboards.
+type dashboard struct {
+	UID           string `json:"uid"`
+	SchemaVersion int    `json:"schemaVersion"`
+	Templating    struct {
+		List []struct{ Name, Type, Query, Definition string }
+	}
+	Panels []struct {
+		ID         int
+		Title      string
+		Type       string
+		Datasource struct{ Type, UID string }
+		GridPos    struct{ X, Y, W, H int }
+		Targets    []struct {
+			Datasource            struct{ Type, UID string }
+			RawSQL, Format, RefID string
+			RawQuery              bool
+		}
+	}
+}
+
+func readDashboard(t *testing.T) (d dashboard) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/grafana/footfall.json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &d))
+	return d
+}
+
+// grafana is what it writes in the place of macros and variables.
+type grafana struct{ app, site, from, to, zone string }
+
+func (g grafana) fill(sql string) string {
+	quoted := func(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+	return strings.NewReplacer(
+		"${app:sqlstring}", quoted(g.app), "${site:sqlstring}", quoted(g.site), "$__timezone", g.zone,
+		"$__timeFrom()", quoted(g.from), "$__timeTo()", quoted(g.to),
+	).Replace(sql)
+}
+
+// What the dashboard shows is what was counted, and the role that may read reports and nothing else may show it.
+func TestGrafanaDashboard(t *testing.T) {
+	t.Parallel()
+	today := visit.DayOf(time.Now(), time.UTC)
+	site := "it's.example"
+	visits := append([]seen{}, sixSteps...)
+	visits = append(visits, seen{20190703, "192.168.0.1", "http://hhui.top/home"}, seen{20190703, "192.168.0.1", "http://example.com/"},
+		seen{today, "192.168.0.9", "http://hhui.top/index"})
+	conn, err := pgx.Connect(t.Context(), countAll(t, visit.Settings{}, visits...))
+	require.NoError(t, err)
+	defer conn.Close(t.Context())
+	var superuser string
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT current_setting('is_superuser')").Scan(&superuser))
+	if superuser != "on" {
+		t.Skip("the tests' user is not a superuser: it cannot take over other roles")
+	}
+	_, err = conn.Exec(t.Context(), "SET ROLE footfall_report")
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), "SELECT FROM footfall.visitors")
+	require.ErrorContains(t, err, "permission denied")
+
+	show := func(g grafana, sql string) (names []string, table [][]any) {
+		filled := g.fill(sql)
+		require.NotContains(t, filled, "$", "a macro or variable that Grafana would not know")
+		rows, err := conn.Query(t.Context(), filled)
+		require.NoError(t, err, filled)
+		defer rows.Close()
+		for _, field := range rows.FieldDescriptions() {
+			names = append(names, field.Name)
+		}
+		for rows.Next() {
+			row, err := rows.Values()
+			require.NoError(t, err)
+			for i, value := range row {
+				if moment, is := value.(time.Time); is {
+					row[i] = moment.UTC().Format(time.RFC3339)
+				}
+			}
+			table = append(table, row)
+		}
+		require.NoError(t, rows.Err(), filled)
+		return names, table
+	}
+
+	d := readDashboard(t)
+	utc := grafana{"demo", "hhui.top", "2019-06-29T00:00:00Z", "2019-07-02T23:59:59.999Z", "utc"}
+	auckland := grafana{"demo", "hhui.top", "2019-06-28T12:00:00Z", "2019-07-02T11:59:59.999Z", "Pacific/Auckland"}
+	for name, c := range map[string]struct {
+		grafana
+		midnight string // in UTC, of the days before
+	}{"utc": {utc, "2019-06-29T00:00:00Z"}, "Auckland": {auckland, "2019-06-28T12:00:00Z"}} {
+		first, err := time.Parse(time.RFC3339, c.midnight)
+		require.NoError(t, err)
+		at := func(days int) string { return first.AddDate(0, 0, days).Format(time.RFC3339) }
+		shown := map[string]string{}
+		for _, panel := range d.Panels {
+			names, table := show(c.grafana, panel.Targets[0].RawSQL)
+			if panel.Title == "Sites" { // since depends on when the test ran
+				names, table = names[:4], [][]any{table[0][:4], table[1][:4]}
+			}
+			shown[panel.Title] = fmt.Sprint(names, table)
+		}
+		if visit.DayOf(time.Now(), time.UTC) != today {
+			delete(shown, "Visitors today") // midnight has passed meanwhile
+		} else {
+			assert.Equal(t, "[visitors] [[1]]", shown["Visitors today"])
+			delete(shown, "Visitors today")
+		}
+		assert.Equal(t, map[string]string{
+			"Visitors":     "[visitors] [[3]]",
+			"New visitors": "[new_visitors] [[3]]",
+			"Visits":       "[visits] [[8]]",
+			"Visitors by day": fmt.Sprintf("[time visitors new_visitors] [[%s 2 2] [%s 1 0] [%s 0 0] [%s 2 1]]",
+				at(0), at(1), at(2), at(3)),
+			"Visits by day": fmt.Sprintf("[time visits] [[%s 5] [%s 1] [%s 0] [%s 2]]", at(0), at(1), at(2), at(3)),
+			"Top pages":     "[page visitors new_visitors uniques visits] [[hhui.top/home 4 3 3 5] [hhui.top/index 3 2 2 3]]",
+			"Sites":         "[site visitors daily_visitors visits] [[hhui.top 4 7 10] [example.com 1 1 1]]",
+		}, shown, name)
+	}
+	for _, panel := range d.Panels { // a site of no visits, with a quote that SQL would trip over
+		show(grafana{"demo", site, utc.from, utc.to, "utc"}, panel.Targets[0].RawSQL)
+	}
+	for _, v := range d.Templating.List {
+		if v.Type == "query" {
+			_, table := show(utc, v.Query)
+			assert.Equal(t, map[string]string{"app": "[[demo]]", "site": "[[hhui.top] [example.com]]"}[v.Name], fmt.Sprint(table))
+		}
+	}
+}
+
+// What Grafana 11 and 12 need to show it, and to let its reader choose the data source.
+func TestGrafanaDashboardIsWhole(t *testing.T) {
+	t.Parallel()
+	d := readDashboard(t)
+	assert.Equal(t, "footfall", d.UID)
+	assert.GreaterOrEqual(t, d.SchemaVersion, 39)
+	const kind = "grafana-postgresql-datasource"
+	variables := map[string]bool{}
+	for _, v := range d.Templating.List {
+		variables[v.Name] = true
+		assert.Contains(t, []string{"query", "datasource"}, v.Type)
+		if v.Type == "datasource" {
+			assert.Equal(t, kind, v.Query)
+		} else {
+			assert.Equal(t, v.Query, v.Definition)
+		}
+	}
+	assert.Equal(t, map[string]bool{"datasource": true, "app": true, "site": true}, variables)
+	ids, taken := map[int]bool{}, map[[2]int]string{}
+	for _, panel := range d.Panels {
+		assert.False(t, ids[panel.ID], "two panels of id %d", panel.ID)
+		ids[panel.ID] = true
+		assert.Contains(t, []string{"stat", "timeseries", "table"}, panel.Type)
+		require.Len(t, panel.Targets, 1)
+		for _, source := range []struct{ Type, UID string }{panel.Datasource, panel.Targets[0].Datasource} {
+			assert.Equal(t, struct{ Type, UID string }{kind, "${datasource}"}, source)
+		}
+		assert.True(t, panel.Targets[0].RawQuery)
+		assert.Equal(t, map[bool]string{true: "time_series", false: "table"}[panel.Type == "timeseries"], panel.Targets[0].Format)
+		assert.Empty(t, regexp.MustCompile(`footfall\.`).FindString(panel.Targets[0].RawSQL), "nothing but the schema report")
+		assert.LessOrEqual(t, panel.GridPos.X+panel.GridPos.W, 24)
+		for x := panel.GridPos.X; x < panel.GridPos.X+panel.GridPos.W; x++ {
+			for y := panel.GridPos.Y; y < panel.GridPos.Y+panel.GridPos.H; y++ {
+				assert.Empty(t, taken[[2]int{x, y}], "%s overlaps", panel.Title)
+				taken[[2]int{x, y}] = panel.Title
+			}
+		}
+	}
+}

@@ -1,0 +1,359 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"footfall/db"
+	"footfall/report"
+	"footfall/visit"
+)
+
+type reportCommand struct {
+	Top      reportTopCmd      `cmd:"" help:"The first pages of an app, or of one of its sites."`
+	Days     reportDaysCmd     `cmd:"" help:"A page or site day by day."`
+	Page     reportPageCmd     `cmd:"" help:"A page or site at a glance: totals, first and last days, uniques."`
+	Visitors reportVisitorsCmd `cmd:"" help:"Who came to a page or site on a day."`
+	Rank     reportRankCmd     `cmd:"" help:"Who was visitor number N of a page or site, or which number somebody has."`
+}
+
+// reportFlags are those of every report.
+type reportFlags struct {
+	App   string `placeholder:"NAME" help:"The app that counted. Default: the only one there is, or demo."`
+	JSON  bool   `name:"json" xor:"format" help:"Write JSON, days as numbers like 20190629."`
+	CSV   bool   `name:"csv" xor:"format" help:"Write CSV, safe to open in a spreadsheet: what would be taken for a formula has an apostrophe in front."`
+	ASCII bool   `name:"ascii" help:"Draw bars of ASCII. Default: only where the locale is not UTF-8, or NO_COLOR is set."`
+}
+
+// rangeFlags are the days of a report.
+type rangeFlags struct {
+	From string `default:"30d" placeholder:"DAY" help:"First day: 20190629, 2019-06-29, 30d for the last 30 days up to --to, or all for every day counted. Days are those of the app's time zone. Default: 30d."`
+	To   string `placeholder:"DAY" help:"Last day, written as 20190629 or 2019-06-29. Default: today."`
+}
+
+const targetHelp = "The page as http://host/path, or as reports write it: host/path for a page, host for a site."
+
+type reportTopCmd struct {
+	reportFlags
+	rangeFlags
+	Site string `placeholder:"HOST" help:"Pages of this site only. Default: of all."`
+	By   string `default:"pv" enum:"pv,uv,hot" placeholder:"NUMBER" help:"What comes first: pv, uv (new visitors) or hot. Default: pv."`
+	N    int    `short:"n" default:"10" placeholder:"N" help:"How many pages, at most 10000. Default: 10."`
+}
+
+type reportDaysCmd struct {
+	reportFlags
+	rangeFlags
+	Target string `arg:"" optional:"" name:"uri" help:"${target} Default: the app's only site."`
+	Site   string `placeholder:"HOST" help:"A site, instead of a page."`
+	SVG    string `name:"svg" placeholder:"FILE" help:"Draw the days into this file, as an SVG that a browser shows. Default: no drawing."`
+}
+
+type reportPageCmd struct {
+	reportFlags
+	Target string `arg:"" name:"uri" help:"${target}"`
+	To     string `placeholder:"DAY" help:"The day with which the last days end, written as 20190629 or 2019-06-29. Default: today."`
+}
+
+type reportVisitorsCmd struct {
+	reportFlags
+	Target string `arg:"" name:"uri" help:"${target}"`
+	Day    string `placeholder:"DAY" help:"The day, written as 20190629 or 2019-06-29. Default: today."`
+	N      int    `short:"n" default:"100" placeholder:"N" help:"How many visitors at most. 0: all. Default: 100."`
+}
+
+type reportRankCmd struct {
+	reportFlags
+	Target  string `arg:"" name:"uri" help:"${target}"`
+	Visitor string `arg:"" name:"n|address" help:"A number, for who has it; else an address, or the id of a visitor (id:… if it is a number), for which number it has."`
+}
+
+func (*reportFlags) check(g globals) []error { return g.checkDatabase() }
+
+func (c *reportTopCmd) check(g globals) []error {
+	faults := append(g.checkDatabase(), c.faults()...)
+	if c.N < 1 || c.N > report.DeepestTop {
+		faults = append(faults, fmt.Errorf("-n: %d pages: from 1 to %d", c.N, report.DeepestTop))
+	}
+	return faults
+}
+
+func (c *reportDaysCmd) check(g globals) []error {
+	faults := append(g.checkDatabase(), c.faults()...)
+	if c.Target != "" && c.Site != "" {
+		faults = append(faults, errors.New("--site: a page is named already: leave one of them out"))
+	}
+	return faults
+}
+
+func (c *reportPageCmd) check(g globals) []error {
+	return append(g.checkDatabase(), dayFaults("--to", c.To)...)
+}
+
+func (c *reportVisitorsCmd) check(g globals) []error {
+	faults := append(g.checkDatabase(), dayFaults("--day", c.Day)...)
+	if c.N < 0 {
+		faults = append(faults, fmt.Errorf("-n: %d visitors: write how many at most, or 0 for all", c.N))
+	}
+	return faults
+}
+
+// asked is what a report is about.
+type asked struct {
+	*report.Reader
+	db    *db.DB
+	app   db.App
+	today int32 // in the app's time zone
+}
+
+// withApp runs f on the app of a report and writes what it answers.
+func (c *reportFlags) withApp(ctx context.Context, p *program, f func(a asked) (report.Answer, error)) error {
+	return p.withTables(ctx, func(d *db.DB) error {
+		app, err := chooseApp(ctx, d, c.App)
+		if err != nil {
+			return err
+		}
+		zone, err := time.LoadLocation(app.Tz)
+		if err != nil {
+			return fmt.Errorf("time zone of app %s: %w", app.Name, err)
+		}
+		answer, err := f(asked{report.NewReader(d), d, app, visit.DayOf(time.Now(), zone)})
+		if err != nil {
+			return err
+		}
+		format := report.Text
+		switch {
+		case c.JSON:
+			format = report.JSON
+		case c.CSV:
+			format = report.CSV
+		}
+		return report.Print(p.stdout, answer, format, styleOf(p.stdout, c.ASCII, os.Getenv))
+	})
+}
+
+func chooseApp(ctx context.Context, d *db.DB, name string) (db.App, error) {
+	apps, err := d.AppsList(ctx)
+	if err != nil {
+		return db.App{}, fmt.Errorf("list apps: %w", err)
+	}
+	wanted := cmp.Or(name, demo)
+	var names []string
+	for _, app := range apps {
+		if app.Name == wanted || name == "" && len(apps) == 1 {
+			return app, nil
+		}
+		names = append(names, app.Name)
+	}
+	switch {
+	case name != "":
+		return db.App{}, &visit.Error{Kind: visit.NotFound, Message: fmt.Sprintf("app: there is no app %.64q: `footfall app list` names them", name)}
+	case len(names) == 0:
+		return db.App{}, &visit.Error{Kind: visit.NotFound, Message: "app: there is none yet: add one with `footfall app add NAME`"}
+	}
+	return db.App{}, invalid("--app: there are several: name one of %s", strings.Join(names, ", "))
+}
+
+func invalid(format string, values ...any) error {
+	return &visit.Error{Kind: visit.Invalid, Message: fmt.Sprintf(format, values...)}
+}
+
+func (c *reportTopCmd) run(ctx context.Context, p *program) error {
+	return c.withApp(ctx, p, func(a asked) (report.Answer, error) {
+		in, err := c.days(a.today)
+		if err != nil {
+			return nil, err
+		}
+		top := report.Top{App: a.app.Name, Range: in, By: c.By}
+		if c.Site != "" {
+			if top.Site, err = a.site(c.Site); err != nil {
+				return nil, err
+			}
+		}
+		top.Pages, err = a.TopPages(ctx, top.App, top.Site, in, c.By, c.N)
+		return top, err
+	})
+}
+
+func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
+	return c.withApp(ctx, p, func(a asked) (report.Answer, error) {
+		in, err := c.days(a.today)
+		if err != nil {
+			return nil, err
+		}
+		target, err := c.target(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		days, err := a.DayByDay(ctx, a.app.Name, target, in)
+		if err != nil || c.SVG == "" {
+			return days, err
+		}
+		return days, writeSVG(c.SVG, days)
+	})
+}
+
+// target is what the days are of.
+func (c *reportDaysCmd) target(ctx context.Context, a asked) (string, error) {
+	switch {
+	case c.Site != "":
+		return a.site(c.Site)
+	case c.Target != "":
+		return a.target(c.Target)
+	}
+	const named = 10
+	sites, err := a.Sites(ctx, a.app.Name, "", named+1)
+	if err != nil {
+		return "", err
+	}
+	switch len(sites) {
+	case 0:
+		return "", fmt.Errorf("app %s has counted nothing yet", a.app.Name)
+	case 1:
+		return sites[0].Site, nil
+	}
+	var names []string
+	for _, site := range sites[:min(len(sites), named)] {
+		names = append(names, site.Site)
+	}
+	if len(sites) > named {
+		names = append(names, "…")
+	}
+	return "", invalid("uri: app %s has several sites: name a page, or one of them with --site: %s", a.app.Name, strings.Join(names, ", "))
+}
+
+func writeSVG(path string, days report.DayByDay) (err error) {
+	file, err := os.Create(path) //nolint:gosec // the file that the user names
+	if err != nil {
+		return fmt.Errorf("--svg: %w", err)
+	}
+	if err = errors.Join(days.WriteSVG(file), file.Close()); err != nil {
+		return fmt.Errorf("--svg: %w", err)
+	}
+	return nil
+}
+
+func (c *reportPageCmd) run(ctx context.Context, p *program) error {
+	return c.withApp(ctx, p, func(a asked) (report.Answer, error) {
+		target, err := a.target(c.Target)
+		if err != nil {
+			return nil, err
+		}
+		return a.Overview(ctx, a.app.Name, target, dayOr(c.To, a.today))
+	})
+}
+
+func (c *reportVisitorsCmd) run(ctx context.Context, p *program) error {
+	return c.withApp(ctx, p, func(a asked) (report.Answer, error) {
+		target, err := a.target(c.Target)
+		if err != nil {
+			return nil, err
+		}
+		came := report.CameOn{App: a.app.Name, Target: target, Day: dayOr(c.Day, a.today), Visitors: []report.DayVisitor{}}
+		days, err := a.Days(ctx, came.App, target, report.Range{From: came.Day, To: came.Day}, 1)
+		if err != nil || len(days) == 0 {
+			return came, err
+		}
+		came.PV = days[0].PV
+		came.Visitors, err = pageThrough(c.N, visitorPage, func(after netip.Addr, n int) ([]report.DayVisitor, error) {
+			return a.Visitors(ctx, came.App, target, came.Day, after, n)
+		})
+		return came, err
+	})
+}
+
+// visitorPage is how many visitors are read at once.
+const visitorPage = 10_000
+
+// pageThrough reads the first visitors of a day, or all (most 0), so many at once.
+func pageThrough(most, atOnce int, read func(after netip.Addr, n int) ([]report.DayVisitor, error)) ([]report.DayVisitor, error) {
+	visitors := []report.DayVisitor{}
+	for after := (netip.Addr{}); most == 0 || len(visitors) < most; {
+		n := atOnce
+		if most > 0 {
+			n = min(n, most-len(visitors))
+		}
+		more, err := read(after, n)
+		if err != nil {
+			return nil, err
+		}
+		visitors = append(visitors, more...)
+		if len(more) < n {
+			break
+		}
+		after = more[len(more)-1].Visitor
+	}
+	return visitors, nil
+}
+
+func (c *reportRankCmd) run(ctx context.Context, p *program) error {
+	return c.withApp(ctx, p, func(a asked) (report.Answer, error) {
+		target, err := a.target(c.Target)
+		if err != nil {
+			return nil, err
+		}
+		found := report.RankOf{App: a.app.Name, Target: target}
+		if rank, err := strconv.ParseInt(c.Visitor, 10, 64); err == nil {
+			found.Ranked, err = a.ByRank(ctx, found.App, target, rank)
+			if errors.Is(err, report.ErrNobody) {
+				return nil, fmt.Errorf("%s has no visitor number %d", target, rank)
+			}
+			return found, err
+		}
+		found.Ranked, err = a.rankOf(ctx, p, target, c.Visitor)
+		if errors.Is(err, report.ErrNobody) {
+			return nil, fmt.Errorf("%s has no visitor %q, as far as is kept", target, c.Visitor)
+		}
+		return found, err
+	})
+}
+
+// hashes is where visitors are stored who are hashes, and nobody's address.
+var hashes = netip.MustParsePrefix("fd00::/8")
+
+// rankOf finds a visitor by what a caller or a report calls him.
+func (a asked) rankOf(ctx context.Context, p *program, target, visitor string) (report.Ranked, error) {
+	stored, err := netip.ParseAddr(visitor)
+	if err == nil && hashes.Contains(stored) {
+		return a.ByAddress(ctx, a.app.Name, target, stored)
+	}
+	if a.app.Visitor == "address" {
+		return a.rankOfAddress(ctx, target, visitor)
+	}
+	secret, err := p.secret()
+	if err != nil {
+		return report.Ranked{}, err
+	}
+	prints, err := visit.NewAdmin(a.db, secret).ShowVisitor(ctx, a.app.Name, strings.TrimPrefix(visitor, "id:"))
+	if err != nil {
+		return report.Ranked{}, err
+	}
+	for _, f := range prints {
+		if f.Target == target {
+			return report.Ranked{Rank: f.Rank, Visitor: f.Visitor, FirstDay: f.FirstDay, LastDay: f.LastDay}, nil
+		}
+	}
+	return report.Ranked{}, report.ErrNobody
+}
+
+// rankOfAddress looks for the networks of an address, by the prefix that the app has, and then by those it had.
+func (a asked) rankOfAddress(ctx context.Context, target, address string) (found report.Ranked, err error) {
+	for _, bits := range append([]int16{a.app.Ipv6Prefix}, a.app.Ipv6Prefixes...) {
+		stored, err := visit.VisitorOf(address, int(bits))
+		if err != nil {
+			return found, invalid("n|address: %q is no number, and no address: %s", address, strings.TrimPrefix(err.Error(), "ip: "))
+		}
+		found, err = a.ByAddress(ctx, a.app.Name, target, stored)
+		if !errors.Is(err, report.ErrNobody) {
+			return found, err
+		}
+	}
+	return found, report.ErrNobody
+}

@@ -1,0 +1,391 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/report"
+	"footfall/report/draw"
+	"footfall/visit"
+)
+
+// seen is a visit of a test: on a day, by somebody, to a page.
+type seen struct {
+	day  int32
+	from string
+	uri  string
+}
+
+// testSecret keys the visitors that are hashes.
+var testSecret = bytes.Repeat([]byte("s"), visit.SecretBytes)
+
+// countAll counts visits, in order, each on its day, for an app demo on a new database, and returns its URL.
+func countAll(t *testing.T, settings visit.Settings, visits ...seen) (url string) {
+	t.Helper()
+	url = dbtest.New(t)
+	d, err := db.Open(t.Context(), url, db.Options{})
+	require.NoError(t, err)
+	defer d.Close()
+	open := true
+	settings.Open = &open
+	if err := visit.NewAdmin(d, testSecret).AddApp(t.Context(), demo, settings); err != nil {
+		require.ErrorIs(t, err, db.ErrUnsettled)
+	}
+	var now atomic.Int64
+	now.Store(time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC).Unix())
+	counter, err := visit.Open(t.Context(), d, visit.Options{Secret: testSecret, Clock: func() time.Time { return time.Unix(now.Load(), 0) }})
+	require.NoError(t, err)
+	defer counter.Close()
+	for _, v := range visits {
+		day, err := time.Parse("20060102", fmt.Sprint(v.day))
+		require.NoError(t, err)
+		now.Store(day.Add(12 * time.Hour).Unix())
+		request := visit.Request{App: demo, URI: v.uri, IP: v.from}
+		if settings.Visitor != nil && *settings.Visitor == "id" {
+			request.IP, request.Visitor = "", v.from
+		}
+		_, err = counter.Visit(t.Context(), request)
+		require.NoError(t, err)
+	}
+	return url
+}
+
+// sixSteps and what came after them.
+var sixSteps = []seen{
+	{20190629, "192.168.0.1", "http://hhui.top/home"},
+	{20190629, "192.168.0.1", "http://hhui.top/home"},
+	{20190629, "192.168.0.1", "http://hhui.top/index"},
+	{20190629, "192.168.0.2", "http://hhui.top/index"},
+	{20190629, "192.168.0.2", "http://hhui.top/home"},
+	{20190630, "192.168.0.2", "http://hhui.top/home"},
+	{20190702, "192.168.0.3", "http://hhui.top/home"},
+	{20190702, "192.168.0.1", "http://hhui.top/index"},
+}
+
+func TestReports(t *testing.T) {
+	t.Parallel()
+	url := countAll(t, visit.Settings{}, sixSteps...)
+	for _, c := range []struct {
+		name string
+		args string
+		says string
+	}{
+		{"first pages", "top --from=20190629 --to=2019-07-02 --ascii", `
+demo: first pages by pv, from 2019-06-29 to 2019-07-02
+
+#  PAGE            PV                       NEW  UNIQUES  HOT
+1  hhui.top/home    4 ####################    3        3    5
+2  hhui.top/index   3 ###############         2        2    3
+`},
+		{"first pages of a site by visits", "top --from=1d --to=20190629 --by=hot --site=http://HHUI.top/home -n 1 --ascii", `
+demo, hhui.top: first pages by hot, on 2019-06-29
+
+#  PAGE           PV  NEW  UNIQUES  HOT
+1  hhui.top/home   2    2        2    3 ####################
+`},
+		{"first pages of another site", "top --from=all --site=example.com", `
+demo, example.com: nothing was counted on any day
+`},
+		{"first pages of now, when nobody comes", "top --to=20190801 --from=20190703", `
+demo: nothing was counted from 2019-07-03 to 2019-08-01
+`},
+		{"days of the only site", "days --from=4d --to=20190702 --ascii", `
+demo: hhui.top, from 2019-06-29 to 2019-07-02
+
+DAY         PV                       NEW  HOT
+2019-06-29   2 ####################    2    5
+2019-06-30   1 ##########              0    1
+2019-07-01   0                         0    0
+2019-07-02   2 ####################    1    2
+
+in all: pv 5, new visitors 3, hot 8; uniques 3
+`},
+		{"all days of a page, as a URI", "days http://HHUI.top:80/a/../index#top --from=all --ascii", `
+demo: hhui.top/index, from 2019-06-29 to 2019-07-02
+
+DAY         PV                       NEW  HOT
+2019-06-29   2 ####################    2    2
+2019-06-30   0                         0    0
+2019-07-01   0                         0    0
+2019-07-02   1 ##########              0    1
+
+in all: pv 3, new visitors 2, hot 3; uniques 2
+`},
+		{"days that one of them returned on", "days hhui.top/home --from=20190630 --to=20190702 --csv", `
+day,pv,new_visitors,hot
+20190630,1,0,1
+20190701,0,0,0
+20190702,1,1,1
+`},
+		{"days of a page that nobody knows", "days hhui.top/none --from=all", `
+demo: nothing was counted for hhui.top/none on any day
+`},
+		{"a page", "page hhui.top/home --to=20190702 --ascii", `
+demo: hhui.top/home
+
+in all: pv 4, uv 3, hot 5
+
+FIRST DAYS  PV  HOT  RANKS
+2019-06-29   2    3  1 to 2
+2019-06-30   1    1  -
+2019-07-02   1    1  3
+
+pv of 30 days, at most 2 a day:
+__________________________#=_=
+
+uniques: 3 in 7 days, 3 in 30 days, 3 in 90 days, up to 2019-07-02
+`},
+		{"a site", "page hhui.top --to=20190702 --csv", `
+target,pv,uv,hot,uniques_7_days,uniques_30_days,uniques_90_days
+hhui.top,5,3,8,3,3,3
+`},
+		{"a page that nobody knows", "page hhui.top/none", `
+demo: nothing was counted for hhui.top/none
+`},
+		{"who came", "visitors hhui.top/home --day=20190629", `
+demo: 2 visitors of hhui.top/home on 2019-06-29
+
+VISITOR      RANK  NEW
+192.168.0.1     1  new
+192.168.0.2     2  new
+`},
+		{"some who came", "visitors hhui.top --day=2019-07-02 -n 1", `
+demo: 2 visitors of hhui.top on 2019-07-02
+
+VISITOR      RANK  NEW
+192.168.0.1     1
+
+1 more, after these in order of address, or erased
+`},
+		{"who came, all", "visitors hhui.top --day=2019-07-02 -n 0 --csv", `
+visitor,rank,new
+192.168.0.1,1,false
+192.168.0.3,3,true
+`},
+		{"nobody", "visitors hhui.top/home --day=20190701", `
+demo: nobody came to hhui.top/home on 2019-07-01
+`},
+		{"who was the third", "rank hhui.top/home 3", `
+demo: visitor 3 of hhui.top/home is 192.168.0.3, who came first on 2019-07-02 and last on 2019-07-02
+`},
+		{"which number", "rank http://hhui.top/index 192.168.0.1 --csv", `
+rank,visitor,first_day,last_day,erased
+1,192.168.0.1,20190629,20190702,false
+`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			args := append([]string{"report"}, strings.Fields(c.args)...)
+			assert.Equal(t, strings.TrimPrefix(c.says, "\n"), well(t, append(args, "--database-url="+url)...))
+		})
+	}
+}
+
+func TestReportsAsJSON(t *testing.T) {
+	t.Parallel()
+	url := countAll(t, visit.Settings{}, sixSteps...)
+	for args, says := range map[string]string{
+		"top --from=20190630 --to=20190702 -n 1": `{"app": "demo", "from": 20190630, "to": 20190702, "by": "pv",
+			"pages": [{"uri": "hhui.top/home", "pv": 2, "new_visitors": 1, "uniques": 2, "hot": 2}]}`,
+		"top --site=example.com --from=20190630 --to=20190702": `{"app": "demo", "site": "example.com", "from": 20190630, "to": 20190702, "by": "pv", "pages": []}`,
+		"days hhui.top/home --from=20190701 --to=20190702": `{"app": "demo", "target": "hhui.top/home", "from": 20190701, "to": 20190702,
+			"days": [{"day": 20190701, "pv": 0, "new_visitors": 0, "hot": 0}, {"day": 20190702, "pv": 1, "new_visitors": 1, "hot": 1}],
+			"pv": 1, "new_visitors": 1, "hot": 1, "uniques": 1, "exact": true, "standard_error": 0, "erased": 0}`,
+		"visitors hhui.top/home --day=20190630": `{"app": "demo", "target": "hhui.top/home", "day": 20190630, "pv": 1,
+			"visitors": [{"visitor": "192.168.0.2", "rank": 2, "new": false}]}`,
+		"visitors hhui.top/home --day=20190701": `{"app": "demo", "target": "hhui.top/home", "day": 20190701, "pv": 0, "visitors": []}`,
+		"rank hhui.top 2":                       `{"app": "demo", "target": "hhui.top", "rank": 2, "visitor": "192.168.0.2", "first_day": 20190629, "last_day": 20190630, "erased": false}`,
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			assert.JSONEq(t, says, well(t, append(append([]string{"report"}, strings.Fields(args)...), "--json", "--database-url="+url)...))
+		})
+	}
+	var page struct {
+		UV        int64            `json:"uv"`
+		FirstDays []map[string]any `json:"first_days"`
+		LastDays  []map[string]any `json:"last_days"`
+		Uniques   []map[string]any `json:"uniques"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(well(t, "report", "page", "hhui.top/home", "--to=20190702", "--json", "--database-url="+url)), &page))
+	assert.EqualValues(t, 3, page.UV)
+	assert.Equal(t, map[string]any{"day": 20190629., "pv": 2., "new_visitors": 2., "hot": 3., "uv": 2.}, page.FirstDays[0])
+	assert.Len(t, page.LastDays, 30)
+	assert.Equal(t, map[string]any{"days": 7., "from": 20190626., "to": 20190702., "uniques": 3., "exact": true, "standard_error": 0., "erased": 0.}, page.Uniques[0])
+}
+
+// What is asked for wrongly, and what a report cannot answer.
+func TestReportsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	url := countAll(t, visit.Settings{}, append(sixSteps, seen{20190702, "192.168.0.4", "http://example.com/=1+1"})...)
+	for _, c := range []struct {
+		args string
+		code int
+		says []string
+	}{
+		{"top --app=nobody", 1, []string{`app: there is no app "nobody"`, "footfall app list"}},
+		{"top --from=20190631 --to=soon", 2, []string{`--from: "20190631" is no day`, `--to: "soon" is no day`}},
+		{"top --from=0d", 2, []string{`--from: "0d" is no day`}},
+		{"top --from=20190702 --to=20190701", 2, []string{"--from: 20190702 is after the last day"}},
+		{"top --from=00010101 --to=20190701", 2, []string{"--from: 00010101 is more than a century"}},
+		{"top -n 0", 2, []string{"-n: 0 pages"}},
+		{"top --by=uniques", 2, []string{"--by must be one of"}},
+		{"top --json --csv", 2, []string{"--json and --csv"}},
+		{"days", 2, []string{"uri: app demo has several sites", "--site: example.com, hhui.top"}},
+		{"days hhui.top --site=hhui.top", 2, []string{"--site: a page is named already"}},
+		{"days ftp://hhui.top/", 2, []string{"uri: it does not begin with http://"}},
+		{"days hhui.top --svg=/no/such/folder/days.svg", 1, []string{"--svg: "}},
+		{"page", 2, []string{"<uri>"}},
+		{"page hhui.top --to=never", 2, []string{"--to: "}},
+		{"visitors hhui.top --day=today --n=-1", 2, []string{"--day: ", "-n: -1 visitors"}},
+		{"rank hhui.top 5", 1, []string{"hhui.top has no visitor number 5"}},
+		{"rank hhui.top 192.168.0.9", 1, []string{`hhui.top has no visitor "192.168.0.9"`}},
+		{"rank hhui.top somebody", 2, []string{`n|address: "somebody" is no number, and no address`}},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			t.Parallel()
+			r := footfall(t, append(append([]string{"report"}, strings.Fields(c.args)...), "--database-url="+url)...)
+			assert.Equal(t, c.code, r.code, r.stderr)
+			for _, words := range c.says {
+				assert.Contains(t, r.stderr, words)
+			}
+			assert.Empty(t, r.stdout)
+		})
+	}
+	assert.Contains(t, well(t, "report", "top", "--site=example.com", "--from=all", "--csv", "--database-url="+url), `"example.com/=1+1",1,1,1,1`+"\n")
+}
+
+func TestReportChoosesTheApp(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	none := footfall(t, "report", "top", "--database-url="+url)
+	assert.Equal(t, 1, none.code)
+	assert.Contains(t, none.stderr, "footfall app add")
+	well(t, "app", "add", "shop", "--site=example.com", "--database-url="+url)
+	assert.Contains(t, well(t, "report", "top", "--database-url="+url), "shop: nothing was counted from ")
+	well(t, "app", "add", "blog", "--site=example.org", "--database-url="+url)
+	several := footfall(t, "report", "top", "--database-url="+url)
+	assert.Equal(t, 2, several.code)
+	assert.Contains(t, several.stderr, "--app: there are several: name one of blog, shop")
+	well(t, "app", "add", "demo", "--open", "--database-url="+url)
+	assert.Contains(t, well(t, "report", "top", "--database-url="+url), "demo: nothing was counted from ")
+}
+
+// Visitors who are no addresses, networks, and those who were erased.
+func TestRankOfAnybody(t *testing.T) {
+	t.Parallel()
+	byID := "id"
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(secret, testSecret, 0o600))
+	ids := countAll(t, visit.Settings{Visitor: &byID}, seen{20190629, "ann", "http://a/"}, seen{20190629, "7", "http://a/"})
+	for asked, rank := range map[string]string{"ann": "1", "id:7": "2"} {
+		said := well(t, "report", "rank", "a/", asked, "--csv", "--secret-file="+secret, "--database-url="+ids)
+		assert.Regexp(t, `\n`+rank+`,fd[0-9a-f:]+,20190629,20190629,false\n$`, said)
+		stored := strings.Split(said, ",")[5]
+		assert.Equal(t, said, well(t, "report", "rank", "a/", stored, "--csv", "--database-url="+ids), "as reports write him")
+	}
+
+	url := countAll(t, visit.Settings{}, seen{20190629, "2001:db8::1", "http://a/"}, seen{20190629, "192.0.2.1", "http://a/"})
+	assert.Contains(t, well(t, "report", "rank", "a/", "2001:db8::2", "--database-url="+url), "visitor 1 of a/ is 2001:db8::,", "his network")
+	well(t, "visitor", "erase", "demo", "192.0.2.1", "--database-url="+url)
+	assert.Contains(t, well(t, "report", "rank", "a/", "2", "--database-url="+url), "visitor 2 of a/ was erased")
+	assert.Contains(t, well(t, "report", "rank", "a/", "2", "--csv", "--database-url="+url), "\n2,,,,true\n")
+	assert.Contains(t, well(t, "report", "visitors", "a/", "--day=20190629", "--database-url="+url), "1 more, after these in order of address, or erased")
+}
+
+// The numbers of pages that no URI leads to are there to be read, too; and port 80 is told from none.
+func TestReportsTakeWhatTheyWrite(t *testing.T) {
+	t.Parallel()
+	url := countAll(t, visit.Settings{}, seen{20190629, "192.0.2.1", "https://a:80/x"}, seen{20190629, "192.0.2.1", "http://a:443/x"},
+		seen{20190629, "192.0.2.1", "http://[2001:db8::1]:3000/"}, seen{20190629, "192.0.2.1", "http://a/x%2fy%28"})
+	well(t, "page", "delete", demo, "http://a/x%2fy%28", "--database-url="+url)
+	table := strings.Split(well(t, "report", "top", "--from=all", "--csv", "--database-url="+url), "\n")
+	require.Len(t, table, 6, "a line of names, four pages, and the end: %v", table)
+	for _, row := range table[1:5] {
+		page := strings.Trim(strings.Split(row, ",")[0], `"`)
+		assert.Contains(t, well(t, "report", "page", page, "--csv", "--database-url="+url), ",1,", page)
+		site, _, _ := strings.Cut(page, "/")
+		assert.NotContains(t, well(t, "report", "page", site, "--database-url="+url), "nothing was counted", site)
+	}
+	assert.Contains(t, strings.Join(table, "\n"), "a/(deleted)")
+}
+
+func TestReportDrawsDays(t *testing.T) {
+	t.Parallel()
+	url := countAll(t, visit.Settings{}, sixSteps...)
+	path := filepath.Join(t.TempDir(), "days.svg")
+	assert.Contains(t, well(t, "report", "days", "--from=all", "--svg="+path, "--database-url="+url), "in all: pv 5")
+	drawn, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Contains(t, string(drawn), "hhui.top, from 2019-06-29 to 2019-07-02")
+	assert.Contains(t, string(drawn), "2019-07-02: 2 visitors, 1 of them new; 2 visits")
+	decoder := xml.NewDecoder(bytes.NewReader(drawn))
+	for err == nil {
+		_, err = decoder.Token()
+	}
+	assert.True(t, errors.Is(err, io.EOF), err)
+}
+
+func TestVisitorsAreReadPageByPage(t *testing.T) {
+	t.Parallel()
+	all := make([]report.DayVisitor, 10)
+	for i := range all {
+		all[i].Visitor = netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)})
+	}
+	for _, c := range []struct{ most, atOnce, want, reads int }{
+		{0, 3, 10, 4}, {0, 5, 10, 3}, {0, 100, 10, 1}, {7, 3, 7, 3}, {6, 3, 6, 2}, {2, 3, 2, 1}, {50, 3, 10, 4},
+	} {
+		reads := 0
+		visitors, err := pageThrough(c.most, c.atOnce, func(after netip.Addr, n int) ([]report.DayVisitor, error) {
+			require.LessOrEqual(t, n, c.atOnce)
+			reads++
+			from := 0
+			for from < len(all) && after.IsValid() && all[from].Visitor.Compare(after) <= 0 {
+				from++
+			}
+			return all[from:min(from+n, len(all))], nil
+		})
+		require.NoError(t, err)
+		assert.Equal(t, all[:c.want], visitors)
+		assert.Equal(t, c.reads, reads, "%+v", c)
+	}
+}
+
+func TestStyleOfATerminal(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		environment map[string]string
+		ascii       bool
+		want        draw.Style
+	}{
+		{map[string]string{"LANG": "de_DE.UTF-8"}, false, draw.Style{}},
+		{map[string]string{"LANG": "C", "LC_ALL": "C.utf8"}, false, draw.Style{}},
+		{map[string]string{"LANG": "de_DE.UTF-8"}, true, draw.Style{ASCII: true}},
+		{map[string]string{"LANG": "de_DE.UTF-8", "NO_COLOR": "1"}, false, draw.Style{ASCII: true}},
+		{map[string]string{"LANG": "de_DE.UTF-8", "LC_CTYPE": "C"}, false, draw.Style{ASCII: true}},
+		{map[string]string{"LC_CTYPE": "en_US.UTF-8", "LC_ALL": "POSIX"}, false, draw.Style{ASCII: true}},
+		{nil, false, draw.Style{ASCII: true}},
+	} {
+		assert.Equal(t, c.want, styleOf(&bytes.Buffer{}, c.ascii, func(name string) string { return c.environment[name] }), "%v", c.environment)
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "pipe"))
+	require.NoError(t, err)
+	defer file.Close()
+	assert.Zero(t, terminalWidth(file), "nothing is cut in a file")
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"text/tabwriter"
+
+	"github.com/docker/go-units"
+
+	"footfall/db"
+	"footfall/report"
+)
+
+type retainCmd struct {
+	DryRun bool `help:"Only tell what would go."`
+}
+
+func (*retainCmd) check(g globals) []error { return g.checkDatabase() }
+
+func (c *retainCmd) run(ctx context.Context, p *program) error {
+	return p.withTables(ctx, func(d *db.DB) error {
+		retainer := report.NewRetainer(d, report.RetainOptions{Log: p.log})
+		run := retainer.Run
+		if c.DryRun {
+			run = retainer.Plan
+		}
+		done, err := run(ctx)
+		if done != nil {
+			if err := printRetention(p.stdout, done, c.DryRun); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+}
+
+// printRetention prints what went, or would go, as tables.
+func printRetention(w io.Writer, r *report.Retention, dry bool) error {
+	would := ""
+	if dry {
+		would = "would be "
+	}
+	if n := len(r.Closed); n > 0 {
+		fmt.Fprintf(w, "days that are over, %ssummed up for good: %d (%d to %d)\n", would, n, r.Closed[0], r.Closed[n-1])
+	}
+	if len(r.Visits)+len(r.Dropped)+len(r.Forgotten) == 0 {
+		fmt.Fprintln(w, "nothing that need not be kept is there")
+		return nil
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if len(r.Visits)+len(r.Dropped) > 0 {
+		fmt.Fprintf(table, "visits that %sdeleted:\nDAY\tAPP\tVISITS\tFREED\n", cmp.Or(would, "were "))
+		for _, line := range retentionLines(r) {
+			fmt.Fprintln(table, line)
+		}
+	}
+	if len(r.Forgotten) > 0 {
+		fmt.Fprintf(table, "visitors that %sforgotten, one for each page or site:\nAPP\tVISITORS\tNOT SEEN SINCE\n", cmp.Or(would, "were "))
+		for _, f := range r.Forgotten {
+			fmt.Fprintf(table, "%s\t%d\t%d\n", f.App, f.Visitors, f.Before)
+		}
+	}
+	return table.Flush()
+}
+
+// retentionLines are the lines of the table of visits. What a dropped day frees stands in a line of its own.
+func retentionLines(r *report.Retention) []string {
+	type line struct {
+		day  int32
+		text string
+	}
+	var lines []line
+	dropped := map[int32]bool{}
+	for _, d := range r.Dropped {
+		dropped[d.Day] = true
+		lines = append(lines, line{d.Day, fmt.Sprintf("%d\t(the whole day)\t-\t%s", d.Day, units.BytesSize(float64(d.Bytes)))})
+	}
+	for _, v := range r.Visits {
+		how := "other apps keep the day"
+		if dropped[v.Day] {
+			how = "with it"
+		}
+		lines = append(lines, line{v.Day, fmt.Sprintf("%d\t%s\t%d\t%s", v.Day, v.App, v.Visits, how)})
+	}
+	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.day, b.day) })
+	texts := make([]string, len(lines))
+	for i, l := range lines {
+		texts[i] = l.text
+	}
+	return texts
+}
+
+// startRetention lets go once a day of what no app keeps. What it returns ends that, and waits for it.
+func startRetention(p *program, d *db.DB) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() { report.NewRetainer(d, report.RetainOptions{Log: p.log}).Daily(ctx) })
+	return func() {
+		cancel()
+		done.Wait()
+	}
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"footfall/db"
+	"footfall/report"
+)
+
+type verifyCmd struct {
+	App    string  `placeholder:"NAME" help:"Only this app. Default: all."`
+	Sample float64 `default:"100" placeholder:"PERCENT" help:"Only about so many of the sites, each with all its pages. Default: ${default}."`
+	Seed   int64   `default:"0" help:"Chooses another sample: the same seed chooses the same sites. Default: ${default}."`
+	Approx bool    `help:"The service has run with --filter approx: do not hold what it does not promise then."`
+	All    bool    `help:"List every offending target, not the first 20 of each promise."`
+	JSON   bool    `name:"json" help:"Print the result as JSON."`
+	Jobs   int     `default:"2" help:"How many connections work at once, each on a processor of the database's machine. Default: ${default}."`
+}
+
+const offendersShown = 20
+
+func (c *verifyCmd) check(g globals) []error {
+	faults := g.checkDatabase()
+	if !(c.Sample > 0 && c.Sample <= 100) { // which NaN is not
+		faults = append(faults, fmt.Errorf("--sample: %v is no share: write percent, more than 0 and at most 100", c.Sample))
+	}
+	if c.Jobs < 1 || c.Jobs > 64 {
+		faults = append(faults, fmt.Errorf("--jobs: %d is no number of connections: write 1 to 64", c.Jobs))
+	}
+	return faults
+}
+
+func (c *verifyCmd) run(ctx context.Context, p *program) error {
+	return p.withTables(ctx, func(d *db.DB) error {
+		if err := c.checkApp(ctx, d); err != nil {
+			return err
+		}
+		watched := isTerminal(p.stderr)
+		options := report.VerifyOptions{App: c.App, Sample: c.Sample, Seed: c.Seed, Approx: c.Approx, Jobs: c.Jobs}
+		if !c.All {
+			options.Limit = offendersShown
+		}
+		options.Progress = func(step report.VerifyStep) {
+			if watched {
+				fmt.Fprintf(p.stderr, "\r\x1b[K%3d %%  %.0f s", 100*step.Done/max(step.Whole, 1), step.Elapsed.Seconds())
+			}
+		}
+		options.Promised = func(u report.Upheld) {
+			if watched {
+				fmt.Fprint(p.stderr, "\r\x1b[K")
+			}
+			fmt.Fprintf(p.stderr, "%6.1f s  %s: %d %s, %d violations\n", u.Seconds, u.Name, u.Checked, u.Unit, u.Violations)
+		}
+		proof, err := report.Verify(ctx, d, options)
+		if watched {
+			fmt.Fprint(p.stderr, "\r\x1b[K")
+		}
+		if err != nil {
+			return err
+		}
+		return c.tell(p.stdout, proof)
+	})
+}
+
+func (c *verifyCmd) checkApp(ctx context.Context, d *db.DB) error {
+	if c.App == "" {
+		return nil
+	}
+	_, err := d.AppGet(ctx, c.App)
+	if errors.Is(err, db.ErrNoRows) {
+		return fmt.Errorf("--app: there is no app %q: `footfall app list` shows them", c.App)
+	}
+	return err
+}
+
+// tell prints the proof. Its error says that something is off.
+func (c *verifyCmd) tell(out io.Writer, proof *report.Proof) error {
+	if c.JSON {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(proof); err != nil {
+			return err
+		}
+	} else {
+		tellTable(out, proof)
+	}
+	if proof.Violations > 0 {
+		return fmt.Errorf("verify: %d violations: what is listed does not hold", proof.Violations)
+	}
+	return nil
+}
+
+func tellTable(out io.Writer, proof *report.Proof) {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "PROMISE\tRESTS ON\tCHECKED\tVIOLATIONS")
+	for _, u := range proof.Promises {
+		fmt.Fprintf(table, "%s\t%s\t%d %s\t%d\n", u.Says, u.RestsOn, u.Checked, u.Unit, u.Violations)
+	}
+	_ = table.Flush()
+	for _, u := range proof.Promises {
+		if u.Violations == 0 {
+			continue
+		}
+		fmt.Fprintf(out, "\n%s: %s\n", u.Name, u.Says)
+		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		for _, o := range u.Offenders {
+			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", dashed(o.App), o.Target, dayOrNone(o.Day), o.Problem)
+		}
+		_ = table.Flush()
+		if more := u.Violations - int64(len(u.Offenders)); more > 0 {
+			fmt.Fprintf(out, "  and %d more\n", more)
+		}
+	}
+	fmt.Fprintf(out, "\n%d targets, %d visitors (%d of them erased), %d visits, %d days (%d rest on daily numbers alone)",
+		proof.Targets, proof.Visitors, proof.Erased, proof.Visits, proof.Days, proof.OlderDays)
+	if proof.Unknown > 0 {
+		fmt.Fprintf(out, ", %d days with visitors of whom it is not known whether they were new", proof.Unknown)
+	}
+	fmt.Fprintf(out, ": %d violations, in %s\n", proof.Violations, time.Duration(proof.Seconds*float64(time.Second)).Round(10*time.Millisecond))
+}
+
+func dashed(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func dayOrNone(day int32) string {
+	if day == 0 {
+		return "-"
+	}
+	return fmt.Sprint(day)
+}
+
+// isTerminal says whether somebody watches.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
