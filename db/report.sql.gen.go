@@ -71,35 +71,44 @@ SELECT p.uri,
        d.pv::bigint      AS pv,
        d.uv::bigint      AS new_visitors,
        d.hot::bigint     AS hot,
-       u.uniques::bigint AS uniques
+       (CASE
+            WHEN d.pv - d.uv = r.visitors THEN d.uv + r.from_before
+            ELSE (SELECT u.uniques FROM report.uniques($1::text, p.uri, $2::integer, $3::integer) AS u)
+        END)::bigint      AS uniques
 FROM (
     SELECT q.id, q.uri
     FROM pages AS q
     WHERE q.app_id = (SELECT a.id FROM apps AS a WHERE a.name = $1)
       AND q.site_id IS NOT NULL
-      AND q.uri ~>~ $2::text
-      AND q.uri ~>=~ $3::text
-      AND q.uri ~<~ ($3::text || U&'\+10FFFF')
+      AND q.uri ~>~ $4::text
+      AND q.uri ~>=~ $5::text
+      AND q.uri ~<~ ($5::text || U&'\+10FFFF')
     ORDER BY q.uri USING ~<~
-    LIMIT $4
+    LIMIT $6
 ) AS p
 CROSS JOIN LATERAL (
     SELECT coalesce(sum(o.pv), 0) AS pv, coalesce(sum(o.uv), 0) AS uv, coalesce(sum(o.hot), 0) AS hot
     FROM days AS o
     WHERE o.page_id = p.id
-      AND o.day_id BETWEEN $5::integer AND $6::integer
+      AND o.day_id BETWEEN $2::integer AND $3::integer
 ) AS d
-CROSS JOIN LATERAL report.uniques($1::text, p.uri, $5::integer, $6::integer) AS u
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(o.visitors), 0)                                                           AS visitors,
+           coalesce(sum(o.visitors) FILTER (WHERE o.previous_day < $2::integer), 0)        AS from_before
+    FROM returns AS o
+    WHERE o.page_id = p.id
+      AND o.day_id BETWEEN $2::integer AND $3::integer
+) AS r
 ORDER BY p.uri USING ~<~
 `
 
 type PagesAfterParams struct {
 	App     string
+	FromDay int32
+	ToDay   int32
 	After   string
 	Prefix  string
 	N       int32
-	FromDay int32
-	ToDay   int32
 }
 
 type PagesAfterRow struct {
@@ -111,15 +120,16 @@ type PagesAfterRow struct {
 }
 
 // The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a range of days. Pages that were not
-// visited in it are there, too. Uniques are asked for by name: the tables on which they may rest are not open to the service.
+// visited in it are there, too. Where it is not known of some visitors when they came before, uniques are asked for by name: the tables on
+// which they rest then are not open to the service.
 func (q *Queries) PagesAfter(ctx context.Context, arg PagesAfterParams) ([]PagesAfterRow, error) {
 	rows, err := q.db.Query(ctx, PagesAfter,
 		arg.App,
+		arg.FromDay,
+		arg.ToDay,
 		arg.After,
 		arg.Prefix,
 		arg.N,
-		arg.FromDay,
-		arg.ToDay,
 	)
 	if err != nil {
 		return nil, err

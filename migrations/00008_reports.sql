@@ -195,7 +195,7 @@ SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-    depth   integer := least(greatest(4 * n, 100), 1000);
+    depth   integer := least(greatest(2 * n, 20), 1000);
     scope   bigint[] := ARRAY(SELECT s.id FROM pages AS s WHERE s.app_id = app AND s.site_id IS NULL AND site IN (0, s.id));
     pages   bigint[];
     numbers numeric[];
@@ -262,7 +262,7 @@ BEGIN
         FROM first AS f;
 
         EXIT WHEN proved OR depth = 1000;
-        depth := 1000;
+        depth := least(10 * depth, 1000);
     END LOOP;
     IF proved THEN
         RETURN QUERY SELECT * FROM unnest(pages, numbers);
@@ -512,7 +512,11 @@ BEGIN
         RAISE EXCEPTION 'n: % is not between 1 and 10000', n USING ERRCODE = '22023';
     END IF;
     RETURN QUERY
-    SELECT p.uri, d.pv, d.uv, d.hot, u.uniques
+    SELECT p.uri, d.pv, d.uv, d.hot,
+           CASE
+               WHEN d.pv - d.uv = r.visitors THEN d.uv + r.from_before
+               ELSE (SELECT u.uniques FROM target_uniques(a.id, p.id, from_day, to_day) AS u)
+           END
     FROM apps AS a
     CROSS JOIN LATERAL first_pages(a.id, CASE WHEN top_pages.site IS NULL THEN 0 ELSE coalesce(
                                              (SELECT s.id FROM pages AS s WHERE s.app_id = a.id AND s.key = page_key(top_pages.site) AND s.site_id IS NULL), -1) END,
@@ -524,7 +528,13 @@ BEGIN
         WHERE o.page_id = f.page_id
           AND o.day_id BETWEEN from_day AND to_day
     ) AS d
-    CROSS JOIN LATERAL target_uniques(a.id, f.page_id, from_day, to_day) AS u
+    CROSS JOIN LATERAL (
+        SELECT coalesce(sum(o.visitors), 0)::bigint AS visitors,
+               coalesce(sum(o.visitors) FILTER (WHERE o.previous_day < from_day), 0)::bigint AS from_before
+        FROM returns AS o
+        WHERE o.page_id = f.page_id
+          AND o.day_id BETWEEN from_day AND to_day
+    ) AS r
     WHERE a.name = top_pages.app
     ORDER BY f.place;
 END

@@ -40,12 +40,16 @@ FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::inte
 
 -- name: PagesAfter :many
 -- The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a range of days. Pages that were not
--- visited in it are there, too. Uniques are asked for by name: the tables on which they may rest are not open to the service.
+-- visited in it are there, too. Where it is not known of some visitors when they came before, uniques are asked for by name: the tables on
+-- which they rest then are not open to the service.
 SELECT p.uri,
        d.pv::bigint      AS pv,
        d.uv::bigint      AS new_visitors,
        d.hot::bigint     AS hot,
-       u.uniques::bigint AS uniques
+       (CASE
+            WHEN d.pv - d.uv = r.visitors THEN d.uv + r.from_before
+            ELSE (SELECT u.uniques FROM report.uniques(@app::text, p.uri, @from_day::integer, @to_day::integer) AS u)
+        END)::bigint      AS uniques
 FROM (
     SELECT q.id, q.uri
     FROM pages AS q
@@ -63,7 +67,13 @@ CROSS JOIN LATERAL (
     WHERE o.page_id = p.id
       AND o.day_id BETWEEN @from_day::integer AND @to_day::integer
 ) AS d
-CROSS JOIN LATERAL report.uniques(@app::text, p.uri, @from_day::integer, @to_day::integer) AS u
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(o.visitors), 0)                                                           AS visitors,
+           coalesce(sum(o.visitors) FILTER (WHERE o.previous_day < @from_day::integer), 0)        AS from_before
+    FROM returns AS o
+    WHERE o.page_id = p.id
+      AND o.day_id BETWEEN @from_day::integer AND @to_day::integer
+) AS r
 ORDER BY p.uri USING ~<~;
 
 -- name: DaysBetween :many

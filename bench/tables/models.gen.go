@@ -3,3 +3,105 @@
 //   sqlc v1.31.1
 
 package tables
+
+import (
+	"net/netip"
+
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// What was counted for each target on each day, for ever. What no day can be told of is left out.
+type ReportDay struct {
+	// The app that counts it.
+	App string
+	// The page, or the site.
+	Target string
+	// The day as a number, like 20190629.
+	DayID int32
+	// The day as a date.
+	Day pgtype.Date
+	// Visitors of the day.
+	Pv int64
+	// Those of them who came for the first time ever.
+	NewVisitors int64
+	// Visits.
+	Hot int64
+}
+
+// Pages and what was counted for them in all.
+type ReportPage struct {
+	// The app that counts it.
+	App string
+	// Its site.
+	Site string
+	// The page, without a scheme: example.com/home.
+	Uri string
+	// (visitor, day) pairs.
+	Pv int64
+	// Visitors.
+	Uv int64
+	// Visits.
+	Hot int64
+	// When it was counted first.
+	Since pgtype.Timestamptz
+}
+
+// Who was visitor number N of each target.
+type ReportRank struct {
+	// The app that counts it.
+	App string
+	// The page, or the site.
+	Target string
+	// The number: 1, 2, 3 …
+	Rank int64
+	// The visitor's address, for IPv6 the first of its network; in fd00::/8 a hash. Null: erased.
+	Visitor netip.Addr
+	// The day of the first visit, like 20190629.
+	FirstDay int32
+	// The last day on which the visitor came.
+	LastDay int32
+}
+
+// Sites and what was counted for them in all.
+type ReportSite struct {
+	// The app that counts it.
+	App string
+	// host, or host:port.
+	Site string
+	// (visitor, day) pairs.
+	Pv int64
+	// Visitors.
+	Uv int64
+	// Visits.
+	Hot int64
+	// When it was counted first.
+	Since pgtype.Timestamptz
+}
+
+// Who came to which page on which day, as long as that is kept.
+type ReportVisit struct {
+	// The app that counts it.
+	App string
+	// The page.
+	Uri string
+	// The visitor's address, for IPv6 the first of its network; in fd00::/8 a hash.
+	Visitor netip.Addr
+	// The day as a number, like 20190629.
+	DayID int32
+	// The day as a date.
+	Day pgtype.Date
+}
+
+// Who has come to each target today, in the time zone of its app.
+type ReportVisitorsToday struct {
+	// The app that counts it.
+	App string
+	// The page, or the site.
+	Target string
+	// The visitor's address, for IPv6 the first of its network; in fd00::/8 a hash.
+	Visitor netip.Addr
+	// The visitor's rank at the target.
+	Rank pgtype.Int8
+	// It is the visitor's first day there.
+	IsNew bool
+}

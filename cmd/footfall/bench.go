@@ -13,11 +13,13 @@ import (
 	"footfall/bench/structures"
 )
 
-// benchCmd measures. It never touches the data of a service.
+// benchCmd measures. All but generate leave the data of a service alone.
 type benchCmd struct {
 	Compare    benchCompareCmd    `cmd:"" default:"withargs" help:"Compare ways of counting visits, on several workloads. It is what bench does unless told otherwise, with the same flags: bench compare --help lists them."`
 	Recorder   benchRecorderCmd   `cmd:"" help:"Measure the recorder alone: batches of new visitors into PostgreSQL."`
 	Edge       benchEdgeCmd       `cmd:"" help:"Measure what keys and limits cost, and what slow clients cost the others."`
+	Generate   benchGenerateCmd   `cmd:"" help:"Fill tables with an app of made-up visits, as many as reports and checks are to be tried on."`
+	Reports    benchReportsCmd    `cmd:"" help:"Measure reading: how long reports take while visits are counted, and how true and how large their uniques are. Counts made-up visits in --data, if that is given, and refuses a folder where others have counted."`
 	Structures benchStructuresCmd `cmd:"" help:"Compare structures that tell whether a key was seen: hash set, Bloom filters, bitmap, HyperLogLog. Needs no database."`
 	Contender  benchContenderCmd  `cmd:"" hidden:"" help:"Serve what the service is compared with."`
 }

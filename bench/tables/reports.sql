@@ -1,0 +1,179 @@
+-- What `bench reports` asks, in the words of somebody who has nothing but the schema report, and what it compares the answers with.
+
+-- name: AskAs :exec
+-- Has no more rights than those who read reports, until the session ends.
+SET ROLE footfall_report;
+
+-- name: ReportSites :many
+SELECT *
+FROM report.sites
+WHERE app = @app
+ORDER BY hot DESC;
+
+-- name: ReportPage :one
+SELECT *
+FROM report.pages
+WHERE app = @app
+  AND uri = @uri;
+
+-- name: ReportPagesUnder :many
+-- Those under a path, as the index has them.
+SELECT *
+FROM report.pages
+WHERE app = @app
+  AND uri LIKE @path::text || '%'
+ORDER BY uri USING ~<~
+LIMIT 50;
+
+-- name: ReportPagesByHot :many
+-- Reads every page of the site.
+SELECT *
+FROM report.pages
+WHERE app = @app
+  AND site = @site
+ORDER BY hot DESC
+LIMIT 20;
+
+-- name: ReportDays :many
+SELECT *
+FROM report.days
+WHERE app = @app
+  AND target = @target
+  AND day_id BETWEEN @from_day AND @to_day
+ORDER BY day_id;
+
+-- name: ReportVisitorsToday :many
+SELECT *
+FROM report.visitors_today
+WHERE app = @app
+  AND target = @target
+LIMIT 100;
+
+-- name: ReportCountToday :one
+SELECT count(*)
+FROM report.visitors_today
+WHERE app = @app
+  AND target = @target;
+
+-- name: ReportVisits :many
+SELECT *
+FROM report.visits
+WHERE app = @app
+  AND uri = @uri
+  AND day_id = @day
+ORDER BY visitor
+LIMIT 100;
+
+-- name: ReportRank :many
+SELECT *
+FROM report.ranks
+WHERE app = @app
+  AND target = @target
+  AND rank = @rank;
+
+-- name: ReportTopPages :many
+SELECT t.uri::text AS uri, t.pv::bigint AS pv, t.new_visitors::bigint AS new_visitors, t.hot::bigint AS hot, t.uniques::bigint AS uniques
+FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::integer, @by::text, sqlc.narg(site)::text) AS t;
+
+-- name: ReportUniques :one
+SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error
+FROM report.uniques(@app::text, @target::text, @from_day::integer, @to_day::integer) AS u;
+
+-- name: UniquesCounted :one
+-- The plainest way.
+SELECT count(DISTINCT ip)
+FROM visits
+WHERE page_id = @page_id
+  AND day_id BETWEEN @from_day AND @to_day;
+
+-- name: GroupCounted :one
+SELECT count(DISTINCT ip)
+FROM visits
+WHERE page_id = ANY (@pages::bigint[])
+  AND day_id BETWEEN @from_day AND @to_day;
+
+-- name: GroupEstimated :one
+SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact
+FROM group_uniques(@app_id::integer, @pages::bigint[], @from_day::integer, @to_day::integer) AS u;
+
+-- name: VisitsUnkept :exec
+-- Makes group_uniques() believe that no visits of an app are kept.
+INSERT INTO visits_kept (app_id, from_day)
+VALUES (@app_id, 99991231)
+ON CONFLICT (app_id) DO UPDATE
+    SET from_day = excluded.from_day;
+
+-- name: AppsByPages :many
+-- The apps that have counted something, and how many targets they have.
+SELECT a.id, a.name, t.total AS targets
+FROM apps AS a
+JOIN page_tallies AS t ON t.app_id = a.id
+WHERE t.total > 0;
+
+-- name: DaysOfApp :many
+-- The days on which an app counted, in order.
+SELECT DISTINCT d.day_id
+FROM pages AS s
+JOIN days AS d ON d.page_id = s.id
+WHERE s.app_id = @app_id
+  AND s.site_id IS NULL
+ORDER BY d.day_id;
+
+-- name: VisitsOfDay :many
+-- Who came to which page of an app on a day.
+SELECT p.uri, v.ip
+FROM visits AS v
+JOIN pages AS p ON p.id = v.page_id
+WHERE p.app_id = @app_id
+  AND p.site_id IS NOT NULL
+  AND v.day_id = @day
+LIMIT 300000;
+
+-- name: VisitorsOfTargets :many
+-- How many visitors each target of an app has.
+SELECT p.uri, c.uv
+FROM pages AS p
+JOIN counters AS c ON c.page_id = p.id
+WHERE p.app_id = @app_id;
+
+-- name: DayOver :one
+-- The last day that may be closed.
+SELECT to_char(now() AT TIME ZONE 'UTC' - interval '36 hours', 'YYYYMMDD')::integer AS day;
+
+-- name: DayClose :one
+SELECT close_day(@day::integer)::boolean AS closed;
+
+-- name: ClosedVacuum :exec
+VACUUM (ANALYZE) sketches, tops;
+
+-- name: SketchSizes :one
+-- What the sketches take, and what the visits that they stand for.
+SELECT count(*)                                                        AS sketches,
+       count(*) FILTER (WHERE cardinality(s.entries) < 10)             AS small_ones,
+       coalesce(avg(pg_column_size(s.*)), 0)::double precision         AS average,
+       coalesce(max(pg_column_size(s.*)), 0)::bigint                   AS most,
+       pg_total_relation_size('sketches'::regclass)::bigint            AS bytes,
+       (SELECT coalesce(sum(d.pv), 0)
+        FROM closed_days AS c
+        JOIN days AS d ON d.day_id = c.day_id)::bigint                 AS visits,
+       (SELECT coalesce(sum(pg_total_relation_size(i.inhrelid)), 0)
+        FROM pg_catalog.pg_inherits AS i
+        WHERE i.inhparent = 'visits'::regclass)::bigint                AS visits_bytes
+FROM sketches AS s;
+
+-- name: VisitsCopyDay :execrows
+-- Visits of a day as those of another, of which nothing else is known: something to drop.
+INSERT INTO visits (page_id, day_id, ip)
+SELECT v.page_id, @another::integer, v.ip
+FROM visits AS v
+WHERE v.day_id = @day;
+
+-- name: VisitsDropDay :one
+SELECT drop_visits_day(@day::integer)::boolean AS dropped;
+
+-- name: HotOfApp :one
+SELECT coalesce(sum(c.hot), 0)::bigint AS hot
+FROM pages AS s
+JOIN counters AS c ON c.page_id = s.id
+WHERE s.app_id = @app_id
+  AND s.site_id IS NULL;
