@@ -66,6 +66,10 @@ crash: deps ## kill the service and PostgreSQL under load, CRASH_KILLS (20) time
 attacks: deps ## the floods among the attacks at full length: a million made-up paths, a million addresses
 	FOOTFALL_ATTACK_PATHS=1000000 FOOTFALL_ATTACK_ADDRESSES=1000000 go test -count=1 -timeout=60m -run 'TestAttacks/floods' -v ./handler
 
+.PHONY: bench-reports
+bench-reports: build ## measure reports beside counting on 10 million visits, which it makes first; 7 GB in /var/tmp, about 20 minutes
+	bin/footfall bench reports --dir /var/tmp
+
 .PHONY: compose-test
 compose-test: ## bring docker-compose.yml up, count through it, take it down; needs a Docker engine
 	scripts/compose-test
