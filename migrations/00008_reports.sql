@@ -292,6 +292,8 @@ LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column
+DECLARE
+    open_days integer[];
 BEGIN
     -- Erased visitors cannot be told apart; each of their days may be one more visitor.
     SELECT coalesce(sum(e.visitors), 0)
@@ -309,12 +311,21 @@ BEGIN
         exact := erased = 0;
         standard_error := 0;
     ELSE
+        open_days := ARRAY(
+            SELECT DISTINCT d.day_id
+            FROM pages AS s
+            JOIN days AS d ON d.page_id = s.id AND d.day_id BETWEEN from_day AND to_day
+            WHERE s.app_id = app
+              AND s.site_id IS NULL
+              AND NOT EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = d.day_id)
+            ORDER BY d.day_id
+        );
         WITH open AS MATERIALIZED (
             SELECT sha256(inet_send(v.ip)) AS hash
             FROM visits AS v
             WHERE v.page_id = ANY (pages)
-              AND v.day_id BETWEEN from_day AND to_day
-              AND v.day_id > coalesce((SELECT max(c.day_id) FROM closed_days AS c), 0)
+              AND v.day_id = ANY (open_days)
+              AND v.day_id >= open_days[1] -- so that the days before need not be opened
         ), entries AS (
             SELECT unnest(s.entries) AS entry
             FROM sketches AS s
