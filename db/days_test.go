@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	neturl "net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -68,4 +69,26 @@ func TestWhatIsNoDayIsRefused(t *testing.T) {
 	}
 	assert.Equal(t, []string{"visits_20190629"}, queryAll[string](t, conn,
 		`SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r'`))
+}
+
+// The names of other tables are no days, also where the planner reads them before it knows which are partitions.
+func TestVisitsDaysInEveryPlan(t *testing.T) {
+	t.Parallel()
+	base, _ := fixture(t)
+	for _, off := range []string{"enable_hashjoin", "enable_nestloop", "enable_mergejoin"} {
+		u, err := neturl.Parse(base)
+		require.NoError(t, err)
+		query := u.Query()
+		for _, other := range []string{"enable_hashjoin", "enable_nestloop", "enable_mergejoin"} {
+			if other != off { // all joins but one are off
+				query.Set(other, "off")
+			}
+		}
+		query.Set("enable_indexscan", "off")
+		query.Set("enable_bitmapscan", "off")
+		u.RawQuery = query.Encode()
+		days, err := open(t, u.String(), db.Options{}).VisitsDays(t.Context(), db.VisitsDaysParams{FirstDay: 0, LastDay: today})
+		require.NoError(t, err, off)
+		require.Equal(t, []int32{today}, days, off)
+	}
 }
