@@ -71,7 +71,7 @@ func (s *service) fail(c echo.Context, err error) {
 func (s *service) describe(c echo.Context, e *echo.HTTPError) string {
 	switch e.Code {
 	case http.StatusNotFound:
-		return "there is nothing here: see /visit and /counts"
+		return "there is nothing here: see /visit, /counts and /openapi.json"
 	case http.StatusMethodNotAllowed:
 		for _, r := range s.routes {
 			if r.path == c.Path() { // for methods of the caller's invention, which match no route

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"text/tabwriter"
 	"time"
 
@@ -42,7 +41,7 @@ func (c *verifyCmd) run(ctx context.Context, p *program) error {
 		if err := c.checkApp(ctx, d); err != nil {
 			return err
 		}
-		watched := isTerminal(p.stderr)
+		watched := terminalWidth(p.stderr) > 0
 		options := report.VerifyOptions{App: c.App, Sample: c.Sample, Seed: c.Seed, Approx: c.Approx, Jobs: c.Jobs}
 		if !c.All {
 			options.Limit = offendersShown
@@ -138,14 +137,4 @@ func dayOrNone(day int32) string {
 		return "-"
 	}
 	return fmt.Sprint(day)
-}
-
-// isTerminal says whether somebody watches.
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
