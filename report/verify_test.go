@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -360,24 +359,17 @@ func TestVerifyLimit(t *testing.T) {
 func TestVerifyWhileCounting(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
-	var ended atomic.Bool
-	var crowd sync.WaitGroup
-	for worker := range 4 {
-		crowd.Go(func() {
-			for i := 0; !ended.Load(); i++ {
-				_, err := p.counter.Visit(context.Background(), visit.Request{
-					App: "demo", IP: fmt.Sprintf("198.51.100.%d", (i*7+worker)%200), URI: fmt.Sprintf("http://%c.example/%d", 'a'+i%3, i%5)})
-				assert.NoError(t, err)
-			}
-		})
-	}
+	disperse := dbtest.Crowd(t, 4, func(client, i int) {
+		_, err := p.counter.Visit(context.Background(), visit.Request{
+			App: "demo", IP: fmt.Sprintf("198.51.100.%d", (i*7+client)%200), URI: fmt.Sprintf("http://%c.example/%d", 'a'+i%3, i%5)})
+		assert.NoError(t, err)
+	})
 	for i := range 8 {
 		assert.Empty(t, violations(p.verify(t, report.VerifyOptions{})))
 		_, err := visit.NewAdmin(p.db, nil).EraseVisitor(t.Context(), "demo", fmt.Sprintf("198.51.100.%d", i*23))
 		assert.NoError(t, err)
 	}
-	ended.Store(true)
-	crowd.Wait()
+	disperse()
 	assert.Empty(t, violations(p.verify(t, report.VerifyOptions{})))
 }
 

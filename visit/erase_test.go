@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/db"
+	"footfall/db/dbtest"
 	"footfall/visit"
 )
 
@@ -99,17 +100,11 @@ func TestEraseWhileCounting(t *testing.T) {
 		in := w.newInstance(t, visit.Options{Lanes: 2})
 		other := w.startOn(t, in.url, visit.Options{Lanes: 2})
 		uri := func(i int) string { return fmt.Sprintf("http://s%d.example/%d", i%3, i%2) }
-		var ended atomic.Bool
-		var crowd sync.WaitGroup
-		for worker := range 8 {
-			crowd.Go(func() {
-				at := []*instance{in, other}[worker%2]
-				for i := 0; !ended.Load(); i++ {
-					_, err := at.Visit(context.Background(), visit.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+worker)%20), URI: uri(i)})
-					assert.NoError(t, err)
-				}
-			})
-		}
+		disperse := dbtest.Crowd(t, 8, func(client, i int) {
+			at := []*instance{in, other}[client%2]
+			_, err := at.Visit(context.Background(), visit.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+client)%20), URI: uri(i)})
+			assert.NoError(t, err)
+		})
 		for round := range 15 {
 			alone := fmt.Sprintf("198.51.100.%d", round%3) // nobody else counts for him
 			first := in.count(t, alone, uri(0))
@@ -126,8 +121,7 @@ func TestEraseWhileCounting(t *testing.T) {
 			_, err = in.admin().EraseVisitor(t.Context(), "demo", fmt.Sprintf("192.0.2.%d", round)) // one of the crowd
 			assert.NoError(t, err)
 		}
-		ended.Store(true)
-		crowd.Wait()
+		disperse()
 		in.checkTables(t)
 	})
 }
@@ -197,27 +191,20 @@ func TestDeletePageWhileCounting(t *testing.T) {
 		in := w.newInstance(t, visit.Options{Lanes: 2})
 		other := w.startOn(t, in.url, visit.Options{Lanes: 2})
 		var counted atomic.Int64
-		var ended atomic.Bool
-		var crowd sync.WaitGroup
-		for worker := range 8 {
-			crowd.Go(func() {
-				at := []*instance{in, other}[worker%2]
-				for i := 0; !ended.Load(); i++ {
-					_, err := at.Visit(context.Background(), visit.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+worker)%20), URI: fmt.Sprintf("http://a.example/%d", i%3)})
-					if assert.NoError(t, err) {
-						counted.Add(1)
-					}
-				}
-			})
-		}
+		disperse := dbtest.Crowd(t, 8, func(client, i int) {
+			at := []*instance{in, other}[client%2]
+			_, err := at.Visit(context.Background(), visit.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+client)%20), URI: fmt.Sprintf("http://a.example/%d", i%3)})
+			if assert.NoError(t, err) {
+				counted.Add(1)
+			}
+		})
 		for round := range 10 {
 			uri := fmt.Sprintf("http://a.example/%d", round%3)
 			in.count(t, "192.0.2.1", uri)
 			counted.Add(1)
 			assert.NoError(t, in.admin().DeletePage(t.Context(), "demo", uri))
 		}
-		ended.Store(true)
-		crowd.Wait()
+		disperse()
 		if w.filter != visit.FilterApprox { // which may miss a visitor of a site whom a page has
 			in.checkTables(t)
 		}
@@ -234,26 +221,19 @@ func TestDeleteApp(t *testing.T) {
 		require.NoError(t, in.admin().AddApp(t.Context(), "stays", visit.Settings{Open: &open}))
 		_, err := in.admin().AddKey(t.Context(), "demo", []visit.Scope{visit.ScopeRead})
 		require.NoError(t, err)
-		var ended atomic.Bool
-		var crowd sync.WaitGroup
-		for worker := range 6 {
-			crowd.Go(func() {
-				at := []*instance{in, other}[worker%2]
-				for i := 0; !ended.Load(); i++ {
-					r := visit.Request{App: []string{"demo", "stays"}[i%2], IP: fmt.Sprintf("192.0.2.%d", i%20), URI: fmt.Sprintf("http://a.example/%d", i%5)}
-					_, err := at.Visit(context.Background(), r)
-					if r.App == "stays" {
-						assert.NoError(t, err)
-					}
-				}
-			})
-		}
+		disperse := dbtest.Crowd(t, 6, func(client, i int) {
+			at := []*instance{in, other}[client%2]
+			r := visit.Request{App: []string{"demo", "stays"}[i%2], IP: fmt.Sprintf("192.0.2.%d", i%20), URI: fmt.Sprintf("http://a.example/%d", i%5)}
+			_, err := at.Visit(context.Background(), r)
+			if r.App == "stays" {
+				assert.NoError(t, err)
+			}
+		})
 		in.count(t, "192.0.2.1", "http://a.example/")
 		_, err = in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.1")
 		require.NoError(t, err)
 		require.NoError(t, in.admin().DeleteApp(t.Context(), "demo"))
-		ended.Store(true)
-		crowd.Wait()
+		disperse()
 		_, err = in.Visit(t.Context(), visit.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/"})
 		require.ErrorContains(t, err, `there is no app "demo"`)
 		require.Equal(t, []string{"stays\n"}, in.table(t, `SELECT name FROM apps`))
@@ -310,18 +290,13 @@ func TestCommandsBesideEachOther(t *testing.T) {
 	in := both.newInstance(t, visit.Options{Lanes: 2})
 	open := true
 	require.NoError(t, in.admin().AddApp(t.Context(), "brief", visit.Settings{Open: &open}))
-	var ended atomic.Bool
-	var crowd, commands sync.WaitGroup
-	for worker := range 4 {
-		crowd.Go(func() {
-			for i := 0; !ended.Load(); i++ {
-				_, err := in.Visit(context.Background(), visit.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+worker)%9),
-					URI: fmt.Sprintf("http://s%d.example/%d", i%2, i%4)})
-				assert.NoError(t, err)
-				_, _ = in.Visit(context.Background(), visit.Request{App: "brief", IP: "192.0.2.1", URI: fmt.Sprintf("http://n%d-%d.example/", worker, i)})
-			}
-		})
-	}
+	disperse := dbtest.Crowd(t, 4, func(client, i int) {
+		_, err := in.Visit(context.Background(), visit.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+client)%9),
+			URI: fmt.Sprintf("http://s%d.example/%d", i%2, i%4)})
+		assert.NoError(t, err)
+		_, _ = in.Visit(context.Background(), visit.Request{App: "brief", IP: "192.0.2.1", URI: fmt.Sprintf("http://n%d-%d.example/", client, i)})
+	})
+	var commands sync.WaitGroup
 	for round := range 8 {
 		for _, command := range []func() error{
 			func() error {
@@ -354,8 +329,7 @@ func TestCommandsBesideEachOther(t *testing.T) {
 		}
 		commands.Wait()
 	}
-	ended.Store(true)
-	crowd.Wait()
+	disperse()
 	in.checkTables(t)
 	require.Equal(t, []string{"demo\n"}, in.table(t, `SELECT name FROM apps`))
 	require.Empty(t, in.table(t, `SELECT page_id FROM visitors WHERE page_id NOT IN (SELECT id FROM pages)

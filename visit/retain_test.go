@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/db"
+	"footfall/db/dbtest"
 	"footfall/report"
 	"footfall/visit"
 )
@@ -160,24 +159,18 @@ func TestRetentionWhileCounting(t *testing.T) {
 		other := w.startOn(t, in.url, visit.Options{Lanes: 2, Clock: in.clock.Now})
 		in.keeps(t, "demo", 1, 1)
 		in.clock.Set(firstDay)
-		var ended atomic.Bool
-		var crowd sync.WaitGroup
-		for worker := range 6 {
-			crowd.Go(func() {
-				at := []*instance{in, other}[worker%2]
-				for i := 0; !ended.Load(); i++ {
-					uri := fmt.Sprintf("http://s%d.example/%d", i%2, i%3)
-					for visitor := 1; visitor <= 20; visitor++ {
-						day := int(in.clock.Now().Sub(firstDay).Hours() / 24)
-						if day%visitor != 0 {
-							continue
-						}
-						_, err := at.Visit(context.Background(), visit.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", visitor), URI: uri})
-						assert.NoError(t, err)
-					}
+		disperse := dbtest.Crowd(t, 6, func(client, i int) {
+			at := []*instance{in, other}[client%2]
+			uri := fmt.Sprintf("http://s%d.example/%d", i%2, i%3)
+			for visitor := 1; visitor <= 20; visitor++ {
+				day := int(in.clock.Now().Sub(firstDay).Hours() / 24)
+				if day%visitor != 0 {
+					continue
 				}
-			})
-		}
+				_, err := at.Visit(context.Background(), visit.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", visitor), URI: uri})
+				assert.NoError(t, err)
+			}
+		})
 		var forgotten, dropped int64
 		for day := range 8 {
 			in.clock.Set(firstDay.AddDate(0, 0, day))
@@ -188,8 +181,7 @@ func TestRetentionWhileCounting(t *testing.T) {
 			}
 			dropped += int64(len(done.Dropped))
 		}
-		ended.Store(true)
-		crowd.Wait()
+		disperse()
 		assert.Positive(t, forgotten)
 		assert.Positive(t, dropped)
 		in.checkTables(t)

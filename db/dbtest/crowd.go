@@ -1,0 +1,25 @@
+package dbtest
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// Crowd lets some clients do something again and again, side by side, until the function that it returns is called; or until the
+// test ends, also where it has failed: what they use is about to be closed then.
+func Crowd(t testing.TB, clients int, do func(client, i int)) (disperse func()) {
+	t.Helper()
+	var ended atomic.Bool
+	var all sync.WaitGroup
+	disperse = func() { ended.Store(true); all.Wait() }
+	t.Cleanup(disperse)
+	for client := range clients {
+		all.Go(func() {
+			for i := 0; !ended.Load(); i++ {
+				do(client, i)
+			}
+		})
+	}
+	return disperse
+}
