@@ -32,32 +32,21 @@ func (q *Queries) AppCountersDelete(ctx context.Context, appID int32) error {
 	return err
 }
 
-const AppCountersHold = `-- name: AppCountersHold :exec
-SELECT c.page_id
-FROM counters AS c
-JOIN pages AS p ON p.id = c.page_id
-WHERE p.app_id = $1
-ORDER BY c.page_id
-FOR UPDATE OF c
-`
-
-func (q *Queries) AppCountersHold(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppCountersHold, appID)
-	return err
-}
-
-const AppCountersMake = `-- name: AppCountersMake :exec
-INSERT INTO counters (page_id)
+const AppCountersTake = `-- name: AppCountersTake :exec
+INSERT INTO counters AS c (page_id)
 SELECT id
 FROM pages
 WHERE app_id = $1
 ORDER BY id
-ON CONFLICT (page_id) DO NOTHING
+ON CONFLICT (page_id) DO UPDATE
+    SET hot = c.hot
 `
 
-// Makes the counters that an app's targets lack, or waits for the batch that is making them.
-func (q *Queries) AppCountersMake(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppCountersMake, appID)
+// Locks the counters of all targets of an app, and makes those that are missing, or waits for the batch that is making them. Target
+// by target, in the order in which every batch does: who made all first and locked them then would keep a batch from a late one, and wait for
+// an early one that it holds.
+func (q *Queries) AppCountersTake(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, AppCountersTake, appID)
 	return err
 }
 

@@ -278,22 +278,17 @@ UPDATE apps
 SET deleted_at = coalesce(deleted_at, now())
 WHERE id = @id;
 
--- name: AppCountersMake :exec
--- Makes the counters that an app's targets lack, or waits for the batch that is making them.
-INSERT INTO counters (page_id)
+-- name: AppCountersTake :exec
+-- Locks the counters of all targets of an app, and makes those that are missing, or waits for the batch that is making them. Target
+-- by target, in the order in which every batch does: who made all first and locked them then would keep a batch from a late one, and wait for
+-- an early one that it holds.
+INSERT INTO counters AS c (page_id)
 SELECT id
 FROM pages
 WHERE app_id = @app_id
 ORDER BY id
-ON CONFLICT (page_id) DO NOTHING;
-
--- name: AppCountersHold :exec
-SELECT c.page_id
-FROM counters AS c
-JOIN pages AS p ON p.id = c.page_id
-WHERE p.app_id = @app_id
-ORDER BY c.page_id
-FOR UPDATE OF c;
+ON CONFLICT (page_id) DO UPDATE
+    SET hot = c.hot;
 
 -- name: AppVisitsDelete :exec
 DELETE FROM visits
