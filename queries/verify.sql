@@ -4,6 +4,9 @@
 -- The queries that hold promises return a row for each measure: how many times it was held and how often it was broken, how many rows
 -- stand behind it, and up to n offenders as a flat list of six numbers each: target, day, previous day, what is stored, and the least and
 -- the most that it may be. A range includes both ends; whole says that all of it is asked for, and not just the targets listed.
+--
+-- Nearly all rows of the largest tables are right in the strictest sense. They are counted together, and only the others are held against
+-- each measure by itself.
 
 -- name: VerifyHold :exec
 -- Lets no day of visits be dropped until the transaction ends. It must come before anything that takes the snapshot: a day that went
@@ -57,11 +60,22 @@ LEFT JOIN visits_kept AS k ON k.app_id = a.id
 WHERE a.deleted_at IS NULL;
 
 -- name: VerifyNames :many
--- What targets are called.
+-- What targets are called, and apps as a whole: those have their id, negative.
 SELECT p.id, a.name AS app, p.uri
 FROM pages AS p
 JOIN apps AS a ON a.id = p.app_id
-WHERE p.id = ANY (@targets::bigint[]);
+WHERE p.id = ANY (@targets::bigint[])
+UNION ALL
+SELECT -a.id, a.name, '(all sites)'
+FROM apps AS a
+WHERE -a.id = ANY (@targets);
+
+-- name: VerifyApps :many
+-- The apps of which all sites are asked for: all, or the one with this name.
+SELECT a.id
+FROM apps AS a
+WHERE @app::text IN ('', a.name)
+ORDER BY a.id;
 
 -- name: VerifyTotals :many
 -- Counters against visitors. Ranks are 1..uv when there are uv of them, none is above uv and none is there twice, which the sums of
@@ -158,8 +172,17 @@ WITH back AS (
     SELECT d.page_id, sum(d.hot) AS hot, sum(d.pv) AS pv, sum(d.uv) AS uv, sum(greatest(d.unknown, 0)) AS unknown
     FROM daily AS d
     GROUP BY d.page_id
+), judged AS MATERIALIZED (
+    SELECT d.page_id, d.day_id, d.pv, d.unknown,
+           (t.page_id IS NOT NULL)::integer          AS has_page,
+           coalesce(d.site_id, 0)                    AS site_id,
+           coalesce(t.site_id, 0)                    AS site_of_page,
+           coalesce(t.untold, false) OR d.day_id = 0 AS untold,
+           d.unknown = 0 AND t.page_id IS NOT NULL AND d.site_id IS NOT DISTINCT FROM t.site_id AS strictly
+    FROM daily AS d
+    LEFT JOIN targets AS t ON t.page_id = d.page_id
 ), checks AS (
-    SELECT m.measure, t.page_id, 0 AS day_id, m.stored, m.least, m.most
+    SELECT m.measure, 1 AS held, t.page_id, 0 AS day_id, m.stored, m.least, m.most
     FROM targets AS t
     LEFT JOIN sums AS s     ON s.page_id = t.page_id
     LEFT JOIN counters AS c ON c.page_id = t.page_id
@@ -170,29 +193,33 @@ WITH back AS (
                unnest(ARRAY[coalesce(c.hot, 0), coalesce(c.pv, 0), coalesce(c.uv, 0)]::bigint[]) AS most
     ) AS m
     UNION ALL
-    SELECT m.measure, d.page_id, d.day_id, m.stored, m.least, m.most
-    FROM daily AS d
-    LEFT JOIN targets AS t       ON t.page_id = d.page_id
-    LEFT JOIN erased_visits AS e ON e.page_id = d.page_id AND e.day_id = d.day_id
+    SELECT unnest(ARRAY['told', 'page of days', 'site of days']), count(*), 0, 0, 0, 0, 0
+    FROM judged AS j
+    WHERE j.strictly
+    UNION ALL
+    SELECT m.measure, 1, j.page_id, j.day_id, m.stored, m.least, m.most
+    FROM judged AS j
+    LEFT JOIN erased_visits AS e ON e.page_id = j.page_id AND e.day_id = j.day_id
     CROSS JOIN LATERAL (
         SELECT unnest(ARRAY['told', 'page of days', 'site of days']::text[]) AS measure,
-               unnest(ARRAY[d.pv - d.unknown, (t.page_id IS NOT NULL)::integer, coalesce(d.site_id, 0)]::bigint[]) AS stored,
-               unnest(ARRAY[CASE WHEN t.untold OR d.day_id = 0 THEN 0 ELSE d.pv - coalesce(e.visitors, 0) END, 1, coalesce(t.site_id, 0)]::bigint[]) AS least,
-               unnest(ARRAY[d.pv, 1, coalesce(t.site_id, 0)]::bigint[]) AS most
+               unnest(ARRAY[j.pv - j.unknown, j.has_page, j.site_id]::bigint[]) AS stored,
+               unnest(ARRAY[CASE WHEN j.untold THEN 0 ELSE j.pv - coalesce(e.visitors, 0) END, 1, j.site_of_page]::bigint[]) AS least,
+               unnest(ARRAY[j.pv, 1, j.site_of_page]::bigint[]) AS most
     ) AS m
+    WHERE NOT j.strictly
     UNION ALL
-    SELECT 'days before rows', d.page_id, d.day_id, 0, 0, 0
+    SELECT 'days before rows', count(*), 0, 0, 0, 0, 0
     FROM daily AS d
     JOIN targets AS t ON t.page_id = d.page_id
     WHERE d.day_id < t.from_day
     UNION ALL
-    SELECT 'days with unknown', d.page_id, d.day_id, 0, 0, 0
+    SELECT 'days with unknown', count(*), 0, 0, 0, 0, 0
     FROM daily AS d
     WHERE d.unknown > 0
 )
 SELECT c.measure::text                                                  AS measure,
-       count(*)                                                         AS held,
-       count(*)                                                         AS behind,
+       sum(c.held)::bigint                                              AS held,
+       sum(c.held)::bigint                                              AS behind,
        count(*) FILTER (WHERE c.stored < c.least OR c.stored > c.most)  AS broken,
        coalesce((array_agg(ARRAY[c.page_id, c.day_id, 0, c.stored, c.least, c.most])
                      FILTER (WHERE c.stored < c.least OR c.stored > c.most))[:@n::integer], '{}')::bigint[] AS offenders
@@ -278,7 +305,7 @@ WITH targets AS MATERIALIZED (
         FROM grouped AS g
         JOIN targets AS t ON t.page_id = g.page_id AND g.day_id >= t.from_day
         WHERE g.previous_day >= 0
-          AND NOT (t.approx OR t.deleted)
+          AND NOT (t.approx OR t.deleted OR t.older)
         UNION ALL
         SELECT r.page_id, r.day_id, CASE WHEN r.previous_day >= t.from_day THEN r.previous_day ELSE 0 END, 0, r.visitors
         FROM returns AS r
@@ -286,41 +313,63 @@ WITH targets AS MATERIALIZED (
         WHERE r.page_id BETWEEN @low AND @high
           AND (@whole OR r.page_id = ANY (@targets))
           AND r.day_id >= @from_day
-          AND NOT (t.approx OR t.deleted)
+          AND NOT (t.approx OR t.deleted OR t.older)
     ) AS b
     GROUP BY b.page_id, b.day_id, b.previous_day
-), checks AS (
-    SELECT m.measure, m.behind, d.page_id, d.day_id, 0 AS previous_day, m.stored, m.least, m.most
+), judged AS MATERIALIZED (
+    SELECT d.*, t.approx, t.deleted, t.older, k.has_sketch,
+           d.pv = d.visits + d.erased
+               AND d.uv = d.newcomers
+               AND d.firsts = d.newcomers
+               AND d.odd = 0
+               AND k.has_sketch
+               AND NOT t.deleted AS strictly
     FROM daily AS d
     JOIN targets AS t          ON t.page_id = d.page_id AND d.day_id >= t.from_day
     LEFT JOIN sketches AS s    ON s.page_id = d.page_id AND s.day_id = d.day_id
     LEFT JOIN closed_days AS c ON c.day_id = d.day_id
+    CROSS JOIN LATERAL (SELECT c.day_id IS NULL OR d.visits = 0 OR s.page_id IS NOT NULL AS has_sketch) AS k -- or needs none
+), checks AS (
+    SELECT m.measure, f.held, m.behind, 0 AS page_id, 0 AS day_id, 0 AS previous_day, 0 AS stored, 0 AS least, 0 AS most
+    FROM (SELECT count(*) AS held, sum(j.visits) AS visits, sum(j.erased) AS erased FROM judged AS j WHERE j.strictly) AS f
     CROSS JOIN LATERAL (
         SELECT unnest(ARRAY['rows pv', 'rows erased', 'rows uv', 'rows of first days', 'visitors of rows', 'sketches']::text[]) AS measure,
-               unnest(ARRAY[d.visits, d.erased, 1, 1, 1, 1]::bigint[]) AS behind,
-               unnest(ARRAY[d.pv, d.erased, d.uv, d.firsts, d.odd, CASE WHEN c.day_id IS NULL OR d.visits = 0 OR s.page_id IS NOT NULL THEN 1 ELSE 0 END]::bigint[]) AS stored,
-               unnest(ARRAY[d.visits + d.erased, 0, CASE WHEN t.deleted OR t.older THEN 0 ELSE d.newcomers END, CASE WHEN t.older THEN 0 ELSE d.newcomers END, 0, 1]::bigint[]) AS least,
-               unnest(ARRAY[d.visits + d.erased, d.erased, CASE WHEN t.deleted THEN 0 ELSE d.newcomers + d.erased END, d.newcomers, CASE WHEN t.approx THEN d.odd ELSE 0 END, 1]::bigint[]) AS most
+               unnest(ARRAY[f.visits, f.erased, f.held, f.held, f.held, f.held]::bigint[]) AS behind
     ) AS m
     UNION ALL
-    SELECT 'rows of last days', 1, g.page_id, 0, 0, sum(g.lasts),
+    SELECT m.measure, 1, m.behind, j.page_id, j.day_id, 0, m.stored, m.least, m.most
+    FROM judged AS j
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY['rows pv', 'rows erased', 'rows uv', 'rows of first days', 'visitors of rows', 'sketches']::text[]) AS measure,
+               unnest(ARRAY[j.visits, j.erased, 1, 1, 1, 1]::bigint[]) AS behind,
+               unnest(ARRAY[j.pv, j.erased, j.uv, j.firsts, j.odd, j.has_sketch::integer]::bigint[]) AS stored,
+               unnest(ARRAY[j.visits + j.erased, 0, CASE WHEN j.deleted OR j.older THEN 0 ELSE j.newcomers END, CASE WHEN j.older THEN 0 ELSE j.newcomers END, 0, 1]::bigint[]) AS least,
+               unnest(ARRAY[j.visits + j.erased, j.erased, CASE WHEN j.deleted THEN 0 ELSE j.newcomers + j.erased END, j.newcomers, CASE WHEN j.approx THEN j.odd ELSE 0 END, 1]::bigint[]) AS most
+    ) AS m
+    WHERE NOT j.strictly
+    UNION ALL
+    SELECT 'rows of last days', 1, 1, g.page_id, 0, 0, sum(g.lasts),
            CASE WHEN t.older THEN 0 ELSE sum(g.n) FILTER (WHERE g.previous_day < 0) END,
            sum(g.n) FILTER (WHERE g.previous_day < 0)
     FROM grouped AS g
     JOIN targets AS t ON t.page_id = g.page_id
     GROUP BY g.page_id, t.older
     UNION ALL
-    SELECT 'page of rows', g.n, g.page_id, g.day_id, 0, g.n, 0, 0
+    SELECT 'page of rows', 1, g.n, g.page_id, g.day_id, 0, g.n, 0, 0
     FROM grouped AS g
     WHERE NOT EXISTS (SELECT FROM targets AS t WHERE t.page_id = g.page_id)
     UNION ALL
-    SELECT 'returns', 1, r.page_id, r.day_id, r.previous_day, r.stored, r.visits, r.visits + coalesce(e.visitors, 0)
+    SELECT 'returns', count(*), count(*), 0, 0, 0, 0, 0, 0
     FROM pairs AS r
-    JOIN targets AS t            ON t.page_id = r.page_id AND NOT t.older
+    WHERE r.stored = r.visits
+    UNION ALL
+    SELECT 'returns', 1, 1, r.page_id, r.day_id, r.previous_day, r.stored, r.visits, r.visits + coalesce(e.visitors, 0)
+    FROM pairs AS r
     LEFT JOIN erased_visits AS e ON e.page_id = r.page_id AND e.day_id = r.day_id
+    WHERE r.stored <> r.visits
 )
 SELECT c.measure::text                                                  AS measure,
-       count(*)                                                         AS held,
+       sum(c.held)::bigint                                              AS held,
        coalesce(sum(c.behind), 0)::bigint                               AS behind,
        count(*) FILTER (WHERE c.stored < c.least OR c.stored > c.most)  AS broken,
        coalesce((array_agg(ARRAY[c.page_id, c.day_id, c.previous_day, c.stored, c.least, c.most])
@@ -398,25 +447,46 @@ FROM checks AS c
 GROUP BY c.measure;
 
 -- name: VerifyTops :many
--- The lists of first pages against the daily numbers of some sites, made anew. A list may be missing. It tells how many of its places are right.
-WITH numbers AS (
-    SELECT d.site_id, d.day_id, n.by, d.page_id, n.number,
-           row_number() OVER (PARTITION BY d.site_id, d.day_id, n.by ORDER BY n.number DESC, d.page_id) AS place
+-- The lists of first pages against the daily numbers, made anew: those of some sites, or, where an app is named, those of all its
+-- sites together, which stand under site 0; an offender there has the app's id, negative. A list may be missing. It tells how many of a list's places are right.
+WITH sites AS (
+    SELECT p.id
+    FROM pages AS p
+    WHERE p.site_id IS NULL
+      AND (p.app_id = @app::integer OR p.id = ANY (@sites::bigint[]))
+), kept AS MATERIALIZED (
+    SELECT t.app_id, t.site_id, t.day_id, t.by, t.page_ids, t.numbers
+    FROM tops AS t
+    WHERE t.app_id = @app AND t.site_id = 0
+       OR t.site_id = ANY (@sites)
+), dated AS MATERIALIZED (
+    SELECT CASE WHEN @app > 0 THEN 0 ELSE d.site_id END AS site_id, d.day_id, d.page_id, d.pv, d.uv, d.hot
     FROM days AS d
-    CROSS JOIN LATERAL (
-        SELECT unnest(ARRAY['pv', 'uv', 'hot']::text[]) AS by,
-               unnest(ARRAY[d.pv, d.uv, d.hot]::bigint[]) AS number
-    ) AS n
-    WHERE d.site_id = ANY (@sites::bigint[])
-      AND d.day_id IN (SELECT t.day_id FROM tops AS t WHERE t.site_id = ANY (@sites))
-      AND n.number > 0
+    WHERE d.site_id = ANY (ARRAY(SELECT s.id FROM sites AS s))
+      AND d.day_id IN (SELECT t.day_id FROM kept AS t)
 ), lists AS (
-    SELECT o.site_id, o.day_id, o.by, array_agg(o.page_id ORDER BY o.place) AS page_ids, array_agg(o.number ORDER BY o.place) AS numbers
-    FROM numbers AS o
-    WHERE o.place <= 1000
-    GROUP BY o.site_id, o.day_id, o.by
+    SELECT d.site_id, d.day_id, 'pv' AS by,
+           (array_agg(d.page_id ORDER BY d.pv DESC, d.page_id))[:1000] AS page_ids,
+           (array_agg(d.pv      ORDER BY d.pv DESC, d.page_id))[:1000] AS numbers
+    FROM dated AS d
+    WHERE d.pv > 0
+    GROUP BY d.site_id, d.day_id
+    UNION ALL
+    SELECT d.site_id, d.day_id, 'uv',
+           (array_agg(d.page_id ORDER BY d.uv DESC, d.page_id))[:1000],
+           (array_agg(d.uv      ORDER BY d.uv DESC, d.page_id))[:1000]
+    FROM dated AS d
+    WHERE d.uv > 0
+    GROUP BY d.site_id, d.day_id
+    UNION ALL
+    SELECT d.site_id, d.day_id, 'hot',
+           (array_agg(d.page_id ORDER BY d.hot DESC, d.page_id))[:1000],
+           (array_agg(d.hot     ORDER BY d.hot DESC, d.page_id))[:1000]
+    FROM dated AS d
+    WHERE d.hot > 0
+    GROUP BY d.site_id, d.day_id
 ), checks AS (
-    SELECT 'tops' AS measure, t.site_id AS page_id, t.day_id,
+    SELECT 'tops' AS measure, CASE WHEN t.site_id = 0 THEN -t.app_id ELSE t.site_id END AS page_id, t.day_id,
            CASE
                WHEN t.page_ids = l.page_ids AND t.numbers = l.numbers THEN cardinality(l.page_ids)
                ELSE least((SELECT count(*)
@@ -426,9 +496,8 @@ WITH numbers AS (
                           coalesce(cardinality(l.page_ids), 0) - 1)
            END AS stored,
            coalesce(cardinality(l.page_ids), 0) AS should
-    FROM tops AS t
+    FROM kept AS t
     LEFT JOIN lists AS l ON l.site_id = t.site_id AND l.day_id = t.day_id AND l.by = t.by
-    WHERE t.site_id = ANY (@sites)
 )
 SELECT c.measure::text                              AS measure,
        count(*)                                     AS held,

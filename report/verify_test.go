@@ -143,6 +143,8 @@ func TestVerifyFindsNothingWhereNothingIsWrong(t *testing.T) {
 		"days from before daily numbers": `TRUNCATE days, returns, tops;
 			INSERT INTO days SELECT c.page_id, p.site_id, 0, c.hot, c.pv, c.uv FROM counters AS c JOIN pages AS p ON p.id = c.page_id;
 			DELETE FROM visits; DELETE FROM erased_visits`,
+		"a day from before daily numbers, its rows let go": `UPDATE days SET day_id = 0 WHERE day_id = 20260627; DELETE FROM tops;
+			DELETE FROM visits WHERE day_id = 20260627; DELETE FROM erased_visits WHERE day_id = 20260627`,
 		"an app being deleted": `UPDATE apps SET deleted_at = now(); DELETE FROM visits`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -233,6 +235,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 				"new visitors", "b.example/x", "new visitors: 1, but visitors whose first day it is: 2"},
 			{"a first day too late", `UPDATE visitors SET first_day = 20260628 WHERE ip = '192.0.2.5' AND page_id = ` + pageX,
 				"new visitors", "b.example/x", "new visitors: 2, but visitors whose first day it is: 1"},
+			{"a first visit given to somebody else", `UPDATE visits SET ip = '192.0.2.3' WHERE ip = '192.0.2.4' AND page_id = ` + homeA, "new visitors", "a.example/home",
+				"rows of visits of the visitors whose first day it is: 0, but such visitors: 1"},
 			{"new visitors of a deleted page", `UPDATE days SET uv = 1 WHERE day_id = 20260628 AND page_id = ` + deletedA, "new visitors", "a.example/(deleted)", "new visitors: 1"},
 
 			{"another previous day", `UPDATE returns SET previous_day = 20260627 WHERE day_id = 20260629 AND page_id = ` + pageX,
@@ -252,6 +256,10 @@ func TestVerifyFindsDamage(t *testing.T) {
 			{"a wrong page in tops", `UPDATE tops SET page_ids[1] = 99 WHERE day_id = 20260627 AND by = 'uv' AND site_id = (SELECT id FROM pages WHERE uri = 'b.example')`, "tops", "b.example", ": 0, but its length: 1"},
 			{"tops too long", `UPDATE tops SET page_ids = page_ids || 99::bigint, numbers = numbers || 1::bigint WHERE day_id = 20260627 AND by = 'uv' AND site_id = (SELECT id FROM pages WHERE uri = 'b.example')`,
 				"tops", "b.example", ": 0, but its length: 1"},
+			{"a wrong number in tops of all sites", `UPDATE tops SET numbers[2] = 99 WHERE day_id = 20260628 AND by = 'pv' AND site_id = 0`,
+				"tops", "(all sites)", "right places in the list of first pages: 3, but its length: 4"},
+			{"tops of all sites too short", `UPDATE tops SET page_ids = page_ids[:1], numbers = numbers[:1] WHERE day_id = 20260628 AND by = 'hot' AND site_id = 0`,
+				"tops", "(all sites)", "right places in the list of first pages: 1, but its length: 4"},
 
 			{"another site of a day", `UPDATE days SET site_id = 1 + site_id WHERE day_id = 20260628 AND page_id = ` + pageX, "belonging", "b.example/x", "the site's number"},
 			{"a page's day without a site", `UPDATE days SET site_id = NULL WHERE day_id = 20260628 AND page_id = ` + pageX, "belonging", "b.example/x", "the site's number: 0"},

@@ -40,7 +40,13 @@ func (v *verifier) plan(ctx context.Context, q *db.Queries) (pieces []piece, err
 		pieces = append(pieces, v.rangePieces(r)...)
 		sites = append(sites, r.Sites...)
 	}
-	pieces = append(pieces, v.sitePieces(sites, ranges)...)
+	var apps []int32
+	if v.Sample >= 100 {
+		if apps, err = q.VerifyApps(ctx, v.App); err != nil {
+			return nil, fmt.Errorf("list apps: %w", err)
+		}
+	}
+	pieces = append(pieces, v.sitePieces(sites, apps, ranges)...)
 	slices.SortStableFunc(pieces, func(a, b piece) int { return cmp.Compare(b.weight, a.weight) })
 	v.left = map[int]int{}
 	for _, p := range pieces {
@@ -92,8 +98,8 @@ func (v *verifier) rangePieces(r db.VerifyRangesRow) []piece {
 	}
 }
 
-// sitePieces are the passes over sites.
-func (v *verifier) sitePieces(sites []int64, ranges []db.VerifyRangesRow) []piece {
+// sitePieces are the passes over sites, and over the apps of which all sites are asked for.
+func (v *verifier) sitePieces(sites []int64, apps []int32, ranges []db.VerifyRangesRow) []piece {
 	var weight int64
 	for _, r := range ranges {
 		weight += r.Weight
@@ -110,13 +116,19 @@ func (v *verifier) sitePieces(sites []int64, ranges []db.VerifyRangesRow) []piec
 	}
 	const sitesAtOnce = 500
 	for some := range slices.Chunk(sites, sitesAtOnce) {
-		pieces = append(pieces, piece{passTops, weight / 5 * int64(len(some)) / int64(len(sites)),
-			func(ctx context.Context, q *db.Queries) ([]finding, error) {
-				rows, err := q.VerifyTops(ctx, db.VerifyTopsParams{N: manyAtMost, Sites: some})
-				return named("tops")(findings(rows), err)
-			}})
+		pieces = append(pieces, topsPiece(weight/10*int64(len(some))/int64(len(sites)), db.VerifyTopsParams{N: manyAtMost, Sites: some}))
+	}
+	for _, app := range apps {
+		pieces = append(pieces, topsPiece(weight/10/int64(len(apps)), db.VerifyTopsParams{N: manyAtMost, App: app}))
 	}
 	return pieces
+}
+
+func topsPiece(weight int64, of db.VerifyTopsParams) piece {
+	return piece{passTops, weight, func(ctx context.Context, q *db.Queries) ([]finding, error) {
+		rows, err := q.VerifyTops(ctx, of)
+		return named("tops")(findings(rows), err)
+	}}
 }
 
 // findings makes one type of those that sqlc makes for each query.
