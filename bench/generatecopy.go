@@ -172,7 +172,7 @@ func (g *generation) copyVisitors(ctx context.Context, conn *pgx.Conn) error {
 
 func (g *generation) copyVisits(ctx context.Context, conn *pgx.Conn) error {
 	for day := range g.days {
-		if err := tables.New(conn).VisitsDayMake(ctx, g.dayID(day)); err != nil {
+		if _, err := db.New(conn).VisitsDayMake(ctx, g.dayID(day)); err != nil {
 			return fmt.Errorf("bench: %w", err)
 		}
 	}

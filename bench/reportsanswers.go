@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"footfall/bench/tables"
 )
 
 // goalMs is within what 99 % of a report's answers should come.
@@ -68,11 +66,11 @@ const filterPatience = 30
 
 // askAs runs f with somebody who may read reports only.
 func (r *reportsRun) askAs(ctx context.Context, seed uint64, f func(a *asker) error) error {
-	return r.asOwner(ctx, func(q *tables.Queries) error {
+	return r.asOwner(ctx, func(q owners) error {
 		if err := q.AskAs(ctx); err != nil {
 			return err
 		}
-		return f(&asker{world: r.world, q: q, random: rand.New(rand.NewPCG(r.Seed, seed))}) //nolint:gosec // to be repeated, not to be secret
+		return f(&asker{world: r.world, q: q.Queries, random: rand.New(rand.NewPCG(r.Seed, seed))}) //nolint:gosec // to be repeated, not to be secret
 	})
 }
 
@@ -113,26 +111,25 @@ func (r *reportsRun) whileCounting(ctx context.Context, p *process, f func() err
 
 // afterWarmUp runs f when visits have come for a while.
 func (r *reportsRun) afterWarmUp(ctx context.Context, f func() error) error {
-	warm := time.NewTimer(min(r.Duration, 3*time.Second))
-	defer warm.Stop()
-	select {
-	case <-warm.C:
-		return f()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := pause(ctx, r.warmUp()); err != nil {
+		return err
 	}
+	return f()
 }
+
+// warmUp is how long visits have come before they, and what is asked beside them, are measured.
+func (r *reportsRun) warmUp() time.Duration { return min(r.Duration, 3*time.Second) }
 
 // waitsOf sums up the visits that were answered.
 func (r *reportsRun) waitsOf(s *steady, took time.Duration) VisitWaits {
-	warm := r.Rate * int(min(r.Duration, 3*time.Second).Seconds())
+	warm := r.Rate * int(r.warmUp().Seconds())
 	waits := slices.DeleteFunc(slices.Clone(s.waits[min(warm, len(s.waits)):]), func(w time.Duration) bool { return w == 0 })
 	slices.Sort(waits)
 	if len(waits) == 0 {
 		return VisitWaits{}
 	}
 	return VisitWaits{
-		Visits: len(waits), PerSecond: float64(len(waits)) / (took - min(r.Duration, 3*time.Second)).Seconds(),
+		Visits: len(waits), PerSecond: float64(len(waits)) / (took - r.warmUp()).Seconds(),
 		P50Ms: ms(percentile(waits, 50)), P99Ms: ms(percentile(waits, 99)), MaxMs: ms(waits[len(waits)-1]),
 	}
 }

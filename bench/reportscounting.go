@@ -155,8 +155,8 @@ func (r *reportsRun) measureDrops(ctx context.Context) error {
 
 func (r *reportsRun) dropOne(ctx context.Context, p *process, round int) (row DropRow, err error) {
 	day := int32(copiedDayFrom + round%28) //nolint:gosec // a day of January
-	err = r.asOwner(ctx, func(q *tables.Queries) error {
-		if err := q.VisitsDayMake(ctx, day); err != nil {
+	err = r.asOwner(ctx, func(q owners) error {
+		if _, err = q.service.VisitsDayMake(ctx, day); err != nil {
 			return err
 		}
 		row.Rows, err = q.VisitsCopyDay(ctx, tables.VisitsCopyDayParams{Another: day, Day: r.world.days[round%len(r.world.days)]})
@@ -165,18 +165,18 @@ func (r *reportsRun) dropOne(ctx context.Context, p *process, round int) (row Dr
 	if err != nil {
 		return row, err
 	}
-	quiet, err := r.whileCounting(ctx, p, func() error { return r.pause(ctx, r.Duration/2) })
+	quiet, err := r.whileCounting(ctx, p, func() error { return pause(ctx, r.Duration/2) })
 	if err != nil {
 		return row, err
 	}
 	waits, err := r.whileCounting(ctx, p, func() error {
-		if err := r.pause(ctx, r.Duration/4); err != nil {
+		if err := pause(ctx, r.Duration/4); err != nil {
 			return err
 		}
 		if err := r.drop(ctx, day, &row); err != nil {
 			return err
 		}
-		return r.pause(ctx, r.Duration/4)
+		return pause(ctx, r.Duration/4)
 	})
 	row.Before, row.Longest = quiet.MaxMs, waits.MaxMs
 	return row, err
@@ -184,11 +184,11 @@ func (r *reportsRun) dropOne(ctx context.Context, p *process, round int) (row Dr
 
 // drop tries until nobody is using the partition, as the service does.
 func (r *reportsRun) drop(ctx context.Context, day int32, row *DropRow) error {
-	return r.asOwner(ctx, func(q *tables.Queries) error {
+	return r.asOwner(ctx, func(q owners) error {
 		for {
 			row.Attempts++
 			began := time.Now()
-			_, err := q.VisitsDropDay(ctx, day)
+			_, err := q.service.VisitsDayDrop(ctx, day)
 			if err == nil {
 				row.TookMs = ms(time.Since(began))
 				return nil
@@ -196,20 +196,17 @@ func (r *reportsRun) drop(ctx context.Context, day int32, row *DropRow) error {
 			if row.Attempts == dropAttempts || ctx.Err() != nil {
 				return err
 			}
-			if err := r.pause(ctx, dropAgain); err != nil {
+			if err := pause(ctx, dropAgain); err != nil {
 				return err
 			}
 		}
 	})
 }
 
-func (r *reportsRun) pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+// pause waits, unless ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	if !rest(ctx, d) {
 		return context.Cause(ctx)
 	}
+	return nil
 }

@@ -28,7 +28,7 @@ func (r *reportsRun) compareUniques(ctx context.Context) error {
 	random := rand.New(rand.NewPCG(r.Seed, 2)) //nolint:gosec // to be repeated, not to be secret
 	figures := &UniquesFigures{Ranges: r.Samples}
 	var asked, counted []time.Duration
-	err := r.asOwner(ctx, func(q *tables.Queries) error {
+	err := r.asOwner(ctx, func(q owners) error {
 		for n := range r.Samples {
 			target := r.world.randomPage(random)
 			switch {
@@ -110,7 +110,7 @@ func (r *reportsRun) measureSketches(ctx context.Context) error {
 			return err
 		},
 		func(ctx context.Context) error {
-			return r.asOwner(ctx, func(q *tables.Queries) (err error) {
+			return r.asOwner(ctx, func(q owners) (err error) {
 				for i, g := range groups {
 					began := time.Now()
 					if counted[i], err = q.GroupCounted(ctx, tables.GroupCountedParams{Pages: g.pages, FromDay: g.from, ToDay: g.to}); err != nil {
@@ -128,7 +128,7 @@ func (r *reportsRun) measureSketches(ctx context.Context) error {
 	figures.CountedP50Ms, figures.CountedP99Ms = ms(percentile(countedMs, 50)), ms(percentile(countedMs, 99))
 	figures.compare(groups, told, counted)
 	r.report.Sketches = figures
-	return r.asOwner(ctx, func(q *tables.Queries) error {
+	return r.asOwner(ctx, func(q owners) error {
 		size, err := q.SketchSizes(ctx)
 		figures.Sketches, figures.Small, figures.Average, figures.Most = size.Sketches, size.SmallOnes, size.Average, size.Most
 		figures.Bytes, figures.Visits, figures.VisitsBytes = size.Bytes, size.Visits, size.VisitsBytes

@@ -72,6 +72,7 @@ GROUP BY c.measure;
 -- name: VerifyTops :many
 -- The lists of first pages against the daily numbers, made anew: those of some sites, or, where an app is named, those of all its
 -- sites together, which stand under site 0; an offender there has the app's id, negative. A list may be missing. It tells how many of a list's places are right.
+-- Each number is sorted by itself: all three together take twice as long.
 WITH sites AS (
     SELECT p.id
     FROM pages AS p

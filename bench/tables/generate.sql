@@ -7,9 +7,6 @@ FROM pages
 WHERE app_id = @app_id
 ORDER BY id;
 
--- name: VisitsDayMake :exec
-SELECT make_visits_day(@day);
-
 -- name: TallyPut :exec
 -- How many pages an app has, for its limits.
 INSERT INTO page_tallies (app_id, day_id, today, total)

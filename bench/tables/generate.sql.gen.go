@@ -123,12 +123,3 @@ func (q *Queries) TargetsInOrder(ctx context.Context, appID int32) ([]TargetsInO
 	}
 	return items, nil
 }
-
-const visitsDayMake = `-- name: VisitsDayMake :exec
-SELECT make_visits_day($1)
-`
-
-func (q *Queries) VisitsDayMake(ctx context.Context, day int32) error {
-	_, err := q.db.Exec(ctx, visitsDayMake, day)
-	return err
-}

@@ -137,11 +137,8 @@ JOIN counters AS c ON c.page_id = p.id
 WHERE p.app_id = @app_id;
 
 -- name: DayOver :one
--- The last day that may be closed.
+-- The last day that close_day closes.
 SELECT to_char(now() AT TIME ZONE 'UTC' - interval '36 hours', 'YYYYMMDD')::integer AS day;
-
--- name: DayClose :one
-SELECT close_day(@day::integer)::boolean AS closed;
 
 -- name: ClosedVacuum :exec
 VACUUM (ANALYZE) sketches, tops;
@@ -167,9 +164,6 @@ INSERT INTO visits (page_id, day_id, ip)
 SELECT v.page_id, @another::integer, v.ip
 FROM visits AS v
 WHERE v.day_id = @day;
-
--- name: VisitsDropDay :one
-SELECT drop_visits_day(@day::integer)::boolean AS dropped;
 
 -- name: HotOfApp :one
 SELECT coalesce(sum(c.hot), 0)::bigint AS hot

@@ -67,22 +67,11 @@ func (q *Queries) ClosedVacuum(ctx context.Context) error {
 	return err
 }
 
-const dayClose = `-- name: DayClose :one
-SELECT close_day($1::integer)::boolean AS closed
-`
-
-func (q *Queries) DayClose(ctx context.Context, day int32) (bool, error) {
-	row := q.db.QueryRow(ctx, dayClose, day)
-	var closed bool
-	err := row.Scan(&closed)
-	return closed, err
-}
-
 const dayOver = `-- name: DayOver :one
 SELECT to_char(now() AT TIME ZONE 'UTC' - interval '36 hours', 'YYYYMMDD')::integer AS day
 `
 
-// The last day that may be closed.
+// The last day that close_day closes.
 func (q *Queries) DayOver(ctx context.Context) (int32, error) {
 	row := q.db.QueryRow(ctx, dayOver)
 	var day int32
@@ -720,17 +709,6 @@ func (q *Queries) VisitsCopyDay(ctx context.Context, arg VisitsCopyDayParams) (i
 		return 0, err
 	}
 	return result.RowsAffected(), nil
-}
-
-const visitsDropDay = `-- name: VisitsDropDay :one
-SELECT drop_visits_day($1::integer)::boolean AS dropped
-`
-
-func (q *Queries) VisitsDropDay(ctx context.Context, day int32) (bool, error) {
-	row := q.db.QueryRow(ctx, visitsDropDay, day)
-	var dropped bool
-	err := row.Scan(&dropped)
-	return dropped, err
 }
 
 const visitsOfDay = `-- name: VisitsOfDay :many
