@@ -92,23 +92,13 @@ bench-http: build ## the same through the real server, loaded by wrk; the report
 	@scripts/install-deps postgres wrk
 	bin/footfall bench --http --json bin/bench-http.json --html bin/bench-http.html
 
-.PHONY: bench-recorder
-bench-recorder: build ## the recorder alone, with empty tables and with 5 million visitors
-	@scripts/install-deps postgres
-	bin/footfall bench recorder --preload 0,100000,5000000 --explain
-
-.PHONY: bench-edge
-bench-edge: build ## what keys and limits cost, and what 2,000 slow clients cost the others
-	@scripts/install-deps postgres wrk
-	bin/footfall bench edge --json bin/bench-edge.json
-
 .PHONY: bench-quick
-bench-quick: build ## all four, briefly: shows that they work, measures little
+bench-quick: build ## all of it, briefly: shows that it works, measures little
 	@scripts/install-deps postgres wrk
 	bin/footfall bench --quick
 	bin/footfall bench --http --quick
-	bin/footfall bench recorder --visits 20000 --rounds 1 --preload 0,20000
-	bin/footfall bench edge --quick
+	bin/footfall bench reports --quick
+	bin/footfall bench structures --keys 100000
 
 .PHONY: generate
 generate: ## write the Go code of queries/ and migrations/ anew

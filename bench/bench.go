@@ -1,5 +1,5 @@
 // Package bench measures Footfall: beside other ways of counting visits, in one process (Compare) or over HTTP (HTTP), and its
-// recorder alone (Recorder). Each starts a PostgreSQL of its own with its default, durable settings, or makes databases of its own on
+// reports (Reports). Each starts a PostgreSQL of its own with its default, durable settings, or makes databases of its own on
 // a server that is named, and removes them when it ends.
 package bench
 
@@ -157,6 +157,20 @@ func openMigrated(ctx context.Context, address string) (*db.DB, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// internTargets returns the ids of the site and of all pages, by uri.
+func internTargets(ctx context.Context, d *db.DB) (map[string]int64, error) {
+	apps, err := d.AppsList(ctx)
+	if err != nil || len(apps) != 1 {
+		return nil, fmt.Errorf("bench: there should be one app: %v, %w", apps, err)
+	}
+	uris, sites := make([]string, pages), make([]string, pages)
+	for i := range uris {
+		uris[i], sites[i] = pageURI(i), site
+	}
+	ids, _, err := d.Intern(ctx, db.Interning{App: apps[0].ID, By: db.CountsBy{Tz: apps[0].Tz, Visitor: apps[0].Visitor}, Pages: uris, Sites: sites})
+	return ids, err
 }
 
 // connect opens a connection to Footfall's tables with the settings of those that write batches.

@@ -53,7 +53,7 @@ func (s *server) play(ctx context.Context, t turn) (_ Run, err error) {
 		return Run{}, err
 	}
 	v := judge(t.sequence, measured.told, held)
-	measured.run.Errors, measured.run.Fault = v.Errors, t.contender.promise.broken(v)
+	measured.run.Errors, measured.run.Fault = v.Errors, v.brokenBy(t.contender.ContenderAbout)
 	return measured.run, nil
 }
 

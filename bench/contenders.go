@@ -26,8 +26,7 @@ const (
 // contender is one way of counting that is compared with the others.
 type contender struct {
 	ContenderAbout
-	promise promise
-	alone   bool // counts one visit a transaction
+	alone bool // counts one visit a transaction
 	// prepare makes an empty database ready for open, outside of what is measured.
 	prepare func(ctx context.Context, address string) error
 	// open begins to count in the database. What it returns must be closed.
@@ -54,30 +53,28 @@ type spending struct {
 
 // contenders in the order of the tables.
 var contenders = []contender{
-	literally("naive", "one visit a transaction: look the visitor up, insert or not, add to the counters; wrong when two visits meet", literal.Naive, wrongPromise),
-	literally("naive+filter", "naive, but what a Bloom filter calls surely new is not looked up", literal.NaiveFilter, wrongPromise),
-	literally("baseline", "one visit a transaction, in one round trip: INSERT … ON CONFLICT DO NOTHING and counter upserts; exact", literal.Baseline, exactPromise),
-	service("batched", "Footfall without helpers: visits that wait are counted in one transaction", visit.Options{}, exactPromise),
-	service("batched+filter", "batched, and a filter of all visitors spares look-ups of new ones", withFilter, exactPromise),
-	service("batched+memory", "batched, and a memory of recent visitors spares look-ups of those", withMemory, exactPromise),
-	service("batched+both", "batched with filter and memory: what `footfall serve` does", withBoth, exactPromise),
-	service("approx", "batched with both, and it believes the filter: uv may miss one new visitor in 1,000", withBelief, approxPromise),
+	literally("naive", "one visit a transaction: look the visitor up, insert or not, add to the counters; wrong when two visits meet", literal.Naive, false),
+	literally("naive+filter", "naive, but what a Bloom filter calls surely new is not looked up", literal.NaiveFilter, false),
+	literally("baseline", "one visit a transaction, in one round trip: INSERT … ON CONFLICT DO NOTHING and counter upserts; exact", literal.Baseline, true),
+	service("batched", "Footfall without helpers: visits that wait are counted in one transaction", visit.Options{}, true),
+	service("batched+filter", "batched, and a filter of all visitors spares look-ups of new ones", withFilter, true),
+	service("batched+memory", "batched, and a memory of recent visitors spares look-ups of those", withMemory, true),
+	service("batched+both", "batched with filter and memory: what `footfall serve` does", withBoth, true),
 }
 
 var (
 	withFilter = visit.Options{Filter: visit.FilterOn, FilterError: helperError, FilterMemory: filterMemory}
 	withMemory = visit.Options{Memory: memoryBytes}
 	withBoth   = visit.Options{Filter: visit.FilterOn, FilterError: helperError, FilterMemory: filterMemory, Memory: memoryBytes}
-	withBelief = visit.Options{Filter: visit.FilterApprox, FilterError: helperError, FilterMemory: filterMemory, Memory: memoryBytes}
 )
 
 // noon is when all visits happen: one day, so that midnight does not fall into a run.
 func noon() time.Time { return time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC) }
 
 // literally is a contender that counts one visit a transaction.
-func literally(name, about string, way literal.Way, kept promise) contender {
+func literally(name, about string, way literal.Way, exact bool) contender {
 	return contender{
-		ContenderAbout: ContenderAbout{name, about, kept == exactPromise}, promise: kept, alone: true,
+		ContenderAbout: ContenderAbout{name, about, exact}, alone: true,
 		prepare: func(context.Context, string) error { return nil },
 		open: func(ctx context.Context, address string) (counting, error) {
 			store, err := literal.Open(ctx, address, way)
@@ -143,9 +140,9 @@ func literalTables(ctx context.Context, address string) (standing, error) {
 }
 
 // service is a contender that is Footfall itself, in this process.
-func service(name, about string, helpers visit.Options, kept promise) contender {
+func service(name, about string, helpers visit.Options, exact bool) contender {
 	return contender{
-		ContenderAbout: ContenderAbout{name, about, kept == exactPromise}, promise: kept, helpers: helpers,
+		ContenderAbout: ContenderAbout{name, about, exact}, helpers: helpers,
 		prepare: func(ctx context.Context, address string) error {
 			d, err := openFootfall(ctx, address)
 			if err != nil {

@@ -185,7 +185,7 @@ func (c *httpComparison) run(ctx context.Context, of contender, workload string)
 	counted := float64(max(held.sums[site].hot, 1))
 	run.Written, run.Asked, run.WAL = float64(after-before)/counted, run.Asked/counted, run.WAL/counted
 	v := judgeSent(m.sentOf(c.sequences[workload]), m.requests, int64(c.Connections), held)
-	run.Errors, run.Fault = v.Errors, of.promise.broken(v)
+	run.Errors, run.Fault = v.Errors, v.brokenBy(of.ContenderAbout)
 	return run, nil
 }
 

@@ -11,7 +11,6 @@ func judgeSent(sent []arrival, answered, connections int64, s standing) verdict 
 	var missing sums // over all targets
 	for uri, want := range truth {
 		got := s.sums[uri]
-		v.newcomers += want.uv
 		missing.hot += max(want.hot-got.hot, 0)
 		missing.pv += max(want.pv-got.pv, 0)
 		missing.uv += max(want.uv-got.uv, 0)
@@ -20,13 +19,13 @@ func judgeSent(sent []arrival, answered, connections int64, s standing) verdict 
 		want := truth[uri]
 		v.Hot += max(got.hot-want.hot, 0)
 		v.PV += max(got.pv-want.pv, 0)
-		v.tooMany += max(got.uv-want.uv, 0)
+		v.UV += max(got.uv-want.uv, 0)
 		wrong := misplaced(s.ranks[uri], got.uv)
 		unheld := got.uv - (int64(len(s.ranks[uri])) - wrong)
 		v.Ranks += wrong + unheld
 	}
 	v.Hot += max(missing.hot-2*lost, 0) // a lost visit is missing at its page and at the site
 	v.PV += max(missing.pv-2*lost, 0)
-	v.UV = v.tooMany + max(missing.uv-2*lost, 0)
+	v.UV += max(missing.uv-2*lost, 0)
 	return v
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"footfall/db/embedded"
 	"footfall/visit"
@@ -23,10 +22,7 @@ type ReportsOptions struct {
 	Made        GenerateOptions // what is generated where nothing is
 	Rate        int             // visits a second that are counted meanwhile; default 2,000
 	Runs        int             // of each report; default 200
-	Rounds      int             // of the throughput, and days that are dropped; default 5
-	Duration    time.Duration   // of each turn of those, whole seconds; default 10 s
 	Samples     int             // ranges of days whose uniques are compared; default 1,000
-	Connections int             // of wrk, an even number; default 64
 	Seed        uint64          // default 1
 	Quick       bool            // little of everything: shows that all works, measures little
 	Progress    func(string)    // told what is being done; may be nil
@@ -38,10 +34,7 @@ var reportsParts = []struct {
 	measure func(*reportsRun, context.Context) error
 }{
 	{"uniques", (*reportsRun).compareUniques},
-	{"sketches", (*reportsRun).measureSketches},
 	{"answers", (*reportsRun).measureAnswers},
-	{"counting", (*reportsRun).measureCounting},
-	{"drop", (*reportsRun).measureDrops},
 }
 
 // ReportsParts are the names of what Reports measures.
@@ -54,18 +47,15 @@ func ReportsParts() (names []string) {
 
 func (o *ReportsOptions) complete() {
 	if o.Quick {
-		o.Runs, o.Rounds, o.Duration, o.Samples = 10, 1, time.Second, 50
+		o.Runs, o.Samples = 10, 50
 		if o.Made.Visits == 0 {
 			o.Made.Visits, o.Made.Days, o.Made.Pages, o.Made.Visitors, o.Made.Sites = 50_000, 60, 2000, 10_000, 5
 		}
 	}
-	for value, whole := range map[*int]int{&o.Rate: 2000, &o.Runs: 200, &o.Rounds: 5, &o.Samples: 1000, &o.Connections: 64} {
+	for value, whole := range map[*int]int{&o.Rate: 2000, &o.Runs: 200, &o.Samples: 1000} {
 		if *value == 0 {
 			*value = whole
 		}
-	}
-	if o.Duration == 0 {
-		o.Duration = 10 * time.Second
 	}
 	if o.Seed == 0 {
 		o.Seed = 1
@@ -92,8 +82,7 @@ func (o *ReportsOptions) command() string {
 	if o.Quick {
 		own = append(own, "--quick")
 	} else {
-		own = append(own, "--runs", strconv.Itoa(o.Runs), "--rounds", strconv.Itoa(o.Rounds), "--duration", o.Duration.String(),
-			"--samples", strconv.Itoa(o.Samples), "--connections", strconv.Itoa(o.Connections))
+		own = append(own, "--runs", strconv.Itoa(o.Runs), "--samples", strconv.Itoa(o.Samples))
 	}
 	return commandLine("footfall bench reports", o.DatabaseURL, o.Dir, nil, nil, own...)
 }
@@ -107,14 +96,11 @@ type reportsRun struct {
 	report  *ReportsReport
 }
 
-// Reports measures reading on tables that Generate made: how long reports take while visits are counted, how much they slow counting
-// down, how long counting waits for the drop of a day, and how true uniques are. An error that wraps ErrUntrue comes with a report.
+// Reports measures reading on tables that Generate made: how long reports take while visits are counted, and whether uniques are true. An error that wraps ErrUntrue comes with a report.
 func Reports(ctx context.Context, o ReportsOptions) (_ *ReportsReport, err error) {
 	o.complete()
-	if o.Rate < 1 || o.Runs < 1 || o.Rounds < 1 || o.Samples < 1 || o.Duration < time.Second || o.Duration%time.Second != 0 ||
-		o.Connections < wrkThreads || o.Connections%wrkThreads != 0 {
-		return nil, fmt.Errorf("bench: %d visits a second, %d runs, %d rounds of %v, %d samples, %d connections will not do: give 1 or more, whole seconds, an even number",
-			o.Rate, o.Runs, o.Rounds, o.Duration, o.Samples, o.Connections)
+	if o.Rate < 1 || o.Runs < 1 || o.Samples < 1 {
+		return nil, fmt.Errorf("bench: %d visits a second, %d runs, %d samples will not do: give 1 or more", o.Rate, o.Runs, o.Samples)
 	}
 	for _, part := range o.Parts {
 		if !slices.Contains(ReportsParts(), part) {

@@ -118,7 +118,24 @@ func (r *reportsRun) afterWarmUp(ctx context.Context, f func() error) error {
 }
 
 // warmUp is how long visits have come before they, and what is asked beside them, are measured.
-func (r *reportsRun) warmUp() time.Duration { return min(r.Duration, 3*time.Second) }
+func (r *reportsRun) warmUp() time.Duration {
+	if r.Quick {
+		return time.Second
+	}
+	return 3 * time.Second
+}
+
+// pause waits, unless ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
 
 // waitsOf sums up the visits that were answered.
 func (r *reportsRun) waitsOf(s *steady, took time.Duration) VisitWaits {

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"fmt"
-	"math"
 	"net/netip"
 
 	"footfall/visit"
@@ -35,10 +34,7 @@ func ranksOf(a visit.Answer) toldRanks { return toldRanks{a.Site.Rank, a.Page.Ra
 // verdict is what a run got wrong.
 type verdict struct {
 	Errors
-	newcomers int64 // that there truly were, over all targets
-	tooMany   int64 // of Errors.UV, those that uv has too many
-	untold    int64 // of Errors.Ranks, answers with rank 0
-	unproven  int64
+	unproven int64
 }
 
 // judge compares what was answered and what the tables hold with the truth.
@@ -65,20 +61,14 @@ func judge(sequence []arrival, told []toldRanks, s standing) verdict {
 }
 
 func (v *verdict) compare(got, want sums) {
-	v.newcomers += want.uv
 	v.UV += distance(got.uv, want.uv)
 	v.PV += distance(got.pv, want.pv)
 	v.Hot += distance(got.hot, want.hot)
-	v.tooMany += max(0, got.uv-want.uv)
 }
 
-// answer compares the rank that a visitor was told with the one that the table holds; 0: none.
+// answer compares the rank that a visitor was told with the one that the table holds.
 func (v *verdict) answer(told, held int64) {
-	switch {
-	case told == 0:
-		v.Ranks++
-		v.untold++
-	case told != held:
+	if told == 0 || told != held {
 		v.Ranks++
 	}
 }
@@ -97,37 +87,9 @@ func misplaced(ranks map[netip.Addr]int64, uv int64) (n int64) {
 
 func distance(a, b int64) int64 { return max(a-b, b-a) }
 
-// promise is what a contender promises of its numbers.
-type promise int
-
-const (
-	wrongPromise  promise = iota // nothing: it is known to be wrong
-	approxPromise                // uv misses new visitors whom a filter took for known ones, and these are told rank 0
-	exactPromise
-)
-
-// broken says which errors are more than was promised, or "".
-func (p promise) broken(v verdict) string {
-	switch p {
-	case exactPromise:
-		return v.fault()
-	case approxPromise:
-		rest := v // what the filter does not explain
-		rest.UV, rest.Ranks = v.tooMany, v.Ranks-v.untold
-		if fault := rest.fault(); fault != "" {
-			return fault
-		}
-		mean := float64(v.newcomers) * helperError
-		if most := int64(math.Ceil(mean + 6*math.Sqrt(mean))); v.UV > most { // more is not bad luck
-			return fmt.Sprintf("uv misses %d of %d visitors, where the filter's error of %v explains %d", v.UV, v.newcomers, helperError, most)
-		}
-	}
-	return ""
-}
-
-// fault tells all errors, or "" where there is none.
-func (v verdict) fault() string {
-	if v.Errors == (Errors{}) && v.unproven == 0 {
+// brokenBy tells all errors of a contender that promises to make none, or "".
+func (v verdict) brokenBy(about ContenderAbout) string {
+	if !about.Exact || v.Errors == (Errors{}) && v.unproven == 0 {
 		return ""
 	}
 	return fmt.Sprintf("uv is off by %d, pv by %d, hot by %d; %d ranks are wrong; %d sums are not what their rows say",

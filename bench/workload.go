@@ -1,7 +1,9 @@
 package bench
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"net/netip"
 )
 
 // arrival is one visit of a workload.
@@ -138,3 +140,18 @@ func (t truth) byURI() map[string]sums {
 	}
 	return all
 }
+
+// addressOf places visitor n in 10.0.0.0/8, far from visitor n-1: addresses do not come in the order of
+// an index. The multiplier is odd, so that no two of the first 16 million meet.
+const (
+	multiplier = 0x9E3779
+	addresses  = 1 << 24
+)
+
+func addressOf(n int) netip.Addr {
+	at := n * multiplier % addresses
+	return netip.AddrFrom4([4]byte{10, byte(at >> 16), byte(at >> 8), byte(at)})
+}
+
+// pageURI is a page as Footfall keeps it; with http:// before it, as a caller names it.
+func pageURI(n int) string { return fmt.Sprintf("%s/page/%d", site, n%pages) }

@@ -21,15 +21,6 @@ SELECT current_setting('server_version')::text AS version,
        current_setting('fsync')::text AS fsync,
        current_setting('synchronous_commit')::text AS synchronous_commit;
 
--- name: BytesOnDisk :one
--- The size of visitors and of all days of visits.
-SELECT coalesce(sum(pg_table_size(c.oid)), 0)::bigint   AS tables,
-       coalesce(sum(pg_indexes_size(c.oid)), 0)::bigint AS indexes
-FROM pg_catalog.pg_class AS c
-WHERE c.relnamespace = 'footfall'::regnamespace
-  AND c.relkind = 'r'
-  AND c.relname ~ '^(visitors|visits_[0-9]+)$';
-
 -- name: VisitorsPreload :exec
 -- Makes visitors number 0, 1, 2 and so on, of whom each came once, long ago, to one page in turn and so to the site. Their addresses
 -- are spread over 10.0.0.0/8 as those of the visits that are measured are.

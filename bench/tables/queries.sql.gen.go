@@ -10,28 +10,6 @@ import (
 	"net/netip"
 )
 
-const bytesOnDisk = `-- name: BytesOnDisk :one
-SELECT coalesce(sum(pg_table_size(c.oid)), 0)::bigint   AS tables,
-       coalesce(sum(pg_indexes_size(c.oid)), 0)::bigint AS indexes
-FROM pg_catalog.pg_class AS c
-WHERE c.relnamespace = 'footfall'::regnamespace
-  AND c.relkind = 'r'
-  AND c.relname ~ '^(visitors|visits_[0-9]+)$'
-`
-
-type BytesOnDiskRow struct {
-	Tables  int64
-	Indexes int64
-}
-
-// The size of visitors and of all days of visits.
-func (q *Queries) BytesOnDisk(ctx context.Context) (BytesOnDiskRow, error) {
-	row := q.db.QueryRow(ctx, bytesOnDisk)
-	var i BytesOnDiskRow
-	err := row.Scan(&i.Tables, &i.Indexes)
-	return i, err
-}
-
 const checkpoint = `-- name: Checkpoint :exec
 CHECKPOINT
 `

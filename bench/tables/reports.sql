@@ -86,23 +86,6 @@ FROM visits
 WHERE page_id = @page_id
   AND day_id BETWEEN @from_day AND @to_day;
 
--- name: GroupCounted :one
-SELECT count(DISTINCT ip)
-FROM visits
-WHERE page_id = ANY (@pages::bigint[])
-  AND day_id BETWEEN @from_day AND @to_day;
-
--- name: GroupEstimated :one
-SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact
-FROM group_uniques(@app_id::integer, @pages::bigint[], @from_day::integer, @to_day::integer) AS u;
-
--- name: VisitsUnkept :exec
--- Makes group_uniques() believe that no visits of an app are kept.
-INSERT INTO visits_kept (app_id, from_day)
-VALUES (@app_id, 99991231)
-ON CONFLICT (app_id) DO UPDATE
-    SET from_day = excluded.from_day;
-
 -- name: AppsByPages :many
 -- The apps that have counted something, and how many targets they have.
 SELECT a.id, a.name, t.total AS targets
@@ -142,32 +125,3 @@ SELECT to_char(now() AT TIME ZONE 'UTC' - interval '36 hours', 'YYYYMMDD')::inte
 
 -- name: ClosedVacuum :exec
 VACUUM (ANALYZE) sketches, tops;
-
--- name: SketchSizes :one
--- What the sketches take, and what the visits that they stand for.
-SELECT count(*)                                                        AS sketches,
-       count(*) FILTER (WHERE cardinality(s.entries) < 10)             AS small_ones,
-       coalesce(avg(pg_column_size(s.*)), 0)::double precision         AS average,
-       coalesce(max(pg_column_size(s.*)), 0)::bigint                   AS most,
-       pg_total_relation_size('sketches'::regclass)::bigint            AS bytes,
-       (SELECT coalesce(sum(d.pv), 0)
-        FROM closed_days AS c
-        JOIN days AS d ON d.day_id = c.day_id)::bigint                 AS visits,
-       (SELECT coalesce(sum(pg_total_relation_size(i.inhrelid)), 0)
-        FROM pg_catalog.pg_inherits AS i
-        WHERE i.inhparent = 'visits'::regclass)::bigint                AS visits_bytes
-FROM sketches AS s;
-
--- name: VisitsCopyDay :execrows
--- Visits of a day as those of another, of which nothing else is known: something to drop.
-INSERT INTO visits (page_id, day_id, ip)
-SELECT v.page_id, @another::integer, v.ip
-FROM visits AS v
-WHERE v.day_id = @day;
-
--- name: HotOfApp :one
-SELECT coalesce(sum(c.hot), 0)::bigint AS hot
-FROM pages AS s
-JOIN counters AS c ON c.page_id = s.id
-WHERE s.app_id = @app_id
-  AND s.site_id IS NULL;

@@ -109,70 +109,6 @@ func (q *Queries) DaysOfApp(ctx context.Context, appID int32) ([]int32, error) {
 	return items, nil
 }
 
-const groupCounted = `-- name: GroupCounted :one
-SELECT count(DISTINCT ip)
-FROM visits
-WHERE page_id = ANY ($1::bigint[])
-  AND day_id BETWEEN $2 AND $3
-`
-
-type GroupCountedParams struct {
-	Pages   []int64
-	FromDay int32
-	ToDay   int32
-}
-
-func (q *Queries) GroupCounted(ctx context.Context, arg GroupCountedParams) (int64, error) {
-	row := q.db.QueryRow(ctx, groupCounted, arg.Pages, arg.FromDay, arg.ToDay)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
-}
-
-const groupEstimated = `-- name: GroupEstimated :one
-SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact
-FROM group_uniques($1::integer, $2::bigint[], $3::integer, $4::integer) AS u
-`
-
-type GroupEstimatedParams struct {
-	AppID   int32
-	Pages   []int64
-	FromDay int32
-	ToDay   int32
-}
-
-type GroupEstimatedRow struct {
-	Uniques int64
-	Exact   bool
-}
-
-func (q *Queries) GroupEstimated(ctx context.Context, arg GroupEstimatedParams) (GroupEstimatedRow, error) {
-	row := q.db.QueryRow(ctx, groupEstimated,
-		arg.AppID,
-		arg.Pages,
-		arg.FromDay,
-		arg.ToDay,
-	)
-	var i GroupEstimatedRow
-	err := row.Scan(&i.Uniques, &i.Exact)
-	return i, err
-}
-
-const hotOfApp = `-- name: HotOfApp :one
-SELECT coalesce(sum(c.hot), 0)::bigint AS hot
-FROM pages AS s
-JOIN counters AS c ON c.page_id = s.id
-WHERE s.app_id = $1
-  AND s.site_id IS NULL
-`
-
-func (q *Queries) HotOfApp(ctx context.Context, appID int32) (int64, error) {
-	row := q.db.QueryRow(ctx, hotOfApp, appID)
-	var hot int64
-	err := row.Scan(&hot)
-	return hot, err
-}
-
 const reportCountToday = `-- name: ReportCountToday :one
 SELECT count(*)
 FROM report.visitors_today
@@ -595,47 +531,6 @@ func (q *Queries) ReportVisits(ctx context.Context, arg ReportVisitsParams) ([]R
 	return items, nil
 }
 
-const sketchSizes = `-- name: SketchSizes :one
-SELECT count(*)                                                        AS sketches,
-       count(*) FILTER (WHERE cardinality(s.entries) < 10)             AS small_ones,
-       coalesce(avg(pg_column_size(s.*)), 0)::double precision         AS average,
-       coalesce(max(pg_column_size(s.*)), 0)::bigint                   AS most,
-       pg_total_relation_size('sketches'::regclass)::bigint            AS bytes,
-       (SELECT coalesce(sum(d.pv), 0)
-        FROM closed_days AS c
-        JOIN days AS d ON d.day_id = c.day_id)::bigint                 AS visits,
-       (SELECT coalesce(sum(pg_total_relation_size(i.inhrelid)), 0)
-        FROM pg_catalog.pg_inherits AS i
-        WHERE i.inhparent = 'visits'::regclass)::bigint                AS visits_bytes
-FROM sketches AS s
-`
-
-type SketchSizesRow struct {
-	Sketches    int64
-	SmallOnes   int64
-	Average     float64
-	Most        int64
-	Bytes       int64
-	Visits      int64
-	VisitsBytes int64
-}
-
-// What the sketches take, and what the visits that they stand for.
-func (q *Queries) SketchSizes(ctx context.Context) (SketchSizesRow, error) {
-	row := q.db.QueryRow(ctx, sketchSizes)
-	var i SketchSizesRow
-	err := row.Scan(
-		&i.Sketches,
-		&i.SmallOnes,
-		&i.Average,
-		&i.Most,
-		&i.Bytes,
-		&i.Visits,
-		&i.VisitsBytes,
-	)
-	return i, err
-}
-
 const uniquesCounted = `-- name: UniquesCounted :one
 SELECT count(DISTINCT ip)
 FROM visits
@@ -690,27 +585,6 @@ func (q *Queries) VisitorsOfTargets(ctx context.Context, appID int32) ([]Visitor
 	return items, nil
 }
 
-const visitsCopyDay = `-- name: VisitsCopyDay :execrows
-INSERT INTO visits (page_id, day_id, ip)
-SELECT v.page_id, $1::integer, v.ip
-FROM visits AS v
-WHERE v.day_id = $2
-`
-
-type VisitsCopyDayParams struct {
-	Another int32
-	Day     int32
-}
-
-// Visits of a day as those of another, of which nothing else is known: something to drop.
-func (q *Queries) VisitsCopyDay(ctx context.Context, arg VisitsCopyDayParams) (int64, error) {
-	result, err := q.db.Exec(ctx, visitsCopyDay, arg.Another, arg.Day)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const visitsOfDay = `-- name: VisitsOfDay :many
 SELECT p.uri, v.ip
 FROM visits AS v
@@ -750,17 +624,4 @@ func (q *Queries) VisitsOfDay(ctx context.Context, arg VisitsOfDayParams) ([]Vis
 		return nil, err
 	}
 	return items, nil
-}
-
-const visitsUnkept = `-- name: VisitsUnkept :exec
-INSERT INTO visits_kept (app_id, from_day)
-VALUES ($1, 99991231)
-ON CONFLICT (app_id) DO UPDATE
-    SET from_day = excluded.from_day
-`
-
-// Makes group_uniques() believe that no visits of an app are kept.
-func (q *Queries) VisitsUnkept(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, visitsUnkept, appID)
-	return err
 }

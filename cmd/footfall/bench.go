@@ -16,10 +16,8 @@ import (
 // benchCmd measures. All but generate leave the data of a service alone.
 type benchCmd struct {
 	Compare    benchCompareCmd    `cmd:"" default:"withargs" help:"Compare ways of counting visits, on several workloads. It is what bench does unless told otherwise, with the same flags: bench compare --help lists them."`
-	Recorder   benchRecorderCmd   `cmd:"" help:"Measure the recorder alone: batches of new visitors into PostgreSQL."`
-	Edge       benchEdgeCmd       `cmd:"" help:"Measure what keys and limits cost, and what slow clients cost the others."`
 	Generate   benchGenerateCmd   `cmd:"" help:"Fill tables with an app of made-up visits, as many as reports and checks are to be tried on."`
-	Reports    benchReportsCmd    `cmd:"" help:"Measure reading: how long reports take while visits are counted, and how true and how large their uniques are. Counts made-up visits in --data, if that is given, and refuses a folder where others have counted."`
+	Reports    benchReportsCmd    `cmd:"" help:"Measure reading: how long reports take while visits are counted, and whether their uniques are true. Counts made-up visits in --data, if that is given, and refuses a folder where others have counted."`
 	Structures benchStructuresCmd `cmd:"" help:"Compare structures that tell whether a key was seen: hash set, Bloom filters, bitmap, HyperLogLog. Needs no database."`
 	Contender  benchContenderCmd  `cmd:"" hidden:"" help:"Serve what the service is compared with."`
 }
@@ -50,36 +48,6 @@ func (b benchServer) publish(report benchReport, p *program) error {
 }
 
 func (p *program) progress(line string) { fmt.Fprintln(p.stderr, line) }
-
-type benchRecorderCmd struct {
-	benchServer
-	Visits  int   `default:"200000" help:"Visits of each round, every one by a new visitor. Default: 200000."`
-	Clients int   `default:"1000" help:"Who visit at once; batches are about half as large. Default: 1000."`
-	Preload []int `default:"0" help:"Rows in visitors before the first round. Several numbers are measured in turns and compared: 0,5000000. Default: 0."`
-	Rounds  int   `default:"3" help:"How often; medians are shown. Default: 3."`
-	Explain bool  `help:"Print the plans of the two statements, too."`
-}
-
-func (b *benchRecorderCmd) check(globals) []error {
-	faults := []error{positive("visits", b.Visits), positive("clients", b.Clients), positive("rounds", b.Rounds)}
-	for _, n := range b.Preload {
-		if n < 0 {
-			faults = append(faults, fmt.Errorf("preload: %d will not do: give 0 or more", n))
-		}
-	}
-	return present(faults)
-}
-
-func (b *benchRecorderCmd) run(ctx context.Context, p *program) error {
-	report, err := bench.Recorder(ctx, bench.RecorderOptions{
-		DatabaseURL: p.DatabaseURL, Dir: b.Dir, BinDir: p.PostgresBin,
-		Visits: b.Visits, Clients: b.Clients, Preload: b.Preload, Rounds: b.Rounds, Explain: b.Explain, Progress: p.progress,
-	})
-	if err != nil {
-		return err
-	}
-	return b.publish(report, p)
-}
 
 type benchStructuresCmd struct {
 	Keys int    `default:"10000000" help:"Keys to add, from ip_0 on; 1000 to 100000000. At 10 million the article's filter must be wrong exactly 7,017 times. Default: 10000000."`

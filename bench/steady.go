@@ -3,17 +3,13 @@ package bench
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
-
-	"footfall/visit"
 )
 
 // steadyConnections are those over which steady visits come.
@@ -27,18 +23,14 @@ type steady struct {
 	requests  [][]byte // each as it is written
 
 	// Beside requests. Each is set by the goroutine of the one connection that sent the request.
-	waits  []time.Duration // from when it was due until it was answered
-	lates  []time.Duration // from then until it was sent
-	bodies [][]byte        // of the answers
+	waits []time.Duration // from when it was due until it was answered
 }
 
 // send returns when all have been answered, or the first has failed.
 func (s *steady) send(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// Who keeps the pace is in the kernel most of the time, and Go takes that for work.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1))
-	s.waits, s.lates, s.bodies = make([]time.Duration, len(s.requests)), make([]time.Duration, len(s.requests)), make([][]byte, len(s.requests))
+	s.waits = make([]time.Duration, len(s.requests))
 	due := make([]chan int, steadyConnections) // numbers of requests; each has room for all that it will be sent, so that the pace never waits
 	var all sync.WaitGroup                     // the connections' goroutines, who end when their channel does, or the first has failed
 	begin := time.Now().Add(100 * time.Millisecond)
@@ -62,7 +54,7 @@ func (s *steady) send(ctx context.Context) error {
 		})
 	}
 	for n := 0; n < len(s.requests) && ctx.Err() == nil; n++ {
-		sleepUntil(begin.Add(s.after(n)))
+		time.Sleep(time.Until(begin.Add(s.after(n)))) // a millisecond late at most
 		due[n%steadyConnections] <- n
 	}
 	for _, numbers := range due {
@@ -81,7 +73,6 @@ func (s *steady) after(n int) time.Duration {
 
 // exchange sends one request and reads its answer.
 func (s *steady) exchange(conn net.Conn, answers *bufio.Reader, n int, due time.Time) error {
-	s.lates[n] = time.Since(due)
 	if _, err := conn.Write(s.requests[n]); err != nil {
 		return err
 	}
@@ -90,36 +81,15 @@ func (s *steady) exchange(conn net.Conn, answers *bufio.Reader, n int, due time.
 		return err
 	}
 	defer answer.Body.Close()
-	if s.bodies[n], err = io.ReadAll(answer.Body); err != nil {
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
 		return err
 	}
 	s.waits[n] = time.Since(due)
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("it was answered %s: %s", answer.Status, s.bodies[n])
+		return fmt.Errorf("it was answered %s: %s", answer.Status, body)
 	}
 	return nil
-}
-
-// reached is how many visits a second were answered from request number first on.
-func (s *steady) reached(first int) float64 {
-	var last time.Duration
-	for n := first; n < len(s.requests); n++ {
-		last = max(last, s.after(n)+s.waits[n])
-	}
-	return float64(len(s.requests)-first) / (last - s.after(first)).Seconds()
-}
-
-// told are the ranks in the answers.
-func (s *steady) told() ([]toldRanks, error) {
-	told := make([]toldRanks, len(s.bodies))
-	for n, body := range s.bodies {
-		var answer visit.Answer
-		if err := json.Unmarshal(body, &answer); err != nil {
-			return nil, fmt.Errorf("bench: visit %d was answered %.200q: %w", n, body, err)
-		}
-		told[n] = ranksOf(answer)
-	}
-	return told, nil
 }
 
 func sortedWaits(waits []time.Duration) []time.Duration { return slices.Sorted(slices.Values(waits)) }
