@@ -138,8 +138,8 @@ func openFootfall(ctx context.Context, address string) (*db.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	open := true
-	if err := visit.NewAdmin(d, nil).AddApp(ctx, app, visit.Settings{Open: &open}); err != nil {
+	open := "open"
+	if err := visit.NewAdmin(d, nil).AddApp(ctx, app, visit.Settings{Access: &open}); err != nil {
 		d.Close()
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func internTargets(ctx context.Context, d *db.DB) (map[string]int64, error) {
 	for i := range uris {
 		uris[i], sites[i] = pageURI(i), site
 	}
-	ids, _, err := d.Intern(ctx, db.Interning{App: apps[0].ID, By: db.CountsBy{Tz: apps[0].Tz, Visitor: apps[0].Visitor}, Pages: uris, Sites: sites})
+	ids, _, err := d.Intern(ctx, db.Interning{App: apps[0].ID, By: apps[0].CountsBy(), Pages: uris, Sites: sites})
 	return ids, err
 }
 

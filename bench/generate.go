@@ -104,9 +104,9 @@ func (g *generation) addApp(ctx context.Context) (id int32, err error) {
 	if err != nil {
 		return 0, err
 	}
-	open, unlimited := true, "0"
+	open, unlimited := "open", "0"
 	settings := keepForever()
-	settings.Open, settings.MaxNewPages, settings.MaxPages = &open, &unlimited, &unlimited
+	settings.Access, settings.MaxNewPages = &open, &unlimited
 	if err := visit.NewAdmin(d, nil).AddApp(ctx, g.App, settings); err != nil {
 		return 0, err
 	}

@@ -142,7 +142,7 @@ func (g *generation) makeTargets(ctx context.Context, conn *pgx.Conn, appID int3
 		}
 		g.ids = append(g.ids, target.ID)
 	}
-	return q.TallyPut(ctx, tables.TallyPutParams{AppID: appID, DayID: lastDay, Today: today, Total: int64(len(all))})
+	return q.TallyPut(ctx, tables.TallyPutParams{AppID: appID, DayID: lastDay, Today: today})
 }
 
 // dayID is a day as the tables write it.

@@ -13,7 +13,7 @@ const AppAdd = `-- name: AppAdd :one
 INSERT INTO apps (name)
 VALUES ($1)
 ON CONFLICT (name) DO NOTHING
-RETURNING id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at, ipv6_prefixes, retain_days, forget_days
+RETURNING id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days
 `
 
 // Adds an app with the settings of a new one; no row if the name is taken.
@@ -25,22 +25,18 @@ func (q *Queries) AppAdd(ctx context.Context, name string) (App, error) {
 		&i.Name,
 		&i.Tz,
 		&i.Ipv6Prefix,
-		&i.Open,
+		&i.Access,
 		&i.Sites,
 		&i.KeepQuery,
 		&i.CreatedAt,
-		&i.RequireKey,
 		&i.Visitor,
 		&i.SecretID,
 		&i.RespectDnt,
 		&i.Bots,
 		&i.Ignore,
 		&i.MaxRequests,
-		&i.MaxNewVisitors,
 		&i.MaxNewPages,
-		&i.MaxPages,
 		&i.DeletedAt,
-		&i.Ipv6Prefixes,
 		&i.RetainDays,
 		&i.ForgetDays,
 	)
@@ -60,7 +56,7 @@ func (q *Queries) AppCounts(ctx context.Context, appID int32) (bool, error) {
 }
 
 const AppGet = `-- name: AppGet :one
-SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at, ipv6_prefixes, retain_days, forget_days
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days
 FROM apps
 WHERE name = $1
 `
@@ -73,22 +69,18 @@ func (q *Queries) AppGet(ctx context.Context, name string) (App, error) {
 		&i.Name,
 		&i.Tz,
 		&i.Ipv6Prefix,
-		&i.Open,
+		&i.Access,
 		&i.Sites,
 		&i.KeepQuery,
 		&i.CreatedAt,
-		&i.RequireKey,
 		&i.Visitor,
 		&i.SecretID,
 		&i.RespectDnt,
 		&i.Bots,
 		&i.Ignore,
 		&i.MaxRequests,
-		&i.MaxNewVisitors,
 		&i.MaxNewPages,
-		&i.MaxPages,
 		&i.DeletedAt,
-		&i.Ipv6Prefixes,
 		&i.RetainDays,
 		&i.ForgetDays,
 	)
@@ -96,7 +88,7 @@ func (q *Queries) AppGet(ctx context.Context, name string) (App, error) {
 }
 
 const AppLock = `-- name: AppLock :one
-SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at, ipv6_prefixes, retain_days, forget_days
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days
 FROM apps
 WHERE name = $1
 FOR UPDATE
@@ -111,22 +103,18 @@ func (q *Queries) AppLock(ctx context.Context, name string) (App, error) {
 		&i.Name,
 		&i.Tz,
 		&i.Ipv6Prefix,
-		&i.Open,
+		&i.Access,
 		&i.Sites,
 		&i.KeepQuery,
 		&i.CreatedAt,
-		&i.RequireKey,
 		&i.Visitor,
 		&i.SecretID,
 		&i.RespectDnt,
 		&i.Bots,
 		&i.Ignore,
 		&i.MaxRequests,
-		&i.MaxNewVisitors,
 		&i.MaxNewPages,
-		&i.MaxPages,
 		&i.DeletedAt,
-		&i.Ipv6Prefixes,
 		&i.RetainDays,
 		&i.ForgetDays,
 	)
@@ -135,47 +123,39 @@ func (q *Queries) AppLock(ctx context.Context, name string) (App, error) {
 
 const AppSet = `-- name: AppSet :exec
 UPDATE apps
-SET tz               = $1,
-    ipv6_prefix      = $2,
-    ipv6_prefixes    = $3,
-    open             = $4,
-    sites            = $5,
-    keep_query       = $6,
-    require_key      = $7,
-    visitor          = $8,
-    secret_id        = $9,
-    respect_dnt      = $10,
-    bots             = $11,
-    ignore           = $12,
-    max_requests     = $13,
-    max_new_visitors = $14,
-    max_new_pages    = $15,
-    max_pages        = $16,
-    retain_days      = $17,
-    forget_days      = $18
-WHERE id = $19
+SET tz            = $1,
+    ipv6_prefix   = $2,
+    access        = $3,
+    sites         = $4,
+    keep_query    = $5,
+    visitor       = $6,
+    secret_id     = $7,
+    respect_dnt   = $8,
+    bots          = $9,
+    ignore        = $10,
+    max_requests  = $11,
+    max_new_pages = $12,
+    retain_days   = $13,
+    forget_days   = $14
+WHERE id = $15
 `
 
 type AppSetParams struct {
-	Tz             string
-	Ipv6Prefix     int16
-	Ipv6Prefixes   []int16
-	Open           bool
-	Sites          []string
-	KeepQuery      []string
-	RequireKey     bool
-	Visitor        string
-	SecretID       []byte
-	RespectDnt     bool
-	Bots           *string
-	Ignore         []string
-	MaxRequests    *int32
-	MaxNewVisitors *int32
-	MaxNewPages    *int32
-	MaxPages       *int64
-	RetainDays     int32
-	ForgetDays     int32
-	ID             int32
+	Tz          string
+	Ipv6Prefix  int16
+	Access      string
+	Sites       []string
+	KeepQuery   []string
+	Visitor     string
+	SecretID    []byte
+	RespectDnt  bool
+	Bots        *string
+	Ignore      []string
+	MaxRequests *int32
+	MaxNewPages *int32
+	RetainDays  int32
+	ForgetDays  int32
+	ID          int32
 }
 
 // Replaces the settings of an app.
@@ -183,20 +163,16 @@ func (q *Queries) AppSet(ctx context.Context, arg AppSetParams) error {
 	_, err := q.db.Exec(ctx, AppSet,
 		arg.Tz,
 		arg.Ipv6Prefix,
-		arg.Ipv6Prefixes,
-		arg.Open,
+		arg.Access,
 		arg.Sites,
 		arg.KeepQuery,
-		arg.RequireKey,
 		arg.Visitor,
 		arg.SecretID,
 		arg.RespectDnt,
 		arg.Bots,
 		arg.Ignore,
 		arg.MaxRequests,
-		arg.MaxNewVisitors,
 		arg.MaxNewPages,
-		arg.MaxPages,
 		arg.RetainDays,
 		arg.ForgetDays,
 		arg.ID,
@@ -250,7 +226,7 @@ func (q *Queries) AppsEpochsHeldBefore(ctx context.Context, epoch int64) (int64,
 
 const AppsList = `-- name: AppsList :many
 
-SELECT id, name, tz, ipv6_prefix, open, sites, keep_query, created_at, require_key, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_visitors, max_new_pages, max_pages, deleted_at, ipv6_prefixes, retain_days, forget_days
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days
 FROM apps
 ORDER BY name
 `
@@ -271,22 +247,18 @@ func (q *Queries) AppsList(ctx context.Context) ([]App, error) {
 			&i.Name,
 			&i.Tz,
 			&i.Ipv6Prefix,
-			&i.Open,
+			&i.Access,
 			&i.Sites,
 			&i.KeepQuery,
 			&i.CreatedAt,
-			&i.RequireKey,
 			&i.Visitor,
 			&i.SecretID,
 			&i.RespectDnt,
 			&i.Bots,
 			&i.Ignore,
 			&i.MaxRequests,
-			&i.MaxNewVisitors,
 			&i.MaxNewPages,
-			&i.MaxPages,
 			&i.DeletedAt,
-			&i.Ipv6Prefixes,
 			&i.RetainDays,
 			&i.ForgetDays,
 		); err != nil {

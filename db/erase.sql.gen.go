@@ -345,15 +345,8 @@ func (q *Queries) EraseTurn(ctx context.Context) error {
 }
 
 const PageDrop = `-- name: PageDrop :exec
-WITH gone AS (
-    DELETE FROM pages
-    WHERE id = $1
-    RETURNING app_id
-)
-UPDATE page_tallies AS t
-SET total = t.total - 1
-FROM gone
-WHERE t.app_id = gone.app_id
+DELETE FROM pages
+WHERE id = $1
 `
 
 // Removes a page of which nothing is counted any more.

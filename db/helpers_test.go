@@ -94,6 +94,7 @@ func visitBatch(ip string, targets ...int64) *db.Batch {
 		b.Pages = append(b.Pages, target)
 		b.Visitors = append(b.Visitors, netip.MustParseAddr(ip))
 		b.Hinted = append(b.Hinted, false)
+		b.Believed = append(b.Believed, false)
 	}
 	return onDay(b, today)
 }
@@ -168,5 +169,5 @@ func eventually(t *testing.T, condition func() bool, what string) {
 
 // interning asks app 1 for pages without a limit.
 func interning(pages, sites []string) db.Interning {
-	return db.Interning{App: 1, By: db.CountsBy{Tz: "UTC", Visitor: "address"}, Pages: pages, Sites: sites}
+	return db.Interning{App: 1, By: db.CountsBy{Tz: "UTC", Visitor: "address", Ipv6Prefix: 64}, Pages: pages, Sites: sites}
 }

@@ -19,40 +19,32 @@ type App struct {
 	Name string
 	// IANA time zone whose natural days the app counts in; fixed once something is counted.
 	Tz string
-	// IPv6 addresses that share this many leading bits are one visitor.
+	// IPv6 addresses that share this many leading bits are one visitor; fixed once something is counted.
 	Ipv6Prefix int16
-	// Counts any host, and believes the ip or visitor that a caller asserts. For trying out and for trusted networks.
-	Open bool
-	// The sites (host or host:port) that this app counts, *.host for every subdomain; an open app counts every site.
+	// Who may count. open: anybody, and whatever ip or visitor they assert is believed. sites: anybody, for the sites listed; asserting needs a key. key: as sites, and each visit needs a key.
+	Access string
+	// The sites that this app counts, host or host:port, *.host for every subdomain. Empty where access is open: every site.
 	Sites []string
 	// Query parameters that distinguish pages, in the order in which a target writes them.
 	KeepQuery []string
 	// When the app was added.
 	CreatedAt time.Time
-	// Nothing is counted without a key of the scope count.
-	RequireKey bool
 	// What tells visitors apart: address, id (said by the caller), hashed (keyed hash of the address), daily (one that turns each day). Fixed once something is counted.
 	Visitor string
 	// Tells which secret keys the hashes of visitors, and nothing else of it. Null where addresses are stored.
 	SecretID []byte
 	// Visits whose browser asks not to be tracked (DNT, Sec-GPC) are not counted.
 	RespectDnt bool
-	// count or skip crawlers. Null: skipped, where the visit is of the caller's own address and the app is not open.
+	// count or skip crawlers. Null: skipped, where the visit is of the caller's own address and access is not open.
 	Bots *string
 	// Networks, and ids of visitors, whose visits are not counted.
 	Ignore []string
 	// Requests a minute from one address (IPv6: /64). 0: any number. Null: as the service chooses.
 	MaxRequests *int32
-	// New visitors a minute. 0: any number. Null: as the service chooses.
-	MaxNewVisitors *int32
 	// New pages and sites a day; a visit to one more counts for the site's page (other). 0: any number. Null: as the service chooses.
 	MaxNewPages *int32
-	// Pages and sites in all, as max_new_pages. 0: any number. Null: as the service chooses.
-	MaxPages *int64
 	// Since when its deletion has been under way; it counts nothing any more.
 	DeletedAt *time.Time
-	// Values of ipv6_prefix by which it counted before: under these, too, a visitor may be stored.
-	Ipv6Prefixes []int16
 	// For how many days rows of visits are kept. 0: for ever. The sums stay in any case.
 	RetainDays int32
 	// Visitors who have not come to a site for so many days are forgotten there; if they come again they are new. 0: never.
@@ -177,7 +169,7 @@ type Page struct {
 	Key []byte
 }
 
-// How many pages and sites each app has, for its limits.
+// How many pages and sites each app got on its last day that brought any, for its limit.
 type PageTally struct {
 	// The app.
 	AppID int32
@@ -185,8 +177,6 @@ type PageTally struct {
 	DayID int32
 	// Pages and sites made on that day, those deleted since included.
 	Today int64
-	// Rows of pages.
-	Total int64
 }
 
 // What was counted for each target on each day, for ever. What no day can be told of is left out.

@@ -10,7 +10,15 @@ import (
 )
 
 // CountsBy is how an app tells days and visitors apart. It is fixed once the app has pages.
-type CountsBy struct{ Tz, Visitor string }
+type CountsBy struct {
+	Tz, Visitor string
+	Ipv6Prefix  int16
+}
+
+// CountsBy is how the app tells days and visitors apart at present.
+func (a App) CountsBy() CountsBy {
+	return CountsBy{Tz: a.Tz, Visitor: a.Visitor, Ipv6Prefix: a.Ipv6Prefix}
+}
 
 // errChanged is what a visit meets whose day and visitor were told in another way than its app's by now.
 var errChanged = errors.New("the app has been changed meanwhile")
@@ -22,10 +30,9 @@ type Interning struct {
 	Pages []string
 	Sites []string // beside Pages: the site of each
 
-	// They are made only as long as the app then has no more than so many: made on the day, and in all. 0: any number.
+	// They are made only as long as no more than so many are made on the day. 0: any number.
 	Day      int32
 	MaxToday int64
-	MaxTotal int64
 	Full     bool // it was found that there is no room: spares the question
 }
 
@@ -59,12 +66,14 @@ func (d *DB) intern(ctx context.Context, in *Interning, ids map[string]int64) (f
 
 // makePages makes those pages and sites that are not there, as far as there is room.
 func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]int64) (full bool, err error) {
-	tally, err := q.PagesTallyLock(ctx, PagesTallyLockParams{AppID: in.App, Day: in.Day})
+	today, err := q.PagesTallyLock(ctx, PagesTallyLockParams{AppID: in.App, Day: in.Day})
 	if err != nil {
 		return false, err
 	}
-	room := in.room(tally)
-	if room < math.MaxInt64 { // another instance may have made some, and room is for what is not there
+	room := int64(math.MaxInt64)
+	if in.MaxToday > 0 {
+		room = in.MaxToday - today
+		// Another instance may have made some, and room is for what is not there.
 		if err := findPages(ctx, q, in, ids); err != nil {
 			return false, err
 		}
@@ -89,18 +98,6 @@ func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]in
 		return false, &notSentError{errChanged}
 	}
 	return sites+pages >= room, q.PagesTallyAdd(ctx, PagesTallyAddParams{AppID: in.App, Made: sites + pages})
-}
-
-// room is how many more pages and sites may be made.
-func (in *Interning) room(tally PagesTallyLockRow) int64 {
-	room := int64(math.MaxInt64)
-	if in.MaxToday > 0 {
-		room = min(room, in.MaxToday-tally.Today)
-	}
-	if in.MaxTotal > 0 {
-		room = min(room, in.MaxTotal-tally.Total)
-	}
-	return room
 }
 
 // newPages are pages to be made, and beside each its site, which may be there.

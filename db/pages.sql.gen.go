@@ -11,14 +11,15 @@ import (
 )
 
 const AppCountsBy = `-- name: AppCountsBy :one
-SELECT tz, visitor
+SELECT tz, visitor, ipv6_prefix
 FROM apps
 WHERE id = $1
 `
 
 type AppCountsByRow struct {
-	Tz      string
-	Visitor string
+	Tz         string
+	Visitor    string
+	Ipv6Prefix int16
 }
 
 // How an app tells days and visitors apart, which is fixed once it has pages. Asked after they were made: whoever was changing it has
@@ -26,7 +27,7 @@ type AppCountsByRow struct {
 func (q *Queries) AppCountsBy(ctx context.Context, id int32) (AppCountsByRow, error) {
 	row := q.db.QueryRow(ctx, AppCountsBy, id)
 	var i AppCountsByRow
-	err := row.Scan(&i.Tz, &i.Visitor)
+	err := row.Scan(&i.Tz, &i.Visitor, &i.Ipv6Prefix)
 	return i, err
 }
 
@@ -156,8 +157,7 @@ func (q *Queries) PagesIntern(ctx context.Context, arg PagesInternParams) (int64
 
 const PagesTallyAdd = `-- name: PagesTallyAdd :exec
 UPDATE page_tallies
-SET today = today + $1,
-    total = total + $1
+SET today = today + $1
 WHERE app_id = $2
 `
 
@@ -173,12 +173,12 @@ func (q *Queries) PagesTallyAdd(ctx context.Context, arg PagesTallyAddParams) er
 }
 
 const PagesTallyLock = `-- name: PagesTallyLock :one
-INSERT INTO page_tallies AS t (app_id, day_id, today, total)
-VALUES ($1, $2, 0, 0)
+INSERT INTO page_tallies AS t (app_id, day_id, today)
+VALUES ($1, $2, 0)
 ON CONFLICT (app_id) DO UPDATE
     SET day_id = greatest(t.day_id, excluded.day_id),
         today  = CASE WHEN t.day_id < excluded.day_id THEN 0 ELSE t.today END
-RETURNING today, total
+RETURNING today
 `
 
 type PagesTallyLockParams struct {
@@ -186,18 +186,13 @@ type PagesTallyLockParams struct {
 	Day   int32
 }
 
-type PagesTallyLockRow struct {
-	Today int64
-	Total int64
-}
-
 // Lets this transaction alone make pages of an app until it ends, so that it comes before anything is made. Returns how many
-// there are, and how many of them were made on the day. A day that is over by the clock of another instance counts as the later one.
-func (q *Queries) PagesTallyLock(ctx context.Context, arg PagesTallyLockParams) (PagesTallyLockRow, error) {
+// were made on the day. A day that is over by the clock of another instance counts as the later one.
+func (q *Queries) PagesTallyLock(ctx context.Context, arg PagesTallyLockParams) (int64, error) {
 	row := q.db.QueryRow(ctx, PagesTallyLock, arg.AppID, arg.Day)
-	var i PagesTallyLockRow
-	err := row.Scan(&i.Today, &i.Total)
-	return i, err
+	var today int64
+	err := row.Scan(&today)
+	return today, err
 }
 
 const SitesIntern = `-- name: SitesIntern :execrows

@@ -178,7 +178,7 @@ func serveVisits(t *testing.T, d *db.DB, owner *pgx.Conn) {
 
 // notForTheService is what would let a service that was taken over change or read what it has no business with.
 var notForTheService = []string{
-	`UPDATE apps SET open = true`, `INSERT INTO apps (name) VALUES ('mine')`, `DELETE FROM apps`, `SELECT FROM apps FOR UPDATE`,
+	`UPDATE apps SET access = 'open'`, `INSERT INTO apps (name) VALUES ('mine')`, `DELETE FROM apps`, `SELECT FROM apps FOR UPDATE`,
 	`INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'b', sha256('b'), '{assert}')`,
 	`UPDATE keys SET hash = sha256('b')`, `UPDATE keys SET scopes = '{assert}'`, `UPDATE keys SET revoked_at = NULL`, `DELETE FROM keys`,
 	`UPDATE epochs SET value = 0`, `DELETE FROM epochs`, `INSERT INTO epochs (name) VALUES ('x')`,

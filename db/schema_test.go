@@ -54,11 +54,10 @@ var rules = []struct{ refusedBy, sql string }{
 	{"apps_secret_id_length", `UPDATE apps SET visitor = 'daily', secret_id = '\x01'`},
 	{"apps_bots_is_known", `UPDATE apps SET bots = 'maybe'`},
 	{"apps_ignore_no_nulls", `UPDATE apps SET ignore = '{192.0.2.0/24, NULL}'`},
-	{"apps_ipv6_prefixes_no_nulls", `UPDATE apps SET ipv6_prefixes = '{64, NULL}'`},
 	{"apps_limits_are_not_negative", `UPDATE apps SET max_requests = -1`},
-	{"apps_limits_are_not_negative", `UPDATE apps SET max_new_visitors = -1, max_pages = 1`},
+	{"apps_access_is_known", `UPDATE apps SET access = 'closed'`},
+	{"apps_limits_are_not_negative", `UPDATE apps SET max_requests = -1, max_new_pages = 1`},
 	{"apps_limits_are_not_negative", `UPDATE apps SET max_new_pages = -1`},
-	{"apps_limits_are_not_negative", `UPDATE apps SET max_pages = -1`},
 
 	{"apps_retain_days_range", `UPDATE apps SET retain_days = -1`},
 	{"apps_retain_days_range", `UPDATE apps SET retain_days = 36501`},
@@ -75,10 +74,9 @@ var rules = []struct{ refusedBy, sql string }{
 	{"keys_scopes_are_known", `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'b', sha256('b'), '{count, admin}')`},
 	{"keys_app_id_fkey", `INSERT INTO keys (app_id, name, hash, scopes) VALUES (99, 'b', sha256('b'), '{count}')`},
 
-	{"page_tallies_pkey", `INSERT INTO page_tallies (app_id, day_id, today, total) VALUES (1, 20190629, 0, 0)`},
-	{"page_tallies_app_id_fkey", `INSERT INTO page_tallies (app_id, day_id, today, total) VALUES (99, 20190629, 0, 0)`},
+	{"page_tallies_pkey", `INSERT INTO page_tallies (app_id, day_id, today) VALUES (1, 20190629, 0)`},
+	{"page_tallies_app_id_fkey", `INSERT INTO page_tallies (app_id, day_id, today) VALUES (99, 20190629, 0)`},
 	{"page_tallies_are_not_negative", `UPDATE page_tallies SET today = -1`},
-	{"page_tallies_are_not_negative", `UPDATE page_tallies SET total = -1`},
 
 	{"day_keys_pkey", `INSERT INTO day_keys (day_id, key) VALUES (20190629, sha256('b'))`},
 	{"day_keys_length", `INSERT INTO day_keys (day_id, key) VALUES (20190630, 'short')`},
@@ -156,7 +154,7 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO days (page_id, day_id, hot, pv, uv) VALUES (1, 20190629, 1, 1, 0)`)
 	exec(t, conn, `INSERT INTO returns (page_id, day_id, previous_day, visitors) VALUES (1, 20190629, 20190628, 1)`)
 	exec(t, conn, `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('a'), '{count, assert, read}')`)
-	exec(t, conn, `INSERT INTO page_tallies (app_id, day_id, today, total) VALUES (1, 20190629, 2, 2)`)
+	exec(t, conn, `INSERT INTO page_tallies (app_id, day_id, today) VALUES (1, 20190629, 2)`)
 	exec(t, conn, `INSERT INTO day_keys (day_id, key) VALUES (20190629, sha256('a'))`)
 	exec(t, conn, `INSERT INTO erased_visitors (page_id, rank) VALUES (2, 1)`)
 	exec(t, conn, `INSERT INTO erased_visits (page_id, day_id, visitors) VALUES (2, 20190629, 1)`)

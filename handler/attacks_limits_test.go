@@ -56,24 +56,14 @@ var limitAttacks = []attack{
 	},
 	{
 		name:     "limits that an open app sets",
-		sent:     "20 visits for one address with `--max-requests 5`, for 20 with `--max-new-visitors 2`, to 20 pages with `--max-new-pages 4`",
-		answered: "5, 2 and 20 × 200, the rest 429", stored: "5 visits; 2 visitors; 3 pages and example.com/(other)", story: chosenLimits,
-	},
-	{
-		name:     "a flood of new visitors",
-		sent:     "50 new addresses to an app with `--max-new-visitors 20`; known ones among them; then again after a minute",
-		answered: "20 × 200, 30 × 429 with Retry-After; known ones 200; 20 × 200", stored: "20 visitors, then 20 more", story: newVisitors,
+		sent:     "20 visits for one address with `--max-requests 5`, to 20 pages with `--max-new-pages 4`",
+		answered: "5 and 20 × 200, the rest 429", stored: "5 visits; 3 pages and example.com/(other)", story: chosenLimits,
 	},
 	{
 		name:     "made-up paths",
 		sent:     "100 paths to an app with `--max-new-pages 10`, and the same again the next day",
 		answered: "200",
 		stored:   "the site and 9 pages, the rest on example.com/(other); 10 pages more the next day", story: madeUpPaths,
-	},
-	{
-		name:     "pages in all",
-		sent:     "100 paths to an app with `--max-pages 10`, on two days",
-		answered: "200", stored: "the site and 9 pages, the rest on example.com/(other)", story: pagesInAll,
 	},
 	{
 		name:     "made-up subdomains",
@@ -168,7 +158,7 @@ func believed(w *world) {
 
 func chosenLimits(w *world) {
 	flood := func(app string, s visit.Settings, path, ip string) (map[int]int, tables) {
-		s.Open = ptr(true)
+		s.Access = ptr("open")
 		w.add(app, s)
 		got := w.flood(direct, 20, func(i int) string {
 			return "GET /visit?app=" + app + strings.ReplaceAll("&uri=http://example.com/"+path+"&ip="+ip, "#", strconv.Itoa(i))
@@ -178,35 +168,11 @@ func chosenLimits(w *world) {
 	got, now := flood("few", visit.Settings{MaxRequests: ptr("5")}, "", "203.0.113.1")
 	assert.Equal(w.t, map[int]int{200: 5, 429: 15}, got)
 	assert.EqualValues(w.t, 5, now["few example.com"].hot)
-	got, now = flood("fewnew", visit.Settings{MaxNewVisitors: ptr("2")}, "", "203.0.113.#")
-	assert.Equal(w.t, map[int]int{200: 2, 429: 18}, got)
-	assert.Len(w.t, now["fewnew example.com"].visitors, 2)
 	got, now = flood("fewpages", visit.Settings{MaxNewPages: ptr("4")}, "#", "203.0.113.1")
 	assert.Equal(w.t, map[int]int{200: 20}, got)
 	assert.EqualValues(w.t, 20, now["fewpages example.com"].hot)
 	assert.EqualValues(w.t, 17, now["fewpages example.com/(other)"].hot)
 	assert.EqualValues(w.t, 5, w.number(`SELECT count(*) FROM pages p JOIN apps a ON a.id = p.app_id WHERE a.name = 'fewpages'`))
-}
-
-func newVisitors(w *world) {
-	w.add("flooded", visit.Settings{Sites: []string{"example.com"}, MaxNewVisitors: ptr("20"), MaxRequests: ptr("0")})
-	const request, known = "GET /visit?app=flooded&uri=http://example.com/", "198.51.100.1"
-	const full = "app flooded has had its new visitors for this minute"
-	w.counted(w.send(proxied, request+from+known))
-	w.pass(time.Minute)
-	rotate := func(minute int) map[int]int {
-		return w.flood(proxied, 50, func(i int) string { return fmt.Sprintf("%s%s2001:db8:%d:%d::1", request, from, minute, i) })
-	}
-	visitors := func() int { return len(w.tables()["flooded example.com"].visitors) }
-	assert.Equal(w.t, map[int]int{200: 20, 429: 30}, rotate(1))
-	assert.Equal(w.t, 21, visitors())
-	assert.Equal(w.t, http.StatusOK, w.send(proxied, request+from+known).status, "a known visitor counts all the while")
-	assert.Equal(w.t, http.StatusOK, w.send(proxied, request+"elsewhere"+from+known).status, "at a page that is new to him, too")
-	w.wantLimited(w.send(proxied, request+from+"198.51.100.2"), full)
-	assert.Equal(w.t, http.StatusOK, w.send(proxied, "GET /visit?app=shop&uri=http://example.com/"+from+"198.51.100.2").status, "another app")
-	w.pass(time.Minute)
-	assert.Equal(w.t, map[int]int{200: 20, 429: 30}, rotate(2))
-	assert.Equal(w.t, 41, visitors())
 }
 
 func madeUpPaths(w *world) {
@@ -232,19 +198,6 @@ func madeUpPaths(w *world) {
 	assert.EqualValues(w.t, 20, pages(), "ten more")
 	assert.EqualValues(w.t, 200, now["paths example.com"].hot)
 	assert.EqualValues(w.t, 91+81, now["paths example.com/(other)"].hot)
-}
-
-func pagesInAll(w *world) {
-	w.add("inall", visit.Settings{Sites: []string{"example.com"}, MaxPages: ptr("10"), MaxRequests: ptr("0")})
-	for range 2 {
-		got := w.flood(direct, 100, func(i int) string { return fmt.Sprintf("GET /visit?app=inall&uri=http://example.com/%d", i) })
-		assert.Equal(w.t, map[int]int{200: 100}, got)
-		w.pass(24 * time.Hour)
-	}
-	now := w.tables()
-	assert.EqualValues(w.t, 11, w.number(`SELECT count(*) FROM pages p JOIN apps a ON a.id = p.app_id WHERE a.name = 'inall'`))
-	assert.EqualValues(w.t, 200, now["inall example.com"].hot)
-	assert.EqualValues(w.t, 2*91, now["inall example.com/(other)"].hot)
 }
 
 func madeUpSites(w *world) {

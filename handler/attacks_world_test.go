@@ -59,7 +59,7 @@ var attacked = map[string]visit.Settings{
 	"shop":   {Sites: []string{"example.com"}, MaxRequests: ptr("0")},
 	"blog":   {Sites: []string{"example.com", "blog.example:8080"}, MaxRequests: ptr("0")},
 	"wide":   {Sites: []string{"example.com", "*.wild.example"}, MaxRequests: ptr("0")},
-	"strict": {Sites: []string{"example.com"}, RequireKey: ptr(true)},
+	"strict": {Sites: []string{"example.com"}, Access: ptr("key")},
 	"ids":    {Sites: []string{"example.com"}, Visitor: ptr("id"), Ignore: []string{"id:me"}},
 	"hashed": {Sites: []string{"example.com"}, Visitor: ptr("hashed")},
 	"masked": {Sites: []string{"example.com"}, Visitor: ptr("hashed")},
@@ -67,8 +67,8 @@ var attacked = map[string]visit.Settings{
 	"quiet":  {Sites: []string{"example.com"}, RespectDNT: ptr(true), Ignore: []string{"198.51.100.66", "203.0.113.0/24", "2001:db8:66::/48"}},
 	"bots":   {Sites: []string{"example.com"}, Bots: ptr("count")},
 	"plain":  {Sites: []string{"example.com"}},
-	"demo":   {Open: ptr(true)},
-	"picky":  {Open: ptr(true), Bots: ptr("skip")},
+	"demo":   {Access: ptr("open")},
+	"picky":  {Access: ptr("open"), Bots: ptr("skip")},
 }
 
 func newWorld(t *testing.T) *world {
@@ -107,7 +107,7 @@ func (w *world) instance(secret visit.Secret) (*visit.Counter, *prometheus.Regis
 	w.t.Cleanup(d.Close)
 	registry := prometheus.NewRegistry()
 	counter, err := visit.Open(context.Background(), d, visit.Options{
-		Log: w.log.logger(), Metrics: registry, Secret: secret, Filter: true, FilterMemory: 8 << 20, Memory: 8 << 20,
+		Log: w.log.logger(), Metrics: registry, Secret: secret, Filter: visit.FilterOn, FilterMemory: 8 << 20, Memory: 8 << 20,
 		Clock: func() time.Time { return *w.now.Load() },
 		// That a busy machine turns visits away is tested elsewhere; here all that are sent are accounted for.
 		MaxWait: patience,

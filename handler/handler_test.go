@@ -53,8 +53,8 @@ func newEdge(t *testing.T) *edge {
 	d, err := db.Open(ctx, e.database, db.Options{})
 	require.NoError(t, err)
 	t.Cleanup(d.Close)
-	open := true
-	require.NoError(t, visit.NewAdmin(d, nil).AddApp(ctx, "demo", visit.Settings{Open: &open}))
+	open := "open"
+	require.NoError(t, visit.NewAdmin(d, nil).AddApp(ctx, "demo", visit.Settings{Access: &open}))
 	require.NoError(t, visit.NewAdmin(d, nil).AddApp(ctx, "shop", visit.Settings{Sites: []string{"example.com"}}))
 
 	options := Options{

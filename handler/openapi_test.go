@@ -266,7 +266,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 	c := &checker{edge: newEdge(t), document: readDocument(t), reached: map[string]bool{}, accepted: map[string]bool{}}
 	c.operations = c.document.operations()
 	c.administer(func(ctx context.Context, a *visit.Admin) error {
-		return a.AddApp(ctx, "limited", visit.Settings{Open: ptr(true), MaxRequests: ptr("1")})
+		return a.AddApp(ctx, "limited", visit.Settings{Access: ptr("open"), MaxRequests: ptr("1")})
 	})
 	count := c.key("shop", visit.ScopeCount)
 	c.sixSteps()

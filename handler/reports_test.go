@@ -147,7 +147,7 @@ func TestReportsKnowWhatTheyList(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	e.administer(func(ctx context.Context, a *visit.Admin) error {
-		return a.AddApp(ctx, "tight", visit.Settings{Open: ptr(true), MaxPages: ptr("8"), KeepQuery: []string{"q"}})
+		return a.AddApp(ctx, "tight", visit.Settings{Access: ptr("open"), MaxNewPages: ptr("8"), KeepQuery: []string{"q"}})
 	})
 	for _, uri := range []string{
 		"http://a.example/", "https://a.example:80/x", "http://a.example:443/x", "http://a.example/%28other%29", "http://a.example/?q=a%26b", "http://a.example/%23",
@@ -273,7 +273,7 @@ func TestReportsOfADeletedAppAreGone(t *testing.T) {
 	e.administer(func(ctx context.Context, a *visit.Admin) error { return a.DeleteApp(ctx, "demo") })
 	assert.Equal(t, http.StatusNotFound, e.get("/api/apps/demo/sites").status)
 	e.administer(func(ctx context.Context, a *visit.Admin) error {
-		return a.AddApp(ctx, "demo", visit.Settings{Open: ptr(true)})
+		return a.AddApp(ctx, "demo", visit.Settings{Access: ptr("open")})
 	})
 	assert.Equal(t, `{"sites":[]}`, e.get("/api/apps/demo/sites").body)
 }

@@ -9,7 +9,7 @@ CREATE TABLE apps (
     name        text        NOT NULL,
     tz          text        NOT NULL DEFAULT 'UTC',
     ipv6_prefix smallint    NOT NULL DEFAULT 64,
-    open        boolean     NOT NULL DEFAULT false,
+    access      text        NOT NULL DEFAULT 'sites',
     sites       text[]      NOT NULL DEFAULT '{}',
     keep_query  text[]      NOT NULL DEFAULT '{}',
     created_at  timestamptz NOT NULL DEFAULT now(),
@@ -17,6 +17,7 @@ CREATE TABLE apps (
     CONSTRAINT apps_name_is_unique     UNIQUE (name),
     CONSTRAINT apps_name_is_a_word     CHECK (name ~ '^[a-z0-9][a-z0-9_-]{0,62}$'),
     CONSTRAINT apps_tz_is_known        CHECK (now() AT TIME ZONE tz IS NOT NULL),
+    CONSTRAINT apps_access_is_known    CHECK (access IN ('open', 'sites', 'key')),
     -- A visitor narrower than a /32 would be a whole provider, wider than a /128 does not exist.
     CONSTRAINT apps_ipv6_prefix_range  CHECK (ipv6_prefix BETWEEN 32 AND 128),
     CONSTRAINT apps_sites_no_nulls     CHECK (array_position(sites, NULL) IS NULL),
@@ -27,9 +28,9 @@ COMMENT ON TABLE  apps             IS 'Tenants: every visit belongs to one app.'
 COMMENT ON COLUMN apps.id          IS 'The app''s number in every other table.';
 COMMENT ON COLUMN apps.name        IS 'What callers write as app=…';
 COMMENT ON COLUMN apps.tz          IS 'IANA time zone whose natural days the app counts in; fixed once something is counted.';
-COMMENT ON COLUMN apps.ipv6_prefix IS 'IPv6 addresses that share this many leading bits are one visitor.';
-COMMENT ON COLUMN apps.open        IS 'Counts any host, and believes the ip that a caller asserts. For trying out and for trusted networks.';
-COMMENT ON COLUMN apps.sites       IS 'The sites (host or host:port) that this app counts; an open app counts every site.';
+COMMENT ON COLUMN apps.ipv6_prefix IS 'IPv6 addresses that share this many leading bits are one visitor; fixed once something is counted.';
+COMMENT ON COLUMN apps.access      IS 'Who may count. open: anybody, and whatever ip or visitor they assert is believed. sites: anybody, for the sites listed; asserting needs a key. key: as sites, and each visit needs a key.';
+COMMENT ON COLUMN apps.sites       IS 'The sites that this app counts, host or host:port, *.host for every subdomain. Empty where access is open: every site.';
 COMMENT ON COLUMN apps.keep_query  IS 'Query parameters that distinguish pages, in the order in which a target writes them.';
 COMMENT ON COLUMN apps.created_at  IS 'When the app was added.';
 

@@ -5,18 +5,14 @@
 -- A setting that is null is the service's to choose: strict where the caller is a stranger, nothing where an app
 -- believes what it is told.
 ALTER TABLE apps
-    ADD COLUMN require_key      boolean NOT NULL DEFAULT false,
-    ADD COLUMN visitor          text    NOT NULL DEFAULT 'address',
-    ADD COLUMN secret_id        bytea,
-    ADD COLUMN respect_dnt      boolean NOT NULL DEFAULT false,
-    ADD COLUMN bots             text,
-    ADD COLUMN ignore           text[]  NOT NULL DEFAULT '{}',
-    ADD COLUMN max_requests     integer,
-    ADD COLUMN max_new_visitors integer,
-    ADD COLUMN max_new_pages    integer,
-    ADD COLUMN max_pages        bigint,
-    ADD COLUMN deleted_at       timestamptz,
-    ADD COLUMN ipv6_prefixes    smallint[] NOT NULL DEFAULT '{}',
+    ADD COLUMN visitor       text    NOT NULL DEFAULT 'address',
+    ADD COLUMN secret_id     bytea,
+    ADD COLUMN respect_dnt   boolean NOT NULL DEFAULT false,
+    ADD COLUMN bots          text,
+    ADD COLUMN ignore        text[]  NOT NULL DEFAULT '{}',
+    ADD COLUMN max_requests  integer,
+    ADD COLUMN max_new_pages integer,
+    ADD COLUMN deleted_at    timestamptz,
 
     ADD CONSTRAINT apps_visitor_is_known        CHECK (visitor IN ('address', 'id', 'hashed', 'daily')),
     -- Visitors keyed with one secret are not those keyed with another: which one it is stays with the app.
@@ -24,24 +20,16 @@ ALTER TABLE apps
     ADD CONSTRAINT apps_secret_id_length        CHECK (octet_length(secret_id) = 8),
     ADD CONSTRAINT apps_bots_is_known           CHECK (bots IN ('count', 'skip')),
     ADD CONSTRAINT apps_ignore_no_nulls         CHECK (array_position(ignore, NULL) IS NULL),
-    ADD CONSTRAINT apps_ipv6_prefixes_no_nulls  CHECK (array_position(ipv6_prefixes, NULL) IS NULL),
-    ADD CONSTRAINT apps_limits_are_not_negative CHECK (least(max_requests, max_new_visitors, max_new_pages, max_pages) >= 0);
+    ADD CONSTRAINT apps_limits_are_not_negative CHECK (least(max_requests, max_new_pages) >= 0);
 
-COMMENT ON COLUMN apps.open             IS 'Counts any host, and believes the ip or visitor that a caller asserts. For trying out and for trusted networks.';
-COMMENT ON COLUMN apps.sites            IS 'The sites (host or host:port) that this app counts, *.host for every subdomain; an open app counts every site.';
-COMMENT ON COLUMN apps.require_key      IS 'Nothing is counted without a key of the scope count.';
-COMMENT ON COLUMN apps.visitor          IS 'What tells visitors apart: address, id (said by the caller), hashed (keyed hash of the address), daily (one that turns each day). Fixed once something is counted.';
-COMMENT ON COLUMN apps.secret_id        IS 'Tells which secret keys the hashes of visitors, and nothing else of it. Null where addresses are stored.';
-COMMENT ON COLUMN apps.respect_dnt      IS 'Visits whose browser asks not to be tracked (DNT, Sec-GPC) are not counted.';
-COMMENT ON COLUMN apps.bots             IS 'count or skip crawlers. Null: skipped, where the visit is of the caller''s own address and the app is not open.';
-COMMENT ON COLUMN apps.ignore           IS 'Networks, and ids of visitors, whose visits are not counted.';
-COMMENT ON COLUMN apps.max_requests     IS 'Requests a minute from one address (IPv6: /64). 0: any number. Null: as the service chooses.';
-COMMENT ON COLUMN apps.max_new_visitors IS 'New visitors a minute. 0: any number. Null: as the service chooses.';
-COMMENT ON COLUMN apps.max_new_pages    IS 'New pages and sites a day; a visit to one more counts for the site''s page (other). 0: any number. Null: as the service chooses.';
-COMMENT ON COLUMN apps.max_pages        IS 'Pages and sites in all, as max_new_pages. 0: any number. Null: as the service chooses.';
-
-COMMENT ON COLUMN apps.ipv6_prefixes    IS 'Values of ipv6_prefix by which it counted before: under these, too, a visitor may be stored.';
-COMMENT ON COLUMN apps.deleted_at       IS 'Since when its deletion has been under way; it counts nothing any more.';
+COMMENT ON COLUMN apps.visitor       IS 'What tells visitors apart: address, id (said by the caller), hashed (keyed hash of the address), daily (one that turns each day). Fixed once something is counted.';
+COMMENT ON COLUMN apps.secret_id     IS 'Tells which secret keys the hashes of visitors, and nothing else of it. Null where addresses are stored.';
+COMMENT ON COLUMN apps.respect_dnt   IS 'Visits whose browser asks not to be tracked (DNT, Sec-GPC) are not counted.';
+COMMENT ON COLUMN apps.bots          IS 'count or skip crawlers. Null: skipped, where the visit is of the caller''s own address and access is not open.';
+COMMENT ON COLUMN apps.ignore        IS 'Networks, and ids of visitors, whose visits are not counted.';
+COMMENT ON COLUMN apps.max_requests  IS 'Requests a minute from one address (IPv6: /64). 0: any number. Null: as the service chooses.';
+COMMENT ON COLUMN apps.max_new_pages IS 'New pages and sites a day; a visit to one more counts for the site''s page (other). 0: any number. Null: as the service chooses.';
+COMMENT ON COLUMN apps.deleted_at    IS 'Since when its deletion has been under way; it counts nothing any more.';
 
 CREATE TABLE keys (
     id         integer     GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -76,26 +64,19 @@ CREATE TRIGGER keys_changed
 
 COMMENT ON COLUMN epochs.name IS 'apps: rows of apps or keys changed. erasures: rows of visitors or pages were removed, or became others''.';
 
--- The lock under which an app's pages are made, so that its limits hold whichever instances make them.
+-- The lock under which an app's pages are made, so that its limit holds whichever instances make them.
 CREATE TABLE page_tallies (
     app_id integer PRIMARY KEY REFERENCES apps,
     day_id integer NOT NULL,
     today  bigint  NOT NULL,
-    total  bigint  NOT NULL,
 
-    CONSTRAINT page_tallies_are_not_negative CHECK (today >= 0 AND total >= 0)
+    CONSTRAINT page_tallies_are_not_negative CHECK (today >= 0)
 );
 
-COMMENT ON TABLE  page_tallies        IS 'How many pages and sites each app has, for its limits.';
+COMMENT ON TABLE  page_tallies        IS 'How many pages and sites each app got on its last day that brought any, for its limit.';
 COMMENT ON COLUMN page_tallies.app_id IS 'The app.';
 COMMENT ON COLUMN page_tallies.day_id IS 'The last day on which it got a page.';
 COMMENT ON COLUMN page_tallies.today  IS 'Pages and sites made on that day, those deleted since included.';
-COMMENT ON COLUMN page_tallies.total  IS 'Rows of pages.';
-
-INSERT INTO page_tallies (app_id, day_id, today, total)
-SELECT app_id, 0, 0, count(*)
-FROM pages
-GROUP BY app_id;
 
 -- Without it, each page that is deleted would be looked for as the site of every other.
 CREATE INDEX pages_by_site ON pages (site_id);
@@ -149,18 +130,12 @@ DROP INDEX pages_by_site;
 DROP TABLE page_tallies;
 COMMENT ON COLUMN epochs.name IS 'apps: rows of apps changed. erasures: rows of visitors or pages were removed, or became others''.';
 DROP TABLE keys;
-COMMENT ON COLUMN apps.open  IS 'Counts any host, and believes the ip that a caller asserts. For trying out and for trusted networks.';
-COMMENT ON COLUMN apps.sites IS 'The sites (host or host:port) that this app counts; an open app counts every site.';
 ALTER TABLE apps
-    DROP COLUMN require_key,
     DROP COLUMN visitor,
     DROP COLUMN secret_id,
     DROP COLUMN respect_dnt,
     DROP COLUMN bots,
     DROP COLUMN ignore,
     DROP COLUMN max_requests,
-    DROP COLUMN max_new_visitors,
     DROP COLUMN max_new_pages,
-    DROP COLUMN max_pages,
-    DROP COLUMN deleted_at,
-    DROP COLUMN ipv6_prefixes;
+    DROP COLUMN deleted_at;

@@ -47,7 +47,7 @@ BEGIN
         GRANT SELECT ON apps, keys, epochs, pages, page_tallies, counters, visitors, visits, batches, day_keys, goose_db_version TO footfall_app;
         GRANT INSERT ON pages, page_tallies, counters, visitors, visits, batches, day_keys TO footfall_app;
         GRANT UPDATE (used_at)              ON keys         TO footfall_app;
-        GRANT UPDATE (day_id, today, total) ON page_tallies TO footfall_app;
+        GRANT UPDATE (day_id, today) ON page_tallies TO footfall_app;
         GRANT UPDATE (hot, pv, uv)          ON counters     TO footfall_app;
         GRANT UPDATE (last_day)             ON visitors     TO footfall_app;
         GRANT UPDATE (abandoned)            ON batches      TO footfall_app;

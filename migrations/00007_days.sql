@@ -22,7 +22,7 @@ INSERT INTO rights (role, what) VALUES
     ('footfall_app', 'SELECT ON apps, keys, epochs, pages, page_tallies, counters, visitors, visits, batches, day_keys, goose_db_version'),
     ('footfall_app', 'INSERT ON pages, page_tallies, counters, visitors, visits, batches, day_keys'),
     ('footfall_app', 'UPDATE (used_at)              ON keys'),
-    ('footfall_app', 'UPDATE (day_id, today, total) ON page_tallies'),
+    ('footfall_app', 'UPDATE (day_id, today) ON page_tallies'),
     ('footfall_app', 'UPDATE (hot, pv, uv)          ON counters'),
     ('footfall_app', 'UPDATE (last_day)             ON visitors'),
     ('footfall_app', 'UPDATE (abandoned)            ON batches'),
@@ -225,7 +225,7 @@ BEGIN
         GRANT SELECT ON apps, keys, epochs, pages, page_tallies, counters, visitors, visits, batches, day_keys, goose_db_version TO footfall_app;
         GRANT INSERT ON pages, page_tallies, counters, visitors, visits, batches, day_keys TO footfall_app;
         GRANT UPDATE (used_at)              ON keys         TO footfall_app;
-        GRANT UPDATE (day_id, today, total) ON page_tallies TO footfall_app;
+        GRANT UPDATE (day_id, today) ON page_tallies TO footfall_app;
         GRANT UPDATE (hot, pv, uv)          ON counters     TO footfall_app;
         GRANT UPDATE (last_day)             ON visitors     TO footfall_app;
         GRANT UPDATE (abandoned)            ON batches      TO footfall_app;

@@ -38,24 +38,20 @@ RETURNING *;
 -- name: AppSet :exec
 -- Replaces the settings of an app.
 UPDATE apps
-SET tz               = @tz,
-    ipv6_prefix      = @ipv6_prefix,
-    ipv6_prefixes    = @ipv6_prefixes,
-    open             = @open,
-    sites            = @sites,
-    keep_query       = @keep_query,
-    require_key      = @require_key,
-    visitor          = @visitor,
-    secret_id        = @secret_id,
-    respect_dnt      = @respect_dnt,
-    bots             = @bots,
-    ignore           = @ignore,
-    max_requests     = @max_requests,
-    max_new_visitors = @max_new_visitors,
-    max_new_pages    = @max_new_pages,
-    max_pages        = @max_pages,
-    retain_days      = @retain_days,
-    forget_days      = @forget_days
+SET tz            = @tz,
+    ipv6_prefix   = @ipv6_prefix,
+    access        = @access,
+    sites         = @sites,
+    keep_query    = @keep_query,
+    visitor       = @visitor,
+    secret_id     = @secret_id,
+    respect_dnt   = @respect_dnt,
+    bots          = @bots,
+    ignore        = @ignore,
+    max_requests  = @max_requests,
+    max_new_pages = @max_new_pages,
+    retain_days   = @retain_days,
+    forget_days   = @forget_days
 WHERE id = @id;
 
 -- The instances that keep apps in memory hold a shared lock on the epoch that they have read. Who changes apps

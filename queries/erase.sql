@@ -262,15 +262,8 @@ WHERE c.page_id = @into_page;
 
 -- name: PageDrop :exec
 -- Removes a page of which nothing is counted any more.
-WITH gone AS (
-    DELETE FROM pages
-    WHERE id = @id
-    RETURNING app_id
-)
-UPDATE page_tallies AS t
-SET total = t.total - 1
-FROM gone
-WHERE t.app_id = gone.app_id;
+DELETE FROM pages
+WHERE id = @id;
 
 -- name: AppClose :exec
 -- Lets an app count nothing any more.

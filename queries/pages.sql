@@ -14,25 +14,24 @@ CROSS JOIN LATERAL (
 
 -- name: PagesTallyLock :one
 -- Lets this transaction alone make pages of an app until it ends, so that it comes before anything is made. Returns how many
--- there are, and how many of them were made on the day. A day that is over by the clock of another instance counts as the later one.
-INSERT INTO page_tallies AS t (app_id, day_id, today, total)
-VALUES (@app_id, @day, 0, 0)
+-- were made on the day. A day that is over by the clock of another instance counts as the later one.
+INSERT INTO page_tallies AS t (app_id, day_id, today)
+VALUES (@app_id, @day, 0)
 ON CONFLICT (app_id) DO UPDATE
     SET day_id = greatest(t.day_id, excluded.day_id),
         today  = CASE WHEN t.day_id < excluded.day_id THEN 0 ELSE t.today END
-RETURNING today, total;
+RETURNING today;
 
 -- name: PagesTallyAdd :exec
 -- Adds pages that were made, under the lock.
 UPDATE page_tallies
-SET today = today + @made,
-    total = total + @made
+SET today = today + @made
 WHERE app_id = @app_id;
 
 -- name: AppCountsBy :one
 -- How an app tells days and visitors apart, which is fixed once it has pages. Asked after they were made: whoever was changing it has
 -- come to an end before that.
-SELECT tz, visitor
+SELECT tz, visitor, ipv6_prefix
 FROM apps
 WHERE id = @id;
 

@@ -43,8 +43,8 @@ func newReading(t *testing.T) *reading {
 	t.Cleanup(d.Close)
 	r.Reader, r.admin = report.NewReader(d), visit.NewAdmin(d, nil)
 	r.conn = r.connect(t)
-	open := true
-	require.NoError(t, r.admin.AddApp(t.Context(), "demo", visit.Settings{Open: &open}))
+	open := "open"
+	require.NoError(t, r.admin.AddApp(t.Context(), "demo", visit.Settings{Access: &open}))
 	return r
 }
 

@@ -52,9 +52,9 @@ func newRetention(t *testing.T) *retention {
 	t.Cleanup(func() { _ = r.conn.Close(context.Background()) })
 	_, err = r.conn.Exec(t.Context(), `SET search_path = footfall`)
 	require.NoError(t, err)
-	open := true
+	open := "open"
 	for name, keep := range keeps {
-		require.NoError(t, visit.NewAdmin(r.db, nil).AddApp(t.Context(), name, visit.Settings{Open: &open, RetainDays: &keep[0], ForgetDays: &keep[1]}))
+		require.NoError(t, visit.NewAdmin(r.db, nil).AddApp(t.Context(), name, visit.Settings{Access: &open, RetainDays: &keep[0], ForgetDays: &keep[1]}))
 	}
 	r.counter, err = visit.Open(t.Context(), r.db, visit.Options{Clock: r.now, MaxWait: time.Minute, Memory: 8 << 20})
 	require.NoError(t, err)

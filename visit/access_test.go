@@ -106,10 +106,10 @@ func TestKeys(t *testing.T) {
 	require.ErrorContains(t, err, `there is no app "nobody"`)
 }
 
-func TestRequireKey(t *testing.T) {
+func TestAccessByKey(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, visit.Options{})
-	in.shop(t, visit.Settings{RequireKey: ptr(true)})
+	in.shop(t, visit.Settings{Access: ptr("key")})
 	r := stranger("192.0.2.1", "/")
 	assert.Equal(t, visit.BadKey, in.kindOf(t, r))
 	for scope, kind := range map[visit.Scope]visit.Kind{visit.ScopeRead: visit.Forbidden, visit.ScopeCount: 0, visit.ScopeAssert: 0} {
@@ -120,6 +120,26 @@ func TestRequireKey(t *testing.T) {
 	}
 	_, err := in.Counts(t.Context(), visit.Request{App: "shop", URI: r.URI, Anybody: true, Peer: r.Peer})
 	require.NoError(t, err, "the counts of listed sites are public")
+}
+
+// An open app believes everybody, and counts every site unless it lists some.
+func TestOpenAccess(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, visit.Options{})
+	in.shop(t, visit.Settings{Access: ptr("open")})
+	r := visit.Request{App: "shop", Peer: peer, Agent: browser, URI: "http://elsewhere.example/", Origin: "https://third.example"}
+	assert.Equal(t, visit.Forbidden, in.kindOf(t, r), "shop.example is listed alone")
+	r.URI, r.IP = "http://shop.example/", "198.51.100.1"
+	assert.Zero(t, in.kindOf(t, r), "from any page, as anybody")
+	a, err := in.Counts(t.Context(), r)
+	require.NoError(t, err, "anybody may ask about anybody")
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(a))
+	assert.False(t, in.AllowsOrigin(t.Context(), "shop", "https://third.example"))
+	require.NoError(t, in.admin().SetApp(t.Context(), "shop", visit.Settings{Sites: []string{}}))
+	r.URI = "http://elsewhere.example/"
+	assert.Zero(t, in.kindOf(t, r), "any site where none is listed")
+	require.ErrorContains(t, in.admin().SetApp(t.Context(), "shop", visit.Settings{Access: ptr("sites")}), "would count nothing")
+	require.ErrorContains(t, in.admin().SetApp(t.Context(), "shop", visit.Settings{Access: ptr("closed")}), "access: ")
 }
 
 func TestSites(t *testing.T) {
@@ -180,7 +200,7 @@ func TestVisitorModes(t *testing.T) {
 		other := w.startOn(t, in.url, visit.Options{}) // which agrees on the keys of days
 		ctx := t.Context()
 		for _, mode := range []string{"id", "hashed", "daily"} {
-			require.NoError(t, in.admin().AddApp(ctx, mode, visit.Settings{Open: ptr(true), Visitor: ptr(mode)}))
+			require.NoError(t, in.admin().AddApp(ctx, mode, visit.Settings{Access: ptr("open"), Visitor: ptr(mode)}))
 		}
 		count := func(at *instance, r visit.Request) string {
 			t.Helper()
@@ -236,7 +256,7 @@ func TestVisitorModesRefuse(t *testing.T) {
 	in := plain.newInstance(t, visit.Options{})
 	ctx := t.Context()
 	in.shop(t, visit.Settings{Visitor: ptr("id")})
-	require.NoError(t, in.admin().AddApp(ctx, "ids", visit.Settings{Open: ptr(true), Visitor: ptr("id")}))
+	require.NoError(t, in.admin().AddApp(ctx, "ids", visit.Settings{Access: ptr("open"), Visitor: ptr("id")}))
 	for _, c := range []struct {
 		r    visit.Request
 		kind visit.Kind
@@ -273,7 +293,7 @@ func TestVisitorModesRefuse(t *testing.T) {
 func TestAnotherSecret(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, visit.Options{})
-	require.NoError(t, in.admin().AddApp(t.Context(), "hashed", visit.Settings{Open: ptr(true), Visitor: ptr("hashed")}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "hashed", visit.Settings{Access: ptr("open"), Visitor: ptr("hashed")}))
 	r := visit.Request{App: "hashed", IP: "192.0.2.1", URI: "http://a.example/"}
 	require.Zero(t, in.kindOf(t, r))
 	for _, another := range []visit.Secret{nil, visit.Secret("another one, just as long, is not it")} {
@@ -300,7 +320,7 @@ func TestAnotherSecret(t *testing.T) {
 func TestDayKeysAreForgotten(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, visit.Options{})
-	require.NoError(t, in.admin().AddApp(t.Context(), "daily", visit.Settings{Open: ptr(true), Visitor: ptr("daily")}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "daily", visit.Settings{Access: ptr("open"), Visitor: ptr("daily")}))
 	r := visit.Request{App: "daily", IP: "192.0.2.1", URI: "http://a.example/"}
 	require.Zero(t, in.kindOf(t, r))
 	require.Equal(t, []string{"20260629\n"}, in.table(t, `SELECT day_id FROM day_keys ORDER BY 1 LIMIT 1`))
@@ -317,7 +337,7 @@ func TestSkipped(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, visit.Options{})
 	in.shop(t, visit.Settings{Ignore: []string{"198.51.100.0/24", "2001:DB8:1::/48", "192.0.2.99", "::ffff:192.0.2.98"}, RespectDNT: ptr(true)})
-	require.NoError(t, in.admin().AddApp(t.Context(), "ids", visit.Settings{Open: ptr(true), Visitor: ptr("id"), Ignore: []string{"me", "id:192.0.2.1", "10.0.0.0/8"}, Bots: ptr("skip")}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "ids", visit.Settings{Access: ptr("open"), Visitor: ptr("id"), Ignore: []string{"me", "id:192.0.2.1", "10.0.0.0/8"}, Bots: ptr("skip")}))
 	require.Zero(t, in.kindOf(t, stranger("192.0.2.1", "/")))
 	with := func(change func(*visit.Request)) visit.Request {
 		r := stranger("192.0.2.1", "/")
@@ -442,37 +462,18 @@ func TestLimitsHoldForStrangers(t *testing.T) {
 	require.NoError(t, in.admin().SetApp(t.Context(), "shop", visit.Settings{MaxRequests: ptr("default")}))
 	assert.Zero(t, refused(asserted))
 	for _, wrong := range []string{"", "-1", "many", "1e3", "99999999999"} {
-		err := in.admin().SetApp(t.Context(), "shop", visit.Settings{MaxRequests: &wrong, MaxNewVisitors: &wrong, MaxNewPages: &wrong})
-		for _, field := range []string{"max-requests: ", "max-new-visitors: ", "max-new-pages: "} {
+		err := in.admin().SetApp(t.Context(), "shop", visit.Settings{MaxRequests: &wrong, MaxNewPages: &wrong})
+		for _, field := range []string{"max-requests: ", "max-new-pages: "} {
 			assert.ErrorContains(t, err, field, wrong)
 		}
 	}
 }
 
-func TestNewVisitorLimit(t *testing.T) {
-	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, visit.Options{})
-		in.shop(t, visit.Settings{MaxNewVisitors: ptr("3")})
-		came := func(n int) (kind visit.Kind) { return in.kindOf(t, stranger(fmt.Sprint("192.0.2.", n), "/")) }
-		for n := range 3 {
-			assert.Zero(t, came(n))
-			assert.Zero(t, came(n), "again takes no place")
-		}
-		assert.Equal(t, visit.TooMany, came(3))
-		assert.Zero(t, came(0), "a known one is not refused")
-		in.clock.Set(in.clock.Now().Add(20 * time.Second))
-		assert.Zero(t, came(3), "one more")
-		assert.Equal(t, visit.TooMany, came(4))
-		require.Equal(t, []string{"4\n"}, in.table(t, `SELECT uv FROM counters JOIN pages ON id = page_id WHERE uri = 'shop.example'`))
-		in.checkTables(t)
-	})
-}
-
-func TestPageLimits(t *testing.T) {
+func TestNewPageLimit(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, visit.Options{})
 		other := w.startOn(t, in.url, visit.Options{})
-		in.shop(t, visit.Settings{Sites: []string{"*.shop.example"}, MaxNewPages: ptr("4"), MaxPages: ptr("6")})
+		in.shop(t, visit.Settings{Sites: []string{"*.shop.example"}, MaxNewPages: ptr("4")})
 		visitTo := func(at *instance, site, path string) string {
 			t.Helper()
 			r := stranger("192.0.2.1", "/")
@@ -493,14 +494,15 @@ func TestPageLimits(t *testing.T) {
 		for _, at := range []*instance{in, other} {
 			at.clock.Set(at.clock.Now().AddDate(0, 0, 1))
 		}
-		// 8 by now: 4 of yesterday's, and what is made beyond the limits.
-		assert.Equal(t, "2 1 1 7 | 2 1 1 3", visitTo(in, "a", "/4"), "the limit of all")
-		require.NoError(t, in.admin().SetApp(t.Context(), "shop", visit.Settings{MaxPages: ptr("0")}))
-		assert.Equal(t, "2 1 1 8 | 1 1 1 1", visitTo(in, "a", "/4"))
-		assert.Equal(t, "1 1 1 1 | 1 1 1 1", visitTo(other, "b", "/1"), "a new day")
+		assert.Equal(t, "2 1 1 7 | 1 1 1 1", visitTo(in, "a", "/4"), "a new day")
+		assert.Equal(t, "1 1 1 1 | 1 1 1 1", visitTo(other, "b", "/1"))
+		assert.Equal(t, "2 1 1 8 | 1 1 1 1", visitTo(other, "a", "/6"))
+		assert.Equal(t, "2 1 1 9 | 2 1 1 3", visitTo(in, "a", "/7"), "the limit of this day")
+		require.NoError(t, in.admin().SetApp(t.Context(), "shop", visit.Settings{MaxNewPages: ptr("0")}))
+		assert.Equal(t, "2 1 1 10 | 1 1 1 1", visitTo(other, "a", "/7"), "any number")
 		in.checkTables(t)
-		require.Equal(t, []string{"a.shop.example 8\n", "a.shop.example/(other) 3\n", "(other) 2\n", "(other)/(other) 2\n"},
+		require.Equal(t, []string{"a.shop.example 10\n", "a.shop.example/(other) 3\n", "(other) 2\n", "(other)/(other) 2\n"},
 			in.table(t, `SELECT uri, hot FROM counters JOIN pages ON id = page_id WHERE uri LIKE '%(other)' OR uri = 'a.shop.example' ORDER BY id`))
-		require.Equal(t, []string{"3 true\n"}, in.table(t, `SELECT today, total = (SELECT count(*) FROM pages) FROM page_tallies`))
+		require.Equal(t, []string{"5\n"}, in.table(t, `SELECT today FROM page_tallies`))
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"time"
 
 	"footfall/db"
@@ -65,9 +64,6 @@ func (a *Admin) SetApp(ctx context.Context, name string, s Settings) error {
 			if err := staysWhatItIs(&was, row); err != nil {
 				return err
 			}
-			if row.Ipv6Prefix != was.Ipv6Prefix && !slices.Contains(row.Ipv6Prefixes, was.Ipv6Prefix) {
-				row.Ipv6Prefixes = append(row.Ipv6Prefixes, was.Ipv6Prefix)
-			}
 		}
 		return setApp(ctx, q, row)
 	})
@@ -79,9 +75,9 @@ func (a *Admin) SetApp(ctx context.Context, name string, s Settings) error {
 
 func setApp(ctx context.Context, q *db.Queries, row *db.App) error {
 	return q.AppSet(ctx, db.AppSetParams{
-		ID: row.ID, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Ipv6Prefixes: row.Ipv6Prefixes, Open: row.Open, Sites: row.Sites, KeepQuery: row.KeepQuery,
-		RequireKey: row.RequireKey, Visitor: row.Visitor, SecretID: row.SecretID, RespectDnt: row.RespectDnt, Bots: row.Bots, Ignore: row.Ignore,
-		MaxRequests: row.MaxRequests, MaxNewVisitors: row.MaxNewVisitors, MaxNewPages: row.MaxNewPages, MaxPages: row.MaxPages,
+		ID: row.ID, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Access: row.Access, Sites: row.Sites, KeepQuery: row.KeepQuery,
+		Visitor: row.Visitor, SecretID: row.SecretID, RespectDnt: row.RespectDnt, Bots: row.Bots, Ignore: row.Ignore,
+		MaxRequests: row.MaxRequests, MaxNewPages: row.MaxNewPages,
 		RetainDays: row.RetainDays, ForgetDays: row.ForgetDays,
 	})
 }
@@ -92,8 +88,8 @@ func (a *Admin) apply(s Settings, row *db.App) error {
 	if err := s.apply(row); err != nil {
 		return err
 	}
-	if !row.Open && len(row.Sites) == 0 {
-		return invalidf("site: app %s would count nothing: name its sites with --site HOST, or let it count any host with --open", row.Name)
+	if row.Access != accessOpen && len(row.Sites) == 0 {
+		return invalidf("site: app %s would count nothing: name its sites with --site HOST, or let anybody count any site with --access open", row.Name)
 	}
 	switch {
 	case row.Visitor == byAddress:
@@ -114,6 +110,9 @@ func staysWhatItIs(was, row *db.App) error {
 	}
 	if row.Visitor != was.Visitor {
 		f.add("visitor: app %s has told visitors apart by %s, and they stay what they are: add another app for %s", row.Name, was.Visitor, row.Visitor)
+	}
+	if row.Ipv6Prefix != was.Ipv6Prefix {
+		f.add("ipv6-prefix: app %s has told visitors apart by /%d networks, and they stay what they are: add another app for /%d", row.Name, was.Ipv6Prefix, row.Ipv6Prefix)
 	}
 	return f.error()
 }

@@ -34,7 +34,7 @@ func (c *Counter) admit(ctx context.Context, r *Request, need Scope) (*app, who,
 	if err := a.permit(r, key, need); err != nil {
 		return nil, who{}, err
 	}
-	w := who{stranger: !a.open && !r.asserts() && (key == nil || need == ScopeCount)}
+	w := who{stranger: !a.isOpen() && !r.asserts() && (key == nil || need == ScopeCount)}
 	if err := c.identify(ctx, a, r, &w); err != nil {
 		return nil, who{}, err
 	}
@@ -63,15 +63,15 @@ func (a *app) permit(r *Request, key *openKey, need Scope) error {
 	asserting := need
 	if need == ScopeCount {
 		asserting = ScopeAssert
-		if a.requireKey && key == nil {
+		if a.access == accessKey && key == nil {
 			return &Error{Kind: BadKey, Message: fmt.Sprintf(
 				"key: app %s counts nothing without one: send it as Authorization: Bearer …; `footfall app key add %s --scope count` makes it", a.name, a.name)}
 		}
-		if a.requireKey && !key.opens(ScopeCount) {
+		if a.access == accessKey && !key.opens(ScopeCount) {
 			return &Error{Kind: Forbidden, Message: fmt.Sprintf("key: it does not count: make one with `footfall app key add %s --scope count`", a.name)}
 		}
 	}
-	if !r.asserts() || a.open || key != nil && key.opens(asserting) {
+	if !r.asserts() || a.isOpen() || key != nil && key.opens(asserting) {
 		return nil
 	}
 	field := "ip"
@@ -152,7 +152,7 @@ func (a *app) welcome(r *Request, site string) error {
 		return &Error{Kind: Forbidden, Message: fmt.Sprintf(
 			"uri: app %s does not count the site %s: list it beside the others with `footfall app set %s --site … --site %s`", a.name, site, a.name, site)}
 	}
-	if r.Origin != "" && !a.open && !a.allowsOrigin(r.Origin) {
+	if r.Origin != "" && !a.isOpen() && !a.allowsOrigin(r.Origin) {
 		return &Error{Kind: Forbidden, Message: fmt.Sprintf(
 			"origin: the page that asks is of no site that app %s counts: list its site beside the others with `footfall app set %s --site …`", a.name, a.name)}
 	}
@@ -161,18 +161,19 @@ func (a *app) welcome(r *Request, site string) error {
 
 // restrain refuses who asks too often.
 func (c *Counter) restrain(a *app, w who) error {
-	if !a.limits.requests.holds(w.stranger) {
+	most := a.limits.requests.of(w.stranger)
+	if most == 0 {
 		return nil
 	}
 	from := w.address
 	if !from.IsValid() {
 		from = w.visitor
 	}
-	wait := c.rates.take(addressSource(a.id, from), a.limits.requests.most)
+	wait := c.rates.take(sourceOf(a.id, from), most)
 	if wait <= 0 {
 		return nil
 	}
-	c.metrics.limited.WithLabelValues("requests").Inc()
+	c.metrics.limited.Inc()
 	return &Error{Kind: TooMany, RetryAfter: wait, Message: fmt.Sprintf("too many requests to app %s from one address; try again later", a.name)}
 }
 

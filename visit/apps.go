@@ -17,8 +17,7 @@ import (
 type app struct {
 	id         int32
 	name       string
-	open       bool
-	requireKey bool
+	access     string // one of accesses
 	sites      sites
 	keepQuery  []string
 	ipv6Prefix int
@@ -38,8 +37,8 @@ func newApp(row db.App, secret Secret) (*app, error) {
 		return nil, fmt.Errorf("app %s: time zone: %w", row.Name, err)
 	}
 	a := &app{
-		countsBy: db.CountsBy{Tz: row.Tz, Visitor: row.Visitor},
-		id:       row.ID, name: row.Name, open: row.Open, requireKey: row.RequireKey, sites: newSites(row.Sites), keepQuery: row.KeepQuery,
+		countsBy: row.CountsBy(),
+		id:       row.ID, name: row.Name, access: row.Access, sites: newSites(row.Sites), keepQuery: row.KeepQuery,
 		ipv6Prefix: int(row.Ipv6Prefix), zone: zone, mode: row.Visitor, fault: checkSecret(&row, secret),
 		respectDNT: row.RespectDnt, ignored: newIgnored(row.Ignore), limits: newLimits(row),
 	}
@@ -49,8 +48,11 @@ func newApp(row db.App, secret Secret) (*app, error) {
 	return a, nil
 }
 
-// counts reports whether the app counts a site.
-func (a *app) counts(site string) bool { return a.open || a.sites.have(site) }
+// isOpen reports whether anybody may count for the app as anybody, and ask about anybody.
+func (a *app) isOpen() bool { return a.access == accessOpen }
+
+// counts reports whether the app counts a site. An open app that lists no sites counts every one.
+func (a *app) counts(site string) bool { return a.isOpen() && a.sites.empty() || a.sites.have(site) }
 
 // register is who may do what, as it stood at one moment.
 type register struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,13 +21,16 @@ type Options struct {
 	Clock   func() time.Time      // default time.Now
 	Secret  Secret                // keys the visitors of apps that hash them; default: none, and these apps cannot count here
 
+	// Lanes write batches side by side; the pages of one site share a lane. Default: one a processor, at most 4.
+	Lanes int
 	// MaxWait is how long a visit may have to wait for its batch; one that would wait longer is refused. Default 2 s.
 	MaxWait time.Duration
 
-	// Helpers that save look-ups. They change no number.
-	Filter       bool  // a filter of all visitors tells who is surely new
-	FilterMemory int64 // bytes that the filter may take; default 256 MiB
-	Memory       int64 // bytes for remembering recent visitors; default none
+	// Helpers that save work. They change no number, but for FilterApprox.
+	Filter       FilterMode
+	FilterError  float64 // how often the filter may take a new visitor for a known one; default 0.001
+	FilterMemory int64   // bytes that the filter may take; default 256 MiB
+	Memory       int64   // bytes for remembering recent visitors; default none
 }
 
 // Request is a visit, or a question about counts, as a caller states it.
@@ -79,8 +83,14 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
+	if o.Lanes == 0 {
+		o.Lanes = DefaultLanes()
+	}
 	if o.MaxWait == 0 {
 		o.MaxWait = 2 * time.Second
+	}
+	if o.FilterError == 0 {
+		o.FilterError = 0.001
 	}
 	if o.FilterMemory == 0 {
 		o.FilterMemory = 256 << 20
@@ -108,6 +118,9 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 	return c, nil
 }
 
+// DefaultLanes is how many lanes a Counter has unless told otherwise.
+func DefaultLanes() int { return min(4, runtime.GOMAXPROCS(0)) }
+
 // Close refuses new visits, waits until every accepted one has been answered, and stops what runs in the background.
 func (c *Counter) Close() {
 	c.recorder.close()
@@ -122,7 +135,7 @@ func (c *Counter) Visit(ctx context.Context, r Request) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	e := entry{app: a.id, countsBy: a.countsBy, target: w.target, visitor: w.visitor, day: w.day, limits: a.limits.forPages(w.stranger)}
+	e := entry{app: a.id, countsBy: a.countsBy, target: w.target, visitor: w.visitor, day: w.day, newPages: a.limits.newPages.of(w.stranger)}
 	if why := c.skips(a, &r, w); why != "" {
 		c.metrics.uncounted.WithLabelValues(string(why)).Inc()
 		answer, err := c.read(ctx, &e, true)
@@ -132,46 +145,7 @@ func (c *Counter) Visit(ctx context.Context, r Request) (Answer, error) {
 	if known := c.know.current.Load(); known != nil {
 		known.recognize(&e)
 	}
-	if !a.limits.newVisitors.holds(w.stranger) {
-		answer, _, err := c.recorder.record(e)
-		return answer, err
-	}
-	return c.recordFew(ctx, a, e)
-}
-
-// recordFew records a visit of an app whose new visitors are limited. Who may be new takes a place before he is counted, and
-// gives it back if he was not. Who is known takes none.
-func (c *Counter) recordFew(ctx context.Context, a *app, e entry) (Answer, error) {
-	places, most := newVisitorsOf(a.id), a.limits.newVisitors.most
-	if c.cameBefore(ctx, &e, c.rates.scarce(places, most)) {
-		answer, _, err := c.recorder.record(e)
-		return answer, err
-	}
-	if wait := c.rates.take(places, most); wait > 0 {
-		c.metrics.limited.WithLabelValues("new_visitors").Inc()
-		return Answer{}, &Error{Kind: TooMany, RetryAfter: wait, Message: fmt.Sprintf("app %s has had its new visitors for this minute; try again later", a.name)}
-	}
-	answer, newcomer, err := c.recorder.record(e)
-	var told *Error
-	if lost := errors.As(err, &told) && told.Kind == Lost; !newcomer && !lost {
-		c.rates.giveBack(places, most)
-	}
-	return answer, err
-}
-
-// cameBefore reports whether the entry's visitor came to its site before. Where that is not known here, the tables are asked, if
-// it matters.
-func (c *Counter) cameBefore(ctx context.Context, e *entry, matters bool) bool {
-	if e.known != nil {
-		if before, sure := e.known.cameBefore(e); sure {
-			return before
-		}
-	}
-	if !matters {
-		return false
-	}
-	numbers, err := c.read(ctx, e, true)
-	return err == nil && numbers.Site.Rank > 0
+	return c.recorder.record(e)
 }
 
 // Counts returns the numbers of a page and its site, counting nothing.

@@ -67,8 +67,8 @@ func TestDaysAreTheAppsOwn(t *testing.T) { everyWay(t, testDaysAreTheAppsOwn) }
 
 func testDaysAreTheAppsOwn(t *testing.T, w way) {
 	in := w.newInstance(t, visit.Options{})
-	open, tz := true, "Pacific/Kiritimati" // 14 hours ahead
-	require.NoError(t, visit.NewAdmin(in.db, nil).AddApp(t.Context(), "island", visit.Settings{Open: &open, TZ: &tz}))
+	open, tz := "open", "Pacific/Kiritimati" // 14 hours ahead
+	require.NoError(t, visit.NewAdmin(in.db, nil).AddApp(t.Context(), "island", visit.Settings{Access: &open, TZ: &tz}))
 	count := func(at string) string {
 		now, err := time.Parse(time.RFC3339, at)
 		require.NoError(t, err)
@@ -197,17 +197,17 @@ func TestAppsAreFresh(t *testing.T) {
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, visit.Options{})
-	open, prefix, berlin, moon := true, 48, "Europe/Berlin", "Moon/Crater"
+	open, prefix, berlin, moon := "open", 48, "Europe/Berlin", "Moon/Crater"
 	ctx := context.Background()
 
 	err := visit.NewAdmin(in.db, nil).AddApp(ctx, "x", visit.Settings{TZ: &moon, IPv6Prefix: new(int), Sites: []string{"a/b", "ok.example", "c d"}, KeepQuery: []string{""}})
 	for _, fault := range []string{"Moon/Crater", "ipv6-prefix: 0", `"a/b"`, `"c d"`, "keep-query"} {
 		require.ErrorContains(t, err, fault, "all faults at once")
 	}
-	require.ErrorContains(t, visit.NewAdmin(in.db, nil).AddApp(ctx, "Bad Name", visit.Settings{Open: &open}), "name: ")
+	require.ErrorContains(t, visit.NewAdmin(in.db, nil).AddApp(ctx, "Bad Name", visit.Settings{Access: &open}), "name: ")
 	require.ErrorContains(t, visit.NewAdmin(in.db, nil).AddApp(ctx, "none", visit.Settings{}), "--site")
-	require.ErrorContains(t, visit.NewAdmin(in.db, nil).AddApp(ctx, "demo", visit.Settings{Open: &open}), "there is an app demo already")
-	require.ErrorContains(t, visit.NewAdmin(in.db, nil).SetApp(ctx, "gone", visit.Settings{Open: &open}), `no app "gone"`)
+	require.ErrorContains(t, visit.NewAdmin(in.db, nil).AddApp(ctx, "demo", visit.Settings{Access: &open}), "there is an app demo already")
+	require.ErrorContains(t, visit.NewAdmin(in.db, nil).SetApp(ctx, "gone", visit.Settings{Access: &open}), `no app "gone"`)
 
 	require.NoError(t, visit.NewAdmin(in.db, nil).SetApp(ctx, "demo", visit.Settings{TZ: &berlin, IPv6Prefix: &prefix, KeepQuery: []string{"id"}}))
 	in.count(t, "2001:db8::1", "http://a/?id=1")
@@ -216,8 +216,12 @@ func TestSettings(t *testing.T) {
 
 	err = visit.NewAdmin(in.db, nil).SetApp(ctx, "demo", visit.Settings{TZ: new(string)})
 	require.Error(t, err)
-	utc := "UTC"
-	err = visit.NewAdmin(in.db, nil).SetApp(ctx, "demo", visit.Settings{TZ: &utc})
-	var told *visit.Error
-	require.True(t, errors.As(err, &told) && told.Kind == visit.Invalid, "days that are counted keep their zone: %v", err)
+	for field, change := range map[string]visit.Settings{
+		"tz": {TZ: ptr("UTC")}, "visitor": {Visitor: ptr("id")}, "ipv6-prefix": {IPv6Prefix: ptr(64)},
+	} {
+		err = in.admin().SetApp(ctx, "demo", change)
+		var told *visit.Error
+		require.True(t, errors.As(err, &told) && told.Kind == visit.Invalid, "what was counted by stays: %v", err)
+		require.ErrorContains(t, err, field+": app demo has ")
+	}
 }

@@ -97,8 +97,7 @@ func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(*d
 	})
 }
 
-// storedAs is every address under which an app may have stored a visitor: one for each day where they turn, and for each length
-// of network by which it has counted.
+// storedAs is every address under which an app may have stored a visitor: one, or one for each day where they turn.
 func (a *Admin) storedAs(ctx context.Context, q *db.Queries, row *db.App, visitor string) (ips []netip.Addr, err error) {
 	if err := checkSecret(row, a.secret); err != nil {
 		return nil, &InputError{Field: "app", Problem: err.Error()}
@@ -117,25 +116,22 @@ func (a *Admin) storedAs(ctx context.Context, q *db.Queries, row *db.App, visito
 	if err != nil {
 		return nil, err
 	}
+	network, err := networkOf(address, app.ipv6Prefix)
+	if err != nil {
+		return nil, err
+	}
+	switch app.mode {
+	case byAddress:
+		return []netip.Addr{network}, nil
+	case byHash:
+		return []netip.Addr{app.visitorByHash(a.secret, network, nil)}, nil
+	}
 	days, err := q.DayKeysList(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, bits := range append(row.Ipv6Prefixes, row.Ipv6Prefix) {
-		network, err := networkOf(address, int(bits))
-		if err != nil {
-			return nil, err
-		}
-		switch app.mode {
-		case byHash:
-			ips = append(ips, app.visitorByHash(a.secret, network, nil))
-		case byDay:
-			for _, day := range days {
-				ips = append(ips, app.visitorByHash(a.secret, network, day.Key))
-			}
-		default:
-			ips = append(ips, network)
-		}
+	for _, day := range days {
+		ips = append(ips, app.visitorByHash(a.secret, network, day.Key))
 	}
 	return ips, nil
 }

@@ -95,8 +95,11 @@ func TestEraseLeavesRankAndSums(t *testing.T) {
 // when he has been erased finds him new.
 func TestEraseWhileCounting(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, visit.Options{})
-		other := w.startOn(t, in.url, visit.Options{})
+		if w.filter == visit.FilterApprox {
+			t.Skip("it may believe that he came before")
+		}
+		in := w.newInstance(t, visit.Options{Lanes: 2})
+		other := w.startOn(t, in.url, visit.Options{Lanes: 2})
 		uri := func(i int) string { return fmt.Sprintf("http://s%d.example/%d", i%3, i%2) }
 		disperse := dbtest.Crowd(t, 8, func(client, i int) {
 			at := []*instance{in, other}[client%2]
@@ -157,7 +160,6 @@ func TestDeletePage(t *testing.T) {
 		require.Equal(t, "4 4 2 10 | 1 1 1 1", row(in.count(t, "192.0.2.2", a)), "it may be counted anew")
 		require.Equal(t, "4 4 1 11 | 1 1 1 1", row(in.count(t, "192.0.2.1", gone)), "no visit leads there")
 		in.checkTables(t)
-		require.Equal(t, []string{"5 5\n"}, in.table(t, `SELECT total, (SELECT count(*) FROM pages) FROM page_tallies`))
 
 		for uri, says := range map[string]string{
 			"http://a.example/never": "uri: app demo has no page a.example/never",
@@ -186,8 +188,8 @@ func TestDeletePageGoesOn(t *testing.T) {
 
 func TestDeletePageWhileCounting(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, visit.Options{})
-		other := w.startOn(t, in.url, visit.Options{})
+		in := w.newInstance(t, visit.Options{Lanes: 2})
+		other := w.startOn(t, in.url, visit.Options{Lanes: 2})
 		var counted atomic.Int64
 		disperse := dbtest.Crowd(t, 8, func(client, i int) {
 			at := []*instance{in, other}[client%2]
@@ -203,7 +205,9 @@ func TestDeletePageWhileCounting(t *testing.T) {
 			assert.NoError(t, in.admin().DeletePage(t.Context(), "demo", uri))
 		}
 		disperse()
-		in.checkTables(t)
+		if w.filter != visit.FilterApprox { // which may miss a visitor of a site whom a page has
+			in.checkTables(t)
+		}
 		require.Equal(t, []string{fmt.Sprintln(counted.Load())}, in.table(t, `SELECT c.hot FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.uri = 'a.example'`))
 		require.Equal(t, []string{fmt.Sprintln(counted.Load())}, in.table(t, `SELECT sum(c.hot)::bigint FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NOT NULL`))
 	})
@@ -213,8 +217,8 @@ func TestDeleteApp(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, visit.Options{})
 		other := w.startOn(t, in.url, visit.Options{})
-		open := true
-		require.NoError(t, in.admin().AddApp(t.Context(), "stays", visit.Settings{Open: &open}))
+		open := "open"
+		require.NoError(t, in.admin().AddApp(t.Context(), "stays", visit.Settings{Access: &open}))
 		_, err := in.admin().AddKey(t.Context(), "demo", []visit.Scope{visit.ScopeRead})
 		require.NoError(t, err)
 		disperse := dbtest.Crowd(t, 6, func(client, i int) {
@@ -242,7 +246,7 @@ func TestDeleteApp(t *testing.T) {
 		require.Empty(t, in.table(t, `SELECT id FROM keys`))
 		in.checkTables(t)
 
-		require.NoError(t, in.admin().AddApp(t.Context(), "demo", visit.Settings{Open: &open}))
+		require.NoError(t, in.admin().AddApp(t.Context(), "demo", visit.Settings{Access: &open}))
 		require.Equal(t, "1 1 1 1 | 1 1 1 1", row(in.count(t, "192.0.2.1", "http://a.example/")), "it may be made anew")
 		require.ErrorContains(t, in.admin().DeleteApp(t.Context(), "nobody"), `there is no app "nobody"`)
 	})
@@ -256,7 +260,7 @@ func TestDeleteAppTakesCountersInOrder(t *testing.T) {
 	app, err := in.db.AppGet(t.Context(), "demo")
 	require.NoError(t, err)
 	intern := func(page string) (site, id int64) {
-		ids, _, err := in.db.Intern(t.Context(), db.Interning{App: app.ID, By: db.CountsBy{Tz: app.Tz, Visitor: app.Visitor},
+		ids, _, err := in.db.Intern(t.Context(), db.Interning{App: app.ID, By: app.CountsBy(),
 			Pages: []string{"a.example/" + page}, Sites: []string{"a.example"}})
 		require.NoError(t, err)
 		return ids["a.example"], ids["a.example/"+page]
@@ -327,9 +331,9 @@ func TestDeletePageMakesNobodyWait(t *testing.T) {
 // deadlock.
 func TestCommandsBesideEachOther(t *testing.T) {
 	t.Parallel()
-	in := both.newInstance(t, visit.Options{})
-	open := true
-	require.NoError(t, in.admin().AddApp(t.Context(), "brief", visit.Settings{Open: &open}))
+	in := both.newInstance(t, visit.Options{Lanes: 2})
+	open := "open"
+	require.NoError(t, in.admin().AddApp(t.Context(), "brief", visit.Settings{Access: &open}))
 	disperse := dbtest.Crowd(t, 4, func(client, i int) {
 		_, err := in.Visit(context.Background(), visit.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+client)%9),
 			URI: fmt.Sprintf("http://s%d.example/%d", i%2, i%4)})
@@ -355,7 +359,7 @@ func TestCommandsBesideEachOther(t *testing.T) {
 			},
 			func() error {
 				if round < 7 {
-					return in.admin().SetApp(context.Background(), "brief", visit.Settings{Open: &open})
+					return in.admin().SetApp(context.Background(), "brief", visit.Settings{Access: &open})
 				}
 				return in.admin().DeleteApp(context.Background(), "brief")
 			},
@@ -376,37 +380,21 @@ func TestCommandsBesideEachOther(t *testing.T) {
 		UNION ALL SELECT page_id FROM counters WHERE page_id NOT IN (SELECT id FROM pages)`))
 }
 
-// A visitor is found under the networks by which the app counted before.
-func TestEraseFindsEarlierNetworks(t *testing.T) {
-	t.Parallel()
-	in := plain.newInstance(t, visit.Options{})
-	in.count(t, "2001:db8::1", "http://a.example/")
-	for _, bits := range []int{56, 128, 56} {
-		require.NoError(t, in.admin().SetApp(t.Context(), "demo", visit.Settings{IPv6Prefix: &bits}))
-		in.count(t, "2001:db8::1", "http://a.example/")
-	}
-	erased, err := in.admin().EraseVisitor(t.Context(), "demo", "2001:db8::1")
-	require.NoError(t, err)
-	require.EqualValues(t, 4, erased, "::/56 and ::/64 are one address, and there is ::1")
-	require.Empty(t, in.table(t, `SELECT ip FROM visitors`))
-	in.checkTables(t)
-}
-
 // What an app counts by may change as long as it has no page; a visit that was told by the old way makes none.
 func TestAppChangesBesideFirstVisit(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, visit.Options{})
-	by := db.CountsBy{Tz: "UTC", Visitor: "address"}
 	app, err := in.db.AppGet(t.Context(), "demo")
 	require.NoError(t, err)
-	mode := "hashed"
-	require.NoError(t, in.admin().SetApp(t.Context(), "demo", visit.Settings{Visitor: &mode}))
-	ask := db.Interning{App: app.ID, By: by, Day: 20260629, Pages: []string{"a.example/"}, Sites: []string{"a.example"}}
-	_, _, err = in.db.Intern(t.Context(), ask)
-	require.ErrorContains(t, err, "changed")
-	require.Equal(t, db.FaultRefused, db.FaultOf(err), "nothing was counted")
-	require.Empty(t, in.table(t, `SELECT uri FROM pages`))
-	ask.By.Visitor = mode
+	ask := db.Interning{App: app.ID, By: app.CountsBy(), Day: 20260629, Pages: []string{"a.example/"}, Sites: []string{"a.example"}}
+	for _, change := range []visit.Settings{{TZ: ptr("Europe/Berlin")}, {Visitor: ptr("hashed"), TZ: ptr("UTC")}, {Visitor: ptr("address"), IPv6Prefix: ptr(56)}} {
+		require.NoError(t, in.admin().SetApp(t.Context(), "demo", change))
+		_, _, err = in.db.Intern(t.Context(), ask)
+		require.ErrorContains(t, err, "changed")
+		require.Equal(t, db.FaultRefused, db.FaultOf(err), "nothing was counted")
+		require.Empty(t, in.table(t, `SELECT uri FROM pages`))
+	}
+	ask.By.Ipv6Prefix = 56
 	ids, _, err := in.db.Intern(t.Context(), ask)
 	require.NoError(t, err)
 	require.Len(t, ids, 2)
@@ -419,7 +407,7 @@ func TestPagesOfAnotherInstanceAreThere(t *testing.T) {
 	app, err := in.db.AppGet(t.Context(), "demo")
 	require.NoError(t, err)
 	ask := func(most int64, paths ...string) (int, bool) {
-		i := db.Interning{App: app.ID, By: db.CountsBy{Tz: "UTC", Visitor: "address"}, Day: 20260629, MaxTotal: most}
+		i := db.Interning{App: app.ID, By: app.CountsBy(), Day: 20260629, MaxToday: most}
 		for _, path := range paths {
 			i.Pages, i.Sites = append(i.Pages, "a.example"+path), append(i.Sites, "a.example")
 		}

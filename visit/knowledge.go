@@ -40,18 +40,6 @@ func (k *known) remember(s *subject, e *entry) {
 	}
 }
 
-// cameBefore reports whether the entry's visitor came to its site before, but for the filter's error; sure is false where that is
-// not known here.
-func (k *known) cameBefore(e *entry) (before, sure bool) {
-	if e.site.settled || e.site.id == 0 {
-		return e.site.settled, e.site.settled
-	}
-	if _, ok := k.memory.get(pairOf(e.site.id, e.visitor)); ok {
-		return true, true
-	}
-	return k.filter.holds(e.site.id, e.visitor)
-}
-
 // knowledge hands out what is known at present, and begins anew when that is dropped. Its methods may be called concurrently.
 type knowledge struct {
 	db      *db.DB

@@ -14,7 +14,7 @@ type metrics struct {
 	waiting prometheus.Gauge
 
 	uncounted *prometheus.CounterVec // by why
-	limited   *prometheus.CounterVec // by limit
+	limited   prometheus.Counter
 	other     prometheus.Counter
 
 	asked      prometheus.Counter
@@ -55,13 +55,13 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "footfall_visits_skipped_total",
 			Help: "Visits that were not counted on purpose, by reason: prefetch, ignored, do-not-track, bot.",
 		}, []string{"reason"}),
-		limited: make.NewCounterVec(prometheus.CounterOpts{
+		limited: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_limited_total",
-			Help: "Requests refused with 429, by the limit that they met: requests (from one address), new_visitors (of an app).",
-		}, []string{"limit"}),
+			Help: "Requests refused with 429: too many in a minute from one address.",
+		}),
 		other: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_visits_other_total",
-			Help: "Visits counted for the page (other) of their site, since their app had as many pages as it may.",
+			Help: "Visits counted for the page (other) of their site, since their app had had its new pages of the day.",
 		}),
 		asked: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_existence_queries_total",
@@ -70,7 +70,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		skipped: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_existence_queries_skipped_total",
 			Help: "Keys that were not looked up, by what spared it: batch (the same key came before in it), memory (known to be counted), " +
-				"filter (surely new).",
+				"filter (surely new), belief (--filter approx took it for a known one).",
 		}, []string{"by"}),
 		recalled: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_memory_recalls_total",
@@ -78,7 +78,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}, []string{"result"}),
 		wrongHints: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_filter_wrong_hints_total",
-			Help: "Batches written a second time because the filter had called a visitor new who had been counted by another instance.",
+			Help: "Batches written a second time because the filter had called a visitor new who had been counted, by another instance or on the word of an approx filter.",
 		}),
 		dropped: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_knowledge_dropped_total",
@@ -93,9 +93,10 @@ func (m *metrics) spared(s *savings) {
 	m.skipped.WithLabelValues("batch").Add(float64(s.batch))
 	m.skipped.WithLabelValues("memory").Add(float64(s.memory))
 	m.skipped.WithLabelValues("filter").Add(float64(s.filter))
+	m.skipped.WithLabelValues("belief").Add(float64(s.belief))
 	if m.remembers {
 		m.recalled.WithLabelValues("hit").Add(float64(s.memory))
-		m.recalled.WithLabelValues("miss").Add(float64(s.asked + s.filter))
+		m.recalled.WithLabelValues("miss").Add(float64(s.asked + s.filter + s.belief))
 	}
 }
 

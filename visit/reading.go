@@ -43,7 +43,7 @@ func (c *Counter) Reads(ctx context.Context, r Request) (*Reading, error) {
 
 func (a *app) permitReports(key *openKey) error {
 	switch {
-	case a.open || key != nil && key.opens(ScopeRead):
+	case a.isOpen() || key != nil && key.opens(ScopeRead):
 		return nil
 	case key == nil:
 		return &Error{Kind: BadKey, Message: fmt.Sprintf(

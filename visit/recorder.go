@@ -3,7 +3,6 @@ package visit
 import (
 	"errors"
 	"hash/maphash"
-	"runtime"
 	"sync"
 	"time"
 
@@ -19,11 +18,6 @@ const (
 	waitingAtMost = 100 * batchVisits
 )
 
-// Lanes is how many batches an instance writes side by side, each on a connection of its own. While the database works on the
-// batch of one lane, another lane makes use of this machine's processors: one lane a processor. Beyond four, the batches
-// would become small, and with them what a batch saves.
-func Lanes() int { return min(4, runtime.GOMAXPROCS(0)) }
-
 // recorder counts visits in batches. While a lane writes one batch its next one gathers, so that the batches grow with
 // the load and no timer is needed. A visit's page and site are in one lane, and no target is in two: lanes never
 // wait for each other's locks.
@@ -35,7 +29,7 @@ type recorder struct {
 
 func newRecorder(d *db.DB, k *knowledge, o Options, m *metrics) *recorder {
 	r := &recorder{seed: maphash.MakeSeed(), metrics: m}
-	for range Lanes() {
+	for range o.Lanes {
 		l := newLane(d, k, o, m)
 		r.lanes = append(r.lanes, l)
 		go l.run()
@@ -43,14 +37,14 @@ func newRecorder(d *db.DB, k *knowledge, o Options, m *metrics) *recorder {
 	return r
 }
 
-// record returns when the visit has committed, or has failed, and whether it was the visitor's first to the site. It does not listen to the caller's context: an accepted visit
-// is counted with its batch, or refused with it when the batch has waited too long; both within bounded time.
-func (r *recorder) record(e entry) (answer Answer, newcomer bool, err error) {
+// record returns when the visit has committed, or has failed. It does not listen to the caller's context: an accepted visit is
+// counted with its batch, or refused with it when the batch has waited too long; both within bounded time.
+func (r *recorder) record(e entry) (Answer, error) {
 	lane := r.lanes[maphash.String(r.seed, e.target.Site)%uint64(len(r.lanes))]
 	b, place, err := lane.accept(e)
 	if err != nil {
 		r.metrics.visits.WithLabelValues("refused").Inc()
-		return Answer{}, false, err
+		return Answer{}, err
 	}
 	<-b.done
 	mine := &b.entries[place]
@@ -58,7 +52,7 @@ func (r *recorder) record(e entry) (answer Answer, newcomer bool, err error) {
 	if mine.other && mine.err == nil {
 		r.metrics.other.Inc()
 	}
-	return mine.answer, mine.newcomer, mine.err
+	return mine.answer, mine.err
 }
 
 // close refuses new visits and returns when every accepted one has been answered.

@@ -61,8 +61,8 @@ func TestDeletePageWhoseDaysAreGone(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, visit.Options{})
 		const a, b, c = "http://a.example/a", "http://a.example/b", "http://a.example/c"
-		open, never := true, 0
-		require.NoError(t, in.admin().AddApp(t.Context(), "keeper", visit.Settings{Open: &open, RetainDays: &never}))
+		open, never := "open", 0
+		require.NoError(t, in.admin().AddApp(t.Context(), "keeper", visit.Settings{Access: &open, RetainDays: &never}))
 		in.keeps(t, "demo", 3, 0)
 		for day := range 8 {
 			in.clock.Set(firstDay.AddDate(0, 0, day))
@@ -152,8 +152,11 @@ func TestDeletePagesOfWhomIsForgotten(t *testing.T) {
 // and the promises hold.
 func TestRetentionWhileCounting(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, visit.Options{})
-		other := w.startOn(t, in.url, visit.Options{Clock: in.clock.Now})
+		if w.filter == visit.FilterApprox {
+			t.Skip("it may believe that somebody came before who was forgotten")
+		}
+		in := w.newInstance(t, visit.Options{Lanes: 2})
+		other := w.startOn(t, in.url, visit.Options{Lanes: 2, Clock: in.clock.Now})
 		in.keeps(t, "demo", 1, 1)
 		in.clock.Set(firstDay)
 		disperse := dbtest.Crowd(t, 6, func(client, i int) {

@@ -13,13 +13,12 @@ import (
 
 // Settings are what an app is made of. A nil field leaves what is; an app that is new has the defaults.
 type Settings struct {
+	Access     *string  // open, sites, key
 	TZ         *string  // IANA time zone; fixed once something is counted
-	IPv6Prefix *int     // 32 to 128
-	Open       *bool    // counts any host, believes an asserted ip or visitor
+	IPv6Prefix *int     // 32 to 128; fixed once something is counted
 	Sites      []string // host or host:port, as a URI may write them, or *.host for all its subdomains
 	KeepQuery  []string // query parameters that distinguish pages
 
-	RequireKey *bool    // nothing is counted without a key
 	Visitor    *string  // address, id, hashed, daily; fixed once something is counted
 	RespectDNT *bool    // who asks not to be tracked is not counted
 	Bots       *string  // count, skip, or default
@@ -29,8 +28,17 @@ type Settings struct {
 	ForgetDays *int // who has not come to a site for so many days is forgotten there; 0: nobody is
 
 	// A number, 0 for any number, or default.
-	MaxRequests, MaxNewVisitors, MaxNewPages, MaxPages *string
+	MaxRequests, MaxNewPages *string
 }
+
+// Who may count for an app.
+const (
+	accessOpen  = "open"  // anybody, as anybody; any host, or those listed
+	accessSites = "sites" // anybody, as themselves, for the hosts listed
+	accessKey   = "key"   // the same, with a key
+)
+
+var accesses = []string{accessOpen, accessSites, accessKey}
 
 // byDefault is the word for a setting that is the service's to choose.
 const byDefault = "default"
@@ -51,6 +59,11 @@ func (s Settings) apply(row *db.App) error {
 			row.Ipv6Prefix = int16(*s.IPv6Prefix)
 		}
 	}
+	if s.Access != nil {
+		if row.Access = *s.Access; !slices.Contains(accesses, row.Access) {
+			f.add("access: %.64q is not known: write %s", row.Access, strings.Join(accesses, ", "))
+		}
+	}
 	if s.Visitor != nil {
 		if row.Visitor = *s.Visitor; !slices.Contains(visitorModes, row.Visitor) {
 			f.add("visitor: %.64q is no way to tell visitors apart: write %s", row.Visitor, strings.Join(visitorModes, ", "))
@@ -66,22 +79,14 @@ func (s Settings) apply(row *db.App) error {
 			f.add("bots: %.64q is not known: write %s, %s or %s", *s.Bots, botsCount, botsSkip, byDefault)
 		}
 	}
-	set(&row.Open, s.Open)
-	set(&row.RequireKey, s.RequireKey)
-	set(&row.RespectDnt, s.RespectDNT)
+	if s.RespectDNT != nil {
+		row.RespectDnt = *s.RespectDNT
+	}
 	s.applyLists(row, &f)
 	s.applyRetention(row, &f)
-	applyLimit(&f, "max-requests", s.MaxRequests, &row.MaxRequests, math.MaxInt32)
-	applyLimit(&f, "max-new-visitors", s.MaxNewVisitors, &row.MaxNewVisitors, math.MaxInt32)
-	applyLimit(&f, "max-new-pages", s.MaxNewPages, &row.MaxNewPages, math.MaxInt32)
-	applyLimit(&f, "max-pages", s.MaxPages, &row.MaxPages, math.MaxInt64)
+	applyLimit(&f, "max-requests", s.MaxRequests, &row.MaxRequests)
+	applyLimit(&f, "max-new-pages", s.MaxNewPages, &row.MaxNewPages)
 	return f.error()
-}
-
-func set(to, given *bool) {
-	if given != nil {
-		*to = *given
-	}
 }
 
 func (s Settings) applyLists(row *db.App, f *faults) {
@@ -135,7 +140,7 @@ func readAll(f *faults, given []string, read func(string) (string, error)) []str
 }
 
 // applyLimit sets a limit: nil for the default.
-func applyLimit[N int32 | int64](f *faults, name string, given *string, to **N, most int64) {
+func applyLimit(f *faults, name string, given *string, to **int32) {
 	if given == nil {
 		return
 	}
@@ -143,12 +148,12 @@ func applyLimit[N int32 | int64](f *faults, name string, given *string, to **N, 
 		*to = nil
 		return
 	}
-	n, err := strconv.ParseInt(*given, 10, 64)
-	if err != nil || n < 0 || n > most {
-		f.add("%s: %.64q is no limit: write a number up to %d, 0 for any number, or %s", name, *given, most, byDefault)
+	n, err := strconv.ParseInt(*given, 10, 32)
+	if err != nil || n < 0 {
+		f.add("%s: %.64q is no limit: write a number up to %d, 0 for any number, or %s", name, *given, math.MaxInt32, byDefault)
 		return
 	}
-	limit := N(n)
+	limit := int32(n)
 	*to = &limit
 }
 

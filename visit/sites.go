@@ -26,6 +26,8 @@ func newSites(list []string) sites {
 	return s
 }
 
+func (s sites) empty() bool { return len(s.exact) == 0 && len(s.below) == 0 }
+
 // have reports whether a site, in canonical form, is among them.
 func (s sites) have(site string) bool {
 	if s.exact[site] {

@@ -11,7 +11,7 @@ import (
 // changes by counting. It is bounded, and safe for concurrent use.
 type targetIDs struct {
 	ids *cache[targetKey, int64]
-	// full are the apps that were found to have as many pages as they may: each of a million made-up paths would ask again.
+	// full are the apps that were found to have had their new pages of a day: each of a million made-up paths would ask again.
 	full *cache[fullApp, struct{}]
 }
 
@@ -20,11 +20,11 @@ type targetKey struct {
 	uri string
 }
 
-// fullApp is an app that may not have more pages on a day, by certain limits.
+// fullApp is an app that may not have more than so many new pages on a day, and has them.
 type fullApp struct {
-	app    int32
-	day    int32
-	limits pageLimits
+	app      int32
+	day      int32
+	newPages int64
 }
 
 const (
@@ -53,18 +53,18 @@ func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []entry) error
 	type group struct {
 		app      int32
 		countsBy db.CountsBy
-		limits   pageLimits
+		newPages int64
 	}
 	unknown := map[group][]*entry{}
 	for i := range entries {
 		if e := &entries[i]; e.site.id == 0 || e.page.id == 0 {
-			g := group{e.app, e.countsBy, e.limits}
+			g := group{e.app, e.countsBy, e.newPages}
 			unknown[g] = append(unknown[g], e)
 		}
 	}
 	for g, missing := range unknown {
-		full := fullApp{g.app, missing[len(missing)-1].day, g.limits}
-		in := db.Interning{App: g.app, By: g.countsBy, Day: full.day, MaxToday: g.limits.aDay, MaxTotal: g.limits.inAll}
+		full := fullApp{g.app, missing[len(missing)-1].day, g.newPages}
+		in := db.Interning{App: g.app, By: g.countsBy, Day: full.day, MaxToday: g.newPages}
 		_, in.Full = t.full.get(full)
 		others, isFull, err := t.ask(ctx, d, in, missing, func(e *entry) Target { return e.target })
 		if err != nil {

@@ -31,16 +31,15 @@ type entry struct {
 	target   Target
 	visitor  netip.Addr
 	day      int32
-	limits   pageLimits
+	newPages int64 // it may make a page if no more are made that day; 0: any number
 
 	// Set by known.recognize, before the entry is accepted where that can be, so that lanes need not; else by the writer.
 	known      *known // what site and page rest on
 	site, page subject
 	other      bool // they are (other): there was no room for the page
 
-	answer   Answer
-	newcomer bool // to the site
-	err      error
+	answer Answer
+	err    error
 }
 
 // subject is a target as an entry's visitor comes to it.

@@ -8,9 +8,9 @@ WHERE app_id = @app_id
 ORDER BY id;
 
 -- name: TallyPut :exec
--- How many pages an app has, for its limits.
-INSERT INTO page_tallies (app_id, day_id, today, total)
-VALUES (@app_id, @day_id, @today, @total);
+-- How many pages an app got on its last day that brought any, for its limit.
+INSERT INTO page_tallies (app_id, day_id, today)
+VALUES (@app_id, @day_id, @today);
 
 -- name: TablesVacuum :exec
 -- What autovacuum does in its own time.

@@ -67,25 +67,19 @@ func (q *Queries) TablesVacuum(ctx context.Context) error {
 }
 
 const tallyPut = `-- name: TallyPut :exec
-INSERT INTO page_tallies (app_id, day_id, today, total)
-VALUES ($1, $2, $3, $4)
+INSERT INTO page_tallies (app_id, day_id, today)
+VALUES ($1, $2, $3)
 `
 
 type TallyPutParams struct {
 	AppID int32
 	DayID int32
 	Today int64
-	Total int64
 }
 
-// How many pages an app has, for its limits.
+// How many pages an app got on its last day that brought any, for its limit.
 func (q *Queries) TallyPut(ctx context.Context, arg TallyPutParams) error {
-	_, err := q.db.Exec(ctx, tallyPut,
-		arg.AppID,
-		arg.DayID,
-		arg.Today,
-		arg.Total,
-	)
+	_, err := q.db.Exec(ctx, tallyPut, arg.AppID, arg.DayID, arg.Today)
 	return err
 }
 

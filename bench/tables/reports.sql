@@ -88,10 +88,10 @@ WHERE page_id = @page_id
 
 -- name: AppsByPages :many
 -- The apps that have counted something, and how many targets they have.
-SELECT a.id, a.name, t.total AS targets
+SELECT a.id, a.name, count(*) AS targets
 FROM apps AS a
-JOIN page_tallies AS t ON t.app_id = a.id
-WHERE t.total > 0;
+JOIN pages AS p ON p.app_id = a.id
+GROUP BY a.id;
 
 -- name: DaysOfApp :many
 -- The days on which an app counted, in order.

@@ -13,10 +13,10 @@ import (
 )
 
 const appsByPages = `-- name: AppsByPages :many
-SELECT a.id, a.name, t.total AS targets
+SELECT a.id, a.name, count(*) AS targets
 FROM apps AS a
-JOIN page_tallies AS t ON t.app_id = a.id
-WHERE t.total > 0
+JOIN pages AS p ON p.app_id = a.id
+GROUP BY a.id
 `
 
 type AppsByPagesRow struct {

@@ -112,7 +112,7 @@ func TestAccess(t *testing.T) {
 func TestSecret(t *testing.T) {
 	t.Parallel()
 	data := newData(t)
-	well(t, "app", "add", "people", "--open", "--visitor=id", "--data", data)
+	well(t, "app", "add", "people", "--access=open", "--visitor=id", "--data", data)
 	path := filepath.Join(data, secretFile)
 	made, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -172,7 +172,7 @@ func TestServeWithFewRights(t *testing.T) {
 
 	for _, refused := range [][]string{
 		{"psql", "--database-url", few, "--", "-v", "ON_ERROR_STOP=1", "-c", "DELETE FROM visitors"},
-		{"app", "set", "shop", "--open", "--database-url", few},
+		{"app", "set", "shop", "--access=open", "--database-url", few},
 		{"visitor", "erase", "shop", "192.0.2.1", "--database-url", few},
 		{"migrate", "up", "--database-url", few},
 	} {

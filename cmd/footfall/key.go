@@ -18,7 +18,7 @@ type keyCmd struct {
 
 type keyAddCmd struct {
 	App   string        `arg:"" help:"The app that it is for."`
-	Scope []visit.Scope `required:"" sep:"none" placeholder:"SCOPE" help:"What it opens: count (count visits, for an app made with --require-key), assert (the same, and say who came with ip= or visitor=), read (ask about a visitor). Repeat it for each."`
+	Scope []visit.Scope `required:"" sep:"none" placeholder:"SCOPE" help:"What it opens: count (count visits, for an app made with --access key), assert (the same, and say who came with ip= or visitor=), read (ask about a visitor). Repeat it for each."`
 }
 
 type keyListCmd struct {

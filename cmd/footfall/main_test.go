@@ -41,21 +41,21 @@ func TestFirstSteps(t *testing.T) {
 	shop := s.url + "/visit?app=shop&uri=http://example.com/"
 	status, _ = get(shop)
 	assert.Equal(t, http.StatusNotFound, status)
-	well(t, "app", "add", "shop", "--site=example.org", "--site=example.com:3000", "--keep-query=b", "--keep-query=a,c", "--data", data)
+	well(t, "app", "add", "shop", "--ipv6-prefix=56", "--site=example.org", "--site=example.com:3000", "--keep-query=b", "--keep-query=a,c", "--data", data)
 	status, _ = get(shop)
 	assert.Equal(t, http.StatusForbidden, status)
-	well(t, "app", "set", "shop", "--site=example.com", "--ipv6-prefix=56", "--data", data)
+	well(t, "app", "set", "shop", "--site=example.com", "--data", data)
 	status, _ = get(shop)
 	assert.Equal(t, http.StatusOK, status)
-	well(t, "app", "set", "shop", "--open", "--data", data)
+	well(t, "app", "set", "shop", "--access=open", "--site=", "--data", data)
 	status, _ = get(s.url + "/visit?app=shop&ip=192.0.2.1&uri=http://example.net/")
 	assert.Equal(t, http.StatusOK, status)
-	well(t, "app", "set", "shop", "--no-open", "--data", data)
+	well(t, "app", "set", "shop", "--access=sites", "--site=example.com", "--data", data)
 	status, _ = get(s.url + "/visit?app=shop&ip=192.0.2.1&uri=http://example.net/")
 	assert.Equal(t, http.StatusForbidden, status)
-	assert.Equal(t, "NAME  OPEN  VISITOR  TZ   IPV6-PREFIX  SITES        KEEP-QUERY  BESIDES\n"+
-		"demo  yes   address  UTC  64           -            -           -\n"+
-		"shop  no    address  UTC  56           example.com  b,a,c       -\n", well(t, "app", "list", "--data", data))
+	assert.Equal(t, "NAME  ACCESS  VISITOR  TZ   IPV6-PREFIX  SITES        KEEP-QUERY  BESIDES\n"+
+		"demo  open    address  UTC  64           -            -           -\n"+
+		"shop  sites   address  UTC  56           example.com  b,a,c       -\n", well(t, "app", "list", "--data", data))
 
 	// The tables.
 	assert.Equal(t, "1\n", well(t, "psql", "--data", data, "--", "-Atc", "SELECT hot FROM pages JOIN counters ON page_id = id WHERE uri = 'hhui.top/home'"))
@@ -84,7 +84,7 @@ func TestFirstSteps(t *testing.T) {
 
 	// Short commands start the server for themselves, and what was counted is still there.
 	assert.Equal(t, "1\n", well(t, "psql", "--data", data, "--", "-Atc", "SELECT hot FROM pages JOIN counters ON page_id = id WHERE uri = 'hhui.top/home'"))
-	well(t, "app", "set", "demo", "--no-open", "--site=hhui.top", "--data", data)
+	well(t, "app", "set", "demo", "--access=sites", "--site=hhui.top", "--data", data)
 	s = serve(t, "--data", data)
 	assert.NotContains(t, s.said(), "the app demo is open", "it stays as it was set")
 	_, body = get(s.url + "/counts?app=demo&uri=http://hhui.top/home")
@@ -102,17 +102,17 @@ func TestAppOnNewData(t *testing.T) {
 	t.Parallel()
 	data := newData(t)
 	well(t, "app", "add", "shop", "--site=example.com", "--tz=Europe/Berlin", "--data", data)
-	assert.Contains(t, well(t, "app", "list", "--data", data), "shop  no    address  Europe/Berlin")
+	assert.Contains(t, well(t, "app", "list", "--data", data), "shop  sites   address  Europe/Berlin")
 	for _, c := range []struct {
 		args []string
 		code int
 		says []string
 	}{
-		{[]string{"add", "shop", "--open"}, 2, []string{"there is an app shop already"}},
+		{[]string{"add", "shop", "--access=open"}, 2, []string{"there is an app shop already"}},
 		{[]string{"add", "none"}, 2, []string{"app none would count nothing"}},
-		{[]string{"add", "Bad Name", "--open"}, 2, []string{"is no name for an app"}},
+		{[]string{"add", "Bad Name", "--access=open"}, 2, []string{"is no name for an app"}},
 		{[]string{"add", "new", "--site=a/b", "--tz=Mars/Olympus", "--ipv6-prefix=8"}, 2, []string{"site: ", "tz: ", "ipv6-prefix: "}},
-		{[]string{"set", "nobody", "--open"}, 1, []string{"there is no app"}},
+		{[]string{"set", "nobody", "--access=open"}, 1, []string{"there is no app"}},
 	} {
 		r := footfall(t, append([]string{"app", "--data", data}, c.args...)...)
 		assert.Equal(t, c.code, r.code, "%v: %s", c.args, r.stderr)
@@ -132,14 +132,14 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"count"}, []string{"unexpected argument count"}},
 		{[]string{"serve", "--no-such-flag"}, []string{"unknown flag --no-such-flag"}},
 		{[]string{"app", "add"}, []string{"<name>"}},
-		{[]string{"serve", "--addr=nowhere", "--admin-addr=1.2.3.4", "--database-url=mysql://u:topsecret@h/d", "--max-wait=soon",
+		{[]string{"serve", "--addr=nowhere", "--admin-addr=1.2.3.4", "--database-url=mysql://u:topsecret@h/d", "--lanes=many", "--max-wait=soon",
 			"--log-level=loud", "--log-format=xml", "--postgres-listen=5432"},
-			[]string{"--addr:", "--admin-addr:", "--database-url:", "--max-wait:", "--log-level:", "--log-format:", "--postgres-listen:"}},
-		{[]string{"serve", "--filter=maybe", "--filter-memory=some", "--memory=12"},
-			[]string{"--filter:", "--filter-memory:", "--memory:"}},
-		{[]string{"serve", "--filter=", "--filter-memory=7", "--memory=-1MB"},
-			[]string{"--filter:", "--filter-memory:", "--memory:"}},
-		{[]string{"serve", "--addr=127.0.0.1:99999", "--max-wait=0s", "--data="}, []string{"--addr:", "--max-wait:", "--data:"}},
+			[]string{"--addr:", "--admin-addr:", "--database-url:", "--lanes:", "--max-wait:", "--log-level:", "--log-format:", "--postgres-listen:"}},
+		{[]string{"serve", "--filter=maybe", "--filter-error=2", "--filter-memory=some", "--memory=12"},
+			[]string{"--filter:", "--filter-error:", "--filter-memory:", "--memory:"}},
+		{[]string{"serve", "--filter=", "--filter-error=NaN", "--filter-memory=7", "--memory=-1MB"},
+			[]string{"--filter:", "--filter-error:", "--filter-memory:", "--memory:"}},
+		{[]string{"serve", "--addr=127.0.0.1:99999", "--lanes=-1", "--max-wait=0s", "--data="}, []string{"--addr:", "--lanes:", "--max-wait:", "--data:"}},
 		{[]string{"serve", "--database-url=postgres://h/d", "--postgres-listen=127.0.0.1:5432"}, []string{"--postgres-listen: it is for the embedded"}},
 		{[]string{"serve", "--database-url=postgres://h/d?default_query_exec_mode=simple_protocol"}, []string{"simple_protocol"}},
 		{[]string{"serve", "--trust-proxy=0.0.0.0/0", "--trust-proxy=here,10.0.0.1/8", "--proxy-header=Host", "--secret-file=/no/such/file"},
@@ -164,8 +164,8 @@ func TestWrongUse(t *testing.T) {
 func TestHelpTellsDefaults(t *testing.T) {
 	t.Parallel()
 	help := strings.Join(strings.Fields(well(t, "serve", "--help")), " ")
-	for _, flag := range []string{"data", "postgres-bin", "log-level", "log-format", "addr", "admin-addr", "postgres-listen", "max-wait",
-		"filter", "filter-memory", "memory", "secret-file", "trust-proxy", "proxy-header", "[no-]migrate"} {
+	for _, flag := range []string{"data", "postgres-bin", "log-level", "log-format", "addr", "admin-addr", "postgres-listen", "max-wait", "lanes",
+		"filter", "filter-error", "filter-memory", "memory", "secret-file", "trust-proxy", "proxy-header", "[no-]migrate"} {
 		name := "FOOTFALL_" + strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(flag, "[no-]"), "-", "_"))
 		assert.Regexp(t, regexp.MustCompile(`--`+regexp.QuoteMeta(flag)+`[= ].*Default: [^$]* \(\$`+name+`\)`), help)
 	}
@@ -332,7 +332,7 @@ func TestGivenDatabase(t *testing.T) {
 	assert.Contains(t, well(t, "migrate", "down", "--database-url", url), "taken back")
 	s := serve(t, "--database-url", url)
 	assert.NotContains(t, well(t, "app", "list", "--database-url", url), "demo")
-	well(t, "app", "add", "shop", "--open", "--database-url", url)
+	well(t, "app", "add", "shop", "--access=open", "--database-url", url)
 	status, _ := get(s.url + "/visit?app=shop&ip=192.0.2.1&uri=http://a.example/")
 	assert.Equal(t, http.StatusOK, status)
 	assert.Equal(t, "2\n", well(t, "psql", "--database-url", url, "--", "-Atc", "SELECT count(*) FROM pages"))
@@ -350,7 +350,7 @@ func TestFiveStartAtOnce(t *testing.T) {
 	for _, s := range services {
 		s.awaitReady()
 	}
-	well(t, "app", "add", "shop", "--open", "--database-url", url)
+	well(t, "app", "add", "shop", "--access=open", "--database-url", url)
 	for i, s := range services {
 		_, body := get(s.url + "/visit?app=shop&ip=192.0.2.1&uri=http://a.example/")
 		assert.Contains(t, body, fmt.Sprintf(`"page":{"pv":1,"uv":1,"rank":1,"hot":%d}`, i+1))

@@ -343,17 +343,11 @@ func (a asked) rankOf(ctx context.Context, p *program, target, visitor string) (
 	return report.Ranked{}, report.ErrNobody
 }
 
-// rankOfAddress looks for the networks of an address, by the prefix that the app has, and then by those it had.
-func (a asked) rankOfAddress(ctx context.Context, target, address string) (found report.Ranked, err error) {
-	for _, bits := range append([]int16{a.app.Ipv6Prefix}, a.app.Ipv6Prefixes...) {
-		stored, err := visit.VisitorOf(address, int(bits))
-		if err != nil {
-			return found, invalid("n|address: %q is no number, and no address: %s", address, strings.TrimPrefix(err.Error(), "ip: "))
-		}
-		found, err = a.ByAddress(ctx, a.app.Name, target, stored)
-		if !errors.Is(err, report.ErrNobody) {
-			return found, err
-		}
+// rankOfAddress looks for the visitor whom an address counts as.
+func (a asked) rankOfAddress(ctx context.Context, target, address string) (report.Ranked, error) {
+	stored, err := visit.VisitorOf(address, int(a.app.Ipv6Prefix))
+	if err != nil {
+		return report.Ranked{}, invalid("n|address: %q is no number, and no address: %s", address, strings.TrimPrefix(err.Error(), "ip: "))
 	}
-	return found, report.ErrNobody
+	return a.ByAddress(ctx, a.app.Name, target, stored)
 }

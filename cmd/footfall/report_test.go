@@ -42,8 +42,8 @@ func countAll(t *testing.T, settings visit.Settings, visits ...seen) (url string
 	d, err := db.Open(t.Context(), url, db.Options{})
 	require.NoError(t, err)
 	defer d.Close()
-	open := true
-	settings.Open = &open
+	open := "open"
+	settings.Access = &open
 	if err := visit.NewAdmin(d, testSecret).AddApp(t.Context(), demo, settings); err != nil {
 		require.ErrorIs(t, err, db.ErrUnsettled)
 	}
@@ -283,7 +283,7 @@ func TestReportChoosesTheApp(t *testing.T) {
 	several := footfall(t, "report", "top", "--database-url="+url)
 	assert.Equal(t, 2, several.code)
 	assert.Contains(t, several.stderr, "--app: there are several: name one of blog, shop")
-	well(t, "app", "add", "demo", "--open", "--database-url="+url)
+	well(t, "app", "add", "demo", "--access=open", "--database-url="+url)
 	assert.Contains(t, well(t, "report", "top", "--database-url="+url), "demo: nothing was counted from ")
 }
 
