@@ -161,7 +161,7 @@ func openMigrated(ctx context.Context, address string) (*db.DB, error) {
 
 // internTargets returns the ids of the site and of all pages, by uri.
 func internTargets(ctx context.Context, d *db.DB) (map[string]int64, error) {
-	apps, err := d.AppsList(ctx)
+	apps, err := d.Apps(ctx)
 	if err != nil || len(apps) != 1 {
 		return nil, fmt.Errorf("bench: there should be one app: %v, %w", apps, err)
 	}

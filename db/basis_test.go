@@ -42,7 +42,7 @@ func TestBasis(t *testing.T) {
 				return b
 			}
 			tomorrow := onDay(batch("192.0.2.1", 2), today+1)
-			_, err = d.VisitsDayMake(t.Context(), today+1)
+			_, err = d.Queries().VisitsDayMake(t.Context(), today+1)
 			require.NoError(t, err)
 			require.Equal(t, db.FaultNone, write(t, d, batch("192.0.2.1", 1, 2)))
 			require.Equal(t, db.FaultNone, write(t, d, tomorrow), "which updates last_day")

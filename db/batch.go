@@ -174,7 +174,7 @@ func resize[T any](s []T, n int) []T {
 func (d *DB) PruneBatches(ctx context.Context, before [16]byte) (int64, error) {
 	var all int64
 	for {
-		some, err := d.BatchesPrune(ctx, uuidValue(before))
+		some, err := d.queries.BatchesPrune(ctx, uuidValue(before))
 		all += some
 		if err != nil || some == 0 {
 			return all, err

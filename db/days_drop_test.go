@@ -29,9 +29,9 @@ func TestOneOfManyDropsADay(t *testing.T) {
 	for range 20 {
 		all.Go(func() {
 			<-start
-			mine, err := d.VisitsDayDrop(t.Context(), today)
+			mine, err := d.Queries().VisitsDayDrop(t.Context(), today)
 			for db.FaultOf(err) == db.FaultBusy {
-				mine, err = d.VisitsDayDrop(t.Context(), today)
+				mine, err = d.Queries().VisitsDayDrop(t.Context(), today)
 			}
 			assert.NoError(t, err)
 			if mine {
@@ -45,7 +45,7 @@ func TestOneOfManyDropsADay(t *testing.T) {
 	assert.Equal(t, []string{"visits_20190630"}, queryAll[string](t, conn, `SELECT relname FROM pg_class WHERE relname ~ '^visits_[0-9]+$'`))
 	assert.Equal(t, []int32{today + 1}, queryAll[int32](t, conn, `SELECT day_id FROM visits`))
 
-	made, err := d.VisitsDayMake(t.Context(), today)
+	made, err := d.Queries().VisitsDayMake(t.Context(), today)
 	require.NoError(t, err)
 	assert.True(t, made, "it can be made again")
 }
@@ -56,13 +56,13 @@ func TestDroppingADayGivesUpSoon(t *testing.T) {
 	d := open(t, url, db.Options{})
 	counting := begin(t, url, `INSERT INTO visits (page_id, day_id, ip) VALUES (2, $1, '192.0.2.1')`, today)
 	started := time.Now()
-	_, err := d.VisitsDayDrop(t.Context(), today)
+	_, err := d.Queries().VisitsDayDrop(t.Context(), today)
 	assert.Equal(t, db.FaultBusy, db.FaultOf(err), "%v", err)
 	assert.Less(t, time.Since(started), 3*time.Second, "statement_timeout, which ends it where lock_timeout does not, is 5 s")
 	exec(t, conn, `INSERT INTO visits (page_id, day_id, ip) VALUES (2, $1, '192.0.2.2')`, today)
 
 	require.NoError(t, counting.Commit(t.Context()))
-	dropped, err := d.VisitsDayDrop(t.Context(), today)
+	dropped, err := d.Queries().VisitsDayDrop(t.Context(), today)
 	require.NoError(t, err)
 	assert.True(t, dropped)
 }
@@ -77,17 +77,17 @@ func TestOnlyPartitionsOfVisitsAreDropped(t *testing.T) {
 	// Somebody has made a partition by hand, and called it after another day.
 	exec(t, conn, `CREATE TABLE visits_20190703 PARTITION OF visits FOR VALUES IN (20190704)`)
 	for _, day := range []int32{20190701, 20190702, 20190703} {
-		dropped, err := d.VisitsDayDrop(t.Context(), day)
+		dropped, err := d.Queries().VisitsDayDrop(t.Context(), day)
 		require.NoError(t, err)
 		assert.False(t, dropped, day)
 	}
 	assert.Len(t, queryAll[string](t, conn, `SELECT relname FROM pg_class WHERE relname ~ '^visits_2019070[123]$'`), 3)
-	dropped, err := d.VisitsDayDrop(t.Context(), 20190704)
+	dropped, err := d.Queries().VisitsDayDrop(t.Context(), 20190704)
 	require.NoError(t, err)
 	assert.True(t, dropped, "the day that it holds counts, not its name")
 
 	for _, day := range []int32{20190230, 0, -20190629} {
-		_, err := d.VisitsDayDrop(t.Context(), day)
+		_, err := d.Queries().VisitsDayDrop(t.Context(), day)
 		assert.Equal(t, db.FaultData, db.FaultOf(err), "%d: %v", day, err)
 	}
 }
@@ -155,7 +155,7 @@ func TestGrantsBesideNewDays(t *testing.T) {
 	d := open(t, dbtest.New(t), db.Options{})
 	granted := async(t, func() error {
 		for range 40 {
-			if _, err := d.RolesGrant(context.Background()); err != nil {
+			if _, err := d.Queries().RolesGrant(context.Background()); err != nil {
 				return err
 			}
 		}
@@ -163,7 +163,7 @@ func TestGrantsBesideNewDays(t *testing.T) {
 	})
 	for day := range 28 {
 		for _, month := range []int32{100, 200, 300} {
-			_, err := d.VisitsDayMake(t.Context(), 20300000+month+int32(day)+1)
+			_, err := d.Queries().VisitsDayMake(t.Context(), 20300000+month+int32(day)+1)
 			require.NoError(t, err)
 		}
 	}

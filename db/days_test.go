@@ -16,7 +16,7 @@ func TestOneOfManyMakesADay(t *testing.T) {
 	t.Parallel()
 	url, _ := fixture(t)
 	d := open(t, url, db.Options{Readers: 20})
-	missing, err := d.VisitsDaysMissing(t.Context(), []int32{today, today + 1})
+	missing, err := d.Queries().VisitsDaysMissing(t.Context(), []int32{today, today + 1})
 	require.NoError(t, err)
 	require.Equal(t, int64(1), missing)
 
@@ -26,7 +26,7 @@ func TestOneOfManyMakesADay(t *testing.T) {
 	for range 20 {
 		all.Go(func() {
 			<-start
-			mine, err := d.VisitsDayMake(t.Context(), today+1)
+			mine, err := d.Queries().VisitsDayMake(t.Context(), today+1)
 			assert.NoError(t, err)
 			if mine {
 				made.Add(1)
@@ -36,7 +36,7 @@ func TestOneOfManyMakesADay(t *testing.T) {
 	close(start)
 	all.Wait()
 	assert.Equal(t, int32(1), made.Load(), "callers that made the day")
-	missing, err = d.VisitsDaysMissing(t.Context(), []int32{today, today + 1})
+	missing, err = d.Queries().VisitsDaysMissing(t.Context(), []int32{today, today + 1})
 	require.NoError(t, err)
 	assert.Zero(t, missing)
 }
@@ -64,7 +64,7 @@ func TestWhatIsNoDayIsRefused(t *testing.T) {
 	url, conn := fixture(t)
 	d := open(t, url, db.Options{})
 	for _, day := range []int32{20190230, 20191301, 20190100, 20190001, 0, -20190629, 2019} {
-		_, err := d.VisitsDayMake(t.Context(), day)
+		_, err := d.Queries().VisitsDayMake(t.Context(), day)
 		assert.Equal(t, db.FaultData, db.FaultOf(err), "%d: %v", day, err)
 	}
 	assert.Equal(t, []string{"visits_20190629"}, queryAll[string](t, conn,
@@ -87,7 +87,7 @@ func TestVisitsDaysInEveryPlan(t *testing.T) {
 		query.Set("enable_indexscan", "off")
 		query.Set("enable_bitmapscan", "off")
 		u.RawQuery = query.Encode()
-		days, err := open(t, u.String(), db.Options{}).VisitsDays(t.Context(), db.VisitsDaysParams{FirstDay: 0, LastDay: today})
+		days, err := open(t, u.String(), db.Options{}).Queries().VisitsDays(t.Context(), db.VisitsDaysParams{FirstDay: 0, LastDay: today})
 		require.NoError(t, err, off)
 		require.Equal(t, []int32{today}, days, off)
 	}

@@ -32,13 +32,15 @@ type Options struct {
 	StatementTimeout time.Duration
 }
 
-// DB is a database that holds, or is to hold, Footfall's schema. It is safe for concurrent use.
+// DB is a database that holds, or is to hold, Footfall's schema. Callers get the generated queries
+// from Read, InTx, Report and InSnapshot, which say what kind of work they are for. It is safe for
+// concurrent use.
 type DB struct {
-	*Queries                 // the generated queries, on the readers' pool
-	readers  *pgxpool.Pool   // for all that people and handlers ask
-	writers  *pgxpool.Pool   // for batches alone, so that no reader can keep one waiting
-	reports  *pgxpool.Pool   // for reports, few and read-only, so that they leave the rest of the machine to counting
-	base     *pgx.ConnConfig // for connections outside the pools: migrations, the watcher
+	queries *Queries        // on the readers' pool
+	readers *pgxpool.Pool   // for all that people and handlers ask
+	writers *pgxpool.Pool   // for batches alone, so that no reader can keep one waiting
+	reports *pgxpool.Pool   // for reports, few and read-only, so that they leave the rest of the machine to counting
+	base    *pgx.ConnConfig // for connections outside the pools: migrations, the watcher
 }
 
 // Open prepares connections to the database that url names; none is made before the first use.
@@ -90,7 +92,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		d.writers.Close()
 		return nil, err
 	}
-	d.Queries = New(d.readers)
+	d.queries = New(d.readers)
 	return d, nil
 }
 
@@ -112,10 +114,10 @@ func (d *DB) Ping(ctx context.Context) error {
 // Read runs f, which only reads, and once more if its connection turns out to be dead: after a restart of the server every
 // idle one is.
 func (d *DB) Read(ctx context.Context, f func(q *Queries) error) error {
-	err := f(d.Queries)
+	err := f(d.queries)
 	if FaultOf(err) == FaultUnknown && ctx.Err() == nil {
 		d.readers.Reset()
-		err = f(d.Queries)
+		err = f(d.queries)
 	}
 	return err
 }
@@ -138,6 +140,17 @@ func (d *DB) KeepDayKey(ctx context.Context, day int32, key []byte) error {
 // InTx runs f in a transaction, and commits if f returns nil.
 func (d *DB) InTx(ctx context.Context, f func(q *Queries) error) error {
 	return pgx.BeginFunc(ctx, d.readers, func(tx pgx.Tx) error { return f(New(tx)) })
+}
+
+// Apps are all apps, by name.
+func (d *DB) Apps(ctx context.Context) (apps []App, err error) {
+	err = d.Read(ctx, func(q *Queries) (err error) { apps, err = q.AppsList(ctx); return err })
+	return apps, err
+}
+
+// MakeDay makes the partition of visits for a day, unless it is there.
+func (d *DB) MakeDay(ctx context.Context, day int32) (made bool, err error) {
+	return d.queries.VisitsDayMake(ctx, day)
 }
 
 // durable makes a reply mean committed, also where the server or the role has been set to be faster than that.

@@ -112,7 +112,7 @@ func TestFaultOfMissingDay(t *testing.T) {
 	assert.Equal(t, db.FaultNoDay, write(t, d, b))
 	assert.Equal(t, backend, backendOf(t, d), "a batch that the server refuses does not cost the connection")
 	assertNothingCounted(t, conn)
-	_, err := d.VisitsDayMake(t.Context(), today+1)
+	_, err := d.Queries().VisitsDayMake(t.Context(), today+1)
 	require.NoError(t, err)
 	assert.Equal(t, db.FaultNone, write(t, d, b))
 }

@@ -41,18 +41,15 @@ func (q *Queries) DayKeyMake(ctx context.Context, arg DayKeyMakeParams) error {
 	return err
 }
 
-const DayKeysForget = `-- name: DayKeysForget :execrows
+const DayKeysForget = `-- name: DayKeysForget :exec
 DELETE FROM day_keys
 WHERE day_id < $1
 `
 
 // Forgets the keys of days before one.
-func (q *Queries) DayKeysForget(ctx context.Context, before int32) (int64, error) {
-	result, err := q.db.Exec(ctx, DayKeysForget, before)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+func (q *Queries) DayKeysForget(ctx context.Context, before int32) error {
+	_, err := q.db.Exec(ctx, DayKeysForget, before)
+	return err
 }
 
 const DayKeysList = `-- name: DayKeysList :many

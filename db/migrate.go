@@ -27,7 +27,7 @@ type Migration struct {
 }
 
 // MigrateUp applies every pending migration and returns the names of those it applied. Any number of instances may call
-// it at once: one migrates, the others wait. Then it grants the roles what is theirs, as RolesGrant does: they may be
+// it at once: one migrates, the others wait. Then it grants the roles what is theirs, as GrantRoles does: they may be
 // younger than the schema.
 func (d *DB) MigrateUp(ctx context.Context) ([]string, error) {
 	var names []string
@@ -61,7 +61,7 @@ func newerSchema(current, newest int64) error {
 // CheckSchema reports whether the schema is the one that this program is made for. It changes nothing and waits for nobody, and
 // needs no more rights than footfall_app has.
 func (d *DB) CheckSchema(ctx context.Context) error {
-	schema, err := d.SchemaSeen(ctx)
+	schema, err := d.queries.SchemaSeen(ctx)
 	switch {
 	case err != nil:
 		return fmt.Errorf("look for the schema: %w", err)
@@ -94,6 +94,12 @@ func (d *DB) CheckSchema(ctx context.Context) error {
 		return fmt.Errorf("the schema is at version %d, this footfall needs %d: type `footfall migrate up` as the owner of the tables", current, newest)
 	}
 	return nil
+}
+
+// GrantRoles makes the roles for serving and reading where that is allowed, grants them what is
+// theirs, and returns those that are missing.
+func (d *DB) GrantRoles(ctx context.Context) (missing []string, err error) {
+	return d.queries.RolesGrant(ctx)
 }
 
 // MigrateDown takes the newest applied migration back and returns its name.

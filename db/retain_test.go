@@ -22,11 +22,11 @@ func letGo(t *testing.T, d *db.DB, owner *pgx.Conn) {
 		require.True(t, mine)
 		return err
 	}))
-	unclosed, err := d.DaysUnclosed(ctx, []int32{today})
+	unclosed, err := d.Queries().DaysUnclosed(ctx, []int32{today})
 	require.NoError(t, err)
 	require.Equal(t, []int32{today}, unclosed)
 	for _, first := range []bool{true, false} {
-		closed, err := d.DayClose(ctx, today)
+		closed, err := d.Queries().DayClose(ctx, today)
 		require.NoError(t, err)
 		require.Equal(t, first, closed)
 	}
@@ -39,37 +39,37 @@ func letGo(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	made := tops()
 	require.Len(t, made, 6)
 	exec(t, owner, `DELETE FROM tops`)
-	missing, err := d.TopsMissing(ctx)
+	missing, err := d.Queries().TopsMissing(ctx)
 	require.NoError(t, err)
 	require.Equal(t, []db.TopsMissingRow{{AppID: 1, SiteID: 0}, {AppID: 1, SiteID: site}}, missing)
 	for _, of := range missing {
-		require.NoError(t, d.TopsRemake(ctx, db.TopsRemakeParams{App: of.AppID, Site: of.SiteID}))
+		require.NoError(t, d.Queries().TopsRemake(ctx, db.TopsRemakeParams{App: of.AppID, Site: of.SiteID}))
 	}
 	require.Equal(t, made, tops())
 
-	require.NoError(t, d.VisitsKeepFrom(ctx, db.VisitsKeepFromParams{App: 1, Day: today + 1}))
-	gone, err := d.VisitsDelete(ctx, db.VisitsDeleteParams{App: 1, Day: today, N: 10})
+	require.NoError(t, d.Queries().VisitsKeepFrom(ctx, db.VisitsKeepFromParams{App: 1, Day: today + 1}))
+	gone, err := d.Queries().VisitsDelete(ctx, db.VisitsDeleteParams{App: 1, Day: today, N: 10})
 	require.NoError(t, err)
 	require.Equal(t, db.VisitsDeleteRow{Deleted: 2, LastPage: page}, gone)
-	require.NoError(t, d.VisitsGoneNote(ctx, db.VisitsGoneNoteParams{AppID: 1, Day: today + 1}))
-	apps, err := d.RetentionApps(ctx)
+	require.NoError(t, d.Queries().VisitsGoneNote(ctx, db.VisitsGoneNoteParams{AppID: 1, Day: today + 1}))
+	apps, err := d.Queries().RetentionApps(ctx)
 	require.NoError(t, err)
 	require.Equal(t, db.RetentionAppsRow{ID: 1, Name: "shop", RetainDays: 10, ForgetDays: 10, FromDay: today + 1, GoneBefore: today + 1}, apps[1])
 	for _, first := range []bool{true, false} {
-		dropped, err := d.DayDrop(ctx, today)
+		dropped, err := d.Queries().DayDrop(ctx, today)
 		require.NoError(t, err)
 		require.Equal(t, first, dropped)
 	}
 
 	visitor := netip.MustParseAddr("192.0.2.1")
-	unseen, err := d.VisitorsUnseen(ctx, db.VisitorsUnseenParams{AppID: 1, Before: today + 2, N: 10})
+	unseen, err := d.Queries().VisitorsUnseen(ctx, db.VisitorsUnseenParams{AppID: 1, Before: today + 2, N: 10})
 	require.NoError(t, err)
 	require.Equal(t, []db.VisitorsUnseenRow{{SiteID: site, PageID: site, Ip: visitor}, {SiteID: site, PageID: page, Ip: visitor}}, unseen)
-	forgotten, err := d.VisitorsForget(ctx, db.VisitorsForgetParams{App: 1, Before: today + 2, Pages: []int64{site, page}, Ips: []netip.Addr{visitor, visitor}})
+	forgotten, err := d.Queries().VisitorsForget(ctx, db.VisitorsForgetParams{App: 1, Before: today + 2, Pages: []int64{site, page}, Ips: []netip.Addr{visitor, visitor}})
 	require.NoError(t, err)
 	require.Equal(t, int64(2), forgotten)
-	require.NoError(t, d.RetentionNote(ctx, today))
-	done, err := d.RetentionDone(ctx, today)
+	require.NoError(t, d.Queries().RetentionNote(ctx, today))
+	done, err := d.Queries().RetentionDone(ctx, today)
 	require.NoError(t, err)
 	require.True(t, done)
 }

@@ -58,7 +58,7 @@ func TestOwnerWhoMayNotMakeRoles(t *testing.T) {
 	applied, err := keeper.MigrateUp(t.Context())
 	require.NoError(t, err)
 	require.NotEmpty(t, applied)
-	missing, err := keeper.RolesGrant(t.Context())
+	missing, err := keeper.Queries().RolesGrant(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []string{"footfall_app", "footfall_report"}, missing)
 	require.NoError(t, keeper.CheckSchema(t.Context()))
@@ -68,7 +68,7 @@ func TestOwnerWhoMayNotMakeRoles(t *testing.T) {
 	exec(t, admin, `CREATE ROLE footfall_app`)
 	service := open(t, withRole(t, url, "footfall_app"), db.Options{})
 	require.ErrorContains(t, service.CheckSchema(t.Context()), "the role footfall_app may not read")
-	missing, err = keeper.RolesGrant(t.Context())
+	missing, err = keeper.Queries().RolesGrant(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []string{"footfall_report"}, missing)
 	require.NoError(t, service.CheckSchema(t.Context()))
@@ -118,7 +118,7 @@ func TestManyDatabasesMakeTheRolesAtOnce(t *testing.T) {
 			for range 2 { // besides, somebody grants by hand
 				all.Go(func() {
 					<-start
-					missing, err := d.RolesGrant(t.Context())
+					missing, err := d.Queries().RolesGrant(t.Context())
 					assert.NoError(t, err)
 					assert.Empty(t, missing)
 				})

@@ -123,7 +123,7 @@ var ErrUnsettled = errors.New("a running instance has not taken the change over 
 // SettleApps returns when every watcher has seen the apps as they are now. The patience is one with watchers:
 // a slow database does not use it up before the first question.
 func (d *DB) SettleApps(ctx context.Context, patience time.Duration) error {
-	epoch, err := d.AppsEpoch(ctx)
+	epoch, err := d.queries.AppsEpoch(ctx)
 	if err != nil {
 		return fmt.Errorf("settle apps: %w", err)
 	}
@@ -132,7 +132,7 @@ func (d *DB) SettleApps(ctx context.Context, patience time.Duration) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		behind, err := d.AppsEpochsHeldBefore(ctx, epoch)
+		behind, err := d.queries.AppsEpochsHeldBefore(ctx, epoch)
 		switch {
 		case ctx.Err() != nil:
 			return ErrUnsettled

@@ -73,7 +73,7 @@ func (w *watcher) takes(t *testing.T, names ...string) {
 
 func addApp(t *testing.T, d *db.DB, name string) {
 	t.Helper()
-	_, err := d.AppAdd(t.Context(), name)
+	_, err := d.Queries().AppAdd(t.Context(), name)
 	require.NoError(t, err)
 }
 

@@ -17,7 +17,7 @@ SELECT day_id, key
 FROM day_keys
 ORDER BY day_id;
 
--- name: DayKeysForget :execrows
+-- name: DayKeysForget :exec
 -- Forgets the keys of days before one.
 DELETE FROM day_keys
 WHERE day_id < @before;

@@ -93,7 +93,7 @@ func (r *Retainer) run(ctx context.Context) (*Retention, error) {
 	if err := run.do(ctx); err != nil {
 		return &run.done, fmt.Errorf("let go of what need not be kept: %w", err)
 	}
-	return &run.done, r.db.RetentionNote(ctx, dayNumber(r.today()))
+	return &run.done, r.db.InTx(ctx, func(q *db.Queries) error { return q.RetentionNote(ctx, dayNumber(r.today())) })
 }
 
 // inTurn runs f while no other instance does. The turn is a lock of a transaction of its own, which does nothing else; should its
@@ -164,8 +164,13 @@ func (r *retaining) do(ctx context.Context) error {
 
 // look finds out what each app keeps, and which days there are.
 func (r *retaining) look(ctx context.Context) error {
+	return r.db.Read(ctx, func(q *db.Queries) error { return r.lookWith(ctx, q) })
+}
+
+func (r *retaining) lookWith(ctx context.Context, q *db.Queries) error {
 	today := r.today()
-	apps, err := r.db.RetentionApps(ctx)
+	r.apps = nil
+	apps, err := q.RetentionApps(ctx)
 	if err != nil {
 		return err
 	}
@@ -174,7 +179,7 @@ func (r *retaining) look(ctx context.Context) error {
 		if app.RetainDays > 0 {
 			due := daysBefore(today, app.RetainDays)
 			// Where it has counted nothing that would go, all that it has stays known to be there.
-			counted, err := r.db.AppCountedBetween(ctx, db.AppCountedBetweenParams{AppID: app.ID, FromDay: app.FromDay, Before: due})
+			counted, err := q.AppCountedBetween(ctx, db.AppCountedBetweenParams{AppID: app.ID, FromDay: app.FromDay, Before: due})
 			if err != nil {
 				return err
 			}
@@ -184,7 +189,7 @@ func (r *retaining) look(ctx context.Context) error {
 		}
 		r.apps = append(r.apps, k)
 	}
-	r.days, err = r.db.VisitsDays(ctx, db.VisitsDaysParams{FirstDay: 0, LastDay: daysBefore(today, 1)})
+	r.days, err = q.VisitsDays(ctx, db.VisitsDaysParams{FirstDay: 0, LastDay: daysBefore(today, 1)})
 	return err
 }
 

@@ -19,8 +19,8 @@ const (
 
 // closeDays makes the sketches and tops of days that are over, and the tops that a deletion took.
 func (r *retaining) closeDays(ctx context.Context) error {
-	unclosed, err := r.db.DaysUnclosed(ctx, r.days)
-	if err != nil {
+	var unclosed []int32
+	if err := r.db.Read(ctx, func(q *db.Queries) (err error) { unclosed, err = q.DaysUnclosed(ctx, r.days); return err }); err != nil {
 		return err
 	}
 	if r.dry {
@@ -83,7 +83,8 @@ func (r *retaining) dropDays(ctx context.Context) error {
 			continue
 		}
 		keep.Day = day
-		kept, err := r.db.DayIsKept(ctx, keep)
+		var kept bool
+		err := r.db.Read(ctx, func(q *db.Queries) (err error) { kept, err = q.DayIsKept(ctx, keep); return err })
 		if err != nil {
 			return err
 		}
@@ -137,7 +138,8 @@ func (r *retaining) dropDay(ctx context.Context, day int32) error {
 func (r *retaining) dropPatiently(ctx context.Context, day int32) (bool, error) {
 	wait := shortestWait
 	for try := 1; ; try++ {
-		dropped, err := r.db.DayDrop(ctx, day)
+		var dropped bool
+		err := r.db.InTx(ctx, func(q *db.Queries) (err error) { dropped, err = q.DayDrop(ctx, day); return err })
 		if db.FaultOf(err) != db.FaultBusy || try == dropTries {
 			return dropped, err
 		}
@@ -166,7 +168,9 @@ func (r *retaining) deleteVisits(ctx context.Context) error {
 		if r.dry || app.GoneBefore >= app.to {
 			continue
 		}
-		if err := r.db.VisitsGoneNote(ctx, db.VisitsGoneNoteParams{AppID: app.ID, Day: app.to}); err != nil {
+		if err := r.db.InTx(ctx, func(q *db.Queries) error {
+			return q.VisitsGoneNote(ctx, db.VisitsGoneNoteParams{AppID: app.ID, Day: app.to})
+		}); err != nil {
 			return err
 		}
 	}

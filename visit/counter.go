@@ -187,7 +187,8 @@ func (c *Counter) read(ctx context.Context, e *entry, ranks bool) (Answer, error
 
 // Ready reports whether visits can be counted now.
 func (c *Counter) Ready(ctx context.Context) error {
-	writes, err := c.db.ServerWrites(ctx)
+	var writes bool
+	err := c.db.Read(ctx, func(q *db.Queries) (err error) { writes, err = q.ServerWrites(ctx); return err })
 	switch {
 	case err != nil:
 		return fmt.Errorf("the database does not answer: %w", err)

@@ -22,6 +22,12 @@ func (in *instance) admin() *visit.Admin { return visit.NewAdmin(in.db, secret) 
 // secret is that of every instance here.
 var secret = visit.Secret("thirty-two bytes that are secret")
 
+// demo is the row of the app demo.
+func (in *instance) demo(ctx context.Context) (app db.App, err error) {
+	err = in.db.Read(ctx, func(q *db.Queries) (err error) { app, err = q.AppGet(ctx, "demo"); return err })
+	return app, err
+}
+
 // table is what a query gives, a line of text each.
 func (in *instance) table(t *testing.T, sql string) (lines []string) {
 	t.Helper()
@@ -257,7 +263,7 @@ func TestDeleteAppTakesCountersInOrder(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, visit.Options{})
 	in.count(t, "192.0.2.1", "http://a.example/")
-	app, err := in.db.AppGet(t.Context(), "demo")
+	app, err := in.demo(t.Context())
 	require.NoError(t, err)
 	intern := func(page string) (site, id int64) {
 		ids, _, err := in.db.Intern(t.Context(), db.Interning{App: app.ID, By: app.CountsBy(),
@@ -384,7 +390,7 @@ func TestCommandsBesideEachOther(t *testing.T) {
 func TestAppChangesBesideFirstVisit(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, visit.Options{})
-	app, err := in.db.AppGet(t.Context(), "demo")
+	app, err := in.demo(t.Context())
 	require.NoError(t, err)
 	ask := db.Interning{App: app.ID, By: app.CountsBy(), Day: 20260629, Pages: []string{"a.example/"}, Sites: []string{"a.example"}}
 	for _, change := range []visit.Settings{{TZ: ptr("Europe/Berlin")}, {Visitor: ptr("hashed"), TZ: ptr("UTC")}, {Visitor: ptr("address"), IPv6Prefix: ptr(56)}} {
@@ -404,7 +410,7 @@ func TestAppChangesBesideFirstVisit(t *testing.T) {
 func TestPagesOfAnotherInstanceAreThere(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, visit.Options{})
-	app, err := in.db.AppGet(t.Context(), "demo")
+	app, err := in.demo(t.Context())
 	require.NoError(t, err)
 	ask := func(most int64, paths ...string) (int, bool) {
 		i := db.Interning{App: app.ID, By: app.CountsBy(), Day: 20260629, MaxToday: most}

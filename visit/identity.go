@@ -148,7 +148,9 @@ func (k *dayKeys) remembered(known *known, day int32) []byte {
 }
 
 func (k *dayKeys) read(ctx context.Context, day int32) ([]byte, error) {
-	key, err := k.db.DayKeyGet(ctx, day)
+	var key []byte
+	get := func(q *db.Queries) (err error) { key, err = q.DayKeyGet(ctx, day); return err }
+	err := k.db.Read(ctx, get)
 	if !errors.Is(err, db.ErrNoRows) {
 		return key, err
 	}
@@ -157,12 +159,13 @@ func (k *dayKeys) read(ctx context.Context, day int32) ([]byte, error) {
 	if err := k.db.KeepDayKey(ctx, day, fresh); err != nil {
 		return nil, err
 	}
-	return k.db.DayKeyGet(ctx, day) // another instance's, if it was faster
+	err = k.db.Read(ctx, get)
+	return key, err // another instance's, if it was faster
 }
 
 // keep forgets the keys of the days before one, and makes those of some others beforehand, so that midnight finds them.
 func (k *dayKeys) keep(ctx context.Context, from int32, days ...int32) error {
-	if _, err := k.db.DayKeysForget(ctx, from); err != nil {
+	if err := k.db.InTx(ctx, func(q *db.Queries) error { return q.DayKeysForget(ctx, from) }); err != nil {
 		return fmt.Errorf("forget the keys of past days: %w", err)
 	}
 	k.mu.Lock()

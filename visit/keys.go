@@ -103,7 +103,7 @@ func (u *keyUses) write(ctx context.Context, d *db.DB) error {
 		}
 		return true
 	})
-	if err := d.KeysUsed(ctx, ids); err != nil {
+	if err := d.InTx(ctx, func(q *db.Queries) error { return q.KeysUsed(ctx, ids) }); err != nil {
 		for _, id := range ids {
 			u.note(id) // next time
 		}
@@ -156,11 +156,14 @@ func scopeNames() string {
 
 // Keys lists an app's keys, revoked ones included.
 func (a *Admin) Keys(ctx context.Context, app string) (keys []Key, err error) {
-	row, err := appOf(ctx, a.db.Queries, app)
-	if err != nil {
-		return nil, wrap("list the keys of app "+app, err)
-	}
-	rows, err := a.db.KeysList(ctx, row.ID)
+	var rows []db.KeysListRow
+	err = a.db.Read(ctx, func(q *db.Queries) error {
+		row, err := appOf(ctx, q, app)
+		if err == nil {
+			rows, err = q.KeysList(ctx, row.ID)
+		}
+		return err
+	})
 	for _, k := range rows {
 		keys = append(keys, Key{Name: k.Name, Scopes: k.Scopes, Made: k.CreatedAt, Used: k.UsedAt, Revoked: k.RevokedAt})
 	}

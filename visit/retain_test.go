@@ -199,10 +199,13 @@ func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 	in.count(t, "192.0.2.1", "http://a.example/1")
 	in.count(t, "192.0.2.2", "http://a.example/1")
 	in.clock.Set(firstDay.AddDate(0, 0, 5))
-	app, err := in.db.AppGet(t.Context(), "demo")
+	app, err := in.demo(t.Context())
 	require.NoError(t, err)
-	unseen, err := in.db.VisitorsUnseen(t.Context(), db.VisitorsUnseenParams{AppID: app.ID, Before: 20190605, N: 10})
-	require.NoError(t, err)
+	var unseen []db.VisitorsUnseenRow
+	require.NoError(t, in.db.Read(t.Context(), func(q *db.Queries) (err error) {
+		unseen, err = q.VisitorsUnseen(t.Context(), db.VisitorsUnseenParams{AppID: app.ID, Before: 20190605, N: 10})
+		return err
+	}))
 	require.Len(t, unseen, 4)
 
 	// His visit is under way, and has the lock of the site: it is waited for.
@@ -216,8 +219,11 @@ func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 	}
 	forgotten := make(chan int64, 1)
 	go func() {
-		n, err := in.db.VisitorsForget(context.Background(), p)
-		assert.NoError(t, err)
+		var n int64
+		assert.NoError(t, in.db.InTx(context.Background(), func(q *db.Queries) (err error) {
+			n, err = q.VisitorsForget(context.Background(), p)
+			return err
+		}))
 		forgotten <- n
 	}()
 	require.Eventually(t, func() bool {

@@ -85,7 +85,7 @@ func (u *upkeep) round() {
 func (u *upkeep) makeDays(ctx context.Context) error {
 	for ahead := -1; ahead <= daysAhead; ahead++ {
 		day := u.utcDay(ahead)
-		made, err := u.db.VisitsDayMake(ctx, day)
+		made, err := u.db.MakeDay(ctx, day)
 		if err != nil {
 			return fmt.Errorf("make partition of day %d: %w", day, err)
 		}
@@ -107,7 +107,8 @@ func (u *upkeep) ready(ctx context.Context) error {
 	for ahead := -1; ahead <= 1; ahead++ {
 		days = append(days, u.utcDay(ahead))
 	}
-	missing, err := u.db.VisitsDaysMissing(ctx, days)
+	var missing int64
+	err := u.db.Read(ctx, func(q *db.Queries) (err error) { missing, err = q.VisitsDaysMissing(ctx, days); return err })
 	if err != nil {
 		return fmt.Errorf("look for partitions: %w", err)
 	}

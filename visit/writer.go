@@ -207,7 +207,7 @@ func (w *writer) makeDays(ctx context.Context, entries []entry) error {
 		if made[day] {
 			continue
 		}
-		if _, err := w.db.VisitsDayMake(ctx, day); err != nil {
+		if _, err := w.db.MakeDay(ctx, day); err != nil {
 			return fmt.Errorf("make partition of day %d: %w", day, err)
 		}
 		made[day] = true

@@ -77,7 +77,7 @@ func (c *appSetCmd) run(ctx context.Context, p *program) error {
 
 func (*appListCmd) run(ctx context.Context, p *program) error {
 	return p.withTables(ctx, func(d *db.DB) error {
-		apps, err := d.AppsList(ctx)
+		apps, err := d.Apps(ctx)
 		if err != nil {
 			return fmt.Errorf("list apps: %w", err)
 		}

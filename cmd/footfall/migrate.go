@@ -37,7 +37,7 @@ func (*migrateUpCmd) run(ctx context.Context, p *program) error {
 		if len(names) == 0 {
 			fmt.Fprintln(p.stdout, "nothing to do: the schema is up to date")
 		}
-		missing, err := d.RolesGrant(ctx)
+		missing, err := d.GrantRoles(ctx)
 		for _, role := range missing {
 			fmt.Fprintf(p.stderr, "footfall: there is no role %s, and this user may not make it: let an administrator type CREATE ROLE %[1]s, then type this again\n", role)
 		}

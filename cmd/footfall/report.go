@@ -140,7 +140,7 @@ func (c *reportFlags) withApp(ctx context.Context, p *program, f func(a asked) (
 }
 
 func chooseApp(ctx context.Context, d *db.DB, name string) (db.App, error) {
-	apps, err := d.AppsList(ctx)
+	apps, err := d.Apps(ctx)
 	if err != nil {
 		return db.App{}, fmt.Errorf("list apps: %w", err)
 	}

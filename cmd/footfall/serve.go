@@ -208,7 +208,7 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) error {
 	if err := c.migrate(ctx, p, d); err != nil {
 		return err
 	}
-	apps, err := d.AppsList(ctx)
+	apps, err := d.Apps(ctx)
 	if err != nil {
 		return fmt.Errorf("list apps: %w", err)
 	}
@@ -262,7 +262,7 @@ func makeDemo(ctx context.Context, d *db.DB, apps []db.App) ([]db.App, error) {
 	if err := visit.NewAdmin(d, nil).AddApp(ctx, demo, visit.Settings{Access: &open}); err != nil && !errors.Is(err, db.ErrUnsettled) {
 		return nil, err
 	}
-	apps, err := d.AppsList(ctx)
+	apps, err := d.Apps(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list apps: %w", err)
 	}

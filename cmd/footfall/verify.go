@@ -72,7 +72,10 @@ func (c *verifyCmd) checkApp(ctx context.Context, d *db.DB) error {
 	if c.App == "" {
 		return nil
 	}
-	_, err := d.AppGet(ctx, c.App)
+	err := d.Read(ctx, func(q *db.Queries) error {
+		_, err := q.AppGet(ctx, c.App)
+		return err
+	})
 	if errors.Is(err, db.ErrNoRows) {
 		return fmt.Errorf("--app: there is no app %q: `footfall app list` shows them", c.App)
 	}
