@@ -43,12 +43,10 @@ func (c contender) arguments(addr, admin, databaseURL string) []string {
 		return args
 	}
 	args := []string{"serve", "--addr", addr, "--admin-addr", admin, "--database-url", databaseURL, "--max-wait", "10s", "--memory", strconv.FormatInt(c.helpers.Memory, 10)}
-	mode := map[visit.FilterMode]string{visit.FilterOff: "off", visit.FilterOn: "on"}[c.helpers.Filter]
-	if args = append(args, "--filter", mode); mode != "off" {
-		args = append(args, "--filter-error", strconv.FormatFloat(c.helpers.FilterError, 'g', -1, 64),
-			"--filter-memory", strconv.FormatInt(c.helpers.FilterMemory, 10))
+	if !c.helpers.Filter {
+		return append(args, "--filter", "off")
 	}
-	return args
+	return append(args, "--filter", "on", "--filter-memory", strconv.FormatInt(c.helpers.FilterMemory, 10))
 }
 
 // ServeContender serves one of those that are not Footfall's service until ctx ends, at the same URLs and with the same answers.

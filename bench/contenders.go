@@ -18,7 +18,6 @@ import (
 
 // The helpers of the contenders that have them are those that `footfall serve` has by default.
 const (
-	helperError  = 0.001
 	filterMemory = 256 << 20
 	memoryBytes  = 64 << 20
 )
@@ -63,9 +62,9 @@ var contenders = []contender{
 }
 
 var (
-	withFilter = visit.Options{Filter: visit.FilterOn, FilterError: helperError, FilterMemory: filterMemory}
+	withFilter = visit.Options{Filter: true, FilterMemory: filterMemory}
 	withMemory = visit.Options{Memory: memoryBytes}
-	withBoth   = visit.Options{Filter: visit.FilterOn, FilterError: helperError, FilterMemory: filterMemory, Memory: memoryBytes}
+	withBoth   = visit.Options{Filter: true, FilterMemory: filterMemory, Memory: memoryBytes}
 )
 
 // noon is when all visits happen: one day, so that midnight does not fall into a run.
@@ -176,7 +175,7 @@ func openService(ctx context.Context, address string, o visit.Options) (_ counti
 		s.db.Close()
 		return nil, err
 	}
-	if o.Filter == visit.FilterOff {
+	if !o.Filter {
 		return s, nil
 	}
 	err = waitUntil(ctx, "the filter is ready", func() (bool, error) {

@@ -199,7 +199,7 @@ func (c *httpComparison) load(ctx context.Context, of contender, address string,
 	if of.alone {
 		p.admin = p.url
 	}
-	if of.helpers.Filter != visit.FilterOff {
+	if of.helpers.Filter {
 		if err := p.shows(ctx, metricFilterReady, 1); err != nil {
 			return m, err
 		}

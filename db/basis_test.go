@@ -93,33 +93,3 @@ func TestBasisIsReadUnderTheLocks(t *testing.T) {
 	require.NoError(t, erasure.Commit(t.Context()))
 	assert.Equal(t, db.FaultStale, receive(t, fault, "the batch's end"))
 }
-
-// Who is believed to be known is not looked up and gets no row of his own: only the day is counted, and once.
-func TestBelieved(t *testing.T) {
-	t.Parallel()
-	url, conn := fixture(t)
-	d := open(t, url, db.Options{Writers: 1})
-	var out db.Outcome
-	believed := func() *db.Batch {
-		b := visitBatch("192.0.2.1", 2)
-		b.Believed[0] = true
-		return b
-	}
-	require.NoError(t, d.Write(t.Context(), visitBatch("192.0.2.9", 2), &out))
-	require.NoError(t, d.Write(t.Context(), believed(), &out))
-	assert.Equal(t, []db.Verdict{{Counted: true}}, out.Verdicts)
-	require.NoError(t, d.Write(t.Context(), believed(), &out))
-	assert.Equal(t, []db.Verdict{{}}, out.Verdicts)
-	assert.Equal(t, []int64{3, 2, 1}, numbers(t, conn, 2), "hot, pv, uv")
-	assert.Equal(t, int64(1), query[int64](t, conn, `SELECT count(*) FROM visitors WHERE page_id = 2`))
-
-	// Beside newcomers it takes no rank away.
-	both := visitBatch("192.0.2.1", 2)
-	b := visitBatch("192.0.2.10", 2)
-	both.Hots[0], both.Newcomers[0] = 2, 1
-	both.Believed[0] = true
-	both.Pages, both.Visitors, both.Days = append(both.Pages, 2), append(both.Visitors, b.Visitors[0]), append(both.Days, today)
-	both.Hinted, both.Believed = append(both.Hinted, true), append(both.Believed, false)
-	require.NoError(t, d.Write(t.Context(), both, &out))
-	assert.Equal(t, []db.Verdict{{}, {Rank: 2, Newcomer: true, Counted: true}}, out.Verdicts)
-}

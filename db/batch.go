@@ -25,12 +25,10 @@ type Batch struct {
 	Newcomers  []int64
 
 	// The (target, visitor) pairs to be decided, each once, in order of arrival. Hinted: surely a new visitor, do not look.
-	// Believed: take him for a known one, do not look either; he gets rank 0.
 	Pages    []int64
 	Visitors []netip.Addr
 	Days     []int32
 	Hinted   []bool
-	Believed []bool
 }
 
 // Sums are a target's counters under the batch's lock, with Batch.Hots, and with Batch.Newcomers in PV and UV.
@@ -90,7 +88,7 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 
 // recordArgs are the arguments of VisitsRecord.
 func (b *Batch) recordArgs() []any {
-	return []any{b.Pages, b.Visitors, b.Days, b.Hinted, b.Believed, b.Targets, b.Sites, b.TargetDays, b.Hots}
+	return []any{b.Pages, b.Visitors, b.Days, b.Hinted, b.Targets, b.Sites, b.TargetDays, b.Hots}
 }
 
 // Basis is what anything remembered of the tables rests on. It is read before what is to be remembered, and where batches go.

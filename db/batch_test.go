@@ -37,7 +37,7 @@ func TestWriteTellsWhatEachVisitWas(t *testing.T) {
 	assert.Equal(t, []db.Verdict{{Rank: 1}}, verdicts(visitBatch("192.0.2.9", 2)), "a day that is over counts as the last one")
 
 	// Ranks go by arrival, not by address; each target has its own.
-	many := &db.Batch{ID: batchID(), Targets: []int64{2, 3}, Hots: []int64{3, 1}, Newcomers: []int64{0, 0}, Hinted: make([]bool, 4), Believed: make([]bool, 4)}
+	many := &db.Batch{ID: batchID(), Targets: []int64{2, 3}, Hots: []int64{3, 1}, Newcomers: []int64{0, 0}, Hinted: make([]bool, 4)}
 	for i, last := range []byte{7, 9, 5, 7} {
 		many.Visitors = append(many.Visitors, netip.AddrFrom4([4]byte{192, 0, 2, last}))
 		many.Pages = append(many.Pages, []int64{2, 2, 2, 3}[i])
@@ -204,7 +204,7 @@ func TestHintedNewcomersShareTheOrder(t *testing.T) {
 	for i, hinted := range []bool{true, false, false, true, true, true, false} {
 		b.Visitors = append(b.Visitors, netip.AddrFrom4([4]byte{192, 0, 2, byte(50 - i)}))
 		b.Pages = append(b.Pages, []int64{2, 2, 2, 2, 2, 3, 2}[i])
-		b.Hinted, b.Believed = append(b.Hinted, hinted), append(b.Believed, false)
+		b.Hinted = append(b.Hinted, hinted)
 	}
 	b.Visitors[2] = netip.MustParseAddr("192.0.2.9")
 	var out db.Outcome

@@ -94,7 +94,6 @@ func visitBatch(ip string, targets ...int64) *db.Batch {
 		b.Pages = append(b.Pages, target)
 		b.Visitors = append(b.Visitors, netip.MustParseAddr(ip))
 		b.Hinted = append(b.Hinted, false)
-		b.Believed = append(b.Believed, false)
 	}
 	return onDay(b, today)
 }

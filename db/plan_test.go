@@ -37,7 +37,6 @@ func largeBatch() *db.Batch {
 		b.Pages = append(b.Pages, int64(2+i%2))
 		b.Visitors = append(b.Visitors, netip.AddrFrom4([4]byte{byte(10 + i/250), 0, byte(i), 0}))
 		b.Hinted = append(b.Hinted, i >= 250 && i%4 == 0)
-		b.Believed = append(b.Believed, i >= 250 && i%4 == 1)
 	}
 	return onDay(b, today)
 }
@@ -108,9 +107,9 @@ func planOfAStatementPreparedAfter(t *testing.T, state string) {
 	prepared := query[string](t, writer.Conn(), `SELECT name FROM pg_prepared_statements WHERE statement = $1`, db.VisitsRecord)
 	b := largeBatch()
 	var plan string
-	require.NoError(t, writer.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE %s (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
+	require.NoError(t, writer.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE %s (%s, %s, %s, %s, %s, %s, %s, %s)",
 		pgx.Identifier{prepared}.Sanitize(), array(b.Pages, "bigint"), array(b.Visitors, "inet"), array(b.Days, "integer"),
-		array(b.Hinted, "boolean"), array(b.Believed, "boolean"),
+		array(b.Hinted, "boolean"),
 		array(b.Targets, "bigint"), array(b.Sites, "bigint"), array(b.TargetDays, "integer"), array(b.Hots, "bigint")), pgx.QueryExecModeSimpleProtocol).Scan(&plan))
 	assert.GreaterOrEqual(t, query[int64](t, writer.Conn(), `SELECT generic_plans + custom_plans FROM pg_prepared_statements WHERE name = $1`,
 		prepared), int64(10), "runs of the statement that is looked at")

@@ -70,8 +70,7 @@ WITH back AS (
 ), targets AS MATERIALIZED (
     SELECT p.id AS page_id, p.site_id,
            coalesce(k.from_day, 0) AS from_day,
-           $6::boolean
-               OR p.site_id IS NOT NULL AND p.uri LIKE '%/(deleted)'
+           p.site_id IS NOT NULL AND p.uri LIKE '%/(deleted)'
                OR coalesce(z.pv, 0) > 0 AS untold
     FROM pages AS p
     LEFT JOIN visits_kept AS k ON k.app_id = p.app_id
@@ -143,7 +142,6 @@ type VerifyDaysParams struct {
 	High    int64
 	Whole   bool
 	Targets []int64
-	Approx  bool
 }
 
 type VerifyDaysRow struct {
@@ -155,7 +153,7 @@ type VerifyDaysRow struct {
 }
 
 // Daily numbers against counters. What is not new on a day has returned; whom nobody can tell so much of is unknown: there are none but in sums
-// of deleted pages, of what was counted before daily numbers were kept, of erased visitors, and where visitors were believed (serve --filter approx).
+// of deleted pages, of what was counted before daily numbers were kept, and of erased visitors.
 func (q *Queries) VerifyDays(ctx context.Context, arg VerifyDaysParams) ([]VerifyDaysRow, error) {
 	rows, err := q.db.Query(ctx, VerifyDays,
 		arg.N,
@@ -163,7 +161,6 @@ func (q *Queries) VerifyDays(ctx context.Context, arg VerifyDaysParams) ([]Verif
 		arg.High,
 		arg.Whole,
 		arg.Targets,
-		arg.Approx,
 	)
 	if err != nil {
 		return nil, err
@@ -341,28 +338,27 @@ const VerifyRows = `-- name: VerifyRows :many
 WITH targets AS MATERIALIZED (
     SELECT p.id AS page_id,
            CASE WHEN a.deleted_at IS NULL THEN greatest(coalesce(k.from_day, 0), 1) ELSE 99999999 END AS from_day,
-           $2::boolean AS approx,
            p.site_id IS NOT NULL AND p.uri LIKE '%/(deleted)' AS deleted,
            coalesce(z.pv, 0) > 0 AS older
     FROM pages AS p
     JOIN apps AS a             ON a.id = p.app_id
     LEFT JOIN visits_kept AS k ON k.app_id = a.id
     LEFT JOIN days AS z        ON z.page_id = p.id AND z.day_id = 0
-    WHERE p.id BETWEEN $3::bigint AND $4::bigint
-      AND ($5::boolean OR p.id = ANY ($6::bigint[]))
+    WHERE p.id BETWEEN $2::bigint AND $3::bigint
+      AND ($4::boolean OR p.id = ANY ($5::bigint[]))
 ), listed AS (
     SELECT v.page_id, v.ip, 0 AS day_id, v.first_day::bigint << 32 | v.last_day AS span
     FROM visitors AS v
     JOIN targets AS t ON t.page_id = v.page_id
-    WHERE v.page_id BETWEEN $3 AND $4
-      AND ($5 OR v.page_id = ANY ($6))
+    WHERE v.page_id BETWEEN $2 AND $3
+      AND ($4 OR v.page_id = ANY ($5))
       AND v.last_day >= t.from_day
     UNION ALL
     SELECT v.page_id, v.ip, v.day_id, NULL
     FROM visits AS v
-    WHERE v.page_id BETWEEN $3 AND $4
-      AND ($5 OR v.page_id = ANY ($6))
-      AND v.day_id >= $7::integer
+    WHERE v.page_id BETWEEN $2 AND $3
+      AND ($4 OR v.page_id = ANY ($5))
+      AND v.day_id >= $6::integer
 ), in_order AS (
     SELECT l.page_id, l.day_id,
            first_value(l.span) OVER visitor AS span, -- the visitor's first and last day
@@ -390,14 +386,14 @@ WITH targets AS MATERIALIZED (
     UNION ALL
     SELECT d.page_id, d.day_id, 0, 0, 0, 0, d.pv, d.uv, 0
     FROM days AS d
-    WHERE d.page_id BETWEEN $3 AND $4
-      AND ($5 OR d.page_id = ANY ($6))
-      AND d.day_id >= $7
+    WHERE d.page_id BETWEEN $2 AND $3
+      AND ($4 OR d.page_id = ANY ($5))
+      AND d.day_id >= $6
     UNION ALL
     SELECT e.page_id, e.day_id, 0, 0, 0, 0, 0, 0, e.visitors
     FROM erased_visits AS e
-    WHERE e.page_id BETWEEN $3 AND $4
-      AND ($5 OR e.page_id = ANY ($6))
+    WHERE e.page_id BETWEEN $2 AND $3
+      AND ($4 OR e.page_id = ANY ($5))
 ), daily AS (
     SELECT o.page_id, o.day_id, sum(o.visits)::bigint AS visits, sum(o.newcomers)::bigint AS newcomers, sum(o.firsts)::bigint AS firsts, sum(o.odd)::bigint AS odd,
            sum(o.pv)::bigint AS pv, sum(o.uv)::bigint AS uv, sum(o.erased)::bigint AS erased
@@ -413,19 +409,19 @@ WITH targets AS MATERIALIZED (
         FROM grouped AS g
         JOIN targets AS t ON t.page_id = g.page_id AND g.day_id >= t.from_day
         WHERE g.previous_day >= 0
-          AND NOT (t.approx OR t.deleted OR t.older)
+          AND NOT (t.deleted OR t.older)
         UNION ALL
         SELECT r.page_id, r.day_id, CASE WHEN r.previous_day >= t.from_day THEN r.previous_day ELSE 0 END, 0, r.visitors
         FROM returns AS r
         JOIN targets AS t ON t.page_id = r.page_id AND r.day_id >= t.from_day
-        WHERE r.page_id BETWEEN $3 AND $4
-          AND ($5 OR r.page_id = ANY ($6))
-          AND r.day_id >= $7
-          AND NOT (t.approx OR t.deleted OR t.older)
+        WHERE r.page_id BETWEEN $2 AND $3
+          AND ($4 OR r.page_id = ANY ($5))
+          AND r.day_id >= $6
+          AND NOT (t.deleted OR t.older)
     ) AS b
     GROUP BY b.page_id, b.day_id, b.previous_day
 ), judged AS MATERIALIZED (
-    SELECT d.page_id, d.day_id, d.visits, d.newcomers, d.firsts, d.odd, d.pv, d.uv, d.erased, t.approx, t.deleted, t.older, k.has_sketch,
+    SELECT d.page_id, d.day_id, d.visits, d.newcomers, d.firsts, d.odd, d.pv, d.uv, d.erased, t.deleted, t.older, k.has_sketch,
            d.pv = d.visits + d.erased
                AND d.uv = d.newcomers
                AND d.firsts = d.newcomers
@@ -452,7 +448,7 @@ WITH targets AS MATERIALIZED (
                unnest(ARRAY[j.visits, j.erased, 1, 1, 1, 1]::bigint[]) AS behind,
                unnest(ARRAY[j.pv, j.erased, j.uv, j.firsts, j.odd, j.has_sketch::integer]::bigint[]) AS stored,
                unnest(ARRAY[j.visits + j.erased, 0, CASE WHEN j.deleted OR j.older THEN 0 ELSE j.newcomers END, CASE WHEN j.older THEN 0 ELSE j.newcomers END, 0, 1]::bigint[]) AS least,
-               unnest(ARRAY[j.visits + j.erased, j.erased, CASE WHEN j.deleted THEN 0 ELSE j.newcomers + j.erased END, j.newcomers, CASE WHEN j.approx THEN j.odd ELSE 0 END, 1]::bigint[]) AS most
+               unnest(ARRAY[j.visits + j.erased, j.erased, CASE WHEN j.deleted THEN 0 ELSE j.newcomers + j.erased END, j.newcomers, 0, 1]::bigint[]) AS most
     ) AS m
     WHERE NOT j.strictly
     UNION ALL
@@ -488,7 +484,6 @@ GROUP BY c.measure
 
 type VerifyRowsParams struct {
 	N       int32
-	Approx  bool
 	Low     int64
 	High    int64
 	Whole   bool
@@ -510,7 +505,6 @@ type VerifyRowsRow struct {
 func (q *Queries) VerifyRows(ctx context.Context, arg VerifyRowsParams) ([]VerifyRowsRow, error) {
 	rows, err := q.db.Query(ctx, VerifyRows,
 		arg.N,
-		arg.Approx,
 		arg.Low,
 		arg.High,
 		arg.Whole,

@@ -106,8 +106,8 @@ WITH sums AS (
     CROSS JOIN LATERAL (
         SELECT unnest(ARRAY['site hot', 'site pv', 'site uv']::text[]) AS measure,
                unnest(ARRAY[coalesce(s.hot, 0), coalesce(s.pv, 0), coalesce(s.uv, 0)]::bigint[]) AS stored,
-               unnest(ARRAY[s.hots, s.most_pv, CASE WHEN $4::boolean THEN 0 ELSE s.most_uv END]::bigint[]) AS least,
-               unnest(ARRAY[s.hots, s.pvs, CASE WHEN $4::boolean THEN coalesce(s.uv, 0) ELSE s.uvs END]::bigint[]) AS most
+               unnest(ARRAY[s.hots, s.most_pv, s.most_uv]::bigint[]) AS least,
+               unnest(ARRAY[s.hots, s.pvs, s.uvs]::bigint[]) AS most
     ) AS m
 )
 SELECT c.measure::text                                                  AS measure,
@@ -121,10 +121,9 @@ GROUP BY c.measure
 `
 
 type VerifySiteTotalsParams struct {
-	N      int32
-	Whole  bool
-	Sites  []int64
-	Approx bool
+	N     int32
+	Whole bool
+	Sites []int64
 }
 
 type VerifySiteTotalsRow struct {
@@ -138,12 +137,7 @@ type VerifySiteTotalsRow struct {
 // What `footfall verify` recomputes of sites, and of the lists of first pages. The queries return what those in verify.sql do.
 // Sites against the sums of their pages.
 func (q *Queries) VerifySiteTotals(ctx context.Context, arg VerifySiteTotalsParams) ([]VerifySiteTotalsRow, error) {
-	rows, err := q.db.Query(ctx, VerifySiteTotals,
-		arg.N,
-		arg.Whole,
-		arg.Sites,
-		arg.Approx,
-	)
+	rows, err := q.db.Query(ctx, VerifySiteTotals, arg.N, arg.Whole, arg.Sites)
 	if err != nil {
 		return nil, err
 	}

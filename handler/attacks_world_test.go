@@ -107,7 +107,7 @@ func (w *world) instance(secret visit.Secret) (*visit.Counter, *prometheus.Regis
 	w.t.Cleanup(d.Close)
 	registry := prometheus.NewRegistry()
 	counter, err := visit.Open(context.Background(), d, visit.Options{
-		Log: w.log.logger(), Metrics: registry, Secret: secret, Filter: visit.FilterOn, FilterMemory: 8 << 20, Memory: 8 << 20,
+		Log: w.log.logger(), Metrics: registry, Secret: secret, Filter: true, FilterMemory: 8 << 20, Memory: 8 << 20,
 		Clock: func() time.Time { return *w.now.Load() },
 		// That a busy machine turns visits away is tested elsewhere; here all that are sent are accounted for.
 		MaxWait: patience,

@@ -139,7 +139,7 @@ GROUP BY c.measure;
 
 -- name: VerifyDays :many
 -- Daily numbers against counters. What is not new on a day has returned; whom nobody can tell so much of is unknown: there are none but in sums
--- of deleted pages, of what was counted before daily numbers were kept, of erased visitors, and where visitors were believed (serve --filter approx).
+-- of deleted pages, of what was counted before daily numbers were kept, and of erased visitors.
 WITH back AS (
     SELECT r.page_id, r.day_id, sum(r.visitors)::bigint AS visitors
     FROM returns AS r
@@ -160,8 +160,7 @@ WITH back AS (
 ), targets AS MATERIALIZED (
     SELECT p.id AS page_id, p.site_id,
            coalesce(k.from_day, 0) AS from_day,
-           @approx::boolean
-               OR p.site_id IS NOT NULL AND p.uri LIKE '%/(deleted)'
+           p.site_id IS NOT NULL AND p.uri LIKE '%/(deleted)'
                OR coalesce(z.pv, 0) > 0 AS untold
     FROM pages AS p
     LEFT JOIN visits_kept AS k ON k.app_id = p.app_id
@@ -233,7 +232,6 @@ GROUP BY c.measure;
 WITH targets AS MATERIALIZED (
     SELECT p.id AS page_id,
            CASE WHEN a.deleted_at IS NULL THEN greatest(coalesce(k.from_day, 0), 1) ELSE 99999999 END AS from_day,
-           @approx::boolean AS approx,
            p.site_id IS NOT NULL AND p.uri LIKE '%/(deleted)' AS deleted,
            coalesce(z.pv, 0) > 0 AS older
     FROM pages AS p
@@ -305,7 +303,7 @@ WITH targets AS MATERIALIZED (
         FROM grouped AS g
         JOIN targets AS t ON t.page_id = g.page_id AND g.day_id >= t.from_day
         WHERE g.previous_day >= 0
-          AND NOT (t.approx OR t.deleted OR t.older)
+          AND NOT (t.deleted OR t.older)
         UNION ALL
         SELECT r.page_id, r.day_id, CASE WHEN r.previous_day >= t.from_day THEN r.previous_day ELSE 0 END, 0, r.visitors
         FROM returns AS r
@@ -313,11 +311,11 @@ WITH targets AS MATERIALIZED (
         WHERE r.page_id BETWEEN @low AND @high
           AND (@whole OR r.page_id = ANY (@targets))
           AND r.day_id >= @from_day
-          AND NOT (t.approx OR t.deleted OR t.older)
+          AND NOT (t.deleted OR t.older)
     ) AS b
     GROUP BY b.page_id, b.day_id, b.previous_day
 ), judged AS MATERIALIZED (
-    SELECT d.*, t.approx, t.deleted, t.older, k.has_sketch,
+    SELECT d.*, t.deleted, t.older, k.has_sketch,
            d.pv = d.visits + d.erased
                AND d.uv = d.newcomers
                AND d.firsts = d.newcomers
@@ -344,7 +342,7 @@ WITH targets AS MATERIALIZED (
                unnest(ARRAY[j.visits, j.erased, 1, 1, 1, 1]::bigint[]) AS behind,
                unnest(ARRAY[j.pv, j.erased, j.uv, j.firsts, j.odd, j.has_sketch::integer]::bigint[]) AS stored,
                unnest(ARRAY[j.visits + j.erased, 0, CASE WHEN j.deleted OR j.older THEN 0 ELSE j.newcomers END, CASE WHEN j.older THEN 0 ELSE j.newcomers END, 0, 1]::bigint[]) AS least,
-               unnest(ARRAY[j.visits + j.erased, j.erased, CASE WHEN j.deleted THEN 0 ELSE j.newcomers + j.erased END, j.newcomers, CASE WHEN j.approx THEN j.odd ELSE 0 END, 1]::bigint[]) AS most
+               unnest(ARRAY[j.visits + j.erased, j.erased, CASE WHEN j.deleted THEN 0 ELSE j.newcomers + j.erased END, j.newcomers, 0, 1]::bigint[]) AS most
     ) AS m
     WHERE NOT j.strictly
     UNION ALL

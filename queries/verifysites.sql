@@ -22,8 +22,8 @@ WITH sums AS (
     CROSS JOIN LATERAL (
         SELECT unnest(ARRAY['site hot', 'site pv', 'site uv']::text[]) AS measure,
                unnest(ARRAY[coalesce(s.hot, 0), coalesce(s.pv, 0), coalesce(s.uv, 0)]::bigint[]) AS stored,
-               unnest(ARRAY[s.hots, s.most_pv, CASE WHEN @approx::boolean THEN 0 ELSE s.most_uv END]::bigint[]) AS least,
-               unnest(ARRAY[s.hots, s.pvs, CASE WHEN @approx::boolean THEN coalesce(s.uv, 0) ELSE s.uvs END]::bigint[]) AS most
+               unnest(ARRAY[s.hots, s.most_pv, s.most_uv]::bigint[]) AS least,
+               unnest(ARRAY[s.hots, s.pvs, s.uvs]::bigint[]) AS most
     ) AS m
 )
 SELECT c.measure::text                                                  AS measure,

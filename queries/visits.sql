@@ -55,13 +55,13 @@ SELECT basis()::text AS basis;
 SELECT basis_must_be(@basis);
 
 -- name: VisitsRecord :many
--- Decides what each (target, visitor) of the batch is, and writes it down. The five arrays are one table, a row for
--- each distinct pair, in the order of arrival. hinted means "surely a new visitor": he is not looked up, and CountersLock has
--- counted him; where the hint was wrong an insert fails on the key of visitors, or of visits. believed means "known, as far as the sender cares" (serve --filter approx):
--- no look-up, no row in visitors, rank 0; whether the day counts is still decided here.
--- The last four arrays are a table of their own, a row for each target of the batch: its site (0: it is one), the day, and its visits.
--- Returns for each row of the first: its place in the arrays (from 1), the visitor's rank, whether the visitor is new to the target, and
--- whether this visit was its first on the day.
+-- Decides what each (target, visitor) of the batch is, and writes it down. The four arrays are one table, a row for
+-- each distinct pair, in the order of arrival. hinted means "surely a new visitor": such a one is not looked up, and
+-- CountersLock has counted it; where the hint was wrong, an insert fails on the key of visitors.
+-- The last four arrays are a table of their own, a row for each target of the batch: its site (0: it is one), the day,
+-- and its visits.
+-- Returns for each row of the first: its place in the arrays (from 1), the visitor's rank, whether the visitor is new
+-- to the target, and whether this visit was its first on the day.
 --
 -- The statement is planned once, perhaps on empty tables, and has to be right for large ones. So nothing is left to the planner
 -- to choose: no two of the tables made here are joined with each other, and counters is updated through its key's conflict.
@@ -72,69 +72,53 @@ WITH asked AS (
            unnest(@ips::inet[])                       AS ip,
            unnest(@days::integer[])                   AS day_id,
            unnest(@hinted::boolean[])                 AS hinted,
-           unnest(@believed::boolean[])               AS believed,
            generate_subscripts(@pages::bigint[], 1)   AS place
 ), found AS MATERIALIZED (
-    SELECT a.page_id, a.ip, a.day_id, a.place, a.hinted, a.believed, v.rank, v.last_day
+    SELECT a.page_id, a.ip, a.day_id, a.place, a.hinted, v.rank, v.last_day
     FROM asked AS a
     LEFT JOIN LATERAL (
         SELECT known.rank, known.last_day
         FROM visitors AS known
         WHERE NOT a.hinted
-          AND NOT a.believed
           AND known.page_id = a.page_id
           AND known.ip BETWEEN a.ip AND a.ip
         ORDER BY known.ip
         LIMIT 1
     ) AS v ON true
-), ranked AS MATERIALIZED (
+), decided AS MATERIALIZED (
     -- The counters row is the rank sequence: newcomers get the numbers after uv, in the order of arrival. Those who were
     -- hinted are in uv already.
     SELECT f.page_id, f.ip, f.day_id, f.place, f.hinted, f.last_day,
-           f.rank IS NULL AND NOT f.believed        AS newcomer,
-           f.rank IS NOT NULL                       AS known,
-           f.rank IS NULL OR f.last_day < f.day_id  AS first_today,
+           f.rank IS NULL                           AS newcomer,
+           f.rank IS NULL OR f.last_day < f.day_id  AS counted,
            CASE
                WHEN f.rank IS NOT NULL THEN f.rank
-               WHEN f.believed         THEN 0
                ELSE (SELECT c.uv FROM counters AS c WHERE c.page_id = f.page_id)
                         - count(*) FILTER (WHERE f.hinted) OVER of_page
                         + row_number() OVER (of_page ORDER BY f.place)
            END AS rank
     FROM found AS f
-    WINDOW of_page AS (PARTITION BY f.page_id, f.rank IS NULL AND NOT f.believed)
+    WINDOW of_page AS (PARTITION BY f.page_id, f.rank IS NULL)
 ), newcomers AS (
     INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
     SELECT page_id, ip, rank, day_id, day_id
-    FROM ranked
+    FROM decided
     WHERE newcomer
     ORDER BY page_id, ip
 ), returned AS (
     INSERT INTO visitors AS v (page_id, ip, rank, first_day, last_day)
     SELECT page_id, ip, rank, day_id, day_id
-    FROM ranked
-    WHERE first_today AND known
+    FROM decided
+    WHERE counted AND NOT newcomer
     ORDER BY page_id, ip
     ON CONFLICT (page_id, ip) DO UPDATE
         SET last_day = excluded.last_day
-), hinted_visits AS (
+), visited AS (
     INSERT INTO visits (page_id, day_id, ip)
     SELECT page_id, day_id, ip
-    FROM ranked
-    WHERE hinted
+    FROM decided
+    WHERE counted
     ORDER BY page_id, ip
-), counted AS (
-    INSERT INTO visits (page_id, day_id, ip)
-    SELECT page_id, day_id, ip
-    FROM ranked
-    WHERE first_today AND NOT hinted
-    ORDER BY page_id, ip
-    ON CONFLICT DO NOTHING
-    RETURNING page_id, ip
-), decided AS MATERIALIZED (
-    SELECT r.page_id, r.day_id, r.place, r.rank, r.newcomer, r.known, r.last_day,
-           r.hinted OR (r.page_id, r.ip) IN (SELECT c.page_id, c.ip FROM counted AS c) AS counted
-    FROM ranked AS r
 ), dated AS (
     INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, uv)
     SELECT page_id, nullif(max(site_id), 0), day_id, sum(hot), sum(pv), sum(uv)
@@ -160,24 +144,21 @@ WITH asked AS (
     INSERT INTO returns AS r (page_id, day_id, previous_day, visitors)
     SELECT page_id, day_id, last_day, count(*)
     FROM decided
-    WHERE counted AND known
+    WHERE counted AND NOT newcomer
     GROUP BY page_id, day_id, last_day
     ORDER BY page_id, last_day
     ON CONFLICT (page_id, day_id, previous_day) DO UPDATE
         SET visitors = r.visitors + excluded.visitors
 ), summed AS (
-    -- The rows are there, and locked. What is inserted has to pass the check on counters before the conflict is found, so pv
-    -- stands there with uv on top.
+    -- The rows are there, and locked. What is inserted has to pass the check on counters before the conflict is found, so hot
+    -- is as much as pv there.
     INSERT INTO counters AS c (page_id, hot, pv, uv)
-    SELECT page_id, sum(pv) + sum(uv), sum(pv) + sum(uv), sum(uv)
-    FROM (
-        SELECT page_id, 1 AS pv, 0 AS uv FROM counted
-        UNION ALL
-        SELECT page_id, 0 AS pv, 1 AS uv FROM ranked WHERE newcomer AND NOT hinted
-    ) AS news
+    SELECT page_id, count(*), count(*), sum(newcomer::integer)
+    FROM decided
+    WHERE counted AND NOT hinted
     GROUP BY page_id
     ON CONFLICT (page_id) DO UPDATE
-        SET pv = c.pv + excluded.pv - excluded.uv,
+        SET pv = c.pv + excluded.pv,
             uv = c.uv + excluded.uv
 )
 SELECT place::integer    AS place,

@@ -16,7 +16,6 @@ type VerifyOptions struct {
 	App      string             // only this app; empty: all
 	Sample   float64            // percent of the sites, each with all its pages; 0: all of them
 	Seed     int64              // chooses another sample
-	Approx   bool               // the service has run with --filter approx: what it does not promise then is not held
 	Limit    int                // offenders named for each promise; 0: all
 	Jobs     int                // connections at work at once
 	Progress func(VerifyStep)   // told how far it is; may be nil. Never called at once from two goroutines

@@ -301,20 +301,6 @@ func TestVerifyWithoutOldRows(t *testing.T) {
 	})
 }
 
-// What is believed is not known to be new or not, which --approx allows.
-func TestVerifyApprox(t *testing.T) {
-	t.Parallel()
-	p := newProven(t)
-	p.exec(t, `INSERT INTO visits SELECT id, 20260629, '192.0.2.99' FROM pages WHERE uri IN ('a.example', 'a.example/home');
-		UPDATE counters SET pv = pv + 1, hot = hot + 1 WHERE page_id IN (`+siteA+`, `+homeA+`);
-		UPDATE days SET pv = pv + 1, hot = hot + 1 WHERE day_id = 20260629 AND page_id IN (`+siteA+`, `+homeA+`)`)
-	assert.Positive(t, p.verify(t, report.VerifyOptions{}).Violations)
-	proof := p.verify(t, report.VerifyOptions{Approx: true})
-	assert.Empty(t, violations(proof))
-	p.exec(t, `UPDATE counters SET uv = uv - 1 WHERE page_id = `+homeA)
-	assert.NotEmpty(t, violations(p.verify(t, report.VerifyOptions{Approx: true})))
-}
-
 func TestVerifyOfOneApp(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)

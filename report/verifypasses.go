@@ -85,13 +85,13 @@ func (v *verifier) rangePieces(r db.VerifyRangesRow) []piece {
 		}},
 		{passDays, r.Weight / 4, func(ctx context.Context, q *db.Queries) ([]finding, error) {
 			rows, err := q.VerifyDays(ctx, db.VerifyDaysParams{
-				N: manyAtMost, Low: r.Low, High: r.High, Whole: v.whole, Targets: targets, Approx: v.Approx,
+				N: manyAtMost, Low: r.Low, High: r.High, Whole: v.whole, Targets: targets,
 			})
 			return named("days")(findings(rows), err)
 		}},
 		{passRows, r.Weight, func(ctx context.Context, q *db.Queries) ([]finding, error) {
 			rows, err := q.VerifyRows(ctx, db.VerifyRowsParams{
-				N: manyAtMost, Low: r.Low, High: r.High, Whole: v.whole, Targets: targets, Approx: v.Approx, FromDay: v.fromDay,
+				N: manyAtMost, Low: r.Low, High: r.High, Whole: v.whole, Targets: targets, FromDay: v.fromDay,
 			})
 			return named("rows")(findings(rows), err)
 		}},
@@ -106,7 +106,7 @@ func (v *verifier) sitePieces(sites []int64, apps []int32, ranges []db.VerifyRan
 	}
 	pieces := []piece{
 		{passSiteTotals, weight / 100, func(ctx context.Context, q *db.Queries) ([]finding, error) {
-			rows, err := q.VerifySiteTotals(ctx, db.VerifySiteTotalsParams{N: manyAtMost, Whole: v.whole, Sites: sites, Approx: v.Approx})
+			rows, err := q.VerifySiteTotals(ctx, db.VerifySiteTotalsParams{N: manyAtMost, Whole: v.whole, Sites: sites})
 			return named("sites")(findings(rows), err)
 		}},
 		{passSiteDays, weight / 10, func(ctx context.Context, q *db.Queries) ([]finding, error) {

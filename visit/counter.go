@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,16 +20,13 @@ type Options struct {
 	Clock   func() time.Time      // default time.Now
 	Secret  Secret                // keys the visitors of apps that hash them; default: none, and these apps cannot count here
 
-	// Lanes write batches side by side; the pages of one site share a lane. Default: one a processor, at most 4.
-	Lanes int
 	// MaxWait is how long a visit may have to wait for its batch; one that would wait longer is refused. Default 2 s.
 	MaxWait time.Duration
 
-	// Helpers that save work. They change no number, but for FilterApprox.
-	Filter       FilterMode
-	FilterError  float64 // how often the filter may take a new visitor for a known one; default 0.001
-	FilterMemory int64   // bytes that the filter may take; default 256 MiB
-	Memory       int64   // bytes for remembering recent visitors; default none
+	// Helpers that save look-ups. They change no number.
+	Filter       bool  // a filter of all visitors tells who is surely new
+	FilterMemory int64 // bytes that the filter may take; default 256 MiB
+	Memory       int64 // bytes for remembering recent visitors; default none
 }
 
 // Request is a visit, or a question about counts, as a caller states it.
@@ -83,14 +79,8 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	if o.Lanes == 0 {
-		o.Lanes = DefaultLanes()
-	}
 	if o.MaxWait == 0 {
 		o.MaxWait = 2 * time.Second
-	}
-	if o.FilterError == 0 {
-		o.FilterError = 0.001
 	}
 	if o.FilterMemory == 0 {
 		o.FilterMemory = 256 << 20
@@ -117,9 +107,6 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 	c.upkeep.start()
 	return c, nil
 }
-
-// DefaultLanes is how many lanes a Counter has unless told otherwise.
-func DefaultLanes() int { return min(4, runtime.GOMAXPROCS(0)) }
 
 // Close refuses new visits, waits until every accepted one has been answered, and stops what runs in the background.
 func (c *Counter) Close() {

@@ -52,7 +52,6 @@ type savings struct {
 	batch  int // the same key came before in the draft
 	memory int // it is known to be counted
 	filter int // it is surely new
-	belief int // it is taken for a known one
 }
 
 func newDraft() draft {
@@ -83,7 +82,7 @@ func (d *draft) clear(basis string) {
 	b.Targets, b.Sites, b.TargetDays = b.Targets[:0], b.Sites[:0], b.TargetDays[:0]
 	b.Hots, b.Newcomers = b.Hots[:0], b.Newcomers[:0]
 	b.Pages, b.Visitors, b.Days = b.Pages[:0], b.Visitors[:0], b.Days[:0]
-	b.Hinted, b.Believed = b.Hinted[:0], b.Believed[:0]
+	b.Hinted = b.Hinted[:0]
 	d.targets, d.pairs, d.steps = d.targets[:0], d.pairs[:0], d.steps[:0]
 	clear(d.targetAt)
 	clear(d.pairAt)
@@ -122,35 +121,25 @@ func (d *draft) pair(s *subject, e *entry, k *known, hints bool) int32 {
 	}
 	at = int32(len(d.pairs)) //nolint:gosec // bounded by a batch
 	d.pairAt[p] = at
-	said := noOpinion
-	if hints {
-		said = k.filter.opinionOf(p.target, e.visitor)
-	}
-	if said != surelyNew {
+	hint := hints && k.filter.surelyNew(p.target, e.visitor)
+	if !hint {
 		// Whoever came with the batch before was not known yet when this entry was recognized.
-		memorized, hit := k.memory.get(p)
-		if hit && memorized.day >= e.day {
+		if memorized, hit := k.memory.get(p); hit && memorized.day >= e.day {
 			d.saved.memory++
 			d.pairs = append(d.pairs, draftPair{place: unsent, verdict: db.Verdict{Rank: memorized.rank}})
 			return at
 		}
-		if memorized.rank != 0 {
-			said = noOpinion // his rank is known: he is looked up for the day alone, and keeps it
-		}
 	}
-	d.send(p.target, e, said)
+	d.send(p.target, e, hint)
 	return at
 }
 
-// send puts a pair into the batch.
-func (d *draft) send(target int64, e *entry, said opinion) {
-	switch said {
-	case surelyNew:
+// send puts a pair into the batch; hint says that its visitor is surely new.
+func (d *draft) send(target int64, e *entry, hint bool) {
+	if hint {
 		d.saved.filter++
 		d.targets[d.targetAt[target]].new++
-	case maybeKnown:
-		d.saved.belief++
-	default:
+	} else {
 		d.saved.asked++
 	}
 	b := &d.batch
@@ -158,8 +147,7 @@ func (d *draft) send(target int64, e *entry, said opinion) {
 	b.Pages = append(b.Pages, target)
 	b.Visitors = append(b.Visitors, e.visitor)
 	b.Days = append(b.Days, e.day)
-	b.Hinted = append(b.Hinted, said == surelyNew)
-	b.Believed = append(b.Believed, said == maybeKnown)
+	b.Hinted = append(b.Hinted, hint)
 }
 
 // orderTargets writes the targets into the batch in the one order in which locks are taken.
@@ -223,10 +211,6 @@ func (d *draft) learn(k *known) {
 	b := &d.batch
 	for place, target := range b.Pages {
 		visitor, verdict := b.Visitors[place], d.outcome.Verdicts[place]
-		if b.Believed[place] && !verdict.Counted {
-			d.saved.belief-- // its insert met a row of the same key: that is a look-up
-			d.saved.asked++
-		}
 		k.memory.put(pairOf(target, visitor), memorized{rank: verdict.Rank, day: b.Days[place]})
 		k.filter.add(target, visitor)
 	}

@@ -101,11 +101,8 @@ func TestEraseLeavesRankAndSums(t *testing.T) {
 // when he has been erased finds him new.
 func TestEraseWhileCounting(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
-		if w.filter == visit.FilterApprox {
-			t.Skip("it may believe that he came before")
-		}
-		in := w.newInstance(t, visit.Options{Lanes: 2})
-		other := w.startOn(t, in.url, visit.Options{Lanes: 2})
+		in := w.newInstance(t, visit.Options{})
+		other := w.startOn(t, in.url, visit.Options{})
 		uri := func(i int) string { return fmt.Sprintf("http://s%d.example/%d", i%3, i%2) }
 		disperse := dbtest.Crowd(t, 8, func(client, i int) {
 			at := []*instance{in, other}[client%2]
@@ -194,8 +191,8 @@ func TestDeletePageGoesOn(t *testing.T) {
 
 func TestDeletePageWhileCounting(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, visit.Options{Lanes: 2})
-		other := w.startOn(t, in.url, visit.Options{Lanes: 2})
+		in := w.newInstance(t, visit.Options{})
+		other := w.startOn(t, in.url, visit.Options{})
 		var counted atomic.Int64
 		disperse := dbtest.Crowd(t, 8, func(client, i int) {
 			at := []*instance{in, other}[client%2]
@@ -211,9 +208,7 @@ func TestDeletePageWhileCounting(t *testing.T) {
 			assert.NoError(t, in.admin().DeletePage(t.Context(), "demo", uri))
 		}
 		disperse()
-		if w.filter != visit.FilterApprox { // which may miss a visitor of a site whom a page has
-			in.checkTables(t)
-		}
+		in.checkTables(t)
 		require.Equal(t, []string{fmt.Sprintln(counted.Load())}, in.table(t, `SELECT c.hot FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.uri = 'a.example'`))
 		require.Equal(t, []string{fmt.Sprintln(counted.Load())}, in.table(t, `SELECT sum(c.hot)::bigint FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NOT NULL`))
 	})
@@ -337,7 +332,7 @@ func TestDeletePageMakesNobodyWait(t *testing.T) {
 // deadlock.
 func TestCommandsBesideEachOther(t *testing.T) {
 	t.Parallel()
-	in := both.newInstance(t, visit.Options{Lanes: 2})
+	in := both.newInstance(t, visit.Options{})
 	open := "open"
 	require.NoError(t, in.admin().AddApp(t.Context(), "brief", visit.Settings{Access: &open}))
 	disperse := dbtest.Crowd(t, 4, func(client, i int) {

@@ -83,7 +83,7 @@ func (in *instance) start(ip, uri string) <-chan string {
 func TestMidnightInABatch(t *testing.T) { everyWay(t, testMidnightInABatch) }
 
 func testMidnightInABatch(t *testing.T, w way) {
-	in := w.newInstance(t, visit.Options{Lanes: 1})
+	in := w.newInstance(t, visit.Options{})
 	in.count(t, "192.0.2.1", "http://a/")
 	release := in.hold(t, "a")
 	first := in.start("192.0.2.1", "http://a/")
@@ -110,7 +110,7 @@ func (in *instance) accepted(t *testing.T) int {
 func TestPoisonFailsAlone(t *testing.T) { everyWay(t, testPoisonFailsAlone) }
 
 func testPoisonFailsAlone(t *testing.T, w way) {
-	in := w.newInstance(t, visit.Options{Lanes: 1})
+	in := w.newInstance(t, visit.Options{})
 	in.exec(t, "ALTER TABLE visitors ADD CONSTRAINT poison CHECK (host(ip) <> '192.0.2.66')")
 	var requests []visit.Request
 	for i := range 100 {
@@ -136,7 +136,7 @@ func testBusyIsTriedAgain(t *testing.T, w way) {
 	for _, code := range []string{"40001", "40P01", "55P03"} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
-			in := w.newInstance(t, visit.Options{Lanes: 1})
+			in := w.newInstance(t, visit.Options{})
 			in.exec(t, `CREATE SEQUENCE tries;
 				CREATE FUNCTION trip() RETURNS trigger LANGUAGE plpgsql AS $$
 				BEGIN
@@ -154,8 +154,8 @@ func testBusyIsTriedAgain(t *testing.T, w way) {
 func TestInstancesMeetOnNewPages(t *testing.T) { everyWay(t, testInstancesMeetOnNewPages) }
 
 func testInstancesMeetOnNewPages(t *testing.T, w way) {
-	a := w.newInstance(t, visit.Options{Lanes: 2})
-	b := w.startOn(t, a.url, visit.Options{Lanes: 2})
+	a := w.newInstance(t, visit.Options{})
+	b := w.startOn(t, a.url, visit.Options{})
 	var wg sync.WaitGroup
 	for i := range 400 {
 		in := []*instance{a, b}[i%2]
@@ -170,7 +170,7 @@ func testInstancesMeetOnNewPages(t *testing.T, w way) {
 func TestOverloadIsRefused(t *testing.T) { everyWay(t, testOverloadIsRefused) }
 
 func testOverloadIsRefused(t *testing.T, w way) {
-	in := w.newInstance(t, visit.Options{Lanes: 1, MaxWait: 50 * time.Millisecond})
+	in := w.newInstance(t, visit.Options{MaxWait: 50 * time.Millisecond})
 	in.count(t, "192.0.2.1", "http://a/")
 	release := in.hold(t, "a")
 	var wg sync.WaitGroup
@@ -206,7 +206,7 @@ func TestBatchThatWaitedTooLongIsRefused(t *testing.T) {
 
 func testBatchThatWaitedTooLongIsRefused(t *testing.T, w way) {
 	const maxWait = 300 * time.Millisecond
-	in := w.newInstance(t, visit.Options{Lanes: 1, MaxWait: maxWait})
+	in := w.newInstance(t, visit.Options{MaxWait: maxWait})
 	in.count(t, "192.0.2.1", "http://a/")
 	release := in.hold(t, "a")
 	held := in.start("192.0.2.1", "http://a/")
@@ -224,7 +224,7 @@ func testBatchThatWaitedTooLongIsRefused(t *testing.T, w way) {
 func TestCloseAnswersTheAccepted(t *testing.T) { everyWay(t, testCloseAnswersTheAccepted) }
 
 func testCloseAnswersTheAccepted(t *testing.T, w way) {
-	in := w.newInstance(t, visit.Options{Lanes: 2})
+	in := w.newInstance(t, visit.Options{})
 	in.count(t, "192.0.2.250", "http://a/")
 	release := in.hold(t, "a")
 	var counted atomic.Int64
@@ -341,9 +341,9 @@ func (c *cutter) cut() {
 // its connections stand.
 func (w way) newCutInstance(t *testing.T) (*instance, *cutter) {
 	t.Helper()
-	direct := w.newInstance(t, visit.Options{Lanes: 1})
+	direct := w.newInstance(t, visit.Options{})
 	c, through := newCutter(t, direct.url)
-	in := w.startOn(t, through, visit.Options{Lanes: 1})
+	in := w.startOn(t, through, visit.Options{})
 	in.url = direct.url
 	in.count(t, "192.0.2.1", "http://a/")
 	return in, c
@@ -395,7 +395,7 @@ func testCommitUnseen(t *testing.T, w way) {
 func TestSessionEndedByServer(t *testing.T) { everyWay(t, testSessionEndedByServer) }
 
 func testSessionEndedByServer(t *testing.T, w way) {
-	in := w.newInstance(t, visit.Options{Lanes: 1})
+	in := w.newInstance(t, visit.Options{})
 	in.count(t, "192.0.2.1", "http://a/")
 	release := in.hold(t, "a")
 	done := in.start("192.0.2.2", "http://a/")
@@ -411,7 +411,7 @@ func TestNoDatabaseForLong(t *testing.T) {
 	t.Parallel()
 	direct := both.newInstance(t, visit.Options{})
 	c, through := newCutter(t, direct.url)
-	in := both.startOn(t, through, visit.Options{Lanes: 1, MaxWait: 10 * time.Second}) // longer than what is asked after a batch
+	in := both.startOn(t, through, visit.Options{MaxWait: 10 * time.Second}) // longer than what is asked after a batch
 	in.url = direct.url
 	in.count(t, "192.0.2.1", "http://a/")
 	release := in.hold(t, "a")

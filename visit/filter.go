@@ -13,65 +13,33 @@ import (
 	"footfall/visit/bloom"
 )
 
-// FilterMode says what the Bloom filter of known visitors is for.
-type FilterMode int
+// filterError is how often the filter may take a new visitor for a known one, who is then looked up for nothing. One in 1,000
+// is nothing beside what visits write, for 14 bits a visitor; with one in 100, which takes 10, it would begin to show.
+const filterError = 0.001
 
-// The modes of the filter.
-const (
-	// FilterOff: there is none.
-	FilterOff FilterMode = iota
-	// FilterOn: who is surely new is not looked up.
-	FilterOn
-	// FilterApprox: besides, who may have come before is believed to have done so. uv then misses at most the share
-	// of new visitors that Options.FilterError names, and such a visitor's rank is 0.
-	FilterApprox
-)
-
-// opinion is what a filter has to say of a (target, visitor) pair.
-type opinion int
-
-const (
-	noOpinion  opinion = iota
-	surelyNew          // no visitor of the target, unless another instance was faster
-	maybeKnown         // a visitor of the target, but for the filter's error
-)
-
-// filter knows the (target, visitor) pairs that the tables hold. Until it has read them all it has no opinion on any, and none
-// again once its memory is used up: it says so in the log, and the database decides alone. Its methods may be called concurrently.
+// filter is a Bloom filter of the (target, visitor) pairs that the tables hold: it hints at those that they surely do not hold.
+// It gives no hints until it has read the tables, and none again once its memory is used up: it says so in the log, and
+// everybody is looked up. Its methods may be called concurrently.
 type filter struct {
-	options filterOptions
-	bloom   atomic.Pointer[bloom.Filter] // nil until the rows have been counted; set by warm
-	ready   atomic.Bool                  // every row has been read; set by warm
-	told    atomic.Bool                  // that the memory is used up
+	memory int64 // bytes, at most
+	log    *slog.Logger
+	bloom  atomic.Pointer[bloom.Filter] // nil until the rows have been counted; set by warm
+	ready  atomic.Bool                  // every row has been read; set by warm
+	told   atomic.Bool                  // that the memory is used up
 }
 
-type filterOptions struct {
-	error    float64
-	memory   int64
-	believes bool // maybeKnown is an opinion, too
-	log      *slog.Logger
-}
-
-// newFilter makes a filter for the mode; nil, which has no opinions, for FilterOff.
+// newFilter makes a filter; nil, which gives no hints, where there is to be none.
 func newFilter(o Options) *filter {
-	if o.Filter == FilterOff {
+	if !o.Filter {
 		return nil
 	}
-	return &filter{options: filterOptions{o.FilterError, o.FilterMemory, o.Filter == FilterApprox, o.Log}}
+	return &filter{memory: o.FilterMemory, log: o.Log}
 }
 
-func (f *filter) opinionOf(target int64, visitor netip.Addr) opinion {
-	if f == nil || !f.ready.Load() {
-		return noOpinion
-	}
-	b := f.bloom.Load()
-	switch {
-	case !b.Has(bloom.Visitor(target, visitor)):
-		return surelyNew
-	case f.options.believes && !b.Saturated():
-		return maybeKnown
-	}
-	return noOpinion
+// surelyNew reports whether the visitor never came to the target, unless another instance was faster. It is the hint; false
+// means nothing.
+func (f *filter) surelyNew(target int64, visitor netip.Addr) bool {
+	return f != nil && f.ready.Load() && !f.bloom.Load().Has(bloom.Visitor(target, visitor))
 }
 
 // add tells of a pair that is in the tables: one that has committed.
@@ -85,8 +53,8 @@ func (f *filter) add(target int64, visitor netip.Addr) {
 	}
 	b.Add(bloom.Visitor(target, visitor))
 	if b.Saturated() && f.told.CompareAndSwap(false, true) {
-		f.options.log.Warn("the filter's memory is used up: every visitor is looked up from now on; give it more with --filter-memory",
-			"keys", b.Stats().Keys, "bytes", f.options.memory)
+		f.log.Warn("the filter's memory is used up: every visitor is looked up from now on; give it more with --filter-memory",
+			"keys", b.Stats().Keys, "bytes", f.memory)
 	}
 }
 
@@ -127,7 +95,7 @@ func (f *filter) warm(ctx context.Context, d *db.DB, w *warming) error {
 		}
 		if time.Since(w.told) > warmTells {
 			w.told = time.Now()
-			f.options.log.Info("the filter is reading the visitors", "read", w.read, "of", w.rows)
+			f.log.Info("the filter is reading the visitors", "read", w.read, "of", w.rows)
 		}
 		if !sleep(ctx, time.Since(asked)) {
 			return ctx.Err()
@@ -138,7 +106,7 @@ func (f *filter) warm(ctx context.Context, d *db.DB, w *warming) error {
 	if stats.Saturated {
 		return nil // which add has told
 	}
-	f.options.log.Info("the filter is ready", "visitors", w.read, "bytes", stats.Bytes, "error", stats.Error,
+	f.log.Info("the filter is ready", "visitors", w.read, "bytes", stats.Bytes, "error", stats.Error,
 		"took", time.Since(w.began).Round(time.Millisecond))
 	return nil
 }
@@ -154,18 +122,18 @@ func (f *filter) prepare(ctx context.Context, d *db.DB, w *warming) error {
 	}); err != nil {
 		return fmt.Errorf("count the visitors: %w", err)
 	}
-	b, err := bloom.New(bloom.Config{Keys: uint64(2 * w.rows), Error: f.options.error, MaxBytes: f.options.memory}) //nolint:gosec // a count
+	b, err := bloom.New(bloom.Config{Keys: uint64(2 * w.rows), Error: filterError, MaxBytes: f.memory}) //nolint:gosec // a count
 	if err != nil {
 		return err
 	}
 	w.after = db.VisitorsAfterParams{PageID: -1, Ip: netip.IPv4Unspecified(), Rows: warmRows}
 	f.bloom.Store(b)
-	if need := bloom.SizeFor(uint64(w.rows), f.options.error); w.rows > 0 && need > f.options.memory { //nolint:gosec // a count
-		f.options.log.Warn("the filter's memory does not hold the visitors there are; give it more with --filter-memory",
-			"rows", w.rows, "bytes", f.options.memory, "needed", need)
+	if need := bloom.SizeFor(uint64(w.rows), filterError); w.rows > 0 && need > f.memory { //nolint:gosec // a count
+		f.log.Warn("the filter's memory does not hold the visitors there are; give it more with --filter-memory",
+			"rows", w.rows, "bytes", f.memory, "needed", need)
 	}
 	if w.rows > 0 {
-		f.options.log.Info("the filter begins to read the visitors", "rows", w.rows, "bytes", b.Stats().Bytes)
+		f.log.Info("the filter begins to read the visitors", "rows", w.rows, "bytes", b.Stats().Bytes)
 	}
 	return nil
 }

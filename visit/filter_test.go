@@ -46,7 +46,7 @@ func TestFilterGoesOnAfterAnError(t *testing.T) {
 
 	interrupted, interrupt := context.WithCancel(t.Context())
 	log := slog.New(onceSaid{slog.DiscardHandler, "the filter begins to read the visitors", interrupt})
-	f := newFilter(Options{Filter: FilterOn, FilterError: 1e-6, FilterMemory: 1 << 20, Log: log})
+	f := newFilter(Options{Filter: true, FilterMemory: 1 << 20, Log: log})
 	var w warming
 	require.Error(t, f.warm(interrupted, d, &w))
 	require.False(t, f.ready.Load())

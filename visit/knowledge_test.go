@@ -15,9 +15,9 @@ import (
 )
 
 var (
-	filterOnly = way{name: "filter", filter: visit.FilterOn}
+	filterOnly = way{name: "filter", filter: true}
 	memoryOnly = way{name: "memory", memory: 8 << 20}
-	both       = way{name: "both", filter: visit.FilterOn, memory: 8 << 20}
+	both       = way{name: "both", filter: true, memory: 8 << 20}
 )
 
 // asked is how many keys an instance has looked up so far.
@@ -37,11 +37,11 @@ func TestLookUpsSpared(t *testing.T) {
 		{filterOnly, 0, 2, 1},
 		{memoryOnly, 2, 0, 1},
 		{both, 0, 0, 0},
-		{way{name: "a filter of 64 bits", filter: visit.FilterOn, filterMemory: 8}, 2, 2, 2},
+		{way{name: "a filter of 64 bits", filter: true, filterMemory: 8}, 2, 2, 2},
 	} {
 		t.Run(c.w.name, func(t *testing.T) {
 			t.Parallel()
-			in := c.w.newInstance(t, visit.Options{FilterError: 1e-9})
+			in := c.w.newInstance(t, visit.Options{})
 			if c.w.filterMemory == 8 {
 				for i := range 20 { // until it is used up
 					in.count(t, fmt.Sprintf("198.51.100.%d", i), "http://a/")
@@ -65,8 +65,8 @@ func TestLookUpsSpared(t *testing.T) {
 func TestThreeInstancesThatKnowAThirdEach(t *testing.T) {
 	t.Parallel()
 	const visitors, pages = 60, 3
-	first := both.newInstance(t, visit.Options{Lanes: 2})
-	instances := []*instance{first, both.startOn(t, first.url, visit.Options{Lanes: 2}), both.startOn(t, first.url, visit.Options{Lanes: 1})}
+	first := both.newInstance(t, visit.Options{})
+	instances := []*instance{first, both.startOn(t, first.url, visit.Options{}), both.startOn(t, first.url, visit.Options{})}
 	var requests []visit.Request
 	for v := range visitors {
 		for p := range pages {
@@ -126,8 +126,8 @@ const erase = `BEGIN;
 // at which the erasure has returned.
 func TestErasedVisitorIsForgotten(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, visit.Options{Lanes: 1})
-		other := w.startOn(t, in.url, visit.Options{Lanes: 1})
+		in := w.newInstance(t, visit.Options{})
+		other := w.startOn(t, in.url, visit.Options{})
 		for _, one := range []*instance{in, other} {
 			one.count(t, "192.0.2.1", "http://a/")
 			one.count(t, "192.0.2.2", "http://a/")
@@ -136,7 +136,7 @@ func TestErasedVisitorIsForgotten(t *testing.T) {
 		require.Equal(t, "3 3 3 5 | 3 3 3 5", row(in.count(t, "192.0.2.1", "http://a/")))
 		require.Equal(t, "3 3 3 6 | 3 3 3 6", row(other.count(t, "192.0.2.1", "http://a/")))
 		require.Equal(t, "3 3 2 7 | 3 3 2 7", row(other.count(t, "192.0.2.2", "http://a/")))
-		if w.memory > 0 || w.filter != visit.FilterOff {
+		if w.memory > 0 || w.filter {
 			require.EqualValues(t, 1, in.metric(t, "footfall_knowledge_dropped_total"))
 		}
 	})
@@ -145,7 +145,7 @@ func TestErasedVisitorIsForgotten(t *testing.T) {
 // A page that is deleted and visited again begins anew, though instances knew its id.
 func TestDeletedPageBeginsAnew(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
-		in := w.newInstance(t, visit.Options{Lanes: 1})
+		in := w.newInstance(t, visit.Options{})
 		in.count(t, "192.0.2.1", "http://a/x")
 		in.count(t, "192.0.2.1", "http://b/x")
 		in.exec(t, `BEGIN;
@@ -191,9 +191,9 @@ func TestFilterReadsTheTables(t *testing.T) {
 		SELECT page_id, inet '10.0.0.0' + n, n, 20260101, 20260101 FROM generate_series(1, 50000) AS n, (VALUES (1), (2)) AS p (page_id);
 		INSERT INTO counters (page_id, hot, pv, uv) VALUES (1, 50000, 50000, 50000), (2, 50000, 50000, 50000)`)
 	require.NoError(t, err)
-	late := filterOnly.startOn(t, in.url, visit.Options{FilterError: 1e-6})
+	late := filterOnly.startOn(t, in.url, visit.Options{})
 	require.EqualValues(t, 100_000, late.metric(t, "footfall_filter_keys"))
-	require.Less(t, late.metric(t, "footfall_filter_error"), 1e-6)
+	require.Less(t, late.metric(t, "footfall_filter_error"), 1e-3)
 	for _, ip := range []string{"10.0.0.1", "10.0.78.31", "10.0.195.80"} { // the first, one in the middle, the last
 		late.count(t, ip, "http://a/")
 	}
@@ -201,47 +201,6 @@ func TestFilterReadsTheTables(t *testing.T) {
 	require.Equal(t, "50004 50001 50001 50004 | 50004 50001 50001 50004", row(late.count(t, "192.0.2.1", "http://a/")))
 	require.Equal(t, 6, late.asked(t), "he is new, and nobody asked")
 	require.Zero(t, late.metric(t, "footfall_filter_wrong_hints_total"))
-}
-
-// approx, where the memory knows nobody: whoever the filter takes for a known one is not in uv and has rank 0; that are at
-// most as many as its error says. pv and hot stay exact.
-func TestApprox(t *testing.T) {
-	t.Parallel()
-	const visitors, rate = 4000, 0.05
-	in := way{filter: visit.FilterApprox, filterMemory: 7000}.newInstance(t, visit.Options{FilterError: rate}) // for 8,000 keys
-	unranked := 0
-	var mu sync.Mutex // guards unranked
-	var wg sync.WaitGroup
-	for client := range 50 {
-		wg.Go(func() {
-			for i := client; i < visitors; i += 50 {
-				a := in.count(t, fmt.Sprintf("10.0.%d.%d", i/250, i%250), "http://a/")
-				if a.Page.Rank == 0 {
-					mu.Lock()
-					unranked++
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	wg.Wait()
-	var hot, pv, uv, last, ranks int
-	require.NoError(t, in.conn(t).QueryRow(t.Context(), `
-		SELECT c.hot, c.pv, c.uv, (SELECT max(rank) FROM visitors WHERE page_id = c.page_id), (SELECT count(*) FROM visitors WHERE page_id = c.page_id)
-		FROM counters AS c JOIN pages AS p ON p.id = c.page_id WHERE p.uri = 'a/'`).Scan(&hot, &pv, &uv, &last, &ranks))
-	require.Equal(t, visitors, hot)
-	require.Equal(t, visitors, pv)
-	require.Equal(t, visitors-unranked, uv, "who has no rank is who is missing")
-	require.Equal(t, []int{uv, uv}, []int{last, ranks}, "the others have all ranks")
-	require.Positive(t, unranked, "the filter was never wrong: this test tests nothing")
-	require.Less(t, unranked, int(rate*visitors+6*14), "six standard deviations above what is stated")
-
-	// Somebody who came is believed, too, and his rank is not looked up.
-	before := in.asked(t)
-	again := in.count(t, "10.0.0.1", "http://a/")
-	require.Zero(t, again.Page.Rank)
-	require.EqualValues(t, visitors, again.Page.PV)
-	require.Equal(t, before+2, in.asked(t), "that he was counted today is what the insert found")
 }
 
 // The memory is bounded, and what falls out of it is looked up again.

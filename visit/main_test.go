@@ -56,7 +56,7 @@ type instance struct {
 // way is a combination of filter and memory. What they save must not show in any number.
 type way struct {
 	name         string
-	filter       visit.FilterMode
+	filter       bool
 	filterMemory int64
 	memory       int64
 }
@@ -65,13 +65,10 @@ var plain = way{name: "plain"}
 
 var ways = []way{
 	plain,
-	{name: "filter", filter: visit.FilterOn},
+	{name: "filter", filter: true},
 	{name: "memory", memory: 8 << 20},
-	{name: "both", filter: visit.FilterOn, memory: 8 << 20},
-	{name: "filter of 64 bits", filter: visit.FilterOn, filterMemory: 8, memory: 8 << 20},
-	// With its memory of everybody who came, approx is exact too: the filter's word is not needed. What it is otherwise, see
-	// TestApprox.
-	{name: "approx", filter: visit.FilterApprox, memory: 8 << 20},
+	{name: "both", filter: true, memory: 8 << 20},
+	{name: "filter of 64 bits", filter: true, filterMemory: 8, memory: 8 << 20},
 }
 
 // everyWay runs a test with each combination of filter and memory.
@@ -111,7 +108,7 @@ func (w way) startOn(t *testing.T, url string, o visit.Options) *instance {
 	in.Counter, err = visit.Open(t.Context(), in.db, o)
 	require.NoError(t, err)
 	t.Cleanup(in.Close)
-	if w.filter != visit.FilterOff {
+	if w.filter {
 		in.warm(t)
 	}
 	return in
@@ -203,8 +200,8 @@ func (in *instance) checkTables(t *testing.T) {
 	in.checkDays(t)
 }
 
-// checkDays holds the promises on daily numbers against the tables, and against rows as far as these are kept. Where visitors were believed
-// or pages deleted, it is not known of some whether they were new on a day.
+// checkDays holds the promises on daily numbers against the tables, and against rows as far as these are kept. Where pages
+// were deleted, it is not known of some visitors whether they were new on a day.
 func (in *instance) checkDays(t *testing.T) {
 	t.Helper()
 	rows, err := in.conn(t).Query(context.Background(), `

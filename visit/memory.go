@@ -13,7 +13,7 @@ const memoryEntry = 96
 
 // memorized is what is known of a pair.
 type memorized struct {
-	rank int64 // 0: believed to be known, by a filter
+	rank int64
 	day  int32 // the last one that was counted
 }
 

@@ -70,7 +70,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		skipped: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_existence_queries_skipped_total",
 			Help: "Keys that were not looked up, by what spared it: batch (the same key came before in it), memory (known to be counted), " +
-				"filter (surely new), belief (--filter approx took it for a known one).",
+				"filter (surely new).",
 		}, []string{"by"}),
 		recalled: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_memory_recalls_total",
@@ -78,7 +78,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}, []string{"result"}),
 		wrongHints: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_filter_wrong_hints_total",
-			Help: "Batches written a second time because the filter had called a visitor new who had been counted, by another instance or on the word of an approx filter.",
+			Help: "Batches written a second time because the filter had called a visitor new who had been counted by another instance.",
 		}),
 		dropped: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_knowledge_dropped_total",
@@ -93,10 +93,9 @@ func (m *metrics) spared(s *savings) {
 	m.skipped.WithLabelValues("batch").Add(float64(s.batch))
 	m.skipped.WithLabelValues("memory").Add(float64(s.memory))
 	m.skipped.WithLabelValues("filter").Add(float64(s.filter))
-	m.skipped.WithLabelValues("belief").Add(float64(s.belief))
 	if m.remembers {
 		m.recalled.WithLabelValues("hit").Add(float64(s.memory))
-		m.recalled.WithLabelValues("miss").Add(float64(s.asked + s.filter + s.belief))
+		m.recalled.WithLabelValues("miss").Add(float64(s.asked + s.filter))
 	}
 }
 

@@ -29,8 +29,8 @@ func TestConcurrentAnswers(t *testing.T) { everyWay(t, testConcurrentAnswers) }
 
 func testConcurrentAnswers(t *testing.T, w way) {
 	const clients, each = 200, 25
-	a := w.newInstance(t, visit.Options{Lanes: 2})
-	b := w.startOn(t, a.url, visit.Options{Lanes: 1, Clock: a.clock.Now})
+	a := w.newInstance(t, visit.Options{})
+	b := w.startOn(t, a.url, visit.Options{Clock: a.clock.Now})
 	instances := []*instance{a, b}
 
 	epoch := time.Now()

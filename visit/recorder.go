@@ -3,6 +3,7 @@ package visit
 import (
 	"errors"
 	"hash/maphash"
+	"runtime"
 	"sync"
 	"time"
 
@@ -18,6 +19,11 @@ const (
 	waitingAtMost = 100 * batchVisits
 )
 
+// Lanes is how many batches an instance writes side by side, each on a connection of its own. While the database works on the
+// batch of one lane, another lane makes use of this machine's processors: one lane a processor. Beyond four, the batches
+// would become small, and with them what a batch saves.
+func Lanes() int { return min(4, runtime.GOMAXPROCS(0)) }
+
 // recorder counts visits in batches. While a lane writes one batch its next one gathers, so that the batches grow with
 // the load and no timer is needed. A visit's page and site are in one lane, and no target is in two: lanes never
 // wait for each other's locks.
@@ -29,7 +35,7 @@ type recorder struct {
 
 func newRecorder(d *db.DB, k *knowledge, o Options, m *metrics) *recorder {
 	r := &recorder{seed: maphash.MakeSeed(), metrics: m}
-	for range o.Lanes {
+	for range Lanes() {
 		l := newLane(d, k, o, m)
 		r.lanes = append(r.lanes, l)
 		go l.run()

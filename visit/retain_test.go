@@ -152,11 +152,8 @@ func TestDeletePagesOfWhomIsForgotten(t *testing.T) {
 // and the promises hold.
 func TestRetentionWhileCounting(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
-		if w.filter == visit.FilterApprox {
-			t.Skip("it may believe that somebody came before who was forgotten")
-		}
-		in := w.newInstance(t, visit.Options{Lanes: 2})
-		other := w.startOn(t, in.url, visit.Options{Lanes: 2, Clock: in.clock.Now})
+		in := w.newInstance(t, visit.Options{})
+		other := w.startOn(t, in.url, visit.Options{Clock: in.clock.Now})
 		in.keeps(t, "demo", 1, 1)
 		in.clock.Set(firstDay)
 		disperse := dbtest.Crowd(t, 6, func(client, i int) {

@@ -132,14 +132,14 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"count"}, []string{"unexpected argument count"}},
 		{[]string{"serve", "--no-such-flag"}, []string{"unknown flag --no-such-flag"}},
 		{[]string{"app", "add"}, []string{"<name>"}},
-		{[]string{"serve", "--addr=nowhere", "--admin-addr=1.2.3.4", "--database-url=mysql://u:topsecret@h/d", "--lanes=many", "--max-wait=soon",
+		{[]string{"serve", "--addr=nowhere", "--admin-addr=1.2.3.4", "--database-url=mysql://u:topsecret@h/d", "--max-wait=soon",
 			"--log-level=loud", "--log-format=xml", "--postgres-listen=5432"},
-			[]string{"--addr:", "--admin-addr:", "--database-url:", "--lanes:", "--max-wait:", "--log-level:", "--log-format:", "--postgres-listen:"}},
-		{[]string{"serve", "--filter=maybe", "--filter-error=2", "--filter-memory=some", "--memory=12"},
-			[]string{"--filter:", "--filter-error:", "--filter-memory:", "--memory:"}},
-		{[]string{"serve", "--filter=", "--filter-error=NaN", "--filter-memory=7", "--memory=-1MB"},
-			[]string{"--filter:", "--filter-error:", "--filter-memory:", "--memory:"}},
-		{[]string{"serve", "--addr=127.0.0.1:99999", "--lanes=-1", "--max-wait=0s", "--data="}, []string{"--addr:", "--lanes:", "--max-wait:", "--data:"}},
+			[]string{"--addr:", "--admin-addr:", "--database-url:", "--max-wait:", "--log-level:", "--log-format:", "--postgres-listen:"}},
+		{[]string{"serve", "--filter=maybe", "--filter-memory=some", "--memory=12"},
+			[]string{"--filter:", "--filter-memory:", "--memory:"}},
+		{[]string{"serve", "--filter=", "--filter-memory=7", "--memory=-1MB"},
+			[]string{"--filter:", "--filter-memory:", "--memory:"}},
+		{[]string{"serve", "--addr=127.0.0.1:99999", "--max-wait=0s", "--data="}, []string{"--addr:", "--max-wait:", "--data:"}},
 		{[]string{"serve", "--database-url=postgres://h/d", "--postgres-listen=127.0.0.1:5432"}, []string{"--postgres-listen: it is for the embedded"}},
 		{[]string{"serve", "--database-url=postgres://h/d?default_query_exec_mode=simple_protocol"}, []string{"simple_protocol"}},
 		{[]string{"serve", "--trust-proxy=0.0.0.0/0", "--trust-proxy=here,10.0.0.1/8", "--proxy-header=Host", "--secret-file=/no/such/file"},
@@ -164,8 +164,8 @@ func TestWrongUse(t *testing.T) {
 func TestHelpTellsDefaults(t *testing.T) {
 	t.Parallel()
 	help := strings.Join(strings.Fields(well(t, "serve", "--help")), " ")
-	for _, flag := range []string{"data", "postgres-bin", "log-level", "log-format", "addr", "admin-addr", "postgres-listen", "max-wait", "lanes",
-		"filter", "filter-error", "filter-memory", "memory", "secret-file", "trust-proxy", "proxy-header", "[no-]migrate"} {
+	for _, flag := range []string{"data", "postgres-bin", "log-level", "log-format", "addr", "admin-addr", "postgres-listen", "max-wait",
+		"filter", "filter-memory", "memory", "secret-file", "trust-proxy", "proxy-header", "[no-]migrate"} {
 		name := "FOOTFALL_" + strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(flag, "[no-]"), "-", "_"))
 		assert.Regexp(t, regexp.MustCompile(`--`+regexp.QuoteMeta(flag)+`[= ].*Default: [^$]* \(\$`+name+`\)`), help)
 	}

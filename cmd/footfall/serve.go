@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/docker/go-units"
@@ -27,17 +26,12 @@ type serveCmd struct {
 	TrustProxy     []string `env:"FOOTFALL_TRUST_PROXY" placeholder:"CIDR" help:"Address or network of a proxy before this service, like 10.0.0.0/8: for a request from there, the client is who the proxy's header names. Repeat it, or separate them by commas. Everybody in it can count as anybody. Default: none; the client is whoever connects."`
 	ProxyHeader    string   `env:"FOOTFALL_PROXY_HEADER" placeholder:"NAME" help:"The one header in which trusted proxies name the client; the rightmost address in it that is no trusted proxy is taken. Default: X-Forwarded-For."`
 	MaxWait        string   `env:"FOOTFALL_MAX_WAIT" default:"2s" placeholder:"DURATION" help:"A visit that would have to wait longer than this to be written is refused with 503 and Retry-After. Longer rides out bursts, shorter answers sooner under overload. Default: 2s."`
-	Lanes          string   `env:"FOOTFALL_LANES" default:"0" placeholder:"N" help:"Batches written side by side, each on a connection of its own; one site is always in one lane. 0: one a processor, at most 4. Default: 0."`
-	Filter         string   `env:"FOOTFALL_FILTER" default:"on" placeholder:"MODE" help:"Bloom filter of all visitors, in memory. on: a visitor who is surely new is not looked up; all numbers stay exact. off: everybody is looked up. approx: besides, one whom the filter seems to know is not looked up either; uv then misses up to --filter-error of the new visitors, and whoever was not seen lately gets rank 0. Default: on."`
-	FilterError    string   `env:"FOOTFALL_FILTER_ERROR" default:"0.001" placeholder:"SHARE" help:"How often the filter may take a new visitor for a known one, who is then looked up for nothing (with approx: not counted in uv). Less needs more memory: 14 bits a visitor for 0.001, 10 for 0.01. Default: 0.001."`
+	Filter         string   `env:"FOOTFALL_FILTER" default:"on" placeholder:"on|off" help:"Bloom filter of all visitors, in memory: a visitor who is surely new is not looked up. All numbers stay exact. off: everybody is looked up. Default: on."`
 	FilterMemory   string   `env:"FOOTFALL_FILTER_MEMORY" default:"256MB" placeholder:"SIZE" help:"The most memory that the filter may take; it begins small. When that is used up it is of no use any more, and everybody is looked up. Default: 256MB."`
 	Memory         string   `env:"FOOTFALL_MEMORY" default:"64MB" placeholder:"SIZE" help:"Memory for the ranks of recent visitors: whoever comes again on the same day costs the tables an addition, no look-up. All numbers stay exact. 0: none. Default: 64MB."`
 
 	proxies      *handler.Proxies // as check has read it, and so on
 	maxWait      time.Duration
-	lanes        int
-	filterMode   visit.FilterMode
-	filterError  float64
 	filterMemory int64
 	memory       int64
 }
@@ -49,12 +43,8 @@ const (
 	longestWait   = 10 * time.Second // for --max-wait, so that an answer comes before its connection is closed
 	stopWithin    = 30 * time.Second // for the embedded PostgreSQL to write everything to disk
 	tryEvery      = time.Second
-	mostLanes     = 64
-
-	leastError  = 1e-9 // of the filter
-	mostError   = 0.5
-	leastFilter = 8 // bytes; small ones are of little use, and are for trying out what happens then
-	leastMemory = 1 << 20
+	leastFilter   = 8 // bytes; small ones are of little use, and are for trying out what happens then
+	leastMemory   = 1 << 20
 )
 
 func (c *serveCmd) check(g globals) []error {
@@ -74,28 +64,21 @@ func (c *serveCmd) check(g globals) []error {
 	if c.maxWait, err = time.ParseDuration(c.MaxWait); err != nil || c.maxWait <= 0 || c.maxWait > longestWait {
 		faults = append(faults, fmt.Errorf("--max-wait: %q is no time to wait: write one like 500ms or 2s, %v at most", c.MaxWait, longestWait))
 	}
-	if c.lanes, err = strconv.Atoi(c.Lanes); err != nil || c.lanes < 0 || c.lanes > mostLanes {
-		faults = append(faults, fmt.Errorf("--lanes: %q is no number of lanes: write one from 1 to %d, or 0", c.Lanes, mostLanes))
-	}
-	if c.lanes == 0 {
-		c.lanes = visit.DefaultLanes()
-	}
 	return append(faults, c.checkHelpers()...)
 }
 
-// filterModes are the words of --filter.
-var filterModes = map[string]visit.FilterMode{"off": visit.FilterOff, "on": visit.FilterOn, "approx": visit.FilterApprox}
+// The words of --filter.
+const (
+	filterOn  = "on"
+	filterOff = "off"
+)
 
 // checkHelpers reads the flags of the filter and the memory.
 func (c *serveCmd) checkHelpers() (faults []error) {
-	var known bool
-	if c.filterMode, known = filterModes[c.Filter]; !known {
-		faults = append(faults, fmt.Errorf("--filter: %q is no mode: write off, on or approx", c.Filter))
+	if c.Filter != filterOn && c.Filter != filterOff {
+		faults = append(faults, fmt.Errorf("--filter: %q is neither: write on or off", c.Filter))
 	}
 	var err error
-	if c.filterError, err = strconv.ParseFloat(c.FilterError, 64); err != nil || !(c.filterError >= leastError && c.filterError <= mostError) {
-		faults = append(faults, fmt.Errorf("--filter-error: %q is no share of visitors: write one from %v to %v, like 0.001", c.FilterError, leastError, mostError))
-	}
 	if c.filterMemory, err = units.RAMInBytes(c.FilterMemory); err != nil || c.filterMemory < leastFilter {
 		faults = append(faults, fmt.Errorf("--filter-memory: %q is no size for a filter: write one like 256MB, %s at least; or turn it off with --filter off", c.FilterMemory, units.BytesSize(leastFilter)))
 	}
@@ -124,7 +107,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 
-	d, err := db.Open(ctx, database, db.Options{Writers: c.lanes + 1})
+	d, err := db.Open(ctx, database, db.Options{Writers: visit.Lanes() + 1})
 	if err != nil {
 		return err
 	}
@@ -140,8 +123,8 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	counter, err := visit.Open(ctx, d, visit.Options{
-		Log: p.log, Metrics: registry, Secret: secret, Lanes: c.lanes, MaxWait: c.maxWait,
-		Filter: c.filterMode, FilterError: c.filterError, FilterMemory: c.filterMemory, Memory: c.memory,
+		Log: p.log, Metrics: registry, Secret: secret, MaxWait: c.maxWait,
+		Filter: c.Filter == filterOn, FilterMemory: c.filterMemory, Memory: c.memory,
 	})
 	if err != nil {
 		return orInterrupted(ctx, err)

@@ -17,7 +17,6 @@ type verifyCmd struct {
 	App    string  `placeholder:"NAME" help:"Only this app. Default: all."`
 	Sample float64 `default:"100" placeholder:"PERCENT" help:"Only about so many of the sites, each with all its pages. Default: ${default}."`
 	Seed   int64   `default:"0" help:"Chooses another sample: the same seed chooses the same sites. Default: ${default}."`
-	Approx bool    `help:"The service has run with --filter approx: do not hold what it does not promise then."`
 	All    bool    `help:"List every offending target, not the first 20 of each promise."`
 	JSON   bool    `name:"json" help:"Print the result as JSON."`
 	Jobs   int     `default:"2" help:"How many connections work at once, each on a processor of the database's machine. Default: ${default}."`
@@ -42,7 +41,7 @@ func (c *verifyCmd) run(ctx context.Context, p *program) error {
 			return err
 		}
 		watched := terminalWidth(p.stderr) > 0
-		options := report.VerifyOptions{App: c.App, Sample: c.Sample, Seed: c.Seed, Approx: c.Approx, Jobs: c.Jobs}
+		options := report.VerifyOptions{App: c.App, Sample: c.Sample, Seed: c.Seed, Jobs: c.Jobs}
 		if !c.All {
 			options.Limit = offendersShown
 		}
