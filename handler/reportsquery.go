@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
@@ -133,10 +133,13 @@ func (q *question) limit() int {
 }
 
 // days is the range that is asked for: everything, unless it is said.
-func (q *question) days() report.Range {
-	in := report.Range{From: q.day("from", report.AllDays.From), To: q.day("to", report.AllDays.To)}
-	if in.From > in.To {
-		q.wrong("from", "%s is after %s: give a day that is not after that of to", q.value("from"), q.value("to"))
+func (q *question) days() visit.Range {
+	if q.value("from")+q.value("to") == "" {
+		return visit.AllDays
+	}
+	in, err := visit.ParseRange(cmp.Or(q.value("from"), "all"), q.value("to"), q.reading.Today)
+	if err != nil {
+		q.fail(err)
 	}
 	return in
 }
@@ -150,13 +153,11 @@ func (q *question) day(name string, usual int32) int32 {
 }
 
 func (q *question) readDay(name, said string) int32 {
-	for _, layout := range []string{"20060102", time.DateOnly} {
-		if day, err := time.Parse(layout, said); err == nil && day.Year() > 0 {
-			return visit.DayOf(day, time.UTC)
-		}
+	day, err := visit.ParseDay(said, q.reading.Today)
+	if err != nil {
+		q.wrong(name, "%v", err)
 	}
-	q.wrong(name, "%.64q is no day: write one like 20190629 or 2019-06-29", said)
-	return 0
+	return day
 }
 
 func dayText(day int32) string { return strconv.Itoa(int(day)) }
@@ -167,7 +168,7 @@ func (q *question) site() string {
 	if said == "" {
 		return ""
 	}
-	site, err := q.reading.Site(said)
+	site, err := visit.ParseSite(said)
 	if err != nil {
 		q.fail(err)
 	}
@@ -179,7 +180,7 @@ func (q *question) targets() (targets []string) {
 	for _, named := range []struct {
 		values []string
 		read   func(string) (string, error)
-	}{{q.params["uri"], q.reading.Page}, {q.params["site"], q.reading.Site}} {
+	}{{q.params["uri"], q.reading.Target}, {q.params["site"], visit.ParseSite}} {
 		for _, value := range named.values {
 			target, err := named.read(value)
 			if err != nil {
@@ -218,9 +219,11 @@ func (q *question) prefix() string {
 		q.wrong("prefix", "it has a query or a fragment: end it in the path, as in https://example.com/blog/")
 		return ""
 	}
-	page, err := q.reading.Page(said)
+	page, err := q.reading.Target(said)
 	if err != nil {
 		q.wrong("prefix", "%s", strings.TrimPrefix(err.Error(), "uri: "))
+	} else if !strings.Contains(page, "/") {
+		page += "/" // all pages of the site, and of no other that begins so
 	}
 	return page
 }

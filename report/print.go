@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"footfall/report/draw"
+	"footfall/visit"
 )
 
 // Format is how an answer is written.
@@ -60,11 +60,11 @@ func encode(w io.Writer, a Answer, f Format) error {
 
 // Top is the first pages of an app, or of one of its sites.
 type Top struct {
-	App   string `json:"app"`
-	Site  string `json:"site,omitempty"`
-	Range        // of days
-	By    string `json:"by"` // pv, uv (new visitors) or hot
-	Pages []Page `json:"pages"`
+	App         string `json:"app"`
+	Site        string `json:"site,omitempty"`
+	visit.Range        // of days
+	By          string `json:"by"` // pv, uv (new visitors) or hot
+	Pages       []Page `json:"pages"`
 }
 
 func (t Top) rows() ([]string, [][]any) {
@@ -149,33 +149,6 @@ func (r RankOf) text(w io.Writer, _ draw.Style) error {
 	}
 	return say(w, "%s: visitor %s of %s is %s, who came first on %s and last on %s\n",
 		r.App, draw.Number(r.Rank), r.Target, r.Visitor, draw.Day(r.FirstDay), draw.Day(r.LastDay))
-}
-
-// String writes a range for people.
-func (in Range) String() string {
-	switch {
-	case in == AllDays:
-		return "on any day"
-	case in.From == AllDays.From:
-		return "up to " + draw.Day(in.To)
-	case in.From == in.To:
-		return "on " + draw.Day(in.From)
-	}
-	return "from " + draw.Day(in.From) + " to " + draw.Day(in.To)
-}
-
-// LastDays is a range of so many days that ends with one.
-func LastDays(n int, to int32) Range {
-	return Range{From: dayOf(dateOf(to).AddDate(0, 0, 1-n)), To: to}
-}
-
-func dateOf(day int32) time.Time {
-	return time.Date(int(day/10000), time.Month(day/100%100), int(day%100), 0, 0, 0, 0, time.UTC)
-}
-
-func dayOf(date time.Time) int32 {
-	year, month, day := date.Date()
-	return int32(year*10000 + int(month)*100 + day)
 }
 
 // say writes a line of text in which nothing stored stays raw.

@@ -12,6 +12,7 @@ import (
 
 	"footfall/report"
 	"footfall/report/draw"
+	"footfall/visit"
 )
 
 // printed is an answer as text.
@@ -27,7 +28,7 @@ func TestNothingStoredIsPrintedRaw(t *testing.T) {
 	t.Parallel()
 	const bad = "=a/\x1b]0;owned\a\x1b[31m\u202e\u009b2J\r\n\"</script>"
 	day := report.Day{Day: 20190629, PV: 1, NewVisitors: 1, Hot: 1}
-	in := report.Range{From: 20190629, To: 20190629}
+	in := visit.Range{From: 20190629, To: 20190629}
 	for name, answer := range map[string]report.Answer{
 		"top":      report.Top{App: bad, Site: bad, Range: in, By: "pv", Pages: []report.Page{{URI: bad, PV: 1}}},
 		"no top":   report.Top{App: bad, Site: bad, Range: in, By: "pv"},
@@ -74,16 +75,5 @@ func TestUniquesSayHowSureTheyAre(t *testing.T) {
 		"7, and 2 days of visitors who were erased": {Uniques: 7, Exact: true, Erased: 2},
 	} {
 		assert.Equal(t, says, uniques.String())
-	}
-}
-
-func TestLastDays(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		n    int
-		to   int32
-		from int32
-	}{{1, 20190629, 20190629}, {30, 20190330, 20190301}, {30, 20200330, 20200301}, {366, 20201231, 20200101}, {2, 20200301, 20200229}} {
-		assert.Equal(t, report.Range{From: c.from, To: c.to}, report.LastDays(c.n, c.to))
 	}
 }

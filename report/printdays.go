@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"footfall/db"
 	"footfall/report/draw"
+	"footfall/visit"
 )
 
 // mostDays bounds what is read and written day by day: a century.
@@ -18,7 +20,7 @@ const mostDays = 36_525
 type DayByDay struct {
 	App         string `json:"app"`
 	Target      string `json:"target"`
-	Range              // of days
+	visit.Range        // of days
 	Days        []Day  `json:"days"` // also those on which nobody came
 	PV          int64  `json:"pv"`   // of all days together, and so on
 	NewVisitors int64  `json:"new_visitors"`
@@ -26,22 +28,23 @@ type DayByDay struct {
 	Uniques            // of the range
 }
 
-// DayByDay reads the days of a target. A range that is open, as AllDays is, begins or ends with a day that was counted.
-func (r *Reader) DayByDay(ctx context.Context, app, target string, in Range) (d DayByDay, err error) {
+// DayByDay reads the days of a target. A range that is open, as visit.AllDays is, or longer than a
+// century, begins or ends with a day that was counted.
+func (r *Reader) DayByDay(ctx context.Context, app, target string, in visit.Range) (d DayByDay, err error) {
 	counted, err := r.Days(ctx, app, target, in, mostDays)
 	if err != nil {
 		return d, err
 	}
 	d = DayByDay{App: app, Target: target, Range: in, Days: []Day{}}
 	if len(counted) > 0 {
-		if in.From == AllDays.From {
-			d.From = counted[0].Day
-		}
-		if in.To == AllDays.To {
+		if in.To == visit.AllDays.To {
 			d.To = counted[len(counted)-1].Day
 		}
+		if in.From < visit.LastDays(mostDays, d.To).From {
+			d.From = counted[0].Day
+		}
 	}
-	if d.From != AllDays.From && d.To != AllDays.To {
+	if d.From != visit.AllDays.From && d.To != visit.AllDays.To {
 		d.Days = filled(counted, d.Range)
 	}
 	for _, day := range counted {
@@ -52,10 +55,10 @@ func (r *Reader) DayByDay(ctx context.Context, app, target string, in Range) (d 
 }
 
 // filled puts in the days of a range on which nobody came.
-func filled(counted []Day, in Range) []Day {
+func filled(counted []Day, in visit.Range) []Day {
 	days := make([]Day, 0, len(counted))
-	for date := dateOf(in.From); !date.After(dateOf(in.To)) && len(days) < mostDays; date = date.AddDate(0, 0, 1) {
-		day := Day{Day: dayOf(date)}
+	for date := visit.DateOf(in.From); !date.After(visit.DateOf(in.To)) && len(days) < mostDays; date = date.AddDate(0, 0, 1) {
+		day := Day{Day: visit.DayOf(date, time.UTC)}
 		if len(counted) > 0 && counted[0].Day == day.Day {
 			day, counted = counted[0], counted[1:]
 		}
@@ -134,8 +137,8 @@ type FirstDay struct {
 
 // WindowUniques is how many visitors came in the last days.
 type WindowUniques struct {
-	Days  int `json:"days"`
-	Range     // the same
+	Days        int `json:"days"`
+	visit.Range     // the same
 	Uniques
 }
 
@@ -157,12 +160,12 @@ func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (o 
 	if err != nil && !errors.Is(err, ErrNoTarget) && !errors.Is(err, db.ErrNoRows) {
 		return o, wrap("totals", err)
 	}
-	days, err := r.Days(ctx, app, target, AllDays, mostDays)
+	days, err := r.Days(ctx, app, target, visit.AllDays, mostDays)
 	if err != nil {
 		return o, err
 	}
 	o.FirstDays = firstDays(days, o.UV)
-	last := LastDays(overviewLast, to)
+	last := visit.LastDays(overviewLast, to)
 	var recent []Day
 	for _, day := range days {
 		if day.Day >= last.From && day.Day <= last.To {
@@ -171,7 +174,7 @@ func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (o 
 	}
 	o.LastDays = filled(recent, last)
 	for _, n := range overviewWindows {
-		window := WindowUniques{Days: n, Range: LastDays(n, to)}
+		window := WindowUniques{Days: n, Range: visit.LastDays(n, to)}
 		if window.Uniques, err = r.Uniques(ctx, app, target, window.Range); err != nil {
 			return o, err
 		}

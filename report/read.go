@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"footfall/db"
+	"footfall/visit"
 )
 
 // Reader reads what was counted. It is safe for concurrent use.
@@ -22,15 +23,6 @@ var ErrNoTarget = errors.New("nothing was counted for this target")
 
 // ErrNobody says that a target has no visitor of that rank or address.
 var ErrNobody = errors.New("there is no such visitor")
-
-// Range is from one day to another, both included, as numbers like 20190629.
-type Range struct {
-	From int32 `json:"from"`
-	To   int32 `json:"to"`
-}
-
-// AllDays is the range of everything that was counted.
-var AllDays = Range{From: 0, To: 99991231}
 
 // Site is a site and its totals.
 type Site struct {
@@ -97,7 +89,7 @@ func (r *Reader) Sites(ctx context.Context, app, after string, n int) (sites []S
 }
 
 // TopPages are the first n pages of an app, or of one of its sites, in a range by "pv", "uv" (new visitors) or "hot".
-func (r *Reader) TopPages(ctx context.Context, app, site string, in Range, by string, n int) (pages []Page, err error) {
+func (r *Reader) TopPages(ctx context.Context, app, site string, in visit.Range, by string, n int) (pages []Page, err error) {
 	p := db.PagesTopParams{App: app, FromDay: in.From, ToDay: in.To, N: int32(n), By: by} //nolint:gosec // as above
 	if site != "" {
 		p.Site = &site
@@ -114,7 +106,7 @@ func (r *Reader) TopPages(ctx context.Context, app, site string, in Range, by st
 
 // PagesByURI are the pages of an app whose uri begins so, in order of uri, from the first after the one named, with their numbers in
 // a range. Those of a site begin with its name and a slash.
-func (r *Reader) PagesByURI(ctx context.Context, app, prefix, after string, in Range, n int) (pages []Page, err error) {
+func (r *Reader) PagesByURI(ctx context.Context, app, prefix, after string, in visit.Range, n int) (pages []Page, err error) {
 	err = r.db.Report(ctx, func(q *db.Queries) error {
 		rows, err := q.PagesAfter(ctx, db.PagesAfterParams{App: app, Prefix: prefix, After: after, FromDay: in.From, ToDay: in.To, N: int32(n)}) //nolint:gosec // as above
 		pages = convert(rows, func(p db.PagesAfterRow) Page {
@@ -126,7 +118,7 @@ func (r *Reader) PagesByURI(ctx context.Context, app, prefix, after string, in R
 }
 
 // Days are the numbers of a target day by day. Days on which nobody came are left out; a target that was never counted has none.
-func (r *Reader) Days(ctx context.Context, app, target string, in Range, n int) (days []Day, err error) {
+func (r *Reader) Days(ctx context.Context, app, target string, in visit.Range, n int) (days []Day, err error) {
 	err = r.onTarget(ctx, app, target, func(q *db.Queries, id int64) error {
 		rows, err := q.DaysBetween(ctx, db.DaysBetweenParams{PageID: id, FromDay: in.From, ToDay: in.To, N: int32(n)}) //nolint:gosec // as above
 		days = convert(rows, func(d db.DaysBetweenRow) Day {
@@ -186,7 +178,7 @@ func (r *Reader) ByAddress(ctx context.Context, app, target string, visitor neti
 }
 
 // Uniques is how many visitors came to a target in a range. One that was never counted had none.
-func (r *Reader) Uniques(ctx context.Context, app, target string, in Range) (u Uniques, err error) {
+func (r *Reader) Uniques(ctx context.Context, app, target string, in visit.Range) (u Uniques, err error) {
 	err = r.db.Report(ctx, func(q *db.Queries) error {
 		row, err := q.UniquesOfTarget(ctx, db.UniquesOfTargetParams{App: app, Target: target, FromDay: in.From, ToDay: in.To})
 		u = Uniques{Uniques: row.Uniques, Exact: row.Exact, StandardError: row.StandardError, Erased: row.Erased}
@@ -199,7 +191,7 @@ func (r *Reader) Uniques(ctx context.Context, app, target string, in Range) (u U
 }
 
 // UniquesOfAny is how many visitors came to any of several targets in a range.
-func (r *Reader) UniquesOfAny(ctx context.Context, app string, targets []string, in Range) (u Uniques, err error) {
+func (r *Reader) UniquesOfAny(ctx context.Context, app string, targets []string, in visit.Range) (u Uniques, err error) {
 	err = r.db.Report(ctx, func(q *db.Queries) error {
 		row, err := q.UniquesOfTargets(ctx, db.UniquesOfTargetsParams{App: app, Targets: targets, FromDay: in.From, ToDay: in.To})
 		u = Uniques(row)
@@ -209,7 +201,7 @@ func (r *Reader) UniquesOfAny(ctx context.Context, app string, targets []string,
 }
 
 // UniquesUnder is how many visitors came to any page whose uri begins so in a range.
-func (r *Reader) UniquesUnder(ctx context.Context, app, prefix string, in Range) (u Uniques, err error) {
+func (r *Reader) UniquesUnder(ctx context.Context, app, prefix string, in visit.Range) (u Uniques, err error) {
 	err = r.db.Report(ctx, func(q *db.Queries) error {
 		row, err := q.UniquesUnder(ctx, db.UniquesUnderParams{App: app, Prefix: prefix, FromDay: in.From, ToDay: in.To})
 		u = Uniques(row)

@@ -136,10 +136,10 @@ func newHistory(t *testing.T) *history {
 }
 
 // someDays are a range, which may begin and end where nothing was counted.
-func (h *history) someDays() report.Range {
+func (h *history) someDays() visit.Range {
 	edges := append([]int32{0, 20190601, 20190801, 99991231}, h.days...)
 	from, to := edges[h.random.IntN(len(edges))], edges[h.random.IntN(len(edges))]
-	return report.Range{From: min(from, to), To: max(from, to)}
+	return visit.Range{From: min(from, to), To: max(from, to)}
 }
 
 // someTargets are some targets, one of which was perhaps never counted.
@@ -154,7 +154,7 @@ func (h *history) someTargets() (targets []string) {
 }
 
 // pages are those of a site, or of all, with their numbers in a range, by plain SQL over the visits. hot is in no row of theirs.
-func (h *history) pages(t *testing.T, site string, in report.Range) (pages []report.Page) {
+func (h *history) pages(t *testing.T, site string, in visit.Range) (pages []report.Page) {
 	t.Helper()
 	rows, err := h.conn.Query(t.Context(), `
 		SELECT p.uri, count(v.ip), count(v.ip) FILTER (WHERE w.first_day = v.day_id), count(DISTINCT v.ip)
@@ -236,7 +236,7 @@ func (h *history) agree(t *testing.T, ranges int) {
 	}
 }
 
-func (h *history) daysOf(target string, in report.Range) (days int) {
+func (h *history) daysOf(target string, in visit.Range) (days int) {
 	for day := range h.hot[target] {
 		if day >= in.From && day <= in.To {
 			days++
@@ -336,7 +336,7 @@ func newLongLists(t *testing.T) *reading {
 func TestTopPagesAroundListLengths(t *testing.T) {
 	t.Parallel()
 	r := newLongLists(t)
-	want := func(site, by string, in report.Range, n int) []string {
+	want := func(site, by string, in visit.Range, n int) []string {
 		return rowsOf[string](t, r, `
 			SELECT p.uri || ' ' || sum(CASE $2 WHEN 'hot' THEN d.hot ELSE d.pv END)
 			FROM pages AS p JOIN days AS d ON d.page_id = p.id AND d.day_id BETWEEN $3 AND $4
@@ -353,7 +353,7 @@ func TestTopPagesAroundListLengths(t *testing.T) {
 		}
 		return list
 	}
-	ranges := []report.Range{report.AllDays, {From: 20190603, To: 20190603}, {From: 20190602, To: 20190607}}
+	ranges := []visit.Range{visit.AllDays, {From: 20190603, To: 20190603}, {From: 20190602, To: 20190607}}
 	check := func() {
 		for _, n := range []int{1, 24, 25, 26, 100, 249, 250, 251, 999, 1000, 1001, 2000} {
 			for i, site := range []string{"", "s1.example", "s2.example", "s3.example"} {
@@ -375,11 +375,11 @@ func TestTopPagesAroundListLengths(t *testing.T) {
 		for at := new(report.Place); at != nil; {
 			var part []report.Page
 			var err error
-			part, at, err = r.TopPagesAfter(t.Context(), "demo", "", report.AllDays, by, *at, 450)
+			part, at, err = r.TopPagesAfter(t.Context(), "demo", "", visit.AllDays, by, *at, 450)
 			require.NoError(t, err)
 			all = append(all, part...)
 		}
-		require.Equal(t, want("", by, report.AllDays, 10000), lines(all, by), "part by part, by %s", by)
+		require.Equal(t, want("", by, visit.AllDays, 10000), lines(all, by), "part by part, by %s", by)
 	}
 }
 
@@ -411,12 +411,12 @@ func TestTopPagesThatNoListTells(t *testing.T) {
 				require.Equal(t, int64(1), one[int64](t, r, `
 					SELECT count(DISTINCT p.uri) FROM tops AS t CROSS JOIN unnest(t.page_ids[:$1]) AS l (id) JOIN pages AS p ON p.id = l.id
 					WHERE p.uri IN ('a.example/steady', 'a.example/loud')`, others))
-				pages, err := r.TopPages(t.Context(), "demo", "", report.AllDays, "pv", 2)
+				pages, err := r.TopPages(t.Context(), "demo", "", visit.AllDays, "pv", 2)
 				require.NoError(t, err)
 				require.Len(t, pages, 2)
 				assert.Equal(t, "a.example/"+c.first, pages[0].URI)
 				assert.GreaterOrEqual(t, pages[1].PV, int64(88))
-				pages, err = r.TopPages(t.Context(), "demo", "a.example", report.AllDays, "hot", 1)
+				pages, err = r.TopPages(t.Context(), "demo", "a.example", visit.AllDays, "hot", 1)
 				require.NoError(t, err)
 				require.Len(t, pages, 1)
 				assert.Equal(t, "a.example/"+c.first, pages[0].URI)
@@ -429,7 +429,7 @@ func TestTopPagesThatNoListTells(t *testing.T) {
 func TestSketchesEstimate(t *testing.T) {
 	t.Parallel()
 	r := newReading(t)
-	in := report.Range{From: 20190601, To: 20190603}
+	in := visit.Range{From: 20190601, To: 20190603}
 	sizes := []int{0, 1, 2, 10, 50, 200, 1000, 5000, 50000}
 	for day := in.From; day <= in.To; day++ {
 		r.exec(t, `SELECT make_visits_day($1)`, day)
@@ -508,7 +508,7 @@ func TestServiceReadsReports(t *testing.T) {
 			require.NoError(t, err)
 			all = append(all, v)
 		}
-		for _, in := range []report.Range{report.AllDays, {From: firstDay + 1, To: lastDay}} {
+		for _, in := range []visit.Range{visit.AllDays, {From: firstDay + 1, To: lastDay}} {
 			for by := range numbers {
 				_, err := from.TopPages(ctx, "demo", "", in, by, 1000)
 				require.NoError(t, err)
@@ -552,7 +552,7 @@ func TestReadingEndsInTime(t *testing.T) {
 	sites, err := r.Sites(t.Context(), "demo", "", 1)
 	require.NoError(t, err)
 	assert.Empty(t, sites)
-	_, err = r.TopPages(t.Context(), "demo", "", report.AllDays, "rank", 1)
+	_, err = r.TopPages(t.Context(), "demo", "", visit.AllDays, "rank", 1)
 	require.Error(t, err)
 	assert.True(t, strings.HasPrefix(err.Error(), "read top pages: "), err)
 	assert.False(t, errors.Is(err, report.ErrNobody))

@@ -3,6 +3,8 @@ package report
 import (
 	"context"
 	"slices"
+
+	"footfall/visit"
 )
 
 // DeepestTop is how many top pages there are at most, however they are asked for.
@@ -17,7 +19,7 @@ type Place struct {
 
 // TopPagesAfter are the first n top pages after a place, and the place of the last one if more follow. While visits are counted,
 // pages climb: one that was told stays before its place and is not told again; one that has overtaken the place meanwhile is not told.
-func (r *Reader) TopPagesAfter(ctx context.Context, app, site string, in Range, by string, after Place, n int) (pages []Page, next *Place, err error) {
+func (r *Reader) TopPagesAfter(ctx context.Context, app, site string, in visit.Range, by string, after Place, n int) (pages []Page, next *Place, err error) {
 	for depth := after.Before + n + 1; ; depth *= 2 {
 		depth = min(depth, DeepestTop)
 		top, err := r.TopPages(ctx, app, site, in, by, depth)

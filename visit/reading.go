@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"strings"
 )
 
 // Reading is leave to read what was counted for an app.
@@ -54,38 +53,13 @@ func (a *app) permitReports(key *openKey) error {
 		"key: it opens no reports: make one with `footfall app key add %s --scope %s`", a.name, ScopeRead)}
 }
 
-// Page is the target that a URI leads to, or that is written as lists of pages write it: canonical, without a scheme. The pages on
-// which the sums of others gather can be named so alone.
-func (r *Reading) Page(uri string) (string, error) {
-	if site, path, _ := strings.Cut(uri, "/"); path != "" && gathers("/"+path) {
-		if _, err := r.Site(site); err == nil {
-			return uri, nil
-		}
-	}
-	for _, scheme := range []string{"http://", "https://"} { // one of them, where the site has a port that is the other's
-		if target, err := Normalize(scheme+uri, r.app.keepQuery); err == nil && target.Page == uri {
-			return uri, nil
-		}
-	}
-	target, err := Normalize(uri, r.app.keepQuery)
+// Target is the page or site that somebody has written, as ParseTarget reads it.
+func (r *Reading) Target(text string) (string, error) {
+	target, err := ParseTarget(text, r.app.keepQuery)
 	if err != nil {
 		return "", invalid(err)
 	}
-	return target.Page, nil
-}
-
-func gathers(path string) bool { return path == otherPage || path == deletedPage }
-
-// Site is the target that a host, or a host and a port, is.
-func (r *Reading) Site(host string) (string, error) {
-	if host == otherSite {
-		return host, nil
-	}
-	site, ok := siteOf(host)
-	if !ok {
-		return "", invalidf("site: %.128q is no site: write a host like example.com, or a host and a port like localhost:3000", host)
-	}
-	return site, nil
+	return target, nil
 }
 
 // Visitor is whom an address, or an id where the app has ids, stands for today.

@@ -173,7 +173,7 @@ func (c *reportTopCmd) run(ctx context.Context, p *program) error {
 		}
 		top := report.Top{App: a.app.Name, Range: in, By: c.By}
 		if c.Site != "" {
-			if top.Site, err = a.site(c.Site); err != nil {
+			if top.Site, err = site(c.Site); err != nil {
 				return nil, err
 			}
 		}
@@ -204,7 +204,7 @@ func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
 func (c *reportDaysCmd) target(ctx context.Context, a asked) (string, error) {
 	switch {
 	case c.Site != "":
-		return a.site(c.Site)
+		return site(c.Site)
 	case c.Target != "":
 		return a.target(c.Target)
 	}
@@ -257,7 +257,7 @@ func (c *reportVisitorsCmd) run(ctx context.Context, p *program) error {
 			return nil, err
 		}
 		came := report.CameOn{App: a.app.Name, Target: target, Day: dayOr(c.Day, a.today), Visitors: []report.DayVisitor{}}
-		days, err := a.Days(ctx, came.App, target, report.Range{From: came.Day, To: came.Day}, 1)
+		days, err := a.Days(ctx, came.App, target, visit.Range{From: came.Day, To: came.Day}, 1)
 		if err != nil || len(days) == 0 {
 			return came, err
 		}

@@ -1,0 +1,67 @@
+package visit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// gathering tells whether the sums of others gather on a target. No URI leads to such a one, so that
+// people write it as reports do.
+func gathering(target string) bool {
+	site, path, isPage := strings.Cut(target, "/")
+	if !isPage {
+		return site == otherSite
+	}
+	_, known := siteOf(site)
+	return (known || site == otherSite) && slices.Contains([]string{otherPage, deletedPage}, "/"+path)
+}
+
+// ParseTarget reads a page or a site as people write it: a URI is its page; without http:// or
+// https:// a host is a site, and a host and a path are a page, as reports write them. keepQuery is
+// that of the app. Every error is an *InputError about the field "uri".
+func ParseTarget(text string, keepQuery []string) (string, error) {
+	if gathering(text) {
+		return text, nil
+	}
+	target, err := normalizeTyped(text, keepQuery)
+	if err != nil {
+		return "", err
+	}
+	if !strings.Contains(text, "/") {
+		return target.Site, nil
+	}
+	return target.Page, nil
+}
+
+// ParseSite reads a site as people write it: a host, a host and a port, or the URI of its home page.
+// Every error is an *InputError about the field "site".
+func ParseSite(text string) (string, error) {
+	if text == otherSite {
+		return text, nil
+	}
+	target, err := normalizeTyped(text, nil)
+	switch {
+	case err != nil:
+		return "", wrong("site", strings.TrimPrefix(err.Error(), "uri: "))
+	case target.Page != target.Site+"/" || strings.ContainsAny(text, "?#@"):
+		return "", wrong("site", fmt.Sprintf("%.128q is no site: write a host like example.com, or a host and a port like localhost:3000", text))
+	}
+	return target.Site, nil
+}
+
+// normalizeTyped is Normalize for what may have no scheme. One is added which leaves a site that is
+// written in canonical form as it is.
+func normalizeTyped(text string, keepQuery []string) (Target, error) {
+	if strings.Contains(text, "://") {
+		return Normalize(text, keepQuery)
+	}
+	host, _, _ := strings.Cut(strings.Trim(text, " "), "/")
+	if strings.ContainsAny(host, "@\\?#") {
+		return Target{}, targetError("its host has characters that no host has: write it like example.com/page or http://example.com/page")
+	}
+	if strings.HasSuffix(host, ":80") { // canonical only where https came by it
+		return Normalize("https://"+text, keepQuery)
+	}
+	return Normalize("http://"+text, keepQuery)
+}
