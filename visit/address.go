@@ -8,7 +8,7 @@ import (
 
 // VisitorOf reads an address and returns the visitor that it counts as. An IPv4-mapped IPv6 address is the IPv4
 // address; any other IPv6 address counts by its network of ipv6Prefix bits (32 to 128), since one visitor has many.
-// Zones are refused: they mean something on one machine only. A bad address gives an *InputError about
+// Zones are refused: they mean something on one machine only. A bad address gives an *Error about
 // the field "ip".
 //
 // Visitors in fd00::/8 are reserved for apps that tell visitors apart by a keyed hash.
@@ -47,7 +47,7 @@ func networkOf(address netip.Addr, ipv6Prefix int) (netip.Addr, error) {
 	return network.Addr(), nil
 }
 
-func addressError(problem string) error { return &InputError{Field: "ip", Problem: problem} }
+func addressError(problem string) error { return Errorf(Invalid, "ip", "%s", problem) }
 
 // addressProblem says what is likely wrong with an address that could not be read.
 func addressProblem(address string) string {

@@ -55,7 +55,7 @@ func TestVisitorOf(t *testing.T) {
 			t.Parallel()
 			got, err := VisitorOf(test.address, test.prefix)
 			if test.visitor == "" {
-				var input *InputError
+				var input *Error
 				if !errors.As(err, &input) || input.Field != "ip" || !strings.Contains(err.Error(), test.problem) {
 					t.Errorf("VisitorOf(%q) = %v, %v; want an error about the ip that says %q", test.address, got, err, test.problem)
 				}
@@ -73,7 +73,7 @@ func TestVisitorOfRefusesPrefixesOutsideTheRange(t *testing.T) {
 	t.Parallel()
 	for _, prefix := range []int{-1, 0, 31, 129} {
 		for _, address := range []string{"2001:db8::1", "192.0.2.1"} {
-			var input *InputError
+			var input *Error
 			if got, err := VisitorOf(address, prefix); err == nil || errors.As(err, &input) {
 				t.Errorf("prefix %d: %v, %v; want an error that is not about the input", prefix, got, err)
 			}
@@ -89,8 +89,8 @@ func FuzzVisitorOf(f *testing.F) {
 		prefix = 32 + int(uint(prefix)%97)
 		visitor, err := VisitorOf(address, prefix)
 		if err != nil {
-			var input *InputError
-			if !errors.As(err, &input) || input.Field != "ip" || input.Problem == "" {
+			var input *Error
+			if !errors.As(err, &input) || input.Field != "ip" || input.Message == "" {
 				t.Fatalf("VisitorOf(%q): %v is no error about the ip", address, err)
 			}
 			return

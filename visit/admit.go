@@ -96,7 +96,7 @@ func (c *Counter) identify(ctx context.Context, a *app, r *Request, w *who) erro
 		return invalid(err)
 	}
 	if r.URI == "" {
-		return invalid(&InputError{Field: "uri", Problem: "it is missing: give the address of the page, http://…"})
+		return Errorf(Invalid, "uri", "it is missing: give the address of the page, http://…")
 	}
 	var err error
 	if w.target, err = Normalize(r.URI, a.keepQuery); err != nil {
@@ -109,7 +109,7 @@ func (c *Counter) identify(ctx context.Context, a *app, r *Request, w *who) erro
 func (c *Counter) identifyVisitor(ctx context.Context, a *app, r *Request, w *who) (err error) {
 	switch {
 	case r.Visitor != "" && a.mode != byID:
-		return &InputError{Field: "visitor", Problem: fmt.Sprintf("app %s tells visitors apart by their address: give ip", a.name)}
+		return Errorf(Invalid, "visitor", "app %s tells visitors apart by their address: give ip", a.name)
 	case r.IP != "":
 		if w.address, err = readAddress(r.IP); err != nil {
 			return err
@@ -203,12 +203,9 @@ func (a *app) allowsOrigin(origin string) bool {
 
 func invalid(err error) error {
 	var told *Error
-	var input *InputError
 	switch {
 	case errors.As(err, &told):
 		return told
-	case errors.As(err, &input):
-		return &Error{Kind: Invalid, Message: input.Error()}
 	}
 	return &Error{Kind: Invalid, Message: "the request could not be read", Err: err}
 }

@@ -171,7 +171,7 @@ func (dir *directory) now(ctx context.Context) (*register, error) {
 		return err
 	})
 	if err != nil {
-		return nil, unavailable(err, "the database does not answer; try again")
+		return nil, Errorf(Unavailable, "", "the database does not answer; try again").Because(err)
 	}
 	return dir.read(access, false), nil
 }

@@ -158,7 +158,7 @@ func (c *Counter) read(ctx context.Context, e *entry, ranks bool) (Answer, error
 		return err
 	})
 	if err != nil {
-		return Answer{}, unavailable(err, "the database does not answer; try again")
+		return Answer{}, Errorf(Unavailable, "", "the database does not answer; try again").Because(err)
 	}
 	var a Answer
 	for _, row := range rows {

@@ -100,7 +100,7 @@ func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(*d
 // storedAs is every address under which an app may have stored a visitor: one, or one for each day where they turn.
 func (a *Admin) storedAs(ctx context.Context, q *db.Queries, row *db.App, visitor string) (ips []netip.Addr, err error) {
 	if err := checkSecret(row, a.secret); err != nil {
-		return nil, &InputError{Field: "app", Problem: err.Error()}
+		return nil, Errorf(Invalid, "app", "%v", err)
 	}
 	app, err := newApp(*row, a.secret)
 	if err != nil {

@@ -80,13 +80,13 @@ func checkSecret(row *db.App, secret Secret) error {
 func readID(id string) error {
 	switch {
 	case id == "":
-		return &InputError{Field: "visitor", Problem: "it is missing: give the id by which you know the visitor"}
+		return Errorf(Invalid, "visitor", "it is missing: give the id by which you know the visitor")
 	case len(id) > longestID:
-		return &InputError{Field: "visitor", Problem: fmt.Sprintf("it is longer than %d bytes: shorten it, or send a hash of it", longestID)}
+		return Errorf(Invalid, "visitor", "it is longer than %d bytes: shorten it, or send a hash of it", longestID)
 	case !utf8.ValidString(id):
-		return &InputError{Field: "visitor", Problem: "it is not valid UTF-8"}
+		return Errorf(Invalid, "visitor", "it is not valid UTF-8")
 	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return &InputError{Field: "visitor", Problem: "it has control characters: leave them out"}
+		return Errorf(Invalid, "visitor", "it has control characters: leave them out")
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (k *dayKeys) of(ctx context.Context, day int32) ([]byte, error) {
 	defer cancel()
 	key, err := k.read(ctx, day)
 	if err != nil {
-		return nil, unavailable(err, "the database does not answer; try again")
+		return nil, Errorf(Unavailable, "", "the database does not answer; try again").Because(err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -56,12 +56,12 @@ func ParseDay(text string, today int32) (int32, error) {
 }
 
 // ParseRange reads a range of days. from is a day, a number of days like 30d that end with to, or
-// all; to is a day, or "" for today. Every error is an *InputError about the field "from" or "to".
+// all; to is a day, or "" for today. Every error is an *Error about the field "from" or "to".
 func ParseRange(from, to string, today int32) (in Range, err error) {
 	in = Range{From: AllDays.From, To: today}
 	if to != "" {
 		if in.To, err = ParseDay(to, today); err != nil {
-			return in, wrong("to", err.Error())
+			return in, Errorf(Invalid, "to", "%v", err)
 		}
 	}
 	if from == "all" {
@@ -74,10 +74,10 @@ func ParseRange(from, to string, today int32) (in Range, err error) {
 		return LastDays(n, in.To), nil
 	}
 	if in.From, err = ParseDay(from, today); err != nil {
-		return in, wrong("from", err.Error()+", 30d for the last 30 days, or all")
+		return in, Errorf(Invalid, "from", "%v, 30d for the last 30 days, or all", err)
 	}
 	if in.From > in.To {
-		return in, wrong("from", fmt.Sprintf("%s is after the last day, %d: exchange them, or name a later one for to", from, in.To))
+		return in, Errorf(Invalid, "from", "%s is after the last day, %d: exchange them, or name a later one for to", from, in.To)
 	}
 	return in, nil
 }
@@ -91,5 +91,3 @@ func parseLastDays(text string) (n int, is bool) {
 	n, err := strconv.Atoi(digits)
 	return n, err == nil && n >= 1 && n <= mostLastDays
 }
-
-func wrong(field, problem string) error { return &InputError{Field: field, Problem: problem} }

@@ -121,7 +121,7 @@ func (l *lane) accept(e entry) (*waitingBatch, int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return nil, 0, unavailable(nil, "the service is shutting down; try again")
+		return nil, 0, Errorf(Unavailable, "", "the service is shutting down; try again")
 	}
 	if wait := l.expectedWait(); wait > l.maxWait {
 		return nil, 0, &Error{Kind: Unavailable, Message: "too many visits are waiting; try again later", RetryAfter: wait}
@@ -164,7 +164,7 @@ func (l *lane) run() {
 		begin := time.Now()
 		if l.now().Sub(b.since) > 2*l.maxWait {
 			// Nothing was sent: this is safe, and lets nobody wait for long behind a database that hangs.
-			fail(b.entries, unavailable(nil, "too many visits are waiting; try again later"))
+			fail(b.entries, Errorf(Unavailable, "", "too many visits are waiting; try again later"))
 		} else {
 			l.writer.write(b.entries)
 		}

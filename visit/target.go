@@ -12,19 +12,11 @@ type Target struct {
 	Site, Page string
 }
 
-// InputError says what is wrong with one field of a visit, in words for whoever sent it.
-type InputError struct {
-	Field   string // name of the field, as callers write it: "uri", "ip"
-	Problem string // what is wrong and what to do about it
-}
-
-func (e *InputError) Error() string { return e.Field + ": " + e.Problem }
-
 // targetMaxBytes is the longest page that is counted, in canonical form.
 const targetMaxBytes = 2048
 
 // Normalize turns a raw URI into the target it counts. keepQuery lists the query parameters that the
-// app keeps, in the app's order. Every error is an *InputError about the field "uri".
+// app keeps, in the app's order. Every error is an *Error about the field "uri".
 //
 // It reads http and https URIs as the WHATWG URL standard does, with these rules of its own:
 //
@@ -103,7 +95,7 @@ func escapeGathering(page []byte, siteLength int) []byte {
 	return page
 }
 
-func targetError(problem string) error { return &InputError{Field: "uri", Problem: problem} }
+func targetError(problem string) error { return Errorf(Invalid, "uri", "%s", problem) }
 
 // cutTargetScheme returns what follows "http://" or "https://", and the scheme's default port.
 // The rest is empty if the URI begins otherwise.

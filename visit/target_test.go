@@ -307,8 +307,8 @@ func checkNormalize(t *testing.T, uri string, keep []string, site, page string) 
 	t.Helper()
 	got, err := Normalize(uri, keep)
 	if site == "" {
-		var input *InputError
-		if !errors.As(err, &input) || input.Field != "uri" || !strings.Contains(input.Problem, page) {
+		var input *Error
+		if !errors.As(err, &input) || input.Field != "uri" || !strings.Contains(input.Message, page) {
 			t.Errorf("Normalize(%.100q) = %.100q, %v; want an error about the uri that says %q", uri, got, err, page)
 		}
 		return
@@ -380,8 +380,8 @@ func FuzzNormalize(f *testing.F) {
 				checkTargetPromises(t, uri, keep, target)
 				continue
 			}
-			var input *InputError
-			if !errors.As(err, &input) || input.Field != "uri" || input.Problem == "" {
+			var input *Error
+			if !errors.As(err, &input) || input.Field != "uri" || input.Message == "" {
 				t.Fatalf("Normalize(%q): %v is no error about the uri", uri, err)
 			}
 		}

@@ -1,7 +1,6 @@
 package visit
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -19,7 +18,7 @@ func gathering(target string) bool {
 
 // ParseTarget reads a page or a site as people write it: a URI is its page; without http:// or
 // https:// a host is a site, and a host and a path are a page, as reports write them. keepQuery is
-// that of the app. Every error is an *InputError about the field "uri".
+// that of the app. Every error is an *Error about the field "uri".
 func ParseTarget(text string, keepQuery []string) (string, error) {
 	if gathering(text) {
 		return text, nil
@@ -35,7 +34,7 @@ func ParseTarget(text string, keepQuery []string) (string, error) {
 }
 
 // ParseSite reads a site as people write it: a host, a host and a port, or the URI of its home page.
-// Every error is an *InputError about the field "site".
+// Every error is an *Error about the field "site".
 func ParseSite(text string) (string, error) {
 	if text == otherSite {
 		return text, nil
@@ -43,9 +42,9 @@ func ParseSite(text string) (string, error) {
 	target, err := normalizeTyped(text, nil)
 	switch {
 	case err != nil:
-		return "", wrong("site", strings.TrimPrefix(err.Error(), "uri: "))
+		return "", Errorf(Invalid, "site", "%s", strings.TrimPrefix(err.Error(), "uri: "))
 	case target.Page != target.Site+"/" || strings.ContainsAny(text, "?#@"):
-		return "", wrong("site", fmt.Sprintf("%.128q is no site: write a host like example.com, or a host and a port like localhost:3000", text))
+		return "", Errorf(Invalid, "site", "%.128q is no site: write a host like example.com, or a host and a port like localhost:3000", text)
 	}
 	return target.Site, nil
 }

@@ -39,13 +39,31 @@ const (
 	Lost                        // counted, or perhaps counted, but its numbers are not known: do not send it again
 )
 
-// Error is what a Counter returns for a visit that it cannot answer. Message is for the caller; Err, if any, is
-// for the log alone.
+// Error is what callers are told. Errorf makes it.
 type Error struct {
 	Kind       Kind
-	Message    string
+	Field      string // of the request, as callers write it, where one is at fault
+	Message    string // what is wrong and what to do, with the field in front
 	RetryAfter time.Duration // with Unavailable and TooMany: when to try again
-	Err        error
+	Err        error         // the cause, for the log alone
+}
+
+// Errorf makes an Error. field is the one that is at fault, or "".
+func Errorf(kind Kind, field, format string, args ...any) *Error {
+	e := &Error{Kind: kind, Field: field, Message: fmt.Sprintf(format, args...)}
+	if field != "" {
+		e.Message = field + ": " + e.Message
+	}
+	if kind == Unavailable {
+		e.RetryAfter = time.Second
+	}
+	return e
+}
+
+// Because adds the cause.
+func (e *Error) Because(cause error) *Error {
+	e.Err = cause
+	return e
 }
 
 func (e *Error) Error() string {
@@ -57,7 +75,3 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
-
-func unavailable(err error, message string) *Error {
-	return &Error{Kind: Unavailable, Message: message, RetryAfter: time.Second, Err: err}
-}

@@ -89,12 +89,12 @@ func (w *writer) settle(ctx context.Context, entries []entry) {
 				w.knowledge.drop(w.known)
 			}
 			if try >= busyTries || !pause(ctx, try) {
-				fail(entries, unavailable(err, "the database is busy; try again"))
+				fail(entries, Errorf(Unavailable, "", "the database is busy; try again").Because(err))
 				return
 			}
 		case db.FaultNoDay:
 			if err := w.makeDays(ctx, entries); err != nil || try >= busyTries || !pause(ctx, try) {
-				fail(entries, unavailable(err, "the day cannot be counted yet; try again"))
+				fail(entries, Errorf(Unavailable, "", "the day cannot be counted yet; try again").Because(err))
 				return
 			}
 		case db.FaultHint:
@@ -113,7 +113,7 @@ func (w *writer) settle(ctx context.Context, entries []entry) {
 				return
 			}
 		default:
-			fail(entries, unavailable(err, "the database cannot count now; try again"))
+			fail(entries, Errorf(Unavailable, "", "the database cannot count now; try again").Because(err))
 			return
 		}
 	}
@@ -182,7 +182,7 @@ func (w *writer) lostSight(ctx context.Context, entries []entry, sent int, id [1
 		fail(entries[:sent], &Error{Kind: Lost, Message: "counted, but its numbers were lost: ask /counts"})
 		return entries[sent:], true
 	case !pause(ctx, try):
-		fail(entries, unavailable(nil, "the database cannot count now; try again"))
+		fail(entries, Errorf(Unavailable, "", "the database cannot count now; try again"))
 		return nil, false
 	}
 	return entries, true

@@ -93,7 +93,7 @@ demo: first pages by pv, from 2019-06-29 to 2019-07-02
 1  hhui.top/home    4 ####################    3        3    5
 2  hhui.top/index   3 ###############         2        2    3
 `},
-		{"first pages of a site by visits", "top --from=1d --to=20190629 --by=hot --site=http://HHUI.top/home -n 1 --ascii", `
+		{"first pages of a site by visits", "top --from=1d --to=20190629 --by=hot --site=http://HHUI.top/ -n 1 --ascii", `
 demo, hhui.top: first pages by hot, on 2019-06-29
 
 #  PAGE           PV  NEW  UNIQUES  HOT
@@ -243,7 +243,6 @@ func TestReportsThatCannotBe(t *testing.T) {
 		{"top --from=20190631 --to=soon", 2, []string{`--from: "20190631" is no day`, `--to: "soon" is no day`}},
 		{"top --from=0d", 2, []string{`--from: "0d" is no day`}},
 		{"top --from=20190702 --to=20190701", 2, []string{"--from: 20190702 is after the last day"}},
-		{"top --from=00010101 --to=20190701", 2, []string{"--from: 00010101 is more than a century"}},
 		{"top -n 0", 2, []string{"-n: 0 pages"}},
 		{"top --by=uniques", 2, []string{"--by must be one of"}},
 		{"top --json --csv", 2, []string{"--json and --csv"}},
@@ -253,7 +252,7 @@ func TestReportsThatCannotBe(t *testing.T) {
 		{"days hhui.top --svg=/no/such/folder/days.svg", 1, []string{"--svg: "}},
 		{"page", 2, []string{"<uri>"}},
 		{"page hhui.top --to=never", 2, []string{"--to: "}},
-		{"visitors hhui.top --day=today --n=-1", 2, []string{"--day: ", "-n: -1 visitors"}},
+		{"visitors hhui.top --day=soon --n=-1", 2, []string{"--day: ", "-n: -1 visitors"}},
 		{"rank hhui.top 5", 1, []string{"hhui.top has no visitor number 5"}},
 		{"rank hhui.top 192.168.0.9", 1, []string{`hhui.top has no visitor "192.168.0.9"`}},
 		{"rank hhui.top somebody", 2, []string{`n|address: "somebody" is no number, and no address`}},

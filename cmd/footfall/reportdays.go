@@ -28,8 +28,7 @@ func flagFaults(err error) []error {
 	if err == nil {
 		return nil
 	}
-	var input *visit.InputError
-	if errors.As(err, &input) {
+	if told := (*visit.Error)(nil); errors.As(err, &told) && told.Field != "" {
 		return []error{fmt.Errorf("--%w", err)}
 	}
 	return []error{err}
