@@ -8,12 +8,12 @@ import (
 // cache is a map bounded in bytes. It is safe for concurrent use; its parts, chosen by the key's hash, keep callers from
 // waiting for each other.
 //
-// Each part has two generations: what the elder knows and is asked for moves into the younger, and when that is full
-// the elder goes. So what is asked for stays, and nothing has to be sorted by time.
+// Each part has two halves: what is asked for in the old one moves into the young one, and when that is full, the old
+// one goes. So what is asked for stays, and nothing has to be sorted by time.
 type cache[K comparable, V any] struct {
 	size  func(K) int // bytes that a key and its value take
 	seed  maphash.Seed
-	limit int // bytes of one generation of one part
+	limit int // bytes of one half of one part
 	parts [cacheParts]cachePart[K, V]
 }
 
@@ -75,7 +75,7 @@ func (p *cachePart[K, V]) put(key K, v V, size, limit int) {
 	p.young[key] = v
 }
 
-// count is how many entries are held; one that is in both generations counts twice.
+// count is how many entries are held; one that is in both halves counts twice.
 func (c *cache[K, V]) count() (entries int) {
 	for i := range c.parts {
 		p := &c.parts[i]

@@ -63,7 +63,7 @@ type Counter struct {
 	uses     *keyUses
 	rates    *rates
 	bots     *bots
-	know     *knowledge
+	caches   *caches
 	recorder *recorder
 	upkeep   *upkeep
 	metrics  *metrics
@@ -87,8 +87,8 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 	}
 	c := &Counter{db: d, secret: o.Secret, clock: o.Clock, uses: &keyUses{}, rates: newRates(o.Clock), bots: newBots()}
 	c.metrics = newMetrics(o.Metrics)
-	c.know = newKnowledge(d, o, c.metrics)
-	c.days = newDayKeys(d, c.know)
+	c.caches = newCaches(d, o, c.metrics)
+	c.days = newDayKeys(d, c.caches)
 	c.upkeep = newUpkeep(d, o, c.days, c.uses)
 	if err := c.upkeep.makeDays(ctx); err != nil {
 		return nil, fmt.Errorf("open counter: %w", err)
@@ -98,12 +98,12 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 		return nil, fmt.Errorf("open counter: %w", err)
 	}
 	c.apps = apps
-	if _, err := c.know.get(ctx); err != nil { // so that the filter begins to read the tables now, not with the first visit
-		c.know.close()
+	if _, err := c.caches.get(ctx); err != nil { // so that the filter begins to read the tables now, not with the first visit
+		c.caches.close()
 		c.apps.close()
 		return nil, fmt.Errorf("open counter: %w", err)
 	}
-	c.recorder = newRecorder(d, c.know, o, c.metrics)
+	c.recorder = newRecorder(d, c.caches, o, c.metrics)
 	c.upkeep.start()
 	return c, nil
 }
@@ -111,7 +111,7 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 // Close refuses new visits, waits until every accepted one has been answered, and stops what runs in the background.
 func (c *Counter) Close() {
 	c.recorder.close()
-	c.know.close()
+	c.caches.close()
 	c.upkeep.close()
 	c.apps.close()
 }
@@ -129,8 +129,8 @@ func (c *Counter) Visit(ctx context.Context, r Request) (Answer, error) {
 		answer.Skipped = why
 		return answer, err
 	}
-	if known := c.know.current.Load(); known != nil {
-		known.recognize(&e)
+	if now := c.caches.current.Load(); now != nil {
+		now.lookUp(&e)
 	}
 	return c.recorder.record(e)
 }

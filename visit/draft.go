@@ -32,12 +32,13 @@ type draftTarget struct {
 
 // draftPair is a (target, visitor) pair of the draft.
 type draftPair struct {
-	place   int32 // in batch.Pages; unsent: it turned out to be settled
+	place   int32 // in batch.Pages; or unsent
 	arrived bool  // replay has passed its first visit
 	verdict db.Verdict
 }
 
-// unsent is the place of a pair that is not in the batch; unpaired that of a subject which was settled before.
+// unsent is the place of a pair that is not in the batch, since it turned out to be counted today; unpaired that of a subject
+// of which this was found out before the entry was accepted.
 const (
 	unsent   = -1
 	unpaired = -1
@@ -59,17 +60,17 @@ func newDraft() draft {
 }
 
 // fill takes as many of the first entries as one transaction can hold, and returns how many. In one transaction a target has
-// one day: where midnight falls into the entries, they are cut there. hints says whether the filter is asked.
-func (d *draft) fill(entries []entry, k *known, hints bool) int {
-	d.clear(k.basis)
+// one day: where midnight falls into the entries, they are cut there. hintsAllowed says whether the filter is asked.
+func (d *draft) fill(entries []entry, g *generation, hintsAllowed bool) int {
+	d.clear(g.basis)
 	for i := range entries {
 		e := &entries[i]
 		if d.turnsDay(e.site.id, e.day) || d.turnsDay(e.page.id, e.day) {
 			break
 		}
 		d.steps = append(d.steps, step{
-			siteTarget: d.target(e.site.id, 0, e.day), sitePair: d.pair(&e.site, e, k, hints),
-			pageTarget: d.target(e.page.id, e.site.id, e.day), pagePair: d.pair(&e.page, e, k, hints),
+			siteTarget: d.target(e.site.id, 0, e.day), sitePair: d.pair(&e.site, e, g, hintsAllowed),
+			pageTarget: d.target(e.page.id, e.site.id, e.day), pagePair: d.pair(&e.page, e, g, hintsAllowed),
 		})
 	}
 	d.orderTargets()
@@ -108,8 +109,8 @@ func (d *draft) target(id, site int64, day int32) int32 {
 }
 
 // pair returns the place of a pair. What must be asked of it, or can be left out, is decided when it comes first.
-func (d *draft) pair(s *subject, e *entry, k *known, hints bool) int32 {
-	if s.settled {
+func (d *draft) pair(s *subject, e *entry, g *generation, hintsAllowed bool) int32 {
+	if s.countedToday {
 		d.saved.memory++
 		return unpaired
 	}
@@ -121,12 +122,12 @@ func (d *draft) pair(s *subject, e *entry, k *known, hints bool) int32 {
 	}
 	at = int32(len(d.pairs)) //nolint:gosec // bounded by a batch
 	d.pairAt[p] = at
-	hint := hints && k.filter.surelyNew(p.target, e.visitor)
+	hint := hintsAllowed && g.filter.surelyNew(p.target, e.visitor)
 	if !hint {
-		// Whoever came with the batch before was not known yet when this entry was recognized.
-		if memorized, hit := k.memory.get(p); hit && memorized.day >= e.day {
+		// A visitor who came with the batch before was not remembered yet when this entry was looked up.
+		if last, hit := g.memory.get(p); hit && last.day >= e.day {
 			d.saved.memory++
-			d.pairs = append(d.pairs, draftPair{place: unsent, verdict: db.Verdict{Rank: memorized.rank}})
+			d.pairs = append(d.pairs, draftPair{place: unsent, verdict: db.Verdict{Rank: last.rank}})
 			return at
 		}
 	}
@@ -186,7 +187,7 @@ func (d *draft) replay(entries []entry) {
 	}
 }
 
-// count is one visit to a target. rank is the visitor's where the pair was settled before.
+// count is one visit to a target. rank is the visitor's where there is no pair.
 func (d *draft) count(target, pair int32, rank int64) Counts {
 	sums := &d.targets[target].sums
 	sums.Hot++
@@ -207,14 +208,14 @@ func (d *draft) count(target, pair int32, rank int64) Counts {
 }
 
 // learn keeps what the database decided. It must be called only when the batch has committed.
-func (d *draft) learn(k *known) {
+func (d *draft) learn(g *generation) {
 	b := &d.batch
 	for place, target := range b.Pages {
 		visitor, verdict := b.Visitors[place], d.outcome.Verdicts[place]
-		k.memory.put(pairOf(target, visitor), memorized{rank: verdict.Rank, day: b.Days[place]})
-		k.filter.add(target, visitor)
+		g.memory.put(pairOf(target, visitor), lastCounted{rank: verdict.Rank, day: b.Days[place]})
+		g.filter.add(target, visitor)
 	}
 }
 
-// hinted reports whether the batch leans on the filter's word that a visitor is surely new.
+// hinted reports whether the batch goes by a hint.
 func (d *draft) hinted() bool { return slices.Contains(d.batch.Hinted, true) }

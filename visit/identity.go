@@ -104,23 +104,23 @@ func (a *app) visitorByHash(secret Secret, network netip.Addr, dayKey []byte) ne
 }
 
 // dayKeys are the halves of the keys of days that lie in the database. Any number of instances agree on them. They are remembered
-// as long as what is known of the tables is.
+// as long as a generation of the caches is.
 type dayKeys struct {
-	db    *db.DB
-	know  *knowledge
-	mu    sync.Mutex
-	keys  map[int32][]byte // guarded by mu, as what follows; a few days
-	known *known           // what they rest on
+	db         *db.DB
+	caches     *caches
+	mu         sync.Mutex
+	keys       map[int32][]byte // guarded by mu, as what follows; a few days
+	generation *generation      // what they rest on
 }
 
-func newDayKeys(d *db.DB, k *knowledge) *dayKeys {
-	return &dayKeys{db: d, know: k, keys: map[int32][]byte{}}
+func newDayKeys(d *db.DB, c *caches) *dayKeys {
+	return &dayKeys{db: d, caches: c, keys: map[int32][]byte{}}
 }
 
 // of returns the key of a day, and makes it if nobody has.
 func (k *dayKeys) of(ctx context.Context, day int32) ([]byte, error) {
-	known := k.know.current.Load()
-	if key := k.remembered(known, day); key != nil {
+	now := k.caches.current.Load()
+	if key := k.remembered(now, day); key != nil {
 		return key, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
@@ -131,17 +131,17 @@ func (k *dayKeys) of(ctx context.Context, day int32) ([]byte, error) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.known == known {
+	if k.generation == now {
 		k.keys[day] = key
 	}
 	return key, nil
 }
 
-func (k *dayKeys) remembered(known *known, day int32) []byte {
+func (k *dayKeys) remembered(now *generation, day int32) []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.known != known {
-		k.known = known
+	if k.generation != now {
+		k.generation = now
 		clear(k.keys)
 	}
 	return k.keys[day]

@@ -11,99 +11,99 @@ import (
 	"footfall/db"
 )
 
-// known is what an instance remembers of the tables, to save work. All of it was learned from batches that committed on its
-// basis, or read after the basis was. Every batch that uses it says so, and the database refuses the batch where the basis
-// is another one by then.
-type known struct {
+// generation is all that an instance remembers of the tables, to save work, as long as one basis holds. It was learned from
+// batches that committed on that basis, or read after the basis was. Every batch that uses it says so, and the database refuses
+// the batch where the basis is another one by then.
+type generation struct {
 	basis   string
 	targets *targetIDs
-	memory  *memory // nil: none
-	filter  *filter // nil: none
-	forget  context.CancelFunc
+	memory  *memory            // nil: none
+	filter  *filter            // nil: none
+	stop    context.CancelFunc // ends the reading of the filter
 }
 
-// recognize sets what is known of an entry: the ids of its targets, and whether its visitor is counted at them on its day.
-func (k *known) recognize(e *entry) {
-	e.known, e.other = k, false
+// lookUp sets what is remembered of an entry: the ids of its targets, and whether its visitor is counted at them on its day.
+func (g *generation) lookUp(e *entry) {
+	e.generation, e.other = g, false
 	e.site, e.page = subject{}, subject{}
-	k.targets.find(e)
-	k.remember(&e.site, e)
-	k.remember(&e.page, e)
+	g.targets.find(e)
+	g.lookUpVisitor(&e.site, e)
+	g.lookUpVisitor(&e.page, e)
 }
 
-func (k *known) remember(s *subject, e *entry) {
-	if s.id == 0 || k.memory == nil {
+func (g *generation) lookUpVisitor(s *subject, e *entry) {
+	if s.id == 0 || g.memory == nil {
 		return
 	}
-	if m, ok := k.memory.get(pairOf(s.id, e.visitor)); ok && m.day >= e.day {
-		s.settled, s.rank = true, m.rank
+	if last, ok := g.memory.get(pairOf(s.id, e.visitor)); ok && last.day >= e.day {
+		s.countedToday, s.rank = true, last.rank
 	}
 }
 
-// knowledge hands out what is known at present, and begins anew when that is dropped. Its methods may be called concurrently.
-type knowledge struct {
+// caches hands out the present generation, and begins another when that is dropped. Its methods may be called concurrently.
+type caches struct {
 	db      *db.DB
 	log     *slog.Logger
 	options Options
 	metrics *metrics
 
-	current atomic.Pointer[known] // nil: nothing is known; set under making
-	making  sync.Mutex            // held while the next is made, or the current one dropped
-	made    int                   // how many have been; guarded by making
+	current atomic.Pointer[generation] // nil: it was dropped; set under making
+	making  sync.Mutex                 // held while the next is made, or the current one dropped
+	made    int                        // how many have been; guarded by making
 
 	ctx    context.Context // ends with cancel
 	cancel context.CancelFunc
 	warms  sync.WaitGroup // the goroutines that warm filters
 }
 
-func newKnowledge(d *db.DB, o Options, m *metrics) *knowledge {
+func newCaches(d *db.DB, o Options, m *metrics) *caches {
 	ctx, cancel := context.WithCancel(context.Background())
-	k := &knowledge{db: d, log: o.Log, options: o, metrics: m, ctx: ctx, cancel: cancel}
-	m.describe(k)
-	return k
+	c := &caches{db: d, log: o.Log, options: o, metrics: m, ctx: ctx, cancel: cancel}
+	m.describe(c)
+	return c
 }
 
 // close ends what runs in the background.
-func (k *knowledge) close() {
-	k.cancel()
-	k.warms.Wait()
+func (c *caches) close() {
+	c.cancel()
+	c.warms.Wait()
 }
 
-// get returns what is known. It asks the database only when that was dropped.
-func (k *knowledge) get(ctx context.Context) (*known, error) {
-	if now := k.current.Load(); now != nil {
+// get returns the present generation. It asks the database only when that was dropped.
+func (c *caches) get(ctx context.Context) (*generation, error) {
+	if now := c.current.Load(); now != nil {
 		return now, nil
 	}
-	k.making.Lock()
-	defer k.making.Unlock()
-	if now := k.current.Load(); now != nil {
+	c.making.Lock()
+	defer c.making.Unlock()
+	if now := c.current.Load(); now != nil {
 		return now, nil
 	}
-	basis, err := k.db.Basis(ctx)
+	basis, err := c.db.Basis(ctx)
 	if err != nil {
 		return nil, err
 	}
-	warming, forget := context.WithCancel(k.ctx)
-	now := &known{basis: basis, targets: newTargetIDs(), memory: newMemory(k.options.Memory), filter: newFilter(k.options), forget: forget}
-	k.made++
+	warming, stop := context.WithCancel(c.ctx)
+	now := &generation{basis: basis, targets: newTargetIDs(), memory: newMemory(c.options.Memory), filter: newFilter(c.options), stop: stop}
+	c.made++
 	if now.filter != nil {
-		first := k.made == 1
-		k.warms.Go(func() { k.warm(warming, now.filter, first) })
+		first := c.made == 1
+		c.warms.Go(func() { c.warm(warming, now.filter, first) })
 	}
-	k.current.Store(now)
+	c.current.Store(now)
 	return now, nil
 }
 
-// drop forgets what was known, if it still is what is known.
-func (k *knowledge) drop(was *known) {
-	k.making.Lock()
-	defer k.making.Unlock()
-	if was == nil || k.current.Load() != was {
+// drop forgets a generation, if it still is the present one.
+func (c *caches) drop(was *generation) {
+	c.making.Lock()
+	defer c.making.Unlock()
+	if was == nil || c.current.Load() != was {
 		return
 	}
-	was.forget()
-	k.current.Store(nil)
-	k.metrics.dropped.Inc()
+	was.stop()
+	c.current.Store(nil)
+	c.metrics.dropped.Inc()
 }
 
 // Between two attempts to warm a filter, and before the first after a drop: one erasure is often followed by another, and a
@@ -115,7 +115,7 @@ const (
 )
 
 // warm fills a filter, however often that takes.
-func (k *knowledge) warm(ctx context.Context, f *filter, first bool) {
+func (c *caches) warm(ctx context.Context, f *filter, first bool) {
 	if !first {
 		if !sleep(ctx, warmPause) {
 			return
@@ -125,12 +125,12 @@ func (k *knowledge) warm(ctx context.Context, f *filter, first bool) {
 	}
 	var w warming
 	for try := 0; ; try++ {
-		err := f.warm(ctx, k.db, &w)
+		err := f.warm(ctx, c.db, &w)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
 		again := min(warmPause<<min(try, warmAttempts), warmAtLeast)
-		k.log.Warn("the filter could not read the visitors; it will try again", "in", again, "error", err)
+		c.log.Warn("the filter could not read the visitors; it will try again", "in", again, "error", err)
 		if !sleep(ctx, again) {
 			return
 		}

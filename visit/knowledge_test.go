@@ -137,7 +137,7 @@ func TestErasedVisitorIsForgotten(t *testing.T) {
 		require.Equal(t, "3 3 3 6 | 3 3 3 6", row(other.count(t, "192.0.2.1", "http://a/")))
 		require.Equal(t, "3 3 2 7 | 3 3 2 7", row(other.count(t, "192.0.2.2", "http://a/")))
 		if w.memory > 0 || w.filter {
-			require.EqualValues(t, 1, in.metric(t, "footfall_knowledge_dropped_total"))
+			require.EqualValues(t, 1, in.metric(t, "footfall_caches_dropped_total"))
 		}
 	})
 }

@@ -5,16 +5,16 @@ import "net/netip"
 // memory holds, of the (target, visitor) pairs counted of late, the rank and the last day that was counted. Both are exact: by
 // counting, a rank never changes and a day that was counted stays so. It is bounded, and safe for concurrent use.
 type memory struct {
-	pairs *cache[pair, memorized]
+	pairs *cache[pair, lastCounted]
 }
 
 // memoryEntry is what a pair takes in a map, about, at its worst: just after the map has grown. A test holds it.
 const memoryEntry = 96
 
-// memorized is what is known of a pair.
-type memorized struct {
+// lastCounted is how a pair was counted last.
+type lastCounted struct {
 	rank int64
-	day  int32 // the last one that was counted
+	day  int32
 }
 
 // pair is a visitor at a target. It holds no pointer, so that the garbage collector need not look at millions of them.
@@ -30,19 +30,19 @@ func newMemory(bytes int64) *memory {
 	if bytes == 0 {
 		return nil
 	}
-	return &memory{newCache[pair, memorized](bytes, func(pair) int { return memoryEntry })}
+	return &memory{newCache[pair, lastCounted](bytes, func(pair) int { return memoryEntry })}
 }
 
-func (m *memory) get(p pair) (memorized, bool) {
+func (m *memory) get(p pair) (lastCounted, bool) {
 	if m == nil {
-		return memorized{}, false
+		return lastCounted{}, false
 	}
 	return m.pairs.get(p)
 }
 
-func (m *memory) put(p pair, known memorized) {
+func (m *memory) put(p pair, last lastCounted) {
 	if m != nil {
-		m.pairs.put(p, known)
+		m.pairs.put(p, last)
 	}
 }
 

@@ -19,7 +19,7 @@ func TestMemoryKeepsItsBound(t *testing.T) {
 	most := int64(0)
 	const pairs = 400_000 // several times what fits
 	for i := range pairs {
-		m.put(at(i), memorized{rank: int64(i), day: 20260629})
+		m.put(at(i), lastCounted{rank: int64(i), day: 20260629})
 		if _, ok := m.get(at(7)); i >= 7 && !ok {
 			t.Fatalf("pair 7 was asked for all the time, and is forgotten after %d", i)
 		}
@@ -32,7 +32,7 @@ func TestMemoryKeepsItsBound(t *testing.T) {
 	require.Greater(t, m.count(), bytes/memoryEntry/2)
 	newest, ok := m.get(at(pairs - 1))
 	require.True(t, ok)
-	require.Equal(t, memorized{rank: pairs - 1, day: 20260629}, newest)
+	require.Equal(t, lastCounted{rank: pairs - 1, day: 20260629}, newest)
 	_, ok = m.get(at(0))
 	require.False(t, ok)
 }
@@ -47,7 +47,7 @@ func heap() int64 {
 func TestNoMemoryRemembersNothing(t *testing.T) {
 	t.Parallel()
 	m := newMemory(0)
-	m.put(pair{target: 1}, memorized{rank: 1, day: 1})
+	m.put(pair{target: 1}, lastCounted{rank: 1, day: 1})
 	_, ok := m.get(pair{target: 1})
 	require.False(t, ok)
 	require.Zero(t, m.count())
@@ -57,19 +57,19 @@ func TestNoMemoryRemembersNothing(t *testing.T) {
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	var tr trust
-	require.True(t, tr.placed())
+	require.True(t, tr.hintsAllowed())
 	for _, without := range []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 256} {
 		tr.lose()
 		for i := range without {
-			require.False(t, tr.placed(), "batch %d of %d", i, without)
+			require.False(t, tr.hintsAllowed(), "batch %d of %d", i, without)
 			tr.gain()
 		}
-		require.True(t, tr.placed())
+		require.True(t, tr.hintsAllowed())
 	}
 	for range 8 { // batches with hints that were right
 		tr.gain()
 	}
 	tr.lose()
 	tr.gain()
-	require.True(t, tr.placed(), "only the batch that was wrong goes without")
+	require.True(t, tr.hintsAllowed(), "only the batch that was wrong goes without")
 }

@@ -8,7 +8,7 @@ import (
 // metrics of a counter. No label bears an address or a URI.
 type metrics struct {
 	visits  *prometheus.CounterVec // by outcome
-	faults  *prometheus.CounterVec // of batches, by what was met
+	faults  *prometheus.CounterVec // of batches, by what they met
 	sizes   prometheus.Histogram
 	flushes prometheus.Histogram
 	waiting prometheus.Gauge
@@ -81,7 +81,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Help: "Batches written a second time because the filter had called a visitor new who had been counted by another instance.",
 		}),
 		dropped: make.NewCounter(prometheus.CounterOpts{
-			Name: "footfall_knowledge_dropped_total",
+			Name: "footfall_caches_dropped_total",
 			Help: "How often memory and filter began anew: after an erasure, a restore, or a connection that was lost under a batch.",
 		}),
 	}
@@ -99,33 +99,33 @@ func (m *metrics) spared(s *savings) {
 	}
 }
 
-// describe shows the size and state of what is known at the moment of a scrape.
-func (m *metrics) describe(k *knowledge) {
-	m.remembers = k.options.Memory > 0
-	gauge := func(name, help string, value func(*known) float64) {
+// describe shows the size and state of the caches at the moment of a scrape.
+func (m *metrics) describe(c *caches) {
+	m.remembers = c.options.Memory > 0
+	gauge := func(name, help string, value func(*generation) float64) {
 		m.register.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
-			if now := k.current.Load(); now != nil {
+			if now := c.current.Load(); now != nil {
 				return value(now)
 			}
 			return 0
 		})
 	}
 	gauge("footfall_filter_ready", "1 when the filter has read every visitor of the tables, and gives hints; 0 before, and where it is off.",
-		func(now *known) float64 { return flag(now.filter != nil && now.filter.ready.Load()) })
+		func(now *generation) float64 { return flag(now.filter != nil && now.filter.ready.Load()) })
 	gauge("footfall_filter_saturated", "1 when the filter's memory is used up, so that it is of no use.",
-		func(now *known) float64 { return flag(now.filter.stats().Saturated) })
+		func(now *generation) float64 { return flag(now.filter.stats().Saturated) })
 	gauge("footfall_filter_keys", "(target, visitor) pairs in the filter.",
-		func(now *known) float64 { return float64(now.filter.stats().Keys) })
+		func(now *generation) float64 { return float64(now.filter.stats().Keys) })
 	gauge("footfall_filter_bytes", "Memory of the filter.",
-		func(now *known) float64 { return float64(now.filter.stats().Bytes) })
+		func(now *generation) float64 { return float64(now.filter.stats().Bytes) })
 	gauge("footfall_filter_fill", "Share of the filter's bits that are set, estimated from a sample.",
-		func(now *known) float64 { return now.filter.stats().Fill })
+		func(now *generation) float64 { return now.filter.stats().Fill })
 	gauge("footfall_filter_error", "Chance that the filter takes a new visitor for a known one, estimated from a sample.",
-		func(now *known) float64 { return now.filter.stats().Error })
+		func(now *generation) float64 { return now.filter.stats().Error })
 	gauge("footfall_memory_pairs", "(target, visitor) pairs in the memory of recent visitors.",
-		func(now *known) float64 { return float64(now.memory.count()) })
+		func(now *generation) float64 { return float64(now.memory.count()) })
 	gauge("footfall_memory_bytes", "What the memory of recent visitors takes, at most.",
-		func(now *known) float64 { return float64(now.memory.count() * memoryEntry) })
+		func(now *generation) float64 { return float64(now.memory.count() * memoryEntry) })
 }
 
 func flag(b bool) float64 {

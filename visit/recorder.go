@@ -33,10 +33,10 @@ type recorder struct {
 	metrics *metrics
 }
 
-func newRecorder(d *db.DB, k *knowledge, o Options, m *metrics) *recorder {
+func newRecorder(d *db.DB, c *caches, o Options, m *metrics) *recorder {
 	r := &recorder{seed: maphash.MakeSeed(), metrics: m}
 	for range Lanes() {
-		l := newLane(d, k, o, m)
+		l := newLane(d, c, o, m)
 		r.lanes = append(r.lanes, l)
 		go l.run()
 	}
@@ -110,8 +110,8 @@ type lane struct {
 	expected int
 }
 
-func newLane(d *db.DB, k *knowledge, o Options, m *metrics) *lane {
-	l := &lane{writer: newWriter(d, k, o, m), maxWait: o.MaxWait, now: time.Now, metrics: m, ended: make(chan struct{})}
+func newLane(d *db.DB, c *caches, o Options, m *metrics) *lane {
+	l := &lane{writer: newWriter(d, c, o, m), maxWait: o.MaxWait, now: time.Now, metrics: m, ended: make(chan struct{})}
 	l.wake.L = &l.mu
 	return l
 }
@@ -169,7 +169,7 @@ func (l *lane) run() {
 			l.writer.write(b.entries)
 		}
 		took := time.Since(begin)
-		l.settle(len(b.entries), took)
+		l.finish(len(b.entries), took)
 		close(b.done)
 		l.metrics.sizes.Observe(float64(len(b.entries)))
 		l.metrics.flushes.Observe(took.Seconds())
@@ -194,7 +194,8 @@ func (l *lane) take() *waitingBatch {
 	return b
 }
 
-func (l *lane) settle(visits int, took time.Duration) {
+// finish notes that a batch has its answers, and how long that took.
+func (l *lane) finish(visits int, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pending -= visits

@@ -1,6 +1,6 @@
 package visit
 
-// trust decides whether a lane's batches lean on the filter's word. A wrong hint costs a batch a second time, and where several
+// trust decides whether a lane's batches go by the hints of the filter. A wrong hint costs a batch a second time, and where several
 // instances count for the same sites, nearly every batch may meet a visitor whom another instance saw first. So after a wrong hint
 // some batches go without, more each time, and fewer again as hints prove right. (Those batches teach the filter
 // whom the others have seen.)
@@ -11,8 +11,8 @@ type trust struct {
 
 const worstPenalty = 255
 
-// placed reports whether the next batch may have hints.
-func (t *trust) placed() bool { return t.without == 0 }
+// hintsAllowed reports whether the next batch may have hints.
+func (t *trust) hintsAllowed() bool { return t.without == 0 }
 
 // lose is told of a wrong hint. The batch itself is the first to go without.
 func (t *trust) lose() {

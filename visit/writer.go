@@ -33,8 +33,8 @@ type entry struct {
 	day      int32
 	newPages int64 // it may make a page if no more are made that day; 0: any number
 
-	// Set by known.recognize, before the entry is accepted where that can be, so that lanes need not; else by the writer.
-	known      *known // what site and page rest on
+	// Set by generation.lookUp, before the entry is accepted where that can be, so that lanes need not; else by the writer.
+	generation *generation // what site and page rest on
 	site, page subject
 	other      bool // they are (other): there was no room for the page
 
@@ -44,24 +44,24 @@ type entry struct {
 
 // subject is a target as an entry's visitor comes to it.
 type subject struct {
-	id      int64 // 0: not known
-	settled bool  // the visitor is known to be counted there on the day
-	rank    int64 // his, where that is settled
+	id           int64 // 0: not known
+	countedToday bool  // the visitor is known to be counted there on the entry's day
+	rank         int64 // the visitor's, where countedToday
 }
 
 // writer makes the visits of a batch durable, whatever it meets. It is used by one goroutine.
 type writer struct {
-	db        *db.DB
-	log       *slog.Logger
-	metrics   *metrics
-	knowledge *knowledge // shared with the other writers
-	known     *known     // what the batch in hand is made from
-	trust     trust
-	draft     draft
+	db         *db.DB
+	log        *slog.Logger
+	metrics    *metrics
+	caches     *caches     // shared with the other writers
+	generation *generation // what the batch in hand is made from
+	trust      trust
+	draft      draft
 }
 
-func newWriter(d *db.DB, k *knowledge, o Options, m *metrics) *writer {
-	return &writer{db: d, log: o.Log, metrics: m, knowledge: k, draft: newDraft()}
+func newWriter(d *db.DB, c *caches, o Options, m *metrics) *writer {
+	return &writer{db: d, log: o.Log, metrics: m, caches: c, draft: newDraft()}
 }
 
 // write gives every entry its answer or its error. The context of no request is in it: a caller who left must not
@@ -69,24 +69,24 @@ func newWriter(d *db.DB, k *knowledge, o Options, m *metrics) *writer {
 func (w *writer) write(entries []entry) {
 	ctx, cancel := context.WithTimeout(context.Background(), writePatience)
 	defer cancel()
-	w.settle(ctx, entries)
-	w.known = nil // a lane that rests must not keep alive what has been dropped
+	w.writeAll(ctx, entries)
+	w.generation = nil // a lane that rests must not keep alive what has been dropped
 }
 
-// settle sends the entries until each has its answer or its error.
-func (w *writer) settle(ctx context.Context, entries []entry) {
+// writeAll sends the entries until each has its answer or its error.
+func (w *writer) writeAll(ctx context.Context, entries []entry) {
 	for try := 1; len(entries) > 0; try++ {
 		sent, id, err := w.attempt(ctx, entries)
 		fault := db.FaultOf(err)
 		if fault != db.FaultNone {
-			w.met(fault, err, len(entries))
+			w.logFault(fault, err, len(entries))
 		}
 		switch fault {
 		case db.FaultNone:
 			entries, try = entries[sent:], 0
 		case db.FaultBusy, db.FaultStale:
 			if fault == db.FaultStale {
-				w.knowledge.drop(w.known)
+				w.caches.drop(w.generation)
 			}
 			if try >= busyTries || !pause(ctx, try) {
 				fail(entries, Errorf(Unavailable, "", "the database is busy; try again").Because(err))
@@ -109,7 +109,7 @@ func (w *writer) settle(ctx context.Context, entries []entry) {
 			return
 		case db.FaultUnknown:
 			var sendAgain bool
-			if entries, sendAgain = w.lostSight(ctx, entries, sent, id, try); !sendAgain {
+			if entries, sendAgain = w.afterLostCommit(ctx, entries, sent, id, try); !sendAgain {
 				return
 			}
 		default:
@@ -121,39 +121,39 @@ func (w *writer) settle(ctx context.Context, entries []entry) {
 
 // attempt sends as many of the first entries as fit one transaction, and answers them if it commits.
 func (w *writer) attempt(ctx context.Context, entries []entry) (sent int, id [16]byte, err error) {
-	if err := w.recall(ctx, entries); err != nil {
+	if err := w.ensureIDs(ctx, entries); err != nil {
 		return 0, id, err
 	}
 	id = uuid.Must(uuid.NewV7())
-	sent = w.draft.fill(entries, w.known, w.trust.placed())
+	sent = w.draft.fill(entries, w.generation, w.trust.hintsAllowed())
 	w.draft.batch.ID = id
 	if err := w.db.Write(ctx, &w.draft.batch, &w.draft.outcome); err != nil {
 		return sent, id, err
 	}
 	w.draft.replay(entries[:sent])
-	w.draft.learn(w.known)
+	w.draft.learn(w.generation)
 	w.trust.gain()
 	w.metrics.spared(&w.draft.saved)
 	return sent, id, nil
 }
 
-// recall sees to it that all that is known of the entries rests on what is known at present, and that their targets have ids.
-func (w *writer) recall(ctx context.Context, entries []entry) (err error) {
-	if w.known, err = w.knowledge.get(ctx); err != nil {
+// ensureIDs sees to it that what is remembered of the entries is of the present generation, and that their targets have ids.
+func (w *writer) ensureIDs(ctx context.Context, entries []entry) (err error) {
+	if w.generation, err = w.caches.get(ctx); err != nil {
 		return err
 	}
 	missing := false
 	for i := range entries {
 		e := &entries[i]
-		if e.known != w.known {
-			w.known.recognize(e)
+		if e.generation != w.generation {
+			w.generation.lookUp(e)
 		}
 		missing = missing || e.site.id == 0 || e.page.id == 0
 	}
 	if !missing {
 		return nil
 	}
-	return w.known.targets.intern(ctx, w.db, entries)
+	return w.generation.targets.intern(ctx, w.db, entries)
 }
 
 // split finds the entries that the database refuses: only they fail. What callers send is checked before it comes
@@ -164,15 +164,15 @@ func (w *writer) split(ctx context.Context, entries []entry, err error) {
 		return
 	}
 	half := len(entries) / 2
-	w.settle(ctx, entries[:half])
-	w.settle(ctx, entries[half:])
+	w.writeAll(ctx, entries[:half])
+	w.writeAll(ctx, entries[half:])
 }
 
-// lostSight deals with a batch of the first entries that may have committed. It returns what is left to be sent; false
+// afterLostCommit deals with a batch of the first entries that may have committed. It returns what is left to be sent; false
 // when time is up.
-func (w *writer) lostSight(ctx context.Context, entries []entry, sent int, id [16]byte, try int) ([]entry, bool) {
-	w.knowledge.drop(w.known) // it may be another database that answers next: a restored one, or a standby promoted
-	committed, err := w.ask(id)
+func (w *writer) afterLostCommit(ctx context.Context, entries []entry, sent int, id [16]byte, try int) ([]entry, bool) {
+	w.caches.drop(w.generation) // it may be another database that answers next: a restored one, or a standby promoted
+	committed, err := w.didCommit(id)
 	switch {
 	case err != nil:
 		fail(entries[:sent], &Error{Kind: Lost, Err: err,
@@ -188,8 +188,8 @@ func (w *writer) lostSight(ctx context.Context, entries []entry, sent int, id [1
 	return entries, true
 }
 
-// ask finds out what became of a batch whose connection was lost, as soon as the database answers again.
-func (w *writer) ask(id [16]byte) (committed bool, err error) {
+// didCommit finds out what became of a batch whose connection was lost, as soon as the database answers again.
+func (w *writer) didCommit(id [16]byte) (committed bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), askPatience)
 	defer cancel()
 	for try := 1; ; try++ {
@@ -215,7 +215,7 @@ func (w *writer) makeDays(ctx context.Context, entries []entry) error {
 	return nil
 }
 
-func (w *writer) met(fault db.Fault, err error, visits int) {
+func (w *writer) logFault(fault db.Fault, err error, visits int) {
 	w.metrics.faults.WithLabelValues(fault.String()).Inc()
 	w.log.Warn("a batch did not commit at once", "fault", fault.String(), "visits", visits, "error", err)
 }
