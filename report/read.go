@@ -1,4 +1,4 @@
-// Package report reads what was counted, proves it, and lets go of what need not be kept.
+// Package report reads what was counted, and writes it for people and programs.
 package report
 
 import (

@@ -12,7 +12,7 @@ import (
 
 	"footfall/db"
 	"footfall/db/dbtest"
-	"footfall/report"
+	"footfall/retention"
 	"footfall/visit"
 )
 
@@ -20,10 +20,10 @@ import (
 var firstDay = time.Date(2019, 6, 1, 20, 0, 0, 0, time.UTC)
 
 // retain lets go of what need not be kept, by the instance's clock.
-func (in *instance) retain(t *testing.T) *report.Retention {
+func (in *instance) retain(t *testing.T) *retention.Done {
 	t.Helper()
 	busy := func(ctx context.Context, _ time.Duration) error { return ctx.Err() } // a day in use is tried again at once
-	done, err := report.NewRetainer(in.db, report.RetainOptions{Clock: in.clock.Now, Pause: busy}).Run(context.Background())
+	done, err := retention.New(in.db, retention.Options{Clock: in.clock.Now, Pause: busy}).Run(context.Background())
 	assert.NoError(t, err)
 	return done
 }
@@ -251,7 +251,7 @@ func TestDropWaitsForReports(t *testing.T) {
 	require.NoError(t, err)
 
 	tried := 0
-	retainer := report.NewRetainer(in.db, report.RetainOptions{Clock: in.clock.Now, Pause: func(context.Context, time.Duration) error {
+	retainer := retention.New(in.db, retention.Options{Clock: in.clock.Now, Pause: func(context.Context, time.Duration) error {
 		if tried++; tried == 3 {
 			return errors.New("enough")
 		}

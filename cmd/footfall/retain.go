@@ -12,7 +12,7 @@ import (
 	"github.com/docker/go-units"
 
 	"footfall/db"
-	"footfall/report"
+	"footfall/retention"
 )
 
 type retainCmd struct {
@@ -23,7 +23,7 @@ func (*retainCmd) check(g globals) []error { return g.checkDatabase() }
 
 func (c *retainCmd) run(ctx context.Context, p *program) error {
 	return p.withTables(ctx, func(d *db.DB) error {
-		retainer := report.NewRetainer(d, report.RetainOptions{Log: p.log})
+		retainer := retention.New(d, retention.Options{Log: p.log})
 		run := retainer.Run
 		if c.DryRun {
 			run = retainer.Plan
@@ -39,7 +39,7 @@ func (c *retainCmd) run(ctx context.Context, p *program) error {
 }
 
 // printRetention prints what went, or would go, as tables.
-func printRetention(w io.Writer, r *report.Retention, dry bool) error {
+func printRetention(w io.Writer, r *retention.Done, dry bool) error {
 	would := ""
 	if dry {
 		would = "would be "
@@ -68,7 +68,7 @@ func printRetention(w io.Writer, r *report.Retention, dry bool) error {
 }
 
 // retentionLines are the lines of the table of visits. What a dropped day frees stands in a line of its own.
-func retentionLines(r *report.Retention) []string {
+func retentionLines(r *retention.Done) []string {
 	type line struct {
 		day  int32
 		text string
@@ -98,7 +98,7 @@ func retentionLines(r *report.Retention) []string {
 func startRetention(p *program, d *db.DB) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
-	done.Go(func() { report.NewRetainer(d, report.RetainOptions{Log: p.log}).Daily(ctx) })
+	done.Go(func() { retention.New(d, retention.Options{Log: p.log}).Daily(ctx) })
 	return func() {
 		cancel()
 		done.Wait()

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"footfall/db"
-	"footfall/report"
+	"footfall/verify"
 )
 
 type verifyCmd struct {
@@ -41,22 +41,22 @@ func (c *verifyCmd) run(ctx context.Context, p *program) error {
 			return err
 		}
 		watched := terminalWidth(p.stderr) > 0
-		options := report.VerifyOptions{App: c.App, Sample: c.Sample, Seed: c.Seed, Jobs: c.Jobs}
+		options := verify.Options{App: c.App, Sample: c.Sample, Seed: c.Seed, Jobs: c.Jobs}
 		if !c.All {
 			options.Limit = offendersShown
 		}
-		options.Progress = func(step report.VerifyStep) {
+		options.Progress = func(step verify.Step) {
 			if watched {
 				fmt.Fprintf(p.stderr, "\r\x1b[K%3d %%  %.0f s", 100*step.Done/max(step.Whole, 1), step.Elapsed.Seconds())
 			}
 		}
-		options.Promised = func(u report.Upheld) {
+		options.Promised = func(u verify.PromiseResult) {
 			if watched {
 				fmt.Fprint(p.stderr, "\r\x1b[K")
 			}
 			fmt.Fprintf(p.stderr, "%6.1f s  %s: %d %s, %d violations\n", u.Seconds, u.Name, u.Checked, u.Unit, u.Violations)
 		}
-		proof, err := report.Verify(ctx, d, options)
+		proof, err := verify.Run(ctx, d, options)
 		if watched {
 			fmt.Fprint(p.stderr, "\r\x1b[K")
 		}
@@ -82,7 +82,7 @@ func (c *verifyCmd) checkApp(ctx context.Context, d *db.DB) error {
 }
 
 // tell prints the proof. Its error says that something is off.
-func (c *verifyCmd) tell(out io.Writer, proof *report.Proof) error {
+func (c *verifyCmd) tell(out io.Writer, proof *verify.Proof) error {
 	if c.JSON {
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
@@ -98,7 +98,7 @@ func (c *verifyCmd) tell(out io.Writer, proof *report.Proof) error {
 	return nil
 }
 
-func tellTable(out io.Writer, proof *report.Proof) {
+func tellTable(out io.Writer, proof *verify.Proof) {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "PROMISE\tRESTS ON\tCHECKED\tVIOLATIONS")
 	for _, u := range proof.Promises {

@@ -1,4 +1,4 @@
-package report
+package retention
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func (r *Retainer) Daily(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, ErrRetaining):
+		case errors.Is(err, ErrRunning):
 			continue
 		case err != nil:
 			r.log.Error("some of what need not be kept is still there; it is tried again", "in", dailyTry, "error", err)
@@ -33,7 +33,7 @@ func (r *Retainer) Daily(ctx context.Context) {
 }
 
 // IfDue is Run, unless some instance has done so since the day ended everywhere: then it returns nil.
-func (r *Retainer) IfDue(ctx context.Context) (done *Retention, err error) {
+func (r *Retainer) IfDue(ctx context.Context) (done *Done, err error) {
 	is, err := r.isDone(ctx)
 	if is || err != nil {
 		return nil, err
@@ -56,18 +56,18 @@ func (r *Retainer) isDone(ctx context.Context) (is bool, err error) {
 	return is, err
 }
 
-func (r *Retention) some() bool {
+func (r *Done) some() bool {
 	return r != nil && len(r.Closed)+len(r.Dropped)+len(r.Visits)+len(r.Forgotten) > 0
 }
 
-func (r *Retention) visits() (sum int64) {
+func (r *Done) visits() (sum int64) {
 	for _, v := range r.Visits {
 		sum += v.Visits
 	}
 	return sum
 }
 
-func (r *Retention) visitors() (sum int64) {
+func (r *Done) visitors() (sum int64) {
 	for _, f := range r.Forgotten {
 		sum += f.Visitors
 	}

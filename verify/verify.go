@@ -1,4 +1,5 @@
-package report
+// Package verify proves what was counted: it recomputes every promise from the rows, in one snapshot, while visits are counted.
+package verify
 
 import (
 	"cmp"
@@ -11,39 +12,39 @@ import (
 	"footfall/db"
 )
 
-// VerifyOptions say what is recomputed, and how.
-type VerifyOptions struct {
-	App      string             // only this app; empty: all
-	Sample   float64            // percent of the sites, each with all its pages; 0: all of them
-	Seed     int64              // chooses another sample
-	Limit    int                // offenders named for each promise; 0: all
-	Jobs     int                // connections at work at once
-	Progress func(VerifyStep)   // told how far it is; may be nil. Never called at once from two goroutines
-	Promised func(proof Upheld) // told of each promise when it has been held against everything; may be nil, as Progress
+// Options say what is recomputed, and how.
+type Options struct {
+	App      string                    // only this app; empty: all
+	Sample   float64                   // percent of the sites, each with all its pages; 0: all of them
+	Seed     int64                     // chooses another sample
+	Limit    int                       // offenders named for each promise; 0: all
+	Jobs     int                       // connections at work at once
+	Progress func(Step)                // told how far it is; may be nil. Never called at once from two goroutines
+	Promised func(proof PromiseResult) // told of each promise when it has been held against everything; may be nil, as Progress
 }
 
-// VerifyStep is how far a proof is.
-type VerifyStep struct {
+// Step is how far a proof is.
+type Step struct {
 	Done, Whole int64 // rows, roughly
 	Elapsed     time.Duration
 }
 
 // Proof is what came out.
 type Proof struct {
-	Promises   []Upheld `json:"promises"`
-	Targets    int64    `json:"targets"`
-	Visitors   int64    `json:"visitors"`        // erased ones included
-	Erased     int64    `json:"erased_visitors"` // of whom only the rank is left
-	Visits     int64    `json:"visits"`          // rows of kept days
-	Days       int64    `json:"days"`            // (target, day) pairs
-	OlderDays  int64    `json:"older_days"`      // those of them whose rows are not kept
-	Unknown    int64    `json:"days_with_unknown"`
-	Violations int64    `json:"violations"`
-	Seconds    float64  `json:"seconds"`
+	Promises   []PromiseResult `json:"promises"`
+	Targets    int64           `json:"targets"`
+	Visitors   int64           `json:"visitors"`        // erased ones included
+	Erased     int64           `json:"erased_visitors"` // of whom only the rank is left
+	Visits     int64           `json:"visits"`          // rows of kept days
+	Days       int64           `json:"days"`            // (target, day) pairs
+	OlderDays  int64           `json:"older_days"`      // those of them whose rows are not kept
+	Unknown    int64           `json:"days_with_unknown"`
+	Violations int64           `json:"violations"`
+	Seconds    float64         `json:"seconds"`
 }
 
-// Upheld is a promise and how it was kept.
-type Upheld struct {
+// PromiseResult is a promise and how it was kept.
+type PromiseResult struct {
 	Name       string     `json:"name"`
 	Says       string     `json:"promise"`
 	RestsOn    string     `json:"rests_on"`
@@ -69,15 +70,15 @@ const (
 	manyAtMost  = 100_000 // offenders of a measure that a query returns
 )
 
-// Verify recomputes every promise on the tables in one snapshot, while counting goes on.
-func Verify(ctx context.Context, d *db.DB, o VerifyOptions) (proof *Proof, err error) {
+// Run recomputes every promise on the tables in one snapshot, while counting goes on.
+func Run(ctx context.Context, d *db.DB, o Options) (proof *Proof, err error) {
 	if o.Sample == 0 {
 		o.Sample = 100
 	}
 	if o.Limit == 0 {
 		o.Limit = manyAtMost
 	}
-	v := &verifier{VerifyOptions: o, began: time.Now(), results: map[string]*result{}}
+	v := &verifier{Options: o, began: time.Now(), results: map[string]*result{}}
 	err = d.InSnapshot(ctx, max(o.Jobs, 1), sortMemory, func(ctx context.Context, q []*db.Queries) error {
 		if proof, err = v.run(ctx, q); err != nil {
 			return err
@@ -90,9 +91,9 @@ func Verify(ctx context.Context, d *db.DB, o VerifyOptions) (proof *Proof, err e
 	return proof, nil
 }
 
-// verifier is one run of Verify.
+// verifier is one run.
 type verifier struct {
-	VerifyOptions
+	Options
 	began   time.Time
 	whole   bool  // all there is, orphans included
 	fromDay int32 // the first day of which anybody keeps visits
@@ -172,12 +173,12 @@ func (v *verifier) add(p piece, found []finding) {
 	}
 	v.done += p.weight
 	if v.Progress != nil {
-		v.Progress(VerifyStep{Done: v.done, Whole: v.all, Elapsed: elapsed})
+		v.Progress(Step{Done: v.done, Whole: v.all, Elapsed: elapsed})
 	}
 	if v.left[p.pass]--; v.left[p.pass] == 0 && v.Promised != nil {
 		for _, promise := range promises {
 			if slices.Contains(promise.passes, p.pass) && v.known(promise) {
-				v.Promised(v.upheld(promise, elapsed))
+				v.Promised(v.result(promise, elapsed))
 			}
 		}
 	}
@@ -201,7 +202,7 @@ func (v *verifier) proof() *Proof {
 		Seconds: elapsed.Seconds(),
 	}
 	for _, promise := range promises {
-		u := v.upheld(promise, v.knownAfter(promise))
+		u := v.result(promise, v.knownAfter(promise))
 		p.Violations += u.Violations
 		p.Promises = append(p.Promises, u)
 	}

@@ -1,4 +1,4 @@
-package report
+package verify
 
 import (
 	"context"
@@ -74,8 +74,8 @@ var promises = []promise{
 }
 
 // upheld is what was found for a promise. Who calls it holds v.mu, or is alone.
-func (v *verifier) upheld(p promise, known time.Duration) Upheld {
-	u := Upheld{Name: p.name, Says: p.says, RestsOn: p.restsOn, Unit: p.unit, Offenders: []Offender{}, Seconds: known.Seconds()}
+func (v *verifier) result(p promise, known time.Duration) PromiseResult {
+	u := PromiseResult{Name: p.name, Says: p.says, RestsOn: p.restsOn, Unit: p.unit, Offenders: []Offender{}, Seconds: known.Seconds()}
 	for _, m := range p.measures {
 		if r := v.results[m.name]; r != nil {
 			u.Checked = max(u.Checked, r.held)

@@ -1,4 +1,4 @@
-package report_test
+package verify_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 	"footfall/db"
 	"footfall/db/dbtest"
-	"footfall/report"
+	"footfall/verify"
 	"footfall/visit"
 )
 
@@ -78,7 +78,7 @@ func openProven(t *testing.T, url string) *proven {
 }
 
 // eachDamage runs a test on each damage, which is mended before the next.
-func (p *proven) eachDamage(t *testing.T, test func(run func(name, damage string, look func(t *testing.T, proof *report.Proof)))) {
+func (p *proven) eachDamage(t *testing.T, test func(run func(name, damage string, look func(t *testing.T, proof *verify.Proof)))) {
 	t.Helper()
 	save, mend := `CREATE SCHEMA sound; `, ``
 	for _, table := range []string{"counters", "visitors", "erased_visitors", "visits", "erased_visits", "days", "returns", "sketches", "tops"} {
@@ -86,14 +86,14 @@ func (p *proven) eachDamage(t *testing.T, test func(run func(name, damage string
 		mend += fmt.Sprintf(`DELETE FROM %[1]s; INSERT INTO %[1]s SELECT * FROM sound.%[1]s; `, table)
 	}
 	p.exec(t, save)
-	test(func(name, damage string, look func(t *testing.T, proof *report.Proof)) {
+	test(func(name, damage string, look func(t *testing.T, proof *verify.Proof)) {
 		t.Run(name, func(t *testing.T) {
 			p.exec(t, damage)
-			look(t, p.verify(t, report.VerifyOptions{}))
+			look(t, p.verify(t, verify.Options{}))
 			p.exec(t, mend)
 		})
 	})
-	assert.Empty(t, violations(p.verify(t, report.VerifyOptions{})), "all was mended")
+	assert.Empty(t, violations(p.verify(t, verify.Options{})), "all was mended")
 }
 
 // count counts a visit like 1a/home: visitor 1, on page /home of site a.
@@ -109,18 +109,18 @@ func (p *proven) exec(t *testing.T, sql string) {
 	require.NoError(t, err)
 }
 
-func (p *proven) verify(t *testing.T, o report.VerifyOptions) *report.Proof {
+func (p *proven) verify(t *testing.T, o verify.Options) *verify.Proof {
 	t.Helper()
 	if o.Jobs == 0 {
 		o.Jobs = 2
 	}
-	proof, err := report.Verify(t.Context(), p.db, o)
+	proof, err := verify.Run(t.Context(), p.db, o)
 	require.NoError(t, err)
 	return proof
 }
 
 // violations lists what a proof found, a line each: the promise and the offender.
-func violations(proof *report.Proof) (lines []string) {
+func violations(proof *verify.Proof) (lines []string) {
 	for _, u := range proof.Promises {
 		for _, o := range u.Offenders {
 			lines = append(lines, fmt.Sprintf("%s: %s %d %s", u.Name, o.Target, o.Day, o.Problem))
@@ -151,7 +151,7 @@ func TestVerifyFindsNothingWhereNothingIsWrong(t *testing.T) {
 			t.Parallel()
 			p := newProven(t)
 			p.exec(t, change)
-			proof := p.verify(t, report.VerifyOptions{})
+			proof := p.verify(t, verify.Options{})
 			assert.Empty(t, violations(proof))
 			assert.Zero(t, proof.Violations)
 			assert.EqualValues(t, 7, proof.Targets)
@@ -183,7 +183,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 	p.exec(t, `ALTER TABLE visitors DROP CONSTRAINT visitors_rank_is_unique;
 		ALTER TABLE counters DROP CONSTRAINT counters_hot_pv_uv_descend;
 		ALTER TABLE days DROP CONSTRAINT days_hot_pv_uv_descend`)
-	p.eachDamage(t, func(run func(name, damage string, look func(t *testing.T, proof *report.Proof))) {
+	p.eachDamage(t, func(run func(name, damage string, look func(t *testing.T, proof *verify.Proof))) {
 		for _, c := range []struct{ name, damage, promise, target, problem string }{
 			{"uv above pv", `UPDATE counters SET uv = pv + 1 WHERE page_id = ` + homeA, "order", "a.example/home", "pv: 9"},
 			{"pv above hot", `UPDATE counters SET pv = hot + 1 WHERE page_id = ` + homeA, "order", "a.example/home", "pv: 12"},
@@ -270,7 +270,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 			{"returns of no page", `INSERT INTO returns VALUES (999, 20260628, 20260627, 1)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
 			{"visits of no page", `INSERT INTO visits VALUES (999, 20260628, '192.0.2.1')`, "belonging", "(no page has the number 999)", "rows of visits of no page: 1"},
 		} {
-			run(c.name, c.damage, func(t *testing.T, proof *report.Proof) {
+			run(c.name, c.damage, func(t *testing.T, proof *verify.Proof) {
 				assert.Positive(t, proof.Violations)
 				found := violations(proof)
 				assert.True(t, slices.ContainsFunc(found, func(line string) bool {
@@ -286,14 +286,14 @@ func TestVerifyWithoutOldRows(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
 	p.exec(t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260628 FROM apps; SELECT drop_visits_day(20260627)`)
-	p.eachDamage(t, func(run func(name, damage string, look func(t *testing.T, proof *report.Proof))) {
+	p.eachDamage(t, func(run func(name, damage string, look func(t *testing.T, proof *verify.Proof))) {
 		for _, c := range []struct{ name, damage, promise, target string }{
 			{"pv of an old day", `UPDATE days SET pv = pv - 1, uv = uv - 1 WHERE day_id = 20260627 AND page_id = ` + pageX, "days", "b.example/x"},
 			{"returned from an old day, too few", `UPDATE days SET uv = uv + 1 WHERE day_id = 20260628 AND page_id = ` + pageX + `;
 			DELETE FROM returns WHERE day_id = 20260628 AND page_id = ` + pageX, "returns", "b.example/x"},
 			{"a kept row", `DELETE FROM visits WHERE day_id = 20260629 AND page_id = ` + pageX, "kept days", "b.example/x"},
 		} {
-			run(c.name, c.damage, func(t *testing.T, proof *report.Proof) {
+			run(c.name, c.damage, func(t *testing.T, proof *verify.Proof) {
 				assert.EqualValues(t, 6, proof.OlderDays)
 				assert.Contains(t, strings.Join(violations(proof), "\n"), c.promise+": "+c.target+" ")
 			})
@@ -305,8 +305,8 @@ func TestVerifyOfOneApp(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
 	p.exec(t, `UPDATE counters SET uv = uv - 1 WHERE page_id = `+homeA)
-	assert.Zero(t, p.verify(t, report.VerifyOptions{App: "empty"}).Violations)
-	proof := p.verify(t, report.VerifyOptions{App: "demo"})
+	assert.Zero(t, p.verify(t, verify.Options{App: "empty"}).Violations)
+	proof := p.verify(t, verify.Options{App: "demo"})
 	assert.Positive(t, proof.Violations)
 	assert.EqualValues(t, 7, proof.Targets)
 }
@@ -317,16 +317,16 @@ func TestVerifySample(t *testing.T) {
 	p := newProven(t)
 	sizes := map[int64]bool{}
 	for seed := range int64(12) {
-		proof := p.verify(t, report.VerifyOptions{Sample: 50, Seed: seed})
+		proof := p.verify(t, verify.Options{Sample: 50, Seed: seed})
 		assert.Empty(t, violations(proof))
-		assert.Equal(t, proof.Targets, p.verify(t, report.VerifyOptions{Sample: 50, Seed: seed}).Targets)
+		assert.Equal(t, proof.Targets, p.verify(t, verify.Options{Sample: 50, Seed: seed}).Targets)
 		sizes[proof.Targets] = true
 	}
 	assert.Equal(t, map[int64]bool{0: true, 3: true, 4: true, 7: true}, sizes, "neither site, one of them, both")
 	p.exec(t, `UPDATE counters SET uv = uv - 1 WHERE page_id = `+pageX)
 	found := 0
 	for seed := range int64(12) {
-		if proof := p.verify(t, report.VerifyOptions{Sample: 50, Seed: seed}); proof.Violations > 0 {
+		if proof := p.verify(t, verify.Options{Sample: 50, Seed: seed}); proof.Violations > 0 {
 			assert.Contains(t, []int64{3, 7}, proof.Targets)
 			found++
 		}
@@ -339,7 +339,7 @@ func TestVerifyLimit(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
 	p.exec(t, `UPDATE days SET hot = hot + 1 WHERE site_id IS NULL`)
-	for _, u := range p.verify(t, report.VerifyOptions{Limit: 2}).Promises {
+	for _, u := range p.verify(t, verify.Options{Limit: 2}).Promises {
 		if u.Name == "site days" {
 			assert.EqualValues(t, 6, u.Violations)
 			assert.Len(t, u.Offenders, 2)
@@ -359,12 +359,12 @@ func TestVerifyWhileCounting(t *testing.T) {
 		assert.NoError(t, err)
 	})
 	for i := range 8 {
-		assert.Empty(t, violations(p.verify(t, report.VerifyOptions{})))
+		assert.Empty(t, violations(p.verify(t, verify.Options{})))
 		_, err := visit.NewAdmin(p.db, nil).EraseVisitor(t.Context(), "demo", fmt.Sprintf("198.51.100.%d", i*23))
 		assert.NoError(t, err)
 	}
 	disperse()
-	assert.Empty(t, violations(p.verify(t, report.VerifyOptions{})))
+	assert.Empty(t, violations(p.verify(t, verify.Options{})))
 }
 
 // It tells of every promise once, when all is known of it, and comes to its end.
@@ -372,10 +372,10 @@ func TestVerifyProgress(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
 	told := map[string]int64{}
-	var step report.VerifyStep
-	proof := p.verify(t, report.VerifyOptions{
-		Progress: func(s report.VerifyStep) { assert.GreaterOrEqual(t, s.Done, step.Done); step = s },
-		Promised: func(u report.Upheld) { assert.NotContains(t, told, u.Name); told[u.Name] = u.Checked },
+	var step verify.Step
+	proof := p.verify(t, verify.Options{
+		Progress: func(s verify.Step) { assert.GreaterOrEqual(t, s.Done, step.Done); step = s },
+		Promised: func(u verify.PromiseResult) { assert.NotContains(t, told, u.Name); told[u.Name] = u.Checked },
 	})
 	assert.Equal(t, step.Whole, step.Done)
 	for _, u := range proof.Promises {

@@ -1,4 +1,4 @@
-package report
+package retention
 
 import (
 	"context"
@@ -144,7 +144,7 @@ func (r *retention) visitDays(t *testing.T, app string) []string {
 
 // retainer tries busy days again at once.
 func (r *retention) retainer(d *db.DB) *Retainer {
-	return NewRetainer(d, RetainOptions{Clock: r.now, Pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
+	return New(d, Options{Clock: r.now, Pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
 }
 
 func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
@@ -174,7 +174,7 @@ func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
 		}
 		again, err := retainer.Run(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, &Retention{}, again, "all is done")
+		assert.Equal(t, &Done{}, again, "all is done")
 	}
 	r.uniques(t)
 
@@ -274,7 +274,7 @@ func TestOneInstanceLetsGo(t *testing.T) {
 			all.Go(func() {
 				done, err := r.retainer(r.db).IfDue(context.Background())
 				if err != nil {
-					assert.ErrorIs(t, err, ErrRetaining)
+					assert.ErrorIs(t, err, ErrRunning)
 				} else if done != nil {
 					did.Add(1)
 				}
@@ -292,7 +292,7 @@ func TestOneInstanceLetsGo(t *testing.T) {
 	before, err := r.retainer(r.db).Plan(t.Context())
 	require.NoError(t, err, "a dry run asks for no turn")
 	_, err = r.retainer(r.db).Run(t.Context())
-	require.ErrorIs(t, err, ErrRetaining)
+	require.ErrorIs(t, err, ErrRunning)
 	require.NoError(t, other.Rollback(t.Context()))
 	after, err := r.retainer(r.db).Run(t.Context())
 	require.NoError(t, err)
@@ -380,7 +380,7 @@ func TestDaily(t *testing.T) {
 	r := newRetention(t)
 	var waits []time.Duration
 	done := func() []string { return r.table(t, `SELECT day_id::text FROM retentions ORDER BY 1`) }
-	NewRetainer(r.db, RetainOptions{Clock: r.now, Pause: func(_ context.Context, wait time.Duration) error {
+	New(r.db, Options{Clock: r.now, Pause: func(_ context.Context, wait time.Duration) error {
 		waits = append(waits, wait)
 		switch len(waits) {
 		case 1:

@@ -1,4 +1,6 @@
-package report
+// Package retention deletes rows that no app keeps any longer: days of visits, and visitors who are to be forgotten. Sums, ranks and
+// daily numbers stay.
+package retention
 
 import (
 	"context"
@@ -19,15 +21,15 @@ type Retainer struct {
 	log   *slog.Logger
 }
 
-// RetainOptions of NewRetainer. The zero value of a field means its default.
-type RetainOptions struct {
+// Options of New. The zero value of a field means its default.
+type Options struct {
 	Clock func() time.Time                           // default time.Now
 	Pause func(context.Context, time.Duration) error // waits before something is tried again; default: as long as it is told
 	Log   *slog.Logger                               // default: nowhere
 }
 
-// NewRetainer lets go of what is in a database.
-func NewRetainer(d *db.DB, o RetainOptions) *Retainer {
+// New lets go of what is in a database.
+func New(d *db.DB, o Options) *Retainer {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
@@ -40,16 +42,16 @@ func NewRetainer(d *db.DB, o RetainOptions) *Retainer {
 	return &Retainer{db: d, clock: o.Clock, pause: o.Pause, log: o.Log}
 }
 
-// Retention is what was let go, or would be.
-type Retention struct {
+// Done is what was let go, or would be.
+type Done struct {
 	Closed    []int32 // days whose sketches were made, so that their rows may go
-	Visits    []VisitsGone
+	Visits    []VisitsDeleted
 	Dropped   []DayDropped
 	Forgotten []VisitorsForgotten
 }
 
-// VisitsGone are the rows of an app on a day.
-type VisitsGone struct {
+// VisitsDeleted are the rows of an app on a day.
+type VisitsDeleted struct {
 	Day    int32
 	App    string
 	Visits int64
@@ -68,19 +70,22 @@ type VisitorsForgotten struct {
 	Visitors int64
 }
 
-// ErrRetaining says that another instance is at it.
-var ErrRetaining = errors.New("another instance is letting go at this moment: try again when it has done")
+// ErrRunning says that another instance is at it.
+var ErrRunning = errors.New("another instance is letting go at this moment: try again when it has done")
 
 // Plan tells what Run would do, and changes nothing.
-func (r *Retainer) Plan(ctx context.Context) (*Retention, error) {
+func (r *Retainer) Plan(ctx context.Context) (*Done, error) {
 	run := retaining{Retainer: r, dry: true}
 	err := run.do(ctx)
-	return &run.done, wrap("what need not be kept", err)
+	if err != nil {
+		err = fmt.Errorf("look for what need not be kept: %w", err)
+	}
+	return &run.done, err
 }
 
-// Run lets go of all that need not be kept, unless another instance does: ErrRetaining. What it did is told beside an error, too. However
+// Run lets go of all that need not be kept, unless another instance does: ErrRunning. What it did is told beside an error, too. However
 // far it came, it may be done again.
-func (r *Retainer) Run(ctx context.Context) (done *Retention, err error) {
+func (r *Retainer) Run(ctx context.Context) (done *Done, err error) {
 	err = r.inTurn(ctx, func() error {
 		done, err = r.run(ctx)
 		return err
@@ -88,7 +93,7 @@ func (r *Retainer) Run(ctx context.Context) (done *Retention, err error) {
 	return done, err
 }
 
-func (r *Retainer) run(ctx context.Context) (*Retention, error) {
+func (r *Retainer) run(ctx context.Context) (*Done, error) {
 	run := retaining{Retainer: r}
 	if err := run.do(ctx); err != nil {
 		return &run.done, fmt.Errorf("let go of what need not be kept: %w", err)
@@ -105,7 +110,7 @@ func (r *Retainer) inTurn(ctx context.Context, f func() error) error {
 			return err
 		}
 		if !mine {
-			return ErrRetaining
+			return ErrRunning
 		}
 		return f()
 	})
@@ -134,7 +139,7 @@ type retaining struct {
 	dry  bool
 	apps []keeping
 	days []int32 // that are over and have a partition
-	done Retention
+	done Done
 }
 
 // keeping is what an app keeps.

@@ -1,4 +1,4 @@
-package report
+package verify
 
 import (
 	"cmp"
@@ -133,7 +133,11 @@ func topsPiece(weight int64, of db.VerifyTopsParams) piece {
 
 // findings makes one type of those that sqlc makes for each query.
 func findings[Row db.VerifyDaysRow | db.VerifyRowsRow | db.VerifySiteTotalsRow | db.VerifySiteDaysRow | db.VerifyTopsRow](rows []Row) []finding {
-	return convert(rows, func(row Row) finding { return finding(row) })
+	found := make([]finding, len(rows))
+	for i, row := range rows {
+		found[i] = finding(row)
+	}
+	return found
 }
 
 // named adds to an error what was being read.

@@ -1,4 +1,4 @@
-package report
+package retention
 
 import (
 	"context"
@@ -128,7 +128,7 @@ func (r *retaining) dropDay(ctx context.Context, day int32) error {
 		return nil
 	}
 	for _, row := range rows {
-		r.done.Visits = append(r.done.Visits, VisitsGone{day, row.App, row.Visits})
+		r.done.Visits = append(r.done.Visits, VisitsDeleted{day, row.App, row.Visits})
 	}
 	r.done.Dropped = append(r.done.Dropped, DayDropped{day, bytes})
 	return nil
@@ -159,7 +159,7 @@ func (r *retaining) deleteVisits(ctx context.Context) error {
 			}
 			gone, err := r.deleteDay(ctx, app, day)
 			if gone > 0 {
-				r.done.Visits = append(r.done.Visits, VisitsGone{day, app.Name, gone})
+				r.done.Visits = append(r.done.Visits, VisitsDeleted{day, app.Name, gone})
 			}
 			if err != nil {
 				return fmt.Errorf("delete the visits of app %s on day %d: %w", app.Name, day, err)
