@@ -29,23 +29,31 @@ build: ## build bin/footfall
 	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/footfall ./cmd/footfall
 
 # Most tests wait for PostgreSQL or for each other, so more of them run at once than there are processors.
+# It guards every promise; -short leaves out only what shows more of the same (testing.Short), which make race adds. make vet is
+# another target.
+TEST := go test -short -vet=off -parallel 8
+
 .PHONY: test
-test: deps ## test everything, with the race detector, on the PostgreSQL found here
-	go test -race -parallel 8 ./...
+test: deps ## test everything, in the short form, on the PostgreSQL found here
+	$(TEST) ./...
+
+.PHONY: race
+race: deps gcc ## test everything at full length with the race detector, as CI does; five minutes
+	go test -race -vet=off -parallel 8 ./...
 
 .PHONY: test-all
-test-all: test test-pg17 test-pg18 ## the same on PostgreSQL 17 and 18 too, fetched from npm
+test-all: test test-pg17 test-pg18 ## make test on PostgreSQL 17 and 18 too, fetched from npm
 
-# On one other major version: make test-pg17. Without the race detector, which has nothing new to find there.
+# On one other major version: make test-pg17.
 test-pg%: deps
-	bin=$$(scripts/fetch-postgres $*) && FOOTFALL_TEST_POSTGRES_BIN=$$bin go test -parallel 8 ./...
+	bin=$$(scripts/fetch-postgres $*) && FOOTFALL_TEST_POSTGRES_BIN=$$bin $(TEST) ./...
 
 # Ryuk, which would remove containers that a killed test left, is one more image to pull; the tests end their own.
 # Inside a container testcontainers would look for the published ports at the gateway: say where they are.
 .PHONY: test-container
-test-container: deps ## the same against PostgreSQL 17 in a container; needs a Docker engine
+test-container: deps ## make test against PostgreSQL 17 in a container; needs a Docker engine
 	FOOTFALL_TEST_SERVER=container TESTCONTAINERS_RYUK_DISABLED=true \
-	$(if $(wildcard /.dockerenv),TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1) go test -parallel 8 ./...
+	$(if $(wildcard /.dockerenv),TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1) $(TEST) ./...
 
 # A number of inputs, not a time: where a time runs out, Go 1.26 may report its own deadline as a failure (go.dev/issue/75804).
 .PHONY: fuzz
@@ -132,7 +140,9 @@ verify: fmt-check vet lint check-generated test ## what must hold before a commi
 clean: ## remove what was built; data directories stay
 	rm -rf bin
 
-# What the tests need besides Go: PostgreSQL, a C compiler for the race detector, and a browser.
-.PHONY: deps
+# What the tests need besides Go: PostgreSQL and a browser; the race detector needs a C compiler.
+.PHONY: deps gcc
 deps:
-	@scripts/install-deps postgres gcc chromium
+	@scripts/install-deps postgres chromium
+gcc:
+	@scripts/install-deps gcc

@@ -14,6 +14,7 @@ import (
 
 	"footfall/db"
 	"footfall/db/embedded"
+	"footfall/db/embedded/tempdir"
 )
 
 // Roles belong to a whole server, and the one of the other tests has them: what happens where they are missing needs another.
@@ -25,10 +26,8 @@ func ownServer(t *testing.T) (url string, admin *pgx.Conn) {
 	if _, err := embedded.Find(bin); err != nil {
 		t.Skip("there is no PostgreSQL here to start a server of: ", err)
 	}
-	// Not t.TempDir(), which is private: root's server runs as another user.
-	dir, err := os.MkdirTemp("/tmp", "footfall-roles-")
+	dir, err := tempdir.Make()
 	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o755)) // for the server's user to enter
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
 	server, err := embedded.Start(t.Context(), embedded.Config{Dir: dir, BinDir: bin, Settings: map[string]string{
 		"fsync": "off", "full_page_writes": "off", "max_connections": "200",

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/db/dbtest"
+	"footfall/db/embedded/tempdir"
 )
 
 // asProgram makes the test binary the program itself: tests start it as a process, with signals, exit code and all.
@@ -53,9 +54,8 @@ func environment() []string {
 // newData is a data directory that the user of PostgreSQL can enter.
 func newData(t *testing.T) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("/tmp", "footfall-test-")
+	folder, err := tempdir.Make()
 	require.NoError(t, err)
-	require.NoError(t, os.Chmod(folder, 0o755))
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(folder)) })
 	return folder
 }

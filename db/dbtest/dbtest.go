@@ -108,9 +108,9 @@ func fresh(t testing.TB, template func(context.Context, *server) (string, error)
 // create makes a database from another one.
 func (s *server) create(ctx context.Context, name, template string) error {
 	quoted := pgx.Identifier{name}.Sanitize()
-	options := ""
+	options := s.copying
 	if template == "template0" { // the only one whose encoding and locale a copy may change
-		options = " ENCODING 'UTF8' LOCALE 'C'"
+		options += " ENCODING 'UTF8' LOCALE 'C'"
 	}
 	if _, err := s.admin.Exec(ctx, "CREATE DATABASE "+quoted+" TEMPLATE "+pgx.Identifier{template}.Sanitize()+options); err != nil {
 		return fmt.Errorf("create database %s: %w", name, err)

@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"footfall/db/embedded/tempdir"
 )
 
 // helperDir makes the test binary a Footfall in miniature: it serves from that directory until its input ends.
@@ -48,9 +50,8 @@ func usedDir(t *testing.T) string {
 	case dir = <-usedDirs:
 	default:
 		var err error
-		dir, err = os.MkdirTemp("/tmp", "footfall-test-")
+		dir, err = tempdir.Make()
 		require.NoError(t, err)
-		require.NoError(t, os.Chmod(dir, 0o755))
 	}
 	t.Cleanup(func() { // after that of the servers on it
 		if t.Failed() {
@@ -130,12 +131,11 @@ func testConfig(dir string) Config {
 	}
 }
 
-// openDir is a temporary folder that other users may enter; those of the testing package are private.
+// openDir is a temporary folder that other users may enter.
 func openDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "footfall-test-")
+	dir, err := tempdir.Make()
 	require.NoError(t, err)
-	require.NoError(t, os.Chmod(dir, 0o755))
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
 	return dir
 }
