@@ -14,7 +14,7 @@ import (
 )
 
 // filterError is how often the filter may take a new visitor for a known one, who is then looked up for nothing. One in 1,000
-// is nothing beside what visits write, for 14 bits a visitor; with one in 100, which takes 10, it would begin to show.
+// is nothing beside what new visitors write, and takes 14 bits for each of them; one in 100 would still take 10.
 const filterError = 0.001
 
 // filter is a Bloom filter of the (target, visitor) pairs that the tables hold: it hints at those that they surely do not hold.
