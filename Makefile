@@ -38,7 +38,7 @@ test: deps ## test everything, in the short form, on the PostgreSQL found here
 	$(TEST) ./...
 
 .PHONY: race
-race: deps gcc ## test everything at full length with the race detector, as CI does; five minutes
+race: deps race-deps ## test everything at full length with the race detector, as CI does; five minutes
 	go test -race -vet=off -parallel 8 ./...
 
 .PHONY: test-all
@@ -140,9 +140,9 @@ verify: fmt-check vet lint check-generated test ## what must hold before a commi
 clean: ## remove what was built; data directories stay
 	rm -rf bin
 
-# What the tests need besides Go: PostgreSQL and a browser; the race detector needs a C compiler.
-.PHONY: deps gcc
+# What the tests need besides Go: PostgreSQL and a browser; at full length a C compiler for the race detector, and wrk.
+.PHONY: deps race-deps
 deps:
 	@scripts/install-deps postgres chromium
-gcc:
-	@scripts/install-deps gcc
+race-deps:
+	@scripts/install-deps gcc wrk

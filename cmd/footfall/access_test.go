@@ -35,7 +35,7 @@ func ask(t *testing.T, url string, headers ...string) (status int, body string, 
 // A site of one's own, from its app to the erasure of a visitor, as an operator does it.
 func TestAccess(t *testing.T) {
 	t.Parallel()
-	data := newData(t)
+	data := usedData(t)
 	well(t, "app", "add", "shop", "--site=shop.example", "--site=*.shop.example", "--ignore=192.0.2.99", "--data", data)
 	s := serve(t, "--data", data, "--trust-proxy=127.0.0.0/8", "--trust-proxy=::1")
 	page := s.url + "/visit?app=shop&uri=https://shop.example/a"
@@ -111,7 +111,7 @@ func TestAccess(t *testing.T) {
 // The secret of the embedded database is made once, for its owner alone, outside the tables.
 func TestSecret(t *testing.T) {
 	t.Parallel()
-	data := newData(t)
+	data := usedData(t)
 	well(t, "app", "add", "people", "--access=open", "--visitor=id", "--data", data)
 	path := filepath.Join(data, secretFile)
 	made, err := os.ReadFile(path)

@@ -16,6 +16,9 @@ import (
 // Processes of their own are visited by wrk, their tables are checked, and the figures come from where they should.
 func TestBenchHTTP(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("long: measures for seconds")
+	}
 	if _, err := exec.LookPath("wrk"); err != nil {
 		t.Skip("wrk is not installed: scripts/install-deps wrk")
 	}

@@ -40,6 +40,9 @@ func TestBenchGenerateAndReportsRefuse(t *testing.T) {
 // What is generated is told, can be measured where it lies, and is there afterwards.
 func TestBenchReports(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("long: measures for seconds")
+	}
 	folder := newData(t)
 	data := filepath.Join(folder, "data")
 	made := well(t, "bench", "generate", "--data", data, "--visits=5000", "--days=10", "--pages=100", "--visitors=500", "--sites=3", "--json", filepath.Join(folder, "made.json"))
@@ -67,6 +70,9 @@ func TestBenchReports(t *testing.T) {
 // With a server that is named the benchmark uses a database of its own.
 func TestBenchReportsOnServer(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("long: measures for seconds")
+	}
 	url := dbtest.Empty(t)
 	printed := well(t, "bench", "reports", "--quick", "--database-url", url, "--parts", "uniques")
 	assert.Contains(t, printed, "compared with count(DISTINCT ip): 0 differ")

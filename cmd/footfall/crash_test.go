@@ -34,10 +34,11 @@ const (
 // TestCrash kills the service and PostgreSQL under load, again and again, and holds the tables against what the clients
 // were answered. FOOTFALL_CRASH_VISITS and FOOTFALL_CRASH_KILLS make it longer.
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	visits, kills := fromEnv(t, "FOOTFALL_CRASH_VISITS", 3000), fromEnv(t, "FOOTFALL_CRASH_KILLS", 4)
 	ctx, cancel := context.WithTimeout(context.Background(), crashPatience)
 	defer cancel()
-	c := &crash{t: t, ctx: ctx, data: newData(t), visits: int64(visits), targets: make(map[string]*told)}
+	c := &crash{t: t, ctx: ctx, data: usedData(t), visits: int64(visits), targets: make(map[string]*told)}
 	c.start()
 
 	var clients sync.WaitGroup

@@ -175,7 +175,7 @@ func TestHelpTellsDefaults(t *testing.T) {
 // numbers are the same without them.
 func TestHelpersSaveLookUps(t *testing.T) {
 	t.Parallel()
-	data := newData(t)
+	data := usedData(t)
 	for _, run := range []struct {
 		flags           []string
 		visitor, answer string
@@ -242,7 +242,7 @@ func TestTakenPort(t *testing.T) {
 // Requests under way when the service is asked to stop are answered, and what was answered is in the tables.
 func TestStopUnderLoad(t *testing.T) {
 	t.Parallel()
-	data := newData(t)
+	data := usedData(t)
 	s := serve(t, "--data", data)
 	var answered, begun atomic.Int64
 	var clients sync.WaitGroup
@@ -272,7 +272,7 @@ func TestStopUnderLoad(t *testing.T) {
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--data", newData(t))
+	s := serve(t, "--data", usedData(t))
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	require.NoError(t, err)
 	defer conn.Close()
@@ -291,7 +291,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 // PostgreSQL is started again when it dies, and the service counts on.
 func TestDatabaseKilled(t *testing.T) {
 	t.Parallel()
-	data := newData(t)
+	data := usedData(t)
 	s := serve(t, "--data", data)
 	url := s.url + "/visit?app=demo&ip=192.0.2.1&uri=http://a.example/"
 	status, _ := get(url)

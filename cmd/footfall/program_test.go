@@ -30,7 +30,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	dbtest.Main(m)
+	code := dbtest.Run(m)
+	_ = os.RemoveAll(servedOnce.dir)
+	os.Exit(code)
 }
 
 // patience bounds what only a broken program takes longer for.
@@ -58,6 +60,27 @@ func newData(t *testing.T) string {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(folder)) })
 	return folder
+}
+
+// servedOnce is a data directory that was made and served from, and is copied since.
+var servedOnce struct {
+	sync.Once
+	dir string
+}
+
+// usedData is a data directory from which somebody has served before, with an app demo, for tests that are not about its making.
+func usedData(t *testing.T) string {
+	t.Helper()
+	servedOnce.Do(func() {
+		var err error
+		servedOnce.dir, err = tempdir.Make()
+		require.NoError(t, err)
+		require.Zero(t, serve(t, "--data", servedOnce.dir).stop())
+	})
+	require.NotEmpty(t, servedOnce.dir, "it could not be made")
+	data := newData(t)
+	require.NoError(t, exec.Command("cp", "-a", servedOnce.dir+"/.", data).Run())
+	return data
 }
 
 // browser is what one calls itself: what calls itself nothing is a bot.

@@ -13,7 +13,7 @@ import (
 // Verifying beside the service that counts, what it prints, and how it ends.
 func TestVerify(t *testing.T) {
 	t.Parallel()
-	data := newData(t)
+	data := usedData(t)
 	s := serve(t, "--data", data)
 	for i := range 30 {
 		status, body := get(fmt.Sprintf("%s/visit?app=demo&ip=192.0.2.%d&uri=http://a%d.example/%d", s.url, i%7, i%2, i%3))

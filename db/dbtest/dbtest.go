@@ -40,8 +40,11 @@ const patience = 2 * time.Minute
 // running says that Main stands ready to stop what a test starts.
 var running atomic.Bool
 
-// Main runs the tests, stops the server they started, looks for goroutines that have not ended, and exits.
-func Main(m *testing.M, leaks ...goleak.Option) {
+// Main is Run, and exits.
+func Main(m *testing.M, leaks ...goleak.Option) { os.Exit(Run(m, leaks...)) }
+
+// Run runs the tests, stops the server they started, looks for goroutines that have not ended, and returns the exit code.
+func Run(m *testing.M, leaks ...goleak.Option) int {
 	running.Store(true)
 	code := m.Run()
 	ignored, err := stopServer()
@@ -56,7 +59,7 @@ func Main(m *testing.M, leaks ...goleak.Option) {
 			code = 1
 		}
 	}
-	os.Exit(code)
+	return code
 }
 
 // New returns the URL of a new database with every migration applied. The database goes when the test ends; that of a failed
