@@ -122,6 +122,7 @@ func (w *world) checkAnswer(method string, a answer) {
 	assert.NotContains(w.t, a.header, "Access-Control-Allow-Credentials")
 	assert.NotEqual(w.t, "*", a.header.Get("Access-Control-Allow-Origin"))
 	assert.NotRegexp(w.t, `SQLSTATE|goroutine|\.go:\d`, a.body)
+	assert.NotRegexp(w.t, "footfall (app|key|serve)| --[a-z]", a.body, "who calls over HTTP has no command line")
 	ours := strings.HasPrefix(a.header.Get("Content-Type"), "application/json")
 	if !ours { // net/http's own, before anything is asked of us; metrics; and what has no body
 		return

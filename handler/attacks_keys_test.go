@@ -118,7 +118,7 @@ var keyAttacks = []attack{
 	},
 	{
 		name:   "no key where one is required",
-		sent:   "a visit to an app made with `--require-key`",
+		sent:   "a visit to an app made with `--access key`",
 		status: 401, says: "key: app strict counts nothing without one",
 		requests: []string{
 			"GET /visit?app=strict&uri={uri}", "POST /visit\n\n" + `{"app":"strict","uri":"{uri}"}`,

@@ -285,7 +285,7 @@ func TestVisitorModesRefuse(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorContains(t, in.admin().SetApp(ctx, "ids", visit.Settings{Visitor: ptr("hashed")}), "visitor: app ids has told visitors apart by id")
 	require.NoError(t, in.admin().SetApp(ctx, "shop", visit.Settings{Visitor: ptr("address")}))
-	require.ErrorContains(t, visit.NewAdmin(in.db, nil).SetApp(ctx, "shop", visit.Settings{Visitor: ptr("daily")}), "--secret-file")
+	require.ErrorContains(t, visit.NewAdmin(in.db, nil).SetApp(ctx, "shop", visit.Settings{Visitor: ptr("daily")}), "hashed with a secret")
 	require.ErrorContains(t, in.admin().SetApp(ctx, "shop", visit.Settings{Visitor: ptr("cookie")}), `visitor: "cookie" is no way`)
 }
 

@@ -28,12 +28,12 @@ var appName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 // AddApp adds an app.
 func (a *Admin) AddApp(ctx context.Context, name string, s Settings) error {
 	if !appName.MatchString(name) {
-		return invalidf("name: %.64q is no name for an app: use a–z, 0–9, - and _, at most 63, not beginning with - or _", name)
+		return Errorf(Invalid, "name", "%.64q is no name for an app: use a–z, 0–9, - and _, at most 63, not beginning with - or _", name)
 	}
 	err := a.db.InTx(ctx, func(q *db.Queries) error {
 		row, err := q.AppAdd(ctx, name)
 		if errors.Is(err, db.ErrNoRows) {
-			return invalidf("name: there is an app %s already: change it with `footfall app set %s`", name, name)
+			return Errorf(Invalid, "name", "there is an app %s already: change that one, or choose another name", name)
 		}
 		if err != nil {
 			return err
@@ -89,13 +89,13 @@ func (a *Admin) apply(s Settings, row *db.App) error {
 		return err
 	}
 	if row.Access != accessOpen && len(row.Sites) == 0 {
-		return invalidf("site: app %s would count nothing: name its sites with --site HOST, or let anybody count any site with --access open", row.Name)
+		return Errorf(Invalid, "site", "app %s would count nothing: list its sites, or let anybody count any site with access %s", row.Name, accessOpen)
 	}
 	switch {
 	case row.Visitor == byAddress:
 		row.SecretID = nil
 	case row.Visitor != was && len(a.secret) == 0:
-		return invalidf("visitor: %s visitors are hashed with a secret: name the file that holds it with --secret-file", row.Visitor)
+		return Errorf(Invalid, "visitor", "%s visitors are hashed with a secret: give the one that the service has", row.Visitor)
 	case row.Visitor != was:
 		row.SecretID = a.secret.id()
 	}
@@ -134,10 +134,10 @@ func (a *Admin) withApp(ctx context.Context, name string, f func(q *db.Queries, 
 	})
 }
 
-var errBeingDeleted = &Error{Kind: NotFound, Message: "name: this app is being deleted; `footfall app delete` goes on where that was cut short"}
+var errBeingDeleted = Errorf(NotFound, "name", "this app is being deleted: where that was cut short, deleting it again goes on")
 
 func noApp(field, name string) error {
-	return &Error{Kind: NotFound, Message: fmt.Sprintf("%s: there is no app %.64q: `footfall app list` names them", field, name)}
+	return Errorf(NotFound, field, "there is no app %.64q: the list of apps names them", name)
 }
 
 // wrap says what was being done, unless the error tells enough.

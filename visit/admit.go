@@ -51,24 +51,23 @@ func (c *Counter) keyOf(now *register, a *app, r *Request) (*openKey, error) {
 	}
 	key := now.key(r.Key)
 	if key == nil || key.app != a.id { // which of both is nobody's business
-		return nil, &Error{Kind: BadKey, Message: fmt.Sprintf(
-			"key: it is none of app %s, or it is revoked: make one with `footfall app key add %s`, or leave it out", a.name, a.name)}
+		return nil, Errorf(BadKey, "key", "it is none of app %s, or it is revoked: send another, or leave it out", a.name)
 	}
 	c.uses.note(key.id)
 	return key, nil
 }
 
-// permit checks that the caller may do what he asks for, and say who came.
+// permit checks that the caller may do what they ask for, and say who came.
 func (a *app) permit(r *Request, key *openKey, need Scope) error {
 	asserting := need
 	if need == ScopeCount {
 		asserting = ScopeAssert
 		if a.access == accessKey && key == nil {
-			return &Error{Kind: BadKey, Message: fmt.Sprintf(
-				"key: app %s counts nothing without one: send it as Authorization: Bearer …; `footfall app key add %s --scope count` makes it", a.name, a.name)}
+			return Errorf(BadKey, "key", "app %s counts nothing without one: send one of the scope %s or %s as Authorization: Bearer …",
+				a.name, ScopeCount, ScopeAssert)
 		}
 		if a.access == accessKey && !key.opens(ScopeCount) {
-			return &Error{Kind: Forbidden, Message: fmt.Sprintf("key: it does not count: make one with `footfall app key add %s --scope count`", a.name)}
+			return Errorf(Forbidden, "key", "it does not count: send one of the scope %s or %s", ScopeCount, ScopeAssert)
 		}
 	}
 	if !r.asserts() || a.isOpen() || key != nil && key.opens(asserting) {
@@ -78,9 +77,8 @@ func (a *app) permit(r *Request, key *openKey, need Scope) error {
 	if r.IP == "" {
 		field = "visitor"
 	}
-	return &Error{Kind: Forbidden, Message: fmt.Sprintf(
-		"%s: app %s believes it with a key of the scope %s alone: leave %s out, or send Authorization: Bearer … with what `footfall app key add %s --scope %s` prints",
-		field, a.name, asserting, field, a.name, asserting)}
+	return Errorf(Forbidden, field, "app %s believes it with a key of the scope %s alone: leave %s out, or send such a key as Authorization: Bearer …",
+		a.name, asserting, field)
 }
 
 // identify reads the fields of a request.
@@ -149,12 +147,10 @@ func (c *Counter) identifyVisitor(ctx context.Context, a *app, r *Request, w *wh
 // welcome checks that the app counts the site, and that the page which asks is of one that it counts.
 func (a *app) welcome(r *Request, site string) error {
 	if !a.counts(site) {
-		return &Error{Kind: Forbidden, Message: fmt.Sprintf(
-			"uri: app %s does not count the site %s: list it beside the others with `footfall app set %s --site … --site %s`", a.name, site, a.name, site)}
+		return Errorf(Forbidden, "uri", "app %s does not count the site %s: its operator can add it to those that it counts", a.name, site)
 	}
 	if r.Origin != "" && !a.isOpen() && !a.allowsOrigin(r.Origin) {
-		return &Error{Kind: Forbidden, Message: fmt.Sprintf(
-			"origin: the page that asks is of no site that app %s counts: list its site beside the others with `footfall app set %s --site …`", a.name, a.name)}
+		return Errorf(Forbidden, "origin", "the page that asks is of no site that app %s counts: its operator can add that site", a.name)
 	}
 	return nil
 }

@@ -179,10 +179,10 @@ func (dir *directory) now(ctx context.Context) (*register, error) {
 // app returns an app by its name.
 func (r *register) app(name string) (*app, error) {
 	if name == "" {
-		return nil, &Error{Kind: Invalid, Message: "app: it is missing: name the app that counts"}
+		return nil, Errorf(Invalid, "app", "it is missing: name the app that counts")
 	}
 	if a := r.apps[name]; a != nil {
 		return a, nil
 	}
-	return nil, &Error{Kind: NotFound, Message: fmt.Sprintf("app: there is no app %.64q: add it with `footfall app add NAME`", name)}
+	return nil, Errorf(NotFound, "app", "there is no app %.64q: ask its operator how it is written", name)
 }

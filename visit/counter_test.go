@@ -205,7 +205,7 @@ func TestSettings(t *testing.T) {
 		require.ErrorContains(t, err, fault, "all faults at once")
 	}
 	require.ErrorContains(t, visit.NewAdmin(in.db, nil).AddApp(ctx, "Bad Name", visit.Settings{Access: &open}), "name: ")
-	require.ErrorContains(t, visit.NewAdmin(in.db, nil).AddApp(ctx, "none", visit.Settings{}), "--site")
+	require.ErrorContains(t, visit.NewAdmin(in.db, nil).AddApp(ctx, "none", visit.Settings{}), "list its sites")
 	require.ErrorContains(t, visit.NewAdmin(in.db, nil).AddApp(ctx, "demo", visit.Settings{Access: &open}), "there is an app demo already")
 	require.ErrorContains(t, visit.NewAdmin(in.db, nil).SetApp(ctx, "gone", visit.Settings{Access: &open}), `no app "gone"`)
 

@@ -31,7 +31,7 @@ func takeOff(ctx context.Context, q *db.Queries, app, uri string) error {
 	}
 	page, err := q.PageGet(ctx, db.PageGetParams{AppID: row.ID, Uri: target.Page})
 	if errors.Is(err, db.ErrNoRows) {
-		return &Error{Kind: NotFound, Message: fmt.Sprintf("uri: app %s has no page %s", row.Name, target.Page)}
+		return Errorf(NotFound, "uri", "app %s has no page %s", row.Name, target.Page)
 	}
 	if err != nil {
 		return err

@@ -124,12 +124,12 @@ type Key struct {
 // AddKey makes a key of an app with some scopes and returns it; it is shown this once. Running instances know it when this returns.
 func (a *Admin) AddKey(ctx context.Context, app string, with []Scope) (key string, err error) {
 	if len(with) == 0 {
-		return "", invalidf("scope: it is missing: name what the key is to open: %s", scopeNames())
+		return "", Errorf(Invalid, "scope", "it is missing: name what the key is to open: %s", scopeNames())
 	}
 	var names []string
 	for _, scope := range with {
 		if !slices.Contains(scopes, scope) {
-			return "", invalidf("scope: %.64q is no scope: write %s", scope, scopeNames())
+			return "", Errorf(Invalid, "scope", "%.64q is no scope: write %s", scope, scopeNames())
 		}
 		if !slices.Contains(names, string(scope)) {
 			names = append(names, string(scope))
@@ -175,8 +175,7 @@ func (a *Admin) RevokeKey(ctx context.Context, app, name string) error {
 	err := a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
 		revoked, err := q.KeyRevoke(ctx, db.KeyRevokeParams{AppID: row.ID, Name: keyName(name)})
 		if err == nil && revoked == 0 {
-			return &Error{Kind: NotFound, Message: fmt.Sprintf(
-				"key: app %s has no key %.64q that is not revoked: `footfall app key list %s` names them", app, keyName(name), app)}
+			return Errorf(NotFound, "key", "app %s has no key %.64q that is not revoked: the list of its keys names them", app, keyName(name))
 		}
 		return err
 	})

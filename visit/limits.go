@@ -10,8 +10,8 @@ import (
 // Limits of an app that sets none of its own, where the caller is a stranger: far above what people do, and far below what
 // a program can.
 const (
-	usualRequests = 600    // a minute from one address: an office behind one address clicks less
-	usualNewPages = 10_000 // a day
+	usualRequests = 600   // a minute from one address: an office behind one address clicks less
+	usualNewPages = 2_000 // a day: at worst 10 GB a year (docs/decisions/0011-limits.md)
 )
 
 // limit is a number of things in a time; 0: any number.

@@ -2,7 +2,6 @@ package visit
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 )
 
@@ -45,12 +44,9 @@ func (a *app) permitReports(key *openKey) error {
 	case a.isOpen() || key != nil && key.opens(ScopeRead):
 		return nil
 	case key == nil:
-		return &Error{Kind: BadKey, Message: fmt.Sprintf(
-			"key: the reports of app %s are for those who have one: send it as Authorization: Bearer …; `footfall app key add %s --scope %s` makes it",
-			a.name, a.name, ScopeRead)}
+		return Errorf(BadKey, "key", "the reports of app %s are for those who have one: send one of the scope %s as Authorization: Bearer …", a.name, ScopeRead)
 	}
-	return &Error{Kind: Forbidden, Message: fmt.Sprintf(
-		"key: it opens no reports: make one with `footfall app key add %s --scope %s`", a.name, ScopeRead)}
+	return Errorf(Forbidden, "key", "it opens no reports: send one of the scope %s", ScopeRead)
 }
 
 // Target is the page or site that somebody has written, as ParseTarget reads it.

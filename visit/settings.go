@@ -111,7 +111,7 @@ func (s Settings) applyRetention(row *db.App, f *faults) {
 	applyDays(f, "retain-days", s.RetainDays, &row.RetainDays, "for ever")
 	applyDays(f, "forget-days", s.ForgetDays, &row.ForgetDays, "never")
 	if row.ForgetDays > 0 && (row.RetainDays == 0 || row.ForgetDays < row.RetainDays) {
-		f.add("forget-days: visits are kept longer than their visitors, whom they would still name: give --retain-days from 1 to %d, or --forget-days 0", row.ForgetDays)
+		f.add("forget-days: visits are kept longer than their visitors, whom they would still name: give retain-days from 1 to %d, or forget-days 0", row.ForgetDays)
 	}
 }
 
@@ -166,9 +166,5 @@ func (f faults) error() error {
 	if len(f) == 0 {
 		return nil
 	}
-	return &Error{Kind: Invalid, Message: strings.Join(f, "\n")}
-}
-
-func invalidf(format string, args ...any) error {
-	return &Error{Kind: Invalid, Message: fmt.Sprintf(format, args...)}
+	return Errorf(Invalid, "", "%s", strings.Join(f, "\n"))
 }

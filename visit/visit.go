@@ -42,8 +42,8 @@ const (
 // Error is what callers are told. Errorf makes it.
 type Error struct {
 	Kind       Kind
-	Field      string // of the request, as callers write it, where one is at fault
-	Message    string // what is wrong and what to do, with the field in front
+	Field      string        // of the request, as callers write it, where one is at fault
+	Message    string        // what is wrong and what to do, with the field in front
 	RetryAfter time.Duration // with Unavailable and TooMany: when to try again
 	Err        error         // the cause, for the log alone
 }

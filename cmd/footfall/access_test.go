@@ -49,7 +49,7 @@ func TestAccess(t *testing.T) {
 	assert.Equal(t, `{"site":{"pv":1,"uv":1,"rank":0,"hot":1},"page":{"pv":1,"uv":1,"rank":0,"hot":1}}`, body)
 	status, body, _ = ask(t, page+"&ip=192.0.2.2")
 	assert.Equal(t, http.StatusForbidden, status)
-	assert.Contains(t, body, "footfall app key add shop --scope assert")
+	assert.Contains(t, body, "send such a key")
 
 	made := footfall(t, "app", "key", "add", "shop", "--scope=assert", "--scope=read", "--data", data)
 	require.Zero(t, made.code, made.stderr)

@@ -36,7 +36,7 @@ type appFlags struct {
 	ForgetDays *int `placeholder:"N" help:"Forget visitors who have not come to a site for so many days (each visit renews that); at least as many as --retain-days. uv and the ranks of others stay; a forgotten visitor who comes back is a new one: uv counts him again, and his old rank stays taken. 0: never. Default: 0."`
 
 	MaxRequests *string `placeholder:"N" help:"Requests a minute from one address (IPv6: from its /64); more get 429. 0: any number. default: 600 where a request is of the caller's own address and --access is not open, else any number. Default: default."`
-	MaxNewPages *string `placeholder:"N" help:"New pages and sites a day; visits to more of them count for the page (other) of their site. 0: any number. default: 10000, where as above. Default: default."`
+	MaxNewPages *string `placeholder:"N" help:"New pages and sites a day; visits to more of them count for the page (other) of their site. 0: any number. default: 2000, where as above: at worst 10 GB a year. Default: default."`
 }
 
 type appAddCmd struct{ appFlags }
