@@ -118,7 +118,7 @@ func checkProxyHeader(header string) error {
 func (p *Proxies) client(r *http.Request) (netip.Addr, error) {
 	connection, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
-		return netip.Addr{}, &visit.Error{Kind: visit.Invalid, Message: "ip: the connection has no IP address: connect over TCP"}
+		return netip.Addr{}, visit.Errorf(visit.Invalid, "ip", "the connection has no IP address: connect over TCP")
 	}
 	peer := connection.Addr().WithZone("").Unmap()
 	if !p.trusts(peer) {
@@ -168,8 +168,7 @@ func (p *Proxies) named(lines []string, peer netip.Addr) (netip.Addr, error) {
 
 // refusal does not quote the header, which may hold anything.
 func (p *Proxies) refusal(problem string) error {
-	return &visit.Error{Kind: visit.Invalid, Message: fmt.Sprintf(
-		"ip: the header %s of the trusted proxy %s: fix the proxy's configuration", p.header, problem)}
+	return visit.Errorf(visit.Invalid, "ip", "the header %s of the trusted proxy %s: fix the proxy's configuration", p.header, problem)
 }
 
 func trimBlanks(s string) string { return strings.Trim(s, " \t") }

@@ -77,7 +77,7 @@ func (f *field) set(name, value string) error {
 }
 
 func invalid(name, problem string) error {
-	return &visit.Error{Kind: visit.Invalid, Message: name + ": " + problem}
+	return visit.Errorf(visit.Invalid, name, "%s", problem)
 }
 
 // readFields reads the query of a GET, or the JSON of a POST.

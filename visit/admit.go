@@ -2,7 +2,6 @@ package visit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 )
@@ -87,18 +86,18 @@ func (c *Counter) identify(ctx context.Context, a *app, r *Request, w *who) erro
 		return r.Garbled
 	}
 	if a.fault != nil {
-		return &Error{Kind: Unavailable, Message: "app " + a.name + " cannot be counted for by this instance; tell its operator", Err: a.fault}
+		return Errorf(Unavailable, "", "app %s cannot be counted for by this instance; tell its operator", a.name).Because(a.fault)
 	}
 	w.day = DayOf(c.clock(), a.zone)
 	if err := c.identifyVisitor(ctx, a, r, w); err != nil {
-		return invalid(err)
+		return err
 	}
 	if r.URI == "" {
 		return Errorf(Invalid, "uri", "it is missing: give the address of the page, http://…")
 	}
 	var err error
 	if w.target, err = Normalize(r.URI, a.keepQuery); err != nil {
-		return invalid(err)
+		return err
 	}
 	return nil
 }
@@ -195,13 +194,4 @@ func (c *Counter) AllowsOrigin(ctx context.Context, name, origin string) bool {
 func (a *app) allowsOrigin(origin string) bool {
 	site := siteOfOrigin(origin)
 	return site != "" && a.counts(site)
-}
-
-func invalid(err error) error {
-	var told *Error
-	switch {
-	case errors.As(err, &told):
-		return told
-	}
-	return &Error{Kind: Invalid, Message: "the request could not be read", Err: err}
 }

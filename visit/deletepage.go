@@ -27,7 +27,7 @@ func takeOff(ctx context.Context, q *db.Queries, app, uri string) error {
 	}
 	target, err := Normalize(uri, row.KeepQuery)
 	if err != nil {
-		return invalid(err)
+		return err
 	}
 	page, err := q.PageGet(ctx, db.PageGetParams{AppID: row.ID, Uri: target.Page})
 	if errors.Is(err, db.ErrNoRows) {

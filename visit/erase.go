@@ -91,7 +91,7 @@ func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(*d
 		}
 		ips, err := a.storedAs(ctx, q, row, visitor)
 		if err != nil {
-			return invalid(err)
+			return err
 		}
 		return f(q, row, ips)
 	})

@@ -53,7 +53,7 @@ func (a *app) permitReports(key *openKey) error {
 func (r *Reading) Target(text string) (string, error) {
 	target, err := ParseTarget(text, r.app.keepQuery)
 	if err != nil {
-		return "", invalid(err)
+		return "", err
 	}
 	return target, nil
 }
@@ -61,11 +61,11 @@ func (r *Reading) Target(text string) (string, error) {
 // Visitor is whom an address, or an id where the app has ids, stands for today.
 func (r *Reading) Visitor(ctx context.Context, ip, id string) (netip.Addr, error) {
 	if r.app.fault != nil {
-		return netip.Addr{}, &Error{Kind: Unavailable, Message: "visitors of app " + r.App + " cannot be found by this instance; tell its operator", Err: r.app.fault}
+		return netip.Addr{}, Errorf(Unavailable, "", "visitors of app %s cannot be found by this instance; tell its operator", r.App).Because(r.app.fault)
 	}
 	w := who{day: r.Today}
 	if err := r.counter.identifyVisitor(ctx, r.app, &Request{IP: ip, Visitor: id}, &w); err != nil {
-		return netip.Addr{}, invalid(err)
+		return netip.Addr{}, err
 	}
 	return w.visitor, nil
 }
