@@ -18,9 +18,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"footfall/bench/tables"
+	"footfall/counter"
 	"footfall/db"
 	"footfall/db/embedded"
-	"footfall/visit"
 )
 
 // Machine is where a report was measured.
@@ -139,7 +139,7 @@ func openFootfall(ctx context.Context, address string) (*db.DB, error) {
 		return nil, err
 	}
 	open := "open"
-	if err := visit.NewAdmin(d, nil).AddApp(ctx, app, visit.Settings{Access: &open}); err != nil {
+	if err := counter.NewAdmin(d, nil).AddApp(ctx, app, counter.Settings{Access: &open}); err != nil {
 		d.Close()
 		return nil, err
 	}

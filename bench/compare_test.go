@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"footfall/counter"
 	"footfall/db/dbtest"
 	"footfall/visit"
 )
@@ -121,7 +122,7 @@ type losing struct {
 	left *int // visits until then; there is one client
 }
 
-func (l losing) visit(ctx context.Context, r visit.Request) (visit.Answer, error) {
+func (l losing) visit(ctx context.Context, r counter.Request) (visit.Answer, error) {
 	if *l.left--; *l.left == 0 {
 		return visit.Answer{Site: visit.Counts{Rank: 1}, Page: visit.Counts{Rank: 1}}, nil
 	}
@@ -171,7 +172,7 @@ type refusing struct {
 	fault error
 }
 
-func (r refusing) visit(context.Context, visit.Request) (visit.Answer, error) {
+func (r refusing) visit(context.Context, counter.Request) (visit.Answer, error) {
 	return visit.Answer{}, r.fault
 }
 

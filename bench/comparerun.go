@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"footfall/bench/tables"
-	"footfall/visit"
+	"footfall/counter"
 )
 
 // turn is one contender's turn at one workload.
@@ -106,17 +106,17 @@ func (s *server) measure(ctx context.Context, t turn, address string) (m measure
 
 // traffic is a sequence as clients send it, and what they are answered.
 type traffic struct {
-	requests []visit.Request
+	requests []counter.Request
 	told     []toldRanks     // each is set by the one client that sent the visit, as waits
 	waits    []time.Duration // until the answer
 }
 
 func newTraffic(sequence []arrival) *traffic {
 	t := &traffic{
-		requests: make([]visit.Request, len(sequence)), told: make([]toldRanks, len(sequence)), waits: make([]time.Duration, len(sequence)),
+		requests: make([]counter.Request, len(sequence)), told: make([]toldRanks, len(sequence)), waits: make([]time.Duration, len(sequence)),
 	}
 	for n, a := range sequence {
-		t.requests[n] = visit.Request{App: app, URI: "http://" + pageURI(int(a.page)), IP: addressOf(int(a.visitor)).String()}
+		t.requests[n] = counter.Request{App: app, URI: "http://" + pageURI(int(a.page)), IP: addressOf(int(a.visitor)).String()}
 	}
 	return t
 }

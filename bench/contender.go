@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"footfall/counter"
 	"net"
 	"net/http"
 	"slices"
@@ -12,8 +13,6 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
-
-	"footfall/visit"
 )
 
 // constant counts nothing: it is what Echo and the network cost by themselves.
@@ -85,7 +84,7 @@ func (s *contenderService) visitOnce(c echo.Context) error {
 	s.waiting.Add(1)
 	defer s.waiting.Add(-1)
 	// The visit outlives its request, as it does in the service: wrk hangs up on the last ones.
-	answer, err := s.visit(context.WithoutCancel(c.Request().Context()), visit.Request{
+	answer, err := s.visit(context.WithoutCancel(c.Request().Context()), counter.Request{
 		App: c.QueryParam("app"), IP: c.QueryParam("ip"), URI: c.QueryParam("uri"),
 	})
 	if err != nil {

@@ -12,7 +12,9 @@ import (
 
 	"footfall/bench/literal"
 	"footfall/bench/tables"
+	"footfall/counter"
 	"footfall/db"
+	"footfall/record"
 	"footfall/visit"
 )
 
@@ -33,12 +35,12 @@ type contender struct {
 	// read returns what the tables hold after it was closed.
 	read func(ctx context.Context, address string) (standing, error)
 
-	helpers visit.Options // of one that is the service: Filter and Memory, and their sizes
+	helpers record.Options // of one that is the service: Filter and Memory, and their sizes
 }
 
 // counting is a contender that counts.
 type counting interface {
-	visit(ctx context.Context, r visit.Request) (visit.Answer, error)
+	visit(ctx context.Context, r counter.Request) (visit.Answer, error)
 	spent() (spending, error)
 	close()
 }
@@ -55,16 +57,16 @@ var contenders = []contender{
 	literally("naive", "one visit a transaction: look the visitor up, insert or not, add to the counters; wrong when two visits meet", literal.Naive, false),
 	literally("naive+filter", "naive, but what a Bloom filter calls surely new is not looked up", literal.NaiveFilter, false),
 	literally("baseline", "one visit a transaction, in one round trip: INSERT … ON CONFLICT DO NOTHING and counter upserts; exact", literal.Baseline, true),
-	service("batched", "Footfall without helpers: visits that wait are counted in one transaction", visit.Options{}, true),
+	service("batched", "Footfall without helpers: visits that wait are counted in one transaction", record.Options{}, true),
 	service("batched+filter", "batched, and a filter of all visitors spares look-ups of new ones", withFilter, true),
 	service("batched+memory", "batched, and a memory of recent visitors spares look-ups of those", withMemory, true),
 	service("batched+both", "batched with filter and memory: what `footfall serve` does", withBoth, true),
 }
 
 var (
-	withFilter = visit.Options{Filter: true, FilterMemory: filterMemory}
-	withMemory = visit.Options{Memory: memoryBytes}
-	withBoth   = visit.Options{Filter: true, FilterMemory: filterMemory, Memory: memoryBytes}
+	withFilter = record.Options{Filter: true, FilterMemory: filterMemory}
+	withMemory = record.Options{Memory: memoryBytes}
+	withBoth   = record.Options{Filter: true, FilterMemory: filterMemory, Memory: memoryBytes}
 )
 
 // noon is when all visits happen: one day, so that midnight does not fall into a run.
@@ -92,7 +94,7 @@ type literalCounting struct {
 	day   int32
 }
 
-func (l literalCounting) visit(ctx context.Context, r visit.Request) (visit.Answer, error) {
+func (l literalCounting) visit(ctx context.Context, r counter.Request) (visit.Answer, error) {
 	target, err := visit.Normalize(r.URI, nil)
 	if err != nil {
 		return visit.Answer{}, err
@@ -139,7 +141,7 @@ func literalTables(ctx context.Context, address string) (standing, error) {
 }
 
 // service is a contender that is Footfall itself, in this process.
-func service(name, about string, helpers visit.Options, exact bool) contender {
+func service(name, about string, helpers record.Options, exact bool) contender {
 	return contender{
 		ContenderAbout: ContenderAbout{name, about, exact}, helpers: helpers,
 		prepare: func(ctx context.Context, address string) error {
@@ -159,19 +161,19 @@ func service(name, about string, helpers visit.Options, exact bool) contender {
 // serviceCounting is a counter on a database.
 type serviceCounting struct {
 	db      *db.DB
-	counter *visit.Counter
+	counter *counter.Counter
 	metrics *prometheus.Registry
 }
 
 // openService returns when the filter, if there is one, has read the tables.
-func openService(ctx context.Context, address string, o visit.Options) (_ counting, err error) {
+func openService(ctx context.Context, address string, o record.Options) (_ counting, err error) {
 	s := serviceCounting{metrics: prometheus.NewRegistry()}
 	if s.db, err = db.Open(ctx, address, db.Options{}); err != nil {
 		return nil, err
 	}
 	o.Clock, o.Metrics = noon, s.metrics
 	o.MaxWait = maxWait
-	if s.counter, err = visit.Open(ctx, s.db, o); err != nil {
+	if s.counter, err = counter.Open(ctx, s.db, counter.Options{Options: o}); err != nil {
 		s.db.Close()
 		return nil, err
 	}
@@ -193,7 +195,7 @@ func openService(ctx context.Context, address string, o visit.Options) (_ counti
 	return s, nil
 }
 
-func (s serviceCounting) visit(ctx context.Context, r visit.Request) (visit.Answer, error) {
+func (s serviceCounting) visit(ctx context.Context, r counter.Request) (visit.Answer, error) {
 	return s.counter.Visit(ctx, r)
 }
 

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"footfall/counter"
 	"footfall/db"
-	"footfall/visit"
 )
 
 // GenerateOptions of a generated app. A zero field means its default.
@@ -107,7 +107,7 @@ func (g *generation) addApp(ctx context.Context) (id int32, err error) {
 	open, unlimited := "open", "0"
 	settings := keepForever()
 	settings.Access, settings.MaxNewPages = &open, &unlimited
-	if err := visit.NewAdmin(d, nil).AddApp(ctx, g.App, settings); err != nil {
+	if err := counter.NewAdmin(d, nil).AddApp(ctx, g.App, settings); err != nil {
 		return 0, err
 	}
 	err = d.Read(ctx, func(q *db.Queries) error {

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"footfall/counter"
 	"footfall/db/embedded"
-	"footfall/visit"
 )
 
 // ReportsOptions of a measurement of reports. A zero field means its default.
@@ -176,7 +176,7 @@ func (r *reportsRun) prepare(ctx context.Context) error {
 	case len(apps) > 1 || apps[0] != r.Made.App:
 		return fmt.Errorf("data: the app %s has counted there, and this benchmark adds visits of its own: choose a folder that is new, or that bench generate filled", apps[0])
 	}
-	if err := visit.NewAdmin(d, nil).SetApp(ctx, r.Made.App, keepForever()); err != nil {
+	if err := counter.NewAdmin(d, nil).SetApp(ctx, r.Made.App, keepForever()); err != nil {
 		return err
 	}
 	if r.world, err = r.newWorld(ctx); err != nil {

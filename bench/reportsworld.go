@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"footfall/bench/tables"
+	"footfall/counter"
 	"footfall/db"
 	"footfall/visit"
 )
@@ -186,9 +187,9 @@ func (w *world) nextVisit(random *rand.Rand) (ip netip.Addr, uri string) {
 }
 
 // keepForever are settings by which the service lets no visits go.
-func keepForever() visit.Settings {
+func keepForever() counter.Settings {
 	forever := 0
-	return visit.Settings{RetainDays: &forever, ForgetDays: &forever}
+	return counter.Settings{RetainDays: &forever, ForgetDays: &forever}
 }
 
 // loadAverage is that of the machine in the last minute, as the system tells it; "" where it does not.

@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"footfall/counter"
 	"io"
 	"log/slog"
 	"net/http"
@@ -10,13 +11,11 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"footfall/visit"
 )
 
 // Admin returns the handler of the operator's listener: metrics and profiles, which are nobody else's business.
-func Admin(counter *visit.Counter, o Options) http.Handler {
-	s := newService(counter, o)
+func Admin(counting *counter.Counter, o Options) http.Handler {
+	s := newService(counting, o)
 	plain := func(path string, h http.Handler) {
 		s.routes = append(s.routes, route{path, []string{http.MethodGet, http.MethodHead, http.MethodPost}, echo.WrapHandler(h)})
 	}

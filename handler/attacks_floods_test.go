@@ -2,12 +2,11 @@ package handler
 
 import (
 	"fmt"
+	"footfall/counter"
 	"net/http"
 	"runtime"
 
 	"github.com/stretchr/testify/assert"
-
-	"footfall/visit"
 )
 
 // Bounds on what the Go heap may grow by, whatever the numbers below are: the sum of the caches that an instance fills, each of which is
@@ -51,7 +50,7 @@ func (w *world) checkHeap(before int64) {
 
 func floodOfPaths(w *world) {
 	n := fromEnv(w.t, "FOOTFALL_ATTACK_PATHS", usualFlood)
-	w.add("pathflood", visit.Settings{Sites: []string{"example.com"}, MaxNewPages: ptr("100"), MaxRequests: ptr("0")})
+	w.add("pathflood", counter.Settings{Sites: []string{"example.com"}, MaxNewPages: ptr("100"), MaxRequests: ptr("0")})
 	before := heap()
 	got := w.flood(direct, n, func(i int) string {
 		return fmt.Sprintf("GET /visit?app=pathflood&uri=http://example.com/%d/made-up", i)
@@ -68,7 +67,7 @@ func floodOfPaths(w *world) {
 func floodOfAddresses(w *world) {
 	n := fromEnv(w.t, "FOOTFALL_ATTACK_ADDRESSES", usualFlood)
 	const steadily, crawler = 1000, 100
-	w.add("addressflood", visit.Settings{Sites: []string{"example.com"}})
+	w.add("addressflood", counter.Settings{Sites: []string{"example.com"}})
 	const request = "GET /visit?app=addressflood&uri=http://example.com/\nUser-Agent: Mozilla/5.0 "
 	steady := make(chan map[int]int)
 	before := heap()

@@ -2,13 +2,12 @@ package handler
 
 import (
 	"context"
+	"footfall/counter"
 	"net/http"
 	"strings"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"footfall/visit"
 )
 
 const (
@@ -151,7 +150,7 @@ var keyAttacks = []attack{
 // revokedKey has two instances that know a key and its successor.
 func revokedKey(w *world) {
 	ctx := context.Background()
-	scopes := []visit.Scope{visit.ScopeAssert, visit.ScopeRead}
+	scopes := []counter.Scope{counter.ScopeAssert, counter.ScopeRead}
 	var err error
 	w.words["old"], err = w.admin.AddKey(ctx, "shop", scopes)
 	require.NoError(w.t, err)

@@ -14,9 +14,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"footfall/counter"
 	"footfall/db"
 	"footfall/db/dbtest"
-	"footfall/visit"
+	"footfall/record"
 )
 
 // via is a listener of the first instance.
@@ -40,7 +41,7 @@ type world struct {
 type premises struct {
 	database string
 	conn     *pgx.Conn
-	admin    *visit.Admin
+	admin    *counter.Admin
 	now      atomic.Pointer[time.Time]
 	public   [vias]string // base URLs
 	private  [vias]string // of the admin listeners
@@ -55,7 +56,7 @@ func (w *world) of(t *testing.T) *world { return &world{t, w.premises} }
 func ptr[T any](v T) *T { return &v }
 
 // attacked are the apps. Where a case needs no limits there are none, so that cases do not disturb each other.
-var attacked = map[string]visit.Settings{
+var attacked = map[string]counter.Settings{
 	"shop":   {Sites: []string{"example.com"}, MaxRequests: ptr("0")},
 	"blog":   {Sites: []string{"example.com", "blog.example:8080"}, MaxRequests: ptr("0")},
 	"wide":   {Sites: []string{"example.com", "*.wild.example"}, MaxRequests: ptr("0")},
@@ -85,8 +86,8 @@ func newWorld(t *testing.T) *world {
 	_, err = w.conn.Exec(ctx, "SET search_path = footfall")
 	require.NoError(t, err)
 
-	secret := visit.Secret("thirty-two bytes that are secret")
-	w.admin = visit.NewAdmin(d, secret)
+	secret := counter.Secret("thirty-two bytes that are secret")
+	w.admin = counter.NewAdmin(d, secret)
 	for name, settings := range attacked {
 		require.NoError(t, w.admin.AddApp(ctx, name, settings))
 	}
@@ -100,48 +101,48 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) instance(secret visit.Secret) (*visit.Counter, *prometheus.Registry) {
+func (w *world) instance(secret counter.Secret) (*counter.Counter, *prometheus.Registry) {
 	w.t.Helper()
 	d, err := db.Open(context.Background(), w.database, db.Options{})
 	require.NoError(w.t, err)
 	w.t.Cleanup(d.Close)
 	registry := prometheus.NewRegistry()
-	counter, err := visit.Open(context.Background(), d, visit.Options{
-		Log: w.log.logger(), Metrics: registry, Secret: secret, Filter: true, FilterMemory: 8 << 20, Memory: 8 << 20,
+	counting, err := counter.Open(context.Background(), d, counter.Options{Secret: secret, Options: record.Options{
+		Log: w.log.logger(), Metrics: registry, Filter: true, FilterMemory: 8 << 20, Memory: 8 << 20,
 		Clock: func() time.Time { return *w.now.Load() },
 		// That a busy machine turns visits away is tested elsewhere; here all that are sent are accounted for.
 		MaxWait: patience,
-	})
+	}})
 	require.NoError(w.t, err)
-	w.t.Cleanup(counter.Close)
-	return counter, registry
+	w.t.Cleanup(counting.Close)
+	return counting, registry
 }
 
-func (w *world) listen(at via, counter *visit.Counter, registry *prometheus.Registry, trusted []string, header string) {
+func (w *world) listen(at via, counting *counter.Counter, registry *prometheus.Registry, trusted []string, header string) {
 	w.t.Helper()
 	proxies, faults := NewProxies(trusted, header)
 	require.Empty(w.t, faults)
 	o := Options{Log: w.log.logger(), Metrics: registry, Proxies: proxies}
-	w.public[at] = listen(w.t, New(counter, o), o.Log)
-	w.private[at] = listen(w.t, Admin(counter, o), o.Log)
+	w.public[at] = listen(w.t, New(counting, o), o.Log)
+	w.private[at] = listen(w.t, Admin(counting, o), o.Log)
 }
 
 // makeKeys makes keys of the app shop, one for each scope, and one of another app.
 func (w *world) makeKeys() {
 	w.t.Helper()
-	key := func(app string, scopes ...visit.Scope) string {
+	key := func(app string, scopes ...counter.Scope) string {
 		made, err := w.admin.AddKey(context.Background(), app, scopes)
 		require.NoError(w.t, err)
 		return made
 	}
-	w.words["assert"] = key("shop", visit.ScopeAssert)
-	w.words["count"] = key("shop", visit.ScopeCount)
-	w.words["read"] = key("shop", visit.ScopeRead)
-	w.words["foreign"] = key("blog", visit.ScopeAssert, visit.ScopeRead)
-	w.words["ids"] = key("ids", visit.ScopeAssert, visit.ScopeRead)
-	w.words["plain"] = key("plain", visit.ScopeAssert)
-	w.words["strict"] = key("strict", visit.ScopeCount)
-	w.words["strictread"] = key("strict", visit.ScopeRead)
+	w.words["assert"] = key("shop", counter.ScopeAssert)
+	w.words["count"] = key("shop", counter.ScopeCount)
+	w.words["read"] = key("shop", counter.ScopeRead)
+	w.words["foreign"] = key("blog", counter.ScopeAssert, counter.ScopeRead)
+	w.words["ids"] = key("ids", counter.ScopeAssert, counter.ScopeRead)
+	w.words["plain"] = key("plain", counter.ScopeAssert)
+	w.words["strict"] = key("strict", counter.ScopeCount)
+	w.words["strictread"] = key("strict", counter.ScopeRead)
 	good := w.words["assert"]
 	w.words["name"] = good[:strings.LastIndex(good[:30], "_")]
 	w.words["changed"] = good[:len(good)-2] + string(good[len(good)-2]^1) + good[len(good)-1:]
@@ -167,7 +168,7 @@ func (w *world) pass(d time.Duration) {
 }
 
 // add adds an app.
-func (w *world) add(app string, s visit.Settings) {
+func (w *world) add(app string, s counter.Settings) {
 	w.t.Helper()
 	require.NoError(w.t, w.admin.AddApp(context.Background(), app, s))
 }

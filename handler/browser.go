@@ -1,19 +1,18 @@
 package handler
 
 import (
+	"footfall/counter"
 	"net/http"
 	"strings"
 
 	"github.com/labstack/echo/v4"
-
-	"footfall/visit"
 )
 
 // request is what a caller asks for, in fields and in headers.
-func (s *service) request(c echo.Context, f *fields) visit.Request {
+func (s *service) request(c echo.Context, f *fields) counter.Request {
 	r := c.Request()
 	h := r.Header
-	ask := visit.Request{
+	ask := counter.Request{
 		App: f.app.value, URI: f.uri.value, IP: f.ip.value, Visitor: f.visitor.value, Garbled: f.garbled,
 		Asserts: f.ip.given || f.visitor.given,
 		Key:     bearer(h), Origin: origin(h), Agent: h.Get("User-Agent"),

@@ -1,4 +1,4 @@
-// Package handler is the HTTP edge of Footfall: it reads requests, asks a visit.Counter, and writes answers as JSON.
+// Package handler is the HTTP edge of Footfall: it reads requests, asks a counter.Counter, and writes answers as JSON.
 //
 // There is one route table for each listener, and one place that turns errors into answers.
 package handler
@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"footfall/counter"
 	"footfall/report"
 	"footfall/visit"
 )
@@ -34,8 +35,8 @@ type Options struct {
 }
 
 // New returns the public handler.
-func New(counter *visit.Counter, o Options) http.Handler {
-	s := newService(counter, o)
+func New(counting *counter.Counter, o Options) http.Handler {
+	s := newService(counting, o)
 	s.routes = append(s.routes, s.publicRoutes(o)...)
 	return s.echo(newMetrics(s.registry))
 }
@@ -54,7 +55,7 @@ func (s *service) publicRoutes(o Options) []route {
 
 // service is what the handlers of one listener share. It does not change once its routes are served.
 type service struct {
-	counter  *visit.Counter
+	counter  *counter.Counter
 	log      *slog.Logger
 	registry *prometheus.Registry
 	stopping <-chan struct{}
@@ -73,8 +74,8 @@ type route struct {
 func (r route) allow() string { return strings.Join(r.methods, ", ") }
 
 // newService has the routes that both listeners have.
-func newService(counter *visit.Counter, o Options) *service {
-	s := &service{counter: counter, log: o.Log, registry: o.Metrics, stopping: o.Stopping, proxies: o.Proxies}
+func newService(counting *counter.Counter, o Options) *service {
+	s := &service{counter: counting, log: o.Log, registry: o.Metrics, stopping: o.Stopping, proxies: o.Proxies}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -154,14 +155,14 @@ func (s *service) visit(c echo.Context) error {
 }
 
 func (s *service) counts(c echo.Context) error {
-	return s.answer(c, func(ctx context.Context, ask visit.Request) (visit.Answer, error) {
+	return s.answer(c, func(ctx context.Context, ask counter.Request) (visit.Answer, error) {
 		ask.Anybody = ask.IP == "" && ask.Visitor == ""
 		return s.counter.Counts(ctx, ask)
 	})
 }
 
 // answer reads a request, asks, and writes the answer.
-func (s *service) answer(c echo.Context, ask func(context.Context, visit.Request) (visit.Answer, error)) error {
+func (s *service) answer(c echo.Context, ask func(context.Context, counter.Request) (visit.Answer, error)) error {
 	if c.Request().Method == http.MethodOptions {
 		return s.preflight(c)
 	}

@@ -19,8 +19,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/counter"
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/record"
 	"footfall/report"
 	"footfall/visit"
 )
@@ -38,7 +40,7 @@ type edge struct {
 	log      *bytes.Buffer // to be read when nothing runs
 	now      atomic.Pointer[time.Time]
 	stopping chan struct{}
-	counter  *visit.Counter
+	counter  *counter.Counter
 }
 
 // noon is in the middle of a day everywhere between UTC-11 and UTC+11.
@@ -54,14 +56,14 @@ func newEdge(t *testing.T) *edge {
 	require.NoError(t, err)
 	t.Cleanup(d.Close)
 	open := "open"
-	require.NoError(t, visit.NewAdmin(d, nil).AddApp(ctx, "demo", visit.Settings{Access: &open}))
-	require.NoError(t, visit.NewAdmin(d, nil).AddApp(ctx, "shop", visit.Settings{Sites: []string{"example.com"}}))
+	require.NoError(t, counter.NewAdmin(d, nil).AddApp(ctx, "demo", counter.Settings{Access: &open}))
+	require.NoError(t, counter.NewAdmin(d, nil).AddApp(ctx, "shop", counter.Settings{Sites: []string{"example.com"}}))
 
 	options := Options{
 		Log: slog.New(slog.NewTextHandler(e.log, nil)), Metrics: prometheus.NewRegistry(), Stopping: e.stopping,
 		Reports: report.NewReader(d),
 	}
-	e.counter, err = visit.Open(ctx, d, visit.Options{Metrics: options.Metrics, Clock: func() time.Time { return *e.now.Load() }})
+	e.counter, err = counter.Open(ctx, d, counter.Options{Options: record.Options{Metrics: options.Metrics, Clock: func() time.Time { return *e.now.Load() }}})
 	require.NoError(t, err)
 	t.Cleanup(e.counter.Close)
 	e.public = listen(t, New(e.counter, options), options.Log)

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/counter"
 	"footfall/report"
-	"footfall/visit"
 )
 
 // document is openapi.json.
@@ -265,10 +265,10 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 	t.Parallel()
 	c := &checker{edge: newEdge(t), document: readDocument(t), reached: map[string]bool{}, accepted: map[string]bool{}}
 	c.operations = c.document.operations()
-	c.administer(func(ctx context.Context, a *visit.Admin) error {
-		return a.AddApp(ctx, "limited", visit.Settings{Access: ptr("open"), MaxRequests: ptr("1")})
+	c.administer(func(ctx context.Context, a *counter.Admin) error {
+		return a.AddApp(ctx, "limited", counter.Settings{Access: ptr("open"), MaxRequests: ptr("1")})
 	})
-	count := c.key("shop", visit.ScopeCount)
+	count := c.key("shop", counter.ScopeCount)
 	c.sixSteps()
 	page := url.QueryEscape("http://hhui.top/home")
 	inJSON := []string{"Content-Type", "application/json"}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"footfall/counter"
 	"footfall/report"
 	"footfall/visit"
 )
@@ -63,7 +64,7 @@ func (s *service) reportRoutes(reader *report.Reader) (routes []route) {
 func (r *reports) answer(c echo.Context, k kind) error {
 	ctx, request := c.Request().Context(), c.Request()
 	params, garbled := readParams(request.URL.RawQuery, append([]string{"format"}, k.takes...), k.repeats)
-	ask := visit.Request{App: c.Param("app"), Key: bearer(request.Header), Garbled: garbled}
+	ask := counter.Request{App: c.Param("app"), Key: bearer(request.Header), Garbled: garbled}
 	ask.Peer, _ = r.proxies.client(request) // one who cannot be told shares the limit of all such
 	reading, err := r.counter.Reads(ctx, ask)
 	if err != nil {

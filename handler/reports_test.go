@@ -17,23 +17,24 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/counter"
 	"footfall/db"
 	"footfall/report"
 	"footfall/visit"
 )
 
 // administer changes apps and keys, as an operator does.
-func (e *edge) administer(f func(ctx context.Context, a *visit.Admin) error) {
+func (e *edge) administer(f func(ctx context.Context, a *counter.Admin) error) {
 	e.t.Helper()
 	d, err := db.Open(context.Background(), e.database, db.Options{})
 	require.NoError(e.t, err)
 	defer d.Close()
-	require.NoError(e.t, f(context.Background(), visit.NewAdmin(d, nil)))
+	require.NoError(e.t, f(context.Background(), counter.NewAdmin(d, nil)))
 }
 
-func (e *edge) key(app string, scopes ...visit.Scope) (key string) {
+func (e *edge) key(app string, scopes ...counter.Scope) (key string) {
 	e.t.Helper()
-	e.administer(func(ctx context.Context, a *visit.Admin) (err error) {
+	e.administer(func(ctx context.Context, a *counter.Admin) (err error) {
 		key, err = a.AddKey(ctx, app, scopes)
 		return err
 	})
@@ -137,7 +138,7 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 	assert.Regexp(t, `^{"sites":\[{"site":"hhui.top","pv":3,"uv":2,"hot":6,"since":"\d{4}-[^"]+"}\]}$`, e.get("/api/apps/demo/sites").body)
 	assert.Equal(t, `{"sites":[]}`, e.get("/api/apps/demo/sites?after=hhui.top").body)
 
-	e.administer(func(ctx context.Context, a *visit.Admin) error {
+	e.administer(func(ctx context.Context, a *counter.Admin) error {
 		_, err := a.EraseVisitor(ctx, "demo", "192.168.0.1")
 		return err
 	})
@@ -151,8 +152,8 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 func TestReportsKnowWhatTheyList(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	e.administer(func(ctx context.Context, a *visit.Admin) error {
-		return a.AddApp(ctx, "tight", visit.Settings{Access: ptr("open"), MaxNewPages: ptr("8"), KeepQuery: []string{"q"}})
+	e.administer(func(ctx context.Context, a *counter.Admin) error {
+		return a.AddApp(ctx, "tight", counter.Settings{Access: ptr("open"), MaxNewPages: ptr("8"), KeepQuery: []string{"q"}})
 	})
 	for _, uri := range []string{
 		"http://a.example/", "https://a.example:80/x", "http://a.example:443/x", "http://a.example/%28other%29", "http://a.example/?q=a%26b", "http://a.example/%23",
@@ -161,7 +162,7 @@ func TestReportsKnowWhatTheyList(t *testing.T) {
 		a := e.get("/visit?" + url.Values{"app": {"tight"}, "ip": {"192.0.2.1"}, "uri": {uri}}.Encode())
 		require.Equal(t, http.StatusOK, a.status, a.body)
 	}
-	e.administer(func(ctx context.Context, a *visit.Admin) error {
+	e.administer(func(ctx context.Context, a *counter.Admin) error {
 		return a.DeletePage(ctx, "tight", "http://a.example/")
 	})
 	sites := e.readAll("/api/apps/tight/sites?", "sites", "site", nil)
@@ -218,9 +219,9 @@ func TestReportsRefuse(t *testing.T) {
 func TestReportsAreForWhoMayRead(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	read, count := e.key("shop", visit.ScopeRead), e.key("shop", visit.ScopeCount, visit.ScopeAssert)
-	foreign, revoked := e.key("demo", visit.ScopeRead), e.key("shop", visit.ScopeRead)
-	e.administer(func(ctx context.Context, a *visit.Admin) error { return a.RevokeKey(ctx, "shop", revoked) })
+	read, count := e.key("shop", counter.ScopeRead), e.key("shop", counter.ScopeCount, counter.ScopeAssert)
+	foreign, revoked := e.key("demo", counter.ScopeRead), e.key("shop", counter.ScopeRead)
+	e.administer(func(ctx context.Context, a *counter.Admin) error { return a.RevokeKey(ctx, "shop", revoked) })
 	for _, k := range kinds {
 		for _, c := range []struct {
 			app, key, query string
@@ -275,10 +276,10 @@ func TestReportsOfADeletedAppAreGone(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	e.counting(0, "192.0.2.1", "http://hhui.top/")
-	e.administer(func(ctx context.Context, a *visit.Admin) error { return a.DeleteApp(ctx, "demo") })
+	e.administer(func(ctx context.Context, a *counter.Admin) error { return a.DeleteApp(ctx, "demo") })
 	assert.Equal(t, http.StatusNotFound, e.get("/api/apps/demo/sites").status)
-	e.administer(func(ctx context.Context, a *visit.Admin) error {
-		return a.AddApp(ctx, "demo", visit.Settings{Access: ptr("open")})
+	e.administer(func(ctx context.Context, a *counter.Admin) error {
+		return a.AddApp(ctx, "demo", counter.Settings{Access: ptr("open")})
 	})
 	assert.Equal(t, `{"sites":[]}`, e.get("/api/apps/demo/sites").body)
 }
@@ -289,15 +290,15 @@ func TestReportsFindVisitorsAsCountsDoes(t *testing.T) {
 	d, err := db.Open(t.Context(), w.database, db.Options{})
 	require.NoError(t, err)
 	t.Cleanup(d.Close)
-	counter, registry := w.instance(visit.Secret("thirty-two bytes that are secret"))
-	public := listen(t, New(counter, Options{Metrics: registry, Reports: report.NewReader(d)}), w.log.logger())
+	counting, registry := w.instance(counter.Secret("thirty-two bytes that are secret"))
+	public := listen(t, New(counting, Options{Metrics: registry, Reports: report.NewReader(d)}), w.log.logger())
 	for _, c := range []struct{ app, who, sameAs, other string }{
 		{"ids", "visitor=you", "visitor=you", "visitor=other"},
 		{"hashed", "ip=2001:db8::7", "ip=2001:db8::8", "ip=2001:db8:1::7"},
 		{"daily", "ip=192.0.2.7", "ip=::ffff:192.0.2.7", "ip=192.0.2.8"},
 		{"wide", "ip=2001:db8::7", "ip=2001:db8::8", "ip=2001:db8:1::7"},
 	} {
-		key, err := w.admin.AddKey(t.Context(), c.app, []visit.Scope{visit.ScopeAssert, visit.ScopeRead})
+		key, err := w.admin.AddKey(t.Context(), c.app, []counter.Scope{counter.ScopeAssert, counter.ScopeRead})
 		require.NoError(t, err)
 		ask := func(path string) answer {
 			return (&edge{t: t, public: public}).ask(http.MethodGet, path, "Authorization", "Bearer "+key)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"footfall/counter"
 	"footfall/report"
 	"footfall/visit"
 )
@@ -56,7 +57,7 @@ func readParams(query string, takes, repeats []string) (params, error) {
 // question is what somebody asks who may. Its methods read parameters.
 type question struct {
 	ctx     context.Context
-	reading *visit.Reading
+	reading *counter.Reading
 	params  params
 	err     error // the first fault
 }

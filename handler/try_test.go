@@ -3,6 +3,7 @@ package handler
 import (
 	"bytes"
 	"fmt"
+	"footfall/counter"
 	"io"
 	"net/http"
 	"net/http/httputil"
@@ -14,8 +15,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"footfall/visit"
 )
 
 // driving is what a person does with the page. It is loaded as the page's own script is, under the page's own rules.
@@ -140,7 +139,7 @@ func TestChromiumTriesCalls(t *testing.T) {
 	_, err := w.connect(w.database).Exec(t.Context(), `UPDATE footfall.pages SET uri = $1 WHERE uri = 'hhui.top/evil'`, evil)
 	require.NoError(t, err)
 	var asked func() []string
-	w.rest, asked = behindDriver(t, w.public, w.key("shop", visit.ScopeRead))
+	w.rest, asked = behindDriver(t, w.public, w.key("shop", counter.ScopeRead))
 	w.open(t, browser, "http://try.example/api")
 
 	var learnt struct {

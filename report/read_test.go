@@ -21,8 +21,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/counter"
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/record"
 	"footfall/report"
 	"footfall/visit"
 )
@@ -32,7 +34,7 @@ type reading struct {
 	*report.Reader
 	url   string
 	conn  *pgx.Conn
-	admin *visit.Admin
+	admin *counter.Admin
 }
 
 func newReading(t *testing.T) *reading {
@@ -41,10 +43,10 @@ func newReading(t *testing.T) *reading {
 	d, err := db.Open(t.Context(), r.url, db.Options{})
 	require.NoError(t, err)
 	t.Cleanup(d.Close)
-	r.Reader, r.admin = report.NewReader(d), visit.NewAdmin(d, nil)
+	r.Reader, r.admin = report.NewReader(d), counter.NewAdmin(d, nil)
 	r.conn = r.connect(t)
 	open := "open"
-	require.NoError(t, r.admin.AddApp(t.Context(), "demo", visit.Settings{Access: &open}))
+	require.NoError(t, r.admin.AddApp(t.Context(), "demo", counter.Settings{Access: &open}))
 	return r
 }
 
@@ -106,9 +108,9 @@ func newHistory(t *testing.T) *history {
 	require.NoError(t, err)
 	t.Cleanup(d.Close)
 	now := func() time.Time { return time.Date(2019, 6, 28, 12, 0, 0, 0, time.UTC).AddDate(0, 0, int(day.Load())) }
-	counter, err := visit.Open(t.Context(), d, visit.Options{Clock: now, MaxWait: time.Minute})
+	counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: now, MaxWait: time.Minute}})
 	require.NoError(t, err)
-	defer counter.Close()
+	defer counting.Close()
 	for h.days = nil; len(h.days) < 8; day.Add(1) {
 		today := visit.DayOf(now(), time.UTC)
 		h.days = append(h.days, today)
@@ -125,7 +127,7 @@ func newHistory(t *testing.T) *history {
 				h.hot[target][today]++
 			}
 			sent.Go(func() {
-				_, err := counter.Visit(context.Background(), visit.Request{App: "demo", IP: visitor.String(), URI: "http://" + page})
+				_, err := counting.Visit(context.Background(), counter.Request{App: "demo", IP: visitor.String(), URI: "http://" + page})
 				assert.NoError(t, err)
 			})
 		}

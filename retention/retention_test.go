@@ -16,8 +16,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/counter"
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/record"
 	"footfall/visit"
 )
 
@@ -25,7 +27,7 @@ import (
 type retention struct {
 	url     string
 	db      *db.DB
-	counter *visit.Counter
+	counter *counter.Counter
 	conn    *pgx.Conn
 	day     atomic.Int32 // days after the first
 	log     map[string]map[int32]map[string]bool
@@ -54,9 +56,9 @@ func newRetention(t *testing.T) *retention {
 	require.NoError(t, err)
 	open := "open"
 	for name, keep := range keeps {
-		require.NoError(t, visit.NewAdmin(r.db, nil).AddApp(t.Context(), name, visit.Settings{Access: &open, RetainDays: &keep[0], ForgetDays: &keep[1]}))
+		require.NoError(t, counter.NewAdmin(r.db, nil).AddApp(t.Context(), name, counter.Settings{Access: &open, RetainDays: &keep[0], ForgetDays: &keep[1]}))
 	}
-	r.counter, err = visit.Open(t.Context(), r.db, visit.Options{Clock: r.now, MaxWait: time.Minute, Memory: 8 << 20})
+	r.counter, err = counter.Open(t.Context(), r.db, counter.Options{Options: record.Options{Clock: r.now, MaxWait: time.Minute, Memory: 8 << 20}})
 	require.NoError(t, err)
 	t.Cleanup(r.counter.Close)
 	return r
@@ -65,7 +67,7 @@ func newRetention(t *testing.T) *retention {
 func (r *retention) visit(t *testing.T, app string, visitor int, path string) visit.Answer {
 	t.Helper()
 	ip := fmt.Sprintf("192.0.2.%d", visitor)
-	answer, err := r.counter.Visit(t.Context(), visit.Request{App: app, IP: ip, URI: "http://a.example" + path})
+	answer, err := r.counter.Visit(t.Context(), counter.Request{App: app, IP: ip, URI: "http://a.example" + path})
 	require.NoError(t, err)
 	for _, target := range []string{"a.example", "a.example" + path} {
 		key := app + " " + target
@@ -180,8 +182,8 @@ func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
 
 	// A day goes when nobody keeps it: the app that kept all keeps less, and the next is deleted.
 	three, never := 3, 0
-	admin := visit.NewAdmin(r.db, nil)
-	require.NoError(t, admin.SetApp(t.Context(), "forever", visit.Settings{RetainDays: &three}))
+	admin := counter.NewAdmin(r.db, nil)
+	require.NoError(t, admin.SetApp(t.Context(), "forever", counter.Settings{RetainDays: &three}))
 	plan, err := retainer.Plan(t.Context())
 	require.NoError(t, err)
 	done, err := retainer.Run(t.Context())
@@ -197,7 +199,7 @@ func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
 	r.uniques(t)
 
 	// Who keeps for longer from now on has what is left.
-	require.NoError(t, admin.SetApp(t.Context(), "brief", visit.Settings{RetainDays: &never, ForgetDays: &never}))
+	require.NoError(t, admin.SetApp(t.Context(), "brief", counter.Settings{RetainDays: &never, ForgetDays: &never}))
 	r.day.Store(20)
 	_, err = retainer.Run(t.Context())
 	require.NoError(t, err)

@@ -13,17 +13,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/counter"
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/record"
 	"footfall/verify"
-	"footfall/visit"
 )
 
 // proven is a database in which visits of three days were counted, and what was done to it.
 type proven struct {
 	db      *db.DB
 	conn    *pgx.Conn
-	counter *visit.Counter // of newProven
+	counter *counter.Counter // of newProven
 }
 
 // newProven counts with visitors who return, or not, an erased one, a deleted page, closed days, and an app without visits.
@@ -31,15 +32,15 @@ func newProven(t *testing.T) *proven {
 	t.Helper()
 	ctx := context.Background()
 	p := openProven(t, dbtest.New(t))
-	admin, open := visit.NewAdmin(p.db, nil), "open"
+	admin, open := counter.NewAdmin(p.db, nil), "open"
 	for _, app := range []string{"demo", "empty"} {
-		require.NoError(t, admin.AddApp(ctx, app, visit.Settings{Access: &open}))
+		require.NoError(t, admin.AddApp(ctx, app, counter.Settings{Access: &open}))
 	}
 	var day atomic.Int64
 	var err error
-	p.counter, err = visit.Open(ctx, p.db, visit.Options{MaxWait: time.Minute, Clock: func() time.Time {
+	p.counter, err = counter.Open(ctx, p.db, counter.Options{Options: record.Options{MaxWait: time.Minute, Clock: func() time.Time {
 		return time.Date(2026, 6, int(day.Load()), 12, 0, 0, 0, time.UTC)
-	}})
+	}}})
 	require.NoError(t, err)
 	t.Cleanup(p.counter.Close)
 	for _, of := range []struct {
@@ -99,7 +100,7 @@ func (p *proven) eachDamage(t *testing.T, test func(run func(name, damage string
 // count counts a visit like 1a/home: visitor 1, on page /home of site a.
 func (p *proven) count(t *testing.T, v string) {
 	t.Helper()
-	_, err := p.counter.Visit(t.Context(), visit.Request{App: "demo", IP: "192.0.2." + v[:1], URI: fmt.Sprintf("http://%s.example%s", v[1:2], v[2:])})
+	_, err := p.counter.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2." + v[:1], URI: fmt.Sprintf("http://%s.example%s", v[1:2], v[2:])})
 	require.NoError(t, err)
 }
 
@@ -354,13 +355,13 @@ func TestVerifyWhileCounting(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
 	disperse := dbtest.Crowd(t, 4, func(client, i int) {
-		_, err := p.counter.Visit(context.Background(), visit.Request{
+		_, err := p.counter.Visit(context.Background(), counter.Request{
 			App: "demo", IP: fmt.Sprintf("198.51.100.%d", (i*7+client)%200), URI: fmt.Sprintf("http://%c.example/%d", 'a'+i%3, i%5)})
 		assert.NoError(t, err)
 	})
 	for i := range 8 {
 		assert.Empty(t, violations(p.verify(t, verify.Options{})))
-		_, err := visit.NewAdmin(p.db, nil).EraseVisitor(t.Context(), "demo", fmt.Sprintf("198.51.100.%d", i*23))
+		_, err := counter.NewAdmin(p.db, nil).EraseVisitor(t.Context(), "demo", fmt.Sprintf("198.51.100.%d", i*23))
 		assert.NoError(t, err)
 	}
 	disperse()

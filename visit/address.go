@@ -13,15 +13,15 @@ import (
 //
 // Visitors in fd00::/8 are reserved for apps that tell visitors apart by a keyed hash.
 func VisitorOf(address string, ipv6Prefix int) (netip.Addr, error) {
-	read, err := readAddress(address)
+	read, err := ParseAddress(address)
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	return networkOf(read, ipv6Prefix)
+	return NetworkOf(read, ipv6Prefix)
 }
 
-// readAddress reads an address as a caller writes it.
-func readAddress(address string) (netip.Addr, error) {
+// ParseAddress reads an address as a caller writes it.
+func ParseAddress(address string) (netip.Addr, error) {
 	if strings.IndexByte(address, '%') >= 0 {
 		return netip.Addr{}, addressError("it has a zone (what follows %): leave the zone out")
 	}
@@ -32,8 +32,8 @@ func readAddress(address string) (netip.Addr, error) {
 	return read.Unmap(), nil
 }
 
-// networkOf is the visitor that an address counts as.
-func networkOf(address netip.Addr, ipv6Prefix int) (netip.Addr, error) {
+// NetworkOf is the visitor that an address counts as.
+func NetworkOf(address netip.Addr, ipv6Prefix int) (netip.Addr, error) {
 	if ipv6Prefix < 32 || ipv6Prefix > 128 {
 		return netip.Addr{}, fmt.Errorf("IPv6 prefix of %d bits: it must be from 32 to 128", ipv6Prefix)
 	}

@@ -73,22 +73,22 @@ func Normalize(raw string, keepQuery []string) (Target, error) {
 		return Target{}, targetError("its canonical form is longer than 2,048 bytes: shorten its path, or keep fewer query parameters")
 	}
 	canonical := string(page)
-	if canonical[:siteLength] == otherSite {
+	if canonical[:siteLength] == OtherSite {
 		return Target{}, targetError(hostInvalid)
 	}
 	return Target{Site: canonical[:siteLength], Page: canonical}, nil
 }
 
-// Targets on which the sums of others gather. No URI leads to them.
+// Targets on which the sums of others gather, the pages without their site. No URI leads to them.
 const (
-	otherPage   = "/(other)"   // of pages beyond a limit
-	otherSite   = "(other)"    // of sites beyond a limit
-	deletedPage = "/(deleted)" // of pages that were deleted
+	OtherPage   = "/(other)"   // pages beyond a limit
+	OtherSite   = "(other)"    // sites beyond a limit
+	DeletedPage = "/(deleted)" // pages that were deleted
 )
 
 // escapeGathering escapes the brackets of a path that is the name of one of those.
 func escapeGathering(page []byte, siteLength int) []byte {
-	if path := string(page[siteLength:]); path == otherPage || path == deletedPage {
+	if path := string(page[siteLength:]); path == OtherPage || path == DeletedPage {
 		name := path[len("/(") : len(path)-len(")")]
 		return append(page[:siteLength], "/%28"+name+"%29"...)
 	}

@@ -9,11 +9,11 @@ import (
 // people write it as reports do.
 func gathering(target string) bool {
 	site, path, isPage := strings.Cut(target, "/")
-	if !isPage {
-		return site == otherSite
+	if site != OtherSite {
+		read, err := normalizeTyped(site, nil)
+		return err == nil && read.Site == site && isPage && slices.Contains([]string{OtherPage, DeletedPage}, "/"+path)
 	}
-	_, known := siteOf(site)
-	return (known || site == otherSite) && slices.Contains([]string{otherPage, deletedPage}, "/"+path)
+	return !isPage || "/"+path == OtherPage || "/"+path == DeletedPage
 }
 
 // ParseTarget reads a page or a site as people write it: a URI is its page; without http:// or
@@ -36,7 +36,7 @@ func ParseTarget(text string, keepQuery []string) (string, error) {
 // ParseSite reads a site as people write it: a host, a host and a port, or the URI of its home page.
 // Every error is an *Error about the field "site".
 func ParseSite(text string) (string, error) {
-	if text == otherSite {
+	if text == OtherSite {
 		return text, nil
 	}
 	target, err := normalizeTyped(text, nil)

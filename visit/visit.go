@@ -1,7 +1,5 @@
-// Package visit knows what a visit is and makes it durable: it turns a URI into a target and an address into a visitor,
-// and counts visits in batches, each batch one transaction.
-//
-// A Counter is the whole of it: Visit returns when the visit has committed, with the numbers that are its own.
+// Package visit holds the words that the rest speaks: what a URI counts, whom an address stands for, which day it is, what
+// a visit is answered, and how callers are told what is wrong.
 package visit
 
 import (
@@ -24,6 +22,17 @@ type Answer struct {
 
 	Skipped Skipped `json:"-"` // why the visit was not counted on purpose
 }
+
+// Skipped says why a visit was not counted on purpose; "" for one that was.
+type Skipped string
+
+// The reasons for which a visit is not counted. Its answer is then what /counts would say.
+const (
+	SkippedPrefetch Skipped = "prefetch"     // a browser fetched the page in case somebody asks for it
+	SkippedIgnored  Skipped = "ignored"      // the app ignores this visitor
+	SkippedDNT      Skipped = "do-not-track" // the visitor asks not to be tracked, and the app respects that
+	SkippedBot      Skipped = "bot"          // a crawler, or another program
+)
 
 // Kind says what an Error means for the caller.
 type Kind int

@@ -17,8 +17,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"footfall/record/bloom"
 	"footfall/visit"
-	"footfall/visit/bloom"
 )
 
 //go:embed schema.sql

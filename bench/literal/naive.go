@@ -6,8 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"footfall/record/bloom"
 	"footfall/visit"
-	"footfall/visit/bloom"
 )
 
 // countNaively looks each key up and inserts what was not there.

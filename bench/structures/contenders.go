@@ -9,7 +9,7 @@ import (
 	reference "github.com/bits-and-blooms/bloom/v3"
 	"github.com/cespare/xxhash/v2"
 
-	"footfall/visit/bloom"
+	"footfall/record/bloom"
 )
 
 // structure is fed chunk by chunk: prepare takes the keys and makes of them what it needs, checkAndAdd looks each up

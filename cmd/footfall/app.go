@@ -7,8 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"footfall/counter"
 	"footfall/db"
-	"footfall/visit"
 )
 
 type appCmd struct {
@@ -50,8 +50,8 @@ func (f *appFlags) check(g globals) []error { return g.checkDatabase() }
 func (*appListCmd) check(g globals) []error { return g.checkDatabase() }
 
 // settings leaves out what was not given.
-func (f *appFlags) settings() visit.Settings {
-	return visit.Settings{
+func (f *appFlags) settings() counter.Settings {
+	return counter.Settings{
 		TZ: f.TZ, IPv6Prefix: f.IPv6Prefix, Access: f.Access, Sites: list(f.Site), KeepQuery: list(f.KeepQuery),
 		Visitor: f.Visitor, RespectDNT: f.RespectDNT, Bots: f.Bots, Ignore: list(f.Ignore),
 		RetainDays: f.RetainDays, ForgetDays: f.ForgetDays,
@@ -68,11 +68,11 @@ func list(given []string) []string {
 }
 
 func (c *appAddCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *visit.Admin) error { return a.AddApp(ctx, c.Name, c.settings()) })
+	return p.withAdmin(ctx, func(a *counter.Admin) error { return a.AddApp(ctx, c.Name, c.settings()) })
 }
 
 func (c *appSetCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *visit.Admin) error { return a.SetApp(ctx, c.Name, c.settings()) })
+	return p.withAdmin(ctx, func(a *counter.Admin) error { return a.SetApp(ctx, c.Name, c.settings()) })
 }
 
 func (*appListCmd) run(ctx context.Context, p *program) error {

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"os"
 
+	"footfall/counter"
 	"footfall/db"
 	"footfall/db/embedded"
-	"footfall/visit"
 )
 
 // embedded says whether the tables are on a server of our own.
@@ -80,13 +80,13 @@ func (p *program) withTables(ctx context.Context, f func(d *db.DB) error) error 
 }
 
 // withAdmin runs f on a database whose schema is up to date.
-func (p *program) withAdmin(ctx context.Context, f func(a *visit.Admin) error) error {
+func (p *program) withAdmin(ctx context.Context, f func(a *counter.Admin) error) error {
 	return p.withTables(ctx, func(d *db.DB) error {
 		secret, err := p.secret()
 		if err != nil {
 			return err
 		}
-		return f(visit.NewAdmin(d, secret))
+		return f(counter.NewAdmin(d, secret))
 	})
 }
 

@@ -5,10 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"footfall/counter"
 	"strings"
 	"text/tabwriter"
-
-	"footfall/visit"
 )
 
 type visitorCmd struct {
@@ -30,7 +29,7 @@ type (
 func (*visitorArgs) check(g globals) []error { return g.checkDatabase() }
 
 func (c *visitorShowCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *visit.Admin) error {
+	return p.withAdmin(ctx, func(a *counter.Admin) error {
 		prints, err := a.ShowVisitor(ctx, c.App, c.Visitor)
 		if err != nil {
 			return err
@@ -49,7 +48,7 @@ func (c *visitorShowCmd) run(ctx context.Context, p *program) error {
 }
 
 func (c *visitorEraseCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *visit.Admin) error {
+	return p.withAdmin(ctx, func(a *counter.Admin) error {
 		erased, err := a.EraseVisitor(ctx, c.App, c.Visitor)
 		if err == nil {
 			fmt.Fprintf(p.stdout, "erased at %d targets\n", erased)
@@ -70,7 +69,7 @@ type pageDeleteCmd struct {
 func (*pageDeleteCmd) check(g globals) []error { return g.checkDatabase() }
 
 func (c *pageDeleteCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *visit.Admin) error { return a.DeletePage(ctx, c.App, c.URI) })
+	return p.withAdmin(ctx, func(a *counter.Admin) error { return a.DeletePage(ctx, c.App, c.URI) })
 }
 
 type appDeleteCmd struct {
@@ -82,7 +81,7 @@ func (*appDeleteCmd) check(g globals) []error { return g.checkDatabase() }
 
 // run deletes an app once somebody has typed its name.
 func (c *appDeleteCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *visit.Admin) error {
+	return p.withAdmin(ctx, func(a *counter.Admin) error {
 		if !c.Yes {
 			fmt.Fprintf(p.stderr, "All that was counted for app %s, and its keys, will be gone. Type its name to delete it: ", c.Name)
 			typed, err := bufio.NewReader(p.stdin).ReadString('\n')

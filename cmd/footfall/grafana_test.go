@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/counter"
 	"footfall/visit"
 )
 
@@ -64,7 +65,7 @@ func TestGrafanaDashboard(t *testing.T) {
 	visits := append([]seen{}, sixSteps...)
 	visits = append(visits, seen{20190703, "192.168.0.1", "http://hhui.top/home"}, seen{20190703, "192.168.0.1", "http://example.com/"},
 		seen{today, "192.168.0.9", "http://hhui.top/index"})
-	conn, err := pgx.Connect(t.Context(), countAll(t, visit.Settings{}, visits...))
+	conn, err := pgx.Connect(t.Context(), countAll(t, counter.Settings{}, visits...))
 	require.NoError(t, err)
 	defer conn.Close(t.Context())
 	var superuser string

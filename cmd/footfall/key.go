@@ -3,11 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"footfall/counter"
 	"strings"
 	"text/tabwriter"
 	"time"
-
-	"footfall/visit"
 )
 
 type keyCmd struct {
@@ -17,8 +16,8 @@ type keyCmd struct {
 }
 
 type keyAddCmd struct {
-	App   string        `arg:"" help:"The app that it is for."`
-	Scope []visit.Scope `required:"" sep:"none" placeholder:"SCOPE" help:"What it opens: count (count visits, for an app made with --access key), assert (the same, and say who came with ip= or visitor=), read (ask about a visitor). Repeat it for each."`
+	App   string          `arg:"" help:"The app that it is for."`
+	Scope []counter.Scope `required:"" sep:"none" placeholder:"SCOPE" help:"What it opens: count (count visits, for an app made with --access key), assert (the same, and say who came with ip= or visitor=), read (ask about a visitor). Repeat it for each."`
 }
 
 type keyListCmd struct {
@@ -35,7 +34,7 @@ func (*keyListCmd) check(g globals) []error   { return g.checkDatabase() }
 func (*keyRevokeCmd) check(g globals) []error { return g.checkDatabase() }
 
 func (c *keyAddCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *visit.Admin) error {
+	return p.withAdmin(ctx, func(a *counter.Admin) error {
 		key, err := a.AddKey(ctx, c.App, c.Scope)
 		if key == "" {
 			return err
@@ -47,7 +46,7 @@ func (c *keyAddCmd) run(ctx context.Context, p *program) error {
 }
 
 func (c *keyListCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *visit.Admin) error {
+	return p.withAdmin(ctx, func(a *counter.Admin) error {
 		keys, err := a.Keys(ctx, c.App)
 		if err != nil {
 			return err
@@ -63,7 +62,7 @@ func (c *keyListCmd) run(ctx context.Context, p *program) error {
 }
 
 func (c *keyRevokeCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *visit.Admin) error {
+	return p.withAdmin(ctx, func(a *counter.Admin) error {
 		return a.RevokeKey(ctx, c.App, strings.TrimSuffix(c.Key, "_…"))
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"footfall/counter"
 	"footfall/db"
 	"footfall/report"
 	"footfall/visit"
@@ -331,7 +332,7 @@ func (a asked) rankOf(ctx context.Context, p *program, target, visitor string) (
 	if err != nil {
 		return report.Ranked{}, err
 	}
-	prints, err := visit.NewAdmin(a.db, secret).ShowVisitor(ctx, a.app.Name, strings.TrimPrefix(visitor, "id:"))
+	prints, err := counter.NewAdmin(a.db, secret).ShowVisitor(ctx, a.app.Name, strings.TrimPrefix(visitor, "id:"))
 	if err != nil {
 		return report.Ranked{}, err
 	}

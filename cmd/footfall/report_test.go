@@ -18,11 +18,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/counter"
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/record"
 	"footfall/report"
 	"footfall/report/draw"
-	"footfall/visit"
 )
 
 // seen is a visit of a test: on a day, by somebody, to a page.
@@ -33,10 +34,10 @@ type seen struct {
 }
 
 // testSecret keys the visitors that are hashes.
-var testSecret = bytes.Repeat([]byte("s"), visit.SecretBytes)
+var testSecret = bytes.Repeat([]byte("s"), counter.SecretBytes)
 
 // countAll counts visits, in order, each on its day, for an app demo on a new database, and returns its URL.
-func countAll(t *testing.T, settings visit.Settings, visits ...seen) (url string) {
+func countAll(t *testing.T, settings counter.Settings, visits ...seen) (url string) {
 	t.Helper()
 	url = dbtest.New(t)
 	d, err := db.Open(t.Context(), url, db.Options{})
@@ -44,23 +45,23 @@ func countAll(t *testing.T, settings visit.Settings, visits ...seen) (url string
 	defer d.Close()
 	open := "open"
 	settings.Access = &open
-	if err := visit.NewAdmin(d, testSecret).AddApp(t.Context(), demo, settings); err != nil {
+	if err := counter.NewAdmin(d, testSecret).AddApp(t.Context(), demo, settings); err != nil {
 		require.ErrorIs(t, err, db.ErrUnsettled)
 	}
 	var now atomic.Int64
 	now.Store(time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC).Unix())
-	counter, err := visit.Open(t.Context(), d, visit.Options{Secret: testSecret, Clock: func() time.Time { return time.Unix(now.Load(), 0) }})
+	counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return time.Unix(now.Load(), 0) }}, Secret: testSecret})
 	require.NoError(t, err)
-	defer counter.Close()
+	defer counting.Close()
 	for _, v := range visits {
 		day, err := time.Parse("20060102", fmt.Sprint(v.day))
 		require.NoError(t, err)
 		now.Store(day.Add(12 * time.Hour).Unix())
-		request := visit.Request{App: demo, URI: v.uri, IP: v.from}
+		request := counter.Request{App: demo, URI: v.uri, IP: v.from}
 		if settings.Visitor != nil && *settings.Visitor == "id" {
 			request.IP, request.Visitor = "", v.from
 		}
-		_, err = counter.Visit(t.Context(), request)
+		_, err = counting.Visit(t.Context(), request)
 		require.NoError(t, err)
 	}
 	return url
@@ -80,7 +81,7 @@ var sixSteps = []seen{
 
 func TestReports(t *testing.T) {
 	t.Parallel()
-	url := countAll(t, visit.Settings{}, sixSteps...)
+	url := countAll(t, counter.Settings{}, sixSteps...)
 	for _, c := range []struct {
 		name string
 		args string
@@ -199,7 +200,7 @@ rank,visitor,first_day,last_day,erased
 
 func TestReportsAsJSON(t *testing.T) {
 	t.Parallel()
-	url := countAll(t, visit.Settings{}, sixSteps...)
+	url := countAll(t, counter.Settings{}, sixSteps...)
 	for args, says := range map[string]string{
 		"top --from=20190630 --to=20190702 -n 1": `{"app": "demo", "from": 20190630, "to": 20190702, "by": "pv",
 			"pages": [{"uri": "hhui.top/home", "pv": 2, "new_visitors": 1, "uniques": 2, "hot": 2}]}`,
@@ -233,7 +234,7 @@ func TestReportsAsJSON(t *testing.T) {
 // What is asked for wrongly, and what a report cannot answer.
 func TestReportsThatCannotBe(t *testing.T) {
 	t.Parallel()
-	url := countAll(t, visit.Settings{}, append(sixSteps, seen{20190702, "192.168.0.4", "http://example.com/=1+1"})...)
+	url := countAll(t, counter.Settings{}, append(sixSteps, seen{20190702, "192.168.0.4", "http://example.com/=1+1"})...)
 	for _, c := range []struct {
 		args string
 		code int
@@ -292,7 +293,7 @@ func TestRankOfAnybody(t *testing.T) {
 	byID := "id"
 	secret := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(secret, testSecret, 0o600))
-	ids := countAll(t, visit.Settings{Visitor: &byID}, seen{20190629, "ann", "http://a/"}, seen{20190629, "7", "http://a/"})
+	ids := countAll(t, counter.Settings{Visitor: &byID}, seen{20190629, "ann", "http://a/"}, seen{20190629, "7", "http://a/"})
 	for asked, rank := range map[string]string{"ann": "1", "id:7": "2"} {
 		said := well(t, "report", "rank", "a/", asked, "--csv", "--secret-file="+secret, "--database-url="+ids)
 		assert.Regexp(t, `\n`+rank+`,fd[0-9a-f:]+,20190629,20190629,false\n$`, said)
@@ -300,7 +301,7 @@ func TestRankOfAnybody(t *testing.T) {
 		assert.Equal(t, said, well(t, "report", "rank", "a/", stored, "--csv", "--database-url="+ids), "as reports write him")
 	}
 
-	url := countAll(t, visit.Settings{}, seen{20190629, "2001:db8::1", "http://a/"}, seen{20190629, "192.0.2.1", "http://a/"})
+	url := countAll(t, counter.Settings{}, seen{20190629, "2001:db8::1", "http://a/"}, seen{20190629, "192.0.2.1", "http://a/"})
 	assert.Contains(t, well(t, "report", "rank", "a/", "2001:db8::2", "--database-url="+url), "visitor 1 of a/ is 2001:db8::,", "his network")
 	well(t, "visitor", "erase", "demo", "192.0.2.1", "--database-url="+url)
 	assert.Contains(t, well(t, "report", "rank", "a/", "2", "--database-url="+url), "visitor 2 of a/ was erased")
@@ -311,7 +312,7 @@ func TestRankOfAnybody(t *testing.T) {
 // The numbers of pages that no URI leads to are there to be read, too; and port 80 is told from none.
 func TestReportsTakeWhatTheyWrite(t *testing.T) {
 	t.Parallel()
-	url := countAll(t, visit.Settings{}, seen{20190629, "192.0.2.1", "https://a:80/x"}, seen{20190629, "192.0.2.1", "http://a:443/x"},
+	url := countAll(t, counter.Settings{}, seen{20190629, "192.0.2.1", "https://a:80/x"}, seen{20190629, "192.0.2.1", "http://a:443/x"},
 		seen{20190629, "192.0.2.1", "http://[2001:db8::1]:3000/"}, seen{20190629, "192.0.2.1", "http://a/x%2fy%28"})
 	well(t, "page", "delete", demo, "http://a/x%2fy%28", "--database-url="+url)
 	table := strings.Split(well(t, "report", "top", "--from=all", "--csv", "--database-url="+url), "\n")
@@ -327,7 +328,7 @@ func TestReportsTakeWhatTheyWrite(t *testing.T) {
 
 func TestReportDrawsDays(t *testing.T) {
 	t.Parallel()
-	url := countAll(t, visit.Settings{}, sixSteps...)
+	url := countAll(t, counter.Settings{}, sixSteps...)
 	path := filepath.Join(t.TempDir(), "days.svg")
 	assert.Contains(t, well(t, "report", "days", "--from=all", "--svg="+path, "--database-url="+url), "in all: pv 5")
 	drawn, err := os.ReadFile(path)

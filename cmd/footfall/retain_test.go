@@ -8,9 +8,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/counter"
 	"footfall/db"
 	"footfall/db/dbtest"
-	"footfall/visit"
+	"footfall/record"
 )
 
 // What an operator does: say for how long, look what would go, and let it go.
@@ -56,12 +57,12 @@ func countLongAgo(t *testing.T, url string) {
 	defer d.Close()
 	for day, apps := range [][]string{{"shop"}, {"shop", "other"}} {
 		now := time.Date(2019, 6, 29+day, 12, 0, 0, 0, time.UTC)
-		counter, err := visit.Open(t.Context(), d, visit.Options{Clock: func() time.Time { return now }, MaxWait: time.Minute})
+		counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return now }, MaxWait: time.Minute}})
 		require.NoError(t, err)
 		for _, app := range apps {
-			_, err := counter.Visit(t.Context(), visit.Request{App: app, IP: "192.0.2.1", URI: "http://a.example/"})
+			_, err := counting.Visit(t.Context(), counter.Request{App: app, IP: "192.0.2.1", URI: "http://a.example/"})
 			require.NoError(t, err)
 		}
-		counter.Close()
+		counting.Close()
 	}
 }

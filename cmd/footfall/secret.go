@@ -6,11 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"footfall/counter"
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"footfall/visit"
 )
 
 // secretFile is the name of the secret that is made for the embedded database: in its folder, but no part of it.
@@ -18,7 +17,7 @@ const secretFile = "secret"
 
 // secret reads the secret that keys the visitors of apps that hash them. For a database of our own it is made when there is none;
 // for a given one nil means that there is none.
-func (g globals) secret() (visit.Secret, error) {
+func (g globals) secret() (counter.Secret, error) {
 	path := g.SecretFile
 	if path == "" {
 		if !g.embedded() {
@@ -34,9 +33,9 @@ func (g globals) secret() (visit.Secret, error) {
 		return nil, fmt.Errorf("--secret-file: %w", err)
 	}
 	text = bytes.TrimSpace(text) // an editor ends a file with a line's end
-	if len(text) < visit.SecretBytes {
+	if len(text) < counter.SecretBytes {
 		return nil, fmt.Errorf("--secret-file: %s holds %d bytes: fill it with %d random ones or more, as `openssl rand -hex 32 > %s` does",
-			path, len(text), visit.SecretBytes, path)
+			path, len(text), counter.SecretBytes, path)
 	}
 	return text, nil
 }
@@ -66,7 +65,7 @@ func makeSecret(path string) error {
 		return err
 	}
 	defer func() { _ = os.Remove(file.Name()) }()
-	random := make([]byte, visit.SecretBytes)
+	random := make([]byte, counter.SecretBytes)
 	_, _ = rand.Read(random) // never fails: it would end the process
 	_, err = file.WriteString(hex.EncodeToString(random) + "\n")
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {

@@ -12,10 +12,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"footfall/counter"
 	"footfall/db"
 	"footfall/handler"
+	"footfall/record"
 	"footfall/report"
-	"footfall/visit"
 )
 
 type serveCmd struct {
@@ -107,7 +108,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 
-	d, err := db.Open(ctx, database, db.Options{Writers: visit.Lanes() + 1})
+	d, err := db.Open(ctx, database, db.Options{Writers: record.Lanes() + 1})
 	if err != nil {
 		return err
 	}
@@ -122,20 +123,20 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	counter, err := visit.Open(ctx, d, visit.Options{
-		Log: p.log, Metrics: registry, Secret: secret, MaxWait: c.maxWait,
+	counting, err := counter.Open(ctx, d, counter.Options{Secret: secret, Options: record.Options{
+		Log: p.log, Metrics: registry, MaxWait: c.maxWait,
 		Filter: c.Filter == filterOn, FilterMemory: c.filterMemory, Memory: c.memory,
-	})
+	}})
 	if err != nil {
 		return orInterrupted(ctx, err)
 	}
 	defer startRetention(p, d)()
 	stopping := make(chan struct{})
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, Reports: report.NewReader(d)}
-	s := service{public: handler.Server(handler.New(counter, options), p.log), failed: make(chan error, 2)}
+	s := service{public: handler.Server(handler.New(counting, options), p.log), failed: make(chan error, 2)}
 	s.serve(s.public, public)
 	if admin != nil {
-		s.admin = handler.Server(handler.Admin(counter, options), p.log)
+		s.admin = handler.Server(handler.Admin(counting, options), p.log)
 		s.serve(s.admin, admin)
 	}
 	c.announce(p, public.Addr(), admin)
@@ -146,7 +147,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	case err = <-s.failed:
 	}
 	close(stopping)
-	return errors.Join(err, s.drain(counter))
+	return errors.Join(err, s.drain(counting))
 }
 
 // orInterrupted forgets an error that comes of being asked to stop.
@@ -242,7 +243,7 @@ func makeDemo(ctx context.Context, d *db.DB, apps []db.App) ([]db.App, error) {
 		}
 	}
 	open := "open"
-	if err := visit.NewAdmin(d, nil).AddApp(ctx, demo, visit.Settings{Access: &open}); err != nil && !errors.Is(err, db.ErrUnsettled) {
+	if err := counter.NewAdmin(d, nil).AddApp(ctx, demo, counter.Settings{Access: &open}); err != nil && !errors.Is(err, db.ErrUnsettled) {
 		return nil, err
 	}
 	apps, err := d.Apps(ctx)
@@ -304,7 +305,7 @@ func (s *service) serve(server *http.Server, l net.Listener) {
 }
 
 // drain answers every visit that was accepted. Requests end before the counter, for they wait for it.
-func (s *service) drain(counter *visit.Counter) error {
+func (s *service) drain(counting *counter.Counter) error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
 	defer cancel()
 	err := s.public.Shutdown(ctx)
@@ -312,7 +313,7 @@ func (s *service) drain(counter *visit.Counter) error {
 		err = fmt.Errorf("some connections were cut off, open for %v after the end was asked for: %w", drainWithin, err)
 		_ = s.public.Close()
 	}
-	counter.Close()
+	counting.Close()
 	if s.admin != nil {
 		_ = s.admin.Close()
 	}

@@ -1,0 +1,510 @@
+package counter_test
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/record"
+	"footfall/visit"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+// shop adds an app that counts shop.example.
+func (in *instance) shop(t *testing.T, s counter.Settings) {
+	t.Helper()
+	if s.Sites == nil {
+		s.Sites = []string{"shop.example"}
+	}
+	require.NoError(t, in.admin().AddApp(t.Context(), "shop", s))
+}
+
+// stranger is a visit of a browser to the app shop, from its own address.
+func stranger(from, path string) counter.Request {
+	return counter.Request{App: "shop", Peer: netip.MustParseAddr(from), Agent: browser, URI: "https://shop.example" + path}
+}
+
+// kindOf is what a visit comes to: 0 for one that was answered.
+func (in *instance) kindOf(t *testing.T, r counter.Request) visit.Kind {
+	t.Helper()
+	_, err := in.Visit(t.Context(), r)
+	if err == nil {
+		return 0
+	}
+	var told *visit.Error
+	require.ErrorAs(t, err, &told)
+	return told.Kind
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	other := plain.startOn(t, in.url, counter.Options{})
+	in.shop(t, counter.Settings{})
+	ctx := t.Context()
+
+	key, err := in.admin().AddKey(ctx, "shop", []counter.Scope{counter.ScopeAssert})
+	require.NoError(t, err)
+	require.Regexp(t, `^footfall_[a-z2-9]{8}_[A-Za-z0-9_-]{43}$`, key)
+	next, err := in.admin().AddKey(ctx, "shop", []counter.Scope{counter.ScopeRead, counter.ScopeCount, counter.ScopeRead})
+	require.NoError(t, err)
+	require.NotEqual(t, key, next)
+
+	asserted := counter.Request{App: "shop", IP: "198.51.100.1", URI: "https://shop.example/"}
+	for _, at := range []*instance{in, other} {
+		asserted.Key = key
+		assert.Zero(t, at.kindOf(t, asserted))
+		asserted.Key = next
+		assert.Equal(t, visit.Forbidden, at.kindOf(t, asserted), "it does not assert")
+		asserted.Key = key[:len(key)-1]
+		assert.Equal(t, visit.BadKey, at.kindOf(t, asserted))
+		asserted.Key, asserted.App = key, "demo"
+		assert.Equal(t, visit.BadKey, at.kindOf(t, asserted), "a key of another app, also where none is needed")
+		asserted.App = "shop"
+	}
+	question := counter.Request{App: "shop", IP: "198.51.100.1", URI: "https://shop.example/", Key: next}
+	a, err := other.Counts(ctx, question)
+	require.NoError(t, err)
+	require.Equal(t, "1 1 1 2 | 1 1 1 2", row(a))
+	question.Key = key
+	_, err = other.Counts(ctx, question)
+	require.ErrorContains(t, err, "scope read")
+
+	// What is stored does not give the key away, and what is listed tells its last use.
+	stored := strings.Join(in.table(t, `SELECT k::text FROM keys k`), "")
+	require.NotContains(t, stored, key[len("footfall_12345678_"):])
+	in.Close() // which writes down what was used
+	keys, err := other.admin().Keys(ctx, "shop")
+	require.NoError(t, err)
+	require.Len(t, keys, 2)
+	require.Equal(t, key[:17], keys[0].Name)
+	require.Equal(t, []string{"assert"}, keys[0].Scopes)
+	require.NotNil(t, keys[0].Used)
+	require.Nil(t, keys[0].Revoked)
+
+	asserted.Key = key
+	assert.Zero(t, other.kindOf(t, asserted))
+	require.NoError(t, other.admin().RevokeKey(ctx, "shop", key), "by all of it, as somebody has it who found it")
+	assert.Equal(t, visit.BadKey, other.kindOf(t, asserted), "at once")
+	require.ErrorContains(t, other.admin().RevokeKey(ctx, "shop", key[:17]), "that is not revoked")
+	require.ErrorContains(t, other.admin().RevokeKey(ctx, "demo", next[:17]), "app demo has no key")
+	keys, err = other.admin().Keys(ctx, "shop")
+	require.NoError(t, err)
+	require.NotNil(t, keys[0].Revoked)
+
+	_, err = other.admin().AddKey(ctx, "shop", nil)
+	require.ErrorContains(t, err, "scope: it is missing")
+	_, err = other.admin().AddKey(ctx, "shop", []counter.Scope{"admin"})
+	require.ErrorContains(t, err, `scope: "admin" is no scope`)
+	_, err = other.admin().AddKey(ctx, "nobody", []counter.Scope{counter.ScopeRead})
+	require.ErrorContains(t, err, `there is no app "nobody"`)
+}
+
+func TestAccessByKey(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.shop(t, counter.Settings{Access: ptr("key")})
+	r := stranger("192.0.2.1", "/")
+	assert.Equal(t, visit.BadKey, in.kindOf(t, r))
+	for scope, kind := range map[counter.Scope]visit.Kind{counter.ScopeRead: visit.Forbidden, counter.ScopeCount: 0, counter.ScopeAssert: 0} {
+		var err error
+		r.Key, err = in.admin().AddKey(t.Context(), "shop", []counter.Scope{scope})
+		require.NoError(t, err)
+		assert.Equal(t, kind, in.kindOf(t, r), scope)
+	}
+	_, err := in.Counts(t.Context(), counter.Request{App: "shop", URI: r.URI, Anybody: true, Peer: r.Peer})
+	require.NoError(t, err, "the counts of listed sites are public")
+}
+
+// An open app believes everybody, and counts every site unless it lists some.
+func TestOpenAccess(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.shop(t, counter.Settings{Access: ptr("open")})
+	r := counter.Request{App: "shop", Peer: peer, Agent: browser, URI: "http://elsewhere.example/", Origin: "https://third.example"}
+	assert.Equal(t, visit.Forbidden, in.kindOf(t, r), "shop.example is listed alone")
+	r.URI, r.IP = "http://shop.example/", "198.51.100.1"
+	assert.Zero(t, in.kindOf(t, r), "from any page, as anybody")
+	a, err := in.Counts(t.Context(), r)
+	require.NoError(t, err, "anybody may ask about anybody")
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(a))
+	assert.False(t, in.AllowsOrigin(t.Context(), "shop", "https://third.example"))
+	require.NoError(t, in.admin().SetApp(t.Context(), "shop", counter.Settings{Sites: []string{}}))
+	r.URI = "http://elsewhere.example/"
+	assert.Zero(t, in.kindOf(t, r), "any site where none is listed")
+	require.ErrorContains(t, in.admin().SetApp(t.Context(), "shop", counter.Settings{Access: ptr("sites")}), "would count nothing")
+	require.ErrorContains(t, in.admin().SetApp(t.Context(), "shop", counter.Settings{Access: ptr("closed")}), "access: ")
+}
+
+func TestSites(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.shop(t, counter.Settings{Sites: []string{"Shop.example", "*.shop.example", "*.wild.example:8080", "BÜCHER.example", "localhost:3000"}})
+	for uri, counts := range map[string]bool{
+		"http://shop.example/": true, "https://a.shop.example/": true, "http://a.b.shop.example/": true, "http://SHOP.example./": false,
+		"http://ashop.example/": false, "http://shop.example.evil.example/": false, "http://shop.example:8080/": false, "http://.shop.example/": false,
+		"http://wild.example:8080/": false, "http://a.wild.example:8080/": true, "http://a.wild.example/": false, "http://awild.example:8080/": false,
+		"http://xn--bcher-kva.example/": true, "http://localhost:3000/": true, "http://localhost/": false,
+		"http://shop.example@evil.example/": false, "http://evil.example#shop.example/": false, "http://evil.example/?http://shop.example/": false,
+	} {
+		r := stranger("192.0.2.1", "/")
+		r.URI = uri
+		kind := in.kindOf(t, r)
+		if counts {
+			assert.Zero(t, kind, uri)
+		} else {
+			assert.NotZero(t, kind, uri)
+		}
+	}
+	for _, site := range []string{"*.com", "*.", "*", "a.*.example", "*.1.2.3.4", "*.example.com/", "*.*.example.com", "**.example.com", "*.:80", "*.a@b.example", "*.[::1]"} {
+		err := in.admin().SetApp(t.Context(), "shop", counter.Settings{Sites: []string{site}})
+		assert.ErrorContains(t, err, "site: ", site)
+	}
+}
+
+func TestOrigins(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.shop(t, counter.Settings{Sites: []string{"shop.example", "*.shop.example", "[2001:db8::1]:8080"}})
+	for origin, allowed := range map[string]bool{
+		"https://shop.example": true, "http://shop.example": true, "https://a.shop.example": true, "http://[2001:db8::1]:8080": true,
+		"https://shop.example:443": true, "https://shop.example:8443": false, "https://evil.example": false, "null": false,
+		"https://shop.example.evil.example": false, "https://evil.example/https://shop.example": false, "https://shop.example/": false,
+		"https://user@shop.example": false, "ftp://shop.example": false, "shop.example": false, "https://": false, "https://shop.example?": false,
+		"https://evilshop.example": false, "https://shop .example": false, "https://shop.example#": false, "file://": false, "*": false,
+	} {
+		assert.Equal(t, allowed, in.AllowsOrigin(t.Context(), "shop", origin), origin)
+		assert.Equal(t, allowed || siteShaped(origin), in.AllowsOrigin(t.Context(), "demo", origin), "an open app: %s", origin)
+		r := stranger("192.0.2.1", "/")
+		r.Origin = origin
+		assert.Equal(t, map[bool]visit.Kind{true: 0, false: visit.Forbidden}[allowed], in.kindOf(t, r), origin)
+	}
+	assert.False(t, in.AllowsOrigin(t.Context(), "nobody", "https://shop.example"))
+	assert.True(t, in.AllowsOrigin(t.Context(), "", "https://shop.example"))
+}
+
+// siteShaped reports whether an origin could be that of some site.
+func siteShaped(origin string) bool {
+	return regexp.MustCompile(`^https?://[a-z0-9.:\[\]-]+$`).MatchString(origin)
+}
+
+func TestVisitorModes(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, counter.Options{})
+		other := w.startOn(t, in.url, counter.Options{}) // which agrees on the keys of days
+		ctx := t.Context()
+		for _, mode := range []string{"id", "hashed", "daily"} {
+			require.NoError(t, in.admin().AddApp(ctx, mode, counter.Settings{Access: ptr("open"), Visitor: ptr(mode)}))
+		}
+		count := func(at *instance, r counter.Request) string {
+			t.Helper()
+			r.URI = "http://a.example/"
+			a, err := at.Visit(ctx, r)
+			require.NoError(t, err)
+			return row(a)
+		}
+		for _, mode := range []string{"hashed", "daily"} {
+			one, two := counter.Request{App: mode, IP: "192.0.2.1"}, counter.Request{App: mode, IP: "2001:db8::1"}
+			assert.Equal(t, "1 1 1 1 | 1 1 1 1", count(in, one))
+			assert.Equal(t, "2 2 2 2 | 2 2 2 2", count(other, two))
+			two.IP = "2001:db8::2"
+			assert.Equal(t, "2 2 2 3 | 2 2 2 3", count(in, two), "of the same /64")
+			assert.Equal(t, "2 2 1 4 | 2 2 1 4", count(other, one))
+		}
+		assert.Equal(t, "1 1 1 1 | 1 1 1 1", count(in, counter.Request{App: "id", Visitor: "anna"}))
+		assert.Equal(t, "1 1 1 2 | 1 1 1 2", count(other, counter.Request{App: "id", Visitor: "anna", IP: "192.0.2.7"}))
+		assert.Equal(t, "2 2 2 3 | 2 2 2 3", count(other, counter.Request{App: "id", Visitor: "192.0.2.7"}))
+
+		for _, at := range []*instance{in, other} {
+			at.clock.Set(at.clock.Now().AddDate(0, 0, 1))
+		}
+		assert.Equal(t, "3 2 1 5 | 3 2 1 5", count(in, counter.Request{App: "hashed", IP: "192.0.2.1"}), "the same visitor tomorrow")
+		assert.Equal(t, "3 3 3 5 | 3 3 3 5", count(in, counter.Request{App: "daily", IP: "192.0.2.1"}), "a new one each day")
+		assert.Equal(t, "3 3 3 6 | 3 3 3 6", count(other, counter.Request{App: "daily", IP: "192.0.2.1"}))
+		in.checkTables(t)
+
+		addresses := in.table(t, `SELECT ip::text FROM visitors UNION ALL SELECT ip::text FROM visits`)
+		for _, address := range addresses {
+			assert.Regexp(t, `^fd`, address)
+		}
+		assert.Empty(t, in.table(t, `SELECT ip FROM visitors v JOIN pages p ON p.id = v.page_id GROUP BY ip HAVING count(DISTINCT app_id) > 1`),
+			"nothing links a visitor of one app with one of another")
+
+		for mode, visitor := range map[string]string{"id": "anna", "hashed": "2001:db8::3", "daily": "192.0.2.1"} {
+			prints, err := in.admin().ShowVisitor(ctx, mode, visitor)
+			require.NoError(t, err)
+			assert.Len(t, prints, map[string]int{"id": 2, "hashed": 2, "daily": 4}[mode], mode)
+			erased, err := in.admin().EraseVisitor(ctx, mode, visitor)
+			require.NoError(t, err)
+			assert.EqualValues(t, len(prints), erased)
+			prints, err = in.admin().ShowVisitor(ctx, mode, visitor)
+			require.NoError(t, err)
+			assert.Empty(t, prints)
+		}
+		in.checkTables(t)
+	})
+}
+
+func TestVisitorModesRefuse(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	ctx := t.Context()
+	in.shop(t, counter.Settings{Visitor: ptr("id")})
+	require.NoError(t, in.admin().AddApp(ctx, "ids", counter.Settings{Access: ptr("open"), Visitor: ptr("id")}))
+	for _, c := range []struct {
+		r    counter.Request
+		kind visit.Kind
+		says string
+	}{
+		{counter.Request{App: "demo", Visitor: "anna"}, visit.Invalid, "visitor: app demo tells visitors apart by their address: give ip"},
+		{counter.Request{App: "ids", Peer: peer}, visit.Invalid, "visitor: it is missing"},
+		{counter.Request{App: "ids", Visitor: strings.Repeat("a", 257)}, visit.Invalid, "visitor: it is longer than 256 bytes"},
+		{counter.Request{App: "ids", Visitor: "a\x00"}, visit.Invalid, "visitor: it has control characters"},
+		{counter.Request{App: "ids", Visitor: "\xff"}, visit.Invalid, "visitor: it is not valid UTF-8"},
+		{counter.Request{App: "ids", Visitor: "anna", IP: "x"}, visit.Invalid, "ip: "},
+		{counter.Request{App: "shop", Visitor: "anna"}, visit.Forbidden, "visitor: app shop believes it with a key"},
+	} {
+		c.r.URI = "http://shop.example/"
+		_, err := in.Visit(ctx, c.r)
+		var told *visit.Error
+		if assert.ErrorAs(t, err, &told, c.says) {
+			assert.Equal(t, c.kind, told.Kind, c.says)
+			assert.Contains(t, told.Message, c.says)
+		}
+	}
+	assert.Empty(t, in.table(t, `SELECT uri FROM pages`))
+
+	// The mode stays once something is counted, and needs a secret.
+	_, err := in.Visit(ctx, counter.Request{App: "ids", Visitor: "anna", URI: "http://shop.example/"})
+	require.NoError(t, err)
+	require.ErrorContains(t, in.admin().SetApp(ctx, "ids", counter.Settings{Visitor: ptr("hashed")}), "visitor: app ids has told visitors apart by id")
+	require.NoError(t, in.admin().SetApp(ctx, "shop", counter.Settings{Visitor: ptr("address")}))
+	require.ErrorContains(t, counter.NewAdmin(in.db, nil).SetApp(ctx, "shop", counter.Settings{Visitor: ptr("daily")}), "hashed with a secret")
+	require.ErrorContains(t, in.admin().SetApp(ctx, "shop", counter.Settings{Visitor: ptr("cookie")}), `visitor: "cookie" is no way`)
+}
+
+// An instance with another secret would take everybody for somebody new: it counts nothing for such apps.
+func TestAnotherSecret(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	require.NoError(t, in.admin().AddApp(t.Context(), "hashed", counter.Settings{Access: ptr("open"), Visitor: ptr("hashed")}))
+	r := counter.Request{App: "hashed", IP: "192.0.2.1", URI: "http://a.example/"}
+	require.Zero(t, in.kindOf(t, r))
+	for _, another := range []counter.Secret{nil, counter.Secret("another one, just as long, is not it")} {
+		d := openDB(t, in.url)
+		other, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: in.clock.Now}, Secret: another})
+		require.NoError(t, err)
+		_, err = other.Visit(t.Context(), r)
+		require.ErrorContains(t, err, "--secret-file")
+		var told *visit.Error
+		require.ErrorAs(t, err, &told)
+		require.Equal(t, visit.Unavailable, told.Kind)
+		require.NotContains(t, told.Message, "secret", "that is for the operator's log")
+		r := r
+		r.App = "demo"
+		_, err = other.Visit(t.Context(), r)
+		require.NoError(t, err, "others count")
+		_, err = counter.NewAdmin(d, another).EraseVisitor(t.Context(), "hashed", "192.0.2.1")
+		require.ErrorContains(t, err, "secret")
+		other.Close()
+	}
+}
+
+// With a day's key goes the way from an address to that day's visitor.
+func TestDayKeysAreForgotten(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	require.NoError(t, in.admin().AddApp(t.Context(), "daily", counter.Settings{Access: ptr("open"), Visitor: ptr("daily")}))
+	r := counter.Request{App: "daily", IP: "192.0.2.1", URI: "http://a.example/"}
+	require.Zero(t, in.kindOf(t, r))
+	require.Equal(t, []string{"20260629\n"}, in.table(t, `SELECT day_id FROM day_keys ORDER BY 1 LIMIT 1`))
+	later := newClock()
+	later.Set(in.clock.Now().AddDate(0, 0, 3))
+	other := plain.startOn(t, in.url, counter.Options{Options: record.Options{Clock: later.Now}})
+	require.Eventually(t, func() bool { return len(in.table(t, `SELECT day_id FROM day_keys WHERE day_id <= 20260629`)) == 0 }, time.Minute, 10*time.Millisecond)
+	prints, err := other.admin().ShowVisitor(t.Context(), "daily", "192.0.2.1")
+	require.NoError(t, err)
+	require.Empty(t, prints)
+}
+
+func TestSkipped(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.shop(t, counter.Settings{Ignore: []string{"198.51.100.0/24", "2001:DB8:1::/48", "192.0.2.99", "::ffff:192.0.2.98"}, RespectDNT: ptr(true)})
+	require.NoError(t, in.admin().AddApp(t.Context(), "ids", counter.Settings{Access: ptr("open"), Visitor: ptr("id"), Ignore: []string{"me", "id:192.0.2.1", "10.0.0.0/8"}, Bots: ptr("skip")}))
+	require.Zero(t, in.kindOf(t, stranger("192.0.2.1", "/")))
+	with := func(change func(*counter.Request)) counter.Request {
+		r := stranger("192.0.2.1", "/")
+		change(&r)
+		return r
+	}
+	id := func(id, ip, agent string) counter.Request {
+		return counter.Request{App: "ids", Visitor: id, IP: ip, Agent: agent, URI: "http://a.example/"}
+	}
+	for name, c := range map[string]struct {
+		r   counter.Request
+		why visit.Skipped
+	}{
+		"a person":                     {stranger("192.0.2.1", "/"), ""},
+		"a prefetch":                   {with(func(r *counter.Request) { r.Prefetch = true }), visit.SkippedPrefetch},
+		"who asks not to be tracked":   {with(func(r *counter.Request) { r.DoNotTrack = true }), visit.SkippedDNT},
+		"nobody's agent":               {with(func(r *counter.Request) { r.Agent = "" }), visit.SkippedBot},
+		"a crawler":                    {with(func(r *counter.Request) { r.Agent = "Googlebot/2.1 (+http://www.google.com/bot.html)" }), visit.SkippedBot},
+		"an ignored network":           {stranger("198.51.100.77", "/"), visit.SkippedIgnored},
+		"an ignored IPv6 network":      {stranger("2001:db8:1:2::3", "/"), visit.SkippedIgnored},
+		"beside it":                    {stranger("2001:db8:2::3", "/"), ""},
+		"an ignored address":           {stranger("192.0.2.99", "/"), visit.SkippedIgnored},
+		"one written as IPv6":          {stranger("192.0.2.98", "/"), visit.SkippedIgnored},
+		"an ignored id":                {id("me", "", browser), visit.SkippedIgnored},
+		"one that looks like a number": {id("192.0.2.1", "", browser), visit.SkippedIgnored},
+		"an id from ignored addresses": {id("anna", "10.1.2.3", browser), visit.SkippedIgnored},
+		"another id":                   {id("anna", "", browser), ""},
+		"a bot that is asserted, where the app asks": {id("anna", "", "Googlebot/2.1"), visit.SkippedBot},
+	} {
+		before := in.table(t, `SELECT * FROM counters ORDER BY page_id`)
+		a, err := in.Visit(t.Context(), c.r)
+		if !assert.NoError(t, err, name) {
+			continue
+		}
+		assert.Equal(t, c.why, a.Skipped, name)
+		if c.why != "" {
+			assert.Equal(t, before, in.table(t, `SELECT * FROM counters ORDER BY page_id`), name)
+			counts, err := in.Counts(t.Context(), counter.Request{App: c.r.App, Anybody: true, Peer: c.r.Peer, URI: c.r.URI})
+			assert.NoError(t, err)
+			assert.Equal(t, counts.Site.Hot, a.Site.Hot, name)
+		}
+	}
+	a, err := in.Visit(t.Context(), with(func(r *counter.Request) { r.Prefetch = true }))
+	require.NoError(t, err)
+	require.Equal(t, int64(1), a.Page.Rank, "he is told his rank all the same")
+
+	open := counter.Request{App: "demo", Peer: peer, URI: "http://a.example/", DoNotTrack: true}
+	a, err = in.Visit(t.Context(), open)
+	require.NoError(t, err)
+	require.Empty(t, a.Skipped, "an open app asks nothing of the kind")
+	for _, wrong := range []string{"", "192.0.2.1/24", "::ffff:192.0.2.0/120", "192.0.2.0/33", "a\nb", "fe80::1%eth0/64"} {
+		require.ErrorContains(t, in.admin().SetApp(t.Context(), "shop", counter.Settings{Ignore: []string{wrong}}), "ignore: ", wrong)
+	}
+}
+
+func TestRequestLimit(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.shop(t, counter.Settings{MaxRequests: ptr("5")})
+	burst := func(from string, n int) (refused int) {
+		for i := range n {
+			if in.kindOf(t, stranger(from, fmt.Sprint("/", i))) == visit.TooMany {
+				refused++
+			}
+		}
+		return refused
+	}
+	assert.Equal(t, 3, burst("192.0.2.1", 8))
+	assert.Zero(t, burst("192.0.2.2", 5), "a neighbour")
+	assert.Equal(t, 5, burst("2001:db8::1", 5)+burst("2001:db8::2", 5), "one /64")
+	assert.Zero(t, burst("2001:db8:0:1::1", 5), "another")
+
+	_, err := in.Visit(t.Context(), stranger("192.0.2.1", "/"))
+	var told *visit.Error
+	require.ErrorAs(t, err, &told)
+	require.Greater(t, told.RetryAfter, time.Duration(0))
+	require.LessOrEqual(t, told.RetryAfter, 12*time.Second)
+	in.clock.Set(in.clock.Now().Add(told.RetryAfter - time.Millisecond))
+	assert.Equal(t, visit.TooMany, in.kindOf(t, stranger("192.0.2.1", "/")), "too early")
+	in.clock.Set(in.clock.Now().Add(time.Millisecond))
+	assert.Zero(t, in.kindOf(t, stranger("192.0.2.1", "/")), "when he was told to come")
+	in.clock.Set(in.clock.Now().Add(time.Hour))
+	assert.Equal(t, 1, burst("192.0.2.1", 6), "no more than a minute's, however long he was away")
+
+	_, err = in.Counts(t.Context(), counter.Request{App: "shop", Anybody: true, Peer: peer, URI: "http://shop.example/"})
+	require.ErrorAs(t, err, &told)
+	require.Equal(t, visit.TooMany, told.Kind, "questions count, too")
+	key, err := in.admin().AddKey(t.Context(), "shop", []counter.Scope{counter.ScopeRead})
+	require.NoError(t, err)
+	_, err = in.Counts(t.Context(), counter.Request{App: "shop", Anybody: true, Peer: peer, URI: "http://shop.example/", Key: key})
+	require.ErrorAs(t, err, &told, "those of a key, too, since the app has set it")
+	require.NoError(t, in.admin().SetApp(t.Context(), "shop", counter.Settings{MaxRequests: ptr("default")}))
+	for range 700 {
+		_, err = in.Counts(t.Context(), counter.Request{App: "shop", Anybody: true, Peer: peer, URI: "http://shop.example/", Key: key})
+		require.NoError(t, err)
+	}
+}
+
+// Asserted visits, and open apps, are not limited unless the app sets it.
+func TestLimitsHoldForStrangers(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.shop(t, counter.Settings{})
+	key, err := in.admin().AddKey(t.Context(), "shop", []counter.Scope{counter.ScopeAssert})
+	require.NoError(t, err)
+	refused := func(r counter.Request) (n int) {
+		for range 700 { // more than a stranger may
+			if in.kindOf(t, r) == visit.TooMany {
+				n++
+			}
+		}
+		return n
+	}
+	asserted := counter.Request{App: "shop", IP: "192.0.2.1", URI: "http://shop.example/", Key: key}
+	assert.Zero(t, refused(asserted))
+	assert.Zero(t, refused(counter.Request{App: "demo", Peer: peer, Agent: browser, URI: "http://shop.example/"}))
+	assert.Equal(t, 100, refused(stranger("192.0.2.2", "/")))
+	require.NoError(t, in.admin().SetApp(t.Context(), "shop", counter.Settings{MaxRequests: ptr("650")}))
+	assert.Equal(t, 50, refused(asserted), "the app has set it")
+	require.NoError(t, in.admin().SetApp(t.Context(), "shop", counter.Settings{MaxRequests: ptr("0")}))
+	assert.Zero(t, refused(asserted)+refused(stranger("192.0.2.2", "/")))
+	require.NoError(t, in.admin().SetApp(t.Context(), "shop", counter.Settings{MaxRequests: ptr("default")}))
+	assert.Zero(t, refused(asserted))
+	for _, wrong := range []string{"", "-1", "many", "1e3", "99999999999"} {
+		err := in.admin().SetApp(t.Context(), "shop", counter.Settings{MaxRequests: &wrong, MaxNewPages: &wrong})
+		for _, field := range []string{"max-requests: ", "max-new-pages: "} {
+			assert.ErrorContains(t, err, field, wrong)
+		}
+	}
+}
+
+func TestNewPageLimit(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, counter.Options{})
+		other := w.startOn(t, in.url, counter.Options{})
+		in.shop(t, counter.Settings{Sites: []string{"*.shop.example"}, MaxNewPages: ptr("4")})
+		visitTo := func(at *instance, site, path string) string {
+			t.Helper()
+			r := stranger("192.0.2.1", "/")
+			r.URI = "https://" + site + ".shop.example" + path
+			a, err := at.Visit(t.Context(), r)
+			require.NoError(t, err)
+			return row(a)
+		}
+		assert.Equal(t, "1 1 1 1 | 1 1 1 1", visitTo(in, "a", "/1")) // a page and a site
+		assert.Equal(t, "1 1 1 2 | 1 1 1 1", visitTo(other, "a", "/2"))
+		assert.Equal(t, "1 1 1 3 | 1 1 1 1", visitTo(in, "a", "/3"))
+		assert.Equal(t, "1 1 1 4 | 1 1 1 1", visitTo(in, "a", "/4"), "which is the page (other)")
+		assert.Equal(t, "1 1 1 5 | 1 1 1 2", visitTo(other, "a", "/5"))
+		assert.Equal(t, "1 1 1 6 | 1 1 1 2", visitTo(other, "a", "/1"), "what was there before")
+		assert.Equal(t, "1 1 1 1 | 1 1 1 1", visitTo(other, "b", "/1"), "which is the site (other)")
+		assert.Equal(t, "1 1 1 2 | 1 1 1 2", visitTo(in, "c", "/1"))
+		assert.Equal(t, float64(2), in.metric(t, "footfall_visits_other_total"))
+		for _, at := range []*instance{in, other} {
+			at.clock.Set(at.clock.Now().AddDate(0, 0, 1))
+		}
+		assert.Equal(t, "2 1 1 7 | 1 1 1 1", visitTo(in, "a", "/4"), "a new day")
+		assert.Equal(t, "1 1 1 1 | 1 1 1 1", visitTo(other, "b", "/1"))
+		assert.Equal(t, "2 1 1 8 | 1 1 1 1", visitTo(other, "a", "/6"))
+		assert.Equal(t, "2 1 1 9 | 2 1 1 3", visitTo(in, "a", "/7"), "the limit of this day")
+		require.NoError(t, in.admin().SetApp(t.Context(), "shop", counter.Settings{MaxNewPages: ptr("0")}))
+		assert.Equal(t, "2 1 1 10 | 1 1 1 1", visitTo(other, "a", "/7"), "any number")
+		in.checkTables(t)
+		require.Equal(t, []string{"a.shop.example 10\n", "a.shop.example/(other) 3\n", "(other) 2\n", "(other)/(other) 2\n"},
+			in.table(t, `SELECT uri, hot FROM counters JOIN pages ON id = page_id WHERE uri LIKE '%(other)' OR uri = 'a.shop.example' ORDER BY id`))
+		require.Equal(t, []string{"5\n"}, in.table(t, `SELECT today FROM page_tallies`))
+	})
+}

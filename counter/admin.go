@@ -1,0 +1,154 @@
+package counter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"footfall/db"
+	"footfall/visit"
+)
+
+// Admin changes who may count what, and erases. What it changes is known to every running instance when its methods return nil;
+// db.ErrUnsettled means that it was done and that some instance has not answered yet.
+type Admin struct {
+	db     *db.DB
+	secret Secret
+}
+
+// NewAdmin returns an Admin. Apps whose visitors are hashed need the secret.
+func NewAdmin(d *db.DB, secret Secret) *Admin { return &Admin{d, secret} }
+
+// settlePatience is how long a change waits for the instances that run.
+const settlePatience = 5 * time.Second
+
+var appName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+
+// AddApp adds an app.
+func (a *Admin) AddApp(ctx context.Context, name string, s Settings) error {
+	if !appName.MatchString(name) {
+		return visit.Errorf(visit.Invalid, "name", "%.64q is no name for an app: use a–z, 0–9, - and _, at most 63, not beginning with - or _", name)
+	}
+	err := a.db.InTx(ctx, func(q *db.Queries) error {
+		row, err := q.AppAdd(ctx, name)
+		if errors.Is(err, db.ErrNoRows) {
+			return visit.Errorf(visit.Invalid, "name", "there is an app %s already: change that one, or choose another name", name)
+		}
+		if err != nil {
+			return err
+		}
+		if err := a.apply(s, &row); err != nil {
+			return err
+		}
+		return setApp(ctx, q, &row)
+	})
+	if err != nil {
+		return wrap("add app "+name, err)
+	}
+	return a.db.SettleApps(ctx, settlePatience)
+}
+
+// SetApp changes an app's settings.
+func (a *Admin) SetApp(ctx context.Context, name string, s Settings) error {
+	err := a.withApp(ctx, name, func(q *db.Queries, row *db.App) error {
+		was := *row
+		if err := a.apply(s, row); err != nil {
+			return err
+		}
+		counts, err := q.AppCounts(ctx, row.ID)
+		if err != nil {
+			return err
+		}
+		if counts {
+			if err := staysWhatItIs(&was, row); err != nil {
+				return err
+			}
+		}
+		return setApp(ctx, q, row)
+	})
+	if err != nil {
+		return wrap("set app "+name, err)
+	}
+	return a.db.SettleApps(ctx, settlePatience)
+}
+
+func setApp(ctx context.Context, q *db.Queries, row *db.App) error {
+	return q.AppSet(ctx, db.AppSetParams{
+		ID: row.ID, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Access: row.Access, Sites: row.Sites, KeepQuery: row.KeepQuery,
+		Visitor: row.Visitor, SecretID: row.SecretID, RespectDnt: row.RespectDnt, Bots: row.Bots, Ignore: row.Ignore,
+		MaxRequests: row.MaxRequests, MaxNewPages: row.MaxNewPages,
+		RetainDays: row.RetainDays, ForgetDays: row.ForgetDays,
+	})
+}
+
+// apply changes a row as the settings say, if it then can be counted for.
+func (a *Admin) apply(s Settings, row *db.App) error {
+	was := row.Visitor
+	if err := s.apply(row); err != nil {
+		return err
+	}
+	if row.Access != accessOpen && len(row.Sites) == 0 {
+		return visit.Errorf(visit.Invalid, "site", "app %s would count nothing: list its sites, or let anybody count any site with access %s", row.Name, accessOpen)
+	}
+	switch {
+	case row.Visitor == byAddress:
+		row.SecretID = nil
+	case row.Visitor != was && len(a.secret) == 0:
+		return visit.Errorf(visit.Invalid, "visitor", "%s visitors are hashed with a secret: give the one that the service has", row.Visitor)
+	case row.Visitor != was:
+		row.SecretID = a.secret.id()
+	}
+	return nil
+}
+
+// staysWhatItIs refuses to change what has been counted by.
+func staysWhatItIs(was, row *db.App) error {
+	var f faults
+	if row.Tz != was.Tz {
+		f.add("tz: app %s has counted days of %s, which stay what they are: add another app for %s", row.Name, was.Tz, row.Tz)
+	}
+	if row.Visitor != was.Visitor {
+		f.add("visitor: app %s has told visitors apart by %s, and they stay what they are: add another app for %s", row.Name, was.Visitor, row.Visitor)
+	}
+	if row.Ipv6Prefix != was.Ipv6Prefix {
+		f.add("ipv6-prefix: app %s has told visitors apart by /%d networks, and they stay what they are: add another app for /%d", row.Name, was.Ipv6Prefix, row.Ipv6Prefix)
+	}
+	return f.error()
+}
+
+// withApp runs f in a transaction that holds an app against change, against new pages, and against its deletion.
+func (a *Admin) withApp(ctx context.Context, name string, f func(q *db.Queries, row *db.App) error) error {
+	return a.db.InTx(ctx, func(q *db.Queries) error {
+		row, err := q.AppLock(ctx, name)
+		if errors.Is(err, db.ErrNoRows) {
+			return noApp("name", name)
+		}
+		if err != nil {
+			return err
+		}
+		if row.DeletedAt != nil {
+			return errBeingDeleted
+		}
+		return f(q, &row)
+	})
+}
+
+var errBeingDeleted = visit.Errorf(visit.NotFound, "name", "this app is being deleted: where that was cut short, deleting it again goes on")
+
+func noApp(field, name string) error {
+	return visit.Errorf(visit.NotFound, field, "there is no app %.64q: the list of apps names them", name)
+}
+
+// wrap says what was being done, unless the error tells enough.
+func wrap(doing string, err error) error {
+	var told *visit.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &told):
+		return told
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

@@ -1,0 +1,189 @@
+package counter
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"footfall/db"
+	"footfall/visit"
+)
+
+// app is an app as the counter needs it; it never changes.
+type app struct {
+	id         int32
+	name       string
+	access     string // one of accesses
+	sites      sites
+	keepQuery  []string
+	ipv6Prefix int
+	zone       *time.Location
+	mode       string // one of visitorModes
+	countsBy   db.CountsBy
+	fault      error // why this instance cannot count for it
+	respectDNT bool
+	bots       string // botsCount, botsSkip or ""
+	ignored    ignored
+	limits     limits
+}
+
+func newApp(row db.App, secret Secret) (*app, error) {
+	zone, err := time.LoadLocation(row.Tz)
+	if err != nil {
+		return nil, fmt.Errorf("app %s: time zone: %w", row.Name, err)
+	}
+	a := &app{
+		countsBy: row.CountsBy(),
+		id:       row.ID, name: row.Name, access: row.Access, sites: newSites(row.Sites), keepQuery: row.KeepQuery,
+		ipv6Prefix: int(row.Ipv6Prefix), zone: zone, mode: row.Visitor, fault: checkSecret(&row, secret),
+		respectDNT: row.RespectDnt, ignored: newIgnored(row.Ignore), limits: newLimits(row),
+	}
+	if row.Bots != nil {
+		a.bots = *row.Bots
+	}
+	return a, nil
+}
+
+// isOpen reports whether anybody may count for the app as anybody, and ask about anybody.
+func (a *app) isOpen() bool { return a.access == accessOpen }
+
+// counts reports whether the app counts a site. An open app that lists no sites counts every one.
+func (a *app) counts(site string) bool { return a.isOpen() && a.sites.empty() || a.sites.have(site) }
+
+// register is who may do what, as it stood at one moment.
+type register struct {
+	apps map[string]*app
+	keys map[[sha256.Size]byte]*openKey
+	// shown holds the keys that were shown and open something, by themselves: a hash takes as long as all other checks. There are no more
+	// of them than keys, and they go with the register.
+	shown sync.Map // string → *openKey
+}
+
+// key returns the key that is shown; nil for one that opens nothing.
+func (r *register) key(shown string) *openKey {
+	if known, ok := r.shown.Load(shown); ok {
+		return known.(*openKey)
+	}
+	key := r.keys[hashKey(shown)]
+	if key != nil {
+		r.shown.Store(strings.Clone(shown), key) // and not the request that it is a part of
+	}
+	return key
+}
+
+// directory holds all apps and keys in memory, as they stand in the database. While it watches, whoever changes them waits
+// for it; while it does not, it holds nothing and asks the database each time.
+type directory struct {
+	db     *db.DB
+	log    *slog.Logger
+	secret Secret
+	held   atomic.Pointer[register] // nil while nobody watches; written by the watching goroutine
+	cancel context.CancelFunc
+	done   sync.WaitGroup // the watching goroutine, ended by cancel
+}
+
+// newDirectory returns when the directory watches.
+func newDirectory(ctx context.Context, d *db.DB, o Options) (*directory, error) {
+	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	dir := &directory{db: d, log: o.Log, secret: o.Secret, cancel: cancel}
+	first := make(chan error, 1)
+	dir.done.Go(func() { dir.watch(watching, first) })
+	select {
+	case err := <-first:
+		if err != nil {
+			dir.close()
+			return nil, err
+		}
+		return dir, nil
+	case <-ctx.Done():
+		dir.close()
+		return nil, ctx.Err()
+	}
+}
+
+func (dir *directory) close() {
+	dir.cancel()
+	dir.done.Wait()
+}
+
+// watch keeps the apps fresh until ctx ends. It tells first of its first success, or failure.
+func (dir *directory) watch(ctx context.Context, first chan<- error) {
+	for ctx.Err() == nil {
+		err := dir.db.WatchApps(ctx, func(access *db.Access) {
+			if access == nil {
+				dir.held.Store(nil)
+				return
+			}
+			dir.held.Store(dir.read(access, true))
+			report(first, nil)
+		})
+		report(first, err)
+		if ctx.Err() == nil {
+			dir.log.Warn("apps are not watched for now", "error", err)
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func report(first chan<- error, err error) {
+	select {
+	case first <- err:
+	default: // somebody was told before
+	}
+}
+
+// read makes a register. An app that cannot count here is told in the log, if it is not told with each request.
+func (dir *directory) read(access *db.Access, tell bool) *register {
+	r := &register{apps: make(map[string]*app, len(access.Apps)), keys: newOpenKeys(access.Keys)}
+	for _, row := range access.Apps {
+		if row.DeletedAt != nil {
+			continue
+		}
+		a, err := newApp(row, dir.secret)
+		if err == nil {
+			r.apps[row.Name] = a
+			err = a.fault
+		}
+		if err != nil && tell {
+			dir.log.Error("an app cannot count here", "error", err)
+		}
+	}
+	return r
+}
+
+// now returns the register as it stands.
+func (dir *directory) now(ctx context.Context) (*register, error) {
+	if held := dir.held.Load(); held != nil {
+		return held, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	var access *db.Access
+	err := dir.db.Read(ctx, func(q *db.Queries) (err error) {
+		access, err = q.AccessGet(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, visit.Errorf(visit.Unavailable, "", "the database does not answer; try again").Because(err)
+	}
+	return dir.read(access, false), nil
+}
+
+// app returns an app by its name.
+func (r *register) app(name string) (*app, error) {
+	if name == "" {
+		return nil, visit.Errorf(visit.Invalid, "app", "it is missing: name the app that counts")
+	}
+	if a := r.apps[name]; a != nil {
+		return a, nil
+	}
+	return nil, visit.Errorf(visit.NotFound, "app", "there is no app %.64q: ask its operator how it is written", name)
+}

@@ -1,0 +1,254 @@
+package counter_test
+
+import (
+	"context"
+	"fmt"
+	"footfall/counter"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	filterOnly = way{name: "filter", filter: true}
+	memoryOnly = way{name: "memory", memory: 8 << 20}
+	both       = way{name: "both", filter: true, memory: 8 << 20}
+)
+
+// asked is how many keys an instance has looked up so far.
+func (in *instance) asked(t *testing.T) int {
+	t.Helper()
+	return int(in.metric(t, "footfall_existence_queries_total"))
+}
+
+// What each helper spares, in look-ups: one line a helper. Each visit has two keys, its page and its site.
+func TestLookUpsSpared(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		w                          way
+		newcomer, again, otherPage int
+	}{
+		{plain, 2, 2, 2},
+		{filterOnly, 0, 2, 1},
+		{memoryOnly, 2, 0, 1},
+		{both, 0, 0, 0},
+		{way{name: "a filter of 64 bits", filter: true, filterMemory: 8}, 2, 2, 2},
+	} {
+		t.Run(c.w.name, func(t *testing.T) {
+			t.Parallel()
+			in := c.w.newInstance(t, counter.Options{})
+			if c.w.filterMemory == 8 {
+				for i := range 20 { // until it is used up
+					in.count(t, fmt.Sprintf("198.51.100.%d", i), "http://a/")
+				}
+			}
+			lookUps := func(ip, uri string) int {
+				before := in.asked(t)
+				in.count(t, ip, uri)
+				return in.asked(t) - before
+			}
+			require.Equal(t, c.newcomer, lookUps("192.0.2.1", "http://a/"), "a newcomer")
+			require.Equal(t, c.again, lookUps("192.0.2.1", "http://a/"), "the same again")
+			require.Equal(t, c.otherPage, lookUps("192.0.2.1", "http://a/x"), "another page of the site")
+			in.checkTables(t)
+		})
+	}
+}
+
+// Each of three instances knows a third of the visitors from its own counting, and takes the others for new. They
+// are wrong about two visits in three, and all numbers are right.
+func TestThreeInstancesThatKnowAThirdEach(t *testing.T) {
+	t.Parallel()
+	const visitors, pages = 60, 3
+	first := both.newInstance(t, counter.Options{})
+	instances := []*instance{first, both.startOn(t, first.url, counter.Options{}), both.startOn(t, first.url, counter.Options{})}
+	var requests []counter.Request
+	for v := range visitors {
+		for p := range pages {
+			requests = append(requests, counter.Request{App: "demo", IP: fmt.Sprintf("10.0.0.%d", v), URI: fmt.Sprintf("http://a/%d", p)})
+		}
+	}
+	var mu sync.Mutex // guards answers
+	byPage := map[string][]told{}
+	epoch := time.Now()
+	send := func(in *instance, r counter.Request) {
+		s := seen{visitor: r.IP, page: r.URI, began: int64(time.Since(epoch))}
+		var err error
+		if s.answer, err = in.Visit(context.Background(), r); err != nil {
+			t.Error(err)
+			return
+		}
+		s.got = int64(time.Since(epoch))
+		mu.Lock()
+		defer mu.Unlock()
+		byPage[r.URI] = append(byPage[r.URI], told{s, s.answer.Page})
+		byPage["a"] = append(byPage["a"], told{s, s.answer.Site})
+	}
+	for i, r := range requests { // each learns its third
+		send(instances[i/pages%3], r)
+	}
+	before := first.asked(t)
+	for round := range 4 { // and meets everybody
+		rng := rand.New(rand.NewPCG(uint64(round), 0))
+		rng.Shuffle(len(requests), func(i, j int) { requests[i], requests[j] = requests[j], requests[i] })
+		var wg sync.WaitGroup
+		for i, r := range requests {
+			wg.Go(func() { send(instances[(i+round)%3], r) })
+		}
+		wg.Wait()
+	}
+	for target, visits := range byPage {
+		checkAnswers(t, target, visits)
+	}
+	first.checkTables(t)
+	wrong := 0.0
+	for _, in := range instances {
+		wrong += in.metric(t, "footfall_filter_wrong_hints_total")
+	}
+	require.Positive(t, wrong, "nobody was wrong: this test tests nothing")
+	require.Greater(t, first.asked(t), before)
+}
+
+// erase is what a command that erases a visitor does, in its smallest form: he leaves, with his rank, to an address that is
+// nobody's.
+const erase = `BEGIN;
+	SELECT FROM counters ORDER BY page_id FOR UPDATE;
+	UPDATE visitors SET ip = 'fd00::1' WHERE ip = '192.0.2.1';
+	UPDATE visits SET ip = 'fd00::1' WHERE ip = '192.0.2.1';
+	COMMIT`
+
+// Nothing of an erased visitor is remembered: who comes from his address is a newcomer, in every instance, from the moment
+// at which the erasure has returned.
+func TestErasedVisitorIsForgotten(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, counter.Options{})
+		other := w.startOn(t, in.url, counter.Options{})
+		for _, one := range []*instance{in, other} {
+			one.count(t, "192.0.2.1", "http://a/")
+			one.count(t, "192.0.2.2", "http://a/")
+		}
+		in.exec(t, erase)
+		require.Equal(t, "3 3 3 5 | 3 3 3 5", row(in.count(t, "192.0.2.1", "http://a/")))
+		require.Equal(t, "3 3 3 6 | 3 3 3 6", row(other.count(t, "192.0.2.1", "http://a/")))
+		require.Equal(t, "3 3 2 7 | 3 3 2 7", row(other.count(t, "192.0.2.2", "http://a/")))
+		if w.memory > 0 || w.filter {
+			require.EqualValues(t, 1, in.metric(t, "footfall_caches_dropped_total"))
+		}
+	})
+}
+
+// A page that is deleted and visited again begins anew, though instances knew its id.
+func TestDeletedPageBeginsAnew(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, counter.Options{})
+		in.count(t, "192.0.2.1", "http://a/x")
+		in.count(t, "192.0.2.1", "http://b/x")
+		in.exec(t, `BEGIN;
+			CREATE TEMP TABLE gone ON COMMIT DROP AS SELECT id FROM pages WHERE uri LIKE 'a%';
+			DELETE FROM counters WHERE page_id IN (SELECT id FROM gone);
+			DELETE FROM visits WHERE page_id IN (SELECT id FROM gone);
+			DELETE FROM days WHERE page_id IN (SELECT id FROM gone);
+			DELETE FROM visitors WHERE page_id IN (SELECT id FROM gone);
+			DELETE FROM pages WHERE id IN (SELECT id FROM gone);
+			COMMIT`)
+		require.Equal(t, "1 1 1 1 | 1 1 1 1", row(in.count(t, "192.0.2.1", "http://a/x")))
+		require.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.count(t, "192.0.2.1", "http://b/x")))
+		in.checkTables(t)
+	})
+}
+
+// restored stands for a database that was put back to an earlier state: rows that were counted are gone, and no trigger told.
+const restored = `BEGIN;
+	SET LOCAL session_replication_role = replica;
+	DELETE FROM visitors; DELETE FROM visits; DELETE FROM days; DELETE FROM counters;
+	COMMIT`
+
+// A lost connection may mean that it is another database that answers next.
+func TestLostConnectionForgets(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in, c := w.newCutInstance(t)
+		require.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.count(t, "192.0.2.1", "http://a/")))
+		in.exec(t, restored)
+		c.cut()
+		require.Eventually(t, func() bool { return <-in.start("192.0.2.1", "http://a/") == "1 1 1 1 | 1 1 1 1" }, 10*time.Second, time.Millisecond)
+		in.checkTables(t)
+	})
+}
+
+// The filter of an instance that starts reads the tables: who is in them is looked up, who is not is not.
+func TestFilterReadsTheTables(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	_, err := in.conn(t).Exec(t.Context(), `
+		INSERT INTO pages (app_id, uri) VALUES (1, 'a');
+		INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'a/');
+		INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
+		SELECT page_id, inet '10.0.0.0' + n, n, 20260101, 20260101 FROM generate_series(1, 50000) AS n, (VALUES (1), (2)) AS p (page_id);
+		INSERT INTO counters (page_id, hot, pv, uv) VALUES (1, 50000, 50000, 50000), (2, 50000, 50000, 50000)`)
+	require.NoError(t, err)
+	late := filterOnly.startOn(t, in.url, counter.Options{})
+	require.EqualValues(t, 100_000, late.metric(t, "footfall_filter_keys"))
+	require.Less(t, late.metric(t, "footfall_filter_error"), 1e-3)
+	for _, ip := range []string{"10.0.0.1", "10.0.78.31", "10.0.195.80"} { // the first, one in the middle, the last
+		late.count(t, ip, "http://a/")
+	}
+	require.Equal(t, 6, late.asked(t), "they are known")
+	require.Equal(t, "50004 50001 50001 50004 | 50004 50001 50001 50004", row(late.count(t, "192.0.2.1", "http://a/")))
+	require.Equal(t, 6, late.asked(t), "he is new, and nobody asked")
+	require.Zero(t, late.metric(t, "footfall_filter_wrong_hints_total"))
+}
+
+// The memory is bounded, and what falls out of it is looked up again.
+func TestMemoryIsBounded(t *testing.T) {
+	t.Parallel()
+	const bytes = 64 << 10
+	in := way{memory: bytes}.newInstance(t, counter.Options{})
+	var wg sync.WaitGroup
+	for client := range 50 {
+		wg.Go(func() {
+			for i := client; i < 2000; i += 50 {
+				in.count(t, fmt.Sprintf("10.0.%d.%d", i/250, i%250), "http://a/")
+			}
+		})
+	}
+	wg.Wait()
+	held := in.metric(t, "footfall_memory_bytes")
+	require.LessOrEqual(t, held, float64(bytes))
+	require.Greater(t, held, float64(bytes)/4)
+	before := in.asked(t)
+	require.EqualValues(t, 2000, in.count(t, "10.0.0.0", "http://a/").Page.UV)
+	require.Equal(t, before+2, in.asked(t), "the first is long forgotten")
+	in.checkTables(t)
+}
+
+// All combinations of filter and memory leave the same rows behind.
+func TestSameTablesEveryWay(t *testing.T) {
+	t.Parallel()
+	var want []string
+	for _, w := range ways {
+		in := w.newInstance(t, counter.Options{})
+		rng := rand.New(rand.NewPCG(1, 2))
+		for i := range 120 {
+			if i%30 == 29 {
+				in.clock.Set(in.clock.Now().Add(24 * time.Hour))
+			}
+			in.count(t, fmt.Sprintf("10.0.0.%d", rng.IntN(20)), fmt.Sprintf("http://s%d.example/%d", rng.IntN(2), rng.IntN(4)))
+		}
+		rows, err := in.conn(t).Query(t.Context(), `
+			SELECT p.uri || ' ' || c::text FROM counters AS c JOIN pages AS p ON p.id = c.page_id
+			UNION ALL SELECT v::text FROM visitors AS v
+			UNION ALL SELECT v::text FROM visits AS v
+			ORDER BY 1`)
+		require.NoError(t, err)
+		got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		if want == nil {
+			want = got
+		}
+		require.Equal(t, want, got, w.name)
+	}
+}

@@ -1,0 +1,160 @@
+// Package counter decides who may count, and as whom: it admits visits and questions, and changes and erases what was counted.
+package counter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"footfall/db"
+	"footfall/record"
+	"footfall/visit"
+)
+
+// Options of Open: those of its recorder, whose log, metrics and clock it shares, and what is its own.
+type Options struct {
+	record.Options
+	Secret Secret // keys the visitors of apps that hash them; default: none, and these apps cannot count here
+}
+
+// Request is a visit, or a question about counts, as a caller states it.
+type Request struct {
+	App string
+	URI string
+	Key string // the key that the caller shows; "": none
+
+	// Whom the caller asserts to have come: an address, and where the app knows visitors by ids, an id. With neither it is Peer.
+	IP, Visitor string
+	Asserts     bool       // one of them is named, be it empty or garbled
+	Peer        netip.Addr // the address that the request came from
+	Anybody     bool       // a question that names no visitor
+
+	Garbled error // what is wrong with the way the fields above were written; it has its place in the order of checks
+
+	Origin     string // of the page that asks, as a browser says; "": none said
+	Agent      string // what the caller calls itself
+	Prefetch   bool   // nobody has come yet
+	DoNotTrack bool   // the visitor asks not to be tracked
+}
+
+// asserts reports whether the request says who came.
+func (r *Request) asserts() bool { return r.Asserts || r.IP != "" || r.Visitor != "" }
+
+// readPatience bounds what only reads: a question waits for a connection, too.
+const readPatience = 5 * time.Second
+
+// Counter counts visits, and answers. It is safe for concurrent use.
+type Counter struct {
+	db       *db.DB
+	apps     *directory
+	days     *dayKeys
+	uses     *keyUses
+	rates    *rates
+	bots     *bots
+	recorder *record.Recorder
+	upkeep   *upkeep
+	metrics  *metrics
+	secret   Secret
+	clock    func() time.Time
+}
+
+// Open starts a counter on a migrated database. Close ends it; the database stays open.
+func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	recorder, err := record.Open(ctx, d, o.Options)
+	if err != nil {
+		return nil, fmt.Errorf("open counter: %w", err)
+	}
+	apps, err := newDirectory(ctx, d, o)
+	if err != nil {
+		recorder.Close()
+		return nil, fmt.Errorf("open counter: %w", err)
+	}
+	c := &Counter{
+		db: d, apps: apps, recorder: recorder, secret: o.Secret, clock: o.Clock, metrics: newMetrics(o.Metrics),
+		days: newDayKeys(d, recorder), uses: &keyUses{}, rates: newRates(o.Clock), bots: newBots(),
+	}
+	c.upkeep = startUpkeep(d, o, c.days, c.uses)
+	return c, nil
+}
+
+// Close refuses new visits, waits until every accepted one has been answered, and stops what runs in the background.
+func (c *Counter) Close() {
+	c.recorder.Close()
+	c.upkeep.close()
+	c.apps.close()
+}
+
+// Visit counts a visit and returns its numbers once they have committed. One that is not counted on purpose gets the answer of Counts.
+func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
+	a, w, err := c.admit(ctx, &r, ScopeCount)
+	if err != nil {
+		return visit.Answer{}, err
+	}
+	if why := c.skips(a, &r, w); why != "" {
+		c.metrics.skipped.WithLabelValues(string(why)).Inc()
+		answer, err := c.read(ctx, a, w.target, &w.visitor)
+		answer.Skipped = why
+		return answer, err
+	}
+	return c.recorder.Record(record.Visit{
+		App: a.id, CountsBy: a.countsBy, Target: w.target, Visitor: w.visitor, Day: w.day, NewPages: a.limits.newPages.of(w.stranger),
+	})
+}
+
+// Counts returns the numbers of a page and its site, counting nothing.
+func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
+	a, w, err := c.admit(ctx, &r, ScopeRead)
+	if err != nil {
+		return visit.Answer{}, err
+	}
+	if r.Anybody {
+		return c.read(ctx, a, w.target, nil)
+	}
+	return c.read(ctx, a, w.target, &w.visitor)
+}
+
+// read reads the numbers of a target, with the ranks of a visitor if one is named.
+func (c *Counter) read(ctx context.Context, a *app, t visit.Target, visitor *netip.Addr) (visit.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	var rows []db.CountsGetRow
+	err := c.db.Read(ctx, func(q *db.Queries) (err error) {
+		rows, err = q.CountsGet(ctx, db.CountsGetParams{AppID: a.id, Uris: []string{t.Site, t.Page}, Ip: visitor})
+		return err
+	})
+	if err != nil {
+		return visit.Answer{}, visit.Errorf(visit.Unavailable, "", "the database does not answer; try again").Because(err)
+	}
+	var answer visit.Answer
+	for _, row := range rows {
+		counts := visit.Counts{PV: row.Pv, UV: row.Uv, Rank: row.Rank, Hot: row.Hot}
+		if row.Uri == t.Site {
+			answer.Site = counts
+		} else {
+			answer.Page = counts
+		}
+	}
+	return answer, nil
+}
+
+// Ready reports whether visits can be counted now.
+func (c *Counter) Ready(ctx context.Context) error {
+	var writes bool
+	err := c.db.Read(ctx, func(q *db.Queries) (err error) { writes, err = q.ServerWrites(ctx); return err })
+	switch {
+	case err != nil:
+		return fmt.Errorf("the database does not answer: %w", err)
+	case !writes:
+		return errors.New("the database takes no writes: it is a standby, or read-only")
+	}
+	return c.recorder.Ready(ctx)
+}

@@ -1,0 +1,228 @@
+package counter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/visit"
+)
+
+func TestSixSteps(t *testing.T) { everyWay(t, testSixSteps) }
+
+func testSixSteps(t *testing.T, w way) {
+	in := w.newInstance(t, counter.Options{})
+	steps := []struct{ ip, uri, want string }{
+		{"192.168.0.1", "http://hhui.top/home", "1 1 1 1 | 1 1 1 1"},
+		{"192.168.0.1", "http://hhui.top/home", "1 1 1 2 | 1 1 1 2"},
+		{"192.168.0.1", "http://hhui.top/index", "1 1 1 3 | 1 1 1 1"},
+		{"192.168.0.2", "http://hhui.top/index", "2 2 2 4 | 2 2 2 2"},
+		{"192.168.0.2", "http://hhui.top/home", "2 2 2 5 | 2 2 2 3"},
+	}
+	for _, s := range steps {
+		require.Equal(t, s.want, row(in.count(t, s.ip, s.uri)))
+	}
+	in.clock.Set(in.clock.Now().Add(24 * time.Hour))
+	require.Equal(t, "3 2 2 6 | 3 2 2 4", row(in.count(t, "192.168.0.2", "http://hhui.top/home")))
+	in.checkTables(t)
+}
+
+// One line a rule: visits one after the other, and the numbers of the last.
+func TestRules(t *testing.T) { everyWay(t, testRules) }
+
+func testRules(t *testing.T, w way) {
+	type v struct{ ip, uri string }
+	in := w.newInstance(t, counter.Options{})
+	for i, c := range []struct {
+		rule   string
+		visits []v
+		want   string
+	}{
+		{"a mapped address is the IPv4 address", []v{{"192.0.2.1", "http://a/"}, {"::ffff:192.0.2.1", "http://a/"}}, "1 1 1 2 | 1 1 1 2"},
+		{"IPv6 counts by its /64", []v{{"2001:db8::1", "http://a/"}, {"2001:db8::ffff:2", "http://a/"}}, "1 1 1 2 | 1 1 1 2"},
+		{"another /64 is another visitor", []v{{"2001:db8::1", "http://a/"}, {"2001:db8:0:1::1", "http://a/"}}, "2 2 2 2 | 2 2 2 2"},
+		{"two ports are two sites", []v{{"192.0.2.1", "http://a:81/"}, {"192.0.2.1", "http://a:82/"}}, "1 1 1 1 | 1 1 1 1"},
+		{"http and https are one target", []v{{"192.0.2.1", "http://a/x"}, {"192.0.2.1", "https://a/x"}}, "1 1 1 2 | 1 1 1 2"},
+		{"a site's uv counts a visitor of two pages once", []v{{"192.0.2.1", "http://a/x"}, {"192.0.2.1", "http://a/y"}}, "1 1 1 2 | 1 1 1 1"},
+		{"ranks are a target's own", []v{{"192.0.2.1", "http://a/x"}, {"192.0.2.2", "http://a/x"}, {"192.0.2.2", "http://a/y"}}, "2 2 2 3 | 1 1 1 1"},
+		{"the home page is not the site", []v{{"192.0.2.1", "http://a/x"}, {"192.0.2.1", "http://a"}}, "1 1 1 2 | 1 1 1 1"},
+		{"a rank stays", []v{{"192.0.2.1", "http://a/"}, {"192.0.2.2", "http://a/"}, {"192.0.2.1", "http://a/"}}, "2 2 1 3 | 2 2 1 3"},
+	} {
+		host := strings.NewReplacer("//a", fmt.Sprintf("//rule%d.example", i)) // each its own, so that they can share a database
+		var last visit.Answer
+		for _, v := range c.visits {
+			last = in.count(t, v.ip, host.Replace(v.uri))
+		}
+		require.Equal(t, c.want, row(last), c.rule)
+	}
+	in.checkTables(t)
+}
+
+func TestDaysAreTheAppsOwn(t *testing.T) { everyWay(t, testDaysAreTheAppsOwn) }
+
+func testDaysAreTheAppsOwn(t *testing.T, w way) {
+	in := w.newInstance(t, counter.Options{})
+	open, tz := "open", "Pacific/Kiritimati" // 14 hours ahead
+	require.NoError(t, counter.NewAdmin(in.db, nil).AddApp(t.Context(), "island", counter.Settings{Access: &open, TZ: &tz}))
+	count := func(at string) string {
+		now, err := time.Parse(time.RFC3339, at)
+		require.NoError(t, err)
+		in.clock.Set(now)
+		a, err := in.Visit(t.Context(), counter.Request{App: "island", IP: "192.0.2.1", URI: "http://a/"})
+		require.NoError(t, err)
+		return row(a)
+	}
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", count("2026-06-29T09:59:59Z"))
+	require.Equal(t, "2 1 1 2 | 2 1 1 2", count("2026-06-29T10:00:00Z"))
+	require.Equal(t, "2 1 1 3 | 2 1 1 3", count("2026-06-30T09:59:59Z"))
+}
+
+// Where the clocks of two instances straddle midnight, the later day holds.
+func TestDaysNeverRunBackwards(t *testing.T) { everyWay(t, testDaysNeverRunBackwards) }
+
+func testDaysNeverRunBackwards(t *testing.T, w way) {
+	ahead := w.newInstance(t, counter.Options{})
+	behind := w.startOn(t, ahead.url, counter.Options{})
+	midnight := time.Date(2026, 6, 30, 0, 0, 0, 0, time.UTC)
+	ahead.clock.Set(midnight.Add(time.Second))
+	behind.clock.Set(midnight.Add(-time.Second))
+
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(behind.count(t, "192.0.2.1", "http://a/")))
+	require.Equal(t, "2 1 1 2 | 2 1 1 2", row(ahead.count(t, "192.0.2.1", "http://a/")))
+	require.Equal(t, "2 1 1 3 | 2 1 1 3", row(behind.count(t, "192.0.2.1", "http://a/")), "the earlier day is over")
+	require.Equal(t, "3 2 2 4 | 3 2 2 4", row(ahead.count(t, "192.0.2.2", "http://a/")))
+	require.Equal(t, "3 2 2 5 | 3 2 2 5", row(behind.count(t, "192.0.2.2", "http://a/")), "he came first after midnight")
+	ahead.checkTables(t)
+}
+
+// A day far beyond those made ahead: its partition is made, and the visit counts.
+func TestMissingDayIsMade(t *testing.T) { everyWay(t, testMissingDayIsMade) }
+
+func testMissingDayIsMade(t *testing.T, w way) {
+	in := w.newInstance(t, counter.Options{})
+	in.count(t, "192.0.2.1", "http://a/")
+	in.clock.Set(in.clock.Now().AddDate(1, 0, 0))
+	require.Error(t, in.Ready(t.Context()), "no partition for today")
+	require.Equal(t, "2 1 1 2 | 2 1 1 2", row(in.count(t, "192.0.2.1", "http://a/")))
+	in.checkTables(t)
+}
+
+func TestCountsCountNothing(t *testing.T) { everyWay(t, testCountsCountNothing) }
+
+func testCountsCountNothing(t *testing.T, w way) {
+	in := w.newInstance(t, counter.Options{})
+	ask := func(r counter.Request) string {
+		r.App, r.URI = "demo", "http://a/x"
+		a, err := in.Counts(t.Context(), r)
+		require.NoError(t, err)
+		return row(a)
+	}
+	require.Equal(t, "0 0 0 0 | 0 0 0 0", ask(counter.Request{Anybody: true}), "never counted")
+	in.count(t, "192.0.2.1", "http://a/x")
+	in.count(t, "192.0.2.2", "http://a/x")
+	for range 2 {
+		require.Equal(t, "2 2 0 2 | 2 2 0 2", ask(counter.Request{Anybody: true}))
+		require.Equal(t, "2 2 2 2 | 2 2 2 2", ask(counter.Request{IP: "192.0.2.2"}))
+		require.Equal(t, "2 2 0 2 | 2 2 0 2", ask(counter.Request{IP: "192.0.2.3"}), "never came")
+	}
+}
+
+// The checks come in the contract's order, and a visit that fails one stores nothing.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	require.NoError(t, counter.NewAdmin(in.db, nil).AddApp(t.Context(), "shop", counter.Settings{Sites: []string{"Shop.example:8080"}}))
+	for _, c := range []struct {
+		name string
+		r    counter.Request
+		kind visit.Kind
+		says string
+	}{
+		{"no app", counter.Request{URI: "x"}, visit.Invalid, "app: it is missing"},
+		{"unknown app before all else", counter.Request{App: "nobody", IP: "x", URI: "x"}, visit.NotFound, `no app "nobody"`},
+		{"an assertion before a bad address", counter.Request{App: "shop", IP: "x", URI: "x"}, visit.Forbidden, "ip: app shop believes it with a key of the scope assert alone"},
+		{"a bad address", counter.Request{App: "demo", IP: "1.2.3", URI: "http://a/"}, visit.Invalid, "ip: "},
+		{"a zone", counter.Request{App: "demo", IP: "fe80::1%eth0", URI: "http://a/"}, visit.Invalid, "ip: it has a zone"},
+		{"no uri", counter.Request{App: "demo", IP: "192.0.2.1"}, visit.Invalid, "uri: it is missing"},
+		{"a bad uri before its host", counter.Request{App: "shop", Peer: peer, Agent: browser, URI: "javascript:1"}, visit.Invalid, "uri: "},
+		{"a host not listed", counter.Request{App: "shop", Peer: peer, Agent: browser, URI: "http://other.example/"}, visit.Forbidden, "uri: app shop does not count the site other.example"},
+		{"a port not listed", counter.Request{App: "shop", Peer: peer, Agent: browser, URI: "http://shop.example/"}, visit.Forbidden, "shop.example"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := in.Visit(t.Context(), c.r)
+			var told *visit.Error
+			require.ErrorAs(t, err, &told)
+			require.Equal(t, c.kind, told.Kind)
+			require.Contains(t, told.Message, c.says)
+		})
+	}
+	var stored int
+	require.NoError(t, in.conn(t).QueryRow(t.Context(), "SELECT (SELECT count(*) FROM pages) + (SELECT count(*) FROM batches)").Scan(&stored))
+	require.Zero(t, stored)
+
+	a, err := in.Visit(t.Context(), counter.Request{App: "shop", Peer: peer, Agent: browser, URI: "http://shop.example:8080/a"})
+	require.NoError(t, err)
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(a))
+}
+
+// What changes in apps is known to every running counter when the command returns; also while nobody watches.
+func TestAppsAreFresh(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	other := plain.startOn(t, in.url, counter.Options{})
+	for _, one := range []*instance{in, other} {
+		_, err := one.Visit(t.Context(), counter.Request{App: "late", Peer: peer, Agent: browser, URI: "http://a/"})
+		require.Error(t, err)
+	}
+	require.NoError(t, counter.NewAdmin(in.db, nil).AddApp(t.Context(), "late", counter.Settings{Sites: []string{"a"}}))
+	for _, one := range []*instance{in, other} {
+		_, err := one.Visit(t.Context(), counter.Request{App: "late", Peer: peer, Agent: browser, URI: "http://a/"})
+		require.NoError(t, err)
+	}
+	// cut every watcher: until it is back, the database is asked each time
+	in.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+	err := counter.NewAdmin(openDB(t, in.url), nil).SetApp(t.Context(), "late", counter.Settings{Sites: []string{"b"}})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		_, err := in.Visit(t.Context(), counter.Request{App: "late", Peer: peer, Agent: browser, URI: "http://b/"})
+		return err == nil
+	}, 10*time.Second, 10*time.Millisecond)
+}
+
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	open, prefix, berlin, moon := "open", 48, "Europe/Berlin", "Moon/Crater"
+	ctx := context.Background()
+
+	err := counter.NewAdmin(in.db, nil).AddApp(ctx, "x", counter.Settings{TZ: &moon, IPv6Prefix: new(int), Sites: []string{"a/b", "ok.example", "c d"}, KeepQuery: []string{""}})
+	for _, fault := range []string{"Moon/Crater", "ipv6-prefix: 0", `"a/b"`, `"c d"`, "keep-query"} {
+		require.ErrorContains(t, err, fault, "all faults at once")
+	}
+	require.ErrorContains(t, counter.NewAdmin(in.db, nil).AddApp(ctx, "Bad Name", counter.Settings{Access: &open}), "name: ")
+	require.ErrorContains(t, counter.NewAdmin(in.db, nil).AddApp(ctx, "none", counter.Settings{}), "list its sites")
+	require.ErrorContains(t, counter.NewAdmin(in.db, nil).AddApp(ctx, "demo", counter.Settings{Access: &open}), "there is an app demo already")
+	require.ErrorContains(t, counter.NewAdmin(in.db, nil).SetApp(ctx, "gone", counter.Settings{Access: &open}), `no app "gone"`)
+
+	require.NoError(t, counter.NewAdmin(in.db, nil).SetApp(ctx, "demo", counter.Settings{TZ: &berlin, IPv6Prefix: &prefix, KeepQuery: []string{"id"}}))
+	in.count(t, "2001:db8::1", "http://a/?id=1")
+	a := in.count(t, "2001:db8:0:ffff::1", "http://a/?x=2&id=1")
+	require.Equal(t, "1 1 1 2 | 1 1 1 2", row(a), "one /48, one kept parameter")
+
+	err = counter.NewAdmin(in.db, nil).SetApp(ctx, "demo", counter.Settings{TZ: new(string)})
+	require.Error(t, err)
+	for field, change := range map[string]counter.Settings{
+		"tz": {TZ: ptr("UTC")}, "visitor": {Visitor: ptr("id")}, "ipv6-prefix": {IPv6Prefix: ptr(64)},
+	} {
+		err = in.admin().SetApp(ctx, "demo", change)
+		var told *visit.Error
+		require.True(t, errors.As(err, &told) && told.Kind == visit.Invalid, "what was counted by stays: %v", err)
+		require.ErrorContains(t, err, field+": app demo has ")
+	}
+}

@@ -1,0 +1,437 @@
+package counter_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/visit"
+)
+
+func (in *instance) admin() *counter.Admin { return counter.NewAdmin(in.db, secret) }
+
+// secret is that of every instance here.
+var secret = counter.Secret("thirty-two bytes that are secret")
+
+// demo is the row of the app demo.
+func (in *instance) demo(ctx context.Context) (app db.App, err error) {
+	err = in.db.Read(ctx, func(q *db.Queries) (err error) { app, err = q.AppGet(ctx, "demo"); return err })
+	return app, err
+}
+
+// table is what a query gives, a line of text each.
+func (in *instance) table(t *testing.T, sql string) (lines []string) {
+	t.Helper()
+	conn := in.conn(t)
+	defer func() { _ = conn.Close(context.Background()) }() // not only at the end: it is asked for again and again
+	rows, err := conn.Query(context.Background(), sql)
+	require.NoError(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		values, err := rows.Values()
+		require.NoError(t, err)
+		lines = append(lines, fmt.Sprintln(values...))
+	}
+	require.NoError(t, rows.Err())
+	return lines
+}
+
+func (in *instance) ask(t *testing.T, ip, uri string) string {
+	t.Helper()
+	a, err := in.Counts(t.Context(), counter.Request{App: "demo", IP: ip, URI: uri})
+	require.NoError(t, err)
+	return row(a)
+}
+
+func TestEraseLeavesRankAndSums(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, counter.Options{})
+		other := w.startOn(t, in.url, counter.Options{})
+		const home, about = "http://a.example/", "http://a.example/about"
+		for _, ip := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"} {
+			in.count(t, ip, home)
+			other.count(t, ip, home)
+		}
+		in.count(t, "192.0.2.2", about)
+		in.clock.Set(in.clock.Now().AddDate(0, 0, 1))
+		other.clock.Set(in.clock.Now())
+		in.count(t, "192.0.2.2", home)
+		require.Equal(t, "4 3 2 8 | 4 3 2 7", in.ask(t, "192.0.2.2", home))
+
+		prints, err := in.admin().ShowVisitor(t.Context(), "demo", "192.0.2.2")
+		require.NoError(t, err)
+		require.Equal(t, "[{a.example 192.0.2.2 2 20260629 20260630} {a.example/ 192.0.2.2 2 20260629 20260630} {a.example/about 192.0.2.2 1 20260629 20260629}]",
+			fmt.Sprint(prints))
+		erased, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.2")
+		require.NoError(t, err)
+		require.EqualValues(t, 3, erased)
+
+		require.Equal(t, "4 3 0 8 | 4 3 0 7", in.ask(t, "192.0.2.2", home), "his sums stay, his rank is nobody's")
+		require.Equal(t, "4 3 3 8 | 4 3 3 7", in.ask(t, "192.0.2.3", home), "others keep theirs")
+		require.Empty(t, in.table(t, `SELECT ip FROM visitors WHERE ip = '192.0.2.2' UNION ALL SELECT ip FROM visits WHERE ip = '192.0.2.2'`))
+		require.Equal(t, []string{"a.example 2\n", "a.example/ 2\n", "a.example/about 1\n"},
+			in.table(t, `SELECT p.uri, e.rank FROM erased_visitors e JOIN pages p ON p.id = e.page_id ORDER BY p.uri`))
+		in.checkTables(t)
+
+		// Both instances remembered him. Now he is somebody new, and nobody gets his rank.
+		require.Equal(t, "5 4 4 9 | 5 4 4 8", row(other.count(t, "192.0.2.2", home)))
+		require.Equal(t, "5 4 4 10 | 5 4 4 9", row(in.count(t, "192.0.2.2", home)))
+		in.checkTables(t)
+
+		erased, err = in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.2")
+		require.NoError(t, err)
+		require.EqualValues(t, 2, erased, "again, with what was left before")
+		erased, err = in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.9")
+		require.NoError(t, err)
+		require.Zero(t, erased, "who never came")
+		in.checkTables(t)
+	})
+}
+
+// While everybody counts on two instances, one visitor after the other is erased. The promises hold, and a visit that begins
+// when he has been erased finds him new.
+func TestEraseWhileCounting(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, counter.Options{})
+		other := w.startOn(t, in.url, counter.Options{})
+		uri := func(i int) string { return fmt.Sprintf("http://s%d.example/%d", i%3, i%2) }
+		disperse := dbtest.Crowd(t, 8, func(client, i int) {
+			at := []*instance{in, other}[client%2]
+			_, err := at.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+client)%20), URI: uri(i)})
+			assert.NoError(t, err)
+		})
+		for round := range 15 {
+			alone := fmt.Sprintf("198.51.100.%d", round%3) // nobody else counts for him
+			first := in.count(t, alone, uri(0))
+			again := other.count(t, alone, uri(0))
+			assert.Equal(t, first.Page.Rank, again.Page.Rank)
+			erased, err := in.admin().EraseVisitor(t.Context(), "demo", alone)
+			assert.NoError(t, err)
+			assert.EqualValues(t, 2, erased)
+			anew := other.count(t, alone, uri(0))
+			assert.Greater(t, anew.Page.Rank, again.Page.Rank, "round %d: an answer from what was erased", round)
+			assert.Greater(t, anew.Site.Rank, again.Site.Rank, "round %d: an answer from what was erased", round)
+			_, err = in.admin().EraseVisitor(t.Context(), "demo", alone)
+			assert.NoError(t, err)
+			_, err = in.admin().EraseVisitor(t.Context(), "demo", fmt.Sprintf("192.0.2.%d", round)) // one of the crowd
+			assert.NoError(t, err)
+		}
+		disperse()
+		in.checkTables(t)
+	})
+}
+
+func TestDeletePage(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, counter.Options{})
+		const deleted = `SELECT p.uri, c.pv, c.uv, c.hot FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.uri LIKE '%(deleted)'`
+		const home, a, b, gone = "http://a.example/", "http://a.example/a", "http://a.example/b", "http://a.example/(deleted)"
+		for _, ip := range []string{"192.0.2.1", "192.0.2.2"} {
+			in.count(t, ip, home)
+			in.count(t, ip, a)
+			in.count(t, ip, a)
+		}
+		in.count(t, "192.0.2.2", b)
+		in.count(t, "192.0.2.3", b)
+		in.count(t, "192.0.2.4", b)
+		_, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.3")
+		require.NoError(t, err)
+		site := "4 4 0 9 | "
+		require.Equal(t, site+"2 2 0 4", in.ask(t, "192.0.2.9", a))
+
+		require.NoError(t, in.admin().DeletePage(t.Context(), "demo", a))
+		require.Equal(t, site+"0 0 0 0", in.ask(t, "192.0.2.9", a))
+		require.Equal(t, []string{"a.example/(deleted) 2 2 4\n"}, in.table(t, deleted))
+		in.checkTables(t)
+
+		require.NoError(t, in.admin().DeletePage(t.Context(), "demo", b))
+		require.Equal(t, []string{"a.example/(deleted) 4 4 7\n"}, in.table(t, deleted), "who came to both is one visitor of it")
+		require.Equal(t, []string{"1 192.0.2.1\n", "2 192.0.2.2\n", "3 192.0.2.4\n"},
+			in.table(t, `SELECT v.rank, host(v.ip) FROM visitors v JOIN pages p ON p.id = v.page_id WHERE p.uri LIKE '%(deleted)' ORDER BY 1`), "ranks go on")
+		require.Equal(t, []string{"4\n"}, in.table(t, `SELECT e.rank FROM erased_visitors e JOIN pages p ON p.id = e.page_id WHERE p.uri LIKE '%(deleted)'`))
+		in.checkTables(t)
+
+		require.Equal(t, "4 4 2 10 | 1 1 1 1", row(in.count(t, "192.0.2.2", a)), "it may be counted anew")
+		require.Equal(t, "4 4 1 11 | 1 1 1 1", row(in.count(t, "192.0.2.1", gone)), "no visit leads there")
+		in.checkTables(t)
+
+		for uri, says := range map[string]string{
+			"http://a.example/never": "uri: app demo has no page a.example/never",
+			"a.example/a":            "uri: it does not begin with http",
+		} {
+			require.ErrorContains(t, in.admin().DeletePage(t.Context(), "demo", uri), says)
+		}
+		require.ErrorContains(t, in.admin().DeletePage(t.Context(), "nobody", a), `there is no app "nobody"`)
+	})
+}
+
+// A run that was killed when the page was off its name is finished by the next, and meanwhile the promises hold.
+func TestDeletePageGoesOn(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.count(t, "192.0.2.1", "http://a.example/a")
+	in.count(t, "192.0.2.1", "http://a.example/b")
+	require.NoError(t, in.admin().DeletePage(t.Context(), "demo", "http://a.example/b"))
+	in.exec(t, `UPDATE pages SET uri = 'a.example/(deleted) ' || id WHERE uri = 'a.example/a'`)
+	in.checkTables(t)
+	require.ErrorContains(t, in.admin().DeletePage(t.Context(), "demo", "http://a.example/a"), "has no page a.example/a")
+	require.Equal(t, []string{"a.example/(deleted) 1 1 2\n"},
+		in.table(t, `SELECT p.uri, c.pv, c.uv, c.hot FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.uri LIKE '%(deleted)%'`))
+	in.checkTables(t)
+}
+
+func TestDeletePageWhileCounting(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, counter.Options{})
+		other := w.startOn(t, in.url, counter.Options{})
+		var counted atomic.Int64
+		disperse := dbtest.Crowd(t, 8, func(client, i int) {
+			at := []*instance{in, other}[client%2]
+			_, err := at.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+client)%20), URI: fmt.Sprintf("http://a.example/%d", i%3)})
+			if assert.NoError(t, err) {
+				counted.Add(1)
+			}
+		})
+		for round := range 10 {
+			uri := fmt.Sprintf("http://a.example/%d", round%3)
+			in.count(t, "192.0.2.1", uri)
+			counted.Add(1)
+			assert.NoError(t, in.admin().DeletePage(t.Context(), "demo", uri))
+		}
+		disperse()
+		in.checkTables(t)
+		require.Equal(t, []string{fmt.Sprintln(counted.Load())}, in.table(t, `SELECT c.hot FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.uri = 'a.example'`))
+		require.Equal(t, []string{fmt.Sprintln(counted.Load())}, in.table(t, `SELECT sum(c.hot)::bigint FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NOT NULL`))
+	})
+}
+
+func TestDeleteApp(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, counter.Options{})
+		other := w.startOn(t, in.url, counter.Options{})
+		open := "open"
+		require.NoError(t, in.admin().AddApp(t.Context(), "stays", counter.Settings{Access: &open}))
+		_, err := in.admin().AddKey(t.Context(), "demo", []counter.Scope{counter.ScopeRead})
+		require.NoError(t, err)
+		disperse := dbtest.Crowd(t, 6, func(client, i int) {
+			at := []*instance{in, other}[client%2]
+			r := counter.Request{App: []string{"demo", "stays"}[i%2], IP: fmt.Sprintf("192.0.2.%d", i%20), URI: fmt.Sprintf("http://a.example/%d", i%5)}
+			_, err := at.Visit(context.Background(), r)
+			if r.App == "stays" {
+				assert.NoError(t, err)
+			}
+		})
+		in.count(t, "192.0.2.1", "http://a.example/")
+		_, err = in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.1")
+		require.NoError(t, err)
+		require.NoError(t, in.admin().DeleteApp(t.Context(), "demo"))
+		disperse()
+		_, err = in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/"})
+		require.ErrorContains(t, err, `there is no app "demo"`)
+		require.Equal(t, []string{"stays\n"}, in.table(t, `SELECT name FROM apps`))
+		require.Empty(t, in.table(t, `
+			WITH ids AS (
+				SELECT page_id FROM counters UNION ALL SELECT page_id FROM visitors UNION ALL SELECT page_id FROM visits
+				UNION ALL SELECT page_id FROM erased_visitors UNION ALL SELECT page_id FROM erased_visits
+			)
+			SELECT page_id FROM ids WHERE page_id NOT IN (SELECT id FROM pages)`), "rows of pages that are gone")
+		require.Empty(t, in.table(t, `SELECT id FROM keys`))
+		in.checkTables(t)
+
+		require.NoError(t, in.admin().AddApp(t.Context(), "demo", counter.Settings{Access: &open}))
+		require.Equal(t, "1 1 1 1 | 1 1 1 1", row(in.count(t, "192.0.2.1", "http://a.example/")), "it may be made anew")
+		require.ErrorContains(t, in.admin().DeleteApp(t.Context(), "nobody"), `there is no app "nobody"`)
+	})
+}
+
+// An app's deletion meets batches that come first to some of its pages. All take counters in one order, so nobody is a deadlock's victim.
+func TestDeleteAppTakesCountersInOrder(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.count(t, "192.0.2.1", "http://a.example/")
+	app, err := in.demo(t.Context())
+	require.NoError(t, err)
+	intern := func(page string) (site, id int64) {
+		ids, _, err := in.db.Intern(t.Context(), db.Interning{App: app.ID, By: app.CountsBy(),
+			Pages: []string{"a.example/" + page}, Sites: []string{"a.example"}})
+		require.NoError(t, err)
+		return ids["a.example"], ids["a.example/"+page]
+	}
+	site, second := intern("second")
+	_, third := intern("third")
+	require.IsIncreasing(t, []int64{site, second, third})
+	begin := func() (pgx.Tx, func(targets ...int64) error) {
+		tx, err := in.conn(t).Begin(t.Context())
+		require.NoError(t, err)
+		return tx, func(targets ...int64) error {
+			_, err := tx.Exec(context.Background(), db.CountersLock, targets, make([]int64, len(targets)), make([]int64, len(targets)))
+			return err
+		}
+	}
+	waiting := func(n int) {
+		require.Eventually(t, func() bool {
+			return len(in.table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)) == n
+		}, time.Minute, time.Millisecond)
+	}
+	one, lockByOne := begin()
+	two, lockByTwo := begin()
+	require.NoError(t, lockByOne(third))
+	deleted, locked := make(chan error, 1), make(chan error, 1)
+	go func() { deleted <- in.admin().DeleteApp(context.Background(), "demo") }()
+	waiting(1) // for the third
+	go func() { locked <- lockByTwo(site, second) }()
+	waiting(2)
+	require.NoError(t, one.Rollback(t.Context()))
+	assert.NoError(t, <-locked)
+	require.NoError(t, two.Rollback(t.Context()))
+	require.NoError(t, <-deleted)
+	require.Empty(t, in.table(t, `SELECT page_id FROM counters`))
+}
+
+// A page with many visitors is deleted beside visits to its site, none of which waits for it.
+func TestDeletePageMakesNobodyWait(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.count(t, "192.0.2.1", "http://a.example/a")
+	in.count(t, "192.0.2.1", "http://a.example/b")
+	conn := in.conn(t)
+	tx, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	// Somebody holds a row of the page's visitors, so that the deletion stands still between its two steps for as long as we like.
+	_, err = tx.Exec(t.Context(), `SELECT FROM visitors WHERE page_id = (SELECT id FROM pages WHERE uri = 'a.example/a') FOR UPDATE`)
+	require.NoError(t, err)
+	deleted := make(chan error, 1)
+	go func() { deleted <- in.admin().DeletePage(context.Background(), "demo", "http://a.example/a") }()
+	require.Eventually(t, func() bool {
+		return len(in.table(t, `SELECT FROM pages WHERE uri LIKE 'a.example/(deleted) %'`)) == 1
+	}, time.Minute, time.Millisecond)
+	for range 20 {
+		in.count(t, "192.0.2.2", "http://a.example/a")
+		in.count(t, "192.0.2.1", "http://a.example/b")
+	}
+	select {
+	case err := <-deleted:
+		t.Fatal("it did not stand still", err)
+	default:
+	}
+	require.NoError(t, tx.Rollback(t.Context()))
+	require.NoError(t, <-deleted)
+	in.checkTables(t)
+}
+
+// Commands beside each other and beside visits: each does what it says, none waits for another for ever, and nobody is told of a
+// deadlock.
+func TestCommandsBesideEachOther(t *testing.T) {
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	open := "open"
+	require.NoError(t, in.admin().AddApp(t.Context(), "brief", counter.Settings{Access: &open}))
+	disperse := dbtest.Crowd(t, 4, func(client, i int) {
+		_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+client)%9),
+			URI: fmt.Sprintf("http://s%d.example/%d", i%2, i%4)})
+		assert.NoError(t, err)
+		_, _ = in.Visit(context.Background(), counter.Request{App: "brief", IP: "192.0.2.1", URI: fmt.Sprintf("http://n%d-%d.example/", client, i)})
+	})
+	var commands sync.WaitGroup
+	for round := range 8 {
+		for _, command := range []func() error{
+			func() error {
+				return in.admin().DeletePage(context.Background(), "demo", fmt.Sprintf("http://s%d.example/%d", round%2, round%4))
+			},
+			func() error {
+				return in.admin().DeletePage(context.Background(), "demo", fmt.Sprintf("http://s%d.example/%d", round%2, (round+2)%4))
+			},
+			func() error {
+				_, err := in.admin().EraseVisitor(context.Background(), "demo", fmt.Sprintf("192.0.2.%d", round))
+				return err
+			},
+			func() error {
+				_, err := in.admin().AddKey(context.Background(), "brief", []counter.Scope{counter.ScopeRead})
+				return err
+			},
+			func() error {
+				if round < 7 {
+					return in.admin().SetApp(context.Background(), "brief", counter.Settings{Access: &open})
+				}
+				return in.admin().DeleteApp(context.Background(), "brief")
+			},
+		} {
+			commands.Go(func() {
+				var told *visit.Error
+				if err := command(); err != nil && assert.ErrorAs(t, err, &told) {
+					assert.Equal(t, visit.NotFound, told.Kind, "a page that is not there now, an app that goes: %v", err)
+				}
+			})
+		}
+		commands.Wait()
+	}
+	disperse()
+	in.checkTables(t)
+	require.Equal(t, []string{"demo\n"}, in.table(t, `SELECT name FROM apps`))
+	require.Empty(t, in.table(t, `SELECT page_id FROM visitors WHERE page_id NOT IN (SELECT id FROM pages)
+		UNION ALL SELECT page_id FROM counters WHERE page_id NOT IN (SELECT id FROM pages)`))
+}
+
+// What an app counts by may change as long as it has no page; a visit that was told by the old way makes none.
+func TestAppChangesBesideFirstVisit(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	app, err := in.demo(t.Context())
+	require.NoError(t, err)
+	ask := db.Interning{App: app.ID, By: app.CountsBy(), Day: 20260629, Pages: []string{"a.example/"}, Sites: []string{"a.example"}}
+	for _, change := range []counter.Settings{{TZ: ptr("Europe/Berlin")}, {Visitor: ptr("hashed"), TZ: ptr("UTC")}, {Visitor: ptr("address"), IPv6Prefix: ptr(56)}} {
+		require.NoError(t, in.admin().SetApp(t.Context(), "demo", change))
+		_, _, err = in.db.Intern(t.Context(), ask)
+		require.ErrorContains(t, err, "changed")
+		require.Equal(t, db.FaultRefused, db.FaultOf(err), "nothing was counted")
+		require.Empty(t, in.table(t, `SELECT uri FROM pages`))
+	}
+	ask.By.Ipv6Prefix = 56
+	ids, _, err := in.db.Intern(t.Context(), ask)
+	require.NoError(t, err)
+	require.Len(t, ids, 2)
+}
+
+// Where two instances meet at the last room, the page that the other has just made is there, and takes no room.
+func TestPagesOfAnotherInstanceAreThere(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	app, err := in.demo(t.Context())
+	require.NoError(t, err)
+	ask := func(most int64, paths ...string) (int, bool) {
+		i := db.Interning{App: app.ID, By: app.CountsBy(), Day: 20260629, MaxToday: most}
+		for _, path := range paths {
+			i.Pages, i.Sites = append(i.Pages, "a.example"+path), append(i.Sites, "a.example")
+		}
+		ids, full, err := in.db.Intern(t.Context(), i)
+		require.NoError(t, err)
+		return len(ids), full
+	}
+	found, full := ask(3, "/1")
+	require.Equal(t, 2, found)
+	require.False(t, full)
+	var made, known atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			found, _ := ask(3, "/2")
+			made.Add(int64(found))
+			found, full := ask(3, "/3")
+			known.Add(int64(found))
+			assert.True(t, full)
+		})
+	}
+	all.Wait()
+	require.EqualValues(t, 8*2, made.Load(), "all have the last page that there is room for")
+	require.EqualValues(t, 8*1, known.Load(), "and none the next")
+}

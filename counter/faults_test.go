@@ -1,0 +1,462 @@
+package counter_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/record"
+	"footfall/visit"
+)
+
+// hold locks a site's counters in a transaction of the test's own, so that a batch waits, until release.
+func (in *instance) hold(t *testing.T, site string) (release func()) {
+	t.Helper()
+	conn := in.conn(t)
+	tx, err := conn.Begin(context.Background())
+	require.NoError(t, err)
+	tag, err := tx.Exec(context.Background(), "SELECT FROM counters WHERE page_id = (SELECT id FROM pages WHERE key = page_key($1)) FOR UPDATE", site)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, tag.RowsAffected())
+	var once sync.Once
+	release = func() { once.Do(func() { _ = tx.Rollback(context.Background()) }) }
+	t.Cleanup(release)
+	return release
+}
+
+// waiters waits until so many backends of the database wait for a lock.
+func (in *instance) waiters(t *testing.T, n int) {
+	t.Helper()
+	conn := in.conn(t)
+	require.Eventually(t, func() bool {
+		var waiting int
+		err := conn.QueryRow(context.Background(), `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting)
+		return err == nil && waiting >= n
+	}, 20*time.Second, time.Millisecond)
+}
+
+// together counts visits that are sure to share a batch, behind one that is held up; it returns what each was told.
+func (in *instance) together(t *testing.T, requests []counter.Request) ([]visit.Answer, []error) {
+	t.Helper()
+	in.count(t, "192.0.2.250", "http://a/first")
+	release := in.hold(t, "a")
+	var wg sync.WaitGroup
+	wg.Go(func() { in.count(t, "192.0.2.250", "http://a/first") })
+	in.waiters(t, 1)
+	answers, errs := make([]visit.Answer, len(requests)), make([]error, len(requests))
+	for i, r := range requests {
+		r.App = "demo"
+		wg.Go(func() { answers[i], errs[i] = in.Visit(context.Background(), r) })
+	}
+	release()
+	wg.Wait()
+	return answers, errs
+}
+
+// start counts a visit in a goroutine of its own, and sends what it was told.
+func (in *instance) start(ip, uri string) <-chan string {
+	done := make(chan string, 1)
+	go func() {
+		a, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: ip, URI: uri})
+		if err != nil {
+			done <- err.Error()
+			return
+		}
+		done <- row(a)
+	}()
+	return done
+}
+
+// Midnight falls between two visits of one visitor that share a batch: both days count.
+func TestMidnightInABatch(t *testing.T) { everyWay(t, testMidnightInABatch) }
+
+func testMidnightInABatch(t *testing.T, w way) {
+	in := w.newInstance(t, counter.Options{})
+	in.count(t, "192.0.2.1", "http://a/")
+	release := in.hold(t, "a")
+	first := in.start("192.0.2.1", "http://a/")
+	in.waiters(t, 1)
+	accepted := in.start("192.0.2.2", "http://a/")
+	require.Eventually(t, func() bool { return in.accepted(t) == 2 }, 10*time.Second, time.Millisecond)
+	in.clock.Set(in.clock.Now().Add(24 * time.Hour))
+	next := in.start("192.0.2.2", "http://a/")
+	require.Eventually(t, func() bool { return in.accepted(t) == 3 }, 10*time.Second, time.Millisecond)
+	release()
+	require.Equal(t, "1 1 1 2 | 1 1 1 2", <-first)
+	require.Equal(t, "2 2 2 3 | 2 2 2 3", <-accepted)
+	require.Equal(t, "3 2 2 4 | 3 2 2 4", <-next)
+	in.checkTables(t)
+}
+
+// accepted is how many visits wait for their batch, the one being written included.
+func (in *instance) accepted(t *testing.T) int {
+	t.Helper()
+	return int(in.metric(t, "footfall_visits_waiting"))
+}
+
+// The database refuses one visit of many: it alone fails.
+func TestPoisonFailsAlone(t *testing.T) { everyWay(t, testPoisonFailsAlone) }
+
+func testPoisonFailsAlone(t *testing.T, w way) {
+	in := w.newInstance(t, counter.Options{})
+	in.exec(t, "ALTER TABLE visitors ADD CONSTRAINT poison CHECK (host(ip) <> '192.0.2.66')")
+	var requests []counter.Request
+	for i := range 100 {
+		requests = append(requests, counter.Request{IP: fmt.Sprintf("192.0.2.%d", i), URI: fmt.Sprintf("http://a/%d", i%7)})
+	}
+	_, errs := in.together(t, requests)
+	for i, err := range errs {
+		var told *visit.Error
+		if i == 66 {
+			require.Error(t, err)
+			require.False(t, errors.As(err, &told), "nothing that a caller should read: %v", err)
+		} else {
+			require.NoError(t, err, "visit %d", i)
+		}
+	}
+	in.checkTables(t)
+}
+
+// What is rolled back because of others is sent again, and counts once.
+func TestBusyIsTriedAgain(t *testing.T) { everyWay(t, testBusyIsTriedAgain) }
+
+func testBusyIsTriedAgain(t *testing.T, w way) {
+	for _, code := range []string{"40001", "40P01", "55P03"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			in := w.newInstance(t, counter.Options{})
+			in.exec(t, `CREATE SEQUENCE tries;
+				CREATE FUNCTION trip() RETURNS trigger LANGUAGE plpgsql AS $$
+				BEGIN
+					IF nextval('footfall.tries') <= 3 THEN RAISE EXCEPTION 'tripped' USING ERRCODE = '`+code+`'; END IF;
+					RETURN NULL;
+				END $$;
+				CREATE TRIGGER trip AFTER INSERT ON visits FOR EACH STATEMENT EXECUTE FUNCTION trip()`)
+			require.Equal(t, "1 1 1 1 | 1 1 1 1", row(in.count(t, "192.0.2.1", "http://a/")))
+			in.checkTables(t)
+		})
+	}
+}
+
+// Two instances meet on new pages and on locks taken side by side: nobody fails, nothing is lost.
+func TestInstancesMeetOnNewPages(t *testing.T) { everyWay(t, testInstancesMeetOnNewPages) }
+
+func testInstancesMeetOnNewPages(t *testing.T, w way) {
+	a := w.newInstance(t, counter.Options{})
+	b := w.startOn(t, a.url, counter.Options{})
+	var wg sync.WaitGroup
+	for i := range 400 {
+		in := []*instance{a, b}[i%2]
+		wg.Go(func() {
+			in.count(t, fmt.Sprintf("10.0.%d.%d", i/200, i%200), fmt.Sprintf("http://s%d.example/%d", i%5, i/2%50))
+		})
+	}
+	wg.Wait()
+	a.checkTables(t)
+}
+
+func TestOverloadIsRefused(t *testing.T) { everyWay(t, testOverloadIsRefused) }
+
+func testOverloadIsRefused(t *testing.T, w way) {
+	in := w.newInstance(t, counter.Options{Options: record.Options{MaxWait: 50 * time.Millisecond}})
+	in.count(t, "192.0.2.1", "http://a/")
+	release := in.hold(t, "a")
+	var wg sync.WaitGroup
+	held := in.start("192.0.2.1", "http://a/")
+	in.waiters(t, 1)
+	var refused *visit.Error
+	require.Eventually(t, func() bool { // accepted at first: each waits in a goroutine of its own
+		told := make(chan error, 1)
+		wg.Go(func() {
+			_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a/"})
+			told <- err
+		})
+		select {
+		case err := <-told:
+			return errors.As(err, &refused)
+		case <-time.After(10 * time.Millisecond):
+			return false
+		}
+	}, 20*time.Second, time.Millisecond)
+	require.Equal(t, visit.Unavailable, refused.Kind)
+	require.Positive(t, refused.RetryAfter)
+	release()
+	require.Equal(t, "1 1 1 2 | 1 1 1 2", <-held)
+	wg.Wait()
+	in.count(t, "192.0.2.1", "http://a/")
+	in.checkTables(t)
+}
+
+// Behind a database that hangs nobody waits for long: what has waited beyond its time is refused without being sent.
+func TestBatchThatWaitedTooLongIsRefused(t *testing.T) {
+	everyWay(t, testBatchThatWaitedTooLongIsRefused)
+}
+
+func testBatchThatWaitedTooLongIsRefused(t *testing.T, w way) {
+	const maxWait = 300 * time.Millisecond
+	in := w.newInstance(t, counter.Options{Options: record.Options{MaxWait: maxWait}})
+	in.count(t, "192.0.2.1", "http://a/")
+	release := in.hold(t, "a")
+	held := in.start("192.0.2.1", "http://a/")
+	in.waiters(t, 1)
+	began := time.Now()
+	late := in.start("192.0.2.2", "http://a/")
+	require.Eventually(t, func() bool { return time.Since(began) > 3*maxWait }, time.Minute, time.Millisecond)
+	release()
+	require.Equal(t, "1 1 1 2 | 1 1 1 2", <-held)
+	require.Contains(t, <-late, "too many visits are waiting")
+	in.checkTables(t)
+}
+
+// Close answers every visit that was accepted, and refuses what comes later.
+func TestCloseAnswersTheAccepted(t *testing.T) { everyWay(t, testCloseAnswersTheAccepted) }
+
+func testCloseAnswersTheAccepted(t *testing.T, w way) {
+	in := w.newInstance(t, counter.Options{})
+	in.count(t, "192.0.2.250", "http://a/")
+	release := in.hold(t, "a")
+	var counted atomic.Int64
+	var wg sync.WaitGroup
+	const clients = 300
+	for i := range clients {
+		wg.Go(func() {
+			_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("10.0.%d.%d", i/250, i%250), URI: "http://a/"})
+			var told *visit.Error
+			switch {
+			case err == nil:
+				counted.Add(1)
+			case !errors.As(err, &told) || told.Kind != visit.Unavailable:
+				t.Error(err)
+			}
+		})
+	}
+	in.waiters(t, 1)
+	closed := make(chan struct{})
+	go func() { in.Close(); close(closed) }()
+	release()
+	<-closed
+	wg.Wait()
+	_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a/"})
+	require.ErrorContains(t, err, "shutting down")
+	var hot int64
+	require.NoError(t, in.conn(t).QueryRow(context.Background(), "SELECT max(hot) FROM counters").Scan(&hot))
+	require.Equal(t, counted.Load()+1, hot, "counted = answered")
+	in.checkTables(t)
+}
+
+// cutter is a proxy before the database that can lose a connection at a chosen moment.
+type cutter struct {
+	net.Listener
+	network, address string
+	swallow          atomic.Bool // answers go nowhere from now on
+	refuse           atomic.Bool // requests go nowhere, and the connection with them
+
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func newCutter(t *testing.T, to string) (*cutter, string) {
+	t.Helper()
+	cfg, err := pgx.ParseConfig(to)
+	require.NoError(t, err)
+	c := &cutter{}
+	c.network, c.address = pgconn.NetworkAddress(cfg.Host, cfg.Port)
+	c.Listener, err = net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			client, err := c.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { c.serve(client) })
+		}
+	})
+	t.Cleanup(func() { _ = c.Close(); c.cut(); wg.Wait() })
+	host, port, err := net.SplitHostPort(c.Addr().String())
+	require.NoError(t, err)
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(cfg.User, cfg.Password), Host: net.JoinHostPort(host, port), Path: "/" + cfg.Database}
+	return c, u.String() + "?sslmode=disable"
+}
+
+func (c *cutter) serve(client net.Conn) {
+	server, err := net.Dial(c.network, c.address)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	c.mu.Lock()
+	c.conns = append(c.conns, client, server)
+	c.mu.Unlock()
+	var wg sync.WaitGroup
+	wg.Go(func() { c.pipe(client, server, &c.swallow); _ = client.Close() })
+	wg.Go(func() { c.pipe(server, client, &c.refuse); _ = server.Close() })
+	wg.Wait()
+}
+
+// pipe copies until either end closes, or until drop is set: then it loses what it has read, and ends.
+func (c *cutter) pipe(to, from net.Conn, drop *atomic.Bool) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil || drop.Load() || isCancel(buf[:n]) {
+			return
+		}
+		if _, err := io.Writer(to).Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// isCancel recognizes the driver's request to cancel what its lost connection was doing. It is lost as well: a network
+// that fails takes it along.
+func isCancel(message []byte) bool {
+	return len(message) >= 8 && binary.BigEndian.Uint32(message[4:]) == 80877102
+}
+
+// cut closes every connection.
+func (c *cutter) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.conns {
+		_ = conn.Close()
+	}
+	c.conns = nil
+}
+
+// newCutInstance is an instance whose way to the database leads through a cutter; its first visit has been counted, so that
+// its connections stand.
+func (w way) newCutInstance(t *testing.T) (*instance, *cutter) {
+	t.Helper()
+	direct := w.newInstance(t, counter.Options{})
+	c, through := newCutter(t, direct.url)
+	in := w.startOn(t, through, counter.Options{})
+	in.url = direct.url
+	in.count(t, "192.0.2.1", "http://a/")
+	return in, c
+}
+
+// The batch never reaches the database: it is sent again, and counts once.
+func TestConnectionLostBeforeTheBatch(t *testing.T) { everyWay(t, testConnectionLostBeforeTheBatch) }
+
+func testConnectionLostBeforeTheBatch(t *testing.T, w way) {
+	in, c := w.newCutInstance(t)
+	c.refuse.Store(true)
+	done := in.start("192.0.2.1", "http://a/")
+	require.Eventually(t, func() bool { // until the instance has come back for a connection
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.conns) > 0
+	}, 10*time.Second, time.Millisecond)
+	c.refuse.Store(false)
+	require.Equal(t, "1 1 1 2 | 1 1 1 2", <-done)
+	in.checkTables(t)
+}
+
+// The batch commits, and its answer is lost: the visit is told so, and is not sent again.
+func TestCommitUnseen(t *testing.T) { everyWay(t, testCommitUnseen) }
+
+func testCommitUnseen(t *testing.T, w way) {
+	in, c := w.newCutInstance(t)
+	release := in.hold(t, "a")
+	failed := make(chan error, 1)
+	go func() {
+		_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: "192.0.2.2", URI: "http://a/"})
+		failed <- err
+	}()
+	in.waiters(t, 1) // the whole batch is with the server, its commit included
+	c.cut()          // the server notices when it answers
+	in.waiters(t, 2) // the question after the batch waits for the batch
+	release()
+	var told *visit.Error
+	require.ErrorAs(t, <-failed, &told)
+	require.Equal(t, visit.Lost, told.Kind)
+	require.Contains(t, told.Message, "counted, but its numbers were lost")
+	a, err := in.Counts(t.Context(), counter.Request{App: "demo", URI: "http://a/", IP: "192.0.2.2"})
+	require.NoError(t, err)
+	require.Equal(t, "2 2 2 2 | 2 2 2 2", row(a), "once")
+	in.checkTables(t)
+}
+
+// The server ends the batch's session before its commit: it is sent again, and counts once.
+func TestSessionEndedByServer(t *testing.T) { everyWay(t, testSessionEndedByServer) }
+
+func testSessionEndedByServer(t *testing.T, w way) {
+	in := w.newInstance(t, counter.Options{})
+	in.count(t, "192.0.2.1", "http://a/")
+	release := in.hold(t, "a")
+	done := in.start("192.0.2.2", "http://a/")
+	in.waiters(t, 1)
+	in.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+	release()
+	require.Equal(t, "2 2 2 2 | 2 2 2 2", <-done)
+	in.checkTables(t)
+}
+
+// However long there is no database, nobody waits for ever, and the counter can be closed.
+func TestNoDatabaseForLong(t *testing.T) {
+	t.Parallel()
+	direct := both.newInstance(t, counter.Options{})
+	c, through := newCutter(t, direct.url)
+	in := both.startOn(t, through, counter.Options{Options: record.Options{MaxWait: 10 * time.Second}}) // longer than what is asked after a batch
+	in.url = direct.url
+	in.count(t, "192.0.2.1", "http://a/")
+	release := in.hold(t, "a")
+	lost := in.start("192.0.2.1", "http://a/")
+	in.waiters(t, 1)
+	behind := in.start("192.0.2.1", "http://a/")
+	require.Eventually(t, func() bool { return in.accepted(t) == 2 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, c.Close())
+	c.cut() // under a batch, so that all that was known is forgotten
+	release()
+	require.Contains(t, within(t, lost, "the visit that was under way"), "it is not known whether this visit was counted")
+	require.Contains(t, within(t, behind, "the visit behind it"), "the database cannot count now")
+	closed := make(chan string, 1)
+	go func() { in.Close(); closed <- "" }()
+	within(t, closed, "the counter's end")
+}
+
+// within waits for what must come, if only after all patience has run out.
+func within(t *testing.T, from <-chan string, what string) string {
+	t.Helper()
+	select {
+	case told := <-from:
+		return told
+	case <-time.After(2 * time.Minute):
+		t.Fatal("waited in vain for " + what)
+		return ""
+	}
+}
+
+// With no database a visit is refused, and counts when the database is back.
+func TestDatabaseGone(t *testing.T) { everyWay(t, testDatabaseGone) }
+
+func testDatabaseGone(t *testing.T, w way) {
+	in, c := w.newCutInstance(t)
+	c.refuse.Store(true)
+	c.swallow.Store(true)
+	c.cut()
+	require.Error(t, in.Ready(t.Context()))
+	c.refuse.Store(false)
+	c.swallow.Store(false)
+	require.Eventually(t, func() bool {
+		_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a/"})
+		return err == nil
+	}, 20*time.Second, 10*time.Millisecond)
+	in.checkTables(t)
+}

@@ -1,0 +1,195 @@
+package counter
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"footfall/db"
+	"footfall/visit"
+)
+
+// Scope is what a key opens.
+type Scope string
+
+// The scopes of keys.
+const (
+	ScopeCount  Scope = "count"  // count visits
+	ScopeAssert Scope = "assert" // the same, and say who came
+	ScopeRead   Scope = "read"   // ask about a visitor
+)
+
+var scopes = []Scope{ScopeCount, ScopeAssert, ScopeRead}
+
+// A key is keyPrefix, some random letters, a "_" and 256 random bits. All before that "_" is its name, by which people speak of it.
+const (
+	keyPrefix     = "footfall_"
+	keyNameRandom = 8  // characters
+	keyRandom     = 32 // bytes
+)
+
+// keyLetters make names that can be read aloud: no 0 or o, 1 or l.
+const keyLetters = "23456789abcdefghijkmnpqrstuvwxyz"
+
+// newKey makes a key and its name.
+func newKey() (name, key string) {
+	var random [keyNameRandom + keyRandom]byte
+	_, _ = rand.Read(random[:]) // never fails: it would end the process
+	name = keyPrefix
+	for _, b := range random[:keyNameRandom] {
+		name += string(keyLetters[int(b)%len(keyLetters)])
+	}
+	return name, name + "_" + base64.RawURLEncoding.EncodeToString(random[keyNameRandom:])
+}
+
+func hashKey(key string) [sha256.Size]byte { return sha256.Sum256([]byte(key)) }
+
+// openKey is a key that opens something, as an instance keeps it.
+type openKey struct {
+	id     int32
+	app    int32
+	scopes []Scope
+}
+
+// opens reports whether the key has a scope; assert holds count.
+func (k *openKey) opens(scope Scope) bool {
+	return slices.Contains(k.scopes, scope) || scope == ScopeCount && slices.Contains(k.scopes, ScopeAssert)
+}
+
+func newOpenKeys(rows []db.KeysOpenRow) map[[sha256.Size]byte]*openKey {
+	keys := make(map[[sha256.Size]byte]*openKey, len(rows))
+	for _, row := range rows {
+		k := &openKey{id: row.ID, app: row.AppID}
+		for _, scope := range row.Scopes {
+			k.scopes = append(k.scopes, Scope(scope))
+		}
+		keys[[sha256.Size]byte(row.Hash)] = k
+	}
+	return keys
+}
+
+// keyUses gathers which keys have been used, to be written down now and then. It is safe for concurrent use.
+type keyUses struct {
+	used  sync.Map // id → *atomic.Bool
+	dirty atomic.Bool
+}
+
+func (u *keyUses) note(id int32) {
+	mark, ok := u.used.Load(id)
+	if !ok {
+		mark, _ = u.used.LoadOrStore(id, new(atomic.Bool))
+	}
+	if used := mark.(*atomic.Bool); !used.Load() {
+		used.Store(true)
+		u.dirty.Store(true)
+	}
+}
+
+// write writes down which keys were used since the last time.
+func (u *keyUses) write(ctx context.Context, d *db.DB) error {
+	if !u.dirty.Swap(false) {
+		return nil
+	}
+	var ids []int32
+	u.used.Range(func(id, mark any) bool {
+		if mark.(*atomic.Bool).Swap(false) {
+			ids = append(ids, id.(int32))
+		}
+		return true
+	})
+	if err := d.InTx(ctx, func(q *db.Queries) error { return q.KeysUsed(ctx, ids) }); err != nil {
+		for _, id := range ids {
+			u.note(id) // next time
+		}
+		return fmt.Errorf("note the use of keys: %w", err)
+	}
+	return nil
+}
+
+// Key is a key as its app lists it. The key itself is known to its holder alone.
+type Key struct {
+	Name    string
+	Scopes  []string
+	Made    time.Time
+	Used    *time.Time // nil: never
+	Revoked *time.Time // nil: it opens
+}
+
+// AddKey makes a key of an app with some scopes and returns it; it is shown this once. Running instances know it when this returns.
+func (a *Admin) AddKey(ctx context.Context, app string, with []Scope) (key string, err error) {
+	if len(with) == 0 {
+		return "", visit.Errorf(visit.Invalid, "scope", "it is missing: name what the key is to open: %s", scopeNames())
+	}
+	var names []string
+	for _, scope := range with {
+		if !slices.Contains(scopes, scope) {
+			return "", visit.Errorf(visit.Invalid, "scope", "%.64q is no scope: write %s", scope, scopeNames())
+		}
+		if !slices.Contains(names, string(scope)) {
+			names = append(names, string(scope))
+		}
+	}
+	name, key := newKey()
+	hash := hashKey(key)
+	err = a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
+		return q.KeyAdd(ctx, db.KeyAddParams{AppID: row.ID, Name: name, Hash: hash[:], Scopes: names})
+	})
+	if err != nil {
+		return "", wrap("add a key of app "+app, err)
+	}
+	return key, a.db.SettleApps(ctx, settlePatience) // with ErrUnsettled the key is good all the same
+}
+
+func scopeNames() string {
+	var names []string
+	for _, scope := range scopes {
+		names = append(names, string(scope))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Keys lists an app's keys, revoked ones included.
+func (a *Admin) Keys(ctx context.Context, app string) (keys []Key, err error) {
+	var rows []db.KeysListRow
+	err = a.db.Read(ctx, func(q *db.Queries) error {
+		row, err := appOf(ctx, q, app)
+		if err == nil {
+			rows, err = q.KeysList(ctx, row.ID)
+		}
+		return err
+	})
+	for _, k := range rows {
+		keys = append(keys, Key{Name: k.Name, Scopes: k.Scopes, Made: k.CreatedAt, Used: k.UsedAt, Revoked: k.RevokedAt})
+	}
+	return keys, wrap("list the keys of app "+app, err)
+}
+
+// RevokeKey lets a key, named by its beginning, open nothing any more. Running instances refuse it when this returns.
+func (a *Admin) RevokeKey(ctx context.Context, app, name string) error {
+	err := a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
+		revoked, err := q.KeyRevoke(ctx, db.KeyRevokeParams{AppID: row.ID, Name: keyName(name)})
+		if err == nil && revoked == 0 {
+			return visit.Errorf(visit.NotFound, "key", "app %s has no key %.64q that is not revoked: the list of its keys names them", app, keyName(name))
+		}
+		return err
+	})
+	if err != nil {
+		return wrap("revoke a key of app "+app, err)
+	}
+	return a.db.SettleApps(ctx, settlePatience)
+}
+
+// keyName is the name of a key: somebody who must revoke one may have nothing but the key itself.
+func keyName(key string) string {
+	if length := len(keyPrefix) + keyNameRandom; len(key) > length && strings.HasPrefix(key, keyPrefix) {
+		return key[:length]
+	}
+	return key
+}

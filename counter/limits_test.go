@@ -1,0 +1,93 @@
+package counter
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// nowhere is a different /64 for each number.
+func nowhere(n int) netip.Addr {
+	var address [16]byte
+	address[0] = 0x20
+	binary.BigEndian.PutUint32(address[4:], uint32(n)) //nolint:gosec // small
+	return netip.AddrFrom16(address)
+}
+
+func TestRatesAreExactUnderConcurrency(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1, 0)
+	r := newRates(func() time.Time { return now })
+	var allowed atomic.Int64
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			for range 1000 {
+				if r.take(sourceOf(1, nowhere(0)), 500) == 0 {
+					allowed.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	assert.Equal(t, int64(500), allowed.Load())
+	assert.Zero(t, r.take(sourceOf(2, nowhere(0)), 500), "another app")
+	assert.Zero(t, r.take(sourceOf(1, nowhere(1)), 500), "another address")
+}
+
+func TestRates(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1, 0)
+	r := newRates(func() time.Time { return now })
+	s := sourceOf(1, nowhere(0))
+	for _, most := range []int64{1, 3, 7, 600, 1 << 31} {
+		now = now.Add(time.Hour)
+		n := int64(0)
+		for n <= min(most, 1000) && r.take(s, most) == 0 {
+			n++
+		}
+		if most > 1000 {
+			continue
+		}
+		assert.Equal(t, most, n, "at once")
+		wait := r.take(s, most)
+		assert.InDelta(t, float64(time.Minute)/float64(most), float64(wait), float64(most))
+		now = now.Add(wait)
+		assert.Zero(t, r.take(s, most), "one more when that is over")
+		assert.NotZero(t, r.take(s, most))
+	}
+}
+
+// However many addresses come, the memory for them is bounded, and one that goes on asking stays known. Not in parallel: it measures
+// the heap.
+func TestRatesForgetStrangersOnly(t *testing.T) {
+	now := time.Unix(1, 0)
+	r := newRates(func() time.Time { return now })
+	steady := sourceOf(1, nowhere(-1))
+	before := heap()
+	refused := 0
+	const addresses = 1_000_000
+	for n := range addresses {
+		r.take(sourceOf(1, nowhere(n)), 600)
+		if n%1000 == 0 && r.take(steady, 10) > 0 {
+			refused++
+		}
+	}
+	assert.Equal(t, addresses/1000-10, refused)
+	assert.LessOrEqual(t, r.sources.Count(), ratesBytes/sourceEntry)
+	assert.Less(t, heap()-before, int64(ratesBytes)*5/4)
+	runtime.KeepAlive(r)
+}
+
+func heap() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc) //nolint:gosec // bytes in memory
+}

@@ -1,0 +1,271 @@
+package counter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/record"
+	"footfall/retention"
+)
+
+// firstDay lies so far back that every day of these tests is over by the database's own clock.
+var firstDay = time.Date(2019, 6, 1, 20, 0, 0, 0, time.UTC)
+
+// retain lets go of what need not be kept, by the instance's clock.
+func (in *instance) retain(t *testing.T) *retention.Done {
+	t.Helper()
+	busy := func(ctx context.Context, _ time.Duration) error { return ctx.Err() } // a day in use is tried again at once
+	done, err := retention.New(in.db, retention.Options{Clock: in.clock.Now, Pause: busy}).Run(context.Background())
+	assert.NoError(t, err)
+	return done
+}
+
+// keeps sets for how many days an app keeps visits and visitors.
+func (in *instance) keeps(t *testing.T, app string, visits, visitors int) {
+	t.Helper()
+	require.NoError(t, in.admin().SetApp(t.Context(), app, counter.Settings{RetainDays: &visits, ForgetDays: &visitors}))
+}
+
+func TestRetentionSettings(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	for _, wrong := range []struct {
+		retain, forget int
+		says           string
+	}{
+		{-1, 0, "retain-days: -1 is no number of days"},
+		{36501, 0, "retain-days: 36501 is no number of days"},
+		{1, 36501, "forget-days: 36501 is no number of days"},
+		{10, 9, "forget-days: visits are kept longer than their visitors"},
+		{0, 9, "forget-days: visits are kept longer than their visitors"},
+	} {
+		err := in.admin().SetApp(t.Context(), "demo", counter.Settings{RetainDays: &wrong.retain, ForgetDays: &wrong.forget})
+		assert.ErrorContains(t, err, wrong.says)
+	}
+	require.Equal(t, []string{"35 0\n"}, in.table(t, `SELECT retain_days, forget_days FROM apps`), "the defaults")
+	in.keeps(t, "demo", 9, 9)
+	in.keeps(t, "demo", 0, 0)
+	in.keeps(t, "demo", 36500, 36500)
+}
+
+// Pages are deleted when the rows of their first days are gone.
+func TestDeletePageWhoseDaysAreGone(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, counter.Options{})
+		const a, b, c = "http://a.example/a", "http://a.example/b", "http://a.example/c"
+		open, never := "open", 0
+		require.NoError(t, in.admin().AddApp(t.Context(), "keeper", counter.Settings{Access: &open, RetainDays: &never}))
+		in.keeps(t, "demo", 3, 0)
+		for day := range 8 {
+			in.clock.Set(firstDay.AddDate(0, 0, day))
+			if day%2 == 0 { // every other day stays for another app
+				_, err := in.Visit(t.Context(), counter.Request{App: "keeper", IP: "192.0.2.1", URI: a})
+				require.NoError(t, err)
+			}
+			for visitor := 1; visitor <= 4; visitor++ {
+				ip := fmt.Sprintf("192.0.2.%d", visitor)
+				if day%visitor == 0 {
+					in.count(t, ip, a)
+				}
+				if (day+1)%visitor == 0 {
+					in.count(t, ip, b)
+				}
+			}
+			in.count(t, "192.0.2.1", c)
+		}
+		_, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.3")
+		require.NoError(t, err)
+		in.checkTables(t)
+		sites := in.table(t, `SELECT c.* FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NULL ORDER BY 1`)
+		done := in.retain(t)
+		require.NotEmpty(t, done.Dropped)
+		require.NotEmpty(t, done.Visits)
+		in.checkTables(t)
+
+		for _, uri := range []string{a, b} {
+			require.NoError(t, in.admin().DeletePage(t.Context(), "demo", uri))
+			in.checkTables(t)
+			require.Empty(t, in.table(t, `SELECT day_id FROM visits v JOIN pages p ON p.id = v.page_id JOIN visits_kept k USING (app_id) WHERE v.day_id < k.from_day`))
+		}
+		require.Equal(t, sites, in.table(t, `SELECT c.* FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NULL ORDER BY 1`))
+		require.Empty(t, in.table(t, `SELECT day_id FROM sketches WHERE page_id NOT IN (SELECT id FROM pages)`))
+		require.Empty(t, in.table(t, `SELECT t.day_id FROM tops t JOIN apps a ON a.id = t.app_id WHERE a.name = 'demo'`))
+		// Everybody came to one of the two pages on each of his days, so that their sketches together are those of the site.
+		const sketches = `SELECT s.day_id, s.entries FROM sketches s JOIN pages p ON p.id = s.page_id JOIN apps a ON a.id = p.app_id
+			WHERE a.name = 'demo' AND p.uri = 'a.example%s' ORDER BY 1`
+		require.Len(t, in.table(t, fmt.Sprintf(sketches, "/(deleted)")), 7)
+		require.Equal(t, in.table(t, fmt.Sprintf(sketches, "")), in.table(t, fmt.Sprintf(sketches, "/(deleted)")))
+
+		in.clock.Set(firstDay.AddDate(0, 0, 8))
+		in.count(t, "192.0.2.1", c)
+		in.retain(t)
+		require.Equal(t, []string{"34\n"}, in.table(t, `SELECT count(*) FROM tops t JOIN apps a ON a.id = t.app_id WHERE a.name = 'demo'`),
+			"found again, for the site and for the app, by pv and hot on each of eight days, by uv on the first: it is not known of deleted pages")
+		require.Empty(t, in.table(t, `SELECT id FROM tops CROSS JOIN LATERAL unnest(page_ids) AS id WHERE id NOT IN (SELECT id FROM pages)`))
+		in.checkTables(t)
+
+		require.NoError(t, in.admin().DeleteApp(t.Context(), "demo"))
+		require.Empty(t, in.table(t, `
+			WITH ids AS (
+				SELECT page_id FROM days UNION ALL SELECT page_id FROM returns UNION ALL SELECT page_id FROM sketches
+				UNION ALL SELECT site_id FROM tops WHERE site_id > 0
+			)
+			SELECT page_id FROM ids WHERE page_id NOT IN (SELECT id FROM pages)`))
+		require.Empty(t, in.table(t, `SELECT app_id FROM visits_kept WHERE app_id NOT IN (SELECT id FROM apps)`))
+		in.checkTables(t)
+	})
+}
+
+// Somebody who was forgotten came to two pages, and is taken for two; so there would be no room left for a visitor who is known.
+func TestDeletePagesOfWhomIsForgotten(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, counter.Options{})
+		in.keeps(t, "demo", 3, 3)
+		in.clock.Set(firstDay)
+		in.count(t, "192.0.2.1", "http://a.example/a")
+		in.count(t, "192.0.2.1", "http://a.example/b")
+		in.count(t, "192.0.2.3", "http://a.example/c")
+		in.clock.Set(firstDay.AddDate(0, 0, 1))
+		in.count(t, "192.0.2.2", "http://a.example/d")
+		in.clock.Set(firstDay.AddDate(0, 0, 8))
+		in.count(t, "192.0.2.3", "http://a.example/d")
+		require.NotEmpty(t, in.retain(t).Forgotten)
+		for _, page := range []string{"a", "b", "c"} {
+			require.NoError(t, in.admin().DeletePage(t.Context(), "demo", "http://a.example/"+page))
+			in.checkTables(t)
+		}
+		require.Equal(t, []string{"1 2\n"}, in.table(t, `
+			SELECT count(v.ip), c.uv FROM counters c JOIN pages p ON p.id = c.page_id JOIN visitors v USING (page_id)
+			WHERE p.uri = 'a.example/(deleted)' GROUP BY c.uv`))
+	})
+}
+
+// While everybody counts on two instances, days pass and visitors are forgotten, some at the moment in which they come back. Nobody fails,
+// and the promises hold.
+func TestRetentionWhileCounting(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, counter.Options{})
+		other := w.startOn(t, in.url, counter.Options{Options: record.Options{Clock: in.clock.Now}})
+		in.keeps(t, "demo", 1, 1)
+		in.clock.Set(firstDay)
+		disperse := dbtest.Crowd(t, 6, func(client, i int) {
+			at := []*instance{in, other}[client%2]
+			uri := fmt.Sprintf("http://s%d.example/%d", i%2, i%3)
+			for visitor := 1; visitor <= 20; visitor++ {
+				day := int(in.clock.Now().Sub(firstDay).Hours() / 24)
+				if day%visitor != 0 {
+					continue
+				}
+				_, err := at.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", visitor), URI: uri})
+				assert.NoError(t, err)
+			}
+		})
+		var forgotten, dropped int64
+		for day := range 8 {
+			in.clock.Set(firstDay.AddDate(0, 0, day))
+			in.count(t, "192.0.2.200", "http://s0.example/0")
+			done := in.retain(t)
+			for _, f := range done.Forgotten {
+				forgotten += f.Visitors
+			}
+			dropped += int64(len(done.Dropped))
+		}
+		disperse()
+		assert.Positive(t, forgotten)
+		assert.Positive(t, dropped)
+		in.checkTables(t)
+		require.Empty(t, in.table(t, `SELECT p.uri FROM visitors v JOIN pages p ON p.id = v.page_id LEFT JOIN visitors s ON s.page_id = p.site_id AND s.ip = v.ip
+			WHERE p.site_id IS NOT NULL AND s.last_day IS NULL OR s.last_day < v.last_day`), "a page's visitor whom its site does not know")
+	})
+}
+
+// Who was looked up as long unseen, and comes before he is forgotten, is not.
+func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	in.keeps(t, "demo", 1, 1)
+	in.clock.Set(firstDay)
+	in.count(t, "192.0.2.1", "http://a.example/1")
+	in.count(t, "192.0.2.2", "http://a.example/1")
+	in.clock.Set(firstDay.AddDate(0, 0, 5))
+	app, err := in.demo(t.Context())
+	require.NoError(t, err)
+	var unseen []db.VisitorsUnseenRow
+	require.NoError(t, in.db.Read(t.Context(), func(q *db.Queries) (err error) {
+		unseen, err = q.VisitorsUnseen(t.Context(), db.VisitorsUnseenParams{AppID: app.ID, Before: 20190605, N: 10})
+		return err
+	}))
+	require.Len(t, unseen, 4)
+
+	// His visit is under way, and has the lock of the site: it is waited for.
+	held, err := in.conn(t).Begin(t.Context())
+	require.NoError(t, err)
+	_, err = held.Exec(t.Context(), `SELECT FROM counters FOR UPDATE`)
+	require.NoError(t, err)
+	p := db.VisitorsForgetParams{App: app.ID, Before: 20190605}
+	for _, u := range unseen {
+		p.Pages, p.Ips = append(p.Pages, u.PageID), append(p.Ips, u.Ip)
+	}
+	forgotten := make(chan int64, 1)
+	go func() {
+		var n int64
+		assert.NoError(t, in.db.InTx(context.Background(), func(q *db.Queries) (err error) {
+			n, err = q.VisitorsForget(context.Background(), p)
+			return err
+		}))
+		forgotten <- n
+	}()
+	require.Eventually(t, func() bool {
+		return len(in.table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)) == 1
+	}, time.Minute, time.Millisecond)
+	// What his visit, to another page of the site, writes.
+	_, err = held.Exec(t.Context(), `UPDATE visitors SET last_day = 20190606 WHERE ip = '192.0.2.1' AND page_id = (SELECT id FROM pages WHERE uri = 'a.example')`)
+	require.NoError(t, err)
+	require.NoError(t, held.Commit(t.Context()))
+	require.EqualValues(t, 2, <-forgotten)
+	require.Equal(t, []string{"a.example 192.0.2.1 1\n", "a.example/1 192.0.2.1 1\n"},
+		in.table(t, `SELECT p.uri, host(v.ip), v.rank FROM visitors v JOIN pages p ON p.id = v.page_id ORDER BY 1`))
+	require.Equal(t, "3 3 3 3 | 3 3 3 3", row(in.count(t, "192.0.2.2", "http://a.example/1")))
+}
+
+// A report that reads a day keeps it from being dropped, and nobody waits for it for long. When it has done the day goes.
+func TestDropWaitsForReports(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.keeps(t, "demo", 1, 0)
+	in.clock.Set(firstDay)
+	in.count(t, "192.0.2.1", "http://a.example/1")
+	in.clock.Set(firstDay.AddDate(0, 0, 3))
+	in.count(t, "192.0.2.1", "http://a.example/1")
+	reading, err := in.conn(t).Begin(t.Context())
+	require.NoError(t, err)
+	_, err = reading.Exec(t.Context(), `SELECT count(*) FROM visits`)
+	require.NoError(t, err)
+
+	tried := 0
+	retainer := retention.New(in.db, retention.Options{Clock: in.clock.Now, Pause: func(context.Context, time.Duration) error {
+		if tried++; tried == 3 {
+			return errors.New("enough")
+		}
+		in.count(t, "192.0.2.2", "http://a.example/1")
+		return nil
+	}})
+	_, err = retainer.Run(t.Context())
+	require.ErrorContains(t, err, "enough")
+	require.Equal(t, 3, tried)
+	require.NoError(t, reading.Rollback(t.Context()))
+	done, err := retainer.Run(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, done.Dropped)
+	require.Empty(t, in.table(t, `SELECT day_id FROM visits WHERE day_id < 20190603`))
+	in.checkTables(t)
+}

@@ -1,0 +1,171 @@
+package counter
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"footfall/db"
+	"footfall/visit"
+)
+
+// Settings are what an app is made of. A nil field leaves what is; an app that is new has the defaults.
+type Settings struct {
+	Access     *string  // open, sites, key
+	TZ         *string  // IANA time zone; fixed once something is counted
+	IPv6Prefix *int     // 32 to 128; fixed once something is counted
+	Sites      []string // host or host:port, as a URI may write them, or *.host for all its subdomains
+	KeepQuery  []string // query parameters that distinguish pages
+
+	Visitor    *string  // address, id, hashed, daily; fixed once something is counted
+	RespectDNT *bool    // who asks not to be tracked is not counted
+	Bots       *string  // count, skip, or default
+	Ignore     []string // addresses, networks, and ids of visitors, whose visits are not counted
+
+	RetainDays *int // for how many days rows of visits are kept; 0: for ever
+	ForgetDays *int // who has not come to a site for so many days is forgotten there; 0: nobody is
+
+	// A number, 0 for any number, or default.
+	MaxRequests, MaxNewPages *string
+}
+
+// Who may count for an app.
+const (
+	accessOpen  = "open"  // anybody, as anybody; any host, or those listed
+	accessSites = "sites" // anybody, as themselves, for the hosts listed
+	accessKey   = "key"   // the same, with a key
+)
+
+var accesses = []string{accessOpen, accessSites, accessKey}
+
+// byDefault is the word for a setting that is the service's to choose.
+const byDefault = "default"
+
+// apply checks every setting that is given and writes it into row; it tells all faults at once.
+func (s Settings) apply(row *db.App) error {
+	var f faults
+	if s.TZ != nil {
+		row.Tz = *s.TZ
+		if _, err := time.LoadLocation(row.Tz); err != nil || row.Tz == "" || row.Tz == "Local" {
+			f.add("tz: %.64q is no time zone: write one like Europe/Berlin or UTC", row.Tz)
+		}
+	}
+	if s.IPv6Prefix != nil {
+		if *s.IPv6Prefix < 32 || *s.IPv6Prefix > 128 {
+			f.add("ipv6-prefix: %d is out of range: from 32 (a provider) to 128 (one address)", *s.IPv6Prefix)
+		} else {
+			row.Ipv6Prefix = int16(*s.IPv6Prefix)
+		}
+	}
+	if s.Access != nil {
+		if row.Access = *s.Access; !slices.Contains(accesses, row.Access) {
+			f.add("access: %.64q is not known: write %s", row.Access, strings.Join(accesses, ", "))
+		}
+	}
+	if s.Visitor != nil {
+		if row.Visitor = *s.Visitor; !slices.Contains(visitorModes, row.Visitor) {
+			f.add("visitor: %.64q is no way to tell visitors apart: write %s", row.Visitor, strings.Join(visitorModes, ", "))
+		}
+	}
+	if s.Bots != nil {
+		switch *s.Bots {
+		case byDefault:
+			row.Bots = nil
+		case botsCount, botsSkip:
+			row.Bots = s.Bots
+		default:
+			f.add("bots: %.64q is not known: write %s, %s or %s", *s.Bots, botsCount, botsSkip, byDefault)
+		}
+	}
+	if s.RespectDNT != nil {
+		row.RespectDnt = *s.RespectDNT
+	}
+	s.applyLists(row, &f)
+	s.applyRetention(row, &f)
+	applyLimit(&f, "max-requests", s.MaxRequests, &row.MaxRequests)
+	applyLimit(&f, "max-new-pages", s.MaxNewPages, &row.MaxNewPages)
+	return f.error()
+}
+
+func (s Settings) applyLists(row *db.App, f *faults) {
+	if s.Sites != nil {
+		row.Sites = readAll(f, s.Sites, readSite)
+	}
+	if s.Ignore != nil {
+		row.Ignore = readAll(f, s.Ignore, readIgnored)
+	}
+	if s.KeepQuery != nil {
+		row.KeepQuery = s.KeepQuery
+		if slices.Contains(s.KeepQuery, "") {
+			f.add("keep-query: a parameter has no name")
+		}
+	}
+}
+
+// longestRetention is a hundred years.
+const longestRetention = 36500
+
+func (s Settings) applyRetention(row *db.App, f *faults) {
+	applyDays(f, "retain-days", s.RetainDays, &row.RetainDays, "for ever")
+	applyDays(f, "forget-days", s.ForgetDays, &row.ForgetDays, "never")
+	if row.ForgetDays > 0 && (row.RetainDays == 0 || row.ForgetDays < row.RetainDays) {
+		f.add("forget-days: visits are kept longer than their visitors, whom they would still name: give retain-days from 1 to %d, or forget-days 0", row.ForgetDays)
+	}
+}
+
+func applyDays(f *faults, name string, given *int, to *int32, zero string) {
+	switch {
+	case given == nil:
+	case *given < 0 || *given > longestRetention:
+		f.add("%s: %d is no number of days: write one up to %d, or 0 for %s", name, *given, longestRetention, zero)
+	default:
+		*to = int32(*given) //nolint:gosec // it is in range
+	}
+}
+
+// readAll returns what read makes of each, every one once.
+func readAll(f *faults, given []string, read func(string) (string, error)) []string {
+	list := []string{}
+	for _, raw := range given {
+		one, err := read(raw)
+		if err != nil {
+			f.add("%v", err)
+		} else if !slices.Contains(list, one) {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// applyLimit sets a limit: nil for the default.
+func applyLimit(f *faults, name string, given *string, to **int32) {
+	if given == nil {
+		return
+	}
+	if *given == byDefault {
+		*to = nil
+		return
+	}
+	n, err := strconv.ParseInt(*given, 10, 32)
+	if err != nil || n < 0 {
+		f.add("%s: %.64q is no limit: write a number up to %d, 0 for any number, or %s", name, *given, math.MaxInt32, byDefault)
+		return
+	}
+	limit := int32(n)
+	*to = &limit
+}
+
+// faults gathers all that is wrong with what somebody has typed.
+type faults []string
+
+func (f *faults) add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
+
+func (f faults) error() error {
+	if len(f) == 0 {
+		return nil
+	}
+	return visit.Errorf(visit.Invalid, "", "%s", strings.Join(f, "\n"))
+}

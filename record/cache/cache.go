@@ -1,0 +1,91 @@
+// Package cache is a map bounded in bytes.
+package cache
+
+import (
+	"hash/maphash"
+	"sync"
+)
+
+// Cache is a map bounded in bytes. It is safe for concurrent use; its parts, chosen by the key's hash, keep callers from
+// waiting for each other.
+//
+// Each part has two halves: what is asked for in the old one moves into the young one, and when that is full, the old
+// one goes. So what is asked for stays, and nothing has to be sorted by time.
+type Cache[K comparable, V any] struct {
+	size  func(K) int // bytes that a key and its value take
+	seed  maphash.Seed
+	limit int // bytes of one half of one part
+	parts [parts]part[K, V]
+}
+
+const parts = 16
+
+type part[K comparable, V any] struct {
+	mu         sync.Mutex // guards what follows
+	young, old map[K]V
+	bytes      int // of young
+}
+
+// New makes a Cache of at most so many bytes; size tells how many an entry takes, by its key.
+func New[K comparable, V any](bytes int64, size func(K) int) *Cache[K, V] {
+	return &Cache[K, V]{size: size, seed: maphash.MakeSeed(), limit: int(bytes / parts / 2)}
+}
+
+func (c *Cache[K, V]) part(key K) *part[K, V] {
+	return &c.parts[maphash.Comparable(c.seed, key)%parts]
+}
+
+// Get returns the value of a key, and whether there is one.
+func (c *Cache[K, V]) Get(key K) (V, bool) {
+	p := c.part(key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if v, ok := p.young[key]; ok {
+		return v, true
+	}
+	v, ok := p.old[key]
+	if ok {
+		p.put(key, v, c.size(key), c.limit)
+	}
+	return v, ok
+}
+
+// Put sets the value of a key.
+func (c *Cache[K, V]) Put(key K, v V) {
+	p := c.part(key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.put(key, v, c.size(key), c.limit)
+}
+
+// Update replaces the value of a key, zero where there is none, by what change makes of it; nobody comes between.
+func (c *Cache[K, V]) Update(key K, change func(V) V) {
+	p := c.part(key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v, ok := p.young[key]
+	if !ok {
+		v = p.old[key]
+	}
+	p.put(key, change(v), c.size(key), c.limit)
+}
+
+func (p *part[K, V]) put(key K, v V, size, limit int) {
+	if _, ok := p.young[key]; !ok {
+		if p.bytes += size; p.young == nil || p.bytes > limit {
+			p.old, p.young, p.bytes = p.young, map[K]V{}, size
+		}
+	}
+	p.young[key] = v
+}
+
+// Count is how many entries are held; one that is in both halves counts twice.
+func (c *Cache[K, V]) Count() (entries int) {
+	for i := range c.parts {
+		p := &c.parts[i]
+		p.mu.Lock()
+		entries += len(p.young) + len(p.old)
+		p.mu.Unlock()
+	}
+	return entries
+}

@@ -1,0 +1,170 @@
+package record
+
+import (
+	"sync"
+	"time"
+
+	"footfall/db"
+	"footfall/visit"
+)
+
+const (
+	// batchVisits bounds a batch. Larger ones gain little and make everybody in them wait.
+	batchVisits = 1000
+	// waitingAlways is how many visits may wait in a lane whatever visits have cost of late: they go out together.
+	waitingAlways = batchVisits
+	// waitingAtMost bounds a lane's memory.
+	waitingAtMost = 100 * batchVisits
+)
+
+// waitingBatch gathers visits. Its lane's lock guards entries until the lane takes it up; then the lane's goroutine alone
+// writes them, and closes done; from then on they do not change.
+type waitingBatch struct {
+	entries []entry
+	since   time.Time // when its first visit was accepted
+	done    chan struct{}
+}
+
+// lane is a queue of batches and the goroutine that writes them, one after the other.
+type lane struct {
+	writer  *writer // used by run alone
+	maxWait time.Duration
+	now     func() time.Time
+	metrics *metrics
+	ended   chan struct{} // closed by run
+
+	mu      sync.Mutex // guards what follows
+	wake    sync.Cond  // waiting or closed has changed
+	closed  bool
+	waiting []*waitingBatch // the last one gathers
+	pending int             // visits in waiting, and in the batch being written
+	since   time.Time       // when the batch being written was taken up; zero: none is
+	pace    pace
+	// expected is how many visits the next batch will have, about: with room for them, what has been accepted need not be moved.
+	expected int
+}
+
+func newLane(d *db.DB, c *caches, o Options, m *metrics) *lane {
+	l := &lane{writer: newWriter(d, c, o, m), maxWait: o.MaxWait, now: time.Now, metrics: m, ended: make(chan struct{})}
+	l.wake.L = &l.mu
+	return l
+}
+
+// accept puts a visit into the batch that gathers, and returns the batch and the visit's place there.
+func (l *lane) accept(e entry) (*waitingBatch, int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, 0, visit.Errorf(visit.Unavailable, "", "the service is shutting down; try again")
+	}
+	if wait := l.expectedWait(); wait > l.maxWait {
+		return nil, 0, &visit.Error{Kind: visit.Unavailable, Message: "too many visits are waiting; try again later", RetryAfter: wait}
+	}
+	if len(l.waiting) == 0 || len(l.waiting[len(l.waiting)-1].entries) == batchVisits {
+		l.waiting = append(l.waiting, &waitingBatch{entries: make([]entry, 0, l.expected), since: l.now(), done: make(chan struct{})})
+		l.wake.Signal()
+	}
+	b := l.waiting[len(l.waiting)-1]
+	b.entries = append(b.entries, e)
+	l.pending++
+	l.metrics.waiting.Inc()
+	return b, len(b.entries) - 1, nil
+}
+
+// expectedWait is how long a visit that came now would wait: as long as the batch in hand has stood still beyond its
+// share, and then for the visits before it.
+func (l *lane) expectedWait() time.Duration {
+	var stalled time.Duration
+	if !l.since.IsZero() {
+		stalled = l.now().Sub(l.since)
+	}
+	switch {
+	case l.pending >= waitingAtMost:
+		return max(l.maxWait+1, stalled)
+	case l.pending < waitingAlways:
+		return stalled
+	}
+	return max(stalled, time.Duration(l.pending)*l.pace.perVisit())
+}
+
+// run writes batches until the lane is closed and empty.
+func (l *lane) run() {
+	defer close(l.ended)
+	for {
+		b := l.take()
+		if b == nil {
+			return
+		}
+		begin := time.Now()
+		if l.now().Sub(b.since) > 2*l.maxWait {
+			// Nothing was sent: this is safe, and lets nobody wait for long behind a database that hangs.
+			fail(b.entries, visit.Errorf(visit.Unavailable, "", "too many visits are waiting; try again later"))
+		} else {
+			l.writer.write(b.entries)
+		}
+		took := time.Since(begin)
+		l.finish(len(b.entries), took)
+		close(b.done)
+		l.metrics.sizes.Observe(float64(len(b.entries)))
+		l.metrics.flushes.Observe(took.Seconds())
+		l.metrics.waiting.Sub(float64(len(b.entries)))
+	}
+}
+
+// take waits for a batch; nil when the lane is closed and empty.
+func (l *lane) take() *waitingBatch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.waiting) == 0 {
+		if l.closed {
+			return nil
+		}
+		l.wake.Wait()
+	}
+	b := l.waiting[0]
+	l.waiting[0] = nil // the array may live on; the batch, and what it was made from, must not
+	l.waiting = l.waiting[1:]
+	l.since = l.now()
+	return b
+}
+
+// finish notes that a batch has its answers, and how long that took.
+func (l *lane) finish(visits int, took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending -= visits
+	l.expected = min(visits+visits/4, batchVisits)
+	l.since = time.Time{}
+	l.pace.add(visits, took)
+}
+
+func (l *lane) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	l.wake.Signal()
+}
+
+// pace is how long visits take to write, the recent ones weighing most.
+type pace struct {
+	visits float64
+	took   float64 // nanoseconds
+}
+
+func (p *pace) add(visits int, took time.Duration) {
+	const (
+		keep = 0.9 // of what was, with each batch
+		// least is what a batch is taken for that has fewer: they take as long, about. Else the small batches of a quiet hour
+		// would make the first burst look endless.
+		least = batchVisits / 10
+	)
+	p.visits = keep*p.visits + float64(max(visits, least))
+	p.took = keep*p.took + float64(took)
+}
+
+func (p *pace) perVisit() time.Duration {
+	if p.visits == 0 {
+		return 0
+	}
+	return time.Duration(p.took / p.visits)
+}

@@ -1,0 +1,9 @@
+package record
+
+import (
+	"testing"
+
+	"footfall/db/dbtest"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
