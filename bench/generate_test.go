@@ -71,6 +71,9 @@ func TestGenerateKeepsThePromises(t *testing.T) {
 					SELECT page_id, day_id, lag(day_id) OVER (PARTITION BY page_id, ip ORDER BY day_id) previous_day FROM visits) v
 				WHERE previous_day IS NOT NULL GROUP BY 1, 2, 3) v USING (page_id, day_id, previous_day)
 			WHERE visitors IS DISTINCT FROM n`,
+		"previous days": `SELECT format('%s %s %s', page_id, ip, day_id) FROM (
+				SELECT *, lag(day_id, 1, 0) OVER (PARTITION BY page_id, ip ORDER BY day_id) before FROM visits) v
+			WHERE previous_day <> before`,
 		"visitors' days are their visits'": `SELECT page_id::text FROM visitors FULL JOIN (
 				SELECT page_id, ip, min(day_id) a, max(day_id) b FROM visits GROUP BY page_id, ip) v USING (page_id, ip)
 			WHERE (first_day, last_day) IS DISTINCT FROM (a, b)`,

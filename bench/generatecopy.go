@@ -176,8 +176,14 @@ func (g *generation) copyVisits(ctx context.Context, conn *pgx.Conn) error {
 			return fmt.Errorf("bench: %w", err)
 		}
 	}
-	return copyDays(ctx, g, conn, "visits", "page_id,day_id,ip", func(d dayOfRows) []targetRow[int32] { return d.came },
-		func(page int64, c targetRow[int32], day int32) []any { return []any{page, day, g.drawn.address(c.row)} })
+	return copyDays(ctx, g, conn, "visits", "page_id,day_id,previous_day,ip", func(d dayOfRows) []targetRow[cameRow] { return d.came },
+		func(page int64, c targetRow[cameRow], day int32) []any {
+			previous := int32(0)
+			if c.row.previous >= 0 {
+				previous = g.dayID(int(c.row.previous))
+			}
+			return []any{page, day, previous, g.drawn.address(c.row.visitor)}
+		})
 }
 
 // copyNumbers fills the daily numbers and the sums.

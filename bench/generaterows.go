@@ -10,7 +10,7 @@ import (
 
 type (
 	visitorRow struct{ visitor, rank, first, last int32 } // days are places in drawnVisits.days
-	cameRow    struct{ visitor, day int32 }
+	cameRow    struct{ visitor, day, previous int32 }     // previous -1: never before
 	dayRow     struct{ day, hot, pv, uv int32 }
 	returnRow  struct{ day, previous, visitors int32 }
 )
@@ -74,7 +74,7 @@ func (s *sortedVisits) targets() iter.Seq[*tally] {
 				visitor := int32(s.keys[end] >> s.visitBits & (1<<s.visitorBits - 1)) //nolint:gosec // was an int32
 				day := int32(s.dayOf[number])
 				days[day].hot++
-				last := len(t.visitors) - 1
+				last, previous := len(t.visitors)-1, int32(-1)
 				switch {
 				case last < 0 || t.visitors[last].visitor != visitor:
 					firsts = append(firsts, uint64(number)<<32|uint64(len(t.visitors))) //nolint:gosec // none is negative
@@ -83,11 +83,12 @@ func (s *sortedVisits) targets() iter.Seq[*tally] {
 				case t.visitors[last].last == day:
 					continue
 				default:
+					previous = t.visitors[last].last
 					returns = append(returns, uint64(day)<<32|uint64(t.visitors[last].last)) //nolint:gosec // none is negative
 					t.visitors[last].last = day
 				}
 				days[day].pv++
-				t.came = append(t.came, cameRow{visitor, day})
+				t.came = append(t.came, cameRow{visitor, day, previous})
 			}
 			begin = end
 			t.conclude(firsts, returns, days)
@@ -124,7 +125,7 @@ func (t *tally) conclude(firsts, returns []uint64, days []dayRow) {
 // dayOfRows are the rows that came into being on one day, each list in the order of its table's key. Tables are filled day by day, since
 // that is how they would have grown.
 type dayOfRows struct {
-	came     []targetRow[int32] // visitors
+	came     []targetRow[cameRow]
 	visitors []targetRow[visitorRow]
 	days     []targetRow[dayRow]
 	returns  []targetRow[returnRow]
@@ -141,7 +142,7 @@ func (s *sortedVisits) byDay() (days []dayOfRows, sums []dayRow) {
 	for t := range s.targets() {
 		target := int32(t.target) //nolint:gosec // targets are checked to fit
 		for _, c := range t.came {
-			days[c.day].came = append(days[c.day].came, targetRow[int32]{target, c.visitor})
+			days[c.day].came = append(days[c.day].came, targetRow[cameRow]{target, c})
 		}
 		for _, v := range t.visitors {
 			days[v.first].visitors = append(days[v.first].visitors, targetRow[visitorRow]{target, v})

@@ -90,7 +90,7 @@ func mergeTakenOff(ctx context.Context, q *db.Queries, app string) error {
 		if err != nil {
 			return err
 		}
-		m := merging{site: page.SiteID, from: page.ID, into: into.ID, keptFrom: max(kept, 1)} // day 0 is none, and has no rows
+		m := merging{site: page.SiteID, from: page.ID, into: into.ID, keptFrom: kept}
 		if err := m.run(ctx, q); err != nil {
 			return err
 		}

@@ -248,6 +248,22 @@ func (in *instance) checkDays(t *testing.T) {
 		WHERE r.visitors IS DISTINCT FROM v.visitors
 		  AND page_id NOT IN (SELECT page_id FROM erased_visits UNION SELECT id FROM pages WHERE uri LIKE '%/(deleted)')
 		UNION ALL
+		SELECT format('page %s on day %s: %s returned after %s, but by rows and erased rows %s', page_id, day_id, r.visitors, previous_day, v.visitors)
+		FROM (
+			SELECT r.* FROM returns r JOIN pages p ON p.id = r.page_id LEFT JOIN visits_kept k USING (app_id)
+			WHERE r.day_id >= coalesce(k.from_day, 0)
+		) AS r FULL JOIN (
+			SELECT v.page_id, v.day_id, v.previous_day, sum(v.visitors) AS visitors
+			FROM (
+				SELECT page_id, day_id, previous_day, 1 AS visitors FROM visits
+				UNION ALL
+				SELECT page_id, day_id, previous_day, visitors FROM erased_visits
+			) AS v JOIN pages p ON p.id = v.page_id LEFT JOIN visits_kept k USING (app_id)
+			WHERE v.previous_day > 0 AND v.day_id >= coalesce(k.from_day, 0)
+			GROUP BY v.page_id, v.day_id, v.previous_day
+		) AS v USING (page_id, day_id, previous_day)
+		WHERE r.visitors IS DISTINCT FROM v.visitors
+		UNION ALL
 		SELECT format('page %s on day %s has site %s', d.page_id, d.day_id, d.site_id)
 		FROM days d JOIN pages p ON p.id = d.page_id WHERE d.site_id IS DISTINCT FROM p.site_id
 		UNION ALL

@@ -75,7 +75,7 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	} else {
 		q.Queue(DaysVisited, b.Targets, b.Sites, b.TargetDays, b.Hots)
 	}
-	q.Queue("commit")
+	q.Queue(BatchCommit)
 	if err := conn.SendBatch(ctx, &q).Close(); err != nil {
 		rollback(conn.Conn())
 		if pgconn.SafeToRetry(err) {
@@ -156,7 +156,7 @@ func rollback(conn *pgx.Conn) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if _, err := conn.Exec(ctx, "rollback"); err != nil {
+	if _, err := conn.Exec(ctx, BatchRollback); err != nil {
 		_ = conn.Close(ctx)
 	}
 }

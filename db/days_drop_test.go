@@ -19,8 +19,9 @@ func TestOneOfManyDropsADay(t *testing.T) {
 	url, conn := fixture(t)
 	d := open(t, url, db.Options{Readers: 20})
 	require.True(t, query[bool](t, conn, `SELECT make_visits_day($1)`, today+1))
+	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES ($1)`, today)
 	for _, day := range []int{today, today + 1} {
-		exec(t, conn, `INSERT INTO visits (page_id, day_id, ip) VALUES (2, $1, '192.0.2.1')`, day)
+		exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.1')`, day)
 	}
 
 	var dropped atomic.Int32
@@ -29,9 +30,9 @@ func TestOneOfManyDropsADay(t *testing.T) {
 	for range 20 {
 		all.Go(func() {
 			<-start
-			mine, err := d.Queries().VisitsDayDrop(t.Context(), today)
+			mine, err := d.Queries().DayDrop(t.Context(), today)
 			for db.FaultOf(err) == db.FaultBusy {
-				mine, err = d.Queries().VisitsDayDrop(t.Context(), today)
+				mine, err = d.Queries().DayDrop(t.Context(), today)
 			}
 			assert.NoError(t, err)
 			if mine {
@@ -54,15 +55,16 @@ func TestDroppingADayGivesUpSoon(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	d := open(t, url, db.Options{})
-	counting := begin(t, url, `INSERT INTO visits (page_id, day_id, ip) VALUES (2, $1, '192.0.2.1')`, today)
+	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES ($1)`, today)
+	counting := begin(t, url, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.1')`, today)
 	started := time.Now()
-	_, err := d.Queries().VisitsDayDrop(t.Context(), today)
+	_, err := d.Queries().DayDrop(t.Context(), today)
 	assert.Equal(t, db.FaultBusy, db.FaultOf(err), "%v", err)
 	assert.Less(t, time.Since(started), 3*time.Second, "statement_timeout, which ends it where lock_timeout does not, is 5 s")
-	exec(t, conn, `INSERT INTO visits (page_id, day_id, ip) VALUES (2, $1, '192.0.2.2')`, today)
+	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.2')`, today)
 
 	require.NoError(t, counting.Commit(t.Context()))
-	dropped, err := d.Queries().VisitsDayDrop(t.Context(), today)
+	dropped, err := d.Queries().DayDrop(t.Context(), today)
 	require.NoError(t, err)
 	assert.True(t, dropped)
 }
@@ -71,23 +73,24 @@ func TestOnlyPartitionsOfVisitsAreDropped(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	d := open(t, url, db.Options{})
+	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES (20190701), (20190702), (20190703), (20190704)`)
 	exec(t, conn, `CREATE TABLE visits_20190701 (page_id bigint)`)
 	exec(t, conn, `CREATE TABLE other (day_id integer) PARTITION BY LIST (day_id)`)
 	exec(t, conn, `CREATE TABLE visits_20190702 PARTITION OF other FOR VALUES IN (20190702)`)
 	// Somebody has made a partition by hand, and called it after another day.
 	exec(t, conn, `CREATE TABLE visits_20190703 PARTITION OF visits FOR VALUES IN (20190704)`)
 	for _, day := range []int32{20190701, 20190702, 20190703} {
-		dropped, err := d.Queries().VisitsDayDrop(t.Context(), day)
+		dropped, err := d.Queries().DayDrop(t.Context(), day)
 		require.NoError(t, err)
 		assert.False(t, dropped, day)
 	}
 	assert.Len(t, queryAll[string](t, conn, `SELECT relname FROM pg_class WHERE relname ~ '^visits_2019070[123]$'`), 3)
-	dropped, err := d.Queries().VisitsDayDrop(t.Context(), 20190704)
+	dropped, err := d.Queries().DayDrop(t.Context(), 20190704)
 	require.NoError(t, err)
 	assert.True(t, dropped, "the day that it holds counts, not its name")
 
 	for _, day := range []int32{20190230, 0, -20190629} {
-		_, err := d.Queries().VisitsDayDrop(t.Context(), day)
+		_, err := d.Queries().DayDrop(t.Context(), day)
 		assert.Equal(t, db.FaultData, db.FaultOf(err), "%d: %v", day, err)
 	}
 }
@@ -97,11 +100,11 @@ func TestPartitionFunctionsTakeNoNamesFromTheirCaller(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	user := newLogin(t, conn, "footfall_app")
+	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES (20190629), (20190702)`)
 	exec(t, conn, `CREATE SCHEMA trap AUTHORIZATION `+user)
 	exec(t, conn, `CREATE TABLE trap.caught (what text)`)
 	exec(t, conn, `GRANT INSERT ON trap.caught TO PUBLIC`)
 	exec(t, conn, `GRANT USAGE ON SCHEMA trap TO PUBLIC`)
-	exec(t, conn, `GRANT EXECUTE ON FUNCTION drop_visits_day(integer) TO `+user) // who else may call it is the owner's functions
 
 	caller := connect(t, withLogin(t, url, user))
 	exec(t, caller, `SET search_path = pg_temp, trap, pg_catalog, footfall`)

@@ -45,17 +45,17 @@ func TestMakingADayAndCountingDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	exec(t, conn, `SET lock_timeout = '10s'`) // where the code is right nobody waits at all
-	counting := begin(t, url, `INSERT INTO visits (page_id, day_id, ip) VALUES (2, $1, '192.0.2.1')`, today)
+	counting := begin(t, url, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.1')`, today)
 
 	making := begin(t, url, `SET LOCAL lock_timeout = '10s'`)
 	_, err := making.Exec(t.Context(), `SELECT make_visits_day($1)`, today+1)
 	require.NoError(t, err, "with a transaction open that has counted")
-	_, err = conn.Exec(t.Context(), `INSERT INTO visits (page_id, day_id, ip) VALUES (2, $1, '192.0.2.2')`, today)
+	_, err = conn.Exec(t.Context(), `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.2')`, today)
 	require.NoError(t, err, "with a transaction open that has made a day")
 	require.NoError(t, counting.Commit(t.Context()))
 	require.NoError(t, making.Commit(t.Context()))
 
-	exec(t, conn, `INSERT INTO visits (page_id, day_id, ip) VALUES (2, $1, '192.0.2.1')`, today+1)
+	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, $1, 0, '192.0.2.1')`, today+1)
 	assert.Equal(t, int64(3), query[int64](t, conn, `SELECT count(*) FROM visits`))
 }
 

@@ -271,7 +271,7 @@ WITH gone AS (
            CASE
                WHEN g.day_id >= $3::integer
                THEN (SELECT count(*) FROM visits AS v WHERE v.page_id = $2 AND v.day_id = g.day_id)
-                        + coalesce((SELECT e.visitors FROM erased_visits AS e WHERE e.page_id = $2 AND e.day_id = g.day_id), 0)
+                        + coalesce((SELECT sum(e.visitors) FROM erased_visits AS e WHERE e.page_id = $2 AND e.day_id = g.day_id), 0)
                ELSE least(coalesce(i.pv, 0) + g.pv, s.pv)
            END AS pv
     FROM gone AS g
@@ -665,13 +665,13 @@ WITH gone AS (
     WHERE v.day_id = $1
       AND v.page_id = ANY ($2::bigint[])
       AND v.ip = ANY ($3::inet[])
-    RETURNING v.page_id, v.day_id
+    RETURNING v.page_id, v.day_id, v.previous_day
 )
-INSERT INTO erased_visits AS e (page_id, day_id, visitors)
-SELECT g.page_id, g.day_id, count(*)
+INSERT INTO erased_visits AS e (page_id, day_id, previous_day, visitors)
+SELECT g.page_id, g.day_id, g.previous_day, count(*)
 FROM gone AS g
-GROUP BY g.page_id, g.day_id
-ON CONFLICT (page_id, day_id) DO UPDATE
+GROUP BY g.page_id, g.day_id, g.previous_day
+ON CONFLICT (page_id, day_id, previous_day) DO UPDATE
     SET visitors = e.visitors + excluded.visitors
 `
 
@@ -693,8 +693,8 @@ WITH gone AS (
     WHERE v.page_id = $3
     RETURNING v.day_id, v.ip
 ), moved AS (
-    INSERT INTO visits (page_id, day_id, ip)
-    SELECT $1, g.day_id, g.ip
+    INSERT INTO visits (page_id, day_id, previous_day, ip)
+    SELECT $1, g.day_id, 0, g.ip
     FROM gone AS g
     WHERE g.day_id >= $4::integer
     ON CONFLICT DO NOTHING
@@ -703,12 +703,13 @@ WITH gone AS (
     WHERE e.page_id = $3
     RETURNING e.day_id, e.visitors
 )
-INSERT INTO erased_visits AS i (page_id, day_id, visitors)
-SELECT $1, g.day_id, g.visitors
+INSERT INTO erased_visits AS i (page_id, day_id, previous_day, visitors)
+SELECT $1, g.day_id, 0, sum(g.visitors)
 FROM gone_erased AS g
-ON CONFLICT (page_id, day_id) DO UPDATE
+GROUP BY g.day_id
+ON CONFLICT (page_id, day_id, previous_day) DO UPDATE
     SET visitors = least(i.visitors + excluded.visitors,
-                         (SELECT s.visitors FROM erased_visits AS s WHERE s.page_id = $2 AND s.day_id = i.day_id))
+                         (SELECT sum(s.visitors) FROM erased_visits AS s WHERE s.page_id = $2 AND s.day_id = i.day_id))
 `
 
 type VisitsMergeParams struct {
@@ -718,8 +719,8 @@ type VisitsMergeParams struct {
 	KeptFrom int32
 }
 
-// Moves the visits of one page of a site to another one, where nobody counts. What is kept no longer goes: whoever deletes it may have
-// passed the other page.
+// Moves the visits of one page of a site to another one, where nobody counts. When their visitors came before is not told
+// of sums any more. What is kept no longer goes: the command that deletes it may have passed the other page.
 func (q *Queries) VisitsMerge(ctx context.Context, arg VisitsMergeParams) error {
 	_, err := q.db.Exec(ctx, VisitsMerge,
 		arg.IntoPage,

@@ -91,7 +91,7 @@ func TestFaultOfVisitWithoutVisitor(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	d := open(t, url, db.Options{Writers: 1})
-	exec(t, conn, `INSERT INTO visits (page_id, day_id, ip) VALUES (2, 20190629, '192.0.2.1')`)
+	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190629, 0, '192.0.2.1')`)
 	b := visitBatch("192.0.2.1", 2)
 	assert.Equal(t, db.FaultHint, write(t, d, b))
 	b.Hinted[0], b.Newcomers[0] = true, 1

@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/database"
 
 	"footfall/migrations"
 )
@@ -26,17 +25,14 @@ type Migration struct {
 	Applied time.Time
 }
 
-// MigrateUp applies every pending migration and returns the names of those it applied. Any number of instances may call
-// it at once: one migrates, the others wait. Then it grants the roles what is theirs, as GrantRoles does: they may be
-// younger than the schema.
+// MigrateUp applies every pending step, makes functions and views again if their files have changed,
+// and returns the names of what it applied. Any number of instances may call it at once: one migrates,
+// the others wait. Then it grants the roles what is theirs, as GrantRoles does: they may be younger than
+// the schema.
 func (d *DB) MigrateUp(ctx context.Context) ([]string, error) {
 	var names []string
-	err := d.withMigrations(ctx, func(p *goose.Provider, q *Queries) error {
-		current, newest, err := p.GetVersions(ctx)
-		if err != nil {
-			return err
-		}
-		if current > newest {
+	err := d.withMigrations(ctx, func(p *goose.Provider, conn *pgx.Conn, current int64) error {
+		if newest := newestOf(p.ListSources()); current > newest {
 			return newerSchema(current, newest)
 		}
 		results, err := p.Up(ctx)
@@ -46,7 +42,14 @@ func (d *DB) MigrateUp(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return err
 		}
-		if _, err := q.RolesGrant(ctx); err != nil {
+		made, err := makeFunctions(ctx, conn)
+		if err != nil {
+			return fmt.Errorf("make functions and views: %w", err)
+		}
+		if made {
+			names = append(names, functionsAndViews)
+		}
+		if _, err := New(conn).RolesGrant(ctx); err != nil {
 			return fmt.Errorf("grant the roles their rights: %w", err)
 		}
 		return nil
@@ -73,25 +76,41 @@ func (d *DB) CheckSchema(ctx context.Context) error {
 	}
 	pool := stdlib.OpenDBFromPool(d.readers)
 	defer closeSQL(pool)
-	provider, err := newProvider(pool)
+	provider, store, err := newProvider(pool)
 	if err != nil {
 		return fmt.Errorf("look for the migrations: %w", err)
 	}
-	known := provider.ListSources()
-	newest := known[len(known)-1].Version
-	versions, err := database.NewStore(goose.DialectPostgres, goose.DefaultTablename)
+	steps := provider.ListSources()
+	newest := newestOf(steps)
+	// Not the provider's own way to ask, which makes the table of versions where it sees none.
+	current, err := store.GetLatestVersion(ctx, pool)
 	if err != nil {
 		return fmt.Errorf("read the schema's version: %w", err)
 	}
-	// Not the provider's own way to ask, which makes the table of versions where it sees none.
-	current, err := versions.GetLatestVersion(ctx, pool)
+	if err := checkSteps(ctx, d.queries, steps, current); err != nil {
+		return err
+	}
 	switch {
-	case err != nil:
-		return fmt.Errorf("read the schema's version: %w", err)
 	case current > newest:
 		return newerSchema(current, newest)
 	case current < newest:
 		return fmt.Errorf("the schema is at version %d, this footfall needs %d: type `footfall migrate up` as the owner of the tables", current, newest)
+	}
+	return d.checkFunctions(ctx)
+}
+
+// checkFunctions reports whether functions and views are those of this program.
+func (d *DB) checkFunctions(ctx context.Context) error {
+	_, hash, err := functionFiles()
+	if err != nil {
+		return err
+	}
+	files, err := schemaFiles(ctx, d.queries)
+	switch {
+	case err != nil:
+		return fmt.Errorf("look for functions and views: %w", err)
+	case files[functionsKey] != hash:
+		return errors.New("functions and views are not those of this footfall: type `footfall migrate up` as the owner of the tables")
 	}
 	return nil
 }
@@ -102,10 +121,16 @@ func (d *DB) GrantRoles(ctx context.Context) (missing []string, err error) {
 	return d.queries.RolesGrant(ctx)
 }
 
-// MigrateDown takes the newest applied migration back and returns its name.
+// MigrateDown takes the newest applied step back and returns its name. Functions and views, which may
+// stand on it, are gone then until MigrateUp makes them again.
 func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 	var name string
-	err := d.withMigrations(ctx, func(p *goose.Provider, _ *Queries) error {
+	err := d.withMigrations(ctx, func(p *goose.Provider, conn *pgx.Conn, current int64) error {
+		if current > 0 {
+			if err := dropThen(ctx, conn, func(pgx.Tx) error { return nil }); err != nil {
+				return fmt.Errorf("drop functions and views: %w", err)
+			}
+		}
 		result, err := p.Down(ctx)
 		if result != nil {
 			name = result.Source.Path
@@ -118,7 +143,7 @@ func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 // MigrateStatus lists the migrations, oldest first.
 func (d *DB) MigrateStatus(ctx context.Context) ([]Migration, error) {
 	var list []Migration
-	err := d.withMigrations(ctx, func(p *goose.Provider, _ *Queries) error {
+	err := d.withMigrations(ctx, func(p *goose.Provider, _ *pgx.Conn, _ int64) error {
 		states, err := p.Status(ctx)
 		for _, s := range states {
 			list = append(list, Migration{Name: s.Source.Path, Applied: s.AppliedAt})
@@ -128,8 +153,9 @@ func (d *DB) MigrateStatus(ctx context.Context) ([]Migration, error) {
 	return list, err
 }
 
-// withMigrations runs f while it alone may change the schema. The queries are those of a connection without a time limit.
-func (d *DB) withMigrations(ctx context.Context, f func(*goose.Provider, *Queries) error) error {
+// withMigrations runs f while it alone may change the schema, whose version it is told, if no other
+// footfall's steps made that. The connection has no time limit.
+func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn *pgx.Conn, current int64) error) error {
 	lock, err := pgx.ConnectConfig(ctx, d.base.Copy())
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
@@ -142,25 +168,42 @@ func (d *DB) withMigrations(ctx context.Context, f func(*goose.Provider, *Querie
 	if err := q.MigrateLock(ctx); err != nil {
 		return fmt.Errorf("migrate: wait for other instances: %w", err)
 	}
-	// The schema comes before the migrations, because goose keeps its own table in it.
-	if _, err := lock.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{Schema}.Sanitize()); err != nil {
+	if err := q.SchemaMake(ctx); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 
 	pool := stdlib.OpenDB(*d.base.Copy())
 	defer closeSQL(pool)
-	provider, err := newProvider(pool)
+	provider, _, err := newProvider(pool)
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	if err := f(provider, q); err != nil {
+	current, err := provider.GetDBVersion(ctx)
+	if err == nil {
+		err = checkSteps(ctx, q, provider.ListSources(), current)
+	}
+	if err == nil {
+		err = f(provider, lock, current)
+	}
+	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
 }
 
-func newProvider(pool *sql.DB) (*goose.Provider, error) {
-	return goose.NewProvider(goose.DialectPostgres, pool, migrations.FS, goose.WithDisableGlobalRegistry(true))
+func newProvider(pool *sql.DB) (*goose.Provider, *stepStore, error) {
+	store, err := newStepStore()
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := goose.NewProvider(goose.DialectCustom, pool, migrations.FS, goose.WithDisableGlobalRegistry(true), goose.WithStore(store))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, step := range p.ListSources() {
+		store.names[step.Version] = step.Path
+	}
+	return p, store, nil
 }
 
 func closeSQL(pool *sql.DB) { _ = pool.Close() }

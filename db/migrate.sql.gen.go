@@ -9,6 +9,37 @@ import (
 	"context"
 )
 
+const FunctionsBegin = `-- name: FunctionsBegin :exec
+SELECT set_config('lock_timeout', '100ms', true), set_config('check_function_bodies', 'off', true)
+`
+
+// Lets the transaction give up where it would keep reports waiting, and make functions in any order.
+func (q *Queries) FunctionsBegin(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, FunctionsBegin)
+	return err
+}
+
+const FunctionsDrop = `-- name: FunctionsDrop :exec
+SELECT drop_functions()
+`
+
+// Drops what the files of functions/ and report/ made. Fails (FaultBusy) while a report runs on one of the views, and
+// where somebody has built on one of them.
+func (q *Queries) FunctionsDrop(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, FunctionsDrop)
+	return err
+}
+
+const FunctionsNote = `-- name: FunctionsNote :exec
+SELECT note_functions($1)
+`
+
+// Notes that this transaction has made all functions and views, from files with this hash.
+func (q *Queries) FunctionsNote(ctx context.Context, hash string) error {
+	_, err := q.db.Exec(ctx, FunctionsNote, hash)
+	return err
+}
+
 const MigrateLock = `-- name: MigrateLock :exec
 
 SELECT pg_advisory_lock(hashtext('footfall.migrate'))
@@ -31,6 +62,43 @@ func (q *Queries) RolesGrant(ctx context.Context) ([]string, error) {
 	var missing []string
 	err := row.Scan(&missing)
 	return missing, err
+}
+
+const SchemaFiles = `-- name: SchemaFiles :many
+SELECT name, hash
+FROM schema_files
+`
+
+// The files that made this database, with their hashes: a row for each step that was ever applied, and one for all
+// functions and views, as long as they are there.
+func (q *Queries) SchemaFiles(ctx context.Context) ([]SchemaFile, error) {
+	rows, err := q.db.Query(ctx, SchemaFiles)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SchemaFile
+	for rows.Next() {
+		var i SchemaFile
+		if err := rows.Scan(&i.Name, &i.Hash); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const SchemaMake = `-- name: SchemaMake :exec
+CREATE SCHEMA IF NOT EXISTS footfall
+`
+
+// Makes the schema, before the steps, because goose keeps its own table in it.
+func (q *Queries) SchemaMake(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, SchemaMake)
+	return err
 }
 
 const SchemaSeen = `-- name: SchemaSeen :one
@@ -80,16 +148,22 @@ func (q *Queries) SessionDurable(ctx context.Context) error {
 	return err
 }
 
-const VisitsDayDrop = `-- name: VisitsDayDrop :one
-SELECT drop_visits_day($1)::boolean AS dropped
+const StepNote = `-- name: StepNote :exec
+INSERT INTO schema_files (name, hash)
+VALUES ($1, $2)
+ON CONFLICT (name) DO UPDATE
+    SET hash = excluded.hash
 `
 
-// Drops the partition of visits for a day; false if there is none. Fails (FaultBusy) where it would have to wait.
-func (q *Queries) VisitsDayDrop(ctx context.Context, day int32) (bool, error) {
-	row := q.db.QueryRow(ctx, VisitsDayDrop, day)
-	var dropped bool
-	err := row.Scan(&dropped)
-	return dropped, err
+type StepNoteParams struct {
+	Name string
+	Hash string
+}
+
+// Notes the text of a step that is being applied.
+func (q *Queries) StepNote(ctx context.Context, arg StepNoteParams) error {
+	_, err := q.db.Exec(ctx, StepNote, arg.Name, arg.Hash)
+	return err
 }
 
 const VisitsDayMake = `-- name: VisitsDayMake :one

@@ -59,7 +59,7 @@ type BatchID struct {
 	BeganAt time.Time
 	// The batch never committed, and no longer can.
 	Abandoned bool
-	// The migration whose write path wrote it: an instance that knows an older one only cannot write.
+	// What the instance that wrote it knows to write.
 	SchemaVersion int16
 }
 
@@ -89,7 +89,7 @@ type Day struct {
 	PageID int64
 	// The site of this page; null for a site.
 	SiteID *int64
-	// The day, like 20190629. 0: what was counted before daily numbers were kept and cannot be told by days.
+	// The day, like 20190629.
 	DayID int32
 	// Visits.
 	Hot int64
@@ -107,21 +107,23 @@ type DayKey struct {
 	Key []byte
 }
 
-// One row a kind of cached knowledge; its value rises in the transaction that makes copies of it stale.
+// Numbers that only rise: what running instances remember, and when they did what only one of them needs to do.
 type Epoch struct {
-	// apps: rows of apps or keys changed. erasures: rows of visitors or pages were removed, or became others'.
+	// apps: rows of apps or keys changed. erasures: rows of visitors or pages were removed, or became others'. retention: what need not be kept was let go.
 	Name string
-	// How often it has changed.
+	// apps, erasures: how often. retention: the last day on which it was, like 20190629, in the last time zone in which it begins.
 	Value int64
 }
 
-// Days of visitors whose address was erased: pv of a target = its rows in visits and the sum here.
+// Days of visitors whose address was erased: pv of a target = its rows in visits and the sum here; so are its returns, by previous day.
 type ErasedVisit struct {
 	// The target.
 	PageID int64
 	// The day.
 	DayID int32
-	// How many erased visitors came to the target on that day.
+	// The last day before it on which these visitors came. 0: as in visits.
+	PreviousDay int32
+	// How many there were.
 	Visitors int64
 }
 
@@ -179,7 +181,7 @@ type PageTally struct {
 	Today int64
 }
 
-// What was counted for each target on each day, for ever. What no day can be told of is left out.
+// What was counted for each target on each day, for ever.
 type ReportDay struct {
 	// The app that counts it.
 	App string
@@ -275,14 +277,6 @@ type ReportVisitorsToday struct {
 	IsNew bool
 }
 
-// On which days everything that need not be kept was let go, so that one instance does it and the others need not.
-type Retention struct {
-	// The day, in the last time zone in which it begins (12 hours behind UTC).
-	DayID int32
-	// When it was done.
-	EndedAt time.Time
-}
-
 // How many visitors of a target came on a day, and before that last on a previous day: what makes uniques of any range exact.
 type Return struct {
 	// The target.
@@ -295,12 +289,20 @@ type Return struct {
 	Visitors int64
 }
 
-// What grant_roles() grants.
-type Right struct {
-	// footfall_app: the service, which counts and no more. footfall_report: those who read reports.
-	Role string
-	// What stands between GRANT and TO.
-	What string
+// The files of migrations/ that made this database, so that a footfall with other ones notices.
+type SchemaFile struct {
+	// A step, like 00001_schema.sql; or "functions": all files of functions/ and report/ together.
+	Name string
+	// SHA-256 of its text.
+	Hash string
+}
+
+// What the files of functions/ and report/ made, and what goes before they are run again. What else is in the schemas stays.
+type SchemaObject struct {
+	// FUNCTION or VIEW.
+	Kind string
+	// Its name as a statement writes it, of a function with the types that it takes.
+	Name string
 }
 
 // A HyperLogLog sketch of the visitors of each target on each closed day; standard error 1.625 %.
@@ -335,6 +337,8 @@ type Visit struct {
 	PageID int64
 	// The natural day in the app's time zone, like 20190629.
 	DayID int32
+	// The last day before it on which the visitor came to the target. 0: never before; and in sums of deleted pages, where nobody can tell.
+	PreviousDay int32
 	// The visitor.
 	Ip netip.Addr
 }

@@ -22,7 +22,7 @@ const loadVisitors = `
 		SELECT 2 + n % 2, '10.0.0.0'::inet + n, 1 + n / 2, 20190629, 20190629 FROM generate_series(0, 99999) AS n
 		RETURNING page_id, ip, first_day
 	)
-	INSERT INTO visits (page_id, ip, day_id) SELECT page_id, ip, first_day FROM loaded`
+	INSERT INTO visits (page_id, ip, day_id, previous_day) SELECT page_id, ip, first_day, 0 FROM loaded`
 
 // keptAsIs keeps autovacuum, and so its statistics, away from the tables: each test says what the planner knows.
 const keptAsIs = `

@@ -53,7 +53,7 @@ func (q *Queries) DayBytes(ctx context.Context, day int32) (int64, error) {
 }
 
 const DayClose = `-- name: DayClose :one
-SELECT close_day_in_turn($1)::boolean AS closed
+SELECT close_day($1)::boolean AS closed
 `
 
 // Makes the sketches and tops of a day that is over; false if it had them.
@@ -65,10 +65,11 @@ func (q *Queries) DayClose(ctx context.Context, day int32) (bool, error) {
 }
 
 const DayDrop = `-- name: DayDrop :one
-SELECT drop_unkept_day($1)::boolean AS dropped
+SELECT drop_visits_day($1)::boolean AS dropped
 `
 
-// Drops the visits of a day that no app keeps; false if they are gone. Fails (FaultBusy) where it would have to wait.
+// Drops the partition of a day that is closed and that no app keeps; false if it is gone. Fails where an app keeps it, and
+// (FaultBusy) where it would have to wait.
 func (q *Queries) DayDrop(ctx context.Context, day int32) (bool, error) {
 	row := q.db.QueryRow(ctx, DayDrop, day)
 	var dropped bool
@@ -191,10 +192,12 @@ func (q *Queries) RetentionApps(ctx context.Context) ([]RetentionAppsRow, error)
 }
 
 const RetentionDone = `-- name: RetentionDone :one
-SELECT EXISTS (SELECT FROM retentions WHERE day_id = $1) AS done
+SELECT (value >= $1::integer)::boolean AS done
+FROM epochs
+WHERE name = 'retention'
 `
 
-// Whether somebody has let go on a day.
+// Whether somebody has let go on a day, or on a later one.
 func (q *Queries) RetentionDone(ctx context.Context, day int32) (bool, error) {
 	row := q.db.QueryRow(ctx, RetentionDone, day)
 	var done bool
@@ -203,13 +206,27 @@ func (q *Queries) RetentionDone(ctx context.Context, day int32) (bool, error) {
 }
 
 const RetentionNote = `-- name: RetentionNote :exec
-INSERT INTO retentions (day_id)
-VALUES ($1)
-ON CONFLICT DO NOTHING
+SELECT note_retention($1)
 `
 
+// Notes that all was let go on a day. Fails where the day has not come yet.
 func (q *Queries) RetentionNote(ctx context.Context, day int32) error {
 	_, err := q.db.Exec(ctx, RetentionNote, day)
+	return err
+}
+
+const TopsMake = `-- name: TopsMake :exec
+SELECT make_tops($1::integer, $2::bigint)
+`
+
+type TopsMakeParams struct {
+	OnlyApp  int32
+	OnlySite int64
+}
+
+// Makes the tops of a site, or of an app as a whole (site 0), on all closed days where they are missing.
+func (q *Queries) TopsMake(ctx context.Context, arg TopsMakeParams) error {
+	_, err := q.db.Exec(ctx, TopsMake, arg.OnlyApp, arg.OnlySite)
 	return err
 }
 
@@ -265,20 +282,6 @@ func (q *Queries) TopsMissing(ctx context.Context) ([]TopsMissingRow, error) {
 		return nil, err
 	}
 	return items, nil
-}
-
-const TopsRemake = `-- name: TopsRemake :exec
-SELECT remake_tops($1, $2)
-`
-
-type TopsRemakeParams struct {
-	App  int32
-	Site int64
-}
-
-func (q *Queries) TopsRemake(ctx context.Context, arg TopsRemakeParams) error {
-	_, err := q.db.Exec(ctx, TopsRemake, arg.App, arg.Site)
-	return err
 }
 
 const VisitorsForget = `-- name: VisitorsForget :one

@@ -35,7 +35,7 @@ func letGo(t *testing.T, d *db.DB, owner *pgx.Conn) {
 		return queryAll[string](t, owner, `SELECT to_jsonb(t)::text FROM tops AS t ORDER BY 1`)
 	}
 	exec(t, owner, `DELETE FROM tops`)
-	exec(t, owner, `SELECT make_tops($1)`, today)
+	exec(t, owner, `SELECT make_tops(only_day => $1)`, today)
 	made := tops()
 	require.Len(t, made, 6)
 	exec(t, owner, `DELETE FROM tops`)
@@ -43,7 +43,7 @@ func letGo(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	require.NoError(t, err)
 	require.Equal(t, []db.TopsMissingRow{{AppID: 1, SiteID: 0}, {AppID: 1, SiteID: site}}, missing)
 	for _, of := range missing {
-		require.NoError(t, d.Queries().TopsRemake(ctx, db.TopsRemakeParams{App: of.AppID, Site: of.SiteID}))
+		require.NoError(t, d.Queries().TopsMake(ctx, db.TopsMakeParams{OnlyApp: of.AppID, OnlySite: of.SiteID}))
 	}
 	require.Equal(t, made, tops())
 
@@ -83,20 +83,21 @@ func TestNothingGoesThatIsKept(t *testing.T) {
 	exec(t, conn, `SELECT make_visits_day(20190630), make_visits_day(20190701)`)
 	exec(t, conn, `SELECT close_day(20190629), close_day(20190630)`)
 	exec(t, conn, `INSERT INTO days (page_id, day_id, hot, pv, uv) VALUES (1, 20190629, 1, 1, 1)`)
-	exec(t, conn, `INSERT INTO visits (page_id, day_id, ip) VALUES (1, 20190629, '192.0.2.1')`)
+	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (1, 20190629, 0, '192.0.2.1')`)
 	exec(t, conn, `INSERT INTO visitors (page_id, rank, first_day, last_day, ip) VALUES (1, 1, 20190629, 20190629, '192.0.2.1')`)
 	exec(t, conn, `SELECT keep_visits_from(2, 20190630)`)
 
 	for what, sql := range map[string]string{
-		"a day that is not over":                      `SELECT close_day_in_turn(days_ago(0))`,
+		"a day that is not over":                      `SELECT close_day(days_ago(0))`,
 		"visits of an app that keeps them for ever":   `SELECT keep_visits_from(1, 20190630)`,
 		"visits of an app that keeps them for longer": `SELECT keep_visits_from(2, days_ago(9))`,
 		"visits of no app":                            `SELECT keep_visits_from(99, 20190630)`,
-		"a day that an app keeps for ever":            `SELECT drop_unkept_day(20190629)`,
-		"a day that is not closed":                    `SELECT drop_unkept_day(20190701)`,
+		"a day that an app keeps for ever":            `SELECT drop_visits_day(20190629)`,
+		"a day that is not closed":                    `SELECT drop_visits_day(20190701)`,
 		"rows that an app keeps for ever":             `SELECT delete_unkept_visits(1, 20190629, 0, 10)`,
 		"rows that an app keeps still":                `SELECT delete_unkept_visits(2, 20190630, 0, 10)`,
 		"rows of a day that is not closed":            `SELECT delete_unkept_visits(2, 20190628, 0, 10)`,
+		"a retention of a day that has not come":      `SELECT note_retention(days_ago(-2))`,
 		"visitors whom an app never forgets":          `SELECT forget_visitors(1, 20190701, '{1}', '{192.0.2.1}')`,
 		"visitors whom an app does not forget yet":    `SELECT forget_visitors(2, days_ago(9), '{1}', '{192.0.2.1}')`,
 	} {
@@ -111,9 +112,9 @@ func TestNothingGoesThatIsKept(t *testing.T) {
 	exec(t, conn, `SELECT keep_visits_from(2, days_ago(10))`)
 	exec(t, conn, `SELECT keep_visits_from(2, 20190629)`)
 	assert.True(t, query[bool](t, conn, `SELECT from_day = days_ago(10) FROM visits_kept WHERE app_id = 2`))
-	require.True(t, query[bool](t, conn, `SELECT drop_unkept_day(20190630)`))
+	require.True(t, query[bool](t, conn, `SELECT drop_visits_day(20190630)`))
 	exec(t, conn, `UPDATE apps SET deleted_at = now() WHERE name = 'shop'`)
-	require.True(t, query[bool](t, conn, `SELECT drop_unkept_day(20190629)`), "an app that is being deleted keeps nothing")
+	require.True(t, query[bool](t, conn, `SELECT drop_visits_day(20190629)`), "an app that is being deleted keeps nothing")
 }
 
 func TestSketchesMerge(t *testing.T) {

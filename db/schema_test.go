@@ -83,8 +83,9 @@ var rules = []struct{ refusedBy, sql string }{
 
 	{"erased_visitors_pkey", `INSERT INTO erased_visitors (page_id, rank) VALUES (2, 1)`},
 	{"erased_visitors_rank_from_one", `INSERT INTO erased_visitors (page_id, rank) VALUES (2, 0)`},
-	{"erased_visits_pkey", `INSERT INTO erased_visits (page_id, day_id, visitors) VALUES (2, 20190629, 1)`},
-	{"erased_visits_are_some", `INSERT INTO erased_visits (page_id, day_id, visitors) VALUES (2, 20190630, 0)`},
+	{"erased_visits_pkey", `INSERT INTO erased_visits (page_id, day_id, previous_day, visitors) VALUES (2, 20190629, 0, 1)`},
+	{"erased_visits_days_run_forwards", `UPDATE erased_visits SET previous_day = day_id`},
+	{"erased_visits_are_some", `INSERT INTO erased_visits (page_id, day_id, previous_day, visitors) VALUES (2, 20190630, 0, 0)`},
 
 	{"epochs_pkey", `INSERT INTO epochs (name) VALUES ('apps')`},
 	{"epochs_value_counts_up", `UPDATE epochs SET value = -1`},
@@ -115,11 +116,12 @@ var rules = []struct{ refusedBy, sql string }{
 	{"visitors_ip_is_one_address", `UPDATE visitors SET ip = '192.0.2.0/24'`},
 	{"visitors_ip_is_one_address", `UPDATE visitors SET ip = '2001:db8::/64'`},
 
-	{"visits_pkey", `INSERT INTO visits (page_id, day_id, ip) VALUES (2, 20190629, '192.0.2.1')`},
-	{"23514", `INSERT INTO visits (page_id, day_id, ip) VALUES (2, 20190630, '192.0.2.1')`}, // no partition, and no default one
+	{"visits_pkey", `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190629, 0, '192.0.2.1')`},
+	{"visits_days_run_forwards", `UPDATE visits SET previous_day = day_id`},
+	{"23514", `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190630, 0, '192.0.2.1')`}, // no partition, and no default one
 
-	{"batches_pkey", `INSERT INTO batches (id, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 7)`},
-	{"batches_by_this_version", `INSERT INTO batches (id, schema_version) VALUES (gen_random_uuid(), 6)`},
+	{"batches_pkey", `INSERT INTO batches (id, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 1)`},
+	{"batches_by_this_version", `INSERT INTO batches (id, schema_version) VALUES (gen_random_uuid(), 0)`},
 	{"23502", `INSERT INTO batches (id) VALUES (gen_random_uuid())`}, // as instances of before do
 
 	{"days_pkey", `INSERT INTO days (page_id, day_id, hot, pv, uv) VALUES (1, 20190629, 1, 1, 1)`},
@@ -132,7 +134,7 @@ var rules = []struct{ refusedBy, sql string }{
 
 	{"visits_kept_pkey", `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190629)`},
 	{"visits_kept_app_id_fkey", `INSERT INTO visits_kept (app_id, from_day) VALUES (99, 20190629)`},
-	{"retentions_pkey", `INSERT INTO retentions (day_id) VALUES (20190629)`},
+	{"visits_kept_go_in_order", `UPDATE visits_kept SET gone_before = from_day + 1`},
 	{"closed_days_pkey", `INSERT INTO closed_days (day_id) VALUES (20190629)`},
 	{"sketches_pkey", `INSERT INTO sketches (page_id, day_id, entries) VALUES (1, 20190629, '{1}')`},
 	{"sketches_have_registers", `UPDATE sketches SET entries = '{}'`},
@@ -141,26 +143,26 @@ var rules = []struct{ refusedBy, sql string }{
 	{"tops_by_is_known", `UPDATE tops SET by = 'ip'`},
 	{"tops_lists_match", `UPDATE tops SET numbers = '{1, 2}'`},
 
-	{"rights_pkey", `INSERT INTO rights (role, what) VALUES ('footfall_app', 'USAGE ON SCHEMA footfall')`},
-	{"rights_role_is_known", `INSERT INTO rights (role, what) VALUES ('postgres', 'USAGE ON SCHEMA footfall')`},
+	{"schema_files_pkey", `INSERT INTO schema_files (name, hash) VALUES ('functions', '')`},
+	{"schema_objects_pkey", `INSERT INTO schema_objects (kind, name) VALUES ('VIEW', 'report.days')`},
+	{"schema_objects_kind_is_known", `INSERT INTO schema_objects (kind, name) VALUES ('TABLE', 'visits')`},
 }
 
 func TestConstraints(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)
 	exec(t, conn, `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) VALUES (2, '192.0.2.1', 1, 20190629, 20190629)`)
-	exec(t, conn, `INSERT INTO visits (page_id, day_id, ip) VALUES (2, 20190629, '192.0.2.1')`)
-	exec(t, conn, `INSERT INTO batches (id, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 7)`)
+	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190629, 0, '192.0.2.1')`)
+	exec(t, conn, `INSERT INTO batches (id, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 1)`)
 	exec(t, conn, `INSERT INTO days (page_id, day_id, hot, pv, uv) VALUES (1, 20190629, 1, 1, 0)`)
 	exec(t, conn, `INSERT INTO returns (page_id, day_id, previous_day, visitors) VALUES (1, 20190629, 20190628, 1)`)
 	exec(t, conn, `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('a'), '{count, assert, read}')`)
 	exec(t, conn, `INSERT INTO page_tallies (app_id, day_id, today) VALUES (1, 20190629, 2)`)
 	exec(t, conn, `INSERT INTO day_keys (day_id, key) VALUES (20190629, sha256('a'))`)
 	exec(t, conn, `INSERT INTO erased_visitors (page_id, rank) VALUES (2, 1)`)
-	exec(t, conn, `INSERT INTO erased_visits (page_id, day_id, visitors) VALUES (2, 20190629, 1)`)
+	exec(t, conn, `INSERT INTO erased_visits (page_id, day_id, previous_day, visitors) VALUES (2, 20190629, 0, 1)`)
 	exec(t, conn, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190629)`)
 	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES (20190629)`)
-	exec(t, conn, `INSERT INTO retentions (day_id) VALUES (20190629)`)
 	exec(t, conn, `INSERT INTO sketches (page_id, day_id, entries) VALUES (1, 20190629, '{65}')`)
 	exec(t, conn, `INSERT INTO tops (app_id, site_id, day_id, by, page_ids, numbers) VALUES (1, 1, 20190629, 'pv', '{2}', '{1}')`)
 	for _, rule := range rules {

@@ -57,7 +57,7 @@ func beginSnapshot(ctx context.Context, conn *pgx.Conn, name, memory string) (*Q
 		if strings.Trim(name, "0123456789ABCDEF-") != "" {
 			return nil, errors.New("the server named a snapshot in an unknown way")
 		}
-		if _, err := tx.Exec(ctx, "SET TRANSACTION SNAPSHOT '"+name+"'"); err != nil {
+		if _, err := tx.Exec(ctx, strings.Replace(SnapshotTake, "snapshot_name", name, 1)); err != nil {
 			return nil, err
 		}
 	}

@@ -21,6 +21,17 @@ func (q *Queries) SnapshotExport(ctx context.Context) (string, error) {
 	return name, err
 }
 
+const SnapshotTake = `-- name: SnapshotTake :exec
+SET TRANSACTION SNAPSHOT 'snapshot_name'
+`
+
+// Lets this transaction see what the one sees that exported a snapshot. A statement without parameters, the first of its
+// transaction: the name is written into the text.
+func (q *Queries) SnapshotTake(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, SnapshotTake)
+	return err
+}
+
 const VerifyApps = `-- name: VerifyApps :many
 SELECT a.id
 FROM apps AS a
@@ -70,11 +81,9 @@ WITH back AS (
 ), targets AS MATERIALIZED (
     SELECT p.id AS page_id, p.site_id,
            coalesce(k.from_day, 0) AS from_day,
-           p.site_id IS NOT NULL AND p.uri LIKE '%/(deleted)'
-               OR coalesce(z.pv, 0) > 0 AS untold
+           p.site_id IS NOT NULL AND p.uri LIKE '%/(deleted)' AS deleted
     FROM pages AS p
     LEFT JOIN visits_kept AS k ON k.app_id = p.app_id
-    LEFT JOIN days AS z        ON z.page_id = p.id AND z.day_id = 0
     WHERE p.id BETWEEN $2 AND $3
       AND ($4 OR p.id = ANY ($5))
 ), sums AS (
@@ -86,7 +95,7 @@ WITH back AS (
            (t.page_id IS NOT NULL)::integer          AS has_page,
            coalesce(d.site_id, 0)                    AS site_id,
            coalesce(t.site_id, 0)                    AS site_of_page,
-           coalesce(t.untold, false) OR d.day_id = 0 AS untold,
+           coalesce(t.deleted, false)                AS deleted,
            d.unknown = 0 AND t.page_id IS NOT NULL AND d.site_id IS NOT DISTINCT FROM t.site_id AS strictly
     FROM daily AS d
     LEFT JOIN targets AS t ON t.page_id = d.page_id
@@ -108,12 +117,11 @@ WITH back AS (
     UNION ALL
     SELECT m.measure, 1, j.page_id, j.day_id, m.stored, m.least, m.most
     FROM judged AS j
-    LEFT JOIN erased_visits AS e ON e.page_id = j.page_id AND e.day_id = j.day_id
     CROSS JOIN LATERAL (
         SELECT unnest(ARRAY['told', 'page of days', 'site of days']::text[]) AS measure,
                unnest(ARRAY[j.pv - j.unknown, j.has_page, j.site_id]::bigint[]) AS stored,
-               unnest(ARRAY[CASE WHEN j.untold THEN 0 ELSE j.pv - coalesce(e.visitors, 0) END, 1, j.site_of_page]::bigint[]) AS least,
-               unnest(ARRAY[j.pv, 1, j.site_of_page]::bigint[]) AS most
+               unnest(ARRAY[CASE WHEN j.deleted THEN 0 ELSE j.pv END, 1, j.site_of_page]::bigint[]) AS least,
+               unnest(ARRAY[CASE WHEN j.deleted THEN 0 ELSE j.pv END, 1, j.site_of_page]::bigint[]) AS most
     ) AS m
     WHERE NOT j.strictly
     UNION ALL
@@ -152,8 +160,8 @@ type VerifyDaysRow struct {
 	Offenders []int64
 }
 
-// Daily numbers against counters. What is not new on a day has returned; whom nobody can tell so much of is unknown: there are none but in sums
-// of deleted pages, of what was counted before daily numbers were kept, and of erased visitors.
+// Daily numbers against counters. What is not new on a day has returned, but in sums of deleted pages, of which neither is
+// told: unknown is what is left.
 func (q *Queries) VerifyDays(ctx context.Context, arg VerifyDaysParams) ([]VerifyDaysRow, error) {
 	rows, err := q.db.Query(ctx, VerifyDays,
 		arg.N,
@@ -338,94 +346,103 @@ const VerifyRows = `-- name: VerifyRows :many
 WITH targets AS MATERIALIZED (
     SELECT p.id AS page_id,
            CASE WHEN a.deleted_at IS NULL THEN greatest(coalesce(k.from_day, 0), 1) ELSE 99999999 END AS from_day,
-           p.site_id IS NOT NULL AND p.uri LIKE '%/(deleted)' AS deleted,
-           coalesce(z.pv, 0) > 0 AS older
+           p.site_id IS NOT NULL AND p.uri LIKE '%/(deleted)' AS deleted
     FROM pages AS p
     JOIN apps AS a             ON a.id = p.app_id
     LEFT JOIN visits_kept AS k ON k.app_id = a.id
-    LEFT JOIN days AS z        ON z.page_id = p.id AND z.day_id = 0
     WHERE p.id BETWEEN $2::bigint AND $3::bigint
       AND ($4::boolean OR p.id = ANY ($5::bigint[]))
 ), listed AS (
-    SELECT v.page_id, v.ip, 0 AS day_id, v.first_day::bigint << 32 | v.last_day AS span
+    SELECT v.page_id, v.ip, 0 AS day_id, -1 AS previous_day, v.first_day::bigint << 32 | v.last_day AS span
     FROM visitors AS v
     JOIN targets AS t ON t.page_id = v.page_id
     WHERE v.page_id BETWEEN $2 AND $3
       AND ($4 OR v.page_id = ANY ($5))
       AND v.last_day >= t.from_day
     UNION ALL
-    SELECT v.page_id, v.ip, v.day_id, NULL
+    SELECT v.page_id, v.ip, v.day_id, v.previous_day, NULL
     FROM visits AS v
     WHERE v.page_id BETWEEN $2 AND $3
       AND ($4 OR v.page_id = ANY ($5))
       AND v.day_id >= $6::integer
 ), in_order AS (
-    SELECT l.page_id, l.day_id,
-           first_value(l.span) OVER visitor AS span, -- the visitor's first and last day
-           lag(l.day_id) OVER visitor       AS previous_day
+    SELECT l.page_id, l.day_id, l.previous_day,
+           first_value(l.span) OVER visitor AS span,  -- the visitor's first and last day
+           lag(l.day_id) OVER visitor       AS before -- the day of the row before
     FROM listed AS l
     WINDOW visitor AS (PARTITION BY l.ip, l.page_id ORDER BY l.day_id)
 ), grouped AS MATERIALIZED (
-    -- Rows of visitors are told from those of visits by the previous day -1, and stand under their first day.
+    -- Rows of visitors are told from those of visits by the previous day -1, and stand under their first day. A visit is
+    -- astray whose previous day is another one than that of the row before; where rows of that day are not kept, it may be
+    -- any from the first day on.
     SELECT i.page_id,
            CASE WHEN i.day_id = 0 THEN i.span >> 32 ELSE i.day_id END            AS day_id,
-           CASE WHEN i.day_id = 0 THEN -1 ELSE coalesce(i.previous_day, 0) END   AS previous_day,
+           i.previous_day,
            count(*)                                                              AS n,
            count(*) FILTER (WHERE i.day_id = i.span >> 32)                       AS firsts,
-           count(*) FILTER (WHERE i.day_id > i.span >> 32)                       AS returned,
            count(*) FILTER (WHERE i.day_id = i.span & 4294967295)                AS lasts,
-           count(*) FILTER (WHERE i.day_id > 0 AND (i.span IS NULL OR i.day_id NOT BETWEEN i.span >> 32 AND i.span & 4294967295)) AS odd
+           count(*) FILTER (WHERE i.day_id > 0 AND (i.span IS NULL OR i.day_id NOT BETWEEN i.span >> 32 AND i.span & 4294967295)) AS odd,
+           count(*) FILTER (WHERE i.day_id > 0 AND NOT CASE
+                                                           WHEN i.before >= t.from_day     THEN i.previous_day = i.before
+                                                           WHEN i.day_id = i.span >> 32    THEN i.previous_day = 0
+                                                           ELSE i.previous_day >= i.span >> 32
+                                                       END)                      AS astray
     FROM in_order AS i
+    LEFT JOIN targets AS t ON t.page_id = i.page_id
     GROUP BY 1, 2, 3
 ), parts AS (
     SELECT g.page_id, g.day_id,
            g.n * (g.previous_day >= 0)::integer AS visits,
            g.n * (g.previous_day < 0)::integer  AS newcomers,
-           g.firsts, g.odd, 0 AS pv, 0 AS uv, 0 AS erased
+           0 AS erased_newcomers,
+           g.firsts, g.odd, g.astray, 0 AS pv, 0 AS uv, 0 AS erased
     FROM grouped AS g
     UNION ALL
-    SELECT d.page_id, d.day_id, 0, 0, 0, 0, d.pv, d.uv, 0
+    SELECT d.page_id, d.day_id, 0, 0, 0, 0, 0, 0, d.pv, d.uv, 0
     FROM days AS d
     WHERE d.page_id BETWEEN $2 AND $3
       AND ($4 OR d.page_id = ANY ($5))
       AND d.day_id >= $6
     UNION ALL
-    SELECT e.page_id, e.day_id, 0, 0, 0, 0, 0, 0, e.visitors
+    SELECT e.page_id, e.day_id, 0, 0, e.visitors * (e.previous_day = 0)::integer, 0, 0, 0, 0, 0, e.visitors
     FROM erased_visits AS e
     WHERE e.page_id BETWEEN $2 AND $3
       AND ($4 OR e.page_id = ANY ($5))
 ), daily AS (
-    SELECT o.page_id, o.day_id, sum(o.visits)::bigint AS visits, sum(o.newcomers)::bigint AS newcomers, sum(o.firsts)::bigint AS firsts, sum(o.odd)::bigint AS odd,
+    SELECT o.page_id, o.day_id,
+           sum(o.visits)::bigint AS visits, sum(o.newcomers)::bigint AS newcomers, sum(o.erased_newcomers)::bigint AS erased_newcomers,
+           sum(o.firsts)::bigint AS firsts, sum(o.odd)::bigint AS odd, sum(o.astray)::bigint AS astray,
            sum(o.pv)::bigint AS pv, sum(o.uv)::bigint AS uv, sum(o.erased)::bigint AS erased
     FROM parts AS o
     GROUP BY o.page_id, o.day_id
 ), pairs AS (
     SELECT b.page_id, b.day_id, b.previous_day, sum(b.visits)::bigint AS visits, sum(b.stored)::bigint AS stored
     FROM (
-        SELECT g.page_id, g.day_id,
-               CASE WHEN g.previous_day >= t.from_day THEN g.previous_day ELSE 0 END AS previous_day,
-               CASE WHEN g.previous_day >= t.from_day THEN g.n ELSE g.returned END   AS visits,
-               0 AS stored
+        SELECT g.page_id, g.day_id, g.previous_day, g.n AS visits, 0 AS stored
         FROM grouped AS g
-        JOIN targets AS t ON t.page_id = g.page_id AND g.day_id >= t.from_day
-        WHERE g.previous_day >= 0
-          AND NOT (t.deleted OR t.older)
+        WHERE g.previous_day > 0
         UNION ALL
-        SELECT r.page_id, r.day_id, CASE WHEN r.previous_day >= t.from_day THEN r.previous_day ELSE 0 END, 0, r.visitors
+        SELECT e.page_id, e.day_id, e.previous_day, e.visitors, 0
+        FROM erased_visits AS e
+        WHERE e.page_id BETWEEN $2 AND $3
+          AND ($4 OR e.page_id = ANY ($5))
+          AND e.previous_day > 0
+        UNION ALL
+        SELECT r.page_id, r.day_id, r.previous_day, 0, r.visitors
         FROM returns AS r
-        JOIN targets AS t ON t.page_id = r.page_id AND r.day_id >= t.from_day
         WHERE r.page_id BETWEEN $2 AND $3
           AND ($4 OR r.page_id = ANY ($5))
           AND r.day_id >= $6
-          AND NOT (t.deleted OR t.older)
     ) AS b
+    JOIN targets AS t ON t.page_id = b.page_id AND b.day_id >= t.from_day
     GROUP BY b.page_id, b.day_id, b.previous_day
 ), judged AS MATERIALIZED (
-    SELECT d.page_id, d.day_id, d.visits, d.newcomers, d.firsts, d.odd, d.pv, d.uv, d.erased, t.deleted, t.older, k.has_sketch,
+    SELECT d.page_id, d.day_id, d.visits, d.newcomers, d.erased_newcomers, d.firsts, d.odd, d.astray, d.pv, d.uv, d.erased, t.deleted, k.has_sketch,
            d.pv = d.visits + d.erased
-               AND d.uv = d.newcomers
+               AND d.uv = d.newcomers + d.erased_newcomers
                AND d.firsts = d.newcomers
                AND d.odd = 0
+               AND d.astray = 0
                AND k.has_sketch
                AND NOT t.deleted AS strictly
     FROM daily AS d
@@ -437,27 +454,27 @@ WITH targets AS MATERIALIZED (
     SELECT m.measure, f.held, m.behind, 0 AS page_id, 0 AS day_id, 0 AS previous_day, 0 AS stored, 0 AS least, 0 AS most
     FROM (SELECT count(*) AS held, sum(j.visits) AS visits, sum(j.erased) AS erased FROM judged AS j WHERE j.strictly) AS f
     CROSS JOIN LATERAL (
-        SELECT unnest(ARRAY['rows pv', 'rows erased', 'rows uv', 'rows of first days', 'visitors of rows', 'sketches']::text[]) AS measure,
-               unnest(ARRAY[f.visits, f.erased, f.held, f.held, f.held, f.held]::bigint[]) AS behind
+        SELECT unnest(ARRAY['rows pv', 'rows erased', 'rows uv', 'rows of first days', 'visitors of rows', 'previous days', 'sketches']::text[]) AS measure,
+               unnest(ARRAY[f.visits, f.erased, f.held, f.held, f.held, f.held, f.held]::bigint[]) AS behind
     ) AS m
     UNION ALL
     SELECT m.measure, 1, m.behind, j.page_id, j.day_id, 0, m.stored, m.least, m.most
     FROM judged AS j
     CROSS JOIN LATERAL (
-        SELECT unnest(ARRAY['rows pv', 'rows erased', 'rows uv', 'rows of first days', 'visitors of rows', 'sketches']::text[]) AS measure,
-               unnest(ARRAY[j.visits, j.erased, 1, 1, 1, 1]::bigint[]) AS behind,
-               unnest(ARRAY[j.pv, j.erased, j.uv, j.firsts, j.odd, j.has_sketch::integer]::bigint[]) AS stored,
-               unnest(ARRAY[j.visits + j.erased, 0, CASE WHEN j.deleted OR j.older THEN 0 ELSE j.newcomers END, CASE WHEN j.older THEN 0 ELSE j.newcomers END, 0, 1]::bigint[]) AS least,
-               unnest(ARRAY[j.visits + j.erased, j.erased, CASE WHEN j.deleted THEN 0 ELSE j.newcomers + j.erased END, j.newcomers, 0, 1]::bigint[]) AS most
+        SELECT unnest(ARRAY['rows pv', 'rows erased', 'rows uv', 'rows of first days', 'visitors of rows', 'previous days', 'sketches']::text[]) AS measure,
+               unnest(ARRAY[j.visits, j.erased, 1, 1, 1, 1, 1]::bigint[]) AS behind,
+               unnest(ARRAY[j.pv, j.erased, j.uv, j.firsts, j.odd, CASE WHEN j.deleted THEN 0 ELSE j.astray END, j.has_sketch::integer]::bigint[]) AS stored,
+               unnest(ARRAY[j.visits + j.erased, j.erased, CASE WHEN j.deleted THEN 0 ELSE j.newcomers + j.erased_newcomers END, j.newcomers, 0, 0, 1]::bigint[]) AS least,
+               unnest(ARRAY[j.visits + j.erased, j.erased, CASE WHEN j.deleted THEN 0 ELSE j.newcomers + j.erased_newcomers END, j.newcomers, 0, 0, 1]::bigint[]) AS most
     ) AS m
     WHERE NOT j.strictly
     UNION ALL
     SELECT 'rows of last days', 1, 1, g.page_id, 0, 0, sum(g.lasts),
-           CASE WHEN t.older THEN 0 ELSE sum(g.n) FILTER (WHERE g.previous_day < 0) END,
+           sum(g.n) FILTER (WHERE g.previous_day < 0),
            sum(g.n) FILTER (WHERE g.previous_day < 0)
     FROM grouped AS g
     JOIN targets AS t ON t.page_id = g.page_id
-    GROUP BY g.page_id, t.older
+    GROUP BY g.page_id
     UNION ALL
     SELECT 'page of rows', 1, g.n, g.page_id, g.day_id, 0, g.n, 0, 0
     FROM grouped AS g
@@ -467,9 +484,8 @@ WITH targets AS MATERIALIZED (
     FROM pairs AS r
     WHERE r.stored = r.visits
     UNION ALL
-    SELECT 'returns', 1, 1, r.page_id, r.day_id, r.previous_day, r.stored, r.visits, r.visits + coalesce(e.visitors, 0)
+    SELECT 'returns', 1, 1, r.page_id, r.day_id, r.previous_day, r.stored, r.visits, r.visits
     FROM pairs AS r
-    LEFT JOIN erased_visits AS e ON e.page_id = r.page_id AND e.day_id = r.day_id
     WHERE r.stored <> r.visits
 )
 SELECT c.measure::text                                                  AS measure,
@@ -499,9 +515,9 @@ type VerifyRowsRow struct {
 	Offenders []int64
 }
 
-// Kept days against their rows. Visitors and their visits are read as one list, in which a visitor comes before his days: so each visit
-// finds him, and the day before, without a look-up. Where something was counted before daily numbers were kept, days may be gone without that
-// anybody noted it: rows prove no more than they say there. Erased visitors have no rows; how many of them came on a day bounds what they may add.
+// Kept days against their rows. Visitors and their visits are read as one list, in which a visitor comes before their days:
+// so each visit finds its visitor, and the day before, without a look-up. Erased visitors have no rows, but are counted by
+// day and previous day. In sums of deleted pages all previous days are 0, and there are no returns.
 func (q *Queries) VerifyRows(ctx context.Context, arg VerifyRowsParams) ([]VerifyRowsRow, error) {
 	rows, err := q.db.Query(ctx, VerifyRows,
 		arg.N,

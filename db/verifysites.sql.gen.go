@@ -16,7 +16,6 @@ WITH sums AS MATERIALIZED (
            coalesce(sum(d.pv)  FILTER (WHERE d.site_id IS NULL), 0) AS pv,
            coalesce(sum(d.hot) FILTER (WHERE d.site_id IS NOT NULL), 0) AS hots,
            coalesce(sum(d.pv)  FILTER (WHERE d.site_id IS NOT NULL), 0) AS pvs,
-           coalesce(max(d.hot) FILTER (WHERE d.site_id IS NOT NULL), 0) AS most_hot,
            coalesce(max(d.pv)  FILTER (WHERE d.site_id IS NOT NULL), 0) AS most_pv
     FROM days AS d
     WHERE $2::boolean OR coalesce(d.site_id, d.page_id) = ANY ($3::bigint[])
@@ -24,12 +23,11 @@ WITH sums AS MATERIALIZED (
 ), checks AS (
     SELECT m.measure, s.site_id AS page_id, s.day_id, m.stored, m.least, m.most
     FROM sums AS s
-    LEFT JOIN sums AS z ON z.site_id = s.site_id AND z.day_id = 0
     CROSS JOIN LATERAL (
         SELECT unnest(ARRAY['site day hot', 'site day pv']::text[]) AS measure,
                unnest(ARRAY[s.hot, s.pv]::bigint[]) AS stored,
-               unnest(ARRAY[CASE WHEN s.day_id = 0 THEN 0 WHEN z.hot > 0 THEN s.most_hot ELSE s.hots END, s.most_pv]::bigint[]) AS least,
-               unnest(ARRAY[CASE WHEN s.day_id = 0 THEN s.hot ELSE s.hots END, s.pvs]::bigint[]) AS most
+               unnest(ARRAY[s.hots, s.most_pv]::bigint[]) AS least,
+               unnest(ARRAY[s.hots, s.pvs]::bigint[]) AS most
     ) AS m
 )
 SELECT c.measure::text                                                  AS measure,
@@ -56,8 +54,7 @@ type VerifySiteDaysRow struct {
 	Offenders []int64
 }
 
-// Days of sites against those of their pages. Where something was counted before daily numbers were kept (day 0), hot of the days then is not
-// known: it stands there as pv.
+// Days of sites against those of their pages.
 func (q *Queries) VerifySiteDays(ctx context.Context, arg VerifySiteDaysParams) ([]VerifySiteDaysRow, error) {
 	rows, err := q.db.Query(ctx, VerifySiteDays, arg.N, arg.Whole, arg.Sites)
 	if err != nil {

@@ -36,7 +36,7 @@ func (q *Queries) BasisGet(ctx context.Context) (string, error) {
 
 const BatchAbandon = `-- name: BatchAbandon :one
 INSERT INTO batches AS b (id, schema_version, abandoned)
-VALUES ($1, 7, true)
+VALUES ($1, 1, true)
 ON CONFLICT (id) DO UPDATE
     SET abandoned = b.abandoned
 RETURNING abandoned
@@ -54,7 +54,7 @@ func (q *Queries) BatchAbandon(ctx context.Context, id pgtype.UUID) (bool, error
 const BatchBegin = `-- name: BatchBegin :exec
 
 INSERT INTO batches (id, schema_version)
-VALUES ($1, 7)
+VALUES ($1, 1)
 `
 
 // The one write path. A batch of visits is one transaction of these statements, sent in one round trip:
@@ -67,6 +67,26 @@ VALUES ($1, 7)
 // Claims the batch's id. If this connection is lost, BatchAbandon tells whether the transaction committed.
 func (q *Queries) BatchBegin(ctx context.Context, id pgtype.UUID) error {
 	_, err := q.db.Exec(ctx, BatchBegin, id)
+	return err
+}
+
+const BatchCommit = `-- name: BatchCommit :exec
+COMMIT
+`
+
+// Ends the batch. From here on its visits count.
+func (q *Queries) BatchCommit(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, BatchCommit)
+	return err
+}
+
+const BatchRollback = `-- name: BatchRollback :exec
+ROLLBACK
+`
+
+// Ends a batch that failed.
+func (q *Queries) BatchRollback(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, BatchRollback)
 	return err
 }
 
@@ -281,8 +301,8 @@ WITH asked AS (
     ON CONFLICT (page_id, ip) DO UPDATE
         SET last_day = excluded.last_day
 ), visited AS (
-    INSERT INTO visits (page_id, day_id, ip)
-    SELECT page_id, day_id, ip
+    INSERT INTO visits (page_id, day_id, previous_day, ip)
+    SELECT page_id, day_id, coalesce(last_day, 0), ip
     FROM decided
     WHERE counted
     ORDER BY page_id, ip

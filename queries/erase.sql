@@ -67,13 +67,13 @@ WITH gone AS (
     WHERE v.day_id = @day
       AND v.page_id = ANY (@pages::bigint[])
       AND v.ip = ANY (@ips::inet[])
-    RETURNING v.page_id, v.day_id
+    RETURNING v.page_id, v.day_id, v.previous_day
 )
-INSERT INTO erased_visits AS e (page_id, day_id, visitors)
-SELECT g.page_id, g.day_id, count(*)
+INSERT INTO erased_visits AS e (page_id, day_id, previous_day, visitors)
+SELECT g.page_id, g.day_id, g.previous_day, count(*)
 FROM gone AS g
-GROUP BY g.page_id, g.day_id
-ON CONFLICT (page_id, day_id) DO UPDATE
+GROUP BY g.page_id, g.day_id, g.previous_day
+ON CONFLICT (page_id, day_id, previous_day) DO UPDATE
     SET visitors = e.visitors + excluded.visitors;
 
 -- name: PageGet :one
@@ -113,15 +113,15 @@ FROM visits_kept
 WHERE app_id = @app_id;
 
 -- name: VisitsMerge :exec
--- Moves the visits of one page of a site to another one, where nobody counts. What is kept no longer goes: whoever deletes it may have
--- passed the other page.
+-- Moves the visits of one page of a site to another one, where nobody counts. When their visitors came before is not told
+-- of sums any more. What is kept no longer goes: the command that deletes it may have passed the other page.
 WITH gone AS (
     DELETE FROM visits AS v
     WHERE v.page_id = @from_page
     RETURNING v.day_id, v.ip
 ), moved AS (
-    INSERT INTO visits (page_id, day_id, ip)
-    SELECT @into_page, g.day_id, g.ip
+    INSERT INTO visits (page_id, day_id, previous_day, ip)
+    SELECT @into_page, g.day_id, 0, g.ip
     FROM gone AS g
     WHERE g.day_id >= @kept_from::integer
     ON CONFLICT DO NOTHING
@@ -130,12 +130,13 @@ WITH gone AS (
     WHERE e.page_id = @from_page
     RETURNING e.day_id, e.visitors
 )
-INSERT INTO erased_visits AS i (page_id, day_id, visitors)
-SELECT @into_page, g.day_id, g.visitors
+INSERT INTO erased_visits AS i (page_id, day_id, previous_day, visitors)
+SELECT @into_page, g.day_id, 0, sum(g.visitors)
 FROM gone_erased AS g
-ON CONFLICT (page_id, day_id) DO UPDATE
+GROUP BY g.day_id
+ON CONFLICT (page_id, day_id, previous_day) DO UPDATE
     SET visitors = least(i.visitors + excluded.visitors,
-                         (SELECT s.visitors FROM erased_visits AS s WHERE s.page_id = @site AND s.day_id = i.day_id));
+                         (SELECT sum(s.visitors) FROM erased_visits AS s WHERE s.page_id = @site AND s.day_id = i.day_id));
 
 -- name: DaysMerge :one
 -- Moves its days, after the visits, and returns how many (visitor, day) pairs are new there. Where the rows of a day are kept its visitors
@@ -154,7 +155,7 @@ WITH gone AS (
            CASE
                WHEN g.day_id >= @kept_from::integer
                THEN (SELECT count(*) FROM visits AS v WHERE v.page_id = @into_page AND v.day_id = g.day_id)
-                        + coalesce((SELECT e.visitors FROM erased_visits AS e WHERE e.page_id = @into_page AND e.day_id = g.day_id), 0)
+                        + coalesce((SELECT sum(e.visitors) FROM erased_visits AS e WHERE e.page_id = @into_page AND e.day_id = g.day_id), 0)
                ELSE least(coalesce(i.pv, 0) + g.pv, s.pv)
            END AS pv
     FROM gone AS g

@@ -14,6 +14,36 @@ JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = 'footfall'
   AND c.relname = 'goose_db_version';
 
+-- name: SchemaMake :exec
+-- Makes the schema, before the steps, because goose keeps its own table in it.
+CREATE SCHEMA IF NOT EXISTS footfall;
+
+-- name: SchemaFiles :many
+-- The files that made this database, with their hashes: a row for each step that was ever applied, and one for all
+-- functions and views, as long as they are there.
+SELECT name, hash
+FROM schema_files;
+
+-- name: StepNote :exec
+-- Notes the text of a step that is being applied.
+INSERT INTO schema_files (name, hash)
+VALUES (@name, @hash)
+ON CONFLICT (name) DO UPDATE
+    SET hash = excluded.hash;
+
+-- name: FunctionsBegin :exec
+-- Lets the transaction give up where it would keep reports waiting, and make functions in any order.
+SELECT set_config('lock_timeout', '100ms', true), set_config('check_function_bodies', 'off', true);
+
+-- name: FunctionsDrop :exec
+-- Drops what the files of functions/ and report/ made. Fails (FaultBusy) while a report runs on one of the views, and
+-- where somebody has built on one of them.
+SELECT drop_functions();
+
+-- name: FunctionsNote :exec
+-- Notes that this transaction has made all functions and views, from files with this hash.
+SELECT note_functions(@hash);
+
 -- name: RolesGrant :one
 -- Makes the roles for serving and reading where that is allowed, and grants them what is theirs; returns those that are missing.
 SELECT grant_roles()::text[] AS missing;
@@ -21,10 +51,6 @@ SELECT grant_roles()::text[] AS missing;
 -- name: VisitsDayMake :one
 -- Makes the partition of visits for a day; false if it was there.
 SELECT make_visits_day(@day)::boolean AS made;
-
--- name: VisitsDayDrop :one
--- Drops the partition of visits for a day; false if there is none. Fails (FaultBusy) where it would have to wait.
-SELECT drop_visits_day(@day)::boolean AS dropped;
 
 -- name: VisitsDaysMissing :one
 -- How many of some days have no partition.

@@ -6,13 +6,14 @@ SELECT pg_try_advisory_xact_lock(hashtext('footfall.retain'))::boolean AS mine
 WHERE set_config('idle_in_transaction_session_timeout', '0', true) IS NOT NULL;
 
 -- name: RetentionDone :one
--- Whether somebody has let go on a day.
-SELECT EXISTS (SELECT FROM retentions WHERE day_id = @day) AS done;
+-- Whether somebody has let go on a day, or on a later one.
+SELECT (value >= @day::integer)::boolean AS done
+FROM epochs
+WHERE name = 'retention';
 
 -- name: RetentionNote :exec
-INSERT INTO retentions (day_id)
-VALUES (@day)
-ON CONFLICT DO NOTHING;
+-- Notes that all was let go on a day. Fails where the day has not come yet.
+SELECT note_retention(@day);
 
 -- name: RetentionApps :many
 -- What each app keeps, and from which day on its visits are kept so far.
@@ -45,7 +46,7 @@ ORDER BY asked.day;
 
 -- name: DayClose :one
 -- Makes the sketches and tops of a day that is over; false if it had them.
-SELECT close_day_in_turn(@day)::boolean AS closed;
+SELECT close_day(@day)::boolean AS closed;
 
 -- name: TopsMissing :many
 -- The sites, and apps (site 0), whose tops a deletion took: it took those of the first closed day, too.
@@ -75,8 +76,9 @@ FROM wanted AS w
 WHERE NOT EXISTS (SELECT FROM tops AS t WHERE t.app_id = w.app_id AND t.site_id = w.site_id AND t.day_id = w.day_id)
 ORDER BY w.app_id, w.site_id;
 
--- name: TopsRemake :exec
-SELECT remake_tops(@app, @site);
+-- name: TopsMake :exec
+-- Makes the tops of a site, or of an app as a whole (site 0), on all closed days where they are missing.
+SELECT make_tops(@only_app::integer, @only_site::bigint);
 
 -- name: VisitsKeepFrom :exec
 -- Lets the visits of an app of days before one go.
@@ -118,8 +120,9 @@ WHERE i.inhparent = 'visits'::regclass
   AND c.relname = 'visits_' || @day::integer;
 
 -- name: DayDrop :one
--- Drops the visits of a day that no app keeps; false if they are gone. Fails (FaultBusy) where it would have to wait.
-SELECT drop_unkept_day(@day)::boolean AS dropped;
+-- Drops the partition of a day that is closed and that no app keeps; false if it is gone. Fails where an app keeps it, and
+-- (FaultBusy) where it would have to wait.
+SELECT drop_visits_day(@day)::boolean AS dropped;
 
 -- name: VisitsDelete :one
 -- Deletes some visits of an app on a day that it keeps no longer, by page from one on.

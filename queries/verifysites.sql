@@ -36,15 +36,13 @@ FROM checks AS c
 GROUP BY c.measure;
 
 -- name: VerifySiteDays :many
--- Days of sites against those of their pages. Where something was counted before daily numbers were kept (day 0), hot of the days then is not
--- known: it stands there as pv.
+-- Days of sites against those of their pages.
 WITH sums AS MATERIALIZED (
     SELECT coalesce(d.site_id, d.page_id) AS site_id, d.day_id,
            coalesce(sum(d.hot) FILTER (WHERE d.site_id IS NULL), 0) AS hot,
            coalesce(sum(d.pv)  FILTER (WHERE d.site_id IS NULL), 0) AS pv,
            coalesce(sum(d.hot) FILTER (WHERE d.site_id IS NOT NULL), 0) AS hots,
            coalesce(sum(d.pv)  FILTER (WHERE d.site_id IS NOT NULL), 0) AS pvs,
-           coalesce(max(d.hot) FILTER (WHERE d.site_id IS NOT NULL), 0) AS most_hot,
            coalesce(max(d.pv)  FILTER (WHERE d.site_id IS NOT NULL), 0) AS most_pv
     FROM days AS d
     WHERE @whole::boolean OR coalesce(d.site_id, d.page_id) = ANY (@sites::bigint[])
@@ -52,12 +50,11 @@ WITH sums AS MATERIALIZED (
 ), checks AS (
     SELECT m.measure, s.site_id AS page_id, s.day_id, m.stored, m.least, m.most
     FROM sums AS s
-    LEFT JOIN sums AS z ON z.site_id = s.site_id AND z.day_id = 0
     CROSS JOIN LATERAL (
         SELECT unnest(ARRAY['site day hot', 'site day pv']::text[]) AS measure,
                unnest(ARRAY[s.hot, s.pv]::bigint[]) AS stored,
-               unnest(ARRAY[CASE WHEN s.day_id = 0 THEN 0 WHEN z.hot > 0 THEN s.most_hot ELSE s.hots END, s.most_pv]::bigint[]) AS least,
-               unnest(ARRAY[CASE WHEN s.day_id = 0 THEN s.hot ELSE s.hots END, s.pvs]::bigint[]) AS most
+               unnest(ARRAY[s.hots, s.most_pv]::bigint[]) AS least,
+               unnest(ARRAY[s.hots, s.pvs]::bigint[]) AS most
     ) AS m
 )
 SELECT c.measure::text                                                  AS measure,

@@ -9,13 +9,21 @@
 -- name: BatchBegin :exec
 -- Claims the batch's id. If this connection is lost, BatchAbandon tells whether the transaction committed.
 INSERT INTO batches (id, schema_version)
-VALUES (@id, 7);
+VALUES (@id, 1);
+
+-- name: BatchCommit :exec
+-- Ends the batch. From here on its visits count.
+COMMIT;
+
+-- name: BatchRollback :exec
+-- Ends a batch that failed.
+ROLLBACK;
 
 -- name: BatchAbandon :one
 -- Waits for the transaction that began with this id, if it still runs. True: it never committed, and no longer can. False:
 -- it did commit. However often it is asked, the answer is the same.
 INSERT INTO batches AS b (id, schema_version, abandoned)
-VALUES (@id, 7, true)
+VALUES (@id, 1, true)
 ON CONFLICT (id) DO UPDATE
     SET abandoned = b.abandoned
 RETURNING abandoned;
@@ -114,8 +122,8 @@ WITH asked AS (
     ON CONFLICT (page_id, ip) DO UPDATE
         SET last_day = excluded.last_day
 ), visited AS (
-    INSERT INTO visits (page_id, day_id, ip)
-    SELECT page_id, day_id, ip
+    INSERT INTO visits (page_id, day_id, previous_day, ip)
+    SELECT page_id, day_id, coalesce(last_day, 0), ip
     FROM decided
     WHERE counted
     ORDER BY page_id, ip

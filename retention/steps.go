@@ -46,7 +46,7 @@ func (r *retaining) remakeTops(ctx context.Context) error {
 	}
 	for _, of := range missing {
 		if err := r.long(ctx, func(q *db.Queries) error {
-			return q.TopsRemake(ctx, db.TopsRemakeParams{App: of.AppID, Site: of.SiteID})
+			return q.TopsMake(ctx, db.TopsMakeParams{OnlyApp: of.AppID, OnlySite: of.SiteID})
 		}); err != nil {
 			return fmt.Errorf("find the first pages of a site: %w", err)
 		}

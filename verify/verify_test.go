@@ -141,11 +141,6 @@ func TestVerifyFindsNothingWhereNothingIsWrong(t *testing.T) {
 		"tops forgotten": `DELETE FROM tops`,
 		"a visitor forgotten with his days": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps; DELETE FROM visits WHERE day_id < 20260629;
 			WITH gone AS (DELETE FROM visitors WHERE ip = '192.0.2.4' RETURNING page_id, rank) INSERT INTO erased_visitors SELECT * FROM gone`,
-		"days from before daily numbers": `TRUNCATE days, returns, tops;
-			INSERT INTO days SELECT c.page_id, p.site_id, 0, c.hot, c.pv, c.uv FROM counters AS c JOIN pages AS p ON p.id = c.page_id;
-			DELETE FROM visits; DELETE FROM erased_visits`,
-		"a day from before daily numbers, its rows let go": `UPDATE days SET day_id = 0 WHERE day_id = 20260627; DELETE FROM tops;
-			DELETE FROM visits WHERE day_id = 20260627; DELETE FROM erased_visits WHERE day_id = 20260627`,
 		"an app being deleted": `UPDATE apps SET deleted_at = now(); DELETE FROM visits`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -225,7 +220,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 			{"pv of a site's day too high", `UPDATE days SET pv = 7 WHERE day_id = 20260628 AND page_id = ` + siteA, "site days", "a.example", "pv: 7, but"},
 
 			{"a visit's row lost", `DELETE FROM visits WHERE ip = '192.0.2.1' AND day_id = 20260628 AND page_id = ` + homeA, "kept days", "a.example/home", "pv: 3, but rows of visits: 2"},
-			{"a visit's row too many", `INSERT INTO visits VALUES (` + homeA + `, 20260628, '192.0.2.6')`, "kept days", "a.example/home", "pv: 3, but rows of visits: 4"},
+			{"a visit's row too many", `INSERT INTO visits VALUES (` + homeA + `, 20260628, 0, '192.0.2.6')`, "kept days", "a.example/home", "pv: 3, but rows of visits: 4"},
 			{"pv of a day", `UPDATE days SET pv = pv - 1 WHERE day_id = 20260628 AND page_id = ` + homeA, "kept days", "a.example/home", "pv: 2, but rows of visits: 3"},
 			{"an erased day lost", `DELETE FROM erased_visits WHERE day_id = 20260628 AND page_id = ` + homeA, "kept days", "a.example/home", "pv: 3, but rows of visits: 2"},
 			{"an erased day too many", `UPDATE erased_visits SET visitors = 2 WHERE day_id = 20260628 AND page_id = ` + homeA, "kept days", "a.example/home", "pv: 3, but rows of visits: 4"},
@@ -244,6 +239,20 @@ func TestVerifyFindsDamage(t *testing.T) {
 				"returns", "b.example/x", "returned visitors: 0, but rows of visits with that previous day: 1 (previous day 20260628)"},
 			{"a previous day of nobody", `UPDATE returns SET previous_day = 20260601 WHERE day_id = 20260629 AND page_id = ` + pageX,
 				"returns", "b.example/x", "returned visitors: 0, but rows of visits with that previous day: 1"},
+
+			{"a row's previous day", `UPDATE visits SET previous_day = 20260601 WHERE previous_day = 20260628 AND day_id = 20260629 AND page_id = ` + pageX,
+				"returns", "b.example/x", "returned visitors: 1, but rows of visits with that previous day: 0 (previous day 20260628)"},
+			{"a previous day in rows and returns", `UPDATE visits SET previous_day = 20260601 WHERE previous_day = 20260628 AND day_id = 20260629 AND page_id = ` + pageX + `;
+				UPDATE returns SET previous_day = 20260601 WHERE previous_day = 20260628 AND day_id = 20260629 AND page_id = ` + pageX,
+				"returns", "b.example/x", "rows of visits with another previous day than that of the row before: 1"},
+			{"an erased visitor's previous day", `UPDATE erased_visits SET previous_day = 20260601 WHERE previous_day > 0 AND page_id = ` + homeA,
+				"returns", "a.example/home", "rows of visits with that previous day"},
+			{"an erased newcomer", `UPDATE erased_visits SET previous_day = 20260601 WHERE previous_day = 0 AND page_id = ` + homeA,
+				"new visitors", "a.example/home", "but visitors whose first day it is"},
+			{"returns of a deleted page", `INSERT INTO returns VALUES (` + deletedA + `, 20260628, 20260627, 1)`,
+				"returns", "a.example/(deleted)", "returned visitors: 1, but rows of visits with that previous day: 0"},
+			{"a previous day of a deleted page", `UPDATE visits SET previous_day = 20260627 WHERE page_id = ` + deletedA,
+				"returns", "a.example/(deleted)", "returned visitors: 0, but rows of visits with that previous day: 1"},
 
 			{"visits of nobody", `DELETE FROM visitors WHERE ip = '192.0.2.7' AND page_id = ` + pageX, "visits", "b.example/x", "rows of visits that no visitor has: 1"},
 			{"a visit before the first day", `UPDATE visitors SET first_day = 20260628 WHERE ip = '192.0.2.5' AND page_id = ` + pageX, "visits", "b.example/x", "rows of visits that no visitor has: 1"},
@@ -269,7 +278,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 			{"erased visitors of no page", `INSERT INTO erased_visitors VALUES (999, 1)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
 			{"days of no page", `INSERT INTO days VALUES (999, NULL, 20260628, 0, 0, 0)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
 			{"returns of no page", `INSERT INTO returns VALUES (999, 20260628, 20260627, 1)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
-			{"visits of no page", `INSERT INTO visits VALUES (999, 20260628, '192.0.2.1')`, "belonging", "(no page has the number 999)", "rows of visits of no page: 1"},
+			{"visits of no page", `INSERT INTO visits VALUES (999, 20260628, 0, '192.0.2.1')`, "belonging", "(no page has the number 999)", "rows of visits of no page: 1"},
 		} {
 			run(c.name, c.damage, func(t *testing.T, proof *verify.Proof) {
 				assert.Positive(t, proof.Violations)

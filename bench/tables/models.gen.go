@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// What was counted for each target on each day, for ever. What no day can be told of is left out.
+// What was counted for each target on each day, for ever.
 type ReportDay struct {
 	// The app that counts it.
 	App string

@@ -1,10 +1,10 @@
--- What is counted: targets (pages, and the sites they belong to), and one narrow row of sums for each.
+-- What is counted: targets (pages, and the sites they belong to), and one narrow row of sums for
+-- each.
 
 -- +goose Up
-
--- A B-tree entry holds at most 2,704 bytes, and most of a uri repeats its neighbour's: the index is on a hash.
--- convert_to() is only STABLE, for it reads the database's encoding; a database has one for life, and
--- Footfall's is UTF-8, so the promise made here holds.
+-- A B-tree entry holds at most 2,704 bytes, and most of a uri repeats its neighbour's: the index is
+-- on a hash. convert_to() is only STABLE, for it reads the database's encoding; a database has one
+-- for life, and Footfall's is UTF-8, so the promise made here holds.
 -- +goose StatementBegin
 CREATE FUNCTION page_key(uri text) RETURNS bytea
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -37,12 +37,35 @@ COMMENT ON COLUMN pages.created_at IS 'When it was counted first.';
 COMMENT ON COLUMN pages.uri        IS 'Canonical and without a scheme: example.com for a site, example.com/home for a page.';
 COMMENT ON COLUMN pages.key        IS 'page_key(uri): what the unique index holds.';
 
--- Every visit writes a row here, so that it is as narrow as it can be, and nothing that changes is indexed: updates
--- stay inside their block (HOT) and leave the index alone. Half of each block is kept free for them.
+-- Without it, each page that is deleted would be looked for as the site of every other.
+CREATE INDEX pages_by_site ON pages (site_id);
+
+-- Targets by name, in order: text_pattern_ops serves = and prefixes in every locale. Not by app, so
+-- that nobody who looks for a key of an app is led here.
+CREATE INDEX pages_by_uri ON pages (uri text_pattern_ops);
+
+-- The lock under which an app's pages are made, so that its limit holds whichever instances make
+-- them.
+CREATE TABLE page_tallies (
+    app_id integer PRIMARY KEY REFERENCES apps,
+    day_id integer NOT NULL,
+    today  bigint  NOT NULL,
+
+    CONSTRAINT page_tallies_are_not_negative CHECK (today >= 0)
+);
+
+COMMENT ON TABLE  page_tallies        IS 'How many pages and sites each app got on its last day that brought any, for its limit.';
+COMMENT ON COLUMN page_tallies.app_id IS 'The app.';
+COMMENT ON COLUMN page_tallies.day_id IS 'The last day on which it got a page.';
+COMMENT ON COLUMN page_tallies.today  IS 'Pages and sites made on that day, those deleted since included.';
+
+-- Every visit writes a row here, so that it is as narrow as it can be, and nothing that changes is
+-- indexed: updates stay inside their block (HOT) and leave the index alone. Half of each block is
+-- kept free for them.
 --
--- It has no foreign key to pages: a batch updates a row twice in its transaction, and PostgreSQL checks the key again with
--- every second update, changed or not, which took a third of the time of a batch. Ids come from pages, which nobody
--- deletes from.
+-- It has no foreign key to pages: a batch updates a row twice in its transaction, and PostgreSQL
+-- checks the key again with every second update, changed or not, which took a third of the time of
+-- a batch. Ids come from pages, which nobody deletes from.
 CREATE TABLE counters (
     page_id bigint PRIMARY KEY,
     hot     bigint NOT NULL DEFAULT 0,
@@ -60,5 +83,6 @@ COMMENT ON COLUMN counters.uv      IS 'Visits that were the first of their visit
 
 -- +goose Down
 DROP TABLE counters;
+DROP TABLE page_tallies;
 DROP TABLE pages;
 DROP FUNCTION page_key(text);

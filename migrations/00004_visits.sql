@@ -1,0 +1,72 @@
+-- Who came: a row for each (target, visitor), and one for each (target, visitor, day).
+--
+-- Neither has a foreign key: both are written only under the lock of the target's counters row, and
+-- a check for each of a million rows would cost more than the insert.
+
+-- +goose Up
+CREATE TABLE visitors (
+    page_id   bigint  NOT NULL,
+    rank      bigint  NOT NULL,
+    first_day integer NOT NULL,
+    last_day  integer NOT NULL,
+    ip        inet    NOT NULL,
+
+    PRIMARY KEY (page_id, ip),
+    -- No two visitors share a rank. With uv = count(*) = max(rank) this is: ranks are exactly
+    -- 1..uv.
+    CONSTRAINT visitors_rank_is_unique    UNIQUE (page_id, rank),
+    CONSTRAINT visitors_rank_from_one     CHECK (rank >= 1),
+    CONSTRAINT visitors_days_run_forwards CHECK (last_day >= first_day),
+    CONSTRAINT visitors_ip_is_one_address CHECK (masklen(ip) = CASE family(ip) WHEN 4 THEN 32 ELSE 128 END)
+) WITH (fillfactor = 90); -- room for last_day, which changes once a day and visitor
+
+COMMENT ON TABLE  visitors           IS 'One row for each visitor of each target, for ever: the proof of uv and of every rank.';
+COMMENT ON COLUMN visitors.page_id   IS 'The target.';
+COMMENT ON COLUMN visitors.rank      IS 'The place of this visitor in the order of first visits to the target: 1, 2, 3 …';
+COMMENT ON COLUMN visitors.first_day IS 'The day of the first visit, like 20190629.';
+COMMENT ON COLUMN visitors.last_day  IS 'The last day that was counted. Days never run backwards: an earlier one counts as this one.';
+COMMENT ON COLUMN visitors.ip        IS 'The visitor: an address, for IPv6 the first of its network.';
+
+-- The key is (ip, day, page) with the page first: what is asked for together lies together. The two
+-- days stand before the address, so that the previous one costs nothing where the address is IPv4:
+-- an address begins at any byte, and a row ends at a multiple of eight.
+CREATE TABLE visits (
+    page_id      bigint  NOT NULL,
+    day_id       integer NOT NULL,
+    previous_day integer NOT NULL,
+    ip           inet    NOT NULL,
+
+    PRIMARY KEY (page_id, day_id, ip),
+    CONSTRAINT visits_days_run_forwards CHECK (previous_day < day_id)
+) PARTITION BY LIST (day_id);
+
+COMMENT ON TABLE  visits              IS 'One row for each day on which a visitor came to a target: the proof of pv. A partition a day.';
+COMMENT ON COLUMN visits.page_id      IS 'The target.';
+COMMENT ON COLUMN visits.day_id       IS 'The natural day in the app''s time zone, like 20190629.';
+COMMENT ON COLUMN visits.previous_day IS 'The last day before it on which the visitor came to the target. 0: never before; and in sums of deleted pages, where nobody can tell.';
+COMMENT ON COLUMN visits.ip           IS 'The visitor.';
+
+-- Which batches committed. An instance that lost its connection during COMMIT inserts the batch's
+-- id again: that waits for the old transaction, and finds the id taken if it committed. What it
+-- inserts itself is marked abandoned, so that it may ask again when the answer is lost, too.
+CREATE TABLE batches (
+    id             uuid        PRIMARY KEY,
+    began_at       timestamptz NOT NULL DEFAULT now(),
+    abandoned      boolean     NOT NULL DEFAULT false,
+    schema_version smallint    NOT NULL,
+
+    -- A batch that leaves something out would break promises. Raised by a step that changes what a
+    -- batch has to write, this keeps out instances that do not know of it.
+    CONSTRAINT batches_by_this_version CHECK (schema_version = 1)
+);
+
+COMMENT ON TABLE  batches                IS 'Ids of the batches of visits that committed, or were abandoned; kept for a day.';
+COMMENT ON COLUMN batches.id             IS 'A UUID version 7, so that ids follow time.';
+COMMENT ON COLUMN batches.began_at       IS 'When the transaction began that inserted it.';
+COMMENT ON COLUMN batches.abandoned      IS 'The batch never committed, and no longer can.';
+COMMENT ON COLUMN batches.schema_version IS 'What the instance that wrote it knows to write.';
+
+-- +goose Down
+DROP TABLE batches;
+DROP TABLE visits;
+DROP TABLE visitors;

@@ -1,0 +1,83 @@
+-- What is left of rows that went: of visitors who were erased or forgotten, and of visits that were
+-- kept long enough.
+
+-- +goose Up
+-- What is left of visitors who were erased, so that the sums stay and every rank is accounted for.
+-- Nothing links two rows.
+CREATE TABLE erased_visitors (
+    page_id bigint NOT NULL,
+    rank    bigint NOT NULL,
+
+    PRIMARY KEY (page_id, rank),
+    CONSTRAINT erased_visitors_rank_from_one CHECK (rank >= 1)
+);
+
+COMMENT ON TABLE  erased_visitors         IS 'Visitors whose address was erased: uv of a target = its rows in visitors and here.';
+COMMENT ON COLUMN erased_visitors.page_id IS 'The target.';
+COMMENT ON COLUMN erased_visitors.rank    IS 'The rank that the visitor had. Nobody else gets it.';
+
+CREATE TABLE erased_visits (
+    page_id      bigint  NOT NULL,
+    day_id       integer NOT NULL,
+    previous_day integer NOT NULL,
+    visitors     bigint  NOT NULL,
+
+    PRIMARY KEY (page_id, day_id, previous_day),
+    CONSTRAINT erased_visits_are_some          CHECK (visitors >= 1),
+    CONSTRAINT erased_visits_days_run_forwards CHECK (previous_day < day_id)
+);
+
+COMMENT ON TABLE  erased_visits              IS 'Days of visitors whose address was erased: pv of a target = its rows in visits and the sum here; so are its returns, by previous day.';
+COMMENT ON COLUMN erased_visits.page_id      IS 'The target.';
+COMMENT ON COLUMN erased_visits.day_id       IS 'The day.';
+COMMENT ON COLUMN erased_visits.previous_day IS 'The last day before it on which these visitors came. 0: as in visits.';
+COMMENT ON COLUMN erased_visits.visitors     IS 'How many there were.';
+
+-- From which day on the rows of an app's visits are all there. Before it they may be gone; the
+-- daily numbers stay.
+CREATE TABLE visits_kept (
+    app_id      integer PRIMARY KEY REFERENCES apps,
+    from_day    integer NOT NULL,
+    gone_before integer NOT NULL DEFAULT 0,
+
+    CONSTRAINT visits_kept_go_in_order CHECK (gone_before <= from_day)
+);
+
+COMMENT ON TABLE  visits_kept             IS 'From which day on the visits of each app are kept; an app without a row keeps all.';
+COMMENT ON COLUMN visits_kept.app_id      IS 'The app.';
+COMMENT ON COLUMN visits_kept.from_day    IS 'Every visit of this day and of later ones has its row. Rows of earlier days are gone, or are going.';
+COMMENT ON COLUMN visits_kept.gone_before IS 'No day before this one has rows of the app left, so that nobody needs to look there again.';
+
+-- Triggers, so that a DELETE typed into psql reaches the running instances as surely as any
+-- command. A command that erases takes the locks of the counters first: a batch that holds them has
+-- been answered before, one that waits for them meets the new basis.
+-- +goose StatementBegin
+CREATE FUNCTION erasure_raises_epoch() RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    UPDATE epochs SET value = value + 1 WHERE name = 'erasures';
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION erasure_raises_epoch() IS 'Raises the epoch of erasures, which makes running instances forget what they remember.';
+
+-- Counting inserts visitors, and updates nothing but last_day: it fires neither of these.
+CREATE TRIGGER visitors_erased
+    AFTER DELETE OR TRUNCATE OR UPDATE OF page_id, rank, ip ON visitors
+    FOR EACH STATEMENT EXECUTE FUNCTION erasure_raises_epoch();
+
+CREATE TRIGGER pages_erased
+    AFTER DELETE OR TRUNCATE OR UPDATE OF id, app_id, site_id, uri ON pages
+    FOR EACH STATEMENT EXECUTE FUNCTION erasure_raises_epoch();
+
+-- +goose Down
+DROP TRIGGER pages_erased ON pages;
+DROP TRIGGER visitors_erased ON visitors;
+DROP FUNCTION erasure_raises_epoch();
+DROP TABLE visits_kept;
+DROP TABLE erased_visits;
+DROP TABLE erased_visitors;

@@ -1,0 +1,30 @@
+-- The epoch, and what tells this database from a restored or another one: a copy of the files needs
+-- a start of the server; a restored dump makes the tables anew, or at least writes the epoch's row
+-- anew, which its xmin shows.
+CREATE FUNCTION basis() RETURNS text
+LANGUAGE plpgsql STABLE -- and not sql, which would plan it again for every batch
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    RETURN concat_ws('/', (SELECT concat_ws('/', e.value, e.xmin) FROM epochs AS e WHERE e.name = 'erasures'),
+                          (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = current_database()),
+                          'visitors'::regclass::oid,
+                          extract(epoch FROM pg_postmaster_start_time()));
+END
+$$;
+
+COMMENT ON FUNCTION basis() IS 'What an instance''s memory of the tables rests on: as long as this stays the same, what it remembers holds.';
+
+CREATE FUNCTION basis_must_be(expected text) RETURNS void
+LANGUAGE plpgsql STABLE
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    IF basis() IS DISTINCT FROM expected THEN
+        RAISE EXCEPTION 'what was remembered of the tables no longer holds'
+            USING ERRCODE = 'FF001', HINT = 'Forget it, and send the batch again.';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION basis_must_be(text) IS 'Fails with SQLSTATE FF001 when the basis is another one than expected.';

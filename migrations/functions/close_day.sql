@@ -1,0 +1,38 @@
+-- Sums up a day that is over everywhere: sketches of its visits, and the first pages of its sites.
+-- False: it was done before. Once it is done, the visits themselves are not needed for any report
+-- but those that list them.
+CREATE FUNCTION close_day(day integer) RETURNS boolean
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = footfall, pg_temp
+SET statement_timeout = 0
+AS $$
+BEGIN
+    IF day > to_char(now() AT TIME ZONE 'UTC' - interval '36 hours', 'YYYYMMDD')::integer THEN
+        RAISE EXCEPTION 'day % is not over everywhere yet', day USING ERRCODE = '22023';
+    END IF;
+    PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE; -- nobody moves rows from page to page while they are summed up
+    INSERT INTO closed_days (day_id) VALUES (day) ON CONFLICT DO NOTHING; -- waits for whoever is closing it
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    WITH hashes AS MATERIALIZED (
+        SELECT page_id, sha256(inet_send(ip)) AS hash FROM visits WHERE day_id = day
+    ), entries AS MATERIALIZED (
+        SELECT page_id, sketch_entry(hash) AS entry FROM hashes
+    ), highest AS (
+        SELECT page_id, max(entry) AS entry FROM entries GROUP BY page_id, entry / 64
+    )
+    INSERT INTO sketches (page_id, day_id, entries)
+    SELECT page_id, day, array_agg(entry ORDER BY entry)
+    FROM highest
+    GROUP BY page_id
+    ORDER BY page_id;
+    PERFORM make_tops(only_day => day);
+    RETURN true;
+END
+$$;
+
+COMMENT ON FUNCTION close_day(integer) IS 'Makes the sketches and the tops of a day like 20190629 that is over; false if it had them.';
+
+REVOKE ALL ON FUNCTION close_day(integer) FROM PUBLIC;

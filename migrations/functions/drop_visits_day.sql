@@ -1,0 +1,52 @@
+-- Drops the partition of one day, if no app keeps its visits. What an app counted on a day is in
+-- the days of its sites, so that no row of visits has to be looked for.
+--
+-- The partition is known by the day that it holds and not by its name, which anybody may give to a
+-- table of their own. The locks keep everybody from counting while they are waited for: it gives up
+-- soon.
+CREATE FUNCTION drop_visits_day(day integer) RETURNS boolean
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = footfall, pg_temp
+SET lock_timeout = '100ms'
+AS $$
+DECLARE
+    partition regclass;
+BEGIN
+    PERFORM make_date(day / 10000, day / 100 % 100, day % 100); -- refuses what is no day
+    IF NOT EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = day) THEN
+        RAISE EXCEPTION 'day % is not closed', day USING ERRCODE = '22023';
+    END IF;
+    IF day >= to_char(now() AT TIME ZONE 'UTC' - interval '1 day', 'YYYYMMDD')::integer THEN
+        RAISE EXCEPTION 'day % may still be counted by a slow clock', day USING ERRCODE = '22023';
+    END IF;
+    IF EXISTS (
+        SELECT
+        FROM pages AS s
+        JOIN days AS d             ON d.page_id = s.id AND d.day_id = day
+        JOIN apps AS a             ON a.id = s.app_id AND a.deleted_at IS NULL
+        LEFT JOIN visits_kept AS k ON k.app_id = a.id
+        WHERE s.site_id IS NULL
+          AND day >= coalesce(k.from_day, 0)
+    ) THEN
+        RAISE EXCEPTION 'an app keeps its visits of day %', day USING ERRCODE = '22023';
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtext('footfall.make_visits_day'));
+    SELECT c.oid
+    INTO partition
+    FROM pg_inherits AS i
+    JOIN pg_class AS c ON c.oid = i.inhrelid
+    WHERE i.inhparent = 'footfall.visits'::regclass
+      AND pg_get_expr(c.relpartbound, c.oid) = format('FOR VALUES IN (%s)', day);
+    IF partition IS NULL THEN
+        RETURN false;
+    END IF;
+    EXECUTE format('ALTER TABLE visits DETACH PARTITION %s', partition);
+    EXECUTE format('DROP TABLE %s', partition);
+    RETURN true;
+END
+$$;
+
+COMMENT ON FUNCTION drop_visits_day(integer) IS 'Drops the partition of visits for a day like 20190629 that is closed and that no app keeps; false if there is none. Fails with SQLSTATE 55P03 where somebody is using it: try again.';
+
+REVOKE ALL ON FUNCTION drop_visits_day(integer) FROM PUBLIC;

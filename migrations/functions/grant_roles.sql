@@ -1,0 +1,78 @@
+-- Who may do what in the database: footfall_app is the service, which counts and no more;
+-- footfall_report are those who read reports.
+--
+-- The roles belong to the whole server, their rights to this database. A role that migrates may not
+-- be allowed to make roles, as on managed servers: then somebody else makes them, and the next
+-- `footfall migrate up` grants them what is theirs. It takes nothing away: what an administrator
+-- grants besides stays.
+CREATE FUNCTION grant_roles() RETURNS text[]
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+DECLARE
+    name    text;
+    missing text[] := '{}';
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('footfall.grant_roles'));
+    -- An instance that attaches a partition at this moment writes the same row of the catalog as a
+    -- GRANT on visits.
+    LOCK TABLE ONLY visits IN SHARE UPDATE EXCLUSIVE MODE;
+    FOREACH name IN ARRAY ARRAY['footfall_app', 'footfall_report'] LOOP
+        CONTINUE WHEN EXISTS (SELECT FROM pg_roles WHERE rolname = name);
+        LOOP
+            BEGIN
+                EXECUTE format('CREATE ROLE %I NOLOGIN', name);
+                EXIT;
+            EXCEPTION
+                WHEN insufficient_privilege THEN
+                    missing := missing || name;
+                    EXIT;
+                WHEN duplicate_object THEN
+                    EXIT;
+                WHEN unique_violation THEN
+                    -- Made at this moment from another database, which no lock of this one keeps
+                    -- from it. What this session has cached still says that there is no such role.
+                    -- Trying again brings it up to date: then it is duplicate_object.
+                    NULL;
+            END;
+        END LOOP;
+    END LOOP;
+
+    -- What `footfall serve` does, and no more. Partitions of visits are reached through visits
+    -- alone.
+    IF 'footfall_app' <> ALL (missing) THEN
+        GRANT USAGE ON SCHEMA footfall TO footfall_app;
+        GRANT SELECT ON schema_files, goose_db_version, apps, keys, day_keys, epochs, pages, page_tallies, counters,
+            visitors, visits, batches, days, returns, closed_days, tops, visits_kept TO footfall_app;
+        GRANT INSERT ON day_keys, pages, page_tallies, counters, visitors, visits, batches, days, returns TO footfall_app;
+        GRANT UPDATE (used_at)        ON keys           TO footfall_app;
+        GRANT UPDATE (day_id, today)  ON page_tallies   TO footfall_app;
+        GRANT UPDATE (hot, pv, uv)    ON counters, days TO footfall_app;
+        GRANT UPDATE (last_day)       ON visitors       TO footfall_app;
+        GRANT UPDATE (abandoned)      ON batches        TO footfall_app;
+        GRANT UPDATE (visitors)       ON returns        TO footfall_app;
+        GRANT UPDATE (gone_before)    ON visits_kept    TO footfall_app;
+        GRANT DELETE ON batches, day_keys TO footfall_app;
+        GRANT EXECUTE ON FUNCTION make_visits_day(integer), drop_visits_day(integer), close_day(integer),
+            make_tops(integer, bigint, integer), keep_visits_from(integer, integer),
+            delete_unkept_visits(integer, integer, bigint, integer),
+            forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer) TO footfall_app;
+    END IF;
+
+    -- All that is in the schema report, and all that will be: the service answers its callers'
+    -- questions out of the same views.
+    FOREACH name IN ARRAY ARRAY['footfall_app', 'footfall_report'] LOOP
+        CONTINUE WHEN name = ANY (missing);
+        EXECUTE format('GRANT USAGE ON SCHEMA report TO %I', name);
+        EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA report TO %I', name);
+        EXECUTE format('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA report TO %I', name);
+        EXECUTE format('ALTER DEFAULT PRIVILEGES IN SCHEMA report GRANT SELECT ON TABLES TO %I', name);
+        EXECUTE format('ALTER DEFAULT PRIVILEGES IN SCHEMA report GRANT EXECUTE ON FUNCTIONS TO %I', name);
+    END LOOP;
+    RETURN missing;
+END
+$$;
+
+COMMENT ON FUNCTION grant_roles() IS 'Makes the roles footfall_app and footfall_report where it may, grants them what is theirs in this database, and returns those that are missing.';
+
+REVOKE ALL ON FUNCTION grant_roles() FROM PUBLIC;

@@ -1,0 +1,45 @@
+-- Makes lists of first pages of closed days, where they are missing: those of one app, one of its
+-- sites (0: the app as a whole) or one day, or of all where that is null. Nobody may move rows from
+-- page to page meanwhile.
+CREATE FUNCTION make_tops(only_app integer DEFAULT NULL, only_site bigint DEFAULT NULL, only_day integer DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = footfall, pg_temp
+SET plan_cache_mode = force_custom_plan -- what is null is left out of the plan
+AS $$
+DECLARE
+    closed integer[] := ARRAY(SELECT c.day_id FROM closed_days AS c WHERE only_day IS NULL OR c.day_id = only_day);
+BEGIN
+    PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE;
+    WITH numbers AS MATERIALIZED (
+        SELECT s.app_id, d.site_id, d.day_id, d.page_id, n.by, n.number
+        FROM pages AS s
+        JOIN days AS d ON d.site_id = s.id AND d.day_id = ANY (closed)
+        CROSS JOIN LATERAL (VALUES ('pv', d.pv), ('uv', d.uv), ('hot', d.hot)) AS n (by, number)
+        WHERE s.site_id IS NULL
+          AND (only_app IS NULL OR s.app_id = only_app)
+          AND (only_site IS NULL OR only_site IN (0, s.id))
+          AND n.number > 0
+    ), ordered AS (
+        SELECT app_id, site_id, day_id, page_id, by, number,
+               row_number() OVER (PARTITION BY app_id, site_id, day_id, by ORDER BY number DESC, page_id) AS place
+        FROM numbers
+        WHERE only_site IS NULL OR only_site > 0
+        UNION ALL
+        SELECT app_id, 0, day_id, page_id, by, number,
+               row_number() OVER (PARTITION BY app_id, day_id, by ORDER BY number DESC, page_id)
+        FROM numbers
+        WHERE only_site IS NULL OR only_site = 0
+    )
+    INSERT INTO tops (app_id, site_id, day_id, by, page_ids, numbers)
+    SELECT app_id, site_id, day_id, by, array_agg(page_id ORDER BY place), array_agg(number ORDER BY place)
+    FROM ordered
+    WHERE place <= 1000
+    GROUP BY app_id, site_id, day_id, by
+    ON CONFLICT DO NOTHING;
+END
+$$;
+
+COMMENT ON FUNCTION make_tops(integer, bigint, integer) IS 'Makes the tops of closed days where they are missing: SELECT make_tops(only_day => 20190629).';
+
+REVOKE ALL ON FUNCTION make_tops(integer, bigint, integer) FROM PUBLIC;

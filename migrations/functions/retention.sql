@@ -1,0 +1,128 @@
+-- Letting go of what need not be kept. The service may delete nothing itself: it calls these
+-- functions, which run as their owner. Each looks for itself whether what it is asked to delete may
+-- go.
+
+-- The turn of erasing is taken, because a command that moves rows from page to page reads how far
+-- they are kept, and must be done before more may go.
+CREATE FUNCTION keep_visits_from(app integer, day integer) RETURNS void
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE;
+    IF NOT EXISTS (SELECT FROM apps AS a WHERE a.id = app AND a.retain_days > 0 AND day <= days_ago(a.retain_days)) THEN
+        RAISE EXCEPTION 'app % keeps its visits of days before %', app, day USING ERRCODE = '22023';
+    END IF;
+    INSERT INTO visits_kept AS k (app_id, from_day)
+    VALUES (app, day)
+    ON CONFLICT (app_id) DO UPDATE
+        SET from_day = greatest(k.from_day, excluded.from_day);
+END
+$$;
+
+COMMENT ON FUNCTION keep_visits_from(integer, integer) IS 'Lets the visits of an app of days before one go, if it need not keep them.';
+
+CREATE FUNCTION delete_unkept_visits(app integer, day integer, from_page bigint, n integer, OUT deleted bigint, OUT last_page bigint)
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = day)
+       OR NOT EXISTS (SELECT FROM visits_kept AS k WHERE k.app_id = app AND day < k.from_day) THEN
+        RAISE EXCEPTION 'app % keeps its visits of day %', app, day USING ERRCODE = '22023';
+    END IF;
+    WITH chosen AS MATERIALIZED (
+        SELECT v.page_id, v.ip
+        FROM pages AS p
+        JOIN visits AS v ON v.page_id = p.id AND v.day_id = day
+        WHERE p.app_id = app
+          AND p.id >= from_page
+        ORDER BY p.id
+        LIMIT n
+    ), gone AS (
+        DELETE FROM visits AS v
+        USING chosen AS s
+        WHERE v.page_id = s.page_id
+          AND v.day_id = day
+          AND v.ip = s.ip
+    )
+    SELECT count(*), coalesce(max(s.page_id), from_page)
+    INTO deleted, last_page
+    FROM chosen AS s;
+END
+$$;
+
+COMMENT ON FUNCTION delete_unkept_visits(integer, integer, bigint, integer) IS 'Deletes up to n visits of an app on a day that it keeps no longer, by page from one on; how many, and the last page.';
+
+-- A visitor goes from a site and all its pages at once, or uv of a page might exceed that of its
+-- site when they come again. The pairs are looked for beforehand, without a lock; a visitor who has
+-- come since has a later last day at the site. Counting needs the lock of the site first of all, so
+-- nobody comes between this look and the deletion.
+CREATE FUNCTION forget_visitors(app integer, before integer, page_ids bigint[], ips inet[]) RETURNS bigint
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = footfall, pg_temp
+SET enable_seqscan = off -- it takes each visitor's row by the key, however few rows look cheaper to read at once: visits wait meanwhile
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+DECLARE
+    forgotten bigint;
+BEGIN
+    PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE;
+    IF NOT EXISTS (SELECT FROM apps AS a WHERE a.id = app AND a.forget_days > 0 AND before <= days_ago(a.forget_days)) THEN
+        RAISE EXCEPTION 'app % does not forget those who came before %', app, before USING ERRCODE = '22023';
+    END IF;
+    PERFORM
+    FROM counters AS c
+    WHERE c.page_id IN (SELECT coalesce(p.site_id, p.id) FROM pages AS p WHERE p.app_id = app AND p.id = ANY (page_ids))
+    ORDER BY c.page_id
+    FOR UPDATE;
+    WITH asked AS MATERIALIZED (
+        SELECT unnest(page_ids) AS page_id, unnest(ips) AS ip
+    ), gone AS (
+        DELETE FROM visitors AS v
+        USING asked AS k, pages AS p
+        WHERE v.page_id = k.page_id
+          AND v.ip = k.ip
+          AND v.last_day < before
+          AND p.id = v.page_id
+          AND p.app_id = app
+          AND NOT EXISTS (SELECT FROM visitors AS s WHERE s.page_id = coalesce(p.site_id, p.id) AND s.ip = v.ip AND s.last_day >= before)
+        RETURNING v.page_id, v.rank
+    ), left_of_them AS (
+        INSERT INTO erased_visitors (page_id, rank)
+        SELECT g.page_id, g.rank
+        FROM gone AS g
+    )
+    SELECT count(*)
+    INTO forgotten
+    FROM gone;
+    RETURN forgotten;
+END
+$$;
+
+COMMENT ON FUNCTION forget_visitors(integer, integer, bigint[], inet[]) IS 'Forgets those of some (target, visitor) pairs of an app who have not come since a day, if it is long enough ago; how many.';
+
+-- No later day than today, or nobody would let go any more.
+CREATE FUNCTION note_retention(day integer) RETURNS void
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    IF day > days_ago(-1) THEN
+        RAISE EXCEPTION 'day % has not come yet', day USING ERRCODE = '22023';
+    END IF;
+    UPDATE epochs AS e
+    SET value = greatest(e.value, day)
+    WHERE e.name = 'retention';
+END
+$$;
+
+COMMENT ON FUNCTION note_retention(integer) IS 'Notes that all that need not be kept was let go on a day, so that the other instances need not do it again.';
+
+REVOKE ALL ON FUNCTION keep_visits_from(integer, integer), delete_unkept_visits(integer, integer, bigint, integer),
+    forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer) FROM PUBLIC;

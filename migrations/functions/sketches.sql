@@ -1,0 +1,74 @@
+-- A visitor's hash as a register of a sketch and its value: 12 bits say which register, the zeros
+-- that lead the next 32 its value. The hash is sha256(inet_send(ip)), which stays the same in every
+-- version of PostgreSQL. It is an argument, so that the function is one expression that is planned
+-- into the query.
+CREATE FUNCTION sketch_entry(hash bytea) RETURNS integer
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+    SELECT (get_byte(hash, 0) * 16 + get_byte(hash, 1) / 16) * 64
+               + 33 - length(ltrim((get_byte(hash, 2)::bigint * 16777216 + get_byte(hash, 3) * 65536
+                                        + get_byte(hash, 4) * 256 + get_byte(hash, 5))::bit(32)::text, '0'))
+$$;
+
+COMMENT ON FUNCTION sketch_entry(bytea) IS 'The register of a HyperLogLog sketch that a visitor falls into, and its value: register * 64 + value, from sha256(inet_send(ip)).';
+
+-- Ertl's estimator (New cardinality estimation algorithms for HyperLogLog sketches, 2017): no bias
+-- at small or middling numbers that would have to be corrected. Its other correction, for registers
+-- that are full, begins to matter at a thousand million visitors.
+CREATE FUNCTION sketch_estimate(used bigint, weight double precision) RETURNS double precision
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+AS $$
+DECLARE
+    x     double precision := (4096 - used) / 4096.0;
+    y     double precision := 1;
+    sigma double precision := x;
+    last  double precision;
+BEGIN
+    IF used = 0 THEN
+        RETURN 0;
+    END IF;
+    LOOP
+        x := CASE WHEN x < 1e-150 THEN 0 ELSE x * x END; -- where x * x would be too small to be told from 0
+        last := sigma;
+        sigma := sigma + x * y;
+        y := y + y;
+        EXIT WHEN sigma = last;
+    END LOOP;
+    RETURN 4096.0 * 4096.0 / (2 * ln(2.0::double precision)) / (4096 * sigma + weight);
+END
+$$;
+
+COMMENT ON FUNCTION sketch_estimate(bigint, double precision) IS 'How many visitors a sketch stands for: from how many registers are not 0, and the sum of 2^-value over them.';
+
+CREATE FUNCTION merge_sketches(from_page bigint, into_page bigint) RETURNS void
+LANGUAGE sql
+SET search_path = footfall, pg_temp
+AS $$
+    WITH gone AS (
+        DELETE FROM sketches AS s
+        WHERE s.page_id = from_page
+        RETURNING s.day_id, s.entries
+    ), members AS (
+        SELECT g.day_id, unnest(g.entries) AS entry
+        FROM gone AS g
+        UNION ALL
+        SELECT s.day_id, unnest(s.entries)
+        FROM sketches AS s
+        WHERE s.page_id = into_page
+          AND s.day_id IN (SELECT g.day_id FROM gone AS g)
+    ), highest AS (
+        SELECT m.day_id, max(m.entry) AS entry
+        FROM members AS m
+        GROUP BY m.day_id, m.entry / 64
+    )
+    INSERT INTO sketches (page_id, day_id, entries)
+    SELECT into_page, h.day_id, array_agg(h.entry ORDER BY h.entry)
+    FROM highest AS h
+    GROUP BY h.day_id
+    ON CONFLICT (page_id, day_id) DO UPDATE
+        SET entries = excluded.entries
+$$;
+
+COMMENT ON FUNCTION merge_sketches(bigint, bigint) IS 'Moves the sketches of one target into those of another: of each register the higher value stays.';
+
+REVOKE ALL ON FUNCTION merge_sketches(bigint, bigint) FROM PUBLIC;

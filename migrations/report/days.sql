@@ -1,0 +1,14 @@
+CREATE VIEW report.days AS
+SELECT a.name AS app, p.uri AS target, d.day_id, day_date(d.day_id) AS day, d.pv, d.uv AS new_visitors, d.hot
+FROM days AS d
+JOIN pages AS p ON p.id = d.page_id
+JOIN apps AS a  ON a.id = p.app_id;
+
+COMMENT ON VIEW   report.days              IS 'What was counted for each target on each day, for ever.';
+COMMENT ON COLUMN report.days.app          IS 'The app that counts it.';
+COMMENT ON COLUMN report.days.target       IS 'The page, or the site.';
+COMMENT ON COLUMN report.days.day_id       IS 'The day as a number, like 20190629.';
+COMMENT ON COLUMN report.days.day          IS 'The day as a date.';
+COMMENT ON COLUMN report.days.pv           IS 'Visitors of the day.';
+COMMENT ON COLUMN report.days.new_visitors IS 'Those of them who came for the first time ever.';
+COMMENT ON COLUMN report.days.hot          IS 'Visits.';

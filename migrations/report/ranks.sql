@@ -1,0 +1,19 @@
+CREATE VIEW report.ranks AS
+SELECT a.name AS app, p.uri AS target, r.rank, r.visitor, r.first_day, r.last_day
+FROM apps AS a
+JOIN pages AS p ON p.app_id = a.id
+JOIN (
+    SELECT page_id, rank, ip AS visitor, first_day, last_day
+    FROM visitors
+    UNION ALL
+    SELECT page_id, rank, NULL, NULL, NULL
+    FROM erased_visitors
+) AS r ON r.page_id = p.id;
+
+COMMENT ON VIEW   report.ranks           IS 'Who was visitor number N of each target.';
+COMMENT ON COLUMN report.ranks.app       IS 'The app that counts it.';
+COMMENT ON COLUMN report.ranks.target    IS 'The page, or the site.';
+COMMENT ON COLUMN report.ranks.rank      IS 'The number: 1, 2, 3 …';
+COMMENT ON COLUMN report.ranks.visitor   IS 'The visitor''s address, for IPv6 the first of its network; in fd00::/8 a hash. Null: erased.';
+COMMENT ON COLUMN report.ranks.first_day IS 'The day of the first visit, like 20190629.';
+COMMENT ON COLUMN report.ranks.last_day  IS 'The last day on which the visitor came.';

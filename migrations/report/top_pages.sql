@@ -1,0 +1,45 @@
+CREATE FUNCTION report.top_pages(app text, from_day integer, to_day integer, n integer DEFAULT 10, by text DEFAULT 'pv', site text DEFAULT NULL)
+RETURNS TABLE (uri text, pv bigint, new_visitors bigint, hot bigint, uniques bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+    IF top_pages.by NOT IN ('pv', 'uv', 'hot') THEN
+        RAISE EXCEPTION 'by: % is no number of a page: use pv, uv or hot', top_pages.by USING ERRCODE = '22023';
+    END IF;
+    IF n NOT BETWEEN 1 AND 10000 THEN
+        RAISE EXCEPTION 'n: % is not between 1 and 10000', n USING ERRCODE = '22023';
+    END IF;
+    RETURN QUERY
+    SELECT p.uri, d.pv, d.uv, d.hot,
+           CASE
+               WHEN d.pv - d.uv = r.visitors THEN d.uv + r.from_before
+               ELSE (SELECT u.uniques FROM target_uniques(a.id, p.id, from_day, to_day) AS u)
+           END
+    FROM apps AS a
+    CROSS JOIN LATERAL first_pages(a.id, CASE WHEN top_pages.site IS NULL THEN 0 ELSE coalesce(
+                                             (SELECT s.id FROM pages AS s WHERE s.app_id = a.id AND s.key = page_key(top_pages.site) AND s.site_id IS NULL), -1) END,
+                                   from_day, to_day, top_pages.by, n) WITH ORDINALITY AS f (page_id, number, place)
+    JOIN pages AS p ON p.id = f.page_id
+    CROSS JOIN LATERAL (
+        SELECT sum(o.pv)::bigint AS pv, sum(o.uv)::bigint AS uv, sum(o.hot)::bigint AS hot
+        FROM days AS o
+        WHERE o.page_id = f.page_id
+          AND o.day_id BETWEEN from_day AND to_day
+    ) AS d
+    CROSS JOIN LATERAL (
+        SELECT coalesce(sum(o.visitors), 0)::bigint AS visitors,
+               coalesce(sum(o.visitors) FILTER (WHERE o.previous_day < from_day), 0)::bigint AS from_before
+        FROM returns AS o
+        WHERE o.page_id = f.page_id
+          AND o.day_id BETWEEN from_day AND to_day
+    ) AS r
+    WHERE a.name = top_pages.app
+    ORDER BY f.place;
+END
+$$;
+
+COMMENT ON FUNCTION report.top_pages(text, integer, integer, integer, text, text) IS 'The first n pages of an app (or of one site) in a range of days, by pv, uv (new visitors) or hot: SELECT * FROM report.top_pages(''demo'', 20190601, 20190630, 20).';
+
+REVOKE ALL ON FUNCTION report.top_pages(text, integer, integer, integer, text, text) FROM PUBLIC;

@@ -1,0 +1,49 @@
+CREATE FUNCTION report.uniques(app text, target text, from_day integer, to_day integer)
+RETURNS TABLE (uniques bigint, exact boolean, standard_error double precision, erased bigint)
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+    SELECT u.uniques, u.exact, u.standard_error, u.erased
+    FROM apps AS a
+    JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(uniques.target)
+    CROSS JOIN LATERAL target_uniques(a.id, p.id, from_day, to_day) AS u
+    WHERE a.name = uniques.app
+$$;
+
+COMMENT ON FUNCTION report.uniques(text, text, integer, integer) IS 'How many visitors came to a page or site in a range of days, each counted once: SELECT * FROM report.uniques(''demo'', ''example.com'', 20190601, 20190630).';
+
+CREATE FUNCTION report.uniques(app text, targets text[], from_day integer, to_day integer)
+RETURNS TABLE (uniques bigint, exact boolean, standard_error double precision, erased bigint)
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+    SELECT u.uniques, u.exact, u.standard_error, u.erased
+    FROM apps AS a
+    CROSS JOIN LATERAL group_uniques(a.id,
+                                     ARRAY(SELECT p.id FROM pages AS p
+                                           WHERE p.app_id = a.id AND p.key IN (SELECT page_key(unnest(uniques.targets)))),
+                                     from_day, to_day) AS u
+    WHERE a.name = uniques.app
+$$;
+
+COMMENT ON FUNCTION report.uniques(text, text[], integer, integer) IS 'How many visitors came to any of several pages or sites in a range of days. Exact while their visits are kept, else with a standard error; erased: days of erased visitors, who cannot be told apart.';
+
+CREATE FUNCTION report.uniques_under(app text, prefix text, from_day integer, to_day integer)
+RETURNS TABLE (uniques bigint, exact boolean, standard_error double precision, erased bigint)
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+    SELECT u.uniques, u.exact, u.standard_error, u.erased
+    FROM apps AS a
+    CROSS JOIN LATERAL group_uniques(a.id,
+                                     ARRAY(SELECT p.id FROM pages AS p
+                                           WHERE p.app_id = a.id AND p.site_id IS NOT NULL
+                                             AND p.uri ~>=~ prefix AND p.uri ~<~ (prefix || U&'\+10FFFF')),
+                                     from_day, to_day) AS u
+    WHERE a.name = uniques_under.app
+$$;
+
+COMMENT ON FUNCTION report.uniques_under(text, text, integer, integer) IS 'How many visitors came to any page whose uri begins so: SELECT * FROM report.uniques_under(''demo'', ''example.com/blog/'', 20190601, 20190630). As for several targets.';
+
+REVOKE ALL ON FUNCTION report.uniques(text, text, integer, integer), report.uniques(text, text[], integer, integer),
+    report.uniques_under(text, text, integer, integer) FROM PUBLIC;

@@ -1,0 +1,19 @@
+CREATE VIEW report.visitors_today AS
+SELECT a.name AS app, p.uri AS target, v.ip AS visitor, w.rank, w.first_day = v.day_id AS is_new
+FROM apps AS a
+JOIN pages AS p ON p.app_id = a.id
+CROSS JOIN LATERAL (
+    SELECT o.page_id, o.day_id, o.ip
+    FROM visits AS o
+    WHERE o.page_id = p.id
+      AND o.day_id = today(a.tz)
+    OFFSET 0 -- so that the day is known before a partition is opened
+) AS v
+LEFT JOIN visitors AS w ON w.page_id = v.page_id AND w.ip = v.ip;
+
+COMMENT ON VIEW   report.visitors_today         IS 'Who has come to each target today, in the time zone of its app.';
+COMMENT ON COLUMN report.visitors_today.app     IS 'The app that counts it.';
+COMMENT ON COLUMN report.visitors_today.target  IS 'The page, or the site.';
+COMMENT ON COLUMN report.visitors_today.visitor IS 'The visitor''s address, for IPv6 the first of its network; in fd00::/8 a hash.';
+COMMENT ON COLUMN report.visitors_today.rank    IS 'The visitor''s rank at the target.';
+COMMENT ON COLUMN report.visitors_today.is_new  IS 'It is the visitor''s first day there.';

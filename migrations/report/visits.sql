@@ -1,0 +1,12 @@
+CREATE VIEW report.visits AS
+SELECT a.name AS app, p.uri, v.ip AS visitor, v.day_id, day_date(v.day_id) AS day
+FROM visits AS v
+JOIN pages AS p ON p.id = v.page_id AND p.site_id IS NOT NULL
+JOIN apps AS a  ON a.id = p.app_id;
+
+COMMENT ON VIEW   report.visits         IS 'Who came to which page on which day, as long as that is kept.';
+COMMENT ON COLUMN report.visits.app     IS 'The app that counts it.';
+COMMENT ON COLUMN report.visits.uri     IS 'The page.';
+COMMENT ON COLUMN report.visits.visitor IS 'The visitor''s address, for IPv6 the first of its network; in fd00::/8 a hash.';
+COMMENT ON COLUMN report.visits.day_id  IS 'The day as a number, like 20190629.';
+COMMENT ON COLUMN report.visits.day     IS 'The day as a date.';
