@@ -16,30 +16,31 @@ import (
 	"time"
 )
 
-// process is a contender that runs.
-type process struct {
-	url    string
-	admin  string // where it tells its metrics, if it does
+// Process is a server that was started to be loaded.
+type Process struct {
+	URL    string
+	Admin  string // where it tells its metrics
 	cmd    *exec.Cmd
 	output bytes.Buffer  // of the process; to be read after ended only
 	ended  chan struct{} // closed when the process has ended and result is set
 	result error
 }
 
-// startProcess runs this program as a contender, and returns when it is ready. The arguments may depend on the addresses it
-// is to listen on. The process ends with ctx, or with stop, which must be called.
-func startProcess(ctx context.Context, arguments func(addr, admin string) []string) (*process, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("bench: %w", err)
+// Start runs a program, this one where none is named, and returns when it is ready. The arguments may depend on the addresses it is
+// to listen on. The process ends with ctx, or with Stop, which must be called.
+func Start(ctx context.Context, program string, arguments func(addr, admin string) []string) (_ *Process, err error) {
+	if program == "" {
+		if program, err = os.Executable(); err != nil {
+			return nil, fmt.Errorf("bench: %w", err)
+		}
 	}
 	addr, admin, err := freeAddrs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	args := arguments(addr, admin)
-	p := &process{url: "http://" + addr, admin: "http://" + admin, ended: make(chan struct{})}
-	p.cmd = exec.CommandContext(ctx, program, args...) //nolint:gosec // this program itself
+	p := &Process{URL: "http://" + addr, Admin: "http://" + admin, ended: make(chan struct{})}
+	p.cmd = exec.CommandContext(ctx, program, args...) //nolint:gosec // this program itself, or one that the caller names
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 	p.cmd.WaitDelay = 20 * time.Second
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
@@ -51,10 +52,19 @@ func startProcess(ctx context.Context, arguments func(addr, admin string) []stri
 		close(p.ended)
 	}()
 	if err := p.ready(ctx); err != nil {
-		return nil, errors.Join(err, p.stop())
+		return nil, errors.Join(err, p.Stop())
 	}
 	return p, nil
 }
+
+// The names of the metrics that are read, of the service and of what is served beside it.
+const (
+	MetricWaiting     = "footfall_visits_waiting"
+	MetricAsked       = "footfall_existence_queries_total"
+	MetricFilterReady = "footfall_filter_ready"
+	MetricFilterBytes = "footfall_filter_bytes"
+	MetricMemoryBytes = "footfall_memory_bytes"
+)
 
 // freeAddrs finds two ports that nobody listens on.
 func freeAddrs(ctx context.Context) (addr, admin string, err error) {
@@ -72,28 +82,28 @@ func freeAddrs(ctx context.Context) (addr, admin string, err error) {
 	return first.Addr().String(), second.Addr().String(), nil
 }
 
-// ready waits until the contender says that it can count.
-func (p *process) ready(ctx context.Context) error {
+// ready waits until the process says that it can count.
+func (p *Process) ready(ctx context.Context) error {
 	return p.await(ctx, "it is ready", func() (bool, error) {
-		_, err := fetch(ctx, p.url+"/readyz")
+		_, err := Fetch(ctx, p.URL+"/readyz")
 		return err == nil, nil // until it listens there is an error
 	})
 }
 
-// await is waitUntil that gives up when the process has ended.
-func (p *process) await(ctx context.Context, what string, done func() (bool, error)) error {
-	return waitUntil(ctx, what, func() (bool, error) {
+// await is WaitUntil that gives up when the process has ended.
+func (p *Process) await(ctx context.Context, what string, done func() (bool, error)) error {
+	return WaitUntil(ctx, what, func() (bool, error) {
 		select {
 		case <-p.ended:
-			return false, fmt.Errorf("bench: %s ended early", p.cmd) // stop tells how
+			return false, fmt.Errorf("bench: %s ended early", p.cmd) // Stop tells how
 		default:
 			return done()
 		}
 	})
 }
 
-// fetch returns the body of an answer that is well.
-func fetch(ctx context.Context, address string) (string, error) {
+// Fetch returns the body of an answer that is well.
+func Fetch(ctx context.Context, address string) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return "", fmt.Errorf("bench: %w", err)
@@ -113,45 +123,32 @@ func fetch(ctx context.Context, address string) (string, error) {
 	return string(body), nil
 }
 
-// shows waits until a metric has a value.
-func (p *process) shows(ctx context.Context, metric string, value float64) error {
+// Shows waits until a metric has a value.
+func (p *Process) Shows(ctx context.Context, metric string, value float64) error {
 	return p.await(ctx, fmt.Sprintf("%s is %v", metric, value), func() (bool, error) {
-		told, err := p.figures(ctx)
+		told, err := p.Figures(ctx)
 		if err != nil {
 			return false, err
 		}
-		is, err := told.of(metric)
+		is, err := told.Of(metric)
 		return is == value, err
 	})
 }
 
-// tell adds to a run what the process says of itself.
-func (p *process) tell(ctx context.Context, run *Run) error {
-	told, err := p.figures(ctx)
-	if err != nil {
-		return err
-	}
-	asked, err1 := told.of(metricAsked)
-	filter, err2 := told.of(metricFilterBytes)
-	memory, err3 := told.of(metricMemoryBytes)
-	run.Asked, run.Helpers = asked, int64(filter+memory)
-	return errors.Join(err1, err2, err3)
-}
-
-// figures are the sums of the process's metrics over their labels.
-func (p *process) figures(ctx context.Context) (figures, error) {
-	text, err := fetch(ctx, p.admin+"/metrics")
+// Figures are the sums of the process's metrics over their labels.
+func (p *Process) Figures(ctx context.Context) (Figures, error) {
+	text, err := Fetch(ctx, p.Admin+"/metrics")
 	if err != nil {
 		return nil, err
 	}
 	return readFigures(text), nil
 }
 
-// figures are numbers by the name of a metric.
-type figures map[string]float64
+// Figures are numbers by the name of a metric.
+type Figures map[string]float64
 
-func readFigures(text string) figures {
-	f := figures{}
+func readFigures(text string) Figures {
+	f := Figures{}
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
 		if len(words) < 2 || words[0] == "#" {
@@ -165,8 +162,8 @@ func readFigures(text string) figures {
 	return f
 }
 
-// of is a figure that must be there.
-func (f figures) of(name string) (float64, error) {
+// Of is a figure that must be there.
+func (f Figures) Of(name string) (float64, error) {
 	value, told := f[name]
 	if !told {
 		return 0, fmt.Errorf("bench: the process has no metric %s", name)
@@ -174,8 +171,8 @@ func (f figures) of(name string) (float64, error) {
 	return value, nil
 }
 
-// peakMemory is the most memory that the process ever held, in bytes; 0 where the system does not tell.
-func (p *process) peakMemory() int64 {
+// PeakMemory is the most memory that the process ever held, in bytes; 0 where the system does not tell.
+func (p *Process) PeakMemory() int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		return 0
@@ -196,8 +193,8 @@ func readPeak(text string) int64 {
 	return 0
 }
 
-// stop asks the process to end, and waits until it has; every visit that it took is counted then.
-func (p *process) stop() error {
+// Stop asks the process to end, and waits until it has; every visit that it took is counted then.
+func (p *Process) Stop() error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails where it has ended
 	timer := time.NewTimer(30 * time.Second)
 	defer timer.Stop()

@@ -10,11 +10,21 @@ import (
 	"footfall/visit"
 )
 
-// countNaively looks each key up and inserts what was not there.
+// state is what a way takes for true of the visitor at one target.
+type state struct {
+	known, today bool  // came before, came on this day
+	rank         int64 // 0: none was found
+}
+
+// countNaively looks each key up, or asks the filter, and inserts what was not there.
 func (s *Store) countNaively(ctx context.Context, v one) (a visit.Answer, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		q := New(tx)
-		found, err := s.find(ctx, q, s.toLookUp(v)) // now, when the connection is there: a filter's word grows old
+		look := s.find
+		if s.way == Believed {
+			look = s.believe
+		}
+		found, err := look(ctx, q, v) // now, when the connection is there: a filter's word grows old
 		if err != nil {
 			return err
 		}
@@ -24,7 +34,7 @@ func (s *Store) countNaively(ctx context.Context, v one) (a visit.Answer, err er
 		a, err = s.addVisitors(ctx, q, v, found)
 		return err
 	})
-	if err == nil && s.known != nil {
+	if err == nil && s.way == NaiveFilter {
 		for _, uri := range v.uris { // not before: a visit that is taken back must stay unknown
 			s.known.Add(visitorKey(v, uri))
 			s.known.Add(dayKey(v, uri))
@@ -33,38 +43,53 @@ func (s *Store) countNaively(ctx context.Context, v one) (a visit.Answer, err er
 	return a, err
 }
 
-// toLookUp is what must be asked of the tables: all, or what the filter is not sure to be new.
-func (s *Store) toLookUp(v one) KeysFindParams {
+// find asks the tables about all keys, or about those that the filter is not sure to be new.
+func (s *Store) find(ctx context.Context, q *Queries, v one) (map[string]state, error) {
 	ask := KeysFindParams{Ip: v.visitor, DayID: v.day, Uris: v.uris}
-	for _, uri := range v.uris {
-		ask.Visitors = append(ask.Visitors, s.known == nil || s.known.Has(visitorKey(v, uri)))
-		ask.Days = append(ask.Days, s.known == nil || s.known.Has(dayKey(v, uri)))
-	}
-	return ask
-}
-
-// find returns what is known of each target. It asks nothing when nothing need be asked.
-func (s *Store) find(ctx context.Context, q *Queries, ask KeysFindParams) (map[string]KeysFindRow, error) {
 	asked := int64(0)
-	for i := range ask.Uris {
-		asked += numberOf(ask.Visitors[i]) + numberOf(ask.Days[i])
+	for _, uri := range v.uris {
+		visitor, day := s.known == nil || s.known.Has(visitorKey(v, uri)), s.known == nil || s.known.Has(dayKey(v, uri))
+		ask.Visitors, ask.Days = append(ask.Visitors, visitor), append(ask.Days, day)
+		asked += numberOf(visitor) + numberOf(day)
 	}
-	found := map[string]KeysFindRow{}
+	found := map[string]state{}
 	if asked == 0 {
 		return found, nil
 	}
 	s.asked.Add(asked)
 	rows, err := q.KeysFind(ctx, ask)
 	for _, row := range rows {
-		found[row.Uri] = row
+		found[row.Uri] = state{known: row.Rank != 0, today: row.Today, rank: row.Rank}
 	}
 	return found, err
 }
 
-func (s *Store) addDays(ctx context.Context, q *Queries, v one, found map[string]KeysFindRow) error {
+// believe asks the filter, and reads the ranks of those whom it knows.
+func (s *Store) believe(ctx context.Context, q *Queries, v one) (map[string]state, error) {
+	ask := KeysFindParams{Ip: v.visitor, DayID: v.day, Uris: v.uris, Days: make([]bool, len(v.uris))}
+	found := map[string]state{}
+	known := false
+	for _, uri := range v.uris {
+		is := state{known: !s.known.Add(visitorKey(v, uri)), today: !s.known.Add(dayKey(v, uri))}
+		found[uri], known = is, known || is.known
+		ask.Visitors = append(ask.Visitors, is.known)
+	}
+	if !known {
+		return found, nil
+	}
+	rows, err := q.KeysFind(ctx, ask)
+	for _, row := range rows {
+		is := found[row.Uri]
+		is.rank = row.Rank
+		found[row.Uri] = is
+	}
+	return found, err
+}
+
+func (s *Store) addDays(ctx context.Context, q *Queries, v one, found map[string]state) error {
 	var today []string
 	for _, uri := range v.uris {
-		if !found[uri].Today {
+		if !found[uri].today {
 			today = append(today, uri)
 		}
 	}
@@ -76,11 +101,11 @@ func (s *Store) addDays(ctx context.Context, q *Queries, v one, found map[string
 	return err
 }
 
-func (s *Store) addVisitors(ctx context.Context, q *Queries, v one, found map[string]KeysFindRow) (a visit.Answer, err error) {
+func (s *Store) addVisitors(ctx context.Context, q *Queries, v one, found map[string]state) (a visit.Answer, err error) {
 	sum := CountersAddParams{Uris: v.uris}
 	for _, uri := range v.uris {
-		sum.Pvs = append(sum.Pvs, numberOf(!found[uri].Today))
-		sum.Uvs = append(sum.Uvs, numberOf(found[uri].Rank == 0))
+		sum.Pvs = append(sum.Pvs, numberOf(!found[uri].today))
+		sum.Uvs = append(sum.Uvs, numberOf(!found[uri].known))
 	}
 	sums, err := q.CountersAdd(ctx, sum)
 	if err != nil {
@@ -88,8 +113,8 @@ func (s *Store) addVisitors(ctx context.Context, q *Queries, v one, found map[st
 	}
 	newcomers := VisitorsAddParams{Ip: v.visitor}
 	for _, sum := range sums {
-		rank := found[sum.Uri].Rank
-		if rank == 0 {
+		rank := found[sum.Uri].rank
+		if !found[sum.Uri].known {
 			rank = sum.Uv
 			newcomers.Uris, newcomers.Ranks = append(newcomers.Uris, sum.Uri), append(newcomers.Ranks, rank)
 		}

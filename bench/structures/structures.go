@@ -5,19 +5,14 @@ package structures
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
 	"strconv"
 	"time"
-)
 
-// Options of a run.
-type Options struct {
-	Keys     int          // 1,000 to 100 million; 0 means 10 million
-	Progress func(string) // told which structure comes next; may be nil
-}
+	"footfall/bench"
+)
 
 // Report is the outcome of a run.
 type Report struct {
@@ -26,7 +21,6 @@ type Report struct {
 	Keys   int     `json:"keys"`
 	Bits   int     `json:"filterBits"` // size given to every Bloom filter
 	Rows   []Row   `json:"rows"`
-	Words  Words   `json:"words"`
 	Checks []Check `json:"checks"`
 }
 
@@ -51,47 +45,30 @@ type Check struct {
 	Exact bool `json:"exact"`
 }
 
+// How many keys can be compared.
 const (
-	defaultKeys = 10_000_000
-	minKeys     = 1_000
-	maxKeys     = 100_000_000 // the article's places are numbers of 31 bits
-	bitsPerKey  = 20          // 200 million bits for ten million keys
+	usualKeys  = 10_000_000
+	MinKeys    = 1_000
+	MaxKeys    = 100_000_000 // the article's places are numbers of 31 bits
+	bitsPerKey = 20          // 200 million bits for ten million keys
 )
 
-// ErrPromiseBroken comes with a complete report of which at least one exact check did not hold.
-var ErrPromiseBroken = errors.New("a structure did not do what it must")
-
-// Run measures all structures, one after the other so that none shares the processor's caches with another.
-func Run(ctx context.Context, options Options) (Report, error) {
-	if options.Keys == 0 {
-		options.Keys = defaultKeys
-	}
-	if options.Keys < minKeys || options.Keys > maxKeys {
-		return Report{}, fmt.Errorf("keys is %d: choose between %d and %d", options.Keys, minKeys, maxKeys)
-	}
-	progress := options.Progress
-	if progress == nil {
-		progress = func(string) {}
-	}
-	report := Report{Go: runtime.Version(), CPUs: runtime.GOMAXPROCS(0), Keys: options.Keys, Bits: options.Keys * bitsPerKey}
+// Run measures all structures on so many keys, from MinKeys to MaxKeys, one after the other so that none shares the processor's caches
+// with another. It tells which comes next. An error that wraps bench.ErrUntrue comes with a report of which an exact check does not hold.
+func Run(ctx context.Context, keys int, progress func(string)) (*Report, error) {
+	report := &Report{Go: runtime.Version(), CPUs: runtime.GOMAXPROCS(0), Keys: keys, Bits: keys * bitsPerKey}
 	for _, c := range contenders(report.Keys, report.Bits) {
 		progress(fmt.Sprintf("%s, %d keys", c.name, report.Keys))
 		row, err := measure(ctx, c, report.Keys)
 		if err != nil {
-			return report, fmt.Errorf("%s: %w", c.name, err)
+			return nil, fmt.Errorf("%s: %w", c.name, err)
 		}
 		report.Rows = append(report.Rows, row)
 	}
-	progress("distinct words")
-	words, err := countWords(ctx)
-	if err != nil {
-		return report, fmt.Errorf("distinct words: %w", err)
-	}
-	report.Words = words
 	report.Checks = report.check()
 	for _, c := range report.Checks {
 		if c.Exact && !c.Held {
-			return report, fmt.Errorf("%w: %s: got %s", ErrPromiseBroken, c.Promise, c.Got)
+			return report, fmt.Errorf("%w: %s: got %s", bench.ErrUntrue, c.Promise, c.Got)
 		}
 	}
 	return report, nil

@@ -5,16 +5,16 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"footfall/report/draw"
 )
 
-// WriteText prints the report as tables.
-func (r Report) WriteText(w io.Writer) error {
+// Print writes the report as tables.
+func (r *Report) Print(w io.Writer) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s keys ip_0, ip_1, …; filters of %s bits (%s); %s, %d CPUs\n\n",
 		grouped(r.Keys), grouped(r.Bits), readableBytes(int64(r.Bits)/8), r.Go, r.CPUs)
 	writeRows(&b, r.Rows, r.Keys)
-	fmt.Fprintf(&b, "\nDistinct words: %s in a synthetic text of %s\n\n", grouped(r.Words.Distinct), grouped(r.Words.Total))
-	writeRows(&b, r.Words.Rows, r.Words.Distinct)
 	b.WriteByte('\n')
 	for _, c := range r.Checks {
 		verdict := "yes"
@@ -23,8 +23,7 @@ func (r Report) WriteText(w io.Writer) error {
 		}
 		fmt.Fprintf(&b, "%s  %s: %s\n", verdict, c.Promise, c.Got)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	_, _ = io.WriteString(w, b.String()) // w is a person's
 }
 
 func writeRows(b *strings.Builder, rows []Row, keys int) {
@@ -48,16 +47,7 @@ func writeRows(b *strings.Builder, rows []Row, keys int) {
 	}
 }
 
-// grouped is 1234567 as 1,234,567.
-func grouped(n int) string {
-	if n < 0 {
-		return "-" + grouped(-n)
-	}
-	if n < 1000 {
-		return fmt.Sprint(n)
-	}
-	return fmt.Sprintf("%s,%03d", grouped(n/1000), n%1000)
-}
+func grouped(n int) string { return draw.Number(int64(n)) }
 
 func readableBytes(n int64) string {
 	switch {

@@ -1,16 +1,34 @@
 -- What the benchmarks put into Footfall's tables before they measure, and what they read there afterwards.
 
+-- name: TargetsMake :exec
+-- Makes the site and the pages of the one app that there is.
+WITH site AS (
+    INSERT INTO pages (app_id, uri)
+    SELECT id, @site::text
+    FROM apps
+    RETURNING id, app_id
+)
+INSERT INTO pages (app_id, site_id, uri)
+SELECT app_id, id, unnest(@pages::text[])
+FROM site;
+
 -- name: TargetsAmiss :one
--- How many targets have sums other than their rows, or ranks other than 1..uv.
+-- How many targets have sums other than their rows, or ranks other than 1..uv. Visitors who were there before the benchmark, and no
+-- others, came on 2020-01-01: they have no visits.
 SELECT count(*)
 FROM counters AS c
 LEFT JOIN (
-    SELECT page_id, count(*) AS visitors, count(DISTINCT rank) AS ranks, max(rank) AS last FROM visitors GROUP BY page_id
+    SELECT page_id, count(*) AS visitors, count(DISTINCT rank) AS ranks, max(rank) AS last,
+           count(*) FILTER (WHERE first_day = 20200101) AS before
+    FROM visitors
+    GROUP BY page_id
 ) AS v ON v.page_id = c.page_id
 LEFT JOIN (
-    SELECT page_id, count(*) AS visits FROM visits GROUP BY page_id
+    SELECT page_id, count(*) AS visits
+    FROM visits
+    GROUP BY page_id
 ) AS d ON d.page_id = c.page_id
-WHERE (c.uv, c.uv, c.uv, c.pv) IS DISTINCT FROM (v.visitors, v.ranks, v.last, d.visits);
+WHERE (c.uv, c.uv, c.uv, c.pv) IS DISTINCT FROM (v.visitors, v.ranks, v.last, v.before + coalesce(d.visits, 0));
 
 -- name: Checkpoint :exec
 -- Writes out what earlier runs left in memory, so that the next does not pay for it.
@@ -25,12 +43,12 @@ SELECT current_setting('server_version')::text AS version,
 -- Makes visitors number 0, 1, 2 and so on, of whom each came once, long ago, to one page in turn and so to the site. Their addresses
 -- are spread over 10.0.0.0/8 as those of the visits that are measured are.
 WITH asked AS (
-    SELECT @site::bigint AS site, @visitors::bigint AS visitors, @multiplier::bigint AS multiplier
+    SELECT @visitors::bigint AS visitors, @multiplier::bigint AS multiplier
 ), targets AS (
-    SELECT id AS page_id, row_number() OVER (PARTITION BY site_id ORDER BY id) - 1 AS turn,
+    SELECT id AS page_id,
+           row_number() OVER (PARTITION BY site_id ORDER BY id) - 1 AS turn,
            count(*) OVER (PARTITION BY site_id)                     AS turns
     FROM pages
-    WHERE coalesce(site_id, id) = (SELECT site FROM asked)
 ), came AS (
     SELECT page_id, turns, multiplier, generate_series(turn, visitors - 1, turns) AS number
     FROM targets, asked
@@ -57,11 +75,20 @@ SELECT p.uri, c.pv, c.uv, c.hot
 FROM counters AS c
 JOIN pages AS p ON p.id = c.page_id;
 
+-- name: PreloadByURI :many
+-- How many visitors every target had before.
+SELECT p.uri, count(*) AS visitors
+FROM visitors AS v
+JOIN pages AS p ON p.id = v.page_id
+WHERE v.first_day = 20200101
+GROUP BY p.uri;
+
 -- name: VisitorsByURI :many
--- Who came to every target, and as which.
+-- Who came to every target, and as which; but for those who were there before.
 SELECT p.uri, v.ip, v.rank
 FROM visitors AS v
-JOIN pages AS p ON p.id = v.page_id;
+JOIN pages AS p ON p.id = v.page_id
+WHERE v.first_day <> 20200101;
 
 -- name: WALPosition :one
 -- How many bytes of WAL the server has ever made.

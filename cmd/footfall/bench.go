@@ -8,8 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"footfall/bench"
+	"footfall/bench/compare"
+	"footfall/bench/generate"
+	"footfall/bench/reports"
 	"footfall/bench/structures"
 )
 
@@ -17,63 +21,93 @@ import (
 type benchCmd struct {
 	Compare    benchCompareCmd    `cmd:"" default:"withargs" help:"Compare ways of counting visits, on several workloads. It is what bench does unless told otherwise, with the same flags: bench compare --help lists them."`
 	Generate   benchGenerateCmd   `cmd:"" help:"Fill tables with an app of made-up visits, as many as reports and checks are to be tried on."`
-	Reports    benchReportsCmd    `cmd:"" help:"Measure reading: how long reports take while visits are counted, and whether their uniques are true. Counts made-up visits in --data, if that is given, and refuses a folder where others have counted."`
+	Reports    benchReportsCmd    `cmd:"" help:"Measure reading: whether uniques are true, and how long reports take while visits are counted. Counts made-up visits in --data, if that is given, and refuses a folder where others have counted."`
 	Structures benchStructuresCmd `cmd:"" help:"Compare structures that tell whether a key was seen: hash set, Bloom filters, bitmap, HyperLogLog. Needs no database."`
 	Contender  benchContenderCmd  `cmd:"" hidden:"" help:"Serve what the service is compared with."`
 }
 
-// benchServer is where a benchmark keeps its tables. With --database-url it makes databases of its own on that server.
+// benchServer is where a benchmark keeps its tables.
 type benchServer struct {
-	Dir  string `placeholder:"DIR" help:"Folder in which the benchmark's own PostgreSQL keeps its data, which is removed at the end; choose one on the disk to be measured. With --database-url databases are made on that server instead, and dropped at the end. Default: the system's folder for temporary files."`
-	JSON string `name:"json" placeholder:"FILE" help:"Write the figures to this file, too."`
+	Dir   string `placeholder:"DIR" help:"Folder in which the benchmark's own PostgreSQL keeps its data, which is removed at the end; choose one on the disk to be measured. With --database-url databases are made on that server instead, and dropped at the end. Default: the system's folder for temporary files."`
+	JSON  string `name:"json" placeholder:"FILE" help:"Write the figures to this file, too."`
+	Seed  uint64 `placeholder:"N" help:"Of all that is drawn: the same seed makes the same visits. Default: 1."`
+	Quick bool   `help:"Once, and little of everything: shows that all is counted right, measures little."`
 }
 
-func (b benchServer) write(report any) error {
-	if b.JSON == "" {
+// options are those that the flags of all benchmarks give.
+func (b benchServer) options(p *program) bench.Options {
+	return bench.Options{DatabaseURL: p.DatabaseURL, Dir: b.Dir, BinDir: p.PostgresBin, Seed: b.Seed, Quick: b.Quick, Progress: p.progress}
+}
+
+// benchReport is what every benchmark ends in.
+type benchReport interface{ Print(w io.Writer) }
+
+// publish shows a report that is complete, and fails as the benchmark did: where it was that what was counted is not true, after that.
+func publish[T benchReport](p *program, file string, report T, err error) error {
+	if err != nil && !errors.Is(err, bench.ErrUntrue) {
+		return err
+	}
+	report.Print(p.stdout)
+	return errors.Join(writeJSON(file, report), err)
+}
+
+func writeJSON(file string, report any) error {
+	if file == "" {
 		return nil
 	}
 	text, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
 		return fmt.Errorf("json: %w", err)
 	}
-	return os.WriteFile(b.JSON, append(text, '\n'), 0o644) //nolint:gosec // figures, for everybody
+	return os.WriteFile(file, append(text, '\n'), 0o644) //nolint:gosec // figures, for everybody
 }
 
-// benchReport is what every benchmark ends in.
-type benchReport interface{ Print(w io.Writer) }
-
-func (b benchServer) publish(report benchReport, p *program) error {
-	report.Print(p.stdout)
-	return b.write(report)
+// writeDrawn writes what draws itself.
+func writeDrawn(file string, draw func(io.Writer) error) error {
+	if file == "" {
+		return nil
+	}
+	var drawing bytes.Buffer
+	if err := draw(&drawing); err != nil {
+		return err
+	}
+	return os.WriteFile(file, drawing.Bytes(), 0o644) //nolint:gosec // figures, for everybody
 }
 
 func (p *program) progress(line string) { fmt.Fprintln(p.stderr, line) }
 
-type benchStructuresCmd struct {
-	Keys int    `default:"10000000" help:"Keys to add, from ip_0 on; 1000 to 100000000. At 10 million the article's filter must be wrong exactly 7,017 times. Default: 10000000."`
-	JSON string `name:"json" placeholder:"FILE" help:"Write the figures to this file, too."`
-	SVG  string `name:"svg" placeholder:"FILE" help:"Draw the figures into this file."`
+type benchCompareCmd struct {
+	benchServer
+	HTML        string        `name:"html" placeholder:"FILE" help:"Write the figures to this file as a page with plots, too. It needs nothing else to be looked at."`
+	Contenders  []string      `placeholder:"NAME,…" help:"Which ways of counting: naive, naive+filter, believed, baseline, batched, batched+filter, batched+memory, batched+both; with --http guarded, stranger and constant, too, and with --old old. Default: all."`
+	Workloads   []string      `placeholder:"NAME,…" help:"Which workloads: first, mixed, returning, burst. Default: all."`
+	Preload     []int         `placeholder:"ROWS,…" help:"Rows in visitors before, to see what growing tables cost. Several numbers are measured in turns: 0,5000000. Then only those are compared who count in Footfall's tables. Default: 0."`
+	Rounds      int           `placeholder:"N" help:"How often each has its turn at each workload, on a new database every time; medians are shown. Default: 5."`
+	Visits      int           `placeholder:"N" help:"Visits of each run. Those who count one visit a transaction get the first tenth of them, at least 1500. Not with --http. Default: 100000."`
+	Clients     int           `placeholder:"N" help:"Who visit at once; 2000 fill the batches. Not with --http. Default: 2000."`
+	HTTP        bool          `name:"http" help:"Compare processes that serve HTTP, the service among them, loaded by wrk, which must be there."`
+	Old         string        `placeholder:"FILE" help:"The program of another version, which has its turn beside this one's, on tables of its own; with --http."`
+	Connections int           `placeholder:"N" help:"Of wrk, with --http; an even number. Default: 256."`
+	Duration    time.Duration `placeholder:"TIME" help:"Of each run of wrk, with --http; whole seconds. Default: 10s."`
 }
 
-func (b *benchStructuresCmd) check(globals) []error {
-	if b.Keys < 1000 || b.Keys > 100_000_000 {
-		return []error{fmt.Errorf("keys: %d will not do: give 1000 to 100000000", b.Keys)}
-	}
-	return nil
+func (b *benchCompareCmd) given(o bench.Options) bench.Options {
+	o.Contenders, o.Workloads, o.Preload, o.Rounds, o.Visits, o.Clients = b.Contenders, b.Workloads, b.Preload, b.Rounds, b.Visits, b.Clients
+	o.HTTP, o.Old, o.Connections, o.Duration = b.HTTP, b.Old, b.Connections, b.Duration
+	return o
 }
 
-// run fails when an exact check of the comparison does, after it has shown the figures.
-func (b *benchStructuresCmd) run(ctx context.Context, p *program) error {
-	report, err := structures.Run(ctx, structures.Options{Keys: b.Keys, Progress: p.progress})
-	if err != nil && !errors.Is(err, structures.ErrPromiseBroken) {
+func (b *benchCompareCmd) check(globals) []error { return compare.Check(b.given(bench.Options{})) }
+
+func (b *benchCompareCmd) run(ctx context.Context, p *program) error {
+	report, err := compare.Run(ctx, b.given(b.options(p)))
+	if err = publish(p, b.JSON, report, err); report == nil {
 		return err
 	}
-	shown := []error{err, report.WriteText(p.stdout), benchServer{JSON: b.JSON}.write(report)}
-	if b.SVG != "" {
-		var drawing bytes.Buffer
-		shown = append(shown, report.WriteSVG(&drawing), os.WriteFile(b.SVG, drawing.Bytes(), 0o644)) //nolint:gosec // figures, for everybody
+	if b.JSON == "" && b.HTML == "" {
+		p.progress("With --json FILE the figures are written to a file, with --html FILE as a page with plots.")
 	}
-	return errors.Join(shown...)
+	return errors.Join(writeDrawn(b.HTML, report.WriteHTML), err)
 }
 
 type benchContenderCmd struct {
@@ -84,21 +118,55 @@ type benchContenderCmd struct {
 func (b *benchContenderCmd) check(globals) []error { return nil }
 
 func (b *benchContenderCmd) run(ctx context.Context, p *program) error {
-	return bench.ServeContender(ctx, b.Name, b.Addr, p.DatabaseURL)
+	return compare.Serve(ctx, b.Name, b.Addr, p.DatabaseURL)
 }
 
-// positive is the fault of a flag that is not at least one, or nil.
-func positive(flag string, n int) error {
-	if n < 1 {
-		return fmt.Errorf("%s: %d will not do: give 1 or more", flag, n)
+type benchReportsCmd struct {
+	benchServer
+	Parts   []string `placeholder:"NAME,…" help:"What to measure: uniques (of targets, compared with a plain count), answers (how long reports take while visits are counted). Default: both."`
+	Visits  int      `placeholder:"N" help:"Visits that are generated where there are none: see bench generate. Default: 10000000."`
+	Rate    int      `placeholder:"N" help:"Visits a second that are counted meanwhile. Default: 2000."`
+	Runs    int      `placeholder:"N" help:"How often each report is asked for. Default: 200."`
+	Samples int      `placeholder:"N" help:"Ranges of days at random whose uniques are compared. Default: 1000."`
+}
+
+func (b *benchReportsCmd) given(o bench.Options) bench.Options {
+	o.Parts, o.Rate, o.Runs, o.Samples = b.Parts, b.Rate, b.Runs, b.Samples
+	return o
+}
+
+func (b *benchReportsCmd) check(globals) []error {
+	return append(reports.Check(b.given(bench.Options{})), generate.Set{Visits: b.Visits}.Check()...)
+}
+
+// run keeps what it generates where a folder is named with --data; that of the service is never used unasked.
+func (b *benchReportsCmd) run(ctx context.Context, p *program) error {
+	o := b.given(b.options(p))
+	if p.embedded() && p.Data != defaultData() {
+		o.Data = p.Data
+	}
+	report, err := reports.Run(ctx, o, generate.Set{Visits: b.Visits})
+	return publish(p, b.JSON, report, err)
+}
+
+type benchStructuresCmd struct {
+	Keys int    `default:"10000000" help:"Keys to add, from ip_0 on; 1000 to 100000000. At 10 million the article's filter must be wrong exactly 7,017 times. Default: 10000000."`
+	JSON string `name:"json" placeholder:"FILE" help:"Write the figures to this file, too."`
+	SVG  string `name:"svg" placeholder:"FILE" help:"Draw the figures into this file."`
+}
+
+func (b *benchStructuresCmd) check(globals) []error {
+	if b.Keys < structures.MinKeys || b.Keys > structures.MaxKeys {
+		return []error{fmt.Errorf("keys: %d will not do: give %d to %d", b.Keys, structures.MinKeys, structures.MaxKeys)}
 	}
 	return nil
 }
 
-// present drops the nils.
-func present(faults []error) []error {
-	if joined, ok := errors.Join(faults...).(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
+// run fails when an exact check of the comparison does, after it has shown the figures.
+func (b *benchStructuresCmd) run(ctx context.Context, p *program) error {
+	report, err := structures.Run(ctx, b.Keys, p.progress)
+	if err = publish(p, b.JSON, report, err); report == nil {
+		return err
 	}
-	return nil
+	return errors.Join(writeDrawn(b.SVG, report.WriteSVG), err)
 }

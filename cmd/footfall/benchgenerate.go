@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"footfall/bench"
+	"footfall/bench/generate"
 )
 
 // benchGenerateCmd fills tables, as nothing else here does to the data of a service: those that --data or --database-url name.
@@ -21,40 +22,42 @@ type benchGenerateCmd struct {
 	JSON     string `name:"json" placeholder:"FILE" help:"Write what was made to this file, too."`
 }
 
-func (b *benchGenerateCmd) until() (time.Time, error) {
+func (b *benchGenerateCmd) set() (generate.Set, error) {
+	set := generate.Set{App: b.App, Visits: b.Visits, Days: b.Days, Pages: b.Pages, Visitors: b.Visitors, Sites: b.Sites, Seed: b.Seed}
 	if b.Until == "" {
-		return time.Time{}, nil
+		return set, nil
 	}
 	day, err := time.Parse(time.DateOnly, b.Until)
 	if err != nil {
-		return day, fmt.Errorf("until: %q is no day: write one like 2019-06-29", b.Until)
+		return set, fmt.Errorf("until: %q is no day: write one like 2019-06-29", b.Until)
 	}
-	return day, nil
+	set.Until = day
+	return set, nil
 }
 
 func (b *benchGenerateCmd) check(g globals) []error {
-	_, err := b.until()
-	faults := append(g.checkDatabase(), err, positive("visits", b.Visits), positive("days", b.Days), positive("pages", b.Pages),
-		positive("visitors", b.Visitors), positive("sites", b.Sites))
-	if b.Seed == 0 {
-		faults = append(faults, fmt.Errorf("seed: 0 will not do: give 1 or more"))
+	set, err := b.set()
+	faults := append(g.checkDatabase(), set.Check()...)
+	if err != nil {
+		faults = append(faults, err)
 	}
-	return present(faults)
+	return faults
 }
 
 func (b *benchGenerateCmd) run(ctx context.Context, p *program) error {
-	until, err := b.until()
+	set, err := b.set()
 	if err != nil {
 		return err
 	}
 	return p.withURL(ctx, func(url string) error {
-		report, err := bench.Generate(ctx, bench.GenerateOptions{
-			DatabaseURL: url, Migrate: p.embedded(), App: b.App, Visits: b.Visits, Days: b.Days, Until: until, Pages: b.Pages,
-			Visitors: b.Visitors, Sites: b.Sites, Seed: b.Seed, Progress: p.progress,
-		})
-		if err != nil {
-			return err
+		if p.embedded() { // it may have been made just now
+			d, err := bench.Migrated(ctx, url)
+			if err != nil {
+				return err
+			}
+			d.Close()
 		}
-		return benchServer{JSON: b.JSON}.publish(report, p)
+		report, err := generate.Run(ctx, bench.Options{DatabaseURL: url, Progress: p.progress}, set)
+		return publish(p, b.JSON, report, err)
 	})
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"footfall/bench"
 	"footfall/db"
 	"footfall/visit"
 )
@@ -102,10 +101,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	parser, err := kong.New(&line,
 		kong.Name("footfall"),
 		kong.Description("Footfall counts visits to web pages, exactly, in PostgreSQL.\n\nEvery flag that shows a $$FOOTFALL_… can be given in the environment by that name."),
-		kong.Vars{
-			"data": defaultData(), "target": targetHelp,
-			"contenders": strings.Join(bench.ContenderNames(), ", "), "workloads": strings.Join(bench.WorkloadNames(), ", "),
-		},
+		kong.Vars{"data": defaultData(), "target": targetHelp},
 		kong.Writers(stdout, stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
 	)

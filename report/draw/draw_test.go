@@ -163,6 +163,37 @@ func TestSVG(t *testing.T) {
 	assert.Contains(t, strings.Join(texts, ""), "<script>alert(1)</script>", "it stays text")
 }
 
+func TestBars(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	rows := []Bar{{Name: hostile, Value: 1000, Label: "much", Strong: true}, {Name: "b", Value: 10, Label: "little"}, {Name: "c", Label: "none"}}
+	require.NoError(t, WriteBars(&out, "both", Bars{Title: "linear", Rows: rows}, Bars{Title: "log", Log: true, Rows: rows}, Bars{Title: "empty"}))
+	assert.NotContains(t, out.String(), "<script")
+	assert.NotContains(t, out.String(), "NaN")
+	var lengths, texts []string
+	for decoder := xml.NewDecoder(&out); ; {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		switch part := token.(type) {
+		case xml.StartElement:
+			for _, a := range part.Attr {
+				if part.Name.Local == "rect" && a.Name.Local == "width" {
+					lengths = append(lengths, a.Value)
+				}
+			}
+		case xml.CharData:
+			texts = append(texts, string(part))
+		}
+	}
+	assert.Equal(t, []string{"860", "400.0", "4.0", "0.0", "400.0", "133.3", "0.0"}, lengths, "the paper, and the bars")
+	for _, said := range []string{"linear", "log", "empty", "b", "much", "little", "none"} {
+		assert.Contains(t, texts, said)
+	}
+}
+
 func TestAxisEndsOnARoundNumber(t *testing.T) {
 	t.Parallel()
 	for most, top := range map[int64]int64{0: 1, 1: 1, 3: 3, 4: 4, 5: 8, 9: 12, 40: 40, 41: 80, 101: 200, 999: 1000, 1001: 2000, 12345: 20000} {
@@ -180,6 +211,7 @@ func TestWhatCannotBeWrittenIsSaid(t *testing.T) {
 	t.Parallel()
 	require.ErrorIs(t, Table{Columns: []Column{{Name: "A"}}}.Write(full{}, Style{}), errFull)
 	require.ErrorIs(t, WriteSVG(full{}, Chart{}), errFull)
+	require.ErrorIs(t, WriteBars(full{}, ""), errFull)
 }
 
 var errFull = errors.New("no space left")

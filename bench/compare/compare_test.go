@@ -1,0 +1,216 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/bench"
+	"footfall/counter"
+	"footfall/db/dbtest"
+	"footfall/visit"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+func contenderNamed(t *testing.T, name string) contender {
+	t.Helper()
+	all, err := chosen(bench.Options{Contenders: []string{name}}.Completed())
+	require.NoError(t, err)
+	return all[0]
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	var told []string
+	report, err := Run(t.Context(), bench.Options{
+		DatabaseURL: dbtest.Empty(t), Contenders: []string{"naive+filter", "batched+both", "baseline"}, Workloads: []string{"burst"},
+		Visits: 300, Clients: 20, Rounds: 2, Seed: 3, Progress: func(line string) { told = append(told, line) },
+	})
+	require.NoError(t, err)
+	assert.Len(t, report.Rows, 3)
+	assert.Len(t, told, 6)
+	assert.NotEmpty(t, report.Machine.PostgreSQL)
+	var order []string
+	for _, r := range report.Runs {
+		order = append(order, r.Contender)
+	}
+	assert.Equal(t, []string{"naive+filter", "baseline", "batched+both", "baseline", "batched+both", "naive+filter"}, order, "turns")
+	for _, r := range report.Rows {
+		assert.Equal(t, 600, r.Visits)
+		for figure, value := range map[string]float64{"visits/s": r.PerSecond.Median, "p50": r.P50Ms, "p99": r.P99Ms, "WAL": r.WAL, "rows": r.Written, "to both": r.To[both]} {
+			assert.Positive(t, value, "%s of %s", figure, r.Contender)
+		}
+		if r.Contender != "naive+filter" {
+			assert.Equal(t, Errors{}, r.Errors, r.Contender)
+		}
+		assert.Equal(t, r.Contender != "baseline", r.Helpers > 0, r.Contender)
+	}
+	assert.Equal(t, "footfall bench --database-url … --contenders naive+filter,batched+both,baseline --workloads burst --visits 300 --clients 20 --rounds 2 --seed 3", report.Command)
+}
+
+// What is said to have been asked and written is what was: one client, so that there is one order of things.
+func TestRunCounts(t *testing.T) {
+	t.Parallel()
+	report, err := Run(t.Context(), bench.Options{
+		DatabaseURL: dbtest.Empty(t), Contenders: []string{"naive", "naive+filter", "believed", "baseline", "batched", "batched+both"}, Workloads: []string{"burst"},
+		Visits: 100, Clients: 1, Rounds: 1,
+	})
+	require.NoError(t, err)
+	first := report.Loads[0].First
+	for _, r := range report.Rows {
+		if r.Contender != "believed" {
+			assert.Equal(t, Errors{}, r.Errors, "%s with one client", r.Contender)
+		}
+		// Of the page and of the site, each has two keys where there is one visit a transaction: the visitor's and the day's.
+		asked := map[string]float64{"naive": 4, "naive+filter": 4 * (1 - first), "baseline": 4 * (1 - first), "batched": 2}[r.Contender]
+		assert.InDelta(t, asked, r.Asked, 1e-9, r.Contender)
+		assert.GreaterOrEqual(t, r.Written, 2+4*first-0.2, r.Contender)
+	}
+}
+
+// Visitors who were there before are in the tables, and in no figure.
+func TestRunPreloaded(t *testing.T) {
+	t.Parallel()
+	report, err := Run(t.Context(), bench.Options{
+		DatabaseURL: dbtest.Empty(t), Workloads: []string{"first"}, Preload: []int{0, 3000}, Visits: 200, Clients: 10, Rounds: 1,
+	})
+	require.NoError(t, err)
+	assert.Len(t, report.Rows, 8, "of those who count in tables of Footfall's")
+	for _, row := range report.Rows {
+		assert.Equal(t, Errors{}, row.Errors, "%s %s", row.Contender, row.Workload)
+	}
+	assert.Equal(t, []string{"first", "first+3000"}, []string{report.Loads[0].Name, report.Loads[1].Name})
+}
+
+// Midnight must not fall into a run: the truth knows one day.
+func TestServiceCountsAtNoon(t *testing.T) {
+	t.Parallel()
+	one := contenderNamed(t, "batched")
+	read, days := one.read, []int32(nil)
+	one.read = func(ctx context.Context, address string) (standing, error) {
+		conn, err := bench.Connect(ctx, address, nil)
+		if err != nil {
+			return standing{}, err
+		}
+		defer conn.Close(ctx)
+		rows, _ := conn.Query(ctx, "SELECT DISTINCT day_id FROM visits")
+		if days, err = pgx.CollectRows(rows, pgx.RowTo[int32]); err != nil {
+			return standing{}, err
+		}
+		return read(ctx, address)
+	}
+	_, err := run(t.Context(), bench.Options{DatabaseURL: dbtest.Empty(t), Workloads: []string{"first"}, Visits: 10, Rounds: 1}, []contender{one})
+	require.NoError(t, err)
+	assert.Equal(t, []int32{visit.DayOf(noon(), time.UTC)}, days)
+}
+
+// losing is a contender that answers a visit without counting it.
+type losing struct {
+	counting
+	left *int // visits until then; there is one client
+}
+
+func (l losing) visit(ctx context.Context, r counter.Request) (visit.Answer, error) {
+	if *l.left--; *l.left == 0 {
+		return visit.Answer{Site: visit.Counts{Rank: 1}, Page: visit.Counts{Rank: 1}}, nil
+	}
+	return l.counting.visit(ctx, r)
+}
+
+// A lost visit makes the comparison fail, but only when all has been measured.
+func TestRunFindsALostVisit(t *testing.T) {
+	t.Parallel()
+	honest := contenderNamed(t, "baseline")
+	thief := honest
+	thief.Name = "thief"
+	thief.open = func(ctx context.Context, address string) (counting, error) {
+		c, err := honest.open(ctx, address)
+		left := 30
+		return losing{c, &left}, err
+	}
+	report, err := run(t.Context(), bench.Options{
+		DatabaseURL: dbtest.Empty(t), Workloads: []string{"burst"}, Visits: 60, Clients: 1, Rounds: 1,
+	}, []contender{thief, honest})
+	require.ErrorIs(t, err, bench.ErrUntrue)
+	require.ErrorContains(t, err, "round 1, burst, thief: ")
+	assert.NotContains(t, err.Error(), "baseline")
+	require.Len(t, report.Runs, 2)
+	assert.EqualValues(t, 2, report.Runs[0].Errors.Hot)
+	assert.Equal(t, Errors{}, report.Runs[1].Errors)
+}
+
+// An error of a visit ends it all: what was not counted must not count as fast.
+func TestRunFailsWithAVisit(t *testing.T) {
+	t.Parallel()
+	broken := contenderNamed(t, "baseline")
+	open := broken.open
+	fault := errors.New("out of order")
+	broken.open = func(ctx context.Context, address string) (counting, error) {
+		c, err := open(ctx, address)
+		return refusing{c, fault}, err
+	}
+	_, err := run(t.Context(), bench.Options{DatabaseURL: dbtest.Empty(t), Workloads: []string{"first"}, Visits: 10, Clients: 2, Rounds: 1}, []contender{broken})
+	require.ErrorIs(t, err, fault)
+}
+
+type refusing struct {
+	counting
+	fault error
+}
+
+func (r refusing) visit(context.Context, counter.Request) (visit.Answer, error) {
+	return visit.Answer{}, r.fault
+}
+
+func TestChosen(t *testing.T) {
+	t.Parallel()
+	names := func(o bench.Options) (names []string) {
+		all, err := chosen(o.Completed())
+		require.NoError(t, err)
+		for _, c := range all {
+			names = append(names, c.Name)
+		}
+		return names
+	}
+	here := []string{"naive", "naive+filter", "believed", "baseline", "batched", "batched+filter", "batched+memory", "batched+both"}
+	assert.Equal(t, here, names(bench.Options{}))
+	assert.Equal(t, here[4:], names(bench.Options{Preload: []int{0, 5}}), "the others have tables of their own")
+	assert.Equal(t, append(slices.Clone(here), "guarded", "stranger", "constant"), names(bench.Options{HTTP: true}))
+	assert.Equal(t, []string{"batched+both", "old"}, names(bench.Options{HTTP: true, Old: "/x", Contenders: []string{"old", "batched+both"}}))
+	for _, headers := range [][]string{headers(""), headers("k")} {
+		assert.Greater(t, len(headers), 50)
+		assert.Contains(t, headers[7], "User-Agent: Mozilla/5.0 (")
+	}
+	assert.Contains(t, headers("k")[7], "Authorization: Bearer k\t")
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	assert.Empty(t, Check(bench.Options{}))
+	assert.Empty(t, Check(bench.Options{HTTP: true, Quick: true, Rounds: 2, Old: "/x", Connections: 4, Duration: 2 * time.Second}))
+	for want, o := range map[string]bench.Options{
+		`contenders: there is no "fast" here: choose from naive,`: {Contenders: []string{"naive", "fast"}},
+		`contenders: there is no "constant"`:                      {Contenders: []string{"constant"}},
+		`workloads: there is no "rush" here: choose from first,`:  {Workloads: []string{"rush"}},
+		"visits: -1": {Visits: -1}, "clients: -1": {Clients: -1}, "rounds: -1": {Rounds: -1}, "preload: ": {Preload: []int{0, -1}},
+		"visits: with those of before":              {Visits: 1 << 24, Preload: []int{2}},
+		"connections: 3 will not do":                {HTTP: true, Connections: 3},
+		"duration: 1.5s will not do":                {HTTP: true, Duration: 1500 * time.Millisecond},
+		"visits: it means nothing with --http":      {HTTP: true, Visits: 5},
+		"clients: it means nothing with --http":     {HTTP: true, Clients: 5},
+		"duration: it means nothing without --http": {Duration: time.Second},
+		"old: it means nothing without --http":      {Old: "/x"},
+	} {
+		faults := Check(o)
+		require.NotEmpty(t, faults, want)
+		assert.ErrorContains(t, errors.Join(faults...), want)
+		assert.Len(t, faults, 1, want)
+	}
+}

@@ -1,0 +1,151 @@
+package compare
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"footfall/bench/load"
+)
+
+// Each kind of error is found.
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	const visitors = 4000
+	sequence := load.Workloads[0].Sequence(1, visitors, 0)
+	site := load.Site
+	for name, c := range map[string]struct {
+		change func(told []toldRanks, s *standing)
+		want   Errors
+		exact  bool // would one that is exact answer and hold this
+	}{
+		"true":             {func([]toldRanks, *standing) {}, Errors{}, true},
+		"a lost visit":     {func(_ []toldRanks, s *standing) { s.add(site, load.Sums{Hot: -1}) }, Errors{Hot: 1}, false},
+		"a day twice":      {func(_ []toldRanks, s *standing) { s.add(site, load.Sums{PV: 1}) }, Errors{PV: 1}, false},
+		"a visitor twice":  {func(_ []toldRanks, s *standing) { s.add(site, load.Sums{UV: 1}) }, Errors{UV: 1}, false},
+		"nobody's page":    {func(_ []toldRanks, s *standing) { s.add("nobody.example", load.Sums{PV: 1, UV: 1, Hot: 1}) }, Errors{UV: 1, PV: 1, Hot: 1}, false},
+		"another's rank":   {func(told []toldRanks, _ *standing) { told[3].site = 1 }, Errors{Ranks: 1}, false},
+		"a rank not told":  {func(told []toldRanks, _ *standing) { told[3].page = 0 }, Errors{Ranks: 1}, false},
+		"a rank twice":     {func(told []toldRanks, s *standing) { s.rank(told, 3, 1) }, Errors{Ranks: 1}, false},
+		"a rank beyond uv": {func(told []toldRanks, s *standing) { s.rank(told, 3, visitors+1) }, Errors{Ranks: 1}, false},
+		"some before":      {func(told []toldRanks, s *standing) { s.behind(told, 700) }, Errors{}, true},
+		"unproven sums":    {func(_ []toldRanks, s *standing) { s.unproven = 1 }, Errors{}, false},
+		"visitors lost":    {func(told []toldRanks, s *standing) { s.lose(told, 12) }, Errors{UV: 12, Ranks: 12}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			told, s := counted(sequence)
+			c.change(told, &s)
+			v := judge(sequence, told, s)
+			assert.Equal(t, c.want, v.Errors)
+			assert.Equal(t, c.exact, v.brokenBy(About{Exact: true}) == "")
+			assert.Empty(t, v.brokenBy(About{}), "nothing was promised")
+		})
+	}
+}
+
+// counted is what a faultless contender answers and holds, where every visitor comes once.
+func counted(sequence []load.Arrival) ([]toldRanks, standing) {
+	s := newStanding()
+	var told []toldRanks
+	for _, a := range sequence {
+		page, visitor := load.PageURI(int(a.Page)), load.Address(int(a.Visitor))
+		s.add(load.Site, load.Sums{PV: 1, UV: 1, Hot: 1})
+		s.add(page, load.Sums{PV: 1, UV: 1, Hot: 1})
+		s.came(load.Site, visitor, s.sums[load.Site].UV)
+		s.came(page, visitor, s.sums[page].UV)
+		told = append(told, toldRanks{s.sums[load.Site].UV, s.sums[page].UV})
+	}
+	return told, s
+}
+
+func (s *standing) add(uri string, n load.Sums) {
+	was := s.sums[uri]
+	s.sums[uri] = load.Sums{PV: was.PV + n.PV, UV: was.UV + n.UV, Hot: was.Hot + n.Hot}
+}
+
+// rank gives a visitor of the site another rank, and says so in the answer.
+func (s *standing) rank(told []toldRanks, visitor int, rank int64) {
+	told[visitor].site = rank
+	s.ranks[load.Site][load.Address(visitor)] = rank
+}
+
+// behind lets all come behind visitors who were there before.
+func (s *standing) behind(told []toldRanks, before int64) {
+	s.before[load.Site] = before
+	for n := range told {
+		told[n].site += before
+	}
+}
+
+// lose takes the last visitors of the site for known ones.
+func (s *standing) lose(told []toldRanks, visitors int) {
+	s.add(load.Site, load.Sums{UV: -int64(visitors)})
+	for n := len(told) - visitors; n < len(told); n++ {
+		told[n].site = 0
+		delete(s.ranks[load.Site], load.Address(n))
+	}
+}
+
+// sentVisits are three visitors, of whom the first comes again.
+func sentVisits() []load.Arrival {
+	return []load.Arrival{{Page: 0, Visitor: 0}, {Page: 1, Visitor: 1}, {Page: 0, Visitor: 0}, {Page: 1, Visitor: 2}}
+}
+
+// faultless is what the tables hold when these are counted.
+func faultless() standing {
+	s := newStanding()
+	s.sums = map[string]load.Sums{load.Site: {PV: 3, UV: 3, Hot: 4}, load.PageURI(0): {PV: 1, UV: 1, Hot: 2}, load.PageURI(1): {PV: 2, UV: 2, Hot: 2}}
+	for rank, visitor := range []netip.Addr{load.Address(0), load.Address(1), load.Address(2)} {
+		s.came(load.Site, visitor, int64(rank+1))
+	}
+	s.came(load.PageURI(0), load.Address(0), 1)
+	s.came(load.PageURI(1), load.Address(1), 1)
+	s.came(load.PageURI(1), load.Address(2), 2)
+	return s
+}
+
+func TestJudgeSent(t *testing.T) {
+	t.Parallel()
+	site, page := load.Site, load.PageURI(1)
+	missing := func(s *standing) {
+		s.sums[site], s.sums[page] = load.Sums{PV: 2, UV: 2, Hot: 3}, load.Sums{PV: 1, UV: 1, Hot: 1}
+		delete(s.ranks[site], load.Address(2))
+		delete(s.ranks[page], load.Address(2))
+	}
+	for name, c := range map[string]struct {
+		answered int64
+		change   func(*standing)
+		want     Errors
+	}{
+		"all is well":             {4, func(*standing) {}, Errors{}},
+		"all, unheard":            {3, func(*standing) {}, Errors{}},
+		"one was on the way":      {3, missing, Errors{}},
+		"an answered one is lost": {4, missing, Errors{UV: 2, PV: 2, Hot: 2}},
+		"a visitor twice":         {4, func(s *standing) { s.sums[site] = load.Sums{PV: 4, UV: 4, Hot: 4} }, Errors{UV: 1, PV: 1, Ranks: 1}},
+		"a visitor not seen": {4, func(s *standing) {
+			s.sums[page] = load.Sums{PV: 2, UV: 1, Hot: 2}
+			delete(s.ranks[page], load.Address(2))
+		}, Errors{UV: 1}},
+		"a day not counted":    {4, func(s *standing) { s.sums[site] = load.Sums{PV: 2, UV: 3, Hot: 4} }, Errors{PV: 1}},
+		"a visit at nobody's":  {4, func(s *standing) { s.sums[load.PageURI(7)] = load.Sums{Hot: 1} }, Errors{Hot: 1}},
+		"two with one rank":    {4, func(s *standing) { s.came(site, load.Address(2), 1) }, Errors{Ranks: 2}},
+		"a rank that none has": {4, func(s *standing) { s.came(site, load.Address(2), 9) }, Errors{Ranks: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := faultless()
+			c.change(&s)
+			assert.Equal(t, c.want, judgeSent(sentVisits(), c.answered, 16, s).Errors)
+		})
+	}
+}
+
+// No more can have been on the way than there are connections, whatever wrk says.
+func TestJudgeSentBelievesNoMoreThanConnections(t *testing.T) {
+	t.Parallel()
+	v := judgeSent(sentVisits(), 0, 2, newStanding())
+	assert.EqualValues(t, 4, v.Hot)
+	assert.EqualValues(t, 2, v.UV)
+}

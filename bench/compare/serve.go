@@ -1,0 +1,94 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"footfall/bench"
+	"footfall/counter"
+)
+
+// Serve serves a contender that is not Footfall's service until ctx ends, at the same URLs and with the same answers.
+func Serve(ctx context.Context, name, addr, databaseURL string) error {
+	at := slices.IndexFunc(contenders, func(c contender) bool { return c.Name == name && c.alone })
+	if at < 0 {
+		return fmt.Errorf("contender: %q is not served here", name)
+	}
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.GET("/readyz", func(c echo.Context) error { return c.NoContent(http.StatusOK) })
+	if name == constant {
+		answer := []byte(`{"site":{"pv":1,"uv":1,"rank":1,"hot":1},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}` + "\n")
+		e.GET("/visit", func(c echo.Context) error { return c.JSONBlob(http.StatusOK, answer) })
+		return serve(ctx, e, addr)
+	}
+	counts, err := contenders[at].open(ctx, databaseURL)
+	if err != nil {
+		return err
+	}
+	defer counts.close()
+	one := served{counting: counts}
+	e.GET("/visit", one.visitOnce)
+	e.GET("/metrics", one.metrics)
+	return serve(ctx, e, addr)
+}
+
+// served is how a contender answers.
+type served struct {
+	counting
+	waiting atomic.Int64 // visits under way
+}
+
+// visitOnce counts a visit as soon as it comes.
+func (s *served) visitOnce(c echo.Context) error {
+	s.waiting.Add(1)
+	defer s.waiting.Add(-1)
+	// The visit outlives its request, as it does in the service: wrk hangs up on the last ones.
+	answer, err := s.visit(context.WithoutCancel(c.Request().Context()), counter.Request{
+		App: c.QueryParam("app"), IP: c.QueryParam("ip"), URI: c.QueryParam("uri"),
+	})
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, answer)
+}
+
+// metrics answers by the names of the service's metrics.
+func (s *served) metrics(c echo.Context) error {
+	spent, err := s.spent()
+	if err != nil {
+		return err
+	}
+	return c.String(http.StatusOK, fmt.Sprintf("%s %d\n%s %v\n%s %d\n%s 0\n",
+		bench.MetricWaiting, s.waiting.Load(), bench.MetricAsked, spent.asked, bench.MetricFilterBytes, spent.helpers, bench.MetricMemoryBytes))
+}
+
+func serve(ctx context.Context, handler http.Handler, addr string) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("contender: %w", err)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	ended := make(chan error, 1) // takes the one result of the goroutine, which Shutdown ends
+	go func() { ended <- server.Serve(listener) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("contender: %w", err)
+	case <-ctx.Done():
+	}
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	err = server.Shutdown(stopping)
+	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}

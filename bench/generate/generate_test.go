@@ -1,0 +1,149 @@
+package generate
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/bench"
+	"footfall/db/dbtest"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// a small set: few enough for a test, many enough that visitors come again to a page, and on a day.
+func smallSet() Set {
+	return Set{
+		App: "small", Visits: 20_000, Days: 20, Until: time.Date(2026, 6, 29, 13, 0, 0, 0, time.UTC),
+		Pages: 400, Visitors: 2000, Sites: 4,
+	}
+}
+
+func generated(t *testing.T, address string, set Set) *pgx.Conn {
+	t.Helper()
+	_, err := Run(t.Context(), bench.Options{DatabaseURL: address}, set)
+	require.NoError(t, err)
+	conn, err := pgx.Connect(t.Context(), address)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	_, err = conn.Exec(t.Context(), "SET search_path = footfall")
+	require.NoError(t, err)
+	return conn
+}
+
+// lines are the rows of a query of one column.
+func lines(t *testing.T, conn *pgx.Conn, query string) []string {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), query)
+	require.NoError(t, err)
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	return all
+}
+
+// What is generated keeps every promise that the tables make, by queries of the test's own.
+func TestGenerateKeepsThePromises(t *testing.T) {
+	t.Parallel()
+	conn := generated(t, dbtest.New(t), smallSet())
+	for name, query := range map[string]string{
+		"ranks are 1..uv": `SELECT format('%s: %s', c.page_id, c.uv) FROM counters c LEFT JOIN (
+				SELECT page_id, count(*) n, max(rank) last FROM visitors GROUP BY page_id) v USING (page_id)
+			WHERE (c.uv, c.uv) IS DISTINCT FROM (v.n, v.last)`,
+		"pv is the rows of visits": `SELECT c.page_id::text FROM counters c WHERE pv <> (SELECT count(*) FROM visits v WHERE v.page_id = c.page_id)`,
+		"a site's hot is its pages'": `SELECT s.uri FROM pages s JOIN counters c ON c.page_id = s.id WHERE s.site_id IS NULL
+			AND hot <> (SELECT sum(d.hot) FROM pages p JOIN counters d ON d.page_id = p.id WHERE p.site_id = s.id)`,
+		"a site's visitors are its pages'": `SELECT s.id::text FROM pages s WHERE s.site_id IS NULL
+			AND (SELECT array_agg(DISTINCT (day_id, ip) ORDER BY (day_id, ip)) FROM visits WHERE page_id = s.id) IS DISTINCT FROM
+			    (SELECT array_agg(DISTINCT (day_id, ip) ORDER BY (day_id, ip)) FROM visits v JOIN pages p ON p.id = v.page_id WHERE p.site_id = s.id)`,
+		"days sum up": `SELECT page_id::text FROM counters c LEFT JOIN (
+				SELECT page_id, sum(hot) hot, sum(pv) pv, sum(uv) uv FROM days GROUP BY page_id) d USING (page_id)
+			WHERE (c.hot, c.pv, c.uv) IS DISTINCT FROM (d.hot, d.pv, d.uv)`,
+		"days are the rows": `SELECT format('%s on %s', page_id, day_id) FROM days FULL JOIN (
+				SELECT v.page_id, v.day_id, count(*) n, count(*) FILTER (WHERE w.first_day = v.day_id) new
+				FROM visits v JOIN visitors w USING (page_id, ip) GROUP BY v.page_id, v.day_id) v USING (page_id, day_id)
+			WHERE (pv, uv) IS DISTINCT FROM (n, new)`,
+		"days know their sites": `SELECT d.page_id::text FROM days d JOIN pages p ON p.id = d.page_id WHERE d.site_id IS DISTINCT FROM p.site_id`,
+		"a site's day is its pages'": `SELECT s.page_id::text FROM days s WHERE site_id IS NULL
+			AND hot <> (SELECT sum(hot) FROM days p WHERE p.site_id = s.page_id AND p.day_id = s.day_id)`,
+		"returns": `SELECT format('%s %s %s', page_id, day_id, previous_day) FROM returns FULL JOIN (
+				SELECT page_id, day_id, previous_day, count(*) n FROM (
+					SELECT page_id, day_id, lag(day_id) OVER (PARTITION BY page_id, ip ORDER BY day_id) previous_day FROM visits) v
+				WHERE previous_day IS NOT NULL GROUP BY 1, 2, 3) v USING (page_id, day_id, previous_day)
+			WHERE visitors IS DISTINCT FROM n`,
+		"previous days": `SELECT format('%s %s %s', page_id, ip, day_id) FROM (
+				SELECT *, lag(day_id, 1, 0) OVER (PARTITION BY page_id, ip ORDER BY day_id) before FROM visits) v
+			WHERE previous_day <> before`,
+		"visitors' days are their visits'": `SELECT page_id::text FROM visitors FULL JOIN (
+				SELECT page_id, ip, min(day_id) a, max(day_id) b FROM visits GROUP BY page_id, ip) v USING (page_id, ip)
+			WHERE (first_day, last_day) IS DISTINCT FROM (a, b)`,
+		"ranks follow the days": `SELECT page_id::text FROM (
+				SELECT page_id, first_day, lag(first_day) OVER (PARTITION BY page_id ORDER BY rank) before FROM visitors) v
+			WHERE first_day < before`,
+		"the tally": `SELECT 'amiss' FROM apps a LEFT JOIN page_tallies t ON t.app_id = a.id
+			WHERE a.name = 'small' AND t.today IS DISTINCT FROM (SELECT count(*) FROM pages p
+				WHERE p.app_id = a.id AND to_char(p.created_at AT TIME ZONE 'UTC', 'YYYYMMDD')::integer = t.day_id)`,
+	} {
+		assert.Empty(t, lines(t, conn, query), name)
+	}
+	var sums struct{ Hot, Pages, Visitors, Days, Again, Old, Six int }
+	require.NoError(t, conn.QueryRow(t.Context(), `SELECT
+		(SELECT sum(hot) FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NULL),
+		(SELECT count(*) FROM pages JOIN counters ON page_id = id WHERE site_id IS NOT NULL AND hot > 0),
+		(SELECT count(DISTINCT ip) FROM visitors), (SELECT count(DISTINCT day_id) FROM days),
+		(SELECT count(*) FROM days WHERE hot > pv), (SELECT min(day_id) FROM days), (SELECT count(*) FROM visitors WHERE family(ip) = 6)`).
+		Scan(&sums.Hot, &sums.Pages, &sums.Visitors, &sums.Days, &sums.Again, &sums.Old, &sums.Six))
+	assert.Equal(t, 20_000, sums.Hot)
+	assert.Equal(t, 400, sums.Pages)
+	assert.Equal(t, 2000, sums.Visitors)
+	assert.Equal(t, 20, sums.Days)
+	assert.Equal(t, 20260610, sums.Old)
+	assert.Positive(t, sums.Again)
+	assert.Positive(t, sums.Six)
+}
+
+// The same seed makes the same visits, another one others; a name is taken once, and nothing but sizes decides what can be made.
+func TestGenerateRepeats(t *testing.T) {
+	t.Parallel()
+	const all = `SELECT format('%s %s %s %s', uri, ip, rank, last_day) FROM visitors JOIN pages ON id = page_id ORDER BY uri, rank`
+	set, address := smallSet(), dbtest.New(t)
+	one := lines(t, generated(t, address, set), all)
+	_, err := Run(t.Context(), bench.Options{DatabaseURL: address}, set)
+	require.ErrorContains(t, err, "small")
+	assert.NotContains(t, err.Error(), "not complete")
+
+	assert.Equal(t, one, lines(t, generated(t, dbtest.New(t), set), all))
+	set.Seed = 2
+	assert.NotEqual(t, one, lines(t, generated(t, dbtest.New(t), set), all))
+}
+
+// Who interrupts it is told that the app is not whole.
+func TestGenerateInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := Run(ctx, bench.Options{DatabaseURL: dbtest.New(t), Progress: func(string) { cancel() }}, smallSet())
+	require.ErrorIs(t, err, context.Canceled)
+	assert.ErrorContains(t, err, "app: small was begun and is not complete: delete it with `footfall app delete small`")
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	assert.Empty(t, Set{}.Check())
+	for want, change := range map[string]func(s *Set){
+		"pages: 3 are too few for 4 sites": func(s *Set) { s.Pages = 3 },
+		"visits: 399 are too few":          func(s *Set) { s.Visits, s.Visitors = 399, 10 },
+		"visits: 400 are too few":          func(s *Set) { s.Visits, s.Visitors = 400, 401 },
+		"visitors: 16000001 are too many":  func(s *Set) { s.Visits, s.Visitors = 1<<27, 16_000_001 },
+		"days: 10001 are too many":         func(s *Set) { s.Days = 10_001 },
+		"sites: -1 will not do:":           func(s *Set) { s.Sites = -1 },
+	} {
+		set := smallSet()
+		change(&set)
+		faults := set.Check()
+		require.Len(t, faults, 1)
+		assert.ErrorContains(t, faults[0], want)
+	}
+}

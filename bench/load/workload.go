@@ -1,0 +1,164 @@
+// Package load is the visits that benchmarks send: the same for all who are compared, with the truth of what must be counted, and wrk,
+// which sends them over HTTP.
+package load
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+
+	"footfall/bench"
+)
+
+// All visits of a workload are counted for one app and go to pages of one site.
+const (
+	App   = "demo"
+	Site  = "bench.example"
+	Pages = 1000
+)
+
+// Arrival is one visit of a workload.
+type Arrival struct{ Page, Visitor int32 }
+
+// Workload makes sequences of visits, all of one day.
+type Workload struct {
+	Name  string
+	About string
+	// begin returns what names the next visit, given all before it.
+	begin func(random *rand.Rand) func(before []Arrival) Arrival
+}
+
+// Sequence returns the first so many visits, of visitors from number first on. The same seed gives the same ones, and a shorter sequence
+// is the beginning of a longer one.
+func (w Workload) Sequence(seed uint64, visits, first int) []Arrival {
+	var salt uint64 // so that two workloads do not throw the same dice
+	for _, letter := range []byte(w.Name) {
+		salt = salt*131 + uint64(letter)
+	}
+	next := w.begin(rand.New(rand.NewPCG(seed, salt))) //nolint:gosec // to be repeated, not to be secret
+	all := make([]Arrival, 0, visits)
+	for range visits {
+		all = append(all, next(all))
+	}
+	for i := range all {
+		all[i].Visitor += int32(first) //nolint:gosec // addresses are fewer
+	}
+	return all
+}
+
+const (
+	pageSkew = 1.1 // page n of a site is visited in proportion to 1/n^pageSkew
+
+	mixedNew     = 0.14 // share of the visits by visitors who never came to the site; half are the first to their page then
+	returningNew = 0.05
+	burstVisits  = 20   // of each visitor, about
+	burstCrowd   = 2000 // visitors who are there at a time: as many as clients
+)
+
+// Workloads in the order of the tables.
+var Workloads = []Workload{
+	{"first", "every visit is by a new visitor, to one of 1,000 pages of a site (zipf)", first},
+	{"mixed", "1,000 pages and visitors of whom few come often and most seldom (zipf): about half of the visits are a visitor's first to that page", mixed},
+	{"returning", "95 % are by visitors who come again to their page, about 20 times each, 5 % by new ones", returning},
+	{"burst", "a flash sale: one page, and a crowd of 2,000 at a time, each of whom refreshes it about 20 times and leaves", burst},
+}
+
+func first(random *rand.Rand) func([]Arrival) Arrival {
+	page := rand.NewZipf(random, pageSkew, 1, Pages-1)
+	visitor := int32(-1)
+	return func([]Arrival) Arrival {
+		visitor++
+		return Arrival{Page: int32(page.Uint64()), Visitor: visitor} //nolint:gosec // below Pages
+	}
+}
+
+// mixed lets the visitor of any earlier visit come again: who came often comes more often still, which makes the visits by
+// visitor follow Zipf's law, and keeps the share of first visits the same however long the sequence.
+func mixed(random *rand.Rand) func([]Arrival) Arrival {
+	stranger := first(random)
+	return func(before []Arrival) Arrival {
+		a := stranger(before)
+		if len(before) > 0 && random.Float64() >= mixedNew {
+			a.Visitor = before[random.IntN(len(before))].Visitor
+		}
+		return a
+	}
+}
+
+// returning lets each of those who came return as often as any other. (To repeat any earlier visit would let a few return by the
+// thousand, whom every batch meets many times over.)
+func returning(random *rand.Rand) func([]Arrival) Arrival {
+	stranger := first(random)
+	var came []Arrival
+	return func(before []Arrival) Arrival {
+		if len(came) > 0 && random.Float64() >= returningNew {
+			return came[random.IntN(len(came))]
+		}
+		came = append(came, stranger(before))
+		return came[len(came)-1]
+	}
+}
+
+func burst(random *rand.Rand) func([]Arrival) Arrival {
+	return func(before []Arrival) Arrival {
+		newest := len(before) / burstVisits
+		crowd := min(newest+1, burstCrowd)
+		return Arrival{Visitor: int32(newest - random.IntN(crowd))} //nolint:gosec // a place in the sequence
+	}
+}
+
+// Sums are the numbers of one target.
+type Sums struct{ PV, UV, Hot int64 }
+
+// Truth is what a sequence of visits of one day must have been counted as: the sums of every target, by the uri under which it is counted.
+func Truth(sequence []Arrival) map[string]Sums {
+	ofSite, ofPage := map[int32]bool{}, map[Arrival]bool{}
+	var all Sums
+	pages := map[int32]Sums{}
+	for _, a := range sequence {
+		page := pages[a.Page]
+		all.Hot++
+		page.Hot++
+		if !ofSite[a.Visitor] {
+			ofSite[a.Visitor] = true
+			all.UV++
+		}
+		if !ofPage[a] {
+			ofPage[a] = true
+			page.UV++
+		}
+		page.PV = page.UV // there is one day
+		pages[a.Page] = page
+	}
+	all.PV = all.UV
+	truth := map[string]Sums{Site: all}
+	for page, s := range pages {
+		truth[PageURI(int(page))] = s
+	}
+	return truth
+}
+
+// FirstShare is the share of the visits that are the first of a visitor to a page.
+func FirstShare(sequence []Arrival) float64 {
+	firsts := map[Arrival]bool{}
+	for _, a := range sequence {
+		firsts[a] = true
+	}
+	return bench.Ratio(float64(len(firsts)), float64(len(sequence)))
+}
+
+// Address places visitor n in 10.0.0.0/8, far from visitor n-1: addresses do not come in the order of
+// an index. The multiplier is odd, so that no two of the first 16 million meet.
+func Address(n int) netip.Addr {
+	at := n * Multiplier % Addresses
+	return netip.AddrFrom4([4]byte{10, byte(at >> 16), byte(at >> 8), byte(at)})
+}
+
+// What Address is made of.
+const (
+	Multiplier = 0x9E3779
+	Addresses  = 1 << 24
+)
+
+// PageURI is a page as Footfall keeps it; with http:// before it, as a caller names it.
+func PageURI(n int) string { return fmt.Sprintf("%s/page/%d", Site, n%Pages) }

@@ -1,0 +1,95 @@
+package load
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func workloadNamed(t *testing.T, name string) Workload {
+	t.Helper()
+	at := slices.IndexFunc(Workloads, func(w Workload) bool { return w.Name == name })
+	require.NotEqual(t, -1, at, "there is no workload %s", name)
+	return Workloads[at]
+}
+
+// What a workload is for is how many of its visits are new; it must be so for those who take the beginning alone, too.
+func TestWorkloadsShareOfFirstVisits(t *testing.T) {
+	t.Parallel()
+	shares := map[string]struct{ least, most float64 }{
+		"first": {1, 1}, "mixed": {0.4, 0.6}, "returning": {0.045, 0.06}, "burst": {0.04, 0.06},
+	}
+	require.Len(t, Workloads, len(shares))
+	for _, w := range Workloads {
+		for _, visits := range []int{10_000, 100_000} {
+			got, want := FirstShare(w.Sequence(1, visits, 0)), shares[w.Name]
+			assert.True(t, got >= want.least && got <= want.most,
+				"%s: %.3f of %d visits are a visitor's first to the page, want %v to %v", w.Name, got, visits, want.least, want.most)
+		}
+	}
+}
+
+func TestWorkloadsRepeat(t *testing.T) {
+	t.Parallel()
+	for _, w := range Workloads {
+		long := w.Sequence(7, 5000, 0)
+		assert.Equal(t, long[:500], w.Sequence(7, 500, 0), "%s: a shorter sequence is not the beginning of a longer one", w.Name)
+		if w.Name != "first" {
+			assert.NotEqual(t, long, w.Sequence(8, 5000, 0), "%s: the seed changes nothing", w.Name)
+		}
+		for i, a := range w.Sequence(7, 5000, 12) {
+			require.Equal(t, Arrival{long[i].Page, long[i].Visitor + 12}, a, "%s: others than the same, further on", w.Name)
+		}
+	}
+}
+
+// The repeats of the burst lie near each other, on one page.
+func TestBurst(t *testing.T) {
+	t.Parallel()
+	begin := map[int32]int{}
+	for at, a := range workloadNamed(t, "burst").Sequence(1, 100_000, 0) {
+		require.Zero(t, a.Page, "visit %d", at)
+		if _, came := begin[a.Visitor]; !came {
+			begin[a.Visitor] = at
+		}
+		require.LessOrEqual(t, at-begin[a.Visitor], burstVisits*burstCrowd, "visitor %d begins at %d and still comes at %d", a.Visitor, begin[a.Visitor], at)
+	}
+}
+
+func TestPagesOfWorkloads(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"first", "mixed", "returning"} {
+		visited := map[int32]int{}
+		for _, a := range workloadNamed(t, name).Sequence(1, 100_000, 0) {
+			visited[a.Page]++
+			require.True(t, a.Page >= 0 && a.Page < Pages && a.Visitor >= 0 && a.Visitor < 100_000, "%s: no such visit: %+v", name, a)
+		}
+		assert.GreaterOrEqual(t, len(visited), Pages/2, name)
+		assert.Greater(t, visited[0], 10*visited[100], name)
+	}
+}
+
+func TestTruth(t *testing.T) {
+	t.Parallel()
+	sequence := []Arrival{{Page: 1, Visitor: 1}, {Page: 1, Visitor: 1}, {Page: 2, Visitor: 1}, {Page: 2, Visitor: 2}, {Page: 1, Visitor: 2}}
+	assert.Equal(t, map[string]Sums{Site: {2, 2, 5}, PageURI(1): {2, 2, 3}, PageURI(2): {2, 2, 2}}, Truth(sequence))
+	assert.InDelta(t, 0.8, FirstShare(sequence), 1e-9)
+}
+
+// Two visitors with one address would make one of them no newcomer.
+func TestAddressesAreDistinct(t *testing.T) {
+	t.Parallel()
+	require.NotEqual(t, math.MaxInt32, math.MaxInt, "the product of number and multiplier needs 64 bits")
+	seen := make([]bool, Addresses)
+	for n := range Addresses {
+		b := Address(n).As4()
+		at := int(b[1])<<16 | int(b[2])<<8 | int(b[3])
+		if seen[at] {
+			t.Fatalf("visitor %d has the address of another: %s", n, Address(n))
+		}
+		seen[at] = true
+	}
+}

@@ -1,0 +1,203 @@
+package load
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	_ "embed" // visits.lua
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed visits.lua
+var visitsLua []byte
+
+// Threads is how many threads of wrk share a sequence; they take its visits in turns.
+const Threads = 2
+
+// Script is the folder of what wrk reads.
+type Script struct{ dir string }
+
+// NewScript makes the folder. It must be removed.
+func NewScript() (Script, error) {
+	dir, err := os.MkdirTemp("", "footfall-wrk-")
+	if err != nil {
+		return Script{}, fmt.Errorf("wrk: %w", err)
+	}
+	s := Script{dir}
+	if err := os.WriteFile(s.lua(), visitsLua, 0o600); err != nil {
+		return Script{}, errors.Join(fmt.Errorf("wrk: %w", err), s.Remove())
+	}
+	return s, nil
+}
+
+// Remove removes the folder.
+func (s Script) Remove() error { return os.RemoveAll(s.dir) }
+
+func (s Script) lua() string               { return filepath.Join(s.dir, "visits.lua") }
+func (s Script) visits(load string) string { return filepath.Join(s.dir, load) }
+
+// Asserted is the line of a visit whose visitor the caller asserts.
+func Asserted(a Arrival) string {
+	return fmt.Sprintf("ip=%s&uri=http://%s", Address(int(a.Visitor)), PageURI(int(a.Page)))
+}
+
+// Forwarded is the line of a visit whose visitor is told by a proxy.
+func Forwarded(a Arrival) string {
+	return fmt.Sprintf("uri=http://%s\t%s", PageURI(int(a.Page)), Address(int(a.Visitor)))
+}
+
+// Write puts a sequence into a file for each thread, a line each visit.
+func (s Script) Write(name string, sequence []Arrival, line func(Arrival) string) error {
+	for thread := range Threads {
+		file, err := os.Create(fmt.Sprintf("%s.%d", s.visits(name), thread+1))
+		if err != nil {
+			return fmt.Errorf("wrk: %w", err)
+		}
+		lines := bufio.NewWriter(file)
+		for n := thread; n < len(sequence); n += Threads {
+			fmt.Fprintln(lines, line(sequence[n]))
+		}
+		if err := errors.Join(lines.Flush(), file.Close()); err != nil {
+			return fmt.Errorf("wrk: %w", err)
+		}
+	}
+	return nil
+}
+
+// Job is what one run of wrk is to do.
+type Job struct {
+	URL         string
+	Visits      string   // the name under which they were written
+	Again       bool     // from the beginning when they are used up
+	Headers     []string // beside Host, of the requests in turns: each a header, or several with tabs between them; default: none
+	Connections int      // Threads at least
+	Duration    time.Duration
+}
+
+// Measure is what one run of wrk saw.
+type Measure struct {
+	Requests      int64
+	PerSecond     float64
+	P50, P95, P99 time.Duration
+	sent          [Threads]int64 // by each thread; some of the last were not answered
+}
+
+// Run loads a service. Any error that wrk saw is an error here: what is not answered must not count as fast.
+func (s Script) Run(ctx context.Context, l Job) (Measure, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.Duration+time.Minute)
+	defer cancel()
+	atTheEnd := "once"
+	if l.Again {
+		atTheEnd = "again"
+	}
+	headers := filepath.Join(s.dir, "headers")
+	if err := os.WriteFile(headers, []byte(strings.Join(l.Headers, "\n")+"\n"), 0o600); err != nil {
+		return Measure{}, fmt.Errorf("wrk: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, "wrk", //nolint:gosec // fixed words and numbers
+		"-t", strconv.Itoa(Threads), "-c", strconv.Itoa(l.Connections),
+		"-d", fmt.Sprintf("%ds", int(l.Duration.Seconds())), "--timeout", "30s", "--latency",
+		"-s", s.lua(), l.URL, "--", s.visits(l.Visits), atTheEnd, headers)
+	var told bytes.Buffer
+	cmd.Stderr = &told
+	out, err := cmd.Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		return Measure{}, errors.New("wrk is missing: install it with scripts/install-deps wrk, or the system's package manager")
+	}
+	if err != nil {
+		return Measure{}, fmt.Errorf("wrk: %s: %s", err.Error(), strings.TrimSpace(told.String()))
+	}
+	m, err := readWrk(string(out))
+	if err != nil {
+		return Measure{}, err
+	}
+	return m, m.unanswered(l.Connections)
+}
+
+// unanswered is an error where more visits are said to have been sent than were answered or on the way: then nobody knows which.
+func (m Measure) unanswered(connections int) error {
+	sent := int64(0)
+	for _, n := range m.sent {
+		sent += n
+	}
+	if m.Requests > sent || sent-m.Requests > int64(connections) {
+		return fmt.Errorf("wrk sent %d visits over %d connections and got %d answers, which cannot be", sent, connections, m.Requests)
+	}
+	return nil
+}
+
+// readWrk reads the line that visits.lua writes at the end of a run.
+func readWrk(out string) (m Measure, err error) {
+	var line string
+	for l := range strings.Lines(out) {
+		if strings.HasPrefix(l, "result ") {
+			line = strings.TrimSpace(l)
+		}
+	}
+	fields, err := readFields(line)
+	if err != nil {
+		return Measure{}, err
+	}
+	for _, name := range []string{"requests", "us", "p50", "p95", "p99", "connect", "read", "write", "status", "timeout", "ended", "sent"} {
+		if len(fields[name]) == 0 {
+			return Measure{}, fmt.Errorf("wrk did not tell %s:\n%s", name, out)
+		}
+	}
+	for _, name := range []string{"connect", "read", "write", "status", "timeout"} {
+		if fields[name][0] != 0 {
+			return Measure{}, fmt.Errorf("wrk saw errors, so the run counts for nothing: %s", line)
+		}
+	}
+	m.Requests = fields["requests"][0]
+	if fields["ended"][0] != 0 {
+		return Measure{}, fmt.Errorf("the %d visits that were prepared are used up before the time is: choose a shorter --duration", m.Requests)
+	}
+	if m.Requests == 0 || fields["us"][0] == 0 {
+		return Measure{}, errors.New("wrk got no answer at all")
+	}
+	if copy(m.sent[:], fields["sent"]) != len(fields["sent"]) || slices.Contains(m.sent[:], 0) {
+		return Measure{}, fmt.Errorf("not every thread of wrk sent visits: %s", line)
+	}
+	micros := func(name string) time.Duration { return time.Duration(fields[name][0]) * time.Microsecond }
+	m.PerSecond = float64(m.Requests) / micros("us").Seconds()
+	m.P50, m.P95, m.P99 = micros("p50"), micros("p95"), micros("p99")
+	return m, nil
+}
+
+// readFields reads name=number and name=number,number,… in a line.
+func readFields(line string) (map[string][]int64, error) {
+	fields := map[string][]int64{}
+	for _, pair := range strings.Fields(line) {
+		name, values, ok := strings.Cut(pair, "=")
+		if !ok {
+			continue
+		}
+		for value := range strings.SplitSeq(values, ",") {
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("wrk: %s is not a number in: %s", name, line)
+			}
+			fields[name] = append(fields[name], n)
+		}
+	}
+	return fields, nil
+}
+
+// SentOf are the visits of a sequence that wrk sent.
+func (m Measure) SentOf(sequence []Arrival) []Arrival {
+	var sent []Arrival
+	for n, a := range sequence {
+		if int64(n/Threads) < m.sent[n%Threads] {
+			sent = append(sent, a)
+		}
+	}
+	return sent
+}

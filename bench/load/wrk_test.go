@@ -1,0 +1,101 @@
+package load
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const wrkOutput = `Running 2s test @ http://127.0.0.1:41233
+  2 threads and 64 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency     3.09ms    2.05ms  34.80ms   88.00%
+  40000 requests in 2.00s, 9.47MB read
+Requests/sec:  20000.00
+result requests=40000 us=2000000 p50=2690 p95=8000 p99=11090 connect=0 read=0 write=0 status=0 timeout=0 ended=0 sent=20040,20024
+`
+
+func TestReadWrk(t *testing.T) {
+	t.Parallel()
+	got, err := readWrk(wrkOutput)
+	want := Measure{
+		Requests: 40000, PerSecond: 20000,
+		P50: 2690 * time.Microsecond, P95: 8 * time.Millisecond, P99: 11090 * time.Microsecond,
+		sent: [Threads]int64{20040, 20024},
+	}
+	if err != nil || got != want {
+		t.Errorf("read %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func TestReadWrkRefuses(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string][2]string{
+		"no connection":   {"connect=0", "connect=1"},
+		"a broken read":   {"read=0", "read=1"},
+		"a broken write":  {"write=0", "write=1"},
+		"another status":  {"status=0", "status=7"},
+		"a timeout":       {"timeout=0", "timeout=2"},
+		"no answer":       {"requests=40000", "requests=0"},
+		"no time":         {"us=2000000", "us=0"},
+		"no result":       {"result ", "outcome "},
+		"a field missing": {"p99=11090 ", ""},
+		"no number":       {"p50=2690", "p50=nan"},
+		"used up":         {"ended=0", "ended=1"},
+		"an idle thread":  {"20040,20024", "40064,0"},
+		"a thread more":   {"20040,20024", "20040,20020,4"},
+		"a thread less":   {"20040,20024", "40064"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out := strings.Replace(wrkOutput, change[0], change[1], 1)
+			if out == wrkOutput {
+				t.Fatalf("%q is not in the output", change[0])
+			}
+			if m, err := readWrk(out); err == nil {
+				t.Errorf("read as %+v", m)
+			}
+		})
+	}
+}
+
+// Of each connection's visits the last one alone may be without an answer.
+func TestUnanswered(t *testing.T) {
+	t.Parallel()
+	m := Measure{Requests: 100, sent: [Threads]int64{60, 44}}
+	for connections, well := range map[int]bool{2: false, 4: true, 64: true} {
+		if err := m.unanswered(connections); (err == nil) != well {
+			t.Errorf("%d connections: %v", connections, err)
+		}
+	}
+	m.Requests = 105
+	if m.unanswered(64) == nil {
+		t.Error("more answers than visits were believed")
+	}
+}
+
+// The threads of wrk together send the sequence, each visit once.
+func TestThreadsShareTheSequence(t *testing.T) {
+	t.Parallel()
+	s, err := NewScript()
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, s.Remove()) })
+	sequence := []Arrival{{Page: 1, Visitor: 0}, {Page: 2, Visitor: 1}, {Page: 3, Visitor: 2}}
+	require.NoError(t, s.Write("first", sequence, Asserted))
+	require.NoError(t, s.Write("told", sequence, Forwarded))
+	for file, want := range map[string]string{
+		"first.1": "ip=" + Address(0).String() + "&uri=http://bench.example/page/1\nip=" + Address(2).String() + "&uri=http://bench.example/page/3\n",
+		"first.2": "ip=" + Address(1).String() + "&uri=http://bench.example/page/2\n",
+		"told.2":  "uri=http://bench.example/page/2\t" + Address(1).String() + "\n",
+	} {
+		got, err := os.ReadFile(s.visits(file))
+		require.NoError(t, err)
+		assert.Equal(t, want, string(got), file)
+	}
+	m := Measure{sent: [Threads]int64{2, 0}}
+	assert.Equal(t, []Arrival{sequence[0], sequence[2]}, m.SentOf(sequence))
+}

@@ -1,0 +1,135 @@
+// Package reports measures reading: whether uniques are true, and how long reports take while visits are counted.
+package reports
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"footfall/bench"
+	"footfall/bench/generate"
+	"footfall/counter"
+	"footfall/db/embedded"
+)
+
+type part struct {
+	name    string
+	measure func(*asking, context.Context) error
+}
+
+// parts in the order in which they are measured: those first that want the tables as they were generated.
+var parts = []part{
+	{"uniques", (*asking).compareUniques},
+	{"answers", (*asking).measureAnswers},
+}
+
+// Check tells what is wrong with the options of a measurement of reports. What is not given is right.
+func Check(o bench.Options) (faults []error) {
+	o = o.Completed()
+	for flag, n := range map[string]int{"rate": o.Rate, "runs": o.Runs, "samples": o.Samples} {
+		if n < 1 {
+			faults = append(faults, fmt.Errorf("%s: %d will not do: give 1 or more", flag, n))
+		}
+	}
+	for _, name := range o.Parts {
+		if !slices.ContainsFunc(parts, func(p part) bool { return p.name == name }) {
+			faults = append(faults, fmt.Errorf("parts: there is no %q: choose from uniques,answers", name))
+		}
+	}
+	return faults
+}
+
+// asking is a run of Run. One goroutine uses it, but for what a part starts and ends.
+type asking struct {
+	bench.Options
+	made    generate.Set
+	server  *bench.Server
+	address string // of the database
+	world   *world
+	report  *Report
+}
+
+// Run measures reading on tables that package generate made, and makes them first where there are none: whether uniques are true, and how
+// long reports take while visits are counted. An error that wraps bench.ErrUntrue comes with a report.
+func Run(ctx context.Context, o bench.Options, set generate.Set) (_ *Report, err error) {
+	if o.Quick && set.Visits == 0 {
+		set = generate.Set{Visits: 50_000, Pages: 2000, Visitors: 10_000, Sites: 5}
+	}
+	r := &asking{Options: o.Completed(), made: set.Completed(), report: &Report{Command: o.Command("footfall bench reports"), Load: loadAverage()}}
+	r.report.Rate, r.report.Seed = r.Rate, r.Seed
+	closeAll, err := r.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closeAll()) }()
+	if r.report.Machine, err = r.server.Machine(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.prepare(ctx); err != nil {
+		return nil, err
+	}
+	for _, part := range parts {
+		if len(o.Parts) == 0 || slices.Contains(o.Parts, part.name) {
+			r.Progress("measuring " + part.name)
+			if err := part.measure(r, ctx); err != nil {
+				return nil, fmt.Errorf("%s: %w", part.name, err)
+			}
+		}
+	}
+	r.report.LoadAfter = loadAverage()
+	return r.report, r.report.untrue()
+}
+
+// open finds the database: in the directory that is kept, or a new one.
+func (r *asking) open(ctx context.Context) (closeAll func() error, err error) {
+	if r.Data == "" {
+		if r.server, err = bench.OpenServer(ctx, r.DatabaseURL, r.Dir, r.BinDir); err != nil {
+			return nil, err
+		}
+		address, drop, err := r.server.Database(ctx, "")
+		if err != nil {
+			return nil, errors.Join(err, r.server.Close())
+		}
+		r.address = address
+		return func() error { return errors.Join(drop(), r.server.Close()) }, nil
+	}
+	address, release, err := embedded.Use(ctx, embedded.Config{Dir: r.Data, BinDir: r.BinDir})
+	if err != nil {
+		return nil, err
+	}
+	if r.server, err = bench.OpenServer(ctx, address, "", ""); err != nil {
+		return nil, errors.Join(err, release())
+	}
+	r.address = address
+	return func() error { return errors.Join(r.server.Close(), release()) }, nil
+}
+
+// prepare generates an app where there is none, and closes the days that are over. It refuses tables in which somebody else has counted:
+// the benchmark adds visits to them.
+func (r *asking) prepare(ctx context.Context) error {
+	d, err := bench.Migrated(ctx, r.address)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	apps, err := r.appsThatCounted(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(apps) == 0:
+		if _, err := generate.Run(ctx, bench.Options{DatabaseURL: r.address, Progress: r.Progress}, r.made); err != nil {
+			return err
+		}
+	case len(apps) > 1 || apps[0] != r.made.App:
+		return fmt.Errorf("data: the app %s has counted there, and this benchmark adds visits of its own: choose a folder that is new, or that bench generate filled", apps[0])
+	}
+	if err := counter.NewAdmin(d, nil).SetApp(ctx, r.made.App, generate.KeepForever()); err != nil {
+		return err
+	}
+	if r.world, err = r.newWorld(ctx); err != nil {
+		return err
+	}
+	return r.closeDays(ctx)
+}

@@ -1,0 +1,114 @@
+package reports
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/bench"
+	"footfall/bench/generate"
+	"footfall/db/dbtest"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// small is few enough for a test, and many enough that visitors come again to a page, and on a day.
+var small = generate.Set{
+	App: "small", Visits: 20_000, Days: 20, Until: time.Date(2026, 6, 29, 13, 0, 0, 0, time.UTC), Pages: 400, Visitors: 2000, Sites: 4,
+}
+
+// prepared is a run on tables that have been generated.
+func prepared(t *testing.T, samples int) *asking {
+	t.Helper()
+	r := &asking{Options: bench.Options{Samples: samples}.Completed(), made: small, address: dbtest.New(t), report: &Report{}}
+	require.NoError(t, r.prepare(t.Context()))
+	return r
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	assert.Empty(t, Check(bench.Options{Parts: []string{"answers"}}))
+	for want, o := range map[string]bench.Options{
+		`parts: there is no "speed"`: {Parts: []string{"speed"}}, "rate: -1": {Rate: -1}, "runs: -1": {Runs: -1}, "samples: -1": {Samples: -1},
+	} {
+		faults := Check(o)
+		require.Len(t, faults, 1)
+		assert.ErrorContains(t, faults[0], want)
+	}
+}
+
+// Uniques are compared on tables of the benchmark's own, and a fault in them is found.
+func TestUniquesAreCompared(t *testing.T) {
+	t.Parallel()
+	r := prepared(t, 60)
+	require.NoError(t, r.compareUniques(t.Context()))
+	assert.Empty(t, r.report.Uniques.Different)
+	assert.Equal(t, 3, r.report.Uniques.Sites)
+	require.NoError(t, r.report.untrue())
+
+	conn, err := bench.Connect(t.Context(), r.address, nil)
+	require.NoError(t, err)
+	defer conn.Close(context.Background())
+	_, err = conn.Exec(t.Context(), "UPDATE returns SET visitors = visitors + 1 WHERE page_id IN (SELECT id FROM pages WHERE site_id IS NULL)")
+	require.NoError(t, err)
+	require.NoError(t, r.compareUniques(t.Context()))
+	assert.NotEmpty(t, r.report.Uniques.Different)
+	require.ErrorIs(t, r.report.untrue(), bench.ErrUntrue)
+}
+
+// Somebody else's numbers are not added to.
+func TestOthersAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	r := prepared(t, 1)
+	r.made.App = "another"
+	require.ErrorContains(t, r.prepare(t.Context()), "data: the app small has counted there")
+}
+
+// Every question in SQL is answered to somebody who may read reports and nothing else.
+func TestQuestions(t *testing.T) {
+	t.Parallel()
+	r := prepared(t, 1)
+	assert.Len(t, r.world.sites, small.Sites)
+	assert.Len(t, r.world.days, small.Days+1) // today
+	require.NoError(t, r.askAs(t.Context(), 1, func(a *asker) error {
+		for _, q := range sqlQuestions() {
+			for range 3 {
+				require.NoError(t, q.ask(t.Context(), a), q.name)
+			}
+		}
+		_, err := a.q.TargetsInOrder(t.Context(), r.world.appID)
+		require.ErrorContains(t, err, "does not exist", "the tables are open to it")
+		return nil
+	}))
+}
+
+func TestRandomDays(t *testing.T) {
+	t.Parallel()
+	w := &world{days: []int32{1, 2, 3, 4, 5}}
+	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // to be repeated
+	seen := map[[2]int32]int{}
+	for range 1000 {
+		from, to := w.randomDays(random, 2)
+		seen[[2]int32{from, to}]++
+	}
+	assert.Len(t, seen, 4)
+	assert.Greater(t, seen[[2]int32{4, 5}], 500)
+	from, to := w.randomDays(random, 60)
+	assert.Equal(t, []int32{1, 5}, []int32{from, to})
+}
+
+func TestPrint(t *testing.T) {
+	t.Parallel()
+	f := &AnswerFigures{}
+	f.add("quick", slices.Repeat([]time.Duration{time.Millisecond}, 100))
+	var out strings.Builder
+	(&Report{Answers: f, Uniques: &UniquesFigures{Ranges: 7, Different: []string{"a/b"}}}).Print(&out)
+	assert.Contains(t, out.String(), "! a/b")
+	assert.Regexp(t, `quick +100 +1\.00 +1\.00 +1\.00`, out.String())
+}

@@ -1,0 +1,224 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"footfall/bench/tables"
+	"footfall/db"
+	"footfall/db/embedded"
+)
+
+// Machine is where a report was measured.
+type Machine struct {
+	CPUs       int    `json:"cpus"`
+	Go         string `json:"go"`
+	PostgreSQL string `json:"postgresql"`
+	Fsync      string `json:"fsync"`
+	Commit     string `json:"synchronousCommit"`
+	Began      string `json:"began"`
+}
+
+func (m Machine) String() string {
+	return fmt.Sprintf("%d CPUs, %s, PostgreSQL %s, fsync %s, synchronous_commit %s", m.CPUs, m.Go, m.PostgreSQL, m.Fsync, m.Commit)
+}
+
+// Server is the PostgreSQL of a run. One goroutine uses it.
+type Server struct {
+	base  *url.URL
+	Admin *pgx.Conn
+	stop  func() error
+}
+
+// OpenServer uses the server that databaseURL names, or starts one with its data in a new folder in dir. It must be closed.
+func OpenServer(ctx context.Context, databaseURL, dir, binDir string) (_ *Server, err error) {
+	s := &Server{stop: func() error { return nil }}
+	if databaseURL == "" {
+		if databaseURL, s.stop, err = startServer(ctx, dir, binDir); err != nil {
+			return nil, err
+		}
+	}
+	if s.base, err = url.Parse(databaseURL); err != nil || s.base.Scheme == "" {
+		return nil, errors.Join(errors.New("database url: it should look like postgres://user:password@host:5432/database"), s.stop())
+	}
+	if s.Admin, err = pgx.Connect(ctx, databaseURL); err != nil {
+		return nil, errors.Join(fmt.Errorf("bench: %w", err), s.stop())
+	}
+	return s, nil
+}
+
+func startServer(ctx context.Context, dir, binDir string) (address string, stop func() error, err error) {
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	folder, err := os.MkdirTemp(dir, "footfall-bench-")
+	if err != nil {
+		return "", nil, fmt.Errorf("bench: %w", err)
+	}
+	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // where root runs this, the server's user must get in
+		return "", nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	running, err := embedded.Start(ctx, embedded.Config{Dir: filepath.Join(folder, "data"), BinDir: binDir})
+	if err != nil {
+		return "", nil, errors.Join(fmt.Errorf("bench: %w", err), os.RemoveAll(folder))
+	}
+	return running.URL(), func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		return errors.Join(running.Stop(ctx), os.RemoveAll(folder))
+	}, nil
+}
+
+// Close removes what was started.
+func (s *Server) Close() error {
+	return errors.Join(s.Admin.Close(context.Background()), s.stop())
+}
+
+// Machine says where it is.
+func (s *Server) Machine(ctx context.Context) (Machine, error) {
+	v, err := tables.New(s.Admin).ServerVersion(ctx)
+	if err != nil {
+		return Machine{}, fmt.Errorf("bench: ask the server: %w", err)
+	}
+	return Machine{
+		CPUs: runtime.GOMAXPROCS(0), Go: runtime.Version(), PostgreSQL: v.Version, Fsync: v.Fsync, Commit: v.SynchronousCommit,
+		Began: time.Now().UTC().Format(time.RFC3339),
+	}, nil
+}
+
+// made counts the databases of this process, so that no two have one name.
+var made atomic.Int64
+
+// Database makes a database, an empty one or a copy of the one that template names, and returns its URL. drop removes it; it must be called.
+func (s *Server) Database(ctx context.Context, template string) (address string, drop func() error, err error) {
+	name := fmt.Sprintf("footfall_bench_%d_%d", os.Getpid(), made.Add(1))
+	quoted, from := pgx.Identifier{name}.Sanitize(), "template0 ENCODING 'UTF8'"
+	if template != "" {
+		if from, err = nameOf(template); err != nil {
+			return "", nil, err
+		}
+		from = pgx.Identifier{from}.Sanitize() + " STRATEGY file_copy"
+	}
+	if _, err := s.Admin.Exec(ctx, "CREATE DATABASE "+quoted+" TEMPLATE "+from); err != nil {
+		return "", nil, fmt.Errorf("bench: %w", err)
+	}
+	drop = func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		_, err := s.Admin.Exec(ctx, "DROP DATABASE IF EXISTS "+quoted+" WITH (FORCE)")
+		return err
+	}
+	// What the run before left in memory is written out now, and not while this one is measured.
+	if err := tables.New(s.Admin).Checkpoint(ctx); err != nil {
+		return "", nil, errors.Join(fmt.Errorf("bench: %w", err), drop())
+	}
+	named := *s.base
+	named.Path = "/" + name
+	return named.String(), drop, nil
+}
+
+func nameOf(address string) (string, error) {
+	named, err := url.Parse(address)
+	if err != nil {
+		return "", fmt.Errorf("bench: %w", err)
+	}
+	return path.Base(named.Path), nil
+}
+
+// Connect opens a connection that sees Footfall's tables, with further settings.
+func Connect(ctx context.Context, address string, settings map[string]string) (*pgx.Conn, error) {
+	cfg, err := pgx.ParseConfig(address)
+	if err != nil {
+		return nil, fmt.Errorf("bench: %w", err)
+	}
+	cfg.RuntimeParams["search_path"] = db.Schema
+	maps.Copy(cfg.RuntimeParams, settings)
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // each query is planned for what it asks
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("bench: %w", err)
+	}
+	return conn, nil
+}
+
+// Migrated opens the database, its schema brought up to date.
+func Migrated(ctx context.Context, address string) (*db.DB, error) {
+	d, err := db.Open(ctx, address, db.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.MigrateUp(ctx); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// RowsWritten is how many rows have been written into the tables of a database since it was made. It waits until nobody is connected
+// to it any more: a session need not tell before it ends.
+func (s *Server) RowsWritten(ctx context.Context, address string) (int64, error) {
+	name, err := nameOf(address)
+	if err != nil {
+		return 0, err
+	}
+	err = WaitUntil(ctx, "all sessions have ended", func() (bool, error) {
+		sessions, err := tables.New(s.Admin).Sessions(ctx, name)
+		return sessions == 0, err
+	})
+	if err != nil {
+		return 0, err
+	}
+	conn, err := Connect(ctx, address, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	rows, err := tables.New(conn).RowsWritten(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("bench: count the rows written: %w", err)
+	}
+	return rows, nil
+}
+
+// WAL is how many bytes the server has written into its log.
+func (s *Server) WAL(ctx context.Context) (int64, error) {
+	bytes, err := tables.New(s.Admin).WALPosition(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("bench: %w", err)
+	}
+	return bytes, nil
+}
+
+const (
+	patience  = time.Minute // for what takes a moment
+	lookAgain = 2 * time.Millisecond
+)
+
+// WaitUntil returns when done says so, or fails.
+func WaitUntil(ctx context.Context, what string, done func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	again := time.NewTicker(lookAgain)
+	defer again.Stop()
+	for {
+		if is, err := done(); is || err != nil {
+			return err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return fmt.Errorf("bench: waited in vain until %s: %w", what, context.Cause(ctx))
+		}
+	}
+}
