@@ -29,31 +29,31 @@ build: ## build bin/footfall
 	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/footfall ./cmd/footfall
 
 # Most tests wait for PostgreSQL or for each other, so more of them run at once than there are processors.
-# It guards every promise; -short leaves out only what shows more of the same (testing.Short), which make race adds. make vet is
-# another target.
-TEST := go test -short -vet=off -parallel 8
+# -short leaves out what shows more of the same (testing.Short) and guards no promise alone; make race adds it. Vetting is make vet's.
+WITH_SERVER := go run ./db/dbtest/withserver
+TEST := go test -short -vet=off -p 4 -parallel 8 ./...
 
 .PHONY: test
 test: deps ## test everything, in the short form, on the PostgreSQL found here
-	$(TEST) ./...
+	$(WITH_SERVER) $(TEST)
 
 .PHONY: race
 race: deps race-deps ## test everything at full length with the race detector, as CI does; five minutes
-	go test -race -vet=off -parallel 8 ./...
+	$(WITH_SERVER) go test -race -vet=off -parallel 8 ./...
 
 .PHONY: test-all
 test-all: test test-pg17 test-pg18 ## make test on PostgreSQL 17 and 18 too, fetched from npm
 
 # On one other major version: make test-pg17.
 test-pg%: deps
-	bin=$$(scripts/fetch-postgres $*) && FOOTFALL_TEST_POSTGRES_BIN=$$bin $(TEST) ./...
+	bin=$$(scripts/fetch-postgres $*) && FOOTFALL_TEST_POSTGRES_BIN=$$bin $(WITH_SERVER) $(TEST)
 
 # Ryuk, which would remove containers that a killed test left, is one more image to pull; the tests end their own.
 # Inside a container testcontainers would look for the published ports at the gateway: say where they are.
 .PHONY: test-container
 test-container: deps ## make test against PostgreSQL 17 in a container; needs a Docker engine
-	FOOTFALL_TEST_SERVER=container TESTCONTAINERS_RYUK_DISABLED=true \
-	$(if $(wildcard /.dockerenv),TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1) $(TEST) ./...
+	TESTCONTAINERS_RYUK_DISABLED=true $(if $(wildcard /.dockerenv),TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1) \
+	$(WITH_SERVER) -container $(TEST)
 
 # A number of inputs, not a time: where a time runs out, Go 1.26 may report its own deadline as a failure (go.dev/issue/75804).
 .PHONY: fuzz

@@ -6,9 +6,8 @@
 //
 // The first database that is asked for decides on the server, once a process:
 //
-//   - FOOTFALL_TEST_SERVER=container: PostgreSQL 17 in a container, which needs a Docker engine;
 //   - FOOTFALL_TEST_DATABASE_URL: a server that runs already, named by the URL of a database from which the role may
-//     create others;
+//     create others; withserver starts one for all packages;
 //   - else a server started here, of the PostgreSQL found on this machine or in FOOTFALL_TEST_POSTGRES_BIN.
 //
 // Every database has the time zone Pacific/Chatham, 12:45 or 13:45 ahead of UTC and nobody's: whatever leans on the
@@ -47,14 +46,13 @@ func Main(m *testing.M, leaks ...goleak.Option) { os.Exit(Run(m, leaks...)) }
 func Run(m *testing.M, leaks ...goleak.Option) int {
 	running.Store(true)
 	code := m.Run()
-	ignored, err := stopServer()
-	if err != nil {
+	if err := stopServer(); err != nil {
 		fmt.Fprintln(os.Stderr, "dbtest: stop the server:", err)
 		code = max(code, 1)
 	}
 	// A test that failed may well have left something behind; its own message is the one to read.
 	if code == 0 {
-		if err := goleak.Find(append(leaks, ignored...)...); err != nil {
+		if err := goleak.Find(leaks...); err != nil {
 			fmt.Fprintln(os.Stderr, "dbtest: the tests left goroutines behind:", err)
 			code = 1
 		}
@@ -96,7 +94,7 @@ func fresh(t testing.TB, template func(context.Context, *server) (string, error)
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("dbtest: database %s is kept%s", name, s.keptUntil)
+			t.Logf("dbtest: database %s is kept until its server stops; one of your own, named in %s, does not stop with the tests", name, EnvDatabaseURL)
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -2,8 +2,8 @@
 package tempdir
 
 import (
-	"errors"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -15,18 +15,28 @@ const room = 3 << 30
 
 // Make makes a folder that a server's user can enter, in memory where there is room. The caller removes it.
 func Make() (string, error) {
-	// Not below os.TempDir, which may be private, or too long a path for a socket.
-	parent := "/tmp"
+	dir, err := os.MkdirTemp(parent(), "footfall-test-")
+	return enterable(dir, err)
+}
+
+// MakeNamed is Make for a folder of that name, which may be there already.
+func MakeNamed(name string) (string, error) {
+	dir := filepath.Join(parent(), name)
+	return enterable(dir, os.MkdirAll(dir, 0o755))
+}
+
+// parent is not os.TempDir, which may be private, or too long a path for a socket.
+func parent() string {
 	var stat syscall.Statfs_t
 	if syscall.Statfs(memory, &stat) == nil && stat.Bavail*uint64(stat.Bsize) > room { //nolint:gosec // a size of blocks
-		parent = memory
+		return memory
 	}
-	dir, err := os.MkdirTemp(parent, "footfall-test-")
+	return "/tmp"
+}
+
+func enterable(dir string, err error) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		return "", errors.Join(err, os.RemoveAll(dir))
-	}
-	return dir, nil
+	return dir, os.Chmod(dir, 0o755)
 }

@@ -1,0 +1,106 @@
+// Command withserver runs a command, go test mostly, with one PostgreSQL server for all tests, which it starts before and
+// stops afterwards:
+//
+//	go run ./db/dbtest/withserver go test ./...
+//	go run ./db/dbtest/withserver -container go test ./...
+//
+// The server is the one that dbtest would start for a single package, or PostgreSQL 17 in a container. Where
+// FOOTFALL_TEST_DATABASE_URL names a server, it is taken.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"footfall/db/dbtest"
+	"footfall/db/embedded/tempdir"
+)
+
+// patience bounds what only a broken server takes longer for.
+const patience = 2 * time.Minute
+
+func main() {
+	container := flag.Bool("container", false, "take PostgreSQL 17 in a container; needs a Docker engine")
+	flag.Parse()
+	err := run(*container, flag.Args())
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		os.Exit(max(exit.ExitCode(), 1))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "withserver:", err)
+		os.Exit(1)
+	}
+}
+
+func run(container bool, command []string) (err error) {
+	if len(command) == 0 {
+		return errors.New("say which command to run")
+	}
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGTERM) // the command gets them, too, and ends first
+	if os.Getenv(dbtest.EnvDatabaseURL) == "" {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		start := startEmbedded
+		if container {
+			start = startContainer
+		}
+		url, stop, err := start(ctx)
+		if err != nil {
+			return fmt.Errorf("start a server: %w", err)
+		}
+		defer func() {
+			if err := stop(); err != nil {
+				fmt.Fprintln(os.Stderr, "withserver: stop the server:", err)
+			}
+		}()
+		if err := os.Setenv(dbtest.EnvDatabaseURL, url); err != nil {
+			return err
+		}
+	}
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	return cmd.Run()
+}
+
+// startEmbedded starts the server in a folder that is the same each time, so that its URL is: go test remembers results for as
+// long as the environment stays as it was. While another run is in that folder, it is a new one.
+func startEmbedded(ctx context.Context) (url string, stop func() error, err error) {
+	dir, err := usualDir()
+	if err != nil {
+		return "", nil, err
+	}
+	server, err := dbtest.StartIn(ctx, dir)
+	if err != nil {
+		if dir, err = tempdir.Make(); err != nil {
+			return "", nil, err
+		}
+		if server, err = dbtest.StartIn(ctx, dir); err != nil {
+			return "", nil, errors.Join(err, os.RemoveAll(dir))
+		}
+	}
+	return server.URL(), func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		return errors.Join(server.Stop(ctx), os.RemoveAll(dir))
+	}, nil
+}
+
+// usualDir is another folder for each working copy and each PostgreSQL.
+func usualDir() (string, error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	hash := fnv.New32a()
+	fmt.Fprint(hash, here, os.Getuid(), os.Getenv("FOOTFALL_TEST_POSTGRES_BIN"))
+	return tempdir.MakeNamed(fmt.Sprintf("footfall-test-%08x", hash.Sum32()))
+}
