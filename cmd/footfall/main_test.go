@@ -64,7 +64,7 @@ func TestFirstSteps(t *testing.T) {
 	refused := footfall(t, "psql", "--data", data, "--read-only", "--", "-c", "DELETE FROM apps")
 	assert.Equal(t, 1, refused.code)
 	assert.Contains(t, refused.stderr, "read-only")
-	assert.Regexp(t, `(?m)^00001_apps\.sql +\d{4}-`, well(t, "migrate", "status", "--data", data))
+	assert.Regexp(t, `(?m)^00001_\w+\.sql +\d{4}-`, well(t, "migrate", "status", "--data", data))
 
 	// One service a directory.
 	second := footfall(t, "serve", "--data", data, "--addr=127.0.0.1:0", "--admin-addr=off")
