@@ -12,7 +12,7 @@ import (
 )
 
 // Admin changes who may count what, and erases. What it changes is known to every running instance when its methods return nil;
-// db.ErrUnsettled means that it was done and that some instance has not answered yet.
+// db.ErrInstancesBehind means that it was done and that some instance has not answered yet.
 type Admin struct {
 	db     *db.DB
 	secret Secret
@@ -47,7 +47,7 @@ func (a *Admin) AddApp(ctx context.Context, name string, s Settings) error {
 	if err != nil {
 		return wrap("add app "+name, err)
 	}
-	return a.db.SettleApps(ctx, settlePatience)
+	return a.db.WaitForInstances(ctx, settlePatience)
 }
 
 // SetApp changes an app's settings.
@@ -71,7 +71,7 @@ func (a *Admin) SetApp(ctx context.Context, name string, s Settings) error {
 	if err != nil {
 		return wrap("set app "+name, err)
 	}
-	return a.db.SettleApps(ctx, settlePatience)
+	return a.db.WaitForInstances(ctx, settlePatience)
 }
 
 func setApp(ctx context.Context, q *db.Queries, row *db.App) error {

@@ -26,7 +26,7 @@ func (q *Queries) AccessGet(ctx context.Context) (*Access, error) {
 }
 
 // WatchApps calls publish with all apps and keys, at once and again after every change, until ctx ends or the connection is lost;
-// then it publishes nil and returns why. As long as it runs, SettleApps waits for it: who changed something knows that publish has seen it.
+// then it publishes nil and returns why. As long as it runs, WaitForInstances waits for it: who changed something knows that publish has seen it.
 func (d *DB) WatchApps(ctx context.Context, publish func(*Access)) error {
 	conn, err := pgx.ConnectConfig(ctx, d.base.Copy())
 	if err != nil {
@@ -117,15 +117,15 @@ func holdApps(ctx context.Context, q *Queries, held int32) (int32, *Access, erro
 	}
 }
 
-// ErrUnsettled is what SettleApps returns when an instance has not taken a change over in time.
-var ErrUnsettled = errors.New("a running instance has not taken the change over yet")
+// ErrInstancesBehind is what WaitForInstances returns when an instance has not taken a change over in time.
+var ErrInstancesBehind = errors.New("a running instance has not taken the change over yet")
 
-// SettleApps returns when every watcher has seen the apps as they are now. The patience is one with watchers:
+// WaitForInstances returns when every watcher has seen the apps as they are now. The patience is one with watchers:
 // a slow database does not use it up before the first question.
-func (d *DB) SettleApps(ctx context.Context, patience time.Duration) error {
+func (d *DB) WaitForInstances(ctx context.Context, patience time.Duration) error {
 	epoch, err := d.queries.AppsEpoch(ctx)
 	if err != nil {
-		return fmt.Errorf("settle apps: %w", err)
+		return fmt.Errorf("wait for the instances: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -135,16 +135,16 @@ func (d *DB) SettleApps(ctx context.Context, patience time.Duration) error {
 		behind, err := d.queries.AppsEpochsHeldBefore(ctx, epoch)
 		switch {
 		case ctx.Err() != nil:
-			return ErrUnsettled
+			return ErrInstancesBehind
 		case err != nil:
-			return fmt.Errorf("settle apps: %w", err)
+			return fmt.Errorf("wait for the instances: %w", err)
 		case behind == 0:
 			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return ErrUnsettled
+			return ErrInstancesBehind
 		}
 	}
 }

@@ -77,11 +77,11 @@ func addApp(t *testing.T, d *db.DB, name string) {
 	require.NoError(t, err)
 }
 
-func TestSettleWithoutWatchers(t *testing.T) {
+func TestWaitForInstancesWithoutAny(t *testing.T) {
 	t.Parallel()
 	d := open(t, dbtest.New(t), db.Options{})
 	addApp(t, d, "shop")
-	require.NoError(t, d.SettleApps(t.Context(), inTime))
+	require.NoError(t, d.WaitForInstances(t.Context(), inTime))
 }
 
 func TestWatcherSeesEveryChange(t *testing.T) {
@@ -101,28 +101,28 @@ func TestWatcherSeesEveryChange(t *testing.T) {
 	require.ErrorIs(t, receive(t, w.ended, "the watcher's end"), context.Canceled)
 }
 
-func TestSettleWaitsForEveryWatcherToTakeOver(t *testing.T) {
+func TestWaitForInstancesWaitsForEveryOne(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
 	d := open(t, url, db.Options{})
 	quick, slow := watch(t, url), watch(t, url)
 	quick.takes(t, []string{}...)
 	slow.takes(t, []string{}...)
-	require.NoError(t, d.SettleApps(t.Context(), inTime))
+	require.NoError(t, d.WaitForInstances(t.Context(), inTime))
 
 	addApp(t, d, "shop")
 	quick.takes(t, "shop")
 	assert.Equal(t, []string{"shop"}, receive(t, slow.seen, "a list of apps")) // and it is not done with it
-	require.ErrorIs(t, d.SettleApps(t.Context(), soon), db.ErrUnsettled)
+	require.ErrorIs(t, d.WaitForInstances(t.Context(), soon), db.ErrInstancesBehind)
 
-	settled := async(t, func() error { return d.SettleApps(context.Background(), inTime) })
+	waited := async(t, func() error { return d.WaitForInstances(context.Background(), inTime) })
 	slow.taken <- struct{}{}
-	require.NoError(t, receive(t, settled, "the settling"))
-	require.NoError(t, d.SettleApps(t.Context(), inTime), "it stays settled")
+	require.NoError(t, receive(t, waited, "the end of the wait"))
+	require.NoError(t, d.WaitForInstances(t.Context(), inTime), "there is nothing left to wait for")
 }
 
 // A change while a watcher takes an earlier one over needs a round of its own.
-func TestSettleWaitsForTheNewestChange(t *testing.T) {
+func TestWaitForInstancesWaitsForTheNewestChange(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
 	d := open(t, url, db.Options{})
@@ -133,12 +133,12 @@ func TestSettleWaitsForTheNewestChange(t *testing.T) {
 	addApp(t, d, "b")
 	w.taken <- struct{}{}
 	assert.Equal(t, []string{"a", "b"}, receive(t, w.seen, "a list of apps"))
-	require.ErrorIs(t, d.SettleApps(t.Context(), soon), db.ErrUnsettled)
+	require.ErrorIs(t, d.WaitForInstances(t.Context(), soon), db.ErrInstancesBehind)
 	w.taken <- struct{}{}
-	require.NoError(t, d.SettleApps(t.Context(), inTime))
+	require.NoError(t, d.WaitForInstances(t.Context(), inTime))
 }
 
-func TestSettleDoesNotWaitForTheDead(t *testing.T) {
+func TestWaitForInstancesLeavesOutTheDead(t *testing.T) {
 	t.Parallel()
 	for name, die := range map[string]func(*testing.T, *watcher, *pgx.Conn){
 		"stopped": func(t *testing.T, w *watcher, _ *pgx.Conn) {
@@ -159,9 +159,9 @@ func TestSettleDoesNotWaitForTheDead(t *testing.T) {
 			w.takes(t, []string{}...)
 			addApp(t, d, "shop")
 			assert.Equal(t, []string{"shop"}, receive(t, w.seen, "a list of apps"))
-			require.ErrorIs(t, d.SettleApps(t.Context(), soon), db.ErrUnsettled)
+			require.ErrorIs(t, d.WaitForInstances(t.Context(), soon), db.ErrInstancesBehind)
 			die(t, w, connect(t, url))
-			require.NoError(t, d.SettleApps(t.Context(), inTime))
+			require.NoError(t, d.WaitForInstances(t.Context(), inTime))
 		})
 	}
 }

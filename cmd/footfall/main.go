@@ -130,7 +130,7 @@ func exitCode(stderr io.Writer, err error) int {
 	switch {
 	case err == nil:
 		return exitWell
-	case errors.Is(err, db.ErrUnsettled):
+	case errors.Is(err, db.ErrInstancesBehind):
 		fmt.Fprintf(stderr, "footfall: done, but %v: it will as soon as it can\n", err)
 		return exitFailed // who goes on must not rely on it
 	case errors.As(err, &child) && child.ExitCode() > 0:

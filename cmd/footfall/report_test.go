@@ -46,7 +46,7 @@ func countAll(t *testing.T, settings counter.Settings, visits ...seen) (url stri
 	open := "open"
 	settings.Access = &open
 	if err := counter.NewAdmin(d, testSecret).AddApp(t.Context(), demo, settings); err != nil {
-		require.ErrorIs(t, err, db.ErrUnsettled)
+		require.ErrorIs(t, err, db.ErrInstancesBehind)
 	}
 	var now atomic.Int64
 	now.Store(time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC).Unix())

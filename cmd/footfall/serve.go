@@ -243,7 +243,7 @@ func makeDemo(ctx context.Context, d *db.DB, apps []db.App) ([]db.App, error) {
 		}
 	}
 	open := "open"
-	if err := counter.NewAdmin(d, nil).AddApp(ctx, demo, counter.Settings{Access: &open}); err != nil && !errors.Is(err, db.ErrUnsettled) {
+	if err := counter.NewAdmin(d, nil).AddApp(ctx, demo, counter.Settings{Access: &open}); err != nil && !errors.Is(err, db.ErrInstancesBehind) {
 		return nil, err
 	}
 	apps, err := d.Apps(ctx)
