@@ -50,7 +50,7 @@ func TestBasis(t *testing.T) {
 			before := hot()
 
 			exec(t, conn, c.sql)
-			next := onDay(&db.Batch{ID: batchID(), Basis: remembered, Targets: []int64{1}, Hots: []int64{1}, Newcomers: []int64{0}}, today) // all that a repeat needs
+			next := onDay(&db.Batch{ID: batchID(), Basis: remembered, Targets: db.TargetColumns{IDs: []int64{1}, Hot: []int64{1}, Newcomers: []int64{0}}}, today) // all that a repeat needs
 			if !c.changes {
 				assert.Equal(t, db.FaultNone, write(t, d, next))
 				return

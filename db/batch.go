@@ -10,28 +10,36 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Batch is what one transaction counts, as columns: they are sent as they are.
+// Batch is what one transaction counts, as the columns that are sent. It holds two tables: its
+// targets, and those (target, visitor) pairs of which the database is to decide what they are.
 type Batch struct {
 	ID [16]byte
-	// Basis is what the rest was made from, as DB.Basis returned it; "" where nothing remembered is in it.
-	Basis string
-
-	// The targets, in order of id, each with its site (0: it is one), the day of its visits in the batch, how many there are, and how
-	// many visitors that are hinted.
-	Targets    []int64
-	Sites      []int64
-	TargetDays []int32
-	Hots       []int64
-	Newcomers  []int64
-
-	// The (target, visitor) pairs to be decided, each once, in order of arrival. Hinted: surely a new visitor, do not look.
-	Pages    []int64
-	Visitors []netip.Addr
-	Days     []int32
-	Hinted   []bool
+	// Basis is the version of the tables from which the batch was made, as DB.Basis returned it.
+	// The database refuses the batch if that no longer holds; "" if nothing in it was remembered.
+	Basis   string
+	Targets TargetColumns
+	Pairs   PairColumns
 }
 
-// Sums are a target's counters under the batch's lock, with Batch.Hots, and with Batch.Newcomers in PV and UV.
+// TargetColumns has a row for each target, in order of id.
+type TargetColumns struct {
+	IDs       []int64
+	Sites     []int64 // the page's site; 0 if the target is a site itself
+	Days      []int32 // of its visits
+	Hot       []int64 // how many visits there are
+	Newcomers []int64 // how many of its pairs are hinted
+}
+
+// PairColumns has a row for each pair, in the order of arrival.
+type PairColumns struct {
+	Targets  []int64
+	Visitors []netip.Addr
+	Days     []int32
+	Hinted   []bool // the visitor is surely new to the target: they need not be looked up
+}
+
+// Sums are a target's counters under the batch's lock. They include the batch's Hot and, in PV and
+// UV, its Newcomers.
 type Sums struct{ Hot, PV, UV int64 }
 
 // Verdict is what the database decided of one (target, visitor) pair.
@@ -41,14 +49,14 @@ type Verdict struct {
 	Counted  bool // first visit on its day: the batch added one to pv
 }
 
-// Outcome of a batch that has committed, row for row as in the batch.
+// Outcome is what became of a batch that has committed.
 type Outcome struct {
-	Sums     []Sums    // beside Batch.Targets
-	Verdicts []Verdict // beside Batch.Pages
+	Sums     []Sums    // one for each row of Batch.Targets
+	Verdicts []Verdict // one for each row of Batch.Pairs
 }
 
-// Write sends a batch in one round trip and returns when it has committed. FaultOf tells what an error means.
-// The outcome's slices are reused when out is passed again.
+// Write sends a batch in one round trip and returns when it has committed. FaultOf tells what an
+// error means. The slices of out are reused.
 func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	conn, err := d.writers.Acquire(ctx)
 	if err != nil {
@@ -56,24 +64,25 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	}
 	defer conn.Release()
 
-	out.Sums = resize(out.Sums, len(b.Targets))
-	out.Verdicts = resize(out.Verdicts, len(b.Pages))
+	out.Sums = resize(out.Sums, len(b.Targets.IDs))
+	out.Verdicts = resize(out.Verdicts, len(b.Pairs.Targets))
 
 	var q pgx.Batch
 	q.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	q.Queue(BatchBegin, uuidValue(b.ID))
-	q.Queue(CountersLock, b.Targets, b.Hots, b.Newcomers).Query(func(rows pgx.Rows) error {
-		return readSums(rows, b.Targets, out.Sums)
+	t := &b.Targets
+	q.Queue(CountersLock, t.IDs, t.Hot, t.Newcomers).Query(func(rows pgx.Rows) error {
+		return readSums(rows, t.IDs, out.Sums)
 	})
 	if b.Basis != "" {
 		q.Queue(BasisCheck, b.Basis)
 	}
-	if len(b.Pages) > 0 {
+	if len(b.Pairs.Targets) > 0 {
 		q.Queue(VisitsRecord, b.recordArgs()...).Query(func(rows pgx.Rows) error {
 			return readVerdicts(rows, out.Verdicts)
 		})
 	} else {
-		q.Queue(DaysVisited, b.Targets, b.Sites, b.TargetDays, b.Hots)
+		q.Queue(DaysVisited, t.IDs, t.Sites, t.Days, t.Hot)
 	}
 	q.Queue(BatchCommit)
 	if err := conn.SendBatch(ctx, &q).Close(); err != nil {
@@ -88,17 +97,20 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 
 // recordArgs are the arguments of VisitsRecord.
 func (b *Batch) recordArgs() []any {
-	return []any{b.Pages, b.Visitors, b.Days, b.Hinted, b.Targets, b.Sites, b.TargetDays, b.Hots}
+	p, t := &b.Pairs, &b.Targets
+	return []any{p.Targets, p.Visitors, p.Days, p.Hinted, t.IDs, t.Sites, t.Days, t.Hot}
 }
 
-// Basis is what anything remembered of the tables rests on. It is read before what is to be remembered, and where batches go.
+// Basis returns the version of everything that callers may keep in memory of the tables; an
+// erasure, for one, changes it. It must be read before what is to be kept.
 func (d *DB) Basis(ctx context.Context) (string, error) {
 	basis, err := New(d.writers).BasisGet(ctx)
-	if FaultOf(err) == FaultUnknown && ctx.Err() == nil { // after a restart of the server every idle connection is dead
+	// After a restart of the server every idle connection is dead.
+	if FaultOf(err) == FaultUnknown && ctx.Err() == nil {
 		basis, err = New(d.writers).BasisGet(ctx)
 	}
 	if FaultOf(err) == FaultUnknown {
-		err = &notSentError{err} // it only read
+		err = &notSentError{err} // it was only a read
 	}
 	if err != nil {
 		return "", fmt.Errorf("read the basis: %w", err)
@@ -106,23 +118,24 @@ func (d *DB) Basis(ctx context.Context) (string, error) {
 	return basis, nil
 }
 
-// Claim tells what became of a batch whose connection was lost: committed, or never to be. It waits for a transaction that
-// still runs, and may be asked again.
-func (d *DB) Claim(ctx context.Context, id [16]byte) (committed bool, err error) {
+// DidCommit tells what became of a batch whose connection was lost. If it returns false, the batch
+// did not commit and never will. It waits for the batch's transaction if that still runs, and may
+// be called again.
+func (d *DB) DidCommit(ctx context.Context, id [16]byte) (committed bool, err error) {
 	abandoned, err := New(d.writers).BatchAbandon(ctx, uuidValue(id))
 	if err != nil {
-		return false, fmt.Errorf("ask after batch: %w", err)
+		return false, fmt.Errorf("find out whether the batch committed: %w", err)
 	}
 	return !abandoned, nil
 }
 
 func readSums(rows pgx.Rows, targets []int64, sums []Sums) error {
-	var page int64
+	var target int64
 	var s Sums
 	at := 0
-	_, err := pgx.ForEachRow(rows, []any{&page, &s.Hot, &s.PV, &s.UV}, func() error {
-		if at == len(targets) || targets[at] != page {
-			return fmt.Errorf("counters of target %d came back out of order", page)
+	_, err := pgx.ForEachRow(rows, []any{&target, &s.Hot, &s.PV, &s.UV}, func() error {
+		if at == len(targets) || targets[at] != target {
+			return fmt.Errorf("counters of target %d came back out of order", target)
 		}
 		sums[at] = s
 		at++
@@ -137,19 +150,20 @@ func readSums(rows pgx.Rows, targets []int64, sums []Sums) error {
 func readVerdicts(rows pgx.Rows, verdicts []Verdict) error {
 	var place int32
 	var v Verdict
-	n, err := 0, error(nil)
-	_, err = pgx.ForEachRow(rows, []any{&place, &v.Rank, &v.Newcomer, &v.Counted}, func() error {
+	n := 0
+	_, err := pgx.ForEachRow(rows, []any{&place, &v.Rank, &v.Newcomer, &v.Counted}, func() error {
 		verdicts[place-1] = v
 		n++
 		return nil
 	})
 	if err == nil && n != len(verdicts) {
-		err = fmt.Errorf("%d verdicts came back for %d visitors", n, len(verdicts))
+		err = fmt.Errorf("%d verdicts came back for %d pairs", n, len(verdicts))
 	}
 	return err
 }
 
-// rollback leaves the connection fit for the next batch; one that does not answer is closed, which rolls back too.
+// rollback makes the connection ready for the next batch. One that does not answer is closed, which
+// rolls back too.
 func rollback(conn *pgx.Conn) {
 	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
 		return
@@ -168,7 +182,8 @@ func resize[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// PruneBatches forgets the batches whose id is before this one, some at a time, and returns how many.
+// PruneBatches deletes the ids of batches that sort before this one, some at a time, and returns
+// how many.
 func (d *DB) PruneBatches(ctx context.Context, before [16]byte) (int64, error) {
 	var all int64
 	for {

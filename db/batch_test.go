@@ -37,16 +37,16 @@ func TestWriteTellsWhatEachVisitWas(t *testing.T) {
 	assert.Equal(t, []db.Verdict{{Rank: 1}}, verdicts(visitBatch("192.0.2.9", 2)), "a day that is over counts as the last one")
 
 	// Ranks go by arrival, not by address; each target has its own.
-	many := &db.Batch{ID: batchID(), Targets: []int64{2, 3}, Hots: []int64{3, 1}, Newcomers: []int64{0, 0}, Hinted: make([]bool, 4)}
+	many := &db.Batch{ID: batchID(), Targets: db.TargetColumns{IDs: []int64{2, 3}, Hot: []int64{3, 1}, Newcomers: []int64{0, 0}}, Pairs: db.PairColumns{Hinted: make([]bool, 4)}}
 	for i, last := range []byte{7, 9, 5, 7} {
-		many.Visitors = append(many.Visitors, netip.AddrFrom4([4]byte{192, 0, 2, last}))
-		many.Pages = append(many.Pages, []int64{2, 2, 2, 3}[i])
+		many.Pairs.Visitors = append(many.Pairs.Visitors, netip.AddrFrom4([4]byte{192, 0, 2, last}))
+		many.Pairs.Targets = append(many.Pairs.Targets, []int64{2, 2, 2, 3}[i])
 	}
 	assert.Equal(t, []db.Verdict{{Rank: 2, Newcomer: true, Counted: true}, {Rank: 1}, {Rank: 3, Newcomer: true, Counted: true}, first}, verdicts(onDay(many, today+1)))
 	assert.Equal(t, []int64{7, 4, 3}, numbers(t, conn, 2))
 	assert.Equal(t, []int64{1, 1, 1}, numbers(t, conn, 3))
 
-	sumsOnly := &db.Batch{ID: batchID(), Targets: []int64{2}, Hots: []int64{5}, Newcomers: []int64{0}}
+	sumsOnly := &db.Batch{ID: batchID(), Targets: db.TargetColumns{IDs: []int64{2}, Hot: []int64{5}, Newcomers: []int64{0}}}
 	assert.Empty(t, verdicts(onDay(sumsOnly, today+1)))
 	assert.Equal(t, []db.Sums{{Hot: 12, PV: 4, UV: 3}}, out.Sums)
 }
@@ -90,26 +90,26 @@ func TestWritersAtOnceLoseNothing(t *testing.T) {
 	}
 }
 
-func TestClaimOfACommittedBatch(t *testing.T) {
+func TestDidCommitOfACommittedBatch(t *testing.T) {
 	t.Parallel()
 	url, _ := fixture(t)
 	d := open(t, url, db.Options{})
 	b := visitBatch("192.0.2.1", 1)
 	require.Equal(t, db.FaultNone, write(t, d, b))
 	for range 2 {
-		committed, err := d.Claim(t.Context(), b.ID)
+		committed, err := d.DidCommit(t.Context(), b.ID)
 		require.NoError(t, err)
 		assert.True(t, committed)
 	}
 }
 
-func TestClaimOfABatchThatNeverCameBarsIt(t *testing.T) {
+func TestDidCommitOfABatchThatNeverCameBarsIt(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	d := open(t, url, db.Options{})
 	b := visitBatch("192.0.2.1", 1)
 	for range 2 { // whose first answer was lost asks again
-		committed, err := d.Claim(t.Context(), b.ID)
+		committed, err := d.DidCommit(t.Context(), b.ID)
 		require.NoError(t, err)
 		assert.False(t, committed)
 	}
@@ -120,7 +120,7 @@ func TestClaimOfABatchThatNeverCameBarsIt(t *testing.T) {
 	assert.Equal(t, db.FaultNone, write(t, d, b), "under a new id it may")
 }
 
-func TestClaimWaitsForARunningTransaction(t *testing.T) {
+func TestDidCommitWaitsForARunningTransaction(t *testing.T) {
 	t.Parallel()
 	type answer struct {
 		committed bool
@@ -134,7 +134,7 @@ func TestClaimWaitsForARunningTransaction(t *testing.T) {
 			id := batchID()
 			running := begin(t, url, db.BatchBegin, id)
 			claim := async(t, func() answer {
-				committed, err := d.Claim(context.Background(), id)
+				committed, err := d.DidCommit(context.Background(), id)
 				return answer{committed, err}
 			})
 			awaitBlocked(t, conn, 1)
@@ -200,13 +200,13 @@ func TestHintedNewcomersShareTheOrder(t *testing.T) {
 	url, conn := fixture(t)
 	d := open(t, url, db.Options{Writers: 1})
 	require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.9", 2)))
-	b := &db.Batch{ID: batchID(), Targets: []int64{2, 3}, Hots: []int64{6, 1}, Newcomers: []int64{3, 1}}
+	b := &db.Batch{ID: batchID(), Targets: db.TargetColumns{IDs: []int64{2, 3}, Hot: []int64{6, 1}, Newcomers: []int64{3, 1}}}
 	for i, hinted := range []bool{true, false, false, true, true, true, false} {
-		b.Visitors = append(b.Visitors, netip.AddrFrom4([4]byte{192, 0, 2, byte(50 - i)}))
-		b.Pages = append(b.Pages, []int64{2, 2, 2, 2, 2, 3, 2}[i])
-		b.Hinted = append(b.Hinted, hinted)
+		b.Pairs.Visitors = append(b.Pairs.Visitors, netip.AddrFrom4([4]byte{192, 0, 2, byte(50 - i)}))
+		b.Pairs.Targets = append(b.Pairs.Targets, []int64{2, 2, 2, 2, 2, 3, 2}[i])
+		b.Pairs.Hinted = append(b.Pairs.Hinted, hinted)
 	}
-	b.Visitors[2] = netip.MustParseAddr("192.0.2.9")
+	b.Pairs.Visitors[2] = netip.MustParseAddr("192.0.2.9")
 	var out db.Outcome
 	require.NoError(t, d.Write(t.Context(), onDay(b, today), &out))
 	var ranks []int64

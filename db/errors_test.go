@@ -79,9 +79,9 @@ func TestFaultOfWrongHint(t *testing.T) {
 	d := open(t, url, db.Options{Writers: 1})
 	require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 2)))
 	b := visitBatch("192.0.2.1", 2)
-	b.Hinted[0], b.Newcomers[0] = true, 1
+	b.Pairs.Hinted[0], b.Targets.Newcomers[0] = true, 1
 	assert.Equal(t, db.FaultHint, write(t, d, b))
-	b.Hinted[0], b.Newcomers[0] = false, 0
+	b.Pairs.Hinted[0], b.Targets.Newcomers[0] = false, 0
 	assert.Equal(t, db.FaultNone, write(t, d, b), "the same without hints, even under the same id: it rolled back")
 	assert.Equal(t, []int64{2, 1, 1}, numbers(t, conn, 2))
 }
@@ -94,7 +94,7 @@ func TestFaultOfVisitWithoutVisitor(t *testing.T) {
 	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190629, 0, '192.0.2.1')`)
 	b := visitBatch("192.0.2.1", 2)
 	assert.Equal(t, db.FaultHint, write(t, d, b))
-	b.Hinted[0], b.Newcomers[0] = true, 1
+	b.Pairs.Hinted[0], b.Targets.Newcomers[0] = true, 1
 	assert.Equal(t, db.FaultHint, write(t, d, b))
 	assert.Zero(t, query[int64](t, conn, `SELECT sum(hot)::bigint FROM counters`))
 }
@@ -118,10 +118,10 @@ func TestFaultOfBadData(t *testing.T) {
 	url, conn := fixture(t)
 	d := open(t, url, db.Options{Writers: 1})
 	negative := visitBatch("192.0.2.1", 1, 2)
-	negative.Hots[1] = -1
+	negative.Targets.Hot[1] = -1
 	assert.Equal(t, db.FaultData, write(t, d, negative), "a check")
 	twice := visitBatch("192.0.2.1", 1, 2)
-	twice.Hots = []int64{1 << 62, 1 << 62}
+	twice.Targets.Hot = []int64{1 << 62, 1 << 62}
 	require.Equal(t, db.FaultNone, write(t, d, twice))
 	twice.ID = batchID()
 	assert.Equal(t, db.FaultData, write(t, d, twice), "a number out of range")

@@ -88,25 +88,25 @@ func batchID() (id [16]byte) {
 func visitBatch(ip string, targets ...int64) *db.Batch {
 	b := &db.Batch{ID: batchID()}
 	for _, target := range targets {
-		b.Targets = append(b.Targets, target)
-		b.Hots = append(b.Hots, 1)
-		b.Newcomers = append(b.Newcomers, 0)
-		b.Pages = append(b.Pages, target)
-		b.Visitors = append(b.Visitors, netip.MustParseAddr(ip))
-		b.Hinted = append(b.Hinted, false)
+		b.Targets.IDs = append(b.Targets.IDs, target)
+		b.Targets.Hot = append(b.Targets.Hot, 1)
+		b.Targets.Newcomers = append(b.Targets.Newcomers, 0)
+		b.Pairs.Targets = append(b.Pairs.Targets, target)
+		b.Pairs.Visitors = append(b.Pairs.Visitors, netip.MustParseAddr(ip))
+		b.Pairs.Hinted = append(b.Pairs.Hinted, false)
 	}
 	return onDay(b, today)
 }
 
 // onDay gives a batch its day, and its targets their site as fixture has them.
 func onDay(b *db.Batch, day int32) *db.Batch {
-	b.Sites, b.TargetDays, b.Days = nil, nil, nil
-	for _, target := range b.Targets {
-		b.Sites = append(b.Sites, map[int64]int64{2: 1, 3: 1}[target])
-		b.TargetDays = append(b.TargetDays, day)
+	b.Targets.Sites, b.Targets.Days, b.Pairs.Days = nil, nil, nil
+	for _, target := range b.Targets.IDs {
+		b.Targets.Sites = append(b.Targets.Sites, map[int64]int64{2: 1, 3: 1}[target])
+		b.Targets.Days = append(b.Targets.Days, day)
 	}
-	for range b.Pages {
-		b.Days = append(b.Days, day)
+	for range b.Pairs.Targets {
+		b.Pairs.Days = append(b.Pairs.Days, day)
 	}
 	return b
 }

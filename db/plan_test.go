@@ -32,11 +32,11 @@ const keptAsIs = `
 
 // largeBatch has 500 visitors, half of whom loadVisitors has made, half hinted.
 func largeBatch() *db.Batch {
-	b := &db.Batch{ID: batchID(), Targets: []int64{2, 3}, Hots: []int64{250, 250}, Newcomers: []int64{0, 0}}
+	b := &db.Batch{ID: batchID(), Targets: db.TargetColumns{IDs: []int64{2, 3}, Hot: []int64{250, 250}, Newcomers: []int64{0, 0}}}
 	for i := range 500 {
-		b.Pages = append(b.Pages, int64(2+i%2))
-		b.Visitors = append(b.Visitors, netip.AddrFrom4([4]byte{byte(10 + i/250), 0, byte(i), 0}))
-		b.Hinted = append(b.Hinted, i >= 250 && i%4 == 0)
+		b.Pairs.Targets = append(b.Pairs.Targets, int64(2+i%2))
+		b.Pairs.Visitors = append(b.Pairs.Visitors, netip.AddrFrom4([4]byte{byte(10 + i/250), 0, byte(i), 0}))
+		b.Pairs.Hinted = append(b.Pairs.Hinted, i >= 250 && i%4 == 0)
 	}
 	return onDay(b, today)
 }
@@ -108,9 +108,9 @@ func planOfAStatementPreparedAfter(t *testing.T, state string) {
 	b := largeBatch()
 	var plan string
 	require.NoError(t, writer.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE %s (%s, %s, %s, %s, %s, %s, %s, %s)",
-		pgx.Identifier{prepared}.Sanitize(), array(b.Pages, "bigint"), array(b.Visitors, "inet"), array(b.Days, "integer"),
-		array(b.Hinted, "boolean"),
-		array(b.Targets, "bigint"), array(b.Sites, "bigint"), array(b.TargetDays, "integer"), array(b.Hots, "bigint")), pgx.QueryExecModeSimpleProtocol).Scan(&plan))
+		pgx.Identifier{prepared}.Sanitize(), array(b.Pairs.Targets, "bigint"), array(b.Pairs.Visitors, "inet"), array(b.Pairs.Days, "integer"),
+		array(b.Pairs.Hinted, "boolean"),
+		array(b.Targets.IDs, "bigint"), array(b.Targets.Sites, "bigint"), array(b.Targets.Days, "integer"), array(b.Targets.Hot, "bigint")), pgx.QueryExecModeSimpleProtocol).Scan(&plan))
 	assert.GreaterOrEqual(t, query[int64](t, writer.Conn(), `SELECT generic_plans + custom_plans FROM pg_prepared_statements WHERE name = $1`,
 		prepared), int64(10), "runs of the statement that is looked at")
 	requireLooksUpByKey(t, plan)

@@ -149,7 +149,7 @@ func serveVisits(t *testing.T, d *db.DB, owner *pgx.Conn) {
 		onDay(b, today+day)
 		require.NoError(t, d.Write(ctx, b, &out))
 		require.Equal(t, db.Verdict{Rank: 1, Newcomer: day == 0, Counted: true}, out.Verdicts[0])
-		committed, err := d.Claim(ctx, b.ID)
+		committed, err := d.DidCommit(ctx, b.ID)
 		require.NoError(t, err)
 		require.True(t, committed)
 	}

@@ -11,16 +11,17 @@ import (
 	"footfall/db"
 )
 
-// caches hands out the present generation, and begins another when that is dropped. Its methods may be called concurrently.
+// caches hands out the present generation, and makes a new one after that was dropped. Its methods
+// may be called concurrently.
 type caches struct {
 	db      *db.DB
 	log     *slog.Logger
 	options Options
 	metrics *metrics
 
-	current atomic.Pointer[generation] // nil: it was dropped; set under making
-	making  sync.Mutex                 // held while the next is made, or the current one dropped
-	made    uint64                     // how many have been; guarded by making
+	current atomic.Pointer[generation] // nil: none, the last one was dropped; set under making
+	making  sync.Mutex                 // held while a generation is made or dropped
+	made    uint64                     // how many generations were made; guarded by making
 
 	ctx    context.Context // ends with cancel
 	cancel context.CancelFunc
@@ -34,13 +35,14 @@ func newCaches(d *db.DB, o Options, m *metrics) *caches {
 	return c
 }
 
-// close ends what runs in the background.
+// close ends the warming of filters.
 func (c *caches) close() {
 	c.cancel()
 	c.warms.Wait()
 }
 
-// get returns the present generation. It asks the database only when that was dropped.
+// get returns the present generation. If there is none, it makes one, for which it asks the
+// database.
 func (c *caches) get(ctx context.Context) (*generation, error) {
 	if now := c.current.Load(); now != nil {
 		return now, nil
@@ -56,7 +58,10 @@ func (c *caches) get(ctx context.Context) (*generation, error) {
 	}
 	warming, stop := context.WithCancel(c.ctx)
 	c.made++
-	now := &generation{number: c.made, basis: basis, targets: newTargetIDs(), memory: newMemory(c.options.Memory), filter: newFilter(c.options), stop: stop}
+	now := &generation{
+		number: c.made, basis: basis, stop: stop,
+		targets: newTargetIDs(), memory: newMemory(c.options.Memory), filter: newFilter(c.options),
+	}
 	if now.filter != nil {
 		first := c.made == 1
 		c.warms.Go(func() { c.warm(warming, now.filter, first) })
@@ -65,7 +70,7 @@ func (c *caches) get(ctx context.Context) (*generation, error) {
 	return now, nil
 }
 
-// drop forgets a generation, if it still is the present one.
+// drop ends a generation, if it still is the present one.
 func (c *caches) drop(was *generation) {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -77,21 +82,24 @@ func (c *caches) drop(was *generation) {
 	c.metrics.dropped.Inc()
 }
 
-// Between two attempts to warm a filter, and before the first after a drop: one erasure is often followed by another, and a
-// database that went away may go again.
+// A filter that is to replace a dropped one waits for warmPause before it reads the tables, since
+// one erasure is often followed by another. After an error it waits as long, and after each further
+// error twice as long, up to warmPauseMax.
 const (
 	warmPause    = time.Second
-	warmAtLeast  = time.Minute
-	warmAttempts = 6 // until warmAtLeast is reached
+	warmPauseMax = time.Minute
+	warmDoubling = 6 // times, until warmPauseMax is reached
 )
 
-// warm fills a filter, however often that takes.
+// warm fills a filter, however many attempts that takes.
 func (c *caches) warm(ctx context.Context, f *filter, first bool) {
 	if !first {
 		if !sleep(ctx, warmPause) {
 			return
 		}
-		// The filter before lies outside the Go heap, whose growth alone would let it be given back: not two of them at once.
+		// The dropped filter lies outside the Go heap, so the garbage collector does not see how
+		// large it is, and might free it late: run it now, so that there are not two filters in
+		// memory.
 		runtime.GC()
 	}
 	var w warming
@@ -100,15 +108,15 @@ func (c *caches) warm(ctx context.Context, f *filter, first bool) {
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		again := min(warmPause<<min(try, warmAttempts), warmAtLeast)
-		c.log.Warn("the filter could not read the visitors; it will try again", "in", again, "error", err)
+		again := min(warmPause<<min(try, warmDoubling), warmPauseMax)
+		c.log.Warn("the filter could not read the visitors and will try again", "in", again, "error", err)
 		if !sleep(ctx, again) {
 			return
 		}
 	}
 }
 
-// sleep waits; false when ctx has ended.
+// sleep waits for d. It returns false if ctx ends before that.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

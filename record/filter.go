@@ -13,22 +13,24 @@ import (
 	"footfall/record/bloom"
 )
 
-// filterError is how often the filter may take a new visitor for a known one, who is then looked up for nothing. One in 1,000
-// is nothing beside what new visitors write, and takes 14 bits for each of them; one in 100 would still take 10.
+// filterError is the share of new visitors whom the filter may fail to recognise as new, so that
+// they are looked up in vain. Looking up one in 1,000 costs nothing beside writing them all, and
+// takes 14 bits of memory for each; one in 100 would still take 10.
 const filterError = 0.001
 
-// filter is a Bloom filter of the (target, visitor) pairs that the tables hold: it hints at those that they surely do not hold.
-// It gives no hints until it has read the tables, and none again once its memory is used up: it says so in the log, and
-// everybody is looked up. Its methods may be called concurrently.
+// filter is a Bloom filter of the (target, visitor) pairs in the tables. It tells which visitors
+// are surely new to a target, so that batches need not look them up. It calls nobody new until it
+// has read the tables, or once its memory is used up, which it logs. Its methods may be called
+// concurrently.
 type filter struct {
 	memory int64 // bytes, at most
 	log    *slog.Logger
 	bloom  atomic.Pointer[bloom.Filter] // nil until the rows have been counted; set by warm
 	ready  atomic.Bool                  // every row has been read; set by warm
-	told   atomic.Bool                  // that the memory is used up
+	warned atomic.Bool                  // that the memory is used up
 }
 
-// newFilter makes a filter; nil, which gives no hints, where there is to be none.
+// newFilter makes a filter. It returns nil, which calls nobody new, if the options ask for none.
 func newFilter(o Options) *filter {
 	if !o.Filter {
 		return nil
@@ -36,43 +38,44 @@ func newFilter(o Options) *filter {
 	return &filter{memory: o.FilterMemory, log: o.Log}
 }
 
-// surelyNew reports whether the visitor never came to the target, unless another instance was faster. It is the hint; false
-// means nothing.
+// surelyNew is the hint: true means that the visitor has never been counted at the target, unless
+// another instance has done so since. False means nothing.
 func (f *filter) surelyNew(target int64, visitor netip.Addr) bool {
 	return f != nil && f.ready.Load() && !f.bloom.Load().Has(bloom.Visitor(target, visitor))
 }
 
-// add tells of a pair that is in the tables: one that has committed.
+// add adds a pair that is in the tables, because it has committed.
 func (f *filter) add(target int64, visitor netip.Addr) {
 	if f == nil {
 		return
 	}
 	b := f.bloom.Load()
 	if b == nil {
-		return // the rows are read after it is set, this one with them
+		return // the rows are read later, and this pair with them
 	}
 	b.Add(bloom.Visitor(target, visitor))
-	if b.Saturated() && f.told.CompareAndSwap(false, true) {
-		f.log.Warn("the filter's memory is used up: every visitor is looked up from now on; give it more with --filter-memory",
+	if b.Saturated() && f.warned.CompareAndSwap(false, true) {
+		f.log.Warn("the filter's memory is used up, so every visitor is looked up from now on; give it more with --filter-memory",
 			"keys", b.Stats().Keys, "bytes", f.memory)
 	}
 }
 
 const (
-	warmRows     = 20_000 // that are read at once
-	warmTells    = 10 * time.Second
-	warmPatience = 30 * time.Second // for one of its queries
+	warmRows     = 20_000           // rows that are read by one query
+	warmLogEvery = 10 * time.Second // how often the log gets a line
+	warmPatience = 30 * time.Second // how long one query may take
 )
 
 // warming is how far a filter has read the tables. One goroutine uses it.
 type warming struct {
-	began, told time.Time
-	rows, read  int64 // how many there were at the beginning, how many have been read
-	after       db.VisitorsAfterParams
+	began, logged time.Time
+	rows, read    int64 // how many rows there were at the beginning, and how many have been read
+	after         db.VisitorsAfterParams
 }
 
-// warm reads the visitors of the tables, as slowly as it takes to leave half of a connection's time to others, until it has
-// them all or ctx ends. After an error it goes on from where it was when it is called again.
+// warm reads all visitors of the tables into the filter, pausing after each query for as long as it
+// took, so that the database has time for others. If it is called again after an error, it goes on
+// where it was.
 func (f *filter) warm(ctx context.Context, d *db.DB, w *warming) error {
 	if f.bloom.Load() == nil {
 		if err := f.prepare(ctx, d, w); err != nil {
@@ -93,8 +96,8 @@ func (f *filter) warm(ctx context.Context, d *db.DB, w *warming) error {
 		if len(some) < warmRows {
 			break
 		}
-		if time.Since(w.told) > warmTells {
-			w.told = time.Now()
+		if time.Since(w.logged) > warmLogEvery {
+			w.logged = time.Now()
 			f.log.Info("the filter is reading the visitors", "read", w.read, "of", w.rows)
 		}
 		if !sleep(ctx, time.Since(asked)) {
@@ -104,16 +107,16 @@ func (f *filter) warm(ctx context.Context, d *db.DB, w *warming) error {
 	f.ready.Store(true)
 	stats := f.bloom.Load().Stats()
 	if stats.Saturated {
-		return nil // which add has told
+		return nil // add has logged it
 	}
 	f.log.Info("the filter is ready", "visitors", w.read, "bytes", stats.Bytes, "error", stats.Error,
 		"took", time.Since(w.began).Round(time.Millisecond))
 	return nil
 }
 
-// prepare makes the filter, for twice as many visitors as there are.
+// prepare makes the Bloom filter, for twice as many visitors as there are.
 func (f *filter) prepare(ctx context.Context, d *db.DB, w *warming) error {
-	w.began, w.told = time.Now(), time.Now()
+	w.began, w.logged = time.Now(), time.Now()
 	ctx, cancel := context.WithTimeout(ctx, warmPatience)
 	defer cancel()
 	if err := inOrder(ctx, d, func(q *db.Queries) (err error) {
@@ -122,14 +125,14 @@ func (f *filter) prepare(ctx context.Context, d *db.DB, w *warming) error {
 	}); err != nil {
 		return fmt.Errorf("count the visitors: %w", err)
 	}
-	b, err := bloom.New(bloom.Config{Keys: uint64(2 * w.rows), Error: filterError, MaxBytes: f.memory}) //nolint:gosec // a count
+	b, err := bloom.New(bloom.Config{Keys: uint64(2 * w.rows), Error: filterError, MaxBytes: f.memory}) //nolint:gosec // a number of rows
 	if err != nil {
 		return err
 	}
 	w.after = db.VisitorsAfterParams{PageID: -1, Ip: netip.IPv4Unspecified(), Rows: warmRows}
 	f.bloom.Store(b)
-	if need := bloom.SizeFor(uint64(w.rows), filterError); w.rows > 0 && need > f.memory { //nolint:gosec // a count
-		f.log.Warn("the filter's memory does not hold the visitors there are; give it more with --filter-memory",
+	if need := bloom.SizeFor(uint64(w.rows), filterError); w.rows > 0 && need > f.memory { //nolint:gosec // a number of rows
+		f.log.Warn("the filter's memory is too small for the visitors that there are; give it more with --filter-memory",
 			"rows", w.rows, "bytes", f.memory, "needed", need)
 	}
 	if w.rows > 0 {
@@ -150,7 +153,8 @@ func readVisitors(ctx context.Context, d *db.DB, after db.VisitorsAfterParams) (
 	return some, nil
 }
 
-// inOrder reads in a transaction whose plans follow the keys, and whose statements have time.
+// inOrder runs read in a transaction that reads tables in the order of their keys, and whose
+// statements may take as long as warmPatience.
 func inOrder(ctx context.Context, d *db.DB, read func(q *db.Queries) error) error {
 	return d.InTx(ctx, func(q *db.Queries) error {
 		if err := q.ReadInOrder(ctx, strconv.FormatInt(warmPatience.Milliseconds(), 10)); err != nil {
@@ -160,7 +164,7 @@ func inOrder(ctx context.Context, d *db.DB, read func(q *db.Queries) error) erro
 	})
 }
 
-// stats describes the filter; nothing where there is none.
+// stats describes the filter. It is zero if there is none.
 func (f *filter) stats() bloom.Stats {
 	if f == nil {
 		return bloom.Stats{}

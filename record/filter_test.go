@@ -12,23 +12,24 @@ import (
 	"footfall/db/dbtest"
 )
 
-// onceSaid is a log that calls a function when something is said for the first time.
-type onceSaid struct {
+// onMessage is a log that calls a function when a message is logged.
+type onMessage struct {
 	slog.Handler
 	message string
 	call    func()
 }
 
-func (h onceSaid) Enabled(context.Context, slog.Level) bool { return true }
+func (h onMessage) Enabled(context.Context, slog.Level) bool { return true }
 
-func (h onceSaid) Handle(_ context.Context, r slog.Record) error {
+func (h onMessage) Handle(_ context.Context, r slog.Record) error {
 	if r.Message == h.message {
 		h.call()
 	}
 	return nil
 }
 
-// A filter whose reading was interrupted goes on where it was: nothing is read again, and what it has learned meanwhile stays.
+// A filter whose reading was interrupted goes on where it was: nothing is read again, and pairs
+// that were added meanwhile stay.
 func TestFilterGoesOnAfterAnError(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
@@ -45,7 +46,7 @@ func TestFilterGoesOnAfterAnError(t *testing.T) {
 	defer d.Close()
 
 	interrupted, interrupt := context.WithCancel(t.Context())
-	log := slog.New(onceSaid{slog.DiscardHandler, "the filter begins to read the visitors", interrupt})
+	log := slog.New(onMessage{slog.DiscardHandler, "the filter begins to read the visitors", interrupt})
 	f := newFilter(Options{Filter: true, FilterMemory: 1 << 20, Log: log})
 	var w warming
 	require.Error(t, f.warm(interrupted, d, &w))

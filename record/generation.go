@@ -2,11 +2,13 @@ package record
 
 import "context"
 
-// generation is all that an instance remembers of the tables, to save work, as long as one basis holds. It was learned from
-// batches that committed on that basis, or read after the basis was. Every batch that uses it says so, and the database refuses
-// the batch where the basis is another one by then.
+// generation is one filling of the caches: what an instance keeps of the tables to save work, as
+// long as one basis (a version of the tables) holds. Everything in it comes from batches that
+// committed on that basis, or was read after the basis was. Each batch names the basis of the
+// generation that it was made from, and the database refuses the batch if the basis has changed
+// since.
 type generation struct {
-	number  uint64 // that other generations of this process do not have; from 1
+	number  uint64 // from 1, different for each generation of a process
 	basis   string
 	targets *targetIDs
 	memory  *memory            // nil: none
@@ -14,20 +16,21 @@ type generation struct {
 	stop    context.CancelFunc // ends the reading of the filter
 }
 
-// lookUp sets what is remembered of an entry: the ids of its targets, and whether its visitor is counted at them on its day.
+// lookUp sets what the caches hold of an entry: the ids of its targets, and whether its visitor has
+// been counted there on the entry's day.
 func (g *generation) lookUp(e *entry) {
 	e.generation, e.other = g, false
-	e.site, e.page = subject{}, subject{}
-	g.targets.find(e)
+	e.site, e.page = entryTarget{}, entryTarget{}
+	g.targets.lookUp(e)
 	g.lookUpVisitor(&e.site, e)
 	g.lookUpVisitor(&e.page, e)
 }
 
-func (g *generation) lookUpVisitor(s *subject, e *entry) {
-	if s.id == 0 || g.memory == nil {
+func (g *generation) lookUpVisitor(t *entryTarget, e *entry) {
+	if t.id == 0 || g.memory == nil {
 		return
 	}
-	if last, ok := g.memory.get(pairOf(s.id, e.Visitor)); ok && last.day >= e.Day {
-		s.countedToday, s.rank = true, last.rank
+	if last, ok := g.memory.get(pairOf(t.id, e.Visitor)); ok && last.day >= e.Day {
+		t.countedToday, t.rank = true, last.rank
 	}
 }

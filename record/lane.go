@@ -9,16 +9,17 @@ import (
 )
 
 const (
-	// batchVisits bounds a batch. Larger ones gain little and make everybody in them wait.
+	// batchVisits bounds a batch. Larger batches gain little, and all their visits wait for them.
 	batchVisits = 1000
-	// waitingAlways is how many visits may wait in a lane whatever visits have cost of late: they go out together.
+	// waitingAlways is how many visits may wait in a lane however slow the database is: they fit
+	// one batch.
 	waitingAlways = batchVisits
-	// waitingAtMost bounds a lane's memory.
+	// waitingAtMost bounds the visits in a lane, and with them its memory.
 	waitingAtMost = 100 * batchVisits
 )
 
-// waitingBatch gathers visits. Its lane's lock guards entries until the lane takes it up; then the lane's goroutine alone
-// writes them, and closes done; from then on they do not change.
+// waitingBatch gathers visits. The lane's lock guards entries until the lane takes the batch. Then
+// they belong to the lane's goroutine, until it closes done; after that they do not change.
 type waitingBatch struct {
 	entries []entry
 	since   time.Time // when its first visit was accepted
@@ -33,15 +34,14 @@ type lane struct {
 	metrics *metrics
 	ended   chan struct{} // closed by run
 
-	mu      sync.Mutex // guards what follows
-	wake    sync.Cond  // waiting or closed has changed
-	closed  bool
-	waiting []*waitingBatch // the last one gathers
-	pending int             // visits in waiting, and in the batch being written
-	since   time.Time       // when the batch being written was taken up; zero: none is
-	pace    pace
-	// expected is how many visits the next batch will have, about: with room for them, what has been accepted need not be moved.
-	expected int
+	mu       sync.Mutex // guards what follows
+	wake     sync.Cond  // waiting or closed has changed
+	closed   bool
+	waiting  []*waitingBatch // the last one gathers
+	pending  int             // visits in waiting, and in the batch that is being written
+	since    time.Time       // when the present batch was taken; zero: there is none
+	pace     pace
+	expected int // about how many visits the next batch will have: room is made for them at once
 }
 
 func newLane(d *db.DB, c *caches, o Options, m *metrics) *lane {
@@ -50,7 +50,8 @@ func newLane(d *db.DB, c *caches, o Options, m *metrics) *lane {
 	return l
 }
 
-// accept puts a visit into the batch that gathers, and returns the batch and the visit's place there.
+// accept puts a visit into the batch that gathers, and returns the batch and the visit's place in
+// it.
 func (l *lane) accept(e entry) (*waitingBatch, int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,8 +72,8 @@ func (l *lane) accept(e entry) (*waitingBatch, int, error) {
 	return b, len(b.entries) - 1, nil
 }
 
-// expectedWait is how long a visit that came now would wait: as long as the batch in hand has stood still beyond its
-// share, and then for the visits before it.
+// expectedWait estimates how long a visit that came now would wait: as long as the visits before it
+// should take, but at least as long as the batch that is being written has taken so far.
 func (l *lane) expectedWait() time.Duration {
 	var stalled time.Duration
 	if !l.since.IsZero() {
@@ -97,7 +98,8 @@ func (l *lane) run() {
 		}
 		begin := time.Now()
 		if l.now().Sub(b.since) > 2*l.maxWait {
-			// Nothing was sent: this is safe, and lets nobody wait for long behind a database that hangs.
+			// The database hangs. Refusing is safe, since nothing was sent, and spares callers a
+			// long wait.
 			fail(b.entries, visit.Errorf(visit.Unavailable, "", "too many visits are waiting; try again later"))
 		} else {
 			l.writer.write(b.entries)
@@ -111,7 +113,7 @@ func (l *lane) run() {
 	}
 }
 
-// take waits for a batch; nil when the lane is closed and empty.
+// take waits for a batch. It returns nil when the lane is closed and empty.
 func (l *lane) take() *waitingBatch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,13 +124,13 @@ func (l *lane) take() *waitingBatch {
 		l.wake.Wait()
 	}
 	b := l.waiting[0]
-	l.waiting[0] = nil // the array may live on; the batch, and what it was made from, must not
+	l.waiting[0] = nil // the array may stay in use for long: it must not keep the batch in memory
 	l.waiting = l.waiting[1:]
 	l.since = l.now()
 	return b
 }
 
-// finish notes that a batch has its answers, and how long that took.
+// finish notes that a batch has been answered, and how long that took.
 func (l *lane) finish(visits int, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,7 +147,7 @@ func (l *lane) close() {
 	l.wake.Signal()
 }
 
-// pace is how long visits take to write, the recent ones weighing most.
+// pace is how long it takes to write a visit, averaged so that recent batches weigh most.
 type pace struct {
 	visits float64
 	took   float64 // nanoseconds
@@ -153,9 +155,9 @@ type pace struct {
 
 func (p *pace) add(visits int, took time.Duration) {
 	const (
-		keep = 0.9 // of what was, with each batch
-		// least is what a batch is taken for that has fewer: they take as long, about. Else the small batches of a quiet hour
-		// would make the first burst look endless.
+		keep = 0.9 // of the weight of earlier batches
+		// A smaller batch counts as one of this size, since it takes about as long. Otherwise,
+		// after the small batches of a quiet hour, the first burst would look endless.
 		least = batchVisits / 10
 	)
 	p.visits = keep*p.visits + float64(max(visits, least))

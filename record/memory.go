@@ -1,26 +1,30 @@
 package record
 
 import (
-	"footfall/record/cache"
 	"net/netip"
+
+	"footfall/record/cache"
 )
 
-// memory holds, of the (target, visitor) pairs counted of late, the rank and the last day that was counted. Both are exact: by
-// counting, a rank never changes and a day that was counted stays so. It is bounded, and safe for concurrent use.
+// memory holds the rank and the last counted day of (target, visitor) pairs that were counted
+// recently. Both stay true whatever is counted: a rank never changes, and a day that is counted
+// stays counted. The memory is bounded and safe for concurrent use.
 type memory struct {
 	pairs *cache.Cache[pair, lastCounted]
 }
 
-// memoryEntry is what a pair takes in a map, about, at its worst: just after the map has grown. A test holds it.
+// memoryEntry is about how many bytes a pair takes in a map at most, which is when the map has just
+// grown. A test checks it.
 const memoryEntry = 96
 
-// lastCounted is how a pair was counted last.
+// lastCounted is what the memory holds of a pair.
 type lastCounted struct {
 	rank int64
 	day  int32
 }
 
-// pair is a visitor at a target. It holds no pointer, so that the garbage collector need not look at millions of them.
+// pair is a visitor at a target. It has no pointers, so that the garbage collector need not look
+// into millions of pairs.
 type pair struct {
 	target  int64
 	visitor [16]byte
@@ -28,7 +32,8 @@ type pair struct {
 
 func pairOf(target int64, visitor netip.Addr) pair { return pair{target, visitor.As16()} }
 
-// newMemory makes a memory of at most so many bytes; nil, which remembers nothing, where there are none.
+// newMemory makes a memory of at most so many bytes. For 0 bytes it returns nil, which holds
+// nothing.
 func newMemory(bytes int64) *memory {
 	if bytes == 0 {
 		return nil
@@ -49,7 +54,7 @@ func (m *memory) put(p pair, last lastCounted) {
 	}
 }
 
-// count is how many pairs are held, about.
+// count is about how many pairs the memory holds.
 func (m *memory) count() int {
 	if m == nil {
 		return 0

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The memory takes no more than it was given, however much is put into it, and forgets what was not asked for first.
+// The memory takes no more bytes than it may, however much is put into it, and drops first what
+// nobody looked up.
 func TestMemoryKeepsItsBound(t *testing.T) {
 	const bytes = 8 << 20
 	m := newMemory(bytes)
@@ -21,7 +22,7 @@ func TestMemoryKeepsItsBound(t *testing.T) {
 	for i := range pairs {
 		m.put(at(i), lastCounted{rank: int64(i), day: 20260629})
 		if _, ok := m.get(at(7)); i >= 7 && !ok {
-			t.Fatalf("pair 7 was asked for all the time, and is forgotten after %d", i)
+			t.Fatalf("pair 7 was looked up all the time, and is not in the memory after %d", i)
 		}
 		if i%5000 == 0 {
 			most = max(most, heap()-before)
@@ -44,7 +45,7 @@ func heap() int64 {
 	return int64(stats.HeapAlloc) //nolint:gosec // bytes in memory
 }
 
-func TestNoMemoryRemembersNothing(t *testing.T) {
+func TestNoMemoryHoldsNothing(t *testing.T) {
 	t.Parallel()
 	m := newMemory(0)
 	m.put(pair{target: 1}, lastCounted{rank: 1, day: 1})
@@ -53,23 +54,24 @@ func TestNoMemoryRemembersNothing(t *testing.T) {
 	require.Zero(t, m.count())
 }
 
-// Hints are trusted less the more often they are wrong, and never quite given up.
-func TestTrust(t *testing.T) {
+// The more often hints are wrong, the more batches are sent without them; but hints are always
+// tried again.
+func TestHintPolicy(t *testing.T) {
 	t.Parallel()
-	var tr trust
-	require.True(t, tr.hintsAllowed())
+	var p hintPolicy
+	require.True(t, p.allowed())
 	for _, without := range []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 256} {
-		tr.lose()
+		p.wrong()
 		for i := range without {
-			require.False(t, tr.hintsAllowed(), "batch %d of %d", i, without)
-			tr.gain()
+			require.False(t, p.allowed(), "batch %d of %d", i, without)
+			p.committed()
 		}
-		require.True(t, tr.hintsAllowed())
+		require.True(t, p.allowed())
 	}
 	for range 8 { // batches with hints that were right
-		tr.gain()
+		p.committed()
 	}
-	tr.lose()
-	tr.gain()
-	require.True(t, tr.hintsAllowed(), "only the batch that was wrong goes without")
+	p.wrong()
+	p.committed()
+	require.True(t, p.allowed(), "only the batch with the wrong hint is sent without hints")
 }

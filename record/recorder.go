@@ -1,5 +1,8 @@
-// Package record makes visits durable: it counts them in batches, each batch one transaction, and gives each visit the
-// numbers of its own moment.
+// Package record makes visits durable. It counts them in batches, each of which is one transaction,
+// and gives each visit the numbers of its own moment.
+//
+// The way of a visit: Recorder.Record puts it into a lane, the lane's writer makes a draft of each
+// batch, and db.Write sends that to the database.
 package record
 
 import (
@@ -24,13 +27,14 @@ type Options struct {
 	Metrics prometheus.Registerer // default: nowhere
 	Clock   func() time.Time      // default time.Now
 
-	// MaxWait is how long a visit may have to wait for its batch; one that would wait longer is refused. Default 2 s.
+	// MaxWait is how long a visit may have to wait for its batch. A visit that would have to wait
+	// longer is refused. Default 2 s.
 	MaxWait time.Duration
 
-	// Helpers that spare look-ups. They change no number.
-	Filter       bool  // a Bloom filter of all visitors
+	// These save look-ups in the tables. They change no number.
+	Filter       bool  // have a Bloom filter of all visitors
 	FilterMemory int64 // bytes that the filter may take; default 256 MiB
-	Memory       int64 // bytes for remembering recent visitors; default none
+	Memory       int64 // bytes that the memory of recent visitors may take; default 0: none
 }
 
 func (o Options) withDefaults() Options {
@@ -49,19 +53,19 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Visit is one to be counted: who came where, and when.
+// Visit is a visit to be counted: which visitor came where, and on which day.
 type Visit struct {
 	App      int32
-	CountsBy db.CountsBy // how the app told day and visitor
+	CountsBy db.CountsBy // the settings of the app from which Visitor and Day were made
 	Target   visit.Target
 	Visitor  netip.Addr
 	Day      int32
-	NewPages int64 // it may make a page if no more are made that day; 0: any number
+	NewPages int64 // how many new pages the app may have a day; 0: any number
 }
 
-// Recorder counts visits in batches. While a lane writes one batch its next one gathers, so that the batches grow with
-// the load and no timer is needed. A visit's page and site are in one lane, and no target is in two: lanes never
-// wait for each other's locks. It is safe for concurrent use.
+// Recorder counts visits in batches. While a lane writes one batch, its next one gathers, so
+// batches grow with the load and no timer is needed. All pages of a site are in the site's lane, so
+// lanes never wait for each other's locks. A Recorder is safe for concurrent use.
 type Recorder struct {
 	lanes   []*lane
 	seed    maphash.Seed
@@ -79,7 +83,8 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 	if err := r.upkeep.makeDays(ctx); err != nil {
 		return nil, fmt.Errorf("open recorder: %w", err)
 	}
-	if _, err := r.caches.get(ctx); err != nil { // so that the filter begins to read the tables now, not with the first visit
+	// The filter begins to read the tables now, rather than with the first visit.
+	if _, err := r.caches.get(ctx); err != nil {
 		r.caches.close()
 		return nil, fmt.Errorf("open recorder: %w", err)
 	}
@@ -92,17 +97,18 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 	return r, nil
 }
 
-// Lanes is how many batches an instance writes side by side, each on a connection of its own. While the database works on the
-// batch of one lane, another lane makes use of this machine's processors: one lane a processor. Beyond four, the batches
-// would become small, and with them what a batch saves.
+// Lanes is how many batches an instance writes side by side, each on a connection of its own: one
+// for each processor, since one lane can prepare a batch while the database works on that of
+// another. With more than four, batches would become small and save little.
 func Lanes() int { return min(4, runtime.GOMAXPROCS(0)) }
 
-// Record returns when the visit has committed, or has failed. It does not listen to the caller's context: an accepted visit is
-// counted with its batch, or refused with it when the batch has waited too long; both within bounded time.
+// Record returns when the visit has committed or has failed. It takes no context, because a visit
+// that was accepted is counted with its batch even if its caller leaves. A batch that waits too
+// long is refused, so the time is bounded.
 func (r *Recorder) Record(v Visit) (visit.Answer, error) {
 	e := entry{Visit: v}
-	if now := r.caches.current.Load(); now != nil { // here, beside other visits, so that the lane need not
-		now.lookUp(&e)
+	if now := r.caches.current.Load(); now != nil {
+		now.lookUp(&e) // here, where visits run side by side, rather than in the lane
 	}
 	lane := r.lanes[maphash.String(r.seed, v.Target.Site)%uint64(len(r.lanes))]
 	b, place, err := lane.accept(e)
@@ -119,11 +125,12 @@ func (r *Recorder) Record(v Visit) (visit.Answer, error) {
 	return mine.answer, mine.err
 }
 
-// Ready reports whether every day that may be counted now has its partition.
+// Ready returns an error unless every day that it is now somewhere has its partition.
 func (r *Recorder) Ready(ctx context.Context) error { return r.upkeep.ready(ctx) }
 
-// Generation is a number that changes when all that is remembered of the tables must be forgotten: after an erasure, or where
-// another database may answer. 0: nothing is remembered.
+// Generation is a number that changes whenever the caches are dropped, as after an erasure or when
+// another database may answer. Callers who keep anything of the tables must drop it then. 0 means
+// that there are no caches at present.
 func (r *Recorder) Generation() uint64 {
 	if now := r.caches.current.Load(); now != nil {
 		return now.number
@@ -131,7 +138,8 @@ func (r *Recorder) Generation() uint64 {
 	return 0
 }
 
-// Close refuses new visits, and returns when every accepted one has been answered and nothing runs in the background.
+// Close refuses new visits, and returns when every accepted visit has been answered and nothing
+// runs in the background.
 func (r *Recorder) Close() {
 	for _, l := range r.lanes {
 		l.close()

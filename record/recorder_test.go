@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// idleLane is a lane that nobody writes for, at a moment that stands still.
+// idleLane is a lane without a writer, whose clock stands still.
 func idleLane() *lane {
 	now := time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)
 	l := &lane{maxWait: 2 * time.Second, now: func() time.Time { return now }, metrics: newMetrics(nil)}
@@ -15,7 +15,7 @@ func idleLane() *lane {
 	return l
 }
 
-// acceptedAtOnce is how many visits the lane takes before it refuses one, or most.
+// acceptedAtOnce is how many visits the lane accepts before it refuses one, but no more than most.
 func acceptedAtOnce(l *lane, most int) int {
 	for i := range most {
 		if _, _, err := l.accept(entry{}); err != nil {
@@ -25,7 +25,7 @@ func acceptedAtOnce(l *lane, most int) int {
 	return most
 }
 
-// How many visits may wait depends on how long batches have taken of late, in one line a case.
+// How many visits may wait depends on how long recent batches took.
 func TestWaitingIsBoundedByTime(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -9,11 +9,12 @@ import (
 	"footfall/visit"
 )
 
-// targetIDs knows the ids of the targets counted of late, so that only a batch with others asks for them. An id never
-// changes by counting. It is bounded, and safe for concurrent use.
+// targetIDs holds the ids of targets that were counted recently, so that the database is asked for
+// the others only. Counting never changes an id. It is bounded and safe for concurrent use.
 type targetIDs struct {
 	ids *cache.Cache[targetKey, int64]
-	// full are the apps that were found to have had their new pages of a day: each of a million made-up paths would ask again.
+	// full has the apps that have had their new pages of a day. Otherwise a flood of made-up paths
+	// would ask the database about each of them.
 	full *cache.Cache[fullApp, struct{}]
 }
 
@@ -22,7 +23,7 @@ type targetKey struct {
 	uri string
 }
 
-// fullApp is an app that may not have more than so many new pages on a day, and has them.
+// fullApp is an app that may have so many new pages on a day, and has had them.
 type fullApp struct {
 	app      int32
 	day      int32
@@ -31,9 +32,9 @@ type fullApp struct {
 
 const (
 	targetBytes    = 32 << 20
-	targetOverhead = 120 // bytes of an entry beside its URI, about
+	targetOverhead = 120 // about how many bytes a target takes beside its URI
 	fullBytes      = 1 << 20
-	fullEntry      = 64 // bytes, about
+	fullEntry      = 64 // about how many bytes a fullApp takes
 )
 
 func newTargetIDs() *targetIDs {
@@ -43,32 +44,33 @@ func newTargetIDs() *targetIDs {
 	}
 }
 
-// find sets the ids of an entry's site and page; 0 where they are not known here.
-func (t *targetIDs) find(e *entry) {
+// lookUp sets the ids of an entry's site and page, 0 for one that is not in the cache.
+func (t *targetIDs) lookUp(e *entry) {
 	e.site.id, _ = t.ids.Get(targetKey{e.App, e.Target.Site})
 	e.page.id, _ = t.ids.Get(targetKey{e.App, e.Target.Page})
 }
 
-// intern sets the ids that are missing, and makes those targets that nobody has counted before. A page for which there is no
-// room is counted as the page (other) of its site; a site, as the site (other).
+// intern sets the ids that are missing, and makes the targets that were never counted before. When
+// the app has had its new pages of the day, a new page counts as the page (other) of its site, and
+// a new site as the site (other).
 func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []entry) error {
 	type group struct {
 		app      int32
 		countsBy db.CountsBy
 		newPages int64
 	}
-	unknown := map[group][]*entry{}
+	missing := map[group][]*entry{}
 	for i := range entries {
 		if e := &entries[i]; e.site.id == 0 || e.page.id == 0 {
 			g := group{e.App, e.CountsBy, e.NewPages}
-			unknown[g] = append(unknown[g], e)
+			missing[g] = append(missing[g], e)
 		}
 	}
-	for g, missing := range unknown {
-		full := fullApp{g.app, missing[len(missing)-1].Day, g.newPages}
+	for g, entries := range missing {
+		full := fullApp{g.app, entries[len(entries)-1].Day, g.newPages}
 		in := db.Interning{App: g.app, By: g.countsBy, Day: full.day, MaxToday: g.newPages}
 		_, in.Full = t.full.Get(full)
-		others, isFull, err := t.ask(ctx, d, in, missing, func(e *entry) visit.Target { return e.Target })
+		others, isFull, err := t.request(ctx, d, in, entries, func(e *entry) visit.Target { return e.Target })
 		if err != nil {
 			return err
 		}
@@ -85,9 +87,9 @@ func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []entry) error
 	return nil
 }
 
-// internOthers sets the ids of entries for whose pages there is no room.
+// internOthers sets the ids of entries that count for (other).
 func (t *targetIDs) internOthers(ctx context.Context, d *db.DB, in db.Interning, entries []*entry) error {
-	lost, _, err := t.ask(ctx, d, in, entries, func(e *entry) visit.Target {
+	lost, _, err := t.request(ctx, d, in, entries, func(e *entry) visit.Target {
 		site := e.Target.Site
 		if e.site.id == 0 {
 			site = visit.OtherSite
@@ -98,14 +100,17 @@ func (t *targetIDs) internOthers(ctx context.Context, d *db.DB, in db.Interning,
 		e.other = true
 	}
 	if err == nil && len(lost) > 0 {
-		err = fmt.Errorf("a target of app %d has no row although it was made", in.App)
+		err = fmt.Errorf("an (other) of app %d has no row although it was made", in.App)
 	}
 	return err
 }
 
-// ask sets the ids of entries, each counted as the target that as says, and returns those that have no page yet, and whether there
-// is no room for any.
-func (t *targetIDs) ask(ctx context.Context, d *db.DB, in db.Interning, entries []*entry, as func(*entry) visit.Target) (without []*entry, full bool, err error) {
+// request asks the database for the ids of entries, each of which counts for the target that as
+// returns. It returns the entries that still have no page, and whether the app has had its new
+// pages of the day.
+func (t *targetIDs) request(
+	ctx context.Context, d *db.DB, in db.Interning, entries []*entry, as func(*entry) visit.Target,
+) (without []*entry, full bool, err error) {
 	targets := make([]visit.Target, len(entries))
 	for i, e := range entries {
 		targets[i] = as(e)

@@ -14,13 +14,14 @@ import (
 )
 
 const (
-	upkeepEvery   = 10 * time.Minute
-	upkeepPatient = time.Minute    // for one round
-	daysAhead     = 8              // of visits' partitions that are made before they are needed
-	batchesStay   = 24 * time.Hour // how long the ids of batches are kept
+	upkeepEvery    = 10 * time.Minute
+	upkeepPatience = time.Minute    // how long one round may take
+	daysAhead      = 8              // how many days before they are needed partitions are made
+	batchesStay    = 24 * time.Hour // how long the ids of batches are kept
 )
 
-// upkeep makes the partitions of coming days, and forgets the ids of old batches. Any number of instances may do so.
+// upkeep makes the partitions of coming days, and deletes the ids of old batches. Any number of
+// instances may do so at once.
 type upkeep struct {
 	db     *db.DB
 	log    *slog.Logger
@@ -56,15 +57,15 @@ func (u *upkeep) close() {
 }
 
 func (u *upkeep) round() {
-	ctx, cancel := context.WithTimeout(u.ctx, upkeepPatient)
+	ctx, cancel := context.WithTimeout(u.ctx, upkeepPatience)
 	defer cancel()
 	if err := errors.Join(u.makeDays(ctx), u.pruneBatches(ctx)); err != nil && u.ctx.Err() == nil {
 		u.log.Error("upkeep of days and batches failed; it is tried again", "in", upkeepEvery, "error", err)
 	}
 }
 
-// makeDays makes the partitions from yesterday on. Yesterday and tomorrow are counted from UTC: no time zone is a
-// whole day away from it, so that midnight everywhere falls between them.
+// makeDays makes the partitions from yesterday on. Days are those of UTC: no time zone is a whole
+// day away from it, so it is yesterday, today or tomorrow everywhere.
 func (u *upkeep) makeDays(ctx context.Context) error {
 	for ahead := -1; ahead <= daysAhead; ahead++ {
 		day := u.utcDay(ahead)
@@ -79,12 +80,12 @@ func (u *upkeep) makeDays(ctx context.Context) error {
 	return nil
 }
 
-// utcDay is the day so many days from now. Counted in UTC, where every day has 24 hours.
+// utcDay is the day in UTC so many days from now.
 func (u *upkeep) utcDay(ahead int) int32 {
 	return visit.DayOf(u.clock().UTC().AddDate(0, 0, ahead), time.UTC)
 }
 
-// ready reports whether every day that may be counted now has its partition.
+// ready returns an error unless every day that it is now somewhere has its partition.
 func (u *upkeep) ready(ctx context.Context) error {
 	var days []int32
 	for ahead := -1; ahead <= 1; ahead++ {
@@ -101,15 +102,16 @@ func (u *upkeep) ready(ctx context.Context) error {
 	return nil
 }
 
-// pruneBatches forgets batches that nobody can still ask after. Their ids begin with their time.
+// pruneBatches deletes the ids of batches about which no writer can still ask. An id begins with
+// its time.
 func (u *upkeep) pruneBatches(ctx context.Context) error {
 	var before [16]byte
 	millis := u.clock().Add(-batchesStay).UnixMilli()
-	binary.BigEndian.PutUint64(before[:], uint64(millis)<<16) //nolint:gosec // the clock stands after 1970
+	binary.BigEndian.PutUint64(before[:], uint64(millis)<<16) //nolint:gosec // it is after 1970
 	pruned, err := u.db.PruneBatches(ctx, before)
 	if err != nil {
-		return fmt.Errorf("forget old batches: %w", err)
+		return fmt.Errorf("delete the ids of old batches: %w", err)
 	}
-	u.log.Debug("old batches forgotten", "count", pruned)
+	u.log.Debug("ids of old batches deleted", "count", pruned)
 	return nil
 }

@@ -14,44 +14,45 @@ import (
 )
 
 const (
-	// writePatience is how long a batch may take. It is as long as its statements may take one after the other, so that the
-	// server is the first to give up, and tells.
+	// writePatience is how long a batch may take. It is the time limit of its statements taken
+	// together, so that the server gives up first and reports it.
 	writePatience = 15 * time.Second
-	// askPatience is how long it may take beyond that to learn what became of a batch whose connection was lost: a server that
-	// was killed recovers first.
-	askPatience = 10 * time.Second
-	// busyTries is how often a batch that met others is sent again.
+	// didCommitPatience is how much longer it may take to find out whether a batch committed whose
+	// connection was lost. A server that was killed recovers first.
+	didCommitPatience = 10 * time.Second
+	// busyTries is how often a batch is sent that is rolled back because of others.
 	busyTries = 20
 )
 
-// entry is one accepted visit. What the writer sets is read when its batch is done.
+// entry is an accepted visit. The writer sets its answer or its error before the batch is done.
 type entry struct {
 	Visit
 
-	// Set by generation.lookUp, before the entry is accepted where that can be, so that lanes need not; else by the writer.
-	generation *generation // what site and page rest on
-	site, page subject
-	other      bool // they are (other): there was no room for the page
+	// Set by generation.lookUp: before the entry is accepted, if there is a generation then, so
+	// that the lane need not do it; again by the writer if the generation has changed.
+	generation *generation
+	site, page entryTarget
+	other      bool // counts for (other), since its app has had its new pages of the day
 
 	answer visit.Answer
 	err    error
 }
 
-// subject is a target as an entry's visitor comes to it.
-type subject struct {
-	id           int64 // 0: not known
-	countedToday bool  // the visitor is known to be counted there on the entry's day
-	rank         int64 // the visitor's, where countedToday
+// entryTarget is what the caches hold of an entry's site or page, and of the visitor there.
+type entryTarget struct {
+	id           int64 // 0: not in the cache
+	countedToday bool  // the visitor has been counted at the target on the entry's day
+	rank         int64 // of the visitor, if countedToday
 }
 
-// writer makes the visits of a batch durable, whatever it meets. It is used by one goroutine.
+// writer makes the visits of a batch durable, whatever faults it meets. One goroutine uses it.
 type writer struct {
 	db         *db.DB
 	log        *slog.Logger
 	metrics    *metrics
 	caches     *caches     // shared with the other writers
-	generation *generation // what the batch in hand is made from
-	trust      trust
+	generation *generation // the caches from which the present batch is made
+	hints      hintPolicy
 	draft      draft
 }
 
@@ -59,13 +60,13 @@ func newWriter(d *db.DB, c *caches, o Options, m *metrics) *writer {
 	return &writer{db: d, log: o.Log, metrics: m, caches: c, draft: newDraft()}
 }
 
-// write gives every entry its answer or its error. The context of no request is in it: a caller who left must not
-// take others along.
+// write gives every entry its answer or its error. It uses no request's context, because a caller
+// who leaves must not end the batch for the others.
 func (w *writer) write(entries []entry) {
 	ctx, cancel := context.WithTimeout(context.Background(), writePatience)
 	defer cancel()
 	w.writeAll(ctx, entries)
-	w.generation = nil // a lane that rests must not keep alive what has been dropped
+	w.generation = nil // an idle lane must not keep a generation in memory that has been dropped
 }
 
 // writeAll sends the entries until each has its answer or its error.
@@ -93,12 +94,12 @@ func (w *writer) writeAll(ctx context.Context, entries []entry) {
 				return
 			}
 		case db.FaultHint:
-			if !w.draft.hinted() { // no hint was given: a row is there that should not be
+			if !w.draft.hinted() { // then it was no hint that is wrong, but the tables
 				w.split(ctx, entries, err)
 				return
 			}
 			w.metrics.wrongHints.Inc()
-			w.trust.lose()
+			w.hints.wrong()
 		case db.FaultData:
 			w.split(ctx, entries, err)
 			return
@@ -114,25 +115,27 @@ func (w *writer) writeAll(ctx context.Context, entries []entry) {
 	}
 }
 
-// attempt sends as many of the first entries as fit one transaction, and answers them if it commits.
+// attempt sends as many of the first entries as fit one transaction, and answers them if that
+// commits.
 func (w *writer) attempt(ctx context.Context, entries []entry) (sent int, id [16]byte, err error) {
 	if err := w.ensureIDs(ctx, entries); err != nil {
 		return 0, id, err
 	}
 	id = uuid.Must(uuid.NewV7())
-	sent = w.draft.fill(entries, w.generation, w.trust.hintsAllowed())
+	sent = w.draft.fill(entries, w.generation, w.hints.allowed())
 	w.draft.batch.ID = id
 	if err := w.db.Write(ctx, &w.draft.batch, &w.draft.outcome); err != nil {
 		return sent, id, err
 	}
 	w.draft.replay(entries[:sent])
 	w.draft.learn(w.generation)
-	w.trust.gain()
-	w.metrics.spared(&w.draft.saved)
+	w.hints.committed()
+	w.metrics.countLookUps(&w.draft.lookUps)
 	return sent, id, nil
 }
 
-// ensureIDs sees to it that what is remembered of the entries is of the present generation, and that their targets have ids.
+// ensureIDs looks the entries up in the present generation, unless that was done before, and gets
+// the ids of targets that are not there.
 func (w *writer) ensureIDs(ctx context.Context, entries []entry) (err error) {
 	if w.generation, err = w.caches.get(ctx); err != nil {
 		return err
@@ -151,8 +154,9 @@ func (w *writer) ensureIDs(ctx context.Context, entries []entry) (err error) {
 	return w.generation.targets.intern(ctx, w.db, entries)
 }
 
-// split finds the entries that the database refuses: only they fail. What callers send is checked before it comes
-// here, so that this is a fault of Footfall or of the tables, and is answered so.
+// split finds the entries that the database refuses, by halves, so that only these fail. They get
+// an internal error: what callers send has been checked before, so the fault is Footfall's or the
+// tables'.
 func (w *writer) split(ctx context.Context, entries []entry, err error) {
 	if len(entries) == 1 {
 		fail(entries, fmt.Errorf("a visit cannot be stored: %w", err))
@@ -163,10 +167,12 @@ func (w *writer) split(ctx context.Context, entries []entry, err error) {
 	w.writeAll(ctx, entries[half:])
 }
 
-// afterLostCommit deals with a batch of the first entries that may have committed. It returns what is left to be sent; false
-// when time is up.
+// afterLostCommit deals with the first entries after the connection was lost, when their batch may
+// have committed. It returns the entries that are still to be sent, or false if there is no time
+// left.
 func (w *writer) afterLostCommit(ctx context.Context, entries []entry, sent int, id [16]byte, try int) ([]entry, bool) {
-	w.caches.drop(w.generation) // it may be another database that answers next: a restored one, or a standby promoted
+	// Another database may answer next: one that was restored, or a standby that was promoted.
+	w.caches.drop(w.generation)
 	committed, err := w.didCommit(id)
 	switch {
 	case err != nil:
@@ -183,12 +189,13 @@ func (w *writer) afterLostCommit(ctx context.Context, entries []entry, sent int,
 	return entries, true
 }
 
-// didCommit finds out what became of a batch whose connection was lost, as soon as the database answers again.
+// didCommit finds out whether a batch whose connection was lost has committed, as soon as the
+// database answers again.
 func (w *writer) didCommit(id [16]byte) (committed bool, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), askPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), didCommitPatience)
 	defer cancel()
 	for try := 1; ; try++ {
-		committed, err = w.db.Claim(ctx, id)
+		committed, err = w.db.DidCommit(ctx, id)
 		if err == nil || !pause(ctx, try) {
 			return committed, err
 		}
@@ -221,8 +228,8 @@ func fail(entries []entry, err error) {
 	}
 }
 
-// pause waits a little, longer with each try; false when ctx has ended.
+// pause waits a little, longer with each try. It returns false if ctx has ended.
 func pause(ctx context.Context, try int) bool {
 	limit := min(time.Millisecond<<min(try, 9), 250*time.Millisecond)
-	return sleep(ctx, limit/2+rand.N(limit/2)) //nolint:gosec // only to keep instances out of step
+	return sleep(ctx, limit/2+rand.N(limit/2)) //nolint:gosec // it only keeps instances out of step
 }
