@@ -1,10 +1,13 @@
 package counter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"footfall/db"
@@ -116,6 +119,48 @@ func staysWhatItIs(was, row *db.App) error {
 		f.add("ipv6-prefix: app %s has told visitors apart by /%d networks, and they stay what they are: add another app for /%d", row.Name, was.Ipv6Prefix, row.Ipv6Prefix)
 	}
 	return f.error()
+}
+
+// demo is the app that is there to try out with.
+const demo = "demo"
+
+// AddDemo adds the app that the first visit needs, unless it is there.
+func (a *Admin) AddDemo(ctx context.Context) error {
+	apps, err := a.db.Apps(ctx)
+	if err != nil {
+		return fmt.Errorf("list apps: %w", err)
+	}
+	if slices.ContainsFunc(apps, func(app db.App) bool { return app.Name == demo }) {
+		return nil
+	}
+	open := accessOpen
+	if err := a.AddApp(ctx, demo, Settings{Access: &open}); !errors.Is(err, db.ErrInstancesBehind) {
+		return err
+	}
+	return nil
+}
+
+// App returns the app of a name; where the name is "", the only app there is, or the one for trying out.
+func (a *Admin) App(ctx context.Context, name string) (db.App, error) {
+	apps, err := a.db.Apps(ctx)
+	if err != nil {
+		return db.App{}, fmt.Errorf("list apps: %w", err)
+	}
+	wanted := cmp.Or(name, demo)
+	var names []string
+	for _, app := range apps {
+		if app.Name == wanted || name == "" && len(apps) == 1 {
+			return app, nil
+		}
+		names = append(names, app.Name)
+	}
+	switch {
+	case name != "":
+		return db.App{}, noApp("app", name)
+	case len(names) == 0:
+		return db.App{}, visit.Errorf(visit.NotFound, "app", "there is none yet: add one")
+	}
+	return db.App{}, visit.Errorf(visit.Invalid, "app", "there are several: name one of %s", strings.Join(names, ", "))
 }
 
 // withApp runs f in a transaction that holds an app against change, against new pages, and against its deletion.

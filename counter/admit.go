@@ -119,29 +119,17 @@ func (c *Counter) identifyVisitor(ctx context.Context, a *app, r *Request, w *wh
 		return nil
 	}
 	if a.mode == byID {
-		if err := readID(r.Visitor); err != nil {
-			return err
-		}
-		w.visitor = a.visitorByID(c.secret, r.Visitor)
-		return nil
-	}
-	network, err := visit.NetworkOf(w.address, a.ipv6Prefix)
-	if err != nil {
+		w.visitor, err = a.visitorByID(c.secret, r.Visitor)
 		return err
 	}
-	switch a.mode {
-	case byHash:
-		w.visitor = a.visitorByHash(c.secret, network, nil)
-	case byDay:
-		key, err := c.days.of(ctx, w.day)
-		if err != nil {
+	var dayKey []byte
+	if a.mode == byDay {
+		if dayKey, err = c.days.of(ctx, w.day); err != nil {
 			return err
 		}
-		w.visitor = a.visitorByHash(c.secret, network, key)
-	default:
-		w.visitor = network
 	}
-	return nil
+	w.visitor, err = a.visitorByAddress(c.secret, w.address, dayKey)
+	return err
 }
 
 // welcome checks that the app counts the site, and that the page which asks is of one that it counts.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"footfall/db"
 	"footfall/visit"
@@ -98,6 +99,23 @@ func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(*d
 	})
 }
 
+// StoredAs returns the addresses under which an app may have stored a visitor, by what somebody has typed: an address, an id
+// (which may begin with id: where it would be read as something else), or the address in fd00::/8 by which reports name a visitor
+// that is a hash. Where hashes turn each day there are several, the one of the latest day first.
+func (a *Admin) StoredAs(ctx context.Context, app, typed string) (ips []netip.Addr, err error) {
+	if stored, err := netip.ParseAddr(typed); err == nil && hashes.Contains(stored) {
+		return []netip.Addr{stored}, nil
+	}
+	err = a.db.Read(ctx, func(q *db.Queries) error {
+		row, err := appOf(ctx, q, app)
+		if err == nil {
+			ips, err = a.storedAs(ctx, q, row, strings.TrimPrefix(typed, ignoredID))
+		}
+		return err
+	})
+	return ips, wrap("find a visitor of app "+app, err)
+}
+
 // storedAs is every address under which an app may have stored a visitor: one, or one for each day where they turn.
 func (a *Admin) storedAs(ctx context.Context, q *db.Queries, row *db.App, visitor string) (ips []netip.Addr, err error) {
 	if err := checkSecret(row, a.secret); err != nil {
@@ -108,31 +126,25 @@ func (a *Admin) storedAs(ctx context.Context, q *db.Queries, row *db.App, visito
 		return nil, err
 	}
 	if app.mode == byID {
-		if err := readID(visitor); err != nil {
-			return nil, err
-		}
-		return []netip.Addr{app.visitorByID(a.secret, visitor)}, nil
+		ip, err := app.visitorByID(a.secret, visitor)
+		return []netip.Addr{ip}, err
 	}
 	address, err := visit.ParseAddress(visitor)
 	if err != nil {
 		return nil, err
 	}
-	network, err := visit.NetworkOf(address, app.ipv6Prefix)
-	if err != nil {
-		return nil, err
+	days := []db.DayKey{{}} // no key, where none is needed
+	if app.mode == byDay {
+		if days, err = q.DayKeysList(ctx); err != nil {
+			return nil, err
+		}
 	}
-	switch app.mode {
-	case byAddress:
-		return []netip.Addr{network}, nil
-	case byHash:
-		return []netip.Addr{app.visitorByHash(a.secret, network, nil)}, nil
-	}
-	days, err := q.DayKeysList(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, day := range days {
-		ips = append(ips, app.visitorByHash(a.secret, network, day.Key))
+	for _, day := range slices.Backward(days) {
+		ip, err := app.visitorByAddress(a.secret, address, day.Key)
+		if err != nil {
+			return nil, err
+		}
+		ips = append(ips, ip)
 	}
 	return ips, nil
 }

@@ -55,6 +55,9 @@ func (s Secret) sum(parts ...string) []byte {
 	return mac.Sum(nil)
 }
 
+// hashes is where visitors that are hashes are stored. No public address lies there.
+var hashes = netip.MustParsePrefix("fd00::/8")
+
 // hashOf is the visitor in fd00::/8 that stands for something of an app: 120 bits of a keyed hash.
 func (s Secret) hashOf(app int32, mode string, parts ...string) netip.Addr {
 	sum := s.sum(append([]string{"visitor", fmt.Sprint(app), mode}, parts...)...)
@@ -93,16 +96,25 @@ func readID(id string) error {
 	return nil
 }
 
-// visitorByID is the visitor that an id stands for.
-func (a *app) visitorByID(secret Secret, id string) netip.Addr { return secret.hashOf(a.id, byID, id) }
-
-// visitorByHash is the visitor that an address, or the network that it counts as, stands for; on the day whose key is given, if any.
-func (a *app) visitorByHash(secret Secret, network netip.Addr, dayKey []byte) netip.Addr {
-	text := string(network.AsSlice())
-	if dayKey == nil {
-		return secret.hashOf(a.id, byHash, text)
+// visitorByID returns the visitor that an id stands for.
+func (a *app) visitorByID(secret Secret, id string) (netip.Addr, error) {
+	if err := readID(id); err != nil {
+		return netip.Addr{}, err
 	}
-	return secret.hashOf(a.id, byDay, text, string(dayKey))
+	return secret.hashOf(a.id, byID, id), nil
+}
+
+// visitorByAddress returns the visitor that an address stands for. Where hashes turn each day, dayKey is the key of the day.
+func (a *app) visitorByAddress(secret Secret, address netip.Addr, dayKey []byte) (netip.Addr, error) {
+	network, err := visit.NetworkOf(address, a.ipv6Prefix)
+	if err != nil || a.mode == byAddress {
+		return network, err
+	}
+	parts := []string{string(network.AsSlice())}
+	if a.mode == byDay {
+		parts = append(parts, string(dayKey))
+	}
+	return secret.hashOf(a.id, a.mode, parts...), nil
 }
 
 // dayKeys are the halves of the keys of days that lie in the database. Any number of instances agree on them. They are remembered

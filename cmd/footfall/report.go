@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -14,6 +12,7 @@ import (
 	"footfall/counter"
 	"footfall/db"
 	"footfall/report"
+	"footfall/report/draw"
 	"footfall/visit"
 )
 
@@ -109,7 +108,7 @@ func (c *reportVisitorsCmd) check(g globals) []error {
 // asked is what a report is about.
 type asked struct {
 	*report.Reader
-	db    *db.DB
+	admin *counter.Admin
 	app   db.App
 	today int32 // in the app's time zone
 }
@@ -117,7 +116,12 @@ type asked struct {
 // withApp runs f on the app of a report and writes what it answers.
 func (c *reportFlags) withApp(ctx context.Context, p *program, f func(a asked) (report.Answer, error)) error {
 	return p.withTables(ctx, func(d *db.DB) error {
-		app, err := chooseApp(ctx, d, c.App)
+		secret, err := p.secret()
+		if err != nil {
+			return err
+		}
+		admin := counter.NewAdmin(d, secret)
+		app, err := admin.App(ctx, c.App)
 		if err != nil {
 			return err
 		}
@@ -125,7 +129,7 @@ func (c *reportFlags) withApp(ctx context.Context, p *program, f func(a asked) (
 		if err != nil {
 			return fmt.Errorf("time zone of app %s: %w", app.Name, err)
 		}
-		answer, err := f(asked{report.NewReader(d), d, app, visit.DayOf(time.Now(), zone)})
+		answer, err := f(asked{report.NewReader(d), admin, app, visit.DayOf(time.Now(), zone)})
 		if err != nil {
 			return err
 		}
@@ -140,28 +144,6 @@ func (c *reportFlags) withApp(ctx context.Context, p *program, f func(a asked) (
 	})
 }
 
-func chooseApp(ctx context.Context, d *db.DB, name string) (db.App, error) {
-	apps, err := d.Apps(ctx)
-	if err != nil {
-		return db.App{}, fmt.Errorf("list apps: %w", err)
-	}
-	wanted := cmp.Or(name, demo)
-	var names []string
-	for _, app := range apps {
-		if app.Name == wanted || name == "" && len(apps) == 1 {
-			return app, nil
-		}
-		names = append(names, app.Name)
-	}
-	switch {
-	case name != "":
-		return db.App{}, &visit.Error{Kind: visit.NotFound, Message: fmt.Sprintf("app: there is no app %.64q: `footfall app list` names them", name)}
-	case len(names) == 0:
-		return db.App{}, &visit.Error{Kind: visit.NotFound, Message: "app: there is none yet: add one with `footfall app add NAME`"}
-	}
-	return db.App{}, invalid("--app: there are several: name one of %s", strings.Join(names, ", "))
-}
-
 func invalid(format string, values ...any) error {
 	return &visit.Error{Kind: visit.Invalid, Message: fmt.Sprintf(format, values...)}
 }
@@ -172,14 +154,13 @@ func (c *reportTopCmd) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return nil, err
 		}
-		top := report.Top{App: a.app.Name, Range: in, By: c.By}
+		of := ""
 		if c.Site != "" {
-			if top.Site, err = site(c.Site); err != nil {
+			if of, err = site(c.Site); err != nil {
 				return nil, err
 			}
 		}
-		top.Pages, err = a.TopPages(ctx, top.App, top.Site, in, c.By, c.N)
-		return top, err
+		return a.Top(ctx, a.app.Name, of, in, c.By, c.N)
 	})
 }
 
@@ -230,12 +211,12 @@ func (c *reportDaysCmd) target(ctx context.Context, a asked) (string, error) {
 	return "", invalid("uri: app %s has several sites: name a page, or one of them with --site: %s", a.app.Name, strings.Join(names, ", "))
 }
 
-func writeSVG(path string, days report.DayByDay) (err error) {
+func writeSVG(path string, days report.Answer) (err error) {
 	file, err := os.Create(path) //nolint:gosec // the file that the user names
 	if err != nil {
 		return fmt.Errorf("--svg: %w", err)
 	}
-	if err = errors.Join(days.WriteSVG(file), file.Close()); err != nil {
+	if err = errors.Join(report.Print(file, days, report.SVG, draw.Style{}), file.Close()); err != nil {
 		return fmt.Errorf("--svg: %w", err)
 	}
 	return nil
@@ -257,41 +238,8 @@ func (c *reportVisitorsCmd) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return nil, err
 		}
-		came := report.CameOn{App: a.app.Name, Target: target, Day: dayOr(c.Day, a.today), Visitors: []report.DayVisitor{}}
-		days, err := a.Days(ctx, came.App, target, visit.Range{From: came.Day, To: came.Day}, 1)
-		if err != nil || len(days) == 0 {
-			return came, err
-		}
-		came.PV = days[0].PV
-		came.Visitors, err = pageThrough(c.N, visitorPage, func(after netip.Addr, n int) ([]report.DayVisitor, error) {
-			return a.Visitors(ctx, came.App, target, came.Day, after, n)
-		})
-		return came, err
+		return a.VisitorsOfDay(ctx, a.app.Name, target, dayOr(c.Day, a.today), c.N)
 	})
-}
-
-// visitorPage is how many visitors are read at once.
-const visitorPage = 10_000
-
-// pageThrough reads the first visitors of a day, or all (most 0), so many at once.
-func pageThrough(most, atOnce int, read func(after netip.Addr, n int) ([]report.DayVisitor, error)) ([]report.DayVisitor, error) {
-	visitors := []report.DayVisitor{}
-	for after := (netip.Addr{}); most == 0 || len(visitors) < most; {
-		n := atOnce
-		if most > 0 {
-			n = min(n, most-len(visitors))
-		}
-		more, err := read(after, n)
-		if err != nil {
-			return nil, err
-		}
-		visitors = append(visitors, more...)
-		if len(more) < n {
-			break
-		}
-		after = more[len(more)-1].Visitor
-	}
-	return visitors, nil
 }
 
 func (c *reportRankCmd) run(ctx context.Context, p *program) error {
@@ -300,55 +248,25 @@ func (c *reportRankCmd) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return nil, err
 		}
-		found := report.RankOf{App: a.app.Name, Target: target}
+		name := a.app.Name
 		if rank, err := strconv.ParseInt(c.Visitor, 10, 64); err == nil {
-			found.Ranked, err = a.ByRank(ctx, found.App, target, rank)
+			found, err := a.ByRank(ctx, name, target, rank)
 			if errors.Is(err, report.ErrNobody) {
 				return nil, fmt.Errorf("%s has no visitor number %d", target, rank)
 			}
-			return found, err
+			return found.Of(name, target), err
 		}
-		found.Ranked, err = a.rankOf(ctx, p, target, c.Visitor)
+		stored, err := a.admin.StoredAs(ctx, name, c.Visitor)
+		if told := (*visit.Error)(nil); errors.As(err, &told) && (told.Field == "ip" || told.Field == "visitor") {
+			return nil, invalid("n|address: %q is neither a number nor a visitor: %s", c.Visitor, strings.TrimPrefix(told.Message, told.Field+": "))
+		}
+		if err != nil {
+			return nil, err
+		}
+		found, err := a.ByAddress(ctx, name, target, stored...)
 		if errors.Is(err, report.ErrNobody) {
 			return nil, fmt.Errorf("%s has no visitor %q, as far as is kept", target, c.Visitor)
 		}
-		return found, err
+		return found.Of(name, target), err
 	})
-}
-
-// hashes is where visitors are stored who are hashes, and nobody's address.
-var hashes = netip.MustParsePrefix("fd00::/8")
-
-// rankOf finds a visitor by what a caller or a report calls him.
-func (a asked) rankOf(ctx context.Context, p *program, target, visitor string) (report.Ranked, error) {
-	stored, err := netip.ParseAddr(visitor)
-	if err == nil && hashes.Contains(stored) {
-		return a.ByAddress(ctx, a.app.Name, target, stored)
-	}
-	if a.app.Visitor == "address" {
-		return a.rankOfAddress(ctx, target, visitor)
-	}
-	secret, err := p.secret()
-	if err != nil {
-		return report.Ranked{}, err
-	}
-	prints, err := counter.NewAdmin(a.db, secret).ShowVisitor(ctx, a.app.Name, strings.TrimPrefix(visitor, "id:"))
-	if err != nil {
-		return report.Ranked{}, err
-	}
-	for _, f := range prints {
-		if f.Target == target {
-			return report.Ranked{Rank: f.Rank, Visitor: f.Visitor, FirstDay: f.FirstDay, LastDay: f.LastDay}, nil
-		}
-	}
-	return report.Ranked{}, report.ErrNobody
-}
-
-// rankOfAddress looks for the visitor whom an address counts as.
-func (a asked) rankOfAddress(ctx context.Context, target, address string) (report.Ranked, error) {
-	stored, err := visit.VisitorOf(address, int(a.app.Ipv6Prefix))
-	if err != nil {
-		return report.Ranked{}, invalid("n|address: %q is no number, and no address: %s", address, strings.TrimPrefix(err.Error(), "ip: "))
-	}
-	return a.ByAddress(ctx, a.app.Name, target, stored)
 }

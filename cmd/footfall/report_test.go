@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,7 +21,6 @@ import (
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
-	"footfall/report"
 	"footfall/report/draw"
 )
 
@@ -45,7 +43,7 @@ func countAll(t *testing.T, settings counter.Settings, visits ...seen) (url stri
 	defer d.Close()
 	open := "open"
 	settings.Access = &open
-	if err := counter.NewAdmin(d, testSecret).AddApp(t.Context(), demo, settings); err != nil {
+	if err := counter.NewAdmin(d, testSecret).AddApp(t.Context(), "demo", settings); err != nil {
 		require.ErrorIs(t, err, db.ErrInstancesBehind)
 	}
 	var now atomic.Int64
@@ -57,7 +55,7 @@ func countAll(t *testing.T, settings counter.Settings, visits ...seen) (url stri
 		day, err := time.Parse("20060102", fmt.Sprint(v.day))
 		require.NoError(t, err)
 		now.Store(day.Add(12 * time.Hour).Unix())
-		request := counter.Request{App: demo, URI: v.uri, IP: v.from}
+		request := counter.Request{App: "demo", URI: v.uri, IP: v.from}
 		if settings.Visitor != nil && *settings.Visitor == "id" {
 			request.IP, request.Visitor = "", v.from
 		}
@@ -240,7 +238,7 @@ func TestReportsThatCannotBe(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"top --app=nobody", 1, []string{`app: there is no app "nobody"`, "footfall app list"}},
+		{"top --app=nobody", 1, []string{`app: there is no app "nobody"`, "the list of apps names them"}},
 		{"top --from=20190631 --to=soon", 2, []string{`--from: "20190631" is no day`, `--to: "soon" is no day`}},
 		{"top --from=0d", 2, []string{`--from: "0d" is no day`}},
 		{"top --from=20190702 --to=20190701", 2, []string{"--from: 20190702 is after the last day"}},
@@ -256,7 +254,7 @@ func TestReportsThatCannotBe(t *testing.T) {
 		{"visitors hhui.top --day=soon --n=-1", 2, []string{"--day: ", "-n: -1 visitors"}},
 		{"rank hhui.top 5", 1, []string{"hhui.top has no visitor number 5"}},
 		{"rank hhui.top 192.168.0.9", 1, []string{`hhui.top has no visitor "192.168.0.9"`}},
-		{"rank hhui.top somebody", 2, []string{`n|address: "somebody" is no number, and no address`}},
+		{"rank hhui.top somebody", 2, []string{`n|address: "somebody" is neither a number nor a visitor: it is not an IPv4 or IPv6 address`}},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			t.Parallel()
@@ -276,18 +274,18 @@ func TestReportChoosesTheApp(t *testing.T) {
 	url := dbtest.New(t)
 	none := footfall(t, "report", "top", "--database-url="+url)
 	assert.Equal(t, 1, none.code)
-	assert.Contains(t, none.stderr, "footfall app add")
+	assert.Contains(t, none.stderr, "app: there is none yet: add one")
 	well(t, "app", "add", "shop", "--site=example.com", "--database-url="+url)
 	assert.Contains(t, well(t, "report", "top", "--database-url="+url), "shop: nothing was counted from ")
 	well(t, "app", "add", "blog", "--site=example.org", "--database-url="+url)
 	several := footfall(t, "report", "top", "--database-url="+url)
 	assert.Equal(t, 2, several.code)
-	assert.Contains(t, several.stderr, "--app: there are several: name one of blog, shop")
+	assert.Contains(t, several.stderr, "app: there are several: name one of blog, shop")
 	well(t, "app", "add", "demo", "--access=open", "--database-url="+url)
 	assert.Contains(t, well(t, "report", "top", "--database-url="+url), "demo: nothing was counted from ")
 }
 
-// Visitors who are no addresses, networks, and those who were erased.
+// Visitors that are hashes, visitors that are networks, and those who were erased.
 func TestRankOfAnybody(t *testing.T) {
 	t.Parallel()
 	byID := "id"
@@ -298,11 +296,11 @@ func TestRankOfAnybody(t *testing.T) {
 		said := well(t, "report", "rank", "a/", asked, "--csv", "--secret-file="+secret, "--database-url="+ids)
 		assert.Regexp(t, `\n`+rank+`,fd[0-9a-f:]+,20190629,20190629,false\n$`, said)
 		stored := strings.Split(said, ",")[5]
-		assert.Equal(t, said, well(t, "report", "rank", "a/", stored, "--csv", "--database-url="+ids), "as reports write him")
+		assert.Equal(t, said, well(t, "report", "rank", "a/", stored, "--csv", "--database-url="+ids), "as reports name this visitor")
 	}
 
 	url := countAll(t, counter.Settings{}, seen{20190629, "2001:db8::1", "http://a/"}, seen{20190629, "192.0.2.1", "http://a/"})
-	assert.Contains(t, well(t, "report", "rank", "a/", "2001:db8::2", "--database-url="+url), "visitor 1 of a/ is 2001:db8::,", "his network")
+	assert.Contains(t, well(t, "report", "rank", "a/", "2001:db8::2", "--database-url="+url), "visitor 1 of a/ is 2001:db8::,", "the network of the visitor")
 	well(t, "visitor", "erase", "demo", "192.0.2.1", "--database-url="+url)
 	assert.Contains(t, well(t, "report", "rank", "a/", "2", "--database-url="+url), "visitor 2 of a/ was erased")
 	assert.Contains(t, well(t, "report", "rank", "a/", "2", "--csv", "--database-url="+url), "\n2,,,,true\n")
@@ -314,7 +312,7 @@ func TestReportsTakeWhatTheyWrite(t *testing.T) {
 	t.Parallel()
 	url := countAll(t, counter.Settings{}, seen{20190629, "192.0.2.1", "https://a:80/x"}, seen{20190629, "192.0.2.1", "http://a:443/x"},
 		seen{20190629, "192.0.2.1", "http://[2001:db8::1]:3000/"}, seen{20190629, "192.0.2.1", "http://a/x%2fy%28"})
-	well(t, "page", "delete", demo, "http://a/x%2fy%28", "--database-url="+url)
+	well(t, "page", "delete", "demo", "http://a/x%2fy%28", "--database-url="+url)
 	table := strings.Split(well(t, "report", "top", "--from=all", "--csv", "--database-url="+url), "\n")
 	require.Len(t, table, 6, "a line of names, four pages, and the end: %v", table)
 	for _, row := range table[1:5] {
@@ -340,31 +338,6 @@ func TestReportDrawsDays(t *testing.T) {
 		_, err = decoder.Token()
 	}
 	assert.True(t, errors.Is(err, io.EOF), err)
-}
-
-func TestVisitorsAreReadPageByPage(t *testing.T) {
-	t.Parallel()
-	all := make([]report.DayVisitor, 10)
-	for i := range all {
-		all[i].Visitor = netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)})
-	}
-	for _, c := range []struct{ most, atOnce, want, reads int }{
-		{0, 3, 10, 4}, {0, 5, 10, 3}, {0, 100, 10, 1}, {7, 3, 7, 3}, {6, 3, 6, 2}, {2, 3, 2, 1}, {50, 3, 10, 4},
-	} {
-		reads := 0
-		visitors, err := pageThrough(c.most, c.atOnce, func(after netip.Addr, n int) ([]report.DayVisitor, error) {
-			require.LessOrEqual(t, n, c.atOnce)
-			reads++
-			from := 0
-			for from < len(all) && after.IsValid() && all[from].Visitor.Compare(after) <= 0 {
-				from++
-			}
-			return all[from:min(from+n, len(all))], nil
-		})
-		require.NoError(t, err)
-		assert.Equal(t, all[:c.want], visitors)
-		assert.Equal(t, c.reads, reads, "%+v", c)
-	}
 }
 
 func TestStyleOfATerminal(t *testing.T) {

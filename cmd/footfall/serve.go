@@ -192,14 +192,14 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) error {
 	if err := c.migrate(ctx, p, d); err != nil {
 		return err
 	}
+	if p.embedded() {
+		if err := counter.NewAdmin(d, nil).AddDemo(ctx); err != nil {
+			return err
+		}
+	}
 	apps, err := d.Apps(ctx)
 	if err != nil {
 		return fmt.Errorf("list apps: %w", err)
-	}
-	if p.embedded() {
-		if apps, err = makeDemo(ctx, d, apps); err != nil {
-			return err
-		}
 	}
 	warnOfOpen(p, apps)
 	return nil
@@ -231,26 +231,6 @@ func awaitDatabase(ctx context.Context, p *program, d *db.DB) error {
 		case <-time.After(tryEvery):
 		}
 	}
-}
-
-const demo = "demo"
-
-// makeDemo makes the app that the first visit needs. One that is there stays as it is.
-func makeDemo(ctx context.Context, d *db.DB, apps []db.App) ([]db.App, error) {
-	for _, app := range apps {
-		if app.Name == demo {
-			return apps, nil
-		}
-	}
-	open := "open"
-	if err := counter.NewAdmin(d, nil).AddApp(ctx, demo, counter.Settings{Access: &open}); err != nil && !errors.Is(err, db.ErrInstancesBehind) {
-		return nil, err
-	}
-	apps, err := d.Apps(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list apps: %w", err)
-	}
-	return apps, nil
 }
 
 // warnOfOpen names the apps for which anybody can count as anybody.

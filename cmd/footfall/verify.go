@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
 	"time"
 
+	"footfall/counter"
 	"footfall/db"
 	"footfall/verify"
 )
@@ -37,8 +37,10 @@ func (c *verifyCmd) check(g globals) []error {
 
 func (c *verifyCmd) run(ctx context.Context, p *program) error {
 	return p.withTables(ctx, func(d *db.DB) error {
-		if err := c.checkApp(ctx, d); err != nil {
-			return err
+		if c.App != "" {
+			if _, err := counter.NewAdmin(d, nil).App(ctx, c.App); err != nil {
+				return err
+			}
 		}
 		watched := terminalWidth(p.stderr) > 0
 		options := verify.Options{App: c.App, Sample: c.Sample, Seed: c.Seed, Jobs: c.Jobs}
@@ -65,20 +67,6 @@ func (c *verifyCmd) run(ctx context.Context, p *program) error {
 		}
 		return c.tell(p.stdout, proof)
 	})
-}
-
-func (c *verifyCmd) checkApp(ctx context.Context, d *db.DB) error {
-	if c.App == "" {
-		return nil
-	}
-	err := d.Read(ctx, func(q *db.Queries) error {
-		_, err := q.AppGet(ctx, c.App)
-		return err
-	})
-	if errors.Is(err, db.ErrNoRows) {
-		return fmt.Errorf("--app: there is no app %q: `footfall app list` shows them", c.App)
-	}
-	return err
 }
 
 // tell prints the proof. Its error says that something is off.

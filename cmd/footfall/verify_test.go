@@ -65,6 +65,6 @@ func TestVerify(t *testing.T) {
 	}
 	unknown := footfall(t, "verify", "--data", data, "--app=nobody")
 	assert.Equal(t, 1, unknown.code)
-	assert.Contains(t, unknown.stderr, `--app: there is no app "nobody"`)
+	assert.Contains(t, unknown.stderr, `app: there is no app "nobody"`)
 	assert.Contains(t, well(t, "verify", "--data", data, "--sample=0.001", "--seed=7"), "0 targets, ")
 }

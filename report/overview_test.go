@@ -15,5 +15,5 @@ func TestFirstDaysTellRanks(t *testing.T) {
 	}
 	assert.Equal(t, []string{"1 to 12", "-", "13"}, ranks)
 	assert.Len(t, firstDays(days, 19), 3, "visitors may come while it is read")
-	assert.Empty(t, firstDays(days, 21), "of one visitor nobody knows the first day: was he before these?")
+	assert.Empty(t, firstDays(days, 21), "nobody knows the first day of one visitor: was it before these?")
 }

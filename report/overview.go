@@ -1,0 +1,147 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"footfall/db"
+	"footfall/report/draw"
+	"footfall/visit"
+)
+
+// overview is a target at a glance.
+type overview struct {
+	App    string `json:"app"`
+	Target string `json:"target"`
+
+	PV  int64 `json:"pv"` // totals, as the next two
+	UV  int64 `json:"uv"`
+	Hot int64 `json:"hot"`
+
+	FirstDays []firstDay      `json:"first_days"`
+	LastDays  []Day           `json:"last_days"`
+	Uniques   []windowUniques `json:"uniques"`
+}
+
+// firstDay is one of the first days of a target.
+type firstDay struct {
+	Day
+	UV int64 `json:"uv"` // visitors by the end of the day: the highest rank
+}
+
+// windowUniques is how many visitors came in the last days.
+type windowUniques struct {
+	Days        int `json:"days"`
+	visit.Range     // the same days
+	Uniques
+}
+
+const (
+	overviewFirst = 3 // days
+	overviewLast  = 30
+)
+
+var overviewWindows = []int{7, 30, 90}
+
+// Overview reads a target at a glance, up to a day.
+func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (Answer, error) {
+	a := overview{App: app, Target: target}
+	err := r.onTarget(ctx, app, target, func(q *db.Queries, id int64) error {
+		totals, err := q.TotalsGet(ctx, id)
+		a.PV, a.UV, a.Hot = totals.Pv, totals.Uv, totals.Hot
+		return err
+	})
+	if err != nil && !errors.Is(err, errNoTarget) && !errors.Is(err, db.ErrNoRows) {
+		return nil, wrap("totals", err)
+	}
+	days, err := r.Days(ctx, app, target, visit.AllDays, mostDays)
+	if err != nil {
+		return nil, err
+	}
+	a.FirstDays = firstDays(days, a.UV)
+	last := visit.LastDays(overviewLast, to)
+	var recent []Day
+	for _, day := range days {
+		if day.Day >= last.From && day.Day <= last.To {
+			recent = append(recent, day)
+		}
+	}
+	a.LastDays = fillGaps(recent, last)
+	for _, n := range overviewWindows {
+		window := windowUniques{Days: n, Range: visit.LastDays(n, to)}
+		if window.Uniques, err = r.Uniques(ctx, app, target, window.Range); err != nil {
+			return nil, err
+		}
+		a.Uniques = append(a.Uniques, window)
+	}
+	return a, nil
+}
+
+// firstDays returns the first of all days of a target, or none where the new visitors of its days are fewer than its visitors: then
+// some came on a day that is not known, perhaps before these.
+func firstDays(days []Day, uv int64) []firstDay {
+	first, sum := []firstDay{}, int64(0)
+	for _, day := range days {
+		sum += day.NewVisitors
+		if len(first) < overviewFirst {
+			first = append(first, firstDay{day, sum})
+		}
+	}
+	if sum < uv {
+		return []firstDay{}
+	}
+	return first
+}
+
+func (a overview) rows() ([]string, [][]any) {
+	header, row := []string{"target", "pv", "uv", "hot"}, []any{a.Target, a.PV, a.UV, a.Hot}
+	for _, window := range a.Uniques {
+		header, row = append(header, fmt.Sprintf("uniques_%d_days", window.Days)), append(row, window.Uniques.Uniques)
+	}
+	return header, [][]any{row}
+}
+
+func (a overview) text(w io.Writer, s draw.Style) error {
+	if a.Hot == 0 {
+		return say(w, "%s: nothing was counted for %s\n", a.App, a.Target)
+	}
+	if err := say(w, "%s: %s\n\nin all: pv %s, uv %s, hot %s\n", a.App, a.Target, draw.Number(a.PV), draw.Number(a.UV), draw.Number(a.Hot)); err != nil {
+		return err
+	}
+	if len(a.FirstDays) > 0 {
+		if err := say(w, "\n"); err != nil {
+			return err
+		}
+		err := draw.Table{
+			Columns: []draw.Column{{Name: "FIRST DAYS"}, {Name: "PV"}, {Name: "HOT"}, {Name: "RANKS"}},
+			Rows: convert(a.FirstDays, func(day firstDay) []any {
+				return []any{draw.Day(day.Day.Day), day.PV, day.Hot, ranksOf(day)}
+			}),
+		}.Write(w, s)
+		if err != nil {
+			return err
+		}
+	}
+	most := int64(0)
+	numbers := convert(a.LastDays, func(day Day) int64 {
+		most = max(most, day.PV)
+		return day.PV
+	})
+	windows := convert(a.Uniques, func(u windowUniques) string { return fmt.Sprintf("%s in %d days", u.Uniques, u.Days) })
+	return say(w, "\npv of %s days, at most %s a day:\n%s\n\nuniques: %s, up to %s\n", draw.Number(int64(len(numbers))), draw.Number(most), s.Sparkline(numbers),
+		strings.Join(windows, ", "), draw.Day(a.LastDays[len(a.LastDays)-1].Day))
+}
+
+// ranksOf returns the ranks of the visitors who came for the first time on a day.
+func ranksOf(day firstDay) string {
+	switch day.NewVisitors {
+	case 0:
+		return "-"
+	case 1:
+		return draw.Number(day.UV)
+	}
+	return draw.Number(day.UV-day.NewVisitors+1) + " to " + draw.Number(day.UV)
+}

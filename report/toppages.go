@@ -1,0 +1,147 @@
+package report
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	"footfall/db"
+	"footfall/report/draw"
+	"footfall/visit"
+)
+
+// DeepestTop is how many top pages anybody can ask for, at once or part by part.
+const DeepestTop = 10000
+
+// Page is a page and its numbers in a range of days.
+type Page struct {
+	URI         string `json:"uri"`
+	PV          int64  `json:"pv"`
+	NewVisitors int64  `json:"new_visitors"`
+	Uniques     int64  `json:"uniques"`
+	Hot         int64  `json:"hot"`
+
+	id int64 // orders top pages of the same number
+}
+
+// TopPages returns the first n pages of an app, or of one of its sites, in a range by "pv", "uv" (new visitors) or "hot".
+func (r *Reader) TopPages(ctx context.Context, app, site string, in visit.Range, by string, n int) (pages []Page, err error) {
+	p := db.PagesTopParams{App: app, FromDay: in.From, ToDay: in.To, N: int32(n), By: by} //nolint:gosec // at most DeepestTop
+	if site != "" {
+		p.Site = &site
+	}
+	err = r.db.Report(ctx, func(q *db.Queries) error {
+		rows, err := q.PagesTop(ctx, p)
+		pages = convert(rows, func(p db.PagesTopRow) Page {
+			return Page{URI: p.Uri, PV: p.Pv, NewVisitors: p.NewVisitors, Uniques: p.Uniques, Hot: p.Hot, id: p.PageID}
+		})
+		return err
+	})
+	return pages, wrap("top pages", err)
+}
+
+// PagesByURI returns the first n pages of an app whose URI begins with a prefix, in order of URI, after the one named (none: from the
+// first), with their numbers in a range. The pages of a site begin with its name and a slash.
+func (r *Reader) PagesByURI(ctx context.Context, app, prefix, after string, in visit.Range, n int) (pages []Page, err error) {
+	err = r.db.Report(ctx, func(q *db.Queries) error {
+		rows, err := q.PagesAfter(ctx, db.PagesAfterParams{App: app, Prefix: prefix, After: after, FromDay: in.From, ToDay: in.To, N: int32(n)}) //nolint:gosec // a page of an answer
+		pages = convert(rows, func(p db.PagesAfterRow) Page {
+			return Page{URI: p.Uri, PV: p.Pv, NewVisitors: p.NewVisitors, Uniques: p.Uniques, Hot: p.Hot}
+		})
+		return err
+	})
+	return pages, wrap("pages", err)
+}
+
+// Place is where a list of top pages continues: after the page that was the last one of its previous part. The zero value is the
+// beginning.
+type Place struct {
+	Before int   // how many pages were listed up to that page
+	Number int64 // the number by which that page was ordered
+	PageID int64
+}
+
+// TopPagesAfter returns the first n top pages after a place, and the place of the last of them if more follow. While visits are
+// counted, pages climb: a page that was listed stays before the place and is not listed again, and a page that has climbed past the
+// place since is not listed at all.
+func (r *Reader) TopPagesAfter(ctx context.Context, app, site string, in visit.Range, by string, after Place, n int) (pages []Page, next *Place, err error) {
+	for depth := after.Before + n + 1; ; depth *= 2 {
+		depth = min(depth, DeepestTop)
+		top, err := r.TopPages(ctx, app, site, in, by, depth)
+		if err != nil {
+			return nil, nil, err
+		}
+		before := slices.IndexFunc(top, func(p Page) bool { return after.precedes(p, by) })
+		if before < 0 {
+			before = len(top)
+		}
+		rest := top[before:]
+		if len(rest) > n {
+			last := rest[n-1]
+			return rest[:n], &Place{Before: before + n, Number: last.number(by), PageID: last.id}, nil
+		}
+		if len(top) < depth || depth == DeepestTop {
+			return rest, nil, nil
+		}
+	}
+}
+
+// precedes reports whether a page comes after the place.
+func (a Place) precedes(p Page, by string) bool {
+	number := p.number(by)
+	return a.Before == 0 || number < a.Number || number == a.Number && p.id > a.PageID
+}
+
+// number returns the number by which pages are ordered.
+func (p Page) number(by string) int64 {
+	switch by {
+	case "uv":
+		return p.NewVisitors
+	case "hot":
+		return p.Hot
+	}
+	return p.PV
+}
+
+// top lists the first pages of an app, or of one of its sites.
+type top struct {
+	App         string `json:"app"`
+	Site        string `json:"site,omitempty"`
+	visit.Range        // of days
+	By          string `json:"by"` // pv, uv (new visitors) or hot
+	Pages       []Page `json:"pages"`
+}
+
+// Top makes an answer of TopPages.
+func (r *Reader) Top(ctx context.Context, app, site string, in visit.Range, by string, n int) (Answer, error) {
+	pages, err := r.TopPages(ctx, app, site, in, by, n)
+	return top{app, site, in, by, pages}, err
+}
+
+func (a top) rows() ([]string, [][]any) {
+	return []string{"uri", "pv", "new_visitors", "uniques", "hot"}, convert(a.Pages, func(p Page) []any {
+		return []any{p.URI, p.PV, p.NewVisitors, p.Uniques, p.Hot}
+	})
+}
+
+func (a top) text(w io.Writer, s draw.Style) error {
+	of := a.App
+	if a.Site != "" {
+		of += ", " + a.Site
+	}
+	if len(a.Pages) == 0 {
+		return say(w, "%s: nothing was counted %s\n", of, a.Range)
+	}
+	if err := say(w, "%s: first pages by %s, %s\n\n", of, a.By, a.Range); err != nil {
+		return err
+	}
+	place := int64(0)
+	return draw.Table{
+		Columns: []draw.Column{{Name: "#"}, {Name: "PAGE", Gives: true}, {Name: "PV", Bar: a.By == "pv"}, {Name: "NEW", Bar: a.By == "uv"},
+			{Name: "UNIQUES"}, {Name: "HOT", Bar: a.By == "hot"}},
+		Rows: convert(a.Pages, func(p Page) []any {
+			place++
+			return []any{place, p.URI, p.PV, p.NewVisitors, p.Uniques, p.Hot}
+		}),
+	}.Write(w, s)
+}

@@ -1,0 +1,181 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/netip"
+
+	"footfall/db"
+	"footfall/report/draw"
+	"footfall/visit"
+)
+
+// DayVisitor is a visitor of a target on a day.
+type DayVisitor struct {
+	Visitor netip.Addr `json:"visitor"`
+	Rank    int64      `json:"rank"`
+	New     bool       `json:"new"`
+}
+
+// Ranked is a visitor of a target. Of an erased visitor nothing but the rank is left.
+type Ranked struct {
+	Rank     int64      `json:"rank"`
+	Visitor  netip.Addr `json:"visitor,omitzero"`
+	FirstDay int32      `json:"first_day,omitzero"`
+	LastDay  int32      `json:"last_day,omitzero"`
+	Erased   bool       `json:"erased"`
+}
+
+// Visitors returns the first n visitors of a target on a day in order of address, after the one named (none: from the first).
+// There are none once the day's rows of visits are deleted.
+func (r *Reader) Visitors(ctx context.Context, app, target string, day int32, after netip.Addr, n int) (visitors []DayVisitor, err error) {
+	if !after.IsValid() {
+		after = netip.IPv4Unspecified() // comes before all others, and is nobody's
+	}
+	err = r.onTarget(ctx, app, target, func(q *db.Queries, id int64) error {
+		rows, err := q.VisitorsOfDay(ctx, db.VisitorsOfDayParams{PageID: id, DayID: day, After: after, N: int32(n)}) //nolint:gosec // a page of an answer
+		visitors = convert(rows, func(v db.VisitorsOfDayRow) DayVisitor {
+			return DayVisitor{Visitor: v.Visitor, Rank: v.Rank, New: v.IsNew}
+		})
+		return err
+	})
+	if errors.Is(err, errNoTarget) {
+		return nil, nil
+	}
+	return visitors, wrap("visitors of a day", err)
+}
+
+// ByRank returns the visitor of a target who has a rank, or ErrNobody.
+func (r *Reader) ByRank(ctx context.Context, app, target string, rank int64) (found Ranked, err error) {
+	err = r.db.Report(ctx, func(q *db.Queries) error {
+		v, err := q.VisitorByRank(ctx, db.VisitorByRankParams{App: app, Target: target, Rank: rank})
+		found = Ranked{Rank: v.Rank, FirstDay: v.FirstDay, LastDay: v.LastDay, Erased: v.Erased}
+		if !v.Erased {
+			found.Visitor = v.Visitor
+		}
+		return err
+	})
+	if errors.Is(err, db.ErrNoRows) {
+		err = ErrNobody
+	}
+	return found, wrap("visitor by rank", err)
+}
+
+// ByAddress returns the visitor of a target who is stored under one of some addresses, the first of them that is known, or ErrNobody.
+func (r *Reader) ByAddress(ctx context.Context, app, target string, stored ...netip.Addr) (found Ranked, err error) {
+	err = r.onTarget(ctx, app, target, func(q *db.Queries, id int64) error {
+		for _, ip := range stored {
+			v, err := q.VisitorByAddress(ctx, db.VisitorByAddressParams{PageID: id, Ip: ip})
+			if errors.Is(err, db.ErrNoRows) {
+				continue
+			}
+			found = Ranked{Rank: v.Rank, Visitor: v.Visitor, FirstDay: v.FirstDay, LastDay: v.LastDay}
+			return err
+		}
+		return ErrNobody
+	})
+	if errors.Is(err, errNoTarget) {
+		err = ErrNobody
+	}
+	return found, wrap("visitor by address", err)
+}
+
+// visitorsOfDay lists the visitors of a target on a day.
+type visitorsOfDay struct {
+	App      string       `json:"app"`
+	Target   string       `json:"target"`
+	Day      int32        `json:"day"`
+	PV       int64        `json:"pv"` // how many visitors there were; kept for longer than the rows that name them
+	Visitors []DayVisitor `json:"visitors"`
+}
+
+// visitorsAtOnce is how many visitors of a day one query reads.
+const visitorsAtOnce = 10_000
+
+// VisitorsOfDay reads the first visitors of a target on a day in order of address, at most so many (0: all).
+func (r *Reader) VisitorsOfDay(ctx context.Context, app, target string, day int32, most int) (Answer, error) {
+	a := visitorsOfDay{App: app, Target: target, Day: day, Visitors: []DayVisitor{}}
+	days, err := r.Days(ctx, app, target, visit.Range{From: day, To: day}, 1)
+	if err != nil || len(days) == 0 {
+		return a, err
+	}
+	a.PV = days[0].PV
+	a.Visitors, err = readInParts(most, visitorsAtOnce, func(after netip.Addr, n int) ([]DayVisitor, error) {
+		return r.Visitors(ctx, app, target, day, after, n)
+	})
+	return a, err
+}
+
+// readInParts reads the first visitors of a day, at most so many (0: all), some at a time.
+func readInParts(most, atOnce int, read func(after netip.Addr, n int) ([]DayVisitor, error)) ([]DayVisitor, error) {
+	visitors := []DayVisitor{}
+	for after := (netip.Addr{}); most == 0 || len(visitors) < most; {
+		n := atOnce
+		if most > 0 {
+			n = min(n, most-len(visitors))
+		}
+		more, err := read(after, n)
+		if err != nil {
+			return nil, err
+		}
+		visitors = append(visitors, more...)
+		if len(more) < n {
+			break
+		}
+		after = more[len(more)-1].Visitor
+	}
+	return visitors, nil
+}
+
+func (a visitorsOfDay) rows() ([]string, [][]any) {
+	return []string{"visitor", "rank", "new"}, convert(a.Visitors, func(v DayVisitor) []any { return []any{v.Visitor, v.Rank, v.New} })
+}
+
+func (a visitorsOfDay) text(w io.Writer, s draw.Style) error {
+	switch {
+	case a.PV == 0:
+		return say(w, "%s: nobody came to %s on %s\n", a.App, a.Target, draw.Day(a.Day))
+	case len(a.Visitors) == 0:
+		return say(w, "%s: %s came to %s on %s; who they were is not kept any more\n", a.App, count(a.PV, "visitor"), a.Target, draw.Day(a.Day))
+	}
+	if err := say(w, "%s: %s of %s on %s\n\n", a.App, count(a.PV, "visitor"), a.Target, draw.Day(a.Day)); err != nil {
+		return err
+	}
+	err := draw.Table{
+		Columns: []draw.Column{{Name: "VISITOR"}, {Name: "RANK"}, {Name: "NEW"}},
+		Rows: convert(a.Visitors, func(v DayVisitor) []any {
+			return []any{v.Visitor, v.Rank, map[bool]string{true: "new"}[v.New]}
+		}),
+	}.Write(w, s)
+	if missing := a.PV - int64(len(a.Visitors)); err == nil && missing > 0 {
+		err = say(w, "\n%s more, after these in order of address, or erased\n", draw.Number(missing))
+	}
+	return err
+}
+
+// rankOf says which rank a visitor of a target has.
+type rankOf struct {
+	App    string `json:"app"`
+	Target string `json:"target"`
+	Ranked
+}
+
+// Of makes an answer of a visitor of a target.
+func (v Ranked) Of(app, target string) Answer { return rankOf{app, target, v} }
+
+func (a rankOf) rows() ([]string, [][]any) {
+	row := []any{a.Rank, a.Visitor, a.FirstDay, a.LastDay, a.Erased}
+	if a.Erased {
+		row = []any{a.Rank, nil, nil, nil, true}
+	}
+	return []string{"rank", "visitor", "first_day", "last_day", "erased"}, [][]any{row}
+}
+
+func (a rankOf) text(w io.Writer, _ draw.Style) error {
+	if a.Erased {
+		return say(w, "%s: visitor %s of %s was erased, or has not come for long: nothing but the number is kept\n", a.App, draw.Number(a.Rank), a.Target)
+	}
+	return say(w, "%s: visitor %s of %s is %s, who came first on %s and last on %s\n",
+		a.App, draw.Number(a.Rank), a.Target, a.Visitor, draw.Day(a.FirstDay), draw.Day(a.LastDay))
+}
