@@ -12,31 +12,31 @@ import (
 )
 
 type appCmd struct {
-	Add    appAddCmd    `cmd:"" help:"Add an app. Running services know it when this returns."`
-	Set    appSetCmd    `cmd:"" help:"Change an app: what is not given stays. Running services know when this returns."`
-	List   appListCmd   `cmd:"" help:"List all apps."`
-	Delete appDeleteCmd `cmd:"" help:"Delete an app and all that was counted for it. Asks first."`
-	Key    keyCmd       `cmd:"" help:"Say who may count, and ask, with a key: add, list and revoke keys."`
+	Add    appAddCmd    `cmd:""`
+	Set    appSetCmd    `cmd:""`
+	List   appListCmd   `cmd:""`
+	Delete appDeleteCmd `cmd:""`
+	Key    keyCmd       `cmd:""`
 }
 
 // appFlags are the settings of an app. A flag that is not given is nil.
 type appFlags struct {
-	Name       string   `arg:"" help:"What callers write as app=…: a–z, 0–9, - and _."`
-	Access     *string  `placeholder:"WHO" help:"Who may count. open: anybody, as whatever ip or visitor they assert, for any site, or those listed: for trying out, and for callers you trust. sites: anybody, as the address they come from, for the sites listed; whoever asserts another needs a key of the scope assert. key: as sites, and each visit needs a key of the scope count or assert. Default: sites."`
-	Site       []string `sep:"none" placeholder:"HOST" help:"A site to count: a host, host:port, or *.host for all its subdomains. Repeat it for each; all others are refused. With set it replaces the list; an empty one empties it, where --access is open: then any site counts."`
-	TZ         *string  `name:"tz" placeholder:"ZONE" help:"IANA time zone whose natural days are counted, like Europe/Berlin. Fixed once something is counted. Default: UTC."`
-	IPv6Prefix *int     `name:"ipv6-prefix" placeholder:"BITS" help:"IPv6 addresses that share this many leading bits are one visitor: 32 to 128. Fixed once something is counted. Default: 64, one household."`
-	KeepQuery  []string `sep:"none" placeholder:"NAME" help:"A query parameter that distinguishes pages. Repeat it for each; all others are dropped. With set it replaces the list, an empty one empties it. Default: none."`
-	Visitor    *string  `placeholder:"HOW" help:"What tells visitors apart. address: their address. id: what the caller says with visitor=. hashed: a keyed hash of the address; all numbers stay exact and no address is stored. daily: one whose key turns each day, so that uv counts daily visitors and nobody can be followed. All but address need the secret (--secret-file). Fixed once something is counted. Default: address."`
-	Bots       *string  `placeholder:"WHAT" help:"skip or count crawlers and other programs, by their User-Agent. default: skip them where a visit is of the caller's own address and --access is not open. Default: default."`
-	RespectDNT *bool    `name:"respect-dnt" negatable:"" help:"Do not count visitors whose browser asks not to be tracked (DNT: 1, Sec-GPC: 1). Default: --no-respect-dnt."`
-	Ignore     []string `sep:"none" placeholder:"WHO" help:"Do not count an address, a network like 192.0.2.0/24, or a visitor's id (id:… if it looks like an address): your own visits, black lists. Repeat it for each. With set it replaces the list, an empty one empties it. Default: none."`
+	Name       string   `arg:""`
+	Access     *string  `placeholder:"WHO"`
+	Site       []string `sep:"none" placeholder:"HOST"`
+	TZ         *string  `name:"tz" placeholder:"ZONE"`
+	IPv6Prefix *int     `name:"ipv6-prefix" placeholder:"BITS"`
+	KeepQuery  []string `sep:"none" placeholder:"NAME"`
+	Visitor    *string  `placeholder:"HOW"`
+	Bots       *string  `placeholder:"WHAT"`
+	RespectDNT *bool    `name:"respect-dnt" negatable:""`
+	Ignore     []string `sep:"none" placeholder:"WHO"`
 
-	RetainDays *int `placeholder:"N" help:"Days for which it is kept who came to what on a day. 0: for ever. Older rows go once a day; all sums, ranks and daily numbers stay, and uniques of a page or site stay exact, those of groups of pages become estimates. Default: 35."`
-	ForgetDays *int `placeholder:"N" help:"Forget visitors who have not come to a site for so many days (each visit renews that); at least as many as --retain-days. uv and the ranks of others stay; a forgotten visitor who comes back is a new one: uv counts him again, and his old rank stays taken. 0: never. Default: 0."`
+	RetainDays *int `placeholder:"N"`
+	ForgetDays *int `placeholder:"N"`
 
-	MaxRequests *string `placeholder:"N" help:"Requests a minute from one address (IPv6: from its /64); more get 429. 0: any number. default: 600 where a request is of the caller's own address and --access is not open, else any number. Default: default."`
-	MaxNewPages *string `placeholder:"N" help:"New pages and sites a day; visits to more of them count for the page (other) of their site. 0: any number. default: 2000, where as above: at worst 10 GB a year. Default: default."`
+	MaxRequests *string `placeholder:"N"`
+	MaxNewPages *string `placeholder:"N"`
 }
 
 type appAddCmd struct{ appFlags }

@@ -11,14 +11,14 @@ import (
 )
 
 type visitorCmd struct {
-	Show  visitorShowCmd  `cmd:"" help:"Show all that is stored of a visitor of an app."`
-	Erase visitorEraseCmd `cmd:"" help:"Take a visitor's address out of all that is stored for an app. The sums and the ranks of others stay; who comes again is new."`
+	Show  visitorShowCmd  `cmd:""`
+	Erase visitorEraseCmd `cmd:""`
 }
 
 // visitorArgs name a visitor.
 type visitorArgs struct {
-	App     string `arg:"" help:"The app that counted the visitor."`
-	Visitor string `arg:"" help:"An address, which stands for all that counts as the same visitor; the visitor's id for an app with --visitor id. Of an app with --visitor daily only the visits of the last days are found."`
+	App     string `arg:""`
+	Visitor string `arg:""`
 }
 
 type (
@@ -58,12 +58,12 @@ func (c *visitorEraseCmd) run(ctx context.Context, p *program) error {
 }
 
 type pageCmd struct {
-	Delete pageDeleteCmd `cmd:"" help:"Delete a page: what was counted for it goes to the page (deleted) of its site, whose own numbers stay. Its URI may be counted anew."`
+	Delete pageDeleteCmd `cmd:""`
 }
 
 type pageDeleteCmd struct {
-	App string `arg:"" help:"The app that counted the page."`
-	URI string `arg:"" name:"uri" help:"The page, as http://host/path."`
+	App string `arg:""`
+	URI string `arg:"" name:"uri"`
 }
 
 func (*pageDeleteCmd) check(g globals) []error { return g.checkDatabase() }
@@ -73,8 +73,8 @@ func (c *pageDeleteCmd) run(ctx context.Context, p *program) error {
 }
 
 type appDeleteCmd struct {
-	Name string `arg:"" help:"The app to delete."`
-	Yes  bool   `help:"Do not ask."`
+	Name string `arg:""`
+	Yes  bool
 }
 
 func (*appDeleteCmd) check(g globals) []error { return g.checkDatabase() }

@@ -13,7 +13,7 @@ import (
 )
 
 type healthCmd struct {
-	Addr string `env:"FOOTFALL_ADDR" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address that the service listens on. Default: 127.0.0.1:8080."`
+	Addr string `env:"FOOTFALL_ADDR" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
 }
 
 const healthWithin = 3 * time.Second

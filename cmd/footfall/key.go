@@ -10,23 +10,23 @@ import (
 )
 
 type keyCmd struct {
-	Add    keyAddCmd    `cmd:"" help:"Make a key. It is printed alone on the last line, this once: only a hash of it is stored."`
-	List   keyListCmd   `cmd:"" help:"List an app's keys by the beginning of each, with their scopes and last use."`
-	Revoke keyRevokeCmd `cmd:"" help:"Let a key open nothing any more. Running services refuse it when this returns."`
+	Add    keyAddCmd    `cmd:""`
+	List   keyListCmd   `cmd:""`
+	Revoke keyRevokeCmd `cmd:""`
 }
 
 type keyAddCmd struct {
-	App   string          `arg:"" help:"The app that it is for."`
-	Scope []counter.Scope `required:"" sep:"none" placeholder:"SCOPE" help:"What it opens: count (count visits, for an app made with --access key), assert (the same, and say who came with ip= or visitor=), read (ask about a visitor). Repeat it for each."`
+	App   string          `arg:""`
+	Scope []counter.Scope `required:"" sep:"none" placeholder:"SCOPE"`
 }
 
 type keyListCmd struct {
-	App string `arg:"" help:"The app whose keys are listed."`
+	App string `arg:""`
 }
 
 type keyRevokeCmd struct {
-	App string `arg:"" help:"The app whose key it is."`
-	Key string `arg:"" help:"The key's beginning, as the list shows it, or all of it."`
+	App string `arg:""`
+	Key string `arg:""`
 }
 
 func (*keyAddCmd) check(g globals) []error    { return g.checkDatabase() }

@@ -35,28 +35,28 @@ const (
 type commandLine struct {
 	globals
 
-	Serve   serveCmd      `cmd:"" help:"Count visits over HTTP."`
-	App     appCmd        `cmd:"" help:"Say who may count what: add, change and list apps."`
-	Visitor visitorCmd    `cmd:"" help:"Show or erase what is stored of a visitor."`
-	Page    pageCmd       `cmd:"" help:"Delete pages."`
-	Report  reportCommand `cmd:"" help:"Show what was counted: top pages, days, a page, its visitors and their ranks."`
-	Retain  retainCmd     `cmd:"" help:"Let go of visits and visitors that no app keeps any longer, as serve does once a day. All sums, ranks and daily numbers stay."`
-	Verify  verifyCmd     `cmd:"" help:"Recompute every number from the tables, while counting goes on, and tell which promise does not hold and where. Exit code 1 if any."`
-	Migrate migrateCmd    `cmd:"" help:"Bring the database's schema up to date, look at it, or take a step back."`
-	Psql    psqlCmd       `cmd:"" help:"Open psql on the tables, as their owner."`
-	Health  healthCmd     `cmd:"" help:"Ask a running service whether it can count: exit code 0 if so, else 1."`
-	Bench   benchCmd      `cmd:"" help:"Measure Footfall on this machine."`
-	Version versionCmd    `cmd:"" help:"Print the version."`
+	Serve   serveCmd      `cmd:""`
+	App     appCmd        `cmd:""`
+	Visitor visitorCmd    `cmd:""`
+	Page    pageCmd       `cmd:""`
+	Report  reportCommand `cmd:""`
+	Retain  retainCmd     `cmd:""`
+	Verify  verifyCmd     `cmd:""`
+	Migrate migrateCmd    `cmd:""`
+	Psql    psqlCmd       `cmd:""`
+	Health  healthCmd     `cmd:""`
+	Bench   benchCmd      `cmd:""`
+	Version versionCmd    `cmd:""`
 }
 
 // globals are the flags of every command.
 type globals struct {
-	Data        string `env:"FOOTFALL_DATA" default:"${data}" placeholder:"DIR" help:"Folder of the embedded PostgreSQL and all its data; made if it is missing. Not used with --database-url. Default: ${data}."`
-	DatabaseURL string `env:"FOOTFALL_DATABASE_URL" placeholder:"URL" help:"Keep the tables on this PostgreSQL server (15 or later) instead of the embedded one, as postgres://user:password@host:5432/database. Then no app demo is made."`
-	SecretFile  string `env:"FOOTFALL_SECRET_FILE" placeholder:"FILE" help:"File with at least 32 random bytes, which key the visitors of apps made with --visitor id, hashed or daily; every instance and command needs the same. Lose it, and these visitors are strangers when they come again. Default: the file secret in --data, made if it is missing; none with --database-url."`
-	PostgresBin string `env:"FOOTFALL_POSTGRES_BIN" placeholder:"DIR" help:"Folder of the postgres and initdb to run. Default: the newest found on this machine that fits the data."`
-	LogLevel    string `env:"FOOTFALL_LOG_LEVEL" default:"info" help:"What is logged, on standard error: debug, info, warn or error, and all that is graver. Default: info."`
-	LogFormat   string `env:"FOOTFALL_LOG_FORMAT" default:"text" help:"How: text for people, json for machines. Default: text."`
+	Data        string `env:"FOOTFALL_DATA" default:"${data}" placeholder:"DIR"`
+	DatabaseURL string `env:"FOOTFALL_DATABASE_URL" placeholder:"URL"`
+	SecretFile  string `env:"FOOTFALL_SECRET_FILE" placeholder:"FILE"`
+	PostgresBin string `env:"FOOTFALL_POSTGRES_BIN" placeholder:"DIR"`
+	LogLevel    string `env:"FOOTFALL_LOG_LEVEL" default:"info"`
+	LogFormat   string `env:"FOOTFALL_LOG_FORMAT" default:"text"`
 }
 
 // program is what a command runs with.
@@ -101,7 +101,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	parser, err := kong.New(&line,
 		kong.Name("footfall"),
 		kong.Description("Footfall counts visits to web pages, exactly, in PostgreSQL.\n\nEvery flag that shows a $$FOOTFALL_… can be given in the environment by that name."),
-		kong.Vars{"data": defaultData(), "target": targetHelp},
+		kong.Vars{"data": defaultData()},
+		kong.PostBuild(func(k *kong.Kong) error {
+			explain(readHelp(helpText), k.Model.Node, "")
+			return nil
+		}),
 		kong.Writers(stdout, stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
 	)

@@ -10,9 +10,9 @@ import (
 )
 
 type migrateCmd struct {
-	Up     migrateUpCmd     `cmd:"" help:"Apply every migration that is pending, and make the roles footfall_app and footfall_report. serve does so itself."`
-	Status migrateStatusCmd `cmd:"" help:"List the migrations and when they were applied."`
-	Down   migrateDownCmd   `cmd:"" help:"Take the newest migration back, and with it the data that only it has room for. No service may run meanwhile."`
+	Up     migrateUpCmd     `cmd:""`
+	Status migrateStatusCmd `cmd:""`
+	Down   migrateDownCmd   `cmd:""`
 }
 
 type (

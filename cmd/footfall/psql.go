@@ -17,8 +17,8 @@ import (
 )
 
 type psqlCmd struct {
-	ReadOnly bool     `help:"Refuse every statement that writes, unless it says otherwise first (SET transaction_read_only)."`
-	Args     []string `arg:"" optional:"" passthrough:"" help:"What follows -- goes to psql: footfall psql -- -c 'SELECT * FROM pages'."`
+	ReadOnly bool
+	Args     []string `arg:"" optional:"" passthrough:""`
 }
 
 func (c *psqlCmd) check(g globals) []error { return g.checkDatabase() }

@@ -17,62 +17,60 @@ import (
 )
 
 type reportCommand struct {
-	Top      reportTopCmd      `cmd:"" help:"The first pages of an app, or of one of its sites."`
-	Days     reportDaysCmd     `cmd:"" help:"A page or site day by day."`
-	Page     reportPageCmd     `cmd:"" help:"A page or site at a glance: totals, first and last days, uniques."`
-	Visitors reportVisitorsCmd `cmd:"" help:"Who came to a page or site on a day."`
-	Rank     reportRankCmd     `cmd:"" help:"Who was visitor number N of a page or site, or which number somebody has."`
+	Top      reportTopCmd      `cmd:""`
+	Days     reportDaysCmd     `cmd:""`
+	Page     reportPageCmd     `cmd:""`
+	Visitors reportVisitorsCmd `cmd:""`
+	Rank     reportRankCmd     `cmd:""`
 }
 
 // reportFlags are those of every report.
 type reportFlags struct {
-	App   string `placeholder:"NAME" help:"The app that counted. Default: the only one there is, or demo."`
-	JSON  bool   `name:"json" xor:"format" help:"Write JSON, days as numbers like 20190629."`
-	CSV   bool   `name:"csv" xor:"format" help:"Write CSV, safe to open in a spreadsheet: what would be taken for a formula has an apostrophe in front."`
-	ASCII bool   `name:"ascii" help:"Draw bars of ASCII. Default: only where the locale is not UTF-8, or NO_COLOR is set."`
+	App   string `placeholder:"NAME"`
+	JSON  bool   `name:"json" xor:"format"`
+	CSV   bool   `name:"csv" xor:"format"`
+	ASCII bool   `name:"ascii"`
 }
 
 // rangeFlags are the days of a report.
 type rangeFlags struct {
-	From string `default:"30d" placeholder:"DAY" help:"First day: 20190629, 2019-06-29, 30d for the last 30 days up to --to, or all for every day counted. Days are those of the app's time zone. Default: 30d."`
-	To   string `placeholder:"DAY" help:"Last day, written as 20190629 or 2019-06-29. Default: today."`
+	From string `default:"30d" placeholder:"DAY"`
+	To   string `placeholder:"DAY"`
 }
-
-const targetHelp = "The page as http://host/path, or as reports write it: host/path for a page, host for a site."
 
 type reportTopCmd struct {
 	reportFlags
 	rangeFlags
-	Site string `placeholder:"HOST" help:"Pages of this site only. Default: of all."`
-	By   string `default:"pv" enum:"pv,uv,hot" placeholder:"NUMBER" help:"What comes first: pv, uv (new visitors) or hot. Default: pv."`
-	N    int    `short:"n" default:"10" placeholder:"N" help:"How many pages, at most 10000. Default: 10."`
+	Site string `placeholder:"HOST"`
+	By   string `default:"pv" enum:"pv,uv,hot" placeholder:"NUMBER"`
+	N    int    `short:"n" default:"10" placeholder:"N"`
 }
 
 type reportDaysCmd struct {
 	reportFlags
 	rangeFlags
-	Target string `arg:"" optional:"" name:"uri" help:"${target} Default: the app's only site."`
-	Site   string `placeholder:"HOST" help:"A site, instead of a page."`
-	SVG    string `name:"svg" placeholder:"FILE" help:"Draw the days into this file, as an SVG that a browser shows. Default: no drawing."`
+	Target string `arg:"" optional:"" name:"uri"`
+	Site   string `placeholder:"HOST"`
+	SVG    string `name:"svg" placeholder:"FILE"`
 }
 
 type reportPageCmd struct {
 	reportFlags
-	Target string `arg:"" name:"uri" help:"${target}"`
-	To     string `placeholder:"DAY" help:"The day with which the last days end, written as 20190629 or 2019-06-29. Default: today."`
+	Target string `arg:"" name:"uri"`
+	To     string `placeholder:"DAY"`
 }
 
 type reportVisitorsCmd struct {
 	reportFlags
-	Target string `arg:"" name:"uri" help:"${target}"`
-	Day    string `placeholder:"DAY" help:"The day, written as 20190629 or 2019-06-29. Default: today."`
-	N      int    `short:"n" default:"100" placeholder:"N" help:"How many visitors at most. 0: all. Default: 100."`
+	Target string `arg:"" name:"uri"`
+	Day    string `placeholder:"DAY"`
+	N      int    `short:"n" default:"100" placeholder:"N"`
 }
 
 type reportRankCmd struct {
 	reportFlags
-	Target  string `arg:"" name:"uri" help:"${target}"`
-	Visitor string `arg:"" name:"n|address" help:"A number, for who has it; else an address, or the id of a visitor (id:… if it is a number), for which number it has."`
+	Target  string `arg:"" name:"uri"`
+	Visitor string `arg:"" name:"n|address"`
 }
 
 func (*reportFlags) check(g globals) []error { return g.checkDatabase() }

@@ -16,7 +16,7 @@ import (
 )
 
 type retainCmd struct {
-	DryRun bool `help:"Only tell what would go."`
+	DryRun bool
 }
 
 func (*retainCmd) check(g globals) []error { return g.checkDatabase() }

@@ -20,16 +20,16 @@ import (
 )
 
 type serveCmd struct {
-	Addr           string   `env:"FOOTFALL_ADDR" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Where to answer visits. Port 0 takes a free one. Put a proxy that speaks TLS before any address but loopback. Default: 127.0.0.1:8080."`
-	AdminAddr      string   `env:"FOOTFALL_ADMIN_ADDR" default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Where to answer the operator: /metrics, /debug/pprof, /livez, /readyz. Anybody who reaches it may ask. off: nowhere. Default: 127.0.0.1:8081."`
-	PostgresListen string   `env:"FOOTFALL_POSTGRES_LISTEN" placeholder:"HOST:PORT" help:"Open the embedded PostgreSQL to clients over TCP too, who log in with a password (set one with \\password in footfall psql). Default: its Unix socket only."`
-	Migrate        bool     `env:"FOOTFALL_MIGRATE" default:"true" negatable:"" help:"Bring the schema up to date at the start, which takes the rights of the tables' owner. --no-migrate: only look whether it is; then the role footfall_app, which may count and nothing more, is enough. Default: --migrate."`
-	TrustProxy     []string `env:"FOOTFALL_TRUST_PROXY" placeholder:"CIDR" help:"Address or network of a proxy before this service, like 10.0.0.0/8: for a request from there, the client is who the proxy's header names. Repeat it, or separate them by commas. Everybody in it can count as anybody. Default: none; the client is whoever connects."`
-	ProxyHeader    string   `env:"FOOTFALL_PROXY_HEADER" placeholder:"NAME" help:"The one header in which trusted proxies name the client; the rightmost address in it that is no trusted proxy is taken. Default: X-Forwarded-For."`
-	MaxWait        string   `env:"FOOTFALL_MAX_WAIT" default:"2s" placeholder:"DURATION" help:"A visit that would have to wait longer than this to be written is refused with 503 and Retry-After. Longer rides out bursts, shorter answers sooner under overload. Default: 2s."`
-	Filter         string   `env:"FOOTFALL_FILTER" default:"on" placeholder:"on|off" help:"Bloom filter of all visitors, in memory: a visitor who is surely new is not looked up. All numbers stay exact. off: everybody is looked up. Default: on."`
-	FilterMemory   string   `env:"FOOTFALL_FILTER_MEMORY" default:"256MB" placeholder:"SIZE" help:"The most memory that the filter may take; it begins small. When that is used up it is of no use any more, and everybody is looked up. Default: 256MB."`
-	Memory         string   `env:"FOOTFALL_MEMORY" default:"64MB" placeholder:"SIZE" help:"Memory for the ranks of recent visitors: whoever comes again on the same day costs the tables an addition, no look-up. All numbers stay exact. 0: none. Default: 64MB."`
+	Addr           string   `env:"FOOTFALL_ADDR" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	AdminAddr      string   `env:"FOOTFALL_ADMIN_ADDR" default:"127.0.0.1:8081" placeholder:"HOST:PORT"`
+	PostgresListen string   `env:"FOOTFALL_POSTGRES_LISTEN" placeholder:"HOST:PORT"`
+	Migrate        bool     `env:"FOOTFALL_MIGRATE" default:"true" negatable:""`
+	TrustProxy     []string `env:"FOOTFALL_TRUST_PROXY" placeholder:"CIDR"`
+	ProxyHeader    string   `env:"FOOTFALL_PROXY_HEADER" placeholder:"NAME"`
+	MaxWait        string   `env:"FOOTFALL_MAX_WAIT" default:"2s" placeholder:"DURATION"`
+	Filter         string   `env:"FOOTFALL_FILTER" default:"on" placeholder:"on|off"`
+	FilterMemory   string   `env:"FOOTFALL_FILTER_MEMORY" default:"256MB" placeholder:"SIZE"`
+	Memory         string   `env:"FOOTFALL_MEMORY" default:"64MB" placeholder:"SIZE"`
 
 	proxies      *handler.Proxies // as check has read it, and so on
 	maxWait      time.Duration

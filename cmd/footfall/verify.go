@@ -14,12 +14,12 @@ import (
 )
 
 type verifyCmd struct {
-	App    string  `placeholder:"NAME" help:"Only this app. Default: all."`
-	Sample float64 `default:"100" placeholder:"PERCENT" help:"Only about so many of the sites, each with all its pages. Default: ${default}."`
-	Seed   int64   `default:"0" help:"Chooses another sample: the same seed chooses the same sites. Default: ${default}."`
-	All    bool    `help:"List every offending target, not the first 20 of each promise."`
-	JSON   bool    `name:"json" help:"Print the result as JSON."`
-	Jobs   int     `default:"2" help:"How many connections work at once, each on a processor of the database's machine. Default: ${default}."`
+	App    string  `placeholder:"NAME"`
+	Sample float64 `default:"100" placeholder:"PERCENT"`
+	Seed   int64   `default:"0"`
+	All    bool
+	JSON   bool `name:"json"`
+	Jobs   int  `default:"2"`
 }
 
 const offendersShown = 20
