@@ -19,19 +19,19 @@ import (
 
 // benchCmd measures. All but generate leave the data of a service alone.
 type benchCmd struct {
-	Compare    benchCompareCmd    `cmd:"" default:"withargs" help:"Compare ways of counting visits, on several workloads. It is what bench does unless told otherwise, with the same flags: bench compare --help lists them."`
-	Generate   benchGenerateCmd   `cmd:"" help:"Fill tables with an app of made-up visits, as many as reports and checks are to be tried on."`
-	Reports    benchReportsCmd    `cmd:"" help:"Measure reading: whether uniques are true, and how long reports take while visits are counted. Counts made-up visits in --data, if that is given, and refuses a folder where others have counted."`
-	Structures benchStructuresCmd `cmd:"" help:"Compare structures that tell whether a key was seen: hash set, Bloom filters, bitmap, HyperLogLog. Needs no database."`
-	Contender  benchContenderCmd  `cmd:"" hidden:"" help:"Serve what the service is compared with."`
+	Compare    benchCompareCmd    `cmd:"" default:"withargs"`
+	Generate   benchGenerateCmd   `cmd:""`
+	Reports    benchReportsCmd    `cmd:""`
+	Structures benchStructuresCmd `cmd:""`
+	Contender  benchContenderCmd  `cmd:"" hidden:""`
 }
 
 // benchServer is where a benchmark keeps its tables.
 type benchServer struct {
-	Dir   string `placeholder:"DIR" help:"Folder in which the benchmark's own PostgreSQL keeps its data, which is removed at the end; choose one on the disk to be measured. With --database-url databases are made on that server instead, and dropped at the end. Default: the system's folder for temporary files."`
-	JSON  string `name:"json" placeholder:"FILE" help:"Write the figures to this file, too."`
-	Seed  uint64 `placeholder:"N" help:"Of all that is drawn: the same seed makes the same visits. Default: 1."`
-	Quick bool   `help:"Once, and little of everything: shows that all is counted right, measures little."`
+	Dir   string `placeholder:"DIR"`
+	JSON  string `name:"json" placeholder:"FILE"`
+	Seed  uint64 `placeholder:"N"`
+	Quick bool
 }
 
 // options are those that the flags of all benchmarks give.
@@ -78,17 +78,17 @@ func (p *program) progress(line string) { fmt.Fprintln(p.stderr, line) }
 
 type benchCompareCmd struct {
 	benchServer
-	HTML        string        `name:"html" placeholder:"FILE" help:"Write the figures to this file as a page with plots, too. It needs nothing else to be looked at."`
-	Contenders  []string      `placeholder:"NAME,…" help:"Which ways of counting: naive, naive+filter, believed, baseline, batched, batched+filter, batched+memory, batched+both; with --http guarded, stranger and constant, too, and with --old old. Default: all."`
-	Workloads   []string      `placeholder:"NAME,…" help:"Which workloads: first, mixed, returning, burst. Default: all."`
-	Preload     []int         `placeholder:"ROWS,…" help:"Rows in visitors before, to see what growing tables cost. Several numbers are measured in turns: 0,5000000. Then only those are compared who count in Footfall's tables. Default: 0."`
-	Rounds      int           `placeholder:"N" help:"How often each has its turn at each workload, on a new database every time; medians are shown. Default: 5."`
-	Visits      int           `placeholder:"N" help:"Visits of each run. Those who count one visit a transaction get the first tenth of them, at least 1500. Not with --http. Default: 100000."`
-	Clients     int           `placeholder:"N" help:"Who visit at once; 2000 fill the batches. Not with --http. Default: 2000."`
-	HTTP        bool          `name:"http" help:"Compare processes that serve HTTP, the service among them, loaded by wrk, which must be there."`
-	Old         string        `placeholder:"FILE" help:"The program of another version, which has its turn beside this one's, on tables of its own; with --http."`
-	Connections int           `placeholder:"N" help:"Of wrk, with --http; an even number. Default: 256."`
-	Duration    time.Duration `placeholder:"TIME" help:"Of each run of wrk, with --http; whole seconds. Default: 10s."`
+	HTML        string        `name:"html" placeholder:"FILE"`
+	Contenders  []string      `placeholder:"NAME,…"`
+	Workloads   []string      `placeholder:"NAME,…"`
+	Preload     []int         `placeholder:"ROWS,…"`
+	Rounds      int           `placeholder:"N"`
+	Visits      int           `placeholder:"N"`
+	Clients     int           `placeholder:"N"`
+	HTTP        bool          `name:"http"`
+	Old         string        `placeholder:"FILE"`
+	Connections int           `placeholder:"N"`
+	Duration    time.Duration `placeholder:"TIME"`
 }
 
 func (b *benchCompareCmd) given(o bench.Options) bench.Options {
@@ -111,8 +111,8 @@ func (b *benchCompareCmd) run(ctx context.Context, p *program) error {
 }
 
 type benchContenderCmd struct {
-	Name string `arg:"" help:"Which."`
-	Addr string `required:"" help:"host:port."`
+	Name string `arg:""`
+	Addr string `required:""`
 }
 
 func (b *benchContenderCmd) check(globals) []error { return nil }
@@ -123,11 +123,11 @@ func (b *benchContenderCmd) run(ctx context.Context, p *program) error {
 
 type benchReportsCmd struct {
 	benchServer
-	Parts   []string `placeholder:"NAME,…" help:"What to measure: uniques (of targets, compared with a plain count), answers (how long reports take while visits are counted). Default: both."`
-	Visits  int      `placeholder:"N" help:"Visits that are generated where there are none: see bench generate. Default: 10000000."`
-	Rate    int      `placeholder:"N" help:"Visits a second that are counted meanwhile. Default: 2000."`
-	Runs    int      `placeholder:"N" help:"How often each report is asked for. Default: 200."`
-	Samples int      `placeholder:"N" help:"Ranges of days at random whose uniques are compared. Default: 1000."`
+	Parts   []string `placeholder:"NAME,…"`
+	Visits  int      `placeholder:"N"`
+	Rate    int      `placeholder:"N"`
+	Runs    int      `placeholder:"N"`
+	Samples int      `placeholder:"N"`
 }
 
 func (b *benchReportsCmd) given(o bench.Options) bench.Options {
@@ -150,9 +150,9 @@ func (b *benchReportsCmd) run(ctx context.Context, p *program) error {
 }
 
 type benchStructuresCmd struct {
-	Keys int    `default:"10000000" help:"Keys to add, from ip_0 on; 1000 to 100000000. At 10 million the article's filter must be wrong exactly 7,017 times. Default: 10000000."`
-	JSON string `name:"json" placeholder:"FILE" help:"Write the figures to this file, too."`
-	SVG  string `name:"svg" placeholder:"FILE" help:"Draw the figures into this file."`
+	Keys int    `default:"10000000"`
+	JSON string `name:"json" placeholder:"FILE"`
+	SVG  string `name:"svg" placeholder:"FILE"`
 }
 
 func (b *benchStructuresCmd) check(globals) []error {

@@ -11,15 +11,15 @@ import (
 
 // benchGenerateCmd fills tables, as nothing else here does to the data of a service: those that --data or --database-url name.
 type benchGenerateCmd struct {
-	App      string `default:"generated" help:"The app that is made; there must be none of this name. It counts in UTC. Default: generated."`
-	Visits   int    `default:"10000000" help:"Visits in all. Default: 10000000."`
-	Days     int    `default:"60" help:"Days over which they came. Default: 60."`
-	Until    string `placeholder:"DAY" help:"The last day, like 2019-06-29. Default: yesterday."`
-	Pages    int    `default:"100000" help:"Pages, few of which are visited often. Default: 100000."`
-	Visitors int    `default:"1000000" help:"Visitors, few of whom come often. Default: 1000000."`
-	Sites    int    `default:"20" help:"Sites, few of which are large. Default: 20."`
-	Seed     uint64 `default:"1" help:"The same seed makes the same visits. Default: 1."`
-	JSON     string `name:"json" placeholder:"FILE" help:"Write what was made to this file, too."`
+	App      string `default:"generated"`
+	Visits   int    `default:"10000000"`
+	Days     int    `default:"60"`
+	Until    string `placeholder:"DAY"`
+	Pages    int    `default:"100000"`
+	Visitors int    `default:"1000000"`
+	Sites    int    `default:"20"`
+	Seed     uint64 `default:"1"`
+	JSON     string `name:"json" placeholder:"FILE"`
 }
 
 func (b *benchGenerateCmd) set() (generate.Set, error) {

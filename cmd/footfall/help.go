@@ -45,22 +45,15 @@ func nameOfHelp(help map[string]string, command, flag string) string {
 
 // explain gives a command, all that stands beneath it, and their flags and arguments their help.
 func explain(help map[string]string, node *kong.Node, command string) {
-	give := func(to *string, flag string) {
-		if text := help[nameOfHelp(help, command, flag)]; text != "" {
-			*to = text
-		}
-	}
 	for _, flag := range node.Flags {
-		give(&flag.Help, "--"+flag.Name)
+		flag.Help = help[nameOfHelp(help, command, "--"+flag.Name)]
 	}
 	for _, argument := range node.Positional {
-		give(&argument.Help, "<"+argument.Name+">")
+		argument.Help = help[nameOfHelp(help, command, "<"+argument.Name+">")]
 	}
 	for _, child := range node.Children {
 		name := strings.TrimSpace(command + " " + child.Name)
-		if text := help[name]; text != "" {
-			child.Help = text
-		}
+		child.Help = help[name]
 		explain(help, child, name)
 	}
 }
