@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -59,7 +61,7 @@ func (f *appFlags) settings() counter.Settings {
 	}
 }
 
-// list is what a flag names that may be repeated; a single empty value empties it.
+// list is what a flag that may be repeated names; a single empty value empties the list.
 func list(given []string) []string {
 	if len(given) == 1 && given[0] == "" {
 		return []string{}
@@ -117,7 +119,7 @@ func besides(app db.App) string {
 	return listed(chosen(set, "max-new-pages", app.MaxNewPages))
 }
 
-// chosen adds a setting that an app has not left to the service.
+// chosen adds a setting, unless the app leaves it to the service (nil).
 func chosen[T any](set []string, name string, setting *T) []string {
 	if setting == nil {
 		return set
@@ -126,3 +128,27 @@ func chosen[T any](set []string, name string, setting *T) []string {
 }
 
 func listed(names []string) string { return cmp.Or(strings.Join(names, ","), "-") }
+
+type appDeleteCmd struct {
+	Name string `arg:""`
+	Yes  bool
+}
+
+func (*appDeleteCmd) check(g globals) []error { return g.checkDatabase() }
+
+// run deletes an app once somebody has typed its name.
+func (c *appDeleteCmd) run(ctx context.Context, p *program) error {
+	return p.withAdmin(ctx, func(a *counter.Admin) error {
+		if !c.Yes {
+			fmt.Fprintf(p.stderr, "All that was counted for app %s, and its keys, will be deleted. Type its name to delete it: ", c.Name)
+			typed, err := bufio.NewReader(p.stdin).ReadString('\n')
+			if strings.TrimSpace(typed) != c.Name {
+				if err != nil {
+					fmt.Fprintln(p.stderr)
+				}
+				return errors.New("nothing was deleted: that is not its name (--yes deletes without asking)")
+			}
+		}
+		return a.DeleteApp(ctx, c.Name)
+	})
+}

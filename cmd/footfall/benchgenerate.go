@@ -29,7 +29,7 @@ func (b *benchGenerateCmd) set() (generate.Set, error) {
 	}
 	day, err := time.Parse(time.DateOnly, b.Until)
 	if err != nil {
-		return set, fmt.Errorf("until: %q is no day: write one like 2019-06-29", b.Until)
+		return set, fmt.Errorf("until: %q is not a day: write one like 2019-06-29", b.Until)
 	}
 	set.Until = day
 	return set, nil

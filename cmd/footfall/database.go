@@ -11,7 +11,7 @@ import (
 	"footfall/db/embedded"
 )
 
-// embedded says whether the tables are on a server of our own.
+// embedded reports whether the tables are on the embedded server.
 func (g globals) embedded() bool { return g.DatabaseURL == "" }
 
 // checkDatabase tells what is wrong with the flags that say where the tables are.
@@ -36,8 +36,8 @@ func (p *program) server(listen string) embedded.Config {
 	return embedded.Config{Dir: p.Data, BinDir: p.PostgresBin, Listen: listen, Log: p.log}
 }
 
-// withURL runs f on the URL of the database: the one given, or that of the embedded server, which is started for as
-// long as f runs if it does not run already.
+// withURL runs f on the URL of the database: the one given, or that of the embedded server, which is
+// started for as long as f runs, unless it is running already.
 func (p *program) withURL(ctx context.Context, f func(url string) error) (err error) {
 	if !p.embedded() {
 		return f(p.DatabaseURL)
@@ -62,8 +62,8 @@ func (p *program) withDatabase(ctx context.Context, f func(d *db.DB) error) erro
 	})
 }
 
-// withTables runs f on a database whose schema is up to date. Our own is brought up to date; a given one may serve an older
-// version of footfall at this moment.
+// withTables runs f on a database whose schema is up to date. An embedded one is brought up to date;
+// a given one is not, since it may be serving an older version of footfall at this moment.
 func (p *program) withTables(ctx context.Context, f func(d *db.DB) error) error {
 	return p.withDatabase(ctx, func(d *db.DB) error {
 		if p.embedded() {
@@ -79,7 +79,7 @@ func (p *program) withTables(ctx context.Context, f func(d *db.DB) error) error 
 	})
 }
 
-// withAdmin runs f on a database whose schema is up to date.
+// withAdmin runs f with the administration of a database whose schema is up to date.
 func (p *program) withAdmin(ctx context.Context, f func(a *counter.Admin) error) error {
 	return p.withTables(ctx, func(d *db.DB) error {
 		secret, err := p.secret()
@@ -90,7 +90,7 @@ func (p *program) withAdmin(ctx context.Context, f func(a *counter.Admin) error)
 	})
 }
 
-// typed is a command of ours as the user may type it next, with the program and the data of this one.
+// typed is a command as the user may type it next, with the program and the data of this one.
 func (p *program) typed(command string) string {
 	if p.embedded() && p.Data != defaultData() {
 		return fmt.Sprintf("%s --data '%s' %s", os.Args[0], p.Data, command)

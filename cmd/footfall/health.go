@@ -7,8 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime"
-	"runtime/debug"
 	"time"
 )
 
@@ -27,7 +25,7 @@ func (c *healthCmd) run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	// No proxy of the environment's: it could not reach our loopback.
+	// Without the proxy that the environment may name: it could not reach this machine's loopback.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
@@ -36,14 +34,15 @@ func (c *healthCmd) run(ctx context.Context, p *program) error {
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		var said struct{ Error string }
-		_ = json.NewDecoder(io.LimitReader(response.Body, 4096)).Decode(&said) // without its words the status must do
+		_ = json.NewDecoder(io.LimitReader(response.Body, 4096)).Decode(&said) // if this fails, the status alone must do
 		return fmt.Errorf("the service is not ready: %s %s", response.Status, said.Error)
 	}
 	fmt.Fprintln(p.stdout, "ready")
 	return nil
 }
 
-// reachable is where to call a service that listens on an address: on all of the machine's addresses means here too.
+// reachable is where to call a service that listens on an address. One that listens on all of the
+// machine's addresses is called on loopback.
 func reachable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -62,24 +61,7 @@ func checkAddress(flag, address string) []error {
 		_, err = net.LookupPort("tcp", port)
 	}
 	if err != nil || port == "" {
-		return []error{fmt.Errorf("%s: %q is no address: write host:port, like 127.0.0.1:8080", flag, address)}
+		return []error{fmt.Errorf("%s: %q is not an address: write host:port, like 127.0.0.1:8080", flag, address)}
 	}
-	return nil
-}
-
-type versionCmd struct{}
-
-func (*versionCmd) check(globals) []error { return nil }
-
-func (*versionCmd) run(_ context.Context, p *program) error {
-	commit := "commit unknown"
-	if built, ok := debug.ReadBuildInfo(); ok {
-		for _, setting := range built.Settings {
-			if setting.Key == "vcs.revision" {
-				commit = "commit " + setting.Value
-			}
-		}
-	}
-	fmt.Fprintf(p.stdout, "footfall %s (%s, %s)\n", version, commit, runtime.Version())
 	return nil
 }

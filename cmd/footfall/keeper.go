@@ -8,17 +8,17 @@ import (
 	"footfall/db/embedded"
 )
 
-// keeper keeps the embedded PostgreSQL running: one that ends by itself is started again.
+// keeper keeps the embedded PostgreSQL running: if it ends by itself, it is started again.
 type keeper struct {
 	url    string
 	config embedded.Config
 	log    *slog.Logger
 	cancel context.CancelFunc // ends keep
 	ended  chan struct{}      // closed by keep
-	err    error              // of the last stop; written by keep, to be read when it has ended
+	err    error              // of the last stop; written by keep, to be read after ended
 }
 
-// startKeeper returns when the server accepts connections. stop must be called.
+// startKeeper returns when the server accepts connections. The caller must call stop.
 func startKeeper(ctx context.Context, config embedded.Config) (*keeper, error) {
 	server, err := embedded.Start(ctx, config)
 	if err != nil {
@@ -45,8 +45,8 @@ func (k *keeper) keep(running context.Context, server *embedded.Server) {
 			k.err = k.end(server)
 			return
 		case <-server.Done():
-			k.log.Error("the database has gone; it is started again", "error", server.Err())
-			_ = k.end(server) // it lets go of the directory; how it ended was just said
+			k.log.Error("the database ended; it is started again", "error", server.Err())
+			_ = k.end(server) // releases the directory; how the server ended was just logged
 			server = k.again(running)
 		}
 	}
@@ -63,7 +63,7 @@ func (k *keeper) again(running context.Context) *embedded.Server {
 		if running.Err() != nil {
 			return nil
 		}
-		k.log.Error("the database could not be started; it is tried again", "error", err)
+		k.log.Error("the database could not be started; trying again", "error", err)
 		select {
 		case <-running.Done():
 			return nil

@@ -3,10 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"footfall/counter"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"footfall/counter"
 )
 
 type keyCmd struct {
@@ -39,9 +40,9 @@ func (c *keyAddCmd) run(ctx context.Context, p *program) error {
 		if key == "" {
 			return err
 		}
-		fmt.Fprintf(p.stderr, "Send it as the header `Authorization: Bearer KEY`, never in a URL. Keep it: it is shown this once.\n")
+		fmt.Fprintf(p.stderr, "Send the key as the header `Authorization: Bearer KEY`, never in a URL. Keep it: it is shown this once.\n")
 		fmt.Fprintln(p.stdout, key)
-		return err // perhaps that an instance does not know it yet
+		return err // the key is made; perhaps an instance does not know it yet
 	})
 }
 

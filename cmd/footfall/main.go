@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	_ "time/tzdata" // apps have time zones, and an image without an operating system has none
@@ -68,7 +70,8 @@ type program struct {
 	stderr io.Writer
 }
 
-// command is what kong finds in the command line. check tells all that is wrong with its flags before anything is done.
+// command is what kong finds in the command line. check tells all that is wrong with its flags,
+// before anything is done.
 type command interface {
 	check(g globals) []error
 	run(ctx context.Context, p *program) error
@@ -100,7 +103,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	var line commandLine
 	parser, err := kong.New(&line,
 		kong.Name("footfall"),
-		kong.Description("Footfall counts visits to web pages, exactly, in PostgreSQL.\n\nEvery flag that shows a $$FOOTFALL_… can be given in the environment by that name."),
+		kong.Description("Footfall counts visits to web pages, exactly, in PostgreSQL.\n\n"+
+			"Every flag that shows a $$FOOTFALL_… can be given in the environment by that name."),
 		kong.Vars{"data": defaultData()},
 		kong.PostBuild(func(k *kong.Kong) error {
 			explain(readHelp(helpText), k.Model.Node, "")
@@ -110,7 +114,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
 	)
 	if err != nil {
-		panic(err) // the definitions above are wrong
+		panic(err) // commandLine, or a tag in it, is wrong
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
@@ -136,9 +140,9 @@ func exitCode(stderr io.Writer, err error) int {
 		return exitWell
 	case errors.Is(err, db.ErrInstancesBehind):
 		fmt.Fprintf(stderr, "footfall: done, but %v: it will as soon as it can\n", err)
-		return exitFailed // who goes on must not rely on it
+		return exitFailed // a script that goes on must not rely on it
 	case errors.As(err, &child) && child.ExitCode() > 0:
-		return child.ExitCode() // it has said why itself
+		return child.ExitCode() // psql has said why itself
 	case errors.As(err, &told) && told.Kind == visit.Invalid:
 		complain(stderr, err)
 		return exitUsage
@@ -147,7 +151,7 @@ func exitCode(stderr io.Writer, err error) int {
 	return exitFailed
 }
 
-// complain writes one line a fault.
+// complain writes a line for each fault.
 func complain(stderr io.Writer, faults ...error) {
 	for _, fault := range faults {
 		for line := range strings.Lines(fault.Error()) {
@@ -156,13 +160,13 @@ func complain(stderr io.Writer, faults ...error) {
 	}
 }
 
-// logger is what the flags ask for, or all that is wrong with them.
+// logger returns the logger that the flags ask for, and all that is wrong with them.
 func (g globals) logger(stderr io.Writer) (*slog.Logger, []error) {
 	var faults []error
 	options := &slog.HandlerOptions{}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(g.LogLevel)); err != nil {
-		faults = append(faults, fmt.Errorf("--log-level: %q is no level: write debug, info, warn or error", g.LogLevel))
+		faults = append(faults, fmt.Errorf("--log-level: %q is not a level: write debug, info, warn or error", g.LogLevel))
 	}
 	options.Level = level
 	switch g.LogFormat {
@@ -171,11 +175,11 @@ func (g globals) logger(stderr io.Writer) (*slog.Logger, []error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(stderr, options)), faults
 	}
-	return nil, append(faults, fmt.Errorf("--log-format: %q is no format: write text or json", g.LogFormat))
+	return nil, append(faults, fmt.Errorf("--log-format: %q is not a format: write text or json", g.LogFormat))
 }
 
-// defaultData is where a service of the system keeps its data, or else where a user's programs do. It is empty for a user
-// who has no home.
+// defaultData is where a service of the system keeps its data if root runs it, or else where a
+// user's programs do. It is empty for a user who has no home.
 func defaultData() string {
 	if os.Geteuid() == 0 {
 		return "/var/lib/footfall"
@@ -187,4 +191,21 @@ func defaultData() string {
 		return filepath.Join(home, ".local", "share", "footfall")
 	}
 	return ""
+}
+
+type versionCmd struct{}
+
+func (*versionCmd) check(globals) []error { return nil }
+
+func (*versionCmd) run(_ context.Context, p *program) error {
+	commit := "commit unknown"
+	if built, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range built.Settings {
+			if setting.Key == "vcs.revision" {
+				commit = "commit " + setting.Value
+			}
+		}
+	}
+	fmt.Fprintf(p.stdout, "footfall %s (%s, %s)\n", version, commit, runtime.Version())
+	return nil
 }

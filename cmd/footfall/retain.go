@@ -38,7 +38,7 @@ func (c *retainCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// printRetention prints what went, or would go, as tables.
+// printRetention prints as tables what was deleted and forgotten, or would be (dry).
 func printRetention(w io.Writer, r *retention.Done, dry bool) error {
 	would := ""
 	if dry {
@@ -48,7 +48,7 @@ func printRetention(w io.Writer, r *retention.Done, dry bool) error {
 		fmt.Fprintf(w, "days that are over, %ssummed up for good: %d (%d to %d)\n", would, n, r.Closed[0], r.Closed[n-1])
 	}
 	if len(r.Visits)+len(r.Dropped)+len(r.Forgotten) == 0 {
-		fmt.Fprintln(w, "nothing that need not be kept is there")
+		fmt.Fprintln(w, "there is nothing to delete or forget")
 		return nil
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -67,7 +67,8 @@ func printRetention(w io.Writer, r *retention.Done, dry bool) error {
 	return table.Flush()
 }
 
-// retentionLines are the lines of the table of visits. What a dropped day frees stands in a line of its own.
+// retentionLines are the lines of the table of visits. What a dropped day frees stands in a line of
+// its own.
 func retentionLines(r *retention.Done) []string {
 	type line struct {
 		day  int32
@@ -94,7 +95,8 @@ func retentionLines(r *retention.Done) []string {
 	return texts
 }
 
-// startRetention lets go once a day of what no app keeps. What it returns ends that, and waits for it.
+// startRetention deletes and forgets once a day what no app keeps. The function that it returns ends
+// that, and waits until it has ended.
 func startRetention(p *program, d *db.DB) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup

@@ -27,7 +27,7 @@ func TestRetain(t *testing.T) {
 	refused := footfall(t, "app", "set", "shop", "--retain-days=21", url)
 	assert.Equal(t, exitUsage, refused.code)
 	assert.Equal(t, "footfall: forget-days: visits are kept longer than their visitors, whom they would still name: give retain-days from 1 to 20, or forget-days 0\n", refused.stderr)
-	assert.Equal(t, "nothing that need not be kept is there\n", well(t, "retain", url))
+	assert.Equal(t, "there is nothing to delete or forget\n", well(t, "retain", url))
 
 	countLongAgo(t, database)
 	dry := well(t, "retain", "--dry-run", url)
@@ -46,7 +46,7 @@ $`, dry)
 	assert.Equal(t, dry, well(t, "retain", "--dry-run", url), "nothing has changed")
 	done := well(t, "retain", url)
 	assert.Equal(t, strings.NewReplacer("over, would be summed", "over, summed", "would be", "were").Replace(dry), done)
-	assert.Equal(t, "nothing that need not be kept is there\n", well(t, "retain", url))
+	assert.Equal(t, "there is nothing to delete or forget\n", well(t, "retain", url))
 }
 
 // countLongAgo counts for shop on two days, and on the second for another app too.

@@ -6,17 +6,19 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"footfall/counter"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"footfall/counter"
 )
 
-// secretFile is the name of the secret that is made for the embedded database: in its folder, but no part of it.
+// secretFile is the name of the secret that is made for the embedded database. It lies in the same
+// folder, but is not a part of the database.
 const secretFile = "secret"
 
-// secret reads the secret that keys the visitors of apps that hash them. For a database of our own it is made when there is none;
-// for a given one nil means that there is none.
+// secret reads the secret that keys the visitors of apps that hash them. For the embedded database it
+// is made if there is none; for a given one nil means that there is none.
 func (g globals) secret() (counter.Secret, error) {
 	path := g.SecretFile
 	if path == "" {
@@ -32,7 +34,7 @@ func (g globals) secret() (counter.Secret, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--secret-file: %w", err)
 	}
-	text = bytes.TrimSpace(text) // an editor ends a file with a line's end
+	text = bytes.TrimSpace(text) // an editor ends a file with a newline
 	if len(text) < counter.SecretBytes {
 		return nil, fmt.Errorf("--secret-file: %s holds %d bytes: fill it with %d random ones or more, as `openssl rand -hex 32 > %s` does",
 			path, len(text), counter.SecretBytes, path)
@@ -51,8 +53,8 @@ func (g globals) checkSecret() []error {
 	return nil
 }
 
-// makeSecret makes the file of a secret, unless it is there. It is complete or it is not there at all: the visitors of all days to come
-// depend on it.
+// makeSecret makes the file of a secret, unless it is there. The file appears complete or not at all,
+// since the visitors of all days to come depend on it.
 func makeSecret(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -66,12 +68,12 @@ func makeSecret(path string) error {
 	}
 	defer func() { _ = os.Remove(file.Name()) }()
 	random := make([]byte, counter.SecretBytes)
-	_, _ = rand.Read(random) // never fails: it would end the process
+	_, _ = rand.Read(random) // never fails: a failure would end the process
 	_, err = file.WriteString(hex.EncodeToString(random) + "\n")
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	// A link, which fails where another command has made one meanwhile: then that one holds.
+	// A link fails if another command has made the file meanwhile: then that one holds.
 	if err := os.Link(file.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

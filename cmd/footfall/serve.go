@@ -31,7 +31,8 @@ type serveCmd struct {
 	FilterMemory   string   `env:"FOOTFALL_FILTER_MEMORY" default:"256MB" placeholder:"SIZE"`
 	Memory         string   `env:"FOOTFALL_MEMORY" default:"64MB" placeholder:"SIZE"`
 
-	proxies      *handler.Proxies // as check has read it, and so on
+	// The flags as check has read them.
+	proxies      *handler.Proxies
 	maxWait      time.Duration
 	filterMemory int64
 	memory       int64
@@ -40,11 +41,11 @@ type serveCmd struct {
 const (
 	adminOff      = "off"
 	connectWithin = 30 * time.Second // for a given server to answer at the start
-	drainWithin   = 40 * time.Second // for requests under way at the end: longer than a batch may take
+	drainWithin   = 40 * time.Second // for requests under way when the service ends: longer than a batch may take
 	longestWait   = 10 * time.Second // for --max-wait, so that an answer comes before its connection is closed
 	stopWithin    = 30 * time.Second // for the embedded PostgreSQL to write everything to disk
 	tryEvery      = time.Second
-	leastFilter   = 8 // bytes; small ones are of little use, and are for trying out what happens then
+	leastFilter   = 8 // bytes; a small filter is of little use, but shows what happens when it is full
 	leastMemory   = 1 << 20
 )
 
@@ -63,7 +64,7 @@ func (c *serveCmd) check(g globals) []error {
 	c.proxies, faults = proxies, append(faults, wrong...)
 	var err error
 	if c.maxWait, err = time.ParseDuration(c.MaxWait); err != nil || c.maxWait <= 0 || c.maxWait > longestWait {
-		faults = append(faults, fmt.Errorf("--max-wait: %q is no time to wait: write one like 500ms or 2s, %v at most", c.MaxWait, longestWait))
+		faults = append(faults, fmt.Errorf("--max-wait: %q is not a time to wait: write one like 500ms or 2s, %v at most", c.MaxWait, longestWait))
 	}
 	return append(faults, c.checkHelpers()...)
 }
@@ -77,21 +78,24 @@ const (
 // checkHelpers reads the flags of the filter and the memory.
 func (c *serveCmd) checkHelpers() (faults []error) {
 	if c.Filter != filterOn && c.Filter != filterOff {
-		faults = append(faults, fmt.Errorf("--filter: %q is neither: write on or off", c.Filter))
+		faults = append(faults, fmt.Errorf("--filter: %q is neither on nor off: write one of them", c.Filter))
 	}
 	var err error
 	if c.filterMemory, err = units.RAMInBytes(c.FilterMemory); err != nil || c.filterMemory < leastFilter {
-		faults = append(faults, fmt.Errorf("--filter-memory: %q is no size for a filter: write one like 256MB, %s at least; or turn it off with --filter off", c.FilterMemory, units.BytesSize(leastFilter)))
+		faults = append(faults, fmt.Errorf("--filter-memory: %q is not a size for a filter: write one like 256MB, %s at least; or turn it off with --filter off",
+			c.FilterMemory, units.BytesSize(leastFilter)))
 	}
 	if c.memory, err = units.RAMInBytes(c.Memory); err != nil || c.memory != 0 && c.memory < leastMemory {
-		faults = append(faults, fmt.Errorf("--memory: %q is no size for a memory: write one like 64MB, %s at least, or 0 for none", c.Memory, units.BytesSize(leastMemory)))
+		faults = append(faults, fmt.Errorf("--memory: %q is not a size for a memory: write one like 64MB, %s at least, or 0 for none",
+			c.Memory, units.BytesSize(leastMemory)))
 	}
 	return faults
 }
 
 func (c *serveCmd) admin() bool { return c.AdminAddr != "" && c.AdminAddr != adminOff }
 
-// run starts from the outside in, so that a taken port is told before anything is changed, and ends in the opposite order.
+// run starts from the outside in, so that a port that is taken is reported before anything is
+// changed, and ends in the opposite order.
 func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	public, admin, err := c.listen()
 	if err != nil {
@@ -150,7 +154,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	return errors.Join(err, s.drain(counting))
 }
 
-// orInterrupted forgets an error that comes of being asked to stop.
+// orInterrupted drops an error that comes of being asked to stop.
 func orInterrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -171,7 +175,8 @@ func (c *serveCmd) listen() (public, admin net.Listener, err error) {
 	return public, admin, nil
 }
 
-// startDatabase returns the URL of the database, and what ends its server if that is ours.
+// startDatabase returns the URL of the database, and a function that ends its server if that is the
+// embedded one.
 func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, stop func() error, err error) {
 	if !p.embedded() {
 		return p.DatabaseURL, func() error { return nil }, nil
@@ -183,8 +188,8 @@ func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, s
 	return k.url, k.stop, nil
 }
 
-// prepare waits for the database, brings its schema up to date or looks whether it is, and makes the app to try out with on a server
-// of our own.
+// prepare waits for the database, brings its schema up to date or checks that it is, and makes the app
+// to try out with on the embedded server.
 func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) error {
 	if err := awaitDatabase(ctx, p, d); err != nil {
 		return err
@@ -237,13 +242,13 @@ func awaitDatabase(ctx context.Context, p *program, d *db.DB) error {
 func warnOfOpen(p *program, apps []db.App) {
 	for _, app := range apps {
 		if app.Access == "open" {
-			p.log.Warn("the app " + app.Name + " is open: anybody counts for it, and is believed whatever ip or visitor they assert. " +
+			p.log.Warn("the app " + app.Name + " is open: anybody can count for it, as any ip or visitor that they assert. " +
 				"Close it before others reach this service: " + p.typed("app set "+app.Name+" --access sites --site YOUR-SITE"))
 		}
 	}
 }
 
-// announce says where the service answers, and what to try.
+// announce tells where the service answers, and what to try.
 func (c *serveCmd) announce(p *program, public net.Addr, admin net.Listener) {
 	address := reachable(public.String())
 	where := []any{"address", public.String()}
@@ -269,11 +274,12 @@ The tables are open to you in SQL: %[2]s
 `, address, p.typed("psql"))
 }
 
-// service is the HTTP servers. Each has a goroutine, which ends when its server is shut down or fails.
+// service is the two HTTP servers. Each has a goroutine, which ends when its server is shut down or
+// fails.
 type service struct {
 	public *http.Server
 	admin  *http.Server // nil: none
-	failed chan error   // has room for both
+	failed chan error   // has room for an error of each
 }
 
 func (s *service) serve(server *http.Server, l net.Listener) {
@@ -284,13 +290,14 @@ func (s *service) serve(server *http.Server, l net.Listener) {
 	}()
 }
 
-// drain answers every visit that was accepted. Requests end before the counter, for they wait for it.
+// drain answers every visit that was accepted. Requests end before the counter, since they wait for
+// it.
 func (s *service) drain(counting *counter.Counter) error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
 	defer cancel()
 	err := s.public.Shutdown(ctx)
 	if err != nil {
-		err = fmt.Errorf("some connections were cut off, open for %v after the end was asked for: %w", drainWithin, err)
+		err = fmt.Errorf("some connections were cut off, still open %v after the service was asked to end: %w", drainWithin, err)
 		_ = s.public.Close()
 	}
 	counting.Close()

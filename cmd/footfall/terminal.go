@@ -10,7 +10,7 @@ import (
 	"footfall/report/draw"
 )
 
-// styleOf is what can be shown on out, by what the environment says.
+// styleOf is how reports can be drawn on out, judging by the environment.
 func styleOf(out io.Writer, ascii bool, environment func(string) string) draw.Style {
 	locale := environment("LANG")
 	for _, stronger := range []string{"LC_CTYPE", "LC_ALL"} {
@@ -25,7 +25,7 @@ func styleOf(out io.Writer, ascii bool, environment func(string) string) draw.St
 	}
 }
 
-// terminalWidth is 0 for what is no terminal.
+// terminalWidth is 0 for what is not a terminal.
 func terminalWidth(out io.Writer) int {
 	file, is := out.(*os.File)
 	if !is {

@@ -26,11 +26,11 @@ const offendersShown = 20
 
 func (c *verifyCmd) check(g globals) []error {
 	faults := g.checkDatabase()
-	if !(c.Sample > 0 && c.Sample <= 100) { // which NaN is not
-		faults = append(faults, fmt.Errorf("--sample: %v is no share: write percent, more than 0 and at most 100", c.Sample))
+	if !(c.Sample > 0 && c.Sample <= 100) { // written so that NaN is refused, too
+		faults = append(faults, fmt.Errorf("--sample: %v is not a percentage: write more than 0 and at most 100", c.Sample))
 	}
 	if c.Jobs < 1 || c.Jobs > 64 {
-		faults = append(faults, fmt.Errorf("--jobs: %d is no number of connections: write 1 to 64", c.Jobs))
+		faults = append(faults, fmt.Errorf("--jobs: %d connections: write 1 to 64", c.Jobs))
 	}
 	return faults
 }
@@ -69,7 +69,7 @@ func (c *verifyCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// tell prints the proof. Its error says that something is off.
+// tell prints the proof, and returns an error if a promise does not hold.
 func (c *verifyCmd) tell(out io.Writer, proof *verify.Proof) error {
 	if c.JSON {
 		encoder := json.NewEncoder(out)

@@ -57,7 +57,7 @@ func TestVerify(t *testing.T) {
 	assert.NotContains(t, footfall(t, "verify", "--data", data, "--all").stdout, "more\n")
 
 	for flag, says := range map[string]string{
-		"--sample=0": "--sample: 0 is no share", "--sample=101": "--sample: 101", "--sample=NaN": "--sample: NaN", "--jobs=0": "--jobs: 0",
+		"--sample=0": "--sample: 0 is not a percentage", "--sample=101": "--sample: 101", "--sample=NaN": "--sample: NaN", "--jobs=0": "--jobs: 0",
 	} {
 		r := footfall(t, "verify", "--data", data, flag)
 		assert.Equal(t, 2, r.code)
