@@ -104,8 +104,9 @@ bench-http: build ## the same through the real server, loaded by wrk; the report
 .PHONY: bench-quick
 bench-quick: build ## all of it, briefly: shows that it works, measures little
 	@scripts/install-deps postgres wrk
-	bin/footfall bench --quick
-	bin/footfall bench --http --quick
+	bin/footfall bench --quick --workloads burst
+	bin/footfall bench --quick --workloads first --contenders batched+both --preload 0,20000
+	bin/footfall bench --http --quick --workloads returning --contenders naive,batched+both,guarded,stranger,constant
 	bin/footfall bench reports --quick
 	bin/footfall bench structures --keys 100000
 

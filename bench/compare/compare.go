@@ -161,7 +161,7 @@ func (c *comparison) tasks() (all []task, err error) {
 			t := task{Load: Load{Name: w.Name, About: w.About}, preload: preload}
 			if preload > 0 {
 				t.Name = fmt.Sprintf("%s+%d", w.Name, preload)
-				t.Load.About += fmt.Sprintf("; %s rows of visitors are there before", bench.Grouped(float64(preload)))
+				t.About += fmt.Sprintf("; %s rows of visitors are there before", bench.Grouped(float64(preload)))
 			}
 			t.sequence = w.Sequence(c.Seed, visitsOf(c.Options), preload/2)
 			t.First = load.FirstShare(t.sequence[:min(len(t.sequence), describedBy)])
