@@ -186,7 +186,7 @@ func TestReportsRefuse(t *testing.T) {
 		{"sites?LIMIT=1", `"LIMIT": it is no parameter`}, {"sites?%zz=1", `"%zz": it is no`}, {"sites?after=%zz", "after: it has a %"},
 		{"sites?after=%00", "after: it is not text"}, {"sites?after=%ff", "after: it is not text"}, {"sites?format=xml", "format:"},
 		{"sites?from=20190629", `"from": it is no parameter`}, {"sites?key=footfall_x", `"key": it is no parameter`},
-		{"pages?order=rank", "order:"}, {"pages?from=20190231", `from: "20190231" is no day`}, {"pages?to=2019-13-01", "to:"}, {"pages?to=1.6.2019", "to:"},
+		{"pages?order=rank", "order:"}, {"pages?from=20190231", `from: "20190231" is not a day`}, {"pages?to=2019-13-01", "to:"}, {"pages?to=1.6.2019", "to:"},
 		{"pages?from=20190630&to=20190629", "from: 20190630 is after the last day, 20190629"}, {"pages?from=00000101", "from:"}, {"pages?from=-1", "from:"},
 		{"pages?site=ftp://example.com", "site:"}, {"pages?site=example.com/home", "site:"}, {"pages?uri=http://example.com/", `"uri": it is no parameter`},
 		{"pages?after=hhui.top/home", "after: it is none of this order"}, {"pages?order=hot&after=dXYgMSAyIDI", "after: it is none of this order"},

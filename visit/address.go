@@ -6,12 +6,8 @@ import (
 	"strings"
 )
 
-// VisitorOf reads an address and returns the visitor that it counts as. An IPv4-mapped IPv6 address is the IPv4
-// address; any other IPv6 address counts by its network of ipv6Prefix bits (32 to 128), since one visitor has many.
-// Zones are refused: they mean something on one machine only. A bad address gives an *Error about
-// the field "ip".
-//
-// Visitors in fd00::/8 are reserved for apps that tell visitors apart by a keyed hash.
+// VisitorOf reads an address and returns the visitor that it counts as: ParseAddress and NetworkOf
+// in one.
 func VisitorOf(address string, ipv6Prefix int) (netip.Addr, error) {
 	read, err := ParseAddress(address)
 	if err != nil {
@@ -20,7 +16,9 @@ func VisitorOf(address string, ipv6Prefix int) (netip.Addr, error) {
 	return NetworkOf(read, ipv6Prefix)
 }
 
-// ParseAddress reads an address as a caller writes it.
+// ParseAddress reads an IP address. An IPv4-mapped IPv6 address becomes the IPv4 address. Zones are
+// refused, since they mean something on one machine only. Every error is an *Error about the field
+// "ip".
 func ParseAddress(address string) (netip.Addr, error) {
 	if strings.IndexByte(address, '%') >= 0 {
 		return netip.Addr{}, addressError("it has a zone (what follows %): leave the zone out")
@@ -32,7 +30,8 @@ func ParseAddress(address string) (netip.Addr, error) {
 	return read.Unmap(), nil
 }
 
-// NetworkOf is the visitor that an address counts as.
+// NetworkOf returns the visitor that an address counts as: an IPv4 address itself, and the network
+// of an IPv6 address, of ipv6Prefix bits (32 to 128), since one visitor has many IPv6 addresses.
 func NetworkOf(address netip.Addr, ipv6Prefix int) (netip.Addr, error) {
 	if ipv6Prefix < 32 || ipv6Prefix > 128 {
 		return netip.Addr{}, fmt.Errorf("IPv6 prefix of %d bits: it must be from 32 to 128", ipv6Prefix)
@@ -41,15 +40,12 @@ func NetworkOf(address netip.Addr, ipv6Prefix int) (netip.Addr, error) {
 		return address, nil
 	}
 	network, err := address.Prefix(ipv6Prefix)
-	if err != nil { // it is no address at all
-		return netip.Addr{}, addressError(addressProblem(""))
-	}
-	return network.Addr(), nil
+	return network.Addr(), err
 }
 
 func addressError(problem string) error { return Errorf(Invalid, "ip", "%s", problem) }
 
-// addressProblem says what is likely wrong with an address that could not be read.
+// addressProblem says what is probably wrong with an address that could not be read.
 func addressProblem(address string) string {
 	if address == "" {
 		return "it is missing: give the visitor's IPv4 or IPv6 address"

@@ -9,10 +9,11 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// targetIDNA converts domains as the URL standard asks: UTS 46, non-transitional, lengths, hyphens and the
-// characters of host names not checked (appendStandardHost refuses what must not be in a domain).
+// targetIDNA converts domains as the URL standard asks: by UTS 46, non-transitional, without
+// checking lengths, hyphens and the characters of host names. (appendStandardHost refuses
+// characters that a domain must not have.)
 var targetIDNA = idna.New(
-	idna.MapForLookup(), // checks hyphens and host-name characters: the two lines that say no come after it
+	idna.MapForLookup(), // first, since it turns on checks that the options after it turn off
 	idna.CheckHyphens(false),
 	idna.CheckJoiners(true),
 	idna.BidiRule(),
@@ -26,8 +27,8 @@ const (
 	hostTooLong = "its host has more characters than any domain name: check its spelling"
 )
 
-// appendTargetHost appends the canonical host. Most hosts are canonical as they come; isPlainHost
-// spares them the way through the standard, with the same result.
+// appendTargetHost appends the canonical host. Most hosts are canonical already; isPlainHost finds
+// them, which is faster than converting them and gives the same result.
 func appendTargetHost(out []byte, host string) (canonical []byte, problem string) {
 	if isPlainHost(host) {
 		return append(out, host...), ""
@@ -35,9 +36,9 @@ func appendTargetHost(out []byte, host string) (canonical []byte, problem string
 	return appendStandardHost(out, host)
 }
 
-// isPlainHost says whether a host is surely canonical as it is: lower-case letters, digits, "-", "." and "_", no
-// two hyphens in a row (a Punycode label has them), and a last label that begins with a letter, so that it is
-// no number. It says no to some hosts that are canonical too.
+// isPlainHost reports whether a host is surely canonical: it has only lower-case letters, digits,
+// "-", "." and "_", no two hyphens in a row (a Punycode label has them), and a last label that
+// begins with a letter, so that it is not a number. Some canonical hosts are not plain.
 func isPlainHost(host string) bool {
 	label := 0
 	for i := 0; i < len(host); i++ {
@@ -52,7 +53,7 @@ func isPlainHost(host string) bool {
 	return label < len(host) && 'a' <= host[label] && host[label] <= 'z'
 }
 
-// appendStandardHost appends any host in the form that the URL standard gives it.
+// appendStandardHost appends the form that the URL standard gives to a host.
 func appendStandardHost(out []byte, host string) (canonical []byte, problem string) {
 	if host[0] == '[' {
 		return appendIPv6Host(out, host)
@@ -72,15 +73,15 @@ func appendStandardHost(out []byte, host string) (canonical []byte, problem stri
 	}
 	address, ok := parseIPv4Host(domain)
 	if !ok {
-		return nil, "its host ends in a number but is no IPv4 address: check its spelling"
+		return nil, "its host ends in a number but is not an IPv4 address: check its spelling"
 	}
 	return address.AppendTo(out), ""
 }
 
-// domainToASCII maps a domain to lower-case ASCII. The library accepts some Punycode labels that the
-// standard refuses: empty ones (which it drops, so that one host passes for another), ones with
-// non-ASCII characters in them, and ones that decode to what looks like Punycode again.
-// They are refused here, which also makes the result one that maps to itself.
+// domainToASCII maps a domain to lower-case ASCII. The library accepts some Punycode labels that
+// the standard refuses: empty labels (which it drops, so that one host passes for another), labels
+// with non-ASCII characters, and labels that decode to what looks like Punycode again. They are
+// refused here; so the result always maps to itself.
 func domainToASCII(domain string) (ascii, problem string) {
 	if !isASCII(domain) {
 		if utf8.RuneCountInString(domain) > maxConvertedDomain {
@@ -105,25 +106,27 @@ func domainToASCII(domain string) (ascii, problem string) {
 	return domain, ""
 }
 
-// maxConvertedDomain is the most characters of a domain that is, or becomes, Punycode: twice what DNS has. The standard
-// sets no limit, but converting takes time by the square of the length, and one request must not take
-// that of thousands.
+// maxConvertedDomain is how many characters a domain may have that is, or becomes, Punycode: twice
+// as many as DNS allows. The standard sets no limit, but the time of a conversion grows with the
+// square of the length, and one request must not take as long as thousands.
 const maxConvertedDomain = 512
 
 const (
 	punycodePrefix = "xn--"
-	// hyphens are the characters that UTS 46 maps to "-"; a test looks for others.
+	// hyphens are the characters that UTS 46 maps to "-". A test makes sure that there are no
+	// others.
 	hyphens = "-\ufe63\uff0d"
 )
 
-// isPunycode says whether each Punycode label of a lower-case ASCII domain is that of a valid label. It needs the whole
-// domain, since the rules for right-to-left text span labels.
+// isPunycode reports whether each Punycode label of a lower-case ASCII domain stands for a valid
+// label. It takes the whole domain, since the rules for right-to-left text concern several labels
+// at once.
 func isPunycode(domain string) bool {
 	if again, err := targetIDNA.ToASCII(domain); err != nil || again != domain {
 		return false
 	}
 	if !strings.Contains(domain, punycodePrefix+punycodePrefix) {
-		return true // what decodes to the prefix begins with it twice
+		return true // only a label with the prefix twice decodes to one with the prefix
 	}
 	decoded, err := targetIDNA.ToUnicode(domain)
 	return err == nil && !hasPunycode(decoded)
@@ -133,13 +136,15 @@ func hasPunycode(domain string) bool {
 	return strings.HasPrefix(domain, punycodePrefix) || strings.Contains(domain, "."+punycodePrefix)
 }
 
-// punycodeWithinIsValid checks the Punycode labels that a domain with non-ASCII characters contains or, full-width
-// letters for instance, is mapped to.
+// punycodeWithinIsValid checks the Punycode labels of a domain with non-ASCII characters, including
+// labels that become Punycode when they are mapped, as full-width letters do.
 func punycodeWithinIsValid(domain string) bool {
 	if !strings.ContainsAny(domain, hyphens) {
 		return true
 	}
-	var mapped strings.Builder // one character at a time, with "\x80", in no valid label, for any that stays non-ASCII
+	// Map each character by itself. Those that stay non-ASCII become "\x80", which no valid label
+	// has.
+	var mapped strings.Builder
 	for _, r := range domain {
 		character, _ := targetIDNA.ToASCII(string(r))
 		if strings.HasPrefix(character, punycodePrefix) {
@@ -164,7 +169,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// endsInNumber says whether the standard reads a domain as an IPv4 address, or as nothing.
+// endsInNumber reports whether the standard reads a domain as an IPv4 address, and refuses it
+// otherwise.
 func endsInNumber(domain string) bool {
 	domain = strings.TrimSuffix(domain, ".")
 	last := domain[strings.LastIndexByte(domain, '.')+1:]
@@ -174,8 +180,8 @@ func endsInNumber(domain string) bool {
 	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
-// parseIPv4Host reads an IPv4 address of one to four numbers, decimal, octal (0…) or hexadecimal (0x…). The last
-// number fills all the bytes that the others leave.
+// parseIPv4Host reads an IPv4 address of one to four numbers, which are decimal, octal (0…) or
+// hexadecimal (0x…). The last number fills all bytes that the others leave.
 func parseIPv4Host(domain string) (address netip.Addr, ok bool) {
 	parts := strings.Split(strings.TrimSuffix(domain, "."), ".")
 	if len(parts) > 4 {
@@ -210,7 +216,7 @@ func parseIPv4Number(part string) (number uint64, ok bool) {
 	return number, err == nil
 }
 
-// appendIPv6Host appends an IPv6 host in brackets, compressed, and in hexadecimal throughout.
+// appendIPv6Host appends an IPv6 host in brackets, compressed, with all its numbers in hexadecimal.
 func appendIPv6Host(out []byte, host string) (canonical []byte, problem string) {
 	inner, closed := strings.CutSuffix(host[1:], "]")
 	address, err := netip.ParseAddr(inner)

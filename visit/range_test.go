@@ -26,12 +26,12 @@ func TestParseRange(t *testing.T) {
 		assert.Equal(t, c.in, in, c)
 	}
 	for _, c := range []struct{ from, to, says string }{
-		{"20190631", "", `from: "20190631" is no day`},
-		{"0d", "", `from: "0d" is no day`},
+		{"20190631", "", `from: "20190631" is not a day`},
+		{"0d", "", `from: "0d" is not a day`},
 		{"36526d", "", "from:"},
 		{"", "", "from:"},
 		{"00000101", "", "from:"},
-		{"all", "soon", `to: "soon" is no day`},
+		{"all", "soon", `to: "soon" is not a day`},
 		{"20190702", "20190701", "from: 20190702 is after the last day"},
 		{"tomorrow", "", "from:"},
 	} {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Target is what one visit counts: its page, and the page's site, both in canonical form.
-// Page always begins with Site followed by "/". Both are printable ASCII, and a "%" in Page always
-// begins an escape of a byte, written with upper-case digits.
+// Target is what a visit counts: its page and the page's site, both in canonical form. Page always
+// begins with Site followed by "/". Both are printable ASCII, and a "%" in Page always begins the
+// escape of a byte, with upper-case digits.
 type Target struct {
 	Site, Page string
 }
@@ -15,27 +15,30 @@ type Target struct {
 // targetMaxBytes is the longest page that is counted, in canonical form.
 const targetMaxBytes = 2048
 
-// Normalize turns a raw URI into the target it counts. keepQuery lists the query parameters that the
-// app keeps, in the app's order. Every error is an *Error about the field "uri".
+// Normalize returns the target that a URI counts. keepQuery lists the query parameters that the app
+// keeps, in the app's order. Every error is an *Error about the field "uri".
 //
 // It reads http and https URIs as the WHATWG URL standard does, with these rules of its own:
 //
-//   - Only "http://" or "https://", in any case, followed by a host will do: not "http:host",
-//     "http:/host", "http:///host" or "//host". Spaces around the URI are ignored, as the standard does.
-//   - Control characters (C0, DEL, C1) are refused where the standard drops some; so are NUL and invalid
-//     UTF-8 after decoding, anywhere in the URI. Whether a URI is countable must not depend on which
-//     of its parts the app keeps.
-//   - Escapes of unreserved characters are decoded; other escapes stay, in upper case, so that %2F remains
-//     different from "/". A "%" that begins no escape is written %25: left alone, it could form an
-//     escape with what is decoded behind it.
-//   - The query is dropped except the parameters in keepQuery: see appendTargetQuery.
-//   - The fragment is dropped unless it is a route, that is, begins with "/" or "!".
-//   - The paths /(other) and /(deleted) have their brackets escaped, since pages of these names hold the sums of others.
-//   - The scheme and user-info are no part of a target; its default port is not, another port is.
+//   - A URI begins with "http://" or "https://", in upper or lower case, followed by a host;
+//     "http:host", "http:/host", "http:///host" and "//host" are refused. Spaces around it are
+//     ignored, as in the standard.
+//   - Control characters (C0, DEL, C1) are refused, while the standard drops some. NUL and invalid
+//     UTF-8 after decoding are refused as well. Both hold for the whole URI, because whether it is
+//     countable must not depend on which of its parts the app keeps.
+//   - Escapes of unreserved characters are decoded. Other escapes stay, in upper case, so that %2F
+//     remains different from "/". A "%" that does not begin an escape is written %25, or it could
+//     form an escape with characters that are decoded after it.
+//   - Of the query only the parameters in keepQuery stay: see appendTargetQuery.
+//   - The fragment is left out unless it is a route, which begins with "/" or "!".
+//   - In the paths /(other) and /(deleted) the brackets are escaped, since the pages of these names
+//     hold the sums of other pages.
+//   - The scheme, user-info and the scheme's default port are not part of a target. Another port
+//     is.
 //
-// Normalize is idempotent: the page of a target, read with the scheme that the target came by, gives
-// the same target. The scheme matters for a page alone whose site ends in ":80" (it came by https)
-// or ":443" (by http); any other page may be read with either.
+// Normalize is idempotent: the page of a target with a scheme in front gives the same target again.
+// The scheme must be that of the URI only if the site ends in ":80" (from https) or ":443" (from
+// http).
 func Normalize(raw string, keepQuery []string) (Target, error) {
 	uri := strings.Trim(raw, " ")
 	if problem := targetTextProblem(uri); problem != "" {
@@ -55,7 +58,7 @@ func Normalize(raw string, keepQuery []string) (Target, error) {
 		}
 	}
 
-	var space [256]byte // most pages fit, and need no memory but their own
+	var space [256]byte // most pages fit, so that only the result is allocated
 	page, problem := appendTargetSite(space[:0], authority, defaultPort)
 	if problem != "" {
 		return Target{}, targetError(problem)
@@ -68,7 +71,7 @@ func Normalize(raw string, keepQuery []string) (Target, error) {
 	if fragment != "" && (fragment[0] == '/' || fragment[0] == '!') {
 		page = appendCanonical(append(page, '#'), fragment, plainInFragment)
 	}
-	page = escapeGathering(page, siteLength)
+	page = escapeReserved(page, siteLength)
 	if len(page) > targetMaxBytes {
 		return Target{}, targetError("its canonical form is longer than 2,048 bytes: shorten its path, or keep fewer query parameters")
 	}
@@ -79,15 +82,16 @@ func Normalize(raw string, keepQuery []string) (Target, error) {
 	return Target{Site: canonical[:siteLength], Page: canonical}, nil
 }
 
-// Targets on which the sums of others gather, the pages without their site. No URI leads to them.
+// Reserved targets, which hold the sums of other targets. The pages are given without their site.
+// No URI leads to a reserved target.
 const (
-	OtherPage   = "/(other)"   // pages beyond a limit
-	OtherSite   = "(other)"    // sites beyond a limit
+	OtherPage   = "/(other)"   // pages beyond the app's limit
+	OtherSite   = "(other)"    // sites beyond the app's limit
 	DeletedPage = "/(deleted)" // pages that were deleted
 )
 
-// escapeGathering escapes the brackets of a path that is the name of one of those.
-func escapeGathering(page []byte, siteLength int) []byte {
+// escapeReserved escapes the brackets of a path that is reserved.
+func escapeReserved(page []byte, siteLength int) []byte {
 	if path := string(page[siteLength:]); path == OtherPage || path == DeletedPage {
 		name := path[len("/(") : len(path)-len(")")]
 		return append(page[:siteLength], "/%28"+name+"%29"...)
@@ -97,8 +101,8 @@ func escapeGathering(page []byte, siteLength int) []byte {
 
 func targetError(problem string) error { return Errorf(Invalid, "uri", "%s", problem) }
 
-// cutTargetScheme returns what follows "http://" or "https://", and the scheme's default port.
-// The rest is empty if the URI begins otherwise.
+// cutTargetScheme returns what follows "http://" or "https://", and the scheme's default port. The
+// rest is empty if the URI begins with neither.
 func cutTargetScheme(uri string) (rest, defaultPort string) {
 	const plain, secure = "http://", "https://"
 	switch {
@@ -110,7 +114,7 @@ func cutTargetScheme(uri string) (rest, defaultPort string) {
 	return "", ""
 }
 
-// appendTargetSite appends host[:port] of an authority.
+// appendTargetSite appends the canonical host[:port] of an authority.
 func appendTargetSite(out []byte, authority, defaultPort string) (site []byte, problem string) {
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
 		authority = authority[at+1:] // user-info is whatever stands before the last "@"
@@ -118,7 +122,7 @@ func appendTargetSite(out []byte, authority, defaultPort string) (site []byte, p
 	host, port := authority, ""
 	from := 0
 	if strings.HasPrefix(authority, "[") {
-		from = strings.IndexByte(authority, ']') + 1 // the colons of an IPv6 host are not the port's
+		from = strings.IndexByte(authority, ']') + 1 // skip the colons of an IPv6 host
 	}
 	if colon := strings.IndexByte(authority[from:], ':'); colon >= 0 {
 		host, port = authority[:from+colon], authority[from+colon+1:]
@@ -151,8 +155,8 @@ func appendTargetSite(out []byte, authority, defaultPort string) (site []byte, p
 	return out, ""
 }
 
-// appendTargetPath appends the canonical path, with "/" for an empty one, a backslash read as a slash, and
-// dot segments resolved. They are looked for in decoded segments, so that %2e counts as a dot.
+// appendTargetPath appends the canonical path. An empty path becomes "/", a backslash is read as a
+// slash, and dot segments are resolved after decoding, so that %2e counts as a dot.
 func appendTargetPath(out []byte, path string) []byte {
 	if path == "" {
 		return append(out, '/')
@@ -194,14 +198,16 @@ func lastSlash(out []byte, start int) int {
 	return start
 }
 
-// appendTargetQuery appends "?" and the parameters of the query that the app keeps, if there are any:
+// appendTargetQuery appends "?" and those parameters of the query that the app keeps, if there are
+// any:
 //
-//   - in the order of keep; a name listed twice counts once, an empty name not at all;
-//   - a parameter that is there several times with all its values, in their order;
-//   - a parameter without "=" like one with an empty value ("a" is written "a="), since forms, browsers
-//     and servers read both alike;
-//   - names are compared decoded and written as the app lists them, so that ids[] and ids%5B%5D are one
-//     parameter. A "+" is itself: reading it as a space is a habit of some servers only.
+//   - They come in the order of keep. A name that is listed twice counts once, an empty name not at
+//     all.
+//   - A parameter that occurs several times keeps all its values, in their order.
+//   - A parameter without "=" is written like one with an empty value ("a" as "a="), since forms,
+//     browsers and servers do not tell them apart.
+//   - Names are compared after decoding and written as the app lists them, so that ids[] and
+//     ids%5B%5D are the same parameter. A "+" stays a "+": only some servers read it as a space.
 func appendTargetQuery(out []byte, query string, keep []string) []byte {
 	separator := byte('?')
 	for i, name := range keep {

@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// The tables are the specification: one line a rule. A row that has no site is refused; then page is a
-// part of the error.
+// The tables are the specification: one line a rule. A row that has no site is refused; then page
+// is a part of the error.
 
 func TestNormalize(t *testing.T) {
 	t.Parallel()
@@ -427,7 +427,8 @@ func BenchmarkNormalize(b *testing.B) {
 	}
 }
 
-// costlyHost is one label of as many different characters as are converted: Punycode takes the square.
+// costlyHost is one label of as many different characters as are converted: Punycode takes the
+// square.
 func costlyHost() string {
 	host := make([]rune, maxConvertedDomain)
 	for i := range host {

@@ -2,13 +2,13 @@ package visit
 
 import "unicode/utf8"
 
-// What a byte may do in a URI, as bits of targetByte. "Plain" bytes are written as they are; all the
-// others are percent-encoded, as the URL standard does in that place. "%" is plain nowhere: it is
-// either part of an escape or escaped itself.
+// What a byte may do in a URI, as bits of targetByte. Bytes that are plain in a part of the URI are
+// written as they are; all others are percent-encoded there, as in the URL standard. "%" is not
+// plain anywhere: it is either part of an escape or escaped itself.
 const (
 	printable       = 1 << iota // a printable ASCII character other than "%"
-	unreserved                  // means the same escaped or not
-	plainInHost                 // in a host that is surely canonical already
+	unreserved                  // it means the same whether it is escaped or not
+	plainInHost                 // in a host that is surely canonical
 	plainInPath                 // in a segment of a path
 	plainInQuery                // in the value of a query parameter
 	plainInName                 // in the name of a query parameter
@@ -51,11 +51,12 @@ func classifyTargetBytes() (class [256]uint8) {
 	return class
 }
 
-// targetTextProblem refuses what no URI may contain, raw or decoded. It returns "" for a good one.
+// targetTextProblem says what is wrong with the characters of a URI, raw or decoded; "" if nothing
+// is.
 func targetTextProblem(uri string) string {
 	for i := 0; i < len(uri); i++ {
 		if targetByte[uri[i]]&printable == 0 {
-			return targetOddTextProblem(uri) // rare: not worth slowing this loop
+			return targetOddTextProblem(uri) // rare, so it need not slow down this loop
 		}
 	}
 	if uri == "" {
@@ -73,7 +74,7 @@ func targetOddTextProblem(uri string) string {
 	if !utf8.ValidString(uri) {
 		return "it is not valid UTF-8: encode it as UTF-8"
 	}
-	// Unescaped characters are whole by now, so all escapes together are valid if the decoded text is.
+	// The unescaped characters are valid UTF-8, so the escapes are valid if the decoded text is.
 	var space [256]byte
 	decoded := appendDecoded(space[:0], uri)
 	for _, c := range decoded {
@@ -122,7 +123,7 @@ func appendDecoded(out []byte, s string) []byte {
 	return out
 }
 
-// decodesTo says whether s with its escapes decoded is want.
+// decodesTo reports whether s is want once its escapes are decoded.
 func decodesTo(s, want string) bool {
 	matched := 0
 	for i := 0; i < len(s); i++ {
@@ -139,8 +140,8 @@ func decodesTo(s, want string) bool {
 	return matched == len(want)
 }
 
-// appendCanonical appends s in its one canonical spelling: bytes that are plain here stay, escapes
-// of unreserved characters are decoded, other escapes get upper-case digits, and the rest is escaped.
+// appendCanonical appends s in its only canonical spelling: plain bytes stay, escapes of unreserved
+// characters are decoded, other escapes get upper-case digits, and all other bytes are escaped.
 func appendCanonical(out []byte, s string, plain uint8) []byte {
 	for i := 0; i < len(s); {
 		run := i
@@ -168,7 +169,7 @@ func appendCanonical(out []byte, s string, plain uint8) []byte {
 	return out
 }
 
-// appendEscaped appends text that has no escapes, escaping what is not plain.
+// appendEscaped appends text that has no escapes, and escapes the bytes that are not plain.
 func appendEscaped(out []byte, text string, plain uint8) []byte {
 	for i := 0; i < len(text); i++ {
 		if targetByte[text[i]]&plain != 0 {

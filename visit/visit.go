@@ -1,5 +1,5 @@
-// Package visit holds the words that the rest speaks: what a URI counts, whom an address stands for, which day it is, what
-// a visit is answered, and how callers are told what is wrong.
+// Package visit defines the terms that all other packages use: the target of a URI, the visitor of
+// an address, days and ranges of days, the answer to a visit, and the errors that callers are told.
 package visit
 
 import (
@@ -9,29 +9,32 @@ import (
 
 // Counts are the numbers of one target at the moment of a visit.
 type Counts struct {
-	PV   int64 `json:"pv"`   // (visitor, day) pairs
-	UV   int64 `json:"uv"`   // visitors
-	Rank int64 `json:"rank"` // this visitor's place in the order of first visits; 0: never came, or nobody was named
-	Hot  int64 `json:"hot"`  // visits
+	PV int64 `json:"pv"` // (visitor, day) pairs
+	UV int64 `json:"uv"` // visitors
+	// Rank is the visitor's place in the order of first visits; 0: they never came, or no visitor
+	// was named.
+	Rank int64 `json:"rank"`
+	Hot  int64 `json:"hot"` // visits
 }
 
-// Answer is what one visit gets back.
+// Answer is what a visit gets back: the numbers of its site and of its page.
 type Answer struct {
 	Site Counts `json:"site"`
 	Page Counts `json:"page"`
 
-	Skipped Skipped `json:"-"` // why the visit was not counted on purpose
+	Skipped Skipped `json:"-"` // why the visit was not counted, if that was on purpose
 }
 
-// Skipped says why a visit was not counted on purpose; "" for one that was.
+// Skipped is the reason for which a visit was not counted on purpose. It is "" for a visit that was
+// counted.
 type Skipped string
 
-// The reasons for which a visit is not counted. Its answer is then what /counts would say.
+// The reasons for which a visit is not counted. It is then answered as /counts would answer.
 const (
-	SkippedPrefetch Skipped = "prefetch"     // a browser fetched the page in case somebody asks for it
+	SkippedPrefetch Skipped = "prefetch"     // a browser fetched the page in advance
 	SkippedIgnored  Skipped = "ignored"      // the app ignores this visitor
-	SkippedDNT      Skipped = "do-not-track" // the visitor asks not to be tracked, and the app respects that
-	SkippedBot      Skipped = "bot"          // a crawler, or another program
+	SkippedDNT      Skipped = "do-not-track" // the visitor asks for it, and the app respects that
+	SkippedBot      Skipped = "bot"          // the visitor is a crawler or another program
 )
 
 // Kind says what an Error means for the caller.
@@ -41,23 +44,23 @@ type Kind int
 const (
 	Invalid     Kind = iota + 1 // a field of the request is wrong
 	NotFound                    // no such app
-	BadKey                      // the key opens nothing, or is missing
+	BadKey                      // the key is wrong or missing
 	Forbidden                   // the app does not allow it
 	TooMany                     // not counted: more than the app's limits allow
 	Unavailable                 // not counted; try again later
-	Lost                        // counted, or perhaps counted, but its numbers are not known: do not send it again
+	Lost                        // counted, or perhaps so, with unknown numbers: do not send again
 )
 
 // Error is what callers are told. Errorf makes it.
 type Error struct {
 	Kind       Kind
-	Field      string        // of the request, as callers write it, where one is at fault
-	Message    string        // what is wrong and what to do, with the field in front
+	Field      string        // of the request, as callers write it, if it is wrong; else ""
+	Message    string        // what is wrong and what to do; it begins with the field
 	RetryAfter time.Duration // with Unavailable and TooMany: when to try again
-	Err        error         // the cause, for the log alone
+	Err        error         // the cause, which is logged and not told to callers
 }
 
-// Errorf makes an Error. field is the one that is at fault, or "".
+// Errorf makes an Error. field is the field of the request that is wrong, or "".
 func Errorf(kind Kind, field, format string, args ...any) *Error {
 	e := &Error{Kind: kind, Field: field, Message: fmt.Sprintf(format, args...)}
 	if field != "" {
@@ -69,7 +72,7 @@ func Errorf(kind Kind, field, format string, args ...any) *Error {
 	return e
 }
 
-// Because adds the cause.
+// Because sets the cause of an error and returns the error.
 func (e *Error) Because(cause error) *Error {
 	e.Err = cause
 	return e

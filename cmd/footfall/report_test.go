@@ -239,8 +239,8 @@ func TestReportsThatCannotBe(t *testing.T) {
 		says []string
 	}{
 		{"top --app=nobody", 1, []string{`app: there is no app "nobody"`, "the list of apps names them"}},
-		{"top --from=20190631 --to=soon", 2, []string{`--from: "20190631" is no day`, `--to: "soon" is no day`}},
-		{"top --from=0d", 2, []string{`--from: "0d" is no day`}},
+		{"top --from=20190631 --to=soon", 2, []string{`--from: "20190631" is not a day`, `--to: "soon" is not a day`}},
+		{"top --from=0d", 2, []string{`--from: "0d" is not a day`}},
 		{"top --from=20190702 --to=20190701", 2, []string{"--from: 20190702 is after the last day"}},
 		{"top -n 0", 2, []string{"-n: 0 pages"}},
 		{"top --by=uniques", 2, []string{"--by must be one of"}},
