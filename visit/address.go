@@ -6,16 +6,6 @@ import (
 	"strings"
 )
 
-// VisitorOf reads an address and returns the visitor that it counts as: ParseAddress and NetworkOf
-// in one.
-func VisitorOf(address string, ipv6Prefix int) (netip.Addr, error) {
-	read, err := ParseAddress(address)
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	return NetworkOf(read, ipv6Prefix)
-}
-
 // ParseAddress reads an IP address. An IPv4-mapped IPv6 address becomes the IPv4 address. Zones are
 // refused, since they mean something on one machine only. Every error is an *Error about the field
 // "ip".

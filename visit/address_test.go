@@ -7,6 +7,15 @@ import (
 	"testing"
 )
 
+// visitorOf is the visitor that an address counts as.
+func visitorOf(address string, ipv6Prefix int) (netip.Addr, error) {
+	read, err := ParseAddress(address)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	return NetworkOf(read, ipv6Prefix)
+}
+
 // A row without a visitor is refused; then problem is a part of the error.
 func TestVisitorOf(t *testing.T) {
 	t.Parallel()
@@ -53,28 +62,28 @@ func TestVisitorOf(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.rule, func(t *testing.T) {
 			t.Parallel()
-			got, err := VisitorOf(test.address, test.prefix)
+			got, err := visitorOf(test.address, test.prefix)
 			if test.visitor == "" {
 				var input *Error
 				if !errors.As(err, &input) || input.Field != "ip" || !strings.Contains(err.Error(), test.problem) {
-					t.Errorf("VisitorOf(%q) = %v, %v; want an error about the ip that says %q", test.address, got, err, test.problem)
+					t.Errorf("visitorOf(%q) = %v, %v; want an error about the ip that says %q", test.address, got, err, test.problem)
 				}
 				return
 			}
 			if err != nil || got != netip.MustParseAddr(test.visitor) {
-				t.Errorf("VisitorOf(%q, %d) = %v, %v; want %s", test.address, test.prefix, got, err, test.visitor)
+				t.Errorf("visitorOf(%q, %d) = %v, %v; want %s", test.address, test.prefix, got, err, test.visitor)
 			}
 		})
 	}
 }
 
 // A wrong prefix is the app's fault, not the sender's.
-func TestVisitorOfRefusesPrefixesOutsideTheRange(t *testing.T) {
+func TestNetworkOfRefusesPrefixesOutsideTheRange(t *testing.T) {
 	t.Parallel()
 	for _, prefix := range []int{-1, 0, 31, 129} {
 		for _, address := range []string{"2001:db8::1", "192.0.2.1"} {
 			var input *Error
-			if got, err := VisitorOf(address, prefix); err == nil || errors.As(err, &input) {
+			if got, err := visitorOf(address, prefix); err == nil || errors.As(err, &input) {
 				t.Errorf("prefix %d: %v, %v; want an error that is not about the input", prefix, got, err)
 			}
 		}
@@ -87,19 +96,19 @@ func FuzzVisitorOf(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, address string, prefix int) {
 		prefix = 32 + int(uint(prefix)%97)
-		visitor, err := VisitorOf(address, prefix)
+		visitor, err := visitorOf(address, prefix)
 		if err != nil {
 			var input *Error
 			if !errors.As(err, &input) || input.Field != "ip" || input.Message == "" {
-				t.Fatalf("VisitorOf(%q): %v is no error about the ip", address, err)
+				t.Fatalf("visitorOf(%q): %v is no error about the ip", address, err)
 			}
 			return
 		}
 		if !visitor.IsValid() || visitor.Zone() != "" || visitor.Is4In6() {
-			t.Errorf("VisitorOf(%q, %d) = %v", address, prefix, visitor)
+			t.Errorf("visitorOf(%q, %d) = %v", address, prefix, visitor)
 		}
-		if again, err := VisitorOf(visitor.String(), prefix); err != nil || again != visitor {
-			t.Errorf("VisitorOf(%q, %d) = %v, which gives %v, %v", address, prefix, visitor, again, err)
+		if again, err := visitorOf(visitor.String(), prefix); err != nil || again != visitor {
+			t.Errorf("visitorOf(%q, %d) = %v, which gives %v, %v", address, prefix, visitor, again, err)
 		}
 	})
 }
@@ -114,7 +123,7 @@ func BenchmarkVisitorOf(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				_, _ = VisitorOf(bench.address, 64)
+				_, _ = visitorOf(bench.address, 64)
 			}
 		})
 	}
