@@ -1,0 +1,194 @@
+package db_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+)
+
+// otherFunctions lets a database remember that its functions and views come from other files.
+const otherFunctions = `UPDATE schema_files SET hash = 'of another commit' WHERE name = 'functions'`
+
+// functionOIDs tell functions and views that were made anew from those that stayed.
+const functionOIDs = `
+	SELECT oid::regprocedure || ' ' || oid FROM pg_proc WHERE pronamespace IN ('footfall'::regnamespace, 'report'::regnamespace)
+	UNION ALL
+	SELECT oid::regclass || ' ' || oid FROM pg_class WHERE relnamespace = 'report'::regnamespace AND relkind = 'v'
+	ORDER BY 1`
+
+func TestFunctionsAreMadeAgainWhenTheirFilesChange(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	d, conn := open(t, url, db.Options{}), connect(t, url)
+	whole, before := catalog(t, conn), queryAll[string](t, conn, functionOIDs)
+	require.NotEmpty(t, before)
+
+	applied, err := d.MigrateUp(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, applied)
+	require.Equal(t, before, queryAll[string](t, conn, functionOIDs), "nothing has changed")
+
+	exec(t, conn, otherFunctions)
+	exec(t, conn, `CREATE FUNCTION outdated() RETURNS integer LANGUAGE sql AS 'SELECT 1'`)
+	exec(t, conn, `INSERT INTO schema_objects (kind, name) VALUES ('FUNCTION', 'outdated()')`)
+	exec(t, conn, `CREATE VIEW report.ours AS SELECT name FROM apps`)
+	applied, err = d.MigrateUp(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"functions and views"}, applied)
+	require.Equal(t, []string{"ours"}, queryAll[string](t, conn, `SELECT relname::text FROM pg_class WHERE oid = 'report.ours'::regclass`),
+		"what somebody else has made stays")
+	exec(t, conn, `DROP VIEW report.ours`)
+	require.Equal(t, whole, catalog(t, conn), "what no file makes any more is gone")
+	after := queryAll[string](t, conn, functionOIDs)
+	for _, line := range after {
+		if assert.NotContains(t, line, "outdated") && !standsWithATable(line) {
+			assert.NotContains(t, before, line, "made anew")
+		}
+	}
+	require.NoError(t, d.CheckSchema(t.Context()))
+}
+
+// standsWithATable says whether a function was made by a step, since a table needs it.
+func standsWithATable(line string) bool {
+	for _, name := range []string{"page_key", "apps_changed", "erasure_raises_epoch", "drop_functions", "note_functions"} {
+		if len(line) > len(name) && line[:len(name)+1] == name+"(" {
+			return true
+		}
+	}
+	return false
+}
+
+// What somebody has built on a view would be lost with it.
+func TestFunctionsStayWhereSomebodyHasBuiltOnThem(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	d, conn := open(t, url, db.Options{}), connect(t, url)
+	exec(t, conn, `CREATE VIEW report.weekly AS SELECT app, target, sum(pv) AS pv FROM report.days GROUP BY app, target`)
+	exec(t, conn, otherFunctions)
+	before := queryAll[string](t, conn, functionOIDs)
+	_, err := d.MigrateUp(t.Context())
+	require.ErrorContains(t, err, "report.days")
+	require.ErrorContains(t, d.CheckSchema(t.Context()), "functions and views are not those of this footfall: type `footfall migrate up`")
+	require.Equal(t, before, queryAll[string](t, conn, functionOIDs), "all of them stay")
+	exec(t, conn, `DROP VIEW report.weekly`)
+	_, err = d.MigrateUp(t.Context())
+	require.NoError(t, err)
+}
+
+func TestFiveInstancesMakeFunctionsAtOnce(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	exec(t, connect(t, url), otherFunctions)
+	var made [5][]string
+	var all sync.WaitGroup
+	for i := range made {
+		d := open(t, url, db.Options{})
+		all.Go(func() {
+			var err error
+			made[i], err = d.MigrateUp(context.Background())
+			assert.NoError(t, err)
+		})
+	}
+	all.Wait()
+	n := 0
+	for _, names := range made {
+		n += len(names)
+	}
+	assert.Equal(t, 1, n, "instances that made them: %q", made)
+}
+
+// reports are what people who read ask, each as a statement of its own.
+var reports = []string{
+	`SELECT * FROM report.sites`, `SELECT * FROM report.days AS d JOIN report.pages AS p ON p.uri = d.target`,
+	`SELECT * FROM report.visitors_today`, `SELECT * FROM report.ranks`,
+	`SELECT * FROM report.top_pages('shop', 20190601, 20190630)`,
+	`SELECT * FROM report.uniques('shop', 'example.com'::text, 20190601, 20190630)`,
+	`SELECT * FROM report.uniques_under('shop', 'example.com/', 20190601, 20190630)`,
+}
+
+// Neither reports nor batches notice that functions are dropped and made again beside them, nor that a role got its rights anew.
+func TestReportsAndBatchesBesideNewFunctions(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	needRole(t, conn, "footfall_report")
+	d := open(t, url, db.Options{})
+	reader := connect(t, withRole(t, url, "footfall_report"))
+	const readers = 3
+	asking := [readers]func(i int) error{}
+	for n := range asking {
+		own := connect(t, withRole(t, url, "footfall_report"))
+		asking[n] = func(i int) error {
+			_, err := own.Exec(context.Background(), reports[i%len(reports)])
+			return err
+		}
+	}
+	basis, err := d.Basis(t.Context())
+	require.NoError(t, err)
+	disperse := dbtest.Crowd(t, readers+1, func(client, i int) {
+		if client < readers {
+			assert.NoError(t, asking[client](i), reports[i%len(reports)])
+			return
+		}
+		b := visitBatch("192.0.2.1", 1, 2)
+		b.Basis = basis
+		assert.NoError(t, d.Write(context.Background(), b, &db.Outcome{}))
+	})
+	for range 15 {
+		exec(t, conn, otherFunctions)
+		applied, err := d.MigrateUp(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"functions and views"}, applied)
+	}
+	disperse()
+	assert.Equal(t, "example.com", query[string](t, reader, `SELECT site FROM report.sites`))
+}
+
+// A report that runs for long is waited for, and keeps nobody else waiting.
+func TestNewFunctionsWaitForALongReport(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := open(t, url, db.Options{})
+	long := begin(t, url, `SELECT * FROM report.sites`)
+	exec(t, conn, otherFunctions)
+	made := async(t, func() error {
+		_, err := d.MigrateUp(context.Background())
+		return err
+	})
+	awaitBlocked(t, conn, 1)
+	exec(t, conn, `SET lock_timeout = '10s'`) // where the code is right a report waits a tenth of a second
+	assert.Equal(t, "example.com", query[string](t, conn, `SELECT site FROM report.sites`))
+	require.NoError(t, long.Commit(t.Context()))
+	require.NoError(t, receive(t, made, "the new functions"))
+}
+
+func TestForeignStepsAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]string{
+		"a step that was different":      `UPDATE schema_files SET hash = 'of another commit' WHERE name LIKE '00003%'`,
+		"a step that had another name":   `UPDATE schema_files SET name = '00003_pages.sql' WHERE name LIKE '00003%'`,
+		"steps of before this was noted": `DROP TABLE schema_files`,
+		"more steps of before":           `DROP TABLE schema_files; INSERT INTO goose_db_version (version_id, is_applied) VALUES (8, true), (9, true)`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := dbtest.New(t)
+			d, conn := open(t, url, db.Options{}), connect(t, url)
+			exec(t, conn, spoil)
+			before := catalog(t, conn)
+			_, up := d.MigrateUp(t.Context())
+			_, down := d.MigrateDown(t.Context())
+			_, status := d.MigrateStatus(t.Context())
+			for _, err := range []error{up, down, status, d.CheckSchema(t.Context())} {
+				require.ErrorContains(t, err, "made by another commit of footfall")
+				require.ErrorContains(t, err, "begin with an empty database", "it says what to do")
+			}
+			require.Equal(t, before, catalog(t, conn), "nothing is changed")
+		})
+	}
+}
