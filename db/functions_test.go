@@ -112,12 +112,13 @@ var reports = []string{
 	`SELECT * FROM report.uniques_under('shop', 'example.com/', 20190601, 20190630)`,
 }
 
-// Neither reports nor batches notice that functions are dropped and made again beside them, nor that a role got its rights anew.
+// Neither reports nor the service notice that functions are dropped and made again beside them, nor
+// that their roles got their rights anew.
 func TestReportsAndBatchesBesideNewFunctions(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	needRole(t, conn, "footfall_report")
-	d := open(t, url, db.Options{})
+	d, service := open(t, url, db.Options{}), open(t, withRole(t, url, "footfall_app"), db.Options{})
 	reader := connect(t, withRole(t, url, "footfall_report"))
 	const readers = 3
 	asking := [readers]func(i int) error{}
@@ -128,7 +129,7 @@ func TestReportsAndBatchesBesideNewFunctions(t *testing.T) {
 			return err
 		}
 	}
-	basis, err := d.Basis(t.Context())
+	basis, err := service.Basis(t.Context())
 	require.NoError(t, err)
 	disperse := dbtest.Crowd(t, readers+1, func(client, i int) {
 		if client < readers {
@@ -137,7 +138,9 @@ func TestReportsAndBatchesBesideNewFunctions(t *testing.T) {
 		}
 		b := visitBatch("192.0.2.1", 1, 2)
 		b.Basis = basis
-		assert.NoError(t, d.Write(context.Background(), b, &db.Outcome{}))
+		assert.NoError(t, service.Write(context.Background(), b, &db.Outcome{}))
+		_, err := service.MakeDay(context.Background(), today)
+		assert.NoError(t, err)
 	})
 	for range 15 {
 		exec(t, conn, otherFunctions)
@@ -157,7 +160,7 @@ func TestNewFunctionsWaitForALongReport(t *testing.T) {
 	long := begin(t, url, `SELECT * FROM report.sites`)
 	exec(t, conn, otherFunctions)
 	made := async(t, func() error {
-		_, err := d.MigrateUp(context.Background())
+		_, err := d.MigrateUp(t.Context())
 		return err
 	})
 	awaitBlocked(t, conn, 1)
