@@ -61,6 +61,7 @@ FROM apps
 WHERE name = $1
 `
 
+// One app by name; no row if there is none.
 func (q *Queries) AppGet(ctx context.Context, name string) (App, error) {
 	row := q.db.QueryRow(ctx, AppGet, name)
 	var i App
@@ -94,7 +95,8 @@ WHERE name = $1
 FOR UPDATE
 `
 
-// One app by name, locked against change, and against first visits to new pages, until the transaction ends.
+// One app by name, locked against change, and against first visits to new pages, until the
+// transaction ends.
 func (q *Queries) AppLock(ctx context.Context, name string) (App, error) {
 	row := q.db.QueryRow(ctx, AppLock, name)
 	var i App
@@ -198,6 +200,7 @@ const AppsEpochHold = `-- name: AppsEpochHold :exec
 SELECT pg_advisory_lock_shared(hashtext('footfall.apps'), $1::integer)
 `
 
+// Holds an epoch, shared with other instances, until the session ends or lets go of it.
 func (q *Queries) AppsEpochHold(ctx context.Context, epoch int32) error {
 	_, err := q.db.Exec(ctx, AppsEpochHold, epoch)
 	return err
@@ -207,6 +210,7 @@ const AppsEpochLetGo = `-- name: AppsEpochLetGo :exec
 SELECT pg_advisory_unlock_shared(hashtext('footfall.apps'), $1::integer)
 `
 
+// Lets go of an epoch.
 func (q *Queries) AppsEpochLetGo(ctx context.Context, epoch int32) error {
 	_, err := q.db.Exec(ctx, AppsEpochLetGo, epoch)
 	return err
@@ -277,8 +281,8 @@ const AppsListen = `-- name: AppsListen :exec
 LISTEN footfall_apps
 `
 
-// The instances that keep apps in memory hold a shared lock on the epoch that they have read. Who changes apps
-// waits until nobody holds an older one; an instance that dies lets go by itself.
+// The instances that keep apps in memory hold a shared lock on the epoch that they have read. Who
+// changes apps waits until nobody holds an older one; an instance that dies lets go by itself.
 // Asks for a wake-up with every change of apps.
 func (q *Queries) AppsListen(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, AppsListen)

@@ -27,6 +27,7 @@ DELETE FROM counters
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
 `
 
+// Deletes the sums of an app's targets, which AppCountersTake has locked.
 func (q *Queries) AppCountersDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppCountersDelete, appID)
 	return err
@@ -42,9 +43,10 @@ ON CONFLICT (page_id) DO UPDATE
     SET hot = c.hot
 `
 
-// Locks the counters of all targets of an app, and makes those that are missing, or waits for the batch that is making them. Target
-// by target, in the order in which every batch does: who made all first and locked them then would keep a batch from a late one, and wait for
-// an early one that it holds.
+// Locks the counters of all targets of an app, and makes those that are missing, or waits for the
+// batch that is making them. Target by target, in the order in which every batch does: who made all
+// first and locked them then would keep a batch from a late one, and wait for an early one that it
+// holds.
 func (q *Queries) AppCountersTake(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppCountersTake, appID)
 	return err
@@ -55,6 +57,7 @@ DELETE FROM days
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
 `
 
+// Deletes the daily numbers of an app's targets.
 func (q *Queries) AppDaysDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppDaysDelete, appID)
 	return err
@@ -65,6 +68,7 @@ DELETE FROM apps
 WHERE id = $1
 `
 
+// Deletes the app itself, to which nothing refers any more.
 func (q *Queries) AppDelete(ctx context.Context, id int32) error {
 	_, err := q.db.Exec(ctx, AppDelete, id)
 	return err
@@ -75,6 +79,7 @@ DELETE FROM erased_visitors
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
 `
 
+// Deletes the ranks of an app's erased visitors.
 func (q *Queries) AppErasedVisitorsDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppErasedVisitorsDelete, appID)
 	return err
@@ -85,6 +90,7 @@ DELETE FROM erased_visits
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
 `
 
+// Deletes the days of an app's erased visitors.
 func (q *Queries) AppErasedVisitsDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppErasedVisitsDelete, appID)
 	return err
@@ -95,6 +101,7 @@ DELETE FROM visits_kept
 WHERE app_id = $1
 `
 
+// Deletes from which day on the visits of an app are kept.
 func (q *Queries) AppKeptDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppKeptDelete, appID)
 	return err
@@ -107,10 +114,12 @@ FROM visits_kept
 WHERE app_id = $1
 `
 
-// Those who were erased cannot be told apart, so how many of them came to both of two pages is not known: as many as can be are
-// taken for somebody else each. All came to the site, which bounds them: by its erased visitors of each day, and in all. And each came
-// on some day, so that there are no more visitors than (visitor, day) pairs.
-// From which day on the visits of an app are all there. In the turn of who erases, it stays so until he is done.
+// Those who were erased cannot be told apart, so how many of them came to both of two pages is not
+// known: as many as can be are taken for somebody else each. All came to the site, which bounds
+// them: by its erased visitors of each day, and in all. And each came on some day, so that there
+// are no more visitors than (visitor, day) pairs.
+// From which day on the visits of an app are all there. In the turn of a command that
+// erases it stays so until that is done.
 func (q *Queries) AppKeptFrom(ctx context.Context, appID int32) (int32, error) {
 	row := q.db.QueryRow(ctx, AppKeptFrom, appID)
 	var from_day int32
@@ -123,6 +132,7 @@ DELETE FROM keys
 WHERE app_id = $1
 `
 
+// Deletes an app's keys, revoked ones included.
 func (q *Queries) AppKeysDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppKeysDelete, appID)
 	return err
@@ -133,6 +143,7 @@ DELETE FROM pages
 WHERE app_id = $1
 `
 
+// Deletes an app's targets, pages and sites in one statement, since they refer to each other.
 func (q *Queries) AppPagesDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppPagesDelete, appID)
 	return err
@@ -143,6 +154,7 @@ DELETE FROM returns
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
 `
 
+// Deletes who returned to an app's targets.
 func (q *Queries) AppReturnsDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppReturnsDelete, appID)
 	return err
@@ -153,6 +165,7 @@ DELETE FROM sketches
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
 `
 
+// Deletes the sketches of an app's targets.
 func (q *Queries) AppSketchesDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppSketchesDelete, appID)
 	return err
@@ -163,6 +176,7 @@ DELETE FROM page_tallies
 WHERE app_id = $1
 `
 
+// Deletes how many pages an app got today.
 func (q *Queries) AppTallyDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppTallyDelete, appID)
 	return err
@@ -173,6 +187,7 @@ DELETE FROM tops
 WHERE app_id = $1
 `
 
+// Deletes the lists of first pages of an app and of its sites.
 func (q *Queries) AppTopsDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppTopsDelete, appID)
 	return err
@@ -183,6 +198,7 @@ DELETE FROM visitors
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
 `
 
+// Deletes all visitors of an app's targets.
 func (q *Queries) AppVisitorsDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppVisitorsDelete, appID)
 	return err
@@ -193,6 +209,7 @@ DELETE FROM visits
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
 `
 
+// Deletes all visits of an app's targets.
 func (q *Queries) AppVisitsDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppVisitsDelete, appID)
 	return err
@@ -245,8 +262,8 @@ type CountersMergeParams struct {
 	FromPage int64
 }
 
-// Moves the sums, after the rows that prove them: a batch that still knows the page by its old name may want its counters, and
-// must not wait for those.
+// Moves the sums, after the rows that prove them: a batch that still knows the page by its old name
+// may want its counters, and must not wait for those.
 func (q *Queries) CountersMerge(ctx context.Context, arg CountersMergeParams) error {
 	_, err := q.db.Exec(ctx, CountersMerge,
 		arg.Days,
@@ -296,9 +313,10 @@ type DaysMergeParams struct {
 	Site     int64
 }
 
-// Moves its days, after the visits, and returns how many (visitor, day) pairs are new there. Where the rows of a day are kept its visitors
-// are counted by them. Where they are gone nobody can tell who came to both pages: each is taken for somebody else, as long as
-// the site had so many. Who among them was new, or returned, is not told of sums any more.
+// Moves its days, after the visits, and returns how many (visitor, day) pairs are new there. Where
+// the rows of a day are kept its visitors are counted by them. Where they are gone nobody can tell
+// who came to both pages: each is taken for somebody else, as long as the site had so many. Who
+// among them was new, or returned, is not told of sums any more.
 func (q *Queries) DaysMerge(ctx context.Context, arg DaysMergeParams) (int64, error) {
 	row := q.db.QueryRow(ctx, DaysMerge,
 		arg.FromPage,
@@ -320,11 +338,14 @@ SELECT set_config('statement_timeout', '0', true),
        set_config('tcp_keepalives_count', '3', true)
 `
 
-// Erasing: visitors, pages, apps. Who erases takes his turn first, so that no two wait for each other.
+// Erasing: visitors, pages, apps. A command that erases takes its turn first, so that no two wait for
+// each other.
 //
-// Each visit locks the counters of its site, so who holds those has the site to himself: no batch is between its look-up and its
-// insert. Batches that wait for the lock meet a new basis, and forget what was erased.
-// Lets the statements of this transaction run as long as they need, but lets nobody who has vanished hold a lock.
+// Each visit locks the counters of its site, so that a transaction which holds those has the site to
+// itself: no batch is between its look-up and its insert. Batches that wait for the lock meet a new
+// basis, and forget what was erased.
+// Lets the statements of this transaction run as long as they need, but lets nobody who has
+// vanished hold a lock.
 func (q *Queries) EraseBegin(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, EraseBegin)
 	return err
@@ -337,8 +358,9 @@ WHERE name = 'erasures'
 FOR UPDATE
 `
 
-// Waits until nobody else erases; the transaction's end lets go. The row is the one that every erasure raises, which would else be
-// waited for while sites are held. A statement of its own, after EraseBegin, whose time begins with it.
+// Waits until nobody else erases; the transaction's end lets go. The row is the one that every
+// erasure raises, which would else be waited for while sites are held. A statement of its own,
+// after EraseBegin, whose time begins with it.
 func (q *Queries) EraseTurn(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, EraseTurn)
 	return err
@@ -391,6 +413,7 @@ type PageRenameParams struct {
 	ID  int64
 }
 
+// Gives a page another uri. Running instances forget what they remember (trigger pages_erased).
 func (q *Queries) PageRename(ctx context.Context, arg PageRenameParams) error {
 	_, err := q.db.Exec(ctx, PageRename, arg.Uri, arg.ID)
 	return err
@@ -454,7 +477,8 @@ WHERE s.id = $1
   AND t.site_id IN (0, s.id)
 `
 
-// Forgets which pages of a site, and of all of its app, were first; that is found again from its days.
+// Forgets which pages of a site, and of all of its app, were first; that is found again from its
+// days.
 func (q *Queries) TopsDelete(ctx context.Context, site int64) error {
 	_, err := q.db.Exec(ctx, TopsDelete, site)
 	return err
@@ -477,7 +501,7 @@ type VisitorEraseParams struct {
 	Ips   []netip.Addr
 }
 
-// Takes the addresses of a visitor out of some targets; his ranks stay taken.
+// Takes the addresses of a visitor out of some targets; their ranks stay taken.
 func (q *Queries) VisitorErase(ctx context.Context, arg VisitorEraseParams) (int64, error) {
 	result, err := q.db.Exec(ctx, VisitorErase, arg.Pages, arg.Ips)
 	if err != nil {
@@ -509,7 +533,7 @@ type VisitorTargetsRow struct {
 	LastDay  int32
 }
 
-// The targets of an app at which a visitor is known, under any of his addresses, and since when.
+// The targets of an app at which a visitor is known, under any of their addresses, and since when.
 func (q *Queries) VisitorTargets(ctx context.Context, arg VisitorTargetsParams) ([]VisitorTargetsRow, error) {
 	rows, err := q.db.Query(ctx, VisitorTargets, arg.Ips, arg.AppID)
 	if err != nil {
@@ -605,9 +629,10 @@ type VisitorsMergeParams struct {
 	FromPage int64
 }
 
-// Moves its visitors, after the days, and returns how many are new there. Who came to both stays one visitor; who is new gets
-// the next rank, in the order of the ranks before. There are never more visitors than (visitor, day) pairs: where erased ones were taken
-// for more than they can have been, newcomers take their places.
+// Moves its visitors, after the days, and returns how many are new there. Who came to both stays
+// one visitor; who is new gets the next rank, in the order of the ranks before. There are never
+// more visitors than (visitor, day) pairs: where erased ones were taken for more than they can have
+// been, newcomers take their places.
 func (q *Queries) VisitorsMerge(ctx context.Context, arg VisitorsMergeParams) (int64, error) {
 	row := q.db.QueryRow(ctx, VisitorsMerge,
 		arg.Days,
@@ -637,8 +662,8 @@ type VisitsDaysParams struct {
 	LastDay  int32
 }
 
-// The days of which visits has rows, from one to another. Whether a name is a partition's is asked again where it is read as a number: the
-// planner may read names of other tables first.
+// The days of which visits has rows, from one to another. Whether a name is a partition's is asked
+// again where it is read as a number: the planner may read names of other tables first.
 func (q *Queries) VisitsDays(ctx context.Context, arg VisitsDaysParams) ([]int32, error) {
 	rows, err := q.db.Query(ctx, VisitsDays, arg.FirstDay, arg.LastDay)
 	if err != nil {
@@ -681,7 +706,8 @@ type VisitsEraseParams struct {
 	Ips   []netip.Addr
 }
 
-// Takes them out of the visits of one day, which stays counted. A day at a time: so each row is found by the whole key.
+// Takes them out of the visits of one day, which stays counted. A day at a time: so each row is
+// found by the whole key.
 func (q *Queries) VisitsErase(ctx context.Context, arg VisitsEraseParams) error {
 	_, err := q.db.Exec(ctx, VisitsErase, arg.Day, arg.Pages, arg.Ips)
 	return err
@@ -719,8 +745,9 @@ type VisitsMergeParams struct {
 	KeptFrom int32
 }
 
-// Moves the visits of one page of a site to another one, where nobody counts. When their visitors came before is not told
-// of sums any more. What is kept no longer goes: the command that deletes it may have passed the other page.
+// Moves the visits of one page of a site to another one, where nobody counts. When their visitors
+// came before is not told of sums any more. What is kept no longer goes: the command that deletes
+// it may have passed the other page.
 func (q *Queries) VisitsMerge(ctx context.Context, arg VisitsMergeParams) error {
 	_, err := q.db.Exec(ctx, VisitsMerge,
 		arg.IntoPage,

@@ -15,6 +15,7 @@ FROM day_keys
 WHERE day_id = $1
 `
 
+// The key of a day; no row before it is made, and after it was forgotten.
 func (q *Queries) DayKeyGet(ctx context.Context, day int32) ([]byte, error) {
 	row := q.db.QueryRow(ctx, DayKeyGet, day)
 	var key []byte

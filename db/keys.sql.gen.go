@@ -22,6 +22,7 @@ type KeyAddParams struct {
 	Scopes []string
 }
 
+// Adds a key of an app. Its name and hash are random: another one's would be an error.
 func (q *Queries) KeyAdd(ctx context.Context, arg KeyAddParams) error {
 	_, err := q.db.Exec(ctx, KeyAdd,
 		arg.AppID,

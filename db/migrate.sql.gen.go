@@ -13,7 +13,8 @@ const FunctionsBegin = `-- name: FunctionsBegin :exec
 SELECT set_config('lock_timeout', '100ms', true), set_config('check_function_bodies', 'off', true)
 `
 
-// Lets the transaction give up where it would keep reports waiting, and make functions in any order.
+// Lets the transaction give up where it would keep reports waiting, and make functions in any
+// order.
 func (q *Queries) FunctionsBegin(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, FunctionsBegin)
 	return err
@@ -23,8 +24,8 @@ const FunctionsDrop = `-- name: FunctionsDrop :exec
 SELECT drop_functions()
 `
 
-// Drops what the files of functions/ and report/ made. Fails (FaultBusy) while a report runs on one of the views, and
-// where somebody has built on one of them.
+// Drops what the files of functions/ and report/ made. Fails (FaultBusy) while a report runs on one
+// of the views, and where somebody has built on one of them.
 func (q *Queries) FunctionsDrop(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, FunctionsDrop)
 	return err
@@ -56,7 +57,8 @@ const RolesGrant = `-- name: RolesGrant :one
 SELECT grant_roles()::text[] AS missing
 `
 
-// Makes the roles for serving and reading where that is allowed, and grants them what is theirs; returns those that are missing.
+// Makes the roles for serving and reading where that is allowed, and grants them what is theirs;
+// returns those that are missing.
 func (q *Queries) RolesGrant(ctx context.Context) ([]string, error) {
 	row := q.db.QueryRow(ctx, RolesGrant)
 	var missing []string
@@ -69,8 +71,8 @@ SELECT name, hash
 FROM schema_files
 `
 
-// The files that made this database, with their hashes: a row for each step that was ever applied, and one for all
-// functions and views, as long as they are there.
+// The files that made this database, with their hashes: a row for each step that was ever applied,
+// and one for all functions and views, as long as they are there.
 func (q *Queries) SchemaFiles(ctx context.Context) ([]SchemaFile, error) {
 	rows, err := q.db.Query(ctx, SchemaFiles)
 	if err != nil {
@@ -117,7 +119,8 @@ type SchemaSeenRow struct {
 	Role     string
 }
 
-// Whether the database has the table of versions, and whether this role may read it. Asking needs no rights at all.
+// Whether the database has the table of versions, and whether this role may read it. Asking needs
+// no rights at all.
 func (q *Queries) SchemaSeen(ctx context.Context) (SchemaSeenRow, error) {
 	row := q.db.QueryRow(ctx, SchemaSeen)
 	var i SchemaSeenRow
@@ -142,7 +145,8 @@ SELECT set_config('synchronous_commit', 'on', false)
 WHERE current_setting('synchronous_commit') = 'off'
 `
 
-// Lets COMMIT wait for the disk in this session. The other values of the setting do so, too, and stay.
+// Lets COMMIT wait for the disk in this session. The other values of the setting do so, too, and
+// stay.
 func (q *Queries) SessionDurable(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, SessionDurable)
 	return err

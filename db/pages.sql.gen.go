@@ -22,8 +22,8 @@ type AppCountsByRow struct {
 	Ipv6Prefix int16
 }
 
-// How an app tells days and visitors apart, which is fixed once it has pages. Asked after they were made: whoever was changing it has
-// come to an end before that.
+// How an app tells days and visitors apart, which is fixed once it has pages. Asked after they were
+// made: whoever was changing it has come to an end before that.
 func (q *Queries) AppCountsBy(ctx context.Context, id int32) (AppCountsByRow, error) {
 	row := q.db.QueryRow(ctx, AppCountsBy, id)
 	var i AppCountsByRow
@@ -54,8 +54,8 @@ type CountsGetRow struct {
 	Rank int64
 }
 
-// The numbers of some targets of an app, and one visitor's rank in each (0: never came). Targets that were never counted
-// are left out.
+// The numbers of some targets of an app, and one visitor's rank in each (0: never came). Targets
+// that were never counted are left out.
 func (q *Queries) CountsGet(ctx context.Context, arg CountsGetParams) ([]CountsGetRow, error) {
 	rows, err := q.db.Query(ctx, CountsGet, arg.Ip, arg.AppID, arg.Uris)
 	if err != nil {
@@ -106,7 +106,8 @@ type PagesFindRow struct {
 }
 
 // Targets: from uri to id and numbers.
-// The ids of those targets of an app that exist. One by one, as visitors are looked up: writers plan it once.
+// The ids of those targets of an app that exist. One by one, as visitors are looked up: writers
+// plan it once.
 func (q *Queries) PagesFind(ctx context.Context, arg PagesFindParams) ([]PagesFindRow, error) {
 	rows, err := q.db.Query(ctx, PagesFind, arg.Uris, arg.AppID)
 	if err != nil {
@@ -186,8 +187,9 @@ type PagesTallyLockParams struct {
 	Day   int32
 }
 
-// Lets this transaction alone make pages of an app until it ends, so that it comes before anything is made. Returns how many
-// were made on the day. A day that is over by the clock of another instance counts as the later one.
+// Lets this transaction alone make pages of an app until it ends, so that it comes before anything
+// is made. Returns how many were made on the day. A day that is over by the clock of another
+// instance counts as the later one.
 func (q *Queries) PagesTallyLock(ctx context.Context, arg PagesTallyLockParams) (int64, error) {
 	row := q.db.QueryRow(ctx, PagesTallyLock, arg.AppID, arg.Day)
 	var today int64
@@ -208,7 +210,8 @@ type SitesInternParams struct {
 	Sites []string
 }
 
-// Makes the sites that are not there yet. In order of key, so that two instances that meet never deadlock.
+// Makes the sites that are not there yet. In order of key, so that two instances that meet never
+// deadlock.
 func (q *Queries) SitesIntern(ctx context.Context, arg SitesInternParams) (int64, error) {
 	result, err := q.db.Exec(ctx, SitesIntern, arg.AppID, arg.Sites)
 	if err != nil {

@@ -16,7 +16,6 @@ SELECT d.day_id, d.pv, d.uv AS new_visitors, d.hot
 FROM days AS d
 WHERE d.page_id = $1
   AND d.day_id BETWEEN $2 AND $3
-  AND d.day_id > 0
 ORDER BY d.day_id
 LIMIT $4
 `
@@ -119,9 +118,10 @@ type PagesAfterRow struct {
 	Uniques     int64
 }
 
-// The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a range of days. Pages that were not
-// visited in it are there, too. Where it is not known of some visitors when they came before, uniques are asked for by name: the tables on
-// which they rest then are not open to the service.
+// The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a
+// range of days. Pages that were not visited in it are there, too. Where it is not known of some
+// visitors when they came before, uniques are asked for by name: the tables on which they rest then
+// are not open to the service.
 func (q *Queries) PagesAfter(ctx context.Context, arg PagesAfterParams) ([]PagesAfterRow, error) {
 	rows, err := q.db.Query(ctx, PagesAfter,
 		arg.App,
@@ -186,7 +186,8 @@ type PagesTopRow struct {
 	PageID      int64
 }
 
-// The first pages of an app, or of one site, in a range of days. Pages with the same number are in order of page_id.
+// The first pages of an app, or of one site, in a range of days. Pages with the same number are in
+// order of page_id.
 func (q *Queries) PagesTop(ctx context.Context, arg PagesTopParams) ([]PagesTopRow, error) {
 	rows, err := q.db.Query(ctx, PagesTop,
 		arg.App,
@@ -292,7 +293,8 @@ type TargetFindRow struct {
 	AppID int32
 }
 
-// What handlers and `footfall report` read of what was counted. Days are numbers like 20190629; a range includes both ends.
+// What handlers and `footfall report` read of what was counted. Days are numbers like 20190629; a
+// range includes both ends.
 // The id of a target of an app.
 func (q *Queries) TargetFind(ctx context.Context, arg TargetFindParams) (TargetFindRow, error) {
 	row := q.db.QueryRow(ctx, TargetFind, arg.App, arg.Target)
@@ -340,6 +342,8 @@ type UniquesOfTargetRow struct {
 	Erased        int64
 }
 
+// How many visitors came to a target in a range of days, and how sure that is; no row if there is
+// no such target.
 func (q *Queries) UniquesOfTarget(ctx context.Context, arg UniquesOfTargetParams) (UniquesOfTargetRow, error) {
 	row := q.db.QueryRow(ctx, UniquesOfTarget,
 		arg.App,
@@ -376,6 +380,8 @@ type UniquesOfTargetsRow struct {
 	Erased        int64
 }
 
+// How many visitors came to any of several targets, which need not exist, in a range of days; no
+// row if there is no such app.
 func (q *Queries) UniquesOfTargets(ctx context.Context, arg UniquesOfTargetsParams) (UniquesOfTargetsRow, error) {
 	row := q.db.QueryRow(ctx, UniquesOfTargets,
 		arg.App,
@@ -412,6 +418,8 @@ type UniquesUnderRow struct {
 	Erased        int64
 }
 
+// How many visitors came to any page whose uri begins so, in a range of days; no row if there is no
+// such app.
 func (q *Queries) UniquesUnder(ctx context.Context, arg UniquesUnderParams) (UniquesUnderRow, error) {
 	row := q.db.QueryRow(ctx, UniquesUnder,
 		arg.App,
@@ -448,6 +456,7 @@ type VisitorByAddressRow struct {
 	LastDay  int32
 }
 
+// The rank and days of a visitor of a target; no row if they never came, or were erased.
 func (q *Queries) VisitorByAddress(ctx context.Context, arg VisitorByAddressParams) (VisitorByAddressRow, error) {
 	row := q.db.QueryRow(ctx, VisitorByAddress, arg.PageID, arg.Ip)
 	var i VisitorByAddressRow

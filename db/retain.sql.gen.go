@@ -68,8 +68,8 @@ const DayDrop = `-- name: DayDrop :one
 SELECT drop_visits_day($1)::boolean AS dropped
 `
 
-// Drops the partition of a day that is closed and that no app keeps; false if it is gone. Fails where an app keeps it, and
-// (FaultBusy) where it would have to wait.
+// Drops the partition of a day that is closed and that no app keeps; false if it is gone. Fails
+// where an app keeps it, and (FaultBusy) where it would have to wait.
 func (q *Queries) DayDrop(ctx context.Context, day int32) (bool, error) {
 	row := q.db.QueryRow(ctx, DayDrop, day)
 	var dropped bool
@@ -93,7 +93,8 @@ type DayIsKeptParams struct {
 	Day      int32
 }
 
-// Whether an app keeps its visits of a day. The arrays are a table: apps, and from which day on each keeps.
+// Whether an app keeps its visits of a day. The arrays are a table: apps, and from which day on
+// each keeps.
 func (q *Queries) DayIsKept(ctx context.Context, arg DayIsKeptParams) (bool, error) {
 	row := q.db.QueryRow(ctx, DayIsKept, arg.Apps, arg.FromDays, arg.Day)
 	var kept bool
@@ -135,8 +136,10 @@ SELECT pg_try_advisory_xact_lock(hashtext('footfall.retain'))::boolean AS mine
 WHERE set_config('idle_in_transaction_session_timeout', '0', true) IS NOT NULL
 `
 
-// Letting go of what need not be kept. What deletes does so through functions that look for themselves whether it may go.
-// Whether this transaction alone lets go, until it ends, for as long as it does nothing else; waits for nobody.
+// Letting go of what need not be kept. What deletes does so through functions that look for
+// themselves whether it may go.
+// Whether this transaction alone lets go, until it ends, for as long as it does nothing else; waits
+// for nobody.
 func (q *Queries) RetainTurn(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, RetainTurn)
 	var mine bool
@@ -224,7 +227,8 @@ type TopsMakeParams struct {
 	OnlySite int64
 }
 
-// Makes the tops of a site, or of an app as a whole (site 0), on all closed days where they are missing.
+// Makes the tops of a site, or of an app as a whole (site 0), on all closed days where they are
+// missing.
 func (q *Queries) TopsMake(ctx context.Context, arg TopsMakeParams) error {
 	_, err := q.db.Exec(ctx, TopsMake, arg.OnlyApp, arg.OnlySite)
 	return err
@@ -263,7 +267,8 @@ type TopsMissingRow struct {
 	SiteID int64
 }
 
-// The sites, and apps (site 0), whose tops a deletion took: it took those of the first closed day, too.
+// The sites, and apps (site 0), whose tops a deletion took: it took those of the first closed day,
+// too.
 func (q *Queries) TopsMissing(ctx context.Context) ([]TopsMissingRow, error) {
 	rows, err := q.db.Query(ctx, TopsMissing)
 	if err != nil {

@@ -2,6 +2,8 @@ package db_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,6 +31,23 @@ func TestEverythingHasAComment(t *testing.T) {
 		SELECT 'function ' || proname FROM pg_proc
 		WHERE pronamespace IN ('footfall'::regnamespace, 'report'::regnamespace) AND obj_description(oid, 'pg_proc') IS NULL`)
 	assert.Empty(t, silent)
+}
+
+func TestEveryQueryHasAComment(t *testing.T) {
+	t.Parallel()
+	for _, folder := range []string{"../queries", "../bench/tables"} {
+		files, err := filepath.Glob(folder + "/*.sql")
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			for _, query := range strings.Split(string(text), "\n-- name: ")[1:] {
+				name, rest, _ := strings.Cut(query, "\n")
+				assert.True(t, strings.HasPrefix(rest, "-- "), "%s: %s does not say what it returns", file, name)
+			}
+		}
+	}
 }
 
 // rules are what the schema refuses whoever asks: on the left the name of what refuses it (the SQLSTATE where PostgreSQL

@@ -25,8 +25,8 @@ const SnapshotTake = `-- name: SnapshotTake :exec
 SET TRANSACTION SNAPSHOT 'snapshot_name'
 `
 
-// Lets this transaction see what the one sees that exported a snapshot. A statement without parameters, the first of its
-// transaction: the name is written into the text.
+// Lets this transaction see what the one sees that exported a snapshot. A statement without
+// parameters, the first of its transaction: the name is written into the text.
 func (q *Queries) SnapshotTake(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, SnapshotTake)
 	return err
@@ -160,8 +160,8 @@ type VerifyDaysRow struct {
 	Offenders []int64
 }
 
-// Daily numbers against counters. What is not new on a day has returned, but in sums of deleted pages, of which neither is
-// told: unknown is what is left.
+// Daily numbers against counters. What is not new on a day has returned, but in sums of deleted
+// pages, of which neither is told: unknown is what is left.
 func (q *Queries) VerifyDays(ctx context.Context, arg VerifyDaysParams) ([]VerifyDaysRow, error) {
 	rows, err := q.db.Query(ctx, VerifyDays,
 		arg.N,
@@ -199,17 +199,19 @@ const VerifyHold = `-- name: VerifyHold :exec
 LOCK TABLE visits IN ACCESS SHARE MODE
 `
 
-// What `footfall verify` recomputes, all in one snapshot. Tables are read in ranges of targets, so that what has to be sorted fits into
-// memory, and several connections share the work.
+// What `footfall verify` recomputes, all in one snapshot. Tables are read in ranges of targets, so
+// that what has to be sorted fits into memory, and several connections share the work.
 //
-// The queries that hold promises return a row for each measure: how many times it was held and how often it was broken, how many rows
-// stand behind it, and up to n offenders as a flat list of six numbers each: target, day, previous day, what is stored, and the least and
-// the most that it may be. A range includes both ends; whole says that all of it is asked for, and not just the targets listed.
+// The queries that hold promises return a row for each measure: how many times it was held and how
+// often it was broken, how many rows stand behind it, and up to n offenders as a flat list of six
+// numbers each: target, day, previous day, what is stored, and the least and the most that it may
+// be. A range includes both ends; whole says that all of it is asked for, and not just the targets
+// listed.
 //
-// Nearly all rows of the largest tables are right in the strictest sense. They are counted together, and only the others are held against
-// each measure by itself.
-// Lets no day of visits be dropped until the transaction ends. It must come before anything that takes the snapshot: a day that went
-// between the two would be missed.
+// Nearly all rows of the largest tables are right in the strictest sense. They are counted
+// together, and only the others are held against each measure by itself.
+// Lets no day of visits be dropped until the transaction ends. It must come before anything that
+// takes the snapshot: a day that went between the two would be missed.
 func (q *Queries) VerifyHold(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, VerifyHold)
 	return err
@@ -310,7 +312,8 @@ type VerifyRangesRow struct {
 	Sites   []int64
 }
 
-// The targets asked for, cut into ranges of about so many rows, in order. Of a sample, or of one app, the targets are listed.
+// The targets asked for, cut into ranges of about so many rows, in order. Of a sample, or of one
+// app, the targets are listed.
 func (q *Queries) VerifyRanges(ctx context.Context, arg VerifyRangesParams) ([]VerifyRangesRow, error) {
 	rows, err := q.db.Query(ctx, VerifyRanges,
 		arg.Size,
@@ -372,9 +375,9 @@ WITH targets AS MATERIALIZED (
     FROM listed AS l
     WINDOW visitor AS (PARTITION BY l.ip, l.page_id ORDER BY l.day_id)
 ), grouped AS MATERIALIZED (
-    -- Rows of visitors are told from those of visits by the previous day -1, and stand under their first day. A visit is
-    -- astray whose previous day is another one than that of the row before; where rows of that day are not kept, it may be
-    -- any from the first day on.
+    -- Rows of visitors are told from those of visits by the previous day -1, and stand under their
+    -- first day. A visit is astray whose previous day is another one than that of the row before;
+    -- where rows of that day are not kept, it may be any from the first day on.
     SELECT i.page_id,
            CASE WHEN i.day_id = 0 THEN i.span >> 32 ELSE i.day_id END            AS day_id,
            i.previous_day,
@@ -515,9 +518,10 @@ type VerifyRowsRow struct {
 	Offenders []int64
 }
 
-// Kept days against their rows. Visitors and their visits are read as one list, in which a visitor comes before their days:
-// so each visit finds its visitor, and the day before, without a look-up. Erased visitors have no rows, but are counted by
-// day and previous day. In sums of deleted pages all previous days are 0, and there are no returns.
+// Kept days against their rows. Visitors and their visits are read as one list, in which a visitor
+// comes before their days: so each visit finds its visitor, and the day before, without a look-up.
+// Erased visitors have no rows, but are counted by day and previous day. In sums of deleted pages
+// all previous days are 0, and there are no returns.
 func (q *Queries) VerifyRows(ctx context.Context, arg VerifyRowsParams) ([]VerifyRowsRow, error) {
 	rows, err := q.db.Query(ctx, VerifyRows,
 		arg.N,
@@ -559,7 +563,8 @@ SELECT set_config('statement_timeout', '0', true),
        set_config('max_parallel_workers_per_gather', '0', true)
 `
 
-// Large sorts and hashes in memory, as much time as it takes, and each statement planned for its own range.
+// Large sorts and hashes in memory, as much time as it takes, and each statement planned for its
+// own range.
 func (q *Queries) VerifySettings(ctx context.Context, memory string) error {
 	_, err := q.db.Exec(ctx, VerifySettings, memory)
 	return err
@@ -640,8 +645,9 @@ type VerifyTotalsRow struct {
 	Offenders []int64
 }
 
-// Counters against visitors. Ranks are 1..uv when there are uv of them, none is above uv and none is there twice, which the sums of
-// them and of their squares tell; only where those are wrong each is looked at.
+// Counters against visitors. Ranks are 1..uv when there are uv of them, none is above uv and none
+// is there twice, which the sums of them and of their squares tell; only where those are wrong each
+// is looked at.
 func (q *Queries) VerifyTotals(ctx context.Context, arg VerifyTotalsParams) ([]VerifyTotalsRow, error) {
 	rows, err := q.db.Query(ctx, VerifyTotals,
 		arg.N,

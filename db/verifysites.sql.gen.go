@@ -131,7 +131,8 @@ type VerifySiteTotalsRow struct {
 	Offenders []int64
 }
 
-// What `footfall verify` recomputes of sites, and of the lists of first pages. The queries return what those in verify.sql do.
+// What `footfall verify` recomputes of sites, and of the lists of first pages. The queries return
+// what those in verify.sql do.
 // Sites against the sums of their pages.
 func (q *Queries) VerifySiteTotals(ctx context.Context, arg VerifySiteTotalsParams) ([]VerifySiteTotalsRow, error) {
 	rows, err := q.db.Query(ctx, VerifySiteTotals, arg.N, arg.Whole, arg.Sites)
@@ -234,8 +235,9 @@ type VerifyTopsRow struct {
 	Offenders []int64
 }
 
-// The lists of first pages against the daily numbers, made anew: those of some sites, or, where an app is named, those of all its
-// sites together, which stand under site 0; an offender there has the app's id, negative. A list may be missing. It tells how many of a list's places are right.
+// The lists of first pages against the daily numbers, made anew: those of some sites, or, where an
+// app is named, those of all its sites together, which stand under site 0; an offender there has
+// the app's id, negative. A list may be missing. It tells how many of a list's places are right.
 // Each number is sorted by itself: all three together take twice as long.
 func (q *Queries) VerifyTops(ctx context.Context, arg VerifyTopsParams) ([]VerifyTopsRow, error) {
 	rows, err := q.db.Query(ctx, VerifyTops, arg.N, arg.App, arg.Sites)

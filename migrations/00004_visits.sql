@@ -27,9 +27,9 @@ COMMENT ON COLUMN visitors.first_day IS 'The day of the first visit, like 201906
 COMMENT ON COLUMN visitors.last_day  IS 'The last day that was counted. Days never run backwards: an earlier one counts as this one.';
 COMMENT ON COLUMN visitors.ip        IS 'The visitor: an address, for IPv6 the first of its network.';
 
--- The key is (ip, day, page) with the page first: what is asked for together lies together. The two
--- days stand before the address, so that the previous one costs nothing where the address is IPv4:
--- an address begins at any byte, and a row ends at a multiple of eight.
+-- The key is (ip, day, page) with the page first: what is asked for together lies together. The
+-- numbers come first, so that nothing is padded between columns: a row of an IPv4 address, which would
+-- be filled up to a multiple of eight, has room for the previous day at no cost.
 CREATE TABLE visits (
     page_id      bigint  NOT NULL,
     day_id       integer NOT NULL,

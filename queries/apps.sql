@@ -13,7 +13,8 @@ FROM epochs
 WHERE name = 'apps';
 
 -- name: AppLock :one
--- One app by name, locked against change, and against first visits to new pages, until the transaction ends.
+-- One app by name, locked against change, and against first visits to new pages, until the
+-- transaction ends.
 SELECT *
 FROM apps
 WHERE name = @name
@@ -24,6 +25,7 @@ FOR UPDATE;
 SELECT EXISTS (SELECT FROM pages WHERE app_id = @app_id) AS counts;
 
 -- name: AppGet :one
+-- One app by name; no row if there is none.
 SELECT *
 FROM apps
 WHERE name = @name;
@@ -54,17 +56,19 @@ SET tz            = @tz,
     forget_days   = @forget_days
 WHERE id = @id;
 
--- The instances that keep apps in memory hold a shared lock on the epoch that they have read. Who changes apps
--- waits until nobody holds an older one; an instance that dies lets go by itself.
+-- The instances that keep apps in memory hold a shared lock on the epoch that they have read. Who
+-- changes apps waits until nobody holds an older one; an instance that dies lets go by itself.
 
 -- name: AppsListen :exec
 -- Asks for a wake-up with every change of apps.
 LISTEN footfall_apps;
 
 -- name: AppsEpochHold :exec
+-- Holds an epoch, shared with other instances, until the session ends or lets go of it.
 SELECT pg_advisory_lock_shared(hashtext('footfall.apps'), @epoch::integer);
 
 -- name: AppsEpochLetGo :exec
+-- Lets go of an epoch.
 SELECT pg_advisory_unlock_shared(hashtext('footfall.apps'), @epoch::integer);
 
 -- name: AppsEpochsHeldBefore :one

@@ -1,10 +1,13 @@
--- Erasing: visitors, pages, apps. Who erases takes his turn first, so that no two wait for each other.
+-- Erasing: visitors, pages, apps. A command that erases takes its turn first, so that no two wait for
+-- each other.
 --
--- Each visit locks the counters of its site, so who holds those has the site to himself: no batch is between its look-up and its
--- insert. Batches that wait for the lock meet a new basis, and forget what was erased.
+-- Each visit locks the counters of its site, so that a transaction which holds those has the site to
+-- itself: no batch is between its look-up and its insert. Batches that wait for the lock meet a new
+-- basis, and forget what was erased.
 
 -- name: EraseBegin :exec
--- Lets the statements of this transaction run as long as they need, but lets nobody who has vanished hold a lock.
+-- Lets the statements of this transaction run as long as they need, but lets nobody who has
+-- vanished hold a lock.
 SELECT set_config('statement_timeout', '0', true),
        set_config('idle_in_transaction_session_timeout', '10s', true),
        set_config('tcp_keepalives_idle', '5', true),
@@ -12,15 +15,16 @@ SELECT set_config('statement_timeout', '0', true),
        set_config('tcp_keepalives_count', '3', true);
 
 -- name: EraseTurn :exec
--- Waits until nobody else erases; the transaction's end lets go. The row is the one that every erasure raises, which would else be
--- waited for while sites are held. A statement of its own, after EraseBegin, whose time begins with it.
+-- Waits until nobody else erases; the transaction's end lets go. The row is the one that every
+-- erasure raises, which would else be waited for while sites are held. A statement of its own,
+-- after EraseBegin, whose time begins with it.
 SELECT value
 FROM epochs
 WHERE name = 'erasures'
 FOR UPDATE;
 
 -- name: VisitorTargets :many
--- The targets of an app at which a visitor is known, under any of his addresses, and since when.
+-- The targets of an app at which a visitor is known, under any of their addresses, and since when.
 SELECT p.id, coalesce(p.site_id, p.id)::bigint AS site_id, p.uri, v.ip, v.rank, v.first_day, v.last_day
 FROM pages AS p
 JOIN visitors AS v ON v.page_id = p.id AND v.ip = ANY (@ips::inet[])
@@ -36,8 +40,8 @@ ORDER BY page_id
 FOR UPDATE;
 
 -- name: VisitsDays :many
--- The days of which visits has rows, from one to another. Whether a name is a partition's is asked again where it is read as a number: the
--- planner may read names of other tables first.
+-- The days of which visits has rows, from one to another. Whether a name is a partition's is asked
+-- again where it is read as a number: the planner may read names of other tables first.
 SELECT days.day
 FROM (
     SELECT (CASE WHEN c.relname ~ '^visits_[0-9]{8}$' THEN substr(c.relname, length('visits_') + 1)::integer ELSE -1 END)::integer AS day
@@ -49,7 +53,7 @@ WHERE days.day BETWEEN @first_day::integer AND @last_day::integer
 ORDER BY days.day;
 
 -- name: VisitorErase :execrows
--- Takes the addresses of a visitor out of some targets; his ranks stay taken.
+-- Takes the addresses of a visitor out of some targets; their ranks stay taken.
 WITH gone AS (
     DELETE FROM visitors AS v
     WHERE v.page_id = ANY (@pages::bigint[])
@@ -61,7 +65,8 @@ SELECT page_id, rank
 FROM gone;
 
 -- name: VisitsErase :exec
--- Takes them out of the visits of one day, which stays counted. A day at a time: so each row is found by the whole key.
+-- Takes them out of the visits of one day, which stays counted. A day at a time: so each row is
+-- found by the whole key.
 WITH gone AS (
     DELETE FROM visits AS v
     WHERE v.day_id = @day
@@ -84,6 +89,7 @@ WHERE app_id = @app_id
   AND key = page_key(@uri);
 
 -- name: PageRename :exec
+-- Gives a page another uri. Running instances forget what they remember (trigger pages_erased).
 UPDATE pages
 SET uri = @uri
 WHERE id = @id;
@@ -102,19 +108,22 @@ INSERT INTO counters (page_id)
 VALUES (@page_id)
 ON CONFLICT (page_id) DO NOTHING;
 
--- Those who were erased cannot be told apart, so how many of them came to both of two pages is not known: as many as can be are
--- taken for somebody else each. All came to the site, which bounds them: by its erased visitors of each day, and in all. And each came
--- on some day, so that there are no more visitors than (visitor, day) pairs.
+-- Those who were erased cannot be told apart, so how many of them came to both of two pages is not
+-- known: as many as can be are taken for somebody else each. All came to the site, which bounds
+-- them: by its erased visitors of each day, and in all. And each came on some day, so that there
+-- are no more visitors than (visitor, day) pairs.
 
 -- name: AppKeptFrom :one
--- From which day on the visits of an app are all there. In the turn of who erases, it stays so until he is done.
+-- From which day on the visits of an app are all there. In the turn of a command that
+-- erases it stays so until that is done.
 SELECT coalesce(max(from_day), 0)::integer AS from_day
 FROM visits_kept
 WHERE app_id = @app_id;
 
 -- name: VisitsMerge :exec
--- Moves the visits of one page of a site to another one, where nobody counts. When their visitors came before is not told
--- of sums any more. What is kept no longer goes: the command that deletes it may have passed the other page.
+-- Moves the visits of one page of a site to another one, where nobody counts. When their visitors
+-- came before is not told of sums any more. What is kept no longer goes: the command that deletes
+-- it may have passed the other page.
 WITH gone AS (
     DELETE FROM visits AS v
     WHERE v.page_id = @from_page
@@ -139,9 +148,10 @@ ON CONFLICT (page_id, day_id, previous_day) DO UPDATE
                          (SELECT sum(s.visitors) FROM erased_visits AS s WHERE s.page_id = @site AND s.day_id = i.day_id));
 
 -- name: DaysMerge :one
--- Moves its days, after the visits, and returns how many (visitor, day) pairs are new there. Where the rows of a day are kept its visitors
--- are counted by them. Where they are gone nobody can tell who came to both pages: each is taken for somebody else, as long as
--- the site had so many. Who among them was new, or returned, is not told of sums any more.
+-- Moves its days, after the visits, and returns how many (visitor, day) pairs are new there. Where
+-- the rows of a day are kept its visitors are counted by them. Where they are gone nobody can tell
+-- who came to both pages: each is taken for somebody else, as long as the site had so many. Who
+-- among them was new, or returned, is not told of sums any more.
 WITH gone AS (
     DELETE FROM days AS d
     WHERE d.page_id = @from_page
@@ -173,9 +183,10 @@ SELECT coalesce(sum(w.pv - w.before), 0)::bigint AS days
 FROM were AS w;
 
 -- name: VisitorsMerge :one
--- Moves its visitors, after the days, and returns how many are new there. Who came to both stays one visitor; who is new gets
--- the next rank, in the order of the ranks before. There are never more visitors than (visitor, day) pairs: where erased ones were taken
--- for more than they can have been, newcomers take their places.
+-- Moves its visitors, after the days, and returns how many are new there. Who came to both stays
+-- one visitor; who is new gets the next rank, in the order of the ranks before. There are never
+-- more visitors than (visitor, day) pairs: where erased ones were taken for more than they can have
+-- been, newcomers take their places.
 WITH page AS MATERIALIZED (
     SELECT c.page_id, c.uv, c.pv - c.uv + @days::bigint AS room,
            (SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = @site)
@@ -239,7 +250,8 @@ FROM added;
 SELECT merge_sketches(@from_page, @into_page);
 
 -- name: TopsDelete :exec
--- Forgets which pages of a site, and of all of its app, were first; that is found again from its days.
+-- Forgets which pages of a site, and of all of its app, were first; that is found again from its
+-- days.
 DELETE FROM tops AS t
 USING pages AS s
 WHERE s.id = @site
@@ -247,8 +259,8 @@ WHERE s.id = @site
   AND t.site_id IN (0, s.id);
 
 -- name: CountersMerge :exec
--- Moves the sums, after the rows that prove them: a batch that still knows the page by its old name may want its counters, and
--- must not wait for those.
+-- Moves the sums, after the rows that prove them: a batch that still knows the page by its old name
+-- may want its counters, and must not wait for those.
 WITH gone AS (
     DELETE FROM counters AS c
     WHERE c.page_id = @from_page
@@ -273,9 +285,10 @@ SET deleted_at = coalesce(deleted_at, now())
 WHERE id = @id;
 
 -- name: AppCountersTake :exec
--- Locks the counters of all targets of an app, and makes those that are missing, or waits for the batch that is making them. Target
--- by target, in the order in which every batch does: who made all first and locked them then would keep a batch from a late one, and wait for
--- an early one that it holds.
+-- Locks the counters of all targets of an app, and makes those that are missing, or waits for the
+-- batch that is making them. Target by target, in the order in which every batch does: who made all
+-- first and locked them then would keep a batch from a late one, and wait for an early one that it
+-- holds.
 INSERT INTO counters AS c (page_id)
 SELECT id
 FROM pages
@@ -285,57 +298,71 @@ ON CONFLICT (page_id) DO UPDATE
     SET hot = c.hot;
 
 -- name: AppVisitsDelete :exec
+-- Deletes all visits of an app's targets.
 DELETE FROM visits
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
 
 -- name: AppVisitorsDelete :exec
+-- Deletes all visitors of an app's targets.
 DELETE FROM visitors
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
 
 -- name: AppErasedVisitorsDelete :exec
+-- Deletes the ranks of an app's erased visitors.
 DELETE FROM erased_visitors
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
 
 -- name: AppErasedVisitsDelete :exec
+-- Deletes the days of an app's erased visitors.
 DELETE FROM erased_visits
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
 
 -- name: AppDaysDelete :exec
+-- Deletes the daily numbers of an app's targets.
 DELETE FROM days
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
 
 -- name: AppReturnsDelete :exec
+-- Deletes who returned to an app's targets.
 DELETE FROM returns
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
 
 -- name: AppSketchesDelete :exec
+-- Deletes the sketches of an app's targets.
 DELETE FROM sketches
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
 
 -- name: AppTopsDelete :exec
+-- Deletes the lists of first pages of an app and of its sites.
 DELETE FROM tops
 WHERE app_id = @app_id;
 
 -- name: AppKeptDelete :exec
+-- Deletes from which day on the visits of an app are kept.
 DELETE FROM visits_kept
 WHERE app_id = @app_id;
 
 -- name: AppCountersDelete :exec
+-- Deletes the sums of an app's targets, which AppCountersTake has locked.
 DELETE FROM counters
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
 
 -- name: AppPagesDelete :exec
+-- Deletes an app's targets, pages and sites in one statement, since they refer to each other.
 DELETE FROM pages
 WHERE app_id = @app_id;
 
 -- name: AppTallyDelete :exec
+-- Deletes how many pages an app got today.
 DELETE FROM page_tallies
 WHERE app_id = @app_id;
 
 -- name: AppKeysDelete :exec
+-- Deletes an app's keys, revoked ones included.
 DELETE FROM keys
 WHERE app_id = @app_id;
 
 -- name: AppDelete :exec
+-- Deletes the app itself, to which nothing refers any more.
 DELETE FROM apps
 WHERE id = @id;

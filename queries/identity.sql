@@ -7,6 +7,7 @@ VALUES (@day, @key)
 ON CONFLICT DO NOTHING;
 
 -- name: DayKeyGet :one
+-- The key of a day; no row before it is made, and after it was forgotten.
 SELECT key
 FROM day_keys
 WHERE day_id = @day;

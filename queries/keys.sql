@@ -14,6 +14,7 @@ WHERE app_id = @app_id
 ORDER BY id;
 
 -- name: KeyAdd :exec
+-- Adds a key of an app. Its name and hash are random: another one's would be an error.
 INSERT INTO keys (app_id, name, hash, scopes)
 VALUES (@app_id, @name, @hash, @scopes);
 

@@ -5,7 +5,8 @@
 SELECT pg_advisory_lock(hashtext('footfall.migrate'));
 
 -- name: SchemaSeen :one
--- Whether the database has the table of versions, and whether this role may read it. Asking needs no rights at all.
+-- Whether the database has the table of versions, and whether this role may read it. Asking needs
+-- no rights at all.
 SELECT count(*) > 0 AS there,
        coalesce(bool_or(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')), false)::boolean AS readable,
        current_user::text AS role
@@ -19,8 +20,8 @@ WHERE n.nspname = 'footfall'
 CREATE SCHEMA IF NOT EXISTS footfall;
 
 -- name: SchemaFiles :many
--- The files that made this database, with their hashes: a row for each step that was ever applied, and one for all
--- functions and views, as long as they are there.
+-- The files that made this database, with their hashes: a row for each step that was ever applied,
+-- and one for all functions and views, as long as they are there.
 SELECT name, hash
 FROM schema_files;
 
@@ -32,12 +33,13 @@ ON CONFLICT (name) DO UPDATE
     SET hash = excluded.hash;
 
 -- name: FunctionsBegin :exec
--- Lets the transaction give up where it would keep reports waiting, and make functions in any order.
+-- Lets the transaction give up where it would keep reports waiting, and make functions in any
+-- order.
 SELECT set_config('lock_timeout', '100ms', true), set_config('check_function_bodies', 'off', true);
 
 -- name: FunctionsDrop :exec
--- Drops what the files of functions/ and report/ made. Fails (FaultBusy) while a report runs on one of the views, and
--- where somebody has built on one of them.
+-- Drops what the files of functions/ and report/ made. Fails (FaultBusy) while a report runs on one
+-- of the views, and where somebody has built on one of them.
 SELECT drop_functions();
 
 -- name: FunctionsNote :exec
@@ -45,7 +47,8 @@ SELECT drop_functions();
 SELECT note_functions(@hash);
 
 -- name: RolesGrant :one
--- Makes the roles for serving and reading where that is allowed, and grants them what is theirs; returns those that are missing.
+-- Makes the roles for serving and reading where that is allowed, and grants them what is theirs;
+-- returns those that are missing.
 SELECT grant_roles()::text[] AS missing;
 
 -- name: VisitsDayMake :one
@@ -59,7 +62,8 @@ FROM (SELECT unnest(@days::integer[]) AS day) AS asked
 WHERE to_regclass('visits_' || day) IS NULL;
 
 -- name: SessionDurable :exec
--- Lets COMMIT wait for the disk in this session. The other values of the setting do so, too, and stay.
+-- Lets COMMIT wait for the disk in this session. The other values of the setting do so, too, and
+-- stay.
 SELECT set_config('synchronous_commit', 'on', false)
 WHERE current_setting('synchronous_commit') = 'off';
 

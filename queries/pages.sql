@@ -1,7 +1,8 @@
 -- Targets: from uri to id and numbers.
 
 -- name: PagesFind :many
--- The ids of those targets of an app that exist. One by one, as visitors are looked up: writers plan it once.
+-- The ids of those targets of an app that exist. One by one, as visitors are looked up: writers
+-- plan it once.
 SELECT asked.uri::text AS uri, found.id
 FROM (SELECT unnest(@uris::text[]) AS uri) AS asked
 CROSS JOIN LATERAL (
@@ -13,8 +14,9 @@ CROSS JOIN LATERAL (
 ) AS found;
 
 -- name: PagesTallyLock :one
--- Lets this transaction alone make pages of an app until it ends, so that it comes before anything is made. Returns how many
--- were made on the day. A day that is over by the clock of another instance counts as the later one.
+-- Lets this transaction alone make pages of an app until it ends, so that it comes before anything
+-- is made. Returns how many were made on the day. A day that is over by the clock of another
+-- instance counts as the later one.
 INSERT INTO page_tallies AS t (app_id, day_id, today)
 VALUES (@app_id, @day, 0)
 ON CONFLICT (app_id) DO UPDATE
@@ -29,14 +31,15 @@ SET today = today + @made
 WHERE app_id = @app_id;
 
 -- name: AppCountsBy :one
--- How an app tells days and visitors apart, which is fixed once it has pages. Asked after they were made: whoever was changing it has
--- come to an end before that.
+-- How an app tells days and visitors apart, which is fixed once it has pages. Asked after they were
+-- made: whoever was changing it has come to an end before that.
 SELECT tz, visitor, ipv6_prefix
 FROM apps
 WHERE id = @id;
 
 -- name: SitesIntern :execrows
--- Makes the sites that are not there yet. In order of key, so that two instances that meet never deadlock.
+-- Makes the sites that are not there yet. In order of key, so that two instances that meet never
+-- deadlock.
 INSERT INTO pages (app_id, uri)
 SELECT @app_id, asked.uri
 FROM (SELECT DISTINCT unnest(@sites::text[]) AS uri) AS asked
@@ -57,8 +60,8 @@ ORDER BY page_key(asked.uri)
 ON CONFLICT (app_id, key) DO NOTHING;
 
 -- name: CountsGet :many
--- The numbers of some targets of an app, and one visitor's rank in each (0: never came). Targets that were never counted
--- are left out.
+-- The numbers of some targets of an app, and one visitor's rank in each (0: never came). Targets
+-- that were never counted are left out.
 SELECT p.uri, c.pv, c.uv, c.hot,
        coalesce((SELECT v.rank FROM visitors AS v WHERE v.page_id = p.id AND v.ip = sqlc.narg(ip)::inet), 0)::bigint AS rank
 FROM pages AS p

@@ -1,4 +1,5 @@
--- What handlers and `footfall report` read of what was counted. Days are numbers like 20190629; a range includes both ends.
+-- What handlers and `footfall report` read of what was counted. Days are numbers like 20190629; a
+-- range includes both ends.
 
 -- name: TargetFind :one
 -- The id of a target of an app.
@@ -26,7 +27,8 @@ ORDER BY s.uri USING ~<~
 LIMIT @n;
 
 -- name: PagesTop :many
--- The first pages of an app, or of one site, in a range of days. Pages with the same number are in order of page_id.
+-- The first pages of an app, or of one site, in a range of days. Pages with the same number are in
+-- order of page_id.
 SELECT t.uri::text            AS uri,
        t.pv::bigint           AS pv,
        t.new_visitors::bigint AS new_visitors,
@@ -39,9 +41,10 @@ SELECT t.uri::text            AS uri,
 FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::integer, @by::text, sqlc.narg(site)::text) AS t;
 
 -- name: PagesAfter :many
--- The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a range of days. Pages that were not
--- visited in it are there, too. Where it is not known of some visitors when they came before, uniques are asked for by name: the tables on
--- which they rest then are not open to the service.
+-- The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a
+-- range of days. Pages that were not visited in it are there, too. Where it is not known of some
+-- visitors when they came before, uniques are asked for by name: the tables on which they rest then
+-- are not open to the service.
 SELECT p.uri,
        d.pv::bigint      AS pv,
        d.uv::bigint      AS new_visitors,
@@ -82,7 +85,6 @@ SELECT d.day_id, d.pv, d.uv AS new_visitors, d.hot
 FROM days AS d
 WHERE d.page_id = @page_id
   AND d.day_id BETWEEN @from_day AND @to_day
-  AND d.day_id > 0
 ORDER BY d.day_id
 LIMIT @n;
 
@@ -110,19 +112,26 @@ WHERE r.app = @app
   AND r.rank = @rank;
 
 -- name: VisitorByAddress :one
+-- The rank and days of a visitor of a target; no row if they never came, or were erased.
 SELECT v.rank, v.ip AS visitor, v.first_day, v.last_day
 FROM visitors AS v
 WHERE v.page_id = @page_id
   AND v.ip = @ip;
 
 -- name: UniquesOfTarget :one
+-- How many visitors came to a target in a range of days, and how sure that is; no row if there is
+-- no such target.
 SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
 FROM report.uniques(@app::text, @target::text, @from_day::integer, @to_day::integer) AS u;
 
 -- name: UniquesOfTargets :one
+-- How many visitors came to any of several targets, which need not exist, in a range of days; no
+-- row if there is no such app.
 SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
 FROM report.uniques(@app::text, @targets::text[], @from_day::integer, @to_day::integer) AS u;
 
 -- name: UniquesUnder :one
+-- How many visitors came to any page whose uri begins so, in a range of days; no row if there is no
+-- such app.
 SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
 FROM report.uniques_under(@app::text, @prefix::text, @from_day::integer, @to_day::integer) AS u;

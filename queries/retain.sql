@@ -1,7 +1,9 @@
--- Letting go of what need not be kept. What deletes does so through functions that look for themselves whether it may go.
+-- Letting go of what need not be kept. What deletes does so through functions that look for
+-- themselves whether it may go.
 
 -- name: RetainTurn :one
--- Whether this transaction alone lets go, until it ends, for as long as it does nothing else; waits for nobody.
+-- Whether this transaction alone lets go, until it ends, for as long as it does nothing else; waits
+-- for nobody.
 SELECT pg_try_advisory_xact_lock(hashtext('footfall.retain'))::boolean AS mine
 WHERE set_config('idle_in_transaction_session_timeout', '0', true) IS NOT NULL;
 
@@ -49,7 +51,8 @@ ORDER BY asked.day;
 SELECT close_day(@day)::boolean AS closed;
 
 -- name: TopsMissing :many
--- The sites, and apps (site 0), whose tops a deletion took: it took those of the first closed day, too.
+-- The sites, and apps (site 0), whose tops a deletion took: it took those of the first closed day,
+-- too.
 WITH first_days AS (
     SELECT s.app_id, s.id AS site_id, f.day_id
     FROM pages AS s
@@ -77,7 +80,8 @@ WHERE NOT EXISTS (SELECT FROM tops AS t WHERE t.app_id = w.app_id AND t.site_id 
 ORDER BY w.app_id, w.site_id;
 
 -- name: TopsMake :exec
--- Makes the tops of a site, or of an app as a whole (site 0), on all closed days where they are missing.
+-- Makes the tops of a site, or of an app as a whole (site 0), on all closed days where they are
+-- missing.
 SELECT make_tops(@only_app::integer, @only_site::bigint);
 
 -- name: VisitsKeepFrom :exec
@@ -85,7 +89,8 @@ SELECT make_tops(@only_app::integer, @only_site::bigint);
 SELECT keep_visits_from(@app, @day);
 
 -- name: DayIsKept :one
--- Whether an app keeps its visits of a day. The arrays are a table: apps, and from which day on each keeps.
+-- Whether an app keeps its visits of a day. The arrays are a table: apps, and from which day on
+-- each keeps.
 SELECT EXISTS (
     SELECT
     FROM (SELECT unnest(@apps::integer[]) AS app_id, unnest(@from_days::integer[]) AS from_day) AS k
@@ -120,8 +125,8 @@ WHERE i.inhparent = 'visits'::regclass
   AND c.relname = 'visits_' || @day::integer;
 
 -- name: DayDrop :one
--- Drops the partition of a day that is closed and that no app keeps; false if it is gone. Fails where an app keeps it, and
--- (FaultBusy) where it would have to wait.
+-- Drops the partition of a day that is closed and that no app keeps; false if it is gone. Fails
+-- where an app keeps it, and (FaultBusy) where it would have to wait.
 SELECT drop_visits_day(@day)::boolean AS dropped;
 
 -- name: VisitsDelete :one

@@ -1,16 +1,18 @@
--- What `footfall verify` recomputes, all in one snapshot. Tables are read in ranges of targets, so that what has to be sorted fits into
--- memory, and several connections share the work.
+-- What `footfall verify` recomputes, all in one snapshot. Tables are read in ranges of targets, so
+-- that what has to be sorted fits into memory, and several connections share the work.
 --
--- The queries that hold promises return a row for each measure: how many times it was held and how often it was broken, how many rows
--- stand behind it, and up to n offenders as a flat list of six numbers each: target, day, previous day, what is stored, and the least and
--- the most that it may be. A range includes both ends; whole says that all of it is asked for, and not just the targets listed.
+-- The queries that hold promises return a row for each measure: how many times it was held and how
+-- often it was broken, how many rows stand behind it, and up to n offenders as a flat list of six
+-- numbers each: target, day, previous day, what is stored, and the least and the most that it may
+-- be. A range includes both ends; whole says that all of it is asked for, and not just the targets
+-- listed.
 --
--- Nearly all rows of the largest tables are right in the strictest sense. They are counted together, and only the others are held against
--- each measure by itself.
+-- Nearly all rows of the largest tables are right in the strictest sense. They are counted
+-- together, and only the others are held against each measure by itself.
 
 -- name: VerifyHold :exec
--- Lets no day of visits be dropped until the transaction ends. It must come before anything that takes the snapshot: a day that went
--- between the two would be missed.
+-- Lets no day of visits be dropped until the transaction ends. It must come before anything that
+-- takes the snapshot: a day that went between the two would be missed.
 LOCK TABLE visits IN ACCESS SHARE MODE;
 
 -- name: SnapshotExport :one
@@ -18,12 +20,13 @@ LOCK TABLE visits IN ACCESS SHARE MODE;
 SELECT pg_export_snapshot()::text AS name;
 
 -- name: SnapshotTake :exec
--- Lets this transaction see what the one sees that exported a snapshot. A statement without parameters, the first of its
--- transaction: the name is written into the text.
+-- Lets this transaction see what the one sees that exported a snapshot. A statement without
+-- parameters, the first of its transaction: the name is written into the text.
 SET TRANSACTION SNAPSHOT 'snapshot_name';
 
 -- name: VerifySettings :exec
--- Large sorts and hashes in memory, as much time as it takes, and each statement planned for its own range.
+-- Large sorts and hashes in memory, as much time as it takes, and each statement planned for its
+-- own range.
 SELECT set_config('statement_timeout', '0', true),
        set_config('work_mem', @memory::text, true),
        set_config('plan_cache_mode', 'force_custom_plan', true),
@@ -31,7 +34,8 @@ SELECT set_config('statement_timeout', '0', true),
        set_config('max_parallel_workers_per_gather', '0', true);
 
 -- name: VerifyRanges :many
--- The targets asked for, cut into ranges of about so many rows, in order. Of a sample, or of one app, the targets are listed.
+-- The targets asked for, cut into ranges of about so many rows, in order. Of a sample, or of one
+-- app, the targets are listed.
 WITH sites AS (
     SELECT p.id
     FROM pages AS p
@@ -83,8 +87,9 @@ WHERE @app::text IN ('', a.name)
 ORDER BY a.id;
 
 -- name: VerifyTotals :many
--- Counters against visitors. Ranks are 1..uv when there are uv of them, none is above uv and none is there twice, which the sums of
--- them and of their squares tell; only where those are wrong each is looked at.
+-- Counters against visitors. Ranks are 1..uv when there are uv of them, none is above uv and none
+-- is there twice, which the sums of them and of their squares tell; only where those are wrong each
+-- is looked at.
 WITH parts AS (
     SELECT p.id AS page_id, 1 AS pages, 0 AS hot, 0 AS pv, 0 AS uv, 0 AS visitors, 0 AS erased, 0 AS last_rank, 0 AS ranks, 0 AS squares
     FROM pages AS p
@@ -143,8 +148,8 @@ FROM checks AS c
 GROUP BY c.measure;
 
 -- name: VerifyDays :many
--- Daily numbers against counters. What is not new on a day has returned, but in sums of deleted pages, of which neither is
--- told: unknown is what is left.
+-- Daily numbers against counters. What is not new on a day has returned, but in sums of deleted
+-- pages, of which neither is told: unknown is what is left.
 WITH back AS (
     SELECT r.page_id, r.day_id, sum(r.visitors)::bigint AS visitors
     FROM returns AS r
@@ -228,9 +233,10 @@ FROM checks AS c
 GROUP BY c.measure;
 
 -- name: VerifyRows :many
--- Kept days against their rows. Visitors and their visits are read as one list, in which a visitor comes before their days:
--- so each visit finds its visitor, and the day before, without a look-up. Erased visitors have no rows, but are counted by
--- day and previous day. In sums of deleted pages all previous days are 0, and there are no returns.
+-- Kept days against their rows. Visitors and their visits are read as one list, in which a visitor
+-- comes before their days: so each visit finds its visitor, and the day before, without a look-up.
+-- Erased visitors have no rows, but are counted by day and previous day. In sums of deleted pages
+-- all previous days are 0, and there are no returns.
 WITH targets AS MATERIALIZED (
     SELECT p.id AS page_id,
            CASE WHEN a.deleted_at IS NULL THEN greatest(coalesce(k.from_day, 0), 1) ELSE 99999999 END AS from_day,
@@ -260,9 +266,9 @@ WITH targets AS MATERIALIZED (
     FROM listed AS l
     WINDOW visitor AS (PARTITION BY l.ip, l.page_id ORDER BY l.day_id)
 ), grouped AS MATERIALIZED (
-    -- Rows of visitors are told from those of visits by the previous day -1, and stand under their first day. A visit is
-    -- astray whose previous day is another one than that of the row before; where rows of that day are not kept, it may be
-    -- any from the first day on.
+    -- Rows of visitors are told from those of visits by the previous day -1, and stand under their
+    -- first day. A visit is astray whose previous day is another one than that of the row before;
+    -- where rows of that day are not kept, it may be any from the first day on.
     SELECT i.page_id,
            CASE WHEN i.day_id = 0 THEN i.span >> 32 ELSE i.day_id END            AS day_id,
            i.previous_day,

@@ -1,4 +1,5 @@
--- What `footfall verify` recomputes of sites, and of the lists of first pages. The queries return what those in verify.sql do.
+-- What `footfall verify` recomputes of sites, and of the lists of first pages. The queries return
+-- what those in verify.sql do.
 
 -- name: VerifySiteTotals :many
 -- Sites against the sums of their pages.
@@ -67,8 +68,9 @@ FROM checks AS c
 GROUP BY c.measure;
 
 -- name: VerifyTops :many
--- The lists of first pages against the daily numbers, made anew: those of some sites, or, where an app is named, those of all its
--- sites together, which stand under site 0; an offender there has the app's id, negative. A list may be missing. It tells how many of a list's places are right.
+-- The lists of first pages against the daily numbers, made anew: those of some sites, or, where an
+-- app is named, those of all its sites together, which stand under site 0; an offender there has
+-- the app's id, negative. A list may be missing. It tells how many of a list's places are right.
 -- Each number is sorted by itself: all three together take twice as long.
 WITH sites AS (
     SELECT p.id

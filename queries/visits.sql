@@ -1,13 +1,16 @@
--- The one write path. A batch of visits is one transaction of these statements, sent in one round trip:
+-- The one write path. A batch of visits is one transaction of these statements, sent in one round
+-- trip:
 --
 --   BEGIN; BatchBegin; CountersLock; BasisCheck; VisitsRecord; COMMIT
 --
--- CountersLock takes every row lock that the batch needs, in the one global order, so that no two batches can deadlock.
--- BasisCheck and VisitsRecord come after it as statements of their own, because they need snapshots taken under those locks:
--- what another batch inserted meanwhile must be visible, and so must an erasure that held the locks before.
+-- CountersLock takes every row lock that the batch needs, in the one global order, so that no two
+-- batches can deadlock. BasisCheck and VisitsRecord come after it as statements of their own,
+-- because they need snapshots taken under those locks: what another batch inserted meanwhile must
+-- be visible, and so must an erasure that held the locks before.
 
 -- name: BatchBegin :exec
--- Claims the batch's id. If this connection is lost, BatchAbandon tells whether the transaction committed.
+-- Claims the batch's id. If this connection is lost, BatchAbandon tells whether the transaction
+-- committed.
 INSERT INTO batches (id, schema_version)
 VALUES (@id, 1);
 
@@ -20,8 +23,8 @@ COMMIT;
 ROLLBACK;
 
 -- name: BatchAbandon :one
--- Waits for the transaction that began with this id, if it still runs. True: it never committed, and no longer can. False:
--- it did commit. However often it is asked, the answer is the same.
+-- Waits for the transaction that began with this id, if it still runs. True: it never committed,
+-- and no longer can. False: it did commit. However often it is asked, the answer is the same.
 INSERT INTO batches AS b (id, schema_version, abandoned)
 VALUES (@id, 1, true)
 ON CONFLICT (id) DO UPDATE
@@ -40,8 +43,8 @@ WHERE id IN (
 );
 
 -- name: CountersLock :many
--- Adds the batch's visits to hot, and its hinted newcomers to pv and uv, and locks the counters of its targets. Returns the
--- sums as they stand with all that.
+-- Adds the batch's visits to hot, and its hinted newcomers to pv and uv, and locks the counters of
+-- its targets. Returns the sums as they stand with all that.
 INSERT INTO counters AS c (page_id, hot, pv, uv)
 SELECT unnest(@pages::bigint[])     AS page_id,
        unnest(@hots::bigint[])      AS hot,
@@ -63,18 +66,20 @@ SELECT basis()::text AS basis;
 SELECT basis_must_be(@basis);
 
 -- name: VisitsRecord :many
--- Decides what each (target, visitor) of the batch is, and writes it down. The four arrays are one table, a row for
--- each distinct pair, in the order of arrival. hinted means "surely a new visitor": such a one is not looked up, and
--- CountersLock has counted it; where the hint was wrong, an insert fails on the key of visitors.
--- The last four arrays are a table of their own, a row for each target of the batch: its site (0: it is one), the day,
--- and its visits.
--- Returns for each row of the first: its place in the arrays (from 1), the visitor's rank, whether the visitor is new
--- to the target, and whether this visit was its first on the day.
+-- Decides what each (target, visitor) of the batch is, and writes it down. The four arrays are one
+-- table, a row for each distinct pair, in the order of arrival. hinted means "surely a new
+-- visitor": such a one is not looked up, and CountersLock has counted it; where the hint was wrong,
+-- an insert fails on the key of visitors. The last four arrays are a table of their own, a row for
+-- each target of the batch: its site (0: it is one), the day, and its visits. Returns for each row
+-- of the first: its place in the arrays (from 1), the visitor's rank, whether the visitor is new to
+-- the target, and whether this visit was its first on the day.
 --
--- The statement is planned once, perhaps on empty tables, and has to be right for large ones. So nothing is left to the planner
--- to choose: no two of the tables made here are joined with each other, and counters is updated through its key's conflict.
--- A visitor is looked up row by row, as a range of one address, the first in order: only the primary key has that order.
--- (Where a plain equality is asked of empty tables, the index of ranks costs as much.) Writers forbid themselves other scans.
+-- The statement is planned once, perhaps on empty tables, and has to be right for large ones. So
+-- nothing is left to the planner to choose: no two of the tables made here are joined with each
+-- other, and counters is updated through its key's conflict. A visitor is looked up row by row, as
+-- a range of one address, the first in order: only the primary key has that order. (Where a plain
+-- equality is asked of empty tables, the index of ranks costs as much.) Writers forbid themselves
+-- other scans.
 WITH asked AS (
     SELECT unnest(@pages::bigint[])                   AS page_id,
            unnest(@ips::inet[])                       AS ip,
@@ -94,8 +99,8 @@ WITH asked AS (
         LIMIT 1
     ) AS v ON true
 ), decided AS MATERIALIZED (
-    -- The counters row is the rank sequence: newcomers get the numbers after uv, in the order of arrival. Those who were
-    -- hinted are in uv already.
+    -- The counters row is the rank sequence: newcomers get the numbers after uv, in the order of
+    -- arrival. Those who were hinted are in uv already.
     SELECT f.page_id, f.ip, f.day_id, f.place, f.hinted, f.last_day,
            f.rank IS NULL                           AS newcomer,
            f.rank IS NULL OR f.last_day < f.day_id  AS counted,
@@ -158,8 +163,8 @@ WITH asked AS (
     ON CONFLICT (page_id, day_id, previous_day) DO UPDATE
         SET visitors = r.visitors + excluded.visitors
 ), summed AS (
-    -- The rows are there, and locked. What is inserted has to pass the check on counters before the conflict is found, so hot
-    -- is as much as pv there.
+    -- The rows are there, and locked. What is inserted has to pass the check on counters before the
+    -- conflict is found, so hot is as much as pv there.
     INSERT INTO counters AS c (page_id, hot, pv, uv)
     SELECT page_id, count(*), count(*), sum(newcomer::integer)
     FROM decided
@@ -194,13 +199,14 @@ SELECT coalesce(sum(uv), 0)::bigint AS visitors
 FROM counters;
 
 -- name: ReadInOrder :exec
--- Lets the rest of the transaction follow an index where that gives the order asked for, however much looks cheaper, and take its
--- time.
+-- Lets the rest of the transaction follow an index where that gives the order asked for, however
+-- much looks cheaper, and take its time.
 SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true),
        set_config('statement_timeout', @timeout::text, true);
 
 -- name: VisitorsAfter :many
--- The next visitors after one, in the order of the key: for reading all of them, some at a time, after ReadInOrder.
+-- The next visitors after one, in the order of the key: for reading all of them, some at a time,
+-- after ReadInOrder.
 SELECT page_id, ip
 FROM visitors
 WHERE (page_id, ip) > (@page_id::bigint, @ip::inet)

@@ -1,4 +1,5 @@
--- What the benchmarks put into Footfall's tables before they measure, and what they read there afterwards.
+-- What the benchmarks put into Footfall's tables before they measure, and what they read there
+-- afterwards.
 
 -- name: TargetsMake :exec
 -- Makes the site and the pages of the one app that there is.
@@ -13,8 +14,8 @@ SELECT app_id, id, unnest(@pages::text[])
 FROM site;
 
 -- name: TargetsAmiss :one
--- How many targets have sums other than their rows, or ranks other than 1..uv. Visitors who were there before the benchmark, and no
--- others, came on 2020-01-01: they have no visits.
+-- How many targets have sums other than their rows, or ranks other than 1..uv. Visitors who were
+-- there before the benchmark, and no others, came on 2020-01-01: they have no visits.
 SELECT count(*)
 FROM counters AS c
 LEFT JOIN (
@@ -35,13 +36,15 @@ WHERE (c.uv, c.uv, c.uv, c.pv) IS DISTINCT FROM (v.visitors, v.ranks, v.last, v.
 CHECKPOINT;
 
 -- name: ServerVersion :one
+-- What measurements depend on: the version of the server, and how it cares for durability.
 SELECT current_setting('server_version')::text AS version,
        current_setting('fsync')::text AS fsync,
        current_setting('synchronous_commit')::text AS synchronous_commit;
 
 -- name: VisitorsPreload :exec
--- Makes visitors number 0, 1, 2 and so on, of whom each came once, long ago, to one page in turn and so to the site. Their addresses
--- are spread over 10.0.0.0/8 as those of the visits that are measured are.
+-- Makes visitors number 0, 1, 2 and so on, of whom each came once, long ago, to one page in turn
+-- and so to the site. Their addresses are spread over 10.0.0.0/8 as those of the visits that are
+-- measured are.
 WITH asked AS (
     SELECT @visitors::bigint AS visitors, @multiplier::bigint AS multiplier
 ), targets AS (
@@ -102,7 +105,7 @@ WHERE datname = @database::text
   AND backend_type = 'client backend';
 
 -- name: RowsWritten :one
--- How many rows have been inserted and updated in the tables of this database, catalogs apart. A session that is still connected may
--- not have told all of its own yet.
+-- How many rows have been inserted and updated in the tables of this database, catalogs apart. A
+-- session that is still connected may not have told all of its own yet.
 SELECT coalesce(sum(n_tup_ins + n_tup_upd), 0)::bigint AS rows
 FROM pg_catalog.pg_stat_user_tables;

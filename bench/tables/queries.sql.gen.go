@@ -111,8 +111,8 @@ SELECT coalesce(sum(n_tup_ins + n_tup_upd), 0)::bigint AS rows
 FROM pg_catalog.pg_stat_user_tables
 `
 
-// How many rows have been inserted and updated in the tables of this database, catalogs apart. A session that is still connected may
-// not have told all of its own yet.
+// How many rows have been inserted and updated in the tables of this database, catalogs apart. A
+// session that is still connected may not have told all of its own yet.
 func (q *Queries) RowsWritten(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, rowsWritten)
 	var rows int64
@@ -132,6 +132,7 @@ type ServerVersionRow struct {
 	SynchronousCommit string
 }
 
+// What measurements depend on: the version of the server, and how it cares for durability.
 func (q *Queries) ServerVersion(ctx context.Context) (ServerVersionRow, error) {
 	row := q.db.QueryRow(ctx, serverVersion)
 	var i ServerVersionRow
@@ -171,8 +172,8 @@ LEFT JOIN (
 WHERE (c.uv, c.uv, c.uv, c.pv) IS DISTINCT FROM (v.visitors, v.ranks, v.last, v.before + coalesce(d.visits, 0))
 `
 
-// How many targets have sums other than their rows, or ranks other than 1..uv. Visitors who were there before the benchmark, and no
-// others, came on 2020-01-01: they have no visits.
+// How many targets have sums other than their rows, or ranks other than 1..uv. Visitors who were
+// there before the benchmark, and no others, came on 2020-01-01: they have no visits.
 func (q *Queries) TargetsAmiss(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, targetsAmiss)
 	var count int64
@@ -198,7 +199,8 @@ type TargetsMakeParams struct {
 	Site  string
 }
 
-// What the benchmarks put into Footfall's tables before they measure, and what they read there afterwards.
+// What the benchmarks put into Footfall's tables before they measure, and what they read there
+// afterwards.
 // Makes the site and the pages of the one app that there is.
 func (q *Queries) TargetsMake(ctx context.Context, arg TargetsMakeParams) error {
 	_, err := q.db.Exec(ctx, targetsMake, arg.Pages, arg.Site)
@@ -262,8 +264,9 @@ type VisitorsPreloadParams struct {
 	Multiplier int64
 }
 
-// Makes visitors number 0, 1, 2 and so on, of whom each came once, long ago, to one page in turn and so to the site. Their addresses
-// are spread over 10.0.0.0/8 as those of the visits that are measured are.
+// Makes visitors number 0, 1, 2 and so on, of whom each came once, long ago, to one page in turn
+// and so to the site. Their addresses are spread over 10.0.0.0/8 as those of the visits that are
+// measured are.
 func (q *Queries) VisitorsPreload(ctx context.Context, arg VisitorsPreloadParams) error {
 	_, err := q.db.Exec(ctx, visitorsPreload, arg.Visitors, arg.Multiplier)
 	return err

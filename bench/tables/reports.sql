@@ -1,16 +1,19 @@
--- What `bench reports` asks, in the words of somebody who has nothing but the schema report, and what it compares the answers with.
+-- What `bench reports` asks, in the words of somebody who has nothing but the schema report, and
+-- what it compares the answers with.
 
 -- name: AskAs :exec
 -- Has no more rights than those who read reports, until the session ends.
 SET ROLE footfall_report;
 
 -- name: ReportSites :many
+-- The sites of an app, those with most visits first.
 SELECT *
 FROM report.sites
 WHERE app = @app
 ORDER BY hot DESC;
 
 -- name: ReportPage :one
+-- One page and its sums.
 SELECT *
 FROM report.pages
 WHERE app = @app
@@ -35,6 +38,7 @@ ORDER BY hot DESC
 LIMIT 20;
 
 -- name: ReportDays :many
+-- The daily numbers of a target.
 SELECT *
 FROM report.days
 WHERE app = @app
@@ -43,6 +47,7 @@ WHERE app = @app
 ORDER BY day_id;
 
 -- name: ReportVisitorsToday :many
+-- Visitors of today.
 SELECT *
 FROM report.visitors_today
 WHERE app = @app
@@ -50,12 +55,14 @@ WHERE app = @app
 LIMIT 100;
 
 -- name: ReportCountToday :one
+-- How many visitors came today.
 SELECT count(*)
 FROM report.visitors_today
 WHERE app = @app
   AND target = @target;
 
 -- name: ReportVisits :many
+-- Visits of pages.
 SELECT *
 FROM report.visits
 WHERE app = @app
@@ -65,6 +72,7 @@ ORDER BY visitor
 LIMIT 100;
 
 -- name: ReportRank :many
+-- Who was visitor number so and so.
 SELECT *
 FROM report.ranks
 WHERE app = @app
@@ -72,10 +80,12 @@ WHERE app = @app
   AND rank = @rank;
 
 -- name: ReportTopPages :many
+-- The first pages of a range of days.
 SELECT t.uri::text AS uri, t.pv::bigint AS pv, t.new_visitors::bigint AS new_visitors, t.hot::bigint AS hot, t.uniques::bigint AS uniques
 FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::integer, @by::text, sqlc.narg(site)::text) AS t;
 
 -- name: ReportUniques :one
+-- Uniques of a range of days.
 SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error
 FROM report.uniques(@app::text, @target::text, @from_day::integer, @to_day::integer) AS u;
 
@@ -124,4 +134,5 @@ WHERE p.app_id = @app_id;
 SELECT to_char(now() AT TIME ZONE 'UTC' - interval '36 hours', 'YYYYMMDD')::integer AS day;
 
 -- name: ClosedVacuum :exec
+-- What autovacuum does in its own time.
 VACUUM (ANALYZE) sketches, tops;

@@ -51,7 +51,8 @@ const askAs = `-- name: AskAs :exec
 SET ROLE footfall_report
 `
 
-// What `bench reports` asks, in the words of somebody who has nothing but the schema report, and what it compares the answers with.
+// What `bench reports` asks, in the words of somebody who has nothing but the schema report, and
+// what it compares the answers with.
 // Has no more rights than those who read reports, until the session ends.
 func (q *Queries) AskAs(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, askAs)
@@ -62,6 +63,7 @@ const closedVacuum = `-- name: ClosedVacuum :exec
 VACUUM (ANALYZE) sketches, tops
 `
 
+// What autovacuum does in its own time.
 func (q *Queries) ClosedVacuum(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, closedVacuum)
 	return err
@@ -121,6 +123,7 @@ type ReportCountTodayParams struct {
 	Target string
 }
 
+// How many visitors came today.
 func (q *Queries) ReportCountToday(ctx context.Context, arg ReportCountTodayParams) (int64, error) {
 	row := q.db.QueryRow(ctx, reportCountToday, arg.App, arg.Target)
 	var count int64
@@ -144,6 +147,7 @@ type ReportDaysParams struct {
 	ToDay   int32
 }
 
+// The daily numbers of a target.
 func (q *Queries) ReportDays(ctx context.Context, arg ReportDaysParams) ([]ReportDay, error) {
 	rows, err := q.db.Query(ctx, reportDays,
 		arg.App,
@@ -189,6 +193,7 @@ type ReportPageParams struct {
 	Uri string
 }
 
+// One page and its sums.
 func (q *Queries) ReportPage(ctx context.Context, arg ReportPageParams) (ReportPage, error) {
 	row := q.db.QueryRow(ctx, reportPage, arg.App, arg.Uri)
 	var i ReportPage
@@ -304,6 +309,7 @@ type ReportRankParams struct {
 	Rank   int64
 }
 
+// Who was visitor number so and so.
 func (q *Queries) ReportRank(ctx context.Context, arg ReportRankParams) ([]ReportRank, error) {
 	rows, err := q.db.Query(ctx, reportRank, arg.App, arg.Target, arg.Rank)
 	if err != nil {
@@ -338,6 +344,7 @@ WHERE app = $1
 ORDER BY hot DESC
 `
 
+// The sites of an app, those with most visits first.
 func (q *Queries) ReportSites(ctx context.Context, app string) ([]ReportSite, error) {
 	rows, err := q.db.Query(ctx, reportSites, app)
 	if err != nil {
@@ -387,6 +394,7 @@ type ReportTopPagesRow struct {
 	Uniques     int64
 }
 
+// The first pages of a range of days.
 func (q *Queries) ReportTopPages(ctx context.Context, arg ReportTopPagesParams) ([]ReportTopPagesRow, error) {
 	rows, err := q.db.Query(ctx, reportTopPages,
 		arg.App,
@@ -438,6 +446,7 @@ type ReportUniquesRow struct {
 	StandardError float64
 }
 
+// Uniques of a range of days.
 func (q *Queries) ReportUniques(ctx context.Context, arg ReportUniquesParams) (ReportUniquesRow, error) {
 	row := q.db.QueryRow(ctx, reportUniques,
 		arg.App,
@@ -463,6 +472,7 @@ type ReportVisitorsTodayParams struct {
 	Target string
 }
 
+// Visitors of today.
 func (q *Queries) ReportVisitorsToday(ctx context.Context, arg ReportVisitorsTodayParams) ([]ReportVisitorsToday, error) {
 	rows, err := q.db.Query(ctx, reportVisitorsToday, arg.App, arg.Target)
 	if err != nil {
@@ -505,6 +515,7 @@ type ReportVisitsParams struct {
 	Day int32
 }
 
+// Visits of pages.
 func (q *Queries) ReportVisits(ctx context.Context, arg ReportVisitsParams) ([]ReportVisit, error) {
 	rows, err := q.db.Query(ctx, reportVisits, arg.App, arg.Uri, arg.Day)
 	if err != nil {
