@@ -10,7 +10,7 @@ import (
 	"footfall/report/draw"
 )
 
-// Untold stands where there is no figure: nothing to compare with, or nothing known.
+// Untold stands where a figure is missing: there is nothing to compare with, or nothing is known.
 const Untold = "-"
 
 // Spread is a median between the least and the most.

@@ -120,7 +120,7 @@ func TestGenerateRepeats(t *testing.T) {
 	assert.NotEqual(t, one, lines(t, generated(t, dbtest.New(t), set), all))
 }
 
-// Who interrupts it is told that the app is not whole.
+// Whoever interrupts it is told that the app is not whole.
 func TestGenerateInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -48,6 +48,7 @@ const (
 
 	filterError   = 0.001
 	believedError = 0.01 // so much that few visits show what is lost
+	filterKeys    = 1024 // at first: a filter that grows is full, and as often wrong as it may be
 	filterMemory  = 256 << 20
 )
 
@@ -77,7 +78,7 @@ func Open(ctx context.Context, url string, way Way) (*Store, error) {
 	}
 	s := &Store{way: way}
 	if share, filtered := map[Way]float64{NaiveFilter: filterError, Believed: believedError}[way]; filtered {
-		if s.known, err = bloom.New(bloom.Config{Error: share, MaxBytes: filterMemory}); err != nil {
+		if s.known, err = bloom.New(bloom.Config{Keys: filterKeys, Error: share, MaxBytes: filterMemory}); err != nil {
 			return nil, fmt.Errorf("one visit a transaction: %w", err)
 		}
 	}
@@ -95,7 +96,7 @@ func Open(ctx context.Context, url string, way Way) (*Store, error) {
 func (s *Store) Close() { s.pool.Close() }
 
 // Asked is how many existence queries there have been: keys looked up in visitors or visits to decide new or known. The
-// conflict of an insert with a row that is there is one, an insert of a new key is none.
+// conflict of an insert with a row that is there counts as one, an insert of a new key does not.
 func (s *Store) Asked() int64 { return s.asked.Load() }
 
 // FilterBytes is the memory of the filter; 0 without one.
