@@ -270,7 +270,7 @@ func TestVisitorModesRefuse(t *testing.T) {
 		{counter.Request{App: "ids", Visitor: "a\x00"}, visit.Invalid, "visitor: it has control characters"},
 		{counter.Request{App: "ids", Visitor: "\xff"}, visit.Invalid, "visitor: it is not valid UTF-8"},
 		{counter.Request{App: "ids", Visitor: "anna", IP: "x"}, visit.Invalid, "ip: "},
-		{counter.Request{App: "shop", Visitor: "anna"}, visit.Forbidden, "visitor: app shop believes it with a key"},
+		{counter.Request{App: "shop", Visitor: "anna"}, visit.Forbidden, "visitor: app shop believes it only with a key"},
 	} {
 		c.r.URI = "http://shop.example/"
 		_, err := in.Visit(ctx, c.r)

@@ -24,8 +24,8 @@ type Admin struct {
 // NewAdmin returns an Admin. Apps whose visitors are hashed need the secret.
 func NewAdmin(d *db.DB, secret Secret) *Admin { return &Admin{d, secret} }
 
-// settlePatience is how long a change waits for the instances that run.
-const settlePatience = 5 * time.Second
+// instancesWithin is how long a change waits for the instances that run.
+const instancesWithin = 5 * time.Second
 
 var appName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
@@ -50,7 +50,7 @@ func (a *Admin) AddApp(ctx context.Context, name string, s Settings) error {
 	if err != nil {
 		return wrap("add app "+name, err)
 	}
-	return a.db.WaitForInstances(ctx, settlePatience)
+	return a.db.WaitForInstances(ctx, instancesWithin)
 }
 
 // SetApp changes an app's settings.
@@ -65,7 +65,7 @@ func (a *Admin) SetApp(ctx context.Context, name string, s Settings) error {
 			return err
 		}
 		if counts {
-			if err := staysWhatItIs(&was, row); err != nil {
+			if err := refuseFixed(&was, row); err != nil {
 				return err
 			}
 		}
@@ -74,7 +74,7 @@ func (a *Admin) SetApp(ctx context.Context, name string, s Settings) error {
 	if err != nil {
 		return wrap("set app "+name, err)
 	}
-	return a.db.WaitForInstances(ctx, settlePatience)
+	return a.db.WaitForInstances(ctx, instancesWithin)
 }
 
 func setApp(ctx context.Context, q *db.Queries, row *db.App) error {
@@ -106,8 +106,8 @@ func (a *Admin) apply(s Settings, row *db.App) error {
 	return nil
 }
 
-// staysWhatItIs refuses to change what has been counted by.
-func staysWhatItIs(was, row *db.App) error {
+// refuseFixed refuses to change what has been counted by.
+func refuseFixed(was, row *db.App) error {
 	var f faults
 	if row.Tz != was.Tz {
 		f.add("tz: app %s has counted days of %s, which stay what they are: add another app for %s", row.Name, was.Tz, row.Tz)

@@ -2,68 +2,67 @@ package counter
 
 import (
 	"context"
-	"fmt"
-	"footfall/visit"
 	"net/netip"
+
+	"footfall/visit"
 )
 
-// who is what a request was found to be: who came where, and when.
-type who struct {
-	target   visit.Target
-	visitor  netip.Addr
-	address  netip.Addr // that came, or was asserted; the zero one where only an id was
-	day      int32
-	stranger bool // nobody who is believed says who came: limits hold, and crawlers are looked for
+// subject is what a request is about: which visitor comes where, and when.
+type subject struct {
+	target    visit.Target
+	visitor   netip.Addr
+	address   netip.Addr // of the visitor; the zero one where the caller asserts nothing but an id
+	day       int32
+	untrusted bool // no trusted caller vouches for the visitor: usual limits hold, and crawlers are looked for
 }
 
-// admit checks a request in the order that the contract gives: app, key, assertion, address and URI, host, rate. need is the scope that
-// opens what is asked for.
-func (c *Counter) admit(ctx context.Context, r *Request, need Scope) (*app, who, error) {
-	now, err := c.apps.now(ctx)
+// admit checks a request in a fixed order: app, key, assertion, address and URI, site, rate. need is the scope that the request takes.
+func (c *Counter) admit(ctx context.Context, r *Request, need Scope) (*app, subject, error) {
+	register, err := c.apps.current(ctx)
 	if err != nil {
-		return nil, who{}, err
+		return nil, subject{}, err
 	}
-	a, err := now.app(r.App)
+	a, err := register.app(r.App)
 	if err != nil {
-		return nil, who{}, err
+		return nil, subject{}, err
 	}
-	key, err := c.keyOf(now, a, r)
+	key, err := c.keyOf(register, a, r)
 	if err != nil {
-		return nil, who{}, err
+		return nil, subject{}, err
 	}
-	if err := a.permit(r, key, need); err != nil {
-		return nil, who{}, err
+	if err := a.checkRights(r, key, need); err != nil {
+		return nil, subject{}, err
 	}
-	w := who{stranger: !a.isOpen() && !r.asserts() && (key == nil || need == ScopeCount)}
+	w := subject{untrusted: !a.isOpen() && !r.asserts() && (key == nil || need == ScopeCount)}
 	if err := c.identify(ctx, a, r, &w); err != nil {
-		return nil, who{}, err
+		return nil, subject{}, err
 	}
-	if err := a.welcome(r, w.target.Site); err != nil {
-		return nil, who{}, err
+	if err := a.checkSite(r, w.target.Site); err != nil {
+		return nil, subject{}, err
 	}
-	return a, w, c.restrain(a, w)
+	return a, w, c.checkRate(a, w)
 }
 
-// keyOf returns the key that is shown; nil where none is.
-func (c *Counter) keyOf(now *register, a *app, r *Request) (*openKey, error) {
+// keyOf returns the key that a request shows; nil where it shows none.
+func (c *Counter) keyOf(known *register, a *app, r *Request) (*openKey, error) {
 	if r.Key == "" {
 		return nil, nil
 	}
-	key := now.key(r.Key)
-	if key == nil || key.app != a.id { // which of both is nobody's business
-		return nil, visit.Errorf(visit.BadKey, "key", "it is none of app %s, or it is revoked: send another, or leave it out", a.name)
+	key := known.key(r.Key)
+	if key == nil || key.app != a.id { // one answer for both, which tells nothing about the keys of other apps
+		return nil, visit.Errorf(visit.BadKey, "key", "it is not a key of app %s, or it is revoked: send another, or leave it out", a.name)
 	}
 	c.uses.note(key.id)
 	return key, nil
 }
 
-// permit checks that the caller may do what they ask for, and say who came.
-func (a *app) permit(r *Request, key *openKey, need Scope) error {
+// checkRights checks that the caller may do what they ask for, and assert the visitor that they name.
+func (a *app) checkRights(r *Request, key *openKey, need Scope) error {
 	asserting := need
 	if need == ScopeCount {
 		asserting = ScopeAssert
 		if a.access == accessKey && key == nil {
-			return visit.Errorf(visit.BadKey, "key", "app %s counts nothing without one: send one of the scope %s or %s as Authorization: Bearer …",
+			return visit.Errorf(visit.BadKey, "key", "app %s counts nothing without a key: send one of the scope %s or %s as Authorization: Bearer …",
 				a.name, ScopeCount, ScopeAssert)
 		}
 		if a.access == accessKey && !key.opens(ScopeCount) {
@@ -77,14 +76,14 @@ func (a *app) permit(r *Request, key *openKey, need Scope) error {
 	if r.IP == "" {
 		field = "visitor"
 	}
-	return visit.Errorf(visit.Forbidden, field, "app %s believes it with a key of the scope %s alone: leave %s out, or send such a key as Authorization: Bearer …",
+	return visit.Errorf(visit.Forbidden, field, "app %s believes it only with a key of the scope %s: leave %s out, or send such a key as Authorization: Bearer …",
 		a.name, asserting, field)
 }
 
 // identify reads the fields of a request.
-func (c *Counter) identify(ctx context.Context, a *app, r *Request, w *who) error {
-	if r.Garbled != nil {
-		return r.Garbled
+func (c *Counter) identify(ctx context.Context, a *app, r *Request, w *subject) error {
+	if r.ParseErr != nil {
+		return r.ParseErr
 	}
 	if a.fault != nil {
 		return visit.Errorf(visit.Unavailable, "", "app %s cannot be counted for by this instance; tell its operator", a.name).Because(a.fault)
@@ -103,8 +102,8 @@ func (c *Counter) identify(ctx context.Context, a *app, r *Request, w *who) erro
 	return nil
 }
 
-// identifyVisitor finds out who came: whom the caller names, or else the caller.
-func (c *Counter) identifyVisitor(ctx context.Context, a *app, r *Request, w *who) (err error) {
+// identifyVisitor finds the visitor: the one whom the caller asserts, or else the caller.
+func (c *Counter) identifyVisitor(ctx context.Context, a *app, r *Request, w *subject) (err error) {
 	switch {
 	case r.Visitor != "" && a.mode != byID:
 		return visit.Errorf(visit.Invalid, "visitor", "app %s tells visitors apart by their address: give ip", a.name)
@@ -132,20 +131,20 @@ func (c *Counter) identifyVisitor(ctx context.Context, a *app, r *Request, w *wh
 	return err
 }
 
-// welcome checks that the app counts the site, and that the page which asks is of one that it counts.
-func (a *app) welcome(r *Request, site string) error {
+// checkSite checks that the app counts the site, and, for a request that a browser sends for a page, the site of that page.
+func (a *app) checkSite(r *Request, site string) error {
 	if !a.counts(site) {
-		return visit.Errorf(visit.Forbidden, "uri", "app %s does not count the site %s: its operator can add it to those that it counts", a.name, site)
+		return visit.Errorf(visit.Forbidden, "uri", "app %s does not count the site %s: its operator can add it", a.name, site)
 	}
 	if r.Origin != "" && !a.isOpen() && !a.allowsOrigin(r.Origin) {
-		return visit.Errorf(visit.Forbidden, "origin", "the page that asks is of no site that app %s counts: its operator can add that site", a.name)
+		return visit.Errorf(visit.Forbidden, "origin", "app %s does not count the site of the page that asks: its operator can add it", a.name)
 	}
 	return nil
 }
 
-// restrain refuses who asks too often.
-func (c *Counter) restrain(a *app, w who) error {
-	most := a.limits.requests.of(w.stranger)
+// checkRate refuses callers who ask too often.
+func (c *Counter) checkRate(a *app, w subject) error {
+	most := a.limits.requests.of(w.untrusted)
 	if most == 0 {
 		return nil
 	}
@@ -158,21 +157,23 @@ func (c *Counter) restrain(a *app, w who) error {
 		return nil
 	}
 	c.metrics.limited.Inc()
-	return &visit.Error{Kind: visit.TooMany, RetryAfter: wait, Message: fmt.Sprintf("too many requests to app %s from one address; try again later", a.name)}
+	refused := visit.Errorf(visit.TooMany, "", "too many requests to app %s from one address; try again later", a.name)
+	refused.RetryAfter = wait
+	return refused
 }
 
-// AllowsOrigin reports whether a page of this origin may read the answers for an app; for "", for any of the apps.
+// AllowsOrigin reports whether a page of this origin may read the answers for an app; where name is "", for any app at all.
 func (c *Counter) AllowsOrigin(ctx context.Context, name, origin string) bool {
-	now, err := c.apps.now(ctx)
+	register, err := c.apps.current(ctx)
 	if err != nil {
 		return false
 	}
 	if name != "" {
-		a := now.apps[name]
+		a := register.apps[name]
 		return a != nil && a.allowsOrigin(origin)
 	}
 	site := siteOfOrigin(origin)
-	for _, a := range now.apps {
+	for _, a := range register.apps {
 		if site != "" && a.counts(site) {
 			return true
 		}

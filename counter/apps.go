@@ -160,11 +160,11 @@ func (dir *directory) read(access *db.Access, tell bool) *register {
 }
 
 // now returns the register as it stands.
-func (dir *directory) now(ctx context.Context) (*register, error) {
+func (dir *directory) current(ctx context.Context) (*register, error) {
 	if held := dir.held.Load(); held != nil {
 		return held, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
 	var access *db.Access
 	err := dir.db.Read(ctx, func(q *db.Queries) (err error) {

@@ -1,4 +1,5 @@
-// Package counter decides who may count, and as whom: it admits visits and questions, and changes and erases what was counted.
+// Package counter decides who may count, and as which visitor: it admits visits and questions, changes what apps are made of, and
+// erases what was counted.
 package counter
 
 import (
@@ -14,10 +15,10 @@ import (
 	"footfall/visit"
 )
 
-// Options of Open: those of its recorder, whose log, metrics and clock it shares, and what is its own.
+// Options are those of Open. The counter shares the log, the metrics and the clock of its recorder.
 type Options struct {
 	record.Options
-	Secret Secret // keys the visitors of apps that hash them; default: none, and these apps cannot count here
+	Secret Secret // hashes visitors; default: none, and apps whose visitors are hashed cannot count here
 }
 
 // Request is a visit, or a question about counts, as a caller states it.
@@ -26,25 +27,26 @@ type Request struct {
 	URI string
 	Key string // the key that the caller shows; "": none
 
-	// Whom the caller asserts to have come: an address, and where the app knows visitors by ids, an id. With neither it is Peer.
+	// The visitor that the caller asserts: an address, or an id where the app tells visitors apart by ids. With neither, the visitor
+	// is Peer.
 	IP, Visitor string
-	Asserts     bool       // one of them is named, be it empty or garbled
+	Asserts     bool       // IP or Visitor was given, even if it is empty or cannot be read
 	Peer        netip.Addr // the address that the request came from
 	Anybody     bool       // a question that names no visitor
 
-	Garbled error // what is wrong with the way the fields above were written; it has its place in the order of checks
+	ParseErr error // what is wrong with how the fields above were written; reported when the order of checks comes to it
 
-	Origin     string // of the page that asks, as a browser says; "": none said
-	Agent      string // what the caller calls itself
-	Prefetch   bool   // nobody has come yet
+	Origin     string // of the page that sends the request, as a browser tells it; "": none
+	Agent      string // User-Agent
+	Prefetch   bool   // a browser fetches the page in case somebody asks for it
 	DoNotTrack bool   // the visitor asks not to be tracked
 }
 
-// asserts reports whether the request says who came.
+// asserts reports whether the request names a visitor.
 func (r *Request) asserts() bool { return r.Asserts || r.IP != "" || r.Visitor != "" }
 
-// readPatience bounds what only reads: a question waits for a connection, too.
-const readPatience = 5 * time.Second
+// readWithin bounds a read, including the wait for a connection.
+const readWithin = 5 * time.Second
 
 // Counter counts visits, and answers. It is safe for concurrent use.
 type Counter struct {
@@ -93,7 +95,8 @@ func (c *Counter) Close() {
 	c.apps.close()
 }
 
-// Visit counts a visit and returns its numbers once they have committed. One that is not counted on purpose gets the answer of Counts.
+// Visit counts a visit and returns its numbers once they have committed. A visit that is not counted on purpose gets the answer of
+// Counts.
 func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 	a, w, err := c.admit(ctx, &r, ScopeCount)
 	if err != nil {
@@ -106,7 +109,7 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 		return answer, err
 	}
 	return c.recorder.Record(record.Visit{
-		App: a.id, CountsBy: a.countsBy, Target: w.target, Visitor: w.visitor, Day: w.day, NewPages: a.limits.newPages.of(w.stranger),
+		App: a.id, CountsBy: a.countsBy, Target: w.target, Visitor: w.visitor, Day: w.day, NewPages: a.limits.newPages.of(w.untrusted),
 	})
 }
 
@@ -122,9 +125,9 @@ func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 	return c.read(ctx, a, w.target, &w.visitor)
 }
 
-// read reads the numbers of a target, with the ranks of a visitor if one is named.
+// read reads the numbers of a page and its site, with the ranks of a visitor if one is named.
 func (c *Counter) read(ctx context.Context, a *app, t visit.Target, visitor *netip.Addr) (visit.Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
 	var rows []db.CountsGetRow
 	err := c.db.Read(ctx, func(q *db.Queries) (err error) {

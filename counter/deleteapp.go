@@ -12,7 +12,7 @@ func (a *Admin) DeleteApp(ctx context.Context, name string) error {
 	if err := a.deleteApp(ctx, name); err != nil {
 		return wrap("delete app "+name, err)
 	}
-	return a.db.WaitForInstances(ctx, settlePatience)
+	return a.db.WaitForInstances(ctx, instancesWithin)
 }
 
 func (a *Admin) deleteApp(ctx context.Context, name string) error {
@@ -22,7 +22,7 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 	}
 	// Once no instance counts for it any more, what follows makes nobody wait. An instance that does not answer is waited for by
 	// the locks of the last step.
-	if err := a.db.WaitForInstances(ctx, settlePatience); err != nil && !errors.Is(err, db.ErrInstancesBehind) {
+	if err := a.db.WaitForInstances(ctx, instancesWithin); err != nil && !errors.Is(err, db.ErrInstancesBehind) {
 		return err
 	}
 	for _, step := range []func(context.Context, *db.Queries, string) error{deleteRows, deleteAll} {

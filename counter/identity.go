@@ -137,7 +137,7 @@ func (k *dayKeys) of(ctx context.Context, day int32) ([]byte, error) {
 	if key := k.remembered(now, day); key != nil {
 		return key, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
 	key, err := k.read(ctx, day)
 	if err != nil {

@@ -144,7 +144,7 @@ func (a *Admin) AddKey(ctx context.Context, app string, with []Scope) (key strin
 	if err != nil {
 		return "", wrap("add a key of app "+app, err)
 	}
-	return key, a.db.WaitForInstances(ctx, settlePatience) // with ErrInstancesBehind the key is good all the same
+	return key, a.db.WaitForInstances(ctx, instancesWithin) // with ErrInstancesBehind the key is good all the same
 }
 
 func scopeNames() string {
@@ -183,7 +183,7 @@ func (a *Admin) RevokeKey(ctx context.Context, app, name string) error {
 	if err != nil {
 		return wrap("revoke a key of app "+app, err)
 	}
-	return a.db.WaitForInstances(ctx, settlePatience)
+	return a.db.WaitForInstances(ctx, instancesWithin)
 }
 
 // keyName is the name of a key: somebody who must revoke one may have nothing but the key itself.

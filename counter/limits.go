@@ -8,22 +8,22 @@ import (
 	"footfall/record/cache"
 )
 
-// Limits of an app that sets none of its own, where the caller is a stranger: far above what people do, and far below what
-// a program can.
+// Limits of an app that sets none of its own, where no trusted caller vouches for the visitor: far above what people do, and far below
+// what a program can.
 const (
 	usualRequests = 600   // a minute from one address: an office behind one address clicks less
 	usualNewPages = 2_000 // a day: at worst 10 GB a year (docs/decisions/0011-limits.md)
 )
 
-// limit is a number of things in a time; 0: any number.
+// limit is how many of something are allowed in a time; 0: any number.
 type limit struct {
 	most   int64
-	chosen bool // by the app: then it holds for everybody
+	chosen bool // by the app: then it holds for trusted callers, too
 }
 
-// of is the limit as it holds for a stranger, or for somebody who is believed; 0: any number.
-func (l limit) of(stranger bool) int64 {
-	if stranger || l.chosen {
+// of returns the limit as it holds for a request; 0: any number.
+func (l limit) of(untrusted bool) int64 {
+	if untrusted || l.chosen {
 		return l.most
 	}
 	return 0
@@ -46,16 +46,16 @@ func limitOf(chosen *int32, usual int64) limit {
 	return limit{most: int64(*chosen), chosen: true}
 }
 
-// rates says how often something may happen a minute. It keeps, for each source, until when what it has had lasts if
-// spread evenly; that may be a minute ahead, so that a source may have all of its minute at once. Its memory is bounded: when
-// it is full, who was not seen for longest is forgotten, and may begin anew. It is safe for concurrent use.
+// rates limits how often each source may send a request a minute. For each source it keeps until when its requests so far would last if
+// they were spread evenly. That may lie a minute ahead, so that a source may send all requests of a minute at once. Its memory is
+// bounded: when it is full, the source that was not seen for longest begins anew. It is safe for concurrent use.
 type rates struct {
 	sources *cache.Cache[source, time.Duration]
 	began   time.Time
 	clock   func() time.Time
 }
 
-// source is what a rate is of: an address that calls an app. It holds no pointer.
+// source is an address that calls an app. It holds no pointer, so that the garbage collector need not look into it.
 type source struct {
 	app  int32
 	from [16]byte
@@ -63,7 +63,7 @@ type source struct {
 
 const (
 	ratesBytes  = 16 << 20
-	sourceEntry = 96 // bytes that a source takes in a map, about, at its worst
+	sourceEntry = 96 // bytes that an entry takes in a map at most, about
 )
 
 func newRates(clock func() time.Time) *rates {
@@ -73,7 +73,7 @@ func newRates(clock func() time.Time) *rates {
 	}
 }
 
-// sourceOf is an address that calls an app. Whoever has one IPv6 address has all of its /64.
+// sourceOf returns the source of a request. A caller who has one IPv6 address has all of its /64.
 func sourceOf(app int32, address netip.Addr) source {
 	if address.Is6() {
 		if network, err := address.Prefix(64); err == nil {
@@ -83,7 +83,7 @@ func sourceOf(app int32, address netip.Addr) source {
 	return source{app: app, from: address.As16()}
 }
 
-// take takes one of the most that a source has a minute. If there is none, it returns how long until there is.
+// take takes one of the requests that a source may send a minute. If none is left, it returns how long until there is one.
 func (r *rates) take(s source, most int64) (wait time.Duration) {
 	each := time.Minute / time.Duration(most)
 	now := r.clock().Sub(r.began)

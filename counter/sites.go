@@ -1,18 +1,18 @@
 package counter
 
 import (
-	"fmt"
-	"footfall/visit"
 	"strings"
+
+	"footfall/visit"
 )
 
 // sites are those that an app counts.
 type sites struct {
 	exact map[string]bool
-	below map[string]bool // hosts with their ports, and a dot before: all of their subdomains
+	below map[string]bool // hosts with their ports, each after a dot: all of its subdomains are counted
 }
 
-// subdomains begins what stands for every subdomain of a host, but not for the host itself.
+// subdomains stands in front of a host for all of its subdomains, but not for the host itself.
 const subdomains = "*."
 
 func newSites(list []string) sites {
@@ -45,42 +45,33 @@ func (s sites) have(site string) bool {
 	return false
 }
 
-// readSite reads what --site names: a host, or a host and a port, or all subdomains of one.
+// readSite reads a setting of sites: a site as visit.ParseSite reads it, or *.host for all subdomains of a host.
 func readSite(raw string) (string, error) {
 	if host, wild := strings.CutPrefix(raw, subdomains); wild {
 		return readSubdomains(raw, host)
 	}
-	site, ok := siteOf(raw)
-	if !ok {
-		return "", fmt.Errorf("site: %.128q is no site: write a host like example.com, a host and a port like localhost:3000, or *.example.com for every subdomain", raw)
+	site, err := visit.ParseSite(raw)
+	if err != nil || site == visit.OtherSite || strings.Contains(site, "*") {
+		return "", visit.Errorf(visit.Invalid, "site",
+			"%.128q is not a site: write a host like example.com, a host and a port like localhost:3000, or *.example.com for every subdomain", raw)
 	}
 	return site, nil
 }
 
 func readSubdomains(raw, host string) (string, error) {
-	site, ok := siteOf("a." + host) // so that a number, which would be an address, is read as a name
+	site, err := visit.ParseSite("a." + host) // with a name in front, a number is not read as an address
 	below, named := strings.CutPrefix(site, "a.")
 	name, _, _ := strings.Cut(below, ":")
-	if !ok || !named || strings.Trim(name, ".") == "" {
-		return "", fmt.Errorf("site: %.128q is no site: write *.example.com for every subdomain of example.com", raw)
+	if err != nil || !named || strings.ContainsAny(host, "/*") || strings.Trim(name, ".") == "" {
+		return "", visit.Errorf(visit.Invalid, "site", "%.128q is not a site: write *.example.com for every subdomain of example.com", raw)
 	}
 	if !strings.Contains(name, ".") && name != "localhost" {
-		return "", fmt.Errorf("site: %.128q would count anybody's domains: write more of it, like *.example.%s", raw, name)
+		return "", visit.Errorf(visit.Invalid, "site", "%.128q would count anybody's domains: write more of it, like *.example.%s", raw, name)
 	}
 	return subdomains + below, nil
 }
 
-// siteOf is the canonical form of a host, or of a host and a port.
-func siteOf(raw string) (site string, ok bool) {
-	scheme := "http://"
-	if strings.HasSuffix(raw, ":80") {
-		scheme = "https://" // where 80 is not the port that is left out
-	}
-	target, err := visit.Normalize(scheme+raw, nil)
-	return target.Site, err == nil && target.Page == target.Site+"/" && !strings.ContainsAny(raw, "/\\?#@*")
-}
-
-// siteOfOrigin is the site of the page that a browser says it comes from; "" for one that is of no site.
+// siteOfOrigin returns the site of an Origin header; "" for an origin that is not a site.
 func siteOfOrigin(origin string) string {
 	_, host, _ := strings.Cut(origin, "://")
 	if strings.ContainsAny(host, "/\\?#@") || strings.Contains(origin, " ") {

@@ -2,9 +2,10 @@ package counter
 
 import (
 	"fmt"
-	"footfall/visit"
 	"net/netip"
 	"strings"
+
+	"footfall/visit"
 )
 
 // What an app does with crawlers.
@@ -13,8 +14,8 @@ const (
 	botsSkip  = "skip"
 )
 
-// skips says why a visit to an app is not to be counted, if it is not.
-func (c *Counter) skips(a *app, r *Request, w who) visit.Skipped {
+// skips returns why a visit is not to be counted; "" for a visit that is.
+func (c *Counter) skips(a *app, r *Request, w subject) visit.Skipped {
 	switch {
 	case r.Prefetch:
 		return visit.SkippedPrefetch
@@ -22,7 +23,7 @@ func (c *Counter) skips(a *app, r *Request, w who) visit.Skipped {
 		return visit.SkippedIgnored
 	case a.respectDNT && r.DoNotTrack:
 		return visit.SkippedDNT
-	case a.bots != botsCount && (w.stranger || a.bots == botsSkip) && c.bots.is(r.Agent):
+	case a.bots != botsCount && (w.untrusted || a.bots == botsSkip) && c.bots.is(r.Agent):
 		return visit.SkippedBot
 	}
 	return ""
@@ -34,7 +35,7 @@ type ignored struct {
 	ids      map[string]bool
 }
 
-// ignoredID begins an id among what an app ignores, since an id may look like an address.
+// ignoredID stands in front of an id, since an id may look like an address.
 const ignoredID = "id:"
 
 func newIgnored(list []string) (i ignored) {
@@ -51,7 +52,7 @@ func newIgnored(list []string) (i ignored) {
 	return i
 }
 
-// has reports whether an address (the zero one: none is known) or an id ("": none) is ignored.
+// has reports whether an address (the zero one: unknown) or an id ("": none) is ignored.
 func (i ignored) has(address netip.Addr, id string) bool {
 	for _, network := range i.networks {
 		if network.Contains(address) {
@@ -61,7 +62,7 @@ func (i ignored) has(address netip.Addr, id string) bool {
 	return id != "" && i.ids[id]
 }
 
-// readIgnored reads what --ignore names: an address, a network, or else an id.
+// readIgnored reads a setting of ignored visitors: an address, a network, or else an id.
 func readIgnored(raw string) (string, error) {
 	if id, ok := strings.CutPrefix(raw, ignoredID); ok {
 		return readIgnoredID(id)
@@ -79,7 +80,7 @@ func readIgnored(raw string) (string, error) {
 	case err == nil:
 		return network.String(), nil
 	case strings.Contains(raw, "/"):
-		return "", fmt.Errorf("ignore: %.64q is no network: write one like 192.0.2.0/24 or 2001:db8::/32, or id:… for the id of a visitor", raw)
+		return "", fmt.Errorf("ignore: %.64q is not a network: write one like 192.0.2.0/24 or 2001:db8::/32, or id:… for the id of a visitor", raw)
 	}
 	return readIgnoredID(raw)
 }

@@ -54,7 +54,7 @@ func startUpkeep(d *db.DB, o Options, days *dayKeys, uses *keyUses) *upkeep {
 func (u *upkeep) close() {
 	u.cancel()
 	u.done.Wait()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(u.ctx), readPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(u.ctx), readWithin)
 	defer cancel()
 	u.noteUses(ctx)
 }

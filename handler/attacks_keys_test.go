@@ -37,7 +37,7 @@ var keyAttacks = []attack{
 	{
 		name:   "an ip, no key",
 		sent:   "`ip=` in a GET, percent-encoded, in a POST, one's own, nonsense, empty, with an empty `Authorization`",
-		status: 403, says: "app shop believes it with a key of the scope assert alone",
+		status: 403, says: "app shop believes it only with a key of the scope assert",
 		requests: append(forgedWith("Authorization:", "Authorization: Bearer", "Authorization: Bearer    ", "Cookie: session=1"),
 			forged, visitShop+"&%69%70=203.0.113.5", "GET /visit?ip=203.0.113.5&uri={uri}&app=shop", visitShop+"&ip=127.0.0.1", visitShop+"&ip=::1",
 			visitShop+"&ip=nonsense", visitShop+"&ip=203.0.113.5&visitor=alice", visitShop+"#&ip=203.0.113.5", visitShop+"&ip=", visitShop+"&ip=%zz",
@@ -47,7 +47,7 @@ var keyAttacks = []attack{
 	{
 		name:   "a visitor's id, no key",
 		sent:   "`visitor=` to an app that knows visitors by ids, and to one that does not",
-		status: 403, says: "believes it with a key of the scope assert alone",
+		status: 403, says: "believes it only with a key of the scope assert",
 		requests: []string{
 			"GET /visit?app=ids&uri={uri}&visitor=alice", "GET /visit?app=shop&uri={uri}&visitor=alice",
 			"GET /visit?app=hashed&uri={uri}&visitor=alice",
@@ -77,7 +77,7 @@ var keyAttacks = []attack{
 	{
 		name:   "a forged ip with a key that counts or reads alone",
 		sent:   "`ip=` with a key of the scope count, or read",
-		status: 403, says: "with a key of the scope assert alone",
+		status: 403, says: "only with a key of the scope assert",
 		requests: append(forgedWith("Authorization: Bearer {count}", "Authorization: Bearer {read}"),
 			"POST /visit"+bearerOf+"{count}\n\n"+`{"app":"shop","uri":"{uri}","ip":"203.0.113.5"}`, visitShop+"&visitor=alice"+bearerOf+"{count}",
 			"GET /visit?app=strict&uri={uri}&ip=203.0.113.5"+bearerOf+"{strict}"),
@@ -85,7 +85,7 @@ var keyAttacks = []attack{
 	{
 		name:   "another app's key",
 		sent:   "a key with every scope of another app, with `ip=` and without, to closed apps and to an open one",
-		status: 401, says: "key: it is none of app",
+		status: 401, says: "key: it is not a key of app",
 		requests: append(keyed("{foreign}"),
 			"GET /visit?app=ids&uri={uri}&visitor=alice"+bearerOf+"{foreign}", "GET /visit?app=demo&uri={uri}&ip=203.0.113.5"+bearerOf+"{foreign}",
 			"GET /visit?app=strict&uri={uri}"+bearerOf+"{foreign}", "GET /visit?app=blog&uri={uri}&ip=203.0.113.5"+bearerOf+"{assert}"),
@@ -94,11 +94,11 @@ var keyAttacks = []attack{
 	{
 		name:     "a revoked key",
 		sent:     "`ip=` with a key that two running instances knew, as soon as `key revoke` returned; and with its successor",
-		answered: "401 key: it is none of app shop, or it is revoked; the successor 200", stored: "the successor's visits", story: revokedKey,
+		answered: "401 key: it is not a key of app shop, or it is revoked; the successor 200", stored: "the successor's visits", story: revokedKey,
 	},
 	{
 		name:   "a garbled key",
-		status: 401, says: "key: it is none of app shop, or it is revoked",
+		status: 401, says: "key: it is not a key of app shop, or it is revoked",
 		sent: "one letter changed, cut, doubled, in upper or lower case, quoted, its name alone, 30,000 letters; two `Authorization` lines, the first with another app's key",
 		requests: append(keyed("{changed}", "{name}", "{name}_", "{upper}", "{lower}", "{assert}{assert}", "{assert}=", `"{assert}"`, "footfall_",
 			"null", "0", "*", "' OR '1'='1",
@@ -118,7 +118,7 @@ var keyAttacks = []attack{
 	{
 		name:   "no key where one is required",
 		sent:   "a visit to an app made with `--access key`",
-		status: 401, says: "key: app strict counts nothing without one",
+		status: 401, says: "key: app strict counts nothing without a key",
 		requests: []string{
 			"GET /visit?app=strict&uri={uri}", "POST /visit\n\n" + `{"app":"strict","uri":"{uri}"}`,
 			"GET /visit?app=strict&uri={uri}\nOrigin: https://example.com",
@@ -168,7 +168,7 @@ func revokedKey(w *world) {
 		for _, request := range keyed("{old}") {
 			a := w.send(to, request)
 			assert.Equal(w.t, http.StatusUnauthorized, a.status)
-			assert.Contains(w.t, a.body, "it is none of app shop, or it is revoked")
+			assert.Contains(w.t, a.body, "it is not a key of app shop, or it is revoked")
 			assert.NotContains(w.t, a.body, w.words["old"])
 		}
 		assert.Equal(w.t, http.StatusOK, w.send(to, "GET /counts?app=shop&uri={uri}&ip=203.0.113.5"+bearerOf+"{new}").status)
@@ -186,7 +186,7 @@ var readingAttacks = []attack{
 	{
 		name:   "somebody's rank, no key",
 		sent:   "`/counts?ip=…` and `/counts?visitor=…`: has this one been here?",
-		status: 403, says: "believes it with a key of the scope read alone",
+		status: 403, says: "believes it only with a key of the scope read",
 		requests: []string{
 			"GET /counts?app=shop&uri={uri}&ip=127.0.0.1", "GET /counts?app=shop&uri={uri}&ip=203.0.113.5",
 			"GET /counts?app=shop&uri={uri}&%69p=203.0.113.5",
@@ -196,7 +196,7 @@ var readingAttacks = []attack{
 	{
 		name:   "somebody's rank, a key that counts",
 		sent:   "the same with a key of the scope count, or assert",
-		status: 403, says: "of the scope read alone",
+		status: 403, says: "of the scope read:",
 		requests: []string{
 			"GET /counts?app=shop&uri={uri}&ip=127.0.0.1" + bearerOf + "{count}",
 			"GET /counts?app=shop&uri={uri}&ip=127.0.0.1" + bearerOf + "{assert}",
@@ -206,7 +206,7 @@ var readingAttacks = []attack{
 	{
 		name:   "somebody's rank, another app's key",
 		sent:   "the same with a reading key of another app",
-		status: 401, says: "key: it is none of app shop",
+		status: 401, says: "key: it is not a key of app shop",
 		requests: []string{"GET /counts?app=shop&uri={uri}&ip=127.0.0.1" + bearerOf + "{foreign}",
 			"GET /counts?app=shop&uri={uri}" + bearerOf + "{foreign}"},
 	},

@@ -13,14 +13,14 @@ func (s *service) request(c echo.Context, f *fields) counter.Request {
 	r := c.Request()
 	h := r.Header
 	ask := counter.Request{
-		App: f.app.value, URI: f.uri.value, IP: f.ip.value, Visitor: f.visitor.value, Garbled: f.garbled,
+		App: f.app.value, URI: f.uri.value, IP: f.ip.value, Visitor: f.visitor.value, ParseErr: f.garbled,
 		Asserts: f.ip.given || f.visitor.given,
 		Key:     bearer(h), Origin: origin(h), Agent: h.Get("User-Agent"),
 		Prefetch: r.Method == http.MethodHead || prefetches(h), DoNotTrack: h.Get("Dnt") == "1" || h.Get("Sec-Gpc") == "1",
 	}
 	var err error
-	if ask.Peer, err = s.proxies.client(r); err != nil && !ask.Asserts && ask.Garbled == nil {
-		ask.Garbled = err // where the address of the request is nobody's visit, it need not be known
+	if ask.Peer, err = s.proxies.client(r); err != nil && !ask.Asserts && ask.ParseErr == nil {
+		ask.ParseErr = err // where the address of the request is nobody's visit, it need not be known
 	}
 	return ask
 }

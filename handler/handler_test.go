@@ -226,7 +226,7 @@ func TestBadInputStoresNothing(t *testing.T) {
 		{"app=nobody&uri=http://a/", 404, `app: there is no app "nobody"`},
 		{"app=%00&uri=http://a/", 404, "app: there is no app"},
 		{"app=%ff&uri=http://a/", 404, "app: there is no app"},
-		{"app=shop&ip=1.1.1.1&uri=http://example.com/", 403, "ip: app shop believes it with a key of the scope assert alone"},
+		{"app=shop&ip=1.1.1.1&uri=http://example.com/", 403, "ip: app shop believes it only with a key of the scope assert"},
 		{"app=shop&uri=http://other.example/", 403, "uri: app shop does not count the site other.example"},
 	} {
 		a := e.get("/visit?" + c.query)

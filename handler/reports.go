@@ -64,7 +64,7 @@ func (s *service) reportRoutes(reader *report.Reader) (routes []route) {
 func (r *reports) answer(c echo.Context, k kind) error {
 	ctx, request := c.Request().Context(), c.Request()
 	params, garbled := readParams(request.URL.RawQuery, append([]string{"format"}, k.takes...), k.repeats)
-	ask := counter.Request{App: c.Param("app"), Key: bearer(request.Header), Garbled: garbled}
+	ask := counter.Request{App: c.Param("app"), Key: bearer(request.Header), ParseErr: garbled}
 	ask.Peer, _ = r.proxies.client(request) // one who cannot be told shares the limit of all such
 	reading, err := r.counter.Reads(ctx, ask)
 	if err != nil {
@@ -76,7 +76,7 @@ func (r *reports) answer(c echo.Context, k kind) error {
 	if q.err != nil {
 		return q.err
 	}
-	if err := reading.Restrain(); err != nil {
+	if err := reading.CheckRate(); err != nil {
 		return err
 	}
 	made, err := r.make(ctx, prepared)

@@ -229,17 +229,17 @@ func TestReportsAreForWhoMayRead(t *testing.T) {
 			says            string
 		}{
 			{"shop", read, "", 200, ""},
-			{"shop", "", "", 401, "key: the reports of app shop are for those who have one"},
+			{"shop", "", "", 401, "key: the reports of app shop need one"},
 			{"shop", "", "nonsense=1", 401, "key:"},
 			{"shop", count, "", 403, "key: it opens no reports"},
 			{"shop", count, "nonsense=1", 403, "key:"},
-			{"shop", foreign, "", 401, "key: it is none of app shop"},
-			{"shop", revoked, "", 401, "key: it is none of app shop"},
-			{"shop", read + "x", "nonsense=1", 401, "key: it is none of app shop"},
+			{"shop", foreign, "", 401, "key: it is not a key of app shop"},
+			{"shop", revoked, "", 401, "key: it is not a key of app shop"},
+			{"shop", read + "x", "nonsense=1", 401, "key: it is not a key of app shop"},
 			{"shop", read, "nonsense=1", 400, `"nonsense": it is no parameter`},
 			{"nobody", read, "nonsense=1", 404, "app: there is no app"},
 			{"demo", "", "", 200, ""},
-			{"demo", read, "", 401, "key: it is none of app demo"},
+			{"demo", read, "", 401, "key: it is not a key of app demo"},
 		} {
 			query := map[string]string{"days": "site=a.example", "visitors": "site=a.example", "ranks": "site=a.example&rank=1", "uniques": "site=a.example"}[k.name]
 			var headers []string
