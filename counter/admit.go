@@ -121,14 +121,22 @@ func (c *Counter) identifyVisitor(ctx context.Context, a *app, r *Request, w *su
 		w.visitor, err = a.visitorByID(c.secret, r.Visitor)
 		return err
 	}
-	var dayKey []byte
 	if a.mode == byDay {
-		if dayKey, err = c.days.of(ctx, w.day); err != nil {
-			return err
-		}
+		w.visitor, err = c.visitorOfDay(ctx, a, w.address, w.day)
+		return err
 	}
-	w.visitor, err = a.visitorByAddress(c.secret, w.address, dayKey)
+	w.visitor, err = a.visitorByAddress(c.secret, w.address, nil)
 	return err
+}
+
+// visitorOfDay is the visitor that an address stands for on a day, in an app whose visitors change
+// each day.
+func (c *Counter) visitorOfDay(ctx context.Context, a *app, address netip.Addr, day int32) (netip.Addr, error) {
+	key, err := c.days.of(ctx, day)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	return a.visitorByAddress(c.secret, address, key)
 }
 
 // checkSite checks that the app counts the site, and, for a request that a browser sends for a page, the site of that page.

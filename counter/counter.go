@@ -108,9 +108,15 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 		answer.Skipped = why
 		return answer, err
 	}
-	return c.recorder.Record(record.Visit{
+	v := record.Visit{
 		App: a.id, CountsBy: a.countsBy, Target: w.target, Visitor: w.visitor, Day: w.day, NewPages: a.limits.newPages.of(w.untrusted),
-	})
+	}
+	if a.mode == byDay {
+		v.VisitorOn = func(ctx context.Context, day int32) (netip.Addr, error) {
+			return c.visitorOfDay(ctx, a, w.address, day)
+		}
+	}
+	return c.recorder.Record(v)
 }
 
 // Counts returns the numbers of a page and its site, counting nothing.

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
@@ -98,6 +101,78 @@ func testDaysNeverRunBackwards(t *testing.T, w way) {
 	require.Equal(t, "2 1 1 3 | 2 1 1 3", row(behind.count(t, "192.0.2.1", "http://a/")), "the earlier day is over")
 	require.Equal(t, "3 2 2 4 | 3 2 2 4", row(ahead.count(t, "192.0.2.2", "http://a/")))
 	require.Equal(t, "3 2 2 5 | 3 2 2 5", row(behind.count(t, "192.0.2.2", "http://a/")), "he came first after midnight")
+	ahead.checkTables(t)
+}
+
+// Where the clocks of two instances straddle midnight, page and site of a visit count on the same day.
+func TestPageAndSiteCountOnOneDay(t *testing.T) { everyWay(t, testPageAndSiteCountOnOneDay) }
+
+func testPageAndSiteCountOnOneDay(t *testing.T, w way) {
+	ahead := w.newInstance(t, counter.Options{})
+	behind := w.startOn(t, ahead.url, counter.Options{})
+	midnight := time.Date(2026, 6, 30, 0, 0, 0, 0, time.UTC)
+	ahead.clock.Set(midnight.Add(50 * time.Millisecond))
+	behind.clock.Set(midnight.Add(-50 * time.Millisecond))
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(ahead.count(t, "192.0.2.1", "http://a/one")))
+	require.Equal(t, "1 1 1 2 | 1 1 1 1", row(behind.count(t, "192.0.2.1", "http://a/home")))
+	require.Equal(t, "2 2 2 3 | 2 2 2 2", row(behind.count(t, "192.0.2.2", "http://a/home")))
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(behind.count(t, "192.0.2.2", "http://b/")), "another site's day has not turned")
+	behind.clock.Set(midnight.Add(time.Hour))
+	require.Equal(t, "2 2 1 4 | 2 2 1 3", row(behind.count(t, "192.0.2.1", "http://a/home")), "it is the same day")
+	require.Equal(t, []string{"a 20260630\n", "a/home 20260630\n", "a/one 20260630\n", "b 20260629\n", "b/ 20260629\n"}, ahead.table(t,
+		`SELECT p.uri, d.day_id FROM days d JOIN pages p ON p.id = d.page_id ORDER BY p.uri COLLATE "C"`))
+	require.NotZero(t, behind.metric(t, "footfall_batch_faults_total"))
+	ahead.checkTables(t)
+}
+
+// An app whose visitors turn each day knows a visitor of the later day by that day's key.
+func TestVisitorOfTheLaterDay(t *testing.T) {
+	t.Parallel()
+	ahead := plain.newInstance(t, counter.Options{})
+	behind := plain.startOn(t, ahead.url, counter.Options{})
+	daily, open := "daily", "open"
+	require.NoError(t, ahead.admin().AddApp(t.Context(), "d", counter.Settings{Visitor: &daily, Access: &open}))
+	midnight := time.Date(2026, 6, 30, 0, 0, 0, 0, time.UTC)
+	ahead.clock.Set(midnight.Add(time.Second))
+	behind.clock.Set(midnight.Add(-time.Second))
+	one := func(in *instance, ip string) string {
+		a, err := in.Visit(t.Context(), counter.Request{App: "d", IP: ip, URI: "http://a/"})
+		require.NoError(t, err)
+		return row(a)
+	}
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", one(ahead, "192.0.2.1"))
+	require.Equal(t, "1 1 1 2 | 1 1 1 2", one(behind, "192.0.2.1"))
+	require.Equal(t, "2 2 2 3 | 2 2 2 3", one(behind, "192.0.2.2"))
+	require.Equal(t, "2 2 2 4 | 2 2 2 4", one(ahead, "192.0.2.2"))
+}
+
+// Many callers on two instances, one of which is always a little behind, over days that pass in a moment.
+func TestPageAndSiteCountOnOneDayUnderConcurrency(t *testing.T) {
+	t.Parallel()
+	ahead := both.newInstance(t, counter.Options{})
+	behind := both.startOn(t, ahead.url, counter.Options{})
+	var calls atomic.Int64
+	visited := func(in *instance, ip, uri string, lag int64) {
+		in.clock.Set(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC).AddDate(0, 0, int(calls.Add(1)-lag)/40))
+		_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: ip, URI: uri})
+		assert.NoError(t, err)
+	}
+	var wg sync.WaitGroup
+	for client := range 8 {
+		wg.Go(func() {
+			for i := range 25 {
+				ip := fmt.Sprintf("10.0.%d.%d", client, i)
+				visited(ahead, ip, "http://a/one", 0)
+				visited(behind, ip, "http://a/home", 20)
+			}
+		})
+	}
+	wg.Wait()
+	require.Empty(t, ahead.table(t, `
+		SELECT p.uri, v.day_id, host(v.ip)
+		FROM visits v JOIN pages p ON p.id = v.page_id AND p.site_id IS NOT NULL
+		LEFT JOIN visits s ON s.page_id = p.site_id AND s.day_id = v.day_id AND s.ip = v.ip
+		WHERE s.ip IS NULL`), "pages on a day on which the site has none")
 	ahead.checkTables(t)
 }
 

@@ -74,9 +74,8 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	q.Queue(CountersLock, t.IDs, t.Hot, t.Newcomers).Query(func(rows pgx.Rows) error {
 		return readSums(rows, t.IDs, out.Sums)
 	})
-	if b.Basis != "" {
-		q.Queue(BasisCheck, b.Basis)
-	}
+	sites, days := t.SiteDays()
+	q.Queue(BatchCheck, b.Basis, sites, days)
 	if len(b.Pairs.Targets) > 0 {
 		q.Queue(VisitsRecord, b.recordArgs()...).Query(func(rows pgx.Rows) error {
 			return readVerdicts(rows, out.Verdicts)
@@ -93,6 +92,16 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 		return fmt.Errorf("write batch: %w", err)
 	}
 	return nil
+}
+
+// SiteDays returns the sites among the targets, and beside each the day of its visits.
+func (t *TargetColumns) SiteDays() (sites []int64, days []int32) {
+	for i, site := range t.Sites {
+		if site == 0 {
+			sites, days = append(sites, t.IDs[i]), append(days, t.Days[i])
+		}
+	}
+	return sites, days
 }
 
 // recordArgs are the arguments of VisitsRecord.
@@ -116,6 +125,19 @@ func (d *DB) Basis(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("read the basis: %w", err)
 	}
 	return basis, nil
+}
+
+// LastDays returns the last day on which each of some sites was counted.
+func (d *DB) LastDays(ctx context.Context, sites []int64) (map[int64]int32, error) {
+	rows, err := New(d.writers).SitesLastDays(ctx, sites)
+	if err != nil {
+		return nil, fmt.Errorf("read the last days of sites: %w", err)
+	}
+	last := make(map[int64]int32, len(rows))
+	for _, row := range rows {
+		last[row.Site] = row.Day
+	}
+	return last, nil
 }
 
 // DidCommit tells what became of a batch whose connection was lost. If it returns false, the batch

@@ -21,6 +21,8 @@ const (
 	FaultHint
 	// FaultStale: the batch was made from what no longer holds. Rolled back; forget what is remembered and send again.
 	FaultStale
+	// FaultDay: a site of the batch has been counted on a later day, because clocks differ. Rolled back; send again with that day.
+	FaultDay
 	// FaultNoDay: the partition of a day is missing. Rolled back; make it and send again.
 	FaultNoDay
 	// FaultData: some row of the batch is not acceptable. Rolled back; the others may be sent without it.
@@ -54,6 +56,8 @@ func FaultOf(err error) Fault {
 		return FaultBusy
 	case "FF001": // raised by basis_must_be
 		return FaultStale
+	case "FF002": // raised by days_must_be
+		return FaultDay
 	case "23505": // unique violation
 		if pg.ConstraintName == "visitors_pkey" || strings.HasPrefix(pg.TableName, "visits_") { // a partition
 			return FaultHint
@@ -86,5 +90,5 @@ var ErrNoRows = pgx.ErrNoRows
 
 // String names the fault for logs and metrics.
 func (f Fault) String() string {
-	return [...]string{"none", "busy", "hint", "stale", "no_day", "data", "refused", "unknown"}[f]
+	return [...]string{"none", "busy", "hint", "stale", "day", "no_day", "data", "refused", "unknown"}[f]
 }

@@ -12,16 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const BasisCheck = `-- name: BasisCheck :exec
-SELECT basis_must_be($1)
-`
-
-// Fails with SQLSTATE FF001 when what the batch was made from no longer holds.
-func (q *Queries) BasisCheck(ctx context.Context, basis string) error {
-	_, err := q.db.Exec(ctx, BasisCheck, basis)
-	return err
-}
-
 const BasisGet = `-- name: BasisGet :one
 SELECT basis()::text AS basis
 `
@@ -60,16 +50,34 @@ VALUES ($1, 1)
 // The one write path. A batch of visits is one transaction of these statements, sent in one round
 // trip:
 //
-//	BEGIN; BatchBegin; CountersLock; BasisCheck; VisitsRecord; COMMIT
+//	BEGIN; BatchBegin; CountersLock; BatchCheck; VisitsRecord; COMMIT
 //
 // CountersLock takes every row lock that the batch needs, in the one global order, so that no two
-// batches can deadlock. BasisCheck and VisitsRecord come after it as statements of their own,
+// batches can deadlock. BatchCheck and VisitsRecord come after it as statements of their own,
 // because they need snapshots taken under those locks: what another batch inserted meanwhile must
 // be visible, and so must an erasure that held the locks before.
 // Claims the batch's id. If this connection is lost, BatchAbandon tells whether the transaction
 // committed.
 func (q *Queries) BatchBegin(ctx context.Context, id pgtype.UUID) error {
 	_, err := q.db.Exec(ctx, BatchBegin, id)
+	return err
+}
+
+const BatchCheck = `-- name: BatchCheck :exec
+SELECT basis_must_be($1), days_must_be($2::bigint[], $3::integer[])
+`
+
+type BatchCheckParams struct {
+	Basis string
+	Sites []int64
+	Days  []int32
+}
+
+// Fails with SQLSTATE FF001 when the basis that the batch was made from no longer holds (empty: it
+// has none), and with FF002 when a site of the batch has been counted on a later day than the batch
+// has for it.
+func (q *Queries) BatchCheck(ctx context.Context, arg BatchCheckParams) error {
+	_, err := q.db.Exec(ctx, BatchCheck, arg.Basis, arg.Sites, arg.Days)
 	return err
 }
 
@@ -201,6 +209,44 @@ SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan'
 func (q *Queries) ReadInOrder(ctx context.Context, timeout string) error {
 	_, err := q.db.Exec(ctx, ReadInOrder, timeout)
 	return err
+}
+
+const SitesLastDays = `-- name: SitesLastDays :many
+SELECT s.site::bigint AS site, d.day_id AS day
+FROM (SELECT unnest($1::bigint[]) AS site) AS s
+CROSS JOIN LATERAL (
+    SELECT l.day_id
+    FROM days AS l
+    WHERE l.page_id = s.site
+    ORDER BY l.day_id DESC
+    LIMIT 1
+) AS d
+`
+
+type SitesLastDaysRow struct {
+	Site int64
+	Day  int32
+}
+
+// The last day on which each of some sites was counted.
+func (q *Queries) SitesLastDays(ctx context.Context, sites []int64) ([]SitesLastDaysRow, error) {
+	rows, err := q.db.Query(ctx, SitesLastDays, sites)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SitesLastDaysRow
+	for rows.Next() {
+		var i SitesLastDaysRow
+		if err := rows.Scan(&i.Site, &i.Day); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const VisitorsAfter = `-- name: VisitorsAfter :many

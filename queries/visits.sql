@@ -1,10 +1,10 @@
 -- The one write path. A batch of visits is one transaction of these statements, sent in one round
 -- trip:
 --
---   BEGIN; BatchBegin; CountersLock; BasisCheck; VisitsRecord; COMMIT
+--   BEGIN; BatchBegin; CountersLock; BatchCheck; VisitsRecord; COMMIT
 --
 -- CountersLock takes every row lock that the batch needs, in the one global order, so that no two
--- batches can deadlock. BasisCheck and VisitsRecord come after it as statements of their own,
+-- batches can deadlock. BatchCheck and VisitsRecord come after it as statements of their own,
 -- because they need snapshots taken under those locks: what another batch inserted meanwhile must
 -- be visible, and so must an erasure that held the locks before.
 
@@ -61,9 +61,23 @@ RETURNING page_id, hot, pv, uv;
 -- What an instance may remember rests on this; it is read before anything is remembered.
 SELECT basis()::text AS basis;
 
--- name: BasisCheck :exec
--- Fails with SQLSTATE FF001 when what the batch was made from no longer holds.
-SELECT basis_must_be(@basis);
+-- name: BatchCheck :exec
+-- Fails with SQLSTATE FF001 when the basis that the batch was made from no longer holds (empty: it
+-- has none), and with FF002 when a site of the batch has been counted on a later day than the batch
+-- has for it.
+SELECT basis_must_be(@basis), days_must_be(@sites::bigint[], @days::integer[]);
+
+-- name: SitesLastDays :many
+-- The last day on which each of some sites was counted.
+SELECT s.site::bigint AS site, d.day_id AS day
+FROM (SELECT unnest(@sites::bigint[]) AS site) AS s
+CROSS JOIN LATERAL (
+    SELECT l.day_id
+    FROM days AS l
+    WHERE l.page_id = s.site
+    ORDER BY l.day_id DESC
+    LIMIT 1
+) AS d;
 
 -- name: VisitsRecord :many
 -- Decides what each (target, visitor) of the batch is, and writes it down. The four arrays are one

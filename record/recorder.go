@@ -60,7 +60,9 @@ type Visit struct {
 	Target   visit.Target
 	Visitor  netip.Addr
 	Day      int32
-	NewPages int64 // how many new pages the app may have a day; 0: any number
+	// VisitorOn returns the visitor on another day, in apps whose visitors change each day; else it is nil.
+	VisitorOn func(ctx context.Context, day int32) (netip.Addr, error)
+	NewPages  int64 // how many new pages the app may have a day; 0: any number
 }
 
 // Recorder counts visits in batches. While a lane writes one batch, its next one gathers, so

@@ -1,0 +1,20 @@
+-- A visit counts its page and its site on the same day, and a site's day never runs backwards: what an
+-- instance with a slow clock still takes for yesterday counts today where another instance has begun
+-- today. days has a row for each day of a site, written under the site's lock, which the batch holds.
+CREATE FUNCTION days_must_be(sites bigint[], on_days integer[]) RETURNS void
+LANGUAGE plpgsql STABLE
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    IF EXISTS (
+        SELECT
+        FROM unnest(sites, on_days) AS b (site, day)
+        JOIN days AS d ON d.page_id = b.site AND d.day_id > b.day
+    ) THEN
+        RAISE EXCEPTION 'a site of the batch has been counted on a later day'
+            USING ERRCODE = 'FF002', HINT = 'Send the batch again with that day.';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION days_must_be(bigint[], integer[]) IS 'Fails with SQLSTATE FF002 when one of some sites has been counted on a later day than the one beside it.';
