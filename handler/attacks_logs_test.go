@@ -141,7 +141,7 @@ func panicsOutside(w *world) {
 		}
 		require.NoError(w.t, err)
 		heard := new(records)
-		server := Server(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("outside\nFORGED") }), heard.logger())
+		server := newServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("outside\nFORGED") }), heard.logger())
 		served := make(chan error)
 		go func() { served <- server.Serve(listener) }()
 		a := w.raw(listener.Addr().String(), http.MethodGet, wire("GET /"))

@@ -123,8 +123,8 @@ func (w *world) listen(at via, counting *counter.Counter, registry *prometheus.R
 	proxies, faults := NewProxies(trusted, header)
 	require.Empty(w.t, faults)
 	o := Options{Log: w.log.logger(), Metrics: registry, Proxies: proxies}
-	w.public[at] = listen(w.t, New(counting, o), o.Log)
-	w.private[at] = listen(w.t, Admin(counting, o), o.Log)
+	w.public[at] = listen(w.t, publicHandler(counting, o), o.Log)
+	w.private[at] = listen(w.t, adminHandler(counting, o), o.Log)
 }
 
 // makeKeys makes keys of the app shop, one for each scope, and one of another app.

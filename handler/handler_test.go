@@ -66,8 +66,8 @@ func newEdge(t *testing.T) *edge {
 	e.counter, err = counter.Open(ctx, d, counter.Options{Options: record.Options{Metrics: options.Metrics, Clock: func() time.Time { return *e.now.Load() }}})
 	require.NoError(t, err)
 	t.Cleanup(e.counter.Close)
-	e.public = listen(t, New(e.counter, options), options.Log)
-	e.admin = listen(t, Admin(e.counter, options), options.Log)
+	e.public = listen(t, publicHandler(e.counter, options), options.Log)
+	e.admin = listen(t, adminHandler(e.counter, options), options.Log)
 	return e
 }
 
@@ -75,7 +75,7 @@ func newEdge(t *testing.T) *edge {
 func listen(t *testing.T, h http.Handler, log *slog.Logger) string {
 	t.Helper()
 	server := httptest.NewUnstartedServer(h)
-	server.Config = Server(h, log)
+	server.Config = newServer(h, log)
 	server.Start()
 	t.Cleanup(server.Close)
 	return server.URL
@@ -351,7 +351,7 @@ func TestLargeRequests(t *testing.T) {
 	// What a proxy with larger limits may let through.
 	query := strings.Repeat("a=b&", 1_000_000) + "app=demo&ip=192.0.2.1&uri=http://a.example/"
 	recorder := httptest.NewRecorder()
-	New(e.counter, Options{}).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/visit?"+query, http.NoBody))
+	publicHandler(e.counter, Options{}).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/visit?"+query, http.NoBody))
 	expect(t, counts(1, 1, 1, 1), counts(1, 1, 1, 1), answer{recorder.Code, recorder.Header(), recorder.Body.String()})
 }
 

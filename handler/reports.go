@@ -3,7 +3,6 @@ package handler
 import (
 	"context"
 	"errors"
-	"net/http"
 	"net/netip"
 	"slices"
 	"time"
@@ -18,11 +17,11 @@ import (
 const (
 	reportPlaces = 2 // as many as there are connections for reports
 	reportWait   = 2 * time.Second
-	reportWithin = 4 * time.Second // less than the database lets a statement run, so that the reason is known here
-	reportPause  = 5 * time.Second // before trying again what took too long
+	reportWithin = 4 * time.Second // less than the database lets a statement run, so that a timeout is noticed here
+	reportPause  = 5 * time.Second // before a report that took too long is asked for again
 )
 
-// reports answers what was counted.
+// reports answers questions about what was counted.
 type reports struct {
 	*service
 	reader *report.Reader
@@ -36,7 +35,7 @@ type kind struct {
 	name    string
 	takes   []string // parameters, besides the format
 	repeats []string // those of them that may be given several times
-	// prepare reads the parameters, and returns what makes the report. What is wrong with them it leaves in the question.
+	// prepare reads the parameters, and returns what makes the report. A fault in them stays in the question.
 	prepare func(q *question) makeReport
 }
 
@@ -51,21 +50,17 @@ var kinds = []kind{
 	{"uniques", []string{"uri", "site", "prefix", "from", "to"}, []string{"uri", "site"}, uniquesReport},
 }
 
-func (s *service) reportRoutes(reader *report.Reader) (routes []route) {
-	r := &reports{service: s, reader: reader, places: make(chan struct{}, reportPlaces), wait: reportWait, within: reportWithin}
-	for _, k := range kinds {
-		routes = append(routes, route{"/api/apps/:app/" + k.name, []string{http.MethodGet, http.MethodHead},
-			func(c echo.Context) error { return r.answer(c, k) }})
-	}
-	return routes
+func newReports(s *service, reader *report.Reader) *reports {
+	return &reports{service: s, reader: reader, places: make(chan struct{}, reportPlaces), wait: reportWait, within: reportWithin}
 }
 
-// answer checks who asks and what, in the order that all calls have, makes the report and writes it.
+// answer checks the caller and the question, in the order that all calls have, makes the report and
+// writes it.
 func (r *reports) answer(c echo.Context, k kind) error {
 	ctx, request := c.Request().Context(), c.Request()
 	params, garbled := readParams(request.URL.RawQuery, append([]string{"format"}, k.takes...), k.repeats)
 	ask := counter.Request{App: c.Param("app"), Key: bearer(request.Header), ParseErr: garbled}
-	ask.Peer, _ = r.proxies.client(request) // one who cannot be told shares the limit of all such
+	ask.Peer, _ = r.proxies.client(request) // callers whose address is unknown share one limit
 	reading, err := r.counter.Reads(ctx, ask)
 	if err != nil {
 		return err
@@ -94,7 +89,7 @@ func (r *reports) make(ctx context.Context, prepared makeReport) (*result, error
 	case r.places <- struct{}{}:
 		defer func() { <-r.places }()
 	case <-wait.C:
-		return nil, &visit.Error{Kind: visit.Unavailable, Message: "too many reports are being made; try again", RetryAfter: r.wait}
+		return nil, later(r.wait, "too many reports are being made; try again")
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -104,11 +99,16 @@ func (r *reports) make(ctx context.Context, prepared makeReport) (*result, error
 	if err == nil {
 		return made, nil
 	}
-	failure := &visit.Error{Kind: visit.Unavailable, Message: "the database does not answer; try again", RetryAfter: time.Second, Err: err}
 	if errors.Is(within.Err(), context.DeadlineExceeded) {
-		failure.Message, failure.RetryAfter = "the report takes too long: ask for fewer days, for fewer pages, or for one site", reportPause
+		return nil, later(reportPause, "the report takes too long: ask for fewer days, for fewer pages, or for one site").Because(err)
 	}
-	return nil, failure
+	return nil, later(time.Second, "the database does not answer; try again").Because(err)
+}
+
+func later(pause time.Duration, problem string) *visit.Error {
+	e := visit.Errorf(visit.Unavailable, "", "%s", problem)
+	e.RetryAfter = pause
+	return e
 }
 
 func sitesReport(q *question) makeReport {
@@ -138,7 +138,7 @@ func pagesReport(q *question) makeReport {
 			return listing("pages", pages, n, func(p report.Page) string { return p.URI }), err
 		}
 	case !slices.Contains(orders, order):
-		q.wrong("order", "%.64q is no order of pages: use pv, uv, hot or uri", order)
+		q.wrong("order", "%.64q is not an order of pages: use pv, uv, hot or uri", order)
 	}
 	after := q.place(order)
 	return func(ctx context.Context, from *report.Reader) (*result, error) {
@@ -205,7 +205,7 @@ func uniquesReport(q *question) makeReport {
 		switch {
 		case prefix != "":
 			u, err = from.UniquesUnder(ctx, app, prefix, in)
-		case len(targets) == 1: // exact for ever, which groups are not
+		case len(targets) == 1: // which is exact for ever; a group is not
 			u, err = from.Uniques(ctx, app, targets[0], in)
 		default:
 			u, err = from.UniquesOfAny(ctx, app, targets, in)

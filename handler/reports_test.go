@@ -291,7 +291,7 @@ func TestReportsFindVisitorsAsCountsDoes(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(d.Close)
 	counting, registry := w.instance(counter.Secret("thirty-two bytes that are secret"))
-	public := listen(t, New(counting, Options{Metrics: registry, Reports: report.NewReader(d)}), w.log.logger())
+	public := listen(t, publicHandler(counting, Options{Metrics: registry, Reports: report.NewReader(d)}), w.log.logger())
 	for _, c := range []struct{ app, who, sameAs, other string }{
 		{"ids", "visitor=you", "visitor=you", "visitor=other"},
 		{"hashed", "ip=2001:db8::7", "ip=2001:db8::8", "ip=2001:db8:1::7"},

@@ -137,10 +137,10 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	defer startRetention(p, d)()
 	stopping := make(chan struct{})
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, Reports: report.NewReader(d)}
-	s := service{public: handler.Server(handler.New(counting, options), p.log), failed: make(chan error, 2)}
+	s := service{failed: make(chan error, 2)}
+	s.public, s.admin = handler.Servers(counting, options)
 	s.serve(s.public, public)
 	if admin != nil {
-		s.admin = handler.Server(handler.Admin(counting, options), p.log)
 		s.serve(s.admin, admin)
 	}
 	c.announce(p, public.Addr(), admin)
@@ -278,7 +278,7 @@ The tables are open to you in SQL: %[2]s
 // fails.
 type service struct {
 	public *http.Server
-	admin  *http.Server // nil: none
+	admin  *http.Server // serves nothing where --admin-addr is off
 	failed chan error   // has room for an error of each
 }
 
@@ -301,8 +301,6 @@ func (s *service) drain(counting *counter.Counter) error {
 		_ = s.public.Close()
 	}
 	counting.Close()
-	if s.admin != nil {
-		_ = s.admin.Close()
-	}
+	_ = s.admin.Close()
 	return err
 }

@@ -1,16 +1,48 @@
 package handler
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"sync"
 
 	"github.com/labstack/echo/v4"
 
+	"footfall/counter"
 	"footfall/visit"
 )
 
-// Header values that every answer shares. Nothing writes into them: assigning one costs no allocation.
+// visit counts a visit. HEAD and OPTIONS count nothing.
+func (s *service) visit(c echo.Context) error {
+	return s.answer(c, s.counter.Visit)
+}
+
+func (s *service) counts(c echo.Context) error {
+	return s.answer(c, func(ctx context.Context, ask counter.Request) (visit.Answer, error) {
+		ask.Anybody = ask.IP == "" && ask.Visitor == ""
+		return s.counter.Counts(ctx, ask)
+	})
+}
+
+// answer reads a request, asks, and writes the answer.
+func (s *service) answer(c echo.Context, ask func(context.Context, counter.Request) (visit.Answer, error)) error {
+	if c.Request().Method == http.MethodOptions {
+		return s.preflight(c)
+	}
+	f, err := readFields(c)
+	s.share(c, f.app.value)
+	if err != nil {
+		return err
+	}
+	answer, err := ask(c.Request().Context(), s.request(c, &f))
+	if err != nil {
+		return err
+	}
+	return write(c, answer)
+}
+
+// Header values that all answers share: nothing writes into them, and assigning one costs no
+// allocation.
 var (
 	jsonType = []string{"application/json"}
 	noStore  = []string{"no-store"}
@@ -39,21 +71,12 @@ func write(c echo.Context, a visit.Answer) error {
 	w.WriteHeader(http.StatusOK)
 	buffer := buffers.Get().(*[]byte)
 	*buffer = appendAnswer((*buffer)[:0], a)
-	_, _ = w.Write(*buffer) // fails when the caller has gone: there is nobody to tell
+	_, _ = w.Write(*buffer) // fails if the caller has left: there is nobody to tell
 	buffers.Put(buffer)
 	return nil
 }
 
-// state answers 200 with one word.
-func state(c echo.Context, word string) error {
-	w := c.Response()
-	setHeaders(w.Header())
-	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write([]byte(`{"state":"` + word + `"}`)) // as in write
-	return nil
-}
-
-// appendAnswer appends what encoding/json would write, in a tenth of its time.
+// appendAnswer appends what encoding/json would write, in a tenth of the time.
 func appendAnswer(out []byte, a visit.Answer) []byte {
 	out = append(out, `{"site":`...)
 	out = appendCounts(out, a.Site)

@@ -1,0 +1,39 @@
+package handler
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"footfall/visit"
+)
+
+// readyWithin bounds how long /readyz waits for the database.
+const readyWithin = 2 * time.Second
+
+func (s *service) alive(c echo.Context) error { return writeState(c, "alive") }
+
+func (s *service) ready(c echo.Context) error {
+	select {
+	case <-s.stopping:
+		return visit.Errorf(visit.Unavailable, "", "the service is shutting down")
+	default:
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), readyWithin)
+	defer cancel()
+	if err := s.counter.Ready(ctx); err != nil {
+		return visit.Errorf(visit.Unavailable, "", "visits cannot be counted now").Because(err)
+	}
+	return writeState(c, "ready")
+}
+
+// writeState answers 200 with one word.
+func writeState(c echo.Context, word string) error {
+	w := c.Response()
+	setHeaders(w.Header())
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write([]byte(`{"state":"` + word + `"}`)) // fails if the caller has left: there is nobody to tell
+	return nil
+}

@@ -1,0 +1,131 @@
+package handler
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/pprof"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"footfall/report"
+)
+
+// route is a path, the methods that it answers, and what it does.
+type route struct {
+	path    string
+	methods []string
+	handle  echo.HandlerFunc
+}
+
+// Methods of routes.
+var (
+	reading    = []string{http.MethodGet, http.MethodHead}
+	asking     = []string{http.MethodGet, http.MethodHead, http.MethodOptions}
+	visiting   = []string{http.MethodGet, http.MethodPost, http.MethodHead, http.MethodOptions}
+	inspecting = []string{http.MethodGet, http.MethodHead, http.MethodPost}
+)
+
+// publicRoutes is the table of the public listener. Without a reader there are no reports, nor the
+// description of all calls.
+func (s *service) publicRoutes(reader *report.Reader) []route {
+	table := []route{
+		{"/visit", visiting, s.visit},
+		{"/counts", asking, s.counts},
+		{"/livez", reading, s.alive},
+		{"/readyz", reading, s.ready},
+	}
+	if reader == nil {
+		return table
+	}
+	r := newReports(s, reader)
+	for _, k := range kinds {
+		table = append(table, route{"/api/apps/:app/" + k.name, reading, func(c echo.Context) error { return r.answer(c, k) }})
+	}
+	return append(table,
+		route{"/openapi.json", reading, file("application/json", openAPI)},
+		route{"/api", reading, file("text/html; charset=utf-8", tryPage)},
+		route{"/api/try.js", reading, file("text/javascript; charset=utf-8", tryScript)},
+		route{"/api/try.css", reading, file("text/css; charset=utf-8", tryStyle)},
+	)
+}
+
+// adminRoutes is the table of the operator's listener: metrics and profiles are for nobody else.
+func (s *service) adminRoutes() []route {
+	metrics := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError)})
+	profile := func(h http.HandlerFunc) echo.HandlerFunc { return echo.WrapHandler(h) }
+	return []route{
+		{"/livez", reading, s.alive},
+		{"/readyz", reading, s.ready},
+		{"/metrics", inspecting, echo.WrapHandler(metrics)},
+		{"/debug/pprof/cmdline", inspecting, profile(pprof.Cmdline)},
+		{"/debug/pprof/profile", inspecting, profile(pprof.Profile)},
+		{"/debug/pprof/symbol", inspecting, profile(pprof.Symbol)},
+		{"/debug/pprof/trace", inspecting, profile(pprof.Trace)},
+		{"/debug/pprof/*", inspecting, profile(pprof.Index)},
+	}
+}
+
+// echo serves the route table. Nothing runs for a request but its route: Echo would put middleware
+// together anew for each request.
+func (s *service) echo(m *metrics) http.Handler {
+	e := echo.New()
+	for _, r := range s.routes {
+		serve := s.guard(r.handle, m.of(r.path))
+		refuse := s.guard(r.refuse, m.of(r.path))
+		for _, method := range knownMethods {
+			if slices.Contains(r.methods, method) {
+				e.Add(method, r.path, serve)
+			} else {
+				e.Add(method, r.path, refuse)
+			}
+		}
+	}
+	unrouted := m.of("other")
+	e.HTTPErrorHandler = func(err error, c echo.Context) { // for requests that match no route
+		begin := time.Now()
+		s.fail(c, err)
+		unrouted.observe(c.Response().Status, begin)
+	}
+	return e
+}
+
+// knownMethods are those that Echo would answer in its own way where a route does not have them.
+var knownMethods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	http.MethodConnect, http.MethodOptions, http.MethodTrace,
+}
+
+func (r route) allow() string { return strings.Join(r.methods, ", ") }
+
+func (r route) refuse(c echo.Context) error {
+	c.Response().Header().Set(echo.HeaderAllow, r.allow())
+	return echo.ErrMethodNotAllowed
+}
+
+// guard makes a handler answer its own errors and panics, and measures it.
+func (s *service) guard(handle echo.HandlerFunc, seen *routeMetrics) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		begin := time.Now()
+		if err := call(handle, c); err != nil {
+			s.fail(c, err)
+		}
+		seen.observe(c.Response().Status, begin)
+		return nil
+	}
+}
+
+func call(handle echo.HandlerFunc, c echo.Context) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			if value == http.ErrAbortHandler { //nolint:errorlint // the value itself is what net/http knows
+				panic(value)
+			}
+			err = newPanicError(value)
+		}
+	}()
+	return handle(c)
+}

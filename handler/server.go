@@ -1,0 +1,60 @@
+package handler
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"time"
+)
+
+const (
+	headerWithin  = 5 * time.Second
+	requestWithin = 10 * time.Second
+	answerWithin  = time.Minute // more than a visit may wait for its batch and the batch may take
+	idleFor       = 2 * time.Minute
+	maxHeader     = 32 << 10
+)
+
+// newServer returns a server with bounds on what a client may hold.
+func newServer(h http.Handler, log *slog.Logger) *http.Server {
+	faults := slog.NewLogLogger(log.Handler(), slog.LevelWarn)
+	faults.SetOutput(nameless{faults.Writer()})
+	return &http.Server{
+		Handler:           lastIfChunked(h),
+		ReadHeaderTimeout: headerWithin,
+		ReadTimeout:       requestWithin,
+		WriteTimeout:      answerWithin,
+		IdleTimeout:       idleFor,
+		// net/http adds 4 KiB of its own to this.
+		MaxHeaderBytes: maxHeader,
+		ErrorLog:       faults,
+	}
+}
+
+// lastIfChunked ends the connection after a request whose body comes in chunks. Such a request may
+// give a length, too, and a proxy that goes by the length takes for a part of the body what is
+// another request here: a client could hide a request, with a header of their own making, on the
+// connection of a proxy that is believed. net/http goes by the chunks, does not tell that there was
+// a length, and would read on.
+func lastIfChunked(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.TransferEncoding) > 0 {
+			w.Header().Set("Connection", "close")
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// nameless keeps the addresses of clients out of the log, to which net/http writes them when a
+// handler panics or a handshake fails.
+type nameless struct{ log io.Writer }
+
+var addressAndPort = regexp.MustCompile(`(?:\d+\.\d+\.\d+\.\d+|\[[0-9A-Fa-f:.]+(?:%[^]\s]*)?\]):\d+`)
+
+func (n nameless) Write(line []byte) (int, error) {
+	if _, err := n.log.Write(addressAndPort.ReplaceAll(line, []byte("(address)"))); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
