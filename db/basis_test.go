@@ -10,8 +10,8 @@ import (
 	"footfall/db/dbtest"
 )
 
-// One line a rule: what makes an instance forget, and what must not. A basis that changed with every visit would be exact,
-// and worth nothing.
+// One line a rule: what makes an instance forget, and what must not. A basis that changed with
+// every visit would be exact, and worth nothing.
 func TestBasis(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -75,7 +75,8 @@ func TestBasisOfAnotherDatabase(t *testing.T) {
 	assert.NotEqual(t, one, other)
 }
 
-// An erasure holds the locks of the counters until it commits. A batch that waits for them must not go by what was before.
+// An erasure holds the locks of the counters until it commits. A batch that waits for them must not
+// go by what was before.
 func TestBasisIsReadUnderTheLocks(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)

@@ -194,7 +194,7 @@ func TestInternAgreesWhoeverComesFirst(t *testing.T) {
 		WHERE starts_with(p.uri, s.uri || '/')`), "pages with the right site")
 }
 
-// Newcomers who were hinted and others get their ranks in one order, that of arrival.
+// Newcomers with and without a hint get their ranks in one order, that of arrival.
 func TestHintedNewcomersShareTheOrder(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)

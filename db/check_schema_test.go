@@ -85,7 +85,7 @@ func TestCheckSchemaMakesNothing(t *testing.T) {
 	d := open(t, url, db.Options{})
 	for _, have := range []string{"", "footfall"} {
 		if have != "" {
-			exec(t, conn, `CREATE SCHEMA footfall`) // as somebody may prepare it who is to give it to another
+			exec(t, conn, `CREATE SCHEMA footfall`) // an administrator may have prepared it
 		}
 		require.ErrorContains(t, d.CheckSchema(t.Context()), "the database has no schema of Footfall's: type `footfall migrate up`")
 		assert.Empty(t, queryAll[string](t, conn, `SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('footfall')`))

@@ -95,7 +95,7 @@ func TestOnlyPartitionsOfVisitsAreDropped(t *testing.T) {
 	}
 }
 
-// Whoever may call a function that runs as the owner must not have his own names taken for the owner's in it.
+// A function that runs as the owner must not take the names of a caller's own objects for the owner's.
 func TestPartitionFunctionsTakeNoNamesFromTheirCaller(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)

@@ -1,5 +1,5 @@
-// Package db is the way to PostgreSQL: connections, migrations, the generated queries, the one transaction that writes a
-// batch of visits, and the one place that reads the driver's errors.
+// Package db is the way to PostgreSQL: connections, migrations, the generated queries, and the
+// transaction that writes a batch of visits. Only this package reads the driver's errors.
 //
 // It knows nothing of HTTP and nothing of what a visit means.
 package db
@@ -25,22 +25,22 @@ const reporters = 2
 type Options struct {
 	// Readers bounds the connections for everything but batches. Default 8.
 	Readers int
-	// Writers bounds the connections for batches: one for each lane of the recorder, and one to ask after a lost
-	// commit. Default 3.
+	// Writers bounds the connections for batches. Each lane of the recorder needs one, and one more
+	// is needed to find out whether a batch committed whose connection was lost. Default 3.
 	Writers int
 	// StatementTimeout ends a statement that hangs. Default 5 s.
 	StatementTimeout time.Duration
 }
 
-// DB is a database that holds, or is to hold, Footfall's schema. Callers get the generated queries
-// from Read, InTx, Report and InSnapshot, which say what kind of work they are for. It is safe for
-// concurrent use.
+// DB is a database with Footfall's schema, or one that is to get it. Callers get the generated
+// queries from Read, InTx, Report and InSnapshot, each of which is for one kind of work. A DB is
+// safe for concurrent use.
 type DB struct {
-	queries *Queries        // on the readers' pool
-	readers *pgxpool.Pool   // for all that people and handlers ask
-	writers *pgxpool.Pool   // for batches alone, so that no reader can keep one waiting
-	reports *pgxpool.Pool   // for reports, few and read-only, so that they leave the rest of the machine to counting
-	base    *pgx.ConnConfig // for connections outside the pools: migrations, the watcher
+	queries *Queries        // of the pool readers
+	readers *pgxpool.Pool   // for everything but batches and reports
+	writers *pgxpool.Pool   // for batches, so that they never wait for a reader's connection
+	reports *pgxpool.Pool   // for reports: few and read-only, so that counting keeps the machine
+	base    *pgx.ConnConfig // for connections outside the pools: migrations, watchers, snapshots
 }
 
 // Open prepares connections to the database that url names; none is made before the first use.
@@ -64,15 +64,17 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		return nil, err
 	}
 	d.writers, err = newPool(ctx, url, o.Writers, map[string]string{
-		// Planning would cost as much as all the rest of a small batch. The statements are written so that there is one plan
-		// to find, also on empty tables, where a scan would otherwise look cheaper and be kept.
+		// A generic plan is made once: planning would cost as much as the rest of a small batch. It
+		// may be made on empty tables, where a scan looks cheaper than an index, so scans are off.
+		// The statements are written so that only the right plan is left.
 		"plan_cache_mode":                     "force_generic_plan",
 		"enable_seqscan":                      "off",
 		"enable_bitmapscan":                   "off",
 		"statement_timeout":                   milliseconds(o.StatementTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(o.StatementTimeout),
 		"jit":                                 "off",
-		// A client that vanished must not hold a site's lock for the hours that TCP waits.
+		// A client that vanished must not hold a site's lock for as long as TCP waits, which is
+		// hours.
 		"tcp_keepalives_idle":     "5",
 		"tcp_keepalives_interval": "2",
 		"tcp_keepalives_count":    "3",
@@ -96,14 +98,14 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	return d, nil
 }
 
-// Close closes every connection; it waits for those that are in use.
+// Close closes every connection. It waits for those that are in use.
 func (d *DB) Close() {
 	d.readers.Close()
 	d.writers.Close()
 	d.reports.Close()
 }
 
-// Ping reports whether the database answers.
+// Ping returns an error if the database does not answer.
 func (d *DB) Ping(ctx context.Context) error {
 	if err := d.readers.Ping(ctx); err != nil {
 		return fmt.Errorf("the database does not answer: %w", err)
@@ -111,8 +113,8 @@ func (d *DB) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Read runs f, which only reads, and once more if its connection turns out to be dead: after a restart of the server every
-// idle one is.
+// Read runs f, which only reads. It runs f once more if the connection turns out to be dead, as
+// every idle connection is after a restart of the server.
 func (d *DB) Read(ctx context.Context, f func(q *Queries) error) error {
 	err := f(d.queries)
 	if FaultOf(err) == FaultUnknown && ctx.Err() == nil {
@@ -122,7 +124,7 @@ func (d *DB) Read(ctx context.Context, f func(q *Queries) error) error {
 	return err
 }
 
-// Report runs f, which only reads, on the connections of reports; once more if the connection turns out to be dead.
+// Report is Read on the connections for reports.
 func (d *DB) Report(ctx context.Context, f func(q *Queries) error) error {
 	err := f(New(d.reports))
 	if FaultOf(err) == FaultUnknown && ctx.Err() == nil {
@@ -132,7 +134,8 @@ func (d *DB) Report(ctx context.Context, f func(q *Queries) error) error {
 	return err
 }
 
-// KeepDayKey makes the key of a day, unless there is one, and returns when that is on the disk: it is durable, as a batch is.
+// KeepDayKey stores the key of a day, unless there is one. It returns when the key is on disk,
+// because writers' connections commit durably.
 func (d *DB) KeepDayKey(ctx context.Context, day int32, key []byte) error {
 	return New(d.writers).DayKeyMake(ctx, DayKeyMakeParams{Day: day, Key: key})
 }
@@ -142,21 +145,26 @@ func (d *DB) InTx(ctx context.Context, f func(q *Queries) error) error {
 	return pgx.BeginFunc(ctx, d.readers, func(tx pgx.Tx) error { return f(New(tx)) })
 }
 
-// Apps are all apps, by name.
+// Apps returns all apps, by name.
 func (d *DB) Apps(ctx context.Context) (apps []App, err error) {
 	err = d.Read(ctx, func(q *Queries) (err error) { apps, err = q.AppsList(ctx); return err })
 	return apps, err
 }
 
-// MakeDay makes the partition of visits for a day, unless it is there.
+// MakeDay makes the partition of visits for a day, unless there is one.
 func (d *DB) MakeDay(ctx context.Context, day int32) (made bool, err error) {
 	return d.queries.VisitsDayMake(ctx, day)
 }
 
-// durable makes a reply mean committed, also where the server or the role has been set to be faster than that.
+// durable makes every commit wait for the disk, also where the server or the role is set not to
+// wait: a reply means that the visit is committed.
 func durable(ctx context.Context, conn *pgx.Conn) error { return New(conn).SessionDurable(ctx) }
 
-func newPool(ctx context.Context, url string, size int, settings map[string]string, prepare func(context.Context, *pgx.Conn) error) (*pgxpool.Pool, error) {
+// newPool makes a pool whose connections have the settings, and are prepared before their first
+// use.
+func newPool(
+	ctx context.Context, url string, size int, settings map[string]string, prepare func(context.Context, *pgx.Conn) error,
+) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, configError(err)
@@ -195,12 +203,13 @@ func connConfig(url string) (*pgx.ConnConfig, error) {
 	return cfg, nil
 }
 
-// configError keeps pgx's own words, which leave the password out.
+// configError explains what a URL should look like. The message of pgx, which it keeps, leaves out
+// the password.
 func configError(err error) error {
 	return fmt.Errorf("database url: %w; it should look like postgres://user:password@host:5432/database", err)
 }
 
 func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
 
-// uuidValue is how pgx takes a UUID that was made elsewhere.
+// uuidValue is a UUID as pgx takes it.
 func uuidValue(id [16]byte) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }

@@ -8,34 +8,36 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Fault says what an error means for the batch that met it.
+// Fault says what an error means for the batch that got it.
 type Fault int
 
-// The faults, from the harmless to the grave.
+// The faults, from the most harmless to the gravest.
 const (
 	// FaultNone: there was no error.
 	FaultNone Fault = iota
-	// FaultBusy: rolled back because of others; the same batch may well succeed when sent again.
+	// FaultBusy: rolled back because of other transactions. Send the same batch again.
 	FaultBusy
-	// FaultHint: a visitor called surely new was known. Rolled back; send again without hints.
+	// FaultHint: rolled back, since a visitor with a hint was not new. Send it again without hints.
 	FaultHint
-	// FaultStale: the batch was made from what no longer holds. Rolled back; forget what is remembered and send again.
+	// FaultStale: rolled back, since the batch's basis no longer holds. Drop the caches, and send
+	// it again with what the database tells.
 	FaultStale
-	// FaultDay: a site of the batch has been counted on a later day, because clocks differ. Rolled back; send again with that day.
+	// FaultDay: rolled back, since a site of the batch has been counted on a later day, as happens
+	// when clocks differ. Send it again with that day.
 	FaultDay
-	// FaultNoDay: the partition of a day is missing. Rolled back; make it and send again.
+	// FaultNoDay: rolled back, since the partition of a day is missing. Make it, and send it again.
 	FaultNoDay
-	// FaultData: some row of the batch is not acceptable. Rolled back; the others may be sent without it.
+	// FaultData: rolled back, since the tables do not accept some row. Send the others without it.
 	FaultData
-	// FaultRefused: rolled back, or never begun, for a reason that lies in the server: no space, shutting down, no
-	// connection to be had.
+	// FaultRefused: rolled back, or never begun, because the server has no space, is shutting down,
+	// or cannot be connected to.
 	FaultRefused
-	// FaultUnknown: the connection was lost under way. It may have committed, or may still do so.
+	// FaultUnknown: the connection was lost. The batch may have committed, or may still commit.
 	FaultUnknown
 )
 
-// FaultOf reads an error of this package. An error that the server reported came instead of a commit, so that only what
-// the server did not report, or reported while it closed the connection, is unknown.
+// FaultOf tells what an error of this package means. When the server reports an error, it has not
+// committed. Unknown is only what it did not report, or reported as it closed the connection.
 func FaultOf(err error) Fault {
 	if err == nil {
 		return FaultNone
@@ -49,7 +51,7 @@ func FaultOf(err error) Fault {
 		return FaultUnknown
 	}
 	if severity := pg.SeverityUnlocalized; severity == "FATAL" || severity == "PANIC" {
-		return FaultUnknown // the session ended with it; a PANIC may come after the commit was written
+		return FaultUnknown // the session has ended; a PANIC may come after the commit was written
 	}
 	switch pg.Code {
 	case "40001", "40P01", "55P03": // serialization failure, deadlock, lock not available
@@ -58,8 +60,8 @@ func FaultOf(err error) Fault {
 		return FaultStale
 	case "FF002": // raised by days_must_be
 		return FaultDay
-	case "23505": // unique violation
-		if pg.ConstraintName == "visitors_pkey" || strings.HasPrefix(pg.TableName, "visits_") { // a partition
+	case "23505": // unique violation; visits_… are partitions
+		if pg.ConstraintName == "visitors_pkey" || strings.HasPrefix(pg.TableName, "visits_") {
 			return FaultHint
 		}
 	case "23514": // check violation; the name is empty where no partition takes the row
@@ -79,13 +81,14 @@ func FaultOf(err error) Fault {
 	return FaultRefused
 }
 
-// notSentError marks what failed before anything was sent: nothing can have committed.
+// notSentError marks an error that came before any visit was sent, so that nothing can have
+// committed.
 type notSentError struct{ err error }
 
 func (e *notSentError) Error() string { return e.err.Error() }
 func (e *notSentError) Unwrap() error { return e.err }
 
-// ErrNoRows is what a query for one row returns when there is none.
+// ErrNoRows is the error of a query for one row that finds none.
 var ErrNoRows = pgx.ErrNoRows
 
 // String names the fault for logs and metrics.

@@ -52,8 +52,9 @@ func TestFaultOfLockTimeout(t *testing.T) {
 	assertNothingCounted(t, conn)
 }
 
-// The batch holds 1 and waits for 2; the other transaction holds 3 and waits for 1. When 2 comes free, the batch closes the
-// circle, and whoever closes it is the one to be rolled back: the other would look for a deadlock only much later.
+// The batch holds 1 and waits for 2; the other transaction holds 3 and waits for 1. When 2 comes
+// free, the batch closes the circle and is rolled back, since the other transaction looks for a
+// deadlock only much later.
 func TestFaultOfDeadlock(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -86,7 +87,8 @@ func TestFaultOfWrongHint(t *testing.T) {
 	assert.Equal(t, []int64{2, 1, 1}, numbers(t, conn, 2))
 }
 
-// Tables with a visit that no visitor made are damaged: nothing is counted over it, with a hint or without.
+// Tables with a visit that no visitor made are damaged: nothing is counted over it, with a hint or
+// without.
 func TestFaultOfVisitWithoutVisitor(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -210,7 +212,8 @@ func numbers(t *testing.T, conn *pgx.Conn, target int64) []int64 {
 	return query[[]int64](t, conn, `SELECT ARRAY[hot, pv, uv] FROM counters WHERE page_id = $1`, target)
 }
 
-// What ends the session tells nothing of the commit: the server may have written it before it gave up.
+// What ends the session tells nothing of the commit: the server may have written it before it gave
+// up.
 func TestFaultOfASessionThatEnded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -228,7 +231,8 @@ func TestFaultOfASessionThatEnded(t *testing.T) {
 	}
 }
 
-// A role or a database that is set to commit without waiting for the disk does so for others, not for batches.
+// A role or a database that is set to commit without waiting for the disk does so for others, not
+// for batches.
 func TestBatchesWaitForTheDisk(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)

@@ -2,7 +2,7 @@ package db
 
 import "github.com/jackc/pgx/v5/pgxpool"
 
-// Writers is the pool for batches: the tests look at the plans that its connections make.
+// Writers is the pool for batches. Tests look at the plans that its connections make.
 func (d *DB) Writers() *pgxpool.Pool { return d.writers }
 
 // Queries are those of the readers' pool.

@@ -16,7 +16,8 @@ import (
 	"footfall/db/dbtest"
 )
 
-// today is the day of most batches here; its partition exists wherever fixture made the tables ready.
+// today is the day of most batches here; its partition exists wherever fixture made the tables
+// ready.
 const today = 20190629
 
 // open opens a database for the length of the test.
@@ -62,8 +63,8 @@ func queryAll[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) []T 
 	return values
 }
 
-// fixture is a migrated database with one app, targets 1 (a site), 2 and 3 (its pages), each with its counters, and a
-// partition for today.
+// fixture is a migrated database with one app, targets 1 (a site), 2 and 3 (its pages), each with
+// its counters, and a partition for today.
 func fixture(t *testing.T) (url string, conn *pgx.Conn) {
 	t.Helper()
 	url = dbtest.New(t)
@@ -111,7 +112,8 @@ func onDay(b *db.Batch, day int32) *db.Batch {
 	return b
 }
 
-// begin begins a transaction on a connection of its own, executes the statement in it, and leaves it open.
+// begin begins a transaction on a connection of its own, executes the statement in it, and leaves
+// it open.
 func begin(t *testing.T, url, sql string, args ...any) pgx.Tx {
 	t.Helper()
 	tx, err := connect(t, url).Begin(t.Context())
@@ -143,7 +145,8 @@ func receive[T any](t *testing.T, from <-chan T, what string) (value T) {
 	return value
 }
 
-// awaitBlocked waits until that many sessions of the database wait for a lock, and returns the process of one.
+// awaitBlocked waits until that many sessions of the database wait for a lock, and returns the
+// process of one.
 func awaitBlocked(t *testing.T, conn *pgx.Conn, sessions int) (pid int32) {
 	t.Helper()
 	eventually(t, func() bool {

@@ -25,10 +25,10 @@ type Migration struct {
 	Applied time.Time
 }
 
-// MigrateUp applies every pending step, makes functions and views again if their files have changed,
-// and returns the names of what it applied. Any number of instances may call it at once: one migrates,
-// the others wait. Then it grants the roles what is theirs, as GrantRoles does: they may be younger than
-// the schema.
+// MigrateUp applies every pending step, makes functions and views again if their files have
+// changed, and returns the names of what it applied. Then it grants the roles their rights, as
+// GrantRoles does, since a role may have been made after the schema. Any number of instances may
+// call it at once: one migrates, and the others wait.
 func (d *DB) MigrateUp(ctx context.Context) ([]string, error) {
 	var names []string
 	err := d.withMigrations(ctx, func(p *goose.Provider, conn *pgx.Conn, current int64) error {
@@ -58,11 +58,11 @@ func (d *DB) MigrateUp(ctx context.Context) ([]string, error) {
 }
 
 func newerSchema(current, newest int64) error {
-	return fmt.Errorf("the schema is at version %d, this footfall knows up to %d: use a newer footfall", current, newest)
+	return fmt.Errorf("the schema is at version %d, and this footfall knows versions up to %d: use a newer footfall", current, newest)
 }
 
-// CheckSchema reports whether the schema is the one that this program is made for. It changes nothing and waits for nobody, and
-// needs no more rights than footfall_app has.
+// CheckSchema returns an error unless the schema is the one for which this program is made. It
+// changes nothing, waits for no lock, and needs no more rights than footfall_app has.
 func (d *DB) CheckSchema(ctx context.Context) error {
 	schema, err := d.queries.SchemaSeen(ctx)
 	switch {
@@ -82,7 +82,7 @@ func (d *DB) CheckSchema(ctx context.Context) error {
 	}
 	steps := provider.ListSources()
 	newest := newestOf(steps)
-	// Not the provider's own way to ask, which makes the table of versions where it sees none.
+	// The provider's own method would make the table of versions where there is none.
 	current, err := store.GetLatestVersion(ctx, pool)
 	if err != nil {
 		return fmt.Errorf("read the schema's version: %w", err)
@@ -94,12 +94,12 @@ func (d *DB) CheckSchema(ctx context.Context) error {
 	case current > newest:
 		return newerSchema(current, newest)
 	case current < newest:
-		return fmt.Errorf("the schema is at version %d, this footfall needs %d: type `footfall migrate up` as the owner of the tables", current, newest)
+		return fmt.Errorf("the schema is at version %d, and this footfall needs %d: type `footfall migrate up` as the owner of the tables", current, newest)
 	}
 	return d.checkFunctions(ctx)
 }
 
-// checkFunctions reports whether functions and views are those of this program.
+// checkFunctions returns an error unless functions and views are those of this program.
 func (d *DB) checkFunctions(ctx context.Context) error {
 	_, hash, err := functionFiles()
 	if err != nil {
@@ -115,14 +115,14 @@ func (d *DB) checkFunctions(ctx context.Context) error {
 	return nil
 }
 
-// GrantRoles makes the roles for serving and reading where that is allowed, grants them what is
-// theirs, and returns those that are missing.
+// GrantRoles makes the roles for serving and reading, if this role may do so, grants them their
+// rights, and returns the roles that are missing.
 func (d *DB) GrantRoles(ctx context.Context) (missing []string, err error) {
 	return d.queries.RolesGrant(ctx)
 }
 
-// MigrateDown takes the newest applied step back and returns its name. Functions and views, which may
-// stand on it, are gone then until MigrateUp makes them again.
+// MigrateDown takes the newest applied step back and returns its name. First it drops functions and
+// views, which may depend on the step; MigrateUp makes them again.
 func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 	var name string
 	err := d.withMigrations(ctx, func(p *goose.Provider, conn *pgx.Conn, current int64) error {
@@ -153,14 +153,14 @@ func (d *DB) MigrateStatus(ctx context.Context) ([]Migration, error) {
 	return list, err
 }
 
-// withMigrations runs f while it alone may change the schema, whose version it is told, if no other
-// footfall's steps made that. The connection has no time limit.
+// withMigrations runs f while nobody else may change the schema, and gives it the schema's version.
+// The schema must have been made by the steps of this program. The connection has no time limit.
 func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn *pgx.Conn, current int64) error) error {
 	lock, err := pgx.ConnectConfig(ctx, d.base.Copy())
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	defer func() { _ = lock.Close(context.WithoutCancel(ctx)) }() // lets go of the lock, too
+	defer func() { _ = lock.Close(context.WithoutCancel(ctx)) }() // releases the lock, too
 	if err := checkServer(lock); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}

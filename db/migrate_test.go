@@ -133,7 +133,8 @@ func TestSessionsAreInAnOddTimeZone(t *testing.T) {
 	}
 }
 
-// catalog describes all that migrations make in the schema, a line for each thing, as PostgreSQL itself spells it.
+// catalog describes all that migrations make in the schema, a line for each thing, as PostgreSQL
+// itself spells it.
 func catalog(t *testing.T, conn *pgx.Conn) []string {
 	t.Helper()
 	return queryAll[string](t, conn, `

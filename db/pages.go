@@ -9,35 +9,35 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// CountsBy is how an app tells days and visitors apart. It is fixed once the app has pages.
+// CountsBy is the settings of an app that decide which day and which visitor a visit counts for.
+// They are fixed once the app has pages.
 type CountsBy struct {
 	Tz, Visitor string
 	Ipv6Prefix  int16
 }
 
-// CountsBy is how the app tells days and visitors apart at present.
+// CountsBy returns the app's present settings.
 func (a App) CountsBy() CountsBy {
 	return CountsBy{Tz: a.Tz, Visitor: a.Visitor, Ipv6Prefix: a.Ipv6Prefix}
 }
 
-// errChanged is what a visit meets whose day and visitor were told in another way than its app's by now.
-var errChanged = errors.New("the app has been changed meanwhile")
-
 // Interning asks for the ids of pages of an app, and of their sites.
 type Interning struct {
 	App   int32
-	By    CountsBy // nothing is made where it is not so any more
+	By    CountsBy // if these are no longer the app's settings, nothing is made
 	Pages []string
-	Sites []string // beside Pages: the site of each
+	Sites []string // the site of each page
 
-	// They are made only as long as no more than so many are made on the day. 0: any number.
+	// Day and MaxToday bound how many of the pages and sites may be made: no more than MaxToday are
+	// made for the app on the day. 0: any number.
 	Day      int32
 	MaxToday int64
-	Full     bool // it was found that there is no room: spares the question
+	Full     bool // the app is known to have had its MaxToday: make none
 }
 
-// Intern returns the id of every page and site asked for, by uri, and makes those that are not there. Left out are those
-// for which there is no room; full says that there is none for any. It counts nothing, so whatever its error, nothing has been counted.
+// Intern returns the ids of the pages and sites, by uri, and makes those that are missing, unless
+// the app has had its new pages of the day; then they have no id, and full is true if none can be
+// made any more. Intern counts nothing, so after any error nothing has been counted.
 func (d *DB) Intern(ctx context.Context, in Interning) (ids map[string]int64, full bool, err error) {
 	ids = make(map[string]int64, 2*len(in.Pages))
 	if full, err = d.intern(ctx, &in, ids); FaultOf(err) == FaultUnknown {
@@ -50,7 +50,7 @@ func (d *DB) intern(ctx context.Context, in *Interning, ids map[string]int64) (f
 	if err := findPages(ctx, New(d.writers), in, ids); err != nil {
 		return false, err
 	}
-	if in.Full || in.unknown(ids, math.MaxInt64).empty() {
+	if in.Full || in.missing(ids, math.MaxInt64).empty() {
 		return in.Full, nil
 	}
 	err = pgx.BeginFunc(ctx, d.writers, func(tx pgx.Tx) (err error) {
@@ -60,11 +60,11 @@ func (d *DB) intern(ctx context.Context, in *Interning, ids map[string]int64) (f
 	if err != nil {
 		return false, fmt.Errorf("intern %d pages: %w", len(in.Pages), err)
 	}
-	// Only now, with a new snapshot, is what another instance inserted meanwhile visible.
+	// A new snapshot also sees what another instance inserted meanwhile.
 	return full, findPages(ctx, New(d.writers), in, ids)
 }
 
-// makePages makes those pages and sites that are not there, as far as there is room.
+// makePages makes the missing pages and sites, as far as the app may have more on the day.
 func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]int64) (full bool, err error) {
 	today, err := q.PagesTallyLock(ctx, PagesTallyLockParams{AppID: in.App, Day: in.Day})
 	if err != nil {
@@ -73,12 +73,12 @@ func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]in
 	room := int64(math.MaxInt64)
 	if in.MaxToday > 0 {
 		room = in.MaxToday - today
-		// Another instance may have made some, and room is for what is not there.
+		// Another instance may have made some of them: only those still missing need room.
 		if err := findPages(ctx, q, in, ids); err != nil {
 			return false, err
 		}
 	}
-	wanted := in.unknown(ids, room)
+	wanted := in.missing(ids, room)
 	if wanted.empty() {
 		return room <= 0, nil
 	}
@@ -95,21 +95,21 @@ func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]in
 	case err != nil:
 		return false, err
 	case CountsBy(by) != in.By:
-		return false, &notSentError{errChanged}
+		return false, &notSentError{errors.New("the app's time zone, visitor mode or IPv6 prefix changed after the visit was admitted")}
 	}
 	return sites+pages >= room, q.PagesTallyAdd(ctx, PagesTallyAddParams{AppID: in.App, Made: sites + pages})
 }
 
-// newPages are pages to be made, and beside each its site, which may be there.
+// newPages are pages to be made, each with its site, which may exist.
 type newPages struct{ pages, sites []string }
 
 func (n newPages) empty() bool { return len(n.pages) == 0 }
 
-// unknown returns the pages that have no id, but no more than there is room for, with their sites.
-func (in *Interning) unknown(ids map[string]int64, room int64) (n newPages) {
+// missing returns the pages that have no id, with their sites, but no more than there is room for.
+func (in *Interning) missing(ids map[string]int64, room int64) (n newPages) {
 	chosen := map[string]bool{}
 	costs := func(uri string) int64 {
-		if _, known := ids[uri]; known || chosen[uri] {
+		if _, exists := ids[uri]; exists || chosen[uri] {
 			return 0
 		}
 		return 1
@@ -129,7 +129,7 @@ func (in *Interning) unknown(ids map[string]int64, room int64) (n newPages) {
 	return n
 }
 
-// findPages adds the ids of those pages and sites that are there.
+// findPages adds the ids of the pages and sites that exist.
 func findPages(ctx context.Context, q *Queries, in *Interning, ids map[string]int64) error {
 	uris := append(append(make([]string, 0, len(in.Pages)+len(in.Sites)), in.Pages...), in.Sites...)
 	rows, err := q.PagesFind(ctx, PagesFindParams{AppID: in.App, Uris: uris})

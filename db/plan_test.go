@@ -24,7 +24,8 @@ const loadVisitors = `
 	)
 	INSERT INTO visits (page_id, ip, day_id, previous_day) SELECT page_id, ip, first_day, 0 FROM loaded`
 
-// keptAsIs keeps autovacuum, and so its statistics, away from the tables: each test says what the planner knows.
+// keptAsIs keeps autovacuum, and so its statistics, away from the tables: each test says what the
+// planner knows.
 const keptAsIs = `
 	ALTER TABLE visitors SET (autovacuum_enabled = false);
 	ALTER TABLE visits_20190629 SET (autovacuum_enabled = false);
@@ -70,8 +71,8 @@ func TestPlanWithStatistics(t *testing.T) {
 	requireLooksUpByKey(t, explainRecord(t, d))
 }
 
-// A connection keeps the plan that it made when the tables were small. Whatever the planner knew of them then, the plan must be
-// the one for large tables.
+// A connection keeps the plan that it made when the tables were small. Whatever the planner knew of
+// them then, the plan must be the one for large tables.
 func TestPlanOfAStatementPreparedOnSmallTables(t *testing.T) {
 	t.Parallel()
 	for name, state := range map[string]string{
@@ -167,7 +168,8 @@ func array[T any](values []T, of string) string {
 	return text + "}'::" + of + "[]"
 }
 
-// requireLooksUpByKey checks that the plan reads visitors by their primary key, with both columns, and no other way.
+// requireLooksUpByKey checks that the plan reads visitors by their primary key, with both columns,
+// and no other way.
 func requireLooksUpByKey(t *testing.T, plan string) {
 	t.Helper()
 	var explained []struct{ Plan planNode }

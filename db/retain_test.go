@@ -11,7 +11,8 @@ import (
 	"footfall/db"
 )
 
-// letGo does what a running service does once a day, after serveVisits. The connection is the owner's.
+// letGo does what a running service does once a day, after serveVisits. The connection is the
+// owner's.
 func letGo(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	ctx := t.Context()
 	exec(t, owner, `UPDATE apps SET retain_days = 10, forget_days = 10`)
@@ -74,7 +75,7 @@ func letGo(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	require.True(t, done)
 }
 
-// Who may call the functions is told by them what must stay.
+// A role that may call the functions cannot delete with them what must stay.
 func TestNothingGoesThatIsKept(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)

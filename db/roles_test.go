@@ -54,7 +54,8 @@ func newLogin(t *testing.T, conn *pgx.Conn, memberOf string) (user string) {
 	return user
 }
 
-// needSuperuser skips a test of roles where the server that was named for the tests is closed to it.
+// needSuperuser skips a test of roles where the server that was named for the tests is closed to
+// it.
 func needSuperuser(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	if query[string](t, conn, `SELECT current_setting('is_superuser')`) != "on" {
@@ -175,7 +176,8 @@ func serveVisits(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	}))
 }
 
-// notForTheService is what would let a service that was taken over change or read what it has no business with.
+// notForTheService is what would let a service that was taken over change or read what it has no
+// business with.
 var notForTheService = []string{
 	`UPDATE apps SET access = 'open'`, `INSERT INTO apps (name) VALUES ('mine')`, `DELETE FROM apps`, `SELECT FROM apps FOR UPDATE`,
 	`INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'b', sha256('b'), '{assert}')`,
@@ -244,7 +246,8 @@ func TestEveryTableIsTheServicesUnlessNamedHere(t *testing.T) {
 	assert.Equal(t, []string{"erased_visitors", "erased_visits", "schema_objects", "sketches"}, others, "grant_roles() grants the service what it needs of a new table")
 }
 
-// rightsOf lists what a role, or PUBLIC, was granted in the database, apart from what PostgreSQL's own schemas give.
+// rightsOf lists what a role, or PUBLIC, was granted in the database, apart from what PostgreSQL's
+// own schemas give.
 func rightsOf(t *testing.T, conn *pgx.Conn, role string) []string {
 	t.Helper()
 	return queryAll[string](t, conn, `

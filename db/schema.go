@@ -21,8 +21,8 @@ import (
 // functionsAndViews is what MigrateUp calls the files of functions/ and report/.
 const functionsAndViews = "functions and views"
 
-// functionFiles are the texts of all functions and views in the order in which they are run, and
-// what schema_files remembers of them.
+// functionFiles returns the texts of all functions and views in the order in which they are run,
+// and their hash.
 func functionFiles() (texts []string, hash string, err error) {
 	sum := sha256.New()
 	for _, pattern := range []string{"functions/*.sql", "report/*.sql"} {
@@ -42,18 +42,18 @@ func functionFiles() (texts []string, hash string, err error) {
 	return texts, hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// functionsKey is the row of schema_files that stands for functionFiles.
+// functionsKey is the name of the row of schema_files that has the hash of functionFiles.
 const functionsKey = "functions"
 
-// stepHash is what schema_files remembers of a step.
+// stepHash returns the hash of a step's text.
 func stepHash(name string) (string, error) {
 	text, err := fs.ReadFile(migrations.FS, name)
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), err
 }
 
-// stepStore is goose's own table of versions. Besides, it notes the text of a step in the transaction
-// that applies it.
+// stepStore is goose's own table of versions. It also writes the hash of each step's text to
+// schema_files, in the transaction that applies the step.
 type stepStore struct {
 	database.Store
 	names map[int64]string // by version
@@ -64,22 +64,22 @@ func newStepStore() (*stepStore, error) {
 	return &stepStore{store, map[int64]string{}}, err
 }
 
-// Insert notes that a step was applied.
+// Insert notes that a step was applied, and the hash of its text.
 func (s *stepStore) Insert(ctx context.Context, conn database.DBTxConn, req database.InsertRequest) error {
-	if name, ok := s.names[req.Version]; ok { // version 0 is goose's own
+	if name, ok := s.names[req.Version]; ok { // there is no step for version 0, which goose inserts
 		hash, err := stepHash(name)
 		if err != nil {
 			return err
 		}
 		if _, err := conn.ExecContext(ctx, StepNote, name, hash); err != nil {
-			return fmt.Errorf("note the text of %s: %w", name, err)
+			return fmt.Errorf("note the hash of %s: %w", name, err)
 		}
 	}
 	return s.Store.Insert(ctx, conn, req)
 }
 
-// checkSteps returns an error if the steps that made a database, up to a version, are not those of
-// this program.
+// checkSteps returns an error if a database of that version was not made by the steps of this
+// program.
 func checkSteps(ctx context.Context, q *Queries, steps []*goose.Source, version int64) error {
 	files, err := schemaFiles(ctx, q)
 	if err != nil {
@@ -99,8 +99,8 @@ func checkSteps(ctx context.Context, q *Queries, steps []*goose.Source, version 
 	return nil
 }
 
-// schemaFiles are the hashes of the files that made the database, by name; none where it does not
-// remember any.
+// schemaFiles returns the hashes of the files from which the database was made, by name. It returns
+// none if there is no table of them.
 func schemaFiles(ctx context.Context, q *Queries) (map[string]string, error) {
 	rows, err := q.SchemaFiles(ctx)
 	var pg *pgconn.PgError
@@ -114,8 +114,9 @@ func schemaFiles(ctx context.Context, q *Queries) (map[string]string, error) {
 	return files, err
 }
 
-// makeFunctions drops and makes all functions and views, unless those that are there come from the
-// same files. Nobody sees a moment without them, or without the rights to them.
+// makeFunctions drops all functions and views and makes them again, unless the present ones come
+// from the same files. It does so in one transaction, together with the rights to them, so that
+// nobody ever finds them missing.
 func makeFunctions(ctx context.Context, conn *pgx.Conn) (made bool, err error) {
 	texts, hash, err := functionFiles()
 	if err != nil {
@@ -140,8 +141,8 @@ func makeFunctions(ctx context.Context, conn *pgx.Conn) (made bool, err error) {
 	})
 }
 
-// dropThen drops all functions and views, and runs f in the same transaction. Where a report holds
-// one of them, it lets go of those that it has, and of the reports that wait for them, and tries again.
+// dropThen drops all functions and views, and runs f in the same transaction. If a report uses one
+// of them, it rolls back, so that other reports need not wait, and tries again.
 func dropThen(ctx context.Context, conn *pgx.Conn, f func(tx pgx.Tx) error) error {
 	for {
 		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
@@ -165,10 +166,10 @@ func dropThen(ctx context.Context, conn *pgx.Conn, f func(tx pgx.Tx) error) erro
 	}
 }
 
-// dropAgainAfter is how long reports that have waited are left alone.
+// dropAgainAfter is how long dropThen leaves the reports alone that had to wait for it.
 const dropAgainAfter = 200 * time.Millisecond
 
-// newestOf is the version of the last of some steps.
+// newestOf returns the version of the newest step.
 func newestOf(steps []*goose.Source) int64 {
 	return slices.MaxFunc(steps, func(a, b *goose.Source) int { return int(a.Version - b.Version) }).Version
 }

@@ -50,8 +50,9 @@ func TestEveryQueryHasAComment(t *testing.T) {
 	}
 }
 
-// rules are what the schema refuses whoever asks: on the left the name of what refuses it (the SQLSTATE where PostgreSQL
-// gives no name), on the right what is tried, on the tables as TestConstraints fills them.
+// rules are what the schema refuses to every role: the name of the constraint that refuses it (or
+// the SQLSTATE, if PostgreSQL gives no name), and the statement, on the tables as TestConstraints
+// fills them.
 var rules = []struct{ refusedBy, sql string }{
 	{"apps_pkey", `INSERT INTO apps (id, name) OVERRIDING SYSTEM VALUE VALUES (1, 'other')`},
 	{"apps_name_is_unique", `INSERT INTO apps (name) VALUES ('shop')`},

@@ -9,8 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// InSnapshot runs f with queries on n connections of their own that all see the database as it is at one moment, and can change nothing.
-// Statements may take as long as they need, and memory (like 256MB) for each sort. No day of visits is dropped meanwhile.
+// InSnapshot runs f with queries on n connections of its own, which all see the database at the
+// same moment and cannot change it. Statements may take as long as they need, and each sort may use
+// so much memory (like 256MB). No partition of visits is dropped meanwhile.
 func (d *DB) InSnapshot(ctx context.Context, n int, memory string, f func(ctx context.Context, q []*Queries) error) error {
 	queries := make([]*Queries, 0, n)
 	conns := make([]*pgx.Conn, 0, n)
@@ -40,7 +41,8 @@ func (d *DB) InSnapshot(ctx context.Context, n int, memory string, f func(ctx co
 	return f(ctx, queries)
 }
 
-// beginSnapshot begins a transaction that sees what the one sees that exported the snapshot, or what is there now if none is named.
+// beginSnapshot begins a transaction in the snapshot of that name, which another transaction has
+// exported, or in a new one if name is "".
 func beginSnapshot(ctx context.Context, conn *pgx.Conn, name, memory string) (*Queries, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
@@ -48,14 +50,15 @@ func beginSnapshot(ctx context.Context, conn *pgx.Conn, name, memory string) (*Q
 	}
 	q := New(tx)
 	if name == "" {
-		// The lock first: it takes no snapshot.
+		// The lock comes first, because taking it does not take the snapshot.
 		if err := q.VerifyHold(ctx); err != nil {
 			return nil, err
 		}
 	} else {
-		// It must be the first of its transaction, so that no function can run it, and takes no parameters.
+		// SET TRANSACTION SNAPSHOT takes no parameters, and must be the first statement of a
+		// transaction, so no function can run it.
 		if strings.Trim(name, "0123456789ABCDEF-") != "" {
-			return nil, errors.New("the server named a snapshot in an unknown way")
+			return nil, errors.New("the server gave a snapshot a name of an unknown form")
 		}
 		if _, err := tx.Exec(ctx, strings.Replace(SnapshotTake, "snapshot_name", name, 1)); err != nil {
 			return nil, err

@@ -9,13 +9,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Access is who may do what: all apps, and the keys that open something.
+// Access is what decides who may count: all apps, and all keys that are not revoked.
 type Access struct {
 	Apps []App
 	Keys []KeysOpenRow
 }
 
-// AccessGet reads it.
+// AccessGet reads the apps and keys.
 func (q *Queries) AccessGet(ctx context.Context) (*Access, error) {
 	apps, err := q.AppsList(ctx)
 	if err != nil {
@@ -25,8 +25,9 @@ func (q *Queries) AccessGet(ctx context.Context) (*Access, error) {
 	return &Access{apps, keys}, err
 }
 
-// WatchApps calls publish with all apps and keys, at once and again after every change, until ctx ends or the connection is lost;
-// then it publishes nil and returns why. As long as it runs, WaitForInstances waits for it: who changed something knows that publish has seen it.
+// WatchApps calls publish with all apps and keys, at once and again after every change, until ctx
+// ends or the connection is lost. Then it publishes nil and returns the reason. As long as it runs,
+// WaitForInstances waits until publish has returned from the latest change.
 func (d *DB) WatchApps(ctx context.Context, publish func(*Access)) error {
 	conn, err := pgx.ConnectConfig(ctx, d.base.Copy())
 	if err != nil {
@@ -61,8 +62,8 @@ func (d *DB) WatchApps(ctx context.Context, publish func(*Access)) error {
 	}
 }
 
-// A connection whose other end has vanished looks like one on which nothing happens. So the epoch is read every
-// watchEvery, within watchPatience.
+// A connection whose other end has vanished looks like one on which nothing happens. So the epoch
+// is read every watchEvery, and must be read within watchPatience.
 const (
 	watchEvery    = 2 * time.Second
 	watchPatience = 3 * time.Second
@@ -84,8 +85,9 @@ func holdAppsSoon(ctx context.Context, q *Queries, held int32) (int32, *Access, 
 	return holdApps(ctx, q, held)
 }
 
-// holdApps reads the apps and keys of one epoch and holds that epoch. Since the lock is taken first, a change that
-// is not in the answer finds the lock and waits.
+// holdApps reads the apps and keys of an epoch and holds the lock of that epoch, which tells
+// WaitForInstances what this instance has seen. The lock is taken first, so that whoever makes a
+// change that is not in the answer finds it and waits.
 func holdApps(ctx context.Context, q *Queries, held int32) (int32, *Access, error) {
 	for {
 		before, err := q.AppsEpoch(ctx)
@@ -117,11 +119,12 @@ func holdApps(ctx context.Context, q *Queries, held int32) (int32, *Access, erro
 	}
 }
 
-// ErrInstancesBehind is what WaitForInstances returns when an instance has not taken a change over in time.
+// ErrInstancesBehind is what WaitForInstances returns when time is up.
 var ErrInstancesBehind = errors.New("a running instance has not taken the change over yet")
 
-// WaitForInstances returns when every watcher has seen the apps as they are now. The patience is one with watchers:
-// a slow database does not use it up before the first question.
+// WaitForInstances returns when every WatchApps, in this and other instances, has published the
+// apps and keys as they are now. The patience is for them alone: it begins once the database has
+// answered.
 func (d *DB) WaitForInstances(ctx context.Context, patience time.Duration) error {
 	epoch, err := d.queries.AppsEpoch(ctx)
 	if err != nil {

@@ -20,7 +20,8 @@ const (
 	inTime = time.Minute
 )
 
-// watcher is an instance that keeps apps in memory. It hands each list to the test, and takes it over when the test says so.
+// watcher is an instance that keeps apps in memory. It hands each list to the test, and takes it
+// over when the test says so.
 type watcher struct {
 	seen  chan []string // names of the apps, as publish gets them
 	taken chan struct{} // sent to: publish returns

@@ -6,12 +6,14 @@
 //
 // The first database that is asked for decides on the server, once a process:
 //
-//   - FOOTFALL_TEST_DATABASE_URL: a server that runs already, named by the URL of a database from which the role may
-//     create others; withserver starts one for all packages;
-//   - else a server started here, of the PostgreSQL found on this machine or in FOOTFALL_TEST_POSTGRES_BIN.
+//   - FOOTFALL_TEST_DATABASE_URL: a server that runs already, named by the URL of a database from
+//     which the role may create others; withserver starts one for all packages;
+//   - else a server started here, of the PostgreSQL found on this machine or in
+//     FOOTFALL_TEST_POSTGRES_BIN.
 //
-// Every database has the time zone Pacific/Chatham, 12:45 or 13:45 ahead of UTC and nobody's: whatever leans on the
-// session's time zone, where it should take the app's, goes wrong at most hours of the day.
+// Every database has the time zone Pacific/Chatham, which is 12:45 or 13:45 ahead of UTC and which
+// no test gives to an app. So code that uses the session's time zone instead of the app's goes
+// wrong at most hours of the day.
 package dbtest
 
 import (
@@ -30,19 +32,20 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TimeZone is that of every session on a database of this package.
+// TimeZone is the time zone of every session on a database of this package.
 const TimeZone = "Pacific/Chatham"
 
-// patience bounds what only a broken server takes longer for.
+// patience is how long a server may take. Only a broken one takes longer.
 const patience = 2 * time.Minute
 
-// running says that Main stands ready to stop what a test starts.
+// running is set once Main runs, which stops the server in the end.
 var running atomic.Bool
 
-// Main is Run, and exits.
+// Main calls Run and exits with its code.
 func Main(m *testing.M, leaks ...goleak.Option) { os.Exit(Run(m, leaks...)) }
 
-// Run runs the tests, stops the server they started, looks for goroutines that have not ended, and returns the exit code.
+// Run runs the tests, stops the server that they started, looks for goroutines that have not ended,
+// and returns the exit code.
 func Run(m *testing.M, leaks ...goleak.Option) int {
 	running.Store(true)
 	code := m.Run()
@@ -50,7 +53,7 @@ func Run(m *testing.M, leaks ...goleak.Option) int {
 		fmt.Fprintln(os.Stderr, "dbtest: stop the server:", err)
 		code = max(code, 1)
 	}
-	// A test that failed may well have left something behind; its own message is the one to read.
+	// A test that failed may have left goroutines behind, but its own message is the one to read.
 	if code == 0 {
 		if err := goleak.Find(leaks...); err != nil {
 			fmt.Fprintln(os.Stderr, "dbtest: the tests left goroutines behind:", err)
@@ -60,8 +63,9 @@ func Run(m *testing.M, leaks ...goleak.Option) int {
 	return code
 }
 
-// New returns the URL of a new database with every migration applied. The database goes when the test ends; that of a failed
-// test stays, for somebody to look at, where the server outlives the tests.
+// New returns the URL of a new database with every migration applied. It is dropped when the test
+// ends, unless the test failed: then it is kept for somebody to look at, as long as the server
+// runs.
 func New(t testing.TB) string {
 	t.Helper()
 	return fresh(t, func(ctx context.Context, s *server) (string, error) { return s.template(ctx) })
@@ -116,14 +120,14 @@ func (s *server) create(ctx context.Context, name, template string) error {
 	if _, err := s.admin.Exec(ctx, "CREATE DATABASE "+quoted+" TEMPLATE "+pgx.Identifier{template}.Sanitize()+options); err != nil {
 		return fmt.Errorf("create database %s: %w", name, err)
 	}
-	// A copy does not take such settings over from its template.
+	// A copy does not have such settings of its template.
 	if _, err := s.admin.Exec(ctx, "ALTER DATABASE "+quoted+" SET timezone = '"+TimeZone+"'"); err != nil {
 		return fmt.Errorf("set the time zone of database %s: %w", name, err)
 	}
 	return nil
 }
 
-// drop removes a database, also from under those who are still connected to it.
+// drop drops a database, even if clients are still connected to it.
 func (s *server) drop(ctx context.Context, name string) error {
 	if _, err := s.admin.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)"); err != nil {
 		return fmt.Errorf("drop database %s: %w", name, err)
@@ -133,7 +137,8 @@ func (s *server) drop(ctx context.Context, name string) error {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// nameFor is the test's name as PostgreSQL takes one, told apart from those of other processes on the same server.
+// nameFor makes the name of a database from that of the test, unique among all processes on the
+// server.
 func nameFor(t testing.TB) string {
 	slug := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(t.Name()), "_"), "_")
 	unique := make([]byte, 6)

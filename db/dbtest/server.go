@@ -17,14 +17,17 @@ import (
 const (
 	// EnvDatabaseURL names a server that runs already, by the URL of a database.
 	EnvDatabaseURL = "FOOTFALL_TEST_DATABASE_URL"
-	// MaxConnections is enough for some packages at once, each of whose parallel tests has pools of its own.
+	// MaxConnections is enough for some packages at once, each of whose parallel tests has pools of
+	// its own.
 	MaxConnections = "500"
 )
 
-// copyFiles spares the log of a copy. The checkpoints that it takes instead cost little where nothing waits for a disk.
+// copyFiles makes PostgreSQL copy a database without writing the copy to its log. The checkpoints
+// that it makes instead cost little where nothing waits for a disk.
 const copyFiles = " STRATEGY file_copy"
 
-// server is where the databases of this process are. It is made by the first test that needs it and stopped by Main.
+// server has the databases of this process. The first test that needs it starts it, and Main stops
+// it.
 type server struct {
 	base    *url.URL
 	admin   *pgxpool.Pool // creates and drops databases
@@ -46,7 +49,7 @@ var (
 	})
 )
 
-// stopServer stops the server if there is one. No test runs any more.
+// stopServer stops the server if one was started. No test may be running.
 func stopServer() error {
 	if started == nil {
 		return nil
@@ -92,7 +95,8 @@ func StartIn(ctx context.Context, dir string) (*embedded.Server, error) {
 	return embedded.Start(ctx, embedded.Config{
 		Dir:    dir,
 		BinDir: os.Getenv("FOOTFALL_TEST_POSTGRES_BIN"),
-		// Nothing here has to survive a power cut. A log kept small stays in the memory where the cluster may lie.
+		// Nothing here has to survive a power cut. A small log stays in memory if the cluster is
+		// there.
 		Settings: map[string]string{
 			"fsync": "off", "full_page_writes": "off", "max_connections": MaxConnections, "shared_buffers": "128MB",
 			"wal_level": "minimal", "max_wal_senders": "0", "max_wal_size": "512MB", "autovacuum": "off",
@@ -100,11 +104,11 @@ func StartIn(ctx context.Context, dir string) (*embedded.Server, error) {
 	})
 }
 
-// connect opens the administrator's pool.
+// connect opens the pool admin.
 func (s *server) connect(ctx context.Context, address string) error {
 	base, err := url.Parse(address)
 	if err != nil || base.Scheme == "" {
-		return fmt.Errorf("%q is no URL: write it as postgres://user:password@host:5432/database", address)
+		return fmt.Errorf("%q is not a URL: write it as postgres://user:password@host:5432/database", address)
 	}
 	s.base = base
 	cfg, err := pgxpool.ParseConfig(address)
@@ -126,7 +130,7 @@ func (s *server) connect(ctx context.Context, address string) error {
 	return nil
 }
 
-// url names a database of the server.
+// url is the URL of a database of the server.
 func (s *server) url(database string) string {
 	u := *s.base
 	u.Path = "/" + database

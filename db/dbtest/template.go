@@ -15,15 +15,15 @@ import (
 	"footfall/migrations"
 )
 
-// template is the name of the database that has every migration and nothing else. Copying it takes a fraction of the time
-// that the migrations take.
+// template returns the name of a database that has every migration and nothing else. Copying it
+// takes a fraction of the time that the migrations take.
 func (s *server) template(ctx context.Context) (string, error) {
 	s.templateOnce.Do(func() { s.templateName, s.templateErr = s.makeTemplate(ctx) })
 	return s.templateName, s.templateErr
 }
 
-// makeTemplate makes the template where the server has none of these migrations yet. It is made under another name and
-// renamed when it is complete, so that one that exists is complete.
+// makeTemplate makes the template, unless the server has one of the same migrations. It is made
+// under another name and renamed once it is complete, so a template that exists is complete.
 func (s *server) makeTemplate(ctx context.Context) (string, error) {
 	hash, err := hashOf(migrations.FS)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *server) makeTemplate(ctx context.Context) (string, error) {
 	}
 	name, unfinished := "footfall_template_"+hash, "footfall_unfinished_"+hash
 
-	// Other processes may use the same server: one makes the template, the others wait.
+	// Other processes may use the same server: one makes the template, and the others wait.
 	lock, err := s.admin.Acquire(ctx)
 	if err != nil {
 		return "", err
@@ -57,7 +57,7 @@ func (s *server) makeTemplate(ctx context.Context) (string, error) {
 		return "", err
 	}
 	from, to := pgx.Identifier{unfinished}.Sanitize(), pgx.Identifier{name}.Sanitize()
-	// Whoever connected to it would keep others from copying it.
+	// A database cannot be copied while somebody is connected to it.
 	_, errClose := lock.Exec(ctx, "ALTER DATABASE "+from+" ALLOW_CONNECTIONS false")
 	_, errRename := lock.Exec(ctx, "ALTER DATABASE "+from+" RENAME TO "+to)
 	return name, errors.Join(errClose, errRename)
