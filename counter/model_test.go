@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/db/dbtest"
 	"footfall/record"
 	"footfall/visit"
 )
@@ -30,7 +31,8 @@ type seen struct {
 func TestConcurrentAnswers(t *testing.T) { everyWay(t, testConcurrentAnswers) }
 
 func testConcurrentAnswers(t *testing.T, w way) {
-	const clients, each = 200, 25
+	const clients = 200
+	each := dbtest.LongOrShort(25, 10)
 	a := w.newInstance(t, counter.Options{})
 	b := w.startOn(t, a.url, counter.Options{Options: record.Options{Clock: a.clock.Now}})
 	instances := []*instance{a, b}

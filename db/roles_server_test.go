@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/db"
+	"footfall/db/dbtest"
 	"footfall/db/embedded"
 	"footfall/db/embedded/tempdir"
 )
@@ -92,11 +93,10 @@ func TestOwnerWhoMayNotMakeRoles(t *testing.T) {
 // Tests, and hosts of many small sites, migrate many databases of one server at the same time.
 func TestManyDatabasesMakeTheRolesAtOnce(t *testing.T) {
 	t.Parallel()
-	const databases, rounds = 8, 5
+	databases, rounds := dbtest.LongOrShort(8, 4), dbtest.LongOrShort(5, 2)
 	url, admin := ownServer(t)
 	var all sync.WaitGroup
-	var opened [databases]*db.DB
-	var conns [databases]*pgx.Conn
+	opened, conns := make([]*db.DB, databases), make([]*pgx.Conn, databases)
 	for i := range opened {
 		name := fmt.Sprintf("site_%d", i)
 		exec(t, admin, `CREATE DATABASE `+name+` TEMPLATE template0 ENCODING 'UTF8'`)

@@ -2,11 +2,13 @@ package handler
 
 import (
 	"fmt"
-	"footfall/counter"
 	"net/http"
 	"runtime"
 
 	"github.com/stretchr/testify/assert"
+
+	"footfall/counter"
+	"footfall/db/dbtest"
 )
 
 // Bounds on what the Go heap may grow by, whatever the numbers below are: the sum of the caches that an instance fills, each of which is
@@ -14,18 +16,18 @@ import (
 const heapBound = 32 << 20
 
 // usualFlood is how many requests a flood has, unless a variable says another number.
-const usualFlood = 20_000
+func usualFlood() int { return dbtest.LongOrShort(20_000, 3_000) }
 
 var floodAttacks = []attack{
 	{
 		name:     "made-up paths",
-		sent:     "20,000 paths (a million in `make attacks`) to an app with `--max-new-pages 100`",
+		sent:     "3,000 paths (20,000 in `make race`, a million in `make attacks`) to an app with `--max-new-pages 100`",
 		answered: "200",
 		stored:   "100 rows and (other); hot of the site = visits; heap + 32 MB at most", story: floodOfPaths,
 	},
 	{
 		name: "rotated addresses and agents",
-		sent: "20,000 /64s (a million in `make attacks`), each with a User-Agent of its own, every hundredth a crawler's; " +
+		sent: "3,000 /64s (20,000 in `make race`, a million in `make attacks`), each with a User-Agent of its own, every hundredth a crawler's; " +
 			"among them 1,000 visits from one address with as many agents",
 		answered: "200; that one 600 × 200, then 429",
 		stored:   "all but the crawlers; heap + 32 MB at most", story: floodOfAddresses,
@@ -49,7 +51,7 @@ func (w *world) checkHeap(before int64) {
 }
 
 func floodOfPaths(w *world) {
-	n := fromEnv(w.t, "FOOTFALL_ATTACK_PATHS", usualFlood)
+	n := fromEnv(w.t, "FOOTFALL_ATTACK_PATHS", usualFlood())
 	w.add("pathflood", counter.Settings{Sites: []string{"example.com"}, MaxNewPages: ptr("100"), MaxRequests: ptr("0")})
 	before := heap()
 	got := w.flood(direct, n, func(i int) string {
@@ -65,7 +67,7 @@ func floodOfPaths(w *world) {
 }
 
 func floodOfAddresses(w *world) {
-	n := fromEnv(w.t, "FOOTFALL_ATTACK_ADDRESSES", usualFlood)
+	n := fromEnv(w.t, "FOOTFALL_ATTACK_ADDRESSES", usualFlood())
 	const steadily, crawler = 1000, 100
 	w.add("addressflood", counter.Settings{Sites: []string{"example.com"}})
 	const request = "GET /visit?app=addressflood&uri=http://example.com/\nUser-Agent: Mozilla/5.0 "

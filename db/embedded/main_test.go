@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,35 +32,28 @@ func TestMain(m *testing.M) {
 		return
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		close(usedDirs)
-		for dir := range usedDirs {
-			_ = os.RemoveAll(dir)
-		}
+		_ = os.RemoveAll(usedOnce.dir)
 		os.Exit(code)
 	}))
 }
 
-// usedDirs are data directories whose clusters are complete and stopped: making one takes most of a test's time.
-var usedDirs = make(chan string, 100)
+// usedOnce is a data directory whose cluster is complete and stopped, and is copied: making one takes most of a test's time.
+var usedOnce struct {
+	sync.Once
+	dir string
+}
 
-// usedDir is a data directory that probably has a cluster already, for tests that are not about its making.
+// usedDir is a data directory that has a cluster already, for tests that are not about its making.
 func usedDir(t *testing.T) string {
 	t.Helper()
-	var dir string
-	select {
-	case dir = <-usedDirs:
-	default:
+	usedOnce.Do(func() {
 		var err error
-		dir, err = tempdir.Make()
+		usedOnce.dir, err = tempdir.Make()
 		require.NoError(t, err)
-	}
-	t.Cleanup(func() { // after that of the servers on it
-		if t.Failed() {
-			assert.NoError(t, os.RemoveAll(dir))
-			return
-		}
-		usedDirs <- dir
+		require.NoError(t, start(t, testConfig(usedOnce.dir)).Stop(t.Context()))
 	})
+	dir := openDir(t)
+	require.NoError(t, exec.Command("cp", "-a", usedOnce.dir+"/.", dir).Run())
 	return dir
 }
 
