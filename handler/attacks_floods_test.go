@@ -73,7 +73,7 @@ func floodOfAddresses(w *world) {
 	const request = "GET /visit?app=addressflood&uri=http://example.com/\nUser-Agent: Mozilla/5.0 "
 	steady := make(chan map[int]int)
 	before := heap()
-	assert.Equal(w.t, http.StatusOK, w.send(proxied, request+"(Windows NT 10.0)\nX-Forwarded-For: 198.51.100.7").status, "he is known")
+	assert.Equal(w.t, http.StatusOK, w.send(proxied, request+"(Windows NT 10.0)\nX-Forwarded-For: 198.51.100.7").status, "they are known")
 	go func() {
 		steady <- w.flood(proxied, steadily, func(i int) string {
 			return fmt.Sprintf("%s(Windows NT 10.0) Gecko/%d\nX-Forwarded-For: 198.51.100.7", request, i)

@@ -28,12 +28,12 @@ var limitAttacks = []attack{
 		stored:   "the page, by 198.51.100.7 ×600", story: manyRequests,
 	},
 	{
-		name:     "the neighbours of such a one",
-		sent:     "visits from the next address, from his to another app, and for him with a key that may assert",
+		name:     "the neighbours of that address",
+		sent:     "visits from the next address, from the same to another app, and for the same with a key that may assert",
 		answered: "200", stored: "each", story: neighbours,
 	},
 	{
-		name:     "his next minute",
+		name:     "the next minute of that address",
 		sent:     "two visits after 0.1 s, and 700 after a minute",
 		answered: "200, 429; 600 × 200, 100 × 429", stored: "601 visits", story: nextMinute,
 	},

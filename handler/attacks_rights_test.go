@@ -14,8 +14,8 @@ import (
 var rightsAttacks = []attack{
 	{
 		name:     "an erased visitor",
-		sent:     "his visits and `/counts` to two instances that remembered him, as soon as `visitor erase` returned; an id's, too",
-		answered: "rank 0; then he is a new visitor, rank uv + 1",
+		sent:     "their visits and `/counts` to two instances that remembered them, as soon as `visitor erase` returned; an id's, too",
+		answered: "rank 0; then they are a new visitor, rank uv + 1",
 		stored:   "a row with target and rank; no address; sums and others' ranks as before", story: func(w *world) { erasedVisitor(w); erasedID(w) },
 	},
 	{

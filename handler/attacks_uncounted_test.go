@@ -139,7 +139,7 @@ var uncountedAttacks = []attack{
 	{
 		name:     "what was skipped is answered as /counts",
 		sent:     "a known visitor's prefetch",
-		answered: "200 with his rank and the numbers as they stand", stored: "nothing", story: skippedAnswer,
+		answered: "200 with their rank and the numbers as they stand", stored: "nothing", story: skippedAnswer,
 	},
 }
 
