@@ -11,14 +11,14 @@ import (
 	"syscall"
 )
 
-// account is the user that runs the server where Footfall itself runs as root, which PostgreSQL refuses to.
-// A nil account is ourselves.
+// account is the user that runs the server if Footfall runs as root, since PostgreSQL refuses to
+// run as root. A nil account means Footfall's own user.
 type account struct {
 	uid, gid uint32
 	name     string
 }
 
-// newAccount is the account for a cluster that does not exist yet.
+// newAccount returns the account for a cluster that does not exist yet.
 func newAccount() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -38,7 +38,7 @@ func newAccount() (*account, error) {
 		"start Footfall as a normal user")
 }
 
-// accountOf is the account for the cluster, which has to be its owner's.
+// accountOf returns the account for a cluster, which is the cluster's owner.
 func accountOf(cluster string) (*account, error) {
 	info, err := os.Stat(cluster)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,10 +72,10 @@ func (a *account) credential() *syscall.Credential {
 	if a == nil {
 		return nil
 	}
-	return &syscall.Credential{Uid: a.uid, Gid: a.gid} // and none of root's other groups
+	return &syscall.Credential{Uid: a.uid, Gid: a.gid} // without root's other groups
 }
 
-// owns says whether a file is the server's user's.
+// owns reports whether a file belongs to the server's user.
 func (a *account) owns(info fs.FileInfo) bool {
 	uid, _ := ownerOf(info)
 	if a == nil {
@@ -84,7 +84,7 @@ func (a *account) owns(info fs.FileInfo) bool {
 	return uid == a.uid
 }
 
-// give makes the server's user the owner of what we just made.
+// give makes the server's user the owner of a file that Footfall has just made.
 func (a *account) give(path string) error {
 	if a == nil {
 		return nil
@@ -92,8 +92,9 @@ func (a *account) give(path string) error {
 	return os.Lchown(path, int(a.uid), int(a.gid))
 }
 
-// checkEntry says which folder on the way to dir the server's user cannot enter. It asks the kernel, by running
-// the binary there, since modes tell only half of it (access lists, mounts).
+// checkEntry returns an error that names the folder on the way to dir which the server's user
+// cannot enter. It finds out by running the binary there, since modes do not tell everything
+// (access lists, mounts).
 func (a *account) checkEntry(dir string, bin binaries) error {
 	binary := filepath.Join(bin.dir, "postgres")
 	if a == nil {
@@ -109,16 +110,17 @@ func (a *account) checkEntry(dir string, bin binaries) error {
 		}
 		closed = parent
 	}
-	return fmt.Errorf("%s, who runs PostgreSQL because it refuses to run as root, cannot enter %s: "+
+	return fmt.Errorf("PostgreSQL does not run as root, so %s runs it, and that user cannot enter %s: "+
 		"put the data elsewhere (--data /var/lib/footfall), or start Footfall as a normal user", a, closed)
 }
 
-// makeDir makes dir and its missing parents. As root it opens them whatever the umask is, for the server's user has to
-// pass through them; what is private in them is so by itself.
+// makeDir makes dir and its missing parents. If Footfall runs as root, it gives them mode 0755
+// whatever the umask is, since the server's user has to pass through them. What is private in them
+// has its own mode.
 func makeDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
-		return fmt.Errorf("%s is no folder", dir)
+		return fmt.Errorf("%s is not a folder", dir)
 	}
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err

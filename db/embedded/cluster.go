@@ -18,33 +18,34 @@ import (
 )
 
 const (
-	// name is the database, and the role that owns everything.
+	// name is the name of the database, and of the role that owns everything in it.
 	name = "footfall"
-	// longestSocketPath is what fits the socket address of every Unix; Linux would take four bytes more.
+	// longestSocketPath is how long a socket's path may be on every Unix. Linux allows four bytes
+	// more.
 	longestSocketPath = 103
 )
 
-// hba lets in who can enter the socket's private directory, and asks everybody else for a password. The latter
-// matters only where a TCP port is open.
-const hba = `# Written once by Footfall; from here on this file is yours.
+// hba lets in every client that can enter the socket's private directory, and asks all others,
+// which come over TCP, for a password.
+const hba = `# Written once by Footfall, which does not change this file again.
 # The Unix socket lies in a directory that only the server's user and root can enter.
 local  all          all       trust
 local  replication  all       trust
 host   all          all  all  scram-sha-256
 `
 
-// settings go into postgresql.conf when the cluster is made, not onto the command line, where they would win over
-// what an operator sets in that file or with ALTER SYSTEM.
+// settings are written to postgresql.conf when the cluster is made. On the command line they would
+// override what an operator sets in that file or with ALTER SYSTEM.
 const settings = `
-# Written once by Footfall; from here on this file is yours (or use ALTER SYSTEM).
+# Written once by Footfall, which does not change this file again: edit it, or use ALTER SYSTEM.
 cluster_name = 'footfall'
 shared_buffers = 256MB
-max_wal_size = 4GB             # a checkpoint writes every page that changed once more into the WAL,
-checkpoint_timeout = 15min     # so few of them save most of the writing
+max_wal_size = 4GB             # after a checkpoint every changed page is written to the WAL in full,
+checkpoint_timeout = 15min     # so rare checkpoints save most of the writing
 max_connections = 100
-jit = off                      # our statements are short: compiling them takes longer than running them
+jit = off                      # statements are short: compiling them would take longer than running them
 logging_collector = on         # a file for each day of the week, the oldest overwritten
-log_error_verbosity = terse     # details may hold addresses of visitors
+log_error_verbosity = terse    # details may have addresses of visitors in them
 log_filename = 'postgresql-%a.log'
 log_truncate_on_rotation = on
 log_rotation_age = 1d
@@ -53,17 +54,18 @@ log_rotation_size = 0
 
 func clusterIn(dir string) string { return filepath.Join(dir, "postgres") }
 
-// clusterMajor is the major version that made the cluster, 0 where there is none yet.
+// clusterMajor returns the major version that made the cluster, or 0 if there is no cluster yet.
 func clusterMajor(cluster string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(cluster, "PG_VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
-		// An empty folder may be somebody's preparation; anything else is not ours to touch.
+		// An operator may have prepared an empty folder. One with anything else in it is left
+		// alone.
 		entries, err := os.ReadDir(cluster)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return 0, fmt.Errorf("look into %s: %w", cluster, err)
 		}
 		if len(entries) > 0 {
-			return 0, fmt.Errorf("%s is not empty, but it is no PostgreSQL cluster (it has no PG_VERSION): "+
+			return 0, fmt.Errorf("%s is not empty, and is not a PostgreSQL cluster (it has no PG_VERSION): "+
 				"move it away, or use another data directory", cluster)
 		}
 		return 0, nil
@@ -78,8 +80,8 @@ func clusterMajor(cluster string) (int, error) {
 	return major, nil
 }
 
-// chooseBinaries finds binaries that fit the cluster, and says what to do where there are none: a cluster of another
-// major version is never touched.
+// chooseBinaries finds binaries that fit the cluster. If there are none, the error says what to do.
+// A cluster of another major version is never touched.
 func chooseBinaries(cfg Config, major int, as *account) (binaries, error) {
 	bin, err := findBinaries(cfg.BinDir, major, as)
 	if err != nil {
@@ -93,8 +95,8 @@ func chooseBinaries(cfg Config, major int, as *account) (binaries, error) {
 	return bin, nil
 }
 
-// makeCluster makes the cluster under another name and moves it into place when it is complete, so that one that
-// exists is complete, whatever interrupted its making.
+// makeCluster makes the cluster under another name and moves it into place once it is complete. So
+// a cluster that exists is complete, even if an earlier attempt was interrupted.
 func makeCluster(ctx context.Context, cfg Config, bin binaries, as *account, inherited *lock) error {
 	began := time.Now()
 	cluster, unfinished := clusterIn(cfg.Dir), clusterIn(cfg.Dir)+".unfinished"
@@ -107,8 +109,8 @@ func makeCluster(ctx context.Context, cfg Config, bin binaries, as *account, inh
 	if err := as.give(unfinished); err != nil {
 		return err
 	}
-	// The locale is C because it is the one that exists everywhere and never changes its order: indexes survive an upgrade of the
-	// operating system, and LIKE 'prefix%' can use them. The texts are UTF-8 all the same.
+	// The locale C exists everywhere and never changes its order, so indexes survive an upgrade of
+	// the operating system, and LIKE 'prefix%' can use them. Texts are UTF-8 all the same.
 	args := []string{"--pgdata", unfinished, "--username", name, "--encoding=UTF8", "--locale=C", "--data-checksums",
 		"--auth-local=trust", "--auth-host=scram-sha-256", "--no-instructions"}
 	synced := cfg.Settings["fsync"] != "off"
@@ -142,7 +144,7 @@ func initdb(ctx context.Context, cmd *exec.Cmd, as *account, inherited *lock) er
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{inherited.file}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
-	cmd.WaitDelay = 5 * time.Second // for its children, who hold the pipe
+	cmd.WaitDelay = 5 * time.Second // for its children, which hold the pipe
 	p, err := spawn(cmd, as)
 	if err == nil {
 		<-p.done
@@ -157,11 +159,13 @@ func initdb(ctx context.Context, cmd *exec.Cmd, as *account, inherited *lock) er
 	return fmt.Errorf("make a PostgreSQL cluster: initdb: %w\n%s", err, lastLines(said.String()))
 }
 
-// configure completes the files of a cluster that no server has run on yet. After that they are never written again: a superuser of
-// the database could have put a link in their place, for root to write through.
+// configure completes the files of a cluster on which no server has run yet. They are never written
+// later: by then a superuser of the database could have replaced them by links, through which root
+// would write.
 func configure(cluster string) error {
 	access := filepath.Join(cluster, "pg_hba.conf")
-	if err := os.WriteFile(access, []byte(hba), 0o600); err != nil { // keeps the owner that initdb gave it
+	// WriteFile keeps the owner that initdb gave the file.
+	if err := os.WriteFile(access, []byte(hba), 0o600); err != nil {
 		return err
 	}
 	conf, err := os.OpenFile(filepath.Join(cluster, "postgresql.conf"), os.O_WRONLY|os.O_APPEND, 0)
@@ -172,11 +176,11 @@ func configure(cluster string) error {
 	return errors.Join(err, conf.Sync(), conf.Close(), syncFile(access))
 }
 
-// socketDir makes the folder of the Unix socket, private to the server's user, and returns it. It stays the same as long as
-// the data directory does, so that clients of a server that was restarted find the new one.
+// socketDir makes the folder of the Unix socket, private to the server's user, and returns it. A
+// data directory always has the same one, so that clients find the server again after a restart.
 func socketDir(cfg Config, port int, as *account) (string, error) {
 	dir := filepath.Join(cfg.Dir, "socket")
-	// PostgreSQL takes a comma for the end of the path, and so do its clients.
+	// For PostgreSQL and its clients a comma ends the path.
 	if len(socketIn(dir, port)) > longestSocketPath || strings.ContainsAny(dir, ",\"\\") {
 		hash := fnv.New64a()
 		_, _ = hash.Write([]byte(cfg.Dir))
@@ -200,21 +204,22 @@ func socketIn(dir string, port int) string {
 	return filepath.Join(dir, fmt.Sprintf(".s.PGSQL.%d", port))
 }
 
-// socketURL names the database, reached through the socket.
+// socketURL returns the URL by which clients reach the database through the socket.
 func socketURL(dir string, port int, database string) string {
 	query := url.Values{"host": {dir}, "port": {strconv.Itoa(port)}}.Encode()
-	query = strings.ReplaceAll(query, "+", "%20") // PostgreSQL's clients take a plus literally
+	query = strings.ReplaceAll(query, "+", "%20") // for PostgreSQL's clients a plus is not a space
 	u := url.URL{Scheme: "postgres", User: url.User(name), Path: "/" + database, RawQuery: query}
 	return u.String()
 }
 
-// postmasterPID is what a server writes about itself into its cluster. The file outlives a server that was killed.
+// postmasterPID is what a server writes about itself to a file in its cluster. After a server was
+// killed, the file is still there.
 type postmasterPID struct {
 	pid, port int
 	socketDir string
 }
 
-// readPostmasterPID returns nil where there is no server, or one that has not told its socket yet.
+// readPostmasterPID returns nil if there is no server, or if it has not written its socket yet.
 func readPostmasterPID(cluster string) (*postmasterPID, error) {
 	text, err := os.ReadFile(filepath.Join(cluster, "postmaster.pid"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -238,8 +243,8 @@ func readPostmasterPID(cluster string) (*postmasterPID, error) {
 	return &postmasterPID{pid: pid, port: port, socketDir: lines[4]}, nil
 }
 
-// runningURL is the URL of the server that wrote postmaster.pid, if its socket's folder is still the server's
-// user's: in /tmp somebody else could have put one there since.
+// runningURL returns the URL of the server that wrote postmaster.pid, or "" if the socket's folder
+// does not belong to the server's user: in /tmp, somebody else could have made it since.
 func runningURL(dir string) (string, error) {
 	cluster := clusterIn(dir)
 	server, err := readPostmasterPID(cluster)
@@ -261,8 +266,9 @@ func runningURL(dir string) (string, error) {
 	return socketURL(server.socketDir, server.port, name), nil
 }
 
-// dropForeignPID removes a postmaster.pid whose process number now is another program's, as happens after a reboot or in a
-// restarted container, and which PostgreSQL would take for a running server. That no server of ours runs is known.
+// dropForeignPID removes a postmaster.pid whose process number now belongs to another program, as
+// happens after a reboot or in a restarted container; PostgreSQL would take that for a running
+// server. The caller knows that no server runs on the cluster.
 func dropForeignPID(cluster string) error {
 	server, err := readPostmasterPID(cluster)
 	if err != nil || server == nil {
@@ -270,7 +276,7 @@ func dropForeignPID(cluster string) error {
 	}
 	program, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", server.pid))
 	if err != nil || strings.HasPrefix(string(program), "postgres") {
-		return nil // none of that number, or nobody can tell (no /proc): PostgreSQL's own check decides
+		return nil // it is a server, or cannot be told (no /proc): PostgreSQL's own check decides
 	}
 	return os.Remove(filepath.Join(cluster, "postmaster.pid"))
 }
@@ -283,7 +289,7 @@ func syncFile(path string) error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// lastLines is the end of what a program printed, where it says why it gave up.
+// lastLines returns the end of what a program printed, which tells why it gave up.
 func lastLines(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-8):], "\n")

@@ -85,7 +85,7 @@ func TestOtherVersionsDataIsLeftAlone(t *testing.T) {
 
 	require.NoError(t, os.Rename(version, version+"~"))
 	_, err = Start(t.Context(), cfg)
-	require.ErrorContains(t, err, "no PostgreSQL cluster")
+	require.ErrorContains(t, err, "not a PostgreSQL cluster")
 	_, err = os.Stat(version + "~")
 	assert.NoError(t, err)
 }

@@ -1,19 +1,21 @@
 // Package embedded runs a PostgreSQL server as a child of Footfall, in Footfall's data directory.
 //
-// The server belongs to the process that started it: it stops with it, however that ends, and nobody else
-// starts one on the same directory meanwhile. Start is for a process that serves; Use is for a short
-// command, which attaches to the server that runs or starts one for its own duration.
+// The server belongs to the process that started it. It stops when that process ends, however that
+// happens, and no other process starts a server on the same directory meanwhile. Start is for a
+// process that serves. Use is for a short command: it attaches to the server that runs, or starts
+// one for its own duration.
 //
-// Clients reach the server through a Unix socket in a directory that only its user may enter, so local
-// connections need no password. A TCP port is opened on request only, and always asks for one.
+// Clients reach the server through a Unix socket in a directory that only its user may enter, so
+// local connections need no password. A TCP port is opened only on request and always asks for a
+// password.
 //
 // The data directory holds
 //
 //	postgres/              the cluster; postgres/log has the server's log, a file a day for a week
-//	postgres.unfinished/   a cluster whose making was interrupted; the next start begins it anew
-//	postgres-start.log     what the server said before its log was open
+//	postgres.unfinished/   a cluster that was not completed; the next start begins it anew
+//	postgres-start.log     what the server printed before its log was open
 //	socket/                the Unix socket, unless its path would be too long for one
-//	lock/                  who uses the directory (see locks)
+//	lock/                  which processes use the directory (see locks)
 package embedded
 
 import (
@@ -32,32 +34,36 @@ import (
 type Config struct {
 	// Dir is Footfall's data directory. It is made if it is missing.
 	Dir string
-	// BinDir is the folder of postgres and initdb. Empty: the newest that fits the data is looked for.
+	// BinDir is the folder of postgres and initdb. If it is empty, the newest that fits the data is
+	// used.
 	BinDir string
-	// Listen is host:port for clients over TCP, who log in with a password (scram-sha-256; the role has none
-	// until one is set, with \password in psql). Empty: the Unix socket only.
+	// Listen is host:port for clients over TCP. They log in with a password (scram-sha-256), which
+	// the role does not have until it is set with \password in psql. Empty: the Unix socket only.
 	Listen string
-	// Settings are server settings that win over every file, such as fsync=off for a cluster that may be lost;
-	// with that one initdb does not wait for the disk either.
+	// Settings are server settings that override every file, such as fsync=off for a cluster that
+	// may be lost. With fsync=off, initdb does not wait for the disk either.
 	Settings map[string]string
-	// Wait is how long a start waits for whoever holds the directory to let it go, and how long a short command that
-	// owns the server waits for those who attached to it. Zero: ten seconds.
+	// Wait is how long a start waits until another process releases the directory, and how long a
+	// short command that started the server waits for other commands that use it. Zero: ten
+	// seconds.
 	Wait time.Duration
-	// Log gets a line for what takes long or is worth knowing. Nil: nobody does.
+	// Log gets a line for what takes long or is worth knowing. Nil: no log.
 	Log *slog.Logger
 }
 
-// pollEvery is short beside what is waited for, and costs nothing noticeable: a file lock or a connection attempt.
+// pollEvery is how often a lock or a connection is tried again. Each try costs next to nothing.
 const pollEvery = 10 * time.Millisecond
 
-// exitGrace is how long a killed process may take to go, and with it its locks.
+// exitGrace is how long a killed process may take to end, which releases its locks.
 const exitGrace = time.Second
 
-// Start starts the server of a process that serves, making the cluster first where there is none, and returns
-// when it accepts connections: after a crash that is when it has recovered, however long that takes.
+// Start starts the server for a process that serves. It makes the cluster if there is none, and
+// returns when the server accepts connections, which after a crash is when it has recovered,
+// however long that takes.
 //
-// It waits for a server that is stopping and for a short command. Another process that serves from the same
-// directory is an error. Stop must be called, also when the server ended by itself.
+// It waits until a server that is stopping, or that a short command started, has ended. If another
+// process serves from the same directory, that is an error. Stop must be called even if the server
+// ended by itself.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -96,9 +102,9 @@ func startServing(ctx context.Context, cfg Config, locks locks) (*Server, error)
 	return launch(ctx, cfg, locks, owner)
 }
 
-// Use returns the URL of the server on cfg.Dir for a short command: of the one that runs, else of one that it
-// starts. The caller must call release when it is done; that stops a server it started, after those who attached to it
-// meanwhile have gone.
+// Use returns the URL of the server on cfg.Dir for a short command. If none runs, it starts one.
+// The caller must call release when it is done. That stops a server which Use started, once the
+// other commands that use it have ended.
 func Use(ctx context.Context, cfg Config) (url string, release func() error, err error) {
 	cfg, err = cfg.withDefaults()
 	if err != nil {
@@ -129,10 +135,11 @@ func Use(ctx context.Context, cfg Config) (url string, release func() error, err
 	}
 }
 
-// attachShared attaches, and keeps the owner of the server, if that is a short command, from stopping it
+// attachShared attaches to the server, and keeps a short command that started it from stopping it
 // before release. A nil release means that no server runs.
 func attachShared(dir string, locks locks) (url string, release func() error, err error) {
-	// The lock comes before the look, so that an owner who stops has either seen us or is seen by us.
+	// Lock before looking for the server: either the process that stops it sees the lock, or the
+	// server is not found.
 	shared, err := tryLock(locks.attached, sharedBy)
 	if err != nil || shared == nil {
 		return "", nil, err
@@ -153,7 +160,7 @@ func startForCommand(ctx context.Context, cfg Config, locks locks, owner *lock) 
 	return server.URL(), func() error {
 		wait, cancel := context.WithTimeout(context.Background(), cfg.Wait)
 		defer cancel()
-		// Those who stay longer than that lose their connection.
+		// Commands that take longer than that lose their connection.
 		last, err := tryLock(locks.attached, exclusive)
 		if last == nil && err == nil {
 			cfg.Log.Info("waiting for other commands on this PostgreSQL to end", "dir", cfg.Dir)
@@ -168,7 +175,7 @@ func startForCommand(ctx context.Context, cfg Config, locks locks, owner *lock) 
 	}, nil
 }
 
-// Attach returns the URL of the server that runs on dir right now, for short commands; ok is false where none
+// Attach returns the URL of the server that runs on dir, for short commands. ok is false if none
 // accepts connections.
 func Attach(dir string) (url string, ok bool, err error) {
 	dir, err = filepath.Abs(dir)
@@ -191,7 +198,7 @@ func Attach(dir string) (url string, ok bool, err error) {
 	}
 }
 
-// withDefaults returns the configuration made whole, or what is wrong with it.
+// withDefaults returns the configuration with its defaults, or what is wrong with it.
 func (cfg Config) withDefaults() (Config, error) {
 	if cfg.Dir == "" {
 		return cfg, errors.New("the data directory has no name")
@@ -209,7 +216,8 @@ func (cfg Config) withDefaults() (Config, error) {
 	return cfg, err
 }
 
-// listen returns the listen_addresses and the port of the server. The port also names the socket.
+// listen returns the listen_addresses and the port of the server. The name of the socket has the
+// port in it.
 func (cfg Config) listen() (addresses string, port int, err error) {
 	if cfg.Listen == "" {
 		return "", 5432, nil
@@ -224,7 +232,7 @@ func (cfg Config) listen() (addresses string, port int, err error) {
 	return cmp.Or(host, "*"), port, nil
 }
 
-// sleep waits for d and says whether ctx still lives.
+// sleep waits for d. It returns false if ctx ends before that.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():

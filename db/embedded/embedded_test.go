@@ -54,11 +54,11 @@ func TestStartAfterPostgresWasKilled(t *testing.T) {
 	impatient := cfg
 	impatient.Wait = 50 * time.Millisecond
 	_, err := Start(t.Context(), impatient)
-	require.ErrorContains(t, err, "processes of the PostgreSQL before still run")
+	require.ErrorContains(t, err, "processes of the earlier PostgreSQL server still run")
 
 	waiting := make(chan struct{})
 	cfg.Log = logTo(func(message string) {
-		if strings.HasPrefix(message, "waiting for the PostgreSQL") {
+		if strings.HasPrefix(message, "waiting until the PostgreSQL server") {
 			close(waiting)
 		}
 	})

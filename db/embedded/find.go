@@ -19,7 +19,8 @@ import (
 // oldestMajor is the oldest PostgreSQL that Footfall is tested on.
 const oldestMajor = 15
 
-// installedIn are the places where distributions put a PostgreSQL server without putting it on the PATH.
+// installedIn are the folders to which distributions install a PostgreSQL server without putting it
+// on the PATH.
 var installedIn = []string{
 	"/usr/lib/postgresql/*/bin",          // Debian, Ubuntu
 	"/usr/pgsql-*/bin",                   // PostgreSQL's own packages for Fedora and Red Hat
@@ -33,15 +34,15 @@ var installedIn = []string{
 	"/usr/local/pgsql/bin", // built from source
 }
 
-// binaries are a PostgreSQL that the server's user can run.
+// binaries is an installation of PostgreSQL that the server's user can run.
 type binaries struct {
 	dir   string
 	major int
 }
 
-// Find returns the folder of the PostgreSQL server's binaries: explicit if that is given, else the one of pg_config,
-// else the one on the PATH, else the newest that the distributions' packages brought. If there is none, the error
-// names the command that installs it.
+// Find returns the folder of the PostgreSQL server's binaries: explicit if that is given, else that
+// of pg_config, else that on the PATH, else the newest in the folders of distributions. If there is
+// none, the error names the command that installs PostgreSQL.
 func Find(explicit string) (binDir string, err error) {
 	as, err := newAccount()
 	if err != nil {
@@ -51,7 +52,8 @@ func Find(explicit string) (binDir string, err error) {
 	return found.dir, err
 }
 
-// findBinaries is Find for the server's user, and for a cluster of the given major version (0: any).
+// findBinaries is Find for the server's user, and for a cluster of the given major version (0:
+// any).
 func findBinaries(explicit string, major int, as *account) (binaries, error) {
 	if explicit != "" {
 		found, err := probe(explicit, as)
@@ -74,13 +76,13 @@ func findBinaries(explicit string, major int, as *account) (binaries, error) {
 		}
 	}
 	if first.dir != "" {
-		return first, nil // of another major version: the caller knows what to say about that
+		return first, nil // of another major version: the caller tells what to do about that
 	}
 	return binaries{}, errors.Join(append([]error{errors.New("no PostgreSQL server found; install it: " + installCommand() +
 		"; or name the folder of its postgres and initdb with --postgres-bin")}, refused...)...)
 }
 
-// candidates are the folders that hold postgres and initdb, the preferred first.
+// candidates returns the folders that have postgres and initdb in them, the preferred ones first.
 func candidates() []string {
 	var dirs []string
 	if out, err := exec.Command("pg_config", "--bindir").Output(); err == nil {
@@ -111,13 +113,14 @@ var (
 	serverVersion = regexp.MustCompile(`\(PostgreSQL\) (\d+)`)
 )
 
-// versionIn is the major version that a path names.
+// versionIn returns the major version in a path.
 func versionIn(path string) int {
 	version, _ := strconv.Atoi(number.FindString(path)) // none counts as 0
 	return version
 }
 
-// probe runs the server's binary as the server's user, which shows that it can be run, and asks it for its version.
+// probe runs the server's binary as the server's user, which shows that it can, and reads its
+// version.
 func probe(dir string, as *account) (binaries, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -159,7 +162,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// installCommand is what installs a PostgreSQL server on this system.
+// installCommand returns the command that installs a PostgreSQL server on this system.
 func installCommand() string {
 	sudo := "sudo "
 	if os.Geteuid() == 0 {

@@ -10,17 +10,19 @@ import (
 	"syscall"
 )
 
-// locks are the paths of the lock files of one data directory. They are flocks: the kernel drops them when the
-// last process that holds the open file has gone, so a killed process leaves none behind.
+// locks are the paths of the lock files of a data directory. They are flocks: the kernel releases a
+// lock when the last process that has the file open ends, so a killed process leaves no lock
+// behind.
 type locks struct {
-	// serve is held by the process that serves, until it begins to stop: the next one then waits instead of being refused.
+	// serve is held by the process that serves, until it begins to stop: the next one then waits
+	// instead of being refused.
 	serve string
 	// owner is held by the process that started the server, or is about to.
 	owner string
-	// postgres is held by the server's processes themselves, who inherit it, and by initdb: it is free when the last of
-	// them has gone, also where the one who started them was killed, or their postmaster was.
+	// postgres is held by the server's processes, which inherit it, and by initdb. So it is free
+	// once the last of them has ended, even if their parent or the postmaster was killed.
 	postgres string
-	// attached is held, shared, by the short commands that use another's server.
+	// attached is held, shared, by short commands that use a server which another process started.
 	attached string
 }
 
@@ -29,7 +31,7 @@ const (
 	sharedBy  = syscall.LOCK_SH
 )
 
-// openLocks makes dir and its folder of locks.
+// openLocks makes dir and the folder of its locks.
 func openLocks(dir string) (locks, error) {
 	folder := filepath.Join(dir, "lock")
 	if err := makeDir(folder); err != nil {
@@ -43,10 +45,10 @@ func openLocks(dir string) (locks, error) {
 	}, nil
 }
 
-// lock is a lock that is held. Who has it must release it.
+// lock is a lock that is held, and that must be released.
 type lock struct{ file *os.File }
 
-// tryLock takes the lock at once, or returns nil where another has it.
+// tryLock takes the lock at once, or returns nil if another process has it.
 func tryLock(path string, how int) (*lock, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -63,7 +65,7 @@ func tryLock(path string, how int) (*lock, error) {
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
 
-// waitLock takes the lock as soon as it is free, as long as ctx lives.
+// waitLock takes the lock as soon as it is free. It gives up when ctx ends.
 func waitLock(ctx context.Context, path string, how int) (*lock, error) {
 	for {
 		if l, err := tryLock(path, how); l != nil || err != nil {
@@ -75,17 +77,19 @@ func waitLock(ctx context.Context, path string, how int) (*lock, error) {
 	}
 }
 
-// release gives the lock back, also for a child that another goroutine is forking right now and that has a copy of
-// the open file for a moment. Twice is harmless.
+// release releases the lock. It unlocks before it closes the file, because another goroutine may be
+// forking a child, which has a copy of the open file for a moment. Calling it twice is harmless.
 func (l *lock) release() {
 	_ = syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN)
 	_ = l.file.Close()
 }
 
-// leaveToChildren closes our copy of the lock, so that it lasts as long as the children who inherited it.
+// leaveToChildren closes this process's copy of the lock, so that it is held as long as a child
+// lives that inherited it.
 func (l *lock) leaveToChildren() { _ = l.file.Close() }
 
-// describe says who holds the lock, for the messages of others. Nothing is decided by it, so failing is harmless.
+// describe writes which process holds the lock, for the messages of others. Nothing depends on it,
+// so errors are ignored.
 func (l *lock) describe(purpose string) {
 	_ = l.file.Truncate(0)
 	_, _ = l.file.WriteAt(fmt.Appendf(nil, "%s, process %d\n", purpose, os.Getpid()), 0)

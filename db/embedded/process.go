@@ -8,15 +8,15 @@ import (
 	"syscall"
 )
 
-// process is a child of ours. Its goroutine reaps it and ends with it.
+// process is a child process. A goroutine waits for it and ends with it.
 type process struct {
 	*os.Process
 	done chan struct{} // closed when the child has ended
-	err  error         // how it ended; to be read after done
+	err  error         // how it ended; to be read once done is closed
 }
 
-// spawn starts cmd in a session of its own, so that Ctrl-C at a terminal reaches Footfall alone, and so that it is told to stop
-// when Footfall ends without having done so.
+// spawn starts cmd in a session of its own, so that Ctrl-C at a terminal reaches only Footfall. If
+// Footfall ends without stopping it, the kernel tells it to stop.
 func spawn(cmd *exec.Cmd, as *account) (*process, error) {
 	cmd.Env = childEnv()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: as.credential()}
@@ -24,7 +24,8 @@ func spawn(cmd *exec.Cmd, as *account) (*process, error) {
 	p := &process{done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// The kernel takes the end of the thread that forked for the end of the parent, so it must last as long as the child.
+		// For the kernel, the parent ends when the thread that forked ends, so the thread must last
+		// as long as the child.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -38,7 +39,8 @@ func spawn(cmd *exec.Cmd, as *account) (*process, error) {
 	return p, <-started
 }
 
-// childEnv is our environment without what would change the server's settings or the language of its messages.
+// childEnv returns the environment without the variables that would change the server's settings or
+// the language of its messages.
 func childEnv() []string {
 	env := []string{"LC_ALL=C"}
 	for _, entry := range os.Environ() {

@@ -4,5 +4,6 @@ package embedded
 
 import "syscall"
 
-// stopWithParent has the kernel send the child what asks PostgreSQL for a fast, clean stop.
+// stopWithParent makes the kernel send the child SIGINT when its parent ends, which asks PostgreSQL
+// for a fast, clean stop.
 func stopWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGINT }

@@ -4,5 +4,6 @@ package embedded
 
 import "syscall"
 
-// stopWithParent does nothing where the kernel offers nothing: a server left behind is stopped by the next start.
+// stopWithParent does nothing, since the kernel has no such signal. The next start stops a server
+// that was left behind.
 func stopWithParent(*syscall.SysProcAttr) {}

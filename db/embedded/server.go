@@ -21,7 +21,8 @@ import (
 
 const (
 	attachTimeout = 5 * time.Second
-	// killAfter is how long a server may take for its immediate stop; it kills its own children after five seconds.
+	// killAfter is how long a server may take for an immediate stop. It kills its own children
+	// after five seconds.
 	killAfter = 10 * time.Second
 )
 
@@ -33,19 +34,20 @@ type Server struct {
 	process *process
 	locks   locks
 	owner   *lock
-	serving *lock // nil for a short command's server
+	serving *lock // nil if a short command started the server
 
 	stop    sync.Once
 	stopErr error
 }
 
-// URL names the database footfall and the role of the same name that owns it, reached through the Unix socket.
+// URL returns the URL of the database footfall, for the role of the same name, which owns it. It
+// leads through the Unix socket.
 func (s *Server) URL() string { return s.url }
 
-// Done is closed when the server has ended, for whatever reason.
+// Done returns a channel that is closed when the server has ended, for whatever reason.
 func (s *Server) Done() <-chan struct{} { return s.process.done }
 
-// Err says how the server ended, after Done.
+// Err returns how the server ended; nil while it runs.
 func (s *Server) Err() error {
 	select {
 	case <-s.process.done:
@@ -59,8 +61,9 @@ func (s *Server) Err() error {
 	return fmt.Errorf("PostgreSQL ended (%s); its log is in %s", how, filepath.Join(s.cluster, "log"))
 }
 
-// Stop stops the server and waits until it has gone: its clients are disconnected and what it holds is written to disk.
-// When ctx ends first, it stops without that, and recovers at its next start. Either way nothing committed is lost.
+// Stop stops the server and waits until it has ended: it disconnects its clients and writes
+// everything to disk. If ctx ends first, it stops at once and recovers at its next start. In
+// neither case anything committed is lost.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop.Do(func() { s.stopErr = s.shutDown(ctx) })
 	return s.stopErr
@@ -72,20 +75,20 @@ func (s *Server) shutDown(ctx context.Context) error {
 	}
 	defer s.owner.release()
 	err := s.end(ctx)
-	// The log's writer and, if the server was killed, its children outlive it for a moment. The next start waits for them
-	// longer than this.
+	// The process that writes the log, and the children of a server that was killed, outlive the
+	// server for a moment. If they take longer than this wait, the next start waits for them.
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if last, lockErr := waitLock(wait, s.locks.postgres, exclusive); lockErr == nil {
 		last.release()
 	}
-	_ = os.Remove(s.socket) // stays where something still uses it
+	_ = os.Remove(s.socket) // stays if it is not empty
 	return err
 }
 
-// end asks the server to end, more firmly each time, and returns when it has.
+// end makes the server end, with a stronger signal each time, and returns when it has.
 func (s *Server) end(ctx context.Context) error {
-	_ = s.process.Signal(syscall.SIGINT) // fails only for one that has ended
+	_ = s.process.Signal(syscall.SIGINT) // fails only if the server has ended
 	select {
 	case <-s.process.done:
 		return nil
@@ -101,7 +104,8 @@ func (s *Server) end(ctx context.Context) error {
 	return fmt.Errorf("PostgreSQL did not stop in time and was cut off (it will recover at its next start): %w", context.Cause(ctx))
 }
 
-// launch starts a server for the holder of the owner lock and takes that lock over, also when it fails.
+// launch starts a server for a caller that holds the owner lock. The lock then belongs to the
+// server; if launch fails, it releases the lock.
 func launch(ctx context.Context, cfg Config, locks locks, owner *lock) (server *Server, err error) {
 	defer func() {
 		if err != nil {
@@ -137,7 +141,8 @@ func launch(ctx context.Context, cfg Config, locks locks, owner *lock) (server *
 	return server, nil
 }
 
-// begin starts the server's process, once the one before has gone and the cluster exists.
+// begin waits until an earlier server has ended, makes the cluster if there is none, and starts the
+// process.
 func begin(ctx context.Context, cfg Config, locks locks, major int, bin binaries, as *account) (*Server, error) {
 	inherited, err := waitForOldServer(ctx, cfg, locks, bin, as)
 	if err != nil {
@@ -152,26 +157,29 @@ func begin(ctx context.Context, cfg Config, locks locks, major int, bin binaries
 	return startProcess(cfg, bin, as, inherited)
 }
 
-// waitForOldServer waits until every process of the server before ours has gone, and returns the lock that shows it.
+// waitForOldServer waits until every process of an earlier server has ended, and returns the lock
+// that the new server's processes are to inherit.
 func waitForOldServer(ctx context.Context, cfg Config, locks locks, bin binaries, as *account) (*lock, error) {
 	inherited, err := tryLock(locks.postgres, exclusive)
 	if err != nil || inherited != nil {
 		return inherited, err
 	}
-	cfg.Log.Info("waiting for the PostgreSQL of a Footfall that ended to stop", "dir", cfg.Dir)
-	// Its parent has gone, for we hold the owner's lock. Where the kernel did not tell it to stop, this does; pg_ctl does it
-	// as the server's user, since root must not signal a number that a file of that user names.
+	cfg.Log.Info("waiting until the PostgreSQL server that an earlier Footfall left behind has stopped", "dir", cfg.Dir)
+	// Its parent has ended, since the caller holds the owner lock. In case the kernel did not tell
+	// the server to stop, pg_ctl does. It runs as the server's user: root must not signal a process
+	// whose number comes from a file of that user.
 	_, _ = as.run(filepath.Join(bin.dir, "pg_ctl"), "/", "stop", "--mode=fast", "--no-wait", "--pgdata", clusterIn(cfg.Dir))
 	wait, cancel := context.WithTimeout(ctx, cfg.Wait)
 	defer cancel()
 	inherited, err = waitLock(wait, locks.postgres, exclusive)
 	if err != nil {
-		return nil, fmt.Errorf("processes of the PostgreSQL before still run on %s; try again when they have ended: %w", clusterIn(cfg.Dir), err)
+		return nil, fmt.Errorf("processes of the earlier PostgreSQL server still run on %s; try again when they have ended: %w", clusterIn(cfg.Dir), err)
 	}
 	return inherited, nil
 }
 
-// startProcess starts the server's process, which keeps the inherited lock for as long as it or a child of it lives.
+// startProcess starts the server's process. The process and its children hold the inherited lock as
+// long as any of them lives.
 func startProcess(cfg Config, bin binaries, as *account, inherited *lock) (*Server, error) {
 	cluster := clusterIn(cfg.Dir)
 	if err := dropForeignPID(cluster); err != nil {
@@ -198,7 +206,7 @@ func startProcess(cfg Config, bin binaries, as *account, inherited *lock) (*Serv
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = startLog.Close() }() // the server has its own
+	defer func() { _ = startLog.Close() }() // the server has its own copy
 	cmd := exec.Command(filepath.Join(bin.dir, "postgres"), args...)
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = startLog, startLog
@@ -212,7 +220,8 @@ func startProcess(cfg Config, bin binaries, as *account, inherited *lock) (*Serv
 
 func startLogIn(dir string) string { return filepath.Join(dir, "postgres-start.log") }
 
-// awaitReady waits until the server accepts connections to our database, which it creates where it is missing.
+// awaitReady waits until the server accepts connections to the database, and creates the database
+// if it is missing.
 func (s *Server) awaitReady(ctx context.Context, cfg Config) error {
 	began, told := time.Now(), false
 	for {
@@ -230,12 +239,12 @@ func (s *Server) awaitReady(ctx context.Context, cfg Config) error {
 		}
 		if !told && time.Since(began) > 5*time.Second {
 			told = true
-			cfg.Log.Info("PostgreSQL is not ready yet: it may be recovering after a crash", "err", err, "log", filepath.Join(s.cluster, "log"))
+			cfg.Log.Info("PostgreSQL is not ready yet; it may be recovering from a crash", "err", err, "log", filepath.Join(s.cluster, "log"))
 		}
 		select {
 		case <-s.process.done:
-			said, _ := os.ReadFile(startLogIn(cfg.Dir)) // nothing said is nothing to add
-			return fmt.Errorf("%w; at its start it said:\n%s", s.Err(), lastLines(string(said)))
+			printed, _ := os.ReadFile(startLogIn(cfg.Dir)) // an error makes the message shorter
+			return fmt.Errorf("%w; at its start it printed:\n%s", s.Err(), lastLines(string(printed)))
 		case <-ctx.Done():
 			return fmt.Errorf("PostgreSQL was not ready in time: %w", ctx.Err())
 		case <-time.After(pollEvery):
@@ -252,7 +261,8 @@ func ping(ctx context.Context, url string) error {
 	return conn.Close(ctx)
 }
 
-// createDatabase creates the database that url names, from the one that every cluster has.
+// createDatabase creates the database of the URL, over a connection to the one that every cluster
+// has.
 func createDatabase(ctx context.Context, url string) error {
 	conn, err := pgconn.Connect(ctx, strings.Replace(url, "/"+name+"?", "/postgres?", 1))
 	if err != nil {
@@ -270,7 +280,7 @@ const (
 	cannotConnect   = "57P03" // starting up, recovering or shutting down
 )
 
-// sqlState is the server's code of err, empty for an error of another kind.
+// sqlState returns the code of an error that the server sent, or "" for any other error.
 func sqlState(err error) string {
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return refused.Code
@@ -278,7 +288,7 @@ func sqlState(err error) string {
 	return ""
 }
 
-// answered says whether err is the answer of a server that runs and is complete.
+// answered reports whether err is the answer of a server that is up and has the database.
 func answered(err error) bool {
 	code := sqlState(err)
 	return code != "" && code != cannotConnect && code != unknownDatabase

@@ -7,13 +7,15 @@ import (
 	"syscall"
 )
 
-// memory is where Linux has a file system in memory: making and dropping databases takes a third of the time there.
+// memory is where Linux has a file system in memory: making and dropping databases takes a third of
+// the time there.
 const memory = "/dev/shm"
 
 // room is what all tests that run at once may need. A container often has 64 MB there.
 const room = 3 << 30
 
-// Make makes a folder that a server's user can enter, in memory where there is room. The caller removes it.
+// Make makes a folder that a server's user can enter, in memory where there is room. The caller
+// removes it.
 func Make() (string, error) {
 	dir, err := os.MkdirTemp(parent(), "footfall-test-")
 	return enterable(dir, err)
