@@ -107,7 +107,7 @@ func TestKeys(t *testing.T) {
 	_, err = other.admin().AddKey(ctx, "shop", nil)
 	require.ErrorContains(t, err, "scope: it is missing")
 	_, err = other.admin().AddKey(ctx, "shop", []counter.Scope{"admin"})
-	require.ErrorContains(t, err, `scope: "admin" is no scope`)
+	require.ErrorContains(t, err, `scope: "admin" is not a scope`)
 	_, err = other.admin().AddKey(ctx, "nobody", []counter.Scope{counter.ScopeRead})
 	require.ErrorContains(t, err, `there is no app "nobody"`)
 }
@@ -292,7 +292,7 @@ func TestVisitorModesRefuse(t *testing.T) {
 	require.ErrorContains(t, in.admin().SetApp(ctx, "ids", counter.Settings{Visitor: ptr("hashed")}), "visitor: app ids has told visitors apart by id")
 	require.NoError(t, in.admin().SetApp(ctx, "shop", counter.Settings{Visitor: ptr("address")}))
 	require.ErrorContains(t, counter.NewAdmin(in.db, nil).SetApp(ctx, "shop", counter.Settings{Visitor: ptr("daily")}), "hashed with a secret")
-	require.ErrorContains(t, in.admin().SetApp(ctx, "shop", counter.Settings{Visitor: ptr("cookie")}), `visitor: "cookie" is no way`)
+	require.ErrorContains(t, in.admin().SetApp(ctx, "shop", counter.Settings{Visitor: ptr("cookie")}), `visitor: "cookie" is not a way`)
 }
 
 // An instance with another secret would take everybody for somebody new: it counts nothing for such apps.

@@ -14,17 +14,18 @@ import (
 	"footfall/visit"
 )
 
-// Admin changes who may count what, and erases. What it changes is known to every running instance when its methods return nil;
-// db.ErrInstancesBehind means that it was done and that some instance has not answered yet.
+// Admin changes apps and keys, erases visitors and deletes pages and apps. Every running instance
+// knows of a change when the method returns nil; db.ErrInstancesBehind means that the change is
+// made, but some instance has not answered yet.
 type Admin struct {
 	db     *db.DB
 	secret Secret
 }
 
-// NewAdmin returns an Admin. Apps whose visitors are hashed need the secret.
+// NewAdmin returns an Admin. It needs the secret for apps whose visitors are hashed.
 func NewAdmin(d *db.DB, secret Secret) *Admin { return &Admin{d, secret} }
 
-// instancesWithin is how long a change waits for the instances that run.
+// instancesWithin is how long a change waits for the running instances.
 const instancesWithin = 5 * time.Second
 
 var appName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
@@ -32,7 +33,7 @@ var appName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 // AddApp adds an app.
 func (a *Admin) AddApp(ctx context.Context, name string, s Settings) error {
 	if !appName.MatchString(name) {
-		return visit.Errorf(visit.Invalid, "name", "%.64q is no name for an app: use a–z, 0–9, - and _, at most 63, not beginning with - or _", name)
+		return visit.Errorf(visit.Invalid, "name", "%.64q is not a name for an app: use a–z, 0–9, - and _, at most 63, not beginning with - or _", name)
 	}
 	err := a.db.InTx(ctx, func(q *db.Queries) error {
 		row, err := q.AppAdd(ctx, name)
@@ -86,7 +87,7 @@ func setApp(ctx context.Context, q *db.Queries, row *db.App) error {
 	})
 }
 
-// apply changes a row as the settings say, if it then can be counted for.
+// apply changes a row as the settings say, unless nothing could be counted for it then.
 func (a *Admin) apply(s Settings, row *db.App) error {
 	was := row.Visitor
 	if err := s.apply(row); err != nil {
@@ -106,7 +107,7 @@ func (a *Admin) apply(s Settings, row *db.App) error {
 	return nil
 }
 
-// refuseFixed refuses to change what has been counted by.
+// refuseFixed refuses to change settings on which the numbers of an app rest.
 func refuseFixed(was, row *db.App) error {
 	var f faults
 	if row.Tz != was.Tz {
@@ -124,7 +125,7 @@ func refuseFixed(was, row *db.App) error {
 // demo is the app that is there to try out with.
 const demo = "demo"
 
-// AddDemo adds the app that the first visit needs, unless it is there.
+// AddDemo adds the app for trying out, which is open to everybody, unless it is there.
 func (a *Admin) AddDemo(ctx context.Context) error {
 	apps, err := a.db.Apps(ctx)
 	if err != nil {
@@ -140,7 +141,7 @@ func (a *Admin) AddDemo(ctx context.Context) error {
 	return nil
 }
 
-// App returns the app of a name; where the name is "", the only app there is, or the one for trying out.
+// App returns the app of a name; for "", the only app that there is, or the one for trying out.
 func (a *Admin) App(ctx context.Context, name string) (db.App, error) {
 	apps, err := a.db.Apps(ctx)
 	if err != nil {
@@ -163,7 +164,8 @@ func (a *Admin) App(ctx context.Context, name string) (db.App, error) {
 	return db.App{}, visit.Errorf(visit.Invalid, "app", "there are several: name one of %s", strings.Join(names, ", "))
 }
 
-// withApp runs f in a transaction that holds an app against change, against new pages, and against its deletion.
+// withApp runs f in a transaction that locks an app: nobody else changes it, makes pages of it, or
+// deletes it.
 func (a *Admin) withApp(ctx context.Context, name string, f func(q *db.Queries, row *db.App) error) error {
 	return a.db.InTx(ctx, func(q *db.Queries) error {
 		row, err := q.AppLock(ctx, name)
@@ -180,13 +182,13 @@ func (a *Admin) withApp(ctx context.Context, name string, f func(q *db.Queries, 
 	})
 }
 
-var errBeingDeleted = visit.Errorf(visit.NotFound, "name", "this app is being deleted: where that was cut short, deleting it again goes on")
+var errBeingDeleted = visit.Errorf(visit.NotFound, "name", "this app is being deleted: if that was interrupted, delete it again to complete it")
 
 func noApp(field, name string) error {
 	return visit.Errorf(visit.NotFound, field, "there is no app %.64q: the list of apps names them", name)
 }
 
-// wrap says what was being done, unless the error tells enough.
+// wrap adds to an error what was being done, unless it is one for callers.
 func wrap(doing string, err error) error {
 	var told *visit.Error
 	switch {

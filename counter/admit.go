@@ -16,7 +16,8 @@ type subject struct {
 	untrusted bool // no trusted caller vouches for the visitor: usual limits hold, and crawlers are looked for
 }
 
-// admit checks a request in a fixed order: app, key, assertion, address and URI, site, rate. need is the scope that the request takes.
+// admit checks a request in a fixed order: app, key, assertion, address and URI, site, rate. need
+// is the scope that the request takes.
 func (c *Counter) admit(ctx context.Context, r *Request, need Scope) (*app, subject, error) {
 	register, err := c.apps.current(ctx)
 	if err != nil {
@@ -56,7 +57,8 @@ func (c *Counter) keyOf(known *register, a *app, r *Request) (*openKey, error) {
 	return key, nil
 }
 
-// checkRights checks that the caller may do what they ask for, and assert the visitor that they name.
+// checkRights checks that the caller may do what they ask for, and assert the visitor that they
+// name.
 func (a *app) checkRights(r *Request, key *openKey, need Scope) error {
 	asserting := need
 	if need == ScopeCount {
@@ -129,8 +131,8 @@ func (c *Counter) identifyVisitor(ctx context.Context, a *app, r *Request, w *su
 	return err
 }
 
-// visitorOfDay is the visitor that an address stands for on a day, in an app whose visitors change
-// each day.
+// visitorOfDay returns the visitor that an address stands for on a day, for an app whose hashes
+// change each day.
 func (c *Counter) visitorOfDay(ctx context.Context, a *app, address netip.Addr, day int32) (netip.Addr, error) {
 	key, err := c.days.of(ctx, day)
 	if err != nil {
@@ -139,7 +141,8 @@ func (c *Counter) visitorOfDay(ctx context.Context, a *app, address netip.Addr, 
 	return a.visitorByAddress(c.secret, address, key)
 }
 
-// checkSite checks that the app counts the site, and, for a request that a browser sends for a page, the site of that page.
+// checkSite checks that the app counts the site, and, for a request that a browser sends for a
+// page, the site of that page.
 func (a *app) checkSite(r *Request, site string) error {
 	if !a.counts(site) {
 		return visit.Errorf(visit.Forbidden, "uri", "app %s does not count the site %s: its operator can add it", a.name, site)
@@ -170,7 +173,8 @@ func (c *Counter) checkRate(a *app, w subject) error {
 	return refused
 }
 
-// AllowsOrigin reports whether a page of this origin may read the answers for an app; where name is "", for any app at all.
+// AllowsOrigin reports whether a page of this origin may read the answers for an app; where name is
+// "", for any app at all.
 func (c *Counter) AllowsOrigin(ctx context.Context, name, origin string) bool {
 	register, err := c.apps.current(ctx)
 	if err != nil {

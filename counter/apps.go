@@ -14,7 +14,7 @@ import (
 	"footfall/visit"
 )
 
-// app is an app as the counter needs it; it never changes.
+// app is an app with its settings parsed; it never changes.
 type app struct {
 	id         int32
 	name       string
@@ -25,7 +25,7 @@ type app struct {
 	zone       *time.Location
 	mode       string // one of visitorModes
 	countsBy   db.CountsBy
-	fault      error // why this instance cannot count for it
+	fault      error // why this instance cannot count for it; nil: it can
 	respectDNT bool
 	bots       string // botsCount, botsSkip or ""
 	ignored    ignored
@@ -55,39 +55,40 @@ func (a *app) isOpen() bool { return a.access == accessOpen }
 // counts reports whether the app counts a site. An open app that lists no sites counts every one.
 func (a *app) counts(site string) bool { return a.isOpen() && a.sites.empty() || a.sites.have(site) }
 
-// register is who may do what, as it stood at one moment.
+// register holds all apps and keys as they stood at one moment.
 type register struct {
 	apps map[string]*app
 	keys map[[sha256.Size]byte]*openKey
-	// shown holds the keys that were shown and open something, by themselves: a hash takes as long as all other checks. There are no more
-	// of them than keys, and they go with the register.
+	// shown holds the valid keys that requests have shown, by their text: hashing a key takes as
+	// long as all other checks together. It has at most one entry for each key.
 	shown sync.Map // string → *openKey
 }
 
-// key returns the key that is shown; nil for one that opens nothing.
+// key returns the key of a text that a request shows; nil if it is not a valid key.
 func (r *register) key(shown string) *openKey {
 	if known, ok := r.shown.Load(shown); ok {
 		return known.(*openKey)
 	}
 	key := r.keys[hashKey(shown)]
 	if key != nil {
-		r.shown.Store(strings.Clone(shown), key) // and not the request that it is a part of
+		r.shown.Store(strings.Clone(shown), key) // a copy, which does not keep the whole request in memory
 	}
 	return key
 }
 
-// directory holds all apps and keys in memory, as they stand in the database. While it watches, whoever changes them waits
-// for it; while it does not, it holds nothing and asks the database each time.
+// directory holds all apps and keys in memory, as they stand in the database. While it watches
+// them, a command that changes an app or a key waits for it; while it does not, it holds nothing
+// and asks the database each time.
 type directory struct {
 	db     *db.DB
 	log    *slog.Logger
 	secret Secret
-	held   atomic.Pointer[register] // nil while nobody watches; written by the watching goroutine
+	held   atomic.Pointer[register] // nil while the directory does not watch; written by the watching goroutine
 	cancel context.CancelFunc
 	done   sync.WaitGroup // the watching goroutine, ended by cancel
 }
 
-// newDirectory returns when the directory watches.
+// newDirectory makes a directory and returns when it watches.
 func newDirectory(ctx context.Context, d *db.DB, o Options) (*directory, error) {
 	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	dir := &directory{db: d, log: o.Log, secret: o.Secret, cancel: cancel}
@@ -111,7 +112,7 @@ func (dir *directory) close() {
 	dir.done.Wait()
 }
 
-// watch keeps the apps fresh until ctx ends. It tells first of its first success, or failure.
+// watch keeps the apps up to date until ctx ends. It sends its first success or failure to first.
 func (dir *directory) watch(ctx context.Context, first chan<- error) {
 	for ctx.Err() == nil {
 		err := dir.db.WatchApps(ctx, func(access *db.Access) {
@@ -120,9 +121,9 @@ func (dir *directory) watch(ctx context.Context, first chan<- error) {
 				return
 			}
 			dir.held.Store(dir.read(access, true))
-			report(first, nil)
+			sendFirst(first, nil)
 		})
-		report(first, err)
+		sendFirst(first, err)
 		if ctx.Err() == nil {
 			dir.log.Warn("apps are not watched for now", "error", err)
 		}
@@ -133,15 +134,16 @@ func (dir *directory) watch(ctx context.Context, first chan<- error) {
 	}
 }
 
-func report(first chan<- error, err error) {
+func sendFirst(first chan<- error, err error) {
 	select {
 	case first <- err:
-	default: // somebody was told before
+	default: // the first was sent before
 	}
 }
 
-// read makes a register. An app that cannot count here is told in the log, if it is not told with each request.
-func (dir *directory) read(access *db.Access, tell bool) *register {
+// read makes a register. An app for which this instance cannot count is logged if log is true: not
+// with each request.
+func (dir *directory) read(access *db.Access, log bool) *register {
 	r := &register{apps: make(map[string]*app, len(access.Apps)), keys: newOpenKeys(access.Keys)}
 	for _, row := range access.Apps {
 		if row.DeletedAt != nil {
@@ -152,14 +154,14 @@ func (dir *directory) read(access *db.Access, tell bool) *register {
 			r.apps[row.Name] = a
 			err = a.fault
 		}
-		if err != nil && tell {
-			dir.log.Error("an app cannot count here", "error", err)
+		if err != nil && log {
+			dir.log.Error("this instance cannot count for an app", "error", err)
 		}
 	}
 	return r
 }
 
-// now returns the register as it stands.
+// current returns the register as it stands.
 func (dir *directory) current(ctx context.Context) (*register, error) {
 	if held := dir.held.Load(); held != nil {
 		return held, nil

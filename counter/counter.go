@@ -1,5 +1,5 @@
-// Package counter decides who may count, and as which visitor: it admits visits and questions, changes what apps are made of, and
-// erases what was counted.
+// Package counter decides who may count, and as which visitor: it admits visits and questions,
+// changes what apps are made of, and erases what was counted.
 package counter
 
 import (
@@ -27,8 +27,8 @@ type Request struct {
 	URI string
 	Key string // the key that the caller shows; "": none
 
-	// The visitor that the caller asserts: an address, or an id where the app tells visitors apart by ids. With neither, the visitor
-	// is Peer.
+	// The visitor that the caller asserts: an address, or an id where the app tells visitors apart
+	// by ids. With neither, the visitor is Peer.
 	IP, Visitor string
 	Asserts     bool       // IP or Visitor was given, even if it is empty or cannot be read
 	Peer        netip.Addr // the address that the request came from
@@ -88,15 +88,16 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 	return c, nil
 }
 
-// Close refuses new visits, waits until every accepted one has been answered, and stops what runs in the background.
+// Close refuses new visits, waits until every accepted one has been answered, and stops what runs
+// in the background.
 func (c *Counter) Close() {
 	c.recorder.Close()
 	c.upkeep.close()
 	c.apps.close()
 }
 
-// Visit counts a visit and returns its numbers once they have committed. A visit that is not counted on purpose gets the answer of
-// Counts.
+// Visit counts a visit and returns its numbers once they have committed. A visit that is not
+// counted on purpose gets the answer of Counts.
 func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 	a, w, err := c.admit(ctx, &r, ScopeCount)
 	if err != nil {

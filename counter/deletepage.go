@@ -9,19 +9,21 @@ import (
 	"footfall/visit"
 )
 
-// DeletePage moves all that was counted for a page to the page (deleted) of its site. Its URI may be counted anew.
+// DeletePage moves all that was counted for a page to the page (deleted) of its site. Visits to its
+// URI are then counted from 1 again.
 func (a *Admin) DeletePage(ctx context.Context, app, uri string) error {
-	err := a.erasing(ctx, func(q *db.Queries) error { return takeOff(ctx, q, app, uri) })
+	err := a.inErasure(ctx, func(q *db.Queries) error { return hidePage(ctx, q, app, uri) })
 	var told *visit.Error
 	if err == nil || errors.As(err, &told) && told.Kind == visit.NotFound {
-		err = errors.Join(a.erasing(ctx, func(q *db.Queries) error { return mergeTakenOff(ctx, q, app) }), err)
+		err = errors.Join(a.inErasure(ctx, func(q *db.Queries) error { return mergeHidden(ctx, q, app) }), err)
 	}
 	return wrap("delete a page of app "+app, err)
 }
 
-// takeOff gives a page a name that no URI leads to. That takes a moment, however much was counted for it, and nobody waits for
-// what follows: no batch that begins later may count for it, and those before have ended when the lock was had.
-func takeOff(ctx context.Context, q *db.Queries, app, uri string) error {
+// hidePage gives a page a name that no URI leads to. That takes a moment, however much was counted
+// for the page. After it no batch counts for the page: later ones do not find it, and earlier ones
+// have ended when the lock on its counters is taken.
+func hidePage(ctx context.Context, q *db.Queries, app, uri string) error {
 	row, err := appOf(ctx, q, app)
 	if err != nil {
 		return err
@@ -40,7 +42,7 @@ func takeOff(ctx context.Context, q *db.Queries, app, uri string) error {
 	if err := makeDeletedPage(ctx, q, row.ID, target.Site); err != nil {
 		return err
 	}
-	if err := q.CountersMake(ctx, page.ID); err != nil { // which waits for a first visit that is under way
+	if err := q.CountersMake(ctx, page.ID); err != nil { // waits for a first visit that is under way
 		return err
 	}
 	if err := q.CountersHold(ctx, []int64{page.ID}); err != nil {
@@ -49,8 +51,8 @@ func takeOff(ctx context.Context, q *db.Queries, app, uri string) error {
 	return q.PageRename(ctx, db.PageRenameParams{ID: page.ID, Uri: fmt.Sprintf("%s%s %d", target.Site, visit.DeletedPage, page.ID)})
 }
 
-// makeDeletedPage makes the page (deleted) of a site, unless it is there. It is made within no limit and on no day's account, but counts
-// among the app's pages.
+// makeDeletedPage makes the page (deleted) of a site, unless it is there. It is one of the app's
+// pages, but not one of the new pages of a day that the app's limit is about.
 func makeDeletedPage(ctx context.Context, q *db.Queries, app int32, site string) error {
 	if _, err := q.PagesTallyLock(ctx, db.PagesTallyLockParams{AppID: app}); err != nil {
 		return err
@@ -70,9 +72,10 @@ func makeDeletedPage(ctx context.Context, q *db.Queries, app int32, site string)
 	return q.CountersMake(ctx, page.ID)
 }
 
-// mergeTakenOff moves what was counted for the pages that were taken off their names, by this command or by one that was killed. No
-// visit leads to them, nor to the page that it goes to: no lock but the erasures' turn is needed.
-func mergeTakenOff(ctx context.Context, q *db.Queries, app string) error {
+// mergeHidden moves what was counted for the pages that were hidden, by this command or by one that
+// was killed. No visit leads to them, nor to the page (deleted), so it takes no lock but the turn
+// of erasures.
+func mergeHidden(ctx context.Context, q *db.Queries, app string) error {
 	row, err := appOf(ctx, q, app)
 	if err != nil {
 		return err
@@ -95,7 +98,7 @@ func mergeTakenOff(ctx context.Context, q *db.Queries, app string) error {
 			return err
 		}
 	}
-	for _, page := range pages { // the last: it locks what new pages need
+	for _, page := range pages { // last, since it locks what new pages need
 		if err := q.PageDrop(ctx, page.ID); err != nil {
 			return err
 		}
@@ -103,13 +106,13 @@ func mergeTakenOff(ctx context.Context, q *db.Queries, app string) error {
 	return nil
 }
 
-// merging is of one page of a site into another one.
+// merging is the merging of one page of a site into another.
 type merging struct {
 	site, from, into int64
-	keptFrom         int32 // the first day of which all visits have their rows
+	keptFrom         int32 // the first day for which the app keeps its visits
 }
 
-// run moves all that was counted.
+// run moves all that was counted for the page.
 func (m merging) run(ctx context.Context, q *db.Queries) error {
 	if err := q.VisitsMerge(ctx, db.VisitsMergeParams{Site: m.site, FromPage: m.from, IntoPage: m.into, KeptFrom: m.keptFrom}); err != nil {
 		return err

@@ -16,26 +16,27 @@ import (
 	"footfall/visit"
 )
 
-// Scope is what a key opens.
+// Scope is what a key allows.
 type Scope string
 
 // The scopes of keys.
 const (
 	ScopeCount  Scope = "count"  // count visits
-	ScopeAssert Scope = "assert" // the same, and say who came
-	ScopeRead   Scope = "read"   // ask about a visitor
+	ScopeAssert Scope = "assert" // count visits, and assert their visitors
+	ScopeRead   Scope = "read"   // read reports, and ask for the ranks of visitors
 )
 
 var scopes = []Scope{ScopeCount, ScopeAssert, ScopeRead}
 
-// A key is keyPrefix, some random letters, a "_" and 256 random bits. All before that "_" is its name, by which people speak of it.
+// A key is keyPrefix, some random letters, a "_" and 256 random bits. What stands before that "_"
+// is the key's name, which is no secret.
 const (
 	keyPrefix     = "footfall_"
 	keyNameRandom = 8  // characters
 	keyRandom     = 32 // bytes
 )
 
-// keyLetters make names that can be read aloud: no 0 or o, 1 or l.
+// keyLetters make names that can be read aloud: neither 0 nor o, neither 1 nor l.
 const keyLetters = "23456789abcdefghijkmnpqrstuvwxyz"
 
 // newKey makes a key and its name.
@@ -51,14 +52,14 @@ func newKey() (name, key string) {
 
 func hashKey(key string) [sha256.Size]byte { return sha256.Sum256([]byte(key)) }
 
-// openKey is a key that opens something, as an instance keeps it.
+// openKey is a key that is not revoked.
 type openKey struct {
 	id     int32
 	app    int32
 	scopes []Scope
 }
 
-// opens reports whether the key has a scope; assert holds count.
+// opens reports whether the key has a scope; the scope assert includes count.
 func (k *openKey) opens(scope Scope) bool {
 	return slices.Contains(k.scopes, scope) || scope == ScopeCount && slices.Contains(k.scopes, ScopeAssert)
 }
@@ -75,7 +76,8 @@ func newOpenKeys(rows []db.KeysOpenRow) map[[sha256.Size]byte]*openKey {
 	return keys
 }
 
-// keyUses gathers which keys have been used, to be written down now and then. It is safe for concurrent use.
+// keyUses gathers which keys have been used, until they are written into the database. It is safe
+// for concurrent use.
 type keyUses struct {
 	used  sync.Map // id → *atomic.Bool
 	dirty atomic.Bool
@@ -92,7 +94,7 @@ func (u *keyUses) note(id int32) {
 	}
 }
 
-// write writes down which keys were used since the last time.
+// write writes into the database which keys were used since the last time.
 func (u *keyUses) write(ctx context.Context, d *db.DB) error {
 	if !u.dirty.Swap(false) {
 		return nil
@@ -108,29 +110,30 @@ func (u *keyUses) write(ctx context.Context, d *db.DB) error {
 		for _, id := range ids {
 			u.note(id) // next time
 		}
-		return fmt.Errorf("note the use of keys: %w", err)
+		return fmt.Errorf("write the use of keys: %w", err)
 	}
 	return nil
 }
 
-// Key is a key as its app lists it. The key itself is known to its holder alone.
+// Key is what is known of a key of an app. The key itself is known to its holder alone.
 type Key struct {
 	Name    string
 	Scopes  []string
 	Made    time.Time
 	Used    *time.Time // nil: never
-	Revoked *time.Time // nil: it opens
+	Revoked *time.Time // nil: it is valid
 }
 
-// AddKey makes a key of an app with some scopes and returns it; it is shown this once. Running instances know it when this returns.
+// AddKey makes a key of an app with some scopes and returns it. The key cannot be read again: only
+// its hash is stored.
 func (a *Admin) AddKey(ctx context.Context, app string, with []Scope) (key string, err error) {
 	if len(with) == 0 {
-		return "", visit.Errorf(visit.Invalid, "scope", "it is missing: name what the key is to open: %s", scopeNames())
+		return "", visit.Errorf(visit.Invalid, "scope", "it is missing: name what the key allows: %s", scopeNames())
 	}
 	var names []string
 	for _, scope := range with {
 		if !slices.Contains(scopes, scope) {
-			return "", visit.Errorf(visit.Invalid, "scope", "%.64q is no scope: write %s", scope, scopeNames())
+			return "", visit.Errorf(visit.Invalid, "scope", "%.64q is not a scope: write %s", scope, scopeNames())
 		}
 		if !slices.Contains(names, string(scope)) {
 			names = append(names, string(scope))
@@ -144,7 +147,7 @@ func (a *Admin) AddKey(ctx context.Context, app string, with []Scope) (key strin
 	if err != nil {
 		return "", wrap("add a key of app "+app, err)
 	}
-	return key, a.db.WaitForInstances(ctx, instancesWithin) // with ErrInstancesBehind the key is good all the same
+	return key, a.db.WaitForInstances(ctx, instancesWithin) // the key is valid even with ErrInstancesBehind
 }
 
 func scopeNames() string {
@@ -171,7 +174,7 @@ func (a *Admin) Keys(ctx context.Context, app string) (keys []Key, err error) {
 	return keys, wrap("list the keys of app "+app, err)
 }
 
-// RevokeKey lets a key, named by its beginning, open nothing any more. Running instances refuse it when this returns.
+// RevokeKey makes a key invalid. It is named by its name, or by all of it.
 func (a *Admin) RevokeKey(ctx context.Context, app, name string) error {
 	err := a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
 		revoked, err := q.KeyRevoke(ctx, db.KeyRevokeParams{AppID: row.ID, Name: keyName(name)})
@@ -186,7 +189,8 @@ func (a *Admin) RevokeKey(ctx context.Context, app, name string) error {
 	return a.db.WaitForInstances(ctx, instancesWithin)
 }
 
-// keyName is the name of a key: somebody who must revoke one may have nothing but the key itself.
+// keyName returns the name of a key: somebody who must revoke a key may have nothing but the key
+// itself.
 func keyName(key string) string {
 	if length := len(keyPrefix) + keyNameRandom; len(key) > length && strings.HasPrefix(key, keyPrefix) {
 		return key[:length]

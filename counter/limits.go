@@ -8,8 +8,8 @@ import (
 	"footfall/record/cache"
 )
 
-// Limits of an app that sets none of its own, where no trusted caller vouches for the visitor: far above what people do, and far below
-// what a program can.
+// Limits of an app that sets none of its own, where no trusted caller vouches for the visitor: far
+// above what people do, and far below what a program can.
 const (
 	usualRequests = 600   // a minute from one address: an office behind one address clicks less
 	usualNewPages = 2_000 // a day: at worst 10 GB a year (docs/decisions/0011-limits.md)
@@ -46,16 +46,18 @@ func limitOf(chosen *int32, usual int64) limit {
 	return limit{most: int64(*chosen), chosen: true}
 }
 
-// rates limits how often each source may send a request a minute. For each source it keeps until when its requests so far would last if
-// they were spread evenly. That may lie a minute ahead, so that a source may send all requests of a minute at once. Its memory is
-// bounded: when it is full, the source that was not seen for longest begins anew. It is safe for concurrent use.
+// rates limits how often each source may send a request a minute. For each source it keeps until
+// when its requests so far would last if they were spread evenly. That may lie a minute ahead, so
+// that a source may send all requests of a minute at once. Its memory is bounded: when it is full,
+// the source that was not seen for longest begins anew. It is safe for concurrent use.
 type rates struct {
 	sources *cache.Cache[source, time.Duration]
 	began   time.Time
 	clock   func() time.Time
 }
 
-// source is an address that calls an app. It holds no pointer, so that the garbage collector need not look into it.
+// source is an address that calls an app. It holds no pointer, so that the garbage collector need
+// not look into it.
 type source struct {
 	app  int32
 	from [16]byte
@@ -83,7 +85,8 @@ func sourceOf(app int32, address netip.Addr) source {
 	return source{app: app, from: address.As16()}
 }
 
-// take takes one of the requests that a source may send a minute. If none is left, it returns how long until there is one.
+// take takes one of the requests that a source may send a minute. If none is left, it returns how
+// long until there is one.
 func (r *rates) take(s source, most int64) (wait time.Duration) {
 	each := time.Minute / time.Duration(most)
 	now := r.clock().Sub(r.began)

@@ -17,8 +17,9 @@ type Reading struct {
 	peer    netip.Addr
 }
 
-// Reads checks that a caller may read the reports of an app: the app, the key and its scope, and whether the question could be
-// parsed. The Reading then reads targets and visitors of the question; CheckRate is the last check.
+// Reads checks that a caller may read the reports of an app: the app, the key and its scope, and
+// whether the question could be parsed. The Reading then reads targets and visitors of the
+// question; CheckRate is the last check.
 func (c *Counter) Reads(ctx context.Context, r Request) (*Reading, error) {
 	register, err := c.apps.current(ctx)
 	if err != nil {
@@ -51,12 +52,14 @@ func (a *app) checkReportRights(key *openKey) error {
 	return visit.Errorf(visit.Forbidden, "key", "it opens no reports: send one of the scope %s", ScopeRead)
 }
 
-// Target reads a page or a site as visit.ParseTarget does, with the query parameters that the app keeps.
+// Target reads a page or a site as visit.ParseTarget does, with the query parameters that the app
+// keeps.
 func (r *Reading) Target(text string) (string, error) {
 	return visit.ParseTarget(text, r.app.keepQuery)
 }
 
-// Visitor returns the visitor that an address, or an id where the app tells visitors apart by ids, stands for today.
+// Visitor returns the visitor that an address, or an id where the app tells visitors apart by ids,
+// stands for today.
 func (r *Reading) Visitor(ctx context.Context, ip, id string) (netip.Addr, error) {
 	if r.app.fault != nil {
 		return netip.Addr{}, visit.Errorf(visit.Unavailable, "", "visitors of app %s cannot be found by this instance; tell its operator", r.App).Because(r.app.fault)
@@ -68,7 +71,8 @@ func (r *Reading) Visitor(ctx context.Context, ip, id string) (netip.Addr, error
 	return w.visitor, nil
 }
 
-// CheckRate refuses callers who ask too often. For those who may read reports only a limit that the app has chosen holds.
+// CheckRate refuses callers who ask too often. For those who may read reports only a limit that the
+// app has chosen holds.
 func (r *Reading) CheckRate() error {
 	return r.counter.checkRate(r.app, subject{address: r.peer})
 }

@@ -42,11 +42,11 @@ func TestRetentionSettings(t *testing.T) {
 		retain, forget int
 		says           string
 	}{
-		{-1, 0, "retain-days: -1 is no number of days"},
-		{36501, 0, "retain-days: 36501 is no number of days"},
-		{1, 36501, "forget-days: 36501 is no number of days"},
-		{10, 9, "forget-days: visits are kept longer than their visitors"},
-		{0, 9, "forget-days: visits are kept longer than their visitors"},
+		{-1, 0, "retain-days: -1 is not a number of days"},
+		{36501, 0, "retain-days: 36501 is not a number of days"},
+		{1, 36501, "forget-days: 36501 is not a number of days"},
+		{10, 9, "forget-days: visits would be kept for longer than their visitors"},
+		{0, 9, "forget-days: visits would be kept for longer than their visitors"},
 	} {
 		err := in.admin().SetApp(t.Context(), "demo", counter.Settings{RetainDays: &wrong.retain, ForgetDays: &wrong.forget})
 		assert.ErrorContains(t, err, wrong.says)

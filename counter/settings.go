@@ -12,7 +12,7 @@ import (
 	"footfall/visit"
 )
 
-// Settings are what an app is made of. A nil field leaves what is; an app that is new has the defaults.
+// Settings of an app. A nil field leaves a setting as it is; a new app has the defaults.
 type Settings struct {
 	Access     *string  // open, sites, key
 	TZ         *string  // IANA time zone; fixed once something is counted
@@ -21,36 +21,37 @@ type Settings struct {
 	KeepQuery  []string // query parameters that distinguish pages
 
 	Visitor    *string  // address, id, hashed, daily; fixed once something is counted
-	RespectDNT *bool    // who asks not to be tracked is not counted
+	RespectDNT *bool    // do not count visitors who ask not to be tracked
 	Bots       *string  // count, skip, or default
-	Ignore     []string // addresses, networks, and ids of visitors, whose visits are not counted
+	Ignore     []string // addresses, networks and ids of visitors who are not counted
 
-	RetainDays *int // for how many days rows of visits are kept; 0: for ever
-	ForgetDays *int // who has not come to a site for so many days is forgotten there; 0: nobody is
+	RetainDays *int // days for which rows of visits are kept; 0: for ever
+	ForgetDays *int // days after which a visitor who does not come to a site any more is forgotten there; 0: never
 
-	// A number, 0 for any number, or default.
+	// Limits: a number, 0 for no limit, or default.
 	MaxRequests, MaxNewPages *string
 }
 
 // Who may count for an app.
 const (
-	accessOpen  = "open"  // anybody, as anybody; any host, or those listed
-	accessSites = "sites" // anybody, as themselves, for the hosts listed
-	accessKey   = "key"   // the same, with a key
+	accessOpen  = "open"  // anybody, for any visitor; any site, or the sites listed
+	accessSites = "sites" // anybody, for themselves; the sites listed
+	accessKey   = "key"   // callers with a key; the sites listed
 )
 
 var accesses = []string{accessOpen, accessSites, accessKey}
 
-// byDefault is the word for a setting that is the service's to choose.
+// byDefault leaves a setting to the service.
 const byDefault = "default"
 
-// apply checks every setting that is given and writes it into row; it tells all faults at once.
+// apply checks every setting that is given and writes it into row. Its error tells all faults at
+// once.
 func (s Settings) apply(row *db.App) error {
 	var f faults
 	if s.TZ != nil {
 		row.Tz = *s.TZ
 		if _, err := time.LoadLocation(row.Tz); err != nil || row.Tz == "" || row.Tz == "Local" {
-			f.add("tz: %.64q is no time zone: write one like Europe/Berlin or UTC", row.Tz)
+			f.add("tz: %.64q is not a time zone: write one like Europe/Berlin or UTC", row.Tz)
 		}
 	}
 	if s.IPv6Prefix != nil {
@@ -67,7 +68,7 @@ func (s Settings) apply(row *db.App) error {
 	}
 	if s.Visitor != nil {
 		if row.Visitor = *s.Visitor; !slices.Contains(visitorModes, row.Visitor) {
-			f.add("visitor: %.64q is no way to tell visitors apart: write %s", row.Visitor, strings.Join(visitorModes, ", "))
+			f.add("visitor: %.64q is not a way to tell visitors apart: write %s", row.Visitor, strings.Join(visitorModes, ", "))
 		}
 	}
 	if s.Bots != nil {
@@ -112,7 +113,7 @@ func (s Settings) applyRetention(row *db.App, f *faults) {
 	applyDays(f, "retain-days", s.RetainDays, &row.RetainDays, "for ever")
 	applyDays(f, "forget-days", s.ForgetDays, &row.ForgetDays, "never")
 	if row.ForgetDays > 0 && (row.RetainDays == 0 || row.ForgetDays < row.RetainDays) {
-		f.add("forget-days: visits are kept longer than their visitors, whom they would still name: give retain-days from 1 to %d, or forget-days 0", row.ForgetDays)
+		f.add("forget-days: visits would be kept for longer than their visitors, and name them: give retain-days from 1 to %d, or forget-days 0", row.ForgetDays)
 	}
 }
 
@@ -120,13 +121,13 @@ func applyDays(f *faults, name string, given *int, to *int32, zero string) {
 	switch {
 	case given == nil:
 	case *given < 0 || *given > longestRetention:
-		f.add("%s: %d is no number of days: write one up to %d, or 0 for %s", name, *given, longestRetention, zero)
+		f.add("%s: %d is not a number of days: write one up to %d, or 0 for %s", name, *given, longestRetention, zero)
 	default:
 		*to = int32(*given) //nolint:gosec // it is in range
 	}
 }
 
-// readAll returns what read makes of each, every one once.
+// readAll returns what read makes of each text, without repetitions.
 func readAll(f *faults, given []string, read func(string) (string, error)) []string {
 	list := []string{}
 	for _, raw := range given {
@@ -151,14 +152,14 @@ func applyLimit(f *faults, name string, given *string, to **int32) {
 	}
 	n, err := strconv.ParseInt(*given, 10, 32)
 	if err != nil || n < 0 {
-		f.add("%s: %.64q is no limit: write a number up to %d, 0 for any number, or %s", name, *given, math.MaxInt32, byDefault)
+		f.add("%s: %.64q is not a limit: write a number up to %d, 0 for no limit, or %s", name, *given, math.MaxInt32, byDefault)
 		return
 	}
 	limit := int32(n)
 	*to = &limit
 }
 
-// faults gathers all that is wrong with what somebody has typed.
+// faults gathers all that is wrong with the settings that somebody has typed.
 type faults []string
 
 func (f *faults) add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }

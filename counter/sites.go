@@ -45,7 +45,8 @@ func (s sites) have(site string) bool {
 	return false
 }
 
-// readSite reads a setting of sites: a site as visit.ParseSite reads it, or *.host for all subdomains of a host.
+// readSite reads a setting of sites: a site as visit.ParseSite reads it, or *.host for all
+// subdomains of a host.
 func readSite(raw string) (string, error) {
 	if host, wild := strings.CutPrefix(raw, subdomains); wild {
 		return readSubdomains(raw, host)

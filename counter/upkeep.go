@@ -13,11 +13,12 @@ import (
 const (
 	dayKeysEvery  = 10 * time.Minute
 	usesEvery     = 15 * time.Second
-	upkeepPatient = time.Minute // for the keys of days
-	daysBehind    = 1           // that still may be counted somewhere: no time zone is a whole day behind
+	dayKeysWithin = time.Minute
+	daysBehind    = 1 // may still be counted somewhere: no time zone is a whole day behind UTC
 )
 
-// upkeep makes the keys of coming days and forgets those of past ones, and notes the use of keys. Any number of instances may do so.
+// upkeep makes the keys of coming days, deletes those of past days, and writes down which keys of
+// apps were used. Any number of instances may do so at once.
 type upkeep struct {
 	db     *db.DB
 	log    *slog.Logger
@@ -61,19 +62,20 @@ func (u *upkeep) close() {
 
 func (u *upkeep) noteUses(ctx context.Context) {
 	if err := u.uses.write(ctx, u.db); err != nil {
-		u.log.Warn("the use of keys was not noted; it is tried again", "in", usesEvery, "error", err)
+		u.log.Warn("the use of keys was not written down; it is tried again", "in", usesEvery, "error", err)
 	}
 }
 
 func (u *upkeep) keepDayKeys() {
-	ctx, cancel := context.WithTimeout(u.ctx, upkeepPatient)
+	ctx, cancel := context.WithTimeout(u.ctx, dayKeysWithin)
 	defer cancel()
 	if err := u.days.keep(ctx, u.utcDay(-daysBehind), u.utcDay(0), u.utcDay(1)); err != nil && u.ctx.Err() == nil {
 		u.log.Error("upkeep of day keys failed; it is tried again", "in", dayKeysEvery, "error", err)
 	}
 }
 
-// utcDay is the day so many days from now. Counted in UTC, where every day has 24 hours.
+// utcDay returns the day that lies so many days ahead. It counts in UTC, where every day has 24
+// hours.
 func (u *upkeep) utcDay(ahead int) int32 {
 	return visit.DayOf(u.clock().UTC().AddDate(0, 0, ahead), time.UTC)
 }

@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// WriteCSV writes a table as CSV, with a first line of names. Numbers and truth values stay what they are. Whatever else (strings,
-// addresses, times) was perhaps typed by somebody unknown, and is made safe for those who open it in a spreadsheet: what would be taken for
-// a formula gets an apostrophe in front. nil is an empty field.
+// WriteCSV writes a table as CSV, with a first line of names. Numbers and truth values stay what
+// they are. Whatever else (strings, addresses, times) was perhaps typed by somebody unknown, and is
+// made safe for those who open it in a spreadsheet: what would be taken for a formula gets an
+// apostrophe in front. nil is an empty field.
 func WriteCSV(w io.Writer, header []string, rows [][]any) error {
 	out := bufio.NewWriter(w)
 	for i, name := range header {
@@ -51,8 +52,8 @@ func csvField(value any) string {
 	return csvText(fmt.Sprint(value))
 }
 
-// csvText is a string as a field. It is quoted not only for the sake of commas: some spreadsheets split at semicolons and tabs, and
-// what follows would begin a cell of its own.
+// csvText is a string as a field. It is quoted not only for the sake of commas: some spreadsheets
+// split at semicolons and tabs, and what follows would begin a cell of its own.
 func csvText(s string) string {
 	if beginsFormula(s) || strings.HasPrefix(s, "'") { // so that one that was there can be told from ours
 		s = "'" + s
@@ -63,7 +64,8 @@ func csvText(s string) string {
 	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 }
 
-// beginsFormula also knows the wide forms, which some spreadsheets read as the plain ones, and white space, which some skip.
+// beginsFormula also knows the wide forms, which some spreadsheets read as the plain ones, and
+// white space, which some skip.
 func beginsFormula(s string) bool {
 	for _, first := range strings.TrimLeft(s, " \u00a0\u3000") {
 		return strings.ContainsRune("=+-@\t\r\n＝＋－＠", first)

@@ -23,8 +23,8 @@ type Day struct {
 	Hot         int64 `json:"hot"`
 }
 
-// Days returns the first n days of a range with their numbers for a target. Days on which nobody came are left out; a target that was
-// never counted has none.
+// Days returns the first n days of a range with their numbers for a target. Days on which nobody
+// came are left out; a target that was never counted has none.
 func (r *Reader) Days(ctx context.Context, app, target string, in visit.Range, n int) (days []Day, err error) {
 	err = r.onTarget(ctx, app, target, func(q *db.Queries, id int64) error {
 		rows, err := q.DaysBetween(ctx, db.DaysBetweenParams{PageID: id, FromDay: in.From, ToDay: in.To, N: int32(n)}) //nolint:gosec // at most a century
@@ -51,8 +51,8 @@ type dayByDay struct {
 	Uniques            // of the range
 }
 
-// DayByDay reads the days of a target. A range that is open, as visit.AllDays is, or longer than a century, begins or ends with a day
-// that was counted.
+// DayByDay reads the days of a target. A range that is open, as visit.AllDays is, or longer than a
+// century, begins or ends with a day that was counted.
 func (r *Reader) DayByDay(ctx context.Context, app, target string, in visit.Range) (Answer, error) {
 	counted, err := r.Days(ctx, app, target, in, mostDays)
 	if err != nil {
@@ -77,7 +77,8 @@ func (r *Reader) DayByDay(ctx context.Context, app, target string, in visit.Rang
 	return a, err
 }
 
-// fillGaps returns every day of a range: those that were counted, and between them those on which nobody came.
+// fillGaps returns every day of a range: those that were counted, and between them those on which
+// nobody came.
 func fillGaps(counted []Day, in visit.Range) []Day {
 	days := make([]Day, 0, len(counted))
 	for date := visit.DateOf(in.From); !date.After(visit.DateOf(in.To)) && len(days) < mostDays; date = date.AddDate(0, 0, 1) {

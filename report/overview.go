@@ -80,8 +80,8 @@ func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (An
 	return a, nil
 }
 
-// firstDays returns the first of all days of a target, or none where the new visitors of its days are fewer than its visitors: then
-// some came on a day that is not known, perhaps before these.
+// firstDays returns the first of all days of a target, or none where the new visitors of its days
+// are fewer than its visitors: then some came on a day that is not known, perhaps before these.
 func firstDays(days []Day, uv int64) []firstDay {
 	first, sum := []firstDay{}, int64(0)
 	for _, day := range days {

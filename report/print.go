@@ -28,7 +28,8 @@ type Answer interface {
 	text(w io.Writer, s draw.Style) error
 }
 
-// Print writes an answer. The style matters to text; on a terminal nothing stored is written raw in any format.
+// Print writes an answer. The style matters to text; on a terminal nothing stored is written raw in
+// any format.
 func Print(w io.Writer, a Answer, f Format, s draw.Style) error {
 	if f == Text {
 		return a.text(w, s)

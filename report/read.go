@@ -31,7 +31,8 @@ type Site struct {
 	Since time.Time `json:"since"`
 }
 
-// Sites returns the first n sites of an app in order of name, after the one named (none: from the first).
+// Sites returns the first n sites of an app in order of name, after the one named (none: from the
+// first).
 func (r *Reader) Sites(ctx context.Context, app, after string, n int) (sites []Site, err error) {
 	err = r.db.Report(ctx, func(q *db.Queries) error {
 		rows, err := q.SitesAfter(ctx, db.SitesAfterParams{App: app, After: after, N: int32(n)}) //nolint:gosec // a page of an answer

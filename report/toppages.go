@@ -24,7 +24,8 @@ type Page struct {
 	id int64 // orders top pages of the same number
 }
 
-// TopPages returns the first n pages of an app, or of one of its sites, in a range by "pv", "uv" (new visitors) or "hot".
+// TopPages returns the first n pages of an app, or of one of its sites, in a range by "pv", "uv"
+// (new visitors) or "hot".
 func (r *Reader) TopPages(ctx context.Context, app, site string, in visit.Range, by string, n int) (pages []Page, err error) {
 	p := db.PagesTopParams{App: app, FromDay: in.From, ToDay: in.To, N: int32(n), By: by} //nolint:gosec // at most DeepestTop
 	if site != "" {
@@ -40,8 +41,9 @@ func (r *Reader) TopPages(ctx context.Context, app, site string, in visit.Range,
 	return pages, wrap("top pages", err)
 }
 
-// PagesByURI returns the first n pages of an app whose URI begins with a prefix, in order of URI, after the one named (none: from the
-// first), with their numbers in a range. The pages of a site begin with its name and a slash.
+// PagesByURI returns the first n pages of an app whose URI begins with a prefix, in order of URI,
+// after the one named (none: from the first), with their numbers in a range. The pages of a site
+// begin with its name and a slash.
 func (r *Reader) PagesByURI(ctx context.Context, app, prefix, after string, in visit.Range, n int) (pages []Page, err error) {
 	err = r.db.Report(ctx, func(q *db.Queries) error {
 		rows, err := q.PagesAfter(ctx, db.PagesAfterParams{App: app, Prefix: prefix, After: after, FromDay: in.From, ToDay: in.To, N: int32(n)}) //nolint:gosec // a page of an answer
@@ -53,17 +55,17 @@ func (r *Reader) PagesByURI(ctx context.Context, app, prefix, after string, in v
 	return pages, wrap("pages", err)
 }
 
-// Place is where a list of top pages continues: after the page that was the last one of its previous part. The zero value is the
-// beginning.
+// Place is where a list of top pages continues: after the page that was the last one of its
+// previous part. The zero value is the beginning.
 type Place struct {
 	Before int   // how many pages were listed up to that page
 	Number int64 // the number by which that page was ordered
 	PageID int64
 }
 
-// TopPagesAfter returns the first n top pages after a place, and the place of the last of them if more follow. While visits are
-// counted, pages climb: a page that was listed stays before the place and is not listed again, and a page that has climbed past the
-// place since is not listed at all.
+// TopPagesAfter returns the first n top pages after a place, and the place of the last of them if
+// more follow. While visits are counted, pages climb: a page that was listed stays before the place
+// and is not listed again, and a page that has climbed past the place since is not listed at all.
 func (r *Reader) TopPagesAfter(ctx context.Context, app, site string, in visit.Range, by string, after Place, n int) (pages []Page, next *Place, err error) {
 	for depth := after.Before + n + 1; ; depth *= 2 {
 		depth = min(depth, DeepestTop)

@@ -18,7 +18,8 @@ type Uniques struct {
 	Erased        int64   `json:"erased"`         // days of erased visitors, who cannot be told apart
 }
 
-// Uniques returns how many visitors came to a target in a range. A target that was never counted had none.
+// Uniques returns how many visitors came to a target in a range. A target that was never counted
+// had none.
 func (r *Reader) Uniques(ctx context.Context, app, target string, in visit.Range) (u Uniques, err error) {
 	err = r.db.Report(ctx, func(q *db.Queries) error {
 		row, err := q.UniquesOfTarget(ctx, db.UniquesOfTargetParams{App: app, Target: target, FromDay: in.From, ToDay: in.To})
@@ -41,7 +42,8 @@ func (r *Reader) UniquesOfAny(ctx context.Context, app string, targets []string,
 	return u, wrap("uniques of targets", err)
 }
 
-// UniquesUnder returns how many visitors came in a range to any page whose URI begins with a prefix.
+// UniquesUnder returns how many visitors came in a range to any page whose URI begins with a
+// prefix.
 func (r *Reader) UniquesUnder(ctx context.Context, app, prefix string, in visit.Range) (u Uniques, err error) {
 	err = r.db.Report(ctx, func(q *db.Queries) error {
 		row, err := q.UniquesUnder(ctx, db.UniquesUnderParams{App: app, Prefix: prefix, FromDay: in.From, ToDay: in.To})

@@ -27,8 +27,8 @@ type Ranked struct {
 	Erased   bool       `json:"erased"`
 }
 
-// Visitors returns the first n visitors of a target on a day in order of address, after the one named (none: from the first).
-// There are none once the day's rows of visits are deleted.
+// Visitors returns the first n visitors of a target on a day in order of address, after the one
+// named (none: from the first). There are none once the day's rows of visits are deleted.
 func (r *Reader) Visitors(ctx context.Context, app, target string, day int32, after netip.Addr, n int) (visitors []DayVisitor, err error) {
 	if !after.IsValid() {
 		after = netip.IPv4Unspecified() // comes before all others, and is nobody's
@@ -62,7 +62,8 @@ func (r *Reader) ByRank(ctx context.Context, app, target string, rank int64) (fo
 	return found, wrap("visitor by rank", err)
 }
 
-// ByAddress returns the visitor of a target who is stored under one of some addresses, the first of them that is known, or ErrNobody.
+// ByAddress returns the visitor of a target who is stored under one of some addresses, the first of
+// them that is known, or ErrNobody.
 func (r *Reader) ByAddress(ctx context.Context, app, target string, stored ...netip.Addr) (found Ranked, err error) {
 	err = r.onTarget(ctx, app, target, func(q *db.Queries, id int64) error {
 		for _, ip := range stored {
@@ -93,7 +94,8 @@ type visitorsOfDay struct {
 // visitorsAtOnce is how many visitors of a day one query reads.
 const visitorsAtOnce = 10_000
 
-// VisitorsOfDay reads the first visitors of a target on a day in order of address, at most so many (0: all).
+// VisitorsOfDay reads the first visitors of a target on a day in order of address, at most so many
+// (0: all).
 func (r *Reader) VisitorsOfDay(ctx context.Context, app, target string, day int32, most int) (Answer, error) {
 	a := visitorsOfDay{App: app, Target: target, Day: day, Visitors: []DayVisitor{}}
 	days, err := r.Days(ctx, app, target, visit.Range{From: day, To: day}, 1)

@@ -1,5 +1,6 @@
-// Package draw shows numbers to people: as tables with bars, as lines of small columns, and as SVG. What is shown may have been typed by
-// somebody unknown: nothing of it reaches a terminal or a browser raw.
+// Package draw shows numbers to people: as tables with bars, as lines of small columns, and as SVG.
+// What is shown may have been typed by somebody unknown: nothing of it reaches a terminal or a
+// browser raw.
 package draw
 
 import (
@@ -30,7 +31,8 @@ var (
 	levelsASCII = []rune("_.:-=+*#")
 )
 
-// bar is a bar of a length that fits a number among numbers up to most, at most so many columns. Whatever is more than nothing shows.
+// bar is a bar of a length that fits a number among numbers up to most, at most so many columns.
+// Whatever is more than nothing shows.
 func (s Style) bar(n, most int64, columns int) string {
 	if n <= 0 || most <= 0 {
 		return ""
@@ -47,7 +49,8 @@ func (s Style) bar(n, most int64, columns int) string {
 	return bar
 }
 
-// Sparkline is a column a number, side by side. Nothing is the lowest, and no number else is as low.
+// Sparkline is a column a number, side by side. Nothing is the lowest, and no number else is as
+// low.
 func (s Style) Sparkline(numbers []int64) string {
 	steps := levels
 	if s.ASCII {
@@ -84,7 +87,8 @@ func Number(n int64) string {
 // Day writes a day like 20190629 as 2019-06-29.
 func Day(day int32) string { return fmt.Sprintf("%04d-%02d-%02d", day/10000, day/100%100, day%100) }
 
-// Text is a string that does nothing to a terminal: what is no visible character is escaped, and so are bytes that are no UTF-8.
+// Text is a string that does nothing to a terminal: what is no visible character is escaped, and so
+// are bytes that are no UTF-8.
 func Text(s string) string {
 	harmless := strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) < 0
 	if harmless {
@@ -114,7 +118,8 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// cut takes out the middle of a text that is too long: its beginning says which site, its end which page.
+// cut takes out the middle of a text that is too long: its beginning says which site, its end which
+// page.
 func (s Style) cut(text string, columns int) string {
 	if columnsOf(text) <= columns {
 		return text

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Table is what Write aligns. A row has a value for each column: a string, an int64, or anything else that fmt can write.
+// Table is what Write aligns. A row has a value for each column: a string, an int64, or anything
+// else that fmt can write.
 type Table struct {
 	Columns []Column
 	Rows    [][]any

@@ -1,0 +1,96 @@
+package counter
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+
+	"footfall/db"
+	"footfall/record"
+	"footfall/visit"
+)
+
+// dayKeys are the keys that change hashes each day. They lie in the database, so that all instances
+// agree on them; the Secret, which hashes need as well, does not. An instance remembers them for as
+// long as its recorder remembers anything of the tables.
+type dayKeys struct {
+	db         *db.DB
+	recorder   *record.Recorder
+	mu         sync.Mutex
+	keys       map[int32][]byte // guarded by mu, as what follows; a few days
+	generation uint64           // of what the recorder remembers, which they rest on too
+}
+
+func newDayKeys(d *db.DB, r *record.Recorder) *dayKeys {
+	return &dayKeys{db: d, recorder: r, keys: map[int32][]byte{}}
+}
+
+// of returns the key of a day, and makes it if there is none.
+func (k *dayKeys) of(ctx context.Context, day int32) ([]byte, error) {
+	generation := k.recorder.Generation()
+	if key := k.remembered(generation, day); key != nil {
+		return key, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	key, err := k.read(ctx, day)
+	if err != nil {
+		return nil, visit.Errorf(visit.Unavailable, "", "the database does not answer; try again").Because(err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.generation == generation {
+		k.keys[day] = key
+	}
+	return key, nil
+}
+
+func (k *dayKeys) remembered(generation uint64, day int32) []byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.generation != generation {
+		k.generation = generation
+		clear(k.keys)
+	}
+	return k.keys[day]
+}
+
+func (k *dayKeys) read(ctx context.Context, day int32) ([]byte, error) {
+	var key []byte
+	get := func(q *db.Queries) (err error) { key, err = q.DayKeyGet(ctx, day); return err }
+	err := k.db.Read(ctx, get)
+	if !errors.Is(err, db.ErrNoRows) {
+		return key, err
+	}
+	fresh := make([]byte, sha256.Size)
+	_, _ = rand.Read(fresh) // never fails: it would end the process
+	if err := k.db.KeepDayKey(ctx, day, fresh); err != nil {
+		return nil, err
+	}
+	err = k.db.Read(ctx, get)
+	return key, err // that of another instance, if it was faster
+}
+
+// keep deletes the keys of the days before from, and makes those of other days ahead of time, so
+// that they are there at midnight.
+func (k *dayKeys) keep(ctx context.Context, from int32, days ...int32) error {
+	if err := k.db.InTx(ctx, func(q *db.Queries) error { return q.DayKeysForget(ctx, from) }); err != nil {
+		return fmt.Errorf("delete the keys of past days: %w", err)
+	}
+	k.mu.Lock()
+	for day := range k.keys {
+		if day < from {
+			delete(k.keys, day)
+		}
+	}
+	k.mu.Unlock()
+	for _, day := range days {
+		if _, err := k.of(ctx, day); err != nil {
+			return fmt.Errorf("make the key of day %d: %w", day, err)
+		}
+	}
+	return nil
+}
