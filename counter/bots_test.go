@@ -348,7 +348,7 @@ func TestAgentsThatRotate(t *testing.T) {
 			b := newBots()
 			most, count := int64(0), 0
 			padding := strings.Repeat("x", test.length)
-			for i := range dbtest.LongOrShort(test.agents, test.agents/4) {
+			for i := range dbtest.LongOrShort(test.agents, min(test.agents, 100_000)) {
 				b.is((strconv.Itoa(10_000_000+i) + padding)[:test.length])
 				if i%100 == 0 {
 					b.is(people[0])
