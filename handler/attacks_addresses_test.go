@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// claims are ways in which clients and proxies say who comes. What stands in X-Forwarded-For has a test of its own.
+// claims are ways in which clients and proxies say who comes. What stands in X-Forwarded-For has a
+// test of its own.
 var claims = []string{
 	"X-Forwarded-For: 203.0.113.5", "X-Forwarded-For: 203.0.113.5, 127.0.0.1", "X-Forwarded-For: 127.0.0.1, 203.0.113.5", "X-Forwarded-For:",
 	"X-Forwarded-For: unknown", "X-Forwarded-For: 203.0.113.5\nX-Forwarded-For: 203.0.113.6", "x-forwarded-for: 2001:db8::5",

@@ -23,8 +23,9 @@ import (
 // patience is for a server that answers nothing.
 const patience = time.Minute
 
-// send sends a request over a connection of its own: a line with method and target, lines of headers and, after an empty one, a
-// body. Headers that every client sends are added unless they are there; -Name leaves one out.
+// send sends a request over a connection of its own: a line with method and target, lines of
+// headers and, after an empty one, a body. Headers that every client sends are added unless they
+// are there; -Name leaves one out.
 func (w *world) send(to via, request string) answer {
 	w.t.Helper()
 	return w.sendTo(w.public[to], request)
@@ -91,8 +92,8 @@ func (w *world) raw(base, method, request string) (a answer) {
 	return a
 }
 
-// rawToTheEnd sends bytes and returns all that comes back until the server hangs up, which it does at the latest when it has
-// answered them all.
+// rawToTheEnd sends bytes and returns all that comes back until the server hangs up, which it does
+// at the latest when it has answered them all.
 func (w *world) rawToTheEnd(base, requests string) string {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
@@ -143,7 +144,8 @@ func inJSON(text string) string {
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// flooders are connections that send side by side, each so many requests before it waits for their answers.
+// flooders are connections that send side by side, each so many requests before it waits for their
+// answers.
 const (
 	flooders = 64
 	ahead    = 4
@@ -210,7 +212,8 @@ func floodOne(base string, next func() string) (got map[int]int, err error) {
 	return got, nil
 }
 
-// readStatus reads an answer to its end, in a tenth of the time that http.ReadResponse takes: it is the server that is to be busy.
+// readStatus reads an answer to its end, in a tenth of the time that http.ReadResponse takes: it is
+// the server that is to be busy.
 func readStatus(in *bufio.Reader) (status int, err error) {
 	length := 0
 	for {

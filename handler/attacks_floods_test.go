@@ -11,8 +11,8 @@ import (
 	"footfall/db/dbtest"
 )
 
-// Bounds on what the Go heap may grow by, whatever the numbers below are: the sum of the caches that an instance fills, each of which is
-// bounded, and some room.
+// Bounds on what the Go heap may grow by, whatever the numbers below are: the sum of the caches
+// that an instance fills, each of which is bounded, and some room.
 const heapBound = 32 << 20
 
 // usualFlood is how many requests a flood has, unless a variable says another number.

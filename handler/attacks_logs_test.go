@@ -131,7 +131,8 @@ func faults(w *world) {
 	w.counted(w.send(proxied, requests[0]))
 }
 
-// panicsOutside has a server whose handler is none of ours: net/http tells of its panic, and of whom it was talking to.
+// panicsOutside has a server whose handler is none of ours: net/http tells of its panic, and of
+// whom it was talking to.
 func panicsOutside(w *world) {
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 		listener, err := net.Listen("tcp", address)

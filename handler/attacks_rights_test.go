@@ -174,7 +174,8 @@ func dailyVisitors(w *world) {
 		require.NoError(w.t, err)
 		return erased
 	}
-	// What upkeep does when a day is over: with its key goes the way from the address to that day's visitor.
+	// What upkeep does when a day is over: with its key goes the way from the address to that day's
+	// visitor.
 	_, err := w.conn.Exec(context.Background(), `DELETE FROM day_keys WHERE day_id = $1`, visit.DayOf(*first, time.UTC))
 	require.NoError(w.t, err)
 	assert.EqualValues(w.t, 2, erase(), "at the site and the page, on the second day")

@@ -11,8 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// attack is one case: what is sent, what comes back and what is stored. Its texts are its line in docs/security.md. Either it has
-// requests, all of which get the same answer, or it is a story of its own.
+// attack is one case: what is sent, what comes back and what is stored. Its texts are its line in
+// docs/security.md. Either it has requests, all of which get the same answer, or it is a story of
+// its own.
 type attack struct {
 	name string
 	sent string
@@ -95,8 +96,8 @@ func (a attack) line(group string) string {
 	return fmt.Sprintf("| %s: %s | %s | %s | %s |", group, a.name, a.sent, answered, strings.ReplaceAll(stored, "{page}", "the page, by"))
 }
 
-// The table of attacks in docs/security.md has a line for each subtest of TestAttacks, and no other. With FOOTFALL_WRITE_DOCS
-// set it is written.
+// The table of attacks in docs/security.md has a line for each subtest of TestAttacks, and no
+// other. With FOOTFALL_WRITE_DOCS set it is written.
 func TestSecurityTableIsWhatIsTested(t *testing.T) {
 	t.Parallel()
 	const file, head = "../docs/security.md", "| case | sent | answered | stored |\n|---|---|---|---|\n"

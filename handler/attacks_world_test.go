@@ -31,7 +31,8 @@ const (
 	vias
 )
 
-// world is what an attack is made on: two instances on one database, with what serve has by default.
+// world is what an attack is made on: two instances on one database, with what serve has by
+// default.
 type world struct {
 	t *testing.T
 	*premises
@@ -55,7 +56,8 @@ func (w *world) of(t *testing.T) *world { return &world{t, w.premises} }
 
 func ptr[T any](v T) *T { return &v }
 
-// attacked are the apps. Where a case needs no limits there are none, so that cases do not disturb each other.
+// attacked are the apps. Where a case needs no limits there are none, so that cases do not disturb
+// each other.
 var attacked = map[string]counter.Settings{
 	"shop":   {Sites: []string{"example.com"}, MaxRequests: ptr("0")},
 	"blog":   {Sites: []string{"example.com", "blog.example:8080"}, MaxRequests: ptr("0")},
@@ -110,7 +112,8 @@ func (w *world) instance(secret counter.Secret) (*counter.Counter, *prometheus.R
 	counting, err := counter.Open(context.Background(), d, counter.Options{Secret: secret, Options: record.Options{
 		Log: w.log.logger(), Metrics: registry, Filter: true, FilterMemory: 8 << 20, Memory: 8 << 20,
 		Clock: func() time.Time { return *w.now.Load() },
-		// That a busy machine turns visits away is tested elsewhere; here all that are sent are accounted for.
+		// That a busy machine turns visits away is tested elsewhere; here all that are sent are
+		// accounted for.
 		MaxWait: patience,
 	}})
 	require.NoError(w.t, err)
@@ -209,8 +212,9 @@ func (w *world) tables() tables {
 	return all
 }
 
-// since tells what was added: a line for each page, with its new visitors, and ×n where so many visits made them. It is empty
-// where nothing at all has changed; that sites fit their pages is for checkTables to tell.
+// since tells what was added: a line for each page, with its new visitors, and ×n where so many
+// visits made them. It is empty where nothing at all has changed; that sites fit their pages is for
+// checkTables to tell.
 func (now tables) since(before tables) string {
 	var lines []string
 	for _, target := range slices.Sorted(maps.Keys(now)) {

@@ -97,8 +97,8 @@ func (w *web) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open shows the first page in a new Chromium, and at /next of any host the next. It ends with the test.
-// Agent "" leaves it the name that it has when no person drives it.
+// open shows the first page in a new Chromium, and at /next of any host the next. It ends with the
+// test. Agent "" leaves it the name that it has when no person drives it.
 func (w *web) open(t *testing.T, agent string, pages ...string) {
 	t.Helper()
 	program := findChromium(t)
@@ -142,7 +142,8 @@ func (w *web) open(t *testing.T, agent string, pages ...string) {
 	})
 }
 
-// lifeline ends a Chromium when this process ends without its cleanups: it leaves when nobody can send it commands any more.
+// lifeline ends a Chromium when this process ends without its cleanups: it leaves when nobody can
+// send it commands any more.
 func lifeline(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	commands, ours, err := os.Pipe()

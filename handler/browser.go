@@ -1,31 +1,33 @@
 package handler
 
 import (
-	"footfall/counter"
 	"net/http"
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"footfall/counter"
 )
 
-// request is what a caller asks for, in fields and in headers.
+// request puts together what a caller asks for in fields and in headers.
 func (s *service) request(c echo.Context, f *fields) counter.Request {
 	r := c.Request()
 	h := r.Header
 	ask := counter.Request{
-		App: f.app.value, URI: f.uri.value, IP: f.ip.value, Visitor: f.visitor.value, ParseErr: f.garbled,
+		App: f.app.value, URI: f.uri.value, IP: f.ip.value, Visitor: f.visitor.value, ParseErr: f.parseErr,
 		Asserts: f.ip.given || f.visitor.given,
 		Key:     bearer(h), Origin: origin(h), Agent: h.Get("User-Agent"),
 		Prefetch: r.Method == http.MethodHead || prefetches(h), DoNotTrack: h.Get("Dnt") == "1" || h.Get("Sec-Gpc") == "1",
 	}
 	var err error
 	if ask.Peer, err = s.proxies.client(r); err != nil && !ask.Asserts && ask.ParseErr == nil {
-		ask.ParseErr = err // where the address of the request is nobody's visit, it need not be known
+		ask.ParseErr = err // where the caller asserts who came, the address of the request need not be known
 	}
 	return ask
 }
 
-// bearer is the key that a request shows. Other schemes are not ours: a proxy before us may ask for a password.
+// bearer is the key that a request shows. Other schemes are for others: a proxy in front of the
+// service may ask for a password.
 func bearer(h http.Header) string {
 	const scheme = "bearer "
 	said := h.Get(echo.HeaderAuthorization)
@@ -35,12 +37,13 @@ func bearer(h http.Header) string {
 	if key := strings.TrimSpace(said[len(scheme):]); key != "" {
 		return key
 	}
-	return said // no key either: some variable that was not set
+	return said // a scheme without a key, as a script sends whose variable is not set: it is refused as a bad key
 }
 
-// origin is that of the page which asks; "" where no page does, or where a browser says nothing of it. A page can ask without saying so,
-// with an image, a frame or a request whose answer it does not get; then the browser still says that it is another site's,
-// and usually which. One that hides that is of no site.
+// origin is that of the page that asks; "" if no page does, or if the browser does not tell. A page
+// can ask without naming its origin, with an image, a frame or a request whose answer it does not
+// get. Then the browser still tells that the page is another site's, and usually which. A page that
+// hides its site has the origin "null", which no site has.
 func origin(h http.Header) string {
 	if said := h.Get(echo.HeaderOrigin); said != "" {
 		return said
@@ -56,9 +59,9 @@ func origin(h http.Header) string {
 	return scheme + "://" + host
 }
 
-// prefetches reports whether a browser fetches the page in case somebody will ask for it.
+// prefetches reports whether a browser fetches the page in case somebody asks for it later.
 func prefetches(h http.Header) bool {
-	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"} { // the standard's, and what came before it
+	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"} { // the standard's name, and those in use before it
 		if said := h.Get(name); said != "" {
 			said = strings.ToLower(said)
 			if strings.Contains(said, "prefetch") || strings.Contains(said, "prerender") || strings.Contains(said, "preview") {
@@ -74,8 +77,8 @@ var (
 	exposed      = []string{"Retry-After, " + skippedHeader}
 )
 
-// share lets the page that asks read the answer, if it is of a site that the app counts; of any app's, where none is named.
-// Cookies and passwords of the browser are never part of it.
+// share lets the page that asks read the answer, if the app counts the page's site; where no app is
+// named, if any app does. The browser sends neither cookies nor passwords with such a request.
 func (s *service) share(c echo.Context, app string) (allowed bool) {
 	h := c.Response().Header()
 	h[echo.HeaderVary] = originVaries
@@ -88,8 +91,8 @@ func (s *service) share(c echo.Context, app string) (allowed bool) {
 	return true
 }
 
-// preflight answers a browser that asks whether a page may ask. The app may be named in a body that is yet to come: then the
-// request itself is checked.
+// preflight answers a browser that asks whether a page may send a request. The app may be named in
+// a body that is yet to come; the request itself is checked again.
 func (s *service) preflight(c echo.Context) error {
 	f, _ := readQuery(c.Request().URL.RawQuery)
 	h := c.Response().Header()

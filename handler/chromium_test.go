@@ -225,7 +225,8 @@ func TestChromiumKeepsThePageWhole(t *testing.T) {
 	}
 }
 
-// attempt is what a page tries. S is the service, U the uri of a page of example.com, and read makes text of an answer.
+// attempt is what a page tries. S is the service, U the uri of a page of example.com, and read
+// makes text of an answer.
 type attempt struct {
 	name, script, says string
 	hot                int64

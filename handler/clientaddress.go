@@ -13,8 +13,8 @@ import (
 	"footfall/visit"
 )
 
-// Proxies says whose word on a client's address is taken: that of proxies in certain networks, who name the client in one
-// header. Nil, or one without networks, takes nobody's.
+// Proxies are the trusted proxies: those in certain networks, which name the client in one header.
+// Nil, or one without networks, trusts no proxy.
 type Proxies struct {
 	networks []netip.Prefix // of unmapped addresses
 	header   string         // in canonical form
@@ -24,11 +24,11 @@ const (
 	defaultProxyHeader = "X-Forwarded-For"
 	widestIPv4         = 8 // bits of a network's prefix
 	widestIPv6         = 16
-	mostHops           = 64 // looked at in one request, so that a long header is no work
+	mostHops           = 64 // looked at in one request, so that a long header costs little
 )
 
-// NewProxies reads the networks of trusted proxies, each a CIDR or one address, and the name of the header in which they name
-// the client; "" is X-Forwarded-For. It tells all faults at once.
+// NewProxies reads the networks of trusted proxies, each a CIDR or one address, and the name of the
+// header in which they name the client; "" is X-Forwarded-For. It returns all faults at once.
 func NewProxies(networks []string, header string) (*Proxies, []error) {
 	p := &Proxies{header: defaultProxyHeader}
 	var faults []error
@@ -62,7 +62,7 @@ func readNetwork(written string) (netip.Prefix, error) {
 	}
 	if address, err := netip.ParseAddr(written); err == nil {
 		if address = address.Unmap(); address.IsUnspecified() {
-			return netip.Prefix{}, errors.New("is nobody's address: write those of your proxies")
+			return netip.Prefix{}, errors.New("is nobody's address: write the addresses of your proxies")
 		}
 		return netip.PrefixFrom(address, address.BitLen()), nil
 	}
@@ -78,8 +78,9 @@ func readNetwork(written string) (netip.Prefix, error) {
 	case network.Addr().Is4In6():
 		return netip.Prefix{}, errors.New("is a network of IPv4 addresses written as IPv6: write it like 10.0.0.0/8")
 	case network.Bits() < widest:
-		// Trusted to that extent, clients themselves would be taken for proxies. 0.0.0.0/0 need not be one network: it has two halves.
-		return netip.Prefix{}, fmt.Errorf("is too wide, since whoever reaches the service from there can name any address as his own: "+
+		// In so wide a network clients themselves would be taken for proxies. Refusing 0.0.0.0/0
+		// alone would not do, since it can be written as two halves.
+		return netip.Prefix{}, fmt.Errorf("is too wide, since anybody who reaches the service from there can name any address as their own: "+
 			"write the networks that only your proxies are in, each /%d or narrower", widest)
 	case network != meant:
 		return netip.Prefix{}, fmt.Errorf("is an address within a network: write the network, %v, or the address alone, %v", meant, network.Addr())
@@ -87,7 +88,8 @@ func readNetwork(written string) (netip.Prefix, error) {
 	return network, nil
 }
 
-// otherHeaders are set by every client or server, and say something else. Those of otherPrefixes do so too.
+// otherHeaders are set by any client or server and do not name the client, and so are those that
+// begin with one of otherPrefixes.
 var (
 	otherHeaders = []string{
 		"Authorization", "Cache-Control", "Connection", "Cookie", "Date", "Dnt", "Expect", "Host", "Keep-Alive", "Origin", "Pragma", "Priority",
@@ -113,8 +115,8 @@ func checkProxyHeader(header string) error {
 	return nil
 }
 
-// client returns the address that a request comes from, without a zone and, if it is mapped into IPv6, as IPv4. That is the
-// peer's, unless the peer is a trusted proxy, which then has to say it.
+// client returns the address that a request comes from, without a zone, and as IPv4 if it is mapped
+// into IPv6. That is the peer's, unless the peer is a trusted proxy, which then names the client.
 func (p *Proxies) client(r *http.Request) (netip.Addr, error) {
 	connection, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -139,9 +141,9 @@ func (p *Proxies) trusts(address netip.Addr) bool {
 	return false
 }
 
-// named returns whom a header's lines name as the client: the last address that is not a trusted proxy's, or else the first
-// one. Each proxy appends the address that it was reached from, so whatever stands before the client was written by
-// the client, and is not even looked at.
+// named returns the client that a header's lines name: the last address that is not a trusted
+// proxy's, or else the first one. Each proxy appends the address that it was reached from, so
+// whatever stands before the client's address was written by the client, and is not even looked at.
 func (p *Proxies) named(lines []string, peer netip.Addr) (netip.Addr, error) {
 	if len(lines) == 1 && trimBlanks(lines[0]) == "" {
 		return peer, nil
@@ -181,8 +183,8 @@ func cutLast(line string) (before, last string, more bool) {
 	return "", line, false
 }
 
-// readHop reads an address, which some balancers write with its port, or in brackets. One with a zone is none: it means
-// something on the proxy's machine only.
+// readHop reads an address, which some balancers write with its port, or in brackets. An address
+// with a zone is refused: it has a meaning only on the proxy's machine.
 func readHop(written string) (netip.Addr, bool) {
 	var address netip.Addr
 	var err error

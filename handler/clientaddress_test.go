@@ -327,7 +327,8 @@ func TestForwardedCases(t *testing.T) {
 	}
 }
 
-// requireRefused holds for errors of client: they are the caller's to read, name the header and hold nothing of what it held.
+// requireRefused holds for errors of client: they are the caller's to read, name the header and
+// hold nothing of what it held.
 func requireRefused(t testing.TB, p *Proxies, lines []string, err error) {
 	t.Helper()
 	var told *visit.Error
@@ -346,7 +347,8 @@ func requireRefused(t testing.TB, p *Proxies, lines []string, err error) {
 	require.NotEmpty(t, lines)
 }
 
-// net/http gives every header its canonical name. What stands under another one did not come from a connection.
+// net/http gives every header its canonical name. What stands under another one did not come from a
+// connection.
 func TestHeaderIsReadByItsCanonicalNameOnly(t *testing.T) {
 	t.Parallel()
 	p, faults := NewProxies([]string{"10.0.0.0/8"}, "")
@@ -388,7 +390,8 @@ func tell(w http.ResponseWriter, p *Proxies, r *http.Request) {
 	_, _ = io.WriteString(w, client.String())
 }
 
-// Every case again, as net/http reads it from a connection; but for the peer, which the cases make up.
+// Every case again, as net/http reads it from a connection; but for the peer, which the cases make
+// up.
 func TestForwardedCasesThroughNetHTTP(t *testing.T) {
 	t.Parallel()
 	cases := forwardedCases()
@@ -482,7 +485,7 @@ func TestNewProxies(t *testing.T) {
 
 func TestNewProxiesRefuses(t *testing.T) {
 	t.Parallel()
-	const tooWide = "is too wide, since whoever reaches the service from there can name any address as his own"
+	const tooWide = "is too wide, since anybody who reaches the service from there can name any address as their own"
 	on := []string{"10.0.0.0/8"}
 	for _, c := range []struct {
 		name     string
@@ -500,7 +503,7 @@ func TestNewProxiesRefuses(t *testing.T) {
 		{"everybody, written with an address", []string{"10.0.0.1/0"}, "", []string{tooWide}},
 		{"everybody's IPv4, mapped", []string{"::ffff:0:0/96"}, "", []string{"IPv4 addresses written as IPv6: write it like 10.0.0.0/8"}},
 		{"a mapped network", []string{"::ffff:10.0.0.0/104"}, "", []string{"IPv4 addresses written as IPv6"}},
-		{"nobody's address", []string{"0.0.0.0"}, "", []string{`"0.0.0.0" is nobody's address: write those of your proxies`}},
+		{"nobody's address", []string{"0.0.0.0"}, "", []string{`"0.0.0.0" is nobody's address: write the addresses of your proxies`}},
 		{"nobody's IPv6 address", []string{"::"}, "", []string{"is nobody's address"}},
 		{"nobody's address, mapped", []string{"::ffff:0.0.0.0"}, "", []string{"is nobody's address"}},
 		{"an address within a network", []string{"10.0.0.1/8"}, "", []string{"write the network, 10.0.0.0/8, or the address alone, 10.0.0.1"}},

@@ -44,7 +44,7 @@ func FuzzReadQuery(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, query string) {
 		got, err := readQuery(query)
-		err = errors.Join(err, got.garbled)
+		err = errors.Join(err, got.parseErr)
 		if strings.Contains(query, ";") {
 			return // net/url drops what holds one
 		}
@@ -81,7 +81,7 @@ func FuzzReadJSON(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		got, err := readJSON([]byte(body))
-		if err != nil || got.garbled != nil {
+		if err != nil || got.parseErr != nil {
 			return
 		}
 		var want map[string]string

@@ -37,7 +37,7 @@ func newPanicError(value any) *panicError { return &panicError{value, debug.Stac
 
 func (e *panicError) Error() string { return fmt.Sprint("panic: ", e.value) }
 
-// fail answers an error, and logs it if it is the service's fault and not the caller's.
+// fail answers an error, and logs it if the fault is the service's and not the caller's.
 func (s *service) fail(c echo.Context, err error) {
 	status, message := http.StatusInternalServerError, "internal error"
 	var told *visit.Error
@@ -64,17 +64,17 @@ func (s *service) fail(c echo.Context, err error) {
 	body, _ := json.Marshal(map[string]string{"error": message}) // cannot fail for strings
 	setHeaders(w.Header())
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // fails when the caller has gone: there is nobody to tell
+	_, _ = w.Write(body) // fails if the caller has left: there is nobody to tell
 }
 
-// describe is what a caller is told of an error that Echo, or a handler in its words, has raised.
+// describe is what a caller is told of an error that Echo raised, or a handler as Echo does.
 func (s *service) describe(c echo.Context, e *echo.HTTPError) string {
 	switch e.Code {
 	case http.StatusNotFound:
 		return "there is nothing here: see /visit, /counts and /openapi.json"
 	case http.StatusMethodNotAllowed:
 		for _, r := range s.routes {
-			if r.path == c.Path() { // for methods of the caller's invention, which match no route
+			if r.path == c.Path() { // for methods that nobody knows, which match no route
 				c.Response().Header().Set(echo.HeaderAllow, r.allow())
 				return "use " + r.allow()
 			}
@@ -83,7 +83,7 @@ func (s *service) describe(c echo.Context, e *echo.HTTPError) string {
 	return fmt.Sprint(e.Message)
 }
 
-// retryAfter is in whole seconds, rounded up: a caller who comes too early is refused again.
+// retryAfter is in whole seconds, rounded up: a caller who comes again too early is refused again.
 func retryAfter(d time.Duration) string {
 	return strconv.FormatInt(max(1, int64((d+time.Second-1)/time.Second)), 10)
 }
@@ -99,7 +99,7 @@ func (s *service) logFault(route string, status int, err error) {
 		s.log.Error("a request failed", attributes...)
 		return
 	}
-	// A database that is gone fails every request alike.
+	// Without its database the service refuses every request alike.
 	if more, speak := s.muffler.next(time.Now()); speak {
 		s.log.Warn("a request was refused", append(attributes, slog.Int("unlogged_before", more))...)
 	}
@@ -112,7 +112,7 @@ type muffler struct {
 	missed int
 }
 
-// next says whether to speak now, and how often nothing was said since the last time.
+// next tells whether to speak now, and how often nothing was said since the last time.
 func (m *muffler) next(now time.Time) (missed int, speak bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

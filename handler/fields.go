@@ -17,22 +17,25 @@ import (
 	"footfall/visit"
 )
 
-// maxBody is far above any body that is a visit: a URI of 2,048 bytes, each written as \u00xx.
+// maxBody is far above any body that is a visit, even with a URI of 2,048 bytes that are each
+// written as \u00xx.
 const maxBody = 16 << 10
 
-// field is what a caller said of one thing.
+// field is one value that a caller may give.
 type field struct {
 	value string
 	given bool
 }
 
-// fields are what a caller may say.
+// fields are the values that a caller may give.
 type fields struct {
 	app, ip, visitor, uri field
-	garbled               error // the first fault in the way one but app was written: an unknown app is told before it
+	// parseErr is the first fault in how the fields but app were written. An unknown app is told
+	// before it.
+	parseErr error
 }
 
-// put sets a field. A fault of app is an error at once; one of the others is kept for later.
+// put sets a field. A fault in app is returned at once; a fault in another is kept for later.
 func (f *fields) put(name, value string) error {
 	return f.later(name, f.named(name).set(name, value))
 }
@@ -41,13 +44,13 @@ func (f *fields) later(name string, err error) error {
 	if err == nil || name == "app" {
 		return err
 	}
-	if f.garbled == nil {
-		f.garbled = err
+	if f.parseErr == nil {
+		f.parseErr = err
 	}
 	return nil
 }
 
-// named returns the field of a name, nil where there is none.
+// named returns the field of a name; nil if there is none.
 func (f *fields) named(name string) *field {
 	switch name {
 	case "app":
@@ -62,8 +65,8 @@ func (f *fields) named(name string) *field {
 	return nil
 }
 
-// set refuses what is ambiguous: a field said twice, and one that is named but left empty, as a template does
-// whose variable is not set.
+// set refuses what is ambiguous: a field that is given twice, and one that is named but left empty,
+// as a template leaves it whose variable is not set.
 func (f *field) set(name, value string) error {
 	if f.given {
 		return invalid(name, "it is given twice: give it once")
@@ -76,8 +79,8 @@ func (f *field) set(name, value string) error {
 	return nil
 }
 
-func invalid(name, problem string) error {
-	return visit.Errorf(visit.Invalid, name, "%s", problem)
+func invalid(name, format string, args ...any) error {
+	return visit.Errorf(visit.Invalid, name, format, args...)
 }
 
 // readFields reads the query of a GET, or the JSON of a POST.
@@ -89,7 +92,8 @@ func readFields(c echo.Context) (fields, error) {
 	return readQuery(r.URL.RawQuery)
 }
 
-// readQuery reads the fields out of a query and leaves everything else in it alone: it is read once, and no map is made.
+// readQuery reads the fields out of a query and ignores everything else in it. It reads the query
+// once and makes no map, since this is done for every visit.
 func readQuery(query string) (fields, error) {
 	var f fields
 	for query != "" {
@@ -99,7 +103,7 @@ func readQuery(query string) (fields, error) {
 		if strings.ContainsAny(name, "%+") {
 			decoded, err := url.QueryUnescape(name)
 			if err != nil {
-				continue // none of ours is written so
+				continue // no field has such a name
 			}
 			name = decoded
 		}
@@ -109,7 +113,7 @@ func readQuery(query string) (fields, error) {
 		value, err := url.QueryUnescape(value)
 		if err != nil {
 			f.named(name).given = true
-			err = f.later(name, invalid(name, "it has a % that is not followed by two hexadecimal digits: write % as %25"))
+			err = f.later(name, invalid(name, "it has a %% that is not followed by two hexadecimal digits: write %% as %%25"))
 		} else {
 			err = f.put(name, value)
 		}
@@ -139,17 +143,18 @@ func readBody(r *http.Request, w http.ResponseWriter) (fields, error) {
 	return readJSON(body)
 }
 
-const bodyShape = `send {"app":"…","uri":"…"}, with "ip":"…" or "visitor":"…" where you may say who came`
+const bodyShape = `send {"app":"…","uri":"…"}, with "ip":"…" or "visitor":"…" if you may say who came`
 
-// readJSON reads an object of strings. encoding/json would let a name be said twice, and in upper case.
+// readJSON reads an object of strings. encoding/json would accept a name that is given twice, or in
+// upper case.
 func readJSON(body []byte) (fields, error) {
 	var f fields
 	if len(bytes.TrimSpace(body)) == 0 {
-		return f, invalid("body", "it is empty: "+bodyShape)
+		return f, invalid("body", "it is empty: %s", bodyShape)
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return f, invalid("body", "it is not a JSON object: "+bodyShape)
+		return f, invalid("body", "it is not a JSON object: %s", bodyShape)
 	}
 	for d.More() {
 		if err := f.readMember(d); err != nil {
@@ -157,7 +162,7 @@ func readJSON(body []byte) (fields, error) {
 		}
 	}
 	if _, err := d.Token(); err != nil {
-		return fields{}, invalid("body", "it is not valid JSON: "+bodyShape)
+		return fields{}, invalid("body", "it is not valid JSON: %s", bodyShape)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return fields{}, invalid("body", "something follows the JSON object: send one visit")
@@ -170,10 +175,10 @@ func (f *fields) readMember(d *json.Decoder) error {
 	name, ok := key.(string)
 	var written json.RawMessage
 	if err != nil || !ok || d.Decode(&written) != nil {
-		return invalid("body", "it is not valid JSON: "+bodyShape)
+		return invalid("body", "it is not valid JSON: %s", bodyShape)
 	}
 	if f.named(name) == nil {
-		return f.later("body", invalid("body", fmt.Sprintf("%.64q is no field: %s", name, bodyShape)))
+		return f.later("body", invalid("body", "%.64q is not a field: %s", name, bodyShape))
 	}
 	var value string
 	if written[0] != '"' || json.Unmarshal(written, &value) != nil {

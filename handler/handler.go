@@ -1,7 +1,8 @@
 // Package handler is the HTTP edge of Footfall: it reads requests, asks a counter.Counter or a
 // report.Reader, and writes the answers.
 //
-// Each listener has one route table (routes.go), and one place turns errors into answers (errors.go).
+// Each listener has one route table (routes.go), and one place turns errors into answers
+// (errors.go).
 package handler
 
 import (
@@ -45,7 +46,8 @@ func adminHandler(c *counter.Counter, o Options) http.Handler {
 	return s.echo(nil)
 }
 
-// service is what the handlers of one listener share. It does not change once its routes are served.
+// service is what the handlers of one listener share. It does not change once its routes are
+// served.
 type service struct {
 	counter  *counter.Counter
 	log      *slog.Logger

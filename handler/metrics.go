@@ -9,7 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics of the public listener. Its labels are the routes of the table and status codes, never what a caller wrote.
+// metrics of the public listener. The labels are the routes of the table and status codes, never
+// what a caller wrote.
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -19,7 +20,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	make := promauto.With(r)
 	return &metrics{
 		requests: make.NewCounterVec(prometheus.CounterOpts{
-			Name: "footfall_http_requests_total", Help: "Requests by route and status code; other: those that matched no route.",
+			Name: "footfall_http_requests_total", Help: "Requests by route and status code; other: requests that match no route.",
 		}, []string{"route", "code"}),
 		seconds: make.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "footfall_http_request_seconds", Help: "Time from a request's header to its answer, by route.",
@@ -43,7 +44,7 @@ func (m *metrics) of(route string) *routeMetrics {
 type routeMetrics struct {
 	requests *prometheus.CounterVec
 	seconds  prometheus.Observer
-	byCode   [600]atomic.Pointer[prometheus.Counter] // found before, so that nothing is looked up for each request
+	byCode   [600]atomic.Pointer[prometheus.Counter] // kept, so that a request looks nothing up
 }
 
 func (m *routeMetrics) observe(status int, begin time.Time) {

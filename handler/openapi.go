@@ -18,7 +18,8 @@ var (
 	tryStyle []byte
 )
 
-// tryPolicy lets the page use what this service serves and nothing else, and lets no text become a script.
+// tryPolicy lets the page use what this service serves and nothing else, and lets no text become a
+// script.
 const tryPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 

@@ -78,7 +78,8 @@ func (d document) parameters(operation any) map[string]any {
 	return all
 }
 
-// faults is what a value has that its schema does not allow. A word of a schema that is not known here is a fault, too.
+// faults is what a value has that its schema does not allow. A word of a schema that is not known
+// here is a fault, too.
 func (d document) faults(where string, schema, value any) (faults []string) {
 	members := d.follow(schema).(map[string]any)
 	fault := func(ok bool, word string) {
@@ -376,6 +377,24 @@ func (c *checker) checkReached(t *testing.T) {
 			if c.at(p, "in") == "query" && !elsewhere[call+" "+name] {
 				assert.True(t, c.accepted[call+" "+name], "%s takes %s", call, name)
 			}
+		}
+	}
+}
+
+// The document's patterns of days allow what the service reads, and nothing that it refuses.
+func TestDocumentedDays(t *testing.T) {
+	t.Parallel()
+	e, d := newEdge(t), readDocument(t)
+	for _, name := range []string{"from", "to", "day"} {
+		pattern := regexp.MustCompile(d.at(d.all, "components", "parameters", name, "schema", "pattern").(string))
+		ask := "/api/apps/demo/pages?" + name + "="
+		if name == "day" {
+			ask = "/api/apps/demo/visitors?site=hhui.top&day="
+		}
+		for _, text := range []string{"20190629", "2019-06-29", "today", "yesterday", "1d", "30d", "all",
+			"2019-0629", "2019", "tomorrow", "Today", "d", "-1d", "all days"} {
+			status := e.get(ask + url.QueryEscape(text)).status
+			assert.Equal(t, pattern.MatchString(text), status == http.StatusOK, "%s=%s: %d", name, text, status)
 		}
 	}
 }

@@ -20,11 +20,11 @@ import (
 	"footfall/visit"
 )
 
-// params are what a caller says in a query, by name.
+// params are the values in a query, by name.
 type params map[string][]string
 
-// readParams reads a query of which nothing is left over: a parameter that is misspelt, and not told, would make a report of something
-// else. It returns the first fault.
+// readParams reads a query, and refuses parameters that the report does not take: if a misspelt one
+// were ignored, the report would be about something else. It returns the first fault.
 func readParams(query string, takes, repeats []string) (params, error) {
 	given := params{}
 	for query != "" {
@@ -36,12 +36,12 @@ func readParams(query string, takes, repeats []string) (params, error) {
 		written, value, _ := strings.Cut(pair, "=")
 		name, err := url.QueryUnescape(written)
 		if err != nil || !slices.Contains(takes, name) {
-			return nil, invalid(fmt.Sprintf("%.64q", written), "it is no parameter of this report: use "+strings.Join(takes, ", "))
+			return nil, invalid(fmt.Sprintf("%.64q", written), "it is not a parameter of this report: use %s", strings.Join(takes, ", "))
 		}
 		value, err = url.QueryUnescape(value)
 		switch {
 		case err != nil:
-			return nil, invalid(name, "it has a % that is not followed by two hexadecimal digits: write % as %25")
+			return nil, invalid(name, "it has a %% that is not followed by two hexadecimal digits: write %% as %%25")
 		case value == "":
 			return nil, invalid(name, "it is empty: give it a value, or leave it out")
 		case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
@@ -54,7 +54,7 @@ func readParams(query string, takes, repeats []string) (params, error) {
 	return given, nil
 }
 
-// question is what somebody asks who may. Its methods read parameters.
+// question is one for a report, from a caller who may ask. Its methods read parameters.
 type question struct {
 	ctx     context.Context
 	reading *counter.Reading
@@ -68,11 +68,11 @@ func (q *question) fail(err error) {
 	}
 }
 
-func (q *question) wrong(name, problem string, args ...any) {
-	q.fail(invalid(name, fmt.Sprintf(problem, args...)))
+func (q *question) wrong(name, format string, args ...any) {
+	q.fail(invalid(name, format, args...))
 }
 
-// value is that of a parameter that is given once; "" where it is not.
+// value is that of a parameter; "" if it is not given.
 func (q *question) value(name string) string {
 	if values := q.params[name]; len(values) > 0 {
 		return values[0]
@@ -80,14 +80,14 @@ func (q *question) value(name string) string {
 	return ""
 }
 
-// format is "json" or "csv": what is said, or else what the caller prefers.
+// format is "json" or "csv": what the parameter names, or else what the header Accept prefers.
 func (q *question) format(h http.Header) string {
 	switch format := q.value("format"); format {
 	case "json", "csv":
 		return format
 	case "":
 	default:
-		q.wrong("format", "%.64q is none: use json or csv", format)
+		q.wrong("format", "%.64q is not a format: use json or csv", format)
 	}
 	accept := strings.Join(h.Values(echo.HeaderAccept), ",")
 	if preference(accept, "text", "csv") > preference(accept, "application", "json") {
@@ -96,7 +96,8 @@ func (q *question) format(h http.Header) string {
 	return "json"
 }
 
-// preference is how much a caller wants a media type, from 0 to 1, by the range that names it most closely.
+// preference is how much a caller wants a media type, from 0 to 1, by the range that names it most
+// closely.
 func preference(accept, kind, subtype string) (wanted float64) {
 	closest := 0
 	for entry := range strings.SplitSeq(strings.ToLower(accept), ",") {
@@ -128,12 +129,12 @@ func (q *question) limit() int {
 	}
 	n, err := strconv.ParseUint(said, 10, 31)
 	if err != nil || n < 1 || n > mostLimit {
-		q.wrong("limit", "%.64q is no number of rows: write one from 1 to %d", said, mostLimit)
+		q.wrong("limit", "%.64q is not a number of rows: write one from 1 to %d", said, mostLimit)
 	}
 	return int(n)
 }
 
-// days is the range that is asked for: everything, unless it is said.
+// days is the range that is asked for; all days if none is named.
 func (q *question) days() visit.Range {
 	if q.value("from")+q.value("to") == "" {
 		return visit.AllDays
@@ -145,7 +146,7 @@ func (q *question) days() visit.Range {
 	return in
 }
 
-// day reads a day.
+// day is the day that is asked for; usual if none is named.
 func (q *question) day(name string, usual int32) int32 {
 	if said := q.value(name); said != "" {
 		return q.readDay(name, said)
@@ -163,7 +164,7 @@ func (q *question) readDay(name, said string) int32 {
 
 func dayText(day int32) string { return strconv.Itoa(int(day)) }
 
-// site is the one that is asked for; "" for none.
+// site is the site that is asked for; "" if none is named.
 func (q *question) site() string {
 	said := q.value("site")
 	if said == "" {
@@ -210,7 +211,7 @@ func (q *question) target() string {
 	return ""
 }
 
-// prefix is the beginning of the pages that are asked for; "" for none.
+// prefix is what the pages that are asked for begin with; "" if none is named.
 func (q *question) prefix() string {
 	said := q.value("prefix")
 	if said == "" {
@@ -224,13 +225,13 @@ func (q *question) prefix() string {
 	if err != nil {
 		q.wrong("prefix", "%s", strings.TrimPrefix(err.Error(), "uri: "))
 	} else if !strings.Contains(page, "/") {
-		page += "/" // all pages of the site, and of no other that begins so
+		page += "/" // all pages of the site, and not of another whose name begins so
 	}
 	return page
 }
 
-// lastVisitor reads after which visitor of a day its list goes on, and the day: it stays the same when midnight passes between two
-// parts of the list.
+// lastVisitor reads the day, and the visitor after which the list of that day goes on. The day is
+// part of where the list goes on, so that it stays the same if midnight passes between two parts.
 func (q *question) lastVisitor() (day int32, last netip.Addr) {
 	day = q.day("day", q.reading.Today)
 	said := q.value("after")
@@ -241,14 +242,14 @@ func (q *question) lastVisitor() (day int32, last netip.Addr) {
 	on := q.readDay("after", began)
 	last, err := netip.ParseAddr(address)
 	if err != nil || said != afterVisitor(on, last) || last.Zone() != "" || q.value("day") != "" && on != day {
-		q.wrong("after", "it is none of this list of visitors: give what next said")
+		q.wrong("after", "it does not belong to this list of visitors: give what next said")
 	}
 	return on, last
 }
 
 func afterVisitor(day int32, visitor netip.Addr) string { return dayText(day) + "-" + visitor.String() }
 
-// rank is the one that is asked for; 0 where a visitor is.
+// rank is the rank that is asked for; 0 if a visitor is.
 func (q *question) rank() int64 {
 	var given []string
 	for _, name := range []string{"rank", "ip", "visitor"} {
@@ -258,7 +259,7 @@ func (q *question) rank() int64 {
 	}
 	switch {
 	case len(given) == 0:
-		q.wrong("rank", "it is missing: give rank, or ip (visitor, where the app has ids)")
+		q.wrong("rank", "it is missing: give rank, or ip (visitor, if the app has ids)")
 	case len(given) > 1:
 		q.wrong(given[1], "it is given beside %s: use one of them", given[0])
 	}
@@ -268,12 +269,12 @@ func (q *question) rank() int64 {
 	}
 	rank, err := strconv.ParseInt(said, 10, 64)
 	if err != nil || rank < 1 {
-		q.wrong("rank", "%.64q is no rank: write 1, 2, 3 …", said)
+		q.wrong("rank", "%.64q is not a rank: write 1, 2, 3 …", said)
 	}
 	return rank
 }
 
-// visitor is the one that is named.
+// visitor is the visitor that is named.
 func (q *question) visitor() netip.Addr {
 	if q.err != nil {
 		return netip.Addr{}
@@ -285,7 +286,7 @@ func (q *question) visitor() netip.Addr {
 	return who
 }
 
-// cursor is a place as callers carry it. It holds for one order.
+// cursor writes a place in a list for callers to give back. It holds for one order.
 func cursor(order string, at report.Place) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s %d %d %d", order, at.Before, at.Number, at.PageID))
 }
@@ -301,7 +302,7 @@ func (q *question) place(order string) (at report.Place) {
 		_, err = fmt.Sscanf(string(text), order+" %d %d %d", &at.Before, &at.Number, &at.PageID)
 	}
 	if err != nil || cursor(order, at) != said || at.Before < 1 || at.Before > report.DeepestTop {
-		q.wrong("after", "it is none of this order of pages: give what next said")
+		q.wrong("after", "it does not belong to this order of pages: give what next said")
 		return report.Place{}
 	}
 	return at

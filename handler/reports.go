@@ -35,7 +35,8 @@ type kind struct {
 	name    string
 	takes   []string // parameters, besides the format
 	repeats []string // those of them that may be given several times
-	// prepare reads the parameters, and returns what makes the report. A fault in them stays in the question.
+	// prepare reads the parameters, and returns what makes the report. A fault in them stays in the
+	// question.
 	prepare func(q *question) makeReport
 }
 
@@ -58,8 +59,8 @@ func newReports(s *service, reader *report.Reader) *reports {
 // writes it.
 func (r *reports) answer(c echo.Context, k kind) error {
 	ctx, request := c.Request().Context(), c.Request()
-	params, garbled := readParams(request.URL.RawQuery, append([]string{"format"}, k.takes...), k.repeats)
-	ask := counter.Request{App: c.Param("app"), Key: bearer(request.Header), ParseErr: garbled}
+	params, parseErr := readParams(request.URL.RawQuery, append([]string{"format"}, k.takes...), k.repeats)
+	ask := counter.Request{App: c.Param("app"), Key: bearer(request.Header), ParseErr: parseErr}
 	ask.Peer, _ = r.proxies.client(request) // callers whose address is unknown share one limit
 	reading, err := r.counter.Reads(ctx, ask)
 	if err != nil {
@@ -173,9 +174,9 @@ func visitorsReport(q *question) makeReport {
 
 func ranksReport(q *question) makeReport {
 	app, target, rank := q.reading.App, q.target(), q.rank()
-	var who netip.Addr
+	var visitor netip.Addr
 	if rank == 0 {
-		who = q.visitor()
+		visitor = q.visitor()
 	}
 	return func(ctx context.Context, from *report.Reader) (*result, error) {
 		var found report.Ranked
@@ -183,7 +184,7 @@ func ranksReport(q *question) makeReport {
 		if rank > 0 {
 			found, err = from.ByRank(ctx, app, target, rank)
 		} else {
-			found, err = from.ByAddress(ctx, app, target, who)
+			found, err = from.ByAddress(ctx, app, target, visitor)
 		}
 		if errors.Is(err, report.ErrNobody) {
 			return listing("ranks", []report.Ranked{}, 0, nil), nil

@@ -182,14 +182,14 @@ func TestReportsRefuse(t *testing.T) {
 	e := newEdge(t)
 	for _, c := range []struct{ ask, says string }{
 		{"sites?limit=0", "limit:"}, {"sites?limit=1001", "limit:"}, {"sites?limit=ten", "limit:"}, {"sites?limit=-1", "limit:"}, {"sites?limit=", "limit: it is empty"},
-		{"sites?limit=1&limit=1", "limit: it is given twice"}, {"sites?page=2", `"page": it is no parameter of this report: use format, after, limit`},
-		{"sites?LIMIT=1", `"LIMIT": it is no parameter`}, {"sites?%zz=1", `"%zz": it is no`}, {"sites?after=%zz", "after: it has a %"},
+		{"sites?limit=1&limit=1", "limit: it is given twice"}, {"sites?page=2", `"page": it is not a parameter of this report: use format, after, limit`},
+		{"sites?LIMIT=1", `"LIMIT": it is not a parameter`}, {"sites?%zz=1", `"%zz": it is not`}, {"sites?after=%zz", "after: it has a %"},
 		{"sites?after=%00", "after: it is not text"}, {"sites?after=%ff", "after: it is not text"}, {"sites?format=xml", "format:"},
-		{"sites?from=20190629", `"from": it is no parameter`}, {"sites?key=footfall_x", `"key": it is no parameter`},
+		{"sites?from=20190629", `"from": it is not a parameter`}, {"sites?key=footfall_x", `"key": it is not a parameter`},
 		{"pages?order=rank", "order:"}, {"pages?from=20190231", `from: "20190231" is not a day`}, {"pages?to=2019-13-01", "to:"}, {"pages?to=1.6.2019", "to:"},
 		{"pages?from=20190630&to=20190629", "from: 20190630 is after the last day, 20190629"}, {"pages?from=00000101", "from:"}, {"pages?from=-1", "from:"},
-		{"pages?site=ftp://example.com", "site:"}, {"pages?site=example.com/home", "site:"}, {"pages?uri=http://example.com/", `"uri": it is no parameter`},
-		{"pages?after=hhui.top/home", "after: it is none of this order"}, {"pages?order=hot&after=dXYgMSAyIDI", "after: it is none of this order"},
+		{"pages?site=ftp://example.com", "site:"}, {"pages?site=example.com/home", "site:"}, {"pages?uri=http://example.com/", `"uri": it is not a parameter`},
+		{"pages?after=hhui.top/home", "after: it does not belong to this order"}, {"pages?order=hot&after=dXYgMSAyIDI", "after: it does not belong to this order"},
 		{"pages?after=" + cursor("pv", report.Place{Before: report.DeepestTop + 1}), "after:"}, {"pages?after=" + cursor("pv", report.Place{Before: 1}) + "AA", "after:"},
 		{"days", "uri: it is missing"}, {"days?uri=ftp://hhui.top/", "uri: it does not begin with http"},
 		{"days?uri=a%20b/(other)", "uri: its host is not a valid"}, {"days?uri=http://a.example/&site=a.example", "site: it is given beside uri"},
@@ -236,7 +236,7 @@ func TestReportsAreForWhoMayRead(t *testing.T) {
 			{"shop", foreign, "", 401, "key: it is not a key of app shop"},
 			{"shop", revoked, "", 401, "key: it is not a key of app shop"},
 			{"shop", read + "x", "nonsense=1", 401, "key: it is not a key of app shop"},
-			{"shop", read, "nonsense=1", 400, `"nonsense": it is no parameter`},
+			{"shop", read, "nonsense=1", 400, `"nonsense": it is not a parameter`},
 			{"nobody", read, "nonsense=1", 404, "app: there is no app"},
 			{"demo", "", "", 200, ""},
 			{"demo", read, "", 401, "key: it is not a key of app demo"},
@@ -374,7 +374,8 @@ func TestReportAsCSV(t *testing.T) {
 	assert.Equal(t, "application/json", a.header.Get("Content-Type"))
 }
 
-// readAll reads a list from part to part, as a program would that knows nothing of it but next, and returns its names.
+// readAll reads a list from part to part, as a program would that knows nothing of it but next, and
+// returns its names.
 func (e *edge) readAll(path, list, name string, between func()) (names []string) {
 	e.t.Helper()
 	after := ""

@@ -20,10 +20,11 @@ type result struct {
 	name string // of the list, in JSON
 	rows any    // a slice of structs
 	one  any    // what is written in JSON in place of a list; nil for a list
-	next string // where the list goes on; "": it ends here
+	next string // where the list goes on; "" at its end
 }
 
-// listing is a list of the first n rows. after tells of a row where a list that goes on after it begins.
+// listing is a list of the first n rows. after names the place behind a row, from which the list
+// goes on.
 func listing[T any](name string, rows []T, n int, after func(T) string) *result {
 	made := &result{name: name, rows: rows}
 	if len(rows) > n && after != nil {
@@ -44,7 +45,7 @@ func (r *result) json() ([]byte, error) {
 		return nil, err
 	}
 	if reflect.ValueOf(r.rows).Len() == 0 {
-		rows = []byte("[]") // and not null
+		rows = []byte("[]") // instead of null
 	}
 	body := fmt.Appendf(nil, `{%q:%s`, r.name, rows)
 	if r.next != "" {
@@ -57,7 +58,7 @@ func (r *result) json() ([]byte, error) {
 	return append(body, '}'), nil
 }
 
-// csv names the columns as JSON does. What JSON leaves out is an empty cell.
+// csv names the columns as JSON does. A value that JSON leaves out is an empty cell.
 func (r *result) csv() ([]byte, error) {
 	all := reflect.ValueOf(r.rows)
 	var header []string
@@ -83,10 +84,10 @@ func (r *result) csv() ([]byte, error) {
 	if err := report.WriteCSV(&out, header, rows); err != nil {
 		return nil, err
 	}
-	return bytes.ReplaceAll(out.Bytes(), []byte("\n"), []byte("\r\n")), nil // as RFC 4180 ends lines
+	return bytes.ReplaceAll(out.Bytes(), []byte("\n"), []byte("\r\n")), nil // the end of a line in RFC 4180
 }
 
-// writeReport writes a report, or that it is the one which the caller has.
+// writeReport writes a report, or tells that the caller has it already.
 func writeReport(c echo.Context, name, format string, made *result) error {
 	h := c.Response().Header()
 	body, err := made.json()
@@ -94,7 +95,7 @@ func writeReport(c echo.Context, name, format string, made *result) error {
 	if format == "csv" {
 		body, err = made.csv()
 		kind = "text/csv; charset=utf-8; header=present"
-		h.Set(echo.HeaderContentDisposition, `attachment; filename="footfall-`+name+`.csv"`) // an app's name is a plain word
+		h.Set(echo.HeaderContentDisposition, `attachment; filename="footfall-`+name+`.csv"`) // the name of an app needs no escaping
 	}
 	if err != nil {
 		return err
@@ -110,7 +111,7 @@ func writeReport(c echo.Context, name, format string, made *result) error {
 	return writeTagged(c, kind, "private, no-cache", body)
 }
 
-// writeTagged writes a body under its hash, or that the caller has it.
+// writeTagged writes a body with its hash as tag, or tells that the caller has it already.
 func writeTagged(c echo.Context, kind, cache string, body []byte) error {
 	sum := sha256.Sum256(body)
 	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:]) + `"`
@@ -125,11 +126,12 @@ func writeTagged(c echo.Context, kind, cache string, body []byte) error {
 	}
 	h.Set(echo.HeaderContentType, kind)
 	c.Response().WriteHeader(http.StatusOK)
-	_, _ = c.Response().Write(body) // fails when the caller has gone: there is nobody to tell
+	_, _ = c.Response().Write(body) // fails if the caller has left: there is nobody to tell
 	return nil
 }
 
-// matches reports whether a caller has what the tag names. A proxy that has compressed it calls the tag weak.
+// matches reports whether a caller has what the tag names. A proxy that has compressed the body
+// calls the tag weak.
 func matches(said []string, tag string) bool {
 	for one := range strings.SplitSeq(strings.Join(said, ","), ",") {
 		one = strings.TrimSpace(one)

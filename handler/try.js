@@ -1,4 +1,5 @@
-// The page on which calls are tried. Whatever comes from the service may have been typed by anybody: it is text, and never HTML.
+// The page on which calls are tried. Anybody may have typed what the service answers, so it is shown
+// as text and never as HTML.
 'use strict'
 
 // make makes an element with attributes and children.
@@ -18,7 +19,7 @@ const draw = (tag, attributes) => {
 // resolve follows a reference inside the document.
 const resolve = (api, part) => part.$ref ? part.$ref.slice(2).split('/').reduce((at, name) => at[name], api) : part
 
-// fieldsOf are what a caller fills in: parameters, or the members of a body.
+// fieldsOf lists what a caller fills in: parameters, or the members of a body.
 const fieldsOf = (api, call) => {
   const fields = (call.parameters || []).map(p => resolve(api, p)).filter(p => p.in !== 'header')
   const body = call.requestBody && resolve(api, call.requestBody.content['application/json'].schema)
@@ -33,7 +34,7 @@ const inputOf = field => {
   return make('input', {name: field.name, placeholder: field.example ?? field.schema.default ?? '', autocomplete: 'off', spellcheck: 'false'})
 }
 
-// requestOf is what a filled form asks for.
+// requestOf is the request that a form asks for.
 const requestOf = (method, path, fields, form) => {
   const query = new URLSearchParams(), body = {}, headers = {}
   for (const field of fields) {
@@ -75,7 +76,7 @@ const chartOf = days => {
   return chart
 }
 
-// show shows an answer, and how its list goes on.
+// show shows an answer, and a button for the next part of its list.
 const show = async (out, path, request) => {
   out.replaceChildren(make('p', {}, make('code', {}, `${request.method} ${path}`)))
   let response, text
@@ -88,7 +89,7 @@ const show = async (out, path, request) => {
   }
   out.append(make('p', {}, `${response.status} ${response.statusText}`))
   let said
-  try { said = JSON.parse(text) } catch { /* CSV, and so on: it is shown as it is */ }
+  try { said = JSON.parse(text) } catch { /* CSV, say: it is shown as it is */ }
   const rows = said && Object.values(said).find(Array.isArray)
   if (rows && rows.every(row => row && typeof row === 'object') && !said.openapi) {
     if (said.days && said.days.length) out.append(chartOf(said.days))

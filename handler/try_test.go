@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// driving is what a person does with the page. It is loaded as the page's own script is, under the page's own rules.
+// driving is what a person does with the page. It is loaded as the page's own script is, under the
+// page's own rules.
 const driving = `
 const tell = what => fetch('/told', {method: 'POST', body: JSON.stringify(what)})
 const violations = []

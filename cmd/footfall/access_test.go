@@ -40,7 +40,8 @@ func TestAccess(t *testing.T) {
 	s := serve(t, "--data", data, "--trust-proxy=127.0.0.0/8", "--trust-proxy=::1")
 	page := s.url + "/visit?app=shop&uri=https://shop.example/a"
 
-	// Behind a proxy, visits count for whom it names; nobody's word on ip is taken but that of who has a key.
+	// Behind a proxy, visits count for whom it names; nobody's word on ip is taken but that of who
+	// has a key.
 	status, body, _ := ask(t, page, "X-Forwarded-For: 203.0.113.1, 192.0.2.1")
 	assert.Equal(t, http.StatusOK, status)
 	assert.Equal(t, `{"site":{"pv":1,"uv":1,"rank":1,"hot":1},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}`, body)
@@ -130,7 +131,8 @@ func TestSecret(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, made, again)
 
-	// With another secret nobody is counted as somebody else; with the same one from another place, all goes on.
+	// With another secret nobody is counted as somebody else; with the same one from another place,
+	// all goes on.
 	other := writeFile(t, strings.Repeat("b", 64))
 	s = serve(t, "--data", data, "--secret-file", other)
 	status, body = get(s.url + visit)

@@ -31,8 +31,9 @@ const (
 	crashPatience = 20 * time.Minute
 )
 
-// TestCrash kills the service and PostgreSQL under load, again and again, and holds the tables against what the clients
-// were answered. FOOTFALL_CRASH_VISITS and FOOTFALL_CRASH_KILLS make it longer.
+// TestCrash kills the service and PostgreSQL under load, again and again, and holds the tables
+// against what the clients were answered. FOOTFALL_CRASH_VISITS and FOOTFALL_CRASH_KILLS make it
+// longer.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	visits, kills := fromEnv(t, "FOOTFALL_CRASH_VISITS", 3000), fromEnv(t, "FOOTFALL_CRASH_KILLS", 4)
@@ -121,7 +122,8 @@ func (c *crash) start() {
 	c.url.Store(&c.service.url)
 }
 
-// client makes visits until enough are taken. What failed is not sent again: a browser would not either.
+// client makes visits until enough are taken. What failed is not sent again: a browser would not
+// either.
 func (c *crash) client() {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}, Timeout: patience}
 	defer client.CloseIdleConnections()
@@ -155,7 +157,8 @@ func (c *crash) client() {
 	}
 }
 
-// visit sends one visit, once: a GET whose connection breaks would be sent again by net/http itself. Status 0: no answer.
+// visit sends one visit, once: a GET whose connection breaks would be sent again by net/http
+// itself. Status 0: no answer.
 func (c *crash) visit(client *http.Client, page, visitor string) (int, visit.Answer) {
 	body := fmt.Sprintf(`{"app":"demo","ip":%q,"uri":"http://%s"}`, visitor, page)
 	response, err := client.Post(*c.url.Load()+"/visit", "application/json", strings.NewReader(body))
@@ -186,7 +189,8 @@ func (c *crash) awaitAnswers(n int64) {
 	}
 }
 
-// kill ends, in turn, the service, PostgreSQL, and one of PostgreSQL's processes, which takes the others with it.
+// kill ends, in turn, the service, PostgreSQL, and one of PostgreSQL's processes, which takes the
+// others with it.
 func (c *crash) kill(n int) {
 	switch n % 3 {
 	case 0:

@@ -36,8 +36,8 @@ func (p *program) server(listen string) embedded.Config {
 	return embedded.Config{Dir: p.Data, BinDir: p.PostgresBin, Listen: listen, Log: p.log}
 }
 
-// withURL runs f on the URL of the database: the one given, or that of the embedded server, which is
-// started for as long as f runs, unless it is running already.
+// withURL runs f on the URL of the database: the one given, or that of the embedded server, which
+// is started for as long as f runs, unless it is running already.
 func (p *program) withURL(ctx context.Context, f func(url string) error) (err error) {
 	if !p.embedded() {
 		return f(p.DatabaseURL)
@@ -62,8 +62,8 @@ func (p *program) withDatabase(ctx context.Context, f func(d *db.DB) error) erro
 	})
 }
 
-// withTables runs f on a database whose schema is up to date. An embedded one is brought up to date;
-// a given one is not, since it may be serving an older version of footfall at this moment.
+// withTables runs f on a database whose schema is up to date. An embedded one is brought up to
+// date; a given one is not, since it may be serving an older version of footfall at this moment.
 func (p *program) withTables(ctx context.Context, f func(d *db.DB) error) error {
 	return p.withDatabase(ctx, func(d *db.DB) error {
 		if p.embedded() {

@@ -57,7 +57,8 @@ func (g grafana) fill(sql string) string {
 	).Replace(sql)
 }
 
-// What the dashboard shows is what was counted, and the role that may read reports and nothing else may show it.
+// What the dashboard shows is what was counted, and the role that may read reports and nothing else
+// may show it.
 func TestGrafanaDashboard(t *testing.T) {
 	t.Parallel()
 	today := visit.DayOf(time.Now(), time.UTC)

@@ -1,4 +1,5 @@
-// Command footfall counts visits to web pages, exactly, in PostgreSQL. `footfall --help` lists what it does.
+// Command footfall counts visits to web pages, exactly, in PostgreSQL. `footfall --help` lists what
+// it does.
 package main
 
 import (
@@ -84,7 +85,8 @@ func main() {
 	os.Exit(code)
 }
 
-// interruptible returns a context that the first SIGINT or SIGTERM ends. The second ends the process at once.
+// interruptible returns a context that the first SIGINT or SIGTERM ends. The second ends the
+// process at once.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)

@@ -171,8 +171,8 @@ func TestHelpTellsDefaults(t *testing.T) {
 	}
 }
 
-// What the filter and the memory save shows in the metrics, also after a restart, when the filter has read the tables. The
-// numbers are the same without them.
+// What the filter and the memory save shows in the metrics, also after a restart, when the filter
+// has read the tables. The numbers are the same without them.
 func TestHelpersSaveLookUps(t *testing.T) {
 	t.Parallel()
 	data := usedData(t)
@@ -239,7 +239,8 @@ func TestTakenPort(t *testing.T) {
 	}
 }
 
-// Requests under way when the service is asked to stop are answered, and what was answered is in the tables.
+// Requests under way when the service is asked to stop are answered, and what was answered is in
+// the tables.
 func TestStopUnderLoad(t *testing.T) {
 	t.Parallel()
 	data := usedData(t)

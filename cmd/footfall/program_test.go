@@ -23,7 +23,8 @@ import (
 	"footfall/db/embedded/tempdir"
 )
 
-// asProgram makes the test binary the program itself: tests start it as a process, with signals, exit code and all.
+// asProgram makes the test binary the program itself: tests start it as a process, with signals,
+// exit code and all.
 const asProgram = "FOOTFALL_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -68,7 +69,8 @@ var servedOnce struct {
 	dir string
 }
 
-// usedData is a data directory from which somebody has served before, with an app demo, for tests that are not about its making.
+// usedData is a data directory from which somebody has served before, with an app demo, for tests
+// that are not about its making.
 func usedData(t *testing.T) string {
 	t.Helper()
 	servedOnce.Do(func() {
@@ -258,7 +260,8 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// client makes a connection for each request: none is left behind, and none is used that the service has closed.
+// client makes a connection for each request: none is left behind, and none is used that the
+// service has closed.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 
 // get returns status and body; 0 where nothing answers.

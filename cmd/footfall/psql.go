@@ -46,7 +46,8 @@ func (c *psqlCmd) run(ctx context.Context, p *program) error {
 		child.Env = append(os.Environ(), "PGOPTIONS="+options)
 		child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
 		child.WaitDelay = psqlGrace
-		// Ctrl-C is meant for psql, where it cancels a statement. The terminal sends it to both programs.
+		// Ctrl-C is meant for psql, where it cancels a statement. The terminal sends it to both
+		// programs.
 		signal.Reset(os.Interrupt)
 		ignored := make(chan os.Signal, 1)
 		signal.Notify(ignored, os.Interrupt)
@@ -55,8 +56,9 @@ func (c *psqlCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// forPsql splits a URL into what psql takes in a URL, and the settings of the session, which it takes
-// in PGOPTIONS. The driver takes both in the URL, and the settings of its own pool beside them.
+// forPsql splits a URL into what psql takes in a URL, and the settings of the session, which it
+// takes in PGOPTIONS. The driver takes both in the URL, and the settings of its own pool beside
+// them.
 func forPsql(database, options string, settings []string) (target, pgoptions string) {
 	parts := strings.Fields(options)
 	parsed, err := url.Parse(database)

@@ -34,7 +34,8 @@ type seen struct {
 // testSecret keys the visitors that are hashes.
 var testSecret = bytes.Repeat([]byte("s"), counter.SecretBytes)
 
-// countAll counts visits, in order, each on its day, for an app demo on a new database, and returns its URL.
+// countAll counts visits, in order, each on its day, for an app demo on a new database, and returns
+// its URL.
 func countAll(t *testing.T, settings counter.Settings, visits ...seen) (url string) {
 	t.Helper()
 	url = dbtest.New(t)
@@ -307,7 +308,8 @@ func TestRankOfAnybody(t *testing.T) {
 	assert.Contains(t, well(t, "report", "visitors", "a/", "--day=20190629", "--database-url="+url), "1 more, after these in order of address, or erased")
 }
 
-// The numbers of pages that no URI leads to are there to be read, too; and port 80 is told from none.
+// The numbers of pages that no URI leads to are there to be read, too; and port 80 is told from
+// none.
 func TestReportsTakeWhatTheyWrite(t *testing.T) {
 	t.Parallel()
 	url := countAll(t, counter.Settings{}, seen{20190629, "192.0.2.1", "https://a:80/x"}, seen{20190629, "192.0.2.1", "http://a:443/x"},

@@ -95,8 +95,8 @@ func retentionLines(r *retention.Done) []string {
 	return texts
 }
 
-// startRetention deletes and forgets once a day what no app keeps. The function that it returns ends
-// that, and waits until it has ended.
+// startRetention deletes and forgets once a day what no app keeps. The function that it returns
+// ends that, and waits until it has ended.
 func startRetention(p *program, d *db.DB) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup

@@ -17,8 +17,8 @@ import (
 // folder, but is not a part of the database.
 const secretFile = "secret"
 
-// secret reads the secret that keys the visitors of apps that hash them. For the embedded database it
-// is made if there is none; for a given one nil means that there is none.
+// secret reads the secret that keys the visitors of apps that hash them. For the embedded database
+// it is made if there is none; for a given one nil means that there is none.
 func (g globals) secret() (counter.Secret, error) {
 	path := g.SecretFile
 	if path == "" {
@@ -53,8 +53,8 @@ func (g globals) checkSecret() []error {
 	return nil
 }
 
-// makeSecret makes the file of a secret, unless it is there. The file appears complete or not at all,
-// since the visitors of all days to come depend on it.
+// makeSecret makes the file of a secret, unless it is there. The file appears complete or not at
+// all, since the visitors of all days to come depend on it.
 func makeSecret(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err

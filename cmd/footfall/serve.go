@@ -188,8 +188,8 @@ func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, s
 	return k.url, k.stop, nil
 }
 
-// prepare waits for the database, brings its schema up to date or checks that it is, and makes the app
-// to try out with on the embedded server.
+// prepare waits for the database, brings its schema up to date or checks that it is, and makes the
+// app to try out with on the embedded server.
 func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) error {
 	if err := awaitDatabase(ctx, p, d); err != nil {
 		return err

@@ -21,9 +21,10 @@ const (
 	slowPause   = 50 * time.Millisecond
 )
 
-// Clients who send a byte at a time, and come again whenever they are sent away, cost others nothing: all of these are answered, and
-// their visits are in the tables. The slow ones are sent away, and what they never finish is not counted; who reads an answer slowly
-// gets all of it, and is counted once.
+// Clients who send a byte at a time, and come again whenever they are sent away, cost others
+// nothing: all of these are answered, and their visits are in the tables. The slow ones are sent
+// away, and what they never finish is not counted; who reads an answer slowly gets all of it, and
+// is counted once.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--data", usedData(t))
@@ -72,7 +73,8 @@ type slowCrowd struct {
 	there, sentAway, answered atomic.Int64
 }
 
-// connect returns a connection to which something was sent, and which is closed with ctx; nil when ctx has ended.
+// connect returns a connection to which something was sent, and which is closed with ctx; nil when
+// ctx has ended.
 func (c *slowCrowd) connect(ctx context.Context, begins string) net.Conn {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.host)
 	if err != nil {
