@@ -98,10 +98,8 @@ func (c *Counter) identify(ctx context.Context, a *app, r *Request, w *subject) 
 		return visit.Errorf(visit.Invalid, "uri", "it is missing: give the address of the page, http://…")
 	}
 	var err error
-	if w.target, err = visit.Normalize(r.URI, a.keepQuery); err != nil {
-		return err
-	}
-	return nil
+	w.target, err = visit.Normalize(r.URI, a.keepQuery)
+	return err
 }
 
 // identifyVisitor finds the visitor: the one whom the caller asserts, or else the caller.

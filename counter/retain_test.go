@@ -20,7 +20,7 @@ import (
 // firstDay lies so far back that every day of these tests is over by the database's own clock.
 var firstDay = time.Date(2019, 6, 1, 20, 0, 0, 0, time.UTC)
 
-// retain lets go of what need not be kept, by the instance's clock.
+// retain runs retention by the instance's clock.
 func (in *instance) retain(t *testing.T) *retention.Done {
 	t.Helper()
 	busy := func(ctx context.Context, _ time.Duration) error { return ctx.Err() } // a day in use is tried again at once

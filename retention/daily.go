@@ -9,11 +9,12 @@ import (
 )
 
 const (
-	dailyAfter = 10 * time.Second // the start, which has enough to do
-	dailyTry   = 10 * time.Minute // between looks whether a day has ended or something failed
+	dailyAfter = 10 * time.Second // the start of the instance, which has enough else to do
+	dailyTry   = 10 * time.Minute // between checks whether a day has ended, and between tries
 )
 
-// Daily lets go once a day, until ctx ends, whichever of the instances on a database comes first.
+// Daily runs retention once a day until ctx ends. Of several instances on a database, the first
+// that comes to it does.
 func (r *Retainer) Daily(ctx context.Context) {
 	for wait := dailyAfter; r.pause(ctx, wait) == nil; wait = dailyTry {
 		done, err := r.IfDue(ctx)
@@ -23,26 +24,27 @@ func (r *Retainer) Daily(ctx context.Context) {
 		case errors.Is(err, ErrRunning):
 			continue
 		case err != nil:
-			r.log.Error("some of what need not be kept is still there; it is tried again", "in", dailyTry, "error", err)
+			r.log.Error("retention failed, so some rows that no app keeps are still there; it is tried again", "in", dailyTry, "error", err)
 		}
 		if done.some() {
-			r.log.Info("let go of what no app keeps", "days_closed", len(done.Closed), "days_dropped", len(done.Dropped),
-				"visits", done.visits(), "visitors", done.visitors())
+			r.log.Info("deleted what no app keeps any longer", "days_closed", len(done.Closed), "days_dropped", len(done.Dropped),
+				"visits_deleted", done.visits(), "visitors_forgotten", done.visitors())
 		}
 	}
 }
 
-// IfDue is Run, unless some instance has done so since the day ended everywhere: then it returns nil.
+// IfDue is Run, unless retention was complete since the last day ended everywhere: then it returns
+// nil.
 func (r *Retainer) IfDue(ctx context.Context) (done *Done, err error) {
 	is, err := r.isDone(ctx)
 	if is || err != nil {
 		return nil, err
 	}
 	err = r.inTurn(ctx, func() error {
-		if is, err := r.isDone(ctx); is || err != nil { // while this one came to its turn
+		if is, err := r.isDone(ctx); is || err != nil { // another instance has done so meanwhile
 			return err
 		}
-		done, err = r.run(ctx)
+		done, err = r.runAlone(ctx)
 		return err
 	})
 	return done, err

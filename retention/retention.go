@@ -1,5 +1,5 @@
-// Package retention deletes rows that no app keeps any longer: days of visits, and visitors who are to be forgotten. Sums, ranks and
-// daily numbers stay.
+// Package retention deletes the rows of visits that no app keeps any longer, and forgets visitors
+// who have not come for long. Sums, ranks and daily numbers stay.
 package retention
 
 import (
@@ -12,8 +12,8 @@ import (
 	"footfall/db"
 )
 
-// Retainer lets go of what no app keeps: rows of visits, and visitors who are to be forgotten. Sums, ranks and daily numbers stay.
-// It is safe for concurrent use.
+// Retainer deletes and forgets what the apps of a database do not keep any longer. It is safe for
+// concurrent use.
 type Retainer struct {
 	db    *db.DB
 	clock func() time.Time
@@ -28,7 +28,7 @@ type Options struct {
 	Log   *slog.Logger                               // default: nowhere
 }
 
-// New lets go of what is in a database.
+// New returns a Retainer of a database.
 func New(d *db.DB, o Options) *Retainer {
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -42,67 +42,70 @@ func New(d *db.DB, o Options) *Retainer {
 	return &Retainer{db: d, clock: o.Clock, pause: o.Pause, log: o.Log}
 }
 
-// Done is what was let go, or would be.
+// Done is what was deleted and forgotten, or would be.
 type Done struct {
-	Closed    []int32 // days whose sketches were made, so that their rows may go
+	Closed    []int32 // days of which the sketches were made, on which uniques rest once their rows are deleted
 	Visits    []VisitsDeleted
 	Dropped   []DayDropped
 	Forgotten []VisitorsForgotten
 }
 
-// VisitsDeleted are the rows of an app on a day.
+// VisitsDeleted says how many rows of visits of an app and a day were deleted.
 type VisitsDeleted struct {
 	Day    int32
 	App    string
 	Visits int64
 }
 
-// DayDropped is a day that nobody keeps: its partition goes at once.
+// DayDropped is a day that no app keeps. Its partition was dropped as a whole.
 type DayDropped struct {
 	Day   int32
 	Bytes int64
 }
 
-// VisitorsForgotten are visitors of an app who have not come to a site since a day: how many (target, visitor) pairs.
+// VisitorsForgotten says how many (target, visitor) pairs of an app were forgotten, since the
+// visitor has not come to the site since the day Before.
 type VisitorsForgotten struct {
 	App      string
 	Before   int32
 	Visitors int64
 }
 
-// ErrRunning says that another instance is at it.
-var ErrRunning = errors.New("another instance is letting go at this moment: try again when it has done")
+// ErrRunning says that retention runs already, in another instance or by a command.
+var ErrRunning = errors.New("retention runs at this moment, in another instance or by a command: try again when it has ended")
 
 // Plan tells what Run would do, and changes nothing.
 func (r *Retainer) Plan(ctx context.Context) (*Done, error) {
-	run := retaining{Retainer: r, dry: true}
+	run := run{Retainer: r, dry: true}
 	err := run.do(ctx)
 	if err != nil {
-		err = fmt.Errorf("look for what need not be kept: %w", err)
+		err = fmt.Errorf("plan retention: %w", err)
 	}
 	return &run.done, err
 }
 
-// Run lets go of all that need not be kept, unless another instance does: ErrRunning. What it did is told beside an error, too. However
-// far it came, it may be done again.
+// Run deletes and forgets all that need not be kept. It returns ErrRunning if retention runs
+// already. Beside another error it returns what it has done so far; it can be run again, however
+// far it came.
 func (r *Retainer) Run(ctx context.Context) (done *Done, err error) {
 	err = r.inTurn(ctx, func() error {
-		done, err = r.run(ctx)
+		done, err = r.runAlone(ctx)
 		return err
 	})
 	return done, err
 }
 
-func (r *Retainer) run(ctx context.Context) (*Done, error) {
-	run := retaining{Retainer: r}
+func (r *Retainer) runAlone(ctx context.Context) (*Done, error) {
+	run := run{Retainer: r}
 	if err := run.do(ctx); err != nil {
-		return &run.done, fmt.Errorf("let go of what need not be kept: %w", err)
+		return &run.done, fmt.Errorf("retention: %w", err)
 	}
 	return &run.done, r.db.InTx(ctx, func(q *db.Queries) error { return q.RetentionNote(ctx, dayNumber(r.today())) })
 }
 
-// inTurn runs f while no other instance does. The turn is a lock of a transaction of its own, which does nothing else; should its
-// connection be lost, two instances do beside each other what each may do again.
+// inTurn runs f while retention runs nowhere else. The lock is held by a transaction that does
+// nothing else. If its connection is lost, retention may run twice at once, which does no harm:
+// each step may be done again.
 func (r *Retainer) inTurn(ctx context.Context, f func() error) error {
 	return r.db.InTx(ctx, func(q *db.Queries) error {
 		mine, err := q.RetainTurn(ctx)
@@ -116,15 +119,18 @@ func (r *Retainer) inTurn(ctx context.Context, f func() error) error {
 	})
 }
 
-// settled is how long after its end a day gets visits still: those that were under way.
-const settled = 10 * time.Minute
+// lateBy is for how long after the end of a day visits of it may still be written: those that were
+// under way.
+const lateBy = 10 * time.Minute
 
-// today is the day in the last time zone in which it begins, so that the day before is over everywhere.
+// today returns the day in the time zone in which days begin last, so that the day before it is
+// over everywhere.
 func (r *Retainer) today() time.Time {
-	return r.clock().UTC().Add(-12*time.Hour - settled).Truncate(24 * time.Hour)
+	return r.clock().UTC().Add(-12*time.Hour - lateBy).Truncate(24 * time.Hour)
 }
 
-// yesterday is a day whose partition is there whether anybody came or not: an instance whose clock is slow may want it.
+// yesterday returns the first day whose partition is not dropped even if it is empty: an instance
+// whose clock is slow may need it.
 func (r *Retainer) yesterday() int32 { return daysBefore(r.clock().UTC(), 1) }
 
 func dayNumber(t time.Time) int32 {
@@ -133,12 +139,12 @@ func dayNumber(t time.Time) int32 {
 
 func daysBefore(t time.Time, n int32) int32 { return dayNumber(t.AddDate(0, 0, -int(n))) }
 
-// retaining is one run, or a dry one.
-type retaining struct {
+// run is one run of retention.
+type run struct {
 	*Retainer
-	dry  bool
+	dry  bool // only count what would be deleted and forgotten
 	apps []keeping
-	days []int32 // that are over and have a partition
+	days []int32 // days that are over and have a partition
 	done Done
 }
 
@@ -148,14 +154,15 @@ type keeping struct {
 	to int32 // the day from which on its visits are to be kept: FromDay, or a later one
 }
 
-// do does all in an order in which nothing is lost that is needed later: sums of a day before its rows go, and the word that they are
-// not all there before that. Whatever it has done stays done when it is ended at any point.
-func (r *retaining) do(ctx context.Context) error {
-	if err := r.look(ctx); err != nil {
+// do takes the steps in an order that leaves the tables right wherever it ends: a day is closed
+// before its rows are deleted, and it is noted that they are not all there before the first of them
+// is.
+func (r *run) do(ctx context.Context) error {
+	if err := r.readKept(ctx); err != nil {
 		return err
 	}
-	var busy error // a day that somebody uses: the rest does not wait for it
-	for _, step := range []func(context.Context) error{r.closeDays, r.raise, r.dropDays, r.deleteVisits, r.forget} {
+	var busy error // a day that is in use; the other steps do not wait for it
+	for _, step := range []func(context.Context) error{r.closeDays, r.noteKept, r.dropDays, r.deleteVisits, r.forget} {
 		err := step(ctx)
 		if db.FaultOf(err) == db.FaultBusy {
 			busy, err = err, nil
@@ -167,12 +174,12 @@ func (r *retaining) do(ctx context.Context) error {
 	return busy
 }
 
-// look finds out what each app keeps, and which days there are.
-func (r *retaining) look(ctx context.Context) error {
-	return r.db.Read(ctx, func(q *db.Queries) error { return r.lookWith(ctx, q) })
+// readKept reads what each app keeps, and which days there are.
+func (r *run) readKept(ctx context.Context) error {
+	return r.db.Read(ctx, func(q *db.Queries) error { return r.readKeptWith(ctx, q) })
 }
 
-func (r *retaining) lookWith(ctx context.Context, q *db.Queries) error {
+func (r *run) readKeptWith(ctx context.Context, q *db.Queries) error {
 	today := r.today()
 	r.apps = nil
 	apps, err := q.RetentionApps(ctx)
@@ -183,7 +190,7 @@ func (r *retaining) lookWith(ctx context.Context, q *db.Queries) error {
 		k := keeping{app, app.FromDay}
 		if app.RetainDays > 0 {
 			due := daysBefore(today, app.RetainDays)
-			// Where it has counted nothing that would go, all that it has stays known to be there.
+			// An app without visits to delete keeps its first day: all of its visits are there.
 			counted, err := q.AppCountedBetween(ctx, db.AppCountedBetweenParams{AppID: app.ID, FromDay: app.FromDay, Before: due})
 			if err != nil {
 				return err
@@ -210,8 +217,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// long runs f in a transaction whose statements may take long.
-func (r *Retainer) long(ctx context.Context, f func(q *db.Queries) error) error {
+// inLongTx runs f in a transaction whose statements may take long.
+func (r *Retainer) inLongTx(ctx context.Context, f func(q *db.Queries) error) error {
 	return r.db.InTx(ctx, func(q *db.Queries) error {
 		if err := q.EraseBegin(ctx); err != nil {
 			return err

@@ -129,7 +129,7 @@ func (r *retention) table(t *testing.T, sql string) []string {
 	return lines
 }
 
-// dump is all that letting go may change.
+// dump is all that retention may change.
 func (r *retention) dump(t *testing.T) (lines []string) {
 	t.Helper()
 	for _, table := range []string{"visits", "visitors", "erased_visitors", "visits_kept", "closed_days", "sketches", "tops", "days", "returns", "counters"} {
@@ -226,7 +226,7 @@ func TestRetentionGoesOnWhereItWasCutShort(t *testing.T) {
 	}
 }
 
-// cutShort lets go, once after it was ended after so many steps, and returns what is there then.
+// cutShort runs retention again after it was ended after so many steps, and returns what is there then.
 func cutShort(t *testing.T, steps int) []string {
 	t.Helper()
 	r := newRetention(t)
@@ -242,9 +242,9 @@ func cutShort(t *testing.T, steps int) []string {
 	}
 	_, err := r.conn.Exec(t.Context(), `UPDATE apps SET retain_days = 6 WHERE name = 'forever'`)
 	require.NoError(t, err)
-	run := retaining{Retainer: r.retainer(r.db)}
-	require.NoError(t, run.look(t.Context()))
-	for _, step := range []func(context.Context) error{run.closeDays, run.raise, run.dropDays, run.deleteVisits, run.forget}[:steps] {
+	run := run{Retainer: r.retainer(r.db)}
+	require.NoError(t, run.readKept(t.Context()))
+	for _, step := range []func(context.Context) error{run.closeDays, run.noteKept, run.dropDays, run.deleteVisits, run.forget}[:steps] {
 		require.NoError(t, step(t.Context()))
 	}
 	r.uniques(t)
@@ -286,7 +286,7 @@ func TestOneInstanceLetsGo(t *testing.T) {
 		assert.Equal(t, int32(1), did.Load(), "instances that did it on day %d", round)
 		r.day.Add(1)
 	}
-	// Somebody is at it: then nobody else is, and it is said.
+	// While retention runs somewhere, it does not run anywhere else, and says so.
 	other, err := r.conn.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = other.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtext('footfall.retain'))`)
@@ -342,7 +342,7 @@ func TestForgottenVisitorsAreNewWhenTheyReturn(t *testing.T) {
 	assert.Equal(t, [2]int64{1, 1}, [2]int64{one.Page.UV, one.Page.Rank}, "the other app has not forgotten him")
 }
 
-// A service that may delete nothing lets go all the same.
+// Retention works in a service that has no right to delete rows.
 func TestRetentionAsFootfallApp(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)

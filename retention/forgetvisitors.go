@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	visitorsAtOnce = 2000    // that one transaction forgets, while it holds their sites
-	visitorsRead   = 200_000 // that are looked for at once
+	visitorsAtOnce = 2000    // forgotten by one transaction, which locks their sites
+	visitorsRead   = 200_000 // read by one query
 
-	// Between two of these transactions. Each makes running instances forget what they remember and send their batches again, which have to
-	// come through before the next.
-	letThrough = 250 * time.Millisecond
+	// A pause between two of these transactions. Each of them makes running instances empty their
+	// caches and send their batches again; these batches have to get through before the next one.
+	forgetPause = 250 * time.Millisecond
 )
 
-// forget forgets visitors who have not come for long.
-func (r *retaining) forget(ctx context.Context) error {
+// forget forgets the visitors who have not come to a site for as long as their app says.
+func (r *run) forget(ctx context.Context) error {
 	for _, app := range r.apps {
 		if app.ForgetDays == 0 {
 			continue
@@ -36,16 +36,16 @@ func (r *retaining) forget(ctx context.Context) error {
 	return nil
 }
 
-func (r *retaining) forgetOf(ctx context.Context, app int32, f *VisitorsForgotten) error {
+func (r *run) forgetOf(ctx context.Context, app int32, f *VisitorsForgotten) error {
 	if r.dry {
-		return r.long(ctx, func(q *db.Queries) (err error) {
+		return r.inLongTx(ctx, func(q *db.Queries) (err error) {
 			f.Visitors, err = q.VisitorsUnseenCount(ctx, db.VisitorsUnseenCountParams{AppID: app, Before: f.Before})
 			return err
 		})
 	}
 	for most := int32(visitorsRead); ; {
 		var unseen []db.VisitorsUnseenRow
-		if err := r.long(ctx, func(q *db.Queries) (err error) {
+		if err := r.inLongTx(ctx, func(q *db.Queries) (err error) {
 			unseen, err = q.VisitorsUnseen(ctx, db.VisitorsUnseenParams{AppID: app, Before: f.Before, N: most})
 			return err
 		}); err != nil {
@@ -64,13 +64,14 @@ func (r *retaining) forgetOf(ctx context.Context, app int32, f *VisitorsForgotte
 	}
 }
 
-// forgetThese forgets visitors in transactions that hold their sites for a moment each. A visitor goes from a whole site at once: were he
-// forgotten at a page alone and came again, uv of the page might exceed that of the site.
-func (r *retaining) forgetThese(ctx context.Context, app int32, f *VisitorsForgotten, unseen []db.VisitorsUnseenRow) error {
+// forgetThese forgets visitors in transactions that lock their sites for a moment each. A visitor
+// is forgotten for a site and all its pages at once: if they were forgotten for a page alone and
+// came again, uv of the page might exceed that of the site.
+func (r *run) forgetThese(ctx context.Context, app int32, f *VisitorsForgotten, unseen []db.VisitorsUnseenRow) error {
 	for len(unseen) > 0 {
 		n := len(unseen)
 		if n > visitorsAtOnce {
-			if n = lastWhole(unseen, visitorsAtOnce+1); n == 0 { // who came to so many pages goes by himself
+			if n = lastWhole(unseen, visitorsAtOnce+1); n == 0 { // a visitor of so many pages takes a transaction alone
 				n = wholeFrom(unseen)
 			}
 		}
@@ -79,26 +80,27 @@ func (r *retaining) forgetThese(ctx context.Context, app int32, f *VisitorsForgo
 			p.Pages[i], p.Ips[i] = v.PageID, v.Ip
 		}
 		var some int64
-		if err := r.long(ctx, func(q *db.Queries) (err error) { some, err = q.VisitorsForget(ctx, p); return err }); err != nil {
+		if err := r.inLongTx(ctx, func(q *db.Queries) (err error) { some, err = q.VisitorsForget(ctx, p); return err }); err != nil {
 			return err
 		}
 		f.Visitors += some
 		unseen = unseen[n:]
-		if err := r.pause(ctx, letThrough); err != nil {
+		if err := r.pause(ctx, forgetPause); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lastWhole is how many of the first n rows are of visitors of whom, at the site, none is beyond: row n-1 may have more after it.
+// lastWhole returns how many of the first n rows can be taken without dividing the rows of a
+// visitor of a site. Rows of the visitor of row n-1 may follow.
 func lastWhole(rows []db.VisitorsUnseenRow, n int) int {
 	for n--; n > 0 && sameVisitor(rows[n-1], rows[n]); n-- {
 	}
 	return n
 }
 
-// wholeFrom is how many rows the first visitor has.
+// wholeFrom returns how many rows the first visitor has.
 func wholeFrom(rows []db.VisitorsUnseenRow) int {
 	n := 1
 	for n < len(rows) && sameVisitor(rows[n-1], rows[n]) {

@@ -9,16 +9,18 @@ import (
 )
 
 const (
-	visitsAtOnce = 5000 // that one transaction deletes; nobody waits for it
+	visitsAtOnce = 5000 // deleted by one transaction, for which nobody waits
 
-	// A day is in use for as long as a report reads it. Each try keeps counting from going on for up to 100 ms.
+	// A day is in use for as long as a report reads it. Each try to drop it may stop counting for
+	// up to 100 ms.
 	dropTries    = 20
 	shortestWait = 250 * time.Millisecond
 	longestWait  = 5 * time.Second
 )
 
-// closeDays makes the sketches and tops of days that are over, and the tops that a deletion took.
-func (r *retaining) closeDays(ctx context.Context) error {
+// closeDays makes the sketches and the lists of first pages of days that are over, and the lists
+// that the deletion of a page took away.
+func (r *run) closeDays(ctx context.Context) error {
 	var unclosed []int32
 	if err := r.db.Read(ctx, func(q *db.Queries) (err error) { unclosed, err = q.DaysUnclosed(ctx, r.days); return err }); err != nil {
 		return err
@@ -29,7 +31,7 @@ func (r *retaining) closeDays(ctx context.Context) error {
 	}
 	for _, day := range unclosed {
 		closed := false
-		if err := r.long(ctx, func(q *db.Queries) (err error) { closed, err = q.DayClose(ctx, day); return err }); err != nil {
+		if err := r.inLongTx(ctx, func(q *db.Queries) (err error) { closed, err = q.DayClose(ctx, day); return err }); err != nil {
 			return fmt.Errorf("close day %d: %w", day, err)
 		}
 		if closed {
@@ -39,28 +41,28 @@ func (r *retaining) closeDays(ctx context.Context) error {
 	return r.remakeTops(ctx)
 }
 
-func (r *retaining) remakeTops(ctx context.Context) error {
+func (r *run) remakeTops(ctx context.Context) error {
 	var missing []db.TopsMissingRow
-	if err := r.long(ctx, func(q *db.Queries) (err error) { missing, err = q.TopsMissing(ctx); return err }); err != nil {
+	if err := r.inLongTx(ctx, func(q *db.Queries) (err error) { missing, err = q.TopsMissing(ctx); return err }); err != nil {
 		return err
 	}
 	for _, of := range missing {
-		if err := r.long(ctx, func(q *db.Queries) error {
+		if err := r.inLongTx(ctx, func(q *db.Queries) error {
 			return q.TopsMake(ctx, db.TopsMakeParams{OnlyApp: of.AppID, OnlySite: of.SiteID})
 		}); err != nil {
-			return fmt.Errorf("find the first pages of a site: %w", err)
+			return fmt.Errorf("list the first pages of a site: %w", err)
 		}
 	}
 	return nil
 }
 
-// raise says from which day on visits are kept, before any goes.
-func (r *retaining) raise(ctx context.Context) error {
+// noteKept notes from which day on each app keeps its visits, before any are deleted.
+func (r *run) noteKept(ctx context.Context) error {
 	for _, app := range r.apps {
 		if r.dry || app.to == app.FromDay {
 			continue
 		}
-		if err := r.long(ctx, func(q *db.Queries) error {
+		if err := r.inLongTx(ctx, func(q *db.Queries) error {
 			return q.VisitsKeepFrom(ctx, db.VisitsKeepFromParams{App: app.ID, Day: app.to})
 		}); err != nil {
 			return err
@@ -69,26 +71,27 @@ func (r *retaining) raise(ctx context.Context) error {
 	return nil
 }
 
-// dropDays drops the days that no app keeps. A day that is in use stays for the next run, and is the error.
-func (r *retaining) dropDays(ctx context.Context) error {
+// dropDays drops the days that no app keeps. A day that is in use stays for the next run, and is
+// the error, once the others are dropped.
+func (r *run) dropDays(ctx context.Context) error {
 	var keep db.DayIsKeptParams
 	for _, app := range r.apps {
 		keep.Apps, keep.FromDays = append(keep.Apps, app.ID), append(keep.FromDays, app.to)
 	}
 	var busy error
-	var left []int32
+	var kept []int32
 	for _, day := range r.days {
 		if day >= r.yesterday() {
-			left = append(left, day)
+			kept = append(kept, day)
 			continue
 		}
 		keep.Day = day
-		var kept bool
-		err := r.db.Read(ctx, func(q *db.Queries) (err error) { kept, err = q.DayIsKept(ctx, keep); return err })
+		var isKept bool
+		err := r.db.Read(ctx, func(q *db.Queries) (err error) { isKept, err = q.DayIsKept(ctx, keep); return err })
 		if err != nil {
 			return err
 		}
-		if !kept {
+		if !isKept {
 			err = r.dropDay(ctx, day)
 		}
 		switch {
@@ -96,19 +99,19 @@ func (r *retaining) dropDays(ctx context.Context) error {
 			busy = fmt.Errorf("drop day %d: %w", day, err)
 		case err != nil:
 			return fmt.Errorf("drop day %d: %w", day, err)
-		case kept:
-			left = append(left, day)
+		case isKept:
+			kept = append(kept, day)
 		}
 	}
-	r.days = left
+	r.days = kept
 	return busy
 }
 
-// dropDay drops a day, and notes what was in it.
-func (r *retaining) dropDay(ctx context.Context, day int32) error {
+// dropDay drops a day, and adds what was in it to what is done.
+func (r *run) dropDay(ctx context.Context, day int32) error {
 	var rows []db.VisitsOfDayRow
 	var bytes int64
-	if err := r.long(ctx, func(q *db.Queries) (err error) {
+	if err := r.inLongTx(ctx, func(q *db.Queries) (err error) {
 		if bytes, err = q.DayBytes(ctx, day); err != nil {
 			return err
 		}
@@ -124,7 +127,7 @@ func (r *retaining) dropDay(ctx context.Context, day int32) error {
 			return err
 		}
 	}
-	if !dropped { // by somebody else, meanwhile
+	if !dropped { // somebody else did so meanwhile
 		return nil
 	}
 	for _, row := range rows {
@@ -134,8 +137,8 @@ func (r *retaining) dropDay(ctx context.Context, day int32) error {
 	return nil
 }
 
-// dropPatiently tries again while somebody uses a day.
-func (r *retaining) dropPatiently(ctx context.Context, day int32) (bool, error) {
+// dropPatiently tries to drop a day again and again while it is in use.
+func (r *run) dropPatiently(ctx context.Context, day int32) (bool, error) {
 	wait := shortestWait
 	for try := 1; ; try++ {
 		var dropped bool
@@ -150,16 +153,16 @@ func (r *retaining) dropPatiently(ctx context.Context, day int32) (bool, error) 
 	}
 }
 
-// deleteVisits deletes, in the days that another app keeps longer, the rows of apps that do not.
-func (r *retaining) deleteVisits(ctx context.Context) error {
+// deleteVisits deletes rows of visits one app at a time, on days that another app keeps for longer.
+func (r *run) deleteVisits(ctx context.Context) error {
 	for _, app := range r.apps {
 		for _, day := range r.days {
 			if day < app.GoneBefore || day >= app.to {
 				continue
 			}
-			gone, err := r.deleteDay(ctx, app, day)
-			if gone > 0 {
-				r.done.Visits = append(r.done.Visits, VisitsDeleted{day, app.Name, gone})
+			deleted, err := r.deleteDay(ctx, app, day)
+			if deleted > 0 {
+				r.done.Visits = append(r.done.Visits, VisitsDeleted{day, app.Name, deleted})
 			}
 			if err != nil {
 				return fmt.Errorf("delete the visits of app %s on day %d: %w", app.Name, day, err)
@@ -177,23 +180,23 @@ func (r *retaining) deleteVisits(ctx context.Context) error {
 	return nil
 }
 
-func (r *retaining) deleteDay(ctx context.Context, app keeping, day int32) (gone int64, err error) {
+func (r *run) deleteDay(ctx context.Context, app keeping, day int32) (deleted int64, err error) {
 	if r.dry {
-		err = r.long(ctx, func(q *db.Queries) error {
-			gone, err = q.VisitsOfAppOnDay(ctx, db.VisitsOfAppOnDayParams{AppID: app.ID, Day: day})
+		err = r.inLongTx(ctx, func(q *db.Queries) error {
+			deleted, err = q.VisitsOfAppOnDay(ctx, db.VisitsOfAppOnDayParams{AppID: app.ID, Day: day})
 			return err
 		})
-		return gone, err
+		return deleted, err
 	}
 	p := db.VisitsDeleteParams{App: app.ID, Day: day, N: visitsAtOnce}
 	for {
 		var some db.VisitsDeleteRow
-		if err := r.long(ctx, func(q *db.Queries) (err error) { some, err = q.VisitsDelete(ctx, p); return err }); err != nil {
-			return gone, err
+		if err := r.inLongTx(ctx, func(q *db.Queries) (err error) { some, err = q.VisitsDelete(ctx, p); return err }); err != nil {
+			return deleted, err
 		}
-		gone += some.Deleted
+		deleted += some.Deleted
 		if some.Deleted < visitsAtOnce {
-			return gone, nil
+			return deleted, nil
 		}
 		p.FromPage = some.LastPage
 	}
