@@ -110,7 +110,7 @@ func TestEraseWhileCounting(t *testing.T) {
 			_, err := at.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+client)%20), URI: uri(i)})
 			assert.NoError(t, err)
 		})
-		for round := range dbtest.LongOrShort(15, 6) {
+		for round := range 15 {
 			alone := fmt.Sprintf("198.51.100.%d", round%3) // nobody else counts for him
 			first := in.count(t, alone, uri(0))
 			again := other.count(t, alone, uri(0))
@@ -202,7 +202,7 @@ func TestDeletePageWhileCounting(t *testing.T) {
 				counted.Add(1)
 			}
 		})
-		for round := range dbtest.LongOrShort(10, 5) {
+		for round := range 10 {
 			uri := fmt.Sprintf("http://a.example/%d", round%3)
 			in.count(t, "192.0.2.1", uri)
 			counted.Add(1)
