@@ -94,7 +94,7 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	return nil
 }
 
-// SiteDays returns the sites among the targets, and beside each the day of its visits.
+// SiteDays returns the sites among the targets, and the day of each.
 func (t *TargetColumns) SiteDays() (sites []int64, days []int32) {
 	for i, site := range t.Sites {
 		if site == 0 {
@@ -127,7 +127,7 @@ func (d *DB) Basis(ctx context.Context) (string, error) {
 	return basis, nil
 }
 
-// LastDays returns the last day on which each of some sites was counted.
+// LastDays returns the last day on which each of the sites was counted, by the id of the site.
 func (d *DB) LastDays(ctx context.Context, sites []int64) (map[int64]int32, error) {
 	rows, err := New(d.writers).SitesLastDays(ctx, sites)
 	if err != nil {

@@ -60,7 +60,7 @@ type Visit struct {
 	Target   visit.Target
 	Visitor  netip.Addr
 	Day      int32
-	// VisitorOn returns the visitor on another day, in apps whose visitors change each day; else it is nil.
+	// VisitorOn returns the visitor on another day. It is nil unless the app hashes visitors by day.
 	VisitorOn func(ctx context.Context, day int32) (netip.Addr, error)
 	NewPages  int64 // how many new pages the app may have a day; 0: any number
 }

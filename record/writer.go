@@ -207,8 +207,8 @@ func (w *writer) didCommit(id [16]byte) (committed bool, err error) {
 	}
 }
 
-// turnDays lets entries count on the day of their site, where that is a later one: another instance, whose clock is
-// ahead, has begun it.
+// turnDays moves entries to the last day of their site if that is later than their own: another
+// instance, whose clock is ahead, has begun the day.
 func (w *writer) turnDays(ctx context.Context, entries []entry) error {
 	sites, _ := w.draft.batch.Targets.SiteDays()
 	last, err := w.db.LastDays(ctx, sites)
@@ -227,7 +227,7 @@ func (w *writer) turnDays(ctx context.Context, entries []entry) error {
 			}
 		}
 		e.Day = day
-		e.generation = nil // what was looked up was of the day before
+		e.generation = nil // to be looked up again, on this day
 	}
 	return nil
 }
@@ -250,7 +250,7 @@ func (w *writer) makeDays(ctx context.Context, entries []entry) error {
 func (w *writer) logFault(fault db.Fault, err error, visits int) {
 	w.metrics.faults.WithLabelValues(fault.String()).Inc()
 	level := slog.LevelWarn
-	if fault == db.FaultDay { // which midnight brings, where instances have clocks of their own
+	if fault == db.FaultDay { // normal at midnight, since clocks differ
 		level = slog.LevelDebug
 	}
 	w.log.Log(context.Background(), level, "a batch did not commit at once", "fault", fault.String(), "visits", visits, "error", err)

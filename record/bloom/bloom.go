@@ -1,38 +1,41 @@
-// Package bloom answers, for a key, "surely new" or "maybe seen".
+// Package bloom is a Bloom filter: asked about a key, it answers "surely new" or "maybe seen".
 //
 // # What it promises
 //
-// The direction of errors is always "maybe". Once Add(k) has returned, Has(k) is true for ever, whoever asks; a
-// key that was never added gets "maybe" with a probability of at most Config.Error. A filter that has used up its
-// memory does not get worse than that in silence: it is saturated and says "maybe" to everything.
+// Errors are always in the direction of "maybe". Once Add(k) has returned, Has(k) is true for ever,
+// in every goroutine. A key that was never added gets "maybe" with a probability of at most
+// Config.Error. A filter whose memory is used up does not exceed that unnoticed: it is saturated
+// and says "maybe" to everything.
 //
-// Has and Add may be called from any number of goroutines. Has takes no lock, and Add none but while the filter
-// grows, which is a matter of microseconds. Nothing is ever removed.
+// Any number of goroutines may call Has and Add. Has takes no lock, and Add takes one only while
+// the filter grows, which takes microseconds. Keys are never removed.
 //
 // # Parameters
 //
-// A key sets 1 to 6 bits in each of several words of 64 bits: four words where that does, seven where the memory is
-// tight or the error very small. One word is one cache line to fetch, and all of them are fetched at once, so the
-// cost is about that of one. Because the bits of a word share their fate, the error is a little above that of a
-// textbook filter, which spreads every bit (2 % to 4 % more memory for the same error), but it has a closed form,
-// see shape.wordPasses, and that is what sizes are computed from. Filter.Stats estimates the error from the memory
-// itself instead: the mean chance, over a sample of words, that a new key finds its bits set there, to the power of
-// the number of words.
+// A key sets 1 to 6 bits in each of several words of 64 bits: usually four words, but seven if the
+// memory is tight or the error very small. Each word is one cache line to fetch, and all are
+// fetched at once, so they cost about as much as one. Because the bits of a word depend on each
+// other, the error is a little above that of a textbook filter, which spreads every bit (2 % to 4 %
+// more memory for the same error). But it has a closed form, see shape.wordPasses, from which sizes
+// are computed. Filter.Stats instead estimates the error from the memory itself: the mean chance,
+// over a sample of words, that a new key finds its bits set there, to the power of the number of
+// words.
 //
 // # Growth
 //
-// A filter begins with one slice for Config.Keys keys. When it is full, a slice for twice as many is put
-// beside it, as long as Config.MaxBytes allows. A new key has to be unknown to every slice, so the slices share
-// the error out: the first may use 10 % of it, each next one 90 % of what its predecessor may, which never adds up
-// to more than the whole. Where Config.Keys do not fit at such an error, the first slice gets all of it and all
-// of the memory that it needs: that is a filter sized at once, see SizeFor, and it takes half the memory or less.
+// A filter begins with one slice for Config.Keys keys. When that is full, a slice for twice as many
+// is put beside it, as long as Config.MaxBytes allows it. A key is new only if no slice has it, so
+// the slices share the error: the first may use 10 % of it, and each further one 90 % of what the
+// slice before it may use, which never adds up to more than the whole. If Config.Keys do not fit
+// with so small an error, the first slice gets all of the error and all of the memory that it
+// needs. Such a filter cannot grow, but it takes half the memory or less; see SizeFor.
 //
 // # Keys
 //
-// Keys are 64-bit sums under a secret drawn when the process starts: nobody outside can search for keys which
-// collide, and so a filter must not outlive its process. Two different keys share a sum with a probability of
-// 2^-64, which adds 5e-11 to the error at a billion keys, far below any error that can be asked for. So one sum is
-// enough, and all places are derived from it.
+// Keys are 64-bit sums under a secret that is drawn when the process starts. So nobody outside can
+// search for keys that collide, and a filter must not outlive its process. Two different keys have
+// the same sum with a probability of 2^-64, which adds 5e-11 to the error at a billion keys, far
+// below any error that can be asked for. So one sum is enough, and all places are derived from it.
 package bloom
 
 import (
@@ -45,19 +48,20 @@ import (
 
 // Config says how large a filter may be and how often it may be wrong.
 type Config struct {
-	// Keys is what the first slice is made for; 0 means 65,536. More keys make the filter grow.
+	// Keys is how many keys the first slice is made for; 0 means 65,536. More keys make the filter
+	// grow.
 	Keys uint64
 	// Error is the highest probability, between 1e-9 and 0.5, that a new key is answered "maybe".
 	Error float64
-	// MaxBytes bounds the words of all slices together; at least 8. SizeFor tells what Keys need.
-	// (A filter has another 5 KB for its counters.)
+	// MaxBytes bounds the words of all slices together. It must be at least 8; SizeFor tells how
+	// many bytes Keys need. (The counters of a filter take another 5 KB.)
 	MaxBytes int64
 }
 
 const (
 	defaultKeys = 1 << 16
 	growth      = 2
-	firstShare  = 0.1 // of the error; with shareDecay the shares add up to 1
+	firstShare  = 0.1 // of the error; with shareDecay, all shares add up to 1
 	shareDecay  = 1 - firstShare
 	minError    = 1e-9
 	maxError    = 0.5
@@ -67,9 +71,10 @@ const (
 type Filter struct {
 	config Config
 	chain  atomic.Pointer[chain]
-	grow   sync.Mutex // held by whoever is replacing the chain; Has never takes it
+	grow   sync.Mutex // held while the chain is replaced; Has never takes it
 
-	// Added keys, counted in as many places as keep two cores from waiting for each other.
+	// added counts the keys that were added, in so many places that cores do not wait for each
+	// other.
 	added [stripes]struct {
 		atomic.Uint64
 		_ [56]byte
@@ -78,13 +83,14 @@ type Filter struct {
 
 const stripes = 64
 
-// chain is immutable: growing publishes another one that shares the slices.
+// chain is immutable. To grow, the filter publishes another chain with the same slices and one
+// more.
 type chain struct {
 	slices    []*slice // oldest first; keys enter the last one
 	fullAt    uint64   // number of keys in the filter at which the last slice is full
-	checkMask uint64   // a stripe whose count has none of these bits compares the total with fullAt
+	checkMask uint64   // the total is checked when a stripe has none of these bits
 	bytes     int64
-	share     float64 // what of the error the last slice may use
+	share     float64 // of the error, which the last slice may use
 	saturated bool
 }
 
@@ -103,7 +109,7 @@ func New(config Config) (*Filter, error) {
 	share := firstShare
 	plan := planSlice(config.Keys, config.Error*share, config.MaxBytes)
 	if plan.capacity < config.Keys {
-		// Nothing is left for a second slice, so none needs a part of the error.
+		// No memory is left for a second slice, so the first may use all of the error.
 		share = 1
 		plan = planSlice(config.Keys, config.Error, config.MaxBytes)
 	}
@@ -115,16 +121,16 @@ func New(config Config) (*Filter, error) {
 	return f, nil
 }
 
-// Has tells whether the key may have been added; false means that it surely was not.
+// Has reports whether the key may have been added. False means that it surely was not.
 func (f *Filter) Has(key Sum) bool {
 	c := f.chain.Load()
 	seen := c.saturated || c.has(key, len(c.slices))
-	runtime.KeepAlive(c) // the slices' memory goes when the chain does
+	runtime.KeepAlive(c) // the memory of the slices is freed with the chain
 	return seen
 }
 
-// Add adds the key and tells whether it was surely new, the opposite of what Has would have said. Of goroutines
-// which add the same key at the same time, each may be told that it was new.
+// Add adds the key and reports whether it was surely new, the opposite of what Has would have said.
+// If several goroutines add the same key at the same time, each may be told that it was new.
 func (f *Filter) Add(key Sum) (added bool) {
 	c := f.chain.Load()
 	last := len(c.slices) - 1
@@ -138,7 +144,7 @@ func (f *Filter) Add(key Sum) (added bool) {
 	return true
 }
 
-// has asks the first n slices, the largest first, which knows most of the keys.
+// has asks the first n slices, the largest first, since it has most of the keys.
 func (c *chain) has(key Sum, n int) bool {
 	for i := n - 1; i >= 0; i-- {
 		if c.slices[i].has(key) {
@@ -148,24 +154,24 @@ func (c *chain) has(key Sum, n int) bool {
 	return false
 }
 
-// with is the chain with one more slice, in a filter of so many keys.
+// with returns the chain with one more slice, for a filter that has so many keys.
 func (c *chain) with(s *slice, share float64, keys uint64) *chain {
 	return &chain{
 		slices: append(append([]*slice(nil), c.slices...), s),
 		fullAt: keys + s.plan.capacity,
-		// The stripes fill at about the same pace, so all look at the total within the same few keys. With
-		// this mask they do so at least 512 times in the life of a large slice, which costs a fraction of a
-		// nanosecond per key and lets the slice exceed its capacity by 0.2 % at most.
+		// The stripes fill at about the same pace, so all compare the total at about the same time.
+		// With this mask they do so at least 512 times in the life of a large slice, which costs a
+		// fraction of a nanosecond per key and lets the slice exceed its capacity by 0.2 % at most.
 		checkMask: 1<<max(0, bits.Len64(s.plan.capacity>>15)-1) - 1,
 		bytes:     c.bytes + s.plan.bytes(),
 		share:     share,
 	}
 }
 
-// extend puts a slice beside the full ones, or, where the memory does not allow it, ends with a saturated chain.
-// Others who find the slice full wait: if they went on and the one that extends were not scheduled for a while,
-// they could fill the slice up until it takes every key for a known one. The few keys that are still put into it
-// stay visible there.
+// extend adds a slice to the full chain. If the memory does not allow that, the chain becomes
+// saturated. Other goroutines that find the slice full wait for the lock. If they went on while
+// this one was not scheduled, they could fill the slice until it says "maybe" to every key. The few
+// keys that are still put into the full slice stay visible there.
 func (f *Filter) extend(full *chain) {
 	f.grow.Lock()
 	defer f.grow.Unlock()
@@ -177,7 +183,7 @@ func (f *Filter) extend(full *chain) {
 	capacity := full.slices[len(full.slices)-1].plan.capacity
 	share := full.share * shareDecay
 	plan := planSlice(capacity*growth, f.config.Error*share, f.config.MaxBytes-full.bytes)
-	// A slice costs every look-up, so one that would be full again soon is not worth having.
+	// Each slice makes every look-up slower, so one that would soon be full is not worth having.
 	if full.share < 1 && plan.capacity >= capacity/growth && plan.capacity > 0 {
 		if s, err := newSlice(plan); err == nil {
 			next = *full.with(s, share, f.keys())
@@ -193,21 +199,22 @@ func (f *Filter) keys() (n uint64) {
 	return n
 }
 
-// Saturated tells whether the memory is used up, so that Has is true for everything.
+// Saturated reports whether the memory is used up, so that Has is true for everything.
 func (f *Filter) Saturated() bool { return f.chain.Load().saturated }
 
 // Stats describes a filter at one moment.
 type Stats struct {
 	Bytes     int64   // memory of the slices
-	Keys      uint64  // keys added; "maybe seen" ones were not
+	Keys      uint64  // keys that were added, without those that were "maybe seen" before
 	Fill      float64 // share of the bits that are set
 	Error     float64 // estimated probability that a new key is answered "maybe" now
 	Slices    int
 	Saturated bool // says "maybe" to everything, and Error is 1
 }
 
-// Stats is cheap enough for a metrics scrape: fill and error are estimated from a sample of some thousand words
-// of each slice, so that they tell what the memory holds, not what the formulas expect.
+// Stats describes the filter as it is now. It is cheap enough for a metrics scrape: fill and error
+// are estimated from a sample of some thousand words of each slice, so they tell what is in the
+// memory rather than what the formulas expect.
 func (f *Filter) Stats() Stats {
 	c := f.chain.Load()
 	defer runtime.KeepAlive(c)

@@ -35,7 +35,8 @@ func wrongShare(f *Filter, n int) float64 {
 	return float64(wrong) / float64(n)
 }
 
-// above is the highest share that n draws of the probability yield except once in some ten million tests.
+// above is the highest share that n draws of the probability yield except once in some ten million
+// tests.
 func above(probability float64, n int) float64 {
 	return probability + (5*math.Sqrt(probability*float64(n))+5)/float64(n)
 }
@@ -209,8 +210,8 @@ func djb2(key []byte) uint64 {
 	return h
 }
 
-// craftedKey is the i-th of 8^8 visitors of one page which share a djb2 hash: a byte pair (a+t, b-33t) adds
-// the same to it for every t.
+// craftedKey is the i-th of 8^8 visitors of one page which share a djb2 hash: a byte pair (a+t,
+// b-33t) adds the same to it for every t.
 func craftedKey(i int) (page int64, visitor netip.Addr) {
 	address := [16]byte{}
 	for pair := range 8 {

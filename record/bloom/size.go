@@ -4,15 +4,16 @@ import "math"
 
 const wordBytes = 8
 
-// shape is how a key is written: bits different bits in each of words words.
+// shape is how a key is written: as so many different bits in each of so many words.
 type shape struct{ words, bits int }
 
-// wordPasses is the probability that one word of a new key has all its bits set, when keys have written to a word
-// load times on average.
+// wordPasses is the probability that a new key finds all its bits set in one of its words, if keys
+// have been written to each word load times on average.
 //
-// How often a word was written to follows Poisson's law. A key that writes misses i given bits with probability
-// C(64-i,bits)/C(64,bits); the generating function of the law turns that into the probability that all keys
-// missed them, and inclusion and exclusion over the new key's bits into the probability that none was missed.
+// How often a key was written to a given word follows Poisson's law. A key that is written misses i
+// given bits with probability C(64-i,bits)/C(64,bits). The generating function of the law turns
+// that into the probability that all keys missed them, and inclusion and exclusion over the new
+// key's bits turn it into the probability that none was missed.
 func (s shape) wordPasses(load float64) float64 {
 	passes := 0.0
 	for i := 0; i <= s.bits; i++ {
@@ -25,13 +26,14 @@ func (s shape) wordPasses(load float64) float64 {
 	return max(passes, 0) // tiny loads drown in rounding
 }
 
-// errorAt is the probability that a new key is taken for a known one at so many bits of memory for each key.
+// errorAt is the probability that a new key is maybe seen, with so many bits of memory for each
+// key.
 func (s shape) errorAt(bitsPerKey float64) float64 {
 	load := float64(s.words) * 64 / bitsPerKey
 	return math.Pow(s.wordPasses(load), float64(s.words))
 }
 
-// bitsPerKey is how many bits of memory a key needs to keep the error.
+// bitsPerKey is how many bits of memory each key needs for the error to be no larger.
 func (s shape) bitsPerKey(errorRate float64) float64 {
 	low, high := 1.0, 1024.0
 	for range 50 {
@@ -45,14 +47,15 @@ func (s shape) bitsPerKey(errorRate float64) float64 {
 	return high
 }
 
-// Both numbers of words have code written out for them, see slice.add.
+// The numbers of words. The code for each is written out, see slice.add.
 const (
 	fewWords  = 4
 	manyWords = 7
 	maxBits   = 6
 )
 
-// densest is the shape of so many words which needs the fewest bits for a key, and how many those are.
+// densest returns the shape of so many words that needs the fewest bits for a key, and how many it
+// needs.
 func densest(words int, errorRate float64) (best shape, bitsPerKey float64) {
 	bitsPerKey = math.Inf(1)
 	for n := 1; n <= maxBits; n++ {
@@ -73,11 +76,12 @@ type plan struct {
 
 func (p plan) bytes() int64 { return int64(p.words) * wordBytes }
 
-// headroom is what of the error is planned for: a slice may be found full a few thousandths of its keys late.
+// headroom is the part of the error for which a slice is planned, since it may take a few
+// thousandths of its keys too many before it is found full.
 const headroom = 0.97
 
-// planSlice plans for keys, or for fewer where maxBytes does not hold them all. Four words cost less time; seven
-// are chosen where they save a tenth of the memory or make the difference between fitting and not.
+// planSlice plans a slice for so many keys, or for fewer if maxBytes do not hold them all. Four
+// words take less time. Seven are chosen if they save a tenth of the memory, or if only they fit.
 func planSlice(keys uint64, errorRate float64, maxBytes int64) plan {
 	few, fewNeed := densest(fewWords, errorRate*headroom)
 	many, manyNeed := densest(manyWords, errorRate*headroom)
@@ -96,7 +100,8 @@ func wordsFor(keys uint64, bitsPerKey float64) uint64 {
 	return max(1, uint64(math.Ceil(float64(keys)*bitsPerKey/64)))
 }
 
-// fit is the plan with so many words: at least keys where they suffice for them.
+// fit returns the plan of a slice with so many words. If they suffice for keys, its capacity is no
+// less.
 func fit(s shape, keys uint64, bitsPerKey float64, words uint64) plan {
 	capacity := uint64(float64(words) * 64 / bitsPerKey)
 	if words >= wordsFor(keys, bitsPerKey) {
@@ -105,12 +110,13 @@ func fit(s shape, keys uint64, bitsPerKey float64, words uint64) plan {
 	return plan{shape: s, words: words, capacity: capacity}
 }
 
-// SizeFor is how many bytes a filter needs which is sized at once for so many keys: given as Config.MaxBytes
-// together with the same keys and error, it makes a filter of one slice.
+// SizeFor returns how many bytes a filter of one slice needs for so many keys: what to give as
+// Config.MaxBytes with the same keys and error.
 func SizeFor(keys uint64, errorRate float64) int64 {
 	return planSlice(keys, errorRate, math.MaxInt64).bytes()
 }
 
+// choose is the number of ways to choose k of n.
 func choose(n, k int) float64 {
 	c := 1.0
 	for i := range k {

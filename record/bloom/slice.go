@@ -14,7 +14,7 @@ type slice struct {
 	plan     plan
 	words    []uint64 // only through sync/atomic
 	patterns *patterns
-	many     bool // a key has manyWords words, else fewWords
+	many     bool // a key is in manyWords words, not in fewWords
 }
 
 func newSlice(p plan) (*slice, error) {
@@ -29,7 +29,7 @@ func newSlice(p plan) (*slice, error) {
 	return s, nil
 }
 
-// Multipliers to derive places from a sum: odd, with about as many ones as zeros.
+// Multipliers to derive places from a sum. They are odd and have about as many ones as zeros.
 const (
 	mix0 = 0xa0761d6478bd642f
 	mix1 = 0xe7037ed1a0b428db
@@ -43,14 +43,16 @@ func mix(a, b uint64) uint64 {
 	return high ^ low
 }
 
-// place takes a random number apart into a place below n and the random rest, good for one more place.
+// place splits a random number into a place below n and the rest, which is random enough for one
+// more place.
 func place(random, n uint64) (i, rest uint64) { return bits.Mul64(random, n) }
 
-// add sets the key's bits and tells whether any was missing.
+// add sets the key's bits and reports whether any was missing.
 //
-// Written out word for word, and has as well: with a loop, places and patterns live in memory rather than in
-// registers, and a key takes half as long again. All words are loaded before the first one is looked at, so
-// that the cache misses overlap; all are written, since guessing which are complete costs more than writing them.
+// It is written out for each word, as has is: with a loop, places and patterns would be in memory
+// rather than in registers, and a key would take half as long again. All words are loaded before
+// the first is looked at, so that the cache misses overlap. All are written, since finding out
+// which are complete costs more than writing them.
 func (s *slice) add(key Sum) bool {
 	if s.many {
 		return s.addMany(uint64(key))
@@ -105,8 +107,8 @@ func (s *slice) addMany(key uint64) bool {
 	return true
 }
 
-// has looks at the first four words, which tell most new keys, and only then at the other three. Its places and
-// patterns are those of add.
+// has looks at the first four words, which are enough for most new keys, and only then at the other
+// three. Its places and patterns are those of add.
 func (s *slice) has(key Sum) bool {
 	return s.hasFirst(uint64(key)) && (!s.many || s.hasRest(uint64(key)))
 }
@@ -133,11 +135,12 @@ func (s *slice) hasRest(key uint64) bool {
 	return t.of(more)&^w4|t.of(more>>16)&^w5|t.of(more>>32)&^w6 == 0
 }
 
-// sample estimates the share of set bits and the probability that a new key is taken for a known one.
+// sample estimates the share of bits that are set, and the probability that a new key is maybe
+// seen.
 func (s *slice) sample() (fill, wrong float64) {
 	const most = 8192
 	n := min(len(s.words), most)
-	var chance [65]float64 // that a new key finds its bits among so many set ones
+	var chance [65]float64 // that a new key's bits are all among so many set ones
 	for ones := range chance {
 		chance[ones] = choose(ones, s.plan.shape.bits) / choose(64, s.plan.shape.bits)
 	}
@@ -154,15 +157,17 @@ func (s *slice) sample() (fill, wrong float64) {
 	return fill / float64(n), math.Pow(passes/float64(n), float64(s.plan.shape.words))
 }
 
-// patterns are words with a given number of bits set. Together with the 64 ways to rotate each, 16 bits of a sum
-// choose among 65,536 of them, by one load and one rotation whatever the number of bits.
+// patterns are words with a given number of bits set. 16 bits of a sum choose one of them and one
+// of the 64 ways to rotate it, so there are 65,536 patterns, each of which takes one load and one
+// rotation.
 type patterns [1024]uint64
 
 func (p *patterns) of(random uint64) uint64 {
 	return bits.RotateLeft64(p[random&1023], int(random>>10&63))
 }
 
-// patternsOf has the patterns of 1 to maxBits bits, made when first needed. They are no secret, the sums are.
+// patternsOf has the patterns of 1 to maxBits bits, which are made when they are first needed. They
+// need not be secret, because the sums are.
 var patternsOf = func() (of [maxBits + 1]func() *patterns) {
 	for n := range of {
 		of[n] = sync.OnceValue(func() *patterns { return makePatterns(n) })

@@ -6,16 +6,18 @@ import (
 	"net/netip"
 )
 
-// Sum stands for a key. Sums are the same for every filter of a process, and worthless outside it.
+// Sum stands for a key. Sums are the same for every filter of a process, and mean nothing in
+// another one.
 type Sum uint64
 
-// secret keys every sum of this process.
+// secret is the seed of every sum of this process.
 var secret = maphash.MakeSeed()
 
-// Visitor is the key of a visitor of a page. An IPv4 address and the same mapped into IPv6 are one visitor.
-func Visitor(page int64, visitor netip.Addr) Sum {
+// Visitor is the key of a visitor of a target. An IPv4 address and its IPv4-mapped IPv6 address are
+// the same visitor.
+func Visitor(target int64, visitor netip.Addr) Sum {
 	var key [24]byte
-	binary.LittleEndian.PutUint64(key[:8], uint64(page))
+	binary.LittleEndian.PutUint64(key[:8], uint64(target))
 	address := visitor.As16()
 	copy(key[8:], address[:])
 	return Bytes(key[:])

@@ -2,7 +2,7 @@
 
 package bloom
 
-// allocate gives zeroed words. They are garbage collected, so there is nothing to release.
+// allocate returns zeroed words. The garbage collector frees them, so there is nothing to release.
 func allocate(n uint64) (words []uint64, release func(), err error) {
 	return make([]uint64, n), nil, nil
 }

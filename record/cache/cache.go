@@ -1,4 +1,4 @@
-// Package cache is a map bounded in bytes.
+// Package cache is a map that is bounded in bytes.
 package cache
 
 import (
@@ -6,13 +6,14 @@ import (
 	"sync"
 )
 
-// Cache is a map bounded in bytes. It is safe for concurrent use; its parts, chosen by the key's hash, keep callers from
-// waiting for each other.
+// Cache is a map that is bounded in bytes. It is safe for concurrent use. It has several parts, and
+// the hash of a key chooses its part, so that callers seldom wait for each other.
 //
-// Each part has two halves: what is asked for in the old one moves into the young one, and when that is full, the old
-// one goes. So what is asked for stays, and nothing has to be sorted by time.
+// Each part has two halves. A key of the old half that is looked up moves to the young one. When
+// the young half is full, it becomes the old one, and the old one is dropped. So keys that are
+// looked up stay, and nothing has to be sorted by time.
 type Cache[K comparable, V any] struct {
-	size  func(K) int // bytes that a key and its value take
+	size  func(K) int // how many bytes a key and its value take
 	seed  maphash.Seed
 	limit int // bytes of one half of one part
 	parts [parts]part[K, V]
@@ -26,7 +27,7 @@ type part[K comparable, V any] struct {
 	bytes      int // of young
 }
 
-// New makes a Cache of at most so many bytes; size tells how many an entry takes, by its key.
+// New makes a Cache of at most so many bytes. size returns how many bytes a key and its value take.
 func New[K comparable, V any](bytes int64, size func(K) int) *Cache[K, V] {
 	return &Cache[K, V]{size: size, seed: maphash.MakeSeed(), limit: int(bytes / parts / 2)}
 }
@@ -58,7 +59,8 @@ func (c *Cache[K, V]) Put(key K, v V) {
 	p.put(key, v, c.size(key), c.limit)
 }
 
-// Update replaces the value of a key, zero where there is none, by what change makes of it; nobody comes between.
+// Update replaces the value of a key, or the zero value if there is none, by what change returns
+// for it. No other call changes the value meanwhile.
 func (c *Cache[K, V]) Update(key K, change func(V) V) {
 	p := c.part(key)
 	p.mu.Lock()
@@ -79,7 +81,7 @@ func (p *part[K, V]) put(key K, v V, size, limit int) {
 	p.young[key] = v
 }
 
-// Count is how many entries are held; one that is in both halves counts twice.
+// Count returns how many entries there are. A key that is in both halves counts twice.
 func (c *Cache[K, V]) Count() (entries int) {
 	for i := range c.parts {
 		p := &c.parts[i]
