@@ -83,7 +83,8 @@ func TestNothingGoesThatIsKept(t *testing.T) {
 	exec(t, conn, `UPDATE apps SET retain_days = 0 WHERE name = 'shop'`)
 	exec(t, conn, `SELECT make_visits_day(20190630), make_visits_day(20190701)`)
 	exec(t, conn, `SELECT close_day(20190629), close_day(20190630)`)
-	exec(t, conn, `INSERT INTO days (page_id, day_id, hot, pv, uv) VALUES (1, 20190629, 1, 1, 1)`)
+	exec(t, conn, `INSERT INTO pages (app_id, uri) VALUES (2, 'b.example')`)
+	exec(t, conn, `INSERT INTO days (page_id, day_id, hot, pv, uv) VALUES (1, 20190629, 1, 1, 1), (4, 20190630, 1, 1, 1)`)
 	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (1, 20190629, 0, '192.0.2.1')`)
 	exec(t, conn, `INSERT INTO visitors (page_id, rank, first_day, last_day, ip) VALUES (1, 1, 20190629, 20190629, '192.0.2.1')`)
 	exec(t, conn, `SELECT keep_visits_from(2, 20190630)`)
@@ -94,6 +95,7 @@ func TestNothingGoesThatIsKept(t *testing.T) {
 		"visits of an app that keeps them for longer": `SELECT keep_visits_from(2, days_ago(9))`,
 		"visits of no app":                            `SELECT keep_visits_from(99, 20190630)`,
 		"a day that an app keeps for ever":            `SELECT drop_visits_day(20190629)`,
+		"the first day that an app keeps still":       `SELECT drop_visits_day(20190630)`,
 		"a day that is not closed":                    `SELECT drop_visits_day(20190701)`,
 		"rows that an app keeps for ever":             `SELECT delete_unkept_visits(1, 20190629, 0, 10)`,
 		"rows that an app keeps still":                `SELECT delete_unkept_visits(2, 20190630, 0, 10)`,
