@@ -38,18 +38,18 @@ const (
 type commandLine struct {
 	globals
 
-	Serve   serveCmd      `cmd:""`
-	App     appCmd        `cmd:""`
-	Visitor visitorCmd    `cmd:""`
-	Page    pageCmd       `cmd:""`
-	Report  reportCommand `cmd:""`
-	Retain  retainCmd     `cmd:""`
-	Verify  verifyCmd     `cmd:""`
-	Migrate migrateCmd    `cmd:""`
-	Psql    psqlCmd       `cmd:""`
-	Health  healthCmd     `cmd:""`
-	Bench   benchCmd      `cmd:""`
-	Version versionCmd    `cmd:""`
+	Serve   serveCmd   `cmd:""`
+	App     appCmd     `cmd:""`
+	Visitor visitorCmd `cmd:""`
+	Page    pageCmd    `cmd:""`
+	Report  reportCmd  `cmd:""`
+	Retain  retainCmd  `cmd:""`
+	Verify  verifyCmd  `cmd:""`
+	Migrate migrateCmd `cmd:""`
+	Psql    psqlCmd    `cmd:""`
+	Health  healthCmd  `cmd:""`
+	Bench   benchCmd   `cmd:""`
+	Version versionCmd `cmd:""`
 }
 
 // globals are the flags of every command.

@@ -16,7 +16,7 @@ import (
 	"footfall/visit"
 )
 
-type reportCommand struct {
+type reportCmd struct {
 	Top      reportTopCmd      `cmd:""`
 	Days     reportDaysCmd     `cmd:""`
 	Page     reportPageCmd     `cmd:""`
@@ -36,6 +36,34 @@ type reportFlags struct {
 type rangeFlags struct {
 	From string `default:"30d" placeholder:"DAY"`
 	To   string `placeholder:"DAY"`
+}
+
+// faults tells what is wrong with the days, as far as that does not depend on today.
+func (f *rangeFlags) faults() []error {
+	faults := dayFaults("--to", f.To)
+	if _, err := visit.ParseRange(f.From, "", visit.AllDays.To); err != nil {
+		faults = append(faults, fmt.Errorf("--%w", err)) // which names from
+	}
+	return faults
+}
+
+func dayFaults(flag, text string) []error {
+	if text == "" {
+		return nil
+	}
+	if _, err := visit.ParseDay(text, visit.AllDays.To); err != nil {
+		return []error{fmt.Errorf("%s: %w", flag, err)}
+	}
+	return nil
+}
+
+// days is the range that the flags mean.
+func (f *rangeFlags) days(today int32) (visit.Range, error) {
+	in, err := visit.ParseRange(f.From, f.To, today)
+	if err != nil {
+		return in, fmt.Errorf("--%w", err)
+	}
+	return in, nil
 }
 
 type reportTopCmd struct {
@@ -78,7 +106,7 @@ func (*reportFlags) check(g globals) []error { return g.checkDatabase() }
 func (c *reportTopCmd) check(g globals) []error {
 	faults := append(g.checkDatabase(), c.faults()...)
 	if c.N < 1 || c.N > report.DeepestTop {
-		faults = append(faults, fmt.Errorf("-n: %d pages: from 1 to %d", c.N, report.DeepestTop))
+		faults = append(faults, fmt.Errorf("-n: %d pages: write a number from 1 to %d", c.N, report.DeepestTop))
 	}
 	return faults
 }
@@ -86,7 +114,7 @@ func (c *reportTopCmd) check(g globals) []error {
 func (c *reportDaysCmd) check(g globals) []error {
 	faults := append(g.checkDatabase(), c.faults()...)
 	if c.Target != "" && c.Site != "" {
-		faults = append(faults, errors.New("--site: a page is named already: leave one of them out"))
+		faults = append(faults, errors.New("--site: a page is named as well: leave one of them out"))
 	}
 	return faults
 }
@@ -103,7 +131,7 @@ func (c *reportVisitorsCmd) check(g globals) []error {
 	return faults
 }
 
-// asked is what a report is about.
+// asked is what a report is about, and where it is read.
 type asked struct {
 	*report.Reader
 	admin *counter.Admin
@@ -111,7 +139,7 @@ type asked struct {
 	today int32 // in the app's time zone
 }
 
-// withApp runs f on the app of a report and writes what it answers.
+// withApp runs f on the app of a report, and writes the answer.
 func (c *reportFlags) withApp(ctx context.Context, p *program, f func(a asked) (report.Answer, error)) error {
 	return p.withTables(ctx, func(d *db.DB) error {
 		secret, err := p.secret()
@@ -142,10 +170,6 @@ func (c *reportFlags) withApp(ctx context.Context, p *program, f func(a asked) (
 	})
 }
 
-func invalid(format string, values ...any) error {
-	return &visit.Error{Kind: visit.Invalid, Message: fmt.Sprintf(format, values...)}
-}
-
 func (c *reportTopCmd) run(ctx context.Context, p *program) error {
 	return c.withApp(ctx, p, func(a asked) (report.Answer, error) {
 		in, err := c.days(a.today)
@@ -154,7 +178,7 @@ func (c *reportTopCmd) run(ctx context.Context, p *program) error {
 		}
 		of := ""
 		if c.Site != "" {
-			if of, err = site(c.Site); err != nil {
+			if of, err = siteOf(c.Site); err != nil {
 				return nil, err
 			}
 		}
@@ -180,11 +204,11 @@ func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-// target is what the days are of.
+// target is the page or site whose days are shown.
 func (c *reportDaysCmd) target(ctx context.Context, a asked) (string, error) {
 	switch {
 	case c.Site != "":
-		return site(c.Site)
+		return siteOf(c.Site)
 	case c.Target != "":
 		return a.target(c.Target)
 	}
@@ -206,7 +230,7 @@ func (c *reportDaysCmd) target(ctx context.Context, a asked) (string, error) {
 	if len(sites) > named {
 		names = append(names, "…")
 	}
-	return "", invalid("uri: app %s has several sites: name a page, or one of them with --site: %s", a.app.Name, strings.Join(names, ", "))
+	return "", visit.Errorf(visit.Invalid, "uri", "app %s has several sites: name a page, or one of them with --site: %s", a.app.Name, strings.Join(names, ", "))
 }
 
 func writeSVG(path string, days report.Answer) (err error) {
@@ -256,15 +280,37 @@ func (c *reportRankCmd) run(ctx context.Context, p *program) error {
 		}
 		stored, err := a.admin.StoredAs(ctx, name, c.Visitor)
 		if told := (*visit.Error)(nil); errors.As(err, &told) && (told.Field == "ip" || told.Field == "visitor") {
-			return nil, invalid("n|address: %q is neither a number nor a visitor: %s", c.Visitor, strings.TrimPrefix(told.Message, told.Field+": "))
+			return nil, visit.Errorf(visit.Invalid, "n|address", "%q is neither a number nor a visitor: %s", c.Visitor, strings.TrimPrefix(told.Message, told.Field+": "))
 		}
 		if err != nil {
 			return nil, err
 		}
 		found, err := a.ByAddress(ctx, name, target, stored...)
 		if errors.Is(err, report.ErrNobody) {
-			return nil, fmt.Errorf("%s has no visitor %q, as far as is kept", target, c.Visitor)
+			return nil, fmt.Errorf("%s has no visitor %q that is still kept", target, c.Visitor)
 		}
 		return found.Of(name, target), err
 	})
+}
+
+// dayOr is the day that was checked to be one, or today if none is given.
+func dayOr(text string, today int32) int32 {
+	if day, err := visit.ParseDay(text, today); err == nil {
+		return day
+	}
+	return today
+}
+
+// target is the page or site that somebody has typed.
+func (a asked) target(typed string) (string, error) {
+	return visit.ParseTarget(typed, a.app.KeepQuery)
+}
+
+// siteOf is the site that somebody has typed for --site.
+func siteOf(typed string) (string, error) {
+	site, err := visit.ParseSite(typed)
+	if err != nil {
+		return "", fmt.Errorf("--%w", err)
+	}
+	return site, nil
 }

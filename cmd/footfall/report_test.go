@@ -247,7 +247,7 @@ func TestReportsThatCannotBe(t *testing.T) {
 		{"top --by=uniques", 2, []string{"--by must be one of"}},
 		{"top --json --csv", 2, []string{"--json and --csv"}},
 		{"days", 2, []string{"uri: app demo has several sites", "--site: example.com, hhui.top"}},
-		{"days hhui.top --site=hhui.top", 2, []string{"--site: a page is named already"}},
+		{"days hhui.top --site=hhui.top", 2, []string{"--site: a page is named as well"}},
 		{"days ftp://hhui.top/", 2, []string{"uri: it does not begin with http://"}},
 		{"days hhui.top --svg=/no/such/folder/days.svg", 1, []string{"--svg: "}},
 		{"page", 2, []string{"<uri>"}},
