@@ -1,13 +1,15 @@
-# The image holds one static binary and nothing else: no shell, no package manager, no libc to patch.
+# The image holds one static binary and nothing else: no shell, no package manager, no libc to
+# patch.
 #
-# The tags are exact, here and in docker-compose.yml, so that a build changes when this file does and not before. A digest
-# would be stricter: look it up (docker buildx imagetools inspect) and write TAG@sha256:… where your own rules ask for one.
+# The tags are exact, here and in docker-compose.yml, so that a build changes only when this file
+# does. A digest would be stricter: look it up (docker buildx imagetools inspect) and write
+# TAG@sha256:… if your own rules ask for one.
 FROM golang:1.26.8-bookworm AS build
 WORKDIR /src
 COPY . .
 ARG VERSION=dev
-# Only the modules that the binary needs are fetched. The caches go in the same step: in a layer they would be a gigabyte
-# that no later build uses.
+# Only the modules that the binary needs are fetched. The caches are removed in the same step: in a
+# layer they would be a gigabyte that no later build uses.
 RUN CGO_ENABLED=0 \
     go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/footfall ./cmd/footfall && \
     rm -rf /root/.cache/go-build /go/pkg/mod
@@ -16,13 +18,14 @@ FROM scratch
 # For a PostgreSQL that is reached over TLS.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /out/footfall /footfall
-# A number, since there is no /etc/passwd here to look a name up in; Kubernetes' runAsNonRoot wants one too.
+# A number, since there is no /etc/passwd here to look a name up in; Kubernetes' runAsNonRoot needs
+# a number, too.
 USER 65532:65532
-# Inside a container loopback is reached by nobody.
+# Nobody outside a container reaches its loopback.
 ENV FOOTFALL_ADDR=0.0.0.0:8080
 EXPOSE 8080
-# A second longer than the command gives the service: then it is the command that ends, and says why. Kubernetes ignores
-# this, and should ask /livez and /readyz itself.
+# The timeout is a second longer than the command waits for the service, so that the command ends by
+# itself and says why. Kubernetes ignores this check, and should ask /livez and /readyz itself.
 HEALTHCHECK --interval=5s --timeout=4s --start-period=30s --retries=6 CMD ["/footfall", "health"]
 ENTRYPOINT ["/footfall"]
 CMD ["serve"]
