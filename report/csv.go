@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// WriteCSV writes a table as CSV, with a first line of names. Numbers and truth values stay what
-// they are. Whatever else (strings, addresses, times) was perhaps typed by somebody unknown, and is
-// made safe for those who open it in a spreadsheet: what would be taken for a formula gets an
-// apostrophe in front. nil is an empty field.
+// WriteCSV writes a table as CSV, with the names of the columns in the first line. Numbers and
+// truth values are written as they are. Anything else (strings, addresses, times) may have been
+// typed by anybody, and is made safe for people who open the file in a spreadsheet: what a
+// spreadsheet would take for a formula gets an apostrophe in front. nil is an empty field.
 func WriteCSV(w io.Writer, header []string, rows [][]any) error {
 	out := bufio.NewWriter(w)
 	for i, name := range header {
@@ -52,10 +52,10 @@ func csvField(value any) string {
 	return csvText(fmt.Sprint(value))
 }
 
-// csvText is a string as a field. It is quoted not only for the sake of commas: some spreadsheets
-// split at semicolons and tabs, and what follows would begin a cell of its own.
+// csvText writes a string as a field. It is quoted not for commas alone: some spreadsheets split
+// fields at semicolons and tabs, and the rest would begin a cell of its own.
 func csvText(s string) string {
-	if beginsFormula(s) || strings.HasPrefix(s, "'") { // so that one that was there can be told from ours
+	if beginsFormula(s) || strings.HasPrefix(s, "'") { // an apostrophe that was there, too, so that none is taken for ours
 		s = "'" + s
 	}
 	if strings.IndexFunc(s, needsQuotes) < 0 {
@@ -64,8 +64,8 @@ func csvText(s string) string {
 	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 }
 
-// beginsFormula also knows the wide forms, which some spreadsheets read as the plain ones, and
-// white space, which some skip.
+// beginsFormula also recognizes full-width characters, which some spreadsheets read as the plain
+// ones, and skips white space, as some spreadsheets do.
 func beginsFormula(s string) bool {
 	for _, first := range strings.TrimLeft(s, " \u00a0\u3000") {
 		return strings.ContainsRune("=+-@\t\r\n＝＋－＠", first)

@@ -121,7 +121,7 @@ func (a dayByDay) chart() draw.Chart {
 	return draw.Chart{
 		Title: fmt.Sprintf("%s, %s", a.Target, a.Range),
 		Days: convert(a.Days, func(day Day) draw.ChartDay {
-			return draw.ChartDay{Day: day.Day, PV: day.PV, New: day.NewVisitors, Visited: day.Hot}
+			return draw.ChartDay{Day: day.Day, PV: day.PV, New: day.NewVisitors, Hot: day.Hot}
 		}),
 	}
 }

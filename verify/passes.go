@@ -10,17 +10,18 @@ import (
 	"footfall/db"
 )
 
-// finding is what a query tells of a measure. All of them return this.
+// finding is what a query returns for a measure. All queries of verify return the same columns.
 type finding = db.VerifyTotalsRow
 
-// piece is work that one connection does at once.
+// piece is a piece of work, which one connection does in one go.
 type piece struct {
 	pass   int
 	weight int64 // rows, roughly
 	work   func(ctx context.Context, q *db.Queries) ([]finding, error)
 }
 
-// plan cuts the work into pieces, the largest first, so that no connection is left with one when the others are done.
+// plan cuts the work into pieces, the largest first, so that all connections are done at about the
+// same time.
 func (v *verifier) plan(ctx context.Context, q *db.Queries) (pieces []piece, err error) {
 	v.whole = v.App == "" && v.Sample >= 100
 	if v.fromDay, err = q.VerifyKeptFrom(ctx); err != nil {
@@ -56,7 +57,8 @@ func (v *verifier) plan(ctx context.Context, q *db.Queries) (pieces []piece, err
 	return pieces, nil
 }
 
-// boundless stretches ranges until every number lies in one of them: what has no page is found, too.
+// boundless stretches ranges until every number lies in one of them, so that rows of no page are
+// found, too.
 func boundless(ranges []db.VerifyRangesRow) []db.VerifyRangesRow {
 	if len(ranges) == 0 {
 		ranges = []db.VerifyRangesRow{{}}
@@ -73,9 +75,9 @@ func boundless(ranges []db.VerifyRangesRow) []db.VerifyRangesRow {
 	return ranges
 }
 
-// rangePieces are the passes over a range of targets.
+// rangePieces returns the passes over a range of targets.
 func (v *verifier) rangePieces(r db.VerifyRangesRow) []piece {
-	var targets []int64 // only where they are asked for
+	var targets []int64 // none where everything is checked
 	if !v.whole {
 		targets = r.Targets
 	}
@@ -98,7 +100,7 @@ func (v *verifier) rangePieces(r db.VerifyRangesRow) []piece {
 	}
 }
 
-// sitePieces are the passes over sites, and over the apps of which all sites are asked for.
+// sitePieces returns the passes over sites, and over apps where all of their sites are checked.
 func (v *verifier) sitePieces(sites []int64, apps []int32, ranges []db.VerifyRangesRow) []piece {
 	var weight int64
 	for _, r := range ranges {
@@ -131,7 +133,7 @@ func topsPiece(weight int64, of db.VerifyTopsParams) piece {
 	}}
 }
 
-// findings makes one type of those that sqlc makes for each query.
+// findings converts the rows of a query, for each of which sqlc makes a type of its own.
 func findings[Row db.VerifyDaysRow | db.VerifyRowsRow | db.VerifySiteTotalsRow | db.VerifySiteDaysRow | db.VerifyTopsRow](rows []Row) []finding {
 	found := make([]finding, len(rows))
 	for i, row := range rows {
@@ -140,7 +142,7 @@ func findings[Row db.VerifyDaysRow | db.VerifyRowsRow | db.VerifySiteTotalsRow |
 	return found
 }
 
-// named adds to an error what was being read.
+// named adds to an error what was being checked.
 func named(what string) func([]finding, error) ([]finding, error) {
 	return func(found []finding, err error) ([]finding, error) {
 		if err != nil {

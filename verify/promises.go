@@ -9,21 +9,22 @@ import (
 	"footfall/db"
 )
 
-// promise is one of those that Footfall makes on its tables. The queries hold it by one or more measures.
+// promise is one of those that Footfall makes about its tables. The queries check it by one or more
+// measures.
 type promise struct {
 	name     string
 	says     string
 	restsOn  string
 	unit     string // of what is checked
-	passes   []int  // all that must be done before it is known
+	passes   []int  // that must be done before it is known
 	measures []measure
 }
 
 // measure is a pair of numbers that a query compares.
 type measure struct {
 	name   string // as in the query
-	stored string // what the number is that was found wrong
-	should string // what the other one is
+	stored string // what the number means that is wrong
+	should string // what the other one means
 }
 
 // The passes over the tables. Each query belongs to one.
@@ -36,7 +37,7 @@ const (
 	passTops
 )
 
-// promises are all of them, in the order of the report.
+// promises lists all promises in the order in which they are reported.
 var promises = []promise{
 	{"order", "hot >= pv >= uv", "counters", "targets", []int{passTotals},
 		[]measure{{"order", "pv", "uv and hot"}}},
@@ -47,8 +48,8 @@ var promises = []promise{
 	{"sites", "a site's hot = its pages', uv and pv between the most and the sum of theirs", "counters", "sites", []int{passSiteTotals},
 		[]measure{{"site hot", "hot", "the sum over its pages"}, {"site pv", "pv", "the most of a page and the sum over them"},
 			{"site uv", "uv", "the most of a page and the sum over them"}}},
-	{"days", "hot, pv and uv = the sums of their days", "daily numbers", "targets", []int{passDays},
-		[]measure{{"days hot", "the sum of days' hot", "hot"}, {"days pv", "the sum of days' pv", "pv"}, {"days uv", "the sum of days' uv", "uv"}}},
+	{"days", "hot, pv and uv = the sums of hot, pv and new visitors of the days", "daily numbers", "targets", []int{passDays},
+		[]measure{{"days hot", "the sum of days' hot", "hot"}, {"days pv", "the sum of days' pv", "pv"}, {"days uv", "the sum of days' new visitors", "uv"}}},
 	{"new or returned", "pv of a day = new visitors + those who returned", "daily numbers", "days", []int{passDays},
 		[]measure{{"told", "new and returned visitors", "pv"}}},
 	{"site days", "as for sites, on each day", "daily numbers", "days of sites", []int{passSiteDays},
@@ -74,7 +75,7 @@ var promises = []promise{
 			{"page of rows", "rows of visits of no page", "what is allowed"}}},
 }
 
-// upheld is what was found for a promise. Who calls it holds v.mu, or is alone.
+// result returns what was found for a promise. The caller holds v.mu, or no other goroutine runs.
 func (v *verifier) result(p promise, known time.Duration) PromiseResult {
 	u := PromiseResult{Name: p.name, Says: p.says, RestsOn: p.restsOn, Unit: p.unit, Offenders: []Offender{}, Seconds: known.Seconds()}
 	for _, m := range p.measures {
@@ -95,7 +96,7 @@ func (v *verifier) knownAfter(p promise) (known time.Duration) {
 	return known
 }
 
-// name lists the offenders of each promise by what they are called.
+// name lists the offenders of each promise by their app and their URI.
 func (v *verifier) name(ctx context.Context, q *db.Queries, proof *Proof) error {
 	ids := []int64{}
 	for _, r := range v.results {

@@ -1,4 +1,5 @@
-// Package verify proves what was counted: it recomputes every promise from the rows, in one snapshot, while visits are counted.
+// Package verify proves what was counted: it recomputes every promise from the rows, in one
+// snapshot, while visits are counted.
 package verify
 
 import (
@@ -12,38 +13,38 @@ import (
 	"footfall/db"
 )
 
-// Options say what is recomputed, and how.
+// Options of Run.
 type Options struct {
-	App      string                    // only this app; empty: all
-	Sample   float64                   // percent of the sites, each with all its pages; 0: all of them
-	Seed     int64                     // chooses another sample
-	Limit    int                       // offenders named for each promise; 0: all
-	Jobs     int                       // connections at work at once
-	Progress func(Step)                // told how far it is; may be nil. Never called at once from two goroutines
-	Promised func(proof PromiseResult) // told of each promise when it has been held against everything; may be nil, as Progress
+	App      string              // only this app; empty: all
+	Sample   float64             // percent of the sites, each with all its pages; 0: all of them
+	Seed     int64               // chooses another sample
+	Limit    int                 // offenders named for each promise; 0: all
+	Jobs     int                 // connections at work at once
+	Progress func(Step)          // called with how far the proof is; may be nil. Never called by two goroutines at once
+	Promised func(PromiseResult) // called for each promise once it is checked; may be nil, as Progress
 }
 
-// Step is how far a proof is.
+// Step says how far a proof is.
 type Step struct {
 	Done, Whole int64 // rows, roughly
 	Elapsed     time.Duration
 }
 
-// Proof is what came out.
+// Proof is the result of Run.
 type Proof struct {
 	Promises   []PromiseResult `json:"promises"`
 	Targets    int64           `json:"targets"`
-	Visitors   int64           `json:"visitors"`        // erased ones included
-	Erased     int64           `json:"erased_visitors"` // of whom only the rank is left
-	Visits     int64           `json:"visits"`          // rows of kept days
+	Visitors   int64           `json:"visitors"`        // including erased visitors
+	Erased     int64           `json:"erased_visitors"` // visitors of whom only the rank is left
+	Visits     int64           `json:"visits"`          // rows of visits
 	Days       int64           `json:"days"`            // (target, day) pairs
-	OlderDays  int64           `json:"older_days"`      // those of them whose rows are not kept
+	OlderDays  int64           `json:"older_days"`      // those of them whose rows of visits are not kept
 	Unknown    int64           `json:"days_with_unknown"`
 	Violations int64           `json:"violations"`
 	Seconds    float64         `json:"seconds"`
 }
 
-// PromiseResult is a promise and how it was kept.
+// PromiseResult says how a promise was kept.
 type PromiseResult struct {
 	Name       string     `json:"name"`
 	Says       string     `json:"promise"`
@@ -52,10 +53,10 @@ type PromiseResult struct {
 	Unit       string     `json:"unit"`
 	Violations int64      `json:"violations"`
 	Offenders  []Offender `json:"offenders"`
-	Seconds    float64    `json:"seconds"` // after which it was known
+	Seconds    float64    `json:"seconds"` // from the start of the proof until it was known
 }
 
-// Offender is a target for which a promise is broken.
+// Offender is a target, or a day of a target, for which a promise is broken.
 type Offender struct {
 	App     string `json:"app"`
 	Target  string `json:"target"`
@@ -64,13 +65,13 @@ type Offender struct {
 }
 
 const (
-	rangeRows   = 1_500_000 // rows of a range of targets, which are sorted in memory
+	rangeRows   = 1_500_000 // rows of a range of targets: few enough to be sorted in memory
 	sortMemory  = "256MB"
 	sampleParts = 1 << 20
-	manyAtMost  = 100_000 // offenders of a measure that a query returns
+	manyAtMost  = 100_000 // offenders of a measure that a query returns at most
 )
 
-// Run recomputes every promise on the tables in one snapshot, while counting goes on.
+// Run recomputes every promise on the tables in one snapshot, while visits are counted.
 func Run(ctx context.Context, d *db.DB, o Options) (proof *Proof, err error) {
 	if o.Sample == 0 {
 		o.Sample = 100
@@ -95,24 +96,24 @@ func Run(ctx context.Context, d *db.DB, o Options) (proof *Proof, err error) {
 type verifier struct {
 	Options
 	began   time.Time
-	whole   bool  // all there is, orphans included
-	fromDay int32 // the first day of which anybody keeps visits
+	whole   bool  // everything is checked, including rows of no page
+	fromDay int32 // the first day of which any app keeps visits
 
 	mu      sync.Mutex // guards what follows
 	results map[string]*result
-	left    map[int]int // pieces of work that each pass still has to do
+	left    map[int]int // pieces of work that are left of each pass
 	done    int64
 	all     int64
 }
 
-// result is what was found for a measure.
+// result is what was found for a measure. The queries say what held, behind and broken are.
 type result struct {
 	held, behind, broken int64
 	offenders            []offence
 	known                time.Duration
 }
 
-// offence is a target and numbers that contradict each other. The numbers are as the queries return them.
+// offence is a target with numbers that contradict each other, as the queries return them.
 type offence struct{ target, day, previous, stored, least, most int64 }
 
 const offenceNumbers = 6
@@ -152,7 +153,7 @@ func (v *verifier) run(ctx context.Context, q []*db.Queries) (*Proof, error) {
 	return v.proof(), nil
 }
 
-// add takes over what a piece of work has found.
+// add adds what a piece of work has found.
 func (v *verifier) add(p piece, found []finding) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -184,7 +185,7 @@ func (v *verifier) add(p piece, found []finding) {
 	}
 }
 
-// known says whether a promise has been held against everything.
+// known reports whether a promise is checked against all that it is about.
 func (v *verifier) known(p promise) bool {
 	return !slices.ContainsFunc(p.passes, func(pass int) bool { return v.left[pass] > 0 })
 }
@@ -193,7 +194,7 @@ func (a offence) compare(b offence) int {
 	return cmp.Or(cmp.Compare(a.target, b.target), cmp.Compare(a.day, b.day), cmp.Compare(a.previous, b.previous))
 }
 
-// proof sums up what was found.
+// proof puts together what was found.
 func (v *verifier) proof() *Proof {
 	elapsed := time.Since(v.began)
 	p := &Proof{

@@ -207,7 +207,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 			{"pv too high", `UPDATE counters SET pv = pv + 1 WHERE page_id = ` + homeA, "days", "a.example/home", "the sum of days' pv: 9, but pv: 10"},
 			{"pv too low", `UPDATE counters SET pv = pv - 1 WHERE page_id = ` + homeA, "days", "a.example/home", "the sum of days' pv: 9, but pv: 8"},
 			{"hot of a day", `UPDATE days SET hot = hot + 1 WHERE day_id = 20260628 AND page_id = ` + homeA, "days", "a.example/home", "the sum of days' hot: 12, but hot: 11"},
-			{"uv of a day too high", `UPDATE days SET uv = uv + 1 WHERE day_id = 20260628 AND page_id = ` + homeA, "days", "a.example/home", "the sum of days' uv: 6, but uv: 5"},
+			{"uv of a day too high", `UPDATE days SET uv = uv + 1 WHERE day_id = 20260628 AND page_id = ` + homeA, "days", "a.example/home", "the sum of days' new visitors: 6, but uv: 5"},
 			{"a day lost", `DELETE FROM days WHERE day_id = 20260628 AND page_id = ` + homeA, "days", "a.example/home", "the sum of days' pv: 6, but pv: 9"},
 
 			{"uv of a day too low", `UPDATE days SET uv = uv - 1 WHERE day_id = 20260629 AND page_id = ` + homeA, "new or returned", "a.example/home", "new and returned visitors: 2, but pv: 3"},

@@ -1,6 +1,5 @@
 // Package draw shows numbers to people: as tables with bars, as lines of small columns, and as SVG.
-// What is shown may have been typed by somebody unknown: nothing of it reaches a terminal or a
-// browser raw.
+// What is shown may have been typed by anybody: nothing of it reaches a terminal or a browser raw.
 package draw
 
 import (
@@ -13,9 +12,9 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Style is what the place that is drawn on can show.
+// Style says what a terminal or file can show.
 type Style struct {
-	Width int  // columns of the terminal; what is longer is cut. 0: it is none, and nothing is cut
+	Width int  // columns of the terminal; longer lines are cut. 0: not a terminal, and nothing is cut
 	ASCII bool // bars of ASCII alone
 }
 
@@ -31,8 +30,8 @@ var (
 	levelsASCII = []rune("_.:-=+*#")
 )
 
-// bar is a bar of a length that fits a number among numbers up to most, at most so many columns.
-// Whatever is more than nothing shows.
+// bar draws the bar of a number among numbers up to most, in at most so many columns. Every number
+// above 0 shows.
 func (s Style) bar(n, most int64, columns int) string {
 	if n <= 0 || most <= 0 {
 		return ""
@@ -49,8 +48,7 @@ func (s Style) bar(n, most int64, columns int) string {
 	return bar
 }
 
-// Sparkline is a column a number, side by side. Nothing is the lowest, and no number else is as
-// low.
+// Sparkline draws numbers as columns side by side. The lowest column means 0, and nothing else.
 func (s Style) Sparkline(numbers []int64) string {
 	steps := levels
 	if s.ASCII {
@@ -87,8 +85,8 @@ func Number(n int64) string {
 // Day writes a day like 20190629 as 2019-06-29.
 func Day(day int32) string { return fmt.Sprintf("%04d-%02d-%02d", day/10000, day/100%100, day%100) }
 
-// Text is a string that does nothing to a terminal: what is no visible character is escaped, and so
-// are bytes that are no UTF-8.
+// Text makes a string harmless for a terminal: characters that are not visible are escaped, and so
+// are bytes that are not UTF-8.
 func Text(s string) string {
 	harmless := strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) < 0
 	if harmless {
@@ -98,7 +96,7 @@ func Text(s string) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// columnsOf is how many columns of a terminal a text takes.
+// columnsOf returns how many columns of a terminal a text takes.
 func columnsOf(text string) int {
 	columns := 0
 	for _, r := range text {
@@ -109,7 +107,7 @@ func columnsOf(text string) int {
 
 func runeColumns(r rune) int {
 	if unicode.In(r, unicode.Mn, unicode.Me) {
-		return 0 // stands on the one before
+		return 0 // is drawn over the character before it
 	}
 	switch width.LookupRune(r).Kind() {
 	case width.EastAsianWide, width.EastAsianFullwidth:
@@ -118,7 +116,7 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// cut takes out the middle of a text that is too long: its beginning says which site, its end which
+// cut takes out the middle of a text that is too long: its beginning tells the site, its end the
 // page.
 func (s Style) cut(text string, columns int) string {
 	if columnsOf(text) <= columns {
@@ -144,7 +142,7 @@ func (s Style) cut(text string, columns int) string {
 		taken += runeColumns(runes[tail])
 	}
 	for tail < len(runes) && runeColumns(runes[tail]) == 0 {
-		tail++ // it stood on what was cut
+		tail++ // it was drawn over a character that is cut
 	}
 	return string(runes[:head]) + gap + string(runes[tail:])
 }

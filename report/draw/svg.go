@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// Chart is what WriteSVG draws: a bar a day, and in it the part that is new.
+// Chart is a chart with a bar for each day, and in the bar the part of new visitors.
 type Chart struct {
 	Title string
 	Days  []ChartDay
 }
 
-// ChartDay is a bar: how many visitors came on a day like 20190629, and how many of them were new.
+// ChartDay is a bar: the visitors of a day like 20190629, the new ones among them, and the visits.
 type ChartDay struct {
-	Day              int32
-	PV, New, Visited int64
+	Day          int32
+	PV, New, Hot int64
 }
 
-// Of the picture, in its own units.
+// Measures of the picture, in its own units.
 const (
 	svgWide, svgHigh      = 860, 320
 	svgLeft, svgRight     = 64, 16
@@ -29,8 +29,8 @@ const (
 	svgPlotWide           = svgWide - svgLeft - svgRight
 	svgPlotHigh           = svgHigh - svgTop - svgBottom
 	svgTicks, svgDayNames = 4, 8 // at most
-	svgTitleLength        = 78   // columns; what is longer is cut
-	svgWidest             = 48.0 // of bars, where they are few
+	svgTitleLength        = 78   // columns; longer titles are cut
+	svgWidest             = 48.0 // of a bar, where there are few
 )
 
 const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" width="%[1]d" height="%[2]d" role="img" aria-labelledby="title">
@@ -45,7 +45,7 @@ const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]
 <text class="title" x="%[4]d" y="26">%[5]s</text>
 `
 
-// WriteSVG writes a chart as an SVG that needs nothing but itself.
+// WriteSVG writes a chart as an SVG that refers to nothing outside itself.
 func WriteSVG(w io.Writer, c Chart) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, svgHead, svgWide, svgHigh, escaped(c.Title), svgLeft, escaped(Style{}.cut(Text(c.Title), svgTitleLength)))
@@ -70,7 +70,7 @@ func (c Chart) bars(out io.Writer, top int64) {
 	every := max((len(c.Days)+svgDayNames-1)/svgDayNames, 1)
 	for i, d := range c.Days {
 		x := svgLeft + float64(i)*step + (step-width)/2
-		fmt.Fprintf(out, `<g><title>%s: %s visitors, %s of them new; %s visits</title>`, Day(d.Day), Number(d.PV), Number(d.New), Number(d.Visited))
+		fmt.Fprintf(out, `<g><title>%s: %s visitors, %s of them new; %s visits</title>`, Day(d.Day), Number(d.PV), Number(d.New), Number(d.Hot))
 		for _, part := range []struct {
 			class string
 			n     int64
@@ -85,7 +85,7 @@ func (c Chart) bars(out io.Writer, top int64) {
 	}
 }
 
-// top is where the axis ends: a round number that the ticks divide, no less than any bar.
+// top returns where the axis ends: a round number that the ticks divide, not less than any bar.
 func (c Chart) top() int64 {
 	most := int64(1)
 	for _, d := range c.Days {
@@ -101,10 +101,10 @@ func (c Chart) top() int64 {
 			return step * svgTicks
 		}
 	}
-	return most // not reached: ten units are more than it
+	return most // is not reached, since ten units are more
 }
 
-// escaped is a text as XML takes it, on one line.
+// escaped makes a text safe in XML, on one line.
 func escaped(text string) string {
 	var out strings.Builder
 	_ = xml.EscapeText(&out, []byte(Text(text))) // a strings.Builder refuses nothing

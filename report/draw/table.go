@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// Table is what Write aligns. A row has a value for each column: a string, an int64, or anything
-// else that fmt can write.
+// Table is a table of aligned columns. A row has a value for each column: a string, an int64, or
+// anything else that fmt can write.
 type Table struct {
 	Columns []Column
 	Rows    [][]any
 }
 
-// Column is a column of a table. Numbers stand at its right, all else at its left.
+// Column is a column of a table. Numbers are aligned right, everything else left.
 type Column struct {
 	Name  string
-	Bar   bool // its numbers are followed by bars
-	Gives bool // it is cut where the terminal is too narrow
+	Bar   bool // bars follow its numbers
+	Gives bool // its texts are cut where the terminal is too narrow
 }
 
 const (
 	gapWidth  = 2
-	leastWide = 16 // of a column that gives way
+	leastWide = 16 // columns that a column whose texts are cut keeps
 )
 
 // cell is a value as it is written.
@@ -33,7 +33,7 @@ type cell struct {
 	bar   string
 }
 
-// Write writes the table, a line a row.
+// Write writes the table, one line for each row.
 func (t Table) Write(w io.Writer, s Style) error {
 	bars := barWidth
 	if s.Width > 0 && s.Width < 80 {
@@ -68,7 +68,7 @@ func (t Table) Write(w io.Writer, s Style) error {
 	return out.Flush() // returns the first error of all that was written
 }
 
-// cells are the names of the columns and the rows below them, as text.
+// cells returns the names of the columns and the rows below them, as text.
 func (t Table) cells(s Style, bars int) [][]cell {
 	most := make([]int64, len(t.Columns))
 	numeric := make([]bool, len(t.Columns))
@@ -112,7 +112,7 @@ func (t Table) widths(cells [][]cell) []int {
 	return widths
 }
 
-// narrow takes from the column that gives way what a line is too long.
+// narrow makes the column whose texts are cut as much narrower as lines are too long.
 func (t Table) narrow(widths []int, bars, columns int) {
 	total, giving := -gapWidth, -1
 	for i, c := range t.Columns {
