@@ -70,7 +70,7 @@ func wire(request string) string {
 	return out.String()
 }
 
-// raw sends bytes, and reads the answer as that to a method; the zero answer where there is none.
+// raw sends bytes, and reads the answer as that to a method; the zero answer if there is none.
 func (w *world) raw(base, method, request string) (a answer) {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// injections are what an attacker would like to see in a log, or in the terminal of who reads it.
+// injections are what an attacker would like to see in a log, or in the terminal of a person who
+// reads it.
 var injections = []string{
 	"x%0d%0atime=2026-01-01T00:00:00Z+level=ERROR+msg=FORGED", "%1b[31mFORGED%1b[0m", "%0a{\"level\":\"ERROR\",\"msg\":\"FORGED\"}", "FORGED%00",
 	"%ff%fe", "%e2%80%aeFORGED", "%22+FORGED=%22",
@@ -131,8 +132,8 @@ func faults(w *world) {
 	w.counted(w.send(proxied, requests[0]))
 }
 
-// panicsOutside has a server whose handler is none of ours: net/http tells of its panic, and of
-// whom it was talking to.
+// panicsOutside has a server with a handler from elsewhere: net/http tells of its panic, and of the
+// client that it was talking to.
 func panicsOutside(w *world) {
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 		listener, err := net.Listen("tcp", address)

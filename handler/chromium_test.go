@@ -126,7 +126,7 @@ func TestChromiumCountsRoutes(t *testing.T) {
 	assert.Equal(t, int64(1), w.counted(t, "%23!pay"))
 }
 
-// An answer that comes after the reader went on does not replace the numbers of where he is.
+// An answer that comes after the reader went on does not replace the numbers of where they are.
 func TestChromiumShowsWhereTheReaderIs(t *testing.T) {
 	t.Parallel()
 	w := newWeb(newEdge(t))
@@ -323,7 +323,7 @@ func TestChromiumKeepsSitesApart(t *testing.T) {
 	assert.Equal(t, []string{"127.0.0.1"}, w.visitors(t))
 }
 
-// A script in an address is no script in the answer, even where the answer is opened as a page.
+// A script in an address does not run in the answer, even if the answer is opened as a page.
 func TestChromiumRunsNoScriptOfAnAddress(t *testing.T) {
 	t.Parallel()
 	w := newWeb(newEdge(t))

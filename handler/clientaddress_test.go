@@ -51,7 +51,7 @@ var forgeable = []string{
 	"X-Nf-Client-Connection-IP", "X-Vercel-Forwarded-For", "X-Coming-From", "X-Forwarded-Client-IP",
 }
 
-// unasked: who is no trusted proxy says nothing.
+// unasked: a peer that is not a trusted proxy says nothing.
 func unasked() (cases []forwardedCase) {
 	for _, name := range forgeable {
 		value := "198.51.100.66"

@@ -173,7 +173,7 @@ func TestRefusalsAreLoggedOnceASecond(t *testing.T) {
 	assert.Equal(t, 99, missed)
 }
 
-// A caller that has gone is no fault of the service's.
+// A caller that has left is not a fault of the service.
 func TestGoneCallerIsNotLogged(t *testing.T) {
 	t.Parallel()
 	log := new(bytes.Buffer)

@@ -40,8 +40,8 @@ func TestAccess(t *testing.T) {
 	s := serve(t, "--data", data, "--trust-proxy=127.0.0.0/8", "--trust-proxy=::1")
 	page := s.url + "/visit?app=shop&uri=https://shop.example/a"
 
-	// Behind a proxy, visits count for whom it names; nobody's word on ip is taken but that of who
-	// has a key.
+	// Behind a proxy, visits count for the client that it names; ip is believed only from a caller
+	// who has a key.
 	status, body, _ := ask(t, page, "X-Forwarded-For: 203.0.113.1, 192.0.2.1")
 	assert.Equal(t, http.StatusOK, status)
 	assert.Equal(t, `{"site":{"pv":1,"uv":1,"rank":1,"hot":1},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}`, body)
@@ -77,7 +77,7 @@ func TestAccess(t *testing.T) {
 	assert.Equal(t, "erased at 2 targets\n", well(t, "visitor", "erase", "shop", "192.0.2.2", "--data", data))
 	assert.Equal(t, "nothing is stored of this visitor\n", well(t, "visitor", "show", "shop", "192.0.2.2", "--data", data))
 	_, body, _ = ask(t, page, "X-Forwarded-For: 192.0.2.2")
-	assert.Equal(t, `{"site":{"pv":3,"uv":3,"rank":3,"hot":3},"page":{"pv":3,"uv":3,"rank":3,"hot":3}}`, body, "who comes again is new")
+	assert.Equal(t, `{"site":{"pv":3,"uv":3,"rank":3,"hot":3},"page":{"pv":3,"uv":3,"rank":3,"hot":3}}`, body, "a visitor who comes again is new")
 
 	well(t, "page", "delete", "shop", "https://shop.example/a", "--data", data)
 	_, body, _ = ask(t, counts)

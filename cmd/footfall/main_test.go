@@ -22,7 +22,7 @@ import (
 	"footfall/db/dbtest"
 )
 
-// What somebody does who tries Footfall out, from nothing.
+// What a person who tries Footfall out does, from nothing.
 func TestFirstSteps(t *testing.T) {
 	t.Parallel()
 	data := newData(t)

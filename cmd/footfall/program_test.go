@@ -85,7 +85,7 @@ func usedData(t *testing.T) string {
 	return data
 }
 
-// browser is what one calls itself: what calls itself nothing is a bot.
+// browser is a User-Agent of a browser: a program that sends none is a bot.
 const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
 // result is how a command ended.
@@ -178,7 +178,7 @@ func (r *running) read(stderr io.Reader) {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		e := entry{whole: lines.Text()}
-		_ = json.Unmarshal(lines.Bytes(), &e) // what is no log line has no message
+		_ = json.Unmarshal(lines.Bytes(), &e) // a line that is not of the log has no message
 		r.mu.Lock()
 		r.log = append(r.log, e)
 		r.mu.Unlock()

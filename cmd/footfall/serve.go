@@ -292,7 +292,7 @@ func (s *service) serve(server *http.Server, l net.Listener) {
 
 // drain answers every visit that was accepted. Requests end before the counter, since they wait for
 // it.
-func (s *service) drain(counting *counter.Counter) error {
+func (s *service) drain(c *counter.Counter) error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
 	defer cancel()
 	err := s.public.Shutdown(ctx)
@@ -300,7 +300,7 @@ func (s *service) drain(counting *counter.Counter) error {
 		err = fmt.Errorf("some connections were cut off, still open %v after the service was asked to end: %w", drainWithin, err)
 		_ = s.public.Close()
 	}
-	counting.Close()
+	c.Close()
 	_ = s.admin.Close()
 	return err
 }

@@ -23,8 +23,8 @@ const (
 
 // Clients who send a byte at a time, and come again whenever they are sent away, cost others
 // nothing: all of these are answered, and their visits are in the tables. The slow ones are sent
-// away, and what they never finish is not counted; who reads an answer slowly gets all of it, and
-// is counted once.
+// away, and what they never finish is not counted; a client that reads an answer slowly gets all of
+// it, and is counted once.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--data", usedData(t))
