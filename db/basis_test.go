@@ -10,8 +10,8 @@ import (
 	"footfall/db/dbtest"
 )
 
-// One line a rule: what makes an instance forget, and what must not. A basis that changed with
-// every visit would be exact, and worth nothing.
+// Which changes of the tables change the basis, so that instances drop their caches. A basis that
+// changed with every visit would be exact, and useless.
 func TestBasis(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

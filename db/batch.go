@@ -15,7 +15,7 @@ import (
 type Batch struct {
 	ID [16]byte
 	// Basis is the version of the tables from which the batch was made, as DB.Basis returned it.
-	// The database refuses the batch if that no longer holds; "" if nothing in it was remembered.
+	// The database refuses the batch if that no longer holds; "" is never refused.
 	Basis   string
 	Targets TargetColumns
 	Pairs   PairColumns

@@ -108,7 +108,7 @@ func TestDidCommitOfABatchThatNeverCameBarsIt(t *testing.T) {
 	url, conn := fixture(t)
 	d := open(t, url, db.Options{})
 	b := visitBatch("192.0.2.1", 1)
-	for range 2 { // whose first answer was lost asks again
+	for range 2 { // a writer whose first answer was lost asks again
 		committed, err := d.DidCommit(t.Context(), b.ID)
 		require.NoError(t, err)
 		assert.False(t, committed)

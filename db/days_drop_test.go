@@ -138,7 +138,7 @@ func TestPartitionFunctionsTakeNoNamesFromTheirCaller(t *testing.T) {
 	}
 
 	require.True(t, query[bool](t, caller, `SELECT footfall.make_visits_day(20190701)`))
-	require.True(t, query[bool](t, caller, `SELECT footfall.make_visits_day(20190702)`), "his own table of that name is another one")
+	require.True(t, query[bool](t, caller, `SELECT footfall.make_visits_day(20190702)`), "the caller's own table of that name is another one")
 	require.True(t, query[bool](t, caller, `SELECT footfall.drop_visits_day(20190629)`))
 	require.True(t, query[bool](t, caller, `SELECT footfall.drop_visits_day(20190702)`))
 	require.False(t, query[bool](t, caller, `SELECT footfall.drop_visits_day(20190702)`))
@@ -147,7 +147,7 @@ func TestPartitionFunctionsTakeNoNamesFromTheirCaller(t *testing.T) {
 	assert.Equal(t, []string{"footfall.visits_20190701"}, queryAll[string](t, conn, `
 		SELECT relnamespace::regnamespace || '.' || relname FROM pg_class AS c JOIN pg_inherits AS i ON i.inhrelid = c.oid
 		WHERE i.inhparent = 'footfall.visits'::regclass AND c.relowner = (SELECT relowner FROM pg_class WHERE oid = 'footfall.visits'::regclass)`))
-	assert.Len(t, queryAll[string](t, conn, `SELECT relname FROM pg_class WHERE relname IN ('visits_20190629', 'visits_20190702')`), 2, "his own stay")
+	assert.Len(t, queryAll[string](t, conn, `SELECT relname FROM pg_class WHERE relname IN ('visits_20190629', 'visits_20190702')`), 2, "the caller's own tables stay")
 	_, err := caller.Exec(t.Context(), `DELETE FROM footfall.visits`)
 	assert.Equal(t, insufficientPrivilege, code(err))
 }

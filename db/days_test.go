@@ -71,7 +71,7 @@ func TestWhatIsNoDayIsRefused(t *testing.T) {
 		`SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r'`))
 }
 
-// The names of other tables are no days, also where the planner reads them before it knows which
+// The names of other tables are not days, even where the planner reads them before it knows which
 // are partitions.
 func TestVisitsDaysInEveryPlan(t *testing.T) {
 	t.Parallel()

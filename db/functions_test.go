@@ -12,7 +12,7 @@ import (
 	"footfall/db/dbtest"
 )
 
-// otherFunctions lets a database remember that its functions and views come from other files.
+// otherFunctions makes a database say that its functions and views come from other files.
 const otherFunctions = `UPDATE schema_files SET hash = 'of another commit' WHERE name = 'functions'`
 
 // functionOIDs tell functions and views that were made anew from those that stayed.
@@ -103,7 +103,7 @@ func TestFiveInstancesMakeFunctionsAtOnce(t *testing.T) {
 	assert.Equal(t, 1, n, "instances that made them: %q", made)
 }
 
-// reports are what people who read ask, each as a statement of its own.
+// reports are questions of people who read, each a statement of its own.
 var reports = []string{
 	`SELECT * FROM report.sites`, `SELECT * FROM report.days AS d JOIN report.pages AS p ON p.uri = d.target`,
 	`SELECT * FROM report.visitors_today`, `SELECT * FROM report.ranks`,

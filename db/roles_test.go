@@ -135,7 +135,7 @@ func serveOn(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	letGo(t, d, owner)
 }
 
-// serveVisits counts, forgets batches, and reads what was counted.
+// serveVisits counts, deletes ids of batches, and reads what was counted.
 func serveVisits(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	ctx := t.Context()
 	basis, err := d.Basis(ctx)

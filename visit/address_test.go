@@ -100,7 +100,7 @@ func FuzzVisitorOf(f *testing.F) {
 		if err != nil {
 			var input *Error
 			if !errors.As(err, &input) || input.Field != "ip" || input.Message == "" {
-				t.Fatalf("visitorOf(%q): %v is no error about the ip", address, err)
+				t.Fatalf("visitorOf(%q): %v is not an error about the ip", address, err)
 			}
 			return
 		}

@@ -15,7 +15,7 @@ func TestNormalize(t *testing.T) {
 	long := strings.Repeat("x", targetMaxBytes-len("h/"))
 	tests := []struct{ rule, uri, site, page string }{
 		{"a plain page", "http://hhui.top/home", "hhui.top", "hhui.top/home"},
-		{"the scheme is no part", "https://hhui.top/home", "hhui.top", "hhui.top/home"},
+		{"the scheme is not part of it", "https://hhui.top/home", "hhui.top", "hhui.top/home"},
 		{"the scheme's case does not matter", "HTTPS://hhui.top/home", "hhui.top", "hhui.top/home"},
 		{"an empty path is the home page", "http://hhui.top", "hhui.top", "hhui.top/"},
 		{"the home page", "http://hhui.top/", "hhui.top", "hhui.top/"},
@@ -49,7 +49,7 @@ func TestNormalize(t *testing.T) {
 		{"user-info may contain @", "http://a@b@h/a", "h", "h/a"},
 		{"user-info may look like host and port", "http://other:80@h/a", "h", "h/a"},
 		{"user-info may be empty", "http://@h/a", "h", "h/a"},
-		{"an @ in the path is no user-info", "http://h/a@b", "h", "h/a@b"},
+		{"an @ in the path does not end user-info", "http://h/a@b", "h", "h/a@b"},
 		{"a backslash ends the host", `http://h\@other/`, "h", "h/@other/"},
 
 		{"http's port is dropped", "http://h:80/", "h", "h/"},
@@ -83,9 +83,9 @@ func TestNormalize(t *testing.T) {
 
 		{"escapes of unreserved characters are decoded", "http://h/%41%7a%30%2D%5f%7E", "h", "h/Az0-_~"},
 		{"other escapes are written in upper case", "http://h/%e9%a6%96%2b", "h", "h/%E9%A6%96%2B"},
-		{"an encoded slash is no slash", "http://h/a%2fb", "h", "h/a%2Fb"},
+		{"an encoded slash is not a slash", "http://h/a%2fb", "h", "h/a%2Fb"},
 		{"an encoded slash parts no dots", "http://h/a%2f..%2fb", "h", "h/a%2F..%2Fb"},
-		{"an encoded backslash is no slash", "http://h/a%5cb", "h", "h/a%5Cb"},
+		{"an encoded backslash is not a slash", "http://h/a%5cb", "h", "h/a%5Cb"},
 		{"an encoded question mark begins no query", "http://h/a%3fb", "h", "h/a%3Fb"},
 		{"an encoded hash begins no fragment", "http://h/a%23/b", "h", "h/a%23/b"},
 		{"non-ASCII characters are encoded", "http://h/首页", "h", "h/%E9%A6%96%E9%A1%B5"},
@@ -105,7 +105,7 @@ func TestNormalize(t *testing.T) {
 		{"a line break at the end", "http://h/a\n", "", "control"},
 		{"DEL", "http://h/a\x7f", "", "control"},
 		{"a C1 control character", "http://h/a\u0085", "", "control"},
-		{"an encoded line break is no control character", "http://h/a%0ab", "h", "h/a%0Ab"},
+		{"an encoded line break is not a control character", "http://h/a%0ab", "h", "h/a%0Ab"},
 		{"invalid UTF-8", "http://h/\xff", "", "UTF-8"},
 		{"encoded invalid UTF-8", "http://h/%ff", "", "UTF-8"},
 		{"encoded invalid UTF-8 in a dropped query", "http://h/?q=%c4%e3", "", "UTF-8"},
@@ -382,7 +382,7 @@ func FuzzNormalize(f *testing.F) {
 			}
 			var input *Error
 			if !errors.As(err, &input) || input.Field != "uri" || input.Message == "" {
-				t.Fatalf("Normalize(%q): %v is no error about the uri", uri, err)
+				t.Fatalf("Normalize(%q): %v is not an error about the uri", uri, err)
 			}
 		}
 	})

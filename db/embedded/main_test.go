@@ -88,7 +88,7 @@ func startHelper(t *testing.T, dir string, as *account) (cmd *exec.Cmd, stdin io
 	t.Helper()
 	binary, err := os.Executable()
 	require.NoError(t, err)
-	if as != nil { // who cannot enter the folder that go test built us in
+	if as != nil { // that user cannot enter the folder of the test's binary
 		ours := binary
 		binary = filepath.Join(openDir(t), "helper")
 		// Not written by this process: a child that another test forks at this moment would inherit the file, open for

@@ -223,7 +223,7 @@ func startLogIn(dir string) string { return filepath.Join(dir, "postgres-start.l
 // awaitReady waits until the server accepts connections to the database, and creates the database
 // if it is missing.
 func (s *Server) awaitReady(ctx context.Context, cfg Config) error {
-	began, told := time.Now(), false
+	began, logged := time.Now(), false
 	for {
 		err := ping(ctx, s.url)
 		switch {
@@ -237,8 +237,8 @@ func (s *Server) awaitReady(ctx context.Context, cfg Config) error {
 		case answered(err):
 			return fmt.Errorf("connect to the PostgreSQL that was started: %w", err)
 		}
-		if !told && time.Since(began) > 5*time.Second {
-			told = true
+		if !logged && time.Since(began) > 5*time.Second {
+			logged = true
 			cfg.Log.Info("PostgreSQL is not ready yet; it may be recovering from a crash", "err", err, "log", filepath.Join(s.cluster, "log"))
 		}
 		select {
