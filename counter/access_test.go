@@ -295,7 +295,8 @@ func TestVisitorModesRefuse(t *testing.T) {
 	require.ErrorContains(t, in.admin().SetApp(ctx, "shop", counter.Settings{Visitor: ptr("cookie")}), `visitor: "cookie" is not a way`)
 }
 
-// An instance with another secret would take everybody for somebody new: it counts nothing for such apps.
+// An instance with another secret would take everybody for somebody new: it counts nothing for such
+// apps.
 func TestAnotherSecret(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -357,20 +358,20 @@ func TestSkipped(t *testing.T) {
 		r   counter.Request
 		why visit.Skipped
 	}{
-		"a person":                     {stranger("192.0.2.1", "/"), ""},
-		"a prefetch":                   {with(func(r *counter.Request) { r.Prefetch = true }), visit.SkippedPrefetch},
-		"who asks not to be tracked":   {with(func(r *counter.Request) { r.DoNotTrack = true }), visit.SkippedDNT},
-		"nobody's agent":               {with(func(r *counter.Request) { r.Agent = "" }), visit.SkippedBot},
-		"a crawler":                    {with(func(r *counter.Request) { r.Agent = "Googlebot/2.1 (+http://www.google.com/bot.html)" }), visit.SkippedBot},
-		"an ignored network":           {stranger("198.51.100.77", "/"), visit.SkippedIgnored},
-		"an ignored IPv6 network":      {stranger("2001:db8:1:2::3", "/"), visit.SkippedIgnored},
-		"beside it":                    {stranger("2001:db8:2::3", "/"), ""},
-		"an ignored address":           {stranger("192.0.2.99", "/"), visit.SkippedIgnored},
-		"one written as IPv6":          {stranger("192.0.2.98", "/"), visit.SkippedIgnored},
-		"an ignored id":                {id("me", "", browser), visit.SkippedIgnored},
-		"one that looks like a number": {id("192.0.2.1", "", browser), visit.SkippedIgnored},
-		"an id from ignored addresses": {id("anna", "10.1.2.3", browser), visit.SkippedIgnored},
-		"another id":                   {id("anna", "", browser), ""},
+		"a person":                                   {stranger("192.0.2.1", "/"), ""},
+		"a prefetch":                                 {with(func(r *counter.Request) { r.Prefetch = true }), visit.SkippedPrefetch},
+		"a visitor who asks not to be tracked":       {with(func(r *counter.Request) { r.DoNotTrack = true }), visit.SkippedDNT},
+		"nobody's agent":                             {with(func(r *counter.Request) { r.Agent = "" }), visit.SkippedBot},
+		"a crawler":                                  {with(func(r *counter.Request) { r.Agent = "Googlebot/2.1 (+http://www.google.com/bot.html)" }), visit.SkippedBot},
+		"an ignored network":                         {stranger("198.51.100.77", "/"), visit.SkippedIgnored},
+		"an ignored IPv6 network":                    {stranger("2001:db8:1:2::3", "/"), visit.SkippedIgnored},
+		"beside it":                                  {stranger("2001:db8:2::3", "/"), ""},
+		"an ignored address":                         {stranger("192.0.2.99", "/"), visit.SkippedIgnored},
+		"one written as IPv6":                        {stranger("192.0.2.98", "/"), visit.SkippedIgnored},
+		"an ignored id":                              {id("me", "", browser), visit.SkippedIgnored},
+		"one that looks like a number":               {id("192.0.2.1", "", browser), visit.SkippedIgnored},
+		"an id from ignored addresses":               {id("anna", "10.1.2.3", browser), visit.SkippedIgnored},
+		"another id":                                 {id("anna", "", browser), ""},
 		"a bot that is asserted, where the app asks": {id("anna", "", "Googlebot/2.1"), visit.SkippedBot},
 	} {
 		before := in.table(t, `SELECT * FROM counters ORDER BY page_id`)
@@ -388,7 +389,7 @@ func TestSkipped(t *testing.T) {
 	}
 	a, err := in.Visit(t.Context(), with(func(r *counter.Request) { r.Prefetch = true }))
 	require.NoError(t, err)
-	require.Equal(t, int64(1), a.Page.Rank, "he is told his rank all the same")
+	require.Equal(t, int64(1), a.Page.Rank, "the visitor is told their rank all the same")
 
 	open := counter.Request{App: "demo", Peer: peer, URI: "http://a.example/", DoNotTrack: true}
 	a, err = in.Visit(t.Context(), open)
@@ -424,9 +425,9 @@ func TestRequestLimit(t *testing.T) {
 	in.clock.Set(in.clock.Now().Add(told.RetryAfter - time.Millisecond))
 	assert.Equal(t, visit.TooMany, in.kindOf(t, stranger("192.0.2.1", "/")), "too early")
 	in.clock.Set(in.clock.Now().Add(time.Millisecond))
-	assert.Zero(t, in.kindOf(t, stranger("192.0.2.1", "/")), "when he was told to come")
+	assert.Zero(t, in.kindOf(t, stranger("192.0.2.1", "/")), "at the time that Retry-After named")
 	in.clock.Set(in.clock.Now().Add(time.Hour))
-	assert.Equal(t, 1, burst("192.0.2.1", 6), "no more than a minute's, however long he was away")
+	assert.Equal(t, 1, burst("192.0.2.1", 6), "the requests of one minute, however long there were none")
 
 	_, err = in.Counts(t.Context(), counter.Request{App: "shop", Anybody: true, Peer: peer, URI: "http://shop.example/"})
 	require.ErrorAs(t, err, &told)

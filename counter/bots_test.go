@@ -144,7 +144,8 @@ var people = []string{
 	`Mozilla/5.0 (Linux; Android 12; moto g(9) play) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/110.0.0.0 Mobile Safari/537.36`,
 }
 
-// crawlers are agents of programs, by kind. Google-Extended is a name for robots.txt that no crawler sends; it is here in case.
+// crawlers are agents of programs, by kind. Google-Extended is a name for robots.txt that no
+// crawler sends; it is here in case.
 var crawlers = []string{
 	// search
 	`Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)`,
@@ -318,7 +319,8 @@ func TestOddAgents(t *testing.T) {
 	}
 }
 
-// Agents made to be slow are judged like any other: the rules search for fixed texts, in what the bound leaves.
+// Agents made to be slow are judged like any other: the rules search for fixed texts, in what the
+// bound leaves.
 func TestCraftedAgents(t *testing.T) {
 	t.Parallel()
 	b := newBots()
@@ -330,7 +332,8 @@ func TestCraftedAgents(t *testing.T) {
 	require.LessOrEqual(t, b.verdicts.Count(), 2*11)
 }
 
-// However many agents come by, the verdicts take no more than they were given, and those asked for stay.
+// However many agents come by, the verdicts take no more than they were given, and those asked for
+// stay.
 const cacheParts = 16 // of a cache.Cache; each half of one may hold an entry more
 
 func TestAgentsThatRotate(t *testing.T) {

@@ -25,7 +25,8 @@ func (in *instance) asked(t *testing.T) int {
 	return int(in.metric(t, "footfall_existence_queries_total"))
 }
 
-// What each helper spares, in look-ups: one line a helper. Each visit has two keys, its page and its site.
+// What each helper spares, in look-ups: one line a helper. Each visit has two keys, its page and
+// its site.
 func TestLookUpsSpared(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -59,8 +60,8 @@ func TestLookUpsSpared(t *testing.T) {
 	}
 }
 
-// Each of three instances knows a third of the visitors from its own counting, and takes the others for new. They
-// are wrong about two visits in three, and all numbers are right.
+// Each of three instances knows a third of the visitors from its own counting, and takes the others
+// for new. They are wrong about two visits in three, and all numbers are right.
 func TestThreeInstancesThatKnowAThirdEach(t *testing.T) {
 	t.Parallel()
 	const visitors, pages = 60, 3
@@ -113,16 +114,16 @@ func TestThreeInstancesThatKnowAThirdEach(t *testing.T) {
 	require.Greater(t, first.asked(t), before)
 }
 
-// erase is what a command that erases a visitor does, in its smallest form: he leaves, with his rank, to an address that is
-// nobody's.
+// erase is what a command that erases a visitor does, in its smallest form: the visitor moves, with
+// their rank, to an address that is nobody's.
 const erase = `BEGIN;
 	SELECT FROM counters ORDER BY page_id FOR UPDATE;
 	UPDATE visitors SET ip = 'fd00::1' WHERE ip = '192.0.2.1';
 	UPDATE visits SET ip = 'fd00::1' WHERE ip = '192.0.2.1';
 	COMMIT`
 
-// Nothing of an erased visitor is remembered: who comes from his address is a newcomer, in every instance, from the moment
-// at which the erasure has returned.
+// Nothing of an erased visitor is remembered: a visitor who comes from the same address is a
+// newcomer, in every instance, from the moment at which the erasure has returned.
 func TestErasedVisitorIsForgotten(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
@@ -161,7 +162,8 @@ func TestDeletedPageBeginsAnew(t *testing.T) {
 	})
 }
 
-// restored stands for a database that was put back to an earlier state: rows that were counted are gone, and no trigger told.
+// restored stands for a database that was put back to an earlier state: rows that were counted are
+// not there any more, and no trigger told.
 const restored = `BEGIN;
 	SET LOCAL session_replication_role = replica;
 	DELETE FROM visitors; DELETE FROM visits; DELETE FROM days; DELETE FROM counters;
@@ -179,7 +181,8 @@ func TestLostConnectionForgets(t *testing.T) {
 	})
 }
 
-// The filter of an instance that starts reads the tables: who is in them is looked up, who is not is not.
+// The filter of an instance that starts reads the tables: visitors who are in them are looked up,
+// others are not.
 func TestFilterReadsTheTables(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -198,7 +201,7 @@ func TestFilterReadsTheTables(t *testing.T) {
 	}
 	require.Equal(t, 6, late.asked(t), "they are known")
 	require.Equal(t, "50004 50001 50001 50004 | 50004 50001 50001 50004", row(late.count(t, "192.0.2.1", "http://a/")))
-	require.Equal(t, 6, late.asked(t), "he is new, and nobody asked")
+	require.Equal(t, 6, late.asked(t), "the visitor is new, and was not looked up")
 	require.Zero(t, late.metric(t, "footfall_filter_wrong_hints_total"))
 }
 

@@ -100,11 +100,12 @@ func testDaysNeverRunBackwards(t *testing.T, w way) {
 	require.Equal(t, "2 1 1 2 | 2 1 1 2", row(ahead.count(t, "192.0.2.1", "http://a/")))
 	require.Equal(t, "2 1 1 3 | 2 1 1 3", row(behind.count(t, "192.0.2.1", "http://a/")), "the earlier day is over")
 	require.Equal(t, "3 2 2 4 | 3 2 2 4", row(ahead.count(t, "192.0.2.2", "http://a/")))
-	require.Equal(t, "3 2 2 5 | 3 2 2 5", row(behind.count(t, "192.0.2.2", "http://a/")), "he came first after midnight")
+	require.Equal(t, "3 2 2 5 | 3 2 2 5", row(behind.count(t, "192.0.2.2", "http://a/")), "the visitor came first after midnight")
 	ahead.checkTables(t)
 }
 
-// Where the clocks of two instances straddle midnight, page and site of a visit count on the same day.
+// Where the clocks of two instances straddle midnight, page and site of a visit count on the same
+// day.
 func TestPageAndSiteCountOnOneDay(t *testing.T) { everyWay(t, testPageAndSiteCountOnOneDay) }
 
 func testPageAndSiteCountOnOneDay(t *testing.T, w way) {
@@ -146,7 +147,8 @@ func TestVisitorOfTheLaterDay(t *testing.T) {
 	require.Equal(t, "2 2 2 4 | 2 2 2 4", one(ahead, "192.0.2.2"))
 }
 
-// Many callers on two instances, one of which is always a little behind, over days that pass in a moment.
+// Many callers on two instances, one of which is always a little behind, over days that pass in a
+// moment.
 func TestPageAndSiteCountOnOneDayUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	ahead := both.newInstance(t, counter.Options{})
@@ -246,7 +248,8 @@ func TestRefusals(t *testing.T) {
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(a))
 }
 
-// What changes in apps is known to every running counter when the command returns; also while nobody watches.
+// What changes in apps is known to every running counter when the command returns; also while
+// nobody watches.
 func TestAppsAreFresh(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

@@ -76,14 +76,15 @@ func TestEraseLeavesRankAndSums(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 3, erased)
 
-		require.Equal(t, "4 3 0 8 | 4 3 0 7", in.ask(t, "192.0.2.2", home), "his sums stay, his rank is nobody's")
+		require.Equal(t, "4 3 0 8 | 4 3 0 7", in.ask(t, "192.0.2.2", home), "the sums stay, the rank is nobody's")
 		require.Equal(t, "4 3 3 8 | 4 3 3 7", in.ask(t, "192.0.2.3", home), "others keep theirs")
 		require.Empty(t, in.table(t, `SELECT ip FROM visitors WHERE ip = '192.0.2.2' UNION ALL SELECT ip FROM visits WHERE ip = '192.0.2.2'`))
 		require.Equal(t, []string{"a.example 2\n", "a.example/ 2\n", "a.example/about 1\n"},
 			in.table(t, `SELECT p.uri, e.rank FROM erased_visitors e JOIN pages p ON p.id = e.page_id ORDER BY p.uri`))
 		in.checkTables(t)
 
-		// Both instances remembered him. Now he is somebody new, and nobody gets his rank.
+		// Both instances remembered the visitor. Now they are a new visitor, and nobody gets their
+		// old rank.
 		require.Equal(t, "5 4 4 9 | 5 4 4 8", row(other.count(t, "192.0.2.2", home)))
 		require.Equal(t, "5 4 4 10 | 5 4 4 9", row(in.count(t, "192.0.2.2", home)))
 		in.checkTables(t)
@@ -93,13 +94,13 @@ func TestEraseLeavesRankAndSums(t *testing.T) {
 		require.EqualValues(t, 2, erased, "again, with what was left before")
 		erased, err = in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.9")
 		require.NoError(t, err)
-		require.Zero(t, erased, "who never came")
+		require.Zero(t, erased, "a visitor who never came")
 		in.checkTables(t)
 	})
 }
 
-// While everybody counts on two instances, one visitor after the other is erased. The promises hold, and a visit that begins
-// when he has been erased finds him new.
+// While everybody counts on two instances, one visitor after the other is erased. The promises
+// hold, and a visit that begins when the visitor has been erased finds them new.
 func TestEraseWhileCounting(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
@@ -111,7 +112,7 @@ func TestEraseWhileCounting(t *testing.T) {
 			assert.NoError(t, err)
 		})
 		for round := range 15 {
-			alone := fmt.Sprintf("198.51.100.%d", round%3) // nobody else counts for him
+			alone := fmt.Sprintf("198.51.100.%d", round%3) // nobody else counts visits of this visitor
 			first := in.count(t, alone, uri(0))
 			again := other.count(t, alone, uri(0))
 			assert.Equal(t, first.Page.Rank, again.Page.Rank)
@@ -155,7 +156,7 @@ func TestDeletePage(t *testing.T) {
 		in.checkTables(t)
 
 		require.NoError(t, in.admin().DeletePage(t.Context(), "demo", b))
-		require.Equal(t, []string{"a.example/(deleted) 4 4 7\n"}, in.table(t, deleted), "who came to both is one visitor of it")
+		require.Equal(t, []string{"a.example/(deleted) 4 4 7\n"}, in.table(t, deleted), "a visitor of both pages is one visitor of it")
 		require.Equal(t, []string{"1 192.0.2.1\n", "2 192.0.2.2\n", "3 192.0.2.4\n"},
 			in.table(t, `SELECT v.rank, host(v.ip) FROM visitors v JOIN pages p ON p.id = v.page_id WHERE p.uri LIKE '%(deleted)' ORDER BY 1`), "ranks go on")
 		require.Equal(t, []string{"4\n"}, in.table(t, `SELECT e.rank FROM erased_visitors e JOIN pages p ON p.id = e.page_id WHERE p.uri LIKE '%(deleted)'`))
@@ -175,7 +176,8 @@ func TestDeletePage(t *testing.T) {
 	})
 }
 
-// A run that was killed when the page was off its name is finished by the next, and meanwhile the promises hold.
+// A run that was killed when the page was off its name is finished by the next, and meanwhile the
+// promises hold.
 func TestDeletePageGoesOn(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -244,7 +246,7 @@ func TestDeleteApp(t *testing.T) {
 				SELECT page_id FROM counters UNION ALL SELECT page_id FROM visitors UNION ALL SELECT page_id FROM visits
 				UNION ALL SELECT page_id FROM erased_visitors UNION ALL SELECT page_id FROM erased_visits
 			)
-			SELECT page_id FROM ids WHERE page_id NOT IN (SELECT id FROM pages)`), "rows of pages that are gone")
+			SELECT page_id FROM ids WHERE page_id NOT IN (SELECT id FROM pages)`), "rows of pages that were deleted")
 		require.Empty(t, in.table(t, `SELECT id FROM keys`))
 		in.checkTables(t)
 
@@ -254,7 +256,8 @@ func TestDeleteApp(t *testing.T) {
 	})
 }
 
-// An app's deletion meets batches that come first to some of its pages. All take counters in one order, so nobody is a deadlock's victim.
+// An app's deletion meets batches that come first to some of its pages. All take counters in one
+// order, so nobody is a deadlock's victim.
 func TestDeleteAppTakesCountersInOrder(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -307,7 +310,8 @@ func TestDeletePageMakesNobodyWait(t *testing.T) {
 	conn := in.conn(t)
 	tx, err := conn.Begin(t.Context())
 	require.NoError(t, err)
-	// Somebody holds a row of the page's visitors, so that the deletion stands still between its two steps for as long as we like.
+	// Somebody holds a row of the page's visitors, so that the deletion stands still between its
+	// two steps for as long as we like.
 	_, err = tx.Exec(t.Context(), `SELECT FROM visitors WHERE page_id = (SELECT id FROM pages WHERE uri = 'a.example/a') FOR UPDATE`)
 	require.NoError(t, err)
 	deleted := make(chan error, 1)
@@ -329,8 +333,8 @@ func TestDeletePageMakesNobodyWait(t *testing.T) {
 	in.checkTables(t)
 }
 
-// Commands beside each other and beside visits: each does what it says, none waits for another for ever, and nobody is told of a
-// deadlock.
+// Commands beside each other and beside visits: each does what it says, none waits for another for
+// ever, and nobody is told of a deadlock.
 func TestCommandsBesideEachOther(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
@@ -382,7 +386,8 @@ func TestCommandsBesideEachOther(t *testing.T) {
 		UNION ALL SELECT page_id FROM counters WHERE page_id NOT IN (SELECT id FROM pages)`))
 }
 
-// What an app counts by may change as long as it has no page; a visit that was told by the old way makes none.
+// What an app counts by may change as long as it has no page; a visit that was told by the old way
+// makes none.
 func TestAppChangesBesideFirstVisit(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -402,7 +407,8 @@ func TestAppChangesBesideFirstVisit(t *testing.T) {
 	require.Len(t, ids, 2)
 }
 
-// Where two instances meet at the last room, the page that the other has just made is there, and takes no room.
+// Where two instances meet at the last room, the page that the other has just made is there, and
+// takes no room.
 func TestPagesOfAnotherInstanceAreThere(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

@@ -22,7 +22,8 @@ import (
 	"footfall/visit"
 )
 
-// hold locks a site's counters in a transaction of the test's own, so that a batch waits, until release.
+// hold locks a site's counters in a transaction of the test's own, so that a batch waits, until
+// release.
 func (in *instance) hold(t *testing.T, site string) (release func()) {
 	t.Helper()
 	conn := in.conn(t)
@@ -49,7 +50,8 @@ func (in *instance) waiters(t *testing.T, n int) {
 	}, 20*time.Second, time.Millisecond)
 }
 
-// together counts visits that are sure to share a batch, behind one that is held up; it returns what each was told.
+// together counts visits that are sure to share a batch, behind one that is held up; it returns
+// what each was told.
 func (in *instance) together(t *testing.T, requests []counter.Request) ([]visit.Answer, []error) {
 	t.Helper()
 	in.count(t, "192.0.2.250", "http://a/first")
@@ -201,7 +203,8 @@ func testOverloadIsRefused(t *testing.T, w way) {
 	in.checkTables(t)
 }
 
-// Behind a database that hangs nobody waits for long: what has waited beyond its time is refused without being sent.
+// Behind a database that hangs nobody waits for long: what has waited beyond its time is refused
+// without being sent.
 func TestBatchThatWaitedTooLongIsRefused(t *testing.T) {
 	everyWay(t, testBatchThatWaitedTooLongIsRefused)
 }
@@ -309,7 +312,8 @@ func (c *cutter) serve(client net.Conn) {
 	wg.Wait()
 }
 
-// pipe copies until either end closes, or until drop is set: then it loses what it has read, and ends.
+// pipe copies until either end closes, or until drop is set: then it loses what it has read, and
+// ends.
 func (c *cutter) pipe(to, from net.Conn, drop *atomic.Bool) {
 	buf := make([]byte, 64<<10)
 	for {
@@ -323,8 +327,8 @@ func (c *cutter) pipe(to, from net.Conn, drop *atomic.Bool) {
 	}
 }
 
-// isCancel recognizes the driver's request to cancel what its lost connection was doing. It is lost as well: a network
-// that fails takes it along.
+// isCancel recognizes the driver's request to cancel what its lost connection was doing. It is lost
+// as well: a network that fails takes it along.
 func isCancel(message []byte) bool {
 	return len(message) >= 8 && binary.BigEndian.Uint32(message[4:]) == 80877102
 }
@@ -339,8 +343,8 @@ func (c *cutter) cut() {
 	c.conns = nil
 }
 
-// newCutInstance is an instance whose way to the database leads through a cutter; its first visit has been counted, so that
-// its connections stand.
+// newCutInstance is an instance whose way to the database leads through a cutter; its first visit
+// has been counted, so that its connections stand.
 func (w way) newCutInstance(t *testing.T) (*instance, *cutter) {
 	t.Helper()
 	direct := w.newInstance(t, counter.Options{})

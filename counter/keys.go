@@ -29,7 +29,7 @@ const (
 var scopes = []Scope{ScopeCount, ScopeAssert, ScopeRead}
 
 // A key is keyPrefix, some random letters, a "_" and 256 random bits. What stands before that "_"
-// is the key's name, which is no secret.
+// is the key's name, which need not be kept secret.
 const (
 	keyPrefix     = "footfall_"
 	keyNameRandom = 8  // characters

@@ -66,8 +66,8 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// However many addresses come, the memory for them is bounded, and one that goes on asking stays known. Not in parallel: it measures
-// the heap.
+// However many addresses come, the memory for them is bounded, and one that goes on asking stays
+// known. Not in parallel: it measures the heap.
 func TestRatesForgetStrangersOnly(t *testing.T) {
 	now := time.Unix(1, 0)
 	r := newRates(func() time.Time { return now })

@@ -176,7 +176,8 @@ func (in *instance) exec(t *testing.T, sql string) {
 	require.NoError(t, err)
 }
 
-// checkTables holds the promises on totals against the tables: a line of text for each that is broken.
+// checkTables holds the promises on totals against the tables: a line of text for each that is
+// broken.
 func (in *instance) checkTables(t *testing.T) {
 	t.Helper()
 	rows, err := in.conn(t).Query(context.Background(), `
@@ -205,8 +206,9 @@ func (in *instance) checkTables(t *testing.T) {
 	in.checkDays(t)
 }
 
-// checkDays holds the promises on daily numbers against the tables, and against rows as far as these are kept. Where pages
-// were deleted, it is not known of some visitors whether they were new on a day.
+// checkDays holds the promises on daily numbers against the tables, and against rows as far as
+// these are kept. Where pages were deleted, it is not known of some visitors whether they were new
+// on a day.
 func (in *instance) checkDays(t *testing.T) {
 	t.Helper()
 	rows, err := in.conn(t).Query(context.Background(), `

@@ -26,8 +26,8 @@ type seen struct {
 	answer     visit.Answer
 }
 
-// Hundreds of clients on few targets, two instances on one database, midnight in the middle: every promise is
-// checked on the answers alone.
+// Hundreds of clients on few targets, two instances on one database, midnight in the middle: every
+// promise is checked on the answers alone.
 func TestConcurrentAnswers(t *testing.T) { everyWay(t, testConcurrentAnswers) }
 
 func testConcurrentAnswers(t *testing.T, w way) {
@@ -89,8 +89,8 @@ type told struct {
 	counts visit.Counts
 }
 
-// checkAnswers replays the visits of one target in the order of their hot. That order decides everything else: who was
-// first, on which day, and so each number.
+// checkAnswers replays the visits of one target in the order of their hot. That order decides
+// everything else: who was first, on which day, and so each number.
 func checkAnswers(t *testing.T, target string, visits []told) {
 	t.Helper()
 	slices.SortFunc(visits, func(a, b told) int { return cmp.Compare(a.counts.Hot, b.counts.Hot) })

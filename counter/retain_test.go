@@ -57,7 +57,7 @@ func TestRetentionSettings(t *testing.T) {
 	in.keeps(t, "demo", 36500, 36500)
 }
 
-// Pages are deleted when the rows of their first days are gone.
+// Pages are deleted after the rows of their first days.
 func TestDeletePageWhoseDaysAreGone(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
@@ -99,7 +99,8 @@ func TestDeletePageWhoseDaysAreGone(t *testing.T) {
 		require.Equal(t, sites, in.table(t, `SELECT c.* FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.site_id IS NULL ORDER BY 1`))
 		require.Empty(t, in.table(t, `SELECT day_id FROM sketches WHERE page_id NOT IN (SELECT id FROM pages)`))
 		require.Empty(t, in.table(t, `SELECT t.day_id FROM tops t JOIN apps a ON a.id = t.app_id WHERE a.name = 'demo'`))
-		// Everybody came to one of the two pages on each of his days, so that their sketches together are those of the site.
+		// Everybody came to one of the two pages on each of their days, so that their sketches
+		// together are those of the site.
 		const sketches = `SELECT s.day_id, s.entries FROM sketches s JOIN pages p ON p.id = s.page_id JOIN apps a ON a.id = p.app_id
 			WHERE a.name = 'demo' AND p.uri = 'a.example%s' ORDER BY 1`
 		require.Len(t, in.table(t, fmt.Sprintf(sketches, "/(deleted)")), 7)
@@ -125,7 +126,8 @@ func TestDeletePageWhoseDaysAreGone(t *testing.T) {
 	})
 }
 
-// Somebody who was forgotten came to two pages, and is taken for two; so there would be no room left for a visitor who is known.
+// Somebody who was forgotten came to two pages, and is taken for two; so there would be no room
+// left for a visitor who is known.
 func TestDeletePagesOfWhomIsForgotten(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
@@ -149,8 +151,8 @@ func TestDeletePagesOfWhomIsForgotten(t *testing.T) {
 	})
 }
 
-// While everybody counts on two instances, days pass and visitors are forgotten, some at the moment in which they come back. Nobody fails,
-// and the promises hold.
+// While everybody counts on two instances, days pass and visitors are forgotten, some at the moment
+// in which they come back. Nobody fails, and the promises hold.
 func TestRetentionWhileCounting(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
@@ -188,7 +190,8 @@ func TestRetentionWhileCounting(t *testing.T) {
 	})
 }
 
-// Who was looked up as long unseen, and comes before he is forgotten, is not.
+// A visitor who was found not to have come for long, but comes before they are forgotten, is not
+// forgotten.
 func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
@@ -227,7 +230,7 @@ func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return len(in.table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)) == 1
 	}, time.Minute, time.Millisecond)
-	// What his visit, to another page of the site, writes.
+	// What a visit of theirs to another page of the site writes.
 	_, err = held.Exec(t.Context(), `UPDATE visitors SET last_day = 20190606 WHERE ip = '192.0.2.1' AND page_id = (SELECT id FROM pages WHERE uri = 'a.example')`)
 	require.NoError(t, err)
 	require.NoError(t, held.Commit(t.Context()))
@@ -237,7 +240,8 @@ func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 	require.Equal(t, "3 3 3 3 | 3 3 3 3", row(in.count(t, "192.0.2.2", "http://a.example/1")))
 }
 
-// A report that reads a day keeps it from being dropped, and nobody waits for it for long. When it has done the day goes.
+// A report that reads a day keeps it from being dropped, and nobody waits for it for long. When it
+// has done the day goes.
 func TestDropWaitsForReports(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

@@ -22,7 +22,8 @@ func printed(t *testing.T, a Answer, f Format) string {
 	return out.String()
 }
 
-// What stands in the tables is in canonical form, and yet nothing is taken for harmless that comes from there.
+// What stands in the tables is in canonical form, and yet nothing is taken for harmless that comes
+// from there.
 func TestNothingStoredIsPrintedRaw(t *testing.T) {
 	t.Parallel()
 	const bad = "=a/\x1b]0;owned\a\x1b[31m\u202e\u009b2J\r\n\"</script>"

@@ -155,7 +155,8 @@ func (h *history) someTargets() (targets []string) {
 	return targets
 }
 
-// pages are those of a site, or of all, with their numbers in a range, by plain SQL over the visits. hot is in no row of theirs.
+// pages are those of a site, or of all, with their numbers in a range, by plain SQL over the
+// visits. hot is in no row of theirs.
 func (h *history) pages(t *testing.T, site string, in visit.Range) (pages []report.Page) {
 	t.Helper()
 	rows, err := h.conn.Query(t.Context(), `
@@ -389,7 +390,8 @@ func TestTopPagesAroundListLengths(t *testing.T) {
 	}
 }
 
-// A page that is in no day's list, since each day others were before it, is first all the same if it came near on all of them.
+// A page that is in no day's list, since each day others were before it, is first all the same if
+// it came near on all of them.
 func TestTopPagesThatNoListTells(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -434,7 +436,7 @@ func TestTopPagesThatNoListTells(t *testing.T) {
 	}
 }
 
-// Groups of targets whose visits are gone are estimated.
+// Uniques of groups of targets whose rows of visits are deleted are estimated.
 func TestSketchesEstimate(t *testing.T) {
 	t.Parallel()
 	r := newReading(t)
@@ -446,7 +448,8 @@ func TestSketchesEstimate(t *testing.T) {
 	r.exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 'a.example')`)
 	for i, size := range sizes {
 		r.exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, format('a.example/%s/%s', $1::integer, n) FROM generate_series(0, 2) AS n`, i)
-		// Everybody comes to one page on one day, and every third to another page, too, on another day.
+		// Everybody comes to one page on one day, and every third to another page, too, on another
+		// day.
 		r.exec(t, `
 			INSERT INTO visits (page_id, day_id, previous_day, ip)
 			SELECT p.id, 20190601 + (v + again) % 3, 0, '10.0.0.0'::inet + ($1::integer * 100000 + v)
@@ -541,8 +544,8 @@ func TestServiceReadsReports(t *testing.T) {
 	require.Contains(t, said, `"exact":false`)
 }
 
-// What is read from a table that somebody has locked is waited for as long as the caller wants, and no longer; and the connection, of
-// which there are two, is not lost by it.
+// What is read from a table that somebody has locked is waited for as long as the caller wants, and
+// no longer; and the connection, of which there are two, is not used up by it.
 func TestReadingEndsInTime(t *testing.T) {
 	t.Parallel()
 	r := newReading(t)

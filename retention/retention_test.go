@@ -23,7 +23,8 @@ import (
 	"footfall/visit"
 )
 
-// retention is a database on which apps count that keep their visits for different times, and a clock.
+// retention is a database on which apps count that keep their visits for different times, and a
+// clock.
 type retention struct {
 	url     string
 	db      *db.DB
@@ -198,7 +199,7 @@ func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
 	assert.Equal(t, []string{"20190607", "20190608", "20190609", "20190610"}, r.visitDays(t, "forever"))
 	r.uniques(t)
 
-	// Who keeps for longer from now on has what is left.
+	// An app that keeps its visits for longer from now on has what is left.
 	require.NoError(t, admin.SetApp(t.Context(), "brief", counter.Settings{RetainDays: &never, ForgetDays: &never}))
 	r.day.Store(20)
 	_, err = retainer.Run(t.Context())
@@ -208,7 +209,8 @@ func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
 	r.uniques(t)
 }
 
-// Ended after any of its steps, it comes to the same when it is done again, and no number is wrong in between.
+// Ended after any of its steps, it comes to the same when it is done again, and no number is wrong
+// in between.
 func TestRetentionGoesOnWhereItWasCutShort(t *testing.T) {
 	t.Parallel()
 	var dumps [6][]string // beside after how many steps it was
@@ -226,7 +228,8 @@ func TestRetentionGoesOnWhereItWasCutShort(t *testing.T) {
 	}
 }
 
-// cutShort runs retention again after it was ended after so many steps, and returns what is there then.
+// cutShort runs retention again after it was ended after so many steps, and returns what is there
+// then.
 func cutShort(t *testing.T, steps int) []string {
 	t.Helper()
 	r := newRetention(t)
@@ -301,7 +304,8 @@ func TestOneInstanceLetsGo(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-// The day that an instance's clock tells counts, and not before ten past noon in UTC: then it is over everywhere.
+// The day that an instance's clock tells counts, and not before ten past noon in UTC: then it is
+// over everywhere.
 func TestRetentionIsDueWhenADayIsOverEverywhere(t *testing.T) {
 	t.Parallel()
 	for at, want := range map[string]int32{
@@ -324,7 +328,7 @@ func TestForgottenVisitorsAreNewWhenTheyReturn(t *testing.T) {
 	r.visit(t, "long", 1, "/a")
 	r.day.Store(4)
 	r.visit(t, "brief", 2, "/a")
-	r.visit(t, "brief", 3, "/b") // renews him at the site, and so at /a, where he has not been for long
+	r.visit(t, "brief", 3, "/b") // keeps the visitor at the site, and so at /a, where they have not been for long
 	r.day.Store(6)
 	done, err := r.retainer(r.db).Run(t.Context())
 	require.NoError(t, err)
@@ -337,9 +341,9 @@ func TestForgottenVisitorsAreNewWhenTheyReturn(t *testing.T) {
 	three := r.visit(t, "brief", 3, "/a")
 	assert.Equal(t, [2]int64{3, 3}, [2]int64{three.Page.UV, three.Page.Rank}, "others keep their ranks")
 	one := r.visit(t, "brief", 1, "/a")
-	assert.Equal(t, [4]int64{4, 4, 4, 4}, [4]int64{one.Page.UV, one.Page.Rank, one.Site.UV, one.Site.Rank}, "he has the next rank")
+	assert.Equal(t, [4]int64{4, 4, 4, 4}, [4]int64{one.Page.UV, one.Page.Rank, one.Site.UV, one.Site.Rank}, "the visitor has the next rank")
 	one = r.visit(t, "long", 1, "/a")
-	assert.Equal(t, [2]int64{1, 1}, [2]int64{one.Page.UV, one.Page.Rank}, "the other app has not forgotten him")
+	assert.Equal(t, [2]int64{1, 1}, [2]int64{one.Page.UV, one.Page.Rank}, "the other app has not forgotten the visitor")
 }
 
 // Retention works in a service that has no right to delete rows.

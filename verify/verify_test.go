@@ -27,7 +27,8 @@ type proven struct {
 	counter *counter.Counter // of newProven
 }
 
-// newProven counts with visitors who return, or not, an erased one, a deleted page, closed days, and an app without visits.
+// newProven counts with visitors who return, or not, an erased one, a deleted page, closed days,
+// and an app without visits.
 func newProven(t *testing.T) *proven {
 	t.Helper()
 	ctx := context.Background()
@@ -133,13 +134,13 @@ func violations(proof *verify.Proof) (lines []string) {
 func TestVerifyFindsNothingWhereNothingIsWrong(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]string{
-		"as counted":           ``,
-		"rows of a day let go": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260628 FROM apps; SELECT drop_visits_day(20260627)`,
-		"rows being let go":    `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps; DELETE FROM visits WHERE day_id = 20260628 AND ip = '192.0.2.1'`,
-		"rows of one app let go": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps WHERE name = 'demo';
+		"as counted":         ``,
+		"a day dropped":      `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260628 FROM apps; SELECT drop_visits_day(20260627)`,
+		"rows being deleted": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps; DELETE FROM visits WHERE day_id = 20260628 AND ip = '192.0.2.1'`,
+		"rows of one app deleted": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps WHERE name = 'demo';
 			DELETE FROM visits WHERE day_id < 20260629`,
 		"tops forgotten": `DELETE FROM tops`,
-		"a visitor forgotten with his days": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps; DELETE FROM visits WHERE day_id < 20260629;
+		"a visitor forgotten with their days": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps; DELETE FROM visits WHERE day_id < 20260629;
 			WITH gone AS (DELETE FROM visitors WHERE ip = '192.0.2.4' RETURNING page_id, rank) INSERT INTO erased_visitors SELECT * FROM gone`,
 		"an app being deleted": `UPDATE apps SET deleted_at = now(); DELETE FROM visits`,
 	} {
@@ -291,7 +292,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 	})
 }
 
-// Days whose rows are gone rest on the daily numbers, and what is kept after them is still held against its rows.
+// Days whose rows are deleted rest on the daily numbers, and later days are still checked against
+// their rows.
 func TestVerifyWithoutOldRows(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)

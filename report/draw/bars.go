@@ -22,13 +22,13 @@ type Bar struct {
 	Strong bool // it stands out among the others
 }
 
-// Of the picture, in its own units.
+// Measures of the picture, in its own units.
 const (
 	barsTop, barsStep, barsHigh = 48, 26, 18
-	barsLeft, barsLong          = 230, 400 // what is beyond the longest bar belongs to its label
+	barsLeft, barsLong          = 230, 400 // the longest bar leaves the rest to its label
 )
 
-// WriteBars writes charts, one below the other, as an SVG that needs nothing but itself.
+// WriteBars writes charts, one below the other, as an SVG that refers to nothing outside itself.
 func WriteBars(w io.Writer, title string, charts ...Bars) error {
 	high := barsTop
 	for _, c := range charts {
@@ -59,7 +59,7 @@ func (b Bars) write(out io.Writer, top int) {
 	}
 }
 
-// scale returns the length of a number's bar. What is more than nothing shows.
+// scale returns the length of a number's bar. Every number above 0 shows.
 func (b Bars) scale() func(float64) float64 {
 	least, most := math.Inf(1), 0.0
 	for _, row := range b.Rows {
