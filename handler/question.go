@@ -203,7 +203,7 @@ func (q *question) target() string {
 	case uris+sites == 0:
 		q.wrong("uri", "it is missing: give uri, the address of a page, or site, a host")
 	case uris > 0 && sites > 0:
-		q.wrong("site", "it is given beside uri: use one of them")
+		q.wrong("site", "it is given together with uri: use one of them")
 	}
 	if targets := q.targets(); len(targets) > 0 {
 		return targets[0]
@@ -261,7 +261,7 @@ func (q *question) rank() int64 {
 	case len(given) == 0:
 		q.wrong("rank", "it is missing: give rank, or ip (visitor, if the app has ids)")
 	case len(given) > 1:
-		q.wrong(given[1], "it is given beside %s: use one of them", given[0])
+		q.wrong(given[1], "it is given together with %s: use one of them", given[0])
 	}
 	said := q.value("rank")
 	if said == "" {

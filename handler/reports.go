@@ -120,7 +120,7 @@ func sitesReport(q *question) makeReport {
 	}
 }
 
-// orders are the numbers by which pages may be ordered, beside their uri.
+// orders are the numbers by which pages may be ordered; they may also be ordered by uri.
 var orders = []string{"pv", "uv", "hot"}
 
 func pagesReport(q *question) makeReport {
@@ -197,7 +197,7 @@ func uniquesReport(q *question) makeReport {
 	app, in, prefix, targets := q.reading.App, q.days(), q.prefix(), q.targets()
 	switch {
 	case prefix != "" && len(targets) > 0:
-		q.wrong("prefix", "it is given beside uri or site: use one of them")
+		q.wrong("prefix", "it is given together with uri or site: use one of them")
 	case prefix == "" && len(targets) == 0:
 		q.wrong("uri", "it is missing: give uri, site or prefix")
 	}

@@ -192,14 +192,14 @@ func TestReportsRefuse(t *testing.T) {
 		{"pages?after=hhui.top/home", "after: it does not belong to this order"}, {"pages?order=hot&after=dXYgMSAyIDI", "after: it does not belong to this order"},
 		{"pages?after=" + cursor("pv", report.Place{Before: report.DeepestTop + 1}), "after:"}, {"pages?after=" + cursor("pv", report.Place{Before: 1}) + "AA", "after:"},
 		{"days", "uri: it is missing"}, {"days?uri=ftp://hhui.top/", "uri: it does not begin with http"},
-		{"days?uri=a%20b/(other)", "uri: its host is not a valid"}, {"days?uri=http://a.example/&site=a.example", "site: it is given beside uri"},
+		{"days?uri=a%20b/(other)", "uri: its host is not a valid"}, {"days?uri=http://a.example/&site=a.example", "site: it is given together with uri"},
 		{"days?uri=http://a.example/&uri=http://b.example/", "uri: it is given twice"}, {"days?site=a.example&after=soon", "after:"},
 		{"visitors?day=20190631&site=a.example", "day:"}, {"visitors?site=a.example&after=192.0.2.1", "after:"}, {"visitors?site=a.example&after=20190629-x", "after:"},
 		{"visitors?site=a.example&after=20190629-fe80::1%25eth0", "after:"}, {"visitors?site=a.example&day=20190630&after=20190629-192.0.2.1", "after:"},
 		{"ranks?site=a.example", "rank: it is missing"}, {"ranks?site=a.example&rank=0", "rank:"}, {"ranks?site=a.example&rank=1e3", "rank:"},
-		{"ranks?site=a.example&rank=99999999999999999999", "rank:"}, {"ranks?site=a.example&rank=1&ip=192.0.2.1", "ip: it is given beside rank"},
+		{"ranks?site=a.example&rank=99999999999999999999", "rank:"}, {"ranks?site=a.example&rank=1&ip=192.0.2.1", "ip: it is given together with rank"},
 		{"ranks?site=a.example&ip=192.0.2", "ip: it is not an IPv4 or IPv6 address"}, {"ranks?site=a.example&visitor=me", "visitor: app demo tells visitors apart by their address"},
-		{"uniques", "uri: it is missing"}, {"uniques?prefix=http://a.example/&site=a.example", "prefix: it is given beside"}, {"uniques?prefix=ftp://a.example", "prefix: it does not begin with http"},
+		{"uniques", "uri: it is missing"}, {"uniques?prefix=http://a.example/&site=a.example", "prefix: it is given together with"}, {"uniques?prefix=ftp://a.example", "prefix: it does not begin with http"},
 		{"uniques?prefix=http://a.example/?q", "prefix: it has a query"}, {"uniques?site=a.example&site=%20", "site:"}, {"uniques?site=a.example&from=20190229", "from:"},
 	} {
 		a := e.get("/api/apps/demo/" + c.ask)

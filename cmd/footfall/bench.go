@@ -42,7 +42,8 @@ func (b benchServer) options(p *program) bench.Options {
 // benchReport is what every benchmark ends in.
 type benchReport interface{ Print(w io.Writer) }
 
-// publish shows a report that is complete, and fails as the benchmark did: where it was that what was counted is not true, after that.
+// publish shows a report that is complete, and fails as the benchmark did: where it was that what
+// was counted is not true, after that.
 func publish[T benchReport](p *program, file string, report T, err error) error {
 	if err != nil && !errors.Is(err, bench.ErrUntrue) {
 		return err
@@ -139,7 +140,8 @@ func (b *benchReportsCmd) check(globals) []error {
 	return append(reports.Check(b.given(bench.Options{})), generate.Set{Visits: b.Visits}.Check()...)
 }
 
-// run keeps what it generates where a folder is named with --data; that of the service is never used unasked.
+// run keeps what it generates where a folder is named with --data; that of the service is never
+// used unasked.
 func (b *benchReportsCmd) run(ctx context.Context, p *program) error {
 	o := b.given(b.options(p))
 	if p.embedded() && p.Data != defaultData() {

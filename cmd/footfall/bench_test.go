@@ -79,7 +79,8 @@ func TestBenchCompares(t *testing.T) {
 	assert.Contains(t, string(html), "batched&#43;both")
 }
 
-// What is not true is shown, and makes the command fail all the same. There are no figures to show of what failed halfway.
+// What is not true is shown, and makes the command fail all the same. There are no figures to show
+// of what failed halfway.
 func TestBenchShowsWhatIsUntrue(t *testing.T) {
 	t.Parallel()
 	halfway := errors.New("the server went away")
@@ -95,8 +96,8 @@ func TestBenchShowsWhatIsUntrue(t *testing.T) {
 	}
 }
 
-// Processes of their own are visited by wrk, their tables are checked, and the figures come from where they should. The program of
-// another version is this one here.
+// Processes of their own are visited by wrk, their tables are checked, and the figures come from
+// where they should. The program of another version is this one here.
 func TestBenchHTTP(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -9,7 +9,8 @@ import (
 	"footfall/bench/generate"
 )
 
-// benchGenerateCmd fills tables, as nothing else here does to the data of a service: those that --data or --database-url name.
+// benchGenerateCmd fills tables, as nothing else here does to the data of a service: those that
+// --data or --database-url name.
 type benchGenerateCmd struct {
 	App      string `default:"generated"`
 	Visits   int    `default:"10000000"`

@@ -45,7 +45,7 @@ func (k *keeper) keep(running context.Context, server *embedded.Server) {
 			k.err = k.end(server)
 			return
 		case <-server.Done():
-			k.log.Error("the database ended; it is started again", "error", server.Err())
+			k.log.Error("the database has ended; starting it again", "error", server.Err())
 			_ = k.end(server) // releases the directory; how the server ended was just logged
 			server = k.again(running)
 		}
