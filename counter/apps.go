@@ -112,23 +112,31 @@ func (dir *directory) close() {
 	dir.done.Wait()
 }
 
+// A watcher whose connection was lost is made anew after watchPause, and after each further failure
+// twice as late, up to watchPauseMax. Meanwhile each request reads the apps from the database.
+const (
+	watchPause    = 200 * time.Millisecond
+	watchPauseMax = 5 * time.Second
+)
+
 // watch keeps the apps up to date until ctx ends. It sends its first success or failure to first.
 func (dir *directory) watch(ctx context.Context, first chan<- error) {
-	for ctx.Err() == nil {
+	for again := watchPause; ctx.Err() == nil; again = min(2*again, watchPauseMax) {
 		err := dir.db.WatchApps(ctx, func(access *db.Access) {
 			if access == nil {
 				dir.held.Store(nil)
 				return
 			}
+			again = watchPause
 			dir.held.Store(dir.read(access, true))
 			sendFirst(first, nil)
 		})
 		sendFirst(first, err)
 		if ctx.Err() == nil {
-			dir.log.Warn("apps are not watched for now", "error", err)
+			dir.log.Warn("apps are not watched for now", "again_in", again, "error", err)
 		}
 		select {
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(again):
 		case <-ctx.Done():
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/url"
 	"sync"
@@ -445,6 +446,53 @@ func within(t *testing.T, from <-chan string, what string) string {
 		t.Fatal("waited in vain for " + what)
 		return ""
 	}
+}
+
+// pauses notes how long each warning says that it will be until the apps are watched again.
+type pauses chan time.Duration
+
+func (pauses) Enabled(context.Context, slog.Level) bool { return true }
+func (p pauses) WithAttrs([]slog.Attr) slog.Handler     { return p }
+func (p pauses) WithGroup(string) slog.Handler          { return p }
+func (p pauses) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "again_in" {
+			p <- a.Value.Duration()
+		}
+		return true
+	})
+	return nil
+}
+
+// An instance without a database tries again ever later, and soon again once it was back.
+func TestWatcherBacksOff(t *testing.T) {
+	t.Parallel()
+	direct := plain.newInstance(t, counter.Options{})
+	c, through := newCutter(t, direct.url)
+	told := make(pauses, 100)
+	in := plain.startOn(t, through, counter.Options{Options: record.Options{Log: slog.New(told)}})
+	c.refuse.Store(true)
+	c.swallow.Store(true)
+	c.cut()
+	for _, want := range []time.Duration{200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond} {
+		require.Equal(t, want, <-told)
+	}
+	c.refuse.Store(false)
+	c.swallow.Store(false)
+	require.Eventually(t, func() bool { return in.watchers(t) == 2 }, 20*time.Second, 10*time.Millisecond)
+	for len(told) > 0 { // of tries before the database was back
+		<-told
+	}
+	c.cut()
+	require.Equal(t, 200*time.Millisecond, <-told)
+}
+
+// watchers are the instances that hold the epoch of the apps.
+func (in *instance) watchers(t *testing.T) (n int) {
+	t.Helper()
+	require.NoError(t, in.conn(t).QueryRow(t.Context(), `SELECT count(DISTINCT pid) FROM pg_locks
+		WHERE locktype = 'advisory' AND objsubid = 2 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&n))
+	return n
 }
 
 // With no database a visit is refused, and counts when the database is back.

@@ -30,6 +30,9 @@ type Options struct {
 	Writers int
 	// StatementTimeout ends a statement that hangs. Default 5 s.
 	StatementTimeout time.Duration
+	// DeadAfter is how long the other end of a connection may be silent before either end takes it
+	// for dead. Default 10 s.
+	DeadAfter time.Duration
 }
 
 // DB is a database with Footfall's schema, or one that is to get it. Callers get the generated
@@ -54,16 +57,19 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if o.StatementTimeout == 0 {
 		o.StatementTimeout = 5 * time.Second
 	}
-	base, err := connConfig(url)
+	if o.DeadAfter == 0 {
+		o.DeadAfter = defaultDeadAfter
+	}
+	base, err := connConfig(url, o.DeadAfter)
 	if err != nil {
 		return nil, err
 	}
 	d := &DB{base: base}
-	d.readers, err = newPool(ctx, url, o.Readers, map[string]string{"statement_timeout": milliseconds(o.StatementTimeout)}, nil)
+	d.readers, err = newPool(ctx, base, o.Readers, map[string]string{"statement_timeout": milliseconds(o.StatementTimeout)}, nil)
 	if err != nil {
 		return nil, err
 	}
-	d.writers, err = newPool(ctx, url, o.Writers, map[string]string{
+	d.writers, err = newPool(ctx, base, o.Writers, map[string]string{
 		// A generic plan is made once: planning would cost as much as the rest of a small batch. It
 		// may be made on empty tables, where a scan looks cheaper than an index, so scans are off.
 		// The statements are written so that only the right plan is left.
@@ -73,17 +79,12 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		"statement_timeout":                   milliseconds(o.StatementTimeout),
 		"idle_in_transaction_session_timeout": milliseconds(o.StatementTimeout),
 		"jit":                                 "off",
-		// A client that vanished must not hold a site's lock for as long as TCP waits, which is
-		// hours.
-		"tcp_keepalives_idle":     "5",
-		"tcp_keepalives_interval": "2",
-		"tcp_keepalives_count":    "3",
 	}, durable)
 	if err != nil {
 		d.readers.Close()
 		return nil, err
 	}
-	d.reports, err = newPool(ctx, url, reporters, map[string]string{
+	d.reports, err = newPool(ctx, base, reporters, map[string]string{
 		"statement_timeout":               milliseconds(o.StatementTimeout),
 		"default_transaction_read_only":   "on",
 		"jit":                             "off",
@@ -160,18 +161,16 @@ func (d *DB) MakeDay(ctx context.Context, day int32) (made bool, err error) {
 // wait: a reply means that the visit is committed.
 func durable(ctx context.Context, conn *pgx.Conn) error { return New(conn).SessionDurable(ctx) }
 
-// newPool makes a pool whose connections have the settings, and are prepared before their first
-// use.
+// newPool makes a pool whose connections are those of base with more settings, and are prepared
+// before their first use.
 func newPool(
-	ctx context.Context, url string, size int, settings map[string]string, prepare func(context.Context, *pgx.Conn) error,
+	ctx context.Context, base *pgx.ConnConfig, size int, settings map[string]string, prepare func(context.Context, *pgx.Conn) error,
 ) (*pgxpool.Pool, error) {
-	cfg, err := pgxpool.ParseConfig(url)
+	cfg, err := pgxpool.ParseConfig(base.ConnString())
 	if err != nil {
 		return nil, configError(err)
 	}
-	if cfg.ConnConfig, err = connConfig(url); err != nil {
-		return nil, err
-	}
+	cfg.ConnConfig = base.Copy()
 	for name, value := range settings {
 		cfg.ConnConfig.RuntimeParams[name] = value
 	}
@@ -184,7 +183,7 @@ func newPool(
 	return pool, nil
 }
 
-func connConfig(url string) (*pgx.ConnConfig, error) {
+func connConfig(url string, deadAfter time.Duration) (*pgx.ConnConfig, error) {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, configError(err)
@@ -200,6 +199,7 @@ func connConfig(url string) (*pgx.ConnConfig, error) {
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 5 * time.Second
 	}
+	keepAlive(cfg, deadAfter)
 	return cfg, nil
 }
 

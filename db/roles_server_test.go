@@ -20,8 +20,9 @@ import (
 
 // Roles belong to a whole server, and the one of the other tests has them: what happens where they are missing needs another.
 
-// ownServer starts a server for one test. The connection is its superuser's.
-func ownServer(t *testing.T) (url string, admin *pgx.Conn) {
+// ownServer starts a server for one test, on a TCP address unless that is empty. The connection is
+// its superuser's.
+func ownServer(t *testing.T, listen string) (url string, admin *pgx.Conn) {
 	t.Helper()
 	bin := os.Getenv("FOOTFALL_TEST_POSTGRES_BIN")
 	if _, err := embedded.Find(bin); err != nil {
@@ -30,7 +31,7 @@ func ownServer(t *testing.T) (url string, admin *pgx.Conn) {
 	dir, err := tempdir.Make()
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
-	server, err := embedded.Start(t.Context(), embedded.Config{Dir: dir, BinDir: bin, Settings: map[string]string{
+	server, err := embedded.Start(t.Context(), embedded.Config{Dir: dir, BinDir: bin, Listen: listen, Settings: map[string]string{
 		"fsync": "off", "full_page_writes": "off", "max_connections": "200",
 	}})
 	require.NoError(t, err)
@@ -49,7 +50,7 @@ func inDatabase(t *testing.T, url, name string) string {
 
 func TestOwnerWhoMayNotMakeRoles(t *testing.T) {
 	t.Parallel()
-	url, admin := ownServer(t)
+	url, admin := ownServer(t, "")
 	exec(t, admin, `CREATE ROLE keeper LOGIN PASSWORD 'secret'`)
 	exec(t, admin, `CREATE DATABASE managed OWNER keeper TEMPLATE template0 ENCODING 'UTF8'`)
 	url = inDatabase(t, url, "managed")
@@ -94,7 +95,7 @@ func TestOwnerWhoMayNotMakeRoles(t *testing.T) {
 func TestManyDatabasesMakeTheRolesAtOnce(t *testing.T) {
 	t.Parallel()
 	databases, rounds := dbtest.LongOrShort(8, 4), dbtest.LongOrShort(5, 2)
-	url, admin := ownServer(t)
+	url, admin := ownServer(t, "")
 	var all sync.WaitGroup
 	opened, conns := make([]*db.DB, databases), make([]*pgx.Conn, databases)
 	for i := range opened {

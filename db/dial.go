@@ -1,0 +1,37 @@
+package db
+
+import (
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// defaultDeadAfter is longer than a watcher takes to notice that the server no longer answers
+// (watchEvery and watchPatience): an instance must have stopped relying on its watcher when the
+// server lets go of it.
+const defaultDeadAfter = 10 * time.Second
+
+// aliveProbes is how many keepalives without an answer end a connection where the system has no
+// TCP_USER_TIMEOUT. Where it has, that alone decides.
+const aliveProbes = 3
+
+// keepAlive makes both ends of the connections of cfg give one up when the other end has been
+// silent for that long: the server, since a client that has vanished may hold locks; the client,
+// since somebody waits for its answer. Keepalives alone would not do: none is sent while data waits
+// to be acknowledged, and TCP sends such data again for a quarter of an hour. TCP_USER_TIMEOUT
+// bounds that. On a Unix socket, which cannot lose its other end, none of this has an effect.
+func keepAlive(cfg *pgx.ConnConfig, deadAfter time.Duration) {
+	idle := max(deadAfter/2, time.Second) // TCP counts in seconds
+	interval := max((deadAfter-idle)/aliveProbes, time.Second)
+	cfg.RuntimeParams["tcp_keepalives_idle"] = fmt.Sprint(int(idle.Seconds()))
+	cfg.RuntimeParams["tcp_keepalives_interval"] = fmt.Sprint(int(interval.Seconds()))
+	cfg.RuntimeParams["tcp_keepalives_count"] = fmt.Sprint(aliveProbes)
+	cfg.RuntimeParams["tcp_user_timeout"] = milliseconds(deadAfter)
+	dialer := &net.Dialer{
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: idle, Interval: interval, Count: aliveProbes},
+		Control:         userTimeout(deadAfter),
+	}
+	cfg.DialFunc = dialer.DialContext
+}

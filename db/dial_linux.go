@@ -1,0 +1,26 @@
+package db
+
+import (
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// userTimeout returns a net.Dialer's Control that lets TCP give a connection up when data has not
+// been acknowledged for that long.
+func userTimeout(after time.Duration) func(network, address string, conn syscall.RawConn) error {
+	return func(network, _ string, conn syscall.RawConn) (err error) {
+		if !strings.HasPrefix(network, "tcp") {
+			return nil
+		}
+		failed := conn.Control(func(socket uintptr) {
+			err = unix.SetsockoptInt(int(socket), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(after.Milliseconds())) //nolint:gosec // a file descriptor
+		})
+		if failed != nil {
+			return failed
+		}
+		return err
+	}
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package db
+
+import (
+	"syscall"
+	"time"
+)
+
+// userTimeout returns nil: this system has no TCP_USER_TIMEOUT, and keepalives must do.
+func userTimeout(time.Duration) func(network, address string, conn syscall.RawConn) error { return nil }
