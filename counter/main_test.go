@@ -213,7 +213,7 @@ func (in *instance) checkDays(t *testing.T) {
 	t.Helper()
 	rows, err := in.conn(t).Query(context.Background(), `
 		WITH daily AS (
-			SELECT page_id, sum(hot) AS hot, sum(pv) AS pv, sum(uv) AS uv FROM days GROUP BY page_id
+			SELECT page_id, sum(hot) AS hot, sum(pv) AS pv, sum(new_visitors) AS new_visitors FROM days GROUP BY page_id
 		), back AS (
 			SELECT page_id, sum(visitors) AS visitors FROM returns GROUP BY page_id
 		), by_rows AS (
@@ -221,11 +221,11 @@ func (in *instance) checkDays(t *testing.T) {
 			UNION ALL
 			SELECT page_id, day_id, visitors FROM erased_visits
 		)
-		SELECT format('%s: hot %s, pv %s, uv %s, but by days %s, %s, %s, returns %s', p.uri, c.hot, c.pv, c.uv, d.hot, d.pv, d.uv, r.visitors)
+		SELECT format('%s: hot %s, pv %s, uv %s, but by days %s, %s, %s, returns %s', p.uri, c.hot, c.pv, c.uv, d.hot, d.pv, d.new_visitors, r.visitors)
 		FROM counters c JOIN pages p ON p.id = c.page_id LEFT JOIN daily d USING (page_id) LEFT JOIN back r USING (page_id)
 		WHERE coalesce(d.hot, 0) <> c.hot OR coalesce(d.pv, 0) <> c.pv
-		   OR p.uri NOT LIKE '%/(deleted)' AND (c.uv <> coalesce(d.uv, 0) OR c.pv - c.uv <> coalesce(r.visitors, 0))
-		   OR c.uv NOT BETWEEN coalesce(d.uv, 0) AND c.pv - coalesce(r.visitors, 0)
+		   OR p.uri NOT LIKE '%/(deleted)' AND (c.uv <> coalesce(d.new_visitors, 0) OR c.pv - c.uv <> coalesce(r.visitors, 0))
+		   OR c.uv NOT BETWEEN coalesce(d.new_visitors, 0) AND c.pv - coalesce(r.visitors, 0)
 		UNION ALL
 		SELECT format('page %s on day %s: pv %s, but %s rows', d.page_id, d.day_id, d.pv, sum(v.visitors))
 		FROM days d JOIN pages p ON p.id = d.page_id LEFT JOIN visits_kept k USING (app_id) LEFT JOIN by_rows v USING (page_id, day_id)

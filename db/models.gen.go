@@ -96,7 +96,7 @@ type Day struct {
 	// Visitors of the day.
 	Pv int64
 	// New visitors. In sums of deleted pages it stays 0, for nobody can tell any more.
-	Uv int64
+	NewVisitors int64
 }
 
 // Random keys of the days now under way, for apps whose visitors are daily.

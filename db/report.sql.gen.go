@@ -12,7 +12,7 @@ import (
 )
 
 const DaysBetween = `-- name: DaysBetween :many
-SELECT d.day_id, d.pv, d.uv AS new_visitors, d.hot
+SELECT d.day_id, d.pv, d.new_visitors, d.hot
 FROM days AS d
 WHERE d.page_id = $1
   AND d.day_id BETWEEN $2 AND $3
@@ -67,13 +67,13 @@ func (q *Queries) DaysBetween(ctx context.Context, arg DaysBetweenParams) ([]Day
 
 const PagesAfter = `-- name: PagesAfter :many
 SELECT p.uri,
-       d.pv::bigint      AS pv,
-       d.uv::bigint      AS new_visitors,
-       d.hot::bigint     AS hot,
+       d.pv::bigint           AS pv,
+       d.new_visitors::bigint AS new_visitors,
+       d.hot::bigint          AS hot,
        (CASE
-            WHEN d.pv - d.uv = r.visitors THEN d.uv + r.from_before
+            WHEN d.pv - d.new_visitors = r.visitors THEN d.new_visitors + r.from_before
             ELSE (SELECT u.uniques FROM report.uniques($1::text, p.uri, $2::integer, $3::integer) AS u)
-        END)::bigint      AS uniques
+        END)::bigint           AS uniques
 FROM (
     SELECT q.id, q.uri
     FROM pages AS q
@@ -86,7 +86,7 @@ FROM (
     LIMIT $6
 ) AS p
 CROSS JOIN LATERAL (
-    SELECT coalesce(sum(o.pv), 0) AS pv, coalesce(sum(o.uv), 0) AS uv, coalesce(sum(o.hot), 0) AS hot
+    SELECT coalesce(sum(o.pv), 0) AS pv, coalesce(sum(o.new_visitors), 0) AS new_visitors, coalesce(sum(o.hot), 0) AS hot
     FROM days AS o
     WHERE o.page_id = p.id
       AND o.day_id BETWEEN $2::integer AND $3::integer

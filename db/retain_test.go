@@ -84,7 +84,7 @@ func TestNothingGoesThatIsKept(t *testing.T) {
 	exec(t, conn, `SELECT make_visits_day(20190630), make_visits_day(20190701)`)
 	exec(t, conn, `SELECT close_day(20190629), close_day(20190630)`)
 	exec(t, conn, `INSERT INTO pages (app_id, uri) VALUES (2, 'b.example')`)
-	exec(t, conn, `INSERT INTO days (page_id, day_id, hot, pv, uv) VALUES (1, 20190629, 1, 1, 1), (4, 20190630, 1, 1, 1)`)
+	exec(t, conn, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) VALUES (1, 20190629, 1, 1, 1), (4, 20190630, 1, 1, 1)`)
 	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (1, 20190629, 0, '192.0.2.1')`)
 	exec(t, conn, `INSERT INTO visitors (page_id, rank, first_day, last_day, ip) VALUES (1, 1, 20190629, 20190629, '192.0.2.1')`)
 	exec(t, conn, `SELECT keep_visits_from(2, 20190630)`)

@@ -144,10 +144,10 @@ var rules = []struct{ refusedBy, sql string }{
 	{"batches_by_this_version", `INSERT INTO batches (id, schema_version) VALUES (gen_random_uuid(), 0)`},
 	{"23502", `INSERT INTO batches (id) VALUES (gen_random_uuid())`}, // as instances of before do
 
-	{"days_pkey", `INSERT INTO days (page_id, day_id, hot, pv, uv) VALUES (1, 20190629, 1, 1, 1)`},
-	{"days_hot_pv_uv_descend", `UPDATE days SET hot = 1, pv = 2, uv = 1`},
-	{"days_hot_pv_uv_descend", `UPDATE days SET hot = 2, pv = 1, uv = 2`},
-	{"days_hot_pv_uv_descend", `UPDATE days SET hot = 1, pv = 1, uv = -1`},
+	{"days_pkey", `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) VALUES (1, 20190629, 1, 1, 1)`},
+	{"days_numbers_descend", `UPDATE days SET hot = 1, pv = 2, new_visitors = 1`},
+	{"days_numbers_descend", `UPDATE days SET hot = 2, pv = 1, new_visitors = 2`},
+	{"days_numbers_descend", `UPDATE days SET hot = 1, pv = 1, new_visitors = -1`},
 	{"returns_pkey", `INSERT INTO returns (page_id, day_id, previous_day, visitors) VALUES (1, 20190629, 20190628, 1)`},
 	{"returns_are_some", `UPDATE returns SET visitors = 0`},
 	{"returns_from_an_earlier_day", `UPDATE returns SET previous_day = day_id`},
@@ -174,7 +174,7 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) VALUES (2, '192.0.2.1', 1, 20190629, 20190629)`)
 	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190629, 0, '192.0.2.1')`)
 	exec(t, conn, `INSERT INTO batches (id, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 1)`)
-	exec(t, conn, `INSERT INTO days (page_id, day_id, hot, pv, uv) VALUES (1, 20190629, 1, 1, 0)`)
+	exec(t, conn, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) VALUES (1, 20190629, 1, 1, 0)`)
 	exec(t, conn, `INSERT INTO returns (page_id, day_id, previous_day, visitors) VALUES (1, 20190629, 20190628, 1)`)
 	exec(t, conn, `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('a'), '{count, assert, read}')`)
 	exec(t, conn, `INSERT INTO page_tallies (app_id, day_id, today) VALUES (1, 20190629, 2)`)

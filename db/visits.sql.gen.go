@@ -169,7 +169,7 @@ func (q *Queries) CountersLock(ctx context.Context, arg CountersLockParams) ([]C
 }
 
 const DaysVisited = `-- name: DaysVisited :exec
-INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, uv)
+INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, new_visitors)
 SELECT unnest($1::bigint[])                AS page_id,
        nullif(unnest($2::bigint[]), 0)       AS site_id,
        unnest($3::integer[])           AS day_id,
@@ -357,15 +357,15 @@ WITH asked AS (
     WHERE counted
     ORDER BY page_id, ip
 ), dated AS (
-    INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, uv)
-    SELECT page_id, nullif(max(site_id), 0), day_id, sum(hot), sum(pv), sum(uv)
+    INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, new_visitors)
+    SELECT page_id, nullif(max(site_id), 0), day_id, sum(hot), sum(pv), sum(new_visitors)
     FROM (
         SELECT unnest($5::bigint[])     AS page_id,
                unnest($6::bigint[])       AS site_id,
                unnest($7::integer[]) AS day_id,
                unnest($8::bigint[])        AS hot,
                0 AS pv,
-               0 AS uv
+               0 AS new_visitors
         UNION ALL
         SELECT page_id, 0, day_id, 0, 1, newcomer::integer
         FROM decided
@@ -374,9 +374,9 @@ WITH asked AS (
     GROUP BY page_id, day_id
     ORDER BY page_id
     ON CONFLICT (page_id, day_id) DO UPDATE
-        SET hot = d.hot + excluded.hot,
-            pv  = d.pv + excluded.pv,
-            uv  = d.uv + excluded.uv
+        SET hot          = d.hot + excluded.hot,
+            pv           = d.pv + excluded.pv,
+            new_visitors = d.new_visitors + excluded.new_visitors
 ), come_back AS (
     INSERT INTO returns AS r (page_id, day_id, previous_day, visitors)
     SELECT page_id, day_id, last_day, count(*)

@@ -5,27 +5,27 @@
 -- A row is written by every batch that counts for its target, as that of counters is, and under its
 -- lock. Nothing that changes is indexed.
 CREATE TABLE days (
-    page_id bigint  NOT NULL,
-    site_id bigint,
-    day_id  integer NOT NULL,
-    hot     bigint  NOT NULL,
-    pv      bigint  NOT NULL,
-    uv      bigint  NOT NULL,
+    page_id      bigint  NOT NULL,
+    site_id      bigint,
+    day_id       integer NOT NULL,
+    hot          bigint  NOT NULL,
+    pv           bigint  NOT NULL,
+    new_visitors bigint  NOT NULL,
 
     PRIMARY KEY (page_id, day_id),
-    CONSTRAINT days_hot_pv_uv_descend CHECK (hot >= pv AND pv >= uv AND uv >= 0)
+    CONSTRAINT days_numbers_descend CHECK (hot >= pv AND pv >= new_visitors AND new_visitors >= 0)
 ) WITH (fillfactor = 70);
 
 -- The pages of a site on a day.
 CREATE INDEX days_by_site ON days (site_id, day_id) WHERE site_id IS NOT NULL;
 
-COMMENT ON TABLE  days         IS 'The sums of each target on each day; over all days they are those in counters.';
-COMMENT ON COLUMN days.page_id IS 'The target.';
-COMMENT ON COLUMN days.site_id IS 'The site of this page; null for a site.';
-COMMENT ON COLUMN days.day_id  IS 'The day, like 20190629.';
-COMMENT ON COLUMN days.hot     IS 'Visits.';
-COMMENT ON COLUMN days.pv      IS 'Visitors of the day.';
-COMMENT ON COLUMN days.uv      IS 'New visitors. In sums of deleted pages it stays 0, for nobody can tell any more.';
+COMMENT ON TABLE  days              IS 'The sums of each target on each day; over all days they are those in counters.';
+COMMENT ON COLUMN days.page_id      IS 'The target.';
+COMMENT ON COLUMN days.site_id      IS 'The site of this page; null for a site.';
+COMMENT ON COLUMN days.day_id       IS 'The day, like 20190629.';
+COMMENT ON COLUMN days.hot          IS 'Visits.';
+COMMENT ON COLUMN days.pv           IS 'Visitors of the day.';
+COMMENT ON COLUMN days.new_visitors IS 'New visitors. In sums of deleted pages it stays 0, for nobody can tell any more.';
 
 -- A visitor is counted in a range of days once: on the first of their days there, which is the one
 -- whose previous day lies before the range. So uniques from one day to another = new visitors in

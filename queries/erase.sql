@@ -172,7 +172,7 @@ WITH gone AS (
     JOIN days AS s      ON s.page_id = @site AND s.day_id = g.day_id
     LEFT JOIN days AS i ON i.page_id = @into_page AND i.day_id = g.day_id
 ), moved AS (
-    INSERT INTO days AS i (page_id, site_id, day_id, hot, pv, uv)
+    INSERT INTO days AS i (page_id, site_id, day_id, hot, pv, new_visitors)
     SELECT @into_page, w.site_id, w.day_id, w.hot + w.before, w.pv, 0
     FROM were AS w
     ON CONFLICT (page_id, day_id) DO UPDATE

@@ -46,13 +46,13 @@ FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::inte
 -- visitors when they came before, uniques are asked for by name: the tables on which they rest then
 -- are not open to the service.
 SELECT p.uri,
-       d.pv::bigint      AS pv,
-       d.uv::bigint      AS new_visitors,
-       d.hot::bigint     AS hot,
+       d.pv::bigint           AS pv,
+       d.new_visitors::bigint AS new_visitors,
+       d.hot::bigint          AS hot,
        (CASE
-            WHEN d.pv - d.uv = r.visitors THEN d.uv + r.from_before
+            WHEN d.pv - d.new_visitors = r.visitors THEN d.new_visitors + r.from_before
             ELSE (SELECT u.uniques FROM report.uniques(@app::text, p.uri, @from_day::integer, @to_day::integer) AS u)
-        END)::bigint      AS uniques
+        END)::bigint           AS uniques
 FROM (
     SELECT q.id, q.uri
     FROM pages AS q
@@ -65,7 +65,7 @@ FROM (
     LIMIT @n
 ) AS p
 CROSS JOIN LATERAL (
-    SELECT coalesce(sum(o.pv), 0) AS pv, coalesce(sum(o.uv), 0) AS uv, coalesce(sum(o.hot), 0) AS hot
+    SELECT coalesce(sum(o.pv), 0) AS pv, coalesce(sum(o.new_visitors), 0) AS new_visitors, coalesce(sum(o.hot), 0) AS hot
     FROM days AS o
     WHERE o.page_id = p.id
       AND o.day_id BETWEEN @from_day::integer AND @to_day::integer
@@ -81,7 +81,7 @@ ORDER BY p.uri USING ~<~;
 
 -- name: DaysBetween :many
 -- The numbers of a target, day by day. Days on which nobody came are left out.
-SELECT d.day_id, d.pv, d.uv AS new_visitors, d.hot
+SELECT d.day_id, d.pv, d.new_visitors, d.hot
 FROM days AS d
 WHERE d.page_id = @page_id
   AND d.day_id BETWEEN @from_day AND @to_day

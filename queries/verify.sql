@@ -157,14 +157,14 @@ WITH back AS (
       AND (@whole::boolean OR r.page_id = ANY (@targets::bigint[]))
     GROUP BY r.page_id, r.day_id
 ), dated AS (
-    SELECT d.page_id, d.site_id, d.day_id, d.hot, d.pv, d.uv
+    SELECT d.page_id, d.site_id, d.day_id, d.hot, d.pv, d.new_visitors
     FROM days AS d
     WHERE d.page_id BETWEEN @low AND @high
       AND (@whole OR d.page_id = ANY (@targets))
 ), daily AS MATERIALIZED (
     SELECT coalesce(d.page_id, b.page_id) AS page_id, coalesce(d.day_id, b.day_id) AS day_id, d.site_id,
-           coalesce(d.hot, 0) AS hot, coalesce(d.pv, 0) AS pv, coalesce(d.uv, 0) AS uv,
-           coalesce(d.pv, 0) - coalesce(d.uv, 0) - coalesce(b.visitors, 0) AS unknown
+           coalesce(d.hot, 0) AS hot, coalesce(d.pv, 0) AS pv, coalesce(d.new_visitors, 0) AS new_visitors,
+           coalesce(d.pv, 0) - coalesce(d.new_visitors, 0) - coalesce(b.visitors, 0) AS unknown
     FROM dated AS d
     FULL JOIN back AS b ON b.page_id = d.page_id AND b.day_id = d.day_id
 ), targets AS MATERIALIZED (
@@ -176,7 +176,7 @@ WITH back AS (
     WHERE p.id BETWEEN @low AND @high
       AND (@whole OR p.id = ANY (@targets))
 ), sums AS (
-    SELECT d.page_id, sum(d.hot) AS hot, sum(d.pv) AS pv, sum(d.uv) AS uv, sum(greatest(d.unknown, 0)) AS unknown
+    SELECT d.page_id, sum(d.hot) AS hot, sum(d.pv) AS pv, sum(d.new_visitors) AS new_visitors, sum(greatest(d.unknown, 0)) AS unknown
     FROM daily AS d
     GROUP BY d.page_id
 ), judged AS MATERIALIZED (
@@ -194,8 +194,8 @@ WITH back AS (
     LEFT JOIN sums AS s     ON s.page_id = t.page_id
     LEFT JOIN counters AS c ON c.page_id = t.page_id
     CROSS JOIN LATERAL (
-        SELECT unnest(ARRAY['days hot', 'days pv', 'days uv']::text[]) AS measure,
-               unnest(ARRAY[coalesce(s.hot, 0), coalesce(s.pv, 0), coalesce(s.uv, 0)]::bigint[]) AS stored,
+        SELECT unnest(ARRAY['days hot', 'days pv', 'new visitors']::text[]) AS measure,
+               unnest(ARRAY[coalesce(s.hot, 0), coalesce(s.pv, 0), coalesce(s.new_visitors, 0)]::bigint[]) AS stored,
                unnest(ARRAY[coalesce(c.hot, 0), coalesce(c.pv, 0), coalesce(c.uv, 0) - coalesce(s.unknown, 0)]::bigint[]) AS least,
                unnest(ARRAY[coalesce(c.hot, 0), coalesce(c.pv, 0), coalesce(c.uv, 0)]::bigint[]) AS most
     ) AS m
@@ -289,10 +289,10 @@ WITH targets AS MATERIALIZED (
            g.n * (g.previous_day >= 0)::integer AS visits,
            g.n * (g.previous_day < 0)::integer  AS newcomers,
            0 AS erased_newcomers,
-           g.firsts, g.odd, g.astray, 0 AS pv, 0 AS uv, 0 AS erased
+           g.firsts, g.odd, g.astray, 0 AS pv, 0 AS new_visitors, 0 AS erased
     FROM grouped AS g
     UNION ALL
-    SELECT d.page_id, d.day_id, 0, 0, 0, 0, 0, 0, d.pv, d.uv, 0
+    SELECT d.page_id, d.day_id, 0, 0, 0, 0, 0, 0, d.pv, d.new_visitors, 0
     FROM days AS d
     WHERE d.page_id BETWEEN @low AND @high
       AND (@whole OR d.page_id = ANY (@targets))
@@ -306,7 +306,7 @@ WITH targets AS MATERIALIZED (
     SELECT o.page_id, o.day_id,
            sum(o.visits)::bigint AS visits, sum(o.newcomers)::bigint AS newcomers, sum(o.erased_newcomers)::bigint AS erased_newcomers,
            sum(o.firsts)::bigint AS firsts, sum(o.odd)::bigint AS odd, sum(o.astray)::bigint AS astray,
-           sum(o.pv)::bigint AS pv, sum(o.uv)::bigint AS uv, sum(o.erased)::bigint AS erased
+           sum(o.pv)::bigint AS pv, sum(o.new_visitors)::bigint AS new_visitors, sum(o.erased)::bigint AS erased
     FROM parts AS o
     GROUP BY o.page_id, o.day_id
 ), pairs AS (
@@ -333,7 +333,7 @@ WITH targets AS MATERIALIZED (
 ), judged AS MATERIALIZED (
     SELECT d.*, t.deleted, k.has_sketch,
            d.pv = d.visits + d.erased
-               AND d.uv = d.newcomers + d.erased_newcomers
+               AND d.new_visitors = d.newcomers + d.erased_newcomers
                AND d.firsts = d.newcomers
                AND d.odd = 0
                AND d.astray = 0
@@ -348,16 +348,16 @@ WITH targets AS MATERIALIZED (
     SELECT m.measure, f.held, m.behind, 0 AS page_id, 0 AS day_id, 0 AS previous_day, 0 AS stored, 0 AS least, 0 AS most
     FROM (SELECT count(*) AS held, sum(j.visits) AS visits, sum(j.erased) AS erased FROM judged AS j WHERE j.strictly) AS f
     CROSS JOIN LATERAL (
-        SELECT unnest(ARRAY['rows pv', 'rows erased', 'rows uv', 'rows of first days', 'visitors of rows', 'previous days', 'sketches']::text[]) AS measure,
+        SELECT unnest(ARRAY['rows pv', 'rows erased', 'rows new', 'rows of first days', 'visitors of rows', 'previous days', 'sketches']::text[]) AS measure,
                unnest(ARRAY[f.visits, f.erased, f.held, f.held, f.held, f.held, f.held]::bigint[]) AS behind
     ) AS m
     UNION ALL
     SELECT m.measure, 1, m.behind, j.page_id, j.day_id, 0, m.stored, m.least, m.most
     FROM judged AS j
     CROSS JOIN LATERAL (
-        SELECT unnest(ARRAY['rows pv', 'rows erased', 'rows uv', 'rows of first days', 'visitors of rows', 'previous days', 'sketches']::text[]) AS measure,
+        SELECT unnest(ARRAY['rows pv', 'rows erased', 'rows new', 'rows of first days', 'visitors of rows', 'previous days', 'sketches']::text[]) AS measure,
                unnest(ARRAY[j.visits, j.erased, 1, 1, 1, 1, 1]::bigint[]) AS behind,
-               unnest(ARRAY[j.pv, j.erased, j.uv, j.firsts, j.odd, CASE WHEN j.deleted THEN 0 ELSE j.astray END, j.has_sketch::integer]::bigint[]) AS stored,
+               unnest(ARRAY[j.pv, j.erased, j.new_visitors, j.firsts, j.odd, CASE WHEN j.deleted THEN 0 ELSE j.astray END, j.has_sketch::integer]::bigint[]) AS stored,
                unnest(ARRAY[j.visits + j.erased, j.erased, CASE WHEN j.deleted THEN 0 ELSE j.newcomers + j.erased_newcomers END, j.newcomers, 0, 0, 1]::bigint[]) AS least,
                unnest(ARRAY[j.visits + j.erased, j.erased, CASE WHEN j.deleted THEN 0 ELSE j.newcomers + j.erased_newcomers END, j.newcomers, 0, 0, 1]::bigint[]) AS most
     ) AS m

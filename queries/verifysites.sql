@@ -83,7 +83,7 @@ WITH sites AS (
     WHERE t.app_id = @app AND t.site_id = 0
        OR t.site_id = ANY (@sites)
 ), dated AS MATERIALIZED (
-    SELECT CASE WHEN @app > 0 THEN 0 ELSE d.site_id END AS site_id, d.day_id, d.page_id, d.pv, d.uv, d.hot
+    SELECT CASE WHEN @app > 0 THEN 0 ELSE d.site_id END AS site_id, d.day_id, d.page_id, d.pv, d.new_visitors, d.hot
     FROM days AS d
     WHERE d.site_id = ANY (ARRAY(SELECT s.id FROM sites AS s))
       AND d.day_id IN (SELECT t.day_id FROM kept AS t)
@@ -96,10 +96,10 @@ WITH sites AS (
     GROUP BY d.site_id, d.day_id
     UNION ALL
     SELECT d.site_id, d.day_id, 'uv',
-           (array_agg(d.page_id ORDER BY d.uv DESC, d.page_id))[:1000],
-           (array_agg(d.uv      ORDER BY d.uv DESC, d.page_id))[:1000]
+           (array_agg(d.page_id ORDER BY d.new_visitors DESC, d.page_id))[:1000],
+           (array_agg(d.new_visitors      ORDER BY d.new_visitors DESC, d.page_id))[:1000]
     FROM dated AS d
-    WHERE d.uv > 0
+    WHERE d.new_visitors > 0
     GROUP BY d.site_id, d.day_id
     UNION ALL
     SELECT d.site_id, d.day_id, 'hot',

@@ -147,15 +147,15 @@ WITH asked AS (
     WHERE counted
     ORDER BY page_id, ip
 ), dated AS (
-    INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, uv)
-    SELECT page_id, nullif(max(site_id), 0), day_id, sum(hot), sum(pv), sum(uv)
+    INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, new_visitors)
+    SELECT page_id, nullif(max(site_id), 0), day_id, sum(hot), sum(pv), sum(new_visitors)
     FROM (
         SELECT unnest(@targets::bigint[])     AS page_id,
                unnest(@sites::bigint[])       AS site_id,
                unnest(@target_days::integer[]) AS day_id,
                unnest(@hots::bigint[])        AS hot,
                0 AS pv,
-               0 AS uv
+               0 AS new_visitors
         UNION ALL
         SELECT page_id, 0, day_id, 0, 1, newcomer::integer
         FROM decided
@@ -164,9 +164,9 @@ WITH asked AS (
     GROUP BY page_id, day_id
     ORDER BY page_id
     ON CONFLICT (page_id, day_id) DO UPDATE
-        SET hot = d.hot + excluded.hot,
-            pv  = d.pv + excluded.pv,
-            uv  = d.uv + excluded.uv
+        SET hot          = d.hot + excluded.hot,
+            pv           = d.pv + excluded.pv,
+            new_visitors = d.new_visitors + excluded.new_visitors
 ), come_back AS (
     INSERT INTO returns AS r (page_id, day_id, previous_day, visitors)
     SELECT page_id, day_id, last_day, count(*)
@@ -196,7 +196,7 @@ FROM decided;
 
 -- name: DaysVisited :exec
 -- What is left to be written of a batch in which nobody is to be decided on: its visits, by day.
-INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, uv)
+INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, new_visitors)
 SELECT unnest(@targets::bigint[])                AS page_id,
        nullif(unnest(@sites::bigint[]), 0)       AS site_id,
        unnest(@target_days::integer[])           AS day_id,

@@ -325,15 +325,15 @@ func newLongLists(t *testing.T) *reading {
 		FROM pages AS s JOIN (VALUES ('s1.example', 1300), ('s2.example', 400), ('s3.example', 3)) AS size (uri, pages) ON size.uri = s.uri
 		CROSS JOIN LATERAL generate_series(1, size.pages) AS n`)
 	r.exec(t, `
-		INSERT INTO days (page_id, site_id, day_id, hot, pv, uv)
+		INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors)
 		SELECT p.id, p.site_id, 20190600 + day, n.pv + floor(power(random(), 4) * 9), n.pv, n.pv
 		FROM pages AS p
 		CROSS JOIN generate_series(1, 9) AS day
 		CROSS JOIN LATERAL (SELECT floor(power(random(), 6) * 12)::bigint AS pv, p.id) AS n
 		WHERE p.site_id IS NOT NULL AND random() < 0.9`)
 	r.exec(t, `
-		INSERT INTO days (page_id, day_id, hot, pv, uv)
-		SELECT site_id, day_id, sum(hot), sum(pv), sum(uv) FROM days GROUP BY site_id, day_id`)
+		INSERT INTO days (page_id, day_id, hot, pv, new_visitors)
+		SELECT site_id, day_id, sum(hot), sum(pv), sum(new_visitors) FROM days GROUP BY site_id, day_id`)
 	return r
 }
 
@@ -410,14 +410,14 @@ func TestTopPagesThatNoListTells(t *testing.T) {
 				r.exec(t, `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'a.example/steady')`)
 				r.exec(t, `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'a.example/loud')`)
 				r.exec(t, `
-					INSERT INTO days (page_id, site_id, day_id, hot, pv, uv)
+					INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors)
 					SELECT p.id, 1, 20190601 + d, n, n, n
 					FROM pages AS p
 					CROSS JOIN generate_series(0, 8) AS d
 					CROSS JOIN LATERAL (SELECT CASE p.uri WHEN 'a.example/loud' THEN $1 ELSE 10 END) AS number (n)
 					WHERE p.site_id = 1
 					  AND (p.uri = 'a.example/steady' OR p.uri = 'a.example/loud' AND d = 0 OR (p.id - 2) / $2 = d)`, c.loud, others)
-				r.exec(t, `INSERT INTO days (page_id, day_id, hot, pv, uv) SELECT 1, day_id, sum(hot), sum(pv), sum(uv) FROM days GROUP BY day_id`)
+				r.exec(t, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, day_id, sum(hot), sum(pv), sum(new_visitors) FROM days GROUP BY day_id`)
 				r.exec(t, `INSERT INTO closed_days (day_id) SELECT 20190601 + d FROM generate_series(0, 8) AS d; SELECT make_tops()`)
 				require.Equal(t, int64(1), one[int64](t, r, `
 					SELECT count(DISTINCT p.uri) FROM tops AS t CROSS JOIN unnest(t.page_ids[:$1]) AS l (id) JOIN pages AS p ON p.id = l.id
@@ -466,7 +466,7 @@ func TestSketchesEstimate(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, report.Uniques{Uniques: int64(size), Exact: true}, u)
 	}
-	r.exec(t, `INSERT INTO days (page_id, day_id, hot, pv, uv) SELECT 1, day_id, count(*), count(DISTINCT ip), 0 FROM visits GROUP BY day_id`)
+	r.exec(t, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, day_id, count(*), count(DISTINCT ip), 0 FROM visits GROUP BY day_id`)
 	r.exec(t, `SELECT close_day(20190600 + day) FROM unnest('{1, 3}'::integer[]) AS day`) // the second is read from its visits
 	r.exec(t, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190604)`)
 	r.exec(t, `DELETE FROM visits WHERE day_id <> 20190602`)

@@ -179,7 +179,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 	p := newProven(t)
 	p.exec(t, `ALTER TABLE visitors DROP CONSTRAINT visitors_rank_is_unique;
 		ALTER TABLE counters DROP CONSTRAINT counters_hot_pv_uv_descend;
-		ALTER TABLE days DROP CONSTRAINT days_hot_pv_uv_descend`)
+		ALTER TABLE days DROP CONSTRAINT days_numbers_descend`)
 	p.eachDamage(t, func(run func(name, damage string, look func(t *testing.T, proof *verify.Proof))) {
 		for _, c := range []struct{ name, damage, promise, target, problem string }{
 			{"uv above pv", `UPDATE counters SET uv = pv + 1 WHERE page_id = ` + homeA, "order", "a.example/home", "pv: 9"},
@@ -208,10 +208,10 @@ func TestVerifyFindsDamage(t *testing.T) {
 			{"pv too high", `UPDATE counters SET pv = pv + 1 WHERE page_id = ` + homeA, "days", "a.example/home", "the sum of days' pv: 9, but pv: 10"},
 			{"pv too low", `UPDATE counters SET pv = pv - 1 WHERE page_id = ` + homeA, "days", "a.example/home", "the sum of days' pv: 9, but pv: 8"},
 			{"hot of a day", `UPDATE days SET hot = hot + 1 WHERE day_id = 20260628 AND page_id = ` + homeA, "days", "a.example/home", "the sum of days' hot: 12, but hot: 11"},
-			{"uv of a day too high", `UPDATE days SET uv = uv + 1 WHERE day_id = 20260628 AND page_id = ` + homeA, "days", "a.example/home", "the sum of days' new visitors: 6, but uv: 5"},
+			{"uv of a day too high", `UPDATE days SET new_visitors = new_visitors + 1 WHERE day_id = 20260628 AND page_id = ` + homeA, "days", "a.example/home", "the sum of days' new visitors: 6, but uv: 5"},
 			{"a day lost", `DELETE FROM days WHERE day_id = 20260628 AND page_id = ` + homeA, "days", "a.example/home", "the sum of days' pv: 6, but pv: 9"},
 
-			{"uv of a day too low", `UPDATE days SET uv = uv - 1 WHERE day_id = 20260629 AND page_id = ` + homeA, "new or returned", "a.example/home", "new and returned visitors: 2, but pv: 3"},
+			{"uv of a day too low", `UPDATE days SET new_visitors = new_visitors - 1 WHERE day_id = 20260629 AND page_id = ` + homeA, "new or returned", "a.example/home", "new and returned visitors: 2, but pv: 3"},
 			{"returns too many", `UPDATE returns SET visitors = visitors + 1 WHERE day_id = 20260629 AND page_id = ` + pageX, "new or returned", "b.example/x", "3, but pv: 2"},
 			{"returns lost", `DELETE FROM returns WHERE day_id = 20260629 AND page_id = ` + pageX, "new or returned", "b.example/x", "1, but pv: 2"},
 			{"returns of no day", `INSERT INTO returns VALUES (` + pageX + `, 20260630, 20260629, 1)`, "new or returned", "b.example/x", "1, but pv: 0"},
@@ -228,13 +228,13 @@ func TestVerifyFindsDamage(t *testing.T) {
 			{"a day that has rows alone", `DELETE FROM days WHERE day_id = 20260627 AND page_id = ` + pageX, "kept days", "b.example/x", "pv: 0, but rows of visits: 2"},
 			{"a day of a deleted page", `DELETE FROM visits WHERE page_id = ` + deletedA, "kept days", "a.example/(deleted)", "pv: 1, but rows of visits: 0"},
 
-			{"new visitors moved to another day", `UPDATE days SET uv = CASE day_id WHEN 20260627 THEN 1 ELSE 2 END WHERE day_id IN (20260627, 20260629) AND page_id = ` + pageX,
+			{"new visitors moved to another day", `UPDATE days SET new_visitors = CASE day_id WHEN 20260627 THEN 1 ELSE 2 END WHERE day_id IN (20260627, 20260629) AND page_id = ` + pageX,
 				"new visitors", "b.example/x", "new visitors: 1, but visitors whose first day it is: 2"},
 			{"a first day too late", `UPDATE visitors SET first_day = 20260628 WHERE ip = '192.0.2.5' AND page_id = ` + pageX,
 				"new visitors", "b.example/x", "new visitors: 2, but visitors whose first day it is: 1"},
 			{"a first visit given to somebody else", `UPDATE visits SET ip = '192.0.2.3' WHERE ip = '192.0.2.4' AND page_id = ` + homeA, "new visitors", "a.example/home",
 				"rows of visits of the visitors whose first day it is: 0, but such visitors: 1"},
-			{"new visitors of a deleted page", `UPDATE days SET uv = 1 WHERE day_id = 20260628 AND page_id = ` + deletedA, "new visitors", "a.example/(deleted)", "new visitors: 1"},
+			{"new visitors of a deleted page", `UPDATE days SET new_visitors = 1 WHERE day_id = 20260628 AND page_id = ` + deletedA, "new visitors", "a.example/(deleted)", "new visitors: 1"},
 
 			{"another previous day", `UPDATE returns SET previous_day = 20260627 WHERE day_id = 20260629 AND page_id = ` + pageX,
 				"returns", "b.example/x", "returned visitors: 0, but rows of visits with that previous day: 1 (previous day 20260628)"},
@@ -300,8 +300,8 @@ func TestVerifyWithoutOldRows(t *testing.T) {
 	p.exec(t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260628 FROM apps; SELECT drop_visits_day(20260627)`)
 	p.eachDamage(t, func(run func(name, damage string, look func(t *testing.T, proof *verify.Proof))) {
 		for _, c := range []struct{ name, damage, promise, target string }{
-			{"pv of an old day", `UPDATE days SET pv = pv - 1, uv = uv - 1 WHERE day_id = 20260627 AND page_id = ` + pageX, "days", "b.example/x"},
-			{"returned from an old day, too few", `UPDATE days SET uv = uv + 1 WHERE day_id = 20260628 AND page_id = ` + pageX + `;
+			{"pv of an old day", `UPDATE days SET pv = pv - 1, new_visitors = new_visitors - 1 WHERE day_id = 20260627 AND page_id = ` + pageX, "days", "b.example/x"},
+			{"returned from an old day, too few", `UPDATE days SET new_visitors = new_visitors + 1 WHERE day_id = 20260628 AND page_id = ` + pageX + `;
 			DELETE FROM returns WHERE day_id = 20260628 AND page_id = ` + pageX, "returns", "b.example/x"},
 			{"a kept row", `DELETE FROM visits WHERE day_id = 20260629 AND page_id = ` + pageX, "kept days", "b.example/x"},
 		} {

@@ -174,7 +174,7 @@ func (g *generation) copyVisits(ctx context.Context, conn *pgx.Conn) error {
 
 // copyNumbers fills the daily numbers and the sums.
 func (g *generation) copyNumbers(ctx context.Context, conn *pgx.Conn) error {
-	err := copyDays(ctx, g, conn, "days", "page_id,site_id,day_id,hot,pv,uv", func(d dayOfRows) []targetRow[dayRow] { return d.days },
+	err := copyDays(ctx, g, conn, "days", "page_id,site_id,day_id,hot,pv,new_visitors", func(d dayOfRows) []targetRow[dayRow] { return d.days },
 		func(page int64, d targetRow[dayRow], day int32) []any {
 			return []any{page, g.siteID(d.target), day, int64(d.row.hot), int64(d.row.pv), int64(d.row.uv)}
 		})

@@ -60,12 +60,12 @@ func TestGenerateKeepsThePromises(t *testing.T) {
 			AND (SELECT array_agg(DISTINCT (day_id, ip) ORDER BY (day_id, ip)) FROM visits WHERE page_id = s.id) IS DISTINCT FROM
 			    (SELECT array_agg(DISTINCT (day_id, ip) ORDER BY (day_id, ip)) FROM visits v JOIN pages p ON p.id = v.page_id WHERE p.site_id = s.id)`,
 		"days sum up": `SELECT page_id::text FROM counters c LEFT JOIN (
-				SELECT page_id, sum(hot) hot, sum(pv) pv, sum(uv) uv FROM days GROUP BY page_id) d USING (page_id)
-			WHERE (c.hot, c.pv, c.uv) IS DISTINCT FROM (d.hot, d.pv, d.uv)`,
+				SELECT page_id, sum(hot) hot, sum(pv) pv, sum(new_visitors) new_visitors FROM days GROUP BY page_id) d USING (page_id)
+			WHERE (c.hot, c.pv, c.uv) IS DISTINCT FROM (d.hot, d.pv, d.new_visitors)`,
 		"days are the rows": `SELECT format('%s on %s', page_id, day_id) FROM days FULL JOIN (
 				SELECT v.page_id, v.day_id, count(*) n, count(*) FILTER (WHERE w.first_day = v.day_id) new
 				FROM visits v JOIN visitors w USING (page_id, ip) GROUP BY v.page_id, v.day_id) v USING (page_id, day_id)
-			WHERE (pv, uv) IS DISTINCT FROM (n, new)`,
+			WHERE (pv, new_visitors) IS DISTINCT FROM (n, new)`,
 		"days know their sites": `SELECT d.page_id::text FROM days d JOIN pages p ON p.id = d.page_id WHERE d.site_id IS DISTINCT FROM p.site_id`,
 		"a site's day is its pages'": `SELECT s.page_id::text FROM days s WHERE site_id IS NULL
 			AND hot <> (SELECT sum(hot) FROM days p WHERE p.site_id = s.page_id AND p.day_id = s.day_id)`,

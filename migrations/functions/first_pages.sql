@@ -30,7 +30,7 @@ BEGIN
             SELECT o.day_id, l.page_id, l.number
             FROM counted AS o
             CROSS JOIN LATERAL (
-                SELECT d.page_id, CASE measure WHEN 'pv' THEN d.pv WHEN 'uv' THEN d.uv ELSE d.hot END AS number
+                SELECT d.page_id, CASE measure WHEN 'pv' THEN d.pv WHEN 'uv' THEN d.new_visitors ELSE d.hot END AS number
                 FROM days AS d
                 WHERE d.site_id = ANY (scope)
                   AND d.day_id = o.day_id
@@ -60,7 +60,7 @@ BEGIN
             SELECT c.page_id, d.number
             FROM candidates AS c
             CROSS JOIN LATERAL (
-                SELECT sum(CASE measure WHEN 'pv' THEN d.pv WHEN 'uv' THEN d.uv ELSE d.hot END) AS number
+                SELECT sum(CASE measure WHEN 'pv' THEN d.pv WHEN 'uv' THEN d.new_visitors ELSE d.hot END) AS number
                 FROM days AS d
                 WHERE d.page_id = c.page_id
                   AND d.day_id BETWEEN from_day AND to_day
@@ -82,12 +82,12 @@ BEGIN
         RETURN QUERY SELECT * FROM unnest(pages, numbers);
     ELSE
         RETURN QUERY
-        SELECT d.page_id, sum(CASE measure WHEN 'pv' THEN d.pv WHEN 'uv' THEN d.uv ELSE d.hot END) AS number
+        SELECT d.page_id, sum(CASE measure WHEN 'pv' THEN d.pv WHEN 'uv' THEN d.new_visitors ELSE d.hot END) AS number
         FROM days AS d
         WHERE d.site_id = ANY (scope)
           AND d.day_id BETWEEN from_day AND to_day
         GROUP BY d.page_id
-        HAVING sum(CASE measure WHEN 'pv' THEN d.pv WHEN 'uv' THEN d.uv ELSE d.hot END) > 0
+        HAVING sum(CASE measure WHEN 'pv' THEN d.pv WHEN 'uv' THEN d.new_visitors ELSE d.hot END) > 0
         ORDER BY number DESC, d.page_id
         LIMIT n;
     END IF;

@@ -47,7 +47,8 @@ BEGIN
         GRANT INSERT ON day_keys, pages, page_tallies, counters, visitors, visits, batches, days, returns TO footfall_app;
         GRANT UPDATE (used_at)        ON keys           TO footfall_app;
         GRANT UPDATE (day_id, today)  ON page_tallies   TO footfall_app;
-        GRANT UPDATE (hot, pv, uv)    ON counters, days TO footfall_app;
+        GRANT UPDATE (hot, pv, uv)    ON counters       TO footfall_app;
+        GRANT UPDATE (hot, pv, new_visitors) ON days    TO footfall_app;
         GRANT UPDATE (last_day)       ON visitors       TO footfall_app;
         GRANT UPDATE (abandoned)      ON batches        TO footfall_app;
         GRANT UPDATE (visitors)       ON returns        TO footfall_app;

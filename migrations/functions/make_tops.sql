@@ -15,7 +15,7 @@ BEGIN
         SELECT s.app_id, d.site_id, d.day_id, d.page_id, n.by, n.number
         FROM pages AS s
         JOIN days AS d ON d.site_id = s.id AND d.day_id = ANY (closed)
-        CROSS JOIN LATERAL (VALUES ('pv', d.pv), ('uv', d.uv), ('hot', d.hot)) AS n (by, number)
+        CROSS JOIN LATERAL (VALUES ('pv', d.pv), ('uv', d.new_visitors), ('hot', d.hot)) AS n (by, number)
         WHERE s.site_id IS NULL
           AND (only_app IS NULL OR s.app_id = only_app)
           AND (only_site IS NULL OR only_site IN (0, s.id))

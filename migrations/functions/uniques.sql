@@ -76,7 +76,7 @@ AS $$
 DECLARE
     unknown bigint;
 BEGIN
-    SELECT coalesce(sum(d.uv), 0), coalesce(sum(d.pv - d.uv), 0)
+    SELECT coalesce(sum(d.new_visitors), 0), coalesce(sum(d.pv - d.new_visitors), 0)
     INTO uniques, unknown
     FROM days AS d
     WHERE d.page_id = page

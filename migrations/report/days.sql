@@ -1,5 +1,5 @@
 CREATE VIEW report.days AS
-SELECT a.name AS app, p.uri AS target, d.day_id, day_date(d.day_id) AS day, d.pv, d.uv AS new_visitors, d.hot
+SELECT a.name AS app, p.uri AS target, d.day_id, day_date(d.day_id) AS day, d.pv, d.new_visitors, d.hot
 FROM days AS d
 JOIN pages AS p ON p.id = d.page_id
 JOIN apps AS a  ON a.id = p.app_id;

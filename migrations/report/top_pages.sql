@@ -12,9 +12,9 @@ BEGIN
         RAISE EXCEPTION 'n: % is not between 1 and 10000', n USING ERRCODE = '22023';
     END IF;
     RETURN QUERY
-    SELECT p.uri, d.pv, d.uv, d.hot,
+    SELECT p.uri, d.pv, d.new_visitors, d.hot,
            CASE
-               WHEN d.pv - d.uv = r.visitors THEN d.uv + r.from_before
+               WHEN d.pv - d.new_visitors = r.visitors THEN d.new_visitors + r.from_before
                ELSE (SELECT u.uniques FROM target_uniques(a.id, p.id, from_day, to_day) AS u)
            END
     FROM apps AS a
@@ -23,7 +23,7 @@ BEGIN
                                    from_day, to_day, top_pages.by, n) WITH ORDINALITY AS f (page_id, number, place)
     JOIN pages AS p ON p.id = f.page_id
     CROSS JOIN LATERAL (
-        SELECT sum(o.pv)::bigint AS pv, sum(o.uv)::bigint AS uv, sum(o.hot)::bigint AS hot
+        SELECT sum(o.pv)::bigint AS pv, sum(o.new_visitors)::bigint AS new_visitors, sum(o.hot)::bigint AS hot
         FROM days AS o
         WHERE o.page_id = f.page_id
           AND o.day_id BETWEEN from_day AND to_day
