@@ -44,7 +44,7 @@ func (r *Retainer) IfDue(ctx context.Context) (done *Done, err error) {
 		if is, err := r.isDone(ctx); is || err != nil { // another instance has done so meanwhile
 			return err
 		}
-		done, err = r.runAlone(ctx)
+		done, err = r.runAlone(ctx, true)
 		return err
 	})
 	return done, err

@@ -12,10 +12,10 @@ const (
 	visitsAtOnce = 5000 // deleted by one transaction, for which nobody waits
 
 	// A day is in use for as long as a report reads it. Each try to drop it may stop counting for
-	// up to 100 ms.
-	dropTries    = 20
-	shortestWait = 250 * time.Millisecond
-	longestWait  = 5 * time.Second
+	// up to 100 ms. With pauses that double, six tries outlast any report, which ends after five
+	// seconds. Whatever reads for longer is not waited for.
+	dropTries = 6
+	dropPause = 250 * time.Millisecond
 )
 
 // closeDays makes the sketches and the lists of first pages of days that are over, and the lists
@@ -71,8 +71,9 @@ func (r *run) noteKept(ctx context.Context) error {
 	return nil
 }
 
-// dropDays drops the days that no app keeps. A day that is in use stays for the next run, and is
-// the error, once the others are dropped.
+// dropDays drops the days that no app keeps. Whoever reads visits uses all days alike, so at the
+// first that cannot be dropped it stops: the others stay for the next run, too, and that error is
+// returned.
 func (r *run) dropDays(ctx context.Context) error {
 	var keep db.DayIsKeptParams
 	for _, app := range r.apps {
@@ -91,16 +92,18 @@ func (r *run) dropDays(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !isKept {
-			err = r.dropDay(ctx, day)
-		}
-		switch {
-		case db.FaultOf(err) == db.FaultBusy:
-			busy = fmt.Errorf("drop day %d: %w", day, err)
-		case err != nil:
-			return fmt.Errorf("drop day %d: %w", day, err)
-		case isKept:
+		if isKept {
 			kept = append(kept, day)
+			continue
+		}
+		if busy != nil {
+			continue
+		}
+		if err := r.dropDay(ctx, day); err != nil {
+			if err = fmt.Errorf("drop day %d: %w", day, err); db.FaultOf(err) != db.FaultBusy {
+				return err
+			}
+			busy = err
 		}
 	}
 	r.days = kept
@@ -139,17 +142,15 @@ func (r *run) dropDay(ctx context.Context, day int32) error {
 
 // dropPatiently tries to drop a day again and again while it is in use.
 func (r *run) dropPatiently(ctx context.Context, day int32) (bool, error) {
-	wait := shortestWait
 	for try := 1; ; try++ {
 		var dropped bool
 		err := r.db.InTx(ctx, func(q *db.Queries) (err error) { dropped, err = q.DayDrop(ctx, day); return err })
 		if db.FaultOf(err) != db.FaultBusy || try == dropTries {
 			return dropped, err
 		}
-		if err := r.pause(ctx, wait); err != nil {
+		if err := r.pause(ctx, dropPause<<(try-1)); err != nil {
 			return false, err
 		}
-		wait = min(2*wait, longestWait)
 	}
 }
 

@@ -20,11 +20,15 @@ const (
 
 // forget forgets the visitors who have not come to a site for as long as their app says.
 func (r *run) forget(ctx context.Context) error {
+	today := r.today()
+	if r.due && r.forgotOn.Load() == dayNumber(today) {
+		return nil
+	}
 	for _, app := range r.apps {
 		if app.ForgetDays == 0 {
 			continue
 		}
-		f := VisitorsForgotten{App: app.Name, Before: daysBefore(r.today(), app.ForgetDays)}
+		f := VisitorsForgotten{App: app.Name, Before: daysBefore(today, app.ForgetDays)}
 		err := r.forgetOf(ctx, app.ID, &f)
 		if f.Visitors > 0 {
 			r.done.Forgotten = append(r.done.Forgotten, f)
@@ -32,6 +36,9 @@ func (r *run) forget(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("forget visitors of app %s: %w", app.Name, err)
 		}
+	}
+	if !r.dry {
+		r.forgotOn.Store(dayNumber(today))
 	}
 	return nil
 }

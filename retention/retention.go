@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"footfall/db"
@@ -19,6 +20,8 @@ type Retainer struct {
 	clock func() time.Time
 	pause func(context.Context, time.Duration) error
 	log   *slog.Logger
+
+	forgotOn atomic.Int32 // the last day on which all visitors were forgotten who are to be
 }
 
 // Options of New. The zero value of a field means its default.
@@ -89,14 +92,14 @@ func (r *Retainer) Plan(ctx context.Context) (*Done, error) {
 // far it came.
 func (r *Retainer) Run(ctx context.Context) (done *Done, err error) {
 	err = r.inTurn(ctx, func() error {
-		done, err = r.runAlone(ctx)
+		done, err = r.runAlone(ctx, false)
 		return err
 	})
 	return done, err
 }
 
-func (r *Retainer) runAlone(ctx context.Context) (*Done, error) {
-	run := run{Retainer: r}
+func (r *Retainer) runAlone(ctx context.Context, due bool) (*Done, error) {
+	run := run{Retainer: r, due: due}
 	if err := run.do(ctx); err != nil {
 		return &run.done, fmt.Errorf("retention: %w", err)
 	}
@@ -143,6 +146,7 @@ func daysBefore(t time.Time, n int32) int32 { return dayNumber(t.AddDate(0, 0, -
 type run struct {
 	*Retainer
 	dry  bool // only count what would be deleted and forgotten
+	due  bool // it runs once a day, and again on that day for what is left: visitors are not read twice
 	apps []keeping
 	days []int32 // days that are over and have a partition
 	done Done

@@ -381,6 +381,47 @@ func TestRetentionAsFootfallApp(t *testing.T) {
 	r.uniques(t)
 }
 
+// Somebody reads visits for hours, which holds all of its days: one of those that are to go is tried, and the others with the next run.
+// Visitors are forgotten meanwhile, and are read for that once a day.
+func TestDaysInUseAreLeftForTheNextRun(t *testing.T) {
+	t.Parallel()
+	r := newRetention(t)
+	for day := range int32(3) {
+		r.day.Store(day)
+		r.visit(t, "brief", int(day), "/a")
+	}
+	r.day.Store(12)
+	reading, err := r.conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = reading.Exec(t.Context(), `LOCK TABLE visits IN ACCESS SHARE MODE`)
+	require.NoError(t, err)
+
+	var waited time.Duration
+	retainer := New(r.db, Options{Clock: r.now, Pause: func(_ context.Context, wait time.Duration) error {
+		waited += wait
+		return nil
+	}})
+	done, err := retainer.IfDue(t.Context())
+	require.Equal(t, db.FaultBusy, db.FaultOf(err))
+	assert.Greater(t, waited, 5*time.Second, "it outlasts a report")
+	assert.Less(t, waited, 10*time.Second, "one day is tried, and not all of them")
+	assert.Empty(t, done.Dropped)
+	require.Equal(t, []VisitorsForgotten{{"brief", 20190608, 6}}, done.Forgotten)
+
+	// Whoever else could be forgotten now shows that nobody was looked for.
+	_, err = reading.Exec(t.Context(), `INSERT INTO visitors SELECT id, 4, 20190601, 20190601, '192.0.2.9' FROM pages WHERE uri = 'a.example'`)
+	require.NoError(t, err)
+	require.NoError(t, reading.Commit(t.Context()))
+	done, err = retainer.IfDue(t.Context())
+	require.NoError(t, err)
+	assert.Greater(t, len(done.Dropped), 3)
+	assert.Empty(t, done.Forgotten, "visitors are not read again on the same day")
+	r.day.Add(1)
+	done, err = retainer.IfDue(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []VisitorsForgotten{{"brief", 20190609, 1}}, done.Forgotten)
+}
+
 func TestDaily(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)
