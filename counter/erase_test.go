@@ -301,6 +301,55 @@ func TestDeleteAppTakesCountersInOrder(t *testing.T) {
 	require.Empty(t, in.table(t, `SELECT page_id FROM counters`))
 }
 
+// Visits that were admitted before their app was deleted, and come to be written after that, are told that it is gone. The visits that
+// share their batch are counted.
+func TestVisitsUnderWayToADeletedApp(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, counter.Options{})
+		open := "open"
+		require.NoError(t, in.admin().AddApp(t.Context(), "stays", counter.Settings{Access: &open}))
+		visit := func(app, path string) chan error {
+			err := make(chan error, 1)
+			go func() {
+				_, e := in.Visit(context.Background(), counter.Request{App: app, IP: "192.0.2.1", URI: "http://a.example" + path})
+				err <- e
+			}()
+			return err
+		}
+		require.NoError(t, <-visit("demo", "/"))
+		require.NoError(t, <-visit("stays", "/"))
+		tx, err := in.conn(t).Begin(t.Context())
+		require.NoError(t, err)
+		_, err = tx.Exec(t.Context(), `SELECT FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example' FOR UPDATE OF counters`)
+		require.NoError(t, err)
+		first := visit("demo", "/") // waits for the row that is held; the others of the lane wait for it
+		require.Eventually(t, func() bool {
+			return len(in.table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)) == 1
+		}, time.Minute, time.Millisecond)
+		known, unknown, other := visit("demo", "/"), visit("demo", "/new"), visit("stays", "/")
+		deleted := make(chan error, 1)
+		go func() { deleted <- in.admin().DeleteApp(context.Background(), "demo") }()
+		require.Eventually(t, func() bool {
+			return len(in.table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)) == 2
+		}, time.Minute, time.Millisecond)
+		require.NoError(t, tx.Rollback(t.Context()))
+		assertGone(t, <-first, <-known, <-unknown)
+		require.NoError(t, <-other)
+		require.NoError(t, <-deleted)
+		in.checkTables(t)
+	})
+}
+
+func assertGone(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		var told *visit.Error
+		if assert.ErrorAs(t, err, &told) {
+			assert.Equal(t, visit.NotFound, told.Kind, err)
+		}
+	}
+}
+
 // A page with many visitors is deleted beside visits to its site, none of which waits for it.
 func TestDeletePageMakesNobodyWait(t *testing.T) {
 	t.Parallel()
@@ -398,13 +447,16 @@ func TestAppChangesBesideFirstVisit(t *testing.T) {
 		require.NoError(t, in.admin().SetApp(t.Context(), "demo", change))
 		_, _, err = in.db.Intern(t.Context(), ask)
 		require.ErrorContains(t, err, "changed")
-		require.Equal(t, db.FaultRefused, db.FaultOf(err), "nothing was counted")
+		require.Equal(t, db.FaultData, db.FaultOf(err), "nothing was counted")
 		require.Empty(t, in.table(t, `SELECT uri FROM pages`))
 	}
 	ask.By.Ipv6Prefix = 56
 	ids, _, err := in.db.Intern(t.Context(), ask)
 	require.NoError(t, err)
 	require.Len(t, ids, 2)
+	ask.By.Ipv6Prefix = 64
+	_, _, err = in.db.Intern(t.Context(), ask)
+	require.ErrorIs(t, err, db.ErrAppChanged, "the page is there, by the new way")
 }
 
 // Where two instances meet at the last room, the page that the other has just made is there, and

@@ -27,7 +27,8 @@ const (
 	FaultDay
 	// FaultNoDay: rolled back, since the partition of a day is missing. Make it, and send it again.
 	FaultNoDay
-	// FaultData: rolled back, since the tables do not accept some row. Send the others without it.
+	// FaultData: rolled back or not sent, since the tables do not accept some row, or its app is
+	// gone or has changed. Send the others without it.
 	FaultData
 	// FaultRefused: rolled back, or never begun, because the server has no space, is shutting down,
 	// or cannot be connected to.
@@ -41,6 +42,9 @@ const (
 func FaultOf(err error) Fault {
 	if err == nil {
 		return FaultNone
+	}
+	if errors.Is(err, ErrAppGone) || errors.Is(err, ErrAppChanged) {
+		return FaultData
 	}
 	var refused *notSentError
 	if errors.As(err, &refused) {
@@ -79,6 +83,11 @@ func FaultOf(err error) Fault {
 		return FaultUnknown
 	}
 	return FaultRefused
+}
+
+func isForeignKeyViolation(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "23503"
 }
 
 // notSentError marks an error that came before any visit was sent, so that nothing can have

@@ -24,7 +24,7 @@ func (a App) CountsBy() CountsBy {
 // Interning asks for the ids of pages of an app, and of their sites.
 type Interning struct {
 	App   int32
-	By    CountsBy // if these are no longer the app's settings, nothing is made
+	By    CountsBy // if these are no longer the app's settings, nothing is found and nothing made
 	Pages []string
 	Sites []string // the site of each page
 
@@ -34,6 +34,12 @@ type Interning struct {
 	MaxToday int64
 	Full     bool // the app is known to have had its MaxToday: make none
 }
+
+// Errors of Intern: the visits cannot be counted for their app, and nobody else's are concerned.
+var (
+	ErrAppGone    = errors.New("the app was deleted after the visit was admitted")
+	ErrAppChanged = errors.New("the app's time zone, visitor mode or IPv6 prefix changed after the visit was admitted")
+)
 
 // Intern returns the ids of the pages and sites, by uri, and makes those that are missing, unless
 // the app has had its new pages of the day; then they have no id, and full is true if none can be
@@ -57,6 +63,9 @@ func (d *DB) intern(ctx context.Context, in *Interning, ids map[string]int64) (f
 		full, err = makePages(ctx, New(tx), in, ids)
 		return err
 	})
+	if isForeignKeyViolation(err) { // everything that was made refers to the app
+		err = ErrAppGone
+	}
 	if err != nil {
 		return false, fmt.Errorf("intern %d pages: %w", len(in.Pages), err)
 	}
@@ -90,14 +99,22 @@ func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]in
 	if err != nil {
 		return false, err
 	}
-	by, err := q.AppCountsBy(ctx, in.App)
-	switch {
-	case err != nil:
+	if err := checkCountsBy(ctx, q, in); err != nil {
 		return false, err
-	case CountsBy(by) != in.By:
-		return false, &notSentError{errors.New("the app's time zone, visitor mode or IPv6 prefix changed after the visit was admitted")}
 	}
 	return sites+pages >= room, q.PagesTallyAdd(ctx, PagesTallyAddParams{AppID: in.App, Made: sites + pages})
+}
+
+// checkCountsBy returns ErrAppGone or ErrAppChanged unless the app still counts as it did.
+func checkCountsBy(ctx context.Context, q *Queries, in *Interning) error {
+	by, err := q.AppCountsBy(ctx, in.App)
+	switch {
+	case errors.Is(err, ErrNoRows):
+		return ErrAppGone
+	case err == nil && CountsBy(by) != in.By:
+		return ErrAppChanged
+	}
+	return err
 }
 
 // newPages are pages to be made, each with its site, which may exist.
@@ -129,10 +146,15 @@ func (in *Interning) missing(ids map[string]int64, room int64) (n newPages) {
 	return n
 }
 
-// findPages adds the ids of the pages and sites that exist.
+// findPages adds the ids of the pages and sites that exist, if the app still counts as it did.
 func findPages(ctx context.Context, q *Queries, in *Interning, ids map[string]int64) error {
 	uris := append(append(make([]string, 0, len(in.Pages)+len(in.Sites)), in.Pages...), in.Sites...)
-	rows, err := q.PagesFind(ctx, PagesFindParams{AppID: in.App, Uris: uris})
+	rows, err := q.PagesFind(ctx, PagesFindParams{
+		AppID: in.App, Tz: in.By.Tz, Visitor: in.By.Visitor, Ipv6Prefix: in.By.Ipv6Prefix, Uris: uris,
+	})
+	if err == nil && len(rows) > 0 && !rows[0].CountsSo {
+		err = checkCountsBy(ctx, q, in)
+	}
 	if err != nil {
 		return fmt.Errorf("find %d pages: %w", len(in.Pages), err)
 	}

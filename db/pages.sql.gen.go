@@ -14,6 +14,7 @@ const AppCountsBy = `-- name: AppCountsBy :one
 SELECT tz, visitor, ipv6_prefix
 FROM apps
 WHERE id = $1
+  AND deleted_at IS NULL
 `
 
 type AppCountsByRow struct {
@@ -22,8 +23,9 @@ type AppCountsByRow struct {
 	Ipv6Prefix int16
 }
 
-// How an app tells days and visitors apart, which is fixed once it has pages. Asked after they were
-// made: whoever was changing it has come to an end before that.
+// How an app tells days and visitors apart, which is fixed once it has pages; no row if it is deleted
+// or being deleted. Asked after they were made: whoever was changing it has come to an end before
+// that.
 func (q *Queries) AppCountsBy(ctx context.Context, id int32) (AppCountsByRow, error) {
 	row := q.db.QueryRow(ctx, AppCountsBy, id)
 	var i AppCountsByRow
@@ -84,32 +86,52 @@ func (q *Queries) CountsGet(ctx context.Context, arg CountsGetParams) ([]CountsG
 
 const PagesFind = `-- name: PagesFind :many
 
-SELECT asked.uri::text AS uri, found.id
-FROM (SELECT unnest($1::text[]) AS uri) AS asked
+SELECT asked.uri::text AS uri, found.id,
+       EXISTS (
+           SELECT
+           FROM apps AS a
+           WHERE a.id = $1
+             AND a.deleted_at IS NULL
+             AND a.tz = $2
+             AND a.visitor = $3
+             AND a.ipv6_prefix = $4
+       )::boolean AS counts_so
+FROM (SELECT unnest($5::text[]) AS uri) AS asked
 CROSS JOIN LATERAL (
     SELECT p.id
     FROM pages AS p
-    WHERE p.app_id = $2
+    WHERE p.app_id = $1
       AND p.key = page_key(asked.uri)
     LIMIT 1
 ) AS found
 `
 
 type PagesFindParams struct {
-	Uris  []string
-	AppID int32
+	AppID      int32
+	Tz         string
+	Visitor    string
+	Ipv6Prefix int16
+	Uris       []string
 }
 
 type PagesFindRow struct {
-	Uri string
-	ID  int64
+	Uri      string
+	ID       int64
+	CountsSo bool
 }
 
 // Targets: from uri to id and numbers.
-// The ids of those targets of an app that exist. One by one, as visitors are looked up: writers
-// plan it once.
+// The ids of those targets of an app that exist, and with each whether the app is there and tells
+// days and visitors apart as said: it goes on doing so, since that is fixed once there are targets.
+// One by one, as visitors are looked up: writers plan it once.
 func (q *Queries) PagesFind(ctx context.Context, arg PagesFindParams) ([]PagesFindRow, error) {
-	rows, err := q.db.Query(ctx, PagesFind, arg.Uris, arg.AppID)
+	rows, err := q.db.Query(ctx, PagesFind,
+		arg.AppID,
+		arg.Tz,
+		arg.Visitor,
+		arg.Ipv6Prefix,
+		arg.Uris,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +139,7 @@ func (q *Queries) PagesFind(ctx context.Context, arg PagesFindParams) ([]PagesFi
 	var items []PagesFindRow
 	for rows.Next() {
 		var i PagesFindRow
-		if err := rows.Scan(&i.Uri, &i.ID); err != nil {
+		if err := rows.Scan(&i.Uri, &i.ID, &i.CountsSo); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -135,7 +135,7 @@ func TestPlanOfPagesFindPreparedOnAnEmptyTable(t *testing.T) {
 	defer writer.Release()
 	prepared := query[string](t, writer.Conn(), `SELECT name FROM pg_prepared_statements WHERE statement = $1`, db.PagesFind)
 	var plan string
-	require.NoError(t, writer.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE %s ('{example.com}', 1)",
+	require.NoError(t, writer.QueryRow(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE %s (1, 'UTC', 'address', 64, '{example.com}')",
 		pgx.Identifier{prepared}.Sanitize()), pgx.QueryExecModeSimpleProtocol).Scan(&plan))
 	var explained []struct{ Plan planNode }
 	require.NoError(t, json.Unmarshal([]byte(plan), &explained))

@@ -36,6 +36,7 @@ const VerifyApps = `-- name: VerifyApps :many
 SELECT a.id
 FROM apps AS a
 WHERE $1::text IN ('', a.name)
+  AND a.deleted_at IS NULL
 ORDER BY a.id
 `
 
@@ -217,21 +218,6 @@ func (q *Queries) VerifyHold(ctx context.Context) error {
 	return err
 }
 
-const VerifyKeptFrom = `-- name: VerifyKeptFrom :one
-SELECT coalesce(min(coalesce(k.from_day, 0)), 0)::integer AS from_day
-FROM apps AS a
-LEFT JOIN visits_kept AS k ON k.app_id = a.id
-WHERE a.deleted_at IS NULL
-`
-
-// The first day of which any app keeps its visits; 0: all are kept.
-func (q *Queries) VerifyKeptFrom(ctx context.Context) (int32, error) {
-	row := q.db.QueryRow(ctx, VerifyKeptFrom)
-	var from_day int32
-	err := row.Scan(&from_day)
-	return from_day, err
-}
-
 const VerifyNames = `-- name: VerifyNames :many
 SELECT p.id, a.name AS app, p.uri
 FROM pages AS p
@@ -276,6 +262,7 @@ WITH sites AS (
     FROM pages AS p
     JOIN apps AS a ON a.id = p.app_id
     WHERE p.site_id IS NULL
+      AND a.deleted_at IS NULL
       AND ($2::text = '' OR a.name = $2::text)
       AND (hashtextextended(a.name || ' ' || p.uri, $3::bigint) & 1048575) < $4::integer -- of 1,048,576
 ), chosen AS (
@@ -312,8 +299,8 @@ type VerifyRangesRow struct {
 	Sites   []int64
 }
 
-// The targets asked for, cut into ranges of about so many rows, in order. Of a sample, or of one
-// app, the targets are listed.
+// The targets asked for, cut into ranges of about so many rows, in order. Those of an app that is
+// being deleted are left out: its rows go step by step.
 func (q *Queries) VerifyRanges(ctx context.Context, arg VerifyRangesParams) ([]VerifyRangesRow, error) {
 	rows, err := q.db.Query(ctx, VerifyRanges,
 		arg.Size,
@@ -348,11 +335,10 @@ func (q *Queries) VerifyRanges(ctx context.Context, arg VerifyRangesParams) ([]V
 const VerifyRows = `-- name: VerifyRows :many
 WITH targets AS MATERIALIZED (
     SELECT p.id AS page_id,
-           CASE WHEN a.deleted_at IS NULL THEN greatest(coalesce(k.from_day, 0), 1) ELSE 99999999 END AS from_day,
+           greatest(coalesce(k.from_day, 0), 1) AS from_day,
            p.site_id IS NOT NULL AND p.uri LIKE '%/(deleted)' AS deleted
     FROM pages AS p
-    JOIN apps AS a             ON a.id = p.app_id
-    LEFT JOIN visits_kept AS k ON k.app_id = a.id
+    LEFT JOIN visits_kept AS k ON k.app_id = p.app_id
     WHERE p.id BETWEEN $2::bigint AND $3::bigint
       AND ($4::boolean OR p.id = ANY ($5::bigint[]))
 ), listed AS (
@@ -553,6 +539,27 @@ func (q *Queries) VerifyRows(ctx context.Context, arg VerifyRowsParams) ([]Verif
 		return nil, err
 	}
 	return items, nil
+}
+
+const VerifyScope = `-- name: VerifyScope :one
+SELECT coalesce(min(coalesce(k.from_day, 0)) FILTER (WHERE a.deleted_at IS NULL), 0)::integer AS from_day,
+       count(*) FILTER (WHERE a.deleted_at IS NOT NULL) AS being_deleted
+FROM apps AS a
+LEFT JOIN visits_kept AS k ON k.app_id = a.id
+`
+
+type VerifyScopeRow struct {
+	FromDay      int32
+	BeingDeleted int64
+}
+
+// The first day of which any app keeps its visits (0: all are kept), and how many apps are being
+// deleted.
+func (q *Queries) VerifyScope(ctx context.Context) (VerifyScopeRow, error) {
+	row := q.db.QueryRow(ctx, VerifyScope)
+	var i VerifyScopeRow
+	err := row.Scan(&i.FromDay, &i.BeingDeleted)
+	return i, err
 }
 
 const VerifySettings = `-- name: VerifySettings :exec

@@ -1,9 +1,19 @@
 -- Targets: from uri to id and numbers.
 
 -- name: PagesFind :many
--- The ids of those targets of an app that exist. One by one, as visitors are looked up: writers
--- plan it once.
-SELECT asked.uri::text AS uri, found.id
+-- The ids of those targets of an app that exist, and with each whether the app is there and tells
+-- days and visitors apart as said: it goes on doing so, since that is fixed once there are targets.
+-- One by one, as visitors are looked up: writers plan it once.
+SELECT asked.uri::text AS uri, found.id,
+       EXISTS (
+           SELECT
+           FROM apps AS a
+           WHERE a.id = @app_id
+             AND a.deleted_at IS NULL
+             AND a.tz = @tz
+             AND a.visitor = @visitor
+             AND a.ipv6_prefix = @ipv6_prefix
+       )::boolean AS counts_so
 FROM (SELECT unnest(@uris::text[]) AS uri) AS asked
 CROSS JOIN LATERAL (
     SELECT p.id
@@ -31,11 +41,13 @@ SET today = today + @made
 WHERE app_id = @app_id;
 
 -- name: AppCountsBy :one
--- How an app tells days and visitors apart, which is fixed once it has pages. Asked after they were
--- made: whoever was changing it has come to an end before that.
+-- How an app tells days and visitors apart, which is fixed once it has pages; no row if it is deleted
+-- or being deleted. Asked after they were made: whoever was changing it has come to an end before
+-- that.
 SELECT tz, visitor, ipv6_prefix
 FROM apps
-WHERE id = @id;
+WHERE id = @id
+  AND deleted_at IS NULL;
 
 -- name: SitesIntern :execrows
 -- Makes the sites that are not there yet. In order of key, so that two instances that meet never

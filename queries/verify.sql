@@ -34,13 +34,14 @@ SELECT set_config('statement_timeout', '0', true),
        set_config('max_parallel_workers_per_gather', '0', true);
 
 -- name: VerifyRanges :many
--- The targets asked for, cut into ranges of about so many rows, in order. Of a sample, or of one
--- app, the targets are listed.
+-- The targets asked for, cut into ranges of about so many rows, in order. Those of an app that is
+-- being deleted are left out: its rows go step by step.
 WITH sites AS (
     SELECT p.id
     FROM pages AS p
     JOIN apps AS a ON a.id = p.app_id
     WHERE p.site_id IS NULL
+      AND a.deleted_at IS NULL
       AND (@app::text = '' OR a.name = @app::text)
       AND (hashtextextended(a.name || ' ' || p.uri, @seed::bigint) & 1048575) < @sampled::integer -- of 1,048,576
 ), chosen AS (
@@ -61,12 +62,13 @@ FROM running AS r
 GROUP BY div(r.before, @size::bigint)
 ORDER BY div(r.before, @size::bigint);
 
--- name: VerifyKeptFrom :one
--- The first day of which any app keeps its visits; 0: all are kept.
-SELECT coalesce(min(coalesce(k.from_day, 0)), 0)::integer AS from_day
+-- name: VerifyScope :one
+-- The first day of which any app keeps its visits (0: all are kept), and how many apps are being
+-- deleted.
+SELECT coalesce(min(coalesce(k.from_day, 0)) FILTER (WHERE a.deleted_at IS NULL), 0)::integer AS from_day,
+       count(*) FILTER (WHERE a.deleted_at IS NOT NULL) AS being_deleted
 FROM apps AS a
-LEFT JOIN visits_kept AS k ON k.app_id = a.id
-WHERE a.deleted_at IS NULL;
+LEFT JOIN visits_kept AS k ON k.app_id = a.id;
 
 -- name: VerifyNames :many
 -- What targets are called, and apps as a whole: those have their id, negative.
@@ -84,6 +86,7 @@ WHERE -a.id = ANY (@targets);
 SELECT a.id
 FROM apps AS a
 WHERE @app::text IN ('', a.name)
+  AND a.deleted_at IS NULL
 ORDER BY a.id;
 
 -- name: VerifyTotals :many
@@ -239,11 +242,10 @@ GROUP BY c.measure;
 -- all previous days are 0, and there are no returns.
 WITH targets AS MATERIALIZED (
     SELECT p.id AS page_id,
-           CASE WHEN a.deleted_at IS NULL THEN greatest(coalesce(k.from_day, 0), 1) ELSE 99999999 END AS from_day,
+           greatest(coalesce(k.from_day, 0), 1) AS from_day,
            p.site_id IS NOT NULL AND p.uri LIKE '%/(deleted)' AS deleted
     FROM pages AS p
-    JOIN apps AS a             ON a.id = p.app_id
-    LEFT JOIN visits_kept AS k ON k.app_id = a.id
+    LEFT JOIN visits_kept AS k ON k.app_id = p.app_id
     WHERE p.id BETWEEN @low::bigint AND @high::bigint
       AND (@whole::boolean OR p.id = ANY (@targets::bigint[]))
 ), listed AS (

@@ -12,7 +12,7 @@ import (
 // targetIDs holds the ids of targets that were counted recently, so that the database is asked for
 // the others only. Counting never changes an id. It is bounded and safe for concurrent use.
 type targetIDs struct {
-	ids *cache.Cache[targetKey, int64]
+	ids *cache.Cache[targetKey, targetID]
 	// full has the apps that have had their new pages of a day. Otherwise a flood of made-up paths
 	// would ask the database about each of them.
 	full *cache.Cache[fullApp, struct{}]
@@ -21,6 +21,13 @@ type targetIDs struct {
 type targetKey struct {
 	app int32
 	uri string
+}
+
+type targetID struct {
+	id int64
+	// countsBy is how the app tells days and visitors apart, which no longer changes when it has
+	// targets.
+	countsBy *db.CountsBy
 }
 
 // fullApp is an app that may have so many new pages on a day, and has had them.
@@ -32,22 +39,27 @@ type fullApp struct {
 
 const (
 	targetBytes    = 32 << 20
-	targetOverhead = 120 // about how many bytes a target takes beside its URI
+	targetOverhead = 128 // about how many bytes a target takes beside its URI
 	fullBytes      = 1 << 20
 	fullEntry      = 64 // about how many bytes a fullApp takes
 )
 
 func newTargetIDs() *targetIDs {
 	return &targetIDs{
-		cache.New[targetKey, int64](targetBytes, func(k targetKey) int { return len(k.uri) + targetOverhead }),
+		cache.New[targetKey, targetID](targetBytes, func(k targetKey) int { return len(k.uri) + targetOverhead }),
 		cache.New[fullApp, struct{}](fullBytes, func(fullApp) int { return fullEntry }),
 	}
 }
 
-// lookUp sets the ids of an entry's site and page, 0 for one that is not in the cache.
+// lookUp sets the ids of an entry's site and page, as far as they are in the cache. An entry that was
+// admitted while its app had other settings gets none: the database is asked, and refuses it.
 func (t *targetIDs) lookUp(e *entry) {
-	e.site.id, _ = t.ids.Get(targetKey{e.App, e.Target.Site})
-	e.page.id, _ = t.ids.Get(targetKey{e.App, e.Target.Page})
+	site, hit := t.ids.Get(targetKey{e.App, e.Target.Site})
+	if !hit || *site.countsBy != e.CountsBy {
+		return
+	}
+	page, _ := t.ids.Get(targetKey{e.App, e.Target.Page})
+	e.site.id, e.page.id = site.id, page.id
 }
 
 // intern sets the ids that are missing, and makes the targets that were never counted before. When
@@ -120,17 +132,18 @@ func (t *targetIDs) request(
 	if err != nil {
 		return nil, false, err
 	}
+	countsBy := in.By // and not in, which would stay in memory with them
 	for i, e := range entries {
 		site, page := ids[targets[i].Site], ids[targets[i].Page]
 		e.site.id, e.page.id, e.other = site, page, false
 		if site != 0 {
-			t.ids.Put(targetKey{in.App, targets[i].Site}, site)
+			t.ids.Put(targetKey{in.App, targets[i].Site}, targetID{site, &countsBy})
 		}
 		if page == 0 {
 			without = append(without, e)
 			continue
 		}
-		t.ids.Put(targetKey{in.App, targets[i].Page}, page)
+		t.ids.Put(targetKey{in.App, targets[i].Page}, targetID{page, &countsBy})
 	}
 	return without, full, nil
 }

@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -159,12 +160,20 @@ func (w *writer) ensureIDs(ctx context.Context, entries []entry) (err error) {
 	return w.generation.targets.intern(ctx, w.db, entries)
 }
 
-// split finds the entries that the database refuses, by halves, so that only these fail. They get
-// an internal error: what callers send has been checked before, so the fault is Footfall's or the
-// tables'.
+// split finds the entries that the database refuses, by halves, so that only these fail. Unless
+// their app has gone or changed under them, they get an internal error: what callers send has been
+// checked before, so the fault is Footfall's or the tables'.
 func (w *writer) split(ctx context.Context, entries []entry, err error) {
 	if len(entries) == 1 {
-		fail(entries, fmt.Errorf("a visit cannot be stored: %w", err))
+		switch {
+		case errors.Is(err, db.ErrAppGone):
+			err = visit.Errorf(visit.NotFound, "app", "it has just been deleted").Because(err)
+		case errors.Is(err, db.ErrAppChanged):
+			err = visit.Errorf(visit.Unavailable, "", "the app has just been changed; try again").Because(err)
+		default:
+			err = fmt.Errorf("a visit cannot be stored: %w", err)
+		}
+		fail(entries, err)
 		return
 	}
 	half := len(entries) / 2

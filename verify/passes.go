@@ -23,10 +23,12 @@ type piece struct {
 // plan cuts the work into pieces, the largest first, so that all connections are done at about the
 // same time.
 func (v *verifier) plan(ctx context.Context, q *db.Queries) (pieces []piece, err error) {
-	v.whole = v.App == "" && v.Sample >= 100
-	if v.fromDay, err = q.VerifyKeptFrom(ctx); err != nil {
+	scope, err := q.VerifyScope(ctx)
+	if err != nil {
 		return nil, err
 	}
+	v.fromDay, v.beingDeleted = scope.FromDay, scope.BeingDeleted
+	v.whole = v.App == "" && v.Sample >= 100 && v.beingDeleted == 0
 	ranges, err := q.VerifyRanges(ctx, db.VerifyRangesParams{
 		App: v.App, Seed: v.Seed, Sampled: int32(math.Round(v.Sample / 100 * sampleParts)), Size: rangeRows,
 	})

@@ -40,6 +40,7 @@ type Proof struct {
 	Days       int64           `json:"days"`            // (target, day) pairs
 	OlderDays  int64           `json:"older_days"`      // those of them whose rows of visits are not kept
 	Unknown    int64           `json:"days_with_unknown"`
+	Deleted    int64           `json:"apps_being_deleted"` // apps that are left out
 	Violations int64           `json:"violations"`
 	Seconds    float64         `json:"seconds"`
 }
@@ -96,8 +97,11 @@ func Run(ctx context.Context, d *db.DB, o Options) (proof *Proof, err error) {
 type verifier struct {
 	Options
 	began   time.Time
-	whole   bool  // everything is checked, including rows of no page
 	fromDay int32 // the first day of which any app keeps visits
+	// Everything is checked, including rows of no page. While an app is being deleted, only the
+	// targets of the others are.
+	whole        bool
+	beingDeleted int64 // apps
 
 	mu      sync.Mutex // guards what follows
 	results map[string]*result
@@ -200,7 +204,7 @@ func (v *verifier) proof() *Proof {
 	p := &Proof{
 		Targets: v.held("order"), Visitors: v.behind("visitors"), Erased: v.behind("erased"),
 		Visits: v.behind("rows pv"), Days: v.held("told"), OlderDays: v.held("days before rows"), Unknown: v.held("days with unknown"),
-		Seconds: elapsed.Seconds(),
+		Deleted: v.beingDeleted, Seconds: elapsed.Seconds(),
 	}
 	for _, promise := range promises {
 		u := v.result(promise, v.knownAfter(promise))

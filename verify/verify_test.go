@@ -142,7 +142,6 @@ func TestVerifyFindsNothingWhereNothingIsWrong(t *testing.T) {
 		"tops forgotten": `DELETE FROM tops`,
 		"a visitor forgotten with their days": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps; DELETE FROM visits WHERE day_id < 20260629;
 			WITH gone AS (DELETE FROM visitors WHERE ip = '192.0.2.4' RETURNING page_id, rank) INSERT INTO erased_visitors SELECT * FROM gone`,
-		"an app being deleted": `UPDATE apps SET deleted_at = now(); DELETE FROM visits`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -377,6 +376,42 @@ func TestVerifyWhileCounting(t *testing.T) {
 	}
 	disperse()
 	assert.Empty(t, violations(p.verify(t, verify.Options{})))
+}
+
+// An app whose deletion is under way, or was killed, has lost rows and still has others: it is left out, and the other apps are not.
+func TestVerifyLeavesOutAnAppThatIsBeingDeleted(t *testing.T) {
+	t.Parallel()
+	p := newProven(t)
+	admin, open := counter.NewAdmin(p.db, nil), "open"
+	require.NoError(t, admin.AddApp(t.Context(), "leaving", counter.Settings{Access: &open}))
+	_, err := p.counter.Visit(t.Context(), counter.Request{App: "leaving", IP: "192.0.2.1", URI: "http://a.example/"})
+	require.NoError(t, err)
+	targets := p.verify(t, verify.Options{}).Targets
+
+	tx, err := p.conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT FROM page_tallies WHERE app_id = (SELECT id FROM apps WHERE name = 'leaving') FOR UPDATE`)
+	require.NoError(t, err)
+	ctx, kill := context.WithCancel(t.Context())
+	deleted := make(chan error, 1)
+	go func() { deleted <- admin.DeleteApp(ctx, "leaving") }()
+	require.Eventually(t, func() bool {
+		var gone bool
+		err := tx.QueryRow(t.Context(), `SELECT NOT EXISTS (SELECT FROM visitors JOIN pages ON id = page_id JOIN apps AS a ON a.id = app_id WHERE a.name = 'leaving')`).Scan(&gone)
+		return err == nil && gone
+	}, time.Minute, time.Millisecond, "its second step waits for the row that is held")
+	beside := p.verify(t, verify.Options{})
+	kill()
+	require.Error(t, <-deleted)
+	require.NoError(t, tx.Rollback(t.Context()))
+	for _, proof := range []*verify.Proof{beside, p.verify(t, verify.Options{}), p.verify(t, verify.Options{App: "leaving"})} {
+		assert.Empty(t, violations(proof))
+		assert.EqualValues(t, 1, proof.Deleted)
+	}
+	assert.Equal(t, targets-2, beside.Targets)
+
+	p.exec(t, `UPDATE counters SET uv = uv - 1 WHERE page_id = `+homeA)
+	assert.Positive(t, p.verify(t, verify.Options{}).Violations)
 }
 
 // It tells of every promise once, when all is known of it, and comes to its end.

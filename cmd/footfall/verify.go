@@ -112,6 +112,9 @@ func tellTable(out io.Writer, proof *verify.Proof) {
 	if proof.Unknown > 0 {
 		fmt.Fprintf(out, ", %d days with visitors of whom it is not known whether they were new", proof.Unknown)
 	}
+	if proof.Deleted > 0 {
+		fmt.Fprintf(out, ", without %d apps that are being deleted", proof.Deleted)
+	}
 	fmt.Fprintf(out, ": %d violations, in %s\n", proof.Violations, time.Duration(proof.Seconds*float64(time.Second)).Round(10*time.Millisecond))
 }
 

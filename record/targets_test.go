@@ -1,0 +1,83 @@
+package record
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/visit"
+)
+
+// openDemo makes a database with an app, and a visit to it.
+func openDemo(t *testing.T) (*pgx.Conn, *db.DB, Visit) {
+	t.Helper()
+	url := dbtest.New(t)
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	_, err = conn.Exec(t.Context(), `INSERT INTO footfall.apps (name) VALUES ('demo')`)
+	require.NoError(t, err)
+	d, err := db.Open(t.Context(), url, db.Options{})
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	apps, err := d.Apps(t.Context())
+	require.NoError(t, err)
+	return conn, d, Visit{App: apps[0].ID, CountsBy: apps[0].CountsBy(), Target: visit.Target{Site: "a.example", Page: "a.example/"},
+		Visitor: netip.MustParseAddr("2001:db8::"), Day: 20260629}
+}
+
+// Of an app that is deleted, or being deleted, nothing is counted any more, whether its targets are still there or not.
+func TestVisitToADeletedAppIsNotFound(t *testing.T) {
+	t.Parallel()
+	conn, d, now := openDemo(t)
+	one, err := Open(t.Context(), d, Options{})
+	require.NoError(t, err)
+	defer one.Close()
+	_, err = one.Record(now)
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), `UPDATE footfall.apps SET deleted_at = now()`)
+	require.NoError(t, err)
+	another, err := Open(t.Context(), d, Options{})
+	require.NoError(t, err)
+	defer another.Close()
+	fresh, gone := now, now
+	fresh.Target.Page = "a.example/new"
+	gone.App++
+	for _, v := range []Visit{now, fresh, gone} {
+		var told *visit.Error
+		_, err = another.Record(v)
+		require.ErrorAs(t, err, &told)
+		require.Equal(t, visit.NotFound, told.Kind)
+	}
+}
+
+// A visit that was admitted under settings that its app had before it counted anything is refused, also where its targets are known
+// by now: it names a visitor whom the app would tell apart in another way.
+func TestVisitOfFormerSettingsIsRefused(t *testing.T) {
+	t.Parallel()
+	_, d, now := openDemo(t)
+	former := now
+	former.CountsBy.Ipv6Prefix = 48
+
+	one, err := Open(t.Context(), d, Options{})
+	require.NoError(t, err)
+	defer one.Close()
+	another, err := Open(t.Context(), d, Options{})
+	require.NoError(t, err)
+	defer another.Close()
+	_, err = one.Record(now)
+	require.NoError(t, err)
+	for _, r := range []*Recorder{one, another} { // which have the targets in memory, or not
+		var told *visit.Error
+		_, err = r.Record(former)
+		require.ErrorAs(t, err, &told)
+		require.Equal(t, visit.Unavailable, told.Kind)
+		_, err = r.Record(now)
+		require.NoError(t, err)
+	}
+}
