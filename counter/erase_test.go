@@ -301,8 +301,8 @@ func TestDeleteAppTakesCountersInOrder(t *testing.T) {
 	require.Empty(t, in.table(t, `SELECT page_id FROM counters`))
 }
 
-// Visits that were admitted before their app was deleted, and come to be written after that, are told that it is gone. The visits that
-// share their batch are counted.
+// Visits that were admitted before their app was deleted, and are written after that, are told that
+// it is gone. The visits that share their batch are counted.
 func TestVisitsUnderWayToADeletedApp(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})

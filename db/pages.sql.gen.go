@@ -23,9 +23,9 @@ type AppCountsByRow struct {
 	Ipv6Prefix int16
 }
 
-// How an app tells days and visitors apart, which is fixed once it has pages; no row if it is deleted
-// or being deleted. Asked after they were made: whoever was changing it has come to an end before
-// that.
+// How an app tells days and visitors apart, which is fixed once it has pages; no row if it is
+// deleted or being deleted. Asked after they were made: whoever was changing it has come to an end
+// before that.
 func (q *Queries) AppCountsBy(ctx context.Context, id int32) (AppCountsByRow, error) {
 	row := q.db.QueryRow(ctx, AppCountsBy, id)
 	var i AppCountsByRow

@@ -41,9 +41,9 @@ SET today = today + @made
 WHERE app_id = @app_id;
 
 -- name: AppCountsBy :one
--- How an app tells days and visitors apart, which is fixed once it has pages; no row if it is deleted
--- or being deleted. Asked after they were made: whoever was changing it has come to an end before
--- that.
+-- How an app tells days and visitors apart, which is fixed once it has pages; no row if it is
+-- deleted or being deleted. Asked after they were made: whoever was changing it has come to an end
+-- before that.
 SELECT tz, visitor, ipv6_prefix
 FROM apps
 WHERE id = @id

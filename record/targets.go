@@ -51,8 +51,8 @@ func newTargetIDs() *targetIDs {
 	}
 }
 
-// lookUp sets the ids of an entry's site and page, as far as they are in the cache. An entry that was
-// admitted while its app had other settings gets none: the database is asked, and refuses it.
+// lookUp sets the ids of an entry's site and page, as far as they are in the cache. An entry that
+// was admitted while its app had other settings gets none: the database is asked, and refuses it.
 func (t *targetIDs) lookUp(e *entry) {
 	site, hit := t.ids.Get(targetKey{e.App, e.Target.Site})
 	if !hit || *site.countsBy != e.CountsBy {

@@ -31,7 +31,8 @@ func openDemo(t *testing.T) (*pgx.Conn, *db.DB, Visit) {
 		Visitor: netip.MustParseAddr("2001:db8::"), Day: 20260629}
 }
 
-// Of an app that is deleted, or being deleted, nothing is counted any more, whether its targets are still there or not.
+// Nothing is counted any more for an app that is deleted or being deleted, whether its targets are
+// still there or not.
 func TestVisitToADeletedAppIsNotFound(t *testing.T) {
 	t.Parallel()
 	conn, d, now := openDemo(t)
@@ -56,8 +57,8 @@ func TestVisitToADeletedAppIsNotFound(t *testing.T) {
 	}
 }
 
-// A visit that was admitted under settings that its app had before it counted anything is refused, also where its targets are known
-// by now: it names a visitor whom the app would tell apart in another way.
+// A visit that was admitted under settings that its app had before it counted anything is refused,
+// also where its targets are in the cache by now: the app would call its visitor something else.
 func TestVisitOfFormerSettingsIsRefused(t *testing.T) {
 	t.Parallel()
 	_, d, now := openDemo(t)

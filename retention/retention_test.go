@@ -381,8 +381,9 @@ func TestRetentionAsFootfallApp(t *testing.T) {
 	r.uniques(t)
 }
 
-// Somebody reads visits for hours, which holds all of its days: one of those that are to go is tried, and the others with the next run.
-// Visitors are forgotten meanwhile, and are read for that once a day.
+// Somebody reads visits for hours, which uses all of its days: retention tries to drop one of those
+// that may go, and leaves the others to the next run. Visitors are forgotten meanwhile; to find
+// them, they are read once a day.
 func TestDaysInUseAreLeftForTheNextRun(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)

@@ -378,7 +378,8 @@ func TestVerifyWhileCounting(t *testing.T) {
 	assert.Empty(t, violations(p.verify(t, verify.Options{})))
 }
 
-// An app whose deletion is under way, or was killed, has lost rows and still has others: it is left out, and the other apps are not.
+// An app whose deletion is under way, or was killed, has lost some of its rows: it is left out, and
+// the other apps are not.
 func TestVerifyLeavesOutAnAppThatIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
