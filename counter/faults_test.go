@@ -470,16 +470,18 @@ func TestWatcherBacksOff(t *testing.T) {
 	direct := plain.newInstance(t, counter.Options{})
 	c, through := newCutter(t, direct.url)
 	told := make(pauses, 100)
-	in := plain.startOn(t, through, counter.Options{Options: record.Options{Log: slog.New(told)}})
+	plain.startOn(t, through, counter.Options{Options: record.Options{Log: slog.New(told)}})
 	c.refuse.Store(true)
 	c.swallow.Store(true)
 	c.cut()
 	for _, want := range []time.Duration{200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond} {
 		require.Equal(t, want, <-told)
 	}
+	require.Eventually(t, func() bool { return direct.watchers(t) == 1 }, 20*time.Second, 10*time.Millisecond)
 	c.refuse.Store(false)
 	c.swallow.Store(false)
-	require.Eventually(t, func() bool { return in.watchers(t) == 2 }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return direct.watchers(t) == 2 }, 20*time.Second, 10*time.Millisecond)
+	require.NoError(t, counter.NewAdmin(direct.db, nil).AddApp(t.Context(), "late", counter.Settings{Sites: []string{"a"}}), "both have it")
 	for len(told) > 0 { // of tries before the database was back
 		<-told
 	}
