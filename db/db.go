@@ -5,9 +5,11 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -33,6 +35,22 @@ type Options struct {
 	// DeadAfter is how long the other end of a connection may be silent before either end takes it
 	// for dead. Default 10 s.
 	DeadAfter time.Duration
+	// LockPatience is how long a migration tries to get the locks that it needs. Default 1 min.
+	LockPatience time.Duration
+	// Log is told what a migration waits for, and what took long. Default: nobody is.
+	Log *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	o.Readers = cmp.Or(o.Readers, 8)
+	o.Writers = cmp.Or(o.Writers, 3)
+	o.StatementTimeout = cmp.Or(o.StatementTimeout, 5*time.Second)
+	o.DeadAfter = cmp.Or(o.DeadAfter, defaultDeadAfter)
+	o.LockPatience = cmp.Or(o.LockPatience, defaultLockPatience)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
 }
 
 // DB is a database with Footfall's schema, or one that is to get it. Callers get the generated
@@ -44,27 +62,19 @@ type DB struct {
 	writers *pgxpool.Pool   // for batches, so that they never wait for a reader's connection
 	reports *pgxpool.Pool   // for reports: few and read-only, so that counting keeps the machine
 	base    *pgx.ConnConfig // for connections outside the pools: migrations, watchers, snapshots
+
+	lockPatience time.Duration
+	log          *slog.Logger
 }
 
 // Open prepares connections to the database that url names; none is made before the first use.
 func Open(ctx context.Context, url string, o Options) (*DB, error) {
-	if o.Readers == 0 {
-		o.Readers = 8
-	}
-	if o.Writers == 0 {
-		o.Writers = 3
-	}
-	if o.StatementTimeout == 0 {
-		o.StatementTimeout = 5 * time.Second
-	}
-	if o.DeadAfter == 0 {
-		o.DeadAfter = defaultDeadAfter
-	}
+	o = o.withDefaults()
 	base, err := connConfig(url, o.DeadAfter)
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{base: base}
+	d := &DB{base: base, lockPatience: o.LockPatience, log: o.Log}
 	d.readers, err = newPool(ctx, base, o.Readers, map[string]string{"statement_timeout": milliseconds(o.StatementTimeout)}, nil)
 	if err != nil {
 		return nil, err

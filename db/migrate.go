@@ -35,26 +35,40 @@ func (d *DB) MigrateUp(ctx context.Context) ([]string, error) {
 		if newest := newestOf(p.ListSources()); current > newest {
 			return newerSchema(current, newest)
 		}
-		results, err := p.Up(ctx)
-		for _, r := range results {
-			names = append(names, r.Source.Path)
-		}
+		applied, err := d.applySteps(ctx, p, current)
+		names = append(names, applied...)
 		if err != nil {
 			return err
 		}
-		made, err := makeFunctions(ctx, conn)
+		made, err := d.makeFunctions(ctx, conn)
 		if err != nil {
 			return fmt.Errorf("make functions and views: %w", err)
 		}
 		if made {
 			names = append(names, functionsAndViews)
 		}
-		if _, err := New(conn).RolesGrant(ctx); err != nil {
-			return fmt.Errorf("grant the roles their rights: %w", err)
-		}
-		return nil
+		return d.untilLocked(ctx, "the rights of the roles", func() error {
+			_, err := New(conn).RolesGrant(ctx)
+			return err
+		})
 	})
 	return names, err
+}
+
+// applySteps applies the steps after a version, each in transactions of its own, and returns the
+// names of those that it has applied.
+func (d *DB) applySteps(ctx context.Context, p *goose.Provider, version int64) (names []string, err error) {
+	for _, step := range p.ListSources() {
+		if step.Version <= version {
+			continue
+		}
+		err := d.untilLocked(ctx, step.Path, func() error { _, err := p.ApplyVersion(ctx, step.Version, true); return err })
+		if err != nil {
+			return names, err
+		}
+		names = append(names, step.Path)
+	}
+	return names, nil
 }
 
 func newerSchema(current, newest int64) error {
@@ -127,15 +141,17 @@ func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 	var name string
 	err := d.withMigrations(ctx, func(p *goose.Provider, conn *pgx.Conn, current int64) error {
 		if current > 0 {
-			if err := dropThen(ctx, conn, func(pgx.Tx) error { return nil }); err != nil {
+			if err := d.dropThen(ctx, conn, func(pgx.Tx) error { return nil }); err != nil {
 				return fmt.Errorf("drop functions and views: %w", err)
 			}
 		}
-		result, err := p.Down(ctx)
-		if result != nil {
-			name = result.Source.Path
-		}
-		return err
+		return d.untilLocked(ctx, "the newest step", func() error {
+			result, err := p.Down(ctx)
+			if err == nil {
+				name = result.Source.Path
+			}
+			return err
+		})
 	})
 	return name, err
 }
@@ -154,7 +170,9 @@ func (d *DB) MigrateStatus(ctx context.Context) ([]Migration, error) {
 }
 
 // withMigrations runs f while nobody else may change the schema, and gives it the schema's version.
-// The schema must have been made by the steps of this program. The connection has no time limit.
+// The schema must have been made by the steps of this program. The connection has no time limit, but
+// waits for no lock for longer than lockWait: what f does with it, or with the provider, belongs
+// into untilLocked.
 func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn *pgx.Conn, current int64) error) error {
 	lock, err := pgx.ConnectConfig(ctx, d.base.Copy())
 	if err != nil {
@@ -171,8 +189,13 @@ func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn 
 	if err := q.SchemaMake(ctx); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
+	if err := q.LocksGiveUp(ctx, milliseconds(lockWait)); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
 
-	pool := stdlib.OpenDB(*d.base.Copy())
+	steps := d.base.Copy()
+	steps.RuntimeParams["lock_timeout"] = milliseconds(lockWait)
+	pool := stdlib.OpenDB(*steps)
 	defer closeSQL(pool)
 	provider, _, err := newProvider(pool)
 	if err != nil {

@@ -10,11 +10,10 @@ import (
 )
 
 const FunctionsBegin = `-- name: FunctionsBegin :exec
-SELECT set_config('lock_timeout', '100ms', true), set_config('check_function_bodies', 'off', true)
+SELECT set_config('check_function_bodies', 'off', true)
 `
 
-// Lets the transaction give up where it would keep reports waiting, and make functions in any
-// order.
+// Lets the transaction make functions in any order.
 func (q *Queries) FunctionsBegin(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, FunctionsBegin)
 	return err
@@ -38,6 +37,17 @@ SELECT note_functions($1)
 // Notes that this transaction has made all functions and views, from files with this hash.
 func (q *Queries) FunctionsNote(ctx context.Context, hash string) error {
 	_, err := q.db.Exec(ctx, FunctionsNote, hash)
+	return err
+}
+
+const LocksGiveUp = `-- name: LocksGiveUp :exec
+SELECT set_config('lock_timeout', $1::text, false)
+`
+
+// Lets each statement of this session fail (FaultBusy) that waits for a lock for longer than that,
+// like 100ms.
+func (q *Queries) LocksGiveUp(ctx context.Context, after string) error {
+	_, err := q.db.Exec(ctx, LocksGiveUp, after)
 	return err
 }
 

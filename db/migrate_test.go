@@ -1,9 +1,11 @@
 package db_test
 
 import (
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
@@ -93,6 +95,82 @@ func TestFiveInstancesMigrateAtOnce(t *testing.T) {
 	}
 	assert.Equal(t, 1, migrated, "instances that applied something: %q", applied)
 	assert.Equal(t, catalog(t, connect(t, dbtest.New(t))), catalog(t, connect(t, url)))
+}
+
+// A step that has to wait for a long transaction keeps nobody else waiting, and is applied when that
+// has ended; the log tells what is waited for. The same holds for a step that is taken back.
+func TestStepsWaitForALongTransaction(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	var log syncBuffer
+	d, conn := open(t, url, db.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}), connect(t, url)
+	exec(t, conn, `INSERT INTO apps (name) VALUES ('shop')`)
+	down := func() error { _, err := d.MigrateDown(t.Context()); return err }
+	up := func() error { _, err := d.MigrateUp(t.Context()); return err }
+	for at := len(stepsOf(t, d)); at > 3; at-- {
+		require.NoError(t, down())
+	}
+	exec(t, conn, `SET lock_timeout = '10s'`) // where the code is right nobody waits for more than a tenth of a second
+	for _, step := range []struct {
+		name, held, other string
+		run               func() error
+	}{
+		{"the newest step", `SELECT FROM pages`, `SELECT count(*) FROM pages`, down},
+		{"00003_targets.sql", `LOCK TABLE apps IN ROW EXCLUSIVE MODE`, `UPDATE apps SET created_at = now() WHERE name = 'nobody'`, up},
+	} {
+		long := begin(t, url, step.held)
+		done := async(t, step.run)
+		awaitBlocked(t, conn, 1)
+		exec(t, conn, step.other)
+		eventually(t, func() bool { return strings.Contains(log.String(), step.name) }, "a line in the log about "+step.name)
+		require.NoError(t, long.Commit(t.Context()))
+		require.NoError(t, receive(t, done, step.name))
+	}
+	require.NoError(t, d.CheckSchema(t.Context()))
+}
+
+// A migration gives up in the end, and says why.
+func TestMigrationGivesUp(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	d, conn := open(t, url, db.Options{LockPatience: time.Millisecond}), connect(t, url)
+	exec(t, conn, otherFunctions)
+	begin(t, url, `SELECT FROM report.sites`)
+	_, err := d.MigrateUp(t.Context())
+	require.ErrorContains(t, err, "functions and views: long transactions have held locks that it needs")
+	require.Equal(t, db.FaultBusy, db.FaultOf(err))
+	begin(t, url, `LOCK TABLE visits IN SHARE UPDATE EXCLUSIVE MODE`)
+	_, err = open(t, url, db.Options{LockPatience: time.Millisecond}).MigrateUp(t.Context())
+	require.Equal(t, db.FaultBusy, db.FaultOf(err))
+}
+
+// stepsOf are the names of all steps.
+func stepsOf(t *testing.T, d *db.DB) (names []string) {
+	t.Helper()
+	steps, err := d.MigrateStatus(t.Context())
+	require.NoError(t, err)
+	for _, step := range steps {
+		names = append(names, step.Name)
+	}
+	return names
+}
+
+// syncBuffer collects a log that goroutines write.
+type syncBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 func TestSchemaOfNewerBinaryIsRefused(t *testing.T) {

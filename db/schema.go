@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -117,7 +116,7 @@ func schemaFiles(ctx context.Context, q *Queries) (map[string]string, error) {
 // makeFunctions drops all functions and views and makes them again, unless the present ones come
 // from the same files. It does so in one transaction, together with the rights to them, so that
 // nobody ever finds them missing.
-func makeFunctions(ctx context.Context, conn *pgx.Conn) (made bool, err error) {
+func (d *DB) makeFunctions(ctx context.Context, conn *pgx.Conn) (made bool, err error) {
 	texts, hash, err := functionFiles()
 	if err != nil {
 		return false, err
@@ -126,7 +125,7 @@ func makeFunctions(ctx context.Context, conn *pgx.Conn) (made bool, err error) {
 	if err != nil || files[functionsKey] == hash {
 		return false, err
 	}
-	return true, dropThen(ctx, conn, func(tx pgx.Tx) error {
+	return true, d.dropThen(ctx, conn, func(tx pgx.Tx) error {
 		for _, text := range texts {
 			if _, err := tx.Exec(ctx, text); err != nil {
 				return err
@@ -143,9 +142,9 @@ func makeFunctions(ctx context.Context, conn *pgx.Conn) (made bool, err error) {
 
 // dropThen drops all functions and views, and runs f in the same transaction. If a report uses one
 // of them, it rolls back, so that other reports need not wait, and tries again.
-func dropThen(ctx context.Context, conn *pgx.Conn, f func(tx pgx.Tx) error) error {
-	for {
-		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+func (d *DB) dropThen(ctx context.Context, conn *pgx.Conn, f func(tx pgx.Tx) error) error {
+	return d.untilLocked(ctx, functionsAndViews, func() error {
+		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 			q := New(tx)
 			if err := q.FunctionsBegin(ctx); err != nil {
 				return err
@@ -155,19 +154,8 @@ func dropThen(ctx context.Context, conn *pgx.Conn, f func(tx pgx.Tx) error) erro
 			}
 			return f(tx)
 		})
-		if FaultOf(err) != FaultBusy {
-			return err
-		}
-		select {
-		case <-time.After(dropAgainAfter):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	})
 }
-
-// dropAgainAfter is how long dropThen leaves the reports alone that had to wait for it.
-const dropAgainAfter = 200 * time.Millisecond
 
 // newestOf returns the version of the newest step.
 func newestOf(steps []*goose.Source) int64 {

@@ -4,6 +4,11 @@
 -- Waits until this session alone may change the schema. The session's end lets go.
 SELECT pg_advisory_lock(hashtext('footfall.migrate'));
 
+-- name: LocksGiveUp :exec
+-- Lets each statement of this session fail (FaultBusy) that waits for a lock for longer than that,
+-- like 100ms.
+SELECT set_config('lock_timeout', @after::text, false);
+
 -- name: SchemaSeen :one
 -- Whether the database has the table of versions, and whether this role may read it. Asking needs
 -- no rights at all.
@@ -33,9 +38,8 @@ ON CONFLICT (name) DO UPDATE
     SET hash = excluded.hash;
 
 -- name: FunctionsBegin :exec
--- Lets the transaction give up where it would keep reports waiting, and make functions in any
--- order.
-SELECT set_config('lock_timeout', '100ms', true), set_config('check_function_bodies', 'off', true);
+-- Lets the transaction make functions in any order.
+SELECT set_config('check_function_bodies', 'off', true);
 
 -- name: FunctionsDrop :exec
 -- Drops what the files of functions/ and report/ made. Fails (FaultBusy) while a report runs on one

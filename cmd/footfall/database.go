@@ -53,7 +53,7 @@ func (p *program) withURL(ctx context.Context, f func(url string) error) (err er
 // withDatabase runs f on the database, whatever its schema.
 func (p *program) withDatabase(ctx context.Context, f func(d *db.DB) error) error {
 	return p.withURL(ctx, func(url string) error {
-		d, err := db.Open(ctx, url, db.Options{})
+		d, err := db.Open(ctx, url, db.Options{Log: p.log})
 		if err != nil {
 			return err
 		}

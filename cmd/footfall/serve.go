@@ -112,7 +112,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 
-	d, err := db.Open(ctx, database, db.Options{Writers: record.Lanes() + 1})
+	d, err := db.Open(ctx, database, db.Options{Writers: record.Lanes() + 1, Log: p.log})
 	if err != nil {
 		return err
 	}
