@@ -343,7 +343,7 @@ type Visit struct {
 	Ip netip.Addr
 }
 
-// One row for each visitor of each target, for ever: the proof of uv and of every rank.
+// One row for each visitor of each target, until the visitor is erased or forgotten: the proof of uv and of every rank.
 type Visitor struct {
 	// The target.
 	PageID int64

@@ -426,7 +426,7 @@ type VisitsRecordRow struct {
 // Decides what each (target, visitor) of the batch is, and writes it down. The four arrays are one
 // table, a row for each distinct pair, in the order of arrival. hinted means "surely a new
 // visitor": such a one is not looked up, and CountersLock has counted it; where the hint was wrong,
-// an insert fails on the key of visitors. The last four arrays are a table of their own, a row for
+// an insert fails on the key of visitors or visits. The last four arrays are a table of their own, a row for
 // each target of the batch: its site (0: it is one), the day, and its visits. Returns for each row
 // of the first: its place in the arrays (from 1), the visitor's rank, whether the visitor is new to
 // the target, and whether this visit was its first on the day.

@@ -20,7 +20,7 @@ CREATE TABLE visitors (
     CONSTRAINT visitors_ip_is_one_address CHECK (masklen(ip) = CASE family(ip) WHEN 4 THEN 32 ELSE 128 END)
 ) WITH (fillfactor = 90); -- room for last_day, which changes once a day and visitor
 
-COMMENT ON TABLE  visitors           IS 'One row for each visitor of each target, for ever: the proof of uv and of every rank.';
+COMMENT ON TABLE  visitors           IS 'One row for each visitor of each target, until the visitor is erased or forgotten: the proof of uv and of every rank.';
 COMMENT ON COLUMN visitors.page_id   IS 'The target.';
 COMMENT ON COLUMN visitors.rank      IS 'The place of this visitor in the order of first visits to the target: 1, 2, 3 …';
 COMMENT ON COLUMN visitors.first_day IS 'The day of the first visit, like 20190629.';
