@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -39,6 +40,9 @@ type Options struct {
 	LockPatience time.Duration
 	// Log is told what a migration waits for, and what took long. Default: nobody is.
 	Log *slog.Logger
+	// LocalClock is the clock of this machine, against which the database's is measured. Default
+	// time.Now.
+	LocalClock func() time.Time
 }
 
 func (o Options) withDefaults() Options {
@@ -49,6 +53,9 @@ func (o Options) withDefaults() Options {
 	o.LockPatience = cmp.Or(o.LockPatience, defaultLockPatience)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.LocalClock == nil {
+		o.LocalClock = time.Now
 	}
 	return o
 }
@@ -65,6 +72,9 @@ type DB struct {
 
 	lockPatience time.Duration
 	log          *slog.Logger
+
+	localClock  func() time.Time
+	clockOffset atomic.Int64 // how many nanoseconds localClock is ahead of the database's clock
 }
 
 // Open prepares connections to the database that url names; none is made before the first use.
@@ -74,7 +84,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{base: base, lockPatience: o.LockPatience, log: o.Log}
+	d := &DB{base: base, lockPatience: o.LockPatience, log: o.Log, localClock: o.LocalClock}
 	d.readers, err = newPool(ctx, base, o.Readers, map[string]string{"statement_timeout": milliseconds(o.StatementTimeout)}, nil)
 	if err != nil {
 		return nil, err
