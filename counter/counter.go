@@ -68,8 +68,9 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	rates := newRates(o.Clock)
 	if o.Clock == nil {
-		o.Clock = time.Now
+		o.Clock = d.Now
 	}
 	recorder, err := record.Open(ctx, d, o.Options)
 	if err != nil {
@@ -82,7 +83,7 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 	}
 	c := &Counter{
 		db: d, apps: apps, recorder: recorder, secret: o.Secret, clock: o.Clock, metrics: newMetrics(o.Metrics),
-		days: newDayKeys(d, recorder), uses: &keyUses{}, rates: newRates(o.Clock), bots: newBots(),
+		days: newDayKeys(d, recorder), uses: &keyUses{}, rates: rates, bots: newBots(),
 	}
 	c.upkeep = startUpkeep(d, o, c.days, c.uses)
 	return c, nil

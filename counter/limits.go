@@ -68,7 +68,12 @@ const (
 	sourceEntry = 96 // bytes that an entry takes in a map at most, about
 )
 
+// newRates makes limits that go by a clock; without one by this machine's, which is only asked how
+// much time has passed.
 func newRates(clock func() time.Time) *rates {
+	if clock == nil {
+		clock = time.Now
+	}
 	return &rates{
 		sources: cache.New[source, time.Duration](ratesBytes, func(source) int { return sourceEntry }),
 		began:   clock(), clock: clock,

@@ -26,7 +26,7 @@ func (q *Queries) DayKeyGet(ctx context.Context, day int32) ([]byte, error) {
 const DayKeyMake = `-- name: DayKeyMake :exec
 
 INSERT INTO day_keys (day_id, key)
-VALUES ($1, $2)
+VALUES (day_must_be_near($1, 1), $2)
 ON CONFLICT DO NOTHING
 `
 
@@ -36,7 +36,8 @@ type DayKeyMakeParams struct {
 }
 
 // Keys of days: half of what turns the visitors of daily apps.
-// Makes the key of a day, unless another instance has.
+// Makes the key of a day, unless another instance has. Fails with SQLSTATE FF003 where the day is
+// later than the one after the latest that it is anywhere.
 func (q *Queries) DayKeyMake(ctx context.Context, arg DayKeyMakeParams) error {
 	_, err := q.db.Exec(ctx, DayKeyMake, arg.Day, arg.Key)
 	return err
@@ -44,10 +45,11 @@ func (q *Queries) DayKeyMake(ctx context.Context, arg DayKeyMakeParams) error {
 
 const DayKeysForget = `-- name: DayKeysForget :exec
 DELETE FROM day_keys
-WHERE day_id < $1
+WHERE day_id < least($1::integer, to_char(now() AT TIME ZONE 'UTC' - interval '1 day', 'YYYYMMDD')::integer)
 `
 
-// Forgets the keys of days before one.
+// Forgets the keys of days before one, but none that may still be needed: no time zone is a whole
+// day behind UTC.
 func (q *Queries) DayKeysForget(ctx context.Context, before int32) error {
 	_, err := q.db.Exec(ctx, DayKeysForget, before)
 	return err

@@ -25,6 +25,9 @@ const (
 	// FaultDay: rolled back, since a site of the batch has been counted on a later day, as happens
 	// when clocks differ. Send it again with that day.
 	FaultDay
+	// FaultAhead: rolled back, since a day of the batch has come nowhere yet by the database's clock.
+	// Measure the clock before more is sent.
+	FaultAhead
 	// FaultNoDay: rolled back, since the partition of a day is missing. Make it, and send it again.
 	FaultNoDay
 	// FaultData: rolled back or not sent, since the tables do not accept some row, or its app is
@@ -64,6 +67,8 @@ func FaultOf(err error) Fault {
 		return FaultStale
 	case "FF002": // raised by days_must_be
 		return FaultDay
+	case "FF003": // raised by day_must_be_near
+		return FaultAhead
 	case "23505": // unique violation; visits_… are partitions
 		if pg.ConstraintName == "visitors_pkey" || strings.HasPrefix(pg.TableName, "visits_") {
 			return FaultHint
@@ -102,5 +107,5 @@ var ErrNoRows = pgx.ErrNoRows
 
 // String names the fault for logs and metrics.
 func (f Fault) String() string {
-	return [...]string{"none", "busy", "hint", "stale", "day", "no_day", "data", "refused", "unknown"}[f]
+	return [...]string{"none", "busy", "hint", "stale", "day", "ahead", "no_day", "data", "refused", "unknown"}[f]
 }

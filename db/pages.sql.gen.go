@@ -197,7 +197,7 @@ func (q *Queries) PagesTallyAdd(ctx context.Context, arg PagesTallyAddParams) er
 
 const PagesTallyLock = `-- name: PagesTallyLock :one
 INSERT INTO page_tallies AS t (app_id, day_id, today)
-VALUES ($1, $2, 0)
+VALUES ($1, day_must_be_near($2, 0), 0)
 ON CONFLICT (app_id) DO UPDATE
     SET day_id = greatest(t.day_id, excluded.day_id),
         today  = CASE WHEN t.day_id < excluded.day_id THEN 0 ELSE t.today END
@@ -211,7 +211,7 @@ type PagesTallyLockParams struct {
 
 // Lets this transaction alone make pages of an app until it ends, so that it comes before anything
 // is made. Returns how many were made on the day. A day that is over by the clock of another
-// instance counts as the later one.
+// instance counts as the later one. Fails with SQLSTATE FF003 where the day has come nowhere yet.
 func (q *Queries) PagesTallyLock(ctx context.Context, arg PagesTallyLockParams) (int64, error) {
 	row := q.db.QueryRow(ctx, PagesTallyLock, arg.AppID, arg.Day)
 	var today int64

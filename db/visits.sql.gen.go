@@ -74,8 +74,8 @@ type BatchCheckParams struct {
 }
 
 // Fails with SQLSTATE FF001 when the basis that the batch was made from no longer holds (empty: it
-// has none), and with FF002 when a site of the batch has been counted on a later day than the batch
-// has for it.
+// has none), with FF002 when a site of the batch has been counted on a later day than the batch has
+// for it, and with FF003 when such a day has come nowhere yet.
 func (q *Queries) BatchCheck(ctx context.Context, arg BatchCheckParams) error {
 	_, err := q.db.Exec(ctx, BatchCheck, arg.Basis, arg.Sites, arg.Days)
 	return err
@@ -106,13 +106,17 @@ DELETE FROM batches
 WHERE id IN (
     SELECT old.id
     FROM batches AS old
-    WHERE old.id < $1
+    WHERE old.id < least(
+        $1::uuid,
+        (lpad(to_hex((extract(epoch FROM now() - interval '1 day') * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid
+    )
     ORDER BY old.id
     LIMIT 50000
 )
 `
 
-// Forgets some of the batches before an id, the oldest first; zero rows: there are none left.
+// Forgets some of the batches before an id, the oldest first, but none of the last day; zero rows:
+// there are none left. An id begins with its time, in milliseconds.
 func (q *Queries) BatchesPrune(ctx context.Context, before pgtype.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, BatchesPrune, before)
 	if err != nil {

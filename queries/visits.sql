@@ -32,12 +32,16 @@ ON CONFLICT (id) DO UPDATE
 RETURNING abandoned;
 
 -- name: BatchesPrune :execrows
--- Forgets some of the batches before an id, the oldest first; zero rows: there are none left.
+-- Forgets some of the batches before an id, the oldest first, but none of the last day; zero rows:
+-- there are none left. An id begins with its time, in milliseconds.
 DELETE FROM batches
 WHERE id IN (
     SELECT old.id
     FROM batches AS old
-    WHERE old.id < @before
+    WHERE old.id < least(
+        @before::uuid,
+        (lpad(to_hex((extract(epoch FROM now() - interval '1 day') * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid
+    )
     ORDER BY old.id
     LIMIT 50000
 );
@@ -63,8 +67,8 @@ SELECT basis()::text AS basis;
 
 -- name: BatchCheck :exec
 -- Fails with SQLSTATE FF001 when the basis that the batch was made from no longer holds (empty: it
--- has none), and with FF002 when a site of the batch has been counted on a later day than the batch
--- has for it.
+-- has none), with FF002 when a site of the batch has been counted on a later day than the batch has
+-- for it, and with FF003 when such a day has come nowhere yet.
 SELECT basis_must_be(@basis), days_must_be(@sites::bigint[], @days::integer[]);
 
 -- name: SitesLastDays :many

@@ -3,6 +3,8 @@ package record
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"footfall/db"
 )
 
 // metrics of a recorder. No label has an address or a URI in it.
@@ -88,6 +90,14 @@ func (m *metrics) countLookUps(l *lookUps) {
 		m.memoryLookUps.WithLabelValues("hit").Add(float64(l.memory))
 		m.memoryLookUps.WithLabelValues("miss").Add(float64(l.needed + l.filter))
 	}
+}
+
+// describeClock adds a gauge of the clock.
+func (m *metrics) describeClock(d *db.DB) {
+	m.register.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "footfall_clock_offset_seconds",
+		Help: "How far this machine's clock is ahead of the database's, by which visits count. It is measured every minute.",
+	}, func() float64 { return d.ClockOffset().Seconds() })
 }
 
 // describe adds gauges of the size and state of the caches at the moment of a scrape.

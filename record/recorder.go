@@ -25,7 +25,7 @@ import (
 type Options struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // default: nowhere
-	Clock   func() time.Time      // default time.Now
+	Clock   func() time.Time      // default: the database's, as db.DB.Now tells it
 
 	// MaxWait is how long a visit may have to wait for its batch. A visit that would have to wait
 	// longer is refused. Default 2 s.
@@ -37,12 +37,12 @@ type Options struct {
 	Memory       int64 // bytes that the memory of recent visitors may take; default 0: none
 }
 
-func (o Options) withDefaults() Options {
+func (o Options) withDefaults(d *db.DB) Options {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Clock == nil {
-		o.Clock = time.Now
+		o.Clock = d.Now
 	}
 	if o.MaxWait == 0 {
 		o.MaxWait = 2 * time.Second
@@ -78,10 +78,13 @@ type Recorder struct {
 
 // Open starts a recorder on a migrated database. Close ends it; the database stays open.
 func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
-	o = o.withDefaults()
+	o = o.withDefaults(d)
 	r := &Recorder{seed: maphash.MakeSeed(), metrics: newMetrics(o.Metrics)}
 	r.caches = newCaches(d, o, r.metrics)
-	r.upkeep = newUpkeep(d, o)
+	r.upkeep = newUpkeep(d, o, r.metrics)
+	if err := r.upkeep.measureClock(ctx); err != nil {
+		return nil, fmt.Errorf("open recorder: %w", err)
+	}
 	if err := r.upkeep.makeDays(ctx); err != nil {
 		return nil, fmt.Errorf("open recorder: %w", err)
 	}

@@ -14,36 +14,43 @@ import (
 )
 
 const (
+	clockEvery     = time.Minute
 	upkeepEvery    = 10 * time.Minute
 	upkeepPatience = time.Minute    // how long one round may take
 	daysAhead      = 8              // how many days before they are needed partitions are made
 	batchesStay    = 24 * time.Hour // how long the ids of batches are kept
 )
 
-// upkeep makes the partitions of coming days, and deletes the ids of old batches. Any number of
-// instances may do so at once.
+// upkeep measures this machine's clock, makes the partitions of coming days, and deletes the ids of
+// old batches. Any number of instances may do so at once.
 type upkeep struct {
 	db     *db.DB
 	log    *slog.Logger
 	clock  func() time.Time
+	warned clockWarning
 	cancel context.CancelFunc
 	ctx    context.Context // ends with close
 	done   sync.WaitGroup  // the goroutine of start
 }
 
-func newUpkeep(d *db.DB, o Options) *upkeep {
+func newUpkeep(d *db.DB, o Options, m *metrics) *upkeep {
+	m.describeClock(d)
 	ctx, cancel := context.WithCancel(context.Background())
 	return &upkeep{db: d, log: o.Log, clock: o.Clock, cancel: cancel, ctx: ctx}
 }
 
 func (u *upkeep) start() {
 	u.done.Go(func() {
-		tick := time.NewTicker(upkeepEvery)
+		tick, often := time.NewTicker(upkeepEvery), time.NewTicker(clockEvery)
 		defer tick.Stop()
+		defer often.Stop()
+		u.round()
 		for {
-			u.round()
 			select {
 			case <-tick.C:
+				u.round()
+			case <-often.C:
+				u.keepTime()
 			case <-u.ctx.Done():
 				return
 			}

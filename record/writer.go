@@ -94,6 +94,10 @@ func (w *writer) writeAll(ctx context.Context, entries []entry) {
 				fail(entries, visit.Errorf(visit.Unavailable, "", "the day cannot be counted yet; try again").Because(err))
 				return
 			}
+		case db.FaultAhead: // somebody has set this machine's clock since it was measured
+			err = errors.Join(err, w.db.MeasureClock(ctx))
+			fail(entries, visit.Errorf(visit.Unavailable, "", "this instance's clock was wrong; try again").Because(err))
+			return
 		case db.FaultNoDay:
 			if err := w.makeDays(ctx, entries); err != nil || try >= busyTries || !pause(ctx, try) {
 				fail(entries, visit.Errorf(visit.Unavailable, "", "the day cannot be counted yet; try again").Because(err))

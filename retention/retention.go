@@ -26,7 +26,7 @@ type Retainer struct {
 
 // Options of New. The zero value of a field means its default.
 type Options struct {
-	Clock func() time.Time                           // default time.Now
+	Clock func() time.Time                           // default: the database's, as db.DB.Now tells it
 	Pause func(context.Context, time.Duration) error // waits before something is tried again; default: as long as it is told
 	Log   *slog.Logger                               // default: nowhere
 }
@@ -34,7 +34,7 @@ type Options struct {
 // New returns a Retainer of a database.
 func New(d *db.DB, o Options) *Retainer {
 	if o.Clock == nil {
-		o.Clock = time.Now
+		o.Clock = d.Now
 	}
 	if o.Pause == nil {
 		o.Pause = pause

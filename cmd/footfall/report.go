@@ -146,6 +146,9 @@ func (c *reportFlags) withApp(ctx context.Context, p *program, f func(a asked) (
 		if err != nil {
 			return err
 		}
+		if err := d.MeasureClock(ctx); err != nil {
+			return err
+		}
 		admin := counter.NewAdmin(d, secret)
 		app, err := admin.App(ctx, c.App)
 		if err != nil {
@@ -155,7 +158,7 @@ func (c *reportFlags) withApp(ctx context.Context, p *program, f func(a asked) (
 		if err != nil {
 			return fmt.Errorf("time zone of app %s: %w", app.Name, err)
 		}
-		answer, err := f(asked{report.NewReader(d), admin, app, visit.DayOf(time.Now(), zone)})
+		answer, err := f(asked{report.NewReader(d), admin, app, visit.DayOf(d.Now(), zone)})
 		if err != nil {
 			return err
 		}

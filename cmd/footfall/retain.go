@@ -23,6 +23,9 @@ func (*retainCmd) check(g globals) []error { return g.checkDatabase() }
 
 func (c *retainCmd) run(ctx context.Context, p *program) error {
 	return p.withTables(ctx, func(d *db.DB) error {
+		if err := d.MeasureClock(ctx); err != nil {
+			return err
+		}
 		retainer := retention.New(d, retention.Options{Log: p.log})
 		run := retainer.Run
 		if c.DryRun {

@@ -12,6 +12,7 @@ DECLARE
     partition text := 'visits_' || day;
 BEGIN
     PERFORM make_date(day / 10000, day / 100 % 100, day % 100); -- refuses what is no day
+    PERFORM day_must_be_near(day, 8);
     IF to_regclass(partition) IS NOT NULL THEN
         RETURN false;
     END IF;
@@ -28,6 +29,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION make_visits_day(integer) IS 'Makes the partition of visits for a day like 20190629; false if it was there.';
+COMMENT ON FUNCTION make_visits_day(integer) IS 'Makes the partition of visits for a day like 20190629; false if it was there. Fails with SQLSTATE FF003 more than eight days ahead.';
 
 REVOKE ALL ON FUNCTION make_visits_day(integer) FROM PUBLIC;
