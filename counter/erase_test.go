@@ -493,3 +493,20 @@ func TestPagesOfAnotherInstanceAreThere(t *testing.T) {
 	require.EqualValues(t, 8*2, made.Load(), "all have the last page that there is room for")
 	require.EqualValues(t, 8*1, known.Load(), "and none the next")
 }
+
+// An erasure holds the site to itself: where a batch has it, the erasure waits until that is done.
+func TestEraseWaitsForBatchesOfTheSite(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.count(t, "192.0.2.1", "http://a/")
+	release := in.hold(t, "a") // as a batch does
+	erased := make(chan error, 1)
+	go func() {
+		_, err := in.admin().EraseVisitor(context.Background(), "demo", "192.0.2.1")
+		erased <- err
+	}()
+	in.waiters(t, 1)
+	release()
+	require.NoError(t, <-erased)
+	in.checkTables(t)
+}
