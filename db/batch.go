@@ -113,11 +113,8 @@ func (b *Batch) recordArgs() []any {
 // Basis returns the version of everything that callers may keep in memory of the tables; an
 // erasure, for one, changes it. It must be read before what is to be kept.
 func (d *DB) Basis(ctx context.Context) (string, error) {
-	basis, err := New(d.writers).BasisGet(ctx)
-	// After a restart of the server every idle connection is dead.
-	if FaultOf(err) == FaultUnknown && ctx.Err() == nil {
-		basis, err = New(d.writers).BasisGet(ctx)
-	}
+	var basis string
+	err := twice(ctx, d.writers, func(q *Queries) (err error) { basis, err = q.BasisGet(ctx); return err })
 	if FaultOf(err) == FaultUnknown {
 		err = &notSentError{err} // it was only a read
 	}

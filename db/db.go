@@ -134,25 +134,28 @@ func (d *DB) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Read runs f, which only reads. It runs f once more if the connection turns out to be dead, as
-// every idle connection is after a restart of the server.
+// Read runs f, which may run twice without harm: once more if its connection turns out to be dead,
+// as every idle connection is after a restart of the server.
 func (d *DB) Read(ctx context.Context, f func(q *Queries) error) error {
-	err := f(d.queries)
-	if FaultOf(err) == FaultUnknown && ctx.Err() == nil {
-		d.readers.Reset()
-		err = f(d.queries)
-	}
-	return err
+	return twice(ctx, d.readers, f)
 }
 
 // Report is Read on the connections for reports.
 func (d *DB) Report(ctx context.Context, f func(q *Queries) error) error {
-	err := f(New(d.reports))
-	if FaultOf(err) == FaultUnknown && ctx.Err() == nil {
-		d.reports.Reset()
-		err = f(New(d.reports))
+	return twice(ctx, d.reports, f)
+}
+
+// twice runs f, and once more if its connection was dead, or if functions were made again at that
+// moment.
+func twice(ctx context.Context, pool *pgxpool.Pool, f func(q *Queries) error) error {
+	err := f(New(pool))
+	switch {
+	case FaultOf(err) == FaultUnknown && ctx.Err() == nil:
+		pool.Reset()
+	case !functionsMadeAgain(err):
+		return err
 	}
-	return err
+	return f(New(pool))
 }
 
 // KeepDayKey stores the key of a day, unless there is one. It returns when the key is on disk,
@@ -174,7 +177,8 @@ func (d *DB) Apps(ctx context.Context) (apps []App, err error) {
 
 // MakeDay makes the partition of visits for a day, unless there is one.
 func (d *DB) MakeDay(ctx context.Context, day int32) (made bool, err error) {
-	return d.queries.VisitsDayMake(ctx, day)
+	err = d.Read(ctx, func(q *Queries) (err error) { made, err = q.VisitsDayMake(ctx, day); return err })
+	return made, err
 }
 
 // durable makes every commit wait for the disk, also where the server or the role is set not to

@@ -60,6 +60,9 @@ func FaultOf(err error) Fault {
 	if severity := pg.SeverityUnlocalized; severity == "FATAL" || severity == "PANIC" {
 		return FaultUnknown // the session has ended; a PANIC may come after the commit was written
 	}
+	if functionsMadeAgain(err) {
+		return FaultBusy
+	}
 	switch pg.Code {
 	case "40001", "40P01", "55P03": // serialization failure, deadlock, lock not available
 		return FaultBusy
@@ -88,6 +91,13 @@ func FaultOf(err error) Fault {
 		return FaultUnknown
 	}
 	return FaultRefused
+}
+
+// functionsMadeAgain reports whether a statement was prepared with functions that a migration has
+// made again since. It does nothing then, and finds the new ones when it is sent again.
+func functionsMadeAgain(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "XX000" && strings.HasPrefix(pg.Message, "cache lookup failed for function")
 }
 
 func isForeignKeyViolation(err error) bool {
