@@ -40,8 +40,8 @@ func startWithLocalClock(t *testing.T, url string, ahead time.Duration, log *byt
 	return in, local
 }
 
-// daysAstray are the days that an instance with a wrong clock might hold targets, visitors or apps to: other ones than
-// today, which may have been yesterday when the test began.
+// daysAstray are days to which an instance with a wrong clock would hold targets, visitors or apps:
+// all but today, and yesterday, since midnight may fall into the test.
 const daysAstray = `
 	SELECT what, day
 	FROM (
@@ -84,7 +84,8 @@ func TestClockTenYearsAhead(t *testing.T) {
 	right.checkTables(t)
 }
 
-// A clock that is set ten years ahead between two measurements costs the visits of one batch, which can be sent again.
+// A clock that is set ten years ahead between two measurements costs the visits of one batch, which
+// can be sent again.
 func TestClockIsSetWhileCounting(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

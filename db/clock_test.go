@@ -41,19 +41,20 @@ func TestMeasureClockOnlyByShortTrips(t *testing.T) {
 	require.InDelta(t, time.Hour.Seconds(), d.ClockOffset().Seconds(), 1)
 }
 
-// What an instance whose clock is ahead would spoil for years is refused, and days of the past are not.
+// What an instance whose clock is ahead would spoil for years is refused; days of the past are not.
 func TestDaysThatHaveNotCome(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	d := open(t, url, db.Options{})
-	latest := func(ahead int) int32 { // one that it is in UTC+14, which the minutes before and after belong to, too
+	latest := func(ahead int) int32 { // the day in UTC+14, or so many days later
 		return visit.DayOf(time.Now().Add(14*time.Hour).AddDate(0, 0, ahead), time.UTC)
 	}
 	refused := func(err error) {
 		t.Helper()
 		require.Equal(t, db.FaultAhead, db.FaultOf(err), "%v", err)
 	}
-	exec(t, conn, `CREATE TABLE visits_all PARTITION OF visits DEFAULT`) // so that it is not the lack of one that refuses
+	// So that it is not for want of a partition that a visit is refused.
+	exec(t, conn, `CREATE TABLE visits_all PARTITION OF visits DEFAULT`)
 	for _, day := range []int32{latest(2), 20991231} {
 		refused(d.Write(t.Context(), onDay(visitBatch("192.0.2.1", 1, 2), day), &db.Outcome{}))
 		in := interning([]string{"example.com/new"}, []string{"example.com"})
@@ -91,7 +92,8 @@ func TestDayThatTheServerHasSeenCounts(t *testing.T) {
 	require.NoError(t, d.Write(t.Context(), onDay(visitBatch("192.0.2.1", 1, 2), 20991231), &db.Outcome{}))
 }
 
-// Whatever day an instance takes it for, the keys of days that are somewhere stay, and so do the ids of a day's batches.
+// Whatever day an instance takes it for, the keys of days that it still is somewhere stay, and so do
+// the ids of the last day's batches.
 func TestClockAheadDeletesNothing(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
