@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"net/netip"
-	"slices"
 
 	"footfall/db"
 )
@@ -33,57 +32,89 @@ func (a *Admin) ShowVisitor(ctx context.Context, app, visitor string) (prints []
 
 // EraseVisitor takes the addresses of a visitor out of everything that is stored for an app, and
 // returns for how many targets the visitor was erased. All sums and the ranks of others stay. An
-// erased visitor who comes again is a new visitor.
+// erased visitor who comes again is a new visitor. A site that they come to for the first time
+// while they are erased is left out: that visit came after the erasure began.
 func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased int64, err error) {
 	err = a.withVisitor(ctx, app, visitor, func(q *db.Queries, row *db.App, ips []netip.Addr) error {
-		pages, days, err := holdVisitor(ctx, q, db.VisitorTargetsParams{AppID: row.ID, Ips: ips})
-		if err != nil || len(pages) == 0 {
+		found, err := q.VisitorTargets(ctx, db.VisitorTargetsParams{AppID: row.ID, Ips: ips})
+		if err != nil || len(found) == 0 {
 			return err
 		}
-		if erased, err = q.VisitorErase(ctx, db.VisitorEraseParams{Pages: pages, Ips: ips}); err != nil {
+		if err := eraseOldVisits(ctx, q, found, ips); err != nil {
 			return err
 		}
-		partitions, err := q.VisitsDays(ctx, days)
-		if err != nil {
-			return err
-		}
-		for _, day := range partitions {
-			if err := q.VisitsErase(ctx, db.VisitsEraseParams{Day: day, Pages: pages, Ips: ips}); err != nil {
-				return err
-			}
-		}
-		return nil
+		erased, err = eraseHeld(ctx, q, found, ips)
+		return err
 	})
 	return erased, wrap("erase a visitor of app "+app, err)
 }
 
-// holdVisitor locks the sites of a visitor, so that no visit of theirs to these sites is under way,
-// and returns all targets there for which they are stored, with the first and the last of their
-// days. A site that they came to in the meantime is left out: that visit came after the erasure
-// began.
-func holdVisitor(ctx context.Context, q *db.Queries, visitor db.VisitorTargetsParams) (pages []int64, days db.VisitsDaysParams, err error) {
-	found, err := q.VisitorTargets(ctx, visitor)
+// eraseOldVisits erases a visitor's visits of the days before the last one of each site. Nobody
+// counts on these any more, so it holds nothing that a visit waits for, however long it takes.
+func eraseOldVisits(ctx context.Context, q *db.Queries, found []db.VisitorTargetsRow, ips []netip.Addr) error {
+	between := db.VisitsDaysParams{FirstDay: math.MaxInt32}
+	for _, f := range found {
+		between.FirstDay, between.LastDay = min(between.FirstDay, f.FirstDay), max(between.LastDay, f.LastDay)
+	}
+	days, err := q.VisitsDays(ctx, between)
 	if err != nil {
-		return nil, days, err
+		return err
 	}
-	held := []int64{}
-	for _, f := range found {
-		held = append(held, f.SiteID)
-	}
-	if err := q.CountersHold(ctx, held); err != nil {
-		return nil, days, err
-	}
-	if found, err = q.VisitorTargets(ctx, visitor); err != nil { // again, with what was counted until the locks were taken
-		return nil, days, err
-	}
-	days.FirstDay = math.MaxInt32
-	for _, f := range found {
-		if slices.Contains(held, f.SiteID) {
-			pages = append(pages, f.ID)
-			days.FirstDay, days.LastDay = min(days.FirstDay, f.FirstDay), max(days.LastDay, f.LastDay)
+	for _, day := range days {
+		var pages []int64
+		for _, f := range found {
+			if f.FirstDay <= day && day < f.SiteDay {
+				pages = append(pages, f.ID)
+			}
+		}
+		if len(pages) == 0 {
+			continue
+		}
+		if err := q.VisitsErase(ctx, db.VisitsEraseParams{Day: day, Pages: pages, Ips: ips}); err != nil {
+			return err
 		}
 	}
-	return pages, days, nil
+	return nil
+}
+
+// eraseHeld locks the sites of a visitor, so that no visit of theirs to these sites is under way,
+// and erases what is left there, with what was counted since the targets were found. Visits wait
+// meanwhile, so nothing is read but by its key.
+func eraseHeld(ctx context.Context, q *db.Queries, found []db.VisitorTargetsRow, ips []netip.Addr) (erased int64, err error) {
+	seen := map[int64]bool{}
+	var pages, sites []int64
+	var fromDays []int32
+	for _, f := range found {
+		pages = append(pages, f.ID)
+		if !seen[f.SiteID] {
+			seen[f.SiteID] = true
+			sites, fromDays = append(sites, f.SiteID), append(fromDays, f.SiteDay)
+		}
+	}
+	if err := q.EraseByKey(ctx); err != nil {
+		return 0, err
+	}
+	if err := q.CountersHold(ctx, sites); err != nil {
+		return 0, err
+	}
+	since, err := q.VisitorPagesSince(ctx, db.VisitorPagesSinceParams{Sites: sites, FromDays: fromDays, Ips: ips})
+	if err != nil {
+		return 0, err
+	}
+	pages = append(pages, since...)
+	if erased, err = q.VisitorErase(ctx, db.VisitorEraseParams{Pages: pages, Ips: ips}); err != nil {
+		return 0, err
+	}
+	days, err := q.SitesDaysSince(ctx, db.SitesDaysSinceParams{Sites: sites, FromDays: fromDays})
+	if err != nil {
+		return 0, err
+	}
+	for _, day := range days {
+		if err := q.VisitsErase(ctx, db.VisitsEraseParams{Day: day, Pages: pages, Ips: ips}); err != nil {
+			return 0, err
+		}
+	}
+	return erased, nil
 }
 
 // withVisitor runs f on the addresses under which an app may have stored a visitor.

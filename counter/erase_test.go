@@ -350,6 +350,44 @@ func assertGone(t *testing.T, errs ...error) {
 	}
 }
 
+// A visit that is under way when an erasure looks for its visitor has been counted when that gets the
+// lock: the erasure takes the visitor out of the page that it did not know of, too.
+func TestEraseFindsWhatWasCountedSinceItLooked(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, counter.Options{})
+		in.count(t, "192.0.2.1", "http://a.example/old")
+		in.clock.Set(in.clock.Now().AddDate(0, 0, 1))
+		in.count(t, "192.0.2.1", "http://a.example/old")
+		in.count(t, "192.0.2.2", "http://a.example/new")
+		tx, err := in.conn(t).Begin(t.Context())
+		require.NoError(t, err)
+		_, err = tx.Exec(t.Context(), `SELECT FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example' FOR UPDATE OF counters`)
+		require.NoError(t, err)
+		waiting := func(n int) {
+			require.Eventually(t, func() bool {
+				return len(in.table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)) == n
+			}, time.Minute, time.Millisecond)
+		}
+		visited, erased := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/new"})
+			visited <- err
+		}()
+		waiting(1)
+		go func() {
+			n, err := in.admin().EraseVisitor(context.Background(), "demo", "192.0.2.1")
+			assert.EqualValues(t, 3, n)
+			erased <- err
+		}()
+		waiting(2)
+		require.NoError(t, tx.Rollback(t.Context()))
+		require.NoError(t, <-visited)
+		require.NoError(t, <-erased)
+		require.Empty(t, in.table(t, `SELECT page_id FROM visitors WHERE ip = '192.0.2.1' UNION ALL SELECT page_id FROM visits WHERE ip = '192.0.2.1'`))
+		in.checkTables(t)
+	})
+}
+
 // A page with many visitors is deleted beside visits to its site, none of which waits for it.
 func TestDeletePageMakesNobodyWait(t *testing.T) {
 	t.Parallel()

@@ -351,6 +351,19 @@ func (q *Queries) EraseBegin(ctx context.Context) error {
 	return err
 }
 
+const EraseByKey = `-- name: EraseByKey :exec
+SELECT set_config('enable_seqscan', 'off', true),
+       set_config('enable_hashjoin', 'off', true),
+       set_config('enable_mergejoin', 'off', true)
+`
+
+// Lets the rest of the transaction find rows by keys alone, however much cheaper the planner takes
+// reading a table for: visits wait meanwhile.
+func (q *Queries) EraseByKey(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, EraseByKey)
+	return err
+}
+
 const EraseTurn = `-- name: EraseTurn :exec
 SELECT value
 FROM epochs
@@ -454,6 +467,40 @@ func (q *Queries) PagesRenamed(ctx context.Context, appID int32) ([]PagesRenamed
 	return items, nil
 }
 
+const SitesDaysSince = `-- name: SitesDaysSince :many
+SELECT DISTINCT d.day_id
+FROM (SELECT unnest($1::bigint[]) AS site_id, unnest($2::integer[]) AS from_day) AS s
+JOIN days AS d ON d.page_id = s.site_id AND d.day_id >= s.from_day
+ORDER BY d.day_id
+`
+
+type SitesDaysSinceParams struct {
+	Sites    []int64
+	FromDays []int32
+}
+
+// The days on which any of some sites was counted, for each from a day on. Both arrays are one
+// table.
+func (q *Queries) SitesDaysSince(ctx context.Context, arg SitesDaysSinceParams) ([]int32, error) {
+	rows, err := q.db.Query(ctx, SitesDaysSince, arg.Sites, arg.FromDays)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int32
+	for rows.Next() {
+		var day_id int32
+		if err := rows.Scan(&day_id); err != nil {
+			return nil, err
+		}
+		items = append(items, day_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const SketchesMerge = `-- name: SketchesMerge :exec
 SELECT merge_sketches($1, $2)
 `
@@ -510,10 +557,62 @@ func (q *Queries) VisitorErase(ctx context.Context, arg VisitorEraseParams) (int
 	return result.RowsAffected(), nil
 }
 
+const VisitorPagesSince = `-- name: VisitorPagesSince :many
+SELECT counted.page_id
+FROM (
+    SELECT DISTINCT d.page_id
+    FROM (SELECT unnest($1::bigint[]) AS site_id, unnest($2::integer[]) AS from_day) AS s
+    JOIN days AS d ON d.site_id = s.site_id AND d.day_id >= s.from_day
+) AS counted
+CROSS JOIN LATERAL (
+    SELECT
+    FROM visitors AS w
+    WHERE w.page_id = counted.page_id
+      AND w.ip = ANY ($3::inet[])
+    LIMIT 1
+) AS v
+`
+
+type VisitorPagesSinceParams struct {
+	Sites    []int64
+	FromDays []int32
+	Ips      []netip.Addr
+}
+
+// The pages of some sites at which a visitor is known, of those that were counted on a day of their
+// site or later. Asked while the sites are held, it finds what VisitorTargets did not see yet. The
+// first two arrays are one table.
+func (q *Queries) VisitorPagesSince(ctx context.Context, arg VisitorPagesSinceParams) ([]int64, error) {
+	rows, err := q.db.Query(ctx, VisitorPagesSince, arg.Sites, arg.FromDays, arg.Ips)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var page_id int64
+		if err := rows.Scan(&page_id); err != nil {
+			return nil, err
+		}
+		items = append(items, page_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const VisitorTargets = `-- name: VisitorTargets :many
-SELECT p.id, coalesce(p.site_id, p.id)::bigint AS site_id, p.uri, v.ip, v.rank, v.first_day, v.last_day
+SELECT p.id, coalesce(p.site_id, p.id)::bigint AS site_id, p.uri, v.ip, v.rank, v.first_day, v.last_day,
+       coalesce((SELECT max(d.day_id) FROM days AS d WHERE d.page_id = coalesce(p.site_id, p.id)), 0)::integer AS site_day
 FROM pages AS p
-JOIN visitors AS v ON v.page_id = p.id AND v.ip = ANY ($1::inet[])
+CROSS JOIN LATERAL (
+    SELECT w.ip, w.rank, w.first_day, w.last_day
+    FROM visitors AS w
+    WHERE w.page_id = p.id
+      AND w.ip = ANY ($1::inet[])
+    OFFSET 0
+) AS v
 WHERE p.app_id = $2
 ORDER BY p.uri, v.ip
 `
@@ -531,9 +630,12 @@ type VisitorTargetsRow struct {
 	Rank     int64
 	FirstDay int32
 	LastDay  int32
+	SiteDay  int32
 }
 
-// The targets of an app at which a visitor is known, under any of their addresses, and since when.
+// The targets of an app at which a visitor is known, under any of their addresses, and since when;
+// and the last day on which each target's site was counted. Target by target, by the key: a join
+// would read the visitors of all apps.
 func (q *Queries) VisitorTargets(ctx context.Context, arg VisitorTargetsParams) ([]VisitorTargetsRow, error) {
 	rows, err := q.db.Query(ctx, VisitorTargets, arg.Ips, arg.AppID)
 	if err != nil {
@@ -551,6 +653,7 @@ func (q *Queries) VisitorTargets(ctx context.Context, arg VisitorTargetsParams) 
 			&i.Rank,
 			&i.FirstDay,
 			&i.LastDay,
+			&i.SiteDay,
 		); err != nil {
 			return nil, err
 		}

@@ -151,6 +151,50 @@ func TestPlanOfPagesFindPreparedOnAnEmptyTable(t *testing.T) {
 	assert.Equal(t, 1, lookups, plan)
 }
 
+// A visitor is found at the targets of an app, and erased there, by the key of visitors: rows of
+// other visitors are not read, however many targets there are.
+func TestPlanOfErasingAVisitor(t *testing.T) {
+	t.Parallel()
+	_, conn := fixture(t)
+	exec(t, conn, `
+		INSERT INTO pages (app_id, site_id, uri) SELECT a.id, s.id, 'many.example/' || n
+		FROM apps AS a, (SELECT id FROM pages WHERE site_id IS NULL LIMIT 1) AS s, generate_series(1, 10000) AS n WHERE a.id = 1`)
+	exec(t, conn, `INSERT INTO visitors SELECT id, n, 20190629, 20190629, '10.0.0.0'::inet + n FROM pages, generate_series(100, 109) AS n`)
+	exec(t, conn, `INSERT INTO days SELECT id, site_id, 20190628 + n, 10, 10, 10 FROM pages, generate_series(0, 1) AS n`)
+	exec(t, conn, `VACUUM ANALYZE`)
+	tx, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	defer tx.Rollback(t.Context())
+	ip := []netip.Addr{netip.MustParseAddr("10.0.0.101")}
+	for _, q := range []struct {
+		sql  string
+		args []any
+	}{
+		{db.VisitorTargets, []any{ip, 1}},
+		{db.EraseByKey, nil},
+		{db.VisitorPagesSince, []any{[]int64{1}, []int32{20190629}, ip}},
+		{db.VisitorErase, []any{[]int64{1, 2, 3}, ip}},
+	} {
+		var plan string
+		require.NoError(t, tx.QueryRow(t.Context(), "EXPLAIN (FORMAT JSON) "+q.sql, q.args...).Scan(&plan))
+		if q.args == nil {
+			exec(t, conn, q.sql)
+		}
+		var explained []struct{ Plan planNode }
+		require.NoError(t, json.Unmarshal([]byte(plan), &explained))
+		explained[0].Plan.walk(func(n planNode) {
+			if n.Relation == "visitors" || n.Relation == "days" {
+				assert.NotEqual(t, "Seq Scan", n.Type, plan)
+			}
+			if strings.HasPrefix(n.Index, "visitors") {
+				assert.Equal(t, "visitors_pkey", n.Index)
+				assert.Contains(t, n.Condition, "page_id")
+				assert.Contains(t, n.Condition, "ip")
+			}
+		})
+	}
+}
+
 // loadVisitorsAfter is loadVisitors where target 2 has its visitor of rank 1 already.
 const loadVisitorsAfter = `
 	INSERT INTO visitors (page_id, ip, rank, first_day, last_day)

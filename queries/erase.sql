@@ -24,12 +24,54 @@ WHERE name = 'erasures'
 FOR UPDATE;
 
 -- name: VisitorTargets :many
--- The targets of an app at which a visitor is known, under any of their addresses, and since when.
-SELECT p.id, coalesce(p.site_id, p.id)::bigint AS site_id, p.uri, v.ip, v.rank, v.first_day, v.last_day
+-- The targets of an app at which a visitor is known, under any of their addresses, and since when;
+-- and the last day on which each target's site was counted. Target by target, by the key: a join
+-- would read the visitors of all apps.
+SELECT p.id, coalesce(p.site_id, p.id)::bigint AS site_id, p.uri, v.ip, v.rank, v.first_day, v.last_day,
+       coalesce((SELECT max(d.day_id) FROM days AS d WHERE d.page_id = coalesce(p.site_id, p.id)), 0)::integer AS site_day
 FROM pages AS p
-JOIN visitors AS v ON v.page_id = p.id AND v.ip = ANY (@ips::inet[])
+CROSS JOIN LATERAL (
+    SELECT w.ip, w.rank, w.first_day, w.last_day
+    FROM visitors AS w
+    WHERE w.page_id = p.id
+      AND w.ip = ANY (@ips::inet[])
+    OFFSET 0
+) AS v
 WHERE p.app_id = @app_id
 ORDER BY p.uri, v.ip;
+
+-- name: EraseByKey :exec
+-- Lets the rest of the transaction find rows by keys alone, however much cheaper the planner takes
+-- reading a table for: visits wait meanwhile.
+SELECT set_config('enable_seqscan', 'off', true),
+       set_config('enable_hashjoin', 'off', true),
+       set_config('enable_mergejoin', 'off', true);
+
+-- name: VisitorPagesSince :many
+-- The pages of some sites at which a visitor is known, of those that were counted on a day of their
+-- site or later. Asked while the sites are held, it finds what VisitorTargets did not see yet. The
+-- first two arrays are one table.
+SELECT counted.page_id
+FROM (
+    SELECT DISTINCT d.page_id
+    FROM (SELECT unnest(@sites::bigint[]) AS site_id, unnest(@from_days::integer[]) AS from_day) AS s
+    JOIN days AS d ON d.site_id = s.site_id AND d.day_id >= s.from_day
+) AS counted
+CROSS JOIN LATERAL (
+    SELECT
+    FROM visitors AS w
+    WHERE w.page_id = counted.page_id
+      AND w.ip = ANY (@ips::inet[])
+    LIMIT 1
+) AS v;
+
+-- name: SitesDaysSince :many
+-- The days on which any of some sites was counted, for each from a day on. Both arrays are one
+-- table.
+SELECT DISTINCT d.day_id
+FROM (SELECT unnest(@sites::bigint[]) AS site_id, unnest(@from_days::integer[]) AS from_day) AS s
+JOIN days AS d ON d.page_id = s.site_id AND d.day_id >= s.from_day
+ORDER BY d.day_id;
 
 -- name: CountersHold :exec
 -- Locks the counters of some targets, in the order in which every batch does.
