@@ -1,64 +1,73 @@
 -- How many visitors came to any of some targets in a range of days. From their rows, where all are
 -- kept; else from the sketches of the days that are closed and the rows of the others.
+--
+-- A dropped partition is gone for every snapshot. So visits is locked first, which keeps days from
+-- being dropped, and what is kept is read by a later statement: the function is volatile, and each
+-- statement has a snapshot of its own. The rows, and whether they are all there, have the same one.
 CREATE FUNCTION group_uniques(app integer, pages bigint[], from_day integer, to_day integer)
 RETURNS TABLE (uniques bigint, exact boolean, standard_error double precision, erased bigint)
-LANGUAGE plpgsql STABLE
+LANGUAGE plpgsql VOLATILE
 SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
+    all_kept  boolean;
     open_days integer[];
 BEGIN
+    PERFORM FROM ONLY visits;
     -- Erased visitors cannot be told apart; each of their days may be one more visitor.
-    SELECT coalesce(sum(e.visitors), 0)
-    INTO erased
-    FROM erased_visits AS e
-    WHERE e.page_id = ANY (pages)
-      AND e.day_id BETWEEN from_day AND to_day;
-
-    IF from_day >= coalesce((SELECT k.from_day FROM visits_kept AS k WHERE k.app_id = app), 0) THEN
-        SELECT count(DISTINCT v.ip)
-        INTO uniques
-        FROM visits AS v
-        WHERE v.page_id = ANY (pages)
-          AND v.day_id BETWEEN from_day AND to_day;
+    SELECT k.all_kept,
+           (SELECT coalesce(sum(e.visitors), 0)
+            FROM erased_visits AS e
+            WHERE e.page_id = ANY (pages)
+              AND e.day_id BETWEEN from_day AND to_day),
+           (SELECT count(DISTINCT v.ip)
+            FROM visits AS v
+            WHERE k.all_kept
+              AND v.page_id = ANY (pages)
+              AND v.day_id BETWEEN from_day AND to_day)
+    INTO all_kept, erased, uniques
+    FROM (SELECT from_day >= coalesce((SELECT o.from_day FROM visits_kept AS o WHERE o.app_id = app), 0) AS all_kept) AS k;
+    IF all_kept THEN
         exact := erased = 0;
         standard_error := 0;
-    ELSE
-        open_days := ARRAY(
-            SELECT DISTINCT d.day_id
-            FROM pages AS s
-            JOIN days AS d ON d.page_id = s.id AND d.day_id BETWEEN from_day AND to_day
-            WHERE s.app_id = app
-              AND s.site_id IS NULL
-              AND NOT EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = d.day_id)
-            ORDER BY d.day_id
-        );
-        WITH open AS MATERIALIZED (
-            SELECT sha256(inet_send(v.ip)) AS hash
-            FROM visits AS v
-            WHERE v.page_id = ANY (pages)
-              AND v.day_id = ANY (open_days)
-              AND v.day_id >= open_days[1] -- so that the days before need not be opened
-        ), entries AS (
-            SELECT unnest(s.entries) AS entry
-            FROM sketches AS s
-            WHERE s.page_id = ANY (pages)
-              AND s.day_id BETWEEN from_day AND to_day
-            UNION ALL
-            SELECT sketch_entry(o.hash)
-            FROM open AS o
-        ), highest AS (
-            SELECT max(e.entry) % 64 AS value
-            FROM entries AS e
-            GROUP BY e.entry / 64
-        )
-        SELECT round(sketch_estimate(count(*), coalesce(sum(power(2::double precision, -h.value)), 0)))
-        INTO uniques
-        FROM highest AS h;
-        exact := false;
-        standard_error := 0.01625;
+        RETURN NEXT;
+        RETURN;
     END IF;
+
+    open_days := ARRAY(
+        SELECT DISTINCT d.day_id
+        FROM pages AS s
+        JOIN days AS d ON d.page_id = s.id AND d.day_id BETWEEN from_day AND to_day
+        WHERE s.app_id = app
+          AND s.site_id IS NULL
+          AND NOT EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = d.day_id)
+        ORDER BY d.day_id
+    );
+    WITH open AS MATERIALIZED (
+        SELECT sha256(inet_send(v.ip)) AS hash
+        FROM visits AS v
+        WHERE v.page_id = ANY (pages)
+          AND v.day_id = ANY (open_days)
+          AND v.day_id >= open_days[1] -- so that the days before need not be opened
+    ), entries AS (
+        SELECT unnest(s.entries) AS entry
+        FROM sketches AS s
+        WHERE s.page_id = ANY (pages)
+          AND s.day_id BETWEEN from_day AND to_day
+        UNION ALL
+        SELECT sketch_entry(o.hash)
+        FROM open AS o
+    ), highest AS (
+        SELECT max(e.entry) % 64 AS value
+        FROM entries AS e
+        GROUP BY e.entry / 64
+    )
+    SELECT round(sketch_estimate(count(*), coalesce(sum(power(2::double precision, -h.value)), 0)))
+    INTO uniques
+    FROM highest AS h;
+    exact := false;
+    standard_error := 0.01625;
     RETURN NEXT;
 END
 $$;
