@@ -10,12 +10,9 @@ import (
 // refused, since they mean something on one machine only. Every error is an *Error about the field
 // "ip".
 func ParseAddress(address string) (netip.Addr, error) {
-	if strings.IndexByte(address, '%') >= 0 {
-		return netip.Addr{}, addressError("it has a zone (what follows %): leave the zone out")
-	}
 	read, err := netip.ParseAddr(address)
-	if err != nil {
-		return netip.Addr{}, addressError(addressProblem(address))
+	if err != nil || read.Zone() != "" {
+		return netip.Addr{}, Errorf(Invalid, "ip", "%s", addressProblem(address))
 	}
 	return read.Unmap(), nil
 }
@@ -33,20 +30,20 @@ func NetworkOf(address netip.Addr, ipv6Prefix int) (netip.Addr, error) {
 	return network.Addr(), err
 }
 
-func addressError(problem string) error { return Errorf(Invalid, "ip", "%s", problem) }
-
 // addressProblem says what is probably wrong with an address that could not be read.
 func addressProblem(address string) string {
-	if address == "" {
+	_, notPort := netip.ParseAddrPort(address)
+	_, notNetwork := netip.ParsePrefix(address)
+	switch {
+	case strings.Contains(address, "%"):
+		return "it has a zone (what follows %): leave the zone out"
+	case address == "":
 		return "it is missing: give the visitor's IPv4 or IPv6 address"
-	}
-	if strings.TrimSpace(address) != address {
+	case strings.TrimSpace(address) != address:
 		return "it has space around it: give the address alone"
-	}
-	if _, err := netip.ParseAddrPort(address); err == nil {
+	case notPort == nil:
 		return "it has a port: give the address alone"
-	}
-	if _, err := netip.ParsePrefix(address); err == nil {
+	case notNetwork == nil:
 		return "it is a network: give one address"
 	}
 	return "it is not an IPv4 or IPv6 address: write one like 192.0.2.1 or 2001:db8::1"

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/net/idna"
@@ -63,10 +64,8 @@ func appendStandardHost(out []byte, host string) (canonical []byte, problem stri
 	if problem != "" {
 		return nil, problem
 	}
-	for i := 0; i < len(domain); i++ {
-		if targetByte[domain[i]]&neverInDomain != 0 {
-			return nil, hostInvalid
-		}
+	if strings.ContainsFunc(domain, unicode.IsControl) || strings.ContainsAny(domain, " #/:<>?@[\\]^|%") {
+		return nil, hostInvalid
 	}
 	if !endsInNumber(domain) {
 		return append(out, domain...), ""
@@ -83,7 +82,7 @@ func appendStandardHost(out []byte, host string) (canonical []byte, problem stri
 // with non-ASCII characters, and labels that decode to what looks like Punycode again. They are
 // refused here; so the result always maps to itself.
 func domainToASCII(domain string) (ascii, problem string) {
-	if !isASCII(domain) {
+	if strings.ContainsFunc(domain, isNotASCII) {
 		if utf8.RuneCountInString(domain) > maxConvertedDomain {
 			return "", hostTooLong
 		}
@@ -105,6 +104,8 @@ func domainToASCII(domain string) (ascii, problem string) {
 	}
 	return domain, ""
 }
+
+func isNotASCII(r rune) bool { return r >= utf8.RuneSelf }
 
 // maxConvertedDomain is how many characters a domain may have that is, or becomes, Punycode: twice
 // as many as DNS allows. The standard sets no limit, but the time of a conversion grows with the
@@ -154,15 +155,6 @@ func punycodeWithinIsValid(domain string) bool {
 	}
 	for label := range strings.SplitSeq(mapped.String(), ".") {
 		if strings.HasPrefix(label, punycodePrefix) && !isPunycode(label) {
-			return false
-		}
-	}
-	return true
-}
-
-func isASCII(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] >= utf8.RuneSelf {
 			return false
 		}
 	}

@@ -1,6 +1,8 @@
 package visit
 
 import (
+	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -51,11 +53,8 @@ func Normalize(raw string, keepQuery []string) (Target, error) {
 	rest, fragment, _ := strings.Cut(rest, "#")
 	rest, query, _ := strings.Cut(rest, "?")
 	authority, path := rest, ""
-	for i := 0; i < len(rest); i++ {
-		if rest[i] == '/' || rest[i] == '\\' {
-			authority, path = rest[:i], rest[i:]
-			break
-		}
+	if slash := strings.IndexAny(rest, `/\`); slash >= 0 {
+		authority, path = rest[:slash], rest[slash:]
 	}
 
 	var space [256]byte // most pages fit, so that only the result is allocated
@@ -93,8 +92,7 @@ const (
 // escapeReserved escapes the brackets of a path that is reserved.
 func escapeReserved(page []byte, siteLength int) []byte {
 	if path := string(page[siteLength:]); path == OtherPage || path == DeletedPage {
-		name := path[len("/(") : len(path)-len(")")]
-		return append(page[:siteLength], "/%28"+name+"%29"...)
+		return append(page[:siteLength], "/%28"+strings.Trim(path, "/()")+"%29"...)
 	}
 	return page
 }
@@ -134,18 +132,14 @@ func appendTargetSite(out []byte, authority, defaultPort string) (site []byte, p
 	if problem != "" {
 		return nil, problem
 	}
-	for i := 0; i < len(port); i++ {
-		if port[i] < '0' || port[i] > '9' {
-			return nil, "its port is not a number: write a number from 0 to 65535, or leave it out"
-		}
+	if strings.Trim(port, "0123456789") != "" {
+		return nil, "its port is not a number: write a number from 0 to 65535, or leave it out"
 	}
 	if port == "" {
 		return out, ""
 	}
 	// Leading zeros mean nothing, but "000" is port 0.
-	if port = strings.TrimLeft(port, "0"); port == "" {
-		port = "0"
-	}
+	port = cmp.Or(strings.TrimLeft(port, "0"), "0")
 	if len(port) > 5 || len(port) == 5 && port > "65535" {
 		return nil, "its port is above 65535: write a number from 0 to 65535, or leave it out"
 	}
@@ -164,38 +158,28 @@ func appendTargetPath(out []byte, path string) []byte {
 	start := len(out)
 	for path != "" {
 		path = path[1:] // the slash
-		end := 0
-		for end < len(path) && path[end] != '/' && path[end] != '\\' {
-			end++
+		end := strings.IndexAny(path, `/\`)
+		if end < 0 {
+			end = len(path)
 		}
 		slash := len(out)
 		out = appendCanonical(append(out, '/'), path[:end], plainInPath)
 		path = path[end:]
 
 		segment := out[slash+1:]
-		if len(segment) == 0 || len(segment) > 2 || segment[0] != '.' || segment[len(segment)-1] != '.' {
+		climbs := string(segment) == ".."
+		if !climbs && string(segment) != "." {
 			continue
 		}
-		climbs := len(segment) == 2
 		out = out[:slash]
 		if climbs {
-			out = out[:lastSlash(out, start)]
+			out = out[:start+max(bytes.LastIndexByte(out[start:], '/'), 0)]
 		}
 		if path == "" {
 			out = append(out, '/') // a dot segment at the end names a folder
 		}
 	}
 	return out
-}
-
-// lastSlash is the index of the last slash in out at or after start, or start if there is none.
-func lastSlash(out []byte, start int) int {
-	for i := len(out) - 1; i > start; i-- {
-		if out[i] == '/' {
-			return i
-		}
-	}
-	return start
 }
 
 // appendTargetQuery appends "?" and those parameters of the query that the app keeps, if there are

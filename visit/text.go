@@ -1,6 +1,11 @@
 package visit
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // What a byte may do in a URI, as bits of targetByte. Bytes that are plain in a part of the URI are
 // written as they are; all others are percent-encoded there, as in the URL standard. "%" is not
@@ -13,7 +18,6 @@ const (
 	plainInQuery                // in the value of a query parameter
 	plainInName                 // in the name of a query parameter
 	plainInFragment             // in a fragment
-	neverInDomain               // makes a decoded host invalid
 )
 
 var targetByte = classifyTargetBytes()
@@ -44,10 +48,6 @@ func classifyTargetBytes() (class [256]uint8) {
 	const lower, digits = "abcdefghijklmnopqrstuvwxyz", "0123456789"
 	allow(unreserved, lower+"ABCDEFGHIJKLMNOPQRSTUVWXYZ"+digits+"-._~")
 	allow(plainInHost, lower+digits+"-._")
-	allow(neverInDomain, " #/:<>?@[\\]^|%\x7f")
-	for c := range 0x20 {
-		class[c] |= neverInDomain
-	}
 	return class
 }
 
@@ -66,10 +66,8 @@ func targetTextProblem(uri string) string {
 }
 
 func targetOddTextProblem(uri string) string {
-	for _, r := range uri {
-		if r < 0x20 || 0x7f <= r && r <= 0x9f {
-			return "it contains a control character: remove it, or percent-encode it"
-		}
+	if strings.ContainsFunc(uri, unicode.IsControl) {
+		return "it contains a control character: remove it, or percent-encode it"
 	}
 	if !utf8.ValidString(uri) {
 		return "it is not valid UTF-8: encode it as UTF-8"
@@ -77,10 +75,8 @@ func targetOddTextProblem(uri string) string {
 	// The unescaped characters are valid UTF-8, so the escapes are valid if the decoded text is.
 	var space [256]byte
 	decoded := appendDecoded(space[:0], uri)
-	for _, c := range decoded {
-		if c == 0 {
-			return "it contains NUL (%00): remove it"
-		}
+	if bytes.IndexByte(decoded, 0) >= 0 {
+		return "it contains NUL (%00): remove it"
 	}
 	if !utf8.Valid(decoded) {
 		return "its percent-escapes are not valid UTF-8: percent-encode the bytes of UTF-8"
@@ -125,19 +121,8 @@ func appendDecoded(out []byte, s string) []byte {
 
 // decodesTo reports whether s is want once its escapes are decoded.
 func decodesTo(s, want string) bool {
-	matched := 0
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if decoded, ok := escapeAt(s, i); ok {
-			c = decoded
-			i += 2
-		}
-		if matched == len(want) || want[matched] != c {
-			return false
-		}
-		matched++
-	}
-	return matched == len(want)
+	var space [64]byte
+	return string(appendDecoded(space[:0], s)) == want
 }
 
 // appendCanonical appends s in its only canonical spelling: plain bytes stay, escapes of unreserved
