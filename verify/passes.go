@@ -39,9 +39,11 @@ func (v *verifier) plan(ctx context.Context, q *db.Queries) (pieces []piece, err
 		ranges = boundless(ranges)
 	}
 	var sites []int64
+	var weight int64 // of all ranges
 	for _, r := range ranges {
 		pieces = append(pieces, v.rangePieces(r)...)
 		sites = append(sites, r.Sites...)
+		weight += r.Weight
 	}
 	var apps []int32
 	if v.Sample >= 100 {
@@ -49,7 +51,7 @@ func (v *verifier) plan(ctx context.Context, q *db.Queries) (pieces []piece, err
 			return nil, fmt.Errorf("list apps: %w", err)
 		}
 	}
-	pieces = append(pieces, v.sitePieces(sites, apps, ranges)...)
+	pieces = append(pieces, v.sitePieces(sites, apps, weight)...)
 	slices.SortStableFunc(pieces, func(a, b piece) int { return cmp.Compare(b.weight, a.weight) })
 	v.left = map[int]int{}
 	for _, p := range pieces {
@@ -67,13 +69,9 @@ func boundless(ranges []db.VerifyRangesRow) []db.VerifyRangesRow {
 	}
 	next := int64(math.MinInt64)
 	for i := range ranges {
-		ranges[i].Low = next
-		if i == len(ranges)-1 {
-			ranges[i].High = math.MaxInt64
-		} else {
-			next = ranges[i].High + 1
-		}
+		ranges[i].Low, next = next, ranges[i].High+1
 	}
+	ranges[len(ranges)-1].High = math.MaxInt64
 	return ranges
 }
 
@@ -85,37 +83,36 @@ func (v *verifier) rangePieces(r db.VerifyRangesRow) []piece {
 	}
 	return []piece{
 		{passTotals, r.Weight / 4, func(ctx context.Context, q *db.Queries) ([]finding, error) {
-			return named("totals")(q.VerifyTotals(ctx, db.VerifyTotalsParams{N: manyAtMost, Low: r.Low, High: r.High, Whole: v.whole, Targets: targets}))
+			rows, err := q.VerifyTotals(ctx, db.VerifyTotalsParams{
+				N: manyAtMost, Low: r.Low, High: r.High, Whole: v.whole, Targets: targets,
+			})
+			return findings("totals", rows, err)
 		}},
 		{passDays, r.Weight / 4, func(ctx context.Context, q *db.Queries) ([]finding, error) {
 			rows, err := q.VerifyDays(ctx, db.VerifyDaysParams{
 				N: manyAtMost, Low: r.Low, High: r.High, Whole: v.whole, Targets: targets,
 			})
-			return named("days")(findings(rows), err)
+			return findings("days", rows, err)
 		}},
 		{passRows, r.Weight, func(ctx context.Context, q *db.Queries) ([]finding, error) {
 			rows, err := q.VerifyRows(ctx, db.VerifyRowsParams{
 				N: manyAtMost, Low: r.Low, High: r.High, Whole: v.whole, Targets: targets, FromDay: v.fromDay,
 			})
-			return named("rows")(findings(rows), err)
+			return findings("rows", rows, err)
 		}},
 	}
 }
 
 // sitePieces returns the passes over sites, and over apps where all of their sites are checked.
-func (v *verifier) sitePieces(sites []int64, apps []int32, ranges []db.VerifyRangesRow) []piece {
-	var weight int64
-	for _, r := range ranges {
-		weight += r.Weight
-	}
+func (v *verifier) sitePieces(sites []int64, apps []int32, weight int64) []piece {
 	pieces := []piece{
 		{passSiteTotals, weight / 100, func(ctx context.Context, q *db.Queries) ([]finding, error) {
 			rows, err := q.VerifySiteTotals(ctx, db.VerifySiteTotalsParams{N: manyAtMost, Whole: v.whole, Sites: sites})
-			return named("sites")(findings(rows), err)
+			return findings("sites", rows, err)
 		}},
 		{passSiteDays, weight / 10, func(ctx context.Context, q *db.Queries) ([]finding, error) {
 			rows, err := q.VerifySiteDays(ctx, db.VerifySiteDaysParams{N: manyAtMost, Whole: v.whole, Sites: sites})
-			return named("days of sites")(findings(rows), err)
+			return findings("days of sites", rows, err)
 		}},
 	}
 	const sitesAtOnce = 500
@@ -131,25 +128,21 @@ func (v *verifier) sitePieces(sites []int64, apps []int32, ranges []db.VerifyRan
 func topsPiece(weight int64, of db.VerifyTopsParams) piece {
 	return piece{passTops, weight, func(ctx context.Context, q *db.Queries) ([]finding, error) {
 		rows, err := q.VerifyTops(ctx, of)
-		return named("tops")(findings(rows), err)
+		return findings("tops", rows, err)
 	}}
 }
 
-// findings converts the rows of a query, for each of which sqlc makes a type of its own.
-func findings[Row db.VerifyDaysRow | db.VerifyRowsRow | db.VerifySiteTotalsRow | db.VerifySiteDaysRow | db.VerifyTopsRow](rows []Row) []finding {
+// findings converts the rows of a query, for each of which sqlc makes a type of its own, and adds
+// to an error what was being checked.
+func findings[Row finding | db.VerifyDaysRow | db.VerifyRowsRow | db.VerifySiteTotalsRow | db.VerifySiteDaysRow | db.VerifyTopsRow](
+	what string, rows []Row, err error,
+) ([]finding, error) {
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
 	found := make([]finding, len(rows))
 	for i, row := range rows {
 		found[i] = finding(row)
 	}
-	return found
-}
-
-// named adds to an error what was being checked.
-func named(what string) func([]finding, error) ([]finding, error) {
-	return func(found []finding, err error) ([]finding, error) {
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", what, err)
-		}
-		return found, nil
-	}
+	return found, nil
 }

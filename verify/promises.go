@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"time"
 
 	"footfall/db"
 )
@@ -76,24 +75,15 @@ var promises = []promise{
 }
 
 // result returns what was found for a promise. The caller holds v.mu, or no other goroutine runs.
-func (v *verifier) result(p promise, known time.Duration) PromiseResult {
-	u := PromiseResult{Name: p.name, Says: p.says, RestsOn: p.restsOn, Unit: p.unit, Offenders: []Offender{}, Seconds: known.Seconds()}
+func (v *verifier) result(p promise) PromiseResult {
+	u := PromiseResult{Name: p.name, Says: p.says, RestsOn: p.restsOn, Unit: p.unit, Offenders: []Offender{}}
 	for _, m := range p.measures {
-		if r := v.results[m.name]; r != nil {
-			u.Checked = max(u.Checked, r.held)
-			u.Violations += r.broken
-		}
+		r := v.results[m.name]
+		u.Checked = max(u.Checked, r.held)
+		u.Violations += r.broken
+		u.Seconds = max(u.Seconds, r.known.Seconds())
 	}
 	return u
-}
-
-func (v *verifier) knownAfter(p promise) (known time.Duration) {
-	for _, m := range p.measures {
-		if r := v.results[m.name]; r != nil {
-			known = max(known, r.known)
-		}
-	}
-	return known
 }
 
 // name lists the offenders of each promise by their app and their URI.
@@ -118,11 +108,7 @@ func (v *verifier) name(ctx context.Context, q *db.Queries, proof *Proof) error 
 	for i, p := range promises {
 		u := &proof.Promises[i]
 		for _, m := range p.measures {
-			r := v.results[m.name]
-			if r == nil {
-				continue
-			}
-			for _, o := range r.offenders {
+			for _, o := range v.results[m.name].offenders {
 				if len(u.Offenders) < v.Limit {
 					u.Offenders = append(u.Offenders, m.offender(o, names))
 				}

@@ -80,7 +80,7 @@ func Run(ctx context.Context, d *db.DB, o Options) (proof *Proof, err error) {
 	if o.Limit == 0 {
 		o.Limit = manyAtMost
 	}
-	v := &verifier{Options: o, began: time.Now(), results: map[string]*result{}}
+	v := &verifier{Options: o, began: time.Now(), results: map[string]result{}}
 	err = d.InSnapshot(ctx, max(o.Jobs, 1), sortMemory, func(ctx context.Context, q []*db.Queries) error {
 		if proof, err = v.run(ctx, q); err != nil {
 			return err
@@ -103,9 +103,9 @@ type verifier struct {
 	whole        bool
 	beingDeleted int64 // apps
 
-	mu      sync.Mutex // guards what follows
-	results map[string]*result
-	left    map[int]int // pieces of work that are left of each pass
+	mu      sync.Mutex        // guards what follows
+	results map[string]result // of the measures, by name
+	left    map[int]int       // pieces of work that are left of each pass
 	done    int64
 	all     int64
 }
@@ -164,10 +164,6 @@ func (v *verifier) add(p piece, found []finding) {
 	elapsed := time.Since(v.began)
 	for _, f := range found {
 		r := v.results[f.Measure]
-		if r == nil {
-			r = &result{}
-			v.results[f.Measure] = r
-		}
 		r.held, r.behind, r.broken = r.held+f.Held, r.behind+f.Behind, r.broken+f.Broken
 		for numbers := range slices.Chunk(f.Offenders, offenceNumbers) {
 			r.offenders = append(r.offenders, offence{numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]})
@@ -175,6 +171,7 @@ func (v *verifier) add(p piece, found []finding) {
 		slices.SortFunc(r.offenders, offence.compare)
 		r.offenders = r.offenders[:min(len(r.offenders), v.Limit)]
 		r.known = elapsed
+		v.results[f.Measure] = r
 	}
 	v.done += p.weight
 	if v.Progress != nil {
@@ -183,7 +180,9 @@ func (v *verifier) add(p piece, found []finding) {
 	if v.left[p.pass]--; v.left[p.pass] == 0 && v.Promised != nil {
 		for _, promise := range promises {
 			if slices.Contains(promise.passes, p.pass) && v.known(promise) {
-				v.Promised(v.result(promise, elapsed))
+				u := v.result(promise)
+				u.Seconds = elapsed.Seconds()
+				v.Promised(u)
 			}
 		}
 	}
@@ -200,30 +199,15 @@ func (a offence) compare(b offence) int {
 
 // proof puts together what was found.
 func (v *verifier) proof() *Proof {
-	elapsed := time.Since(v.began)
 	p := &Proof{
-		Targets: v.held("order"), Visitors: v.behind("visitors"), Erased: v.behind("erased"),
-		Visits: v.behind("rows pv"), Days: v.held("told"), OlderDays: v.held("days before rows"), Unknown: v.held("days with unknown"),
-		Deleted: v.beingDeleted, Seconds: elapsed.Seconds(),
+		Targets: v.results["order"].held, Visitors: v.results["visitors"].behind, Erased: v.results["erased"].behind,
+		Visits: v.results["rows pv"].behind, Days: v.results["told"].held, OlderDays: v.results["days before rows"].held,
+		Unknown: v.results["days with unknown"].held, Deleted: v.beingDeleted, Seconds: time.Since(v.began).Seconds(),
 	}
 	for _, promise := range promises {
-		u := v.result(promise, v.knownAfter(promise))
+		u := v.result(promise)
 		p.Violations += u.Violations
 		p.Promises = append(p.Promises, u)
 	}
 	return p
-}
-
-func (v *verifier) held(measure string) int64 {
-	if r := v.results[measure]; r != nil {
-		return r.held
-	}
-	return 0
-}
-
-func (v *verifier) behind(measure string) int64 {
-	if r := v.results[measure]; r != nil {
-		return r.behind
-	}
-	return 0
 }
