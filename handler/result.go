@@ -1,7 +1,6 @@
 package handler
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -58,42 +57,13 @@ func (r *result) json() ([]byte, error) {
 	return append(body, '}'), nil
 }
 
-// csv names the columns as JSON does. A value that JSON leaves out is an empty cell.
-func (r *result) csv() ([]byte, error) {
-	all := reflect.ValueOf(r.rows)
-	var header []string
-	var columns []int
-	var optional []bool
-	for i := range all.Type().Elem().NumField() {
-		tag := all.Type().Elem().Field(i).Tag.Get("json")
-		if name, options, _ := strings.Cut(tag, ","); name != "" {
-			header, columns, optional = append(header, name), append(columns, i), append(optional, options == "omitzero")
-		}
-	}
-	rows := make([][]any, all.Len())
-	for i := range rows {
-		for j, column := range columns {
-			if cell := all.Index(i).Field(column); optional[j] && cell.IsZero() {
-				rows[i] = append(rows[i], nil)
-			} else {
-				rows[i] = append(rows[i], cell.Interface())
-			}
-		}
-	}
-	var out bytes.Buffer
-	if err := report.WriteCSV(&out, header, rows); err != nil {
-		return nil, err
-	}
-	return bytes.ReplaceAll(out.Bytes(), []byte("\n"), []byte("\r\n")), nil // the end of a line in RFC 4180
-}
-
 // writeReport writes a report, or tells that the caller has it already.
 func writeReport(c echo.Context, name, format string, made *result) error {
 	h := c.Response().Header()
 	body, err := made.json()
 	kind := "application/json"
 	if format == "csv" {
-		body, err = made.csv()
+		body = []byte(strings.ReplaceAll(report.CSVOf(made.rows), "\n", "\r\n")) // the end of a line in RFC 4180
 		kind = "text/csv; charset=utf-8; header=present"
 		h.Set(echo.HeaderContentDisposition, `attachment; filename="footfall-`+name+`.csv"`) // the name of an app needs no escaping
 	}

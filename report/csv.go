@@ -1,39 +1,49 @@
 package report
 
 import (
-	"bufio"
 	"fmt"
-	"io"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// WriteCSV writes a table as CSV, with the names of the columns in the first line. Numbers and
+// CSVOf writes a slice of structs as CSV. The columns are named as in JSON.
+func CSVOf(structs any) string { return csv(table(structs)) }
+
+// table makes a table of a slice of structs, with the fields that JSON has. A value that JSON
+// leaves out is nil.
+func table(structs any) (header []string, rows [][]any) {
+	all := reflect.ValueOf(structs)
+	rows = make([][]any, all.Len())
+	for column := range all.Type().Elem().NumField() {
+		name, options, _ := strings.Cut(all.Type().Elem().Field(column).Tag.Get("json"), ",")
+		if name == "" {
+			continue
+		}
+		header = append(header, name)
+		for i := range rows {
+			var value any
+			if field := all.Index(i).Field(column); options != "omitzero" || !field.IsZero() {
+				value = field.Interface()
+			}
+			rows[i] = append(rows[i], value)
+		}
+	}
+	return header, rows
+}
+
+// csv writes a table as CSV, with the names of the columns in the first line. Numbers and
 // truth values are written as they are. Anything else (strings, addresses, times) may have been
 // typed by anybody, and is made safe for people who open the file in a spreadsheet: what a
 // spreadsheet would take for a formula gets an apostrophe in front. nil is an empty field.
-func WriteCSV(w io.Writer, header []string, rows [][]any) error {
-	out := bufio.NewWriter(w)
-	for i, name := range header {
-		separate(out, i)
-		fmt.Fprint(out, csvText(name))
-	}
-	fmt.Fprintln(out)
+func csv(header []string, rows [][]any) string {
+	var out strings.Builder
+	out.WriteString(strings.Join(convert(header, csvText), ",") + "\n")
 	for _, row := range rows {
-		for i, value := range row {
-			separate(out, i)
-			fmt.Fprint(out, csvField(value))
-		}
-		fmt.Fprintln(out)
+		out.WriteString(strings.Join(convert(row, csvField), ",") + "\n")
 	}
-	return out.Flush() // returns the first error of all that was written
-}
-
-func separate(out *bufio.Writer, i int) {
-	if i > 0 {
-		fmt.Fprint(out, ",")
-	}
+	return out.String()
 }
 
 func csvField(value any) string {

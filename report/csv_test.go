@@ -1,29 +1,28 @@
-package report_test
+package report
 
 import (
-	"bytes"
-	"encoding/csv"
+	encoding "encoding/csv"
 	"errors"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/report"
+	"footfall/report/draw"
 )
 
 func TestCSV(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	require.NoError(t, report.WriteCSV(&out, []string{"uri", "pv", "share", "exact", "visitor", "since", "note"}, [][]any{
+	written := csv([]string{"uri", "pv", "share", "exact", "visitor", "since", "note"}, [][]any{
 		{"example.com/a", int64(-3), 0.5, true, netip.MustParseAddr("192.0.2.1"), time.Date(2019, 6, 29, 1, 0, 0, 0, time.UTC), nil},
 		{`=cmd|'/c calc'!A1`, 7, -1.25, false, netip.MustParseAddr("::1"), nil, "a,b"},
-	}))
+	})
 	assert.Equal(t, "uri,pv,share,exact,visitor,since,note\n"+
 		"example.com/a,-3,0.5,true,192.0.2.1,2019-06-29T01:00:00Z,\n"+
-		`"'=cmd|'/c calc'!A1",7,-1.25,false,::1,,"a,b"`+"\n", out.String())
+		`"'=cmd|'/c calc'!A1",7,-1.25,false,::1,,"a,b"`+"\n", written)
 }
 
 func TestCSVFields(t *testing.T) {
@@ -48,21 +47,23 @@ func TestCSVFields(t *testing.T) {
 	} {
 		t.Run(c.stored, func(t *testing.T) {
 			t.Parallel()
-			var out bytes.Buffer
-			require.NoError(t, report.WriteCSV(&out, []string{"uri", "next"}, [][]any{{c.stored, 1}}))
+			written := csv([]string{"uri", "next"}, [][]any{{c.stored, 1}})
 			if c.stored == "a;-1" {
-				assert.Contains(t, out.String(), `"a;-1"`, "else it becomes two cells where semicolons separate")
+				assert.Contains(t, written, `"a;-1"`, "else it becomes two cells where semicolons separate")
 			}
-			read, err := csv.NewReader(&out).ReadAll()
+			read, err := encoding.NewReader(strings.NewReader(written)).ReadAll()
 			require.NoError(t, err)
 			assert.Equal(t, [][]string{{"uri", "next"}, {c.field, "1"}}, read)
 		})
 	}
 }
 
-func TestCSVSaysThatItWasNotWritten(t *testing.T) {
+func TestWhatCannotBeWrittenIsSaid(t *testing.T) {
 	t.Parallel()
-	assert.ErrorIs(t, report.WriteCSV(brokenPipe{}, []string{"uri"}, nil), errBroken)
+	for _, format := range []Format{Text, JSON, CSV} {
+		assert.ErrorIs(t, Print(brokenPipe{}, top{}, format, draw.Style{}), errBroken)
+		assert.ErrorIs(t, Print(brokenPipe{}, top{}, format, draw.Style{Width: 80}), errBroken)
+	}
 }
 
 var errBroken = errors.New("broken pipe")

@@ -2,9 +2,7 @@ package report
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"footfall/db"
@@ -33,9 +31,6 @@ func (r *Reader) Days(ctx context.Context, app, target string, in visit.Range, n
 		})
 		return err
 	})
-	if errors.Is(err, errNoTarget) {
-		return nil, nil
-	}
 	return days, wrap("days", err)
 }
 
@@ -91,30 +86,21 @@ func fillGaps(counted []Day, in visit.Range) []Day {
 	return days
 }
 
-func (a dayByDay) rows() ([]string, [][]any) {
-	return []string{"day", "pv", "new_visitors", "hot"}, convert(a.Days, func(day Day) []any {
-		return []any{day.Day, day.PV, day.NewVisitors, day.Hot}
-	})
-}
+func (a dayByDay) rows() ([]string, [][]any) { return table(a.Days) }
 
-func (a dayByDay) text(w io.Writer, s draw.Style) error {
+func (a dayByDay) text(s draw.Style) string {
 	if a.Hot == 0 {
-		return say(w, "%s: nothing was counted for %s %s\n", a.App, a.Target, a.Range)
+		return say("%s: nothing was counted for %s %s\n", a.App, a.Target, a.Range)
 	}
-	if err := say(w, "%s: %s, %s\n\n", a.App, a.Target, a.Range); err != nil {
-		return err
-	}
-	err := draw.Table{
+	days := draw.Table{
 		Columns: []draw.Column{{Name: "DAY"}, {Name: "PV", Bar: true}, {Name: "NEW"}, {Name: "HOT"}},
 		Rows: convert(a.Days, func(day Day) []any {
 			return []any{draw.Day(day.Day), day.PV, day.NewVisitors, day.Hot}
 		}),
-	}.Write(w, s)
-	if err != nil {
-		return err
 	}
-	return say(w, "\nin all: pv %s, new visitors %s, hot %s; uniques %s\n",
-		draw.Number(a.PV), draw.Number(a.NewVisitors), draw.Number(a.Hot), a.Uniques)
+	return say("%s: %s, %s\n\n", a.App, a.Target, a.Range) + days.Text(s) +
+		say("\nin all: pv %s, new visitors %s, hot %s; uniques %s\n",
+			draw.Number(a.PV), draw.Number(a.NewVisitors), draw.Number(a.Hot), a.Uniques)
 }
 
 func (a dayByDay) chart() draw.Chart {

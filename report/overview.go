@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 
 	"footfall/db"
@@ -54,7 +54,7 @@ func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (An
 		a.PV, a.UV, a.Hot = totals.Pv, totals.Uv, totals.Hot
 		return err
 	})
-	if err != nil && !errors.Is(err, errNoTarget) && !errors.Is(err, db.ErrNoRows) {
+	if err != nil && !errors.Is(err, db.ErrNoRows) {
 		return nil, wrap("totals", err)
 	}
 	days, err := r.Days(ctx, app, target, visit.AllDays, mostDays)
@@ -63,12 +63,7 @@ func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (An
 	}
 	a.FirstDays = firstDays(days, a.UV)
 	last := visit.LastDays(overviewLast, to)
-	var recent []Day
-	for _, day := range days {
-		if day.Day >= last.From && day.Day <= last.To {
-			recent = append(recent, day)
-		}
-	}
+	recent := slices.DeleteFunc(days, func(day Day) bool { return day.Day < last.From })
 	a.LastDays = fillGaps(recent, last)
 	for _, n := range overviewWindows {
 		window := windowUniques{Days: n, Range: visit.LastDays(n, to)}
@@ -104,26 +99,18 @@ func (a overview) rows() ([]string, [][]any) {
 	return header, [][]any{row}
 }
 
-func (a overview) text(w io.Writer, s draw.Style) error {
+func (a overview) text(s draw.Style) string {
 	if a.Hot == 0 {
-		return say(w, "%s: nothing was counted for %s\n", a.App, a.Target)
+		return say("%s: nothing was counted for %s\n", a.App, a.Target)
 	}
-	if err := say(w, "%s: %s\n\nin all: pv %s, uv %s, hot %s\n", a.App, a.Target, draw.Number(a.PV), draw.Number(a.UV), draw.Number(a.Hot)); err != nil {
-		return err
-	}
+	text := say("%s: %s\n\nin all: pv %s, uv %s, hot %s\n", a.App, a.Target, draw.Number(a.PV), draw.Number(a.UV), draw.Number(a.Hot))
 	if len(a.FirstDays) > 0 {
-		if err := say(w, "\n"); err != nil {
-			return err
-		}
-		err := draw.Table{
+		text += "\n" + draw.Table{
 			Columns: []draw.Column{{Name: "FIRST DAYS"}, {Name: "PV"}, {Name: "HOT"}, {Name: "RANKS"}},
 			Rows: convert(a.FirstDays, func(day firstDay) []any {
 				return []any{draw.Day(day.Day.Day), day.PV, day.Hot, ranksOf(day)}
 			}),
-		}.Write(w, s)
-		if err != nil {
-			return err
-		}
+		}.Text(s)
 	}
 	most := int64(0)
 	numbers := convert(a.LastDays, func(day Day) int64 {
@@ -131,8 +118,8 @@ func (a overview) text(w io.Writer, s draw.Style) error {
 		return day.PV
 	})
 	windows := convert(a.Uniques, func(u windowUniques) string { return fmt.Sprintf("%s in %d days", u.Uniques, u.Days) })
-	return say(w, "\npv of %s days, at most %s a day:\n%s\n\nuniques: %s, up to %s\n", draw.Number(int64(len(numbers))), draw.Number(most), s.Sparkline(numbers),
-		strings.Join(windows, ", "), draw.Day(a.LastDays[len(a.LastDays)-1].Day))
+	return text + say("\npv of %s days, at most %s a day:\n%s\n\nuniques: %s, up to %s\n", draw.Number(int64(len(numbers))), draw.Number(most),
+		s.Sparkline(numbers), strings.Join(windows, ", "), draw.Day(a.LastDays[len(a.LastDays)-1].Day))
 }
 
 // ranksOf returns the ranks of the visitors who came for the first time on a day.

@@ -25,14 +25,15 @@ const (
 // Answer is what somebody asked for, ready to be written. Its fields are what JSON says.
 type Answer interface {
 	rows() (header []string, rows [][]any)
-	text(w io.Writer, s draw.Style) error
+	text(s draw.Style) string
 }
 
 // Print writes an answer. The style matters to text; on a terminal nothing stored is written raw in
 // any format.
 func Print(w io.Writer, a Answer, f Format, s draw.Style) error {
 	if f == Text {
-		return a.text(w, s)
+		_, err := io.WriteString(w, a.text(s))
+		return err
 	}
 	var out bytes.Buffer
 	if err := encode(&out, a, f); err != nil {
@@ -53,8 +54,8 @@ func Print(w io.Writer, a Answer, f Format, s draw.Style) error {
 func encode(w io.Writer, a Answer, f Format) error {
 	switch f {
 	case CSV:
-		header, rows := a.rows()
-		return WriteCSV(w, header, rows)
+		_, err := io.WriteString(w, csv(a.rows()))
+		return err
 	case SVG:
 		days, drawn := a.(dayByDay)
 		if !drawn {
@@ -67,13 +68,12 @@ func encode(w io.Writer, a Answer, f Format) error {
 	return encoder.Encode(a)
 }
 
-// say writes a line of text in which nothing stored stays raw.
-func say(w io.Writer, format string, values ...any) error {
+// say is fmt.Sprintf for a text in which nothing stored stays raw.
+func say(format string, values ...any) string {
 	for i, value := range values {
 		values[i] = draw.Text(fmt.Sprint(value))
 	}
-	_, err := fmt.Fprintf(w, format, values...)
-	return err
+	return fmt.Sprintf(format, values...)
 }
 
 func count(n int64, what string) string {

@@ -19,9 +19,6 @@ func NewReader(d *db.DB) *Reader { return &Reader{db: d} }
 // ErrNobody says that a target has no visitor of that rank or address.
 var ErrNobody = errors.New("there is no such visitor")
 
-// errNoTarget says that an app has counted nothing for a page or site.
-var errNoTarget = errors.New("nothing was counted for this target")
-
 // Site is a site and its totals.
 type Site struct {
 	Site  string    `json:"site"`
@@ -44,12 +41,12 @@ func (r *Reader) Sites(ctx context.Context, app, after string, n int) (sites []S
 	return sites, wrap("sites", err)
 }
 
-// onTarget runs f on the id of a target, or returns errNoTarget.
+// onTarget runs f on the id of a target, unless nothing was counted for it.
 func (r *Reader) onTarget(ctx context.Context, app, target string, f func(q *db.Queries, id int64) error) error {
 	return r.db.Report(ctx, func(q *db.Queries) error {
 		found, err := q.TargetFind(ctx, db.TargetFindParams{App: app, Target: target})
 		if errors.Is(err, db.ErrNoRows) {
-			return errNoTarget
+			return nil
 		}
 		if err != nil {
 			return err
@@ -66,10 +63,10 @@ func convert[From, To any](rows []From, f func(From) To) []To {
 	return converted
 }
 
-// wrap says what was being read when an error came up, unless the error is itself the answer.
+// wrap says what was being read when an error came up.
 func wrap(what string, err error) error {
-	if err == nil || errors.Is(err, ErrNobody) || errors.Is(err, errNoTarget) {
-		return err
+	if err == nil {
+		return nil
 	}
 	return fmt.Errorf("read %s: %w", what, err)
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"context"
-	"io"
 	"slices"
 
 	"footfall/db"
@@ -120,30 +119,24 @@ func (r *Reader) Top(ctx context.Context, app, site string, in visit.Range, by s
 	return top{app, site, in, by, pages}, err
 }
 
-func (a top) rows() ([]string, [][]any) {
-	return []string{"uri", "pv", "new_visitors", "uniques", "hot"}, convert(a.Pages, func(p Page) []any {
-		return []any{p.URI, p.PV, p.NewVisitors, p.Uniques, p.Hot}
-	})
-}
+func (a top) rows() ([]string, [][]any) { return table(a.Pages) }
 
-func (a top) text(w io.Writer, s draw.Style) error {
+func (a top) text(s draw.Style) string {
 	of := a.App
 	if a.Site != "" {
 		of += ", " + a.Site
 	}
 	if len(a.Pages) == 0 {
-		return say(w, "%s: nothing was counted %s\n", of, a.Range)
-	}
-	if err := say(w, "%s: first pages by %s, %s\n\n", of, a.By, a.Range); err != nil {
-		return err
+		return say("%s: nothing was counted %s\n", of, a.Range)
 	}
 	place := int64(0)
-	return draw.Table{
+	pages := draw.Table{
 		Columns: []draw.Column{{Name: "#"}, {Name: "PAGE", Gives: true}, {Name: "PV", Bar: a.By == "pv"}, {Name: "NEW", Bar: a.By == "uv"},
 			{Name: "UNIQUES"}, {Name: "HOT", Bar: a.By == "hot"}},
 		Rows: convert(a.Pages, func(p Page) []any {
 			place++
 			return []any{place, p.URI, p.PV, p.NewVisitors, p.Uniques, p.Hot}
 		}),
-	}.Write(w, s)
+	}
+	return say("%s: first pages by %s, %s\n\n", of, a.By, a.Range) + pages.Text(s)
 }

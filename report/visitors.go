@@ -3,7 +3,6 @@ package report
 import (
 	"context"
 	"errors"
-	"io"
 	"net/netip"
 
 	"footfall/db"
@@ -40,9 +39,6 @@ func (r *Reader) Visitors(ctx context.Context, app, target string, day int32, af
 		})
 		return err
 	})
-	if errors.Is(err, errNoTarget) {
-		return nil, nil
-	}
 	return visitors, wrap("visitors of a day", err)
 }
 
@@ -57,7 +53,7 @@ func (r *Reader) ByRank(ctx context.Context, app, target string, rank int64) (fo
 		return err
 	})
 	if errors.Is(err, db.ErrNoRows) {
-		err = ErrNobody
+		return found, ErrNobody
 	}
 	return found, wrap("visitor by rank", err)
 }
@@ -74,10 +70,10 @@ func (r *Reader) ByAddress(ctx context.Context, app, target string, stored ...ne
 			found = Ranked{Rank: v.Rank, Visitor: v.Visitor, FirstDay: v.FirstDay, LastDay: v.LastDay}
 			return err
 		}
-		return ErrNobody
+		return nil
 	})
-	if errors.Is(err, errNoTarget) {
-		err = ErrNobody
+	if err == nil && found == (Ranked{}) {
+		return found, ErrNobody
 	}
 	return found, wrap("visitor by address", err)
 }
@@ -130,30 +126,25 @@ func readInParts(most, atOnce int, read func(after netip.Addr, n int) ([]DayVisi
 	return visitors, nil
 }
 
-func (a visitorsOfDay) rows() ([]string, [][]any) {
-	return []string{"visitor", "rank", "new"}, convert(a.Visitors, func(v DayVisitor) []any { return []any{v.Visitor, v.Rank, v.New} })
-}
+func (a visitorsOfDay) rows() ([]string, [][]any) { return table(a.Visitors) }
 
-func (a visitorsOfDay) text(w io.Writer, s draw.Style) error {
+func (a visitorsOfDay) text(s draw.Style) string {
 	switch {
 	case a.PV == 0:
-		return say(w, "%s: nobody came to %s on %s\n", a.App, a.Target, draw.Day(a.Day))
+		return say("%s: nobody came to %s on %s\n", a.App, a.Target, draw.Day(a.Day))
 	case len(a.Visitors) == 0:
-		return say(w, "%s: %s came to %s on %s; who they were is not kept any more\n", a.App, count(a.PV, "visitor"), a.Target, draw.Day(a.Day))
+		return say("%s: %s came to %s on %s; who they were is not kept any more\n", a.App, count(a.PV, "visitor"), a.Target, draw.Day(a.Day))
 	}
-	if err := say(w, "%s: %s of %s on %s\n\n", a.App, count(a.PV, "visitor"), a.Target, draw.Day(a.Day)); err != nil {
-		return err
-	}
-	err := draw.Table{
+	text := say("%s: %s of %s on %s\n\n", a.App, count(a.PV, "visitor"), a.Target, draw.Day(a.Day)) + draw.Table{
 		Columns: []draw.Column{{Name: "VISITOR"}, {Name: "RANK"}, {Name: "NEW"}},
 		Rows: convert(a.Visitors, func(v DayVisitor) []any {
 			return []any{v.Visitor, v.Rank, map[bool]string{true: "new"}[v.New]}
 		}),
-	}.Write(w, s)
-	if missing := a.PV - int64(len(a.Visitors)); err == nil && missing > 0 {
-		err = say(w, "\n%s more, after these in order of address, or erased\n", draw.Number(missing))
+	}.Text(s)
+	if missing := a.PV - int64(len(a.Visitors)); missing > 0 {
+		text += say("\n%s more, after these in order of address, or erased\n", draw.Number(missing))
 	}
-	return err
+	return text
 }
 
 // rankOf says which rank a visitor of a target has.
@@ -166,18 +157,12 @@ type rankOf struct {
 // Of makes an answer of a visitor of a target.
 func (v Ranked) Of(app, target string) Answer { return rankOf{app, target, v} }
 
-func (a rankOf) rows() ([]string, [][]any) {
-	row := []any{a.Rank, a.Visitor, a.FirstDay, a.LastDay, a.Erased}
-	if a.Erased {
-		row = []any{a.Rank, nil, nil, nil, true}
-	}
-	return []string{"rank", "visitor", "first_day", "last_day", "erased"}, [][]any{row}
-}
+func (a rankOf) rows() ([]string, [][]any) { return table([]Ranked{a.Ranked}) }
 
-func (a rankOf) text(w io.Writer, _ draw.Style) error {
+func (a rankOf) text(draw.Style) string {
 	if a.Erased {
-		return say(w, "%s: visitor %s of %s was erased, or has not come for long: nothing but the number is kept\n", a.App, draw.Number(a.Rank), a.Target)
+		return say("%s: visitor %s of %s was erased, or has not come for long: nothing but the number is kept\n", a.App, draw.Number(a.Rank), a.Target)
 	}
-	return say(w, "%s: visitor %s of %s is %s, who came first on %s and last on %s\n",
+	return say("%s: visitor %s of %s is %s, who came first on %s and last on %s\n",
 		a.App, draw.Number(a.Rank), a.Target, a.Visitor, draw.Day(a.FirstDay), draw.Day(a.LastDay))
 }

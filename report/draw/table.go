@@ -1,9 +1,7 @@
 package draw
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"strings"
 )
 
@@ -33,8 +31,8 @@ type cell struct {
 	bar   string
 }
 
-// Write writes the table, one line for each row.
-func (t Table) Write(w io.Writer, s Style) error {
+// Text draws the table, one line for each row.
+func (t Table) Text(s Style) string {
 	bars := barWidth
 	if s.Width > 0 && s.Width < 80 {
 		bars = barNarrow
@@ -44,7 +42,7 @@ func (t Table) Write(w io.Writer, s Style) error {
 	if s.Width > 0 {
 		t.narrow(widths, bars, s.Width)
 	}
-	out := bufio.NewWriter(w)
+	var out strings.Builder
 	for _, row := range cells {
 		var line strings.Builder
 		for i, c := range row {
@@ -63,9 +61,9 @@ func (t Table) Write(w io.Writer, s Style) error {
 			}
 			line.WriteString(strings.Repeat(" ", gapWidth))
 		}
-		fmt.Fprint(out, strings.TrimRight(line.String(), " ")+"\n")
+		out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
-	return out.Flush() // returns the first error of all that was written
+	return out.String()
 }
 
 // cells returns the names of the columns and the rows below them, as text.
