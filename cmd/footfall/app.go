@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"footfall/counter"
 	"footfall/db"
@@ -47,10 +46,6 @@ type appSetCmd struct{ appFlags }
 
 type appListCmd struct{}
 
-func (f *appFlags) check(g globals) []error { return g.checkDatabase() }
-
-func (*appListCmd) check(g globals) []error { return g.checkDatabase() }
-
 // settings leaves out what was not given.
 func (f *appFlags) settings() counter.Settings {
 	return counter.Settings{
@@ -83,8 +78,7 @@ func (*appListCmd) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return fmt.Errorf("list apps: %w", err)
 		}
-		table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "NAME\tACCESS\tVISITOR\tTZ\tIPV6-PREFIX\tSITES\tKEEP-QUERY\tBESIDES")
+		table := tableOn(p.stdout, "NAME\tACCESS\tVISITOR\tTZ\tIPV6-PREFIX\tSITES\tKEEP-QUERY\tBESIDES")
 		for _, app := range apps {
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n",
 				app.Name, app.Access, app.Visitor, app.Tz, app.Ipv6Prefix, listed(app.Sites), listed(app.KeepQuery), besides(app))
@@ -133,8 +127,6 @@ type appDeleteCmd struct {
 	Name string `arg:""`
 	Yes  bool
 }
-
-func (*appDeleteCmd) check(g globals) []error { return g.checkDatabase() }
 
 // run deletes an app once somebody has typed its name.
 func (c *appDeleteCmd) run(ctx context.Context, p *program) error {

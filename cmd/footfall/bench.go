@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -49,30 +48,19 @@ func publish[T benchReport](p *program, file string, report T, err error) error 
 		return err
 	}
 	report.Print(p.stdout)
-	return errors.Join(writeJSON(file, report), err)
+	return errors.Join(saveFile(file, func(w io.Writer) error { return writeJSON(w, report) }), err)
 }
 
-func writeJSON(file string, report any) error {
+// saveFile writes a file, if one is named, once all that belongs into it is there.
+func saveFile(file string, write func(io.Writer) error) error {
 	if file == "" {
 		return nil
 	}
-	text, err := json.MarshalIndent(report, "", "  ")
-	if err != nil {
-		return fmt.Errorf("json: %w", err)
-	}
-	return os.WriteFile(file, append(text, '\n'), 0o644) //nolint:gosec // figures, for everybody
-}
-
-// writeDrawn writes what draws itself.
-func writeDrawn(file string, draw func(io.Writer) error) error {
-	if file == "" {
-		return nil
-	}
-	var drawing bytes.Buffer
-	if err := draw(&drawing); err != nil {
+	var text bytes.Buffer
+	if err := write(&text); err != nil {
 		return err
 	}
-	return os.WriteFile(file, drawing.Bytes(), 0o644) //nolint:gosec // figures, for everybody
+	return os.WriteFile(file, text.Bytes(), 0o644) //nolint:gosec // figures, for everybody
 }
 
 func (p *program) progress(line string) { fmt.Fprintln(p.stderr, line) }
@@ -108,7 +96,7 @@ func (b *benchCompareCmd) run(ctx context.Context, p *program) error {
 	if b.JSON == "" && b.HTML == "" {
 		p.progress("With --json FILE the figures are written to a file, with --html FILE as a page with plots.")
 	}
-	return errors.Join(writeDrawn(b.HTML, report.WriteHTML), err)
+	return errors.Join(saveFile(b.HTML, report.WriteHTML), err)
 }
 
 type benchContenderCmd struct {
@@ -170,5 +158,5 @@ func (b *benchStructuresCmd) run(ctx context.Context, p *program) error {
 	if err = publish(p, b.JSON, report, err); report == nil {
 		return err
 	}
-	return errors.Join(writeDrawn(b.SVG, report.WriteSVG), err)
+	return errors.Join(saveFile(b.SVG, report.WriteSVG), err)
 }

@@ -65,14 +65,13 @@ func (p *program) withDatabase(ctx context.Context, f func(d *db.DB) error) erro
 // withTables runs f on a database whose schema is up to date. An embedded one is brought up to
 // date; a given one is not, since it may be serving an older version of footfall at this moment.
 func (p *program) withTables(ctx context.Context, f func(d *db.DB) error) error {
-	return p.withDatabase(ctx, func(d *db.DB) error {
+	return p.withDatabase(ctx, func(d *db.DB) (err error) {
 		if p.embedded() {
-			if _, err := d.MigrateUp(ctx); err != nil {
-				return err
-			}
-			return f(d)
+			_, err = d.MigrateUp(ctx)
+		} else {
+			err = d.CheckSchema(ctx)
 		}
-		if err := d.CheckSchema(ctx); err != nil {
+		if err != nil {
 			return err
 		}
 		return f(d)

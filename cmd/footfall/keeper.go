@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"footfall/db/embedded"
@@ -12,7 +11,6 @@ import (
 type keeper struct {
 	url    string
 	config embedded.Config
-	log    *slog.Logger
 	cancel context.CancelFunc // ends keep
 	ended  chan struct{}      // closed by keep
 	err    error              // of the last stop; written by keep, to be read after ended
@@ -26,7 +24,7 @@ func startKeeper(ctx context.Context, config embedded.Config) (*keeper, error) {
 	}
 	// It is stopped after everything that uses it, not when ctx ends.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	k := &keeper{url: server.URL(), config: config, log: config.Log, cancel: cancel, ended: make(chan struct{})}
+	k := &keeper{url: server.URL(), config: config, cancel: cancel, ended: make(chan struct{})}
 	go k.keep(running, server)
 	return k, nil
 }
@@ -45,7 +43,7 @@ func (k *keeper) keep(running context.Context, server *embedded.Server) {
 			k.err = k.end(server)
 			return
 		case <-server.Done():
-			k.log.Error("the database has ended; starting it again", "error", server.Err())
+			k.config.Log.Error("the database has ended; starting it again", "error", server.Err())
 			_ = k.end(server) // releases the directory; how the server ended was just logged
 			server = k.again(running)
 		}
@@ -57,13 +55,13 @@ func (k *keeper) again(running context.Context) *embedded.Server {
 	for {
 		server, err := embedded.Start(running, k.config)
 		if err == nil {
-			k.log.Info("the database is back")
+			k.config.Log.Info("the database is back")
 			return server
 		}
 		if running.Err() != nil {
 			return nil
 		}
-		k.log.Error("the database could not be started; trying again", "error", err)
+		k.config.Log.Error("the database could not be started; trying again", "error", err)
 		select {
 		case <-running.Done():
 			return nil

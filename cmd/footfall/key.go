@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"footfall/counter"
@@ -30,10 +29,6 @@ type keyRevokeCmd struct {
 	Key string `arg:""`
 }
 
-func (*keyAddCmd) check(g globals) []error    { return g.checkDatabase() }
-func (*keyListCmd) check(g globals) []error   { return g.checkDatabase() }
-func (*keyRevokeCmd) check(g globals) []error { return g.checkDatabase() }
-
 func (c *keyAddCmd) run(ctx context.Context, p *program) error {
 	return p.withAdmin(ctx, func(a *counter.Admin) error {
 		key, err := a.AddKey(ctx, c.App, c.Scope)
@@ -52,8 +47,7 @@ func (c *keyListCmd) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "KEY\tSCOPES\tMADE\tLAST USED\tREVOKED")
+		table := tableOn(p.stdout, "KEY\tSCOPES\tMADE\tLAST USED\tREVOKED")
 		for _, key := range keys {
 			fmt.Fprintf(table, "%s_…\t%s\t%s\t%s\t%s\n", key.Name, strings.Join(key.Scopes, ","),
 				moment(&key.Made), moment(key.Used), moment(key.Revoked))

@@ -71,11 +71,15 @@ type program struct {
 	stderr io.Writer
 }
 
-// command is what kong finds in the command line. check tells all that is wrong with its flags,
-// before anything is done.
+// command is what kong finds in the command line.
 type command interface {
-	check(g globals) []error
 	run(ctx context.Context, p *program) error
+}
+
+// checked is a command with a check of its own, which tells all that is wrong with the flags before
+// anything is done. Any other command works on the tables, and only the global flags can be wrong.
+type checked interface {
+	check(g globals) []error
 }
 
 func main() {
@@ -126,7 +130,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	chosen := parsed.Selected().Target.Addr().Interface().(command)
 	log, faults := line.logger(stderr)
-	if faults = append(faults, chosen.check(line.globals)...); len(faults) > 0 {
+	check := globals.checkDatabase
+	if own, is := chosen.(checked); is {
+		check = own.check
+	}
+	if faults = append(faults, check(line.globals)...); len(faults) > 0 {
 		complain(stderr, faults...)
 		return exitUsage
 	}

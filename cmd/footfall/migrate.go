@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"footfall/db"
@@ -20,10 +19,6 @@ type (
 	migrateStatusCmd struct{}
 	migrateDownCmd   struct{}
 )
-
-func (*migrateUpCmd) check(g globals) []error     { return g.checkDatabase() }
-func (*migrateStatusCmd) check(g globals) []error { return g.checkDatabase() }
-func (*migrateDownCmd) check(g globals) []error   { return g.checkDatabase() }
 
 func (*migrateUpCmd) run(ctx context.Context, p *program) error {
 	return p.withDatabase(ctx, func(d *db.DB) error {
@@ -51,8 +46,7 @@ func (*migrateStatusCmd) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "MIGRATION\tAPPLIED")
+		table := tableOn(p.stdout, "MIGRATION\tAPPLIED")
 		for _, step := range steps {
 			applied := "pending"
 			if !step.Applied.IsZero() {

@@ -15,8 +15,6 @@ type pageDeleteCmd struct {
 	URI string `arg:"" name:"uri"`
 }
 
-func (*pageDeleteCmd) check(g globals) []error { return g.checkDatabase() }
-
 func (c *pageDeleteCmd) run(ctx context.Context, p *program) error {
 	return p.withAdmin(ctx, func(a *counter.Admin) error { return a.DeletePage(ctx, c.App, c.URI) })
 }

@@ -21,8 +21,6 @@ type psqlCmd struct {
 	Args     []string `arg:"" optional:"" passthrough:""`
 }
 
-func (c *psqlCmd) check(g globals) []error { return g.checkDatabase() }
-
 // psqlGrace is how long psql may take to end when this program is asked to.
 const psqlGrace = 5 * time.Second
 

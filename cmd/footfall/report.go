@@ -101,8 +101,6 @@ type reportRankCmd struct {
 	Visitor string `arg:"" name:"n|address"`
 }
 
-func (*reportFlags) check(g globals) []error { return g.checkDatabase() }
-
 func (c *reportTopCmd) check(g globals) []error {
 	faults := append(g.checkDatabase(), c.faults()...)
 	if c.N < 1 || c.N > report.DeepestTop {

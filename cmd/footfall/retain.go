@@ -19,8 +19,6 @@ type retainCmd struct {
 	DryRun bool
 }
 
-func (*retainCmd) check(g globals) []error { return g.checkDatabase() }
-
 func (c *retainCmd) run(ctx context.Context, p *program) error {
 	return p.withTables(ctx, func(d *db.DB) error {
 		if err := d.MeasureClock(ctx); err != nil {

@@ -66,21 +66,9 @@ func (c *serveCmd) check(g globals) []error {
 	if c.maxWait, err = time.ParseDuration(c.MaxWait); err != nil || c.maxWait <= 0 || c.maxWait > longestWait {
 		faults = append(faults, fmt.Errorf("--max-wait: %q is not a time to wait: write one like 500ms or 2s, %v at most", c.MaxWait, longestWait))
 	}
-	return append(faults, c.checkHelpers()...)
-}
-
-// The words of --filter.
-const (
-	filterOn  = "on"
-	filterOff = "off"
-)
-
-// checkHelpers reads the flags of the filter and the memory.
-func (c *serveCmd) checkHelpers() (faults []error) {
-	if c.Filter != filterOn && c.Filter != filterOff {
+	if c.Filter != "on" && c.Filter != "off" {
 		faults = append(faults, fmt.Errorf("--filter: %q is neither on nor off: write one of them", c.Filter))
 	}
-	var err error
 	if c.filterMemory, err = units.RAMInBytes(c.FilterMemory); err != nil || c.filterMemory < leastFilter {
 		faults = append(faults, fmt.Errorf("--filter-memory: %q is not a size for a filter: write one like 256MB, %s at least; or turn it off with --filter off",
 			c.FilterMemory, units.BytesSize(leastFilter)))
@@ -129,7 +117,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	counting, err := counter.Open(ctx, d, counter.Options{Secret: secret, Options: record.Options{
 		Log: p.log, Metrics: registry, MaxWait: c.maxWait,
-		Filter: c.Filter == filterOn, FilterMemory: c.filterMemory, Memory: c.memory,
+		Filter: c.Filter == "on", FilterMemory: c.filterMemory, Memory: c.memory,
 	}})
 	if err != nil {
 		return orInterrupted(ctx, err)

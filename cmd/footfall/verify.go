@@ -1,11 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"footfall/counter"
@@ -72,9 +71,7 @@ func (c *verifyCmd) run(ctx context.Context, p *program) error {
 // tell prints the proof, and returns an error if a promise does not hold.
 func (c *verifyCmd) tell(out io.Writer, proof *verify.Proof) error {
 	if c.JSON {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(proof); err != nil {
+		if err := writeJSON(out, proof); err != nil {
 			return err
 		}
 	} else {
@@ -87,8 +84,7 @@ func (c *verifyCmd) tell(out io.Writer, proof *verify.Proof) error {
 }
 
 func tellTable(out io.Writer, proof *verify.Proof) {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "PROMISE\tRESTS ON\tCHECKED\tVIOLATIONS")
+	table := tableOn(out, "PROMISE\tRESTS ON\tCHECKED\tVIOLATIONS")
 	for _, u := range proof.Promises {
 		fmt.Fprintf(table, "%s\t%s\t%d %s\t%d\n", u.Says, u.RestsOn, u.Checked, u.Unit, u.Violations)
 	}
@@ -97,10 +93,9 @@ func tellTable(out io.Writer, proof *verify.Proof) {
 		if u.Violations == 0 {
 			continue
 		}
-		fmt.Fprintf(out, "\n%s: %s\n", u.Name, u.Says)
-		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		table := tableOn(out, fmt.Sprintf("\n%s: %s", u.Name, u.Says))
 		for _, o := range u.Offenders {
-			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", dashed(o.App), o.Target, dayOrNone(o.Day), o.Problem)
+			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", cmp.Or(o.App, "-"), o.Target, dayOrNone(o.Day), o.Problem)
 		}
 		_ = table.Flush()
 		if more := u.Violations - int64(len(u.Offenders)); more > 0 {
@@ -116,13 +111,6 @@ func tellTable(out io.Writer, proof *verify.Proof) {
 		fmt.Fprintf(out, ", without %d apps that are being deleted", proof.Deleted)
 	}
 	fmt.Fprintf(out, ": %d violations, in %s\n", proof.Violations, time.Duration(proof.Seconds*float64(time.Second)).Round(10*time.Millisecond))
-}
-
-func dashed(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 func dayOrNone(day int32) string {

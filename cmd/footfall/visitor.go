@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
 
 	"footfall/counter"
 )
@@ -24,8 +23,6 @@ type (
 	visitorEraseCmd struct{ visitorArgs }
 )
 
-func (*visitorArgs) check(g globals) []error { return g.checkDatabase() }
-
 func (c *visitorShowCmd) run(ctx context.Context, p *program) error {
 	return p.withAdmin(ctx, func(a *counter.Admin) error {
 		stored, err := a.ShowVisitor(ctx, c.App, c.Visitor)
@@ -36,8 +33,7 @@ func (c *visitorShowCmd) run(ctx context.Context, p *program) error {
 			fmt.Fprintln(p.stdout, "nothing is stored of this visitor")
 			return nil
 		}
-		table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "TARGET\tSTORED AS\tRANK\tFIRST DAY\tLAST DAY")
+		table := tableOn(p.stdout, "TARGET\tSTORED AS\tRANK\tFIRST DAY\tLAST DAY")
 		for _, f := range stored {
 			fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\n", f.Target, f.Visitor, f.Rank, f.FirstDay, f.LastDay)
 		}
