@@ -39,6 +39,7 @@
 package bloom
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"runtime"
@@ -96,9 +97,7 @@ type chain struct {
 
 // New makes an empty filter.
 func New(config Config) (*Filter, error) {
-	if config.Keys == 0 {
-		config.Keys = defaultKeys
-	}
+	config.Keys = cmp.Or(config.Keys, defaultKeys)
 	if !(config.Error >= minError && config.Error <= maxError) {
 		return nil, fmt.Errorf("bloom: Error is %v: choose between %v and %v", config.Error, minError, maxError)
 	}
@@ -225,9 +224,9 @@ func (f *Filter) Stats() Stats {
 		stats.Fill += fill * float64(s.plan.bytes()) / float64(c.bytes)
 		right *= 1 - wrong
 	}
-	stats.Error = 1 - right
 	if c.saturated {
-		stats.Error = 1
+		right = 0
 	}
+	stats.Error = 1 - right
 	return stats
 }

@@ -83,31 +83,22 @@ const headroom = 0.97
 // planSlice plans a slice for so many keys, or for fewer if maxBytes do not hold them all. Four
 // words take less time. Seven are chosen if they save a tenth of the memory, or if only they fit.
 func planSlice(keys uint64, errorRate float64, maxBytes int64) plan {
-	few, fewNeed := densest(fewWords, errorRate*headroom)
+	best, need := densest(fewWords, errorRate*headroom)
 	many, manyNeed := densest(manyWords, errorRate*headroom)
 	maxWords := uint64(maxBytes / wordBytes)
-	wanted := wordsFor(keys, fewNeed)
-	switch {
-	case manyNeed < 0.9*fewNeed || wanted > maxWords && manyNeed < fewNeed:
-		wanted = wordsFor(keys, manyNeed)
-		return fit(many, keys, manyNeed, min(wanted, maxWords))
-	default:
-		return fit(few, keys, fewNeed, min(wanted, maxWords))
+	if manyNeed < 0.9*need || manyNeed < need && wordsFor(keys, need) > maxWords {
+		best, need = many, manyNeed
 	}
+	words := min(wordsFor(keys, need), maxWords)
+	capacity := uint64(float64(words) * 64 / need)
+	if words == wordsFor(keys, need) {
+		capacity = max(capacity, keys) // rounding must not cost a key
+	}
+	return plan{shape: best, words: words, capacity: capacity}
 }
 
 func wordsFor(keys uint64, bitsPerKey float64) uint64 {
 	return max(1, uint64(math.Ceil(float64(keys)*bitsPerKey/64)))
-}
-
-// fit returns the plan of a slice with so many words. If they suffice for keys, its capacity is no
-// less.
-func fit(s shape, keys uint64, bitsPerKey float64, words uint64) plan {
-	capacity := uint64(float64(words) * 64 / bitsPerKey)
-	if words >= wordsFor(keys, bitsPerKey) {
-		capacity = max(capacity, keys) // rounding must not cost a key
-	}
-	return plan{shape: s, words: words, capacity: capacity}
 }
 
 // SizeFor returns how many bytes a filter of one slice needs for so many keys: what to give as
