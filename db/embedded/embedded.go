@@ -65,17 +65,11 @@ const exitGrace = time.Second
 // process serves from the same directory, that is an error. Stop must be called even if the server
 // ended by itself.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	cfg, err := cfg.withDefaults()
+	cfg, locks, err := cfg.prepare()
 	if err != nil {
 		return nil, err
 	}
-	locks, err := openLocks(cfg.Dir)
-	if err != nil {
-		return nil, err
-	}
-	grace, cancel := context.WithTimeout(ctx, min(cfg.Wait, exitGrace))
-	defer cancel()
-	serving, err := waitLock(grace, locks.serve, exclusive)
+	serving, err := waitLock(ctx, min(cfg.Wait, exitGrace), locks.serve, exclusive)
 	if err != nil {
 		return nil, fmt.Errorf("footfall already serves from %s (%s): stop it first, or give this one another data directory: %w",
 			cfg.Dir, holder(locks.serve), err)
@@ -91,9 +85,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 }
 
 func startServing(ctx context.Context, cfg Config, locks locks) (*Server, error) {
-	wait, cancel := context.WithTimeout(ctx, cfg.Wait)
-	defer cancel()
-	owner, err := waitLock(wait, locks.owner, exclusive)
+	owner, err := waitLock(ctx, cfg.Wait, locks.owner, exclusive)
 	if err != nil {
 		return nil, fmt.Errorf("data directory %s is still in use (%s): try again when that has ended: %w",
 			cfg.Dir, holder(locks.owner), err)
@@ -106,11 +98,7 @@ func startServing(ctx context.Context, cfg Config, locks locks) (*Server, error)
 // The caller must call release when it is done. That stops a server which Use started, once the
 // other commands that use it have ended.
 func Use(ctx context.Context, cfg Config) (url string, release func() error, err error) {
-	cfg, err = cfg.withDefaults()
-	if err != nil {
-		return "", nil, err
-	}
-	locks, err := openLocks(cfg.Dir)
+	cfg, locks, err := cfg.prepare()
 	if err != nil {
 		return "", nil, err
 	}
@@ -158,19 +146,17 @@ func startForCommand(ctx context.Context, cfg Config, locks locks, owner *lock) 
 		return "", nil, err
 	}
 	return server.URL(), func() error {
-		wait, cancel := context.WithTimeout(context.Background(), cfg.Wait)
-		defer cancel()
-		// Commands that take longer than that lose their connection.
 		last, err := tryLock(locks.attached, exclusive)
 		if last == nil && err == nil {
 			cfg.Log.Info("waiting for other commands on this PostgreSQL to end", "dir", cfg.Dir)
-			last, err = waitLock(wait, locks.attached, exclusive)
+			// Commands that take longer than that lose their connection.
+			last, err = waitLock(context.Background(), cfg.Wait, locks.attached, exclusive)
 		}
 		if err == nil {
 			defer last.release()
 		}
-		stop, cancelStop := context.WithTimeout(context.Background(), cfg.Wait)
-		defer cancelStop()
+		stop, cancel := context.WithTimeout(context.Background(), cfg.Wait)
+		defer cancel()
 		return server.Stop(stop)
 	}, nil
 }
@@ -198,22 +184,26 @@ func Attach(dir string) (url string, ok bool, err error) {
 	}
 }
 
-// withDefaults returns the configuration with its defaults, or what is wrong with it.
-func (cfg Config) withDefaults() (Config, error) {
+// prepare returns the configuration with its defaults and the locks of the data directory, which it
+// makes, or what is wrong.
+func (cfg Config) prepare() (Config, locks, error) {
 	if cfg.Dir == "" {
-		return cfg, errors.New("the data directory has no name")
+		return cfg, locks{}, errors.New("the data directory has no name")
 	}
 	dir, err := filepath.Abs(cfg.Dir)
 	if err != nil {
-		return cfg, fmt.Errorf("data directory %s: %w", cfg.Dir, err)
+		return cfg, locks{}, fmt.Errorf("data directory %s: %w", cfg.Dir, err)
 	}
 	cfg.Dir = dir
 	cfg.Wait = cmp.Or(cfg.Wait, 10*time.Second)
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	_, _, err = cfg.listen()
-	return cfg, err
+	if _, _, err = cfg.listen(); err != nil {
+		return cfg, locks{}, err
+	}
+	made, err := openLocks(cfg.Dir)
+	return cfg, made, err
 }
 
 // listen returns the listen_addresses and the port of the server. The name of the socket has the

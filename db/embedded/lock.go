@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // locks are the paths of the lock files of a data directory. They are flocks: the kernel releases a
@@ -65,8 +66,10 @@ func tryLock(path string, how int) (*lock, error) {
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
 
-// waitLock takes the lock as soon as it is free. It gives up when ctx ends.
-func waitLock(ctx context.Context, path string, how int) (*lock, error) {
+// waitLock takes the lock as soon as it is free. It gives up when ctx ends, or after some time.
+func waitLock(ctx context.Context, within time.Duration, path string, how int) (*lock, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	for {
 		if l, err := tryLock(path, how); l != nil || err != nil {
 			return l, err

@@ -77,9 +77,7 @@ func (s *Server) shutDown(ctx context.Context) error {
 	err := s.end(ctx)
 	// The process that writes the log, and the children of a server that was killed, outlive the
 	// server for a moment. If they take longer than this wait, the next start waits for them.
-	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	if last, lockErr := waitLock(wait, s.locks.postgres, exclusive); lockErr == nil {
+	if last, lockErr := waitLock(context.WithoutCancel(ctx), time.Second, s.locks.postgres, exclusive); lockErr == nil {
 		last.release()
 	}
 	_ = os.Remove(s.socket) // stays if it is not empty
@@ -169,9 +167,7 @@ func waitForOldServer(ctx context.Context, cfg Config, locks locks, bin binaries
 	// the server to stop, pg_ctl does. It runs as the server's user: root must not signal a process
 	// whose number comes from a file of that user.
 	_, _ = as.run(filepath.Join(bin.dir, "pg_ctl"), "/", "stop", "--mode=fast", "--no-wait", "--pgdata", clusterIn(cfg.Dir))
-	wait, cancel := context.WithTimeout(ctx, cfg.Wait)
-	defer cancel()
-	inherited, err = waitLock(wait, locks.postgres, exclusive)
+	inherited, err = waitLock(ctx, cfg.Wait, locks.postgres, exclusive)
 	if err != nil {
 		return nil, fmt.Errorf("processes of the earlier PostgreSQL server still run on %s; try again when they have ended: %w", clusterIn(cfg.Dir), err)
 	}
