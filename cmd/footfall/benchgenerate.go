@@ -24,16 +24,14 @@ type benchGenerateCmd struct {
 }
 
 func (b *benchGenerateCmd) set() (generate.Set, error) {
+	var err error
 	set := generate.Set{App: b.App, Visits: b.Visits, Days: b.Days, Pages: b.Pages, Visitors: b.Visitors, Sites: b.Sites, Seed: b.Seed}
-	if b.Until == "" {
-		return set, nil
+	if b.Until != "" {
+		if set.Until, err = time.Parse(time.DateOnly, b.Until); err != nil {
+			err = fmt.Errorf("until: %q is not a day: write one like 2019-06-29", b.Until)
+		}
 	}
-	day, err := time.Parse(time.DateOnly, b.Until)
-	if err != nil {
-		return set, fmt.Errorf("until: %q is not a day: write one like 2019-06-29", b.Until)
-	}
-	set.Until = day
-	return set, nil
+	return set, err
 }
 
 func (b *benchGenerateCmd) check(g globals) []error {

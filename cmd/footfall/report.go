@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -198,10 +199,13 @@ func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
 			return nil, err
 		}
 		days, err := a.DayByDay(ctx, a.app.Name, target, in)
-		if err != nil || c.SVG == "" {
-			return days, err
+		if err != nil {
+			return nil, err
 		}
-		return days, writeSVG(c.SVG, days)
+		if err = saveFile(c.SVG, func(w io.Writer) error { return report.Print(w, days, report.SVG, draw.Style{}) }); err != nil {
+			return nil, fmt.Errorf("--svg: %w", err)
+		}
+		return days, nil
 	})
 }
 
@@ -232,17 +236,6 @@ func (c *reportDaysCmd) target(ctx context.Context, a asked) (string, error) {
 		names = append(names, "…")
 	}
 	return "", visit.Errorf(visit.Invalid, "uri", "app %s has several sites: name a page, or one of them with --site: %s", a.app.Name, strings.Join(names, ", "))
-}
-
-func writeSVG(path string, days report.Answer) (err error) {
-	file, err := os.Create(path) //nolint:gosec // the file that the user names
-	if err != nil {
-		return fmt.Errorf("--svg: %w", err)
-	}
-	if err = errors.Join(report.Print(file, days, report.SVG, draw.Style{}), file.Close()); err != nil {
-		return fmt.Errorf("--svg: %w", err)
-	}
-	return nil
 }
 
 func (c *reportPageCmd) run(ctx context.Context, p *program) error {
