@@ -62,11 +62,9 @@ func origin(h http.Header) string {
 // prefetches reports whether a browser fetches the page in case somebody asks for it later.
 func prefetches(h http.Header) bool {
 	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"} { // the standard's name, and those in use before it
-		if said := h.Get(name); said != "" {
-			said = strings.ToLower(said)
-			if strings.Contains(said, "prefetch") || strings.Contains(said, "prerender") || strings.Contains(said, "preview") {
-				return true
-			}
+		said := strings.ToLower(h.Get(name))
+		if strings.Contains(said, "prefetch") || strings.Contains(said, "prerender") || strings.Contains(said, "preview") {
+			return true
 		}
 	}
 	return false

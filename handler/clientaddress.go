@@ -130,15 +130,7 @@ func (p *Proxies) client(r *http.Request) (netip.Addr, error) {
 }
 
 func (p *Proxies) trusts(address netip.Addr) bool {
-	if p == nil {
-		return false
-	}
-	for _, network := range p.networks {
-		if network.Contains(address) {
-			return true
-		}
-	}
-	return false
+	return p != nil && slices.ContainsFunc(p.networks, func(network netip.Prefix) bool { return network.Contains(address) })
 }
 
 // named returns the client that a header's lines name: the last address that is not a trusted

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -33,8 +32,6 @@ type panicError struct {
 	stack []byte
 }
 
-func newPanicError(value any) *panicError { return &panicError{value, debug.Stack()} }
-
 func (e *panicError) Error() string { return fmt.Sprint("panic: ", e.value) }
 
 // fail answers an error, and logs it if the fault is the service's and not the caller's.
@@ -57,14 +54,10 @@ func (s *service) fail(c echo.Context, err error) {
 	if status >= http.StatusInternalServerError && c.Request().Context().Err() == nil {
 		s.logFault(c.Path(), status, err)
 	}
-	w := c.Response()
-	if w.Committed {
-		return
+	if !c.Response().Committed {
+		body, _ := json.Marshal(map[string]string{"error": message}) // cannot fail for strings
+		_ = respond(c, status, body)
 	}
-	body, _ := json.Marshal(map[string]string{"error": message}) // cannot fail for strings
-	setHeaders(w.Header())
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // fails if the caller has left: there is nobody to tell
 }
 
 // describe is what a caller is told of an error that Echo raised, or a handler as Echo does.
@@ -90,8 +83,7 @@ func retryAfter(d time.Duration) string {
 
 func (s *service) logFault(route string, status int, err error) {
 	attributes := []any{slog.String("route", route), slog.Int("status", status), slog.Any("error", err)}
-	var panicked *panicError
-	if errors.As(err, &panicked) {
+	if panicked, is := errors.AsType[*panicError](err); is {
 		s.log.Error("a handler panicked", append(attributes, slog.String("stack", string(panicked.stack)))...)
 		return
 	}

@@ -13,7 +13,9 @@ import (
 // readyWithin bounds how long /readyz waits for the database.
 const readyWithin = 2 * time.Second
 
-func (s *service) alive(c echo.Context) error { return writeState(c, "alive") }
+func (s *service) alive(c echo.Context) error {
+	return respond(c, http.StatusOK, []byte(`{"state":"alive"}`))
+}
 
 func (s *service) ready(c echo.Context) error {
 	select {
@@ -26,14 +28,5 @@ func (s *service) ready(c echo.Context) error {
 	if err := s.counter.Ready(ctx); err != nil {
 		return visit.Errorf(visit.Unavailable, "", "visits cannot be counted now").Because(err)
 	}
-	return writeState(c, "ready")
-}
-
-// writeState answers 200 with one word.
-func writeState(c echo.Context, word string) error {
-	w := c.Response()
-	setHeaders(w.Header())
-	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write([]byte(`{"state":"` + word + `"}`)) // fails if the caller has left: there is nobody to tell
-	return nil
+	return respond(c, http.StatusOK, []byte(`{"state":"ready"}`))
 }

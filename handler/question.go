@@ -20,13 +20,10 @@ import (
 	"footfall/visit"
 )
 
-// params are the values in a query, by name.
-type params map[string][]string
-
 // readParams reads a query, and refuses parameters that the report does not take: if a misspelt one
 // were ignored, the report would be about something else. It returns the first fault.
-func readParams(query string, takes, repeats []string) (params, error) {
-	given := params{}
+func readParams(query string, takes, repeats []string) (url.Values, error) {
+	given := url.Values{}
 	for query != "" {
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
@@ -58,10 +55,11 @@ func readParams(query string, takes, repeats []string) (params, error) {
 type question struct {
 	ctx     context.Context
 	reading *counter.Reading
-	params  params
-	err     error // the first fault
+	params  url.Values
+	err     error // the first fault; see fail
 }
 
+// fail keeps the first of the errors that it is given; nil is none.
 func (q *question) fail(err error) {
 	if q.err == nil {
 		q.err = err
@@ -73,12 +71,7 @@ func (q *question) wrong(name, format string, args ...any) {
 }
 
 // value is that of a parameter; "" if it is not given.
-func (q *question) value(name string) string {
-	if values := q.params[name]; len(values) > 0 {
-		return values[0]
-	}
-	return ""
-}
+func (q *question) value(name string) string { return q.params.Get(name) }
 
 // format is "json" or "csv": what the parameter names, or else what the header Accept prefers.
 func (q *question) format(h http.Header) string {
@@ -140,9 +133,7 @@ func (q *question) days() visit.Range {
 		return visit.AllDays
 	}
 	in, err := visit.ParseRange(cmp.Or(q.value("from"), "all"), q.value("to"), q.reading.Today)
-	if err != nil {
-		q.fail(err)
-	}
+	q.fail(err)
 	return in
 }
 
@@ -171,9 +162,7 @@ func (q *question) site() string {
 		return ""
 	}
 	site, err := visit.ParseSite(said)
-	if err != nil {
-		q.fail(err)
-	}
+	q.fail(err)
 	return site
 }
 
@@ -185,9 +174,7 @@ func (q *question) targets() (targets []string) {
 	}{{q.params["uri"], q.reading.Target}, {q.params["site"], visit.ParseSite}} {
 		for _, value := range named.values {
 			target, err := named.read(value)
-			if err != nil {
-				q.fail(err)
-			}
+			q.fail(err)
 			if !slices.Contains(targets, target) {
 				targets = append(targets, target)
 			}
@@ -280,9 +267,7 @@ func (q *question) visitor() netip.Addr {
 		return netip.Addr{}
 	}
 	who, err := q.reading.Visitor(q.ctx, q.value("ip"), q.value("visitor"))
-	if err != nil {
-		q.fail(err)
-	}
+	q.fail(err)
 	return who
 }
 

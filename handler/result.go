@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"reflect"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -25,6 +24,9 @@ type result struct {
 // listing is a list of the first n rows. after names the place behind a row, from which the list
 // goes on.
 func listing[T any](name string, rows []T, n int, after func(T) string) *result {
+	if rows == nil {
+		rows = []T{} // in JSON, [] instead of null
+	}
 	made := &result{name: name, rows: rows}
 	if len(rows) > n && after != nil {
 		made.rows, made.next = rows[:n], after(rows[n-1])
@@ -42,9 +44,6 @@ func (r *result) json() ([]byte, error) {
 	rows, err := json.Marshal(r.rows)
 	if err != nil {
 		return nil, err
-	}
-	if reflect.ValueOf(r.rows).Len() == 0 {
-		rows = []byte("[]") // instead of null
 	}
 	body := fmt.Appendf(nil, `{%q:%s`, r.name, rows)
 	if r.next != "" {

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -124,7 +125,7 @@ func call(handle echo.HandlerFunc, c echo.Context) (err error) {
 			if value == http.ErrAbortHandler { //nolint:errorlint // the value itself is what net/http knows
 				panic(value)
 			}
-			err = newPanicError(value)
+			err = &panicError{value, debug.Stack()}
 		}
 	}()
 	return handle(c)

@@ -49,10 +49,14 @@ var (
 	noSniff  = []string{"nosniff"}
 )
 
-func setHeaders(h http.Header) {
-	h["Content-Type"] = jsonType
-	h["Cache-Control"] = noStore
-	h["X-Content-Type-Options"] = noSniff
+// respond answers with JSON that is true at this moment only.
+func respond(c echo.Context, status int, body []byte) error {
+	w := c.Response()
+	h := w.Header()
+	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = jsonType, noStore, noSniff
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // fails if the caller has left: there is nobody to tell
+	return nil
 }
 
 // buffers hold answers on their way out.
@@ -63,17 +67,13 @@ const skippedHeader = "Footfall-Skipped"
 
 // write answers 200 with counts.
 func write(c echo.Context, a visit.Answer) error {
-	w := c.Response()
-	setHeaders(w.Header())
 	if a.Skipped != "" {
-		w.Header().Set(skippedHeader, string(a.Skipped))
+		c.Response().Header().Set(skippedHeader, string(a.Skipped))
 	}
-	w.WriteHeader(http.StatusOK)
 	buffer := buffers.Get().(*[]byte)
 	*buffer = appendAnswer((*buffer)[:0], a)
-	_, _ = w.Write(*buffer) // fails if the caller has left: there is nobody to tell
-	buffers.Put(buffer)
-	return nil
+	defer buffers.Put(buffer)
+	return respond(c, http.StatusOK, *buffer)
 }
 
 // appendAnswer appends what encoding/json would write, in a tenth of the time.
