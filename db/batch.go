@@ -201,15 +201,12 @@ func resize[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// PruneBatches deletes the ids of batches that sort before this one, some at a time, and returns
-// how many.
-func (d *DB) PruneBatches(ctx context.Context, before [16]byte) (int64, error) {
-	var all int64
-	for {
-		some, err := d.queries.BatchesPrune(ctx, uuidValue(before))
-		all += some
-		if err != nil || some == 0 {
-			return all, err
-		}
-	}
+// BatchIDsStay is how long the id of a batch is kept at least, and how long a batch that was
+// abandoned can come late and still be refused: empty_batches sees to it.
+const BatchIDsStay = time.Minute
+
+// EmptyBatches forgets the ids of batches about which nobody may ask any more, if it is time to. It
+// waits for nobody, and returns whether it did.
+func (d *DB) EmptyBatches(ctx context.Context) (bool, error) {
+	return d.queries.BatchesEmpty(ctx)
 }

@@ -148,19 +148,6 @@ func TestDidCommitWaitsForARunningTransaction(t *testing.T) {
 	}
 }
 
-func TestPruneBatches(t *testing.T) {
-	t.Parallel()
-	url, conn := fixture(t)
-	d := open(t, url, db.Options{})
-	old, kept := visitBatch("192.0.2.1", 1), visitBatch("192.0.2.1", 1)
-	require.Equal(t, db.FaultNone, write(t, d, old))
-	require.Equal(t, db.FaultNone, write(t, d, kept))
-	pruned, err := d.PruneBatches(t.Context(), kept.ID)
-	require.NoError(t, err)
-	assert.Equal(t, int64(1), pruned)
-	assert.Equal(t, [][16]byte{kept.ID}, queryAll[[16]byte](t, conn, `SELECT id FROM batches`))
-}
-
 func TestInternAgreesWhoeverComesFirst(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)

@@ -104,16 +104,4 @@ func TestClockAheadDeletesNothing(t *testing.T) {
 	}
 	require.NoError(t, d.Queries().DayKeysForget(t.Context(), 20991231))
 	require.Equal(t, []int32{utc(1), utc(0)}, queryAll[int32](t, conn, `SELECT day_id FROM day_keys ORDER BY 1`))
-
-	id := func(ago string) string {
-		return query[string](t, conn, `INSERT INTO batches (id, schema_version) VALUES (
-			(lpad(to_hex((extract(epoch FROM now() - $1::interval) * 1000)::bigint), 12, '0') || '70008000000000000000')::uuid, 1)
-			RETURNING id::text`, ago)
-	}
-	id("25 hours")
-	kept := []string{id("23 hours"), id("0")}
-	pruned, err := d.PruneBatches(t.Context(), [16]byte{0: 0xff})
-	require.NoError(t, err)
-	require.EqualValues(t, 1, pruned)
-	require.Equal(t, kept, queryAll[string](t, conn, `SELECT id::text FROM batches ORDER BY id`))
 }

@@ -51,16 +51,38 @@ type App struct {
 	ForgetDays int32
 }
 
-// Ids of the batches of visits that committed, or were abandoned; kept for a day.
+// Ids of the batches of visits that committed, or were abandoned; kept for some minutes.
 type BatchID struct {
-	// A UUID version 7, so that ids follow time.
+	// The id that the instance gave the batch.
 	ID pgtype.UUID
-	// When the transaction began that inserted it.
-	BeganAt time.Time
-	// The batch never committed, and no longer can.
-	Abandoned bool
+	// Which of the two tables had its turn: 0 or 1. An abandoned batch is in both.
+	Turn int16
 	// What the instance that wrote it knows to write.
 	SchemaVersion int16
+	// The batch never committed, and no longer can.
+	Abandoned bool
+}
+
+type Batches0 struct {
+	// The id that the instance gave the batch.
+	ID pgtype.UUID
+	// Which of the two tables had its turn: 0 or 1. An abandoned batch is in both.
+	Turn int16
+	// What the instance that wrote it knows to write.
+	SchemaVersion int16
+	// The batch never committed, and no longer can.
+	Abandoned bool
+}
+
+type Batches1 struct {
+	// The id that the instance gave the batch.
+	ID pgtype.UUID
+	// Which of the two tables had its turn: 0 or 1. An abandoned batch is in both.
+	Turn int16
+	// What the instance that wrote it knows to write.
+	SchemaVersion int16
+	// The batch never committed, and no longer can.
+	Abandoned bool
 }
 
 // Days that are over in every time zone and have their sketches.

@@ -140,7 +140,8 @@ var rules = []struct{ refusedBy, sql string }{
 	{"visits_days_run_forwards", `UPDATE visits SET previous_day = day_id`},
 	{"23514", `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190630, 0, '192.0.2.1')`}, // no partition, and no default one
 
-	{"batches_pkey", `INSERT INTO batches (id, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 1)`},
+	{"batches_pkey", `INSERT INTO batches (id, turn, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 0, 1)`},
+	{"23514", `INSERT INTO batches (id, turn, schema_version) VALUES (gen_random_uuid(), 2, 1)`}, // there are two turns
 	{"batches_by_this_version", `INSERT INTO batches (id, schema_version) VALUES (gen_random_uuid(), 0)`},
 	{"23502", `INSERT INTO batches (id) VALUES (gen_random_uuid())`}, // as instances of before do
 
@@ -173,7 +174,7 @@ func TestConstraints(t *testing.T) {
 	_, conn := fixture(t)
 	exec(t, conn, `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) VALUES (2, '192.0.2.1', 1, 20190629, 20190629)`)
 	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190629, 0, '192.0.2.1')`)
-	exec(t, conn, `INSERT INTO batches (id, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 1)`)
+	exec(t, conn, `INSERT INTO batches (id, turn, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 0, 1)`)
 	exec(t, conn, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) VALUES (1, 20190629, 1, 1, 0)`)
 	exec(t, conn, `INSERT INTO returns (page_id, day_id, previous_day, visitors) VALUES (1, 20190629, 20190628, 1)`)
 	exec(t, conn, `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('a'), '{count, assert, read}')`)
@@ -195,7 +196,8 @@ func TestConstraints(t *testing.T) {
 				by = refused.Code
 			}
 			// A partition's key is named after the partition.
-			assert.Equal(t, rule.refusedBy, strings.Replace(by, "visits_20190629_", "visits_", 1), rule.sql)
+			by = strings.NewReplacer("visits_20190629_", "visits_", "batches_0_", "batches_").Replace(by)
+			assert.Equal(t, rule.refusedBy, by, rule.sql)
 		})
 	}
 }

@@ -25,15 +25,20 @@ func (q *Queries) BasisGet(ctx context.Context) (string, error) {
 }
 
 const BatchAbandon = `-- name: BatchAbandon :one
-INSERT INTO batches AS b (id, schema_version, abandoned)
-VALUES ($1, 1, true)
-ON CONFLICT (id) DO UPDATE
-    SET abandoned = b.abandoned
-RETURNING abandoned
+WITH claimed AS (
+    INSERT INTO batches AS b (id, turn, schema_version, abandoned)
+    SELECT $1, generate_series(0, 1), 1, true
+    ON CONFLICT (id, turn) DO UPDATE
+        SET abandoned = b.abandoned
+    RETURNING b.abandoned
+)
+SELECT bool_and(abandoned)::boolean AS abandoned
+FROM claimed
 `
 
 // Waits for the transaction that began with this id, if it still runs. True: it never committed,
-// and no longer can. False: it did commit. However often it is asked, the answer is the same.
+// and no longer can. False: it did commit. However often it is asked, the answer is the same. It
+// claims the id in both tables, since nobody knows in whose turn the batch began, or would begin.
 func (q *Queries) BatchAbandon(ctx context.Context, id pgtype.UUID) (bool, error) {
 	row := q.db.QueryRow(ctx, BatchAbandon, id)
 	var abandoned bool
@@ -101,28 +106,17 @@ func (q *Queries) BatchRollback(ctx context.Context) error {
 	return err
 }
 
-const BatchesPrune = `-- name: BatchesPrune :execrows
-DELETE FROM batches
-WHERE id IN (
-    SELECT old.id
-    FROM batches AS old
-    WHERE old.id < least(
-        $1::uuid,
-        (lpad(to_hex((extract(epoch FROM now() - interval '1 day') * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid
-    )
-    ORDER BY old.id
-    LIMIT 50000
-)
+const BatchesEmpty = `-- name: BatchesEmpty :one
+SELECT empty_batches()::boolean AS emptied
 `
 
-// Forgets some of the batches before an id, the oldest first, but none of the last day; zero rows:
-// there are none left. An id begins with its time, in milliseconds.
-func (q *Queries) BatchesPrune(ctx context.Context, before pgtype.UUID) (int64, error) {
-	result, err := q.db.Exec(ctx, BatchesPrune, before)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+// Forgets the batches about which nobody can ask any more; false: there were none, or somebody uses
+// their table. It waits for nobody.
+func (q *Queries) BatchesEmpty(ctx context.Context) (bool, error) {
+	row := q.db.QueryRow(ctx, BatchesEmpty)
+	var emptied bool
+	err := row.Scan(&emptied)
+	return emptied, err
 }
 
 const CountersLock = `-- name: CountersLock :many

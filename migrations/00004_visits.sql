@@ -46,27 +46,47 @@ COMMENT ON COLUMN visits.day_id       IS 'The natural day in the app''s time zon
 COMMENT ON COLUMN visits.previous_day IS 'The last day before it on which the visitor came to the target. 0: never before; and in sums of deleted pages, where nobody can tell.';
 COMMENT ON COLUMN visits.ip           IS 'The visitor.';
 
+-- The clock by which ids of batches are written and go, in seconds: the database's, not that of the
+-- instance that made an id.
+-- +goose StatementBegin
+CREATE FUNCTION batches_clock() RETURNS bigint
+LANGUAGE sql VOLATILE -- and not fixed to a search_path, so that it costs no call
+AS $$
+    SELECT extract(epoch FROM clock_timestamp())::bigint
+$$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION batches_clock() IS 'The seconds by which the two tables of batches take turns.';
+
 -- Which batches committed. An instance that lost its connection during COMMIT inserts the batch's
 -- id again: that waits for the old transaction, and finds the id taken if it committed. What it
 -- inserts itself is marked abandoned, so that it may ask again when the answer is lost, too.
+--
+-- Two tables take turns of three minutes, so that empty_batches() need not look for the ids that are
+-- old enough. Nothing is ever deleted from them, so nothing has to be vacuumed.
 CREATE TABLE batches (
-    id             uuid        PRIMARY KEY,
-    began_at       timestamptz NOT NULL DEFAULT now(),
-    abandoned      boolean     NOT NULL DEFAULT false,
-    schema_version smallint    NOT NULL,
+    id             uuid     NOT NULL,
+    turn           smallint NOT NULL DEFAULT batches_clock() / 180 % 2,
+    schema_version smallint NOT NULL,
+    abandoned      boolean  NOT NULL DEFAULT false,
 
+    PRIMARY KEY (id, turn),
     -- A batch that leaves something out would break promises. Raised by a step that changes what a
     -- batch has to write, this keeps out instances that do not know of it.
     CONSTRAINT batches_by_this_version CHECK (schema_version = 1)
-);
+) PARTITION BY LIST (turn);
 
-COMMENT ON TABLE  batches                IS 'Ids of the batches of visits that committed, or were abandoned; kept for a day.';
-COMMENT ON COLUMN batches.id             IS 'A UUID version 7, so that ids follow time.';
-COMMENT ON COLUMN batches.began_at       IS 'When the transaction began that inserted it.';
-COMMENT ON COLUMN batches.abandoned      IS 'The batch never committed, and no longer can.';
+CREATE TABLE batches_0 PARTITION OF batches FOR VALUES IN (0) WITH (autovacuum_enabled = false);
+CREATE TABLE batches_1 PARTITION OF batches FOR VALUES IN (1) WITH (autovacuum_enabled = false);
+
+COMMENT ON TABLE  batches                IS 'Ids of the batches of visits that committed, or were abandoned; kept for some minutes.';
+COMMENT ON COLUMN batches.id             IS 'The id that the instance gave the batch.';
+COMMENT ON COLUMN batches.turn           IS 'Which of the two tables had its turn: 0 or 1. An abandoned batch is in both.';
 COMMENT ON COLUMN batches.schema_version IS 'What the instance that wrote it knows to write.';
+COMMENT ON COLUMN batches.abandoned      IS 'The batch never committed, and no longer can.';
 
 -- +goose Down
 DROP TABLE batches;
+DROP FUNCTION batches_clock();
 DROP TABLE visits;
 DROP TABLE visitors;

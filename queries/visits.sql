@@ -24,27 +24,22 @@ ROLLBACK;
 
 -- name: BatchAbandon :one
 -- Waits for the transaction that began with this id, if it still runs. True: it never committed,
--- and no longer can. False: it did commit. However often it is asked, the answer is the same.
-INSERT INTO batches AS b (id, schema_version, abandoned)
-VALUES (@id, 1, true)
-ON CONFLICT (id) DO UPDATE
-    SET abandoned = b.abandoned
-RETURNING abandoned;
+-- and no longer can. False: it did commit. However often it is asked, the answer is the same. It
+-- claims the id in both tables, since nobody knows in whose turn the batch began, or would begin.
+WITH claimed AS (
+    INSERT INTO batches AS b (id, turn, schema_version, abandoned)
+    SELECT @id, generate_series(0, 1), 1, true
+    ON CONFLICT (id, turn) DO UPDATE
+        SET abandoned = b.abandoned
+    RETURNING b.abandoned
+)
+SELECT bool_and(abandoned)::boolean AS abandoned
+FROM claimed;
 
--- name: BatchesPrune :execrows
--- Forgets some of the batches before an id, the oldest first, but none of the last day; zero rows:
--- there are none left. An id begins with its time, in milliseconds.
-DELETE FROM batches
-WHERE id IN (
-    SELECT old.id
-    FROM batches AS old
-    WHERE old.id < least(
-        @before::uuid,
-        (lpad(to_hex((extract(epoch FROM now() - interval '1 day') * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid
-    )
-    ORDER BY old.id
-    LIMIT 50000
-);
+-- name: BatchesEmpty :one
+-- Forgets the batches about which nobody can ask any more; false: there were none, or somebody uses
+-- their table. It waits for nobody.
+SELECT empty_batches()::boolean AS emptied;
 
 -- name: CountersLock :many
 -- Adds the batch's visits to hot, and its hinted newcomers to pv and uv, and locks the counters of

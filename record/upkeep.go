@@ -2,8 +2,6 @@ package record
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -16,13 +14,13 @@ import (
 const (
 	clockEvery     = time.Minute
 	upkeepEvery    = 10 * time.Minute
-	upkeepPatience = time.Minute    // how long one round may take
-	daysAhead      = 8              // how many days before they are needed partitions are made
-	batchesStay    = 24 * time.Hour // how long the ids of batches are kept
+	upkeepPatience = time.Minute      // how long one round may take
+	daysAhead      = 8                // how many days before they are needed partitions are made
+	batchesEvery   = 20 * time.Second // a third of the time in which ids of batches may go
 )
 
-// upkeep measures this machine's clock, makes the partitions of coming days, and deletes the ids of
-// old batches. Any number of instances may do so at once.
+// upkeep measures this machine's clock, makes the partitions of coming days, and empties the
+// tables of old batches. Any number of instances may do so at once.
 type upkeep struct {
 	db     *db.DB
 	log    *slog.Logger
@@ -41,9 +39,10 @@ func newUpkeep(d *db.DB, o Options, m *metrics) *upkeep {
 
 func (u *upkeep) start() {
 	u.done.Go(func() {
-		tick, often := time.NewTicker(upkeepEvery), time.NewTicker(clockEvery)
+		tick, often, batches := time.NewTicker(upkeepEvery), time.NewTicker(clockEvery), time.NewTicker(batchesEvery)
 		defer tick.Stop()
 		defer often.Stop()
+		defer batches.Stop()
 		u.round()
 		for {
 			select {
@@ -51,6 +50,8 @@ func (u *upkeep) start() {
 				u.round()
 			case <-often.C:
 				u.keepTime()
+			case <-batches.C:
+				u.emptyBatches()
 			case <-u.ctx.Done():
 				return
 			}
@@ -66,8 +67,8 @@ func (u *upkeep) close() {
 func (u *upkeep) round() {
 	ctx, cancel := context.WithTimeout(u.ctx, upkeepPatience)
 	defer cancel()
-	if err := errors.Join(u.makeDays(ctx), u.pruneBatches(ctx)); err != nil && u.ctx.Err() == nil {
-		u.log.Error("upkeep of days and batches failed; it is tried again", "in", upkeepEvery, "error", err)
+	if err := u.makeDays(ctx); err != nil && u.ctx.Err() == nil {
+		u.log.Error("upkeep of days failed; it is tried again", "in", upkeepEvery, "error", err)
 	}
 }
 
@@ -109,16 +110,15 @@ func (u *upkeep) ready(ctx context.Context) error {
 	return nil
 }
 
-// pruneBatches deletes the ids of batches about which no writer can still ask. An id begins with
-// its time.
-func (u *upkeep) pruneBatches(ctx context.Context) error {
-	var before [16]byte
-	millis := u.clock().Add(-batchesStay).UnixMilli()
-	binary.BigEndian.PutUint64(before[:], uint64(millis)<<16) //nolint:gosec // it is after 1970
-	pruned, err := u.db.PruneBatches(ctx, before)
-	if err != nil {
-		return fmt.Errorf("delete the ids of old batches: %w", err)
+// emptyBatches forgets the ids of batches about which no writer can still ask.
+func (u *upkeep) emptyBatches() {
+	ctx, cancel := context.WithTimeout(u.ctx, upkeepPatience)
+	defer cancel()
+	emptied, err := u.db.EmptyBatches(ctx)
+	switch {
+	case err != nil && u.ctx.Err() == nil:
+		u.log.Error("ids of old batches were not deleted; it is tried again", "in", batchesEvery, "error", err)
+	case emptied:
+		u.log.Debug("ids of old batches deleted")
 	}
-	u.log.Debug("ids of old batches deleted", "count", pruned)
-	return nil
 }
