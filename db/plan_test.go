@@ -151,6 +151,37 @@ func TestPlanOfPagesFindPreparedOnAnEmptyTable(t *testing.T) {
 	assert.Equal(t, 1, lookups, plan)
 }
 
+// The pages and sites of a small app are listed without reading those of a large one, which come
+// first by name.
+func TestPlanOfPagesInOrder(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, dbtest.New(t))
+	exec(t, conn, `INSERT INTO apps (name) VALUES ('large'), ('small')`)
+	exec(t, conn, `INSERT INTO pages (app_id, uri) SELECT 1, 's' || n || '.example' FROM generate_series(1, 200) AS n`)
+	exec(t, conn, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, s.id, s.uri || '/' || n FROM pages AS s, generate_series(1, 200) AS n`)
+	exec(t, conn, `INSERT INTO pages (app_id, uri) VALUES (2, 'z.example')`)
+	exec(t, conn, `INSERT INTO pages (app_id, site_id, uri) SELECT 2, id, 'z.example/' || n FROM pages, generate_series(1, 500) AS n WHERE uri = 'z.example'`)
+	exec(t, conn, `INSERT INTO counters SELECT id FROM pages`)
+	exec(t, conn, `VACUUM ANALYZE`)
+	for name, q := range map[string]struct {
+		sql  string
+		args []any
+	}{
+		"pages": {db.PagesAfter, []any{"small", 0, 99991231, "", "", 101}},
+		"sites": {db.SitesAfter, []any{"small", "", 101}},
+	} {
+		var plan string
+		require.NoError(t, conn.QueryRow(t.Context(), "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) "+q.sql, q.args...).Scan(&plan))
+		var explained []struct{ Plan planNode }
+		require.NoError(t, json.Unmarshal([]byte(plan), &explained))
+		explained[0].Plan.walk(func(n planNode) {
+			if n.Relation == "pages" {
+				assert.LessOrEqual(t, n.Rows+n.Removed, 502.0, "%s: %s", name, plan)
+			}
+		})
+	}
+}
+
 // A visitor is found at the targets of an app, and erased there, by the key of visitors: rows of
 // other visitors are not read, however many targets there are.
 func TestPlanOfErasingAVisitor(t *testing.T) {
@@ -245,6 +276,8 @@ type planNode struct {
 	Relation  string     `json:"Relation Name"`
 	Index     string     `json:"Index Name"`
 	Condition string     `json:"Index Cond"`
+	Rows      float64    `json:"Actual Rows"`            // of EXPLAIN ANALYZE
+	Removed   float64    `json:"Rows Removed by Filter"` // likewise
 	Plans     []planNode `json:"Plans"`
 }
 

@@ -82,7 +82,10 @@ FROM (
       AND q.uri ~>~ $4::text
       AND q.uri ~>=~ $5::text
       AND q.uri ~<~ ($5::text || U&'\+10FFFF')
-    ORDER BY q.uri USING ~<~
+      AND left(q.uri, 200) ~>=~ left($4::text, 200)
+      AND left(q.uri, 200) ~>=~ left($5::text, 200)
+      AND left(q.uri, 200) ~<=~ left($5::text || U&'\+10FFFF', 200)
+    ORDER BY left(q.uri, 200) USING ~<~, q.uri USING ~<~
     LIMIT $6
 ) AS p
 CROSS JOIN LATERAL (
@@ -119,7 +122,7 @@ type PagesAfterRow struct {
 }
 
 // The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a
-// range of days. Pages that were not visited in it are there, too. Where it is not known of some
+// range of days. The index has the first 200 characters, whose order is that of the whole. Pages that were not visited in it are there, too. Where it is not known of some
 // visitors when they came before, uniques are asked for by name: the tables on which they rest then
 // are not open to the service.
 func (q *Queries) PagesAfter(ctx context.Context, arg PagesAfterParams) ([]PagesAfterRow, error) {
@@ -229,7 +232,8 @@ JOIN counters AS c ON c.page_id = s.id
 WHERE s.site_id IS NULL
   AND s.app_id = (SELECT a.id FROM apps AS a WHERE a.name = $1)
   AND s.uri ~>~ $2::text
-ORDER BY s.uri USING ~<~
+  AND left(s.uri, 200) ~>=~ left($2::text, 200)
+ORDER BY left(s.uri, 200) USING ~<~, s.uri USING ~<~
 LIMIT $3
 `
 

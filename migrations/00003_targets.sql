@@ -40,9 +40,39 @@ COMMENT ON COLUMN pages.key        IS 'page_key(uri): what the unique index hold
 -- Without it, each page that is deleted would be looked for as the site of every other.
 CREATE INDEX pages_by_site ON pages (site_id);
 
--- Targets by name, in order: text_pattern_ops serves = and prefixes in every locale. Not by app, so
--- that nobody who looks for a key of an app is led here.
-CREATE INDEX pages_by_uri ON pages (uri text_pattern_ops);
+-- The pages and the sites of an app in order of name: text_pattern_ops serves prefixes in every
+-- locale. 200 characters tell nearly all apart, and keep a flood of long ones from filling the disk;
+-- a query that names them is led here. In two parts, so that whoever looks for a key of an app,
+-- which may be either, is not.
+CREATE INDEX pages_by_uri ON pages (app_id, left(uri, 200) text_pattern_ops) WHERE site_id IS NOT NULL;
+CREATE INDEX sites_by_uri ON pages (app_id, left(uri, 200) text_pattern_ops) WHERE site_id IS NULL;
+
+-- What has been counted by stays as it is, also where somebody types an UPDATE into psql. Whoever is
+-- making the app's first page holds its row, shared: locking it waits for them, and the statement
+-- after that sees their page.
+-- +goose StatementBegin
+CREATE FUNCTION apps_count_as_they_began() RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    PERFORM FROM apps AS a WHERE a.id = NEW.id FOR UPDATE;
+    IF EXISTS (SELECT FROM pages AS p WHERE p.app_id = NEW.id) THEN
+        RAISE EXCEPTION 'app % has counted by its time zone, visitor mode, secret and IPv6 prefix, which stay what they are', NEW.name
+            USING ERRCODE = '23514', CONSTRAINT = 'apps_count_as_they_began', HINT = 'Add another app.';
+    END IF;
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION apps_count_as_they_began() IS 'Fails where an app that has pages would count by another time zone, visitor mode, secret or IPv6 prefix.';
+
+CREATE TRIGGER apps_count_as_they_began
+    AFTER UPDATE OF tz, visitor, secret_id, ipv6_prefix ON apps
+    FOR EACH ROW
+    WHEN ((OLD.tz, OLD.visitor, OLD.secret_id, OLD.ipv6_prefix) IS DISTINCT FROM (NEW.tz, NEW.visitor, NEW.secret_id, NEW.ipv6_prefix))
+    EXECUTE FUNCTION apps_count_as_they_began();
 
 -- The lock under which an app's pages are made, so that its limit holds whichever instances make
 -- them.
@@ -82,6 +112,8 @@ COMMENT ON COLUMN counters.pv      IS 'Visits that were the first of their visit
 COMMENT ON COLUMN counters.uv      IS 'Visits that were the first of their visitor ever = visitors.';
 
 -- +goose Down
+DROP TRIGGER apps_count_as_they_began ON apps;
+DROP FUNCTION apps_count_as_they_began();
 DROP TABLE counters;
 DROP TABLE page_tallies;
 DROP TABLE pages;

@@ -23,7 +23,8 @@ JOIN counters AS c ON c.page_id = s.id
 WHERE s.site_id IS NULL
   AND s.app_id = (SELECT a.id FROM apps AS a WHERE a.name = @app)
   AND s.uri ~>~ @after::text
-ORDER BY s.uri USING ~<~
+  AND left(s.uri, 200) ~>=~ left(@after::text, 200)
+ORDER BY left(s.uri, 200) USING ~<~, s.uri USING ~<~
 LIMIT @n;
 
 -- name: PagesTop :many
@@ -42,7 +43,7 @@ FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::inte
 
 -- name: PagesAfter :many
 -- The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a
--- range of days. Pages that were not visited in it are there, too. Where it is not known of some
+-- range of days. The index has the first 200 characters, whose order is that of the whole. Pages that were not visited in it are there, too. Where it is not known of some
 -- visitors when they came before, uniques are asked for by name: the tables on which they rest then
 -- are not open to the service.
 SELECT p.uri,
@@ -61,7 +62,10 @@ FROM (
       AND q.uri ~>~ @after::text
       AND q.uri ~>=~ @prefix::text
       AND q.uri ~<~ (@prefix::text || U&'\+10FFFF')
-    ORDER BY q.uri USING ~<~
+      AND left(q.uri, 200) ~>=~ left(@after::text, 200)
+      AND left(q.uri, 200) ~>=~ left(@prefix::text, 200)
+      AND left(q.uri, 200) ~<=~ left(@prefix::text || U&'\+10FFFF', 200)
+    ORDER BY left(q.uri, 200) USING ~<~, q.uri USING ~<~
     LIMIT @n
 ) AS p
 CROSS JOIN LATERAL (

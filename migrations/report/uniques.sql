@@ -38,7 +38,9 @@ AS $$
     CROSS JOIN LATERAL group_uniques(a.id,
                                      ARRAY(SELECT p.id FROM pages AS p
                                            WHERE p.app_id = a.id AND p.site_id IS NOT NULL
-                                             AND p.uri ~>=~ prefix AND p.uri ~<~ (prefix || U&'\+10FFFF')),
+                                             AND p.uri ~>=~ prefix AND p.uri ~<~ (prefix || U&'\+10FFFF')
+                                             AND left(p.uri, 200) ~>=~ left(prefix, 200)
+                                             AND left(p.uri, 200) ~<=~ left(prefix || U&'\+10FFFF', 200)),
                                      from_day, to_day) AS u
     WHERE a.name = uniques_under.app
 $$;
