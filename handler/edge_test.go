@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -111,7 +112,7 @@ func broken(t *testing.T, handle echo.HandlerFunc) (answer, string) {
 	s := newService(nil, Options{Log: slog.New(slog.NewTextHandler(log, nil))})
 	s.routes = []route{{"/broken", []string{http.MethodGet}, handle}}
 	recorder := httptest.NewRecorder()
-	s.echo(nil).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/broken?uri=http://secret.example/", http.NoBody))
+	s.echo(newMetrics(prometheus.NewRegistry())).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/broken?uri=http://secret.example/", http.NoBody))
 	return answer{recorder.Code, recorder.Header(), recorder.Body.String()}, log.String()
 }
 
@@ -181,6 +182,6 @@ func TestGoneCallerIsNotLogged(t *testing.T) {
 	s.routes = []route{{"/broken", []string{http.MethodGet}, func(c echo.Context) error { return c.Request().Context().Err() }}}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	s.echo(nil).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/broken", http.NoBody))
+	s.echo(newMetrics(prometheus.NewRegistry())).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/broken", http.NoBody))
 	assert.Empty(t, log.String())
 }

@@ -16,7 +16,7 @@ import (
 	"footfall/report"
 )
 
-// Options of Servers. The zero value of a field means its default.
+// Options of Servers. The zero value of a field means its default; Reports has none.
 type Options struct {
 	Log     *slog.Logger         // default: nothing is logged
 	Metrics *prometheus.Registry // what /metrics shows, with the metrics of the public server; default: an empty one
@@ -24,7 +24,7 @@ type Options struct {
 	Stopping <-chan struct{}
 	// Proxies are believed when they name the client. Default: nobody is.
 	Proxies *Proxies
-	// Reports reads what /api/apps/… answers. Default: there are no reports.
+	// Reports reads what /api/apps/… answers.
 	Reports *report.Reader
 }
 
@@ -43,7 +43,7 @@ func publicHandler(c *counter.Counter, o Options) http.Handler {
 func adminHandler(c *counter.Counter, o Options) http.Handler {
 	s := newService(c, o)
 	s.routes = s.adminRoutes()
-	return s.echo(nil)
+	return s.echo(newMetrics(prometheus.NewRegistry())) // which nobody reads
 }
 
 // service is what the handlers of one listener share. It does not change once its routes are

@@ -30,17 +30,13 @@ var (
 	inspecting = []string{http.MethodGet, http.MethodHead, http.MethodPost}
 )
 
-// publicRoutes is the table of the public listener. Without a reader there are no reports, nor the
-// description of all calls.
+// publicRoutes is the table of the public listener.
 func (s *service) publicRoutes(reader *report.Reader) []route {
 	table := []route{
 		{"/visit", visiting, s.visit},
 		{"/counts", asking, s.counts},
 		{"/livez", reading, s.alive},
 		{"/readyz", reading, s.ready},
-	}
-	if reader == nil {
-		return table
 	}
 	r := newReports(s, reader)
 	for _, k := range kinds {

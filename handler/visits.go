@@ -78,21 +78,15 @@ func write(c echo.Context, a visit.Answer) error {
 
 // appendAnswer appends what encoding/json would write, in a tenth of the time.
 func appendAnswer(out []byte, a visit.Answer) []byte {
-	out = append(out, `{"site":`...)
-	out = appendCounts(out, a.Site)
-	out = append(out, `,"page":`...)
-	out = appendCounts(out, a.Page)
+	out = appendCounts(append(out, `{"site":`...), a.Site)
+	out = appendCounts(append(out, `,"page":`...), a.Page)
 	return append(out, '}')
 }
 
 func appendCounts(out []byte, n visit.Counts) []byte {
-	out = append(out, `{"pv":`...)
-	out = strconv.AppendInt(out, n.PV, 10)
-	out = append(out, `,"uv":`...)
-	out = strconv.AppendInt(out, n.UV, 10)
-	out = append(out, `,"rank":`...)
-	out = strconv.AppendInt(out, n.Rank, 10)
-	out = append(out, `,"hot":`...)
-	out = strconv.AppendInt(out, n.Hot, 10)
+	out = strconv.AppendInt(append(out, `{"pv":`...), n.PV, 10)
+	out = strconv.AppendInt(append(out, `,"uv":`...), n.UV, 10)
+	out = strconv.AppendInt(append(out, `,"rank":`...), n.Rank, 10)
+	out = strconv.AppendInt(append(out, `,"hot":`...), n.Hot, 10)
 	return append(out, '}')
 }
