@@ -38,12 +38,9 @@ func (b benchServer) options(p *program) bench.Options {
 	return bench.Options{DatabaseURL: p.DatabaseURL, Dir: b.Dir, BinDir: p.PostgresBin, Seed: b.Seed, Quick: b.Quick, Progress: p.progress}
 }
 
-// benchReport is what every benchmark ends in.
-type benchReport interface{ Print(w io.Writer) }
-
 // publish shows a report that is complete, and fails as the benchmark did: where it was that what
 // was counted is not true, after that.
-func publish[T benchReport](p *program, file string, report T, err error) error {
+func publish(p *program, file string, report interface{ Print(io.Writer) }, err error) error {
 	if err != nil && !errors.Is(err, bench.ErrUntrue) {
 		return err
 	}

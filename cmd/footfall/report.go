@@ -172,6 +172,17 @@ func (c *reportFlags) withApp(ctx context.Context, p *program, f func(a asked) (
 	})
 }
 
+// withTarget is withApp for a report on a page or site that somebody has typed.
+func (c *reportFlags) withTarget(ctx context.Context, p *program, typed string, f func(a asked, target string) (report.Answer, error)) error {
+	return c.withApp(ctx, p, func(a asked) (report.Answer, error) {
+		target, err := visit.ParseTarget(typed, a.app.KeepQuery)
+		if err != nil {
+			return nil, err
+		}
+		return f(a, target)
+	})
+}
+
 func (c *reportTopCmd) run(ctx context.Context, p *program) error {
 	return c.withApp(ctx, p, func(a asked) (report.Answer, error) {
 		in, err := c.days(a.today)
@@ -215,7 +226,7 @@ func (c *reportDaysCmd) target(ctx context.Context, a asked) (string, error) {
 	case c.Site != "":
 		return siteOf(c.Site)
 	case c.Target != "":
-		return a.target(c.Target)
+		return visit.ParseTarget(c.Target, a.app.KeepQuery)
 	}
 	const named = 10
 	sites, err := a.Sites(ctx, a.app.Name, "", named+1)
@@ -239,31 +250,19 @@ func (c *reportDaysCmd) target(ctx context.Context, a asked) (string, error) {
 }
 
 func (c *reportPageCmd) run(ctx context.Context, p *program) error {
-	return c.withApp(ctx, p, func(a asked) (report.Answer, error) {
-		target, err := a.target(c.Target)
-		if err != nil {
-			return nil, err
-		}
+	return c.withTarget(ctx, p, c.Target, func(a asked, target string) (report.Answer, error) {
 		return a.Overview(ctx, a.app.Name, target, dayOr(c.To, a.today))
 	})
 }
 
 func (c *reportVisitorsCmd) run(ctx context.Context, p *program) error {
-	return c.withApp(ctx, p, func(a asked) (report.Answer, error) {
-		target, err := a.target(c.Target)
-		if err != nil {
-			return nil, err
-		}
+	return c.withTarget(ctx, p, c.Target, func(a asked, target string) (report.Answer, error) {
 		return a.VisitorsOfDay(ctx, a.app.Name, target, dayOr(c.Day, a.today), c.N)
 	})
 }
 
 func (c *reportRankCmd) run(ctx context.Context, p *program) error {
-	return c.withApp(ctx, p, func(a asked) (report.Answer, error) {
-		target, err := a.target(c.Target)
-		if err != nil {
-			return nil, err
-		}
+	return c.withTarget(ctx, p, c.Target, func(a asked, target string) (report.Answer, error) {
 		name := a.app.Name
 		if rank, err := strconv.ParseInt(c.Visitor, 10, 64); err == nil {
 			found, err := a.ByRank(ctx, name, target, rank)
@@ -293,11 +292,6 @@ func dayOr(text string, today int32) int32 {
 		return day
 	}
 	return today
-}
-
-// target is the page or site that somebody has typed.
-func (a asked) target(typed string) (string, error) {
-	return visit.ParseTarget(typed, a.app.KeepQuery)
 }
 
 // siteOf is the site that somebody has typed for --site.

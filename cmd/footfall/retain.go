@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"text/tabwriter"
 
@@ -70,30 +71,24 @@ func printRetention(w io.Writer, r *retention.Done, dry bool) error {
 
 // retentionLines are the lines of the table of visits. What a dropped day frees stands in a line of
 // its own.
-func retentionLines(r *retention.Done) []string {
-	type line struct {
-		day  int32
-		text string
-	}
-	var lines []line
+func retentionLines(r *retention.Done) (lines []string) {
 	dropped := map[int32]bool{}
 	for _, d := range r.Dropped {
 		dropped[d.Day] = true
-		lines = append(lines, line{d.Day, fmt.Sprintf("%d\t(the whole day)\t-\t%s", d.Day, units.BytesSize(float64(d.Bytes)))})
+		lines = append(lines, fmt.Sprintf("%d\t(the whole day)\t-\t%s", d.Day, units.BytesSize(float64(d.Bytes))))
 	}
 	for _, v := range r.Visits {
 		how := "other apps keep the day"
 		if dropped[v.Day] {
 			how = "with it"
 		}
-		lines = append(lines, line{v.Day, fmt.Sprintf("%d\t%s\t%d\t%s", v.Day, v.App, v.Visits, how)})
+		lines = append(lines, fmt.Sprintf("%d\t%s\t%d\t%s", v.Day, v.App, v.Visits, how))
 	}
-	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.day, b.day) })
-	texts := make([]string, len(lines))
-	for i, l := range lines {
-		texts[i] = l.text
-	}
-	return texts
+	slices.SortStableFunc(lines, func(a, b string) int {
+		const day = len("20190629") // with which a line begins
+		return strings.Compare(a[:day], b[:day])
+	})
+	return lines
 }
 
 // startRetention deletes and forgets once a day what no app keeps. The function that it returns

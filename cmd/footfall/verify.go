@@ -95,7 +95,11 @@ func tellTable(out io.Writer, proof *verify.Proof) {
 		}
 		table := tableOn(out, fmt.Sprintf("\n%s: %s", u.Name, u.Says))
 		for _, o := range u.Offenders {
-			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", cmp.Or(o.App, "-"), o.Target, dayOrNone(o.Day), o.Problem)
+			day := "-"
+			if o.Day != 0 {
+				day = fmt.Sprint(o.Day)
+			}
+			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", cmp.Or(o.App, "-"), o.Target, day, o.Problem)
 		}
 		_ = table.Flush()
 		if more := u.Violations - int64(len(u.Offenders)); more > 0 {
@@ -111,11 +115,4 @@ func tellTable(out io.Writer, proof *verify.Proof) {
 		fmt.Fprintf(out, ", without %d apps that are being deleted", proof.Deleted)
 	}
 	fmt.Fprintf(out, ": %d violations, in %s\n", proof.Violations, time.Duration(proof.Seconds*float64(time.Second)).Round(10*time.Millisecond))
-}
-
-func dayOrNone(day int32) string {
-	if day == 0 {
-		return "-"
-	}
-	return fmt.Sprint(day)
 }

@@ -28,7 +28,7 @@ const (
 type cell struct {
 	text  string
 	right bool
-	bar   string
+	bar   string // shown in a column of bars
 }
 
 // Text draws the table, one line for each row.
@@ -77,23 +77,20 @@ func (t Table) cells(s Style, bars int) [][]cell {
 			}
 		}
 	}
-	cells := make([][]cell, 0, len(t.Rows)+1)
-	names := make([]cell, len(t.Columns))
+	names := make([]any, len(t.Columns))
 	for i, c := range t.Columns {
-		names[i] = cell{text: c.Name, right: numeric[i]}
+		names[i] = c.Name
 	}
-	cells = append(cells, names)
-	for _, row := range t.Rows {
+	cells := make([][]cell, 0, len(t.Rows)+1)
+	for _, row := range append([][]any{names}, t.Rows...) {
 		line := make([]cell, len(row))
 		for i, value := range row {
+			line[i].right = numeric[i]
 			if n, is := value.(int64); is {
-				line[i] = cell{text: Number(n), right: true}
-				if t.Columns[i].Bar {
-					line[i].bar = s.bar(n, most[i], bars)
-				}
-				continue
+				line[i].text, line[i].bar = Number(n), s.bar(n, most[i], bars)
+			} else {
+				line[i].text = Text(fmt.Sprint(value))
 			}
-			line[i] = cell{text: Text(fmt.Sprint(value)), right: numeric[i]}
 		}
 		cells = append(cells, line)
 	}
