@@ -20,15 +20,14 @@ const (
 
 // forget forgets the visitors who have not come to a site for as long as their app says.
 func (r *run) forget(ctx context.Context) error {
-	today := r.today()
-	if r.due && r.forgotOn.Load() == dayNumber(today) {
+	if r.due && r.forgotOn.Load() == dayNumber(r.today) {
 		return nil
 	}
 	for _, app := range r.apps {
 		if app.ForgetDays == 0 {
 			continue
 		}
-		f := VisitorsForgotten{App: app.Name, Before: daysBefore(today, app.ForgetDays)}
+		f := VisitorsForgotten{App: app.Name, Before: daysBefore(r.today, app.ForgetDays)}
 		err := r.forgetOf(ctx, app.ID, &f)
 		if f.Visitors > 0 {
 			r.done.Forgotten = append(r.done.Forgotten, f)
@@ -38,7 +37,7 @@ func (r *run) forget(ctx context.Context) error {
 		}
 	}
 	if !r.dry {
-		r.forgotOn.Store(dayNumber(today))
+		r.forgotOn.Store(dayNumber(r.today))
 	}
 	return nil
 }

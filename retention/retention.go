@@ -103,7 +103,7 @@ func (r *Retainer) runAlone(ctx context.Context, due bool) (*Done, error) {
 	if err := run.do(ctx); err != nil {
 		return &run.done, fmt.Errorf("retention: %w", err)
 	}
-	return &run.done, r.db.InTx(ctx, func(q *db.Queries) error { return q.RetentionNote(ctx, dayNumber(r.today())) })
+	return &run.done, r.db.InTx(ctx, func(q *db.Queries) error { return q.RetentionNote(ctx, dayNumber(run.today)) })
 }
 
 // inTurn runs f while retention runs nowhere else. The lock is held by a transaction that does
@@ -145,11 +145,14 @@ func daysBefore(t time.Time, n int32) int32 { return dayNumber(t.AddDate(0, 0, -
 // run is one run of retention.
 type run struct {
 	*Retainer
-	dry  bool // only count what would be deleted and forgotten
-	due  bool // it runs once a day, and again on that day for what is left: visitors are not read twice
-	apps []keeping
-	days []int32 // days that are over and have a partition
-	done Done
+	// today stays that of readKept, however long the run takes: by a later day visitors would be
+	// forgotten whose visits are kept.
+	today time.Time
+	dry   bool // only count what would be deleted and forgotten
+	due   bool // it runs once a day, and again on that day for what is left: visitors are not read twice
+	apps  []keeping
+	days  []int32 // days that are over and have a partition
+	done  Done
 }
 
 // keeping is what an app keeps.
@@ -178,13 +181,13 @@ func (r *run) do(ctx context.Context) error {
 	return busy
 }
 
-// readKept reads what each app keeps, and which days there are.
+// readKept reads what each app keeps, and which days there are, and sets the day of the run.
 func (r *run) readKept(ctx context.Context) error {
+	r.today = r.Retainer.today()
 	return r.db.Read(ctx, func(q *db.Queries) error { return r.readKeptWith(ctx, q) })
 }
 
 func (r *run) readKeptWith(ctx context.Context, q *db.Queries) error {
-	today := r.today()
 	r.apps = nil
 	apps, err := q.RetentionApps(ctx)
 	if err != nil {
@@ -193,7 +196,7 @@ func (r *run) readKeptWith(ctx context.Context, q *db.Queries) error {
 	for _, app := range apps {
 		k := keeping{app, app.FromDay}
 		if app.RetainDays > 0 {
-			due := daysBefore(today, app.RetainDays)
+			due := daysBefore(r.today, app.RetainDays)
 			// An app without visits to delete keeps its first day: all of its visits are there.
 			counted, err := q.AppCountedBetween(ctx, db.AppCountedBetweenParams{AppID: app.ID, FromDay: app.FromDay, Before: due})
 			if err != nil {
@@ -205,7 +208,7 @@ func (r *run) readKeptWith(ctx context.Context, q *db.Queries) error {
 		}
 		r.apps = append(r.apps, k)
 	}
-	r.days, err = q.VisitsDays(ctx, db.VisitsDaysParams{FirstDay: 0, LastDay: daysBefore(today, 1)})
+	r.days, err = q.VisitsDays(ctx, db.VisitsDaysParams{FirstDay: 0, LastDay: daysBefore(r.today, 1)})
 	return err
 }
 

@@ -318,6 +318,26 @@ func TestRetentionIsDueWhenADayIsOverEverywhere(t *testing.T) {
 	}
 }
 
+// A run that is under way when a day ends goes by the day on which it began. By the next one it
+// would forget visitors whose visits it has kept.
+func TestRunGoesByOneDay(t *testing.T) {
+	t.Parallel()
+	r := newRetention(t)
+	_, err := r.conn.Exec(t.Context(), `UPDATE apps SET forget_days = retain_days WHERE name = 'brief'`)
+	require.NoError(t, err)
+	r.visit(t, "brief", 1, "/a")
+	r.day.Store(1)
+	r.visit(t, "brief", 2, "/a")
+	r.day.Store(4)
+	asked := 0
+	clock := func() time.Time { asked++; return r.now().AddDate(0, 0, min(asked-1, 1)) }
+	done, err := New(r.db, Options{Clock: clock}).Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []VisitorsForgotten{{"brief", 20190602, 2}}, done.Forgotten)
+	require.Equal(t, []string{"20190602 192.0.2.2"}, r.table(t, `SELECT DISTINCT day_id || ' ' || host(ip) FROM visits`))
+	require.Equal(t, []string{"20190605"}, r.table(t, `SELECT value::text FROM epochs WHERE name = 'retention'`))
+}
+
 func TestForgottenVisitorsAreNewWhenTheyReturn(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)
