@@ -15,6 +15,7 @@ SBOM := go tool -modfile=tools.mod cyclonedx-gomod bin -json -std -noserial
 FUZZTIME ?= 200000x
 CRASH_VISITS ?= 100000
 CRASH_KILLS ?= 20
+STORM_SECONDS ?= 120
 
 .PHONY: help
 help: ## list the targets
@@ -70,6 +71,10 @@ fuzz: ## run every fuzz test on FUZZTIME (200000x) inputs
 crash: deps ## kill the service and PostgreSQL under load, CRASH_KILLS (20) times in CRASH_VISITS (100000) visits
 	FOOTFALL_CRASH_VISITS=$(CRASH_VISITS) FOOTFALL_CRASH_KILLS=$(CRASH_KILLS) \
 	go test -count=1 -timeout=60m -run TestCrash -v ./cmd/footfall
+
+.PHONY: storm
+storm: deps ## all that may happen to a database at once, for STORM_SECONDS (120); STORM_SEED repeats the choices of one
+	STORM_SECONDS=$(STORM_SECONDS) go test -count=1 -timeout=60m -run TestStorm -v ./counter
 
 .PHONY: attacks
 attacks: deps ## the floods among the attacks at full length: a million made-up paths, a million addresses
