@@ -44,12 +44,11 @@ func (q *Queries) DayKeyMake(ctx context.Context, arg DayKeyMakeParams) error {
 }
 
 const DayKeysForget = `-- name: DayKeysForget :exec
-DELETE FROM day_keys
-WHERE day_id < least($1::integer, to_char(now() AT TIME ZONE 'UTC' - interval '1 day', 'YYYYMMDD')::integer)
+SELECT forget_day_keys($1)
 `
 
-// Forgets the keys of days before one, but none that may still be needed: no time zone is a whole
-// day behind UTC.
+// Deletes the keys of days before one that are over everywhere, without a trace in the table's file.
+// Fails (FaultBusy) where it would have to wait for long.
 func (q *Queries) DayKeysForget(ctx context.Context, before int32) error {
 	_, err := q.db.Exec(ctx, DayKeysForget, before)
 	return err

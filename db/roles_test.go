@@ -187,7 +187,7 @@ var notForTheService = []string{
 	`UPDATE counters SET page_id = 9`, `DELETE FROM counters`,
 	`UPDATE visitors SET ip = '192.0.2.9'`, `UPDATE visitors SET rank = 9`, `UPDATE visitors SET first_day = 20190101`, `DELETE FROM visitors`,
 	`UPDATE visits SET ip = '192.0.2.9'`, `DELETE FROM visits`,
-	`UPDATE batches SET id = gen_random_uuid()`, `UPDATE day_keys SET key = sha256('x')`,
+	`UPDATE batches SET id = gen_random_uuid()`, `UPDATE day_keys SET key = sha256('x')`, `DELETE FROM day_keys`, `TRUNCATE day_keys`,
 	`SELECT FROM erased_visitors`, `INSERT INTO erased_visitors (page_id, rank) VALUES (2, 1)`, `DELETE FROM erased_visitors`,
 	`SELECT FROM erased_visits`, `INSERT INTO erased_visits (page_id, day_id, previous_day, visitors) VALUES (2, 20190629, 0, 1)`, `DELETE FROM erased_visits`,
 	`SELECT merge_sketches(2, 3)`, `SELECT drop_functions()`, `SELECT note_functions('')`,

@@ -20,7 +20,6 @@ FROM day_keys
 ORDER BY day_id;
 
 -- name: DayKeysForget :exec
--- Forgets the keys of days before one, but none that may still be needed: no time zone is a whole
--- day behind UTC.
-DELETE FROM day_keys
-WHERE day_id < least(@before::integer, to_char(now() AT TIME ZONE 'UTC' - interval '1 day', 'YYYYMMDD')::integer);
+-- Deletes the keys of days before one that are over everywhere, without a trace in the table's file.
+-- Fails (FaultBusy) where it would have to wait for long.
+SELECT forget_day_keys(@before);

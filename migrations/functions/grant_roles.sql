@@ -53,8 +53,7 @@ BEGIN
         GRANT UPDATE (abandoned)      ON batches        TO footfall_app;
         GRANT UPDATE (visitors)       ON returns        TO footfall_app;
         GRANT UPDATE (gone_before)    ON visits_kept    TO footfall_app;
-        GRANT DELETE ON day_keys TO footfall_app;
-        GRANT EXECUTE ON FUNCTION empty_batches(), make_visits_day(integer), drop_visits_day(integer), close_day(integer),
+        GRANT EXECUTE ON FUNCTION empty_batches(), forget_day_keys(integer), make_visits_day(integer), drop_visits_day(integer), close_day(integer),
             make_tops(integer, bigint, integer), keep_visits_from(integer, integer),
             delete_unkept_visits(integer, integer, bigint, integer),
             forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer) TO footfall_app;
