@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -135,9 +136,42 @@ func (d *DB) Ping(ctx context.Context) error {
 }
 
 // Read runs f, which may run twice without harm: once more if its connection turns out to be dead,
-// as every idle connection is after a restart of the server.
+// as every idle connection is after a restart of the server. If ctx ends, its queries still run to
+// their end, unless it has a deadline: to end one would cost its connection, and many callers who
+// leave would keep the others waiting for new ones.
 func (d *DB) Read(ctx context.Context, f func(q *Queries) error) error {
-	return twice(ctx, d.readers, f)
+	return twice(ctx, d.readers, func(*Queries) error {
+		conn, err := d.readers.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Release()
+		stays := context.WithoutCancel(ctx)
+		if deadline, ok := ctx.Deadline(); ok {
+			var done context.CancelFunc
+			stays, done = context.WithDeadline(stays, deadline)
+			defer done()
+		}
+		return f(New(staying{conn, stays}))
+	})
+}
+
+// staying is a connection whose queries run in a context of their own, instead of the caller's.
+type staying struct {
+	conn *pgxpool.Conn
+	ctx  context.Context
+}
+
+func (s staying) Exec(_ context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	return s.conn.Exec(s.ctx, sql, args...)
+}
+
+func (s staying) Query(_ context.Context, sql string, args ...any) (pgx.Rows, error) {
+	return s.conn.Query(s.ctx, sql, args...)
+}
+
+func (s staying) QueryRow(_ context.Context, sql string, args ...any) pgx.Row {
+	return s.conn.QueryRow(s.ctx, sql, args...)
 }
 
 // Report is Read on the connections for reports.

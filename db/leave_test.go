@@ -1,0 +1,58 @@
+package db_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+)
+
+// A caller who leaves while their question is answered costs no connection.
+func TestCallersWhoLeaveCostNoConnection(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	conn := connect(t, url)
+	d := open(t, url, db.Options{Readers: 1})
+	ask := func(ctx context.Context) error {
+		return d.Read(ctx, func(q *db.Queries) error {
+			_, err := q.CountsGet(ctx, db.CountsGetParams{AppID: 1, Uris: []string{"example.com"}})
+			return err
+		})
+	}
+	const asking = `SELECT coalesce(array_agg(pid), '{}') FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid()`
+	require.NoError(t, ask(t.Context()))
+	before := query[[]int32](t, conn, asking)
+	require.Len(t, before, 1)
+	for range 3 {
+		tx, err := conn.Begin(t.Context())
+		require.NoError(t, err)
+		exec(t, conn, `LOCK TABLE counters`)
+		ctx, leave := context.WithCancel(t.Context())
+		answered := make(chan error, 1)
+		go func() { answered <- ask(ctx) }()
+		require.Eventually(t, func() bool {
+			return query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'counters'::regclass)`)
+		}, time.Minute, time.Millisecond)
+		leave()
+		require.NoError(t, tx.Rollback(t.Context()))
+		assert.NoError(t, <-answered)
+	}
+	assert.Equal(t, before, query[[]int32](t, conn, asking))
+
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	require.ErrorIs(t, ask(gone), context.Canceled, "who has left before is not asked for")
+	hurried, done := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer done()
+	tx, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	defer tx.Rollback(t.Context())
+	exec(t, conn, `LOCK TABLE counters`)
+	require.ErrorIs(t, ask(hurried), context.DeadlineExceeded)
+}
