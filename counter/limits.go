@@ -12,7 +12,7 @@ import (
 // above what people do, and far below what a program can.
 const (
 	usualRequests = 600   // a minute from one address: an office behind one address clicks less
-	usualNewPages = 2_000 // a day: at worst 10 GB a year (docs/decisions/0011-limits.md)
+	usualNewPages = 2_000 // a day: at worst 3 GB a year (docs/decisions/0011-limits.md)
 )
 
 // limit is how many of something are allowed in a time; 0: any number.
