@@ -87,7 +87,13 @@ func TestDayKeysBesideTheirDeletion(t *testing.T) {
 		exec(t, conn, `INSERT INTO day_keys (day_id, key) VALUES ($1, $2)`, past, key)
 		var all sync.WaitGroup
 		for range 3 {
-			all.Go(func() { assert.NoError(t, d.Queries().DayKeysForget(t.Context(), today)) })
+			all.Go(func() {
+				err := d.Queries().DayKeysForget(t.Context(), today)
+				for db.FaultOf(err) == db.FaultBusy { // on a slow machine one waits for the others for too long
+					err = d.Queries().DayKeysForget(t.Context(), today)
+				}
+				assert.NoError(t, err)
+			})
 		}
 		all.Wait()
 		assert.Equal(t, []int32{today}, queryAll[int32](t, conn, `SELECT day_id FROM day_keys`))
