@@ -150,9 +150,9 @@ verify: fmt-check vet lint check-generated test ## what must hold before a commi
 clean: ## remove what was built; data directories stay
 	rm -rf bin
 
-# What the tests need besides Go: PostgreSQL and a browser; at full length a C compiler for the race detector, and wrk.
+# What the tests need besides Go: PostgreSQL and a browser; at full length a C compiler for the race detector, wrk and PgBouncer.
 .PHONY: deps race-deps
 deps:
 	@scripts/install-deps postgres chromium
 race-deps:
-	@scripts/install-deps gcc wrk
+	@scripts/install-deps gcc wrk pgbouncer

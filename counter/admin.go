@@ -1,7 +1,6 @@
 package counter
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,13 +125,21 @@ func refuseFixed(was, row *db.App) error {
 // demo is the app that is there to try out with.
 const demo = "demo"
 
-// AddDemo adds the app for trying out, which is open to everybody, unless it is there.
+// IsDemo reports whether an app is the one to try out with, and anybody may still count for it.
+func IsDemo(app db.App) bool {
+	return app.Name == demo && app.Access == accessOpen && len(app.Sites) == 0
+}
+
+// AddDemo adds the app for trying out, which is open to everybody, to a database that has never had
+// an app. Once it was deleted, or somebody has begun with an app of their own, nobody gets an open
+// app that they did not ask for.
 func (a *Admin) AddDemo(ctx context.Context) error {
-	apps, err := a.db.Apps(ctx)
+	var changes int64
+	err := a.db.Read(ctx, func(q *db.Queries) (err error) { changes, err = q.AppsEpoch(ctx); return err })
 	if err != nil {
-		return fmt.Errorf("list apps: %w", err)
+		return fmt.Errorf("look whether there was ever an app: %w", err)
 	}
-	if slices.ContainsFunc(apps, func(app db.App) bool { return app.Name == demo }) {
+	if changes > 0 {
 		return nil
 	}
 	open := accessOpen
@@ -142,27 +149,75 @@ func (a *Admin) AddDemo(ctx context.Context) error {
 	return nil
 }
 
-// App returns the app of a name; for "", the only app that there is, or the one for trying out.
-func (a *Admin) App(ctx context.Context, name string) (db.App, error) {
-	apps, err := a.db.Apps(ctx)
+// App returns the app of a name, with what reports go by. For "" it returns the only app that there
+// is, or else the one that counts a site ("": no site is named): one that lists it, or else one
+// that counts any.
+func (a *Admin) App(ctx context.Context, name, site string) (db.App, error) {
+	apps, err := a.appsToRead(ctx)
 	if err != nil {
 		return db.App{}, fmt.Errorf("list apps: %w", err)
 	}
-	wanted := cmp.Or(name, demo)
+	if name != "" {
+		named := slices.IndexFunc(apps, func(app db.App) bool { return app.Name == name })
+		if named < 0 {
+			return db.App{}, noApp("app", name)
+		}
+		return apps[named], nil
+	}
+	if len(apps) > 1 && site != "" {
+		return appOfSite(apps, site)
+	}
+	switch len(apps) {
+	case 0:
+		return db.App{}, visit.Errorf(visit.NotFound, "app", "there is none yet: add one")
+	case 1:
+		return apps[0], nil
+	}
+	return db.App{}, visit.Errorf(visit.Invalid, "app", "there are several: name one of %s", namesOf(apps))
+}
+
+func (a *Admin) appsToRead(ctx context.Context) (apps []db.App, err error) {
+	err = a.db.Report(ctx, func(q *db.Queries) error {
+		rows, err := q.AppsToRead(ctx)
+		apps = make([]db.App, len(rows))
+		for i, row := range rows {
+			apps[i] = db.App{ID: row.ID, Name: row.Name, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Access: row.Access,
+				Sites: row.Sites, KeepQuery: row.KeepQuery, Visitor: row.Visitor, SecretID: row.SecretID}
+		}
+		return err
+	})
+	return apps, err
+}
+
+// appOfSite returns the one among several apps that counts a site.
+func appOfSite(apps []db.App, site string) (db.App, error) {
+	var listing, counting []db.App
+	for _, app := range apps {
+		switch {
+		case newSites(app.Sites).have(site):
+			listing = append(listing, app)
+		case app.Access == accessOpen && len(app.Sites) == 0:
+			counting = append(counting, app)
+		}
+	}
+	if len(listing) > 0 {
+		counting = listing
+	}
+	switch len(counting) {
+	case 0:
+		return db.App{}, visit.Errorf(visit.Invalid, "app", "none of them counts %s: name one of %s", visit.Shown(site), namesOf(apps))
+	case 1:
+		return counting[0], nil
+	}
+	return db.App{}, visit.Errorf(visit.Invalid, "app", "several count %s: name one of %s", visit.Shown(site), namesOf(counting))
+}
+
+func namesOf(apps []db.App) string {
 	var names []string
 	for _, app := range apps {
-		if app.Name == wanted || name == "" && len(apps) == 1 {
-			return app, nil
-		}
 		names = append(names, app.Name)
 	}
-	switch {
-	case name != "":
-		return db.App{}, noApp("app", name)
-	case len(names) == 0:
-		return db.App{}, visit.Errorf(visit.NotFound, "app", "there is none yet: add one")
-	}
-	return db.App{}, visit.Errorf(visit.Invalid, "app", "there are several: name one of %s", strings.Join(names, ", "))
+	return strings.Join(names, ", ")
 }
 
 // withApp runs f in a transaction that locks an app: nobody else changes it, makes pages of it, or
@@ -186,7 +241,7 @@ func (a *Admin) withApp(ctx context.Context, name string, f func(q *db.Queries, 
 var errBeingDeleted = visit.Errorf(visit.NotFound, "name", "this app is being deleted: if that was interrupted, delete it again to complete it")
 
 func noApp(field, name string) error {
-	return visit.Errorf(visit.NotFound, field, "there is no app %.64q: the list of apps names them", name)
+	return visit.Errorf(visit.NotFound, field, "there is no app %.64q: `footfall app list` names them", name)
 }
 
 // wrap adds to an error what was being done, unless it is one for callers.

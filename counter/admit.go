@@ -19,15 +19,22 @@ type subject struct {
 // admit checks a request in a fixed order: app, key, assertion, address and URI, site, rate. need
 // is the scope that the request takes.
 func (c *Counter) admit(ctx context.Context, r *Request, need Scope) (*app, subject, error) {
-	register, err := c.apps.current(ctx)
+	a, w, err := c.admitCaller(ctx, r, need)
 	if err != nil {
 		return nil, subject{}, err
 	}
-	a, err := register.app(r.App)
-	if err != nil {
+	if w.target, err = a.targetOf(r.URI); err != nil {
 		return nil, subject{}, err
 	}
-	key, err := c.keyOf(register, a, r)
+	if err := a.checkOrigin(r); err != nil {
+		return nil, subject{}, err
+	}
+	return a, w, c.checkRate(a, w)
+}
+
+// admitCaller checks all of a request that comes before its URI.
+func (c *Counter) admitCaller(ctx context.Context, r *Request, need Scope) (*app, subject, error) {
+	a, key, err := c.callerOf(ctx, r)
 	if err != nil {
 		return nil, subject{}, err
 	}
@@ -35,13 +42,22 @@ func (c *Counter) admit(ctx context.Context, r *Request, need Scope) (*app, subj
 		return nil, subject{}, err
 	}
 	w := subject{untrusted: !a.isOpen() && !r.asserts() && (key == nil || need == ScopeCount)}
-	if err := c.identify(ctx, a, r, &w); err != nil {
-		return nil, subject{}, err
+	err = c.identify(ctx, a, r, &w)
+	return a, w, err
+}
+
+// callerOf finds the app of a request, and the key that it shows; nil where it shows none.
+func (c *Counter) callerOf(ctx context.Context, r *Request) (*app, *openKey, error) {
+	register, err := c.apps.current(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
-	if err := a.checkSite(r, w.target.Site); err != nil {
-		return nil, subject{}, err
+	a, err := register.app(r.App)
+	if err != nil {
+		return nil, nil, err
 	}
-	return a, w, c.checkRate(a, w)
+	key, err := c.keyOf(register, a, r)
+	return a, key, err
 }
 
 // keyOf returns the key that a request shows; nil where it shows none.
@@ -82,7 +98,7 @@ func (a *app) checkRights(r *Request, key *openKey, need Scope) error {
 		a.name, asserting, field)
 }
 
-// identify reads the fields of a request.
+// identify finds the day and the visitor of a request.
 func (c *Counter) identify(ctx context.Context, a *app, r *Request, w *subject) error {
 	if r.ParseErr != nil {
 		return r.ParseErr
@@ -91,15 +107,7 @@ func (c *Counter) identify(ctx context.Context, a *app, r *Request, w *subject) 
 		return visit.Errorf(visit.Unavailable, "", "app %s cannot be counted for by this instance; tell its operator", a.name).Because(a.fault)
 	}
 	w.day = visit.DayOf(c.clock(), a.zone)
-	if err := c.identifyVisitor(ctx, a, r, w); err != nil {
-		return err
-	}
-	if r.URI == "" {
-		return visit.Errorf(visit.Invalid, "uri", "it is missing: give the address of the page, http://…")
-	}
-	var err error
-	w.target, err = visit.Normalize(r.URI, a.keepQuery)
-	return err
+	return c.identifyVisitor(ctx, a, r, w)
 }
 
 // identifyVisitor finds the visitor: the one whom the caller asserts, or else the caller.
@@ -139,12 +147,20 @@ func (c *Counter) visitorOfDay(ctx context.Context, a *app, address netip.Addr, 
 	return a.visitorByAddress(c.secret, address, key)
 }
 
-// checkSite checks that the app counts the site, and, for a request that a browser sends for a
-// page, the site of that page.
-func (a *app) checkSite(r *Request, site string) error {
-	if !a.counts(site) {
-		return visit.Errorf(visit.Forbidden, "uri", "app %s does not count the site %s: its operator can add it", a.name, site)
+// targetOf reads a URI, whose site must be one that the app counts.
+func (a *app) targetOf(uri string) (visit.Target, error) {
+	if uri == "" {
+		return visit.Target{}, visit.Errorf(visit.Invalid, "uri", "it is missing: give the address of the page, http://…")
 	}
+	t, err := visit.Normalize(uri, a.keepQuery)
+	if err == nil && !a.counts(t.Site) {
+		err = visit.Errorf(visit.Forbidden, "uri", "app %s does not count the site %s: its operator can add it", a.name, t.Site)
+	}
+	return t, err
+}
+
+// checkOrigin checks that the app counts the site of the page for which a browser sends a request.
+func (a *app) checkOrigin(r *Request) error {
 	if r.Origin != "" && !a.isOpen() && !a.allowsOrigin(r.Origin) {
 		return visit.Errorf(visit.Forbidden, "origin", "app %s does not count the site of the page that asks: its operator can add it", a.name)
 	}

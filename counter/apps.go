@@ -182,7 +182,7 @@ func (dir *directory) current(ctx context.Context) (*register, error) {
 		return err
 	})
 	if err != nil {
-		return nil, visit.Errorf(visit.Unavailable, "", "the database does not answer; try again").Because(err)
+		return nil, unanswered(err)
 	}
 	return dir.read(access, false), nil
 }

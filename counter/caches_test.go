@@ -109,6 +109,7 @@ func TestThreeInstancesThatKnowAThirdEach(t *testing.T) {
 	wrong := 0.0
 	for _, in := range instances {
 		wrong += in.metric(t, "footfall_filter_wrong_hints_total")
+		in.warnsOfNoBatch(t)
 	}
 	require.Positive(t, wrong, "nobody was wrong: this test tests nothing")
 	require.Greater(t, first.asked(t), before)
@@ -136,6 +137,8 @@ func TestErasedVisitorIsForgotten(t *testing.T) {
 		require.Equal(t, "3 3 3 5 | 3 3 3 5", row(in.count(t, "192.0.2.1", "http://a/")))
 		require.Equal(t, "3 3 3 6 | 3 3 3 6", row(other.count(t, "192.0.2.1", "http://a/")))
 		require.Equal(t, "3 3 2 7 | 3 3 2 7", row(other.count(t, "192.0.2.2", "http://a/")))
+		in.warnsOfNoBatch(t)
+		other.warnsOfNoBatch(t)
 		if w.memory > 0 || w.filter {
 			require.EqualValues(t, 1, in.metric(t, "footfall_caches_dropped_total"))
 		}

@@ -4,7 +4,6 @@ package counter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -47,6 +46,11 @@ func (r *Request) asserts() bool { return r.Asserts || r.IP != "" || r.Visitor !
 
 // readWithin bounds a read, including the wait for a connection.
 const readWithin = 5 * time.Second
+
+// unanswered is what a caller is told of a read that has failed.
+func unanswered(err error) error {
+	return visit.Errorf(visit.Unavailable, "", "the database does not answer; try again").Because(err)
+}
 
 // Counter counts visits, and answers. It is safe for concurrent use.
 type Counter struct {
@@ -110,62 +114,22 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 		answer.Skipped = why
 		return answer, err
 	}
+	return c.recorder.Record(c.visitOf(a, &w))
+}
+
+// visitOf is the visit that a request is about.
+func (c *Counter) visitOf(a *app, w *subject) record.Visit {
 	v := record.Visit{
 		App: a.id, CountsBy: a.countsBy, Target: w.target, Visitor: w.visitor, Day: w.day, NewPages: a.limits.newPages.of(w.untrusted),
 	}
 	if a.mode == byDay {
+		address := w.address
 		v.VisitorOn = func(ctx context.Context, day int32) (netip.Addr, error) {
-			return c.visitorOfDay(ctx, a, w.address, day)
+			return c.visitorOfDay(ctx, a, address, day)
 		}
 	}
-	return c.recorder.Record(v)
+	return v
 }
 
-// Counts returns the numbers of a page and its site, counting nothing.
-func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
-	a, w, err := c.admit(ctx, &r, ScopeRead)
-	if err != nil {
-		return visit.Answer{}, err
-	}
-	if r.Anybody {
-		return c.read(ctx, a, w.target, nil)
-	}
-	return c.read(ctx, a, w.target, &w.visitor)
-}
-
-// read reads the numbers of a page and its site, with the ranks of a visitor if one is named.
-func (c *Counter) read(ctx context.Context, a *app, t visit.Target, visitor *netip.Addr) (visit.Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
-	defer cancel()
-	var rows []db.CountsGetRow
-	err := c.db.Read(ctx, func(q *db.Queries) (err error) {
-		rows, err = q.CountsGet(ctx, db.CountsGetParams{AppID: a.id, Uris: []string{t.Site, t.Page}, Ip: visitor})
-		return err
-	})
-	if err != nil {
-		return visit.Answer{}, visit.Errorf(visit.Unavailable, "", "the database does not answer; try again").Because(err)
-	}
-	var answer visit.Answer
-	for _, row := range rows {
-		counts := visit.Counts{PV: row.Pv, UV: row.Uv, Rank: row.Rank, Hot: row.Hot}
-		if row.Uri == t.Site {
-			answer.Site = counts
-		} else {
-			answer.Page = counts
-		}
-	}
-	return answer, nil
-}
-
-// Ready reports whether visits can be counted now.
-func (c *Counter) Ready(ctx context.Context) error {
-	var writes bool
-	err := c.db.Read(ctx, func(q *db.Queries) (err error) { writes, err = q.ServerWrites(ctx); return err })
-	switch {
-	case err != nil:
-		return fmt.Errorf("the database does not answer: %w", err)
-	case !writes:
-		return errors.New("the database takes no writes: it is a standby, or read-only")
-	}
-	return c.recorder.Ready(ctx)
-}
+// Ready returns an error, which says why, unless visits can be counted now.
+func (c *Counter) Ready(ctx context.Context) error { return c.recorder.Ready(ctx) }

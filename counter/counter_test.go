@@ -123,6 +123,7 @@ func testPageAndSiteCountOnOneDay(t *testing.T, w way) {
 	require.Equal(t, []string{"a 20260630\n", "a/home 20260630\n", "a/one 20260630\n", "b 20260629\n", "b/ 20260629\n"}, ahead.table(t,
 		`SELECT p.uri, d.day_id FROM days d JOIN pages p ON p.id = d.page_id ORDER BY p.uri COLLATE "C"`))
 	require.NotZero(t, behind.metric(t, "footfall_batch_faults_total"))
+	behind.warnsOfNoBatch(t)
 	ahead.checkTables(t)
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"footfall/db"
 	"footfall/record"
-	"footfall/visit"
 )
 
 // dayKeys are the keys that change hashes each day. They lie in the database, so that all instances
@@ -38,7 +37,7 @@ func (k *dayKeys) of(ctx context.Context, day int32) ([]byte, error) {
 	defer cancel()
 	key, err := k.read(ctx, day)
 	if err != nil {
-		return nil, visit.Errorf(visit.Unavailable, "", "the database does not answer; try again").Because(err)
+		return nil, unanswered(err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

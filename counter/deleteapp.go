@@ -57,7 +57,7 @@ func deleteAll(ctx context.Context, q *db.Queries, name string) error {
 	if _, err := q.AppLock(ctx, name); err != nil {
 		return err
 	}
-	return inTurn(ctx, row.ID, q.AppCountersTake, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppErasedVisitsDelete,
+	return inTurn(ctx, row.ID, q.AppPositionsDelete, q.AppCountersTake, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppErasedVisitsDelete,
 		q.AppErasedVisitorsDelete, q.AppDaysDelete, q.AppReturnsDelete, q.AppSketchesDelete,
 		q.AppTopsDelete, q.AppKeptDelete, q.AppCountersDelete, q.AppPagesDelete, q.AppTallyDelete, q.AppKeysDelete, q.AppDelete)
 }

@@ -4,15 +4,65 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"footfall/db"
 	"footfall/visit"
 )
 
-// DeletePage moves all that was counted for a page to the page (deleted) of its site. Visits to its
-// URI are then counted from 1 again.
-func (a *Admin) DeletePage(ctx context.Context, app, uri string) error {
-	err := a.inErasure(ctx, func(q *db.Queries) error { return hidePage(ctx, q, app, uri) })
+// Page is a page of an app, with its numbers.
+type Page struct {
+	Site, URI string // as reports write them
+	PV, UV    int64
+	Hot       int64
+}
+
+// FindPage returns the page that somebody has typed, as a URI or as reports write it.
+func (a *Admin) FindPage(ctx context.Context, app, typed string) (page Page, err error) {
+	err = a.db.Read(ctx, func(q *db.Queries) error {
+		row, err := appOf(ctx, q, app)
+		if err != nil {
+			return err
+		}
+		if page.Site, page.URI, err = typedPage(row, typed); err != nil {
+			return err
+		}
+		found, err := q.CountsGet(ctx, db.CountsGetParams{AppID: row.ID, Uris: []string{page.URI}})
+		if err == nil && len(found) == 0 {
+			return noPage(row.Name, page.URI)
+		}
+		for _, counts := range found {
+			page.PV, page.UV, page.Hot = counts.Pv, counts.Uv, counts.Hot
+		}
+		return err
+	})
+	return page, wrap("find a page of app "+app, err)
+}
+
+// typedPage is the page that somebody has typed, and its site.
+func typedPage(app *db.App, typed string) (site, page string, err error) {
+	page, err = visit.ParseTarget(typed, app.KeepQuery)
+	if err != nil {
+		return "", "", err
+	}
+	site, path, isPage := strings.Cut(page, "/")
+	switch {
+	case !isPage:
+		return "", "", visit.Errorf(visit.Invalid, "uri", "%s is a site: name a page of it, like %[1]s/about", page)
+	case "/"+path == visit.OtherPage || "/"+path == visit.DeletedPage:
+		return "", "", visit.Errorf(visit.Invalid, "uri", "%s has what was counted for other pages, and stays", page)
+	}
+	return site, page, nil
+}
+
+func noPage(app, uri string) error {
+	return visit.Errorf(visit.NotFound, "uri", "app %s has no page %s", app, visit.Shown(uri))
+}
+
+// DeletePage moves all that was counted for a page, which is named as for FindPage, to the page
+// (deleted) of its site. Visits to its URI are then counted from 1 again.
+func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
+	err := a.inErasure(ctx, func(q *db.Queries) error { return hidePage(ctx, q, app, typed) })
 	var told *visit.Error
 	if err == nil || errors.As(err, &told) && told.Kind == visit.NotFound {
 		err = errors.Join(a.inErasure(ctx, func(q *db.Queries) error { return mergeHidden(ctx, q, app) }), err)
@@ -23,23 +73,26 @@ func (a *Admin) DeletePage(ctx context.Context, app, uri string) error {
 // hidePage gives a page a name that no URI leads to. That takes a moment, however much was counted
 // for the page. After it no batch counts for the page: later ones do not find it, and earlier ones
 // have ended when the lock on its counters is taken.
-func hidePage(ctx context.Context, q *db.Queries, app, uri string) error {
+func hidePage(ctx context.Context, q *db.Queries, app, typed string) error {
 	row, err := appOf(ctx, q, app)
 	if err != nil {
 		return err
 	}
-	target, err := visit.Normalize(uri, row.KeepQuery)
+	if row.DeletedAt != nil {
+		return errBeingDeleted
+	}
+	site, uri, err := typedPage(row, typed)
 	if err != nil {
 		return err
 	}
-	page, err := q.PageGet(ctx, db.PageGetParams{AppID: row.ID, Uri: target.Page})
+	page, err := q.PageGet(ctx, db.PageGetParams{AppID: row.ID, Uri: uri})
 	if errors.Is(err, db.ErrNoRows) {
-		return visit.Errorf(visit.NotFound, "uri", "app %s has no page %s", row.Name, target.Page)
+		return noPage(row.Name, uri)
 	}
 	if err != nil {
 		return err
 	}
-	if err := makeDeletedPage(ctx, q, row.ID, target.Site); err != nil {
+	if err := makeDeletedPage(ctx, q, row.ID, site); err != nil {
 		return err
 	}
 	if err := q.CountersMake(ctx, page.ID); err != nil { // waits for a first visit that is under way
@@ -48,7 +101,7 @@ func hidePage(ctx context.Context, q *db.Queries, app, uri string) error {
 	if err := q.CountersHold(ctx, []int64{page.ID}); err != nil {
 		return err
 	}
-	return q.PageRename(ctx, db.PageRenameParams{ID: page.ID, Uri: fmt.Sprintf("%s%s %d", target.Site, visit.DeletedPage, page.ID)})
+	return q.PageRename(ctx, db.PageRenameParams{ID: page.ID, Uri: fmt.Sprintf("%s%s %d", site, visit.DeletedPage, page.ID)})
 }
 
 // makeDeletedPage makes the page (deleted) of a site, unless it is there. It is one of the app's
@@ -77,7 +130,7 @@ func makeDeletedPage(ctx context.Context, q *db.Queries, app int32, site string)
 // of erasures.
 func mergeHidden(ctx context.Context, q *db.Queries, app string) error {
 	row, err := appOf(ctx, q, app)
-	if err != nil {
+	if err != nil || row.DeletedAt != nil { // of such an app some rows are gone that prove the others
 		return err
 	}
 	pages, err := q.PagesRenamed(ctx, row.ID)

@@ -168,7 +168,9 @@ func TestDeletePage(t *testing.T) {
 
 		for uri, says := range map[string]string{
 			"http://a.example/never": "uri: app demo has no page a.example/never",
-			"a.example/a":            "uri: it does not begin with http",
+			"a.example/never":        "uri: app demo has no page a.example/never",
+			"a.example":              "uri: a.example is a site: name a page of it",
+			"a.example/(deleted)":    "uri: a.example/(deleted) has what was counted for other pages, and stays",
 		} {
 			require.ErrorContains(t, in.admin().DeletePage(t.Context(), "demo", uri), says)
 		}
@@ -184,12 +186,36 @@ func TestDeletePageGoesOn(t *testing.T) {
 	in.count(t, "192.0.2.1", "http://a.example/a")
 	in.count(t, "192.0.2.1", "http://a.example/b")
 	require.NoError(t, in.admin().DeletePage(t.Context(), "demo", "http://a.example/b"))
-	in.exec(t, `UPDATE pages SET uri = 'a.example/(deleted) ' || id WHERE uri = 'a.example/a'`)
+	reading, err := in.conn(t).Begin(t.Context())
+	require.NoError(t, err)
+	_, err = reading.Exec(t.Context(), `LOCK TABLE visitors IN SHARE MODE`)
+	require.NoError(t, err)
+	killed := make(chan error, 1)
+	go func() { killed <- in.admin().DeletePage(context.Background(), "demo", "http://a.example/a") }()
+	in.waiters(t, 1)
+	in.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+	require.Error(t, <-killed)
+	require.NoError(t, reading.Rollback(t.Context()))
+	require.Len(t, in.table(t, `SELECT uri FROM pages WHERE uri LIKE 'a.example/(deleted) %'`), 1, "its name has been taken")
 	in.checkTables(t)
 	require.ErrorContains(t, in.admin().DeletePage(t.Context(), "demo", "http://a.example/a"), "has no page a.example/a")
 	require.Equal(t, []string{"a.example/(deleted) 1 1 2\n"},
 		in.table(t, `SELECT p.uri, c.pv, c.uv, c.hot FROM counters c JOIN pages p ON p.id = c.page_id WHERE p.uri LIKE '%(deleted)%'`))
 	in.checkTables(t)
+}
+
+// Half of an app that is being deleted is gone: nothing of it is moved any more.
+func TestDeletePageOfAnAppThatIsBeingDeleted(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.count(t, "192.0.2.1", "http://a.example/a")
+	in.count(t, "192.0.2.2", "http://a.example/b")
+	require.NoError(t, in.admin().DeletePage(t.Context(), "demo", "http://a.example/b"))
+	in.exec(t, `UPDATE apps SET deleted_at = now() WHERE name = 'demo'; DELETE FROM visits; DELETE FROM visitors`) // and then it was killed
+	require.ErrorContains(t, in.admin().DeletePage(t.Context(), "demo", "http://a.example/a"), "this app is being deleted")
+	in.exec(t, `UPDATE pages SET uri = 'a.example/(deleted) ' || id WHERE uri = 'a.example/a'`)
+	require.ErrorContains(t, in.admin().DeletePage(t.Context(), "demo", "http://a.example/a"), "this app is being deleted")
+	require.NoError(t, in.admin().DeleteApp(t.Context(), "demo"))
 }
 
 func TestDeletePageWhileCounting(t *testing.T) {
@@ -336,6 +362,7 @@ func TestVisitsUnderWayToADeletedApp(t *testing.T) {
 		assertGone(t, <-first, <-known, <-unknown)
 		require.NoError(t, <-other)
 		require.NoError(t, <-deleted)
+		in.warnsOfNoBatch(t)
 		in.checkTables(t)
 	})
 }
@@ -350,8 +377,8 @@ func assertGone(t *testing.T, errs ...error) {
 	}
 }
 
-// A visit that is under way when an erasure looks for its visitor has been counted when that gets the
-// lock: the erasure takes the visitor out of the page that it did not know of, too.
+// A visit that is under way when an erasure looks for its visitor has been counted when that gets
+// the lock: the erasure takes the visitor out of the page that it did not know of, too.
 func TestEraseFindsWhatWasCountedSinceItLooked(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})

@@ -179,7 +179,7 @@ func (a *Admin) RevokeKey(ctx context.Context, app, name string) error {
 	err := a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
 		revoked, err := q.KeyRevoke(ctx, db.KeyRevokeParams{AppID: row.ID, Name: keyName(name)})
 		if err == nil && revoked == 0 {
-			return visit.Errorf(visit.NotFound, "key", "app %s has no key %.64q that is not revoked: the list of its keys names them", app, keyName(name))
+			return visit.Errorf(visit.NotFound, "key", "app %s has no key %.64q that is not revoked: `footfall app key list` names them", app, keyName(name))
 		}
 		return err
 	})

@@ -1,8 +1,10 @@
 package counter_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"sync"
 	"testing"
@@ -52,6 +54,31 @@ type instance struct {
 	url     string
 	clock   *clock
 	metrics *prometheus.Registry
+	log     *warnings
+}
+
+// warnings are what an instance has logged from the level of a warning on.
+type warnings struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (w *warnings) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(p)
+}
+
+func (w *warnings) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}
+
+// warnsOfNoBatch checks that no batch was worth a warning: what it met is expected.
+func (in *instance) warnsOfNoBatch(t *testing.T) {
+	t.Helper()
+	require.NotContains(t, in.log.String(), "a batch did not commit at once")
 }
 
 // way is a combination of filter and memory. What they save must not show in any number.
@@ -100,7 +127,10 @@ func (w way) newInstance(t *testing.T, o counter.Options) *instance {
 // startOn starts one more counter on a database. Its filter has read the tables when this returns.
 func (w way) startOn(t *testing.T, url string, o counter.Options) *instance {
 	t.Helper()
-	in := &instance{url: url, clock: newClock(), db: openDB(t, url), metrics: prometheus.NewRegistry()}
+	in := &instance{url: url, clock: newClock(), db: openDB(t, url), metrics: prometheus.NewRegistry(), log: new(warnings)}
+	if o.Log == nil {
+		o.Log = slog.New(slog.NewTextHandler(in.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
 	o.Metrics, o.Secret = in.metrics, secret
 	o.Filter, o.FilterMemory, o.Memory = w.filter, w.filterMemory, w.memory
 	if o.Clock == nil {

@@ -21,15 +21,7 @@ type Reading struct {
 // whether the question could be parsed. The Reading then reads targets and visitors of the
 // question; CheckRate is the last check.
 func (c *Counter) Reads(ctx context.Context, r Request) (*Reading, error) {
-	register, err := c.apps.current(ctx)
-	if err != nil {
-		return nil, err
-	}
-	a, err := register.app(r.App)
-	if err != nil {
-		return nil, err
-	}
-	key, err := c.keyOf(register, a, &r)
+	a, key, err := c.callerOf(ctx, &r)
 	if err != nil {
 		return nil, err
 	}

@@ -273,3 +273,30 @@ func TestDropWaitsForReports(t *testing.T) {
 	require.Empty(t, in.table(t, `SELECT day_id FROM visits WHERE day_id < 20190603`))
 	in.checkTables(t)
 }
+
+// A deletion that has hidden the page misses no returns that are just being packed.
+func TestDeletePageBesidePacking(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	for day := range 2 {
+		in.clock.Set(firstDay.AddDate(0, 0, day))
+		in.count(t, "192.0.2.1", "http://a.example/a")
+	}
+	in.count(t, "192.0.2.1", "http://a.example/b")
+	require.NoError(t, in.admin().DeletePage(t.Context(), "demo", "http://a.example/b"))
+	in.exec(t, `UPDATE pages SET uri = 'a.example/(deleted) ' || id WHERE uri = 'a.example/a'`)
+	in.exec(t, `SELECT close_day(20190601); SELECT close_day(20190602)`)
+	packing, err := in.conn(t).Begin(t.Context())
+	require.NoError(t, err)
+	_, err = packing.Exec(t.Context(), `SELECT pack_returns(0, 10)`)
+	require.NoError(t, err)
+	deleted := make(chan error, 1)
+	go func() { deleted <- in.admin().DeletePage(context.Background(), "demo", "http://a.example/a") }()
+	require.Eventually(t, func() bool {
+		return len(in.table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)) == 1
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, packing.Commit(t.Context()))
+	require.ErrorContains(t, <-deleted, "has no page a.example/a", "it goes on with the hidden one all the same")
+	require.Equal(t, []string{"a.example 20190602 1\n"}, in.table(t, `SELECT p.uri, r.day_id, r.visitors FROM returns r LEFT JOIN pages p ON p.id = r.page_id`))
+	in.checkTables(t)
+}

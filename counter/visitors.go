@@ -78,18 +78,15 @@ func (s Secret) hashOf(app int32, mode string, parts ...string) netip.Addr {
 // as an address, as an id (with id: in front where it could be read as something else), or as
 // reports write one who is a hash: an address in fd00::/8. Where hashes change each day there is
 // one address for each day whose key is still there, that of the latest day first.
-func (a *Admin) StoredAs(ctx context.Context, app, typed string) (ips []netip.Addr, err error) {
+func (a *Admin) StoredAs(ctx context.Context, app *db.App, typed string) (ips []netip.Addr, err error) {
 	if stored, err := netip.ParseAddr(typed); err == nil && hashes.Contains(stored) {
 		return []netip.Addr{stored}, nil
 	}
-	err = a.db.Read(ctx, func(q *db.Queries) error {
-		row, err := appOf(ctx, q, app)
-		if err == nil {
-			ips, err = a.storedAs(ctx, q, row, strings.TrimPrefix(typed, ignoredID))
-		}
+	err = a.db.Read(ctx, func(q *db.Queries) (err error) {
+		ips, err = a.storedAs(ctx, q, app, strings.TrimPrefix(typed, ignoredID))
 		return err
 	})
-	return ips, wrap("find a visitor of app "+app, err)
+	return ips, wrap("find a visitor of app "+app.Name, err)
 }
 
 // storedAs does so for an address or an id.

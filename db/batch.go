@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/netip"
 	"time"
@@ -19,6 +20,7 @@ type Batch struct {
 	Basis   string
 	Targets TargetColumns
 	Pairs   PairColumns
+	Move    *Move // nil: the visits come from no source that has a position
 }
 
 // TargetColumns has a row for each target, in order of id.
@@ -70,6 +72,9 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	var q pgx.Batch
 	q.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	q.Queue(BatchBegin, uuidValue(b.ID))
+	if m := b.Move; m != nil {
+		q.Queue(PositionMove, m.App, m.Source, m.Part, m.From, m.To)
+	}
 	t := &b.Targets
 	q.Queue(CountersLock, t.IDs, t.Hot, t.Newcomers).Query(func(rows pgx.Rows) error {
 		return readSums(rows, t.IDs, out.Sums)
@@ -90,6 +95,31 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 			err = &notSentError{err}
 		}
 		return fmt.Errorf("write batch: %w", err)
+	}
+	return nil
+}
+
+// Probe writes a batch without visits, as durably as any other: it fails where one with visits
+// would, for want of rights or of room, or because the server takes no writes.
+func (d *DB) Probe(ctx context.Context) error {
+	conn, err := d.writers.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("probe: %w", err)
+	}
+	defer conn.Release()
+	var empty Batch
+	_, _ = rand.Read(empty.ID[:]) // never fails: a failure would end the process
+	t := &empty.Targets
+	var q pgx.Batch
+	q.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	q.Queue(BatchBegin, uuidValue(empty.ID))
+	q.Queue(CountersLock, t.IDs, t.Hot, t.Newcomers)
+	q.Queue(VisitsRecord, empty.recordArgs()...)
+	q.Queue(RoomProbe)
+	q.Queue(BatchCommit)
+	if err := conn.SendBatch(ctx, &q).Close(); err != nil {
+		rollback(conn.Conn())
+		return fmt.Errorf("probe: %w", err)
 	}
 	return nil
 }

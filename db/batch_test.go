@@ -206,3 +206,14 @@ func TestHintedNewcomersShareTheOrder(t *testing.T) {
 	assert.Equal(t, []int64{7, 6, 6}, numbers(t, conn, 2))
 	assert.Equal(t, []int64{1, 1, 1}, numbers(t, conn, 3))
 }
+
+// A probe needs room on the disk, not only a place in a page that is there.
+func TestProbeNeedsRoom(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	needSuperuser(t, conn)
+	err := open(t, with(t, url, "temp_file_limit", "8kB"), db.Options{}).Probe(t.Context())
+	require.ErrorContains(t, err, "temp_file_limit")
+	assertNothingCounted(t, conn)
+	require.NoError(t, open(t, url, db.Options{}).Probe(t.Context()))
+}

@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -14,7 +15,8 @@ import (
 func TestCheckSchema(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		role  string // that checks; "": the owner
+		role  string // that checks; "": the owner; "member of …": a new login
+		reads bool   // it only reads
 		spoil func(t *testing.T, d *db.DB, conn *pgx.Conn)
 		want  string // in the error; "": none
 	}{
@@ -43,13 +45,18 @@ func TestCheckSchema(t *testing.T) {
 			},
 			want: "the schema is at version 9999",
 		},
-		"a role without rights": {role: "footfall_report", want: "the role footfall_report may not read the schema's version: make it a member of footfall_app"},
+		"up to date, as those who read": {role: "member of footfall_report", reads: true},
+		"a role without rights":         {role: "member of pg_monitor", want: "make it a member of footfall_app, as an administrator does with GRANT footfall_app TO "},
+		"a role without rights that would read": {
+			role: "member of pg_monitor", reads: true,
+			want: "make it a member of footfall_report, as an administrator does with GRANT footfall_report TO ",
+		},
 		"a role that sees the tables and may not read them": {
-			role: "footfall_report",
+			role: "footfall_report", reads: true,
 			spoil: func(t *testing.T, _ *db.DB, conn *pgx.Conn) {
-				exec(t, conn, `GRANT USAGE ON SCHEMA footfall TO footfall_report`)
+				exec(t, conn, `REVOKE SELECT ON footfall.goose_db_version FROM footfall_report`)
 			},
-			want: "the role footfall_report may not read the schema's version",
+			want: "the role footfall_report may not read the schema's version: type `footfall migrate up` as the owner of the tables, which gives footfall_report its rights",
 		},
 		"while somebody migrates": {
 			spoil: func(t *testing.T, _ *db.DB, conn *pgx.Conn) {
@@ -64,11 +71,17 @@ func TestCheckSchema(t *testing.T) {
 			if c.spoil != nil {
 				c.spoil(t, open(t, url, db.Options{}), conn)
 			}
-			if c.role != "" {
+			if of, member := strings.CutPrefix(c.role, "member of "); member {
+				url = withLogin(t, url, newLogin(t, conn, of))
+			} else if c.role != "" {
 				needRole(t, conn, c.role)
 				url = withRole(t, url, c.role)
 			}
-			err := open(t, url, db.Options{}).CheckSchema(t.Context())
+			check := (*db.DB).CheckSchema
+			if c.reads {
+				check = (*db.DB).CheckReports
+			}
+			err := check(open(t, url, db.Options{}), t.Context())
 			if c.want == "" {
 				require.NoError(t, err)
 				return

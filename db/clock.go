@@ -12,6 +12,10 @@ const (
 	longestTrip   = time.Second // a reading that took longer says too little: it may be off by half of that
 )
 
+// ClockMayDiffer is how far the clock of this machine may be from the database's before somebody is
+// told.
+const ClockMayDiffer = time.Second
+
 // Now is the time by the database's clock, so that all instances count by the same one. It is as
 // exact as the last MeasureClock; before the first, it is the time of this machine.
 func (d *DB) Now() time.Time { return d.localClock().Add(-d.ClockOffset()) }

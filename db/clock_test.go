@@ -92,8 +92,7 @@ func TestDayThatTheServerHasSeenCounts(t *testing.T) {
 	require.NoError(t, d.Write(t.Context(), onDay(visitBatch("192.0.2.1", 1, 2), 20991231), &db.Outcome{}))
 }
 
-// Whatever day an instance takes it for, the keys of days that it still is somewhere stay, and so do
-// the ids of the last day's batches.
+// Whatever day an instance takes it for, the keys of days that it still is somewhere stay.
 func TestClockAheadDeletesNothing(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)

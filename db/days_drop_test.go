@@ -69,6 +69,52 @@ func TestDroppingADayGivesUpSoon(t *testing.T) {
 	assert.True(t, dropped)
 }
 
+// However many snapshots follow one another, a day goes between two of them, and visits go on.
+func TestDayIsDroppedBetweenSnapshots(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := open(t, url, db.Options{})
+	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES ($1)`, today)
+	require.True(t, query[bool](t, conn, `SELECT make_visits_day($1)`, today+1))
+	days := func(q *db.Queries) (days []int32) {
+		days, err := q.VisitsDays(t.Context(), db.VisitsDaysParams{LastDay: today + 1})
+		assert.NoError(t, err)
+		return days
+	}
+	take := func(f func(q *db.Queries)) <-chan error {
+		s, err := d.OpenSnapshots(t.Context(), "1MB")
+		require.NoError(t, err)
+		t.Cleanup(s.Close)
+		return async(t, func() error {
+			return s.Take(t.Context(), func(q *db.Queries) error { f(q); return nil })
+		})
+	}
+	began, end := make(chan bool), make(chan bool)
+	first := take(func(q *db.Queries) {
+		began <- true
+		<-end
+		assert.Equal(t, []int32{today, today + 1}, days(q))
+	})
+	receive(t, began, "the first snapshot")
+	dropped := async(t, func() error {
+		for { // a slow machine may let it wait for too long
+			if _, err := d.Queries().DayDrop(t.Context(), today); db.FaultOf(err) != db.FaultBusy {
+				return err
+			}
+		}
+	})
+	awaitBlocked(t, conn, 1)
+	var seen []int32
+	second := take(func(q *db.Queries) { seen = days(q) })
+	awaitBlocked(t, conn, 2)
+	require.NoError(t, d.Write(t.Context(), onDay(visitBatch("192.0.2.1", 1, 2), today+1), &db.Outcome{}), "nobody waits for a visit's locks")
+	close(end)
+	require.NoError(t, receive(t, first, "the end of the first snapshot"))
+	require.NoError(t, receive(t, dropped, "the drop"))
+	require.NoError(t, receive(t, second, "the second snapshot"))
+	assert.Equal(t, []int32{today + 1}, seen)
+}
+
 func TestOnlyPartitionsOfVisitsAreDropped(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)

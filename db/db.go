@@ -29,8 +29,9 @@ const reporters = 2
 type Options struct {
 	// Readers bounds the connections for everything but batches. Default 8.
 	Readers int
-	// Writers bounds the connections for batches. Each lane of the recorder needs one, and one more
-	// is needed to find out whether a batch committed whose connection was lost. Default 3.
+	// Writers bounds the connections for batches. Each lane of the recorder needs one, as does the
+	// writer of chunks, and one more is needed to find out whether a batch committed whose
+	// connection was lost. Default 4.
 	Writers int
 	// StatementTimeout ends a statement that hangs. Default 5 s.
 	StatementTimeout time.Duration
@@ -48,7 +49,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.Readers = cmp.Or(o.Readers, 8)
-	o.Writers = cmp.Or(o.Writers, 3)
+	o.Writers = cmp.Or(o.Writers, 4)
 	o.StatementTimeout = cmp.Or(o.StatementTimeout, 5*time.Second)
 	o.DeadAfter = cmp.Or(o.DeadAfter, defaultDeadAfter)
 	o.LockPatience = cmp.Or(o.LockPatience, defaultLockPatience)
@@ -62,7 +63,7 @@ func (o Options) withDefaults() Options {
 }
 
 // DB is a database with Footfall's schema, or one that is to get it. Callers get the generated
-// queries from Read, InTx, Report and InSnapshot, each of which is for one kind of work. A DB is
+// queries from Read, InTx, Report and Snapshots, each of which is for one kind of work. A DB is
 // safe for concurrent use.
 type DB struct {
 	queries *Queries        // of the pool readers
@@ -71,6 +72,7 @@ type DB struct {
 	reports *pgxpool.Pool   // for reports: few and read-only, so that counting keeps the machine
 	base    *pgx.ConnConfig // for connections outside the pools: migrations, watchers, snapshots
 
+	deadAfter    time.Duration
 	lockPatience time.Duration
 	log          *slog.Logger
 
@@ -85,7 +87,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{base: base, lockPatience: o.LockPatience, log: o.Log, localClock: o.LocalClock}
+	d := &DB{base: base, deadAfter: o.DeadAfter, lockPatience: o.LockPatience, log: o.Log, localClock: o.LocalClock}
 	d.readers, err = newPool(ctx, base, o.Readers, map[string]string{"statement_timeout": milliseconds(o.StatementTimeout)}, nil)
 	if err != nil {
 		return nil, err
@@ -128,12 +130,7 @@ func (d *DB) Close() {
 }
 
 // Ping returns an error if the database does not answer.
-func (d *DB) Ping(ctx context.Context) error {
-	if err := d.readers.Ping(ctx); err != nil {
-		return fmt.Errorf("the database does not answer: %w", err)
-	}
-	return nil
-}
+func (d *DB) Ping(ctx context.Context) error { return d.readers.Ping(ctx) }
 
 // Read runs f, which may run twice without harm: once more if its connection turns out to be dead,
 // as every idle connection is after a restart of the server. If ctx ends, its queries still run to
@@ -229,9 +226,7 @@ func newPool(
 		return nil, configError(err)
 	}
 	cfg.ConnConfig = base.Copy()
-	for name, value := range settings {
-		cfg.ConnConfig.RuntimeParams[name] = value
-	}
+	addSettings(cfg.ConnConfig, settings)
 	cfg.AfterConnect = prepare
 	cfg.MaxConns = int32(size) //nolint:gosec // a number of connections
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
@@ -250,14 +245,15 @@ func connConfig(url string, deadAfter time.Duration) (*pgx.ConnConfig, error) {
 		return nil, errors.New("database url: default_query_exec_mode=simple_protocol is not supported: " +
 			"it writes values into the text of a statement; leave the setting out")
 	}
-	cfg.RuntimeParams["search_path"] = Schema
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "footfall"
 	}
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 5 * time.Second
 	}
-	keepAlive(cfg, deadAfter)
+	settings := map[string]string{"search_path": Schema}
+	keepAlive(cfg, settings, deadAfter)
+	addSettings(cfg, settings)
 	return cfg, nil
 }
 

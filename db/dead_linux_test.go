@@ -2,102 +2,15 @@ package db_test
 
 import (
 	"context"
-	"io"
-	"net"
-	neturl "net/url"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"footfall/db"
+	"footfall/db/dbtest"
 )
-
-// blackHole is a network between a client and the server that can vanish: from then on no packet
-// comes through, neither data nor acknowledgements nor the end of a connection. What connects
-// afterwards is not affected.
-type blackHole struct {
-	net.Listener
-	server string
-
-	mu    sync.Mutex
-	conns []*net.TCPConn
-}
-
-// newBlackHole returns a network to the server of url, which is one on TCP, and the URL that leads
-// through it.
-func newBlackHole(t *testing.T, url string) (*blackHole, string) {
-	t.Helper()
-	u, err := neturl.Parse(url)
-	require.NoError(t, err)
-	silent := net.ListenConfig{KeepAlive: -1}
-	h := &blackHole{server: u.Host}
-	h.Listener, err = silent.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			client, err := h.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() { h.serve(client.(*net.TCPConn)) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = h.Close()
-		h.each(func(conn *net.TCPConn) { _ = conn.Close() })
-		all.Wait()
-	})
-	u.Host = h.Addr().String()
-	return h, u.String()
-}
-
-func (h *blackHole) serve(client *net.TCPConn) {
-	silent := net.Dialer{KeepAlive: -1}
-	conn, err := silent.Dial("tcp", h.server)
-	if err != nil {
-		_ = client.Close()
-		return
-	}
-	server := conn.(*net.TCPConn)
-	h.mu.Lock()
-	h.conns = append(h.conns, client, server)
-	h.mu.Unlock()
-	var both sync.WaitGroup
-	both.Go(func() { _, _ = io.Copy(client, server); _ = client.Close() })
-	both.Go(func() { _, _ = io.Copy(server, client); _ = server.Close() })
-	both.Wait()
-}
-
-func (h *blackHole) each(f func(*net.TCPConn)) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, conn := range h.conns {
-		f(conn)
-	}
-}
-
-// vanish makes the kernel drop each packet that arrives here, before TCP sees it.
-func (h *blackHole) vanish(t *testing.T) {
-	t.Helper()
-	dropAll := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0}}
-	h.each(func(conn *net.TCPConn) {
-		raw, err := conn.SyscallConn()
-		if err != nil {
-			return // it has been closed
-		}
-		_ = raw.Control(func(socket uintptr) {
-			err = unix.SetsockoptSockFprog(int(socket), syscall.SOL_SOCKET, unix.SO_ATTACH_FILTER,
-				&unix.SockFprog{Len: 1, Filter: &dropAll[0]})
-		})
-		assert.NoError(t, err)
-	})
-}
 
 // deadSoon is patience with a silent network, as short as TCP can count.
 var deadSoon = db.Options{DeadAfter: 2 * time.Second}
@@ -106,29 +19,39 @@ var deadSoon = db.Options{DeadAfter: 2 * time.Second}
 // it takes a quarter of an hour where something was sent, and two hours where nothing was.
 const found = 20 * time.Second
 
-// farServer is a server with the schema that is reached over TCP, and the way to it that can vanish.
-func farServer(t *testing.T) (near string, h *blackHole, far string) {
+// far is a server that is reached over TCP.
+type far struct{ near, url string }
+
+// database makes a database with the schema, and returns the ways to it: a near one, and one
+// through a network that can vanish.
+func (f far) database(t *testing.T, name string) (near string, h *dbtest.Network, through string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	exec(t, connect(t, f.near), `CREATE DATABASE `+name+` TEMPLATE template0 ENCODING 'UTF8'`)
+	near = inDatabase(t, f.near, name)
+	_, err := open(t, near, db.Options{}).MigrateUp(t.Context())
 	require.NoError(t, err)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
-	near, admin := ownServer(t, address)
-	exec(t, admin, `ALTER ROLE footfall PASSWORD 'secret'`)
-	_, err = open(t, near, db.Options{}).MigrateUp(t.Context())
-	require.NoError(t, err)
-	h, far = newBlackHole(t, "postgres://footfall:secret@"+address+"/footfall?sslmode=disable&application_name=far")
-	return near, h, far
+	h, through = dbtest.NewNetwork(t, inDatabase(t, f.url, name))
+	return near, h, through
+}
+
+// When the network vanishes, both ends find out by themselves.
+func TestNetworkVanishes(t *testing.T) {
+	t.Parallel()
+	server, url := dbtest.OwnFar(t, dbtest.OwnDir(t))
+	f := far{server.URL(), url}
+	t.Run("client", f.testClientVanishes)
+	t.Run("server", f.testServerVanishes)
+	t.Run("patience", f.testPatience)
 }
 
 // sessions are what the server takes for clients behind the network that can vanish.
-const sessions = `SELECT count(*) FROM pg_stat_activity WHERE application_name = 'far'`
+const sessions = `SELECT count(*) FROM pg_stat_activity WHERE application_name = 'far' AND datname = current_database()`
 
 // A client that has vanished holds no lock for long, whichever connection it was: the server finds
 // out, whether it has something to send or not.
-func TestServerFindsOutThatAClientHasVanished(t *testing.T) {
+func (f far) testClientVanishes(t *testing.T) {
 	t.Parallel()
-	near, hole, far := farServer(t)
+	near, hole, far := f.database(t, "client")
 	d, conn := open(t, near, db.Options{}), connect(t, near)
 	o := deadSoon
 	o.Readers, o.Writers = 1, 1
@@ -140,8 +63,11 @@ func TestServerFindsOutThatAClientHasVanished(t *testing.T) {
 
 	ctx, end := context.WithCancel(t.Context())
 	began := make(chan struct{}, 2)
+	snapshots, err := client.OpenSnapshots(ctx, "1MB")
+	require.NoError(t, err)
+	defer snapshots.Close()
 	ended := async(t, func() error {
-		return client.InSnapshot(ctx, 1, "1MB", func(ctx context.Context, _ []*db.Queries) error {
+		return snapshots.Take(t.Context(), func(*db.Queries) error {
 			began <- struct{}{}
 			<-ctx.Done()
 			return nil
@@ -164,17 +90,28 @@ func TestServerFindsOutThatAClientHasVanished(t *testing.T) {
 	awaitBlocked(t, conn, 1)
 	require.Equal(t, int64(6), query[int64](t, conn, sessions), "pools, snapshot, watcher, and a migration that waits for its turn")
 
-	hole.vanish(t)
+	hole.Vanish()
 	addApp(t, d, "shop") // which the server tells the watcher: it waits for an acknowledgement
 	exec(t, conn, `SELECT pg_advisory_unlock_all()`)
 	require.NoError(t, d.WaitForInstances(t.Context(), found))
 	assert.Eventually(t, func() bool { return query[int64](t, conn, sessions) == 0 }, found, 10*time.Millisecond, "sessions of the vanished client")
 }
 
+// Tests have less patience than the service, whose connections say how much it has. (The server
+// shows what it goes by on TCP alone.)
+func (f far) testPatience(t *testing.T) {
+	for name, pool := range open(t, f.url+"?sslmode=disable", db.Options{}).Pools() {
+		var got []string
+		require.NoError(t, pool.QueryRow(t.Context(), `SELECT ARRAY[current_setting('statement_timeout'),
+			current_setting('tcp_user_timeout'), current_setting('tcp_keepalives_idle')]`).Scan(&got))
+		assert.Equal(t, []string{"5s", "10000", "5"}, got, name)
+	}
+}
+
 // A server that has vanished keeps nobody waiting for long, and the next try finds another way.
-func TestClientFindsOutThatTheServerHasVanished(t *testing.T) {
+func (f far) testServerVanishes(t *testing.T) {
 	t.Parallel()
-	_, hole, far := farServer(t)
+	_, hole, far := f.database(t, "server")
 	d := open(t, far, deadSoon)
 	ping := func() error { return d.Ping(t.Context()) }
 	basis := func() error { _, err := d.Basis(t.Context()); return err }
@@ -182,17 +119,19 @@ func TestClientFindsOutThatTheServerHasVanished(t *testing.T) {
 		return d.Report(t.Context(), func(q *db.Queries) error { _, err := q.AppsList(t.Context()); return err })
 	}
 	status := func() error { _, err := d.MigrateStatus(t.Context()); return err }
+	snapshots, err := d.OpenSnapshots(t.Context(), "1MB")
+	require.NoError(t, err)
+	defer snapshots.Close()
 	snapshot := func() error {
-		return d.InSnapshot(t.Context(), 1, "1MB", func(ctx context.Context, q []*db.Queries) error {
-			hole.vanish(t)
-			_, err := q[0].AppsList(ctx)
+		return snapshots.Take(t.Context(), func(q *db.Queries) error {
+			_, err := q.AppsList(t.Context())
 			return err
 		})
 	}
 	for _, use := range []func() error{ping, basis, report, status} {
 		require.NoError(t, use())
 	}
-	hole.vanish(t)
+	hole.Vanish()
 	outcome := map[string]<-chan error{}
 	for name, use := range map[string]func() error{"reader": ping, "writer": basis, "report": report, "snapshot": snapshot} {
 		outcome[name] = async(t, use)

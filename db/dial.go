@@ -8,9 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// defaultDeadAfter is longer than a watcher takes to notice that the server no longer answers
-// (watchEvery and watchPatience): an instance must have stopped relying on its watcher when the
-// server lets go of it.
 const defaultDeadAfter = 10 * time.Second
 
 // aliveProbes is how many keepalives without an answer end a connection where the system has no
@@ -22,13 +19,13 @@ const aliveProbes = 3
 // since somebody waits for its answer. Keepalives alone would not do: none is sent while data waits
 // to be acknowledged, and TCP sends such data again for a quarter of an hour. TCP_USER_TIMEOUT
 // bounds that. On a Unix socket, which cannot lose its other end, none of this has an effect.
-func keepAlive(cfg *pgx.ConnConfig, deadAfter time.Duration) {
+func keepAlive(cfg *pgx.ConnConfig, settings map[string]string, deadAfter time.Duration) {
 	idle := max(deadAfter/2, time.Second) // TCP counts in seconds
 	interval := max((deadAfter-idle)/aliveProbes, time.Second)
-	cfg.RuntimeParams["tcp_keepalives_idle"] = fmt.Sprint(int(idle.Seconds()))
-	cfg.RuntimeParams["tcp_keepalives_interval"] = fmt.Sprint(int(interval.Seconds()))
-	cfg.RuntimeParams["tcp_keepalives_count"] = fmt.Sprint(aliveProbes)
-	cfg.RuntimeParams["tcp_user_timeout"] = milliseconds(deadAfter)
+	settings["tcp_keepalives_idle"] = fmt.Sprint(int(idle.Seconds()))
+	settings["tcp_keepalives_interval"] = fmt.Sprint(int(interval.Seconds()))
+	settings["tcp_keepalives_count"] = fmt.Sprint(aliveProbes)
+	settings["tcp_user_timeout"] = milliseconds(deadAfter)
 	dialer := &net.Dialer{
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: idle, Interval: interval, Count: aliveProbes},
 		Control:         userTimeout(deadAfter),

@@ -149,9 +149,29 @@ func (q *Queries) AppPagesDelete(ctx context.Context, appID int32) error {
 	return err
 }
 
+const AppPositionsDelete = `-- name: AppPositionsDelete :exec
+DELETE FROM positions
+WHERE app_id = $1
+`
+
+// Deletes how far an app's sources were counted. Before its counters are locked: a batch that holds
+// a position may want them.
+func (q *Queries) AppPositionsDelete(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, AppPositionsDelete, appID)
+	return err
+}
+
 const AppReturnsDelete = `-- name: AppReturnsDelete :exec
-DELETE FROM returns
-WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
+WITH targets AS (
+    SELECT p.id
+    FROM pages AS p
+    WHERE p.app_id = $1
+), gone AS (
+    DELETE FROM open_returns
+    WHERE page_id IN (SELECT t.id FROM targets AS t)
+)
+DELETE FROM packed_returns
+WHERE page_id IN (SELECT t.id FROM targets AS t)
 `
 
 // Deletes who returned to an app's targets.
@@ -280,7 +300,10 @@ WITH gone AS (
     WHERE d.page_id = $1
     RETURNING d.site_id, d.day_id, d.hot, d.pv
 ), gone_returns AS (
-    DELETE FROM returns AS r
+    DELETE FROM open_returns AS r
+    WHERE r.page_id IN ($1, $2)
+), gone_packed AS (
+    DELETE FROM packed_returns AS r
     WHERE r.page_id IN ($1, $2)
 ), were AS MATERIALIZED (
     SELECT g.site_id, g.day_id, g.hot,
@@ -338,8 +361,8 @@ SELECT set_config('statement_timeout', '0', true),
        set_config('tcp_keepalives_count', '3', true)
 `
 
-// Erasing: visitors, pages, apps. A command that erases takes its turn first, so that no two wait for
-// each other.
+// Erasing: visitors, pages, apps. A command that erases takes its turn first, so that no two wait
+// for each other.
 //
 // Each visit locks the counters of its site, so that a transaction which holds those has the site to
 // itself: no batch is between its look-up and its insert. Batches that wait for the lock meet a new
@@ -732,10 +755,10 @@ type VisitorsMergeParams struct {
 	FromPage int64
 }
 
-// Moves its visitors, after the days, and returns how many are new there. Who came to both stays
-// one visitor; who is new gets the next rank, in the order of the ranks before. There are never
-// more visitors than (visitor, day) pairs: where erased ones were taken for more than they can have
-// been, newcomers take their places.
+// Moves its visitors, after the days, and returns how many are new there. A visitor who came to
+// both stays one; one who is new gets the next rank, in the order of the ranks before. There are
+// never more visitors than (visitor, day) pairs: where erased ones were taken for more than they
+// can have been, newcomers take their places.
 func (q *Queries) VisitorsMerge(ctx context.Context, arg VisitorsMergeParams) (int64, error) {
 	row := q.db.QueryRow(ctx, VisitorsMerge,
 		arg.Days,

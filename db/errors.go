@@ -25,8 +25,11 @@ const (
 	// FaultDay: rolled back, since a site of the batch has been counted on a later day, as happens
 	// when clocks differ. Send it again with that day.
 	FaultDay
-	// FaultAhead: rolled back, since a day of the batch has come nowhere yet by the database's clock.
-	// Measure the clock before more is sent.
+	// FaultMoved: rolled back, since the batch's position is not where the batch began. What others
+	// have counted up to where it is must not be sent again.
+	FaultMoved
+	// FaultAhead: rolled back, since a day of the batch has come nowhere yet by the database's
+	// clock. Measure the clock before more is sent.
 	FaultAhead
 	// FaultNoDay: rolled back, since the partition of a day is missing. Make it, and send it again.
 	FaultNoDay
@@ -34,7 +37,7 @@ const (
 	// gone or has changed. Send the others without it.
 	FaultData
 	// FaultRefused: rolled back, or never begun, because the server has no space, is shutting down,
-	// or cannot be connected to.
+	// or cannot be connected to, or because its schema takes no batches of this version any more.
 	FaultRefused
 	// FaultUnknown: the connection was lost. The batch may have committed, or may still commit.
 	FaultUnknown
@@ -72,13 +75,18 @@ func FaultOf(err error) Fault {
 		return FaultDay
 	case "FF003": // raised by day_must_be_near
 		return FaultAhead
+	case "FF004": // raised by move_position
+		return FaultMoved
 	case "23505": // unique violation; visits_… are partitions
 		if pg.ConstraintName == "visitors_pkey" || strings.HasPrefix(pg.TableName, "visits_") {
 			return FaultHint
 		}
 	case "23514": // check violation; the name is empty where no partition takes the row
-		if pg.TableName == "visits" && pg.ConstraintName == "" {
+		switch {
+		case pg.TableName == "visits" && pg.ConstraintName == "":
 			return FaultNoDay
+		case pg.ConstraintName == "batches_by_this_version":
+			return FaultRefused
 		}
 	}
 	switch pg.Code[:2] {
@@ -117,5 +125,5 @@ var ErrNoRows = pgx.ErrNoRows
 
 // String names the fault for logs and metrics.
 func (f Fault) String() string {
-	return [...]string{"none", "busy", "hint", "stale", "day", "ahead", "no_day", "data", "refused", "unknown"}[f]
+	return [...]string{"none", "busy", "hint", "stale", "day", "moved", "ahead", "no_day", "data", "refused", "unknown"}[f]
 }

@@ -62,7 +62,10 @@ func (d *DB) applySteps(ctx context.Context, p *goose.Provider, version int64) (
 		if step.Version <= version {
 			continue
 		}
-		err := d.untilLocked(ctx, step.Path, func() error { _, err := p.ApplyVersion(ctx, step.Version, true); return err })
+		err := d.untilLocked(ctx, step.Path, func() error {
+			_, err := p.ApplyVersion(ctx, step.Version, true)
+			return withoutSQL(err)
+		})
 		if err != nil {
 			return names, err
 		}
@@ -77,16 +80,20 @@ func newerSchema(current, newest int64) error {
 
 // CheckSchema returns an error unless the schema is the one for which this program is made. It
 // changes nothing, waits for no lock, and needs no more rights than footfall_app has.
-func (d *DB) CheckSchema(ctx context.Context) error {
-	schema, err := d.queries.SchemaSeen(ctx)
+func (d *DB) CheckSchema(ctx context.Context) error { return d.checkSchema(ctx, "footfall_app") }
+
+// CheckReports is CheckSchema for those who only read: it advises no more rights than they need.
+func (d *DB) CheckReports(ctx context.Context) error { return d.checkSchema(ctx, "footfall_report") }
+
+func (d *DB) checkSchema(ctx context.Context, needed string) error {
+	schema, err := d.queries.SchemaSeen(ctx, needed)
 	switch {
 	case err != nil:
 		return fmt.Errorf("look for the schema: %w", err)
 	case !schema.There:
 		return errors.New("the database has no schema of Footfall's: type `footfall migrate up` as the role that is to own the tables")
 	case !schema.Readable:
-		return fmt.Errorf("the role %s may not read the schema's version: make it a member of footfall_app, "+
-			"and type `footfall migrate up` as the owner of the tables", schema.Role)
+		return unreadable(schema, needed)
 	}
 	pool := stdlib.OpenDBFromPool(d.readers)
 	defer closeSQL(pool)
@@ -113,6 +120,20 @@ func (d *DB) CheckSchema(ctx context.Context) error {
 	return d.checkFunctions(ctx)
 }
 
+// unreadable tells what a role lacks that may not read the schema, but needs another's rights.
+func unreadable(schema SchemaSeenRow, needed string) error {
+	const owner = "type `footfall migrate up` as the owner of the tables"
+	problem := fmt.Sprintf("the role %s may not read the schema's version", schema.Role)
+	grant := fmt.Sprintf("make it a member of %s, as an administrator does with GRANT %[1]s TO %s", needed, pgx.Identifier{schema.Role}.Sanitize())
+	switch {
+	case schema.Member:
+		return fmt.Errorf("%s: %s, which gives %s its rights", problem, owner, needed)
+	case schema.Granted:
+		return fmt.Errorf("%s: %s", problem, grant)
+	}
+	return fmt.Errorf("%s: %s, which makes the role %s, and then %s", problem, owner, needed, grant)
+}
+
 // checkFunctions returns an error unless functions and views are those of this program.
 func (d *DB) checkFunctions(ctx context.Context) error {
 	_, hash, err := functionFiles()
@@ -135,25 +156,42 @@ func (d *DB) GrantRoles(ctx context.Context) (missing []string, err error) {
 	return d.queries.RolesGrant(ctx)
 }
 
-// MigrateDown takes the newest applied step back and returns its name. First it drops functions and
-// views, which may depend on the step; MigrateUp makes them again.
+// MigrateDown takes the newest applied step back and returns its name, unless an instance runs,
+// which could not count without it. First it drops functions and views, which may depend on the
+// step; MigrateUp makes them again.
 func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 	var name string
 	err := d.withMigrations(ctx, func(p *goose.Provider, conn *pgx.Conn, current int64) error {
-		if current > 0 {
-			if err := d.dropThen(ctx, conn, func(pgx.Tx) error { return nil }); err != nil {
-				return fmt.Errorf("drop functions and views: %w", err)
-			}
+		if current == 0 {
+			return errors.New("there is no step that could be taken back")
+		}
+		if err := refuseBesideInstances(ctx, conn); err != nil {
+			return err
+		}
+		if err := d.dropThen(ctx, conn, func(pgx.Tx) error { return nil }); err != nil {
+			return fmt.Errorf("drop functions and views: %w", err)
 		}
 		return d.untilLocked(ctx, "the newest step", func() error {
 			result, err := p.Down(ctx)
 			if err == nil {
 				name = result.Source.Path
 			}
-			return err
+			return withoutSQL(err)
 		})
 	})
 	return name, err
+}
+
+// refuseBesideInstances returns an error if an instance runs.
+func refuseBesideInstances(ctx context.Context, conn *pgx.Conn) error {
+	instances, err := New(conn).StatusInstances(ctx)
+	if err != nil {
+		return fmt.Errorf("look for running services: %w", err)
+	}
+	if len(instances) > 0 {
+		return fmt.Errorf("services that run count in these tables (%d): stop them first; nothing was taken back", len(instances))
+	}
+	return nil
 }
 
 // MigrateStatus lists the migrations, oldest first.
@@ -194,7 +232,7 @@ func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn 
 	}
 
 	steps := d.base.Copy()
-	steps.RuntimeParams["lock_timeout"] = milliseconds(lockWait)
+	addSettings(steps, map[string]string{"lock_timeout": milliseconds(lockWait)})
 	pool := stdlib.OpenDB(*steps)
 	defer closeSQL(pool)
 	provider, _, err := newProvider(pool)

@@ -115,6 +115,8 @@ func (q *Queries) SchemaMake(ctx context.Context) error {
 
 const SchemaSeen = `-- name: SchemaSeen :one
 SELECT count(*) > 0 AS there,
+       EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.rolname = $1::text) AS granted,
+       EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.rolname = $1::text AND pg_has_role(r.oid, 'USAGE')) AS member,
        coalesce(bool_or(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')), false)::boolean AS readable,
        current_user::text AS role
 FROM pg_catalog.pg_class AS c
@@ -125,29 +127,26 @@ WHERE n.nspname = 'footfall'
 
 type SchemaSeenRow struct {
 	There    bool
+	Granted  bool
+	Member   bool
 	Readable bool
 	Role     string
 }
 
-// Whether the database has the table of versions, and whether this role may read it. Asking needs
-// no rights at all.
-func (q *Queries) SchemaSeen(ctx context.Context) (SchemaSeenRow, error) {
-	row := q.db.QueryRow(ctx, SchemaSeen)
+// Whether the database has the table of versions, and whether the role of this session may read it;
+// whether there is the role that is granted this, and whether that of the session is a member.
+// Asking needs no rights at all.
+func (q *Queries) SchemaSeen(ctx context.Context, granted string) (SchemaSeenRow, error) {
+	row := q.db.QueryRow(ctx, SchemaSeen, granted)
 	var i SchemaSeenRow
-	err := row.Scan(&i.There, &i.Readable, &i.Role)
+	err := row.Scan(
+		&i.There,
+		&i.Granted,
+		&i.Member,
+		&i.Readable,
+		&i.Role,
+	)
 	return i, err
-}
-
-const ServerWrites = `-- name: ServerWrites :one
-SELECT (NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off')::boolean AS writes
-`
-
-// Whether this server takes writes: a standby does not.
-func (q *Queries) ServerWrites(ctx context.Context) (bool, error) {
-	row := q.db.QueryRow(ctx, ServerWrites)
-	var writes bool
-	err := row.Scan(&writes)
-	return writes, err
 }
 
 const SessionDurable = `-- name: SessionDurable :exec
@@ -159,6 +158,33 @@ WHERE current_setting('synchronous_commit') = 'off'
 // stay.
 func (q *Queries) SessionDurable(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, SessionDurable)
+	return err
+}
+
+const SessionProcess = `-- name: SessionProcess :one
+SELECT pg_backend_pid()::bigint AS pid
+`
+
+// The process of the server that this session has.
+func (q *Queries) SessionProcess(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, SessionProcess)
+	var pid int64
+	err := row.Scan(&pid)
+	return pid, err
+}
+
+const SessionSet = `-- name: SessionSet :exec
+SELECT set_config($1, $2, false)
+`
+
+type SessionSetParams struct {
+	Name  string
+	Value string
+}
+
+// Sets one setting of this session.
+func (q *Queries) SessionSet(ctx context.Context, arg SessionSetParams) error {
+	_, err := q.db.Exec(ctx, SessionSet, arg.Name, arg.Value)
 	return err
 }
 

@@ -63,6 +63,7 @@ type BatchID struct {
 	Abandoned bool
 }
 
+// The ids of one turn: a partition of batches.
 type Batches0 struct {
 	// The id that the instance gave the batch.
 	ID pgtype.UUID
@@ -74,6 +75,7 @@ type Batches0 struct {
 	Abandoned bool
 }
 
+// The ids of the other turn: a partition of batches.
 type Batches1 struct {
 	// The id that the instance gave the batch.
 	ID pgtype.UUID
@@ -177,6 +179,30 @@ type Key struct {
 	Scopes []string
 }
 
+// How many visitors of a target came on a day that is not closed yet, and before that last on a previous day.
+type OpenReturn struct {
+	// The target.
+	PageID int64
+	// The day.
+	DayID int32
+	// The last day before it on which these visitors came.
+	PreviousDay int32
+	// How many there were.
+	Visitors int64
+}
+
+// How many visitors of a target came on a closed day, and before that last on each previous day, packed. The view returns shows it unpacked.
+type PackedReturn struct {
+	// The target.
+	PageID int64
+	// The day.
+	DayID int32
+	// Bit k is 1 where some of these visitors came k days before, and not in between. The last bit is 1.
+	PreviousDays pgtype.Bits
+	// For each of those bits a number, all of the same length: how many visitors came last so many days before, or more.
+	Visitors pgtype.Bits
+}
+
 // Targets: what is counted. A row is a page, or a site (site_id is null).
 type Page struct {
 	// The target's number in counters, visitors and visits.
@@ -201,6 +227,22 @@ type PageTally struct {
 	DayID int32
 	// Pages and sites made on that day, those deleted since included.
 	Today int64
+}
+
+// How far visits of each source have been counted.
+type PositionRow struct {
+	// The app that they count for.
+	AppID int32
+	// Where they come from. Of calls of POST /visits that may be repeated: "calls of key 7", by keys.id, or "calls" where no key was shown.
+	Source string
+	// Which part of the source it is; of a call, its Idempotency-Key.
+	Part string
+	// Up to here all is counted; of a call, how many of its items.
+	Next int64
+	// The SHA-256 of a call's body; null where the source is none of calls.
+	Content []byte
+	// When somebody last began to read from here.
+	UsedAt time.Time
 }
 
 // What was counted for each target on each day, for ever.
@@ -253,6 +295,20 @@ type ReportRank struct {
 	FirstDay int32
 	// The last day on which the visitor came.
 	LastDay int32
+}
+
+// How many visitors of each target came on a day, and before that last on a previous day; for ever.
+type ReportReturn struct {
+	// The app that counts it.
+	App string
+	// The page, or the site.
+	Target string
+	// The day as a number, like 20190629.
+	DayID int32
+	// The last day before it on which these visitors came.
+	PreviousDay int32
+	// How many there were.
+	Visitors int64
 }
 
 // Sites and what was counted for them in all.

@@ -84,6 +84,67 @@ func (q *Queries) CountsGet(ctx context.Context, arg CountsGetParams) ([]CountsG
 	return items, nil
 }
 
+const CountsOfVisits = `-- name: CountsOfVisits :many
+SELECT asked.place::integer AS place, found.pv, found.uv, found.hot, found.rank
+FROM (
+    SELECT unnest($1::text[])                   AS uri,
+           unnest($2::inet[])                    AS ip,
+           generate_subscripts($1::text[], 1)   AS place
+) AS asked
+CROSS JOIN LATERAL (
+    SELECT c.pv, c.uv, c.hot,
+           coalesce((SELECT v.rank FROM visitors AS v WHERE v.page_id = p.id AND v.ip = asked.ip), 0)::bigint AS rank
+    FROM pages AS p
+    JOIN counters AS c ON c.page_id = p.id
+    WHERE p.app_id = $3
+      AND p.key = page_key(asked.uri)
+    LIMIT 1
+) AS found
+`
+
+type CountsOfVisitsParams struct {
+	Uris  []string
+	Ips   []netip.Addr
+	AppID int32
+}
+
+type CountsOfVisitsRow struct {
+	Place int32
+	Pv    int64
+	Uv    int64
+	Hot   int64
+	Rank  int64
+}
+
+// The numbers of some targets of an app, each with the rank there of the visitor beside it (0: never
+// came), and its place in the arrays (from 1). Targets that were never counted are left out. One by
+// one, however few the planner takes them for.
+func (q *Queries) CountsOfVisits(ctx context.Context, arg CountsOfVisitsParams) ([]CountsOfVisitsRow, error) {
+	rows, err := q.db.Query(ctx, CountsOfVisits, arg.Uris, arg.Ips, arg.AppID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CountsOfVisitsRow
+	for rows.Next() {
+		var i CountsOfVisitsRow
+		if err := rows.Scan(
+			&i.Place,
+			&i.Pv,
+			&i.Uv,
+			&i.Hot,
+			&i.Rank,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PagesFind = `-- name: PagesFind :many
 
 SELECT asked.uri::text AS uri, found.id,

@@ -11,6 +11,59 @@ import (
 	"time"
 )
 
+const AppsToRead = `-- name: AppsToRead :many
+
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id
+FROM apps
+ORDER BY name
+`
+
+type AppsToReadRow struct {
+	ID         int32
+	Name       string
+	Tz         string
+	Ipv6Prefix int16
+	Access     string
+	Sites      []string
+	KeepQuery  []string
+	Visitor    string
+	SecretID   []byte
+}
+
+// What handlers and `footfall report` read of what was counted. Days are numbers like 20190629; a
+// range includes both ends.
+// All apps, by name, with what reports on them go by, which is all that footfall_report may read of
+// an app.
+func (q *Queries) AppsToRead(ctx context.Context) ([]AppsToReadRow, error) {
+	rows, err := q.db.Query(ctx, AppsToRead)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AppsToReadRow
+	for rows.Next() {
+		var i AppsToReadRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.Tz,
+			&i.Ipv6Prefix,
+			&i.Access,
+			&i.Sites,
+			&i.KeepQuery,
+			&i.Visitor,
+			&i.SecretID,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const DaysBetween = `-- name: DaysBetween :many
 SELECT d.day_id, d.pv, d.new_visitors, d.hot
 FROM days AS d
@@ -70,10 +123,9 @@ SELECT p.uri,
        d.pv::bigint           AS pv,
        d.new_visitors::bigint AS new_visitors,
        d.hot::bigint          AS hot,
-       (CASE
-            WHEN d.pv - d.new_visitors = r.visitors THEN d.new_visitors + r.from_before
-            ELSE (SELECT u.uniques FROM report.uniques($1::text, p.uri, $2::integer, $3::integer) AS u)
-        END)::bigint           AS uniques
+       coalesce(d.uniques,
+                (SELECT u.uniques
+                 FROM report.uniques($1::text, p.uri, $2::integer, $3::integer) AS u))::bigint AS uniques
 FROM (
     SELECT q.id, q.uri
     FROM pages AS q
@@ -88,19 +140,7 @@ FROM (
     ORDER BY left(q.uri, 200) USING ~<~, q.uri USING ~<~
     LIMIT $6
 ) AS p
-CROSS JOIN LATERAL (
-    SELECT coalesce(sum(o.pv), 0) AS pv, coalesce(sum(o.new_visitors), 0) AS new_visitors, coalesce(sum(o.hot), 0) AS hot
-    FROM days AS o
-    WHERE o.page_id = p.id
-      AND o.day_id BETWEEN $2::integer AND $3::integer
-) AS d
-CROSS JOIN LATERAL (
-    SELECT coalesce(sum(o.visitors), 0)                                                           AS visitors,
-           coalesce(sum(o.visitors) FILTER (WHERE o.previous_day < $2::integer), 0)        AS from_before
-    FROM returns AS o
-    WHERE o.page_id = p.id
-      AND o.day_id BETWEEN $2::integer AND $3::integer
-) AS r
+CROSS JOIN LATERAL target_sums(p.id, $2::integer, $3::integer) AS d
 ORDER BY p.uri USING ~<~
 `
 
@@ -122,9 +162,10 @@ type PagesAfterRow struct {
 }
 
 // The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a
-// range of days. The index has the first 200 characters, whose order is that of the whole. Pages that were not visited in it are there, too. Where it is not known of some
-// visitors when they came before, uniques are asked for by name: the tables on which they rest then
-// are not open to the service.
+// range of days. The index has the first 200 characters, whose order is that of the whole. Pages
+// that were not visited in it are there, too. Where it is not known of some visitors when they came
+// before, uniques are asked for by name: the tables on which they rest then are not open to the
+// service.
 func (q *Queries) PagesAfter(ctx context.Context, arg PagesAfterParams) ([]PagesAfterRow, error) {
 	rows, err := q.db.Query(ctx, PagesAfter,
 		arg.App,
@@ -279,7 +320,6 @@ func (q *Queries) SitesAfter(ctx context.Context, arg SitesAfterParams) ([]Sites
 }
 
 const TargetFind = `-- name: TargetFind :one
-
 SELECT p.id, p.app_id
 FROM pages AS p
 JOIN apps AS a ON a.id = p.app_id
@@ -297,8 +337,6 @@ type TargetFindRow struct {
 	AppID int32
 }
 
-// What handlers and `footfall report` read of what was counted. Days are numbers like 20190629; a
-// range includes both ends.
 // The id of a target of an app.
 func (q *Queries) TargetFind(ctx context.Context, arg TargetFindParams) (TargetFindRow, error) {
 	row := q.db.QueryRow(ctx, TargetFind, arg.App, arg.Target)
@@ -325,6 +363,47 @@ func (q *Queries) TotalsGet(ctx context.Context, pageID int64) (TotalsGetRow, er
 	var i TotalsGetRow
 	err := row.Scan(&i.Pv, &i.Uv, &i.Hot)
 	return i, err
+}
+
+const UniquesOfRanges = `-- name: UniquesOfRanges :many
+SELECT u.uniques::bigint AS uniques
+FROM (SELECT unnest($1::integer[]) AS from_day, unnest($2::integer[]) AS to_day) AS r
+CROSS JOIN LATERAL report.uniques($3::text, $4::text, r.from_day, r.to_day) AS u
+ORDER BY r.from_day
+`
+
+type UniquesOfRangesParams struct {
+	FromDays []int32
+	ToDays   []int32
+	App      string
+	Target   string
+}
+
+// How many visitors came to a target in each of several ranges, which follow each other; no rows if
+// there is no such target.
+func (q *Queries) UniquesOfRanges(ctx context.Context, arg UniquesOfRangesParams) ([]int64, error) {
+	rows, err := q.db.Query(ctx, UniquesOfRanges,
+		arg.FromDays,
+		arg.ToDays,
+		arg.App,
+		arg.Target,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var uniques int64
+		if err := rows.Scan(&uniques); err != nil {
+			return nil, err
+		}
+		items = append(items, uniques)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const UniquesOfTarget = `-- name: UniquesOfTarget :one
@@ -511,6 +590,29 @@ func (q *Queries) VisitorByRank(ctx context.Context, arg VisitorByRankParams) (V
 		&i.Erased,
 	)
 	return i, err
+}
+
+const VisitorsAreKept = `-- name: VisitorsAreKept :one
+SELECT NOT EXISTS (
+    SELECT
+    FROM pages AS p
+    JOIN visits_kept AS k ON k.app_id = p.app_id
+    WHERE p.id = $1
+      AND k.from_day > $2::integer
+) AS kept
+`
+
+type VisitorsAreKeptParams struct {
+	PageID int64
+	DayID  int32
+}
+
+// Whether the rows of visits to a target on a day are all kept, but for those of erased visitors.
+func (q *Queries) VisitorsAreKept(ctx context.Context, arg VisitorsAreKeptParams) (bool, error) {
+	row := q.db.QueryRow(ctx, VisitorsAreKept, arg.PageID, arg.DayID)
+	var kept bool
+	err := row.Scan(&kept)
+	return kept, err
 }
 
 const VisitorsOfDay = `-- name: VisitorsOfDay :many

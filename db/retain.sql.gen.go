@@ -218,6 +218,29 @@ func (q *Queries) RetentionNote(ctx context.Context, day int32) error {
 	return err
 }
 
+const ReturnsPack = `-- name: ReturnsPack :one
+SELECT p.packed::bigint AS packed, p.last_page::bigint AS last_page
+FROM pack_returns($1::bigint, $2::integer) AS p
+`
+
+type ReturnsPackParams struct {
+	FromPage int64
+	N        int32
+}
+
+type ReturnsPackRow struct {
+	Packed   int64
+	LastPage int64
+}
+
+// Packs some returns of closed days, by target from one on. How many; 0: no more are left.
+func (q *Queries) ReturnsPack(ctx context.Context, arg ReturnsPackParams) (ReturnsPackRow, error) {
+	row := q.db.QueryRow(ctx, ReturnsPack, arg.FromPage, arg.N)
+	var i ReturnsPackRow
+	err := row.Scan(&i.Packed, &i.LastPage)
+	return i, err
+}
+
 const TopsMake = `-- name: TopsMake :exec
 SELECT make_tops($1::integer, $2::bigint)
 `

@@ -1,10 +1,8 @@
 package db_test
 
 import (
-	"context"
 	"fmt"
 	neturl "net/url"
-	"os"
 	"sync"
 	"testing"
 
@@ -14,29 +12,16 @@ import (
 
 	"footfall/db"
 	"footfall/db/dbtest"
-	"footfall/db/embedded"
-	"footfall/db/embedded/tempdir"
 )
 
-// Roles belong to a whole server, and the one of the other tests has them: what happens where they are missing needs another.
+// Roles belong to a whole server, and the one of the other tests has them: what happens where they
+// are missing needs another.
 
-// ownServer starts a server for one test, on a TCP address unless that is empty. The connection is
-// its superuser's.
-func ownServer(t *testing.T, listen string) (url string, admin *pgx.Conn) {
+// ownServer starts a server for one test. The connection is its superuser's.
+func ownServer(t *testing.T) (url string, admin *pgx.Conn) {
 	t.Helper()
-	bin := os.Getenv("FOOTFALL_TEST_POSTGRES_BIN")
-	if _, err := embedded.Find(bin); err != nil {
-		t.Skip("there is no PostgreSQL here to start a server of: ", err)
-	}
-	dir, err := tempdir.Make()
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
-	server, err := embedded.Start(t.Context(), embedded.Config{Dir: dir, BinDir: bin, Listen: listen, Settings: map[string]string{
-		"fsync": "off", "full_page_writes": "off", "max_connections": "200",
-	}})
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, server.Stop(context.Background())) })
-	return server.URL(), connect(t, server.URL())
+	url = dbtest.Own(t, dbtest.OwnDir(t), "").URL()
+	return url, connect(t, url)
 }
 
 // inDatabase is the URL of another database of the server.
@@ -50,7 +35,7 @@ func inDatabase(t *testing.T, url, name string) string {
 
 func TestOwnerWhoMayNotMakeRoles(t *testing.T) {
 	t.Parallel()
-	url, admin := ownServer(t, "")
+	url, admin := ownServer(t)
 	exec(t, admin, `CREATE ROLE keeper LOGIN PASSWORD 'secret'`)
 	exec(t, admin, `CREATE DATABASE managed OWNER keeper TEMPLATE template0 ENCODING 'UTF8'`)
 	url = inDatabase(t, url, "managed")
@@ -95,7 +80,7 @@ func TestOwnerWhoMayNotMakeRoles(t *testing.T) {
 func TestManyDatabasesMakeTheRolesAtOnce(t *testing.T) {
 	t.Parallel()
 	databases, rounds := dbtest.LongOrShort(8, 4), dbtest.LongOrShort(5, 2)
-	url, admin := ownServer(t, "")
+	url, admin := ownServer(t)
 	var all sync.WaitGroup
 	opened, conns := make([]*db.DB, databases), make([]*pgx.Conn, databases)
 	for i := range opened {

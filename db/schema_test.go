@@ -16,17 +16,18 @@ import (
 
 func TestEverythingHasAComment(t *testing.T) {
 	t.Parallel()
-	silent := queryAll[string](t, connect(t, dbtest.New(t)), `
+	conn := connect(t, dbtest.New(t))
+	exec(t, conn, `SELECT make_visits_day(20190629)`)
+	silent := queryAll[string](t, conn, `
 		WITH tables AS (
-			SELECT oid, relname FROM pg_class
+			SELECT oid, relname, relispartition FROM pg_class
 			WHERE relnamespace IN ('footfall'::regnamespace, 'report'::regnamespace) AND relkind IN ('r', 'p', 'v', 'm')
-			  AND NOT relispartition AND relname NOT LIKE 'goose%'
 		)
 		SELECT 'table ' || relname FROM tables WHERE obj_description(oid, 'pg_class') IS NULL
 		UNION ALL
 		SELECT 'column ' || t.relname || '.' || a.attname
 		FROM tables AS t JOIN pg_attribute AS a ON a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped
-		WHERE col_description(t.oid, a.attnum) IS NULL
+		WHERE NOT t.relispartition AND col_description(t.oid, a.attnum) IS NULL
 		UNION ALL
 		SELECT 'function ' || proname FROM pg_proc
 		WHERE pronamespace IN ('footfall'::regnamespace, 'report'::regnamespace) AND obj_description(oid, 'pg_proc') IS NULL`)
@@ -148,13 +149,30 @@ var rules = []struct{ refusedBy, sql string }{
 	{"batches_by_this_version", `INSERT INTO batches (id, schema_version) VALUES (gen_random_uuid(), 0)`},
 	{"23502", `INSERT INTO batches (id) VALUES (gen_random_uuid())`}, // as instances of before do
 
+	{"positions_pkey", `INSERT INTO positions (app_id, source, part) VALUES (1, 'calls', 'a')`},
+	{"positions_app_id_fkey", `INSERT INTO positions (app_id, source, part) VALUES (99, 'calls', 'a')`},
+	{"positions_next_from_zero", `UPDATE positions SET next = -1`},
+	{"positions_content_is_hash", `UPDATE positions SET content = '\x01'`},
+	{"FF004", `SELECT move_position(1, 'calls', 'a', 1, 2)`}, // it is at 0
+
 	{"days_pkey", `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) VALUES (1, 20190629, 1, 1, 1)`},
 	{"days_numbers_descend", `UPDATE days SET hot = 1, pv = 2, new_visitors = 1`},
 	{"days_numbers_descend", `UPDATE days SET hot = 2, pv = 1, new_visitors = 2`},
 	{"days_numbers_descend", `UPDATE days SET hot = 1, pv = 1, new_visitors = -1`},
-	{"returns_pkey", `INSERT INTO returns (page_id, day_id, previous_day, visitors) VALUES (1, 20190629, 20190628, 1)`},
-	{"returns_are_some", `UPDATE returns SET visitors = 0`},
-	{"returns_from_an_earlier_day", `UPDATE returns SET previous_day = day_id`},
+	{"open_returns_pkey", `INSERT INTO open_returns (page_id, day_id, previous_day, visitors) VALUES (1, 20190629, 20190628, 1)`},
+	{"open_returns_are_some", `UPDATE open_returns SET visitors = 0`},
+	{"open_returns_from_an_earlier_day", `UPDATE open_returns SET previous_day = day_id`},
+	{"packed_returns_pkey", `INSERT INTO packed_returns (page_id, day_id, previous_days, visitors) VALUES (1, 20190629, B'1', B'1')`},
+	{"packed_returns_end_with_a_day", `UPDATE packed_returns SET previous_days = B''`},
+	{"packed_returns_end_with_a_day", `UPDATE packed_returns SET previous_days = B'10'`}, // nobody two days before
+	{"packed_returns_have_a_number_each", `UPDATE packed_returns SET previous_days = B'11', visitors = B'11010'`},
+	{"packed_returns_are_some", `UPDATE packed_returns SET visitors = B''`},
+	{"packed_returns_are_some", `UPDATE packed_returns SET visitors = B'0'`},
+	{"packed_returns_are_some", `UPDATE packed_returns SET previous_days = B'11', visitors = B'1010'`}, // nobody one day before
+	{"packed_returns_are_some", `UPDATE packed_returns SET previous_days = B'11', visitors = B'0111'`}, // fewer than none
+	{"22023", `SELECT add_packed_returns('{1}', '{20190629}', '{20190629}', '{1}')`},
+	{"packed_returns_are_some", `SELECT add_packed_returns('{1, 1}', '{20190629, 20190629}', '{20190627, 20190626}', '{-1, 1}')`},
+	{"packed_returns_are_some", `SELECT add_packed_returns('{1}', '{20190629}', '{20190628}', '{-2}')`},
 
 	{"visits_kept_pkey", `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190629)`},
 	{"visits_kept_app_id_fkey", `INSERT INTO visits_kept (app_id, from_day) VALUES (99, 20190629)`},
@@ -178,8 +196,10 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) VALUES (2, '192.0.2.1', 1, 20190629, 20190629)`)
 	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190629, 0, '192.0.2.1')`)
 	exec(t, conn, `INSERT INTO batches (id, turn, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 0, 1)`)
+	exec(t, conn, `INSERT INTO positions (app_id, source, part) VALUES (1, 'calls', 'a')`)
 	exec(t, conn, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) VALUES (1, 20190629, 1, 1, 0)`)
-	exec(t, conn, `INSERT INTO returns (page_id, day_id, previous_day, visitors) VALUES (1, 20190629, 20190628, 1)`)
+	exec(t, conn, `INSERT INTO open_returns (page_id, day_id, previous_day, visitors) VALUES (1, 20190629, 20190628, 1)`)
+	exec(t, conn, `INSERT INTO packed_returns (page_id, day_id, previous_days, visitors) VALUES (1, 20190629, B'1', B'1')`)
 	exec(t, conn, `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('a'), '{count, assert, read}')`)
 	exec(t, conn, `INSERT INTO page_tallies (app_id, day_id, today) VALUES (1, 20190629, 2)`)
 	exec(t, conn, `INSERT INTO day_keys (day_id, key) VALUES (20190629, sha256('a'))`)

@@ -2,68 +2,53 @@ package db
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// InSnapshot runs f with queries on n connections of its own, which all see the database at the
-// same moment and cannot change it. Statements may take as long as they need, and each sort may use
-// so much memory (like 256MB). No partition of visits is dropped meanwhile.
-func (d *DB) InSnapshot(ctx context.Context, n int, memory string, f func(ctx context.Context, q []*Queries) error) error {
-	queries := make([]*Queries, 0, n)
-	conns := make([]*pgx.Conn, 0, n)
-	defer func() {
-		for _, conn := range conns {
-			conn.Close(context.WithoutCancel(ctx)) // which ends its transaction
-		}
-	}()
-	name := ""
-	for range n {
-		conn, err := pgx.ConnectConfig(ctx, d.base.Copy())
-		if err != nil {
-			return fmt.Errorf("connect: %w", err)
-		}
-		conns = append(conns, conn)
-		q, err := beginSnapshot(ctx, conn, name, memory)
-		if err != nil {
-			return fmt.Errorf("take a snapshot: %w", err)
-		}
-		if name == "" && n > 1 {
-			if name, err = q.SnapshotExport(ctx); err != nil {
-				return fmt.Errorf("share a snapshot: %w", err)
-			}
-		}
-		queries = append(queries, q)
+// SnapshotMayLast is how long anybody may hold a snapshot before somebody is told.
+const SnapshotMayLast = 5 * time.Minute
+
+// Snapshots is a connection of its own, on which snapshots are taken one after the other. Statements
+// may take as long as they need there.
+type Snapshots struct{ conn *pgx.Conn }
+
+// OpenSnapshots connects. Each sort and each hash may use so much memory (like 256MB). The caller
+// closes what it returns.
+func (d *DB) OpenSnapshots(ctx context.Context, memory string) (*Snapshots, error) {
+	cfg := d.base.Copy()
+	addSettings(cfg, map[string]string{
+		"statement_timeout":               "0",
+		"work_mem":                        memory,
+		"plan_cache_mode":                 "force_custom_plan", // each range has a plan of its own
+		"jit":                             "off",
+		"max_parallel_workers_per_gather": "0",
+	})
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
 	}
-	return f(ctx, queries)
+	return &Snapshots{conn}, nil
 }
 
-// beginSnapshot begins a transaction in the snapshot of that name, which another transaction has
-// exported, or in a new one if name is "".
-func beginSnapshot(ctx context.Context, conn *pgx.Conn, name, memory string) (*Queries, error) {
-	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
-	if err != nil {
-		return nil, err
-	}
-	q := New(tx)
-	if name == "" {
-		// The lock comes first, because taking it does not take the snapshot.
-		if err := q.VerifyHold(ctx); err != nil {
-			return nil, err
+// Take runs f with queries that all see the database at the same moment and cannot change it. No
+// partition of visits is dropped meanwhile; whoever wants to drop one gets their turn before the
+// next snapshot is taken.
+func (s *Snapshots) Take(ctx context.Context, f func(q *Queries) error) error {
+	readOnly := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return pgx.BeginTxFunc(ctx, s.conn, readOnly, func(tx pgx.Tx) error {
+		q := New(tx)
+		if err := q.SnapshotGate(ctx); err != nil {
+			return fmt.Errorf("take a snapshot: %w", err)
 		}
-	} else {
-		// SET TRANSACTION SNAPSHOT takes no parameters, and must be the first statement of a
-		// transaction, so no function can run it.
-		if strings.Trim(name, "0123456789ABCDEF-") != "" {
-			return nil, errors.New("the server gave a snapshot a name of an unknown form")
+		if err := q.SnapshotHold(ctx); err != nil {
+			return fmt.Errorf("take a snapshot: %w", err)
 		}
-		if _, err := tx.Exec(ctx, strings.Replace(SnapshotTake, "snapshot_name", name, 1)); err != nil {
-			return nil, err
-		}
-	}
-	err = q.VerifySettings(ctx, memory)
-	return q, err
+		return f(q)
+	})
 }
+
+// Close closes the connection, which ends what runs on it.
+func (s *Snapshots) Close() { _ = s.conn.Close(context.Background()) }

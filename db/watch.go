@@ -43,7 +43,7 @@ func (d *DB) WatchApps(ctx context.Context, publish func(*Access)) error {
 	}
 	held := int32(-1)
 	for {
-		epoch, access, err := holdAppsSoon(ctx, q, held)
+		epoch, access, err := holdAppsWithin(ctx, watchPatience(d.deadAfter), q, held)
 		if err != nil {
 			return fmt.Errorf("watch apps: %w", err)
 		}
@@ -56,21 +56,21 @@ func (d *DB) WatchApps(ctx context.Context, publish func(*Access)) error {
 			}
 		}
 		held = epoch
-		if err := awaitNotification(ctx, conn); err != nil {
+		if err := awaitNotification(ctx, conn, watchEvery(d.deadAfter)); err != nil {
 			return fmt.Errorf("watch apps: %w", err)
 		}
 	}
 }
 
 // A connection whose other end has vanished looks like one on which nothing happens. So the epoch
-// is read every watchEvery, and must be read within watchPatience.
-const (
-	watchEvery    = 2 * time.Second
-	watchPatience = 3 * time.Second
-)
+// is read every watchEvery, and must be read within watchPatience. Together these are half of
+// deadAfter: when the server lets go of a watcher that has vanished, its instance has long stopped
+// relying on it.
+func watchEvery(deadAfter time.Duration) time.Duration    { return deadAfter / 5 }
+func watchPatience(deadAfter time.Duration) time.Duration { return deadAfter * 3 / 10 }
 
-func awaitNotification(ctx context.Context, conn *pgx.Conn) error {
-	wait, cancel := context.WithTimeout(ctx, watchEvery)
+func awaitNotification(ctx context.Context, conn *pgx.Conn, every time.Duration) error {
+	wait, cancel := context.WithTimeout(ctx, every)
 	defer cancel()
 	_, err := conn.WaitForNotification(wait)
 	if wait.Err() != nil && ctx.Err() == nil && !conn.IsClosed() {
@@ -79,8 +79,8 @@ func awaitNotification(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-func holdAppsSoon(ctx context.Context, q *Queries, held int32) (int32, *Access, error) {
-	ctx, cancel := context.WithTimeout(ctx, watchPatience)
+func holdAppsWithin(ctx context.Context, patience time.Duration, q *Queries, held int32) (int32, *Access, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return holdApps(ctx, q, held)
 }

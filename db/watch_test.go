@@ -166,3 +166,26 @@ func TestWaitForInstancesLeavesOutTheDead(t *testing.T) {
 		})
 	}
 }
+
+// A watcher of a server that hangs, or whose connection is open at its own end alone, says so by
+// itself before anybody else could take it for gone: an instance must not go by what it has in
+// memory when a command returns that has not waited for it.
+func TestWatcherFindsOutThatNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t)
+	network, through := dbtest.NewNetwork(t, url)
+	d := open(t, through, db.Options{DeadAfter: 2 * time.Second})
+	published := make(chan bool, 10)
+	ended := async(t, func() error {
+		return d.WatchApps(t.Context(), func(access *db.Access) { published <- access != nil })
+	})
+	require.True(t, receive(t, published, "the apps"))
+	network.Freeze()
+	defer network.Thaw() // or it could not be closed
+	require.False(t, receive(t, published, "the news that it watches no longer"))
+	network.Thaw()
+	require.Error(t, receive(t, ended, "the watcher's end"))
+	for _, deadAfter := range []time.Duration{2 * time.Second, 10 * time.Second} {
+		require.LessOrEqual(t, db.WatchTakes(deadAfter), deadAfter/2)
+	}
+}

@@ -191,6 +191,7 @@ var readingAttacks = []attack{
 			"GET /counts?app=shop&uri={uri}&ip=127.0.0.1", "GET /counts?app=shop&uri={uri}&ip=203.0.113.5",
 			"GET /counts?app=shop&uri={uri}&%69p=203.0.113.5",
 			"GET /counts?app=ids&uri={uri}&visitor=alice",
+			"POST /counts\n\n" + `{"app":"shop","uris":["{uri}"],"ip":"203.0.113.5"}`,
 		},
 	},
 	{
@@ -208,7 +209,8 @@ var readingAttacks = []attack{
 		sent:   "the same with a reading key of another app",
 		status: 401, says: "key: it is not a key of app shop",
 		requests: []string{"GET /counts?app=shop&uri={uri}&ip=127.0.0.1" + bearerOf + "{foreign}",
-			"GET /counts?app=shop&uri={uri}" + bearerOf + "{foreign}"},
+			"GET /counts?app=shop&uri={uri}" + bearerOf + "{foreign}",
+			"POST /counts" + bearerOf + "{foreign}\n\n" + `{"app":"shop","uris":["{uri}"]}`},
 	},
 	{
 		name:     "control: a key that may read",

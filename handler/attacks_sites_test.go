@@ -112,8 +112,18 @@ func fromOrigins(request string, origins ...string) (requests []string) {
 
 const (
 	allowOrigin = "Access-Control-Allow-Origin"
-	embedded    = "Sec-Fetch-Site: cross-site\nSec-Fetch-Mode: no-cors"
+	fetchSite   = "Sec-Fetch-Site: "
 )
+
+// shownBy is a visit with each Referer, as an image asks for it: over plain http, where a browser
+// tells no more, and over TLS from anywhere.
+func shownBy(referers ...string) (requests []string) {
+	for _, referer := range referers {
+		shown := "Sec-Fetch-Mode: no-cors\nReferer: " + referer + "\n" + fetchSite
+		requests = append(requests, visitsWith("Referer: "+referer, shown+"cross-site", shown+"same-site", shown+"same-origin", shown+"none")...)
+	}
+	return requests
+}
 
 // strangeOrigins are pages of no site that the app shop counts.
 var strangeOrigins = []string{
@@ -135,20 +145,26 @@ var originAttacks = []attack{
 		says: "origin: app shop does not count the site of the page that asks", headers: map[string]string{allowOrigin: "", "Vary": "Origin"},
 		requests: append(append(fromOrigins(visitShop, strangeOrigins...), fromOrigins("GET /counts?app=shop&uri={uri}", strangeOrigins...)...),
 			"POST /visit\nOrigin: https://evil.example\n\n"+`{"app":"shop","uri":"{uri}"}`,
+			"POST /counts\nOrigin: https://evil.example\n\n"+`{"app":"shop","uris":["{uri}"]}`,
 			"POST /visit\nOrigin: null\nCookie: session=1\n\n"+`{"app":"shop","uri":"{uri}"}`,
 			"POST /visit\nOrigin: https://evil.example"+bearerOf+"{assert}\n\n"+`{"app":"shop","uri":"{uri}","ip":"203.0.113.5"}`),
 	},
 	{
 		name:   "it shows an image or a frame",
-		sent:   "no Origin, but `Sec-Fetch-Site: cross-site`, with a Referer elsewhere, of a lookalike, or none",
+		sent:   "no Origin, but a Referer elsewhere or of a lookalike, with `Sec-Fetch-Site` of any kind and, as over plain http, without",
 		status: 403,
 		says:   "origin: app shop does not count the site of the page that asks", headers: map[string]string{allowOrigin: "", "Vary": "Origin"},
-		requests: visitsWith(embedded+"\nReferer: https://evil.example/", embedded, embedded+"\nReferer:",
-			embedded+"\nReferer: https://evil.example/https://example.com/",
-			embedded+"\nReferer: https://example.com@evil.example/", embedded+"\nReferer: https://example.com.evil.example/",
-			embedded+"\nReferer: https://example.com:8443/",
-			embedded+"\nReferer: example.com", embedded+"\nReferer: about:blank",
-			embedded+"\nReferer: https://evil.example\nReferer: https://example.com/"),
+		requests: shownBy("https://evil.example/", "http://evil.example/", "http://www.example.com/", "https://evil.example/https://example.com/",
+			"https://example.com@evil.example/", "https://example.com.evil.example/", "https://example.com:8443/",
+			"example.com", "about:blank", "https://evil.example\nReferer: https://example.com/"),
+	},
+	{
+		name:   "it shows an image and hides where it is",
+		sent:   "`Sec-Fetch-Site: cross-site` or `same-site`, and no Referer",
+		status: 403,
+		says:   "origin: app shop does not count the site of the page that asks", headers: map[string]string{allowOrigin: "", "Vary": "Origin"},
+		requests: visitsWith(fetchSite+"cross-site", fetchSite+"same-site", fetchSite+"cross-site\nSec-Fetch-Mode: no-cors\nReferer:",
+			fetchSite+"same-site\nReferer:"),
 	},
 	{
 		name:   "it posts what needs no preflight",
@@ -173,13 +189,24 @@ var originAttacks = []attack{
 	},
 	{
 		name:   "control: a page of a listed site asks",
-		sent:   "over http or https, on its default port, with cookies, with an image",
+		sent:   "over http or https, on its default port, with cookies",
 		status: 200, stores: "{page} 127.0.0.1",
 		headers: map[string]string{"Vary": "Origin", "Access-Control-Allow-Credentials": ""},
 		requests: append(fromOrigins(visitShop, "https://example.com", "http://example.com", "https://example.com:443", "HTTPS://EXAMPLE.COM",
 			"https://example.com\nCookie: session=1"),
-			visitShop+"\n"+embedded+"\nReferer: https://example.com/page", visitShop+"\nSec-Fetch-Site: same-site\nReferer: https://example.com/",
-			"POST /visit\nOrigin: https://example.com\n\n"+`{"app":"shop","uri":"{uri}"}`, visitShop),
+			"POST /visit\nOrigin: https://example.com\n\n"+`{"app":"shop","uri":"{uri}"}`),
+	},
+	{
+		name:   "control: an image of a listed site",
+		sent:   "its Referer, whole or cut to the origin, with `Sec-Fetch-Site` of any kind and without",
+		status: 200, stores: "{page} 127.0.0.1",
+		requests: shownBy("https://example.com/page?a=b", "http://example.com/", "https://example.com"),
+	},
+	{
+		name:   "control: no page asks",
+		sent:   "no Referer, as backends and the address bar do, or a page of Footfall's own origin",
+		status: 200, stores: "{page} 127.0.0.1",
+		requests: visitsWith("Referer:", fetchSite+"none", fetchSite+"same-origin"),
 	},
 	{
 		name:     "control: what its browser may read",

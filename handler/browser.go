@@ -23,6 +23,9 @@ func (s *service) request(c echo.Context, f *fields) counter.Request {
 	if ask.Peer, err = s.proxies.client(r); err != nil && !ask.Asserts && ask.ParseErr == nil {
 		ask.ParseErr = err // where the caller asserts who came, the address of the request need not be known
 	}
+	if !ask.Asserts && s.proxies.overlook(r, ask.Peer) {
+		s.overlooked.tell()
+	}
 	return ask
 }
 
@@ -40,20 +43,32 @@ func bearer(h http.Header) string {
 	return said // a scheme without a key, as a script sends whose variable is not set: it is refused as a bad key
 }
 
+// hiddenOrigin is that of a page that hides its site. No site has it.
+const hiddenOrigin = "null"
+
 // origin is that of the page that asks; "" if no page does, or if the browser does not tell. A page
 // can ask without naming its origin, with an image, a frame or a request whose answer it does not
-// get. Then the browser still tells that the page is another site's, and usually which. A page that
-// hides its site has the origin "null", which no site has.
+// get. Then the browser tells where the page is, unless the page hides it, and over TLS whether the
+// page is of Footfall's own origin, whatever the page hides.
 func origin(h http.Header) string {
 	if said := h.Get(echo.HeaderOrigin); said != "" {
 		return said
 	}
-	if h.Get("Sec-Fetch-Site") != "cross-site" {
-		return ""
+	if referer := h.Get("Referer"); referer != "" {
+		return originOf(referer)
 	}
-	scheme, rest, found := strings.Cut(h.Get("Referer"), "://")
+	switch h.Get("Sec-Fetch-Site") {
+	case "cross-site", "same-site":
+		return hiddenOrigin
+	}
+	return ""
+}
+
+// originOf is the origin of a page's address.
+func originOf(address string) string {
+	scheme, rest, found := strings.Cut(address, "://")
 	if !found {
-		return "null"
+		return hiddenOrigin
 	}
 	host, _, _ := strings.Cut(rest, "/")
 	return scheme + "://" + host

@@ -2,7 +2,6 @@ package handler
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -81,7 +80,7 @@ func FuzzReadJSON(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		got, err := readJSON([]byte(body))
+		got, err := readJSON([]byte(body), oneVisit)
 		if err != nil || got.parseErr != nil {
 			return
 		}
@@ -160,7 +159,7 @@ func TestPanicIsAnswered(t *testing.T) {
 
 func TestRefusalsAreLoggedOnceASecond(t *testing.T) {
 	t.Parallel()
-	var m muffler
+	m := muffler{every: time.Second}
 	begin := time.Now()
 	spoken := 0
 	for i := range 100 {
@@ -172,16 +171,4 @@ func TestRefusalsAreLoggedOnceASecond(t *testing.T) {
 	missed, speak := m.next(begin.Add(time.Second))
 	assert.True(t, speak)
 	assert.Equal(t, 99, missed)
-}
-
-// A caller that has left is not a fault of the service.
-func TestGoneCallerIsNotLogged(t *testing.T) {
-	t.Parallel()
-	log := new(bytes.Buffer)
-	s := newService(nil, Options{Log: slog.New(slog.NewTextHandler(log, nil))})
-	s.routes = []route{{"/broken", []string{http.MethodGet}, func(c echo.Context) error { return c.Request().Context().Err() }}}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	s.echo(newMetrics(prometheus.NewRegistry())).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/broken", http.NoBody))
-	assert.Empty(t, log.String())
 }

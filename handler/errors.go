@@ -22,6 +22,8 @@ var statuses = map[visit.Kind]int{
 	visit.BadKey:      http.StatusUnauthorized,
 	visit.Forbidden:   http.StatusForbidden,
 	visit.TooMany:     http.StatusTooManyRequests,
+	visit.TooLarge:    http.StatusRequestEntityTooLarge,
+	visit.Mismatch:    http.StatusUnprocessableEntity,
 	visit.Unavailable: http.StatusServiceUnavailable,
 	visit.Lost:        http.StatusInternalServerError,
 }
@@ -55,9 +57,13 @@ func (s *service) fail(c echo.Context, err error) {
 		s.logFault(c.Path(), status, err)
 	}
 	if !c.Response().Committed {
-		body, _ := json.Marshal(map[string]string{"error": message}) // cannot fail for strings
-		_ = respond(c, status, body)
+		_ = respond(c, status, errorBody(message))
 	}
+}
+
+func errorBody(message string) []byte {
+	body, _ := json.Marshal(map[string]string{"error": message}) // cannot fail for strings
+	return body
 }
 
 // describe is what a caller is told of an error that Echo raised, or a handler as Echo does.
@@ -97,8 +103,10 @@ func (s *service) logFault(route string, status int, err error) {
 	}
 }
 
-// muffler lets one message a second through.
+// muffler lets one message through in a time.
 type muffler struct {
+	every time.Duration
+
 	mu     sync.Mutex // guards what follows
 	spoke  time.Time
 	missed int
@@ -108,7 +116,7 @@ type muffler struct {
 func (m *muffler) next(now time.Time) (missed int, speak bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if now.Sub(m.spoke) < time.Second {
+	if now.Sub(m.spoke) < m.every {
 		m.missed++
 		return 0, false
 	}

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -17,9 +18,18 @@ import (
 	"footfall/visit"
 )
 
-// maxBody is far above any body that is a visit, even with a URI of 2,048 bytes that are each
-// written as \u00xx.
-const maxBody = 16 << 10
+// body is what may be sent as JSON.
+type body struct {
+	most  int64  // bytes
+	shape string // what to send
+	many  bool   // uris are given in place of uri
+}
+
+// One URI has room even if each of its 2,048 bytes is written as \u00xx, many if they are not.
+var (
+	oneVisit   = body{16 << 10, `send {"app":"…","uri":"…"}, with "ip":"…" or "visitor":"…" if you may say who came`, false}
+	manyCounts = body{4 << 20, `send {"app":"…","uris":["…",…]}, with "ip":"…" or "visitor":"…" if you may ask about who came`, true}
+)
 
 // field is one value that a caller may give.
 type field struct {
@@ -30,6 +40,7 @@ type field struct {
 // fields are the values that a caller may give.
 type fields struct {
 	app, ip, visitor, uri field
+	uris                  []string
 	// parseErr is the first fault in how the fields but app were written. An unknown app is told
 	// before it.
 	parseErr error
@@ -87,7 +98,7 @@ func invalid(name, format string, args ...any) error {
 func readFields(c echo.Context) (fields, error) {
 	r := c.Request()
 	if r.Method == http.MethodPost {
-		return readBody(r, c.Response())
+		return readBody(r, c.Response(), oneVisit)
 	}
 	return readQuery(r.URL.RawQuery)
 }
@@ -124,61 +135,65 @@ func readQuery(query string) (fields, error) {
 	return f, nil
 }
 
-func readBody(r *http.Request, w http.ResponseWriter) (fields, error) {
+func readBody(r *http.Request, w http.ResponseWriter, is body) (fields, error) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
 		return fields{}, echo.NewHTTPError(http.StatusUnsupportedMediaType, "body: send JSON, with Content-Type: application/json")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	sent, err := io.ReadAll(http.MaxBytesReader(w, r.Body, is.most))
 	if err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return fields{}, echo.NewHTTPError(http.StatusRequestEntityTooLarge,
-				fmt.Sprintf("body: it is larger than %d bytes", maxBody))
+				fmt.Sprintf("body: it is larger than %d bytes", is.most))
 		}
 		return fields{}, invalid("body", "it could not be read to its end")
 	}
-	if !utf8.Valid(body) {
+	if !utf8.Valid(sent) {
 		return fields{}, invalid("body", "it is not valid UTF-8")
 	}
-	return readJSON(body)
+	return readJSON(sent, is)
 }
 
-const bodyShape = `send {"app":"…","uri":"…"}, with "ip":"…" or "visitor":"…" if you may say who came`
-
-// readJSON reads an object of strings. encoding/json would accept a name that is given twice, or in
-// upper case.
-func readJSON(body []byte) (fields, error) {
+// readJSON reads an object of strings; uris are a list. encoding/json would accept a name that is
+// given twice, or in upper case.
+func readJSON(sent []byte, is body) (fields, error) {
 	var f fields
-	if len(bytes.TrimSpace(body)) == 0 {
-		return f, invalid("body", "it is empty: %s", bodyShape)
+	if len(bytes.TrimSpace(sent)) == 0 {
+		return f, invalid("body", "it is empty: %s", is.shape)
 	}
-	d := json.NewDecoder(bytes.NewReader(body))
+	d := json.NewDecoder(bytes.NewReader(sent))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
-		return f, invalid("body", "it is not a JSON object: %s", bodyShape)
+		return f, invalid("body", "it is not a JSON object: %s", is.shape)
 	}
 	for d.More() {
-		if err := f.readMember(d); err != nil {
+		if err := f.readMember(d, is); err != nil {
 			return fields{}, err
 		}
 	}
 	if _, err := d.Token(); err != nil {
-		return fields{}, invalid("body", "it is not valid JSON: %s", bodyShape)
+		return fields{}, invalid("body", "it is not valid JSON: %s", is.shape)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fields{}, invalid("body", "something follows the JSON object: send one visit")
+		return fields{}, invalid("body", "something follows the JSON object: %s", is.shape)
+	}
+	if is.many && f.uris == nil && f.parseErr == nil {
+		f.parseErr = invalid("uris", "they are missing: give the addresses of the pages, [\"http://…\",…]")
 	}
 	return f, nil
 }
 
-func (f *fields) readMember(d *json.Decoder) error {
+func (f *fields) readMember(d *json.Decoder, is body) error {
 	key, err := d.Token()
 	name, ok := key.(string)
 	var written json.RawMessage
 	if err != nil || !ok || d.Decode(&written) != nil {
-		return invalid("body", "it is not valid JSON: %s", bodyShape)
+		return invalid("body", "it is not valid JSON: %s", is.shape)
 	}
-	if f.named(name) == nil {
-		return f.later("body", invalid("body", "%.64q is not a field: %s", name, bodyShape))
+	if is.many && name == "uris" {
+		return f.later(name, f.setURIs(written))
+	}
+	if f.named(name) == nil || is.many && name == "uri" {
+		return f.later("body", invalid("body", "%.64q is not a field: %s", name, is.shape))
 	}
 	var value string
 	if written[0] != '"' || json.Unmarshal(written, &value) != nil {
@@ -186,4 +201,22 @@ func (f *fields) readMember(d *json.Decoder) error {
 		return f.later(name, invalid(name, "it is not a string: write it in double quotes"))
 	}
 	return f.put(name, value)
+}
+
+func (f *fields) setURIs(written json.RawMessage) error {
+	if f.uris != nil {
+		return invalid("uris", "they are given twice: give them once")
+	}
+	f.uris = []string{}
+	var list []*string // a pointer, since null would become ""
+	if written[0] != '[' || json.Unmarshal(written, &list) != nil || slices.Contains(list, nil) {
+		return invalid("uris", "they are not a list of strings: give [\"http://…\",…]")
+	}
+	if len(list) > manyURIs {
+		return invalid("uris", "there are %d: ask about %d at once", len(list), manyURIs)
+	}
+	for _, uri := range list {
+		f.uris = append(f.uris, *uri)
+	}
+	return nil
 }

@@ -9,10 +9,12 @@ import (
 	"cmp"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"footfall/counter"
+	"footfall/intake"
 	"footfall/report"
 )
 
@@ -37,6 +39,7 @@ func Servers(c *counter.Counter, o Options) (public, admin *http.Server) {
 func publicHandler(c *counter.Counter, o Options) http.Handler {
 	s := newService(c, o)
 	s.routes = s.publicRoutes(o.Reports)
+	s.overlooked = newOverlooked(s.log, s.registry)
 	return s.echo(newMetrics(s.registry))
 }
 
@@ -50,20 +53,25 @@ func adminHandler(c *counter.Counter, o Options) http.Handler {
 // served.
 type service struct {
 	counter  *counter.Counter
+	desk     *intake.Desk
 	log      *slog.Logger
 	registry *prometheus.Registry
 	stopping <-chan struct{}
 	proxies  *Proxies
 	routes   []route
-	muffler  muffler
+	muffler  muffler // of refusals
+
+	overlooked *overlooked // nil on the operator's listener, where nobody is counted
 }
 
 func newService(c *counter.Counter, o Options) *service {
 	return &service{
 		counter:  c,
+		desk:     intake.NewDesk(),
 		log:      cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
 		registry: cmp.Or(o.Metrics, prometheus.NewRegistry()),
 		stopping: o.Stopping,
 		proxies:  o.Proxies,
+		muffler:  muffler{every: time.Second},
 	}
 }

@@ -37,6 +37,7 @@ type edge struct {
 	database string // its URL
 	public   string // base URLs
 	admin    string
+	close    func()        // returns when every request to the public listener has been answered
 	log      *bytes.Buffer // to be read when nothing runs
 	now      atomic.Pointer[time.Time]
 	stopping chan struct{}
@@ -66,7 +67,8 @@ func newEdge(t *testing.T) *edge {
 	e.counter, err = counter.Open(ctx, d, counter.Options{Options: record.Options{Metrics: options.Metrics, Clock: func() time.Time { return *e.now.Load() }}})
 	require.NoError(t, err)
 	t.Cleanup(e.counter.Close)
-	e.public = listen(t, publicHandler(e.counter, options), options.Log)
+	public := serve(t, publicHandler(e.counter, options), options.Log)
+	e.public, e.close = public.URL, public.Close
 	e.admin = listen(t, adminHandler(e.counter, options), options.Log)
 	return e
 }
@@ -74,11 +76,16 @@ func newEdge(t *testing.T) *edge {
 // listen serves with the settings of Server.
 func listen(t *testing.T, h http.Handler, log *slog.Logger) string {
 	t.Helper()
+	return serve(t, h, log).URL
+}
+
+func serve(t *testing.T, h http.Handler, log *slog.Logger) *httptest.Server {
+	t.Helper()
 	server := httptest.NewUnstartedServer(h)
 	server.Config = newServer(h, log)
 	server.Start()
 	t.Cleanup(server.Close)
-	return server.URL
+	return server
 }
 
 // answer is what came back.
@@ -259,7 +266,7 @@ func TestBadInputStoresNothing(t *testing.T) {
 		{"application/json", valid + `} x`, 400, "body: something follows"},
 		{"application/json", "{\"app\":\"demo\",\"uri\":\"http://a/\xff\"}", 400, "body: it is not valid UTF-8"},
 		{"application/json", `{"app":"demo","uri":"http://a/\u0000"}`, 400, "uri: "},
-		{"application/json", valid + `,"ip":"` + strings.Repeat(" ", maxBody) + `"}`, 413, "body: it is larger"},
+		{"application/json", valid + `,"ip":"` + strings.Repeat(" ", int(oneVisit.most)) + `"}`, 413, "body: it is larger"},
 		{"", valid + `}`, 415, "body: send JSON"},
 		{"text/plain", valid + `}`, 415, "body: send JSON"},
 		{"application/x-www-form-urlencoded", "app=demo&uri=http://a/", 415, "body: send JSON"},
@@ -318,6 +325,50 @@ func TestCountsOfNothing(t *testing.T) {
 	expect(t, counts(1, 1, 0, 1), counts(1, 1, 0, 1), e.get("/counts?app=demo&uri=http://a.example/one&ip=192.0.2.2"))
 }
 
+// One call answers for many pages what many calls would, and for a URI that is no page why.
+func TestCountsOfMany(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	ask := func(body string) answer { return e.do(http.MethodPost, e.public+"/counts", "application/json", body) }
+	e.get("/visit?app=demo&uri=http://a.example/one&ip=192.0.2.1")
+	e.get("/visit?app=demo&uri=http://a.example/two&ip=192.0.2.2")
+	rows := e.rows()
+	a := ask(`{"app":"demo","ip":"192.0.2.2","uris":["http://a.example/two","http://a.example/one#top","gopher://a","http://b.example/","http://a.example/two"]}`)
+	require.Equal(t, http.StatusOK, a.status, a.body)
+	const (
+		one   = `{"site":{"pv":2,"uv":2,"rank":2,"hot":2},"page":{"pv":1,"uv":1,"rank":0,"hot":1}}`
+		two   = `{"site":{"pv":2,"uv":2,"rank":2,"hot":2},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}`
+		none  = `{"site":{"pv":0,"uv":0,"rank":0,"hot":0},"page":{"pv":0,"uv":0,"rank":0,"hot":0}}`
+		fault = `{"error":"uri: it does not begin with http:// or https:// and a host: write it like http://example.com/page"}`
+	)
+	assert.Equal(t, `{"counts":[`+strings.Join([]string{two, one, fault, none, two}, ",")+`]}`, a.body)
+	assert.Equal(t, `{"counts":[]}`, ask(`{"app":"demo","uris":[]}`).body)
+
+	page := `"http://a.example/` + strings.Repeat("x", 2000) + `",`
+	a = ask(`{"app":"demo","uris":[` + strings.Repeat(page, manyURIs-1) + `"http://a.example/one"]}`)
+	assert.Equal(t, http.StatusOK, a.status, "as many and as long as may be")
+	assert.Equal(t, manyURIs, strings.Count(a.body, `"page"`))
+
+	assert.Contains(t, ask(`{"app":"shop","uris":["http://a.example/"]}`).body, `{"counts":[{"error":"uri: app shop does not count the site a.example`)
+	for body, says := range map[string]string{
+		`{"app":"demo"}`:                                                    "uris: they are missing",
+		`{"app":"demo","uris":null}`:                                        "uris: they are not a list",
+		`{"app":"demo","uris":"http://a/"}`:                                 "uris: they are not a list",
+		`{"app":"demo","uris":["http://a/",1]}`:                             "uris: they are not a list",
+		`{"app":"demo","uris":["a",null]}`:                                  "uris: they are not a list",
+		`{"app":"demo","uris":[],"uris":[]}`:                                "uris: they are given twice",
+		`{"app":"demo","uri":"http://a/"}`:                                  `body: "uri" is not a field`,
+		`{"app":"demo","ip":"x","uris":["a"]}`:                              "ip: ",
+		`{"app":"demo","uris":["http://a/"]`:                                "body: it is not valid JSON",
+		`{"app":"demo","uris":[` + strings.Repeat(`"",`, manyURIs) + `""]}`: "uris: there are 1001",
+	} {
+		a := ask(body)
+		assert.Equal(t, http.StatusBadRequest, a.status, says)
+		assert.Contains(t, a.error(t), says)
+	}
+	assert.Equal(t, rows, e.rows(), "nothing was counted")
+}
+
 func TestOtherMethodsCountNothing(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -325,7 +376,8 @@ func TestOtherMethodsCountNothing(t *testing.T) {
 	for _, c := range []struct{ method, path, allow string }{
 		{"PUT", "/visit", "GET, POST, HEAD, OPTIONS"}, {"DELETE", "/visit", "GET, POST, HEAD, OPTIONS"},
 		{"BREW", "/visit", "GET, POST, HEAD, OPTIONS"},
-		{"POST", "/counts", "GET, HEAD, OPTIONS"}, {"BREW", "/counts", "GET, HEAD, OPTIONS"}, {"POST", "/livez", "GET, HEAD"},
+		{"BREW", "/counts", "GET, POST, HEAD, OPTIONS"}, {"POST", "/livez", "GET, HEAD"},
+		{"GET", "/visits", "POST"}, {"OPTIONS", "/visits", "POST"},
 	} {
 		a := e.do(c.method, e.public+c.path+query, "", "")
 		assert.Equal(t, http.StatusMethodNotAllowed, a.status, c)
@@ -336,8 +388,8 @@ func TestOtherMethodsCountNothing(t *testing.T) {
 		assert.Equal(t, http.StatusOK, e.do(http.MethodHead, e.public+path+query, "", "").status, path)
 		assert.Equal(t, http.StatusNoContent, e.do(http.MethodOptions, e.public+path+query, "", "").status, path)
 	}
-	assert.Equal(t, http.StatusNotFound, e.get("/visits"+query).status)
-	assert.NotEmpty(t, e.get("/visits"+query).error(t))
+	assert.Equal(t, http.StatusNotFound, e.get("/nothing"+query).status)
+	assert.NotEmpty(t, e.get("/nothing"+query).error(t))
 	assert.Equal(t, http.StatusNotFound, e.get("/metrics").status, "on the admin listener only")
 	assert.Equal(t, http.StatusNotFound, e.get("/debug/pprof/").status, "on the admin listener only")
 	assert.Zero(t, e.rows())
@@ -368,7 +420,7 @@ func TestReadiness(t *testing.T) {
 	require.NoError(t, err)
 	for _, a := range both("/readyz") {
 		assert.Equal(t, http.StatusServiceUnavailable, a.status)
-		assert.Equal(t, "visits cannot be counted now", a.error(t))
+		assert.Equal(t, "visits cannot be counted now: 1 of the days [20190628 20190629 20190630] have no partition", a.error(t))
 		assert.Equal(t, "1", a.header.Get("Retry-After"))
 	}
 	close(e.stopping)

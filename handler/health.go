@@ -26,7 +26,7 @@ func (s *service) ready(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), readyWithin)
 	defer cancel()
 	if err := s.counter.Ready(ctx); err != nil {
-		return visit.Errorf(visit.Unavailable, "", "visits cannot be counted now").Because(err)
+		return err
 	}
 	return respond(c, http.StatusOK, []byte(`{"state":"ready"}`))
 }

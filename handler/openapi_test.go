@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/intake"
 	"footfall/report"
 )
 
@@ -154,7 +155,7 @@ func TestSchemasTellFaults(t *testing.T) {
 		{"Counts", `{"pv":1,"uv":1,"rank":0}`, 1},
 		{"Counts", `{"pv":1,"uv":1,"rank":0,"hot":1,"x":1}`, 1},
 		{"Counts", `{"pv":1.5,"uv":"1","rank":-1,"hot":1}`, 3},
-		{"Sites", `{"sites":[{"site":"a","pv":1,"uv":1,"hot":1,"since":"yesterday"}]}`, 1},
+		{"Sites", `{"sites":[{"site":"a","pv":1,"uv":1,"hot":1,"since":"yesterday","shown":"a"}]}`, 1},
 		{"Sites", `{"sites":null}`, 1},
 		{"Ranks", `{"ranks":[{"rank":1,"erased":true,"visitor":"me"}]}`, 1},
 		{"Days", `{"days":[{"day":1,"pv":1,"new_visitors":1,"hot":1}]}`, 1},
@@ -164,6 +165,53 @@ func TestSchemasTellFaults(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(c.value), &value))
 		faults := d.faults("$", map[string]any{"$ref": "#/components/schemas/" + c.schema}, value)
 		assert.Len(t, faults, c.faults, "%s: %v", c.value, faults)
+	}
+}
+
+// examples calls tell for each example and default in a part of the document, with the schema of
+// which it is to be.
+func (d document) examples(where string, part any, tell func(where string, schema, example any)) {
+	list, _ := part.([]any)
+	for i, item := range list {
+		d.examples(fmt.Sprintf("%s[%d]", where, i), item, tell)
+	}
+	members, _ := part.(map[string]any)
+	for _, word := range []string{"example", "default"} {
+		example, given := members[word]
+		schema, beside := members["schema"]
+		if !beside {
+			schema = part
+		}
+		if given {
+			tell(where+"."+word, schema, example)
+		}
+	}
+	for name, member := range members {
+		if name != "example" && name != "default" {
+			d.examples(where+"."+name, member, tell)
+		}
+	}
+}
+
+func TestExamplesAreOfTheirSchemas(t *testing.T) {
+	t.Parallel()
+	d, found := readDocument(t), 0
+	d.examples("$", d.all, func(where string, schema, example any) {
+		found++
+		assert.Empty(t, d.faults(where, schema, example))
+	})
+	assert.Greater(t, found, 15)
+}
+
+// A tool that makes a client of the document takes the key for needed, or not, as each call says.
+func TestEveryCallSaysWhetherItTakesAKey(t *testing.T) {
+	t.Parallel()
+	for call, operation := range readDocument(t).operations() {
+		security, said := operation.(map[string]any)["security"].([]any)
+		assert.True(t, said, call)
+		path := strings.Fields(call)[1]
+		takesKey := path == "/visit" || path == "/visits" || path == "/counts" || strings.HasPrefix(path, "/api/apps/")
+		assert.Equal(t, takesKey, len(security) > 0, call)
 	}
 }
 
@@ -217,6 +265,7 @@ type checker struct {
 	operations map[string]any
 	reached    map[string]bool // calls with a status
 	accepted   map[string]bool // calls with a parameter
+	said       map[string]bool // headers with what they said
 }
 
 func (c *checker) send(t *testing.T, s sent) {
@@ -256,26 +305,37 @@ func (c *checker) send(t *testing.T, s sent) {
 	}
 	headers, _ := c.at(answers, "headers").(map[string]any)
 	for _, name := range []string{"Link", "ETag", "Retry-After", skippedHeader} {
-		if a.header.Get(name) != "" {
-			assert.Contains(t, headers, name, s.call)
+		if said := a.header.Get(name); said != "" && assert.Contains(t, headers, name, s.call) {
+			assert.Empty(t, c.faults(s.call+" "+name, c.at(headers[name], "schema"), said))
+			c.said[name+" "+said] = true
 		}
 	}
 }
 
 func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 	t.Parallel()
-	c := &checker{edge: newEdge(t), document: readDocument(t), reached: map[string]bool{}, accepted: map[string]bool{}}
+	c := &checker{edge: newEdge(t), document: readDocument(t), reached: map[string]bool{}, accepted: map[string]bool{}, said: map[string]bool{}}
 	c.operations = c.document.operations()
 	c.administer(func(ctx context.Context, a *counter.Admin) error {
+		if err := a.AddApp(ctx, "choosy", counter.Settings{Sites: []string{"example.com"}, RespectDNT: ptr(true)}); err != nil {
+			return err
+		}
+		if err := a.AddApp(ctx, "deaf", counter.Settings{Access: ptr("open"), Ignore: []string{"192.0.2.1"}}); err != nil {
+			return err
+		}
 		return a.AddApp(ctx, "limited", counter.Settings{Access: ptr("open"), MaxRequests: ptr("1")})
 	})
 	count := c.key("shop", counter.ScopeCount)
 	c.sixSteps()
 	page := url.QueryEscape("http://hhui.top/home")
 	inJSON := []string{"Content-Type", "application/json"}
+	const manyVisits = `[{"uri":"http://a.example/","ip":"192.0.2.1"},{"uri":"http://a.example/","ip":"192.0.2.1","agent":"Googlebot/2.1"}]`
 	c.sendAll(t, []sent{
 		{"GET /visit", "app=demo&ip=192.168.0.1&uri=" + page, nil, "", 200},
 		{"GET /visit", "app=demo&ip=192.168.0.1&uri=" + page, []string{"Sec-Purpose", "prefetch"}, "", 200},
+		{"GET /visit", "app=choosy&uri=http://example.com/", []string{"DNT", "1"}, "", 200},
+		{"GET /visit", "app=choosy&uri=http://example.com/", []string{"User-Agent", "curl/8"}, "", 200},
+		{"GET /visit", "app=deaf&ip=192.0.2.1&uri=http://example.com/", nil, "", 200},
 		{"GET /visit", "app=demo", nil, "", 400}, {"GET /visit", "app=none", nil, "", 404},
 		{"GET /visit", "app=shop&uri=http://example.com/", []string{"Authorization", "Bearer x"}, "", 401},
 		{"GET /visit", "app=shop&uri=" + page, nil, "", 403},
@@ -285,11 +345,25 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"POST /visit", "", append([]string{"Authorization", "Bearer x"}, inJSON...), `{"app":"shop","uri":"http://example.com/"}`, 401},
 		{"POST /visit", "", inJSON, `{"app":"shop","ip":"192.0.2.1","uri":"http://example.com/"}`, 403},
 		{"POST /visit", "", inJSON, `{"app":"limited","ip":"192.0.2.1","uri":"http://example.com/"}`, 429},
-		{"POST /visit", "", []string{"Content-Type", "text/plain"}, `{}`, 415}, {"POST /visit", "", inJSON, strings.Repeat(" ", maxBody+1), 413},
+		{"POST /visit", "", []string{"Content-Type", "text/plain"}, `{}`, 415}, {"POST /visit", "", inJSON, strings.Repeat(" ", int(oneVisit.most)+1), 413},
+		{"POST /visits", "app=demo", append([]string{"Idempotency-Key", "k"}, inJSON...), manyVisits, 200},
+		{"POST /visits", "app=demo", append([]string{"Idempotency-Key", "k"}, inJSON...), manyVisits, 200},
+		{"POST /visits", "app=demo", append([]string{"Idempotency-Key", "k"}, inJSON...), `[]`, 422},
+		{"POST /visits", "app=demo&answers=none", []string{"Content-Type", "application/x-ndjson"}, `{"uri":"/"}`, 200},
+		{"POST /visits", "app=deaf", inJSON, manyVisits, 200},
+		{"POST /visits", "app=demo", inJSON, `[{]`, 400}, {"POST /visits", "app=none", inJSON, `[]`, 404}, {"POST /visits", "app=shop", inJSON, `[]`, 401},
+		{"POST /visits", "app=shop", append([]string{"Authorization", "Bearer " + count}, inJSON...), `[]`, 403},
+		{"POST /visits", "app=demo", []string{"Content-Type", "text/plain"}, `[]`, 415}, {"POST /visits", "app=demo", inJSON, strings.Repeat(" ", intake.MostBytes+1), 413},
 		{"GET /counts", "app=demo&ip=192.168.0.1&uri=" + page, nil, "", 200},
 		{"GET /counts", "app=demo", nil, "", 400}, {"GET /counts", "app=none", nil, "", 404}, {"GET /counts", "app=shop&uri=" + page, nil, "", 403},
 		{"GET /counts", "app=shop&uri=" + page, []string{"Authorization", "Bearer x"}, "", 401},
 		{"GET /counts", "app=limited&ip=192.0.2.1&uri=" + page, nil, "", 429},
+		{"POST /counts", "", inJSON, `{"app":"demo","ip":"192.168.0.1","uris":["http://hhui.top/home","/"]}`, 200},
+		{"POST /counts", "", inJSON, `{"app":"demo"}`, 400}, {"POST /counts", "", inJSON, `{"app":"none"}`, 404},
+		{"POST /counts", "", append([]string{"Authorization", "Bearer x"}, inJSON...), `{"app":"shop","uris":[]}`, 401},
+		{"POST /counts", "", inJSON, `{"app":"shop","ip":"192.0.2.1","uris":[]}`, 403},
+		{"POST /counts", "", inJSON, `{"app":"limited","ip":"192.0.2.1","uris":[]}`, 429},
+		{"POST /counts", "", []string{"Content-Type", "text/plain"}, `{}`, 415}, {"POST /counts", "", inJSON, strings.Repeat(" ", int(manyCounts.most)+1), 413},
 		{"GET /livez", "", nil, "", 200}, {"GET /readyz", "", nil, "", 200},
 		{"GET /api/apps/{app}/sites", "after=a&limit=1&format=json", nil, "", 200},
 		{"GET /api/apps/{app}/pages", "limit=1&from=20190101&to=20200101&site=hhui.top&order=hot", nil, "", 200},
@@ -303,6 +377,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"GET /api/apps/{app}/uniques", "site=hhui.top&site=a.example", nil, "", 200}, {"GET /api/apps/{app}/uniques", "prefix=" + page, nil, "", 200},
 	})
 	c.sendSame(t, count)
+	c.send(t, sent{"POST /visits", "app=limited", inJSON, `[]`, 429})
 
 	// The tables refuse what they are told, and then are gone.
 	conn := c.connect(c.database)
@@ -310,13 +385,16 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 	require.NoError(t, err)
 	c.send(t, sent{"GET /visit", "app=demo&ip=192.168.0.66&uri=" + page, nil, "", 500})
 	c.send(t, sent{"POST /visit", "", inJSON, `{"app":"demo","ip":"192.168.0.66","uri":"http://hhui.top/home"}`, 500})
+	c.send(t, sent{"POST /visits", "app=demo", inJSON, `[{"uri":"http://a.example/","ip":"192.168.0.66"}]`, 500})
 	_, err = conn.Exec(t.Context(), `ALTER SCHEMA report RENAME TO lost; ALTER TABLE footfall.counters RENAME TO lost_counters; ALTER TABLE footfall.days RENAME TO lost_days; ALTER TABLE footfall.pages RENAME TO lost_pages`)
 	require.NoError(t, err)
 	close(c.stopping)
 	c.sendAll(t, []sent{
 		{"GET /visit", "app=demo&ip=192.168.0.1&uri=http://a.example/", nil, "", 503},
 		{"POST /visit", "", inJSON, `{"app":"demo","ip":"192.168.0.1","uri":"http://a.example/"}`, 503},
-		{"GET /counts", "app=demo&uri=" + page, nil, "", 503}, {"GET /readyz", "", nil, "", 503},
+		{"POST /visits", "app=demo", inJSON, manyVisits, 503},
+		{"GET /counts", "app=demo&uri=" + page, nil, "", 503}, {"POST /counts", "", inJSON, `{"app":"demo","uris":["http://a.example/"]}`, 503},
+		{"GET /readyz", "", nil, "", 503},
 	})
 	for _, k := range kinds {
 		c.send(t, sent{"GET /api/apps/{app}/" + k.name, c.least(k), nil, "", 503})
@@ -365,6 +443,9 @@ func (c *checker) sendSame(t *testing.T, count string) {
 // checkReached checks that nothing is documented which was not seen.
 func (c *checker) checkReached(t *testing.T) {
 	t.Helper()
+	for _, why := range c.at(c.all, "components", "headers", skippedHeader, "schema", "enum").([]any) {
+		assert.True(t, c.said[skippedHeader+" "+why.(string)], "%s: %s", skippedHeader, why)
+	}
 	elsewhere := map[string]bool{
 		// TestReportsFindVisitorsAsCountsDoes, and the tests of apps with ids: they take a secret.
 		"GET /visit visitor": true, "GET /counts visitor": true, "GET /api/apps/{app}/ranks visitor": true,

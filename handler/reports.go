@@ -154,21 +154,39 @@ func pagesReport(q *question) makeReport {
 
 func daysReport(q *question) makeReport {
 	target, in, n := q.target(), q.days(), q.limit()
+	asked := daysOf{From: in.From, To: in.To}
+	if in.To == visit.AllDays.To {
+		asked.To = 0
+	}
 	if after := q.day("after", 0); after > 0 {
 		in.From = max(in.From, after+1)
 	}
 	return func(ctx context.Context, from *report.Reader) (*result, error) {
 		days, err := from.Days(ctx, q.reading.App, target, in, n+1)
-		return listing("days", days, n, func(d report.Day) string { return dayText(d.Day) }), err
+		made := listing("days", days, n, func(d report.Day) string { return dayText(d.Day) })
+		made.of = asked
+		return made, err
 	}
+}
+
+// daysOf is the range of a list of days, as far as it has ends.
+type daysOf struct {
+	From int32 `json:"from,omitempty"`
+	To   int32 `json:"to,omitempty"`
 }
 
 func visitorsReport(q *question) makeReport {
 	target, n := q.target(), q.limit()
 	day, after := q.lastVisitor()
 	return func(ctx context.Context, from *report.Reader) (*result, error) {
+		came, err := from.CameOn(ctx, q.reading.App, target, day)
+		if err != nil {
+			return nil, err
+		}
 		visitors, err := from.Visitors(ctx, q.reading.App, target, day, after, n+1)
-		return listing("visitors", visitors, n, func(v report.DayVisitor) string { return afterVisitor(day, v.Visitor) }), err
+		made := listing("visitors", visitors, n, func(v report.DayVisitor) string { return afterVisitor(day, v.Visitor) })
+		made.of = came
+		return made, err
 	}
 }
 

@@ -91,33 +91,35 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	e.sixSteps()
-	const home = `{"uri":"hhui.top/home","pv":3,"new_visitors":2,"uniques":2,"hot":4}`
-	const index = `{"uri":"hhui.top/index","pv":2,"new_visitors":2,"uniques":2,"hot":2}`
+	const home = `{"uri":"hhui.top/home","pv":3,"new_visitors":2,"uniques":2,"hot":4,"shown":"hhui.top/home"}`
+	const index = `{"uri":"hhui.top/index","pv":2,"new_visitors":2,"uniques":2,"hot":2,"shown":"hhui.top/index"}`
 	for _, c := range []struct{ ask, says string }{
 		{"pages", `{"pages":[` + home + `,` + index + `]}`},
 		{"pages?site=hhui.top&order=hot", `{"pages":[` + home + `,` + index + `]}`},
-		{"pages?order=uv&limit=1&from=20190629&to=20190629", `{"pages":[{"uri":"hhui.top/home","pv":2,"new_visitors":2,"uniques":2,"hot":3}],"next":"dXYgMSAyIDI"}`},
+		{"pages?order=uv&limit=1&from=20190629&to=20190629", `{"pages":[{"uri":"hhui.top/home","pv":2,"new_visitors":2,"uniques":2,"hot":3,"shown":"hhui.top/home"}],"next":"dXYgMSAyIDI"}`},
 		{"pages?order=uv&limit=1&from=20190629&to=20190629&after=dXYgMSAyIDI", `{"pages":[` + index + `]}`},
 		{"pages?order=uv&from=20190630", `{"pages":[]}`},
-		{"pages?order=uri&from=2019-06-30", `{"pages":[{"uri":"hhui.top/home","pv":1,"new_visitors":0,"uniques":1,"hot":1},{"uri":"hhui.top/index","pv":0,"new_visitors":0,"uniques":0,"hot":0}]}`},
+		{"pages?order=uri&from=2019-06-30", `{"pages":[{"uri":"hhui.top/home","pv":1,"new_visitors":0,"uniques":1,"hot":1,"shown":"hhui.top/home"},{"uri":"hhui.top/index","pv":0,"new_visitors":0,"uniques":0,"hot":0,"shown":"hhui.top/index"}]}`},
 		{"pages?order=uri&limit=1", `{"pages":[` + home + `],"next":"hhui.top/home"}`},
 		{"pages?order=uri&after=hhui.top/home&site=hhui.top", `{"pages":[` + index + `]}`},
 		{"pages?site=other.example", `{"pages":[]}`},
 		{"days?site=hhui.top", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":5},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
 		{"days?uri=HTTPS://HHUI.top:443/./home%23top", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":3},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
 		{"days?uri=hhui.top", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":5},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
-		{"days?site=http://HHUI.top&from=yesterday&to=today", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":5},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
+		{"days?site=http://HHUI.top&from=yesterday&to=today", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":5},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}],"from":20190629,"to":20190630}`},
+		{"days?site=hhui.top&to=yesterday", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":5}],"to":20190629}`},
+		{"days?site=hhui.top&from=7d&to=2019-06-28", `{"days":[],"from":20190622,"to":20190628}`},
 		{"days?uri=HHUI.top/home", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":3},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
-		{"days?site=hhui.top&from=1d", `{"days":[{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
+		{"days?site=hhui.top&from=1d", `{"days":[{"day":20190630,"pv":1,"new_visitors":0,"hot":1}],"from":20190630,"to":20190630}`},
 		{"uniques?prefix=hhui.top", `{"uniques":2,"exact":true,"standard_error":0,"erased":0}`},
 		{"days?uri=hhui.top/home", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":3},{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
 		{"days?site=hhui.top&limit=1", `{"days":[{"day":20190629,"pv":2,"new_visitors":2,"hot":5}],"next":"20190629"}`},
 		{"days?site=hhui.top&after=20190629", `{"days":[{"day":20190630,"pv":1,"new_visitors":0,"hot":1}]}`},
 		{"days?site=never.example", `{"days":[]}`},
-		{"visitors?site=hhui.top", `{"visitors":[{"visitor":"192.168.0.2","rank":2,"new":false}]}`},
-		{"visitors?site=hhui.top&day=20190629&limit=1", `{"visitors":[{"visitor":"192.168.0.1","rank":1,"new":true}],"next":"20190629-192.168.0.1"}`},
-		{"visitors?site=hhui.top&limit=1&after=20190629-192.168.0.1", `{"visitors":[{"visitor":"192.168.0.2","rank":2,"new":true}]}`},
-		{"visitors?uri=http://hhui.top/never", `{"visitors":[]}`},
+		{"visitors?site=hhui.top", `{"visitors":[{"visitor":"192.168.0.2","rank":2,"new":false}],"day":20190630,"pv":1,"kept":true}`},
+		{"visitors?site=hhui.top&day=20190629&limit=1", `{"visitors":[{"visitor":"192.168.0.1","rank":1,"new":true}],"next":"20190629-192.168.0.1","day":20190629,"pv":2,"kept":true}`},
+		{"visitors?site=hhui.top&limit=1&after=20190629-192.168.0.1", `{"visitors":[{"visitor":"192.168.0.2","rank":2,"new":true}],"day":20190629,"pv":2,"kept":true}`},
+		{"visitors?uri=http://hhui.top/never", `{"visitors":[],"day":20190630,"pv":0,"kept":true}`},
 		{"ranks?site=hhui.top&rank=2", `{"ranks":[{"rank":2,"visitor":"192.168.0.2","first_day":20190629,"last_day":20190630,"erased":false}]}`},
 		{"ranks?uri=http://hhui.top/index&ip=192.168.0.1", `{"ranks":[{"rank":1,"visitor":"192.168.0.1","first_day":20190629,"last_day":20190629,"erased":false}]}`},
 		{"ranks?site=hhui.top&rank=3", `{"ranks":[]}`},
@@ -135,7 +137,7 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 		assert.Equal(t, http.StatusOK, a.status, c.ask)
 		assert.Equal(t, c.says, a.body, c.ask)
 	}
-	assert.Regexp(t, `^{"sites":\[{"site":"hhui.top","pv":3,"uv":2,"hot":6,"since":"\d{4}-[^"]+"}\]}$`, e.get("/api/apps/demo/sites").body)
+	assert.Regexp(t, `^{"sites":\[{"site":"hhui.top","pv":3,"uv":2,"hot":6,"since":"\d{4}-[^"]+","shown":"hhui.top"}\]}$`, e.get("/api/apps/demo/sites").body)
 	assert.Equal(t, `{"sites":[]}`, e.get("/api/apps/demo/sites?after=hhui.top").body)
 
 	e.administer(func(ctx context.Context, a *counter.Admin) error {
@@ -149,6 +151,28 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 }
 
 // What a report lists can be asked about, also what no URI leads to.
+// Nobody takes a day whose rows are gone for one on which nobody came.
+func TestVisitorsWhoseRowsAreGone(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.sixSteps()
+	conn := e.connect(e.database)
+	for _, sql := range []string{
+		`INSERT INTO footfall.visits_kept (app_id, from_day) SELECT id, 20190630 FROM footfall.apps WHERE name = 'demo'`,
+		`DELETE FROM footfall.visits WHERE day_id < 20190630`,
+	} {
+		_, err := conn.Exec(t.Context(), sql)
+		require.NoError(t, err)
+	}
+	for ask, says := range map[string]string{
+		"day=20190629": `{"visitors":[],"day":20190629,"pv":2,"kept":false}`,
+		"day=20190628": `{"visitors":[],"day":20190628,"pv":0,"kept":true}`,
+		"day=20190630": `{"visitors":[{"visitor":"192.168.0.2","rank":2,"new":false}],"day":20190630,"pv":1,"kept":true}`,
+	} {
+		assert.Equal(t, says, e.get("/api/apps/demo/visitors?site=hhui.top&"+ask).body)
+	}
+}
+
 func TestReportsKnowWhatTheyList(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -347,14 +371,14 @@ func TestReportAsCSV(t *testing.T) {
 	e.counting(0, "192.0.2.1", "http://=1+1.example/,\"a\"")
 	e.counting(0, "192.0.2.1", "http://-2.example/")
 	a := e.get("/api/apps/demo/pages?format=csv&order=uri&limit=1")
-	assert.Equal(t, "uri,pv,new_visitors,uniques,hot\r\n'-2.example/,1,1,1,1\r\n", a.body)
+	assert.Equal(t, "uri,pv,new_visitors,uniques,hot,shown\r\n'-2.example/,1,1,1,1,'-2.example/\r\n", a.body)
 	assert.Equal(t, `attachment; filename="footfall-demo-pages.csv"`, a.header.Get("Content-Disposition"))
 	assert.Equal(t, "text/csv; charset=utf-8; header=present", a.header.Get("Content-Type"))
 	assert.Equal(t, `</api/apps/demo/pages?after=-2.example%2F&format=csv&limit=1&order=uri>; rel="next"`, a.header.Get("Link"))
 	a = e.get("/api/apps/demo/pages?after=-2.example%2F&format=csv&limit=1&order=uri")
 	rows, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
 	require.NoError(t, err)
-	assert.Equal(t, []string{"'=1+1.example/,%22a%22", "1", "1", "1", "1"}, rows[1])
+	assert.Equal(t, []string{"'=1+1.example/,%22a%22", "1", "1", "1", "1", "'=1+1.example/,%22a%22"}, rows[1])
 	assert.Empty(t, a.header.Get("Link"))
 
 	_, err = e.connect(e.database).Exec(t.Context(), `UPDATE footfall.pages SET uri = E'@SUM(1)\t"\r\n=2/' WHERE uri = '-2.example/'`)

@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -19,6 +20,7 @@ type result struct {
 	rows any    // a slice of structs
 	one  any    // what is written in JSON in place of a list; nil for a list
 	next string // where the list goes on; "" at its end
+	of   any    // what the list is of: a struct that JSON has beside it; nil for nothing
 }
 
 // listing is a list of the first n rows. after names the place behind a row, from which the list
@@ -53,7 +55,14 @@ func (r *result) json() ([]byte, error) {
 		}
 		body = fmt.Appendf(body, `,"next":%s`, next)
 	}
-	return append(body, '}'), nil
+	if r.of == nil {
+		return append(body, '}'), nil
+	}
+	of, err := json.Marshal(r.of)
+	if members := bytes.TrimPrefix(of, []byte("{")); len(members) > 1 {
+		return append(append(body, ','), members...), err
+	}
+	return append(body, '}'), err
 }
 
 // writeReport writes a report, or tells that the caller has it already.

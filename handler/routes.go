@@ -25,15 +25,16 @@ type route struct {
 // Methods of routes.
 var (
 	reading    = []string{http.MethodGet, http.MethodHead}
-	asking     = []string{http.MethodGet, http.MethodHead, http.MethodOptions}
-	visiting   = []string{http.MethodGet, http.MethodPost, http.MethodHead, http.MethodOptions}
+	sending    = []string{http.MethodPost}
+	asking     = []string{http.MethodGet, http.MethodPost, http.MethodHead, http.MethodOptions}
 	inspecting = []string{http.MethodGet, http.MethodHead, http.MethodPost}
 )
 
 // publicRoutes is the table of the public listener.
 func (s *service) publicRoutes(reader *report.Reader) []route {
 	table := []route{
-		{"/visit", visiting, s.visit},
+		{"/visit", asking, s.visit},
+		{"/visits", sending, s.visits},
 		{"/counts", asking, s.counts},
 		{"/livez", reading, s.alive},
 		{"/readyz", reading, s.ready},

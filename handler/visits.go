@@ -17,13 +17,6 @@ func (s *service) visit(c echo.Context) error {
 	return s.answer(c, s.counter.Visit)
 }
 
-func (s *service) counts(c echo.Context) error {
-	return s.answer(c, func(ctx context.Context, ask counter.Request) (visit.Answer, error) {
-		ask.Anybody = ask.IP == "" && ask.Visitor == ""
-		return s.counter.Counts(ctx, ask)
-	})
-}
-
 // answer reads a request, asks, and writes the answer.
 func (s *service) answer(c echo.Context, ask func(context.Context, counter.Request) (visit.Answer, error)) error {
 	if c.Request().Method == http.MethodOptions {

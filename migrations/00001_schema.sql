@@ -13,6 +13,20 @@ COMMENT ON TABLE  schema_files      IS 'The files of migrations/ that made this 
 COMMENT ON COLUMN schema_files.name IS 'A step, like 00001_schema.sql; or "functions": all files of functions/ and report/ together.';
 COMMENT ON COLUMN schema_files.hash IS 'SHA-256 of its text.';
 
+-- goose keeps this table, and makes it before the first step. Not a statement of its own, since sqlc
+-- does not know the table.
+-- +goose StatementBegin
+DO $$
+BEGIN
+    COMMENT ON TABLE  goose_db_version            IS 'Which steps of migrations/ were applied; goose keeps it.';
+    COMMENT ON COLUMN goose_db_version.id         IS 'Counts the rows.';
+    COMMENT ON COLUMN goose_db_version.version_id IS 'The number of the step. 0: none.';
+    COMMENT ON COLUMN goose_db_version.is_applied IS 'True: a step that is taken back has no row.';
+    COMMENT ON COLUMN goose_db_version.tstamp     IS 'When it was applied.';
+END
+$$;
+-- +goose StatementEnd
+
 CREATE TABLE schema_objects (
     kind text NOT NULL,
     name text NOT NULL,

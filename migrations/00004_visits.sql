@@ -28,8 +28,8 @@ COMMENT ON COLUMN visitors.last_day  IS 'The last day that was counted. Days nev
 COMMENT ON COLUMN visitors.ip        IS 'The visitor: an address, for IPv6 the first of its network.';
 
 -- The key is (ip, day, page) with the page first: what is asked for together lies together. The
--- numbers come first, so that nothing is padded between columns: a row of an IPv4 address, which would
--- be filled up to a multiple of eight, has room for the previous day at no cost.
+-- numbers come first, so that nothing is padded between columns: a row of an IPv4 address, which
+-- would be filled up to a multiple of eight, has room for the previous day at no cost.
 CREATE TABLE visits (
     page_id      bigint  NOT NULL,
     day_id       integer NOT NULL,
@@ -80,12 +80,41 @@ CREATE TABLE batches_0 PARTITION OF batches FOR VALUES IN (0) WITH (autovacuum_e
 CREATE TABLE batches_1 PARTITION OF batches FOR VALUES IN (1) WITH (autovacuum_enabled = false);
 
 COMMENT ON TABLE  batches                IS 'Ids of the batches of visits that committed, or were abandoned; kept for some minutes.';
+COMMENT ON TABLE  batches_0              IS 'The ids of one turn: a partition of batches.';
+COMMENT ON TABLE  batches_1              IS 'The ids of the other turn: a partition of batches.';
 COMMENT ON COLUMN batches.id             IS 'The id that the instance gave the batch.';
 COMMENT ON COLUMN batches.turn           IS 'Which of the two tables had its turn: 0 or 1. An abandoned batch is in both.';
 COMMENT ON COLUMN batches.schema_version IS 'What the instance that wrote it knows to write.';
 COMMENT ON COLUMN batches.abandoned      IS 'The batch never committed, and no longer can.';
 
+-- How far the sources of visits have been counted that can be read again. A batch moves the position
+-- of what it counts in its own transaction, so that both come true or neither.
+CREATE TABLE positions (
+    app_id  integer     NOT NULL REFERENCES apps,
+    source  text        NOT NULL,
+    part    text        NOT NULL,
+    next    bigint      NOT NULL DEFAULT 0,
+    content bytea,
+    used_at timestamptz NOT NULL DEFAULT now(),
+
+    PRIMARY KEY (app_id, source, part),
+    CONSTRAINT positions_next_from_zero  CHECK (next >= 0),
+    CONSTRAINT positions_content_is_hash CHECK (octet_length(content) = 32)
+);
+
+COMMENT ON TABLE  positions         IS 'How far visits of each source have been counted.';
+COMMENT ON COLUMN positions.app_id  IS 'The app that they count for.';
+COMMENT ON COLUMN positions.source  IS 'Where they come from. Of calls of POST /visits that may be repeated: "calls of key 7", by keys.id, or "calls" where no key was shown.';
+COMMENT ON COLUMN positions.part    IS 'Which part of the source it is; of a call, its Idempotency-Key.';
+COMMENT ON COLUMN positions.next    IS 'Up to here all is counted; of a call, how many of its items.';
+COMMENT ON COLUMN positions.content IS 'The SHA-256 of a call''s body; null where the source is none of calls.';
+COMMENT ON COLUMN positions.used_at IS 'When somebody last began to read from here.';
+
+-- Calls go by age.
+CREATE INDEX positions_of_calls_by_age ON positions (used_at) WHERE content IS NOT NULL;
+
 -- +goose Down
+DROP TABLE positions;
 DROP TABLE batches;
 DROP FUNCTION batches_clock();
 DROP TABLE visits;

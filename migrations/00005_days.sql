@@ -29,23 +29,82 @@ COMMENT ON COLUMN days.new_visitors IS 'New visitors. In sums of deleted pages i
 
 -- A visitor is counted in a range of days once: on the first of their days there, which is the one
 -- whose previous day lies before the range. So uniques from one day to another = new visitors in
--- it, and those who returned in it from before it.
-CREATE TABLE returns (
+-- it, and those who returned in it from before it. (open_returns are written by batches; once a day
+-- is closed they go to packed_returns. The view returns shows both as one.)
+CREATE TABLE open_returns (
     page_id      bigint  NOT NULL,
     day_id       integer NOT NULL,
     previous_day integer NOT NULL,
     visitors     bigint  NOT NULL,
 
     PRIMARY KEY (page_id, day_id, previous_day),
-    CONSTRAINT returns_are_some            CHECK (visitors >= 1),
-    CONSTRAINT returns_from_an_earlier_day CHECK (previous_day < day_id)
+    CONSTRAINT open_returns_are_some            CHECK (visitors >= 1),
+    CONSTRAINT open_returns_from_an_earlier_day CHECK (previous_day < day_id)
 ) WITH (fillfactor = 80);
 
-COMMENT ON TABLE  returns              IS 'How many visitors of a target came on a day, and before that last on a previous day: what makes uniques of any range exact.';
-COMMENT ON COLUMN returns.page_id      IS 'The target.';
-COMMENT ON COLUMN returns.day_id       IS 'The day.';
-COMMENT ON COLUMN returns.previous_day IS 'The last day before it on which these visitors came.';
-COMMENT ON COLUMN returns.visitors     IS 'How many there were.';
+COMMENT ON TABLE  open_returns              IS 'How many visitors of a target came on a day that is not closed yet, and before that last on a previous day.';
+COMMENT ON COLUMN open_returns.page_id      IS 'The target.';
+COMMENT ON COLUMN open_returns.day_id       IS 'The day.';
+COMMENT ON COLUMN open_returns.previous_day IS 'The last day before it on which these visitors came.';
+COMMENT ON COLUMN open_returns.visitors     IS 'How many there were.';
+
+-- A target that is visited daily has a previous day more each day: rows of open_returns would grow
+-- with the square of days, by a hundred bytes each. Here one takes about as many bits as its number
+-- has. The numbers are running sums, so that a range, which asks for all previous days before it,
+-- reads one of them; and each takes as many bits as the first and largest, so that it is found by
+-- its place.
+CREATE TABLE packed_returns (
+    page_id       bigint      NOT NULL,
+    day_id        integer     NOT NULL,
+    previous_days bit varying NOT NULL,
+    visitors      bit varying NOT NULL,
+
+    PRIMARY KEY (page_id, day_id)
+) WITH (toast_tuple_target = 8160); -- a row stays in one piece for some fourteen years
+
+COMMENT ON TABLE  packed_returns               IS 'How many visitors of a target came on a closed day, and before that last on each previous day, packed. The view returns shows it unpacked.';
+COMMENT ON COLUMN packed_returns.page_id       IS 'The target.';
+COMMENT ON COLUMN packed_returns.day_id        IS 'The day.';
+COMMENT ON COLUMN packed_returns.previous_days IS 'Bit k is 1 where some of these visitors came k days before, and not in between. The last bit is 1.';
+COMMENT ON COLUMN packed_returns.visitors      IS 'For each of those bits a number, all of the same length: how many visitors came last so many days before, or more.';
+
+-- +goose StatementBegin
+CREATE FUNCTION unpack_returns(bits bit varying, numbers bit varying) RETURNS TABLE (days_before integer, visitors bigint)
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+    SELECT n.days_before, n.number - lead(n.number, 1, 0::bigint) OVER (ORDER BY n.days_before)
+    FROM (
+        SELECT p.days_before, substring(numbers, p.place * p.width - p.width + 1, p.width)::bigint AS number
+        FROM (
+            SELECT s.days_before,
+                   (row_number() OVER (ORDER BY s.days_before))::integer       AS place,
+                   (length(numbers) / nullif(bit_count(bits), 0))::integer     AS width
+            FROM generate_series(1, length(bits)) AS s (days_before)
+            WHERE get_bit(bits, s.days_before - 1) = 1
+        ) AS p
+    ) AS n
+$$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION unpack_returns(bit varying, bit varying) IS 'How many days before visitors came last, and how many there were, from previous_days and visitors of packed_returns.';
+
+-- +goose StatementBegin
+CREATE FUNCTION returns_are_some(bits bit varying, numbers bit varying) RETURNS boolean
+LANGUAGE sql IMMUTABLE STRICT
+SET search_path = footfall, pg_temp
+AS $$
+    SELECT bool_and(u.visitors >= 1)
+    FROM unpack_returns(bits, numbers) AS u
+$$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION returns_are_some(bit varying, bit varying) IS 'Whether each bit of previous_days of packed_returns has visitors.';
+
+-- A previous day that is written as a bit is an earlier one by its place.
+ALTER TABLE packed_returns
+    ADD CONSTRAINT packed_returns_end_with_a_day CHECK (substring(previous_days, length(previous_days)) = B'1'),
+    ADD CONSTRAINT packed_returns_have_a_number_each CHECK (length(visitors) % greatest(bit_count(previous_days), 1) = 0),
+    ADD CONSTRAINT packed_returns_are_some CHECK (returns_are_some(previous_days, visitors));
 
 -- Which days are over everywhere, and have been summed up for good. Nobody counts for them any
 -- more.
@@ -105,5 +164,8 @@ COMMENT ON COLUMN tops.numbers  IS 'Their numbers on that day.';
 DROP TABLE tops;
 DROP TABLE sketches;
 DROP TABLE closed_days;
-DROP TABLE returns;
+DROP TABLE packed_returns;
+DROP FUNCTION returns_are_some(bit varying, bit varying);
+DROP FUNCTION unpack_returns(bit varying, bit varying);
+DROP TABLE open_returns;
 DROP TABLE days;

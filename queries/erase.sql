@@ -1,5 +1,5 @@
--- Erasing: visitors, pages, apps. A command that erases takes its turn first, so that no two wait for
--- each other.
+-- Erasing: visitors, pages, apps. A command that erases takes its turn first, so that no two wait
+-- for each other.
 --
 -- Each visit locks the counters of its site, so that a transaction which holds those has the site to
 -- itself: no batch is between its look-up and its insert. Batches that wait for the lock meet a new
@@ -199,7 +199,10 @@ WITH gone AS (
     WHERE d.page_id = @from_page
     RETURNING d.site_id, d.day_id, d.hot, d.pv
 ), gone_returns AS (
-    DELETE FROM returns AS r
+    DELETE FROM open_returns AS r
+    WHERE r.page_id IN (@from_page, @into_page)
+), gone_packed AS (
+    DELETE FROM packed_returns AS r
     WHERE r.page_id IN (@from_page, @into_page)
 ), were AS MATERIALIZED (
     SELECT g.site_id, g.day_id, g.hot,
@@ -225,10 +228,10 @@ SELECT coalesce(sum(w.pv - w.before), 0)::bigint AS days
 FROM were AS w;
 
 -- name: VisitorsMerge :one
--- Moves its visitors, after the days, and returns how many are new there. Who came to both stays
--- one visitor; who is new gets the next rank, in the order of the ranks before. There are never
--- more visitors than (visitor, day) pairs: where erased ones were taken for more than they can have
--- been, newcomers take their places.
+-- Moves its visitors, after the days, and returns how many are new there. A visitor who came to
+-- both stays one; one who is new gets the next rank, in the order of the ranks before. There are
+-- never more visitors than (visitor, day) pairs: where erased ones were taken for more than they
+-- can have been, newcomers take their places.
 WITH page AS MATERIALIZED (
     SELECT c.page_id, c.uv, c.pv - c.uv + @days::bigint AS room,
            (SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = @site)
@@ -326,6 +329,12 @@ UPDATE apps
 SET deleted_at = coalesce(deleted_at, now())
 WHERE id = @id;
 
+-- name: AppPositionsDelete :exec
+-- Deletes how far an app's sources were counted. Before its counters are locked: a batch that holds
+-- a position may want them.
+DELETE FROM positions
+WHERE app_id = @app_id;
+
 -- name: AppCountersTake :exec
 -- Locks the counters of all targets of an app, and makes those that are missing, or waits for the
 -- batch that is making them. Target by target, in the order in which every batch does: who made all
@@ -366,8 +375,16 @@ WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
 
 -- name: AppReturnsDelete :exec
 -- Deletes who returned to an app's targets.
-DELETE FROM returns
-WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
+WITH targets AS (
+    SELECT p.id
+    FROM pages AS p
+    WHERE p.app_id = @app_id
+), gone AS (
+    DELETE FROM open_returns
+    WHERE page_id IN (SELECT t.id FROM targets AS t)
+)
+DELETE FROM packed_returns
+WHERE page_id IN (SELECT t.id FROM targets AS t);
 
 -- name: AppSketchesDelete :exec
 -- Deletes the sketches of an app's targets.

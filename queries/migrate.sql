@@ -10,9 +10,12 @@ SELECT pg_advisory_lock(hashtext('footfall.migrate'));
 SELECT set_config('lock_timeout', @after::text, false);
 
 -- name: SchemaSeen :one
--- Whether the database has the table of versions, and whether this role may read it. Asking needs
--- no rights at all.
+-- Whether the database has the table of versions, and whether the role of this session may read it;
+-- whether there is the role that is granted this, and whether that of the session is a member.
+-- Asking needs no rights at all.
 SELECT count(*) > 0 AS there,
+       EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.rolname = @granted::text) AS granted,
+       EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.rolname = @granted::text AND pg_has_role(r.oid, 'USAGE')) AS member,
        coalesce(bool_or(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')), false)::boolean AS readable,
        current_user::text AS role
 FROM pg_catalog.pg_class AS c
@@ -65,12 +68,16 @@ SELECT count(*)
 FROM (SELECT unnest(@days::integer[]) AS day) AS asked
 WHERE to_regclass('visits_' || day) IS NULL;
 
+-- name: SessionSet :exec
+-- Sets one setting of this session.
+SELECT set_config(@name, @value, false);
+
+-- name: SessionProcess :one
+-- The process of the server that this session has.
+SELECT pg_backend_pid()::bigint AS pid;
+
 -- name: SessionDurable :exec
 -- Lets COMMIT wait for the disk in this session. The other values of the setting do so, too, and
 -- stay.
 SELECT set_config('synchronous_commit', 'on', false)
 WHERE current_setting('synchronous_commit') = 'off';
-
--- name: ServerWrites :one
--- Whether this server takes writes: a standby does not.
-SELECT (NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off')::boolean AS writes;

@@ -80,3 +80,23 @@ FROM pages AS p
 JOIN counters AS c ON c.page_id = p.id
 WHERE p.app_id = @app_id
   AND p.key IN (SELECT page_key(unnest(@uris::text[])));
+
+-- name: CountsOfVisits :many
+-- The numbers of some targets of an app, each with the rank there of the visitor beside it (0: never
+-- came), and its place in the arrays (from 1). Targets that were never counted are left out. One by
+-- one, however few the planner takes them for.
+SELECT asked.place::integer AS place, found.pv, found.uv, found.hot, found.rank
+FROM (
+    SELECT unnest(@uris::text[])                   AS uri,
+           unnest(@ips::inet[])                    AS ip,
+           generate_subscripts(@uris::text[], 1)   AS place
+) AS asked
+CROSS JOIN LATERAL (
+    SELECT c.pv, c.uv, c.hot,
+           coalesce((SELECT v.rank FROM visitors AS v WHERE v.page_id = p.id AND v.ip = asked.ip), 0)::bigint AS rank
+    FROM pages AS p
+    JOIN counters AS c ON c.page_id = p.id
+    WHERE p.app_id = @app_id
+      AND p.key = page_key(asked.uri)
+    LIMIT 1
+) AS found;

@@ -1,6 +1,13 @@
 -- What handlers and `footfall report` read of what was counted. Days are numbers like 20190629; a
 -- range includes both ends.
 
+-- name: AppsToRead :many
+-- All apps, by name, with what reports on them go by, which is all that footfall_report may read of
+-- an app.
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id
+FROM apps
+ORDER BY name;
+
 -- name: TargetFind :one
 -- The id of a target of an app.
 SELECT p.id, p.app_id
@@ -43,17 +50,17 @@ FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::inte
 
 -- name: PagesAfter :many
 -- The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a
--- range of days. The index has the first 200 characters, whose order is that of the whole. Pages that were not visited in it are there, too. Where it is not known of some
--- visitors when they came before, uniques are asked for by name: the tables on which they rest then
--- are not open to the service.
+-- range of days. The index has the first 200 characters, whose order is that of the whole. Pages
+-- that were not visited in it are there, too. Where it is not known of some visitors when they came
+-- before, uniques are asked for by name: the tables on which they rest then are not open to the
+-- service.
 SELECT p.uri,
        d.pv::bigint           AS pv,
        d.new_visitors::bigint AS new_visitors,
        d.hot::bigint          AS hot,
-       (CASE
-            WHEN d.pv - d.new_visitors = r.visitors THEN d.new_visitors + r.from_before
-            ELSE (SELECT u.uniques FROM report.uniques(@app::text, p.uri, @from_day::integer, @to_day::integer) AS u)
-        END)::bigint           AS uniques
+       coalesce(d.uniques,
+                (SELECT u.uniques
+                 FROM report.uniques(@app::text, p.uri, @from_day::integer, @to_day::integer) AS u))::bigint AS uniques
 FROM (
     SELECT q.id, q.uri
     FROM pages AS q
@@ -68,19 +75,7 @@ FROM (
     ORDER BY left(q.uri, 200) USING ~<~, q.uri USING ~<~
     LIMIT @n
 ) AS p
-CROSS JOIN LATERAL (
-    SELECT coalesce(sum(o.pv), 0) AS pv, coalesce(sum(o.new_visitors), 0) AS new_visitors, coalesce(sum(o.hot), 0) AS hot
-    FROM days AS o
-    WHERE o.page_id = p.id
-      AND o.day_id BETWEEN @from_day::integer AND @to_day::integer
-) AS d
-CROSS JOIN LATERAL (
-    SELECT coalesce(sum(o.visitors), 0)                                                           AS visitors,
-           coalesce(sum(o.visitors) FILTER (WHERE o.previous_day < @from_day::integer), 0)        AS from_before
-    FROM returns AS o
-    WHERE o.page_id = p.id
-      AND o.day_id BETWEEN @from_day::integer AND @to_day::integer
-) AS r
+CROSS JOIN LATERAL target_sums(p.id, @from_day::integer, @to_day::integer) AS d
 ORDER BY p.uri USING ~<~;
 
 -- name: DaysBetween :many
@@ -91,6 +86,16 @@ WHERE d.page_id = @page_id
   AND d.day_id BETWEEN @from_day AND @to_day
 ORDER BY d.day_id
 LIMIT @n;
+
+-- name: VisitorsAreKept :one
+-- Whether the rows of visits to a target on a day are all kept, but for those of erased visitors.
+SELECT NOT EXISTS (
+    SELECT
+    FROM pages AS p
+    JOIN visits_kept AS k ON k.app_id = p.app_id
+    WHERE p.id = @page_id
+      AND k.from_day > @day_id::integer
+) AS kept;
 
 -- name: VisitorsOfDay :many
 -- Who came to a target on a day, in order of address, after one of them.
@@ -127,6 +132,14 @@ WHERE v.page_id = @page_id
 -- no such target.
 SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error, u.erased::bigint AS erased
 FROM report.uniques(@app::text, @target::text, @from_day::integer, @to_day::integer) AS u;
+
+-- name: UniquesOfRanges :many
+-- How many visitors came to a target in each of several ranges, which follow each other; no rows if
+-- there is no such target.
+SELECT u.uniques::bigint AS uniques
+FROM (SELECT unnest(@from_days::integer[]) AS from_day, unnest(@to_days::integer[]) AS to_day) AS r
+CROSS JOIN LATERAL report.uniques(@app::text, @target::text, r.from_day, r.to_day) AS u
+ORDER BY r.from_day;
 
 -- name: UniquesOfTargets :one
 -- How many visitors came to any of several targets, which need not exist, in a range of days; no

@@ -50,6 +50,11 @@ ORDER BY asked.day;
 -- Makes the sketches and tops of a day that is over; false if it had them.
 SELECT close_day(@day)::boolean AS closed;
 
+-- name: ReturnsPack :one
+-- Packs some returns of closed days, by target from one on. How many; 0: no more are left.
+SELECT p.packed::bigint AS packed, p.last_page::bigint AS last_page
+FROM pack_returns(@from_page::bigint, @n::integer) AS p;
+
 -- name: TopsMissing :many
 -- The sites, and apps (site 0), whose tops a deletion took: it took those of the first closed day,
 -- too.

@@ -1,31 +1,30 @@
--- What `footfall verify` recomputes of sites, and of the lists of first pages. The queries return
--- what those in verify.sql do.
+-- What `footfall verify` recomputes of some sites, but those of an app that is being deleted, and of
+-- the lists of first pages; by days of those that come after one, up to another. The queries return
+-- what verify.sql tells.
 
 -- name: VerifySiteTotals :many
 -- Sites against the sums of their pages.
 WITH sums AS (
-    SELECT coalesce(p.site_id, p.id) AS site_id,
-           sum(c.hot) FILTER (WHERE p.site_id IS NULL) AS hot,
-           sum(c.pv)  FILTER (WHERE p.site_id IS NULL) AS pv,
-           sum(c.uv)  FILTER (WHERE p.site_id IS NULL) AS uv,
-           coalesce(sum(c.hot) FILTER (WHERE p.site_id IS NOT NULL), 0) AS hots,
-           coalesce(sum(c.pv)  FILTER (WHERE p.site_id IS NOT NULL), 0) AS pvs,
-           coalesce(sum(c.uv)  FILTER (WHERE p.site_id IS NOT NULL), 0) AS uvs,
-           coalesce(max(c.pv)  FILTER (WHERE p.site_id IS NOT NULL), 0) AS most_pv,
-           coalesce(max(c.uv)  FILTER (WHERE p.site_id IS NOT NULL), 0) AS most_uv
+    SELECT p.site_id,
+           sum(c.hot) AS hots, sum(c.pv) AS pvs, sum(c.uv) AS uvs,
+           max(c.pv) AS most_pv, max(c.uv) AS most_uv
     FROM pages AS p
-    LEFT JOIN counters AS c ON c.page_id = p.id
-    WHERE @whole::boolean OR coalesce(p.site_id, p.id) = ANY (@sites::bigint[])
-    GROUP BY 1
+    JOIN counters AS c ON c.page_id = p.id
+    WHERE p.site_id = ANY (@sites::bigint[])
+    GROUP BY p.site_id
 ), checks AS (
-    SELECT m.measure, s.site_id AS page_id, m.stored, m.least, m.most
-    FROM sums AS s
+    SELECT m.measure, s.id AS page_id, m.stored, coalesce(m.least, 0) AS least, coalesce(m.most, 0) AS most
+    FROM pages AS s
+    JOIN apps AS a          ON a.id = s.app_id AND a.deleted_at IS NULL
+    LEFT JOIN counters AS c ON c.page_id = s.id
+    LEFT JOIN sums AS p     ON p.site_id = s.id
     CROSS JOIN LATERAL (
         SELECT unnest(ARRAY['site hot', 'site pv', 'site uv']::text[]) AS measure,
-               unnest(ARRAY[coalesce(s.hot, 0), coalesce(s.pv, 0), coalesce(s.uv, 0)]::bigint[]) AS stored,
-               unnest(ARRAY[s.hots, s.most_pv, s.most_uv]::bigint[]) AS least,
-               unnest(ARRAY[s.hots, s.pvs, s.uvs]::bigint[]) AS most
+               unnest(ARRAY[coalesce(c.hot, 0), coalesce(c.pv, 0), coalesce(c.uv, 0)]::bigint[]) AS stored,
+               unnest(ARRAY[p.hots, p.most_pv, p.most_uv]::bigint[]) AS least,
+               unnest(ARRAY[p.hots, p.pvs, p.uvs]::bigint[]) AS most
     ) AS m
+    WHERE s.id = ANY (@sites)
 )
 SELECT c.measure::text                                                  AS measure,
        count(*)                                                         AS held,
@@ -38,16 +37,32 @@ GROUP BY c.measure;
 
 -- name: VerifySiteDays :many
 -- Days of sites against those of their pages.
-WITH sums AS MATERIALIZED (
-    SELECT coalesce(d.site_id, d.page_id) AS site_id, d.day_id,
-           coalesce(sum(d.hot) FILTER (WHERE d.site_id IS NULL), 0) AS hot,
-           coalesce(sum(d.pv)  FILTER (WHERE d.site_id IS NULL), 0) AS pv,
-           coalesce(sum(d.hot) FILTER (WHERE d.site_id IS NOT NULL), 0) AS hots,
-           coalesce(sum(d.pv)  FILTER (WHERE d.site_id IS NOT NULL), 0) AS pvs,
-           coalesce(max(d.pv)  FILTER (WHERE d.site_id IS NOT NULL), 0) AS most_pv
+WITH sites AS (
+    SELECT s.id
+    FROM pages AS s
+    JOIN apps AS a ON a.id = s.app_id AND a.deleted_at IS NULL
+    WHERE s.id = ANY (@sites::bigint[])
+), listed AS (
+    SELECT d.page_id AS site_id, d.day_id, true AS is_site, d.hot, d.pv
     FROM days AS d
-    WHERE @whole::boolean OR coalesce(d.site_id, d.page_id) = ANY (@sites::bigint[])
-    GROUP BY 1, 2
+    WHERE d.page_id = ANY (ARRAY(SELECT s.id FROM sites AS s))
+      AND d.day_id > @after_day::integer
+      AND d.day_id <= @until_day::integer
+    UNION ALL
+    SELECT d.site_id, d.day_id, false, d.hot, d.pv
+    FROM days AS d
+    WHERE d.site_id = ANY (ARRAY(SELECT s.id FROM sites AS s))
+      AND d.day_id > @after_day
+      AND d.day_id <= @until_day
+), sums AS MATERIALIZED (
+    SELECT l.site_id, l.day_id,
+           coalesce(sum(l.hot) FILTER (WHERE l.is_site), 0) AS hot,
+           coalesce(sum(l.pv)  FILTER (WHERE l.is_site), 0) AS pv,
+           coalesce(sum(l.hot) FILTER (WHERE NOT l.is_site), 0) AS hots,
+           coalesce(sum(l.pv)  FILTER (WHERE NOT l.is_site), 0) AS pvs,
+           coalesce(max(l.pv)  FILTER (WHERE NOT l.is_site), 0) AS most_pv
+    FROM listed AS l
+    GROUP BY l.site_id, l.day_id
 ), checks AS (
     SELECT m.measure, s.site_id AS page_id, s.day_id, m.stored, m.least, m.most
     FROM sums AS s
@@ -73,15 +88,18 @@ GROUP BY c.measure;
 -- the app's id, negative. A list may be missing. It tells how many of a list's places are right.
 -- Each number is sorted by itself: all three together take twice as long.
 WITH sites AS (
-    SELECT p.id
-    FROM pages AS p
-    WHERE p.site_id IS NULL
-      AND (p.app_id = @app::integer OR p.id = ANY (@sites::bigint[]))
+    SELECT s.id
+    FROM pages AS s
+    JOIN apps AS a ON a.id = s.app_id AND a.deleted_at IS NULL
+    WHERE s.site_id IS NULL
+      AND (s.app_id = @app::integer OR s.id = ANY (@sites::bigint[]))
 ), kept AS MATERIALIZED (
     SELECT t.app_id, t.site_id, t.day_id, t.by, t.page_ids, t.numbers
     FROM tops AS t
-    WHERE t.app_id = @app AND t.site_id = 0
-       OR t.site_id = ANY (@sites)
+    JOIN apps AS a ON a.id = t.app_id AND a.deleted_at IS NULL
+    WHERE (t.app_id = @app AND t.site_id = 0 OR t.site_id = ANY (@sites))
+      AND t.day_id > @after_day::integer
+      AND t.day_id <= @until_day::integer
 ), dated AS MATERIALIZED (
     SELECT CASE WHEN @app > 0 THEN 0 ELSE d.site_id END AS site_id, d.day_id, d.page_id, d.pv, d.new_visitors, d.hot
     FROM days AS d

@@ -3,6 +3,8 @@
 --
 --   BEGIN; BatchBegin; CountersLock; BatchCheck; VisitsRecord; COMMIT
 --
+-- PositionMove comes before CountersLock where the visits come from a source that has a position.
+--
 -- CountersLock takes every row lock that the batch needs, in the one global order, so that no two
 -- batches can deadlock. BatchCheck and VisitsRecord come after it as statements of their own,
 -- because they need snapshots taken under those locks: what another batch inserted meanwhile must
@@ -13,6 +15,11 @@
 -- committed.
 INSERT INTO batches (id, schema_version)
 VALUES (@id, 1);
+
+-- name: RoomProbe :one
+-- How many rows were written to a file and let go again, in a batch that tries whether one can be
+-- written; fails where the disk is full.
+SELECT probe_room()::bigint AS rows;
 
 -- name: BatchCommit :exec
 -- Ends the batch. From here on its visits count.
@@ -82,10 +89,10 @@ CROSS JOIN LATERAL (
 -- Decides what each (target, visitor) of the batch is, and writes it down. The four arrays are one
 -- table, a row for each distinct pair, in the order of arrival. hinted means "surely a new
 -- visitor": such a one is not looked up, and CountersLock has counted it; where the hint was wrong,
--- an insert fails on the key of visitors or visits. The last four arrays are a table of their own, a row for
--- each target of the batch: its site (0: it is one), the day, and its visits. Returns for each row
--- of the first: its place in the arrays (from 1), the visitor's rank, whether the visitor is new to
--- the target, and whether this visit was its first on the day.
+-- an insert fails on the key of visitors or visits. The last four arrays are a table of their own,
+-- a row for each target of the batch: its site (0: it is one), the day, and its visits. Returns for
+-- each row of the first: its place in the arrays (from 1), the visitor's rank, whether the visitor
+-- is new to the target, and whether this visit was its first on the day.
 --
 -- The statement is planned once, perhaps on empty tables, and has to be right for large ones. So
 -- nothing is left to the planner to choose: no two of the tables made here are joined with each
@@ -167,7 +174,7 @@ WITH asked AS (
             pv           = d.pv + excluded.pv,
             new_visitors = d.new_visitors + excluded.new_visitors
 ), come_back AS (
-    INSERT INTO returns AS r (page_id, day_id, previous_day, visitors)
+    INSERT INTO open_returns AS r (page_id, day_id, previous_day, visitors)
     SELECT page_id, day_id, last_day, count(*)
     FROM decided
     WHERE counted AND NOT newcomer

@@ -19,6 +19,8 @@ type caches struct {
 	options Options
 	metrics *metrics
 
+	filterFull sync.Once // the log has been told that the filter's memory does not suffice
+
 	current atomic.Pointer[generation] // nil: none, the last one was dropped; set under making
 	making  sync.Mutex                 // held while a generation is made or dropped
 	made    uint64                     // how many generations were made; guarded by making
@@ -60,7 +62,7 @@ func (c *caches) get(ctx context.Context) (*generation, error) {
 	c.made++
 	now := &generation{
 		number: c.made, basis: basis, stop: stop,
-		targets: newTargetIDs(), memory: newMemory(c.options.Memory), filter: newFilter(c.options),
+		targets: newTargetIDs(), memory: newMemory(c.options.Memory), filter: newFilter(c.options, &c.filterFull),
 	}
 	if now.filter != nil {
 		first := c.made == 1

@@ -3,12 +3,11 @@ package record
 import (
 	"context"
 	"time"
+
+	"footfall/db"
 )
 
-const (
-	clockMayDiffer = time.Second // before somebody is told
-	clockWarnEvery = time.Hour
-)
+const clockWarnEvery = time.Hour
 
 // keepTime measures how far this machine's clock is from the database's, which visits count by.
 func (u *upkeep) keepTime() {
@@ -39,10 +38,10 @@ type clockWarning struct {
 // been told so within the hour, unless it was wrong by something else.
 func (w *clockWarning) due(ahead time.Duration, now time.Time) bool {
 	switch {
-	case ahead.Abs() <= clockMayDiffer:
+	case ahead.Abs() <= db.ClockMayDiffer:
 		*w = clockWarning{}
 		return false
-	case (ahead-w.ahead).Abs() <= clockMayDiffer && now.Sub(w.at) < clockWarnEvery:
+	case (ahead-w.ahead).Abs() <= db.ClockMayDiffer && now.Sub(w.at) < clockWarnEvery:
 		return false
 	}
 	*w = clockWarning{at: now, ahead: ahead}

@@ -216,6 +216,15 @@ func (d *draft) count(target, pair int32, rank int64) visit.Counts {
 	return visit.Counts{PV: sums.PV, UV: sums.UV, Rank: p.verdict.Rank, Hot: sums.Hot}
 }
 
+// tell puts the pairs of a batch that is about to be sent into the filter. A lane that asks
+// meanwhile gets no hint, which costs it a look-up if the batch then fails, and nothing else.
+func (d *draft) tell(g *generation) {
+	p := &d.batch.Pairs
+	for place, target := range p.Targets {
+		g.filter.add(target, p.Visitors[place])
+	}
+}
+
 // learn puts the pairs of a batch that has committed into the memory and the filter.
 func (d *draft) learn(g *generation) {
 	p := &d.batch.Pairs

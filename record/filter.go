@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,17 +26,18 @@ const filterError = 0.001
 type filter struct {
 	memory int64 // bytes, at most
 	log    *slog.Logger
+	warned *sync.Once                   // that the memory does not suffice; shared by the filters of an instance
 	bloom  atomic.Pointer[bloom.Filter] // nil until the rows have been counted; set by warm
 	ready  atomic.Bool                  // every row has been read; set by warm
-	warned atomic.Bool                  // that the memory is used up
 }
 
-// newFilter makes a filter. It returns nil, which calls nobody new, if the options ask for none.
-func newFilter(o Options) *filter {
+// newFilter makes a filter. It returns nil, which calls nobody new, if the options ask for none. A
+// filter that follows another one gets its warned: what was said of the one holds for the other.
+func newFilter(o Options, warned *sync.Once) *filter {
 	if !o.Filter {
 		return nil
 	}
-	return &filter{memory: o.FilterMemory, log: o.Log}
+	return &filter{memory: o.FilterMemory, log: o.Log, warned: warned}
 }
 
 // surelyNew is the hint: true means that the visitor has never been counted at the target, unless
@@ -54,9 +56,11 @@ func (f *filter) add(target int64, visitor netip.Addr) {
 		return // the rows are read later, and this pair with them
 	}
 	b.Add(bloom.Visitor(target, visitor))
-	if b.Saturated() && f.warned.CompareAndSwap(false, true) {
-		f.log.Warn("the filter's memory is used up, so every visitor is looked up from now on; give it more with --filter-memory",
-			"keys", b.Stats().Keys, "bytes", f.memory)
+	if b.Saturated() {
+		f.warned.Do(func() {
+			f.log.Warn("the filter's memory is used up, so every visitor is looked up from now on; give it more with --filter-memory",
+				"keys", b.Stats().Keys, "bytes", f.memory)
+		})
 	}
 }
 
@@ -107,7 +111,7 @@ func (f *filter) warm(ctx context.Context, d *db.DB, w *warming) error {
 	f.ready.Store(true)
 	stats := f.bloom.Load().Stats()
 	if stats.Saturated {
-		return nil // add has logged it
+		return nil // which was logged
 	}
 	f.log.Info("the filter is ready", "visitors", w.read, "bytes", stats.Bytes, "error", stats.Error,
 		"took", time.Since(w.began).Round(time.Millisecond))
@@ -132,8 +136,10 @@ func (f *filter) prepare(ctx context.Context, d *db.DB, w *warming) error {
 	w.after = db.VisitorsAfterParams{PageID: -1, Ip: netip.IPv4Unspecified(), Rows: warmRows}
 	f.bloom.Store(b)
 	if need := bloom.SizeFor(uint64(w.rows), filterError); w.rows > 0 && need > f.memory { //nolint:gosec // a number of rows
-		f.log.Warn("the filter's memory is too small for the visitors that there are; give it more with --filter-memory",
-			"rows", w.rows, "bytes", f.memory, "needed", need)
+		f.warned.Do(func() {
+			f.log.Warn("the filter's memory is too small for the visitors that there are, so every one of them is looked up; give it more with --filter-memory",
+				"rows", w.rows, "bytes", f.memory, "needed", need)
+		})
 	}
 	if w.rows > 0 {
 		f.log.Info("the filter begins to read the visitors", "rows", w.rows, "bytes", b.Stats().Bytes)

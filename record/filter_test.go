@@ -2,10 +2,16 @@ package record
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"footfall/db"
@@ -47,7 +53,7 @@ func TestFilterGoesOnAfterAnError(t *testing.T) {
 
 	interrupted, interrupt := context.WithCancel(t.Context())
 	log := slog.New(onMessage{slog.DiscardHandler, "the filter begins to read the visitors", interrupt})
-	f := newFilter(Options{Filter: true, FilterMemory: 1 << 20, Log: log})
+	f := newFilter(Options{Filter: true, FilterMemory: 1 << 20, Log: log}, new(sync.Once))
 	var w warming
 	require.Error(t, f.warm(interrupted, d, &w))
 	require.False(t, f.ready.Load())
@@ -69,4 +75,76 @@ func TestFilterGoesOnAfterAnError(t *testing.T) {
 	require.Same(t, begun, f.bloom.Load())
 	require.EqualValues(t, 89_000, w.read, "the rest")
 	require.InDelta(t, 90_000, f.stats().Keys, 10)
+}
+
+// A filter whose connection is lost while it reads tries again. Visits count meanwhile.
+func TestFilterTriesAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, dbtest.New(t))
+	d := openDB(t, w.url, db.Options{})
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, recorder(t, d, Options{}), 1, "a.example/"))
+	holder, release := w.hold(t, "a.example")
+	_, err := holder.Exec(t.Context(), `LOCK TABLE visitors IN ACCESS EXCLUSIVE MODE`)
+	require.NoError(t, err)
+	var warnings warnings
+	r := recorder(t, d, Options{Filter: true, Log: slog.New(&warnings)})
+	reading := w.blocked(t, 1)
+	_, err = w.conn.Exec(t.Context(), `SELECT pg_terminate_backend($1)`, reading[0])
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(warnings.all()) > 0 }, time.Minute, time.Millisecond)
+	release()
+	require.Equal(t, "2 2 2 2 | 2 2 2 2", w.count(t, r, 2, "a.example/"))
+	require.Eventually(t, func() bool { return r.caches.current.Load().filter.ready.Load() }, time.Minute, time.Millisecond)
+	require.Equal(t, []string{"the filter could not read the visitors and will try again"}, warnings.all())
+}
+
+// A filter whose memory is used up says so once, however many visits meet it at once, and however
+// often it is followed by another one, as after each erasure.
+func TestFullFilterWarnsOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, dbtest.New(t))
+	var warnings warnings
+	r := recorder(t, openDB(t, w.url, db.Options{}), Options{Filter: true, FilterMemory: 8, Log: slog.New(&warnings)})
+	for generation := range 2 {
+		require.Eventually(t, func() bool {
+			now := r.caches.current.Load()
+			return now != nil && now.filter.ready.Load()
+		}, time.Minute, time.Millisecond)
+		var all sync.WaitGroup
+		for visitor := range 50 {
+			told := w.start(r, visitor, fmt.Sprintf("site%d.example/%d", visitor%4, generation))
+			all.Go(func() { assert.Contains(t, <-told, " | ") })
+		}
+		all.Wait()
+		require.True(t, r.caches.current.Load().filter.stats().Saturated)
+		_, err := w.conn.Exec(t.Context(), `UPDATE epochs SET value = value + 1 WHERE name = 'erasures'`) // as an erasure does
+		require.NoError(t, err)
+		w.count(t, r, 2, "site2.example/0")
+	}
+	require.Len(t, warnings.all(), 1)
+	require.Contains(t, warnings.all()[0], "give it more with --filter-memory")
+}
+
+// warnings is a log of what is a warning or worse, but for the batches that are sent again.
+type warnings struct {
+	mu   sync.Mutex
+	said []string
+}
+
+func (w *warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+func (w *warnings) WithAttrs([]slog.Attr) slog.Handler               { return w }
+func (w *warnings) WithGroup(string) slog.Handler                    { return w }
+func (w *warnings) Handle(_ context.Context, r slog.Record) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !strings.HasPrefix(r.Message, "a batch did not commit at once") {
+		w.said = append(w.said, r.Message)
+	}
+	return nil
+}
+
+func (w *warnings) all() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.said)
 }

@@ -44,8 +44,8 @@ type lane struct {
 	expected int // about how many visits the next batch will have: room is made for them at once
 }
 
-func newLane(d *db.DB, c *caches, o Options, m *metrics) *lane {
-	l := &lane{writer: newWriter(d, c, o, m), maxWait: o.MaxWait, now: time.Now, metrics: m, ended: make(chan struct{})}
+func newLane(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *lane {
+	l := &lane{writer: newWriter(d, c, p, o, m), maxWait: o.MaxWait, now: time.Now, metrics: m, ended: make(chan struct{})}
 	l.wake.L = &l.mu
 	return l
 }

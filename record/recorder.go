@@ -2,7 +2,8 @@
 // and gives each visit the numbers of its own moment.
 //
 // The way of a visit: Recorder.Record puts it into a lane, the lane's writer makes a draft of each
-// batch, and db.Write sends that to the database.
+// batch, and db.Write sends that to the database. Many visits at once go beside the lanes, through
+// a writer of their own (chunks.go).
 package record
 
 import (
@@ -31,10 +32,15 @@ type Options struct {
 	// longer is refused. Default 2 s.
 	MaxWait time.Duration
 
+	// RememberCalls is for how many days a call is known after it was last sent. Default 7.
+	RememberCalls int
+
 	// These save look-ups in the tables. They change no number.
 	Filter       bool  // have a Bloom filter of all visitors
 	FilterMemory int64 // bytes that the filter may take; default 256 MiB
 	Memory       int64 // bytes that the memory of recent visitors may take; default 0: none
+
+	patience patience // default usualPatience; tests of what hangs have less
 }
 
 func (o Options) withDefaults(d *db.DB) Options {
@@ -46,6 +52,12 @@ func (o Options) withDefaults(d *db.DB) Options {
 	}
 	if o.MaxWait == 0 {
 		o.MaxWait = 2 * time.Second
+	}
+	if o.patience == (patience{}) {
+		o.patience = usualPatience
+	}
+	if o.RememberCalls == 0 {
+		o.RememberCalls = 7
 	}
 	if o.FilterMemory == 0 {
 		o.FilterMemory = 256 << 20
@@ -67,11 +79,14 @@ type Visit struct {
 
 // Recorder counts visits in batches. While a lane writes one batch, its next one gathers, so
 // batches grow with the load and no timer is needed. All pages of a site are in the site's lane, so
-// lanes never wait for each other's locks. A Recorder is safe for concurrent use.
+// lanes never wait for each other's locks; those of chunks are held for moments. A Recorder is safe
+// for concurrent use.
 type Recorder struct {
 	lanes   []*lane
+	chunks  *chunks
 	seed    maphash.Seed
 	caches  *caches
+	pulse   *pulse
 	upkeep  *upkeep
 	metrics *metrics
 }
@@ -79,7 +94,7 @@ type Recorder struct {
 // Open starts a recorder on a migrated database. Close ends it; the database stays open.
 func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 	o = o.withDefaults(d)
-	r := &Recorder{seed: maphash.MakeSeed(), metrics: newMetrics(o.Metrics)}
+	r := &Recorder{seed: maphash.MakeSeed(), pulse: newPulse(d, o.Log), metrics: newMetrics(o.Metrics)}
 	r.caches = newCaches(d, o, r.metrics)
 	r.upkeep = newUpkeep(d, o, r.metrics)
 	if err := r.upkeep.measureClock(ctx); err != nil {
@@ -93,8 +108,9 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 		r.caches.close()
 		return nil, fmt.Errorf("open recorder: %w", err)
 	}
+	r.chunks = newChunks(d, r.caches, r.pulse, o, r.metrics)
 	for range Lanes() {
-		l := newLane(d, r.caches, o, r.metrics)
+		l := newLane(d, r.caches, r.pulse, o, r.metrics)
 		r.lanes = append(r.lanes, l)
 		go l.run()
 	}
@@ -106,6 +122,11 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 // for each processor, since one lane can prepare a batch while the database works on that of
 // another. With more than four, batches would become small and save little.
 func Lanes() int { return min(4, runtime.GOMAXPROCS(0)) }
+
+// Connections is how many connections for batches a Recorder needs (db.Options.Writers): one for
+// each lane and for chunks, and one to find out whether a batch committed whose connection was
+// lost.
+func Connections() int { return Lanes() + 2 }
 
 // Record returns when the visit has committed or has failed. It takes no context, because a visit
 // that was accepted is counted with its batch even if its caller leaves. A batch that waits too
@@ -130,8 +151,18 @@ func (r *Recorder) Record(v Visit) (visit.Answer, error) {
 	return mine.answer, mine.err
 }
 
-// Ready returns an error unless every day that it is now somewhere has its partition.
-func (r *Recorder) Ready(ctx context.Context) error { return r.upkeep.ready(ctx) }
+// Ready returns an error, which says why, unless a batch was written of late or one can be, and
+// every day that it is now somewhere has its partition.
+func (r *Recorder) Ready(ctx context.Context) error {
+	err := r.upkeep.ready(ctx)
+	if err == nil {
+		err = r.pulse.ready(ctx)
+	}
+	if told := (*visit.Error)(nil); err == nil || errors.As(err, &told) {
+		return err
+	}
+	return visit.Errorf(visit.Unavailable, "", "visits cannot be counted now: %s", db.Reason(err)).Because(err)
+}
 
 // Generation is a number that changes whenever the caches are dropped, as after an erasure or when
 // another database may answer. Callers who keep anything of the tables must drop it then. 0 means
@@ -152,6 +183,7 @@ func (r *Recorder) Close() {
 	for _, l := range r.lanes {
 		<-l.ended
 	}
+	r.chunks.close()
 	r.caches.close()
 	r.upkeep.close()
 }

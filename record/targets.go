@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"footfall/db"
 	"footfall/record/cache"
@@ -136,14 +137,15 @@ func (t *targetIDs) request(
 	for i, e := range entries {
 		site, page := ids[targets[i].Site], ids[targets[i].Page]
 		e.site.id, e.page.id, e.other = site, page, false
+		// Copies, which do not keep the whole text that they are part of in memory.
 		if site != 0 {
-			t.ids.Put(targetKey{in.App, targets[i].Site}, targetID{site, &countsBy})
+			t.ids.Put(targetKey{in.App, strings.Clone(targets[i].Site)}, targetID{site, &countsBy})
 		}
 		if page == 0 {
 			without = append(without, e)
 			continue
 		}
-		t.ids.Put(targetKey{in.App, targets[i].Page}, targetID{page, &countsBy})
+		t.ids.Put(targetKey{in.App, strings.Clone(targets[i].Page)}, targetID{page, &countsBy})
 	}
 	return without, full, nil
 }

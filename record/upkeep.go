@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"footfall/db"
 	"footfall/visit"
 )
@@ -19,13 +21,17 @@ const (
 	batchesEvery   = 20 * time.Second // a third of the time in which ids of batches may go
 )
 
-// upkeep measures this machine's clock, makes the partitions of coming days, and empties the
-// tables of old batches. Any number of instances may do so at once.
+// upkeep measures this machine's clock and the size of the database, looks for old snapshots, makes
+// the partitions of coming days, forgets old calls, and empties the tables of old batches. Any
+// number of instances may do so at once.
 type upkeep struct {
 	db     *db.DB
+	size   prometheus.Gauge
 	log    *slog.Logger
 	clock  func() time.Time
+	calls  int // for how many days they are known
 	warned clockWarning
+	oldest *snapshots
 	cancel context.CancelFunc
 	ctx    context.Context // ends with close
 	done   sync.WaitGroup  // the goroutine of start
@@ -33,8 +39,13 @@ type upkeep struct {
 
 func newUpkeep(d *db.DB, o Options, m *metrics) *upkeep {
 	m.describeClock(d)
+	size := m.register.NewGauge(prometheus.GaugeOpts{
+		Name: "footfall_database_bytes", Help: "Size of the database with all its tables and indexes. It is measured every minute.",
+	})
 	ctx, cancel := context.WithCancel(context.Background())
-	return &upkeep{db: d, log: o.Log, clock: o.Clock, cancel: cancel, ctx: ctx}
+	return &upkeep{
+		db: d, size: size, oldest: newSnapshots(m), log: o.Log, clock: o.Clock, calls: o.RememberCalls, cancel: cancel, ctx: ctx,
+	}
 }
 
 func (u *upkeep) start() {
@@ -44,12 +55,16 @@ func (u *upkeep) start() {
 		defer often.Stop()
 		defer batches.Stop()
 		u.round()
+		u.measureSize()
+		u.lookAtSnapshots()
 		for {
 			select {
 			case <-tick.C:
 				u.round()
 			case <-often.C:
 				u.keepTime()
+				u.measureSize()
+				u.lookAtSnapshots()
 			case <-batches.C:
 				u.emptyBatches()
 			case <-u.ctx.Done():
@@ -69,6 +84,32 @@ func (u *upkeep) round() {
 	defer cancel()
 	if err := u.makeDays(ctx); err != nil && u.ctx.Err() == nil {
 		u.log.Error("upkeep of days failed; it is tried again", "in", upkeepEvery, "error", err)
+	}
+	switch forgotten, err := u.db.ForgetCalls(ctx, u.calls); {
+	case err != nil && u.ctx.Err() == nil:
+		u.log.Error("old calls were not forgotten; it is tried again", "in", upkeepEvery, "error", err)
+	case forgotten > 0:
+		u.log.Debug("old calls forgotten", "calls", forgotten)
+	}
+}
+
+func (u *upkeep) measureSize() {
+	ctx, cancel := context.WithTimeout(u.ctx, upkeepPatience)
+	defer cancel()
+	var server db.StatusServerRow
+	err := u.db.Read(ctx, func(q *db.Queries) (err error) { server, err = q.StatusServer(ctx); return err })
+	if err != nil {
+		u.log.Debug("the size of the database could not be measured; it is tried again", "in", clockEvery, "error", err)
+		return
+	}
+	u.size.Set(float64(server.Bytes))
+}
+
+func (u *upkeep) lookAtSnapshots() {
+	ctx, cancel := context.WithTimeout(u.ctx, upkeepPatience)
+	defer cancel()
+	if err := u.oldest.look(ctx, u.db, u.clock(), u.log); err != nil && u.ctx.Err() == nil {
+		u.log.Error("old snapshots could not be looked for; it is tried again", "in", clockEvery, "error", err)
 	}
 }
 
@@ -105,7 +146,7 @@ func (u *upkeep) ready(ctx context.Context) error {
 		return fmt.Errorf("look for partitions: %w", err)
 	}
 	if missing > 0 {
-		return fmt.Errorf("%d of the days %v have no partition of visits", missing, days)
+		return visit.Errorf(visit.Unavailable, "", "visits cannot be counted now: %d of the days %v have no partition", missing, days)
 	}
 	return nil
 }

@@ -14,16 +14,20 @@ import (
 	"footfall/visit"
 )
 
-const (
-	// writePatience is how long a batch may take. It is the time limit of its statements taken
-	// together, so that the server gives up first and reports it.
-	writePatience = 15 * time.Second
-	// didCommitPatience is how much longer it may take to find out whether a batch committed whose
+// busyTries is how often a batch is sent that is rolled back because of others.
+const busyTries = 20
+
+// patience is how long a writer may keep the visits of a batch waiting.
+type patience struct {
+	// write is how long a batch may take. It is the time limit of its statements taken together, so
+	// that the server gives up first and reports it.
+	write time.Duration
+	// didCommit is how much longer it may take to find out whether a batch committed whose
 	// connection was lost. A server that was killed recovers first.
-	didCommitPatience = 10 * time.Second
-	// busyTries is how often a batch is sent that is rolled back because of others.
-	busyTries = 20
-)
+	didCommit time.Duration
+}
+
+var usualPatience = patience{write: 15 * time.Second, didCommit: 10 * time.Second}
 
 // entry is an accepted visit. The writer sets its answer or its error before the batch is done.
 type entry struct {
@@ -34,6 +38,8 @@ type entry struct {
 	generation *generation
 	site, page entryTarget
 	other      bool // counts for (other), since its app has had its new pages of the day
+
+	next int64 // where the source of a chunk goes on behind it
 
 	answer visit.Answer
 	err    error
@@ -49,22 +55,24 @@ type entryTarget struct {
 // writer makes the visits of a batch durable, whatever faults it meets. One goroutine uses it.
 type writer struct {
 	db         *db.DB
-	log        *slog.Logger
 	metrics    *metrics
-	caches     *caches     // shared with the other writers
+	patience   patience
+	pulse      *pulse      // shared with the other writers
+	caches     *caches     // likewise
 	generation *generation // the caches from which the present batch is made
 	hints      hintPolicy
 	draft      draft
+	chunk      *chunkState // nil in lanes
 }
 
-func newWriter(d *db.DB, c *caches, o Options, m *metrics) *writer {
-	return &writer{db: d, log: o.Log, metrics: m, caches: c, draft: newDraft()}
+func newWriter(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *writer {
+	return &writer{db: d, metrics: m, patience: o.patience, pulse: p, caches: c, draft: newDraft()}
 }
 
 // write gives every entry its answer or its error. It uses no request's context, because a caller
 // who leaves must not end the batch for the others.
 func (w *writer) write(entries []entry) {
-	ctx, cancel := context.WithTimeout(context.Background(), writePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), w.patience.write)
 	defer cancel()
 	w.writeAll(ctx, entries)
 	w.generation = nil // an idle lane must not keep a generation in memory that has been dropped
@@ -73,6 +81,10 @@ func (w *writer) write(entries []entry) {
 // writeAll sends the entries until each has its answer or its error.
 func (w *writer) writeAll(ctx context.Context, entries []entry) {
 	for try := 1; len(entries) > 0; try++ {
+		if w.chunk.hasStopped() {
+			fail(entries, ErrNotReached)
+			return
+		}
 		sent, id, err := w.attempt(ctx, entries)
 		fault := db.FaultOf(err)
 		if fault != db.FaultNone {
@@ -86,21 +98,24 @@ func (w *writer) writeAll(ctx context.Context, entries []entry) {
 				w.caches.drop(w.generation)
 			}
 			if try >= busyTries || !pause(ctx, try) {
-				fail(entries, visit.Errorf(visit.Unavailable, "", "the database is busy; try again").Because(err))
+				w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "the database is busy; try again").Because(err))
 				return
 			}
 		case db.FaultDay:
 			if err := w.turnDays(ctx, entries[:sent]); err != nil || try >= busyTries {
-				fail(entries, visit.Errorf(visit.Unavailable, "", "the day cannot be counted yet; try again").Because(err))
+				w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "the day cannot be counted yet; try again").Because(err))
 				return
 			}
+		case db.FaultMoved:
+			w.giveUp(entries, w.findPosition(ctx, err))
+			return
 		case db.FaultAhead: // somebody has set this machine's clock since it was measured
 			err = errors.Join(err, w.db.MeasureClock(ctx))
-			fail(entries, visit.Errorf(visit.Unavailable, "", "this instance's clock was wrong; try again").Because(err))
+			w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "this instance's clock was wrong; try again").Because(err))
 			return
 		case db.FaultNoDay:
 			if err := w.makeDays(ctx, entries); err != nil || try >= busyTries || !pause(ctx, try) {
-				fail(entries, visit.Errorf(visit.Unavailable, "", "the day cannot be counted yet; try again").Because(err))
+				w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "the day cannot be counted yet; try again").Because(err))
 				return
 			}
 		case db.FaultHint:
@@ -119,7 +134,8 @@ func (w *writer) writeAll(ctx context.Context, entries []entry) {
 				return
 			}
 		default:
-			fail(entries, visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again").Because(err))
+			w.pulse.saw(err)
+			w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again").Because(err))
 			return
 		}
 	}
@@ -133,10 +149,15 @@ func (w *writer) attempt(ctx context.Context, entries []entry) (sent int, id [16
 	}
 	id = uuid.Must(uuid.NewV7())
 	sent = w.draft.fill(entries, w.generation, w.hints.allowed())
-	w.draft.batch.ID = id
+	w.draft.batch.ID, w.draft.batch.Move = id, w.chunk.move(entries[:sent])
+	if w.chunk != nil {
+		w.draft.tell(w.generation)
+	}
 	if err := w.db.Write(ctx, &w.draft.batch, &w.draft.outcome); err != nil {
 		return sent, id, err
 	}
+	w.chunk.moved(entries[:sent])
+	w.pulse.saw(nil)
 	w.draft.replay(entries[:sent])
 	w.draft.learn(w.generation)
 	w.hints.committed()
@@ -171,13 +192,12 @@ func (w *writer) split(ctx context.Context, entries []entry, err error) {
 	if len(entries) == 1 {
 		switch {
 		case errors.Is(err, db.ErrAppGone):
-			err = visit.Errorf(visit.NotFound, "app", "it has just been deleted").Because(err)
+			w.giveUp(entries, visit.Errorf(visit.NotFound, "app", "it has just been deleted").Because(err))
 		case errors.Is(err, db.ErrAppChanged):
-			err = visit.Errorf(visit.Unavailable, "", "the app has just been changed; try again").Because(err)
+			w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "the app has just been changed; try again").Because(err))
 		default:
-			err = fmt.Errorf("a visit cannot be stored: %w", err)
+			w.leaveOut(entries, fmt.Errorf("a visit cannot be stored: %w", err))
 		}
-		fail(entries, err)
 		return
 	}
 	half := len(entries) / 2
@@ -194,14 +214,15 @@ func (w *writer) afterLostCommit(ctx context.Context, entries []entry, sent int,
 	committed, err := w.didCommit(id)
 	switch {
 	case err != nil:
-		fail(entries[:sent], &visit.Error{Kind: visit.Lost, Err: err,
+		w.giveUp(entries[:sent], &visit.Error{Kind: visit.Lost, Err: err,
 			Message: "the connection to the database was lost: it is not known whether this visit was counted: ask /counts"})
 		return entries[sent:], true
 	case committed:
-		fail(entries[:sent], &visit.Error{Kind: visit.Lost, Message: "counted, but its numbers were lost: ask /counts"})
+		w.chunk.moved(entries[:sent])
+		fail(entries[:sent], ErrNumbersLost)
 		return entries[sent:], true
 	case !pause(ctx, try):
-		fail(entries, visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again"))
+		w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again"))
 		return nil, false
 	}
 	return entries, true
@@ -210,7 +231,7 @@ func (w *writer) afterLostCommit(ctx context.Context, entries []entry, sent int,
 // didCommit finds out whether a batch whose connection was lost has committed, as soon as the
 // database answers again.
 func (w *writer) didCommit(id [16]byte) (committed bool, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), didCommitPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), w.patience.didCommit)
 	defer cancel()
 	for try := 1; ; try++ {
 		committed, err = w.db.DidCommit(ctx, id)
@@ -263,16 +284,41 @@ func (w *writer) makeDays(ctx context.Context, entries []entry) error {
 func (w *writer) logFault(fault db.Fault, err error, visits int) {
 	w.metrics.faults.WithLabelValues(fault.String()).Inc()
 	level := slog.LevelWarn
-	if fault == db.FaultDay { // normal at midnight, since clocks differ
+	if w.expected(fault, err) {
 		level = slog.LevelDebug
 	}
-	w.log.Log(context.Background(), level, "a batch did not commit at once", "fault", fault.String(), "visits", visits, "error", err)
+	w.pulse.faults.tell(level, fault, err, visits)
+}
+
+// expected reports whether a fault comes of what others do at the same time as they should, and
+// needs nobody to look after it: the batch is sent again. (If that does not help either, its visits
+// are refused, which is told where they are answered.) What is left tells of a clock, a disk, a
+// connection or tables that are not as they should be.
+func (w *writer) expected(fault db.Fault, err error) bool {
+	switch fault {
+	case db.FaultMoved, // somebody else reads the same source
+		db.FaultBusy,  // other transactions, or functions that a migration makes again
+		db.FaultStale, // somebody or something was erased
+		db.FaultDay:   // midnight, where clocks differ
+		return true
+	case db.FaultHint: // another instance has counted the visitor
+		return w.draft.hinted()
+	case db.FaultData:
+		return errors.Is(err, db.ErrAppGone) || errors.Is(err, db.ErrAppChanged)
+	}
+	return false
 }
 
 func fail(entries []entry, err error) {
 	for i := range entries {
 		entries[i].err = err
 	}
+}
+
+// giveUp fails entries, and ends the chunk that they are of.
+func (w *writer) giveUp(entries []entry, err error) {
+	fail(entries, err)
+	w.chunk.stop()
 }
 
 // pause waits a little, longer with each try. It returns false if ctx has ended.

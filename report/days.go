@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"footfall/db"
@@ -44,10 +46,14 @@ type dayByDay struct {
 	NewVisitors int64  `json:"new_visitors"`
 	Hot         int64  `json:"hot"`
 	Uniques            // of the range
+
+	period period  // which text and drawings show
+	groups []group // of days, where that is not one day
 }
 
-// DayByDay reads the days of a target. A range that is open, as visit.AllDays is, or longer than a
-// century, begins or ends with a day that was counted.
+// DayByDay reads the days of a target, which is "" where an app has not counted any. A range that
+// is open, as visit.AllDays is, or longer than a century, begins or ends with a day that was
+// counted.
 func (r *Reader) DayByDay(ctx context.Context, app, target string, in visit.Range) (Answer, error) {
 	counted, err := r.Days(ctx, app, target, in, mostDays)
 	if err != nil {
@@ -68,7 +74,13 @@ func (r *Reader) DayByDay(ctx context.Context, app, target string, in visit.Rang
 	for _, day := range counted {
 		a.PV, a.NewVisitors, a.Hot = a.PV+day.PV, a.NewVisitors+day.NewVisitors, a.Hot+day.Hot
 	}
-	a.Uniques, err = r.Uniques(ctx, app, target, a.Range)
+	if a.Uniques, err = r.Uniques(ctx, app, target, a.Range); err != nil {
+		return nil, err
+	}
+	if a.period = periodOf(len(a.Days)); a.period != daily {
+		a.groups = a.period.groups(a.Days)
+		err = r.uniquesOf(ctx, app, target, a.groups)
+	}
 	return a, err
 }
 
@@ -89,25 +101,51 @@ func fillGaps(counted []Day, in visit.Range) []Day {
 func (a dayByDay) rows() ([]string, [][]any) { return table(a.Days) }
 
 func (a dayByDay) text(s draw.Style) string {
-	if a.Hot == 0 {
-		return say("%s: nothing was counted for %s %s\n", a.App, a.Target, a.Range)
+	switch {
+	case a.Target == "":
+		return say("%s: nothing was counted %s\n", a.App, a.Range)
+	case a.Hot == 0:
+		return say("%s: nothing was counted for %s %s\n", a.App, visit.Shown(a.Target), a.Range)
 	}
-	days := draw.Table{
-		Columns: []draw.Column{{Name: "DAY"}, {Name: "PV", Bar: true}, {Name: "NEW"}, {Name: "HOT"}},
-		Rows: convert(a.Days, func(day Day) []any {
-			return []any{draw.Day(day.Day), day.PV, day.NewVisitors, day.Hot}
-		}),
-	}
-	return say("%s: %s, %s\n\n", a.App, a.Target, a.Range) + days.Text(s) +
+	return say("%s: %s\n\n", a.App, a.title()) + a.table().Text(s) +
 		say("\nin all: pv %s, new visitors %s, hot %s; uniques %s\n",
 			draw.Number(a.PV), draw.Number(a.NewVisitors), draw.Number(a.Hot), a.Uniques)
 }
 
-func (a dayByDay) chart() draw.Chart {
-	return draw.Chart{
-		Title: fmt.Sprintf("%s, %s", a.Target, a.Range),
-		Days: convert(a.Days, func(day Day) draw.ChartDay {
-			return draw.ChartDay{Day: day.Day, PV: day.PV, New: day.NewVisitors, Hot: day.Hot}
+// title says what is shown.
+func (a dayByDay) title() string {
+	title := fmt.Sprintf("%s, %s", cmp.Or(visit.Shown(a.Target), a.App), a.Range)
+	if a.groups != nil {
+		title += fmt.Sprintf(", by %s", a.period)
+	}
+	return title
+}
+
+func (a dayByDay) table() draw.Table {
+	if a.groups == nil {
+		return draw.Table{
+			Columns: []draw.Column{{Name: "DAY"}, {Name: "PV", Bar: true}, {Name: "NEW"}, {Name: "HOT"}},
+			Rows: convert(a.Days, func(day Day) []any {
+				return []any{draw.Day(day.Day), day.PV, day.NewVisitors, day.Hot}
+			}),
+		}
+	}
+	return draw.Table{
+		Columns: []draw.Column{{Name: strings.ToUpper(string(a.period))}, {Name: "UNIQUES", Bar: true}, {Name: "NEW"}, {Name: "PV"}, {Name: "HOT"}},
+		Rows: convert(a.groups, func(g group) []any {
+			return []any{a.period.name(g.From), g.Uniques, g.NewVisitors, g.PV, g.Hot}
 		}),
 	}
+}
+
+func (a dayByDay) chart() draw.Chart {
+	bars := convert(a.groups, func(g group) draw.ChartBar {
+		return draw.ChartBar{Name: a.period.name(g.From), Said: g.String(), Visitors: g.Uniques, New: g.NewVisitors, Visits: g.Hot}
+	})
+	if a.groups == nil {
+		bars = convert(a.Days, func(day Day) draw.ChartBar {
+			return draw.ChartBar{Name: draw.Day(day.Day), Said: draw.Day(day.Day), Visitors: day.PV, New: day.NewVisitors, Visits: day.Hot}
+		})
+	}
+	return draw.Chart{Title: a.title(), Period: string(a.period), Bars: bars}
 }

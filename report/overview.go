@@ -101,9 +101,9 @@ func (a overview) rows() ([]string, [][]any) {
 
 func (a overview) text(s draw.Style) string {
 	if a.Hot == 0 {
-		return say("%s: nothing was counted for %s\n", a.App, a.Target)
+		return say("%s: nothing was counted for %s\n", a.App, visit.Shown(a.Target))
 	}
-	text := say("%s: %s\n\nin all: pv %s, uv %s, hot %s\n", a.App, a.Target, draw.Number(a.PV), draw.Number(a.UV), draw.Number(a.Hot))
+	text := say("%s: %s\n\nin all: pv %s, uv %s, hot %s\n", a.App, visit.Shown(a.Target), draw.Number(a.PV), draw.Number(a.UV), draw.Number(a.Hot))
 	if len(a.FirstDays) > 0 {
 		text += "\n" + draw.Table{
 			Columns: []draw.Column{{Name: "FIRST DAYS"}, {Name: "PV"}, {Name: "HOT"}, {Name: "RANKS"}},

@@ -30,14 +30,14 @@ func TestNothingStoredIsPrintedRaw(t *testing.T) {
 	day := Day{Day: 20190629, PV: 1, NewVisitors: 1, Hot: 1}
 	in := visit.Range{From: 20190629, To: 20190629}
 	for name, answer := range map[string]Answer{
-		"top":      top{App: bad, Site: bad, Range: in, By: "pv", Pages: []Page{{URI: bad, PV: 1}}},
+		"top":      top{App: bad, Site: bad, Range: in, By: "pv", Pages: []Page{{URI: bad, Shown: visit.Shown(bad), PV: 1}}},
 		"no top":   top{App: bad, Site: bad, Range: in, By: "pv"},
 		"days":     dayByDay{App: bad, Target: bad, Range: in, Days: []Day{day}, PV: 1, Hot: 1},
 		"no days":  dayByDay{App: bad, Target: bad, Range: in},
 		"page":     overview{App: bad, Target: bad, Hot: 1, FirstDays: []firstDay{{Day: day, UV: 1}}, LastDays: []Day{day}},
 		"no page":  overview{App: bad, Target: bad},
-		"visitors": visitorsOfDay{App: bad, Target: bad, Day: 20190629, PV: 1, Visitors: []DayVisitor{{Rank: 1}}},
-		"nobody":   visitorsOfDay{App: bad, Target: bad, Day: 20190629},
+		"visitors": visitorsOfDay{App: bad, Target: bad, CameOn: CameOn{20190629, 1, true}, Visitors: []DayVisitor{{Rank: 1}}},
+		"nobody":   visitorsOfDay{App: bad, Target: bad, CameOn: CameOn{Day: 20190629}},
 		"rank":     rankOf{App: bad, Target: bad, Ranked: Ranked{Rank: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestNothingStoredIsPrintedRaw(t *testing.T) {
 func TestWhatIsKeptNoLongerIsSaid(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "demo: 1,234 visitors came to a/ on 2019-06-29; who they were is not kept any more\n",
-		printed(t, visitorsOfDay{App: "demo", Target: "a/", Day: 20190629, PV: 1234}, Text))
+		printed(t, visitorsOfDay{App: "demo", Target: "a/", CameOn: CameOn{20190629, 1234, false}}, Text))
 	assert.Equal(t, "demo: visitor 7 of a/ was erased, or has not come for long: nothing but the number is kept\n",
 		printed(t, rankOf{App: "demo", Target: "a/", Ranked: Ranked{Rank: 7, Erased: true}}, Text))
 }

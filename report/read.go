@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"footfall/db"
+	"footfall/visit"
 )
 
 // Reader reads what was counted. It is safe for concurrent use.
@@ -26,6 +27,7 @@ type Site struct {
 	UV    int64     `json:"uv"`
 	Hot   int64     `json:"hot"`
 	Since time.Time `json:"since"`
+	Shown string    `json:"shown"` // the site as people read it
 }
 
 // Sites returns the first n sites of an app in order of name, after the one named (none: from the
@@ -34,7 +36,7 @@ func (r *Reader) Sites(ctx context.Context, app, after string, n int) (sites []S
 	err = r.db.Report(ctx, func(q *db.Queries) error {
 		rows, err := q.SitesAfter(ctx, db.SitesAfterParams{App: app, After: after, N: int32(n)}) //nolint:gosec // a page of an answer
 		sites = convert(rows, func(s db.SitesAfterRow) Site {
-			return Site{Site: s.Site, PV: s.Pv, UV: s.Uv, Hot: s.Hot, Since: s.Since}
+			return Site{Site: s.Site, PV: s.Pv, UV: s.Uv, Hot: s.Hot, Since: s.Since, Shown: visit.Shown(s.Site)}
 		})
 		return err
 	})

@@ -170,7 +170,7 @@ func (h *history) pages(t *testing.T, site string, in visit.Range) (pages []repo
 	require.NoError(t, err)
 	var p report.Page
 	_, err = pgx.ForEachRow(rows, []any{&p.URI, &p.PV, &p.NewVisitors, &p.Uniques}, func() error {
-		p.Hot = 0
+		p.Hot, p.Shown = 0, p.URI
 		for day, hot := range h.hot[p.URI] {
 			if day >= in.From && day <= in.To {
 				p.Hot += hot
@@ -499,6 +499,7 @@ func TestServiceReadsReports(t *testing.T) {
 		t.Skip("the tests' user is not a superuser: it cannot take over other roles")
 	}
 	require.NoError(t, h.admin.DeletePage(t.Context(), "demo", "http://"+h.targets[1]))
+	h.checkDeleted(t, h.targets[0]+visit.DeletedPage)
 	_, err := h.admin.EraseVisitor(t.Context(), "demo", "192.0.2.7")
 	require.NoError(t, err)
 	for _, day := range h.days[:4] {
@@ -542,6 +543,23 @@ func TestServiceReadsReports(t *testing.T) {
 	require.Equal(t, read(h.Reader), said)
 	require.Contains(t, said, "/(deleted)")
 	require.Contains(t, said, `"exact":false`)
+}
+
+// checkDeleted holds the uniques of a sum of deleted pages against its rows, which it rests on.
+func (h *history) checkDeleted(t *testing.T, page string) {
+	t.Helper()
+	for _, in := range []visit.Range{visit.AllDays, {From: firstDay, To: firstDay + 1}, {From: firstDay + 1, To: lastDay}} {
+		want := one[int64](t, h.reading, `SELECT count(DISTINCT v.ip) FROM visits v JOIN pages p ON p.id = v.page_id
+			WHERE p.uri = $1 AND v.day_id BETWEEN $2 AND $3`, page, in.From, in.To)
+		require.Positive(t, want)
+		uniques, err := h.Uniques(t.Context(), "demo", page, in)
+		require.NoError(t, err)
+		assert.Equal(t, report.Uniques{Uniques: want, Exact: true}, uniques, "%v", in)
+		listed, err := h.PagesByURI(t.Context(), "demo", page, "", in, 1)
+		require.NoError(t, err)
+		assert.Equal(t, want, listed[0].Uniques, "%v", in)
+		assert.Zero(t, listed[0].NewVisitors, "it is not known who was new")
+	}
 }
 
 // What is read from a table that somebody has locked is waited for as long as the caller wants, and

@@ -19,6 +19,7 @@ type Page struct {
 	NewVisitors int64  `json:"new_visitors"`
 	Uniques     int64  `json:"uniques"`
 	Hot         int64  `json:"hot"`
+	Shown       string `json:"shown"` // the URI as people read it
 
 	id int64 // orders top pages of the same number
 }
@@ -33,7 +34,7 @@ func (r *Reader) TopPages(ctx context.Context, app, site string, in visit.Range,
 	err = r.db.Report(ctx, func(q *db.Queries) error {
 		rows, err := q.PagesTop(ctx, p)
 		pages = convert(rows, func(p db.PagesTopRow) Page {
-			return Page{URI: p.Uri, PV: p.Pv, NewVisitors: p.NewVisitors, Uniques: p.Uniques, Hot: p.Hot, id: p.PageID}
+			return Page{URI: p.Uri, PV: p.Pv, NewVisitors: p.NewVisitors, Uniques: p.Uniques, Hot: p.Hot, Shown: visit.Shown(p.Uri), id: p.PageID}
 		})
 		return err
 	})
@@ -47,7 +48,7 @@ func (r *Reader) PagesByURI(ctx context.Context, app, prefix, after string, in v
 	err = r.db.Report(ctx, func(q *db.Queries) error {
 		rows, err := q.PagesAfter(ctx, db.PagesAfterParams{App: app, Prefix: prefix, After: after, FromDay: in.From, ToDay: in.To, N: int32(n)}) //nolint:gosec // a page of an answer
 		pages = convert(rows, func(p db.PagesAfterRow) Page {
-			return Page{URI: p.Uri, PV: p.Pv, NewVisitors: p.NewVisitors, Uniques: p.Uniques, Hot: p.Hot}
+			return Page{URI: p.Uri, PV: p.Pv, NewVisitors: p.NewVisitors, Uniques: p.Uniques, Hot: p.Hot, Shown: visit.Shown(p.Uri)}
 		})
 		return err
 	})
@@ -124,7 +125,7 @@ func (a top) rows() ([]string, [][]any) { return table(a.Pages) }
 func (a top) text(s draw.Style) string {
 	of := a.App
 	if a.Site != "" {
-		of += ", " + a.Site
+		of += ", " + visit.Shown(a.Site)
 	}
 	if len(a.Pages) == 0 {
 		return say("%s: nothing was counted %s\n", of, a.Range)
@@ -135,7 +136,7 @@ func (a top) text(s draw.Style) string {
 			{Name: "UNIQUES"}, {Name: "HOT", Bar: a.By == "hot"}},
 		Rows: convert(a.Pages, func(p Page) []any {
 			place++
-			return []any{place, p.URI, p.PV, p.NewVisitors, p.Uniques, p.Hot}
+			return []any{place, p.Shown, p.PV, p.NewVisitors, p.Uniques, p.Hot}
 		}),
 	}
 	return say("%s: first pages by %s, %s\n\n", of, a.By, a.Range) + pages.Text(s)

@@ -78,12 +78,34 @@ func (r *Reader) ByAddress(ctx context.Context, app, target string, stored ...ne
 	return found, wrap("visitor by address", err)
 }
 
+// CameOn is how many visitors came to a target on a day, which is known for longer than who they
+// were.
+type CameOn struct {
+	Day  int32 `json:"day"`
+	PV   int64 `json:"pv"`
+	Kept bool  `json:"kept"` // the rows that name them are kept, but for erased visitors
+}
+
+// CameOn returns how many visitors came to a target on a day, and whether Visitors names them.
+func (r *Reader) CameOn(ctx context.Context, app, target string, day int32) (came CameOn, err error) {
+	came = CameOn{Day: day, Kept: true}
+	err = r.onTarget(ctx, app, target, func(q *db.Queries, id int64) error {
+		days, err := q.DaysBetween(ctx, db.DaysBetweenParams{PageID: id, FromDay: day, ToDay: day, N: 1})
+		if err != nil || len(days) == 0 {
+			return err
+		}
+		came.PV = days[0].Pv
+		came.Kept, err = q.VisitorsAreKept(ctx, db.VisitorsAreKeptParams{PageID: id, DayID: day})
+		return err
+	})
+	return came, wrap("a day", err)
+}
+
 // visitorsOfDay lists the visitors of a target on a day.
 type visitorsOfDay struct {
-	App      string       `json:"app"`
-	Target   string       `json:"target"`
-	Day      int32        `json:"day"`
-	PV       int64        `json:"pv"` // how many visitors there were; kept for longer than the rows that name them
+	App    string `json:"app"`
+	Target string `json:"target"`
+	CameOn
 	Visitors []DayVisitor `json:"visitors"`
 }
 
@@ -93,12 +115,11 @@ const visitorsAtOnce = 10_000
 // VisitorsOfDay reads the first visitors of a target on a day in order of address, at most so many
 // (0: all).
 func (r *Reader) VisitorsOfDay(ctx context.Context, app, target string, day int32, most int) (Answer, error) {
-	a := visitorsOfDay{App: app, Target: target, Day: day, Visitors: []DayVisitor{}}
-	days, err := r.Days(ctx, app, target, visit.Range{From: day, To: day}, 1)
-	if err != nil || len(days) == 0 {
+	came, err := r.CameOn(ctx, app, target, day)
+	a := visitorsOfDay{App: app, Target: target, CameOn: came, Visitors: []DayVisitor{}}
+	if err != nil || came.PV == 0 {
 		return a, err
 	}
-	a.PV = days[0].PV
 	a.Visitors, err = readInParts(most, visitorsAtOnce, func(after netip.Addr, n int) ([]DayVisitor, error) {
 		return r.Visitors(ctx, app, target, day, after, n)
 	})
@@ -131,18 +152,18 @@ func (a visitorsOfDay) rows() ([]string, [][]any) { return table(a.Visitors) }
 func (a visitorsOfDay) text(s draw.Style) string {
 	switch {
 	case a.PV == 0:
-		return say("%s: nobody came to %s on %s\n", a.App, a.Target, draw.Day(a.Day))
+		return say("%s: nobody came to %s on %s\n", a.App, visit.Shown(a.Target), draw.Day(a.Day))
 	case len(a.Visitors) == 0:
-		return say("%s: %s came to %s on %s; who they were is not kept any more\n", a.App, count(a.PV, "visitor"), a.Target, draw.Day(a.Day))
+		return say("%s: %s came to %s on %s; who they were is not kept any more\n", a.App, count(a.PV, "visitor"), visit.Shown(a.Target), draw.Day(a.Day))
 	}
-	text := say("%s: %s of %s on %s\n\n", a.App, count(a.PV, "visitor"), a.Target, draw.Day(a.Day)) + draw.Table{
+	text := say("%s: %s of %s on %s\n\n", a.App, count(a.PV, "visitor"), visit.Shown(a.Target), draw.Day(a.Day)) + draw.Table{
 		Columns: []draw.Column{{Name: "VISITOR"}, {Name: "RANK"}, {Name: "NEW"}},
 		Rows: convert(a.Visitors, func(v DayVisitor) []any {
 			return []any{v.Visitor, v.Rank, map[bool]string{true: "new"}[v.New]}
 		}),
 	}.Text(s)
 	if missing := a.PV - int64(len(a.Visitors)); missing > 0 {
-		text += say("\n%s more, after these in order of address, or erased\n", draw.Number(missing))
+		text += say("\n%s more: erased, or behind these in order of address (-n shows more)\n", draw.Number(missing))
 	}
 	return text
 }
@@ -161,8 +182,8 @@ func (a rankOf) rows() ([]string, [][]any) { return table([]Ranked{a.Ranked}) }
 
 func (a rankOf) text(draw.Style) string {
 	if a.Erased {
-		return say("%s: visitor %s of %s was erased, or has not come for long: nothing but the number is kept\n", a.App, draw.Number(a.Rank), a.Target)
+		return say("%s: visitor %s of %s was erased, or has not come for long: nothing but the number is kept\n", a.App, draw.Number(a.Rank), visit.Shown(a.Target))
 	}
 	return say("%s: visitor %s of %s is %s, who came first on %s and last on %s\n",
-		a.App, draw.Number(a.Rank), a.Target, a.Visitor, draw.Day(a.FirstDay), draw.Day(a.LastDay))
+		a.App, draw.Number(a.Rank), visit.Shown(a.Target), a.Visitor, draw.Day(a.FirstDay), draw.Day(a.LastDay))
 }

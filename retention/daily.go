@@ -40,7 +40,7 @@ func (r *Retainer) IfDue(ctx context.Context) (done *Done, err error) {
 	if is || err != nil {
 		return nil, err
 	}
-	err = r.inTurn(ctx, func() error {
+	err = r.InTurn(ctx, func() error {
 		if is, err := r.isDone(ctx); is || err != nil { // another instance has done so meanwhile
 			return err
 		}

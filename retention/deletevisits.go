@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	visitsAtOnce = 5000 // deleted by one transaction, for which nobody waits
+	visitsAtOnce  = 5000 // deleted by one transaction, for which nobody waits
+	returnsAtOnce = 1000 // packed by one transaction, for which visits to their targets wait some milliseconds
 
 	// A day is in use for as long as a report reads it. Each try to drop it may stop counting for
 	// up to 100 ms. With pauses that double, six tries outlast any report, which ends after five
@@ -39,6 +40,25 @@ func (r *run) closeDays(ctx context.Context) error {
 		}
 	}
 	return r.remakeTops(ctx)
+}
+
+// packReturns packs the returns of closed days. What a run leaves that is killed, the next one
+// packs.
+func (r *run) packReturns(ctx context.Context) error {
+	if r.dry {
+		return nil
+	}
+	p := db.ReturnsPackParams{N: returnsAtOnce}
+	for {
+		var some db.ReturnsPackRow
+		if err := r.inLongTx(ctx, func(q *db.Queries) (err error) { some, err = q.ReturnsPack(ctx, p); return err }); err != nil {
+			return fmt.Errorf("pack returns: %w", err)
+		}
+		if some.Packed == 0 {
+			return nil
+		}
+		p.FromPage = some.LastPage + 1
+	}
 }
 
 func (r *run) remakeTops(ctx context.Context) error {

@@ -91,7 +91,7 @@ func (r *Retainer) Plan(ctx context.Context) (*Done, error) {
 // already. Beside another error it returns what it has done so far; it can be run again, however
 // far it came.
 func (r *Retainer) Run(ctx context.Context) (done *Done, err error) {
-	err = r.inTurn(ctx, func() error {
+	err = r.InTurn(ctx, func() error {
 		done, err = r.runAlone(ctx, false)
 		return err
 	})
@@ -106,10 +106,10 @@ func (r *Retainer) runAlone(ctx context.Context, due bool) (*Done, error) {
 	return &run.done, r.db.InTx(ctx, func(q *db.Queries) error { return q.RetentionNote(ctx, dayNumber(run.today)) })
 }
 
-// inTurn runs f while retention runs nowhere else. The lock is held by a transaction that does
-// nothing else. If its connection is lost, retention may run twice at once, which does no harm:
-// each step may be done again.
-func (r *Retainer) inTurn(ctx context.Context, f func() error) error {
+// InTurn runs f while retention runs nowhere else, or returns ErrRunning. The lock is held by a
+// transaction that does nothing else. If its connection is lost, retention may run twice at once,
+// which does no harm: each step may be done again.
+func (r *Retainer) InTurn(ctx context.Context, f func() error) error {
 	return r.db.InTx(ctx, func(q *db.Queries) error {
 		mine, err := q.RetainTurn(ctx)
 		if err != nil {
@@ -169,7 +169,7 @@ func (r *run) do(ctx context.Context) error {
 		return err
 	}
 	var busy error // a day that is in use; the other steps do not wait for it
-	for _, step := range []func(context.Context) error{r.closeDays, r.noteKept, r.dropDays, r.deleteVisits, r.forget} {
+	for _, step := range []func(context.Context) error{r.closeDays, r.packReturns, r.noteKept, r.dropDays, r.deleteVisits, r.forget} {
 		err := step(ctx)
 		if db.FaultOf(err) == db.FaultBusy {
 			busy, err = err, nil

@@ -209,28 +209,88 @@ func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
 	r.uniques(t)
 }
 
-// Ended after any of its steps, it comes to the same when it is done again, and no number is wrong
-// in between.
+// deaths are where in its steps retention is killed: at the second of the events where there are as
+// many, when the transaction of the first has committed. DROP needs a superuser.
+var deaths = []death{
+	{"INSERT ON sketches", 2}, {"INSERT ON tops", 2}, {"INSERT OR UPDATE ON visits_kept", 2}, {"DROP", 2}, {"DELETE ON visits", 2},
+	{"DELETE ON open_returns", 1}, {"INSERT ON erased_visitors", 1},
+	{"UPDATE ON epochs", 2}, // the note that all is done
+}
+
+type death struct {
+	event string
+	nth   int
+}
+
+// Ended after any of its steps, or killed within one, it comes to the same when it is done again,
+// and no number is wrong in between.
 func TestRetentionGoesOnWhereItWasCutShort(t *testing.T) {
 	t.Parallel()
-	var dumps [6][]string // beside after how many steps it was
-	t.Run("after each step", func(t *testing.T) {
-		for steps := range dumps {
-			t.Run(fmt.Sprint(steps), func(t *testing.T) {
+	const steps = 6
+	dumps, names := make([][]string, 1+steps+len(deaths)), make([]string, 1+steps+len(deaths))
+	t.Run("cut short", func(t *testing.T) {
+		for i := range dumps {
+			if testing.Short() && i > 0 && i <= steps {
+				continue // the others cut it short within its steps
+			}
+			name, cut := fmt.Sprintf("after %d of its steps", i), func(t *testing.T, r *retention) { r.takeSteps(t, i) }
+			if i > steps {
+				at := deaths[i-steps-1]
+				name, cut = "at "+at.event, func(t *testing.T, r *retention) { r.die(t, at) }
+			}
+			names[i] = name
+			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				dumps[steps] = cutShort(t, steps)
+				dumps[i] = cutShort(t, cut)
 			})
 		}
 	})
 	require.Contains(t, dumps[0], "brief a.example erased 5")
-	for steps, dump := range dumps {
-		assert.Equal(t, dumps[0], dump, "cut short after step %d", steps)
+	require.Contains(t, dumps[0], "brief a.example open 20190608 20190607 1")
+	require.Contains(t, dumps[0], "brief a.example packed 20190607 111 111001")
+	for i, dump := range dumps {
+		if dump != nil { // it was not left out
+			assert.Equal(t, dumps[0], dump, "cut short %s", names[i])
+		}
 	}
 }
 
-// cutShort runs retention again after it was ended after so many steps, and returns what is there
-// then.
-func cutShort(t *testing.T, steps int) []string {
+// takeSteps takes the first steps of retention.
+func (r *retention) takeSteps(t *testing.T, n int) {
+	t.Helper()
+	run := run{Retainer: r.retainer(r.db)}
+	require.NoError(t, run.readKept(t.Context()))
+	for _, step := range []func(context.Context) error{run.closeDays, run.packReturns, run.noteKept, run.dropDays, run.deleteVisits, run.forget}[:n] {
+		require.NoError(t, step(t.Context()))
+	}
+}
+
+// die runs retention until the backend that works for it ends itself.
+func (r *retention) die(t *testing.T, at death) {
+	t.Helper()
+	ends, trigger := "trigger", "TRIGGER death AFTER "+at.event+" FOR EACH STATEMENT"
+	if at.event == "DROP" {
+		if r.table(t, `SELECT current_setting('is_superuser')`)[0] != "on" {
+			t.Skip("the tests' user is not a superuser: it cannot make event triggers")
+		}
+		ends, trigger = "event_trigger", "EVENT TRIGGER death ON sql_drop"
+	}
+	_, err := r.conn.Exec(t.Context(), fmt.Sprintf(`CREATE SEQUENCE deaths;
+		CREATE FUNCTION die() RETURNS %s LANGUAGE plpgsql SECURITY DEFINER SET search_path = footfall AS $$
+		BEGIN
+			IF nextval('deaths') = %d THEN
+				PERFORM pg_terminate_backend(pg_backend_pid());
+			END IF;
+			%s
+		END $$;
+		CREATE %s EXECUTE FUNCTION die()`, ends, at.nth, map[bool]string{true: "RETURN NULL;"}[ends == "trigger"], trigger))
+	require.NoError(t, err)
+	_, err = r.retainer(r.db).Run(t.Context())
+	require.Equal(t, db.FaultUnknown, db.FaultOf(err), "%v", err)
+}
+
+// cutShort runs retention again after it was cut short, and returns what is there then.
+func cutShort(t *testing.T, cut func(*testing.T, *retention)) []string {
 	t.Helper()
 	r := newRetention(t)
 	for day := range int32(8) {
@@ -245,11 +305,7 @@ func cutShort(t *testing.T, steps int) []string {
 	}
 	_, err := r.conn.Exec(t.Context(), `UPDATE apps SET retain_days = 6 WHERE name = 'forever'`)
 	require.NoError(t, err)
-	run := run{Retainer: r.retainer(r.db)}
-	require.NoError(t, run.readKept(t.Context()))
-	for _, step := range []func(context.Context) error{run.closeDays, run.noteKept, run.dropDays, run.deleteVisits, run.forget}[:steps] {
-		require.NoError(t, step(t.Context()))
-	}
+	cut(t, r)
 	r.uniques(t)
 	_, err = r.retainer(r.db).Run(t.Context())
 	require.NoError(t, err)
@@ -260,8 +316,10 @@ func cutShort(t *testing.T, steps int) []string {
 		UNION ALL SELECT concat_ws(' ', name, rank, ip, first_day, last_day) FROM visitors JOIN targets USING (page_id)
 		UNION ALL SELECT concat_ws(' ', name, 'erased', rank) FROM erased_visitors JOIN targets USING (page_id)
 		UNION ALL SELECT concat_ws(' ', name, 'sketch', day_id, entries::text) FROM sketches JOIN targets USING (page_id)
+		UNION ALL SELECT concat_ws(' ', name, 'open', day_id, previous_day, visitors) FROM open_returns JOIN targets USING (page_id)
+		UNION ALL SELECT concat_ws(' ', name, 'packed', day_id, previous_days, visitors) FROM packed_returns JOIN targets USING (page_id)
 		UNION ALL SELECT concat_ws(' ', a.name, from_day, gone_before) FROM visits_kept k JOIN apps a ON a.id = k.app_id
-		UNION ALL SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r' AND relname ~ '^visits_2019'
+		UNION ALL SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r' AND relname BETWEEN 'visits_20190601' AND 'visits_20190608' -- later ones are made beside it
 		ORDER BY 1`)
 }
 

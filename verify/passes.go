@@ -1,148 +1,160 @@
 package verify
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
 	"footfall/db"
 )
 
+// The passes over the tables. Each query that holds promises belongs to one.
+const (
+	passSums     = "sums of targets"
+	passVisitors = "visitors"
+	passSites    = "sites"
+)
+
 // finding is what a query returns for a measure. All queries of verify return the same columns.
 type finding = db.VerifyTotalsRow
 
-// piece is a piece of work, which one connection does in one go.
-type piece struct {
-	pass   int
-	weight int64 // rows, roughly
-	work   func(ctx context.Context, q *db.Queries) ([]finding, error)
-}
+// check runs a query.
+type check func(ctx context.Context, q *db.Queries) ([]finding, error)
 
-// plan cuts the work into pieces, the largest first, so that all connections are done at about the
-// same time.
-func (v *verifier) plan(ctx context.Context, q *db.Queries) (pieces []piece, err error) {
-	scope, err := q.VerifyScope(ctx)
-	if err != nil {
-		return nil, err
-	}
-	v.fromDay, v.beingDeleted = scope.FromDay, scope.BeingDeleted
-	v.whole = v.App == "" && v.Sample >= 100 && v.beingDeleted == 0
-	ranges, err := q.VerifyRanges(ctx, db.VerifyRangesParams{
-		App: v.App, Seed: v.Seed, Sampled: int32(math.Round(v.Sample / 100 * sampleParts)), Size: rangeRows,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cut into ranges: %w", err)
-	}
-	if v.whole {
-		ranges = boundless(ranges)
-	}
-	var sites []int64
-	var weight int64 // of all ranges
-	for _, r := range ranges {
-		pieces = append(pieces, v.rangePieces(r)...)
-		sites = append(sites, r.Sites...)
-		weight += r.Weight
-	}
-	var apps []int32
-	if v.Sample >= 100 {
-		if apps, err = q.VerifyApps(ctx, v.App); err != nil {
-			return nil, fmt.Errorf("list apps: %w", err)
-		}
-	}
-	pieces = append(pieces, v.sitePieces(sites, apps, weight)...)
-	slices.SortStableFunc(pieces, func(a, b piece) int { return cmp.Compare(b.weight, a.weight) })
-	v.left = map[int]int{}
-	for _, p := range pieces {
-		v.left[p.pass]++
-		v.all += p.weight
-	}
-	return pieces, nil
-}
-
-// boundless stretches ranges until every number lies in one of them, so that rows of no page are
-// found, too.
-func boundless(ranges []db.VerifyRangesRow) []db.VerifyRangesRow {
-	if len(ranges) == 0 {
-		ranges = []db.VerifyRangesRow{{}}
-	}
-	next := int64(math.MinInt64)
-	for i := range ranges {
-		ranges[i].Low, next = next, ranges[i].High+1
-	}
-	ranges[len(ranges)-1].High = math.MaxInt64
-	return ranges
-}
-
-// rangePieces returns the passes over a range of targets.
-func (v *verifier) rangePieces(r db.VerifyRangesRow) []piece {
-	var targets []int64 // none where everything is checked
-	if !v.whole {
-		targets = r.Targets
-	}
-	return []piece{
-		{passTotals, r.Weight / 4, func(ctx context.Context, q *db.Queries) ([]finding, error) {
-			rows, err := q.VerifyTotals(ctx, db.VerifyTotalsParams{
-				N: manyAtMost, Low: r.Low, High: r.High, Whole: v.whole, Targets: targets,
-			})
-			return findings("totals", rows, err)
-		}},
-		{passDays, r.Weight / 4, func(ctx context.Context, q *db.Queries) ([]finding, error) {
-			rows, err := q.VerifyDays(ctx, db.VerifyDaysParams{
-				N: manyAtMost, Low: r.Low, High: r.High, Whole: v.whole, Targets: targets,
-			})
-			return findings("days", rows, err)
-		}},
-		{passRows, r.Weight, func(ctx context.Context, q *db.Queries) ([]finding, error) {
-			rows, err := q.VerifyRows(ctx, db.VerifyRowsParams{
-				N: manyAtMost, Low: r.Low, High: r.High, Whole: v.whole, Targets: targets, FromDay: v.fromDay,
-			})
-			return findings("rows", rows, err)
-		}},
-	}
-}
-
-// sitePieces returns the passes over sites, and over apps where all of their sites are checked.
-func (v *verifier) sitePieces(sites []int64, apps []int32, weight int64) []piece {
-	pieces := []piece{
-		{passSiteTotals, weight / 100, func(ctx context.Context, q *db.Queries) ([]finding, error) {
-			rows, err := q.VerifySiteTotals(ctx, db.VerifySiteTotalsParams{N: manyAtMost, Whole: v.whole, Sites: sites})
-			return findings("sites", rows, err)
-		}},
-		{passSiteDays, weight / 10, func(ctx context.Context, q *db.Queries) ([]finding, error) {
-			rows, err := q.VerifySiteDays(ctx, db.VerifySiteDaysParams{N: manyAtMost, Whole: v.whole, Sites: sites})
-			return findings("days of sites", rows, err)
-		}},
-	}
-	const sitesAtOnce = 500
-	for some := range slices.Chunk(sites, sitesAtOnce) {
-		pieces = append(pieces, topsPiece(weight/10*int64(len(some))/int64(len(sites)), db.VerifyTopsParams{N: manyAtMost, Sites: some}))
-	}
-	for _, app := range apps {
-		pieces = append(pieces, topsPiece(weight/10/int64(len(apps)), db.VerifyTopsParams{N: manyAtMost, App: app}))
-	}
-	return pieces
-}
-
-func topsPiece(weight int64, of db.VerifyTopsParams) piece {
-	return piece{passTops, weight, func(ctx context.Context, q *db.Queries) ([]finding, error) {
-		rows, err := q.VerifyTops(ctx, of)
-		return findings("tops", rows, err)
-	}}
-}
-
-// findings converts the rows of a query, for each of which sqlc makes a type of its own, and adds
-// to an error what was being checked.
-func findings[Row finding | db.VerifyDaysRow | db.VerifyRowsRow | db.VerifySiteTotalsRow | db.VerifySiteDaysRow | db.VerifyTopsRow](
-	what string, rows []Row, err error,
+// findings converts the rows of a query, for each of which sqlc makes a type of its own.
+func findings[Row finding | db.VerifyDaysRow | db.VerifyRowsRow | db.VerifyVisitorsRow | db.VerifySiteTotalsRow | db.VerifySiteDaysRow | db.VerifyTopsRow](
+	rows []Row, err error,
 ) ([]finding, error) {
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
 	found := make([]finding, len(rows))
 	for i, row := range rows {
 		found[i] = finding(row)
 	}
-	return found, nil
+	return found, err
+}
+
+// plan lists the passes in the order in which they are made.
+func (v *verifier) plan() {
+	sums, visitors, sites := v.overTargets(), v.overTargets(), &overSites{verifier: v}
+	v.walks = []walk{{passSums, sums.nextSums}, {passVisitors, visitors.nextVisitors}, {passSites, sites.next}}
+	v.left = map[string]int{passSums: 1, passVisitors: 1, passSites: 1}
+}
+
+// nextSums holds targets against the sums of their rows.
+func (w *overTargets) nextSums(ctx context.Context, q *db.Queries) (*piece, error) {
+	t, err := w.following(ctx, q, false)
+	if t == nil || err != nil {
+		return nil, err
+	}
+	w.sites = append(w.sites, t.sites...)
+	return w.piece(passSums, t,
+		func(ctx context.Context, q *db.Queries) ([]finding, error) {
+			return findings(q.VerifyTotals(ctx, db.VerifyTotalsParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
+		},
+		func(ctx context.Context, q *db.Queries) ([]finding, error) {
+			return findings(q.VerifyDays(ctx, db.VerifyDaysParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
+		},
+		func(ctx context.Context, q *db.Queries) ([]finding, error) {
+			return findings(q.VerifyRows(ctx, db.VerifyRowsParams{
+				N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed, FromDay: t.fromDay,
+			}))
+		}), nil
+}
+
+// nextVisitors holds each visitor of targets against their own visits.
+func (w *overTargets) nextVisitors(ctx context.Context, q *db.Queries) (*piece, error) {
+	t, err := w.following(ctx, q, true)
+	if t == nil || err != nil {
+		return nil, err
+	}
+	return w.piece(passVisitors, t, func(ctx context.Context, q *db.Queries) ([]finding, error) {
+		return findings(q.VerifyVisitors(ctx, db.VerifyVisitorsParams{
+			N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed, FromDay: t.fromDay,
+			Part: t.part, AfterIp: t.afterIP, UntilIp: t.untilIP,
+		}))
+	}), nil
+}
+
+func (w *overTargets) piece(pass string, t *targets, checks ...check) *piece {
+	if t.whole {
+		t.listed = nil // the range says it all
+	}
+	return &piece{pass: pass, weight: t.weight, pace: w.pace, size: float64(t.weight), checks: checks}
+}
+
+// overSites walks over groups of the sites that were met among the targets, and then over the apps
+// of which all sites are checked; over each day by day.
+type overSites struct {
+	*verifier
+	begun    bool
+	groups   []group
+	pace     *pace // in days, of the first group
+	afterDay int32 // up to which the first group has been handed out
+}
+
+// group is some sites, or an app.
+type group struct {
+	sites []int64
+	app   int32
+}
+
+const sitesAtOnce = 500
+
+func (w *overSites) begin(ctx context.Context, q *db.Queries) error {
+	for sites := range slices.Chunk(w.sites, sitesAtOnce) {
+		w.groups = append(w.groups, group{sites: sites})
+	}
+	if w.Sample >= 100 {
+		apps, err := q.VerifyApps(ctx, w.App)
+		if err != nil {
+			return err
+		}
+		for _, app := range apps {
+			w.groups = append(w.groups, group{app: app})
+		}
+	}
+	w.begun, w.pace = true, newPace(1)
+	return nil
+}
+
+func (w *overSites) next(ctx context.Context, q *db.Queries) (*piece, error) {
+	if !w.begun {
+		if err := w.begin(ctx, q); err != nil {
+			return nil, err
+		}
+	}
+	if len(w.groups) == 0 {
+		return nil, nil
+	}
+	days := w.pace.size
+	until, err := q.VerifyNextDay(ctx, db.VerifyNextDayParams{After: w.afterDay, Skip: int32(days - 1)})
+	if err != nil {
+		return nil, err
+	}
+	p := &piece{pass: passSites, pace: w.pace, size: days}
+	g, after := w.groups[0], w.afterDay
+	w.afterDay = until
+	if until == 0 {
+		until = math.MaxInt32
+		// The next group may be far larger: it begins with a day, too.
+		w.groups, w.pace, w.afterDay = w.groups[1:], newPace(1), 0
+	}
+	p.checks = g.checks(after, until)
+	return p, nil
+}
+
+// checks are those of a group on the days after one, up to another.
+func (g group) checks(after, until int32) (checks []check) {
+	if g.app == 0 && after == 0 {
+		checks = append(checks, func(ctx context.Context, q *db.Queries) ([]finding, error) {
+			return findings(q.VerifySiteTotals(ctx, db.VerifySiteTotalsParams{N: manyAtMost, Sites: g.sites}))
+		})
+	}
+	if g.app == 0 {
+		checks = append(checks, func(ctx context.Context, q *db.Queries) ([]finding, error) {
+			return findings(q.VerifySiteDays(ctx, db.VerifySiteDaysParams{N: manyAtMost, Sites: g.sites, AfterDay: after, UntilDay: until}))
+		})
+	}
+	return append(checks, func(ctx context.Context, q *db.Queries) ([]finding, error) {
+		return findings(q.VerifyTops(ctx, db.VerifyTopsParams{N: manyAtMost, App: g.app, Sites: g.sites, AfterDay: after, UntilDay: until}))
+	})
 }

@@ -1,5 +1,6 @@
-// Package verify proves what was counted: it recomputes every promise from the rows, in one
-// snapshot, while visits are counted.
+// Package verify proves what was counted: it recomputes every promise from the rows, while visits
+// are counted. It looks at the tables in many snapshots of a second or so, since an old one makes
+// counting slow; each promise is about what one of them shows.
 package verify
 
 import (
@@ -20,6 +21,7 @@ type Options struct {
 	Seed     int64               // chooses another sample
 	Limit    int                 // offenders named for each promise; 0: all
 	Jobs     int                 // connections at work at once
+	Within   time.Duration       // how long a snapshot lasts, roughly; 0: a second
 	Progress func(Step)          // called with how far the proof is; may be nil. Never called by two goroutines at once
 	Promised func(PromiseResult) // called for each promise once it is checked; may be nil, as Progress
 }
@@ -66,27 +68,19 @@ type Offender struct {
 }
 
 const (
-	rangeRows   = 1_500_000 // rows of a range of targets: few enough to be sorted in memory
 	sortMemory  = "256MB"
 	sampleParts = 1 << 20
 	manyAtMost  = 100_000 // offenders of a measure that a query returns at most
 )
 
-// Run recomputes every promise on the tables in one snapshot, while visits are counted.
-func Run(ctx context.Context, d *db.DB, o Options) (proof *Proof, err error) {
+// Run recomputes every promise on the tables, while visits are counted.
+func Run(ctx context.Context, d *db.DB, o Options) (*Proof, error) {
 	if o.Sample == 0 {
 		o.Sample = 100
 	}
-	if o.Limit == 0 {
-		o.Limit = manyAtMost
-	}
+	o.Limit, o.Within = cmp.Or(o.Limit, manyAtMost), cmp.Or(o.Within, time.Second)
 	v := &verifier{Options: o, began: time.Now(), results: map[string]result{}}
-	err = d.InSnapshot(ctx, max(o.Jobs, 1), sortMemory, func(ctx context.Context, q []*db.Queries) error {
-		if proof, err = v.run(ctx, q); err != nil {
-			return err
-		}
-		return v.name(ctx, q[0], proof)
-	})
+	proof, err := v.run(ctx, d)
 	if err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
@@ -96,18 +90,16 @@ func Run(ctx context.Context, d *db.DB, o Options) (proof *Proof, err error) {
 // verifier is one run.
 type verifier struct {
 	Options
-	began   time.Time
-	fromDay int32 // the first day of which any app keeps visits
-	// Everything is checked, including rows of no page. While an app is being deleted, only the
-	// targets of the others are.
-	whole        bool
-	beingDeleted int64 // apps
+	began time.Time
 
-	mu      sync.Mutex        // guards what follows
-	results map[string]result // of the measures, by name
-	left    map[int]int       // pieces of work that are left of each pass
-	done    int64
-	all     int64
+	mu           sync.Mutex        // guards what follows
+	walks        []walk            // that have not come to their end
+	sites        []int64           // met so far
+	beingDeleted int64             // apps
+	results      map[string]result // of the measures, by name
+	left         map[string]int    // what is left of each pass: pieces that were handed out, and the walk itself
+	done         int64
+	all          int64
 }
 
 // result is what was found for a measure. The queries say what held, behind and broken are.
@@ -122,31 +114,34 @@ type offence struct{ target, day, previous, stored, least, most int64 }
 
 const offenceNumbers = 6
 
-func (v *verifier) run(ctx context.Context, q []*db.Queries) (*Proof, error) {
-	pieces, err := v.plan(ctx, q[0])
-	if err != nil {
+func (v *verifier) run(ctx context.Context, d *db.DB) (*Proof, error) {
+	v.plan()
+	var snapshots []*db.Snapshots
+	defer func() {
+		for _, s := range snapshots {
+			s.Close()
+		}
+	}()
+	for range max(v.Jobs, 1) {
+		s, err := d.OpenSnapshots(ctx, sortMemory)
+		if err != nil {
+			return nil, err
+		}
+		snapshots = append(snapshots, s)
+	}
+	if err := snapshots[0].Take(ctx, v.weigh(ctx)); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	waiting := make(chan piece, len(pieces))
-	for _, p := range pieces {
-		waiting <- p
-	}
-	close(waiting)
 	var workers sync.WaitGroup
-	for _, mine := range q {
+	for _, mine := range snapshots {
 		workers.Go(func() {
-			for p := range waiting {
-				if ctx.Err() != nil {
-					return
-				}
-				found, err := p.work(ctx, mine)
-				if err != nil {
+			for more := true; more && ctx.Err() == nil; {
+				var err error
+				if more, err = v.step(ctx, mine); err != nil {
 					cancel(err) // the others stop, too
-					return
 				}
-				v.add(p, found)
 			}
 		})
 	}
@@ -154,13 +149,49 @@ func (v *verifier) run(ctx context.Context, q []*db.Queries) (*Proof, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	return v.proof(), nil
+	v.done = v.all
+	v.tell()
+	proof := v.proof()
+	return proof, snapshots[0].Take(ctx, func(q *db.Queries) error { return v.name(ctx, q, proof) })
 }
 
-// add adds what a piece of work has found.
-func (v *verifier) add(p piece, found []finding) {
+// weigh tells Progress about what it is.
+func (v *verifier) weigh(ctx context.Context) func(q *db.Queries) error {
+	return func(q *db.Queries) error {
+		rows, err := q.VerifyWeight(ctx, v.App)
+		v.all = int64(2 * v.Sample / 100 * float64(rows)) // both walks over targets
+		return err
+	}
+}
+
+// step checks the next piece, if there is one.
+func (v *verifier) step(ctx context.Context, s *db.Snapshots) (more bool, err error) {
+	err = s.Take(ctx, func(q *db.Queries) error {
+		began := time.Now()
+		p, err := v.next(ctx, q)
+		if p == nil || err != nil {
+			return err
+		}
+		more = true
+		var found []finding
+		for _, check := range p.checks {
+			some, err := check(ctx, q)
+			if err != nil {
+				return fmt.Errorf("%s: %w", p.pass, err)
+			}
+			found = append(found, some...)
+		}
+		v.add(p, found, time.Since(began))
+		return nil
+	})
+	return more, err
+}
+
+// add adds what a piece has found.
+func (v *verifier) add(p *piece, found []finding, took time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	p.pace.took(p.size, took, v.Within)
 	elapsed := time.Since(v.began)
 	for _, f := range found {
 		r := v.results[f.Measure]
@@ -174,23 +205,35 @@ func (v *verifier) add(p piece, found []finding) {
 		v.results[f.Measure] = r
 	}
 	v.done += p.weight
+	v.tell()
+	v.passed(p.pass)
+}
+
+// tell tells how far the proof is. The caller holds v.mu.
+func (v *verifier) tell() {
 	if v.Progress != nil {
-		v.Progress(Step{Done: v.done, Whole: v.all, Elapsed: elapsed})
+		v.Progress(Step{Done: min(v.done, v.all), Whole: v.all, Elapsed: time.Since(v.began)})
 	}
-	if v.left[p.pass]--; v.left[p.pass] == 0 && v.Promised != nil {
-		for _, promise := range promises {
-			if slices.Contains(promise.passes, p.pass) && v.known(promise) {
-				u := v.result(promise)
-				u.Seconds = elapsed.Seconds()
-				v.Promised(u)
-			}
+}
+
+// passed notes that a part of a pass is done, and tells of the promises that are known with it. The
+// caller holds v.mu.
+func (v *verifier) passed(pass string) {
+	if v.left[pass]--; v.left[pass] > 0 {
+		return
+	}
+	for _, promise := range promises {
+		if slices.Contains(promise.passes, pass) && v.known(promise) && v.Promised != nil {
+			u := v.result(promise)
+			u.Seconds = time.Since(v.began).Seconds()
+			v.Promised(u)
 		}
 	}
 }
 
 // known reports whether a promise is checked against all that it is about.
 func (v *verifier) known(p promise) bool {
-	return !slices.ContainsFunc(p.passes, func(pass int) bool { return v.left[pass] > 0 })
+	return !slices.ContainsFunc(p.passes, func(pass string) bool { return v.left[pass] > 0 })
 }
 
 func (a offence) compare(b offence) int {

@@ -18,6 +18,7 @@ import (
 	"footfall/db/dbtest"
 	"footfall/record"
 	"footfall/verify"
+	"footfall/visit"
 )
 
 // proven is a database in which visits of three days were counted, and what was done to it.
@@ -83,7 +84,7 @@ func openProven(t *testing.T, url string) *proven {
 func (p *proven) eachDamage(t *testing.T, test func(run func(name, damage string, look func(t *testing.T, proof *verify.Proof)))) {
 	t.Helper()
 	save, mend := `CREATE SCHEMA sound; `, ``
-	for _, table := range []string{"counters", "visitors", "erased_visitors", "visits", "erased_visits", "days", "returns", "sketches", "tops"} {
+	for _, table := range []string{"counters", "visitors", "erased_visitors", "visits", "erased_visits", "days", "open_returns", "packed_returns", "sketches", "tops"} {
 		save += fmt.Sprintf(`CREATE TABLE sound.%[1]s AS TABLE %[1]s; `, table)
 		mend += fmt.Sprintf(`DELETE FROM %[1]s; INSERT INTO %[1]s SELECT * FROM sound.%[1]s; `, table)
 	}
@@ -120,6 +121,10 @@ func (p *proven) verify(t *testing.T, o verify.Options) *verify.Proof {
 	require.NoError(t, err)
 	return proof
 }
+
+// inPieces is so short that each snapshot is of as few rows as can be: one target, and one of its
+// visitors.
+const inPieces = time.Nanosecond
 
 // violations lists what a proof found, a line each: the promise and the offender.
 func violations(proof *verify.Proof) (lines []string) {
@@ -211,9 +216,9 @@ func TestVerifyFindsDamage(t *testing.T) {
 			{"a day lost", `DELETE FROM days WHERE day_id = 20260628 AND page_id = ` + homeA, "days", "a.example/home", "the sum of days' pv: 6, but pv: 9"},
 
 			{"uv of a day too low", `UPDATE days SET new_visitors = new_visitors - 1 WHERE day_id = 20260629 AND page_id = ` + homeA, "new or returned", "a.example/home", "new and returned visitors: 2, but pv: 3"},
-			{"returns too many", `UPDATE returns SET visitors = visitors + 1 WHERE day_id = 20260629 AND page_id = ` + pageX, "new or returned", "b.example/x", "3, but pv: 2"},
-			{"returns lost", `DELETE FROM returns WHERE day_id = 20260629 AND page_id = ` + pageX, "new or returned", "b.example/x", "1, but pv: 2"},
-			{"returns of no day", `INSERT INTO returns VALUES (` + pageX + `, 20260630, 20260629, 1)`, "new or returned", "b.example/x", "1, but pv: 0"},
+			{"returns too many", `UPDATE open_returns SET visitors = visitors + 1 WHERE day_id = 20260629 AND page_id = ` + pageX, "new or returned", "b.example/x", "3, but pv: 2"},
+			{"returns lost", `DELETE FROM open_returns WHERE day_id = 20260629 AND page_id = ` + pageX, "new or returned", "b.example/x", "1, but pv: 2"},
+			{"returns of no day", `INSERT INTO open_returns VALUES (` + pageX + `, 20260630, 20260629, 1)`, "new or returned", "b.example/x", "1, but pv: 0"},
 
 			{"hot of a site's day", `UPDATE days SET hot = hot + 1 WHERE day_id = 20260628 AND page_id = ` + siteA, "site days", "a.example", "hot: 5, but the sum over its pages: 4"},
 			{"pv of a site's day too low", `UPDATE days SET pv = 1 WHERE day_id = 20260628 AND page_id = ` + siteA, "site days", "a.example", "pv: 1, but"},
@@ -235,21 +240,21 @@ func TestVerifyFindsDamage(t *testing.T) {
 				"rows of visits of the visitors whose first day it is: 0, but such visitors: 1"},
 			{"new visitors of a deleted page", `UPDATE days SET new_visitors = 1 WHERE day_id = 20260628 AND page_id = ` + deletedA, "new visitors", "a.example/(deleted)", "new visitors: 1"},
 
-			{"another previous day", `UPDATE returns SET previous_day = 20260627 WHERE day_id = 20260629 AND page_id = ` + pageX,
+			{"another previous day", `UPDATE open_returns SET previous_day = 20260627 WHERE day_id = 20260629 AND page_id = ` + pageX,
 				"returns", "b.example/x", "returned visitors: 0, but rows of visits with that previous day: 1 (previous day 20260628)"},
-			{"a previous day of nobody", `UPDATE returns SET previous_day = 20260601 WHERE day_id = 20260629 AND page_id = ` + pageX,
+			{"a previous day of nobody", `UPDATE open_returns SET previous_day = 20260601 WHERE day_id = 20260629 AND page_id = ` + pageX,
 				"returns", "b.example/x", "returned visitors: 0, but rows of visits with that previous day: 1"},
 
 			{"a row's previous day", `UPDATE visits SET previous_day = 20260601 WHERE previous_day = 20260628 AND day_id = 20260629 AND page_id = ` + pageX,
 				"returns", "b.example/x", "returned visitors: 1, but rows of visits with that previous day: 0 (previous day 20260628)"},
 			{"a previous day in rows and returns", `UPDATE visits SET previous_day = 20260601 WHERE previous_day = 20260628 AND day_id = 20260629 AND page_id = ` + pageX + `;
-				UPDATE returns SET previous_day = 20260601 WHERE previous_day = 20260628 AND day_id = 20260629 AND page_id = ` + pageX,
+				UPDATE open_returns SET previous_day = 20260601 WHERE previous_day = 20260628 AND day_id = 20260629 AND page_id = ` + pageX,
 				"returns", "b.example/x", "rows of visits with another previous day than that of the row before: 1"},
 			{"an erased visitor's previous day", `UPDATE erased_visits SET previous_day = 20260601 WHERE previous_day > 0 AND page_id = ` + homeA,
 				"returns", "a.example/home", "rows of visits with that previous day"},
 			{"an erased newcomer", `UPDATE erased_visits SET previous_day = 20260601 WHERE previous_day = 0 AND page_id = ` + homeA,
 				"new visitors", "a.example/home", "but visitors whose first day it is"},
-			{"returns of a deleted page", `INSERT INTO returns VALUES (` + deletedA + `, 20260628, 20260627, 1)`,
+			{"returns of a deleted page", `INSERT INTO open_returns VALUES (` + deletedA + `, 20260628, 20260627, 1)`,
 				"returns", "a.example/(deleted)", "returned visitors: 1, but rows of visits with that previous day: 0"},
 			{"a previous day of a deleted page", `UPDATE visits SET previous_day = 20260627 WHERE page_id = ` + deletedA,
 				"returns", "a.example/(deleted)", "returned visitors: 0, but rows of visits with that previous day: 1"},
@@ -277,7 +282,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 			{"visitors of no page", `INSERT INTO visitors VALUES (-5, 1, 20260627, 20260627, '192.0.2.1')`, "belonging", "(no page has the number -5)", "pages with this number: 0"},
 			{"erased visitors of no page", `INSERT INTO erased_visitors VALUES (999, 1)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
 			{"days of no page", `INSERT INTO days VALUES (999, NULL, 20260628, 0, 0, 0)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
-			{"returns of no page", `INSERT INTO returns VALUES (999, 20260628, 20260627, 1)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
+			{"returns of no page", `INSERT INTO open_returns VALUES (999, 20260628, 20260627, 1)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
 			{"visits of no page", `INSERT INTO visits VALUES (999, 20260628, 0, '192.0.2.1')`, "belonging", "(no page has the number 999)", "rows of visits of no page: 1"},
 		} {
 			run(c.name, c.damage, func(t *testing.T, proof *verify.Proof) {
@@ -291,6 +296,48 @@ func TestVerifyFindsDamage(t *testing.T) {
 	})
 }
 
+// What is said of each visitor is found in parts of a target, too, and all else in single targets.
+func TestVerifyFindsDamageInPieces(t *testing.T) {
+	t.Parallel()
+	p := newProven(t)
+	of5 := ` WHERE ip = '192.0.2.5' AND page_id = ` + pageX
+	for _, c := range []struct{ damage, mend, found string }{
+		{`UPDATE visits SET ip = '192.0.2.3' WHERE ip = '192.0.2.4' AND page_id = ` + homeA, `UPDATE visits SET ip = '192.0.2.4' WHERE ip = '192.0.2.3' AND day_id = 20260628 AND page_id = ` + homeA,
+			"rows of visits of the visitors whose first day it is: 0, but such visitors: 1"},
+		{`UPDATE visitors SET first_day = 20260628` + of5, `UPDATE visitors SET first_day = 20260627` + of5, "rows of visits that no visitor has: 1"},
+		{`UPDATE visitors SET last_day = 20260630` + of5, `UPDATE visitors SET last_day = 20260629` + of5, "rows of visits of visitors on their last day: 0, but such visitors: 1"},
+		{`UPDATE visits SET previous_day = 20260601` + of5 + ` AND day_id = 20260629`, `UPDATE visits SET previous_day = 20260628` + of5 + ` AND day_id = 20260629`,
+			"rows of visits with another previous day than that of the row before: 1"},
+		{`UPDATE days SET pv = pv + 1, hot = hot + 1 WHERE day_id = 20260628 AND page_id = ` + pageX, `UPDATE days SET pv = pv - 1, hot = hot - 1 WHERE day_id = 20260628 AND page_id = ` + pageX, "pv: 2, but rows of visits: 1"},
+		{`INSERT INTO visits VALUES (999, 20260628, 0, '192.0.2.1')`, `DELETE FROM visits WHERE page_id = 999`, "rows of visits of no page: 1"},
+	} {
+		p.exec(t, c.damage)
+		assert.Contains(t, strings.Join(violations(p.verify(t, verify.Options{Within: inPieces})), "\n"), c.found)
+		p.exec(t, c.mend)
+	}
+	whole, inParts := p.verify(t, verify.Options{}), p.verify(t, verify.Options{Within: inPieces})
+	assert.Empty(t, violations(inParts))
+	for i := range whole.Promises {
+		whole.Promises[i].Seconds, inParts.Promises[i].Seconds = 0, 0
+	}
+	whole.Seconds, inParts.Seconds = 0, 0
+	assert.Equal(t, whole, inParts)
+}
+
+// No snapshot stays: what is counted meanwhile is seen by the next one.
+func TestVerifyTakesManySnapshots(t *testing.T) {
+	t.Parallel()
+	p := newProven(t)
+	steps := 0
+	proof := p.verify(t, verify.Options{Jobs: 1, Within: inPieces, Progress: func(verify.Step) {
+		if steps++; steps == 1 {
+			p.count(t, "1a/later")
+		}
+	}})
+	assert.Empty(t, violations(proof))
+	assert.EqualValues(t, 8, proof.Targets)
+}
+
 // Days whose rows are deleted rest on the daily numbers, and later days are still checked against
 // their rows.
 func TestVerifyWithoutOldRows(t *testing.T) {
@@ -301,7 +348,7 @@ func TestVerifyWithoutOldRows(t *testing.T) {
 		for _, c := range []struct{ name, damage, promise, target string }{
 			{"pv of an old day", `UPDATE days SET pv = pv - 1, new_visitors = new_visitors - 1 WHERE day_id = 20260627 AND page_id = ` + pageX, "days", "b.example/x"},
 			{"returned from an old day, too few", `UPDATE days SET new_visitors = new_visitors + 1 WHERE day_id = 20260628 AND page_id = ` + pageX + `;
-			DELETE FROM returns WHERE day_id = 20260628 AND page_id = ` + pageX, "returns", "b.example/x"},
+			DELETE FROM open_returns WHERE day_id = 20260628 AND page_id = ` + pageX, "returns", "b.example/x"},
 			{"a kept row", `DELETE FROM visits WHERE day_id = 20260629 AND page_id = ` + pageX, "kept days", "b.example/x"},
 		} {
 			run(c.name, c.damage, func(t *testing.T, proof *verify.Proof) {
@@ -360,7 +407,7 @@ func TestVerifyLimit(t *testing.T) {
 	}
 }
 
-// Verifying is of one moment, whatever is counted and erased meanwhile.
+// What is compared is of one moment, whatever is counted and erased meanwhile.
 func TestVerifyWhileCounting(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
@@ -370,7 +417,7 @@ func TestVerifyWhileCounting(t *testing.T) {
 		assert.NoError(t, err)
 	})
 	for i := range 8 {
-		assert.Empty(t, violations(p.verify(t, verify.Options{})))
+		assert.Empty(t, violations(p.verify(t, verify.Options{Within: []time.Duration{0, 10 * time.Millisecond}[i%2]})))
 		_, err := counter.NewAdmin(p.db, nil).EraseVisitor(t.Context(), "demo", fmt.Sprintf("198.51.100.%d", i*23))
 		assert.NoError(t, err)
 	}
@@ -410,9 +457,30 @@ func TestVerifyLeavesOutAnAppThatIsBeingDeleted(t *testing.T) {
 		assert.EqualValues(t, 1, proof.Deleted)
 	}
 	assert.Equal(t, targets-2, beside.Targets)
+	_, err = p.counter.Visit(t.Context(), counter.Request{App: "leaving", IP: "192.0.2.1", URI: "http://a.example/"})
+	var told *visit.Error
+	require.ErrorAs(t, err, &told)
+	assert.Equal(t, visit.NotFound, told.Kind, "it counts nothing")
+	require.NoError(t, admin.DeleteApp(t.Context(), "leaving"), "the next goes on")
+	assert.Zero(t, p.verify(t, verify.Options{}).Deleted)
 
 	p.exec(t, `UPDATE counters SET uv = uv - 1 WHERE page_id = `+homeA)
 	assert.Positive(t, p.verify(t, verify.Options{}).Violations)
+}
+
+// So is one whose deletion begins meanwhile.
+func TestVerifyWhileAnAppIsDeleted(t *testing.T) {
+	t.Parallel()
+	p := newProven(t)
+	steps := 0
+	proof := p.verify(t, verify.Options{Jobs: 1, Within: inPieces, Progress: func(verify.Step) {
+		if steps++; steps == 2 {
+			p.exec(t, `UPDATE apps SET deleted_at = now() WHERE name = 'demo'; DELETE FROM visits; DELETE FROM counters`)
+		}
+	}})
+	assert.Empty(t, violations(proof))
+	assert.EqualValues(t, 1, proof.Deleted)
+	assert.EqualValues(t, 2, proof.Targets)
 }
 
 // It tells of every promise once, when all is known of it, and comes to its end.

@@ -1,6 +1,7 @@
 package visit
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -61,7 +62,7 @@ func ParseRange(from, to string, today int32) (in Range, err error) {
 		return in, Errorf(Invalid, "from", "%v, 30d for the last 30 days, or all", err)
 	}
 	if in.From > in.To {
-		return in, Errorf(Invalid, "from", "%s is after the last day, %d: exchange them, or give a later day for to", from, in.To)
+		return in, Errorf(Invalid, "from", "%s is after the last day, %s: exchange them", from, cmp.Or(to, "today"))
 	}
 	return in, nil
 }

@@ -47,6 +47,8 @@ const (
 	BadKey                      // the key is wrong or missing
 	Forbidden                   // the app does not allow it
 	TooMany                     // not counted: more than the app's limits allow
+	TooLarge                    // the body is larger than may be
+	Mismatch                    // not what was sent under the same name before
 	Unavailable                 // not counted; try again later
 	Lost                        // counted, or perhaps so, with unknown numbers: do not send again
 )

@@ -56,6 +56,7 @@ const (
 	batched  = "batched"
 	both     = "batched+both"
 	old      = "old"
+	calls    = "calls"
 	constant = "constant"
 )
 
@@ -77,6 +78,7 @@ var contenders = []contender{
 	service(both, "batched with filter and memory: what `footfall serve` does", record.Options{Filter: true, FilterMemory: filterMemory, Memory: memoryBytes}),
 	guarded("guarded", "both, for a closed app: asserted with a key; every limit is set, and none is reached; crawlers are looked for, 10 networks are ignored", false),
 	guarded("stranger", "both, for a closed app: the visitor's own address as a trusted proxy's header tells it, no key; limits and crawlers as guarded", true),
+	called(),
 	{About: About{constant, "counts nothing and answers the same each time: what HTTP costs by itself", true}, alone: true, overHTTP: true, arguments: []string{"bench", "contender", constant}},
 }
 
@@ -110,6 +112,14 @@ func guarded(name, about string, proxied bool) contender {
 	if proxied {
 		c.arguments, c.setUp = append(c.arguments, "--trust-proxy", "127.0.0.1"), setUpStranger
 	}
+	return c
+}
+
+// called is the service, sent many visits a call.
+func called() contender {
+	c := service(calls, "both, but one sender sends 1,000 visits a call to POST /visits; times are those of calls",
+		record.Options{Filter: true, FilterMemory: filterMemory, Memory: memoryBytes})
+	c.overHTTP = true
 	return c
 }
 

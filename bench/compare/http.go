@@ -29,13 +29,7 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, in 
 	if err != nil {
 		return nil, err
 	}
-	visits := t.Name
-	if of.proxied {
-		visits += proxied
-	}
-	m, err := c.script.Run(ctx, load.Job{
-		URL: p.URL, Visits: visits, Again: of.Name == constant, Headers: headers(in.key), Connections: c.Connections, Duration: c.Duration,
-	})
+	m, sent, err := c.send(ctx, of, t, in.key, p.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +52,23 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, in 
 	r.WAL = float64(ended - logged)
 	r.Asked, r.Helpers, err = usedUp(told)
 	return func(held standing) verdict {
-		return judgeSent(m.SentOf(t.sequence), m.Requests, int64(c.Connections), held)
+		return judgeSent(sent, m.Requests, int64(c.Connections), held)
 	}, err
+}
+
+// send sends visits of a task to a contender for as long as is asked for, and returns which.
+func (c *comparison) send(ctx context.Context, of contender, t task, key, url string) (load.Measure, []load.Arrival, error) {
+	if of.Name == calls {
+		return load.Calls(ctx, url, t.sequence, c.Duration)
+	}
+	visits := t.Name
+	if of.proxied {
+		visits += proxied
+	}
+	m, err := c.script.Run(ctx, load.Job{
+		URL: url, Visits: visits, Again: of.Name == constant, Headers: headers(key), Connections: c.Connections, Duration: c.Duration,
+	})
+	return m, m.SentOf(t.sequence), err
 }
 
 // headers are those of the requests, in turns: all name a browser, as visits do, which takes reading time whoever looks at it; and they

@@ -181,7 +181,7 @@ func (g *generation) copyNumbers(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	err = copyDays(ctx, g, conn, "returns", "page_id,day_id,previous_day,visitors", func(d dayOfRows) []targetRow[returnRow] { return d.returns },
+	err = copyDays(ctx, g, conn, "open_returns", "page_id,day_id,previous_day,visitors", func(d dayOfRows) []targetRow[returnRow] { return d.returns },
 		func(page int64, r targetRow[returnRow], day int32) []any {
 			return []any{page, day, g.dayID(int(r.row.previous)), int64(r.row.visitors)}
 		})
@@ -202,11 +202,16 @@ func (g *generation) siteID(target int32) *int64 {
 	return &g.ids[g.drawn.siteOf[int(target)-g.Sites]]
 }
 
-// settle lets the planner know the tables, and tells how large they are.
-func (g *generation) settle(ctx context.Context) (sizes []TableSize, err error) {
+// settle lets the planner know the tables, completes the days among the generated ones that were closed before, and tells how large
+// the tables are.
+func (g *generation) settle(ctx context.Context, appID int32) (sizes []TableSize, err error) {
 	g.progress("vacuuming")
 	err = g.connected(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if err := tables.New(conn).TablesVacuum(ctx); err != nil {
+			return fmt.Errorf("bench: %w", err)
+		}
+		closed := tables.ClosedDaysCompleteParams{AppID: appID, FromDay: g.dayID(0), ToDay: g.dayID(g.Days - 1)}
+		if err := tables.New(conn).ClosedDaysComplete(ctx, closed); err != nil {
 			return fmt.Errorf("bench: %w", err)
 		}
 		sizes, err = tableSizes(ctx, conn)

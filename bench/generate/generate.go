@@ -3,6 +3,7 @@ package generate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"footfall/bench"
 	"footfall/counter"
 	"footfall/db"
+	"footfall/retention"
 )
 
 // Set is the size of what is generated. A zero field means its default.
@@ -84,12 +86,40 @@ type generation struct {
 }
 
 // Run fills the tables that Options.DatabaseURL names, whose schema is up to date, as if the visits of an app of its own had been
-// counted: every promise on the tables holds. The set must have passed Check. It is for databases that nobody else writes to meanwhile.
-func Run(ctx context.Context, o bench.Options, set Set) (_ *Report, err error) {
+// counted: when it is done every promise on the tables holds, whether others count meanwhile or not. The set must have passed Check.
+func Run(ctx context.Context, o bench.Options, set Set) (report *Report, err error) {
 	o, set = o.Completed(), set.Completed()
 	g := &generation{Set: set, url: o.DatabaseURL, progress: o.Progress}
-	began := time.Now()
-	appID, err := g.addApp(ctx)
+	d, err := db.Open(ctx, g.url, db.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	if err := d.CheckSchema(ctx); err != nil {
+		return nil, err
+	}
+	// Retention would close days that are half filled, and drop those that have visits and no numbers yet.
+	turn := retention.New(d, retention.Options{})
+	for {
+		err = turn.InTurn(ctx, func() error {
+			report, err = g.run(ctx, d)
+			return err
+		})
+		if !errors.Is(err, retention.ErrRunning) {
+			return report, err
+		}
+		g.progress("waiting until retention has ended")
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (g *generation) run(ctx context.Context, d *db.DB) (_ *Report, err error) {
+	began, set := time.Now(), g.Set
+	appID, err := g.addApp(ctx, d)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +128,7 @@ func Run(ctx context.Context, o bench.Options, set Set) (_ *Report, err error) {
 			err = fmt.Errorf("app: %s was begun and is not complete: delete it with `footfall app delete %s`, or begin with a new folder: %w", set.App, set.App, err)
 		}
 	}()
-	o.Progress(fmt.Sprintf("drawing %s visits", bench.Grouped(float64(set.Visits))))
+	g.progress(fmt.Sprintf("drawing %s visits", bench.Grouped(float64(set.Visits))))
 	if g.drawn = drawVisits(set); ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -107,21 +137,13 @@ func Run(ctx context.Context, o bench.Options, set Set) (_ *Report, err error) {
 	if err := g.write(ctx, appID); err != nil {
 		return nil, err
 	}
-	r.Tables, err = g.settle(ctx)
+	r.Tables, err = g.settle(ctx, appID)
 	r.Seconds = time.Since(began).Seconds()
 	return r, err
 }
 
 // addApp adds the app that counts in UTC, and believes what it is told.
-func (g *generation) addApp(ctx context.Context) (id int32, err error) {
-	d, err := db.Open(ctx, g.url, db.Options{})
-	if err != nil {
-		return 0, err
-	}
-	defer d.Close()
-	if err := d.CheckSchema(ctx); err != nil {
-		return 0, err
-	}
+func (g *generation) addApp(ctx context.Context, d *db.DB) (id int32, err error) {
 	open, unlimited := "open", "0"
 	settings := KeepForever()
 	settings.Access, settings.MaxNewPages = &open, &unlimited

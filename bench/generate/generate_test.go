@@ -10,7 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/bench"
+	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/retention"
+	"footfall/verify"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
@@ -103,6 +106,57 @@ func TestGenerateKeepsThePromises(t *testing.T) {
 	assert.Equal(t, 20260610, sums.Old)
 	assert.Positive(t, sums.Again)
 	assert.Positive(t, sums.Six)
+}
+
+// Beside a service that has closed the days already, and would go on closing them, every promise holds when it is done.
+func TestGenerateOnClosedDays(t *testing.T) {
+	t.Parallel()
+	address := dbtest.New(t)
+	d, err := db.Open(t.Context(), address, db.Options{})
+	require.NoError(t, err)
+	defer d.Close()
+	for _, day := range []int32{20260628, 20260629} {
+		_, err = d.MakeDay(t.Context(), day)
+		require.NoError(t, err)
+	}
+	daily := retention.New(d, retention.Options{})
+	done, err := daily.Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []int32{20260628, 20260629}, done.Closed)
+
+	waits, running := make(chan struct{}), make(chan error, 1)
+	generated := make(chan error, 1)
+	require.NoError(t, daily.InTurn(t.Context(), func() error {
+		go func() {
+			_, err := Run(t.Context(), bench.Options{DatabaseURL: address, Progress: func(step string) {
+				if step == "waiting until retention has ended" {
+					waits <- struct{}{}
+				} else if len(running) == 0 {
+					_, err := daily.Run(t.Context())
+					running <- err
+				}
+			}}, smallSet())
+			generated <- err
+		}()
+		<-waits
+		return nil
+	}))
+	go func() { // it may wait once more
+		for range waits {
+		}
+	}()
+	require.NoError(t, <-generated)
+	close(waits)
+	require.ErrorIs(t, <-running, retention.ErrRunning, "days are not closed while they are filled")
+	proof, err := verify.Run(t.Context(), d, verify.Options{Sample: 100, Jobs: 1})
+	require.NoError(t, err)
+	assert.Zero(t, proof.Violations, proof.Promises)
+	done, err = daily.Run(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, done.Closed, 18, "the other days, once they are whole")
+	proof, err = verify.Run(t.Context(), d, verify.Options{Sample: 100, Jobs: 1})
+	require.NoError(t, err)
+	assert.Zero(t, proof.Violations, proof.Promises)
 }
 
 // The same seed makes the same visits, another one others; a name is taken once, and nothing but sizes decides what can be made.

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"footfall/bench"
-	"footfall/bench/tables"
+	"footfall/db"
 )
 
 // Report is what Run made.
@@ -28,7 +28,7 @@ type TableSize struct {
 }
 
 func tableSizes(ctx context.Context, conn *pgx.Conn) (sizes []TableSize, err error) {
-	told, err := tables.New(conn).TableSizes(ctx)
+	told, err := db.New(conn).TableSizes(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}

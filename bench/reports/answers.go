@@ -81,14 +81,8 @@ var errEnough = errors.New("enough")
 
 // whileCounting runs f while visits come at a steady rate, and tells how those fared that came until f returned.
 func (r *asking) whileCounting(ctx context.Context, p *bench.Process, f func() error) (VisitWaits, error) {
-	random := rand.New(rand.NewPCG(r.Seed, uint64(time.Now().UnixNano()))) //nolint:gosec // new visitors each time
-	host := strings.TrimPrefix(p.URL, "http://")
-	requests := make([][]byte, min(distinctVisits, r.Rate*int(longestLoad.Seconds())))
-	for i := range requests {
-		ip, uri := r.world.nextVisit(random)
-		requests[i] = fmt.Appendf(nil, "GET /visit?app=%s&ip=%s&uri=http://%s HTTP/1.1\r\nHost: %s\r\n\r\n", r.world.app, ip, uri, host)
-	}
-	s := &steady{host: host, perSecond: r.Rate}
+	requests := r.visitsTo(p, min(distinctVisits, r.Rate*int(longestLoad.Seconds())))
+	s := &steady{host: strings.TrimPrefix(p.URL, "http://"), perSecond: r.Rate}
 	for n := range r.Rate * int(longestLoad.Seconds()) {
 		s.requests = append(s.requests, requests[n%len(requests)])
 	}
@@ -104,6 +98,17 @@ func (r *asking) whileCounting(ctx context.Context, p *bench.Process, f func() e
 		return VisitWaits{}, errors.Join(sendErr, err)
 	}
 	return r.waitsOf(s, took), err
+}
+
+// visitsTo makes requests of visits.
+func (r *asking) visitsTo(p *bench.Process, n int) [][]byte {
+	random := rand.New(rand.NewPCG(r.Seed, uint64(time.Now().UnixNano()))) //nolint:gosec // new visitors each time
+	requests := make([][]byte, n)
+	for i := range requests {
+		ip, uri := r.world.nextVisit(random)
+		requests[i] = fmt.Appendf(nil, "GET /visit?app=%s&ip=%s&uri=http://%s HTTP/1.1\r\nHost: %s\r\n\r\n", r.world.app, ip, uri, strings.TrimPrefix(p.URL, "http://"))
+	}
+	return requests
 }
 
 // afterWarmUp runs f when visits have come for a while.

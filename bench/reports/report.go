@@ -20,6 +20,7 @@ type Report struct {
 	ClosedMs  []float64       `json:"closedMs,omitempty"` // how long each day took that had to be closed
 	Uniques   *UniquesFigures `json:"uniques,omitempty"`
 	Answers   *AnswerFigures  `json:"answers,omitempty"`
+	Proving   *ProvingFigures `json:"proving,omitempty"`
 }
 
 // untrue is an error that wraps bench.ErrUntrue where exact uniques were not; else nil.
@@ -41,6 +42,9 @@ func (r *Report) Print(w io.Writer) {
 		f.print(w)
 	}
 	if f := r.Answers; f != nil {
+		f.print(w, r.Rate)
+	}
+	if f := r.Proving; f != nil {
 		f.print(w, r.Rate)
 	}
 	fmt.Fprintf(w, "\nRepeat it: %s\n", r.Command)

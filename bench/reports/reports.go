@@ -22,6 +22,7 @@ type part struct {
 var parts = []part{
 	{"uniques", (*asking).compareUniques},
 	{"answers", (*asking).measureAnswers},
+	{"proving", (*asking).measureProving},
 }
 
 // Check tells what is wrong with the options of a measurement of reports. What is not given is right.
@@ -34,7 +35,7 @@ func Check(o bench.Options) (faults []error) {
 	}
 	for _, name := range o.Parts {
 		if !slices.ContainsFunc(parts, func(p part) bool { return p.name == name }) {
-			faults = append(faults, fmt.Errorf("parts: there is no %q: choose from uniques,answers", name))
+			faults = append(faults, fmt.Errorf("parts: there is no %q: choose from uniques,answers,proving", name))
 		}
 	}
 	return faults

@@ -130,8 +130,21 @@ func (r *asking) closeDays(ctx context.Context) error {
 				}
 			}
 		}
+		if err := packReturns(ctx, q); err != nil {
+			return err
+		}
 		return q.ClosedVacuum(ctx)
 	})
+}
+
+func packReturns(ctx context.Context, q owners) error {
+	for p := (db.ReturnsPackParams{N: 1000}); ; {
+		some, err := q.service.ReturnsPack(ctx, p)
+		if err != nil || some.Packed == 0 {
+			return err
+		}
+		p.FromPage = some.LastPage + 1
+	}
 }
 
 // randomPage is a page as often as it is visited.

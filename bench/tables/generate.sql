@@ -12,20 +12,12 @@ ORDER BY id;
 INSERT INTO page_tallies (app_id, day_id, today)
 VALUES (@app_id, @day_id, @today);
 
+-- name: ClosedDaysComplete :exec
+-- Makes what a closed day has of every app for an app that got visits of it later.
+SELECT make_sketches(c.day_id, @app_id::integer), make_tops(@app_id::integer, NULL, c.day_id)
+FROM closed_days AS c
+WHERE c.day_id BETWEEN @from_day AND @to_day;
+
 -- name: TablesVacuum :exec
 -- What autovacuum does in its own time.
-VACUUM (ANALYZE) pages, counters, visitors, visits, days, returns;
-
--- name: TableSizes :many
--- The tables of Footfall, the largest first; the days of visits as one.
-SELECT coalesce(parent.relname, c.relname)::text       AS name,
-       sum(greatest(c.reltuples, 0))::bigint           AS rows,
-       sum(pg_relation_size(c.oid))::bigint            AS heap,
-       sum(pg_indexes_size(c.oid))::bigint             AS indexes
-FROM pg_catalog.pg_class AS c
-LEFT JOIN pg_catalog.pg_inherits AS i   ON i.inhrelid = c.oid
-LEFT JOIN pg_catalog.pg_class AS parent ON parent.oid = i.inhparent
-WHERE c.relnamespace = 'footfall'::regnamespace
-  AND c.relkind = 'r'
-GROUP BY 1
-ORDER BY sum(pg_total_relation_size(c.oid)) DESC;
+VACUUM (ANALYZE) pages, counters, visitors, visits, days, open_returns, packed_returns;

@@ -9,55 +9,26 @@ import (
 	"context"
 )
 
-const tableSizes = `-- name: TableSizes :many
-SELECT coalesce(parent.relname, c.relname)::text       AS name,
-       sum(greatest(c.reltuples, 0))::bigint           AS rows,
-       sum(pg_relation_size(c.oid))::bigint            AS heap,
-       sum(pg_indexes_size(c.oid))::bigint             AS indexes
-FROM pg_catalog.pg_class AS c
-LEFT JOIN pg_catalog.pg_inherits AS i   ON i.inhrelid = c.oid
-LEFT JOIN pg_catalog.pg_class AS parent ON parent.oid = i.inhparent
-WHERE c.relnamespace = 'footfall'::regnamespace
-  AND c.relkind = 'r'
-GROUP BY 1
-ORDER BY sum(pg_total_relation_size(c.oid)) DESC
+const closedDaysComplete = `-- name: ClosedDaysComplete :exec
+SELECT make_sketches(c.day_id, $1::integer), make_tops($1::integer, NULL, c.day_id)
+FROM closed_days AS c
+WHERE c.day_id BETWEEN $2 AND $3
 `
 
-type TableSizesRow struct {
-	Name    string
-	Rows    int64
-	Heap    int64
-	Indexes int64
+type ClosedDaysCompleteParams struct {
+	AppID   int32
+	FromDay int32
+	ToDay   int32
 }
 
-// The tables of Footfall, the largest first; the days of visits as one.
-func (q *Queries) TableSizes(ctx context.Context) ([]TableSizesRow, error) {
-	rows, err := q.db.Query(ctx, tableSizes)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []TableSizesRow
-	for rows.Next() {
-		var i TableSizesRow
-		if err := rows.Scan(
-			&i.Name,
-			&i.Rows,
-			&i.Heap,
-			&i.Indexes,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+// Makes what a closed day has of every app for an app that got visits of it later.
+func (q *Queries) ClosedDaysComplete(ctx context.Context, arg ClosedDaysCompleteParams) error {
+	_, err := q.db.Exec(ctx, closedDaysComplete, arg.AppID, arg.FromDay, arg.ToDay)
+	return err
 }
 
 const tablesVacuum = `-- name: TablesVacuum :exec
-VACUUM (ANALYZE) pages, counters, visitors, visits, days, returns
+VACUUM (ANALYZE) pages, counters, visitors, visits, days, open_returns, packed_returns
 `
 
 // What autovacuum does in its own time.

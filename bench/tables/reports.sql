@@ -135,4 +135,4 @@ SELECT to_char(now() AT TIME ZONE 'UTC' - interval '36 hours', 'YYYYMMDD')::inte
 
 -- name: ClosedVacuum :exec
 -- What autovacuum does in its own time.
-VACUUM (ANALYZE) sketches, tops;
+VACUUM (ANALYZE) sketches, tops, open_returns, packed_returns;

@@ -60,7 +60,7 @@ func (q *Queries) AskAs(ctx context.Context) error {
 }
 
 const closedVacuum = `-- name: ClosedVacuum :exec
-VACUUM (ANALYZE) sketches, tops
+VACUUM (ANALYZE) sketches, tops, open_returns, packed_returns
 `
 
 // What autovacuum does in its own time.

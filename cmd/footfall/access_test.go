@@ -74,33 +74,25 @@ func TestAccess(t *testing.T) {
 
 	// What is stored of a visitor, and that it goes.
 	assert.Equal(t, "TARGET          STORED AS  RANK  FIRST DAY  LAST DAY\n", well(t, "visitor", "show", "shop", "192.0.2.2", "--data", data)[:53])
-	assert.Equal(t, "erased at 2 targets\n", well(t, "visitor", "erase", "shop", "192.0.2.2", "--data", data))
+	assert.Equal(t, "erased at 2 pages and sites\n", well(t, "visitor", "erase", "shop", "192.0.2.2", "--yes", "--data", data))
 	assert.Equal(t, "nothing is stored of this visitor\n", well(t, "visitor", "show", "shop", "192.0.2.2", "--data", data))
 	_, body, _ = ask(t, page, "X-Forwarded-For: 192.0.2.2")
 	assert.Equal(t, `{"site":{"pv":3,"uv":3,"rank":3,"hot":3},"page":{"pv":3,"uv":3,"rank":3,"hot":3}}`, body, "a visitor who comes again is new")
 
-	well(t, "page", "delete", "shop", "https://shop.example/a", "--data", data)
+	assert.Equal(t, "deleted shop.example/a; what it had counted (hot 3, pv 3, uv 3) is a part of shop.example/(deleted)\n",
+		well(t, "page", "delete", "shop", "shop.example/a", "--yes", "--data", data))
 	_, body, _ = ask(t, counts)
 	assert.Equal(t, `{"site":{"pv":3,"uv":3,"rank":0,"hot":3},"page":{"pv":0,"uv":0,"rank":0,"hot":0}}`, body)
 	assert.Equal(t, "3\n", well(t, "psql", "--data", data, "--", "-Atc", "SELECT uv FROM pages JOIN counters ON page_id = id WHERE uri = 'shop.example/(deleted)'"))
-	gone := footfall(t, "page", "delete", "shop", "https://shop.example/a", "--data", data)
+	gone := footfall(t, "page", "delete", "shop", "https://shop.example/a", "--yes", "--data", data)
 	assert.Equal(t, 1, gone.code)
 	assert.Contains(t, gone.stderr, "has no page shop.example/a")
 
-	// Deleting an app asks first.
-	for _, typed := range []string{"", "\n", "yes\n", "Shop\n"} {
-		asked := footfallTyped(t, typed, "app", "delete", "shop", "--data", data)
-		assert.Equal(t, 1, asked.code, typed)
-		assert.Contains(t, asked.stderr, "nothing was deleted")
-	}
 	status, _, _ = ask(t, counts)
 	assert.Equal(t, http.StatusOK, status)
-	asked := footfallTyped(t, "shop\n", "app", "delete", "shop", "--data", data)
-	assert.Zero(t, asked.code, asked.stderr)
+	assert.Equal(t, "deleted app shop\n", well(t, "app", "delete", "shop", "--yes", "--data", data))
 	status, _, _ = ask(t, counts)
 	assert.Equal(t, http.StatusNotFound, status)
-	well(t, "app", "add", "shop", "--site=shop.example", "--data", data)
-	well(t, "app", "delete", "shop", "--yes", "--data", data)
 	assert.NotContains(t, well(t, "app", "list", "--data", data), "shop")
 
 	assert.Zero(t, s.stop())
@@ -175,14 +167,14 @@ func TestServeWithFewRights(t *testing.T) {
 	for _, refused := range [][]string{
 		{"psql", "--database-url", few, "--", "-v", "ON_ERROR_STOP=1", "-c", "DELETE FROM visitors"},
 		{"app", "set", "shop", "--access=open", "--database-url", few},
-		{"visitor", "erase", "shop", "192.0.2.1", "--database-url", few},
+		{"visitor", "erase", "shop", "192.0.2.1", "--yes", "--database-url", few},
 		{"migrate", "up", "--database-url", few},
 	} {
 		r := footfall(t, refused...)
 		assert.NotZero(t, r.code, refused)
 		assert.Contains(t, r.stderr, "permission denied", refused)
 	}
-	well(t, "migrate", "down", "--database-url", owner)
+	well(t, "migrate", "down", "--yes", "--database-url", owner)
 	old := footfall(t, "serve", "--no-migrate", "--database-url", owner, "--addr=127.0.0.1:0", "--admin-addr=off")
 	assert.Equal(t, 1, old.code)
 	assert.Contains(t, old.stderr, "footfall migrate up")

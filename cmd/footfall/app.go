@@ -1,15 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"footfall/counter"
 	"footfall/db"
+	"footfall/visit"
 )
 
 type appCmd struct {
@@ -65,7 +65,7 @@ func list(given []string) []string {
 }
 
 func (c *appAddCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error { return a.AddApp(ctx, c.Name, c.settings()) })
+	return p.makingData().withAdmin(ctx, func(a *counter.Admin) error { return a.AddApp(ctx, c.Name, c.settings()) })
 }
 
 func (c *appSetCmd) run(ctx context.Context, p *program) error {
@@ -81,7 +81,7 @@ func (*appListCmd) run(ctx context.Context, p *program) error {
 		table := tableOn(p.stdout, "NAME\tACCESS\tVISITOR\tTZ\tIPV6-PREFIX\tSITES\tKEEP-QUERY\tBESIDES")
 		for _, app := range apps {
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n",
-				app.Name, app.Access, app.Visitor, app.Tz, app.Ipv6Prefix, listed(app.Sites), listed(app.KeepQuery), besides(app))
+				app.Name, app.Access, app.Visitor, app.Tz, app.Ipv6Prefix, listed(shown(app.Sites)), listed(app.KeepQuery), besides(app))
 		}
 		return table.Flush()
 	})
@@ -121,26 +121,32 @@ func chosen[T any](set []string, name string, setting *T) []string {
 	return append(set, fmt.Sprintf("%s=%v", name, *setting))
 }
 
+// shown are sites as people read them.
+func shown(sites []string) []string {
+	names := slices.Clone(sites)
+	for i, site := range sites {
+		names[i] = visit.Shown(site)
+	}
+	return names
+}
+
 func listed(names []string) string { return cmp.Or(strings.Join(names, ","), "-") }
 
 type appDeleteCmd struct {
 	Name string `arg:""`
-	Yes  bool
+	confirmed
 }
 
 // run deletes an app once somebody has typed its name.
 func (c *appDeleteCmd) run(ctx context.Context, p *program) error {
 	return p.withAdmin(ctx, func(a *counter.Admin) error {
-		if !c.Yes {
-			fmt.Fprintf(p.stderr, "All that was counted for app %s, and its keys, will be deleted. Type its name to delete it: ", c.Name)
-			typed, err := bufio.NewReader(p.stdin).ReadString('\n')
-			if strings.TrimSpace(typed) != c.Name {
-				if err != nil {
-					fmt.Fprintln(p.stderr)
-				}
-				return errors.New("nothing was deleted: that is not its name (--yes deletes without asking)")
-			}
+		if err := c.ask(p, fmt.Sprintf("All that was counted for app %s, and its keys, will be deleted.", c.Name), c.Name); err != nil {
+			return err
 		}
-		return a.DeleteApp(ctx, c.Name)
+		if err := a.DeleteApp(ctx, c.Name); err != nil {
+			return err
+		}
+		fmt.Fprintf(p.stdout, "deleted app %s\n", c.Name)
+		return nil
 	})
 }

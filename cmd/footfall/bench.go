@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"footfall/bench"
@@ -38,23 +39,33 @@ func (b benchServer) options(p *program) bench.Options {
 	return bench.Options{DatabaseURL: p.DatabaseURL, Dir: b.Dir, BinDir: p.PostgresBin, Seed: b.Seed, Quick: b.Quick, Progress: p.progress}
 }
 
-// publish shows a report that is complete, and fails as the benchmark did: where it was that what
-// was counted is not true, after that.
-func publish(p *program, file string, report interface{ Print(io.Writer) }, err error) error {
+// publish shows a report that is complete, unless one of the files that are asked for is standard
+// output, and fails as the benchmark did: where it was that what was counted is not true, after
+// that.
+func publish(p *program, file string, report interface{ Print(io.Writer) }, err error, others ...string) error {
 	if err != nil && !errors.Is(err, bench.ErrUntrue) {
 		return err
 	}
-	report.Print(p.stdout)
-	return errors.Join(saveFile(file, func(w io.Writer) error { return writeJSON(w, report) }), err)
+	if file != standardOutput && !slices.Contains(others, standardOutput) {
+		report.Print(p.stdout)
+	}
+	return errors.Join(p.saveFile(file, func(w io.Writer) error { return writeJSON(w, report) }), err)
 }
 
+// standardOutput is written where a file is named.
+const standardOutput = "-"
+
 // saveFile writes a file, if one is named, once all that belongs into it is there.
-func saveFile(file string, write func(io.Writer) error) error {
+func (p *program) saveFile(file string, write func(io.Writer) error) error {
 	if file == "" {
 		return nil
 	}
 	var text bytes.Buffer
 	if err := write(&text); err != nil {
+		return err
+	}
+	if file == standardOutput {
+		_, err := p.stdout.Write(text.Bytes())
 		return err
 	}
 	return os.WriteFile(file, text.Bytes(), 0o644) //nolint:gosec // figures, for everybody
@@ -87,13 +98,13 @@ func (b *benchCompareCmd) check(globals) []error { return compare.Check(b.given(
 
 func (b *benchCompareCmd) run(ctx context.Context, p *program) error {
 	report, err := compare.Run(ctx, b.given(b.options(p)))
-	if err = publish(p, b.JSON, report, err); report == nil {
+	if err = publish(p, b.JSON, report, err, b.HTML); report == nil {
 		return err
 	}
 	if b.JSON == "" && b.HTML == "" {
 		p.progress("With --json FILE the figures are written to a file, with --html FILE as a page with plots.")
 	}
-	return errors.Join(saveFile(b.HTML, report.WriteHTML), err)
+	return errors.Join(p.saveFile(b.HTML, report.WriteHTML), err)
 }
 
 type benchContenderCmd struct {
@@ -152,8 +163,8 @@ func (b *benchStructuresCmd) check(globals) []error {
 // run fails when an exact check of the comparison does, after it has shown the figures.
 func (b *benchStructuresCmd) run(ctx context.Context, p *program) error {
 	report, err := structures.Run(ctx, b.Keys, p.progress)
-	if err = publish(p, b.JSON, report, err); report == nil {
+	if err = publish(p, b.JSON, report, err, b.SVG); report == nil {
 		return err
 	}
-	return errors.Join(saveFile(b.SVG, report.WriteSVG), err)
+	return errors.Join(p.saveFile(b.SVG, report.WriteSVG), err)
 }

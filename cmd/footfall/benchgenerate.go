@@ -48,7 +48,7 @@ func (b *benchGenerateCmd) run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	return p.withURL(ctx, func(url string) error {
+	return p.makingData().withURL(ctx, func(url string) error {
 		if p.embedded() { // it may have been made just now
 			d, err := bench.Migrated(ctx, url)
 			if err != nil {

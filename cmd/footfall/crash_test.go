@@ -39,13 +39,14 @@ func TestCrash(t *testing.T) {
 	visits, kills := fromEnv(t, "FOOTFALL_CRASH_VISITS", 3000), fromEnv(t, "FOOTFALL_CRASH_KILLS", 4)
 	ctx, cancel := context.WithTimeout(context.Background(), crashPatience)
 	defer cancel()
-	c := &crash{t: t, ctx: ctx, data: usedData(t), visits: int64(visits), targets: make(map[string]*told)}
+	c := &crash{t: t, ctx: ctx, data: usedData(t), visits: int64(visits), targets: make(map[string]*told), statuses: make(map[int]int64)}
 	c.start()
 
 	var clients sync.WaitGroup
 	for range crashClients {
 		clients.Go(c.client)
 	}
+	clients.Go(c.caller)
 	for n := range kills {
 		c.awaitAnswers(int64(visits) * int64(n+1) / int64(kills+1))
 		c.kill(n)
@@ -53,8 +54,10 @@ func TestCrash(t *testing.T) {
 	clients.Wait()
 	require.NoError(t, ctx.Err(), "it took too long")
 
-	t.Logf("%d visits answered by %d clients, %d failed, %d kills: %s",
-		c.answered.Load(), crashClients, c.failed.Load(), kills, c.compare())
+	t.Logf("%d visits answered by %d clients, %d failed, %d in calls, %d of them repeated, %d kills: %s",
+		c.answered.Load(), crashClients, c.failed.Load(), c.called, c.repeated, kills, c.compare())
+	assert.Positive(t, c.called)
+	assert.Contains(t, well(t, "verify", "--data", c.data), "0 violations")
 	assert.Zero(t, c.service.stop())
 }
 
@@ -81,8 +84,11 @@ type crash struct {
 	url      atomic.Pointer[string]
 	service  *running // used by the test's own goroutine
 
-	mu      sync.Mutex // guards what follows
-	targets map[string]*told
+	called, repeated int // visits in calls; written by caller
+
+	mu       sync.Mutex // guards what follows
+	targets  map[string]*told
+	statuses map[int]int64 // how often each was answered
 }
 
 // told is what clients were told of one target.
@@ -134,6 +140,7 @@ func (c *crash) client() {
 		status, answer := c.visit(client, page, visitor)
 
 		c.mu.Lock()
+		c.statuses[status]++
 		switch status {
 		case http.StatusOK:
 			c.target(site).answer(visitor, answer.Site)
@@ -155,6 +162,67 @@ func (c *crash) client() {
 		case <-c.ctx.Done():
 		}
 	}
+}
+
+// caller sends many visits a call, and each call until all of it is counted: then it is, once.
+func (c *crash) caller() {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}, Timeout: patience}
+	defer client.CloseIdleConnections()
+	for n := 0; c.ctx.Err() == nil && c.taken.Load() < c.visits; n++ {
+		var pages, visitors, items []string
+		for range 200 {
+			pages = append(pages, fmt.Sprintf("site%d.example/%d", rand.IntN(crashSites), rand.IntN(crashPages)))
+			visitors = append(visitors, fmt.Sprintf("10.0.%d.%d", rand.IntN(8), rand.IntN(250)))
+			items = append(items, fmt.Sprintf(`{"ip":%q,"uri":"http://%s"}`, visitors[len(visitors)-1], pages[len(pages)-1]))
+		}
+		for c.ctx.Err() == nil && !c.call(client, strconv.Itoa(n), pages, visitors, "["+strings.Join(items, ",")+"]") {
+			select {
+			case <-time.After(10 * time.Millisecond): // it is down
+			case <-c.ctx.Done():
+			}
+		}
+	}
+}
+
+// call sends a call, and notes what was told once all of it is counted.
+func (c *crash) call(client *http.Client, key string, pages, visitors []string, body string) (whole bool) {
+	request, err := http.NewRequestWithContext(c.ctx, http.MethodPost, *c.url.Load()+"/visits?app=demo", strings.NewReader(body))
+	if err != nil {
+		return false
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Idempotency-Key", key)
+	response, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	var said struct {
+		Visits []struct{ Counted, Repeated *visit.Answer }
+	}
+	if response.StatusCode != http.StatusOK || json.NewDecoder(response.Body).Decode(&said) != nil {
+		return false
+	}
+	for _, one := range said.Visits {
+		if one.Counted == nil && one.Repeated == nil {
+			return false
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, one := range said.Visits {
+		c.called++
+		site, _, _ := strings.Cut(pages[i], "/")
+		if one.Repeated != nil { // counted, with numbers that are others' by now
+			c.repeated++
+			c.target(site).answered++
+			c.target(pages[i]).answered++
+			continue
+		}
+		c.target(site).answer(visitors[i], one.Counted.Site)
+		c.target(pages[i]).answer(visitors[i], one.Counted.Page)
+	}
+	return true
 }
 
 // visit sends one visit, once: a GET whose connection breaks would be sent again by net/http

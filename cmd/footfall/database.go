@@ -33,18 +33,41 @@ func (g globals) checkDatabase() []error {
 
 // server is the embedded PostgreSQL as the flags describe it.
 func (p *program) server(listen string) embedded.Config {
-	return embedded.Config{Dir: p.Data, BinDir: p.PostgresBin, Listen: listen, Log: p.log}
+	return embedded.Config{Dir: p.Data, MustExist: !p.makesData, BinDir: p.PostgresBin, Listen: listen, Log: p.log}
+}
+
+// makingData is a program whose commands make the embedded cluster if there is none. A mistyped
+// folder must look to no other command like one where nothing was counted yet.
+func (p *program) makingData() *program {
+	making := *p
+	making.makesData = true
+	return &making
+}
+
+// ofDatabase adds to an error which flag it is about, if it is about where the tables are.
+func (p *program) ofDatabase(err error) error {
+	folder, inFolder := errors.AsType[*embedded.DirError](err)
+	switch {
+	case errors.Is(err, embedded.ErrNoCluster):
+		return fmt.Errorf("--data: there is nothing of Footfall in %s: name the folder of its data, or the server that has its tables "+
+			"with --database-url; `footfall serve` makes a new one there", folder.Dir)
+	case inFolder:
+		return fmt.Errorf("--data: %w", err)
+	case (db.IsConnect(err) || errors.Is(err, db.ErrSharedSessions)) && !p.embedded():
+		return fmt.Errorf("--database-url: %w", err)
+	}
+	return err
 }
 
 // withURL runs f on the URL of the database: the one given, or that of the embedded server, which
 // is started for as long as f runs, unless it is running already.
 func (p *program) withURL(ctx context.Context, f func(url string) error) (err error) {
 	if !p.embedded() {
-		return f(p.DatabaseURL)
+		return p.ofDatabase(f(p.DatabaseURL))
 	}
 	url, release, err := embedded.Use(ctx, p.server(""))
 	if err != nil {
-		return err
+		return p.ofDatabase(err)
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	return f(url)
@@ -58,6 +81,11 @@ func (p *program) withDatabase(ctx context.Context, f func(d *db.DB) error) erro
 			return err
 		}
 		defer d.Close()
+		if !p.embedded() {
+			if err := d.CheckSessions(ctx); err != nil {
+				return err
+			}
+		}
 		return f(d)
 	})
 }
@@ -65,11 +93,20 @@ func (p *program) withDatabase(ctx context.Context, f func(d *db.DB) error) erro
 // withTables runs f on a database whose schema is up to date. An embedded one is brought up to
 // date; a given one is not, since it may be serving an older version of footfall at this moment.
 func (p *program) withTables(ctx context.Context, f func(d *db.DB) error) error {
+	return p.withSchema(ctx, (*db.DB).CheckSchema, f)
+}
+
+// withReports is withTables for what needs no more rights than footfall_report has.
+func (p *program) withReports(ctx context.Context, f func(d *db.DB) error) error {
+	return p.withSchema(ctx, (*db.DB).CheckReports, f)
+}
+
+func (p *program) withSchema(ctx context.Context, check func(*db.DB, context.Context) error, f func(d *db.DB) error) error {
 	return p.withDatabase(ctx, func(d *db.DB) (err error) {
 		if p.embedded() {
 			_, err = d.MigrateUp(ctx)
 		} else {
-			err = d.CheckSchema(ctx)
+			err = check(d, ctx)
 		}
 		if err != nil {
 			return err

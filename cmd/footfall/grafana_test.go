@@ -76,7 +76,7 @@ func TestGrafanaDashboard(t *testing.T) {
 	}
 	_, err = conn.Exec(t.Context(), "SET ROLE footfall_report")
 	require.NoError(t, err)
-	_, err = conn.Exec(t.Context(), "SELECT FROM footfall.visitors")
+	_, err = conn.Exec(t.Context(), "SELECT FROM footfall.keys")
 	require.ErrorContains(t, err, "permission denied")
 
 	show := func(g grafana, sql string) (names []string, table [][]any) {

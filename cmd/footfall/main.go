@@ -9,11 +9,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	_ "time/tzdata" // apps have time zones, and an image without an operating system has none
@@ -29,9 +29,11 @@ var version = "dev"
 
 // Exit codes.
 const (
-	exitWell   = 0
-	exitFailed = 1
-	exitUsage  = 2
+	exitWell    = 0
+	exitFailed  = 1
+	exitUsage   = 2
+	exitNothing = 3 // verify had nothing to check
+	exitWarned  = 4 // status has something to tell
 )
 
 // commandLine is all that can be typed.
@@ -45,11 +47,16 @@ type commandLine struct {
 	Report  reportCmd  `cmd:""`
 	Retain  retainCmd  `cmd:""`
 	Verify  verifyCmd  `cmd:""`
+	Status  statusCmd  `cmd:""`
 	Migrate migrateCmd `cmd:""`
+	Upgrade upgradeCmd `cmd:""`
 	Psql    psqlCmd    `cmd:""`
 	Health  healthCmd  `cmd:""`
 	Bench   benchCmd   `cmd:""`
 	Version versionCmd `cmd:""`
+	Help    helpCmd    `cmd:""`
+
+	ShowVersion kong.VersionFlag `name:"version"`
 }
 
 // globals are the flags of every command.
@@ -69,6 +76,8 @@ type program struct {
 	stdin  io.Reader
 	stdout io.Writer
 	stderr io.Writer
+
+	makesData bool // the embedded cluster may be made, if there is none
 }
 
 // command is what kong finds in the command line.
@@ -106,65 +115,65 @@ func interruptible() (context.Context, func()) {
 
 // run does what the arguments say and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	var line commandLine
-	parser, err := kong.New(&line,
-		kong.Name("footfall"),
-		kong.Description("Footfall counts visits to web pages, exactly, in PostgreSQL.\n\n"+
-			"Every flag that shows a $$FOOTFALL_… can be given in the environment by that name."),
-		kong.Vars{"data": defaultData()},
-		kong.PostBuild(func(k *kong.Kong) error {
-			explain(readHelp(helpText), k.Model.Node, "")
-			return nil
-		}),
-		kong.Writers(stdout, stderr),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
-	)
-	if err != nil {
-		panic(err) // commandLine, or a tag in it, is wrong
-	}
-	parsed, err := parser.Parse(args)
-	if err != nil {
-		complain(stderr, err)
-		fmt.Fprintln(stderr, "footfall: --help tells what can be typed")
-		return exitUsage
-	}
-	chosen := parsed.Selected().Target.Addr().Interface().(command)
+	line := readLine(args, stdout, stderr)
 	log, faults := line.logger(stderr)
-	check := globals.checkDatabase
-	if own, is := chosen.(checked); is {
-		check = own.check
-	}
-	if faults = append(faults, check(line.globals)...); len(faults) > 0 {
-		complain(stderr, faults...)
+	line.faults = append(line.faults, faults...)
+	line.check()
+	if len(line.faults) > 0 {
+		line.complain(stderr, line.faults...)
+		for _, warning := range line.warnings() {
+			fmt.Fprintln(stderr, "footfall: "+warning)
+		}
+		if line.misread {
+			fmt.Fprintln(stderr, "footfall: --help tells what can be typed")
+		}
 		return exitUsage
 	}
-	err = chosen.run(ctx, &program{line.globals, log, stdin, stdout, stderr})
-	return exitCode(stderr, err)
+	for _, warning := range line.warnings() {
+		log.Warn(warning)
+	}
+	p := &program{globals: line.globals, log: log, stdin: stdin, stdout: stdout, stderr: stderr}
+	return line.exitCode(p, line.command.run(ctx, p))
 }
 
-func exitCode(stderr io.Writer, err error) int {
-	var child *exec.ExitError
+// endedAs is how a program has ended that the user was talking to, and that has said why itself.
+type endedAs int
+
+func (e endedAs) Error() string { return fmt.Sprintf("it ended with exit code %d", int(e)) }
+
+// errNothingChecked is how verify ends where there was nothing that could have been wrong.
+var errNothingChecked = errors.New("verify: nothing was counted of what was asked for, so nothing was checked")
+
+// exitCode tells what went wrong, and returns the exit code for it.
+func (t *typed) exitCode(p *program, err error) int {
+	var child endedAs
 	var told *visit.Error
 	switch {
 	case err == nil:
 		return exitWell
 	case errors.Is(err, db.ErrInstancesBehind):
-		fmt.Fprintf(stderr, "footfall: done, but %v: it will as soon as it can\n", err)
+		fmt.Fprintf(p.stderr, "footfall: done, but %v: it will as soon as it can\n", err)
 		return exitFailed // a script that goes on must not rely on it
-	case errors.As(err, &child) && child.ExitCode() > 0:
-		return child.ExitCode() // psql has said why itself
-	case errors.As(err, &told) && told.Kind == visit.Invalid:
-		complain(stderr, err)
-		return exitUsage
+	case errors.As(err, &child):
+		return int(child)
 	}
-	complain(stderr, err)
+	p.log.Debug("the error in full", "error", err)
+	t.complain(p.stderr, err)
+	switch {
+	case errors.Is(err, errNothingChecked):
+		return exitNothing
+	case errors.As(err, &told) && told.Kind == visit.Invalid:
+		return exitUsage
+	case errors.Is(err, errWarned):
+		return exitWarned
+	}
 	return exitFailed
 }
 
 // complain writes a line for each fault.
-func complain(stderr io.Writer, faults ...error) {
+func (t *typed) complain(stderr io.Writer, faults ...error) {
 	for _, fault := range faults {
-		for line := range strings.Lines(fault.Error()) {
+		for line := range strings.Lines(t.named(db.Sentence(fault))) {
 			fmt.Fprintf(stderr, "footfall: %s\n", strings.TrimSuffix(line, "\n"))
 		}
 	}
@@ -208,6 +217,11 @@ type versionCmd struct{}
 func (*versionCmd) check(globals) []error { return nil }
 
 func (*versionCmd) run(_ context.Context, p *program) error {
+	fmt.Fprintln(p.stdout, versionText())
+	return nil
+}
+
+func versionText() string {
 	commit := "commit unknown"
 	if built, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range built.Settings {
@@ -216,6 +230,20 @@ func (*versionCmd) run(_ context.Context, p *program) error {
 			}
 		}
 	}
-	fmt.Fprintf(p.stdout, "footfall %s (%s, %s)\n", version, commit, runtime.Version())
+	return fmt.Sprintf("footfall %s (%s, %s)", version, commit, runtime.Version())
+}
+
+type helpCmd struct {
+	Command []string `arg:"" optional:""`
+}
+
+func (*helpCmd) check(globals) []error { return nil }
+
+func (c *helpCmd) run(_ context.Context, p *program) error {
+	// Kong ends the program once it has shown help, and says what is wrong with the words before it.
+	line := readLine(append(slices.Clone(c.Command), "--help"), p.stdout, p.stderr)
+	if len(line.faults) > 0 {
+		return visit.Errorf(visit.Invalid, "", "%v", line.faults[0])
+	}
 	return nil
 }

@@ -32,6 +32,8 @@ func TestFirstSteps(t *testing.T) {
 	status, body := get(page)
 	assert.Equal(t, http.StatusOK, status)
 	assert.Equal(t, first, body)
+	assert.Positive(t, metric(t, s, "footfall_data_free_bytes"))
+	eventually(t, "the database is measured", func() bool { return metric(t, s, "footfall_database_bytes") > 1_000_000 })
 	for _, url := range []string{s.url + "/readyz", s.admin + "/readyz", s.admin + "/metrics"} {
 		status, _ = get(url)
 		assert.Equal(t, http.StatusOK, status, url)
@@ -69,7 +71,7 @@ func TestFirstSteps(t *testing.T) {
 	// One service a directory.
 	second := footfall(t, "serve", "--data", data, "--addr=127.0.0.1:0", "--admin-addr=off")
 	assert.Equal(t, 1, second.code)
-	assert.Contains(t, second.stderr, "footfall already serves from "+data)
+	assert.Contains(t, second.stderr, "--data: "+data+": footfall already serves from there")
 
 	address := strings.TrimPrefix(s.url, "http://")
 	assert.Equal(t, "ready\n", well(t, "health", "--addr", address))
@@ -128,7 +130,7 @@ func TestWrongUse(t *testing.T) {
 		args []string
 		says []string
 	}{
-		{nil, []string{"expected one of"}},
+		{[]string{"app"}, []string{"expected one of"}},
 		{[]string{"count"}, []string{"unexpected argument count"}},
 		{[]string{"serve", "--no-such-flag"}, []string{"unknown flag --no-such-flag"}},
 		{[]string{"app", "add"}, []string{"<name>"}},
@@ -137,8 +139,8 @@ func TestWrongUse(t *testing.T) {
 			[]string{"--addr:", "--admin-addr:", "--database-url:", "--max-wait:", "--log-level:", "--log-format:", "--postgres-listen:"}},
 		{[]string{"serve", "--filter=maybe", "--filter-memory=some", "--memory=12"},
 			[]string{"--filter:", "--filter-memory:", "--memory:"}},
-		{[]string{"serve", "--filter=", "--filter-memory=7", "--memory=-1MB"},
-			[]string{"--filter:", "--filter-memory:", "--memory:"}},
+		{[]string{"serve", "--filter=", "--filter-memory=7", "--memory=-1MB", "--remember-ids=0"},
+			[]string{"--filter:", "--filter-memory:", "--memory:", "--remember-ids:"}},
 		{[]string{"serve", "--addr=127.0.0.1:99999", "--max-wait=0s", "--data="}, []string{"--addr:", "--max-wait:", "--data:"}},
 		{[]string{"serve", "--database-url=postgres://h/d", "--postgres-listen=127.0.0.1:5432"}, []string{"--postgres-listen: it is for the embedded"}},
 		{[]string{"serve", "--database-url=postgres://h/d?default_query_exec_mode=simple_protocol"}, []string{"simple_protocol"}},
@@ -165,7 +167,7 @@ func TestHelpTellsDefaults(t *testing.T) {
 	t.Parallel()
 	help := strings.Join(strings.Fields(well(t, "serve", "--help")), " ")
 	for _, flag := range []string{"data", "postgres-bin", "log-level", "log-format", "addr", "admin-addr", "postgres-listen", "max-wait",
-		"filter", "filter-memory", "memory", "secret-file", "trust-proxy", "proxy-header", "[no-]migrate"} {
+		"filter", "filter-memory", "memory", "remember-ids", "secret-file", "trust-proxy", "proxy-header", "[no-]migrate"} {
 		name := "FOOTFALL_" + strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(flag, "[no-]"), "-", "_"))
 		assert.Regexp(t, regexp.MustCompile(`--`+regexp.QuoteMeta(flag)+`[= ].*Default: [^$]* \(\$`+name+`\)`), help)
 	}
@@ -330,8 +332,11 @@ func TestGivenDatabase(t *testing.T) {
 	assert.Contains(t, well(t, "migrate", "status", "--database-url", url), "pending")
 	assert.Contains(t, well(t, "migrate", "up", "--database-url", url), "applied 00001")
 	assert.Contains(t, well(t, "migrate", "up", "--database-url", url), "nothing to do")
-	assert.Contains(t, well(t, "migrate", "down", "--database-url", url), "taken back")
+	assert.Contains(t, well(t, "migrate", "down", "--yes", "--database-url", url), "taken back 00007_roles.sql, and all functions and views; steps that are left: 6")
 	s := serve(t, "--database-url", url)
+	beside := footfall(t, "migrate", "down", "--yes", "--database-url", url)
+	assert.Equal(t, 1, beside.code)
+	assert.Contains(t, beside.stderr, "services that run count in these tables (1): stop them first")
 	assert.NotContains(t, well(t, "app", "list", "--database-url", url), "demo")
 	well(t, "app", "add", "shop", "--access=open", "--database-url", url)
 	status, _ := get(s.url + "/visit?app=shop&ip=192.0.2.1&uri=http://a.example/")

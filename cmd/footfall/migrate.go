@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"footfall/db"
@@ -17,7 +18,7 @@ type migrateCmd struct {
 type (
 	migrateUpCmd     struct{}
 	migrateStatusCmd struct{}
-	migrateDownCmd   struct{}
+	migrateDownCmd   struct{ confirmed }
 )
 
 func (*migrateUpCmd) run(ctx context.Context, p *program) error {
@@ -58,11 +59,22 @@ func (*migrateStatusCmd) run(ctx context.Context, p *program) error {
 	})
 }
 
-func (*migrateDownCmd) run(ctx context.Context, p *program) error {
+func (c *migrateDownCmd) run(ctx context.Context, p *program) error {
 	return p.withDatabase(ctx, func(d *db.DB) error {
+		steps, err := d.MigrateStatus(ctx)
+		if err != nil {
+			return err
+		}
+		steps = slices.DeleteFunc(steps, func(step db.Migration) bool { return step.Applied.IsZero() })
+		if len(steps) > 0 {
+			newest := steps[len(steps)-1].Name
+			if err := c.ask(p, fmt.Sprintf("Step %s will be taken back, with the data that only it has room for.", newest), "yes"); err != nil {
+				return err
+			}
+		}
 		name, err := d.MigrateDown(ctx)
 		if err == nil {
-			fmt.Fprintln(p.stdout, "taken back", name)
+			fmt.Fprintf(p.stdout, "taken back %s, and all functions and views; steps that are left: %d\n", name, len(steps)-1)
 		}
 		return err
 	})

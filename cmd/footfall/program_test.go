@@ -103,11 +103,17 @@ func footfall(t *testing.T, args ...string) result {
 // footfallTyped runs a command to its end, with what somebody types.
 func footfallTyped(t *testing.T, typed string, args ...string) result {
 	t.Helper()
+	return footfallWith(t, nil, typed, args...)
+}
+
+// footfallWith is footfallTyped with more in the environment.
+func footfallWith(t *testing.T, more []string, typed string, args ...string) result {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = environment(), strings.NewReader(typed), &stdout, &stderr
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = append(environment(), more...), strings.NewReader(typed), &stdout, &stderr
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

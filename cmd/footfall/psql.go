@@ -50,7 +50,11 @@ func (c *psqlCmd) run(ctx context.Context, p *program) error {
 		ignored := make(chan os.Signal, 1)
 		signal.Notify(ignored, os.Interrupt)
 		defer signal.Stop(ignored)
-		return child.Run()
+		err := child.Run()
+		if ended := (*exec.ExitError)(nil); errors.As(err, &ended) && ended.ExitCode() > 0 {
+			return endedAs(ended.ExitCode())
+		}
+		return err
 	})
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,17 @@ type reportFlags struct {
 	JSON  bool   `name:"json" xor:"format"`
 	CSV   bool   `name:"csv" xor:"format"`
 	ASCII bool   `name:"ascii"`
+}
+
+// format is how the answer is written.
+func (c *reportFlags) format() report.Format {
+	switch {
+	case c.JSON:
+		return report.JSON
+	case c.CSV:
+		return report.CSV
+	}
+	return report.Text
 }
 
 // rangeFlags are the days of a report.
@@ -115,6 +127,9 @@ func (c *reportDaysCmd) check(g globals) []error {
 	if c.Target != "" && c.Site != "" {
 		faults = append(faults, errors.New("--site: a page is named as well: leave one of them out"))
 	}
+	if c.SVG == standardOutput && c.format() != report.Text {
+		faults = append(faults, errors.New("--svg: - is standard output, where --json and --csv write, too: name a file, or leave them out"))
+	}
 	return faults
 }
 
@@ -138,9 +153,10 @@ type asked struct {
 	today int32 // in the app's time zone
 }
 
-// withApp runs f on the app of a report, and writes the answer.
-func (c *reportFlags) withApp(ctx context.Context, p *program, f func(a asked) (report.Answer, error)) error {
-	return p.withTables(ctx, func(d *db.DB) error {
+// withApp runs f on the app of a report, which is about the page or site that somebody has typed
+// ("": about none), and writes the answer, unless that is nil.
+func (c *reportFlags) withApp(ctx context.Context, p *program, about string, f func(a asked) (report.Answer, error)) error {
+	return p.withReports(ctx, func(d *db.DB) error {
 		secret, err := p.secret()
 		if err != nil {
 			return err
@@ -149,7 +165,7 @@ func (c *reportFlags) withApp(ctx context.Context, p *program, f func(a asked) (
 			return err
 		}
 		admin := counter.NewAdmin(d, secret)
-		app, err := admin.App(ctx, c.App)
+		app, err := admin.App(ctx, c.App, siteIn(about))
 		if err != nil {
 			return err
 		}
@@ -158,23 +174,16 @@ func (c *reportFlags) withApp(ctx context.Context, p *program, f func(a asked) (
 			return fmt.Errorf("time zone of app %s: %w", app.Name, err)
 		}
 		answer, err := f(asked{report.NewReader(d), admin, app, visit.DayOf(d.Now(), zone)})
-		if err != nil {
+		if err != nil || answer == nil {
 			return err
 		}
-		format := report.Text
-		switch {
-		case c.JSON:
-			format = report.JSON
-		case c.CSV:
-			format = report.CSV
-		}
-		return report.Print(p.stdout, answer, format, styleOf(p.stdout, c.ASCII, os.Getenv))
+		return report.Print(p.stdout, answer, c.format(), styleOf(p.stdout, c.ASCII, os.Getenv))
 	})
 }
 
 // withTarget is withApp for a report on a page or site that somebody has typed.
 func (c *reportFlags) withTarget(ctx context.Context, p *program, typed string, f func(a asked, target string) (report.Answer, error)) error {
-	return c.withApp(ctx, p, func(a asked) (report.Answer, error) {
+	return c.withApp(ctx, p, typed, func(a asked) (report.Answer, error) {
 		target, err := visit.ParseTarget(typed, a.app.KeepQuery)
 		if err != nil {
 			return nil, err
@@ -184,7 +193,7 @@ func (c *reportFlags) withTarget(ctx context.Context, p *program, typed string, 
 }
 
 func (c *reportTopCmd) run(ctx context.Context, p *program) error {
-	return c.withApp(ctx, p, func(a asked) (report.Answer, error) {
+	return c.withApp(ctx, p, c.Site, func(a asked) (report.Answer, error) {
 		in, err := c.days(a.today)
 		if err != nil {
 			return nil, err
@@ -200,7 +209,7 @@ func (c *reportTopCmd) run(ctx context.Context, p *program) error {
 }
 
 func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
-	return c.withApp(ctx, p, func(a asked) (report.Answer, error) {
+	return c.withApp(ctx, p, cmp.Or(c.Site, c.Target), func(a asked) (report.Answer, error) {
 		in, err := c.days(a.today)
 		if err != nil {
 			return nil, err
@@ -213,14 +222,17 @@ func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return nil, err
 		}
-		if err = saveFile(c.SVG, func(w io.Writer) error { return report.Print(w, days, report.SVG, draw.Style{}) }); err != nil {
+		if err = p.saveFile(c.SVG, func(w io.Writer) error { return report.Print(w, days, report.SVG, draw.Style{}) }); err != nil {
 			return nil, fmt.Errorf("--svg: %w", err)
+		}
+		if c.SVG == standardOutput {
+			return nil, nil
 		}
 		return days, nil
 	})
 }
 
-// target is the page or site whose days are shown.
+// target is the page or site whose days are shown; "" where nothing was counted yet.
 func (c *reportDaysCmd) target(ctx context.Context, a asked) (string, error) {
 	switch {
 	case c.Site != "":
@@ -235,13 +247,13 @@ func (c *reportDaysCmd) target(ctx context.Context, a asked) (string, error) {
 	}
 	switch len(sites) {
 	case 0:
-		return "", fmt.Errorf("app %s has counted nothing yet", a.app.Name)
+		return "", nil
 	case 1:
 		return sites[0].Site, nil
 	}
 	var names []string
 	for _, site := range sites[:min(len(sites), named)] {
-		names = append(names, site.Site)
+		names = append(names, site.Shown)
 	}
 	if len(sites) > named {
 		names = append(names, "…")
@@ -267,11 +279,11 @@ func (c *reportRankCmd) run(ctx context.Context, p *program) error {
 		if rank, err := strconv.ParseInt(c.Visitor, 10, 64); err == nil {
 			found, err := a.ByRank(ctx, name, target, rank)
 			if errors.Is(err, report.ErrNobody) {
-				return nil, fmt.Errorf("%s has no visitor number %d", target, rank)
+				return nil, fmt.Errorf("%s has no visitor number %d", visit.Shown(target), rank)
 			}
 			return found.Of(name, target), err
 		}
-		stored, err := a.admin.StoredAs(ctx, name, c.Visitor)
+		stored, err := a.admin.StoredAs(ctx, &a.app, c.Visitor)
 		if told := (*visit.Error)(nil); errors.As(err, &told) && (told.Field == "ip" || told.Field == "visitor") {
 			return nil, visit.Errorf(visit.Invalid, "n|address", "%q is neither a number nor a visitor: %s", c.Visitor, strings.TrimPrefix(told.Message, told.Field+": "))
 		}
@@ -280,7 +292,7 @@ func (c *reportRankCmd) run(ctx context.Context, p *program) error {
 		}
 		found, err := a.ByAddress(ctx, name, target, stored...)
 		if errors.Is(err, report.ErrNobody) {
-			return nil, fmt.Errorf("%s has no visitor %q that is still kept", target, c.Visitor)
+			return nil, fmt.Errorf("%s has no visitor %q that is still kept", visit.Shown(target), c.Visitor)
 		}
 		return found.Of(name, target), err
 	})
@@ -292,6 +304,14 @@ func dayOr(text string, today int32) int32 {
 		return day
 	}
 	return today
+}
+
+// siteIn is the site of a page or site that somebody has typed; "" for what is neither, which is
+// told where it is read.
+func siteIn(typed string) string {
+	target, _ := visit.ParseTarget(typed, nil)
+	site, _, _ := strings.Cut(target, "/")
+	return site
 }
 
 // siteOf is the site that somebody has typed for --site.

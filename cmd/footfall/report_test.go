@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +23,7 @@ import (
 	"footfall/db/dbtest"
 	"footfall/record"
 	"footfall/report/draw"
+	"footfall/visit"
 )
 
 // seen is a visit of a test: on a day, by somebody, to a page.
@@ -171,7 +173,7 @@ demo: 2 visitors of hhui.top on 2019-07-02
 VISITOR      RANK  NEW
 192.168.0.1     1
 
-1 more, after these in order of address, or erased
+1 more: erased, or behind these in order of address (-n shows more)
 `},
 		{"who came, all", "visitors hhui.top --day=2019-07-02 -n 0 --csv", `
 visitor,rank,new
@@ -202,14 +204,14 @@ func TestReportsAsJSON(t *testing.T) {
 	url := countAll(t, counter.Settings{}, sixSteps...)
 	for args, says := range map[string]string{
 		"top --from=20190630 --to=20190702 -n 1": `{"app": "demo", "from": 20190630, "to": 20190702, "by": "pv",
-			"pages": [{"uri": "hhui.top/home", "pv": 2, "new_visitors": 1, "uniques": 2, "hot": 2}]}`,
+			"pages": [{"uri": "hhui.top/home", "pv": 2, "new_visitors": 1, "uniques": 2, "hot": 2, "shown": "hhui.top/home"}]}`,
 		"top --site=example.com --from=20190630 --to=20190702": `{"app": "demo", "site": "example.com", "from": 20190630, "to": 20190702, "by": "pv", "pages": []}`,
 		"days hhui.top/home --from=20190701 --to=20190702": `{"app": "demo", "target": "hhui.top/home", "from": 20190701, "to": 20190702,
 			"days": [{"day": 20190701, "pv": 0, "new_visitors": 0, "hot": 0}, {"day": 20190702, "pv": 1, "new_visitors": 1, "hot": 1}],
 			"pv": 1, "new_visitors": 1, "hot": 1, "uniques": 1, "exact": true, "standard_error": 0, "erased": 0}`,
-		"visitors hhui.top/home --day=20190630": `{"app": "demo", "target": "hhui.top/home", "day": 20190630, "pv": 1,
+		"visitors hhui.top/home --day=20190630": `{"app": "demo", "target": "hhui.top/home", "day": 20190630, "pv": 1, "kept": true,
 			"visitors": [{"visitor": "192.168.0.2", "rank": 2, "new": false}]}`,
-		"visitors hhui.top/home --day=20190701": `{"app": "demo", "target": "hhui.top/home", "day": 20190701, "pv": 0, "visitors": []}`,
+		"visitors hhui.top/home --day=20190701": `{"app": "demo", "target": "hhui.top/home", "day": 20190701, "pv": 0, "kept": true, "visitors": []}`,
 		"rank hhui.top 2":                       `{"app": "demo", "target": "hhui.top", "rank": 2, "visitor": "192.168.0.2", "first_day": 20190629, "last_day": 20190630, "erased": false}`,
 	} {
 		t.Run(args, func(t *testing.T) {
@@ -239,7 +241,7 @@ func TestReportsThatCannotBe(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"top --app=nobody", 1, []string{`app: there is no app "nobody"`, "the list of apps names them"}},
+		{"top --app=nobody", 1, []string{`app: there is no app "nobody"`, "`footfall app list` names them"}},
 		{"top --from=20190631 --to=soon", 2, []string{`--from: "20190631" is not a day`, `--to: "soon" is not a day`}},
 		{"top --from=0d", 2, []string{`--from: "0d" is not a day`}},
 		{"top --from=20190702 --to=20190701", 2, []string{"--from: 20190702 is after the last day"}},
@@ -250,6 +252,7 @@ func TestReportsThatCannotBe(t *testing.T) {
 		{"days hhui.top --site=hhui.top", 2, []string{"--site: a page is named as well"}},
 		{"days ftp://hhui.top/", 2, []string{"uri: it does not begin with http://"}},
 		{"days hhui.top --svg=/no/such/folder/days.svg", 1, []string{"--svg: "}},
+		{"days hhui.top --svg=- --json", 2, []string{"--svg: - is standard output"}},
 		{"page", 2, []string{"<uri>"}},
 		{"page hhui.top --to=never", 2, []string{"--to: "}},
 		{"visitors hhui.top --day=soon --n=-1", 2, []string{"--day: ", "-n: -1 visitors"}},
@@ -267,7 +270,7 @@ func TestReportsThatCannotBe(t *testing.T) {
 			assert.Empty(t, r.stdout)
 		})
 	}
-	assert.Contains(t, well(t, "report", "top", "--site=example.com", "--from=all", "--csv", "--database-url="+url), `"example.com/=1+1",1,1,1,1`+"\n")
+	assert.Contains(t, well(t, "report", "top", "--site=example.com", "--from=all", "--csv", "--database-url="+url), `"example.com/=1+1",1,1,1,1,"example.com/=1+1"`+"\n")
 }
 
 func TestReportChoosesTheApp(t *testing.T) {
@@ -276,14 +279,28 @@ func TestReportChoosesTheApp(t *testing.T) {
 	none := footfall(t, "report", "top", "--database-url="+url)
 	assert.Equal(t, 1, none.code)
 	assert.Contains(t, none.stderr, "app: there is none yet: add one")
-	well(t, "app", "add", "shop", "--site=example.com", "--database-url="+url)
+	well(t, "app", "add", "shop", "--site=example.com", "--site=*.example.com", "--site=both.example", "--database-url="+url)
 	assert.Contains(t, well(t, "report", "top", "--database-url="+url), "shop: nothing was counted from ")
-	well(t, "app", "add", "blog", "--site=example.org", "--database-url="+url)
-	several := footfall(t, "report", "top", "--database-url="+url)
-	assert.Equal(t, 2, several.code)
-	assert.Contains(t, several.stderr, "app: there are several: name one of blog, shop")
+	assert.Contains(t, well(t, "report", "top", "--site=elsewhere.example", "--database-url="+url), "shop, elsewhere.example: nothing was counted from ")
+	well(t, "app", "add", "blog", "--site=例え.jp", "--site=both.example", "--database-url="+url)
+	none = footfall(t, "report", "days", "elsewhere.example", "--database-url="+url)
+	assert.Equal(t, 2, none.code)
+	assert.Contains(t, none.stderr, "app: none of them counts elsewhere.example: name one of blog, shop")
 	well(t, "app", "add", "demo", "--access=open", "--database-url="+url)
-	assert.Contains(t, well(t, "report", "top", "--database-url="+url), "demo: nothing was counted from ")
+	for args, app := range map[string]string{
+		"top --site=a.example.com": "shop", "days --site=example.com": "shop", "days https://example.com/a": "shop", "page example.com": "shop",
+		"page http://例え.jp/日本": "blog", "visitors xn--r8jz45g.jp": "blog", "days elsewhere.example": "demo", "top --app=shop --site=elsewhere.example": "shop",
+	} {
+		assert.Contains(t, well(t, append([]string{"report", "--database-url=" + url}, strings.Fields(args)...)...), app, args)
+	}
+	for args, says := range map[string]string{
+		"top": "app: there are several: name one of blog, demo, shop", "days": "app: there are several: name one of blog, demo, shop",
+		"days both.example": "app: several count both.example: name one of blog, shop",
+	} {
+		several := footfall(t, append([]string{"report", "--database-url=" + url}, strings.Fields(args)...)...)
+		assert.Equal(t, 2, several.code, args)
+		assert.Contains(t, several.stderr, says, args)
+	}
 }
 
 // Visitors that are hashes, visitors that are networks, and those who were erased.
@@ -302,10 +319,10 @@ func TestRankOfAnybody(t *testing.T) {
 
 	url := countAll(t, counter.Settings{}, seen{20190629, "2001:db8::1", "http://a/"}, seen{20190629, "192.0.2.1", "http://a/"})
 	assert.Contains(t, well(t, "report", "rank", "a/", "2001:db8::2", "--database-url="+url), "visitor 1 of a/ is 2001:db8::,", "the network of the visitor")
-	well(t, "visitor", "erase", "demo", "192.0.2.1", "--database-url="+url)
+	well(t, "visitor", "erase", "demo", "192.0.2.1", "--yes", "--database-url="+url)
 	assert.Contains(t, well(t, "report", "rank", "a/", "2", "--database-url="+url), "visitor 2 of a/ was erased")
 	assert.Contains(t, well(t, "report", "rank", "a/", "2", "--csv", "--database-url="+url), "\n2,,,,true\n")
-	assert.Contains(t, well(t, "report", "visitors", "a/", "--day=20190629", "--database-url="+url), "1 more, after these in order of address, or erased")
+	assert.Contains(t, well(t, "report", "visitors", "a/", "--day=20190629", "--database-url="+url), "1 more: erased, or behind these in order of address (-n shows more)")
 }
 
 // The numbers of pages that no URI leads to are there to be read, too; and port 80 is told from
@@ -314,7 +331,7 @@ func TestReportsTakeWhatTheyWrite(t *testing.T) {
 	t.Parallel()
 	url := countAll(t, counter.Settings{}, seen{20190629, "192.0.2.1", "https://a:80/x"}, seen{20190629, "192.0.2.1", "http://a:443/x"},
 		seen{20190629, "192.0.2.1", "http://[2001:db8::1]:3000/"}, seen{20190629, "192.0.2.1", "http://a/x%2fy%28"})
-	well(t, "page", "delete", "demo", "http://a/x%2fy%28", "--database-url="+url)
+	well(t, "page", "delete", "demo", "http://a/x%2fy%28", "--yes", "--database-url="+url)
 	table := strings.Split(well(t, "report", "top", "--from=all", "--csv", "--database-url="+url), "\n")
 	require.Len(t, table, 6, "a line of names, four pages, and the end: %v", table)
 	for _, row := range table[1:5] {
@@ -326,13 +343,81 @@ func TestReportsTakeWhatTheyWrite(t *testing.T) {
 	assert.Contains(t, strings.Join(table, "\n"), "a/(deleted)")
 }
 
+// Whoever may read reports may run them, in a session that cannot write, and nothing else.
+func TestReportsForThoseWhoOnlyRead(t *testing.T) {
+	t.Parallel()
+	url := countAll(t, counter.Settings{}, sixSteps...)
+	separator := "?"
+	if strings.Contains(url, "?") {
+		separator = "&"
+	}
+	reader := url + separator + "options=-c%20role%3Dfootfall_report%20-c%20default_transaction_read_only%3Don"
+	for _, args := range []string{
+		"top --from=all", "top --from=7d --to=20190702 --site=hhui.top --by=hot", "days --from=20190601 --to=20190702", "days --from=all --csv",
+		"days --from=20180101 --to=20190702", "page hhui.top/home --to=20190702", "visitors hhui.top --day=20190702", "rank hhui.top 2", "rank hhui.top/home 192.168.0.2",
+	} {
+		fields := append([]string{"report"}, strings.Fields(args)...)
+		assert.Equal(t, well(t, append(fields, "--database-url="+url)...), well(t, append(fields, "--database-url="+reader)...), args)
+	}
+	refused := footfall(t, "app", "add", "shop", "--site=shop.example", "--database-url="+reader)
+	assert.Equal(t, 1, refused.code)
+}
+
+// Days mean the same on a terminal and over REST.
+func TestDaysMeanTheSameEverywhere(t *testing.T) {
+	t.Parallel()
+	ahead := min(max(12-time.Now().UTC().Hour(), -11), 11) // the time zone in which it is about noon, so that no day ends meanwhile
+	zone := fmt.Sprintf("Etc/GMT%+d", -ahead)              // where + is west
+	today := visit.DayOf(time.Now().Add(time.Duration(ahead)*time.Hour), time.UTC)
+	var visits []seen
+	for ago := range 9 {
+		visits = append(visits, seen{visit.LastDays(9-ago, today).From, "192.0.2.1", "http://a/"})
+	}
+	url := countAll(t, counter.Settings{TZ: &zone}, visits...)
+	s := serve(t, "--database-url", url)
+	type days struct {
+		From, To int32
+		Days     []struct{ Day int32 }
+	}
+	for asked, want := range map[[2]string]visit.Range{
+		{"7d", ""}: visit.LastDays(7, today), {"today", ""}: {From: today, To: today}, {"yesterday", ""}: visit.LastDays(2, today),
+		{"yesterday", "yesterday"}: {From: visits[7].day, To: visits[7].day}, {"3d", "yesterday"}: {From: visits[5].day, To: visits[7].day},
+		{fmt.Sprint(visits[2].day), "today"}: {From: visits[2].day, To: today},
+	} {
+		args, query := []string{"report", "days", "a", "--json", "--database-url=" + url, "--from=" + asked[0]}, "?site=a&from="+asked[0]
+		if asked[1] != "" {
+			args, query = append(args, "--to="+asked[1]), query+"&to="+asked[1]
+		}
+		var typed, fetched days
+		require.NoError(t, json.Unmarshal([]byte(well(t, args...)), &typed))
+		status, body := get(s.url + "/api/apps/demo/days" + query)
+		require.Equal(t, http.StatusOK, status, body)
+		require.NoError(t, json.Unmarshal([]byte(body), &fetched))
+		assert.Equal(t, typed, fetched, query)
+		assert.Equal(t, want, visit.Range{From: fetched.From, To: fetched.To}, query)
+	}
+	assert.Zero(t, s.stop())
+}
+
+// Before anything is counted, that is the answer.
+func TestReportOfNothing(t *testing.T) {
+	t.Parallel()
+	url := countAll(t, counter.Settings{})
+	assert.Equal(t, "demo: nothing was counted from 2019-06-30 to 2019-07-01\n", well(t, "report", "days", "--from=2d", "--to=20190701", "--database-url="+url))
+	assert.Equal(t, "day,pv,new_visitors,hot\n20190701,0,0,0\n", well(t, "report", "days", "--csv", "--from=1d", "--to=20190701", "--database-url="+url))
+}
+
 func TestReportDrawsDays(t *testing.T) {
 	t.Parallel()
 	url := countAll(t, counter.Settings{}, sixSteps...)
+	alone := well(t, "report", "days", "--from=all", "--svg=-", "--database-url="+url)
+	assert.True(t, strings.HasPrefix(alone, "<svg "), alone)
+	assert.True(t, strings.HasSuffix(alone, "</svg>\n"), "nothing stands behind it")
 	path := filepath.Join(t.TempDir(), "days.svg")
 	assert.Contains(t, well(t, "report", "days", "--from=all", "--svg="+path, "--database-url="+url), "in all: pv 5")
 	drawn, err := os.ReadFile(path)
 	require.NoError(t, err)
+	assert.Equal(t, alone, string(drawn))
 	assert.Contains(t, string(drawn), "hhui.top, from 2019-06-29 to 2019-07-02")
 	assert.Contains(t, string(drawn), "2019-07-02: 2 visitors, 1 of them new; 2 visits")
 	decoder := xml.NewDecoder(bytes.NewReader(drawn))
@@ -340,6 +425,51 @@ func TestReportDrawsDays(t *testing.T) {
 		_, err = decoder.Token()
 	}
 	assert.True(t, errors.Is(err, io.EOF), err)
+}
+
+// A visitor who comes on several days of a week or month is one of its visitors.
+func TestReportGroupsLongRanges(t *testing.T) {
+	t.Parallel()
+	url := countAll(t, counter.Settings{}, seen{20190103, "192.168.0.1", "http://a/"}, seen{20190105, "192.168.0.1", "http://a/"},
+		seen{20190105, "192.168.0.2", "http://a/"}, seen{20190105, "192.168.0.2", "http://a/"}, seen{20190107, "192.168.0.1", "http://a/"},
+		seen{20190214, "192.168.0.3", "http://a/"})
+	weeks := strings.Split(well(t, "report", "days", "a", "--from=20190101", "--to=20190414", "--ascii", "--database-url="+url), "\n")
+	assert.Equal(t, []string{
+		"demo: a, from 2019-01-01 to 2019-04-14, by week", "",
+		"WEEK        UNIQUES                       NEW  PV  HOT",
+		"2019-01-01        2 ####################    2   3    4",
+		"2019-01-07        1 ##########              0   1    1",
+		"2019-01-14        0                         0   0    0",
+	}, weeks[:6])
+	assert.Equal(t, []string{"2019-04-08        0                         0   0    0", "", "in all: pv 5, new visitors 3, hot 6; uniques 3", ""}, weeks[len(weeks)-4:])
+	assert.Contains(t, well(t, "report", "days", "a", "--from=20170301", "--to=20190228", "--ascii", "--database-url="+url), `
+2018-12        0                         0   0    0
+2019-01        2 ####################    2   4    5
+2019-02        1 ##########              1   1    1
+
+`)
+	drawn := well(t, "report", "days", "a", "--from=20190101", "--to=20190414", "--svg=-", "--database-url="+url)
+	assert.Contains(t, drawn, ">a, from 2019-01-01 to 2019-04-14, by week<")
+	assert.Contains(t, drawn, ">visitors of the week<")
+	assert.Contains(t, drawn, ">from 2019-01-01 to 2019-01-06: 2 visitors, 2 of them new; 4 visits<")
+	assert.Equal(t, 105, strings.Count(well(t, "report", "days", "a", "--from=20190101", "--to=20190414", "--csv", "--database-url="+url), "\n"), "a line for each day")
+}
+
+// In tables of every command pages are text, and what stands behind them is aligned.
+func TestTablesShowTargetsAsText(t *testing.T) {
+	t.Parallel()
+	url := countAll(t, counter.Settings{}, seen{20190629, "192.0.2.1", "https://例え.jp/日本語"}, seen{20190629, "192.0.2.1", "http://a.example/"})
+	assert.Equal(t, `TARGET          STORED AS  RANK  FIRST DAY  LAST DAY
+a.example       192.0.2.1  1     20190629   20190629
+a.example/      192.0.2.1  1     20190629   20190629
+例え.jp         192.0.2.1  1     20190629   20190629
+例え.jp/日本語  192.0.2.1  1     20190629   20190629
+`, well(t, "visitor", "show", "demo", "192.0.2.1", "--database-url="+url))
+	well(t, "app", "set", "demo", "--access=sites", "--site=*.例え.jp", "--site=a.example", "--database-url="+url)
+	assert.Contains(t, well(t, "app", "list", "--database-url="+url), " *.例え.jp,a.example ")
+	deleted := well(t, "page", "delete", "demo", "例え.jp/日本語", "--yes", "--database-url="+url)
+	assert.Contains(t, deleted, "deleted 例え.jp/日本語;")
+	assert.Contains(t, deleted, "is a part of 例え.jp/(deleted)")
 }
 
 func TestStyleOfATerminal(t *testing.T) {

@@ -8,9 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
-
-	"github.com/docker/go-units"
 
 	"footfall/db"
 	"footfall/retention"
@@ -53,20 +50,23 @@ func printRetention(w io.Writer, r *retention.Done, dry bool) error {
 		fmt.Fprintln(w, "there is nothing to delete or forget")
 		return nil
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if len(r.Visits)+len(r.Dropped) > 0 {
-		fmt.Fprintf(table, "visits that %sdeleted:\nDAY\tAPP\tVISITS\tFREED\n", cmp.Or(would, "were "))
+		table := tableOn(w, fmt.Sprintf("visits that %sdeleted:\nDAY\tAPP\tVISITS\tFREED", cmp.Or(would, "were ")))
 		for _, line := range retentionLines(r) {
 			fmt.Fprintln(table, line)
 		}
+		if err := table.Flush(); err != nil {
+			return err
+		}
 	}
 	if len(r.Forgotten) > 0 {
-		fmt.Fprintf(table, "visitors that %sforgotten, one for each page or site:\nAPP\tVISITORS\tNOT SEEN SINCE\n", cmp.Or(would, "were "))
+		table := tableOn(w, fmt.Sprintf("visitors that %sforgotten, one for each page or site:\nAPP\tVISITORS\tNOT SEEN SINCE", cmp.Or(would, "were ")))
 		for _, f := range r.Forgotten {
 			fmt.Fprintf(table, "%s\t%d\t%d\n", f.App, f.Visitors, f.Before)
 		}
+		return table.Flush()
 	}
-	return table.Flush()
+	return nil
 }
 
 // retentionLines are the lines of the table of visits. What a dropped day frees stands in a line of
@@ -75,7 +75,7 @@ func retentionLines(r *retention.Done) (lines []string) {
 	dropped := map[int32]bool{}
 	for _, d := range r.Dropped {
 		dropped[d.Day] = true
-		lines = append(lines, fmt.Sprintf("%d\t(the whole day)\t-\t%s", d.Day, units.BytesSize(float64(d.Bytes))))
+		lines = append(lines, fmt.Sprintf("%d\t(the whole day)\t-\t%s", d.Day, size(d.Bytes)))
 	}
 	for _, v := range r.Visits {
 		how := "other apps keep the day"

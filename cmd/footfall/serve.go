@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"math"
 	"net"
 	"net/http"
+	"slices"
+	"syscall"
 	"time"
 
 	"github.com/docker/go-units"
@@ -17,6 +21,7 @@ import (
 	"footfall/handler"
 	"footfall/record"
 	"footfall/report"
+	"footfall/status"
 )
 
 type serveCmd struct {
@@ -30,6 +35,7 @@ type serveCmd struct {
 	Filter         string   `env:"FOOTFALL_FILTER" default:"on" placeholder:"on|off"`
 	FilterMemory   string   `env:"FOOTFALL_FILTER_MEMORY" default:"256MB" placeholder:"SIZE"`
 	Memory         string   `env:"FOOTFALL_MEMORY" default:"64MB" placeholder:"SIZE"`
+	RememberIDs    int      `name:"remember-ids" env:"FOOTFALL_REMEMBER_IDS" default:"7" placeholder:"DAYS"`
 
 	// The flags as check has read them.
 	proxies      *handler.Proxies
@@ -47,6 +53,7 @@ const (
 	tryEvery      = time.Second
 	leastFilter   = 8 // bytes; a small filter is of little use, but shows what happens when it is full
 	leastMemory   = 1 << 20
+	longestMemory = 366 // days, for --remember-ids
 )
 
 func (c *serveCmd) check(g globals) []error {
@@ -77,6 +84,9 @@ func (c *serveCmd) check(g globals) []error {
 		faults = append(faults, fmt.Errorf("--memory: %q is not a size for a memory: write one like 64MB, %s at least, or 0 for none",
 			c.Memory, units.BytesSize(leastMemory)))
 	}
+	if c.RememberIDs < 1 || c.RememberIDs > longestMemory {
+		faults = append(faults, fmt.Errorf("--remember-ids: %d is not a number of days: write one from 1 to %d", c.RememberIDs, longestMemory))
+	}
 	return faults
 }
 
@@ -100,12 +110,13 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 
-	d, err := db.Open(ctx, database, db.Options{Writers: record.Lanes() + 1, Log: p.log})
+	d, err := db.Open(ctx, database, db.Options{Writers: record.Connections(), Log: p.log})
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	if err := c.prepare(ctx, p, d); err != nil {
+	apps, err := c.prepare(ctx, p, d)
+	if err != nil {
 		return orInterrupted(ctx, err)
 	}
 
@@ -115,8 +126,11 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if p.embedded() {
+		registry.MustRegister(freeSpace(p.Data))
+	}
 	counting, err := counter.Open(ctx, d, counter.Options{Secret: secret, Options: record.Options{
-		Log: p.log, Metrics: registry, MaxWait: c.maxWait,
+		Log: p.log, Metrics: registry, MaxWait: c.maxWait, RememberCalls: c.RememberIDs,
 		Filter: c.Filter == "on", FilterMemory: c.filterMemory, Memory: c.memory,
 	}})
 	if err != nil {
@@ -131,7 +145,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	if admin != nil {
 		s.serve(s.admin, admin)
 	}
-	c.announce(p, public.Addr(), admin)
+	c.announce(p, public.Addr(), admin, apps)
 
 	select {
 	case <-ctx.Done():
@@ -140,6 +154,19 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	}
 	close(stopping)
 	return errors.Join(err, s.drain(counting))
+}
+
+// freeSpace is a metric of the disk that the data is on.
+func freeSpace(dir string) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "footfall_data_free_bytes", Help: "Free space of the disk that the embedded PostgreSQL keeps its data on. NaN: it cannot be told.",
+	}, func() float64 {
+		disk, err := status.DiskOf(dir)
+		if err != nil {
+			return math.NaN()
+		}
+		return float64(disk.Free)
+	})
 }
 
 // orInterrupted drops an error that comes of being asked to stop.
@@ -152,15 +179,26 @@ func orInterrupted(ctx context.Context, err error) error {
 
 func (c *serveCmd) listen() (public, admin net.Listener, err error) {
 	if public, err = net.Listen("tcp", c.Addr); err != nil {
-		return nil, nil, fmt.Errorf("--addr: %w", err)
+		return nil, nil, fmt.Errorf("--addr: %w", taken(err))
 	}
 	if c.admin() {
 		if admin, err = net.Listen("tcp", c.AdminAddr); err != nil {
 			_ = public.Close()
-			return nil, nil, fmt.Errorf("--admin-addr: %w (name another address, or off)", err)
+			return nil, nil, fmt.Errorf("--admin-addr: %w, or off", taken(err))
 		}
 	}
 	return public, admin, nil
+}
+
+// taken says what can be done where an address cannot be listened on.
+func taken(err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%w: another program has it: end that, or name another address", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: only root may listen there: name a port from 1024 on", err)
+	}
+	return fmt.Errorf("%w: name another address", err)
 }
 
 // startDatabase returns the URL of the database, and a function that ends its server if that is the
@@ -169,33 +207,37 @@ func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, s
 	if !p.embedded() {
 		return p.DatabaseURL, func() error { return nil }, nil
 	}
-	k, err := startKeeper(ctx, p.server(c.PostgresListen))
+	k, err := startKeeper(ctx, p.makingData().server(c.PostgresListen))
 	if err != nil {
-		return "", nil, err
+		return "", nil, p.ofDatabase(err)
 	}
 	return k.url, k.stop, nil
 }
 
 // prepare waits for the database, brings its schema up to date or checks that it is, and makes the
-// app to try out with on the embedded server.
-func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) error {
+// app to try out with on a new embedded server. A given server may be in reach of others from the
+// first moment on, and gets none. It returns the apps that there are.
+func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) ([]db.App, error) {
 	if err := awaitDatabase(ctx, p, d); err != nil {
-		return err
+		return nil, err
+	}
+	if err := d.CheckSessions(ctx); err != nil {
+		return nil, p.ofDatabase(err)
 	}
 	if err := c.migrate(ctx, p, d); err != nil {
-		return err
+		return nil, err
 	}
 	if p.embedded() {
 		if err := counter.NewAdmin(d, nil).AddDemo(ctx); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	apps, err := d.Apps(ctx)
 	if err != nil {
-		return fmt.Errorf("list apps: %w", err)
+		return nil, fmt.Errorf("list apps: %w", err)
 	}
-	warnOfOpen(p, apps)
-	return nil
+	warnOfApps(p, apps)
+	return apps, nil
 }
 
 func (c *serveCmd) migrate(ctx context.Context, p *program, d *db.DB) error {
@@ -217,17 +259,23 @@ func awaitDatabase(ctx context.Context, p *program, d *db.DB) error {
 		if err == nil {
 			return nil
 		}
-		p.log.Warn("waiting for the database", "error", err)
+		if db.RefusedForGood(err) {
+			return p.ofDatabase(err)
+		}
+		p.log.Warn("waiting for the database", "error", db.Sentence(err))
 		select {
 		case <-wait.Done():
-			return fmt.Errorf("%w (tried for %v)", err, connectWithin)
+			return p.ofDatabase(fmt.Errorf("%w (tried for %v)", err, connectWithin))
 		case <-time.After(tryEvery):
 		}
 	}
 }
 
-// warnOfOpen names the apps for which anybody can count as anybody.
-func warnOfOpen(p *program, apps []db.App) {
+// warnOfApps names the apps for which anybody can count as anybody, and says where there is none.
+func warnOfApps(p *program, apps []db.App) {
+	if len(apps) == 0 {
+		p.log.Warn("there is no app yet, so that nothing counts: " + p.typed("app add NAME --site YOUR-SITE") + " adds one")
+	}
 	for _, app := range apps {
 		if app.Access == "open" {
 			p.log.Warn("the app " + app.Name + " is open: anybody can count for it, as any ip or visitor that they assert. " +
@@ -236,15 +284,16 @@ func warnOfOpen(p *program, apps []db.App) {
 	}
 }
 
-// announce tells where the service answers, and what to try.
-func (c *serveCmd) announce(p *program, public net.Addr, admin net.Listener) {
+// announce tells where the service answers, and what to try as long as the app for that is as it
+// was made.
+func (c *serveCmd) announce(p *program, public net.Addr, admin net.Listener, apps []db.App) {
 	address := reachable(public.String())
 	where := []any{"address", public.String()}
 	if admin != nil {
 		where = append(where, "admin", admin.Addr().String())
 	}
 	p.log.Info("ready", where...)
-	if !p.embedded() {
+	if !p.embedded() || !slices.ContainsFunc(apps, counter.IsDemo) {
 		return
 	}
 	fmt.Fprintf(p.stdout, `

@@ -1,13 +1,15 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
 
 	"golang.org/x/sys/unix"
 
@@ -24,11 +26,47 @@ func styleOf(out io.Writer, ascii bool, environment func(string) string) draw.St
 	}
 }
 
-// tableOn begins a table of aligned columns, in which tabs separate the cells.
-func tableOn(out io.Writer, header string) *tabwriter.Writer {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+// columns is a table of aligned columns, in which tabs separate the cells. Flush draws it.
+type columns struct {
+	bytes.Buffer
+	out io.Writer
+}
+
+func tableOn(out io.Writer, header string) *columns {
+	table := &columns{out: out}
 	fmt.Fprintln(table, header)
 	return table
+}
+
+func (c *columns) Flush() error {
+	const gap = 2
+	var widths []int
+	var rows [][]string
+	for row := range strings.Lines(c.String()) {
+		cells := strings.Split(strings.TrimSuffix(row, "\n"), "\t")
+		for i, cell := range cells {
+			cells[i] = draw.Text(cell)
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			if i < len(cells)-1 { // nothing stands behind the last
+				widths[i] = max(widths[i], draw.Columns(cells[i]))
+			}
+		}
+		rows = append(rows, cells)
+	}
+	var text strings.Builder
+	for _, cells := range rows {
+		for i, cell := range cells {
+			text.WriteString(cell)
+			if i < len(cells)-1 {
+				text.WriteString(strings.Repeat(" ", widths[i]-draw.Columns(cell)+gap))
+			}
+		}
+		text.WriteString("\n")
+	}
+	_, err := io.WriteString(c.out, text.String())
+	return err
 }
 
 // writeJSON writes a value as JSON that people can read.
@@ -36,6 +74,38 @@ func writeJSON(out io.Writer, value any) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(value)
+}
+
+// confirmed is the flag of commands that take something away for good.
+type confirmed struct{ Yes bool }
+
+// ask asks whether that is meant, which a person says by typing the answer. Where there is nobody to
+// ask, only the flag says so.
+func (c confirmed) ask(p *program, what, answer string) error {
+	if c.Yes {
+		return nil
+	}
+	if !isTerminal(p.stdin) {
+		return errors.New("nothing was done: there is no terminal to ask at, and --yes, which does it without asking, was not given")
+	}
+	fmt.Fprintf(p.stderr, "%s That cannot be undone. Type %s to go on: ", what, answer)
+	typed, err := bufio.NewReader(p.stdin).ReadString('\n')
+	if err != nil {
+		fmt.Fprintln(p.stderr)
+	}
+	if strings.TrimSpace(typed) != answer {
+		return fmt.Errorf("nothing was done: that is not %s (--yes does it without asking)", answer)
+	}
+	return nil
+}
+
+func isTerminal(file any) bool {
+	opened, is := file.(*os.File)
+	if !is {
+		return false
+	}
+	_, err := unix.IoctlGetWinsize(int(opened.Fd()), unix.TIOCGWINSZ)
+	return err == nil
 }
 
 // terminalWidth is 0 for what is not a terminal.

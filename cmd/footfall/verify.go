@@ -10,6 +10,7 @@ import (
 	"footfall/counter"
 	"footfall/db"
 	"footfall/verify"
+	"footfall/visit"
 )
 
 type verifyCmd struct {
@@ -37,7 +38,7 @@ func (c *verifyCmd) check(g globals) []error {
 func (c *verifyCmd) run(ctx context.Context, p *program) error {
 	return p.withTables(ctx, func(d *db.DB) error {
 		if c.App != "" {
-			if _, err := counter.NewAdmin(d, nil).App(ctx, c.App); err != nil {
+			if _, err := counter.NewAdmin(d, nil).App(ctx, c.App, ""); err != nil {
 				return err
 			}
 		}
@@ -80,6 +81,9 @@ func (c *verifyCmd) tell(out io.Writer, proof *verify.Proof) error {
 	if proof.Violations > 0 {
 		return fmt.Errorf("verify: %d violations: what is listed does not hold", proof.Violations)
 	}
+	if proof.Targets == 0 {
+		return errNothingChecked
+	}
 	return nil
 }
 
@@ -95,11 +99,7 @@ func tellTable(out io.Writer, proof *verify.Proof) {
 		}
 		table := tableOn(out, fmt.Sprintf("\n%s: %s", u.Name, u.Says))
 		for _, o := range u.Offenders {
-			day := "-"
-			if o.Day != 0 {
-				day = fmt.Sprint(o.Day)
-			}
-			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", cmp.Or(o.App, "-"), o.Target, day, o.Problem)
+			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", cmp.Or(o.App, "-"), visit.Shown(o.Target), dayText(o.Day), o.Problem)
 		}
 		_ = table.Flush()
 		if more := u.Violations - int64(len(u.Offenders)); more > 0 {

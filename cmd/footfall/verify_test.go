@@ -66,5 +66,8 @@ func TestVerify(t *testing.T) {
 	unknown := footfall(t, "verify", "--data", data, "--app=nobody")
 	assert.Equal(t, 1, unknown.code)
 	assert.Contains(t, unknown.stderr, `app: there is no app "nobody"`)
-	assert.Contains(t, well(t, "verify", "--data", data, "--sample=0.001", "--seed=7"), "0 targets, ")
+	nothing := footfall(t, "verify", "--data", data, "--sample=0.001", "--seed=7")
+	assert.Equal(t, exitNothing, nothing.code, "what was not checked is not proved")
+	assert.Contains(t, nothing.stdout, "0 targets, ")
+	assert.Contains(t, nothing.stderr, "nothing was checked")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"footfall/counter"
+	"footfall/visit"
 )
 
 type visitorCmd struct {
@@ -18,10 +19,14 @@ type visitorArgs struct {
 	Visitor string `arg:""`
 }
 
-type (
-	visitorShowCmd  struct{ visitorArgs }
-	visitorEraseCmd struct{ visitorArgs }
-)
+type visitorShowCmd struct{ visitorArgs }
+
+type visitorEraseCmd struct {
+	visitorArgs
+	confirmed
+}
+
+const nothingStored = "nothing is stored of this visitor"
 
 func (c *visitorShowCmd) run(ctx context.Context, p *program) error {
 	return p.withAdmin(ctx, func(a *counter.Admin) error {
@@ -30,12 +35,12 @@ func (c *visitorShowCmd) run(ctx context.Context, p *program) error {
 			return err
 		}
 		if len(stored) == 0 {
-			fmt.Fprintln(p.stdout, "nothing is stored of this visitor")
+			fmt.Fprintln(p.stdout, nothingStored)
 			return nil
 		}
 		table := tableOn(p.stdout, "TARGET\tSTORED AS\tRANK\tFIRST DAY\tLAST DAY")
 		for _, f := range stored {
-			fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\n", f.Target, f.Visitor, f.Rank, f.FirstDay, f.LastDay)
+			fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\n", visit.Shown(f.Target), f.Visitor, f.Rank, f.FirstDay, f.LastDay)
 		}
 		return table.Flush()
 	})
@@ -43,9 +48,21 @@ func (c *visitorShowCmd) run(ctx context.Context, p *program) error {
 
 func (c *visitorEraseCmd) run(ctx context.Context, p *program) error {
 	return p.withAdmin(ctx, func(a *counter.Admin) error {
+		stored, err := a.ShowVisitor(ctx, c.App, c.Visitor)
+		if err != nil {
+			return err
+		}
+		if len(stored) == 0 {
+			fmt.Fprintln(p.stdout, nothingStored)
+			return nil
+		}
+		err = c.ask(p, fmt.Sprintf("This visitor's address will be erased at %d pages and sites of app %s.", len(stored), c.App), "yes")
+		if err != nil {
+			return err
+		}
 		erased, err := a.EraseVisitor(ctx, c.App, c.Visitor)
 		if err == nil {
-			fmt.Fprintf(p.stdout, "erased at %d targets\n", erased)
+			fmt.Fprintf(p.stdout, "erased at %d pages and sites\n", erased)
 		}
 		return err
 	})

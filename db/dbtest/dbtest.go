@@ -11,6 +11,9 @@
 //   - else a server started here, of the PostgreSQL found on this machine or in
 //     FOOTFALL_TEST_POSTGRES_BIN.
 //
+// For faults there is Own, a server of a test's own, and Network, which fails between a client and a
+// server.
+//
 // Every database has the time zone Pacific/Chatham, which is 12:45 or 13:45 ahead of UTC and which
 // no test gives to an app. So code that uses the session's time zone instead of the app's goes
 // wrong at most hours of the day.
@@ -55,12 +58,22 @@ func Run(m *testing.M, leaks ...goleak.Option) int {
 	}
 	// A test that failed may have left goroutines behind, but its own message is the one to read.
 	if code == 0 {
-		if err := goleak.Find(leaks...); err != nil {
+		if err := findLeaks(leaks); err != nil {
 			fmt.Fprintln(os.Stderr, "dbtest: the tests left goroutines behind:", err)
 			code = 1
 		}
 	}
 	return code
+}
+
+// findLeaks gives the driver the time that it may take to close a connection in the midst of a
+// query: 15 s.
+func findLeaks(leaks []goleak.Option) error {
+	err := goleak.Find(leaks...)
+	for end := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(end); {
+		err = goleak.Find(leaks...) // waits half a second itself
+	}
+	return err
 }
 
 // New returns the URL of a new database with every migration applied. It is dropped when the test

@@ -66,7 +66,7 @@ func clusterMajor(cluster string) (int, error) {
 		}
 		if len(entries) > 0 {
 			return 0, fmt.Errorf("%s is not empty, and is not a PostgreSQL cluster (it has no PG_VERSION): "+
-				"move it away, or use another data directory", cluster)
+				"move it away, or name another folder", cluster)
 		}
 		return 0, nil
 	}
@@ -89,7 +89,7 @@ func chooseBinaries(cfg Config, major int, as *account) (binaries, error) {
 	}
 	if major != 0 && bin.major != major {
 		return binaries{}, fmt.Errorf("the data in %s is of PostgreSQL %d, and the binaries in %s are of PostgreSQL %d: "+
-			"name the folder of a PostgreSQL %d with --postgres-bin, or convert the data with pg_upgrade first; nothing was changed",
+			"name the folder of a PostgreSQL %d with --postgres-bin, or copy the data to a newer one with footfall upgrade; nothing was changed",
 			clusterIn(cfg.Dir), major, bin.dir, bin.major, major)
 	}
 	return bin, nil
@@ -117,8 +117,11 @@ func makeCluster(ctx context.Context, cfg Config, bin binaries, as *account, inh
 	if !synced {
 		args = append(args, "--no-sync")
 	}
-	if err := initdb(ctx, exec.CommandContext(ctx, filepath.Join(bin.dir, "initdb"), args...), as, inherited); err != nil {
-		return err
+	initdb := exec.CommandContext(ctx, filepath.Join(bin.dir, "initdb"), args...)
+	if said, err := runInitdb(initdb, as, inherited); ctx.Err() != nil {
+		return fmt.Errorf("make a PostgreSQL cluster: %w", ctx.Err())
+	} else if err != nil {
+		return failedInitdb(cfg.Dir, err, said)
 	}
 	if err := configure(unfinished); err != nil {
 		return err
@@ -138,7 +141,8 @@ func makeCluster(ctx context.Context, cfg Config, bin binaries, as *account, inh
 	return nil
 }
 
-func initdb(ctx context.Context, cmd *exec.Cmd, as *account, inherited *lock) error {
+// runInitdb returns what initdb said when it has ended.
+func runInitdb(cmd *exec.Cmd, as *account, inherited *lock) (string, error) {
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	cmd.Dir = "/"
@@ -150,13 +154,7 @@ func initdb(ctx context.Context, cmd *exec.Cmd, as *account, inherited *lock) er
 		<-p.done
 		err = p.err
 	}
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	return fmt.Errorf("make a PostgreSQL cluster: initdb: %w\n%s", err, lastLines(said.String()))
+	return said.String(), err
 }
 
 // configure completes the files of a cluster on which no server has run yet. They are never written
@@ -226,7 +224,7 @@ func readPostmasterPID(cluster string) (*postmasterPID, error) {
 		return nil, nil
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return nil, fmt.Errorf("the PostgreSQL cluster is another user's: run this as that user or as root: %w", err)
+		return nil, fmt.Errorf("the PostgreSQL cluster is another user's: run this as that user or as root (%w)", err)
 	}
 	if err != nil {
 		return nil, err
@@ -287,10 +285,4 @@ func syncFile(path string) error {
 		return err
 	}
 	return errors.Join(file.Sync(), file.Close())
-}
-
-// lastLines returns the end of what a program printed, which tells why it gave up.
-func lastLines(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.Join(lines[max(0, len(lines)-8):], "\n")
 }

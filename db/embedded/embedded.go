@@ -23,10 +23,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -34,6 +37,8 @@ import (
 type Config struct {
 	// Dir is Footfall's data directory. It is made if it is missing.
 	Dir string
+	// MustExist makes nothing: where there is no cluster, that is ErrNoCluster.
+	MustExist bool
 	// BinDir is the folder of postgres and initdb. If it is empty, the newest that fits the data is
 	// used.
 	BinDir string
@@ -71,8 +76,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	serving, err := waitLock(ctx, min(cfg.Wait, exitGrace), locks.serve, exclusive)
 	if err != nil {
-		return nil, fmt.Errorf("footfall already serves from %s (%s): stop it first, or give this one another data directory: %w",
-			cfg.Dir, holder(locks.serve), err)
+		return nil, lockFault(cfg.Dir, err, "footfall already serves from there ("+holder(locks.serve)+"): stop it first, or name another folder")
 	}
 	serving.describe("serve")
 	server, err := startServing(ctx, cfg, locks)
@@ -87,8 +91,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 func startServing(ctx context.Context, cfg Config, locks locks) (*Server, error) {
 	owner, err := waitLock(ctx, cfg.Wait, locks.owner, exclusive)
 	if err != nil {
-		return nil, fmt.Errorf("data directory %s is still in use (%s): try again when that has ended: %w",
-			cfg.Dir, holder(locks.owner), err)
+		return nil, lockFault(cfg.Dir, err, "it is still in use ("+holder(locks.owner)+"): try again when that has ended")
 	}
 	owner.describe("serve")
 	return launch(ctx, cfg, locks, owner)
@@ -106,19 +109,18 @@ func Use(ctx context.Context, cfg Config) (url string, release func() error, err
 	defer cancel()
 	for {
 		if url, release, err = attachShared(cfg.Dir, locks); err != nil || release != nil {
-			return url, release, err
+			return url, release, inDir(cfg.Dir, err)
 		}
 		owner, err := tryLock(locks.owner, exclusive)
 		if err != nil {
-			return "", nil, err
+			return "", nil, inDir(cfg.Dir, err)
 		}
 		if owner != nil {
 			owner.describe("a short command")
 			return startForCommand(ctx, cfg, locks, owner)
 		}
 		if !sleep(wait, pollEvery) {
-			return "", nil, fmt.Errorf("the server on %s is starting or stopping (%s): try again when it is ready: %w",
-				cfg.Dir, holder(locks.owner), wait.Err())
+			return "", nil, lockFault(cfg.Dir, wait.Err(), "its server is starting or stopping ("+holder(locks.owner)+"): try again when it is ready")
 		}
 	}
 }
@@ -178,7 +180,7 @@ func Attach(dir string) (url string, ok bool, err error) {
 	case err == nil || answered(err):
 		return url, true, nil
 	case errors.Is(err, context.DeadlineExceeded):
-		return "", false, fmt.Errorf("the PostgreSQL server on %s does not answer: %w", dir, err)
+		return "", false, fmt.Errorf("the PostgreSQL server on %s has not answered for %v: look at its log in %s", dir, attachTimeout, filepath.Join(clusterIn(dir), "log"))
 	default:
 		return "", false, nil
 	}
@@ -202,8 +204,28 @@ func (cfg Config) prepare() (Config, locks, error) {
 	if _, _, err = cfg.listen(); err != nil {
 		return cfg, locks{}, err
 	}
+	if err := cfg.checkDir(); err != nil {
+		return cfg, locks{}, err
+	}
 	made, err := openLocks(cfg.Dir)
-	return cfg, made, err
+	return cfg, made, inDir(cfg.Dir, err)
+}
+
+// checkDir refuses a folder in which nothing may be made, before anything is.
+func (cfg Config) checkDir() error {
+	if _, err := os.Stat(filepath.Join(cfg.Dir, "PG_VERSION")); err == nil {
+		return inDir(cfg.Dir, errors.New("it is itself the cluster of a PostgreSQL server: name the folder of Footfall's data, "+
+			"which has that in a folder postgres, or an empty one"))
+	}
+	if !cfg.MustExist {
+		return nil
+	}
+	for _, part := range []string{clusterIn(cfg.Dir), lockFolder(cfg.Dir)} {
+		if _, err := os.Stat(part); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			return nil // it is there, or being made, or others know better what is wrong
+		}
+	}
+	return inDir(cfg.Dir, ErrNoCluster)
 }
 
 // listen returns the listen_addresses and the port of the server. The name of the socket has the

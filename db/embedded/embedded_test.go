@@ -125,7 +125,7 @@ func TestOneOfManyStartsServes(t *testing.T) {
 		if r := <-results; r.err == nil {
 			running = append(running, r.server)
 		} else {
-			assert.ErrorContains(t, r.err, "footfall already serves from "+cfg.Dir)
+			assert.ErrorContains(t, r.err, cfg.Dir+": footfall already serves from there")
 		}
 	}
 	require.Len(t, running, 1)
@@ -221,7 +221,6 @@ func TestStartGivesUpOnACommandThatStays(t *testing.T) {
 	cfg.Wait = 50 * time.Millisecond
 	_, err = Start(t.Context(), cfg)
 	require.ErrorContains(t, err, fmt.Sprintf("still in use (by a short command, process %d)", os.Getpid()))
-	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NoError(t, release())
 }
 

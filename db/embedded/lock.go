@@ -34,7 +34,7 @@ const (
 
 // openLocks makes dir and the folder of its locks.
 func openLocks(dir string) (locks, error) {
-	folder := filepath.Join(dir, "lock")
+	folder := lockFolder(dir)
 	if err := makeDir(folder); err != nil {
 		return locks{}, err
 	}
@@ -46,6 +46,8 @@ func openLocks(dir string) (locks, error) {
 	}, nil
 }
 
+func lockFolder(dir string) string { return filepath.Join(dir, "lock") }
+
 // lock is a lock that is held, and that must be released.
 type lock struct{ file *os.File }
 
@@ -53,7 +55,7 @@ type lock struct{ file *os.File }
 func tryLock(path string, how int) (*lock, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open a lock of the data directory (is it another user's?): %w", err)
+		return nil, err
 	}
 	err = syscall.Flock(int(file.Fd()), how|syscall.LOCK_NB)
 	if err == nil {

@@ -32,6 +32,7 @@ type Server struct {
 	cluster string
 	socket  string
 	process *process
+	logged  map[string]int64 // the files of its log as it was started
 	locks   locks
 	owner   *lock
 	serving *lock // nil if a short command started the server
@@ -75,13 +76,18 @@ func (s *Server) shutDown(ctx context.Context) error {
 	}
 	defer s.owner.release()
 	err := s.end(ctx)
-	// The process that writes the log, and the children of a server that was killed, outlive the
-	// server for a moment. If they take longer than this wait, the next start waits for them.
-	if last, lockErr := waitLock(context.WithoutCancel(ctx), time.Second, s.locks.postgres, exclusive); lockErr == nil {
-		last.release()
-	}
+	s.awaitLast(ctx)
 	_ = os.Remove(s.socket) // stays if it is not empty
 	return err
+}
+
+// awaitLast waits for the processes that outlive a server that has ended for a moment: the one that
+// writes its log, and the children of a server that was killed. If they take longer than this wait,
+// the next start waits for them.
+func (s *Server) awaitLast(ctx context.Context) {
+	if last, err := waitLock(context.WithoutCancel(ctx), time.Second, s.locks.postgres, exclusive); err == nil {
+		last.release()
+	}
 }
 
 // end makes the server end, with a stronger signal each time, and returns when it has.
@@ -112,18 +118,21 @@ func launch(ctx context.Context, cfg Config, locks locks, owner *lock) (server *
 	}()
 	as, err := accountOf(clusterIn(cfg.Dir))
 	if err != nil {
-		return nil, err
+		return nil, inDir(cfg.Dir, err)
 	}
 	major, err := clusterMajor(clusterIn(cfg.Dir))
 	if err != nil {
-		return nil, err
+		return nil, inDir(cfg.Dir, err)
+	}
+	if major == 0 && cfg.MustExist {
+		return nil, inDir(cfg.Dir, ErrNoCluster)
 	}
 	bin, err := chooseBinaries(cfg, major, as)
 	if err != nil {
 		return nil, err
 	}
 	if err := as.checkEntry(cfg.Dir, bin); err != nil {
-		return nil, err
+		return nil, inDir(cfg.Dir, err)
 	}
 	server, err = begin(ctx, cfg, locks, major, bin, as)
 	if err != nil {
@@ -149,7 +158,7 @@ func begin(ctx context.Context, cfg Config, locks locks, major int, bin binaries
 	defer inherited.leaveToChildren()
 	if major == 0 {
 		if err := makeCluster(ctx, cfg, bin, as, inherited); err != nil {
-			return nil, err
+			return nil, inDir(cfg.Dir, err)
 		}
 	}
 	return startProcess(cfg, bin, as, inherited)
@@ -169,7 +178,7 @@ func waitForOldServer(ctx context.Context, cfg Config, locks locks, bin binaries
 	_, _ = as.run(filepath.Join(bin.dir, "pg_ctl"), "/", "stop", "--mode=fast", "--no-wait", "--pgdata", clusterIn(cfg.Dir))
 	inherited, err = waitLock(ctx, cfg.Wait, locks.postgres, exclusive)
 	if err != nil {
-		return nil, fmt.Errorf("processes of the earlier PostgreSQL server still run on %s; try again when they have ended: %w", clusterIn(cfg.Dir), err)
+		return nil, lockFault(cfg.Dir, err, "processes of the earlier PostgreSQL server still run: try again when they have ended")
 	}
 	return inherited, nil
 }
@@ -187,7 +196,7 @@ func startProcess(cfg Config, bin binaries, as *account, inherited *lock) (*Serv
 	}
 	socket, err := socketDir(cfg, port, as)
 	if err != nil {
-		return nil, err
+		return nil, inDir(cfg.Dir, err)
 	}
 	args := []string{"-D", cluster,
 		"-c", "listen_addresses=" + addresses,
@@ -200,9 +209,10 @@ func startProcess(cfg Config, bin binaries, as *account, inherited *lock) (*Serv
 	}
 	startLog, err := os.OpenFile(startLogIn(cfg.Dir), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, inDir(cfg.Dir, err)
 	}
 	defer func() { _ = startLog.Close() }() // the server has its own copy
+	logged := serverLogs(cluster)
 	cmd := exec.Command(filepath.Join(bin.dir, "postgres"), args...)
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = startLog, startLog
@@ -211,7 +221,7 @@ func startProcess(cfg Config, bin binaries, as *account, inherited *lock) (*Serv
 	if err != nil {
 		return nil, fmt.Errorf("start PostgreSQL: %w", err)
 	}
-	return &Server{url: socketURL(socket, port, name), cluster: cluster, socket: socket, process: process}, nil
+	return &Server{url: socketURL(socket, port, name), cluster: cluster, socket: socket, process: process, logged: logged}, nil
 }
 
 func startLogIn(dir string) string { return filepath.Join(dir, "postgres-start.log") }
@@ -239,8 +249,9 @@ func (s *Server) awaitReady(ctx context.Context, cfg Config) error {
 		}
 		select {
 		case <-s.process.done:
+			s.awaitLast(ctx)
 			printed, _ := os.ReadFile(startLogIn(cfg.Dir)) // an error makes the message shorter
-			return fmt.Errorf("%w; at its start it printed:\n%s", s.Err(), lastLines(string(printed)))
+			return fmt.Errorf("%w; at its start it said:\n%s", s.Err(), lastLines(string(printed)+saidSince(s.cluster, s.logged)))
 		case <-ctx.Done():
 			return fmt.Errorf("PostgreSQL was not ready in time: %w", ctx.Err())
 		case <-time.After(pollEvery):

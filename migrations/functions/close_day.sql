@@ -16,18 +16,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    WITH hashes AS MATERIALIZED (
-        SELECT page_id, sha256(inet_send(ip)) AS hash FROM visits WHERE day_id = day
-    ), entries AS MATERIALIZED (
-        SELECT page_id, sketch_entry(hash) AS entry FROM hashes
-    ), highest AS (
-        SELECT page_id, max(entry) AS entry FROM entries GROUP BY page_id, entry / 64
-    )
-    INSERT INTO sketches (page_id, day_id, entries)
-    SELECT page_id, day, array_agg(entry ORDER BY entry)
-    FROM highest
-    GROUP BY page_id
-    ORDER BY page_id;
+    PERFORM make_sketches(only_day => day);
     PERFORM make_tops(only_day => day);
     RETURN true;
 END

@@ -3,7 +3,9 @@
 --
 -- The partition is known by the day that it holds and not by its name, which anybody may give to a
 -- table of their own. The locks keep everybody from counting while they are waited for: it gives up
--- soon.
+-- soon. `verify` reads all the time, one snapshot after the other, for each of which it locks
+-- closed_days, too: it is kept from the next one there, where nobody else waits, before visits are
+-- asked for.
 CREATE FUNCTION drop_visits_day(day integer) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -31,6 +33,9 @@ BEGIN
     ) THEN
         RAISE EXCEPTION 'an app keeps its visits of day %', day USING ERRCODE = '22023';
     END IF;
+    PERFORM set_config('lock_timeout', '3s', true);
+    LOCK TABLE closed_days IN EXCLUSIVE MODE;
+    PERFORM set_config('lock_timeout', '100ms', true);
     PERFORM pg_advisory_xact_lock(hashtext('footfall.make_visits_day'));
     SELECT c.oid
     INTO partition

@@ -43,20 +43,29 @@ BEGIN
     IF 'footfall_app' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_app;
         GRANT SELECT ON schema_files, goose_db_version, apps, keys, day_keys, epochs, pages, page_tallies, counters,
-            visitors, visits, batches, days, returns, closed_days, tops, visits_kept TO footfall_app;
-        GRANT INSERT ON day_keys, pages, page_tallies, counters, visitors, visits, batches, days, returns TO footfall_app;
+            visitors, visits, batches, positions, days, open_returns, packed_returns, closed_days, tops, visits_kept TO footfall_app;
+        GRANT INSERT ON day_keys, pages, page_tallies, counters, visitors, visits, batches, positions, days, open_returns TO footfall_app;
         GRANT UPDATE (used_at)        ON keys           TO footfall_app;
         GRANT UPDATE (day_id, today)  ON page_tallies   TO footfall_app;
         GRANT UPDATE (hot, pv, uv)    ON counters       TO footfall_app;
         GRANT UPDATE (hot, pv, new_visitors) ON days    TO footfall_app;
         GRANT UPDATE (last_day)       ON visitors       TO footfall_app;
         GRANT UPDATE (abandoned)      ON batches        TO footfall_app;
-        GRANT UPDATE (visitors)       ON returns        TO footfall_app;
+        GRANT UPDATE (next, used_at)  ON positions      TO footfall_app;
+        GRANT UPDATE (visitors)       ON open_returns   TO footfall_app;
         GRANT UPDATE (gone_before)    ON visits_kept    TO footfall_app;
-        GRANT EXECUTE ON FUNCTION empty_batches(), forget_day_keys(integer), make_visits_day(integer), drop_visits_day(integer), close_day(integer),
-            make_tops(integer, bigint, integer), keep_visits_from(integer, integer),
+        GRANT EXECUTE ON FUNCTION empty_batches(), forget_calls(integer, integer), forget_day_keys(integer), make_visits_day(integer), drop_visits_day(integer), close_day(integer),
+            pack_returns(bigint, integer), make_tops(integer, bigint, integer), keep_visits_from(integer, integer),
             delete_unkept_visits(integer, integer, bigint, integer),
             forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer) TO footfall_app;
+    END IF;
+
+    -- What `footfall report` reads, and no more: of apps what leads to a target and a visitor, and
+    -- the tables of which the views of the schema report tell the rest.
+    IF 'footfall_report' <> ALL (missing) THEN
+        GRANT USAGE ON SCHEMA footfall TO footfall_report;
+        GRANT SELECT ON schema_files, goose_db_version, pages, counters, visitors, visits, days, visits_kept TO footfall_report;
+        GRANT SELECT (id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id) ON apps TO footfall_report;
     END IF;
 
     -- All that is in the schema report, and all that will be: the service answers its callers'

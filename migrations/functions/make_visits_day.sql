@@ -24,6 +24,7 @@ BEGIN
         RETURN false;
     END IF;
     EXECUTE format('CREATE TABLE %I (LIKE visits INCLUDING ALL)', partition);
+    EXECUTE format('COMMENT ON TABLE %I IS %L', partition, 'The visits of the day ' || day || ': a partition of visits.');
     EXECUTE format('ALTER TABLE visits ATTACH PARTITION %I FOR VALUES IN (%s)', partition, day);
     RETURN true;
 END

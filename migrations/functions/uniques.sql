@@ -75,27 +75,86 @@ $$;
 COMMENT ON FUNCTION group_uniques(integer, bigint[], integer, integer) IS 'How many visitors came to any of some targets in a range of days, and how sure that is.';
 
 -- Exactly, whatever rows are gone: see returns. In sums of deleted pages it is not known of visitors
--- when they came before: then as for a group.
+-- when they came before: nobody is new there, not even on the first day, and uniques are null.
+--
+-- No more is read than has to be. All days together are the counters. In a range before which nobody
+-- came, nobody has returned from before it. Any other is as good as one that begins on the first of
+-- its days that was counted, which is a date, whatever number a caller has written.
+CREATE FUNCTION target_sums(page bigint, from_day integer, to_day integer, OUT pv bigint, OUT new_visitors bigint, OUT hot bigint, OUT uniques bigint)
+LANGUAGE plpgsql STABLE
+SET search_path = footfall, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    first_day integer; -- of the target
+    last_day  integer;
+    begins    integer; -- the first day in the range
+    told      boolean; -- who is new
+    returned  bigint := 0;
+BEGIN
+    SELECT d.day_id, d.new_visitors > 0
+    INTO first_day, told
+    FROM days AS d
+    WHERE d.page_id = page
+    ORDER BY d.day_id
+    LIMIT 1;
+    SELECT d.day_id
+    INTO last_day
+    FROM days AS d
+    WHERE d.page_id = page
+    ORDER BY d.day_id DESC
+    LIMIT 1;
+    IF told AND from_day <= first_day AND to_day >= last_day THEN
+        SELECT c.pv, c.uv, c.hot, c.uv
+        INTO pv, new_visitors, hot, uniques
+        FROM counters AS c
+        WHERE c.page_id = page;
+        IF FOUND THEN
+            RETURN;
+        END IF;
+    END IF;
+
+    SELECT coalesce(sum(d.pv), 0), coalesce(sum(d.new_visitors), 0), coalesce(sum(d.hot), 0), min(d.day_id)
+    INTO pv, new_visitors, hot, begins
+    FROM days AS d
+    WHERE d.page_id = page
+      AND d.day_id BETWEEN from_day AND to_day;
+    IF from_day > first_day THEN
+        SELECT coalesce(sum(r.visitors), 0)
+        INTO returned
+        FROM (
+            SELECT o.visitors
+            FROM open_returns AS o
+            WHERE o.page_id = page
+              AND o.day_id BETWEEN begins AND to_day
+              AND o.previous_day < begins
+            UNION ALL
+            SELECT returned_from_before(p.previous_days, p.visitors, day_date(p.day_id) - day_date(begins))
+            FROM packed_returns AS p
+            WHERE p.page_id = page
+              AND p.day_id BETWEEN begins AND to_day
+        ) AS r;
+    END IF;
+    IF told OR pv = 0 THEN
+        uniques := new_visitors + returned;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION target_sums(bigint, integer, integer) IS 'What was counted for a target in a range of days; uniques are null in sums of deleted pages, where nobody can tell.';
+
+-- In sums of deleted pages as for a group.
 CREATE FUNCTION target_uniques(app integer, page bigint, from_day integer, to_day integer)
 RETURNS TABLE (uniques bigint, exact boolean, standard_error double precision, erased bigint)
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column
-DECLARE
-    unknown bigint;
 BEGIN
-    SELECT coalesce(sum(d.new_visitors), 0), coalesce(sum(d.pv - d.new_visitors), 0)
-    INTO uniques, unknown
-    FROM days AS d
-    WHERE d.page_id = page
-      AND d.day_id BETWEEN from_day AND to_day;
-    SELECT uniques + coalesce(sum(r.visitors) FILTER (WHERE r.previous_day < from_day), 0), unknown - coalesce(sum(r.visitors), 0)
-    INTO uniques, unknown
-    FROM returns AS r
-    WHERE r.page_id = page
-      AND r.day_id BETWEEN from_day AND to_day;
-    IF unknown > 0 THEN
+    SELECT s.uniques
+    INTO uniques
+    FROM target_sums(page, from_day, to_day) AS s;
+    IF uniques IS NULL THEN
         RETURN QUERY SELECT * FROM group_uniques(app, ARRAY[page], from_day, to_day);
         RETURN;
     END IF;

@@ -13,28 +13,13 @@ BEGIN
     END IF;
     RETURN QUERY
     SELECT p.uri, d.pv, d.new_visitors, d.hot,
-           CASE
-               WHEN d.pv - d.new_visitors = r.visitors THEN d.new_visitors + r.from_before
-               ELSE (SELECT u.uniques FROM target_uniques(a.id, p.id, from_day, to_day) AS u)
-           END
+           coalesce(d.uniques, (SELECT u.uniques FROM target_uniques(a.id, p.id, from_day, to_day) AS u))
     FROM apps AS a
     CROSS JOIN LATERAL first_pages(a.id, CASE WHEN top_pages.site IS NULL THEN 0 ELSE coalesce(
                                              (SELECT s.id FROM pages AS s WHERE s.app_id = a.id AND s.key = page_key(top_pages.site) AND s.site_id IS NULL), -1) END,
                                    from_day, to_day, top_pages.by, n) WITH ORDINALITY AS f (page_id, number, place)
     JOIN pages AS p ON p.id = f.page_id
-    CROSS JOIN LATERAL (
-        SELECT sum(o.pv)::bigint AS pv, sum(o.new_visitors)::bigint AS new_visitors, sum(o.hot)::bigint AS hot
-        FROM days AS o
-        WHERE o.page_id = f.page_id
-          AND o.day_id BETWEEN from_day AND to_day
-    ) AS d
-    CROSS JOIN LATERAL (
-        SELECT coalesce(sum(o.visitors), 0)::bigint AS visitors,
-               coalesce(sum(o.visitors) FILTER (WHERE o.previous_day < from_day), 0)::bigint AS from_before
-        FROM returns AS o
-        WHERE o.page_id = f.page_id
-          AND o.day_id BETWEEN from_day AND to_day
-    ) AS r
+    CROSS JOIN LATERAL target_sums(f.page_id, from_day, to_day) AS d
     WHERE a.name = top_pages.app
     ORDER BY f.place;
 END

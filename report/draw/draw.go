@@ -5,6 +5,7 @@ package draw
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -96,8 +97,8 @@ func Text(s string) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// columnsOf returns how many columns of a terminal a text takes.
-func columnsOf(text string) int {
+// Columns returns how many columns of a terminal a text takes.
+func Columns(text string) int {
 	columns := 0
 	for _, r := range text {
 		columns += runeColumns(r)
@@ -119,7 +120,7 @@ func runeColumns(r rune) int {
 // cut takes out the middle of a text that is too long: its beginning tells the site, its end the
 // page.
 func (s Style) cut(text string, columns int) string {
-	if columnsOf(text) <= columns {
+	if Columns(text) <= columns {
 		return text
 	}
 	gap := "…"
@@ -130,19 +131,21 @@ func (s Style) cut(text string, columns int) string {
 	if room < 2 {
 		return strings.Repeat(".", max(columns, 0))
 	}
-	runes := []rune(text)
+	parts := unbreakable.FindAllString(text, -1)
 	head, taken := 0, 0
-	for taken+runeColumns(runes[head]) <= (room+1)/2 {
-		taken += runeColumns(runes[head])
+	for taken+Columns(parts[head]) <= (room+1)/2 {
+		taken += Columns(parts[head])
 		head++
 	}
-	tail := len(runes)
-	for taken+runeColumns(runes[tail-1]) <= room {
+	tail := len(parts)
+	for taken+Columns(parts[tail-1]) <= room {
 		tail--
-		taken += runeColumns(runes[tail])
+		taken += Columns(parts[tail])
 	}
-	for tail < len(runes) && runeColumns(runes[tail]) == 0 {
-		tail++ // it was drawn over a character that is cut
-	}
-	return string(runes[:head]) + gap + string(runes[tail:])
+	return strings.Join(parts[:head], "") + gap + strings.Join(parts[tail:], "")
 }
+
+// unbreakable is what stays together when a text is cut: the escapes of a character in UTF-8, an
+// escape that Text has written, a flag, or else one character; and the marks drawn over it.
+var unbreakable = regexp.MustCompile(`(?s)(?:%[CD][0-9A-F]%[89AB][0-9A-F]|%E[0-9A-F](?:%[89AB][0-9A-F]){2}|%F[0-7](?:%[89AB][0-9A-F]){3}|` +
+	`%[0-9A-F]{2}|\\x[0-9a-f]{2}|\\u[0-9a-f]{4}|\\U[0-9a-f]{8}|\\[abfnrtv\\]|[\x{1F1E6}-\x{1F1FF}]{2}|.)[\pM\x{1F3FB}-\x{1F3FF}]*`)

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"image/png"
 	"io"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,10 +59,13 @@ func TestLongNamesAreCutOnTerminalsAlone(t *testing.T) {
 	table := Table{Columns: []Column{{Name: "PAGE", Gives: true}, {Name: "PV", Bar: true}}, Rows: [][]any{{long, int64(7)}}}
 	for _, width := range []int{20, 40, 79, 80, 132} {
 		row := strings.Split(table.Text(Style{Width: width}), "\n")[1]
-		assert.LessOrEqual(t, columnsOf(row), max(width, leastWide+gapWidth+2+1+barNarrow))
+		assert.LessOrEqual(t, Columns(row), max(width, leastWide+gapWidth+2+1+barNarrow))
 		assert.Regexp(t, `^exampl.*….*/end +7 █`, row)
 	}
-	assert.Contains(t, table.Text(Style{}), long)
+	table.Rows = append(table.Rows, []any{"short", int64(7)})
+	lines := strings.Split(table.Text(Style{}), "\n")
+	assert.True(t, strings.HasPrefix(lines[1], long+"   7 █"), lines[1])
+	assert.True(t, strings.HasPrefix(lines[2], "short"+strings.Repeat(" ", mostWide-len("short"))+"   7 █"), "not filled up to the longest: %s", lines[2])
 }
 
 func TestCut(t *testing.T) {
@@ -77,12 +83,21 @@ func TestCut(t *testing.T) {
 		{"一二三四五", 9, false, "一二…四五"},
 		{"一二三四五", 8, false, "一二…五"},
 		{"e\u0301e\u0301e\u0301e\u0301", 3, false, "e\u0301…e\u0301"},
+		{"a/%E6%97%A5%E6%9C%AC/b", 14, false, "a/…%E6%9C%AC/b"},
+		{"a/%E6%97%A5%E6%9C%AC/b", 15, false, "a/…%E6%9C%AC/b"},
+		{"a/%2F%20%2F/b", 12, false, "a/%2F…%2F/b"},
+		{"a/%2F%20%2F/b", 11, false, "a/%2F…%2F/b"},
+		{"a/%2F%20%2F/b", 10, false, "a/%2F…/b"},
+		{`a/\u202e\x1b/bc`, 13, false, `a/…\x1b/bc`},
+		{"a/🇩🇪🇯🇵/b", 7, false, "a/…🇯🇵/b"},
+		{"a/👍🏽👍🏽/b", 9, false, "a/…👍🏽/b"},
+		{"a/हिन्दी/b", 8, false, "a/हि…/b"},
 		{"abc", 2, false, ".."},
 		{"abc", 0, false, ""},
 	} {
 		cut := Style{ASCII: c.ascii}.cut(c.text, c.columns)
 		assert.Equal(t, c.want, cut)
-		assert.LessOrEqual(t, columnsOf(cut), c.columns)
+		assert.LessOrEqual(t, Columns(cut), c.columns)
 	}
 }
 
@@ -117,7 +132,9 @@ func TestNothingReachesATerminalRaw(t *testing.T) {
 func TestSVG(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	require.NoError(t, WriteSVG(&out, Chart{Title: hostile, Days: []ChartDay{{20190629, 40, 10, 99}, {20190630, 0, 0, 0}, {20190701, 9, 9, 12}}}))
+	require.NoError(t, WriteSVG(&out, Chart{Title: hostile, Period: "day", Bars: []ChartBar{
+		{"2019-06-29", "on 2019-06-29", 40, 10, 99}, {"2019-06-30", hostile, 0, 0, 0}, {"2019-07-01", "on 2019-07-01", 9, 9, 12},
+	}}))
 	assert.NotContains(t, out.String(), "<script")
 	assert.NotContains(t, out.String(), "\x1b")
 	for _, outside := range []string{"href", "url(", "@import", "src="} {
@@ -149,10 +166,53 @@ func TestSVG(t *testing.T) {
 	assert.Equal(t, 1, elements["svg"])
 	assert.Equal(t, 3, elements["g"])
 	assert.Equal(t, map[string][]string{"paper": {"320"}, "all": {"216.0", "0.0", "48.6"}, "new": {"54.0", "0.0", "48.6"}}, heights)
-	for _, said := range []string{"2019-06-29: 40 visitors, 10 of them new; 99 visits", "2019-07-01", "10", "40", "visitors of the day"} {
+	for _, said := range []string{"on 2019-06-29: 40 visitors, 10 of them new; 99 visits", "2019-07-01", "10", "40", "visitors of the day"} {
 		assert.Contains(t, texts, said)
 	}
 	assert.Contains(t, strings.Join(texts, ""), "<script>alert(1)</script>", "it stays text")
+}
+
+// Programs that do not understand the style have the colours from attributes.
+func TestSVGNeedsNoStyle(t *testing.T) {
+	t.Parallel()
+	var chart, bars bytes.Buffer
+	require.NoError(t, WriteSVG(&chart, Chart{Title: "a", Period: "day", Bars: []ChartBar{{"2019-06-29", "2019-06-29", 40, 40, 99}}}))
+	require.NoError(t, WriteBars(&bars, "b", Bars{Rows: []Bar{{Name: "a", Value: 3, Strong: true}, {Name: "b", Value: 1}}}))
+	for _, svg := range []*bytes.Buffer{&chart, &bars} {
+		drawn := 0
+		for decoder := xml.NewDecoder(bytes.NewReader(svg.Bytes())); ; {
+			token, err := decoder.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err)
+			part, is := token.(xml.StartElement)
+			colour, coloured := map[string]string{"svg": "fill", "rect": "fill", "line": "stroke"}[part.Name.Local]
+			if !is || !coloured {
+				continue
+			}
+			drawn++
+			assert.True(t, slices.ContainsFunc(part.Attr, func(a xml.Attr) bool {
+				return a.Name.Local == colour && strings.HasPrefix(a.Value, "#")
+			}), "%s of %v", colour, part)
+		}
+		assert.Greater(t, drawn, 3)
+	}
+
+	converter, err := exec.LookPath("rsvg-convert")
+	if err != nil {
+		t.Skip("rsvg-convert, which draws without a browser, is not here (Debian: librsvg2-bin)")
+	}
+	convert := exec.CommandContext(t.Context(), converter)
+	convert.Stdin = &chart
+	picture, err := convert.Output()
+	require.NoError(t, err)
+	drawn, err := png.Decode(bytes.NewReader(picture))
+	require.NoError(t, err)
+	white, _, _, _ := drawn.At(svgWide-4, svgHigh-4).RGBA()
+	assert.EqualValues(t, 0xffff, white, "the paper")
+	red, _, blue, _ := drawn.At(svgWide/2+svgLeft/2, svgHigh-svgBottom-20).RGBA()
+	assert.Greater(t, blue, 2*red, "the bar of new visitors")
 }
 
 func TestBars(t *testing.T) {
@@ -189,10 +249,10 @@ func TestBars(t *testing.T) {
 func TestAxisEndsOnARoundNumber(t *testing.T) {
 	t.Parallel()
 	for most, top := range map[int64]int64{0: 1, 1: 1, 3: 3, 4: 4, 5: 8, 9: 12, 40: 40, 41: 80, 101: 200, 999: 1000, 1001: 2000, 12345: 20000} {
-		assert.Equal(t, top, Chart{Days: []ChartDay{{PV: most}}}.top(), "for %d", most)
+		assert.Equal(t, top, Chart{Bars: []ChartBar{{Visitors: most}}}.top(), "for %d", most)
 	}
 	for most := int64(0); most < 5000; most++ {
-		top := Chart{Days: []ChartDay{{PV: most}}}.top()
+		top := Chart{Bars: []ChartBar{{Visitors: most}}}.top()
 		require.GreaterOrEqual(t, top, most)
 		require.Zero(t, top%min(svgTicks, top), "for %d", most)
 		require.LessOrEqual(t, top, max(most*5/2, 4), "for %d: the bars stay large", most)

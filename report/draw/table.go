@@ -22,6 +22,7 @@ type Column struct {
 const (
 	gapWidth  = 2
 	leastWide = 16 // columns that a column whose texts are cut keeps
+	mostWide  = 40 // columns to which it is filled up where nothing is cut: a longer text shifts the rest of its line alone
 )
 
 // cell is a value as it is written.
@@ -39,25 +40,23 @@ func (t Table) Text(s Style) string {
 	}
 	cells := t.cells(s, bars)
 	widths := t.widths(cells)
-	if s.Width > 0 {
-		t.narrow(widths, bars, s.Width)
-	}
+	t.narrow(widths, bars, s.Width)
 	var out strings.Builder
 	for _, row := range cells {
 		var line strings.Builder
 		for i, c := range row {
 			text := c.text
-			if t.Columns[i].Gives {
+			if t.Columns[i].Gives && s.Width > 0 {
 				text = s.cut(text, widths[i])
 			}
-			pad := strings.Repeat(" ", max(widths[i]-columnsOf(text), 0))
+			pad := strings.Repeat(" ", max(widths[i]-Columns(text), 0))
 			if c.right {
 				line.WriteString(pad + text)
 			} else {
 				line.WriteString(text + pad)
 			}
 			if t.Columns[i].Bar {
-				line.WriteString(" " + c.bar + strings.Repeat(" ", bars-columnsOf(c.bar)))
+				line.WriteString(" " + c.bar + strings.Repeat(" ", bars-Columns(c.bar)))
 			}
 			line.WriteString(strings.Repeat(" ", gapWidth))
 		}
@@ -101,13 +100,14 @@ func (t Table) widths(cells [][]cell) []int {
 	widths := make([]int, len(t.Columns))
 	for _, row := range cells {
 		for i, c := range row {
-			widths[i] = max(widths[i], columnsOf(c.text))
+			widths[i] = max(widths[i], Columns(c.text))
 		}
 	}
 	return widths
 }
 
-// narrow makes the column whose texts are cut as much narrower as lines are too long.
+// narrow makes the column whose texts are cut as much narrower as lines are too long for a terminal
+// of so many columns (0: no terminal).
 func (t Table) narrow(widths []int, bars, columns int) {
 	total, giving := -gapWidth, -1
 	for i, c := range t.Columns {
@@ -119,7 +119,11 @@ func (t Table) narrow(widths []int, bars, columns int) {
 			giving = i
 		}
 	}
-	if giving >= 0 && total > columns {
+	switch {
+	case giving < 0:
+	case columns == 0:
+		widths[giving] = min(widths[giving], mostWide)
+	case total > columns:
 		widths[giving] = min(widths[giving], max(widths[giving]-(total-columns), leastWide))
 	}
 }

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db/embedded"
+)
+
+// Backups that are made while visits are counted, and restored as docs/operating.md says, hold every
+// promise, and every visit that was answered before they began.
+func TestBackups(t *testing.T) {
+	if testing.Short() {
+		t.Skip("two servers and two copies; that what is restored is told from what was is tested in db and counter")
+	}
+	t.Parallel()
+	bin, err := embedded.Find(os.Getenv("FOOTFALL_TEST_POSTGRES_BIN"))
+	require.NoError(t, err)
+	if _, err := os.Stat(filepath.Join(bin, "pg_basebackup")); err != nil {
+		t.Skip("there is no pg_basebackup beside the server")
+	}
+	data, kept := usedData(t), newData(t)
+	s := serve(t, "--data", data)
+	visited := func(n int) {
+		status, _ := get(fmt.Sprintf("%s/visit?app=demo&ip=10.0.%d.%d&uri=http://example.com/%d", s.url, n/200, n%200, n%7))
+		assert.Equal(t, http.StatusOK, status)
+	}
+	const before = 50
+	for n := range before {
+		visited(n)
+	}
+	stop := make(chan struct{})
+	var counting sync.WaitGroup
+	counting.Go(func() {
+		for n := before; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+				visited(n)
+			}
+		}
+	})
+	tool := func(name string, args ...string) []byte {
+		cmd := exec.Command(filepath.Join(bin, name), append([]string{"--host=" + data + "/socket", "--username=footfall"}, args...)...)
+		var said bytes.Buffer
+		cmd.Stderr = &said
+		out, err := cmd.Output()
+		require.NoError(t, err, said.String())
+		return out
+	}
+	dump := tool("pg_dump", "footfall")
+	base := filepath.Join(kept, "base")
+	tool("pg_basebackup", "--checkpoint=fast", "--pgdata="+base)
+	close(stop)
+	counting.Wait()
+	require.Zero(t, s.stop())
+
+	check := func(restored string) {
+		require.NoError(t, exec.Command("install", "-m", "600", filepath.Join(data, "secret"), filepath.Join(restored, "secret")).Run())
+		well(t, "verify", "--data", restored)
+		s = serve(t, "--data", restored)
+		for n := range before {
+			_, body := get(fmt.Sprintf("%s/counts?app=demo&ip=10.0.0.%d&uri=http://example.com/", s.url, n))
+			assert.Contains(t, body, fmt.Sprintf(`"rank":%d,`, n+1))
+		}
+		visited(0)
+		require.Zero(t, s.stop())
+		well(t, "verify", "--data", restored)
+	}
+	logical := newData(t)
+	well(t, "app", "add", "empty", "--access=open", "--data", logical)
+	well(t, "psql", "--data", logical, "--", "-q", "-c", "SET client_min_messages = warning; DROP SCHEMA footfall, report CASCADE")
+	r := footfallTyped(t, string(dump), "psql", "--data", logical, "--", "-q", "-v", "ON_ERROR_STOP=1", "-o", "/dev/null")
+	require.Zero(t, r.code, r.stderr)
+	assert.Empty(t, r.stdout)
+	well(t, "psql", "--data", logical, "--", "-c", "VACUUM ANALYZE")
+	check(logical)
+
+	physical := newData(t)
+	require.NoError(t, exec.Command("cp", "-a", base, filepath.Join(physical, "postgres")).Run())
+	if os.Geteuid() == 0 {
+		require.NoError(t, exec.Command("chown", "-R", "--reference="+filepath.Join(data, "postgres"), filepath.Join(physical, "postgres")).Run())
+	}
+	check(physical)
+}

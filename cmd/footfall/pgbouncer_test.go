@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db/dbtest"
+)
+
+// bouncer starts PgBouncer in front of a database, and returns the URL that leads through it.
+func bouncer(t *testing.T, behind, mode string) string {
+	t.Helper()
+	binary := ""
+	for _, name := range []string{"pgbouncer", "/usr/sbin/pgbouncer"} { // where Debian has it, which is not on everybody's PATH
+		if found, err := exec.LookPath(name); err == nil {
+			binary = found
+		}
+	}
+	if binary == "" {
+		t.Skip("there is no pgbouncer: scripts/install-deps pgbouncer")
+	}
+	server, err := url.Parse(behind)
+	require.NoError(t, err)
+	host, port := server.Hostname(), server.Port()
+	if socket := server.Query().Get("host"); socket != "" {
+		host, port = socket, server.Query().Get("port")
+	}
+	login := "user=" + server.User.Username()
+	if password, has := server.User.Password(); has {
+		login += " password='" + password + "'"
+	}
+	name := strings.TrimPrefix(server.Path, "/")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().(*net.TCPAddr)
+	require.NoError(t, listener.Close())
+	folder := newData(t)
+	config := filepath.Join(folder, "pgbouncer.ini")
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "[databases]\n%s = host=%s port=%s %s\n"+
+		"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\nunix_socket_dir =\nauth_type = any\npool_mode = %s\ndefault_pool_size = 40\n",
+		name, host, port, login, address.Port, mode), 0o644)) //nolint:gosec // another user reads it
+	cmd := exec.Command(binary, config)
+	if os.Geteuid() == 0 { // as which it does not run
+		cmd.Args = append(cmd.Args, "-u", "postgres")
+	}
+	var said bytes.Buffer // to be read once it has ended
+	cmd.Stdout, cmd.Stderr = &said, &said
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Log(said.String())
+		}
+	})
+	eventually(t, "pgbouncer listens", func() bool {
+		conn, err := net.Dial("tcp", address.String())
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+	return fmt.Sprintf("postgres://%s@%s/%s", server.User.Username(), address, name)
+}
+
+// Where PgBouncer gives each connection a session, all works as it does without.
+func TestPgBouncerInSessionMode(t *testing.T) {
+	t.Parallel()
+	address := bouncer(t, dbtest.New(t), "session")
+	s := serve(t, "--database-url", address)
+	for _, app := range []string{"shop", "blog"} { // which are known as soon as the command returns
+		well(t, "app", "add", app, "--access=open", "--database-url", address)
+		status, body := get(s.url + "/visit?app=" + app + "&ip=192.0.2.1&uri=http://example.com/")
+		assert.Equal(t, http.StatusOK, status, body)
+	}
+	well(t, "verify", "--database-url", address)
+	well(t, "retain", "--database-url", address)
+	assert.Contains(t, well(t, "report", "top", "--app=shop", "--database-url", address), "example.com/")
+	well(t, "status", "--database-url", address)
+	assert.NotContains(t, s.said(), "level=ERROR")
+	assert.Zero(t, s.stop())
+}
+
+// Where it does not, that is told at once, before anything is done.
+func TestPgBouncerInTransactionMode(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"transaction", "statement"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			address := bouncer(t, dbtest.Empty(t), mode)
+			for _, args := range [][]string{{"serve", "--addr=127.0.0.1:0", "--admin-addr=off"}, {"app", "add", "shop", "--access=open"}, {"migrate", "up"}} {
+				r := footfall(t, append(args, "--database-url", address)...)
+				assert.Equal(t, exitFailed, r.code)
+				assert.Contains(t, r.stderr, "pooler")
+				assert.Contains(t, r.stderr, "pool_mode = session")
+			}
+		})
+	}
+}

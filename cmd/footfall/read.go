@@ -1,0 +1,216 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// typed is a command line that was read, with all that is wrong with it and with the environment.
+type typed struct {
+	commandLine
+	command command // nil where none could be read
+	misread bool    // there are words that mean nothing
+	faults  []error
+	unknown []string          // names of the environment that look like ours, and are not
+	known   []string          // names of the environment that are
+	given   map[string]string // names of the environment that gave a value, by their flag (--data)
+}
+
+// readLine reads arguments and environment. What is wrong does not hide what else is.
+func readLine(args []string, stdout, stderr io.Writer) *typed {
+	t := &typed{given: map[string]string{}}
+	values := &valueFaults{}
+	parser, err := kong.New(&t.commandLine,
+		kong.Name("footfall"),
+		kong.Description("Footfall counts visits to web pages, exactly, in PostgreSQL.\n\n"+
+			"Every flag that shows a $$FOOTFALL_… can be given in the environment by that name. "+
+			"Exit codes: 0 done, 1 failed, 2 something typed is wrong and nothing was done, 3 verify found nothing to check, 4 status has warnings."),
+		kong.Vars{"data": defaultData(), "version": versionText()},
+		kong.PostBuild(func(k *kong.Kong) error {
+			explain(readHelp(helpText), k.Model.Node, "")
+			return values.gather(k.Model.Node)
+		}),
+		kong.Writers(stdout, stderr),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
+	)
+	if err != nil {
+		panic(err) // commandLine, or a tag in it, is wrong
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if failed := (*kong.ParseError)(nil); errors.As(err, &failed) {
+		t.misread, t.faults = true, append(t.faults, err)
+		// What was read so far can be looked at all the same.
+		if parsed = failed.Context; parsed.Reset() == nil {
+			_, _ = parsed.Apply() // which cannot fail
+		}
+	}
+	t.readEnvironment(parsed, parser.Model.Node)
+	t.faults = append(t.faults, values.of(parsed.Flags())...)
+	if node := parsed.Selected(); node != nil {
+		t.command, _ = node.Target.Addr().Interface().(command)
+	}
+	return t
+}
+
+// readEnvironment finds out which flags the environment gave, and which of its names nobody reads.
+func (t *typed) readEnvironment(parsed *kong.Context, all *kong.Node) {
+	written := map[*kong.Value]bool{}
+	for _, step := range parsed.Path {
+		if step.Flag != nil {
+			written[step.Flag.Value] = true
+		}
+	}
+	for _, flag := range parsed.Flags() {
+		for _, name := range flag.Envs {
+			if _, set := os.LookupEnv(name); set && !written[flag.Value] {
+				t.given["--"+flag.Name] = name
+			}
+		}
+	}
+	_ = kong.Visit(all, func(node kong.Visitable, next kong.Next) error {
+		if flag, is := node.(*kong.Flag); is {
+			t.known = append(t.known, flag.Envs...)
+		}
+		return next(nil)
+	})
+	for _, entry := range os.Environ() {
+		name, value, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, "FOOTFALL_") && !slices.Contains(t.known, name) && !othersName(name, value) {
+			t.unknown = append(t.unknown, name)
+		}
+	}
+	slices.Sort(t.unknown)
+}
+
+// kubernetesName is what Kubernetes sets in each pod for a service that is called footfall.
+var kubernetesName = regexp.MustCompile(`^FOOTFALL(_\w+)?_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
+
+// othersName reports whether a name that begins like ours is one of our tests', or of Kubernetes.
+func othersName(name, value string) bool {
+	return strings.HasPrefix(name, "FOOTFALL_TEST_") || kubernetesName.MatchString(name) ||
+		strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://")
+}
+
+// warnings tell of names in the environment that nobody reads, each with the nearest that is read.
+func (t *typed) warnings() (lines []string) {
+	for _, name := range t.unknown {
+		line := name + " is set in the environment, and nothing reads it: `footfall serve --help` lists the names"
+		nearest := slices.MinFunc(t.known, func(a, b string) int { return distance(a, name) - distance(b, name) })
+		if distance(nearest, name) <= alike {
+			line = name + " is set in the environment, and nothing reads it: is " + nearest + " meant?"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// alike is how many letters a name may differ from another for which it may have been meant.
+const alike = 3
+
+// check adds what the command's own check finds to the faults, but for flags that have one already.
+func (t *typed) check() {
+	if t.command == nil {
+		return
+	}
+	check := globals.checkDatabase
+	if own, is := t.command.(checked); is {
+		check = own.check
+	}
+	before := t.faults
+	for _, fault := range check(t.globals) {
+		flag, _, _ := strings.Cut(fault.Error(), ":")
+		if !slices.ContainsFunc(before, func(b error) bool { return strings.HasPrefix(b.Error(), flag+":") }) {
+			t.faults = append(t.faults, fault)
+		}
+	}
+}
+
+var flagName = regexp.MustCompile(`--[a-z0-9][a-z0-9-]*`)
+
+// named writes a flag as whoever gave its value did: by its name in the environment, if it came
+// from there.
+func (t *typed) named(text string) string {
+	return flagName.ReplaceAllStringFunc(text, func(flag string) string {
+		if name, is := t.given[flag]; is {
+			return name
+		}
+		return flag
+	})
+}
+
+// distance is how many letters must be added, dropped or changed to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		corner := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := corner
+			if a[i] != b[j] {
+				cost++
+			}
+			corner = row[j+1]
+			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// valueFaults gathers the values that are not of their flag's kind. Kong itself would end with the
+// first one.
+type valueFaults struct{ found map[*kong.Value]error }
+
+// gather makes every flag beneath a node tell its faults here.
+func (f *valueFaults) gather(root *kong.Node) error {
+	f.found = map[*kong.Value]error{}
+	return kong.Visit(root, func(node kong.Visitable, next kong.Next) error {
+		if flag, is := node.(*kong.Flag); is {
+			flag.Mapper = tolerant{flag.Mapper, f}
+		}
+		return next(nil)
+	})
+}
+
+// of returns the faults of some flags.
+func (f *valueFaults) of(flags []*kong.Flag) (faults []error) {
+	for _, flag := range flags {
+		if err := f.found[flag.Value]; err != nil {
+			faults = append(faults, fmt.Errorf("--%s: %w", flag.Name, err))
+		}
+	}
+	return faults
+}
+
+// tolerant is a mapper that tells its faults, instead of failing.
+type tolerant struct {
+	kong.Mapper
+	faults *valueFaults
+}
+
+// Decode reads a value; one that cannot be read leaves the target as it is.
+func (m tolerant) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
+	if err := m.Mapper.Decode(ctx, target); err != nil && m.faults.found[ctx.Value] == nil {
+		m.faults.found[ctx.Value] = err // what is typed comes first, then what would hold without it
+	}
+	return nil
+}
+
+// IsBool reports whether the flag can stand without a value.
+func (m tolerant) IsBool() bool {
+	inner, is := m.Mapper.(kong.BoolMapper)
+	return is && inner.IsBool()
+}

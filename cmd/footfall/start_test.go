@@ -1,0 +1,194 @@
+package main
+
+import (
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db/dbtest"
+)
+
+// brokenPostgres is a folder with a server that says its version, and an initdb that fails.
+func brokenPostgres(t *testing.T, initdb string) string {
+	t.Helper()
+	bin := newData(t)
+	for name, script := range map[string]string{"postgres": "echo 'postgres (PostgreSQL) 17.1'", "initdb": initdb} {
+		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
+	}
+	return bin
+}
+
+// What initdb says comes to the user, with what to do about it.
+func TestFailureOfInitdbIsTold(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ initdb, says, remedy string }{
+		{`echo 'running bootstrap script ... FATAL:  could not write to file "base/4/1247": No space left on device'
+echo 'STATEMENT:  CREATE DATABASE template0;'; exit 1`, `"base/4/1247": No space left on device`, "free some space"},
+		{"echo 'initdb: error while loading shared libraries: libpq.so.5'; exit 127", "libpq.so.5", "mend the installation, or name another PostgreSQL with --postgres-bin"},
+	} {
+		data := newData(t)
+		r := footfall(t, "serve", "--data", data, "--postgres-bin", brokenPostgres(t, c.initdb), "--addr=127.0.0.1:0", "--admin-addr=off")
+		assert.Equal(t, exitFailed, r.code, r.stderr)
+		assert.Contains(t, r.stderr, "footfall: --data: "+data+": PostgreSQL's initdb could not make a cluster (exit status ")
+		assert.Contains(t, r.stderr, c.says)
+		assert.Contains(t, r.stderr, c.remedy)
+		assert.NotContains(t, r.stderr, "CREATE DATABASE")
+	}
+}
+
+// What PostgreSQL says as it gives up comes to the user, from whichever of its logs.
+func TestFailureOfPostgresIsTold(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	r := footfall(t, "serve", "--data", usedData(t), "--postgres-listen", taken.Addr().String(), "--addr=127.0.0.1:0", "--admin-addr=off")
+	assert.Equal(t, exitFailed, r.code)
+	assert.Contains(t, r.stderr, `could not bind IPv4 address "127.0.0.1"`)
+}
+
+// Only those commands make data that somebody may begin with. The others find none, rather than data
+// in which nothing was counted.
+func TestNoDataIsMadeUnasked(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(newData(t), "mistyped")
+	for _, args := range []string{
+		"verify", "report top", "report days", "retain", "app list", "app set demo --access=open", "app delete demo --yes", "app key list demo",
+		"visitor show demo 192.0.2.1", "visitor erase demo 192.0.2.1 --yes", "page delete demo a.example/b --yes",
+		"migrate up", "migrate status", "migrate down --yes", "psql -- -l",
+	} {
+		r := footfall(t, append([]string{"--data", data}, strings.Fields(args)...)...)
+		assert.Equal(t, exitFailed, r.code, args)
+		assert.Contains(t, r.stderr, "--data: there is nothing of Footfall in "+data, args)
+		assert.Contains(t, r.stderr, "--database-url", args)
+	}
+	assert.NoDirExists(t, data)
+	r := footfallWith(t, []string{"FOOTFALL_DATA=" + data}, "", "verify")
+	assert.Contains(t, r.stderr, "footfall: FOOTFALL_DATA: there is nothing of Footfall in "+data)
+}
+
+func TestDataThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	cluster := newData(t)
+	require.NoError(t, os.WriteFile(filepath.Join(cluster, "PG_VERSION"), []byte("15\n"), 0o600))
+	file := writeFile(t, "")
+	for data, says := range map[string]string{
+		file:    "not a directory): name another folder",
+		cluster: "it is itself the cluster of a PostgreSQL server",
+	} {
+		r := footfall(t, "serve", "--data", data, "--addr=127.0.0.1:0", "--admin-addr=off")
+		assert.Equal(t, exitFailed, r.code)
+		assert.Contains(t, r.stderr, "footfall: --data: "+data+": ")
+		assert.Contains(t, r.stderr, says)
+	}
+}
+
+// The app to try out with is made with the cluster, and never again.
+func TestDemoStaysDeleted(t *testing.T) {
+	t.Parallel()
+	data := usedData(t)
+	well(t, "app", "delete", "demo", "--yes", "--data", data)
+	s := serve(t, "--data", data)
+	assert.NotContains(t, well(t, "app", "list", "--data", data), "demo")
+	assert.Contains(t, s.said(), "there is no app yet")
+	assert.Zero(t, s.stop())
+	assert.NotContains(t, s.stdout.String(), "app=demo", "there is nothing to try")
+}
+
+// Who begins with an app of their own gets no open one beside it.
+func TestOwnAppComesFirst(t *testing.T) {
+	t.Parallel()
+	data := newData(t)
+	well(t, "app", "add", "shop", "--site=shop.example", "--data", data)
+	s := serve(t, "--data", data)
+	assert.NotContains(t, well(t, "app", "list", "--data", data), "demo")
+	assert.NotContains(t, s.said(), "is open")
+}
+
+// What the server refuses for good is told at once; nobody waits for it.
+func TestRefusedForGood(t *testing.T) {
+	t.Parallel()
+	given, err := url.Parse(dbtest.Empty(t))
+	require.NoError(t, err)
+	elsewhere, stranger := *given, *given
+	elsewhere.Path = "/nowhere"
+	stranger.RawQuery += "&options=-c%20role%3Dnobody_of_this_name"
+	for _, c := range []struct {
+		url  url.URL
+		says string
+	}{
+		{elsewhere, `the server has no such database (database "nowhere" does not exist): make it, or name another`},
+		{stranger, `(role "nobody_of_this_name" does not exist)`},
+	} {
+		r := footfallWith(t, []string{"FOOTFALL_DATABASE_URL=" + c.url.String()}, "", "serve", "--addr=127.0.0.1:0", "--admin-addr=off")
+		assert.Equal(t, exitFailed, r.code)
+		assert.Contains(t, r.stderr, "footfall: FOOTFALL_DATABASE_URL: ")
+		assert.Contains(t, r.stderr, c.says)
+		assert.NotContains(t, r.stderr, "waiting for the database")
+		assert.NotContains(t, r.stderr, "SQLSTATE")
+		r = footfall(t, "app", "list", "--database-url", c.url.String())
+		assert.Contains(t, r.stderr, "footfall: --database-url: ")
+		assert.Contains(t, r.stderr, c.says)
+	}
+}
+
+// Whatever is wrong with what was typed and with the environment is told at once, each by the name
+// that the user gave it.
+func TestAllFaultsAtOnce(t *testing.T) {
+	t.Parallel()
+	environment := []string{
+		"FOOTFALL_ADDR=here", "FOOTFALL_MIGRATE=maybe", "FOOTFALL_LOG_LEVEL=loud", "FOOTFALL_TRUST_PROXI=10.0.0.0/8", "FOOTFALL_PORT=80",
+		"FOOTFALL_SERVICE_HOST=10.0.0.1", "FOOTFALL_DB_PORT=tcp://10.0.0.1:5432", "FOOTFALL_PORT_8080_TCP_ADDR=10.0.0.1", // Kubernetes
+	}
+	r := footfallWith(t, environment, "", "serve", "--max-wait=soon", "--admin-addr=there")
+	assert.Equal(t, exitUsage, r.code)
+	for _, says := range []string{
+		`FOOTFALL_ADDR: "here" is not an address`, "FOOTFALL_MIGRATE: ", `FOOTFALL_LOG_LEVEL: "loud"`, `--max-wait: "soon"`, `--admin-addr: "there"`,
+		"FOOTFALL_TRUST_PROXI is set in the environment, and nothing reads it: is FOOTFALL_TRUST_PROXY meant?",
+		"FOOTFALL_PORT is set in the environment, and nothing reads it: `footfall serve --help` lists the names",
+	} {
+		assert.Contains(t, r.stderr, "footfall: "+says)
+	}
+	assert.Len(t, strings.Split(strings.TrimSpace(r.stderr), "\n"), 7, r.stderr)
+
+	r = footfallWith(t, []string{"FOOTFALL_ADDR=here"}, "", "serve", "--no-such-flag")
+	assert.Contains(t, r.stderr, "unknown flag --no-such-flag")
+	assert.Contains(t, r.stderr, "FOOTFALL_ADDR: ", "a fault of the line hides none of the environment")
+	r = footfall(t, "verify", "--sample=x", "--jobs=y")
+	assert.Contains(t, r.stderr, "--sample: expected a float")
+	assert.Contains(t, r.stderr, "--jobs: expected")
+	assert.NotContains(t, r.stderr, "is not a percentage", "one fault of each flag will do")
+
+	r = footfallWith(t, []string{"FOOTFALL_ADDR=here", "FOOTFALL_FILTR=off"}, "", "version")
+	assert.Zero(t, r.code, "another command does not read it")
+	assert.Contains(t, r.stderr, "is FOOTFALL_FILTER meant?")
+}
+
+func TestDistance(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"abc", "abc", 0}, {"abc", "", 3}, {"abc", "axc", 1}, {"abc", "ac", 1}, {"ac", "abc", 1}, {"kitten", "sitting", 3}} {
+		assert.Equal(t, c.want, distance(c.a, c.b), "%s, %s", c.a, c.b)
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	t.Parallel()
+	all := well(t)
+	assert.Contains(t, all, "Usage: footfall <command>")
+	assert.Contains(t, all, "Exit codes:")
+	assert.Equal(t, all, well(t, "help"))
+	assert.Equal(t, well(t, "app", "key", "add", "--help"), well(t, "help", "app", "key", "add"))
+	assert.Equal(t, well(t, "version"), well(t, "--version"))
+	unknown := footfall(t, "help", "nothing")
+	assert.Equal(t, exitUsage, unknown.code)
+	assert.Contains(t, unknown.stderr, "unexpected argument nothing")
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/docker/go-units"
+
+	"footfall/db"
+	"footfall/status"
+)
+
+type statusCmd struct {
+	JSON bool `name:"json"`
+}
+
+// errWarned says that status has found something to look after, and has told it.
+var errWarned = errors.New("status: there are warnings")
+
+func (c *statusCmd) run(ctx context.Context, p *program) error {
+	return p.withDatabase(ctx, func(d *db.DB) error {
+		dir := ""
+		if p.embedded() {
+			dir = p.Data
+		}
+		s, err := status.Read(ctx, d, dir)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			err = writeJSON(p.stdout, s)
+		} else {
+			err = printStatus(p.stdout, s)
+		}
+		if err == nil && len(s.Warnings) > 0 {
+			err = errWarned
+		}
+		return err
+	})
+}
+
+// smallTable is how large an empty table is at least that is worth a line.
+const smallTable = 1 << 20
+
+func printStatus(out io.Writer, s *status.Status) error {
+	fmt.Fprintf(out, "PostgreSQL %s, database %s: %s", s.Server.Version, s.Server.Database, size(s.Server.Bytes))
+	if s.Disk != nil {
+		fmt.Fprintf(out, "; %s of the disk are free", size(s.Disk.Free))
+	}
+	fmt.Fprintln(out)
+	fmt.Fprintf(out, "visits have room for %d days: %s to %s\n", s.Visits.Days, dayText(s.Visits.FirstDay), dayText(s.Visits.LastDay))
+	fmt.Fprintf(out, "daily task: done on %s, last day closed %s", dayText(s.Daily.DoneOn), dayText(s.Daily.ClosedDay))
+	if s.Daily.ClosedAt != nil {
+		fmt.Fprintf(out, " at %s", s.Daily.ClosedAt.UTC().Format(time.RFC3339))
+	}
+	if s.Daily.Running {
+		fmt.Fprint(out, ", runs now")
+	}
+	fmt.Fprintln(out)
+
+	table := tableOn(out, "\nINSTANCE\tFROM\tSINCE")
+	for _, i := range s.Instances {
+		since := "-"
+		if i.Since != nil {
+			since = i.Since.UTC().Format(time.RFC3339)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\n", cmp.Or(i.Name, "-"), cmp.Or(i.Address, "-"), since)
+	}
+	fmt.Fprintln(table, "\nAPP\tVISITS\tLAST DAY\tVISITS ON IT\tROWS OF VISITS ARE KEPT")
+	for _, a := range s.Apps {
+		fmt.Fprintf(table, "%s\t%d\t%s\t%d\t%s\n", a.Name, a.Hot, dayText(a.LastDay), a.LastDayHot, kept(a))
+	}
+	fmt.Fprintln(table, "\nTABLE\tROWS (ABOUT)\tSIZE")
+	for _, t := range s.Tables {
+		if t.Rows > 0 || t.Bytes >= smallTable {
+			rows := "-" // nobody has counted them since the server has had them
+			if t.Rows > 0 {
+				rows = fmt.Sprint(t.Rows)
+			}
+			fmt.Fprintf(table, "%s\t%s\t%s\n", t.Name, rows, size(t.Bytes))
+		}
+	}
+	for i, warning := range s.Warnings {
+		if i == 0 {
+			fmt.Fprintln(table)
+		}
+		fmt.Fprintf(table, "WARNING: %s\n", warning)
+	}
+	return table.Flush()
+}
+
+func size(bytes int64) string { return units.BytesSize(float64(bytes)) }
+
+func dayText(day int32) string {
+	if day == 0 {
+		return "-"
+	}
+	return fmt.Sprint(day)
+}
+
+// kept tells for how long an app keeps the rows of its visits, and from which day on they are there.
+func kept(a status.App) string {
+	how := "for ever"
+	if a.RetainDays > 0 {
+		how = fmt.Sprintf("%d days", a.RetainDays)
+	}
+	if a.FromDay > 0 {
+		how += fmt.Sprintf(", from %d on", a.FromDay)
+	}
+	return how
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/status"
+)
+
+// It is asked beside a service, and without one.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	data := usedData(t)
+	s := serve(t, "--data", data)
+	code, _ := get(s.url + "/visit?app=demo&ip=192.0.2.1&uri=http://example.com/")
+	require.Equal(t, http.StatusOK, code)
+	read := func() (found status.Status) {
+		r := footfall(t, "status", "--json", "--data", data)
+		require.NoError(t, json.Unmarshal([]byte(r.stdout), &found), r.stderr)
+		others := []string{}
+		for _, warning := range found.Warnings { // how full the disk is here does not matter
+			if !strings.HasPrefix(warning, "the disk of the data has ") {
+				others = append(others, warning)
+			}
+		}
+		if len(found.Warnings) > 0 {
+			assert.Equal(t, exitWarned, r.code)
+			assert.Contains(t, r.stderr, "there are warnings")
+		} else {
+			assert.Zero(t, r.code, r.stderr)
+		}
+		found.Warnings = others
+		return found
+	}
+	running := read()
+	assert.Len(t, running.Instances, 1)
+	assert.Empty(t, running.Warnings)
+	assert.Equal(t, int64(1), running.Apps[0].Hot)
+	assert.NotNil(t, running.Disk)
+	text := footfall(t, "status", "--data", data).stdout
+	assert.Regexp(t, `(?m)^APP .*\ndemo +1 +\d{8} +1 +35 days$`, text)
+	assert.Regexp(t, `(?m)^INSTANCE .*\nfootfall +- +\d{4}-`, text)
+
+	require.Zero(t, s.stop())
+	stopped := read()
+	assert.Empty(t, stopped.Instances)
+	require.Len(t, stopped.Warnings, 1)
+	assert.Contains(t, footfall(t, "status", "--data", data).stdout, "\nWARNING: "+stopped.Warnings[0])
+}

@@ -1,0 +1,95 @@
+package counter
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+
+	"footfall/db"
+	"footfall/visit"
+)
+
+// Counts returns the numbers of a page and its site, counting nothing.
+func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
+	a, w, err := c.admit(ctx, &r, ScopeRead)
+	if err != nil {
+		return visit.Answer{}, err
+	}
+	return c.read(ctx, a, w.target, r.who(&w))
+}
+
+// Counted is one of the answers of CountsOf.
+type Counted struct {
+	visit.Answer
+	Fault string // what is wrong with the URI, in a sentence: then there are no numbers
+}
+
+// CountsOf is Counts of many pages at once, in place of the URI of the request. An error is one that
+// all of them have in common.
+func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) ([]Counted, error) {
+	a, w, err := c.admitCaller(ctx, &r, ScopeRead)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.checkOrigin(&r); err != nil {
+		return nil, err
+	}
+	if err := c.checkRate(a, w); err != nil {
+		return nil, err
+	}
+	counted := make([]Counted, len(uris))
+	targets := make([]visit.Target, len(uris))
+	asked := make([]string, 0, 2*len(uris))
+	for i, uri := range uris {
+		t, err := a.targetOf(uri)
+		if told, wrong := errors.AsType[*visit.Error](err); wrong {
+			counted[i].Fault = told.Message
+			continue
+		}
+		targets[i] = t
+		asked = append(asked, t.Site, t.Page)
+	}
+	numbers, err := c.readAll(ctx, a, asked, r.who(&w))
+	if err != nil {
+		return nil, err
+	}
+	for i, t := range targets {
+		if counted[i].Fault == "" {
+			counted[i].Site, counted[i].Page = numbers[t.Site], numbers[t.Page]
+		}
+	}
+	return counted, nil
+}
+
+// who is the visitor about whom a question is; nil if it names none.
+func (r *Request) who(w *subject) *netip.Addr {
+	if r.Anybody {
+		return nil
+	}
+	return &w.visitor
+}
+
+// read reads the numbers of a page and its site, with the ranks of a visitor if one is named.
+func (c *Counter) read(ctx context.Context, a *app, t visit.Target, visitor *netip.Addr) (visit.Answer, error) {
+	numbers, err := c.readAll(ctx, a, []string{t.Site, t.Page}, visitor)
+	return visit.Answer{Site: numbers[t.Site], Page: numbers[t.Page]}, err
+}
+
+// readAll reads the numbers of targets, by their URI. Those that were never counted are left out.
+func (c *Counter) readAll(ctx context.Context, a *app, uris []string, visitor *netip.Addr) (map[string]visit.Counts, error) {
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	var rows []db.CountsGetRow
+	err := c.db.Read(ctx, func(q *db.Queries) (err error) {
+		rows, err = q.CountsGet(ctx, db.CountsGetParams{AppID: a.id, Uris: uris, Ip: visitor})
+		return err
+	})
+	if err != nil {
+		return nil, unanswered(err)
+	}
+	numbers := make(map[string]visit.Counts, len(rows))
+	for _, row := range rows {
+		numbers[row.Uri] = visit.Counts{PV: row.Pv, UV: row.Uv, Rank: row.Rank, Hot: row.Hot}
+	}
+	return numbers, nil
+}

@@ -1,0 +1,135 @@
+package counter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"footfall/db"
+	"footfall/record"
+	"footfall/visit"
+)
+
+// Item is one visit of many, as a caller states it.
+type Item struct{ URI, IP, Visitor, Agent string }
+
+// Counting is the permission to count visits of an app by whomever the caller names.
+type Counting struct {
+	counter *Counter
+	app     *app
+	calls   string // the source of calls with the caller's key
+}
+
+// MayCount checks that a caller may count many visits at once, and assert their visitors: the app,
+// the key and its scope, and the rate, for which a call is one request.
+func (c *Counter) MayCount(ctx context.Context, r Request) (*Counting, error) {
+	a, key, err := c.callerOf(ctx, &r)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.checkManyRights(key); err != nil {
+		return nil, err
+	}
+	if r.ParseErr != nil {
+		return nil, r.ParseErr
+	}
+	if err := a.checkOrigin(&r); err != nil {
+		return nil, err
+	}
+	counting := &Counting{counter: c, app: a, calls: "calls"}
+	if key != nil {
+		counting.calls = fmt.Sprintf("calls of key %d", key.id)
+	}
+	if r.Peer.IsValid() {
+		err = c.checkRate(a, subject{address: r.Peer})
+	}
+	return counting, err
+}
+
+func (a *app) checkManyRights(key *openKey) error {
+	switch {
+	case a.isOpen() || key != nil && key.opens(ScopeAssert):
+		return nil
+	case key == nil:
+		return visit.Errorf(visit.BadKey, "key", "app %s takes many visits at once only with one of the scope %s: send it as Authorization: Bearer …",
+			a.name, ScopeAssert)
+	}
+	return visit.Errorf(visit.Forbidden, "key", "it does not say who came: send one of the scope %s", ScopeAssert)
+}
+
+// Visit reads an item: what is to be counted, or why it is not. An error of the kind Unavailable
+// concerns more than the item.
+func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Skipped, error) {
+	c, a := g.counter, g.app
+	r := Request{URI: item.URI, IP: item.IP, Visitor: item.Visitor, Agent: item.Agent}
+	if !r.asserts() && a.mode != byID {
+		return record.Visit{}, "", visit.Errorf(visit.Invalid, "ip", "it is missing: give the address of the visitor")
+	}
+	var w subject
+	if err := c.identify(ctx, a, &r, &w); err != nil {
+		return record.Visit{}, "", err
+	}
+	var err error
+	if w.target, err = a.targetOf(item.URI); err != nil {
+		return record.Visit{}, "", err
+	}
+	looked := w
+	looked.untrusted = true // the agent is the visitor's own, and not the caller's
+	if why := c.skips(a, &r, looked); why != "" && (why != visit.SkippedBot || item.Agent != "") {
+		c.metrics.skipped.WithLabelValues(string(why)).Inc()
+		return record.Visit{}, why, nil
+	}
+	return c.visitOf(a, &w), "", nil
+}
+
+// ChunkVisits is how many visits are best recorded at once.
+func (g *Counting) ChunkVisits() int { return g.counter.recorder.ChunkVisits() }
+
+// Record counts a chunk of what Visit returned.
+func (g *Counting) Record(chunk record.Chunk) []record.Result {
+	return g.counter.recorder.RecordChunk(chunk)
+}
+
+// OpenCall returns how far the call of a name has been counted, whose body has this hash.
+func (g *Counting) OpenCall(ctx context.Context, name string, content [32]byte) (*record.Position, error) {
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	at, same, err := g.counter.recorder.OpenPosition(ctx, db.Position{App: g.app.id, Source: g.calls, Part: name}, content)
+	switch {
+	case errors.Is(err, db.ErrAppGone):
+		return nil, visit.Errorf(visit.NotFound, "app", "it has just been deleted").Because(err)
+	case err != nil:
+		return nil, unanswered(err)
+	case !same:
+		return nil, visit.Errorf(visit.Mismatch, "Idempotency-Key", "another body was sent with it: give each body a key of its own")
+	}
+	return &at, nil
+}
+
+// Numbers returns the present numbers of visits, as Counts does.
+func (g *Counting) Numbers(ctx context.Context, visits []record.Visit) ([]visit.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	ask := db.CountsOfVisitsParams{AppID: g.app.id, Uris: make([]string, 0, 2*len(visits)), Ips: make([]netip.Addr, 0, 2*len(visits))}
+	for i := range visits {
+		v := &visits[i]
+		ask.Uris = append(ask.Uris, v.Target.Site, v.Target.Page)
+		ask.Ips = append(ask.Ips, v.Visitor, v.Visitor)
+	}
+	var rows []db.CountsOfVisitsRow
+	err := g.counter.db.Read(ctx, func(q *db.Queries) (err error) { rows, err = q.CountsOfVisits(ctx, ask); return err })
+	if err != nil {
+		return nil, unanswered(err)
+	}
+	answers := make([]visit.Answer, len(visits))
+	for _, row := range rows {
+		numbers := visit.Counts{PV: row.Pv, UV: row.Uv, Rank: row.Rank, Hot: row.Hot}
+		if place := row.Place - 1; place%2 == 0 {
+			answers[place/2].Site = numbers
+		} else {
+			answers[place/2].Page = numbers
+		}
+	}
+	return answers, nil
+}

@@ -1,0 +1,334 @@
+package counter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/db"
+	"footfall/record"
+	"footfall/visit"
+)
+
+// counting is the permission to count many visits for the app demo.
+func (in *instance) counting(t *testing.T) *counter.Counting {
+	t.Helper()
+	g, err := in.MayCount(t.Context(), counter.Request{App: "demo", Peer: peer})
+	require.NoError(t, err)
+	return g
+}
+
+// chunkOf is a chunk of items, all of which are to be counted. Where there is a position, the items
+// stand one behind the other from there.
+func chunkOf(t *testing.T, g *counter.Counting, at *record.Position, items ...counter.Item) record.Chunk {
+	t.Helper()
+	chunk := record.Chunk{Position: at}
+	for i, item := range items {
+		v, skipped, err := g.Visit(t.Context(), item)
+		require.NoError(t, err)
+		require.Empty(t, skipped)
+		chunk.Visits = append(chunk.Visits, v)
+		if at != nil {
+			chunk.Next = append(chunk.Next, at.Next+int64(i)+1)
+		}
+	}
+	return chunk
+}
+
+// anyItems are items of few visitors and pages.
+func anyItems(r *rand.Rand, n int) (items []counter.Item) {
+	for range n {
+		items = append(items, counter.Item{
+			URI: fmt.Sprintf("http://site%d.example/%d", r.IntN(4), r.IntN(8)), IP: fmt.Sprintf("10.0.%d.%d", r.IntN(2), r.IntN(200)),
+		})
+	}
+	return items
+}
+
+// In chunks each visit gets the numbers that it would have got by itself, also across midnight, and
+// with visits of the lanes between.
+func TestChunksCountAsSingleVisits(t *testing.T) { everyWay(t, testChunksCountAsSingleVisits) }
+
+func testChunksCountAsSingleVisits(t *testing.T, w way) {
+	one, many := w.newInstance(t, counter.Options{}), w.newInstance(t, counter.Options{})
+	g := many.counting(t)
+	r := rand.New(rand.NewPCG(1, 1))
+	for round := range 8 {
+		items := anyItems(r, 150)
+		chunk := chunkOf(t, g, nil, items[:80]...)
+		midnight := one.clock.Now().Add(time.Duration(round%2) * 24 * time.Hour)
+		many.clock.Set(midnight)
+		late := chunkOf(t, g, nil, items[80:]...)
+		chunk.Visits = append(chunk.Visits, late.Visits...)
+		for i, got := range g.Record(chunk) {
+			if i == 80 {
+				one.clock.Set(midnight)
+			}
+			require.NoError(t, got.Err)
+			require.Equal(t, row(one.count(t, items[i].IP, items[i].URI)), row(got.Answer), "round %d, visit %d", round, i)
+		}
+		for range 3 { // what chunks have counted, lanes know, and the other way round
+			item := anyItems(r, 1)[0]
+			require.Equal(t, row(one.count(t, item.IP, item.URI)), row(many.count(t, item.IP, item.URI)))
+		}
+	}
+	if w.filter {
+		require.Zero(t, many.metric(t, "footfall_filter_wrong_hints_total"))
+	}
+	many.checkTables(t)
+}
+
+// A chunk that is being written keeps no hint from being right: what the lanes do not see yet they
+// look up.
+func TestLanesLookUpWhatAChunkIsCounting(t *testing.T) {
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	in.count(t, "192.0.2.250", "http://a/")
+	g := in.counting(t)
+	release := in.hold(t, "a")
+	results := make(chan []record.Result, 1)
+	chunk := chunkOf(t, g, nil, counter.Item{URI: "http://a/", IP: "192.0.2.1"}, counter.Item{URI: "http://a/", IP: "192.0.2.2"})
+	go func() { results <- g.Record(chunk) }()
+	in.waiters(t, 1)
+	lane := in.start("192.0.2.2", "http://a/")
+	in.waiters(t, 2)
+	release()
+	for _, got := range <-results {
+		require.NoError(t, got.Err)
+	}
+	require.Equal(t, "3 3 3 4 | 3 3 3 4", <-lane)
+	require.Zero(t, in.metric(t, "footfall_filter_wrong_hints_total"))
+	in.checkTables(t)
+}
+
+// Chunks and single visits to the same sites, from two instances at once: nothing is lost, nothing
+// counted twice, and nobody is in anybody's way.
+func TestChunksBesideLiveVisits(t *testing.T) {
+	t.Parallel()
+	a := both.newInstance(t, counter.Options{})
+	b := both.startOn(t, a.url, counter.Options{Options: record.Options{Clock: a.clock.Now}})
+	var wg sync.WaitGroup
+	const chunks, visits, clients, each = 6, 300, 20, 40
+	for n, in := range []*instance{a, b} {
+		g := in.counting(t)
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(n), 7))
+			for range chunks {
+				for _, got := range g.Record(chunkOf(t, g, nil, anyItems(r, visits)...)) {
+					assert.NoError(t, got.Err)
+				}
+			}
+		})
+		for client := range clients {
+			r := rand.New(rand.NewPCG(uint64(client), uint64(n)))
+			wg.Go(func() {
+				for range each {
+					item := anyItems(r, 1)[0]
+					_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: item.IP, URI: item.URI})
+					assert.NoError(t, err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	var hot int
+	require.NoError(t, a.conn(t).QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(&hot))
+	require.Equal(t, 2*(chunks*visits+clients*each), hot)
+	for _, in := range []*instance{a, b} {
+		require.Empty(t, in.log.String())
+	}
+	a.checkTables(t)
+}
+
+// A position moves with what is counted. A reader who comes to where another one has been counts
+// nothing, and learns how far that one came.
+func TestPositionMovesWithWhatIsCounted(t *testing.T) {
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	g := in.counting(t)
+	first, err := g.OpenCall(t.Context(), "one", [32]byte{1})
+	require.NoError(t, err)
+	second, err := g.OpenCall(t.Context(), "one", [32]byte{1})
+	require.NoError(t, err)
+	items := anyItems(rand.New(rand.NewPCG(2, 2)), 50)
+	ahead, behind := chunkOf(t, g, first, items...), chunkOf(t, g, second, items[:20]...)
+	for _, got := range g.Record(ahead) {
+		require.NoError(t, got.Err)
+	}
+	require.EqualValues(t, 50, first.Next)
+	for _, got := range g.Record(behind) {
+		require.ErrorIs(t, got.Err, record.ErrMoved)
+	}
+	require.EqualValues(t, 50, second.Next)
+	_, err = g.OpenCall(t.Context(), "one", [32]byte{2})
+	var told *visit.Error
+	require.ErrorAs(t, err, &told)
+	require.Equal(t, visit.Mismatch, told.Kind)
+	var hot int
+	require.NoError(t, in.conn(t).QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(&hot))
+	require.Equal(t, 50, hot)
+	require.Empty(t, in.log.String())
+	in.checkTables(t)
+}
+
+// The position of a call that was deleted with its app, or forgotten, under a chunk: nothing counts.
+func TestPositionIsGone(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	g := in.counting(t)
+	at, err := g.OpenCall(t.Context(), "one", [32]byte{1})
+	require.NoError(t, err)
+	in.exec(t, "DELETE FROM positions")
+	got := g.Record(chunkOf(t, g, at, counter.Item{URI: "http://a/", IP: "192.0.2.1"}))
+	var told *visit.Error
+	require.ErrorAs(t, got[0].Err, &told)
+	require.Equal(t, visit.Unavailable, told.Kind)
+	in.checkTables(t)
+	require.Empty(t, in.numbersOf(t, "a"))
+}
+
+// numbersOf are pv, uv and hot of a target; "" if it was never counted.
+func (in *instance) numbersOf(t *testing.T, uri string) (numbers string) {
+	t.Helper()
+	rows, err := in.conn(t).Query(t.Context(), "SELECT concat_ws(' ', pv, uv, hot) FROM counters JOIN pages ON id = page_id WHERE uri = $1", uri)
+	require.NoError(t, err)
+	for rows.Next() {
+		require.NoError(t, rows.Scan(&numbers))
+	}
+	require.NoError(t, rows.Err())
+	return numbers
+}
+
+// The connection is lost under a chunk: before it has come, it is sent again; after its commit, it
+// is known to be counted, and the position to have moved.
+func TestConnectionLostUnderAChunk(t *testing.T) {
+	t.Parallel()
+	for _, positioned := range []bool{false, true} {
+		t.Run(fmt.Sprintf("position=%t", positioned), func(t *testing.T) {
+			t.Parallel()
+			in, c := both.newCutInstance(t)
+			g := in.counting(t)
+			var at *record.Position
+			if positioned {
+				var err error
+				at, err = g.OpenCall(t.Context(), "one", [32]byte{1})
+				require.NoError(t, err)
+			}
+			release := in.hold(t, "a")
+			chunk := chunkOf(t, g, at, counter.Item{URI: "http://a/", IP: "192.0.2.2"}, counter.Item{URI: "http://a/", IP: "192.0.2.3"})
+			results := make(chan []record.Result, 1)
+			go func() { results <- g.Record(chunk) }()
+			in.waiters(t, 1) // the whole batch is with the server, its commit included
+			c.cut()
+			in.waiters(t, 2) // the question after it waits for it
+			release()
+			for _, got := range <-results {
+				require.ErrorIs(t, got.Err, record.ErrNumbersLost)
+			}
+			release = in.hold(t, "a")
+			if positioned {
+				require.EqualValues(t, 2, at.Next)
+				next := chunkOf(t, g, at, counter.Item{URI: "http://a/", IP: "192.0.2.4"})
+				chunk = next
+			} else {
+				chunk = chunkOf(t, g, nil, counter.Item{URI: "http://a/", IP: "192.0.2.4"})
+			}
+			go func() { results <- g.Record(chunk) }()
+			in.waiters(t, 1)
+			in.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+			release()
+			got := <-results
+			require.NoError(t, got[0].Err)
+			require.Equal(t, "4 4 4 4 | 4 4 4 4", row(got[0].Answer), "each once")
+			in.checkTables(t)
+		})
+	}
+}
+
+// The tables do not accept one visit of a chunk. Without a position it alone is left out; a position
+// does not pass by it.
+func TestChunkWithAVisitThatIsRefused(t *testing.T) {
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	in.exec(t, `ALTER TABLE visitors ADD CHECK (ip <> '192.0.2.7')`)
+	g := in.counting(t)
+	var items []counter.Item
+	for i := range 12 {
+		items = append(items, counter.Item{URI: "http://a/", IP: fmt.Sprintf("192.0.2.%d", i)})
+	}
+	for i, got := range g.Record(chunkOf(t, g, nil, items...)) {
+		assert.Equal(t, i == 7, got.Err != nil, "visit %d: %v", i, got.Err)
+	}
+	require.Equal(t, "11 11 11", in.numbersOf(t, "a"))
+	at, err := g.OpenCall(t.Context(), "one", [32]byte{1})
+	require.NoError(t, err)
+	for i, got := range g.Record(chunkOf(t, g, at, items...)) {
+		assert.Equal(t, i >= 7, got.Err != nil, "visit %d: %v", i, got.Err)
+		assert.Equal(t, i > 7, errors.Is(got.Err, record.ErrNotReached), "visit %d: %v", i, got.Err)
+	}
+	require.EqualValues(t, 7, at.Next)
+	require.Equal(t, "11 11 18", in.numbersOf(t, "a"))
+	in.checkTables(t)
+}
+
+// Calls are forgotten when nobody has sent them again for long enough, and no sooner.
+func TestCallsAreForgotten(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	g := in.counting(t)
+	for i := range 3 {
+		_, err := g.OpenCall(t.Context(), fmt.Sprint(i), [32]byte{1})
+		require.NoError(t, err)
+	}
+	in.exec(t, `UPDATE positions SET used_at = now() - interval '7 days 1 minute' WHERE part IN ('0', '1')`)
+	_, err := g.OpenCall(t.Context(), "1", [32]byte{1}) // sent again
+	require.NoError(t, err)
+	in.exec(t, `INSERT INTO positions (app_id, source, part, used_at) VALUES (1, 'log', 'x', '2000-01-01')`)
+	for _, c := range []struct{ days, want int64 }{{8, 0}, {7, 1}, {7, 0}, {0, 0}} { // one day at least
+		forgotten, err := in.db.ForgetCalls(t.Context(), int(c.days))
+		require.NoError(t, err)
+		require.Equal(t, c.want, forgotten, "%d days", c.days)
+	}
+	_, err = g.OpenCall(t.Context(), "0", [32]byte{2}) // another call now
+	require.NoError(t, err)
+	in.exec(t, `UPDATE positions SET used_at = now() - interval '3 days 1 minute' WHERE part = '2'`)
+	plain.startOn(t, in.url, counter.Options{Options: record.Options{RememberCalls: 3}})
+	require.Eventually(t, func() bool {
+		var calls int
+		err := in.conn(t).QueryRow(t.Context(), `SELECT count(*) FROM positions WHERE content IS NOT NULL`).Scan(&calls)
+		return err == nil && calls == 2
+	}, time.Minute, 10*time.Millisecond, "an instance forgets by itself")
+}
+
+// An app goes with its positions.
+func TestDeleteAppWithPositions(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	g := in.counting(t)
+	_, err := g.OpenCall(t.Context(), "one", [32]byte{1})
+	require.NoError(t, err)
+	require.NoError(t, counter.NewAdmin(in.db, nil).DeleteApp(t.Context(), "demo"))
+	_, err = g.OpenCall(t.Context(), "two", [32]byte{1})
+	var told *visit.Error
+	require.ErrorAs(t, err, &told)
+	require.Equal(t, visit.NotFound, told.Kind)
+	require.ErrorIs(t, err, db.ErrAppGone)
+}
+
+// After Close, chunks are refused.
+func TestNoChunkAfterClose(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	g := in.counting(t)
+	chunk := chunkOf(t, g, nil, counter.Item{URI: "http://a/", IP: "192.0.2.1"})
+	in.Close()
+	require.ErrorContains(t, g.Record(chunk)[0].Err, "shutting down")
+}

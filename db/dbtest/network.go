@@ -1,0 +1,188 @@
+package dbtest
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+)
+
+// Network is what lies between a client and a server, and can fail: it hangs, it leads to another
+// server, or (on Linux) it vanishes, as if somebody had pulled a cable.
+type Network struct {
+	t        testing.TB
+	listener net.Listener
+
+	mu      sync.Mutex        // guards what follows
+	server  [2]string         // network and address
+	conns   map[net.Conn]bool // those that stand, and whether they have vanished
+	flows   chan struct{}     // closed, unless the network hangs
+	onLocks func()            // called once, when a batch has its locks and is not complete; nil: nobody has asked
+}
+
+// NewNetwork returns a network before the server of a database, and the URL that leads through it.
+// Both of its ends speak TCP if the server does.
+func NewNetwork(t testing.TB, to string) (n *Network, through string) {
+	t.Helper()
+	cfg, err := pgx.ParseConfig(to)
+	require.NoError(t, err)
+	n = &Network{t: t, conns: map[net.Conn]bool{}, flows: make(chan struct{})}
+	close(n.flows)
+	n.LeadTo(to)
+	n.listener, err = (&net.ListenConfig{KeepAlive: -1}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			client, err := n.listener.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { n.connect(client) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = n.listener.Close()
+		n.Thaw()
+		n.Cut()
+		all.Wait()
+	})
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(cfg.User, cfg.Password), Host: n.listener.Addr().String(), Path: "/" + cfg.Database}
+	u.RawQuery = url.Values{"sslmode": {"disable"}, "application_name": {"far"}}.Encode()
+	return n, u.String()
+}
+
+// LeadTo makes the network lead to another server from now on; the connections that stand stay.
+func (n *Network) LeadTo(to string) {
+	n.t.Helper()
+	cfg, err := pgx.ParseConfig(to)
+	require.NoError(n.t, err)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.server[0], n.server[1] = pgconn.NetworkAddress(cfg.Host, cfg.Port)
+}
+
+// Cut ends every connection that stands, and both ends are told.
+func (n *Network) Cut() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for conn := range n.conns {
+		_ = conn.Close()
+	}
+	clear(n.conns)
+}
+
+// Freeze lets nothing through until Thaw, as a server does that hangs: connections stand, new ones
+// can be made, and what is sent is acknowledged, but nobody answers.
+func (n *Network) Freeze() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.flows = make(chan struct{})
+}
+
+// Thaw lets through what was held up.
+func (n *Network) Thaw() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	select {
+	case <-n.flows:
+	default:
+		close(n.flows)
+	}
+}
+
+func (n *Network) await() {
+	n.mu.Lock()
+	flows := n.flows
+	n.mu.Unlock()
+	<-flows
+}
+
+// pass writes what has come from one end to the other, unless they have vanished.
+func (n *Network) pass(to net.Conn, some []byte) error {
+	n.await()
+	n.mu.Lock()
+	vanished := n.conns[to]
+	n.mu.Unlock()
+	if vanished {
+		return nil
+	}
+	_, err := to.Write(some)
+	return err
+}
+
+func (n *Network) connect(client net.Conn) {
+	n.await()
+	n.mu.Lock()
+	to := n.server
+	n.mu.Unlock()
+	server, err := (&net.Dialer{KeepAlive: -1}).Dial(to[0], to[1])
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	n.mu.Lock()
+	n.conns[client], n.conns[server] = false, false
+	n.mu.Unlock()
+	var both sync.WaitGroup
+	both.Go(func() { n.toClient(client, server); _ = client.Close() })
+	both.Go(func() { n.toServer(server, client); _ = server.Close() })
+	both.Wait()
+}
+
+func (n *Network) toClient(client, server net.Conn) {
+	some := make([]byte, 64<<10)
+	for {
+		size, err := server.Read(some)
+		if wrong := n.pass(client, some[:size]); err != nil || wrong != nil {
+			return
+		}
+	}
+}
+
+// toServer passes one message of PostgreSQL's protocol after the other.
+func (n *Network) toServer(server, client net.Conn) {
+	from := bufio.NewReader(client)
+	statements := 0                 // that were executed since the server was last asked to answer
+	for header := 4; ; header = 5 { // the first message has no type
+		message := make([]byte, header)
+		if _, err := io.ReadFull(from, message); err != nil {
+			n.await()
+			return
+		}
+		length := int64(binary.BigEndian.Uint32(message[header-4:])) - 4
+		rest, err := io.ReadAll(io.LimitReader(from, length))
+		if wrong := n.pass(server, append(message, rest...)); err != nil || wrong != nil {
+			return
+		}
+		switch {
+		case header == 5 && message[0] == 'S':
+			statements = 0
+		case header == 5 && message[0] == 'E':
+			if statements++; statements == statementsToLocks {
+				n.haveLocks()
+			}
+		}
+	}
+}
+
+// statementsToLocks is how many statements a batch begins with, the last of which takes its locks.
+const statementsToLocks = 3
+
+func (n *Network) haveLocks() {
+	n.mu.Lock()
+	do := n.onLocks
+	n.onLocks = nil
+	n.mu.Unlock()
+	if do != nil {
+		do()
+	}
+}

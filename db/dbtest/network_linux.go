@@ -1,0 +1,55 @@
+package dbtest
+
+import (
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"golang.org/x/sys/unix"
+)
+
+// Vanish lets no packet of the connections that stand come through any more, neither data nor
+// acknowledgements nor the end of a connection, and tells nobody. What connects afterwards is not
+// affected.
+func (n *Network) Vanish() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for conn := range n.conns {
+		n.conns[conn] = true
+		dropAll(n, conn)
+	}
+}
+
+// VanishUnderBatch is Vanish at the moment when the next batch has taken its locks and is on its
+// way. The channel that it returns is closed then.
+func (n *Network) VanishUnderBatch() <-chan struct{} {
+	vanished := make(chan struct{})
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.onLocks = func() { n.Vanish(); close(vanished) }
+	return vanished
+}
+
+// dropAll makes the kernel drop each packet that arrives at a connection, before TCP sees it.
+func dropAll(n *Network, conn net.Conn) {
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		return // a Unix socket cannot lose its other end
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return // it has been closed
+	}
+	program := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0}}
+	_ = raw.Control(func(socket uintptr) {
+		// What was not acknowledged would be sent again, and the other end would hear of us.
+		for begin := time.Now(); time.Since(begin) < time.Second; {
+			if pending, err := unix.IoctlGetInt(int(socket), unix.TIOCOUTQ); err != nil || pending == 0 {
+				break
+			}
+		}
+		err = unix.SetsockoptSockFprog(int(socket), syscall.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &program[0]})
+	})
+	assert.NoError(n.t, err)
+}

@@ -1,0 +1,57 @@
+package dbtest
+
+import (
+	"context"
+	"net"
+	"os"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db/embedded"
+	"footfall/db/embedded/tempdir"
+)
+
+// Own starts a server for one test, for what nobody else on the server could bear, or what the
+// server of all lacks. It serves from a folder as OwnDir makes one, on a TCP address unless that is
+// empty, and stops with the test. The test is skipped where there is no PostgreSQL to start one of.
+func Own(t testing.TB, dir, listen string) *embedded.Server {
+	t.Helper()
+	bin := os.Getenv("FOOTFALL_TEST_POSTGRES_BIN")
+	if _, err := embedded.Find(bin); err != nil {
+		t.Skip("there is no PostgreSQL here to start a server of: ", err)
+	}
+	server, err := embedded.Start(context.Background(), embedded.Config{Dir: dir, BinDir: bin, Listen: listen, Settings: map[string]string{
+		"fsync": "off", "full_page_writes": "off", "max_connections": "200",
+	}})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, server.Stop(context.Background())) })
+	return server
+}
+
+// OwnDir is a folder that PostgreSQL's user can enter. It is removed when the test ends.
+func OwnDir(t testing.TB) string {
+	t.Helper()
+	dir, err := tempdir.Make()
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
+	return dir
+}
+
+// OwnFar is Own on a free TCP address of this machine, and the URL that leads there.
+func OwnFar(t testing.TB, dir string) (server *embedded.Server, far string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close())
+	server = Own(t, dir, address)
+	conn, err := pgx.Connect(context.Background(), server.URL())
+	require.NoError(t, err)
+	defer conn.Close(context.Background())
+	_, err = conn.Exec(context.Background(), `ALTER ROLE footfall PASSWORD 'secret'`)
+	require.NoError(t, err)
+	return server, "postgres://footfall:secret@" + address + "/footfall"
+}

@@ -1,0 +1,238 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Upgrade copies a data directory into a new one, for another version of PostgreSQL: the server on
+// from is dumped into one on to. Nothing in from is changed, beyond what starting and stopping its
+// server does, and nobody may serve from it meanwhile: what was written after the dump would be
+// lost. The new directory appears complete or not at all. It has the database, roles and passwords
+// of the old one, the settings that every new cluster has, and those of the named files beside the
+// cluster that are there.
+func Upgrade(ctx context.Context, from, to Config, beside ...string) (err error) {
+	from.MustExist = true
+	if to, err = to.new(); err != nil {
+		return err
+	}
+	as, err := newAccount()
+	if err != nil {
+		return err
+	}
+	oldMajor, err := clusterMajor(clusterIn(from.Dir))
+	if err != nil {
+		return inDir(from.Dir, err)
+	}
+	bin, err := findNewer(to.BinDir, oldMajor, as)
+	if err != nil {
+		return err
+	}
+	old, err := Start(ctx, from)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopWithin(old)) }()
+	oldBin, err := findBinaries(from.BinDir, oldMajor, as)
+	if err != nil {
+		return err
+	}
+	tools, err := findTools(bin.dir, oldBin.dir)
+	if err != nil {
+		return err
+	}
+
+	whole := to.Dir
+	to.Dir, to.BinDir = whole+".unfinished", bin.dir
+	if err := os.RemoveAll(to.Dir); err != nil {
+		return inDir(to.Dir, err)
+	}
+	fresh, err := Start(ctx, to)
+	if err != nil {
+		return err
+	}
+	err = copyCluster(ctx, tools, old.URL(), fresh.URL())
+	for _, file := range beside {
+		err = errors.Join(err, copyFile(filepath.Join(from.Dir, file), filepath.Join(to.Dir, file)))
+	}
+	if err = errors.Join(err, stopWithin(fresh)); err != nil {
+		return errors.Join(err, os.RemoveAll(to.Dir))
+	}
+	if err := os.Remove(whole); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return errors.Join(os.Rename(to.Dir, whole), syncFile(filepath.Dir(whole)))
+}
+
+// new returns the configuration of a directory that is not there, or is empty.
+func (cfg Config) new() (Config, error) {
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		return cfg, err
+	}
+	cfg.Dir = dir
+	switch entries, err := os.ReadDir(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return cfg, nil
+	case err != nil:
+		return cfg, inDir(dir, err)
+	case len(entries) > 0:
+		return cfg, inDir(dir, errors.New("it is not empty: name a new folder"))
+	}
+	return cfg, nil
+}
+
+// findNewer finds the newest installation that is newer than a major version, or the explicit one,
+// which must not be older.
+func findNewer(explicit string, major int, as *account) (newest binaries, err error) {
+	if explicit != "" {
+		found, err := probe(explicit, as)
+		if err == nil && found.major < major {
+			err = fmt.Errorf("it is PostgreSQL %d, and the data is of %d", found.major, major)
+		}
+		if err != nil {
+			return binaries{}, fmt.Errorf("no usable PostgreSQL in %s: %w", explicit, err)
+		}
+		return found, nil
+	}
+	for _, dir := range candidates() {
+		if found, err := probe(dir, as); err == nil && found.major > max(major, newest.major) {
+			newest = found
+		}
+	}
+	if newest.major == 0 {
+		return binaries{}, fmt.Errorf("no PostgreSQL newer than %d, of which the data is, was found: install one, or name the folder of its programs", major)
+	}
+	return newest, nil
+}
+
+// tools are the client programs of PostgreSQL that copy a cluster, in one folder.
+type tools string
+
+// findTools returns those beside a server, the new one's rather than the old one's, since they know
+// both, or else those on the PATH.
+func findTools(servers ...string) (tools, error) {
+	if onPath, err := exec.LookPath("pg_dumpall"); err == nil {
+		servers = append(servers, filepath.Dir(onPath))
+	}
+	for _, dir := range servers {
+		complete := true
+		for _, name := range []string{"pg_dump", "pg_dumpall", "pg_restore", "psql", "vacuumdb"} {
+			info, err := os.Stat(filepath.Join(dir, name)) // which may be a link
+			complete = complete && err == nil && !info.IsDir()
+		}
+		if complete {
+			return tools(dir), nil
+		}
+	}
+	return "", errors.New("PostgreSQL's client programs pg_dump, pg_dumpall, pg_restore, psql and vacuumdb were not found, neither beside a server nor on the PATH: " +
+		"install them (apt-get install postgresql-client, dnf install postgresql, apk add postgresql-client)")
+}
+
+// copyCluster copies roles and the database, and lets the planner know the new tables.
+func copyCluster(ctx context.Context, t tools, from, to string) error {
+	postgres := strings.Replace(to, "/"+name+"?", "/postgres?", 1) // which every cluster has
+	roles, err := t.run(ctx, "pg_dumpall", nil, "--roles-only", "--dbname="+from)
+	if err != nil {
+		return err
+	}
+	roles = bytes.ReplaceAll(roles, []byte("\nCREATE ROLE "+name+";\n"), []byte("\n")) // every cluster has it
+	if _, err := t.run(ctx, "psql", bytes.NewReader(roles), "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname="+postgres); err != nil {
+		return err
+	}
+	if err := t.pipe(ctx,
+		[]string{"pg_dump", "--format=custom", "--compress=0", "--dbname=" + from},
+		[]string{"pg_restore", "--exit-on-error", "--clean", "--if-exists", "--create", "--dbname=" + postgres}); err != nil {
+		return err
+	}
+	_, err = t.run(ctx, "vacuumdb", nil, "--analyze", "--quiet", "--dbname="+to)
+	return err
+}
+
+func (t tools) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(string(t), name), args...)
+	cmd.Env, cmd.Dir = childEnv(), "/"
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+// run runs a program to its end, and returns what it printed.
+func (t tools) run(ctx context.Context, name string, in io.Reader, args ...string) ([]byte, error) {
+	var said bytes.Buffer
+	cmd := t.command(ctx, name, args...)
+	cmd.Stdin, cmd.Stderr = in, &said
+	out, err := cmd.Output()
+	return out, t.failed(ctx, name, err, &said)
+}
+
+// pipe runs two programs, the second of which reads what the first one writes.
+func (t tools) pipe(ctx context.Context, first, second []string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // the first, if the second cannot be started
+	var saidFirst, saidSecond bytes.Buffer
+	writes, reads := t.command(ctx, first[0], first[1:]...), t.command(ctx, second[0], second[1:]...)
+	writes.Stderr, reads.Stderr = &saidFirst, &saidSecond
+	out, in, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	writes.Stdout, reads.Stdin = in, out
+	err = writes.Start()
+	_ = in.Close()
+	if err != nil {
+		_ = out.Close()
+		return err
+	}
+	errRead := reads.Start()
+	_ = out.Close() // so that the first ends when the second has
+	if errRead == nil {
+		errRead = reads.Wait()
+	} else {
+		cancel()
+	}
+	errWritten := writes.Wait()
+	return errors.Join(t.failed(ctx, second[0], errRead, &saidSecond), t.failed(ctx, first[0], errWritten, &saidFirst))
+}
+
+// failed says what a program said when it failed.
+func (t tools) failed(ctx context.Context, name string, err error, said *bytes.Buffer) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return fmt.Errorf("PostgreSQL's %s failed (%w):\n%s", filepath.Join(string(t), name), err, lastLines(said.String()))
+}
+
+// copyFile copies a file that only Footfall's user may read, if it is there.
+func copyFile(from, to string) error {
+	text, err := os.ReadFile(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(to, text, 0o600); err != nil {
+		return err
+	}
+	return syncFile(to)
+}
+
+func stopWithin(s *Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // what was restored is written to disk
+	defer cancel()
+	return s.Stop(ctx)
+}

@@ -1,0 +1,60 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Position names one part of a source of visits, of which the database knows how far it has been
+// counted.
+type Position struct {
+	App          int32
+	Source, Part string
+}
+
+// Move moves a position with a batch. It fails with FaultMoved if the position is not at From.
+type Move struct {
+	Position
+	From, To int64
+}
+
+// OpenPosition returns where a position stands, and the content that it was first opened with. If it
+// was not there, it is made, at 0 and with this content.
+func (d *DB) OpenPosition(ctx context.Context, p Position, content []byte) (next int64, known []byte, err error) {
+	row, err := New(d.writers).PositionOpen(ctx, PositionOpenParams{AppID: p.App, Source: p.Source, Part: p.Part, Content: content})
+	switch {
+	case isForeignKeyViolation(err):
+		err = ErrAppGone
+	case err != nil:
+		err = fmt.Errorf("open a position: %w", err)
+	}
+	return row.Next, row.Content, err
+}
+
+// PositionNext returns where a position stands; -1 if it is not there any more.
+func (d *DB) PositionNext(ctx context.Context, p Position) (int64, error) {
+	next, err := New(d.writers).PositionGet(ctx, PositionGetParams{AppID: p.App, Source: p.Source, Part: p.Part})
+	if errors.Is(err, ErrNoRows) {
+		return -1, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read a position: %w", err)
+	}
+	return next, nil
+}
+
+// forgottenAtOnce is how many calls are forgotten in one transaction, so that it is short.
+const forgottenAtOnce = 1000
+
+// ForgetCalls forgets the calls that were last sent more than so many days ago, and returns how many
+// there were.
+func (d *DB) ForgetCalls(ctx context.Context, days int) (forgotten int64, err error) {
+	for {
+		some, err := d.queries.CallsForget(ctx, CallsForgetParams{Days: int32(days), Most: forgottenAtOnce}) //nolint:gosec // a number of days
+		forgotten += some
+		if err != nil || some < forgottenAtOnce {
+			return forgotten, err
+		}
+	}
+}

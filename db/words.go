@@ -1,0 +1,173 @@
+package db
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// meaning is what an error of the database means to people who do not speak its language.
+type meaning struct{ is, remedy string }
+
+// Meanings by SQLSTATE, or by its class.
+var meanings = map[string]meaning{
+	"22":    {"the database refuses a value", ""},
+	"23":    {"the tables do not accept this", ""},
+	"25006": {"the database takes no writes: it is a standby, or read-only", "name the primary"},
+	"28":    {"the server refuses this user", "look at the user and the password, and at what the server's pg_hba.conf allows"},
+	"3D000": {"the server has no such database", "make it, or name another"},
+	"3F000": {"the tables are not those of this footfall", "type `footfall migrate up`"},
+	"40":    {"others keep the tables busy", "try again"},
+	"42":    {"the tables are not those of this footfall", "type `footfall migrate up`"},
+	"42501": {"the role has no right to do this", "connect as the role that owns the tables"},
+	"42704": {"the server does not know a setting of the connection", "look at the URL"},
+	"53100": {"the disk of the database is full", "free some space there"},
+	"53200": {"the database has no memory left", "try again later"},
+	"53300": {"the server has no connection left", "try again later, or let it have more (max_connections)"},
+	"55":    {"others keep the tables busy", "try again"},
+	"57":    {"the database is starting or stopping", "try again later"},
+	"57014": {"the database took longer than it may", "try again later"},
+	"58":    {"the database cannot use its files", "look at the server's log"},
+	"XX001": {"the database's files are damaged", "look at the server's log, and restore a backup"},
+	"XX002": {"the database's files are damaged", "look at the server's log, and restore a backup"},
+}
+
+func meaningOf(refused *pgconn.PgError) meaning {
+	if m, known := meanings[refused.Code]; known {
+		return m
+	}
+	if m, known := meanings[refused.Code[:min(2, len(refused.Code))]]; known {
+		return m
+	}
+	return meaning{"the database refuses this", "look at the server's log"}
+}
+
+// sentence has what the server said in it.
+func (m meaning) sentence(said string) string {
+	text := fmt.Sprintf("%s (%s)", m.is, said)
+	if m.remedy != "" {
+		text += ": " + m.remedy
+	}
+	return text
+}
+
+// Sentence is what a person is told of an error. What the server or the driver says in a way of its
+// own is told as what it means and what to do, without SQL or SQLSTATE.
+func Sentence(err error) string {
+	text := err.Error()
+	eachWithin(err, func(within error) {
+		switch e := within.(type) { //nolint:errorlint // every link of the chain comes here
+		case *pgconn.ConnectError:
+			text = strings.ReplaceAll(text, e.Error(), connectSentence(e))
+		case *pgconn.PgError:
+			text = strings.ReplaceAll(text, e.Error(), meaningOf(e).sentence(e.Message))
+		}
+	})
+	return text
+}
+
+// eachWithin calls f with an error and all that it wraps, the outer ones first.
+func eachWithin(err error, f func(error)) {
+	f(err)
+	switch next := err.(type) { //nolint:errorlint // it is walked link by link
+	case interface{ Unwrap() error }:
+		if inner := next.Unwrap(); inner != nil {
+			eachWithin(inner, f)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range next.Unwrap() {
+			eachWithin(inner, f)
+		}
+	}
+}
+
+// Reason says in general words why the database could not be used, for those who may not know more
+// of it.
+func Reason(err error) string {
+	refused, is := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case is:
+		return meaningOf(refused).is
+	case errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err):
+		return "the database does not answer in time"
+	}
+	return "the database does not answer"
+}
+
+// noTLS is what the driver says where TLS is asked for and the server has none.
+const noTLS = "server refused TLS connection"
+
+// connectSentence says why there is no connection.
+func connectSentence(e *pgconn.ConnectError) string {
+	at := net.JoinHostPort(e.Config.Host, fmt.Sprint(e.Config.Port))
+	if strings.HasPrefix(e.Config.Host, "/") {
+		at = fmt.Sprintf("%s/.s.PGSQL.%d", e.Config.Host, e.Config.Port)
+	}
+	var unknown *net.DNSError
+	refused, is := errors.AsType[*pgconn.PgError](e)
+	switch {
+	case is:
+		return meaningOf(refused).sentence(refused.Message)
+	case untrusted(e):
+		return fmt.Sprintf("the server at %s has no certificate that is trusted here (%v): look at sslmode and sslrootcert", at, lastOf(e))
+	case strings.Contains(e.Error(), noTLS):
+		return fmt.Sprintf("the server at %s has no TLS, which sslmode asks for: turn it on there, or leave sslmode out", at)
+	case errors.As(e, &unknown):
+		return fmt.Sprintf("the host %s is not known (%v)", unknown.Name, unknown.Err)
+	case errors.Is(e, syscall.ECONNREFUSED), errors.Is(e, syscall.ENOENT):
+		return fmt.Sprintf("nothing answers at %s (%v): start the server, or name another", at, lastOf(e))
+	case pgconn.Timeout(e), errors.Is(e, context.DeadlineExceeded):
+		return fmt.Sprintf("the server at %s does not answer in time", at)
+	}
+	return fmt.Sprintf("there is no connection to the server at %s (%v)", at, lastOf(e))
+}
+
+func untrusted(err error) bool {
+	var certificate *tls.CertificateVerificationError
+	var name x509.HostnameError
+	return errors.As(err, &certificate) || errors.As(err, &name)
+}
+
+// lastOf returns the error in which a chain of them ends; of several, the last.
+func lastOf(err error) (last error) {
+	eachWithin(err, func(within error) { last = within })
+	return last
+}
+
+// IsConnect reports whether there was no connection at all.
+func IsConnect(err error) bool {
+	var e *pgconn.ConnectError
+	return errors.As(err, &e)
+}
+
+// RefusedForGood reports whether the server has refused a connection in a way that waiting does not
+// change: a wrong password, a database that is not there, TLS that the server does not have. A host
+// whose name is not known may only have to be started.
+func RefusedForGood(err error) bool {
+	if !IsConnect(err) {
+		return false
+	}
+	if refused, is := errors.AsType[*pgconn.PgError](err); is {
+		switch refused.Code[:min(2, len(refused.Code))] {
+		case "08", "53", "55", "57", "58", "XX": // connections lost, resources, starting and stopping, the system's faults
+			return false
+		}
+		return true
+	}
+	return untrusted(err) || strings.Contains(err.Error(), noTLS)
+}
+
+// withoutSQL is what an error of goose ends in; around that is the text of a whole step.
+func withoutSQL(err error) error {
+	if err == nil {
+		return nil
+	}
+	return lastOf(err)
+}

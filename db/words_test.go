@@ -1,0 +1,86 @@
+package db_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+)
+
+func TestSentence(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, dbtest.Empty(t))
+	_, zero := conn.Exec(t.Context(), "SELECT 1/0")
+	_, missing := conn.Exec(t.Context(), "SELECT * FROM visitors")
+	_, ours := conn.Exec(t.Context(), "DO $$ BEGIN RAISE SQLSTATE 'FF009' USING MESSAGE = 'no'; END $$")
+	plain := errors.New("it rains")
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{plain, "it rains"},
+		{zero, "the database refuses a value (division by zero)"},
+		{fmt.Errorf("count: %w", missing), `count: the tables are not those of this footfall (relation "visitors" does not exist): type ` + "`footfall migrate up`"},
+		{ours, "the database refuses this (no): look at the server's log"},
+		{fmt.Errorf("both: %w", errors.Join(zero, plain, fmt.Errorf("then %w", ours))),
+			"both: the database refuses a value (division by zero)\nit rains\nthen the database refuses this (no): look at the server's log"},
+	} {
+		assert.Equal(t, c.want, db.Sentence(c.err))
+	}
+	assert.Equal(t, "the database refuses a value", db.Reason(zero), "not what the server says")
+	assert.Equal(t, "the database does not answer", db.Reason(plain))
+}
+
+// A step that fails does not show its text.
+func TestFailedStepShowsNoSQL(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Empty(t)
+	exec(t, connect(t, url), "CREATE SCHEMA footfall; CREATE TABLE footfall.apps ()")
+	_, err := open(t, url, db.Options{}).MigrateUp(t.Context())
+	require.ErrorContains(t, err, `relation "apps" already exists`)
+	assert.NotContains(t, err.Error(), "CREATE")
+}
+
+// A server that is there and refuses for good is not waited for; one that may come is.
+func TestRefusedForGood(t *testing.T) {
+	t.Parallel()
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	answered := make(chan struct{})
+	go func() { // ends when the listener is closed
+		defer close(answered)
+		for {
+			conn, err := plain.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 8)) // the question whether it speaks TLS
+			_, _ = conn.Write([]byte("N"))
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() { plain.Close(); <-answered })
+	given := dbtest.Empty(t)
+	for _, c := range []struct {
+		url  string
+		good bool
+		says string
+	}{
+		{with(t, given, "user", "nobody_of_this_name"), true, "the server refuses this user"},
+		{"postgres://u@" + plain.Addr().String() + "/d?sslmode=require", true, "has no TLS, which sslmode asks for"},
+		{"postgres://u@127.0.0.1:1/d", false, "nothing answers at 127.0.0.1:1 (connection refused)"},
+		{"postgres://u@host.invalid/d", false, "the host host.invalid is not known"},
+		{"postgres:///d?host=/nowhere", false, "nothing answers at /nowhere/.s.PGSQL.5432"},
+	} {
+		err := open(t, c.url, db.Options{}).Ping(t.Context())
+		assert.Equal(t, c.good, db.RefusedForGood(err), "%v", err)
+		assert.Contains(t, db.Sentence(err), c.says)
+		assert.NotContains(t, db.Sentence(err), "SQLSTATE")
+	}
+}

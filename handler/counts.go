@@ -1,0 +1,51 @@
+package handler
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"footfall/counter"
+	"footfall/visit"
+)
+
+// manyURIs is how many pages one call may ask about.
+const manyURIs = 1000
+
+// counts answers the numbers of a page; a POST, those of many.
+func (s *service) counts(c echo.Context) error {
+	if c.Request().Method == http.MethodPost {
+		return s.countsOfMany(c)
+	}
+	return s.answer(c, func(ctx context.Context, ask counter.Request) (visit.Answer, error) {
+		ask.Anybody = ask.IP == "" && ask.Visitor == ""
+		return s.counter.Counts(ctx, ask)
+	})
+}
+
+func (s *service) countsOfMany(c echo.Context) error {
+	f, err := readBody(c.Request(), c.Response(), manyCounts)
+	s.share(c, f.app.value)
+	if err != nil {
+		return err
+	}
+	ask := s.request(c, &f)
+	ask.Anybody = ask.IP == "" && ask.Visitor == ""
+	counted, err := s.counter.CountsOf(c.Request().Context(), ask, f.uris)
+	if err != nil {
+		return err
+	}
+	out := append(make([]byte, 0, 128*len(counted)), `{"counts":[`...)
+	for i, one := range counted {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if one.Fault != "" {
+			out = append(out, errorBody(one.Fault)...)
+		} else {
+			out = appendAnswer(out, one.Answer)
+		}
+	}
+	return respond(c, http.StatusOK, append(out, "]}"...))
+}

@@ -1,0 +1,145 @@
+package handler
+
+import (
+	"encoding/json"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"footfall/intake"
+)
+
+// visits counts many visits at once. What can be refused before the body is read is refused then.
+func (s *service) visits(c echo.Context) error {
+	r := c.Request()
+	f, err := readQuery(r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	call := intake.Call{Key: r.Header.Get("Idempotency-Key"), Length: r.ContentLength}
+	named := field{given: true} // each of the visits names its visitor
+	ask := s.request(c, &fields{app: f.app, ip: named, parseErr: readCall(r, &call)})
+	if call.Counting, err = s.counter.MayCount(r.Context(), ask); err != nil {
+		return err
+	}
+	if err := readKind(r.Header, &call); err != nil {
+		return err
+	}
+	call.Body = http.MaxBytesReader(c.Response(), r.Body, intake.MostBytes)
+	results, internal, err := s.desk.Count(r.Context(), call)
+	if err != nil {
+		return err
+	}
+	if internal != nil {
+		s.logFault(c.Path(), http.StatusInternalServerError, internal)
+	}
+	if call.SumsOnly {
+		return respond(c, http.StatusOK, sumsOf(results))
+	}
+	out := append(make([]byte, 0, 128*len(results)), `{"visits":[`...)
+	for i := range results {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendResult(out, &results[i])
+	}
+	return respond(c, http.StatusOK, append(out, "]}"...))
+}
+
+const longestKey = 255 // bytes, of an Idempotency-Key
+
+// readCall reads what the query and the header say of a call.
+func readCall(r *http.Request, call *intake.Call) error {
+	switch answers := r.URL.Query()["answers"]; {
+	case len(answers) == 0:
+	case len(answers) == 1 && answers[0] == "none":
+		call.SumsOnly = true
+	default:
+		return invalid("answers", "write none, or leave it out")
+	}
+	given := r.Header.Values("Idempotency-Key")
+	outside := func(c rune) bool { return c < ' ' || c > '~' }
+	if len(given) > 1 || len(given) == 1 && (given[0] == "" || len(given[0]) > longestKey || strings.ContainsFunc(given[0], outside)) {
+		return invalid("Idempotency-Key", "give one, of 1 to %d ASCII characters", longestKey)
+	}
+	return nil
+}
+
+// readKind reads how the body of a call is written.
+func readKind(h http.Header, call *intake.Call) error {
+	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	call.Lines = kind == "application/x-ndjson"
+	if err != nil || !call.Lines && kind != "application/json" {
+		return echo.NewHTTPError(http.StatusUnsupportedMediaType, "body: send a JSON array, with Content-Type: application/json, "+
+			"or a line of JSON for each visit, with application/x-ndjson")
+	}
+	packed := h.Get("Content-Encoding")
+	call.Gzip = strings.EqualFold(packed, "gzip")
+	if !call.Gzip && packed != "" && !strings.EqualFold(packed, "identity") {
+		return echo.NewHTTPError(http.StatusUnsupportedMediaType, "body: pack it with gzip, or not at all")
+	}
+	return nil
+}
+
+// notReached is what is said of visits that were not counted for no reason of their own.
+const notReached = "not counted: send again"
+
+func appendResult(out []byte, r *intake.Result) []byte {
+	switch r.Outcome {
+	case intake.Counted:
+		out = appendAnswer(append(out, `{"counted":`...), r.Answer)
+	case intake.Repeated:
+		out = appendAnswer(append(out, `{"repeated":`...), r.Answer)
+	case intake.Skipped:
+		out = strconv.AppendQuote(append(out, `{"skipped":`...), string(r.Answer.Skipped))
+	case intake.Failed:
+		return append(out, errorBody(r.Fault)...)
+	case intake.Unreached:
+		return append(out, errorBody(notReached)...)
+	}
+	return append(out, '}')
+}
+
+// mostErrors bounds the errors that are named beside sums.
+const mostErrors = 100
+
+// sums are what is answered of a call without the numbers of its visits.
+type sums struct {
+	Counted   int         `json:"counted"`
+	Repeated  int         `json:"repeated"`
+	Skipped   int         `json:"skipped"`
+	Failed    int         `json:"failed"`
+	Unreached int         `json:"unreached"` // at the end of the call
+	Errors    []itemError `json:"errors"`    // the first of those that failed
+}
+
+type itemError struct {
+	Item  int    `json:"item"` // its place, from 0
+	Error string `json:"error"`
+}
+
+func sumsOf(results []intake.Result) []byte {
+	all := sums{Errors: []itemError{}}
+	for i := range results {
+		switch results[i].Outcome {
+		case intake.Counted:
+			all.Counted++
+		case intake.Repeated:
+			all.Repeated++
+		case intake.Skipped:
+			all.Skipped++
+		case intake.Failed:
+			all.Failed++
+			if len(all.Errors) < mostErrors {
+				all.Errors = append(all.Errors, itemError{i, results[i].Fault})
+			}
+		case intake.Unreached:
+			all.Unreached++
+		}
+	}
+	body, _ := json.Marshal(all) // cannot fail for numbers and strings
+	return body
+}

@@ -1,0 +1,308 @@
+package handler
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/intake"
+	"footfall/visit"
+)
+
+var (
+	inArray = []string{"Content-Type", "application/json"}
+	inLines = []string{"Content-Type", "application/x-ndjson"}
+)
+
+// manyResult is what one of many visits is answered.
+type manyResult struct {
+	Counted, Repeated *visit.Answer
+	Skipped, Error    string
+}
+
+func manyResults(t *testing.T, a answer) []manyResult {
+	t.Helper()
+	require.Equal(t, http.StatusOK, a.status, a.body)
+	var said struct{ Visits []manyResult }
+	d := json.NewDecoder(strings.NewReader(a.body))
+	d.DisallowUnknownFields()
+	require.NoError(t, d.Decode(&said), a.body)
+	return said.Visits
+}
+
+func (e *edge) visits(query, body string, headers ...string) answer {
+	e.t.Helper()
+	return e.askWith(body, http.MethodPost, "/visits?"+query, headers...)
+}
+
+// hotOf is how many visits were counted.
+func (e *edge) hotOf() (hot int) {
+	e.t.Helper()
+	require.NoError(e.t, e.connect(e.database).QueryRow(e.t.Context(), `SELECT coalesce(sum(c.hot), 0)
+		FROM footfall.counters AS c JOIN footfall.pages AS p ON p.id = c.page_id WHERE p.site_id IS NULL`).Scan(&hot))
+	return hot
+}
+
+func packed(text string) string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write([]byte(text))
+	_ = w.Close()
+	return b.String()
+}
+
+// The six steps but the last, whose day is another, in one call, in each way in which it may be
+// written.
+func TestManyVisits(t *testing.T) {
+	t.Parallel()
+	item := func(ip, path string) string { return `{"uri":"http://hhui.top` + path + `","ip":"` + ip + `"}` }
+	steps := []string{item("192.168.0.1", "/home"), item("192.168.0.1", "/home"), item("192.168.0.1", "/index"),
+		item("192.168.0.2", "/index"), item("192.168.0.2", "/home")}
+	array, lines := "["+strings.Join(steps, ",")+"]", strings.Join(steps, "\n")
+	for name, send := range map[string]struct {
+		body    string
+		headers []string
+	}{
+		"array":        {array, inArray},
+		"lines":        {lines, inLines},
+		"array, gzip":  {packed(array), append([]string{"Content-Encoding", "gzip"}, inArray...)},
+		"lines, gzip":  {packed(lines), append([]string{"Content-Encoding", "gzip"}, inLines...)},
+		"with charset": {array, []string{"Content-Type", "application/json; charset=utf-8", "Content-Encoding", "identity"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEdge(t)
+			got := manyResults(t, e.visits("app=demo", send.body, send.headers...))
+			var answers []visit.Answer
+			for _, one := range got {
+				require.NotNil(t, one.Counted)
+				answers = append(answers, *one.Counted)
+			}
+			assert.Equal(t, []visit.Answer{
+				{Site: counts(1, 1, 1, 1), Page: counts(1, 1, 1, 1)}, {Site: counts(1, 1, 1, 2), Page: counts(1, 1, 1, 2)},
+				{Site: counts(1, 1, 1, 3), Page: counts(1, 1, 1, 1)}, {Site: counts(2, 2, 2, 4), Page: counts(2, 2, 2, 2)},
+				{Site: counts(2, 2, 2, 5), Page: counts(2, 2, 2, 3)},
+			}, answers)
+		})
+	}
+}
+
+// A call has visits of all kinds: each is told what became of it, in its place.
+func TestManyVisitsOfAllKinds(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	key := e.key("shop", counter.ScopeAssert)
+	headers := append([]string{"Authorization", "Bearer " + key}, inArray...)
+	body := `[{"uri":"http://example.com/","ip":"192.0.2.1","agent":"` + browser + `"},
+		{"uri":"http://example.com/","ip":"192.0.2.1","agent":"Googlebot/2.1 (+http://www.google.com/bot.html)"},
+		{"uri":"http://example.com/"}, {"uri":"ftp://example.com/","ip":"192.0.2.1"}, {"ip":"192.0.2.1"}, {"uri":"http://other.example/","ip":"192.0.2.1"},
+		{"uri":"http://example.com/","ip":"1.2.3"}, {"uri":"http://example.com/","visitor":"me"}, 7, {"uri":"http://example.com/\u0000","ip":"192.0.2.1"},
+		{"uri":"http://example.com/","ip":"192.0.2.2"}]`
+	got := manyResults(t, e.visits("app=shop", body, headers...))
+	require.Len(t, got, 11)
+	assert.Equal(t, &visit.Answer{Site: counts(1, 1, 1, 1), Page: counts(1, 1, 1, 1)}, got[0].Counted)
+	assert.Equal(t, manyResult{Skipped: "bot"}, got[1])
+	for i, want := range []string{"ip: it is missing", "uri: ", "uri: it is missing", "uri: app shop does not count the site other.example",
+		"ip: it is not", "visitor: app shop tells visitors apart by their address", "it is not an object", "uri: "} {
+		assert.Contains(t, got[2+i].Error, want)
+	}
+	assert.Equal(t, &visit.Answer{Site: counts(2, 2, 2, 2), Page: counts(2, 2, 2, 2)}, got[10].Counted, "whose agent is not known is no bot")
+
+	a := e.visits("answers=none&app=shop", body, headers...)
+	require.Equal(t, http.StatusOK, a.status)
+	var said sums
+	require.NoError(t, json.Unmarshal([]byte(a.body), &said), a.body)
+	require.Len(t, said.Errors, 8)
+	assert.Equal(t, 9, said.Errors[7].Item)
+	assert.Contains(t, said.Errors[7].Error, "uri: ")
+	said.Errors = nil
+	assert.Equal(t, sums{Counted: 2, Skipped: 1, Failed: 8}, said)
+	assert.Equal(t, `{"visits":[]}`, e.visits("app=demo", "[]", inArray...).body)
+	assert.Equal(t, `{"counted":0,"repeated":0,"skipped":0,"failed":0,"unreached":0,"errors":[]}`, e.visits("app=demo&answers=none", "", inLines...).body)
+	many := e.visits("app=demo&answers=none", "["+strings.Repeat("1,", 500)+"1]", inArray...)
+	require.NoError(t, json.Unmarshal([]byte(many.body), &said))
+	assert.Len(t, said.Errors, mostErrors)
+	assert.Equal(t, 501, said.Failed)
+}
+
+// What is wrong with a whole call counts nothing.
+func TestManyVisitsRefused(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	const valid = `[{"uri":"http://a/","ip":"192.0.2.1"}]`
+	bearer := func(key string) []string { return append([]string{"Authorization", "Bearer " + key}, inArray...) }
+	with := func(name, value string) []string { return append([]string{name, value}, inArray...) }
+	for _, c := range []struct {
+		query, body string
+		headers     []string
+		status      int
+		says        string
+	}{
+		{"", valid, inArray, 400, "app: it is missing"},
+		{"app=none", valid, inArray, 404, "app: there is no app"},
+		{"app=demo&app=demo", valid, inArray, 400, "app: it is given twice"},
+		{"app=shop", valid, inArray, 401, "many visits at once only with"},
+		{"app=shop", valid, bearer("x"), 401, "not a key of app shop"},
+		{"app=shop", valid, bearer(e.key("shop", counter.ScopeCount)), 403, "scope assert"},
+		{"app=shop", valid, bearer(e.key("shop", counter.ScopeRead)), 403, "scope assert"},
+		{"app=demo&answers=all", valid, inArray, 400, "answers: write none"},
+		{"app=demo", valid, nil, 415, "send a JSON array"},
+		{"app=demo", valid, []string{"Content-Type", "text/plain"}, 415, "send a JSON array"},
+		{"app=demo", valid, with("Content-Encoding", "br"), 415, "pack it with gzip"},
+		{"app=demo", valid, with("Content-Encoding", "gzip"), 400, "gzip cannot be unpacked"},
+		{"app=demo", packed(valid)[:20], with("Content-Encoding", "gzip"), 400, "gzip ends in the middle"},
+		{"app=demo", "", with("Content-Encoding", "gzip"), 400, "gzip ends in the middle"},
+		{"app=demo", packed(valid)[:len(packed(valid))-8] + "checksum", with("Content-Encoding", "gzip"), 400, "gzip cannot be unpacked"},
+		{"app=demo", strings.Repeat(" ", intake.MostBytes+1), inArray, 413, "larger than 8388608 bytes"},
+		{"app=demo", packed(strings.Repeat(" ", intake.MostBytes+1)), with("Content-Encoding", "gzip"), 413, "larger than 8388608 bytes"},
+		{"app=demo", "[" + strings.Repeat("1,", intake.MostItems) + "1]", inArray, 400, "more than 10000 visits"},
+		{"app=demo", valid[:20], inArray, 400, "line 1, column"},
+		{"app=demo", "[{}\n,{\"uri\":\"\x01\"}]", inArray, 400, "line 2, column 10"},
+		{"app=demo", valid, with("Idempotency-Key", strings.Repeat("k", 256)), 400, "Idempotency-Key: give one"},
+		{"app=demo", valid, with("Idempotency-Key", "é"), 400, "Idempotency-Key: give one"},
+		{"app=demo", valid, with("Idempotency-Key", ""), 400, "Idempotency-Key: give one"},
+	} {
+		a := e.visits(c.query, c.body, c.headers...)
+		assert.Equal(t, c.status, a.status, "%s: %s", c.says, a.body)
+		assert.Contains(t, a.error(t), c.says)
+	}
+	assert.Equal(t, 405, e.ask(http.MethodGet, "/visits?app=demo").status)
+	assert.Zero(t, e.rows())
+	e.visits("app=demo", valid, inArray...)
+	assert.Equal(t, 1, e.hotOf(), "the call itself is right")
+}
+
+// A call with a key counts once, however often and by however many it is sent at once. Another body
+// with the same key is refused; other keys, apps and callers have calls of their own.
+func TestIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	const visits, callers = 1300, 6
+	var items []string
+	for i := range visits {
+		items = append(items, fmt.Sprintf(`{"uri":"http://example.com/%d","ip":"10.0.%d.%d"}`, i%7, i/250, i%250))
+	}
+	items[visits/2] = `{"uri":"http://example.com/","ip":"192.0.2.1","agent":"Googlebot/2.1"}`
+	body := "[" + strings.Join(items, ",") + "]"
+	one := append([]string{"Idempotency-Key", "one"}, inArray...)
+	counted := make([]int, visits)
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			a := e.visits("app=demo", body, one...)
+			for a.status == http.StatusServiceUnavailable { // too many at once
+				a = e.visits("app=demo", body, one...)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for i, got := range manyResults(t, a) {
+				switch {
+				case got.Counted != nil:
+					counted[i]++
+				case i == visits/2:
+					assert.Equal(t, "bot", got.Skipped)
+				default:
+					assert.NotNil(t, got.Repeated, "%d: %+v", i, got)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for i, times := range counted {
+		assert.Equal(t, i != visits/2, times == 1, "visit %d was counted %d times", i, times)
+	}
+	require.Equal(t, visits-1, e.hotOf())
+	again := manyResults(t, e.visits("app=demo", packed(body), append([]string{"Content-Encoding", "gzip"}, one...)...))
+	for i, got := range again {
+		if i == visits/2 {
+			continue
+		}
+		require.NotNil(t, got.Repeated)
+		now := e.get(fmt.Sprintf("/counts?app=demo&uri=http://example.com/%d&ip=10.0.%d.%d", i%7, i/250, i%250))
+		if i%100 == 0 {
+			expect(t, got.Repeated.Site, got.Repeated.Page, now)
+		}
+	}
+	a := e.visits("app=demo&answers=none", body, one...)
+	assert.Equal(t, fmt.Sprintf(`{"counted":0,"repeated":%d,"skipped":1,"failed":0,"unreached":0,"errors":[]}`, visits-1), a.body)
+
+	a = e.visits("app=demo", body+" ", one...)
+	assert.Equal(t, http.StatusUnprocessableEntity, a.status)
+	assert.Contains(t, a.error(t), "another body was sent with it")
+	require.Equal(t, visits-1, e.hotOf())
+	for n, headers := range [][]string{ // each is a call of its own
+		append([]string{"Idempotency-Key", "One"}, inArray...),
+		append([]string{"Authorization", "Bearer " + e.key("shop", counter.ScopeAssert)}, one...),
+		append([]string{"Authorization", "Bearer " + e.key("shop", counter.ScopeAssert)}, one...),
+	} {
+		app := map[bool]string{true: "demo", false: "shop"}[n == 0]
+		got := manyResults(t, e.visits("app="+app, `[{"uri":"http://example.com/","ip":"192.0.2.1"}]`, headers...))
+		assert.NotNil(t, got[0].Counted)
+	}
+}
+
+// The service fails in the middle of a call: what was counted is told, and the rest counts when the
+// call is sent again.
+func TestManyVisitsFailInTheMiddle(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	conn := e.connect(e.database)
+	refuse := func(yes bool) {
+		t.Helper()
+		sql := `ALTER TABLE footfall.visitors DROP CONSTRAINT nobody_else`
+		if yes {
+			sql = `ALTER TABLE footfall.visitors ADD CONSTRAINT nobody_else CHECK (ip <> '10.0.0.3')`
+		}
+		_, err := conn.Exec(t.Context(), sql)
+		require.NoError(t, err)
+	}
+	var items []string
+	for i := range 6 {
+		items = append(items, fmt.Sprintf(`{"uri":"http://example.com/","ip":"10.0.0.%d"}`, i))
+	}
+	body, one := "["+strings.Join(items, ",")+"]", append([]string{"Idempotency-Key", "one"}, inArray...)
+	refuse(true)
+	got := manyResults(t, e.visits("app=demo", body, one...))
+	for i, one := range got {
+		switch {
+		case i < 3:
+			assert.NotNil(t, one.Counted)
+		case i == 3:
+			assert.Equal(t, "internal error", one.Error)
+		default:
+			assert.Equal(t, "not counted: send again", one.Error)
+		}
+	}
+	assert.JSONEq(t, `{"counted":0,"repeated":3,"skipped":0,"failed":1,"unreached":2,"errors":[{"item":3,"error":"internal error"}]}`,
+		e.visits("app=demo&answers=none", body, one...).body)
+	for i, got := range manyResults(t, e.visits("app=demo", body, inArray...)) {
+		assert.Equal(t, i == 3, got.Counted == nil, "without a key the others count, visit %d", i)
+	}
+	refuse(false)
+	for i, got := range manyResults(t, e.visits("app=demo", body, one...)) {
+		assert.Equal(t, i < 3, got.Repeated != nil)
+		assert.Equal(t, i >= 3, got.Counted != nil)
+	}
+	assert.Equal(t, 11, e.hotOf())
+
+	_, err := conn.Exec(t.Context(), `ALTER TABLE footfall.days RENAME TO lost_days`)
+	require.NoError(t, err)
+	for _, headers := range [][]string{append([]string{"Idempotency-Key", "two"}, inArray...), inArray} {
+		a := e.visits("app=demo", body, headers...)
+		assert.Equal(t, http.StatusServiceUnavailable, a.status, a.body)
+		assert.NotEmpty(t, a.header.Get("Retry-After"))
+	}
+	_, err = conn.Exec(t.Context(), `ALTER TABLE footfall.lost_days RENAME TO days`)
+	require.NoError(t, err)
+	assert.Equal(t, 11, e.hotOf())
+}

@@ -1,0 +1,64 @@
+package handler
+
+import (
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// clientHeaders are those in which proxies usually name the client.
+var clientHeaders = []string{"X-Forwarded-For", "X-Real-Ip", "Forwarded", "True-Client-Ip", "Cf-Connecting-Ip"}
+
+// overlook reports whether a request, which counts as a visit of client, most likely came through a
+// proxy that should be believed and is not: its peer, this machine or a neighbour, is not trusted
+// and names somebody else; or it is trusted, but about another header. Then everybody behind the
+// proxy is one visitor. A stranger from further away may write what they like.
+func (p *Proxies) overlook(r *http.Request, client netip.Addr) bool {
+	if p.trusts(client) {
+		if r.Header[p.header] != nil {
+			return false
+		}
+	} else if !client.IsLoopback() && !client.IsPrivate() && !client.IsLinkLocalUnicast() {
+		return false
+	}
+	if !slices.ContainsFunc(clientHeaders, func(name string) bool { return r.Header[name] != nil }) {
+		return false
+	}
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && peer.Addr().WithZone("").Unmap() == client // and not whom a trusted proxy has named
+}
+
+// tellEvery is how often the log tells of overlooked proxies.
+const tellEvery = time.Minute
+
+// overlooked tells the operator of proxies that should be trusted.
+type overlooked struct {
+	log      *slog.Logger
+	muffler  muffler
+	requests prometheus.Counter
+}
+
+func newOverlooked(log *slog.Logger, r prometheus.Registerer) *overlooked {
+	return &overlooked{
+		log: log, muffler: muffler{every: tellEvery},
+		requests: promauto.With(r).NewCounter(prometheus.CounterOpts{
+			Name: "footfall_overlooked_proxy_requests_total",
+			Help: "Requests that name their client and most likely came through a proxy that is not trusted: everybody behind it counts as one visitor.",
+		}),
+	}
+}
+
+// tell names no address, as nothing in the log does.
+func (o *overlooked) tell() {
+	o.requests.Inc()
+	if more, speak := o.muffler.next(time.Now()); speak {
+		o.log.Warn("a proxy names the clients of this service and is not believed, so everybody behind it counts as one visitor: "+
+			"name its address or network with --trust-proxy, like 127.0.0.0/8 for one on this machine, "+
+			"and its header with --proxy-header unless that is "+defaultProxyHeader, "unlogged_before", more)
+	}
+}

@@ -1,0 +1,68 @@
+package intake
+
+import (
+	"compress/flate"
+	"compress/gzip"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"footfall/visit"
+)
+
+// Bounds of a body.
+const (
+	MostItems = 10_000
+	MostBytes = 8 << 20 // after unpacking
+)
+
+// read reads the body, unpacked, and its SHA-256, if that is needed.
+func (c *Call) read() (text string, sum [sha256.Size]byte, err error) {
+	from := c.Body
+	if c.Gzip {
+		unpacked, err := gzip.NewReader(from)
+		if err != nil {
+			return "", sum, c.unread(err)
+		}
+		from = unpacked
+	}
+	var whole strings.Builder
+	if c.Length > 0 && !c.Gzip {
+		whole.Grow(int(min(c.Length, MostBytes)))
+	}
+	hashed := sha256.New()
+	into := io.Writer(&whole)
+	if c.Key != "" {
+		into = io.MultiWriter(&whole, hashed)
+	}
+	n, err := io.Copy(into, io.LimitReader(from, MostBytes+1))
+	if err != nil {
+		return "", sum, c.unread(err)
+	}
+	if n > MostBytes {
+		return "", sum, tooLarge()
+	}
+	hashed.Sum(sum[:0])
+	return whole.String(), sum, nil
+}
+
+func tooLarge() error {
+	return visit.Errorf(visit.TooLarge, "body", "it is larger than %d bytes: send the visits in several calls", MostBytes)
+}
+
+// unread is what to tell of a body that could not be read to its end.
+func (c *Call) unread(err error) error {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return tooLarge()
+	}
+	_, corrupt := errors.AsType[flate.CorruptInputError](err)
+	if corrupt || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) {
+		return visit.Errorf(visit.Invalid, "body", "its gzip cannot be unpacked: pack it again, or leave out Content-Encoding")
+	}
+	if c.Gzip && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
+		return visit.Errorf(visit.Invalid, "body", "its gzip ends in the middle")
+	}
+	return visit.Errorf(visit.Invalid, "body", "it could not be read to its end").Because(err)
+}

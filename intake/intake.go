@@ -1,0 +1,103 @@
+// Package intake is how visits come in that do not come one by one: it reads many at once, and hands
+// them in chunks to what counts.
+package intake
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"footfall/counter"
+	"footfall/visit"
+)
+
+const (
+	// callsAtOnce bounds the memory of calls: each has a body of MostBytes at most, and its results.
+	callsAtOnce = 4
+	// callWait is how long a call waits for its turn before it is refused.
+	callWait = 2 * time.Second
+	// countWithin is how long after its beginning a call begins further chunks, so that it is
+	// answered before its connection is closed, whatever happens to the last one.
+	countWithin = 20 * time.Second
+)
+
+// Desk takes in calls of many visits. It is safe for concurrent use.
+type Desk struct {
+	turns chan struct{}
+	wait  time.Duration
+}
+
+// NewDesk makes a desk.
+func NewDesk() *Desk { return &Desk{make(chan struct{}, callsAtOnce), callWait} }
+
+// Call is many visits that a caller sends at once.
+type Call struct {
+	Counting *counter.Counting
+	Body     io.Reader
+	Length   int64  // of the body, if it is known
+	Lines    bool   // a line of JSON for each visit, in place of one JSON array
+	Gzip     bool   // the body is packed
+	Key      string // makes the call repeatable; "": none
+	SumsOnly bool   // the caller wants no numbers
+}
+
+// Outcome is what became of one visit of a call.
+type Outcome int
+
+// The outcomes. Everything but Counted counted nothing now.
+const (
+	Unreached Outcome = iota // not counted: to be sent again
+	Counted
+	Repeated // counted before; or now, but with numbers that were lost. The numbers are those of now
+	Skipped  // on purpose
+	Failed
+)
+
+// Result is what a visit of a call is answered.
+type Result struct {
+	Outcome Outcome
+	Answer  visit.Answer // of what was counted; Answer.Skipped says why nothing was
+	Fault   string       // a sentence, of what has failed
+}
+
+// Count counts the visits of a call, and returns a result for each. An error means that none was
+// counted, or where it is visit.Lost, that this is not known. internal is what to log of results
+// that have failed through no fault of the caller's.
+func (d *Desk) Count(ctx context.Context, c Call) (results []Result, internal, err error) {
+	if err := d.takeTurn(ctx); err != nil {
+		return nil, nil, err
+	}
+	defer func() { <-d.turns }()
+	text, sum, err := c.read()
+	if err != nil {
+		return nil, nil, err
+	}
+	read, err := readItems(text, c.Lines)
+	if err != nil {
+		return nil, nil, err
+	}
+	k := counting{Counting: c.Counting, items: read, results: make([]Result, len(read.list)), numbers: !c.SumsOnly, key: c.Key,
+		until: time.Now().Add(countWithin)}
+	ctx = context.WithoutCancel(ctx) // what has begun is finished, so that whoever comes again finds the rest
+	if c.Key != "" {
+		if k.position, err = c.Counting.OpenCall(ctx, c.Key, sum); err != nil {
+			return nil, nil, err
+		}
+	}
+	err = k.count(ctx)
+	return k.results, k.internal, err
+}
+
+func (d *Desk) takeTurn(ctx context.Context) error {
+	wait := time.NewTimer(d.wait)
+	defer wait.Stop()
+	select {
+	case d.turns <- struct{}{}:
+		return nil
+	case <-wait.C:
+		return visit.Errorf(visit.Unavailable, "", "too many calls of many visits are under way; try again")
+	case <-ctx.Done():
+		return errors.Join(visit.Errorf(visit.Unavailable, "", "the caller has left"), ctx.Err())
+	}
+}

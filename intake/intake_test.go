@@ -1,0 +1,84 @@
+package intake
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/visit"
+)
+
+// unread fails a test that reads it.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body was read")
+	return 0, io.EOF
+}
+
+// Calls beyond those whose memory is bounded are refused before anything of them is read.
+func TestCallsTakeTurns(t *testing.T) {
+	t.Parallel()
+	d := NewDesk()
+	d.wait = time.Millisecond
+	for range callsAtOnce {
+		d.turns <- struct{}{}
+	}
+	_, _, err := d.Count(t.Context(), Call{Body: unread{t}})
+	var told *visit.Error
+	require.ErrorAs(t, err, &told)
+	assert.Equal(t, visit.Unavailable, told.Kind)
+	assert.Positive(t, told.RetryAfter)
+
+	d.wait = time.Hour
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	_, _, err = d.Count(left, Call{Body: unread{t}})
+	require.ErrorIs(t, err, context.Canceled)
+
+	<-d.turns
+	_, _, err = d.Count(t.Context(), Call{Body: strings.NewReader("[")})
+	require.ErrorContains(t, err, "line 1, column 2")
+	_, _, err = d.Count(t.Context(), Call{Body: strings.NewReader("[")})
+	require.ErrorContains(t, err, "line 1, column 2", "the turn before is over")
+}
+
+// However large a body becomes when it is unpacked, and whatever it says of its length, a call takes
+// no more memory than its bounds. It is not parallel, since it measures what all take.
+func TestMemoryOfACall(t *testing.T) {
+	var bomb bytes.Buffer
+	w := gzip.NewWriter(&bomb)
+	for range 64 {
+		_, err := w.Write(make([]byte, 1<<20))
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	for name, call := range map[string]Call{
+		"packed":               {Body: &bomb, Gzip: true},
+		"endless":              {Body: endless{}},
+		"said to be very long": {Body: strings.NewReader("[]"), Length: 1 << 40},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _, err := call.read()
+		runtime.ReadMemStats(&after)
+		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(12*MostBytes), name)
+		var told *visit.Error
+		if name != "said to be very long" && assert.True(t, errors.As(err, &told), "%s: %v", name, err) {
+			assert.Equal(t, visit.TooLarge, told.Kind, name)
+		}
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }

@@ -1,0 +1,280 @@
+package intake
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"footfall/counter"
+	"footfall/visit"
+)
+
+// items are the visits of a body.
+type items struct {
+	list  []counter.Item
+	wrong map[int]string // what is wrong with one that was read, by its place in list
+}
+
+// unreadable is a fault for which none of a body is counted.
+type unreadable struct {
+	at      int // byte
+	message string
+}
+
+func (u *unreadable) Error() string { return u.message }
+
+// readItems reads a JSON array, or a line of JSON for each item. Strings without escapes are parts
+// of the text, which stays in memory with them.
+func readItems(text string, lines bool) (items, error) {
+	r := reader{text: text, end: len(text)}
+	var err error
+	if valid := validUTF8(text); valid < len(text) {
+		err = &unreadable{valid, "it is not valid UTF-8"}
+	} else if lines {
+		err = r.lines()
+	} else {
+		err = r.array()
+	}
+	if where, ok := errors.AsType[*unreadable](err); ok {
+		before := text[:where.at]
+		line := strings.LastIndexByte(before, '\n') + 1
+		return items{}, visit.Errorf(visit.Invalid, "body", "line %d, column %d: %s",
+			strings.Count(before, "\n")+1, utf8.RuneCountInString(before[line:])+1, where.message)
+	}
+	return r.items, err
+}
+
+// validUTF8 is how many bytes of a text are valid UTF-8, from its beginning.
+func validUTF8(text string) int {
+	if utf8.ValidString(text) {
+		return len(text)
+	}
+	at := 0
+	for {
+		r, size := utf8.DecodeRuneInString(text[at:])
+		if r == utf8.RuneError && size <= 1 {
+			return at
+		}
+		at += size
+	}
+}
+
+// reader reads JSON by hand: encoding/json would accept a name that is given twice, or in upper
+// case, and takes several times as long.
+type reader struct {
+	text  string
+	at    int
+	end   int // of what may be read now
+	items items
+}
+
+func (r *reader) fault(format string, args ...any) error {
+	return &unreadable{r.at, fmt.Sprintf(format, args...)}
+}
+
+func (r *reader) array() error {
+	if !r.take('[') {
+		return r.fault("a list of visits should begin here with [")
+	}
+	if r.take(']') {
+		return r.nothingMore("the list of visits")
+	}
+	for {
+		if err := r.item(); err != nil {
+			return err
+		}
+		switch {
+		case r.take(','):
+		case r.take(']'):
+			return r.nothingMore("the list of visits")
+		default:
+			return r.fault("a comma or ] should follow the visit")
+		}
+	}
+}
+
+func (r *reader) lines() error {
+	for from := 0; from < len(r.text); from = r.end + 1 {
+		r.at, r.end = from, len(r.text)
+		if line := strings.IndexByte(r.text[from:], '\n'); line >= 0 {
+			r.end = from + line
+		}
+		if r.space(); r.at == r.end {
+			continue
+		}
+		if err := r.item(); err != nil {
+			return err
+		}
+		if err := r.nothingMore("the visit on its line"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) nothingMore(than string) error {
+	if r.space(); r.at < r.end {
+		return r.fault("nothing should follow %s", than)
+	}
+	return nil
+}
+
+// item reads one visit.
+func (r *reader) item() error {
+	place := len(r.items.list)
+	if place == MostItems {
+		return visit.Errorf(visit.Invalid, "body", "it has more than %d visits: send them in several calls", MostItems)
+	}
+	r.items.list = append(r.items.list, counter.Item{})
+	wrong := func(field, format string, args ...any) {
+		if r.items.wrong == nil {
+			r.items.wrong = map[int]string{}
+		}
+		if r.items.wrong[place] == "" {
+			r.items.wrong[place] = visit.Errorf(visit.Invalid, field, format, args...).Message
+		}
+	}
+	if !r.take('{') {
+		wrong("", `it is not an object: send {"uri":"…","ip":"…"}`)
+		return r.skip()
+	}
+	if r.take('}') {
+		return nil
+	}
+	for given := (fields{}); ; {
+		if err := r.member(&r.items.list[place], &given, wrong); err != nil {
+			return err
+		}
+		switch {
+		case r.take(','):
+		case r.take('}'):
+			return nil
+		default:
+			return r.fault("a comma or } should follow the value")
+		}
+	}
+}
+
+// fields are those that an item has given, in the order of named.
+type fields [4]bool
+
+// named returns where the value of a field is kept; nil if there is none of that name.
+func named(item *counter.Item, name string) (value *string, number int) {
+	switch name {
+	case "uri":
+		return &item.URI, 0
+	case "ip":
+		return &item.IP, 1
+	case "visitor":
+		return &item.Visitor, 2
+	case "agent":
+		return &item.Agent, 3
+	}
+	return nil, 0
+}
+
+// member reads a name and its value.
+func (r *reader) member(item *counter.Item, given *fields, wrong func(field, format string, args ...any)) error {
+	r.space()
+	name, err := r.string("the name of a field")
+	if err != nil {
+		return err
+	}
+	if !r.take(':') {
+		return r.fault("a colon should follow the name of the field")
+	}
+	value, number := named(item, name)
+	r.space()
+	if value == nil {
+		wrong("", "%.64q is not a field of a visit: give uri, ip or visitor, agent", name)
+		return r.skip()
+	}
+	if given[number] {
+		wrong(name, "it is given twice: give it once")
+		return r.skip()
+	}
+	given[number] = true
+	if r.at == r.end || r.text[r.at] != '"' {
+		wrong(name, "it is not a string: write it in double quotes")
+		return r.skip()
+	}
+	if *value, err = r.string(""); err == nil && *value == "" && name != "agent" {
+		wrong(name, "it is empty: give it a value, or leave it out")
+	}
+	return err
+}
+
+// string reads a string, or tells what should begin here.
+func (r *reader) string(what string) (string, error) {
+	if r.at == r.end || r.text[r.at] != '"' {
+		return "", r.fault("%s should begin here in double quotes", what)
+	}
+	escaped := false
+	for at := r.at + 1; at < r.end; at++ {
+		switch c := r.text[at]; {
+		case c == '"':
+			raw := r.text[r.at : at+1]
+			if !escaped {
+				r.at = at + 1
+				return raw[1 : len(raw)-1], nil
+			}
+			var value string
+			if json.Unmarshal([]byte(raw), &value) != nil {
+				return "", r.fault(`this string has a \ that begins no escape of JSON`)
+			}
+			r.at = at + 1
+			return value, nil
+		case c == '\\':
+			escaped = true
+			at++
+		case c < ' ':
+			r.at = at
+			return "", r.fault(`a string has a control character here: write it as \u%04x`, c)
+		}
+	}
+	return "", r.fault("this string does not end")
+}
+
+// skip reads past any value.
+func (r *reader) skip() error {
+	r.space()
+	d := json.NewDecoder(strings.NewReader(r.text[r.at:r.end]))
+	var value json.RawMessage
+	err := d.Decode(&value)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		r.at = min(r.at+max(int(syntax.Offset)-1, 0), r.end)
+		return r.fault("this is not JSON")
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		r.at = r.end
+		return r.fault("it ends in the middle")
+	}
+	if err != nil {
+		return r.fault("this is not JSON")
+	}
+	r.at += int(d.InputOffset())
+	return nil
+}
+
+// take reads one character, if it comes next.
+func (r *reader) take(c byte) bool {
+	if r.space(); r.at == r.end || r.text[r.at] != c {
+		return false
+	}
+	r.at++
+	return true
+}
+
+func (r *reader) space() {
+	for r.at < r.end {
+		switch r.text[r.at] {
+		case ' ', '\t', '\n', '\r':
+			r.at++
+		default:
+			return
+		}
+	}
+}

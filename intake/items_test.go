@@ -1,0 +1,154 @@
+package intake
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/visit"
+)
+
+func TestReadItems(t *testing.T) {
+	t.Parallel()
+	a := counter.Item{URI: "http://a/", IP: "192.0.2.1"}
+	for name, c := range map[string]struct {
+		text  string
+		lines bool
+		want  []counter.Item
+	}{
+		"none":              {`[]`, false, nil},
+		"none, with spaces": {" [ \n ]\r\n", false, nil},
+		"one":               {`[{"uri":"http://a/","ip":"192.0.2.1"}]`, false, []counter.Item{a}},
+		"spread":            {"\t[ {\n \"ip\" :\r\n\"192.0.2.1\" , \"uri\": \"http://a/\" } , { } ]", false, []counter.Item{a, {}}},
+		"all fields":        {`[{"visitor":"v","agent":"","uri":"u"}]`, false, []counter.Item{{Visitor: "v", URI: "u"}}},
+		"escapes":           {`[{"uri":"\u0061\/\"\\\n\ud83d\ude00","ip":"é"}]`, false, []counter.Item{{URI: "a/\"\\\n😀", IP: "é"}}},
+		"no lines":          {"", true, nil},
+		"lines":             {"{\"uri\":\"http://a/\",\"ip\":\"192.0.2.1\"}\r\n\n  {}\n{\"agent\":\"x\"}", true, []counter.Item{a, {}, {Agent: "x"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := readItems(c.text, c.lines)
+			require.NoError(t, err)
+			assert.Equal(t, c.want, got.list)
+			assert.Empty(t, got.wrong)
+		})
+	}
+}
+
+// What is wrong with one visit is told beside it, and the others are read.
+func TestWrongItems(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`7`:                          "it is not an object",
+		`null`:                       "it is not an object",
+		`[{"uri":"x"}]`:              "it is not an object",
+		`"x\"]"`:                     "it is not an object",
+		`{"uri":7}`:                  "uri: it is not a string",
+		`{"ip":null,"uri":"x"}`:      "ip: it is not a string",
+		`{"uri":{"a":[1,{}]}}`:       "uri: it is not a string",
+		`{"uri":""}`:                 "uri: it is empty",
+		`{"uri":"x","uri":"y"}`:      "uri: it is given twice",
+		`{"uri":1,"uri":"y"}`:        "uri: it is not a string",
+		`{"URI":"x"}`:                `"URI" is not a field`,
+		`{"url":["a","b"],"ip":"x"}`: `"url" is not a field`,
+	} {
+		for _, lines := range []bool{false, true} {
+			whole := "[{}, " + text + " ,{\"uri\":\"z\"}]"
+			if lines {
+				whole = "{}\n" + text + "\n{\"uri\":\"z\"}\n"
+			}
+			got, err := readItems(whole, lines)
+			require.NoError(t, err, text)
+			require.Len(t, got.list, 3, text)
+			assert.Contains(t, got.wrong[1], want, text)
+			assert.Len(t, got.wrong, 1, text)
+			assert.Equal(t, "z", got.list[2].URI, text)
+		}
+	}
+}
+
+// A body that cannot be read is told where.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text  string
+		lines bool
+		want  string
+	}{
+		{"", false, "line 1, column 1: a list of visits should begin here with ["},
+		{"{}", false, "line 1, column 1: a list of visits"},
+		{"[", false, "line 1, column 2: it ends in the middle"},
+		{"[{}", false, "line 1, column 4: a comma or ] should follow the visit"},
+		{"[{},]", false, "line 1, column 5: this is not JSON"},
+		{"[{} {}]", false, "line 1, column 5: a comma or ]"},
+		{"[{}]\n\n x", false, "line 3, column 2: nothing should follow the list of visits"},
+		{"[]]", false, "line 1, column 3: nothing should follow"},
+		{"[\n{\"uri\":\"é\" \"ip\":\"x\"}]", false, "line 2, column 12: a comma or } should follow the value"},
+		{"[{\"uri\"}]", false, "line 1, column 8: a colon should follow"},
+		{"[{uri:1}]", false, "line 1, column 3: the name of a field should begin here"},
+		{"[{\"uri\":\"a", false, "line 1, column 9: this string does not end"},
+		{"[{\"uri\":\"a\\", false, "line 1, column 9: this string does not end"},
+		{"[{\"uri\":\"a\\x\"}]", false, "line 1, column 9: this string has a \\"},
+		{"[{\"uri\":\"a\nb\"}]", false, "line 1, column 11: a string has a control character here: write it as \\u000a"},
+		{"[{\"uri\":\"a\x00\"}]", false, "column 11: a string has a control character here: write it as \\u0000"},
+		{"[{\"uri\":01}]", false, "line 1, column 10"},
+		{"[{\"uri\":tru}]", false, "line 1, column 12: this is not JSON"},
+		{"[{\"uri\":[1,}]", false, "line 1, column 12: this is not JSON"},
+		{"[{\"uri\":[1,", false, "line 1, column 12: it ends in the middle"},
+		{"[{\"uri\":\"\xff\"}]", false, "line 1, column 10: it is not valid UTF-8"},
+		{"{}\n{\"uri\":\n\"x\"}", true, "line 2, column 8: it ends in the middle"},
+		{"{} {}", true, "line 1, column 4: nothing should follow the visit on its line"},
+		{"[{}]\n", true, ""},
+		{"{},\n{}", true, "line 1, column 3: nothing should follow"},
+		{"{}\n\n{\"uri\":\"x}", true, "line 3, column 8: this string does not end"},
+	} {
+		_, err := readItems(c.text, c.lines)
+		if c.want == "" {
+			assert.NoError(t, err, c.text)
+			continue
+		}
+		if assert.Error(t, err, c.text) {
+			assert.Contains(t, err.Error(), c.want, c.text)
+			var told *visit.Error
+			require.ErrorAs(t, err, &told)
+			assert.Equal(t, visit.Invalid, told.Kind)
+		}
+	}
+	_, err := readItems("["+strings.Repeat("{},", MostItems)+"{}]", false)
+	require.ErrorContains(t, err, fmt.Sprintf("more than %d visits", MostItems))
+	all, err := readItems("["+strings.Repeat("{},", MostItems-1)+"{}]", false)
+	require.NoError(t, err)
+	require.Len(t, all.list, MostItems)
+}
+
+// What is read is JSON, and what encoding/json reads of it is the same.
+func FuzzReadItems(f *testing.F) {
+	for _, text := range []string{`[{"uri":"http://a/","ip":"192.0.2.1"},{"visitor":"\u0041"}]`, `[1,null,{"uri":[{"a":1e5}],"x":"\\"}]`, "[{}\n]", `[{"uri":"`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := readItems(text, false)
+		if err != nil {
+			require.Regexp(t, `line \d+, column \d+: |more than`, err.Error())
+			return
+		}
+		require.True(t, utf8.ValidString(text))
+		var want []json.RawMessage
+		require.NoError(t, json.Unmarshal([]byte(text), &want))
+		require.Len(t, got.list, len(want))
+		for i, item := range want {
+			if got.wrong[i] != "" {
+				continue
+			}
+			var fields map[string]string
+			require.NoError(t, json.Unmarshal(item, &fields))
+			require.Equal(t, counter.Item{URI: fields["uri"], IP: fields["ip"], Visitor: fields["visitor"], Agent: fields["agent"]}, got.list[i])
+		}
+	})
+}

@@ -1,0 +1,31 @@
+-- Makes the sketches of a day that is over, of one app or of all, unless they are there: called by
+-- close_day(), and for an app whose visits were put into the tables after their days were closed.
+CREATE FUNCTION make_sketches(only_day integer, only_app integer DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+SET plan_cache_mode = force_custom_plan -- what is null is left out of the plan
+AS $$
+BEGIN
+    PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE; -- nobody moves rows from page to page while they are summed up
+    WITH hashes AS MATERIALIZED (
+        SELECT v.page_id, sha256(inet_send(v.ip)) AS hash
+        FROM visits AS v
+        WHERE v.day_id = only_day
+          AND (only_app IS NULL OR v.page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = only_app))
+    ), entries AS MATERIALIZED (
+        SELECT page_id, sketch_entry(hash) AS entry FROM hashes
+    ), highest AS (
+        SELECT page_id, max(entry) AS entry FROM entries GROUP BY page_id, entry / 64
+    )
+    INSERT INTO sketches (page_id, day_id, entries)
+    SELECT page_id, only_day, array_agg(entry ORDER BY entry)
+    FROM highest
+    GROUP BY page_id
+    ORDER BY page_id
+    ON CONFLICT DO NOTHING;
+END
+$$;
+
+COMMENT ON FUNCTION make_sketches(integer, integer) IS 'Makes the sketches of a day where they are missing, of one app or of all: SELECT make_sketches(only_day => 20190629).';
+
+REVOKE ALL ON FUNCTION make_sketches(integer, integer) FROM PUBLIC;

@@ -1,0 +1,49 @@
+-- Moves a position, if it stands where the batch that counts from there on takes it to be. Whoever
+-- else reads the same source waits here for that batch, and then does not find the position any more.
+CREATE FUNCTION move_position(app integer, source text, part text, from_next bigint, to_next bigint) RETURNS void
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    UPDATE positions AS p
+    SET next = to_next
+    WHERE p.app_id = app
+      AND p.source = move_position.source
+      AND p.part = move_position.part
+      AND p.next = from_next;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the position is not where the batch began'
+            USING ERRCODE = 'FF004', HINT = 'Go on from where it is.';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION move_position(integer, text, text, bigint, bigint) IS 'Moves a position from one place to another. Fails with SQLSTATE FF004 when it stands elsewhere.';
+
+-- Forgets some of the calls that nobody has sent again for so many days, but none of the last one.
+-- One that is under way is passed by.
+CREATE FUNCTION forget_calls(days integer, most integer) RETURNS bigint
+LANGUAGE sql
+SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+    WITH old AS (
+        SELECT p.app_id, p.source, p.part
+        FROM positions AS p
+        WHERE p.content IS NOT NULL
+          AND p.used_at < now() - make_interval(days => greatest(forget_calls.days, 1))
+        ORDER BY p.used_at
+        LIMIT most
+        FOR UPDATE SKIP LOCKED
+    ), gone AS (
+        DELETE FROM positions AS p
+        USING old
+        WHERE (p.app_id, p.source, p.part) = (old.app_id, old.source, old.part)
+        RETURNING p.app_id
+    )
+    SELECT count(*) FROM gone
+$$;
+
+COMMENT ON FUNCTION forget_calls(integer, integer) IS 'Deletes positions of calls that were last sent more than so many days ago, so many at most, and returns how many.';
+
+REVOKE ALL ON FUNCTION forget_calls(integer, integer) FROM PUBLIC;

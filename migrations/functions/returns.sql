@@ -1,0 +1,133 @@
+-- Returns of all days, packed or not. A link that is in both tables, because somebody has counted
+-- for a day that was closed, has two rows.
+CREATE VIEW returns AS
+SELECT o.page_id, o.day_id, o.previous_day, o.visitors
+FROM open_returns AS o
+UNION ALL
+SELECT p.page_id, p.day_id, to_char(day_date(p.day_id) - u.days_before, 'YYYYMMDD')::integer, u.visitors
+FROM packed_returns AS p
+CROSS JOIN LATERAL unpack_returns(p.previous_days, p.visitors) AS u;
+
+COMMENT ON VIEW   returns              IS 'How many visitors of a target came on a day, and before that last on a previous day: what makes uniques of any range exact.';
+COMMENT ON COLUMN returns.page_id      IS 'The target.';
+COMMENT ON COLUMN returns.day_id       IS 'The day.';
+COMMENT ON COLUMN returns.previous_day IS 'The last day before it on which these visitors came.';
+COMMENT ON COLUMN returns.visitors     IS 'How many there were.';
+
+-- One expression, so that it is planned into the query. The bits up to that day tell how many
+-- numbers come before the one that is asked for. After the last there is none, which is 0.
+CREATE FUNCTION returned_from_before(bits bit varying, numbers bit varying, days_before integer) RETURNS bigint
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+    SELECT substring(numbers,
+                     (bit_count(substring(bits, 1, days_before)) * (length(numbers) / bit_count(bits)) + 1)::integer,
+                     (length(numbers) / bit_count(bits))::integer)::bigint
+$$;
+
+COMMENT ON FUNCTION returned_from_before(bit varying, bit varying, integer) IS 'How many visitors came last more than so many days before (0: all of them), from previous_days and visitors of packed_returns.';
+
+-- So a visit that was late can be told of, of a visitor who came on day n and before that on p: it
+-- takes one from (n, p), and adds one to (n, d) and to (d, p).
+CREATE FUNCTION add_packed_returns(pages bigint[], days integer[], previous integer[], added bigint[]) RETURNS void
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    IF EXISTS (SELECT FROM unnest(days, previous) AS a (day_id, previous_day) WHERE a.previous_day >= a.day_id) THEN
+        RAISE EXCEPTION 'a previous day is not before its day' USING ERRCODE = '22023';
+    END IF;
+    WITH changes AS MATERIALIZED (
+        SELECT a.page_id, a.day_id, day_date(a.day_id) - day_date(a.previous_day) AS days_before, a.visitors
+        FROM unnest(pages, days, previous, added) AS a (page_id, day_id, previous_day, visitors)
+    ), touched AS MATERIALIZED (
+        SELECT DISTINCT c.page_id, c.day_id
+        FROM changes AS c
+    ), links AS MATERIALIZED (
+        SELECT l.page_id, l.day_id, l.days_before, sum(l.visitors) AS visitors
+        FROM (
+            SELECT c.page_id, c.day_id, c.days_before, c.visitors
+            FROM changes AS c
+            UNION ALL
+            SELECT t.page_id, t.day_id, u.days_before, u.visitors
+            FROM touched AS t
+            JOIN packed_returns AS p ON p.page_id = t.page_id AND p.day_id = t.day_id
+            CROSS JOIN LATERAL unpack_returns(p.previous_days, p.visitors) AS u
+        ) AS l
+        GROUP BY l.page_id, l.day_id, l.days_before
+        HAVING sum(l.visitors) <> 0
+    ), emptied AS (
+        DELETE FROM packed_returns AS p
+        USING touched AS t
+        WHERE p.page_id = t.page_id
+          AND p.day_id = t.day_id
+          AND NOT EXISTS (SELECT FROM links AS l WHERE l.page_id = t.page_id AND l.day_id = t.day_id)
+    ), numbered AS (
+        SELECT l.page_id, l.day_id, l.days_before,
+               lpad('1', l.days_before - lag(l.days_before, 1, 0) OVER (of_day ORDER BY l.days_before), '0') AS bits,
+               (sum(l.visitors) OVER (of_day ORDER BY l.days_before DESC))::bigint::bit(64)::text            AS number,
+               length(ltrim((sum(l.visitors) OVER of_day)::bigint::bit(64)::text, '0'))                      AS width
+        FROM links AS l
+        WINDOW of_day AS (PARTITION BY l.page_id, l.day_id)
+    )
+    INSERT INTO packed_returns AS p (page_id, day_id, previous_days, visitors)
+    SELECT n.page_id, n.day_id,
+           string_agg(n.bits, '' ORDER BY n.days_before)::bit varying,
+           string_agg(right(n.number, n.width), '' ORDER BY n.days_before)::bit varying
+    FROM numbered AS n
+    GROUP BY n.page_id, n.day_id
+    ORDER BY n.page_id, n.day_id
+    ON CONFLICT (page_id, day_id) DO UPDATE
+        SET previous_days = excluded.previous_days,
+            visitors      = excluded.visitors;
+END
+$$;
+
+COMMENT ON FUNCTION add_packed_returns(bigint[], integer[], integer[], bigint[]) IS 'Adds visitors to returns of closed days, or takes them away where added is negative. The arrays are one table: target, day, previous day and how many. The caller holds the counters of the targets. Fails where less than none would be left.';
+
+-- The turn of erasing is taken, because a command that deletes rows, or moves them from page to
+-- page, must not miss those that are on their way from one table to the other. It may be ended at
+-- any time: what is left in open_returns is packed by the next call.
+CREATE FUNCTION pack_returns(from_page bigint, n integer, OUT packed bigint, OUT last_page bigint)
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+DECLARE
+    closed   integer[] := ARRAY(SELECT c.day_id FROM closed_days AS c);
+    chosen   bigint[];
+    pages    bigint[];
+    days     integer[];
+    previous integer[];
+    visitors bigint[];
+BEGIN
+    PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE;
+    chosen := ARRAY(
+        SELECT DISTINCT f.page_id
+        FROM (
+            SELECT o.page_id
+            FROM open_returns AS o
+            WHERE o.page_id >= from_page
+              AND o.day_id = ANY (closed)
+            ORDER BY o.page_id
+            LIMIT n
+        ) AS f
+        ORDER BY f.page_id
+    );
+    PERFORM FROM counters AS c WHERE c.page_id = ANY (chosen) ORDER BY c.page_id FOR UPDATE;
+    WITH gone AS (
+        DELETE FROM open_returns AS o
+        WHERE o.page_id = ANY (chosen)
+          AND o.day_id = ANY (closed)
+        RETURNING o.page_id, o.day_id, o.previous_day, o.visitors
+    )
+    SELECT count(*), coalesce(max(g.page_id), from_page),
+           array_agg(g.page_id), array_agg(g.day_id), array_agg(g.previous_day), array_agg(g.visitors)
+    INTO packed, last_page, pages, days, previous, visitors
+    FROM gone AS g;
+    PERFORM add_packed_returns(pages, days, previous, visitors);
+END
+$$;
+
+COMMENT ON FUNCTION pack_returns(bigint, integer) IS 'Packs the returns of closed days, target by target from one on, until n rows of open_returns are packed; how many were, and the last target.';
+
+REVOKE ALL ON FUNCTION add_packed_returns(bigint[], integer[], integer[], bigint[]), pack_returns(bigint, integer) FROM PUBLIC;

@@ -1,0 +1,83 @@
+-- How the service is: what an operator asks first. Nothing here reads a table of visits or visitors.
+
+-- name: StatusServer :one
+-- The server, and the database on it.
+SELECT current_setting('server_version')::text           AS version,
+       current_database()::text                         AS database,
+       pg_database_size(current_database())::bigint     AS bytes;
+
+-- name: StatusInstances :many
+-- The instances that run: each holds an epoch of apps, as long as its session lasts. Name and
+-- address are empty, and the session begins in 1970, where it is another role's: then only a
+-- superuser or a member of pg_read_all_stats is told. The address is empty over a Unix socket, too.
+SELECT coalesce(max(a.application_name), '')::text   AS name,
+       coalesce(host(max(a.client_addr)), '')::text  AS address,
+       coalesce(max(a.backend_start), 'epoch')::timestamptz AS since
+FROM pg_catalog.pg_locks AS l
+JOIN pg_catalog.pg_stat_activity AS a ON a.pid = l.pid
+WHERE l.locktype = 'advisory'
+  AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+  AND l.classid::bigint = hashtext('footfall.apps')::bigint & 4294967295 -- an oid is unsigned, a hash is not
+  AND l.objsubid = 2 -- a lock with two keys
+GROUP BY l.pid -- one that takes a change over holds two for a moment
+ORDER BY since, l.pid;
+
+-- name: StatusApps :many
+-- Each app that is not being deleted: its visits over all of its sites, the last day on which it
+-- counted one, the visits of that day, and the first day whose rows it keeps. Days are 0 where there
+-- is none. The time of day of a visit is stored nowhere.
+WITH sites AS (
+    SELECT s.app_id, c.hot, d.day_id, d.hot AS day_hot, max(d.day_id) OVER (PARTITION BY s.app_id) AS last_day
+    FROM pages AS s
+    JOIN counters AS c ON c.page_id = s.id
+    CROSS JOIN LATERAL (
+        SELECT l.day_id, l.hot
+        FROM days AS l
+        WHERE l.page_id = s.id
+        ORDER BY l.day_id DESC
+        LIMIT 1
+    ) AS d
+    WHERE s.site_id IS NULL
+)
+SELECT a.name,
+       a.retain_days,
+       coalesce(sum(s.hot), 0)::bigint                                           AS hot,
+       coalesce(max(s.last_day), 0)::integer                                     AS last_day,
+       coalesce(sum(s.day_hot) FILTER (WHERE s.day_id = s.last_day), 0)::bigint  AS last_hot,
+       coalesce(max(k.from_day), 0)::integer                                     AS from_day
+FROM apps AS a
+LEFT JOIN visits_kept AS k ON k.app_id = a.id
+LEFT JOIN sites AS s       ON s.app_id = a.id
+WHERE a.deleted_at IS NULL
+GROUP BY a.id, a.name, a.retain_days
+ORDER BY a.name;
+
+-- name: StatusDaily :one
+-- The daily task: the last day on which all of it was done, whether it runs at this moment, the last
+-- closed day, and when that was closed. Days are 0 where there is none.
+SELECT (SELECT value FROM epochs WHERE name = 'retention')::integer                AS done_on,
+       EXISTS (
+           SELECT
+           FROM pg_catalog.pg_locks AS l
+           WHERE l.locktype = 'advisory'
+             AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+             AND ((l.classid::bigint << 32) | l.objid::bigint) = hashtext('footfall.retain')::bigint
+             AND l.objsubid = 1 -- a lock with one key
+       )                                                                           AS running,
+       coalesce(max(c.day_id), 0)::integer                                         AS closed_day,
+       coalesce(max(c.closed_at), 'epoch')::timestamptz                            AS closed_at
+FROM closed_days AS c;
+
+-- name: TableSizes :many
+-- The tables of Footfall, the largest first; the days of visits as one.
+SELECT coalesce(parent.relname, c.relname)::text       AS name,
+       sum(greatest(c.reltuples, 0))::bigint           AS rows,
+       sum(pg_relation_size(c.oid))::bigint            AS heap,
+       sum(pg_indexes_size(c.oid))::bigint             AS indexes
+FROM pg_catalog.pg_class AS c
+LEFT JOIN pg_catalog.pg_inherits AS i   ON i.inhrelid = c.oid
+LEFT JOIN pg_catalog.pg_class AS parent ON parent.oid = i.inhparent
+WHERE c.relnamespace = 'footfall'::regnamespace
+  AND c.relkind = 'r'
+GROUP BY 1
+ORDER BY sum(pg_total_relation_size(c.oid)) DESC;

@@ -1,0 +1,358 @@
+-- What `footfall verify` recomputes of targets: the sums of a range of them, from their rows, and
+-- their visitors. The queries return what verify.sql tells.
+
+-- name: VerifyTotals :many
+-- Counters against visitors. Ranks are 1..uv when there are uv of them, none is above uv and none
+-- is there twice, which the sums of them and of their squares tell; only where those are wrong each
+-- is looked at.
+WITH parts AS (
+    SELECT p.id AS page_id, 1 AS pages, 0 AS hot, 0 AS pv, 0 AS uv, 0 AS visitors, 0 AS erased, 0 AS last_rank, 0 AS ranks, 0 AS squares
+    FROM pages AS p
+    WHERE p.id BETWEEN @low::bigint AND @high::bigint
+      AND (@whole::boolean OR p.id = ANY (@targets::bigint[]))
+    UNION ALL
+    SELECT c.page_id, 0, c.hot, c.pv, c.uv, 0, 0, 0, 0, 0
+    FROM counters AS c
+    WHERE c.page_id BETWEEN @low AND @high
+      AND (@whole OR c.page_id = ANY (@targets))
+    UNION ALL
+    SELECT v.page_id, 0, 0, 0, 0, count(*), 0, max(v.rank), sum(v.rank), sum(v.rank * v.rank)
+    FROM visitors AS v
+    WHERE v.page_id BETWEEN @low AND @high
+      AND (@whole OR v.page_id = ANY (@targets))
+    GROUP BY v.page_id
+    UNION ALL
+    SELECT e.page_id, 0, 0, 0, 0, 0, count(*), max(e.rank), sum(e.rank), sum(e.rank * e.rank)
+    FROM erased_visitors AS e
+    WHERE e.page_id BETWEEN @low AND @high
+      AND (@whole OR e.page_id = ANY (@targets))
+    GROUP BY e.page_id
+), totals AS (
+    SELECT o.page_id, sum(o.pages) AS pages, sum(o.hot) AS hot, sum(o.pv) AS pv, sum(o.uv) AS uv, sum(o.visitors) AS visitors,
+           sum(o.erased) AS erased, max(o.last_rank) AS last_rank, sum(o.ranks) AS ranks, sum(o.squares) AS squares
+    FROM parts AS o
+    GROUP BY o.page_id
+), ranked AS (
+    SELECT s.page_id, s.pages, s.hot, s.pv, s.uv, s.visitors, s.erased, s.last_rank,
+           CASE
+               WHEN s.ranks = s.uv * (s.uv + 1) / 2 AND s.squares = s.uv * (s.uv + 1) * (2 * s.uv + 1) / 6 THEN s.uv
+               ELSE (SELECT count(DISTINCT r.rank)
+                     FROM (SELECT v.page_id, v.rank FROM visitors AS v UNION ALL SELECT e.page_id, e.rank FROM erased_visitors AS e) AS r
+                     WHERE r.page_id = s.page_id
+                       AND r.rank BETWEEN 1 AND s.uv)
+           END AS taken
+    FROM totals AS s
+), checks AS (
+    SELECT m.measure, m.behind, t.page_id, m.stored, m.least, m.most
+    FROM ranked AS t
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY['order', 'visitors', 'erased', 'last rank', 'ranks', 'page of totals']::text[]) AS measure,
+               unnest(ARRAY[1, t.visitors + t.erased, t.erased, 1, 1, 1]::bigint[]) AS behind,
+               unnest(ARRAY[t.pv, t.uv, t.erased, t.last_rank, t.taken, t.pages]::bigint[]) AS stored,
+               unnest(ARRAY[t.uv, t.visitors + t.erased, 0, t.uv, t.uv, 1]::bigint[]) AS least,
+               unnest(ARRAY[t.hot, t.visitors + t.erased, t.erased, t.uv, t.uv, 1]::bigint[]) AS most
+    ) AS m
+)
+SELECT c.measure::text                                                  AS measure,
+       count(*)                                                         AS held,
+       coalesce(sum(c.behind), 0)::bigint                               AS behind,
+       count(*) FILTER (WHERE c.stored < c.least OR c.stored > c.most)  AS broken,
+       coalesce((array_agg(ARRAY[c.page_id, 0, 0, c.stored, c.least, c.most])
+                     FILTER (WHERE c.stored < c.least OR c.stored > c.most))[:@n::integer], '{}')::bigint[] AS offenders
+FROM checks AS c
+GROUP BY c.measure;
+
+-- name: VerifyDays :many
+-- Daily numbers against counters. What is not new on a day has returned, but in sums of deleted
+-- pages, of which neither is told: unknown is what is left.
+WITH back AS (
+    SELECT r.page_id, r.day_id, sum(r.visitors)::bigint AS visitors
+    FROM (
+        SELECT o.page_id, o.day_id, o.visitors
+        FROM open_returns AS o
+        UNION ALL
+        SELECT p.page_id, p.day_id, returned_from_before(p.previous_days, p.visitors, 0)
+        FROM packed_returns AS p
+    ) AS r
+    WHERE r.page_id BETWEEN @low::bigint AND @high::bigint
+      AND (@whole::boolean OR r.page_id = ANY (@targets::bigint[]))
+    GROUP BY r.page_id, r.day_id
+), dated AS (
+    SELECT d.page_id, d.site_id, d.day_id, d.hot, d.pv, d.new_visitors
+    FROM days AS d
+    WHERE d.page_id BETWEEN @low AND @high
+      AND (@whole OR d.page_id = ANY (@targets))
+), daily AS MATERIALIZED (
+    SELECT coalesce(d.page_id, b.page_id) AS page_id, coalesce(d.day_id, b.day_id) AS day_id, d.site_id,
+           coalesce(d.hot, 0) AS hot, coalesce(d.pv, 0) AS pv, coalesce(d.new_visitors, 0) AS new_visitors,
+           coalesce(d.pv, 0) - coalesce(d.new_visitors, 0) - coalesce(b.visitors, 0) AS unknown
+    FROM dated AS d
+    FULL JOIN back AS b ON b.page_id = d.page_id AND b.day_id = d.day_id
+), targets AS MATERIALIZED (
+    SELECT p.id AS page_id, p.site_id,
+           coalesce(k.from_day, 0) AS from_day,
+           p.site_id IS NOT NULL AND p.uri LIKE '%/(deleted)' AS deleted
+    FROM pages AS p
+    LEFT JOIN visits_kept AS k ON k.app_id = p.app_id
+    WHERE p.id BETWEEN @low AND @high
+      AND (@whole OR p.id = ANY (@targets))
+), sums AS (
+    SELECT d.page_id, sum(d.hot) AS hot, sum(d.pv) AS pv, sum(d.new_visitors) AS new_visitors, sum(greatest(d.unknown, 0)) AS unknown
+    FROM daily AS d
+    GROUP BY d.page_id
+), judged AS MATERIALIZED (
+    SELECT d.page_id, d.day_id, d.pv, d.unknown,
+           (t.page_id IS NOT NULL)::integer          AS has_page,
+           coalesce(d.site_id, 0)                    AS site_id,
+           coalesce(t.site_id, 0)                    AS site_of_page,
+           coalesce(t.deleted, false)                AS deleted,
+           d.unknown = 0 AND t.page_id IS NOT NULL AND d.site_id IS NOT DISTINCT FROM t.site_id AS strictly
+    FROM daily AS d
+    LEFT JOIN targets AS t ON t.page_id = d.page_id
+), checks AS (
+    SELECT m.measure, 1 AS held, t.page_id, 0 AS day_id, m.stored, m.least, m.most
+    FROM targets AS t
+    LEFT JOIN sums AS s     ON s.page_id = t.page_id
+    LEFT JOIN counters AS c ON c.page_id = t.page_id
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY['days hot', 'days pv', 'new visitors']::text[]) AS measure,
+               unnest(ARRAY[coalesce(s.hot, 0), coalesce(s.pv, 0), coalesce(s.new_visitors, 0)]::bigint[]) AS stored,
+               unnest(ARRAY[coalesce(c.hot, 0), coalesce(c.pv, 0), coalesce(c.uv, 0) - coalesce(s.unknown, 0)]::bigint[]) AS least,
+               unnest(ARRAY[coalesce(c.hot, 0), coalesce(c.pv, 0), coalesce(c.uv, 0)]::bigint[]) AS most
+    ) AS m
+    UNION ALL
+    SELECT unnest(ARRAY['told', 'page of days', 'site of days']), count(*), 0, 0, 0, 0, 0
+    FROM judged AS j
+    WHERE j.strictly
+    UNION ALL
+    SELECT m.measure, 1, j.page_id, j.day_id, m.stored, m.least, m.most
+    FROM judged AS j
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY['told', 'page of days', 'site of days']::text[]) AS measure,
+               unnest(ARRAY[j.pv - j.unknown, j.has_page, j.site_id]::bigint[]) AS stored,
+               unnest(ARRAY[CASE WHEN j.deleted THEN 0 ELSE j.pv END, 1, j.site_of_page]::bigint[]) AS least,
+               unnest(ARRAY[CASE WHEN j.deleted THEN 0 ELSE j.pv END, 1, j.site_of_page]::bigint[]) AS most
+    ) AS m
+    WHERE NOT j.strictly
+    UNION ALL
+    SELECT 'days before rows', count(*), 0, 0, 0, 0, 0
+    FROM daily AS d
+    JOIN targets AS t ON t.page_id = d.page_id
+    WHERE d.day_id < t.from_day
+    UNION ALL
+    SELECT 'days with unknown', count(*), 0, 0, 0, 0, 0
+    FROM daily AS d
+    WHERE d.unknown > 0
+)
+SELECT c.measure::text                                                  AS measure,
+       sum(c.held)::bigint                                              AS held,
+       sum(c.held)::bigint                                              AS behind,
+       count(*) FILTER (WHERE c.stored < c.least OR c.stored > c.most)  AS broken,
+       coalesce((array_agg(ARRAY[c.page_id, c.day_id, 0, c.stored, c.least, c.most])
+                     FILTER (WHERE c.stored < c.least OR c.stored > c.most))[:@n::integer], '{}')::bigint[] AS offenders
+FROM checks AS c
+GROUP BY c.measure;
+
+-- name: VerifyRows :many
+-- Kept days against their rows, counted by day and previous day. Erased visitors have no rows, but
+-- are counted so. In sums of deleted pages all previous days are 0, and there are no returns.
+WITH targets AS MATERIALIZED (
+    SELECT p.id AS page_id,
+           greatest(coalesce(k.from_day, 0), 1) AS from_day,
+           p.site_id IS NOT NULL AND p.uri LIKE '%/(deleted)' AS deleted
+    FROM pages AS p
+    LEFT JOIN visits_kept AS k ON k.app_id = p.app_id
+    WHERE p.id BETWEEN @low::bigint AND @high::bigint
+      AND (@whole::boolean OR p.id = ANY (@targets::bigint[]))
+), visited AS MATERIALIZED (
+    SELECT v.page_id, v.day_id, v.previous_day, count(*) AS n
+    FROM visits AS v
+    WHERE v.page_id BETWEEN @low AND @high
+      AND (@whole OR v.page_id = ANY (@targets))
+      AND v.day_id >= @from_day::integer
+    GROUP BY v.page_id, v.day_id, v.previous_day
+), parts AS (
+    SELECT v.page_id, v.day_id, v.n AS visits, 0 AS newcomers, 0 AS erased_newcomers, 0 AS pv, 0 AS new_visitors, 0 AS erased
+    FROM visited AS v
+    UNION ALL
+    SELECT v.page_id, v.first_day, 0, count(*), 0, 0, 0, 0
+    FROM visitors AS v
+    WHERE v.page_id BETWEEN @low AND @high
+      AND (@whole OR v.page_id = ANY (@targets))
+      AND v.first_day >= @from_day
+    GROUP BY v.page_id, v.first_day
+    UNION ALL
+    SELECT d.page_id, d.day_id, 0, 0, 0, d.pv, d.new_visitors, 0
+    FROM days AS d
+    WHERE d.page_id BETWEEN @low AND @high
+      AND (@whole OR d.page_id = ANY (@targets))
+      AND d.day_id >= @from_day
+    UNION ALL
+    SELECT e.page_id, e.day_id, 0, 0, e.visitors * (e.previous_day = 0)::integer, 0, 0, e.visitors
+    FROM erased_visits AS e
+    WHERE e.page_id BETWEEN @low AND @high
+      AND (@whole OR e.page_id = ANY (@targets))
+), daily AS (
+    SELECT o.page_id, o.day_id,
+           sum(o.visits)::bigint AS visits, sum(o.newcomers)::bigint AS newcomers, sum(o.erased_newcomers)::bigint AS erased_newcomers,
+           sum(o.pv)::bigint AS pv, sum(o.new_visitors)::bigint AS new_visitors, sum(o.erased)::bigint AS erased
+    FROM parts AS o
+    GROUP BY o.page_id, o.day_id
+), pairs AS (
+    SELECT b.page_id, b.day_id, b.previous_day, sum(b.visits)::bigint AS visits, sum(b.stored)::bigint AS stored
+    FROM (
+        SELECT v.page_id, v.day_id, v.previous_day, v.n AS visits, 0 AS stored
+        FROM visited AS v
+        WHERE v.previous_day > 0
+        UNION ALL
+        SELECT e.page_id, e.day_id, e.previous_day, e.visitors, 0
+        FROM erased_visits AS e
+        WHERE e.page_id BETWEEN @low AND @high
+          AND (@whole OR e.page_id = ANY (@targets))
+          AND e.previous_day > 0
+        UNION ALL
+        SELECT r.page_id, r.day_id, r.previous_day, 0, r.visitors
+        FROM returns AS r
+        WHERE r.page_id BETWEEN @low AND @high
+          AND (@whole OR r.page_id = ANY (@targets))
+          AND r.day_id >= @from_day
+    ) AS b
+    JOIN targets AS t ON t.page_id = b.page_id AND b.day_id >= t.from_day
+    GROUP BY b.page_id, b.day_id, b.previous_day
+), judged AS MATERIALIZED (
+    SELECT d.*, t.deleted, k.has_sketch,
+           d.pv = d.visits + d.erased
+               AND d.new_visitors = d.newcomers + d.erased_newcomers
+               AND k.has_sketch
+               AND NOT t.deleted AS strictly
+    FROM daily AS d
+    JOIN targets AS t          ON t.page_id = d.page_id AND d.day_id >= t.from_day
+    LEFT JOIN sketches AS s    ON s.page_id = d.page_id AND s.day_id = d.day_id
+    LEFT JOIN closed_days AS c ON c.day_id = d.day_id
+    CROSS JOIN LATERAL (SELECT c.day_id IS NULL OR d.visits = 0 OR s.page_id IS NOT NULL AS has_sketch) AS k -- or needs none
+), checks AS (
+    SELECT m.measure, f.held, m.behind, 0 AS page_id, 0 AS day_id, 0 AS previous_day, 0 AS stored, 0 AS least, 0 AS most
+    FROM (SELECT count(*) AS held, sum(j.visits) AS visits, sum(j.erased) AS erased FROM judged AS j WHERE j.strictly) AS f
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY['rows pv', 'rows erased', 'rows new', 'sketches']::text[]) AS measure,
+               unnest(ARRAY[f.visits, f.erased, f.held, f.held]::bigint[]) AS behind
+    ) AS m
+    UNION ALL
+    SELECT m.measure, 1, m.behind, j.page_id, j.day_id, 0, m.stored, m.least, m.most
+    FROM judged AS j
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY['rows pv', 'rows erased', 'rows new', 'sketches']::text[]) AS measure,
+               unnest(ARRAY[j.visits, j.erased, 1, 1]::bigint[]) AS behind,
+               unnest(ARRAY[j.pv, j.erased, j.new_visitors, j.has_sketch::integer]::bigint[]) AS stored,
+               unnest(ARRAY[j.visits + j.erased, j.erased, CASE WHEN j.deleted THEN 0 ELSE j.newcomers + j.erased_newcomers END, 1]::bigint[]) AS least,
+               unnest(ARRAY[j.visits + j.erased, j.erased, CASE WHEN j.deleted THEN 0 ELSE j.newcomers + j.erased_newcomers END, 1]::bigint[]) AS most
+    ) AS m
+    WHERE NOT j.strictly
+    UNION ALL
+    SELECT 'page of rows', 1, v.n, v.page_id, v.day_id, 0, v.n, 0, 0
+    FROM visited AS v
+    WHERE NOT EXISTS (SELECT FROM targets AS t WHERE t.page_id = v.page_id)
+    UNION ALL
+    SELECT 'returns', count(*), count(*), 0, 0, 0, 0, 0, 0
+    FROM pairs AS r
+    WHERE r.stored = r.visits
+    UNION ALL
+    SELECT 'returns', 1, 1, r.page_id, r.day_id, r.previous_day, r.stored, r.visits, r.visits
+    FROM pairs AS r
+    WHERE r.stored <> r.visits
+)
+SELECT c.measure::text                                                  AS measure,
+       sum(c.held)::bigint                                              AS held,
+       coalesce(sum(c.behind), 0)::bigint                               AS behind,
+       count(*) FILTER (WHERE c.stored < c.least OR c.stored > c.most)  AS broken,
+       coalesce((array_agg(ARRAY[c.page_id, c.day_id, c.previous_day, c.stored, c.least, c.most])
+                     FILTER (WHERE c.stored < c.least OR c.stored > c.most))[:@n::integer], '{}')::bigint[] AS offenders
+FROM checks AS c
+GROUP BY c.measure;
+
+-- name: VerifyVisitors :many
+-- Visitors against their own visits on kept days, each visitor by themselves: those of a range of
+-- targets, or those of one target whose addresses come after one, up to another. Visitors and their
+-- visits are read as one list, in which a visitor comes before their days: so each visit finds its
+-- visitor, and the day before, without a look-up. held and behind are rows of visits.
+WITH targets AS MATERIALIZED (
+    SELECT p.id AS page_id,
+           greatest(coalesce(k.from_day, 0), 1) AS from_day,
+           p.site_id IS NOT NULL AND p.uri LIKE '%/(deleted)' AS deleted
+    FROM pages AS p
+    LEFT JOIN visits_kept AS k ON k.app_id = p.app_id
+    WHERE p.id BETWEEN @low::bigint AND @high::bigint
+      AND (@whole::boolean OR p.id = ANY (@targets::bigint[]))
+), listed AS (
+    SELECT v.page_id, v.ip, 0 AS day_id, -1 AS previous_day, v.first_day::bigint << 32 | v.last_day AS span
+    FROM visitors AS v
+    JOIN targets AS t ON t.page_id = v.page_id
+    WHERE v.page_id BETWEEN @low AND @high
+      AND (@whole OR v.page_id = ANY (@targets))
+      AND (NOT @part::boolean OR v.ip > (@after_ip::text)::inet AND v.ip <= (@until_ip::text)::inet)
+      AND v.last_day >= t.from_day
+    UNION ALL
+    -- A part of one target is found by the whole key, on each of its days.
+    SELECT v.page_id, v.ip, v.day_id, v.previous_day, NULL
+    FROM visits AS v
+    WHERE v.page_id BETWEEN @low AND @high
+      AND (@whole OR v.page_id = ANY (@targets))
+      AND (NOT @part OR v.ip > (@after_ip::text)::inet AND v.ip <= (@until_ip::text)::inet
+                        AND v.day_id = ANY (ARRAY(SELECT d.day_id FROM days AS d WHERE d.page_id = @low)))
+      AND v.day_id >= @from_day::integer
+), in_order AS (
+    SELECT l.page_id, l.day_id, l.previous_day,
+           first_value(l.span) OVER visitor AS span,  -- the visitor's first and last day
+           lag(l.day_id) OVER visitor       AS before -- the day of the row before
+    FROM listed AS l
+    WINDOW visitor AS (PARTITION BY l.ip, l.page_id ORDER BY l.day_id)
+), grouped AS MATERIALIZED (
+    -- Rows of visitors have day 0, and stand under their first day. A visit is astray whose previous
+    -- day is another one than that of the row before; where rows of that day are not kept, it may
+    -- be any from the first day on.
+    SELECT i.page_id,
+           CASE WHEN i.day_id = 0 THEN i.span >> 32 ELSE i.day_id END            AS day_id,
+           count(*) FILTER (WHERE i.day_id = 0)                                  AS newcomers,
+           count(*) FILTER (WHERE i.day_id > 0)                                  AS visits,
+           count(*) FILTER (WHERE i.day_id = i.span >> 32)                       AS firsts,
+           count(*) FILTER (WHERE i.day_id = i.span & 4294967295)                AS lasts,
+           count(*) FILTER (WHERE i.day_id > 0 AND (i.span IS NULL OR i.day_id NOT BETWEEN i.span >> 32 AND i.span & 4294967295)) AS odd,
+           count(*) FILTER (WHERE i.day_id > 0 AND NOT CASE
+                                                           WHEN i.before >= t.from_day     THEN i.previous_day = i.before
+                                                           WHEN i.day_id = i.span >> 32    THEN i.previous_day = 0
+                                                           ELSE i.previous_day >= i.span >> 32
+                                                       END)                      AS astray
+    FROM in_order AS i
+    JOIN targets AS t ON t.page_id = i.page_id
+    GROUP BY 1, 2
+), judged AS MATERIALIZED (
+    SELECT g.*, t.deleted, g.firsts = g.newcomers AND g.odd = 0 AND g.astray = 0 AS strictly
+    FROM grouped AS g
+    JOIN targets AS t ON t.page_id = g.page_id AND g.day_id >= t.from_day
+), checks AS (
+    SELECT unnest(ARRAY['rows of first days', 'visitors of rows', 'previous days']) AS measure,
+           coalesce(sum(j.visits), 0) AS held, 0 AS page_id, 0 AS day_id, 0 AS stored, 0 AS should
+    FROM judged AS j
+    WHERE j.strictly
+    UNION ALL
+    SELECT m.measure, j.visits, j.page_id, j.day_id, m.stored, m.should
+    FROM judged AS j
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY['rows of first days', 'visitors of rows', 'previous days']::text[]) AS measure,
+               unnest(ARRAY[j.firsts, j.odd, CASE WHEN j.deleted THEN 0 ELSE j.astray END]::bigint[]) AS stored,
+               unnest(ARRAY[j.newcomers, 0, 0]::bigint[]) AS should
+    ) AS m
+    WHERE NOT j.strictly
+    UNION ALL
+    SELECT 'rows of last days', sum(g.visits), g.page_id, 0, sum(g.lasts), sum(g.newcomers)
+    FROM grouped AS g
+    GROUP BY g.page_id
+)
+SELECT c.measure::text                              AS measure,
+       sum(c.held)::bigint                          AS held,
+       sum(c.held)::bigint                          AS behind,
+       count(*) FILTER (WHERE c.stored <> c.should) AS broken,
+       coalesce((array_agg(ARRAY[c.page_id, c.day_id, 0, c.stored, c.should, c.should])
+                     FILTER (WHERE c.stored <> c.should))[:@n::integer], '{}')::bigint[] AS offenders
+FROM checks AS c
+GROUP BY c.measure;

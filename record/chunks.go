@@ -1,0 +1,199 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"footfall/db"
+	"footfall/visit"
+)
+
+const (
+	// chunkTakes is about how long a chunk may hold its locks, for which the lanes wait that count
+	// for the same targets.
+	chunkTakes = 25 * time.Millisecond
+	// Bounds of a chunk, in visits, and the size of the first one.
+	chunkLeast = 100
+	chunkFirst = 500
+	chunkMost  = 4000
+)
+
+// Chunk is visits that are counted together, in their order: in one transaction, unless some of
+// them cannot be.
+type Chunk struct {
+	Visits []Visit
+	// Position tells how far the source of the visits has been counted; nil: it has none. The
+	// transaction that counts a visit moves it to the Next of the visit.
+	Position *Position
+	Next     []int64 // for each visit, if there is a position
+}
+
+// Position is a position in a source, and where it stands.
+type Position struct {
+	db.Position
+	Next int64
+}
+
+// Result is the answer to a visit of a chunk, or the error.
+type Result struct {
+	Answer visit.Answer
+	Err    error
+}
+
+// What became of visits of a chunk, beside other errors.
+var (
+	// ErrNotReached: not counted, since one before it was not.
+	ErrNotReached = visit.Errorf(visit.Unavailable, "", "not counted: send again")
+	// ErrMoved: not counted, since somebody else has moved the position. Chunk.Position has where it
+	// is; up to there all is counted.
+	ErrMoved = errors.New("the position has moved")
+	// ErrNumbersLost: counted, with numbers that nobody knows.
+	ErrNumbersLost = &visit.Error{Kind: visit.Lost, Message: "counted, but its numbers were lost: ask /counts"}
+)
+
+// RecordChunk counts many visits of any sites, beside the lanes, and returns what became of each.
+// After the first that is not counted none is, so that whoever sends the rest again keeps the order;
+// where there is no position, one that the tables do not accept is left out. It takes no context,
+// for the reason for which Record takes none.
+func (r *Recorder) RecordChunk(c Chunk) []Result {
+	entries := r.chunks.write(c)
+	results := make([]Result, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		results[i] = Result{e.answer, e.err}
+		if errors.Is(e.err, ErrMoved) {
+			continue
+		}
+		r.metrics.outcome(e.err)
+		if e.other && e.err == nil {
+			r.metrics.other.Inc()
+		}
+	}
+	return results
+}
+
+// ChunkVisits is how many visits the next chunk should have: as many as are written in chunkTakes.
+func (r *Recorder) ChunkVisits() int { return r.chunks.size() }
+
+// OpenPosition returns how far a call has been counted that has this content. It returns false if
+// another content was sent as the same call before.
+func (r *Recorder) OpenPosition(ctx context.Context, p db.Position, content [32]byte) (at Position, same bool, err error) {
+	next, known, err := r.chunks.writer.db.OpenPosition(ctx, p, content[:])
+	return Position{p, next}, err == nil && [32]byte(known) == content, err
+}
+
+// chunks writes one chunk at a time.
+type chunks struct {
+	metrics *metrics
+
+	mu     sync.Mutex // guards what follows, and is held while a chunk is written
+	writer *writer
+	closed bool
+
+	paceMu sync.Mutex // guards pace
+	pace   pace
+}
+
+func newChunks(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *chunks {
+	w := newWriter(d, c, p, o, m)
+	w.chunk = &chunkState{}
+	return &chunks{writer: w, metrics: m}
+}
+
+func (c *chunks) size() int {
+	c.paceMu.Lock()
+	defer c.paceMu.Unlock()
+	each := c.pace.perVisit()
+	if each == 0 {
+		return chunkFirst
+	}
+	return min(max(int(chunkTakes/each), chunkLeast), chunkMost)
+}
+
+// write waits for the chunk before, and writes this one.
+func (c *chunks) write(chunk Chunk) []entry {
+	entries := make([]entry, len(chunk.Visits))
+	for i, v := range chunk.Visits {
+		entries[i].Visit = v
+		if chunk.Position != nil {
+			entries[i].next = chunk.Next[i]
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		fail(entries, visit.Errorf(visit.Unavailable, "", "the service is shutting down; try again"))
+		return entries
+	}
+	begin := time.Now()
+	*c.writer.chunk = chunkState{position: chunk.Position}
+	c.writer.write(entries)
+	c.writer.chunk.position = nil
+	took := time.Since(begin)
+	c.metrics.sizes.Observe(float64(len(entries)))
+	c.metrics.flushes.Observe(took.Seconds())
+	c.paceMu.Lock()
+	defer c.paceMu.Unlock()
+	c.pace.add(len(entries), took)
+	return entries
+}
+
+// close refuses new chunks, and returns when the present one is written.
+func (c *chunks) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+}
+
+// chunkState is what a writer keeps in mind of the chunk that it writes. Its methods do nothing on
+// nil, which lanes have.
+type chunkState struct {
+	position *Position // nil: the chunk has none
+	stopped  bool      // a visit was not counted: those behind it must not be
+}
+
+func (s *chunkState) hasStopped() bool { return s != nil && s.stopped }
+
+func (s *chunkState) stop() {
+	if s != nil {
+		s.stopped = true
+	}
+}
+
+// move is how the position moves with the batch of some entries.
+func (s *chunkState) move(sent []entry) *db.Move {
+	if s == nil || s.position == nil {
+		return nil
+	}
+	return &db.Move{Position: s.position.Position, From: s.position.Next, To: sent[len(sent)-1].next}
+}
+
+// moved notes that the batch of some entries has committed.
+func (s *chunkState) moved(sent []entry) {
+	if s != nil && s.position != nil {
+		s.position.Next = sent[len(sent)-1].next
+	}
+}
+
+// leaveOut fails entries that the tables do not accept. Where there is a position, it cannot pass
+// by them: a caller who comes again would take them for counted.
+func (w *writer) leaveOut(entries []entry, err error) {
+	fail(entries, err)
+	if w.chunk != nil && w.chunk.position != nil {
+		w.chunk.stop()
+	}
+}
+
+// findPosition finds where the chunk's position is now. It returns what to tell of the visits.
+func (w *writer) findPosition(ctx context.Context, cause error) error {
+	p := w.chunk.position
+	next, err := w.db.PositionNext(ctx, p.Position)
+	if err == nil && next > p.Next {
+		p.Next = next
+		return ErrMoved
+	}
+	// The tables are not those that the position was read from, or its app is being deleted.
+	return visit.Errorf(visit.Unavailable, "", "%s", ErrNotReached.Message).Because(errors.Join(cause, err))
+}

@@ -1,0 +1,326 @@
+package record
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	neturl "net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/verify"
+	"footfall/visit"
+)
+
+// world is a database with an app, and recorders that count for it.
+type world struct {
+	url  string
+	conn *pgx.Conn // of the test's own
+	demo Visit     // to the app's site a.example
+}
+
+func newWorld(t *testing.T, url string) *world {
+	t.Helper()
+	w := &world{url: url, conn: connect(t, url)}
+	_, err := w.conn.Exec(t.Context(), `INSERT INTO apps (name) VALUES ('demo')`)
+	require.NoError(t, err)
+	d := openDB(t, url, db.Options{})
+	apps, err := d.Apps(t.Context())
+	require.NoError(t, err)
+	w.demo = Visit{App: apps[0].ID, CountsBy: apps[0].CountsBy(), Day: visit.DayOf(time.Now(), time.UTC)}
+	return w
+}
+
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	_, err = conn.Exec(t.Context(), `SET search_path = footfall`)
+	require.NoError(t, err)
+	return conn
+}
+
+func openDB(t *testing.T, url string, o db.Options) *db.DB {
+	t.Helper()
+	d, err := db.Open(t.Context(), url, o)
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	return d
+}
+
+// with adds a setting of the session to a URL.
+func with(t *testing.T, url, setting, value string) string {
+	t.Helper()
+	u, err := neturl.Parse(url)
+	require.NoError(t, err)
+	q := u.Query()
+	q.Set(setting, value)
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// recorder starts one whose every visit waits as long as need be, unless o says otherwise.
+func recorder(t *testing.T, d *db.DB, o Options) *Recorder {
+	t.Helper()
+	if o.MaxWait == 0 {
+		o.MaxWait = time.Minute
+	}
+	r, err := Open(t.Context(), d, o)
+	require.NoError(t, err)
+	t.Cleanup(r.Close)
+	return r
+}
+
+// start records a visit to a page of a site beside the test, and sends what it was told: the numbers
+// pv uv rank hot of site and page, or the error.
+func (w *world) start(r *Recorder, visitor int, page string) <-chan string {
+	v := w.demo
+	site, _, _ := strings.Cut(page, "/")
+	v.Target, v.Visitor = visit.Target{Site: site, Page: page}, netip.AddrFrom4([4]byte{192, 0, 2, byte(visitor)})
+	told := make(chan string, 1)
+	go func() {
+		a, err := r.Record(v)
+		if err != nil {
+			told <- err.Error()
+			return
+		}
+		told <- fmt.Sprintf("%d %d %d %d | %d %d %d %d", a.Site.PV, a.Site.UV, a.Site.Rank, a.Site.Hot, a.Page.PV, a.Page.UV, a.Page.Rank, a.Page.Hot)
+	}()
+	return told
+}
+
+func (w *world) count(t *testing.T, r *Recorder, visitor int, page string) string {
+	t.Helper()
+	return receive(t, w.start(r, visitor, page))
+}
+
+// receive waits for what must come, for as long as a very slow machine may take.
+func receive(t *testing.T, told <-chan string) string {
+	t.Helper()
+	select {
+	case text := <-told:
+		return text
+	case <-time.After(2 * time.Minute):
+		require.Fail(t, "waited in vain")
+		return ""
+	}
+}
+
+// hold locks the counters of a target in a transaction of its own, until release.
+func (w *world) hold(t *testing.T, target string) (holder *pgx.Conn, release func()) {
+	t.Helper()
+	holder = connect(t, with(t, w.url, "deadlock_timeout", "10min")) // it leaves it to others to find a deadlock
+	_, err := holder.Exec(t.Context(), `BEGIN`)
+	require.NoError(t, err)
+	require.NoError(t, lock(t.Context(), holder, target))
+	return holder, func() { _ = holder.Close(context.Background()) }
+}
+
+func lock(ctx context.Context, conn *pgx.Conn, target string) error {
+	_, err := conn.Exec(ctx, `SELECT FROM counters WHERE page_id = (SELECT id FROM pages WHERE key = page_key($1)) FOR UPDATE`, target)
+	return err
+}
+
+// blocked waits until so many sessions of the database wait for a lock, and returns their processes.
+func (w *world) blocked(t *testing.T, sessions int) (pids []int32) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		err := w.conn.QueryRow(context.Background(), `SELECT coalesce(array_agg(pid), '{}') FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&pids)
+		return err == nil && len(pids) == sessions
+	}, time.Minute, time.Millisecond)
+	return pids
+}
+
+// prove proves all promises by the tables.
+func (w *world) prove(t *testing.T) {
+	t.Helper()
+	proof, err := verify.Run(t.Context(), openDB(t, w.url, db.Options{}), verify.Options{Limit: 3})
+	require.NoError(t, err)
+	for _, p := range proof.Promises {
+		assert.Zero(t, p.Violations, "%s: %+v", p.Name, p.Offenders)
+	}
+}
+
+// faults is a log that counts the batches that did not commit at once, by fault.
+type faults struct {
+	mu   sync.Mutex
+	seen map[string]int
+}
+
+func (f *faults) log() *slog.Logger { return slog.New(f) }
+
+func (f *faults) Enabled(context.Context, slog.Level) bool { return true }
+func (f *faults) WithAttrs([]slog.Attr) slog.Handler       { return f }
+func (f *faults) WithGroup(string) slog.Handler            { return f }
+func (f *faults) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "fault" {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if f.seen == nil {
+				f.seen = map[string]int{}
+			}
+			f.seen[a.Value.String()]++
+		}
+		return true
+	})
+	return nil
+}
+
+func (f *faults) of(fault db.Fault) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.seen[fault.String()]
+}
+
+// A batch that is the victim of a deadlock is sent again, and counts once. It waits for the site,
+// another transaction has the page and waits behind it for the site: when the site comes free, the
+// batch closes the circle.
+func TestDeadlockOfABatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, dbtest.New(t))
+	var seen faults
+	r := recorder(t, openDB(t, with(t, w.url, "deadlock_timeout", "10ms"), db.Options{}), Options{Log: seen.log()})
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "a.example/"))
+	_, releaseSite := w.hold(t, "a.example")
+	other, releasePage := w.hold(t, "a.example/")
+	told := w.start(r, 2, "a.example/")
+	w.blocked(t, 1)
+	locked := make(chan error, 1)
+	go func() { locked <- lock(context.Background(), other, "a.example") }()
+	w.blocked(t, 2)
+	releaseSite()
+	require.NoError(t, <-locked, "the batch gives way")
+	releasePage()
+	require.Equal(t, "2 2 2 2 | 2 2 2 2", receive(t, told))
+	require.Positive(t, seen.of(db.FaultBusy), "there was no deadlock: this test tests nothing")
+	w.prove(t)
+}
+
+// A statement that takes too long is ended by the server: its visit is refused, and not counted.
+func TestStatementThatTakesTooLong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, dbtest.New(t))
+	r := recorder(t, openDB(t, w.url, db.Options{}), Options{})
+	hurried := recorder(t, openDB(t, w.url, db.Options{StatementTimeout: time.Second}), Options{})
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "a.example/"))
+	_, release := w.hold(t, "a.example")
+	v := w.demo
+	v.Target, v.Visitor = visit.Target{Site: "a.example", Page: "a.example/"}, netip.MustParseAddr("192.0.2.2")
+	_, err := hurried.Record(v)
+	var told *visit.Error
+	require.ErrorAs(t, err, &told)
+	require.Equal(t, visit.Unavailable, told.Kind)
+	require.ErrorContains(t, told.Err, "57014")
+	release()
+	require.Equal(t, "2 2 2 2 | 2 2 2 2", w.count(t, r, 2, "a.example/"), "once")
+	w.prove(t)
+}
+
+// A step of the schema after which batches have to write more waits for the batch of an instance
+// that does not know of it, and refuses its next ones. The instance counts again when the step is
+// taken back.
+func TestInstanceOfAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, dbtest.New(t))
+	r := recorder(t, openDB(t, w.url, db.Options{}), Options{})
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "a.example/"))
+	_, release := w.hold(t, "a.example")
+	underWay := w.start(r, 2, "a.example/")
+	w.blocked(t, 1)
+	step := func(version int) error {
+		_, err := w.conn.Exec(t.Context(), fmt.Sprintf(`SET lock_timeout = '100ms';
+			ALTER TABLE batches DROP CONSTRAINT batches_by_this_version,
+				ADD CONSTRAINT batches_by_this_version CHECK (schema_version = %d) NOT VALID`, version))
+		return err
+	}
+	require.Equal(t, db.FaultBusy, db.FaultOf(step(2)), "a batch is under way")
+	release()
+	require.Equal(t, "2 2 2 2 | 2 2 2 2", receive(t, underWay))
+	require.NoError(t, step(2))
+	for _, page := range []string{"a.example/", "b.example/new"} {
+		require.Contains(t, w.count(t, r, 3, page), notNow)
+	}
+	require.NoError(t, step(1))
+	require.Equal(t, "3 3 3 3 | 3 3 3 3", w.count(t, r, 3, "a.example/"), "once")
+	w.prove(t)
+}
+
+// impatient is a recorder that reaches the database of a world through a network, and is told sooner
+// than usual that nothing comes of it. Its first visit has been counted.
+func (w *world) impatient(t *testing.T, network *dbtest.Network, through string, o Options) *Recorder {
+	t.Helper()
+	o.Filter, o.Memory = true, 8<<20
+	if testing.Short() {
+		o.patience = patience{write: 3 * time.Second, didCommit: 2 * time.Second}
+	}
+	r := recorder(t, openDB(t, through, db.Options{}), o)
+	t.Cleanup(network.Thaw) // or it could not be closed where the test has failed
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "a.example/"))
+	return r
+}
+
+const (
+	notKnown = "it is not known whether this visit was counted"
+	notNow   = "the database cannot count now; try again"
+)
+
+// The database hangs under a batch. Its visits are told within the usual patience that nobody knows
+// what became of them; whoever has waited too long behind them is refused, and whoever comes later
+// at once. When it answers again visits count, and the batch has counted once.
+func TestDatabaseHangs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, dbtest.New(t))
+	network, through := dbtest.NewNetwork(t, w.url)
+	const maxWait = 500 * time.Millisecond
+	r := w.impatient(t, network, through, Options{MaxWait: maxWait})
+	_, release := w.hold(t, "a.example")
+	inHand := w.start(r, 2, "a.example/")
+	w.blocked(t, 1)
+	began := time.Now()
+	behind := w.start(r, 3, "a.example/")
+	network.Freeze()
+	release()
+	require.Eventually(t, func() bool { return time.Since(began) > maxWait }, time.Minute, time.Millisecond)
+	require.Contains(t, w.count(t, r, 3, "a.example/"), "too many visits are waiting", "at once")
+	require.Contains(t, receive(t, inHand), notKnown)
+	require.Less(t, time.Since(began), usualPatience.write+usualPatience.didCommit+5*time.Second)
+	require.Contains(t, receive(t, behind), "too many visits are waiting")
+	network.Thaw()
+	require.Eventually(t, func() bool { return strings.HasSuffix(w.count(t, r, 3, "a.example/"), " | 3 3 3 3") }, time.Minute, time.Millisecond,
+		"the second had been counted, the third had not")
+	w.prove(t)
+}
+
+// There is no database for as long as anybody is patient. Nobody waits for ever, and the recorder
+// can be closed.
+func TestNoDatabaseForLong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, dbtest.New(t))
+	network, through := dbtest.NewNetwork(t, w.url)
+	r := w.impatient(t, network, through, Options{})
+	_, release := w.hold(t, "a.example")
+	lost := w.start(r, 1, "a.example/")
+	w.blocked(t, 1)
+	behind := w.start(r, 1, "a.example/")
+	network.LeadTo("postgres://nobody@127.0.0.1:1/nowhere")
+	network.Cut() // under a batch, so that all that was known is forgotten
+	release()
+	require.Contains(t, receive(t, lost), notKnown)
+	require.Contains(t, receive(t, behind), notNow)
+	closed := make(chan string, 1)
+	go func() { r.Close(); closed <- "" }()
+	receive(t, closed)
+	w.prove(t)
+}

@@ -1,0 +1,139 @@
+package record
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+)
+
+// full makes a table refuse rows as a full disk does.
+const full = `
+	CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE SQLSTATE '53100' USING MESSAGE = 'could not extend file'; END $$;
+	CREATE TRIGGER refuse BEFORE INSERT ON `
+
+// An instance is ready where a batch could be written, and says in words why it is not.
+func TestReadyTellsWhy(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, sql, setting, value, says string }{
+		{name: "well"},
+		{name: "full disk", sql: full + `batches FOR EACH ROW EXECUTE FUNCTION refuse()`, says: "the disk of the database is full"},
+		{name: "read-only", setting: "default_transaction_read_only", value: "on", says: "the database takes no writes: it is a standby, or read-only"},
+		{name: "right lost", sql: `REVOKE INSERT ON visits FROM footfall_app`, setting: "role", value: "footfall_app", says: "the role has no right to do this"},
+		{name: "table lost", sql: `ALTER TABLE days RENAME TO gone`, says: "the tables are not those of this footfall"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, dbtest.New(t))
+			recorder(t, openDB(t, w.url, db.Options{}), Options{}).Close() // makes the partitions
+			_, err := w.conn.Exec(t.Context(), c.sql)
+			require.NoError(t, err)
+			url := w.url
+			if c.setting != "" {
+				url = with(t, url, c.setting, c.value)
+			}
+			err = recorder(t, openDB(t, url, db.Options{}), Options{}).Ready(t.Context())
+			if c.says == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, "visits cannot be counted now: "+c.says)
+		})
+	}
+}
+
+// A batch that is refused makes the instance not ready at once, and one that is written makes it
+// ready again: nobody has to probe.
+func TestBatchesAreThePulse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, dbtest.New(t))
+	r := recorder(t, openDB(t, w.url, db.Options{}), Options{})
+	require.Contains(t, w.count(t, r, 1, "a.example/"), "1 1 1 1")
+	r.pulse.probe = func(context.Context) error { return errors.New("nobody has to probe") }
+	hour := time.Now().Add(time.Hour)
+	r.pulse.now = func() time.Time { return hour } // which stands still, so that what was seen stays fresh
+	require.Contains(t, w.count(t, r, 2, "a.example/"), "2 2 2 2")
+	require.NoError(t, r.Ready(t.Context()))
+
+	_, err := w.conn.Exec(t.Context(), full+`visitors FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	require.NoError(t, err)
+	require.Contains(t, w.count(t, r, 3, "a.example/"), "the database cannot count now")
+	require.ErrorContains(t, r.Ready(t.Context()), "the disk of the database is full")
+	_, err = w.conn.Exec(t.Context(), `DROP TRIGGER refuse ON visitors`)
+	require.NoError(t, err)
+	require.Contains(t, w.count(t, r, 3, "a.example/"), "3 3 3 3")
+	require.NoError(t, r.Ready(t.Context()))
+}
+
+// However many ask, the database is probed once in a while, by one of them.
+func TestProbesAreRare(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1e9, 0)
+	var probes atomic.Int64
+	down := errors.New("down")
+	p := newPulse(nil, slog.New(slog.DiscardHandler))
+	p.now = func() time.Time { return now }
+	var asking sync.WaitGroup
+	p.probe = func(context.Context) error { probes.Add(1); asking.Wait(); return down } // so that nobody is too late to probe, too
+	ask := func(want error) {
+		const callers = 20
+		asking.Add(callers)
+		var all sync.WaitGroup
+		for range callers {
+			all.Go(func() {
+				asking.Done()
+				assert.Equal(t, want, p.ready(t.Context()))
+			})
+		}
+		all.Wait()
+	}
+	ask(down)
+	assert.EqualValues(t, 1, probes.Load())
+	now = now.Add(pulseFresh - 1)
+	ask(down)
+	assert.EqualValues(t, 1, probes.Load(), "what was seen of late is believed")
+	p.saw(nil)
+	ask(nil)
+	now = now.Add(pulseFresh - 1)
+	ask(nil)
+	assert.EqualValues(t, 1, probes.Load(), "a batch is as good as a probe")
+	now = now.Add(1)
+	ask(down)
+	assert.EqualValues(t, 2, probes.Load())
+
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	now = now.Add(pulseFresh)
+	p.probe = func(ctx context.Context) error { return ctx.Err() }
+	assert.NoError(t, p.ready(left), "who leaves does not make it fail for others")
+}
+
+func TestFaultsAreToldOnceASecond(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	now := time.Unix(1e9, 0)
+	l := newFaultLog(slog.New(slog.NewTextHandler(&out, nil)))
+	l.now = func() time.Time { return now }
+	for range 5 {
+		l.tell(slog.LevelWarn, db.FaultRefused, errors.New("full"), 7)
+	}
+	l.tell(slog.LevelWarn, db.FaultUnknown, errors.New("lost"), 7)
+	now = now.Add(faultsEvery)
+	l.tell(slog.LevelWarn, db.FaultRefused, errors.New("full"), 7)
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	require.Len(t, lines, 3, out.String())
+	assert.Contains(t, lines[0], "fault=refused visits=7 error=full unlogged_before=0")
+	assert.Contains(t, lines[1], "fault=unknown")
+	assert.Contains(t, lines[2], "fault=refused visits=7 error=full unlogged_before=4")
+}

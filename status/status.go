@@ -1,0 +1,201 @@
+// Package status tells an operator how the service is, as far as the database knows: which instances
+// run, what is counted and kept, and what needs somebody to look after it.
+package status
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"footfall/db"
+	"footfall/visit"
+)
+
+// Status is how the service was at one moment. Days are numbers like 20190629; 0: none.
+type Status struct {
+	Server    Server     `json:"server"`
+	Disk      *Disk      `json:"disk"` // null where the server is another machine's
+	Instances []Instance `json:"instances"`
+	Apps      []App      `json:"apps"`
+	Tables    []Table    `json:"tables"`
+	Visits    Visits     `json:"visits"`
+	Daily     Daily      `json:"daily_task"`
+	// Warnings are sentences that say what is wrong and what to do. None: all is well.
+	Warnings []string `json:"warnings"`
+}
+
+// Server is the PostgreSQL server, and the database on it.
+type Server struct {
+	Version     string  `json:"version"`
+	Database    string  `json:"database"`
+	Bytes       int64   `json:"bytes"`
+	ClockOffset float64 `json:"clock_offset_seconds"` // how far this machine's clock is ahead of the server's
+}
+
+// Disk is the file system of the embedded server's data.
+type Disk struct {
+	Bytes int64 `json:"bytes"`
+	Free  int64 `json:"free_bytes"`
+}
+
+// Instance is a service that runs. What another role's sessions tell to nobody else is empty.
+type Instance struct {
+	Name    string     `json:"name"`    // application_name of its connections
+	Address string     `json:"address"` // from which it is connected; empty over a Unix socket
+	Since   *time.Time `json:"since"`   // when it connected to watch the apps
+}
+
+// App is what an app has counted and keeps.
+type App struct {
+	Name       string `json:"name"`
+	Hot        int64  `json:"hot"`
+	LastDay    int32  `json:"last_day"`     // on which it counted a visit
+	LastDayHot int64  `json:"last_day_hot"` // visits of that day
+	RetainDays int32  `json:"retain_days"`  // 0: for ever
+	FromDay    int32  `json:"from_day"`     // whose rows of visits are kept, and those of later days; 0: all are
+}
+
+// Table is how large a table is, with its indexes; all days of visits are one.
+type Table struct {
+	Name  string `json:"name"`
+	Rows  int64  `json:"rows"` // as the server last estimated
+	Bytes int64  `json:"bytes"`
+}
+
+// Visits are the days up to now of which there are rows, or room for them.
+type Visits struct {
+	Days     int   `json:"days"`
+	FirstDay int32 `json:"first_day"`
+	LastDay  int32 `json:"last_day"`
+}
+
+// Daily is the task that closes days, and lets go of what no app keeps.
+type Daily struct {
+	DoneOn    int32      `json:"done_on"` // the last day on which all of it was done, in the time zone in which days begin last
+	Running   bool       `json:"running"`
+	ClosedDay int32      `json:"closed_day"`
+	ClosedAt  *time.Time `json:"closed_at"`
+}
+
+// Read reads the status. Where the schema is not this program's, it tells so in a warning, and
+// nothing of the tables. dir is the folder of the server's data if that is on this machine, or "".
+func Read(ctx context.Context, d *db.DB, dir string) (*Status, error) {
+	if err := d.MeasureClock(ctx); err != nil {
+		return nil, err
+	}
+	f := facts{now: d.Now().UTC(), ahead: d.ClockOffset()}
+	if dir != "" {
+		var err error
+		if f.disk, err = DiskOf(dir); err != nil {
+			return nil, err
+		}
+	}
+	err := d.Read(ctx, func(q *db.Queries) error { return f.readServer(ctx, q) })
+	if err == nil {
+		if f.unreadable = d.CheckSchema(ctx); f.unreadable == nil {
+			err = d.Read(ctx, func(q *db.Queries) error { return f.readTables(ctx, q) })
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the status: %w", err)
+	}
+	return f.status(), nil
+}
+
+// facts are what the database tells.
+type facts struct {
+	now   time.Time     // by the database's clock
+	ahead time.Duration // of it this machine's clock is
+	disk  *Disk         // nil: not known
+
+	server    db.StatusServerRow
+	instances []db.StatusInstancesRow
+	snapshots []db.SnapshotHoldersRow // that have been held for too long
+
+	unreadable error // the tables are not for this program, and what follows was not read
+	apps       []db.StatusAppsRow
+	sizes      []db.TableSizesRow
+	daily      db.StatusDailyRow
+	days       []int32 // with a partition
+	unclosed   []int32 // of them, though they should be closed
+	missing    int64   // of yesterday, today and tomorrow
+}
+
+// readServer reads what needs no tables.
+func (f *facts) readServer(ctx context.Context, q *db.Queries) (err error) {
+	if f.server, err = q.StatusServer(ctx); err != nil {
+		return err
+	}
+	if f.instances, err = q.StatusInstances(ctx); err != nil {
+		return err
+	}
+	holders, err := q.SnapshotHolders(ctx)
+	for _, h := range holders {
+		if began := known(h.Since); began != nil && f.now.Sub(*began) > db.SnapshotMayLast {
+			f.snapshots = append(f.snapshots, h)
+		}
+	}
+	return err
+}
+
+func (f *facts) readTables(ctx context.Context, q *db.Queries) (err error) {
+	if f.apps, err = q.StatusApps(ctx); err != nil {
+		return err
+	}
+	if f.sizes, err = q.TableSizes(ctx); err != nil {
+		return err
+	}
+	if f.daily, err = q.StatusDaily(ctx); err != nil {
+		return err
+	}
+	if f.days, err = q.VisitsDays(ctx, db.VisitsDaysParams{FirstDay: 0, LastDay: lastDay}); err != nil {
+		return err
+	}
+	if f.unclosed, err = q.DaysUnclosed(ctx, f.due()); err != nil {
+		return err
+	}
+	f.missing, err = q.VisitsDaysMissing(ctx, []int32{dayOf(f.now.AddDate(0, 0, -1)), dayOf(f.now), dayOf(f.now.AddDate(0, 0, 1))})
+	return err
+}
+
+func (f *facts) status() *Status {
+	s := &Status{
+		Server:    Server{f.server.Version, f.server.Database, f.server.Bytes, f.ahead.Seconds()},
+		Disk:      f.disk,
+		Instances: []Instance{}, Apps: []App{}, Tables: []Table{}, Warnings: f.warnings(),
+		Daily: Daily{f.daily.DoneOn, f.daily.Running, f.daily.ClosedDay, known(f.daily.ClosedAt)},
+	}
+	for _, i := range f.instances {
+		s.Instances = append(s.Instances, Instance{Name: i.Name, Address: i.Address, Since: known(i.Since)})
+	}
+	for _, a := range f.apps {
+		s.Apps = append(s.Apps, App{a.Name, a.Hot, a.LastDay, a.LastHot, a.RetainDays, a.FromDay})
+	}
+	for _, t := range f.sizes {
+		s.Tables = append(s.Tables, Table{t.Name, t.Rows, t.Heap + t.Indexes})
+	}
+	for _, day := range f.days {
+		if day > dayOf(f.now) {
+			break // made ahead
+		}
+		s.Visits.FirstDay = cmp.Or(s.Visits.FirstDay, day)
+		s.Visits.LastDay = day
+		s.Visits.Days++
+	}
+	return s
+}
+
+// lastDay is later than every day.
+const lastDay = 99991231
+
+// known is a time of the server; nil where that tells none, and says 1970.
+func known(t time.Time) *time.Time {
+	if t.Unix() <= 0 { // the zero time: it was not asked
+		return nil
+	}
+	return &t
+}
+
+// dayOf is the day of a moment in UTC.
+func dayOf(t time.Time) int32 { return visit.DayOf(t, time.UTC) }

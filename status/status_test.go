@@ -1,0 +1,208 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/record"
+	"footfall/retention"
+	"footfall/visit"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+func open(t *testing.T, url string, o db.Options) *db.DB {
+	t.Helper()
+	d, err := db.Open(t.Context(), url, o)
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	return d
+}
+
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	_, err = conn.Exec(t.Context(), "SET search_path = footfall")
+	require.NoError(t, err)
+	return conn
+}
+
+func read(t *testing.T, d *db.DB) *Status {
+	t.Helper()
+	s, err := Read(t.Context(), d, "")
+	require.NoError(t, err)
+	return s
+}
+
+// assertWarns looks for a warning that has these words, and for no other one.
+func assertWarns(t *testing.T, s *Status, words ...string) {
+	t.Helper()
+	if assert.Len(t, s.Warnings, len(words), s.Warnings) {
+		for i, word := range words {
+			assert.Contains(t, s.Warnings[i], word)
+		}
+	}
+}
+
+const (
+	nobodyRuns = "no instance of the service runs"
+	notClosed  = "days that are over are not closed, the first 20260102"
+)
+
+func TestRead(t *testing.T) {
+	t.Parallel()
+	address := dbtest.New(t)
+	d := open(t, address, db.Options{})
+	assertWarns(t, read(t, d), nobodyRuns)
+
+	open := "open"
+	for _, app := range []string{"blog", "shop"} {
+		require.NoError(t, counter.NewAdmin(d, nil).AddApp(t.Context(), app, counter.Settings{Access: &open}))
+	}
+	now := d.Now()
+	counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return now }}})
+	require.NoError(t, err)
+	for _, uri := range []string{"http://a.example/", "http://a.example/x", "http://b.example/"} {
+		_, err = counting.Visit(t.Context(), counter.Request{App: "blog", IP: "192.0.2.1", URI: uri})
+		require.NoError(t, err)
+	}
+	today := visit.DayOf(now, time.UTC)
+	s := read(t, d)
+	assertWarns(t, s)
+	if assert.Len(t, s.Instances, 1) {
+		assert.Equal(t, "footfall", s.Instances[0].Name)
+		assert.WithinDuration(t, now, *s.Instances[0].Since, time.Hour)
+	}
+	assert.Equal(t, []App{{"blog", 3, today, 3, 35, 0}, {"shop", 0, 0, 0, 35, 0}}, s.Apps)
+	assert.Equal(t, Visits{2, visit.LastDays(2, today).From, today}, s.Visits)
+	assert.Positive(t, s.Server.Bytes)
+	assert.True(t, slices.ContainsFunc(s.Tables, func(of Table) bool { return of.Name == "visits" && of.Bytes > 0 }), s.Tables)
+	assert.Equal(t, Daily{}, s.Daily)
+
+	_, err = connect(t, address).Exec(t.Context(), fmt.Sprintf("ALTER TABLE visits DETACH PARTITION visits_%d; DROP TABLE visits_%[1]d", today))
+	require.NoError(t, err)
+	assertWarns(t, read(t, d), "1 of the days yesterday, today and tomorrow have no partition")
+	counting.Close()
+	require.Eventually(t, func() bool { return len(read(t, d).Instances) == 0 }, time.Minute, time.Millisecond, "the server has noticed")
+	assertWarns(t, read(t, d), nobodyRuns)
+}
+
+// What the service itself may read is enough.
+func TestReadAsFootfallApp(t *testing.T) {
+	t.Parallel()
+	address := dbtest.New(t)
+	conn := connect(t, address)
+	var superuser string
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT current_setting('is_superuser')").Scan(&superuser))
+	if superuser != "on" {
+		t.Skip("the tests' user is not a superuser: it cannot take over other roles")
+	}
+	u, err := url.Parse(address)
+	require.NoError(t, err)
+	query := u.Query()
+	query.Set("role", "footfall_app")
+	u.RawQuery = query.Encode()
+	assertWarns(t, read(t, open(t, u.String(), db.Options{})), nobodyRuns)
+}
+
+func TestReadDaysThatTheDailyTaskLeft(t *testing.T) {
+	t.Parallel()
+	address := dbtest.New(t)
+	d := open(t, address, db.Options{})
+	for _, day := range []int32{20260102, 20260103} {
+		_, err := d.MakeDay(t.Context(), day)
+		require.NoError(t, err)
+	}
+	assertWarns(t, read(t, d), nobodyRuns, "2 "+notClosed)
+	conn := connect(t, address)
+	_, err := conn.Exec(t.Context(), `INSERT INTO closed_days (day_id) VALUES (20260103)`)
+	require.NoError(t, err)
+	assertWarns(t, read(t, d), nobodyRuns, "1 "+notClosed)
+	_, err = conn.Exec(t.Context(), `INSERT INTO closed_days (day_id) VALUES (20260102); UPDATE epochs SET value = 20260103 WHERE name = 'retention'`)
+	require.NoError(t, err)
+	assertWarns(t, read(t, d), nobodyRuns, "not completed since 20260103")
+
+	daily := retention.New(d, retention.Options{})
+	require.NoError(t, daily.InTurn(t.Context(), func() error {
+		assert.True(t, read(t, d).Daily.Running)
+		return nil
+	}))
+	_, err = daily.Run(t.Context())
+	require.NoError(t, err)
+	s := read(t, d)
+	assertWarns(t, s, nobodyRuns)
+	assert.False(t, s.Daily.Running)
+	assert.Equal(t, int32(20260103), s.Daily.ClosedDay)
+	assert.WithinDuration(t, d.Now(), *s.Daily.ClosedAt, time.Hour)
+	assert.Greater(t, s.Daily.DoneOn, int32(20260103))
+}
+
+func TestReadClockThatIsWrong(t *testing.T) {
+	t.Parallel()
+	address := dbtest.New(t)
+	for where, by := range map[string]time.Duration{" ahead of the database's": time.Hour, " behind the database's": -time.Hour} {
+		d := open(t, address, db.Options{LocalClock: func() time.Time { return time.Now().Add(by) }})
+		assertWarns(t, read(t, d), nobodyRuns, where)
+	}
+}
+
+func TestReadWithoutTables(t *testing.T) {
+	t.Parallel()
+	s := read(t, open(t, dbtest.Empty(t), db.Options{}))
+	assertWarns(t, s, "no schema of Footfall's", nobodyRuns)
+	assert.NotEmpty(t, s.Server.Version)
+	assert.Empty(t, s.Tables)
+}
+
+func TestReadSnapshotThatIsHeld(t *testing.T) {
+	t.Parallel()
+	address := dbtest.New(t)
+	tx, err := connect(t, address).BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "SELECT 1")
+	require.NoError(t, err)
+	var f facts
+	require.NoError(t, open(t, address, db.Options{}).Read(t.Context(), func(q *db.Queries) (err error) {
+		f.snapshots, err = q.SnapshotHolders(t.Context())
+		return err
+	}))
+	pid := tx.Conn().PgConn().PID()
+	assert.Contains(t, fmt.Sprint(f.warnings()), fmt.Sprintf("process %d has held a snapshot of the database since ", pid))
+	assert.NotContains(t, fmt.Sprint(read(t, open(t, address, db.Options{})).Warnings), "has held a snapshot", "it is not five minutes old")
+}
+
+func TestWarningOfTheDisk(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		disk Disk
+		warn bool
+	}{
+		{Disk{1 << 40, 60 << 30}, false},
+		{Disk{1 << 40, 40 << 30}, true},
+		{Disk{10 << 30, 2 << 30}, false},
+		{Disk{10 << 30, 1<<30 - 1}, true},
+	} {
+		warned := fmt.Sprint((&facts{disk: &c.disk}).warnings())
+		assert.Equal(t, c.warn, strings.Contains(warned, "the disk of the data has "), "%v: %s", c.disk, warned)
+	}
+	disk, err := DiskOf(t.TempDir())
+	require.NoError(t, err)
+	assert.Positive(t, disk.Free)
+	assert.GreaterOrEqual(t, disk.Bytes, disk.Free)
+	_, err = DiskOf("/no/such/folder")
+	assert.Error(t, err)
+}

@@ -1,0 +1,68 @@
+package status
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/docker/go-units"
+
+	"footfall/db"
+)
+
+const (
+	leastFree        = 1 << 30 // bytes of the disk
+	leastFreePercent = 5
+
+	// A day is over everywhere twelve hours after it is over in UTC. The daily task begins ten
+	// minutes later, and may take its time.
+	closedWithin = 36 * time.Hour
+)
+
+// due are the days that should be closed.
+func (f *facts) due() (due []int32) {
+	over := dayOf(f.now.Add(-closedWithin))
+	for _, day := range f.days {
+		if day < over {
+			due = append(due, day)
+		}
+	}
+	return due
+}
+
+// warnings are in the order in which somebody should look after them.
+func (f *facts) warnings() []string {
+	warnings := []string{}
+	warn := func(format string, values ...any) { warnings = append(warnings, fmt.Sprintf(format, values...)) }
+	if f.unreadable != nil {
+		warn("%v", f.unreadable)
+	}
+	if f.disk != nil && f.disk.Free < max(leastFree, f.disk.Bytes/100*leastFreePercent) {
+		warn("the disk of the data has %s of %s left: a full one counts nothing: make room, or keep less (`footfall app set --help`, --retain-days)",
+			units.BytesSize(float64(f.disk.Free)), units.BytesSize(float64(f.disk.Bytes)))
+	}
+	if len(f.instances) == 0 {
+		warn("no instance of the service runs on this database, so nothing is counted: start one with `footfall serve`")
+	}
+	if f.ahead.Abs() > db.ClockMayDiffer {
+		where := "ahead of"
+		if f.ahead < 0 {
+			where = "behind"
+		}
+		warn("this machine's clock is %v %s the database's, by which visits count: set it right", f.ahead.Abs().Round(time.Millisecond), where)
+	}
+	if f.missing > 0 && len(f.instances) > 0 { // which make them
+		warn("%d of the days yesterday, today and tomorrow have no partition of visits: see the service's log", f.missing)
+	}
+	const look = "see the service's log, or type `footfall retain`"
+	switch due := f.due(); {
+	case len(f.unclosed) > 0:
+		warn("%d days that are over are not closed, the first %d: the daily task has not run since, or failed: %s", len(f.unclosed), f.unclosed[0], look)
+	case len(due) > 0 && f.daily.DoneOn <= due[len(due)-1]:
+		warn("the daily task was not completed since %d, so what no app keeps is still there: %s", f.daily.DoneOn, look)
+	}
+	for _, t := range f.snapshots {
+		warn("%s has held a snapshot of the database since %s, and counting becomes slower the longer it lasts: end it, unless it is needed, with %s",
+			t.Holder, t.Since.UTC().Format(time.RFC3339), t.Ending)
+	}
+	return warnings
+}
