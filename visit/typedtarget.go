@@ -52,7 +52,8 @@ func ParseSite(text string) (string, error) {
 // normalizeTyped is Normalize for text that may have no scheme. It adds the scheme that does not
 // change a site which is written in canonical form.
 func normalizeTyped(text string, keepQuery []string) (Target, error) {
-	if strings.Contains(text, "://") {
+	// Behind a slash it is part of a path: example.com/https://other.example.
+	if scheme, _, found := strings.Cut(text, "://"); found && !strings.Contains(scheme, "/") {
 		return Normalize(text, keepQuery)
 	}
 	host, _, _ := strings.Cut(strings.Trim(text, " "), "/")
