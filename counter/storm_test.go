@@ -69,10 +69,11 @@ func TestStorm(t *testing.T) {
 	all.Wait()
 	s.verify()
 	s.checkHot()
+	assert.Greater(t, s.answered, s.refused, "more visits were refused than killed instances are a reason for")
 	var deadlocks int
 	require.NoError(t, s.conn.QueryRow(t.Context(), `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`).Scan(&deadlocks))
 	assert.Zero(t, deadlocks)
-	t.Logf("%d visits answered, %d commands, %d days closed, %d dropped, %d proofs", s.answered, s.commands.Load(), s.closed.Load(), s.dropped.Load(), s.verified.Load())
+	t.Logf("%d visits answered, %d refused, %d commands, %d days closed, %d dropped, %d proofs", s.answered, s.refused, s.commands.Load(), s.closed.Load(), s.dropped.Load(), s.verified.Load())
 }
 
 const (
@@ -121,6 +122,7 @@ type storm struct {
 
 	mu       sync.Mutex // guards what follows
 	answered int64
+	refused  int64
 	hots     map[string]map[int64]bool // the numbers that were answered, by app and site
 	lost     map[string]int64          // visits that may have been counted, likewise
 }
@@ -232,6 +234,7 @@ func (s *storm) visit(client int, q counter.Request, r *rand.Rand) (visit.Answer
 		s.lost[site]++
 	default:
 		assert.True(s, told.Kind == visit.Unavailable || told.Kind == visit.NotFound && q.App == briefApp, "%+v: %v", q, err)
+		s.refused++
 	}
 	return a, err
 }
