@@ -30,14 +30,14 @@ func (in *instance) counting(t *testing.T) *counter.Counting {
 // stand one behind the other from there.
 func chunkOf(t *testing.T, g *counter.Counting, at *record.Position, items ...counter.Item) record.Chunk {
 	t.Helper()
-	chunk := record.Chunk{Position: at}
+	var chunk record.Chunk
 	for i, item := range items {
 		v, skipped, err := g.Visit(t.Context(), item)
 		require.NoError(t, err)
 		require.Empty(t, skipped)
 		chunk.Visits = append(chunk.Visits, v)
 		if at != nil {
-			chunk.Next = append(chunk.Next, at.Next+int64(i)+1)
+			chunk.Steps = append(chunk.Steps, record.Step{Position: at, Next: at.Next + int64(i) + 1})
 		}
 	}
 	return chunk
@@ -176,6 +176,48 @@ func TestPositionMovesWithWhatIsCounted(t *testing.T) {
 	require.NoError(t, in.conn(t).QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(&hot))
 	require.Equal(t, 50, hot)
 	require.Empty(t, in.log.String())
+	in.checkTables(t)
+}
+
+// A chunk of visits from two sources moves both positions, or none: also where another chunk moves
+// them the other way round at the same time.
+func TestChunkOfTwoSources(t *testing.T) {
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	g := in.counting(t)
+	open := func() (both [2]*record.Position) {
+		for i, name := range []string{"one", "two"} {
+			var err error
+			both[i], err = g.OpenCall(t.Context(), name, [32]byte{1})
+			require.NoError(t, err)
+		}
+		return both
+	}
+	first, second, third := open(), open(), open()
+	items := anyItems(rand.New(rand.NewPCG(3, 3)), 40)
+	of := func(at [2]*record.Position, turn int, items []counter.Item) record.Chunk {
+		chunk := chunkOf(t, g, nil, items...)
+		for i := range items {
+			chunk.Steps = append(chunk.Steps, record.Step{Position: at[(i+turn)%2], Next: int64(i) + 1})
+		}
+		return chunk
+	}
+	for _, got := range g.Record(of(first, 0, items)) {
+		require.NoError(t, got.Err)
+	}
+	require.Equal(t, [2]int64{39, 40}, [2]int64{first[0].Next, first[1].Next})
+	for _, got := range g.Record(of(second, 1, items[:20])) {
+		require.ErrorIs(t, got.Err, record.ErrMoved)
+	}
+	require.Equal(t, [2]int64{39, 40}, [2]int64{second[0].Next, second[1].Next})
+	third[0].Next = 39 // one of two is where the chunk takes it to be
+	for _, got := range g.Record(of(third, 0, items)) {
+		require.ErrorIs(t, got.Err, record.ErrMoved)
+	}
+	require.Equal(t, int64(40), third[1].Next)
+	var hot int
+	require.NoError(t, in.conn(t).QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(&hot))
+	require.Equal(t, 40, hot)
 	in.checkTables(t)
 }
 

@@ -20,7 +20,7 @@ type Batch struct {
 	Basis   string
 	Targets TargetColumns
 	Pairs   PairColumns
-	Move    *Move // nil: the visits come from no source that has a position
+	Moves   []Move // of the sources that the visits come from, in the order of their positions' keys
 }
 
 // TargetColumns has a row for each target, in order of id.
@@ -72,7 +72,7 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	var q pgx.Batch
 	q.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	q.Queue(BatchBegin, uuidValue(b.ID))
-	if m := b.Move; m != nil {
+	for _, m := range b.Moves {
 		q.Queue(PositionMove, m.App, m.Source, m.Part, m.From, m.To)
 	}
 	t := &b.Targets

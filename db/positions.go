@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,11 @@ import (
 type Position struct {
 	App          int32
 	Source, Part string
+}
+
+// Compare tells which of two positions comes first, in the order in which a batch moves them.
+func (p Position) Compare(q Position) int {
+	return cmp.Or(cmp.Compare(p.App, q.App), cmp.Compare(p.Source, q.Source), cmp.Compare(p.Part, q.Part))
 }
 
 // Move moves a position with a batch. It fails with FaultMoved if the position is not at From.

@@ -152,10 +152,10 @@ func (c *counting) chunk(ctx context.Context) error {
 		c.at = t.behind
 		return nil
 	}
-	chunk := record.Chunk{Visits: t.visits, Position: c.position}
+	chunk := record.Chunk{Visits: t.visits}
 	if c.position != nil {
 		for _, i := range t.places {
-			chunk.Next = append(chunk.Next, int64(i)+1)
+			chunk.Steps = append(chunk.Steps, record.Step{Position: c.position, Next: int64(i) + 1})
 		}
 	}
 	results := c.Record(chunk)

@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,10 +25,15 @@ const (
 // them cannot be.
 type Chunk struct {
 	Visits []Visit
-	// Position tells how far the source of the visits has been counted; nil: it has none. The
-	// transaction that counts a visit moves it to the Next of the visit.
-	Position *Position
-	Next     []int64 // for each visit, if there is a position
+	// Steps has one for each visit, and the transaction that counts the visit takes it; nil: the
+	// sources of the visits have no positions.
+	Steps []Step
+}
+
+// Step is how a visit moves the position of its source.
+type Step struct {
+	Position *Position // nil: there is none
+	Next     int64     // where the source goes on behind the visit
 }
 
 // Position is a position in a source, and where it stands.
@@ -46,8 +52,8 @@ type Result struct {
 var (
 	// ErrNotReached: not counted, since one before it was not.
 	ErrNotReached = visit.Errorf(visit.Unavailable, "", "not counted: send again")
-	// ErrMoved: not counted, since somebody else has moved the position. Chunk.Position has where it
-	// is; up to there all is counted.
+	// ErrMoved: not counted, since somebody else has moved a position. The positions of the chunk
+	// have where they are; up to there all is counted.
 	ErrMoved = errors.New("the position has moved")
 	// ErrNumbersLost: counted, with numbers that nobody knows.
 	ErrNumbersLost = &visit.Error{Kind: visit.Lost, Message: "counted, but its numbers were lost: ask /counts"}
@@ -117,8 +123,8 @@ func (c *chunks) write(chunk Chunk) []entry {
 	entries := make([]entry, len(chunk.Visits))
 	for i, v := range chunk.Visits {
 		entries[i].Visit = v
-		if chunk.Position != nil {
-			entries[i].next = chunk.Next[i]
+		if chunk.Steps != nil {
+			entries[i].step = chunk.Steps[i]
 		}
 	}
 	c.mu.Lock()
@@ -128,9 +134,8 @@ func (c *chunks) write(chunk Chunk) []entry {
 		return entries
 	}
 	begin := time.Now()
-	*c.writer.chunk = chunkState{position: chunk.Position}
+	*c.writer.chunk = chunkState{}
 	c.writer.write(entries)
-	c.writer.chunk.position = nil
 	took := time.Since(begin)
 	c.metrics.sizes.Observe(float64(len(entries)))
 	c.metrics.flushes.Observe(took.Seconds())
@@ -150,8 +155,7 @@ func (c *chunks) close() {
 // chunkState is what a writer keeps in mind of the chunk that it writes. Its methods do nothing on
 // nil, which lanes have.
 type chunkState struct {
-	position *Position // nil: the chunk has none
-	stopped  bool      // a visit was not counted: those behind it must not be
+	stopped bool // a visit was not counted: those behind it must not be
 }
 
 func (s *chunkState) hasStopped() bool { return s != nil && s.stopped }
@@ -162,38 +166,61 @@ func (s *chunkState) stop() {
 	}
 }
 
-// move is how the position moves with the batch of some entries.
-func (s *chunkState) move(sent []entry) *db.Move {
-	if s == nil || s.position == nil {
-		return nil
+// moves appends how positions move with the batch of some entries. They go by their keys, the order
+// in which every batch takes its locks.
+func moves(moves []db.Move, sent []entry) []db.Move {
+	moves = moves[:0]
+	for i := range sent {
+		step := &sent[i].step
+		if step.Position == nil {
+			continue
+		}
+		place, there := slices.BinarySearchFunc(moves, step.Position.Position, func(m db.Move, p db.Position) int { return m.Compare(p) })
+		if !there {
+			moves = slices.Insert(moves, place, db.Move{Position: step.Position.Position, From: step.Position.Next})
+		}
+		moves[place].To = step.Next
 	}
-	return &db.Move{Position: s.position.Position, From: s.position.Next, To: sent[len(sent)-1].next}
+	return moves
 }
 
 // moved notes that the batch of some entries has committed.
-func (s *chunkState) moved(sent []entry) {
-	if s != nil && s.position != nil {
-		s.position.Next = sent[len(sent)-1].next
+func moved(sent []entry) {
+	for i := range sent {
+		if step := &sent[i].step; step.Position != nil {
+			step.Position.Next = step.Next
+		}
 	}
 }
 
-// leaveOut fails entries that the tables do not accept. Where there is a position, it cannot pass
-// by them: a caller who comes again would take them for counted.
+// leaveOut fails entries that the tables do not accept. A position cannot pass by them: whoever
+// comes again would take them for counted.
 func (w *writer) leaveOut(entries []entry, err error) {
 	fail(entries, err)
-	if w.chunk != nil && w.chunk.position != nil {
+	if entries[0].step.Position != nil {
 		w.chunk.stop()
 	}
 }
 
-// findPosition finds where the chunk's position is now. It returns what to tell of the visits.
-func (w *writer) findPosition(ctx context.Context, cause error) error {
-	p := w.chunk.position
-	next, err := w.db.PositionNext(ctx, p.Position)
-	if err == nil && next > p.Next {
+// findPositions finds where the positions of a chunk are now. It returns what to tell of the visits.
+func (w *writer) findPositions(ctx context.Context, entries []entry, cause error) error {
+	others := false // have moved one
+	asked := map[*Position]bool{nil: true}
+	for i := range entries {
+		p := entries[i].step.Position
+		if asked[p] {
+			continue
+		}
+		asked[p] = true
+		next, err := w.db.PositionNext(ctx, p.Position)
+		if err != nil || next < p.Next { // the tables are not those that it was read from, or its app is being deleted
+			return visit.Errorf(visit.Unavailable, "", "%s", ErrNotReached.Message).Because(errors.Join(cause, err))
+		}
+		others = others || next > p.Next
 		p.Next = next
+	}
+	if others {
 		return ErrMoved
 	}
-	// The tables are not those that the position was read from, or its app is being deleted.
-	return visit.Errorf(visit.Unavailable, "", "%s", ErrNotReached.Message).Because(errors.Join(cause, err))
+	return visit.Errorf(visit.Unavailable, "", "%s", ErrNotReached.Message).Because(cause)
 }

@@ -39,7 +39,7 @@ type entry struct {
 	site, page entryTarget
 	other      bool // counts for (other), since its app has had its new pages of the day
 
-	next int64 // where the source of a chunk goes on behind it
+	step Step // of a chunk whose sources have positions
 
 	answer visit.Answer
 	err    error
@@ -107,7 +107,7 @@ func (w *writer) writeAll(ctx context.Context, entries []entry) {
 				return
 			}
 		case db.FaultMoved:
-			w.giveUp(entries, w.findPosition(ctx, err))
+			w.giveUp(entries, w.findPositions(ctx, entries, err))
 			return
 		case db.FaultAhead: // somebody has set this machine's clock since it was measured
 			err = errors.Join(err, w.db.MeasureClock(ctx))
@@ -149,14 +149,14 @@ func (w *writer) attempt(ctx context.Context, entries []entry) (sent int, id [16
 	}
 	id = uuid.Must(uuid.NewV7())
 	sent = w.draft.fill(entries, w.generation, w.hints.allowed())
-	w.draft.batch.ID, w.draft.batch.Move = id, w.chunk.move(entries[:sent])
+	w.draft.batch.ID, w.draft.batch.Moves = id, moves(w.draft.batch.Moves, entries[:sent])
 	if w.chunk != nil {
 		w.draft.tell(w.generation)
 	}
 	if err := w.db.Write(ctx, &w.draft.batch, &w.draft.outcome); err != nil {
 		return sent, id, err
 	}
-	w.chunk.moved(entries[:sent])
+	moved(entries[:sent])
 	w.pulse.saw(nil)
 	w.draft.replay(entries[:sent])
 	w.draft.learn(w.generation)
@@ -218,7 +218,7 @@ func (w *writer) afterLostCommit(ctx context.Context, entries []entry, sent int,
 			Message: "the connection to the database was lost: it is not known whether this visit was counted: ask /counts"})
 		return entries[sent:], true
 	case committed:
-		w.chunk.moved(entries[:sent])
+		moved(entries[:sent])
 		fail(entries[:sent], ErrNumbersLost)
 		return entries[sent:], true
 	case !pause(ctx, try):
