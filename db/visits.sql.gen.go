@@ -57,7 +57,7 @@ VALUES ($1, 1)
 //
 //	BEGIN; BatchBegin; CountersLock; BatchCheck; VisitsRecord; COMMIT
 //
-// PositionMove comes before CountersLock where the visits come from a source that has a position.
+// PositionMove comes before CountersLock, once for each source of the visits that has a position.
 //
 // CountersLock takes every row lock that the batch needs, in the one global order, so that no two
 // batches can deadlock. BatchCheck and VisitsRecord come after it as statements of their own,

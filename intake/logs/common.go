@@ -1,0 +1,151 @@
+package logs
+
+import "bytes"
+
+// common reads a line of the Common Log Format:
+//
+//	[host[:port] ]client identity user [time] "request" status size[ "referrer" "agent"]
+//
+// Whatever follows is left alone: many servers are set to add something.
+func (p *Parser) common(text []byte, l *Line) error {
+	bracket := bytes.Index(text, []byte(" ["))
+	if bracket < 0 {
+		return errNoTime
+	}
+	hosted, ok := l.cutClient(text[:bracket])
+	if !ok {
+		return errClient
+	}
+	rest := text[bracket+2:]
+	end := bytes.IndexByte(rest, ']')
+	if end < 0 {
+		return errNoTime
+	}
+	if l.Time, ok = parseCommonTime(rest[:end]); !ok {
+		return errTime
+	}
+	request, rest, ok := p.quoted(rest[end+1:])
+	if !ok {
+		return errRequest
+	}
+	l.setRequest(request)
+	if rest, ok = l.cutStatus(rest); !ok {
+		return errStatus
+	}
+	_, behind, _ := bytes.Cut(bytes.TrimPrefix(rest, space), space) // the size
+	if len(rest) < 2 {
+		return errEnds
+	}
+	if l.Format = Common; hosted {
+		l.Format = CommonHost
+	}
+	if len(behind) == 0 || behind[0] != '"' {
+		return nil
+	}
+	if _, rest, ok = p.quoted(behind); !ok {
+		return errEnds
+	}
+	if l.Agent, _, ok = p.quoted(rest); !ok {
+		return errEnds
+	}
+	if l.Format, l.TellsAgent = Combined, true; hosted {
+		l.Format = CombinedHost
+	}
+	return nil
+}
+
+var space = []byte(" ")
+
+// cutClient reads what stands before the time. A virtual host stands before the client, and then
+// what stands second is an address, which an identity never is.
+func (l *Line) cutClient(head []byte) (hosted, ok bool) {
+	first, rest, found := bytes.Cut(head, space)
+	if !found {
+		return false, false
+	}
+	second, _, _ := bytes.Cut(rest, space)
+	if likeAddress(second) {
+		l.Host, l.Client = first, second
+		return true, true
+	}
+	l.Client = first
+	return false, likeAddress(first)
+}
+
+// likeAddress reports whether a text has the characters of an address. Whether it is one is found
+// out where it is used.
+func likeAddress(text []byte) bool {
+	parted := false
+	for _, c := range text {
+		switch {
+		case '0' <= c && c <= '9', 'a' <= c && c <= 'f', 'A' <= c && c <= 'F':
+		case c == '.', c == ':':
+			parted = true
+		default:
+			return false
+		}
+	}
+	return parted
+}
+
+// quoted reads a text in quotes, and returns what follows it.
+func (p *Parser) quoted(text []byte) (value, rest []byte, ok bool) {
+	text = bytes.TrimPrefix(text, space)
+	if len(text) == 0 || text[0] != '"' {
+		return nil, nil, false
+	}
+	text = text[1:]
+	end := bytes.IndexByte(text, '"')
+	if end < 0 {
+		return nil, nil, false
+	}
+	if bytes.IndexByte(text[:end], '\\') < 0 {
+		return text[:end], text[end+1:], true
+	}
+	for end = 0; end < len(text) && text[end] != '"'; end++ {
+		if text[end] == '\\' {
+			end++
+		}
+	}
+	if end >= len(text) {
+		return nil, nil, false
+	}
+	return p.unescape(text[:end]), text[end+1:], true
+}
+
+// setRequest takes a request line apart. One that is not HTTP has neither method nor target: no
+// line is unreadable for what strangers send to a server.
+func (l *Line) setRequest(request []byte) {
+	method, target, _ := bytes.Cut(request, space)
+	for _, c := range method {
+		if c < 'A' || c > 'Z' {
+			return
+		}
+	}
+	if at := bytes.LastIndex(target, []byte(" HTTP/")); at >= 0 {
+		target = target[:at]
+	}
+	l.Method, l.Target = method, target
+}
+
+// cutStatus reads the status, and returns what follows it.
+func (l *Line) cutStatus(text []byte) (rest []byte, ok bool) {
+	if len(text) < 4 || text[0] != ' ' || len(text) > 4 && text[4] != ' ' {
+		return nil, false
+	}
+	l.Status, ok = parseStatus(text[1:4])
+	return text[4:], ok
+}
+
+func parseStatus(text []byte) (status int, ok bool) {
+	if len(text) == 0 || len(text) > 3 {
+		return 0, false
+	}
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		status = status*10 + int(c-'0')
+	}
+	return status, true
+}

@@ -1,0 +1,87 @@
+package logs
+
+import (
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// unescape returns a text without its escapes: those of JSON, of Apache and of nginx, which have no
+// sequence in common that means something else. One that is none of them stays as it is.
+func (p *Parser) unescape(text []byte) []byte {
+	from := len(p.scratch)
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c != '\\' || i+1 == len(text) {
+			p.scratch = append(p.scratch, c)
+			continue
+		}
+		i++
+		switch c = text[i]; c {
+		case '"', '\\', '/', '\'':
+			p.scratch = append(p.scratch, c)
+		case 'b', 'f', 'n', 'r', 't', 'v':
+			p.scratch = append(p.scratch, controls[c])
+		case 'x':
+			if value, ok := hex(text[i+1:], 2); ok {
+				p.scratch = append(p.scratch, byte(value)) //nolint:gosec // two digits
+				i += 2
+				continue
+			}
+			p.scratch = append(p.scratch, '\\', c)
+		case 'u':
+			r, length := unescapeRune(text[i+1:])
+			if length == 0 {
+				p.scratch = append(p.scratch, '\\', c)
+				continue
+			}
+			p.scratch = utf8.AppendRune(p.scratch, r)
+			i += length
+		default:
+			p.scratch = append(p.scratch, '\\', c)
+		}
+	}
+	return p.scratch[from:len(p.scratch):len(p.scratch)]
+}
+
+var controls = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v'}
+
+// unescapeRune reads what follows \u, and the second half of a pair behind it. Length 0: it is no
+// escape.
+func unescapeRune(text []byte) (r rune, length int) {
+	first, ok := hex(text, 4)
+	if !ok {
+		return 0, 0
+	}
+	if !utf16.IsSurrogate(first) {
+		return first, 4
+	}
+	if len(text) >= 10 && text[4] == '\\' && text[5] == 'u' {
+		if second, ok := hex(text[6:], 4); ok {
+			if whole := utf16.DecodeRune(first, second); whole != utf8.RuneError {
+				return whole, 10
+			}
+		}
+	}
+	return utf8.RuneError, 4
+}
+
+// hex reads a number of so many hexadecimal digits.
+func hex(text []byte, digits int) (value rune, ok bool) {
+	if len(text) < digits {
+		return 0, false
+	}
+	for _, c := range text[:digits] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		value = value<<4 | rune(c)
+	}
+	return value, true
+}

@@ -1,0 +1,190 @@
+package logs
+
+import "bytes"
+
+// json reads a line of JSON. encoding/json would take several times as long, and refuses the \x that
+// nginx writes unless it is told to escape as JSON does.
+func (p *Parser) json(text []byte, l *Line) error {
+	r := jsonReader{parser: p, text: text, line: l}
+	l.Format = Nginx
+	if !r.object(atTop, 0) || r.space() < len(text) {
+		return errJSON
+	}
+	if r.badTime && r.timeRank == 0 {
+		return errTime
+	}
+	if len(l.Client) == 0 || r.timeRank == 0 || !r.request || !r.status {
+		return errNoFields
+	}
+	return nil
+}
+
+// jsonReader reads one line of JSON.
+type jsonReader struct {
+	parser *Parser
+	text   []byte
+	at     int
+	line   *Line
+
+	// How good what was found is. Where a line has several names for one thing, the best holds.
+	clientRank, hostRank, targetRank, timeRank int
+
+	request, status, badTime bool
+}
+
+// place is where in a line an object stands.
+type place int
+
+const (
+	atTop     place = iota
+	inRequest       // the request of Caddy
+	inHeaders       // its headers
+	elsewhere
+)
+
+// deepest is how deep values may lie in each other. Caddy's lie four deep.
+const deepest = 32
+
+// object reads an object; false: there is none here that ends.
+func (r *jsonReader) object(where place, depth int) bool {
+	if !r.take('{') || depth > deepest {
+		return false
+	}
+	if r.take('}') {
+		return true
+	}
+	for {
+		r.space()
+		name, ok := r.string()
+		if !ok || !r.take(':') || !r.value(where, name, depth) {
+			return false
+		}
+		if r.take('}') {
+			return true
+		}
+		if !r.take(',') {
+			return false
+		}
+	}
+}
+
+// value reads the value of a name.
+func (r *jsonReader) value(where place, name []byte, depth int) bool {
+	if r.space() == len(r.text) {
+		return false
+	}
+	switch r.text[r.at] {
+	case '{':
+		inner := elsewhere
+		switch {
+		case where == atTop && string(name) == "request":
+			inner, r.line.Format = inRequest, Caddy
+		case where == inRequest && string(name) == "headers":
+			inner = inHeaders
+		}
+		return r.object(inner, depth+1)
+	case '[':
+		return r.array(where, name, depth)
+	case '"':
+		value, ok := r.string()
+		if ok {
+			r.found(where, name, value)
+		}
+		return ok
+	}
+	from := r.at
+	for r.at < len(r.text) && bytes.IndexByte(endsOfWords, r.text[r.at]) < 0 {
+		r.at++
+	}
+	word := r.text[from:r.at]
+	if !isWord(word) {
+		return false
+	}
+	r.found(where, name, word)
+	return true
+}
+
+var endsOfWords = []byte(",}] \t")
+
+// isWord reports whether a text is a number, true, false or null.
+func isWord(text []byte) bool {
+	if len(text) == 0 {
+		return false
+	}
+	if c := text[0]; c == '-' || '0' <= c && c <= '9' {
+		for _, c := range text {
+			if (c < '0' || c > '9') && bytes.IndexByte([]byte("+-.eE"), c) < 0 {
+				return false
+			}
+		}
+		return true
+	}
+	return string(text) == "true" || string(text) == "false" || string(text) == "null"
+}
+
+// array reads an array. Each of its values is found under its name.
+func (r *jsonReader) array(where place, name []byte, depth int) bool {
+	if !r.take('[') || depth > deepest {
+		return false
+	}
+	if r.take(']') {
+		return true
+	}
+	for {
+		if where != inHeaders {
+			where = elsewhere
+		}
+		if !r.value(where, name, depth+1) {
+			return false
+		}
+		if r.take(']') {
+			return true
+		}
+		if !r.take(',') {
+			return false
+		}
+	}
+}
+
+// string reads a string.
+func (r *jsonReader) string() ([]byte, bool) {
+	if r.at == len(r.text) || r.text[r.at] != '"' {
+		return nil, false
+	}
+	rest := r.text[r.at+1:]
+	end := bytes.IndexByte(rest, '"')
+	if end < 0 {
+		return nil, false
+	}
+	if bytes.IndexByte(rest[:end], '\\') < 0 {
+		r.at += end + 2
+		return rest[:end], true
+	}
+	for end = 0; end < len(rest) && rest[end] != '"'; end++ {
+		if rest[end] == '\\' {
+			end++
+		}
+	}
+	if end >= len(rest) {
+		return nil, false
+	}
+	r.at += end + 2
+	return r.parser.unescape(rest[:end]), true
+}
+
+// take reads one character, if it comes next.
+func (r *jsonReader) take(c byte) bool {
+	if r.space() == len(r.text) || r.text[r.at] != c {
+		return false
+	}
+	r.at++
+	return true
+}
+
+// space reads spaces, and returns where they end.
+func (r *jsonReader) space() int {
+	for r.at < len(r.text) && (r.text[r.at] == ' ' || r.text[r.at] == '\t') {
+		r.at++
+	}
+	return r.at
+}

@@ -1,0 +1,229 @@
+package logs
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	commonLine   = `192.0.2.7 - - [10/Oct/2026:13:55:36 +0200] "GET /a?b=c HTTP/1.1" 200 2326`
+	combinedLine = commonLine + ` "https://other.example/" "Mozilla/5.0 (X11; Linux x86_64)"`
+	nginxLine    = `{"time_local":"10/Oct/2026:13:55:36 +0200","remote_addr":"192.0.2.7","request":"GET /a?b=c HTTP/1.1","status":"200","http_host":"blog.example","http_user_agent":"Mozilla/5.0 (X11; Linux x86_64)"}`
+	caddyLine    = `{"level":"info","ts":1791633336.25,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"10.0.0.1","remote_port":"4","client_ip":"192.0.2.7","proto":"HTTP/2.0","method":"GET","host":"blog.example","uri":"/a?b=c","headers":{"Accept":["*/*"],"User-Agent":["Mozilla/5.0 (X11; Linux x86_64)"]},"tls":{"resumed":false}},"bytes_read":0,"user_id":"","duration":0.000929675,"size":10900,"status":200,"resp_headers":{"User-Agent":["none"],"status":["7"]}}`
+	traefikLine  = `{"ClientAddr":"192.0.2.7:5000","ClientHost":"192.0.2.7","DownstreamStatus":200,"OriginStatus":0,"RequestAddr":"blog.example:8443","RequestHost":"blog.example","RequestMethod":"GET","RequestPath":"/a?b=c","StartUTC":"2026-10-10T11:55:36.25Z","time":"2026-10-10T11:55:39Z","level":"info","request_User-Agent":"Mozilla/5.0 (X11; Linux x86_64)"}`
+)
+
+// read is a line as a test writes it.
+type read struct {
+	format                              Format
+	host, client, method, target, agent string
+	status                              int
+	tellsAgent                          bool
+}
+
+func (l *Line) read() read {
+	return read{l.Format, string(l.Host), string(l.Client), string(l.Method), string(l.Target), string(l.Agent), l.Status, l.TellsAgent}
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	const browser = "Mozilla/5.0 (X11; Linux x86_64)"
+	second := time.Date(2026, 10, 10, 11, 55, 36, 0, time.UTC)
+	quarter := second.Add(250 * time.Millisecond)
+	p := NewParser("")
+	for text, want := range map[string]struct {
+		read
+		at time.Time
+	}{
+		commonLine:                                     {read{Common, "", "192.0.2.7", "GET", "/a?b=c", "", 200, false}, second},
+		commonLine + " 0.017":                          {read{Common, "", "192.0.2.7", "GET", "/a?b=c", "", 200, false}, second},
+		combinedLine:                                   {read{Combined, "", "192.0.2.7", "GET", "/a?b=c", browser, 200, true}, second},
+		combinedLine + ` "10.0.0.9" 0.3`:               {read{Combined, "", "192.0.2.7", "GET", "/a?b=c", browser, 200, true}, second},
+		combinedLine + "\r":                            {read{Combined, "", "192.0.2.7", "GET", "/a?b=c", browser, 200, true}, second},
+		"blog.example " + commonLine:                   {read{CommonHost, "blog.example", "192.0.2.7", "GET", "/a?b=c", "", 200, false}, second},
+		"blog.example:443 " + combinedLine:             {read{CombinedHost, "blog.example:443", "192.0.2.7", "GET", "/a?b=c", browser, 200, true}, second},
+		"203.0.113.1 " + combinedLine:                  {read{CombinedHost, "203.0.113.1", "192.0.2.7", "GET", "/a?b=c", browser, 200, true}, second},
+		strings.Replace(commonLine, "- -", "- a b", 1): {read{Common, "", "192.0.2.7", "GET", "/a?b=c", "", 200, false}, second},
+		`2001:db8::1 - - [10/Oct/2026:11:55:36 +0000] "GET / HTTP/2.0" 304 - "" ""`:                     {read{Combined, "", "2001:db8::1", "GET", "/", "", 304, true}, second},
+		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "-" 408 0`:                                          {read{Common, "", "192.0.2.7", "", "", "", 408, false}, second},
+		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "\x16\x03\x01" 400 0`:                               {read{Common, "", "192.0.2.7", "", "", "", 400, false}, second},
+		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "GET /\xd0\x9f\"\\ b HTTP/1.1" 200 1 "-" "a \"b\""`: {read{Combined, "", "192.0.2.7", "GET", "/П\"\\ b", `a "b"`, 200, true}, second},
+		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "GET /old" 200 1`:                                   {read{Common, "", "192.0.2.7", "GET", "/old", "", 200, false}, second},
+		nginxLine:   {read{Nginx, "blog.example", "192.0.2.7", "GET", "/a?b=c", browser, 200, true}, second},
+		caddyLine:   {read{Caddy, "blog.example", "192.0.2.7", "GET", "/a?b=c", browser, 200, true}, quarter},
+		traefikLine: {read{Traefik, "blog.example:8443", "192.0.2.7", "GET", "/a?b=c", browser, 200, true}, quarter},
+		`{ "msec" : "1791633336.250", "remote_addr":"192.0.2.7","method":"GET","uri":"/\u0061\/\xd0\x9f","status":200 , "more":[1,{"a":null}] }`: {
+			read{Nginx, "", "192.0.2.7", "GET", "/a/П", "", 200, false}, quarter},
+		`{"@timestamp":"2026-10-10T13:55:36+02:00","uri":"/rewritten","request_uri":"/\ud83d\ude00","client_ip":"192.0.2.7","remote_addr":"10.0.0.1","server_name":"_","host":"a:80","status":"200"}`: {
+			read{Nginx, "a:80", "192.0.2.7", "", "/😀", "", 200, false}, second},
+	} {
+		var l Line
+		require.NoError(t, p.Parse([]byte(text), &l), text)
+		assert.Equal(t, want.read, l.read(), text)
+		assert.True(t, want.at.Equal(l.Time), "%s: %s", text, l.Time)
+	}
+}
+
+func before(line, part string) string {
+	head, _, _ := strings.Cut(line, part)
+	return head
+}
+
+// What is wrong with a line is told in words.
+func TestLinesThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	p := NewParser("")
+	for text, want := range map[string]error{
+		"":                                errEmpty,
+		"\r":                              errEmpty,
+		"no log line":                     errNoTime,
+		"2026-10-10 #Fields: date time [": errClient,
+		strings.Replace(commonLine, "192.0.2.7", "name.example", 1): errClient,
+		strings.Replace(commonLine, "GET", "G\x00T", 1):             errNUL,
+		strings.Replace(commonLine, "Oct", "Okt", 1):                errTime,
+		strings.Replace(commonLine, "Oct", "anF", 1):                errTime,
+		strings.Replace(commonLine, "10/Oct", "31/Feb", 1):          errTime,
+		strings.Replace(commonLine, "13:55", "24:55", 1):            errTime,
+		strings.Replace(commonLine, "+0200", "+2600", 1):            errTime,
+		commonLine[:40]:                                  errNoTime,
+		commonLine[:60]:                                  errRequest,
+		before(commonLine, " 200"):                       errStatus,
+		before(commonLine, " 2326"):                      errEnds,
+		combinedLine[:len(combinedLine)-1]:               errEnds,
+		combinedLine[:len(commonLine)+10]:                errEnds,
+		commonLine + strings.Repeat("x", LongestLine):    errTooLong,
+		nginxLine[:len(nginxLine)-1]:                     errJSON,
+		nginxLine + "x":                                  errJSON,
+		`{"a":tru}`:                                      errJSON,
+		`{"a":"` + "\x00" + `"}`:                         errNUL,
+		strings.Repeat(`{"a":`, 50) + "1":                errJSON,
+		strings.Repeat(`{"a":[`, 50) + "1":               errJSON,
+		`{}`:                                             errNoFields,
+		strings.Replace(nginxLine, "Oct", "Okt", 1):      errTime,
+		strings.Replace(nginxLine, `"status"`, `"s"`, 1): errNoFields,
+	} {
+		var l Line
+		require.ErrorIs(t, p.Parse([]byte(text), &l), want, "%.200s", text)
+	}
+	for _, format := range Formats {
+		var l Line
+		err := NewParser(format).Parse([]byte(combinedLine), &l)
+		assert.Equal(t, format == Combined, err == nil, format)
+	}
+}
+
+// Times are those of the standard library, of every day of four centuries.
+func TestTimes(t *testing.T) {
+	t.Parallel()
+	zone := time.FixedZone("", -(9*3600 + 30*60))
+	for day := range 400*365 + 97 {
+		at := time.Date(1800, 1, 1+day, day%24, day%60, day%59, 0, zone)
+		for _, layout := range []string{"02/Jan/2006:15:04:05 -0700", time.RFC3339} {
+			got, ok := parseTime([]byte(at.Format(layout)))
+			require.True(t, ok && got.Equal(at), "%s: %s", at, got)
+		}
+	}
+	for text, want := range map[string]string{
+		"1791633336":                         "2026-10-10T11:55:36Z",
+		"1791633336.5":                       "2026-10-10T11:55:36.5Z",
+		"1791633336500.25":                   "2026-10-10T11:55:36.5Z",
+		"1791633336500000000":                "2026-10-10T11:55:36.5Z",
+		"2026-10-10 11:55:36,5Z":             "2026-10-10T11:55:36.5Z",
+		"2026-10-10T11:55:36.123456789+0000": "2026-10-10T11:55:36.123456789Z",
+		"1e9":                                "", "": "", "-": "", "2026-10-10": "", "2026-13-10T11:55:36Z": "", "2026-10-10T11:55:36": "", "99999999999999999999": "",
+		"2026-10-10T11:55:36+07:0x": "", "2026-10-10T11:55:36x07:00": "",
+	} {
+		got, ok := parseTime([]byte(text))
+		require.Equal(t, want != "", ok, text)
+		if ok {
+			require.Equal(t, want, got.UTC().Format(time.RFC3339Nano), text)
+		}
+	}
+}
+
+// Reading lines takes no memory.
+func TestParseAllocatesNothing(t *testing.T) {
+	p, l := NewParser(""), Line{}
+	for _, text := range []string{commonLine, combinedLine, nginxLine, caddyLine, traefikLine, "nonsense",
+		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "GET /\xd0\x9f HTTP/1.1" 200 1 "-" "a \"b\""`} {
+		line := []byte(text)
+		assert.Zero(t, testing.AllocsPerRun(100, func() { _ = p.Parse(line, &l) }), text)
+	}
+}
+
+// Whatever a line has, what is read lies within it, or has been unescaped from it.
+func FuzzParseCommon(f *testing.F) {
+	for _, text := range []string{commonLine, combinedLine, "blog.example:443 " + combinedLine, `1.2.3.4 - - [10/Oct/2026:11:55:36 +0000] "\x16\"" 400 0 "\\" "\u00e9"`} {
+		f.Add([]byte(text))
+	}
+	p := NewParser("")
+	f.Fuzz(func(t *testing.T, text []byte) {
+		before := string(text)
+		var l Line
+		err := p.Parse(text, &l)
+		require.Equal(t, before, string(text), "the line is left as it is")
+		if err != nil || text[0] == '{' {
+			return
+		}
+		require.Contains(t, before, string(l.Client))
+		require.Contains(t, before, string(l.Host))
+		require.NotEmpty(t, l.Client)
+		require.False(t, l.Time.IsZero())
+		require.Contains(t, before, fmt.Sprintf(" %03d", l.Status))
+		if !strings.Contains(before, `\`) {
+			require.Contains(t, before, string(l.Target))
+			require.Contains(t, before, string(l.Agent))
+		}
+	})
+}
+
+// What is read of a line of JSON is what encoding/json reads of it, and every line that that reads
+// can be read.
+func FuzzParseJSON(f *testing.F) {
+	for _, text := range []string{nginxLine, caddyLine, traefikLine, `{"uri":"\u0061\ud83d\ude00","a":[[],{}],"status":200}`} {
+		f.Add([]byte(text))
+	}
+	p := NewParser("")
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if len(text) == 0 || text[0] != '{' {
+			return
+		}
+		var l Line
+		err := p.Parse(text, &l)
+		var want map[string]any
+		if json.Unmarshal(text, &want) != nil || strings.ContainsAny(string(text), "\r\n\x00") || strings.Count(string(text), "{")+strings.Count(string(text), "[") > deepest {
+			return
+		}
+		require.NotErrorIs(t, err, errJSON)
+		if err != nil || l.Format != Nginx || len(want) != strings.Count(string(text), `":`) || strings.Contains(string(text), "�") {
+			return // names that are given twice, or in other objects
+		}
+		if agent, is := want["http_user_agent"].(string); is && want["user_agent"] == nil && want["agent"] == nil && want["request_User-Agent"] == nil {
+			require.Equal(t, agent, strings.ToValidUTF8(string(l.Agent), "�"))
+		}
+	})
+}
+
+func BenchmarkParse(b *testing.B) {
+	for _, c := range []struct {
+		format Format
+		line   string
+	}{{Common, commonLine}, {Combined, combinedLine}, {CombinedHost, "blog.example:443 " + combinedLine}, {Nginx, nginxLine}, {Caddy, caddyLine}, {Traefik, traefikLine}} {
+		b.Run(string(c.format), func(b *testing.B) {
+			p, l, line := NewParser(""), Line{}, []byte(c.line)
+			b.SetBytes(int64(len(line)))
+			for b.Loop() {
+				if err := p.Parse(line, &l); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "lines/s")
+		})
+	}
+}

@@ -1,0 +1,168 @@
+package logs
+
+import (
+	"bytes"
+	"time"
+)
+
+// Times are read by hand: time.Parse takes as long as all the rest of a line.
+
+// parseTime reads a time of any of the ways in which JSON has it: of the Common Log Format, of RFC
+// 3339, or as a number since 1970.
+func parseTime(text []byte) (time.Time, bool) {
+	if len(text) > 4 && text[4] == '-' {
+		return parseISOTime(text)
+	}
+	if len(text) > 2 && text[2] == '/' {
+		return parseCommonTime(text)
+	}
+	return parseUnixTime(text)
+}
+
+// parseCommonTime reads 10/Oct/2000:13:55:36 -0700.
+func parseCommonTime(text []byte) (time.Time, bool) {
+	if len(text) != 26 || text[2] != '/' || text[6] != '/' || text[11] != ':' || text[20] != ' ' {
+		return time.Time{}, false
+	}
+	at := bytes.Index(months, text[3:6])
+	if at < 0 || at%3 != 0 {
+		return time.Time{}, false
+	}
+	day, ok := digits(text[0:2])
+	year, ok2 := digits(text[7:11])
+	clock, ok3 := parseClock(text[12:20])
+	zone, ok4 := parseZone(text[21:])
+	return moment(year, at/3+1, day, clock-zone, 0, ok && ok2 && ok3 && ok4)
+}
+
+var months = []byte("JanFebMarAprMayJunJulAugSepOctNovDec")
+
+// parseISOTime reads 2000-10-10T13:55:36-07:00, with fractions of a second or without.
+func parseISOTime(text []byte) (time.Time, bool) {
+	if len(text) < 20 || text[4] != '-' || text[7] != '-' || text[10] != 'T' && text[10] != ' ' {
+		return time.Time{}, false
+	}
+	year, ok := digits(text[:4])
+	month, ok2 := digits(text[5:7])
+	day, ok3 := digits(text[8:10])
+	clock, ok4 := parseClock(text[11:19])
+	rest, nanos := cutFraction(text[19:])
+	zone, ok5 := parseZone(rest)
+	return moment(year, month, day, clock-zone, nanos, ok && ok2 && ok3 && ok4 && ok5)
+}
+
+// parseUnixTime reads seconds since 1970, with a fraction or without. A number that would be too
+// far from now as seconds is one of milliseconds or nanoseconds.
+func parseUnixTime(text []byte) (time.Time, bool) {
+	end := 0
+	for end < len(text) && '0' <= text[end] && text[end] <= '9' {
+		end++
+	}
+	if end == 0 || end > 19 {
+		return time.Time{}, false
+	}
+	whole, _ := digits(text[:end])
+	rest, nanos := cutFraction(text[end:])
+	if len(rest) > 0 || whole < 0 {
+		return time.Time{}, false
+	}
+	switch {
+	case end >= 18:
+		return time.Unix(0, int64(whole)), true
+	case end >= 12:
+		return time.UnixMilli(int64(whole)), true
+	}
+	return time.Unix(int64(whole), int64(nanos)), true
+}
+
+// cutFraction reads a fraction of a second, if there is one.
+func cutFraction(text []byte) (rest []byte, nanos int) {
+	if len(text) < 2 || text[0] != '.' && text[0] != ',' {
+		return text, 0
+	}
+	at, unit := 1, 100_000_000
+	for ; at < len(text) && '0' <= text[at] && text[at] <= '9'; at++ {
+		nanos += int(text[at]-'0') * unit
+		unit /= 10
+	}
+	return text[at:], nanos
+}
+
+// parseClock reads 13:55:36 as seconds of the day.
+func parseClock(text []byte) (seconds int, ok bool) {
+	if text[2] != ':' || text[5] != ':' {
+		return 0, false
+	}
+	hour, ok := digits(text[0:2])
+	minute, ok2 := digits(text[3:5])
+	second, ok3 := digits(text[6:8])
+	return hour*3600 + minute*60 + second, ok && ok2 && ok3 && hour < 24 && minute < 60 && second <= 60
+}
+
+// parseZone reads Z, -0700 or -07:00 as seconds.
+func parseZone(text []byte) (seconds int, ok bool) {
+	if len(text) == 1 && text[0] == 'Z' {
+		return 0, true
+	}
+	if len(text) == 6 && text[3] == ':' {
+		hour, ok := parseZoneHour(text[:3])
+		minute, ok2 := digits(text[4:])
+		return zoneOf(text[0], hour, minute), ok && ok2 && minute < 60
+	}
+	if len(text) != 5 {
+		return 0, false
+	}
+	hour, ok := parseZoneHour(text[:3])
+	minute, ok2 := digits(text[3:])
+	return zoneOf(text[0], hour, minute), ok && ok2 && minute < 60
+}
+
+func parseZoneHour(text []byte) (hour int, ok bool) {
+	hour, ok = digits(text[1:])
+	return hour, ok && hour < 24 && (text[0] == '+' || text[0] == '-')
+}
+
+func zoneOf(sign byte, hour, minute int) int {
+	if sign == '-' {
+		return -(hour*3600 + minute*60)
+	}
+	return hour*3600 + minute*60
+}
+
+// digits reads a number that has nothing but digits.
+func digits(text []byte) (value int, ok bool) {
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		value = value*10 + int(c-'0')
+	}
+	return value, true
+}
+
+// moment is a moment of a natural day, if there is such a day.
+func moment(year, month, day, seconds, nanos int, ok bool) (time.Time, bool) {
+	if !ok || month < 1 || month > 12 || day < 1 || day > daysOf(year, month) {
+		return time.Time{}, false
+	}
+	// Days since 1970, by counting years from March on, so that a leap day is the last one.
+	y, m := year, month-3
+	if m < 0 {
+		y, m = y-1, m+12
+	}
+	days := 365*y + y/4 - y/100 + y/400 + (153*m+2)/5 + day - 1 - 719468
+	return time.Unix(int64(days)*86400+int64(seconds), int64(nanos)), true
+}
+
+func daysOf(year, month int) int {
+	switch month {
+	case 4, 6, 9, 11:
+		return 30
+	case 2:
+		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+			return 29
+		}
+		return 28
+	}
+	return 31
+}
