@@ -119,14 +119,7 @@ func (q *Queries) DaysBetween(ctx context.Context, arg DaysBetweenParams) ([]Day
 }
 
 const PagesAfter = `-- name: PagesAfter :many
-SELECT p.uri,
-       d.pv::bigint           AS pv,
-       d.new_visitors::bigint AS new_visitors,
-       d.hot::bigint          AS hot,
-       coalesce(d.uniques,
-                (SELECT u.uniques
-                 FROM report.uniques($1::text, p.uri, $2::integer, $3::integer) AS u))::bigint AS uniques
-FROM (
+WITH listed AS MATERIALIZED (
     SELECT q.id, q.uri
     FROM pages AS q
     WHERE q.app_id = (SELECT a.id FROM apps AS a WHERE a.name = $1)
@@ -139,8 +132,16 @@ FROM (
       AND left(q.uri, 200) ~<=~ left($5::text || U&'\+10FFFF', 200)
     ORDER BY left(q.uri, 200) USING ~<~, q.uri USING ~<~
     LIMIT $6
-) AS p
-CROSS JOIN LATERAL target_sums(p.id, $2::integer, $3::integer) AS d
+)
+SELECT p.uri,
+       d.pv::bigint           AS pv,
+       d.new_visitors::bigint AS new_visitors,
+       d.hot::bigint          AS hot,
+       coalesce(d.uniques,
+                (SELECT u.uniques
+                 FROM report.uniques($1::text, p.uri, $2::integer, $3::integer) AS u))::bigint AS uniques
+FROM listed AS p
+JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l), $2::integer, $3::integer) AS d ON d.page_id = p.id
 ORDER BY p.uri USING ~<~
 `
 

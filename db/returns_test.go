@@ -53,18 +53,19 @@ func newHistories(t *testing.T) *histories {
 	return h
 }
 
-// check compares the sums of every range, which may begin and end where no day is, and the links
-// themselves with table came.
+// check compares the sums of every range, which may begin and end where no day is, of each target
+// alone and of all at once, and the links themselves with table came.
 func (h *histories) check(t *testing.T, when string) {
 	t.Helper()
 	assert.Empty(t, queryAll[string](t, h.conn, `
 		WITH edges AS (SELECT unnest($1::integer[]) AS day)
-		SELECT format('target %s from %s to %s: %s, but %s came', p.id, f.day, t.day, s, w)
-		FROM pages p CROSS JOIN edges f JOIN edges t ON t.day >= f.day
-		CROSS JOIN LATERAL target_sums(p.id, f.day, t.day) s
+		SELECT format('target %s of %s from %s to %s: %s, but %s came', s.page_id, a.targets, f.day, t.day, s, w)
+		FROM (SELECT ARRAY[id] AS targets FROM pages UNION ALL SELECT array_agg(id) FROM pages) a
+		CROSS JOIN edges f JOIN edges t ON t.day >= f.day
+		CROSS JOIN LATERAL targets_sums(a.targets, f.day, t.day) s
 		CROSS JOIN LATERAL (
-			SELECT count(*) AS pv, count(*) - count(previous_day) AS new_visitors, 2 * count(*) AS hot, count(DISTINCT visitor) AS uniques
-			FROM expected WHERE page_id = p.id AND day_id BETWEEN f.day AND t.day
+			SELECT s.page_id, count(*) AS pv, count(*) - count(previous_day) AS new_visitors, 2 * count(*) AS hot, count(DISTINCT visitor) AS uniques
+			FROM expected WHERE page_id = s.page_id AND day_id BETWEEN f.day AND t.day
 		) w
 		WHERE s::text <> w::text`, append([]int32{0, 20190631, 20200230, 20201300, 99991231}, daysOfReturns...)), when)
 	assert.Empty(t, queryAll[string](t, h.conn, `

@@ -54,14 +54,7 @@ FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::inte
 -- that were not visited in it are there, too. Where it is not known of some visitors when they came
 -- before, uniques are asked for by name: the tables on which they rest then are not open to the
 -- service.
-SELECT p.uri,
-       d.pv::bigint           AS pv,
-       d.new_visitors::bigint AS new_visitors,
-       d.hot::bigint          AS hot,
-       coalesce(d.uniques,
-                (SELECT u.uniques
-                 FROM report.uniques(@app::text, p.uri, @from_day::integer, @to_day::integer) AS u))::bigint AS uniques
-FROM (
+WITH listed AS MATERIALIZED (
     SELECT q.id, q.uri
     FROM pages AS q
     WHERE q.app_id = (SELECT a.id FROM apps AS a WHERE a.name = @app)
@@ -74,8 +67,16 @@ FROM (
       AND left(q.uri, 200) ~<=~ left(@prefix::text || U&'\+10FFFF', 200)
     ORDER BY left(q.uri, 200) USING ~<~, q.uri USING ~<~
     LIMIT @n
-) AS p
-CROSS JOIN LATERAL target_sums(p.id, @from_day::integer, @to_day::integer) AS d
+)
+SELECT p.uri,
+       d.pv::bigint           AS pv,
+       d.new_visitors::bigint AS new_visitors,
+       d.hot::bigint          AS hot,
+       coalesce(d.uniques,
+                (SELECT u.uniques
+                 FROM report.uniques(@app::text, p.uri, @from_day::integer, @to_day::integer) AS u))::bigint AS uniques
+FROM listed AS p
+JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l), @from_day::integer, @to_day::integer) AS d ON d.page_id = p.id
 ORDER BY p.uri USING ~<~;
 
 -- name: DaysBetween :many

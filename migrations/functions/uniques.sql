@@ -77,71 +77,83 @@ COMMENT ON FUNCTION group_uniques(integer, bigint[], integer, integer) IS 'How m
 -- Exactly, whatever rows are gone: see returns. In sums of deleted pages it is not known of visitors
 -- when they came before: nobody is new there, not even on the first day, and uniques are null.
 --
--- No more is read than has to be. All days together are the counters. In a range before which nobody
--- came, nobody has returned from before it. Any other is as good as one that begins on the first of
--- its days that was counted, which is a date, whatever number a caller has written.
-CREATE FUNCTION target_sums(page bigint, from_day integer, to_day integer, OUT pv bigint, OUT new_visitors bigint, OUT hot bigint, OUT uniques bigint)
+-- No more is read than has to be. All days of a target together are its counters. In a range before
+-- which nobody came, nobody has returned from before it. Any other is as good as one that begins on
+-- the first of its days that was counted, which is a date, whatever number a caller has written.
+--
+-- What is read of many targets is read at once, block by block: rows of a day lie together, not
+-- those of a target.
+CREATE FUNCTION targets_sums(targets bigint[], from_day integer, to_day integer)
+RETURNS TABLE (page_id bigint, pv bigint, new_visitors bigint, hot bigint, uniques bigint)
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
+SET enable_sort = off -- groups are few, whatever the planner thinks of an array that it does not know
 AS $$
 #variable_conflict use_column
-DECLARE
-    first_day integer; -- of the target
-    last_day  integer;
-    begins    integer; -- the first day in the range
-    told      boolean; -- who is new
-    returned  bigint := 0;
 BEGIN
-    SELECT d.day_id, d.new_visitors > 0
-    INTO first_day, told
-    FROM days AS d
-    WHERE d.page_id = page
-    ORDER BY d.day_id
-    LIMIT 1;
-    SELECT d.day_id
-    INTO last_day
-    FROM days AS d
-    WHERE d.page_id = page
-    ORDER BY d.day_id DESC
-    LIMIT 1;
-    IF told AND from_day <= first_day AND to_day >= last_day THEN
-        SELECT c.pv, c.uv, c.hot, c.uv
-        INTO pv, new_visitors, hot, uniques
-        FROM counters AS c
-        WHERE c.page_id = page;
-        IF FOUND THEN
-            RETURN;
-        END IF;
-    END IF;
-
-    SELECT coalesce(sum(d.pv), 0), coalesce(sum(d.new_visitors), 0), coalesce(sum(d.hot), 0), min(d.day_id)
-    INTO pv, new_visitors, hot, begins
-    FROM days AS d
-    WHERE d.page_id = page
-      AND d.day_id BETWEEN from_day AND to_day;
-    IF from_day > first_day THEN
-        SELECT coalesce(sum(r.visitors), 0)
-        INTO returned
+    RETURN QUERY
+    WITH known AS MATERIALIZED (
+        SELECT t.page_id, f.day_id AS first_day, f.told, c.pv, c.uv, c.hot
+        FROM unnest(targets) AS t (page_id)
+        LEFT JOIN LATERAL (
+            SELECT d.day_id, d.new_visitors > 0 AS told
+            FROM days AS d
+            WHERE d.page_id = t.page_id
+            ORDER BY d.day_id
+            LIMIT 1
+        ) AS f ON true
+        LEFT JOIN counters AS c
+            ON c.page_id = t.page_id
+           AND f.told
+           AND f.day_id >= from_day
+           AND NOT EXISTS (SELECT FROM days AS d WHERE d.page_id = t.page_id AND d.day_id > to_day)
+    ), summed AS MATERIALIZED (
+        SELECT d.page_id, sum(d.pv)::bigint AS pv, sum(d.new_visitors)::bigint AS new_visitors, sum(d.hot)::bigint AS hot, min(d.day_id) AS first_day
+        FROM days AS d
+        WHERE d.page_id = ANY (ARRAY(SELECT k.page_id FROM known AS k WHERE k.pv IS NULL))
+          AND d.day_id BETWEEN from_day AND to_day
+        GROUP BY d.page_id
+    ), begins AS MATERIALIZED (
+        SELECT min(s.first_day) AS day_id, day_date(min(s.first_day)) AS date
+        FROM summed AS s
+    ), old AS MATERIALIZED (
+        SELECT coalesce(array_agg(s.page_id), '{}') AS targets
+        FROM summed AS s
+        JOIN known AS k ON k.page_id = s.page_id
+        WHERE k.first_day < from_day
+    ), returned AS MATERIALIZED (
+        SELECT r.page_id, sum(r.visitors)::bigint AS visitors
         FROM (
-            SELECT o.visitors
+            SELECT o.page_id, sum(o.visitors) AS visitors
             FROM open_returns AS o
-            WHERE o.page_id = page
-              AND o.day_id BETWEEN begins AND to_day
-              AND o.previous_day < begins
+            WHERE o.page_id = ANY ((SELECT old.targets FROM old)::bigint[])
+              AND o.day_id BETWEEN (SELECT b.day_id FROM begins AS b) AND to_day
+              AND o.previous_day < (SELECT b.day_id FROM begins AS b)
+            GROUP BY o.page_id
             UNION ALL
-            SELECT returned_from_before(p.previous_days, p.visitors, day_date(p.day_id) - day_date(begins))
+            SELECT p.page_id, sum(returned_from_before(p.previous_days, p.visitors, day_date(p.day_id) - (SELECT b.date FROM begins AS b)))
             FROM packed_returns AS p
-            WHERE p.page_id = page
-              AND p.day_id BETWEEN begins AND to_day
-        ) AS r;
-    END IF;
-    IF told OR pv = 0 THEN
-        uniques := new_visitors + returned;
-    END IF;
+            WHERE p.page_id = ANY ((SELECT old.targets FROM old)::bigint[])
+              AND p.day_id BETWEEN (SELECT b.day_id FROM begins AS b) AND to_day
+            GROUP BY p.page_id
+        ) AS r
+        GROUP BY r.page_id
+    )
+    SELECT k.page_id,
+           coalesce(k.pv, s.pv, 0),
+           coalesce(k.uv, s.new_visitors, 0),
+           coalesce(k.hot, s.hot, 0),
+           CASE WHEN k.pv IS NOT NULL THEN k.uv
+                WHEN s.pv IS NULL     THEN 0
+                WHEN k.told           THEN s.new_visitors + coalesce(r.visitors, 0)
+           END
+    FROM known AS k
+    LEFT JOIN summed AS s   ON s.page_id = k.page_id
+    LEFT JOIN returned AS r ON r.page_id = k.page_id;
 END
 $$;
 
-COMMENT ON FUNCTION target_sums(bigint, integer, integer) IS 'What was counted for a target in a range of days; uniques are null in sums of deleted pages, where nobody can tell.';
+COMMENT ON FUNCTION targets_sums(bigint[], integer, integer) IS 'What was counted for each of some targets in a range of days; uniques are null in sums of deleted pages, where nobody can tell.';
 
 -- In sums of deleted pages as for a group.
 CREATE FUNCTION target_uniques(app integer, page bigint, from_day integer, to_day integer)
@@ -153,7 +165,7 @@ AS $$
 BEGIN
     SELECT s.uniques
     INTO uniques
-    FROM target_sums(page, from_day, to_day) AS s;
+    FROM targets_sums(ARRAY[page], from_day, to_day) AS s;
     IF uniques IS NULL THEN
         RETURN QUERY SELECT * FROM group_uniques(app, ARRAY[page], from_day, to_day);
         RETURN;

@@ -12,16 +12,26 @@ BEGIN
         RAISE EXCEPTION 'n: % is not between 1 and 10000', n USING ERRCODE = '22023';
     END IF;
     RETURN QUERY
-    SELECT p.uri, d.pv, d.new_visitors, d.hot,
-           coalesce(d.uniques, (SELECT u.uniques FROM target_uniques(a.id, p.id, from_day, to_day) AS u))
-    FROM apps AS a
-    CROSS JOIN LATERAL first_pages(a.id, CASE WHEN top_pages.site IS NULL THEN 0 ELSE coalesce(
-                                             (SELECT s.id FROM pages AS s WHERE s.app_id = a.id AND s.key = page_key(top_pages.site) AND s.site_id IS NULL), -1) END,
-                                   from_day, to_day, top_pages.by, n) WITH ORDINALITY AS f (page_id, number, place)
+    SELECT p.uri, f.pv, f.new_visitors, f.hot,
+           coalesce(f.uniques, (SELECT u.uniques FROM target_uniques(f.app_id, f.page_id, from_day, to_day) AS u))
+    FROM (
+        SELECT a.id AS app_id, s.page_id, s.pv, s.new_visitors, s.hot, s.uniques, o.number
+        FROM apps AS a
+        CROSS JOIN LATERAL targets_sums(
+            first_pages(a.id,
+                        CASE WHEN top_pages.site IS NULL THEN 0
+                             ELSE coalesce((SELECT p.id FROM pages AS p WHERE p.app_id = a.id AND p.key = page_key(top_pages.site) AND p.site_id IS NULL), -1)
+                        END,
+                        from_day, to_day, top_pages.by, n),
+            from_day, to_day) AS s
+        CROSS JOIN LATERAL (SELECT CASE top_pages.by WHEN 'pv' THEN s.pv WHEN 'uv' THEN s.new_visitors ELSE s.hot END AS number) AS o
+        WHERE a.name = top_pages.app
+          AND o.number > 0
+        ORDER BY o.number DESC, s.page_id
+        LIMIT n
+    ) AS f
     JOIN pages AS p ON p.id = f.page_id
-    CROSS JOIN LATERAL target_sums(f.page_id, from_day, to_day) AS d
-    WHERE a.name = top_pages.app
-    ORDER BY f.place;
+    ORDER BY f.number DESC, f.page_id;
 END
 $$;
 
