@@ -58,7 +58,7 @@ SELECT format('INSERT INTO open_returns SELECT t.id, %s, y.day, 1 FROM targets A
                 SELECT * INTO part FROM pack_returns(next, 1000);
                 COMMIT;
                 EXIT WHEN part.packed = 0;
-                next := part.last_page + 1;
+                next := part.last_page;
             END LOOP;
         END $$',
        'VACUUM (ANALYZE) open_returns, packed_returns, tops'

@@ -98,7 +98,7 @@ func (h *histories) pack(t *testing.T, atOnce, times int) (packed int64) {
 		if some.Packed == 0 {
 			break
 		}
-		p.FromPage = some.LastPage + 1
+		p.FromPage = some.LastPage
 	}
 	return packed
 }
@@ -113,7 +113,8 @@ func TestReturnsArePackedWithoutALoss(t *testing.T) {
 
 	h.closeDays(t, daysOfReturns[:9])
 	assert.Positive(t, h.pack(t, 1, 2))
-	h.check(t, "a target left")
+	assert.Len(t, queryAll[int32](t, h.conn, `SELECT day_id FROM packed_returns`), 2, "one day of a target at a time, however many are closed")
+	h.check(t, "most left")
 	left := query[int64](t, h.conn, `SELECT count(*) FROM open_returns WHERE day_id <= $1`, daysOfReturns[8])
 	require.Positive(t, left)
 	assert.Equal(t, left, h.pack(t, 1000, 10), "it goes on where it ended")

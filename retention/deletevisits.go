@@ -57,7 +57,7 @@ func (r *run) packReturns(ctx context.Context) error {
 		if some.Packed == 0 {
 			return nil
 		}
-		p.FromPage = some.LastPage + 1
+		p.FromPage = some.LastPage
 	}
 }
 

@@ -143,7 +143,7 @@ func packReturns(ctx context.Context, q owners) error {
 		if err != nil || some.Packed == 0 {
 			return err
 		}
-		p.FromPage = some.LastPage + 1
+		p.FromPage = some.LastPage
 	}
 }
 

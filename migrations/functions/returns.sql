@@ -93,31 +93,34 @@ SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
 DECLARE
-    closed   integer[] := ARRAY(SELECT c.day_id FROM closed_days AS c);
-    chosen   bigint[];
-    pages    bigint[];
-    days     integer[];
-    previous integer[];
-    visitors bigint[];
+    closed      integer[] := ARRAY(SELECT c.day_id FROM closed_days AS c);
+    chosen      bigint[]; -- targets, with days beside them
+    chosen_days integer[];
+    pages       bigint[];
+    days        integer[];
+    previous    integer[];
+    visitors    bigint[];
 BEGIN
     PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE;
-    chosen := ARRAY(
-        SELECT DISTINCT f.page_id
+    SELECT array_agg(c.page_id), array_agg(c.day_id)
+    INTO chosen, chosen_days
+    FROM (
+        SELECT DISTINCT f.page_id, f.day_id
         FROM (
-            SELECT o.page_id
+            SELECT o.page_id, o.day_id
             FROM open_returns AS o
             WHERE o.page_id >= from_page
               AND o.day_id = ANY (closed)
-            ORDER BY o.page_id
+            ORDER BY o.page_id, o.day_id
             LIMIT n
         ) AS f
-        ORDER BY f.page_id
-    );
+    ) AS c;
     PERFORM FROM counters AS c WHERE c.page_id = ANY (chosen) ORDER BY c.page_id FOR UPDATE;
     WITH gone AS (
         DELETE FROM open_returns AS o
-        WHERE o.page_id = ANY (chosen)
-          AND o.day_id = ANY (closed)
+        USING (SELECT unnest(chosen) AS page_id, unnest(chosen_days) AS day_id) AS c
+        WHERE o.page_id = c.page_id
+          AND o.day_id = c.day_id
         RETURNING o.page_id, o.day_id, o.previous_day, o.visitors
     )
     SELECT count(*), coalesce(max(g.page_id), from_page),
@@ -128,6 +131,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION pack_returns(bigint, integer) IS 'Packs the returns of closed days, target by target from one on, until n rows of open_returns are packed; how many were, and the last target.';
+COMMENT ON FUNCTION pack_returns(bigint, integer) IS 'Packs the returns of closed days, day by day of one target after another from one on, until n rows of open_returns are packed; how many were, and the last target, which may have more.';
 
 REVOKE ALL ON FUNCTION add_packed_returns(bigint[], integer[], integer[], bigint[]), pack_returns(bigint, integer) FROM PUBLIC;
