@@ -43,8 +43,8 @@ func findChromium(t *testing.T) string {
 	return ""
 }
 
-// web is every host that the service is not: what a Chromium finds there.
-type web struct {
+// internet is every host that the service is not: what a Chromium finds there.
+type internet struct {
 	*edge
 	pages map[string]string        // by host and path
 	gates map[string]chan struct{} // by path: answered when closed
@@ -54,8 +54,8 @@ type web struct {
 	ended chan struct{}            // closed when the Chromium has ended
 }
 
-func newWeb(e *edge) *web {
-	return &web{
+func newInternet(e *edge) *internet {
+	return &internet{
 		edge: e, pages: map[string]string{}, gates: map[string]chan struct{}{},
 		next: make(chan string, 100), told: make(chan string, 100), ended: make(chan struct{}),
 	}
@@ -69,7 +69,7 @@ const telling = `<script>
 </script>
 `
 
-func (w *web) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+func (w *internet) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	page, found := w.pages[r.Host+r.URL.Path]
 	gate := w.gates[r.URL.Path]
 	switch {
@@ -99,7 +99,7 @@ func (w *web) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 
 // open shows the first page in a new Chromium, and at /next of any host the next. It ends with the
 // test. Agent "" leaves it the name that it has when no person drives it.
-func (w *web) open(t *testing.T, agent string, pages ...string) {
+func (w *internet) open(t *testing.T, agent string, pages ...string) {
 	t.Helper()
 	program := findChromium(t)
 	for _, page := range pages[1:] {
@@ -160,7 +160,7 @@ func lifeline(t *testing.T, cmd *exec.Cmd) {
 }
 
 // hear reads what a page tells next.
-func (w *web) hear(t *testing.T, into any) {
+func (w *internet) hear(t *testing.T, into any) {
 	t.Helper()
 	select {
 	case said := <-w.told:
@@ -174,7 +174,7 @@ func (w *web) hear(t *testing.T, into any) {
 }
 
 // counted is hot of a page of example.com.
-func (w *web) counted(t *testing.T, path string) (hot int64) {
+func (w *internet) counted(t *testing.T, path string) (hot int64) {
 	t.Helper()
 	a := w.get("/counts?app=shop&uri=http://example.com/" + path)
 	require.Equal(t, http.StatusOK, a.status, a.body)
@@ -184,7 +184,7 @@ func (w *web) counted(t *testing.T, path string) (hot int64) {
 }
 
 // visitors are the addresses that the tables know.
-func (w *web) visitors(t *testing.T) (addresses []string) {
+func (w *internet) visitors(t *testing.T) (addresses []string) {
 	t.Helper()
 	rows, err := w.connect(w.database).Query(context.Background(), `SELECT DISTINCT host(ip) FROM footfall.visitors`)
 	require.NoError(t, err)

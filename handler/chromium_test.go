@@ -63,7 +63,7 @@ func assertShown(t *testing.T, site, page visit.Counts, got shown) {
 
 func TestChromiumShowsNumbers(t *testing.T) {
 	t.Parallel()
-	w := newWeb(newEdge(t))
+	w := newInternet(newEdge(t))
 	w.pages["example.com/hello"] = snippet(t, w.public) + look + `<script>
 		appear(async () => {
 			await tell(shown())
@@ -83,7 +83,7 @@ func TestChromiumShowsNumbers(t *testing.T) {
 
 func TestChromiumWithoutAPersonIsABot(t *testing.T) {
 	t.Parallel()
-	w := newWeb(newEdge(t))
+	w := newInternet(newEdge(t))
 	w.pages["example.com/"] = snippet(t, w.public) + look + `<script>
 		appear(async () => {
 			tell(shown())
@@ -104,7 +104,7 @@ func TestChromiumWithoutAPersonIsABot(t *testing.T) {
 
 func TestChromiumCountsRoutes(t *testing.T) {
 	t.Parallel()
-	w := newWeb(newEdge(t))
+	w := newInternet(newEdge(t))
 	w.pages["example.com/"] = snippet(t, w.public) + look + `<script>
 		addEventListener('hashchange', footfall)
 		const routes = ['#/cart', '#!pay', '#/cart']
@@ -129,7 +129,7 @@ func TestChromiumCountsRoutes(t *testing.T) {
 // An answer that comes after the reader went on does not replace the numbers of where they are.
 func TestChromiumShowsWhereTheReaderIs(t *testing.T) {
 	t.Parallel()
-	w := newWeb(newEdge(t))
+	w := newInternet(newEdge(t))
 	w.pages["example.com/slow"] = `<script>
 		const ask = fetch
 		let release
@@ -159,7 +159,7 @@ func TestChromiumShowsWhereTheReaderIs(t *testing.T) {
 // What a browser loads ahead is counted when somebody sees it, and not before.
 func TestChromiumPrerenders(t *testing.T) {
 	t.Parallel()
-	w := newWeb(newEdge(t))
+	w := newInternet(newEdge(t))
 	click := make(chan struct{})
 	w.gates["/click"] = click
 	w.pages["example.com/"] = `<script type="speculationrules">{"prerender": [{"urls": ["/ahead"], "eagerness": "immediate"}]}</script>
@@ -188,7 +188,7 @@ func TestChromiumPrerenders(t *testing.T) {
 
 func TestChromiumKeepsThePageWhole(t *testing.T) {
 	t.Parallel()
-	w := newWeb(newEdge(t))
+	w := newInternet(newEdge(t))
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	cases := map[string]struct {
@@ -293,7 +293,7 @@ func attempting(service string, attempts []attempt) string {
 
 func TestChromiumKeepsSitesApart(t *testing.T) {
 	t.Parallel()
-	w := newWeb(newEdge(t))
+	w := newInternet(newEdge(t))
 	cases := map[string][]attempt{
 		"example.com":    listedAttempts,
 		"example.com:81": unlistedAttempts,
@@ -326,7 +326,7 @@ func TestChromiumKeepsSitesApart(t *testing.T) {
 // A script in an address does not run in the answer, even if the answer is opened as a page.
 func TestChromiumRunsNoScriptOfAnAddress(t *testing.T) {
 	t.Parallel()
-	w := newWeb(newEdge(t))
+	w := newInternet(newEdge(t))
 	const script = `<script>fetch('http://example.com/told', {method: 'POST', mode: 'no-cors', body: JSON.stringify(location.host)})</script>`
 	counted, refused := "/visit?app=shop&uri="+url.QueryEscape("http://example.com/"+script), "/visit?uri=a&app="+url.QueryEscape(script)
 	w.pages["example.com/control"] = script

@@ -129,6 +129,12 @@ func (p *Proxies) client(r *http.Request) (netip.Addr, error) {
 	return p.named(r.Header[p.header], peer)
 }
 
+// overTLS reports whether a client reaches a trusted proxy over TLS, as the proxy says.
+func (p *Proxies) overTLS(r *http.Request) bool {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && p.trusts(peer.Addr().WithZone("").Unmap()) && strings.EqualFold(strings.TrimSpace(r.Header.Get("X-Forwarded-Proto")), "https")
+}
+
 func (p *Proxies) trusts(address netip.Addr) bool {
 	return p != nil && slices.ContainsFunc(p.networks, func(network netip.Prefix) bool { return network.Contains(address) })
 }

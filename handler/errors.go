@@ -36,9 +36,18 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprint("panic: ", e.value) }
 
-// fail answers an error, and logs it if the fault is the service's and not the caller's.
+// fail answers an error.
 func (s *service) fail(c echo.Context, err error) {
-	status, message := http.StatusInternalServerError, "internal error"
+	status, message := s.judge(c, err)
+	if !c.Response().Committed {
+		_ = respond(c, status, errorBody(message))
+	}
+}
+
+// judge returns the status of an error and what the caller is told of it, sets the headers that
+// belong to it, and logs it if the fault is the service's and not the caller's.
+func (s *service) judge(c echo.Context, err error) (status int, message string) {
+	status, message = http.StatusInternalServerError, "internal error"
 	var told *visit.Error
 	var routed *echo.HTTPError
 	switch {
@@ -56,9 +65,7 @@ func (s *service) fail(c echo.Context, err error) {
 	if status >= http.StatusInternalServerError && c.Request().Context().Err() == nil {
 		s.logFault(c.Path(), status, err)
 	}
-	if !c.Response().Committed {
-		_ = respond(c, status, errorBody(message))
-	}
+	return status, message
 }
 
 func errorBody(message string) []byte {

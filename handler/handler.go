@@ -28,6 +28,10 @@ type Options struct {
 	Proxies *Proxies
 	// Reports reads what /api/apps/… answers.
 	Reports *report.Reader
+	// Dashboard tells whether the public server has pages for people.
+	Dashboard bool
+	// PublicURL is where people reach it, as https://count.example. Default: as they ask.
+	PublicURL string
 }
 
 // Servers returns the public server, and that of the operator.
@@ -59,7 +63,10 @@ type service struct {
 	stopping <-chan struct{}
 	proxies  *Proxies
 	routes   []route
-	muffler  muffler // of refusals
+
+	dashboard bool
+	publicURL string
+	muffler   muffler // of refusals
 
 	overlooked *overlooked // nil on the operator's listener, where nobody is counted
 }
@@ -73,5 +80,8 @@ func newService(c *counter.Counter, o Options) *service {
 		stopping: o.Stopping,
 		proxies:  o.Proxies,
 		muffler:  muffler{every: time.Second},
+
+		dashboard: o.Dashboard,
+		publicURL: o.PublicURL,
 	}
 }

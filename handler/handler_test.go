@@ -62,7 +62,7 @@ func newEdge(t *testing.T) *edge {
 
 	options := Options{
 		Log: slog.New(slog.NewTextHandler(e.log, nil)), Metrics: prometheus.NewRegistry(), Stopping: e.stopping,
-		Reports: report.NewReader(d),
+		Reports: report.NewReader(d), Dashboard: true,
 	}
 	e.counter, err = counter.Open(ctx, d, counter.Options{Options: record.Options{Metrics: options.Metrics, Clock: func() time.Time { return *e.now.Load() }}})
 	require.NoError(t, err)

@@ -24,10 +24,10 @@ const (
 // reports answers questions about what was counted.
 type reports struct {
 	*service
-	reader *report.Reader
-	places chan struct{} // has room for the reports that are being made
-	wait   time.Duration // for a place
-	within time.Duration // for an answer
+	reader   *report.Reader
+	places   chan struct{} // has room for the reports that are being made
+	wait     time.Duration // for a place
+	patience time.Duration // for an answer
 }
 
 // kind is one kind of report.
@@ -52,7 +52,7 @@ var kinds = []kind{
 }
 
 func newReports(s *service, reader *report.Reader) *reports {
-	return &reports{service: s, reader: reader, places: make(chan struct{}, reportPlaces), wait: reportWait, within: reportWithin}
+	return &reports{service: s, reader: reader, places: make(chan struct{}, reportPlaces), wait: reportWait, patience: reportWithin}
 }
 
 // answer checks the caller and the question, in the order that all calls have, makes the report and
@@ -83,27 +83,39 @@ func (r *reports) answer(c echo.Context, k kind) error {
 }
 
 // make makes a report when there is a place for it.
-func (r *reports) make(ctx context.Context, prepared makeReport) (*result, error) {
+func (r *reports) make(ctx context.Context, prepared makeReport) (made *result, err error) {
+	err = r.within(ctx, func(ctx context.Context) error {
+		made, err = prepared(ctx, r.reader)
+		return err
+	})
+	return made, err
+}
+
+// within reads when there is a place for it, as long as there is time.
+func (r *reports) within(ctx context.Context, read func(context.Context) error) error {
 	wait := time.NewTimer(r.wait)
 	defer wait.Stop()
 	select {
 	case r.places <- struct{}{}:
 		defer func() { <-r.places }()
 	case <-wait.C:
-		return nil, later(r.wait, "too many reports are being made; try again")
+		return later(r.wait, "too many reports are being made; try again")
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
-	within, cancel := context.WithTimeout(ctx, r.within)
+	within, cancel := context.WithTimeout(ctx, r.patience)
 	defer cancel()
-	made, err := prepared(within, r.reader)
-	if err == nil {
-		return made, nil
+	err := read(within)
+	var told *visit.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &told):
+		return err
+	case errors.Is(within.Err(), context.DeadlineExceeded):
+		return later(reportPause, "the report takes too long: ask for fewer days, for fewer pages, or for one site").Because(err)
 	}
-	if errors.Is(within.Err(), context.DeadlineExceeded) {
-		return nil, later(reportPause, "the report takes too long: ask for fewer days, for fewer pages, or for one site").Because(err)
-	}
-	return nil, later(time.Second, "the database does not answer; try again").Because(err)
+	return later(time.Second, "the database does not answer; try again").Because(err)
 }
 
 func later(pause time.Duration, problem string) *visit.Error {

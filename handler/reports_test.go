@@ -467,7 +467,7 @@ func TestListsAreWholeWhileVisitsAreCounted(t *testing.T) {
 
 func TestReportsTakeTurns(t *testing.T) {
 	t.Parallel()
-	r := &reports{places: make(chan struct{}, 1), wait: time.Millisecond, within: time.Millisecond}
+	r := &reports{places: make(chan struct{}, 1), wait: time.Millisecond, patience: time.Millisecond}
 	quick := func(context.Context, *report.Reader) (*result, error) { return &result{name: "quick"}, nil }
 	slow := func(ctx context.Context, _ *report.Reader) (*result, error) {
 		<-ctx.Done()

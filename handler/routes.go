@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"footfall/report"
+	"footfall/web"
 )
 
 // route is a path, the methods that it answers, and what it does.
@@ -42,6 +43,10 @@ func (s *service) publicRoutes(reader *report.Reader) []route {
 	r := newReports(s, reader)
 	for _, k := range kinds {
 		table = append(table, route{"/api/apps/:app/" + k.name, reading, func(c echo.Context) error { return r.answer(c, k) }})
+	}
+	if s.dashboard {
+		d := &dashboard{r, web.NewDashboard(reader), s.publicURL}
+		table = append(table, d.routes()...)
 	}
 	return append(table,
 		route{"/openapi.json", reading, file("application/json", openAPI)},

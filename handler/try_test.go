@@ -144,7 +144,7 @@ func behindDriver(t *testing.T, service, key string) (h http.Handler, asked func
 
 func TestChromiumTriesCalls(t *testing.T) {
 	t.Parallel()
-	w := newWeb(newEdge(t))
+	w := newInternet(newEdge(t))
 	w.sixSteps()
 	w.counting(1, "192.168.0.2", "http://hhui.top/evil")
 	w.counting(3, "192.168.0.2", "http://hhui.top/主页")

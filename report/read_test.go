@@ -253,11 +253,15 @@ func TestReportsAgreeWithTheVisits(t *testing.T) {
 	h := newHistory(t)
 	ranges := dbtest.LongOrShort(100, 25)
 	h.agree(t, ranges)
+	h.panelsAgree(t)
 	for _, day := range h.days {
 		require.True(t, one[bool](t, h.reading, `SELECT close_day($1)`, day))
 	}
 	require.Positive(t, one[int64](t, h.reading, `SELECT count(*) FROM tops`))
 	h.agree(t, ranges)
+	h.exec(t, `SELECT pack_returns(0, 2000)`)
+	require.Positive(t, one[int64](t, h.reading, `SELECT count(*) FROM packed_returns`))
+	h.panelsAgree(t)
 	for range 5 {
 		h.exec(t, `DELETE FROM tops WHERE random() < 0.3`)
 		h.agree(t, dbtest.LongOrShort(20, 8))

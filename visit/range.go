@@ -76,3 +76,15 @@ func parseLastDays(text string) (n int, ok bool) {
 	n, err := strconv.Atoi(digits)
 	return n, err == nil && n >= 1 && n <= mostLastDays
 }
+
+// Days returns how many days a range has that is not open.
+func (in Range) Days() int {
+	return int(DateOf(in.To).Sub(DateOf(in.From)).Hours()/24) + 1
+}
+
+// Earlier returns a range moved back by n days.
+func (in Range) Earlier(n int) Range {
+	return Range{From: daysEarlier(in.From, n), To: daysEarlier(in.To, n)}
+}
+
+func daysEarlier(day int32, n int) int32 { return DayOf(DateOf(day).AddDate(0, 0, -n), time.UTC) }

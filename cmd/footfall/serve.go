@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"syscall"
 	"time"
@@ -31,6 +32,8 @@ type serveCmd struct {
 	Migrate        bool     `env:"FOOTFALL_MIGRATE" default:"true" negatable:""`
 	TrustProxy     []string `env:"FOOTFALL_TRUST_PROXY" placeholder:"CIDR"`
 	ProxyHeader    string   `env:"FOOTFALL_PROXY_HEADER" placeholder:"NAME"`
+	Dashboard      string   `env:"FOOTFALL_DASHBOARD" default:"on" placeholder:"on|off"`
+	PublicURL      string   `name:"public-url" env:"FOOTFALL_PUBLIC_URL" placeholder:"URL"`
 	MaxWait        string   `env:"FOOTFALL_MAX_WAIT" default:"2s" placeholder:"DURATION"`
 	Filter         string   `env:"FOOTFALL_FILTER" default:"on" placeholder:"on|off"`
 	FilterMemory   string   `env:"FOOTFALL_FILTER_MEMORY" default:"256MB" placeholder:"SIZE"`
@@ -72,6 +75,12 @@ func (c *serveCmd) check(g globals) []error {
 	var err error
 	if c.maxWait, err = time.ParseDuration(c.MaxWait); err != nil || c.maxWait <= 0 || c.maxWait > longestWait {
 		faults = append(faults, fmt.Errorf("--max-wait: %q is not a time to wait: write one like 500ms or 2s, %v at most", c.MaxWait, longestWait))
+	}
+	if c.Dashboard != "on" && c.Dashboard != "off" {
+		faults = append(faults, fmt.Errorf("--dashboard: %q is neither on nor off: write one of them", c.Dashboard))
+	}
+	if at, err := url.Parse(c.PublicURL); c.PublicURL != "" && (err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" || c.PublicURL != at.Scheme+"://"+at.Host) {
+		faults = append(faults, fmt.Errorf("--public-url: %q is not where a service can be reached: write one like https://count.example, without a path", c.PublicURL))
 	}
 	if c.Filter != "on" && c.Filter != "off" {
 		faults = append(faults, fmt.Errorf("--filter: %q is neither on nor off: write one of them", c.Filter))
@@ -138,7 +147,8 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	}
 	defer startRetention(p, d)()
 	stopping := make(chan struct{})
-	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, Reports: report.NewReader(d)}
+	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, Reports: report.NewReader(d),
+		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL}
 	s := service{failed: make(chan error, 2)}
 	s.public, s.admin = handler.Servers(counting, options)
 	s.serve(s.public, public)

@@ -47,3 +47,11 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION days_ago(integer) IS 'The day so many days ago, like 20190629, in the last time zone in which a day begins.';
+
+CREATE FUNCTION days_earlier(day integer, n integer) RETURNS integer
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+    SELECT to_char(day_date(day) - n, 'YYYYMMDD')::integer
+$$;
+
+COMMENT ON FUNCTION days_earlier(integer, integer) IS 'The day so many days before a day like 20190629.';

@@ -1,0 +1,136 @@
+package counter
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"slices"
+	"time"
+
+	"footfall/visit"
+)
+
+// A session is what a browser keeps in place of a key: the number of the key, until when it holds,
+// and a MAC of both, keyed with the key's hash. So nothing has to be stored, every instance knows
+// it, and it ends when the key is revoked. It does not tell the key.
+const (
+	SessionFor   = 30 * 24 * time.Hour
+	mostTries    = 10 // keys that may be typed a minute from one address
+	tries        = 0  // stands for an app where tries are counted; none has this number
+	sessionStart = 4 + 8
+)
+
+// ErrNotShown says that an app is not shown to somebody: there is none of that name, or it is not
+// open and they have no session of it.
+var ErrNotShown = errors.New("the app is not shown without a key of the scope read")
+
+// SignIn takes a key of the scope read and returns its app and a session.
+func (c *Counter) SignIn(ctx context.Context, key string, peer netip.Addr) (app, session string, err error) {
+	if wait := c.rates.take(sourceOf(tries, peer), mostTries); wait > 0 {
+		c.metrics.limited.Inc()
+		refused := visit.Errorf(visit.TooMany, "", "too many keys were typed from one address; try again in a minute")
+		refused.RetryAfter = wait
+		return "", "", refused
+	}
+	register, err := c.apps.current(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	if known := register.key(key); known != nil && known.opens(ScopeRead) {
+		for _, a := range register.apps {
+			if a.id == known.app {
+				c.uses.note(known.id)
+				return a.name, newSession(known.id, hashKey(key), c.clock().Add(SessionFor)), nil
+			}
+		}
+	}
+	return "", "", visit.Errorf(visit.Forbidden, "key", "it opens nothing here: type a key of the scope %s that is not revoked", ScopeRead)
+}
+
+func newSession(key int32, hash [sha256.Size]byte, until time.Time) string {
+	var said [sessionStart]byte
+	binary.BigEndian.PutUint32(said[:4], uint32(key))          //nolint:gosec // read as it is written
+	binary.BigEndian.PutUint64(said[4:], uint64(until.Unix())) //nolint:gosec // read as it is written
+	return base64.RawURLEncoding.EncodeToString(append(said[:], sessionMAC(hash, said)...))
+}
+
+func sessionMAC(hash [sha256.Size]byte, said [sessionStart]byte) []byte {
+	mac := hmac.New(sha256.New, hash[:])
+	mac.Write([]byte("footfall session"))
+	mac.Write(said[:])
+	return mac.Sum(nil)
+}
+
+// session returns the key of a session that holds; nil if it does not.
+func (r *register) session(text string, now time.Time) *openKey {
+	sent, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(sent) != sessionStart+sha256.Size {
+		return nil
+	}
+	said := [sessionStart]byte(sent[:sessionStart])
+	id := int32(binary.BigEndian.Uint32(said[:4]))                  //nolint:gosec // as it was written
+	until := time.Unix(int64(binary.BigEndian.Uint64(said[4:])), 0) //nolint:gosec // as it was written
+	if !now.Before(until) || until.After(now.Add(2*SessionFor)) {
+		return nil
+	}
+	for hash, key := range r.keys {
+		if key.id == id && hmac.Equal(sent[sessionStart:], sessionMAC(hash, said)) {
+			return key
+		}
+	}
+	return nil
+}
+
+// Looks returns the permission to look at an app with a session ("": none), or ErrNotShown.
+func (c *Counter) Looks(ctx context.Context, name, session string, peer netip.Addr) (*Reading, error) {
+	register, err := c.apps.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if a := register.apps[name]; a != nil && c.shows(register, a, session) {
+		return &Reading{App: a.name, Today: visit.DayOf(c.clock(), a.zone), counter: c, app: a, peer: peer}, nil
+	}
+	return nil, ErrNotShown
+}
+
+// LooksAt returns the permissions to look at every app that is open, or of which there is a session,
+// by name.
+func (c *Counter) LooksAt(ctx context.Context, sessionOf func(app string) string) (readings []*Reading, err error) {
+	register, err := c.apps.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range register.apps {
+		if c.shows(register, a, sessionOf(a.name)) {
+			readings = append(readings, &Reading{App: a.name, Today: visit.DayOf(c.clock(), a.zone), counter: c, app: a})
+		}
+	}
+	slices.SortFunc(readings, func(a, b *Reading) int { return cmp.Compare(a.App, b.App) })
+	return readings, nil
+}
+
+func (c *Counter) shows(known *register, a *app, session string) bool {
+	if a.isOpen() {
+		return true
+	}
+	if session == "" {
+		return false
+	}
+	key := known.session(session, c.clock())
+	if key == nil || key.app != a.id || !key.opens(ScopeRead) {
+		return false
+	}
+	c.uses.note(key.id)
+	return true
+}
+
+// Zone is the time zone whose days the app counts.
+func (r *Reading) Zone() *time.Location { return r.app.zone }
+
+// Open reports whether everybody may read.
+func (r *Reading) Open() bool { return r.app.isOpen() }

@@ -1,0 +1,277 @@
+package handler
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"footfall/counter"
+	"footfall/visit"
+	"footfall/web"
+)
+
+// dashboard shows pages to people.
+type dashboard struct {
+	*reports
+	pages     *web.Dashboard
+	publicURL string // where people reach the service; "": as they ask
+}
+
+const (
+	sessionCookie = "footfall-" // before the name of the app
+	formCookie    = "footfall_form"
+	formBytes     = 16 << 10
+)
+
+func (d *dashboard) routes() []route {
+	kept := func(p web.Page) echo.HandlerFunc {
+		return func(c echo.Context) error { return writePage(c, http.StatusOK, "no-cache", p) }
+	}
+	return []route{
+		{"/", reading, d.page(d.home)},
+		{"/dash/style.css", reading, kept(web.Style())},
+		{"/dash/icon.svg", reading, kept(web.Icon())},
+		{"/dash/:app", reading, d.page(d.look)},
+		{"/dash/:app/:site", reading, d.page(d.look)},
+		{"/enter", inspecting, d.page(d.enter)},
+		{"/leave", inspecting, d.page(d.leave)},
+	}
+}
+
+// page answers the errors of a page as a page.
+func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		err := call(handle, c)
+		if err == nil {
+			return nil
+		}
+		status, message := d.judge(c, err)
+		p, broken := web.Problem(http.StatusText(status), message)
+		if broken != nil || c.Response().Committed {
+			return err
+		}
+		return writePage(c, status, "no-store", p)
+	}
+}
+
+func (d *dashboard) home(c echo.Context) error {
+	ctx := c.Request().Context()
+	readings, err := d.counter.LooksAt(ctx, func(app string) string { return cookie(c, sessionCookie+app) })
+	if err != nil {
+		return err
+	}
+	apps := make([]web.App, len(readings))
+	for i, r := range readings {
+		apps[i] = appOf(r)
+	}
+	return d.show(c, func(ctx context.Context) (web.Page, error) { return d.pages.Home(ctx, apps, d.origin(c.Request())) })
+}
+
+func appOf(r *counter.Reading) web.App {
+	return web.App{Name: r.App, Today: r.Today, Zone: r.Zone(), Closed: !r.Open()}
+}
+
+// look shows an app, or a site of it. Those who may not look at it are asked for a key, whether
+// there is such an app or not.
+func (d *dashboard) look(c echo.Context) error {
+	r := c.Request()
+	peer, _ := d.proxies.client(r) // callers whose address is unknown share one limit
+	app, err := d.counter.Looks(r.Context(), c.Param("app"), cookie(c, sessionCookie+c.Param("app")), peer)
+	if errors.Is(err, counter.ErrNotShown) {
+		return d.askForKey(c, http.StatusForbidden, r.URL.RequestURI(), "")
+	}
+	if err != nil {
+		return err
+	}
+	site, err := url.PathUnescape(c.Param("site"))
+	if err != nil || r.URL.RawPath == "" {
+		site = c.Param("site") // which is not escaped any more
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return visit.Errorf(visit.Invalid, "address", "it has a %% that is not followed by two hexadecimal digits, or a semicolon")
+	}
+	if err := app.CheckRate(); err != nil {
+		return err
+	}
+	return d.show(c, func(ctx context.Context) (web.Page, error) {
+		if site == "" {
+			return d.pages.App(ctx, appOf(app), query)
+		}
+		return d.pages.Target(ctx, appOf(app), site, query)
+	})
+}
+
+// show makes a page when there is a place for it, and answers with it.
+func (d *dashboard) show(c echo.Context, read func(context.Context) (web.Page, error)) error {
+	var p web.Page
+	err := d.within(c.Request().Context(), func(ctx context.Context) (err error) {
+		p, err = read(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return writePage(c, http.StatusOK, "private, no-cache", p)
+}
+
+func (d *dashboard) enter(c echo.Context) error {
+	if c.Request().Method != http.MethodPost {
+		return d.askForKey(c, http.StatusOK, "", "")
+	}
+	form, err := d.form(c)
+	if err != nil {
+		return err
+	}
+	peer, _ := d.proxies.client(c.Request())
+	app, session, err := d.counter.SignIn(c.Request().Context(), strings.TrimSpace(form.Get("key")), peer)
+	var told *visit.Error
+	if errors.As(err, &told) && told.Kind == visit.Forbidden {
+		return d.askForKey(c, http.StatusForbidden, form.Get("to"), "This key "+strings.TrimPrefix(told.Message, "key: it ")+".")
+	}
+	if err != nil {
+		return err
+	}
+	d.setCookie(c, sessionCookie+app, session, int(counter.SessionFor.Seconds()))
+	to := "/dash/" + app
+	if after, is := strings.CutPrefix(form.Get("to"), to); is && (after == "" || strings.ContainsRune("/?", rune(after[0]))) {
+		to += after
+	}
+	return c.Redirect(http.StatusSeeOther, to)
+}
+
+// leave ends all sessions that the browser has.
+func (d *dashboard) leave(c echo.Context) error {
+	if c.Request().Method != http.MethodPost {
+		p, err := web.Leave(d.formToken(c))
+		if err != nil {
+			return err
+		}
+		return writePage(c, http.StatusOK, "no-store", p)
+	}
+	if _, err := d.form(c); err != nil {
+		return err
+	}
+	for _, has := range c.Cookies() {
+		if strings.HasPrefix(has.Name, sessionCookie) {
+			d.setCookie(c, has.Name, "", -1)
+		}
+	}
+	return c.Redirect(http.StatusSeeOther, "/")
+}
+
+// askForKey shows the page on which a key is typed. It is made for one browser, which has the token
+// of its form in a cookie, too.
+func (d *dashboard) askForKey(c echo.Context, status int, to, problem string) error {
+	p, err := web.SignIn{To: to, Token: d.formToken(c), Problem: problem}.Page()
+	if err != nil {
+		return err
+	}
+	return writePage(c, status, "no-store", p)
+}
+
+// formToken is what a form of this browser carries. Another site's page can make a browser send a
+// form, but not read the token for it.
+func (d *dashboard) formToken(c echo.Context) string {
+	if has := cookie(c, formCookie); len(has) == base64.RawURLEncoding.EncodedLen(sha256.Size) {
+		return has
+	}
+	var random [sha256.Size]byte
+	_, _ = rand.Read(random[:]) // never fails: it would end the process
+	token := base64.RawURLEncoding.EncodeToString(random[:])
+	d.setCookie(c, formCookie, token, 0)
+	return token
+}
+
+// form reads a form that was sent from a page of ours.
+func (d *dashboard) form(c echo.Context) (url.Values, error) {
+	r := c.Request()
+	r.Body = http.MaxBytesReader(c.Response(), r.Body, formBytes)
+	if err := r.ParseForm(); err != nil {
+		return nil, visit.Errorf(visit.Invalid, "form", "it could not be read: send it again")
+	}
+	token := cookie(c, formCookie)
+	if token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(r.PostForm.Get("token"))) != 1 {
+		return nil, visit.Errorf(visit.Forbidden, "form", "it did not come from a page that this browser was shown, or the browser keeps no cookies: go back, load the page again and send it")
+	}
+	return r.PostForm, nil
+}
+
+// cookie is the value of a cookie; "" if the browser sends none.
+func cookie(c echo.Context, name string) string {
+	if has, err := c.Cookie(name); err == nil {
+		return has.Value
+	}
+	return ""
+}
+
+// setCookie gives the browser a cookie for so many seconds (0: until it is closed), or takes it
+// away. A link in a mail is followed with it; a form or an image of another site is sent without.
+func (d *dashboard) setCookie(c echo.Context, name, value string, seconds int) {
+	c.SetCookie(&http.Cookie{
+		Name: name, Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		Secure: strings.HasPrefix(d.origin(c.Request()), "https:"),
+	})
+}
+
+// origin is where people reach the service.
+func (d *dashboard) origin(r *http.Request) string {
+	if d.publicURL != "" {
+		return d.publicURL
+	}
+	if r.TLS != nil || d.proxies.overTLS(r) {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
+// writePage writes a page, smaller where the browser reads that, or tells that it has it already.
+func writePage(c echo.Context, status int, cache string, p web.Page) error {
+	h := c.Response().Header()
+	h.Set(echo.HeaderContentSecurityPolicy, web.Policy)
+	h.Set(echo.HeaderReferrerPolicy, "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set(echo.HeaderXContentTypeOptions, "nosniff")
+	h.Set("X-Robots-Tag", "noindex")
+	h.Set(echo.HeaderCacheControl, cache)
+	h.Set(echo.HeaderVary, "Cookie, Accept-Encoding")
+	h.Set(echo.HeaderContentType, p.Type)
+	if p.File != "" && !strings.HasPrefix(p.Type, "application/json") {
+		h.Set(echo.HeaderContentDisposition, `attachment; filename="`+p.File+`"`) // the names of apps and panels need no escaping
+	}
+	if cache != "no-store" {
+		sum := sha256.Sum256(p.Body)
+		tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:]) + `"`
+		h.Set("ETag", "W/"+tag)
+		if matches(c.Request().Header.Values("If-None-Match"), tag) {
+			c.Response().WriteHeader(http.StatusNotModified)
+			return nil
+		}
+		// Pages that are not kept have the token of a form, whose length no compression tells.
+		if strings.Contains(c.Request().Header.Get(echo.HeaderAcceptEncoding), "gzip") {
+			p.Body = smaller(p.Body)
+			h.Set(echo.HeaderContentEncoding, "gzip")
+		}
+	}
+	c.Response().WriteHeader(status)
+	_, _ = c.Response().Write(p.Body) // fails if the caller has left: there is nobody to tell
+	return nil
+}
+
+func smaller(body []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, _ = w.Write(body) // a bytes.Buffer refuses nothing
+	_ = w.Close()
+	return out.Bytes()
+}

@@ -1,0 +1,353 @@
+package handler
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/report"
+	"footfall/web"
+)
+
+// person is somebody with a browser that keeps cookies and follows nothing by itself.
+type person struct {
+	*edge
+	cookies map[string]string
+}
+
+func (p *person) do(method, path string, form url.Values, headers ...string) answer {
+	p.t.Helper()
+	headers = append(headers, "Cookie", p.cookie())
+	if form != nil {
+		headers = append(headers, "Content-Type", "application/x-www-form-urlencoded")
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	r, err := http.NewRequestWithContext(context.Background(), method, p.public+path, strings.NewReader(form.Encode()))
+	require.NoError(p.t, err)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := client.Do(r)
+	require.NoError(p.t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(p.t, err)
+	for _, c := range response.Cookies() {
+		p.cookies[c.Name] = c.Value
+		if c.MaxAge < 0 {
+			delete(p.cookies, c.Name)
+		}
+	}
+	return answer{response.StatusCode, response.Header, string(body)}
+}
+
+func (p *person) cookie() string {
+	var all []string
+	for name, value := range p.cookies {
+		all = append(all, name+"="+value)
+	}
+	return strings.Join(all, "; ")
+}
+
+func (p *person) get(path string) answer { p.t.Helper(); return p.do(http.MethodGet, path, nil) }
+
+var formToken = regexp.MustCompile(`name="token" value="([^"]*)"`)
+
+// signsIn types a key on the page that path shows.
+func (p *person) signsIn(path, key string, headers ...string) answer {
+	p.t.Helper()
+	found := formToken.FindStringSubmatch(p.get(path).body)
+	require.NotNil(p.t, found, path)
+	return p.do(http.MethodPost, "/enter", url.Values{"token": {found[1]}, "to": {path}, "key": {key}}, headers...)
+}
+
+func newPerson(e *edge) *person { return &person{e, map[string]string{}} }
+
+func TestDashboardIsShownToThoseWhoMay(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.counting(0, "192.0.2.1", "http://hhui.top/home")
+	read, other := e.key("shop", counter.ScopeRead), e.key("shop", counter.ScopeCount, counter.ScopeAssert)
+
+	t.Run("an open app is everybody's", func(t *testing.T) {
+		a := newPerson(e).get("/dash/demo/hhui.top")
+		assert.Equal(t, http.StatusOK, a.status)
+		assert.NotContains(t, a.body, "/leave")
+		assert.Empty(t, a.header.Values("Set-Cookie"))
+		home := newPerson(e).get("/").body
+		assert.Contains(t, home, `href="/dash/demo"`)
+		assert.NotContains(t, home, "shop")
+	})
+	t.Run("a closed app and one that is not there answer alike", func(t *testing.T) {
+		p := newPerson(e)
+		p.get("/enter")
+		closed, missing := p.get("/dash/shop/example.com?range=7d"), p.get("/dash/shoq/example.com?range=7d")
+		assert.Equal(t, http.StatusForbidden, closed.status)
+		assert.Equal(t, closed.status, missing.status)
+		assert.Equal(t, strings.ReplaceAll(closed.body, "/dash/shop/", "/dash/shoq/"), missing.body)
+		for _, a := range []*answer{&closed, &missing} {
+			a.header.Del("Date")
+		}
+		assert.Equal(t, closed.header, missing.header)
+		assert.Equal(t, "no-store", closed.header.Get("Cache-Control"))
+	})
+	t.Run("a key of the scope read opens its app alone, where the reader wanted to go", func(t *testing.T) {
+		p := newPerson(e)
+		for _, wrong := range []string{other, read + "x", "", "footfall_", strings.ToUpper(read)} {
+			a := p.signsIn("/dash/shop?range=7d", wrong)
+			assert.Equal(t, http.StatusForbidden, a.status)
+			assert.Contains(t, a.body, "opens nothing here")
+			assert.Contains(t, a.body, `value="/dash/shop?range=7d"`)
+		}
+		a := p.signsIn("/dash/shop?range=7d", " "+read+"\n")
+		assert.Equal(t, http.StatusSeeOther, a.status)
+		assert.Equal(t, "/dash/shop?range=7d", a.header.Get("Location"))
+		given := a.header.Get("Set-Cookie")
+		for _, part := range []string{"footfall-shop=", "Path=/", "Max-Age=2592000", "HttpOnly", "SameSite=Lax"} {
+			assert.Contains(t, given, part)
+		}
+		assert.NotContains(t, given, "Secure", "which over plain http a browser would not keep")
+		assert.NotContains(t, given, read)
+		assert.Equal(t, http.StatusOK, p.get("/dash/shop?range=7d").status)
+		assert.Contains(t, p.get("/").body, `href="/dash/shop"`)
+	})
+	t.Run("nobody is led elsewhere", func(t *testing.T) {
+		for _, to := range []string{"//evil.example", "https://evil.example/dash/shop", "/dash/shopping", "/dash/shop@evil.example", "/dash/demo", "javascript:alert(1)", "/\\evil.example"} {
+			p := newPerson(e)
+			token := formToken.FindStringSubmatch(p.get("/enter").body)[1]
+			a := p.do(http.MethodPost, "/enter", url.Values{"token": {token}, "to": {to}, "key": {read}}, "X-Forwarded-For", "unbelieved")
+			if a.status != http.StatusTooManyRequests {
+				assert.Equal(t, "/dash/shop", a.header.Get("Location"), to)
+			}
+		}
+	})
+}
+
+// asks lets a person look at shop with a session.
+func (e *edge) asks(session string) int {
+	e.t.Helper()
+	p := newPerson(e)
+	p.cookies["footfall-shop"] = session
+	return p.get("/dash/shop").status
+}
+
+func TestDashboardSessionsEnd(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	read := e.key("shop", counter.ScopeRead)
+	p := newPerson(e)
+	require.Equal(t, http.StatusSeeOther, p.signsIn("/dash/shop", read).status)
+	session := p.cookies["footfall-shop"]
+	require.Equal(t, http.StatusOK, e.asks(session))
+
+	for i := range session { // a bit of each letter; of the last, four are of no byte
+		if i == len(session)-1 {
+			break
+		}
+		changed := []byte(session)
+		changed[i] = "AB"[min(1, strings.IndexByte("BA", changed[i])+1)]
+		if string(changed) != session {
+			assert.Equal(t, http.StatusForbidden, e.asks(string(changed)), "letter %d", i)
+		}
+	}
+	other := newPerson(e)
+	other.cookies["footfall-demo"] = session
+	assert.Equal(t, http.StatusForbidden, other.get("/dash/shop").status, "the cookie of another app")
+
+	leaving := formToken.FindStringSubmatch(p.get("/leave").body)[1]
+	assert.Equal(t, http.StatusForbidden, p.do(http.MethodPost, "/leave", url.Values{"token": {"guessed"}}).status)
+	assert.Equal(t, http.StatusSeeOther, p.do(http.MethodPost, "/leave", url.Values{"token": {leaving}}).status)
+	assert.NotContains(t, p.cookies, "footfall-shop")
+	assert.Equal(t, http.StatusForbidden, p.get("/dash/shop").status)
+
+	for after, status := range map[int]int{29: http.StatusOK, 31: http.StatusForbidden} {
+		now := noon.AddDate(0, 0, after)
+		e.now.Store(&now)
+		assert.Equal(t, status, e.asks(session), "%d days after", after)
+	}
+	e.now.Store(&noon)
+	e.administer(func(ctx context.Context, a *counter.Admin) error { return a.RevokeKey(ctx, "shop", read) })
+	assert.Equal(t, http.StatusForbidden, e.asks(session), "the key is revoked")
+}
+
+func TestDashboardForms(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	read := e.key("shop", counter.ScopeRead)
+	p := newPerson(e)
+	token := formToken.FindStringSubmatch(p.get("/enter").body)[1]
+	for name, form := range map[string]url.Values{
+		"no token": {"key": {read}}, "another": {"key": {read}, "token": {strings.Repeat("A", len(token))}}, "empty": {"key": {read}, "token": {""}},
+	} {
+		a := p.do(http.MethodPost, "/enter", form)
+		assert.Equal(t, http.StatusForbidden, a.status, name)
+		assert.NotContains(t, p.cookies, "footfall-shop")
+	}
+	stranger := newPerson(e)
+	assert.Equal(t, http.StatusForbidden, stranger.do(http.MethodPost, "/enter", url.Values{"key": {read}, "token": {token}}).status, "another browser's token")
+	assert.Equal(t, http.StatusForbidden, stranger.do(http.MethodPost, "/enter?token=&key="+read, url.Values{"token": {""}}).status)
+	assert.Equal(t, http.StatusBadRequest, p.do(http.MethodPost, "/enter", url.Values{"key": {strings.Repeat("k", 20<<10)}, "token": {token}}).status, "too large")
+
+	var last answer
+	for range 11 { // 10 a minute
+		last = p.do(http.MethodPost, "/enter", url.Values{"key": {"footfall_wrong"}, "token": {token}})
+	}
+	assert.Equal(t, http.StatusTooManyRequests, last.status)
+	assert.Equal(t, "text/html; charset=utf-8", last.header.Get("Content-Type"))
+	assert.NotEmpty(t, last.header.Get("Retry-After"))
+	assert.Equal(t, http.StatusTooManyRequests, p.do(http.MethodPost, "/enter", url.Values{"key": {read}, "token": {token}}).status, "a good one, too: nobody learns which it was")
+}
+
+func TestDashboardCookiesAreSecureOverTLS(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	read := e.key("shop", counter.ScopeRead)
+	trusted, faults := NewProxies([]string{"127.0.0.0/8"}, "")
+	require.Empty(t, faults)
+	for name, c := range map[string]struct {
+		proxies   *Proxies
+		publicURL string
+		proto     string
+		secure    bool
+	}{
+		"a trusted proxy says https": {trusted, "", "https", true},
+		"a trusted proxy says http":  {trusted, "", "http", false},
+		"nobody is trusted":          {nil, "", "https", false},
+		"the public URL says so":     {nil, "https://count.example", "", true},
+	} {
+		options := Options{Log: slog.New(slog.DiscardHandler), Proxies: c.proxies, PublicURL: c.publicURL, Dashboard: true}
+		p := newPerson(&edge{t: t, public: listen(t, publicHandler(e.counter, options), options.Log)})
+		a := p.signsIn("/dash/shop", read, "X-Forwarded-Proto", c.proto)
+		require.Equal(t, http.StatusSeeOther, a.status, name)
+		assert.Equal(t, c.secure, strings.Contains(a.header.Get("Set-Cookie"), "; Secure"), name)
+	}
+}
+
+var (
+	panelSQL  = regexp.MustCompile(`(?s)<a href="([^"]*)" download>CSV</a> <a href="([^"]*)">JSON</a>.*?<pre tabindex="0">(.*?)</pre>`)
+	panelName = regexp.MustCompile(`panel=([a-z-]*)`)
+)
+
+// Each panel of a page is read in three ways, which say the same.
+func TestDashboardPanelsAreTheirSQL(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.sixSteps()
+	e.counting(3, "192.168.0.1", "http://hhui.top/o'clock?;--")
+	conn := e.connect(e.database)
+	panels := map[string]int{}
+	for _, path := range []string{
+		"/dash/demo", "/dash/demo?range=all", "/dash/demo/hhui.top", "/dash/demo/hhui.top?range=all&period=week&by=hot", "/dash/demo/hhui.top?range=today&compare=year",
+		"/dash/demo/hhui.top?page=/home&from=2019-06-29&to=2019-06-30&compare=none", "/dash/demo/hhui.top?page=/o%27clock&range=7d", "/dash/demo/never.example",
+	} {
+		page := e.get(path)
+		require.Equal(t, http.StatusOK, page.status, page.body)
+		for _, found := range panelSQL.FindAllStringSubmatch(page.body, -1) {
+			asCSV, asJSON, statement := html.UnescapeString(found[1]), html.UnescapeString(found[2]), html.UnescapeString(found[3])
+			var told string
+			require.NoError(t, conn.QueryRow(t.Context(), `SELECT coalesce(json_agg(t), '[]')::text FROM (`+strings.TrimSuffix(statement, ";")+`) AS t`).Scan(&told), statement)
+			shown := e.get(asJSON)
+			assert.JSONEq(t, told, shown.body, "%s: %s", path, statement)
+			assertCSV(t, shown.body, e.get(asCSV).body)
+			panels[panelName.FindStringSubmatch(asCSV)[1]] += strings.Count(shown.body, "{")
+		}
+	}
+	for _, name := range []string{"sites", "numbers", "chart", "pages", "returns", "first-visits"} {
+		assert.Positive(t, panels[name], name)
+	}
+	for _, wrong := range []string{"panel=x&format=csv", "panel=pages&format=x", "panel=sites&format=csv", "range=x", "from=x", "from=0001-01-01&to=2019-06-29", "page=home", "page=%00", "page=/%00", "compare=x", "by=x", "period=x", "sort=x", "page=%zz"} {
+		a := e.get("/dash/demo/hhui.top?" + wrong)
+		assert.Equal(t, http.StatusBadRequest, a.status, wrong)
+		assert.Contains(t, a.body, "<h1>", wrong)
+	}
+}
+
+// assertCSV compares rows of CSV with the same in JSON.
+func assertCSV(t *testing.T, asJSON, asCSV string) {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(asJSON))
+	decoder.UseNumber()
+	var rows []map[string]any
+	require.NoError(t, decoder.Decode(&rows))
+	lines, err := csv.NewReader(strings.NewReader(asCSV)).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, lines, len(rows)+1)
+	for i, row := range rows {
+		for column, name := range lines[0] {
+			require.Contains(t, row, name)
+			require.Equal(t, strings.TrimPrefix(fmt.Sprint(row[name]), "'"), strings.TrimPrefix(lines[i+1][column], "'"))
+		}
+	}
+}
+
+// Every answer of the dashboard has the same rules, errors as well.
+func TestDashboardHeaders(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.sixSteps()
+	for path, status := range map[string]int{
+		"/": 200, "/dash/demo": 200, "/dash/demo/hhui.top": 200, "/dash/demo/hhui.top?page=/home": 200, "/dash/demo/hhui.top?panel=chart&format=json": 200,
+		"/dash/style.css": 200, "/dash/icon.svg": 200, "/enter": 200, "/leave": 200, "/dash/shop": 403, "/dash/demo/a%20b": 400, "/dash/demo?range=x": 400,
+	} {
+		a := e.get(path)
+		assert.Equal(t, status, a.status, path)
+		assert.Equal(t, web.Policy, a.header.Get("Content-Security-Policy"), path)
+		assert.Equal(t, "nosniff", a.header.Get("X-Content-Type-Options"), path)
+		assert.Empty(t, a.header.Get("Access-Control-Allow-Origin"), path)
+		if strings.HasPrefix(a.header.Get("Content-Type"), "text/html") {
+			assert.NotRegexp(t, `(?i)<script|<style|\sstyle=|\son[a-z]+=|(src|href)=["']?(https?:)?//`, a.body, path)
+			assert.Equal(t, 1, strings.Count(a.body, "<h1"), path)
+		}
+	}
+	page := e.ask(http.MethodGet, "/dash/demo/hhui.top", "Accept-Encoding", "gzip")
+	assert.Equal(t, "gzip", page.header.Get("Content-Encoding"))
+	unzipped, err := gzip.NewReader(strings.NewReader(page.body))
+	require.NoError(t, err)
+	whole, err := io.ReadAll(unzipped)
+	require.NoError(t, err)
+	assert.Equal(t, e.get("/dash/demo/hhui.top").body, string(whole))
+	again := e.ask(http.MethodGet, "/dash/demo/hhui.top", "If-None-Match", page.header.Get("ETag"))
+	assert.Equal(t, http.StatusNotModified, again.status)
+	e.counting(1, "192.168.0.9", "http://hhui.top/home")
+	again = e.ask(http.MethodGet, "/dash/demo/hhui.top", "If-None-Match", page.header.Get("ETag"))
+	assert.Equal(t, http.StatusOK, again.status)
+
+	off := Options{Log: slog.New(slog.DiscardHandler), Reports: &report.Reader{}}
+	server := httptest.NewServer(publicHandler(e.counter, off))
+	t.Cleanup(server.Close)
+	for _, path := range []string{"/", "/dash/demo", "/enter", "/dash/style.css"} {
+		assert.Equal(t, http.StatusNotFound, (&edge{t: t, public: server.URL}).get(path).status, path)
+	}
+}
+
+// What a newcomer sees first leads them to the first visit.
+func TestDashboardBeginsWithOneLine(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	first := html.UnescapeString(e.get("/").body)
+	assert.Contains(t, first, "It runs.")
+	line := regexp.MustCompile(`curl '([^']*)'`).FindStringSubmatch(first)
+	require.NotNil(t, line)
+	assert.Equal(t, http.StatusOK, e.get(strings.TrimPrefix(line[1], e.public)).status)
+	assert.Contains(t, first, "fetch('"+e.public+"/visit?app=demo&uri='")
+	then := e.get("/").body
+	assert.NotContains(t, then, "It runs.")
+	assert.Contains(t, then, `href="/dash/demo"`)
+	assert.True(t, bytes.Contains([]byte(e.get("/dash/demo").body), []byte("hhui.top")))
+}

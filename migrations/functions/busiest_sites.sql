@@ -1,0 +1,15 @@
+-- An app that anybody may count for can have very many sites, of which nobody looks at the last.
+CREATE FUNCTION busiest_sites(app integer, n integer) RETURNS TABLE (page_id bigint, uri text, pv bigint)
+LANGUAGE sql STABLE
+SET search_path = footfall, pg_temp
+AS $$
+    SELECT s.id, s.uri, c.pv
+    FROM pages AS s
+    JOIN counters AS c ON c.page_id = s.id
+    WHERE s.app_id = busiest_sites.app
+      AND s.site_id IS NULL
+    ORDER BY c.pv DESC, s.id
+    LIMIT n
+$$;
+
+COMMENT ON FUNCTION busiest_sites(integer, integer) IS 'The n sites of an app that have been visited most in all.';

@@ -1,0 +1,24 @@
+CREATE FUNCTION report.apps_today(apps text[])
+RETURNS TABLE (app text, tz text, sites bigint, today bigint, last_30_days bigint[])
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+    SELECT a.name, a.tz, (SELECT count(*) FROM pages AS p WHERE p.app_id = a.id AND p.site_id IS NULL), l.days[30], l.days
+    FROM apps AS a
+    CROSS JOIN LATERAL (
+        SELECT array_agg(coalesce(v.hot, 0) ORDER BY g.ago DESC) AS days
+        FROM generate_series(0, 29) AS g (ago)
+        LEFT JOIN (
+            SELECT d.day_id, sum(d.hot)::bigint AS hot
+            FROM busiest_sites(a.id, 200) AS s
+            JOIN days AS d ON d.page_id = s.page_id AND d.day_id BETWEEN days_earlier(today(a.tz), 29) AND today(a.tz)
+            GROUP BY d.day_id
+        ) AS v ON v.day_id = days_earlier(today(a.tz), g.ago)
+    ) AS l
+    WHERE a.name = ANY (apps_today.apps)
+    ORDER BY a.name
+$$;
+
+COMMENT ON FUNCTION report.apps_today(text[]) IS 'Apps at a glance: how many sites they have, and the visits (hot) of today and of each of the last 30 days, of their 200 busiest sites. SELECT * FROM report.apps_today(''{demo}'').';
+
+REVOKE ALL ON FUNCTION report.apps_today(text[]) FROM PUBLIC;

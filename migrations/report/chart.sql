@@ -1,0 +1,65 @@
+CREATE FUNCTION report.chart(app text, target text, from_day integer, to_day integer, period text DEFAULT 'day', days_before integer DEFAULT 0)
+RETURNS TABLE (first_day integer, last_day integer, visitors bigint, new_visitors bigint, pv bigint, hot bigint, visitors_before bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    page   bigint;
+    begins integer := from_day;
+BEGIN
+    IF period NOT IN ('day', 'week', 'month') THEN
+        RAISE EXCEPTION 'period: % is none: use day, week or month', period USING ERRCODE = '22023';
+    END IF;
+    SELECT p.id
+    INTO page
+    FROM apps AS a
+    JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(chart.target)
+    WHERE a.name = chart.app;
+    IF begins = 0 THEN
+        begins := (SELECT d.day_id FROM days AS d WHERE d.page_id = page ORDER BY d.day_id LIMIT 1);
+    END IF;
+    IF day_date(to_day) - day_date(begins) > 36525 THEN
+        RAISE EXCEPTION 'from_day: it is more than a century before to_day' USING ERRCODE = '22023';
+    END IF;
+    RETURN QUERY
+    WITH periods AS (
+        SELECT to_char(min(g.day), 'YYYYMMDD')::integer AS first_day,
+               to_char(max(g.day), 'YYYYMMDD')::integer AS last_day
+        FROM generate_series(day_date(begins)::timestamp, day_date(to_day), '1 day') AS g (day)
+        WHERE page IS NOT NULL
+        GROUP BY date_trunc(period, g.day)
+    ), ranges AS (
+        SELECT p.first_day, p.last_day, false AS is_before, p.first_day AS a_day, p.last_day AS z_day
+        FROM periods AS p
+        UNION ALL
+        SELECT p.first_day, p.last_day, true, days_earlier(p.first_day, days_before), days_earlier(p.last_day, days_before)
+        FROM periods AS p
+        WHERE days_before > 0
+    )
+    SELECT r.first_day, r.last_day,
+           coalesce(sum(n.visitors)     FILTER (WHERE NOT r.is_before), 0)::bigint,
+           coalesce(sum(n.new_visitors) FILTER (WHERE NOT r.is_before), 0)::bigint,
+           coalesce(sum(n.pv)           FILTER (WHERE NOT r.is_before), 0)::bigint,
+           coalesce(sum(n.hot)          FILTER (WHERE NOT r.is_before), 0)::bigint,
+           coalesce(sum(n.visitors)     FILTER (WHERE r.is_before), 0)::bigint
+    FROM ranges AS r
+    LEFT JOIN LATERAL (
+        SELECT d.pv AS visitors, d.new_visitors, d.pv, d.hot
+        FROM days AS d
+        WHERE chart.period = 'day'
+          AND d.page_id = page
+          AND d.day_id = r.a_day
+        UNION ALL
+        SELECT coalesce(s.uniques, s.pv), s.new_visitors, s.pv, s.hot
+        FROM target_sums(page, r.a_day, r.z_day) AS s
+        WHERE chart.period <> 'day'
+    ) AS n ON true
+    GROUP BY r.first_day, r.last_day
+    ORDER BY r.first_day;
+END
+$$;
+
+COMMENT ON FUNCTION report.chart(text, text, integer, integer, text, integer) IS 'What was counted for a page or site in each day, week (from Monday) or month of a range, also where nobody came; visitors each once in it, and visitors_before: those so many days earlier, 0 where days_before is. from_day 0 is the first day that was counted: SELECT * FROM report.chart(''demo'', ''example.com'', 20190601, 20190630, ''week'', 35).';
+
+REVOKE ALL ON FUNCTION report.chart(text, text, integer, integer, text, integer) FROM PUBLIC;

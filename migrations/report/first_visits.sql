@@ -1,0 +1,37 @@
+CREATE FUNCTION report.first_visits(app text, target text, n integer DEFAULT 5)
+RETURNS TABLE (rank bigint, first_day integer, is_round boolean)
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+    WITH target AS MATERIALIZED (
+        SELECT p.id, c.uv
+        FROM apps AS a
+        JOIN pages AS p    ON p.app_id = a.id AND p.key = page_key(first_visits.target)
+        JOIN counters AS c ON c.page_id = p.id
+        WHERE a.name = first_visits.app
+    ), round AS (
+        SELECT (d.digit * power(10::numeric, e.zeros))::bigint AS rank
+        FROM (VALUES (1), (2), (5)) AS d (digit)
+        CROSS JOIN generate_series(0, 15) AS e (zeros)
+    ), chosen AS (
+        SELECT t.uv - g.back AS rank
+        FROM target AS t
+        CROSS JOIN generate_series(0, least(n, 1000) - 1) AS g (back)
+        WHERE t.uv > g.back
+        UNION
+        (SELECT r.rank
+         FROM target AS t
+         JOIN round AS r ON r.rank <= t.uv
+         ORDER BY r.rank DESC
+         LIMIT least(n, 1000))
+    )
+    SELECT c.rank, coalesce(v.first_day, 0), EXISTS (SELECT FROM round AS r WHERE r.rank = c.rank)
+    FROM target AS t
+    CROSS JOIN chosen AS c
+    LEFT JOIN visitors AS v ON v.page_id = t.id AND v.rank = c.rank
+    ORDER BY c.rank DESC
+$$;
+
+COMMENT ON FUNCTION report.first_visits(text, text, integer) IS 'The days on which the latest n visitors of a page or site came for the first time, and the n latest of those with a round number: 1, 2, 5, 10, 20, 50 … first_day 0: the visitor was erased or forgotten. SELECT * FROM report.first_visits(''demo'', ''example.com'').';
+
+REVOKE ALL ON FUNCTION report.first_visits(text, text, integer) FROM PUBLIC;

@@ -1,0 +1,27 @@
+CREATE FUNCTION report.numbers(app text, target text, from_day integer, to_day integer, days_before integer DEFAULT 0)
+RETURNS TABLE (first_day integer, last_day integer, uniques bigint, new_visitors bigint, pv bigint, hot bigint, exact boolean)
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+    SELECT r.first_day, r.last_day, coalesce(s.uniques, u.uniques), s.new_visitors, s.pv, s.hot, coalesce(u.exact, true)
+    FROM apps AS a
+    JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(numbers.target)
+    CROSS JOIN LATERAL (
+        SELECT CASE numbers.from_day
+                   WHEN 0 THEN coalesce((SELECT d.day_id FROM days AS d WHERE d.page_id = p.id ORDER BY d.day_id LIMIT 1), numbers.to_day)
+                   ELSE numbers.from_day
+               END AS first_day,
+               numbers.to_day AS last_day
+        UNION ALL
+        SELECT days_earlier(nullif(numbers.from_day, 0), days_before), days_earlier(numbers.to_day, days_before)
+        WHERE days_before > 0
+    ) AS r
+    CROSS JOIN LATERAL target_sums(p.id, r.first_day, r.last_day) AS s
+    LEFT JOIN LATERAL target_uniques(a.id, p.id, r.first_day, r.last_day) AS u ON s.uniques IS NULL
+    WHERE a.name = numbers.app
+    ORDER BY r.last_day DESC
+$$;
+
+COMMENT ON FUNCTION report.numbers(text, text, integer, integer, integer) IS 'What was counted for a page or site in a range of days, visitors each once; with days_before in a second row, for the range that many days earlier. from_day 0 is the first day that was counted: SELECT * FROM report.numbers(''demo'', ''example.com'', 20190601, 20190630, 35).';
+
+REVOKE ALL ON FUNCTION report.numbers(text, text, integer, integer, integer) FROM PUBLIC;

@@ -1,0 +1,70 @@
+-- What the dashboard reads: a statement for each panel, which its reader is shown with the values
+-- filled in, and may send themselves. Days are numbers like 20190629; a range includes both ends.
+
+-- name: PanelApps :many
+-- Apps at a glance: their sites, and the visits of today and of the last 30 days.
+SELECT t.app::text              AS app,
+       t.tz::text               AS tz,
+       t.sites::bigint          AS sites,
+       t.today::bigint          AS today,
+       t.last_30_days::bigint[] AS last_30_days
+FROM report.apps_today(@apps::text[]) AS t;
+
+-- name: PanelSites :many
+-- The sites of an app in a range of days, and so many days before.
+SELECT s.site::text              AS site,
+       s.today::bigint           AS today,
+       s.uniques::bigint         AS uniques,
+       s.new_visitors::bigint    AS new_visitors,
+       s.pv::bigint              AS pv,
+       s.hot::bigint             AS hot,
+       s.uniques_before::bigint  AS uniques_before,
+       s.last_30_days::bigint[]  AS last_30_days
+FROM report.sites_between(@app::text, @from_day::integer, @to_day::integer, @days_before::integer) AS s;
+
+-- name: PanelNumbers :many
+-- The numbers of a page or site in a range of days, and below it those of so many days before.
+SELECT n.first_day::integer   AS first_day,
+       n.last_day::integer    AS last_day,
+       n.uniques::bigint      AS uniques,
+       n.new_visitors::bigint AS new_visitors,
+       n.pv::bigint           AS pv,
+       n.hot::bigint          AS hot,
+       n.exact::boolean       AS exact
+FROM report.numbers(@app::text, @target::text, @from_day::integer, @to_day::integer, @days_before::integer) AS n;
+
+-- name: PanelChart :many
+-- A page or site by day, week or month, beside the visitors of so many days before.
+SELECT c.first_day::integer      AS first_day,
+       c.last_day::integer       AS last_day,
+       c.visitors::bigint        AS visitors,
+       c.new_visitors::bigint    AS new_visitors,
+       c.pv::bigint              AS pv,
+       c.hot::bigint             AS hot,
+       c.visitors_before::bigint AS visitors_before
+FROM report.chart(@app::text, @target::text, @from_day::integer, @to_day::integer, @period::text, @days_before::integer) AS c;
+
+-- name: PanelPages :many
+-- The first pages of a site in a range of days, and their uniques in another.
+SELECT t.uri::text                    AS uri,
+       t.uniques::bigint              AS uniques,
+       t.new_visitors::bigint         AS new_visitors,
+       t.pv::bigint                   AS pv,
+       t.hot::bigint                  AS hot,
+       coalesce(b.uniques, 0)::bigint AS uniques_before
+FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::integer, @by::text, @site::text) AS t
+LEFT JOIN LATERAL report.numbers(@app::text, t.uri, @before_from::integer, @before_to::integer) AS b ON @before_to::integer > 0;
+
+-- name: PanelReturns :many
+-- How often visitors of a page or site came back in a range of days, after how many days.
+SELECT r.from_days::integer AS from_days,
+       r.to_days::integer   AS to_days,
+       r.visitors::bigint   AS visitors
+FROM report.returned_after(@app::text, @target::text, @from_day::integer, @to_day::integer) AS r;
+
+-- name: PanelFirstVisits :many
+-- When the latest visitors of a page or site came first, and those with a round number.
+SELECT f.rank::bigint       AS rank,
+       f.first_day::integer AS first_day,
+       f.is_round::boolean  AS is_round
+FROM report.first_visits(@app::text, @target::text, @n::integer) AS f;

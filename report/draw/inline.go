@@ -1,0 +1,196 @@
+package draw
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// What follows draws into a page: with classes and attributes alone, for a page whose policy knows
+// no style but its own sheet. Widths are parts of the room that the page gives, so that a drawing
+// fits any screen and its letters stay as large as they are.
+
+// Plot is a chart in a page: a bar for each day, week or month, and behind it the line of what it is
+// compared with.
+type Plot struct {
+	Said     string // what the chart shows, in a sentence
+	Bars     []PlotBar
+	Compared bool // the bars have a Before
+	Number   func(int64) string
+}
+
+// PlotBar is a bar: the visitors of a period, the new ones among them.
+type PlotBar struct {
+	Name          string // below the bar
+	Said          string // what it shows, in full
+	Visitors, New int64
+	Before        int64 // visitors of the period that it is compared with
+	Beside        bool  // it is not what was asked for, but beside it
+}
+
+// Measures of a plot in pixels.
+const (
+	plotHigh, plotTop, plotBottom = 240, 12, 26
+	plotRoom                      = plotHigh - plotTop - plotBottom
+	plotNames, plotTicks          = 8, 5 // at most
+)
+
+// WritePlot writes a chart: its axis, and beside it the plot, which is as wide as there is room.
+func WritePlot(w io.Writer, p Plot) error {
+	var out strings.Builder
+	ticks := p.ticks()
+	top := ticks[len(ticks)-1]
+	fmt.Fprintf(&out, `<svg class="axis" width="48" height="%d" aria-hidden="true">`, plotHigh)
+	for _, tick := range ticks {
+		fmt.Fprintf(&out, `<text x="40" y="%.1f" text-anchor="end">%s</text>`, p.y(tick, top)+4, said(p.Number(tick)))
+	}
+	fmt.Fprintf(&out, `</svg><svg class="plot" width="100%%" height="%d" role="img" aria-label="%s">`, plotHigh, said(p.Said))
+	out.WriteString(`<defs><pattern id="hatch" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">` +
+		`<rect class="weave" width="4" height="4"/><rect class="thread" width="1" height="4"/></pattern></defs>`)
+	for _, tick := range ticks {
+		y := p.y(tick, top)
+		fmt.Fprintf(&out, `<line class="grid" x1="0" x2="100%%" y1="%.1f" y2="%.1[1]f"/>`, y)
+	}
+	for i, bar := range p.Bars {
+		p.bar(&out, i, bar, top)
+	}
+	if p.Compared {
+		p.line(&out, top)
+	}
+	p.names(&out)
+	out.WriteString("</svg>")
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// ticks are round numbers from 0 on, of which the last is not below any bar.
+func (p Plot) ticks() (ticks []int64) {
+	most := int64(1)
+	for _, bar := range p.Bars {
+		most = max(most, bar.Visitors, bar.Before)
+	}
+	for step := int64(1); ; step *= 10 {
+		for _, round := range []int64{step, 2 * step, 5 * step} {
+			if most > plotTicks*round {
+				continue
+			}
+			for tick := int64(0); tick < most+round; tick += round {
+				ticks = append(ticks, tick)
+			}
+			return ticks
+		}
+	}
+}
+
+func (p Plot) y(n, top int64) float64 {
+	return plotTop + plotRoom*(1-float64(n)/float64(top))
+}
+
+// at returns where a bar begins and how wide its room is, in percent.
+func (p Plot) at(i int) (x, step float64) {
+	step = 100 / float64(len(p.Bars))
+	return float64(i) * step, step
+}
+
+// bar draws the new visitors, and upon them those who returned, in a room in which the pointer finds
+// what they are.
+func (p Plot) bar(out *strings.Builder, i int, bar PlotBar, top int64) {
+	x, step := p.at(i)
+	class := "bar"
+	if bar.Beside {
+		class = "bar beside"
+	}
+	wide, left := step*0.72, x+step*0.14
+	if wide > 6 { // of a few bars, none is a wall
+		wide, left = 6, x+step/2-3
+	}
+	fmt.Fprintf(out, `<g class="%s"><title>%s</title><rect class="room" x="%.3f%%" y="0" width="%.3f%%" height="%d"/>`,
+		class, said(bar.Said), x, step, plotHigh-plotBottom)
+	zero, fresh, all := p.y(0, top), p.y(bar.New, top), p.y(bar.Visitors, top)
+	if bar.Visitors > bar.New {
+		fmt.Fprintf(out, `<rect class="back" x="%.3f%%" y="%.1f" width="%.3f%%" height="%.1f" fill="url(#hatch)"/>`, left, all, wide, fresh-all)
+	}
+	if bar.New > 0 {
+		fmt.Fprintf(out, `<rect class="new" x="%.3f%%" y="%.1f" width="%.3f%%" height="%.1f"/>`, left, fresh, wide, zero-fresh)
+	}
+	out.WriteString("</g>")
+}
+
+// line draws what the bars are compared with, as a line of steps.
+func (p Plot) line(out *strings.Builder, top int64) {
+	out.WriteString(`<g class="before">`)
+	last := 0.0
+	for i, bar := range p.Bars {
+		x, step := p.at(i)
+		y := p.y(bar.Before, top)
+		if i > 0 && last != y {
+			fmt.Fprintf(out, `<line x1="%.3f%%" x2="%.3[1]f%%" y1="%.1f" y2="%.1f"/>`, x, last, y)
+		}
+		fmt.Fprintf(out, `<line x1="%.3f%%" x2="%.3f%%" y1="%.1f" y2="%.1[3]f"/>`, x, x+step, y)
+		last = y
+	}
+	out.WriteString("</g>")
+}
+
+// names writes what some of the bars are called: every second of these is left out where there is
+// little room.
+func (p Plot) names(out *strings.Builder) {
+	every := max((len(p.Bars)+plotNames-1)/plotNames, 1)
+	for i := 0; i < len(p.Bars); i += every {
+		x, step := p.at(i)
+		class := "name"
+		if i/every%2 == 1 {
+			class = "name spare"
+		}
+		fmt.Fprintf(out, `<text class="%s" x="%.3f%%" y="%d" text-anchor="middle">%s</text>`, class, x+step/2, plotHigh-7, said(p.Bars[i].Name))
+	}
+}
+
+// said makes a text safe, and leaves the narrow spaces in its numbers as they are.
+func said(text string) string {
+	parts := strings.Split(text, "\u202f")
+	for i, part := range parts {
+		parts[i] = escaped(part)
+	}
+	return strings.Join(parts, "\u202f")
+}
+
+// Measures of a spark in pixels.
+const sparkWide, sparkHigh = 120, 30
+
+// Spark draws numbers as a small line; the last one has a dot.
+func Spark(told string, numbers []int64) string {
+	most := int64(1)
+	for _, n := range numbers {
+		most = max(most, n)
+	}
+	var line strings.Builder
+	var x, y float64
+	for i, n := range numbers {
+		x = 2 + (sparkWide-6)*float64(i)/float64(max(len(numbers)-1, 1))
+		y = sparkHigh - 3 - (sparkHigh-6)*float64(n)/float64(most)
+		fmt.Fprintf(&line, "%.1f,%.1f ", x, y)
+	}
+	points := strings.TrimSpace(line.String())
+	var out strings.Builder
+	fmt.Fprintf(&out, `<svg class="spark" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d" role="img" aria-label="%s">`, sparkWide, sparkHigh, said(told))
+	fmt.Fprintf(&out, `<polygon class="under" points="2,%d %s %.1f,%[1]d"/><polyline class="line" points="%[2]s"/>`, sparkHigh-2, points, x)
+	fmt.Fprintf(&out, `<circle class="dot" cx="%.1f" cy="%.1f" r="2.2"/></svg>`, x, y)
+	return out.String()
+}
+
+// Share draws a part of a whole as a bar as wide as there is room.
+func Share(class string, part, whole int64) string {
+	percent := 0.0
+	if part > 0 && whole > 0 {
+		percent = max(min(100*float64(part)/float64(whole), 100), 0.5)
+	}
+	return fmt.Sprintf(`<svg class="share %s" width="100%%" height="100%%" aria-hidden="true"><rect width="%.2f%%" height="100%%"/></svg>`, escaped(class), percent)
+}
+
+// Parts draws two numbers as parts of one bar.
+func Parts(first, second int64) string {
+	all := float64(max(first+second, 1))
+	return fmt.Sprintf(`<svg class="parts" width="100%%" height="14" aria-hidden="true"><rect class="back" width="100%%" height="14" fill="url(#hatch)"/><rect class="new" width="%.2f%%" height="14"/></svg>`,
+		100*float64(first)/all)
+}

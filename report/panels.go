@@ -1,0 +1,160 @@
+package report
+
+import (
+	"context"
+
+	"footfall/db"
+	"footfall/visit"
+)
+
+// Look is what somebody looks at: a page or a site of an app, or the app, in a range of days, beside
+// the days so many days before (0: beside none).
+type Look struct {
+	App    string
+	Target string
+	In     visit.Range
+	Before int
+}
+
+// AppToday is an app at a glance.
+type AppToday struct {
+	App        string  `json:"app"`
+	TZ         string  `json:"tz"`
+	Sites      int64   `json:"sites"`
+	Today      int64   `json:"today"` // visits
+	Last30Days []int64 `json:"last_30_days"`
+}
+
+// SiteBetween is a site in a range of days.
+type SiteBetween struct {
+	Site          string  `json:"site"`
+	Today         int64   `json:"today"` // visitors
+	Uniques       int64   `json:"uniques"`
+	NewVisitors   int64   `json:"new_visitors"`
+	PV            int64   `json:"pv"`
+	Hot           int64   `json:"hot"`
+	UniquesBefore int64   `json:"uniques_before"`
+	Last30Days    []int64 `json:"last_30_days"` // visitors of each
+}
+
+// Numbers are those of a target in a range of days.
+type Numbers struct {
+	FirstDay    int32 `json:"first_day"`
+	LastDay     int32 `json:"last_day"`
+	Uniques     int64 `json:"uniques"`
+	NewVisitors int64 `json:"new_visitors"`
+	PV          int64 `json:"pv"`
+	Hot         int64 `json:"hot"`
+	Exact       bool  `json:"exact"`
+}
+
+// Period is a day, a week or a month of a target.
+type Period struct {
+	FirstDay       int32 `json:"first_day"`
+	LastDay        int32 `json:"last_day"`
+	Visitors       int64 `json:"visitors"`
+	NewVisitors    int64 `json:"new_visitors"`
+	PV             int64 `json:"pv"`
+	Hot            int64 `json:"hot"`
+	VisitorsBefore int64 `json:"visitors_before"`
+}
+
+// FirstPage is one of the first pages of a site.
+type FirstPage struct {
+	URI           string `json:"uri"`
+	Uniques       int64  `json:"uniques"`
+	NewVisitors   int64  `json:"new_visitors"`
+	PV            int64  `json:"pv"`
+	Hot           int64  `json:"hot"`
+	UniquesBefore int64  `json:"uniques_before"`
+}
+
+// Returned is how often visitors came back after so many days.
+type Returned struct {
+	FromDays int32 `json:"from_days"`
+	ToDays   int32 `json:"to_days"` // OrMore: at least FromDays
+	Visitors int64 `json:"visitors"`
+}
+
+// OrMore is ToDays where there is no end.
+const OrMore = 99_999
+
+// FirstVisit is the first visit of a visitor, of whom nothing but the rank is told.
+type FirstVisit struct {
+	Rank     int64 `json:"rank"`
+	FirstDay int32 `json:"first_day"` // 0: the visitor was erased or forgotten
+	IsRound  bool  `json:"is_round"`
+}
+
+// AppsToday reads apps at a glance.
+func (r *Reader) AppsToday(ctx context.Context, apps []string) (Panel[AppToday], error) {
+	return panelOf(ctx, r, "apps", db.PanelApps, (*db.Queries).PanelApps, apps, func(a db.PanelAppsRow) AppToday {
+		return AppToday{a.App, a.Tz, a.Sites, a.Today, a.Last30Days}
+	})
+}
+
+// SitesBetween reads the sites of an app in a range.
+func (r *Reader) SitesBetween(ctx context.Context, l Look) (Panel[SiteBetween], error) {
+	p := db.PanelSitesParams{App: l.App, FromDay: l.In.From, ToDay: l.In.To, DaysBefore: int32(l.Before)} //nolint:gosec // at most a century
+	return panelOf(ctx, r, "sites", db.PanelSites, (*db.Queries).PanelSites, p, func(s db.PanelSitesRow) SiteBetween {
+		return SiteBetween{s.Site, s.Today, s.Uniques, s.NewVisitors, s.Pv, s.Hot, s.UniquesBefore, s.Last30Days}
+	})
+}
+
+// Numbers reads the numbers of a target in a range, and below it those of the days before.
+func (r *Reader) Numbers(ctx context.Context, l Look) (Panel[Numbers], error) {
+	p := db.PanelNumbersParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, DaysBefore: int32(l.Before)} //nolint:gosec // at most a century
+	return panelOf(ctx, r, "numbers", db.PanelNumbers, (*db.Queries).PanelNumbers, p, func(n db.PanelNumbersRow) Numbers {
+		return Numbers{n.FirstDay, n.LastDay, n.Uniques, n.NewVisitors, n.Pv, n.Hot, n.Exact}
+	})
+}
+
+// Chart reads a target by "day", "week" or "month".
+func (r *Reader) Chart(ctx context.Context, l Look, by string) (Panel[Period], error) {
+	p := db.PanelChartParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, Period: by, DaysBefore: int32(l.Before)} //nolint:gosec // at most a century
+	return panelOf(ctx, r, "chart", db.PanelChart, (*db.Queries).PanelChart, p, func(c db.PanelChartRow) Period {
+		return Period{c.FirstDay, c.LastDay, c.Visitors, c.NewVisitors, c.Pv, c.Hot, c.VisitorsBefore}
+	})
+}
+
+// FirstPages reads the first n pages of a site by "pv", "uv" or "hot".
+func (r *Reader) FirstPages(ctx context.Context, l Look, by string, n int) (Panel[FirstPage], error) {
+	p := db.PanelPagesParams{App: l.App, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), By: by, Site: l.Target} //nolint:gosec // at most DeepestTop
+	if l.Before > 0 {
+		before := l.In.Earlier(l.Before)
+		p.BeforeFrom, p.BeforeTo = before.From, before.To
+	}
+	return panelOf(ctx, r, "first pages", db.PanelPages, (*db.Queries).PanelPages, p, func(f db.PanelPagesRow) FirstPage {
+		return FirstPage{f.Uri, f.Uniques, f.NewVisitors, f.Pv, f.Hot, f.UniquesBefore}
+	})
+}
+
+// ReturnedAfter reads how often visitors of a target came back in a range, after how many days.
+func (r *Reader) ReturnedAfter(ctx context.Context, l Look) (Panel[Returned], error) {
+	p := db.PanelReturnsParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To}
+	return panelOf(ctx, r, "returns", db.PanelReturns, (*db.Queries).PanelReturns, p, func(b db.PanelReturnsRow) Returned {
+		return Returned(b)
+	})
+}
+
+// FirstVisits reads when the latest n visitors of a target came first, and the n latest of those
+// with a round number.
+func (r *Reader) FirstVisits(ctx context.Context, app, target string, n int) (Panel[FirstVisit], error) {
+	p := db.PanelFirstVisitsParams{App: app, Target: target, N: int32(n)} //nolint:gosec // a few
+	return panelOf(ctx, r, "first visits", db.PanelFirstVisits, (*db.Queries).PanelFirstVisits, p, func(f db.PanelFirstVisitsRow) FirstVisit {
+		return FirstVisit(f)
+	})
+}
+
+// panelOf runs a generated query.
+func panelOf[Argument, From, To any](ctx context.Context, r *Reader, what, text string,
+	query func(*db.Queries, context.Context, Argument) ([]From, error), argument Argument, to func(From) To,
+) (p Panel[To], err error) {
+	p.SQL = statementOf(text, argument)
+	err = r.db.Report(ctx, func(q *db.Queries) error {
+		rows, err := query(q, ctx, argument)
+		p.Rows = convert(rows, to)
+		return err
+	})
+	return p, wrap(what, err)
+}

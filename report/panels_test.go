@@ -1,0 +1,165 @@
+package report_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"footfall/db/dbtest"
+	"footfall/report"
+	"footfall/visit"
+)
+
+// panelsAgree compares the panels of the dashboard with the visits, and with what their statements
+// say when somebody sends them.
+func (h *history) panelsAgree(t *testing.T) {
+	t.Helper()
+	for range dbtest.LongOrShort(40, 8) {
+		look := report.Look{App: "demo", Target: h.targets[h.random.IntN(len(h.targets))], Before: []int{0, 2, 7}[h.random.IntN(3)]}
+		edges := append([]int32{20190601, 20190801}, h.days...)
+		from, to := edges[h.random.IntN(len(edges))], edges[h.random.IntN(len(edges))]
+		look.In = visit.Range{From: min(from, to), To: max(from, to)}
+
+		numbers, err := h.Numbers(t.Context(), look)
+		require.NoError(t, err)
+		said(t, h, numbers)
+		for i, row := range numbers.Rows {
+			in := look.In.Earlier(i * look.Before)
+			require.Equal(t, in, visit.Range{From: row.FirstDay, To: row.LastDay})
+			h.numbersAgree(t, look.Target, in, row.Uniques, row.NewVisitors, row.PV, row.Hot)
+		}
+		if look.Before == 0 {
+			require.Len(t, numbers.Rows, 1)
+		}
+
+		chart, err := h.Chart(t.Context(), look, []string{"day", "week", "month"}[h.random.IntN(3)])
+		require.NoError(t, err)
+		said(t, h, chart)
+		next := look.In.From
+		for _, row := range chart.Rows {
+			require.Equal(t, next, row.FirstDay)
+			in := visit.Range{From: row.FirstDay, To: row.LastDay}
+			next = visit.Range{From: in.To}.Earlier(-1).From
+			h.numbersAgree(t, look.Target, in, row.Visitors, row.NewVisitors, row.PV, row.Hot)
+			if look.Before > 0 {
+				require.Equal(t, h.distinct(t, look.Target, in.Earlier(look.Before)), row.VisitorsBefore)
+			} else {
+				require.Zero(t, row.VisitorsBefore)
+			}
+		}
+		require.Equal(t, visit.Range{From: look.In.To}.Earlier(-1).From, next, "the last day is in it")
+		h.returnsAgree(t, look)
+	}
+	h.listsAgree(t)
+}
+
+func (h *history) distinct(t *testing.T, target string, in visit.Range) int64 {
+	t.Helper()
+	return one[int64](t, h.reading, `SELECT count(DISTINCT v.ip) FROM visits AS v JOIN pages AS p ON p.id = v.page_id WHERE p.uri = $1 AND v.day_id BETWEEN $2 AND $3`, target, in.From, in.To)
+}
+
+func (h *history) numbersAgree(t *testing.T, target string, in visit.Range, uniques, newVisitors, pv, hot int64) {
+	t.Helper()
+	sum := int64(0)
+	for day, n := range h.hot[target] {
+		if day >= in.From && day <= in.To {
+			sum += n
+		}
+	}
+	require.Equal(t, one[string](t, h.reading, `
+		SELECT concat_ws(' ', count(DISTINCT v.ip), count(*) FILTER (WHERE v.previous_day = 0), count(*), $4::bigint)
+		FROM visits AS v JOIN pages AS p ON p.id = v.page_id
+		WHERE p.uri = $1 AND v.day_id BETWEEN $2 AND $3`, target, in.From, in.To, sum),
+		fmt.Sprint(uniques, newVisitors, pv, hot), "%s %v", target, in)
+}
+
+func (h *history) returnsAgree(t *testing.T, look report.Look) {
+	t.Helper()
+	returns, err := h.ReturnedAfter(t.Context(), look)
+	require.NoError(t, err)
+	said(t, h, returns)
+	after := int32(0)
+	for _, row := range returns.Rows {
+		require.Equal(t, after+1, row.FromDays, "no number of days is left out")
+		after = row.ToDays
+		require.Equal(t, one[int64](t, h.reading, `
+			SELECT count(*)
+			FROM visits AS v JOIN pages AS p ON p.id = v.page_id
+			WHERE p.uri = $1 AND v.day_id BETWEEN $2 AND $3 AND v.previous_day > 0
+			  AND day_date(v.day_id) - day_date(nullif(v.previous_day, 0)) BETWEEN $4 AND $5`,
+			look.Target, look.In.From, look.In.To, row.FromDays, row.ToDays), row.Visitors, "%v %v", look, row)
+	}
+	require.Equal(t, int32(report.OrMore), after)
+}
+
+// listsAgree compares sites, pages and first visits.
+func (h *history) listsAgree(t *testing.T) {
+	t.Helper()
+	look := report.Look{App: "demo", In: visit.Range{From: h.days[2], To: h.days[5]}, Before: 2}
+	sites, err := h.SitesBetween(t.Context(), look)
+	require.NoError(t, err)
+	said(t, h, sites)
+	require.Len(t, sites.Rows, 3)
+	for _, row := range sites.Rows {
+		h.numbersAgree(t, row.Site, look.In, row.Uniques, row.NewVisitors, row.PV, row.Hot)
+		require.Equal(t, h.distinct(t, row.Site, look.In.Earlier(2)), row.UniquesBefore)
+		require.Len(t, row.Last30Days, 30)
+	}
+	look.Target = "s1.example"
+	pages, err := h.FirstPages(t.Context(), look, "hot", 5)
+	require.NoError(t, err)
+	said(t, h, pages)
+	require.Len(t, pages.Rows, 5)
+	for _, row := range pages.Rows {
+		h.numbersAgree(t, row.URI, look.In, row.Uniques, row.NewVisitors, row.PV, row.Hot)
+		require.Equal(t, h.distinct(t, row.URI, look.In.Earlier(2)), row.UniquesBefore)
+	}
+	first, err := h.FirstVisits(t.Context(), "demo", "s1.example", 4)
+	require.NoError(t, err)
+	said(t, h, first)
+	var read []string
+	for _, row := range first.Rows {
+		read = append(read, fmt.Sprint(row.Rank, row.FirstDay, row.IsRound))
+	}
+	require.Equal(t, rowsOf[string](t, h.reading, `
+		SELECT concat_ws(' ', w.rank, w.first_day, w.rank = ANY ('{1,2,5,10,20,50}'))
+		FROM visitors AS w JOIN pages AS p ON p.id = w.page_id JOIN counters AS c ON c.page_id = p.id
+		WHERE p.uri = 's1.example' AND (w.rank > c.uv - 4 OR w.rank = ANY ('{2,5,10,20}'))
+		ORDER BY w.rank DESC LIMIT 8`), strings.Split(strings.NewReplacer("true", "t", "false", "f").Replace(strings.Join(read, "\n")), "\n"))
+	apps, err := h.AppsToday(t.Context(), []string{"demo", "it's"})
+	require.NoError(t, err)
+	said(t, h, apps)
+	require.Equal(t, int64(3), apps.Rows[0].Sites)
+
+	look.In, look.Before = visit.Range{To: lastDay}, 0
+	look.Target = "s1.example"
+	all, err := h.Numbers(t.Context(), look)
+	require.NoError(t, err)
+	require.Equal(t, int32(firstDay), all.Rows[0].FirstDay, "all days begin with the first that was counted")
+	chart, err := h.Chart(t.Context(), look, "day")
+	require.NoError(t, err)
+	require.Equal(t, int32(firstDay), chart.Rows[0].FirstDay)
+
+	look.Target = "o'reilly.example"
+	never, err := h.Numbers(t.Context(), look)
+	require.NoError(t, err)
+	require.Empty(t, never.Rows)
+	said(t, h, never)
+	chart, err = h.Chart(t.Context(), look, "day")
+	require.NoError(t, err)
+	require.Empty(t, chart.Rows)
+}
+
+// said compares the rows of a panel with those of its statement, by the names of their columns.
+func said[Row any](t *testing.T, h *history, p report.Panel[Row]) {
+	t.Helper()
+	statement := strings.TrimSuffix(p.SQL, ";")
+	require.NotContains(t, statement, "$")
+	rows := p.Rows
+	if rows == nil {
+		rows = []Row{}
+	}
+	require.JSONEq(t, one[string](t, h.reading, `SELECT coalesce(json_agg(t), '[]')::text FROM (`+statement+`) AS t`), text(t, rows), p.SQL)
+}

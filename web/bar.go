@@ -1,0 +1,69 @@
+package web
+
+import (
+	"footfall/visit"
+)
+
+// rangeBar is what leads from a range to others.
+type rangeBar struct {
+	Spans          []option
+	Compares       []option // none of all days
+	Earlier, Later string   // links; "": there is none
+	From, To, Max  string   // as a form takes them
+	Action         string   // of the form
+	Keeps          [][2]string
+}
+
+func (v view) rangeBar() rangeBar {
+	bar := rangeBar{Action: v.with(func(o *view) {
+		*o = view{app: v.app, site: v.site, span: usualSpan, compare: compares[0], by: orders[0], sort: sorts[0]}
+	}).link(),
+		Keeps: v.keeps(), To: date(v.in.To), Max: date(v.app.Today)}
+	if v.in.From != visit.AllDays.From {
+		bar.From = date(v.in.From)
+	}
+	for _, span := range spans {
+		to := v.with(func(o *view) { o.span, o.period = span.name, "" })
+		if v.span == "all" {
+			to.compare = compares[0]
+		}
+		bar.Spans = append(bar.Spans, option{span.said, to.link(), span.name == v.span})
+	}
+	if earlier, found := v.beside(-1); found {
+		bar.Earlier = earlier.link()
+	}
+	if later, found := v.beside(1); found {
+		bar.Later = later.link()
+	}
+	if v.span == "all" {
+		return bar
+	}
+	for i, said := range []string{"days before", "year before", "nothing"} {
+		bar.Compares = append(bar.Compares, option{said, v.with(func(o *view) { o.compare = compares[i] }).link(), v.compare == compares[i]})
+	}
+	return bar
+}
+
+func (v view) frame() frame {
+	usual := v.with(func(o *view) { o.sort = sorts[0] })
+	f := frame{Title: v.app.Name, Leave: v.app.Closed, Crumbs: []crumb{{v.app.Name, "", usual.of("", "").with(func(o *view) { o.period, o.by = "", orders[0] }).link()}}}
+	if v.site != "" {
+		f.Title = visit.Shown(v.target()) + " · " + f.Title
+		f.Crumbs = append(f.Crumbs, crumb{visit.Shown(v.site), v.site, usual.of(v.site, "").link()})
+	}
+	if v.path != "" {
+		f.Crumbs = append(f.Crumbs, crumb{visit.Shown(v.target())[len(visit.Shown(v.site)):], v.target(), usual.link()})
+	}
+	return f
+}
+
+func (v view) heading() heading {
+	h := heading{Name: v.app.Name, Range: rangeSaid(v.in), Zone: v.app.Zone.String(), Today: v.in.To >= v.app.Today}
+	if v.site != "" {
+		h.Name, h.Stored = visit.Shown(v.target()), v.target()
+	}
+	if back := v.daysBefore(); back > 0 {
+		h.Before = rangeSaid(v.in.Earlier(back))
+	}
+	return h
+}

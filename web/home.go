@@ -1,0 +1,51 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"html/template"
+	"slices"
+
+	"footfall/report"
+	"footfall/report/draw"
+)
+
+// homePage is where everybody begins.
+type homePage struct {
+	frame
+	Apps   []appRow
+	Source string // the statement
+	Origin string // of this service
+	Try    string // the app to begin with, nothing having been counted yet; "": something was
+}
+
+type appRow struct {
+	report.AppToday
+	Link  string
+	Spark template.HTML
+}
+
+// Home makes the first page, of the apps that a reader may look at.
+func (d *Dashboard) Home(ctx context.Context, apps []App, origin string) (Page, error) {
+	page := homePage{frame: frame{Title: "Footfall"}, Origin: origin}
+	names := make([]string, len(apps))
+	for i, app := range apps {
+		names[i] = app.Name
+		page.Leave = page.Leave || app.Closed
+	}
+	rows, err := d.reader.AppsToday(ctx, names)
+	if err != nil {
+		return Page{}, err
+	}
+	page.Source = rows.SQL
+	for _, app := range rows.Rows {
+		said := fmt.Sprintf("30 days: from %s to %s visits a day", number(slices.Min(app.Last30Days)), number(slices.Max(app.Last30Days)))
+		page.Apps = append(page.Apps, appRow{app, view{app: App{Name: app.App}, span: usualSpan, compare: compares[0], by: orders[0], sort: sorts[0]}.link(),
+			template.HTML(draw.Spark(said, app.Last30Days))}) //nolint:gosec // draw escapes what it is given
+	}
+	counted := slices.ContainsFunc(page.Apps, func(a appRow) bool { return a.Sites > 0 })
+	if len(page.Apps) > 0 && !counted {
+		page.Try = page.Apps[0].App
+	}
+	return render("home", page)
+}

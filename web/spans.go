@@ -1,0 +1,153 @@
+package web
+
+import (
+	"slices"
+	"time"
+
+	"footfall/visit"
+)
+
+const usualSpan = "30d"
+
+// spans are the ranges that have a name, in the order in which they are offered.
+var spans = []struct{ name, said string }{
+	{"today", "Today"}, {"yesterday", "Yesterday"}, {"7d", "7 days"}, {"30d", "30 days"}, {"90d", "90 days"},
+	{"month", "This month"}, {"last-month", "Last month"}, {"year", "This year"}, {"all", "All"},
+}
+
+// readSpan reads a range: its name, or its first and last day.
+func readSpan(name, from, to string, today int32) (span string, in visit.Range, err error) {
+	if name == "" && from+to != "" {
+		if from == "" {
+			from = to
+		}
+		in, err = visit.ParseRange(from, to, today)
+		if err == nil && (in.From == visit.AllDays.From || in.Days() > mostDays) {
+			err = visit.Errorf(visit.Invalid, "from", "%.64q is too far from the last day: a range has at most %d years; range=all has all days", from, mostDays/365)
+		}
+		if in.To > today && err == nil {
+			in.To = max(in.From, today) // of days to come there is nothing to show
+		}
+		return "", in, err
+	}
+	if name == "" {
+		name = usualSpan
+	}
+	in, known := spanOf(name, today)
+	if !known {
+		return name, in, visit.Errorf(visit.Invalid, "range", "%.64q is none: use today, yesterday, 7d, 30d, 90d, month, last-month, year or all, or from and to", name)
+	}
+	return name, in, nil
+}
+
+// mostDays bounds a range that is typed: a century.
+const mostDays = 36_500
+
+func spanOf(name string, today int32) (in visit.Range, known bool) {
+	firstOfMonth := today - today%100 + 1
+	switch name {
+	case "today":
+		return visit.LastDays(1, today), true
+	case "yesterday":
+		return visit.LastDays(1, today).Earlier(1), true
+	case "7d":
+		return visit.LastDays(7, today), true
+	case "30d":
+		return visit.LastDays(30, today), true
+	case "90d":
+		return visit.LastDays(90, today), true
+	case "month":
+		return visit.Range{From: firstOfMonth, To: today}, true
+	case "last-month":
+		return monthOf(visit.LastDays(1, firstOfMonth).Earlier(1).From), true
+	case "year":
+		return visit.Range{From: today/10000*10000 + 101, To: today}, true
+	case "all":
+		return visit.Range{From: visit.AllDays.From, To: today}, true
+	}
+	return visit.Range{}, false
+}
+
+// monthOf is the whole month of a day.
+func monthOf(day int32) visit.Range {
+	first := day - day%100 + 1
+	return visit.Range{From: first, To: visit.DayOf(visit.DateOf(first).AddDate(0, 1, -1), time.UTC)}
+}
+
+// beside is the view of the range before or after: a month beside a month, and a year beside a
+// year. There is none after today, nor beside all days.
+func (v view) beside(step int) (next view, found bool) {
+	if v.span == "all" {
+		return v, false
+	}
+	next = v.with(func(o *view) { o.span = "" })
+	month := monthOf(v.in.From)
+	switch year := v.in.From / 10000; {
+	case v.span == "month" || v.in == month:
+		next.in = monthOf(visit.DayOf(visit.DateOf(month.From).AddDate(0, step, 0), time.UTC))
+	case v.span == "year" || v.in == visit.Range{From: year*10000 + 101, To: year*10000 + 1231}:
+		year += int32(step) //nolint:gosec // 1 or -1
+		next.in = visit.Range{From: year*10000 + 101, To: year*10000 + 1231}
+	default:
+		next.in = v.in.Earlier(-step * v.in.Days())
+	}
+	if next.in.From > v.app.Today || next.in.From < 10101 {
+		return v, false
+	}
+	next.in.To = min(next.in.To, v.app.Today)
+	for _, span := range spans {
+		if in, _ := spanOf(span.name, v.app.Today); in == next.in {
+			next.span = span.name
+			break
+		}
+	}
+	return next, true
+}
+
+// daysBefore is how many days before the range that begins with which it is compared: whole weeks,
+// so that a Sunday stands beside a Sunday. 0: it is compared with nothing.
+func (v view) daysBefore() int {
+	week := 7
+	switch v.compare {
+	case "none":
+		return 0
+	case "year":
+		week = 364
+	}
+	return (v.in.Days() + week - 1) / week * week
+}
+
+// A range is charted by days as long as they can be told apart.
+const (
+	mostDayBars  = 92
+	mostWeekBars = 106
+	chartedDays  = 28 // of a range of a few days, and the days before it
+	fewDays      = 7
+)
+
+// charted is the range of the chart, by what it is charted, and by what else it may be.
+func (v view) charted() (in visit.Range, period string, may []string) {
+	in = v.in
+	days := in.Days()
+	if days < fewDays {
+		return visit.LastDays(chartedDays, in.To), periods[0], nil
+	}
+	if days <= 4*mostDayBars {
+		may = append(may, periods[0])
+	}
+	if days > 2*fewDays && days <= 7*4*mostWeekBars {
+		may = append(may, periods[1])
+	}
+	if days > 2*31 {
+		may = append(may, periods[2])
+	}
+	switch {
+	case slices.Contains(may, v.period):
+		return in, v.period, may
+	case days <= mostDayBars:
+		return in, periods[0], may
+	case days <= 7*mostWeekBars:
+		return in, periods[1], may
+	}
+	return in, periods[2], may
+}

@@ -1,0 +1,286 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"html/template"
+	"strings"
+
+	"footfall/report"
+	"footfall/report/draw"
+	"footfall/visit"
+)
+
+// targetPage is the page of a site, or of one of its pages.
+type targetPage struct {
+	frame
+	Heading  heading
+	Range    rangeBar
+	Nobody   bool // nothing was counted in the range
+	Never    bool // nor at any time
+	Tiles    []tile
+	NumbersS source
+	Chart    chart
+	Mix      mix
+	Pages    []pageRow // of a site
+	PagesBy  []option
+	PagesS   source
+	IsSite   bool
+	Returns  []returnRow
+	ReturnsS source
+	Latest   []report.FirstVisit
+	Round    []report.FirstVisit
+	FirstsS  source
+}
+
+// heading is what a page is about.
+type heading struct {
+	Name, Stored  string
+	Range, Before string // the days, in words; Before "": compared with none
+	Zone          string
+	Today         bool // they include today
+}
+
+// tile is one of the four numbers.
+type tile struct {
+	Name, Means string
+	Number      string
+	Change      change
+	Before      string
+}
+
+// mix is who came: those who were new, and those who had been there before.
+type mix struct {
+	New, Back int64
+	Drawing   template.HTML
+}
+
+type chart struct {
+	Said    string
+	Title   string
+	Drawing template.HTML
+	By      []option
+	Before  string // what the line is; "": there is none
+	Bars    []barRow
+	Source  source
+}
+
+type barRow struct {
+	Said string
+	report.Period
+}
+
+type pageRow struct {
+	report.FirstPage
+	Name   string // without the site
+	Link   string
+	Bar    template.HTML
+	Change change
+}
+
+type returnRow struct {
+	report.Returned
+	Part string
+	Bar  template.HTML
+}
+
+// option is one of several ways to look at something.
+type option struct {
+	Said, Link string
+	Chosen     bool
+}
+
+const (
+	firstPages  = 15
+	firstVisits = 4
+)
+
+// targetRows reads the rows of one panel.
+func (d *Dashboard) targetRows(ctx context.Context, v view, panel string) (rows any, err error) {
+	look := v.look()
+	switch panel {
+	case "numbers":
+		p, err := d.reader.Numbers(ctx, look)
+		return p.Rows, err
+	case "chart":
+		if _, err := d.begins(ctx, &v); err != nil {
+			return nil, err
+		}
+		p, err := d.chartRows(ctx, v)
+		return p.Rows, err
+	case "returns":
+		p, err := d.reader.ReturnedAfter(ctx, look)
+		return p.Rows, err
+	case "first-visits":
+		p, err := d.reader.FirstVisits(ctx, look.App, look.Target, firstVisits)
+		return p.Rows, err
+	case "pages":
+		if v.path == "" {
+			p, err := d.reader.FirstPages(ctx, look, v.by, firstPages)
+			return p.Rows, err
+		}
+	}
+	return nil, noPanel(panel)
+}
+
+// begins reads the numbers, and lets a range of all days begin with the first that was counted.
+func (d *Dashboard) begins(ctx context.Context, v *view) (report.Panel[report.Numbers], error) {
+	p, err := d.reader.Numbers(ctx, v.look())
+	if v.in.From == visit.AllDays.From {
+		v.in.From = v.in.To
+		if len(p.Rows) > 0 {
+			v.in.From = p.Rows[0].FirstDay
+		}
+	}
+	return p, err
+}
+
+func (d *Dashboard) chartRows(ctx context.Context, v view) (report.Panel[report.Period], error) {
+	look := v.look()
+	in, by, _ := v.charted()
+	look.In = in
+	return d.reader.Chart(ctx, look, by)
+}
+
+func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error) {
+	asked := v
+	numbers, err := d.begins(ctx, &v)
+	if err != nil {
+		return nil, err
+	}
+	page := &targetPage{
+		frame: v.frame(), Heading: v.heading(), Range: asked.rangeBar(), IsSite: v.path == "",
+		Nobody: true, Never: len(numbers.Rows) == 0, NumbersS: v.source("numbers", numbers.SQL),
+	}
+	if page.Never {
+		return page, nil
+	}
+	now := numbers.Rows[0]
+	page.Nobody = now.Hot == 0
+	page.Tiles = tilesOf(numbers.Rows)
+	page.Mix = mix{New: now.NewVisitors, Back: max(now.Uniques-now.NewVisitors, 0)}
+	page.Mix.Drawing = template.HTML(draw.Parts(page.Mix.New, page.Mix.Back)) //nolint:gosec // numbers alone
+	if err := d.chart(ctx, v, asked, page); err != nil {
+		return nil, err
+	}
+	if page.IsSite {
+		if err := d.pages(ctx, v, page); err != nil {
+			return nil, err
+		}
+	}
+	return page, d.visitors(ctx, v, page)
+}
+
+func tilesOf(rows []report.Numbers) []tile {
+	now, before := rows[0], report.Numbers{}
+	if len(rows) > 1 {
+		before = rows[1]
+	}
+	one := func(name, means string, n, was int64) tile {
+		t := tile{Name: name, Means: means, Number: number(n), Change: changeOf(n, was, len(rows) > 1)}
+		if len(rows) > 1 {
+			t.Before = number(was)
+		}
+		return t
+	}
+	tiles := []tile{
+		one("Visitors", "each counted once", now.Uniques, before.Uniques),
+		one("New", "here for the first time ever", now.NewVisitors, before.NewVisitors),
+		one("pv", "visitors of each day, added up", now.PV, before.PV),
+		one("hot", "all visits", now.Hot, before.Hot),
+	}
+	if !now.Exact {
+		tiles[0].Means = "each counted once, estimated within 2" + thin + "%"
+	}
+	return tiles
+}
+
+func (d *Dashboard) chart(ctx context.Context, v, asked view, page *targetPage) error {
+	rows, err := d.chartRows(ctx, v)
+	if err != nil {
+		return err
+	}
+	in, by, may := v.charted()
+	c := chart{Said: chartSaid(rows.Rows, by), Title: "Visitors by " + by, Source: asked.with(func(o *view) { o.period = v.period }).source("chart", rows.SQL)}
+	if in != v.in {
+		c.Title += ", and the days before"
+	}
+	for _, period := range may {
+		c.By = append(c.By, option{period, asked.with(func(o *view) { o.period = period }).link(), period == by})
+	}
+	back := v.daysBefore()
+	if back > 0 {
+		c.Before = count(int64(back), "day") + " earlier"
+	}
+	plot := draw.Plot{Said: c.Said, Compared: back > 0, Number: number}
+	for _, b := range rows.Rows {
+		said := periodSaid(b, by)
+		c.Bars = append(c.Bars, barRow{said, b})
+		told := fmt.Sprintf("%s: %s, %s of them new; %s", said, count(b.Visitors, "visitor"), number(b.NewVisitors), count(b.Hot, "visit"))
+		if back > 0 {
+			told += fmt.Sprintf("; %s %s", number(b.VisitorsBefore), c.Before)
+		}
+		plot.Bars = append(plot.Bars, draw.PlotBar{
+			Name: barName(b, by), Said: told, Visitors: b.Visitors, New: b.NewVisitors, Before: b.VisitorsBefore, Beside: b.FirstDay < v.in.From,
+		})
+	}
+	var out strings.Builder
+	err = draw.WritePlot(&out, plot)
+	c.Drawing = template.HTML(out.String()) //nolint:gosec // draw escapes what it is given
+	page.Chart = c
+	return err
+}
+
+func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
+	first, err := d.reader.FirstPages(ctx, v.look(), v.by, firstPages)
+	if err != nil {
+		return err
+	}
+	page.PagesS = v.source("pages", first.SQL)
+	for _, by := range []struct{ name, said string }{{"pv", "pv"}, {"uv", "new"}, {"hot", "hot"}} {
+		page.PagesBy = append(page.PagesBy, option{by.said, v.with(func(o *view) { o.by = by.name }).link(), v.by == by.name})
+	}
+	ordered := func(p report.FirstPage) int64 {
+		return map[string]int64{"pv": p.PV, "uv": p.NewVisitors, "hot": p.Hot}[v.by]
+	}
+	for _, p := range first.Rows {
+		path := strings.TrimPrefix(p.URI, v.site)
+		page.Pages = append(page.Pages, pageRow{
+			FirstPage: p, Name: strings.TrimPrefix(visit.Shown(p.URI), visit.Shown(v.site)), Link: v.of(v.site, path).link(),
+			Bar:    template.HTML(draw.Share("rank", ordered(p), ordered(first.Rows[0]))), //nolint:gosec // numbers alone
+			Change: changeOf(p.Uniques, p.UniquesBefore, v.daysBefore() > 0),
+		})
+	}
+	return nil
+}
+
+// visitors reads who comes back, and who came first.
+func (d *Dashboard) visitors(ctx context.Context, v view, page *targetPage) error {
+	returns, err := d.reader.ReturnedAfter(ctx, v.look())
+	if err != nil {
+		return err
+	}
+	page.ReturnsS = v.source("returns", returns.SQL)
+	sum, most := int64(0), int64(0)
+	for _, r := range returns.Rows {
+		sum, most = sum+r.Visitors, max(most, r.Visitors)
+	}
+	for _, r := range returns.Rows {
+		if sum > 0 {
+			page.Returns = append(page.Returns, returnRow{r, share(r.Visitors, sum), template.HTML(draw.Share("after", r.Visitors, most))}) //nolint:gosec // numbers alone
+		}
+	}
+	first, err := d.reader.FirstVisits(ctx, v.app.Name, v.target(), firstVisits)
+	if err != nil {
+		return err
+	}
+	page.FirstsS = v.source("first-visits", first.SQL)
+	for _, f := range first.Rows {
+		if f.IsRound {
+			page.Round = append(page.Round, f)
+		} else {
+			page.Latest = append(page.Latest, f)
+		}
+	}
+	return nil
+}

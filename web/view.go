@@ -1,0 +1,135 @@
+package web
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"footfall/report"
+	"footfall/visit"
+)
+
+// App is an app that a reader may look at.
+type App struct {
+	Name   string
+	Today  int32          // in its time zone
+	Zone   *time.Location // whose days it counts
+	Closed bool           // it is shown to those alone who have signed in
+}
+
+// view is what somebody looks at, all of which is in the address of the page.
+type view struct {
+	app  App
+	site string // "": all sites of the app
+	path string // of a page, from its slash on; "": the site
+
+	span    string      // the name of the range; "": from one day to another
+	in      visit.Range // all of it up to today where span is "all"
+	compare string
+	period  string // of the chart; "": what suits the range
+	by      string // by which number pages are first
+	sort    string // by which column sites are
+}
+
+// What an address may say, the usual first.
+var (
+	compares = []string{"before", "year", "none"}
+	periods  = []string{"day", "week", "month"}
+	orders   = []string{"pv", "uv", "hot"}
+	sorts    = []string{"pv", "site", "today", "uniques", "change", "hot"}
+)
+
+// newView reads an address: the site and the parameters of its query. Parameters of which nobody
+// knows are ignored.
+func newView(app App, site string, q url.Values) (v view, err error) {
+	v = view{app: app, site: site, path: q.Get("page")}
+	if v.path != "" && (v.path[0] != '/' || len(v.path) > mostPath || !utf8.ValidString(v.path) || strings.ContainsRune(v.path, 0)) {
+		return v, visit.Errorf(visit.Invalid, "page", "it is not the path of a page: it begins with a slash, like /home")
+	}
+	for _, choice := range []struct {
+		name string
+		of   []string
+		into *string
+	}{{"compare", compares, &v.compare}, {"by", orders, &v.by}, {"sort", sorts, &v.sort}} {
+		if *choice.into = q.Get(choice.name); *choice.into == "" {
+			*choice.into = choice.of[0]
+		}
+		if !slices.Contains(choice.of, *choice.into) {
+			return v, visit.Errorf(visit.Invalid, choice.name, "%.64q is none: use %s", *choice.into, strings.Join(choice.of, ", "))
+		}
+	}
+	if v.period = q.Get("period"); v.period != "" && !slices.Contains(periods, v.period) {
+		return v, visit.Errorf(visit.Invalid, "period", "%.64q is none: use %s", v.period, strings.Join(periods, ", "))
+	}
+	v.span, v.in, err = readSpan(q.Get("range"), q.Get("from"), q.Get("to"), app.Today)
+	if v.span == "all" {
+		v.compare = "none"
+	}
+	return v, err
+}
+
+// target is the page or site that is looked at; "" for all sites of an app.
+func (v view) target() string { return v.site + v.path }
+
+// look is the view as reports take it.
+func (v view) look() report.Look {
+	return report.Look{App: v.app.Name, Target: v.target(), In: v.in, Before: v.daysBefore()}
+}
+
+// link is the address of a view. Parts that are as usual are left out.
+func (v view) link(more ...string) string {
+	path := "/dash/" + v.app.Name
+	if v.site != "" {
+		path += "/" + url.PathEscape(v.site)
+	}
+	var query []string
+	put := func(name, value, usual string) {
+		if value != usual {
+			query = append(query, name+"="+strings.ReplaceAll(url.QueryEscape(value), "%2F", "/"))
+		}
+	}
+	put("page", v.path, "")
+	if v.span != "" {
+		put("range", v.span, usualSpan)
+	} else {
+		put("from", date(v.in.From), "")
+		put("to", date(v.in.To), "")
+	}
+	put("compare", v.compare, compares[0])
+	put("period", v.period, "")
+	put("by", v.by, orders[0])
+	put("sort", v.sort, sorts[0])
+	for i := 0; i < len(more); i += 2 {
+		put(more[i], more[i+1], "")
+	}
+	if query == nil {
+		return path
+	}
+	return path + "?" + strings.Join(query, "&")
+}
+
+// with returns the view with a change.
+func (v view) with(change func(*view)) view {
+	change(&v)
+	return v
+}
+
+// of returns the view of another site or page in the same range.
+func (v view) of(site, path string) view {
+	return v.with(func(o *view) { o.site, o.path = site, path })
+}
+
+// keeps are the fields of a form that changes the range, and leaves the rest as it is.
+func (v view) keeps() (fields [][2]string) {
+	for _, f := range [][3]string{{"page", v.path, ""}, {"compare", v.compare, compares[0]}, {"by", v.by, orders[0]}, {"sort", v.sort, sorts[0]}} {
+		if f[1] != f[2] {
+			fields = append(fields, [2]string{f[0], f[1]})
+		}
+	}
+	return fields
+}
+
+// mostPath is as long as a target can be.
+const mostPath = 2048

@@ -1,0 +1,148 @@
+package web
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/report"
+	"footfall/visit"
+)
+
+var blog = App{Name: "blog", Today: 20261122, Zone: time.UTC} // a Sunday
+
+func viewOf(t *testing.T, site, query string) view {
+	t.Helper()
+	q, err := url.ParseQuery(query)
+	require.NoError(t, err)
+	v, err := newView(blog, site, q)
+	require.NoError(t, err, query)
+	return v
+}
+
+func TestRangesAndTheirNeighbours(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ query, in, before, earlier, later string }{
+		{"", "20261024 20261122", "20260919 20261018", "?from=2026-09-24&to=2026-10-23", ""},
+		{"range=today", "20261122 20261122", "20261115 20261115", "?range=yesterday", ""},
+		{"range=yesterday", "20261121 20261121", "20261114 20261114", "?from=2026-11-20&to=2026-11-20", "?range=today"},
+		{"range=7d", "20261116 20261122", "20261109 20261115", "?from=2026-11-09&to=2026-11-15", ""},
+		{"range=90d", "20260825 20261122", "20260526 20260823", "?from=2026-05-27&to=2026-08-24", ""},
+		{"range=month", "20261101 20261122", "20261004 20261025", "?range=last-month", ""},
+		{"range=last-month", "20261001 20261031", "20260827 20260926", "?from=2026-09-01&to=2026-09-30", "?range=month"},
+		{"range=year", "20260101 20261122", "20250206 20251228", "?from=2025-01-01&to=2025-12-31", ""},
+		{"range=all", "0 20261122", "", "", ""},
+		{"from=2026-02-01&to=2026-02-28", "20260201 20260228", "20260104 20260131", "?from=2026-01-01&to=2026-01-31", "?from=2026-03-01&to=2026-03-31"},
+		{"from=2026-02-01&to=2026-02-27", "20260201 20260227", "20260104 20260130", "?from=2026-01-05&to=2026-01-31", "?from=2026-02-28&to=2026-03-26"},
+		{"from=2025-01-01&to=2025-12-31", "20250101 20251231", "20231227 20241225", "?from=2024-01-01&to=2024-12-31", "?range=year"},
+		{"from=2026-11-09&to=2026-11-15", "20261109 20261115", "20261102 20261108", "?from=2026-11-02&to=2026-11-08", "?range=7d"},
+		{"from=2026-11-20&to=2026-12-24", "20261120 20261122", "20261113 20261115", "?from=2026-11-17&to=2026-11-19", ""},
+		{"to=2026-11-20", "20261120 20261120", "20261113 20261113", "?from=2026-11-19&to=2026-11-19", "?range=yesterday"},
+		{"range=30d&compare=year", "20261024 20261122", "20251025 20251123", "?from=2026-09-24&to=2026-10-23&compare=year", ""},
+		{"range=30d&compare=none", "20261024 20261122", "", "?from=2026-09-24&to=2026-10-23&compare=none", ""},
+	} {
+		v := viewOf(t, "", c.query)
+		assert.Equal(t, c.in, days(v.in), c.query)
+		before := ""
+		if back := v.daysBefore(); back > 0 {
+			before = days(v.in.Earlier(back))
+			assert.Equal(t, visit.DateOf(v.in.From).Weekday(), visit.DateOf(v.in.Earlier(back).From).Weekday(), c.query)
+		}
+		assert.Equal(t, c.before, before, c.query)
+		bar := v.rangeBar()
+		assert.Equal(t, c.earlier, strings.TrimPrefix(bar.Earlier, "/dash/blog"), c.query)
+		assert.Equal(t, c.later, strings.TrimPrefix(bar.Later, "/dash/blog"), c.query)
+	}
+}
+
+func days(in visit.Range) string { return fmt.Sprint(in.From, " ", in.To) }
+
+// A link leads to the view of which it was made.
+func TestLinksKeepTheView(t *testing.T) {
+	t.Parallel()
+	for _, query := range []string{
+		"", "range=7d", "range=all", "from=2026-11-01&to=2026-11-05", "compare=year&period=week&by=hot&sort=site", "page=/a+b%26c%3Fd%25zz/é", "page=/%2525&range=year",
+	} {
+		for _, site := range []string{"blog.example", "blog.example:8080", "[2001:db8::1]", "(other)"} {
+			v := viewOf(t, site, query)
+			at, err := url.Parse(v.link())
+			require.NoError(t, err)
+			assert.Equal(t, "/dash/blog/"+site, at.Path)
+			again := viewOf(t, site, at.RawQuery)
+			assert.Equal(t, v, again, v.link())
+		}
+	}
+}
+
+func TestChartsHaveBarsThatCanBeToldApart(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]string{
+		"range=today":                   "20261026 20261122 day []",
+		"range=7d":                      "20261116 20261122 day [day]",
+		"range=30d":                     "20261024 20261122 day [day week]",
+		"range=30d&period=week":         "20261024 20261122 week [day week]",
+		"range=30d&period=month":        "20261024 20261122 day [day week]",
+		"range=90d":                     "20260825 20261122 day [day week month]",
+		"range=year":                    "20260101 20261122 week [day week month]",
+		"from=2010-01-01&to=2026-11-22": "20100101 20261122 month [month]",
+		"from=2010-01-01&to=2026-11-22&period=day": "20100101 20261122 month [month]",
+	} {
+		in, by, may := viewOf(t, "blog.example", query).charted()
+		assert.Equal(t, want, fmt.Sprint(days(in), " ", by, " ", may), query)
+	}
+}
+
+func TestWordsForNumbers(t *testing.T) {
+	t.Parallel()
+	plain := func(s string) string { return strings.ReplaceAll(s, thin, " ") }
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1 000", 1234567: "1 234 567", -1000: "-1 000", -999: "-999"} {
+		assert.Equal(t, want, plain(number(n)))
+	}
+	for _, c := range []struct {
+		now, before int64
+		way, said   string
+	}{
+		{0, 0, "same", "0 %"}, {5, 0, "up", "from 0"}, {0, 5, "down", "100 %"}, {110, 100, "up", "10 %"}, {1011, 1000, "up", "1.1 %"},
+		{9999, 10000, "same", "0 %"}, {12, 1, "up", "× 12"}, {1, 2, "down", "50 %"},
+	} {
+		got := changeOf(c.now, c.before, true)
+		assert.Equal(t, change{c.way, c.said}, change{got.Way, plain(got.Said)})
+	}
+	assert.Equal(t, change{}, changeOf(1, 2, false))
+	for _, c := range []struct {
+		from, to int32
+		want     string
+	}{
+		{20261101, 20261130, "November 2026"}, {20261101, 20261122, "1 – 22 November 2026"}, {20261024, 20261122, "24 October – 22 November 2026"},
+		{20251224, 20260106, "24 December 2025 – 6 January 2026"}, {20261122, 20261122, "Sun 22 November 2026"}, {0, 20261122, "all days up to 22 November 2026"},
+	} {
+		assert.Equal(t, c.want, rangeSaid(visit.Range{From: c.from, To: c.to}))
+	}
+}
+
+func TestChartsAreSaid(t *testing.T) {
+	t.Parallel()
+	bars := func(visitors ...int64) (all []report.Period) {
+		for i, n := range visitors {
+			day := int32(20261101 + i) //nolint:gosec // a few
+			all = append(all, report.Period{FirstDay: day, LastDay: day, Visitors: n})
+		}
+		return all
+	}
+	for want, of := range map[string][]report.Period{
+		"Nothing was counted.":              nil,
+		"Nobody came.":                      bars(0, 0, 0),
+		"1 visitor on Sun 1 November 2026.": bars(1),
+		"3 visitors a day on average: most Wed 4 November 2026 (6), fewest Sun 1 November 2026 (1). Rising: the second half has 200 % more than the first.":  bars(1, 2, 3, 6),
+		"3 visitors a day on average: most Sun 1 November 2026 (6), fewest Tue 3 November 2026 (0). Falling: the second half has 75 % fewer than the first.": bars(6, 2, 0, 2),
+		"1 visitor a day on average: most Sun 1 November 2026 (1), fewest Sun 1 November 2026 (1). Level: both halves have as many.":                         bars(1, 1),
+		"2 visitors a day on average: most Mon 2 November 2026 (4), fewest Sun 1 November 2026 (0). Nobody came in the first half.":                          bars(0, 4),
+	} {
+		assert.Equal(t, want, strings.ReplaceAll(chartSaid(of, "day"), thin, " "))
+	}
+}

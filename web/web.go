@@ -1,0 +1,187 @@
+// Package web is what people look at: it reads reports, and makes pages of them. It knows neither
+// who may look nor how a request is answered.
+//
+// The address of a page is all of its state (view.go), so that every view can be linked to, and
+// works without scripts. Pages are templates; style.css is the one sheet, and charts come from
+// report/draw.
+package web
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/json"
+	"html/template"
+	"net/url"
+	"strings"
+
+	"footfall/report"
+	"footfall/visit"
+)
+
+var (
+	//go:embed templates
+	files embed.FS
+	//go:embed style.css
+	style []byte
+	//go:embed icon.svg
+	icon []byte
+)
+
+// Policy is the Content-Security-Policy of all pages: what they use is served from where they are,
+// and nothing is written into them.
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// Page is a page, or a file of rows.
+type Page struct {
+	Type string // of the body, as HTTP says it
+	File string // the name under which it is kept; "": it is shown
+	Body []byte
+}
+
+// Style and Icon are what pages are made with.
+func Style() Page { return Page{Type: "text/css; charset=utf-8", Body: style} }
+
+// Icon is that of the pages.
+func Icon() Page { return Page{Type: "image/svg+xml", Body: icon} }
+
+// Dashboard makes pages of reports.
+type Dashboard struct{ reader *report.Reader }
+
+// NewDashboard returns a Dashboard that reads from a Reader.
+func NewDashboard(r *report.Reader) *Dashboard { return &Dashboard{r} }
+
+// templates are the pages. One that does not parse ends the program, and every test.
+var templates = func() map[string]*template.Template {
+	pages := map[string]*template.Template{}
+	for _, name := range []string{"home", "app", "target", "enter", "leave", "problem"} {
+		pages[name] = template.Must(template.New("layout.html").Funcs(functions).
+			ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
+	}
+	return pages
+}()
+
+var functions = template.FuncMap{
+	"number": number, "day": day, "shortDay": shortDay, "date": date, "shown": visit.Shown, "share": share, "spanOfDays": spanOfDays, "sum": func(a, b int64) int64 { return a + b },
+}
+
+// frame is what all pages have.
+type frame struct {
+	Title  string
+	Crumbs []crumb
+	Leave  bool // the reader may sign out
+}
+
+// crumb is a step of the way to a page.
+type crumb struct{ Name, Stored, Link string }
+
+func render(name string, data any) (Page, error) {
+	var out bytes.Buffer
+	if err := templates[name].Execute(&out, data); err != nil {
+		return Page{}, err
+	}
+	return Page{Type: "text/html; charset=utf-8", Body: out.Bytes()}, nil
+}
+
+// SignIn is the page on which a key is typed.
+type SignIn struct {
+	To      string // where the reader wants to go
+	Token   string // of the form
+	Problem string // with what was typed; "": nothing was yet
+}
+
+// Page makes the page.
+func (s SignIn) Page() (Page, error) {
+	return render("enter", struct {
+		frame
+		SignIn
+	}{frame{Title: "Sign in"}, s})
+}
+
+// Leave makes the page on which a reader signs out.
+func Leave(token string) (Page, error) {
+	return render("leave", struct {
+		frame
+		Token string
+	}{frame{Title: "Sign out"}, token})
+}
+
+// Problem makes the page of an error.
+func Problem(title, said string) (Page, error) {
+	return render("problem", struct {
+		frame
+		Said string
+	}{frame{Title: title}, said})
+}
+
+// asFile makes a file of the rows of a panel.
+func asFile(name, format string, rows any) (Page, error) {
+	switch format {
+	case "csv":
+		body := strings.ReplaceAll(report.CSVOf(rows), "\n", "\r\n") // the end of a line in RFC 4180
+		return Page{Type: "text/csv; charset=utf-8; header=present", File: name + ".csv", Body: []byte(body)}, nil
+	case "json":
+		body, err := json.Marshal(rows)
+		return Page{Type: "application/json", File: name + ".json", Body: append(body, '\n')}, err
+	}
+	return Page{}, visit.Errorf(visit.Invalid, "format", "%.64q is none: use csv or json", format)
+}
+
+// source is where the numbers of a panel come from.
+type source struct {
+	CSV, JSON string // links
+	SQL       string
+}
+
+func (v view) source(panel, sql string) source {
+	return source{v.link("panel", panel, "format", "csv"), v.link("panel", panel, "format", "json"), sql}
+}
+
+// Target makes the page of a site, or of one of its pages; or a file of one of its panels.
+func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Values) (Page, error) {
+	site, err := visit.ParseSite(site)
+	if err != nil {
+		return Page{}, err
+	}
+	v, err := newView(app, site, q)
+	if err != nil {
+		return Page{}, err
+	}
+	if panel := q.Get("panel"); panel != "" {
+		rows, err := d.targetRows(ctx, v, panel)
+		if err != nil {
+			return Page{}, err
+		}
+		return asFile("footfall-"+app.Name+"-"+panel, q.Get("format"), rows)
+	}
+	page, err := d.targetPage(ctx, v)
+	if err != nil {
+		return Page{}, err
+	}
+	return render("target", page)
+}
+
+// App makes the page of an app, with all of its sites; or a file of these.
+func (d *Dashboard) App(ctx context.Context, app App, q url.Values) (Page, error) {
+	v, err := newView(app, "", q)
+	if err != nil {
+		return Page{}, err
+	}
+	page, rows, err := d.appPage(ctx, v)
+	if err != nil {
+		return Page{}, err
+	}
+	switch panel := q.Get("panel"); panel {
+	case "":
+		return render("app", page)
+	case "sites":
+		return asFile("footfall-"+app.Name+"-"+panel, q.Get("format"), rows)
+	default:
+		return Page{}, noPanel(panel)
+	}
+}
+
+func noPanel(name string) error {
+	return visit.Errorf(visit.Invalid, "panel", "%.64q is not a panel of this page", name)
+}

@@ -1,0 +1,176 @@
+package web
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"footfall/report"
+	"footfall/visit"
+)
+
+// thin is the space between groups of digits: narrow, and no line ends at it.
+const thin = "\u202f"
+
+// number writes a number for people: 1 204.
+func number(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + thin + digits[i:]
+	}
+	return digits
+}
+
+// count writes a number of things.
+func count(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return number(n) + " " + thing + "s"
+}
+
+// change is how a number differs from one before.
+type change struct {
+	Way  string // up, down or same; "": there is nothing to compare with
+	Said string
+}
+
+func changeOf(now, before int64, compared bool) change {
+	switch {
+	case !compared:
+		return change{}
+	case before == 0 && now == 0:
+		return change{"same", "0" + thin + "%"}
+	case before == 0:
+		return change{"up", "from 0"}
+	}
+	percent := 100 * float64(now-before) / float64(before)
+	way := "up"
+	if percent < 0 {
+		way, percent = "down", -percent
+	}
+	said := ""
+	switch {
+	case percent >= 1000:
+		said = "× " + number(now/before)
+	case percent >= 9.95:
+		said = fmt.Sprintf("%.0f"+thin+"%%", percent)
+	case percent >= 0.05:
+		said = fmt.Sprintf("%.1f"+thin+"%%", percent)
+	default:
+		return change{"same", "0" + thin + "%"}
+	}
+	return change{way, said}
+}
+
+// share is a part of a whole in percent.
+func share(part, whole int64) string {
+	if whole == 0 {
+		return "0" + thin + "%"
+	}
+	percent := 100 * float64(part) / float64(whole)
+	if percent > 0 && percent < 0.5 {
+		return "< 1" + thin + "%"
+	}
+	return fmt.Sprintf("%.0f"+thin+"%%", percent)
+}
+
+// date is a day as a form takes it: 2019-06-29.
+func date(day int32) string { return visit.DateOf(day).Format(time.DateOnly) }
+
+// day is a day as people write it: Sat 29 June 2019.
+func day(d int32) string { return visit.DateOf(d).Format("Mon 2 January 2006") }
+
+// shortDay is a day without its year.
+func shortDay(d int32) string { return visit.DateOf(d).Format("2 Jan") }
+
+// rangeSaid is a range as people write it: 24 October – 22 November 2026.
+func rangeSaid(in visit.Range) string {
+	from, to := visit.DateOf(in.From), visit.DateOf(in.To)
+	switch {
+	case in.From == visit.AllDays.From:
+		return "all days up to " + to.Format("2 January 2006")
+	case in.From == in.To:
+		return day(in.To)
+	case in == monthOf(in.From):
+		return to.Format("January 2006")
+	case from.Year() != to.Year():
+		return from.Format("2 January 2006") + " – " + to.Format("2 January 2006")
+	case from.Month() != to.Month():
+		return from.Format("2 January") + " – " + to.Format("2 January 2006")
+	}
+	return from.Format("2") + " – " + to.Format("2 January 2006")
+}
+
+// periodSaid is what a bar of a chart is of.
+func periodSaid(p report.Period, by string) string {
+	switch {
+	case by == periods[0]:
+		return day(p.FirstDay)
+	case by == periods[2] && p.FirstDay%100 == 1:
+		return visit.DateOf(p.FirstDay).Format("January 2006")
+	}
+	return rangeSaid(visit.Range{From: p.FirstDay, To: p.LastDay})
+}
+
+// barName is what stands below a bar.
+func barName(p report.Period, by string) string {
+	if by == periods[2] {
+		return visit.DateOf(p.FirstDay).Format("Jan 06")
+	}
+	return shortDay(p.FirstDay)
+}
+
+// chartSaid says what a chart shows: its highest and lowest, and where it goes.
+func chartSaid(bars []report.Period, by string) string {
+	if len(bars) == 0 {
+		return "Nothing was counted."
+	}
+	most, least, sum := bars[0], bars[0], int64(0)
+	var halves [2]int64
+	for i, b := range bars {
+		sum += b.Visitors
+		if b.Visitors > most.Visitors {
+			most = b
+		}
+		if b.Visitors < least.Visitors {
+			least = b
+		}
+		if half := len(bars) / 2; i < half {
+			halves[0] += b.Visitors
+		} else if i >= len(bars)-half {
+			halves[1] += b.Visitors
+		}
+	}
+	if sum == 0 {
+		return "Nobody came."
+	}
+	if len(bars) == 1 {
+		return fmt.Sprintf("%s on %s.", count(most.Visitors, "visitor"), periodSaid(most, by))
+	}
+	said := fmt.Sprintf("%s a %s on average: most %s (%s), fewest %s (%s).",
+		count((sum+int64(len(bars))/2)/int64(len(bars)), "visitor"), by, periodSaid(most, by), number(most.Visitors), periodSaid(least, by), number(least.Visitors))
+	switch c := changeOf(halves[1], halves[0], true); c.Way {
+	case "up":
+		if halves[0] == 0 {
+			return said + " Nobody came in the first half."
+		}
+		return said + " Rising: the second half has " + c.Said + " more than the first."
+	case "down":
+		return said + " Falling: the second half has " + c.Said + " fewer than the first."
+	}
+	return said + " Level: both halves have as many."
+}
+
+// spanOfDays is after how many days somebody came back.
+func spanOfDays(r report.Returned) string {
+	switch {
+	case r.FromDays == 1:
+		return "the next day"
+	case r.ToDays == report.OrMore:
+		return fmt.Sprintf("%d days or more", r.FromDays)
+	case r.FromDays == r.ToDays:
+		return fmt.Sprintf("%d days", r.FromDays)
+	}
+	return fmt.Sprintf("%d – %d days", r.FromDays, r.ToDays)
+}
