@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Batch is what one transaction counts, as the columns that are sent. It holds two tables: its
@@ -144,7 +145,7 @@ func (b *Batch) recordArgs() []any {
 // erasure, for one, changes it. It must be read before what is to be kept.
 func (d *DB) Basis(ctx context.Context) (string, error) {
 	var basis string
-	err := twice(ctx, d.writers, func(q *Queries) (err error) { basis, err = q.BasisGet(ctx); return err })
+	err := twice(ctx, d.writers, func(conn *pgxpool.Conn) (err error) { basis, err = New(conn).BasisGet(ctx); return err })
 	if FaultOf(err) == FaultUnknown {
 		err = &notSentError{err} // it was only a read
 	}

@@ -66,11 +66,11 @@ func (o Options) withDefaults() Options {
 // queries from Read, InTx, Report and Snapshots, each of which is for one kind of work. A DB is
 // safe for concurrent use.
 type DB struct {
-	queries *Queries        // of the pool readers
-	readers *pgxpool.Pool   // for everything but batches and reports
-	writers *pgxpool.Pool   // for batches, so that they never wait for a reader's connection
-	reports *pgxpool.Pool   // for reports: few and read-only, so that counting keeps the machine
-	base    *pgx.ConnConfig // for connections outside the pools: migrations, watchers, snapshots
+	queries  *Queries      // of the pool readers
+	readers  *pgxpool.Pool // for everything but batches and reports
+	writers  *pgxpool.Pool // for batches, so that they never wait for a reader's connection
+	reports  *pgxpool.Pool // for reports: few and read-only, so that counting keeps the machine
+	sessions sessions      // for connections outside the pools, too: migrations, watchers, snapshots
 
 	deadAfter    time.Duration
 	lockPatience time.Duration
@@ -83,11 +83,11 @@ type DB struct {
 // Open prepares connections to the database that url names; none is made before the first use.
 func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	o = o.withDefaults()
-	base, err := connConfig(url, o.DeadAfter)
+	base, err := newSessions(url, o.DeadAfter)
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{base: base, deadAfter: o.DeadAfter, lockPatience: o.LockPatience, log: o.Log, localClock: o.LocalClock}
+	d := &DB{sessions: base, deadAfter: o.DeadAfter, lockPatience: o.LockPatience, log: o.Log, localClock: o.LocalClock}
 	d.readers, err = newPool(ctx, base, o.Readers, map[string]string{"statement_timeout": milliseconds(o.StatementTimeout)}, nil)
 	if err != nil {
 		return nil, err
@@ -137,12 +137,7 @@ func (d *DB) Ping(ctx context.Context) error { return d.readers.Ping(ctx) }
 // their end, unless it has a deadline: to end one would cost its connection, and many callers who
 // leave would keep the others waiting for new ones.
 func (d *DB) Read(ctx context.Context, f func(q *Queries) error) error {
-	return twice(ctx, d.readers, func(*Queries) error {
-		conn, err := d.readers.Acquire(ctx)
-		if err != nil {
-			return err
-		}
-		defer conn.Release()
+	return twice(ctx, d.readers, func(conn *pgxpool.Conn) error {
 		stays := context.WithoutCancel(ctx)
 		if deadline, ok := ctx.Deadline(); ok {
 			var done context.CancelFunc
@@ -173,20 +168,33 @@ func (s staying) QueryRow(_ context.Context, sql string, args ...any) pgx.Row {
 
 // Report is Read on the connections for reports.
 func (d *DB) Report(ctx context.Context, f func(q *Queries) error) error {
-	return twice(ctx, d.reports, f)
+	return twice(ctx, d.reports, func(conn *pgxpool.Conn) error { return f(New(conn)) })
 }
 
-// twice runs f, and once more if its connection was dead, or if functions were made again at that
-// moment.
-func twice(ctx context.Context, pool *pgxpool.Pool, f func(q *Queries) error) error {
-	err := f(New(pool))
+// twice runs f on a connection of the pool, and once more if that was dead, as all others may be
+// then, or if functions were made again at that moment. What f finds wrong by itself, or does not
+// find at all, costs no connection.
+func twice(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) error) error {
+	dead, err := once(ctx, pool, f)
 	switch {
-	case FaultOf(err) == FaultUnknown && ctx.Err() == nil:
+	case dead && ctx.Err() == nil:
 		pool.Reset()
 	case !functionsMadeAgain(err):
 		return err
 	}
-	return f(New(pool))
+	_, err = once(ctx, pool, f)
+	return err
+}
+
+// once also tells whether there was no connection, or none any more.
+func once(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) error) (dead bool, err error) {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return true, err
+	}
+	defer conn.Release()
+	err = f(conn)
+	return err != nil && conn.Conn().IsClosed(), err
 }
 
 // KeepDayKey stores the key of a day, unless there is one. It returns when the key is on disk,
@@ -219,14 +227,13 @@ func durable(ctx context.Context, conn *pgx.Conn) error { return New(conn).Sessi
 // newPool makes a pool whose connections are those of base with more settings, and are prepared
 // before their first use.
 func newPool(
-	ctx context.Context, base *pgx.ConnConfig, size int, settings map[string]string, prepare func(context.Context, *pgx.Conn) error,
+	ctx context.Context, base sessions, size int, settings map[string]string, prepare func(context.Context, *pgx.Conn) error,
 ) (*pgxpool.Pool, error) {
-	cfg, err := pgxpool.ParseConfig(base.ConnString())
+	cfg, err := pgxpool.ParseConfig(base.conn.ConnString())
 	if err != nil {
 		return nil, configError(err)
 	}
-	cfg.ConnConfig = base.Copy()
-	addSettings(cfg.ConnConfig, settings)
+	cfg.ConnConfig = base.with(settings)
 	cfg.AfterConnect = prepare
 	cfg.MaxConns = int32(size) //nolint:gosec // a number of connections
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
@@ -236,13 +243,13 @@ func newPool(
 	return pool, nil
 }
 
-func connConfig(url string, deadAfter time.Duration) (*pgx.ConnConfig, error) {
+func newSessions(url string, deadAfter time.Duration) (sessions, error) {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
-		return nil, configError(err)
+		return sessions{}, configError(err)
 	}
 	if cfg.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
-		return nil, errors.New("database url: default_query_exec_mode=simple_protocol is not supported: " +
+		return sessions{}, errors.New("database url: default_query_exec_mode=simple_protocol is not supported: " +
 			"it writes values into the text of a statement; leave the setting out")
 	}
 	if cfg.RuntimeParams["application_name"] == "" {
@@ -253,8 +260,7 @@ func connConfig(url string, deadAfter time.Duration) (*pgx.ConnConfig, error) {
 	}
 	settings := map[string]string{"search_path": Schema}
 	keepAlive(cfg, settings, deadAfter)
-	addSettings(cfg, settings)
-	return cfg, nil
+	return sessions{cfg, settings}, nil
 }
 
 // configError explains what a URL should look like. The message of pgx, which it keeps, leaves out

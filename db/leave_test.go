@@ -2,6 +2,7 @@ package db_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -55,4 +56,28 @@ func TestCallersWhoLeaveCostNoConnection(t *testing.T) {
 	defer tx.Rollback(t.Context())
 	exec(t, conn, `LOCK TABLE counters`)
 	require.ErrorIs(t, ask(hurried), context.DeadlineExceeded)
+}
+
+// A question that finds nothing, or of which its caller thinks ill, is asked once and costs no
+// connection.
+func TestFindingNothingCostsNoConnection(t *testing.T) {
+	t.Parallel()
+	d := open(t, dbtest.New(t), db.Options{Readers: 1})
+	for name, ask := range map[string]func(context.Context, func(*db.Queries) error) error{"Read": d.Read, "Report": d.Report} {
+		session := func() (process int64) {
+			require.NoError(t, ask(t.Context(), func(q *db.Queries) (err error) { process, err = q.SessionProcess(t.Context()); return err }))
+			return process
+		}
+		before, asked := session(), 0
+		for _, wrong := range []error{db.ErrNoRows, errors.New("it makes no sense")} {
+			require.ErrorIs(t, ask(t.Context(), func(q *db.Queries) error {
+				asked++
+				_, err := q.DayKeyGet(t.Context(), today)
+				require.ErrorIs(t, err, db.ErrNoRows)
+				return wrong
+			}), wrong)
+		}
+		assert.Equal(t, 2, asked, name)
+		assert.Equal(t, before, session(), name)
+	}
 }

@@ -212,7 +212,7 @@ func (d *DB) MigrateStatus(ctx context.Context) ([]Migration, error) {
 // waits for no lock for longer than lockWait: what f does with it, or with the provider, belongs
 // into untilLocked.
 func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn *pgx.Conn, current int64) error) error {
-	lock, err := pgx.ConnectConfig(ctx, d.base.Copy())
+	lock, err := pgx.ConnectConfig(ctx, d.sessions.with(nil))
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
@@ -231,9 +231,7 @@ func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn 
 		return fmt.Errorf("migrate: %w", err)
 	}
 
-	steps := d.base.Copy()
-	addSettings(steps, map[string]string{"lock_timeout": milliseconds(lockWait)})
-	pool := stdlib.OpenDB(*steps)
+	pool := stdlib.OpenDB(*d.sessions.with(map[string]string{"lock_timeout": milliseconds(lockWait)}))
 	defer closeSQL(pool)
 	provider, _, err := newProvider(pool)
 	if err != nil {

@@ -174,17 +174,18 @@ func (q *Queries) SessionProcess(ctx context.Context) (int64, error) {
 }
 
 const SessionSet = `-- name: SessionSet :exec
-SELECT set_config($1, $2, false)
+SELECT set_config(name, value, false)
+FROM (SELECT unnest($1::text[]) AS name, unnest($2::text[]) AS value) AS s
 `
 
 type SessionSetParams struct {
-	Name  string
-	Value string
+	Names  []string
+	Values []string
 }
 
-// Sets one setting of this session.
+// Sets the settings of this session with these names to these values.
 func (q *Queries) SessionSet(ctx context.Context, arg SessionSetParams) error {
-	_, err := q.db.Exec(ctx, SessionSet, arg.Name, arg.Value)
+	_, err := q.db.Exec(ctx, SessionSet, arg.Names, arg.Values)
 	return err
 }
 
@@ -218,16 +219,30 @@ func (q *Queries) VisitsDayMake(ctx context.Context, day int32) (bool, error) {
 	return made, err
 }
 
-const VisitsDaysMissing = `-- name: VisitsDaysMissing :one
-SELECT count(*)
+const VisitsDaysMissing = `-- name: VisitsDaysMissing :many
+SELECT day::integer
 FROM (SELECT unnest($1::integer[]) AS day) AS asked
 WHERE to_regclass('visits_' || day) IS NULL
+ORDER BY day
 `
 
-// How many of some days have no partition.
-func (q *Queries) VisitsDaysMissing(ctx context.Context, days []int32) (int64, error) {
-	row := q.db.QueryRow(ctx, VisitsDaysMissing, days)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+// Those of some days that have no partition, in order.
+func (q *Queries) VisitsDaysMissing(ctx context.Context, days []int32) ([]int32, error) {
+	rows, err := q.db.Query(ctx, VisitsDaysMissing, days)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int32
+	for rows.Next() {
+		var day int32
+		if err := rows.Scan(&day); err != nil {
+			return nil, err
+		}
+		items = append(items, day)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

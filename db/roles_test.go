@@ -119,7 +119,7 @@ func serveOn(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	}
 	missing, err := d.Queries().VisitsDaysMissing(ctx, []int32{today, today + 1})
 	require.NoError(t, err)
-	require.Zero(t, missing)
+	require.Empty(t, missing)
 
 	serveVisits(t, d, owner)
 

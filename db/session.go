@@ -9,26 +9,39 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// addSettings lets the connections of cfg begin with more settings. They are set in a round trip of
-// their own, and not by the startup message: a pooler between this program and the server passes
+// sessions is how connections are made, and the settings that all of them have.
+type sessions struct {
+	conn     *pgx.ConnConfig
+	settings map[string]string
+}
+
+// with returns how to make a connection that begins with more settings. They are set by one
+// statement, and not by the startup message: a pooler between this program and the server passes
 // hardly any of those on, and refuses the others.
-func addSettings(cfg *pgx.ConnConfig, settings map[string]string) {
-	before := cfg.AfterConnect
-	cfg.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-		if before != nil {
-			if err := before(ctx, conn); err != nil {
-				return err
-			}
-		}
-		var batch pgconn.Batch
-		for _, name := range slices.Sorted(maps.Keys(settings)) {
-			batch.ExecParams(SessionSet, [][]byte{[]byte(name), []byte(settings[name])}, nil, nil, nil)
-		}
-		_, err := conn.ExecBatch(ctx, &batch).ReadAll()
-		return err
+func (s sessions) with(more map[string]string) *pgx.ConnConfig {
+	settings := maps.Clone(s.settings)
+	maps.Copy(settings, more)
+	var args SessionSetParams
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		args.Names, args.Values = append(args.Names, name), append(args.Values, settings[name])
 	}
+	cfg := s.conn.Copy()
+	cfg.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		names, errNames := textArray(args.Names)
+		values, errValues := textArray(args.Values)
+		if err := errors.Join(errNames, errValues); err != nil {
+			return err
+		}
+		return conn.ExecParams(ctx, SessionSet, [][]byte{names, values}, nil, nil, nil).Read().Err
+	}
+	return cfg
+}
+
+func textArray(texts []string) ([]byte, error) {
+	return pgtype.NewMap().Encode(pgtype.TextArrayOID, pgtype.TextFormatCode, texts, nil)
 }
 
 // sessionProbes is how many sessions CheckSessions asks for beside its own.
@@ -42,7 +55,7 @@ var ErrSharedSessions = errors.New("the database is reached through a pooler tha
 
 // CheckSessions returns an error unless each connection has a session of the server's to itself.
 func (d *DB) CheckSessions(ctx context.Context) error {
-	cfg := d.base.Copy()
+	cfg := d.sessions.with(nil)
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // without prepared statements, which belong to a session
 	var conns []*pgx.Conn
 	defer func() {

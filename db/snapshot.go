@@ -18,15 +18,13 @@ type Snapshots struct{ conn *pgx.Conn }
 // OpenSnapshots connects. Each sort and each hash may use so much memory (like 256MB). The caller
 // closes what it returns.
 func (d *DB) OpenSnapshots(ctx context.Context, memory string) (*Snapshots, error) {
-	cfg := d.base.Copy()
-	addSettings(cfg, map[string]string{
+	conn, err := pgx.ConnectConfig(ctx, d.sessions.with(map[string]string{
 		"statement_timeout":               "0",
 		"work_mem":                        memory,
 		"plan_cache_mode":                 "force_custom_plan", // each range has a plan of its own
 		"jit":                             "off",
 		"max_parallel_workers_per_gather": "0",
-	})
-	conn, err := pgx.ConnectConfig(ctx, cfg)
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}

@@ -29,7 +29,7 @@ func (q *Queries) AccessGet(ctx context.Context) (*Access, error) {
 // ends or the connection is lost. Then it publishes nil and returns the reason. As long as it runs,
 // WaitForInstances waits until publish has returned from the latest change.
 func (d *DB) WatchApps(ctx context.Context, publish func(*Access)) error {
-	conn, err := pgx.ConnectConfig(ctx, d.base.Copy())
+	conn, err := pgx.ConnectConfig(ctx, d.sessions.with(nil))
 	if err != nil {
 		return fmt.Errorf("watch apps: %w", err)
 	}

@@ -420,7 +420,7 @@ func TestReadiness(t *testing.T) {
 	require.NoError(t, err)
 	for _, a := range both("/readyz") {
 		assert.Equal(t, http.StatusServiceUnavailable, a.status)
-		assert.Equal(t, "visits cannot be counted now: 1 of the days [20190628 20190629 20190630] have no partition", a.error(t))
+		assert.Equal(t, "visits cannot be counted now: there is no partition for [20190629]", a.error(t))
 		assert.Equal(t, "1", a.header.Get("Retry-After"))
 	}
 	close(e.stopping)

@@ -62,15 +62,17 @@ SELECT grant_roles()::text[] AS missing;
 -- Makes the partition of visits for a day; false if it was there.
 SELECT make_visits_day(@day)::boolean AS made;
 
--- name: VisitsDaysMissing :one
--- How many of some days have no partition.
-SELECT count(*)
+-- name: VisitsDaysMissing :many
+-- Those of some days that have no partition, in order.
+SELECT day::integer
 FROM (SELECT unnest(@days::integer[]) AS day) AS asked
-WHERE to_regclass('visits_' || day) IS NULL;
+WHERE to_regclass('visits_' || day) IS NULL
+ORDER BY day;
 
 -- name: SessionSet :exec
--- Sets one setting of this session.
-SELECT set_config(@name, @value, false);
+-- Sets the settings of this session with these names to these values.
+SELECT set_config(name, value, false)
+FROM (SELECT unnest(@names::text[]) AS name, unnest(@values::text[]) AS value) AS s;
 
 -- name: SessionProcess :one
 -- The process of the server that this session has.

@@ -113,11 +113,14 @@ func (u *upkeep) lookAtSnapshots() {
 	}
 }
 
-// makeDays makes the partitions from yesterday on. Days are those of UTC: no time zone is a whole
-// day away from it, so it is yesterday, today or tomorrow everywhere.
+// makeDays makes the partitions that are missing from yesterday on. Days are those of UTC: no time
+// zone is a whole day away from it, so it is yesterday, today or tomorrow everywhere.
 func (u *upkeep) makeDays(ctx context.Context) error {
-	for ahead := -1; ahead <= daysAhead; ahead++ {
-		day := u.utcDay(ahead)
+	missing, err := u.missingDays(ctx, daysAhead)
+	if err != nil {
+		return err
+	}
+	for _, day := range missing {
 		made, err := u.db.MakeDay(ctx, day)
 		if err != nil {
 			return fmt.Errorf("make partition of day %d: %w", day, err)
@@ -136,19 +139,24 @@ func (u *upkeep) utcDay(ahead int) int32 {
 
 // ready returns an error unless every day that it is now somewhere has its partition.
 func (u *upkeep) ready(ctx context.Context) error {
+	missing, err := u.missingDays(ctx, 1)
+	if err == nil && len(missing) > 0 {
+		err = visit.Errorf(visit.Unavailable, "", "visits cannot be counted now: there is no partition for %v", missing)
+	}
+	return err
+}
+
+// missingDays returns the days without a partition, from yesterday to so many days from now.
+func (u *upkeep) missingDays(ctx context.Context, ahead int) (missing []int32, err error) {
 	var days []int32
-	for ahead := -1; ahead <= 1; ahead++ {
-		days = append(days, u.utcDay(ahead))
+	for day := -1; day <= ahead; day++ {
+		days = append(days, u.utcDay(day))
 	}
-	var missing int64
-	err := u.db.Read(ctx, func(q *db.Queries) (err error) { missing, err = q.VisitsDaysMissing(ctx, days); return err })
+	err = u.db.Read(ctx, func(q *db.Queries) (err error) { missing, err = q.VisitsDaysMissing(ctx, days); return err })
 	if err != nil {
-		return fmt.Errorf("look for partitions: %w", err)
+		return nil, fmt.Errorf("look for partitions: %w", err)
 	}
-	if missing > 0 {
-		return visit.Errorf(visit.Unavailable, "", "visits cannot be counted now: %d of the days %v have no partition", missing, days)
-	}
-	return nil
+	return missing, nil
 }
 
 // emptyBatches forgets the ids of batches about which no writer can still ask.

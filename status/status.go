@@ -119,7 +119,7 @@ type facts struct {
 	daily      db.StatusDailyRow
 	days       []int32 // with a partition
 	unclosed   []int32 // of them, though they should be closed
-	missing    int64   // of yesterday, today and tomorrow
+	missing    []int32 // of yesterday, today and tomorrow
 }
 
 // readServer reads what needs no tables.

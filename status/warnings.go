@@ -50,8 +50,8 @@ func (f *facts) warnings() []string {
 		}
 		warn("this machine's clock is %v %s the database's, by which visits count: set it right", f.ahead.Abs().Round(time.Millisecond), where)
 	}
-	if f.missing > 0 && len(f.instances) > 0 { // which make them
-		warn("%d of the days yesterday, today and tomorrow have no partition of visits: see the service's log", f.missing)
+	if len(f.missing) > 0 && len(f.instances) > 0 { // which make them
+		warn("there is no partition of visits for %v: see the service's log", f.missing)
 	}
 	const look = "see the service's log, or type `footfall retain`"
 	switch due := f.due(); {
