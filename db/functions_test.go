@@ -149,7 +149,7 @@ func TestReportsAndBatchesBesideNewFunctions(t *testing.T) {
 		_, err = service.MakeDay(context.Background(), today)
 		assert.NoError(t, err)
 	})
-	for range 15 {
+	for range dbtest.LongOrShort(15, 5) {
 		exec(t, conn, otherFunctions)
 		applied, err := d.MigrateUp(t.Context())
 		require.NoError(t, err)

@@ -15,14 +15,19 @@ import (
 	"footfall/db/dbtest"
 )
 
-// loadVisitors makes 100,000 visitors of targets 2 and 3, each with a visit today.
-const loadVisitors = `
-	WITH loaded AS (
-		INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
-		SELECT 2 + n % 2, '10.0.0.0'::inet + n, 1 + n / 2, 20190629, 20190629 FROM generate_series(0, 99999) AS n
-		RETURNING page_id, ip, first_day
-	)
-	INSERT INTO visits (page_id, ip, day_id, previous_day) SELECT page_id, ip, first_day, 0 FROM loaded`
+// loadVisitors makes visitors of targets 2 and 3, each with a visit today. So few as in short runs
+// would be read by a scan even sooner.
+func loadVisitors(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	exec(t, conn, `
+		WITH loaded AS (
+			INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
+			SELECT 2 + n % 2, '10.0.0.0'::inet + n, 1 + n / 2, 20190629, 20190629 FROM generate_series(0, $1 - 1) AS n
+			RETURNING page_id, ip, first_day
+		)
+		INSERT INTO visits (page_id, ip, day_id, previous_day) SELECT page_id, ip, first_day, 0 FROM loaded`,
+		dbtest.LongOrShort(100_000, 10_000))
+}
 
 // keptAsIs keeps autovacuum, and so its statistics, away from the tables: each test says what the
 // planner knows.
@@ -57,7 +62,7 @@ func TestPlanWithoutStatistics(t *testing.T) {
 	url, conn := fixture(t)
 	exec(t, conn, keptAsIs)
 	d := open(t, url, db.Options{})
-	exec(t, conn, loadVisitors)
+	loadVisitors(t, conn)
 	requireLooksUpByKey(t, explainRecord(t, d))
 }
 
@@ -66,7 +71,7 @@ func TestPlanWithStatistics(t *testing.T) {
 	url, conn := fixture(t)
 	exec(t, conn, keptAsIs)
 	d := open(t, url, db.Options{})
-	exec(t, conn, loadVisitors)
+	loadVisitors(t, conn)
 	exec(t, conn, `VACUUM ANALYZE visitors, visits, counters`)
 	requireLooksUpByKey(t, explainRecord(t, d))
 }
@@ -100,7 +105,7 @@ func planOfAStatementPreparedAfter(t *testing.T, state string) {
 	for range 10 { // PostgreSQL may keep a plan from the sixth on
 		require.NoError(t, d.Write(t.Context(), visitBatch("192.0.2.1", 2), &out))
 	}
-	exec(t, conn, loadVisitorsAfter)
+	loadVisitorsAfter(t, conn)
 
 	writer, err := d.Writers().Acquire(t.Context())
 	require.NoError(t, err)
@@ -158,7 +163,8 @@ func TestPlanOfPagesInOrder(t *testing.T) {
 	conn := connect(t, dbtest.New(t))
 	exec(t, conn, `INSERT INTO apps (name) VALUES ('large'), ('small')`)
 	exec(t, conn, `INSERT INTO pages (app_id, uri) SELECT 1, 's' || n || '.example' FROM generate_series(1, 200) AS n`)
-	exec(t, conn, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, s.id, s.uri || '/' || n FROM pages AS s, generate_series(1, 200) AS n`)
+	exec(t, conn, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, s.id, s.uri || '/' || n FROM pages AS s, generate_series(1, $1) AS n`,
+		dbtest.LongOrShort(200, 20))
 	exec(t, conn, `INSERT INTO pages (app_id, uri) VALUES (2, 'z.example')`)
 	exec(t, conn, `INSERT INTO pages (app_id, site_id, uri) SELECT 2, id, 'z.example/' || n FROM pages, generate_series(1, 500) AS n WHERE uri = 'z.example'`)
 	exec(t, conn, `INSERT INTO counters SELECT id FROM pages`)
@@ -189,7 +195,8 @@ func TestPlanOfErasingAVisitor(t *testing.T) {
 	_, conn := fixture(t)
 	exec(t, conn, `
 		INSERT INTO pages (app_id, site_id, uri) SELECT a.id, s.id, 'many.example/' || n
-		FROM apps AS a, (SELECT id FROM pages WHERE site_id IS NULL LIMIT 1) AS s, generate_series(1, 10000) AS n WHERE a.id = 1`)
+		FROM apps AS a, (SELECT id FROM pages WHERE site_id IS NULL LIMIT 1) AS s, generate_series(1, $1) AS n WHERE a.id = 1`,
+		dbtest.LongOrShort(10_000, 2_000))
 	exec(t, conn, `INSERT INTO visitors SELECT id, n, 20190629, 20190629, '10.0.0.0'::inet + n FROM pages, generate_series(100, 109) AS n`)
 	exec(t, conn, `INSERT INTO days SELECT id, site_id, 20190628 + n, 10, 10, 10 FROM pages, generate_series(0, 1) AS n`)
 	exec(t, conn, `VACUUM ANALYZE`)
@@ -226,10 +233,15 @@ func TestPlanOfErasingAVisitor(t *testing.T) {
 	}
 }
 
-// loadVisitorsAfter is loadVisitors where target 2 has its visitor of rank 1 already.
-const loadVisitorsAfter = `
-	INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
-	SELECT 2 + n % 2, '10.0.0.0'::inet + n, 2 + n / 2, 20190629, 20190629 FROM generate_series(0, 99999) AS n`
+// loadVisitorsAfter is loadVisitors, without visits, where target 2 has its visitor of rank 1
+// already.
+func loadVisitorsAfter(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	exec(t, conn, `
+		INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
+		SELECT 2 + n % 2, '10.0.0.0'::inet + n, 2 + n / 2, 20190629, 20190629 FROM generate_series(0, $1 - 1) AS n`,
+		dbtest.LongOrShort(100_000, 10_000))
+}
 
 // array writes values as an SQL array.
 func array[T any](values []T, of string) string {
