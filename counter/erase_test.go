@@ -32,9 +32,7 @@ func (in *instance) demo(ctx context.Context) (app db.App, err error) {
 // table is what a query gives, a line of text each.
 func (in *instance) table(t *testing.T, sql string) (lines []string) {
 	t.Helper()
-	conn := in.conn(t)
-	defer func() { _ = conn.Close(context.Background()) }() // not only at the end: it is asked for again and again
-	rows, err := conn.Query(context.Background(), sql)
+	rows, err := in.tables(t).Query(context.Background(), sql)
 	require.NoError(t, err)
 	defer rows.Close()
 	for rows.Next() {
@@ -186,7 +184,7 @@ func TestDeletePageGoesOn(t *testing.T) {
 	in.count(t, "192.0.2.1", "http://a.example/a")
 	in.count(t, "192.0.2.1", "http://a.example/b")
 	require.NoError(t, in.admin().DeletePage(t.Context(), "demo", "http://a.example/b"))
-	reading, err := in.conn(t).Begin(t.Context())
+	reading, err := in.tables(t).Begin(t.Context())
 	require.NoError(t, err)
 	_, err = reading.Exec(t.Context(), `LOCK TABLE visitors IN SHARE MODE`)
 	require.NoError(t, err)
@@ -300,7 +298,7 @@ func TestDeleteAppTakesCountersInOrder(t *testing.T) {
 	_, third := intern("third")
 	require.IsIncreasing(t, []int64{site, second, third})
 	begin := func() (pgx.Tx, func(targets ...int64) error) {
-		tx, err := in.conn(t).Begin(t.Context())
+		tx, err := in.tables(t).Begin(t.Context())
 		require.NoError(t, err)
 		return tx, func(targets ...int64) error {
 			_, err := tx.Exec(context.Background(), db.CountersLock, targets, make([]int64, len(targets)), make([]int64, len(targets)))
@@ -344,7 +342,7 @@ func TestVisitsUnderWayToADeletedApp(t *testing.T) {
 		}
 		require.NoError(t, <-visit("demo", "/"))
 		require.NoError(t, <-visit("stays", "/"))
-		tx, err := in.conn(t).Begin(t.Context())
+		tx, err := in.tables(t).Begin(t.Context())
 		require.NoError(t, err)
 		_, err = tx.Exec(t.Context(), `SELECT FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example' FOR UPDATE OF counters`)
 		require.NoError(t, err)
@@ -386,7 +384,7 @@ func TestEraseFindsWhatWasCountedSinceItLooked(t *testing.T) {
 		in.clock.Set(in.clock.Now().AddDate(0, 0, 1))
 		in.count(t, "192.0.2.1", "http://a.example/old")
 		in.count(t, "192.0.2.2", "http://a.example/new")
-		tx, err := in.conn(t).Begin(t.Context())
+		tx, err := in.tables(t).Begin(t.Context())
 		require.NoError(t, err)
 		_, err = tx.Exec(t.Context(), `SELECT FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example' FOR UPDATE OF counters`)
 		require.NoError(t, err)

@@ -28,8 +28,7 @@ import (
 // release.
 func (in *instance) hold(t *testing.T, site string) (release func()) {
 	t.Helper()
-	conn := in.conn(t)
-	tx, err := conn.Begin(context.Background())
+	tx, err := in.tables(t).Begin(context.Background())
 	require.NoError(t, err)
 	tag, err := tx.Exec(context.Background(), "SELECT FROM counters WHERE page_id = (SELECT id FROM pages WHERE key = page_key($1)) FOR UPDATE", site)
 	require.NoError(t, err)
@@ -43,13 +42,12 @@ func (in *instance) hold(t *testing.T, site string) (release func()) {
 // waiters waits until so many backends of the database wait for a lock.
 func (in *instance) waiters(t *testing.T, n int) {
 	t.Helper()
-	conn := in.conn(t)
 	require.Eventually(t, func() bool {
 		var waiting int
-		err := conn.QueryRow(context.Background(), `SELECT count(*) FROM pg_stat_activity
+		err := in.tables(t).QueryRow(context.Background(), `SELECT count(*) FROM pg_stat_activity
 			WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting)
 		return err == nil && waiting >= n
-	}, 20*time.Second, time.Millisecond)
+	}, 20*time.Second, 5*time.Millisecond)
 }
 
 // together counts visits that are sure to share a batch, behind one that is held up; it returns
@@ -260,7 +258,7 @@ func testCloseAnswersTheAccepted(t *testing.T, w way) {
 	_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a/"})
 	require.ErrorContains(t, err, "shutting down")
 	var hot int64
-	require.NoError(t, in.conn(t).QueryRow(context.Background(), "SELECT max(hot) FROM counters").Scan(&hot))
+	require.NoError(t, in.tables(t).QueryRow(context.Background(), "SELECT max(hot) FROM counters").Scan(&hot))
 	require.Equal(t, counted.Load()+1, hot, "counted = answered")
 	in.checkTables(t)
 }
@@ -445,11 +443,10 @@ func TestWatcherBacksOff(t *testing.T) {
 	for _, want := range []time.Duration{200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond} {
 		require.Equal(t, want, <-told)
 	}
-	conn := direct.conn(t)
 	watchers := func(n int) func() bool {
 		return func() bool {
 			var found int
-			assert.NoError(t, conn.QueryRow(context.Background(), watchersOfApps).Scan(&found))
+			assert.NoError(t, direct.tables(t).QueryRow(context.Background(), watchersOfApps).Scan(&found))
 			return found == n
 		}
 	}
@@ -466,9 +463,10 @@ func TestWatcherBacksOff(t *testing.T) {
 	}
 }
 
-// watchersOfApps are the instances that hold the epoch of the apps.
-const watchersOfApps = `SELECT count(DISTINCT pid) FROM pg_locks
-	WHERE locktype = 'advisory' AND objsubid = 2 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+// watchersOfApps are the instances that hold the epoch of the apps and have read them: then they
+// look once more whether the epoch is still the same.
+const watchersOfApps = `SELECT count(DISTINCT pid) FROM pg_locks JOIN pg_stat_activity USING (pid)
+	WHERE locktype = 'advisory' AND objsubid = 2 AND datname = current_database() AND state = 'idle' AND query LIKE '-- name: AppsEpoch :%'`
 
 // With no database a visit is refused, and counts when the database is back.
 func TestDatabaseGone(t *testing.T) { everyWay(t, testDatabaseGone) }

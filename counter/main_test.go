@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
@@ -55,6 +56,11 @@ type instance struct {
 	clock   *clock
 	metrics *prometheus.Registry
 	log     *warnings
+
+	pool struct { // what tables returns
+		once sync.Once
+		*pgxpool.Pool
+	}
 }
 
 // warnings are what an instance has logged from the level of a warning on.
@@ -117,11 +123,17 @@ func everyWay(t *testing.T, test func(t *testing.T, w way)) {
 // newInstance starts a counter on a database of its own, with an open app "demo".
 func (w way) newInstance(t *testing.T, o counter.Options) *instance {
 	t.Helper()
-	url := dbtest.New(t)
-	d := openDB(t, url)
-	open := "open"
-	require.NoError(t, counter.NewAdmin(d, nil).AddApp(t.Context(), "demo", counter.Settings{Access: &open}))
-	return w.startOn(t, url, o)
+	return w.startOn(t, dbtest.Made(t, "demo", func(url string) {
+		d := openDB(t, url)
+		defer d.Close()
+		open := "open"
+		require.NoError(t, counter.NewAdmin(d, nil).AddApp(t.Context(), "demo", counter.Settings{Access: &open}))
+		today := newClock().Now()
+		for ahead := -1; ahead <= 8; ahead++ {
+			_, err := d.MakeDay(t.Context(), visit.DayOf(today.AddDate(0, 0, ahead), time.UTC))
+			require.NoError(t, err)
+		}
+	}), o)
 }
 
 // startOn starts one more counter on a database. Its filter has read the tables when this returns.
@@ -200,9 +212,24 @@ func (in *instance) conn(t *testing.T) *pgx.Conn {
 	return conn
 }
 
+// tables is conn for statements that need no session of their own.
+func (in *instance) tables(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	in.pool.once.Do(func() {
+		cfg, err := pgxpool.ParseConfig(in.url)
+		require.NoError(t, err)
+		cfg.ConnConfig.RuntimeParams["search_path"] = db.Schema
+		cfg.MaxConns = 20 // a test may hold several, and locks on them
+		in.pool.Pool, err = pgxpool.NewWithConfig(context.Background(), cfg)
+		require.NoError(t, err)
+		t.Cleanup(in.pool.Close)
+	})
+	return in.pool.Pool
+}
+
 func (in *instance) exec(t *testing.T, sql string) {
 	t.Helper()
-	_, err := in.conn(t).Exec(context.Background(), sql)
+	_, err := in.tables(t).Exec(context.Background(), sql)
 	require.NoError(t, err)
 }
 
@@ -210,8 +237,10 @@ func (in *instance) exec(t *testing.T, sql string) {
 // broken.
 func (in *instance) checkTables(t *testing.T) {
 	t.Helper()
-	rows, err := in.conn(t).Query(context.Background(), `
-		WITH proof AS (
+	rows, err := in.tables(t).Query(context.Background(), `
+		WITH visits AS MATERIALIZED (
+			SELECT * FROM footfall.visits
+		), proof AS (
 			SELECT p.id, p.site_id, p.uri, coalesce(c.pv, 0) AS pv, coalesce(c.uv, 0) AS uv, coalesce(c.hot, 0) AS hot,
 			       (SELECT count(*) FROM visitors v WHERE v.page_id = p.id)
 			           + (SELECT count(*) FROM erased_visitors v WHERE v.page_id = p.id) AS visitors,
@@ -241,8 +270,12 @@ func (in *instance) checkTables(t *testing.T) {
 // on a day.
 func (in *instance) checkDays(t *testing.T) {
 	t.Helper()
-	rows, err := in.conn(t).Query(context.Background(), `
-		WITH daily AS (
+	rows, err := in.tables(t).Query(context.Background(), `
+		WITH visits AS MATERIALIZED ( -- each of its partitions is planned and begun once, which takes longest here
+			SELECT * FROM footfall.visits
+		), returns AS MATERIALIZED (
+			SELECT * FROM footfall.returns
+		), daily AS (
 			SELECT page_id, sum(hot) AS hot, sum(pv) AS pv, sum(new_visitors) AS new_visitors FROM days GROUP BY page_id
 		), back AS (
 			SELECT page_id, sum(visitors) AS visitors FROM returns GROUP BY page_id

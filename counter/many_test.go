@@ -140,7 +140,7 @@ func TestChunksBesideLiveVisits(t *testing.T) {
 	}
 	wg.Wait()
 	var hot int
-	require.NoError(t, a.conn(t).QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(&hot))
+	require.NoError(t, a.tables(t).QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(&hot))
 	require.Equal(t, 2*(chunks*visits+clients*each), hot)
 	for _, in := range []*instance{a, b} {
 		require.Empty(t, in.log.String())
@@ -173,7 +173,7 @@ func TestPositionMovesWithWhatIsCounted(t *testing.T) {
 	require.ErrorAs(t, err, &told)
 	require.Equal(t, visit.Mismatch, told.Kind)
 	var hot int
-	require.NoError(t, in.conn(t).QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(&hot))
+	require.NoError(t, in.tables(t).QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(&hot))
 	require.Equal(t, 50, hot)
 	require.Empty(t, in.log.String())
 	in.checkTables(t)
@@ -240,7 +240,7 @@ func TestPositionIsGone(t *testing.T) {
 // numbersOf are pv, uv and hot of a target; "" if it was never counted.
 func (in *instance) numbersOf(t *testing.T, uri string) (numbers string) {
 	t.Helper()
-	rows, err := in.conn(t).Query(t.Context(), "SELECT concat_ws(' ', pv, uv, hot) FROM counters JOIN pages ON id = page_id WHERE uri = $1", uri)
+	rows, err := in.tables(t).Query(t.Context(), "SELECT concat_ws(' ', pv, uv, hot) FROM counters JOIN pages ON id = page_id WHERE uri = $1", uri)
 	require.NoError(t, err)
 	for rows.Next() {
 		require.NoError(t, rows.Scan(&numbers))
@@ -345,7 +345,7 @@ func TestCallsAreForgotten(t *testing.T) {
 	plain.startOn(t, in.url, counter.Options{Options: record.Options{RememberCalls: 3}})
 	require.Eventually(t, func() bool {
 		var calls int
-		err := in.conn(t).QueryRow(t.Context(), `SELECT count(*) FROM positions WHERE content IS NOT NULL`).Scan(&calls)
+		err := in.tables(t).QueryRow(t.Context(), `SELECT count(*) FROM positions WHERE content IS NOT NULL`).Scan(&calls)
 		return err == nil && calls == 2
 	}, time.Minute, 10*time.Millisecond, "an instance forgets by itself")
 }

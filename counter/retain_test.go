@@ -210,7 +210,7 @@ func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 	require.Len(t, unseen, 4)
 
 	// His visit is under way, and has the lock of the site: it is waited for.
-	held, err := in.conn(t).Begin(t.Context())
+	held, err := in.tables(t).Begin(t.Context())
 	require.NoError(t, err)
 	_, err = held.Exec(t.Context(), `SELECT FROM counters FOR UPDATE`)
 	require.NoError(t, err)
@@ -250,7 +250,7 @@ func TestDropWaitsForReports(t *testing.T) {
 	in.count(t, "192.0.2.1", "http://a.example/1")
 	in.clock.Set(firstDay.AddDate(0, 0, 3))
 	in.count(t, "192.0.2.1", "http://a.example/1")
-	reading, err := in.conn(t).Begin(t.Context())
+	reading, err := in.tables(t).Begin(t.Context())
 	require.NoError(t, err)
 	_, err = reading.Exec(t.Context(), `SELECT count(*) FROM visits`)
 	require.NoError(t, err)
@@ -286,7 +286,7 @@ func TestDeletePageBesidePacking(t *testing.T) {
 	require.NoError(t, in.admin().DeletePage(t.Context(), "demo", "http://a.example/b"))
 	in.exec(t, `UPDATE pages SET uri = 'a.example/(deleted) ' || id WHERE uri = 'a.example/a'`)
 	in.exec(t, `SELECT close_day(20190601); SELECT close_day(20190602)`)
-	packing, err := in.conn(t).Begin(t.Context())
+	packing, err := in.tables(t).Begin(t.Context())
 	require.NoError(t, err)
 	_, err = packing.Exec(t.Context(), `SELECT pack_returns(0, 10)`)
 	require.NoError(t, err)

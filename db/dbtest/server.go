@@ -37,6 +37,24 @@ type server struct {
 	templateOnce sync.Once
 	templateName string
 	templateErr  error
+
+	mu   sync.Mutex       // guards made
+	made map[string]*made // by the name that tests give
+}
+
+// made is a database that tests have made for their copies.
+type made struct {
+	once sync.Once
+	name string // empty: it is not ready
+}
+
+func (s *server) madeOf(name string) *made {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.made[name] == nil {
+		s.made[name] = new(made)
+	}
+	return s.made[name]
 }
 
 // The one server of the process, and whether there is any to stop.
@@ -54,10 +72,14 @@ func stopServer() error {
 	if started == nil {
 		return nil
 	}
-	started.admin.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return started.stop(ctx)
+	var errs []error
+	for _, m := range started.made {
+		errs = append(errs, started.drop(ctx, m.name))
+	}
+	started.admin.Close()
+	return errors.Join(append(errs, started.stop(ctx))...)
 }
 
 func startServer() (*server, error) {
@@ -76,7 +98,7 @@ func startServer() (*server, error) {
 
 func chooseServer(ctx context.Context) (s *server, address string, err error) {
 	if address := os.Getenv(EnvDatabaseURL); address != "" {
-		return &server{stop: func(context.Context) error { return nil }}, address, nil
+		return &server{made: map[string]*made{}, stop: func(context.Context) error { return nil }}, address, nil
 	}
 	dir, err := tempdir.Make()
 	if err != nil {
@@ -87,7 +109,7 @@ func chooseServer(ctx context.Context) (s *server, address string, err error) {
 		return nil, "", errors.Join(err, os.RemoveAll(dir))
 	}
 	stop := func(ctx context.Context) error { return errors.Join(running.Stop(ctx), os.RemoveAll(dir)) }
-	return &server{stop: stop}, running.URL(), nil
+	return &server{made: map[string]*made{}, stop: stop}, running.URL(), nil
 }
 
 // StartIn starts a server for tests alone, in a folder that its user can enter.
