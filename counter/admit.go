@@ -74,7 +74,7 @@ func (c *Counter) keyOf(known *register, a *app, r *Request) (*openKey, error) {
 }
 
 // checkRights checks that the caller may do what they ask for, and assert the visitor that they
-// name.
+// name, or that the visit is the one of an id.
 func (a *app) checkRights(r *Request, key *openKey, need Scope) error {
 	asserting := need
 	if need == ScopeCount {
@@ -87,12 +87,19 @@ func (a *app) checkRights(r *Request, key *openKey, need Scope) error {
 			return visit.Errorf(visit.Forbidden, "key", "it does not count: send one of the scope %s or %s", ScopeCount, ScopeAssert)
 		}
 	}
-	if !r.asserts() || a.isOpen() || key != nil && key.opens(asserting) {
+	if a.isOpen() || key != nil && key.opens(asserting) {
 		return nil
 	}
-	field := "ip"
-	if r.IP == "" {
+	var field string
+	switch {
+	case r.IP != "":
+		field = "ip"
+	case r.asserts():
 		field = "visitor"
+	case r.ID != "": // a stranger who guesses the ids of others would keep their visits from counting
+		field = "id"
+	default:
+		return nil
 	}
 	return visit.Errorf(visit.Forbidden, field, "app %s believes it only with a key of the scope %s: leave %s out, or send such a key as Authorization: Bearer …",
 		a.name, asserting, field)
@@ -105,6 +112,9 @@ func (c *Counter) identify(ctx context.Context, a *app, r *Request, w *subject) 
 	}
 	if a.fault != nil {
 		return visit.Errorf(visit.Unavailable, "", "app %s cannot be counted for by this instance; tell its operator", a.name).Because(a.fault)
+	}
+	if err := checkID("id", r.ID, longestVisitID); err != nil {
+		return err
 	}
 	w.day = visit.DayOf(c.clock(), a.zone)
 	return c.identifyVisitor(ctx, a, r, w)

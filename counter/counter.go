@@ -4,6 +4,7 @@ package counter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -29,6 +30,7 @@ type Request struct {
 	// The visitor that the caller asserts: an address, or an id where the app tells visitors apart
 	// by ids. With neither, the visitor is Peer.
 	IP, Visitor string
+	ID          string     // makes a visit repeatable; "": none
 	Asserts     bool       // IP or Visitor was given, even if it is empty or cannot be read
 	Peer        netip.Addr // the address that the request came from
 	Anybody     bool       // a question that names no visitor
@@ -114,13 +116,18 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 		answer.Skipped = why
 		return answer, err
 	}
-	return c.recorder.Record(c.visitOf(a, &w))
+	answer, err := c.recorder.Record(c.visitOf(a, &w, r.ID))
+	if errors.Is(err, record.ErrRepeated) {
+		answer, err = c.read(ctx, a, w.target, &w.visitor)
+		answer.Repeated = true
+	}
+	return answer, err
 }
 
-// visitOf is the visit that a request is about.
-func (c *Counter) visitOf(a *app, w *subject) record.Visit {
+// visitOf is the visit that a request is about. id: "" if it has none.
+func (c *Counter) visitOf(a *app, w *subject, id string) record.Visit {
 	v := record.Visit{
-		App: a.id, CountsBy: a.countsBy, Target: w.target, Visitor: w.visitor, Day: w.day, NewPages: a.limits.newPages.of(w.untrusted),
+		App: a.id, CountsBy: a.countsBy, Target: w.target, Visitor: w.visitor, Day: w.day, NewPages: a.limits.newPages.of(w.untrusted), ID: id,
 	}
 	if a.mode == byDay {
 		address := w.address

@@ -39,7 +39,7 @@ func deleteRows(ctx context.Context, q *db.Queries, name string) error {
 	if err != nil {
 		return err
 	}
-	return inTurn(ctx, row.ID, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppSketchesDelete)
+	return inTurn(ctx, row.ID, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppSketchesDelete, q.AppVisitIDsDelete)
 }
 
 // deleteAll deletes what is left. The lock of the app keeps others from making pages of it, and the
@@ -57,7 +57,7 @@ func deleteAll(ctx context.Context, q *db.Queries, name string) error {
 	if _, err := q.AppLock(ctx, name); err != nil {
 		return err
 	}
-	return inTurn(ctx, row.ID, q.AppPositionsDelete, q.AppCountersTake, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppErasedVisitsDelete,
+	return inTurn(ctx, row.ID, q.AppPositionsDelete, q.AppCountersTake, q.AppVisitIDsDelete, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppErasedVisitsDelete,
 		q.AppErasedVisitorsDelete, q.AppDaysDelete, q.AppReturnsDelete, q.AppSketchesDelete,
 		q.AppTopsDelete, q.AppKeptDelete, q.AppCountersDelete, q.AppPagesDelete, q.AppTallyDelete, q.AppKeysDelete, q.AppDelete)
 }

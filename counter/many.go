@@ -12,7 +12,7 @@ import (
 )
 
 // Item is one visit of many, as a caller states it.
-type Item struct{ URI, IP, Visitor, Agent string }
+type Item struct{ URI, IP, Visitor, Agent, ID string }
 
 // Counting is the permission to count visits of an app by whomever the caller names.
 type Counting struct {
@@ -62,7 +62,7 @@ func (a *app) checkManyRights(key *openKey) error {
 // concerns more than the item.
 func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Skipped, error) {
 	c, a := g.counter, g.app
-	r := Request{URI: item.URI, IP: item.IP, Visitor: item.Visitor, Agent: item.Agent}
+	r := Request{URI: item.URI, IP: item.IP, Visitor: item.Visitor, Agent: item.Agent, ID: item.ID}
 	if !r.asserts() && a.mode != byID {
 		return record.Visit{}, "", visit.Errorf(visit.Invalid, "ip", "it is missing: give the address of the visitor")
 	}
@@ -80,7 +80,7 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 		c.metrics.skipped.WithLabelValues(string(why)).Inc()
 		return record.Visit{}, why, nil
 	}
-	return c.visitOf(a, &w), "", nil
+	return c.visitOf(a, &w, item.ID), "", nil
 }
 
 // ChunkVisits is how many visits are best recorded at once.

@@ -342,7 +342,7 @@ func TestCallsAreForgotten(t *testing.T) {
 	_, err = g.OpenCall(t.Context(), "0", [32]byte{2}) // another call now
 	require.NoError(t, err)
 	in.exec(t, `UPDATE positions SET used_at = now() - interval '3 days 1 minute' WHERE part = '2'`)
-	plain.startOn(t, in.url, counter.Options{Options: record.Options{RememberCalls: 3}})
+	plain.startOn(t, in.url, counter.Options{Options: record.Options{RememberIDs: 3}})
 	require.Eventually(t, func() bool {
 		var calls int
 		err := in.tables(t).QueryRow(t.Context(), `SELECT count(*) FROM positions WHERE content IS NOT NULL`).Scan(&calls)

@@ -86,7 +86,7 @@ func readIgnored(raw string) (string, error) {
 }
 
 func readIgnoredID(id string) (string, error) {
-	if err := checkID(id); err != nil {
+	if err := checkVisitor(id); err != nil {
 		return "", fmt.Errorf("ignore: %.64q is neither an address, nor a network, nor the id of a visitor", id)
 	}
 	return ignoredID + id, nil

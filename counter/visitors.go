@@ -22,26 +22,36 @@ const (
 
 var visitorModes = []string{byAddress, byID, byHash, byDay}
 
-const longestID = 256 // bytes
+// How long ids may be, in bytes.
+const (
+	longestID      = 256 // of visitors
+	longestVisitID = 64  // of visits
+)
 
-// checkID checks an id that a caller gives a visitor.
-func checkID(id string) error {
-	switch {
-	case id == "":
+// checkVisitor checks an id that a caller gives a visitor.
+func checkVisitor(id string) error {
+	if id == "" {
 		return visit.Errorf(visit.Invalid, "visitor", "it is missing: give the id by which you know the visitor")
-	case len(id) > longestID:
-		return visit.Errorf(visit.Invalid, "visitor", "it is longer than %d bytes: shorten it, or send a hash of it", longestID)
+	}
+	return checkID("visitor", id, longestID)
+}
+
+// checkID checks an id that a caller gives, and names the field that it is in.
+func checkID(field, id string, longest int) error {
+	switch {
+	case len(id) > longest:
+		return visit.Errorf(visit.Invalid, field, "it is longer than %d bytes: shorten it, or send a hash of it", longest)
 	case !utf8.ValidString(id):
-		return visit.Errorf(visit.Invalid, "visitor", "it is not valid UTF-8")
+		return visit.Errorf(visit.Invalid, field, "it is not valid UTF-8")
 	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return visit.Errorf(visit.Invalid, "visitor", "it has control characters: leave them out")
+		return visit.Errorf(visit.Invalid, field, "it has control characters: leave them out")
 	}
 	return nil
 }
 
 // visitorByID returns the visitor that an id stands for.
 func (a *app) visitorByID(secret Secret, id string) (netip.Addr, error) {
-	if err := checkID(id); err != nil {
+	if err := checkVisitor(id); err != nil {
 		return netip.Addr{}, err
 	}
 	return secret.hashOf(a.id, byID, id), nil

@@ -22,6 +22,11 @@ type Batch struct {
 	Targets TargetColumns
 	Pairs   PairColumns
 	Moves   []Move // of the sources that the visits come from, in the order of their positions' keys
+	// Claims are the ids of its visits that have one, each once. Write makes them before anything
+	// else, and tells Claimed which ids were free. The visits of the others were counted before:
+	// Claimed takes them out of the batch.
+	Claims  []Claim
+	Claimed func(free map[Claim]bool)
 }
 
 // TargetColumns has a row for each target, in order of id.
@@ -58,8 +63,8 @@ type Outcome struct {
 	Verdicts []Verdict // one for each row of Batch.Pairs
 }
 
-// Write sends a batch in one round trip and returns when it has committed. FaultOf tells what an
-// error means. The slices of out are reused.
+// Write sends a batch in one round trip, or in two where visits of it have ids, and returns when it
+// has committed. FaultOf tells what an error means. The slices of out are reused.
 func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	conn, err := d.writers.Acquire(ctx)
 	if err != nil {
@@ -67,12 +72,35 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	}
 	defer conn.Release()
 
-	out.Sums = resize(out.Sums, len(b.Targets.IDs))
-	out.Verdicts = resize(out.Verdicts, len(b.Pairs.Targets))
-
 	var q pgx.Batch
 	q.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	q.Queue(BatchBegin, uuidValue(b.ID))
+	if len(b.Claims) > 0 {
+		if err := b.claim(ctx, conn, &q); err != nil {
+			return b.failed(conn, err)
+		}
+		q = pgx.Batch{}
+	}
+	b.queue(&q, out)
+	if err := conn.SendBatch(ctx, &q).Close(); err != nil {
+		return b.failed(conn, err)
+	}
+	return nil
+}
+
+// failed rolls a batch back that has got an error.
+func (b *Batch) failed(conn *pgxpool.Conn, err error) error {
+	rollback(conn.Conn())
+	if pgconn.SafeToRetry(err) {
+		err = &notSentError{err}
+	}
+	return fmt.Errorf("write batch: %w", err)
+}
+
+// queue queues all that comes behind the beginning of the transaction.
+func (b *Batch) queue(q *pgx.Batch, out *Outcome) {
+	out.Sums = resize(out.Sums, len(b.Targets.IDs))
+	out.Verdicts = resize(out.Verdicts, len(b.Pairs.Targets))
 	for _, m := range b.Moves {
 		q.Queue(PositionMove, m.App, m.Source, m.Part, m.From, m.To)
 	}
@@ -90,14 +118,6 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 		q.Queue(DaysVisited, t.IDs, t.Sites, t.Days, t.Hot)
 	}
 	q.Queue(BatchCommit)
-	if err := conn.SendBatch(ctx, &q).Close(); err != nil {
-		rollback(conn.Conn())
-		if pgconn.SafeToRetry(err) {
-			err = &notSentError{err}
-		}
-		return fmt.Errorf("write batch: %w", err)
-	}
-	return nil
 }
 
 // Probe writes a batch without visits, as durably as any other: it fails where one with visits

@@ -213,6 +213,18 @@ func (q *Queries) AppTopsDelete(ctx context.Context, appID int32) error {
 	return err
 }
 
+const AppVisitIDsDelete = `-- name: AppVisitIDsDelete :exec
+DELETE FROM visit_ids
+WHERE app_id = $1
+`
+
+// Deletes the ids of an app's visits. For good once its counters are locked: then no batch claims
+// any more of them.
+func (q *Queries) AppVisitIDsDelete(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, AppVisitIDsDelete, appID)
+	return err
+}
+
 const AppVisitorsDelete = `-- name: AppVisitorsDelete :exec
 DELETE FROM visitors
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)

@@ -421,6 +421,16 @@ type Visit struct {
 	Ip netip.Addr
 }
 
+// Visits that callers have given an id, for some days: each has been counted.
+type VisitID struct {
+	// The app that the visit counted for.
+	AppID int32
+	// The day on which it came, like 20190629, in UTC.
+	DayID int32
+	// The id, as the caller gave it.
+	ID string
+}
+
 // One row for each visitor of each target, until the visitor is erased or forgotten: the proof of uv and of every rank.
 type Visitor struct {
 	// The target.

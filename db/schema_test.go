@@ -155,6 +155,10 @@ var rules = []struct{ refusedBy, sql string }{
 	{"positions_content_is_hash", `UPDATE positions SET content = '\x01'`},
 	{"FF004", `SELECT move_position(1, 'calls', 'a', 1, 2)`}, // it is at 0
 
+	{"visit_ids_pkey", `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20190630, 'a')`}, // on another day, too
+	{"visit_ids_length", `UPDATE visit_ids SET id = ''`},
+	{"visit_ids_length", `UPDATE visit_ids SET id = repeat('é', 33)`},
+
 	{"days_pkey", `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) VALUES (1, 20190629, 1, 1, 1)`},
 	{"days_numbers_descend", `UPDATE days SET hot = 1, pv = 2, new_visitors = 1`},
 	{"days_numbers_descend", `UPDATE days SET hot = 2, pv = 1, new_visitors = 2`},
@@ -197,6 +201,7 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190629, 0, '192.0.2.1')`)
 	exec(t, conn, `INSERT INTO batches (id, turn, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 0, 1)`)
 	exec(t, conn, `INSERT INTO positions (app_id, source, part) VALUES (1, 'calls', 'a')`)
+	exec(t, conn, `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20190629, 'a')`)
 	exec(t, conn, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) VALUES (1, 20190629, 1, 1, 0)`)
 	exec(t, conn, `INSERT INTO open_returns (page_id, day_id, previous_day, visitors) VALUES (1, 20190629, 20190628, 1)`)
 	exec(t, conn, `INSERT INTO packed_returns (page_id, day_id, previous_days, visitors) VALUES (1, 20190629, B'1', B'1')`)

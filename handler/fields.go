@@ -39,8 +39,8 @@ type field struct {
 
 // fields are the values that a caller may give.
 type fields struct {
-	app, ip, visitor, uri field
-	uris                  []string
+	app, ip, visitor, uri, id field
+	uris                      []string
 	// parseErr is the first fault in how the fields but app were written. An unknown app is told
 	// before it.
 	parseErr error
@@ -72,6 +72,8 @@ func (f *fields) named(name string) *field {
 		return &f.visitor
 	case "uri":
 		return &f.uri
+	case "id":
+		return &f.id
 	}
 	return nil
 }
@@ -192,7 +194,7 @@ func (f *fields) readMember(d *json.Decoder, is body) error {
 	if is.many && name == "uris" {
 		return f.later(name, f.setURIs(written))
 	}
-	if f.named(name) == nil || is.many && name == "uri" {
+	if f.named(name) == nil || is.many && (name == "uri" || name == "id") {
 		return f.later("body", invalid("body", "%.64q is not a field: %s", name, is.shape))
 	}
 	var value string

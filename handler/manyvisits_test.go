@@ -5,16 +5,21 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/db"
 	"footfall/intake"
+	"footfall/record"
 	"footfall/visit"
 )
 
@@ -181,8 +186,22 @@ func TestManyVisitsRefused(t *testing.T) {
 	assert.Equal(t, 1, e.hotOf(), "the call itself is right")
 }
 
-// A call with a key counts once, however often and by however many it is sent at once. Another body
-// with the same key is refused; other keys, apps and callers have calls of their own.
+// another is one more instance on the database of an edge.
+func (e *edge) another(t *testing.T) *edge {
+	t.Helper()
+	d, err := db.Open(t.Context(), e.database, db.Options{})
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return *e.now.Load() }}})
+	require.NoError(t, err)
+	t.Cleanup(counting.Close)
+	options := Options{Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()}
+	return &edge{t: t, database: e.database, public: listen(t, publicHandler(counting, options), options.Log)}
+}
+
+// A call with a key counts once, however often and by however many it is sent at once, to two
+// instances. Another body with the same key is refused; other keys, apps and callers have calls of
+// their own.
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -197,11 +216,13 @@ func TestIdempotencyKey(t *testing.T) {
 	counted := make([]int, visits)
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	for range callers {
+	other := e.another(t)
+	for n := range callers {
+		to := []*edge{e, other}[n%2]
 		all.Go(func() {
-			a := e.visits("app=demo", body, one...)
+			a := to.visits("app=demo", body, one...)
 			for a.status == http.StatusServiceUnavailable { // too many at once
-				a = e.visits("app=demo", body, one...)
+				a = to.visits("app=demo", body, one...)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -233,10 +254,10 @@ func TestIdempotencyKey(t *testing.T) {
 			expect(t, got.Repeated.Site, got.Repeated.Page, now)
 		}
 	}
-	a := e.visits("app=demo&answers=none", body, one...)
+	a := other.visits("app=demo&answers=none", body, one...)
 	assert.Equal(t, fmt.Sprintf(`{"counted":0,"repeated":%d,"skipped":1,"failed":0,"unreached":0,"errors":[]}`, visits-1), a.body)
 
-	a = e.visits("app=demo", body+" ", one...)
+	a = other.visits("app=demo", body+" ", one...)
 	assert.Equal(t, http.StatusUnprocessableEntity, a.status)
 	assert.Contains(t, a.error(t), "another body was sent with it")
 	require.Equal(t, visits-1, e.hotOf())
@@ -249,6 +270,43 @@ func TestIdempotencyKey(t *testing.T) {
 		got := manyResults(t, e.visits("app="+app, `[{"uri":"http://example.com/","ip":"192.0.2.1"}]`, headers...))
 		assert.NotNil(t, got[0].Counted)
 	}
+}
+
+// A visit with an id counts once, alone or in a call, and says that it was counted before; who may not
+// assert may not give one.
+func TestRepeatedVisits(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	const first = "/visit?app=demo&ip=192.0.2.1&uri=http://a/&id=x"
+	a := e.get(first)
+	assert.Empty(t, a.header.Get(repeatedHeader))
+	again := e.get(first)
+	assert.Equal(t, "id", again.header.Get(repeatedHeader))
+	assert.Equal(t, a.body, again.body)
+	assert.Equal(t, "id", e.post(`{"app":"demo","ip":"192.0.2.1","uri":"http://a/","id":"x"}`).header.Get(repeatedHeader))
+	body := `[{"uri":"http://a/","ip":"192.0.2.1","id":"x"},{"uri":"http://a/","ip":"192.0.2.2","id":"y"},
+		{"uri":"http://a/","ip":"192.0.2.2","id":"y"},{"uri":"http://a/","ip":"192.0.2.3","id":"` + strings.Repeat("i", 65) + `"},{"uri":"http://a/","ip":"192.0.2.3","id":""}]`
+	now := &visit.Answer{Site: counts(2, 2, 1, 2), Page: counts(2, 2, 1, 2)}
+	second := &visit.Answer{Site: counts(2, 2, 2, 2), Page: counts(2, 2, 2, 2)}
+	assert.Equal(t, []manyResult{
+		{Repeated: now}, {Counted: second}, {Repeated: second},
+		{Error: "id: it is longer than 64 bytes: shorten it, or send a hash of it"}, {Error: "id: it is empty: give it a value, or leave it out"},
+	}, manyResults(t, e.visits("app=demo", body, inArray...)))
+	assert.Contains(t, e.visits("app=demo&answers=none", body, inArray...).body, `{"counted":0,"repeated":3,"skipped":0,"failed":2,`)
+	assert.Equal(t, 2, e.hotOf())
+
+	for path, status := range map[string]int{
+		"/visit?app=demo&uri=http://a/&id=": 400, "/visit?app=demo&uri=http://a/&id=1&id=2": 400, "/visit?app=shop&uri=http://example.com/&id=x": 403,
+		"/counts?app=shop&uri=http://example.com/&id=x": 200, // where it means nothing
+	} {
+		a := e.get(path)
+		assert.Equal(t, status, a.status, "%s: %s", path, a.body)
+		if status != http.StatusOK {
+			assert.Contains(t, a.error(t), "id: ")
+		}
+	}
+	assert.Equal(t, 400, e.askWith(`{"app":"demo","uris":[],"id":"x"}`, http.MethodPost, "/counts", inArray...).status)
+	assert.Equal(t, 2, e.hotOf())
 }
 
 // The service fails in the middle of a call: what was counted is told, and the rest counts when the

@@ -304,7 +304,7 @@ func (c *checker) send(t *testing.T, s sent) {
 		assert.True(t, strings.HasPrefix(a.body, header+"\n"), "%s: %s", s.call, a.body)
 	}
 	headers, _ := c.at(answers, "headers").(map[string]any)
-	for _, name := range []string{"Link", "ETag", "Retry-After", skippedHeader} {
+	for _, name := range []string{"Link", "ETag", "Retry-After", skippedHeader, repeatedHeader} {
 		if said := a.header.Get(name); said != "" && assert.Contains(t, headers, name, s.call) {
 			assert.Empty(t, c.faults(s.call+" "+name, c.at(headers[name], "schema"), said))
 			c.said[name+" "+said] = true
@@ -333,6 +333,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 	c.sendAll(t, []sent{
 		{"GET /visit", "app=demo&ip=192.168.0.1&uri=" + page, nil, "", 200},
 		{"GET /visit", "app=demo&ip=192.168.0.1&uri=" + page, []string{"Sec-Purpose", "prefetch"}, "", 200},
+		{"GET /visit", "app=demo&ip=192.168.0.1&id=1&uri=" + page, nil, "", 200},
 		{"GET /visit", "app=choosy&uri=http://example.com/", []string{"DNT", "1"}, "", 200},
 		{"GET /visit", "app=choosy&uri=http://example.com/", []string{"User-Agent", "curl/8"}, "", 200},
 		{"GET /visit", "app=deaf&ip=192.0.2.1&uri=http://example.com/", nil, "", 200},
@@ -341,6 +342,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"GET /visit", "app=shop&uri=" + page, nil, "", 403},
 		{"GET /visit", "app=limited&ip=192.0.2.1&uri=" + page, nil, "", 200}, {"GET /visit", "app=limited&ip=192.0.2.1&uri=" + page, nil, "", 429},
 		{"POST /visit", "", inJSON, `{"app":"demo","ip":"192.168.0.1","uri":"http://hhui.top/home"}`, 200},
+		{"POST /visit", "", inJSON, `{"app":"demo","ip":"192.168.0.1","uri":"http://hhui.top/home","id":"1"}`, 200},
 		{"POST /visit", "", inJSON, `{"app":"demo"}`, 400}, {"POST /visit", "", inJSON, `{"app":"none"}`, 404},
 		{"POST /visit", "", append([]string{"Authorization", "Bearer x"}, inJSON...), `{"app":"shop","uri":"http://example.com/"}`, 401},
 		{"POST /visit", "", inJSON, `{"app":"shop","ip":"192.0.2.1","uri":"http://example.com/"}`, 403},
@@ -446,6 +448,7 @@ func (c *checker) checkReached(t *testing.T) {
 	for _, why := range c.at(c.all, "components", "headers", skippedHeader, "schema", "enum").([]any) {
 		assert.True(t, c.said[skippedHeader+" "+why.(string)], "%s: %s", skippedHeader, why)
 	}
+	assert.True(t, c.said[repeatedHeader+" id"])
 	elsewhere := map[string]bool{
 		// TestReportsFindVisitorsAsCountsDoes, and the tests of apps with ids: they take a secret.
 		"GET /visit visitor": true, "GET /counts visitor": true, "GET /api/apps/{app}/ranks visitor": true,

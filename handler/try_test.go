@@ -63,7 +63,7 @@ addEventListener('load', async () => {
 	const R = 'GET /api/apps/{app}/'
 	const learnt = {}
 	await until('form', () => document.querySelector('form'))
-	learnt.calls = [...document.querySelectorAll('form')].map(form => form.id)
+	learnt.calls = [...document.querySelectorAll('form')].map(form => form.getAttribute('id'))
 	learnt.filled = [...document.querySelectorAll('input')].filter(input => input.value || input.placeholder).map(input => input.name)
 	learnt.visit = await send('GET /visit', {app: 'demo', ip: '192.0.2.1', uri: 'http://hhui.top/<b>bold</b>'})
 	learnt.post = await send('POST /visit', {app: 'demo', ip: '192.0.2.2', uri: 'http://hhui.top/<b>bold</b>'})

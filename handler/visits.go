@@ -58,8 +58,14 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 // skippedHeader says why a visit was not counted on purpose.
 const skippedHeader = "Footfall-Skipped"
 
+// repeatedHeader says that a visit was counted before, when it came with the same id.
+const repeatedHeader = "Footfall-Repeated"
+
 // write answers 200 with counts.
 func write(c echo.Context, a visit.Answer) error {
+	if a.Repeated {
+		c.Response().Header().Set(repeatedHeader, "id")
+	}
 	if a.Skipped != "" {
 		c.Response().Header().Set(skippedHeader, string(a.Skipped))
 	}

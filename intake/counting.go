@@ -77,7 +77,7 @@ func (c *counting) again() string {
 	if c.key != "" {
 		return "send them again with the same Idempotency-Key"
 	}
-	return "ask /counts"
+	return "ask /counts, or send those again that have an id"
 }
 
 // taken are visits of items, and where these stand.
@@ -159,25 +159,25 @@ func (c *counting) chunk(ctx context.Context) error {
 		}
 	}
 	results := c.Record(chunk)
-	var lost taken
+	var earlier taken // counted, with numbers that are to be read
 	err = nil
 	for k, got := range results {
 		i := t.places[k]
 		if errors.Is(got.Err, record.ErrMoved) {
-			c.lost(ctx, lost)
+			c.answerNow(ctx, earlier)
 			c.at = i // what another caller has counted is repeated, and the rest counted from there
 			return nil
 		}
-		if errors.Is(got.Err, record.ErrNumbersLost) {
+		if errors.Is(got.Err, record.ErrNumbersLost) || errors.Is(got.Err, record.ErrRepeated) {
 			c.counted = true
-			lost.visits, lost.places = append(lost.visits, t.visits[k]), append(lost.places, i)
+			earlier.visits, earlier.places = append(earlier.visits, t.visits[k]), append(earlier.places, i)
 			continue
 		}
 		if failed := c.result(i, got); err == nil {
 			err = failed
 		}
 	}
-	c.lost(ctx, lost)
+	c.answerNow(ctx, earlier)
 	c.at = t.behind
 	return err
 }
@@ -208,9 +208,9 @@ func (c *counting) result(i int, got record.Result) error {
 	return got.Err
 }
 
-// lost answers visits whose numbers were lost with those of now. Where these cannot be read either,
-// it is told that they were counted.
-func (c *counting) lost(ctx context.Context, t taken) {
+// answerNow answers visits that were counted before, or whose numbers were lost, with the numbers of
+// now. Where these cannot be read, it is told that they were counted.
+func (c *counting) answerNow(ctx context.Context, t taken) {
 	if err := c.readNumbers(ctx, t.visits, t.places); err == nil {
 		return
 	}

@@ -159,7 +159,7 @@ func (r *reader) item() error {
 }
 
 // fields are those that an item has given, in the order of named.
-type fields [4]bool
+type fields [5]bool
 
 // named returns where the value of a field is kept; nil if there is none of that name.
 func named(item *counter.Item, name string) (value *string, number int) {
@@ -172,6 +172,8 @@ func named(item *counter.Item, name string) (value *string, number int) {
 		return &item.Visitor, 2
 	case "agent":
 		return &item.Agent, 3
+	case "id":
+		return &item.ID, 4
 	}
 	return nil, 0
 }
@@ -189,7 +191,7 @@ func (r *reader) member(item *counter.Item, given *fields, wrong func(field, for
 	value, number := named(item, name)
 	r.space()
 	if value == nil {
-		wrong("", "%.64q is not a field of a visit: give uri, ip or visitor, agent", name)
+		wrong("", "%.64q is not a field of a visit: give uri, ip or visitor, agent, id", name)
 		return r.skip()
 	}
 	if given[number] {

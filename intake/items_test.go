@@ -26,7 +26,7 @@ func TestReadItems(t *testing.T) {
 		"none, with spaces": {" [ \n ]\r\n", false, nil},
 		"one":               {`[{"uri":"http://a/","ip":"192.0.2.1"}]`, false, []counter.Item{a}},
 		"spread":            {"\t[ {\n \"ip\" :\r\n\"192.0.2.1\" , \"uri\": \"http://a/\" } , { } ]", false, []counter.Item{a, {}}},
-		"all fields":        {`[{"visitor":"v","agent":"","uri":"u"}]`, false, []counter.Item{{Visitor: "v", URI: "u"}}},
+		"all fields":        {`[{"visitor":"v","agent":"","uri":"u","id":"1"}]`, false, []counter.Item{{Visitor: "v", URI: "u", ID: "1"}}},
 		"escapes":           {`[{"uri":"\u0061\/\"\\\n\ud83d\ude00","ip":"é"}]`, false, []counter.Item{{URI: "a/\"\\\n😀", IP: "é"}}},
 		"no lines":          {"", true, nil},
 		"lines":             {"{\"uri\":\"http://a/\",\"ip\":\"192.0.2.1\"}\r\n\n  {}\n{\"agent\":\"x\"}", true, []counter.Item{a, {}, {Agent: "x"}}},
@@ -148,7 +148,7 @@ func FuzzReadItems(f *testing.F) {
 			}
 			var fields map[string]string
 			require.NoError(t, json.Unmarshal(item, &fields))
-			require.Equal(t, counter.Item{URI: fields["uri"], IP: fields["ip"], Visitor: fields["visitor"], Agent: fields["agent"]}, got.list[i])
+			require.Equal(t, counter.Item{URI: fields["uri"], IP: fields["ip"], Visitor: fields["visitor"], Agent: fields["agent"], ID: fields["id"]}, got.list[i])
 		}
 	})
 }

@@ -113,7 +113,30 @@ COMMENT ON COLUMN positions.used_at IS 'When somebody last began to read from he
 -- Calls go by age.
 CREATE INDEX positions_of_calls_by_age ON positions (used_at) WHERE content IS NOT NULL;
 
+-- Ids by which callers make visits repeatable, one by one. A batch claims those of its visits before
+-- anything else in its own transaction: a visit is counted with its id, or not at all.
+--
+-- It has no foreign key, for the reason for which visits has none: a batch of a deleted app fails on
+-- its counters.
+CREATE TABLE visit_ids (
+    app_id integer NOT NULL,
+    day_id integer NOT NULL,
+    id     text    NOT NULL COLLATE "C",
+
+    PRIMARY KEY (app_id, id),
+    CONSTRAINT visit_ids_length CHECK (octet_length(id) BETWEEN 1 AND 64)
+);
+
+COMMENT ON TABLE  visit_ids        IS 'Visits that callers have given an id, for some days: each has been counted.';
+COMMENT ON COLUMN visit_ids.app_id IS 'The app that the visit counted for.';
+COMMENT ON COLUMN visit_ids.day_id IS 'The day on which it came, like 20190629, in UTC.';
+COMMENT ON COLUMN visit_ids.id     IS 'The id, as the caller gave it.';
+
+-- Ids go by age.
+CREATE INDEX visit_ids_by_age ON visit_ids (day_id);
+
 -- +goose Down
+DROP TABLE visit_ids;
 DROP TABLE positions;
 DROP TABLE batches;
 DROP FUNCTION batches_clock();

@@ -335,6 +335,12 @@ WHERE id = @id;
 DELETE FROM positions
 WHERE app_id = @app_id;
 
+-- name: AppVisitIDsDelete :exec
+-- Deletes the ids of an app's visits. For good once its counters are locked: then no batch claims
+-- any more of them.
+DELETE FROM visit_ids
+WHERE app_id = @app_id;
+
 -- name: AppCountersTake :exec
 -- Locks the counters of all targets of an app, and makes those that are missing, or waits for the
 -- batch that is making them. Target by target, in the order in which every batch does: who made all

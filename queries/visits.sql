@@ -4,6 +4,8 @@
 --   BEGIN; BatchBegin; CountersLock; BatchCheck; VisitsRecord; COMMIT
 --
 -- PositionMove comes before CountersLock, once for each source of the visits that has a position.
+-- Where visits have ids, VisitIDsClaim comes behind BatchBegin, and its answer is waited for: the
+-- rest is sent without the visits that were counted before.
 --
 -- CountersLock takes every row lock that the batch needs, in the one global order, so that no two
 -- batches can deadlock. BatchCheck and VisitsRecord come after it as statements of their own,

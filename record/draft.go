@@ -62,12 +62,17 @@ func newDraft() draft {
 }
 
 // fill takes as many of the first entries as one transaction can hold, and returns how many. In one
-// transaction a target has one day, so entries from before and after midnight are not mixed.
+// transaction a target has one day, so entries from before and after midnight are not mixed. Those
+// that are repeated are left out.
 // hintsAllowed says whether the filter is asked.
 func (d *draft) fill(entries []entry, g *generation, hintsAllowed bool) int {
 	d.clear(g.basis)
 	for i := range entries {
 		e := &entries[i]
+		if e.repeated {
+			d.places = append(d.places, entryPlaces{})
+			continue
+		}
 		if d.hasOtherDay(e.site.id, e.Day) || d.hasOtherDay(e.page.id, e.Day) {
 			break
 		}
@@ -188,6 +193,10 @@ func (d *draft) replay(entries []entry) {
 	}
 	for i := range entries {
 		e, at := &entries[i], d.places[i]
+		if e.repeated {
+			e.err = ErrRepeated
+			continue
+		}
 		e.answer = visit.Answer{
 			Site: d.count(at.siteTarget, at.sitePair, e.site.rank),
 			Page: d.count(at.pageTarget, at.pagePair, e.page.rank),

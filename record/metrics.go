@@ -35,7 +35,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		register: make,
 		visits: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_visits_total",
-			Help: "Visits by what became of them: counted, refused (not counted), lost (perhaps counted, their numbers are not known).",
+			Help: "Visits by what became of them: counted, repeated (with an id that was counted before), refused (not counted), lost (perhaps counted, their numbers are not known).",
 		}, []string{"outcome"}),
 		faults: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_batch_faults_total",

@@ -32,8 +32,9 @@ type Options struct {
 	// longer is refused. Default 2 s.
 	MaxWait time.Duration
 
-	// RememberCalls is for how many days a call is known after it was last sent. Default 7.
-	RememberCalls int
+	// RememberIDs is for how many days a call is known after it was last sent, and the id of a visit
+	// after it came first. Default 7.
+	RememberIDs int
 
 	// These save look-ups in the tables. They change no number.
 	Filter       bool  // have a Bloom filter of all visitors
@@ -56,8 +57,8 @@ func (o Options) withDefaults(d *db.DB) Options {
 	if o.patience == (patience{}) {
 		o.patience = usualPatience
 	}
-	if o.RememberCalls == 0 {
-		o.RememberCalls = 7
+	if o.RememberIDs == 0 {
+		o.RememberIDs = 7
 	}
 	if o.FilterMemory == 0 {
 		o.FilterMemory = 256 << 20
@@ -75,6 +76,9 @@ type Visit struct {
 	// VisitorOn returns the visitor on another day. It is nil unless the app hashes visitors by day.
 	VisitorOn func(ctx context.Context, day int32) (netip.Addr, error)
 	NewPages  int64 // how many new pages the app may have a day; 0: any number
+	// ID makes the visit repeatable: what is sent with it again counts nothing, and is ErrRepeated.
+	// "": it has none.
+	ID string
 }
 
 // Recorder counts visits in batches. While a lane writes one batch, its next one gathers, so
@@ -193,6 +197,8 @@ func (m *metrics) outcome(err error) {
 	switch {
 	case err == nil:
 		m.visits.WithLabelValues("counted").Inc()
+	case errors.Is(err, ErrRepeated):
+		m.visits.WithLabelValues("repeated").Inc()
 	case errors.As(err, &told) && told.Kind == visit.Lost:
 		m.visits.WithLabelValues("lost").Inc()
 	default:

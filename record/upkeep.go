@@ -22,19 +22,19 @@ const (
 )
 
 // upkeep measures this machine's clock and the size of the database, looks for old snapshots, makes
-// the partitions of coming days, forgets old calls, and empties the tables of old batches. Any
+// the partitions of coming days, forgets old calls and ids, and empties the tables of old batches. Any
 // number of instances may do so at once.
 type upkeep struct {
-	db     *db.DB
-	size   prometheus.Gauge
-	log    *slog.Logger
-	clock  func() time.Time
-	calls  int // for how many days they are known
-	warned clockWarning
-	oldest *snapshots
-	cancel context.CancelFunc
-	ctx    context.Context // ends with close
-	done   sync.WaitGroup  // the goroutine of start
+	db      *db.DB
+	size    prometheus.Gauge
+	log     *slog.Logger
+	clock   func() time.Time
+	idsStay int // for how many days calls and ids of visits are known
+	warned  clockWarning
+	oldest  *snapshots
+	cancel  context.CancelFunc
+	ctx     context.Context // ends with close
+	done    sync.WaitGroup  // the goroutine of start
 }
 
 func newUpkeep(d *db.DB, o Options, m *metrics) *upkeep {
@@ -44,7 +44,7 @@ func newUpkeep(d *db.DB, o Options, m *metrics) *upkeep {
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	return &upkeep{
-		db: d, size: size, oldest: newSnapshots(m), log: o.Log, clock: o.Clock, calls: o.RememberCalls, cancel: cancel, ctx: ctx,
+		db: d, size: size, oldest: newSnapshots(m), log: o.Log, clock: o.Clock, idsStay: o.RememberIDs, cancel: cancel, ctx: ctx,
 	}
 }
 
@@ -85,11 +85,17 @@ func (u *upkeep) round() {
 	if err := u.makeDays(ctx); err != nil && u.ctx.Err() == nil {
 		u.log.Error("upkeep of days failed; it is tried again", "in", upkeepEvery, "error", err)
 	}
-	switch forgotten, err := u.db.ForgetCalls(ctx, u.calls); {
+	u.forget(ctx, "calls", u.db.ForgetCalls)
+	u.forget(ctx, "ids of visits", u.db.ForgetVisitIDs)
+}
+
+// forget forgets what need not be known any more for a call, or a visit, to be repeated.
+func (u *upkeep) forget(ctx context.Context, what string, older func(ctx context.Context, days int) (int64, error)) {
+	switch forgotten, err := older(ctx, u.idsStay); {
 	case err != nil && u.ctx.Err() == nil:
-		u.log.Error("old calls were not forgotten; it is tried again", "in", upkeepEvery, "error", err)
+		u.log.Error("old "+what+" were not forgotten; it is tried again", "in", upkeepEvery, "error", err)
 	case forgotten > 0:
-		u.log.Debug("old calls forgotten", "calls", forgotten)
+		u.log.Debug("old "+what+" forgotten", "rows", forgotten)
 	}
 }
 

@@ -39,6 +39,8 @@ type entry struct {
 	site, page entryTarget
 	other      bool // counts for (other), since its app has had its new pages of the day
 
+	repeated bool // its id was claimed before, as far as the transaction of the last attempt knows
+
 	step Step // of a chunk whose sources have positions
 
 	answer visit.Answer
@@ -148,11 +150,8 @@ func (w *writer) attempt(ctx context.Context, entries []entry) (sent int, id [16
 		return 0, id, err
 	}
 	id = uuid.Must(uuid.NewV7())
-	sent = w.draft.fill(entries, w.generation, w.hints.allowed())
+	sent = w.prepare(entries)
 	w.draft.batch.ID, w.draft.batch.Moves = id, moves(w.draft.batch.Moves, entries[:sent])
-	if w.chunk != nil {
-		w.draft.tell(w.generation)
-	}
 	if err := w.db.Write(ctx, &w.draft.batch, &w.draft.outcome); err != nil {
 		return sent, id, err
 	}
@@ -215,11 +214,15 @@ func (w *writer) afterLostCommit(ctx context.Context, entries []entry, sent int,
 	switch {
 	case err != nil:
 		w.giveUp(entries[:sent], &visit.Error{Kind: visit.Lost, Err: err,
-			Message: "the connection to the database was lost: it is not known whether this visit was counted: ask /counts"})
+			Message: "the connection to the database was lost: it is not known whether this visit was counted: ask /counts, or if it had an id, send it again with that"})
 		return entries[sent:], true
 	case committed:
 		moved(entries[:sent])
-		fail(entries[:sent], ErrNumbersLost)
+		for i := range entries[:sent] {
+			if entries[i].err = ErrNumbersLost; entries[i].repeated {
+				entries[i].err = ErrRepeated
+			}
+		}
 		return entries[sent:], true
 	case !pause(ctx, try):
 		w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again"))

@@ -22,7 +22,8 @@ type Answer struct {
 	Site Counts `json:"site"`
 	Page Counts `json:"page"`
 
-	Skipped Skipped `json:"-"` // why the visit was not counted, if that was on purpose
+	Skipped  Skipped `json:"-"` // why the visit was not counted, if that was on purpose
+	Repeated bool    `json:"-"` // it was counted before; the numbers are those of now
 }
 
 // Skipped is the reason for which a visit was not counted on purpose. It is "" for a visit that was

@@ -139,7 +139,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 		registry.MustRegister(freeSpace(p.Data))
 	}
 	counting, err := counter.Open(ctx, d, counter.Options{Secret: secret, Options: record.Options{
-		Log: p.log, Metrics: registry, MaxWait: c.maxWait, RememberCalls: c.RememberIDs,
+		Log: p.log, Metrics: registry, MaxWait: c.maxWait, RememberIDs: c.RememberIDs,
 		Filter: c.Filter == "on", FilterMemory: c.filterMemory, Memory: c.memory,
 	}})
 	if err != nil {

@@ -1,0 +1,312 @@
+package counter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/record"
+	"footfall/visit"
+)
+
+// withID counts a visit that has an id.
+func (in *instance) withID(t *testing.T, ip, uri, id string) visit.Answer {
+	t.Helper()
+	a, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: ip, URI: uri, ID: id})
+	require.NoError(t, err)
+	return a
+}
+
+// A visit counts once with its id, by whichever way it comes again, and is answered with the present
+// numbers.
+func TestIDs(t *testing.T) { everyWay(t, testIDs) }
+
+func testIDs(t *testing.T, w way) {
+	in := w.newInstance(t, counter.Options{})
+	a := in.withID(t, "192.0.2.1", "http://a/", "x")
+	require.False(t, a.Repeated)
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(a))
+	in.count(t, "192.0.2.2", "http://a/")
+	a = in.withID(t, "192.0.2.1", "http://a/", "x")
+	require.True(t, a.Repeated)
+	require.Equal(t, "2 2 1 2 | 2 2 1 2", row(a))
+	a = in.withID(t, "192.0.2.3", "http://b/new", "x")
+	require.True(t, a.Repeated)
+	require.Equal(t, "0 0 0 0 | 0 0 0 0", row(a), "whatever else comes with the id")
+	require.False(t, in.withID(t, "192.0.2.1", "http://a/", "X").Repeated, "another id")
+
+	in.clock.Set(in.clock.Now().Add(24 * time.Hour))
+	require.True(t, in.withID(t, "192.0.2.1", "http://a/", "x").Repeated, "on another day, too")
+
+	g := in.counting(t)
+	at, err := g.OpenCall(t.Context(), "one", [32]byte{1})
+	require.NoError(t, err)
+	item := func(ip, id string) counter.Item { return counter.Item{URI: "http://a/", IP: ip, ID: id} }
+	got := g.Record(chunkOf(t, g, at, item("192.0.2.1", "x"), item("192.0.2.7", "y"), item("192.0.2.8", "y"), item("192.0.2.7", "")))
+	for i, want := range []string{"", "3 3 3 4 | 3 3 3 4", "", "3 3 3 5 | 3 3 3 5"} {
+		assert.Equal(t, want == "", errors.Is(got[i].Err, record.ErrRepeated), "%d: %v", i, got[i].Err)
+		if want != "" {
+			assert.Equal(t, want, row(got[i].Answer), i)
+		}
+	}
+	require.ErrorIs(t, g.Record(chunkOf(t, g, at, item("192.0.2.9", "y")))[0].Err, record.ErrRepeated)
+	require.EqualValues(t, 5, at.Next, "a position passes by what is repeated")
+	require.Equal(t, "3 3 5", in.numbersOf(t, "a"))
+	require.EqualValues(t, 5, in.metric(t, "footfall_visits_total")-repeats(t, in))
+	in.checkTables(t)
+}
+
+// repeats is how many visits the metrics call repeated.
+func repeats(t *testing.T, in *instance) (n float64) {
+	t.Helper()
+	families, err := in.metrics.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if f.GetName() == "footfall_visits_total" && l.GetValue() == "repeated" {
+					n += m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return n
+}
+
+// Two visits with one id share a batch: one of them counts.
+func TestOneIDTwiceInABatch(t *testing.T) {
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	var requests []counter.Request
+	for i := range 12 {
+		requests = append(requests, counter.Request{IP: fmt.Sprintf("192.0.2.%d", i), URI: fmt.Sprintf("http://a/%d", i), ID: fmt.Sprint(i % 4)})
+	}
+	answers, errs := in.together(t, requests)
+	counted := make([]int, 4)
+	for i := range requests {
+		require.NoError(t, errs[i])
+		if !answers[i].Repeated {
+			counted[i%4]++
+		}
+	}
+	require.Equal(t, []int{1, 1, 1, 1}, counted)
+	require.Equal(t, "5 5 6", in.numbersOf(t, "a"))
+	in.checkTables(t)
+}
+
+// Who may not say who came may not say which visit it is either, and what is no id is refused; ids of
+// two apps are apart.
+func TestWhoMaySendIDs(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.shop(t, counter.Settings{})
+	r := stranger("198.51.100.1", "/")
+	r.ID = "x"
+	require.Equal(t, visit.Forbidden, in.kindOf(t, r))
+	for scope, want := range map[counter.Scope]visit.Kind{counter.ScopeCount: visit.Forbidden, counter.ScopeRead: visit.Forbidden, counter.ScopeAssert: 0} {
+		key, err := in.admin().AddKey(t.Context(), "shop", []counter.Scope{scope})
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { r.Key = key; return in.kindOf(t, r) != visit.BadKey }, time.Minute, time.Millisecond)
+		require.Equal(t, want, in.kindOf(t, r), scope)
+	}
+	require.False(t, in.withID(t, "192.0.2.1", "http://a/", "x").Repeated)
+	for id, says := range map[string]string{
+		strings.Repeat("é", 33): "id: it is longer than 64 bytes", "a\n": "id: it has control characters", "\xff": "id: it is not valid UTF-8",
+	} {
+		_, err := in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a/", ID: id})
+		require.ErrorContains(t, err, says)
+		_, _, err = in.counting(t).Visit(t.Context(), counter.Item{URI: "http://a/", IP: "192.0.2.1", ID: id})
+		require.ErrorContains(t, err, says)
+	}
+	require.False(t, in.withID(t, "192.0.2.1", "http://a/", strings.Repeat("é", 32)).Repeated)
+}
+
+// Visits are repeated at random, one by one and in chunks, at two instances at once: each id counts
+// once, and exactly one of those who sent it is told so.
+func TestIDsAtTwoInstances(t *testing.T) {
+	t.Parallel()
+	a := both.newInstance(t, counter.Options{})
+	b := both.startOn(t, a.url, counter.Options{Options: record.Options{Clock: a.clock.Now}})
+	const ids, clients, each, chunks, visits = 300, 12, 30, 4, 100
+	item := func(r *rand.Rand) counter.Item {
+		n := r.IntN(ids)
+		return counter.Item{URI: fmt.Sprintf("http://site%d.example/%d", n%3, n%7), IP: fmt.Sprintf("10.0.0.%d", n%90), ID: fmt.Sprint(n)}
+	}
+	var mu sync.Mutex
+	counted, sent := map[string]int{}, map[string]bool{}
+	note := func(id string, repeated bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if sent[id] = true; !repeated {
+			counted[id]++
+		}
+	}
+	var wg sync.WaitGroup
+	for n, in := range []*instance{a, b} {
+		g := in.counting(t)
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(n), 1))
+			for range chunks {
+				var items []counter.Item
+				for range visits {
+					items = append(items, item(r))
+				}
+				for i, got := range g.Record(chunkOf(t, g, nil, items...)) {
+					repeated := errors.Is(got.Err, record.ErrRepeated)
+					assert.True(t, repeated || got.Err == nil, "%v", got.Err)
+					note(items[i].ID, repeated)
+				}
+			}
+		})
+		for client := range clients {
+			wg.Go(func() {
+				r := rand.New(rand.NewPCG(uint64(client), uint64(n)))
+				for range each {
+					one := item(r)
+					got, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: one.IP, URI: one.URI, ID: one.ID})
+					assert.NoError(t, err)
+					note(one.ID, got.Repeated)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	for id := range sent {
+		assert.Equal(t, 1, counted[id], "id %s", id)
+	}
+	require.Equal(t, []string{fmt.Sprint(len(sent), " ", len(sent), "\n")}, a.table(t, `SELECT concat_ws(' ', (SELECT count(*) FROM visit_ids),
+		(SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL))`))
+	for _, in := range []*instance{a, b} {
+		require.Empty(t, in.log.String())
+	}
+	a.checkTables(t)
+}
+
+// The connection is lost under a visit with an id, before its batch has counted or after: sent again
+// it counts once.
+func TestConnectionLostUnderAnID(t *testing.T) {
+	t.Parallel()
+	in, c := both.newCutInstance(t)
+	failed := make(chan error, 1)
+	send := func(ip, id string) {
+		_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: ip, URI: "http://a/", ID: id})
+		failed <- err
+	}
+	release := in.hold(t, "a")
+	go send("192.0.2.2", "after")
+	in.waiters(t, 1) // the whole batch is with the server, its commit included
+	c.cut()
+	in.waiters(t, 2)
+	release()
+	require.ErrorContains(t, <-failed, "counted, but its numbers were lost")
+	a := in.withID(t, "192.0.2.2", "http://a/", "after")
+	require.True(t, a.Repeated)
+	require.Equal(t, "2 2 2 2 | 2 2 2 2", row(a))
+
+	for _, kept := range []bool{false, true} { // of somebody who has the id, and ends well or not
+		id := fmt.Sprint("before, ", kept)
+		tx, err := in.conn(t).Begin(t.Context())
+		require.NoError(t, err)
+		_, err = tx.Exec(t.Context(), `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20260629, $1)`, id)
+		require.NoError(t, err)
+		go send("192.0.2.3", id)
+		in.waiters(t, 1) // the ids are being claimed
+		in.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+		in.waiters(t, 1) // again
+		if kept {
+			require.NoError(t, tx.Commit(t.Context()))
+		} else {
+			require.NoError(t, tx.Rollback(t.Context()))
+		}
+		require.NoError(t, <-failed)
+	}
+	require.Equal(t, "3 3 3", in.numbersOf(t, "a"))
+	in.checkTables(t)
+}
+
+// A batch that is sent again, for whatever reason, claims its ids again, and what is left out of it
+// leaves its id to others.
+func TestIDsOfABatchThatIsSentAgain(t *testing.T) {
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	in.count(t, "192.0.2.1", "http://a/")
+	// Another instance has counted the visitor, of whom this one's filter knows nothing.
+	plain.startOn(t, in.url, counter.Options{}).count(t, "192.0.2.2", "http://a/")
+	a := in.withID(t, "192.0.2.2", "http://a/", "hint")
+	require.Equal(t, "2 2 2 3 | 2 2 2 3", row(a))
+	require.False(t, a.Repeated)
+	require.Positive(t, in.metric(t, "footfall_filter_wrong_hints_total"))
+
+	in.exec(t, `ALTER TABLE visitors ADD CONSTRAINT nobody CHECK (ip <> '192.0.2.7')`)
+	g := in.counting(t)
+	var items []counter.Item
+	for i := range 10 {
+		items = append(items, counter.Item{URI: "http://a/", IP: fmt.Sprintf("192.0.2.%d", i), ID: fmt.Sprint(i)})
+	}
+	items = append(items, counter.Item{URI: "http://a/", IP: "192.0.2.1", ID: "7"}) // repeated only if the one before counts
+	for i, got := range g.Record(chunkOf(t, g, nil, items...)) {
+		assert.Equal(t, i == 7, got.Err != nil, "%d: %v", i, got.Err)
+	}
+	in.exec(t, `ALTER TABLE visitors DROP CONSTRAINT nobody`)
+	for i, got := range g.Record(chunkOf(t, g, nil, items...)) {
+		assert.ErrorIs(t, got.Err, record.ErrRepeated, i)
+	}
+	require.Equal(t, "9 9 13", in.numbersOf(t, "a"))
+	in.checkTables(t)
+}
+
+// Ids are forgotten after so many days, and no sooner; an app goes with its own.
+func TestIDsAreForgotten(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.exec(t, `INSERT INTO visit_ids (app_id, day_id, id) SELECT 1, days_ago(n), n FROM generate_series(0, 9) AS n`)
+	for _, c := range []struct{ days, want int64 }{{9, 0}, {7, 2}, {7, 0}, {0, 6}} { // one day at least
+		forgotten, err := in.db.ForgetVisitIDs(t.Context(), int(c.days))
+		require.NoError(t, err)
+		require.Equal(t, c.want, forgotten, "%d days", c.days)
+	}
+	require.True(t, in.withID(t, "192.0.2.1", "http://a/", "1").Repeated)
+	require.False(t, in.withID(t, "192.0.2.1", "http://a/", "2").Repeated)
+
+	in.exec(t, `INSERT INTO visit_ids (app_id, day_id, id) SELECT 1, days_ago(4), 'old ' || n FROM generate_series(1, 12000) AS n`)
+	left := func() (ids int) {
+		require.NoError(t, in.conn(t).QueryRow(t.Context(), `SELECT count(*) FROM visit_ids`).Scan(&ids))
+		return ids
+	}
+	plain.startOn(t, in.url, counter.Options{Options: record.Options{RememberIDs: 3}})
+	require.Eventually(t, func() bool { return left() == 3 }, time.Minute, 10*time.Millisecond, "an instance forgets by itself")
+
+	in.shop(t, counter.Settings{Access: ptr("open")})
+	_, err := in.Visit(t.Context(), counter.Request{App: "shop", IP: "192.0.2.1", URI: "http://shop.example/", ID: "1"})
+	require.NoError(t, err)
+	require.NoError(t, in.admin().DeleteApp(t.Context(), "demo"))
+	require.Equal(t, 1, left())
+}
+
+// A batch that is late claims an id after those of its app were deleted: it goes with the app.
+func TestIDClaimedUnderTheDeletionOfItsApp(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.withID(t, "192.0.2.1", "http://a/", "x")
+	tx, err := in.conn(t).Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT FROM page_tallies FOR UPDATE`)
+	require.NoError(t, err)
+	deleted := make(chan error, 1)
+	go func() { deleted <- in.admin().DeleteApp(context.Background(), "demo") }()
+	in.waiters(t, 1)
+	require.Empty(t, in.table(t, `SELECT id FROM visit_ids`), "what is many is deleted before anybody waits")
+	in.exec(t, `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20260629, 'y')`)
+	require.NoError(t, tx.Rollback(t.Context()))
+	require.NoError(t, <-deleted)
+	require.Empty(t, in.table(t, `SELECT id FROM visit_ids`))
+}

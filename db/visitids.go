@@ -1,0 +1,48 @@
+package db
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Claim is the id that a caller gave a visit of an app.
+type Claim struct {
+	App int32
+	ID  string
+}
+
+// claim sends the beginning of a transaction, and claims the ids of the batch in it.
+func (b *Batch) claim(ctx context.Context, conn *pgxpool.Conn, begin *pgx.Batch) error {
+	apps, ids := make([]int32, len(b.Claims)), make([]string, len(b.Claims))
+	for i, id := range b.Claims {
+		apps[i], ids[i] = id.App, id.ID
+	}
+	free := make(map[Claim]bool, len(b.Claims))
+	begin.Queue(VisitIDsClaim, apps, ids).Query(func(rows pgx.Rows) error {
+		var id Claim
+		_, err := pgx.ForEachRow(rows, []any{&id.App, &id.ID}, func() error { free[id] = true; return nil })
+		return err
+	})
+	if err := conn.SendBatch(ctx, begin).Close(); err != nil {
+		return err
+	}
+	b.Claimed(free)
+	return nil
+}
+
+// idsForgottenAtOnce is how many ids are forgotten in one transaction, so that it is short.
+const idsForgottenAtOnce = 5000
+
+// ForgetVisitIDs forgets the ids of visits that came more than so many days ago, and returns how
+// many there were.
+func (d *DB) ForgetVisitIDs(ctx context.Context, days int) (forgotten int64, err error) {
+	for {
+		some, err := d.queries.VisitIDsForget(ctx, VisitIDsForgetParams{Days: int32(days), Most: idsForgottenAtOnce}) //nolint:gosec // a number of days
+		forgotten += some
+		if err != nil || some < idsForgottenAtOnce {
+			return forgotten, err
+		}
+	}
+}
