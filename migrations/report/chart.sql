@@ -52,7 +52,7 @@ BEGIN
           AND d.day_id = r.a_day
         UNION ALL
         SELECT coalesce(s.uniques, s.pv), s.new_visitors, s.pv, s.hot
-        FROM target_sums(page, r.a_day, r.z_day) AS s
+        FROM targets_sums(ARRAY[page], r.a_day, r.z_day) AS s
         WHERE chart.period <> 'day'
     ) AS n ON true
     GROUP BY r.first_day, r.last_day

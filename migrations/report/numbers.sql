@@ -16,7 +16,7 @@ AS $$
         SELECT days_earlier(nullif(numbers.from_day, 0), days_before), days_earlier(numbers.to_day, days_before)
         WHERE days_before > 0
     ) AS r
-    CROSS JOIN LATERAL target_sums(p.id, r.first_day, r.last_day) AS s
+    CROSS JOIN LATERAL targets_sums(ARRAY[p.id], r.first_day, r.last_day) AS s
     LEFT JOIN LATERAL target_uniques(a.id, p.id, r.first_day, r.last_day) AS u ON s.uniques IS NULL
     WHERE a.name = numbers.app
     ORDER BY r.last_day DESC

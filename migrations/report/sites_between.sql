@@ -3,17 +3,23 @@ RETURNS TABLE (site text, today bigint, uniques bigint, new_visitors bigint, pv 
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
-    SELECT s.uri, l.days[30], coalesce(d.uniques, d.pv), d.new_visitors, d.pv, d.hot, coalesce(b.uniques, 0), l.days
-    FROM apps AS a
-    CROSS JOIN LATERAL busiest_sites(a.id, least(n, 1000)) AS s
-    CROSS JOIN LATERAL target_sums(s.page_id, from_day, to_day) AS d
-    LEFT JOIN LATERAL target_sums(s.page_id, days_earlier(nullif(from_day, 0), days_before), days_earlier(to_day, days_before)) AS b ON days_before > 0
+    WITH sites AS MATERIALIZED (
+        SELECT s.page_id, s.uri, s.pv, today(a.tz) AS today
+        FROM apps AS a
+        CROSS JOIN LATERAL busiest_sites(a.id, least(n, 1000)) AS s
+        WHERE a.name = sites_between.app
+    )
+    SELECT s.uri, l.days[30], coalesce(d.uniques, d.pv), d.new_visitors, d.pv, d.hot, coalesce(b.uniques, b.pv, 0), l.days
+    FROM sites AS s
+    JOIN targets_sums(ARRAY(SELECT o.page_id FROM sites AS o), from_day, to_day) AS d ON d.page_id = s.page_id
+    LEFT JOIN targets_sums(
+        ARRAY(SELECT o.page_id FROM sites AS o WHERE days_before > 0),
+        days_earlier(nullif(from_day, 0), days_before), days_earlier(to_day, days_before)) AS b ON b.page_id = s.page_id
     CROSS JOIN LATERAL (
         SELECT array_agg(coalesce(v.pv, 0) ORDER BY g.ago DESC) AS days
         FROM generate_series(0, 29) AS g (ago)
-        LEFT JOIN days AS v ON v.page_id = s.page_id AND v.day_id = days_earlier(today(a.tz), g.ago)
+        LEFT JOIN days AS v ON v.page_id = s.page_id AND v.day_id = days_earlier(s.today, g.ago)
     ) AS l
-    WHERE a.name = sites_between.app
     ORDER BY d.pv DESC, s.pv DESC, s.page_id
 $$;
 
