@@ -177,6 +177,7 @@ var rules = []struct{ refusedBy, sql string }{
 	{"22023", `SELECT add_packed_returns('{1}', '{20190629}', '{20190629}', '{1}')`},
 	{"packed_returns_are_some", `SELECT add_packed_returns('{1, 1}', '{20190629, 20190629}', '{20190627, 20190626}', '{-1, 1}')`},
 	{"packed_returns_are_some", `SELECT add_packed_returns('{1}', '{20190629}', '{20190628}', '{-2}')`},
+	{"packed_returns_are_some", `SELECT add_packed_returns('{1, 1}', '{20190629, 20190629}', '{20190628, 20190627}', '{-5, 1}')`},
 
 	{"visits_kept_pkey", `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190629)`},
 	{"visits_kept_app_id_fkey", `INSERT INTO visits_kept (app_id, from_day) VALUES (99, 20190629)`},
