@@ -36,6 +36,10 @@ func (a *Admin) ShowVisitor(ctx context.Context, app, visitor string) (prints []
 // while they are erased is left out: that visit came after the erasure began.
 func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased int64, err error) {
 	err = a.withVisitor(ctx, app, visitor, func(q *db.Queries, row *db.App, ips []netip.Addr) error {
+		unseen, err := q.OldestUnseen(ctx)
+		if err != nil {
+			return err
+		}
 		found, err := q.VisitorTargets(ctx, db.VisitorTargetsParams{AppID: row.ID, Ips: ips})
 		if err != nil || len(found) == 0 {
 			return err
@@ -43,7 +47,7 @@ func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased i
 		if err := eraseOldVisits(ctx, q, found, ips); err != nil {
 			return err
 		}
-		erased, err = eraseHeld(ctx, q, found, ips)
+		erased, err = eraseHeld(ctx, q, found, ips, unseen)
 		return err
 	})
 	return erased, wrap("erase a visitor of app "+app, err)
@@ -78,9 +82,10 @@ func eraseOldVisits(ctx context.Context, q *db.Queries, found []db.VisitorTarget
 }
 
 // eraseHeld locks the sites of a visitor, so that no visit of theirs to these sites is under way,
-// and erases what is left there, with what was counted since the targets were found. Visits wait
-// meanwhile, so nothing is read but by its key.
-func eraseHeld(ctx context.Context, q *db.Queries, found []db.VisitorTargetsRow, ips []netip.Addr) (erased int64, err error) {
+// and erases what is left there, with what was counted by transactions that were unseen when the
+// targets were found. Visits wait meanwhile, so nothing is read but by its key; and what came while
+// the targets were found, which may have taken long, is looked at before.
+func eraseHeld(ctx context.Context, q *db.Queries, found []db.VisitorTargetsRow, ips []netip.Addr, unseen int64) (erased int64, err error) {
 	seen := map[int64]bool{}
 	var pages, sites []int64
 	var fromDays []int32
@@ -91,17 +96,27 @@ func eraseHeld(ctx context.Context, q *db.Queries, found []db.VisitorTargetsRow,
 			sites, fromDays = append(sites, f.SiteID), append(fromDays, f.SiteDay)
 		}
 	}
+	look := func(unseen int64) error {
+		since, err := q.VisitorPagesSince(ctx, db.VisitorPagesSinceParams{Sites: sites, FromDays: fromDays, OldestUnseen: unseen, Ips: ips})
+		pages = append(pages, since...)
+		return err
+	}
 	if err := q.EraseByKey(ctx); err != nil {
+		return 0, err
+	}
+	stillUnseen, err := q.OldestUnseen(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := look(unseen); err != nil {
 		return 0, err
 	}
 	if err := q.CountersHold(ctx, sites); err != nil {
 		return 0, err
 	}
-	since, err := q.VisitorPagesSince(ctx, db.VisitorPagesSinceParams{Sites: sites, FromDays: fromDays, Ips: ips})
-	if err != nil {
+	if err := look(stillUnseen); err != nil {
 		return 0, err
 	}
-	pages = append(pages, since...)
 	if erased, err = q.VisitorErase(ctx, db.VisitorEraseParams{Pages: pages, Ips: ips}); err != nil {
 		return 0, err
 	}

@@ -414,6 +414,21 @@ func (q *Queries) EraseTurn(ctx context.Context) error {
 	return err
 }
 
+const OldestUnseen = `-- name: OldestUnseen :one
+SELECT coalesce(min(x.id), max(s.next))::bigint AS transaction
+FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next) AS s
+LEFT JOIN (SELECT pg_snapshot_xip(pg_current_snapshot())::text::bigint AS id) AS x ON x.id <> pg_current_xact_id()::text::bigint
+`
+
+// The oldest transaction, by its number, of which a statement asked from now on may see what no
+// statement before could: the oldest one under way beside this one, or the next that will begin.
+func (q *Queries) OldestUnseen(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, OldestUnseen)
+	var transaction int64
+	err := row.Scan(&transaction)
+	return transaction, err
+}
+
 const PageDrop = `-- name: PageDrop :exec
 DELETE FROM pages
 WHERE id = $1
@@ -598,27 +613,35 @@ FROM (
     SELECT DISTINCT d.page_id
     FROM (SELECT unnest($1::bigint[]) AS site_id, unnest($2::integer[]) AS from_day) AS s
     JOIN days AS d ON d.site_id = s.site_id AND d.day_id >= s.from_day
+    WHERE age(d.xmin) <= (SELECT pg_current_xact_id()::text::bigint + age(pg_current_xact_id()::xid) - $3::bigint)
 ) AS counted
 CROSS JOIN LATERAL (
     SELECT
     FROM visitors AS w
     WHERE w.page_id = counted.page_id
-      AND w.ip = ANY ($3::inet[])
+      AND w.ip = ANY ($4::inet[])
     LIMIT 1
 ) AS v
 `
 
 type VisitorPagesSinceParams struct {
-	Sites    []int64
-	FromDays []int32
-	Ips      []netip.Addr
+	Sites        []int64
+	FromDays     []int32
+	OldestUnseen int64
+	Ips          []netip.Addr
 }
 
 // The pages of some sites at which a visitor is known, of those that were counted on a day of their
-// site or later. Asked while the sites are held, it finds what VisitorTargets did not see yet. The
-// first two arrays are one table.
+// site or later, and by no transaction older than one. Every batch writes the day's row of its
+// pages, and a row tells who wrote it last: age() is how many transactions ago that was. The first
+// two arrays are one table.
 func (q *Queries) VisitorPagesSince(ctx context.Context, arg VisitorPagesSinceParams) ([]int64, error) {
-	rows, err := q.db.Query(ctx, VisitorPagesSince, arg.Sites, arg.FromDays, arg.Ips)
+	rows, err := q.db.Query(ctx, VisitorPagesSince,
+		arg.Sites,
+		arg.FromDays,
+		arg.OldestUnseen,
+		arg.Ips,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -210,7 +210,7 @@ func TestPlanOfErasingAVisitor(t *testing.T) {
 	}{
 		{db.VisitorTargets, []any{ip, 1}},
 		{db.EraseByKey, nil},
-		{db.VisitorPagesSince, []any{[]int64{1}, []int32{20190629}, ip}},
+		{db.VisitorPagesSince, []any{[]int64{1}, []int32{20190629}, 0, ip}},
 		{db.VisitorErase, []any{[]int64{1, 2, 3}, ip}},
 	} {
 		var plan string

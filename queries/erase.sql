@@ -47,15 +47,24 @@ SELECT set_config('enable_seqscan', 'off', true),
        set_config('enable_hashjoin', 'off', true),
        set_config('enable_mergejoin', 'off', true);
 
+-- name: OldestUnseen :one
+-- The oldest transaction, by its number, of which a statement asked from now on may see what no
+-- statement before could: the oldest one under way beside this one, or the next that will begin.
+SELECT coalesce(min(x.id), max(s.next))::bigint AS transaction
+FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next) AS s
+LEFT JOIN (SELECT pg_snapshot_xip(pg_current_snapshot())::text::bigint AS id) AS x ON x.id <> pg_current_xact_id()::text::bigint;
+
 -- name: VisitorPagesSince :many
 -- The pages of some sites at which a visitor is known, of those that were counted on a day of their
--- site or later. Asked while the sites are held, it finds what VisitorTargets did not see yet. The
--- first two arrays are one table.
+-- site or later, and by no transaction older than one. Every batch writes the day's row of its
+-- pages, and a row tells who wrote it last: age() is how many transactions ago that was. The first
+-- two arrays are one table.
 SELECT counted.page_id
 FROM (
     SELECT DISTINCT d.page_id
     FROM (SELECT unnest(@sites::bigint[]) AS site_id, unnest(@from_days::integer[]) AS from_day) AS s
     JOIN days AS d ON d.site_id = s.site_id AND d.day_id >= s.from_day
+    WHERE age(d.xmin) <= (SELECT pg_current_xact_id()::text::bigint + age(pg_current_xact_id()::xid) - @oldest_unseen::bigint)
 ) AS counted
 CROSS JOIN LATERAL (
     SELECT
