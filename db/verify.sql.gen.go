@@ -77,28 +77,32 @@ func (q *Queries) VerifyNames(ctx context.Context, targets []int64) ([]VerifyNam
 }
 
 const VerifyNext = `-- name: VerifyNext :one
-WITH following AS (
-    SELECT p.id, p.site_id, 1 + coalesce(c.pv, 0) + coalesce(c.uv, 0) AS weight, coalesce(c.uv, 0) AS uv
+WITH following AS MATERIALIZED (
+    SELECT p.id, p.site_id, p.app_id
     FROM pages AS p
-    JOIN pages AS s         ON s.id = coalesce(p.site_id, p.id)
-    JOIN apps AS a          ON a.id = p.app_id
-    LEFT JOIN counters AS c ON c.page_id = p.id
     WHERE p.id >= $2::bigint
-      AND a.deleted_at IS NULL
-      AND $3::text IN ('', a.name)
-      AND (hashtextextended(a.name || ' ' || s.uri, $4::bigint) & 1048575) < $5::integer -- of 1,048,576
     ORDER BY p.id
-    LIMIT $6
-), running AS (
-    SELECT f.id, f.site_id, f.weight, f.uv, sum(f.weight) OVER (ORDER BY f.id) AS so_far
+    LIMIT $3
+), asked AS (
+    SELECT f.id, f.site_id, k.is_asked, CASE WHEN k.is_asked THEN 1 + coalesce(c.pv, 0) + coalesce(c.uv, 0) ELSE 0 END AS weight
     FROM following AS f
+    JOIN apps AS a ON a.id = f.app_id
+    LEFT JOIN LATERAL (SELECT n.pv, n.uv FROM counters AS n WHERE n.page_id = f.id OFFSET 0) AS c ON true -- one by one, and not all
+    CROSS JOIN LATERAL (
+        SELECT a.deleted_at IS NULL
+                   AND $4::text IN ('', a.name)
+                   AND ($5::integer > 1048575 -- of 1,048,576
+                        OR (hashtextextended(a.name || ' ' || (SELECT s.uri FROM pages AS s WHERE s.id = coalesce(f.site_id, f.id)), $6::bigint) & 1048575) < $5)
+               AS is_asked
+    ) AS k
+), running AS (
+    SELECT n.id, n.site_id, n.is_asked, n.weight, sum(n.weight) OVER (ORDER BY n.id) AS so_far
+    FROM asked AS n
 )
-SELECT coalesce(min(r.id), 0)::bigint      AS low,
-       coalesce(max(r.id), 0)::bigint      AS high,
+SELECT coalesce(max(r.id), 0)::bigint      AS high,
        coalesce(sum(r.weight), 0)::bigint  AS weight,
-       coalesce(sum(r.uv), 0)::bigint      AS visitors,
-       coalesce(array_agg(r.id), '{}')::bigint[] AS targets,
-       coalesce(array_agg(r.id) FILTER (WHERE r.site_id IS NULL), '{}')::bigint[] AS sites
+       coalesce(array_agg(r.id) FILTER (WHERE r.is_asked), '{}')::bigint[] AS targets,
+       coalesce(array_agg(r.id) FILTER (WHERE r.is_asked AND r.site_id IS NULL), '{}')::bigint[] AS sites
 FROM running AS r
 WHERE r.so_far <= $1::bigint
    OR r.so_far = r.weight
@@ -107,39 +111,34 @@ WHERE r.so_far <= $1::bigint
 type VerifyNextParams struct {
 	Size    int64
 	FromID  int64
-	App     string
-	Seed    int64
-	Sampled int32
 	Many    int32
+	App     string
+	Sampled int32
+	Seed    int64
 }
 
 type VerifyNextRow struct {
-	Low      int64
-	High     int64
-	Weight   int64
-	Visitors int64
-	Targets  []int64
-	Sites    []int64
+	High    int64
+	Weight  int64
+	Targets []int64
+	Sites   []int64
 }
 
-// The targets asked for from a number on, in order, as many as have about so many rows together, but
-// one at least, and not too many; none where none is left. Those of an app that is being deleted
-// are left out: its rows go step by step.
+// The pages from a number on, in order, as many as have about so many rows together, but one at
+// least, and not too many: the last, 0 where none is left, and which of them are asked for. Those of an app that is being deleted are left out: its rows go step by step.
 func (q *Queries) VerifyNext(ctx context.Context, arg VerifyNextParams) (VerifyNextRow, error) {
 	row := q.db.QueryRow(ctx, VerifyNext,
 		arg.Size,
 		arg.FromID,
-		arg.App,
-		arg.Seed,
-		arg.Sampled,
 		arg.Many,
+		arg.App,
+		arg.Sampled,
+		arg.Seed,
 	)
 	var i VerifyNextRow
 	err := row.Scan(
-		&i.Low,
 		&i.High,
 		&i.Weight,
-		&i.Visitors,
 		&i.Targets,
 		&i.Sites,
 	)
@@ -169,31 +168,6 @@ func (q *Queries) VerifyNextDay(ctx context.Context, arg VerifyNextDayParams) (i
 	return day, err
 }
 
-const VerifyNextVisitor = `-- name: VerifyNextVisitor :one
-SELECT coalesce((SELECT v.ip::text
-                 FROM visitors AS v
-                 WHERE v.page_id = $1::bigint
-                   AND v.ip > ($2::text)::inet
-                 ORDER BY v.page_id, v.ip
-                 OFFSET $3
-                 LIMIT 1), '')::text AS ip
-`
-
-type VerifyNextVisitorParams struct {
-	Target  int64
-	AfterIp string
-	Skip    int32
-}
-
-// The visitor of a target who comes after one, and after so many others that are skipped, in the
-// order of addresses; empty where there is none.
-func (q *Queries) VerifyNextVisitor(ctx context.Context, arg VerifyNextVisitorParams) (string, error) {
-	row := q.db.QueryRow(ctx, VerifyNextVisitor, arg.Target, arg.AfterIp, arg.Skip)
-	var ip string
-	err := row.Scan(&ip)
-	return ip, err
-}
-
 const VerifyScope = `-- name: VerifyScope :one
 
 SELECT coalesce(min(coalesce(k.from_day, 0)) FILTER (WHERE a.deleted_at IS NULL), 0)::integer AS from_day,
@@ -210,7 +184,7 @@ type VerifyScopeRow struct {
 // What `footfall verify` recomputes, in many snapshots that last a second or so each: an old one
 // would keep PostgreSQL from clearing away the versions of rows that every visit makes. What is
 // compared with each other is read in the same snapshot: a range of targets with all that is
-// theirs, a part of the visitors of one target, or some sites with their pages.
+// theirs, or some sites with their pages.
 //
 // The queries that hold promises return a row for each measure: how many times it was held and how
 // often it was broken, how many rows stand behind it, and up to n offenders as a flat list of six

@@ -1,7 +1,7 @@
 -- What `footfall verify` recomputes, in many snapshots that last a second or so each: an old one
 -- would keep PostgreSQL from clearing away the versions of rows that every visit makes. What is
 -- compared with each other is read in the same snapshot: a range of targets with all that is
--- theirs, a part of the visitors of one target, or some sites with their pages.
+-- theirs, or some sites with their pages.
 --
 -- The queries that hold promises return a row for each measure: how many times it was held and how
 -- often it was broken, how many rows stand behind it, and up to n offenders as a flat list of six
@@ -29,45 +29,37 @@ LEFT JOIN counters AS c ON c.page_id = p.id
 WHERE @app::text IN ('', a.name);
 
 -- name: VerifyNext :one
--- The targets asked for from a number on, in order, as many as have about so many rows together, but
--- one at least, and not too many; none where none is left. Those of an app that is being deleted
--- are left out: its rows go step by step.
-WITH following AS (
-    SELECT p.id, p.site_id, 1 + coalesce(c.pv, 0) + coalesce(c.uv, 0) AS weight, coalesce(c.uv, 0) AS uv
+-- The pages from a number on, in order, as many as have about so many rows together, but one at
+-- least, and not too many: the last, 0 where none is left, and which of them are asked for. Those of an app that is being deleted are left out: its rows go step by step.
+WITH following AS MATERIALIZED (
+    SELECT p.id, p.site_id, p.app_id
     FROM pages AS p
-    JOIN pages AS s         ON s.id = coalesce(p.site_id, p.id)
-    JOIN apps AS a          ON a.id = p.app_id
-    LEFT JOIN counters AS c ON c.page_id = p.id
     WHERE p.id >= @from_id::bigint
-      AND a.deleted_at IS NULL
-      AND @app::text IN ('', a.name)
-      AND (hashtextextended(a.name || ' ' || s.uri, @seed::bigint) & 1048575) < @sampled::integer -- of 1,048,576
     ORDER BY p.id
     LIMIT @many
-), running AS (
-    SELECT f.id, f.site_id, f.weight, f.uv, sum(f.weight) OVER (ORDER BY f.id) AS so_far
+), asked AS (
+    SELECT f.id, f.site_id, k.is_asked, CASE WHEN k.is_asked THEN 1 + coalesce(c.pv, 0) + coalesce(c.uv, 0) ELSE 0 END AS weight
     FROM following AS f
+    JOIN apps AS a ON a.id = f.app_id
+    LEFT JOIN LATERAL (SELECT n.pv, n.uv FROM counters AS n WHERE n.page_id = f.id OFFSET 0) AS c ON true -- one by one, and not all
+    CROSS JOIN LATERAL (
+        SELECT a.deleted_at IS NULL
+                   AND @app::text IN ('', a.name)
+                   AND (@sampled::integer > 1048575 -- of 1,048,576
+                        OR (hashtextextended(a.name || ' ' || (SELECT s.uri FROM pages AS s WHERE s.id = coalesce(f.site_id, f.id)), @seed::bigint) & 1048575) < @sampled)
+               AS is_asked
+    ) AS k
+), running AS (
+    SELECT n.id, n.site_id, n.is_asked, n.weight, sum(n.weight) OVER (ORDER BY n.id) AS so_far
+    FROM asked AS n
 )
-SELECT coalesce(min(r.id), 0)::bigint      AS low,
-       coalesce(max(r.id), 0)::bigint      AS high,
+SELECT coalesce(max(r.id), 0)::bigint      AS high,
        coalesce(sum(r.weight), 0)::bigint  AS weight,
-       coalesce(sum(r.uv), 0)::bigint      AS visitors,
-       coalesce(array_agg(r.id), '{}')::bigint[] AS targets,
-       coalesce(array_agg(r.id) FILTER (WHERE r.site_id IS NULL), '{}')::bigint[] AS sites
+       coalesce(array_agg(r.id) FILTER (WHERE r.is_asked), '{}')::bigint[] AS targets,
+       coalesce(array_agg(r.id) FILTER (WHERE r.is_asked AND r.site_id IS NULL), '{}')::bigint[] AS sites
 FROM running AS r
 WHERE r.so_far <= @size::bigint
    OR r.so_far = r.weight;
-
--- name: VerifyNextVisitor :one
--- The visitor of a target who comes after one, and after so many others that are skipped, in the
--- order of addresses; empty where there is none.
-SELECT coalesce((SELECT v.ip::text
-                 FROM visitors AS v
-                 WHERE v.page_id = @target::bigint
-                   AND v.ip > (@after_ip::text)::inet
-                 ORDER BY v.page_id, v.ip
-                 OFFSET @skip
-                 LIMIT 1), '')::text AS ip;
 
 -- name: VerifyNextDay :one
 -- The closed day that comes after one, and after so many others that are skipped; 0 where there is

@@ -1,5 +1,5 @@
 -- What `footfall verify` recomputes of targets: the sums of a range of them, from their rows, and
--- their visitors. The queries return what verify.sql tells.
+-- each visitor of those where sums are wrong. The queries return what verify.sql tells.
 
 -- name: VerifyTotals :many
 -- Counters against visitors. Ranks are 1..uv when there are uv of them, none is above uv and none
@@ -113,7 +113,7 @@ WITH back AS (
     SELECT m.measure, 1 AS held, t.page_id, 0 AS day_id, m.stored, m.least, m.most
     FROM targets AS t
     LEFT JOIN sums AS s     ON s.page_id = t.page_id
-    LEFT JOIN counters AS c ON c.page_id = t.page_id
+    LEFT JOIN counters AS c ON c.page_id = t.page_id AND c.page_id BETWEEN @low AND @high
     CROSS JOIN LATERAL (
         SELECT unnest(ARRAY['days hot', 'days pv', 'new visitors']::text[]) AS measure,
                unnest(ARRAY[coalesce(s.hot, 0), coalesce(s.pv, 0), coalesce(s.new_visitors, 0)]::bigint[]) AS stored,
@@ -154,8 +154,17 @@ FROM checks AS c
 GROUP BY c.measure;
 
 -- name: VerifyRows :many
--- Kept days against their rows, counted by day and previous day. Erased visitors have no rows, but
--- are counted so. In sums of deleted pages all previous days are 0, and there are no returns.
+-- Kept days against their rows. Erased visitors have no rows, but are counted so. In sums of deleted
+-- pages all previous days are 0, and there are no returns.
+--
+-- The rows of a visitor of a target are a chain: it begins on their first day, goes from each day to
+-- the one whose previous day it is, and ends on their last day. So what visits say is the same as
+-- what is said of them: on the one side are (visitor, day) of each visit, and (visitor, -day) of
+-- each that has no previous day; on the other (visitor, previous day) of each visit that has one,
+-- and (visitor, last day) and (visitor, -first day) of each visitor. No pair is on the first side
+-- twice, so both are the same if they are as many and their hashes of 64 bits come to 0 by XOR. Days
+-- whose rows are not kept are left out. The targets where that is not so are listed under "chains",
+-- for VerifyVisitors, and so are sums of deleted pages.
 WITH targets AS MATERIALIZED (
     SELECT p.id AS page_id,
            greatest(coalesce(k.from_day, 0), 1) AS from_day,
@@ -165,47 +174,98 @@ WITH targets AS MATERIALIZED (
     WHERE p.id BETWEEN @low::bigint AND @high::bigint
       AND (@whole::boolean OR p.id = ANY (@targets::bigint[]))
 ), visited AS MATERIALIZED (
-    SELECT v.page_id, v.day_id, v.previous_day, count(*) AS n
+    SELECT v.page_id, v.day_id, v.previous_day, count(*)::integer AS n,
+           bit_xor(hashinetextended(v.ip, v.day_id)) AS came,
+           bit_xor(hashinetextended(v.ip, CASE v.previous_day WHEN 0 THEN -v.day_id ELSE v.previous_day END)) AS had_come
     FROM visits AS v
     WHERE v.page_id BETWEEN @low AND @high
       AND (@whole OR v.page_id = ANY (@targets))
       AND v.day_id >= @from_day::integer
     GROUP BY v.page_id, v.day_id, v.previous_day
-), parts AS (
-    SELECT v.page_id, v.day_id, v.n AS visits, 0 AS newcomers, 0 AS erased_newcomers, 0 AS pv, 0 AS new_visitors, 0 AS erased
-    FROM visited AS v
-    UNION ALL
-    SELECT v.page_id, v.first_day, 0, count(*), 0, 0, 0, 0
+), known AS MATERIALIZED (
+    SELECT v.page_id, v.first_day, count(*)::integer AS n,
+           bit_xor(hashinetextended(v.ip, v.last_day) # CASE WHEN v.first_day >= t.from_day THEN hashinetextended(v.ip, -v.first_day) ELSE 0 END) AS who
     FROM visitors AS v
+    JOIN targets AS t ON t.page_id = v.page_id AND v.last_day >= t.from_day
     WHERE v.page_id BETWEEN @low AND @high
       AND (@whole OR v.page_id = ANY (@targets))
-      AND v.first_day >= @from_day
     GROUP BY v.page_id, v.first_day
+), chains AS MATERIALIZED (
+    SELECT l.page_id, sum(l.visits) AS visits, bool_or(l.deleted) OR sum(l.n) <> 0 OR bit_xor(l.who) <> 0 AS broken
+    FROM (
+        SELECT v.page_id, t.deleted, v.n AS visits,
+               v.n * (1 + (v.previous_day = 0)::integer - (v.previous_day >= t.from_day)::integer) AS n,
+               v.came # CASE WHEN v.previous_day = 0 OR v.previous_day >= t.from_day THEN v.had_come ELSE 0 END AS who
+        FROM visited AS v
+        JOIN targets AS t ON t.page_id = v.page_id AND v.day_id >= t.from_day
+        UNION ALL
+        SELECT k.page_id, t.deleted, 0, -k.n * (1 + (k.first_day >= t.from_day)::integer), k.who
+        FROM known AS k
+        JOIN targets AS t ON t.page_id = k.page_id
+    ) AS l
+    GROUP BY l.page_id
+), unchained AS MATERIALIZED (
+    SELECT c.page_id
+    FROM chains AS c
+    WHERE c.broken
+    UNION
+    -- A chain whose first day is not kept begins with a previous day that is not kept either. That
+    -- is the first day, or a later one.
+    SELECT v.page_id
+    FROM visits AS v
+    JOIN targets AS t ON t.page_id = v.page_id AND v.day_id >= t.from_day AND v.previous_day < t.from_day
+    WHERE v.page_id BETWEEN (SELECT min(k.page_id) FROM targets AS k WHERE k.from_day > 1) AND (SELECT max(k.page_id) FROM targets AS k WHERE k.from_day > 1)
+      AND v.previous_day > 0
+      AND v.day_id >= @from_day
+      AND EXISTS (SELECT FROM visitors AS w WHERE w.page_id = v.page_id AND w.ip = v.ip AND w.first_day > v.previous_day)
+), parts AS (
+    -- Integers are summed up faster than numbers of 64 bits; of those each day has one.
+    SELECT v.page_id, v.day_id, v.n AS visits, 0 AS newcomers, 0 AS erased_newcomers, NULL::bigint AS pv, NULL::bigint AS new_visitors, 0 AS erased, 0 AS sketches
+    FROM visited AS v
     UNION ALL
-    SELECT d.page_id, d.day_id, 0, 0, 0, d.pv, d.new_visitors, 0
+    SELECT k.page_id, k.first_day, 0, k.n, 0, NULL, NULL, 0, 0
+    FROM known AS k
+    UNION ALL
+    SELECT d.page_id, d.day_id, 0, 0, 0, d.pv, d.new_visitors, 0, 0
     FROM days AS d
     WHERE d.page_id BETWEEN @low AND @high
       AND (@whole OR d.page_id = ANY (@targets))
       AND d.day_id >= @from_day
     UNION ALL
-    SELECT e.page_id, e.day_id, 0, 0, e.visitors * (e.previous_day = 0)::integer, 0, 0, e.visitors
+    SELECT e.page_id, e.day_id, 0, 0, e.visitors::integer * (e.previous_day = 0)::integer, NULL, NULL, e.visitors::integer, 0
     FROM erased_visits AS e
     WHERE e.page_id BETWEEN @low AND @high
       AND (@whole OR e.page_id = ANY (@targets))
+    UNION ALL
+    SELECT s.page_id, s.day_id, 0, 0, 0, NULL, NULL, 0, 1
+    FROM sketches AS s
+    WHERE s.page_id BETWEEN @low AND @high
+      AND (@whole OR s.page_id = ANY (@targets))
+      AND s.day_id >= @from_day
 ), daily AS (
     SELECT o.page_id, o.day_id,
-           sum(o.visits)::bigint AS visits, sum(o.newcomers)::bigint AS newcomers, sum(o.erased_newcomers)::bigint AS erased_newcomers,
-           sum(o.pv)::bigint AS pv, sum(o.new_visitors)::bigint AS new_visitors, sum(o.erased)::bigint AS erased
+           sum(o.visits) AS visits, sum(o.newcomers) AS newcomers, sum(o.erased_newcomers) AS erased_newcomers,
+           coalesce(max(o.pv), 0) AS pv, coalesce(max(o.new_visitors), 0) AS new_visitors, sum(o.erased) AS erased, max(o.sketches) AS sketches
     FROM parts AS o
     GROUP BY o.page_id, o.day_id
+), judged AS MATERIALIZED (
+    SELECT d.page_id, d.day_id, d.visits, d.newcomers + d.erased_newcomers AS newcomers, d.pv, d.new_visitors, d.erased, t.deleted, k.has_sketch,
+           d.pv = d.visits + d.erased
+               AND d.new_visitors = d.newcomers + d.erased_newcomers
+               AND k.has_sketch
+               AND NOT t.deleted AS strictly
+    FROM daily AS d
+    JOIN targets AS t          ON t.page_id = d.page_id AND d.day_id >= t.from_day
+    LEFT JOIN closed_days AS c ON c.day_id = d.day_id
+    CROSS JOIN LATERAL (SELECT c.day_id IS NULL OR d.visits = 0 OR d.sketches > 0 AS has_sketch) AS k -- or needs none
 ), pairs AS (
-    SELECT b.page_id, b.day_id, b.previous_day, sum(b.visits)::bigint AS visits, sum(b.stored)::bigint AS stored
+    SELECT b.page_id, b.day_id, b.previous_day, sum(b.visits) AS visits, sum(b.stored) AS stored
     FROM (
-        SELECT v.page_id, v.day_id, v.previous_day, v.n AS visits, 0 AS stored
+        SELECT v.page_id, v.day_id, v.previous_day, v.n AS visits, 0::bigint AS stored
         FROM visited AS v
         WHERE v.previous_day > 0
         UNION ALL
-        SELECT e.page_id, e.day_id, e.previous_day, e.visitors, 0
+        SELECT e.page_id, e.day_id, e.previous_day, e.visitors::integer, 0
         FROM erased_visits AS e
         WHERE e.page_id BETWEEN @low AND @high
           AND (@whole OR e.page_id = ANY (@targets))
@@ -219,17 +279,6 @@ WITH targets AS MATERIALIZED (
     ) AS b
     JOIN targets AS t ON t.page_id = b.page_id AND b.day_id >= t.from_day
     GROUP BY b.page_id, b.day_id, b.previous_day
-), judged AS MATERIALIZED (
-    SELECT d.*, t.deleted, k.has_sketch,
-           d.pv = d.visits + d.erased
-               AND d.new_visitors = d.newcomers + d.erased_newcomers
-               AND k.has_sketch
-               AND NOT t.deleted AS strictly
-    FROM daily AS d
-    JOIN targets AS t          ON t.page_id = d.page_id AND d.day_id >= t.from_day
-    LEFT JOIN sketches AS s    ON s.page_id = d.page_id AND s.day_id = d.day_id
-    LEFT JOIN closed_days AS c ON c.day_id = d.day_id
-    CROSS JOIN LATERAL (SELECT c.day_id IS NULL OR d.visits = 0 OR s.page_id IS NOT NULL AS has_sketch) AS k -- or needs none
 ), checks AS (
     SELECT m.measure, f.held, m.behind, 0 AS page_id, 0 AS day_id, 0 AS previous_day, 0 AS stored, 0 AS least, 0 AS most
     FROM (SELECT count(*) AS held, sum(j.visits) AS visits, sum(j.erased) AS erased FROM judged AS j WHERE j.strictly) AS f
@@ -244,10 +293,17 @@ WITH targets AS MATERIALIZED (
         SELECT unnest(ARRAY['rows pv', 'rows erased', 'rows new', 'sketches']::text[]) AS measure,
                unnest(ARRAY[j.visits, j.erased, 1, 1]::bigint[]) AS behind,
                unnest(ARRAY[j.pv, j.erased, j.new_visitors, j.has_sketch::integer]::bigint[]) AS stored,
-               unnest(ARRAY[j.visits + j.erased, j.erased, CASE WHEN j.deleted THEN 0 ELSE j.newcomers + j.erased_newcomers END, 1]::bigint[]) AS least,
-               unnest(ARRAY[j.visits + j.erased, j.erased, CASE WHEN j.deleted THEN 0 ELSE j.newcomers + j.erased_newcomers END, 1]::bigint[]) AS most
+               unnest(ARRAY[j.visits + j.erased, j.erased, CASE WHEN j.deleted THEN 0 ELSE j.newcomers END, 1]::bigint[]) AS least,
+               unnest(ARRAY[j.visits + j.erased, j.erased, CASE WHEN j.deleted THEN 0 ELSE j.newcomers END, 1]::bigint[]) AS most
     ) AS m
     WHERE NOT j.strictly
+    UNION ALL
+    SELECT 'visitors of rows', coalesce(sum(c.visits), 0), 0, 0, 0, 0, 0, 0, 0
+    FROM chains AS c
+    WHERE c.page_id NOT IN (SELECT u.page_id FROM unchained AS u)
+    UNION ALL
+    SELECT 'chains', 0, 0, u.page_id, 0, 0, 1, 0, 0
+    FROM unchained AS u
     UNION ALL
     SELECT 'page of rows', 1, v.n, v.page_id, v.day_id, 0, v.n, 0, 0
     FROM visited AS v
@@ -271,34 +327,27 @@ FROM checks AS c
 GROUP BY c.measure;
 
 -- name: VerifyVisitors :many
--- Visitors against their own visits on kept days, each visitor by themselves: those of a range of
--- targets, or those of one target whose addresses come after one, up to another. Visitors and their
--- visits are read as one list, in which a visitor comes before their days: so each visit finds its
--- visitor, and the day before, without a look-up. held and behind are rows of visits.
+-- Visitors of some targets against their own visits on kept days, each visitor by themselves.
+-- Visitors and their visits are read as one list, in which a visitor comes before their days: so
+-- each visit finds its visitor, and the day before, without a look-up. held and behind are rows of
+-- visits.
 WITH targets AS MATERIALIZED (
     SELECT p.id AS page_id,
            greatest(coalesce(k.from_day, 0), 1) AS from_day,
            p.site_id IS NOT NULL AND p.uri LIKE '%/(deleted)' AS deleted
     FROM pages AS p
     LEFT JOIN visits_kept AS k ON k.app_id = p.app_id
-    WHERE p.id BETWEEN @low::bigint AND @high::bigint
-      AND (@whole::boolean OR p.id = ANY (@targets::bigint[]))
+    WHERE p.id = ANY (@targets::bigint[])
 ), listed AS (
     SELECT v.page_id, v.ip, 0 AS day_id, -1 AS previous_day, v.first_day::bigint << 32 | v.last_day AS span
     FROM visitors AS v
     JOIN targets AS t ON t.page_id = v.page_id
-    WHERE v.page_id BETWEEN @low AND @high
-      AND (@whole OR v.page_id = ANY (@targets))
-      AND (NOT @part::boolean OR v.ip > (@after_ip::text)::inet AND v.ip <= (@until_ip::text)::inet)
+    WHERE v.page_id = ANY (@targets)
       AND v.last_day >= t.from_day
     UNION ALL
-    -- A part of one target is found by the whole key, on each of its days.
     SELECT v.page_id, v.ip, v.day_id, v.previous_day, NULL
     FROM visits AS v
-    WHERE v.page_id BETWEEN @low AND @high
-      AND (@whole OR v.page_id = ANY (@targets))
-      AND (NOT @part OR v.ip > (@after_ip::text)::inet AND v.ip <= (@until_ip::text)::inet
-                        AND v.day_id = ANY (ARRAY(SELECT d.day_id FROM days AS d WHERE d.page_id = @low)))
+    WHERE v.page_id = ANY (@targets)
       AND v.day_id >= @from_day::integer
 ), in_order AS (
     SELECT l.page_id, l.day_id, l.previous_day,

@@ -10,9 +10,8 @@ import (
 
 // The passes over the tables. Each query that holds promises belongs to one.
 const (
-	passSums     = "sums of targets"
-	passVisitors = "visitors"
-	passSites    = "sites"
+	passTargets = "targets"
+	passSites   = "sites"
 )
 
 // finding is what a query returns for a measure. All queries of verify return the same columns.
@@ -34,51 +33,46 @@ func findings[Row finding | db.VerifyDaysRow | db.VerifyRowsRow | db.VerifyVisit
 
 // plan lists the passes in the order in which they are made.
 func (v *verifier) plan() {
-	sums, visitors, sites := v.overTargets(), v.overTargets(), &overSites{verifier: v}
-	v.walks = []walk{{passSums, sums.nextSums}, {passVisitors, visitors.nextVisitors}, {passSites, sites.next}}
-	v.left = map[string]int{passSums: 1, passVisitors: 1, passSites: 1}
+	targets, sites := v.overTargets(), &overSites{verifier: v}
+	v.walks = []walk{{passTargets, targets.next}, {passSites, sites.next}}
+	v.left = map[string]int{passTargets: 1, passSites: 1}
 }
 
-// nextSums holds targets against the sums of their rows.
-func (w *overTargets) nextSums(ctx context.Context, q *db.Queries) (*piece, error) {
-	t, err := w.following(ctx, q, false)
+func (w *overTargets) next(ctx context.Context, q *db.Queries) (*piece, error) {
+	t, err := w.following(ctx, q)
 	if t == nil || err != nil {
 		return nil, err
 	}
 	w.sites = append(w.sites, t.sites...)
-	return w.piece(passSums, t,
-		func(ctx context.Context, q *db.Queries) ([]finding, error) {
-			return findings(q.VerifyTotals(ctx, db.VerifyTotalsParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
-		},
-		func(ctx context.Context, q *db.Queries) ([]finding, error) {
-			return findings(q.VerifyDays(ctx, db.VerifyDaysParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
-		},
-		func(ctx context.Context, q *db.Queries) ([]finding, error) {
-			return findings(q.VerifyRows(ctx, db.VerifyRowsParams{
-				N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed, FromDay: t.fromDay,
-			}))
-		}), nil
-}
-
-// nextVisitors holds each visitor of targets against their own visits.
-func (w *overTargets) nextVisitors(ctx context.Context, q *db.Queries) (*piece, error) {
-	t, err := w.following(ctx, q, true)
-	if t == nil || err != nil {
-		return nil, err
-	}
-	return w.piece(passVisitors, t, func(ctx context.Context, q *db.Queries) ([]finding, error) {
-		return findings(q.VerifyVisitors(ctx, db.VerifyVisitorsParams{
-			N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed, FromDay: t.fromDay,
-			Part: t.part, AfterIp: t.afterIP, UntilIp: t.untilIP,
-		}))
-	}), nil
-}
-
-func (w *overTargets) piece(pass string, t *targets, checks ...check) *piece {
 	if t.whole {
 		t.listed = nil // the range says it all
 	}
-	return &piece{pass: pass, weight: t.weight, pace: w.pace, size: float64(t.weight), checks: checks}
+	return &piece{pass: passTargets, weight: t.weight, pace: w.pace, size: float64(t.weight), checks: []check{t.totals, t.days, t.rows}}, nil
+}
+
+func (t *targets) totals(ctx context.Context, q *db.Queries) ([]finding, error) {
+	return findings(q.VerifyTotals(ctx, db.VerifyTotalsParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
+}
+
+func (t *targets) days(ctx context.Context, q *db.Queries) ([]finding, error) {
+	return findings(q.VerifyDays(ctx, db.VerifyDaysParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
+}
+
+// rows looks at each visitor only where the sums over all of a target are wrong.
+func (t *targets) rows(ctx context.Context, q *db.Queries) ([]finding, error) {
+	found, err := findings(q.VerifyRows(ctx, db.VerifyRowsParams{
+		N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed, FromDay: t.fromDay,
+	}))
+	at := slices.IndexFunc(found, func(f finding) bool { return f.Measure == "chains" })
+	if err != nil || at < 0 {
+		return found, err
+	}
+	var unchained []int64
+	for numbers := range slices.Chunk(found[at].Offenders, offenceNumbers) {
+		unchained = append(unchained, numbers[0])
+	}
+	each, err := findings(q.VerifyVisitors(ctx, db.VerifyVisitorsParams{N: manyAtMost, Targets: unchained, FromDay: t.fromDay}))
+	return append(slices.Delete(found, at, at+1), each...), err
 }
 
 // overSites walks over groups of the sites that were met among the targets, and then over the apps

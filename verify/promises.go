@@ -15,7 +15,7 @@ type promise struct {
 	says     string
 	restsOn  string
 	unit     string    // of what is checked
-	passes   []string  // that must be done before it is known
+	pass     string    // with which it is known
 	measures []measure // the first tells how many are checked
 }
 
@@ -28,37 +28,37 @@ type measure struct {
 
 // promises lists all promises in the order in which they are reported.
 var promises = []promise{
-	{"order", "hot >= pv >= uv", "counters", "targets", []string{passSums},
+	{"order", "hot >= pv >= uv", "counters", "targets", passTargets,
 		[]measure{{"order", "pv", "uv and hot"}}},
-	{"ranks", "ranks are exactly 1..uv", "rows of visitors and erased visitors", "targets", []string{passSums},
+	{"ranks", "ranks are exactly 1..uv", "rows of visitors and erased visitors", "targets", passTargets,
 		[]measure{{"last rank", "the last rank", "uv"}, {"ranks", "ranks taken", "uv"}}},
-	{"visitors", "uv = visitors", "rows of visitors and erased visitors", "targets", []string{passSums},
+	{"visitors", "uv = visitors", "rows of visitors and erased visitors", "targets", passTargets,
 		[]measure{{"visitors", "uv", "rows of visitors"}}},
-	{"sites", "a site's hot = its pages', uv and pv between the most and the sum of theirs", "counters", "sites", []string{passSites},
+	{"sites", "a site's hot = its pages', uv and pv between the most and the sum of theirs", "counters", "sites", passSites,
 		[]measure{{"site hot", "hot", "the sum over its pages"}, {"site pv", "pv", "the most of a page and the sum over them"},
 			{"site uv", "uv", "the most of a page and the sum over them"}}},
-	{"days", "hot, pv and uv = the sums of hot, pv and new visitors of the days", "daily numbers", "targets", []string{passSums},
+	{"days", "hot, pv and uv = the sums of hot, pv and new visitors of the days", "daily numbers", "targets", passTargets,
 		[]measure{{"days hot", "the sum of days' hot", "hot"}, {"days pv", "the sum of days' pv", "pv"}, {"new visitors", "the sum of days' new visitors", "uv"}}},
-	{"new or returned", "pv of a day = new visitors + those who returned", "daily numbers", "days", []string{passSums},
+	{"new or returned", "pv of a day = new visitors + those who returned", "daily numbers", "days", passTargets,
 		[]measure{{"told", "new and returned visitors", "pv"}}},
-	{"site days", "as for sites, on each day", "daily numbers", "days of sites", []string{passSites},
+	{"site days", "as for sites, on each day", "daily numbers", "days of sites", passSites,
 		[]measure{{"site day hot", "hot", "the sum over its pages"}, {"site day pv", "pv", "the most of a page and the sum over them"}}},
-	{"kept days", "pv of a day = its visitors", "rows of visits and erased visits", "days", []string{passSums},
+	{"kept days", "pv of a day = its visitors", "rows of visits and erased visits", "days", passTargets,
 		[]measure{{"rows pv", "pv", "rows of visits"}}},
-	{"new visitors", "new visitors of a day = those whose first day it is", "rows of visitors, visits and erased visits", "days", []string{passSums, passVisitors},
+	{"new visitors", "new visitors of a day = those whose first day it is", "rows of visitors, visits and erased visits", "days", passTargets,
 		[]measure{{"rows new", "new visitors", "visitors whose first day it is"},
 			{"rows of first days", "rows of visits of the visitors whose first day it is", "such visitors"}}},
-	{"returns", "visitors who returned, by their previous day", "rows of visits and erased visits", "pairs of days", []string{passSums, passVisitors},
+	{"returns", "visitors who returned, by their previous day", "rows of visits and erased visits", "pairs of days", passTargets,
 		[]measure{{"returns", "returned visitors", "rows of visits with that previous day"},
 			{"previous days", "rows of visits with another previous day than that of the row before", "what is allowed"}}},
-	{"visits", "a visit is of a visitor, from the first to the last day", "rows of visitors and visits", "visits", []string{passVisitors},
+	{"visits", "a visit is of a visitor, from the first to the last day", "rows of visitors and visits", "visits", passTargets,
 		[]measure{{"visitors of rows", "rows of visits that no visitor has", "what is allowed"},
 			{"rows of last days", "rows of visits of visitors on their last day", "such visitors"}}},
-	{"sketches", "a closed day has its sketches", "rows of visits", "days", []string{passSums},
+	{"sketches", "a closed day has its sketches", "rows of visits", "days", passTargets,
 		[]measure{{"sketches", "sketches", "what a closed day has"}}},
-	{"tops", "the first pages of a closed day are those of the days", "daily numbers", "lists", []string{passSites},
+	{"tops", "the first pages of a closed day are those of the days", "daily numbers", "lists", passSites,
 		[]measure{{"tops", "right places in the list of first pages", "its length"}}},
-	{"belonging", "nothing is counted for no page, and days know their site", "pages", "rows", []string{passSums},
+	{"belonging", "nothing is counted for no page, and days know their site", "pages", "rows", passTargets,
 		[]measure{{"page of days", "pages with this number", "what days belong to"}, {"site of days", "the site's number", "the one of the page"},
 			{"page of totals", "pages with this number", "what counters and visitors belong to"},
 			{"page of rows", "rows of visits of no page", "what is allowed"}}},

@@ -159,7 +159,7 @@ func (v *verifier) run(ctx context.Context, d *db.DB) (*Proof, error) {
 func (v *verifier) weigh(ctx context.Context) func(q *db.Queries) error {
 	return func(q *db.Queries) error {
 		rows, err := q.VerifyWeight(ctx, v.App)
-		v.all = int64(2 * v.Sample / 100 * float64(rows)) // both walks over targets
+		v.all = int64(v.Sample / 100 * float64(rows))
 		return err
 	}
 }
@@ -223,17 +223,12 @@ func (v *verifier) passed(pass string) {
 		return
 	}
 	for _, promise := range promises {
-		if slices.Contains(promise.passes, pass) && v.known(promise) && v.Promised != nil {
+		if promise.pass == pass && v.Promised != nil {
 			u := v.result(promise)
 			u.Seconds = time.Since(v.began).Seconds()
 			v.Promised(u)
 		}
 	}
-}
-
-// known reports whether a promise is checked against all that it is about.
-func (v *verifier) known(p promise) bool {
-	return !slices.ContainsFunc(p.passes, func(pass string) bool { return v.left[pass] > 0 })
 }
 
 func (a offence) compare(b offence) int {

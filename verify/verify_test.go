@@ -122,8 +122,7 @@ func (p *proven) verify(t *testing.T, o verify.Options) *verify.Proof {
 	return proof
 }
 
-// inPieces is so short that each snapshot is of as few rows as can be: one target, and one of its
-// visitors.
+// inPieces is so short that each snapshot is of as few rows as can be: one target.
 const inPieces = time.Nanosecond
 
 // violations lists what a proof found, a line each: the promise and the offender.
@@ -296,7 +295,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 	})
 }
 
-// What is said of each visitor is found in parts of a target, too, and all else in single targets.
+// All is found in single targets, too.
 func TestVerifyFindsDamageInPieces(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
@@ -305,7 +304,7 @@ func TestVerifyFindsDamageInPieces(t *testing.T) {
 		{`UPDATE visits SET ip = '192.0.2.3' WHERE ip = '192.0.2.4' AND page_id = ` + homeA, `UPDATE visits SET ip = '192.0.2.4' WHERE ip = '192.0.2.3' AND day_id = 20260628 AND page_id = ` + homeA,
 			"rows of visits of the visitors whose first day it is: 0, but such visitors: 1"},
 		{`UPDATE visitors SET first_day = 20260628` + of5, `UPDATE visitors SET first_day = 20260627` + of5, "rows of visits that no visitor has: 1"},
-		{`UPDATE visitors SET last_day = 20260630` + of5, `UPDATE visitors SET last_day = 20260629` + of5, "rows of visits of visitors on their last day: 0, but such visitors: 1"},
+		{`UPDATE visitors SET last_day = 20260630` + of5, `UPDATE visitors SET last_day = 20260629` + of5, "rows of visits of visitors on their last day: 2, but such visitors: 3"},
 		{`UPDATE visits SET previous_day = 20260601` + of5 + ` AND day_id = 20260629`, `UPDATE visits SET previous_day = 20260628` + of5 + ` AND day_id = 20260629`,
 			"rows of visits with another previous day than that of the row before: 1"},
 		{`UPDATE days SET pv = pv + 1, hot = hot + 1 WHERE day_id = 20260628 AND page_id = ` + pageX, `UPDATE days SET pv = pv - 1, hot = hot - 1 WHERE day_id = 20260628 AND page_id = ` + pageX, "pv: 2, but rows of visits: 1"},
@@ -350,6 +349,9 @@ func TestVerifyWithoutOldRows(t *testing.T) {
 			{"returned from an old day, too few", `UPDATE days SET new_visitors = new_visitors + 1 WHERE day_id = 20260628 AND page_id = ` + pageX + `;
 			DELETE FROM open_returns WHERE day_id = 20260628 AND page_id = ` + pageX, "returns", "b.example/x"},
 			{"a kept row", `DELETE FROM visits WHERE day_id = 20260629 AND page_id = ` + pageX, "kept days", "b.example/x"},
+			{"a previous day before the first", `UPDATE visits SET previous_day = 20260601 WHERE day_id = 20260628 AND page_id = ` + pageX + `;
+			UPDATE open_returns SET previous_day = 20260601 WHERE day_id = 20260628 AND page_id = ` + pageX, "returns", "b.example/x"},
+			{"a visit of somebody else whose first day is not kept", `UPDATE visits SET ip = '192.0.2.3' WHERE day_id = 20260628 AND page_id = ` + pageX, "visits", "b.example/x"},
 		} {
 			run(c.name, c.damage, func(t *testing.T, proof *verify.Proof) {
 				assert.EqualValues(t, 6, proof.OlderDays)

@@ -57,7 +57,7 @@ const (
 	firstRows = 20_000 // a second: few enough for any server
 	steepest  = 4      // how many times as much as before is taken on at most
 
-	targetsAtOnce = 4000
+	rowsOfTarget = 10 // so many at least, of most: more targets than fit by that are not looked at
 )
 
 // took learns how long a piece took.
@@ -68,37 +68,27 @@ func (p *pace) took(size float64, took, within time.Duration) {
 // overTargets walks over the targets asked for, in the order of their numbers.
 type overTargets struct {
 	*verifier
-	pace    *pace
-	from    int64  // the first number that has not been handed out to its end
-	afterIP string // up to which address it has been
-	ended   bool
+	pace  *pace
+	from  int64 // the first number that has not been handed out
+	ended bool
 }
-
-// Addresses before and after those of all visitors.
-const (
-	beforeAll = "0.0.0.0/0"
-	lastOfAll = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"
-)
 
 func (v *verifier) overTargets() *overTargets {
-	return &overTargets{verifier: v, pace: newPace(firstRows * v.Within.Seconds()), from: math.MinInt64, afterIP: beforeAll}
+	return &overTargets{verifier: v, pace: newPace(firstRows * v.Within.Seconds()), from: math.MinInt64}
 }
 
-// targets are a range of targets, or a part of the visitors of one.
+// targets are a range of targets.
 type targets struct {
-	low, high        int64
-	weight           int64
-	whole            bool // everything in the range, including rows of no page
-	listed           []int64
-	sites            []int64 // of those listed
-	fromDay          int32   // the first day of which any app keeps its visits
-	part             bool    // only the visitors after one address up to another
-	afterIP, untilIP string
+	low, high int64
+	weight    int64
+	whole     bool // everything in the range, including rows of no page
+	listed    []int64
+	sites     []int64 // of those listed
+	fromDay   int32   // the first day of which any app keeps its visits
 }
 
-// following returns the targets that come next, nil at the end. Each target is in one piece, unless
-// inParts allows to divide the visitors of one that is too large.
-func (w *overTargets) following(ctx context.Context, q *db.Queries, inParts bool) (*targets, error) {
+// following returns the targets that come next, nil at the end. Each target is in one piece.
+func (w *overTargets) following(ctx context.Context, q *db.Queries) (*targets, error) {
 	if w.ended {
 		return nil, nil
 	}
@@ -108,23 +98,16 @@ func (w *overTargets) following(ctx context.Context, q *db.Queries, inParts bool
 	}
 	w.beingDeleted = max(w.beingDeleted, scope.BeingDeleted)
 	next, err := q.VerifyNext(ctx, db.VerifyNextParams{
-		FromID: w.from, Size: int64(w.pace.size), Many: targetsAtOnce, App: w.App, Seed: w.Seed, Sampled: int32(math.Round(w.Sample / 100 * sampleParts)),
+		FromID: w.from, Size: int64(w.pace.size), Many: int32(w.pace.size/rowsOfTarget) + 1, App: w.App, Seed: w.Seed, Sampled: int32(math.Round(w.Sample / 100 * sampleParts)),
 	})
 	if err != nil {
 		return nil, err
-	}
-	if next.Low != w.from { // which has been deleted meanwhile, if its visitors were not handed out to the last
-		w.afterIP = beforeAll
-	}
-	if inParts && next.Visitors > 0 && (w.afterIP != beforeAll || next.Weight > int64(w.pace.size)) {
-		t := &targets{low: next.Low, high: next.Low, listed: []int64{next.Low}, fromDay: scope.FromDay, part: true}
-		return t, w.part(ctx, q, t, float64(next.Weight)/float64(next.Visitors))
 	}
 	t := &targets{
 		low: w.from, high: next.High, weight: next.Weight, listed: next.Targets, sites: next.Sites, fromDay: scope.FromDay,
 		whole: w.App == "" && w.Sample >= 100 && scope.BeingDeleted == 0,
 	}
-	if len(t.listed) == 0 {
+	if next.High == 0 {
 		w.ended = true
 		if !t.whole {
 			return nil, nil
@@ -133,21 +116,4 @@ func (w *overTargets) following(ctx context.Context, q *db.Queries, inParts bool
 	}
 	w.from = t.high + 1
 	return t, nil
-}
-
-// part makes t a part of the visitors of its target, each of whom stands for so many rows.
-func (w *overTargets) part(ctx context.Context, q *db.Queries, t *targets, rows float64) error {
-	visitors := max(1, w.pace.size/rows)
-	until, err := q.VerifyNextVisitor(ctx, db.VerifyNextVisitorParams{Target: t.low, AfterIp: w.afterIP, Skip: int32(visitors - 1)})
-	if err != nil {
-		return err
-	}
-	t.weight = int64(visitors * rows)
-	t.afterIP, t.untilIP = w.afterIP, until
-	w.from, w.afterIP = t.low, until
-	if until == "" {
-		t.untilIP = lastOfAll
-		w.from, w.afterIP = t.low+1, beforeAll
-	}
-	return nil
 }
