@@ -123,16 +123,9 @@ func everyWay(t *testing.T, test func(t *testing.T, w way)) {
 // newInstance starts a counter on a database of its own, with an open app "demo".
 func (w way) newInstance(t *testing.T, o counter.Options) *instance {
 	t.Helper()
-	return w.startOn(t, dbtest.Made(t, "demo", func(url string) {
-		d := openDB(t, url)
-		defer d.Close()
+	return w.startOn(t, dbtest.Made(t, "demo", newClock().Now(), func(d *db.DB) {
 		open := "open"
 		require.NoError(t, counter.NewAdmin(d, nil).AddApp(t.Context(), "demo", counter.Settings{Access: &open}))
-		today := newClock().Now()
-		for ahead := -1; ahead <= 8; ahead++ {
-			_, err := d.MakeDay(t.Context(), visit.DayOf(today.AddDate(0, 0, ahead), time.UTC))
-			require.NoError(t, err)
-		}
 	}), o)
 }
 

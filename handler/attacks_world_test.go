@@ -76,9 +76,15 @@ var attacked = map[string]counter.Settings{
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t, &premises{database: dbtest.New(t), log: new(records), words: map[string]string{}}}
-	w.now.Store(&noon)
 	ctx := context.Background()
+	secret := counter.Secret("thirty-two bytes that are secret")
+	w := &world{t, &premises{log: new(records), words: map[string]string{}}}
+	w.database = dbtest.Made(t, "attacked", noon, func(d *db.DB) {
+		for name, settings := range attacked {
+			require.NoError(t, counter.NewAdmin(d, secret).AddApp(ctx, name, settings))
+		}
+	})
+	w.now.Store(&noon)
 	d, err := db.Open(ctx, w.database, db.Options{})
 	require.NoError(t, err)
 	t.Cleanup(d.Close)
@@ -88,11 +94,7 @@ func newWorld(t *testing.T) *world {
 	_, err = w.conn.Exec(ctx, "SET search_path = footfall")
 	require.NoError(t, err)
 
-	secret := counter.Secret("thirty-two bytes that are secret")
 	w.admin = counter.NewAdmin(d, secret)
-	for name, settings := range attacked {
-		require.NoError(t, w.admin.AddApp(ctx, name, settings))
-	}
 	first, registry := w.instance(secret)
 	other, otherRegistry := w.instance(secret)
 	w.listen(direct, first, registry, nil, "")

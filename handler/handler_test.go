@@ -50,15 +50,17 @@ var noon = time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC)
 // newEdge has two apps: demo, which is open, and shop, which counts example.com.
 func newEdge(t *testing.T) *edge {
 	t.Helper()
-	e := &edge{t: t, database: dbtest.New(t), log: new(bytes.Buffer), stopping: make(chan struct{})}
-	e.now.Store(&noon)
 	ctx := context.Background()
+	e := &edge{t: t, log: new(bytes.Buffer), stopping: make(chan struct{})}
+	e.database = dbtest.Made(t, "edge", noon, func(d *db.DB) {
+		open := "open"
+		require.NoError(t, counter.NewAdmin(d, nil).AddApp(ctx, "demo", counter.Settings{Access: &open}))
+		require.NoError(t, counter.NewAdmin(d, nil).AddApp(ctx, "shop", counter.Settings{Sites: []string{"example.com"}}))
+	})
+	e.now.Store(&noon)
 	d, err := db.Open(ctx, e.database, db.Options{})
 	require.NoError(t, err)
 	t.Cleanup(d.Close)
-	open := "open"
-	require.NoError(t, counter.NewAdmin(d, nil).AddApp(ctx, "demo", counter.Settings{Access: &open}))
-	require.NoError(t, counter.NewAdmin(d, nil).AddApp(ctx, "shop", counter.Settings{Sites: []string{"example.com"}}))
 
 	options := Options{
 		Log: slog.New(slog.NewTextHandler(e.log, nil)), Metrics: prometheus.NewRegistry(), Stopping: e.stopping,

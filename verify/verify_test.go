@@ -92,7 +92,7 @@ func (p *proven) eachDamage(t *testing.T, test func(run func(name, damage string
 	test(func(name, damage string, look func(t *testing.T, proof *verify.Proof)) {
 		t.Run(name, func(t *testing.T) {
 			p.exec(t, damage)
-			look(t, p.verify(t, verify.Options{}))
+			look(t, p.verify(t, verify.Options{Jobs: 1}))
 			p.exec(t, mend)
 		})
 	})

@@ -13,13 +13,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"footfall/db/dbtest"
 )
 
-const (
-	slowWriters = 200 // half of them of a header, half of a body, neither of which ever ends
-	slowReaders = 100 // of an answer
-	slowPause   = 50 * time.Millisecond
-)
+const slowPause = 50 * time.Millisecond
 
 // Clients who send a byte at a time, and come again whenever they are sent away, cost others
 // nothing: all of these are answered, and their visits are in the tables. The slow ones are sent
@@ -27,6 +25,8 @@ const (
 // it, and is counted once.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
+	slowWriters := dbtest.LongOrShort(200, 40) // half of them of a header, half of a body, neither of which ever ends
+	slowReaders := dbtest.LongOrShort(100, 20) // of an answer
 	s := serve(t, "--data", usedData(t))
 	c := &slowCrowd{host: strings.TrimPrefix(s.url, "http://")}
 	ctx, leave := context.WithCancel(t.Context())
@@ -39,7 +39,7 @@ func TestSlowClients(t *testing.T) {
 	for n := range slowReaders {
 		all.Go(func() { c.read(ctx, n) })
 	}
-	eventually(t, "all slow clients are there", func() bool { return c.there.Load() == slowWriters+slowReaders })
+	eventually(t, "all slow clients are there", func() bool { return int(c.there.Load()) == slowWriters+slowReaders })
 
 	const clients, visits = 8, 25
 	var others sync.WaitGroup
@@ -58,9 +58,9 @@ func TestSlowClients(t *testing.T) {
 	}
 	assert.Contains(t, counts("quick.example"), fmt.Sprintf(`{"site":{"pv":%d,"uv":%[1]d,"rank":0,"hot":%d}`, clients, clients*visits))
 
-	eventually(t, "every slow reader has read all of the answer", func() bool { return c.answered.Load() == slowReaders })
+	eventually(t, "every slow reader has read all of the answer", func() bool { return int(c.answered.Load()) == slowReaders })
 	assert.Contains(t, counts("read.example"), fmt.Sprintf(`{"site":{"pv":%d,"uv":%[1]d,"rank":0,"hot":%[1]d}`, slowReaders))
-	eventually(t, "every slow writer has been sent away", func() bool { return c.sentAway.Load() >= slowWriters })
+	eventually(t, "every slow writer has been sent away", func() bool { return int(c.sentAway.Load()) >= slowWriters })
 	assert.Contains(t, counts("write.example"), `{"site":{"pv":0,"uv":0,"rank":0,"hot":0}`)
 	leave()
 	all.Wait()

@@ -35,10 +35,15 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"footfall/db"
 )
 
 // TimeZone is the time zone of every session on a database of this package.
 const TimeZone = "Pacific/Chatham"
+
+// daysAhead is how many days before they are needed a service makes partitions.
+const daysAhead = 8
 
 // patience is how long a server may take. Only a broken one takes longer.
 const patience = 2 * time.Minute
@@ -86,9 +91,9 @@ func New(t testing.TB) string {
 	return fresh(t, func(ctx context.Context, s *server) (string, error) { return s.template(ctx) })
 }
 
-// Made is New, of a database that more is done to first, once for all tests of the process that name
-// it so: its copies cost less. What does it must have left the database when it returns.
-func Made(t testing.TB, name string, do func(url string)) string {
+// Made is New, of a database as a service has it that has started at that time, to which more is
+// done. That happens once for all tests of the process that name it so: its copies cost less.
+func Made(t testing.TB, name string, started time.Time, do func(d *db.DB)) string {
 	t.Helper()
 	return fresh(t, func(ctx context.Context, s *server) (string, error) {
 		made := s.madeOf(name)
@@ -99,7 +104,15 @@ func Made(t testing.TB, name string, do func(url string)) string {
 				err = s.create(ctx, copied, template)
 			}
 			require.NoError(t, err)
-			do(s.url(copied))
+			d, err := db.Open(ctx, s.url(copied), db.Options{})
+			require.NoError(t, err)
+			defer d.Close()
+			for ahead := -1; ahead <= daysAhead; ahead++ {
+				year, month, day := started.UTC().AddDate(0, 0, ahead).Date()
+				_, err := d.MakeDay(ctx, int32(year*10000+int(month)*100+day)) //nolint:gosec // like 20190629
+				require.NoError(t, err)
+			}
+			do(d)
 			made.name = copied
 		})
 		if made.name == "" {
