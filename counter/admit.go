@@ -3,6 +3,7 @@ package counter
 import (
 	"context"
 	"net/netip"
+	"time"
 
 	"footfall/visit"
 )
@@ -13,6 +14,7 @@ type subject struct {
 	visitor   netip.Addr
 	address   netip.Addr // of the visitor; the zero one where the caller asserts nothing but an id
 	day       int32
+	told      bool // the day comes of a time that the caller tells, and is over
 	untrusted bool // no trusted caller vouches for the visitor: usual limits hold, and crawlers are looked for
 }
 
@@ -42,7 +44,11 @@ func (c *Counter) admitCaller(ctx context.Context, r *Request, need Scope) (*app
 		return nil, subject{}, err
 	}
 	w := subject{untrusted: !a.isOpen() && !r.asserts() && (key == nil || need == ScopeCount)}
-	err = c.identify(ctx, a, r, &w)
+	var at time.Time
+	if r.At != "" && r.ParseErr == nil && need == ScopeCount {
+		at, r.ParseErr = visit.ParseTime(r.At)
+	}
+	err = c.identify(ctx, a, r, at, &toldDays{}, &w)
 	return a, w, err
 }
 
@@ -94,8 +100,10 @@ func (a *app) checkRights(r *Request, key *openKey, need Scope) error {
 	switch {
 	case r.IP != "":
 		field = "ip"
-	case r.asserts():
+	case r.Asserts || r.Visitor != "":
 		field = "visitor"
+	case r.At != "":
+		field = "at"
 	case r.ID != "": // a stranger who guesses the ids of others would keep their visits from counting
 		field = "id"
 	default:
@@ -105,8 +113,8 @@ func (a *app) checkRights(r *Request, key *openKey, need Scope) error {
 		a.name, asserting, field)
 }
 
-// identify finds the day and the visitor of a request.
-func (c *Counter) identify(ctx context.Context, a *app, r *Request, w *subject) error {
+// identify finds the day and the visitor of a request that is about a moment; the zero one is now.
+func (c *Counter) identify(ctx context.Context, a *app, r *Request, at time.Time, days *toldDays, w *subject) error {
 	if r.ParseErr != nil {
 		return r.ParseErr
 	}
@@ -116,7 +124,9 @@ func (c *Counter) identify(ctx context.Context, a *app, r *Request, w *subject) 
 	if err := checkID("id", r.ID, longestVisitID); err != nil {
 		return err
 	}
-	w.day = visit.DayOf(c.clock(), a.zone)
+	if err := c.tellDay(ctx, a, at, days, w); err != nil {
+		return err
+	}
 	return c.identifyVisitor(ctx, a, r, w)
 }
 
@@ -137,6 +147,10 @@ func (c *Counter) identifyVisitor(ctx context.Context, a *app, r *Request, w *su
 	}
 	if a.mode == byID {
 		w.visitor, err = a.visitorByID(c.secret, r.Visitor)
+		return err
+	}
+	if a.mode == byDay && w.told {
+		w.visitor, err = c.visitorOfPastDay(ctx, a, w.address, w.day)
 		return err
 	}
 	if a.mode == byDay {

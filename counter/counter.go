@@ -31,6 +31,7 @@ type Request struct {
 	// by ids. With neither, the visitor is Peer.
 	IP, Visitor string
 	ID          string     // makes a visit repeatable; "": none
+	At          string     // when the visit was; "": now
 	Asserts     bool       // IP or Visitor was given, even if it is empty or cannot be read
 	Peer        netip.Addr // the address that the request came from
 	Anybody     bool       // a question that names no visitor
@@ -44,7 +45,7 @@ type Request struct {
 }
 
 // asserts reports whether the request names a visitor.
-func (r *Request) asserts() bool { return r.Asserts || r.IP != "" || r.Visitor != "" }
+func (r *Request) asserts() bool { return r.Asserts || r.IP != "" || r.Visitor != "" || r.At != "" }
 
 // readWithin bounds a read, including the wait for a connection.
 const readWithin = 5 * time.Second
@@ -116,7 +117,7 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 		answer.Skipped = why
 		return answer, err
 	}
-	answer, err := c.recorder.Record(c.visitOf(a, &w, r.ID))
+	answer, err := c.record(c.visitOf(a, &w, r.ID))
 	if errors.Is(err, record.ErrRepeated) {
 		answer, err = c.read(ctx, a, w.target, &w.visitor)
 		answer.Repeated = true
@@ -124,12 +125,22 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 	return answer, err
 }
 
+// record counts a visit. One of an earlier day goes beside the lanes, whose batches are of one day.
+func (c *Counter) record(v record.Visit) (visit.Answer, error) {
+	if !v.Told {
+		return c.recorder.Record(v)
+	}
+	one := c.recorder.RecordChunk(record.Chunk{Visits: []record.Visit{v}})
+	return one[0].Answer, one[0].Err
+}
+
 // visitOf is the visit that a request is about. id: "" if it has none.
 func (c *Counter) visitOf(a *app, w *subject, id string) record.Visit {
 	v := record.Visit{
-		App: a.id, CountsBy: a.countsBy, Target: w.target, Visitor: w.visitor, Day: w.day, NewPages: a.limits.newPages.of(w.untrusted), ID: id,
+		App: a.id, CountsBy: a.countsBy, Target: w.target, Visitor: w.visitor, Day: w.day, Told: w.told,
+		NewPages: a.limits.newPages.of(w.untrusted), ID: id,
 	}
-	if a.mode == byDay {
+	if a.mode == byDay && !w.told {
 		address := w.address
 		v.VisitorOn = func(ctx context.Context, day int32) (netip.Addr, error) {
 			return c.visitorOfDay(ctx, a, address, day)

@@ -47,6 +47,17 @@ func (k *dayKeys) of(ctx context.Context, day int32) ([]byte, error) {
 	return key, nil
 }
 
+// ofPast returns the key of a day that is over; db.ErrNoRows where it is there no longer.
+func (k *dayKeys) ofPast(ctx context.Context, day int32) (key []byte, err error) {
+	if known := k.remembered(k.recorder.Generation(), day); known != nil {
+		return known, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	err = k.db.Read(ctx, func(q *db.Queries) (err error) { key, err = q.DayKeyGet(ctx, day); return err })
+	return key, err
+}
+
 func (k *dayKeys) remembered(generation uint64, day int32) []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -39,7 +39,7 @@ func deleteRows(ctx context.Context, q *db.Queries, name string) error {
 	if err != nil {
 		return err
 	}
-	return inTurn(ctx, row.ID, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppSketchesDelete, q.AppVisitIDsDelete)
+	return inTurn(ctx, row.ID, q.AppDaysHold, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppSketchesDelete, q.AppVisitIDsDelete)
 }
 
 // deleteAll deletes what is left. The lock of the app keeps others from making pages of it, and the
@@ -48,6 +48,9 @@ func deleteRows(ctx context.Context, q *db.Queries, name string) error {
 func deleteAll(ctx context.Context, q *db.Queries, name string) error {
 	row, err := appOf(ctx, q, name)
 	if err != nil {
+		return err
+	}
+	if err := q.AppDaysHold(ctx, row.ID); err != nil {
 		return err
 	}
 	// In the order in which batches that make pages take these locks.
@@ -59,7 +62,7 @@ func deleteAll(ctx context.Context, q *db.Queries, name string) error {
 	}
 	return inTurn(ctx, row.ID, q.AppPositionsDelete, q.AppCountersTake, q.AppVisitIDsDelete, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppErasedVisitsDelete,
 		q.AppErasedVisitorsDelete, q.AppDaysDelete, q.AppReturnsDelete, q.AppSketchesDelete,
-		q.AppTopsDelete, q.AppKeptDelete, q.AppCountersDelete, q.AppPagesDelete, q.AppTallyDelete, q.AppKeysDelete, q.AppDelete)
+		q.AppTopsDelete, q.AppKeptDelete, q.AppPauseDelete, q.AppCountersDelete, q.AppPagesDelete, q.AppTallyDelete, q.AppKeysDelete, q.AppDelete)
 }
 
 // inTurn runs steps on an app, up to the first error.

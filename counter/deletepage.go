@@ -133,6 +133,9 @@ func mergeHidden(ctx context.Context, q *db.Queries, app string) error {
 	if err != nil || row.DeletedAt != nil { // of such an app some rows are gone that prove the others
 		return err
 	}
+	if err := q.AppDaysHold(ctx, row.ID); err != nil { // late visits to the site may have lists of first pages go
+		return err
+	}
 	pages, err := q.PagesRenamed(ctx, row.ID)
 	if err != nil {
 		return err

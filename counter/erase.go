@@ -36,6 +36,9 @@ func (a *Admin) ShowVisitor(ctx context.Context, app, visitor string) (prints []
 // while they are erased is left out: that visit came after the erasure began.
 func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased int64, err error) {
 	err = a.withVisitor(ctx, app, visitor, func(q *db.Queries, row *db.App, ips []netip.Addr) error {
+		if err := q.AppDaysHold(ctx, row.ID); err != nil {
+			return err
+		}
 		unseen, err := q.OldestUnseen(ctx)
 		if err != nil {
 			return err
@@ -54,7 +57,8 @@ func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased i
 }
 
 // eraseOldVisits erases a visitor's visits of the days before the last one of each site. Nobody
-// counts on these any more, so it holds nothing that a visit waits for, however long it takes.
+// counts on these now but late visits, which wait, so it holds nothing that another visit waits for,
+// however long it takes.
 func eraseOldVisits(ctx context.Context, q *db.Queries, found []db.VisitorTargetsRow, ips []netip.Addr) error {
 	between := db.VisitsDaysParams{FirstDay: math.MaxInt32}
 	for _, f := range found {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"footfall/db"
 	"footfall/record"
@@ -12,13 +13,19 @@ import (
 )
 
 // Item is one visit of many, as a caller states it.
-type Item struct{ URI, IP, Visitor, Agent, ID string }
+type Item struct {
+	URI, IP, Visitor, Agent, ID string
 
-// Counting is the permission to count visits of an app by whomever the caller names.
+	At time.Time // when it was; zero: now
+}
+
+// Counting is the permission to count visits of an app by whomever the caller names. It is for one
+// goroutine.
 type Counting struct {
 	counter *Counter
 	app     *app
 	calls   string // the source of calls with the caller's key
+	days    toldDays
 }
 
 // MayCount checks that a caller may count many visits at once, and assert their visitors: the app,
@@ -67,7 +74,7 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 		return record.Visit{}, "", visit.Errorf(visit.Invalid, "ip", "it is missing: give the address of the visitor")
 	}
 	var w subject
-	if err := c.identify(ctx, a, &r, &w); err != nil {
+	if err := c.identify(ctx, a, &r, item.At, &g.days, &w); err != nil {
 		return record.Visit{}, "", err
 	}
 	var err error

@@ -22,6 +22,8 @@ type Batch struct {
 	Targets TargetColumns
 	Pairs   PairColumns
 	Moves   []Move // of the sources that the visits come from, in the order of their positions' keys
+	Told    ToldColumns
+	Late    *LateColumns // nil: no visit is of a day before the last one of its site
 	// Claims are the ids of its visits that have one, each once. Write makes them before anything
 	// else, and tells Claimed which ids were free. The visits of the others were counted before:
 	// Claimed takes them out of the batch.
@@ -33,7 +35,7 @@ type Batch struct {
 type TargetColumns struct {
 	IDs       []int64
 	Sites     []int64 // the page's site; 0 if the target is a site itself
-	Days      []int32 // of its visits
+	Days      []int32 // of its visits; in a batch of late visits, of those that are not told of, 0: none
 	Hot       []int64 // how many visits there are
 	Newcomers []int64 // how many of its pairs are hinted
 }
@@ -44,6 +46,22 @@ type PairColumns struct {
 	Visitors []netip.Addr
 	Days     []int32
 	Hinted   []bool // the visitor is surely new to the target: they need not be looked up
+}
+
+// ToldColumns has a row for each day of an app that a caller has told.
+type ToldColumns struct{ Apps, Days []int32 }
+
+// LateColumns holds two tables, which say of which day each visit is: any that the app keeps. A
+// batch has a verdict for each row of the first then, and not for each pair.
+type LateColumns struct {
+	// In the order of arrival.
+	Pairs []int32 // the pair's row, from 1
+	Days  []int32
+
+	// A row for each day of a target.
+	Targets, Sites []int64 // as in TargetColumns
+	TargetDays     []int32
+	Hot            []int64
 }
 
 // Sums are a target's counters under the batch's lock. They include the batch's Hot and, in PV and
@@ -60,7 +78,7 @@ type Verdict struct {
 // Outcome is what became of a batch that has committed.
 type Outcome struct {
 	Sums     []Sums    // one for each row of Batch.Targets
-	Verdicts []Verdict // one for each row of Batch.Pairs
+	Verdicts []Verdict // one for each row of Batch.Pairs, or of its LateColumns
 }
 
 // Write sends a batch in one round trip, or in two where visits of it have ids, and returns when it
@@ -100,7 +118,10 @@ func (b *Batch) failed(conn *pgxpool.Conn, err error) error {
 // queue queues all that comes behind the beginning of the transaction.
 func (b *Batch) queue(q *pgx.Batch, out *Outcome) {
 	out.Sums = resize(out.Sums, len(b.Targets.IDs))
-	out.Verdicts = resize(out.Verdicts, len(b.Pairs.Targets))
+	out.Verdicts = resize(out.Verdicts, b.verdicts())
+	if len(b.Told.Apps) > 0 {
+		q.Queue(ToldDaysHold, b.Told.Apps, b.Told.Days, b.Late != nil)
+	}
 	for _, m := range b.Moves {
 		q.Queue(PositionMove, m.App, m.Source, m.Part, m.From, m.To)
 	}
@@ -110,11 +131,12 @@ func (b *Batch) queue(q *pgx.Batch, out *Outcome) {
 	})
 	sites, days := t.SiteDays()
 	q.Queue(BatchCheck, b.Basis, sites, days)
-	if len(b.Pairs.Targets) > 0 {
-		q.Queue(VisitsRecord, b.recordArgs()...).Query(func(rows pgx.Rows) error {
-			return readVerdicts(rows, out.Verdicts)
-		})
-	} else {
+	switch verdicts := func(rows pgx.Rows) error { return readVerdicts(rows, out.Verdicts) }; {
+	case b.Late != nil:
+		q.Queue(LateVisitsRecord, b.lateArgs()...).Query(verdicts)
+	case len(b.Pairs.Targets) > 0:
+		q.Queue(VisitsRecord, b.recordArgs()...).Query(verdicts)
+	default:
 		q.Queue(DaysVisited, t.IDs, t.Sites, t.Days, t.Hot)
 	}
 	q.Queue(BatchCommit)
@@ -145,10 +167,10 @@ func (d *DB) Probe(ctx context.Context) error {
 	return nil
 }
 
-// SiteDays returns the sites among the targets, and the day of each.
+// SiteDays returns the sites among the targets that have a day, and that day.
 func (t *TargetColumns) SiteDays() (sites []int64, days []int32) {
 	for i, site := range t.Sites {
-		if site == 0 {
+		if site == 0 && t.Days[i] > 0 {
 			sites, days = append(sites, t.IDs[i]), append(days, t.Days[i])
 		}
 	}
@@ -159,6 +181,19 @@ func (t *TargetColumns) SiteDays() (sites []int64, days []int32) {
 func (b *Batch) recordArgs() []any {
 	p, t := &b.Pairs, &b.Targets
 	return []any{p.Targets, p.Visitors, p.Days, p.Hinted, t.IDs, t.Sites, t.Days, t.Hot}
+}
+
+// lateArgs are the arguments of LateVisitsRecord.
+func (b *Batch) lateArgs() []any {
+	p, l := &b.Pairs, b.Late
+	return []any{p.Targets, p.Visitors, l.Pairs, l.Days, l.Targets, l.Sites, l.TargetDays, l.Hot}
+}
+
+func (b *Batch) verdicts() int {
+	if b.Late != nil {
+		return len(b.Late.Pairs)
+	}
+	return len(b.Pairs.Targets)
 }
 
 // Basis returns the version of everything that callers may keep in memory of the tables; an
@@ -186,6 +221,24 @@ func (d *DB) LastDays(ctx context.Context, sites []int64) (map[int64]int32, erro
 		last[row.Site] = row.Day
 	}
 	return last, nil
+}
+
+// MayBeLate reports whether visits of some sites on a day each may be late. The slices are one table.
+func (d *DB) MayBeLate(ctx context.Context, sites []int64, days []int32) (late bool, err error) {
+	late, err = New(d.writers).ToldAreLate(ctx, ToldAreLateParams{Sites: sites, Days: days})
+	if FaultOf(err) == FaultUnknown {
+		err = &notSentError{err} // it was only a read
+	}
+	if err != nil {
+		return false, fmt.Errorf("find out whether visits are late: %w", err)
+	}
+	return late, nil
+}
+
+// FirstDay returns the first day of which an app takes visits; 0: any.
+func (d *DB) FirstDay(ctx context.Context, app int32) (day int32, err error) {
+	err = twice(ctx, d.writers, func(conn *pgxpool.Conn) (err error) { day, err = New(conn).FirstToldDay(ctx, app); return err })
+	return day, err
 }
 
 // DidCommit tells what became of a batch whose connection was lost. If it returns false, the batch

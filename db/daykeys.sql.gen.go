@@ -43,6 +43,19 @@ func (q *Queries) DayKeyMake(ctx context.Context, arg DayKeyMakeParams) error {
 	return err
 }
 
+const DayKeysFirst = `-- name: DayKeysFirst :one
+SELECT coalesce(min(day_id), 0)::integer AS day
+FROM day_keys
+`
+
+// The first day that still has its key; 0: none has.
+func (q *Queries) DayKeysFirst(ctx context.Context) (int32, error) {
+	row := q.db.QueryRow(ctx, DayKeysFirst)
+	var day int32
+	err := row.Scan(&day)
+	return day, err
+}
+
 const DayKeysForget = `-- name: DayKeysForget :exec
 SELECT forget_day_keys($1)
 `

@@ -63,6 +63,17 @@ func (q *Queries) AppDaysDelete(ctx context.Context, appID int32) error {
 	return err
 }
 
+const AppDaysHold = `-- name: AppDaysHold :exec
+SELECT hold_app_days($1::integer)
+`
+
+// Keeps visits to an app waiting whose day was told, until the end of the transaction: no other visit
+// counts on a day before the last one of its site.
+func (q *Queries) AppDaysHold(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, AppDaysHold, appID)
+	return err
+}
+
 const AppDelete = `-- name: AppDelete :exec
 DELETE FROM apps
 WHERE id = $1
@@ -146,6 +157,17 @@ WHERE app_id = $1
 // Deletes an app's targets, pages and sites in one statement, since they refer to each other.
 func (q *Queries) AppPagesDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppPagesDelete, appID)
+	return err
+}
+
+const AppPauseDelete = `-- name: AppPauseDelete :exec
+DELETE FROM retention_pauses
+WHERE app_id = $1
+`
+
+// Deletes whether letting go is paused for an app.
+func (q *Queries) AppPauseDelete(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, AppPauseDelete, appID)
 	return err
 }
 

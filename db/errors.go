@@ -28,6 +28,12 @@ const (
 	// FaultMoved: rolled back, since the batch's position is not where the batch began. What others
 	// have counted up to where it is must not be sent again.
 	FaultMoved
+	// FaultLate: rolled back, since a day that was told is closed. Send the batch as one of late
+	// visits.
+	FaultLate
+	// FaultGone: rolled back, since an app keeps a day no longer that was told. Send the batch without
+	// those visits.
+	FaultGone
 	// FaultAhead: rolled back, since a day of the batch has come nowhere yet by the database's
 	// clock. Measure the clock before more is sent.
 	FaultAhead
@@ -77,6 +83,10 @@ func FaultOf(err error) Fault {
 		return FaultAhead
 	case "FF004": // raised by move_position
 		return FaultMoved
+	case "FF005": // raised by told_days_must_be
+		return FaultGone
+	case "FF006": // likewise
+		return FaultLate
 	case "23505": // unique violation; visits_… are partitions
 		if pg.ConstraintName == "visitors_pkey" || strings.HasPrefix(pg.TableName, "visits_") {
 			return FaultHint
@@ -125,5 +135,5 @@ var ErrNoRows = pgx.ErrNoRows
 
 // String names the fault for logs and metrics.
 func (f Fault) String() string {
-	return [...]string{"none", "busy", "hint", "stale", "day", "moved", "ahead", "no_day", "data", "refused", "unknown"}[f]
+	return [...]string{"none", "busy", "hint", "stale", "day", "moved", "late", "gone", "ahead", "no_day", "data", "refused", "unknown"}[f]
 }

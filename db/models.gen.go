@@ -355,6 +355,16 @@ type ReportVisitorsToday struct {
 	IsNew bool
 }
 
+// Apps of which nothing is let go or forgotten for now, since visits of old days are read in.
+type RetentionPause struct {
+	// The app.
+	AppID int32
+	// The first day of which it takes visits meanwhile.
+	FromDay int32
+	// When the pause is over by itself. Progress moves it.
+	Until time.Time
+}
+
 // How many visitors of a target came on a day, and before that last on a previous day: what makes uniques of any range exact.
 type Return struct {
 	// The target.
@@ -437,9 +447,9 @@ type Visitor struct {
 	PageID int64
 	// The place of this visitor in the order of first visits to the target: 1, 2, 3 …
 	Rank int64
-	// The day of the first visit, like 20190629.
+	// The earliest day that was counted, like 20190629.
 	FirstDay int32
-	// The last day that was counted. Days never run backwards: an earlier one counts as this one.
+	// The latest day that was counted.
 	LastDay int32
 	// The visitor: an address, for IPv6 the first of its network.
 	Ip netip.Addr

@@ -150,7 +150,8 @@ func (q *Queries) RetainTurn(ctx context.Context) (bool, error) {
 const RetentionApps = `-- name: RetentionApps :many
 SELECT a.id, a.name, a.retain_days, a.forget_days,
        coalesce(k.from_day, 0)::integer    AS from_day,
-       coalesce(k.gone_before, 0)::integer AS gone_before
+       coalesce(k.gone_before, 0)::integer AS gone_before,
+       is_retention_paused(a.id)::boolean  AS paused
 FROM apps AS a
 LEFT JOIN visits_kept AS k ON k.app_id = a.id
 WHERE a.deleted_at IS NULL
@@ -164,6 +165,7 @@ type RetentionAppsRow struct {
 	ForgetDays int32
 	FromDay    int32
 	GoneBefore int32
+	Paused     bool
 }
 
 // What each app keeps, and from which day on its visits are kept so far.
@@ -183,6 +185,7 @@ func (q *Queries) RetentionApps(ctx context.Context) ([]RetentionAppsRow, error)
 			&i.ForgetDays,
 			&i.FromDay,
 			&i.GoneBefore,
+			&i.Paused,
 		); err != nil {
 			return nil, err
 		}
@@ -218,6 +221,24 @@ func (q *Queries) RetentionNote(ctx context.Context, day int32) error {
 	return err
 }
 
+const RetentionPauseSet = `-- name: RetentionPauseSet :one
+SELECT pause_retention($1::integer, $2::integer)::integer AS first_day
+`
+
+type RetentionPauseSetParams struct {
+	App   int32
+	Hours int32
+}
+
+// Pauses letting go and forgetting for an app for so many hours, or ends that (0). Returns the first
+// day of which it takes visits.
+func (q *Queries) RetentionPauseSet(ctx context.Context, arg RetentionPauseSetParams) (int32, error) {
+	row := q.db.QueryRow(ctx, RetentionPauseSet, arg.App, arg.Hours)
+	var first_day int32
+	err := row.Scan(&first_day)
+	return first_day, err
+}
+
 const ReturnsPack = `-- name: ReturnsPack :one
 SELECT p.packed::bigint AS packed, p.last_page::bigint AS last_page
 FROM pack_returns($1::bigint, $2::integer) AS p
@@ -242,56 +263,39 @@ func (q *Queries) ReturnsPack(ctx context.Context, arg ReturnsPackParams) (Retur
 }
 
 const TopsMake = `-- name: TopsMake :exec
-SELECT make_tops($1::integer, $2::bigint)
+SELECT make_tops($1::integer, $2::integer)
 `
 
 type TopsMakeParams struct {
-	OnlyApp  int32
-	OnlySite int64
+	OnlyApp int32
+	OnlyDay int32
 }
 
-// Makes the tops of a site, or of an app as a whole (site 0), on all closed days where they are
-// missing.
+// Makes the lists of first pages of an app on a closed day, where they are missing.
 func (q *Queries) TopsMake(ctx context.Context, arg TopsMakeParams) error {
-	_, err := q.db.Exec(ctx, TopsMake, arg.OnlyApp, arg.OnlySite)
+	_, err := q.db.Exec(ctx, TopsMake, arg.OnlyApp, arg.OnlyDay)
 	return err
 }
 
 const TopsMissing = `-- name: TopsMissing :many
-WITH first_days AS (
-    SELECT s.app_id, s.id AS site_id, f.day_id
-    FROM pages AS s
-    CROSS JOIN LATERAL (
-        SELECT d.day_id
-        FROM days AS d
-        JOIN closed_days AS c ON c.day_id = d.day_id
-        WHERE d.page_id = s.id
-          AND d.hot > 0
-        ORDER BY d.day_id
-        LIMIT 1
-    ) AS f
-    WHERE s.site_id IS NULL
-), wanted AS (
-    SELECT o.app_id, o.site_id, o.day_id
-    FROM first_days AS o
-    UNION ALL
-    SELECT o.app_id, 0, min(o.day_id)
-    FROM first_days AS o
-    GROUP BY o.app_id
-)
-SELECT w.app_id::integer AS app_id, w.site_id::bigint AS site_id
-FROM wanted AS w
-WHERE NOT EXISTS (SELECT FROM tops AS t WHERE t.app_id = w.app_id AND t.site_id = w.site_id AND t.day_id = w.day_id)
-ORDER BY w.app_id, w.site_id
+SELECT DISTINCT s.app_id::integer AS app_id, d.day_id::integer AS day
+FROM pages AS s
+JOIN days AS d        ON d.page_id = s.id
+JOIN closed_days AS c ON c.day_id = d.day_id
+WHERE s.site_id IS NULL
+  AND d.hot > 0
+  AND (NOT EXISTS (SELECT FROM tops AS t WHERE t.app_id = s.app_id AND t.site_id = s.id AND t.day_id = d.day_id)
+       OR NOT EXISTS (SELECT FROM tops AS t WHERE t.app_id = s.app_id AND t.site_id = 0 AND t.day_id = d.day_id))
+ORDER BY app_id, day
 `
 
 type TopsMissingRow struct {
-	AppID  int32
-	SiteID int64
+	AppID int32
+	Day   int32
 }
 
-// The sites, and apps (site 0), whose tops a deletion took: it took those of the first closed day,
-// too.
+// The apps and closed days of which lists of first pages are missing: the deletion of a page took
+// them, or late visits did.
 func (q *Queries) TopsMissing(ctx context.Context) ([]TopsMissingRow, error) {
 	rows, err := q.db.Query(ctx, TopsMissing)
 	if err != nil {
@@ -301,7 +305,7 @@ func (q *Queries) TopsMissing(ctx context.Context) ([]TopsMissingRow, error) {
 	var items []TopsMissingRow
 	for rows.Next() {
 		var i TopsMissingRow
-		if err := rows.Scan(&i.AppID, &i.SiteID); err != nil {
+		if err := rows.Scan(&i.AppID, &i.Day); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

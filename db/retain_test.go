@@ -42,9 +42,9 @@ func letGo(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	exec(t, owner, `DELETE FROM tops`)
 	missing, err := d.Queries().TopsMissing(ctx)
 	require.NoError(t, err)
-	require.Equal(t, []db.TopsMissingRow{{AppID: 1, SiteID: 0}, {AppID: 1, SiteID: site}}, missing)
+	require.Equal(t, []db.TopsMissingRow{{AppID: 1, Day: today}}, missing)
 	for _, of := range missing {
-		require.NoError(t, d.Queries().TopsMake(ctx, db.TopsMakeParams{OnlyApp: of.AppID, OnlySite: of.SiteID}))
+		require.NoError(t, d.Queries().TopsMake(ctx, db.TopsMakeParams{OnlyApp: of.AppID, OnlyDay: of.Day}))
 	}
 	require.Equal(t, made, tops())
 
@@ -62,6 +62,12 @@ func letGo(t *testing.T, d *db.DB, owner *pgx.Conn) {
 		require.Equal(t, first, dropped)
 	}
 
+	require.NoError(t, d.Queries().VisitsKeepFrom(ctx, db.VisitsKeepFromParams{App: 1, Day: today + 2}))
+	first, err := d.Queries().RetentionPauseSet(ctx, db.RetentionPauseSetParams{App: 1, Hours: 1})
+	require.NoError(t, err)
+	require.Equal(t, first, query[int32](t, owner, `SELECT days_ago(10)`))
+	_, err = d.Queries().RetentionPauseSet(ctx, db.RetentionPauseSetParams{App: 1})
+	require.NoError(t, err)
 	visitor := netip.MustParseAddr("192.0.2.1")
 	unseen, err := d.Queries().VisitorsUnseen(ctx, db.VisitorsUnseenParams{AppID: 1, Before: today + 2, N: 10})
 	require.NoError(t, err)

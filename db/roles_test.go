@@ -154,13 +154,25 @@ func serveVisits(t *testing.T, d *db.DB, owner *pgx.Conn) {
 		require.True(t, committed)
 	}
 	require.Equal(t, int32(today+1), query[int32](t, owner, `SELECT max(last_day) FROM visitors`))
+	late, err := d.MayBeLate(ctx, []int64{ids["example.org"]}, []int32{today})
+	require.NoError(t, err)
+	require.True(t, late)
+	b := visitBatch("192.0.2.1", ids["example.org"], ids["example.org/x"])
+	b.Told = db.ToldColumns{Apps: []int32{1}, Days: []int32{today}}
+	b.Late = &db.LateColumns{Pairs: []int32{1, 2}, Days: []int32{today, today}, Targets: b.Targets.IDs, Sites: []int64{0, ids["example.org"]},
+		TargetDays: []int32{today, today}, Hot: []int64{1, 1}}
+	b.Targets.Days = []int32{0, 0}
+	require.NoError(t, d.Write(ctx, b, &out))
+	require.Equal(t, db.Verdict{Rank: 1}, out.Verdicts[0])
+	_, err = d.FirstDay(ctx, 1)
+	require.NoError(t, err)
 	_, err = d.EmptyBatches(ctx)
 	require.NoError(t, err)
 
 	visitor := netip.MustParseAddr("192.0.2.1")
 	counts, err := d.Queries().CountsGet(ctx, db.CountsGetParams{AppID: 1, Uris: []string{"example.org/x"}, Ip: &visitor})
 	require.NoError(t, err)
-	require.Equal(t, int64(2), counts[0].Hot)
+	require.Equal(t, int64(3), counts[0].Hot)
 	visitors, err := d.Queries().VisitorsCount(ctx)
 	require.NoError(t, err)
 	require.Equal(t, int64(2), visitors)

@@ -57,9 +57,11 @@ VALUES ($1, 1)
 //
 //	BEGIN; BatchBegin; CountersLock; BatchCheck; VisitsRecord; COMMIT
 //
-// PositionMove comes before CountersLock, once for each source of the visits that has a position.
-// Where visits have ids, VisitIDsClaim comes behind BatchBegin, and its answer is waited for: the
-// rest is sent without the visits that were counted before.
+// PositionMove comes before CountersLock, once for each source of the visits that has a position, and
+// ToldDaysHold before that where callers have told the days. Where such visits are late,
+// LateVisitsRecord takes the place of VisitsRecord. Where visits have ids, VisitIDsClaim comes behind
+// BatchBegin, and its answer is waited for: the rest is sent without the visits that were counted
+// before.
 //
 // CountersLock takes every row lock that the batch needs, in the one global order, so that no two
 // batches can deadlock. BatchCheck and VisitsRecord come after it as statements of their own,
@@ -201,6 +203,82 @@ func (q *Queries) DaysVisited(ctx context.Context, arg DaysVisitedParams) error 
 	return err
 }
 
+const FirstToldDay = `-- name: FirstToldDay :one
+SELECT coalesce(first_told_day($1::integer), 0)::integer AS first_day
+`
+
+// The first day of which an app takes visits; 0: any.
+func (q *Queries) FirstToldDay(ctx context.Context, appID int32) (int32, error) {
+	row := q.db.QueryRow(ctx, FirstToldDay, appID)
+	var first_day int32
+	err := row.Scan(&first_day)
+	return first_day, err
+}
+
+const LateVisitsRecord = `-- name: LateVisitsRecord :many
+SELECT l.place::integer    AS place,
+       l.rank::bigint      AS rank,
+       l.newcomer::boolean AS newcomer,
+       l.counted::boolean  AS counted
+FROM record_late_visits($1::bigint[], $2::inet[], $3::integer[], $4::integer[],
+                        $5::bigint[], $6::bigint[], $7::integer[], $8::bigint[]) AS l
+`
+
+type LateVisitsRecordParams struct {
+	Pages      []int64
+	Ips        []netip.Addr
+	Pairs      []int32
+	Days       []int32
+	Targets    []int64
+	Sites      []int64
+	TargetDays []int32
+	Hots       []int64
+}
+
+type LateVisitsRecordRow struct {
+	Place    int32
+	Rank     int64
+	Newcomer bool
+	Counted  bool
+}
+
+// What VisitsRecord does, for visits of any days: pairs of target and visitor are a table, each once;
+// visits, each with the place of its pair (from 1) and the day, another; and targets by day a third.
+// Returns a row for each of the second.
+func (q *Queries) LateVisitsRecord(ctx context.Context, arg LateVisitsRecordParams) ([]LateVisitsRecordRow, error) {
+	rows, err := q.db.Query(ctx, LateVisitsRecord,
+		arg.Pages,
+		arg.Ips,
+		arg.Pairs,
+		arg.Days,
+		arg.Targets,
+		arg.Sites,
+		arg.TargetDays,
+		arg.Hots,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LateVisitsRecordRow
+	for rows.Next() {
+		var i LateVisitsRecordRow
+		if err := rows.Scan(
+			&i.Place,
+			&i.Rank,
+			&i.Newcomer,
+			&i.Counted,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ReadInOrder = `-- name: ReadInOrder :exec
 SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true),
        set_config('statement_timeout', $1::text, true)
@@ -262,6 +340,54 @@ func (q *Queries) SitesLastDays(ctx context.Context, sites []int64) ([]SitesLast
 		return nil, err
 	}
 	return items, nil
+}
+
+const ToldAreLate = `-- name: ToldAreLate :one
+SELECT (EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = ANY ($1::integer[]))
+        OR EXISTS (
+            SELECT
+            FROM (SELECT unnest($2::bigint[]) AS site_id, unnest($1) AS day_id) AS t
+            CROSS JOIN LATERAL (
+                SELECT d.day_id
+                FROM days AS d
+                WHERE d.page_id = t.site_id
+                ORDER BY d.day_id DESC
+                LIMIT 1
+            ) AS l
+            WHERE l.day_id > t.day_id
+        ))::boolean AS late
+`
+
+type ToldAreLateParams struct {
+	Days  []int32
+	Sites []int64
+}
+
+// Whether visits of some sites on a day each may be late: because the site has been counted on a
+// later one, or the day is closed. Both arrays are one table.
+func (q *Queries) ToldAreLate(ctx context.Context, arg ToldAreLateParams) (bool, error) {
+	row := q.db.QueryRow(ctx, ToldAreLate, arg.Days, arg.Sites)
+	var late bool
+	err := row.Scan(&late)
+	return late, err
+}
+
+const ToldDaysHold = `-- name: ToldDaysHold :exec
+SELECT told_days_must_be($1::integer[], $2::integer[], $3::boolean)
+`
+
+type ToldDaysHoldParams struct {
+	Apps []int32
+	Days []int32
+	Late bool
+}
+
+// Keeps the days of a batch that callers have told as they are, and the apps: the arrays are one
+// table. Fails with SQLSTATE FF005 where an app keeps the day no longer, with FF003 where it has come
+// nowhere yet, and with FF006 where it is closed, unless late says that the batch is of late visits.
+func (q *Queries) ToldDaysHold(ctx context.Context, arg ToldDaysHoldParams) error {
+	_, err := q.db.Exec(ctx, ToldDaysHold, arg.Apps, arg.Days, arg.Late)
+	return err
 }
 
 const VisitorsAfter = `-- name: VisitorsAfter :many

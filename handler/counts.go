@@ -19,7 +19,7 @@ func (s *service) counts(c echo.Context) error {
 		return s.countsOfMany(c)
 	}
 	return s.answer(c, func(ctx context.Context, ask counter.Request) (visit.Answer, error) {
-		ask.Anybody, ask.ID = ask.IP == "" && ask.Visitor == "", ""
+		ask.Anybody, ask.ID, ask.At = ask.IP == "" && ask.Visitor == "", "", ""
 		return s.counter.Counts(ctx, ask)
 	})
 }

@@ -50,7 +50,7 @@ func FuzzReadQuery(f *testing.F) {
 		}
 		values, bad := url.ParseQuery(query)
 		once := true
-		for _, name := range []string{"app", "ip", "visitor", "uri", "id"} {
+		for _, name := range []string{"app", "ip", "visitor", "uri", "id", "at"} {
 			if v := values[name]; len(v) > 1 || len(v) == 1 && v[0] == "" {
 				once = false
 			}
@@ -60,13 +60,13 @@ func FuzzReadQuery(f *testing.F) {
 			require.Error(t, err)
 		case bad != nil:
 			if err == nil { // what is wrong is not in our fields, and those are all there
-				for _, name := range []string{"app", "ip", "visitor", "uri", "id"} {
+				for _, name := range []string{"app", "ip", "visitor", "uri", "id", "at"} {
 					require.Equal(t, values.Get(name), got.named(name).value)
 				}
 			}
 		default:
 			require.NoError(t, err)
-			for _, name := range []string{"app", "ip", "visitor", "uri", "id"} {
+			for _, name := range []string{"app", "ip", "visitor", "uri", "id", "at"} {
 				require.Equal(t, field{values.Get(name), values.Has(name)}, *got.named(name))
 			}
 		}
@@ -86,7 +86,7 @@ func FuzzReadJSON(f *testing.F) {
 		}
 		var want map[string]string
 		require.NoError(t, json.Unmarshal([]byte(body), &want), "what is read is JSON")
-		for _, name := range []string{"app", "ip", "visitor", "uri", "id"} {
+		for _, name := range []string{"app", "ip", "visitor", "uri", "id", "at"} {
 			value, given := want[name]
 			require.Equal(t, field{value, given}, *got.named(name))
 			delete(want, name)

@@ -27,7 +27,7 @@ type body struct {
 
 // One URI has room even if each of its 2,048 bytes is written as \u00xx, many if they are not.
 var (
-	oneVisit   = body{16 << 10, `send {"app":"…","uri":"…"}, with "ip":"…" or "visitor":"…" if you may say who came`, false}
+	oneVisit   = body{16 << 10, `send {"app":"…","uri":"…"}, with "ip":"…" or "visitor":"…", and "at":"…", if you may say who came and when`, false}
 	manyCounts = body{4 << 20, `send {"app":"…","uris":["…",…]}, with "ip":"…" or "visitor":"…" if you may ask about who came`, true}
 )
 
@@ -39,8 +39,8 @@ type field struct {
 
 // fields are the values that a caller may give.
 type fields struct {
-	app, ip, visitor, uri, id field
-	uris                      []string
+	app, ip, visitor, uri, id, at field
+	uris                          []string
 	// parseErr is the first fault in how the fields but app were written. An unknown app is told
 	// before it.
 	parseErr error
@@ -74,6 +74,8 @@ func (f *fields) named(name string) *field {
 		return &f.uri
 	case "id":
 		return &f.id
+	case "at":
+		return &f.at
 	}
 	return nil
 }
@@ -194,7 +196,7 @@ func (f *fields) readMember(d *json.Decoder, is body) error {
 	if is.many && name == "uris" {
 		return f.later(name, f.setURIs(written))
 	}
-	if f.named(name) == nil || is.many && (name == "uri" || name == "id") {
+	if f.named(name) == nil || is.many && (name == "uri" || name == "id" || name == "at") {
 		return f.later("body", invalid("body", "%.64q is not a field: %s", name, is.shape))
 	}
 	var value string

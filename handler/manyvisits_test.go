@@ -3,6 +3,7 @@ package handler
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -363,4 +364,36 @@ func TestManyVisitsFailInTheMiddle(t *testing.T) {
 	_, err = conn.Exec(t.Context(), `ALTER TABLE footfall.lost_days RENAME TO days`)
 	require.NoError(t, err)
 	assert.Equal(t, 11, e.hotOf())
+}
+
+// A visit counts on the day that it is said to be of, in each way in, and what is wrong with its time
+// is told beside it.
+func TestVisitsOfOtherDays(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.administer(func(ctx context.Context, a *counter.Admin) error {
+		forever := 0
+		return a.SetApp(ctx, "demo", counter.Settings{RetainDays: &forever})
+	})
+	got := manyResults(t, e.visits("app=demo", `[{"uri":"http://a.example/","ip":"192.0.2.1"},
+		{"uri":"http://a.example/","ip":"192.0.2.1","at":"2019-06-27T12:00:00Z"}, {"uri":"http://a.example/","ip":"192.0.2.2","at":"2019-06-29T12:04:00Z"},
+		{"uri":"http://a.example/","ip":"192.0.2.1","at":"2019-06-29T12:06:00Z"}, {"uri":"http://a.example/","ip":"192.0.2.1","at":"noon"},
+		{"uri":"http://a.example/","ip":"192.0.2.1","at":"2019-06-28T12:00:00Z"}, {"uri":"http://a.example/","ip":"192.0.2.1","at":"2019-06-27T23:00:00Z"}]`, inArray...))
+	for i, want := range []visit.Counts{counts(1, 1, 1, 1), counts(2, 1, 1, 2), counts(3, 2, 2, 3), {}, {}, counts(4, 2, 1, 4), counts(4, 2, 1, 5)} {
+		if want.Hot > 0 {
+			require.Equal(t, &visit.Answer{Site: want, Page: want}, got[i].Counted, i)
+		}
+	}
+	assert.Contains(t, got[3].Error, "at: it lies in the future: possible are days from 1991-01-01 to 2019-06-29")
+	assert.Contains(t, got[4].Error, `at: "noon" is not a time`)
+
+	a := e.get("/visit?app=demo&ip=192.0.2.3&uri=http://a.example/&at=2019-06-01T00:00:00%2B14:00")
+	assert.Equal(t, `{"site":{"pv":5,"uv":3,"rank":3,"hot":6},"page":{"pv":5,"uv":3,"rank":3,"hot":6}}`, a.body)
+	a = e.post(`{"app":"demo","ip":"192.0.2.3","uri":"http://a.example/","at":"2019-05-30T00:00:00Z"}`)
+	assert.Equal(t, `{"site":{"pv":6,"uv":3,"rank":3,"hot":7},"page":{"pv":6,"uv":3,"rank":3,"hot":7}}`, a.body)
+	assert.Equal(t, http.StatusBadRequest, e.get("/visit?app=demo&ip=192.0.2.3&uri=http://a.example/&at=1970-01-01T00:00:00Z").status)
+	a = e.ask(http.MethodGet, "/visit?app=shop&uri=http://example.com/&at=2019-06-29T12:00:00Z", "User-Agent", browser)
+	assert.Equal(t, http.StatusForbidden, a.status)
+	assert.Contains(t, a.error(t), "at: app shop believes it only with a key of the scope assert")
+	assert.Equal(t, 7, e.hotOf())
 }

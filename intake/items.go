@@ -69,6 +69,7 @@ type reader struct {
 	at    int
 	end   int // of what may be read now
 	items items
+	time  string // the last one that was read
 }
 
 func (r *reader) fault(format string, args ...any) error {
@@ -159,10 +160,10 @@ func (r *reader) item() error {
 }
 
 // fields are those that an item has given, in the order of named.
-type fields [5]bool
+type fields [6]bool
 
 // named returns where the value of a field is kept; nil if there is none of that name.
-func named(item *counter.Item, name string) (value *string, number int) {
+func (r *reader) named(item *counter.Item, name string) (value *string, number int) {
 	switch name {
 	case "uri":
 		return &item.URI, 0
@@ -174,6 +175,8 @@ func named(item *counter.Item, name string) (value *string, number int) {
 		return &item.Agent, 3
 	case "id":
 		return &item.ID, 4
+	case "at":
+		return &r.time, 5
 	}
 	return nil, 0
 }
@@ -188,10 +191,10 @@ func (r *reader) member(item *counter.Item, given *fields, wrong func(field, for
 	if !r.take(':') {
 		return r.fault("a colon should follow the name of the field")
 	}
-	value, number := named(item, name)
+	value, number := r.named(item, name)
 	r.space()
 	if value == nil {
-		wrong("", "%.64q is not a field of a visit: give uri, ip or visitor, agent, id", name)
+		wrong("", "%.64q is not a field of a visit: give uri, ip or visitor, agent, id, at", name)
 		return r.skip()
 	}
 	if given[number] {
@@ -205,6 +208,13 @@ func (r *reader) member(item *counter.Item, given *fields, wrong func(field, for
 	}
 	if *value, err = r.string(""); err == nil && *value == "" && name != "agent" {
 		wrong(name, "it is empty: give it a value, or leave it out")
+		return nil
+	}
+	if name == "at" && err == nil {
+		var told error
+		if item.At, told = visit.ParseTime(r.time); told != nil {
+			wrong("", "%v", told)
+		}
 	}
 	return err
 }

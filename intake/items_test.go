@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
@@ -27,6 +28,7 @@ func TestReadItems(t *testing.T) {
 		"one":               {`[{"uri":"http://a/","ip":"192.0.2.1"}]`, false, []counter.Item{a}},
 		"spread":            {"\t[ {\n \"ip\" :\r\n\"192.0.2.1\" , \"uri\": \"http://a/\" } , { } ]", false, []counter.Item{a, {}}},
 		"all fields":        {`[{"visitor":"v","agent":"","uri":"u","id":"1"}]`, false, []counter.Item{{Visitor: "v", URI: "u", ID: "1"}}},
+		"a time":            {`[{"at":"2019-06-29T14:00:00+02:00"},{}]`, false, []counter.Item{{At: time.Date(2019, 6, 29, 14, 0, 0, 0, time.FixedZone("", 7200))}, {}}},
 		"escapes":           {`[{"uri":"\u0061\/\"\\\n\ud83d\ude00","ip":"é"}]`, false, []counter.Item{{URI: "a/\"\\\n😀", IP: "é"}}},
 		"no lines":          {"", true, nil},
 		"lines":             {"{\"uri\":\"http://a/\",\"ip\":\"192.0.2.1\"}\r\n\n  {}\n{\"agent\":\"x\"}", true, []counter.Item{a, {}, {Agent: "x"}}},
@@ -56,6 +58,9 @@ func TestWrongItems(t *testing.T) {
 		`{"uri":"x","uri":"y"}`:      "uri: it is given twice",
 		`{"uri":1,"uri":"y"}`:        "uri: it is not a string",
 		`{"URI":"x"}`:                `"URI" is not a field`,
+		`{"at":1561809600}`:          "at: it is not a string",
+		`{"at":"2019-06-29 12:00"}`:  "at: \"2019-06-29 12:00\" is not a time",
+		`{"at":""}`:                  "at: it is empty",
 		`{"url":["a","b"],"ip":"x"}`: `"url" is not a field`,
 	} {
 		for _, lines := range []bool{false, true} {
@@ -148,7 +153,8 @@ func FuzzReadItems(f *testing.F) {
 			}
 			var fields map[string]string
 			require.NoError(t, json.Unmarshal(item, &fields))
-			require.Equal(t, counter.Item{URI: fields["uri"], IP: fields["ip"], Visitor: fields["visitor"], Agent: fields["agent"], ID: fields["id"]}, got.list[i])
+			at, _ := time.Parse(time.RFC3339, fields["at"])
+			require.Equal(t, counter.Item{URI: fields["uri"], IP: fields["ip"], Visitor: fields["visitor"], Agent: fields["agent"], ID: fields["id"], At: at}, got.list[i])
 		}
 	})
 }

@@ -23,8 +23,8 @@ CREATE TABLE visitors (
 COMMENT ON TABLE  visitors           IS 'One row for each visitor of each target, until the visitor is erased or forgotten: the proof of uv and of every rank.';
 COMMENT ON COLUMN visitors.page_id   IS 'The target.';
 COMMENT ON COLUMN visitors.rank      IS 'The place of this visitor in the order of first visits to the target: 1, 2, 3 …';
-COMMENT ON COLUMN visitors.first_day IS 'The day of the first visit, like 20190629.';
-COMMENT ON COLUMN visitors.last_day  IS 'The last day that was counted. Days never run backwards: an earlier one counts as this one.';
+COMMENT ON COLUMN visitors.first_day IS 'The earliest day that was counted, like 20190629.';
+COMMENT ON COLUMN visitors.last_day  IS 'The latest day that was counted.';
 COMMENT ON COLUMN visitors.ip        IS 'The visitor: an address, for IPv6 the first of its network.';
 
 -- The key is (ip, day, page) with the page first: what is asked for together lies together. The

@@ -118,8 +118,8 @@ ALTER TABLE packed_returns
     ADD CONSTRAINT packed_returns_have_a_number_each CHECK (length(visitors) % greatest(bit_count(previous_days), 1) = 0),
     ADD CONSTRAINT packed_returns_are_some CHECK (returns_are_some(previous_days, visitors));
 
--- Which days are over everywhere, and have been summed up for good. Nobody counts for them any
--- more.
+-- Which days are over everywhere, and have been summed up. Who counts for one of them afterwards, as
+-- late visits do, adds to its sketches.
 CREATE TABLE closed_days (
     day_id    integer     PRIMARY KEY,
     closed_at timestamptz NOT NULL DEFAULT now()

@@ -48,6 +48,19 @@ COMMENT ON COLUMN visits_kept.app_id      IS 'The app.';
 COMMENT ON COLUMN visits_kept.from_day    IS 'Every visit of this day and of later ones has its row. Rows of earlier days are gone, or are going.';
 COMMENT ON COLUMN visits_kept.gone_before IS 'No day before this one has rows of the app left, so that nobody needs to look there again.';
 
+-- Whoever reads years of visits into an app cannot be done in a night, and must find the days at the
+-- end that were there as it began.
+CREATE TABLE retention_pauses (
+    app_id   integer     PRIMARY KEY REFERENCES apps,
+    from_day integer     NOT NULL,
+    until    timestamptz NOT NULL
+);
+
+COMMENT ON TABLE  retention_pauses          IS 'Apps of which nothing is let go or forgotten for now, since visits of old days are read in.';
+COMMENT ON COLUMN retention_pauses.app_id   IS 'The app.';
+COMMENT ON COLUMN retention_pauses.from_day IS 'The first day of which it takes visits meanwhile.';
+COMMENT ON COLUMN retention_pauses.until    IS 'When the pause is over by itself. Progress moves it.';
+
 -- Triggers, so that a DELETE typed into psql reaches the running instances as surely as any
 -- command. A command that erases takes the locks of the counters first: a batch that holds them has
 -- been answered before, one that waits for them meets the new basis.
@@ -78,6 +91,7 @@ CREATE TRIGGER pages_erased
 DROP TRIGGER pages_erased ON pages;
 DROP TRIGGER visitors_erased ON visitors;
 DROP FUNCTION erasure_raises_epoch();
+DROP TABLE retention_pauses;
 DROP TABLE visits_kept;
 DROP TABLE erased_visits;
 DROP TABLE erased_visitors;

@@ -19,6 +19,11 @@ SELECT day_id, key
 FROM day_keys
 ORDER BY day_id;
 
+-- name: DayKeysFirst :one
+-- The first day that still has its key; 0: none has.
+SELECT coalesce(min(day_id), 0)::integer AS day
+FROM day_keys;
+
 -- name: DayKeysForget :exec
 -- Deletes the keys of days before one that are over everywhere, without a trace in the table's file.
 -- Fails (FaultBusy) where it would have to wait for long.

@@ -23,6 +23,11 @@ FROM epochs
 WHERE name = 'erasures'
 FOR UPDATE;
 
+-- name: AppDaysHold :exec
+-- Keeps visits to an app waiting whose day was told, until the end of the transaction: no other visit
+-- counts on a day before the last one of its site.
+SELECT hold_app_days(@app_id::integer);
+
 -- name: VisitorTargets :many
 -- The targets of an app at which a visitor is known, under any of their addresses, and since when;
 -- and the last day on which each target's site was counted. Target by target, by the key: a join
@@ -414,6 +419,11 @@ WHERE app_id = @app_id;
 -- name: AppKeptDelete :exec
 -- Deletes from which day on the visits of an app are kept.
 DELETE FROM visits_kept
+WHERE app_id = @app_id;
+
+-- name: AppPauseDelete :exec
+-- Deletes whether letting go is paused for an app.
+DELETE FROM retention_pauses
 WHERE app_id = @app_id;
 
 -- name: AppCountersDelete :exec

@@ -21,7 +21,8 @@ SELECT note_retention(@day);
 -- What each app keeps, and from which day on its visits are kept so far.
 SELECT a.id, a.name, a.retain_days, a.forget_days,
        coalesce(k.from_day, 0)::integer    AS from_day,
-       coalesce(k.gone_before, 0)::integer AS gone_before
+       coalesce(k.gone_before, 0)::integer AS gone_before,
+       is_retention_paused(a.id)::boolean  AS paused
 FROM apps AS a
 LEFT JOIN visits_kept AS k ON k.app_id = a.id
 WHERE a.deleted_at IS NULL
@@ -56,38 +57,21 @@ SELECT p.packed::bigint AS packed, p.last_page::bigint AS last_page
 FROM pack_returns(@from_page::bigint, @n::integer) AS p;
 
 -- name: TopsMissing :many
--- The sites, and apps (site 0), whose tops a deletion took: it took those of the first closed day,
--- too.
-WITH first_days AS (
-    SELECT s.app_id, s.id AS site_id, f.day_id
-    FROM pages AS s
-    CROSS JOIN LATERAL (
-        SELECT d.day_id
-        FROM days AS d
-        JOIN closed_days AS c ON c.day_id = d.day_id
-        WHERE d.page_id = s.id
-          AND d.hot > 0
-        ORDER BY d.day_id
-        LIMIT 1
-    ) AS f
-    WHERE s.site_id IS NULL
-), wanted AS (
-    SELECT o.app_id, o.site_id, o.day_id
-    FROM first_days AS o
-    UNION ALL
-    SELECT o.app_id, 0, min(o.day_id)
-    FROM first_days AS o
-    GROUP BY o.app_id
-)
-SELECT w.app_id::integer AS app_id, w.site_id::bigint AS site_id
-FROM wanted AS w
-WHERE NOT EXISTS (SELECT FROM tops AS t WHERE t.app_id = w.app_id AND t.site_id = w.site_id AND t.day_id = w.day_id)
-ORDER BY w.app_id, w.site_id;
+-- The apps and closed days of which lists of first pages are missing: the deletion of a page took
+-- them, or late visits did.
+SELECT DISTINCT s.app_id::integer AS app_id, d.day_id::integer AS day
+FROM pages AS s
+JOIN days AS d        ON d.page_id = s.id
+JOIN closed_days AS c ON c.day_id = d.day_id
+WHERE s.site_id IS NULL
+  AND d.hot > 0
+  AND (NOT EXISTS (SELECT FROM tops AS t WHERE t.app_id = s.app_id AND t.site_id = s.id AND t.day_id = d.day_id)
+       OR NOT EXISTS (SELECT FROM tops AS t WHERE t.app_id = s.app_id AND t.site_id = 0 AND t.day_id = d.day_id))
+ORDER BY app_id, day;
 
 -- name: TopsMake :exec
--- Makes the tops of a site, or of an app as a whole (site 0), on all closed days where they are
--- missing.
-SELECT make_tops(@only_app::integer, @only_site::bigint);
+-- Makes the lists of first pages of an app on a closed day, where they are missing.
+SELECT make_tops(@only_app::integer, @only_day::integer);
 
 -- name: VisitsKeepFrom :exec
 -- Lets the visits of an app of days before one go.
@@ -146,6 +130,11 @@ SET gone_before = @day
 WHERE app_id = @app_id
   AND gone_before < @day
   AND from_day >= @day;
+
+-- name: RetentionPauseSet :one
+-- Pauses letting go and forgetting for an app for so many hours, or ends that (0). Returns the first
+-- day of which it takes visits.
+SELECT pause_retention(@app::integer, @hours::integer)::integer AS first_day;
 
 -- name: VisitorsUnseen :many
 -- Those who have not come to a site since a day, at the site and at its pages, by site and visitor.

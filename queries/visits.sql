@@ -3,9 +3,11 @@
 --
 --   BEGIN; BatchBegin; CountersLock; BatchCheck; VisitsRecord; COMMIT
 --
--- PositionMove comes before CountersLock, once for each source of the visits that has a position.
--- Where visits have ids, VisitIDsClaim comes behind BatchBegin, and its answer is waited for: the
--- rest is sent without the visits that were counted before.
+-- PositionMove comes before CountersLock, once for each source of the visits that has a position, and
+-- ToldDaysHold before that where callers have told the days. Where such visits are late,
+-- LateVisitsRecord takes the place of VisitsRecord. Where visits have ids, VisitIDsClaim comes behind
+-- BatchBegin, and its answer is waited for: the rest is sent without the visits that were counted
+-- before.
 --
 -- CountersLock takes every row lock that the batch needs, in the one global order, so that no two
 -- batches can deadlock. BatchCheck and VisitsRecord come after it as statements of their own,
@@ -201,6 +203,44 @@ SELECT place::integer    AS place,
        newcomer::boolean AS newcomer,
        counted::boolean  AS counted
 FROM decided;
+
+-- name: ToldDaysHold :exec
+-- Keeps the days of a batch that callers have told as they are, and the apps: the arrays are one
+-- table. Fails with SQLSTATE FF005 where an app keeps the day no longer, with FF003 where it has come
+-- nowhere yet, and with FF006 where it is closed, unless late says that the batch is of late visits.
+SELECT told_days_must_be(@apps::integer[], @days::integer[], @late::boolean);
+
+-- name: ToldAreLate :one
+-- Whether visits of some sites on a day each may be late: because the site has been counted on a
+-- later one, or the day is closed. Both arrays are one table.
+SELECT (EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = ANY (@days::integer[]))
+        OR EXISTS (
+            SELECT
+            FROM (SELECT unnest(@sites::bigint[]) AS site_id, unnest(@days) AS day_id) AS t
+            CROSS JOIN LATERAL (
+                SELECT d.day_id
+                FROM days AS d
+                WHERE d.page_id = t.site_id
+                ORDER BY d.day_id DESC
+                LIMIT 1
+            ) AS l
+            WHERE l.day_id > t.day_id
+        ))::boolean AS late;
+
+-- name: LateVisitsRecord :many
+-- What VisitsRecord does, for visits of any days: pairs of target and visitor are a table, each once;
+-- visits, each with the place of its pair (from 1) and the day, another; and targets by day a third.
+-- Returns a row for each of the second.
+SELECT l.place::integer    AS place,
+       l.rank::bigint      AS rank,
+       l.newcomer::boolean AS newcomer,
+       l.counted::boolean  AS counted
+FROM record_late_visits(@pages::bigint[], @ips::inet[], @pairs::integer[], @days::integer[],
+                        @targets::bigint[], @sites::bigint[], @target_days::integer[], @hots::bigint[]) AS l;
+
+-- name: FirstToldDay :one
+-- The first day of which an app takes visits; 0: any.
+SELECT coalesce(first_told_day(@app_id::integer), 0)::integer AS first_day;
 
 -- name: DaysVisited :exec
 -- What is left to be written of a batch in which nobody is to be decided on: its visits, by day.

@@ -22,7 +22,8 @@ const (
 )
 
 // Chunk is visits that are counted together, in their order: in one transaction, unless some of
-// them cannot be.
+// them cannot be. Those whose day was told may be of any days, in any order. They are counted
+// fastest in order of time, with fastVisits of a day or more.
 type Chunk struct {
 	Visits []Visit
 	// Steps has one for each visit, and the transaction that counts the visit takes it; nil: the
@@ -156,6 +157,8 @@ func (c *chunks) close() {
 // nil, which lanes have.
 type chunkState struct {
 	stopped bool // a visit was not counted: those behind it must not be
+	judged  bool // it is known whether the visits are late
+	late    bool // they may be of days before the last one of their site, or of closed ones
 }
 
 func (s *chunkState) hasStopped() bool { return s != nil && s.stopped }

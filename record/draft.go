@@ -19,6 +19,7 @@ type draft struct {
 	pairs    []draftPair
 	pairAt   map[pair]int32 // places in pairs
 	places   []entryPlaces  // one for each entry
+	late     lateDraft      // empty unless the visits are late
 }
 
 // draftTarget is a target of the draft.
@@ -76,6 +77,7 @@ func (d *draft) fill(entries []entry, g *generation, hintsAllowed bool) int {
 		if d.hasOtherDay(e.site.id, e.Day) || d.hasOtherDay(e.page.id, e.Day) {
 			break
 		}
+		d.noteTold(e)
 		d.places = append(d.places, entryPlaces{
 			siteTarget: d.target(e.site.id, 0, e.Day), sitePair: d.pair(&e.site, e, g, hintsAllowed),
 			pageTarget: d.target(e.page.id, e.site.id, e.Day), pagePair: d.pair(&e.page, e, g, hintsAllowed),
@@ -90,6 +92,9 @@ func (d *draft) clear(basis string) {
 	t, p := &d.batch.Targets, &d.batch.Pairs
 	t.IDs, t.Sites, t.Days, t.Hot, t.Newcomers = t.IDs[:0], t.Sites[:0], t.Days[:0], t.Hot[:0], t.Newcomers[:0]
 	p.Targets, p.Visitors, p.Days, p.Hinted = p.Targets[:0], p.Visitors[:0], p.Days[:0], p.Hinted[:0]
+	d.batch.Told.Apps, d.batch.Told.Days = d.batch.Told.Apps[:0], d.batch.Told.Days[:0]
+	d.batch.Late = nil
+	d.late.clear()
 	d.targets, d.pairs, d.places = d.targets[:0], d.pairs[:0], d.places[:0]
 	clear(d.targetAt)
 	clear(d.pairAt)
@@ -133,7 +138,7 @@ func (d *draft) pair(t *entryTarget, e *entry, g *generation, hintsAllowed bool)
 	if !hint {
 		// The batch before may have counted the visitor after the entry was looked up in the
 		// memory.
-		if last, hit := g.memory.get(p); hit && last.day >= e.Day {
+		if last, hit := g.memory.get(p); hit && last.covers(e) {
 			d.lookUps.memory++
 			d.pairs = append(d.pairs, draftPair{place: notSent, verdict: db.Verdict{Rank: last.rank}})
 			return at
@@ -236,6 +241,10 @@ func (d *draft) tell(g *generation) {
 
 // learn puts the pairs of a batch that has committed into the memory and the filter.
 func (d *draft) learn(g *generation) {
+	if d.batch.Late != nil {
+		d.learnLate(g)
+		return
+	}
 	p := &d.batch.Pairs
 	for place, target := range p.Targets {
 		visitor, verdict := p.Visitors[place], d.outcome.Verdicts[place]

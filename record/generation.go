@@ -30,7 +30,7 @@ func (g *generation) lookUpVisitor(t *entryTarget, e *entry) {
 	if t.id == 0 || g.memory == nil {
 		return
 	}
-	if last, ok := g.memory.get(pairOf(t.id, e.Visitor)); ok && last.day >= e.Day {
+	if last, ok := g.memory.get(pairOf(t.id, e.Visitor)); ok && last.covers(e) {
 		t.countedToday, t.rank = true, last.rank
 	}
 }

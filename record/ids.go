@@ -16,7 +16,11 @@ func (w *writer) prepare(entries []entry) (sent int) {
 		entries[i].repeated = false // what an attempt before has claimed was rolled back with it
 	}
 	b, hints := &w.draft.batch, w.hints.allowed()
-	sent = w.draft.fill(entries, w.generation, hints)
+	fill := func(entries []entry) int { return w.draft.fill(entries, w.generation, hints) }
+	if w.chunk.isLate() {
+		fill = func(entries []entry) int { return w.draft.fillLate(entries, w.generation) }
+	}
+	sent = fill(entries)
 	entries = entries[:sent]
 	firsts := w.draft.claim(entries)
 	if len(b.Claims) == 0 {
@@ -31,7 +35,7 @@ func (w *writer) prepare(entries []entry) (sent int) {
 			any = any || e.repeated
 		}
 		if any {
-			w.draft.fill(entries, w.generation, hints)
+			fill(entries)
 		}
 		w.tell()
 	}

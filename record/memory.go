@@ -17,7 +17,8 @@ type memory struct {
 // grown. A test checks it.
 const memoryEntry = 96
 
-// lastCounted is what the memory holds of a pair.
+// lastCounted is what the memory holds of a pair: a day on which it was counted, the last one unless
+// visits were late.
 type lastCounted struct {
 	rank int64
 	day  int32
@@ -52,6 +53,20 @@ func (m *memory) put(p pair, last lastCounted) {
 	if m != nil {
 		m.pairs.Put(p, last)
 	}
+}
+
+// putLate is put, of a day before which a later one may be known. (One that is put at the same
+// moment may be lost, which costs a look-up.)
+func (m *memory) putLate(p pair, last lastCounted) {
+	if known, hit := m.get(p); !hit || known.day < last.day {
+		m.put(p, last)
+	}
+}
+
+// covers reports whether the visitor was counted on the day of an entry. Where the day is not told,
+// it is the last one of its site or a later one, so that none can be later.
+func (l lastCounted) covers(e *entry) bool {
+	return l.day == e.Day || l.day > e.Day && !e.Told
 }
 
 // count is about how many pairs the memory holds.

@@ -75,7 +75,10 @@ type Visit struct {
 	Day      int32
 	// VisitorOn returns the visitor on another day. It is nil unless the app hashes visitors by day.
 	VisitorOn func(ctx context.Context, day int32) (netip.Addr, error)
-	NewPages  int64 // how many new pages the app may have a day; 0: any number
+	// Told: the day was told by the caller, and may be before the last one of the site. Such visits
+	// are for RecordChunk.
+	Told     bool
+	NewPages int64 // how many new pages the app may have a day; 0: any number
 	// ID makes the visit repeatable: what is sent with it again counts nothing, and is ErrRepeated.
 	// "": it has none.
 	ID string

@@ -103,9 +103,8 @@ func (w *writer) writeAll(ctx context.Context, entries []entry) {
 				w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "the database is busy; try again").Because(err))
 				return
 			}
-		case db.FaultDay:
-			if err := w.turnDays(ctx, entries[:sent]); err != nil || try >= busyTries {
-				w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "the day cannot be counted yet; try again").Because(err))
+		case db.FaultDay, db.FaultLate, db.FaultGone:
+			if !w.mendDays(ctx, fault, err, entries, sent, try) {
 				return
 			}
 		case db.FaultMoved:
@@ -147,6 +146,9 @@ func (w *writer) writeAll(ctx context.Context, entries []entry) {
 // commits.
 func (w *writer) attempt(ctx context.Context, entries []entry) (sent int, id [16]byte, err error) {
 	if err := w.ensureIDs(ctx, entries); err != nil {
+		return 0, id, err
+	}
+	if err := w.chunk.judge(ctx, w.db, entries); err != nil {
 		return 0, id, err
 	}
 	id = uuid.Must(uuid.NewV7())
@@ -244,8 +246,30 @@ func (w *writer) didCommit(id [16]byte) (committed bool, err error) {
 	}
 }
 
-// turnDays moves entries to the last day of their site if that is later than their own: another
-// instance, whose clock is ahead, has begun the day.
+// mendDays deals with entries whose days the database refuses. It returns false if all of them have
+// their answer or their error.
+func (w *writer) mendDays(ctx context.Context, fault db.Fault, err error, entries []entry, sent, try int) bool {
+	becameLate := w.chunk.becomeLate(entries[:sent])
+	switch fault {
+	case db.FaultGone:
+		if err = w.leaveGone(ctx, entries); err == nil {
+			return false
+		}
+	case db.FaultLate:
+		if becameLate {
+			return true
+		}
+	default:
+		if err = w.turnDays(ctx, entries[:sent]); err == nil && try < busyTries {
+			return true
+		}
+	}
+	w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "the day cannot be counted yet; try again").Because(err))
+	return false
+}
+
+// turnDays moves entries whose day was not told to the last one of their site if that is later:
+// another instance, whose clock is ahead, has begun the day.
 func (w *writer) turnDays(ctx context.Context, entries []entry) error {
 	sites, _ := w.draft.batch.Targets.SiteDays()
 	last, err := w.db.LastDays(ctx, sites)
@@ -255,7 +279,7 @@ func (w *writer) turnDays(ctx context.Context, entries []entry) error {
 	for i := range entries {
 		e := &entries[i]
 		day := last[e.site.id]
-		if day <= e.Day {
+		if day <= e.Day || e.Told {
 			continue
 		}
 		if e.VisitorOn != nil {
@@ -300,10 +324,14 @@ func (w *writer) logFault(fault db.Fault, err error, visits int) {
 func (w *writer) expected(fault db.Fault, err error) bool {
 	switch fault {
 	case db.FaultMoved, // somebody else reads the same source
+		db.FaultLate,  // the nightly task has closed a day
+		db.FaultGone,  // or keeps it no longer
 		db.FaultBusy,  // other transactions, or functions that a migration makes again
 		db.FaultStale, // somebody or something was erased
 		db.FaultDay:   // midnight, where clocks differ
 		return true
+	case db.FaultNoDay: // days to come are made ahead of time, and days that are told when they are needed
+		return len(w.draft.batch.Told.Days) > 0
 	case db.FaultHint: // another instance has counted the visitor
 		return w.draft.hinted()
 	case db.FaultData:

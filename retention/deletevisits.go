@@ -20,7 +20,7 @@ const (
 )
 
 // closeDays makes the sketches and the lists of first pages of days that are over, and the lists
-// that the deletion of a page took away.
+// that the deletion of a page or late visits took away.
 func (r *run) closeDays(ctx context.Context) error {
 	var unclosed []int32
 	if err := r.db.Read(ctx, func(q *db.Queries) (err error) { unclosed, err = q.DaysUnclosed(ctx, r.days); return err }); err != nil {
@@ -61,6 +61,7 @@ func (r *run) packReturns(ctx context.Context) error {
 	}
 }
 
+// remakeTops makes the lists that are missing, of an app on a day at a time: late visits wait for it.
 func (r *run) remakeTops(ctx context.Context) error {
 	var missing []db.TopsMissingRow
 	if err := r.inLongTx(ctx, func(q *db.Queries) (err error) { missing, err = q.TopsMissing(ctx); return err }); err != nil {
@@ -68,9 +69,9 @@ func (r *run) remakeTops(ctx context.Context) error {
 	}
 	for _, of := range missing {
 		if err := r.inLongTx(ctx, func(q *db.Queries) error {
-			return q.TopsMake(ctx, db.TopsMakeParams{OnlyApp: of.AppID, OnlySite: of.SiteID})
+			return q.TopsMake(ctx, db.TopsMakeParams{OnlyApp: of.AppID, OnlyDay: of.Day})
 		}); err != nil {
-			return fmt.Errorf("list the first pages of a site: %w", err)
+			return fmt.Errorf("list the first pages of a day: %w", err)
 		}
 	}
 	return nil
@@ -79,7 +80,7 @@ func (r *run) remakeTops(ctx context.Context) error {
 // noteKept notes from which day on each app keeps its visits, before any are deleted.
 func (r *run) noteKept(ctx context.Context) error {
 	for _, app := range r.apps {
-		if r.dry || app.to == app.FromDay {
+		if r.dry || app.to == app.FromDay || app.Paused {
 			continue
 		}
 		if err := r.inLongTx(ctx, func(q *db.Queries) error {
@@ -177,6 +178,9 @@ func (r *run) dropPatiently(ctx context.Context, day int32) (bool, error) {
 // deleteVisits deletes rows of visits one app at a time, on days that another app keeps for longer.
 func (r *run) deleteVisits(ctx context.Context) error {
 	for _, app := range r.apps {
+		if app.Paused {
+			continue
+		}
 		for _, day := range r.days {
 			if day < app.GoneBefore || day >= app.to {
 				continue

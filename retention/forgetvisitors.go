@@ -24,10 +24,11 @@ func (r *run) forget(ctx context.Context) error {
 		return nil
 	}
 	for _, app := range r.apps {
-		if app.ForgetDays == 0 {
+		if app.ForgetDays == 0 || app.Paused {
 			continue
 		}
-		f := VisitorsForgotten{App: app.Name, Before: daysBefore(r.today, app.ForgetDays)}
+		// Nobody whose visits are kept: late visits may have brought some since.
+		f := VisitorsForgotten{App: app.Name, Before: min(daysBefore(r.today, app.ForgetDays), app.to)}
 		err := r.forgetOf(ctx, app.ID, &f)
 		if f.Visitors > 0 {
 			r.done.Forgotten = append(r.done.Forgotten, f)

@@ -195,7 +195,7 @@ func (r *run) readKeptWith(ctx context.Context, q *db.Queries) error {
 	}
 	for _, app := range apps {
 		k := keeping{app, app.FromDay}
-		if app.RetainDays > 0 {
+		if app.RetainDays > 0 && !app.Paused {
 			due := daysBefore(r.today, app.RetainDays)
 			// An app without visits to delete keeps its first day: all of its visits are there.
 			counted, err := q.AppCountedBetween(ctx, db.AppCountedBetweenParams{AppID: app.ID, FromDay: app.FromDay, Before: due})

@@ -31,3 +31,12 @@ func ParseDay(text string, today int32) (int32, error) {
 	}
 	return 0, fmt.Errorf("%.64q is not a day: write one like 20190629 or 2019-06-29", text)
 }
+
+// ParseTime reads a moment as RFC 3339 writes it: 2019-06-29T13:05:00+02:00.
+func ParseTime(text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, Errorf(Invalid, "at", "%.64q is not a time: write one like 2019-06-29T13:05:00+02:00 or 2019-06-29T11:05:00Z", text)
+	}
+	return at, nil
+}

@@ -14,7 +14,7 @@ VALUES (@app_id, @day_id, @today);
 
 -- name: ClosedDaysComplete :exec
 -- Makes what a closed day has of every app for an app that got visits of it later.
-SELECT make_sketches(c.day_id, @app_id::integer), make_tops(@app_id::integer, NULL, c.day_id)
+SELECT make_sketches(c.day_id, @app_id::integer), make_tops(@app_id::integer, c.day_id)
 FROM closed_days AS c
 WHERE c.day_id BETWEEN @from_day AND @to_day;
 

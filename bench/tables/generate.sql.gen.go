@@ -10,7 +10,7 @@ import (
 )
 
 const closedDaysComplete = `-- name: ClosedDaysComplete :exec
-SELECT make_sketches(c.day_id, $1::integer), make_tops($1::integer, NULL, c.day_id)
+SELECT make_sketches(c.day_id, $1::integer), make_tops($1::integer, c.day_id)
 FROM closed_days AS c
 WHERE c.day_id BETWEEN $2 AND $3
 `

@@ -22,6 +22,10 @@ BEGIN
     IF day >= to_char(now() AT TIME ZONE 'UTC' - interval '1 day', 'YYYYMMDD')::integer THEN
         RAISE EXCEPTION 'day % may still be counted by a slow clock', day USING ERRCODE = '22023';
     END IF;
+    PERFORM set_config('lock_timeout', '3s', true);
+    LOCK TABLE closed_days IN EXCLUSIVE MODE;
+    PERFORM set_config('lock_timeout', '100ms', true);
+    PERFORM hold_days(); -- so that no app begins to count for the day
     IF EXISTS (
         SELECT
         FROM pages AS s
@@ -33,9 +37,6 @@ BEGIN
     ) THEN
         RAISE EXCEPTION 'an app keeps its visits of day %', day USING ERRCODE = '22023';
     END IF;
-    PERFORM set_config('lock_timeout', '3s', true);
-    LOCK TABLE closed_days IN EXCLUSIVE MODE;
-    PERFORM set_config('lock_timeout', '100ms', true);
     PERFORM pg_advisory_xact_lock(hashtext('footfall.make_visits_day'));
     SELECT c.oid
     INTO partition

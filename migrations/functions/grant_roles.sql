@@ -43,7 +43,7 @@ BEGIN
     IF 'footfall_app' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_app;
         GRANT SELECT ON schema_files, goose_db_version, apps, keys, day_keys, epochs, pages, page_tallies, counters,
-            visitors, visits, visit_ids, batches, positions, days, open_returns, packed_returns, closed_days, tops, visits_kept TO footfall_app;
+            visitors, visits, visit_ids, batches, positions, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses TO footfall_app;
         GRANT INSERT ON day_keys, pages, page_tallies, counters, visitors, visits, visit_ids, batches, positions, days, open_returns TO footfall_app;
         GRANT UPDATE (used_at)        ON keys           TO footfall_app;
         GRANT UPDATE (day_id, today)  ON page_tallies   TO footfall_app;
@@ -55,9 +55,10 @@ BEGIN
         GRANT UPDATE (visitors)       ON open_returns   TO footfall_app;
         GRANT UPDATE (gone_before)    ON visits_kept    TO footfall_app;
         GRANT EXECUTE ON FUNCTION empty_batches(), forget_calls(integer, integer), forget_visit_ids(integer, integer), forget_day_keys(integer), make_visits_day(integer), drop_visits_day(integer), close_day(integer),
-            pack_returns(bigint, integer), make_tops(integer, bigint, integer), keep_visits_from(integer, integer),
+            pack_returns(bigint, integer), make_tops(integer, integer), keep_visits_from(integer, integer),
             delete_unkept_visits(integer, integer, bigint, integer),
-            forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer) TO footfall_app;
+            forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer), pause_retention(integer, integer),
+            record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[]) TO footfall_app;
     END IF;
 
     -- What `footfall report` reads, and no more: of apps what leads to a target and a visitor, and

@@ -1,7 +1,7 @@
--- Makes lists of first pages of closed days, where they are missing: those of one app, one of its
--- sites (0: the app as a whole) or one day, or of all where that is null. Nobody may move rows from
--- page to page meanwhile.
-CREATE FUNCTION make_tops(only_app integer DEFAULT NULL, only_site bigint DEFAULT NULL, only_day integer DEFAULT NULL) RETURNS void
+-- Makes lists of first pages of closed days, where they are missing: those of one app or one day, or
+-- of all where that is null. Nobody may move rows from page to page meanwhile, nor count for those
+-- days.
+CREATE FUNCTION make_tops(only_app integer DEFAULT NULL, only_day integer DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = footfall, pg_temp
@@ -11,6 +11,8 @@ DECLARE
     closed integer[] := ARRAY(SELECT c.day_id FROM closed_days AS c WHERE only_day IS NULL OR c.day_id = only_day);
 BEGIN
     PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE;
+    PERFORM hold_app_days(o.id)
+    FROM (SELECT a.id FROM apps AS a WHERE only_app IS NULL OR a.id = only_app ORDER BY a.id) AS o;
     WITH numbers AS MATERIALIZED (
         SELECT s.app_id, d.site_id, d.day_id, d.page_id, n.by, n.number
         FROM pages AS s
@@ -18,18 +20,15 @@ BEGIN
         CROSS JOIN LATERAL (VALUES ('pv', d.pv), ('uv', d.new_visitors), ('hot', d.hot)) AS n (by, number)
         WHERE s.site_id IS NULL
           AND (only_app IS NULL OR s.app_id = only_app)
-          AND (only_site IS NULL OR only_site IN (0, s.id))
           AND n.number > 0
     ), ordered AS (
         SELECT app_id, site_id, day_id, page_id, by, number,
                row_number() OVER (PARTITION BY app_id, site_id, day_id, by ORDER BY number DESC, page_id) AS place
         FROM numbers
-        WHERE only_site IS NULL OR only_site > 0
         UNION ALL
         SELECT app_id, 0, day_id, page_id, by, number,
                row_number() OVER (PARTITION BY app_id, day_id, by ORDER BY number DESC, page_id)
         FROM numbers
-        WHERE only_site IS NULL OR only_site = 0
     )
     INSERT INTO tops (app_id, site_id, day_id, by, page_ids, numbers)
     SELECT app_id, site_id, day_id, by, array_agg(page_id ORDER BY place), array_agg(number ORDER BY place)
@@ -40,6 +39,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION make_tops(integer, bigint, integer) IS 'Makes the tops of closed days where they are missing: SELECT make_tops(only_day => 20190629).';
+COMMENT ON FUNCTION make_tops(integer, integer) IS 'Makes the tops of closed days where they are missing: SELECT make_tops(only_day => 20190629).';
 
-REVOKE ALL ON FUNCTION make_tops(integer, bigint, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION make_tops(integer, integer) FROM PUBLIC;

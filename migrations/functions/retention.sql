@@ -14,6 +14,8 @@ BEGIN
     IF NOT EXISTS (SELECT FROM apps AS a WHERE a.id = app AND a.retain_days > 0 AND day <= days_ago(a.retain_days)) THEN
         RAISE EXCEPTION 'app % keeps its visits of days before %', app, day USING ERRCODE = '22023';
     END IF;
+    PERFORM hold_app_days(app);
+    PERFORM retention_must_go_on(app);
     INSERT INTO visits_kept AS k (app_id, from_day)
     VALUES (app, day)
     ON CONFLICT (app_id) DO UPDATE
@@ -33,6 +35,7 @@ BEGIN
        OR NOT EXISTS (SELECT FROM visits_kept AS k WHERE k.app_id = app AND day < k.from_day) THEN
         RAISE EXCEPTION 'app % keeps its visits of day %', app, day USING ERRCODE = '22023';
     END IF;
+    PERFORM retention_must_go_on(app);
     WITH chosen AS MATERIALIZED (
         SELECT v.page_id, v.ip
         FROM pages AS p
@@ -59,7 +62,8 @@ COMMENT ON FUNCTION delete_unkept_visits(integer, integer, bigint, integer) IS '
 -- A visitor goes from a site and all its pages at once, or uv of a page might exceed that of its
 -- site when they come again. The pairs are looked for beforehand, without a lock; a visitor who has
 -- come since has a later last day at the site. Counting needs the lock of the site first of all, so
--- nobody comes between this look and the deletion.
+-- nobody comes between this look and the deletion. Whoever has rows of visits is not forgotten: a
+-- late visit may have made some since it was noted what is kept.
 CREATE FUNCTION forget_visitors(app integer, before integer, page_ids bigint[], ips inet[]) RETURNS bigint
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -70,11 +74,14 @@ SET enable_mergejoin = off
 AS $$
 DECLARE
     forgotten bigint;
+    unseen    integer;
 BEGIN
     PERFORM FROM epochs WHERE name = 'erasures' FOR UPDATE;
     IF NOT EXISTS (SELECT FROM apps AS a WHERE a.id = app AND a.forget_days > 0 AND before <= days_ago(a.forget_days)) THEN
         RAISE EXCEPTION 'app % does not forget those who came before %', app, before USING ERRCODE = '22023';
     END IF;
+    PERFORM retention_must_go_on(app);
+    unseen := least(before, coalesce((SELECT k.from_day FROM visits_kept AS k WHERE k.app_id = app), 0));
     PERFORM
     FROM counters AS c
     WHERE c.page_id IN (SELECT coalesce(p.site_id, p.id) FROM pages AS p WHERE p.app_id = app AND p.id = ANY (page_ids))
@@ -87,10 +94,10 @@ BEGIN
         USING asked AS k, pages AS p
         WHERE v.page_id = k.page_id
           AND v.ip = k.ip
-          AND v.last_day < before
+          AND v.last_day < unseen
           AND p.id = v.page_id
           AND p.app_id = app
-          AND NOT EXISTS (SELECT FROM visitors AS s WHERE s.page_id = coalesce(p.site_id, p.id) AND s.ip = v.ip AND s.last_day >= before)
+          AND NOT EXISTS (SELECT FROM visitors AS s WHERE s.page_id = coalesce(p.site_id, p.id) AND s.ip = v.ip AND s.last_day >= unseen)
         RETURNING v.page_id, v.rank
     ), left_of_them AS (
         INSERT INTO erased_visitors (page_id, rank)
@@ -105,6 +112,28 @@ END
 $$;
 
 COMMENT ON FUNCTION forget_visitors(integer, integer, bigint[], inet[]) IS 'Forgets those of some (target, visitor) pairs of an app who have not come since a day, if it is long enough ago; how many.';
+
+-- The pause begins where nobody is raising what is kept.
+CREATE FUNCTION pause_retention(app integer, hours integer) RETURNS integer
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+DECLARE
+    first_day integer;
+BEGIN
+    PERFORM hold_app_days(app);
+    first_day := first_told_day(app);
+    INSERT INTO retention_pauses AS p (app_id, from_day, until)
+    VALUES (app, first_day, now() + make_interval(hours => least(hours, 24)))
+    ON CONFLICT (app_id) DO UPDATE
+        SET from_day = excluded.from_day,
+            until    = excluded.until;
+    RETURN first_day;
+END
+$$;
+
+COMMENT ON FUNCTION pause_retention(integer, integer) IS 'Pauses letting go and forgetting for an app for so many hours, a day at most, or ends that (0); the first day of which it takes visits.';
 
 -- No later day than today, or nobody would let go any more.
 CREATE FUNCTION note_retention(day integer) RETURNS void
@@ -125,4 +154,4 @@ $$;
 COMMENT ON FUNCTION note_retention(integer) IS 'Notes that all that need not be kept was let go on a day, so that the other instances need not do it again.';
 
 REVOKE ALL ON FUNCTION keep_visits_from(integer, integer), delete_unkept_visits(integer, integer, bigint, integer),
-    forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer) FROM PUBLIC;
+    forget_visitors(integer, integer, bigint[], inet[]), pause_retention(integer, integer), note_retention(integer) FROM PUBLIC;

@@ -26,7 +26,7 @@ $$;
 
 COMMENT ON FUNCTION returned_from_before(bit varying, bit varying, integer) IS 'How many visitors came last more than so many days before (0: all of them), from previous_days and visitors of packed_returns.';
 
--- So a visit that was late can be told of, of a visitor who came on day n and before that on p: it
+-- So a late visit is told of, of a visitor who came on day n and before that on p: it
 -- takes one from (n, p), and adds one to (n, d) and to (d, p).
 CREATE FUNCTION add_packed_returns(pages bigint[], days integer[], previous integer[], added bigint[]) RETURNS void
 LANGUAGE plpgsql

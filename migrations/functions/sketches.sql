@@ -71,4 +71,55 @@ $$;
 
 COMMENT ON FUNCTION merge_sketches(bigint, bigint) IS 'Moves the sketches of one target into those of another: of each register the higher value stays.';
 
-REVOKE ALL ON FUNCTION merge_sketches(bigint, bigint) FROM PUBLIC;
+-- A register that is as high already, as most are of a target with many visitors, leaves its sketch
+-- as it is. The entries are in order, so that a register is found by halves.
+CREATE FUNCTION add_to_sketches(pages bigint[], days integer[], ips inet[]) RETURNS void
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+BEGIN
+    WITH arrived AS MATERIALIZED (
+        SELECT h.page_id, h.day_id, max(sketch_entry(h.hash)) AS entry
+        FROM (SELECT a.page_id, a.day_id, sha256(inet_send(a.ip)) AS hash
+              FROM unnest(pages, days, ips) AS a (page_id, day_id, ip)
+              OFFSET 0) AS h
+        GROUP BY h.page_id, h.day_id, sketch_entry(h.hash) / 64
+    ), grouped AS MATERIALIZED (
+        SELECT a.page_id, a.day_id, array_agg(a.entry) AS entries
+        FROM arrived AS a
+        GROUP BY a.page_id, a.day_id
+    ), known AS MATERIALIZED (
+        SELECT g.page_id, g.day_id, g.entries AS arrived, coalesce(s.entries, '{}') || '{}'::integer[] AS entries -- read once
+        FROM grouped AS g
+        LEFT JOIN sketches AS s ON s.page_id = g.page_id AND s.day_id = g.day_id
+    ), raised AS MATERIALIZED (
+        SELECT k.page_id, k.day_id, k.entries, array_agg(e.entry) AS arrived
+        FROM known AS k
+        CROSS JOIN LATERAL (
+            SELECT u.entry, width_bucket(u.entry, k.entries) AS place
+            FROM unnest(k.arrived) AS u (entry)
+        ) AS e
+        WHERE coalesce(k.entries[e.place], -1) <> e.entry
+          AND coalesce(k.entries[e.place + 1] / 64, -1) <> e.entry / 64
+        GROUP BY k.page_id, k.day_id, k.entries
+    ), highest AS (
+        SELECT m.page_id, m.day_id, max(m.entry) AS entry
+        FROM (SELECT r.page_id, r.day_id, unnest(r.entries || r.arrived) AS entry FROM raised AS r) AS m
+        GROUP BY m.page_id, m.day_id, m.entry / 64
+    )
+    INSERT INTO sketches AS s (page_id, day_id, entries)
+    SELECT h.page_id, h.day_id, array_agg(h.entry ORDER BY h.entry)
+    FROM highest AS h
+    GROUP BY h.page_id, h.day_id
+    ORDER BY h.page_id, h.day_id
+    ON CONFLICT (page_id, day_id) DO UPDATE
+        SET entries = excluded.entries;
+END
+$$;
+
+COMMENT ON FUNCTION add_to_sketches(bigint[], integer[], inet[]) IS 'Adds visitors to the sketches of targets on closed days: of each register the higher value stays. The arrays are one table: target, day and visitor.';
+
+REVOKE ALL ON FUNCTION merge_sketches(bigint, bigint), add_to_sketches(bigint[], integer[], inet[]) FROM PUBLIC;

@@ -1,0 +1,399 @@
+package counter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/db/dbtest"
+	"footfall/record"
+	"footfall/verify"
+	"footfall/visit"
+)
+
+// past is a visit of some day.
+type past struct {
+	ip, uri string
+	at      time.Time
+}
+
+// pasts are visits of days up to the present one of newClock, in order.
+func pasts(rng *rand.Rand, n, visitors, days int) []past {
+	list := make([]past, n)
+	for i := range list {
+		site, page := rng.IntN(2), rng.IntN(3)
+		ago := time.Duration(rng.IntN(days))*24*time.Hour + time.Duration(rng.IntN(3600*11))*time.Second
+		list[i] = past{fmt.Sprintf("10.0.0.%d", rng.IntN(visitors)), fmt.Sprintf("http://s%d.example/%d", site, page), newClock().now.Add(-ago)}
+	}
+	slices.SortFunc(list, func(a, b past) int { return a.at.Compare(b.at) })
+	return list
+}
+
+// countLive counts visits as they come, each at its time.
+func (in *instance) countLive(t *testing.T, visits []past) {
+	t.Helper()
+	now := in.clock.Now()
+	for _, v := range visits {
+		in.clock.Set(v.at)
+		in.count(t, v.ip, v.uri)
+	}
+	in.clock.Set(now)
+}
+
+// countPast counts visits in this order with their times, in chunks.
+func (in *instance) countPast(t *testing.T, visits []past, most int) {
+	t.Helper()
+	for chunk := range slices.Chunk(visits, most) {
+		if len(chunk) == 1 {
+			v := chunk[0]
+			_, err := in.Visit(t.Context(), counter.Request{App: "demo", IP: v.ip, URI: v.uri, At: v.at.Format(time.RFC3339)})
+			require.NoError(t, err)
+			continue
+		}
+		for _, r := range in.recordPast(t, chunk) {
+			require.NoError(t, r.Err)
+		}
+	}
+}
+
+func (in *instance) recordPast(t *testing.T, visits []past) []record.Result {
+	t.Helper()
+	g, err := in.MayCount(t.Context(), counter.Request{App: "demo"})
+	require.NoError(t, err)
+	var c record.Chunk
+	for _, v := range visits {
+		one, _, err := g.Visit(t.Context(), counter.Item{URI: v.uri, IP: v.ip, At: v.at})
+		require.NoError(t, err)
+		c.Visits = append(c.Visits, one)
+	}
+	return g.Record(c)
+}
+
+// closeAll closes days before one, packs the returns of closed days, and makes lists that are missing.
+func (in *instance) closeAll(t *testing.T, before int) {
+	t.Helper()
+	conn := in.conn(t)
+	for _, sql := range []string{
+		fmt.Sprintf(`SELECT close_day(d.day_id) FROM (SELECT DISTINCT day_id FROM days WHERE day_id < %d) AS d`, before),
+		`SELECT pack_returns(0, 1000000)`, `SELECT make_tops()`,
+	} {
+		_, err := conn.Exec(context.Background(), sql)
+		require.NoError(t, err)
+	}
+}
+
+// keepsAll lets an app keep its visits for ever, whatever day it is outside of the test.
+func (in *instance) keepsAll(t *testing.T) { in.keeps(t, "demo", 0, 0) }
+
+// verified holds all promises against the tables.
+func (in *instance) verified(t *testing.T) {
+	t.Helper()
+	proof, err := verify.Run(t.Context(), in.db, verify.Options{Limit: 3})
+	require.NoError(t, err)
+	for _, p := range proof.Promises {
+		require.Zero(t, p.Violations, "%s: %v", p.Name, p.Offenders)
+	}
+}
+
+// tellsAs holds all that the tables tell of the app demo, but ranks, against those of another database.
+func (in *instance) tellsAs(t *testing.T, other *instance) {
+	t.Helper()
+	mine, others := in.told(t), other.told(t)
+	only := func(a, b []string) (lines []string) {
+		for _, line := range a {
+			if !slices.Contains(b, line) {
+				lines = append(lines, line)
+			}
+		}
+		return lines[:min(len(lines), 10)]
+	}
+	require.Equal(t, only(others, mine), only(mine, others))
+	require.Equal(t, len(others), len(mine))
+}
+
+func (in *instance) told(t *testing.T) (all []string) {
+	t.Helper()
+	conn := in.conn(t)
+	for _, sql := range []string{
+		`SELECT format('%s hot %s pv %s uv %s', uri, hot, pv, uv) FROM counters JOIN pages ON id = page_id ORDER BY uri`,
+		`SELECT format('%s %s hot %s pv %s new %s', uri, day_id, hot, pv, new_visitors) FROM days JOIN pages ON id = page_id ORDER BY uri, day_id`,
+		`SELECT format('%s %s after %s: %s', uri, day_id, previous_day, sum(visitors)) FROM returns JOIN pages ON id = page_id GROUP BY uri, day_id, previous_day ORDER BY uri, day_id, previous_day`,
+		`SELECT format('%s %s %s after %s', uri, ip, day_id, previous_day) FROM visits JOIN pages ON id = page_id ORDER BY uri, ip, day_id`,
+		`SELECT format('%s %s from %s to %s', uri, ip, first_day, last_day) FROM visitors JOIN pages ON id = page_id ORDER BY uri, ip`,
+		`SELECT format('%s sketch of %s: %s', uri, day_id, entries) FROM sketches JOIN pages ON id = page_id ORDER BY uri, day_id`,
+		`SELECT format('%s first of %s by %s: %s', s.uri, day_id, by, numbers) FROM tops LEFT JOIN pages AS s ON s.id = tops.site_id WHERE tops.app_id = 1 ORDER BY s.uri, day_id, by`,
+		`SELECT format('%s from %s to %s: %s', uri, f.day_id, u.day_id, (report.uniques('demo', p.uri, f.day_id, u.day_id)).uniques)
+		 FROM pages AS p, (SELECT DISTINCT day_id FROM days) AS f, (SELECT DISTINCT day_id FROM days) AS u WHERE f.day_id <= u.day_id AND p.app_id = 1 ORDER BY uri, f.day_id, u.day_id`,
+	} {
+		rows, err := conn.Query(context.Background(), sql)
+		require.NoError(t, err)
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		for _, line := range lines {
+			if !strings.HasPrefix(line, "b.example") {
+				all = append(all, line)
+			}
+		}
+	}
+	return all
+}
+
+// Whatever the order in which visits of many days are told, in chunks of any size, while days are
+// closed and packed: the tables are those of the same visits counted as they came.
+func TestLateVisitsCountAsInTime(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(2) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			rng := rand.New(rand.NewPCG(seed, 1))
+			visits := pasts(rng, 400, 12, 15)
+			inTime, late := plain.newInstance(t, counter.Options{}), ways[3].newInstance(t, counter.Options{})
+			late.keepsAll(t)
+			inTime.countLive(t, visits)
+
+			rng.Shuffle(len(visits), func(i, j int) { visits[i], visits[j] = visits[j], visits[i] })
+			for i, most := range []int{1, 7, 30, 100} {
+				late.countPast(t, visits[i*100:(i+1)*100], most)
+				if i > 0 {
+					late.closeAll(t, 20260617+2*i)
+				}
+				late.checkTables(t)
+			}
+			inTime.closeAll(t, 20260628)
+			late.closeAll(t, 20260628)
+			late.tellsAs(t, inTime)
+			late.verified(t)
+			late.warnsOfNoBatch(t)
+		})
+	}
+}
+
+// Late visits come to two instances beside live ones, while days are closed, packed and dropped, and
+// another app lets go of its visits.
+func TestLateVisitsBesideAll(t *testing.T) {
+	t.Parallel()
+	visits := pasts(rand.New(rand.NewPCG(3, 1)), dbtest.LongOrShort(2000, 500), 30, 12)
+	inTime, a := plain.newInstance(t, counter.Options{}), ways[3].newInstance(t, counter.Options{})
+	inTime.countLive(t, visits)
+	open, brief := "open", 10
+	require.NoError(t, a.admin().AddApp(t.Context(), "brief", counter.Settings{Access: &open, RetainDays: &brief}))
+	a.keepsAll(t)
+	b := ways[3].startOn(t, a.url, counter.Options{})
+
+	over := make(chan struct{})
+	var nightly, counting sync.WaitGroup
+	nightly.Go(func() { a.manyNights(t, over) })
+	for n := range 4 { // of each the fourth part
+		in, rng := []*instance{a, b}[n%2], rand.New(rand.NewPCG(uint64(n), 3))
+		mine := slices.Clone(visits[n*len(visits)/4 : (n+1)*len(visits)/4])
+		rng.Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
+		counting.Go(func() {
+			for chunk := range slices.Chunk(mine, 25) {
+				in.countPast(t, chunk, 20) // and one of five
+			}
+		})
+	}
+	counting.Wait()
+	close(over)
+	nightly.Wait()
+	inTime.closeAll(t, 20260629)
+	a.closeAll(t, 20260629)
+	a.tellsAs(t, inTime)
+	a.verified(t)
+	a.warnsOfNoBatch(t)
+	b.warnsOfNoBatch(t)
+}
+
+// manyNights does what the nightly task does, again and again.
+func (in *instance) manyNights(t *testing.T, over <-chan struct{}) {
+	conn := in.conn(t)
+	for night := 0; ; night++ {
+		select {
+		case <-over:
+			return
+		default:
+		}
+		day := 20260617 + night%11
+		_, err := in.Visit(t.Context(), counter.Request{App: "brief", IP: "192.0.2.1", URI: "http://b.example/"})
+		assert.NoError(t, err)
+		for _, sql := range []string{
+			fmt.Sprintf(`SELECT close_day(%d)`, day), fmt.Sprintf(`SELECT make_tops(NULL, %d)`, day), `SELECT pack_returns(0, 20)`,
+			fmt.Sprintf(`SELECT keep_visits_from(id, %d) FROM apps WHERE name = 'brief'`, day),
+		} {
+			_, err := conn.Exec(context.Background(), sql)
+			assert.NoError(t, err)
+		}
+		_, err = conn.Exec(context.Background(), fmt.Sprintf(`SELECT drop_visits_day(%d)`, day))
+		var told *pgconn.PgError // it is kept, or in use
+		assert.True(t, err == nil || errors.As(err, &told) && (told.Code == "22023" || told.Code == "55P03"), "%v", err)
+	}
+}
+
+// Whoever is erased while their late visits come is a new visitor with the next one.
+func TestLateVisitsBesideErasing(t *testing.T) {
+	t.Parallel()
+	visits := pasts(rand.New(rand.NewPCG(5, 1)), dbtest.LongOrShort(1000, 400), 4, 8)
+	in := ways[3].newInstance(t, counter.Options{})
+	in.keepsAll(t)
+	over := make(chan struct{})
+	var erasing, counting sync.WaitGroup
+	erasing.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-over:
+				return
+			default:
+				_, err := in.admin().EraseVisitor(context.Background(), "demo", fmt.Sprintf("10.0.0.%d", n%4))
+				assert.NoError(t, err)
+			}
+		}
+	})
+	for n := range 2 {
+		mine := slices.Clone(visits[n*len(visits)/2 : (n+1)*len(visits)/2])
+		rand.New(rand.NewPCG(5, 2)).Shuffle(len(mine), func(i, j int) { mine[i], mine[j] = mine[j], mine[i] })
+		counting.Go(func() { in.countPast(t, mine, 5) })
+	}
+	counting.Wait()
+	close(over)
+	erasing.Wait()
+	in.checkTables(t)
+	in.verified(t)
+}
+
+// A day that goes between the look at what is kept and the transaction is refused with the first one
+// that is left; the others of the chunk count.
+func TestDayGoesUnderALateVisit(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.keepsAll(t)
+	g, err := in.MayCount(t.Context(), counter.Request{App: "demo"})
+	require.NoError(t, err)
+	var c record.Chunk
+	for _, day := range []int{10, 20, 11, 21} {
+		v, _, err := g.Visit(t.Context(), counter.Item{URI: "http://a.example/", IP: "192.0.2.1", At: time.Date(2026, 6, day, 12, 0, 0, 0, time.UTC)})
+		require.NoError(t, err)
+		c.Visits = append(c.Visits, v)
+	}
+	in.exec(t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260615 FROM apps`)
+	results := g.Record(c)
+	for _, gone := range []int{0, 2} {
+		var told *visit.Error
+		require.ErrorAs(t, results[gone].Err, &told)
+		assert.Equal(t, visit.Invalid, told.Kind)
+		assert.Contains(t, told.Message, "at: ")
+		assert.Contains(t, told.Message, "2026-06-15")
+	}
+	require.NoError(t, results[1].Err)
+	require.NoError(t, results[3].Err)
+	assert.Equal(t, "2 1 1 2 | 2 1 1 2", row(results[3].Answer))
+	in.verified(t)
+	in.warnsOfNoBatch(t)
+
+	_, _, err = g.Visit(t.Context(), counter.Item{URI: "http://a.example/", IP: "192.0.2.1", At: time.Date(2026, 6, 14, 23, 59, 0, 0, time.UTC)})
+	require.NoError(t, err, "what was read once holds for the call")
+	_, err = in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/", At: "2026-06-14T23:59:00Z"})
+	require.EqualError(t, err, "at: app demo keeps no visits of that day: the first possible day is 2026-06-15")
+}
+
+// A time is taken in the app's time zone, for now where it is hardly ahead of it, and refused with the
+// days that are possible.
+func TestTimesThatAreTold(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	open, sites, tz, daily, never := "open", "sites", "Pacific/Kiritimati", "daily", 0 // 14 hours ahead
+	require.NoError(t, in.admin().AddApp(t.Context(), "east", counter.Settings{Access: &open, TZ: &tz, RetainDays: &never}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "daily", counter.Settings{Access: &open, Visitor: &daily, RetainDays: &never}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "blog", counter.Settings{Access: &sites, Sites: []string{"a.example"}}))
+	in.keepsAll(t)
+	for _, c := range []struct{ app, at, says string }{
+		{"demo", "2026-06-29T12:05:00Z", ""},
+		{"demo", "2026-06-29T12:05:01Z", "at: it lies in the future: possible are days from 1991-01-01 to 2026-06-29"},
+		{"demo", "2100-01-01T00:00:00Z", "at: it lies in the future: possible are days from 1991-01-01 to 2026-06-29"},
+		{"demo", "1970-01-01T00:00:00Z", "at: app demo keeps no visits of that day: the first possible day is 1991-01-01"},
+		{"demo", "0000-01-01T00:00:00Z", "at: app demo keeps no visits of that day: the first possible day is 1991-01-01"},
+		{"demo", "yesterday", `at: "yesterday" is not a time: write one like 2019-06-29T13:05:00+02:00 or 2019-06-29T11:05:00Z`},
+		{"demo", "2026-06-29T00:30:00+02:00", ""}, // the day before
+		{"east", "2026-06-29T09:59:59Z", ""},
+		{"east", "2026-06-29T10:00:00Z", ""}, // the next day there
+		{"daily", "2026-06-29T00:00:00Z", ""},
+		{"daily", "2026-06-27T23:59:59Z", "at: app daily hashes visitors with a key of each day, and keeps that one no longer: the first possible day is 2026-06-29"},
+		{"blog", "2026-06-29T12:00:00Z", "at: app blog believes it only with a key of the scope assert: leave at out, or send such a key as Authorization: Bearer …"},
+	} {
+		ip := "192.0.2.7"
+		if c.app == "blog" {
+			ip = ""
+		}
+		_, err := in.Visit(t.Context(), counter.Request{App: c.app, IP: ip, Peer: peer, Agent: browser, URI: "http://a.example/", At: c.at})
+		if c.says == "" {
+			require.NoError(t, err, "%s %s", c.app, c.at)
+		} else {
+			require.EqualError(t, err, c.says)
+		}
+	}
+	require.Equal(t, []string{"daily 20260629", "demo 20260628", "demo 20260629", "east 20260629", "east 20260630"}, in.list(t,
+		`SELECT concat_ws(' ', a.name, d.day_id) FROM days AS d JOIN pages AS p ON p.id = d.page_id JOIN apps AS a ON a.id = p.app_id WHERE p.site_id IS NULL ORDER BY 1`))
+}
+
+// While visits are read in, nothing of the app goes, and no visitor is forgotten. The pause is over by
+// itself.
+func TestPausedRetention(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.keeps(t, "demo", 3, 5)
+	for day := range 8 {
+		in.clock.Set(firstDay.AddDate(0, 0, day))
+		in.count(t, fmt.Sprintf("192.0.2.%d", day), "http://a.example/")
+	}
+	g, err := in.MayCount(t.Context(), counter.Request{App: "demo"})
+	require.NoError(t, err)
+	require.NoError(t, g.PauseRetention(t.Context()))
+	in.exec(t, `UPDATE retention_pauses SET from_day = 20190601`) // as if it had begun then
+	first, err := g.FirstDay(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, int32(20190601), first)
+	const rows = `SELECT concat_ws(' ', v.ip, v.rank, d.day_id) FROM visitors AS v JOIN visits AS d USING (page_id, ip) ORDER BY 1`
+	before := in.list(t, rows)
+	require.Len(t, before, 16)
+	done := in.retain(t)
+	assert.Empty(t, done.Visits)
+	assert.Empty(t, done.Dropped)
+	assert.Empty(t, done.Forgotten)
+	assert.Equal(t, before, in.list(t, rows))
+	for _, sql := range []string{
+		`SELECT keep_visits_from(id, 20190603) FROM apps`, `SELECT forget_visitors(id, 20190603, '{1}', '{192.0.2.1}') FROM apps`,
+	} {
+		_, err := in.conn(t).Exec(t.Context(), sql)
+		var told *pgconn.PgError
+		require.ErrorAs(t, err, &told)
+		assert.Equal(t, "55P03", told.Code)
+	}
+	in.exec(t, `UPDATE retention_pauses SET until = now() - interval '1 second'`)
+	done = in.retain(t)
+	assert.NotEmpty(t, done.Dropped)
+	assert.NotEmpty(t, done.Forgotten)
+	in.verified(t)
+	require.NoError(t, g.PauseRetention(t.Context()))
+	require.NoError(t, g.ResumeRetention(t.Context()))
+	assert.Equal(t, []string{"f"}, in.list(t, `SELECT is_retention_paused(id)::text::char FROM apps`))
+}
+
+func (in *instance) list(t *testing.T, sql string) []string {
+	t.Helper()
+	rows, err := in.conn(t).Query(context.Background(), sql)
+	require.NoError(t, err)
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	return lines
+}

@@ -1,0 +1,130 @@
+package counter
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"time"
+
+	"footfall/db"
+	"footfall/visit"
+)
+
+const (
+	// clocksDiffer is how far ahead a time may be that is taken for now.
+	clocksDiffer = 5 * time.Minute
+	// firstDayEver comes before any web page. A time without a value is far before it.
+	firstDayEver = 19910101
+	// pauseHours is how long a pause of retention lasts that nobody renews.
+	pauseHours = 24
+)
+
+// toldDays are the days of which an app takes visits.
+type toldDays struct {
+	first int32
+	known bool
+}
+
+// tellDay sets the day of a visit: the present one, or that of the time which the caller tells. days
+// keeps what has been read about the app.
+func (c *Counter) tellDay(ctx context.Context, a *app, at time.Time, days *toldDays, w *subject) (err error) {
+	now := c.clock()
+	w.day = visit.DayOf(now, a.zone)
+	if at.IsZero() {
+		return nil
+	}
+	day := visit.DayOf(at, a.zone)
+	ahead := at.After(now.Add(clocksDiffer))
+	if !ahead && day >= w.day {
+		return nil
+	}
+	if !days.known {
+		if days.first, err = c.firstDay(ctx, a); err != nil {
+			return err
+		}
+		days.known = true
+	}
+	switch {
+	case ahead:
+		return visit.Errorf(visit.Invalid, "at", "it lies in the future: possible are days from %s to %s", dayText(days.first), dayText(w.day))
+	case day < days.first && a.mode == byDay:
+		return keyGone(a, days.first)
+	case day < days.first:
+		return visit.Errorf(visit.Invalid, "at", "app %s keeps no visits of that day: the first possible day is %s", a.name, dayText(days.first))
+	}
+	w.day, w.told = day, true
+	return nil
+}
+
+// firstDay returns the first day of which an app takes visits.
+func (c *Counter) firstDay(ctx context.Context, a *app) (int32, error) {
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	var first, keyed int32
+	err := c.db.Read(ctx, func(q *db.Queries) (err error) {
+		if first, err = q.FirstToldDay(ctx, a.id); err == nil && a.mode == byDay {
+			keyed, err = q.DayKeysFirst(ctx)
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, db.ErrNoRows):
+		return 0, visit.Errorf(visit.NotFound, "app", "it has just been deleted").Because(err)
+	case err != nil:
+		return 0, unanswered(err)
+	case a.mode == byDay && keyed == 0: // not even that of today has been made
+		keyed = visit.DayOf(c.clock(), a.zone)
+	}
+	return max(first, keyed, firstDayEver), nil
+}
+
+func keyGone(a *app, first int32) error {
+	return visit.Errorf(visit.Invalid, "at", "app %s hashes visitors with a key of each day, and keeps that one no longer: the first possible day is %s",
+		a.name, dayText(first))
+}
+
+// visitorOfPastDay is visitorOfDay of a day that is over, for which no key is made.
+func (c *Counter) visitorOfPastDay(ctx context.Context, a *app, address netip.Addr, day int32) (netip.Addr, error) {
+	key, err := c.days.ofPast(ctx, day)
+	switch {
+	case errors.Is(err, db.ErrNoRows):
+		return netip.Addr{}, keyGone(a, visit.DayOf(c.clock(), a.zone))
+	case err != nil:
+		return netip.Addr{}, unanswered(err)
+	}
+	return a.visitorByAddress(c.secret, address, key)
+}
+
+func dayText(day int32) string { return visit.DateOf(day).Format(time.DateOnly) }
+
+// FirstDay returns the first day of which the app takes visits.
+func (g *Counting) FirstDay(ctx context.Context) (day int32, err error) {
+	if !g.days.known {
+		if g.days.first, err = g.counter.firstDay(ctx, g.app); err != nil {
+			return 0, err
+		}
+		g.days.known = true
+	}
+	return g.days.first, nil
+}
+
+// PauseRetention keeps all days, and visitors, that are there now, for a day at most from the last
+// call on: for whoever reads in what may take longer than a night.
+func (g *Counting) PauseRetention(ctx context.Context) error { return g.setPause(ctx, pauseHours) }
+
+// ResumeRetention ends the pause.
+func (g *Counting) ResumeRetention(ctx context.Context) error { return g.setPause(ctx, 0) }
+
+func (g *Counting) setPause(ctx context.Context, hours int32) error {
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	err := g.counter.db.InTx(ctx, func(q *db.Queries) error {
+		_, err := q.RetentionPauseSet(ctx, db.RetentionPauseSetParams{App: g.app.id, Hours: hours})
+		return err
+	})
+	g.days.known = false
+	if err != nil {
+		return unanswered(err)
+	}
+	return nil
+}

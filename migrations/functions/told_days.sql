@@ -1,0 +1,87 @@
+-- Visits whose day a caller has told may be of any day that their app keeps. Two advisory locks keep
+-- such a batch apart from whatever decides about days that are over: both are held shared by the
+-- batch, from before its counters on, and exclusively by the others, for moments.
+--
+-- One lock is for all days: a batch may have hundreds of them, and who takes it for itself (closing a
+-- day, dropping one) comes once a night. One is for each app: what it keeps, its lists of first
+-- pages, and its visitors while one of them is erased.
+
+-- A batch that is not prepared for closed days (late is false) must not meet one.
+CREATE FUNCTION told_days_must_be(apps integer[], days integer[], late boolean) RETURNS void
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(hashtext('footfall.told_days'));
+    PERFORM pg_advisory_xact_lock_shared(hashtext('footfall.told_days'), o.app_id)
+    FROM (SELECT DISTINCT a.app_id FROM unnest(apps) AS a (app_id) ORDER BY a.app_id) AS o;
+    IF EXISTS (SELECT FROM unnest(apps, days) AS t (app_id, day) JOIN visits_kept AS k ON k.app_id = t.app_id WHERE t.day < k.from_day) THEN
+        RAISE EXCEPTION 'a day of the batch is kept no longer'
+            USING ERRCODE = 'FF005', HINT = 'Send the batch without the visits of that day.';
+    END IF;
+    PERFORM day_must_be_near(max(t.day), 0) FROM unnest(days) AS t (day);
+    IF NOT late AND EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = ANY (days)) THEN
+        RAISE EXCEPTION 'a day of the batch is closed'
+            USING ERRCODE = 'FF006', HINT = 'Send the batch again as one of late visits.';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION told_days_must_be(integer[], integer[], boolean) IS 'Keeps the days of a batch that were told, and its apps, as they are until its end. Fails with SQLSTATE FF005 where an app keeps a day no longer, with FF003 where it has come nowhere yet, and with FF006 where it is closed, unless the batch is prepared for that. The arrays are one table.';
+
+CREATE FUNCTION hold_days() RETURNS void
+LANGUAGE sql
+AS $$
+    SELECT pg_advisory_xact_lock(hashtext('footfall.told_days'))
+$$;
+
+COMMENT ON FUNCTION hold_days() IS 'Waits for all batches of visits whose day was told, and keeps them waiting until the end of the transaction.';
+
+CREATE FUNCTION hold_app_days(app integer) RETURNS void
+LANGUAGE sql
+AS $$
+    SELECT pg_advisory_xact_lock(hashtext('footfall.told_days'), app)
+$$;
+
+COMMENT ON FUNCTION hold_app_days(integer) IS 'Does so for those of one app.';
+
+-- Whether something reads visits of old days into an app, so that nothing of it may be let go or
+-- forgotten.
+CREATE FUNCTION is_retention_paused(app integer) RETURNS boolean
+LANGUAGE sql STABLE
+SET search_path = footfall, pg_temp
+AS $$
+    SELECT EXISTS (SELECT FROM retention_pauses AS p WHERE p.app_id = app AND p.until > now())
+$$;
+
+COMMENT ON FUNCTION is_retention_paused(integer) IS 'Whether letting go and forgetting are paused for an app.';
+
+CREATE FUNCTION retention_must_go_on(app integer) RETURNS void
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    IF is_retention_paused(app) THEN
+        RAISE EXCEPTION 'letting go is paused for app %', app
+            USING ERRCODE = '55P03', HINT = 'Try again when the import that runs has ended.';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION retention_must_go_on(integer) IS 'Fails with SQLSTATE 55P03 where letting go and forgetting are paused for an app.';
+
+-- The first day that visits may be told of: in a pause it stays what it was as that began.
+CREATE FUNCTION first_told_day(app integer) RETURNS integer
+LANGUAGE sql STABLE
+SET search_path = footfall, pg_temp
+AS $$
+    SELECT greatest(k.from_day, p.from_day, CASE WHEN a.retain_days > 0 AND p.app_id IS NULL THEN days_ago(a.retain_days) ELSE 0 END)
+    FROM apps AS a
+    LEFT JOIN visits_kept AS k      ON k.app_id = a.id
+    LEFT JOIN retention_pauses AS p ON p.app_id = a.id AND p.until > now()
+    WHERE a.id = app
+$$;
+
+COMMENT ON FUNCTION first_told_day(integer) IS 'The first day, like 20190629, of which an app still takes visits; 0: any.';
+
+REVOKE ALL ON FUNCTION hold_days(), hold_app_days(integer), retention_must_go_on(integer) FROM PUBLIC;

@@ -1,0 +1,237 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"footfall/db"
+	"footfall/visit"
+)
+
+const (
+	// fastVisits is how many visits of a day a chunk has to have on average, for its days to be
+	// counted one after the other as live visits are. With fewer, one transaction of all days is
+	// faster.
+	fastVisits = 100
+	// lateDays bounds the days of a transaction of late visits, and with them the locks on
+	// partitions that it holds.
+	lateDays = 200
+)
+
+// lateDraft is what a draft of late visits has beside the pairs.
+type lateDraft struct {
+	columns  db.LateColumns
+	visitAt  map[dayOf]int32       // places in draft.pairs, one for each day of a pair
+	targetAt map[dayOfTarget]int32 // places in columns.Targets
+	days     map[int32]bool
+}
+
+type dayOf struct {
+	pair pair
+	day  int32
+}
+
+type dayOfTarget struct {
+	target int64
+	day    int32
+}
+
+// fillLate is fill for visits of any days.
+func (d *draft) fillLate(entries []entry, g *generation) int {
+	d.clear(g.basis)
+	if d.late.visitAt == nil {
+		d.late = lateDraft{visitAt: map[dayOf]int32{}, targetAt: map[dayOfTarget]int32{}, days: map[int32]bool{}}
+	}
+	d.batch.Late = &d.late.columns
+	for i := range entries {
+		e := &entries[i]
+		if e.repeated {
+			d.places = append(d.places, entryPlaces{})
+			continue
+		}
+		if d.late.days[e.Day] = true; len(d.late.days) > lateDays {
+			break
+		}
+		d.noteTold(e)
+		d.places = append(d.places, entryPlaces{
+			siteTarget: d.lateTarget(e.site.id, 0, e), sitePair: d.latePair(&e.site, e, g),
+			pageTarget: d.lateTarget(e.page.id, e.site.id, e), pagePair: d.latePair(&e.page, e, g),
+		})
+	}
+	d.orderTargets()
+	return len(d.places)
+}
+
+func (l *lateDraft) clear() {
+	c := &l.columns
+	c.Pairs, c.Days = c.Pairs[:0], c.Days[:0]
+	c.Targets, c.Sites, c.TargetDays, c.Hot = c.Targets[:0], c.Sites[:0], c.TargetDays[:0], c.Hot[:0]
+	clear(l.visitAt)
+	clear(l.targetAt)
+	clear(l.days)
+}
+
+// lateTarget adds a visit to a target, and to its day.
+func (d *draft) lateTarget(id, site int64, e *entry) int32 {
+	live := e.Day
+	if e.Told {
+		live = 0 // it does not have to be the last day of the site
+	}
+	at := d.target(id, site, live)
+	d.targets[at].day = max(d.targets[at].day, live)
+	c := &d.late.columns
+	row, there := d.late.targetAt[dayOfTarget{id, e.Day}]
+	if !there {
+		row = int32(len(c.Targets)) //nolint:gosec // a batch is far smaller
+		d.late.targetAt[dayOfTarget{id, e.Day}] = row
+		c.Targets, c.Sites, c.TargetDays, c.Hot = append(c.Targets, id), append(c.Sites, site), append(c.TargetDays, e.Day), append(c.Hot, 0)
+	}
+	c.Hot[row]++
+	return at
+}
+
+// latePair returns the place of the entry's day of a pair. When it comes for the first time, it is
+// sent, unless the memory has it.
+func (d *draft) latePair(t *entryTarget, e *entry, g *generation) int32 {
+	if t.countedToday {
+		d.lookUps.memory++
+		return noPair
+	}
+	p := pairOf(t.id, e.Visitor)
+	at, there := d.late.visitAt[dayOf{p, e.Day}]
+	if there {
+		d.lookUps.batch++
+		return at
+	}
+	at = int32(len(d.pairs)) //nolint:gosec // a batch is far smaller, here and below
+	d.late.visitAt[dayOf{p, e.Day}] = at
+	if last, hit := g.memory.get(p); hit && last.covers(e) {
+		d.lookUps.memory++
+		d.pairs = append(d.pairs, draftPair{place: notSent, verdict: db.Verdict{Rank: last.rank}})
+		return at
+	}
+	row, there := d.pairAt[p]
+	if !there {
+		d.lookUps.needed++
+		columns := &d.batch.Pairs
+		row = int32(len(columns.Targets)) //nolint:gosec // as above
+		d.pairAt[p] = row
+		columns.Targets, columns.Visitors = append(columns.Targets, t.id), append(columns.Visitors, e.Visitor)
+	}
+	c := &d.late.columns
+	d.pairs = append(d.pairs, draftPair{place: int32(len(c.Pairs))}) //nolint:gosec // as above
+	c.Pairs, c.Days = append(c.Pairs, row+1), append(c.Days, e.Day)
+	return at
+}
+
+// noteTold notes the day of an entry that was told.
+func (d *draft) noteTold(e *entry) {
+	if !e.Told {
+		return
+	}
+	t := &d.batch.Told
+	for i, day := range slices.Backward(t.Days) { // the last one, mostly
+		if day == e.Day && t.Apps[i] == e.App {
+			return
+		}
+	}
+	t.Apps, t.Days = append(t.Apps, e.App), append(t.Days, e.Day)
+}
+
+// learnLate is learn for late visits.
+func (d *draft) learnLate(g *generation) {
+	p, c := &d.batch.Pairs, &d.late.columns
+	for place, row := range c.Pairs {
+		target, visitor := p.Targets[row-1], p.Visitors[row-1]
+		g.memory.putLate(pairOf(target, visitor), lastCounted{rank: d.outcome.Verdicts[place].Rank, day: c.Days[place]})
+		g.filter.add(target, visitor)
+	}
+}
+
+// judge finds out, once for a chunk, whether its visits are to be counted as late ones. Where that
+// turns out to be wrong, the database refuses the batch.
+func (s *chunkState) judge(ctx context.Context, d *db.DB, entries []entry) (err error) {
+	if s == nil || s.judged {
+		return nil
+	}
+	told, days, seen := 0, map[int32]bool{}, map[dayOfTarget]bool{}
+	var sites []int64
+	var siteDays []int32
+	for i := range entries {
+		e := &entries[i]
+		if !e.Told {
+			continue
+		}
+		told++
+		days[e.Day] = true
+		if key := (dayOfTarget{e.site.id, e.Day}); !seen[key] {
+			seen[key] = true
+			sites, siteDays = append(sites, e.site.id), append(siteDays, e.Day)
+		}
+	}
+	switch {
+	case told == 0:
+	case len(days) > 1 && told < fastVisits*len(days):
+		s.late = true
+	default:
+		s.late, err = d.MayBeLate(ctx, sites, siteDays)
+	}
+	s.judged = err == nil
+	return err
+}
+
+func (s *chunkState) isLate() bool { return s != nil && s.late }
+
+// becomeLate is called where the database has refused some entries as visits in order. It reports
+// whether they may be sent as late ones now.
+func (s *chunkState) becomeLate(entries []entry) bool {
+	if s == nil || s.late || !slices.ContainsFunc(entries, func(e entry) bool { return e.Told }) {
+		return false
+	}
+	s.late = true
+	return true
+}
+
+// leaveGone leaves out the visits of days that their apps keep no longer, and writes the others.
+func (w *writer) leaveGone(ctx context.Context, entries []entry) error {
+	first := map[int32]int32{}
+	for i := range entries {
+		app := entries[i].App
+		if _, known := first[app]; known || !entries[i].Told {
+			continue
+		}
+		day, err := w.db.FirstDay(ctx, app)
+		if err != nil {
+			return err
+		}
+		first[app] = day
+	}
+	isGone := func(e entry) bool { return e.Told && e.Day < first[e.App] }
+	if !slices.ContainsFunc(entries, isGone) {
+		return errors.New("the database refuses a day that it says is kept")
+	}
+	for len(entries) > 0 {
+		n := slices.IndexFunc(entries, isGone)
+		if n < 0 {
+			n = len(entries)
+		}
+		w.writeAll(ctx, entries[:n])
+		if entries = entries[n:]; len(entries) == 0 {
+			return nil
+		}
+		if w.chunk.hasStopped() {
+			fail(entries, ErrNotReached)
+			return nil
+		}
+		w.leaveOut(entries[:1], dayGone(first[entries[0].App]))
+		entries = entries[1:]
+	}
+	return nil
+}
+
+// dayGone is what to tell of a visit of a day that its app keeps no longer.
+func dayGone(first int32) error {
+	return visit.Errorf(visit.Invalid, "at", "the app keeps no visits of that day any more: the first possible day is %s", visit.DateOf(first).Format(time.DateOnly))
+}
