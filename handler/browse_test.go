@@ -101,10 +101,21 @@ func (w *internet) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 // test. Agent "" leaves it the name that it has when no person drives it.
 func (w *internet) open(t *testing.T, agent string, pages ...string) {
 	t.Helper()
-	program := findChromium(t)
 	for _, page := range pages[1:] {
 		w.next <- page
 	}
+	w.start(t, agent, func(cmd *exec.Cmd) {
+		nobody, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+		require.NoError(t, err)
+		lifeline(t, cmd, nobody)
+		cmd.Args = append(cmd.Args, pages[0])
+	})
+}
+
+// start starts a Chromium, which finds everything at w. It ends with the test.
+func (w *internet) start(t *testing.T, agent string, prepare func(cmd *exec.Cmd)) {
+	t.Helper()
+	program := findChromium(t)
 	server := httptest.NewServer(w)
 	t.Cleanup(server.Close)
 	profile, err := os.MkdirTemp("", "footfall-chromium-")
@@ -119,13 +130,12 @@ func (w *internet) open(t *testing.T, agent string, pages ...string) {
 	if agent != "" {
 		cmd.Args = append(cmd.Args, "--user-agent="+agent)
 	}
-	cmd.Args = append(cmd.Args, pages[0])
+	prepare(cmd)
 	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+profile, "XDG_CACHE_HOME="+profile)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that its children can be ended with it
 	cmd.WaitDelay = 5 * time.Second
-	lifeline(t, cmd)
 	require.NoError(t, cmd.Start())
 	go func() {
 		_ = cmd.Wait() // it is killed, or hear says that it ended
@@ -143,20 +153,20 @@ func (w *internet) open(t *testing.T, agent string, pages ...string) {
 }
 
 // lifeline ends a Chromium when this process ends without its cleanups: it leaves when nobody can
-// send it commands any more.
-func lifeline(t *testing.T, cmd *exec.Cmd) {
+// send it commands any more. It returns where commands are written to; what Chromium says to them
+// goes to answers.
+func lifeline(t *testing.T, cmd *exec.Cmd, answers *os.File) (commands io.Writer) {
 	t.Helper()
-	commands, ours, err := os.Pipe()
+	theirs, ours, err := os.Pipe()
 	require.NoError(t, err)
-	answers, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	require.NoError(t, err)
-	cmd.ExtraFiles = []*os.File{commands, answers} // descriptors 3 and 4
+	cmd.ExtraFiles = []*os.File{theirs, answers} // descriptors 3 and 4
 	cmd.Args = append(cmd.Args, "--remote-debugging-pipe")
 	t.Cleanup(func() {
-		commands.Close()
+		theirs.Close()
 		ours.Close()
 		answers.Close()
 	})
+	return ours
 }
 
 // hear reads what a page tells next.

@@ -1,0 +1,160 @@
+package handler
+
+import (
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/db/dbtest"
+)
+
+// axe is a script that finds faults of accessibility; "" where it is not here and need not be.
+func axe(t *testing.T) string {
+	t.Helper()
+	found, err := exec.Command("../scripts/fetch-axe").Output()
+	if err != nil && testing.Short() {
+		t.Logf("axe-core is not looked with: %v", err)
+		return ""
+	}
+	require.NoError(t, err, "scripts/fetch-axe")
+	script, err := os.ReadFile(strings.TrimSpace(string(found)))
+	require.NoError(t, err)
+	return string(script)
+}
+
+// hostilePages are such as somebody may make who can count a visit.
+var hostilePages = []string{
+	"/<script>hacked=1</script>", `/"onmouseover=hacked=1 x="`, "/'><img src=x onerror=hacked=1>", "/{{.}}${1}", "/%E2%80%AEgnp.exe", "/%D7%A9%D7%9C%D7%95%D7%9D",
+	"/%3Cb%3E%2F%25", "/" + strings.Repeat("w", 1900), "/%E6%97%A5%E6%9C%AC", "/javascript:hacked=1",
+}
+
+// TestDashboardInChromium looks at all pages with one browser: wide and on a phone, in the light and
+// in the dark, by keyboard, and with scripts turned off.
+func TestDashboardInChromium(t *testing.T) {
+	t.Parallel()
+	w := newInternet(newEdge(t))
+	for i, path := range hostilePages {
+		for visitor := range 1 + i%3 {
+			w.counting(i/3, "192.0.2."+string(rune('1'+visitor)), "http://hhui.top"+path)
+		}
+	}
+	w.counting(3, "192.0.2.9", "http://xn--r8jz45g.jp/")
+	service, err := url.Parse(w.public)
+	require.NoError(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(service)
+	var asked sync.Map
+	w.rest = http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		asked.Store(r.Host+r.URL.Path, true)
+		proxy.ServeHTTP(out, r)
+	})
+	b, script := w.drive(t), axe(t)
+	b.do("Emulation.setFocusEmulationEnabled", map[string]any{"enabled": true}, nil) // nobody else has the keyboard
+	const base = "http://dash.example"
+	paths := []string{
+		"/", "/dash/demo", "/dash/demo/hhui.top", "/dash/demo/hhui.top?range=all&compare=none", "/dash/demo/hhui.top?page=/%253Cb%253E%252F%2525", "/dash/demo/never.example",
+		"/dash/demo/hhui.top?range=x", "/enter", "/leave", "/dash/shop",
+	}
+	for _, look := range []struct {
+		wide   int
+		scheme string
+	}{{1440, "light"}, {360, "dark"}, {360, "light"}, {1440, "dark"}}[:dbtest.LongOrShort(4, 2)] {
+		b.look(look.wide, look.scheme)
+		for _, path := range paths {
+			b.open(base + path)
+			var wide int
+			b.ask(`document.documentElement.scrollWidth`, &wide)
+			assert.LessOrEqual(t, wide, look.wide, "%s at %d", path, look.wide)
+			if script == "" {
+				continue
+			}
+			b.ask(`document.querySelectorAll('details').forEach(d => { d.open = true })`, nil)
+			b.ask(script+`;0`, nil)
+			var faults []string
+			b.ask(`axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.html.slice(0, 200) + ' ' + n.failureSummary).join('; ')))`, &faults)
+			assert.Empty(t, faults, "%s at %d, %s", path, look.wide, look.scheme)
+		}
+	}
+
+	t.Run("what was stored is text", func(t *testing.T) {
+		b.open(base + "/dash/demo/hhui.top?range=all")
+		var alien int
+		b.ask(`document.querySelectorAll('script, img, iframe, b b, [onerror], [onmouseover], [style], style').length + (typeof hacked === 'undefined' ? 0 : 100)`, &alien)
+		assert.Zero(t, alien)
+		var names []string
+		b.ask(`[...document.querySelectorAll('.pages bdi')].map(e => e.textContent)`, &names)
+		assert.Contains(t, names, "/%3Cscript%3Ehacked=1%3C/script%3E")
+		assert.Contains(t, names, "/%E2%80%AEgnp.exe", "a mark of direction")
+		assert.Contains(t, names, "/שלום")
+		assert.Contains(t, names, "/日本")
+		var links []string
+		b.ask(`[...document.querySelectorAll('.pages a')].map(e => e.href)`, &links)
+		require.Len(t, links, len(hostilePages))
+		for _, link := range links {
+			assert.True(t, strings.HasPrefix(link, base+"/dash/demo/hhui.top?"), link)
+			b.open(link)
+			var page struct{ Number, Stored string }
+			b.ask(`({Number: document.querySelector('.big')?.textContent, Stored: document.querySelector('h1').title})`, &page)
+			assert.NotEmpty(t, page.Number, link)
+			assert.Equal(t, "hhui.top"+mustQuery(t, link).Get("page"), page.Stored)
+		}
+	})
+
+	t.Run("by keyboard alone, without scripts", func(t *testing.T) {
+		key := w.key("shop", counter.ScopeRead)
+		b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
+		b.open(base + "/dash/shop")
+		b.do("Input.insertText", map[string]any{"text": key}, nil) // the field has the focus
+		b.leads(func() { b.press("Enter", 13) })
+		assert.Equal(t, "shop", b.title())
+		b.open(base + "/dash/demo/hhui.top")
+		b.press("Tab", 9) // to the link past the navigation
+		b.press("Enter", 13)
+		assert.Equal(t, base+"/dash/demo/hhui.top#main", b.where())
+		b.press("Tab", 9)
+		b.leads(func() { b.press("Enter", 13) })
+		assert.Contains(t, b.where(), "range=today")
+		b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": false}, nil)
+	})
+	for _, said := range b.console {
+		if !strings.Contains(said, "status of 4") && !strings.Contains(said, "recommendation") { // the errors that were asked for
+			assert.Fail(t, "Chromium tells of a fault, or of a rule that was broken", said)
+		}
+	}
+	asked.Range(func(at, _ any) bool {
+		assert.True(t, strings.HasPrefix(at.(string), "dash.example/") || strings.Contains(at.(string), ".google"), at)
+		return true
+	})
+}
+
+func mustQuery(t *testing.T, address string) url.Values {
+	t.Helper()
+	at, err := url.Parse(address)
+	require.NoError(t, err)
+	return at.Query()
+}
+
+// where is the address that is shown.
+func (d *devtools) where() string { d.t.Helper(); return d.shown().URL }
+
+func (d *devtools) title() string { d.t.Helper(); return d.shown().Title }
+
+type shownPage struct{ URL, Title string }
+
+func (d *devtools) shown() shownPage {
+	d.t.Helper()
+	var history struct {
+		CurrentIndex int
+		Entries      []shownPage
+	}
+	d.do("Page.getNavigationHistory", nil, &history)
+	return history.Entries[history.CurrentIndex]
+}

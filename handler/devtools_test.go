@@ -1,0 +1,152 @@
+package handler
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// devtools drives one page of a Chromium, as a person does who has the developers' tools open:
+// what it runs in the page is held by none of the page's own rules.
+type devtools struct {
+	t       *testing.T
+	in      io.Writer
+	said    chan message // what Chromium says, in order
+	last    int
+	session string
+	loads   int      // how many pages have been loaded
+	console []string // what Chromium has told of faults in pages
+}
+
+// message is what is sent to Chromium, or comes from it.
+type message struct {
+	ID      int             `json:"id,omitempty"`
+	Session string          `json:"sessionId,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   json.RawMessage `json:"error,omitempty"`
+}
+
+// drive starts a Chromium with one page.
+func (w *internet) drive(t *testing.T) *devtools {
+	t.Helper()
+	d := &devtools{t: t, said: make(chan message, 1000)}
+	answers, theirs, err := os.Pipe()
+	require.NoError(t, err)
+	w.start(t, browser, func(cmd *exec.Cmd) { d.in = lifeline(t, cmd, theirs) })
+	require.NoError(t, theirs.Close()) // Chromium has it, and its end is heard
+	go func() {
+		defer close(d.said)
+		defer answers.Close()
+		for lines := bufio.NewReader(answers); ; {
+			line, err := lines.ReadBytes(0)
+			if err != nil {
+				return
+			}
+			var m message
+			if json.Unmarshal(line[:len(line)-1], &m) == nil {
+				d.said <- m
+			}
+		}
+	}()
+	var target struct{ TargetID string }
+	d.do("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	var attached struct{ SessionID string }
+	d.do("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
+	d.session = attached.SessionID
+	for _, domain := range []string{"Page", "Runtime", "Log"} {
+		d.do(domain+".enable", nil, nil)
+	}
+	return d
+}
+
+// do sends a command and returns when it is answered.
+func (d *devtools) do(method string, params map[string]any, into any) {
+	d.t.Helper()
+	d.last++
+	written, err := json.Marshal(params)
+	require.NoError(d.t, err)
+	sent, err := json.Marshal(message{ID: d.last, Session: d.session, Method: method, Params: written})
+	require.NoError(d.t, err)
+	_, err = d.in.Write(append(sent, 0))
+	require.NoError(d.t, err)
+	answer := d.hear(func(m message) bool { return m.ID == d.last })
+	require.Empty(d.t, string(answer.Error), method)
+	if into != nil {
+		require.NoError(d.t, json.Unmarshal(answer.Result, into))
+	}
+}
+
+// hear waits for a message, and keeps what is told of faults.
+func (d *devtools) hear(is func(message) bool) message {
+	d.t.Helper()
+	for patience := time.After(chromiumPatience); ; {
+		select {
+		case m, more := <-d.said:
+			require.True(d.t, more, "Chromium has ended")
+			switch m.Method {
+			case "Log.entryAdded", "Runtime.exceptionThrown":
+				d.console = append(d.console, string(m.Params))
+			case "Page.loadEventFired":
+				d.loads++
+			}
+			if is(m) {
+				return m
+			}
+		case <-patience:
+			require.Fail(d.t, "Chromium does not answer")
+		}
+	}
+}
+
+// open shows a page, and returns when it is there.
+func (d *devtools) open(url string) {
+	d.t.Helper()
+	d.leads(func() { d.do("Page.navigate", map[string]any{"url": url}, nil) })
+}
+
+// leads does what leads to another page, and returns when that is there.
+func (d *devtools) leads(do func()) {
+	d.t.Helper()
+	before := d.loads
+	do()
+	if d.loads == before {
+		d.hear(func(message) bool { return d.loads > before })
+	}
+}
+
+// look is how the reader looks: how wide the window is, and whether in the dark.
+func (d *devtools) look(wide int, scheme string) {
+	d.t.Helper()
+	d.do("Emulation.setDeviceMetricsOverride", map[string]any{"width": wide, "height": 900, "deviceScaleFactor": 1, "mobile": wide < 500}, nil)
+	d.do("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+}
+
+// ask runs an expression in the page.
+func (d *devtools) ask(expression string, into any) {
+	d.t.Helper()
+	var answer struct {
+		Result           struct{ Value json.RawMessage }
+		ExceptionDetails json.RawMessage
+	}
+	d.do("Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true}, &answer)
+	require.Empty(d.t, string(answer.ExceptionDetails))
+	if into != nil {
+		require.NoError(d.t, json.Unmarshal(answer.Result.Value, into))
+	}
+}
+
+// press presses a key, as "Tab" or "Enter".
+func (d *devtools) press(key string, code int) {
+	d.t.Helper()
+	text := map[string]string{"Enter": "\r"}[key]
+	d.do("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text}, nil)
+	d.do("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key, "code": key, "windowsVirtualKeyCode": code}, nil)
+}
