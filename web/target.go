@@ -201,7 +201,7 @@ func (d *Dashboard) chart(ctx context.Context, v, asked view, page *targetPage) 
 		return err
 	}
 	in, by, may := v.charted()
-	c := chart{Said: chartSaid(rows.Rows, by), Title: "Visitors by " + by, Source: asked.with(func(o *view) { o.period = v.period }).source("chart", rows.SQL)}
+	c := chart{Said: chartSaid(rows.Rows, by, v.app.Today), Title: "Visitors by " + by, Source: asked.with(func(o *view) { o.period = v.period }).source("chart", rows.SQL)}
 	if in != v.in {
 		c.Title += ", and the days before"
 	}

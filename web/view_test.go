@@ -125,6 +125,16 @@ func TestWordsForNumbers(t *testing.T) {
 	}
 }
 
+// A week of which a part is shown, and a day that is not over, are not the fewest.
+func TestChartsAreJudgedByWholePeriods(t *testing.T) {
+	t.Parallel()
+	week := []report.Period{{FirstDay: 20261107, LastDay: 20261108}, {FirstDay: 20261109, LastDay: 20261115}, {FirstDay: 20261116, LastDay: 20261122}}
+	assert.Len(t, wholeOnes(week, "week", 20261122), 3, "one alone tells nothing")
+	assert.Equal(t, week[1:], wholeOnes(week, "week", 20261123))
+	month := []report.Period{{FirstDay: 20260901, LastDay: 20260930}, {FirstDay: 20261001, LastDay: 20261031}, {FirstDay: 20261101, LastDay: 20261122}}
+	assert.Equal(t, month[:2], wholeOnes(month, "month", 20261122))
+}
+
 func TestChartsAreSaid(t *testing.T) {
 	t.Parallel()
 	bars := func(visitors ...int64) (all []report.Period) {
@@ -143,6 +153,6 @@ func TestChartsAreSaid(t *testing.T) {
 		"1 visitor a day on average: most Sun 1 November 2026 (1), fewest Sun 1 November 2026 (1). Level: both halves have as many.":                         bars(1, 1),
 		"2 visitors a day on average: most Mon 2 November 2026 (4), fewest Sun 1 November 2026 (0). Nobody came in the first half.":                          bars(0, 4),
 	} {
-		assert.Equal(t, want, strings.ReplaceAll(chartSaid(of, "day"), thin, " "))
+		assert.Equal(t, want, strings.ReplaceAll(chartSaid(of, "day", 20261122), thin, " "))
 	}
 }

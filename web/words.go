@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -121,8 +122,22 @@ func barName(p report.Period, by string) string {
 	return shortDay(p.FirstDay)
 }
 
+// wholeOnes are the periods of a chart that are whole and over, by which it is judged, if there are
+// some.
+func wholeOnes(bars []report.Period, by string, today int32) []report.Period {
+	whole := slices.DeleteFunc(slices.Clone(bars), func(p report.Period) bool {
+		in := visit.Range{From: p.FirstDay, To: p.LastDay}
+		return p.LastDay >= today || by == periods[1] && in.Days() < 7 || by == periods[2] && in != monthOf(p.FirstDay)
+	})
+	if len(whole) < 2 {
+		return bars
+	}
+	return whole
+}
+
 // chartSaid says what a chart shows: its highest and lowest, and where it goes.
-func chartSaid(bars []report.Period, by string) string {
+func chartSaid(bars []report.Period, by string, today int32) string {
+	bars = wholeOnes(bars, by, today)
 	if len(bars) == 0 {
 		return "Nothing was counted."
 	}

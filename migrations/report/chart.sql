@@ -1,3 +1,6 @@
+-- Visitors of a week, each counted once, are those who were new in it, and those who returned in it
+-- from before it, as in targets_sums; of a day they are its pv. In sums of deleted pages nobody can
+-- tell: there each is counted on each of their days.
 CREATE FUNCTION report.chart(app text, target text, from_day integer, to_day integer, period text DEFAULT 'day', days_before integer DEFAULT 0)
 RETURNS TABLE (first_day integer, last_day integer, visitors bigint, new_visitors bigint, pv bigint, hot bigint, visitors_before bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -6,6 +9,8 @@ AS $$
 #variable_conflict use_column
 DECLARE
     page   bigint;
+    oldest integer; -- day of the target
+    told   boolean; -- who is new
     begins integer := from_day;
 BEGIN
     IF period NOT IN ('day', 'week', 'month') THEN
@@ -16,8 +21,14 @@ BEGIN
     FROM apps AS a
     JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(chart.target)
     WHERE a.name = chart.app;
+    SELECT d.day_id, d.new_visitors > 0
+    INTO oldest, told
+    FROM days AS d
+    WHERE d.page_id = page
+    ORDER BY d.day_id
+    LIMIT 1;
     IF begins = 0 THEN
-        begins := (SELECT d.day_id FROM days AS d WHERE d.page_id = page ORDER BY d.day_id LIMIT 1);
+        begins := oldest;
     END IF;
     IF day_date(to_day) - day_date(begins) > 36525 THEN
         RAISE EXCEPTION 'from_day: it is more than a century before to_day' USING ERRCODE = '22023';
@@ -38,23 +49,38 @@ BEGIN
         WHERE days_before > 0
     )
     SELECT r.first_day, r.last_day,
-           coalesce(sum(n.visitors)     FILTER (WHERE NOT r.is_before), 0)::bigint,
-           coalesce(sum(n.new_visitors) FILTER (WHERE NOT r.is_before), 0)::bigint,
-           coalesce(sum(n.pv)           FILTER (WHERE NOT r.is_before), 0)::bigint,
-           coalesce(sum(n.hot)          FILTER (WHERE NOT r.is_before), 0)::bigint,
-           coalesce(sum(n.visitors)     FILTER (WHERE r.is_before), 0)::bigint
+           sum(n.visitors)     FILTER (WHERE NOT r.is_before)::bigint,
+           sum(n.new_visitors) FILTER (WHERE NOT r.is_before)::bigint,
+           sum(n.pv)           FILTER (WHERE NOT r.is_before)::bigint,
+           sum(n.hot)          FILTER (WHERE NOT r.is_before)::bigint,
+           coalesce(sum(n.visitors) FILTER (WHERE r.is_before), 0)::bigint
     FROM ranges AS r
-    LEFT JOIN LATERAL (
-        SELECT d.pv AS visitors, d.new_visitors, d.pv, d.hot
+    CROSS JOIN LATERAL (
+        SELECT coalesce(sum(d.pv), 0) AS pv, coalesce(sum(d.new_visitors), 0) AS new_visitors, coalesce(sum(d.hot), 0) AS hot
         FROM days AS d
-        WHERE chart.period = 'day'
-          AND d.page_id = page
-          AND d.day_id = r.a_day
-        UNION ALL
-        SELECT coalesce(s.uniques, s.pv), s.new_visitors, s.pv, s.hot
-        FROM targets_sums(ARRAY[page], r.a_day, r.z_day) AS s
-        WHERE chart.period <> 'day'
-    ) AS n ON true
+        WHERE d.page_id = page
+          AND d.day_id BETWEEN r.a_day AND r.z_day
+    ) AS d
+    CROSS JOIN LATERAL (
+        SELECT coalesce(sum(b.visitors), 0) AS visitors
+        FROM (
+            SELECT o.visitors
+            FROM open_returns AS o
+            WHERE chart.period <> 'day'
+              AND o.page_id = page
+              AND o.day_id BETWEEN r.a_day AND r.z_day
+              AND o.previous_day < r.a_day
+            UNION ALL
+            SELECT returned_from_before(p.previous_days, p.visitors, day_date(p.day_id) - day_date(r.a_day))
+            FROM packed_returns AS p
+            WHERE chart.period <> 'day'
+              AND p.page_id = page
+              AND p.day_id BETWEEN r.a_day AND r.z_day
+        ) AS b
+    ) AS b
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN told AND chart.period <> 'day' THEN d.new_visitors + b.visitors ELSE d.pv END AS visitors, d.pv, d.new_visitors, d.hot
+    ) AS n
     GROUP BY r.first_day, r.last_day
     ORDER BY r.first_day;
 END
