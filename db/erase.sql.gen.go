@@ -172,8 +172,12 @@ func (q *Queries) AppPauseDelete(ctx context.Context, appID int32) error {
 }
 
 const AppPositionsDelete = `-- name: AppPositionsDelete :exec
-DELETE FROM positions
-WHERE app_id = $1
+WITH imported AS (
+    DELETE FROM logs AS l
+    WHERE l.app_id = $1
+)
+DELETE FROM positions AS p
+WHERE p.app_id = $1
 `
 
 // Deletes how far an app's sources were counted. Before its counters are locked: a batch that holds

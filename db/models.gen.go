@@ -179,6 +179,40 @@ type Key struct {
 	Scopes []string
 }
 
+// Logs that are imported. positions has how far each was counted.
+type Log struct {
+	// The log's number.
+	ID int64
+	// The app that its visits count for.
+	AppID int32
+	// How many of its bytes, unpacked, are its own to count.
+	Claimed int64
+	// When it was first imported.
+	BegunAt time.Time
+	// When it was last imported.
+	UsedAt time.Time
+	// How many of its first bytes, unpacked, it is known by: 65536, or as many as it had.
+	Named int32
+	// The SHA-256 of these bytes.
+	Hash []byte
+	// The file that had it last.
+	File string
+	// What of it counts, as flags of import; empty: what counts by default.
+	Rules string
+	// Parts of it that other logs had claimed before, each by its first byte and the first one behind it.
+	Skips []int64
+}
+
+// Lines by which a log is found in other files, one mark for each 64 KiB.
+type LogMark struct {
+	// The log.
+	LogID int64
+	// The byte at which the lines begin.
+	Place int64
+	// A hash of four lines.
+	Lines int64
+}
+
 // How many visitors of a target came on a day that is not closed yet, and before that last on a previous day.
 type OpenReturn struct {
 	// The target.
@@ -233,11 +267,11 @@ type PageTally struct {
 type PositionRow struct {
 	// The app that they count for.
 	AppID int32
-	// Where they come from. Of calls of POST /visits that may be repeated: "calls of key 7", by keys.id, or "calls" where no key was shown.
+	// Where they come from. Of calls of POST /visits that may be repeated: "calls of key 7", by keys.id, or "calls" where no key was shown. Of imports: "logs".
 	Source string
-	// Which part of the source it is; of a call, its Idempotency-Key.
+	// Which part of the source it is; of a call, its Idempotency-Key; of a log, its logs.id.
 	Part string
-	// Up to here all is counted; of a call, how many of its items.
+	// Up to here all is counted; of a call, how many of its items; of a log, how many of its bytes.
 	Next int64
 	// The SHA-256 of a call's body; null where the source is none of calls.
 	Content []byte

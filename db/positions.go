@@ -50,6 +50,15 @@ func (d *DB) PositionNext(ctx context.Context, p Position) (int64, error) {
 	return next, nil
 }
 
+// MovePosition moves a position alone.
+func (d *DB) MovePosition(ctx context.Context, m Move) error {
+	err := New(d.writers).PositionMove(ctx, PositionMoveParams{AppID: m.App, Source: m.Source, Part: m.Part, FromNext: m.From, ToNext: m.To})
+	if err != nil {
+		return fmt.Errorf("move a position: %w", err)
+	}
+	return nil
+}
+
 // forgottenAtOnce is how many calls are forgotten in one transaction, so that it is short.
 const forgottenAtOnce = 1000
 

@@ -154,6 +154,17 @@ var rules = []struct{ refusedBy, sql string }{
 	{"positions_next_from_zero", `UPDATE positions SET next = -1`},
 	{"positions_content_is_hash", `UPDATE positions SET content = '\x01'`},
 	{"FF004", `SELECT move_position(1, 'calls', 'a', 1, 2)`}, // it is at 0
+	{"FF004", `SELECT move_position(1, 'calls', 'a', 0, -1)`},
+
+	{"logs_pkey", `INSERT INTO logs (id, app_id, claimed, named, hash, file, rules, skips) OVERRIDING SYSTEM VALUE VALUES (1, 1, 0, 6, sha256('b'), '', '', '{}')`},
+	{"logs_begin_differently", `INSERT INTO logs (app_id, claimed, named, hash, file, rules, skips) VALUES (1, 0, 5, sha256('a'), '', '', '{}')`},
+	{"logs_app_id_fkey", `UPDATE logs SET app_id = 99`},
+	{"logs_hash_is_sha256", `UPDATE logs SET hash = '\x01'`},
+	{"logs_named_range", `UPDATE logs SET named = 0`},
+	{"logs_claimed_from_zero", `UPDATE logs SET claimed = -1`},
+	{"logs_skips_are_pairs", `UPDATE logs SET skips = '{1}'`},
+	{"log_marks_pkey", `INSERT INTO log_marks (log_id, place, lines) VALUES (1, 0, 1)`},
+	{"log_marks_log_id_fkey", `UPDATE log_marks SET log_id = 99`},
 
 	{"visit_ids_pkey", `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20190630, 'a')`}, // on another day, too
 	{"visit_ids_length", `UPDATE visit_ids SET id = ''`},
@@ -205,6 +216,8 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO batches (id, turn, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 0, 1)`)
 	exec(t, conn, `INSERT INTO positions (app_id, source, part) VALUES (1, 'calls', 'a')`)
 	exec(t, conn, `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20190629, 'a')`)
+	exec(t, conn, `INSERT INTO logs (app_id, claimed, named, hash, file, rules, skips) VALUES (1, 9, 5, sha256('a'), 'access.log', '', '{}')`)
+	exec(t, conn, `INSERT INTO log_marks (log_id, place, lines) VALUES (1, 0, 1)`)
 	exec(t, conn, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) VALUES (1, 20190629, 1, 1, 0)`)
 	exec(t, conn, `INSERT INTO open_returns (page_id, day_id, previous_day, visitors) VALUES (1, 20190629, 20190628, 1)`)
 	exec(t, conn, `INSERT INTO packed_returns (page_id, day_id, previous_days, visitors) VALUES (1, 20190629, B'1', B'1')`)

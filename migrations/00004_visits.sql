@@ -104,9 +104,9 @@ CREATE TABLE positions (
 
 COMMENT ON TABLE  positions         IS 'How far visits of each source have been counted.';
 COMMENT ON COLUMN positions.app_id  IS 'The app that they count for.';
-COMMENT ON COLUMN positions.source  IS 'Where they come from. Of calls of POST /visits that may be repeated: "calls of key 7", by keys.id, or "calls" where no key was shown.';
-COMMENT ON COLUMN positions.part    IS 'Which part of the source it is; of a call, its Idempotency-Key.';
-COMMENT ON COLUMN positions.next    IS 'Up to here all is counted; of a call, how many of its items.';
+COMMENT ON COLUMN positions.source  IS 'Where they come from. Of calls of POST /visits that may be repeated: "calls of key 7", by keys.id, or "calls" where no key was shown. Of imports: "logs".';
+COMMENT ON COLUMN positions.part    IS 'Which part of the source it is; of a call, its Idempotency-Key; of a log, its logs.id.';
+COMMENT ON COLUMN positions.next    IS 'Up to here all is counted; of a call, how many of its items; of a log, how many of its bytes.';
 COMMENT ON COLUMN positions.content IS 'The SHA-256 of a call''s body; null where the source is none of calls.';
 COMMENT ON COLUMN positions.used_at IS 'When somebody last began to read from here.';
 
@@ -135,7 +135,56 @@ COMMENT ON COLUMN visit_ids.id     IS 'The id, as the caller gave it.';
 -- Ids go by age.
 CREATE INDEX visit_ids_by_age ON visit_ids (day_id);
 
+-- Logs that are imported, known by what they begin with, whatever their file is called. A log has for
+-- itself the lines that it has claimed: no other one counts them. Lines are claimed, with the marks
+-- by which they are found in other files, before any of them is counted.
+CREATE TABLE logs (
+    id       bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    app_id   integer     NOT NULL REFERENCES apps,
+    claimed  bigint      NOT NULL,
+    begun_at timestamptz NOT NULL DEFAULT now(),
+    used_at  timestamptz NOT NULL DEFAULT now(),
+    named    integer     NOT NULL,
+    hash     bytea       NOT NULL,
+    file     text        NOT NULL,
+    rules    text        NOT NULL,
+    skips    bigint[]    NOT NULL,
+
+    CONSTRAINT logs_begin_differently UNIQUE (app_id, hash, named),
+    CONSTRAINT logs_hash_is_sha256    CHECK (octet_length(hash) = 32),
+    CONSTRAINT logs_named_range       CHECK (named BETWEEN 1 AND 65536),
+    CONSTRAINT logs_claimed_from_zero CHECK (claimed >= 0),
+    CONSTRAINT logs_skips_are_pairs   CHECK (cardinality(skips) % 2 = 0)
+);
+
+COMMENT ON TABLE  logs          IS 'Logs that are imported. positions has how far each was counted.';
+COMMENT ON COLUMN logs.id       IS 'The log''s number.';
+COMMENT ON COLUMN logs.app_id   IS 'The app that its visits count for.';
+COMMENT ON COLUMN logs.claimed  IS 'How many of its bytes, unpacked, are its own to count.';
+COMMENT ON COLUMN logs.begun_at IS 'When it was first imported.';
+COMMENT ON COLUMN logs.used_at  IS 'When it was last imported.';
+COMMENT ON COLUMN logs.named    IS 'How many of its first bytes, unpacked, it is known by: 65536, or as many as it had.';
+COMMENT ON COLUMN logs.hash     IS 'The SHA-256 of these bytes.';
+COMMENT ON COLUMN logs.file     IS 'The file that had it last.';
+COMMENT ON COLUMN logs.rules    IS 'What of it counts, as flags of import; empty: what counts by default.';
+COMMENT ON COLUMN logs.skips    IS 'Parts of it that other logs had claimed before, each by its first byte and the first one behind it.';
+
+CREATE TABLE log_marks (
+    log_id bigint NOT NULL REFERENCES logs ON DELETE CASCADE,
+    place  bigint NOT NULL,
+    lines  bigint NOT NULL,
+
+    PRIMARY KEY (log_id, place)
+);
+
+COMMENT ON TABLE  log_marks        IS 'Lines by which a log is found in other files, one mark for each 64 KiB.';
+COMMENT ON COLUMN log_marks.log_id IS 'The log.';
+COMMENT ON COLUMN log_marks.place  IS 'The byte at which the lines begin.';
+COMMENT ON COLUMN log_marks.lines  IS 'A hash of four lines.';
+
 -- +goose Down
+DROP TABLE log_marks;
+DROP TABLE logs;
 DROP TABLE visit_ids;
 DROP TABLE positions;
 DROP TABLE batches;

@@ -346,8 +346,12 @@ WHERE id = @id;
 -- name: AppPositionsDelete :exec
 -- Deletes how far an app's sources were counted. Before its counters are locked: a batch that holds
 -- a position may want them.
-DELETE FROM positions
-WHERE app_id = @app_id;
+WITH imported AS (
+    DELETE FROM logs AS l
+    WHERE l.app_id = @app_id
+)
+DELETE FROM positions AS p
+WHERE p.app_id = @app_id;
 
 -- name: AppVisitIDsDelete :exec
 -- Deletes the ids of an app's visits. For good once its counters are locked: then no batch claims

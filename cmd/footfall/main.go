@@ -45,6 +45,7 @@ type commandLine struct {
 	Visitor visitorCmd `cmd:""`
 	Page    pageCmd    `cmd:""`
 	Report  reportCmd  `cmd:""`
+	Import  importCmd  `cmd:""`
 	Retain  retainCmd  `cmd:""`
 	Verify  verifyCmd  `cmd:""`
 	Status  statusCmd  `cmd:""`

@@ -43,8 +43,8 @@ BEGIN
     IF 'footfall_app' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_app;
         GRANT SELECT ON schema_files, goose_db_version, apps, keys, day_keys, epochs, pages, page_tallies, counters,
-            visitors, visits, visit_ids, batches, positions, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses TO footfall_app;
-        GRANT INSERT ON day_keys, pages, page_tallies, counters, visitors, visits, visit_ids, batches, positions, days, open_returns TO footfall_app;
+            visitors, visits, visit_ids, batches, positions, logs, log_marks, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses TO footfall_app;
+        GRANT INSERT ON day_keys, pages, page_tallies, counters, visitors, visits, visit_ids, batches, positions, logs, log_marks, days, open_returns TO footfall_app;
         GRANT UPDATE (used_at)        ON keys           TO footfall_app;
         GRANT UPDATE (day_id, today)  ON page_tallies   TO footfall_app;
         GRANT UPDATE (hot, pv, uv)    ON counters       TO footfall_app;
@@ -52,6 +52,7 @@ BEGIN
         GRANT UPDATE (last_day)       ON visitors       TO footfall_app;
         GRANT UPDATE (abandoned)      ON batches        TO footfall_app;
         GRANT UPDATE (next, used_at)  ON positions      TO footfall_app;
+        GRANT UPDATE (claimed, used_at, named, hash, file, rules, skips) ON logs TO footfall_app;
         GRANT UPDATE (visitors)       ON open_returns   TO footfall_app;
         GRANT UPDATE (gone_before)    ON visits_kept    TO footfall_app;
         GRANT EXECUTE ON FUNCTION empty_batches(), forget_calls(integer, integer), forget_visit_ids(integer, integer), forget_day_keys(integer), make_visits_day(integer), drop_visits_day(integer), close_day(integer),

@@ -1,5 +1,6 @@
 -- Moves a position, if it stands where the batch that counts from there on takes it to be. Whoever
 -- else reads the same source waits here for that batch, and then does not find the position any more.
+-- No position moves back: what is behind it is counted.
 CREATE FUNCTION move_position(app integer, source text, part text, from_next bigint, to_next bigint) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -10,7 +11,8 @@ BEGIN
     WHERE p.app_id = app
       AND p.source = move_position.source
       AND p.part = move_position.part
-      AND p.next = from_next;
+      AND p.next = from_next
+      AND p.next <= to_next;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the position is not where the batch began'
             USING ERRCODE = 'FF004', HINT = 'Go on from where it is.';

@@ -1,0 +1,282 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/docker/go-units"
+
+	"footfall/counter"
+	"footfall/db"
+	"footfall/intake/imports"
+	"footfall/intake/logs"
+	"footfall/record"
+	"footfall/report/draw"
+	"footfall/visit"
+)
+
+// importCmd counts logs, and lists those that were counted.
+type importCmd struct {
+	Files importFilesCmd `cmd:"" default:"withargs"`
+	List  importListCmd  `cmd:""`
+}
+
+type importFilesCmd struct {
+	File   []string `arg:"" name:"file"`
+	App    string   `required:"" placeholder:"NAME"`
+	Format string   `placeholder:"NAME"`
+	Site   string   `placeholder:"HOST"`
+	From   string   `placeholder:"DAY"`
+	To     string   `placeholder:"DAY"`
+	Method []string `placeholder:"NAME"`
+	Status []int    `placeholder:"CODE"`
+	Host   []string `placeholder:"HOST"`
+	Static bool
+	Bots   bool
+	DryRun bool
+	Follow bool
+
+	rules imports.Rules // as check has read them
+}
+
+const (
+	// The filter and the memory of an import are small, so that all of it takes less than 100 MB.
+	importFilter = 24 << 20
+	importMemory = 8 << 20
+	progressStep = 500 * time.Millisecond
+)
+
+func (c *importFilesCmd) check(g globals) []error {
+	faults := g.checkDatabase()
+	c.rules = imports.Rules{
+		Format: logs.Format(c.Format), Site: c.Site, Methods: c.Method, Statuses: c.Status, Hosts: c.Host, Static: c.Static, Bots: c.Bots,
+	}
+	if c.Format != "" && !slices.Contains(logs.Formats, c.rules.Format) {
+		faults = append(faults, fmt.Errorf("--format: %q is not known: write one of %s, or leave it out", c.Format, joined(logs.Formats)))
+	}
+	if len(c.Method) == 0 {
+		c.rules.Methods = imports.DefaultMethods
+	}
+	if len(c.Status) == 0 {
+		c.rules.Statuses = imports.DefaultStatuses
+	}
+	if c.Site != "" {
+		if _, err := visit.ParseSite(c.Site); err != nil {
+			faults = append(faults, fmt.Errorf("--site: %q is not a site: write a host like example.com, or a host and a port", c.Site))
+		}
+	}
+	today := visit.DayOf(time.Now(), time.UTC)
+	for _, one := range []struct {
+		flag, text string
+		day        *int32
+	}{{"--from", c.From, &c.rules.From}, {"--to", c.To, &c.rules.To}} {
+		if one.text == "" {
+			continue
+		}
+		var err error
+		if *one.day, err = visit.ParseDay(one.text, today); err != nil {
+			faults = append(faults, fmt.Errorf("%s: %w", one.flag, err))
+		}
+	}
+	if c.rules.To != 0 && c.rules.From > c.rules.To {
+		faults = append(faults, errors.New("--from: it is after --to: no day lies between them"))
+	}
+	if c.DryRun && c.Follow {
+		faults = append(faults, errors.New("--follow: with --dry-run there is nothing to follow: leave out one of them"))
+	}
+	return faults
+}
+
+func joined[T ~string](list []T) string {
+	words := make([]string, len(list))
+	for i, one := range list {
+		words[i] = string(one)
+	}
+	return strings.Join(words, ", ")
+}
+
+func (c *importFilesCmd) run(ctx context.Context, p *program) error {
+	return p.withURL(ctx, func(url string) error {
+		d, err := db.Open(ctx, url, db.Options{Writers: record.Connections(), Log: p.log})
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		if p.embedded() {
+			_, err = d.MigrateUp(ctx)
+		} else if err = d.CheckSessions(ctx); err == nil {
+			err = d.CheckSchema(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		secret, err := p.secret()
+		if err != nil {
+			return err
+		}
+		counting, err := counter.Open(ctx, d, counter.Options{Secret: secret, Options: record.Options{
+			Log: p.log, Filter: true, FilterMemory: importFilter, Memory: importMemory,
+		}})
+		if err != nil {
+			return orInterrupted(ctx, err)
+		}
+		defer counting.Close()
+		return c.runOn(ctx, p, counting)
+	})
+}
+
+// errImportProblems is how an import ends that could not count all that it was given.
+var errImportProblems = errors.New("import: not all of it could be counted: see above")
+
+func (c *importFilesCmd) runOn(ctx context.Context, p *program, counting *counter.Counter) error {
+	progress := &imports.Progress{}
+	shown := showProgress(p, progress)
+	summary, err := imports.Run(ctx, counting, imports.Options{
+		App: c.App, Files: c.File, Stdin: p.stdin, Rules: c.rules, DryRun: c.DryRun, Follow: c.Follow,
+		Notice: func(text string) { p.log.Warn("import", "notice", text) },
+	}, progress)
+	shown()
+	interrupted := ctx.Err() != nil && errors.Is(err, ctx.Err())
+	if err != nil && !interrupted && summary.Lines == 0 && len(summary.Problems) == 0 {
+		return err
+	}
+	if printed := printImport(p, summary, c.DryRun); printed != nil {
+		return printed
+	}
+	switch {
+	case interrupted && c.Follow:
+		return nil
+	case interrupted:
+		return errors.New("import: interrupted: the same command goes on where it was")
+	case err == nil && len(summary.Problems) > 0:
+		return errImportProblems
+	}
+	return err
+}
+
+// showProgress shows how far an import is, if standard error is a terminal. It returns what ends
+// that.
+func showProgress(p *program, progress *imports.Progress) (end func()) {
+	if !isTerminal(p.stderr) {
+		return func() {}
+	}
+	ticker, stop, stopped := time.NewTicker(progressStep), make(chan struct{}), make(chan struct{})
+	go func() { // until end
+		defer close(stopped)
+		var counting time.Time
+		for {
+			select {
+			case now := <-ticker.C:
+				if progress.Total.Load() > 0 && counting.IsZero() {
+					counting = now
+				}
+				fmt.Fprintf(p.stderr, "\r\x1b[K%s", progressLine(progress, now.Sub(counting)))
+			case <-stop:
+				fmt.Fprint(p.stderr, "\r\x1b[K")
+				return
+			}
+		}
+	}()
+	return func() { ticker.Stop(); close(stop); <-stopped }
+}
+
+func progressLine(progress *imports.Progress, took time.Duration) string {
+	total, done := progress.Total.Load(), progress.Done.Load()
+	if total == 0 {
+		return "looking: " + units.HumanSize(float64(progress.Looked.Load()))
+	}
+	line := fmt.Sprintf("%s of %s, %s lines, %s visits", units.HumanSize(float64(done)), units.HumanSize(float64(total)),
+		draw.Number(progress.Lines.Load()), draw.Number(progress.Counted.Load()))
+	if seconds := took.Seconds(); seconds >= 1 && done > 0 && done <= total {
+		left := time.Duration(float64(total-done) / float64(done) * float64(took))
+		line += fmt.Sprintf(", %s/s, %v left", draw.Number(int64(float64(progress.Counted.Load())/seconds)), left.Round(time.Second))
+	}
+	return line
+}
+
+// printImport prints what became of the lines.
+func printImport(p *program, s *imports.Summary, dry bool) error {
+	counted := "visits counted"
+	if dry {
+		counted = "visits that would be counted"
+	}
+	table := tableOn(p.stdout, fmt.Sprintf("lines read\t%s", draw.Number(s.Lines)))
+	fmt.Fprintf(table, "%s\t%s\n", counted, draw.Number(s.Counted))
+	for _, reason := range imports.Reasons {
+		if n := s.Left[reason]; n > 0 {
+			fmt.Fprintf(table, "left out: %s\t%s\n", reason, draw.Number(n))
+		}
+	}
+	if s.Others > 0 {
+		fmt.Fprintf(table, "counted meanwhile by another import\t%s\n", draw.Number(s.Others))
+	}
+	if s.Repeated > 0 {
+		fmt.Fprintf(table, "imported before, as part of another log\t%s\n", draw.Number(s.Repeated))
+	}
+	if s.Unreadable > 0 {
+		fmt.Fprintf(table, "not readable\t%s\n", draw.Number(s.Unreadable))
+	}
+	for _, format := range slices.Sorted(maps.Keys(s.Formats)) {
+		fmt.Fprintf(table, "format %s\t%s\n", format, draw.Number(s.Formats[format]))
+	}
+	if s.From != 0 {
+		fmt.Fprintf(table, "days\t%s to %s\n", draw.Day(s.From), draw.Day(s.To))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if dry {
+		printSites(p, s)
+	}
+	for _, u := range s.Unread {
+		fmt.Fprintf(p.stdout, "%s, line %d: %s\n", draw.Text(u.File), u.Line, u.Why)
+	}
+	if more := s.Unreadable - int64(len(s.Unread)); more > 0 {
+		fmt.Fprintf(p.stdout, "and %s lines more that could not be read\n", draw.Number(more))
+	}
+	for _, words := range s.Notes {
+		fmt.Fprintln(p.stdout, draw.Text(words))
+	}
+	for _, words := range s.Problems {
+		fmt.Fprintln(p.stderr, "footfall: "+draw.Text(words))
+	}
+	return nil
+}
+
+// shownSites is how many sites a dry run names.
+const shownSites = 20
+
+func printSites(p *program, s *imports.Summary) {
+	sites := slices.SortedFunc(maps.Keys(s.Sites), func(a, b string) int { return cmp.Or(cmp.Compare(s.Sites[b], s.Sites[a]), cmp.Compare(a, b)) })
+	for _, site := range sites[:min(len(sites), shownSites)] {
+		fmt.Fprintf(p.stdout, "site %s: %s\n", visit.Shown(site), draw.Number(s.Sites[site]))
+	}
+	if more := len(sites) - shownSites; more > 0 {
+		fmt.Fprintf(p.stdout, "and %s sites more\n", draw.Number(int64(more)))
+	}
+}
+
+type importListCmd struct {
+	App string `required:"" placeholder:"NAME"`
+}
+
+func (c *importListCmd) run(ctx context.Context, p *program) error {
+	return p.withAdmin(ctx, func(a *counter.Admin) error {
+		list, err := a.Logs(ctx, c.App)
+		if err != nil {
+			return err
+		}
+		table := tableOn(p.stdout, "LOG\tREAD\tOF\tFIRST IMPORTED\tLAST IMPORTED\tRULES")
+		for _, l := range list {
+			fmt.Fprintf(table, "%s\t%d\t%d\t%s\t%s\t%s\n", l.File, l.Next, l.Claimed,
+				l.Begun.UTC().Format(time.DateTime), l.Used.UTC().Format(time.DateTime), cmp.Or(l.Rules, "-"))
+		}
+		return table.Flush()
+	})
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// accessLog writes a log of so many lines of the last days.
+func accessLog(t *testing.T, name string, seed uint64, lines int) string {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, seed))
+	at := time.Now().UTC().AddDate(0, 0, -4)
+	var text bytes.Buffer
+	for range lines {
+		at = at.Add(time.Duration(r.IntN(int(6*24*time.Hour) / lines)))
+		fmt.Fprintf(&text, "blog.example 192.0.%d.%d - - [%s] \"GET /%d HTTP/1.1\" 200 7 \"-\" %q\n",
+			r.IntN(8), r.IntN(250), at.Format("02/Jan/2006:15:04:05 -0700"), r.IntN(20), browser)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, text.Bytes(), 0o600))
+	return path
+}
+
+func TestImport(t *testing.T) {
+	t.Parallel()
+	data := usedData(t)
+	for _, app := range []string{"blog", "other"} {
+		well(t, "app", "add", app, "--site=blog.example", "--data", data)
+	}
+	log := accessLog(t, "access.log", 1, 300)
+	assert.Contains(t, well(t, "import", log, "--app=blog", "--dry-run", "--data", data), "visits that would be counted  300\n")
+	assert.Equal(t, "LOG  READ  OF  FIRST IMPORTED  LAST IMPORTED  RULES\n", well(t, "import", "list", "--app=blog", "--data", data))
+	first := well(t, "import", log, "--app=blog", "--data", data)
+	assert.Regexp(t, `^lines read            300\nvisits counted        300\nformat combined\+host  300\ndays  `, first)
+	assert.Contains(t, well(t, "import", log, "--app=blog", "--data", data), "visits counted  0\n")
+	assert.Regexp(t, `\n\S+/access.log  (\d+)  (\d+)  \d{4}-`, well(t, "import", "list", "--app=blog", "--data", data))
+	assert.Equal(t, "300\n", well(t, "psql", "--data", data, "--", "-Atc", "SELECT hot FROM report.sites WHERE app = 'blog'"))
+	r := footfall(t, "import", log, "--app=blog", "--bots", "--data", data)
+	assert.Equal(t, 1, r.code)
+	assert.Contains(t, r.stderr, "nothing more of it counts by other rules")
+	r = footfall(t, "import", log, "/no/such", "--app=other", "--data", data)
+	assert.Equal(t, 2, r.code)
+	assert.Contains(t, r.stderr, "footfall: /no/such: there is no such file")
+	r = footfall(t, "import", log, "--app=other", "--format=w3c", "--site=a/b", "--from=never", "--dry-run", "--follow", "--data", data)
+	assert.Equal(t, 2, r.code)
+	for _, flag := range []string{"--format: ", "--site: ", "--from: ", "--follow: "} {
+		assert.Contains(t, r.stderr, flag)
+	}
+	piped := footfallTyped(t, "blog.example 192.0.2.1 - - ["+time.Now().Format("02/Jan/2006:15:04:05 -0700")+"] \"GET / HTTP/1.1\" 200 7\n", "import", "-", "--app=other", "--data", data)
+	assert.Zero(t, piped.code, piped.stderr)
+	assert.Contains(t, piped.stdout, "visits counted      1\n")
+}
+
+// An import that is killed again and again, with the service and PostgreSQL beside it, counts what one
+// does that is left alone. FOOTFALL_CRASH_VISITS and FOOTFALL_CRASH_KILLS make it longer.
+func TestImportIsKilled(t *testing.T) {
+	t.Parallel()
+	visits, kills := fromEnv(t, "FOOTFALL_CRASH_VISITS", 6000), fromEnv(t, "FOOTFALL_CRASH_KILLS", 6)
+	data := usedData(t)
+	s := serve(t, "--data", data)
+	for _, app := range []string{"clean", "killed"} {
+		well(t, "app", "add", app, "--site=blog.example", "--data", data)
+	}
+	logs := []string{accessLog(t, "a.log", 2, visits/2), accessLog(t, "b.log", 3, visits/2)}
+	began := time.Now()
+	well(t, append([]string{"import", "--app=clean", "--data", data}, logs...)...)
+	took := time.Since(began)
+
+	for n := range kills {
+		importing := exec.Command(os.Args[0], append([]string{"import", "--app=killed", "--data", data}, logs...)...)
+		importing.Env = environment()
+		require.NoError(t, importing.Start())
+		time.Sleep(took * time.Duration(n+2) / time.Duration(kills+2)) //nolint:forbidigo // it is killed wherever it is
+		switch n % 3 {
+		case 1:
+			killPostgres(t, data)
+			eventually(t, "PostgreSQL answers", func() bool { status, _ := get(s.url + "/readyz"); return status == 200 })
+		case 2:
+			require.NoError(t, s.cmd.Process.Kill())
+			<-s.ended
+			s = serve(t, "--data", data)
+		}
+		_ = importing.Process.Kill() // it may have ended by itself
+		_ = importing.Wait()
+	}
+	well(t, append([]string{"import", "--app=killed", "--data", data}, logs...)...)
+	differing := well(t, "psql", "--data", data, "--", "-Atc", `
+		WITH numbers AS (
+			SELECT a.name AS app, concat_ws(' ', p.uri, c.hot, c.pv, c.uv) AS line FROM counters c JOIN pages p ON p.id = c.page_id JOIN apps a ON a.id = p.app_id
+			UNION ALL SELECT a.name, concat_ws(' ', p.uri, d.day_id, d.hot, d.pv, d.new_visitors) FROM days d JOIN pages p ON p.id = d.page_id JOIN apps a ON a.id = p.app_id
+			UNION ALL SELECT a.name, concat_ws(' ', p.uri, v.ip, v.first_day, v.last_day) FROM visitors v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id
+			UNION ALL SELECT a.name, concat_ws(' ', p.uri, v.ip, v.day_id, v.previous_day) FROM visits v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id
+		)
+		SELECT line, array_agg(app) FROM numbers WHERE app IN ('clean', 'killed') GROUP BY line HAVING count(*) <> 2 LIMIT 10`)
+	assert.Empty(t, differing)
+	assert.Equal(t, fmt.Sprintf("%d\n", visits), well(t, "psql", "--data", data, "--", "-Atc", "SELECT hot FROM report.sites WHERE app = 'killed'"))
+	assert.Contains(t, well(t, "verify", "--data", data), "0 violations")
+	assert.Zero(t, s.stop())
+}

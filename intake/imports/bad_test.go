@@ -1,0 +1,269 @@
+package imports
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/intake/logs"
+	"footfall/visit"
+)
+
+// What is wrong with a line is told with its number, and the others count.
+func TestBadLines(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	good := string(logOf(1, firstTime, 1))
+	for !strings.Contains(good, "GET /") || strings.Contains(good, "css") || strings.Contains(good, "404") || strings.Contains(good, "bot") {
+		good = string(logOf(rand.Uint64(), firstTime, 1)) //nolint:gosec // a line of a test
+	}
+	at := firstTime.Format("02/Jan/2006:15:04:05 -0700")
+	lines := []struct{ line, says string }{
+		{good, ""},
+		{"garbled\n", "it has no time in brackets"},
+		{strings.Replace(good, at, "yesterday", 1), "its time cannot be read"},
+		{strings.Replace(good, "GET", "G\x00T", 1), "it has a NUL"},
+		{strings.Replace(good, "GET /", "GET /"+strings.Repeat("a", logs.LongestLine), 1), "it is longer than 1 MB"},
+		{good, ""},
+		{strings.Replace(good, "GET /", "GET /%00", 1), "uri: it contains NUL"},
+		{strings.Replace(good, "GET /", "GET /"+strings.Repeat("a", 5000), 1), "uri: its canonical form is longer than"},
+		{strings.Replace(good, "192.0.2", "192.0.999", 1), "ip: it is not an IPv4"},
+		{strings.Replace(good, "GET /", "GET ", 1), "what it asks for is not a path"},
+		{"\n", "it is empty"},
+		{strings.Replace(good, at, "01/Jan/1970:00:00:00 +0000", 1), "at: "},
+		{strings.Replace(good, at, "01/Jan/2100:00:00:00 +0000", 1), "at: "},
+		{good, ""},
+	}
+	var text strings.Builder
+	for _, l := range lines {
+		text.WriteString(l.line)
+	}
+	s := d.imported(d.file("access.log", []byte(text.String()+strings.TrimSuffix(good, "\n"))))
+	require.EqualValues(t, 3, s.Counted)
+	require.EqualValues(t, len(lines)-3, s.Unreadable)
+	require.Contains(t, s.Notes[0], "its last line, of ", "half a line does not count")
+	told := s.Unread
+	for i, l := range lines {
+		if l.says == "" {
+			continue
+		}
+		assert.EqualValues(t, i+1, told[0].Line, l.says)
+		assert.Contains(t, told[0].Why, l.says)
+		told = told[1:]
+	}
+	d.prove()
+}
+
+// What is wrong with a file is told, and what can be read of it counts once it can.
+func TestBadFiles(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	log := logOf(2, firstTime, 1500)
+	good := d.file("good.log", log)
+	for _, c := range []struct {
+		files []string
+		says  string
+	}{
+		{[]string{good, d.folder}, "it is a directory: name its files, like '" + d.folder},
+		{[]string{good, filepath.Join(d.folder, "none")}, "none: there is no such file"},
+		{[]string{good, filepath.Join(d.folder, "none*")}, "none*: no file has such a name"},
+		{[]string{good, os.DevNull}, "it is not a file"},
+	} {
+		_, err := d.run(d.options(c.files...))
+		require.ErrorContains(t, err, c.says)
+	}
+	require.Equal(t, "this user may not read it", openProblem(&fs.PathError{Err: fs.ErrPermission}))
+	require.Empty(t, d.numbers(), "nothing counts where a file is wrong")
+
+	clean := newDesk(t)
+	clean.imported(clean.file("good.log", log))
+	for i, packed := range [][]byte{packGzip(t, log), packZstd(t, log)} {
+		s, err := d.run(d.options(d.file(fmt.Sprintf("cut%d", i), packed[:len(packed)/2])))
+		require.NoError(t, err)
+		require.Len(t, s.Problems, 1)
+		require.Contains(t, s.Problems[0], "ends in the middle")
+		damaged := bytes.Clone(packed)
+		damaged[len(packed)*3/4] ^= 0xff
+		s, err = d.run(d.options(d.file(fmt.Sprintf("damaged%d", i), damaged)))
+		require.NoError(t, err)
+		require.Len(t, s.Problems, 1)
+	}
+	require.NotEmpty(t, d.numbers(), "what comes before counts")
+	d.imported(d.file("whole.gz", packGzip(t, log)))
+	d.counts(clean.numbers())
+
+	s := d.imported(d.file("empty", nil), d.file("short", log[:len(log)/2]), d.file("half a line", log[:30]))
+	require.Zero(t, s.Counted)
+	require.Empty(t, s.Problems)
+	require.Contains(t, strings.Join(s.Notes, "\n"), "it is empty")
+	require.Contains(t, strings.Join(s.Notes, "\n"), "nothing in it is new")
+
+	other := append(append(bytes.Clone(log[:100_000]), "another line\n"...), log[100_000:]...)
+	s = d.imported(d.file("other", append(other, logOf(3, firstTime, 100)...)))
+	require.Contains(t, s.Problems[0], "it begins as a log that was imported, but is another one")
+	d.counts(clean.numbers())
+}
+
+// A file that becomes shorter while it is read counts what was read of it, and no more.
+func TestFileThatShrinks(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	log := logOf(4, firstTime, 3000)
+	path := d.file("access.log", log)
+	o := d.options(path)
+	var s source
+	f, err := openFile(path, nil)
+	require.NoError(t, err)
+	s.file, s.until = f, int64(len(log))
+	require.NoError(t, s.begin(0, ""))
+	require.NoError(t, os.Truncate(path, 1000))
+	r := reader{run: &run{Options: o, summary: newSummary(), progress: &Progress{}}, chunk: &chunk{}}
+	r.counting, err = d.counter.MayImport(t.Context(), "blog")
+	require.NoError(t, err)
+	for more := true; more; {
+		more, err = r.next(&s)
+		require.NoError(t, err)
+	}
+	require.Contains(t, r.summary.Problems[0], "it became shorter while it was read, after line")
+	require.Less(t, r.chunk.ends[0].Next, int64(1001))
+}
+
+// What would be older than the app keeps, and lines of no host, are refused before anything counts.
+func TestRefusedBeforehand(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	old := d.file("old", logOf(5, time.Date(2019, 6, 29, 0, 0, 0, 0, time.UTC), 10))
+	_, err := d.run(d.options(old))
+	require.ErrorContains(t, err, "has visits of 2019-06-29")
+	require.ErrorContains(t, err, "--from 20")
+	o := d.options(old)
+	o.Rules.From = visit.DayOf(firstTime, time.UTC)
+	s, err := d.run(o)
+	require.NoError(t, err)
+	require.EqualValues(t, 10, s.Left[OtherFrom])
+
+	o = d.options(d.file("hostless", logOf(6, firstTime, 10)))
+	o.Rules.Site = ""
+	_, err = d.run(o)
+	require.ErrorContains(t, err, "its lines (combined) name no host: say with --site")
+	o.App = "nobody"
+	_, err = d.run(o)
+	require.ErrorContains(t, err, "there is no app")
+	require.Empty(t, d.numbers())
+}
+
+// A file that is followed counts as it grows; when it is renamed, the rest of it counts, and the file
+// that takes its name; when it is cut, what is written then.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	parts := [][]byte{logOf(7, firstTime, 700), logOf(8, firstTime.AddDate(0, 0, 1), 50), logOf(9, firstTime.AddDate(0, 0, 2), 40), logOf(10, firstTime.AddDate(0, 0, 3), 30)}
+	clean := newDesk(t)
+	clean.imported(clean.file("all", bytes.Join(parts, nil)))
+	path := d.file("access.log", parts[0][:len(parts[0])/2])
+	o := d.options(path)
+	o.Follow, o.every = true, time.Millisecond
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { _, err := Run(ctx, d.counter, o, &Progress{}); ended <- err }()
+
+	had := ""
+	grows := func() {
+		t.Helper()
+		require.Eventually(t, func() bool { now := d.numbers(); grown := now != had; had = now; return grown }, time.Minute, 5*time.Millisecond)
+	}
+	grows()
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	for rest := parts[0][len(parts[0])/2:]; len(rest) > 0; { // not by lines
+		n := min(9999, len(rest))
+		_, err := file.Write(rest[:n])
+		require.NoError(t, err)
+		rest = rest[n:]
+		grows()
+	}
+	require.NoError(t, os.Rename(path, path+".1"))
+	_, err = file.Write(parts[1]) // the server has not opened the new one yet
+	require.NoError(t, err)
+	grows()
+	d.file("access.log", parts[2])
+	grows()
+	require.NoError(t, os.Truncate(path, 0))
+	d.file("access.log", parts[3])
+	whole := clean.numbers()
+	require.Eventually(t, func() bool { return d.numbers() == whole }, time.Minute, 10*time.Millisecond)
+	stop()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	d.prove()
+	s := d.imported(path, path+".1")
+	require.Zero(t, s.Counted)
+	require.Empty(t, s.Problems)
+	d.counts(whole)
+}
+
+// Lines are those of the text, however it comes in.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 20 {
+		var text []byte
+		var want []int
+		for range 30 {
+			n := r.IntN(200)
+			if r.IntN(10) == 0 {
+				n = r.IntN(2 * logs.LongestLine)
+			}
+			text = append(append(text, bytes.Repeat([]byte{'x'}, n)...), '\n')
+			want = append(want, min(n, logs.LongestLine+1))
+		}
+		whole := len(text)
+		text = append(text, bytes.Repeat([]byte{'y'}, r.IntN(2)*r.IntN(2*logs.LongestLine))...)
+		for _, from := range []io.Reader{bytes.NewReader(text), iotest.HalfReader(bytes.NewReader(text)), iotest.DataErrReader(bytes.NewReader(text))} {
+			l := lines{from: from}
+			for i, n := range want {
+				line, ok := l.next()
+				require.True(t, ok)
+				if n > logs.LongestLine {
+					n = len(line) // one of them stands for all that are too long
+					require.Greater(t, n, logs.LongestLine)
+				}
+				require.Len(t, line, n)
+				require.EqualValues(t, i+1, l.number)
+			}
+			_, ok := l.next()
+			require.False(t, ok)
+			require.EqualValues(t, whole, l.place)
+			require.EqualValues(t, len(text)-whole, l.rest())
+			require.NoError(t, l.fault)
+		}
+	}
+	l := lines{from: io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(io.ErrUnexpectedEOF))}
+	line, ok := l.next()
+	require.True(t, ok)
+	require.Equal(t, "a", string(line))
+	_, ok = l.next()
+	require.False(t, ok)
+	require.ErrorIs(t, l.fault, io.ErrUnexpectedEOF)
+}
+
+func TestStaticFiles(t *testing.T) {
+	t.Parallel()
+	for target, want := range map[string]bool{
+		"/": false, "/a": false, "/a.css": true, "/a.CSS?v=a": true, "/a.html": false, "/a?b=.css": false, "/v1.2/a": false, "/a.b/c.PNG#x": true,
+		"/favicon.ico": true, "/robots.txt": true, "/feed.xml": true, "/a.pdf": false, "/.css": true, "/a.": false, "/a.verylongending": false, "/a.webmanifest": true,
+	} {
+		assert.Equal(t, want, isStatic([]byte(target)), target)
+	}
+}

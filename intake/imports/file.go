@@ -1,0 +1,215 @@
+package imports
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// standardInput is how standard input is written where a file is named.
+const standardInput = "-"
+
+// file is a log, packed or not. It stays open, so that it is the same one also if it is renamed.
+type file struct {
+	name   string // as it is told of
+	handle *os.File
+	packed packing
+}
+
+type packing int
+
+const (
+	plain packing = iota
+	gzipped
+	zstandard
+)
+
+// largestWindow bounds the memory that unpacking a file may take. What zstd packs without --long or
+// --ultra needs less.
+const largestWindow = 16 << 20
+
+// findFiles returns the files that are named, by themselves or by patterns, without repetitions.
+func findFiles(names []string) (found []string, err error) {
+	var faults []error
+	for _, name := range names {
+		matching := []string{name}
+		if _, err := os.Lstat(name); err != nil && name != standardInput && strings.ContainsAny(name, "*?[") {
+			if matching, err = filepath.Glob(name); err != nil || len(matching) == 0 {
+				faults = append(faults, fmt.Errorf("%s: no file has such a name", name))
+			}
+		}
+		for _, one := range matching {
+			if !slices.Contains(found, one) {
+				found = append(found, one)
+			}
+		}
+	}
+	return found, errors.Join(faults...)
+}
+
+// openFile opens a log, and finds out how it is packed.
+func openFile(name string, stdin io.Reader) (*file, error) {
+	if name == standardInput {
+		return spool(stdin)
+	}
+	handle, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s", name, openProblem(err))
+	}
+	f := &file{name: name, handle: handle}
+	info, err := handle.Stat()
+	switch {
+	case err != nil:
+	case info.IsDir():
+		err = fmt.Errorf("it is a directory: name its files, like '%s'", filepath.Join(name, "*.log"))
+	case !info.Mode().IsRegular():
+		err = errors.New("it is not a file: name one, or - for standard input")
+	default:
+		err = f.look()
+	}
+	if err != nil {
+		_ = handle.Close()
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return f, nil
+}
+
+func openProblem(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "there is no such file"
+	case errors.Is(err, fs.ErrPermission):
+		return "this user may not read it"
+	}
+	return err.Error()
+}
+
+// look finds out how a file is packed, by its first bytes.
+func (f *file) look() error {
+	head := make([]byte, 4)
+	n, err := f.handle.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	switch head = head[:n]; {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		f.packed = gzipped
+	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		f.packed = zstandard
+	}
+	return nil
+}
+
+// read returns a reader of what is in the file, unpacked, from a byte on. Reading on when it has
+// come to an end, it finds what was written since, unless the file is packed.
+func (f *file) read(from int64) (reader io.Reader, done func(), err error) {
+	done = func() {}
+	if f.packed == plain {
+		return io.NewSectionReader(f.handle, from, math.MaxInt64-from), done, nil
+	}
+	raw := io.NewSectionReader(f.handle, 0, math.MaxInt64)
+	if f.packed == gzipped {
+		reader, err = gzip.NewReader(raw)
+	} else {
+		var unpacking *zstd.Decoder
+		if unpacking, err = zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(largestWindow)); err == nil {
+			reader, done = unpacking, unpacking.Close
+		}
+	}
+	if err == nil && from > 0 {
+		_, err = io.CopyN(io.Discard, reader, from)
+	}
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	return reader, done, nil
+}
+
+// readProblem says why a file could not be read to its end.
+func (f *file) readProblem(err error) string {
+	what := "its gzip"
+	if f.packed == zstandard {
+		what = "its zstd"
+	}
+	switch {
+	case f.packed == plain:
+		return "it cannot be read: " + err.Error()
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return what + " ends in the middle"
+	case errors.Is(err, zstd.ErrWindowSizeExceeded):
+		return what + " takes too much memory to unpack: pack it again without --long and --ultra"
+	}
+	var system syscall.Errno
+	if errors.As(err, &system) {
+		return "it cannot be read: " + err.Error()
+	}
+	return what + " is damaged"
+}
+
+// prefix returns the first bytes of a file, unpacked: so many, or as many as there are.
+func (f *file) prefix(length int) ([]byte, error) {
+	reader, done, err := f.read(0)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	head := make([]byte, length)
+	n, err := io.ReadFull(reader, head)
+	if n > 0 || errors.Is(err, io.EOF) {
+		err = nil // whoever reads the file to its end tells what is wrong with it
+	}
+	return head[:n], err
+}
+
+func (f *file) close() { _ = f.handle.Close() }
+
+// spool packs standard input into a temporary file: all that is to be counted must be looked at
+// before.
+func spool(from io.Reader) (*file, error) {
+	handle, err := os.CreateTemp("", "footfall-import-*")
+	if err != nil {
+		return nil, fmt.Errorf("standard input: %w", err)
+	}
+	_ = os.Remove(handle.Name()) // it is gone with the process
+	fail := func(err error) (*file, error) {
+		_ = handle.Close()
+		return nil, fmt.Errorf("standard input: %w", err)
+	}
+	// What comes in packed is unpacked as it is.
+	pack, err := zstd.NewWriter(handle, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+	if err != nil {
+		return fail(err)
+	}
+	head := make([]byte, 4)
+	n, err := io.ReadFull(from, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return fail(err)
+	}
+	if head = head[:n]; bytes.HasPrefix(head, []byte{0x1f, 0x8b}) || bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
+		if _, err = io.Copy(handle, io.MultiReader(bytes.NewReader(head), from)); err != nil {
+			return fail(err)
+		}
+	} else {
+		_, err = io.Copy(pack, io.MultiReader(bytes.NewReader(head), from))
+		if err = errors.Join(err, pack.Close()); err != nil {
+			return fail(err)
+		}
+	}
+	f := &file{name: "standard input", handle: handle}
+	if err := f.look(); err != nil {
+		return fail(err)
+	}
+	return f, nil
+}

@@ -1,0 +1,147 @@
+package imports
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"os"
+	"time"
+
+	"footfall/counter"
+	"footfall/intake/logs"
+)
+
+const (
+	// lookEvery is how often files that are followed are looked at.
+	lookEvery = time.Second
+	// keptOpen is how long a file is read on that was renamed: servers write to it until they have
+	// opened the new one.
+	keptOpen = time.Minute
+)
+
+// follow goes on with the files as they grow, until ctx ends. Where another file has the name of one,
+// as after a rotation, both are read.
+func (r *run) follow(ctx context.Context) error {
+	renamed := map[*source]time.Time{}
+	for {
+		select {
+		case <-time.After(cmp.Or(r.every, lookEvery)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err := r.refresh(ctx); err != nil {
+			continue // the database is away; what is read next waits for it
+		}
+		if err := r.lookAtNames(ctx, renamed); err != nil {
+			return err
+		}
+		for _, s := range r.sources {
+			if err := r.grown(ctx, s); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// lookAtNames lets go of files that were renamed a while ago, or cut, and opens those that have their
+// names now.
+func (r *run) lookAtNames(ctx context.Context, renamed map[*source]time.Time) error {
+	var kept []*source
+	named := map[string]bool{} // whether the file of that name is open
+	for _, s := range r.sources {
+		now, err := os.Stat(s.file.name)
+		had, wrong := s.file.handle.Stat()
+		same := err == nil && wrong == nil && os.SameFile(now, had)
+		named[s.file.name] = named[s.file.name] || same || err != nil
+		if !same && renamed[s].IsZero() {
+			renamed[s] = time.Now()
+		}
+		switch {
+		case wrong != nil, same && s.wasCut(had.Size()):
+			named[s.file.name] = false
+		case !same && time.Since(renamed[s]) > keptOpen:
+			if err := r.grown(ctx, s); err != nil {
+				return err
+			}
+		default:
+			kept = append(kept, s)
+			continue
+		}
+		delete(renamed, s)
+		s.close()
+	}
+	r.sources = kept
+	for name, open := range named {
+		if open {
+			continue
+		}
+		if f, err := openFile(name, nil); err == nil {
+			r.sources = append(r.sources, &source{file: f, same: true})
+		}
+	}
+	return nil
+}
+
+// wasCut reports whether a file has other content than what was read of it.
+func (s *source) wasCut(size int64) bool {
+	if s.scanner == nil {
+		return false
+	}
+	if size < s.scanner.place {
+		return true
+	}
+	head, err := s.file.prefix(s.log.Named)
+	return err == nil && (len(head) < s.log.Named || sha256.Sum256(head) != s.log.Hash)
+}
+
+// grown counts what a source has got since it was looked at last.
+func (r *run) grown(ctx context.Context, s *source) error {
+	had, err := s.file.handle.Stat()
+	if err != nil || s.hopeless || had.Size() == 0 || s.scanner != nil && had.Size() <= s.scanner.place {
+		return nil //nolint:nilerr // it is looked at again
+	}
+	problems := len(r.summary.Problems)
+	err = r.again(ctx, func() error {
+		return r.counting.WithLogs(ctx, func(b *counter.LogBook) error { return r.claimGrown(ctx, b, s) })
+	})
+	if err != nil {
+		return err
+	}
+	for _, words := range r.summary.Problems[problems:] {
+		r.Notice(words)
+	}
+	if s.position == nil || s.log.Next >= s.until {
+		return nil
+	}
+	s.line = logs.Line{}
+	if err := r.count(ctx, []*source{s}); err != nil {
+		return err
+	}
+	s.log.Next, s.scanner.first = s.until, time.Time{}
+	return nil
+}
+
+// claimGrown claims what a source has got; all of it, where it has not been looked at before.
+func (r *run) claimGrown(ctx context.Context, b *counter.LogBook, s *source) error {
+	k, err := openBook(ctx, b, r.book)
+	if err != nil {
+		return err
+	}
+	r.book = k
+	if s.scanner == nil {
+		new, err := r.identify(k, s)
+		if err != nil || !new {
+			return err
+		}
+		return r.look(ctx, k, s)
+	}
+	s.scanner.hits = nil
+	s.scanner.run(s.log.Next, k.known, s.log.ID)
+	if s.scanner.place <= s.log.Claimed {
+		return nil
+	}
+	if head, err := s.file.prefix(named); err == nil {
+		s.log.Named, s.log.Hash = len(head), sha256.Sum256(head)
+	}
+	return r.take(ctx, k, s)
+}

@@ -1,0 +1,173 @@
+// Package imports counts the visits that access logs tell of, each once: whatever a log is called,
+// however it is packed, and whoever was killed while it was read.
+//
+// A log is known by what it begins with (claim.go), and its position moves in the transaction that
+// counts its visits (count.go).
+package imports
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"footfall/counter"
+	"footfall/intake/logs"
+	"footfall/record"
+	"footfall/visit"
+)
+
+// Options say what to import, and how.
+type Options struct {
+	App    string
+	Files  []string // also patterns, and - for standard input
+	Stdin  io.Reader
+	Rules  Rules
+	DryRun bool // look only
+	Follow bool // go on as the files grow, until the context ends
+	Notice func(text string)
+
+	every time.Duration // how often files that are followed are looked at; default lookEvery
+}
+
+// Progress tells whoever watches an import how far it is.
+type Progress struct {
+	Looked  atomic.Int64 // bytes that were looked at
+	Total   atomic.Int64 // bytes that are to be counted; 0 until that is known
+	Done    atomic.Int64 // of these
+	Lines   atomic.Int64
+	Counted atomic.Int64 // visits
+}
+
+// source is a log that is imported.
+type source struct {
+	file     *file
+	scanner  *scanner
+	log      counter.Log
+	position *record.Position
+	until    int64 // what is to be counted ends here
+	same     bool  // nothing of it is read now
+	hopeless bool  // and nothing will be
+
+	done   func() // while it is read for counting
+	lines  lines
+	parser *logs.Parser
+	line   logs.Line // the one that counts next
+	number int64     // of lines before position
+}
+
+// run is one import.
+type run struct {
+	Options
+	counter  *counter.Counter
+	counting *counter.Counting
+	asked    time.Time // when counting was
+	paused   time.Time // when retention was
+	sources  []*source
+	book     *book // as it was seen last
+	summary  *Summary
+	progress *Progress
+}
+
+// errDryRun takes back what a dry run has claimed.
+var errDryRun = errors.New("only looked")
+
+// Run imports logs. Its summary tells of all that was read, also where it ends with an error.
+func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summary, error) {
+	r := &run{Options: o, counter: c, summary: newSummary(), progress: p}
+	defer r.close()
+	if err := r.refresh(ctx); err != nil {
+		return r.summary, err
+	}
+	if err := r.open(); err != nil {
+		return r.summary, err
+	}
+	err := r.counting.WithLogs(ctx, func(b *counter.LogBook) error {
+		err := r.claim(ctx, b)
+		if err == nil && r.DryRun {
+			err = errDryRun
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, errDryRun) {
+		return r.summary, err
+	}
+	if !r.DryRun {
+		if err := r.keepPaused(ctx, r.counting); err != nil {
+			return r.summary, err
+		}
+	}
+	if err := r.count(ctx, r.sources); err != nil {
+		return r.summary, err
+	}
+	for _, s := range r.sources {
+		if !s.same {
+			s.log.Next, s.scanner.first = s.until, time.Time{}
+		}
+	}
+	if !r.DryRun {
+		if err := r.counting.ResumeRetention(ctx); err != nil {
+			return r.summary, err
+		}
+	}
+	if r.Follow {
+		return r.summary, r.follow(ctx)
+	}
+	return r.summary, nil
+}
+
+// refreshEvery is how long an import goes by the settings that the app had.
+const refreshEvery = 10 * time.Second
+
+// refresh reads the settings of the app, unless that was done of late.
+func (r *run) refresh(ctx context.Context) error {
+	if r.counting != nil && time.Since(r.asked) < refreshEvery {
+		return nil
+	}
+	counting, err := r.counter.MayImport(ctx, r.App)
+	if err == nil {
+		r.counting, r.asked = counting, time.Now()
+	}
+	return err
+}
+
+// open opens all files, or tells all that is wrong with them.
+func (r *run) open() error {
+	names, err := findFiles(r.Files)
+	faults := []error{err}
+	for _, name := range names {
+		f, err := openFile(name, r.Stdin)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		r.sources = append(r.sources, &source{file: f})
+		if r.Follow && (f.packed != plain || name == standardInput) {
+			faults = append(faults, fmt.Errorf("%s: it cannot be followed: only files that are not packed grow", f.name))
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return visit.Errorf(visit.Invalid, "", "%v", err)
+	}
+	return nil
+}
+
+func (r *run) close() {
+	for _, s := range r.sources {
+		s.close()
+	}
+}
+
+func (s *source) close() {
+	if s.done != nil {
+		s.done()
+		s.done = nil
+	}
+	if s.scanner != nil {
+		s.scanner.done()
+		s.scanner = nil
+	}
+	s.file.close()
+}

@@ -1,0 +1,428 @@
+package imports
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/intake/logs"
+	"footfall/record"
+	"footfall/verify"
+	"footfall/visit"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// desk is where a test imports: a counter on a database of its own, with a folder of logs. The app
+// blog counts blog.example.
+type desk struct {
+	t       *testing.T
+	url     string
+	folder  string
+	counter *counter.Counter
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{t: t, url: dbtest.New(t), folder: t.TempDir()}
+	tables := d.open()
+	for _, app := range []string{"blog", "other"} {
+		require.NoError(t, counter.NewAdmin(tables, nil).AddApp(t.Context(), app, counter.Settings{Sites: []string{"blog.example"}}))
+	}
+	return d
+}
+
+func (d *desk) open() *db.DB {
+	d.t.Helper()
+	tables, err := db.Open(d.t.Context(), d.url, db.Options{Writers: record.Connections()})
+	require.NoError(d.t, err)
+	d.t.Cleanup(tables.Close)
+	d.counter, err = counter.Open(d.t.Context(), tables, counter.Options{})
+	require.NoError(d.t, err)
+	d.t.Cleanup(d.counter.Close)
+	return tables
+}
+
+// file writes a log.
+func (d *desk) file(name string, content []byte) string {
+	d.t.Helper()
+	path := filepath.Join(d.folder, name)
+	require.NoError(d.t, os.WriteFile(path, content, 0o600))
+	return path
+}
+
+func (d *desk) options(files ...string) Options {
+	return Options{App: "blog", Files: files, Rules: Rules{Methods: DefaultMethods, Statuses: DefaultStatuses, Site: "blog.example"}, Notice: func(string) {}}
+}
+
+func (d *desk) run(o Options) (*Summary, error) { return Run(d.t.Context(), d.counter, o, &Progress{}) }
+
+// imported imports files, and returns what became of them.
+func (d *desk) imported(files ...string) *Summary {
+	d.t.Helper()
+	s, err := d.run(d.options(files...))
+	require.NoError(d.t, err)
+	return s
+}
+
+// numbers are all that is counted, without what depends on the order of counting.
+func (d *desk) numbers() string {
+	d.t.Helper()
+	conn, err := pgx.Connect(d.t.Context(), d.url)
+	require.NoError(d.t, err)
+	defer conn.Close(d.t.Context())
+	rows, err := conn.Query(d.t.Context(), `
+		SELECT concat_ws(' ', 'counters', uri, hot, pv, uv) FROM footfall.pages JOIN footfall.counters ON page_id = id
+		UNION ALL SELECT concat_ws(' ', 'days', uri, day_id, hot, pv, new_visitors) FROM footfall.pages JOIN footfall.days ON page_id = id
+		UNION ALL SELECT concat_ws(' ', 'visitors', uri, ip, first_day, last_day) FROM footfall.pages JOIN footfall.visitors ON page_id = id
+		UNION ALL SELECT concat_ws(' ', 'visits', uri, ip, day_id, previous_day) FROM footfall.pages JOIN footfall.visits ON page_id = id
+		ORDER BY 1`)
+	require.NoError(d.t, err)
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(d.t, err)
+	return strings.Join(lines, "\n")
+}
+
+// counts holds all that is counted against what should be, and shows the first of what is not.
+func (d *desk) counts(want string) {
+	d.t.Helper()
+	is, should := strings.Split(d.numbers(), "\n"), strings.Split(want, "\n")
+	for i := range min(len(is), len(should)) {
+		require.Equal(d.t, should[i], is[i])
+	}
+	require.Equal(d.t, len(should), len(is))
+}
+
+// prove recomputes every number.
+func (d *desk) prove() {
+	d.t.Helper()
+	tables, err := db.Open(d.t.Context(), d.url, db.Options{})
+	require.NoError(d.t, err)
+	defer tables.Close()
+	proof, err := verify.Run(d.t.Context(), tables, verify.Options{})
+	require.NoError(d.t, err)
+	require.Zero(d.t, proof.Violations)
+}
+
+// firstTime is when the logs of tests begin: some days ago.
+var firstTime = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -6)
+
+const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+
+// logOf makes a log of so many lines, one each two minutes from a time on, of which most count.
+func logOf(seed uint64, from time.Time, n int) []byte {
+	r := rand.New(rand.NewPCG(seed, 1))
+	var text bytes.Buffer
+	for i := range n {
+		path, status, agent := fmt.Sprintf("/%d?seed=%d", r.IntN(8), r.IntN(1e9)), 200, browser
+		switch r.IntN(10) {
+		case 0:
+			path = "/style.css"
+		case 1:
+			status = 404
+		case 2:
+			agent = "Googlebot/2.1"
+		}
+		at := from.Add(time.Duration(i) * 2 * time.Minute)
+		fmt.Fprintf(&text, "192.0.2.%d - - [%s] \"GET %s HTTP/1.1\" %d 7 \"-\" \"%s\"\n", r.IntN(60), at.Format("02/Jan/2006:15:04:05 -0700"), path, status, agent)
+	}
+	return text.Bytes()
+}
+
+func packGzip(t *testing.T, content []byte) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err := w.Write(content)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return packed.Bytes()
+}
+
+func packZstd(t *testing.T, content []byte) []byte {
+	t.Helper()
+	w, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	return w.EncodeAll(content, nil)
+}
+
+// Each rule leaves out what it says, and tells how much; a switch turns it off.
+func TestWhatCounts(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	line := func(host, address, request string, status int, agent string, days int) string {
+		at := firstTime.Add(time.Duration(days)*24*time.Hour + time.Hour).Format("02/Jan/2006:15:04:05 -0700")
+		return strings.TrimLeft(fmt.Sprintf("%s %s - - [%s] \"%s\" %d 7 \"-\" \"%s\"\n", host, address, at, request, status, agent), " ")
+	}
+	log := line("blog.example", "192.0.2.1", "GET /a?x=1 HTTP/1.1", 200, browser, 0) +
+		line("blog.example:443", "192.0.2.1", "GET /a HTTP/1.1", 304, browser, 1) +
+		line("", "192.0.2.2", "GET /a HTTP/1.1", 200, browser, 1) +
+		line("blog.example", "192.0.2.1", "POST /a HTTP/1.1", 200, browser, 1) +
+		line("blog.example", "192.0.2.1", "GET /a HTTP/1.1", 404, browser, 1) +
+		line("blog.example", "192.0.2.1", "GET /a.CSS?v=1 HTTP/1.1", 200, browser, 1) +
+		line("blog.example", "192.0.2.1", "GET /a HTTP/1.1", 200, "Googlebot/2.1", 1) +
+		line("blog.example", "192.0.2.1", "GET /a HTTP/1.1", 200, "", 1) +
+		line("other.example", "192.0.2.1", "GET /a HTTP/1.1", 200, browser, 1) +
+		line("blog.example", "192.0.2.1", "GET http://other.example/ HTTP/1.1", 200, browser, 1) +
+		line("blog.example", "192.0.2.1", "\\x16\\x03", 400, "-", 1) +
+		line("blog.example", "192.0.2.1", "GET /late HTTP/1.1", 200, browser, 3)
+	file := d.file("access.log", []byte(log))
+	for name, c := range map[string]struct {
+		change func(r *Rules)
+		counts int64
+		left   map[Reason]int64
+	}{
+		"as it is": {func(*Rules) {}, 4, map[Reason]int64{OtherMethod: 2, OtherStatus: 1, StaticFile: 1, Bot: 2, OtherHost: 2}},
+		"methods":  {func(r *Rules) { r.Methods = []string{"GET", "POST"} }, 5, map[Reason]int64{OtherMethod: 1, OtherStatus: 1, StaticFile: 1, Bot: 2, OtherHost: 2}},
+		"status":   {func(r *Rules) { r.Statuses = []int{404} }, 1, map[Reason]int64{OtherMethod: 2, OtherStatus: 9}},
+		"static":   {func(r *Rules) { r.Static = true }, 5, map[Reason]int64{OtherMethod: 2, OtherStatus: 1, Bot: 2, OtherHost: 2}},
+		"bots":     {func(r *Rules) { r.Bots = true }, 6, map[Reason]int64{OtherMethod: 2, OtherStatus: 1, StaticFile: 1, OtherHost: 2}},
+		"host":     {func(r *Rules) { r.Hosts = []string{"Blog.example:443"} }, 1, map[Reason]int64{OtherMethod: 2, OtherStatus: 1, StaticFile: 1, OtherHost: 7}},
+		"from": {func(r *Rules) { r.From = visit.DayOf(firstTime.AddDate(0, 0, 2), time.UTC) }, 1,
+			map[Reason]int64{OtherFrom: 11}},
+		"to": {func(r *Rules) { r.To = visit.DayOf(firstTime, time.UTC) }, 1, map[Reason]int64{OtherTo: 11}},
+	} {
+		o := d.options(file)
+		o.DryRun = true
+		c.change(&o.Rules)
+		s, err := d.run(o)
+		require.NoError(t, err, name)
+		assert.Equal(t, c.counts, s.Counted, name)
+		assert.Equal(t, c.left, s.Left, name)
+		assert.Equal(t, int64(12), s.Lines, name)
+		assert.Empty(t, s.Unread, name)
+	}
+	require.Empty(t, d.numbers(), "a dry run writes nothing")
+
+	o := d.options(file)
+	o.Rules.Format = logs.Combined
+	o.DryRun = true
+	s, err := d.run(o)
+	require.NoError(t, err)
+	require.EqualValues(t, 11, s.Unreadable)
+
+	require.EqualValues(t, 4, d.imported(file).Counted)
+	numbers := d.numbers()
+	assert.Contains(t, numbers, "counters blog.example 4 4 2\n")
+	assert.Contains(t, numbers, "counters blog.example/a 3 3 2\n", "the port of https belongs to the scheme")
+	assert.Contains(t, numbers, fmt.Sprintf("days blog.example/a %d 1 1 1\n", visit.DayOf(firstTime, time.UTC)))
+	d.prove()
+
+	o.DryRun, o.Rules.Format, o.Rules.Bots = false, "", true
+	s, err = d.run(o)
+	require.NoError(t, err)
+	require.Zero(t, s.Counted)
+	require.Len(t, s.Problems, 1)
+	require.Contains(t, s.Problems[0], "imported with --site blog.example: nothing more of it counts by other rules")
+	d.counts(numbers)
+}
+
+// Whatever a log is called and however it is packed, it counts once.
+func TestOneLogCountsOnce(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	log := logOf(1, firstTime, 1500) // more than what it is known by
+	require.Greater(t, len(log), 2*named)
+	s := d.imported(d.file("access.log", log), d.file("copy.log", log))
+	require.Positive(t, s.Counted)
+	require.EqualValues(t, 1500, s.Lines)
+	require.Contains(t, s.Notes[0], "it is the same log as")
+	numbers := d.numbers()
+	d.prove()
+	o := d.options("-")
+	for name, stdin := range map[string]io.Reader{"plain": bytes.NewReader(log), "packed": bytes.NewReader(packGzip(t, log))} {
+		o.Stdin = stdin
+		s, err := d.run(o)
+		require.NoError(t, err, name)
+		require.Zero(t, s.Counted, name)
+		require.Empty(t, s.Problems, name)
+	}
+	for _, file := range []string{
+		d.file("access.log", log), d.file("renamed", log), d.file("access.log.1.gz", packGzip(t, log)), d.file("x.zst", packZstd(t, log)),
+		d.file("twice.gz", append(packGzip(t, log[:1000]), packGzip(t, log[1000:])...)), d.file("shorter", log[:len(log)/2]),
+	} {
+		s := d.imported(file)
+		require.Zero(t, s.Counted, file)
+		require.Empty(t, s.Problems, file)
+	}
+	d.counts(numbers)
+
+	o = d.options(filepath.Join(d.folder, "access.*"))
+	o.App = "other"
+	s, err := d.run(o)
+	require.NoError(t, err)
+	require.EqualValues(t, 1500, s.Lines, "another app has its own")
+}
+
+// An import that ends anywhere, and is begun again with the log under another name, counts what one
+// clean import counts; so does a log that grows meanwhile, by bytes and not by lines.
+func TestImportGoesOn(t *testing.T) {
+	t.Parallel()
+	log := append(logOf(2, firstTime, 2000), logOf(3, firstTime.AddDate(0, 0, 3), 1000)...)
+	clean := newDesk(t)
+	clean.imported(clean.file("access.log", log))
+	clean.prove()
+
+	d := newDesk(t)
+	r := rand.New(rand.NewPCG(4, 4))
+	for n := 1; n < len(log); n += 1 + r.IntN(1+n) {
+		ctx, cancel := context.WithCancel(t.Context())
+		p := &Progress{}
+		if n%2 == 0 {
+			go func() {
+				for p.Counted.Load() == 0 && ctx.Err() == nil {
+					time.Sleep(100 * time.Microsecond) //nolint:forbidigo // an import is ended at any moment
+				}
+				cancel()
+			}()
+		}
+		file := d.file(fmt.Sprintf("access.log.%d", n), log[:n])
+		if n%3 == 0 {
+			file = d.file("access.log.gz", packGzip(t, log[:n]))
+		}
+		if _, err := Run(ctx, d.counter, d.options(file), p); !errors.Is(err, context.Canceled) {
+			require.NoError(t, err)
+		}
+		cancel()
+	}
+	for range 3 {
+		s := d.imported(d.file("access.log", log))
+		require.Empty(t, s.Problems)
+	}
+	d.counts(clean.numbers())
+	d.prove()
+	list, err := counter.NewAdmin(d.open(), nil).Logs(t.Context(), "blog")
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.EqualValues(t, len(log), list[0].Next)
+	require.EqualValues(t, len(log), list[0].Claimed)
+	require.Equal(t, named, list[0].Named)
+}
+
+// A file that contains a log that was imported, at its beginning, in its middle, or the end of one,
+// counts what is new in it.
+func TestContainedLogs(t *testing.T) {
+	t.Parallel()
+	a, b, c := logOf(5, firstTime, 3000), logOf(6, firstTime.AddDate(0, 0, 4), 700), logOf(7, firstTime.AddDate(0, 0, 5), 600)
+	clean := newDesk(t)
+	clean.imported(clean.file("all", bytes.Join([][]byte{b, a, c}, nil)))
+	tail := a[bytes.Index(a[len(a)/2:], []byte("\n"))+len(a)/2+1:]
+
+	for name, steps := range map[string][][]byte{
+		"in the middle":    {a, bytes.Join([][]byte{b, a, c}, nil)},
+		"behind":           {a, bytes.Join([][]byte{b, a}, nil), c},
+		"the end of it":    {a, bytes.Join([][]byte{tail, b}, nil), c},
+		"two of them":      {a, b, bytes.Join([][]byte{c, a, b}, nil)},
+		"a part of a file": {bytes.Join([][]byte{b, a, c}, nil), a, tail, b},
+		"together":         {b, bytes.Join([][]byte{c, b, a}, nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			for i, content := range steps {
+				s := d.imported(d.file(fmt.Sprint(i), content))
+				require.Empty(t, s.Problems)
+			}
+			d.counts(clean.numbers())
+		})
+	}
+	t.Run("in one import", func(t *testing.T) {
+		t.Parallel()
+		d := newDesk(t)
+		s := d.imported(d.file("0", a), d.file("1", bytes.Join([][]byte{b, a, c}, nil)), d.file("2", packGzip(t, c)))
+		require.Empty(t, s.Problems)
+		require.EqualValues(t, 3000+600, s.Repeated)
+		d.counts(clean.numbers())
+	})
+	t.Run("with others between", func(t *testing.T) {
+		t.Parallel()
+		d := newDesk(t)
+		d.imported(d.file("access.log", a))
+		numbers := d.numbers()
+		s := d.imported(d.file("mixed", bytes.Join([][]byte{b, a[:200*1000-len(a[:200*1000])%1], c}, nil)))
+		require.Len(t, s.Problems, 1)
+		require.Contains(t, s.Problems[0], "it has lines that were imported as part of")
+		d.counts(numbers)
+	})
+	t.Run("of a log that was not imported to its end", func(t *testing.T) {
+		t.Parallel()
+		d := newDesk(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		o := d.options(d.file("access.log", a))
+		p := &Progress{}
+		go func() {
+			for p.Counted.Load() == 0 && ctx.Err() == nil {
+				time.Sleep(100 * time.Microsecond) //nolint:forbidigo // the import is ended in the middle
+			}
+			cancel()
+		}()
+		_, err := Run(ctx, d.counter, o, p)
+		require.ErrorIs(t, err, context.Canceled)
+		all := d.file("all", bytes.Join([][]byte{b, a, c}, nil))
+		s := d.imported(all)
+		require.Len(t, s.Problems, 1)
+		require.Contains(t, s.Problems[0], "which was not imported to its end")
+		require.Empty(t, d.imported(d.file("access.log", a), all).Problems)
+		d.counts(clean.numbers())
+	})
+}
+
+// Two who import the same at once share the work, and those who import a file that contains it are
+// refused, or wait.
+func TestTwoImportsAtOnce(t *testing.T) {
+	t.Parallel()
+	log := logOf(8, firstTime, 4000)
+	clean := newDesk(t)
+	clean.imported(clean.file("access.log", log))
+	d := newDesk(t)
+	first, second := d.file("access.log", log), d.file("access.log.gz", packGzip(t, log))
+	ended := make(chan error, 2)
+	for _, file := range []string{first, second} {
+		go func() { _, err := Run(t.Context(), d.counter, d.options(file), &Progress{}); ended <- err }()
+	}
+	for range 2 {
+		require.NoError(t, <-ended)
+	}
+	d.counts(clean.numbers())
+	d.prove()
+}
+
+// Visits of several logs are counted in the order of their times: ranks tell.
+func TestLogsAreMergedByTime(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var files [3]bytes.Buffer
+	for i := range 900 {
+		at := firstTime.Add(time.Duration(i) * 7 * time.Minute)
+		fmt.Fprintf(&files[i*i%7%3], "10.0.%d.%d - - [%s] \"GET / HTTP/1.1\" 200 7\n", i/250, i%250, at.Format("02/Jan/2006:15:04:05 -0700"))
+	}
+	s := d.imported(d.file("a", files[0].Bytes()), d.file("b.gz", packGzip(t, files[1].Bytes())), d.file("c", files[2].Bytes()))
+	require.EqualValues(t, 900, s.Counted)
+	conn, err := pgx.Connect(t.Context(), d.url)
+	require.NoError(t, err)
+	defer conn.Close(t.Context())
+	rows, err := conn.Query(t.Context(), `SELECT host(ip) FROM footfall.visitors JOIN footfall.pages ON id = page_id WHERE uri = 'blog.example/' ORDER BY rank`)
+	require.NoError(t, err)
+	order, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	for i, ip := range order {
+		require.Equal(t, fmt.Sprintf("10.0.%d.%d", i/250, i%250), ip)
+	}
+}

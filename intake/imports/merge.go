@@ -1,0 +1,72 @@
+package imports
+
+import (
+	"container/heap"
+	"io"
+
+	"footfall/intake/logs"
+)
+
+// begin makes a source ready to be read for counting.
+func (s *source) begin(from int64, only logs.Format) error {
+	reader, done, err := s.file.read(from)
+	if err != nil {
+		return err
+	}
+	s.done = done
+	s.lines = lines{from: io.LimitReader(reader, s.until-from), buffer: s.lines.buffer, place: from, number: s.number}
+	s.parser = logs.NewParser(only)
+	return nil
+}
+
+// end lets go what a source needed while it was read.
+func (s *source) end() {
+	s.done()
+	s.done, s.lines.buffer = nil, nil
+}
+
+// timeline gives lines of several sources in the order of their times, as far as each source is in
+// order itself. A source is opened when its time comes, so that years of logs take no more memory
+// than a day of them.
+type timeline []*source
+
+func (t timeline) Len() int           { return len(t) }
+func (t timeline) Less(i, j int) bool { return t[i].line.Time.Before(t[j].line.Time) }
+func (t timeline) Swap(i, j int)      { t[i], t[j] = t[j], t[i] }
+func (t *timeline) Push(s any)        { *t = append(*t, s.(*source)) }
+func (t *timeline) Pop() any {
+	last := len(*t) - 1
+	s := (*t)[last]
+	*t = (*t)[:last]
+	return s
+}
+
+// first is the source whose line comes next; nil: all are read. read is called for each source that
+// is to read its next line, and says whether it has one.
+func (t *timeline) first(read func(*source) (bool, error)) (*source, error) {
+	for len(*t) > 0 {
+		s := (*t)[0]
+		if s.done != nil {
+			return s, nil
+		}
+		// Up to here it stood at its first time.
+		if err := t.advance(read); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// advance lets the source that comes first read its next line.
+func (t *timeline) advance(read func(*source) (bool, error)) error {
+	more, err := read((*t)[0])
+	switch {
+	case err != nil:
+		return err
+	case more:
+		heap.Fix(t, 0)
+	default:
+		heap.Pop(t)
+	}
+	return nil
+}
