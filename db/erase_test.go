@@ -36,12 +36,14 @@ func TestPagesCountedSinceTheFirstLook(t *testing.T) {
 		require.NoError(t, err)
 		return pages
 	}
-	assert.Empty(t, since())
+	// A transaction of another database that is older lets more pages be looked at: never fewer.
+	assert.Subset(t, []int64{2}, since())
 	require.NoError(t, underWay.Commit(t.Context()))
-	assert.Equal(t, []int64{3}, since())
+	assert.Contains(t, since(), int64(3))
+	assert.NotContains(t, since(), int64(4))
 	exec(t, conn, `INSERT INTO visitors VALUES (4, 1, $1, $1, $2)`, today, ip)
 	exec(t, conn, `UPDATE days SET hot = hot + 1 WHERE page_id = 4`)
-	assert.ElementsMatch(t, []int64{3, 4}, since())
+	assert.Subset(t, since(), []int64{3, 4})
 
 	// Old rows are read again when nothing is known of when they were written.
 	unseen = 0
