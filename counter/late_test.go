@@ -82,7 +82,7 @@ func (in *instance) recordPast(t *testing.T, visits []past) []record.Result {
 }
 
 // closeAll closes days before one, packs the returns of closed days, and makes lists that are missing.
-func (in *instance) closeAll(t *testing.T, before int) {
+func (in *instance) closeAll(t testing.TB, before int) {
 	t.Helper()
 	conn := in.conn(t)
 	for _, sql := range []string{

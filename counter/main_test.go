@@ -121,7 +121,7 @@ func everyWay(t *testing.T, test func(t *testing.T, w way)) {
 }
 
 // newInstance starts a counter on a database of its own, with an open app "demo".
-func (w way) newInstance(t *testing.T, o counter.Options) *instance {
+func (w way) newInstance(t testing.TB, o counter.Options) *instance {
 	t.Helper()
 	return w.startOn(t, dbtest.Made(t, "demo", newClock().Now(), func(d *db.DB) {
 		open := "open"
@@ -130,7 +130,7 @@ func (w way) newInstance(t *testing.T, o counter.Options) *instance {
 }
 
 // startOn starts one more counter on a database. Its filter has read the tables when this returns.
-func (w way) startOn(t *testing.T, url string, o counter.Options) *instance {
+func (w way) startOn(t testing.TB, url string, o counter.Options) *instance {
 	t.Helper()
 	in := &instance{url: url, clock: newClock(), db: openDB(t, url), metrics: prometheus.NewRegistry(), log: new(warnings)}
 	if o.Log == nil {
@@ -155,13 +155,13 @@ func (w way) startOn(t *testing.T, url string, o counter.Options) *instance {
 }
 
 // warm waits until the filter gives hints.
-func (in *instance) warm(t *testing.T) {
+func (in *instance) warm(t testing.TB) {
 	t.Helper()
 	require.Eventually(t, func() bool { return in.metric(t, "footfall_filter_ready") == 1 }, time.Minute, time.Millisecond)
 }
 
 // metric is the sum over all labels of a counter or gauge.
-func (in *instance) metric(t *testing.T, name string) (sum float64) {
+func (in *instance) metric(t testing.TB, name string) (sum float64) {
 	t.Helper()
 	families, err := in.metrics.Gather()
 	require.NoError(t, err)
@@ -178,7 +178,7 @@ func (in *instance) metric(t *testing.T, name string) (sum float64) {
 	return sum
 }
 
-func openDB(t *testing.T, url string) *db.DB {
+func openDB(t testing.TB, url string) *db.DB {
 	t.Helper()
 	d, err := db.Open(context.Background(), url, db.Options{})
 	require.NoError(t, err)
@@ -195,7 +195,7 @@ func (in *instance) count(t *testing.T, ip, uri string) visit.Answer {
 }
 
 // conn is a connection of the test's own, past everything of Footfall's but the schema.
-func (in *instance) conn(t *testing.T) *pgx.Conn {
+func (in *instance) conn(t testing.TB) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(context.Background(), in.url)
 	require.NoError(t, err)
@@ -206,7 +206,7 @@ func (in *instance) conn(t *testing.T) *pgx.Conn {
 }
 
 // tables is conn for statements that need no session of their own.
-func (in *instance) tables(t *testing.T) *pgxpool.Pool {
+func (in *instance) tables(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	in.pool.once.Do(func() {
 		cfg, err := pgxpool.ParseConfig(in.url)
@@ -220,7 +220,7 @@ func (in *instance) tables(t *testing.T) *pgxpool.Pool {
 	return in.pool.Pool
 }
 
-func (in *instance) exec(t *testing.T, sql string) {
+func (in *instance) exec(t testing.TB, sql string) {
 	t.Helper()
 	_, err := in.tables(t).Exec(context.Background(), sql)
 	require.NoError(t, err)

@@ -65,6 +65,7 @@ CREATE FUNCTION take_open_returns(pages bigint[], days integer[], previous integ
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 SET enable_seqscan = off
+SET enable_nestloop = on
 SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $$
@@ -139,6 +140,7 @@ CREATE FUNCTION drop_tops(sites bigint[], days integer[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 SET enable_seqscan = off
+SET enable_nestloop = on
 SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $$
@@ -175,6 +177,7 @@ CREATE FUNCTION record_late_visits(
 LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = footfall, pg_temp
+SET enable_nestloop = off -- what comes as arrays is joined with itself, and not row by row; rows of tables are looked up one by one all the same
 AS $$
 #variable_conflict use_column
 DECLARE

@@ -77,6 +77,7 @@ CREATE FUNCTION add_to_sketches(pages bigint[], days integer[], ips inet[]) RETU
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 SET enable_seqscan = off
+SET enable_nestloop = on
 SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $$
