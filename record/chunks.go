@@ -137,12 +137,11 @@ func (c *chunks) write(chunk Chunk) []entry {
 	begin := time.Now()
 	*c.writer.chunk = chunkState{}
 	c.writer.write(entries)
-	took := time.Since(begin)
 	c.metrics.sizes.Observe(float64(len(entries)))
-	c.metrics.flushes.Observe(took.Seconds())
+	c.metrics.flushes.Observe(time.Since(begin).Seconds())
 	c.paceMu.Lock()
 	defer c.paceMu.Unlock()
-	c.pace.add(len(entries), took)
+	c.pace.add(len(entries), c.writer.chunk.held)
 	return entries
 }
 
@@ -156,12 +155,19 @@ func (c *chunks) close() {
 // chunkState is what a writer keeps in mind of the chunk that it writes. Its methods do nothing on
 // nil, which lanes have.
 type chunkState struct {
-	stopped bool // a visit was not counted: those behind it must not be
-	judged  bool // it is known whether the visits are late
-	late    bool // they may be of days before the last one of their site, or of closed ones
+	stopped bool          // a visit was not counted: those behind it must not be
+	judged  bool          // it is known whether the visits are late
+	late    bool          // they may be of days before the last one of their site, or of closed ones
+	held    time.Duration // how long the database has had batches of it, and so its locks at most
 }
 
 func (s *chunkState) hasStopped() bool { return s != nil && s.stopped }
+
+func (s *chunkState) wrote(took time.Duration) {
+	if s != nil {
+		s.held += took
+	}
+}
 
 func (s *chunkState) stop() {
 	if s != nil {

@@ -154,7 +154,10 @@ func (w *writer) attempt(ctx context.Context, entries []entry) (sent int, id [16
 	id = uuid.Must(uuid.NewV7())
 	sent = w.prepare(entries)
 	w.draft.batch.ID, w.draft.batch.Moves = id, moves(w.draft.batch.Moves, entries[:sent])
-	if err := w.db.Write(ctx, &w.draft.batch, &w.draft.outcome); err != nil {
+	begin := time.Now()
+	err = w.db.Write(ctx, &w.draft.batch, &w.draft.outcome)
+	w.chunk.wrote(time.Since(begin))
+	if err != nil {
 		return sent, id, err
 	}
 	moved(entries[:sent])
