@@ -67,7 +67,8 @@ func TestPlot(t *testing.T) {
 	assert.InDeltaSlice(t, []float64{high * .25, high * .01}, measures(t, parts, "new", "height"), .06)
 	assert.Equal(t, []float64{0, 25, 50, 75}, measures(t, parts, "room", "x"))
 	assert.Equal(t, 1, strings.Count(out.String(), `class="bar beside"`))
-	assert.Equal(t, 5, strings.Count(out.String()[strings.Index(out.String(), `class="before"`):], "<line"), "four steps, and one between two of them")
+	_, line, _ := strings.Cut(out.String(), `class="before"`)
+	assert.Equal(t, 5, strings.Count(line, "<line"), "four steps, and one between two of them")
 
 	for _, few := range [][]PlotBar{nil, {{Name: "a"}}, make([]PlotBar, 400)} {
 		var out strings.Builder
