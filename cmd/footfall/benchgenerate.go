@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"footfall/bench"
@@ -21,6 +23,7 @@ type benchGenerateCmd struct {
 	Sites    int    `default:"20"`
 	Seed     uint64 `default:"1"`
 	JSON     string `name:"json" placeholder:"FILE"`
+	Log      string `placeholder:"FILE"`
 }
 
 func (b *benchGenerateCmd) set() (generate.Set, error) {
@@ -48,6 +51,9 @@ func (b *benchGenerateCmd) run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
+	if b.Log != "" {
+		return writeLog(b.Log, set)
+	}
 	return p.makingData().withURL(ctx, func(url string) error {
 		if p.embedded() { // it may have been made just now
 			d, err := bench.Migrated(ctx, url)
@@ -59,4 +65,13 @@ func (b *benchGenerateCmd) run(ctx context.Context, p *program) error {
 		report, err := generate.Run(ctx, bench.Options{DatabaseURL: url, Progress: p.progress}, set)
 		return publish(p, b.JSON, report, err)
 	})
+}
+
+// writeLog writes the visits as an access log, which takes longer to write than other files.
+func writeLog(path string, set generate.Set) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(generate.WriteLog(file, set), file.Close())
 }

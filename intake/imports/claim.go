@@ -164,7 +164,7 @@ func (r *run) look(ctx context.Context, k *book, s *source) (err error) {
 		r.summary.problem(s.file.name, "%s: nothing of it is counted", s.file.readProblem(fault))
 		return nil
 	} else if fault != nil {
-		r.summary.problem(s.file.name, "%s after line %d: what comes before is read", s.file.readProblem(fault), s.scanner.lines.number)
+		r.summary.problem(s.file.name, "%s after line %d: what comes before is read", s.file.readProblem(fault), s.scanner.number)
 	} else if rest := s.scanner.rest(); rest > 0 {
 		r.summary.note(s.file.name, "its last line, of %d bytes, has no end: it is read when it has one", rest)
 	}

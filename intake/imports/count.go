@@ -335,9 +335,10 @@ func (r *run) moveTo(ctx context.Context, c *chunk, end record.Step) error {
 // pauseEvery is how often an import says that it goes on.
 const pauseEvery = 5 * time.Minute
 
-// keepPaused keeps visits from being let go while they come in.
+// keepPaused keeps visits from being let go while they come in. Those of files that are followed are
+// of the present.
 func (r *run) keepPaused(ctx context.Context, counting *counter.Counting) error {
-	if time.Since(r.paused) < pauseEvery {
+	if r.following || time.Since(r.paused) < pauseEvery {
 		return nil
 	}
 	err := r.again(ctx, func() error { return counting.PauseRetention(ctx) })

@@ -65,10 +65,12 @@ type run struct {
 	counting *counter.Counting
 	asked    time.Time // when counting was
 	paused   time.Time // when retention was
-	sources  []*source
-	book     *book // as it was seen last
-	summary  *Summary
-	progress *Progress
+
+	following bool // the files, all of which were counted once
+	sources   []*source
+	book      *book // as it was seen last
+	summary   *Summary
+	progress  *Progress
 }
 
 // errDryRun takes back what a dry run has claimed.
@@ -113,6 +115,7 @@ func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summ
 		}
 	}
 	if r.Follow {
+		r.following = true
 		return r.summary, r.follow(ctx)
 	}
 	return r.summary, nil

@@ -169,7 +169,7 @@ func TestWhatCounts(t *testing.T) {
 	d := newDesk(t)
 	line := func(host, address, request string, status int, agent string, days int) string {
 		at := firstTime.Add(time.Duration(days)*24*time.Hour + time.Hour).Format("02/Jan/2006:15:04:05 -0700")
-		return strings.TrimLeft(fmt.Sprintf("%s %s - - [%s] \"%s\" %d 7 \"-\" \"%s\"\n", host, address, at, request, status, agent), " ")
+		return strings.TrimLeft(host+" ", " ") + address + " - - [" + at + `] "` + request + `" ` + fmt.Sprint(status) + ` 7 "-" "` + agent + "\"\n"
 	}
 	log := line("blog.example", "192.0.2.1", "GET /a?x=1 HTTP/1.1", 200, browser, 0) +
 		line("blog.example:443", "192.0.2.1", "GET /a HTTP/1.1", 304, browser, 1) +
@@ -356,7 +356,7 @@ func TestContainedLogs(t *testing.T) {
 		d := newDesk(t)
 		d.imported(d.file("access.log", a))
 		numbers := d.numbers()
-		s := d.imported(d.file("mixed", bytes.Join([][]byte{b, a[:200*1000-len(a[:200*1000])%1], c}, nil)))
+		s := d.imported(d.file("mixed", bytes.Join([][]byte{b, a[:200_000], c}, nil)))
 		require.Len(t, s.Problems, 1)
 		require.Contains(t, s.Problems[0], "it has lines that were imported as part of")
 		d.counts(numbers)
