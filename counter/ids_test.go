@@ -264,6 +264,31 @@ func TestIDsOfABatchThatIsSentAgain(t *testing.T) {
 	in.checkTables(t)
 }
 
+// A visit of an earlier day with an id counts once, beside others of its batch that are repeated.
+func TestIDsOfLateVisits(t *testing.T) {
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	in.keepsAll(t)
+	in.withID(t, "192.0.2.1", "http://a/", "today")
+	g := in.counting(t)
+	late := func(ip, id string) counter.Item {
+		return counter.Item{URI: "http://a/", IP: ip, ID: id, At: in.clock.Now().Add(-24 * time.Hour)}
+	}
+	items := []counter.Item{late("192.0.2.1", "a"), late("192.0.2.9", "today"), late("192.0.2.2", "b"), late("192.0.2.1", "a"), late("192.0.2.2", "")}
+	for round, want := range []string{"0 1 0 1 0", "1 1 1 1 0"} {
+		var repeated []string
+		for _, got := range g.Record(chunkOf(t, g, nil, items...)) {
+			if !errors.Is(got.Err, record.ErrRepeated) {
+				require.NoError(t, got.Err)
+			}
+			repeated = append(repeated, map[bool]string{true: "1", false: "0"}[got.Err != nil])
+		}
+		require.Equal(t, want, strings.Join(repeated, " "), "round %d", round)
+	}
+	require.Equal(t, "3 2 5", in.numbersOf(t, "a"))
+	in.checkTables(t)
+}
+
 // Ids are forgotten after so many days, and no sooner; an app goes with its own.
 func TestIDsAreForgotten(t *testing.T) {
 	t.Parallel()
