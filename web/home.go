@@ -17,6 +17,7 @@ type homePage struct {
 	Source string // the statement
 	Origin string // of this service
 	Try    string // the app to begin with, nothing having been counted yet; "": something was
+	ByHand bool   // it believes anybody who says who came
 }
 
 type appRow struct {
@@ -46,6 +47,7 @@ func (d *Dashboard) Home(ctx context.Context, apps []App, origin string) (Page, 
 	counted := slices.ContainsFunc(page.Apps, func(a appRow) bool { return a.Sites > 0 })
 	if len(page.Apps) > 0 && !counted {
 		page.Try = page.Apps[0].App
+		page.ByHand = slices.ContainsFunc(apps, func(a App) bool { return a.Name == page.Try && !a.Closed })
 	}
 	return render("home", page)
 }
