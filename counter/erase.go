@@ -57,8 +57,8 @@ func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased i
 }
 
 // eraseOldVisits erases a visitor's visits of the days before the last one of each site. Nobody
-// counts on these now but late visits, which wait, so it holds nothing that another visit waits for,
-// however long it takes.
+// counts on these now but late visits, which wait, so it holds nothing that another visit waits
+// for, however long it takes.
 func eraseOldVisits(ctx context.Context, q *db.Queries, found []db.VisitorTargetsRow, ips []netip.Addr) error {
 	between := db.VisitsDaysParams{FirstDay: math.MaxInt32}
 	for _, f := range found {

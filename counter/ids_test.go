@@ -26,8 +26,8 @@ func (in *instance) withID(t *testing.T, ip, uri, id string) visit.Answer {
 	return a
 }
 
-// A visit counts once with its id, by whichever way it comes again, and is answered with the present
-// numbers.
+// A visit counts once with its id, by whichever way it comes again, and is answered with the
+// present numbers.
 func TestIDs(t *testing.T) { everyWay(t, testIDs) }
 
 func testIDs(t *testing.T, w way) {
@@ -103,8 +103,8 @@ func TestOneIDTwiceInABatch(t *testing.T) {
 	in.checkTables(t)
 }
 
-// Who may not say who came may not say which visit it is either, and what is no id is refused; ids of
-// two apps are apart.
+// Who may not say who came may not say which visit it is either, and what is no id is refused; ids
+// of two apps are apart.
 func TestWhoMaySendIDs(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -191,8 +191,8 @@ func TestIDsAtTwoInstances(t *testing.T) {
 	a.checkTables(t)
 }
 
-// The connection is lost under a visit with an id, before its batch has counted or after: sent again
-// it counts once.
+// The connection is lost under a visit with an id, before its batch has counted or after: sent
+// again it counts once.
 func TestConnectionLostUnderAnID(t *testing.T) {
 	t.Parallel()
 	in, c := both.newCutInstance(t)

@@ -14,8 +14,8 @@ import (
 // sourceOfLogs is what positions of logs have as their source.
 const sourceOfLogs = "logs"
 
-// MayImport is the permission to count the visits of logs for an app: whoever has the database needs
-// no key.
+// MayImport is the permission to count the visits of logs for an app: whoever has the
+// database needs no key.
 func (c *Counter) MayImport(ctx context.Context, name string) (*Counting, error) {
 	register, err := c.apps.current(ctx)
 	if err != nil {

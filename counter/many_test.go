@@ -221,7 +221,8 @@ func TestChunkOfTwoSources(t *testing.T) {
 	in.checkTables(t)
 }
 
-// The position of a call that was deleted with its app, or forgotten, under a chunk: nothing counts.
+// The position of a call that was deleted with its app, or forgotten, under a chunk:
+// nothing counts.
 func TestPositionIsGone(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -295,8 +296,8 @@ func TestConnectionLostUnderAChunk(t *testing.T) {
 	}
 }
 
-// The tables do not accept one visit of a chunk. Without a position it alone is left out; a position
-// does not pass by it.
+// The tables do not accept one visit of a chunk. Without a position it alone is left out; a
+// position does not pass by it.
 func TestChunkWithAVisitThatIsRefused(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})

@@ -98,8 +98,8 @@ func (c *Counter) Looks(ctx context.Context, name, session string, peer netip.Ad
 	return nil, ErrNotShown
 }
 
-// LooksAt returns the permissions to look at every app that is open, or of which there is a session,
-// by name.
+// LooksAt returns the permissions to look at every app that is open, or of which there is a
+// session, by name.
 func (c *Counter) LooksAt(ctx context.Context, sessionOf func(app string) string) (readings []*Reading, err error) {
 	register, err := c.apps.current(ctx)
 	if err != nil {

@@ -25,8 +25,8 @@ type toldDays struct {
 	known bool
 }
 
-// tellDay sets the day of a visit: the present one, or that of the time which the caller tells. days
-// keeps what has been read about the app.
+// tellDay sets the day of a visit: the present one, or that of the time which the caller tells.
+// days keeps what has been read about the app.
 func (c *Counter) tellDay(ctx context.Context, a *app, at time.Time, days *toldDays, w *subject) (err error) {
 	now := c.clock()
 	w.day = visit.DayOf(now, a.zone)

@@ -60,8 +60,8 @@ const DayKeysForget = `-- name: DayKeysForget :exec
 SELECT forget_day_keys($1)
 `
 
-// Deletes the keys of days before one that are over everywhere, without a trace in the table's file.
-// Fails (FaultBusy) where it would have to wait for long.
+// Deletes the keys of days before one that are over everywhere, without a trace in the table's
+// file. Fails (FaultBusy) where it would have to wait for long.
 func (q *Queries) DayKeysForget(ctx context.Context, before int32) error {
 	_, err := q.db.Exec(ctx, DayKeysForget, before)
 	return err

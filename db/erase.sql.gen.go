@@ -67,8 +67,8 @@ const AppDaysHold = `-- name: AppDaysHold :exec
 SELECT hold_app_days($1::integer)
 `
 
-// Keeps visits to an app waiting whose day was told, until the end of the transaction: no other visit
-// counts on a day before the last one of its site.
+// Keeps visits to an app waiting whose day was told, until the end of the transaction: no other
+// visit counts on a day before the last one of its site.
 func (q *Queries) AppDaysHold(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppDaysHold, appID)
 	return err
@@ -402,9 +402,9 @@ SELECT set_config('statement_timeout', '0', true),
 // Erasing: visitors, pages, apps. A command that erases takes its turn first, so that no two wait
 // for each other.
 //
-// Each visit locks the counters of its site, so that a transaction which holds those has the site to
-// itself: no batch is between its look-up and its insert. Batches that wait for the lock meet a new
-// basis, and forget what was erased.
+// Each visit locks the counters of its site, so that a transaction which holds those has the site
+// to itself: no batch is between its look-up and its insert. Batches that wait for the lock meet a
+// new basis, and forget what was erased.
 // Lets the statements of this transaction run as long as they need, but lets nobody who has
 // vanished hold a lock.
 func (q *Queries) EraseBegin(ctx context.Context) error {

@@ -31,8 +31,8 @@ const (
 	// FaultLate: rolled back, since a day that was told is closed. Send the batch as one of late
 	// visits.
 	FaultLate
-	// FaultGone: rolled back, since an app keeps a day no longer that was told. Send the batch without
-	// those visits.
+	// FaultGone: rolled back, since an app keeps a day no longer that was told. Send the batch
+	// without those visits.
 	FaultGone
 	// FaultAhead: rolled back, since a day of the batch has come nowhere yet by the database's
 	// clock. Measure the clock before more is sent.

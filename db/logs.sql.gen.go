@@ -191,8 +191,8 @@ SELECT pg_try_advisory_xact_lock(hashtext('footfall.logs'), $1::integer)::boolea
 `
 
 // Logs: which files are imported, and whose lines are whose.
-// Keeps the logs of an app for this transaction, so that two who import at once never claim the same
-// lines. False: somebody else has them now.
+// Keeps the logs of an app for this transaction, so that two who import at once never claim the
+// same lines. False: somebody else has them now.
 func (q *Queries) LogsTryLock(ctx context.Context, appID int32) (bool, error) {
 	row := q.db.QueryRow(ctx, LogsTryLock, appID)
 	var locked bool

@@ -208,9 +208,9 @@ func (d *DB) MigrateStatus(ctx context.Context) ([]Migration, error) {
 }
 
 // withMigrations runs f while nobody else may change the schema, and gives it the schema's version.
-// The schema must have been made by the steps of this program. The connection has no time limit, but
-// waits for no lock for longer than lockWait: what f does with it, or with the provider, belongs
-// into untilLocked.
+// The schema must have been made by the steps of this program. The connection has no time limit,
+// but waits for no lock for longer than lockWait: what f does with it, or with the provider,
+// belongs into untilLocked.
 func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn *pgx.Conn, current int64) error) error {
 	lock, err := pgx.ConnectConfig(ctx, d.sessions.with(nil))
 	if err != nil {

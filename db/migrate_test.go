@@ -97,8 +97,8 @@ func TestFiveInstancesMigrateAtOnce(t *testing.T) {
 	assert.Equal(t, catalog(t, connect(t, dbtest.New(t))), catalog(t, connect(t, url)))
 }
 
-// A step that has to wait for a long transaction keeps nobody else waiting, and is applied when that
-// has ended; the log tells what is waited for. The same holds for a step that is taken back.
+// A step that has to wait for a long transaction keeps nobody else waiting, and is applied when
+// that has ended; the log tells what is waited for. The same holds for a step that is taken back.
 func TestStepsWaitForALongTransaction(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)

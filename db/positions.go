@@ -25,8 +25,8 @@ type Move struct {
 	From, To int64
 }
 
-// OpenPosition returns where a position stands, and the content that it was first opened with. If it
-// was not there, it is made, at 0 and with this content.
+// OpenPosition returns where a position stands, and the content that it was first opened with. If
+// it was not there, it is made, at 0 and with this content.
 func (d *DB) OpenPosition(ctx context.Context, p Position, content []byte) (next int64, known []byte, err error) {
 	row, err := New(d.writers).PositionOpen(ctx, PositionOpenParams{AppID: p.App, Source: p.Source, Part: p.Part, Content: content})
 	switch {
@@ -62,8 +62,8 @@ func (d *DB) MovePosition(ctx context.Context, m Move) error {
 // forgottenAtOnce is how many calls are forgotten in one transaction, so that it is short.
 const forgottenAtOnce = 1000
 
-// ForgetCalls forgets the calls that were last sent more than so many days ago, and returns how many
-// there were.
+// ForgetCalls forgets the calls that were last sent more than so many days ago, and returns how
+// many there were.
 func (d *DB) ForgetCalls(ctx context.Context, days int) (forgotten int64, err error) {
 	for {
 		some, err := d.queries.CallsForget(ctx, CallsForgetParams{Days: int32(days), Most: forgottenAtOnce}) //nolint:gosec // a number of days

@@ -230,8 +230,8 @@ type RetentionPauseSetParams struct {
 	Hours int32
 }
 
-// Pauses letting go and forgetting for an app for so many hours, or ends that (0). Returns the first
-// day of which it takes visits.
+// Pauses letting go and forgetting for an app for so many hours, or ends that (0). Returns the
+// first day of which it takes visits.
 func (q *Queries) RetentionPauseSet(ctx context.Context, arg RetentionPauseSetParams) (int32, error) {
 	row := q.db.QueryRow(ctx, RetentionPauseSet, arg.App, arg.Hours)
 	var first_day int32

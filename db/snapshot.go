@@ -11,8 +11,8 @@ import (
 // SnapshotMayLast is how long anybody may hold a snapshot before somebody is told.
 const SnapshotMayLast = 5 * time.Minute
 
-// Snapshots is a connection of its own, on which snapshots are taken one after the other. Statements
-// may take as long as they need there.
+// Snapshots is a connection of its own, on which snapshots are taken one after the other.
+// Statements may take as long as they need there.
 type Snapshots struct{ conn *pgx.Conn }
 
 // OpenSnapshots connects. Each sort and each hash may use so much memory (like 256MB). The caller

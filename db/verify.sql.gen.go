@@ -125,7 +125,8 @@ type VerifyNextRow struct {
 }
 
 // The pages from a number on, in order, as many as have about so many rows together, but one at
-// least, and not too many: the last, 0 where none is left, and which of them are asked for. Those of an app that is being deleted are left out: its rows go step by step.
+// least, and not too many: the last, 0 where none is left, and which of them are asked for. Those
+// of an app that is being deleted are left out: its rows go step by step.
 func (q *Queries) VerifyNext(ctx context.Context, arg VerifyNextParams) (VerifyNextRow, error) {
 	row := q.db.QueryRow(ctx, VerifyNext,
 		arg.Size,

@@ -33,8 +33,8 @@ type VisitIDsClaimRow struct {
 }
 
 // Ids by which visits may be repeated.
-// Claims ids of visits in the transaction of the batch that counts them, each given once, and all in
-// the one order in which every batch does. Returns those that nobody had claimed before. Whoever
+// Claims ids of visits in the transaction of the batch that counts them, each given once, and all
+// in the one order in which every batch does. Returns those that nobody had claimed before. Whoever
 // claims one of them at this moment is waited for.
 func (q *Queries) VisitIDsClaim(ctx context.Context, arg VisitIDsClaimParams) ([]VisitIDsClaimRow, error) {
 	rows, err := q.db.Query(ctx, VisitIDsClaim, arg.Apps, arg.Ids)

@@ -37,8 +37,8 @@ var hostilePages = []string{
 	"/%3Cb%3E%2F%25", "/" + strings.Repeat("w", 1900), "/%E6%97%A5%E6%9C%AC", "/javascript:hacked=1",
 }
 
-// TestDashboardInChromium looks at all pages with one browser: wide and on a phone, in the light and
-// in the dark, by keyboard, and with scripts turned off.
+// TestDashboardInChromium looks at all pages with one browser: wide and on a phone, in the light
+// and in the dark, by keyboard, and with scripts turned off.
 func TestDashboardInChromium(t *testing.T) {
 	t.Parallel()
 	w := newInternet(newEdge(t))

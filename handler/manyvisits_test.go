@@ -273,8 +273,8 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// A visit with an id counts once, alone or in a call, and says that it was counted before; who may not
-// assert may not give one.
+// A visit with an id counts once, alone or in a call, and says that it was counted before; who may
+// not assert may not give one.
 func TestRepeatedVisits(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -366,8 +366,8 @@ func TestManyVisitsFailInTheMiddle(t *testing.T) {
 	assert.Equal(t, 11, e.hotOf())
 }
 
-// A visit counts on the day that it is said to be of, in each way in, and what is wrong with its time
-// is told beside it.
+// A visit counts on the day that it is said to be of, in each way in, and what is wrong with its
+// time is told beside it.
 func TestVisitsOfOtherDays(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -87,8 +87,8 @@ type taken struct {
 	behind int // the first item behind them
 }
 
-// take reads items from at on, until it has so many visits to count, or comes to end. Those that are
-// not to be counted get their results.
+// take reads items from at on, until it has so many visits to count, or comes to end. Those that
+// are not to be counted get their results.
 func (c *counting) take(ctx context.Context, visits, end int) (t taken, err error) {
 	t.visits, t.places = make([]record.Visit, 0, min(visits, end-c.at)), make([]int, 0, min(visits, end-c.at))
 	for t.behind = c.at; t.behind < end && len(t.visits) < visits; t.behind++ {
@@ -211,8 +211,8 @@ func (c *counting) result(i int, got record.Result) error {
 	return got.Err
 }
 
-// answerNow answers visits that were counted before, or whose numbers were lost, with the numbers of
-// now. Where these cannot be read, it is told that they were counted.
+// answerNow answers visits that were counted before, or whose numbers were lost, with the numbers
+// of now. Where these cannot be read, it is told that they were counted.
 func (c *counting) answerNow(ctx context.Context, t taken) {
 	if err := c.readNumbers(ctx, t.visits, t.places); err == nil {
 		return

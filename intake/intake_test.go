@@ -52,8 +52,8 @@ func TestCallsTakeTurns(t *testing.T) {
 	require.ErrorContains(t, err, "line 1, column 2", "the turn before is over")
 }
 
-// However large a body becomes when it is unpacked, and whatever it says of its length, a call takes
-// no more memory than its bounds. It is not parallel, since it measures what all take.
+// However large a body becomes when it is unpacked, and whatever it says of its length, a call
+// takes no more memory than its bounds. It is not parallel, since it measures what all take.
 func TestMemoryOfACall(t *testing.T) {
 	var bomb bytes.Buffer
 	w := gzip.NewWriter(&bomb)

@@ -88,9 +88,10 @@ $$;
 
 COMMENT ON FUNCTION unpack_returns(bit varying, bit varying) IS 'How many days before visitors came last, and how many there were, from previous_days and visitors of packed_returns.';
 
--- Running sums to which each day adds some get smaller and smaller, the last is not 0, and the first
--- not negative. Bits of the same length are in order as such numbers are. It calls no function of ours, and so finds all
--- that it calls without a search_path: for most rows that are packed this check is most of the work.
+-- Running sums to which each day adds some get smaller and smaller, the last is not 0, and the
+-- first not negative. Bits of the same length are in order as such numbers are. It calls no
+-- function of ours, and so finds all that it calls without a search_path: for most rows that are
+-- packed this check is most of the work.
 -- +goose StatementBegin
 CREATE FUNCTION returns_are_some(bits bit varying, numbers bit varying) RETURNS boolean
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -118,8 +119,8 @@ ALTER TABLE packed_returns
     ADD CONSTRAINT packed_returns_have_a_number_each CHECK (length(visitors) % greatest(bit_count(previous_days), 1) = 0),
     ADD CONSTRAINT packed_returns_are_some CHECK (returns_are_some(previous_days, visitors));
 
--- Which days are over everywhere, and have been summed up. Who counts for one of them afterwards, as
--- late visits do, adds to its sketches.
+-- Which days are over everywhere, and have been summed up. Who counts for one of them afterwards,
+-- as late visits do, adds to its sketches.
 CREATE TABLE closed_days (
     day_id    integer     PRIMARY KEY,
     closed_at timestamptz NOT NULL DEFAULT now()

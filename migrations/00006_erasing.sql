@@ -48,8 +48,8 @@ COMMENT ON COLUMN visits_kept.app_id      IS 'The app.';
 COMMENT ON COLUMN visits_kept.from_day    IS 'Every visit of this day and of later ones has its row. Rows of earlier days are gone, or are going.';
 COMMENT ON COLUMN visits_kept.gone_before IS 'No day before this one has rows of the app left, so that nobody needs to look there again.';
 
--- Whoever reads years of visits into an app cannot be done in a night, and must find the days at the
--- end that were there as it began.
+-- Whoever reads years of visits into an app cannot be done in a night, and must find the days at
+-- the end that were there as it began.
 CREATE TABLE retention_pauses (
     app_id   integer     PRIMARY KEY REFERENCES apps,
     from_day integer     NOT NULL,

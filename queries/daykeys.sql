@@ -25,6 +25,6 @@ SELECT coalesce(min(day_id), 0)::integer AS day
 FROM day_keys;
 
 -- name: DayKeysForget :exec
--- Deletes the keys of days before one that are over everywhere, without a trace in the table's file.
--- Fails (FaultBusy) where it would have to wait for long.
+-- Deletes the keys of days before one that are over everywhere, without a trace in the table's
+-- file. Fails (FaultBusy) where it would have to wait for long.
 SELECT forget_day_keys(@before);

@@ -1,9 +1,9 @@
 -- Erasing: visitors, pages, apps. A command that erases takes its turn first, so that no two wait
 -- for each other.
 --
--- Each visit locks the counters of its site, so that a transaction which holds those has the site to
--- itself: no batch is between its look-up and its insert. Batches that wait for the lock meet a new
--- basis, and forget what was erased.
+-- Each visit locks the counters of its site, so that a transaction which holds those has the site
+-- to itself: no batch is between its look-up and its insert. Batches that wait for the lock meet a
+-- new basis, and forget what was erased.
 
 -- name: EraseBegin :exec
 -- Lets the statements of this transaction run as long as they need, but lets nobody who has
@@ -24,8 +24,8 @@ WHERE name = 'erasures'
 FOR UPDATE;
 
 -- name: AppDaysHold :exec
--- Keeps visits to an app waiting whose day was told, until the end of the transaction: no other visit
--- counts on a day before the last one of its site.
+-- Keeps visits to an app waiting whose day was told, until the end of the transaction: no other
+-- visit counts on a day before the last one of its site.
 SELECT hold_app_days(@app_id::integer);
 
 -- name: VisitorTargets :many

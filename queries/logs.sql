@@ -1,8 +1,8 @@
 -- Logs: which files are imported, and whose lines are whose.
 
 -- name: LogsTryLock :one
--- Keeps the logs of an app for this transaction, so that two who import at once never claim the same
--- lines. False: somebody else has them now.
+-- Keeps the logs of an app for this transaction, so that two who import at once never claim the
+-- same lines. False: somebody else has them now.
 SELECT pg_try_advisory_xact_lock(hashtext('footfall.logs'), @app_id::integer)::boolean AS locked;
 
 -- name: LogsList :many

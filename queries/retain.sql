@@ -132,8 +132,8 @@ WHERE app_id = @app_id
   AND from_day >= @day;
 
 -- name: RetentionPauseSet :one
--- Pauses letting go and forgetting for an app for so many hours, or ends that (0). Returns the first
--- day of which it takes visits.
+-- Pauses letting go and forgetting for an app for so many hours, or ends that (0). Returns the
+-- first day of which it takes visits.
 SELECT pause_retention(@app::integer, @hours::integer)::integer AS first_day;
 
 -- name: VisitorsUnseen :many

@@ -30,7 +30,8 @@ WHERE @app::text IN ('', a.name);
 
 -- name: VerifyNext :one
 -- The pages from a number on, in order, as many as have about so many rows together, but one at
--- least, and not too many: the last, 0 where none is left, and which of them are asked for. Those of an app that is being deleted are left out: its rows go step by step.
+-- least, and not too many: the last, 0 where none is left, and which of them are asked for. Those
+-- of an app that is being deleted are left out: its rows go step by step.
 WITH following AS MATERIALIZED (
     SELECT p.id, p.site_id, p.app_id
     FROM pages AS p

@@ -154,17 +154,17 @@ FROM checks AS c
 GROUP BY c.measure;
 
 -- name: VerifyRows :many
--- Kept days against their rows. Erased visitors have no rows, but are counted so. In sums of deleted
--- pages all previous days are 0, and there are no returns.
+-- Kept days against their rows. Erased visitors have no rows, but are counted so. In sums of
+-- deleted pages all previous days are 0, and there are no returns.
 --
--- The rows of a visitor of a target are a chain: it begins on their first day, goes from each day to
--- the one whose previous day it is, and ends on their last day. So what visits say is the same as
--- what is said of them: on the one side are (visitor, day) of each visit, and (visitor, -day) of
+-- The rows of a visitor of a target are a chain: it begins on their first day, goes from each day
+-- to the one whose previous day it is, and ends on their last day. So what visits say is the same
+-- as what is said of them: on the one side are (visitor, day) of each visit, and (visitor, -day) of
 -- each that has no previous day; on the other (visitor, previous day) of each visit that has one,
 -- and (visitor, last day) and (visitor, -first day) of each visitor. No pair is on the first side
--- twice, so both are the same if they are as many and their hashes of 64 bits come to 0 by XOR. Days
--- whose rows are not kept are left out. The targets where that is not so are listed under "chains",
--- for VerifyVisitors, and so are sums of deleted pages.
+-- twice, so both are the same if they are as many and their hashes of 64 bits come to 0 by XOR.
+-- Days whose rows are not kept are left out. The targets where that is not so are listed under
+-- "chains", for VerifyVisitors, and so are sums of deleted pages.
 WITH targets AS MATERIALIZED (
     SELECT p.id AS page_id,
            greatest(coalesce(k.from_day, 0), 1) AS from_day,
@@ -356,9 +356,9 @@ WITH targets AS MATERIALIZED (
     FROM listed AS l
     WINDOW visitor AS (PARTITION BY l.ip, l.page_id ORDER BY l.day_id)
 ), grouped AS MATERIALIZED (
-    -- Rows of visitors have day 0, and stand under their first day. A visit is astray whose previous
-    -- day is another one than that of the row before; where rows of that day are not kept, it may
-    -- be any from the first day on.
+    -- Rows of visitors have day 0, and stand under their first day. A visit is astray whose
+    -- previous day is another one than that of the row before; where rows of that day are not kept,
+    -- it may be any from the first day on.
     SELECT i.page_id,
            CASE WHEN i.day_id = 0 THEN i.span >> 32 ELSE i.day_id END            AS day_id,
            count(*) FILTER (WHERE i.day_id = 0)                                  AS newcomers,

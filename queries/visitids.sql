@@ -1,8 +1,8 @@
 -- Ids by which visits may be repeated.
 
 -- name: VisitIDsClaim :many
--- Claims ids of visits in the transaction of the batch that counts them, each given once, and all in
--- the one order in which every batch does. Returns those that nobody had claimed before. Whoever
+-- Claims ids of visits in the transaction of the batch that counts them, each given once, and all
+-- in the one order in which every batch does. Returns those that nobody had claimed before. Whoever
 -- claims one of them at this moment is waited for.
 INSERT INTO visit_ids (app_id, day_id, id)
 SELECT v.app_id, (SELECT today('UTC')) AS day_id, v.id

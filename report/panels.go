@@ -7,8 +7,8 @@ import (
 	"footfall/visit"
 )
 
-// Look is what somebody looks at: a page or a site of an app, or the app, in a range of days, beside
-// the days so many days before (0: beside none).
+// Look is what somebody looks at: a page or a site of an app, or the app, in a range of days,
+// beside the days so many days before (0: beside none).
 type Look struct {
 	App    string
 	Target string

@@ -61,7 +61,8 @@ func (r *run) packReturns(ctx context.Context) error {
 	}
 }
 
-// remakeTops makes the lists that are missing, of an app on a day at a time: late visits wait for it.
+// remakeTops makes the lists that are missing, of an app on a day at a time: late
+// visits wait for it.
 func (r *run) remakeTops(ctx context.Context) error {
 	var missing []db.TopsMissingRow
 	if err := r.inLongTx(ctx, func(q *db.Queries) (err error) { missing, err = q.TopsMissing(ctx); return err }); err != nil {

@@ -1,5 +1,5 @@
-// Package status tells an operator how the service is, as far as the database knows: which instances
-// run, what is counted and kept, and what needs somebody to look after it.
+// Package status tells an operator how the service is, as far as the database knows: which
+// instances run, what is counted and kept, and what needs somebody to look after it.
 package status
 
 import (

@@ -44,8 +44,8 @@ func (v *verifier) next(ctx context.Context, q *db.Queries) (*piece, error) {
 	return nil, nil
 }
 
-// pace is how much is taken on in one snapshot: as much as there is time for, going by the last one,
-// but no less than the first, however slow everything is.
+// pace is how much is taken on in one snapshot: as much as there is time for, going by the last
+// one, but no less than the first, however slow everything is.
 type pace struct{ first, size float64 }
 
 func newPace(first float64) *pace {

@@ -14,8 +14,8 @@ var agents = []string{
 	"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
 }
 
-// WriteLog writes the visits as an access log in the format Combined with the virtual host in front,
-// and as many other lines as servers write: of five lines two are visits.
+// WriteLog writes the visits as an access log in the format Combined with the virtual host in
+// front, and as many other lines as servers write: of five lines two are visits.
 func WriteLog(w io.Writer, set Set) error {
 	drawn := drawVisits(set.Completed())
 	out := bufio.NewWriterSize(w, 1<<20)

@@ -18,7 +18,8 @@ import (
 	"footfall/verify"
 )
 
-// ProvingFigures are how visits fared while all numbers were recomputed: once at a steady rate, and once as many as could be counted.
+// ProvingFigures are how visits fared while all numbers were recomputed: once at a steady rate, and
+// once as many as could be counted.
 type ProvingFigures struct {
 	Visits        VisitWaits `json:"visits"` // none was refused
 	SteadySeconds float64    `json:"steadySeconds"`
@@ -60,8 +61,9 @@ func (r *asking) measureProving(ctx context.Context) error {
 	})
 }
 
-// whileFlooded runs f while each of many connections sends a visit as soon as the last one is answered, and returns the visits a second
-// of each stretch as long as the warm-up, until f returned.
+// whileFlooded runs f while each of many connections sends a visit as soon as the last one
+// is answered, and returns the visits a second of each stretch as long as the warm-up,
+// until f returned.
 func (r *asking) whileFlooded(ctx context.Context, p *bench.Process, f func() error) (rates []float64, err error) {
 	s := &steady{host: strings.TrimPrefix(p.URL, "http://"), requests: r.visitsTo(p, distinctVisits)}
 	s.waits = make([]time.Duration, len(s.requests))
@@ -95,7 +97,8 @@ func (r *asking) whileFlooded(ctx context.Context, p *bench.Process, f func() er
 	return rates, err
 }
 
-// flood sends every so many-th request, one after the other, until ctx ends. The number of requests is a multiple of that of connections.
+// flood sends every so many-th request, one after the other, until ctx ends. The number of requests
+// is a multiple of that of connections.
 func (s *steady) flood(ctx context.Context, first int, answered *atomic.Int64) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.host)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"footfall/visit"
 )
 
-// world is what is known of the tables that reports are asked of, for questions and visits at random.
+// world is what is known of the tables that reports are asked of, for questions and
+// visits at random.
 type world struct {
 	app     string
 	appID   int32
@@ -39,7 +40,8 @@ func (r *asking) appsThatCounted(ctx context.Context) (names []string, err error
 	return names, err
 }
 
-// owners are the queries of who owns the tables: those that only measuring needs, and the service's own.
+// owners are the queries of who owns the tables: those that only measuring needs, and
+// the service's own.
 type owners struct {
 	*tables.Queries
 	service *db.Queries
@@ -168,8 +170,8 @@ func (w *world) anyDays(random *rand.Rand) (from, to int32) {
 	return w.days[min(a, b)], w.days[max(a, b)]
 }
 
-// nextVisit is one that may come now: half of the visits are by those who know the page, a quarter by those who know another one, and
-// a quarter by new visitors.
+// nextVisit is one that may come now: half of the visits are by those who know the page, a quarter
+// by those who know another one, and a quarter by new visitors.
 func (w *world) nextVisit(random *rand.Rand) (ip netip.Addr, uri string) {
 	v := w.came[random.IntN(len(w.came))]
 	switch random.IntN(4) {
@@ -182,7 +184,8 @@ func (w *world) nextVisit(random *rand.Rand) (ip netip.Addr, uri string) {
 	return v.Ip, v.Uri
 }
 
-// loadAverage is that of the machine in the last minute, as the system tells it; "" where it does not.
+// loadAverage is that of the machine in the last minute, as the system tells it; ""
+// where it does not.
 func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -60,8 +60,8 @@ func TestImport(t *testing.T) {
 	assert.Contains(t, piped.stdout, "visits counted      1\n")
 }
 
-// An import that is killed again and again, with the service and PostgreSQL beside it, counts what one
-// does that is left alone. FOOTFALL_CRASH_VISITS and FOOTFALL_CRASH_KILLS make it longer.
+// An import that is killed again and again, with the service and PostgreSQL beside it, counts what
+// one does that is left alone. FOOTFALL_CRASH_VISITS and FOOTFALL_CRASH_KILLS make it longer.
 func TestImportIsKilled(t *testing.T) {
 	t.Parallel()
 	visits, kills := fromEnv(t, "FOOTFALL_CRASH_VISITS", 6000), fromEnv(t, "FOOTFALL_CRASH_KILLS", 6)

@@ -241,7 +241,8 @@ type helpCmd struct {
 func (*helpCmd) check(globals) []error { return nil }
 
 func (c *helpCmd) run(_ context.Context, p *program) error {
-	// Kong ends the program once it has shown help, and says what is wrong with the words before it.
+	// Kong ends the program once it has shown help, and says what is wrong with the words
+	// before it.
 	line := readLine(append(slices.Clone(c.Command), "--help"), p.stdout, p.stderr)
 	if len(line.faults) > 0 {
 		return visit.Errorf(visit.Invalid, "", "%v", line.faults[0])

@@ -11,8 +11,8 @@
 //   - else a server started here, of the PostgreSQL found on this machine or in
 //     FOOTFALL_TEST_POSTGRES_BIN.
 //
-// For faults there is Own, a server of a test's own, and Network, which fails between a client and a
-// server.
+// For faults there is Own, a server of a test's own, and Network, which fails between a
+// client and a server.
 //
 // Every database has the time zone Pacific/Chatham, which is 12:45 or 13:45 ahead of UTC and which
 // no test gives to an app. So code that uses the session's time zone instead of the app's goes

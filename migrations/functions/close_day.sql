@@ -2,8 +2,8 @@
 -- False: it was done before. Once it is done, the visits themselves are not needed for any report
 -- but those that list them.
 --
--- Late visits to the day wait only at the end: what they wrote while the sketches were made is known
--- by its transaction, which is none that was over then.
+-- Late visits to the day wait only at the end: what they wrote while the sketches were made is
+-- known by its transaction, which is none that was over then.
 CREATE FUNCTION close_day(day integer) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER

@@ -1,6 +1,6 @@
 -- Moves a position, if it stands where the batch that counts from there on takes it to be. Whoever
--- else reads the same source waits here for that batch, and then does not find the position any more.
--- No position moves back: what is behind it is counted.
+-- else reads the same source waits here for that batch, and then does not find the position any
+-- more. No position moves back: what is behind it is counted.
 CREATE FUNCTION move_position(app integer, source text, part text, from_next bigint, to_next bigint) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp

@@ -1,9 +1,9 @@
--- Visits whose day a caller has told may be of any day that their app keeps. Two advisory locks keep
--- such a batch apart from whatever decides about days that are over: both are held shared by the
--- batch, from before its counters on, and exclusively by the others, for moments.
+-- Visits whose day a caller has told may be of any day that their app keeps. Two advisory locks
+-- keep such a batch apart from whatever decides about days that are over: both are held shared by
+-- the batch, from before its counters on, and exclusively by the others, for moments.
 --
--- One lock is for all days: a batch may have hundreds of them, and who takes it for itself (closing a
--- day, dropping one) comes once a night. One is for each app: what it keeps, its lists of first
+-- One lock is for all days: a batch may have hundreds of them, and who takes it for itself (closing
+-- a day, dropping one) comes once a night. One is for each app: what it keeps, its lists of first
 -- pages, and its visitors while one of them is erased.
 
 -- A batch that is not prepared for closed days (late is false) must not meet one.

@@ -74,8 +74,9 @@ $$;
 
 COMMENT ON FUNCTION group_uniques(integer, bigint[], integer, integer) IS 'How many visitors came to any of some targets in a range of days, and how sure that is.';
 
--- Exactly, whatever rows are gone: see returns. In sums of deleted pages it is not known of visitors
--- when they came before: nobody is new there, not even on the first day, and uniques are null.
+-- Exactly, whatever rows are gone: see returns. In sums of deleted pages it is not known of
+-- visitors when they came before: nobody is new there, not even on the first day, and
+-- uniques are null.
 --
 -- No more is read than has to be. All days of a target together are its counters. In a range before
 -- which nobody came, nobody has returned from before it. Any other is as good as one that begins on

@@ -10,8 +10,8 @@ import (
 // no style but its own sheet. Widths are parts of the room that the page gives, so that a drawing
 // fits any screen and its letters stay as large as they are.
 
-// Plot is a chart in a page: a bar for each day, week or month, and behind it the line of what it is
-// compared with.
+// Plot is a chart in a page: a bar for each day, week or month, and behind it the line of what it
+// is compared with.
 type Plot struct {
 	Said     string // what the chart shows, in a sentence
 	Bars     []PlotBar
@@ -92,8 +92,8 @@ func (p Plot) at(i int) (x, step float64) {
 	return float64(i) * step, step
 }
 
-// bar draws the new visitors, and upon them those who returned, in a room in which the pointer finds
-// what they are.
+// bar draws the new visitors, and upon them those who returned, in a room in which the pointer
+// finds what they are.
 func (p Plot) bar(out *strings.Builder, i int, bar PlotBar, top int64) {
 	x, step := p.at(i)
 	class := "bar"
