@@ -208,6 +208,31 @@ func TestFilterReadsTheTables(t *testing.T) {
 	require.Zero(t, late.metric(t, "footfall_filter_wrong_hints_total"))
 }
 
+// Visitors whom another process has counted are not taken for new once that has told so.
+func TestFilterReadsWhatAnotherProcessCounted(t *testing.T) {
+	t.Parallel()
+	in := filterOnly.newInstance(t, counter.Options{})
+	in.count(t, "192.0.2.250", "http://a/")
+	other := plain.startOn(t, in.url, counter.Options{})
+	g := other.counting(t)
+	items := make([]counter.Item, 500)
+	for i := range items {
+		items[i] = counter.Item{URI: "http://a/", IP: fmt.Sprintf("198.51.%d.%d", i/250, i%250)}
+	}
+	for _, got := range g.Record(chunkOf(t, g, nil, items...)) {
+		require.NoError(t, got.Err)
+	}
+	in.count(t, items[0].IP, items[0].URI)
+	wrong := in.metric(t, "footfall_filter_wrong_hints_total")
+	require.Positive(t, wrong, "it knew of the visitor, and was not told")
+	require.NoError(t, g.TellInstances(t.Context()))
+	for _, item := range items[1:100] {
+		in.count(t, item.IP, item.URI)
+	}
+	require.Equal(t, wrong, in.metric(t, "footfall_filter_wrong_hints_total"))
+	in.checkTables(t)
+}
+
 // The memory is bounded, and what falls out of it is looked up again.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()

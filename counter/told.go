@@ -115,6 +115,17 @@ func (g *Counting) PauseRetention(ctx context.Context) error { return g.setPause
 // ResumeRetention ends the pause.
 func (g *Counting) ResumeRetention(ctx context.Context) error { return g.setPause(ctx, 0) }
 
+// TellInstances makes running instances read the visitors anew, after another process has counted
+// many: their filters would take each of those for new once.
+func (g *Counting) TellInstances(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	if err := g.counter.db.InTx(ctx, func(q *db.Queries) error { return q.VisitorsReadAnew(ctx) }); err != nil {
+		return unanswered(err)
+	}
+	return nil
+}
+
 func (g *Counting) setPause(ctx context.Context, hours int32) error {
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()

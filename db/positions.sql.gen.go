@@ -108,3 +108,13 @@ func (q *Queries) PositionOpen(ctx context.Context, arg PositionOpenParams) (Pos
 	err := row.Scan(&i.Next, &i.Content)
 	return i, err
 }
+
+const VisitorsReadAnew = `-- name: VisitorsReadAnew :exec
+SELECT read_anew()
+`
+
+// Makes running instances read the visitors anew, many of whom a process of its own has counted.
+func (q *Queries) VisitorsReadAnew(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, VisitorsReadAnew)
+	return err
+}

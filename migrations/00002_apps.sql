@@ -74,7 +74,7 @@ CREATE TABLE epochs (
 );
 
 COMMENT ON TABLE  epochs       IS 'Numbers that only rise: what running instances remember, and when they did what only one of them needs to do.';
-COMMENT ON COLUMN epochs.name  IS 'apps: rows of apps or keys changed. erasures: rows of visitors or pages were removed, or became others''. retention: what need not be kept was let go.';
+COMMENT ON COLUMN epochs.name  IS 'apps: rows of apps or keys changed. erasures: rows of visitors or pages were removed, or became others'', or came in past the instances that run. retention: what need not be kept was let go.';
 COMMENT ON COLUMN epochs.value IS 'apps, erasures: how often. retention: the last day on which it was, like 20190629, in the last time zone in which it begins.';
 
 INSERT INTO epochs (name) VALUES ('apps'), ('erasures'), ('retention');

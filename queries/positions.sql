@@ -25,3 +25,7 @@ SELECT move_position(@app_id, @source, @part, @from_next, @to_next);
 -- name: CallsForget :one
 -- Forgets calls that were last sent more than so many days ago, so many at most; returns how many.
 SELECT forget_calls(@days, @most)::bigint AS forgotten;
+
+-- name: VisitorsReadAnew :exec
+-- Makes running instances read the visitors anew, many of whom a process of its own has counted.
+SELECT read_anew();

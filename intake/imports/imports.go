@@ -109,16 +109,31 @@ func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summ
 			s.log.Next, s.scanner.first = s.until, time.Time{}
 		}
 	}
-	if !r.DryRun {
-		if err := r.counting.ResumeRetention(ctx); err != nil {
-			return r.summary, err
-		}
+	if err := r.end(ctx); err != nil {
+		return r.summary, err
 	}
 	if r.Follow {
 		r.following = true
 		return r.summary, r.follow(ctx)
 	}
 	return r.summary, nil
+}
+
+// manyCounted visits are so many that the instances which run had better read the visitors anew than
+// find out about each of them by a batch that is written twice.
+const manyCounted = 1000
+
+// end lets the night's work go on, and the instances know of those who came in.
+func (r *run) end(ctx context.Context) error {
+	if r.DryRun {
+		return nil
+	}
+	if r.summary.Counted >= manyCounted {
+		if err := r.again(ctx, func() error { return r.counting.TellInstances(ctx) }); err != nil {
+			return err
+		}
+	}
+	return r.counting.ResumeRetention(ctx)
 }
 
 // refreshEvery is how long an import goes by the settings that the app had.

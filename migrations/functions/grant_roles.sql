@@ -58,7 +58,7 @@ BEGIN
         GRANT EXECUTE ON FUNCTION empty_batches(), forget_calls(integer, integer), forget_visit_ids(integer, integer), forget_day_keys(integer), make_visits_day(integer), drop_visits_day(integer), close_day(integer),
             pack_returns(bigint, integer), make_tops(integer, integer), keep_visits_from(integer, integer),
             delete_unkept_visits(integer, integer, bigint, integer),
-            forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer), pause_retention(integer, integer),
+            forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer), pause_retention(integer, integer), read_anew(),
             record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[]) TO footfall_app;
     END IF;
 
