@@ -135,7 +135,9 @@ $$;
 
 COMMENT ON FUNCTION relink_returns(bigint[], integer[], integer[], bigint[]) IS 'Adds visitors to returns of any days, or takes them away where added is negative. The arrays are one table, in which no row is there twice: target, day, previous day and how many. Fails where less than none would be left.';
 
--- Lists of first pages are made again from the daily numbers, by the nightly task.
+-- Lists of first pages are made again from the daily numbers, by the nightly task. Batches of two
+-- sites have no lock in common that would keep them apart here, where both delete lists of their app:
+-- so all take the rows in order of key.
 CREATE FUNCTION drop_tops(sites bigint[], days integer[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -146,15 +148,18 @@ SET enable_mergejoin = off
 AS $$
 BEGIN
     DELETE FROM tops AS t
-    USING (
-        SELECT DISTINCT p.app_id, l.site_id, d.day_id
-        FROM unnest(sites, days) AS d (site_id, day_id)
-        JOIN pages AS p ON p.id = d.site_id
-        CROSS JOIN LATERAL (VALUES (0), (p.id)) AS l (site_id)
-    ) AS c
-    WHERE t.app_id = c.app_id
-      AND t.site_id = c.site_id
-      AND t.day_id = c.day_id;
+    WHERE t.ctid = ANY (ARRAY(
+        SELECT o.ctid
+        FROM (
+            SELECT DISTINCT p.app_id, l.site_id, d.day_id
+            FROM unnest(sites, days) AS d (site_id, day_id)
+            JOIN pages AS p ON p.id = d.site_id
+            CROSS JOIN LATERAL (VALUES (0), (p.id)) AS l (site_id)
+        ) AS c
+        JOIN tops AS o ON o.app_id = c.app_id AND o.site_id = c.site_id AND o.day_id = c.day_id
+        ORDER BY o.app_id, o.site_id, o.day_id, o.by
+        FOR UPDATE OF o
+    ));
 END
 $$;
 
