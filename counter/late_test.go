@@ -18,6 +18,7 @@ import (
 
 	"footfall/counter"
 	"footfall/db/dbtest"
+	"footfall/intake"
 	"footfall/record"
 	"footfall/verify"
 	"footfall/visit"
@@ -305,6 +306,36 @@ func TestDayGoesUnderALateVisit(t *testing.T) {
 	require.NoError(t, err, "what was read once holds for the call")
 	_, err = in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/", At: "2026-06-14T23:59:00Z"})
 	require.EqualError(t, err, "at: app demo keeps no visits of that day: the first possible day is 2026-06-15")
+}
+
+// So it is in a call of many visits, which goes on behind the visit.
+func TestDayGoesUnderACall(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.keepsAll(t)
+	for n, key := range []string{"", "one"} {
+		g, err := in.MayCount(t.Context(), counter.Request{App: "demo"})
+		require.NoError(t, err)
+		_, err = g.FirstDay(t.Context())
+		require.NoError(t, err)
+		in.exec(t, fmt.Sprintf(`INSERT INTO visits_kept (app_id, from_day) SELECT id, %d FROM apps ON CONFLICT (app_id) DO UPDATE SET from_day = excluded.from_day`, 20260615+n))
+		var body []string
+		for _, day := range []int{14 + n, 20, 14 + n, 21} {
+			body = append(body, fmt.Sprintf(`{"uri":"http://a.example/","ip":"192.0.2.1","at":"2026-06-%dT12:00:00Z"}`, day))
+		}
+		results, internal, err := intake.NewDesk().Count(t.Context(), intake.Call{Counting: g, Body: strings.NewReader(strings.Join(body, "\n")), Lines: true, Key: key})
+		require.NoError(t, errors.Join(err, internal), key)
+		for i, got := range results {
+			if i%2 == 0 {
+				assert.Equal(t, intake.Failed, got.Outcome, "%s %d", key, i)
+				assert.Contains(t, got.Fault, fmt.Sprintf("the first possible day is 2026-06-%d", 15+n))
+			} else {
+				assert.Equal(t, intake.Counted, got.Outcome, "%s %d: %s", key, i, got.Fault)
+			}
+		}
+		require.Equal(t, fmt.Sprintf("2 1 %d", 2+2*n), in.numbersOf(t, "a.example"), key)
+	}
+	in.verified(t)
 }
 
 // A time is taken in the app's time zone, for now where it is hardly ahead of it, and refused with the

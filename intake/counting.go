@@ -173,6 +173,15 @@ func (c *counting) chunk(ctx context.Context) error {
 			earlier.visits, earlier.places = append(earlier.visits, t.visits[k]), append(earlier.places, i)
 			continue
 		}
+		if gone, ok := errors.AsType[*visit.Error](got.Err); ok && gone.Kind == visit.Invalid { // its day has just been let go
+			c.results[i] = Result{Outcome: Failed, Fault: gone.Message}
+			if c.position == nil {
+				continue
+			}
+			c.answerNow(ctx, earlier)
+			c.at = i + 1 // the chunk has ended there: a position does not pass by what was not counted
+			return nil
+		}
 		if failed := c.result(i, got); err == nil {
 			err = failed
 		}
