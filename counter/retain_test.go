@@ -209,7 +209,7 @@ func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 	}))
 	require.Len(t, unseen, 4)
 
-	// His visit is under way, and has the lock of the site: it is waited for.
+	// A visit of theirs is under way, and has the lock of the site: it is waited for.
 	held, err := in.tables(t).Begin(t.Context())
 	require.NoError(t, err)
 	_, err = held.Exec(t.Context(), `SELECT FROM counters FOR UPDATE`)

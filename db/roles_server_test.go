@@ -72,7 +72,7 @@ func TestOwnerWhoMayNotMakeRoles(t *testing.T) {
 	serveOn(t, service, owner)
 	for range applied {
 		_, err := keeper.MigrateDown(t.Context())
-		require.NoError(t, err, "the owner takes back what he has made")
+		require.NoError(t, err, "the owner takes back what they have made")
 	}
 }
 

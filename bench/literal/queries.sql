@@ -3,7 +3,7 @@
 -- can deadlock.
 
 -- name: KeysFind :many
--- For each target asked: the visitor's rank (0: never came, or not asked), and whether he came on this day (false: nor asked).
+-- For each target asked: the visitor's rank (0: never came, or not asked), and whether they came on this day (false: not asked either).
 SELECT asked.uri::text AS uri,
        coalesce(CASE WHEN asked.visitor
                      THEN (SELECT v.rank FROM visitors AS v WHERE v.uri = asked.uri AND v.ip = @ip) END, 0)::bigint AS rank,

@@ -124,7 +124,7 @@ type KeysFindRow struct {
 // One visit is one transaction. The naive ways: KeysFind (unless a filter spares it), VisitsAdd, CountersAdd, VisitorsAdd.
 // The baseline: CountersHit and VisitCount. The site always comes before its page, so that no two visits
 // can deadlock.
-// For each target asked: the visitor's rank (0: never came, or not asked), and whether he came on this day (false: nor asked).
+// For each target asked: the visitor's rank (0: never came, or not asked), and whether they came on this day (false: not asked either).
 func (q *Queries) KeysFind(ctx context.Context, arg KeysFindParams) ([]KeysFindRow, error) {
 	rows, err := q.db.Query(ctx, KeysFind,
 		arg.Ip,
