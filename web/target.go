@@ -14,23 +14,23 @@ import (
 // targetPage is the page of a site, or of one of its pages.
 type targetPage struct {
 	frame
-	Heading  heading
-	Range    rangeBar
-	Nobody   bool // nothing was counted in the range
-	Never    bool // nor at any time
-	Tiles    []tile
-	NumbersS source
-	Chart    chart
-	Mix      mix
-	Pages    []pageRow // of a site
-	PagesBy  []option
-	PagesS   source
-	IsSite   bool
-	Returns  []returnRow
-	ReturnsS source
-	Latest   []report.FirstVisit
-	Round    []report.FirstVisit
-	FirstsS  source
+	Heading     heading
+	Range       rangeBar
+	Nobody      bool // nothing was counted in the range
+	Never       bool // nor at any time
+	Tiles       []tile
+	NumbersFrom source
+	Chart       chart
+	Mix         mix
+	Pages       []pageRow // of a site
+	PagesBy     []option
+	PagesFrom   source
+	IsSite      bool
+	Returns     []returnRow
+	ReturnsFrom source
+	Latest      []report.FirstVisit
+	Round       []report.FirstVisit
+	FirstsFrom  source
 }
 
 // heading is what a page is about.
@@ -150,7 +150,7 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	}
 	page := &targetPage{
 		frame: v.frame(), Heading: v.heading(), Range: asked.rangeBar(), IsSite: v.path == "",
-		Nobody: true, Never: len(numbers.Rows) == 0, NumbersS: v.source("numbers", numbers.SQL),
+		Nobody: true, Never: len(numbers.Rows) == 0, NumbersFrom: v.source("numbers", numbers.SQL),
 	}
 	if page.Never {
 		return page, nil
@@ -236,7 +236,7 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 	if err != nil {
 		return err
 	}
-	page.PagesS = v.source("pages", first.SQL)
+	page.PagesFrom = v.source("pages", first.SQL)
 	for _, by := range []struct{ name, said string }{{"pv", "pv"}, {"uv", "new"}, {"hot", "hot"}} {
 		page.PagesBy = append(page.PagesBy, option{by.said, v.with(func(o *view) { o.by = by.name }).link(), v.by == by.name})
 	}
@@ -260,7 +260,7 @@ func (d *Dashboard) visitors(ctx context.Context, v view, page *targetPage) erro
 	if err != nil {
 		return err
 	}
-	page.ReturnsS = v.source("returns", returns.SQL)
+	page.ReturnsFrom = v.source("returns", returns.SQL)
 	sum, most := int64(0), int64(0)
 	for _, r := range returns.Rows {
 		sum, most = sum+r.Visitors, max(most, r.Visitors)
@@ -274,7 +274,7 @@ func (d *Dashboard) visitors(ctx context.Context, v view, page *targetPage) erro
 	if err != nil {
 		return err
 	}
-	page.FirstsS = v.source("first-visits", first.SQL)
+	page.FirstsFrom = v.source("first-visits", first.SQL)
 	for _, f := range first.Rows {
 		if f.IsRound {
 			page.Round = append(page.Round, f)
