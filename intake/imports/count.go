@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"errors"
@@ -98,7 +99,7 @@ func (d *reader) send(ctx context.Context) error {
 		return err
 	}
 	d.renew()
-	return nil
+	return d.keepPaused(ctx)
 }
 
 // next reads the next line of a source that may count; false: there is none.
@@ -239,7 +240,7 @@ func (r *run) record(ctx context.Context, c *chunk) error {
 			return err
 		}
 	}
-	return r.keepPaused(ctx, c.counting)
+	return nil
 }
 
 // recordOnce counts what is left of a chunk. An error of the kind Unavailable is not the last word.
@@ -336,12 +337,12 @@ func (r *run) moveTo(ctx context.Context, c *chunk, end record.Step) error {
 const pauseEvery = 5 * time.Minute
 
 // keepPaused keeps visits from being let go while they come in. Those of files that are followed are
-// of the present.
-func (r *run) keepPaused(ctx context.Context, counting *counter.Counting) error {
-	if r.following || time.Since(r.paused) < pauseEvery {
+// of the present. It is called by the goroutine that reads: a Counting is for one alone.
+func (r *run) keepPaused(ctx context.Context) error {
+	if r.following || r.DryRun || time.Since(r.paused) < cmp.Or(r.pauses, pauseEvery) {
 		return nil
 	}
-	err := r.again(ctx, func() error { return counting.PauseRetention(ctx) })
+	err := r.again(ctx, func() error { return r.counting.PauseRetention(ctx) })
 	r.paused = time.Now()
 	return err
 }

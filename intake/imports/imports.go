@@ -29,7 +29,8 @@ type Options struct {
 	Follow bool // go on as the files grow, until the context ends
 	Notice func(text string)
 
-	every time.Duration // how often files that are followed are looked at; default lookEvery
+	every  time.Duration // how often files that are followed are looked at; default lookEvery
+	pauses time.Duration // how often retention is paused anew; default pauseEvery
 }
 
 // Progress tells whoever watches an import how far it is.
@@ -96,10 +97,8 @@ func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summ
 	if err != nil && !errors.Is(err, errDryRun) {
 		return r.summary, err
 	}
-	if !r.DryRun {
-		if err := r.keepPaused(ctx, r.counting); err != nil {
-			return r.summary, err
-		}
+	if err := r.keepPaused(ctx); err != nil {
+		return r.summary, err
 	}
 	if err := r.count(ctx, r.sources); err != nil {
 		return r.summary, err
