@@ -17,9 +17,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/intake"
 	"footfall/record"
+	"footfall/retention"
 	"footfall/verify"
 	"footfall/visit"
 )
@@ -418,6 +420,35 @@ func TestPausedRetention(t *testing.T) {
 	require.NoError(t, g.PauseRetention(t.Context()))
 	require.NoError(t, g.ResumeRetention(t.Context()))
 	assert.Equal(t, []string{"f"}, in.list(t, `SELECT is_retention_paused(id)::text::char FROM apps`))
+}
+
+// A pause that begins while retention runs keeps all of that app, and nothing of another.
+func TestPauseBeginsWhileRetentionRuns(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	open, days := "open", 3
+	require.NoError(t, in.admin().AddApp(t.Context(), "later", counter.Settings{Access: &open, RetainDays: &days, ForgetDays: &days}))
+	in.keeps(t, "demo", days, days)
+	for day := range 8 {
+		in.clock.Set(firstDay.AddDate(0, 0, day))
+		in.count(t, "192.0.2.1", "http://a.example/")
+		_, err := in.Visit(t.Context(), counter.Request{App: "later", IP: fmt.Sprintf("192.0.2.%d", day), URI: "http://b.example/"})
+		require.NoError(t, err)
+	}
+	release := in.hold(t, "a.example") // packing waits for it
+	done := make(chan error, 1)
+	retainer := retention.New(in.db, retention.Options{Clock: in.clock.Now})
+	go func() {
+		_, err := retainer.Run(context.Background())
+		done <- err
+	}()
+	in.waiters(t, 1)
+	require.NoError(t, in.counting(t).PauseRetention(t.Context()))
+	release()
+	require.Equal(t, db.FaultBusy, db.FaultOf(<-done), "it is to be tried again")
+	assert.Equal(t, []string{"demo 8 1", "later 4 4"}, in.list(t, `SELECT concat_ws(' ', a.name, count(*), count(DISTINCT v.ip))
+		FROM apps AS a JOIN pages AS p ON p.app_id = a.id AND p.site_id IS NULL JOIN visits AS v ON v.page_id = p.id GROUP BY a.name ORDER BY 1`))
+	in.verified(t)
 }
 
 func (in *instance) list(t *testing.T, sql string) []string {

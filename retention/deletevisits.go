@@ -78,19 +78,27 @@ func (r *run) remakeTops(ctx context.Context) error {
 	return nil
 }
 
-// noteKept notes from which day on each app keeps its visits, before any are deleted.
+// noteKept notes from which day on each app keeps its visits, before any are deleted. An app for which
+// that cannot be noted, since it has been paused meanwhile, keeps all that it has; that error is
+// returned when the others have been noted.
 func (r *run) noteKept(ctx context.Context) error {
-	for _, app := range r.apps {
+	var busy error
+	for i := range r.apps {
+		app := &r.apps[i]
 		if r.dry || app.to == app.FromDay || app.Paused {
 			continue
 		}
-		if err := r.inLongTx(ctx, func(q *db.Queries) error {
+		err := r.inLongTx(ctx, func(q *db.Queries) error {
 			return q.VisitsKeepFrom(ctx, db.VisitsKeepFromParams{App: app.ID, Day: app.to})
-		}); err != nil {
+		})
+		switch {
+		case db.FaultOf(err) == db.FaultBusy:
+			app.to, app.Paused, busy = app.FromDay, true, err
+		case err != nil:
 			return err
 		}
 	}
-	return nil
+	return busy
 }
 
 // dropDays drops the days that no app keeps. Whoever reads visits uses all days alike, so at the
