@@ -202,6 +202,7 @@ func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 	in.clock.Set(firstDay.AddDate(0, 0, 5))
 	app, err := in.demo(t.Context())
 	require.NoError(t, err)
+	in.exec(t, fmt.Sprintf(`SELECT keep_visits_from(%d, 20190605)`, app.ID)) // nobody is forgotten whose visits are kept
 	var unseen []db.VisitorsUnseenRow
 	require.NoError(t, in.db.Read(t.Context(), func(q *db.Queries) (err error) {
 		unseen, err = q.VisitorsUnseen(t.Context(), db.VisitorsUnseenParams{AppID: app.ID, Before: 20190605, N: 10})
