@@ -354,7 +354,7 @@ func TestVisitsUnderWayToADeletedApp(t *testing.T) {
 		deleted := make(chan error, 1)
 		go func() { deleted <- in.admin().DeleteApp(context.Background(), "demo") }()
 		require.Eventually(t, func() bool {
-			return len(in.table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)) == 2
+			return len(in.table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%AppCountersTake%'`)) == 1
 		}, time.Minute, time.Millisecond)
 		require.NoError(t, tx.Rollback(t.Context()))
 		assertGone(t, <-first, <-known, <-unknown)
