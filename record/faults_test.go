@@ -184,9 +184,10 @@ func (f *faults) of(fault db.Fault) int {
 	return f.seen[fault.String()]
 }
 
-// A batch that is the victim of a deadlock is sent again, and counts once. It waits for the site,
-// another transaction has the page and waits behind it for the site: when the site comes free, the
-// batch closes the circle.
+// A batch that is the victim of a deadlock is sent again, and counts once. It waits for the site;
+// another transaction has the page, and asks for the table of counters, which the batch is using.
+// When the site comes free, the batch closes the circle: its wait for the page is the last one to
+// begin, so that its look for a deadlock finds one however slow the machine is.
 func TestDeadlockOfABatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, dbtest.New(t))
@@ -198,7 +199,10 @@ func TestDeadlockOfABatch(t *testing.T) {
 	told := w.start(r, 2, "a.example/")
 	w.blocked(t, 1)
 	locked := make(chan error, 1)
-	go func() { locked <- lock(context.Background(), other, "a.example") }()
+	go func() {
+		_, err := other.Exec(context.Background(), `LOCK TABLE counters IN EXCLUSIVE MODE`)
+		locked <- err
+	}()
 	w.blocked(t, 2)
 	releaseSite()
 	require.NoError(t, <-locked, "the batch gives way")
