@@ -41,6 +41,7 @@ func (d *dashboard) routes() []route {
 		{"/", reading, d.page(d.home)},
 		{"/dash/style.css", reading, kept(web.Style())},
 		{"/dash/icon.svg", reading, kept(web.Icon())},
+		{"/dash/dash.js", reading, kept(web.Script())},
 		{"/dash/:app", reading, d.page(d.look)},
 		{"/dash/:app/:site", reading, d.page(d.look)},
 		{"/enter", inspecting, d.page(d.enter)},

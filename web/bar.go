@@ -27,7 +27,7 @@ func (v view) rangeBar() rangeBar {
 		if v.span == "all" {
 			to.compare = compares[0]
 		}
-		bar.Spans = append(bar.Spans, option{span.said, to.link(), span.name == v.span})
+		bar.Spans = append(bar.Spans, option{span.said, to.link(), span.name == v.span, keys[span.name]})
 	}
 	if earlier, found := v.beside(-1); found {
 		bar.Earlier = earlier.link()
@@ -38,15 +38,26 @@ func (v view) rangeBar() rangeBar {
 	if v.span == "all" {
 		return bar
 	}
+	other := "none" // than what is shown
+	if v.compare == other {
+		other = compares[0]
+	}
 	for i, said := range []string{"days before", "year before", "nothing"} {
-		bar.Compares = append(bar.Compares, option{said, v.with(func(o *view) { o.compare = compares[i] }).link(), v.compare == compares[i]})
+		key := ""
+		if compares[i] == other {
+			key = "X"
+		}
+		bar.Compares = append(bar.Compares, option{said, v.with(func(o *view) { o.compare = compares[i] }).link(), v.compare == compares[i], key})
 	}
 	return bar
 }
 
+// keys lead to ranges, where scripts run.
+var keys = map[string]string{"today": "D", "7d": "W", "month": "M", "30d": "T"}
+
 func (v view) frame() frame {
 	usual := v.with(func(o *view) { o.sort = sorts[0] })
-	f := frame{Title: v.app.Name, Leave: v.app.Closed, Crumbs: []crumb{{v.app.Name, "", usual.of("", "").with(func(o *view) { o.period, o.by = "", orders[0] }).link()}}}
+	f := frame{Title: v.app.Name, Leave: v.app.Closed, Live: v.in.To >= v.app.Today, Crumbs: []crumb{{v.app.Name, "", usual.of("", "").with(func(o *view) { o.period, o.by = "", orders[0] }).link()}}}
 	if v.site != "" {
 		f.Title = visit.Shown(v.target()) + " · " + f.Title
 		f.Crumbs = append(f.Crumbs, crumb{visit.Shown(v.site), v.site, usual.of(v.site, "").link()})

@@ -88,6 +88,7 @@ type returnRow struct {
 type option struct {
 	Said, Link string
 	Chosen     bool
+	Key        string // that leads to it; "": none
 }
 
 const (
@@ -206,7 +207,7 @@ func (d *Dashboard) chart(ctx context.Context, v, asked view, page *targetPage) 
 		c.Title += ", and the days before"
 	}
 	for _, period := range may {
-		c.By = append(c.By, option{period, asked.with(func(o *view) { o.period = period }).link(), period == by})
+		c.By = append(c.By, option{period, asked.with(func(o *view) { o.period = period }).link(), period == by, ""})
 	}
 	back := v.daysBefore()
 	if back > 0 {
@@ -238,7 +239,7 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 	}
 	page.PagesFrom = v.source("pages", first.SQL)
 	for _, by := range []struct{ name, said string }{{"pv", "pv"}, {"uv", "new"}, {"hot", "hot"}} {
-		page.PagesBy = append(page.PagesBy, option{by.said, v.with(func(o *view) { o.by = by.name }).link(), v.by == by.name})
+		page.PagesBy = append(page.PagesBy, option{by.said, v.with(func(o *view) { o.by = by.name }).link(), v.by == by.name, ""})
 	}
 	ordered := func(p report.FirstPage) int64 {
 		return map[string]int64{"pv": p.PV, "uv": p.NewVisitors, "hot": p.Hot}[v.by]

@@ -2,8 +2,8 @@
 // who may look nor how a request is answered.
 //
 // The address of a page is all of its state (view.go), so that every view can be linked to, and
-// works without scripts. Pages are templates; style.css is the one sheet, and charts come from
-// report/draw.
+// works without scripts. Pages are templates; style.css is the one sheet, dash.js the one script,
+// and charts come from report/draw.
 package web
 
 import (
@@ -26,6 +26,8 @@ var (
 	style []byte
 	//go:embed icon.svg
 	icon []byte
+	//go:embed dash.js
+	script []byte
 )
 
 // Policy is the Content-Security-Policy of all pages: what they use is served from where they are,
@@ -42,6 +44,9 @@ type Page struct {
 
 // Style and Icon are what pages are made with.
 func Style() Page { return Page{Type: "text/css; charset=utf-8", Body: style} }
+
+// Script is comfort for browsers that run scripts.
+func Script() Page { return Page{Type: "text/javascript; charset=utf-8", Body: script} }
 
 // Icon is that of the pages.
 func Icon() Page { return Page{Type: "image/svg+xml", Body: icon} }
@@ -71,6 +76,7 @@ type frame struct {
 	Title  string
 	Crumbs []crumb
 	Leave  bool // the reader may sign out
+	Live   bool // what it shows changes with the next visit
 }
 
 // crumb is a step of the way to a page.

@@ -44,7 +44,7 @@ func WritePlot(w io.Writer, p Plot) error {
 	for _, tick := range ticks {
 		fmt.Fprintf(&out, `<text x="40" y="%.1f" text-anchor="end">%s</text>`, p.y(tick, top)+4, said(p.Number(tick)))
 	}
-	fmt.Fprintf(&out, `</svg><svg class="plot" width="100%%" height="%d" role="img" aria-label="%s">`, plotHigh, said(p.Said))
+	fmt.Fprintf(&out, `</svg><div class="plot-room"><svg class="plot" width="100%%" height="%d" role="img" aria-label="%s">`, plotHigh, said(p.Said))
 	out.WriteString(`<defs><pattern id="hatch" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">` +
 		`<rect class="weave" width="4" height="4"/><rect class="thread" width="1" height="4"/></pattern></defs>`)
 	for _, tick := range ticks {
@@ -58,7 +58,7 @@ func WritePlot(w io.Writer, p Plot) error {
 		p.line(&out, top)
 	}
 	p.names(&out)
-	out.WriteString("</svg>")
+	out.WriteString("</svg></div>")
 	_, err := io.WriteString(w, out.String())
 	return err
 }

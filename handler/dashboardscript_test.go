@@ -1,0 +1,191 @@
+package handler
+
+import (
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// scripted is a page in a Chromium, whose clock is the test's: what would happen after a while
+// happens when the test says so.
+type scripted struct {
+	*devtools
+	base             string
+	asked, unchanged atomic.Int64 // how often the page was asked for, and the browser had it already
+}
+
+func (w *internet) driveScript(t *testing.T) *scripted {
+	t.Helper()
+	service, err := url.Parse(w.public)
+	require.NoError(t, err)
+	s := &scripted{base: "http://dash.example"}
+	proxy := httputil.NewSingleHostReverseProxy(service)
+	proxy.ModifyResponse = func(r *http.Response) error {
+		if r.Request.URL.Path != "/dash/dash.js" && r.Request.URL.Path != "/dash/style.css" && r.Request.URL.Path != "/dash/icon.svg" {
+			s.asked.Add(1)
+			if r.StatusCode == http.StatusNotModified {
+				s.unchanged.Add(1)
+			}
+		}
+		return nil
+	}
+	w.rest = proxy
+	s.devtools = w.drive(t)
+	s.do("Emulation.setFocusEmulationEnabled", map[string]any{"enabled": true}, nil) // nobody else has the keyboard
+	s.do("Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": `{
+		const soon = setTimeout
+		setTimeout = (what, ...more) => what.name === 'refresh' ? (window.later = what, 0) : soon(what, ...more)
+	}`}, nil)
+	s.look(1440, "light")
+	return s
+}
+
+// text is that of the first element that a selector finds.
+func (s *scripted) text(selector string) (text string) {
+	s.t.Helper()
+	s.ask(`document.querySelector('`+selector+`')?.textContent ?? ''`, &text)
+	return text
+}
+
+// texts are those of all.
+func (s *scripted) texts(selector string) (texts []string) {
+	s.t.Helper()
+	s.ask(`[...document.querySelectorAll('`+selector+`')].map(e => e.textContent.trim())`, &texts)
+	return texts
+}
+
+// hasNoFaults looks with axe-core, where it is here.
+func (s *scripted) hasNoFaults(script, what string) {
+	s.t.Helper()
+	if script == "" {
+		return
+	}
+	s.ask(script+`;0`, nil)
+	var faults []string
+	s.ask(`axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.html.slice(0, 200) + ' ' + n.failureSummary).join('; ')))`, &faults)
+	assert.Empty(s.t, faults, what)
+}
+
+// TestDashboardScript tries what a browser does that runs the script: one Chromium, one page.
+func TestDashboardScript(t *testing.T) {
+	t.Parallel()
+	w := newInternet(newEdge(t))
+	for i, path := range []string{"/often", "/often", "/often", "/sometimes", "/sometimes", "/once"} {
+		w.counting(i, "192.0.2."+string(rune('1'+i)), "http://hhui.top"+path)
+	}
+	s, script := w.driveScript(t), axe(t)
+	site := s.base + "/dash/demo/hhui.top"
+
+	t.Run("keys", func(t *testing.T) {
+		s.open(site)
+		for _, k := range []struct {
+			key   string
+			leads string
+		}{{"d", "range=today"}, {"w", "range=7d"}, {"m", "range=month"}, {"t", "/hhui.top"}, {"x", "compare=none"}, {"X", "/hhui.top"}, {"ArrowLeft", "from="}, {"ArrowRight", "/hhui.top"}} {
+			s.leads(func() { s.press(k.key, 0) })
+			assert.Contains(t, s.where(), k.leads, k.key)
+		}
+		s.press("?", 0)
+		assert.Contains(t, s.texts("dialog dd"), "Today")
+		s.hasNoFaults(script, "help")
+		s.ask(`document.querySelector('dialog input').click()`, nil)
+		s.ask(`document.querySelector('dialog button').click()`, nil)
+		s.press("d", 0)
+		assert.Equal(t, site, s.where(), "keys are off")
+		s.ask(`[...document.querySelectorAll('footer button')].at(-1).click()`, nil)
+		s.ask(`document.querySelector('dialog input').click()`, nil)
+		s.ask(`document.querySelector('dialog button').click()`, nil)
+		s.ask(`document.querySelector('.typed').open = true, document.querySelector('.typed input[type=date]').focus()`, nil)
+		s.press("d", 0)
+		assert.Equal(t, site, s.where(), "while somebody types")
+	})
+
+	t.Run("a cursor on the chart", func(t *testing.T) {
+		s.open(site + "?range=30d")
+		titles := s.texts(".plot title")
+		require.Len(t, titles, 30)
+		s.ask(`document.querySelector('.plot-room').focus()`, nil)
+		for _, move := range []struct {
+			key string
+			to  int
+		}{{"ArrowLeft", 29}, {"ArrowRight", 29}, {"ArrowLeft", 28}, {"Home", 0}, {"ArrowLeft", 0}, {"ArrowRight", 1}, {"End", 29}} {
+			s.press(move.key, 0)
+			assert.Equal(t, titles[move.to], s.text(".cursor[aria-live=polite]"), move.key)
+		}
+		assert.Contains(t, s.where(), "range=30d", "arrows that move the cursor lead nowhere")
+		s.press("Escape", 0)
+		assert.Empty(t, s.text(".cursor"))
+	})
+
+	t.Run("tables", func(t *testing.T) {
+		s.open(site)
+		names := func() []string { return s.texts(".pages tbody a") }
+		assert.Equal(t, []string{"/often", "/sometimes", "/once"}, names())
+		press := func(column string) {
+			s.ask(`[...document.querySelectorAll('.pages th button')].find(b => b.textContent === '`+column+`').click()`, nil)
+		}
+		press("Page")
+		assert.Equal(t, []string{"/often", "/once", "/sometimes"}, names())
+		press("pv")
+		assert.Equal(t, []string{"/often", "/sometimes", "/once"}, names())
+		press("pv")
+		assert.Equal(t, []string{"/once", "/sometimes", "/often"}, names())
+		var way string
+		s.ask(`[...document.querySelectorAll('.pages th[aria-sort]')].map(e => e.textContent + ' ' + e.ariaSort).join()`, &way)
+		assert.Equal(t, "pv ascending", way)
+		s.hasNoFaults(script, "a sorted table")
+	})
+
+	t.Run("numbers stay new", func(t *testing.T) {
+		s.ask(`document.querySelector('.chart ~ .feet details').open = true`, nil)
+		s.ask(`document.querySelector('.plot-room').focus()`, nil)
+		s.press("End", 0)
+		cursor := s.text(".cursor")
+		s.ask(`later()`, nil) // nothing is new
+		s.ask(`later()`, nil)
+		assert.Positive(t, s.unchanged.Load())
+		s.ask(`window.kept = document.querySelector('.big'), window.link = document.querySelectorAll('.pages tbody a')[1], 0`, nil)
+		assert.Equal(t, "6", s.text(".big"))
+		for i := range 4 {
+			w.counting(5, "198.51.100."+string(rune('1'+i)), "http://hhui.top/once")
+		}
+		s.ask(`later()`, nil)
+		assert.Equal(t, "10", s.text(".big"))
+		assert.Equal(t, []string{"/sometimes", "/often", "/once"}, s.texts(".pages tbody a"), "as the reader sorted them")
+		var same []bool
+		s.ask(`[kept === document.querySelector('.big'), link === document.querySelectorAll('.pages tbody a')[1], document.activeElement.matches('.plot-room'), document.querySelector('.chart ~ .feet details').open]`, &same)
+		assert.Equal(t, []bool{true, true, true, true}, same, "nothing flickers, nothing folds, the focus stays")
+		assert.NotEqual(t, cursor, s.text(".cursor"), "the bar of today has grown")
+		assert.Len(t, s.texts(".bar.at"), 1)
+
+		before := s.asked.Load()
+		s.ask(`Object.defineProperty(document, 'hidden', {get: () => true, configurable: true}), 0`, nil)
+		s.ask(`later()`, nil)
+		assert.Equal(t, before, s.asked.Load(), "nobody looks")
+		s.ask(`delete document.hidden, document.dispatchEvent(new Event('visibilitychange')), later()`, nil)
+		assert.Greater(t, s.asked.Load(), before)
+		s.open(site + "?from=2019-06-01&to=2019-06-02")
+		var live bool
+		s.ask(`document.querySelector('main[data-live]') !== null`, &live)
+		assert.False(t, live, "days that are over")
+	})
+	assert.Empty(t, s.console, "Chromium tells of a fault, or of a rule that was broken")
+}
+
+func TestDashboardScriptShowsTheFirstVisit(t *testing.T) {
+	t.Parallel()
+	w := newInternet(newEdge(t))
+	s := w.driveScript(t)
+	s.open(s.base + "/")
+	assert.Equal(t, "It runs.", s.text("h1"))
+	w.counting(0, "192.0.2.1", "http://hhui.top/home")
+	s.ask(`later()`, nil)
+	assert.Equal(t, "Apps", s.text("h1"))
+	assert.Equal(t, []string{"demo"}, s.texts("tbody a"))
+	assert.Empty(t, s.console)
+}

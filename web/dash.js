@@ -1,0 +1,191 @@
+// Comfort for browsers that run scripts: keys, a cursor on charts, tables that are sorted where they
+// are, numbers that stay new. Nothing here is needed to see or to reach anything.
+
+const all = (selector, within = document) => [...within.querySelectorAll(selector)]
+
+// ---- what this reader does with the page, which a refresh keeps ----
+
+const sorted = new Map() // by number of the table: {column, down}
+let at = null            // the bar of the chart that the cursor is on
+
+// dress adds to a document what needs a script, in the state in which this reader has it.
+const dress = doc => {
+  all('table.sortable', doc).forEach((table, number) => {
+    const state = sorted.get(number)
+    all('thead th', table).forEach((head, column) => {
+      const button = doc.createElement('button')
+      button.append(...head.childNodes)
+      head.append(button)
+      if (state?.column === column) head.setAttribute('aria-sort', state.down ? 'descending' : 'ascending')
+    })
+    if (state) sort(table.tBodies[0], state)
+  })
+  all('.plot-room', doc).forEach(room => {
+    room.tabIndex = 0
+    room.setAttribute('role', 'application')
+    room.setAttribute('aria-label', 'Chart. The arrow keys tell its bars one by one.')
+    const bars = all('.bar', room)
+    const bar = at === null ? null : bars[Math.min(at, bars.length - 1)]
+    bar?.classList.add('at')
+    doc.querySelector('.cursor').textContent = bar?.querySelector('title').textContent ?? ''
+  })
+}
+
+// ---- tables ----
+
+// valueOf is what a cell is sorted by: a number, how much something has changed, or a text.
+const valueOf = cell => {
+  if (cell.dataset.n) return +cell.dataset.n
+  const text = cell.textContent.replace(/\s/g, '')
+  const change = cell.querySelector('span.change')
+  if (change) {
+    const percent = text.includes('from0') ? Infinity : parseFloat(text.replace(/^\D*/, '')) * (text.includes('×') ? 100 : 1)
+    return change.classList.contains('down') ? -percent : percent
+  }
+  return cell.classList.contains('n') ? parseFloat(text) || 0 : cell.textContent.trim()
+}
+
+const sort = (body, {column, down}) => {
+  const compared = (a, b) => typeof a === 'string' ? a.localeCompare(b) : a - b || 0 // Infinity - Infinity
+  const rows = [...body.rows].map(row => ({row, value: valueOf(row.cells[column])}))
+  rows.sort((a, b) => (down ? -1 : 1) * compared(a.value, b.value))
+  body.append(...rows.map(r => r.row))
+}
+
+addEventListener('click', event => {
+  const head = event.target.closest?.('table.sortable th')
+  if (!head || !event.target.closest('button')) return
+  const number = all('table.sortable').indexOf(head.closest('table'))
+  const ways = {column: head.cellIndex, down: head.classList.contains('n')}
+  if (head.hasAttribute('aria-sort')) ways.down = head.getAttribute('aria-sort') !== 'descending'
+  sorted.set(number, ways)
+  all('th', head.parentNode).forEach(other => other.removeAttribute('aria-sort'))
+  head.setAttribute('aria-sort', ways.down ? 'descending' : 'ascending')
+  sort(head.closest('table').tBodies[0], ways)
+})
+
+// ---- the cursor on a chart ----
+
+const point = bar => {
+  all('.bar.at').forEach(other => other.classList.remove('at'))
+  at = bar ? all('.bar', bar.parentNode).indexOf(bar) : null
+  bar?.classList.add('at')
+  document.querySelector('.cursor').textContent = bar?.querySelector('title').textContent ?? ''
+}
+
+addEventListener('pointerover', event => {
+  const bar = event.target.closest?.('.plot .bar')
+  if (bar) point(bar)
+})
+
+addEventListener('keydown', event => {
+  const room = event.target.closest?.('.plot-room')
+  if (!room || event.ctrlKey || event.altKey || event.metaKey) return
+  const bars = all('.bar', room), last = bars.length - 1
+  const to = {ArrowRight: at === null ? 0 : at + 1, ArrowLeft: at === null ? last : at - 1, Home: 0, End: last}[event.key]
+  if (event.key === 'Escape') point(null)
+  if (to === undefined) return
+  event.preventDefault()
+  point(bars[Math.max(0, Math.min(to, last))])
+})
+
+// ---- keys ----
+
+// Each link or field says by which key it is reached. A reader who speaks or types with one hand can
+// turn them off.
+let off = false
+try { off = localStorage.getItem('footfall-keys') === 'off' } catch { /* this browser keeps nothing */ }
+
+const turn = on => {
+  off = !on
+  try { localStorage.setItem('footfall-keys', on ? 'on' : 'off') } catch { /* likewise */ }
+}
+
+addEventListener('keydown', event => {
+  if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || off) return
+  if (event.target.closest?.('input, select, textarea, dialog, .plot-room')) return
+  if (event.key === '?') return help()
+  if (event.shiftKey && event.key.startsWith('Arrow')) return // which selects text
+  const key = event.key.toLowerCase()
+  const found = all('[aria-keyshortcuts]').find(e => e.getAttribute('aria-keyshortcuts').toLowerCase() === key)
+  if (!found) return
+  event.preventDefault()
+  found.focus()
+  if (found.matches('input')) found.select()
+  else found.click()
+})
+
+const element = (name, text, ...children) => {
+  const made = document.createElement(name)
+  made.append(text, ...children)
+  return made
+}
+
+const help = () => {
+  const list = element('dl', '')
+  for (const e of all('[aria-keyshortcuts]')) {
+    const key = e.getAttribute('aria-keyshortcuts').replace('ArrowLeft', '←').replace('ArrowRight', '→')
+    const leads = e.title || e.labels?.[0].textContent || e.querySelector('.sr')?.textContent || e.textContent
+    list.append(element('div', '', element('dt', '', element('kbd', key)), element('dd', leads.trim())))
+  }
+  list.append(element('div', '', element('dt', '', element('kbd', '?')), element('dd', 'this list')))
+  const works = Object.assign(element('input', ''), {type: 'checkbox', checked: !off, onchange: () => turn(works.checked)})
+  const close = element('button', 'Close')
+  const title = Object.assign(element('h2', 'Keys'), {id: 'keys'})
+  const dialog = element('dialog', '', title, list, element('label', works, ' Keys work'), close)
+  dialog.setAttribute('aria-labelledby', 'keys')
+  close.onclick = () => dialog.close()
+  dialog.onclose = () => dialog.remove()
+  document.body.append(dialog)
+  dialog.showModal()
+}
+
+// ---- numbers that stay new ----
+
+// become makes a node as another one is, and leaves alone what is the same already: what has the
+// focus keeps it, what is unfolded stays so, and nothing flickers.
+const become = (node, fresh) => {
+  if (node.nodeName !== fresh.nodeName) return node.replaceWith(fresh)
+  if (node.nodeType !== Node.ELEMENT_NODE) {
+    if (node.nodeValue !== fresh.nodeValue) node.nodeValue = fresh.nodeValue
+    return
+  }
+  for (const {name} of [...node.attributes]) if (name !== 'open' && !fresh.hasAttribute(name)) node.removeAttribute(name)
+  for (const {name, value} of fresh.attributes) if (node.getAttribute(name) !== value) node.setAttribute(name, value)
+  const has = [...node.childNodes], wants = [...fresh.childNodes]
+  wants.forEach((child, i) => has[i] ? become(has[i], child) : node.append(child))
+  has.slice(wants.length).forEach(child => child.remove())
+}
+
+const usual = 5000, longest = 120000 // milliseconds
+let pause = usual, shown = null, due = 0
+
+// refresh asks for the page again, which costs little where it is what the browser has. A service
+// that takes long to answer is asked less often.
+const refresh = async () => {
+  clearTimeout(due)
+  const main = document.querySelector('main[data-live]')
+  if (!main || document.hidden) return
+  const began = performance.now()
+  try {
+    const answer = await fetch(location.href, {cache: 'no-cache'})
+    if (answer.status === 403 || answer.status === 404) return // the reader may look no more
+    pause = Math.min(answer.ok ? Math.max(usual, 50 * (performance.now() - began)) : 2 * pause, longest)
+    const version = answer.headers.get('ETag')
+    if (answer.ok && version !== shown) {
+      const fresh = new DOMParser().parseFromString(await answer.text(), 'text/html')
+      dress(fresh)
+      become(main, fresh.querySelector('main'))
+      shown = version
+    }
+  } catch {
+    pause = Math.min(2 * pause, longest) // nobody answers
+  }
+  due = setTimeout(refresh, pause)
+}
+
+addEventListener('visibilitychange', () => document.hidden || refresh())
+
+dress(document)
+document.querySelector('footer p').append(' ', Object.assign(element('button', 'Keys'), {className: 'plain', onclick: help}))
+due = setTimeout(refresh, pause)
