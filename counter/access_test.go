@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/db"
+	"footfall/db/dbtest"
 	"footfall/record"
 	"footfall/visit"
 )
@@ -304,8 +306,8 @@ func TestAnotherSecret(t *testing.T) {
 	r := counter.Request{App: "hashed", IP: "192.0.2.1", URI: "http://a.example/"}
 	require.Zero(t, in.kindOf(t, r))
 	for _, another := range []counter.Secret{nil, counter.Secret("another one, just as long, is not it")} {
-		d := openDB(t, in.url)
-		other, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: in.clock.Now}, Secret: another})
+		d := dbtest.Open(t, in.url, db.Options{})
+		other, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: in.clock.Now, MaxWait: time.Minute}, Secret: another})
 		require.NoError(t, err)
 		_, err = other.Visit(t.Context(), r)
 		require.ErrorContains(t, err, "--secret-file")

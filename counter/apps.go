@@ -174,7 +174,7 @@ func (dir *directory) current(ctx context.Context) (*register, error) {
 	if held := dir.held.Load(); held != nil {
 		return held, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	ctx, cancel := dir.db.InTime(ctx)
 	defer cancel()
 	var access *db.Access
 	err := dir.db.Read(ctx, func(q *db.Queries) (err error) {

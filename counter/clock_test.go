@@ -29,11 +29,10 @@ func startWithLocalClock(t *testing.T, url string, ahead time.Duration, log *byt
 	t.Helper()
 	local := &localClock{}
 	local.ahead.Store(int64(ahead))
-	d, err := db.Open(t.Context(), url, db.Options{LocalClock: local.Now})
-	require.NoError(t, err)
-	t.Cleanup(d.Close)
+	d := dbtest.Open(t, url, db.Options{LocalClock: local.Now})
 	in := &instance{url: url, db: d, metrics: prometheus.NewRegistry()}
 	o := record.Options{Metrics: in.metrics, MaxWait: time.Minute, Log: slog.New(slog.NewTextHandler(log, nil))}
+	var err error
 	in.Counter, err = counter.Open(t.Context(), d, counter.Options{Options: o, Secret: secret})
 	require.NoError(t, err)
 	t.Cleanup(in.Close)

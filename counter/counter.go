@@ -47,9 +47,6 @@ type Request struct {
 // asserts reports whether the request names a visitor.
 func (r *Request) asserts() bool { return r.Asserts || r.IP != "" || r.Visitor != "" || r.At != "" }
 
-// readWithin bounds a read, including the wait for a connection.
-const readWithin = 5 * time.Second
-
 // unanswered is what a caller is told of a read that has failed.
 func unanswered(err error) error {
 	return visit.Errorf(visit.Unavailable, "", "the database does not answer; try again").Because(err)

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/db"
+	"footfall/db/dbtest"
 	"footfall/visit"
 )
 
@@ -266,12 +268,12 @@ func TestAppsAreFresh(t *testing.T) {
 	}
 	// cut every watcher: until it is back, the database is asked each time
 	in.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
-	err := counter.NewAdmin(openDB(t, in.url), nil).SetApp(t.Context(), "late", counter.Settings{Sites: []string{"b"}})
+	err := counter.NewAdmin(dbtest.Open(t, in.url, db.Options{}), nil).SetApp(t.Context(), "late", counter.Settings{Sites: []string{"b"}})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		_, err := in.Visit(t.Context(), counter.Request{App: "late", Peer: peer, Agent: browser, URI: "http://b/"})
 		return err == nil
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 func TestSettings(t *testing.T) {

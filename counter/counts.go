@@ -77,7 +77,7 @@ func (c *Counter) read(ctx context.Context, a *app, t visit.Target, visitor *net
 
 // readAll reads the numbers of targets, by their URI. Those that were never counted are left out.
 func (c *Counter) readAll(ctx context.Context, a *app, uris []string, visitor *netip.Addr) (map[string]visit.Counts, error) {
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	ctx, cancel := c.db.InTime(ctx)
 	defer cancel()
 	var rows []db.CountsGetRow
 	err := c.db.Read(ctx, func(q *db.Queries) (err error) {

@@ -33,7 +33,7 @@ func (k *dayKeys) of(ctx context.Context, day int32) ([]byte, error) {
 	if key := k.remembered(generation, day); key != nil {
 		return key, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	ctx, cancel := k.db.InTime(ctx)
 	defer cancel()
 	key, err := k.read(ctx, day)
 	if err != nil {
@@ -52,7 +52,7 @@ func (k *dayKeys) ofPast(ctx context.Context, day int32) (key []byte, err error)
 	if known := k.remembered(k.recorder.Generation(), day); known != nil {
 		return known, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	ctx, cancel := k.db.InTime(ctx)
 	defer cancel()
 	err = k.db.Read(ctx, func(q *db.Queries) (err error) { key, err = q.DayKeyGet(ctx, day); return err })
 	return key, err

@@ -148,7 +148,7 @@ func (g *Counting) PositionOf(l *Log) *record.Position {
 
 // FindPosition looks where a position is now.
 func (g *Counting) FindPosition(ctx context.Context, p *record.Position) error {
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	ctx, cancel := g.counter.db.InTime(ctx)
 	defer cancel()
 	next, err := g.counter.db.PositionNext(ctx, p.Position)
 	switch {
@@ -163,7 +163,7 @@ func (g *Counting) FindPosition(ctx context.Context, p *record.Position) error {
 
 // MovePosition moves a position past what is not to be counted.
 func (g *Counting) MovePosition(ctx context.Context, s record.Step) error {
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	ctx, cancel := g.counter.db.InTime(ctx)
 	defer cancel()
 	err := g.counter.db.MovePosition(ctx, db.Move{Position: s.Position.Position, From: s.Position.Next, To: s.Next})
 	switch {

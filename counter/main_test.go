@@ -132,7 +132,7 @@ func (w way) newInstance(t testing.TB, o counter.Options) *instance {
 // startOn starts one more counter on a database. Its filter has read the tables when this returns.
 func (w way) startOn(t testing.TB, url string, o counter.Options) *instance {
 	t.Helper()
-	in := &instance{url: url, clock: newClock(), db: openDB(t, url), metrics: prometheus.NewRegistry(), log: new(warnings)}
+	in := &instance{url: url, clock: newClock(), db: dbtest.Open(t, url, db.Options{}), metrics: prometheus.NewRegistry(), log: new(warnings)}
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(in.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
@@ -176,14 +176,6 @@ func (in *instance) metric(t testing.TB, name string) (sum float64) {
 	}
 	require.True(t, found, "there is no metric %s", name)
 	return sum
-}
-
-func openDB(t testing.TB, url string) *db.DB {
-	t.Helper()
-	d, err := db.Open(context.Background(), url, db.Options{})
-	require.NoError(t, err)
-	t.Cleanup(d.Close)
-	return d
 }
 
 // count counts one visit, which must succeed.

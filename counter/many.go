@@ -100,7 +100,7 @@ func (g *Counting) Record(chunk record.Chunk) []record.Result {
 
 // OpenCall returns how far the call of a name has been counted, whose body has this hash.
 func (g *Counting) OpenCall(ctx context.Context, name string, content [32]byte) (*record.Position, error) {
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	ctx, cancel := g.counter.db.InTime(ctx)
 	defer cancel()
 	at, same, err := g.counter.recorder.OpenPosition(ctx, db.Position{App: g.app.id, Source: g.calls, Part: name}, content)
 	switch {
@@ -116,7 +116,7 @@ func (g *Counting) OpenCall(ctx context.Context, name string, content [32]byte) 
 
 // Numbers returns the present numbers of visits, as Counts does.
 func (g *Counting) Numbers(ctx context.Context, visits []record.Visit) ([]visit.Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	ctx, cancel := g.counter.db.InTime(ctx)
 	defer cancel()
 	ask := db.CountsOfVisitsParams{AppID: g.app.id, Uris: make([]string, 0, 2*len(visits)), Ips: make([]netip.Addr, 0, 2*len(visits))}
 	for i := range visits {

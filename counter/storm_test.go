@@ -152,7 +152,7 @@ func newStorm(t *testing.T) *storm {
 	s.day = max(stormDay, s.lasts/stormDays)
 	t.Logf("STORM_SEED=%d STORM_SECONDS=%d", s.seed, int(s.lasts.Seconds()))
 	s.conn, s.killer = (&instance{url: s.url}).conn(t), (&instance{url: s.url}).conn(t)
-	s.retains, s.proofs = s.open("retention"), openDB(t, s.url)
+	s.retains, s.proofs = s.open("retention"), dbtest.Open(t, s.url, db.Options{})
 	s.admin = counter.NewAdmin(s.open("command"), secret)
 	for _, app := range stormApps {
 		require.NoError(t, s.addApp(app.name))
@@ -175,7 +175,7 @@ func (s *storm) open(name string) *db.DB {
 	q := named.Query()
 	q.Set("application_name", "storm "+name)
 	named.RawQuery = q.Encode()
-	return openDB(s.T, named.String())
+	return dbtest.Open(s.T, named.String(), db.Options{})
 }
 
 // start starts an instance whose clock is ahead of the slowest one.

@@ -58,7 +58,7 @@ func (c *Counter) tellDay(ctx context.Context, a *app, at time.Time, days *toldD
 
 // firstDay returns the first day of which an app takes visits.
 func (c *Counter) firstDay(ctx context.Context, a *app) (int32, error) {
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	ctx, cancel := c.db.InTime(ctx)
 	defer cancel()
 	var first, keyed int32
 	err := c.db.Read(ctx, func(q *db.Queries) (err error) {
@@ -118,7 +118,7 @@ func (g *Counting) ResumeRetention(ctx context.Context) error { return g.setPaus
 // TellInstances makes running instances read the visitors anew, after another process has counted
 // many: their filters would take each of those for new once.
 func (g *Counting) TellInstances(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	ctx, cancel := g.counter.db.InTime(ctx)
 	defer cancel()
 	if err := g.counter.db.InTx(ctx, func(q *db.Queries) error { return q.VisitorsReadAnew(ctx) }); err != nil {
 		return unanswered(err)
@@ -127,7 +127,7 @@ func (g *Counting) TellInstances(ctx context.Context) error {
 }
 
 func (g *Counting) setPause(ctx context.Context, hours int32) error {
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	ctx, cancel := g.counter.db.InTime(ctx)
 	defer cancel()
 	err := g.counter.db.InTx(ctx, func(q *db.Queries) error {
 		_, err := q.RetentionPauseSet(ctx, db.RetentionPauseSetParams{App: g.app.id, Hours: hours})

@@ -55,7 +55,7 @@ func startUpkeep(d *db.DB, o Options, days *dayKeys, uses *keyUses) *upkeep {
 func (u *upkeep) close() {
 	u.cancel()
 	u.done.Wait()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(u.ctx), readWithin)
+	ctx, cancel := u.db.InTime(context.WithoutCancel(u.ctx))
 	defer cancel()
 	u.noteUses(ctx)
 }

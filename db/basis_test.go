@@ -33,7 +33,7 @@ func TestBasis(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			url, conn := fixture(t)
-			d := open(t, url, db.Options{Writers: 1})
+			d := dbtest.Open(t, url, db.Options{Writers: 1})
 			remembered, err := d.Basis(t.Context())
 			require.NoError(t, err)
 			batch := func(ip string, targets ...int64) *db.Batch {
@@ -68,9 +68,9 @@ func TestBasis(t *testing.T) {
 // Another database is another basis, whatever it holds.
 func TestBasisOfAnotherDatabase(t *testing.T) {
 	t.Parallel()
-	one, err := open(t, dbtest.New(t), db.Options{}).Basis(t.Context())
+	one, err := dbtest.Open(t, dbtest.New(t), db.Options{}).Basis(t.Context())
 	require.NoError(t, err)
-	other, err := open(t, dbtest.New(t), db.Options{}).Basis(t.Context())
+	other, err := dbtest.Open(t, dbtest.New(t), db.Options{}).Basis(t.Context())
 	require.NoError(t, err)
 	assert.NotEqual(t, one, other)
 }
@@ -80,7 +80,7 @@ func TestBasisOfAnotherDatabase(t *testing.T) {
 func TestBasisIsReadUnderTheLocks(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
-	d := open(t, url, db.Options{Writers: 1})
+	d := dbtest.Open(t, url, db.Options{Writers: 1})
 	require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 2)))
 	remembered, err := d.Basis(t.Context())
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ func TestWriteTellsWhatEachVisitWas(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	exec(t, conn, `SELECT make_visits_day($1)`, today+1)
-	d := open(t, url, db.Options{})
+	d := dbtest.Open(t, url, db.Options{})
 	var out db.Outcome
 	verdicts := func(b *db.Batch) []db.Verdict {
 		t.Helper()
@@ -58,7 +58,7 @@ func TestWritersAtOnceLoseNothing(t *testing.T) {
 	ranks := make([][]int64, writers)
 	var all sync.WaitGroup
 	for w := range writers {
-		d := open(t, url, db.Options{})
+		d := dbtest.Open(t, url, db.Options{})
 		all.Go(func() {
 			var out db.Outcome
 			for n := range batches {
@@ -93,7 +93,7 @@ func TestWritersAtOnceLoseNothing(t *testing.T) {
 func TestDidCommitOfACommittedBatch(t *testing.T) {
 	t.Parallel()
 	url, _ := fixture(t)
-	d := open(t, url, db.Options{})
+	d := dbtest.Open(t, url, db.Options{})
 	b := visitBatch("192.0.2.1", 1)
 	require.Equal(t, db.FaultNone, write(t, d, b))
 	for range 2 {
@@ -106,7 +106,7 @@ func TestDidCommitOfACommittedBatch(t *testing.T) {
 func TestDidCommitOfABatchThatNeverCameBarsIt(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
-	d := open(t, url, db.Options{})
+	d := dbtest.Open(t, url, db.Options{})
 	b := visitBatch("192.0.2.1", 1)
 	for range 2 { // a writer whose first answer was lost asks again
 		committed, err := d.DidCommit(t.Context(), b.ID)
@@ -130,7 +130,7 @@ func TestDidCommitWaitsForARunningTransaction(t *testing.T) {
 		t.Run(fmt.Sprintf("commits=%t", commits), func(t *testing.T) {
 			t.Parallel()
 			url, conn := fixture(t)
-			d := open(t, url, db.Options{})
+			d := dbtest.Open(t, url, db.Options{})
 			id := batchID()
 			running := begin(t, url, db.BatchBegin, id)
 			claim := async(t, func() answer {
@@ -161,7 +161,7 @@ func TestInternAgreesWhoeverComesFirst(t *testing.T) {
 	found := make([]map[string]int64, 8)
 	var all sync.WaitGroup
 	for i := range found {
-		d := open(t, url, db.Options{})
+		d := dbtest.Open(t, url, db.Options{})
 		from := i * 5 // each begins elsewhere in the list
 		mine := append(append([]string{}, pages[from:]...), pages[:from]...)
 		theirs := append(append([]string{}, sites[from:]...), sites[:from]...)
@@ -185,7 +185,7 @@ func TestInternAgreesWhoeverComesFirst(t *testing.T) {
 func TestHintedNewcomersShareTheOrder(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
-	d := open(t, url, db.Options{Writers: 1})
+	d := dbtest.Open(t, url, db.Options{Writers: 1})
 	require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.9", 2)))
 	b := &db.Batch{ID: batchID(), Targets: db.TargetColumns{IDs: []int64{2, 3}, Hot: []int64{6, 1}, Newcomers: []int64{3, 1}}}
 	for i, hinted := range []bool{true, false, false, true, true, true, false} {
@@ -212,8 +212,8 @@ func TestProbeNeedsRoom(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	needSuperuser(t, conn)
-	err := open(t, with(t, url, "temp_file_limit", "8kB"), db.Options{}).Probe(t.Context())
+	err := dbtest.Open(t, with(t, url, "temp_file_limit", "8kB"), db.Options{}).Probe(t.Context())
 	require.ErrorContains(t, err, "temp_file_limit")
 	assertNothingCounted(t, conn)
-	require.NoError(t, open(t, url, db.Options{}).Probe(t.Context()))
+	require.NoError(t, dbtest.Open(t, url, db.Options{}).Probe(t.Context()))
 }

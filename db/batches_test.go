@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/db"
+	"footfall/db/dbtest"
 )
 
 // Of a turn of so many seconds the first and last stay are those in which nothing is emptied.
@@ -32,7 +33,7 @@ func TestIDsOfBatchesGo(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	set := batchesAt(t, conn)
-	d := open(t, url, db.Options{})
+	d := dbtest.Open(t, url, db.Options{})
 	for at := 0; at < turn; at += 7 {
 		set(4*turn + at)
 		b := visitBatch("192.0.2.1", 1)
@@ -55,7 +56,7 @@ func TestBatchAcrossTheTurn(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	set := batchesAt(t, conn)
-	d := open(t, url, db.Options{})
+	d := dbtest.Open(t, url, db.Options{})
 	set(turn - 1)
 	id := batchID()
 	running := begin(t, url, db.BatchBegin, id)
@@ -82,7 +83,7 @@ func TestAbandonedBatchComesLate(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	set := batchesAt(t, conn)
-	d := open(t, url, db.Options{})
+	d := dbtest.Open(t, url, db.Options{})
 	for at := 0; at < turn; at += 7 {
 		for _, late := range []int{1, stay / 2, stay - 1} {
 			set(4*turn + at)

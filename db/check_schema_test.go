@@ -69,7 +69,7 @@ func TestCheckSchema(t *testing.T) {
 			url := dbtest.New(t)
 			conn := connect(t, url)
 			if c.spoil != nil {
-				c.spoil(t, open(t, url, db.Options{}), conn)
+				c.spoil(t, dbtest.Open(t, url, db.Options{}), conn)
 			}
 			if of, member := strings.CutPrefix(c.role, "member of "); member {
 				url = withLogin(t, url, newLogin(t, conn, of))
@@ -81,7 +81,7 @@ func TestCheckSchema(t *testing.T) {
 			if c.reads {
 				check = (*db.DB).CheckReports
 			}
-			err := check(open(t, url, db.Options{}), t.Context())
+			err := check(dbtest.Open(t, url, db.Options{}), t.Context())
 			if c.want == "" {
 				require.NoError(t, err)
 				return
@@ -95,7 +95,7 @@ func TestCheckSchemaMakesNothing(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)
 	conn := connect(t, url)
-	d := open(t, url, db.Options{})
+	d := dbtest.Open(t, url, db.Options{})
 	for _, have := range []string{"", "footfall"} {
 		if have != "" {
 			exec(t, conn, `CREATE SCHEMA footfall`) // an administrator may have prepared it

@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/db"
+	"footfall/db/dbtest"
 )
 
 func TestOneOfManyMakesADay(t *testing.T) {
 	t.Parallel()
 	url, _ := fixture(t)
-	d := open(t, url, db.Options{Readers: 20})
+	d := dbtest.Open(t, url, db.Options{Readers: 20})
 	missing, err := d.Queries().VisitsDaysMissing(t.Context(), []int32{today, today + 1})
 	require.NoError(t, err)
 	require.Equal(t, []int32{today + 1}, missing)
@@ -62,7 +63,7 @@ func TestMakingADayAndCountingDoNotWaitForEachOther(t *testing.T) {
 func TestWhatIsNoDayIsRefused(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
-	d := open(t, url, db.Options{})
+	d := dbtest.Open(t, url, db.Options{})
 	for _, day := range []int32{20190230, 20191301, 20190100, 20190001, 0, -20190629, 2019} {
 		_, err := d.Queries().VisitsDayMake(t.Context(), day)
 		assert.Equal(t, db.FaultData, db.FaultOf(err), "%d: %v", day, err)
@@ -88,7 +89,7 @@ func TestVisitsDaysInEveryPlan(t *testing.T) {
 		query.Set("enable_indexscan", "off")
 		query.Set("enable_bitmapscan", "off")
 		u.RawQuery = query.Encode()
-		days, err := open(t, u.String(), db.Options{}).Queries().VisitsDays(t.Context(), db.VisitsDaysParams{FirstDay: 0, LastDay: today})
+		days, err := dbtest.Open(t, u.String(), db.Options{}).Queries().VisitsDays(t.Context(), db.VisitsDaysParams{FirstDay: 0, LastDay: today})
 		require.NoError(t, err, off)
 		require.Equal(t, []int32{today}, days, off)
 	}

@@ -72,9 +72,10 @@ type DB struct {
 	reports  *pgxpool.Pool // for reports: few and read-only, so that counting keeps the machine
 	sessions sessions      // for connections outside the pools, too: migrations, watchers, snapshots
 
-	deadAfter    time.Duration
-	lockPatience time.Duration
-	log          *slog.Logger
+	statementTimeout time.Duration
+	deadAfter        time.Duration
+	lockPatience     time.Duration
+	log              *slog.Logger
 
 	localClock  func() time.Time
 	clockOffset atomic.Int64 // how many nanoseconds localClock is ahead of the database's clock
@@ -87,7 +88,10 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{sessions: base, deadAfter: o.DeadAfter, lockPatience: o.LockPatience, log: o.Log, localClock: o.LocalClock}
+	d := &DB{
+		sessions: base, statementTimeout: o.StatementTimeout, deadAfter: o.DeadAfter, lockPatience: o.LockPatience,
+		log: o.Log, localClock: o.LocalClock,
+	}
 	d.readers, err = newPool(ctx, base, o.Readers, map[string]string{"statement_timeout": milliseconds(o.StatementTimeout)}, nil)
 	if err != nil {
 		return nil, err
@@ -127,6 +131,15 @@ func (d *DB) Close() {
 	d.readers.Close()
 	d.writers.Close()
 	d.reports.Close()
+}
+
+// StatementTimeout is how long a statement may take.
+func (d *DB) StatementTimeout() time.Duration { return d.statementTimeout }
+
+// InTime bounds a question of a caller by the time that one statement may take. That includes its
+// wait for a connection.
+func (d *DB) InTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d.statementTimeout)
 }
 
 // Ping returns an error if the database does not answer.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/db"
+	"footfall/db/dbtest"
 )
 
 // What a batch wrote that was under way, or had not begun, when a visitor's targets were found, is
@@ -15,7 +16,7 @@ import (
 func TestPagesCountedSinceTheFirstLook(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
-	d := open(t, url, db.Options{})
+	d := dbtest.Open(t, url, db.Options{})
 	exec(t, conn, `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'example.com/c')`)
 	exec(t, conn, `INSERT INTO counters (page_id) VALUES (4)`)
 	const ip = "192.0.2.1"

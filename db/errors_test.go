@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/db"
+	"footfall/db/dbtest"
 )
 
 // lockCounters holds the counters of one target from everybody else.
@@ -40,14 +41,14 @@ func with(t *testing.T, address, setting, value string) string {
 func TestFaultNone(t *testing.T) {
 	t.Parallel()
 	url, _ := fixture(t)
-	assert.Equal(t, db.FaultNone, write(t, open(t, url, db.Options{}), visitBatch("192.0.2.1", 1, 2)))
+	assert.Equal(t, db.FaultNone, write(t, dbtest.Open(t, url, db.Options{}), visitBatch("192.0.2.1", 1, 2)))
 }
 
 func TestFaultOfLockTimeout(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	begin(t, url, lockCounters, 2)
-	d := open(t, with(t, url, "lock_timeout", "10ms"), db.Options{})
+	d := dbtest.Open(t, with(t, url, "lock_timeout", "10ms"), db.Options{})
 	assert.Equal(t, db.FaultBusy, write(t, d, visitBatch("192.0.2.1", 1, 2)))
 	assertNothingCounted(t, conn)
 }
@@ -60,7 +61,7 @@ func TestFaultOfDeadlock(t *testing.T) {
 	url, conn := fixture(t)
 	second := begin(t, url, lockCounters, 2)
 	third := begin(t, with(t, url, "deadlock_timeout", "10min"), lockCounters, 3)
-	d := open(t, with(t, url, "deadlock_timeout", "10ms"), db.Options{})
+	d := dbtest.Open(t, with(t, url, "deadlock_timeout", "10ms"), db.Options{})
 	fault := async(t, func() db.Fault { return write(t, d, visitBatch("192.0.2.1", 1, 2, 3)) })
 	awaitBlocked(t, conn, 1)
 	other := async(t, func() error { _, err := third.Exec(context.Background(), lockCounters, 1); return err })
@@ -77,7 +78,7 @@ func TestFaultOfDeadlock(t *testing.T) {
 func TestFaultOfWrongHint(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
-	d := open(t, url, db.Options{Writers: 1})
+	d := dbtest.Open(t, url, db.Options{Writers: 1})
 	require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 2)))
 	b := visitBatch("192.0.2.1", 2)
 	b.Pairs.Hinted[0], b.Targets.Newcomers[0] = true, 1
@@ -92,7 +93,7 @@ func TestFaultOfWrongHint(t *testing.T) {
 func TestFaultOfVisitWithoutVisitor(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
-	d := open(t, url, db.Options{Writers: 1})
+	d := dbtest.Open(t, url, db.Options{Writers: 1})
 	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190629, 0, '192.0.2.1')`)
 	b := visitBatch("192.0.2.1", 2)
 	assert.Equal(t, db.FaultHint, write(t, d, b))
@@ -104,7 +105,7 @@ func TestFaultOfVisitWithoutVisitor(t *testing.T) {
 func TestFaultOfMissingDay(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
-	d := open(t, url, db.Options{Writers: 1})
+	d := dbtest.Open(t, url, db.Options{Writers: 1})
 	b := onDay(visitBatch("192.0.2.1", 1, 2), today+1)
 	backend := backendOf(t, d)
 	assert.Equal(t, db.FaultNoDay, write(t, d, b))
@@ -118,7 +119,7 @@ func TestFaultOfMissingDay(t *testing.T) {
 func TestFaultOfBadData(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
-	d := open(t, url, db.Options{Writers: 1})
+	d := dbtest.Open(t, url, db.Options{Writers: 1})
 	negative := visitBatch("192.0.2.1", 1, 2)
 	negative.Targets.Hot[1] = -1
 	assert.Equal(t, db.FaultData, write(t, d, negative), "a check")
@@ -134,7 +135,7 @@ func TestFaultOfConnectionLostUnderWay(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	held := begin(t, url, lockCounters, 2)
-	d := open(t, url, db.Options{})
+	d := dbtest.Open(t, url, db.Options{})
 	fault := async(t, func() db.Fault { return write(t, d, visitBatch("192.0.2.1", 1, 2)) })
 	require.True(t, query[bool](t, conn, `SELECT pg_terminate_backend($1)`, awaitBlocked(t, conn, 1)))
 	assert.Equal(t, db.FaultUnknown, receive(t, fault, "the batch's end"))
@@ -146,7 +147,7 @@ func TestFaultOfDeadlineUnderWay(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	begin(t, url, lockCounters, 2)
-	d := open(t, url, db.Options{})
+	d := dbtest.Open(t, url, db.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	fault := async(t, func() db.Fault {
 		var out db.Outcome
@@ -159,7 +160,7 @@ func TestFaultOfDeadlineUnderWay(t *testing.T) {
 
 func TestFaultWhereNobodyListens(t *testing.T) {
 	t.Parallel()
-	d := open(t, "postgres://footfall@/footfall?host="+url.QueryEscape(t.TempDir()), db.Options{})
+	d := dbtest.Open(t, "postgres://footfall@/footfall?host="+url.QueryEscape(t.TempDir()), db.Options{})
 	assert.Equal(t, db.FaultRefused, write(t, d, visitBatch("192.0.2.1", 1)))
 	_, _, err := d.Intern(t.Context(), interning([]string{"example.com/a"}, []string{"example.com"}))
 	assert.Equal(t, db.FaultRefused, db.FaultOf(err))
@@ -169,7 +170,7 @@ func TestFaultOfStatementTimeout(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	held := begin(t, url, lockCounters, 2)
-	d := open(t, url, db.Options{Writers: 1, StatementTimeout: 20 * time.Millisecond})
+	d := dbtest.Open(t, url, db.Options{Writers: 1, StatementTimeout: 20 * time.Millisecond})
 	assert.Equal(t, db.FaultRefused, write(t, d, visitBatch("192.0.2.1", 1, 2)))
 	require.NoError(t, held.Rollback(t.Context()))
 	assertNothingCounted(t, conn)
@@ -237,7 +238,7 @@ func TestBatchesWaitForTheDisk(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	for value, want := range map[string]string{"off": "on", "local": "local"} {
-		d := open(t, with(t, url, "synchronous_commit", value), db.Options{})
+		d := dbtest.Open(t, with(t, url, "synchronous_commit", value), db.Options{})
 		_, err := conn.Exec(t.Context(), `CREATE TABLE IF NOT EXISTS heard (setting text);
 			CREATE OR REPLACE FUNCTION hear() RETURNS trigger LANGUAGE plpgsql AS $$
 			BEGIN INSERT INTO footfall.heard VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;

@@ -25,7 +25,7 @@ const functionOIDs = `
 func TestFunctionsAreMadeAgainWhenTheirFilesChange(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	d, conn := open(t, url, db.Options{}), connect(t, url)
+	d, conn := dbtest.Open(t, url, db.Options{}), connect(t, url)
 	whole, before := catalog(t, conn), queryAll[string](t, conn, functionOIDs)
 	require.NotEmpty(t, before)
 
@@ -71,7 +71,7 @@ func standsWithATable(line string) bool {
 func TestFunctionsStayWhereSomebodyHasBuiltOnThem(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	d, conn := open(t, url, db.Options{}), connect(t, url)
+	d, conn := dbtest.Open(t, url, db.Options{}), connect(t, url)
 	exec(t, conn, `CREATE VIEW report.weekly AS SELECT app, target, sum(pv) AS pv FROM report.days GROUP BY app, target`)
 	exec(t, conn, otherFunctions)
 	before := queryAll[string](t, conn, functionOIDs)
@@ -91,7 +91,7 @@ func TestFiveInstancesMakeFunctionsAtOnce(t *testing.T) {
 	var made [5][]string
 	var all sync.WaitGroup
 	for i := range made {
-		d := open(t, url, db.Options{})
+		d := dbtest.Open(t, url, db.Options{})
 		all.Go(func() {
 			var err error
 			made[i], err = d.MigrateUp(context.Background())
@@ -121,7 +121,7 @@ func TestReportsAndBatchesBesideNewFunctions(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	needRole(t, conn, "footfall_report")
-	d, service := open(t, url, db.Options{}), open(t, withRole(t, url, "footfall_app"), db.Options{})
+	d, service := dbtest.Open(t, url, db.Options{}), dbtest.Open(t, withRole(t, url, "footfall_app"), db.Options{})
 	reader := connect(t, withRole(t, url, "footfall_report"))
 	const readers = 3
 	asking := [readers]func(i int) error{}
@@ -163,7 +163,7 @@ func TestReportsAndBatchesBesideNewFunctions(t *testing.T) {
 func TestNewFunctionsWaitForALongReport(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
-	d := open(t, url, db.Options{})
+	d := dbtest.Open(t, url, db.Options{})
 	long := begin(t, url, `SELECT * FROM report.sites`)
 	exec(t, conn, otherFunctions)
 	made := async(t, func() error {
@@ -188,7 +188,7 @@ func TestForeignStepsAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := dbtest.New(t)
-			d, conn := open(t, url, db.Options{}), connect(t, url)
+			d, conn := dbtest.Open(t, url, db.Options{}), connect(t, url)
 			exec(t, conn, spoil)
 			before := catalog(t, conn)
 			_, up := d.MigrateUp(t.Context())

@@ -20,15 +20,6 @@ import (
 // ready.
 const today = 20190629
 
-// open opens a database for the length of the test.
-func open(t *testing.T, url string, o db.Options) *db.DB {
-	t.Helper()
-	d, err := db.Open(t.Context(), url, o)
-	require.NoError(t, err)
-	t.Cleanup(d.Close)
-	return d
-}
-
 // connect opens a connection beside those of the code under test.
 func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
@@ -164,9 +155,7 @@ func awaitBlocked(t *testing.T, conn *pgx.Conn, sessions int) (pid int32) {
 // eventually waits for a condition that shows in the database alone.
 func eventually(t *testing.T, condition func() bool, what string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !condition(); {
-		require.True(t, time.Now().Before(deadline), "waited in vain for "+what)
-	}
+	require.Eventually(t, condition, time.Minute, time.Millisecond, "waited in vain for "+what)
 }
 
 // interning asks app 1 for pages without a limit.

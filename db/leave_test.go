@@ -18,7 +18,7 @@ func TestCallersWhoLeaveCostNoConnection(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
 	conn := connect(t, url)
-	d := open(t, url, db.Options{Readers: 1})
+	d := dbtest.Open(t, url, db.Options{Readers: 1})
 	ask := func(ctx context.Context) error {
 		return d.Read(ctx, func(q *db.Queries) error {
 			_, err := q.CountsGet(ctx, db.CountsGetParams{AppID: 1, Uris: []string{"example.com"}})
@@ -62,7 +62,7 @@ func TestCallersWhoLeaveCostNoConnection(t *testing.T) {
 // connection.
 func TestFindingNothingCostsNoConnection(t *testing.T) {
 	t.Parallel()
-	d := open(t, dbtest.New(t), db.Options{Readers: 1})
+	d := dbtest.Open(t, dbtest.New(t), db.Options{Readers: 1})
 	for name, ask := range map[string]func(context.Context, func(*db.Queries) error) error{"Read": d.Read, "Report": d.Report} {
 		session := func() (process int64) {
 			require.NoError(t, ask(t.Context(), func(q *db.Queries) (err error) { process, err = q.SessionProcess(t.Context()); return err }))

@@ -18,7 +18,7 @@ import (
 func TestMigrationsGoUpAndDownAndUpAgain(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)
-	d, conn := open(t, url, db.Options{}), connect(t, url)
+	d, conn := dbtest.Open(t, url, db.Options{}), connect(t, url)
 
 	applied, err := d.MigrateUp(t.Context())
 	require.NoError(t, err)
@@ -59,7 +59,7 @@ func TestMigrationsGoUpAndDownAndUpAgain(t *testing.T) {
 
 func TestMigrateStatus(t *testing.T) {
 	t.Parallel()
-	d := open(t, dbtest.New(t), db.Options{})
+	d := dbtest.Open(t, dbtest.New(t), db.Options{})
 	down, err := d.MigrateDown(t.Context())
 	require.NoError(t, err)
 	states, err := d.MigrateStatus(t.Context())
@@ -78,7 +78,7 @@ func TestFiveInstancesMigrateAtOnce(t *testing.T) {
 	var applied [5][]string
 	var all sync.WaitGroup
 	for i := range applied {
-		d := open(t, url, db.Options{})
+		d := dbtest.Open(t, url, db.Options{})
 		all.Go(func() {
 			var err error
 			applied[i], err = d.MigrateUp(t.Context())
@@ -103,7 +103,7 @@ func TestStepsWaitForALongTransaction(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
 	var log syncBuffer
-	d, conn := open(t, url, db.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}), connect(t, url)
+	d, conn := dbtest.Open(t, url, db.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}), connect(t, url)
 	exec(t, conn, `INSERT INTO apps (name) VALUES ('shop')`)
 	down := func() error { _, err := d.MigrateDown(t.Context()); return err }
 	up := func() error { _, err := d.MigrateUp(t.Context()); return err }
@@ -133,14 +133,14 @@ func TestStepsWaitForALongTransaction(t *testing.T) {
 func TestMigrationGivesUp(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	d, conn := open(t, url, db.Options{LockPatience: time.Millisecond}), connect(t, url)
+	d, conn := dbtest.Open(t, url, db.Options{LockPatience: time.Millisecond}), connect(t, url)
 	exec(t, conn, otherFunctions)
 	begin(t, url, `SELECT FROM report.sites`)
 	_, err := d.MigrateUp(t.Context())
 	require.ErrorContains(t, err, "functions and views: long transactions have held locks that it needs")
 	require.Equal(t, db.FaultBusy, db.FaultOf(err))
 	begin(t, url, `LOCK TABLE visits IN SHARE UPDATE EXCLUSIVE MODE`)
-	_, err = open(t, url, db.Options{LockPatience: time.Millisecond}).MigrateUp(t.Context())
+	_, err = dbtest.Open(t, url, db.Options{LockPatience: time.Millisecond}).MigrateUp(t.Context())
 	require.Equal(t, db.FaultBusy, db.FaultOf(err))
 }
 
@@ -178,7 +178,7 @@ func TestSchemaOfNewerBinaryIsRefused(t *testing.T) {
 	url := dbtest.New(t)
 	conn := connect(t, url)
 	exec(t, conn, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`)
-	_, err := open(t, url, db.Options{}).MigrateUp(t.Context())
+	_, err := dbtest.Open(t, url, db.Options{}).MigrateUp(t.Context())
 	require.ErrorContains(t, err, "version 9999")
 	require.ErrorContains(t, err, "use a newer footfall")
 }
@@ -192,7 +192,7 @@ func TestEncodingOtherThanUTF8IsRefused(t *testing.T) {
 	exec(t, conn, `CREATE DATABASE `+quoted+` TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'`)
 	defer exec(t, conn, `DROP DATABASE `+quoted+` WITH (FORCE)`)
 
-	d := open(t, strings.Replace(url, "/"+name, "/"+name+"_ascii", 1), db.Options{})
+	d := dbtest.Open(t, strings.Replace(url, "/"+name, "/"+name+"_ascii", 1), db.Options{})
 	_, err := d.MigrateUp(t.Context())
 	require.ErrorContains(t, err, "encoding is SQL_ASCII; Footfall needs UTF8")
 	require.ErrorContains(t, err, "CREATE DATABASE", "it says what to do")

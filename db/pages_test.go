@@ -31,7 +31,7 @@ func TestPagesAfterAreInOrder(t *testing.T) {
 	rand.Shuffle(len(uris), func(i, j int) { uris[i], uris[j] = uris[j], uris[i] })
 	exec(t, conn, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, unnest($1::text[])`, uris)
 	slices.Sort(uris)
-	d := open(t, url, db.Options{})
+	d := dbtest.Open(t, url, db.Options{})
 	for _, prefix := range []string{"", "example.com/", "example.com/1", long, long + "2", "other.example/"} {
 		var want, found []string
 		for _, uri := range uris {

@@ -61,7 +61,7 @@ func TestPlanWithoutStatistics(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	exec(t, conn, keptAsIs)
-	d := open(t, url, db.Options{})
+	d := dbtest.Open(t, url, db.Options{})
 	loadVisitors(t, conn)
 	requireLooksUpByKey(t, explainRecord(t, d))
 }
@@ -70,7 +70,7 @@ func TestPlanWithStatistics(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	exec(t, conn, keptAsIs)
-	d := open(t, url, db.Options{})
+	d := dbtest.Open(t, url, db.Options{})
 	loadVisitors(t, conn)
 	exec(t, conn, `VACUUM ANALYZE visitors, visits, counters`)
 	requireLooksUpByKey(t, explainRecord(t, d))
@@ -100,7 +100,7 @@ func planOfAStatementPreparedAfter(t *testing.T, state string) {
 	for statement := range strings.SplitSeq(state, ";") {
 		exec(t, conn, statement)
 	}
-	d := open(t, url, db.Options{Writers: 1}) // so that every batch takes the same connection
+	d := dbtest.Open(t, url, db.Options{Writers: 1}) // so that every batch takes the same connection
 	var out db.Outcome
 	for range 10 { // PostgreSQL may keep a plan from the sixth on
 		require.NoError(t, d.Write(t.Context(), visitBatch("192.0.2.1", 2), &out))
@@ -130,7 +130,7 @@ func TestPlanOfPagesFindPreparedOnAnEmptyTable(t *testing.T) {
 	exec(t, conn, `ALTER TABLE pages SET (autovacuum_enabled = false)`)
 	exec(t, conn, `VACUUM ANALYZE pages`)
 	exec(t, conn, `INSERT INTO apps (name) VALUES ('shop')`)
-	d := open(t, url, db.Options{Writers: 1})
+	d := dbtest.Open(t, url, db.Options{Writers: 1})
 	for i := range 7 {
 		_, _, err := d.Intern(t.Context(), interning([]string{fmt.Sprint("example.com/", i)}, []string{"example.com"}))
 		require.NoError(t, err)

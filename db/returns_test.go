@@ -190,7 +190,7 @@ func (h *histories) countLate(t *testing.T, page int64, visitor int, day int32) 
 func TestPackingWaitsForTheCounters(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
-	d := open(t, url, db.Options{})
+	d := dbtest.Open(t, url, db.Options{})
 	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES (20190629)`)
 	exec(t, conn, `INSERT INTO packed_returns VALUES (2, 20190629, B'1', B'11')`)
 	exec(t, conn, `INSERT INTO open_returns VALUES (2, 20190629, 20190627, 4)`)
@@ -213,7 +213,7 @@ func TestPackingWaitsForTheCounters(t *testing.T) {
 func TestPackingIsKilled(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
-	d := open(t, url, db.Options{})
+	d := dbtest.Open(t, url, db.Options{})
 	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES ($1)`, today)
 	exec(t, conn, `INSERT INTO visitors (page_id, rank, first_day, last_day, ip) VALUES (1, 1, 20190627, 20190627, '192.0.2.1'), (2, 1, 20190627, 20190627, '192.0.2.1')`)
 	exec(t, conn, `UPDATE counters SET hot = 1, pv = 1, uv = 1`)

@@ -39,7 +39,7 @@ func TestOwnerWhoMayNotMakeRoles(t *testing.T) {
 	exec(t, admin, `CREATE ROLE keeper LOGIN PASSWORD 'secret'`)
 	exec(t, admin, `CREATE DATABASE managed OWNER keeper TEMPLATE template0 ENCODING 'UTF8'`)
 	url = inDatabase(t, url, "managed")
-	keeper := open(t, withLogin(t, url, "keeper"), db.Options{})
+	keeper := dbtest.Open(t, withLogin(t, url, "keeper"), db.Options{})
 
 	applied, err := keeper.MigrateUp(t.Context())
 	require.NoError(t, err)
@@ -52,7 +52,7 @@ func TestOwnerWhoMayNotMakeRoles(t *testing.T) {
 	exec(t, owner, `CREATE VIEW report.names AS SELECT name FROM footfall.apps`)
 
 	exec(t, admin, `CREATE ROLE footfall_app`)
-	service := open(t, withRole(t, url, "footfall_app"), db.Options{})
+	service := dbtest.Open(t, withRole(t, url, "footfall_app"), db.Options{})
 	require.ErrorContains(t, service.CheckSchema(t.Context()), "the role footfall_app may not read")
 	missing, err = keeper.Queries().RolesGrant(t.Context())
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestManyDatabasesMakeTheRolesAtOnce(t *testing.T) {
 	for i := range opened {
 		name := fmt.Sprintf("site_%d", i)
 		exec(t, admin, `CREATE DATABASE `+name+` TEMPLATE template0 ENCODING 'UTF8'`)
-		opened[i], conns[i] = open(t, inDatabase(t, url, name), db.Options{}), connect(t, inDatabase(t, url, name))
+		opened[i], conns[i] = dbtest.Open(t, inDatabase(t, url, name), db.Options{}), connect(t, inDatabase(t, url, name))
 		all.Go(func() {
 			_, err := opened[i].MigrateUp(t.Context())
 			assert.NoError(t, err)

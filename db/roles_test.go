@@ -88,7 +88,7 @@ func TestServiceCountsAsFootfallApp(t *testing.T) {
 			url, conn := fixture(t)
 			needSuperuser(t, conn)
 			exec(t, conn, `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('a'), '{count}')`)
-			serveOn(t, open(t, from(t, url, conn), db.Options{}), conn)
+			serveOn(t, dbtest.Open(t, from(t, url, conn), db.Options{}), conn)
 		})
 	}
 }
@@ -369,7 +369,7 @@ func TestGrantingAndCountingDoNotWaitForEachOther(t *testing.T) {
 func TestGrantsGoDownAndUpAgain(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	d, conn := open(t, url, db.Options{}), connect(t, url)
+	d, conn := dbtest.Open(t, url, db.Options{}), connect(t, url)
 	needRole(t, conn, "footfall_app")
 	roles := []string{"footfall_app", "footfall_report", "PUBLIC"}
 	var before [3][]string

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/db"
+	"footfall/db/dbtest"
 )
 
 // Whoever holds a snapshot is told of, to the service's role also; it is told since when if the
@@ -24,7 +25,7 @@ func TestSnapshotHolders(t *testing.T) {
 	require.NoError(t, err)
 	holder := fmt.Sprintf("process %d", tx.Conn().PgConn().PID())
 	look := func(login string) (found []db.SnapshotHoldersRow) {
-		holders, err := open(t, login, db.Options{}).Queries().SnapshotHolders(t.Context())
+		holders, err := dbtest.Open(t, login, db.Options{}).Queries().SnapshotHolders(t.Context())
 		require.NoError(t, err)
 		for _, h := range holders { // there may be others: the server looks after its tables
 			if strings.Contains(h.Holder, holder) {

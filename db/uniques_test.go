@@ -40,7 +40,7 @@ func TestUniquesBesideADayThatIsDropped(t *testing.T) {
 		err error
 	}
 	answered := make(chan answer, 1)
-	d := open(t, url, db.Options{StatementTimeout: time.Minute})
+	d := dbtest.Open(t, url, db.Options{StatementTimeout: time.Minute})
 	go func() {
 		var a answer
 		a.err = d.Report(context.Background(), func(q *db.Queries) (err error) {

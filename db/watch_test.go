@@ -33,7 +33,7 @@ func watch(t *testing.T, url string) *watcher {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &watcher{seen: make(chan []string), taken: make(chan struct{}), ended: make(chan error, 1), stop: cancel}
-	d := open(t, with(t, url, "application_name", "watcher"), db.Options{})
+	d := dbtest.Open(t, with(t, url, "application_name", "watcher"), db.Options{})
 	over := make(chan struct{})
 	go func() {
 		w.ended <- d.WatchApps(ctx, func(access *db.Access) {
@@ -80,7 +80,7 @@ func addApp(t *testing.T, d *db.DB, name string) {
 
 func TestWaitForInstancesWithoutAny(t *testing.T) {
 	t.Parallel()
-	d := open(t, dbtest.New(t), db.Options{})
+	d := dbtest.Open(t, dbtest.New(t), db.Options{})
 	addApp(t, d, "shop")
 	require.NoError(t, d.WaitForInstances(t.Context(), inTime))
 }
@@ -88,7 +88,7 @@ func TestWaitForInstancesWithoutAny(t *testing.T) {
 func TestWatcherSeesEveryChange(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	d, conn := open(t, url, db.Options{}), connect(t, url)
+	d, conn := dbtest.Open(t, url, db.Options{}), connect(t, url)
 	addApp(t, d, "a")
 	w := watch(t, url)
 	w.takes(t, "a")
@@ -105,7 +105,7 @@ func TestWatcherSeesEveryChange(t *testing.T) {
 func TestWaitForInstancesWaitsForEveryOne(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	d := open(t, url, db.Options{})
+	d := dbtest.Open(t, url, db.Options{})
 	quick, slow := watch(t, url), watch(t, url)
 	quick.takes(t, []string{}...)
 	slow.takes(t, []string{}...)
@@ -126,7 +126,7 @@ func TestWaitForInstancesWaitsForEveryOne(t *testing.T) {
 func TestWaitForInstancesWaitsForTheNewestChange(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	d := open(t, url, db.Options{})
+	d := dbtest.Open(t, url, db.Options{})
 	w := watch(t, url)
 	w.takes(t, []string{}...)
 	addApp(t, d, "a")
@@ -155,7 +155,7 @@ func TestWaitForInstancesLeavesOutTheDead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := dbtest.New(t)
-			d := open(t, url, db.Options{})
+			d := dbtest.Open(t, url, db.Options{})
 			w := watch(t, url)
 			w.takes(t, []string{}...)
 			addApp(t, d, "shop")
@@ -174,15 +174,24 @@ func TestWatcherFindsOutThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
 	network, through := dbtest.NewNetwork(t, url)
-	d := open(t, through, db.Options{DeadAfter: 2 * time.Second})
-	published := make(chan bool, 10)
-	ended := async(t, func() error {
-		return d.WatchApps(t.Context(), func(access *db.Access) { published <- access != nil })
+	d := dbtest.Open(t, through, db.Options{DeadAfter: 2 * time.Second})
+	watches, ends := make(chan bool, 1), make(chan bool, 1)
+	ended := async(t, func() (err error) {
+		for len(watches) == 0 { // a slow machine may take longer to answer than it has time
+			err = d.WatchApps(t.Context(), func(access *db.Access) {
+				if access != nil {
+					watches <- true
+				} else if len(watches) > 0 {
+					ends <- true
+				}
+			})
+		}
+		return err
 	})
-	require.True(t, receive(t, published, "the apps"))
+	eventually(t, func() bool { return len(watches) > 0 }, "the apps")
 	network.Freeze()
 	defer network.Thaw() // or it could not be closed
-	require.False(t, receive(t, published, "the news that it watches no longer"))
+	receive(t, ends, "the news that it watches no longer")
 	network.Thaw()
 	require.Error(t, receive(t, ended, "the watcher's end"))
 	for _, deadAfter := range []time.Duration{2 * time.Second, 10 * time.Second} {

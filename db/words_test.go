@@ -42,7 +42,7 @@ func TestFailedStepShowsNoSQL(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)
 	exec(t, connect(t, url), "CREATE SCHEMA footfall; CREATE TABLE footfall.apps ()")
-	_, err := open(t, url, db.Options{}).MigrateUp(t.Context())
+	_, err := dbtest.Open(t, url, db.Options{}).MigrateUp(t.Context())
 	require.ErrorContains(t, err, `relation "apps" already exists`)
 	assert.NotContains(t, err.Error(), "CREATE")
 }
@@ -78,7 +78,7 @@ func TestRefusedForGood(t *testing.T) {
 		{"postgres://u@host.invalid/d", false, "the host host.invalid is not known"},
 		{"postgres:///d?host=/nowhere", false, "nothing answers at /nowhere/.s.PGSQL.5432"},
 	} {
-		err := open(t, c.url, db.Options{}).Ping(t.Context())
+		err := dbtest.Open(t, c.url, db.Options{}).Ping(t.Context())
 		assert.Equal(t, c.good, db.RefusedForGood(err), "%v", err)
 		assert.Contains(t, db.Sentence(err), c.says)
 		assert.NotContains(t, db.Sentence(err), "SQLSTATE")

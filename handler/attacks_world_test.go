@@ -85,9 +85,8 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	w.now.Store(&noon)
-	d, err := db.Open(ctx, w.database, db.Options{})
-	require.NoError(t, err)
-	t.Cleanup(d.Close)
+	d := dbtest.Open(t, w.database, db.Options{})
+	var err error
 	w.conn, err = pgx.Connect(ctx, w.database)
 	require.NoError(t, err)
 	t.Cleanup(func() { w.conn.Close(ctx) })
@@ -107,9 +106,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) instance(secret counter.Secret) (*counter.Counter, *prometheus.Registry) {
 	w.t.Helper()
-	d, err := db.Open(context.Background(), w.database, db.Options{})
-	require.NoError(w.t, err)
-	w.t.Cleanup(d.Close)
+	d := dbtest.Open(w.t, w.database, db.Options{})
 	registry := prometheus.NewRegistry()
 	counting, err := counter.Open(context.Background(), d, counter.Options{Secret: secret, Options: record.Options{
 		Log: w.log.logger(), Metrics: registry, Filter: true, FilterMemory: 8 << 20, Memory: 8 << 20,

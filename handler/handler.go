@@ -32,6 +32,8 @@ type Options struct {
 	Dashboard bool
 	// PublicURL is where people reach it, as https://count.example. Default: as they ask.
 	PublicURL string
+
+	reportPatience time.Duration // for each report, and for a place for it; default reportWithin and reportWait
 }
 
 // Servers returns the public server, and that of the operator.
@@ -42,7 +44,7 @@ func Servers(c *counter.Counter, o Options) (public, admin *http.Server) {
 
 func publicHandler(c *counter.Counter, o Options) http.Handler {
 	s := newService(c, o)
-	s.routes = s.publicRoutes(o.Reports)
+	s.routes = s.publicRoutes(o)
 	s.overlooked = newOverlooked(s.log, s.registry)
 	return s.echo(newMetrics(s.registry))
 }

@@ -58,15 +58,16 @@ func newEdge(t *testing.T) *edge {
 		require.NoError(t, counter.NewAdmin(d, nil).AddApp(ctx, "shop", counter.Settings{Sites: []string{"example.com"}}))
 	})
 	e.now.Store(&noon)
-	d, err := db.Open(ctx, e.database, db.Options{})
-	require.NoError(t, err)
-	t.Cleanup(d.Close)
+	d := dbtest.Open(t, e.database, db.Options{})
 
 	options := Options{
 		Log: slog.New(slog.NewTextHandler(e.log, nil)), Metrics: prometheus.NewRegistry(), Stopping: e.stopping,
-		Reports: report.NewReader(d), Dashboard: true,
+		Reports: report.NewReader(d), Dashboard: true, reportPatience: time.Minute,
 	}
-	e.counter, err = counter.Open(ctx, d, counter.Options{Options: record.Options{Metrics: options.Metrics, Clock: func() time.Time { return *e.now.Load() }}})
+	var err error
+	e.counter, err = counter.Open(ctx, d, counter.Options{Options: record.Options{
+		Metrics: options.Metrics, Clock: func() time.Time { return *e.now.Load() }, MaxWait: time.Minute,
+	}})
 	require.NoError(t, err)
 	t.Cleanup(e.counter.Close)
 	public := serve(t, publicHandler(e.counter, options), options.Log)

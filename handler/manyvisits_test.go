@@ -19,6 +19,7 @@ import (
 
 	"footfall/counter"
 	"footfall/db"
+	"footfall/db/dbtest"
 	"footfall/intake"
 	"footfall/record"
 	"footfall/visit"
@@ -190,10 +191,8 @@ func TestManyVisitsRefused(t *testing.T) {
 // another is one more instance on the database of an edge.
 func (e *edge) another(t *testing.T) *edge {
 	t.Helper()
-	d, err := db.Open(t.Context(), e.database, db.Options{})
-	require.NoError(t, err)
-	t.Cleanup(d.Close)
-	counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return *e.now.Load() }}})
+	d := dbtest.Open(t, e.database, db.Options{})
+	counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return *e.now.Load() }, MaxWait: time.Minute}})
 	require.NoError(t, err)
 	t.Cleanup(counting.Close)
 	options := Options{Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()}

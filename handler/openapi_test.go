@@ -219,7 +219,7 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 	t.Parallel()
 	s := newService(nil, Options{})
 	var want []string
-	for _, r := range s.publicRoutes(report.NewReader(nil)) {
+	for _, r := range s.publicRoutes(Options{Reports: report.NewReader(nil)}) {
 		for _, method := range r.methods {
 			if method != http.MethodHead && method != http.MethodOptions {
 				want = append(want, method+" "+strings.ReplaceAll(r.path, ":app", "{app}"))

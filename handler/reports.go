@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -51,8 +52,11 @@ var kinds = []kind{
 	{"uniques", []string{"uri", "site", "prefix", "from", "to"}, []string{"uri", "site"}, uniquesReport},
 }
 
-func newReports(s *service, reader *report.Reader) *reports {
-	return &reports{service: s, reader: reader, places: make(chan struct{}, reportPlaces), wait: reportWait, patience: reportWithin}
+func newReports(s *service, o Options) *reports {
+	return &reports{
+		service: s, reader: o.Reports, places: make(chan struct{}, reportPlaces),
+		wait: cmp.Or(o.reportPatience, reportWait), patience: cmp.Or(o.reportPatience, reportWithin),
+	}
 }
 
 // answer checks the caller and the question, in the order that all calls have, makes the report and

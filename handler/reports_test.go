@@ -19,6 +19,7 @@ import (
 
 	"footfall/counter"
 	"footfall/db"
+	"footfall/db/dbtest"
 	"footfall/report"
 	"footfall/visit"
 )
@@ -26,8 +27,7 @@ import (
 // administer changes apps and keys, as an operator does.
 func (e *edge) administer(f func(ctx context.Context, a *counter.Admin) error) {
 	e.t.Helper()
-	d, err := db.Open(context.Background(), e.database, db.Options{})
-	require.NoError(e.t, err)
+	d := dbtest.Open(e.t, e.database, db.Options{})
 	defer d.Close()
 	require.NoError(e.t, f(context.Background(), counter.NewAdmin(d, nil)))
 }
@@ -311,11 +311,9 @@ func TestReportsOfADeletedAppAreGone(t *testing.T) {
 func TestReportsFindVisitorsAsCountsDoes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	d, err := db.Open(t.Context(), w.database, db.Options{})
-	require.NoError(t, err)
-	t.Cleanup(d.Close)
+	d := dbtest.Open(t, w.database, db.Options{})
 	counting, registry := w.instance(counter.Secret("thirty-two bytes that are secret"))
-	public := listen(t, publicHandler(counting, Options{Metrics: registry, Reports: report.NewReader(d)}), w.log.logger())
+	public := listen(t, publicHandler(counting, Options{Metrics: registry, Reports: report.NewReader(d), reportPatience: time.Minute}), w.log.logger())
 	for _, c := range []struct{ app, who, sameAs, other string }{
 		{"ids", "visitor=you", "visitor=you", "visitor=other"},
 		{"hashed", "ip=2001:db8::7", "ip=2001:db8::8", "ip=2001:db8:1::7"},
@@ -467,7 +465,7 @@ func TestListsAreWholeWhileVisitsAreCounted(t *testing.T) {
 
 func TestReportsTakeTurns(t *testing.T) {
 	t.Parallel()
-	r := &reports{places: make(chan struct{}, 1), wait: time.Millisecond, patience: time.Millisecond}
+	r := &reports{places: make(chan struct{}, 1), wait: time.Hour, patience: time.Millisecond}
 	quick := func(context.Context, *report.Reader) (*result, error) { return &result{name: "quick"}, nil }
 	slow := func(ctx context.Context, _ *report.Reader) (*result, error) {
 		<-ctx.Done()
@@ -482,11 +480,13 @@ func TestReportsTakeTurns(t *testing.T) {
 		return told
 	}
 	assert.Contains(t, refused(t.Context(), slow).Message, "the report takes too long")
+	r.patience = time.Hour
 	assert.Equal(t, "the database does not answer; try again", refused(t.Context(), func(context.Context, *report.Reader) (*result, error) {
 		return nil, errors.New("no such table")
 	}).Message)
 
 	r.places <- struct{}{}
+	r.wait = time.Millisecond
 	assert.Contains(t, refused(t.Context(), quick).Message, "too many reports")
 	gone, leave := context.WithCancel(t.Context())
 	leave()

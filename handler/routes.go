@@ -12,7 +12,6 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"footfall/report"
 	"footfall/web"
 )
 
@@ -32,7 +31,7 @@ var (
 )
 
 // publicRoutes is the table of the public listener.
-func (s *service) publicRoutes(reader *report.Reader) []route {
+func (s *service) publicRoutes(o Options) []route {
 	table := []route{
 		{"/visit", asking, s.visit},
 		{"/visits", sending, s.visits},
@@ -40,12 +39,12 @@ func (s *service) publicRoutes(reader *report.Reader) []route {
 		{"/livez", reading, s.alive},
 		{"/readyz", reading, s.ready},
 	}
-	r := newReports(s, reader)
+	r := newReports(s, o)
 	for _, k := range kinds {
 		table = append(table, route{"/api/apps/:app/" + k.name, reading, func(c echo.Context) error { return r.answer(c, k) }})
 	}
 	if s.dashboard {
-		d := &dashboard{r, web.NewDashboard(reader), s.publicURL}
+		d := &dashboard{r, web.NewDashboard(o.Reports), s.publicURL}
 		table = append(table, d.routes()...)
 	}
 	return append(table,

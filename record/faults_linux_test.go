@@ -17,10 +17,10 @@ func TestServerFaults(t *testing.T) {
 	t.Parallel()
 	dir, backup := dbtest.OwnDir(t), dbtest.OwnDir(t)
 	server := dbtest.Own(t, dir, "")
-	_, err := openDB(t, server.URL(), db.Options{}).MigrateUp(t.Context())
+	_, err := dbtest.Open(t, server.URL(), db.Options{}).MigrateUp(t.Context())
 	require.NoError(t, err)
 	w := newWorld(t, server.URL())
-	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, recorder(t, openDB(t, w.url, db.Options{}), Options{}), 1, "backed-up.example/"))
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, recorder(t, dbtest.Open(t, w.url, db.Options{}), Options{}), 1, "backed-up.example/"))
 	require.NoError(t, server.Stop(t.Context()))
 	require.NoError(t, exec.Command("cp", "-a", dir+"/.", backup).Run())
 	server, far := dbtest.OwnFar(t, dir)
@@ -28,8 +28,8 @@ func TestServerFaults(t *testing.T) {
 	w.conn = connect(t, w.url)
 	network, through := dbtest.NewNetwork(t, far)
 	var seen faults
-	r := recorder(t, openDB(t, through, db.Options{DeadAfter: 2 * time.Second}), Options{Filter: true, Memory: 8 << 20, Log: seen.log()})
-	near := recorder(t, openDB(t, w.url, db.Options{}), Options{Filter: true, Memory: 8 << 20})
+	r := recorder(t, dbtest.Open(t, through, db.Options{DeadAfter: 2 * time.Second}), Options{Filter: true, Memory: 8 << 20, Log: seen.log()})
+	near := recorder(t, dbtest.Open(t, w.url, db.Options{}), Options{Filter: true, Memory: 8 << 20})
 
 	t.Run("the network vanishes under a batch", func(t *testing.T) { w.testNetworkVanishes(t, network, r, near) })
 	t.Run("kill -9 of the backend of a batch", func(t *testing.T) { w.testBackendKilled(t, r) })

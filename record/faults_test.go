@@ -33,7 +33,7 @@ func newWorld(t *testing.T, url string) *world {
 	w := &world{url: url, conn: connect(t, url)}
 	_, err := w.conn.Exec(t.Context(), `INSERT INTO apps (name) VALUES ('demo')`)
 	require.NoError(t, err)
-	d := openDB(t, url, db.Options{})
+	d := dbtest.Open(t, url, db.Options{})
 	apps, err := d.Apps(t.Context())
 	require.NoError(t, err)
 	w.demo = Visit{App: apps[0].ID, CountsBy: apps[0].CountsBy(), Day: visit.DayOf(time.Now(), time.UTC)}
@@ -48,14 +48,6 @@ func connect(t *testing.T, url string) *pgx.Conn {
 	_, err = conn.Exec(t.Context(), `SET search_path = footfall`)
 	require.NoError(t, err)
 	return conn
-}
-
-func openDB(t *testing.T, url string, o db.Options) *db.DB {
-	t.Helper()
-	d, err := db.Open(t.Context(), url, o)
-	require.NoError(t, err)
-	t.Cleanup(d.Close)
-	return d
 }
 
 // with adds a setting of the session to a URL.
@@ -145,7 +137,7 @@ func (w *world) blocked(t *testing.T, sessions int) (pids []int32) {
 // prove proves all promises by the tables.
 func (w *world) prove(t *testing.T) {
 	t.Helper()
-	proof, err := verify.Run(t.Context(), openDB(t, w.url, db.Options{}), verify.Options{Limit: 3})
+	proof, err := verify.Run(t.Context(), dbtest.Open(t, w.url, db.Options{}), verify.Options{Limit: 3})
 	require.NoError(t, err)
 	for _, p := range proof.Promises {
 		assert.Zero(t, p.Violations, "%s: %+v", p.Name, p.Offenders)
@@ -192,7 +184,7 @@ func TestDeadlockOfABatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, dbtest.New(t))
 	var seen faults
-	r := recorder(t, openDB(t, with(t, w.url, "deadlock_timeout", "10ms"), db.Options{}), Options{Log: seen.log()})
+	r := recorder(t, dbtest.Open(t, with(t, w.url, "deadlock_timeout", "10ms"), db.Options{}), Options{Log: seen.log()})
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "a.example/"))
 	_, releaseSite := w.hold(t, "a.example")
 	other, releasePage := w.hold(t, "a.example/")
@@ -216,17 +208,13 @@ func TestDeadlockOfABatch(t *testing.T) {
 func TestStatementThatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, dbtest.New(t))
-	r := recorder(t, openDB(t, w.url, db.Options{}), Options{})
-	hurried := recorder(t, openDB(t, w.url, db.Options{StatementTimeout: time.Second}), Options{})
+	r := recorder(t, dbtest.Open(t, w.url, db.Options{}), Options{})
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "a.example/"))
 	_, release := w.hold(t, "a.example")
-	v := w.demo
-	v.Target, v.Visitor = visit.Target{Site: "a.example", Page: "a.example/"}, netip.MustParseAddr("192.0.2.2")
-	_, err := hurried.Record(v)
-	var told *visit.Error
-	require.ErrorAs(t, err, &told)
-	require.Equal(t, visit.Unavailable, told.Kind)
-	require.ErrorContains(t, told.Err, "57014")
+	told := w.start(r, 2, "a.example/")
+	_, err := w.conn.Exec(t.Context(), `SELECT pg_cancel_backend($1)`, w.blocked(t, 1)[0]) // as statement_timeout does
+	require.NoError(t, err)
+	require.Contains(t, receive(t, told), notNow)
 	release()
 	require.Equal(t, "2 2 2 2 | 2 2 2 2", w.count(t, r, 2, "a.example/"), "once")
 	w.prove(t)
@@ -238,7 +226,7 @@ func TestStatementThatTakesTooLong(t *testing.T) {
 func TestInstanceOfAnOlderVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, dbtest.New(t))
-	r := recorder(t, openDB(t, w.url, db.Options{}), Options{})
+	r := recorder(t, dbtest.Open(t, w.url, db.Options{}), Options{})
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "a.example/"))
 	_, release := w.hold(t, "a.example")
 	underWay := w.start(r, 2, "a.example/")
@@ -258,73 +246,5 @@ func TestInstanceOfAnOlderVersion(t *testing.T) {
 	}
 	require.NoError(t, step(1))
 	require.Equal(t, "3 3 3 3 | 3 3 3 3", w.count(t, r, 3, "a.example/"), "once")
-	w.prove(t)
-}
-
-// impatient is a recorder that reaches the database of a world through a network, and is told sooner
-// than usual that nothing comes of it. Its first visit has been counted.
-func (w *world) impatient(t *testing.T, network *dbtest.Network, through string, o Options) *Recorder {
-	t.Helper()
-	o.Filter, o.Memory = true, 8<<20
-	if testing.Short() {
-		o.patience = patience{write: 3 * time.Second, didCommit: 2 * time.Second}
-	}
-	r := recorder(t, openDB(t, through, db.Options{}), o)
-	t.Cleanup(network.Thaw) // or it could not be closed where the test has failed
-	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "a.example/"))
-	return r
-}
-
-const (
-	notKnown = "it is not known whether this visit was counted"
-	notNow   = "the database cannot count now; try again"
-)
-
-// The database hangs under a batch. Its visits are told within the usual patience that nobody knows
-// what became of them; whoever has waited too long behind them is refused, and whoever comes later
-// at once. When it answers again visits count, and the batch has counted once.
-func TestDatabaseHangs(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, dbtest.New(t))
-	network, through := dbtest.NewNetwork(t, w.url)
-	const maxWait = 500 * time.Millisecond
-	r := w.impatient(t, network, through, Options{MaxWait: maxWait})
-	_, release := w.hold(t, "a.example")
-	inHand := w.start(r, 2, "a.example/")
-	w.blocked(t, 1)
-	began := time.Now()
-	behind := w.start(r, 3, "a.example/")
-	network.Freeze()
-	release()
-	require.Eventually(t, func() bool { return time.Since(began) > maxWait }, time.Minute, time.Millisecond)
-	require.Contains(t, w.count(t, r, 3, "a.example/"), "too many visits are waiting", "at once")
-	require.Contains(t, receive(t, inHand), notKnown)
-	require.Less(t, time.Since(began), usualPatience.write+usualPatience.didCommit+5*time.Second)
-	require.Contains(t, receive(t, behind), "too many visits are waiting")
-	network.Thaw()
-	require.Eventually(t, func() bool { return strings.HasSuffix(w.count(t, r, 3, "a.example/"), " | 3 3 3 3") }, time.Minute, time.Millisecond,
-		"the second had been counted, the third had not")
-	w.prove(t)
-}
-
-// There is no database for as long as anybody is patient. Nobody waits for ever, and the recorder
-// can be closed.
-func TestNoDatabaseForLong(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, dbtest.New(t))
-	network, through := dbtest.NewNetwork(t, w.url)
-	r := w.impatient(t, network, through, Options{})
-	_, release := w.hold(t, "a.example")
-	lost := w.start(r, 1, "a.example/")
-	w.blocked(t, 1)
-	behind := w.start(r, 1, "a.example/")
-	network.LeadTo("postgres://nobody@127.0.0.1:1/nowhere")
-	network.Cut() // under a batch, so that all that was known is forgotten
-	release()
-	require.Contains(t, receive(t, lost), notKnown)
-	require.Contains(t, receive(t, behind), notNow)
-	closed := make(chan string, 1)
-	go func() { r.Close(); closed <- "" }()
-	receive(t, closed)
 	w.prove(t)
 }

@@ -47,9 +47,7 @@ func TestFilterGoesOnAfterAnError(t *testing.T) {
 		SELECT 1 + n % 3, inet '10.0.0.0' + n / 3, 1 + n / 3, 20260101, 20260101 FROM generate_series(0, 89999) AS n;
 		INSERT INTO counters (page_id, hot, pv, uv) SELECT n, 30000, 30000, 30000 FROM generate_series(1, 3) AS n`)
 	require.NoError(t, err)
-	d, err := db.Open(t.Context(), url, db.Options{})
-	require.NoError(t, err)
-	defer d.Close()
+	d := dbtest.Open(t, url, db.Options{})
 
 	interrupted, interrupt := context.WithCancel(t.Context())
 	log := slog.New(onMessage{slog.DiscardHandler, "the filter begins to read the visitors", interrupt})
@@ -81,7 +79,7 @@ func TestFilterGoesOnAfterAnError(t *testing.T) {
 func TestFilterTriesAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, dbtest.New(t))
-	d := openDB(t, w.url, db.Options{})
+	d := dbtest.Open(t, w.url, db.Options{})
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, recorder(t, d, Options{}), 1, "a.example/"))
 	holder, release := w.hold(t, "a.example")
 	_, err := holder.Exec(t.Context(), `LOCK TABLE visitors IN ACCESS EXCLUSIVE MODE`)
@@ -104,7 +102,7 @@ func TestFullFilterWarnsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, dbtest.New(t))
 	var warnings warnings
-	r := recorder(t, openDB(t, w.url, db.Options{}), Options{Filter: true, FilterMemory: 8, Log: slog.New(&warnings)})
+	r := recorder(t, dbtest.Open(t, w.url, db.Options{}), Options{Filter: true, FilterMemory: 8, Log: slog.New(&warnings)})
 	for generation := range 2 {
 		require.Eventually(t, func() bool {
 			now := r.caches.current.Load()

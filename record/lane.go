@@ -45,7 +45,7 @@ type lane struct {
 }
 
 func newLane(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *lane {
-	l := &lane{writer: newWriter(d, c, p, o, m), maxWait: o.MaxWait, now: time.Now, metrics: m, ended: make(chan struct{})}
+	l := &lane{writer: newWriter(d, c, p, o, m), maxWait: o.MaxWait, now: o.now, metrics: m, ended: make(chan struct{})}
 	l.wake.L = &l.mu
 	return l
 }

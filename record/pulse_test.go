@@ -36,14 +36,14 @@ func TestReadyTellsWhy(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, dbtest.New(t))
-			recorder(t, openDB(t, w.url, db.Options{}), Options{}).Close() // makes the partitions
+			recorder(t, dbtest.Open(t, w.url, db.Options{}), Options{}).Close() // makes the partitions
 			_, err := w.conn.Exec(t.Context(), c.sql)
 			require.NoError(t, err)
 			url := w.url
 			if c.setting != "" {
 				url = with(t, url, c.setting, c.value)
 			}
-			err = recorder(t, openDB(t, url, db.Options{}), Options{}).Ready(t.Context())
+			err = recorder(t, dbtest.Open(t, url, db.Options{}), Options{}).Ready(t.Context())
 			if c.says == "" {
 				require.NoError(t, err)
 				return
@@ -58,7 +58,7 @@ func TestReadyTellsWhy(t *testing.T) {
 func TestBatchesAreThePulse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, dbtest.New(t))
-	r := recorder(t, openDB(t, w.url, db.Options{}), Options{})
+	r := recorder(t, dbtest.Open(t, w.url, db.Options{}), Options{})
 	require.Contains(t, w.count(t, r, 1, "a.example/"), "1 1 1 1")
 	r.pulse.probe = func(context.Context) error { return errors.New("nobody has to probe") }
 	hour := time.Now().Add(time.Hour)

@@ -41,7 +41,9 @@ type Options struct {
 	FilterMemory int64 // bytes that the filter may take; default 256 MiB
 	Memory       int64 // bytes that the memory of recent visitors may take; default 0: none
 
-	patience patience // default usualPatience; tests of what hangs have less
+	// Tests of what hangs let time pass themselves.
+	now    func() time.Time                                          // by which visits wait; default time.Now
+	within func(time.Duration) (context.Context, context.CancelFunc) // a time that runs out; default by the clock
 }
 
 func (o Options) withDefaults(d *db.DB) Options {
@@ -54,8 +56,13 @@ func (o Options) withDefaults(d *db.DB) Options {
 	if o.MaxWait == 0 {
 		o.MaxWait = 2 * time.Second
 	}
-	if o.patience == (patience{}) {
-		o.patience = usualPatience
+	if o.now == nil {
+		o.now = time.Now
+	}
+	if o.within == nil {
+		o.within = func(d time.Duration) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(context.Background(), d)
+		}
 	}
 	if o.RememberIDs == 0 {
 		o.RememberIDs = 7

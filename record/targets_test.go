@@ -22,9 +22,7 @@ func openDemo(t *testing.T) (*pgx.Conn, *db.DB, Visit) {
 	t.Cleanup(func() { conn.Close(context.Background()) })
 	_, err = conn.Exec(t.Context(), `INSERT INTO footfall.apps (name) VALUES ('demo')`)
 	require.NoError(t, err)
-	d, err := db.Open(t.Context(), url, db.Options{})
-	require.NoError(t, err)
-	t.Cleanup(d.Close)
+	d := dbtest.Open(t, url, db.Options{})
 	apps, err := d.Apps(t.Context())
 	require.NoError(t, err)
 	return conn, d, Visit{App: apps[0].ID, CountsBy: apps[0].CountsBy(), Target: visit.Target{Site: "a.example", Page: "a.example/"},

@@ -17,17 +17,16 @@ import (
 // busyTries is how often a batch is sent that is rolled back because of others.
 const busyTries = 20
 
-// patience is how long a writer may keep the visits of a batch waiting.
-type patience struct {
-	// write is how long a batch may take. It is the time limit of its statements taken together, so
-	// that the server gives up first and reports it.
-	write time.Duration
-	// didCommit is how much longer it may take to find out whether a batch committed whose
+// A writer may keep the visits of a batch waiting for as long as both of these, in times that a
+// statement may take: 25 s in the service.
+const (
+	// writePatience is how long a batch may take. It is the time limit of its statements taken
+	// together, so that the server gives up first and reports it.
+	writePatience = 3
+	// didCommitPatience is how much longer it may take to find out whether a batch committed whose
 	// connection was lost. A server that was killed recovers first.
-	didCommit time.Duration
-}
-
-var usualPatience = patience{write: 15 * time.Second, didCommit: 10 * time.Second}
+	didCommitPatience = 2
+)
 
 // entry is an accepted visit. The writer sets its answer or its error before the batch is done.
 type entry struct {
@@ -58,7 +57,7 @@ type entryTarget struct {
 type writer struct {
 	db         *db.DB
 	metrics    *metrics
-	patience   patience
+	within     func(time.Duration) (context.Context, context.CancelFunc)
 	pulse      *pulse      // shared with the other writers
 	caches     *caches     // likewise
 	generation *generation // the caches from which the present batch is made
@@ -68,13 +67,13 @@ type writer struct {
 }
 
 func newWriter(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *writer {
-	return &writer{db: d, metrics: m, patience: o.patience, pulse: p, caches: c, draft: newDraft()}
+	return &writer{db: d, metrics: m, within: o.within, pulse: p, caches: c, draft: newDraft()}
 }
 
 // write gives every entry its answer or its error. It uses no request's context, because a caller
 // who leaves must not end the batch for the others.
 func (w *writer) write(entries []entry) {
-	ctx, cancel := context.WithTimeout(context.Background(), w.patience.write)
+	ctx, cancel := w.within(writePatience * w.db.StatementTimeout())
 	defer cancel()
 	w.writeAll(ctx, entries)
 	w.generation = nil // an idle lane must not keep a generation in memory that has been dropped
@@ -239,7 +238,7 @@ func (w *writer) afterLostCommit(ctx context.Context, entries []entry, sent int,
 // didCommit finds out whether a batch whose connection was lost has committed, as soon as the
 // database answers again.
 func (w *writer) didCommit(id [16]byte) (committed bool, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), w.patience.didCommit)
+	ctx, cancel := w.within(didCommitPatience * w.db.StatementTimeout())
 	defer cancel()
 	for try := 1; ; try++ {
 		committed, err = w.db.DidCommit(ctx, id)

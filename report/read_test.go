@@ -40,9 +40,7 @@ type reading struct {
 func newReading(t *testing.T) *reading {
 	t.Helper()
 	r := &reading{url: dbtest.New(t)}
-	d, err := db.Open(t.Context(), r.url, db.Options{})
-	require.NoError(t, err)
-	t.Cleanup(d.Close)
+	d := dbtest.Open(t, r.url, db.Options{})
 	r.Reader, r.admin = report.NewReader(d), counter.NewAdmin(d, nil)
 	r.conn = r.connect(t)
 	open := "open"
@@ -104,9 +102,7 @@ func newHistory(t *testing.T) *history {
 	t.Helper()
 	h := &history{reading: newReading(t), random: rand.New(rand.NewPCG(6, 28)), hot: map[string]map[int32]int64{}}
 	var day atomic.Int32
-	d, err := db.Open(t.Context(), h.url, db.Options{})
-	require.NoError(t, err)
-	t.Cleanup(d.Close)
+	d := dbtest.Open(t, h.url, db.Options{})
 	now := func() time.Time { return time.Date(2019, 6, 28, 12, 0, 0, 0, time.UTC).AddDate(0, 0, int(day.Load())) }
 	counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: now, MaxWait: time.Minute}})
 	require.NoError(t, err)
@@ -515,9 +511,7 @@ func TestServiceReadsReports(t *testing.T) {
 	query := u.Query()
 	query.Set("role", "footfall_app")
 	u.RawQuery = query.Encode()
-	d, err := db.Open(t.Context(), u.String(), db.Options{})
-	require.NoError(t, err)
-	t.Cleanup(d.Close)
+	d := dbtest.Open(t, u.String(), db.Options{})
 	service := report.NewReader(d)
 	read := func(from *report.Reader) string {
 		all, ctx, site := []any{}, t.Context(), h.targets[0]

@@ -46,10 +46,8 @@ func (r *retention) today() int32 { return dayNumber(r.now()) }
 func newRetention(t *testing.T) *retention {
 	t.Helper()
 	r := &retention{url: dbtest.New(t), log: map[string]map[int32]map[string]bool{}}
+	r.db = dbtest.Open(t, r.url, db.Options{})
 	var err error
-	r.db, err = db.Open(t.Context(), r.url, db.Options{})
-	require.NoError(t, err)
-	t.Cleanup(r.db.Close)
 	r.conn, err = pgx.Connect(t.Context(), r.url)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = r.conn.Close(context.Background()) })
@@ -436,9 +434,7 @@ func TestRetentionAsFootfallApp(t *testing.T) {
 	query := u.Query()
 	query.Set("role", "footfall_app")
 	u.RawQuery = query.Encode()
-	service, err := db.Open(t.Context(), u.String(), db.Options{})
-	require.NoError(t, err)
-	t.Cleanup(service.Close)
+	service := dbtest.Open(t, u.String(), db.Options{})
 	for day := range int32(9) {
 		r.day.Store(day)
 		r.countDay(t)

@@ -23,14 +23,6 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-func open(t *testing.T, url string, o db.Options) *db.DB {
-	t.Helper()
-	d, err := db.Open(t.Context(), url, o)
-	require.NoError(t, err)
-	t.Cleanup(d.Close)
-	return d
-}
-
 func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -66,7 +58,7 @@ const (
 func TestRead(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)
-	d := open(t, address, db.Options{})
+	d := dbtest.Open(t, address, db.Options{})
 	assertWarns(t, read(t, d), nobodyRuns)
 
 	open := "open"
@@ -74,7 +66,7 @@ func TestRead(t *testing.T) {
 		require.NoError(t, counter.NewAdmin(d, nil).AddApp(t.Context(), app, counter.Settings{Access: &open}))
 	}
 	now := d.Now()
-	counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return now }}})
+	counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return now }, MaxWait: time.Minute}})
 	require.NoError(t, err)
 	for _, uri := range []string{"http://a.example/", "http://a.example/x", "http://b.example/"} {
 		_, err = counting.Visit(t.Context(), counter.Request{App: "blog", IP: "192.0.2.1", URI: uri})
@@ -116,13 +108,13 @@ func TestReadAsFootfallApp(t *testing.T) {
 	query := u.Query()
 	query.Set("role", "footfall_app")
 	u.RawQuery = query.Encode()
-	assertWarns(t, read(t, open(t, u.String(), db.Options{})), nobodyRuns)
+	assertWarns(t, read(t, dbtest.Open(t, u.String(), db.Options{})), nobodyRuns)
 }
 
 func TestReadDaysThatTheDailyTaskLeft(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)
-	d := open(t, address, db.Options{})
+	d := dbtest.Open(t, address, db.Options{})
 	for _, day := range []int32{20260102, 20260103} {
 		_, err := d.MakeDay(t.Context(), day)
 		require.NoError(t, err)
@@ -155,14 +147,14 @@ func TestReadClockThatIsWrong(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)
 	for where, by := range map[string]time.Duration{" ahead of the database's": time.Hour, " behind the database's": -time.Hour} {
-		d := open(t, address, db.Options{LocalClock: func() time.Time { return time.Now().Add(by) }})
+		d := dbtest.Open(t, address, db.Options{LocalClock: func() time.Time { return time.Now().Add(by) }})
 		assertWarns(t, read(t, d), nobodyRuns, where)
 	}
 }
 
 func TestReadWithoutTables(t *testing.T) {
 	t.Parallel()
-	s := read(t, open(t, dbtest.Empty(t), db.Options{}))
+	s := read(t, dbtest.Open(t, dbtest.Empty(t), db.Options{}))
 	assertWarns(t, s, "no schema of Footfall's", nobodyRuns)
 	assert.NotEmpty(t, s.Server.Version)
 	assert.Empty(t, s.Tables)
@@ -176,13 +168,13 @@ func TestReadSnapshotThatIsHeld(t *testing.T) {
 	_, err = tx.Exec(t.Context(), "SELECT 1")
 	require.NoError(t, err)
 	var f facts
-	require.NoError(t, open(t, address, db.Options{}).Read(t.Context(), func(q *db.Queries) (err error) {
+	require.NoError(t, dbtest.Open(t, address, db.Options{}).Read(t.Context(), func(q *db.Queries) (err error) {
 		f.snapshots, err = q.SnapshotHolders(t.Context())
 		return err
 	}))
 	pid := tx.Conn().PgConn().PID()
 	assert.Contains(t, fmt.Sprint(f.warnings()), fmt.Sprintf("process %d has held a snapshot of the database since ", pid))
-	assert.NotContains(t, fmt.Sprint(read(t, open(t, address, db.Options{})).Warnings), "has held a snapshot", "it is not five minutes old")
+	assert.NotContains(t, fmt.Sprint(read(t, dbtest.Open(t, address, db.Options{})).Warnings), "has held a snapshot", "it is not five minutes old")
 }
 
 func TestWarningOfTheDisk(t *testing.T) {

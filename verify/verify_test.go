@@ -68,11 +68,8 @@ func newProven(t *testing.T) *proven {
 func openProven(t *testing.T, url string) *proven {
 	t.Helper()
 	ctx := context.Background()
-	p := &proven{}
+	p := &proven{db: dbtest.Open(t, url, db.Options{})}
 	var err error
-	p.db, err = db.Open(ctx, url, db.Options{})
-	require.NoError(t, err)
-	t.Cleanup(p.db.Close)
 	p.conn, err = pgx.Connect(ctx, url)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = p.conn.Close(ctx) })

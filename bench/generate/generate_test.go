@@ -112,11 +112,9 @@ func TestGenerateKeepsThePromises(t *testing.T) {
 func TestGenerateOnClosedDays(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)
-	d, err := db.Open(t.Context(), address, db.Options{})
-	require.NoError(t, err)
-	defer d.Close()
+	d := dbtest.Open(t, address, db.Options{})
 	for _, day := range []int32{20260628, 20260629} {
-		_, err = d.MakeDay(t.Context(), day)
+		_, err := d.MakeDay(t.Context(), day)
 		require.NoError(t, err)
 	}
 	daily := retention.New(d, retention.Options{})

@@ -161,7 +161,7 @@ func TestServeWithFewRights(t *testing.T) {
 	status, _, _ := ask(t, s.url+"/visit?app=shop&uri=https://shop.example/&ip=192.0.2.1", "Authorization: Bearer "+strings.TrimSpace(key))
 	assert.Equal(t, http.StatusOK, status)
 	assert.Zero(t, s.stop(), s.said())
-	assert.NotRegexp(t, `"level":"(ERROR|WARN)"`, s.said())
+	assert.NotContains(t, s.said(), "permission denied")
 	assert.NotContains(t, well(t, "app", "key", "list", "shop", "--database-url", owner), "-  -", "its use was noted")
 
 	for _, refused := range [][]string{

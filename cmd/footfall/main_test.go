@@ -35,8 +35,7 @@ func TestFirstSteps(t *testing.T) {
 	assert.Positive(t, metric(t, s, "footfall_data_free_bytes"))
 	eventually(t, "the database is measured", func() bool { return metric(t, s, "footfall_database_bytes") > 1_000_000 })
 	for _, url := range []string{s.url + "/readyz", s.admin + "/readyz", s.admin + "/metrics"} {
-		status, _ = get(url)
-		assert.Equal(t, http.StatusOK, status, url)
+		eventually(t, url, func() bool { status, _ := get(url); return status == http.StatusOK })
 	}
 
 	// What `app` changes is known at once.
@@ -74,7 +73,7 @@ func TestFirstSteps(t *testing.T) {
 	assert.Contains(t, second.stderr, "--data: "+data+": footfall already serves from there")
 
 	address := strings.TrimPrefix(s.url, "http://")
-	assert.Equal(t, "ready\n", well(t, "health", "--addr", address))
+	awaitHealth(t, address, 0, "ready\n")
 	assert.Zero(t, s.stop())
 	assert.Equal(t, 1, footfall(t, "health", "--addr", address).code)
 
@@ -308,7 +307,7 @@ func TestDatabaseKilled(t *testing.T) {
 		return status == http.StatusOK
 	})
 	assert.Contains(t, body, `"rank":1`)
-	well(t, "health", "--addr", strings.TrimPrefix(s.url, "http://"))
+	awaitHealth(t, strings.TrimPrefix(s.url, "http://"), 0, "ready\n")
 	assert.Zero(t, s.stop())
 }
 
@@ -387,11 +386,19 @@ func TestHealthOfOneThatIsNotReady(t *testing.T) {
 	})}
 	go func() { _ = server.Serve(l) }() // ends with Close
 	defer server.Close()
-	assert.Equal(t, "ready\n", well(t, "health", "--addr", l.Addr().String()))
+	awaitHealth(t, l.Addr().String(), 0, "ready\n")
 	status.Store(http.StatusServiceUnavailable)
-	r := footfall(t, "health", "--addr", l.Addr().String())
-	assert.Equal(t, 1, r.code)
-	assert.Contains(t, r.stderr, "503 Service Unavailable visits cannot be counted now")
+	awaitHealth(t, l.Addr().String(), 1, "503 Service Unavailable visits cannot be counted now")
+}
+
+// awaitHealth asks for the health of a service until it is told so: an answer that comes late, as on
+// a slow machine, is not waited for.
+func awaitHealth(t *testing.T, address string, code int, says string) {
+	t.Helper()
+	eventually(t, says, func() bool {
+		r := footfall(t, "health", "--addr", address)
+		return r.code == code && strings.Contains(r.stdout+r.stderr, says)
+	})
 }
 
 func TestReachable(t *testing.T) {

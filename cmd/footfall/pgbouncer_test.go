@@ -41,15 +41,14 @@ func bouncer(t *testing.T, behind, mode string) string {
 		login += " password='" + password + "'"
 	}
 	name := strings.TrimPrefix(server.Path, "/")
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address := dbtest.FreeAddress(t)
+	_, listenPort, err := net.SplitHostPort(address)
 	require.NoError(t, err)
-	address := listener.Addr().(*net.TCPAddr)
-	require.NoError(t, listener.Close())
 	folder := newData(t)
 	config := filepath.Join(folder, "pgbouncer.ini")
 	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "[databases]\n%s = host=%s port=%s %s\n"+
-		"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\nunix_socket_dir =\nauth_type = any\npool_mode = %s\ndefault_pool_size = 40\n",
-		name, host, port, login, address.Port, mode), 0o644)) //nolint:gosec // another user reads it
+		"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %s\nunix_socket_dir =\nauth_type = any\npool_mode = %s\ndefault_pool_size = 40\n",
+		name, host, port, login, listenPort, mode), 0o644)) //nolint:gosec // another user reads it
 	cmd := exec.Command(binary, config)
 	if os.Geteuid() == 0 { // as which it does not run
 		cmd.Args = append(cmd.Args, "-u", "postgres")
@@ -65,7 +64,7 @@ func bouncer(t *testing.T, behind, mode string) string {
 		}
 	})
 	eventually(t, "pgbouncer listens", func() bool {
-		conn, err := net.Dial("tcp", address.String())
+		conn, err := net.Dial("tcp", address)
 		if err == nil {
 			conn.Close()
 		}

@@ -41,8 +41,7 @@ var testSecret = bytes.Repeat([]byte("s"), counter.SecretBytes)
 func countAll(t *testing.T, settings counter.Settings, visits ...seen) (url string) {
 	t.Helper()
 	url = dbtest.New(t)
-	d, err := db.Open(t.Context(), url, db.Options{})
-	require.NoError(t, err)
+	d := dbtest.Open(t, url, db.Options{})
 	defer d.Close()
 	open := "open"
 	settings.Access = &open
@@ -51,7 +50,7 @@ func countAll(t *testing.T, settings counter.Settings, visits ...seen) (url stri
 	}
 	var now atomic.Int64
 	now.Store(time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC).Unix())
-	counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return time.Unix(now.Load(), 0) }}, Secret: testSecret})
+	counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return time.Unix(now.Load(), 0) }, MaxWait: time.Minute}, Secret: testSecret})
 	require.NoError(t, err)
 	defer counting.Close()
 	for _, v := range visits {

@@ -52,9 +52,7 @@ $`, dry)
 // countLongAgo counts for shop on two days, and on the second for another app too.
 func countLongAgo(t *testing.T, url string) {
 	t.Helper()
-	d, err := db.Open(t.Context(), url, db.Options{})
-	require.NoError(t, err)
-	defer d.Close()
+	d := dbtest.Open(t, url, db.Options{})
 	for day, apps := range [][]string{{"shop"}, {"shop", "other"}} {
 		now := time.Date(2019, 6, 29+day, 12, 0, 0, 0, time.UTC)
 		counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return now }, MaxWait: time.Minute}})

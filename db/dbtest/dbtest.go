@@ -20,6 +20,7 @@
 package dbtest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -120,6 +121,17 @@ func Made(t testing.TB, name string, started time.Time, do func(d *db.DB)) strin
 		}
 		return made.name, nil
 	})
+}
+
+// Open opens a database for the length of a test. A statement may take as long, and the other end be
+// silent for as long, as they do on a slow machine, unless o says otherwise.
+func Open(t testing.TB, url string, o db.Options) *db.DB {
+	t.Helper()
+	o.StatementTimeout, o.DeadAfter = cmp.Or(o.StatementTimeout, patience), cmp.Or(o.DeadAfter, patience)
+	d, err := db.Open(context.Background(), url, o)
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	return d
 }
 
 // Empty is New without the migrations.

@@ -2,6 +2,8 @@ package dbtest
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"testing"
@@ -23,7 +25,7 @@ func Own(t testing.TB, dir, listen string) *embedded.Server {
 	if _, err := embedded.Find(bin); err != nil {
 		t.Skip("there is no PostgreSQL here to start a server of: ", err)
 	}
-	server, err := embedded.Start(context.Background(), embedded.Config{Dir: dir, BinDir: bin, Listen: listen, Settings: map[string]string{
+	server, err := embedded.Start(context.Background(), embedded.Config{Dir: dir, BinDir: bin, Listen: listen, Wait: patience, Settings: map[string]string{
 		"fsync": "off", "full_page_writes": "off", "max_connections": "200",
 	}})
 	require.NoError(t, err)
@@ -40,13 +42,25 @@ func OwnDir(t testing.TB) string {
 	return dir
 }
 
+// FreeAddress is one of this machine on which nobody listens, for a server that takes no listener.
+// Connections and other listeners are not given ports like this one.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	for range 1000 {
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))) //nolint:gosec // any
+		if err == nil {
+			require.NoError(t, listener.Close())
+			return listener.Addr().String()
+		}
+	}
+	t.Fatal("dbtest: no port is free")
+	return ""
+}
+
 // OwnFar is Own on a free TCP address of this machine, and the URL that leads there.
 func OwnFar(t testing.TB, dir string) (server *embedded.Server, far string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
+	address := FreeAddress(t)
 	server = Own(t, dir, address)
 	conn, err := pgx.Connect(context.Background(), server.URL())
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strconv"
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -117,6 +118,7 @@ func StartIn(ctx context.Context, dir string) (*embedded.Server, error) {
 	return embedded.Start(ctx, embedded.Config{
 		Dir:    dir,
 		BinDir: os.Getenv("FOOTFALL_TEST_POSTGRES_BIN"),
+		Wait:   patience,
 		// Nothing here has to survive a power cut. A small log stays in memory if the cluster is
 		// there.
 		Settings: map[string]string{
@@ -152,9 +154,12 @@ func (s *server) connect(ctx context.Context, address string) error {
 	return nil
 }
 
-// url is the URL of a database of the server.
+// url is the URL of a database of the server, which may be slow to take a connection.
 func (s *server) url(database string) string {
 	u := *s.base
 	u.Path = "/" + database
+	q := u.Query()
+	q.Set("connect_timeout", strconv.Itoa(int(patience.Seconds())))
+	u.RawQuery = q.Encode()
 	return u.String()
 }

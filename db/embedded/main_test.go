@@ -122,6 +122,7 @@ func testConfig(dir string) Config {
 		Dir:      dir,
 		BinDir:   os.Getenv("FOOTFALL_TEST_POSTGRES_BIN"),
 		Settings: map[string]string{"fsync": "off", "shared_buffers": "16MB"},
+		Wait:     time.Minute,
 	}
 }
 
@@ -176,7 +177,7 @@ func needRoot(t *testing.T) {
 // eventually waits for a condition on another process, for which there is no channel.
 func eventually(t *testing.T, condition func() bool, what string) {
 	t.Helper()
-	require.Eventually(t, condition, 30*time.Second, 5*time.Millisecond, what)
+	require.Eventually(t, condition, time.Minute, 5*time.Millisecond, what)
 }
 
 // logTo passes the messages of a log to a function.

@@ -51,10 +51,9 @@ func newDesk(t *testing.T) *desk {
 
 func (d *desk) open() *db.DB {
 	d.t.Helper()
-	tables, err := db.Open(d.t.Context(), d.url, db.Options{Writers: record.Connections()})
-	require.NoError(d.t, err)
-	d.t.Cleanup(tables.Close)
-	d.counter, err = counter.Open(d.t.Context(), tables, counter.Options{})
+	tables := dbtest.Open(d.t, d.url, db.Options{Writers: record.Connections()})
+	var err error
+	d.counter, err = counter.Open(d.t.Context(), tables, counter.Options{Options: record.Options{MaxWait: time.Minute}})
 	require.NoError(d.t, err)
 	d.t.Cleanup(d.counter.Close)
 	return tables
@@ -114,9 +113,7 @@ func (d *desk) counts(want string) {
 // prove recomputes every number.
 func (d *desk) prove() {
 	d.t.Helper()
-	tables, err := db.Open(d.t.Context(), d.url, db.Options{})
-	require.NoError(d.t, err)
-	defer tables.Close()
+	tables := dbtest.Open(d.t, d.url, db.Options{})
 	proof, err := verify.Run(d.t.Context(), tables, verify.Options{})
 	require.NoError(d.t, err)
 	require.Zero(d.t, proof.Violations)

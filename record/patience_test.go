@@ -1,0 +1,209 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/visit"
+)
+
+const (
+	notKnown = "it is not known whether this visit was counted"
+	notNow   = "the database cannot count now; try again"
+)
+
+// givenTime is time that passes as a test says. It is for one lane that has work.
+type givenTime struct {
+	mu       sync.Mutex // guards what follows
+	passed   time.Duration
+	underWay map[time.Duration]context.CancelFunc // times that run out, by how long they are
+	ended    bool
+}
+
+func (g *givenTime) now() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Unix(1e9, 0).Add(g.passed)
+}
+
+func (g *givenTime) pass(d time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.passed += d
+}
+
+func (g *givenTime) within(d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ended {
+		cancel()
+	}
+	g.underWay[d] = cancel
+	return ctx, func() {
+		cancel()
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.underWay, d)
+	}
+}
+
+// runOut waits until a time of that length is under way, and lets it run out.
+func (g *givenTime) runOut(t *testing.T, d time.Duration) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		cancel := g.underWay[d]
+		if cancel != nil {
+			cancel()
+		}
+		return cancel != nil
+	}, time.Minute, time.Millisecond)
+}
+
+// end lets every time run out, now and later.
+func (g *givenTime) end() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ended = true
+	for _, cancel := range g.underWay {
+		cancel()
+	}
+}
+
+const maxWait = 2 * time.Second
+
+// patient is a recorder for which time passes as the test says. Its first visit has been counted.
+func (w *world) patient(t *testing.T, d *db.DB) (*Recorder, *givenTime) {
+	t.Helper()
+	given := &givenTime{underWay: map[time.Duration]context.CancelFunc{}}
+	r := recorder(t, d, Options{Filter: true, Memory: 8 << 20, MaxWait: maxWait, now: given.now, within: given.within})
+	t.Cleanup(given.end) // or it could not be closed where the test has failed
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "a.example/"))
+	return r, given
+}
+
+// accepted waits until so many visits wait, or are being written.
+func (r *Recorder) accepted(t *testing.T, visits int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		pending := 0
+		for _, l := range r.lanes {
+			l.mu.Lock()
+			pending += l.pending
+			l.mu.Unlock()
+		}
+		return pending == visits
+	}, time.Minute, time.Millisecond)
+}
+
+// In the service, time runs out by itself: visits are answered within 25 s.
+func TestPatienceEnds(t *testing.T) {
+	t.Parallel()
+	d, err := db.Open(t.Context(), "postgres:///nowhere", db.Options{})
+	require.NoError(t, err)
+	defer d.Close()
+	require.Equal(t, 25*time.Second, (writePatience+didCommitPatience)*d.StatementTimeout())
+	require.GreaterOrEqual(t, db.BatchIDsStay, 2*(writePatience+didCommitPatience)*d.StatementTimeout(), "the id of a batch outlasts the questions after it")
+	ctx, cancel := Options{}.withDefaults(d).within(time.Nanosecond)
+	defer cancel()
+	<-ctx.Done()
+	require.ErrorIs(t, ctx.Err(), context.DeadlineExceeded)
+}
+
+// Whoever comes when a batch has taken longer than a visit may wait is refused at once, and whoever
+// has waited twice as long behind it is refused unsent. When it comes to its end visits count again.
+func TestVisitsThatWouldWaitTooLongAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, dbtest.New(t))
+	r, time := w.patient(t, dbtest.Open(t, w.url, db.Options{}))
+	_, release := w.hold(t, "a.example")
+	inHand := w.start(r, 2, "a.example/")
+	w.blocked(t, 1)
+	time.pass(maxWait)
+	behind := w.start(r, 3, "a.example/")
+	r.accepted(t, 2)
+	time.pass(1)
+	v := w.demo
+	v.Target = visit.Target{Site: "a.example", Page: "a.example/"}
+	_, err := r.Record(v)
+	told, ok := errors.AsType[*visit.Error](err)
+	require.True(t, ok, "%v", err)
+	require.Equal(t, visit.Unavailable, told.Kind)
+	require.Positive(t, told.RetryAfter)
+	time.pass(2 * maxWait)
+	release()
+	require.Equal(t, "2 2 2 2 | 2 2 2 2", receive(t, inHand))
+	require.Contains(t, receive(t, behind), "too many visits are waiting")
+	require.Equal(t, "3 3 3 3 | 3 3 3 3", w.count(t, r, 3, "a.example/"))
+	w.prove(t)
+}
+
+// The database hangs under a batch. Its visits are told when patience ends that nobody knows what
+// became of them; whoever has waited too long behind them is refused, and whoever comes later at
+// once. When it answers again visits count, and the batch has counted once.
+func TestDatabaseHangs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, dbtest.New(t))
+	network, through := dbtest.NewNetwork(t, w.url)
+	d := dbtest.Open(t, through, db.Options{})
+	r, time := w.patient(t, d)
+	t.Cleanup(network.Thaw)
+	_, release := w.hold(t, "a.example")
+	inHand := w.start(r, 2, "a.example/")
+	w.blocked(t, 1)
+	behind := w.start(r, 3, "a.example/")
+	r.accepted(t, 2)
+	network.Freeze()
+	release()
+	time.pass(3 * maxWait)
+	require.Contains(t, w.count(t, r, 3, "a.example/"), "too many visits are waiting", "at once")
+	time.runOut(t, writePatience*d.StatementTimeout())
+	time.runOut(t, didCommitPatience*d.StatementTimeout())
+	require.Contains(t, receive(t, inHand), notKnown)
+	require.Contains(t, receive(t, behind), "too many visits are waiting")
+	network.Thaw()
+	w.eventually(t, r, 3, " | 3 3 3 3") // the second had been counted, the third had not
+	w.prove(t)
+}
+
+// There is no database for as long as anybody is patient. Nobody waits for ever, and the recorder
+// can be closed.
+func TestNoDatabaseForLong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, dbtest.New(t))
+	network, through := dbtest.NewNetwork(t, w.url)
+	d := dbtest.Open(t, through, db.Options{})
+	r, time := w.patient(t, d)
+	_, release := w.hold(t, "a.example")
+	lost := w.start(r, 1, "a.example/")
+	w.blocked(t, 1)
+	behind := w.start(r, 1, "a.example/")
+	r.accepted(t, 2)
+	network.LeadTo("postgres://nobody@127.0.0.1:1/nowhere")
+	network.Cut() // under a batch, so that all that was known is forgotten
+	release()
+	time.runOut(t, didCommitPatience*d.StatementTimeout())
+	require.Contains(t, receive(t, lost), notKnown)
+	time.runOut(t, writePatience*d.StatementTimeout())
+	require.Contains(t, receive(t, behind), notNow)
+	closed := make(chan string, 1)
+	go func() { r.Close(); closed <- "" }()
+	receive(t, closed)
+	w.prove(t)
+}
+
+// eventually counts a visit until it is told numbers that end so.
+func (w *world) eventually(t *testing.T, r *Recorder, visitor int, ending string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.HasSuffix(w.count(t, r, visitor, "a.example/"), ending) }, time.Minute, time.Millisecond)
+}
