@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -95,6 +96,9 @@ func TestCallersWhoClose(t *testing.T) {
 func TestMoreReportsThanConnections(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
+	hurried := e.options
+	hurried.reportWait, hurried.Metrics = usualWait, prometheus.NewRegistry()
+	e.public = listen(t, publicHandler(e.counter, hurried), hurried.Log)
 	const report, asked = "/api/apps/demo/uniques?uri=http://a.example/&uri=http://a.example/b", 4 * reportPlaces
 	e.counting(0, "192.0.2.1", "http://a.example/")
 	release := e.hold("LOCK TABLE erased_visits")

@@ -33,7 +33,7 @@ type Options struct {
 	// PublicURL is where people reach it, as https://count.example. Default: as they ask.
 	PublicURL string
 
-	reportPatience time.Duration // for each report, and for a place for it; default reportWithin and reportWait
+	reportWait, reportWithin time.Duration // for a place for a report, and for its answer; default usualWait and usualWithin
 }
 
 // Servers returns the public server, and that of the operator.

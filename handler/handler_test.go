@@ -42,6 +42,7 @@ type edge struct {
 	now      atomic.Pointer[time.Time]
 	stopping chan struct{}
 	counter  *counter.Counter
+	options  Options // of the public listener
 }
 
 // noon is in the middle of a day everywhere between UTC-11 and UTC+11.
@@ -62,7 +63,7 @@ func newEdge(t *testing.T) *edge {
 
 	options := Options{
 		Log: slog.New(slog.NewTextHandler(e.log, nil)), Metrics: prometheus.NewRegistry(), Stopping: e.stopping,
-		Reports: report.NewReader(d), Dashboard: true, reportPatience: time.Minute,
+		Reports: report.NewReader(d), Dashboard: true, reportWait: time.Minute, reportWithin: time.Minute,
 	}
 	var err error
 	e.counter, err = counter.Open(ctx, d, counter.Options{Options: record.Options{
@@ -70,6 +71,7 @@ func newEdge(t *testing.T) *edge {
 	}})
 	require.NoError(t, err)
 	t.Cleanup(e.counter.Close)
+	e.options = options
 	public := serve(t, publicHandler(e.counter, options), options.Log)
 	e.public, e.close = public.URL, public.Close
 	e.admin = listen(t, adminHandler(e.counter, options), options.Log)

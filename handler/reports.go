@@ -17,8 +17,8 @@ import (
 
 const (
 	reportPlaces = 2 // as many as there are connections for reports
-	reportWait   = 2 * time.Second
-	reportWithin = 4 * time.Second // less than the database lets a statement run, so that a timeout is noticed here
+	usualWait    = 2 * time.Second
+	usualWithin  = 4 * time.Second // less than the database lets a statement run, so that a timeout is noticed here
 	reportPause  = 5 * time.Second // before a report that took too long is asked for again
 )
 
@@ -55,7 +55,7 @@ var kinds = []kind{
 func newReports(s *service, o Options) *reports {
 	return &reports{
 		service: s, reader: o.Reports, places: make(chan struct{}, reportPlaces),
-		wait: cmp.Or(o.reportPatience, reportWait), patience: cmp.Or(o.reportPatience, reportWithin),
+		wait: cmp.Or(o.reportWait, usualWait), patience: cmp.Or(o.reportWithin, usualWithin),
 	}
 }
 

@@ -313,7 +313,7 @@ func TestReportsFindVisitorsAsCountsDoes(t *testing.T) {
 	w := newWorld(t)
 	d := dbtest.Open(t, w.database, db.Options{})
 	counting, registry := w.instance(counter.Secret("thirty-two bytes that are secret"))
-	public := listen(t, publicHandler(counting, Options{Metrics: registry, Reports: report.NewReader(d), reportPatience: time.Minute}), w.log.logger())
+	public := listen(t, publicHandler(counting, Options{Metrics: registry, Reports: report.NewReader(d), reportWait: time.Minute, reportWithin: time.Minute}), w.log.logger())
 	for _, c := range []struct{ app, who, sameAs, other string }{
 		{"ids", "visitor=you", "visitor=you", "visitor=other"},
 		{"hashed", "ip=2001:db8::7", "ip=2001:db8::8", "ip=2001:db8:1::7"},
