@@ -28,13 +28,22 @@ type world struct {
 	demo Visit     // to the app's site a.example
 }
 
-func newWorld(t *testing.T, url string) *world {
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return worldAt(t, dbtest.Made(t, "demo", time.Now(), addDemo(t)))
+}
+
+func addDemo(t *testing.T) func(*db.DB) {
+	return func(d *db.DB) {
+		require.NoError(t, d.InTx(t.Context(), func(q *db.Queries) error { _, err := q.AppAdd(t.Context(), "demo"); return err }))
+	}
+}
+
+// worldAt is one on a database that has the app.
+func worldAt(t *testing.T, url string) *world {
 	t.Helper()
 	w := &world{url: url, conn: connect(t, url)}
-	_, err := w.conn.Exec(t.Context(), `INSERT INTO apps (name) VALUES ('demo')`)
-	require.NoError(t, err)
-	d := dbtest.Open(t, url, db.Options{})
-	apps, err := d.Apps(t.Context())
+	apps, err := dbtest.Open(t, url, db.Options{}).Apps(t.Context())
 	require.NoError(t, err)
 	w.demo = Visit{App: apps[0].ID, CountsBy: apps[0].CountsBy(), Day: visit.DayOf(time.Now(), time.UTC)}
 	return w
@@ -182,7 +191,7 @@ func (f *faults) of(fault db.Fault) int {
 // begin, so that its look for a deadlock finds one however slow the machine is.
 func TestDeadlockOfABatch(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, dbtest.New(t))
+	w := newWorld(t)
 	var seen faults
 	r := recorder(t, dbtest.Open(t, with(t, w.url, "deadlock_timeout", "10ms"), db.Options{}), Options{Log: seen.log()})
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "a.example/"))
@@ -207,7 +216,7 @@ func TestDeadlockOfABatch(t *testing.T) {
 // A statement that takes too long is ended by the server: its visit is refused, and not counted.
 func TestStatementThatTakesTooLong(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, dbtest.New(t))
+	w := newWorld(t)
 	r := recorder(t, dbtest.Open(t, w.url, db.Options{}), Options{})
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "a.example/"))
 	_, release := w.hold(t, "a.example")
@@ -225,7 +234,7 @@ func TestStatementThatTakesTooLong(t *testing.T) {
 // taken back.
 func TestInstanceOfAnOlderVersion(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, dbtest.New(t))
+	w := newWorld(t)
 	r := recorder(t, dbtest.Open(t, w.url, db.Options{}), Options{})
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "a.example/"))
 	_, release := w.hold(t, "a.example")

@@ -78,7 +78,7 @@ func TestFilterGoesOnAfterAnError(t *testing.T) {
 // A filter whose connection is lost while it reads tries again. Visits count meanwhile.
 func TestFilterTriesAgain(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, dbtest.New(t))
+	w := newWorld(t)
 	d := dbtest.Open(t, w.url, db.Options{})
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, recorder(t, d, Options{}), 1, "a.example/"))
 	holder, release := w.hold(t, "a.example")
@@ -100,7 +100,7 @@ func TestFilterTriesAgain(t *testing.T) {
 // often it is followed by another one, as after each erasure.
 func TestFullFilterWarnsOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, dbtest.New(t))
+	w := newWorld(t)
 	var warnings warnings
 	r := recorder(t, dbtest.Open(t, w.url, db.Options{}), Options{Filter: true, FilterMemory: 8, Log: slog.New(&warnings)})
 	for generation := range 2 {

@@ -124,7 +124,7 @@ func TestPatienceEnds(t *testing.T) {
 // has waited twice as long behind it is refused unsent. When it comes to its end visits count again.
 func TestVisitsThatWouldWaitTooLongAreRefused(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, dbtest.New(t))
+	w := newWorld(t)
 	r, time := w.patient(t, dbtest.Open(t, w.url, db.Options{}))
 	_, release := w.hold(t, "a.example")
 	inHand := w.start(r, 2, "a.example/")
@@ -153,7 +153,7 @@ func TestVisitsThatWouldWaitTooLongAreRefused(t *testing.T) {
 // once. When it answers again visits count, and the batch has counted once.
 func TestDatabaseHangs(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, dbtest.New(t))
+	w := newWorld(t)
 	network, through := dbtest.NewNetwork(t, w.url)
 	d := dbtest.Open(t, through, db.Options{})
 	r, time := w.patient(t, d)
@@ -180,7 +180,7 @@ func TestDatabaseHangs(t *testing.T) {
 // can be closed.
 func TestNoDatabaseForLong(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, dbtest.New(t))
+	w := newWorld(t)
 	network, through := dbtest.NewNetwork(t, w.url)
 	d := dbtest.Open(t, through, db.Options{})
 	r, time := w.patient(t, d)

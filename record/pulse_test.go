@@ -35,7 +35,7 @@ func TestReadyTellsWhy(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, dbtest.New(t))
+			w := newWorld(t)
 			recorder(t, dbtest.Open(t, w.url, db.Options{}), Options{}).Close() // makes the partitions
 			_, err := w.conn.Exec(t.Context(), c.sql)
 			require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestReadyTellsWhy(t *testing.T) {
 // ready again: nobody has to probe.
 func TestBatchesAreThePulse(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, dbtest.New(t))
+	w := newWorld(t)
 	r := recorder(t, dbtest.Open(t, w.url, db.Options{}), Options{})
 	require.Contains(t, w.count(t, r, 1, "a.example/"), "1 1 1 1")
 	r.pulse.probe = func(context.Context) error { return errors.New("nobody has to probe") }

@@ -39,12 +39,13 @@ type reading struct {
 
 func newReading(t *testing.T) *reading {
 	t.Helper()
-	r := &reading{url: dbtest.New(t)}
+	r := &reading{url: dbtest.Made(t, "demo", time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC), func(d *db.DB) {
+		open := "open"
+		require.NoError(t, counter.NewAdmin(d, nil).AddApp(t.Context(), "demo", counter.Settings{Access: &open}))
+	})}
 	d := dbtest.Open(t, r.url, db.Options{})
 	r.Reader, r.admin = report.NewReader(d), counter.NewAdmin(d, nil)
 	r.conn = r.connect(t)
-	open := "open"
-	require.NoError(t, r.admin.AddApp(t.Context(), "demo", counter.Settings{Access: &open}))
 	return r
 }
 

@@ -45,7 +45,13 @@ func (r *retention) today() int32 { return dayNumber(r.now()) }
 
 func newRetention(t *testing.T) *retention {
 	t.Helper()
-	r := &retention{url: dbtest.New(t), log: map[string]map[int32]map[string]bool{}}
+	r := &retention{log: map[string]map[int32]map[string]bool{}}
+	r.url = dbtest.Made(t, "keeps", r.now(), func(d *db.DB) {
+		open := "open"
+		for name, keep := range keeps {
+			require.NoError(t, counter.NewAdmin(d, nil).AddApp(t.Context(), name, counter.Settings{Access: &open, RetainDays: &keep[0], ForgetDays: &keep[1]}))
+		}
+	})
 	r.db = dbtest.Open(t, r.url, db.Options{})
 	var err error
 	r.conn, err = pgx.Connect(t.Context(), r.url)
@@ -53,10 +59,6 @@ func newRetention(t *testing.T) *retention {
 	t.Cleanup(func() { _ = r.conn.Close(context.Background()) })
 	_, err = r.conn.Exec(t.Context(), `SET search_path = footfall`)
 	require.NoError(t, err)
-	open := "open"
-	for name, keep := range keeps {
-		require.NoError(t, counter.NewAdmin(r.db, nil).AddApp(t.Context(), name, counter.Settings{Access: &open, RetainDays: &keep[0], ForgetDays: &keep[1]}))
-	}
 	r.counter, err = counter.Open(t.Context(), r.db, counter.Options{Options: record.Options{Clock: r.now, MaxWait: time.Minute, Memory: 8 << 20}})
 	require.NoError(t, err)
 	t.Cleanup(r.counter.Close)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,37 +31,43 @@ type proven struct {
 // and an app without visits.
 func newProven(t *testing.T) *proven {
 	t.Helper()
-	ctx := context.Background()
-	p := openProven(t, dbtest.New(t))
-	admin, open := counter.NewAdmin(p.db, nil), "open"
-	for _, app := range []string{"demo", "empty"} {
-		require.NoError(t, admin.AddApp(ctx, app, counter.Settings{Access: &open}))
-	}
-	var day atomic.Int64
-	var err error
-	p.counter, err = counter.Open(ctx, p.db, counter.Options{Options: record.Options{MaxWait: time.Minute, Clock: func() time.Time {
-		return time.Date(2026, 6, int(day.Load()), 12, 0, 0, 0, time.UTC)
-	}}})
-	require.NoError(t, err)
-	t.Cleanup(p.counter.Close)
-	for _, of := range []struct {
-		day    int64
-		visits string // pairs of visitor and page
-	}{
-		{27, "1a/home 1a/home 2a/home 3a/home 1a/about 2a/old 1b/x 5b/x"},
-		{28, "1a/home 2a/home 4a/home 4a/old 5b/x 5b/y"},
-		{29, "1a/home 1a/about 3a/home 6a/home 6a/home 5b/x 7b/x"},
-	} {
-		day.Store(of.day)
-		for _, v := range strings.Fields(of.visits) {
-			p.count(t, v)
+	at := func(day int) time.Time { return time.Date(2026, 6, day, 12, 0, 0, 0, time.UTC) }
+	p := openProven(t, dbtest.Made(t, "proven", at(28), func(d *db.DB) {
+		admin, open := counter.NewAdmin(d, nil), "open"
+		for _, app := range []string{"demo", "empty"} {
+			require.NoError(t, admin.AddApp(t.Context(), app, counter.Settings{Access: &open}))
 		}
-	}
-	_, err = admin.EraseVisitor(ctx, "demo", "192.0.2.2")
-	require.NoError(t, err)
-	require.NoError(t, admin.DeletePage(ctx, "demo", "http://a.example/old"))
-	p.exec(t, `SELECT close_day(20260627); SELECT close_day(20260628)`)
+		for _, of := range []struct {
+			day    int
+			visits string // pairs of visitor and page
+		}{
+			{27, "1a/home 1a/home 2a/home 3a/home 1a/about 2a/old 1b/x 5b/x"},
+			{28, "1a/home 2a/home 4a/home 4a/old 5b/x 5b/y"},
+			{29, "1a/home 1a/about 3a/home 6a/home 6a/home 5b/x 7b/x"},
+		} {
+			made := &proven{counter: openCounter(t, d, at(of.day))}
+			for _, v := range strings.Fields(of.visits) {
+				made.count(t, v)
+			}
+			made.counter.Close()
+		}
+		_, err := admin.EraseVisitor(t.Context(), "demo", "192.0.2.2")
+		require.NoError(t, err)
+		require.NoError(t, admin.DeletePage(t.Context(), "demo", "http://a.example/old"))
+		for _, day := range []int32{20260627, 20260628} {
+			require.NoError(t, d.InTx(t.Context(), func(q *db.Queries) error { _, err := q.DayClose(t.Context(), day); return err }))
+		}
+	}))
+	p.counter = openCounter(t, p.db, at(29))
 	return p
+}
+
+func openCounter(t *testing.T, d *db.DB, now time.Time) *counter.Counter {
+	t.Helper()
+	c, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{MaxWait: time.Minute, Clock: func() time.Time { return now }}})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
 }
 
 func openProven(t *testing.T, url string) *proven {

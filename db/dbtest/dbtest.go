@@ -105,7 +105,7 @@ func Made(t testing.TB, name string, started time.Time, do func(d *db.DB)) strin
 				err = s.create(ctx, copied, template)
 			}
 			require.NoError(t, err)
-			d, err := db.Open(ctx, s.url(copied), db.Options{})
+			d, err := db.Open(ctx, s.url(copied), db.Options{StatementTimeout: patience, DeadAfter: patience})
 			require.NoError(t, err)
 			defer d.Close()
 			for ahead := -1; ahead <= daysAhead; ahead++ {

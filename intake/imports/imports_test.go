@@ -41,11 +41,13 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	d := &desk{t: t, url: dbtest.New(t), folder: t.TempDir()}
-	tables := d.open()
-	for _, app := range []string{"blog", "other"} {
-		require.NoError(t, counter.NewAdmin(tables, nil).AddApp(t.Context(), app, counter.Settings{Sites: []string{"blog.example"}}))
-	}
+	d := &desk{t: t, folder: t.TempDir()}
+	d.url = dbtest.Made(t, "blog", time.Now(), func(tables *db.DB) {
+		for _, app := range []string{"blog", "other"} {
+			require.NoError(t, counter.NewAdmin(tables, nil).AddApp(t.Context(), app, counter.Settings{Sites: []string{"blog.example"}}))
+		}
+	})
+	d.open()
 	return d
 }
 
