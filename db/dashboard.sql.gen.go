@@ -227,14 +227,13 @@ func (q *Queries) PanelNumbers(ctx context.Context, arg PanelNumbersParams) ([]P
 }
 
 const PanelPages = `-- name: PanelPages :many
-SELECT t.uri::text                    AS uri,
-       t.uniques::bigint              AS uniques,
-       t.new_visitors::bigint         AS new_visitors,
-       t.pv::bigint                   AS pv,
-       t.hot::bigint                  AS hot,
-       coalesce(b.uniques, 0)::bigint AS uniques_before
-FROM report.top_pages($1::text, $2::integer, $3::integer, $4::integer, $5::text, $6::text) AS t
-LEFT JOIN LATERAL report.numbers($1::text, t.uri, $7::integer, $8::integer) AS b ON $8::integer > 0
+SELECT t.uri::text              AS uri,
+       t.uniques::bigint        AS uniques,
+       t.new_visitors::bigint   AS new_visitors,
+       t.pv::bigint             AS pv,
+       t.hot::bigint            AS hot,
+       t.uniques_before::bigint AS uniques_before
+FROM report.top_pages($1::text, $2::integer, $3::integer, $4::integer, $5::text, $6::text, $7::integer) AS t
 `
 
 type PanelPagesParams struct {
@@ -244,8 +243,7 @@ type PanelPagesParams struct {
 	N          int32
 	By         string
 	Site       string
-	BeforeFrom int32
-	BeforeTo   int32
+	DaysBefore int32
 }
 
 type PanelPagesRow struct {
@@ -257,7 +255,7 @@ type PanelPagesRow struct {
 	UniquesBefore int64
 }
 
-// The first pages of a site in a range of days, and their uniques in another.
+// The first pages of a site in a range of days, and their uniques so many days before.
 func (q *Queries) PanelPages(ctx context.Context, arg PanelPagesParams) ([]PanelPagesRow, error) {
 	rows, err := q.db.Query(ctx, PanelPages,
 		arg.App,
@@ -266,8 +264,7 @@ func (q *Queries) PanelPages(ctx context.Context, arg PanelPagesParams) ([]Panel
 		arg.N,
 		arg.By,
 		arg.Site,
-		arg.BeforeFrom,
-		arg.BeforeTo,
+		arg.DaysBefore,
 	)
 	if err != nil {
 		return nil, err

@@ -45,15 +45,14 @@ SELECT c.first_day::integer      AS first_day,
 FROM report.chart(@app::text, @target::text, @from_day::integer, @to_day::integer, @period::text, @days_before::integer) AS c;
 
 -- name: PanelPages :many
--- The first pages of a site in a range of days, and their uniques in another.
-SELECT t.uri::text                    AS uri,
-       t.uniques::bigint              AS uniques,
-       t.new_visitors::bigint         AS new_visitors,
-       t.pv::bigint                   AS pv,
-       t.hot::bigint                  AS hot,
-       coalesce(b.uniques, 0)::bigint AS uniques_before
-FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::integer, @by::text, @site::text) AS t
-LEFT JOIN LATERAL report.numbers(@app::text, t.uri, @before_from::integer, @before_to::integer) AS b ON @before_to::integer > 0;
+-- The first pages of a site in a range of days, and their uniques so many days before.
+SELECT t.uri::text              AS uri,
+       t.uniques::bigint        AS uniques,
+       t.new_visitors::bigint   AS new_visitors,
+       t.pv::bigint             AS pv,
+       t.hot::bigint            AS hot,
+       t.uniques_before::bigint AS uniques_before
+FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::integer, @by::text, @site::text, @days_before::integer) AS t;
 
 -- name: PanelReturns :many
 -- How often visitors of a page or site came back in a range of days, after how many days.

@@ -119,11 +119,7 @@ func (r *Reader) Chart(ctx context.Context, l Look, by string) (Panel[Period], e
 
 // FirstPages reads the first n pages of a site by "pv", "uv" or "hot".
 func (r *Reader) FirstPages(ctx context.Context, l Look, by string, n int) (Panel[FirstPage], error) {
-	p := db.PanelPagesParams{App: l.App, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), By: by, Site: l.Target} //nolint:gosec // at most DeepestTop
-	if l.Before > 0 {
-		before := l.In.Earlier(l.Before)
-		p.BeforeFrom, p.BeforeTo = before.From, before.To
-	}
+	p := db.PanelPagesParams{App: l.App, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), By: by, Site: l.Target, DaysBefore: int32(l.Before)} //nolint:gosec // at most DeepestTop, and a century
 	return panelOf(ctx, r, "first pages", db.PanelPages, (*db.Queries).PanelPages, p, func(f db.PanelPagesRow) FirstPage {
 		return FirstPage{f.Uri, f.Uniques, f.NewVisitors, f.Pv, f.Hot, f.UniquesBefore}
 	})

@@ -1,8 +1,8 @@
 -- Where there are not many more pages than are asked for, they are these. Else each day's list
 -- tells the first pages, and its last number is what a page that is not in it can have had at most.
--- Those bounds, added up over the days, tell which listed pages may be among the first; they are
--- added up exactly. If no page that is in no list can have reached the last of them, the answer is
--- proved. If not, longer lists are tried, and then all is read.
+-- Those bounds, added up over the days, tell which listed pages may be among the first; where these
+-- are more than a few, they are added up exactly. If no page that is in no list can have reached the
+-- last of them, the answer is proved. If not, longer lists are tried, and then all is read.
 CREATE FUNCTION first_pages(app integer, site bigint, from_day integer, to_day integer, measure text, n integer) RETURNS bigint[]
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
@@ -24,41 +24,46 @@ BEGIN
             FROM days AS d
             WHERE d.page_id = ANY (scope)
               AND d.day_id BETWEEN from_day AND to_day
-        ), listed AS MATERIALIZED (
-            SELECT o.day_id, l.page_id, l.number
-            FROM counted AS o
-            JOIN tops AS t ON t.app_id = app AND t.site_id = site AND t.day_id = o.day_id AND t.by = measure
-            CROSS JOIN LATERAL unnest(t.page_ids[:depth], t.numbers[:depth]) AS l (page_id, number)
+        ), lists AS MATERIALIZED (
+            SELECT o.page_ids, o.numbers, coalesce(o.numbers[depth], 0) AS edge
+            FROM (
+                SELECT t.page_ids[:depth] AS page_ids, t.numbers[:depth] AS numbers
+                FROM counted AS c
+                JOIN tops AS t ON t.app_id = app AND t.site_id = site AND t.day_id = c.day_id AND t.by = measure
+                OFFSET 0 -- so that a list is cut once
+            ) AS o
             UNION ALL
-            SELECT o.day_id, l.page_id, l.number
-            FROM counted AS o
+            SELECT l.page_ids, l.numbers, coalesce(l.numbers[depth], 0)
+            FROM counted AS c
             CROSS JOIN LATERAL (
-                SELECT d.page_id, CASE measure WHEN 'pv' THEN d.pv WHEN 'uv' THEN d.new_visitors ELSE d.hot END AS number
-                FROM days AS d
-                WHERE d.site_id = ANY (scope)
-                  AND d.day_id = o.day_id
-                ORDER BY number DESC
-                LIMIT depth
+                SELECT array_agg(f.page_id ORDER BY f.number DESC) AS page_ids, array_agg(f.number ORDER BY f.number DESC) AS numbers
+                FROM (
+                    SELECT d.page_id, CASE measure WHEN 'pv' THEN d.pv WHEN 'uv' THEN d.new_visitors ELSE d.hot END AS number
+                    FROM days AS d
+                    WHERE d.site_id = ANY (scope)
+                      AND d.day_id = c.day_id
+                    ORDER BY number DESC
+                    LIMIT depth
+                ) AS f
+                WHERE f.number > 0
             ) AS l
-            WHERE l.number > 0
-              AND NOT EXISTS (SELECT FROM tops AS t WHERE t.app_id = app AND t.site_id = site AND t.day_id = o.day_id AND t.by = measure)
-        ), edges AS MATERIALIZED (
-            SELECT l.day_id, CASE WHEN count(*) < depth THEN 0 ELSE min(l.number) END AS edge
-            FROM listed AS l
-            GROUP BY l.day_id
+            WHERE NOT EXISTS (SELECT FROM tops AS t WHERE t.app_id = app AND t.site_id = site AND t.day_id = c.day_id AND t.by = measure)
         ), ceiling AS MATERIALIZED (
-            SELECT coalesce(sum(e.edge), 0) AS ceiling
-            FROM edges AS e
+            SELECT coalesce(sum(l.edge), 0) AS ceiling
+            FROM lists AS l
         ), known AS MATERIALIZED (
-            SELECT l.page_id, sum(l.number) AS least, sum(e.edge) AS covered
-            FROM listed AS l
-            JOIN edges AS e ON e.day_id = l.day_id
-            GROUP BY l.page_id
+            SELECT p.page_id, sum(p.number) AS least, sum(l.edge) AS covered
+            FROM lists AS l
+            CROSS JOIN LATERAL unnest(l.page_ids, l.numbers) AS p (page_id, number)
+            GROUP BY p.page_id
+        ), last AS MATERIALIZED (
+            SELECT coalesce((SELECT k.least FROM known AS k ORDER BY k.least DESC OFFSET n - 1 LIMIT 1), 0) AS least
         ), candidates AS MATERIALIZED (
-            SELECT k.page_id
+            SELECT k.page_id, count(*) OVER () <= few AND c.ceiling < l.least AS will_do
             FROM known AS k
             CROSS JOIN ceiling AS c
-            WHERE k.least + c.ceiling - k.covered >= coalesce((SELECT b.least FROM known AS b ORDER BY b.least DESC OFFSET n - 1 LIMIT 1), 0)
+            CROSS JOIN last AS l
+            WHERE k.least + c.ceiling - k.covered >= l.least
         ), first AS MATERIALIZED (
             SELECT c.page_id, d.number
             FROM candidates AS c
@@ -68,12 +73,14 @@ BEGIN
                 WHERE d.page_id = c.page_id
                   AND d.day_id BETWEEN from_day AND to_day
             ) AS d
-            WHERE d.number > 0
+            WHERE NOT c.will_do
+              AND d.number > 0
             ORDER BY d.number DESC, c.page_id
             LIMIT n
         )
-        SELECT array_agg(f.page_id),
-               (SELECT c.ceiling FROM ceiling AS c) < CASE WHEN count(*) < n THEN 1 ELSE min(f.number) END
+        SELECT coalesce(array_agg(f.page_id), (SELECT array_agg(c.page_id) FROM candidates AS c WHERE c.will_do)),
+               coalesce((SELECT bool_and(c.will_do) FROM candidates AS c), false)
+               OR (SELECT c.ceiling FROM ceiling AS c) < CASE WHEN count(*) < n THEN 1 ELSE min(f.number) END
         INTO chosen, proved
         FROM first AS f;
 

@@ -1,8 +1,11 @@
 CREATE FUNCTION report.first_visits(app text, target text, n integer DEFAULT 5)
 RETURNS TABLE (rank bigint, first_day integer, is_round boolean)
-LANGUAGE sql STABLE SECURITY DEFINER
+LANGUAGE plpgsql STABLE SECURITY DEFINER -- and not sql, which would plan it again for every page
 SET search_path = footfall, pg_temp
 AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
     WITH target AS MATERIALIZED (
         SELECT p.id, c.uv
         FROM apps AS a
@@ -29,7 +32,8 @@ AS $$
     FROM target AS t
     CROSS JOIN chosen AS c
     LEFT JOIN visitors AS v ON v.page_id = t.id AND v.rank = c.rank
-    ORDER BY c.rank DESC
+    ORDER BY c.rank DESC;
+END
 $$;
 
 COMMENT ON FUNCTION report.first_visits(text, text, integer) IS 'The days on which the latest n visitors of a page or site came for the first time, and the n latest of those with a round number: 1, 2, 5, 10, 20, 50 … first_day 0: the visitor was erased or forgotten. SELECT * FROM report.first_visits(''demo'', ''example.com'').';

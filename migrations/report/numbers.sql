@@ -1,8 +1,11 @@
 CREATE FUNCTION report.numbers(app text, target text, from_day integer, to_day integer, days_before integer DEFAULT 0)
 RETURNS TABLE (first_day integer, last_day integer, uniques bigint, new_visitors bigint, pv bigint, hot bigint, exact boolean)
-LANGUAGE sql STABLE SECURITY DEFINER
+LANGUAGE plpgsql STABLE SECURITY DEFINER -- and not sql, which would plan it again for every page
 SET search_path = footfall, pg_temp
 AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
     SELECT r.first_day, r.last_day, coalesce(s.uniques, u.uniques), s.new_visitors, s.pv, s.hot, coalesce(u.exact, true)
     FROM apps AS a
     JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(numbers.target)
@@ -19,7 +22,8 @@ AS $$
     CROSS JOIN LATERAL targets_sums(ARRAY[p.id], r.first_day, r.last_day) AS s
     LEFT JOIN LATERAL target_uniques(a.id, p.id, r.first_day, r.last_day) AS u ON s.uniques IS NULL
     WHERE a.name = numbers.app
-    ORDER BY r.last_day DESC
+    ORDER BY r.last_day DESC;
+END
 $$;
 
 COMMENT ON FUNCTION report.numbers(text, text, integer, integer, integer) IS 'What was counted for a page or site in a range of days, visitors each once; with days_before in a second row, for the range that many days earlier. from_day 0 is the first day that was counted: SELECT * FROM report.numbers(''demo'', ''example.com'', 20190601, 20190630, 35).';

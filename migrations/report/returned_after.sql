@@ -1,9 +1,12 @@
 -- The packed numbers are running sums, so that a span reads two of them, however many days it has.
 CREATE FUNCTION report.returned_after(app text, target text, from_day integer, to_day integer)
 RETURNS TABLE (from_days integer, to_days integer, visitors bigint)
-LANGUAGE sql STABLE SECURITY DEFINER
+LANGUAGE plpgsql STABLE SECURITY DEFINER -- and not sql, which would plan it again for every page
 SET search_path = footfall, pg_temp
 AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
     WITH spans (from_days, to_days) AS (
         VALUES (1, 1), (2, 2), (3, 3), (4, 6), (7, 7), (8, 13), (14, 29), (30, 89), (90, 99999)
     ), page AS MATERIALIZED (
@@ -30,7 +33,8 @@ AS $$
                         FROM packed AS r), 0))::bigint
     FROM spans AS s
     WHERE EXISTS (SELECT FROM page)
-    ORDER BY s.from_days
+    ORDER BY s.from_days;
+END
 $$;
 
 COMMENT ON FUNCTION report.returned_after(text, text, integer, integer) IS 'How often visitors of a page or site came back in a range of days, by how many days after the day on which they had come last; to_days 99999: or more. SELECT * FROM report.returned_after(''demo'', ''example.com'', 20190601, 20190630).';

@@ -1,13 +1,20 @@
 CREATE FUNCTION report.sites_between(app text, from_day integer, to_day integer, days_before integer DEFAULT 0, n integer DEFAULT 200)
 RETURNS TABLE (site text, today bigint, uniques bigint, new_visitors bigint, pv bigint, hot bigint, uniques_before bigint, last_30_days bigint[])
-LANGUAGE sql STABLE SECURITY DEFINER
+LANGUAGE plpgsql STABLE SECURITY DEFINER -- and not sql, which would plan it again for every page
 SET search_path = footfall, pg_temp
 AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
     WITH sites AS MATERIALIZED (
         SELECT s.page_id, s.uri, s.pv, today(a.tz) AS today
         FROM apps AS a
         CROSS JOIN LATERAL busiest_sites(a.id, least(n, 1000)) AS s
         WHERE a.name = sites_between.app
+    ), last AS MATERIALIZED (
+        SELECT g.ago, days_earlier(t.today, g.ago) AS day_id
+        FROM (SELECT s.today FROM sites AS s LIMIT 1) AS t
+        CROSS JOIN generate_series(0, 29) AS g (ago)
     )
     SELECT s.uri, l.days[30], coalesce(d.uniques, d.pv), d.new_visitors, d.pv, d.hot, coalesce(b.uniques, b.pv, 0), l.days
     FROM sites AS s
@@ -16,11 +23,12 @@ AS $$
         ARRAY(SELECT o.page_id FROM sites AS o WHERE days_before > 0),
         days_earlier(nullif(from_day, 0), days_before), days_earlier(to_day, days_before)) AS b ON b.page_id = s.page_id
     CROSS JOIN LATERAL (
-        SELECT array_agg(coalesce(v.pv, 0) ORDER BY g.ago DESC) AS days
-        FROM generate_series(0, 29) AS g (ago)
-        LEFT JOIN days AS v ON v.page_id = s.page_id AND v.day_id = days_earlier(s.today, g.ago)
+        SELECT array_agg(coalesce(v.pv, 0) ORDER BY o.ago DESC) AS days
+        FROM last AS o
+        LEFT JOIN days AS v ON v.page_id = s.page_id AND v.day_id = o.day_id
     ) AS l
-    ORDER BY d.pv DESC, s.pv DESC, s.page_id
+    ORDER BY d.pv DESC, s.pv DESC, s.page_id;
+END
 $$;
 
 COMMENT ON FUNCTION report.sites_between(text, integer, integer, integer, integer) IS 'The n busiest sites of an app: visitors of today, what was counted in a range of days, visitors each once, uniques so many days before (0 where days_before is), and visitors of each of the last 30 days. SELECT * FROM report.sites_between(''demo'', 20190601, 20190630, 35).';

@@ -1,5 +1,5 @@
-CREATE FUNCTION report.top_pages(app text, from_day integer, to_day integer, n integer DEFAULT 10, by text DEFAULT 'pv', site text DEFAULT NULL)
-RETURNS TABLE (uri text, pv bigint, new_visitors bigint, hot bigint, uniques bigint)
+CREATE FUNCTION report.top_pages(app text, from_day integer, to_day integer, n integer DEFAULT 10, by text DEFAULT 'pv', site text DEFAULT NULL, days_before integer DEFAULT 0)
+RETURNS TABLE (uri text, pv bigint, new_visitors bigint, hot bigint, uniques bigint, uniques_before bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
@@ -12,9 +12,7 @@ BEGIN
         RAISE EXCEPTION 'n: % is not between 1 and 10000', n USING ERRCODE = '22023';
     END IF;
     RETURN QUERY
-    SELECT p.uri, f.pv, f.new_visitors, f.hot,
-           coalesce(f.uniques, (SELECT u.uniques FROM target_uniques(f.app_id, f.page_id, from_day, to_day) AS u))
-    FROM (
+    WITH first AS MATERIALIZED (
         SELECT a.id AS app_id, s.page_id, s.pv, s.new_visitors, s.hot, s.uniques, o.number
         FROM apps AS a
         CROSS JOIN LATERAL targets_sums(
@@ -29,12 +27,22 @@ BEGIN
           AND o.number > 0
         ORDER BY o.number DESC, s.page_id
         LIMIT n
-    ) AS f
-    JOIN pages AS p ON p.id = f.page_id
+    ), before AS MATERIALIZED (
+        SELECT s.page_id, coalesce(s.uniques, s.pv) AS uniques
+        FROM targets_sums(
+            ARRAY(SELECT f.page_id FROM first AS f WHERE days_before > 0),
+            days_earlier(nullif(from_day, 0), days_before), days_earlier(to_day, days_before)) AS s
+    )
+    SELECT p.uri, f.pv, f.new_visitors, f.hot,
+           coalesce(f.uniques, (SELECT u.uniques FROM target_uniques(f.app_id, f.page_id, from_day, to_day) AS u)),
+           coalesce(b.uniques, 0)
+    FROM first AS f
+    JOIN pages AS p       ON p.id = f.page_id
+    LEFT JOIN before AS b ON b.page_id = f.page_id
     ORDER BY f.number DESC, f.page_id;
 END
 $$;
 
-COMMENT ON FUNCTION report.top_pages(text, integer, integer, integer, text, text) IS 'The first n pages of an app (or of one site) in a range of days, by pv, uv (new visitors) or hot: SELECT * FROM report.top_pages(''demo'', 20190601, 20190630, 20).';
+COMMENT ON FUNCTION report.top_pages(text, integer, integer, integer, text, text, integer) IS 'The first n pages of an app (or of one site) in a range of days, by pv, uv (new visitors) or hot; and their uniques so many days before (0 where days_before is): SELECT * FROM report.top_pages(''demo'', 20190601, 20190630, 20).';
 
-REVOKE ALL ON FUNCTION report.top_pages(text, integer, integer, integer, text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION report.top_pages(text, integer, integer, integer, text, text, integer) FROM PUBLIC;
