@@ -55,10 +55,11 @@ func (a *app) isOpen() bool { return a.access == accessOpen }
 // counts reports whether the app counts a site. An open app that lists no sites counts every one.
 func (a *app) counts(site string) bool { return a.isOpen() && a.sites.empty() || a.sites.have(site) }
 
-// register holds all apps and keys as they stood at one moment.
+// register holds all apps, keys and links as they stood at one moment.
 type register struct {
-	apps map[string]*app
-	keys map[[sha256.Size]byte]*openKey
+	apps   map[string]*app
+	keys   map[[sha256.Size]byte]*openKey
+	shares map[[sha256.Size]byte]share
 	// shown holds the valid keys that requests have shown, by their text: hashing a key takes as
 	// long as all other checks together. It has at most one entry for each key.
 	shown sync.Map // string → *openKey
@@ -166,6 +167,7 @@ func (dir *directory) read(access *db.Access, log bool) *register {
 			dir.log.Error("this instance cannot count for an app", "error", err)
 		}
 	}
+	r.shares = newShares(access.Shares, r.apps)
 	return r
 }
 

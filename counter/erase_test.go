@@ -249,6 +249,8 @@ func TestDeleteApp(t *testing.T) {
 		require.NoError(t, in.admin().AddApp(t.Context(), "stays", counter.Settings{Access: &open}))
 		_, err := in.admin().AddKey(t.Context(), "demo", []counter.Scope{counter.ScopeRead})
 		require.NoError(t, err)
+		_, _, err = in.admin().AddShare(t.Context(), "demo", "", "")
+		require.NoError(t, err)
 		disperse := dbtest.Crowd(t, 6, func(client, i int) {
 			at := []*instance{in, other}[client%2]
 			r := counter.Request{App: []string{"demo", "stays"}[i%2], IP: fmt.Sprintf("192.0.2.%d", i%20), URI: fmt.Sprintf("http://a.example/%d", i%5)}
@@ -271,7 +273,7 @@ func TestDeleteApp(t *testing.T) {
 				UNION ALL SELECT page_id FROM erased_visitors UNION ALL SELECT page_id FROM erased_visits
 			)
 			SELECT page_id FROM ids WHERE page_id NOT IN (SELECT id FROM pages)`), "rows of pages that were deleted")
-		require.Empty(t, in.table(t, `SELECT id FROM keys`))
+		require.Empty(t, in.table(t, `SELECT id FROM keys UNION ALL SELECT id FROM shares`))
 		in.checkTables(t)
 
 		require.NoError(t, in.admin().AddApp(t.Context(), "demo", counter.Settings{Access: &open}))

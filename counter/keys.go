@@ -39,11 +39,11 @@ const (
 // keyLetters make names that can be read aloud: neither 0 nor o, neither 1 nor l.
 const keyLetters = "23456789abcdefghijkmnpqrstuvwxyz"
 
-// newKey makes a key and its name.
-func newKey() (name, key string) {
+// newToken makes a key, or what is secret of a link, and its name.
+func newToken(prefix string) (name, token string) {
 	var random [keyNameRandom + keyRandom]byte
 	_, _ = rand.Read(random[:]) // never fails: it would end the process
-	name = keyPrefix
+	name = prefix
 	for _, b := range random[:keyNameRandom] {
 		name += string(keyLetters[int(b)%len(keyLetters)])
 	}
@@ -139,7 +139,7 @@ func (a *Admin) AddKey(ctx context.Context, app string, with []Scope) (key strin
 			names = append(names, string(scope))
 		}
 	}
-	name, key := newKey()
+	name, key := newToken(keyPrefix)
 	hash := hashKey(key)
 	err = a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
 		return q.KeyAdd(ctx, db.KeyAddParams{AppID: row.ID, Name: name, Hash: hash[:], Scopes: names})

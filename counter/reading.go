@@ -12,9 +12,10 @@ type Reading struct {
 	App   string
 	Today int32 // in the app's time zone
 
-	counter *Counter
-	app     *app
-	peer    netip.Addr
+	counter  *Counter
+	app      *app
+	peer     netip.Addr
+	stranger bool // shows neither a key nor a session
 }
 
 // Reads checks that a caller may read the reports of an app: the app, the key and its scope, and
@@ -64,7 +65,7 @@ func (r *Reading) Visitor(ctx context.Context, ip, id string) (netip.Addr, error
 }
 
 // CheckRate refuses callers who ask too often. For those who may read reports only a limit that the
-// app has chosen holds.
+// app has chosen holds, but for those who have a link the usual one, too.
 func (r *Reading) CheckRate() error {
-	return r.counter.checkRate(r.app, subject{address: r.peer})
+	return r.counter.checkRate(r.app, subject{address: r.peer, untrusted: r.stranger})
 }

@@ -206,6 +206,17 @@ func (q *Queries) AppReturnsDelete(ctx context.Context, appID int32) error {
 	return err
 }
 
+const AppSharesDelete = `-- name: AppSharesDelete :exec
+DELETE FROM shares
+WHERE app_id = $1
+`
+
+// Deletes the links that show an app, revoked ones included.
+func (q *Queries) AppSharesDelete(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, AppSharesDelete, appID)
+	return err
+}
+
 const AppSketchesDelete = `-- name: AppSketchesDelete :exec
 DELETE FROM sketches
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)

@@ -133,7 +133,7 @@ type DayKey struct {
 
 // Numbers that only rise: what running instances remember, and when they did what only one of them needs to do.
 type Epoch struct {
-	// apps: rows of apps or keys changed. erasures: rows of visitors or pages were removed, or became others', or came in past the instances that run. retention: what need not be kept was let go.
+	// apps: rows of apps, keys or shares changed. erasures: rows of visitors or pages were removed, or became others', or came in past the instances that run. retention: what need not be kept was let go.
 	Name string
 	// apps, erasures: how often. retention: the last day on which it was, like 20190629, in the last time zone in which it begins.
 	Value int64
@@ -425,6 +425,26 @@ type SchemaObject struct {
 	Kind string
 	// Its name as a statement writes it, of a function with the types that it takes.
 	Name string
+}
+
+// Links to pages of the dashboard. Whoever has one sees an app, or a site, without a key. The link itself is stored nowhere.
+type Share struct {
+	// The link's number.
+	ID int32
+	// The app that it shows.
+	AppID int32
+	// The last day, in the app's time zone, on which it shows anything, like 20190629; at most five years away.
+	LastDay int32
+	// When it was made.
+	CreatedAt time.Time
+	// Since when it shows nothing.
+	RevokedAt *time.Time
+	// The beginning of what is random in it, by which people speak of it.
+	Name string
+	// SHA-256 of all that is random in it, which has 256 bits.
+	Hash []byte
+	// The one site that it shows. Null: all of the app.
+	Site *string
 }
 
 // A HyperLogLog sketch of the visitors of each target on each closed day; standard error 1.625 %.

@@ -9,20 +9,26 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Access is what decides who may count: all apps, and all keys that are not revoked.
+// Access is what decides who may count or look: all apps, and all keys and links that are not
+// revoked.
 type Access struct {
-	Apps []App
-	Keys []KeysOpenRow
+	Apps   []App
+	Keys   []KeysOpenRow
+	Shares []SharesOpenRow
 }
 
-// AccessGet reads the apps and keys.
+// AccessGet reads the apps, keys and links.
 func (q *Queries) AccessGet(ctx context.Context) (*Access, error) {
 	apps, err := q.AppsList(ctx)
 	if err != nil {
 		return nil, err
 	}
 	keys, err := q.KeysOpen(ctx)
-	return &Access{apps, keys}, err
+	if err != nil {
+		return nil, err
+	}
+	shares, err := q.SharesOpen(ctx)
+	return &Access{apps, keys, shares}, err
 }
 
 // WatchApps calls publish with all apps and keys, at once and again after every change, until ctx

@@ -28,6 +28,7 @@ type dashboard struct {
 }
 
 const (
+	homeOfPages   = "home"      // what a request is told of where its pages begin, unless that is "/"
 	sessionCookie = "footfall-" // before the name of the app
 	formCookie    = "footfall_form"
 	formBytes     = 16 << 10
@@ -44,6 +45,8 @@ func (d *dashboard) routes() []route {
 		{"/dash/dash.js", reading, kept(web.Script())},
 		{"/dash/:app", reading, d.page(d.look)},
 		{"/dash/:app/:site", reading, d.page(d.look)},
+		{"/share/:token", reading, d.page(d.shared)},
+		{"/share/:token/:site", reading, d.page(d.shared)},
 		{"/enter", inspecting, d.page(d.enter)},
 		{"/leave", inspecting, d.page(d.leave)},
 	}
@@ -57,7 +60,11 @@ func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
 			return nil
 		}
 		status, message := d.judge(c, err)
-		p, broken := web.Problem(http.StatusText(status), message)
+		home := "/"
+		if below, is := c.Get(homeOfPages).(string); is {
+			home = below
+		}
+		p, broken := web.Problem(http.StatusText(status), message, home)
 		if broken != nil || c.Response().Committed {
 			return err
 		}
@@ -94,22 +101,32 @@ func (d *dashboard) look(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	return d.showApp(c, app, appOf(app), siteNamed(c))
+}
+
+// siteNamed is the site that the path of a request names.
+func siteNamed(c echo.Context) string {
 	site, err := url.PathUnescape(c.Param("site"))
-	if err != nil || r.URL.RawPath == "" {
-		site = c.Param("site") // which is not escaped any more
+	if err != nil || c.Request().URL.RawPath == "" {
+		return c.Param("site") // which is not escaped any more
 	}
-	query, err := url.ParseQuery(r.URL.RawQuery)
+	return site
+}
+
+// showApp shows an app, or a site of it, to somebody who may look at it.
+func (d *dashboard) showApp(c echo.Context, reading *counter.Reading, app web.App, site string) error {
+	query, err := url.ParseQuery(c.Request().URL.RawQuery)
 	if err != nil {
 		return visit.Errorf(visit.Invalid, "address", "it has a %% that is not followed by two hexadecimal digits, or a semicolon")
 	}
-	if err := app.CheckRate(); err != nil {
+	if err := reading.CheckRate(); err != nil {
 		return err
 	}
 	return d.show(c, func(ctx context.Context) (web.Page, error) {
 		if site == "" {
-			return d.pages.App(ctx, appOf(app), query)
+			return d.pages.App(ctx, app, query)
 		}
-		return d.pages.Target(ctx, appOf(app), site, query)
+		return d.pages.Target(ctx, app, site, query)
 	})
 }
 
@@ -239,8 +256,11 @@ func (d *dashboard) origin(r *http.Request) string {
 // writePage writes a page, smaller where the browser reads that, or tells that it has it already.
 func writePage(c echo.Context, status int, cache string, p web.Page) error {
 	h := c.Response().Header()
-	h.Set(echo.HeaderContentSecurityPolicy, web.Policy)
-	h.Set(echo.HeaderReferrerPolicy, "same-origin")
+	for header, usual := range map[string]string{echo.HeaderContentSecurityPolicy: web.Policy, echo.HeaderReferrerPolicy: "same-origin"} {
+		if h.Get(header) == "" {
+			h.Set(header, usual)
+		}
+	}
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set(echo.HeaderXContentTypeOptions, "nosniff")
 	h.Set("X-Robots-Tag", "noindex")

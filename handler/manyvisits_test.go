@@ -22,6 +22,7 @@ import (
 	"footfall/db/dbtest"
 	"footfall/intake"
 	"footfall/record"
+	"footfall/report"
 	"footfall/visit"
 )
 
@@ -195,7 +196,7 @@ func (e *edge) another(t *testing.T) *edge {
 	counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return *e.now.Load() }, MaxWait: time.Minute}})
 	require.NoError(t, err)
 	t.Cleanup(counting.Close)
-	options := Options{Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry()}
+	options := Options{Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Reports: report.NewReader(d), Dashboard: true}
 	return &edge{t: t, database: e.database, public: listen(t, publicHandler(counting, options), options.Log)}
 }
 

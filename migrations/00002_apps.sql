@@ -74,7 +74,7 @@ CREATE TABLE epochs (
 );
 
 COMMENT ON TABLE  epochs       IS 'Numbers that only rise: what running instances remember, and when they did what only one of them needs to do.';
-COMMENT ON COLUMN epochs.name  IS 'apps: rows of apps or keys changed. erasures: rows of visitors or pages were removed, or became others'', or came in past the instances that run. retention: what need not be kept was let go.';
+COMMENT ON COLUMN epochs.name  IS 'apps: rows of apps, keys or shares changed. erasures: rows of visitors or pages were removed, or became others'', or came in past the instances that run. retention: what need not be kept was let go.';
 COMMENT ON COLUMN epochs.value IS 'apps, erasures: how often. retention: the last day on which it was, like 20190629, in the last time zone in which it begins.';
 
 INSERT INTO epochs (name) VALUES ('apps'), ('erasures'), ('retention');
@@ -131,6 +131,41 @@ CREATE TRIGGER keys_changed
     AFTER INSERT OR DELETE OR TRUNCATE OR UPDATE OF app_id, hash, scopes, revoked_at ON keys
     FOR EACH STATEMENT EXECUTE FUNCTION apps_changed();
 
+-- Links that show an app, or one site of it, to whoever has them.
+CREATE TABLE shares (
+    id         integer     GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    app_id     integer     NOT NULL REFERENCES apps,
+    last_day   integer     NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    revoked_at timestamptz,
+    name       text        NOT NULL,
+    hash       bytea       NOT NULL,
+    site       text,
+
+    CONSTRAINT shares_name_is_unique UNIQUE (name),
+    CONSTRAINT shares_hash_is_unique UNIQUE (hash),
+    CONSTRAINT shares_hash_is_sha256 CHECK (octet_length(hash) = 32),
+    CONSTRAINT shares_site_is_named  CHECK (site <> ''),
+    -- Days of time zones may lie one beside those of UTC.
+    CONSTRAINT shares_end            CHECK (make_date(last_day / 10000, last_day / 100 % 100, last_day % 100)
+                                            BETWEEN (created_at AT TIME ZONE 'UTC')::date - 1 AND (created_at AT TIME ZONE 'UTC')::date + 1828)
+);
+
+COMMENT ON TABLE  shares            IS 'Links to pages of the dashboard. Whoever has one sees an app, or a site, without a key. The link itself is stored nowhere.';
+COMMENT ON COLUMN shares.id         IS 'The link''s number.';
+COMMENT ON COLUMN shares.app_id     IS 'The app that it shows.';
+COMMENT ON COLUMN shares.last_day   IS 'The last day, in the app''s time zone, on which it shows anything, like 20190629; at most five years away.';
+COMMENT ON COLUMN shares.created_at IS 'When it was made.';
+COMMENT ON COLUMN shares.revoked_at IS 'Since when it shows nothing.';
+COMMENT ON COLUMN shares.name       IS 'The beginning of what is random in it, by which people speak of it.';
+COMMENT ON COLUMN shares.hash       IS 'SHA-256 of all that is random in it, which has 256 bits.';
+COMMENT ON COLUMN shares.site       IS 'The one site that it shows. Null: all of the app.';
+
+-- Running instances keep them in memory beside keys.
+CREATE TRIGGER shares_changed
+    AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON shares
+    FOR EACH STATEMENT EXECUTE FUNCTION apps_changed();
+
 -- Half of the key of an app whose visitors turn each day; the other half is the secret outside this
 -- database. When a day is over its row goes, and with it the way from an address to that day's
 -- visitor.
@@ -151,6 +186,7 @@ COMMENT ON COLUMN day_keys.key    IS 'Hashed with the address; worth nothing wit
 
 -- +goose Down
 DROP TABLE day_keys;
+DROP TABLE shares;
 DROP TABLE keys;
 DROP TABLE apps;
 DROP FUNCTION apps_changed();

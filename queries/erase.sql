@@ -450,6 +450,11 @@ WHERE app_id = @app_id;
 DELETE FROM keys
 WHERE app_id = @app_id;
 
+-- name: AppSharesDelete :exec
+-- Deletes the links that show an app, revoked ones included.
+DELETE FROM shares
+WHERE app_id = @app_id;
+
 -- name: AppDelete :exec
 -- Deletes the app itself, to which nothing refers any more.
 DELETE FROM apps

@@ -57,7 +57,14 @@ var keys = map[string]string{"today": "D", "7d": "W", "month": "M", "30d": "T"}
 
 func (v view) frame() frame {
 	usual := v.with(func(o *view) { o.sort = sorts[0] })
-	f := frame{Title: v.app.Name, Leave: v.app.Closed, Live: v.in.To >= v.app.Today, Crumbs: []crumb{{v.app.Name, "", usual.of("", "").with(func(o *view) { o.period, o.by = "", orders[0] }).link()}}}
+	f := frame{Title: v.app.Name, Leave: v.app.Closed, Live: v.in.To >= v.app.Today, Home: "/"}
+	f.Crumbs = []crumb{{v.app.Name, "", usual.of("", "").with(func(o *view) { o.period, o.by = "", orders[0] }).link()}}
+	if s := v.app.Shared; s != nil {
+		f.Home, f.Embed = s.Base, s.Embed
+		if s.Site != "" {
+			f.Crumbs = nil
+		}
+	}
 	if v.site != "" {
 		f.Title = visit.Shown(v.target()) + " · " + f.Title
 		f.Crumbs = append(f.Crumbs, crumb{visit.Shown(v.site), v.site, usual.of(v.site, "").link()})

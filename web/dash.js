@@ -187,5 +187,5 @@ const refresh = async () => {
 addEventListener('visibilitychange', () => document.hidden || refresh())
 
 dress(document)
-document.querySelector('footer p').append(' ', Object.assign(element('button', 'Keys'), {className: 'plain', onclick: help}))
+document.querySelector('footer p')?.append(' ', Object.assign(element('button', 'Keys'), {className: 'plain', onclick: help}))
 due = setTimeout(refresh, pause)

@@ -28,7 +28,7 @@ type appRow struct {
 
 // Home makes the first page, of the apps that a reader may look at.
 func (d *Dashboard) Home(ctx context.Context, apps []App, origin string) (Page, error) {
-	page := homePage{frame: frame{Title: "Footfall", Live: true}, Origin: origin}
+	page := homePage{frame: frame{Title: "Footfall", Home: "/", Live: true}, Origin: origin}
 	names := make([]string, len(apps))
 	for i, app := range apps {
 		names[i] = app.Name

@@ -17,6 +17,23 @@ type App struct {
 	Today  int32          // in its time zone
 	Zone   *time.Location // whose days it counts
 	Closed bool           // it is shown to those alone who have signed in
+	Shared *Share         // nil: it is not looked at by a link
+}
+
+// Share is what a link shows to whoever has it.
+type Share struct {
+	Base  string // the path of the link, below which its pages are
+	Site  string // the only one that is shown; "": all of the app
+	Embed bool   // in a frame of another page
+}
+
+// home is the path of the pages of an app, and where these begin: at a site, or at all of them
+// ("").
+func (a App) home() (path, site string) {
+	if a.Shared != nil {
+		return a.Shared.Base, a.Shared.Site
+	}
+	return "/dash/" + a.Name, ""
 }
 
 // view is what somebody looks at, all of which is in the address of the page.
@@ -80,11 +97,14 @@ func (v view) look() report.Look {
 
 // link is the address of a view. Parts that are as usual are left out.
 func (v view) link(more ...string) string {
-	path := "/dash/" + v.app.Name
-	if v.site != "" {
+	path, first := v.app.home()
+	if v.site != first {
 		path += "/" + url.PathEscape(v.site)
 	}
 	var query []string
+	if v.app.Shared != nil && v.app.Shared.Embed {
+		query = append(query, "embed")
+	}
 	put := func(name, value, usual string) {
 		if value != usual {
 			query = append(query, name+"="+strings.ReplaceAll(url.QueryEscape(value), "%2F", "/"))
@@ -123,6 +143,9 @@ func (v view) of(site, path string) view {
 
 // keeps are the fields of a form that changes the range, and leaves the rest as it is.
 func (v view) keeps() (fields [][2]string) {
+	if v.app.Shared != nil && v.app.Shared.Embed {
+		fields = append(fields, [2]string{"embed", ""})
+	}
 	for _, f := range [][3]string{{"page", v.path, ""}, {"compare", v.compare, compares[0]}, {"by", v.by, orders[0]}, {"sort", v.sort, sorts[0]}} {
 		if f[1] != f[2] {
 			fields = append(fields, [2]string{f[0], f[1]})

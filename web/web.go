@@ -13,6 +13,8 @@ import (
 	"encoding/json"
 	"html/template"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 
 	"footfall/report"
@@ -32,8 +34,24 @@ var (
 
 // Policy is the Content-Security-Policy of all pages: what they use is served from where they are,
 // and nothing is written into them.
-const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+const Policy = rules + "'none'"
+
+const rules = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors "
+
+// PolicyIn is the Policy of a page that may stand in frames of some sites, *.host being all
+// subdomains of a host.
+func PolicyIn(sites []string) string {
+	named := slices.DeleteFunc(slices.Clone(sites), func(site string) bool { return !namesSource.MatchString(site) })
+	if len(named) == 0 {
+		return Policy
+	}
+	return rules + strings.Join(named, " ")
+}
+
+// namesSource are the sites that can be named in a policy. A host of the web may have characters
+// that end a rule in one.
+var namesSource = regexp.MustCompile(`^(\*\.)?[a-z0-9._-]+(:[0-9]+)?$`)
 
 // Page is a page, or a file of rows.
 type Page struct {
@@ -75,8 +93,10 @@ var functions = template.FuncMap{
 type frame struct {
 	Title  string
 	Crumbs []crumb
-	Leave  bool // the reader may sign out
-	Live   bool // what it shows changes with the next visit
+	Home   string // where all begins; "": nowhere
+	Leave  bool   // the reader may sign out
+	Live   bool   // what it shows changes with the next visit
+	Embed  bool   // the page stands in a frame of another one
 }
 
 // crumb is a step of the way to a page.
@@ -102,7 +122,7 @@ func (s SignIn) Page() (Page, error) {
 	return render("enter", struct {
 		frame
 		SignIn
-	}{frame{Title: "Sign in"}, s})
+	}{frame{Title: "Sign in", Home: "/"}, s})
 }
 
 // Leave makes the page on which a reader signs out.
@@ -110,15 +130,15 @@ func Leave(token string) (Page, error) {
 	return render("leave", struct {
 		frame
 		Token string
-	}{frame{Title: "Sign out"}, token})
+	}{frame{Title: "Sign out", Home: "/"}, token})
 }
 
-// Problem makes the page of an error.
-func Problem(title, said string) (Page, error) {
+// Problem makes the page of an error. It leads to the page where all begins ("": to none).
+func Problem(title, said, home string) (Page, error) {
 	return render("problem", struct {
 		frame
 		Said string
-	}{frame{Title: title}, said})
+	}{frame{Title: title, Home: home}, said})
 }
 
 // asFile makes a file of the rows of a panel.

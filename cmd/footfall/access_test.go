@@ -64,6 +64,17 @@ func TestAccess(t *testing.T) {
 	status, _, _ = ask(t, counts+"&ip=192.0.2.1", bearer)
 	assert.Equal(t, http.StatusOK, status)
 
+	shared := footfall(t, "app", "share", "add", "shop", "--site=shop.example", "--until=2030-01-31", "--public-url="+s.url, "--data", data)
+	require.Zero(t, shared.code, shared.stderr)
+	assert.Contains(t, shared.stderr, "up to 2030-01-31")
+	link := strings.TrimSuffix(shared.stdout, "\n")
+	status, body, _ = ask(t, link)
+	assert.Equal(t, http.StatusOK, status, body)
+	assert.Regexp(t, `(?m)^`+link[len(s.url+"/share/"):][:8]+`_…  shop.example  20\d\d-\d\d-\d\d \d\d:\d\d UTC  2030-01-31  -$`, well(t, "app", "share", "list", "shop", "--data", data))
+	well(t, "app", "share", "revoke", "shop", link, "--data", data)
+	status, _, _ = ask(t, link)
+	assert.Equal(t, http.StatusNotFound, status)
+
 	list := well(t, "app", "key", "list", "shop", "--data", data)
 	assert.Regexp(t, `(?m)^`+key[:17]+`_…  assert,read  20\d\d-\d\d-\d\d \d\d:\d\d UTC  \S+.*-$`, list)
 	assert.NotContains(t, list, key)
@@ -96,7 +107,7 @@ func TestAccess(t *testing.T) {
 	assert.NotContains(t, well(t, "app", "list", "--data", data), "shop")
 
 	assert.Zero(t, s.stop())
-	for _, secret := range []string{"192.0.2.", "203.0.113.", key[17:]} {
+	for _, secret := range []string{"192.0.2.", "203.0.113.", key[17:], link[len(s.url+"/share/"):]} {
 		assert.NotContains(t, s.said(), secret)
 	}
 }

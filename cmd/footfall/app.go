@@ -18,6 +18,7 @@ type appCmd struct {
 	List   appListCmd   `cmd:""`
 	Delete appDeleteCmd `cmd:""`
 	Key    keyCmd       `cmd:""`
+	Share  shareCmd     `cmd:""`
 }
 
 // appFlags are the settings of an app. A flag that is not given is nil.

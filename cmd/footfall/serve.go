@@ -79,8 +79,8 @@ func (c *serveCmd) check(g globals) []error {
 	if c.Dashboard != "on" && c.Dashboard != "off" {
 		faults = append(faults, fmt.Errorf("--dashboard: %q is neither on nor off: write one of them", c.Dashboard))
 	}
-	if at, err := url.Parse(c.PublicURL); c.PublicURL != "" && (err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" || c.PublicURL != at.Scheme+"://"+at.Host) {
-		faults = append(faults, fmt.Errorf("--public-url: %q is not where a service can be reached: write one like https://count.example, without a path", c.PublicURL))
+	if err := checkPublicURL(c.PublicURL); c.PublicURL != "" && err != nil {
+		faults = append(faults, err)
 	}
 	if c.Filter != "on" && c.Filter != "off" {
 		faults = append(faults, fmt.Errorf("--filter: %q is neither on nor off: write one of them", c.Filter))
@@ -97,6 +97,14 @@ func (c *serveCmd) check(g globals) []error {
 		faults = append(faults, fmt.Errorf("--remember-ids: %d is not a number of days: write one from 1 to %d", c.RememberIDs, longestMemory))
 	}
 	return faults
+}
+
+func checkPublicURL(text string) error {
+	at, err := url.Parse(text)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" || text != at.Scheme+"://"+at.Host {
+		return fmt.Errorf("--public-url: %q is not where a service can be reached: write one like https://count.example, without a path", text)
+	}
+	return nil
 }
 
 func (c *serveCmd) admin() bool { return c.AdminAddr != "" && c.AdminAddr != adminOff }

@@ -1,0 +1,38 @@
+package handler
+
+import (
+	"github.com/labstack/echo/v4"
+
+	"footfall/counter"
+	"footfall/web"
+)
+
+// shared shows what a link shows: an app, or a site, to whoever has the link. No other site learns
+// of it by a Referer, and it is told of nowhere: routes are named without it.
+func (d *dashboard) shared(c echo.Context) error {
+	h := c.Response().Header()
+	h.Set(echo.HeaderReferrerPolicy, "no-referrer")
+	c.Set(homeOfPages, "") // of a link that shows nothing
+	r := c.Request()
+	peer, _ := d.proxies.client(r) // callers whose address is unknown share one limit
+	reading, site, err := d.counter.Shared(r.Context(), c.Param("token"), peer)
+	if err != nil {
+		return err
+	}
+	asked := siteNamed(c)
+	if site != "" && asked != "" {
+		return counter.ErrNoShare
+	}
+	if site != "" {
+		asked = site
+	}
+	share := &web.Share{Base: "/share/" + c.Param("token"), Site: site, Embed: r.URL.Query().Has("embed")}
+	c.Set(homeOfPages, share.Base)
+	if share.Embed {
+		c.Set(homeOfPages, share.Base+"?embed")
+		h.Set(echo.HeaderContentSecurityPolicy, web.PolicyIn(reading.Sites()))
+	}
+	app := appOf(reading)
+	app.Closed, app.Shared = false, share
+	return d.showApp(c, reading, app, asked)
+}

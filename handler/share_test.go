@@ -1,0 +1,252 @@
+package handler
+
+import (
+	"context"
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/web"
+)
+
+// share makes a link to an app, or to a site of it, and returns its path.
+func (e *edge) share(app, site string) (path string) {
+	e.t.Helper()
+	e.administer(func(ctx context.Context, a *counter.Admin) error {
+		token, _, err := a.AddShare(ctx, app, site, "")
+		path = "/share/" + token
+		return err
+	})
+	return path
+}
+
+// newSharingEdge has visits to two sites of shop, which lists example.com alone, and of demo.
+func newSharingEdge(t *testing.T) *edge {
+	t.Helper()
+	e := newEdge(t)
+	key := e.key("shop", counter.ScopeAssert)
+	for _, uri := range []string{"http://example.com/", "http://example.com/secret?x", "http://other.example/there"} {
+		sites := []string{"other.example", "example.com"}
+		e.administer(func(ctx context.Context, a *counter.Admin) error {
+			return a.SetApp(ctx, "shop", counter.Settings{Sites: sites})
+		})
+		a := e.ask(http.MethodGet, "/visit?"+url.Values{"app": {"shop"}, "ip": {"192.0.2.77"}, "uri": {uri}}.Encode(), "Authorization", "Bearer "+key)
+		require.Equal(t, http.StatusOK, a.status, a.body)
+	}
+	e.administer(func(ctx context.Context, a *counter.Admin) error {
+		return a.SetApp(ctx, "shop", counter.Settings{Sites: []string{"example.com", "*.example.com", "example.com:81", "a;script-src.example"}})
+	})
+	e.counting(0, "192.0.2.77", "http://hhui.top/home")
+	return e
+}
+
+var linked = regexp.MustCompile(`(?:href|src|action)="([^"]*)"`)
+
+// A shared page leads to nothing but what the link shows, however far one goes.
+func TestSharedPagesLeadNowhereElse(t *testing.T) {
+	t.Parallel()
+	e := newSharingEdge(t)
+	for name, c := range map[string]struct {
+		path, first  string
+		never, shown []string
+	}{
+		"an app":             {e.share("shop", ""), "", []string{"hhui.top", "demo"}, []string{"other.example", "example.com"}},
+		"a site":             {e.share("shop", "example.com"), "", []string{"hhui.top", "demo", "other.example"}, []string{"/secret"}},
+		"a site, in a frame": {e.share("shop", "example.com"), "?embed", []string{"hhui.top", "demo", "other.example"}, []string{"/secret"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seen, files, all := map[string]bool{c.path + c.first: true}, 0, ""
+			for next := []string{c.path + c.first}; len(next) > 0 && len(seen) < 400; next = next[1:] {
+				a := e.get(next[0])
+				require.Equal(t, http.StatusOK, a.status, "%s: %s", next[0], a.body)
+				assert.Empty(t, a.header.Values("Set-Cookie"))
+				assert.Equal(t, "no-referrer", a.header.Get("Referrer-Policy"))
+				assert.Equal(t, "noindex", a.header.Get("X-Robots-Tag"))
+				assert.NotContains(t, a.body, "192.0.2.77")
+				for _, never := range c.never {
+					assert.NotContains(t, a.body, never, next[0])
+				}
+				if !strings.HasPrefix(a.header.Get("Content-Type"), "text/html") {
+					files++
+					continue
+				}
+				assert.Contains(t, a.body, `<meta name="robots" content="noindex">`)
+				assert.NotContains(t, a.body, "/leave")
+				all += a.body
+				for _, found := range linked.FindAllStringSubmatch(a.body, -1) {
+					to := html.UnescapeString(found[1])
+					if strings.HasPrefix(to, "#") || strings.HasPrefix(to, "/dash/style.css") || to == "/dash/icon.svg" || strings.HasPrefix(to, "/dash/dash.js") {
+						continue
+					}
+					assert.Regexp(t, "^"+regexp.QuoteMeta(c.path)+"(/|[?]|$)", to, "on %s", next[0])
+					assert.Equal(t, c.first != "", mustQuery(t, to).Has("embed"), "%s on %s", to, next[0])
+					if !seen[to] {
+						seen[to] = true
+						next = append(next, to)
+					}
+				}
+			}
+			for _, shown := range c.shown {
+				assert.Contains(t, all, shown)
+			}
+			assert.Greater(t, files, 5)
+		})
+	}
+}
+
+// Who has no link that shows something learns nothing of which there are.
+func TestSharedLinksThatShowNothingAnswerAlike(t *testing.T) {
+	t.Parallel()
+	e := newSharingEdge(t)
+	app, site := e.share("shop", ""), e.share("shop", "example.com")
+	revoked, gone := e.share("shop", ""), e.share("demo", "")
+	e.administer(func(ctx context.Context, a *counter.Admin) error {
+		require.NoError(t, a.DeleteApp(ctx, "demo"))
+		return a.RevokeShare(ctx, "shop", "https://count.example"+revoked+"/example.com")
+	})
+	require.Equal(t, http.StatusOK, e.get(app).status)
+	nothing := e.get(revoked)
+	require.Equal(t, http.StatusNotFound, nothing.status)
+	nothing.header.Del("Date")
+	for name, path := range map[string]string{
+		"of an app that was deleted": gone, "cut": app[:len(app)-1], "longer": app + "A", "never made": "/share/abcdefgh_" + strings.Repeat("A", 43),
+		"a name alone": app[:len("/share/12345678")], "another site": site + "/other.example", "its own site, once more": site + "/example.com", "no token": "/share/%20",
+	} {
+		a := e.get(path)
+		a.header.Del("Date")
+		assert.Equal(t, nothing, a, name)
+	}
+	assert.NotContains(t, nothing.body, `href="/"`)
+
+	var last answer
+	for range 11 { // 10 a minute
+		last = e.get("/share/wrong")
+	}
+	assert.Equal(t, http.StatusTooManyRequests, last.status)
+	assert.NotEmpty(t, last.header.Get("Retry-After"))
+	assert.Equal(t, http.StatusTooManyRequests, e.get(revoked).status)
+	assert.Equal(t, http.StatusOK, e.get(app).status, "somebody else's wrong ones are in nobody's way")
+
+	most := "2"
+	e.administer(func(ctx context.Context, a *counter.Admin) error {
+		return a.SetApp(ctx, "shop", counter.Settings{MaxRequests: &most})
+	})
+	statuses := []int{}
+	for range 3 {
+		statuses = append(statuses, e.get(site).status)
+	}
+	assert.Contains(t, statuses, http.StatusTooManyRequests)
+	assert.Contains(t, statuses, http.StatusOK)
+
+	later := noon.AddDate(20, 0, 0)
+	e.now.Store(&later)
+	over := e.get(app)
+	over.header.Del("Date")
+	assert.Equal(t, nothing, over)
+}
+
+// When the command that revokes returns, no instance shows anything by the link.
+func TestSharedLinksAreRevokedEverywhere(t *testing.T) {
+	t.Parallel()
+	e := newSharingEdge(t)
+	other := e.another(t)
+	for range 20 {
+		path := e.share("shop", "")
+		for _, at := range []*edge{e, other} {
+			require.Equal(t, http.StatusOK, at.get(path).status)
+		}
+		e.administer(func(ctx context.Context, a *counter.Admin) error { return a.RevokeShare(ctx, "shop", path) })
+		for _, at := range []*edge{e, other} {
+			require.Contains(t, []int{http.StatusNotFound, http.StatusTooManyRequests}, at.get(path).status)
+		}
+	}
+	var stored string
+	path := e.share("shop", "")
+	require.NoError(t, e.connect(e.database).QueryRow(t.Context(), `SELECT string_agg(s::text, '') FROM footfall.shares AS s`).Scan(&stored))
+	assert.NotContains(t, stored, path[len("/share/12345678_"):])
+}
+
+// A link that somebody may look by stands neither in the log nor among the metrics, whatever goes
+// wrong.
+func TestSharedLinksStandInNoLog(t *testing.T) {
+	t.Parallel()
+	e := newSharingEdge(t)
+	path := e.share("shop", "")
+	secret := path[len("/share/12345678_"):]
+	for _, more := range []string{"", "/example.com", "/example.com?range=x", "/a%20b", "/example.com/more", "?a;b", "/example.com?panel=x&format=csv"} {
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, "FORGED"} {
+			a := e.ask(method, path+more)
+			if a.status != http.StatusOK {
+				assert.Equal(t, strings.Count(a.body, secret), strings.Count(a.body, `href="`+path+`"`), "%s %s: but to the beginning: %s", method, more, a.body)
+			}
+		}
+	}
+	conn := e.connect(e.database)
+	_, err := conn.Exec(t.Context(), `ALTER TABLE footfall.counters RENAME TO away`)
+	require.NoError(t, err)
+	a := e.get(path + "/example.com")
+	assert.Equal(t, http.StatusServiceUnavailable, a.status)
+	metrics := e.do(http.MethodGet, e.admin+"/metrics", "", "").body
+	e.close()
+	assert.Contains(t, metrics, `route="/share/:token"`)
+	assert.NotContains(t, metrics, secret)
+	assert.Contains(t, e.log.String(), "/share/:token/:site", "what went wrong is told")
+	assert.NotContains(t, e.log.String(), secret)
+	assert.NotContains(t, e.log.String(), path[len("/share/"):])
+}
+
+func ancestors(a answer) string {
+	_, named, _ := strings.Cut(a.header.Get("Content-Security-Policy"), "frame-ancestors ")
+	return named
+}
+
+func TestSharedPagesInFrames(t *testing.T) {
+	t.Parallel()
+	w := newInternet(newSharingEdge(t))
+	path, open := w.share("shop", "example.com"), w.share("demo", "")
+	assert.Equal(t, "'none'", ancestors(w.get(path)))
+	assert.Equal(t, "*.example.com example.com example.com:81", ancestors(w.get(path+"?embed")))
+	assert.Equal(t, strings.TrimSuffix(web.Policy, "'none'"), strings.TrimSuffix(w.get(path+"?embed").header.Get("Content-Security-Policy"), ancestors(w.get(path+"?embed"))))
+	assert.Equal(t, "*.example.com example.com example.com:81", ancestors(w.get(path+"?embed&range=x")), "an error is a page")
+	assert.Equal(t, "'none'", ancestors(w.get(open+"?embed")), "an app without sites")
+	assert.Equal(t, "'none'", ancestors(w.get(path+"x?embed")))
+	assert.Equal(t, "'none'", ancestors(w.get("/dash/demo?embed")))
+
+	frame := `<iframe src="` + w.public + path + `?embed"></iframe><iframe src="` + w.public + path + `"></iframe>`
+	for _, host := range []string{"example.com", "www.example.com", "evil.example", "example.com.evil.example"} {
+		w.pages[host+"/"] = frame
+	}
+	b := w.drive(t)
+	for host, shown := range map[string][]string{
+		"example.com": {path + "?embed"}, "www.example.com": {path + "?embed"}, "evil.example": {}, "example.com.evil.example": {},
+	} {
+		b.open("http://" + host + "/")
+		var targets struct {
+			TargetInfos []struct{ TargetID, Type string }
+		}
+		b.do("Target.getTargets", nil, &targets)
+		frames, page := []string{}, b.session
+		for _, target := range targets.TargetInfos {
+			if target.Type != "iframe" {
+				continue
+			}
+			var attached struct{ SessionID string }
+			b.do("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
+			b.session = attached.SessionID
+			var at string // an error of Chromium's own is shown in place of what is refused
+			if b.ask(`location.href`, &at); strings.HasPrefix(at, w.public) {
+				frames = append(frames, strings.TrimPrefix(at, w.public))
+			}
+			b.session = page
+		}
+		assert.Equal(t, shown, frames, host)
+	}
+}
