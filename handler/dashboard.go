@@ -47,6 +47,7 @@ func (d *dashboard) routes() []route {
 		{"/dash/:app/:site", reading, d.page(d.look)},
 		{"/share/:token", reading, d.page(d.shared)},
 		{"/share/:token/:site", reading, d.page(d.shared)},
+		{"/embed", reading, d.page(d.embed)},
 		{"/enter", inspecting, d.page(d.enter)},
 		{"/leave", inspecting, d.page(d.leave)},
 	}
@@ -89,19 +90,42 @@ func appOf(r *counter.Reading) web.App {
 	return web.App{Name: r.App, Today: r.Today, Zone: r.Zone(), Closed: !r.Open()}
 }
 
-// look shows an app, or a site of it. Those who may not look at it are asked for a key, whether
-// there is such an app or not.
+// look shows an app, or a site of it.
 func (d *dashboard) look(c echo.Context) error {
-	r := c.Request()
-	peer, _ := d.proxies.client(r) // callers whose address is unknown share one limit
-	app, err := d.counter.Looks(r.Context(), c.Param("app"), cookie(c, sessionCookie+c.Param("app")), peer)
-	if errors.Is(err, counter.ErrNotShown) {
-		return d.askForKey(c, http.StatusForbidden, r.URL.RequestURI(), "")
-	}
-	if err != nil {
+	app, err := d.mayLook(c, c.Param("app"))
+	if app == nil {
 		return err
 	}
 	return d.showApp(c, app, appOf(app), siteNamed(c))
+}
+
+// embed shows what to put into the pages of an app.
+func (d *dashboard) embed(c echo.Context) error {
+	app, err := d.mayLook(c, c.QueryParam("app"))
+	if app == nil {
+		return err
+	}
+	if err := app.CheckRate(); err != nil {
+		return err
+	}
+	return d.show(c, func(ctx context.Context) (web.Page, error) {
+		return d.pages.Embed(ctx, appOf(app), d.origin(c.Request()))
+	})
+}
+
+// mayLook returns an app at which the reader may look. Those who may not are asked for a key,
+// whether there is such an app or not: then it is nil.
+func (d *dashboard) mayLook(c echo.Context, name string) (*counter.Reading, error) {
+	r := c.Request()
+	peer, _ := d.proxies.client(r) // callers whose address is unknown share one limit
+	app, err := d.counter.Looks(r.Context(), name, cookie(c, sessionCookie+name), peer)
+	if errors.Is(err, counter.ErrNotShown) {
+		return nil, d.askForKey(c, http.StatusForbidden, r.URL.RequestURI(), "")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return app, nil
 }
 
 // siteNamed is the site that the path of a request names.
@@ -161,9 +185,11 @@ func (d *dashboard) enter(c echo.Context) error {
 		return err
 	}
 	d.setCookie(c, sessionCookie+app, session, int(counter.SessionFor.Seconds()))
-	to := "/dash/" + app
+	to, embeds := "/dash/"+app, "/embed?app="+app
 	if after, is := strings.CutPrefix(form.Get("to"), to); is && (after == "" || strings.ContainsRune("/?", rune(after[0]))) {
 		to += after
+	} else if form.Get("to") == embeds {
+		to = embeds
 	}
 	return c.Redirect(http.StatusSeeOther, to)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/embed"
 	"footfall/report"
 	"footfall/web"
 )
@@ -128,7 +129,7 @@ func TestDashboardIsShownToThoseWhoMay(t *testing.T) {
 		assert.Contains(t, p.get("/").body, `href="/dash/shop"`)
 	})
 	t.Run("nobody is led elsewhere", func(t *testing.T) {
-		for _, to := range []string{"//evil.example", "https://evil.example/dash/shop", "/dash/shopping", "/dash/shop@evil.example", "/dash/demo", "javascript:alert(1)", "/\\evil.example"} {
+		for _, to := range []string{"//evil.example", "/embed?app=demo", "/embed?app=shopping", "https://evil.example/dash/shop", "/dash/shopping", "/dash/shop@evil.example", "/dash/demo", "javascript:alert(1)", "/\\evil.example"} {
 			p := newPerson(e)
 			token := formToken.FindStringSubmatch(p.get("/enter").body)[1]
 			a := p.do(http.MethodPost, "/enter", url.Values{"token": {token}, "to": {to}, "key": {read}}, "X-Forwarded-For", "unbelieved")
@@ -303,7 +304,7 @@ func TestDashboardHeaders(t *testing.T) {
 	e.sixSteps()
 	for path, status := range map[string]int{
 		"/": 200, "/dash/demo": 200, "/dash/demo/hhui.top": 200, "/dash/demo/hhui.top?page=/home": 200, "/dash/demo/hhui.top?panel=chart&format=json": 200,
-		"/dash/style.css": 200, "/dash/icon.svg": 200, "/dash/dash.js": 200, "/enter": 200, "/leave": 200, "/dash/shop": 403, "/dash/demo/a%20b": 400, "/dash/demo?range=x": 400,
+		"/dash/style.css": 200, "/dash/icon.svg": 200, "/dash/dash.js": 200, "/embed?app=demo": 200, "/embed": 403, "/enter": 200, "/leave": 200, "/dash/shop": 403, "/dash/demo/a%20b": 400, "/dash/demo?range=x": 400,
 	} {
 		a := e.get(path)
 		assert.Equal(t, status, a.status, path)
@@ -336,6 +337,29 @@ func TestDashboardHeaders(t *testing.T) {
 	}
 }
 
+// The lines for pages are shown to those who may look at the app, with the address that they came
+// by and numbers of the app.
+func TestDashboardShowsLinesForPages(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	p := newPerson(e)
+	assert.Contains(t, p.get("/embed?app=demo").body, "an example with real numbers stands here")
+	e.sixSteps()
+	e.counting(0, "192.0.2.1", "http://quiet.example/")
+	page := html.UnescapeString(p.get("/embed?app=demo").body)
+	assert.Contains(t, page, embed.Line(e.public, "demo"))
+	assert.Contains(t, page, embed.PinnedLine(e.public, "demo"))
+	assert.Regexp(t, `hhui\.top.*\s.*opened <b>6</b> times by <b>2</b> visitors`, page)
+
+	closed, missing := p.get("/embed?app=shop"), p.get("/embed?app=shoq")
+	assert.Equal(t, http.StatusForbidden, closed.status)
+	assert.Equal(t, strings.ReplaceAll(closed.body, "app=shop", "app=shoq"), missing.body)
+	a := p.signsIn("/embed?app=shop", e.key("shop", counter.ScopeRead))
+	assert.Equal(t, "/embed?app=shop", a.header.Get("Location"))
+	shown := p.do(http.MethodGet, "/embed?app=shop", nil)
+	assert.Contains(t, html.UnescapeString(shown.body), embed.Line(e.public, "shop"))
+}
+
 // What a newcomer sees first leads them to the first visit.
 func TestDashboardBeginsWithOneLine(t *testing.T) {
 	t.Parallel()
@@ -345,7 +369,8 @@ func TestDashboardBeginsWithOneLine(t *testing.T) {
 	line := regexp.MustCompile(`curl '([^']*)'`).FindStringSubmatch(first)
 	require.NotNil(t, line)
 	assert.Equal(t, http.StatusOK, e.get(strings.TrimPrefix(line[1], e.public)).status)
-	assert.Contains(t, first, "fetch('"+e.public+"/visit?app=demo&uri='")
+	assert.Contains(t, first, embed.Line(e.public, "demo")+"\n"+embed.Sentence)
+	assert.Contains(t, first, `href="/embed?app=demo"`)
 	then := e.get("/").body
 	assert.NotContains(t, then, "It runs.")
 	assert.Contains(t, then, `href="/dash/demo"`)

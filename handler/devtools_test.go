@@ -3,6 +3,7 @@ package handler
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -22,6 +23,7 @@ type devtools struct {
 	session string
 	loads   int      // how many pages have been loaded
 	console []string // what Chromium has told of faults in pages
+	spoken  []string // what pages have written to the console, with how loud
 }
 
 // message is what is sent to Chromium, or comes from it.
@@ -94,6 +96,8 @@ func (d *devtools) hear(is func(message) bool) message {
 			switch m.Method {
 			case "Log.entryAdded", "Runtime.exceptionThrown":
 				d.console = append(d.console, string(m.Params))
+			case "Runtime.consoleAPICalled":
+				d.spoken = append(d.spoken, spokenBy(m.Params))
 			case "Page.loadEventFired":
 				d.loads++
 			}
@@ -104,6 +108,20 @@ func (d *devtools) hear(is func(message) bool) message {
 			require.Fail(d.t, "Chromium does not answer")
 		}
 	}
+}
+
+// spokenBy is what a page has written to the console: "warning: …".
+func spokenBy(params json.RawMessage) string {
+	var said struct {
+		Type string
+		Args []struct{ Value any }
+	}
+	_ = json.Unmarshal(params, &said) // Chromium writes it so
+	text := said.Type + ":"
+	for _, a := range said.Args {
+		text += fmt.Sprint(" ", a.Value)
+	}
+	return text
 }
 
 // open shows a page, and returns when it is there.

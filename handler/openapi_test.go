@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/embed"
 	"footfall/intake"
 	"footfall/report"
 )
@@ -222,7 +223,7 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 	for _, r := range s.publicRoutes(Options{Reports: report.NewReader(nil)}) {
 		for _, method := range r.methods {
 			if method != http.MethodHead && method != http.MethodOptions {
-				want = append(want, method+" "+strings.ReplaceAll(r.path, ":app", "{app}"))
+				want = append(want, method+" "+strings.NewReplacer(":app", "{app}", ":version", "{version}").Replace(r.path))
 			}
 		}
 	}
@@ -275,7 +276,7 @@ func (c *checker) send(t *testing.T, s sent) {
 		app, s.query = given, query
 	}
 	method, path, _ := strings.Cut(s.call, " ")
-	path = strings.ReplaceAll(path, "{app}", app) + "?" + s.query
+	path = strings.NewReplacer("{app}", app, "{version}", "0123456789ab.js").Replace(path) + "?" + s.query
 	a := c.askWith(s.body, method, path, s.headers...)
 	require.Equal(t, s.status, a.status, "%s %s: %s", s.call, s.query, a.body)
 	c.reached[fmt.Sprint(s.call, " ", s.status)] = true
@@ -436,9 +437,10 @@ func (c *checker) sendSame(t *testing.T, count string) {
 			{call, "shop!" + least, []string{"Authorization", "Bearer " + count}, "", 403}, {call, "limited!" + least, nil, "", 429},
 		})
 	}
-	for _, path := range []string{"/openapi.json", "/api", "/api/try.js", "/api/try.css"} {
+	for _, path := range []string{"/openapi.json", "/api", "/api/try.js", "/api/try.css", "/count.js", "/count.{version}"} {
 		c.send(t, sent{"GET " + path, "", nil, "", 200})
-		c.send(t, sent{"GET " + path, "", []string{"If-None-Match", c.get(path).header.Get("ETag")}, "", 304})
+		tag := c.get(strings.Replace(path, "{version}", embed.Version+".js", 1)).header.Get("ETag")
+		c.send(t, sent{"GET " + path, "", []string{"If-None-Match", tag}, "", 304})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"footfall/embed"
 	"footfall/web"
 )
 
@@ -36,6 +37,8 @@ func (s *service) publicRoutes(o Options) []route {
 		{"/visit", asking, s.visit},
 		{"/visits", sending, s.visits},
 		{"/counts", asking, s.counts},
+		{embed.ScriptPath, reading, script(scriptCache)},
+		{"/count.:version", reading, scriptVersion},
 		{"/livez", reading, s.alive},
 		{"/readyz", reading, s.ready},
 	}

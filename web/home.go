@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"slices"
 
+	"footfall/embed"
 	"footfall/report"
 	"footfall/report/draw"
 )
@@ -16,7 +17,8 @@ type homePage struct {
 	Apps   []appRow
 	Source string // the statement
 	Origin string // of this service
-	Try    string // the app to begin with, nothing having been counted yet; "": something was
+	Line   string // for the pages of the app to begin with
+	Try    string // that app, nothing having been counted yet; "": something was
 	ByHand bool   // it believes anybody who says who came
 }
 
@@ -25,6 +27,9 @@ type appRow struct {
 	Link  string
 	Spark template.HTML
 }
+
+// Sentence is one for a page to begin with.
+func (homePage) Sentence() string { return embed.Sentence }
 
 // Home makes the first page, of the apps that a reader may look at.
 func (d *Dashboard) Home(ctx context.Context, apps []App, origin string) (Page, error) {
@@ -47,6 +52,7 @@ func (d *Dashboard) Home(ctx context.Context, apps []App, origin string) (Page, 
 	counted := slices.ContainsFunc(page.Apps, func(a appRow) bool { return a.Sites > 0 })
 	if len(page.Apps) > 0 && !counted {
 		page.Try = page.Apps[0].App
+		page.Line = embed.Line(origin, page.Try)
 		page.ByHand = slices.ContainsFunc(apps, func(a App) bool { return a.Name == page.Try && !a.Closed })
 	}
 	return render("home", page)

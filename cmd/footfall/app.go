@@ -9,6 +9,7 @@ import (
 
 	"footfall/counter"
 	"footfall/db"
+	"footfall/embed"
 	"footfall/visit"
 )
 
@@ -41,7 +42,10 @@ type appFlags struct {
 	MaxNewPages *string `placeholder:"N"`
 }
 
-type appAddCmd struct{ appFlags }
+type appAddCmd struct {
+	appFlags
+	PublicURL string `name:"public-url" env:"FOOTFALL_PUBLIC_URL" default:"http://127.0.0.1:8080" placeholder:"URL"`
+}
 
 type appSetCmd struct{ appFlags }
 
@@ -65,8 +69,32 @@ func list(given []string) []string {
 	return given
 }
 
+func (c *appAddCmd) check(g globals) []error {
+	faults := g.checkDatabase()
+	if err := checkPublicURL(c.PublicURL); err != nil {
+		faults = append(faults, err)
+	}
+	return faults
+}
+
+// run adds the app, and says what its pages need.
 func (c *appAddCmd) run(ctx context.Context, p *program) error {
-	return p.makingData().withAdmin(ctx, func(a *counter.Admin) error { return a.AddApp(ctx, c.Name, c.settings()) })
+	err := p.makingData().withAdmin(ctx, func(a *counter.Admin) error { return a.AddApp(ctx, c.Name, c.settings()) })
+	if err != nil || c.Access != nil && *c.Access == "key" { // which pages have none of
+		return err
+	}
+	fmt.Fprintf(p.stdout, `added app %s. This line in the head of a page counts it:
+
+  %s
+
+and this one runs the present version of the script and no other:
+
+  %s
+
+Readers must reach the service at %s: set FOOTFALL_PUBLIC_URL, if it is elsewhere.
+Numbers for your pages: %[4]s/embed?app=%[1]s
+`, c.Name, embed.Line(c.PublicURL, c.Name), embed.PinnedLine(c.PublicURL, c.Name), c.PublicURL)
+	return nil
 }
 
 func (c *appSetCmd) run(ctx context.Context, p *program) error {

@@ -99,6 +99,7 @@ func (c *serveCmd) check(g globals) []error {
 	return faults
 }
 
+// checkPublicURL tells what is wrong with where people reach a service.
 func checkPublicURL(text string) error {
 	at, err := url.Parse(text)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" || text != at.Scheme+"://"+at.Host {

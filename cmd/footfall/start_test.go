@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/db/dbtest"
+	"footfall/embed"
 )
 
 // brokenPostgres is a folder with a server that says its version, and an initdb that fails.
@@ -105,7 +106,11 @@ func TestDemoStaysDeleted(t *testing.T) {
 func TestOwnAppComesFirst(t *testing.T) {
 	t.Parallel()
 	data := newData(t)
-	well(t, "app", "add", "shop", "--site=shop.example", "--data", data)
+	said := well(t, "app", "add", "shop", "--site=shop.example", "--public-url=https://count.example", "--data", data)
+	assert.Contains(t, said, "\n  "+embed.Line("https://count.example", "shop")+"\n", "ready to be pasted")
+	assert.Contains(t, said, "\n  "+embed.PinnedLine("https://count.example", "shop")+"\n")
+	assert.Contains(t, said, "https://count.example/embed?app=shop\n")
+	assert.Empty(t, well(t, "app", "add", "backend", "--site=shop.example", "--access=key", "--data", data), "no page counts for it")
 	s := serve(t, "--data", data)
 	assert.NotContains(t, well(t, "app", "list", "--data", data), "demo")
 	assert.NotContains(t, s.said(), "is open")

@@ -1,0 +1,151 @@
+// count.js counts a visit when somebody sees the page, and puts the numbers into it. Pages load it
+// with the line
+//
+//   <script src="https://count.example/count.js" data-app="blog" defer></script>
+//
+// docs/embed.md says what the page may say. What is served is this file without comments and
+// indentation. Numbers go into the page as text, and nothing else does.
+(() => {
+	const d = document
+	const line = d.currentScript || d.querySelector('script[data-app]') // a module has no current script
+	if (!line || self.footfall?.visit) return // the page has the line twice, or runs its scripts again
+
+	const {app, format, manual} = line.dataset
+	const base = new URL('.', line.src)
+	const asked = new WeakMap() // for which page the place of a list was filled
+	let turn = 0 // of visits: the last one is where the reader is
+	let said // the answer to that one; undefined: there is none (yet)
+	let here // what is counted, or about to be
+	let ignored
+	let warned
+
+	// The owner is told, once. Readers see the page as it is without numbers.
+	const warn = why => {
+		if (!warned) console.warn('footfall: ' + (warned = why))
+	}
+
+	const ask = async (path, how) => {
+		try {
+			const answer = await fetch(base + path, {credentials: 'omit', ...how})
+			const told = await answer.json()
+			if (answer.ok) return told
+			warn(told.error)
+		} catch {
+			warn(`no answer from ${base}: is it up, does app ${app} list this site, does connect-src allow it?`)
+		}
+	}
+
+	// put fills a place. One whose number is not there is hidden.
+	const put = (place, numbers) => {
+		const [target, name] = place.dataset.footfall.split('.')
+		const n = numbers?.[target]?.[name]
+		const how = place.dataset.format || format
+		place.hidden = !(n > 0 || n === 0 && name != 'rank')
+		try {
+			place.textContent = how ? n.toLocaleString(place.closest('[lang]')?.lang || [], how == 'short' ? {notation: 'compact', maximumFractionDigits: 1} : {}) : n
+		} catch {
+			place.textContent = n // in a language that the browser does not know, or not there
+		}
+	}
+
+	// A sentence is hidden while a number of its own is.
+	const show = () => {
+		const sentence = '[data-footfall-sentence]'
+		for (const s of d.querySelectorAll(sentence)) {
+			s.hidden = [...s.querySelectorAll('[data-footfall]')].some(p => p.hidden && p.closest(sentence) == s)
+		}
+	}
+
+	// fill fills all places that there are now; those of lists, once.
+	const fill = async () => {
+		const list = []
+		for (const p of d.querySelectorAll('[data-footfall]')) {
+			const of = p.dataset.footfallFor
+			if (of == null) put(p, said)
+			else if (asked.get(p) != of) {
+				asked.set(p, of)
+				put(p)
+				list.push([p, of])
+			}
+		}
+		show()
+		if (!list[0]) return
+		const all = await counts(list.map(l => l[1]))
+		list.forEach(([p, of], i) => asked.get(p) == of && put(p, all[i]))
+		show()
+	}
+
+	// counts asks about pages, and counts nothing.
+	const counts = async urls => {
+		const all = []
+		while (all.length < urls.length) {
+			const uris = urls.slice(all.length, all.length + 1000).map(href => Object.assign(d.createElement('a'), {href}).href) // they may be relative
+			const told = await ask('counts', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify({app, uris})})
+			all.push(...told?.counts || uris.map(() => ({})))
+		}
+		return all
+	}
+
+	// visit counts where the reader is, once they see it. Of several visits before that one counts.
+	const visit = async () => {
+		const mine = ++turn
+		said = undefined
+		await new Promise(done => setTimeout(done)) // a router may lead on at once
+		while (d.prerendering || d.hidden) {
+			await new Promise(done => ['prerenderingchange', 'visibilitychange'].map(e => d.addEventListener(e, done, {once: true})))
+		}
+		if (mine != turn) return
+		const told = await ask((ignored ? 'counts' : 'visit') + '?app=' + encodeURIComponent(app) + '&uri=' + encodeURIComponent(location.href), {keepalive: true})
+		if (mine == turn) { // otherwise the reader is elsewhere by now
+			said = told
+			fill()
+			if (told) d.dispatchEvent(new CustomEvent('footfall', {detail: told}))
+		}
+		return told
+	}
+
+	// route counts if the reader has come to another page. A fragment that is no route is none.
+	// Where an address is replaced, what its query says is the state of the same page.
+	const route = replaced => {
+		const was = here
+		const path = at => replaced ? at?.replace(/\?[^#]*/, '') : at
+		here = location.pathname + location.search + (/^#[/!]/.test(location.hash) ? location.hash : '')
+		if (path(was) != path(here)) visit()
+	}
+
+	// Whoever opens a page with #footfall-ignore is not counted on its site until they open one with
+	// #footfall-count.
+	const listen = () => {
+		const wish = location.hash.match(/^#footfall-(ignore|count)$/)?.[1]
+		try {
+			if (wish == 'count') localStorage.removeItem('footfall')
+			else if (wish) localStorage.footfall = wish
+			ignored = localStorage.footfall
+		} catch {
+			ignored = wish == 'ignore' // the browser keeps nothing
+		}
+		if (wish) console.info(`footfall: visits of this browser to this site ${ignored ? 'do not ' : ''}count`)
+	}
+
+	self.footfall = {visit, counts, fill}
+	listen()
+	addEventListener('hashchange', listen)
+	if (manual != null) return fill()
+	for (const name of ['pushState', 'replaceState']) {
+		const go = history[name]
+		history[name] = function (...to) {
+			go.apply(this, to)
+			route(name[0] == 'r')
+		}
+	}
+	addEventListener('popstate', () => route())
+	addEventListener('hashchange', () => route())
+	addEventListener('pageshow', e => e.persisted && visit())
+	for (const name of ['turbo:load', 'pjax:complete']) {
+		d.addEventListener(name, () => {
+			route()
+			fill() // the places are others
+		})
+	}
+	route()
+})()

@@ -1,0 +1,40 @@
+package handler
+
+import (
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"footfall/embed"
+)
+
+// How long browsers keep the script: under its plain name it may be another tomorrow.
+const (
+	scriptCache  = "public, max-age=3600"
+	versionCache = "public, max-age=31536000, immutable"
+)
+
+// script answers with what pages load. It is no secret, and any page may load it.
+func script(cache string) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		h := c.Response().Header()
+		h.Set(echo.HeaderAccessControlAllowOrigin, "*") // a page that names its hash asks so
+		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
+		h.Set(echo.HeaderVary, echo.HeaderAcceptEncoding)
+		body := embed.Script
+		if strings.Contains(c.Request().Header.Get(echo.HeaderAcceptEncoding), "gzip") {
+			h.Set(echo.HeaderContentEncoding, "gzip")
+			body = embed.Gzipped
+		}
+		return writeTagged(c, "text/javascript; charset=utf-8", cache, body)
+	}
+}
+
+// scriptVersion answers with a version of the script. There is one; pages that ask for an older one
+// get it, too, so that they go on counting unless they name the old one's hash.
+func scriptVersion(c echo.Context) error {
+	if c.Param("version") == embed.Version+".js" {
+		return script(versionCache)(c)
+	}
+	return script(scriptCache)(c)
+}

@@ -1,0 +1,442 @@
+package handler
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/embed"
+)
+
+// ofDocs are the blocks of HTML that docs/embed.md shows, for app shop of a service, by what they
+// are there for.
+func ofDocs(t *testing.T, service string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/embed.md")
+	require.NoError(t, err)
+	found := regexp.MustCompile("(?s)```html\n(.*?)```").FindAllSubmatch(text, -1)
+	names := []string{"line", "numbers", "list", "own", "manual", "pinned", "image"}
+	require.Len(t, found, len(names), "each block of docs/embed.md is tried below")
+	blocks := map[string]string{}
+	ours := strings.NewReplacer("https://count.example", service, `data-app="blog"`, `data-app="shop"`, "app=blog&", "app=shop&",
+		"https%3A%2F%2Fblog.example%2F", "http%3A%2F%2Fexample.com%2F", "VERSION", embed.Version, "HASH", embed.Integrity)
+	for i, name := range names {
+		blocks[name] = ours.Replace(string(found[i][1]))
+	}
+	require.Equal(t, embed.Line(service, "shop")+"\n", blocks["line"])
+	require.Equal(t, embed.PinnedLine(service, "shop")+"\n", blocks["pinned"])
+	return blocks
+}
+
+// listening tells of each visit that was answered, and keeps what the page asks for. It is served
+// as /listening.js.
+const listening = `
+	const asked = [], ask = fetch
+	fetch = (...how) => { asked.push(String(how[0])); return ask(...how) }
+	const text = () => document.body.innerText.replace(/\s+/g, ' ').trim()
+	document.addEventListener('footfall', e => {
+		ask('/told', {method: 'POST', body: JSON.stringify({At: location.pathname + location.search + location.hash, Hot: e.detail.page.hot, Site: e.detail.site.hot, Text: text()})})
+	})
+	// settled returns when what was to be asked by now has been asked.
+	const settled = () => new Promise(done => setTimeout(() => setTimeout(done)))
+	const until = async test => { while (!test()) await new Promise(done => setTimeout(done, 10)) }
+`
+
+// visited is what a page tells of a visit.
+type visited struct {
+	At        string // where the reader is
+	Hot, Site int64
+	Text      string // what they see
+}
+
+func (v visited) brief() string { return v.At + " " + v.Text }
+
+func (w *internet) hearVisit(t *testing.T) (v visited) {
+	t.Helper()
+	w.hear(t, &v)
+	return v
+}
+
+// TestScriptInChromium shows pages with the lines of docs/embed.md to one browser.
+func TestScriptInChromium(t *testing.T) {
+	t.Parallel()
+	w := newInternet(newEdge(t))
+	docs := ofDocs(t, w.public)
+	const listener = `<script src="/listening.js"></script>`
+	w.rest = http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		out.Header().Set("Content-Type", "text/javascript")
+		if r.URL.Path == "/listening.js" {
+			fmt.Fprint(out, listening)
+		}
+	})
+	page := func(at string, parts ...string) string {
+		w.pages[strings.Split(at, "?")[0]] = listener + strings.Join(parts, "")
+		return "http://" + at
+	}
+	b := w.drive(t)
+	// quiet looks that a page asks for nothing by what is done in it.
+	quiet := func(t *testing.T, do string) {
+		t.Helper()
+		var more int
+		b.ask(`(async () => { await settled(); const before = asked.length; `+do+`; await settled(); await settled(); return asked.length - before })()`, &more)
+		assert.Zero(t, more, do)
+	}
+
+	t.Run("numbers", func(t *testing.T) {
+		at := page("example.com/hello", docs["line"], docs["numbers"])
+		b.open(at + "?from=mail&to=me#notes")
+		assert.Equal(t, visited{"/hello?from=mail&to=me#notes", 1, 1, "Opened 1 times; you are number 1. The whole site has 1 readers."}, w.hearVisit(t))
+		b.do("Page.reload", nil, nil)
+		assert.Equal(t, visited{"/hello?from=mail&to=me#notes", 2, 2, "Opened 2 times; you are number 1. The whole site has 1 readers."}, w.hearVisit(t))
+	})
+	t.Run("a page with the line twice, and an element of that name", func(t *testing.T) {
+		b.open(page("example.com/twice", docs["line"], docs["line"], `<b id="footfall" data-footfall="page.hot"></b>`))
+		assert.Equal(t, "1", w.hearVisit(t).Text)
+		quiet(t, "0")
+		assert.Equal(t, int64(1), w.counted(t, "twice"))
+	})
+	t.Run("as a module", func(t *testing.T) {
+		b.open(page("example.com/module", strings.Replace(docs["pinned"], "<script ", `<script type="module" `, 1)))
+		assert.Equal(t, int64(1), w.hearVisit(t).Hot)
+	})
+	t.Run("formats", func(t *testing.T) { tryFormats(t, w, b, page) })
+	t.Run("routes", func(t *testing.T) {
+		tryRoutes(t, w, b, quiet, page("example.com/spa", docs["line"], `<b data-footfall="page.hot"></b>`))
+	})
+	t.Run("where the reader is", func(t *testing.T) {
+		b.open(page("example.com/slow", `<script>
+			let release
+			const held = new Promise(done => { release = done }), through = fetch
+			fetch = async (...how) => {
+				const answer = await through(...how)
+				if (how[0].endsWith('slow')) await held
+				return answer
+			}
+		</script>`, docs["line"], `<b data-footfall="page.hot"></b>`))
+		b.ask(`until(() => asked.length > 0)`, nil)
+		b.ask(`history.pushState(0, '', '/slow/on')`, nil)
+		assert.Equal(t, "/slow/on 1", w.hearVisit(t).brief())
+		b.ask(`release(); settled().then(() => { footfall.visit() })`, nil)
+		assert.Equal(t, "/slow/on 2", w.hearVisit(t).brief(), "and the late answer is heard of by nobody")
+		assert.Equal(t, int64(1), w.counted(t, "slow"))
+	})
+	t.Run("tabs that nobody looks at", func(t *testing.T) { tryHidden(t, w, b, page("example.com/tab", docs["line"])) })
+	t.Run("back", func(t *testing.T) {
+		b.open(page("example.com/first", docs["line"], `<script>addEventListener('pageshow', e => { persisted = e.persisted })</script>`))
+		assert.Equal(t, int64(1), w.hearVisit(t).Hot)
+		b.open(page("example.com/second", docs["line"]))
+		assert.Equal(t, "/second", w.hearVisit(t).At)
+		b.ask(`history.back()`, nil)
+		seen := w.hearVisit(t)
+		assert.Equal(t, "/first", seen.At)
+		assert.Equal(t, int64(2), seen.Hot)
+		var persisted bool
+		b.ask(`persisted`, &persisted)
+		assert.True(t, persisted, "Chromium had kept the page")
+	})
+	t.Run("lists", func(t *testing.T) {
+		before := w.siteHot(t)
+		b.open(page("example.com/index", docs["line"], docs["list"], `
+			<p data-footfall-sentence hidden>never <b data-footfall="page.hot" data-footfall-for="never/seen?x#y"></b></p>
+			<p data-footfall-sentence hidden>elsewhere <b data-footfall="page.hot" data-footfall-for="https://other.example/"></b></p>
+			<p data-footfall-sentence hidden>nothing <b data-footfall="page.hot" data-footfall-for="http://"></b></p>
+			<p data-footfall-sentence hidden>rank <b data-footfall="page.rank" data-footfall-for="/hello"></b></p>`))
+		w.hearVisit(t)
+		b.ask(`until(() => text().includes('never'))`, nil)
+		var seen string
+		b.ask(`text()`, &seen)
+		assert.Equal(t, "Hello 2 views never 0", seen)
+		b.ask(`document.body.insertAdjacentHTML('beforeend', '<i data-footfall="site.hot" data-footfall-for="/"></i>'); document.dispatchEvent(new Event('turbo:load'))`, nil)
+		b.ask(`until(() => document.querySelector('i').textContent)`, nil)
+		var calls int
+		b.ask(`asked.filter(url => url.endsWith('/counts')).length`, &calls)
+		assert.Equal(t, 2, calls, "one, and one for the place that came later")
+		assert.Equal(t, before+1, w.siteHot(t))
+	})
+	t.Run("a script of one's own", func(t *testing.T) {
+		b.open(page("example.com/own", docs["line"], docs["own"]))
+		assert.Equal(t, int64(1), w.hearVisit(t).Hot)
+		var seen struct {
+			Welcome, Counts string
+			Nothing         int
+		}
+		b.ask(`(async () => ({Welcome: document.getElementById('welcome').textContent,
+			Counts: JSON.stringify(await footfall.counts(['/hello', 'own', 'https://other.example/'])),
+			Nothing: (await footfall.counts([])).length}))()`, &seen)
+		assert.Equal(t, "Reader 1", seen.Welcome)
+		assert.Regexp(t, `^\[{"site":.*"page":{"pv":1,"uv":1,"rank":0,"hot":2}},{"site":.*"page":{"pv":1,"uv":1,"rank":0,"hot":1}},{"error":"uri: app shop does not count`, seen.Counts)
+		var many int
+		b.ask(`footfall.counts(Array.from({length: 2001}, (_, i) => '/many/' + i)).then(all => all.filter(one => one.page.hot === 0).length)`, &many)
+		assert.Equal(t, 2001, many)
+	})
+	t.Run("by hand alone", func(t *testing.T) {
+		b.open(page("example.com/manual", docs["manual"], docs["list"]))
+		b.ask(`until(() => text() === 'Hello 2 views')`, nil)
+		quiet(t, `history.pushState(0, '', '/manual/on')`)
+		b.ask(`footfall.visit()`, nil)
+		assert.Equal(t, "/manual/on", w.hearVisit(t).At)
+		assert.Zero(t, w.counted(t, "manual"))
+	})
+	t.Run("leaving oneself out", func(t *testing.T) { tryIgnoring(t, w, b, page("example.com/me", docs["line"], docs["numbers"])) })
+	t.Run("policies", func(t *testing.T) { tryPolicies(t, w, b, page, docs) })
+	t.Run("no answer", func(t *testing.T) { tryFailures(t, w, b, page, docs) })
+	t.Run("an image", func(t *testing.T) {
+		before := w.counted(t, "hello")
+		b.open(page("example.com/image", docs["image"]))
+		assert.Equal(t, before+1, w.counted(t, "hello"))
+	})
+	t.Run("headless browsers are bots", func(t *testing.T) {
+		b.do("Emulation.setUserAgentOverride", map[string]any{"userAgent": "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) HeadlessChrome/140.0.0.0 Safari/537.36"}, nil)
+		b.open(page("example.com/bot", docs["line"], `<p data-footfall-sentence hidden>you are number <b data-footfall="page.rank"></b></p><p><b data-footfall="page.hot"></b></p>`))
+		assert.Equal(t, "/bot 0", w.hearVisit(t).brief())
+	})
+	assert.Equal(t, []string{"127.0.0.1"}, w.visitors(t))
+}
+
+// siteHot is hot of example.com.
+func (w *internet) siteHot(t *testing.T) (hot int64) {
+	t.Helper()
+	require.NoError(t, w.connect(w.database).QueryRow(context.Background(),
+		`SELECT coalesce(max(hot), 0) FROM report.sites WHERE app = 'shop' AND site = 'example.com'`).Scan(&hot))
+	return hot
+}
+
+// tryFormats shows numbers that nobody counts that far in a test.
+func tryFormats(t *testing.T, w *internet, b *devtools, page func(string, ...string) string) {
+	const answer = `{"site":{"pv":1234567,"uv":1234,"rank":0,"hot":1234567},"page":{"pv":7,"uv":0,"rank":0,"hot":1234}}`
+	line := embed.Line(w.public, "shop")
+	numbers := `<script>fetch = async () => new Response('` + answer + `')</script>`
+	b.open(page("example.com/formats", numbers, line, `
+		<p><b data-footfall="site.hot"></b> <b data-footfall="site.hot" data-format="locale" lang="en"></b> <b data-footfall="site.hot" data-format="short" lang="en"></b></p>
+		<p lang="de"><b data-footfall="site.hot" data-format="locale"></b> <b data-footfall="site.hot" data-format="short"></b></p>
+		<p lang="zh"><b data-footfall="site.hot" data-format="short"></b></p>
+		<p lang="no_such!"><b data-footfall="site.hot" data-format="locale"></b></p>
+		<p data-footfall-sentence hidden>you are number <b data-footfall="page.rank"></b></p>
+		<p data-footfall-sentence hidden><b data-footfall="page.uv"></b> readers<i data-footfall-sentence>, you are number <b data-footfall="site.rank"></b></i></p>
+		<p data-footfall-sentence hidden>one of <b data-footfall="page.pv"></b> and <b data-footfall="page.visits"></b></p>
+		<p data-footfall-sentence hidden>none of <b data-footfall="nothing"></b><b data-footfall></b></p>`))
+	assert.Equal(t, "1234567 1,234,567 1.2M 1.234.567 1,2 Mio. 123.5万 1234567 0 readers", w.hearVisit(t).Text)
+	b.open(page("example.com/format", numbers, strings.Replace(line, " defer", ` data-format="locale" defer`, 1),
+		`<p lang="en"><b data-footfall="page.hot"></b> <b data-footfall="page.hot" data-format="short"></b></p>`))
+	assert.Equal(t, "1,234 1.2K", w.hearVisit(t).Text, "all of a page")
+}
+
+// tryRoutes moves about in a single-page app.
+func tryRoutes(t *testing.T, w *internet, b *devtools, quiet func(*testing.T, string), at string) {
+	b.open(at)
+	require.Equal(t, "/spa", w.hearVisit(t).At)
+	for _, step := range []struct{ do, leads string }{
+		{`history.pushState(0, '', '/spa/a')`, "/spa/a"},
+		{`history.replaceState(0, '', '/spa/a?filter=x')`, ""},
+		{`history.pushState(0, '', '/spa/a?filter=x')`, ""},
+		{`history.pushState(0, '', '/spa/a?page=2')`, "/spa/a?page=2"},
+		{`location.hash = 'notes'`, ""},
+		{`location.hash = '#/cart'`, "/spa/a?page=2#/cart"},
+		{`location.hash = '#!pay'`, "/spa/a?page=2#!pay"},
+		{`history.back()`, "/spa/a?page=2#/cart"},
+		{`history.pushState(0, '', '/spa/b'); history.replaceState(0, '', '/spa/login')`, "/spa/login"}, // a router leads on
+		{`history.replaceState(0, '', '/spa/home')`, "/spa/home"},
+		{`history.go(-1)`, "/spa/a?page=2#/cart"},
+		{`history.pushState(0, '', '/spa/turbo'); document.dispatchEvent(new Event('turbo:load'))`, "/spa/turbo"},
+		{`document.dispatchEvent(new Event('turbo:load')); document.dispatchEvent(new Event('pjax:complete'))`, ""},
+		{`History.prototype.pushState.call(history, 0, '', '/spa/pjax'); document.dispatchEvent(new Event('pjax:complete'))`, "/spa/pjax"},
+		{`footfall.visit()`, "/spa/pjax"},
+		{`footfall.visit(); footfall.visit()`, "/spa/pjax"}, // at once is one
+	} {
+		if step.leads == "" {
+			quiet(t, step.do)
+			continue
+		}
+		b.ask(step.do+`; 0`, nil)
+		assert.Equal(t, step.leads, w.hearVisit(t).At, step.do)
+		quiet(t, "0")
+	}
+	for path, hot := range map[string]int64{"spa": 1, "spa/a": 2, "spa/a%23/cart": 3, "spa/a%23!pay": 1, "spa/b": 0, "spa/login": 1, "spa/home": 1, "spa/turbo": 1, "spa/pjax": 3} {
+		assert.Equal(t, hot, w.counted(t, path), path)
+	}
+	// Places that a framework draws after the answer.
+	b.ask(`document.body.insertAdjacentHTML('beforeend', '<i data-footfall="page.hot"></i>'); document.dispatchEvent(new Event('turbo:load'))`, nil)
+	var later string
+	b.ask(`document.querySelector('i').textContent`, &later)
+	assert.Equal(t, "3", later)
+	var thrown string
+	b.ask(`(() => { try { history.pushState(0, '', 'https://other.example/') } catch (e) { return e.name } })()`, &thrown)
+	assert.Equal(t, "SecurityError", thrown, "the browser's own faults are the page's")
+}
+
+// tryHidden opens pages in a tab that lies behind another.
+func tryHidden(t *testing.T, w *internet, b *devtools, at string) {
+	ours := b.session
+	b.session = ""
+	var front struct{ TargetID string }
+	b.do("Target.createTarget", map[string]any{"url": "about:blank"}, &front)
+	b.session = ours
+	for state := ""; state != "hidden" && t.Context().Err() == nil; {
+		b.ask(`document.visibilityState`, &state)
+	}
+	b.open(at)
+	var asked int
+	b.ask(`settled().then(() => { history.pushState(0, '', '/tab/on'); return settled() }).then(() => asked.length)`, &asked)
+	assert.Zero(t, asked)
+	b.do("Page.bringToFront", nil, nil)
+	assert.Equal(t, "/tab/on ", w.hearVisit(t).brief())
+	assert.Zero(t, w.counted(t, "tab"))
+	b.session = ""
+	b.do("Target.closeTarget", map[string]any{"targetId": front.TargetID}, nil)
+	b.session = ours
+}
+
+// tryIgnoring is the owner's visit to their own page.
+func tryIgnoring(t *testing.T, w *internet, b *devtools, at string) {
+	before := w.siteHot(t)
+	b.open(at + "#footfall-ignore")
+	const unranked = "Opened 0 times. The whole site has 1 readers."
+	assert.Equal(t, visited{"/me#footfall-ignore", 0, before, unranked}, w.hearVisit(t))
+	b.open(at)
+	assert.Equal(t, visited{"/me", 0, before, unranked}, w.hearVisit(t), "kept")
+	b.ask(`location.hash = 'footfall-count'; settled().then(() => { footfall.visit() })`, nil)
+	assert.Equal(t, int64(1), w.hearVisit(t).Hot)
+	var kept int
+	b.ask(`localStorage.length`, &kept)
+	assert.Zero(t, kept)
+	b.ask(`location.hash = 'footfall-ignore'; settled().then(() => { footfall.visit() })`, nil)
+	assert.Equal(t, int64(1), w.hearVisit(t).Hot)
+	b.ask(`localStorage.clear()`, nil)
+	assert.Equal(t, []string{
+		"info: footfall: visits of this browser to this site do not count", "info: footfall: visits of this browser to this site count",
+		"info: footfall: visits of this browser to this site do not count",
+	}, b.spoken)
+	b.spoken = nil
+}
+
+// tryPolicies shows pages that forbid nearly everything.
+func tryPolicies(t *testing.T, w *internet, b *devtools, page func(string, ...string) string, docs map[string]string) {
+	policy := func(rules string) string {
+		return `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'; ` + rules + `">`
+	}
+	connects := "connect-src http://example.com " + w.public
+	for name, parts := range map[string][]string{
+		"policy":       {policy("script-src " + w.public + "; " + connects), docs["line"]},
+		"policy/nonce": {policy("script-src 'nonce-abc'; " + connects), strings.Replace(docs["line"], "<script ", `<script nonce="abc" `, 1)},
+		"policy/hash":  {policy("script-src '" + embed.Integrity + "'; " + connects), docs["pinned"]},
+	} {
+		b.open(page("example.com/"+name, append(parts, docs["numbers"])...))
+		assert.Equal(t, "/"+name, w.hearVisit(t).At)
+	}
+	assert.Empty(t, b.console, "Chromium tells of no rule that was broken")
+	b.open(page("example.com/forged", strings.Replace(docs["pinned"], embed.Integrity, "sha384-"+strings.Repeat("A", 64), 1), docs["numbers"]))
+	var runs bool
+	b.ask(`'footfall' in self`, &runs)
+	assert.False(t, runs, "another script than the one that was read")
+	b.open(page("example.com/old", strings.Replace(docs["line"], "/count.js", "/count.0123456789ab.js", 1)))
+	assert.Equal(t, int64(1), w.hearVisit(t).Hot, "a version that is gone")
+	b.console = nil
+}
+
+// tryFailures shows pages for which nobody answers: the reader sees nothing of it, and the console
+// says why, once.
+func tryFailures(t *testing.T, w *internet, b *devtools, page func(string, ...string) string, docs map[string]string) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	before := w.rows()
+	nobody := func(origin, app string) string {
+		return "warning: footfall: no answer from " + origin + "/: is it up, does app " + app + " list this site, does connect-src allow it?"
+	}
+	// The script is there, and what it asks is not.
+	away := `<script>const down = fetch; fetch = (url, how) => down(url.replace('` + w.public + `', '` + gone.URL + `'), how)</script>`
+	for _, c := range []struct{ at, line, said string }{
+		{"example.com/forbidden", `<meta http-equiv="Content-Security-Policy" content="connect-src http://example.com">` + docs["line"], nobody(w.public, "shop")},
+		{"example.com/offline", away + docs["line"], nobody(w.public, "shop")},
+		{"other.example/", docs["line"], nobody(w.public, "shop")},
+		{"a.example.com/", docs["line"], nobody(w.public, "shop")},
+		{"example.com:81/", docs["line"], nobody(w.public, "shop")},
+		{"example.com/missing", embed.Line(w.public, "nowhere"), nobody(w.public, "nowhere")},
+		{"example.com/" + strings.Repeat("long", 600), docs["line"], "warning: footfall: uri: its canonical form is longer than 2,048 bytes"},
+	} {
+		b.open(page(c.at, c.line, docs["numbers"], docs["list"], `<p>text</p>`))
+		var seen string
+		b.ask(`(async () => { await footfall.visit(); await footfall.counts(['/']); await settled(); return text() })()`, &seen)
+		assert.Regexp(t, `^Hello( 2 views)? text$`, seen, c.at)
+		require.Len(t, b.spoken, 1, c.at)
+		assert.Contains(t, b.spoken[0], c.said)
+		b.spoken = nil
+	}
+	assert.Equal(t, before, w.rows())
+	b.console = nil
+}
+
+// What a browser loads ahead is counted when somebody sees it, and not before.
+func TestChromiumPrerenders(t *testing.T) {
+	t.Parallel()
+	w := newInternet(newEdge(t))
+	click := make(chan struct{})
+	w.gates["/click"] = click
+	w.pages["example.com/"] = `<script type="speculationrules">{"prerender": [{"urls": ["/ahead"], "eagerness": "immediate"}]}</script>
+		<script>fetch('/click').then(() => { location.href = '/ahead' })</script>`
+	// A script that does not wait is not counted at all: its request says that it comes too early.
+	w.pages["example.com/ahead"] = embed.Line(w.public, "shop") + `<script>
+		document.addEventListener('footfall', e => tell({Ahead: document.prerendering, Hot: e.detail.page.hot}))
+		addEventListener('load', () => fetch('` + w.public + `/visit?app=shop&uri=http://example.com/hasty').then(() => tell({Ahead: document.prerendering})))
+	</script>`
+	w.open(t, browser, "http://example.com/")
+	var seen struct {
+		Ahead bool
+		Hot   int64
+	}
+	w.hear(t, &seen)
+	require.True(t, seen.Ahead, "Chromium prerenders")
+	assert.Zero(t, w.rows())
+	close(click)
+	w.hear(t, &seen)
+	assert.False(t, seen.Ahead)
+	assert.Equal(t, int64(1), seen.Hot)
+	assert.Equal(t, int64(1), w.counted(t, "ahead"))
+	assert.Zero(t, w.counted(t, "hasty"))
+}
+
+// The script is small, is served to everybody, and says when it is another.
+func TestScript(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	assert.LessOrEqual(t, len(embed.Gzipped), 2048, "readers load it")
+	unpacked, err := gzip.NewReader(bytes.NewReader(embed.Gzipped))
+	require.NoError(t, err)
+	plain, err := io.ReadAll(unpacked)
+	require.NoError(t, err)
+	assert.Equal(t, string(embed.Script), string(plain))
+	for path, cache := range map[string]string{
+		"/count.js": "public, max-age=3600", "/count." + embed.Version + ".js": "public, max-age=31536000, immutable", "/count.000000000000.js": "public, max-age=3600",
+	} {
+		p := newPerson(e)
+		a := p.do(http.MethodGet, path, nil, "Accept-Encoding", "identity")
+		assert.Equal(t, http.StatusOK, a.status)
+		assert.Equal(t, string(embed.Script), a.body)
+		for name, value := range map[string]string{
+			"Cache-Control": cache, "Content-Type": "text/javascript; charset=utf-8", "Access-Control-Allow-Origin": "*",
+			"Cross-Origin-Resource-Policy": "cross-origin", "X-Content-Type-Options": "nosniff", "Vary": "Accept-Encoding",
+		} {
+			assert.Equal(t, value, a.header.Get(name), "%s of %s", name, path)
+		}
+		small := p.do(http.MethodGet, path, nil, "Accept-Encoding", "gzip, br")
+		assert.Equal(t, "gzip", small.header.Get("Content-Encoding"))
+		assert.Equal(t, strconv.Itoa(len(embed.Gzipped)), small.header.Get("Content-Length"))
+		assert.NotEqual(t, a.header.Get("Etag"), small.header.Get("Etag"))
+		assert.Equal(t, http.StatusNotModified, p.do(http.MethodGet, path, nil, "Accept-Encoding", "identity", "If-None-Match", a.header.Get("Etag")).status)
+	}
+	assert.Equal(t, http.StatusMethodNotAllowed, e.do(http.MethodPost, e.public+"/count.js", "", "").status)
+	for _, word := range []string{"innerHTML", "insertAdjacentHTML", "document.write", "eval(", "cookie", "sessionStorage", "//", "\t"} {
+		assert.NotContains(t, string(embed.Script), word)
+	}
+}

@@ -1,0 +1,40 @@
+package web
+
+import (
+	"context"
+	"slices"
+
+	"footfall/embed"
+	"footfall/report"
+)
+
+// embedPage says what to put into the pages of an app.
+type embedPage struct {
+	frame
+	App          string
+	Line, Pinned string
+	Site         *report.Site // with whose numbers the example is; nil: nothing was counted yet
+}
+
+// sitesLooked is among how many sites the one with most visits is looked for.
+const sitesLooked = 200
+
+// Embed makes the page that says what to put into other pages. origin is where people reach the
+// service.
+func (d *Dashboard) Embed(ctx context.Context, app App, origin string) (Page, error) {
+	v, err := newView(app, "", nil)
+	if err != nil {
+		return Page{}, err
+	}
+	page := embedPage{frame: v.frame(), App: app.Name, Line: embed.Line(origin, app.Name), Pinned: embed.PinnedLine(origin, app.Name)}
+	page.Title = "In your pages · " + page.Title
+	sites, err := d.reader.Sites(ctx, app.Name, "", sitesLooked)
+	if err != nil {
+		return Page{}, err
+	}
+	if len(sites) > 0 {
+		site := slices.MaxFunc(sites, func(a, b report.Site) int { return int(a.Hot - b.Hot) })
+		page.Site = &site
+	}
+	return render("embed", page)
+}
