@@ -451,6 +451,40 @@ func TestPauseBeginsWhileRetentionRuns(t *testing.T) {
 	in.verified(t)
 }
 
+// So does one that begins when it has been noted what is kept: what is left of the app stays.
+func TestPauseBeginsAfterWhatIsKeptWasNoted(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	open, days, never := "open", 3, 0
+	require.NoError(t, in.admin().AddApp(t.Context(), "keeper", counter.Settings{Access: &open, RetainDays: &never}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "later", counter.Settings{Access: &open, RetainDays: &days, ForgetDays: &days}))
+	in.keeps(t, "demo", days, days)
+	for day := range 8 {
+		in.clock.Set(firstDay.AddDate(0, 0, day))
+		for _, app := range []string{"demo", "keeper", "later"} {
+			if app == "keeper" && day == 0 {
+				continue // so that the day is dropped
+			}
+			_, err := in.Visit(t.Context(), counter.Request{App: app, IP: fmt.Sprintf("192.0.2.%d", day), URI: "http://a.example/"})
+			require.NoError(t, err)
+		}
+	}
+	reading, err := in.tables(t).Begin(t.Context()) // whoever drops a day waits for it
+	require.NoError(t, err)
+	_, err = reading.Exec(t.Context(), "SELECT FROM visits")
+	require.NoError(t, err)
+	begin := sync.OnceValue(func() error {
+		return errors.Join(in.counting(t).PauseRetention(t.Context()), reading.Rollback(t.Context()))
+	})
+	busy := func(context.Context, time.Duration) error { return begin() }
+	_, err = retention.New(in.db, retention.Options{Clock: in.clock.Now, Pause: busy}).Run(context.Background())
+	require.Equal(t, db.FaultBusy, db.FaultOf(err), "it is to be tried again")
+	assert.Equal(t, []string{"demo 7 8", "keeper 7 7", "later 4 4"}, in.list(t, `SELECT concat_ws(' ', a.name,
+			(SELECT count(*) FROM visits AS v WHERE v.page_id = p.id), (SELECT count(*) FROM visitors AS v WHERE v.page_id = p.id))
+		FROM apps AS a JOIN pages AS p ON p.app_id = a.id AND p.site_id IS NULL ORDER BY 1`))
+	in.verified(t)
+}
+
 func (in *instance) list(t *testing.T, sql string) []string {
 	t.Helper()
 	rows, err := in.conn(t).Query(context.Background(), sql)

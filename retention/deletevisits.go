@@ -79,26 +79,20 @@ func (r *run) remakeTops(ctx context.Context) error {
 }
 
 // noteKept notes from which day on each app keeps its visits, before any are deleted. An app for which
-// that cannot be noted, since it has been paused meanwhile, keeps all that it has; that error is
-// returned when the others have been noted.
+// that cannot be noted, since it has been paused meanwhile, keeps all that it has.
 func (r *run) noteKept(ctx context.Context) error {
-	var busy error
-	for i := range r.apps {
-		app := &r.apps[i]
-		if r.dry || app.to == app.FromDay || app.Paused {
-			continue
+	return r.eachApp(func(app *keeping) error {
+		if r.dry || app.to == app.FromDay {
+			return nil
 		}
 		err := r.inLongTx(ctx, func(q *db.Queries) error {
 			return q.VisitsKeepFrom(ctx, db.VisitsKeepFromParams{App: app.ID, Day: app.to})
 		})
-		switch {
-		case db.FaultOf(err) == db.FaultBusy:
-			app.to, app.Paused, busy = app.FromDay, true, err
-		case err != nil:
-			return err
+		if err != nil {
+			app.to = app.FromDay
 		}
-	}
-	return busy
+		return err
+	})
 }
 
 // dropDays drops the days that no app keeps. Whoever reads visits uses all days alike, so at the
@@ -185,36 +179,33 @@ func (r *run) dropPatiently(ctx context.Context, day int32) (bool, error) {
 }
 
 // deleteVisits deletes rows of visits one app at a time, on days that another app keeps for longer.
+// An app that has been paused meanwhile keeps what is left of them.
 func (r *run) deleteVisits(ctx context.Context) error {
-	for _, app := range r.apps {
-		if app.Paused {
-			continue
-		}
-		for _, day := range r.days {
-			if day < app.GoneBefore || day >= app.to {
-				continue
-			}
-			deleted, err := r.deleteDay(ctx, app, day)
-			if deleted > 0 {
-				r.done.Visits = append(r.done.Visits, VisitsDeleted{day, app.Name, deleted})
-			}
-			if err != nil {
-				return fmt.Errorf("delete the visits of app %s on day %d: %w", app.Name, day, err)
-			}
-		}
-		if r.dry || app.GoneBefore >= app.to {
-			continue
-		}
-		if err := r.db.InTx(ctx, func(q *db.Queries) error {
-			return q.VisitsGoneNote(ctx, db.VisitsGoneNoteParams{AppID: app.ID, Day: app.to})
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.eachApp(func(app *keeping) error { return r.deleteVisitsOf(ctx, app) })
 }
 
-func (r *run) deleteDay(ctx context.Context, app keeping, day int32) (deleted int64, err error) {
+func (r *run) deleteVisitsOf(ctx context.Context, app *keeping) error {
+	for _, day := range r.days {
+		if day < app.GoneBefore || day >= app.to {
+			continue
+		}
+		deleted, err := r.deleteDay(ctx, app, day)
+		if deleted > 0 {
+			r.done.Visits = append(r.done.Visits, VisitsDeleted{day, app.Name, deleted})
+		}
+		if err != nil {
+			return fmt.Errorf("delete the visits of app %s on day %d: %w", app.Name, day, err)
+		}
+	}
+	if r.dry || app.GoneBefore >= app.to {
+		return nil
+	}
+	return r.db.InTx(ctx, func(q *db.Queries) error {
+		return q.VisitsGoneNote(ctx, db.VisitsGoneNoteParams{AppID: app.ID, Day: app.to})
+	})
+}
+
+func (r *run) deleteDay(ctx context.Context, app *keeping, day int32) (deleted int64, err error) {
 	if r.dry {
 		err = r.inLongTx(ctx, func(q *db.Queries) error {
 			deleted, err = q.VisitsOfAppOnDay(ctx, db.VisitsOfAppOnDayParams{AppID: app.ID, Day: day})

@@ -23,9 +23,9 @@ func (r *run) forget(ctx context.Context) error {
 	if r.due && r.forgotOn.Load() == dayNumber(r.today) {
 		return nil
 	}
-	for _, app := range r.apps {
-		if app.ForgetDays == 0 || app.Paused {
-			continue
+	err := r.eachApp(func(app *keeping) error {
+		if app.ForgetDays == 0 {
+			return nil
 		}
 		// Nobody whose visits are kept: late visits may have brought some since.
 		f := VisitorsForgotten{App: app.Name, Before: min(daysBefore(r.today, app.ForgetDays), app.to)}
@@ -36,11 +36,12 @@ func (r *run) forget(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("forget visitors of app %s: %w", app.Name, err)
 		}
-	}
-	if !r.dry {
+		return nil
+	})
+	if err == nil && !r.dry {
 		r.forgotOn.Store(dayNumber(r.today))
 	}
-	return nil
+	return err
 }
 
 func (r *run) forgetOf(ctx context.Context, app int32, f *VisitorsForgotten) error {

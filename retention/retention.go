@@ -181,6 +181,26 @@ func (r *run) do(ctx context.Context) error {
 	return busy
 }
 
+// eachApp does something for each app that is not paused. Where a pause of one has begun meanwhile,
+// nothing more is done for it; that error is returned when it has been done for the others.
+func (r *run) eachApp(do func(app *keeping) error) error {
+	var busy error
+	for i := range r.apps {
+		app := &r.apps[i]
+		if app.Paused {
+			continue
+		}
+		err := do(app)
+		switch {
+		case db.FaultOf(err) == db.FaultBusy:
+			app.Paused, busy = true, err
+		case err != nil:
+			return err
+		}
+	}
+	return busy
+}
+
 // readKept reads what each app keeps, and which days there are, and sets the day of the run.
 func (r *run) readKept(ctx context.Context) error {
 	r.today = r.Retainer.today()
