@@ -14,8 +14,11 @@ type subject struct {
 	visitor   netip.Addr
 	address   netip.Addr // of the visitor; the zero one where the caller asserts nothing but an id
 	day       int32
-	told      bool // the day comes of a time that the caller tells, and is over
-	untrusted bool // no trusted caller vouches for the visitor: usual limits hold, and crawlers are looked for
+	told      bool  // the day comes of a time that the caller tells, and is over
+	timed     bool  // so it does, and is the present one
+	gone      error // why no visit of its day counts any more: then it is refused, unless it is repeated
+	repeated  bool  // it was counted before with its id, as far as is known by now
+	untrusted bool  // no trusted caller vouches for the visitor: usual limits hold, and crawlers are looked for
 }
 
 // admit checks a request in a fixed order: app, key, assertion, address and URI, site, rate. need
@@ -27,6 +30,14 @@ func (c *Counter) admit(ctx context.Context, r *Request, need Scope) (*app, subj
 	}
 	if w.target, err = a.targetOf(r.URI); err != nil {
 		return nil, subject{}, err
+	}
+	if w.gone != nil {
+		if w.repeated, err = c.isKnown(ctx, a, r.ID); err == nil && !w.repeated {
+			err = w.gone
+		}
+		if err != nil {
+			return nil, subject{}, err
+		}
 	}
 	if err := a.checkOrigin(r); err != nil {
 		return nil, subject{}, err
@@ -150,8 +161,7 @@ func (c *Counter) identifyVisitor(ctx context.Context, a *app, r *Request, w *su
 		return err
 	}
 	if a.mode == byDay && w.told {
-		w.visitor, err = c.visitorOfPastDay(ctx, a, w.address, w.day)
-		return err
+		return c.identifyOnPastDay(ctx, a, w)
 	}
 	if a.mode == byDay {
 		w.visitor, err = c.visitorOfDay(ctx, a, w.address, w.day)

@@ -108,33 +108,33 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 	if err != nil {
 		return visit.Answer{}, err
 	}
+	if w.repeated {
+		return c.answerRepeated(ctx, a, &w)
+	}
 	if why := c.skips(a, &r, w); why != "" {
 		c.metrics.skipped.WithLabelValues(string(why)).Inc()
 		answer, err := c.read(ctx, a, w.target, &w.visitor)
 		answer.Skipped = why
 		return answer, err
 	}
-	answer, err := c.record(c.visitOf(a, &w, r.ID))
+	answer, err := c.recorder.Record(c.visitOf(a, &w, r.ID))
 	if errors.Is(err, record.ErrRepeated) {
-		answer, err = c.read(ctx, a, w.target, &w.visitor)
-		answer.Repeated = true
+		return c.answerRepeated(ctx, a, &w)
 	}
 	return answer, err
 }
 
-// record counts a visit. One of an earlier day goes beside the lanes, whose batches are of one day.
-func (c *Counter) record(v record.Visit) (visit.Answer, error) {
-	if !v.Told {
-		return c.recorder.Record(v)
-	}
-	one := c.recorder.RecordChunk(record.Chunk{Visits: []record.Visit{v}})
-	return one[0].Answer, one[0].Err
+// answerRepeated answers a visit that was counted before with the numbers of now.
+func (c *Counter) answerRepeated(ctx context.Context, a *app, w *subject) (visit.Answer, error) {
+	answer, err := c.read(ctx, a, w.target, &w.visitor)
+	answer.Repeated = true
+	return answer, err
 }
 
 // visitOf is the visit that a request is about. id: "" if it has none.
 func (c *Counter) visitOf(a *app, w *subject, id string) record.Visit {
 	v := record.Visit{
-		App: a.id, CountsBy: a.countsBy, Target: w.target, Visitor: w.visitor, Day: w.day, Told: w.told,
+		App: a.id, CountsBy: a.countsBy, Target: w.target, Visitor: w.visitor, Day: w.day, Told: w.told, Timed: w.timed,
 		NewPages: a.limits.newPages.of(w.untrusted), ID: id,
 	}
 	if a.mode == byDay && !w.told {

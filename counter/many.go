@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"footfall/db"
@@ -66,7 +67,8 @@ func (a *app) checkManyRights(key *openKey) error {
 }
 
 // Visit reads an item: what is to be counted, or why it is not. An error of the kind Unavailable
-// concerns more than the item.
+// concerns more than the item. Where nothing is wrong but that its day is kept no longer, the visit
+// comes beside the error: it may be one that was counted before.
 func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Skipped, error) {
 	c, a := g.counter, g.app
 	r := Request{URI: item.URI, IP: item.IP, Visitor: item.Visitor, Agent: item.Agent, ID: item.ID}
@@ -81,6 +83,9 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 	if w.target, err = a.targetOf(item.URI); err != nil {
 		return record.Visit{}, "", err
 	}
+	if w.gone != nil {
+		return c.visitOf(a, &w, item.ID), "", w.gone
+	}
 	looked := w
 	looked.untrusted = true // the agent is the visitor's own, and not the caller's
 	if why := c.skips(a, &r, looked); why != "" && (why != visit.SkippedBot || item.Agent != "") {
@@ -88,6 +93,20 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 		return record.Visit{}, why, nil
 	}
 	return c.visitOf(a, &w, item.ID), "", nil
+}
+
+// Known tells which of some visits were counted before with their ids.
+func (g *Counting) Known(ctx context.Context, visits []record.Visit) ([]bool, error) {
+	ids := make([]db.Claim, len(visits))
+	for i, v := range visits {
+		ids[i] = db.Claim{App: v.App, ID: v.ID}
+	}
+	known, err := g.counter.areKnown(ctx, slices.Clone(ids))
+	is := make([]bool, len(ids))
+	for i, id := range ids {
+		is[i] = known[id]
+	}
+	return is, err
 }
 
 // ChunkVisits is how many visits are best recorded at once.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"time"
 
 	"footfall/db"
@@ -25,8 +26,8 @@ type toldDays struct {
 	known bool
 }
 
-// tellDay sets the day of a visit: the present one, or that of the time which the caller tells.
-// days keeps what has been read about the app.
+// tellDay sets the day of a visit: the present one, or that of the time which the caller tells. Where
+// that is kept no longer, it is gone. days keeps what has been read about the app.
 func (c *Counter) tellDay(ctx context.Context, a *app, at time.Time, days *toldDays, w *subject) (err error) {
 	now := c.clock()
 	w.day = visit.DayOf(now, a.zone)
@@ -36,6 +37,7 @@ func (c *Counter) tellDay(ctx context.Context, a *app, at time.Time, days *toldD
 	day := visit.DayOf(at, a.zone)
 	ahead := at.After(now.Add(clocksDiffer))
 	if !ahead && day >= w.day {
+		w.timed = !at.After(now)
 		return nil
 	}
 	if !days.known {
@@ -48,9 +50,9 @@ func (c *Counter) tellDay(ctx context.Context, a *app, at time.Time, days *toldD
 	case ahead:
 		return visit.Errorf(visit.Invalid, "at", "it lies in the future: possible are days from %s to %s", dayText(days.first), dayText(w.day))
 	case day < days.first && a.mode == byDay:
-		return keyGone(a, days.first)
+		w.gone = keyGone(a, days.first)
 	case day < days.first:
-		return visit.Errorf(visit.Invalid, "at", "app %s keeps no visits of that day: the first possible day is %s", a.name, dayText(days.first))
+		w.gone = visit.Errorf(visit.Invalid, "at", "app %s keeps no visits of that day: the first possible day is %s", a.name, dayText(days.first))
 	}
 	w.day, w.told = day, true
 	return nil
@@ -83,16 +85,40 @@ func keyGone(a *app, first int32) error {
 		a.name, dayText(first))
 }
 
-// visitorOfPastDay is visitorOfDay of a day that is over, for which no key is made.
-func (c *Counter) visitorOfPastDay(ctx context.Context, a *app, address netip.Addr, day int32) (netip.Addr, error) {
-	key, err := c.days.ofPast(ctx, day)
+// identifyOnPastDay finds the visitor of a day that is over, for an app whose hashes change each day.
+// Where its key is gone, nobody knows any more who that is.
+func (c *Counter) identifyOnPastDay(ctx context.Context, a *app, w *subject) error {
+	key, err := c.days.ofPast(ctx, w.day)
 	switch {
 	case errors.Is(err, db.ErrNoRows):
-		return netip.Addr{}, keyGone(a, visit.DayOf(c.clock(), a.zone))
+		if w.visitor = netip.IPv6Unspecified(); w.gone == nil {
+			w.gone = keyGone(a, visit.DayOf(c.clock(), a.zone))
+		}
+		return nil
 	case err != nil:
-		return netip.Addr{}, unanswered(err)
+		return unanswered(err)
 	}
-	return a.visitorByAddress(c.secret, address, key)
+	w.visitor, err = a.visitorByAddress(c.secret, w.address, key)
+	return err
+}
+
+// isKnown reports whether a visit was counted before with an id; "" if it has none.
+func (c *Counter) isKnown(ctx context.Context, a *app, id string) (bool, error) {
+	known, err := c.areKnown(ctx, []db.Claim{{App: a.id, ID: id}})
+	return len(known) > 0, err
+}
+
+func (c *Counter) areKnown(ctx context.Context, ids []db.Claim) (known map[db.Claim]bool, err error) {
+	ids = slices.DeleteFunc(ids, func(id db.Claim) bool { return id.ID == "" })
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := c.db.InTime(ctx)
+	defer cancel()
+	if known, err = c.db.KnownVisitIDs(ctx, ids); err != nil {
+		return nil, unanswered(err)
+	}
+	return known, nil
 }
 
 func dayText(day int32) string { return visit.DateOf(day).Format(time.DateOnly) }

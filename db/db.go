@@ -31,7 +31,7 @@ type Options struct {
 	Readers int
 	// Writers bounds the connections for batches. Each lane of the recorder needs one, as does the
 	// writer of chunks, and one more is needed to find out whether a batch committed whose
-	// connection was lost. Default 4.
+	// connection was lost. Default 5.
 	Writers int
 	// StatementTimeout ends a statement that hangs. Default 5 s.
 	StatementTimeout time.Duration
@@ -49,7 +49,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.Readers = cmp.Or(o.Readers, 8)
-	o.Writers = cmp.Or(o.Writers, 4)
+	o.Writers = cmp.Or(o.Writers, 5)
 	o.StatementTimeout = cmp.Or(o.StatementTimeout, 5*time.Second)
 	o.DeadAfter = cmp.Or(o.DeadAfter, defaultDeadAfter)
 	o.LockPatience = cmp.Or(o.LockPatience, defaultLockPatience)

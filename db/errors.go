@@ -2,6 +2,7 @@ package db
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -34,6 +35,9 @@ const (
 	// FaultGone: rolled back, since an app keeps a day no longer that was told. Send the batch
 	// without those visits.
 	FaultGone
+	// FaultHeld: rolled back, since an app is held for which visits of days that were told must not be
+	// counted meanwhile, as while a visitor is erased. HeldApp tells which.
+	FaultHeld
 	// FaultAhead: rolled back, since a day of the batch has come nowhere yet by the database's
 	// clock. Measure the clock before more is sent.
 	FaultAhead
@@ -87,6 +91,8 @@ func FaultOf(err error) Fault {
 		return FaultGone
 	case "FF006": // likewise
 		return FaultLate
+	case "FF007": // raised by share_app_days
+		return FaultHeld
 	case "23505": // unique violation; visits_… are partitions
 		if pg.ConstraintName == "visitors_pkey" || strings.HasPrefix(pg.TableName, "visits_") {
 			return FaultHint
@@ -118,6 +124,16 @@ func functionsMadeAgain(err error) bool {
 	return errors.As(err, &pg) && pg.Code == "XX000" && strings.HasPrefix(pg.Message, "cache lookup failed for function")
 }
 
+// HeldApp returns the id of the app that is held, of an error that is FaultHeld.
+func HeldApp(err error) int32 {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return 0
+	}
+	app, _ := strconv.ParseInt(pg.Detail, 10, 32)
+	return int32(app)
+}
+
 func isForeignKeyViolation(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "23503"
@@ -135,5 +151,5 @@ var ErrNoRows = pgx.ErrNoRows
 
 // String names the fault for logs and metrics.
 func (f Fault) String() string {
-	return [...]string{"none", "busy", "hint", "stale", "day", "moved", "late", "gone", "ahead", "no_day", "data", "refused", "unknown"}[f]
+	return [...]string{"none", "busy", "hint", "stale", "day", "moved", "late", "gone", "held", "ahead", "no_day", "data", "refused", "unknown"}[f]
 }

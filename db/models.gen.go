@@ -275,6 +275,8 @@ type PositionRow struct {
 	Next int64
 	// The SHA-256 of a call's body; null where the source is none of calls.
 	Content []byte
+	// Of a call, the first day, like 20190629, of which the app took visits when it first came: what it has of earlier days was refused.
+	FromDay int32
 	// When somebody last began to read from here.
 	UsedAt time.Time
 }

@@ -25,17 +25,18 @@ type Move struct {
 	From, To int64
 }
 
-// OpenPosition returns where a position stands, and the content that it was first opened with. If
-// it was not there, it is made, at 0 and with this content.
-func (d *DB) OpenPosition(ctx context.Context, p Position, content []byte) (next int64, known []byte, err error) {
-	row, err := New(d.writers).PositionOpen(ctx, PositionOpenParams{AppID: p.App, Source: p.Source, Part: p.Part, Content: content})
+// OpenPosition returns where a position stands, the content that it was first opened with, and the
+// first day of which the app took visits then. If it was not there, it is made, at 0 and with this
+// content.
+func (d *DB) OpenPosition(ctx context.Context, p Position, content []byte) (row PositionOpenRow, err error) {
+	row, err = New(d.writers).PositionOpen(ctx, PositionOpenParams{AppID: p.App, Source: p.Source, Part: p.Part, Content: content})
 	switch {
 	case isForeignKeyViolation(err):
 		err = ErrAppGone
 	case err != nil:
 		err = fmt.Errorf("open a position: %w", err)
 	}
-	return row.Next, row.Content, err
+	return row, err
 }
 
 // PositionNext returns where a position stands; -1 if it is not there any more.

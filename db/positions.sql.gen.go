@@ -75,11 +75,15 @@ func (q *Queries) PositionMove(ctx context.Context, arg PositionMoveParams) erro
 
 const PositionOpen = `-- name: PositionOpen :one
 
-INSERT INTO positions AS p (app_id, source, part, content)
-VALUES ($1, $2, $3, $4)
+INSERT INTO positions AS p (app_id, source, part, content, from_day)
+VALUES ($1, $2, $3, $4, greatest(
+    first_told_day($1),
+    (SELECT min(k.day_id) FROM day_keys AS k WHERE EXISTS (SELECT FROM apps AS a WHERE a.id = $1 AND a.visitor = 'daily')),
+    0
+))
 ON CONFLICT (app_id, source, part) DO UPDATE
     SET used_at = now()
-RETURNING next, content
+RETURNING next, content, from_day
 `
 
 type PositionOpenParams struct {
@@ -92,11 +96,13 @@ type PositionOpenParams struct {
 type PositionOpenRow struct {
 	Next    int64
 	Content []byte
+	FromDay int32
 }
 
 // Positions: how far sources have been counted.
-// Where a position stands, and the content that it was made for; made at the beginning of its
-// source if it was not there. Whoever moves it at this moment is waited for.
+// Where a position stands, the content that it was made for, and the first day of which the app took
+// visits then; made at the beginning of its source if it was not there. Whoever moves it at this
+// moment is waited for.
 func (q *Queries) PositionOpen(ctx context.Context, arg PositionOpenParams) (PositionOpenRow, error) {
 	row := q.db.QueryRow(ctx, PositionOpen,
 		arg.AppID,
@@ -105,7 +111,7 @@ func (q *Queries) PositionOpen(ctx context.Context, arg PositionOpenParams) (Pos
 		arg.Content,
 	)
 	var i PositionOpenRow
-	err := row.Scan(&i.Next, &i.Content)
+	err := row.Scan(&i.Next, &i.Content, &i.FromDay)
 	return i, err
 }
 

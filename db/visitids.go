@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -30,6 +31,27 @@ func (b *Batch) claim(ctx context.Context, conn *pgxpool.Conn, begin *pgx.Batch)
 	}
 	b.Claimed(free)
 	return nil
+}
+
+// KnownVisitIDs returns those of some ids with which a visit was counted before.
+func (d *DB) KnownVisitIDs(ctx context.Context, ids []Claim) (known map[Claim]bool, err error) {
+	ask := VisitIDsKnownParams{}
+	for _, id := range ids {
+		ask.Apps, ask.Ids = append(ask.Apps, id.App), append(ask.Ids, id.ID)
+	}
+	var rows []VisitIDsKnownRow
+	err = twice(ctx, d.writers, func(conn *pgxpool.Conn) (err error) { rows, err = New(conn).VisitIDsKnown(ctx, ask); return err })
+	if FaultOf(err) == FaultUnknown {
+		err = &notSentError{err} // it was only a read
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for ids of visits: %w", err)
+	}
+	known = make(map[Claim]bool, len(rows))
+	for _, row := range rows {
+		known[Claim{row.AppID, row.ID}] = true
+	}
+	return known, nil
 }
 
 // idsForgottenAtOnce is how many ids are forgotten in one transaction, so that it is short.

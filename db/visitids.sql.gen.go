@@ -72,3 +72,43 @@ func (q *Queries) VisitIDsForget(ctx context.Context, arg VisitIDsForgetParams) 
 	err := row.Scan(&forgotten)
 	return forgotten, err
 }
+
+const VisitIDsKnown = `-- name: VisitIDsKnown :many
+SELECT v.app_id, v.id
+FROM (
+    SELECT unnest($1::integer[]) AS app_id,
+           unnest($2::text[])     AS id
+) AS asked
+JOIN visit_ids AS v ON v.app_id = asked.app_id AND v.id = asked.id COLLATE "C"
+`
+
+type VisitIDsKnownParams struct {
+	Apps []int32
+	Ids  []string
+}
+
+type VisitIDsKnownRow struct {
+	AppID int32
+	ID    string
+}
+
+// Those of some ids with which a visit was counted before.
+func (q *Queries) VisitIDsKnown(ctx context.Context, arg VisitIDsKnownParams) ([]VisitIDsKnownRow, error) {
+	rows, err := q.db.Query(ctx, VisitIDsKnown, arg.Apps, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []VisitIDsKnownRow
+	for rows.Next() {
+		var i VisitIDsKnownRow
+		if err := rows.Scan(&i.AppID, &i.ID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

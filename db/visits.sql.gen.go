@@ -384,7 +384,8 @@ type ToldDaysHoldParams struct {
 
 // Keeps the days of a batch that callers have told as they are, and the apps: the arrays are one
 // table. Fails with SQLSTATE FF005 where an app keeps the day no longer, with FF003 where it has come
-// nowhere yet, and with FF006 where it is closed, unless late says that the batch is of late visits.
+// nowhere yet, with FF006 where it is closed, unless late says that the batch is of late visits, and
+// with FF007 where somebody else holds an app.
 func (q *Queries) ToldDaysHold(ctx context.Context, arg ToldDaysHoldParams) error {
 	_, err := q.db.Exec(ctx, ToldDaysHold, arg.Apps, arg.Days, arg.Late)
 	return err

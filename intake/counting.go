@@ -84,15 +84,20 @@ func (c *counting) again() string {
 type taken struct {
 	visits []record.Visit
 	places []int
-	behind int // the first item behind them
 }
 
-// take reads items from at on, until it has so many visits to count, or comes to end. Those that
-// are not to be counted get their results.
-func (c *counting) take(ctx context.Context, visits, end int) (t taken, err error) {
-	t.visits, t.places = make([]record.Visit, 0, min(visits, end-c.at)), make([]int, 0, min(visits, end-c.at))
-	for t.behind = c.at; t.behind < end && len(t.visits) < visits; t.behind++ {
-		i := t.behind
+func (t *taken) add(v record.Visit, place int) {
+	t.visits, t.places = append(t.visits, v), append(t.places, place)
+}
+
+// take reads items from at on, until it has so many visits to count, or comes to end; behind is the
+// first item that it has not read. Those that are not to be counted get their results, but for
+// earlier ones, which cannot be counted any more, and were.
+func (c *counting) take(ctx context.Context, visits, end int) (t, earlier taken, behind int, err error) {
+	var gone taken // of days that are kept no longer
+	t = taken{make([]record.Visit, 0, min(visits, end-c.at)), make([]int, 0, min(visits, end-c.at))}
+	for behind = c.at; behind < end && len(t.visits) < visits; behind++ {
+		i := behind
 		if wrong := c.items.wrong[i]; wrong != "" {
 			c.results[i] = Result{Outcome: Failed, Fault: wrong}
 			continue
@@ -101,41 +106,63 @@ func (c *counting) take(ctx context.Context, visits, end int) (t taken, err erro
 		told, ok := errors.AsType[*visit.Error](err)
 		switch {
 		case err == nil && skipped == "":
-			t.visits, t.places = append(t.visits, v), append(t.places, i)
+			t.add(v, i)
 		case err == nil:
 			c.results[i] = Result{Outcome: Skipped, Answer: visit.Answer{Skipped: skipped}}
 		case ok && told.Kind != visit.Unavailable:
 			c.results[i] = Result{Outcome: Failed, Fault: told.Message}
+			if v.Target.Page != "" {
+				gone.add(v, i)
+			}
 		default:
-			return t, err
+			return t, earlier, behind, err
 		}
 	}
-	return t, nil
+	earlier, err = c.earlier(ctx, gone)
+	return t, earlier, behind, err
+}
+
+// earlier are those of visits whose days are kept no longer that were counted when they were: with
+// their ids, or since the position has passed by them.
+func (c *counting) earlier(ctx context.Context, gone taken) (t taken, err error) {
+	if len(gone.visits) == 0 {
+		return t, nil
+	}
+	known, err := c.Known(ctx, gone.visits)
+	for k, v := range gone.visits {
+		if i := gone.places[k]; known[k] || c.position != nil && int64(i) < c.position.Next && v.Day >= c.position.FromDay {
+			t.add(v, i)
+		}
+	}
+	return t, err
 }
 
 // repeat answers items before end that were counted before.
 func (c *counting) repeat(ctx context.Context, end int) error {
-	t, err := c.take(ctx, numbersAtOnce, end)
+	t, earlier, behind, err := c.take(ctx, numbersAtOnce, end)
 	if err != nil {
 		return err
 	}
-	if err := c.readNumbers(ctx, t.visits, t.places); err != nil {
+	for k, v := range earlier.visits {
+		t.add(v, earlier.places[k])
+	}
+	if err := c.readNumbers(ctx, t); err != nil {
 		return err
 	}
-	c.at = t.behind
+	c.at = behind
 	return nil
 }
 
 // readNumbers gives results to visits that are counted, with numbers that are to be read.
-func (c *counting) readNumbers(ctx context.Context, visits []record.Visit, places []int) error {
-	answers := make([]visit.Answer, len(visits))
-	if c.numbers && len(visits) > 0 {
+func (c *counting) readNumbers(ctx context.Context, t taken) error {
+	answers := make([]visit.Answer, len(t.visits))
+	if c.numbers && len(t.visits) > 0 {
 		var err error
-		if answers, err = c.Numbers(ctx, visits); err != nil {
+		if answers, err = c.Numbers(ctx, t.visits); err != nil {
 			return err
 		}
 	}
-	for k, i := range places {
+	for k, i := range t.places {
 		c.counted = true
 		c.results[i] = Result{Outcome: Repeated, Answer: answers[k]}
 	}
@@ -144,12 +171,13 @@ func (c *counting) readNumbers(ctx context.Context, visits []record.Visit, place
 
 // chunk counts the next items.
 func (c *counting) chunk(ctx context.Context) error {
-	t, err := c.take(ctx, c.share(), len(c.results))
+	t, earlier, behind, err := c.take(ctx, c.share(), len(c.results)) // earlier: with numbers that are to be read
 	if err != nil {
 		return err
 	}
 	if len(t.visits) == 0 {
-		c.at = t.behind
+		c.answerNow(ctx, earlier)
+		c.at = behind
 		return nil
 	}
 	chunk := record.Chunk{Visits: t.visits}
@@ -159,8 +187,6 @@ func (c *counting) chunk(ctx context.Context) error {
 		}
 	}
 	results := c.Record(chunk)
-	var earlier taken // counted, with numbers that are to be read
-	err = nil
 	for k, got := range results {
 		i := t.places[k]
 		if errors.Is(got.Err, record.ErrMoved) {
@@ -170,7 +196,7 @@ func (c *counting) chunk(ctx context.Context) error {
 		}
 		if errors.Is(got.Err, record.ErrNumbersLost) || errors.Is(got.Err, record.ErrRepeated) {
 			c.counted = true
-			earlier.visits, earlier.places = append(earlier.visits, t.visits[k]), append(earlier.places, i)
+			earlier.add(t.visits[k], i)
 			continue
 		}
 		if gone, ok := errors.AsType[*visit.Error](got.Err); ok && gone.Kind == visit.Invalid { // its day has just been let go
@@ -187,7 +213,7 @@ func (c *counting) chunk(ctx context.Context) error {
 		}
 	}
 	c.answerNow(ctx, earlier)
-	c.at = t.behind
+	c.at = behind
 	return err
 }
 
@@ -223,7 +249,7 @@ func (c *counting) result(i int, got record.Result) error {
 // answerNow answers visits that were counted before, or whose numbers were lost, with the numbers
 // of now. Where these cannot be read, it is told that they were counted.
 func (c *counting) answerNow(ctx context.Context, t taken) {
-	if err := c.readNumbers(ctx, t.visits, t.places); err == nil {
+	if err := c.readNumbers(ctx, t); err == nil {
 		return
 	}
 	for _, i := range t.places {

@@ -1,13 +1,18 @@
 -- Positions: how far sources have been counted.
 
 -- name: PositionOpen :one
--- Where a position stands, and the content that it was made for; made at the beginning of its
--- source if it was not there. Whoever moves it at this moment is waited for.
-INSERT INTO positions AS p (app_id, source, part, content)
-VALUES (@app_id, @source, @part, @content)
+-- Where a position stands, the content that it was made for, and the first day of which the app took
+-- visits then; made at the beginning of its source if it was not there. Whoever moves it at this
+-- moment is waited for.
+INSERT INTO positions AS p (app_id, source, part, content, from_day)
+VALUES (@app_id, @source, @part, @content, greatest(
+    first_told_day(@app_id),
+    (SELECT min(k.day_id) FROM day_keys AS k WHERE EXISTS (SELECT FROM apps AS a WHERE a.id = @app_id AND a.visitor = 'daily')),
+    0
+))
 ON CONFLICT (app_id, source, part) DO UPDATE
     SET used_at = now()
-RETURNING next, content;
+RETURNING next, content, from_day;
 
 -- name: PositionGet :one
 -- Where a position stands; no row if there is none.

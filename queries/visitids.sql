@@ -14,6 +14,15 @@ ORDER BY v.app_id, v.id COLLATE "C"
 ON CONFLICT (app_id, id) DO NOTHING
 RETURNING app_id, id;
 
+-- name: VisitIDsKnown :many
+-- Those of some ids with which a visit was counted before.
+SELECT v.app_id, v.id
+FROM (
+    SELECT unnest(@apps::integer[]) AS app_id,
+           unnest(@ids::text[])     AS id
+) AS asked
+JOIN visit_ids AS v ON v.app_id = asked.app_id AND v.id = asked.id COLLATE "C";
+
 -- name: VisitIDsForget :one
 -- Forgets ids that came more than so many days ago, so many at most; returns how many.
 SELECT forget_visit_ids(@days, @most)::bigint AS forgotten;

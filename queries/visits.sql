@@ -207,7 +207,8 @@ FROM decided;
 -- name: ToldDaysHold :exec
 -- Keeps the days of a batch that callers have told as they are, and the apps: the arrays are one
 -- table. Fails with SQLSTATE FF005 where an app keeps the day no longer, with FF003 where it has come
--- nowhere yet, and with FF006 where it is closed, unless late says that the batch is of late visits.
+-- nowhere yet, with FF006 where it is closed, unless late says that the batch is of late visits, and
+-- with FF007 where somebody else holds an app.
 SELECT told_days_must_be(@apps::integer[], @days::integer[], @late::boolean);
 
 -- name: ToldAreLate :one

@@ -40,7 +40,8 @@ type Step struct {
 // Position is a position in a source, and where it stands.
 type Position struct {
 	db.Position
-	Next int64
+	Next    int64
+	FromDay int32 // of a call, the first day of which its app took visits when it first came
 }
 
 // Result is the answer to a visit of a chunk, or the error.
@@ -87,8 +88,8 @@ func (r *Recorder) ChunkVisits() int { return r.chunks.size() }
 // OpenPosition returns how far a call has been counted that has this content. It returns false if
 // another content was sent as the same call before.
 func (r *Recorder) OpenPosition(ctx context.Context, p db.Position, content [32]byte) (at Position, same bool, err error) {
-	next, known, err := r.chunks.writer.db.OpenPosition(ctx, p, content[:])
-	return Position{p, next}, err == nil && [32]byte(known) == content, err
+	row, err := r.chunks.writer.db.OpenPosition(ctx, p, content[:])
+	return Position{p, row.Next, row.FromDay}, err == nil && [32]byte(row.Content) == content, err
 }
 
 // chunks writes one chunk at a time.
@@ -135,7 +136,6 @@ func (c *chunks) write(chunk Chunk) []entry {
 		return entries
 	}
 	begin := time.Now()
-	*c.writer.chunk = chunkState{}
 	c.writer.write(entries)
 	c.metrics.sizes.Observe(float64(len(entries)))
 	c.metrics.flushes.Observe(time.Since(begin).Seconds())
@@ -153,12 +153,19 @@ func (c *chunks) close() {
 }
 
 // chunkState is what a writer keeps in mind of the chunk that it writes. Its methods do nothing on
-// nil, which lanes have.
+// nil, which lanes of live visits have.
 type chunkState struct {
+	ofMany  bool          // the visits are of many callers: what becomes of one is nothing to the others
 	stopped bool          // a visit was not counted: those behind it must not be
 	judged  bool          // it is known whether the visits are late
 	late    bool          // they may be of days before the last one of their site, or of closed ones
 	held    time.Duration // how long the database has had batches of it, and so its locks at most
+}
+
+func (s *chunkState) begin() {
+	if s != nil {
+		*s = chunkState{ofMany: s.ofMany}
+	}
 }
 
 func (s *chunkState) hasStopped() bool { return s != nil && s.stopped }
@@ -170,7 +177,7 @@ func (s *chunkState) wrote(took time.Duration) {
 }
 
 func (s *chunkState) stop() {
-	if s != nil {
+	if s != nil && !s.ofMany {
 		s.stopped = true
 	}
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"errors"
 
 	"footfall/db"
@@ -13,7 +14,7 @@ var ErrRepeated = errors.New("counted before")
 // how many. Those that turn out to be repeated once their ids are claimed are left out then.
 func (w *writer) prepare(entries []entry) (sent int) {
 	for i := range entries {
-		entries[i].repeated = false // what an attempt before has claimed was rolled back with it
+		entries[i].repeated = entries[i].known // what an attempt before has claimed was rolled back with it
 	}
 	b, hints := &w.draft.batch, w.hints.allowed()
 	fill := func(entries []entry) int { return w.draft.fill(entries, w.generation, hints) }
@@ -28,13 +29,13 @@ func (w *writer) prepare(entries []entry) (sent int) {
 		return sent
 	}
 	b.Claimed = func(free map[db.Claim]bool) {
-		any := false
+		less := false
 		for i := range entries {
 			e := &entries[i]
-			e.repeated = e.ID != "" && (!free[e.claim()] || firsts[e.claim()] != i)
-			any = any || e.repeated
+			e.repeated = e.known || e.ID != "" && (!free[e.claim()] || firsts[e.claim()] != i)
+			less = less || e.repeated
 		}
-		if any {
+		if less {
 			fill(entries)
 		}
 		w.tell()
@@ -53,7 +54,7 @@ func (w *writer) tell() {
 func (d *draft) claim(entries []entry) (firsts map[db.Claim]int) {
 	d.batch.Claims = d.batch.Claims[:0]
 	for i := range entries {
-		if entries[i].ID == "" {
+		if entries[i].ID == "" || entries[i].known {
 			continue
 		}
 		if firsts == nil {
@@ -66,6 +67,34 @@ func (d *draft) claim(entries []entry) (firsts map[db.Claim]int) {
 		}
 	}
 	return firsts
+}
+
+// findKnown notes which of the entries without targets were counted before with their ids, or come
+// with that of another one of them: nothing is to be made for these.
+func (w *writer) findKnown(ctx context.Context, entries []entry) error {
+	firsts := map[db.Claim]int{}
+	var ask []db.Claim
+	for i := range entries {
+		e := &entries[i]
+		if e.ID == "" {
+			continue
+		}
+		if _, there := firsts[e.claim()]; !there {
+			firsts[e.claim()] = i
+		}
+		if e.site.id == 0 || e.page.id == 0 {
+			ask = append(ask, e.claim())
+		}
+	}
+	if len(ask) == 0 {
+		return nil
+	}
+	known, err := w.db.KnownVisitIDs(ctx, ask)
+	for i := range entries {
+		e := &entries[i]
+		e.known = e.ID != "" && (e.site.id == 0 || e.page.id == 0) && (known[e.claim()] || firsts[e.claim()] != i)
+	}
+	return err
 }
 
 func (e *entry) claim() db.Claim { return db.Claim{App: e.App, ID: e.ID} }

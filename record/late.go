@@ -208,7 +208,7 @@ func (w *writer) leaveGone(ctx context.Context, entries []entry) error {
 		}
 		first[app] = day
 	}
-	isGone := func(e entry) bool { return e.Told && e.Day < first[e.App] }
+	isGone := func(e entry) bool { return e.Told && e.Day < first[e.App] && !e.repeated }
 	if !slices.ContainsFunc(entries, isGone) {
 		return errors.New("the database refuses a day that it says is kept")
 	}
@@ -229,6 +229,45 @@ func (w *writer) leaveGone(ctx context.Context, entries []entry) error {
 		entries = entries[1:]
 	}
 	return nil
+}
+
+// errDayOver is of a visit that came to a lane of live visits, and whose site has been counted on a
+// later day than the one that its caller has told.
+var errDayOver = errors.New("the site has been counted on a later day than was told")
+
+// leaveHeld fails the visits of an app whose days somebody else holds, and writes the others.
+func (w *writer) leaveHeld(ctx context.Context, entries []entry, err error) {
+	app := db.HeldApp(err)
+	err = visit.Errorf(visit.Unavailable, "", "something is being erased or deleted from the app, or retention runs; try again").Because(err)
+	isOf := func(e entry) bool { return e.Told && e.App == app }
+	if !w.chunk.ofMany || !slices.ContainsFunc(entries, isOf) {
+		w.giveUp(entries, err)
+		return
+	}
+	w.writeBut(ctx, entries, err, isOf)
+}
+
+// leaveOver fails the visits of a lane whose day, which was told, is over for their site, and writes
+// the others.
+func (w *writer) leaveOver(ctx context.Context, entries []entry) {
+	w.writeBut(ctx, entries, errDayOver, func(e entry) bool { return e.Told })
+}
+
+// writeBut fails some entries, and writes the others.
+func (w *writer) writeBut(ctx context.Context, entries []entry, err error, fails func(e entry) bool) {
+	var others []entry
+	var places []int
+	for i := range entries {
+		if fails(entries[i]) {
+			entries[i].err = err
+		} else {
+			others, places = append(others, entries[i]), append(places, i)
+		}
+	}
+	w.writeAll(ctx, others)
+	for k, i := range places {
+		entries[i] = others[k]
+	}
 }
 
 // dayGone is what to tell of a visit of a day that its app keeps no longer.

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -82,9 +83,11 @@ type Visit struct {
 	Day      int32
 	// VisitorOn returns the visitor on another day. It is nil unless the app hashes visitors by day.
 	VisitorOn func(ctx context.Context, day int32) (netip.Addr, error)
-	// Told: the day was told by the caller, and may be before the last one of the site. Such visits
-	// are for RecordChunk.
-	Told     bool
+	// Told: the day was told by the caller, and may be before the last one of the site.
+	Told bool
+	// Timed: so was the day, but it is the present one. It stays that of the visit if the site has
+	// been counted on a later one meanwhile.
+	Timed    bool
 	NewPages int64 // how many new pages the app may have a day; 0: any number
 	// ID makes the visit repeatable: what is sent with it again counts nothing, and is ErrRepeated.
 	// "": it has none.
@@ -97,6 +100,7 @@ type Visit struct {
 // for concurrent use.
 type Recorder struct {
 	lanes   []*lane
+	told    *lane // of visits whose day was told, and which come one by one
 	chunks  *chunks
 	seed    maphash.Seed
 	caches  *caches
@@ -124,8 +128,11 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 	}
 	r.chunks = newChunks(d, r.caches, r.pulse, o, r.metrics)
 	for range Lanes() {
-		l := newLane(d, r.caches, r.pulse, o, r.metrics)
-		r.lanes = append(r.lanes, l)
+		r.lanes = append(r.lanes, newLane(d, r.caches, r.pulse, o, r.metrics))
+	}
+	r.told = newLane(d, r.caches, r.pulse, o, r.metrics)
+	r.told.writer.chunk = &chunkState{ofMany: true}
+	for _, l := range r.allLanes() {
 		go l.run()
 	}
 	r.upkeep.start()
@@ -138,19 +145,33 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 func Lanes() int { return min(4, runtime.GOMAXPROCS(0)) }
 
 // Connections is how many connections for batches a Recorder needs (db.Options.Writers): one for
-// each lane and for chunks, and one to find out whether a batch committed whose connection was
-// lost.
-func Connections() int { return Lanes() + 2 }
+// each lane, that of days that were told included, one for chunks, and one to find out whether a
+// batch committed whose connection was lost.
+func Connections() int { return Lanes() + 3 }
+
+func (r *Recorder) allLanes() []*lane { return append(slices.Clone(r.lanes), r.told) }
 
 // Record returns when the visit has committed or has failed. It takes no context, because a visit
 // that was accepted is counted with its batch even if its caller leaves. A batch that waits too
 // long is refused, so the time is bounded.
 func (r *Recorder) Record(v Visit) (visit.Answer, error) {
+	answer, err := r.recordOnce(v)
+	if errors.Is(err, errDayOver) {
+		v.Told = true
+		answer, err = r.recordOnce(v)
+	}
+	return answer, err
+}
+
+func (r *Recorder) recordOnce(v Visit) (visit.Answer, error) {
 	e := entry{Visit: v}
 	if now := r.caches.current.Load(); now != nil {
 		now.lookUp(&e) // here, where visits run side by side, rather than in the lane
 	}
 	lane := r.lanes[maphash.String(r.seed, v.Target.Site)%uint64(len(r.lanes))]
+	if v.Told {
+		lane = r.told
+	}
 	b, place, err := lane.accept(e)
 	if err != nil {
 		r.metrics.visits.WithLabelValues("refused").Inc()
@@ -158,6 +179,9 @@ func (r *Recorder) Record(v Visit) (visit.Answer, error) {
 	}
 	<-b.done
 	mine := &b.entries[place]
+	if errors.Is(mine.err, errDayOver) {
+		return visit.Answer{}, mine.err
+	}
 	r.metrics.outcome(mine.err)
 	if mine.other && mine.err == nil {
 		r.metrics.other.Inc()
@@ -191,10 +215,10 @@ func (r *Recorder) Generation() uint64 {
 // Close refuses new visits, and returns when every accepted visit has been answered and nothing
 // runs in the background.
 func (r *Recorder) Close() {
-	for _, l := range r.lanes {
+	for _, l := range r.allLanes() {
 		l.close()
 	}
-	for _, l := range r.lanes {
+	for _, l := range r.allLanes() {
 		<-l.ended
 	}
 	r.chunks.close()

@@ -74,7 +74,7 @@ func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []entry) error
 	}
 	missing := map[group][]*entry{}
 	for i := range entries {
-		if e := &entries[i]; e.site.id == 0 || e.page.id == 0 {
+		if e := &entries[i]; !e.known && (e.site.id == 0 || e.page.id == 0) {
 			g := group{e.App, e.CountsBy, e.NewPages}
 			missing[g] = append(missing[g], e)
 		}

@@ -39,6 +39,7 @@ type entry struct {
 	other      bool // counts for (other), since its app has had its new pages of the day
 
 	repeated bool // its id was claimed before, as far as the transaction of the last attempt knows
+	known    bool // it has no targets, and its id was claimed before: none are made for it
 
 	step Step // of a chunk whose sources have positions
 
@@ -63,7 +64,7 @@ type writer struct {
 	generation *generation // the caches from which the present batch is made
 	hints      hintPolicy
 	draft      draft
-	chunk      *chunkState // nil in lanes
+	chunk      *chunkState // nil in lanes of live visits
 }
 
 func newWriter(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *writer {
@@ -75,6 +76,7 @@ func newWriter(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *writer {
 func (w *writer) write(entries []entry) {
 	ctx, cancel := w.within(writePatience * w.db.StatementTimeout())
 	defer cancel()
+	w.chunk.begin()
 	w.writeAll(ctx, entries)
 	w.generation = nil // an idle lane must not keep a generation in memory that has been dropped
 }
@@ -106,6 +108,9 @@ func (w *writer) writeAll(ctx context.Context, entries []entry) {
 			if !w.mendDays(ctx, fault, err, entries, sent, try) {
 				return
 			}
+		case db.FaultHeld:
+			w.leaveHeld(ctx, entries, err)
+			return
 		case db.FaultMoved:
 			w.giveUp(entries, w.findPositions(ctx, entries, err))
 			return
@@ -177,6 +182,7 @@ func (w *writer) ensureIDs(ctx context.Context, entries []entry) (err error) {
 	missing := false
 	for i := range entries {
 		e := &entries[i]
+		e.known = false
 		if e.generation != w.generation {
 			w.generation.lookUp(e)
 		}
@@ -184,6 +190,9 @@ func (w *writer) ensureIDs(ctx context.Context, entries []entry) (err error) {
 	}
 	if !missing {
 		return nil
+	}
+	if err := w.findKnown(ctx, entries); err != nil {
+		return err
 	}
 	return w.generation.targets.intern(ctx, w.db, entries)
 }
@@ -262,7 +271,13 @@ func (w *writer) mendDays(ctx context.Context, fault db.Fault, err error, entrie
 			return true
 		}
 	default:
-		if err = w.turnDays(ctx, entries[:sent]); err == nil && try < busyTries {
+		var over bool
+		if over, err = w.turnDays(ctx, entries[:sent]); err == nil && over && w.chunk == nil {
+			w.leaveOver(ctx, entries)
+			return false
+		}
+		if err == nil && try < busyTries {
+			w.chunk.becomeLate(entries[:sent])
 			return true
 		}
 	}
@@ -271,12 +286,13 @@ func (w *writer) mendDays(ctx context.Context, fault db.Fault, err error, entrie
 }
 
 // turnDays moves entries whose day was not told to the last one of their site if that is later:
-// another instance, whose clock is ahead, has begun the day.
-func (w *writer) turnDays(ctx context.Context, entries []entry) error {
+// another instance, whose clock is ahead, has begun the day. Those whose day was told keep it; over:
+// there are some, of days before the last one.
+func (w *writer) turnDays(ctx context.Context, entries []entry) (over bool, err error) {
 	sites, _ := w.draft.batch.Targets.SiteDays()
 	last, err := w.db.LastDays(ctx, sites)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for i := range entries {
 		e := &entries[i]
@@ -284,22 +300,26 @@ func (w *writer) turnDays(ctx context.Context, entries []entry) error {
 		if day <= e.Day || e.Told {
 			continue
 		}
+		e.generation = nil // to be looked up again, on another day or as one that may be late
+		if e.Timed {
+			e.Told, over = true, true
+			continue
+		}
 		if e.VisitorOn != nil {
 			if e.Visitor, err = e.VisitorOn(ctx, day); err != nil {
-				return err
+				return false, err
 			}
 		}
 		e.Day = day
-		e.generation = nil // to be looked up again, on this day
 	}
-	return nil
+	return over, nil
 }
 
 func (w *writer) makeDays(ctx context.Context, entries []entry) error {
 	made := map[int32]bool{}
 	for i := range entries {
 		day := entries[i].Day
-		if made[day] {
+		if made[day] || entries[i].repeated {
 			continue
 		}
 		if _, err := w.db.MakeDay(ctx, day); err != nil {
@@ -328,6 +348,7 @@ func (w *writer) expected(fault db.Fault, err error) bool {
 	case db.FaultMoved, // somebody else reads the same source
 		db.FaultLate,  // the nightly task has closed a day
 		db.FaultGone,  // or keeps it no longer
+		db.FaultHeld,  // somebody erases
 		db.FaultBusy,  // other transactions, or functions that a migration makes again
 		db.FaultStale, // somebody or something was erased
 		db.FaultDay:   // midnight, where clocks differ

@@ -6,6 +6,28 @@
 -- a day, dropping one) comes once a night. One is for each app: what it keeps, its lists of first
 -- pages, and its visitors while one of them is erased.
 
+-- An app that is being erased from, or deleted, may be held for long: the batch is not, since others
+-- wait behind it.
+CREATE FUNCTION share_app_days(apps integer[]) RETURNS void
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+SET lock_timeout = '200ms'
+AS $$
+DECLARE
+    app integer;
+BEGIN
+    FOR app IN SELECT DISTINCT a.app_id FROM unnest(apps) AS a (app_id) ORDER BY a.app_id LOOP
+        PERFORM pg_advisory_xact_lock_shared(hashtext('footfall.told_days'), app);
+    END LOOP;
+EXCEPTION
+    WHEN lock_not_available THEN
+        RAISE EXCEPTION 'days of app % are held by somebody else', app
+            USING ERRCODE = 'FF007', DETAIL = app, HINT = 'Send the batch without the visits of that app.';
+END
+$$;
+
+COMMENT ON FUNCTION share_app_days(integer[]) IS 'Keeps some apps from being erased from, and what they keep as it is, until the end of the transaction. Fails with SQLSTATE FF007, and the id of the app as the detail, where somebody else holds one.';
+
 -- A batch that is not prepared for closed days (late is false) must not meet one.
 CREATE FUNCTION told_days_must_be(apps integer[], days integer[], late boolean) RETURNS void
 LANGUAGE plpgsql
@@ -13,8 +35,7 @@ SET search_path = footfall, pg_temp
 AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtext('footfall.told_days'));
-    PERFORM pg_advisory_xact_lock_shared(hashtext('footfall.told_days'), o.app_id)
-    FROM (SELECT DISTINCT a.app_id FROM unnest(apps) AS a (app_id) ORDER BY a.app_id) AS o;
+    PERFORM share_app_days(apps);
     IF EXISTS (SELECT FROM unnest(apps, days) AS t (app_id, day) JOIN visits_kept AS k ON k.app_id = t.app_id WHERE t.day < k.from_day) THEN
         RAISE EXCEPTION 'a day of the batch is kept no longer'
             USING ERRCODE = 'FF005', HINT = 'Send the batch without the visits of that day.';
@@ -27,7 +48,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION told_days_must_be(integer[], integer[], boolean) IS 'Keeps the days of a batch that were told, and its apps, as they are until its end. Fails with SQLSTATE FF005 where an app keeps a day no longer, with FF003 where it has come nowhere yet, and with FF006 where it is closed, unless the batch is prepared for that. The arrays are one table.';
+COMMENT ON FUNCTION told_days_must_be(integer[], integer[], boolean) IS 'Keeps the days of a batch that were told, and its apps, as they are until its end. Fails with SQLSTATE FF005 where an app keeps a day no longer, with FF003 where it has come nowhere yet, with FF006 where it is closed, unless the batch is prepared for that, and with FF007 where somebody else holds an app. The arrays are one table.';
 
 CREATE FUNCTION hold_days() RETURNS void
 LANGUAGE sql

@@ -1,0 +1,265 @@
+package counter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/intake"
+	"footfall/record"
+	"footfall/visit"
+)
+
+const yesterday = "2026-06-28T12:00:00Z" // by newClock
+
+// toldOf is a visit of an earlier day.
+func toldOf(app, ip, uri string) counter.Request {
+	return counter.Request{App: app, IP: ip, URI: uri, At: yesterday}
+}
+
+// An app is held, as while a visitor is erased: its visits of earlier days are refused, one by one and
+// in chunks, and those of other apps count, also where they share a batch.
+func TestAppIsHeldUnderVisitsOfEarlierDays(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	open, never := "open", 0
+	require.NoError(t, in.admin().AddApp(t.Context(), "other", counter.Settings{Access: &open, RetainDays: &never}))
+	in.keepsAll(t)
+	_, err := in.Visit(t.Context(), counter.Request{App: "other", IP: "192.0.2.1", URI: "http://b.example/"})
+	require.NoError(t, err)
+	g := in.counting(t)
+	at, err := g.OpenCall(t.Context(), "one", [32]byte{1})
+	require.NoError(t, err)
+	chunk := chunkOf(t, g, at, counter.Item{URI: "http://a.example/", IP: "192.0.2.1", At: in.clock.Now().Add(-24 * time.Hour)})
+
+	holder, err := in.tables(t).Begin(t.Context())
+	require.NoError(t, err)
+	_, err = holder.Exec(t.Context(), `SELECT hold_app_days(id) FROM apps WHERE name = 'demo'`)
+	require.NoError(t, err)
+	refused := func(err error) {
+		t.Helper()
+		var told *visit.Error
+		require.ErrorAs(t, err, &told)
+		assert.Equal(t, visit.Unavailable, told.Kind)
+		assert.Contains(t, told.Message, "being erased")
+	}
+	_, err = in.Visit(t.Context(), toldOf("demo", "192.0.2.1", "http://a.example/"))
+	refused(err)
+	refused(g.Record(chunk)[0].Err)
+	require.Zero(t, at.Next)
+
+	release := in.hold(t, "b.example")
+	all, answers := []string{"other", "demo", "other", "demo", "other"}, make([]error, 5)
+	var wg sync.WaitGroup
+	for i, app := range all {
+		wg.Go(func() {
+			_, answers[i] = in.Visit(context.Background(), toldOf(app, fmt.Sprintf("192.0.2.%d", i), "http://b.example/"))
+		})
+		if i == 0 {
+			in.waiters(t, 1)
+		}
+	}
+	require.Eventually(t, func() bool { return in.accepted(t) == len(all) }, time.Minute, time.Millisecond)
+	release()
+	wg.Wait()
+	for i, app := range all {
+		if app == "demo" {
+			refused(answers[i])
+		} else {
+			assert.NoError(t, answers[i])
+		}
+	}
+	require.NoError(t, holder.Rollback(t.Context()))
+	require.NoError(t, g.Record(chunk)[0].Err)
+	assert.Equal(t, []string{"a.example 1 1 1\n", "b.example 4 4 4\n"},
+		in.table(t, `SELECT concat_ws(' ', uri, pv, uv, hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL ORDER BY uri`))
+	in.warnsOfNoBatch(t)
+	in.verified(t)
+}
+
+// Visits of earlier days wait no longer than others do.
+func TestOverloadOfVisitsOfEarlierDaysIsRefused(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{Options: record.Options{MaxWait: 50 * time.Millisecond}})
+	in.keepsAll(t)
+	in.count(t, "192.0.2.1", "http://a.example/")
+	release := in.hold(t, "a.example")
+	var wg sync.WaitGroup
+	visits := make(chan error, 10_000)
+	send := func() {
+		wg.Go(func() {
+			_, err := in.Visit(context.Background(), toldOf("demo", "192.0.2.1", "http://a.example/"))
+			visits <- err
+		})
+	}
+	send()
+	in.waiters(t, 1)
+	var refused *visit.Error
+	require.Eventually(t, func() bool {
+		send()
+		select {
+		case err := <-visits:
+			return errors.As(err, &refused)
+		default:
+			return false
+		}
+	}, time.Minute, time.Millisecond)
+	assert.Equal(t, visit.Unavailable, refused.Kind)
+	assert.Positive(t, refused.RetryAfter)
+	release()
+	wg.Wait()
+	in.checkTables(t)
+}
+
+// A visit that was counted with its id is repeated, and not refused, when its day is kept no longer:
+// by itself, in a call, and in a call of a name. What was never counted is refused.
+func TestRepeatedWhenItsDayIsGone(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	open, daily, never := "open", "daily", 0
+	require.NoError(t, in.admin().AddApp(t.Context(), "daily", counter.Settings{Access: &open, Visitor: &daily, RetainDays: &never}))
+	in.keepsAll(t)
+	in.exec(t, `INSERT INTO day_keys (day_id, key) VALUES (20260628, decode(repeat('ab', 32), 'hex'))`)
+	for _, app := range []string{"demo", "daily"} {
+		r := toldOf(app, "192.0.2.1", "http://a.example/")
+		r.ID = "x"
+		_, err := in.Visit(t.Context(), r)
+		require.NoError(t, err, app)
+	}
+	item := func(day int, ip, id string) string {
+		return fmt.Sprintf(`{"uri":"http://a.example/%d","ip":%q,"id":%q,"at":"2026-06-%dT12:00:00Z"}`, day, ip, id, day)
+	}
+	call := func(key string, items ...string) (told []string) {
+		body := strings.NewReader(strings.ReplaceAll("["+strings.Join(items, ",")+"]", `"id":"",`, ""))
+		results, internal, err := intake.NewDesk().Count(t.Context(), intake.Call{Counting: in.counting(t), Body: body, Key: key})
+		require.NoError(t, errors.Join(err, internal))
+		for _, r := range results {
+			told = append(told, fmt.Sprint(r.Outcome, " ", r.Answer.Page.Rank, " ", r.Fault))
+		}
+		return told
+	}
+	named := []string{item(10, "192.0.2.2", ""), item(20, "192.0.2.3", ""), item(21, "192.0.2.3", "")}
+	in.exec(t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260615 FROM apps WHERE name = 'demo'`)
+	const gone = "at: app demo keeps no visits of that day: the first possible day is "
+	counted, repeated, failed := fmt.Sprint(intake.Counted), fmt.Sprint(intake.Repeated), fmt.Sprint(intake.Failed)
+	assert.Equal(t, []string{failed + " 0 " + gone + "2026-06-15", counted + " 1 ", counted + " 1 "}, call("key", named...))
+	assert.Equal(t, []string{counted + " 2 "}, call("", item(20, "192.0.2.4", "y")))
+
+	in.exec(t, `UPDATE visits_kept SET from_day = 20260629`)
+	in.exec(t, `DELETE FROM day_keys WHERE day_id < 20260629`)
+	rows := `SELECT (SELECT count(*) FROM pages), (SELECT count(*) FROM visits), (SELECT sum(hot) FROM counters)`
+	before := in.table(t, rows)
+	for _, app := range []string{"demo", "daily"} {
+		r := toldOf(app, "192.0.2.1", "http://a.example/new")
+		_, err := in.Visit(t.Context(), r)
+		require.ErrorContains(t, err, "at: app "+app, "without an id")
+		r.ID = "z"
+		_, err = in.Visit(t.Context(), r)
+		require.ErrorContains(t, err, "at: app "+app, "with another id")
+		r.ID, r.URI = "x", "http://a.example/"
+		a, err := in.Visit(t.Context(), r)
+		require.NoError(t, err)
+		assert.True(t, a.Repeated)
+		want := map[string]string{"demo": "4 3 1 4 | 1 1 1 1", "daily": "1 1 0 1 | 1 1 0 1"}[app] // whose visitor nobody knows any more
+		assert.Equal(t, want, row(a), app)
+	}
+	assert.Equal(t, []string{failed + " 0 " + gone + "2026-06-29", repeated + " 2 ", failed + " 0 " + gone + "2026-06-29"},
+		call("", item(20, "192.0.2.4", ""), item(20, "192.0.2.4", "y"), item(20, "192.0.2.4", "z")))
+	assert.Equal(t, []string{failed + " 0 " + gone + "2026-06-29", repeated + " 1 ", repeated + " 1 "}, call("key", named...),
+		"what was refused when the call first came was not counted")
+	assert.Equal(t, before, in.table(t, rows))
+	in.verified(t)
+}
+
+// The day goes, or seems to be there still, under a visit that was counted before with its id.
+func TestDayGoesUnderARepeatedVisit(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.keepsAll(t)
+	g := in.counting(t)
+	item := func(id string) counter.Item {
+		return counter.Item{URI: "http://a.example/", IP: "192.0.2.1", ID: id, At: time.Date(2026, 6, 10, 12, 0, 0, 0, time.UTC)}
+	}
+	require.NoError(t, g.Record(chunkOf(t, g, nil, item("x")))[0].Err)
+	chunk := chunkOf(t, g, nil, item("x"), item("y"), item("x"), item("y"))
+	in.exec(t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260615 FROM apps`)
+	for i, got := range g.Record(chunk) {
+		if i%2 == 0 {
+			assert.ErrorIs(t, got.Err, record.ErrRepeated, i)
+		} else {
+			assert.ErrorContains(t, got.Err, "at: the app keeps no visits of that day any more", i)
+		}
+	}
+	in.verified(t)
+}
+
+// Nothing is made by a visit that was counted before with its id, whatever else comes with it.
+func TestRepeatedMakesNothing(t *testing.T) {
+	t.Parallel()
+	in := both.newInstance(t, counter.Options{})
+	in.exec(t, `ALTER TABLE visitors ADD CONSTRAINT nobody CHECK (ip <> '192.0.2.7')`)
+	in.keepsAll(t)
+	in.withID(t, "192.0.2.1", "http://a/", "x")
+	g := in.counting(t)
+	item := func(uri, ip, id string) counter.Item { return counter.Item{URI: uri, IP: ip, ID: id} }
+	pages := func() []string { return in.table(t, `SELECT uri FROM pages ORDER BY uri`) }
+	require.Equal(t, []string{"a\n", "a/\n"}, pages())
+
+	require.True(t, in.withID(t, "192.0.2.1", "http://new/", "x").Repeated)
+	at, err := g.OpenCall(t.Context(), "one", [32]byte{1})
+	require.NoError(t, err)
+	past := item("http://new/", "192.0.2.1", "x")
+	past.At = in.clock.Now().AddDate(-1, 0, 0)
+	for i, got := range g.Record(chunkOf(t, g, at, item("http://a/new", "192.0.2.1", "x"), item("http://new/", "192.0.2.2", "x"), past)) {
+		assert.ErrorIs(t, got.Err, record.ErrRepeated, i)
+	}
+	require.EqualValues(t, 3, at.Next)
+	require.Equal(t, []string{"a\n", "a/\n"}, pages())
+	require.Empty(t, in.table(t, `SELECT FROM pg_class WHERE relname LIKE 'visits_2025%'`))
+
+	got := g.Record(chunkOf(t, g, nil, item("http://a/1", "192.0.2.2", "y"), item("http://a/2", "192.0.2.2", "y"), item("http://a/3", "192.0.2.7", "z"), item("http://a/4", "192.0.2.8", "z")))
+	require.NoError(t, got[0].Err)
+	require.ErrorIs(t, got[1].Err, record.ErrRepeated)
+	require.ErrorContains(t, got[2].Err, "a visit cannot be stored")
+	require.NoError(t, got[3].Err, "the id of a visit that failed is free")
+	require.Equal(t, []string{"a\n", "a/\n", "a/1\n", "a/3\n", "a/4\n"}, pages())
+	in.exec(t, `ALTER TABLE visitors DROP CONSTRAINT nobody`)
+	in.verified(t)
+}
+
+// A visit whose time was told keeps its day, also where its site has been counted on the next one
+// meanwhile. One whose time was not told counts on that.
+func TestTimeThatWasToldKeepsItsDay(t *testing.T) {
+	t.Parallel()
+	a := both.newInstance(t, counter.Options{})
+	a.keepsAll(t)
+	b := plain.startOn(t, a.url, counter.Options{})
+	b.clock.Set(a.clock.Now().Add(24 * time.Hour))
+	count := func(in *instance, n int, at string) {
+		_, err := in.Visit(t.Context(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", n), URI: "http://a.example/", At: at})
+		require.NoError(t, err)
+	}
+	today := a.clock.Now()
+	count(a, 1, today.Format(time.RFC3339))
+	count(b, 1, "")
+	count(a, 1, today.Format(time.RFC3339)) // at whose instance the day is not over
+	count(a, 2, today.Format(time.RFC3339))
+	g := a.counting(t)
+	for _, got := range g.Record(chunkOf(t, g, nil, counter.Item{URI: "http://a.example/", IP: "192.0.2.3", At: today},
+		counter.Item{URI: "http://a.example/", IP: "192.0.2.4"}, counter.Item{URI: "http://a.example/", IP: "192.0.2.1", At: today})) {
+		require.NoError(t, got.Err)
+	}
+	count(a, 5, "")
+	assert.Equal(t, []string{"20260629 5 3 3\n", "20260630 3 3 2\n"}, a.table(t, `SELECT concat_ws(' ', d.day_id, d.hot, d.pv, d.new_visitors)
+		FROM days AS d JOIN pages AS p ON p.id = d.page_id WHERE p.uri = 'a.example' ORDER BY d.day_id`))
+	a.warnsOfNoBatch(t)
+	a.verified(t)
+}
