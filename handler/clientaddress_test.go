@@ -367,7 +367,7 @@ func exchange(t *testing.T, address, path string, lines []string) (int, string) 
 	connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 	require.NoError(t, err)
 	defer connection.Close()
-	require.NoError(t, connection.SetDeadline(time.Now().Add(30*time.Second)))
+	require.NoError(t, connection.SetDeadline(time.Now().Add(time.Minute)))
 	head := "GET " + path + " HTTP/1.1\r\nHost: footfall.example\r\nConnection: close\r\n" + strings.Join(append(lines, "", ""), "\r\n")
 	_, _ = io.WriteString(connection, head) // fails where the server refuses before it has read everything
 	response, err := http.ReadResponse(bufio.NewReader(connection), nil)

@@ -35,9 +35,9 @@ func ask(t *testing.T, url string, headers ...string) (status int, body string, 
 // A site of one's own, from its app to the erasure of a visitor, as an operator does it.
 func TestAccess(t *testing.T) {
 	t.Parallel()
-	data := usedData(t)
-	well(t, "app", "add", "shop", "--site=shop.example", "--site=*.shop.example", "--ignore=192.0.2.99", "--data", data)
-	s := serve(t, "--data", data, "--trust-proxy=127.0.0.0/8", "--trust-proxy=::1")
+	database := withDemo(t)
+	well(t, "app", "add", "shop", "--site=shop.example", "--site=*.shop.example", "--ignore=192.0.2.99", database)
+	s := serve(t, database, "--trust-proxy=127.0.0.0/8", "--trust-proxy=::1")
 	page := s.url + "/visit?app=shop&uri=https://shop.example/a"
 
 	// Behind a proxy, visits count for the client that it names; ip is believed only from a caller
@@ -52,7 +52,7 @@ func TestAccess(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, status)
 	assert.Contains(t, body, "send such a key")
 
-	made := footfall(t, "app", "key", "add", "shop", "--scope=assert", "--scope=read", "--data", data)
+	made := footfall(t, "app", "key", "add", "shop", "--scope=assert", "--scope=read", database)
 	require.Zero(t, made.code, made.stderr)
 	key := strings.TrimSuffix(made.stdout, "\n")
 	assert.Regexp(t, `^[A-Za-z0-9_-]+$`, key, "the key alone")
@@ -64,47 +64,47 @@ func TestAccess(t *testing.T) {
 	status, _, _ = ask(t, counts+"&ip=192.0.2.1", bearer)
 	assert.Equal(t, http.StatusOK, status)
 
-	shared := footfall(t, "app", "share", "add", "shop", "--site=shop.example", "--until=2030-01-31", "--public-url="+s.url, "--data", data)
+	shared := footfall(t, "app", "share", "add", "shop", "--site=shop.example", "--until=2030-01-31", "--public-url="+s.url, database)
 	require.Zero(t, shared.code, shared.stderr)
 	assert.Contains(t, shared.stderr, "up to 2030-01-31")
 	link := strings.TrimSuffix(shared.stdout, "\n")
 	status, body, _ = ask(t, link)
 	assert.Equal(t, http.StatusOK, status, body)
-	assert.Regexp(t, `(?m)^`+link[len(s.url+"/share/"):][:8]+`_…  shop.example  20\d\d-\d\d-\d\d \d\d:\d\d UTC  2030-01-31  -$`, well(t, "app", "share", "list", "shop", "--data", data))
-	well(t, "app", "share", "revoke", "shop", link, "--data", data)
+	assert.Regexp(t, `(?m)^`+link[len(s.url+"/share/"):][:8]+`_…  shop.example  20\d\d-\d\d-\d\d \d\d:\d\d UTC  2030-01-31  -$`, well(t, "app", "share", "list", "shop", database))
+	well(t, "app", "share", "revoke", "shop", link, database)
 	status, _, _ = ask(t, link)
 	assert.Equal(t, http.StatusNotFound, status)
 
-	list := well(t, "app", "key", "list", "shop", "--data", data)
+	list := well(t, "app", "key", "list", "shop", database)
 	assert.Regexp(t, `(?m)^`+key[:17]+`_…  assert,read  20\d\d-\d\d-\d\d \d\d:\d\d UTC  \S+.*-$`, list)
 	assert.NotContains(t, list, key)
-	well(t, "app", "key", "revoke", "shop", key[:17], "--data", data)
+	well(t, "app", "key", "revoke", "shop", key[:17], database)
 	status, _, header = ask(t, page+"&ip=192.0.2.2", bearer)
 	assert.Equal(t, http.StatusUnauthorized, status)
 	assert.Equal(t, "Bearer", header.Get("WWW-Authenticate"))
 
 	// What is stored of a visitor, and that it goes.
-	assert.Equal(t, "TARGET          STORED AS  RANK  FIRST DAY  LAST DAY\n", well(t, "visitor", "show", "shop", "192.0.2.2", "--data", data)[:53])
-	assert.Equal(t, "erased at 2 pages and sites\n", well(t, "visitor", "erase", "shop", "192.0.2.2", "--yes", "--data", data))
-	assert.Equal(t, "nothing is stored of this visitor\n", well(t, "visitor", "show", "shop", "192.0.2.2", "--data", data))
+	assert.Equal(t, "TARGET          STORED AS  RANK  FIRST DAY  LAST DAY\n", well(t, "visitor", "show", "shop", "192.0.2.2", database)[:53])
+	assert.Equal(t, "erased at 2 pages and sites\n", well(t, "visitor", "erase", "shop", "192.0.2.2", "--yes", database))
+	assert.Equal(t, "nothing is stored of this visitor\n", well(t, "visitor", "show", "shop", "192.0.2.2", database))
 	_, body, _ = ask(t, page, "X-Forwarded-For: 192.0.2.2")
 	assert.Equal(t, `{"site":{"pv":3,"uv":3,"rank":3,"hot":3},"page":{"pv":3,"uv":3,"rank":3,"hot":3}}`, body, "a visitor who comes again is new")
 
 	assert.Equal(t, "deleted shop.example/a; what it had counted (hot 3, pv 3, uv 3) is a part of shop.example/(deleted)\n",
-		well(t, "page", "delete", "shop", "shop.example/a", "--yes", "--data", data))
+		well(t, "page", "delete", "shop", "shop.example/a", "--yes", database))
 	_, body, _ = ask(t, counts)
 	assert.Equal(t, `{"site":{"pv":3,"uv":3,"rank":0,"hot":3},"page":{"pv":0,"uv":0,"rank":0,"hot":0}}`, body)
-	assert.Equal(t, "3\n", well(t, "psql", "--data", data, "--", "-Atc", "SELECT uv FROM pages JOIN counters ON page_id = id WHERE uri = 'shop.example/(deleted)'"))
-	gone := footfall(t, "page", "delete", "shop", "https://shop.example/a", "--yes", "--data", data)
+	assert.Equal(t, "3\n", well(t, "psql", database, "--", "-Atc", "SELECT uv FROM pages JOIN counters ON page_id = id WHERE uri = 'shop.example/(deleted)'"))
+	gone := footfall(t, "page", "delete", "shop", "https://shop.example/a", "--yes", database)
 	assert.Equal(t, 1, gone.code)
 	assert.Contains(t, gone.stderr, "has no page shop.example/a")
 
 	status, _, _ = ask(t, counts)
 	assert.Equal(t, http.StatusOK, status)
-	assert.Equal(t, "deleted app shop\n", well(t, "app", "delete", "shop", "--yes", "--data", data))
+	assert.Equal(t, "deleted app shop\n", well(t, "app", "delete", "shop", "--yes", database))
 	status, _, _ = ask(t, counts)
 	assert.Equal(t, http.StatusNotFound, status)
-	assert.NotContains(t, well(t, "app", "list", "--data", data), "shop")
+	assert.NotContains(t, well(t, "app", "list", database), "shop")
 
 	assert.Zero(t, s.stop())
 	for _, secret := range []string{"192.0.2.", "203.0.113.", key[17:], link[len(s.url+"/share/"):]} {

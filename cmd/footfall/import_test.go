@@ -32,30 +32,30 @@ func accessLog(t *testing.T, name string, seed uint64, lines int) string {
 
 func TestImport(t *testing.T) {
 	t.Parallel()
-	data := usedData(t)
+	database := withDemo(t)
 	for _, app := range []string{"blog", "other"} {
-		well(t, "app", "add", app, "--site=blog.example", "--data", data)
+		well(t, "app", "add", app, "--site=blog.example", database)
 	}
 	log := accessLog(t, "access.log", 1, 300)
-	assert.Contains(t, well(t, "import", log, "--app=blog", "--dry-run", "--data", data), "visits that would be counted  300\n")
-	assert.Equal(t, "LOG  READ  OF  FIRST IMPORTED  LAST IMPORTED  RULES\n", well(t, "import", "list", "--app=blog", "--data", data))
-	first := well(t, "import", log, "--app=blog", "--data", data)
+	assert.Contains(t, well(t, "import", log, "--app=blog", "--dry-run", database), "visits that would be counted  300\n")
+	assert.Equal(t, "LOG  READ  OF  FIRST IMPORTED  LAST IMPORTED  RULES\n", well(t, "import", "list", "--app=blog", database))
+	first := well(t, "import", log, "--app=blog", database)
 	assert.Regexp(t, `^lines read            300\nvisits counted        300\nformat combined\+host  300\ndays  `, first)
-	assert.Contains(t, well(t, "import", log, "--app=blog", "--data", data), "visits counted  0\n")
-	assert.Regexp(t, `\n\S+/access.log  (\d+)  (\d+)  \d{4}-`, well(t, "import", "list", "--app=blog", "--data", data))
-	assert.Equal(t, "300\n", well(t, "psql", "--data", data, "--", "-Atc", "SELECT hot FROM report.sites WHERE app = 'blog'"))
-	r := footfall(t, "import", log, "--app=blog", "--bots", "--data", data)
+	assert.Contains(t, well(t, "import", log, "--app=blog", database), "visits counted  0\n")
+	assert.Regexp(t, `\n\S+/access.log  (\d+)  (\d+)  \d{4}-`, well(t, "import", "list", "--app=blog", database))
+	assert.Equal(t, "300\n", well(t, "psql", database, "--", "-Atc", "SELECT hot FROM report.sites WHERE app = 'blog'"))
+	r := footfall(t, "import", log, "--app=blog", "--bots", database)
 	assert.Equal(t, 1, r.code)
 	assert.Contains(t, r.stderr, "nothing more of it counts by other rules")
-	r = footfall(t, "import", log, "/no/such", "--app=other", "--data", data)
+	r = footfall(t, "import", log, "/no/such", "--app=other", database)
 	assert.Equal(t, 2, r.code)
 	assert.Contains(t, r.stderr, "footfall: /no/such: there is no such file")
-	r = footfall(t, "import", log, "--app=other", "--format=w3c", "--site=a/b", "--from=never", "--dry-run", "--follow", "--data", data)
+	r = footfall(t, "import", log, "--app=other", "--format=w3c", "--site=a/b", "--from=never", "--dry-run", "--follow", database)
 	assert.Equal(t, 2, r.code)
 	for _, flag := range []string{"--format: ", "--site: ", "--from: ", "--follow: "} {
 		assert.Contains(t, r.stderr, flag)
 	}
-	piped := footfallTyped(t, "blog.example 192.0.2.1 - - ["+time.Now().Format("02/Jan/2006:15:04:05 -0700")+"] \"GET / HTTP/1.1\" 200 7\n", "import", "-", "--app=other", "--data", data)
+	piped := footfallTyped(t, "blog.example 192.0.2.1 - - ["+time.Now().Format("02/Jan/2006:15:04:05 -0700")+"] \"GET / HTTP/1.1\" 200 7\n", "import", "-", "--app=other", database)
 	assert.Zero(t, piped.code, piped.stderr)
 	assert.Contains(t, piped.stdout, "visits counted      1\n")
 }

@@ -176,7 +176,7 @@ func TestHelpTellsDefaults(t *testing.T) {
 // has read the tables. The numbers are the same without them.
 func TestHelpersSaveLookUps(t *testing.T) {
 	t.Parallel()
-	data := usedData(t)
+	database := withDemo(t)
 	for _, run := range []struct {
 		flags           []string
 		visitor, answer string
@@ -189,7 +189,7 @@ func TestHelpersSaveLookUps(t *testing.T) {
 		{[]string{"--filter=off", "--memory=0"}, "192.0.2.2",
 			`{"site":{"pv":2,"uv":2,"rank":2,"hot":7},"page":{"pv":2,"uv":2,"rank":2,"hot":7}}`, 2, 0, 4, 0},
 	} {
-		s := serve(t, append([]string{"--data", data}, run.flags...)...)
+		s := serve(t, append([]string{database}, run.flags...)...)
 		if run.flags == nil {
 			require.Eventually(t, func() bool { return metric(t, s, "footfall_filter_ready") == 1 }, time.Minute, time.Millisecond)
 		}
@@ -244,8 +244,8 @@ func TestTakenPort(t *testing.T) {
 // the tables.
 func TestStopUnderLoad(t *testing.T) {
 	t.Parallel()
-	data := usedData(t)
-	s := serve(t, "--data", data)
+	database := withDemo(t)
+	s := serve(t, database)
 	var answered, begun atomic.Int64
 	var clients sync.WaitGroup
 	for n := range 32 {
@@ -266,7 +266,7 @@ func TestStopUnderLoad(t *testing.T) {
 	eventually(t, "there is load", func() bool { return answered.Load() > 500 })
 	assert.Zero(t, s.stop())
 	clients.Wait()
-	hot, err := strconv.ParseInt(strings.TrimSpace(well(t, "psql", "--data", data, "--",
+	hot, err := strconv.ParseInt(strings.TrimSpace(well(t, "psql", database, "--",
 		"-Atc", "SELECT hot FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'")), 10, 64)
 	require.NoError(t, err)
 	assert.Equal(t, answered.Load(), hot)
@@ -274,7 +274,7 @@ func TestStopUnderLoad(t *testing.T) {
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--data", usedData(t))
+	s := serve(t, withDemo(t))
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	require.NoError(t, err)
 	defer conn.Close()

@@ -19,6 +19,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/counter"
+	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/db/embedded/tempdir"
 )
@@ -37,7 +39,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds what only a broken program takes longer for.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // environment is ours without what would configure the program.
 func environment() []string {
@@ -84,6 +86,15 @@ func usedData(t *testing.T) string {
 	data := newData(t)
 	require.NoError(t, exec.Command("cp", "-a", servedOnce.dir+"/.", data).Run())
 	return data
+}
+
+// withDemo is the flag that names a database with an app demo, for tests that are about no server.
+func withDemo(t *testing.T) string {
+	t.Helper()
+	return "--database-url=" + dbtest.Made(t, "demo", time.Now(), func(d *db.DB) {
+		open := "open"
+		require.NoError(t, counter.NewAdmin(d, nil).AddApp(t.Context(), "demo", counter.Settings{Access: &open}))
+	})
 }
 
 // browser is a User-Agent of a browser: a program that sends none is a bot.

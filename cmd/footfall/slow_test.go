@@ -27,7 +27,7 @@ func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	slowWriters := dbtest.LongOrShort(200, 40) // half of them of a header, half of a body, neither of which ever ends
 	slowReaders := dbtest.LongOrShort(100, 20) // of an answer
-	s := serve(t, "--data", usedData(t))
+	s := serve(t, withDemo(t))
 	c := &slowCrowd{host: strings.TrimPrefix(s.url, "http://")}
 	ctx, leave := context.WithCancel(t.Context())
 	var all sync.WaitGroup // ends with ctx

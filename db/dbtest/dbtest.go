@@ -78,7 +78,7 @@ func Run(m *testing.M, leaks ...goleak.Option) int {
 // query: 15 s.
 func findLeaks(leaks []goleak.Option) error {
 	err := goleak.Find(leaks...)
-	for end := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); err != nil && time.Now().Before(end); {
 		err = goleak.Find(leaks...) // waits half a second itself
 	}
 	return err
