@@ -30,36 +30,61 @@ func (a *Admin) ShowVisitor(ctx context.Context, app, visitor string) (prints []
 	return prints, wrap("show a visitor of app "+app, err)
 }
 
+// searchedAtOnce is for about how many targets one transaction looks for a visitor, to erase them
+// there: it locks the sites at which they are found. The pages of a site stay together.
+const searchedAtOnce = 5000
+
 // EraseVisitor takes the addresses of a visitor out of everything that is stored for an app, and
 // returns for how many targets the visitor was erased. All sums and the ranks of others stay. An
-// erased visitor who comes again is a new visitor. A site that they come to for the first time
-// while they are erased is left out: that visit came after the erasure began.
+// erased visitor who comes again is a new visitor. What they visit while they are erased may stay,
+// with its site: that visit came after the erasure began. After an error some sites are done, and
+// the next erasure finds the others.
 func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased int64, err error) {
-	err = a.withVisitor(ctx, app, visitor, func(q *db.Queries, row *db.App, ips []netip.Addr) error {
-		if err := q.AppDaysHold(ctx, row.ID); err != nil {
-			return err
-		}
-		unseen, err := q.OldestUnseen(ctx)
-		if err != nil {
-			return err
-		}
-		found, err := q.VisitorTargets(ctx, db.VisitorTargetsParams{AppID: row.ID, Ips: ips})
-		if err != nil || len(found) == 0 {
-			return err
-		}
-		if err := eraseOldVisits(ctx, q, found, ips); err != nil {
-			return err
-		}
-		erased, err = eraseHeld(ctx, q, found, ips, unseen)
+	var sites []db.AppSitesRow
+	err = a.withVisitor(ctx, app, visitor, func(q *db.Queries, row *db.App, _ []netip.Addr) (err error) {
+		sites, err = q.AppSites(ctx, row.ID)
 		return err
 	})
+	for len(sites) > 0 && err == nil {
+		var some []int64
+		for targets := int64(0); len(sites) > 0 && (targets == 0 || targets+sites[0].Targets <= searchedAtOnce); sites = sites[1:] {
+			targets += sites[0].Targets
+			some = append(some, sites[0].ID)
+		}
+		err = a.withVisitor(ctx, app, visitor, func(q *db.Queries, row *db.App, ips []netip.Addr) error {
+			here, err := eraseAt(ctx, q, row, ips, some)
+			erased += here
+			return err
+		})
+	}
 	return erased, wrap("erase a visitor of app "+app, err)
+}
+
+// eraseAt erases a visitor at some sites.
+func eraseAt(ctx context.Context, q *db.Queries, row *db.App, ips []netip.Addr, sites []int64) (erased int64, err error) {
+	if err := q.AppDaysHold(ctx, row.ID); err != nil {
+		return 0, err
+	}
+	unseen, err := q.OldestUnseen(ctx)
+	if err != nil {
+		return 0, err
+	}
+	found, err := q.VisitorTargetsAt(ctx, db.VisitorTargetsAtParams{Sites: sites, Ips: ips})
+	if err != nil || len(found) == 0 {
+		return 0, err
+	}
+	if err := eraseOldVisits(ctx, q, found, ips); err != nil {
+		return 0, err
+	}
+	e := erasing{q: q, ips: ips}
+	e.add(found)
+	return e.eraseHeld(ctx, unseen)
 }
 
 // eraseOldVisits erases a visitor's visits of the days before the last one of each site. Nobody
 // counts on these now but late visits, which wait, so it holds nothing that another visit waits
 // for, however long it takes.
-func eraseOldVisits(ctx context.Context, q *db.Queries, found []db.VisitorTargetsRow, ips []netip.Addr) error {
+func eraseOldVisits(ctx context.Context, q *db.Queries, found []db.VisitorTargetsAtRow, ips []netip.Addr) error {
 	between := db.VisitsDaysParams{FirstDay: math.MaxInt32}
 	for _, f := range found {
 		between.FirstDay, between.LastDay = min(between.FirstDay, f.FirstDay), max(between.LastDay, f.LastDay)
@@ -71,7 +96,7 @@ func eraseOldVisits(ctx context.Context, q *db.Queries, found []db.VisitorTarget
 	for _, day := range days {
 		var pages []int64
 		for _, f := range found {
-			if f.FirstDay <= day && day < f.SiteDay {
+			if f.FirstDay <= day && day <= f.LastDay && day < f.SiteDay {
 				pages = append(pages, f.ID)
 			}
 		}
@@ -85,55 +110,80 @@ func eraseOldVisits(ctx context.Context, q *db.Queries, found []db.VisitorTarget
 	return nil
 }
 
-// eraseHeld locks the sites of a visitor, so that no visit of theirs to these sites is under way,
-// and erases what is left there, with what was counted by transactions that were unseen when the
-// targets were found. Visits wait meanwhile, so nothing is read but by its key; and what came while
-// the targets were found, which may have taken long, is looked at before.
-func eraseHeld(ctx context.Context, q *db.Queries, found []db.VisitorTargetsRow, ips []netip.Addr, unseen int64) (erased int64, err error) {
+// erasing is the end of an erasure: what other visits wait for.
+type erasing struct {
+	q     *db.Queries
+	ips   []netip.Addr
+	sites []int64
+	days  []int32 // of each site the last one, when the visitor was looked for
+
+	pages   []int64 // the targets at which they were found
+	visited []int64 // those of them that they may have visited on that day or since
+}
+
+// add adds the targets at which the visitor was found.
+func (e *erasing) add(found []db.VisitorTargetsAtRow) {
 	seen := map[int64]bool{}
-	var pages, sites []int64
-	var fromDays []int32
 	for _, f := range found {
-		pages = append(pages, f.ID)
+		e.pages = append(e.pages, f.ID)
+		if f.LastDay >= f.SiteDay || f.ID == f.SiteID { // a site whose page they visited since is visited itself
+			e.visited = append(e.visited, f.ID)
+		}
 		if !seen[f.SiteID] {
 			seen[f.SiteID] = true
-			sites, fromDays = append(sites, f.SiteID), append(fromDays, f.SiteDay)
+			e.sites, e.days = append(e.sites, f.SiteID), append(e.days, f.SiteDay)
 		}
 	}
-	look := func(unseen int64) error {
-		since, err := q.VisitorPagesSince(ctx, db.VisitorPagesSinceParams{Sites: sites, FromDays: fromDays, OldestUnseen: unseen, Ips: ips})
-		pages = append(pages, since...)
-		return err
-	}
-	if err := q.EraseByKey(ctx); err != nil {
+}
+
+// eraseHeld locks the sites, so that no visit of the visitor's to these is under way, and erases
+// what is left there, with what was counted by transactions that were unseen when the targets were
+// found. Visits wait meanwhile, so nothing is read but by its key, and as much as can be is read
+// before: what came while the targets were found, which may have taken long, and the rows that will
+// go.
+func (e *erasing) eraseHeld(ctx context.Context, unseen int64) (erased int64, err error) {
+	if err := e.q.EraseByKey(ctx); err != nil {
 		return 0, err
 	}
-	stillUnseen, err := q.OldestUnseen(ctx)
+	stillUnseen, err := e.q.OldestUnseen(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if err := look(unseen); err != nil {
+	if err := e.look(ctx, unseen); err != nil {
 		return 0, err
 	}
-	if err := q.CountersHold(ctx, sites); err != nil {
+	if err := e.q.VisitorKeep(ctx, db.VisitorKeepParams{Pages: e.pages, Ips: e.ips}); err != nil {
 		return 0, err
 	}
-	if err := look(stillUnseen); err != nil {
+	if err := e.q.VisitsKeep(ctx, db.VisitsKeepParams{Days: e.days, Pages: e.visited, Ips: e.ips}); err != nil {
 		return 0, err
 	}
-	if erased, err = q.VisitorErase(ctx, db.VisitorEraseParams{Pages: pages, Ips: ips}); err != nil {
+	if err := e.q.CountersHold(ctx, e.sites); err != nil {
 		return 0, err
 	}
-	days, err := q.SitesDaysSince(ctx, db.SitesDaysSinceParams{Sites: sites, FromDays: fromDays})
+	if err := e.look(ctx, stillUnseen); err != nil {
+		return 0, err
+	}
+	if erased, err = e.q.VisitorErase(ctx, db.VisitorEraseParams{Pages: e.pages, Ips: e.ips}); err != nil {
+		return 0, err
+	}
+	days, err := e.q.SitesDaysSince(ctx, db.SitesDaysSinceParams{Sites: e.sites, FromDays: e.days})
 	if err != nil {
 		return 0, err
 	}
 	for _, day := range days {
-		if err := q.VisitsErase(ctx, db.VisitsEraseParams{Day: day, Pages: pages, Ips: ips}); err != nil {
+		if err := e.q.VisitsErase(ctx, db.VisitsEraseParams{Day: day, Pages: e.visited, Ips: e.ips}); err != nil {
 			return 0, err
 		}
 	}
 	return erased, nil
+}
+
+// look adds the targets at which the visitor was counted by transactions that were unseen.
+func (e *erasing) look(ctx context.Context, unseen int64) error {
+	since, err := e.q.VisitorPagesSince(ctx, db.VisitorPagesSinceParams{Sites: e.sites, FromDays: e.days, OldestUnseen: unseen, Ips: e.ips})
+	e.pages, e.visited = append(e.pages, since...), append(e.visited, since...)
+	return err
 }
 
 // withVisitor runs f on the addresses under which an app may have stored a visitor.

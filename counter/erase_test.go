@@ -415,6 +415,68 @@ func TestEraseFindsWhatWasCountedSinceItLooked(t *testing.T) {
 	})
 }
 
+// A visitor comes back on a day after an erasure has looked for them, and before it has their site:
+// what was counted then goes, too, and neither waits for the other for ever.
+func TestEraseBesideAReturn(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, counter.Options{})
+		in.count(t, "192.0.2.1", "http://a.example/old")
+		in.clock.Set(in.clock.Now().AddDate(0, 0, 1))
+		in.count(t, "192.0.2.2", "http://a.example/old")
+		release := in.hold(t, "a.example")
+		visited, erased := in.start("192.0.2.1", "http://a.example/old"), make(chan error, 1)
+		in.waiters(t, 1)
+		go func() {
+			n, err := in.admin().EraseVisitor(context.Background(), "demo", "192.0.2.1")
+			assert.EqualValues(t, 2, n)
+			erased <- err
+		}()
+		in.waiters(t, 2)
+		release()
+		require.Equal(t, "3 2 1 3 | 3 2 1 3", <-visited)
+		require.NoError(t, <-erased)
+		require.Empty(t, in.table(t, `SELECT page_id FROM visitors WHERE ip = '192.0.2.1' UNION ALL SELECT page_id FROM visits WHERE ip = '192.0.2.1'`))
+		in.checkTables(t)
+		in.verified(t)
+		require.Equal(t, "4 3 3 4 | 4 3 3 4", row(in.count(t, "192.0.2.1", "http://a.example/old")))
+	})
+}
+
+// A visitor is erased some sites at a time: visits to the others wait for none of these, and where it
+// is killed the next erasure goes on.
+func TestEraseSomeSitesAtATime(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	for _, uri := range []string{"http://a.example/", "http://a.example/1", "http://b.example/"} {
+		in.count(t, "192.0.2.1", uri)
+	}
+	in.exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT app_id, id, uri || '/many/' || n FROM pages, generate_series(1, 5000) AS n WHERE uri = 'a.example'`)
+	const targets = `SELECT p.uri FROM visitors v JOIN pages p ON p.id = v.page_id ORDER BY p.uri`
+	release := in.hold(t, "b.example")
+	erased := make(chan error, 1)
+	go func() {
+		_, err := in.admin().EraseVisitor(context.Background(), "demo", "192.0.2.1")
+		erased <- err
+	}()
+	in.waiters(t, 1)
+	require.Equal(t, []string{"b.example\n", "b.example/\n"}, in.table(t, targets))
+	in.checkTables(t)
+	in.verified(t)
+	require.Equal(t, "2 2 2 3 | 2 2 2 2", row(in.count(t, "192.0.2.1", "http://a.example/1")), "while it waits for the other site")
+	in.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+	require.Error(t, <-erased)
+	release()
+	in.checkTables(t)
+	in.verified(t)
+	n, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.1")
+	require.NoError(t, err)
+	require.EqualValues(t, 4, n)
+	require.Empty(t, in.table(t, targets))
+	require.Empty(t, in.table(t, `SELECT page_id FROM visits`))
+	in.checkTables(t)
+	in.verified(t)
+}
+
 // A page with many visitors is deleted beside visits to its site, none of which waits for it.
 func TestDeletePageMakesNobodyWait(t *testing.T) {
 	t.Parallel()

@@ -217,6 +217,40 @@ func (q *Queries) AppSharesDelete(ctx context.Context, appID int32) error {
 	return err
 }
 
+const AppSites = `-- name: AppSites :many
+SELECT coalesce(p.site_id, p.id)::bigint AS id, count(*) AS targets
+FROM pages AS p
+WHERE p.app_id = $1
+GROUP BY coalesce(p.site_id, p.id)
+ORDER BY id
+`
+
+type AppSitesRow struct {
+	ID      int64
+	Targets int64
+}
+
+// The sites of an app, and how many targets each is, with its pages.
+func (q *Queries) AppSites(ctx context.Context, appID int32) ([]AppSitesRow, error) {
+	rows, err := q.db.Query(ctx, AppSites, appID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AppSitesRow
+	for rows.Next() {
+		var i AppSitesRow
+		if err := rows.Scan(&i.ID, &i.Targets); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const AppSketchesDelete = `-- name: AppSketchesDelete :exec
 DELETE FROM sketches
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
@@ -644,6 +678,26 @@ func (q *Queries) VisitorErase(ctx context.Context, arg VisitorEraseParams) (int
 	return result.RowsAffected(), nil
 }
 
+const VisitorKeep = `-- name: VisitorKeep :exec
+SELECT
+FROM visitors AS v
+WHERE v.page_id = ANY ($1::bigint[])
+  AND v.ip = ANY ($2::inet[])
+FOR KEY SHARE
+`
+
+type VisitorKeepParams struct {
+	Pages []int64
+	Ips   []netip.Addr
+}
+
+// Locks what VisitorErase will delete, as one does who wants the rows to stay: no visit waits for
+// that. After it their blocks are in memory, and in the WAL.
+func (q *Queries) VisitorKeep(ctx context.Context, arg VisitorKeepParams) error {
+	_, err := q.db.Exec(ctx, VisitorKeep, arg.Pages, arg.Ips)
+	return err
+}
+
 const VisitorPagesSince = `-- name: VisitorPagesSince :many
 SELECT counted.page_id
 FROM (
@@ -698,8 +752,7 @@ func (q *Queries) VisitorPagesSince(ctx context.Context, arg VisitorPagesSincePa
 }
 
 const VisitorTargets = `-- name: VisitorTargets :many
-SELECT p.id, coalesce(p.site_id, p.id)::bigint AS site_id, p.uri, v.ip, v.rank, v.first_day, v.last_day,
-       coalesce((SELECT max(d.day_id) FROM days AS d WHERE d.page_id = coalesce(p.site_id, p.id)), 0)::integer AS site_day
+SELECT p.uri, v.ip, v.rank, v.first_day, v.last_day
 FROM pages AS p
 CROSS JOIN LATERAL (
     SELECT w.ip, w.rank, w.first_day, w.last_day
@@ -718,19 +771,15 @@ type VisitorTargetsParams struct {
 }
 
 type VisitorTargetsRow struct {
-	ID       int64
-	SiteID   int64
 	Uri      string
 	Ip       netip.Addr
 	Rank     int64
 	FirstDay int32
 	LastDay  int32
-	SiteDay  int32
 }
 
-// The targets of an app at which a visitor is known, under any of their addresses, and since when;
-// and the last day on which each target's site was counted. Target by target, by the key: a join
-// would read the visitors of all apps.
+// The targets of an app at which a visitor is known, under any of their addresses, and since when.
+// Target by target, by the key: a join would read the visitors of all apps.
 func (q *Queries) VisitorTargets(ctx context.Context, arg VisitorTargetsParams) ([]VisitorTargetsRow, error) {
 	rows, err := q.db.Query(ctx, VisitorTargets, arg.Ips, arg.AppID)
 	if err != nil {
@@ -741,11 +790,63 @@ func (q *Queries) VisitorTargets(ctx context.Context, arg VisitorTargetsParams) 
 	for rows.Next() {
 		var i VisitorTargetsRow
 		if err := rows.Scan(
-			&i.ID,
-			&i.SiteID,
 			&i.Uri,
 			&i.Ip,
 			&i.Rank,
+			&i.FirstDay,
+			&i.LastDay,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const VisitorTargetsAt = `-- name: VisitorTargetsAt :many
+SELECT p.id, coalesce(p.site_id, p.id)::bigint AS site_id, v.first_day, v.last_day,
+       coalesce((SELECT max(d.day_id) FROM days AS d WHERE d.page_id = coalesce(p.site_id, p.id)), 0)::integer AS site_day
+FROM pages AS p
+CROSS JOIN LATERAL (
+    SELECT w.first_day, w.last_day
+    FROM visitors AS w
+    WHERE w.page_id = p.id
+      AND w.ip = ANY ($1::inet[])
+    OFFSET 0
+) AS v
+WHERE p.id = ANY ($2::bigint[])
+   OR p.site_id = ANY ($2)
+`
+
+type VisitorTargetsAtParams struct {
+	Ips   []netip.Addr
+	Sites []int64
+}
+
+type VisitorTargetsAtRow struct {
+	ID       int64
+	SiteID   int64
+	FirstDay int32
+	LastDay  int32
+	SiteDay  int32
+}
+
+// Those that are of some sites, and the last day on which each one's site was counted.
+func (q *Queries) VisitorTargetsAt(ctx context.Context, arg VisitorTargetsAtParams) ([]VisitorTargetsAtRow, error) {
+	rows, err := q.db.Query(ctx, VisitorTargetsAt, arg.Ips, arg.Sites)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []VisitorTargetsAtRow
+	for rows.Next() {
+		var i VisitorTargetsAtRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.SiteID,
 			&i.FirstDay,
 			&i.LastDay,
 			&i.SiteDay,
@@ -908,6 +1009,27 @@ type VisitsEraseParams struct {
 // found by the whole key.
 func (q *Queries) VisitsErase(ctx context.Context, arg VisitsEraseParams) error {
 	_, err := q.db.Exec(ctx, VisitsErase, arg.Day, arg.Pages, arg.Ips)
+	return err
+}
+
+const VisitsKeep = `-- name: VisitsKeep :exec
+SELECT
+FROM visits AS v
+WHERE v.day_id = ANY ($1::integer[])
+  AND v.page_id = ANY ($2::bigint[])
+  AND v.ip = ANY ($3::inet[])
+FOR KEY SHARE
+`
+
+type VisitsKeepParams struct {
+	Days  []int32
+	Pages []int64
+	Ips   []netip.Addr
+}
+
+// Locks likewise what VisitsErase will.
+func (q *Queries) VisitsKeep(ctx context.Context, arg VisitsKeepParams) error {
+	_, err := q.db.Exec(ctx, VisitsKeep, arg.Days, arg.Pages, arg.Ips)
 	return err
 }
 

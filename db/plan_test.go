@@ -209,8 +209,10 @@ func TestPlanOfErasingAVisitor(t *testing.T) {
 		args []any
 	}{
 		{db.VisitorTargets, []any{ip, 1}},
+		{db.VisitorTargetsAt, []any{ip, []int64{1, 2}}},
 		{db.EraseByKey, nil},
 		{db.VisitorPagesSince, []any{[]int64{1}, []int32{20190629}, 0, ip}},
+		{db.VisitorKeep, []any{[]int64{1, 2, 3}, ip}},
 		{db.VisitorErase, []any{[]int64{1, 2, 3}, ip}},
 	} {
 		var plan string

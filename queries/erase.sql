@@ -29,11 +29,9 @@ FOR UPDATE;
 SELECT hold_app_days(@app_id::integer);
 
 -- name: VisitorTargets :many
--- The targets of an app at which a visitor is known, under any of their addresses, and since when;
--- and the last day on which each target's site was counted. Target by target, by the key: a join
--- would read the visitors of all apps.
-SELECT p.id, coalesce(p.site_id, p.id)::bigint AS site_id, p.uri, v.ip, v.rank, v.first_day, v.last_day,
-       coalesce((SELECT max(d.day_id) FROM days AS d WHERE d.page_id = coalesce(p.site_id, p.id)), 0)::integer AS site_day
+-- The targets of an app at which a visitor is known, under any of their addresses, and since when.
+-- Target by target, by the key: a join would read the visitors of all apps.
+SELECT p.uri, v.ip, v.rank, v.first_day, v.last_day
 FROM pages AS p
 CROSS JOIN LATERAL (
     SELECT w.ip, w.rank, w.first_day, w.last_day
@@ -44,6 +42,29 @@ CROSS JOIN LATERAL (
 ) AS v
 WHERE p.app_id = @app_id
 ORDER BY p.uri, v.ip;
+
+-- name: AppSites :many
+-- The sites of an app, and how many targets each is, with its pages.
+SELECT coalesce(p.site_id, p.id)::bigint AS id, count(*) AS targets
+FROM pages AS p
+WHERE p.app_id = @app_id
+GROUP BY coalesce(p.site_id, p.id)
+ORDER BY id;
+
+-- name: VisitorTargetsAt :many
+-- Those that are of some sites, and the last day on which each one's site was counted.
+SELECT p.id, coalesce(p.site_id, p.id)::bigint AS site_id, v.first_day, v.last_day,
+       coalesce((SELECT max(d.day_id) FROM days AS d WHERE d.page_id = coalesce(p.site_id, p.id)), 0)::integer AS site_day
+FROM pages AS p
+CROSS JOIN LATERAL (
+    SELECT w.first_day, w.last_day
+    FROM visitors AS w
+    WHERE w.page_id = p.id
+      AND w.ip = ANY (@ips::inet[])
+    OFFSET 0
+) AS v
+WHERE p.id = ANY (@sites::bigint[])
+   OR p.site_id = ANY (@sites);
 
 -- name: EraseByKey :exec
 -- Lets the rest of the transaction find rows by keys alone, however much cheaper the planner takes
@@ -78,6 +99,24 @@ CROSS JOIN LATERAL (
       AND w.ip = ANY (@ips::inet[])
     LIMIT 1
 ) AS v;
+
+-- name: VisitorKeep :exec
+-- Locks what VisitorErase will delete, as one does who wants the rows to stay: no visit waits for
+-- that. After it their blocks are in memory, and in the WAL.
+SELECT
+FROM visitors AS v
+WHERE v.page_id = ANY (@pages::bigint[])
+  AND v.ip = ANY (@ips::inet[])
+FOR KEY SHARE;
+
+-- name: VisitsKeep :exec
+-- Locks likewise what VisitsErase will.
+SELECT
+FROM visits AS v
+WHERE v.day_id = ANY (@days::integer[])
+  AND v.page_id = ANY (@pages::bigint[])
+  AND v.ip = ANY (@ips::inet[])
+FOR KEY SHARE;
 
 -- name: SitesDaysSince :many
 -- The days on which any of some sites was counted, for each from a day on. Both arrays are one

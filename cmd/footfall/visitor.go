@@ -48,22 +48,29 @@ func (c *visitorShowCmd) run(ctx context.Context, p *program) error {
 
 func (c *visitorEraseCmd) run(ctx context.Context, p *program) error {
 	return p.withAdmin(ctx, func(a *counter.Admin) error {
-		stored, err := a.ShowVisitor(ctx, c.App, c.Visitor)
-		if err != nil {
-			return err
-		}
-		if len(stored) == 0 {
-			fmt.Fprintln(p.stdout, nothingStored)
-			return nil
-		}
-		err = c.ask(p, fmt.Sprintf("This visitor's address will be erased at %d pages and sites of app %s.", len(stored), c.App), "yes")
-		if err != nil {
-			return err
+		if !c.Yes { // looking at all that is stored takes as long as erasing it
+			stored, err := a.ShowVisitor(ctx, c.App, c.Visitor)
+			if err != nil {
+				return err
+			}
+			if len(stored) == 0 {
+				fmt.Fprintln(p.stdout, nothingStored)
+				return nil
+			}
+			what := fmt.Sprintf("This visitor's address will be erased at %d pages and sites of app %s.", len(stored), c.App)
+			if err := c.ask(p, what, "yes"); err != nil {
+				return err
+			}
 		}
 		erased, err := a.EraseVisitor(ctx, c.App, c.Visitor)
-		if err == nil {
+		switch {
+		case err != nil:
+			return err
+		case erased == 0:
+			fmt.Fprintln(p.stdout, nothingStored)
+		default:
 			fmt.Fprintf(p.stdout, "erased at %d pages and sites\n", erased)
 		}
-		return err
+		return nil
 	})
 }
