@@ -85,40 +85,6 @@ func TestAppIsHeldUnderVisitsOfEarlierDays(t *testing.T) {
 	in.verified(t)
 }
 
-// Visits of earlier days wait no longer than others do.
-func TestOverloadOfVisitsOfEarlierDaysIsRefused(t *testing.T) {
-	t.Parallel()
-	in := plain.newInstance(t, counter.Options{Options: record.Options{MaxWait: 50 * time.Millisecond}})
-	in.keepsAll(t)
-	in.count(t, "192.0.2.1", "http://a.example/")
-	release := in.hold(t, "a.example")
-	var wg sync.WaitGroup
-	visits := make(chan error, 10_000)
-	send := func() {
-		wg.Go(func() {
-			_, err := in.Visit(context.Background(), toldOf("demo", "192.0.2.1", "http://a.example/"))
-			visits <- err
-		})
-	}
-	send()
-	in.waiters(t, 1)
-	var refused *visit.Error
-	require.Eventually(t, func() bool {
-		send()
-		select {
-		case err := <-visits:
-			return errors.As(err, &refused)
-		default:
-			return false
-		}
-	}, time.Minute, time.Millisecond)
-	assert.Equal(t, visit.Unavailable, refused.Kind)
-	assert.Positive(t, refused.RetryAfter)
-	release()
-	wg.Wait()
-	in.checkTables(t)
-}
-
 // A visit that was counted with its id is repeated, and not refused, when its day is kept no longer:
 // by itself, in a call, and in a call of a name. What was never counted is refused.
 func TestRepeatedWhenItsDayIsGone(t *testing.T) {

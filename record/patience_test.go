@@ -97,7 +97,7 @@ func (r *Recorder) accepted(t *testing.T, visits int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		pending := 0
-		for _, l := range r.lanes {
+		for _, l := range r.allLanes() {
 			l.mu.Lock()
 			pending += l.pending
 			l.mu.Unlock()
@@ -124,8 +124,18 @@ func TestPatienceEnds(t *testing.T) {
 // has waited twice as long behind it is refused unsent. When it comes to its end visits count again.
 func TestVisitsThatWouldWaitTooLongAreRefused(t *testing.T) {
 	t.Parallel()
+	for name, told := range map[string]bool{"of today": false, "of a day that is told": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testVisitsThatWouldWaitTooLong(t, told)
+		})
+	}
+}
+
+func testVisitsThatWouldWaitTooLong(t *testing.T, isTold bool) {
 	w := newWorld(t)
 	r, time := w.patient(t, dbtest.Open(t, w.url, db.Options{}))
+	w.demo.Told = isTold
 	_, release := w.hold(t, "a.example")
 	inHand := w.start(r, 2, "a.example/")
 	w.blocked(t, 1)
@@ -155,7 +165,8 @@ func TestDatabaseHangs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	network, through := dbtest.NewNetwork(t, w.url)
-	d := dbtest.Open(t, through, db.Options{})
+	// Of whom the server does not hear that they have given up, it lets go by this time.
+	d := dbtest.Open(t, through, db.Options{StatementTimeout: 20 * time.Second})
 	r, time := w.patient(t, d)
 	t.Cleanup(network.Thaw)
 	_, release := w.hold(t, "a.example")

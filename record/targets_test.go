@@ -34,16 +34,12 @@ func openDemo(t *testing.T) (*pgx.Conn, *db.DB, Visit) {
 func TestVisitToADeletedAppIsNotFound(t *testing.T) {
 	t.Parallel()
 	conn, d, now := openDemo(t)
-	one, err := Open(t.Context(), d, Options{})
-	require.NoError(t, err)
-	defer one.Close()
-	_, err = one.Record(now)
+	one := recorder(t, d, Options{})
+	_, err := one.Record(now)
 	require.NoError(t, err)
 	_, err = conn.Exec(t.Context(), `UPDATE footfall.apps SET deleted_at = now()`)
 	require.NoError(t, err)
-	another, err := Open(t.Context(), d, Options{})
-	require.NoError(t, err)
-	defer another.Close()
+	another := recorder(t, d, Options{})
 	fresh, gone := now, now
 	fresh.Target.Page = "a.example/new"
 	gone.App++
@@ -63,13 +59,9 @@ func TestVisitOfFormerSettingsIsRefused(t *testing.T) {
 	former := now
 	former.CountsBy.Ipv6Prefix = 48
 
-	one, err := Open(t.Context(), d, Options{})
-	require.NoError(t, err)
-	defer one.Close()
-	another, err := Open(t.Context(), d, Options{})
-	require.NoError(t, err)
-	defer another.Close()
-	_, err = one.Record(now)
+	one := recorder(t, d, Options{})
+	another := recorder(t, d, Options{})
+	_, err := one.Record(now)
 	require.NoError(t, err)
 	for _, r := range []*Recorder{one, another} { // which have the targets in memory, or not
 		var told *visit.Error
