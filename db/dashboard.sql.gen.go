@@ -337,6 +337,71 @@ func (q *Queries) PanelReturns(ctx context.Context, arg PanelReturnsParams) ([]P
 	return items, nil
 }
 
+const PanelSearch = `-- name: PanelSearch :many
+SELECT f.uri::text              AS uri,
+       f.uniques::bigint        AS uniques,
+       f.new_visitors::bigint   AS new_visitors,
+       f.pv::bigint             AS pv,
+       f.hot::bigint            AS hot,
+       f.uniques_before::bigint AS uniques_before
+FROM report.find_pages($1::text, $2::text, $3::text, $4::integer, $5::integer, $6::integer, $7::integer) AS f
+`
+
+type PanelSearchParams struct {
+	App        string
+	Site       string
+	Part       string
+	FromDay    int32
+	ToDay      int32
+	N          int32
+	DaysBefore int32
+}
+
+type PanelSearchRow struct {
+	Uri           string
+	Uniques       int64
+	NewVisitors   int64
+	Pv            int64
+	Hot           int64
+	UniquesBefore int64
+}
+
+// Pages of a site by part of the path: those that have been visited most in all.
+func (q *Queries) PanelSearch(ctx context.Context, arg PanelSearchParams) ([]PanelSearchRow, error) {
+	rows, err := q.db.Query(ctx, PanelSearch,
+		arg.App,
+		arg.Site,
+		arg.Part,
+		arg.FromDay,
+		arg.ToDay,
+		arg.N,
+		arg.DaysBefore,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PanelSearchRow
+	for rows.Next() {
+		var i PanelSearchRow
+		if err := rows.Scan(
+			&i.Uri,
+			&i.Uniques,
+			&i.NewVisitors,
+			&i.Pv,
+			&i.Hot,
+			&i.UniquesBefore,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PanelSites = `-- name: PanelSites :many
 SELECT s.site::text              AS site,
        s.today::bigint           AS today,

@@ -93,16 +93,24 @@ func TestDashboardScript(t *testing.T) {
 		s.press("?", 0)
 		assert.Contains(t, s.texts("dialog dd"), "Today")
 		s.hasNoFaults(script, "help")
-		s.ask(`document.querySelector('dialog input').click()`, nil)
-		s.ask(`document.querySelector('dialog button').click()`, nil)
+		s.ask(`document.querySelector('dialog[open] input').click()`, nil)
+		s.ask(`document.querySelector('dialog[open] button').click()`, nil)
 		s.press("d", 0)
 		assert.Equal(t, site, s.where(), "keys are off")
 		s.ask(`[...document.querySelectorAll('footer button')].at(-1).click()`, nil)
-		s.ask(`document.querySelector('dialog input').click()`, nil)
-		s.ask(`document.querySelector('dialog button').click()`, nil)
-		s.ask(`document.querySelector('.typed').open = true, document.querySelector('.typed input[type=date]').focus()`, nil)
+		s.ask(`document.querySelector('dialog[open] input').click()`, nil)
+		s.ask(`document.querySelector('dialog[open] button').click()`, nil)
+		s.press("/", 0)
+		var focus string
+		s.ask(`document.activeElement.id`, &focus)
+		assert.Equal(t, "find", focus)
 		s.press("d", 0)
 		assert.Equal(t, site, s.where(), "while somebody types")
+		s.do("Input.insertText", map[string]any{"text": "/ONC"}, nil)
+		s.leads(func() { s.press("Enter", 13) })
+		assert.Contains(t, s.where(), "find=%2FONC")
+		assert.Equal(t, []string{"/once"}, s.texts(".pages tbody a"))
+		assert.Equal(t, "Pages with “/ONC”", s.text("#pages"))
 	})
 
 	t.Run("a cursor on the chart", func(t *testing.T) {
@@ -173,6 +181,18 @@ func TestDashboardScript(t *testing.T) {
 		var live bool
 		s.ask(`document.querySelector('main[data-live]') !== null`, &live)
 		assert.False(t, live, "days that are over")
+	})
+	t.Run("print", func(t *testing.T) {
+		s.open(site)
+		s.do("Emulation.setEmulatedMedia", map[string]any{"media": "print"}, nil)
+		var shown []string
+		s.ask(`[...document.querySelectorAll('a, button, input, summary, h1, h2, .big, .plot, td')].filter(e => e.checkVisibility() && !e.matches('.skip')).map(e => e.closest('.pages, h1, h2, .big, .plot, .bars') ? 'number' : e.outerHTML)`, &shown)
+		assert.Contains(t, shown, "number")
+		assert.Subset(t, []string{"number"}, shown, "nothing to press")
+		var pdf struct{ Data []byte }
+		s.do("Page.printToPDF", map[string]any{"printBackground": true}, &pdf)
+		assert.Equal(t, "%PDF-", string(pdf.Data[:5]))
+		s.do("Emulation.setEmulatedMedia", map[string]any{"media": ""}, nil)
 	})
 	assert.Empty(t, s.console, "Chromium tells of a fault, or of a rule that was broken")
 }

@@ -54,6 +54,16 @@ SELECT t.uri::text              AS uri,
        t.uniques_before::bigint AS uniques_before
 FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::integer, @by::text, @site::text, @days_before::integer) AS t;
 
+-- name: PanelSearch :many
+-- Pages of a site by part of the path: those that have been visited most in all.
+SELECT f.uri::text              AS uri,
+       f.uniques::bigint        AS uniques,
+       f.new_visitors::bigint   AS new_visitors,
+       f.pv::bigint             AS pv,
+       f.hot::bigint            AS hot,
+       f.uniques_before::bigint AS uniques_before
+FROM report.find_pages(@app::text, @site::text, @part::text, @from_day::integer, @to_day::integer, @n::integer, @days_before::integer) AS f;
+
 -- name: PanelReturns :many
 -- How often visitors of a page or site came back in a range of days, after how many days.
 SELECT r.from_days::integer AS from_days,

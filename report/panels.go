@@ -125,6 +125,15 @@ func (r *Reader) FirstPages(ctx context.Context, l Look, by string, n int) (Pane
 	})
 }
 
+// FindPages reads the n pages of a site that have been visited most in all of those whose path has a
+// part, as they are in the range.
+func (r *Reader) FindPages(ctx context.Context, l Look, part string, n int) (Panel[FirstPage], error) {
+	p := db.PanelSearchParams{App: l.App, Site: l.Target, Part: visit.StoredPart(part), FromDay: l.In.From, ToDay: l.In.To, N: int32(n), DaysBefore: int32(l.Before)} //nolint:gosec // a few, and at most a century
+	return panelOf(ctx, r, "pages by part of the path", db.PanelSearch, (*db.Queries).PanelSearch, p, func(f db.PanelSearchRow) FirstPage {
+		return FirstPage{f.Uri, f.Uniques, f.NewVisitors, f.Pv, f.Hot, f.UniquesBefore}
+	})
+}
+
 // ReturnedAfter reads how often visitors of a target came back in a range, after how many days.
 func (r *Reader) ReturnedAfter(ctx context.Context, l Look) (Panel[Returned], error) {
 	p := db.PanelReturnsParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To}

@@ -28,6 +28,20 @@ func Shown(target string) string {
 	return host + path
 }
 
+// StoredPart returns part of a path that somebody has typed as it is stored: letters that are not
+// ASCII, and spaces, as escapes.
+func StoredPart(part string) string {
+	out := make([]byte, 0, len(part))
+	for _, c := range []byte(part) {
+		if c <= ' ' || c >= 0x7f {
+			out = appendEscape(out, c)
+		} else {
+			out = append(out, c)
+		}
+	}
+	return string(out)
+}
+
 func shownPath(path string) string {
 	var out strings.Builder
 	for at := 0; at < len(path); {

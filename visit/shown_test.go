@@ -73,3 +73,11 @@ func FuzzShown(f *testing.F) {
 		}
 	})
 }
+
+// What people read on a page finds it.
+func TestPartsAreStoredAsTargetsAre(t *testing.T) {
+	t.Parallel()
+	for typed, stored := range map[string]string{"blog": "blog", "/日本": "/%E6%97%A5%E6%9C%AC", "Ä b": "%C3%84%20b", "a%2Fb": "a%2Fb", "?": "?"} {
+		assert.Equal(t, stored, StoredPart(typed))
+	}
+}

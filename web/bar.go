@@ -18,7 +18,7 @@ func (v view) rangeBar() rangeBar {
 	bar := rangeBar{Action: v.with(func(o *view) {
 		*o = view{app: v.app, site: v.site, span: usualSpan, compare: compares[0], by: orders[0], sort: sorts[0]}
 	}).link(),
-		Keeps: v.keeps(), To: date(v.in.To), Max: date(v.app.Today)}
+		Keeps: v.keeps("range", "from", "to", "period"), To: date(v.in.To), Max: date(v.app.Today)}
 	if v.in.From != visit.AllDays.From {
 		bar.From = date(v.in.From)
 	}

@@ -134,8 +134,7 @@ const help = () => {
   const title = Object.assign(element('h2', 'Keys'), {id: 'keys'})
   const dialog = element('dialog', '', title, list, element('label', works, ' Keys work'), close)
   dialog.setAttribute('aria-labelledby', 'keys')
-  close.onclick = () => dialog.close()
-  dialog.onclose = () => dialog.remove()
+  close.onclick = dialog.onclose = () => dialog.remove() // which leaves the focus to nobody in it
   document.body.append(dialog)
   dialog.showModal()
 }

@@ -24,6 +24,7 @@ type targetPage struct {
 	Mix         mix
 	Pages       []pageRow // of a site
 	PagesBy     []option
+	Find        search
 	PagesFrom   source
 	IsSite      bool
 	Returns     []returnRow
@@ -78,6 +79,14 @@ type pageRow struct {
 	Change change
 }
 
+// search is the form by which pages are found.
+type search struct {
+	Part   string // "": nothing is looked for
+	Action string
+	Keeps  [][2]string
+	All    string // the link to the first pages
+}
+
 type returnRow struct {
 	report.Returned
 	Part string
@@ -93,6 +102,7 @@ type option struct {
 
 const (
 	firstPages  = 15
+	foundPages  = 30
 	firstVisits = 4
 )
 
@@ -115,9 +125,9 @@ func (d *Dashboard) targetRows(ctx context.Context, v view, panel string) (rows 
 	case "first-visits":
 		p, err := d.reader.FirstVisits(ctx, look.App, look.Target, firstVisits)
 		return p.Rows, err
-	case "pages":
-		if v.path == "" {
-			p, err := d.reader.FirstPages(ctx, look, v.by, firstPages)
+	case "pages", "search":
+		if v.path == "" && (panel == "search") == (v.find != "") {
+			p, err := d.listed(ctx, v)
 			return p.Rows, err
 		}
 	}
@@ -232,23 +242,39 @@ func (d *Dashboard) chart(ctx context.Context, v, asked view, page *targetPage) 
 	return err
 }
 
+// listed are the first pages, or those that are looked for.
+func (d *Dashboard) listed(ctx context.Context, v view) (report.Panel[report.FirstPage], error) {
+	if v.find != "" {
+		return d.reader.FindPages(ctx, v.look(), v.find, foundPages)
+	}
+	return d.reader.FirstPages(ctx, v.look(), v.by, firstPages)
+}
+
 func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
-	first, err := d.reader.FirstPages(ctx, v.look(), v.by, firstPages)
+	listed, err := d.listed(ctx, v)
 	if err != nil {
 		return err
 	}
-	page.PagesFrom = v.source("pages", first.SQL)
-	for _, by := range []struct{ name, said string }{{"pv", "pv"}, {"uv", "new"}, {"hot", "hot"}} {
-		page.PagesBy = append(page.PagesBy, option{by.said, v.with(func(o *view) { o.by = by.name }).link(), v.by == by.name, ""})
+	usual := v.with(func(o *view) { o.find = "" })
+	action, _, _ := strings.Cut(v.link(), "?")
+	page.Find = search{Part: v.find, Action: action, Keeps: v.keeps("find"), All: usual.link()}
+	panel, by := "pages", v.by
+	if v.find != "" {
+		panel, by = "search", orders[0]
+	} else {
+		for _, by := range []struct{ name, said string }{{"pv", "pv"}, {"uv", "new"}, {"hot", "hot"}} {
+			page.PagesBy = append(page.PagesBy, option{by.said, v.with(func(o *view) { o.by = by.name }).link(), v.by == by.name, ""})
+		}
 	}
+	page.PagesFrom = v.source(panel, listed.SQL)
 	ordered := func(p report.FirstPage) int64 {
-		return map[string]int64{"pv": p.PV, "uv": p.NewVisitors, "hot": p.Hot}[v.by]
+		return map[string]int64{"pv": p.PV, "uv": p.NewVisitors, "hot": p.Hot}[by]
 	}
-	for _, p := range first.Rows {
+	for _, p := range listed.Rows {
 		path := strings.TrimPrefix(p.URI, v.site)
 		page.Pages = append(page.Pages, pageRow{
 			FirstPage: p, Name: strings.TrimPrefix(visit.Shown(p.URI), visit.Shown(v.site)), Link: v.of(v.site, path).link(),
-			Bar:    template.HTML(draw.Share("rank", ordered(p), ordered(first.Rows[0]))), //nolint:gosec // numbers alone
+			Bar:    template.HTML(draw.Share("rank", ordered(p), ordered(listed.Rows[0]))), //nolint:gosec // numbers alone
 			Change: changeOf(p.Uniques, p.UniquesBefore, v.daysBefore() > 0),
 		})
 	}

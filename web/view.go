@@ -1,6 +1,7 @@
 package web
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -48,6 +49,7 @@ type view struct {
 	period  string // of the chart; "": what suits the range
 	by      string // by which number pages are first
 	sort    string // by which column sites are
+	find    string // part of the paths of pages; "": the first are shown
 }
 
 // What an address may say, the usual first.
@@ -76,6 +78,9 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 		if !slices.Contains(choice.of, *choice.into) {
 			return v, visit.Errorf(visit.Invalid, choice.name, "%.64q is none: use %s", *choice.into, strings.Join(choice.of, ", "))
 		}
+	}
+	if v.find = strings.TrimSpace(q.Get("find")); len(v.find) > mostFind || !utf8.ValidString(v.find) || strings.ContainsRune(v.find, 0) {
+		return v, visit.Errorf(visit.Invalid, "find", "it is not part of a path of at most %d letters, like blog", mostFind)
 	}
 	if v.period = q.Get("period"); v.period != "" && !slices.Contains(periods, v.period) {
 		return v, visit.Errorf(visit.Invalid, "period", "%.64q is none: use %s", v.period, strings.Join(periods, ", "))
@@ -121,6 +126,7 @@ func (v view) link(more ...string) string {
 	put("period", v.period, "")
 	put("by", v.by, orders[0])
 	put("sort", v.sort, sorts[0])
+	put("find", v.find, "")
 	for i := 0; i < len(more); i += 2 {
 		put(more[i], more[i+1], "")
 	}
@@ -138,21 +144,22 @@ func (v view) with(change func(*view)) view {
 
 // of returns the view of another site or page in the same range.
 func (v view) of(site, path string) view {
-	return v.with(func(o *view) { o.site, o.path = site, path })
+	return v.with(func(o *view) { o.site, o.path, o.find = site, path, "" })
 }
 
-// keeps are the fields of a form that changes the range, and leaves the rest as it is.
-func (v view) keeps() (fields [][2]string) {
-	if v.app.Shared != nil && v.app.Shared.Embed {
-		fields = append(fields, [2]string{"embed", ""})
-	}
-	for _, f := range [][3]string{{"page", v.path, ""}, {"compare", v.compare, compares[0]}, {"by", v.by, orders[0]}, {"sort", v.sort, sorts[0]}} {
-		if f[1] != f[2] {
-			fields = append(fields, [2]string{f[0], f[1]})
+// keeps are the fields of a form that changes some parameters, and leaves the others as they are.
+func (v view) keeps(but ...string) (fields [][2]string) {
+	at, _ := url.Parse(v.link()) // which is one
+	query := at.Query()
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if !slices.Contains(but, name) {
+			fields = append(fields, [2]string{name, query.Get(name)})
 		}
 	}
 	return fields
 }
 
-// mostPath is as long as a target can be.
-const mostPath = 2048
+const (
+	mostPath = 2048 // bytes: a target can have no more
+	mostFind = 200  // bytes
+)

@@ -156,7 +156,7 @@ func (r *asking) waitsOf(s *steady, took time.Duration) VisitWaits {
 // measureAnswers asks one report after the other while visits are counted.
 func (r *asking) measureAnswers(ctx context.Context) error {
 	return r.serving(ctx, func(p *bench.Process) error {
-		all := append(sqlQuestions(), httpQuestions(p.URL)...)
+		all := slices.Concat(sqlQuestions(), httpQuestions(p.URL), pageQuestions(p.URL))
 		took := make([][]time.Duration, len(all))
 		waits, err := r.whileCounting(ctx, p, func() error {
 			return r.askAs(ctx, 1, func(a *asker) error {
@@ -187,9 +187,13 @@ func (r *asking) measureAnswers(ctx context.Context) error {
 }
 
 func (f *AnswerFigures) add(name string, took []time.Duration) {
+	f.Reports = append(f.Reports, answerRow(name, took))
+}
+
+func answerRow(name string, took []time.Duration) AnswerRow {
 	sorted := sortedWaits(took)
-	f.Reports = append(f.Reports, AnswerRow{
+	return AnswerRow{
 		Report: name, Runs: len(took), P50Ms: bench.Ms(bench.Percentile(sorted, 50)), P99Ms: bench.Ms(bench.Percentile(sorted, 99)),
 		MaxMs: bench.Ms(sorted[len(sorted)-1]),
-	})
+	}
 }

@@ -52,7 +52,7 @@ func (r *asking) measureProving(ctx context.Context) error {
 			return err
 		}
 		f.SteadySeconds = took
-		if f.Rates, err = r.whileFlooded(ctx, p, prove); err != nil {
+		if f.Rates, err = r.whileFlooded(ctx, p, func(*atomic.Int64) error { return prove() }); err != nil {
 			return err
 		}
 		f.FloodSeconds = took
@@ -63,8 +63,8 @@ func (r *asking) measureProving(ctx context.Context) error {
 
 // whileFlooded runs f while each of many connections sends a visit as soon as the last one
 // is answered, and returns the visits a second of each stretch as long as the warm-up,
-// until f returned.
-func (r *asking) whileFlooded(ctx context.Context, p *bench.Process, f func() error) (rates []float64, err error) {
+// until f returned, which may look how many were answered.
+func (r *asking) whileFlooded(ctx context.Context, p *bench.Process, f func(answered *atomic.Int64) error) (rates []float64, err error) {
 	s := &steady{host: strings.TrimPrefix(p.URL, "http://"), requests: r.visitsTo(p, distinctVisits)}
 	s.waits = make([]time.Duration, len(s.requests))
 	var answered atomic.Int64
@@ -79,7 +79,7 @@ func (r *asking) whileFlooded(ctx context.Context, p *bench.Process, f func() er
 	}
 	proved := make(chan error, 1) // the result of f
 	err = r.afterWarmUp(ctx, func() error {
-		go func() { proved <- f() }()
+		go func() { proved <- f(&answered) }()
 		for {
 			began, before := time.Now(), answered.Load()
 			select {

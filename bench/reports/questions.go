@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -151,6 +152,31 @@ func httpQuestions(address string) (all []question) {
 			_, err := bench.Fetch(ctx, fmt.Sprintf("%s/api/apps/%s/%s?%s", address, a.app, path, query.Encode()))
 			return err
 		}})
+	}
+	return all
+}
+
+// pageQuestions are pages of the dashboard, from the first byte that is sent to the last that comes.
+func pageQuestions(address string) (all []question) {
+	all = append(all, question{"dashboard, first page", func(ctx context.Context, _ *asker) error {
+		return rows(bench.Fetch(ctx, address+"/"))
+	}})
+	for _, span := range []string{"today", "7d", "30d", "90d", "all"} {
+		for _, kind := range []struct {
+			name string
+			path func(a *asker) string
+		}{
+			{"app", func(*asker) string { return "?" }},
+			{"site", func(a *asker) string { return "/" + a.randomSite(a.random) + "?" }},
+			{"page", func(a *asker) string {
+				site, path, _ := strings.Cut(a.randomPage(a.random), "/")
+				return "/" + site + "?" + url.Values{"page": {"/" + path}}.Encode() + "&"
+			}},
+		} {
+			all = append(all, question{fmt.Sprintf("dashboard, %s, %s", kind.name, span), func(ctx context.Context, a *asker) error {
+				return rows(bench.Fetch(ctx, address+"/dash/"+a.app+kind.path(a)+"range="+span))
+			}})
+		}
 	}
 	return all
 }

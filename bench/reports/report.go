@@ -11,16 +11,17 @@ import (
 
 // Report is what Run measured; what was not asked for is nil.
 type Report struct {
-	Machine   bench.Machine   `json:"machine"`
-	Command   string          `json:"command"` // that repeats it
-	Load      string          `json:"load"`    // of the machine before and after: what else it was busy with, too
-	LoadAfter string          `json:"loadAfter"`
-	Rate      int             `json:"rate"` // visits a second that were counted meanwhile
-	Seed      uint64          `json:"seed"`
-	ClosedMs  []float64       `json:"closedMs,omitempty"` // how long each day took that had to be closed
-	Uniques   *UniquesFigures `json:"uniques,omitempty"`
-	Answers   *AnswerFigures  `json:"answers,omitempty"`
-	Proving   *ProvingFigures `json:"proving,omitempty"`
+	Machine    bench.Machine     `json:"machine"`
+	Command    string            `json:"command"` // that repeats it
+	Load       string            `json:"load"`    // of the machine before and after: what else it was busy with, too
+	LoadAfter  string            `json:"loadAfter"`
+	Rate       int               `json:"rate"` // visits a second that were counted meanwhile
+	Seed       uint64            `json:"seed"`
+	ClosedMs   []float64         `json:"closedMs,omitempty"` // how long each day took that had to be closed
+	Uniques    *UniquesFigures   `json:"uniques,omitempty"`
+	Answers    *AnswerFigures    `json:"answers,omitempty"`
+	Dashboards *DashboardFigures `json:"dashboards,omitempty"`
+	Proving    *ProvingFigures   `json:"proving,omitempty"`
 }
 
 // untrue is an error that wraps bench.ErrUntrue where exact uniques were not; else nil.
@@ -43,6 +44,9 @@ func (r *Report) Print(w io.Writer) {
 	}
 	if f := r.Answers; f != nil {
 		f.print(w, r.Rate)
+	}
+	if f := r.Dashboards; f != nil {
+		f.print(w)
 	}
 	if f := r.Proving; f != nil {
 		f.print(w, r.Rate)

@@ -22,6 +22,7 @@ type part struct {
 var parts = []part{
 	{"uniques", (*asking).compareUniques},
 	{"answers", (*asking).measureAnswers},
+	{"dashboards", (*asking).measureDashboards},
 	{"proving", (*asking).measureProving},
 }
 
@@ -35,7 +36,7 @@ func Check(o bench.Options) (faults []error) {
 	}
 	for _, name := range o.Parts {
 		if !slices.ContainsFunc(parts, func(p part) bool { return p.name == name }) {
-			faults = append(faults, fmt.Errorf("parts: there is no %q: choose from uniques,answers,proving", name))
+			faults = append(faults, fmt.Errorf("parts: there is no %q: choose from uniques,answers,dashboards,proving", name))
 		}
 	}
 	return faults

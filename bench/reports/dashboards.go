@@ -1,0 +1,114 @@
+package reports
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"footfall/bench"
+)
+
+// DashboardFigures are how visits fared beside open dashboards.
+type DashboardFigures struct {
+	Dashboards int       `json:"dashboards"`
+	Turns      int       `json:"turns"`
+	Without    []float64 `json:"without"` // visits a second, of each turn
+	With       []float64 `json:"with"`
+	Pages      AnswerRow `json:"pages"` // how long the pages took beside that
+}
+
+const (
+	openDashboards = 20
+	dashboardTurns = 6
+	refreshAfter   = 5 * time.Second // as web/dash.js does
+	refreshRests   = 50              // times as long as it took
+)
+
+// measureDashboards counts as many visits as can be, in turns with 20 dashboards that are open and
+// without them. Each shows the last 30 days of a site.
+func (r *asking) measureDashboards(ctx context.Context) error {
+	turns, long := dashboardTurns, 2*refreshAfter
+	if r.Quick {
+		turns, long = 1, refreshAfter
+	}
+	return r.serving(ctx, func(p *bench.Process) error {
+		f := &DashboardFigures{Dashboards: openDashboards, Turns: turns}
+		_, err := r.whileFlooded(ctx, p, func(answered *atomic.Int64) error {
+			var took []time.Duration
+			for turn := range turns {
+				r.Progress(fmt.Sprintf("%d of %d turns beside %d dashboards", turn, turns, openDashboards))
+				without, err := r.rateOver(ctx, long, answered)
+				if err != nil {
+					return err
+				}
+				with, some, err := r.rateBeside(ctx, p, long, answered)
+				if err != nil {
+					return err
+				}
+				f.Without, f.With, took = append(f.Without, without), append(f.With, with), append(took, some...)
+			}
+			f.Pages = answerRow("a site's page of 30 days", took)
+			return nil
+		})
+		r.report.Dashboards = f
+		return err
+	})
+}
+
+// rateOver is how many visits a second are answered for a while.
+func (r *asking) rateOver(ctx context.Context, long time.Duration, answered *atomic.Int64) (float64, error) {
+	began, before := time.Now(), answered.Load()
+	err := pause(ctx, long)
+	return float64(answered.Load()-before) / time.Since(began).Seconds(), err
+}
+
+// rateBeside is the same while dashboards are open, and how long their pages took. They have been
+// opened one after the other, so that they do not all ask at once.
+func (r *asking) rateBeside(ctx context.Context, p *bench.Process, long time.Duration, answered *atomic.Int64) (rate float64, took []time.Duration, err error) {
+	until, cancel := context.WithCancel(ctx)
+	var open sync.WaitGroup // the dashboards' goroutines, who end with until
+	var lock sync.Mutex     // over took and err
+	for i := range openDashboards {
+		page := fmt.Sprintf("%s/dash/%s/%s", p.URL, r.world.app, r.world.sites[i%len(r.world.sites)])
+		open.Go(func() {
+			for rest := refreshAfter * time.Duration(i) / openDashboards; pause(until, rest) == nil; {
+				began := time.Now()
+				_, broken := bench.Fetch(until, page)
+				if until.Err() != nil {
+					return
+				}
+				rest = max(refreshAfter, refreshRests*time.Since(began))
+				lock.Lock()
+				took = append(took, time.Since(began))
+				if broken != nil {
+					err = broken
+				}
+				lock.Unlock()
+			}
+		})
+	}
+	rate, waited := r.rateOver(ctx, long, answered)
+	cancel()
+	open.Wait()
+	if err == nil {
+		err = waited
+	}
+	return rate, took, err
+}
+
+func (f *DashboardFigures) print(w io.Writer) {
+	ratios := make([]float64, len(f.With))
+	for i := range ratios {
+		ratios[i] = f.With[i] / f.Without[i]
+	}
+	slices.Sort(ratios)
+	ratio, with, without := bench.SpreadOf(ratios), bench.SpreadOf(f.With), bench.SpreadOf(f.Without)
+	fmt.Fprintf(w, "\nbeside %d open dashboards, in %d turns: %s visits/s (%s to %s), without %s (%s to %s); × %.2f (%.2f to %.2f)\n", f.Dashboards, f.Turns,
+		bench.Grouped(with.Median), bench.Grouped(with.Min), bench.Grouped(with.Max), bench.Grouped(without.Median), bench.Grouped(without.Min), bench.Grouped(without.Max),
+		ratio.Median, ratio.Min, ratio.Max)
+	fmt.Fprintf(w, "  their pages took p50 %s ms, p99 %s ms, at most %s ms (%d of them)\n", bench.Millis(f.Pages.P50Ms), bench.Millis(f.Pages.P99Ms), bench.Millis(f.Pages.MaxMs), f.Pages.Runs)
+}

@@ -1,0 +1,41 @@
+-- All pages of the site are looked through, for no index finds the middle of a text: 100,000 of them
+-- take as long as the first pages of a month. What is counted in the range is read of those alone
+-- that are shown.
+CREATE FUNCTION report.find_pages(app text, site text, part text, from_day integer, to_day integer, n integer DEFAULT 20, days_before integer DEFAULT 0)
+RETURNS TABLE (uri text, uniques bigint, new_visitors bigint, pv bigint, hot bigint, uniques_before bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+#variable_conflict use_column
+BEGIN
+    IF n NOT BETWEEN 1 AND 1000 THEN
+        RAISE EXCEPTION 'n: % is not between 1 and 1000', n USING ERRCODE = '22023';
+    END IF;
+    RETURN QUERY
+    WITH found AS MATERIALIZED (
+        SELECT p.id, p.uri, c.pv
+        FROM apps AS a
+        JOIN pages AS s    ON s.app_id = a.id AND s.key = page_key(find_pages.site) AND s.site_id IS NULL
+        JOIN pages AS p    ON p.site_id = s.id
+        JOIN counters AS c ON c.page_id = p.id
+        WHERE a.name = find_pages.app
+          AND strpos(lower(substr(p.uri, length(s.uri) + 1) COLLATE "C"), lower(part COLLATE "C")) > 0
+        ORDER BY c.pv DESC, p.id
+        LIMIT n
+    ), before AS MATERIALIZED (
+        SELECT b.page_id, coalesce(b.uniques, b.pv) AS uniques
+        FROM targets_sums(
+            ARRAY(SELECT f.id FROM found AS f WHERE days_before > 0),
+            days_earlier(nullif(from_day, 0), days_before), days_earlier(to_day, days_before)) AS b
+    )
+    SELECT f.uri, coalesce(d.uniques, d.pv), d.new_visitors, d.pv, d.hot, coalesce(b.uniques, 0)
+    FROM found AS f
+    JOIN targets_sums(ARRAY(SELECT o.id FROM found AS o), from_day, to_day) AS d ON d.page_id = f.id
+    LEFT JOIN before AS b ON b.page_id = f.id
+    ORDER BY d.pv DESC, f.pv DESC, f.id;
+END
+$$;
+
+COMMENT ON FUNCTION report.find_pages(text, text, text, integer, integer, integer, integer) IS 'The n pages of a site that have been visited most in all of those whose path has a part, in capitals or not, with what was counted in a range of days, and their uniques so many days before (0 where days_before is). Paths are as they are stored. SELECT * FROM report.find_pages(''demo'', ''example.com'', ''blog'', 20190601, 20190630).';
+
+REVOKE ALL ON FUNCTION report.find_pages(text, text, text, integer, integer, integer, integer) FROM PUBLIC;
