@@ -55,8 +55,8 @@ func (in *instance) countLive(t *testing.T, visits []past) {
 	in.clock.Set(now)
 }
 
-// countPast counts visits in this order with their times, in chunks. What is not counted since the app
-// is held at the moment comes again.
+// countPast counts visits in this order with their times, in chunks. What is not counted since the
+// app is held at the moment comes again.
 func (in *instance) countPast(t *testing.T, visits []past, most int) {
 	t.Helper()
 	for chunk := range slices.Chunk(visits, most) {
@@ -96,7 +96,8 @@ func (in *instance) recordPast(t *testing.T, visits []past) []record.Result {
 	return g.Record(c)
 }
 
-// closeAll closes days before one, packs the returns of closed days, and makes lists that are missing.
+// closeAll closes days before one, packs the returns of closed days, and makes lists that are
+// missing.
 func (in *instance) closeAll(t testing.TB, before int) {
 	t.Helper()
 	conn := in.conn(t)
@@ -122,7 +123,8 @@ func (in *instance) verified(t *testing.T) {
 	}
 }
 
-// tellsAs holds all that the tables tell of the app demo, but ranks, against those of another database.
+// tellsAs holds all that the tables tell of the app demo, but ranks, against those of another
+// database.
 func (in *instance) tellsAs(t *testing.T, other *instance) {
 	t.Helper()
 	mine, others := in.told(t), other.told(t)
@@ -195,8 +197,8 @@ func TestLateVisitsCountAsInTime(t *testing.T) {
 	}
 }
 
-// Late visits come to two instances beside live ones, while days are closed, packed and dropped, and
-// another app lets go of its visits.
+// Late visits come to two instances beside live ones, while days are closed, packed and dropped,
+// and another app lets go of its visits.
 func TestLateVisitsBesideAll(t *testing.T) {
 	t.Parallel()
 	visits := pasts(rand.New(rand.NewPCG(3, 1)), dbtest.LongOrShort(2000, 500), 30, 12)
@@ -287,8 +289,8 @@ func TestLateVisitsBesideErasing(t *testing.T) {
 	in.verified(t)
 }
 
-// A day that goes between the look at what is kept and the transaction is refused with the first one
-// that is left; the others of the chunk count.
+// A day that goes between the look at what is kept and the transaction is refused with the first
+// one that is left; the others of the chunk count.
 func TestDayGoesUnderALateVisit(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -352,8 +354,8 @@ func TestDayGoesUnderACall(t *testing.T) {
 	in.verified(t)
 }
 
-// A time is taken in the app's time zone, for now where it is hardly ahead of it, and refused with the
-// days that are possible.
+// A time is taken in the app's time zone, for now where it is hardly ahead of it, and refused with
+// the days that are possible.
 func TestTimesThatAreTold(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -391,8 +393,8 @@ func TestTimesThatAreTold(t *testing.T) {
 		`SELECT concat_ws(' ', a.name, d.day_id) FROM days AS d JOIN pages AS p ON p.id = d.page_id JOIN apps AS a ON a.id = p.app_id WHERE p.site_id IS NULL ORDER BY 1`))
 }
 
-// While visits are read in, nothing of the app goes, and no visitor is forgotten. The pause is over by
-// itself.
+// While visits are read in, nothing of the app goes, and no visitor is forgotten. The pause is over
+// by itself.
 func TestPausedRetention(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

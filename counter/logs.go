@@ -2,7 +2,6 @@ package counter
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -66,16 +65,18 @@ type LogBook struct {
 const bookTries = 10
 
 // WithLogs runs f in a transaction with the book of the app's logs, which it waits for. What f has
-// written stays if it returns nil.
+// written stays if this returns nil.
 func (g *Counting) WithLogs(ctx context.Context, f func(b *LogBook) error) error {
-	return g.counter.db.InTx(ctx, func(q *db.Queries) error {
+	var own error
+	err := g.counter.db.InTx(ctx, func(q *db.Queries) error {
 		for {
 			locked, err := q.LogsTryLock(ctx, g.app.id)
 			if err != nil {
 				return err
 			}
 			if locked {
-				return f(&LogBook{g.app.id, q})
+				own = f(&LogBook{g.app.id, q})
+				return own
 			}
 			select {
 			case <-time.After(time.Second / bookTries):
@@ -84,10 +85,19 @@ func (g *Counting) WithLogs(ctx context.Context, f func(b *LogBook) error) error
 			}
 		}
 	})
+	if err != nil && own == nil {
+		err = unanswered(err)
+	}
+	return err
 }
 
 // Logs are those in the book, in the order in which they were begun.
-func (b *LogBook) Logs(ctx context.Context) ([]Log, error) { return logsOf(ctx, b.q, b.app) }
+func (b *LogBook) Logs(ctx context.Context) (logs []Log, err error) {
+	if logs, err = logsOf(ctx, b.q, b.app); err != nil {
+		err = unanswered(err)
+	}
+	return logs, err
+}
 
 func logsOf(ctx context.Context, q *db.Queries, app int32) ([]Log, error) {
 	rows, err := q.LogsList(ctx, app)
@@ -105,11 +115,14 @@ func logsOf(ctx context.Context, q *db.Queries, app int32) ([]Log, error) {
 // Marks are those of all logs, in the order of logs and places.
 func (b *LogBook) Marks(ctx context.Context) ([]LogMark, error) {
 	rows, err := b.q.LogMarksList(ctx, b.app)
+	if err != nil {
+		return nil, unanswered(err)
+	}
 	marks := make([]LogMark, 0, len(rows))
 	for _, r := range rows {
 		marks = append(marks, LogMark{r.LogID, r.Place, uint64(r.Lines)}) //nolint:gosec // its bits
 	}
-	return marks, err
+	return marks, nil
 }
 
 // marksAtOnce is how many marks are written in one statement.
@@ -117,7 +130,14 @@ const marksAtOnce = 10_000
 
 // Claim keeps in the book what is known of a log now, and makes it if it has no ID yet. marks are
 // those that are new.
-func (b *LogBook) Claim(ctx context.Context, l *Log, marks []LogMark) (err error) {
+func (b *LogBook) Claim(ctx context.Context, l *Log, marks []LogMark) error {
+	if err := b.claim(ctx, l, marks); err != nil {
+		return unanswered(err)
+	}
+	return nil
+}
+
+func (b *LogBook) claim(ctx context.Context, l *Log, marks []LogMark) (err error) {
 	if l.ID == 0 {
 		l.ID, err = b.q.LogMake(ctx, db.LogMakeParams{AppID: b.app, Named: int32(l.Named), Hash: l.Hash[:], File: l.File, Rules: l.Rules}) //nolint:gosec // 64 KiB at most
 		if err != nil {
@@ -176,14 +196,31 @@ func (g *Counting) MovePosition(ctx context.Context, s record.Step) error {
 	return unanswered(err)
 }
 
-// Logs lists the logs that were imported for an app.
-func (a *Admin) Logs(ctx context.Context, name string) (logs []Log, err error) {
+// LogsOfApp are the logs that were imported for an app.
+type LogsOfApp struct {
+	App  string
+	Logs []Log
+}
+
+// Logs lists the logs that were imported for an app, or for each one, where name is "".
+func (a *Admin) Logs(ctx context.Context, name string) (list []LogsOfApp, err error) {
 	err = a.db.Read(ctx, func(q *db.Queries) error {
-		row, err := appOf(ctx, q, name)
-		if err == nil {
-			logs, err = logsOf(ctx, q, row.ID)
+		apps, err := q.AppsList(ctx)
+		list = nil
+		for _, app := range apps {
+			if name != "" && app.Name != name {
+				continue
+			}
+			logs, err := logsOf(ctx, q, app.ID)
+			if err != nil {
+				return err
+			}
+			list = append(list, LogsOfApp{app.Name, logs})
+		}
+		if err == nil && name != "" && len(list) == 0 {
+			return noApp("app", name)
 		}
 		return err
 	})
-	return logs, wrap(fmt.Sprintf("list the logs of app %s", name), err)
+	return list, wrap("list the logs of apps", err)
 }

@@ -52,7 +52,7 @@ func TestStorm(t *testing.T) {
 		if client < stormErasers {
 			again(20*time.Millisecond, func(r *rand.Rand) { s.eraseMyself(client, r) })
 		} else {
-			again(time.Millisecond, func(r *rand.Rand) { _, _ = s.visit(client, anyRequest(r), r) })
+			again(time.Millisecond, func(r *rand.Rand) { _, _ = s.visit(client, maybeWithID(anyRequest(r), r), r) })
 		}
 	}
 	again(80*time.Millisecond, s.eraseSomebody)
@@ -69,11 +69,12 @@ func TestStorm(t *testing.T) {
 	all.Wait()
 	s.verify()
 	s.checkHot()
+	assert.Positive(t, s.repeated)
 	assert.Greater(t, s.answered, s.refused, "more visits were refused than killed instances are a reason for")
 	var deadlocks int
 	require.NoError(t, s.conn.QueryRow(t.Context(), `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`).Scan(&deadlocks))
 	assert.Zero(t, deadlocks)
-	t.Logf("%d visits answered, %d refused, %d commands, %d days closed, %d dropped, %d proofs", s.answered, s.refused, s.commands.Load(), s.closed.Load(), s.dropped.Load(), s.verified.Load())
+	t.Logf("%d visits answered, %d repeated, %d refused, %d commands, %d days closed, %d dropped, %d proofs", s.answered, s.repeated, s.refused, s.commands.Load(), s.closed.Load(), s.dropped.Load(), s.verified.Load())
 }
 
 const (
@@ -122,7 +123,9 @@ type storm struct {
 
 	mu       sync.Mutex // guards what follows
 	answered int64
+	repeated int64
 	refused  int64
+	ids      map[string]bool           // with which visits were counted, behind the app
 	hots     map[string]map[int64]bool // the numbers that were answered, by app and site
 	lost     map[string]int64          // visits that may have been counted, likewise
 }
@@ -136,7 +139,7 @@ type stormInstance struct {
 func newStorm(t *testing.T) *storm {
 	s := &storm{
 		T: t, url: dbtest.New(t), instances: make([]stormInstance, len(stormWays)), underWay: make([]atomic.Int64, stormClients),
-		hots: map[string]map[int64]bool{}, lost: map[string]int64{}, seed: rand.Uint64(),
+		ids: map[string]bool{}, hots: map[string]map[int64]bool{}, lost: map[string]int64{}, seed: rand.Uint64(),
 		lasts: time.Duration(dbtest.LongOrShort(10, 3)) * time.Second,
 	}
 	if text := os.Getenv("STORM_SEED"); text != "" {
@@ -213,6 +216,14 @@ func anyRequest(r *rand.Rand) counter.Request {
 	return counter.Request{App: stormApps[r.IntN(len(stormApps))].name, IP: fmt.Sprintf("192.0.2.%d", r.IntN(12)), URI: anyURI(r)}
 }
 
+// maybeWithID gives some visits ids, of which some come again.
+func maybeWithID(q counter.Request, r *rand.Rand) counter.Request {
+	if r.IntN(3) == 0 {
+		q.ID = fmt.Sprint(r.IntN(1000))
+	}
+	return q
+}
+
 // visit sends a visit to any of the instances, and holds its answer against the others.
 func (s *storm) visit(client int, q counter.Request, r *rand.Rand) (visit.Answer, error) {
 	s.underWay[client].Store(s.now(0).UnixNano())
@@ -222,8 +233,13 @@ func (s *storm) visit(client int, q counter.Request, r *rand.Rand) (visit.Answer
 	defer s.mu.Unlock()
 	var told *visit.Error
 	switch {
+	case err == nil && a.Repeated:
+		s.repeated++
+		assert.NotEmpty(s, q.ID)
 	case err == nil:
 		s.answered++
+		assert.False(s, q.ID != "" && s.ids[q.App+" "+q.ID] && q.App != briefApp, "%s counted twice", q.ID)
+		s.ids[q.App+" "+q.ID] = true
 		if s.hots[site] == nil {
 			s.hots[site] = map[int64]bool{}
 		}

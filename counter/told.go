@@ -26,8 +26,8 @@ type toldDays struct {
 	known bool
 }
 
-// tellDay sets the day of a visit: the present one, or that of the time which the caller tells. Where
-// that is kept no longer, it is gone. days keeps what has been read about the app.
+// tellDay sets the day of a visit: the present one, or that of the time which the caller tells.
+// Where that is kept no longer, it is gone. days keeps what has been read about the app.
 func (c *Counter) tellDay(ctx context.Context, a *app, at time.Time, days *toldDays, w *subject) (err error) {
 	now := c.clock()
 	w.day = visit.DayOf(now, a.zone)
@@ -85,8 +85,8 @@ func keyGone(a *app, first int32) error {
 		a.name, dayText(first))
 }
 
-// identifyOnPastDay finds the visitor of a day that is over, for an app whose hashes change each day.
-// Where its key is gone, nobody knows any more who that is.
+// identifyOnPastDay finds the visitor of a day that is over, for an app whose hashes change each
+// day. Where its key is gone, nobody knows any more who that is.
 func (c *Counter) identifyOnPastDay(ctx context.Context, a *app, w *subject) error {
 	key, err := c.days.ofPast(ctx, w.day)
 	switch {

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/db"
+	"footfall/db/dbtest"
 	"footfall/intake"
 	"footfall/record"
 	"footfall/visit"
@@ -25,8 +27,8 @@ func toldOf(app, ip, uri string) counter.Request {
 	return counter.Request{App: app, IP: ip, URI: uri, At: yesterday}
 }
 
-// An app is held, as while a visitor is erased: its visits of earlier days are refused, one by one and
-// in chunks, and those of other apps count, also where they share a batch.
+// An app is held, as while a visitor is erased: its visits of earlier days are refused, one by one
+// and in chunks, and those of other apps count, also where they share a batch.
 func TestAppIsHeldUnderVisitsOfEarlierDays(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -85,8 +87,8 @@ func TestAppIsHeldUnderVisitsOfEarlierDays(t *testing.T) {
 	in.verified(t)
 }
 
-// A visit that was counted with its id is repeated, and not refused, when its day is kept no longer:
-// by itself, in a call, and in a call of a name. What was never counted is refused.
+// A visit that was counted with its id is repeated, and not refused, when its day is kept no
+// longer: by itself, in a call, and in a call of a name. What was never counted is refused.
 func TestRepeatedWhenItsDayIsGone(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -228,4 +230,34 @@ func TestTimeThatWasToldKeepsItsDay(t *testing.T) {
 		FROM days AS d JOIN pages AS p ON p.id = d.page_id WHERE p.uri = 'a.example' ORDER BY d.day_id`))
 	a.warnsOfNoBatch(t)
 	a.verified(t)
+}
+
+// The server has no room for one more lock, as many late visits at once may bring about: they are
+// refused, and count when there is room again.
+func TestNoRoomForLocks(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes a server of its own")
+	}
+	url := dbtest.Own(t, dbtest.OwnDir(t), "").URL()
+	_, err := dbtest.Open(t, url, db.Options{}).MigrateUp(t.Context())
+	require.NoError(t, err)
+	in := plain.startOn(t, url, counter.Options{})
+	open, never := "open", 0
+	require.NoError(t, in.admin().AddApp(t.Context(), "demo", counter.Settings{Access: &open, RetainDays: &never}))
+	in.count(t, "192.0.2.1", "http://a.example/")
+	filling := in.conn(t)
+	_, err = filling.Exec(t.Context(), `SELECT pg_advisory_lock(n) FROM generate_series(1, 10000000) AS n`)
+	require.ErrorContains(t, err, "out of shared memory")
+	_, err = in.Visit(t.Context(), toldOf("demo", "192.0.2.1", "http://a.example/"))
+	var told *visit.Error
+	require.ErrorAs(t, err, &told)
+	assert.Equal(t, visit.Unavailable, told.Kind)
+	require.ErrorContains(t, in.Ready(t.Context()), "no room for more locks")
+	_, err = filling.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
+	require.NoError(t, err)
+	a, err := in.Visit(t.Context(), toldOf("demo", "192.0.2.1", "http://a.example/"))
+	require.NoError(t, err)
+	assert.Equal(t, "2 1 1 2 | 2 1 1 2", row(a))
+	in.verified(t)
 }

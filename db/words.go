@@ -29,7 +29,7 @@ var meanings = map[string]meaning{
 	"42501": {"the role has no right to do this", "connect as the role that owns the tables"},
 	"42704": {"the server does not know a setting of the connection", "look at the URL"},
 	"53100": {"the disk of the database is full", "free some space there"},
-	"53200": {"the database has no memory left", "try again later"},
+	"53200": {"the database has no memory left, or no room for more locks", "try again later, or let it have more locks (max_locks_per_transaction)"},
 	"53300": {"the server has no connection left", "try again later, or let it have more (max_connections)"},
 	"55":    {"others keep the tables busy", "try again"},
 	"57":    {"the database is starting or stopping", "try again later"},

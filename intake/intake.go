@@ -1,5 +1,5 @@
-// Package intake is how visits come in that do not come one by one: it reads many at once, and hands
-// them in chunks to what counts.
+// Package intake is how visits come in that do not come one by one: it reads many at once, and
+// hands them in chunks to what counts.
 package intake
 
 import (
@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// callsAtOnce bounds the memory of calls: each has a body of MostBytes at most, and its results.
+	// callsAtOnce bounds the memory of calls: each has a body of MostBytes at most, and its
+	// results.
 	callsAtOnce = 4
 	// callWait is how long a call waits for its turn before it is refused.
 	callWait = 2 * time.Second

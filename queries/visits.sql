@@ -3,11 +3,11 @@
 --
 --   BEGIN; BatchBegin; CountersLock; BatchCheck; VisitsRecord; COMMIT
 --
--- PositionMove comes before CountersLock, once for each source of the visits that has a position, and
--- ToldDaysHold before that where callers have told the days. Where such visits are late,
--- LateVisitsRecord takes the place of VisitsRecord. Where visits have ids, VisitIDsClaim comes behind
--- BatchBegin, and its answer is waited for: the rest is sent without the visits that were counted
--- before.
+-- PositionMove comes before CountersLock, once for each source of the visits that has a position,
+-- and ToldDaysHold before that where callers have told the days. Where such visits are late,
+-- LateVisitsRecord takes the place of VisitsRecord. Where visits have ids, VisitIDsClaim comes
+-- behind BatchBegin, and its answer is waited for: the rest is sent without the visits that were
+-- counted before.
 --
 -- CountersLock takes every row lock that the batch needs, in the one global order, so that no two
 -- batches can deadlock. BatchCheck and VisitsRecord come after it as statements of their own,
@@ -206,9 +206,9 @@ FROM decided;
 
 -- name: ToldDaysHold :exec
 -- Keeps the days of a batch that callers have told as they are, and the apps: the arrays are one
--- table. Fails with SQLSTATE FF005 where an app keeps the day no longer, with FF003 where it has come
--- nowhere yet, with FF006 where it is closed, unless late says that the batch is of late visits, and
--- with FF007 where somebody else holds an app.
+-- table. Fails with SQLSTATE FF005 where an app keeps the day no longer, with FF003 where it has
+-- come nowhere yet, with FF006 where it is closed, unless late says that the batch is of late
+-- visits, and with FF007 where somebody else holds an app.
 SELECT told_days_must_be(@apps::integer[], @days::integer[], @late::boolean);
 
 -- name: ToldAreLate :one

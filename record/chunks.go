@@ -62,9 +62,9 @@ var (
 )
 
 // RecordChunk counts many visits of any sites, beside the lanes, and returns what became of each.
-// After the first that is not counted none is, so that whoever sends the rest again keeps the order;
-// where there is no position, one that the tables do not accept is left out. It takes no context,
-// for the reason for which Record takes none.
+// After the first that is not counted none is, so that whoever sends the rest again keeps the
+// order; where there is no position, one that the tables do not accept is left out. It takes no
+// context, for the reason for which Record takes none.
 func (r *Recorder) RecordChunk(c Chunk) []Result {
 	entries := r.chunks.write(c)
 	results := make([]Result, len(entries))
@@ -218,7 +218,8 @@ func (w *writer) leaveOut(entries []entry, err error) {
 	}
 }
 
-// findPositions finds where the positions of a chunk are now. It returns what to tell of the visits.
+// findPositions finds where the positions of a chunk are now. It returns what to tell of the
+// visits.
 func (w *writer) findPositions(ctx context.Context, entries []entry, cause error) error {
 	others := false // have moved one
 	asked := map[*Position]bool{nil: true}

@@ -41,8 +41,9 @@ func TestServerFaults(t *testing.T) {
 	})
 }
 
-// The network vanishes when a batch has its locks and has not come to its end. Both ends give it up,
-// it is sent again over another connection, and others, who waited for its locks, count as well.
+// The network vanishes when a batch has its locks and has not come to its end. Both ends give it
+// up, it is sent again over another connection, and others, who waited for its locks, count as
+// well.
 func (w *world) testNetworkVanishes(t *testing.T, network *dbtest.Network, r, near *Recorder) {
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "vanishes.example/"))
 	vanished := network.VanishUnderBatch()

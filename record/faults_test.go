@@ -82,8 +82,8 @@ func recorder(t *testing.T, d *db.DB, o Options) *Recorder {
 	return r
 }
 
-// start records a visit to a page of a site beside the test, and sends what it was told: the numbers
-// pv uv rank hot of site and page, or the error.
+// start records a visit to a page of a site beside the test, and sends what it was told: the
+// numbers pv uv rank hot of site and page, or the error.
 func (w *world) start(r *Recorder, visitor int, page string) <-chan string {
 	v := w.demo
 	site, _, _ := strings.Cut(page, "/")
@@ -132,7 +132,8 @@ func lock(ctx context.Context, conn *pgx.Conn, target string) error {
 	return err
 }
 
-// blocked waits until so many sessions of the database wait for a lock, and returns their processes.
+// blocked waits until so many sessions of the database wait for a lock, and returns their
+// processes.
 func (w *world) blocked(t *testing.T, sessions int) (pids []int32) {
 	t.Helper()
 	require.Eventually(t, func() bool {

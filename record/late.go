@@ -247,8 +247,8 @@ func (w *writer) leaveHeld(ctx context.Context, entries []entry, err error) {
 	w.writeBut(ctx, entries, err, isOf)
 }
 
-// leaveOver fails the visits of a lane whose day, which was told, is over for their site, and writes
-// the others.
+// leaveOver fails the visits of a lane whose day, which was told, is over for their site, and
+// writes the others.
 func (w *writer) leaveOver(ctx context.Context, entries []entry) {
 	w.writeBut(ctx, entries, errDayOver, func(e entry) bool { return e.Told })
 }

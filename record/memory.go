@@ -17,8 +17,8 @@ type memory struct {
 // grown. A test checks it.
 const memoryEntry = 96
 
-// lastCounted is what the memory holds of a pair: a day on which it was counted, the last one unless
-// visits were late.
+// lastCounted is what the memory holds of a pair: a day on which it was counted, the last one
+// unless visits were late.
 type lastCounted struct {
 	rank int64
 	day  int32

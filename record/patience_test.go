@@ -121,7 +121,8 @@ func TestPatienceEnds(t *testing.T) {
 }
 
 // Whoever comes when a batch has taken longer than a visit may wait is refused at once, and whoever
-// has waited twice as long behind it is refused unsent. When it comes to its end visits count again.
+// has waited twice as long behind it is refused unsent. When it comes to its end visits count
+// again.
 func TestVisitsThatWouldWaitTooLongAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, told := range map[string]bool{"of today": false, "of a day that is told": true} {

@@ -50,8 +50,8 @@ func (p *pulse) fresh() *beat {
 	return nil
 }
 
-// ready returns an error unless a batch can be written. It goes on without the caller, for those who
-// ask next.
+// ready returns an error unless a batch can be written. It goes on without the caller, for those
+// who ask next.
 func (p *pulse) ready(ctx context.Context) error {
 	if last := p.fresh(); last != nil {
 		return last.err

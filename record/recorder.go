@@ -33,8 +33,8 @@ type Options struct {
 	// longer is refused. Default 2 s.
 	MaxWait time.Duration
 
-	// RememberIDs is for how many days a call is known after it was last sent, and the id of a visit
-	// after it came first. Default 7.
+	// RememberIDs is for how many days a call is known after it was last sent, and the id of a
+	// visit after it came first. Default 7.
 	RememberIDs int
 
 	// These save look-ups in the tables. They change no number.
@@ -81,7 +81,8 @@ type Visit struct {
 	Target   visit.Target
 	Visitor  netip.Addr
 	Day      int32
-	// VisitorOn returns the visitor on another day. It is nil unless the app hashes visitors by day.
+	// VisitorOn returns the visitor on another day. It is nil unless the app hashes visitors by
+	// day.
 	VisitorOn func(ctx context.Context, day int32) (netip.Addr, error)
 	// Told: the day was told by the caller, and may be before the last one of the site.
 	Told bool

@@ -66,8 +66,8 @@ func (s *snapshots) oldest(holders []db.SnapshotHoldersRow, now time.Time) (olde
 	return oldest, since
 }
 
-// due reports whether a holder is to be warned of: if it is for too long, and this has not been told
-// within the hour.
+// due reports whether a holder is to be warned of: if it is for too long, and this has not been
+// told within the hour.
 func (s *snapshots) due(holder string, since, now time.Time) bool {
 	if now.Sub(since) <= db.SnapshotMayLast || holder == s.warned && now.Sub(s.warnedAt) < snapshotWarnEvery {
 		return false

@@ -22,8 +22,8 @@ const (
 )
 
 // upkeep measures this machine's clock and the size of the database, looks for old snapshots, makes
-// the partitions of coming days, forgets old calls and ids, and empties the tables of old batches. Any
-// number of instances may do so at once.
+// the partitions of coming days, forgets old calls and ids, and empties the tables of old batches.
+// Any number of instances may do so at once.
 type upkeep struct {
 	db      *db.DB
 	size    prometheus.Gauge

@@ -286,8 +286,8 @@ func (w *writer) mendDays(ctx context.Context, fault db.Fault, err error, entrie
 }
 
 // turnDays moves entries whose day was not told to the last one of their site if that is later:
-// another instance, whose clock is ahead, has begun the day. Those whose day was told keep it; over:
-// there are some, of days before the last one.
+// another instance, whose clock is ahead, has begun the day. Those whose day was told keep it;
+// over: there are some, of days before the last one.
 func (w *writer) turnDays(ctx context.Context, entries []entry) (over bool, err error) {
 	sites, _ := w.draft.batch.Targets.SiteDays()
 	last, err := w.db.LastDays(ctx, sites)

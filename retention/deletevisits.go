@@ -78,8 +78,8 @@ func (r *run) remakeTops(ctx context.Context) error {
 	return nil
 }
 
-// noteKept notes from which day on each app keeps its visits, before any are deleted. An app for which
-// that cannot be noted, since it has been paused meanwhile, keeps all that it has.
+// noteKept notes from which day on each app keeps its visits, before any are deleted. An app for
+// which that cannot be noted, since it has been paused meanwhile, keeps all that it has.
 func (r *run) noteKept(ctx context.Context) error {
 	return r.eachApp(func(app *keeping) error {
 		if r.dry || app.to == app.FromDay {

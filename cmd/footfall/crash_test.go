@@ -303,7 +303,8 @@ func (c *crash) compare() string {
 		       (SELECT count(*) FROM footfall.visitors v WHERE v.page_id = p.id),
 		       (SELECT coalesce(max(rank), 0) FROM footfall.visitors v WHERE v.page_id = p.id),
 		       (SELECT count(*) FROM footfall.visits v WHERE v.page_id = p.id)
-		FROM footfall.pages p JOIN footfall.counters ON page_id = id`)
+		FROM footfall.pages p JOIN footfall.counters ON page_id = id
+		WHERE app_id = (SELECT id FROM footfall.apps WHERE name = 'demo')`)
 	require.NoError(c.t, err)
 	var lost, twice, gaps int64
 	seen := 0

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"math"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -22,7 +26,8 @@ const fullDiskClients = 8
 
 // The disk fills up under load, first for the tables and then for PostgreSQL's log of what it writes
 // (WAL), without which the server cannot run. Visits are refused meanwhile; when there is space
-// again they count, and the tables agree with all that was answered.
+// again they count, and the tables agree with all that was answered. So do those of a log that is
+// imported beside them.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*patience)
@@ -47,12 +52,17 @@ func TestFullDisk(t *testing.T) {
 	_, err = conn.Exec(ctx, `SELECT pg_switch_wal()`) // to a file that has room for more than the tables then take
 	require.NoError(t, err)
 
+	log := c.follow(accessLog(t, "access.log", 1, 4500))
+	log.grow(1500)
 	free := fill(t, disk)
 	c.awaitRefusals(100)
+	log.write(1500)
+	eventually(t, "the import says why it does not go on", func() bool { return log.says("import: the database", "No space left on device") })
 	assert.Zero(t, c.status(http.StatusInternalServerError), "nothing is unknown of what the server has refused")
 	require.NoError(t, conn.Ping(ctx), "the server runs on")
 	free()
 	c.awaitAnswers(c.answered.Load() + 500)
+	log.grow(0)
 
 	free = fill(t, disk)
 	c.fillWAL(server)
@@ -62,11 +72,72 @@ func TestFullDisk(t *testing.T) {
 	free()
 	c.awaitAnswers(c.answered.Load() + 500)
 
+	log.grow(1500)
+	log.end()
+
 	c.taken.Store(math.MaxInt64 / 2)
 	clients.Wait()
 	t.Logf("%d visits answered, %v: %s", c.answered.Load(), c.statuses, c.compare())
 	assert.Contains(t, well(t, "verify", "--data", data), "0 violations")
 	assert.Zero(t, c.service.stop())
+}
+
+// followed is a log that an import follows.
+type followed struct {
+	*crash
+	file  *os.File
+	lines []string // that are still to be written
+	hot   int      // how many were
+	said  string   // the file with what the import says
+	cmd   *exec.Cmd
+}
+
+// follow imports a log, which is cut to nothing first: its lines are written later.
+func (c *crash) follow(path string) *followed {
+	well(c.t, "app", "add", "blog", "--site=blog.example", "--data", c.data)
+	text, err := os.ReadFile(path)
+	require.NoError(c.t, err)
+	require.NoError(c.t, os.Truncate(path, 0))
+	f := &followed{crash: c, lines: strings.SplitAfter(string(text), "\n"), said: path + ".said"}
+	f.file, err = os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(c.t, err)
+	said, err := os.Create(f.said)
+	require.NoError(c.t, err)
+	f.cmd = exec.Command(os.Args[0], "import", "--follow", "--app=blog", "--data", c.data, path)
+	f.cmd.Env, f.cmd.Stderr = environment(), said
+	require.NoError(c.t, f.cmd.Start())
+	c.t.Cleanup(func() { _ = f.cmd.Process.Kill() })
+	return f
+}
+
+// write writes so many lines.
+func (f *followed) write(lines int) {
+	_, err := f.file.WriteString(strings.Join(f.lines[:lines], ""))
+	require.NoError(f.t, err)
+	f.lines, f.hot = f.lines[lines:], f.hot+lines
+}
+
+// grow writes so many lines, and waits until all that were written are counted.
+func (f *followed) grow(lines int) {
+	f.write(lines)
+	want := fmt.Sprintln(f.hot)
+	eventually(f.t, "the log is counted", func() bool {
+		return footfall(f.t, "psql", "--data", f.data, "--", "-Atc", "SELECT hot FROM report.sites WHERE app = 'blog'").stdout == want
+	})
+}
+
+func (f *followed) says(words ...string) bool {
+	text, err := os.ReadFile(f.said)
+	require.NoError(f.t, err)
+	return !slices.ContainsFunc(words, func(word string) bool { return !bytes.Contains(text, []byte(word)) })
+}
+
+// end ends the import.
+func (f *followed) end() {
+	require.NoError(f.t, f.cmd.Process.Signal(os.Interrupt))
+	err := f.cmd.Wait()
+	text, _ := os.ReadFile(f.said)
+	assert.NoError(f.t, err, "%s", text)
 }
 
 // fillWAL writes to the WAL of a server whose disk is full until the server cannot even start. It

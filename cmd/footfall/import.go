@@ -102,8 +102,13 @@ func joined[T ~string](list []T) string {
 }
 
 func (c *importFilesCmd) run(ctx context.Context, p *program) error {
+	log := p.log
+	if quiet := p.globals; strings.EqualFold(quiet.LogLevel, "info") { // whoever waits for it wants no word about its filter
+		quiet.LogLevel = "warn"
+		log, _ = quiet.logger(p.stderr) // p.log was made of the same flags
+	}
 	return p.withURL(ctx, func(url string) error {
-		d, err := db.Open(ctx, url, db.Options{Writers: record.Connections(), Log: p.log})
+		d, err := db.Open(ctx, url, db.Options{Writers: record.Connections(), Log: log})
 		if err != nil {
 			return err
 		}
@@ -121,7 +126,7 @@ func (c *importFilesCmd) run(ctx context.Context, p *program) error {
 			return err
 		}
 		counting, err := counter.Open(ctx, d, counter.Options{Secret: secret, Options: record.Options{
-			Log: p.log, Filter: true, FilterMemory: importFilter, Memory: importMemory,
+			Log: log, Filter: true, FilterMemory: importFilter, Memory: importMemory,
 		}})
 		if err != nil {
 			return orInterrupted(ctx, err)
@@ -139,7 +144,13 @@ func (c *importFilesCmd) runOn(ctx context.Context, p *program, counting *counte
 	shown := showProgress(p, progress)
 	summary, err := imports.Run(ctx, counting, imports.Options{
 		App: c.App, Files: c.File, Stdin: p.stdin, Rules: c.rules, DryRun: c.DryRun, Follow: c.Follow,
-		Notice: func(text string) { p.log.Warn("import", "notice", text) },
+		Notice: func(text string, cause error) {
+			if cause == nil {
+				p.log.Warn("import: " + text)
+			} else {
+				p.log.Warn("import: "+text, "error", db.Sentence(cause))
+			}
+		},
 	}, progress)
 	shown()
 	interrupted := ctx.Err() != nil && errors.Is(err, ctx.Err())
@@ -263,7 +274,7 @@ func printSites(p *program, s *imports.Summary) {
 }
 
 type importListCmd struct {
-	App string `required:"" placeholder:"NAME"`
+	App string `placeholder:"NAME"`
 }
 
 func (c *importListCmd) run(ctx context.Context, p *program) error {
@@ -272,10 +283,12 @@ func (c *importListCmd) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		table := tableOn(p.stdout, "LOG\tREAD\tOF\tFIRST IMPORTED\tLAST IMPORTED\tRULES")
-		for _, l := range list {
-			fmt.Fprintf(table, "%s\t%d\t%d\t%s\t%s\t%s\n", l.File, l.Next, l.Claimed,
-				l.Begun.UTC().Format(time.DateTime), l.Used.UTC().Format(time.DateTime), cmp.Or(l.Rules, "-"))
+		table := tableOn(p.stdout, "APP\tLOG\tREAD\tOF\tFIRST IMPORTED\tLAST IMPORTED\tRULES")
+		for _, of := range list {
+			for _, l := range of.Logs {
+				fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", of.App, l.File, l.Next, l.Claimed,
+					l.Begun.UTC().Format(time.DateTime), l.Used.UTC().Format(time.DateTime), cmp.Or(l.Rules, "-"))
+			}
 		}
 		return table.Flush()
 	})

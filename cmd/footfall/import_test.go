@@ -38,11 +38,15 @@ func TestImport(t *testing.T) {
 	}
 	log := accessLog(t, "access.log", 1, 300)
 	assert.Contains(t, well(t, "import", log, "--app=blog", "--dry-run", database), "visits that would be counted  300\n")
-	assert.Equal(t, "LOG  READ  OF  FIRST IMPORTED  LAST IMPORTED  RULES\n", well(t, "import", "list", "--app=blog", database))
-	first := well(t, "import", log, "--app=blog", database)
+	assert.Equal(t, "APP  LOG  READ  OF  FIRST IMPORTED  LAST IMPORTED  RULES\n", well(t, "import", "list", "--app=blog", database))
+	imported := footfall(t, "import", log, "--app=blog", database)
+	assert.Empty(t, imported.stderr)
+	first := imported.stdout
 	assert.Regexp(t, `^lines read            300\nvisits counted        300\nformat combined\+host  300\ndays  `, first)
 	assert.Contains(t, well(t, "import", log, "--app=blog", database), "visits counted  0\n")
-	assert.Regexp(t, `\n\S+/access.log  (\d+)  (\d+)  \d{4}-`, well(t, "import", "list", "--app=blog", database))
+	assert.Regexp(t, `\nblog  \S+/access.log  (\d+)  (\d+)  \d{4}-`, well(t, "import", "list", "--app=blog", database))
+	assert.Regexp(t, `\nblog  \S+/access.log .*\n$`, well(t, "import", "list", database))
+	assert.Contains(t, footfall(t, "import", "list", "--app=none", database).stderr, "none")
 	assert.Equal(t, "300\n", well(t, "psql", database, "--", "-Atc", "SELECT hot FROM report.sites WHERE app = 'blog'"))
 	r := footfall(t, "import", log, "--app=blog", "--bots", database)
 	assert.Equal(t, 1, r.code)

@@ -43,6 +43,7 @@ shared_buffers = 256MB
 max_wal_size = 4GB             # after a checkpoint every changed page is written to the WAL in full,
 checkpoint_timeout = 15min     # so rare checkpoints save most of the writing
 max_connections = 100
+max_locks_per_transaction = 256 # late visits may take some for each of their visitors' later days
 jit = off                      # statements are short: compiling them would take longer than running them
 logging_collector = on         # a file for each day of the week, the oldest overwritten
 log_error_verbosity = terse    # details may have addresses of visitors in them

@@ -164,16 +164,17 @@ func TestRefusedBeforehand(t *testing.T) {
 	require.Empty(t, d.numbers())
 }
 
-// A file that is followed counts as it grows; when it is renamed, the rest of it counts, and the file
-// that takes its name; when it is cut, what is written then.
+// A file that is followed counts as it grows; when it is renamed, the rest of it counts, and the
+// file that takes its name; when it is cut, what is written then.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	parts := [][]byte{logOf(7, firstTime, 700), logOf(8, firstTime.AddDate(0, 0, 1), 50), logOf(9, firstTime.AddDate(0, 0, 2), 40), logOf(10, firstTime.AddDate(0, 0, 3), 30)}
+	parts := [][]byte{logOf(7, firstTime, 700), logOf(8, firstTime.AddDate(0, 0, 1), 50), logOf(9, firstTime.AddDate(0, 0, 2), 40), logOf(10, firstTime.AddDate(0, 0, 3), 30),
+		logOf(11, firstTime.AddDate(0, 0, 4), 20)}
 	clean := newDesk(t)
 	clean.imported(clean.file("all", bytes.Join(parts, nil)))
 	path := d.file("access.log", parts[0][:len(parts[0])/2])
-	o := d.options(path)
+	o := d.options(path + "*")
 	o.Follow, o.every = true, time.Millisecond
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -202,12 +203,13 @@ func TestFollow(t *testing.T) {
 	grows()
 	require.NoError(t, os.Truncate(path, 0))
 	d.file("access.log", parts[3])
+	d.file("access.log-2", parts[4])
 	whole := clean.numbers()
 	require.Eventually(t, func() bool { return d.numbers() == whole }, time.Minute, 10*time.Millisecond)
 	stop()
 	require.ErrorIs(t, <-ended, context.Canceled)
 	d.prove()
-	s := d.imported(path, path+".1")
+	s := d.imported(path, path+".1", path+"-2")
 	require.Zero(t, s.Counted)
 	require.Empty(t, s.Problems)
 	d.counts(whole)

@@ -73,8 +73,8 @@ func (r *run) claim(ctx context.Context, b *counter.LogBook) error {
 			return err
 		}
 		s.same = true // until it is known to be of use
-		new, err := r.identify(k, s)
-		if err != nil || !new {
+		isNew, err := r.identify(k, s)
+		if err != nil || !isNew {
 			if err != nil {
 				r.summary.problem(s.file.name, "%v", err)
 			}

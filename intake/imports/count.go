@@ -211,7 +211,7 @@ func (r *run) again(ctx context.Context, do func() error) error {
 			return err
 		}
 		if wait > time.Second/2 {
-			r.Notice(told.Message)
+			r.Notice(told.Message, told.Err)
 		}
 		select {
 		case <-time.After(wait):
@@ -221,8 +221,8 @@ func (r *run) again(ctx context.Context, do func() error) error {
 	}
 }
 
-// record counts a chunk, whatever happens to the database meanwhile: what was counted of it tell the
-// positions.
+// record counts a chunk, whatever happens to the database meanwhile: what was counted of it tell
+// the positions.
 func (r *run) record(ctx context.Context, c *chunk) error {
 	if r.DryRun {
 		r.counted(len(c.Visits))
@@ -245,14 +245,15 @@ func (r *run) record(ctx context.Context, c *chunk) error {
 
 // recordOnce counts what is left of a chunk. An error of the kind Unavailable is not the last word.
 func (r *run) recordOnce(ctx context.Context, c *chunk) error {
-	for _, got := range c.counting.Record(c.Chunk) {
+	for k, got := range c.counting.Record(c.Chunk) { // up to k they are counted
 		told, ok := errors.AsType[*visit.Error](got.Err)
 		if got.Err == nil || errors.Is(got.Err, record.ErrNumbersLost) {
 			continue
 		}
 		dropped, err := r.findPositions(ctx, c)
 		if errors.Is(got.Err, record.ErrMoved) {
-			r.summary.Others += dropped
+			r.counted(k)
+			r.summary.Others += dropped - int64(k)
 		} else {
 			r.counted(int(dropped))
 		}
@@ -274,8 +275,8 @@ func (r *run) recordOnce(ctx context.Context, c *chunk) error {
 	return nil
 }
 
-// dropCounted drops visits of a chunk that were counted, by this import or by another one of the same
-// log, and returns how many these are.
+// dropCounted drops visits of a chunk that were counted, by this import or by another one of the
+// same log, and returns how many these are.
 func (c *chunk) dropCounted() int64 {
 	before := len(c.Visits)
 	c.drop(func(i int) bool { return c.Steps[i].Next <= c.Steps[i].Position.Next }, before)
@@ -336,8 +337,8 @@ func (r *run) moveTo(ctx context.Context, c *chunk, end record.Step) error {
 // pauseEvery is how often an import says that it goes on.
 const pauseEvery = 5 * time.Minute
 
-// keepPaused keeps visits from being let go while they come in. Those of files that are followed are
-// of the present. It is called by the goroutine that reads: a Counting is for one alone.
+// keepPaused keeps visits from being let go while they come in. Those of files that are followed
+// are of the present. It is called by the goroutine that reads: a Counting is for one alone.
 func (r *run) keepPaused(ctx context.Context) error {
 	if r.following || r.DryRun || time.Since(r.paused) < cmp.Or(r.pauses, pauseEvery) {
 		return nil

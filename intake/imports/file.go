@@ -173,6 +173,13 @@ func (f *file) prefix(length int) ([]byte, error) {
 	return head[:n], err
 }
 
+// is reports whether another file is the same one.
+func (f *file) is(other *file) bool {
+	mine, err := f.handle.Stat()
+	theirs, wrong := other.handle.Stat()
+	return err == nil && wrong == nil && os.SameFile(mine, theirs)
+}
+
 func (f *file) close() { _ = f.handle.Close() }
 
 // spool packs standard input into a temporary file: all that is to be counted must be looked at

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"os"
+	"slices"
 	"time"
 
 	"footfall/counter"
@@ -19,8 +20,8 @@ const (
 	keptOpen = time.Minute
 )
 
-// follow goes on with the files as they grow, until ctx ends. Where another file has the name of one,
-// as after a rotation, both are read.
+// follow goes on with the files as they grow, until ctx ends. Where another file has the name of
+// one, as after a rotation, both are read.
 func (r *run) follow(ctx context.Context) error {
 	renamed := map[*source]time.Time{}
 	for {
@@ -43,8 +44,8 @@ func (r *run) follow(ctx context.Context) error {
 	}
 }
 
-// lookAtNames lets go of files that were renamed a while ago, or cut, and opens those that have their
-// names now.
+// lookAtNames lets go of files that were renamed a while ago, or cut, and opens those that have
+// their names now.
 func (r *run) lookAtNames(ctx context.Context, renamed map[*source]time.Time) error {
 	var kept []*source
 	named := map[string]bool{} // whether the file of that name is open
@@ -79,7 +80,28 @@ func (r *run) lookAtNames(ctx context.Context, renamed map[*source]time.Time) er
 			r.sources = append(r.sources, &source{file: f, same: true})
 		}
 	}
+	r.openNew(named)
 	return nil
+}
+
+// openNew opens files that have come since and that the patterns of the import mean, but for those
+// that only have another name now, and for packed ones: what is in these was followed.
+func (r *run) openNew(named map[string]bool) {
+	names, _ := findFiles(r.Files)
+	for _, name := range names {
+		if _, known := named[name]; known {
+			continue
+		}
+		f, err := openFile(name, nil)
+		if err != nil {
+			continue
+		}
+		if f.packed != plain || slices.ContainsFunc(r.sources, func(s *source) bool { return s.file.is(f) }) {
+			f.close()
+			continue
+		}
+		r.sources = append(r.sources, &source{file: f, same: true})
+	}
 }
 
 // wasCut reports whether a file has other content than what was read of it.
@@ -101,14 +123,25 @@ func (r *run) grown(ctx context.Context, s *source) error {
 		return nil //nolint:nilerr // it is looked at again
 	}
 	problems := len(r.summary.Problems)
+	log, until, isNew := s.log, s.until, s.scanner == nil
 	err = r.again(ctx, func() error {
-		return r.counting.WithLogs(ctx, func(b *counter.LogBook) error { return r.claimGrown(ctx, b, s) })
+		err := r.counting.WithLogs(ctx, func(b *counter.LogBook) error { return r.claimGrown(ctx, b, s) })
+		if err != nil { // what it has claimed was taken back
+			r.book, s.log, s.until = nil, log, until
+			if isNew {
+				s.forget()
+			}
+		}
+		return err
 	})
 	if err != nil {
 		return err
 	}
+	if s.scanner != nil {
+		s.scanner.hits = nil
+	}
 	for _, words := range r.summary.Problems[problems:] {
-		r.Notice(words)
+		r.Notice(words, nil)
 	}
 	if s.position == nil || s.log.Next >= s.until {
 		return nil
@@ -129,13 +162,12 @@ func (r *run) claimGrown(ctx context.Context, b *counter.LogBook, s *source) err
 	}
 	r.book = k
 	if s.scanner == nil {
-		new, err := r.identify(k, s)
-		if err != nil || !new {
+		isNew, err := r.identify(k, s)
+		if err != nil || !isNew {
 			return err
 		}
 		return r.look(ctx, k, s)
 	}
-	s.scanner.hits = nil
 	s.scanner.run(s.log.Next, k.known, s.log.ID)
 	if s.scanner.place <= s.log.Claimed {
 		return nil

@@ -25,9 +25,9 @@ type Options struct {
 	Files  []string // also patterns, and - for standard input
 	Stdin  io.Reader
 	Rules  Rules
-	DryRun bool // look only
-	Follow bool // go on as the files grow, until the context ends
-	Notice func(text string)
+	DryRun bool                           // look only
+	Follow bool                           // go on as the files grow, until the context ends
+	Notice func(text string, cause error) // cause: nil if there is no more to tell
 
 	every  time.Duration // how often files that are followed are looked at; default lookEvery
 	pauses time.Duration // how often retention is paused anew; default pauseEvery
@@ -118,8 +118,8 @@ func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summ
 	return r.summary, nil
 }
 
-// manyCounted visits are so many that the instances which run had better read the visitors anew than
-// find out about each of them by a batch that is written twice.
+// manyCounted visits are so many that the instances which run had better read the visitors anew
+// than find out about each of them by a batch that is written twice.
 const manyCounted = 1000
 
 // end lets the night's work go on, and the instances know of those who came in.
@@ -132,7 +132,7 @@ func (r *run) end(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.counting.ResumeRetention(ctx)
+	return r.again(ctx, func() error { return r.counting.ResumeRetention(ctx) })
 }
 
 // refreshEvery is how long an import goes by the settings that the app had.
@@ -182,9 +182,14 @@ func (s *source) close() {
 		s.done()
 		s.done = nil
 	}
+	s.forget()
+	s.file.close()
+}
+
+// forget lets go what was found out about the file.
+func (s *source) forget() {
 	if s.scanner != nil {
 		s.scanner.done()
 		s.scanner = nil
 	}
-	s.file.close()
 }

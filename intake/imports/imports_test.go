@@ -70,7 +70,7 @@ func (d *desk) file(name string, content []byte) string {
 }
 
 func (d *desk) options(files ...string) Options {
-	return Options{App: "blog", Files: files, Rules: Rules{Methods: DefaultMethods, Statuses: DefaultStatuses, Site: "blog.example"}, Notice: func(string) {},
+	return Options{App: "blog", Files: files, Rules: Rules{Methods: DefaultMethods, Statuses: DefaultStatuses, Site: "blog.example"}, Notice: func(string, error) {},
 		pauses: time.Nanosecond} // a counting is for one goroutine, though two are at work
 }
 
@@ -310,10 +310,10 @@ func TestImportGoesOn(t *testing.T) {
 	d.prove()
 	list, err := counter.NewAdmin(d.open(), nil).Logs(t.Context(), "blog")
 	require.NoError(t, err)
-	require.Len(t, list, 1)
-	require.EqualValues(t, len(log), list[0].Next)
-	require.EqualValues(t, len(log), list[0].Claimed)
-	require.Equal(t, named, list[0].Named)
+	require.Len(t, list[0].Logs, 1)
+	require.EqualValues(t, len(log), list[0].Logs[0].Next)
+	require.EqualValues(t, len(log), list[0].Logs[0].Claimed)
+	require.Equal(t, named, list[0].Logs[0].Named)
 }
 
 // A file that contains a log that was imported, at its beginning, in its middle, or the end of one,

@@ -11,8 +11,8 @@ import (
 // firstBuffer is the size of a buffer of lines as it begins.
 const firstBuffer = 64 << 10
 
-// lines reads the lines of a log that end with \n. What follows the last one may be half a line, and
-// is left for when the rest of it is there.
+// lines reads the lines of a log that end with \n. What follows the last one may be half a line,
+// and is left for when the rest of it is there.
 type lines struct {
 	from       io.Reader
 	buffer     []byte

@@ -17,8 +17,8 @@ const (
 	named = 64 << 10
 	// markEvery is how far the marks of a log lie apart.
 	markEvery = 64 << 10
-	// markLines is how many lines are hashed for a mark. One alone may be in the logs of two servers,
-	// as where the same monitor asks both.
+	// markLines is how many lines are hashed for a mark. One alone may be in the logs of two
+	// servers, as where the same monitor asks both.
 	markLines = 4
 )
 

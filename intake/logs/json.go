@@ -2,8 +2,8 @@ package logs
 
 import "bytes"
 
-// json reads a line of JSON. encoding/json would take several times as long, and refuses the \x that
-// nginx writes unless it is told to escape as JSON does.
+// json reads a line of JSON. encoding/json would take several times as long, and refuses the \x
+// that nginx writes unless it is told to escape as JSON does.
 func (p *Parser) json(text []byte, l *Line) error {
 	r := jsonReader{parser: p, text: text, line: l}
 	l.Format = Nginx

@@ -28,7 +28,8 @@ const (
 // Formats are all of them.
 var Formats = []Format{Common, Combined, CommonHost, CombinedHost, Nginx, Caddy, Traefik}
 
-// LongestLine is how long a line may be, in bytes. Web servers refuse requests of a hundredth of it.
+// LongestLine is how long a line may be, in bytes. Web servers refuse requests of a hundredth of
+// it.
 const LongestLine = 1 << 20
 
 // Line is what a line tells of a request. What is empty it does not tell. The texts hold until the

@@ -6,8 +6,8 @@
 -- a day, dropping one) comes once a night. One is for each app: what it keeps, its lists of first
 -- pages, and its visitors while one of them is erased.
 
--- An app that is being erased from, or deleted, may be held for long: the batch is not, since others
--- wait behind it.
+-- An app that is being erased from, or deleted, may be held for long: the batch is not, since
+-- others wait behind it.
 CREATE FUNCTION share_app_days(apps integer[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp

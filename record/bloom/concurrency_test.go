@@ -69,7 +69,8 @@ func TestErrorsOfSlicesAddUp(t *testing.T) {
 	}
 }
 
-// Several goroutines find the same slice full: one extends the chain, and nobody may throw its new slice away.
+// Several goroutines find the same slice full: one extends the chain, and nobody may throw its new
+// slice away.
 func TestOnlyOneExtendsTheChain(t *testing.T) {
 	t.Parallel()
 	for round := range 500 {
@@ -92,8 +93,8 @@ func TestOnlyOneExtendsTheChain(t *testing.T) {
 	}
 }
 
-// While the goroutine that extends the chain is not scheduled, the others must not go on filling a full slice: it
-// would take every later key for a known one.
+// While the goroutine that extends the chain is not scheduled, the others must not go on filling a
+// full slice: it would take every later key for a known one.
 func TestFullSliceIsNotOverfilled(t *testing.T) {
 	t.Parallel()
 	f := mustNew(t, Config{Keys: 500, Error: 0.001, MaxBytes: 1 << 20})

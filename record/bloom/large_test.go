@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Tests of the real sizes take a minute and gigabytes: FOOTFALL_TEST_LARGE=1 go test -v -run Large ./visit/bloom
+// Tests of the real sizes take a minute and gigabytes:
+// FOOTFALL_TEST_LARGE=1 go test -v -run Large ./record/bloom
 func skipUnlessLarge(t *testing.T) {
 	t.Helper()
 	if os.Getenv("FOOTFALL_TEST_LARGE") == "" {
