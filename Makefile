@@ -155,11 +155,11 @@ verify: fmt-check vet lint check-generated test ## what must hold before a commi
 clean: ## remove what was built; data directories stay
 	rm -rf bin
 
-# What the tests need besides Go: PostgreSQL and a browser; at full length a C compiler for the race detector, wrk, PgBouncer
+# What the tests need besides Go: PostgreSQL and a browser; at full length a C compiler for the race detector, wrk, PgBouncer, librsvg
 # and, from npm, axe-core.
 .PHONY: deps race-deps
 deps:
 	@scripts/install-deps postgres chromium
 race-deps:
-	@scripts/install-deps gcc wrk pgbouncer
+	@scripts/install-deps gcc wrk pgbouncer librsvg
 	@scripts/fetch-axe >/dev/null

@@ -83,7 +83,7 @@ func setApp(ctx context.Context, q *db.Queries, row *db.App) error {
 		ID: row.ID, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Access: row.Access, Sites: row.Sites, KeepQuery: row.KeepQuery,
 		Visitor: row.Visitor, SecretID: row.SecretID, RespectDnt: row.RespectDnt, Bots: row.Bots, Ignore: row.Ignore,
 		MaxRequests: row.MaxRequests, MaxNewPages: row.MaxNewPages,
-		RetainDays: row.RetainDays, ForgetDays: row.ForgetDays,
+		RetainDays: row.RetainDays, ForgetDays: row.ForgetDays, PublicCounts: row.PublicCounts,
 	})
 }
 
@@ -95,6 +95,9 @@ func (a *Admin) apply(s Settings, row *db.App) error {
 	}
 	if row.Access != accessOpen && len(row.Sites) == 0 {
 		return visit.Errorf(visit.Invalid, "site", "app %s would count nothing: list its sites, or let anybody count any site with access %s", row.Name, accessOpen)
+	}
+	if row.Access == accessKey && row.PublicCounts == publicCount {
+		return visit.Errorf(visit.Invalid, "public-counts", "with access %s nobody counts without a key: write %s, or give another access", accessKey, publicRead)
 	}
 	switch {
 	case row.Visitor == byAddress:

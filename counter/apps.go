@@ -30,6 +30,7 @@ type app struct {
 	bots       string // botsCount, botsSkip or ""
 	ignored    ignored
 	limits     limits
+	public     string // one of publicCounts
 }
 
 func newApp(row db.App, secret Secret) (*app, error) {
@@ -42,6 +43,7 @@ func newApp(row db.App, secret Secret) (*app, error) {
 		id:       row.ID, name: row.Name, access: row.Access, sites: newSites(row.Sites), keepQuery: row.KeepQuery,
 		ipv6Prefix: int(row.Ipv6Prefix), zone: zone, mode: row.Visitor, fault: checkSecret(&row, secret),
 		respectDNT: row.RespectDnt, ignored: newIgnored(row.Ignore), limits: newLimits(row),
+		public: row.PublicCounts,
 	}
 	if row.Bots != nil {
 		a.bots = *row.Bots

@@ -25,6 +25,8 @@ type Settings struct {
 	Bots       *string  // count, skip, or default
 	Ignore     []string // addresses, networks and ids of visitors who are not counted
 
+	PublicCounts *string // off, read, count: what anybody may do by badges
+
 	RetainDays *int // days for which rows of visits are kept; 0: for ever
 	ForgetDays *int // days after which a visitor who does not come to a site any more is forgotten there; 0: never
 
@@ -79,6 +81,11 @@ func (s Settings) apply(row *db.App) error {
 			row.Bots = s.Bots
 		default:
 			f.add("bots: %.64q is not known: write %s, %s or %s", *s.Bots, botsCount, botsSkip, byDefault)
+		}
+	}
+	if s.PublicCounts != nil {
+		if row.PublicCounts = *s.PublicCounts; !slices.Contains(publicCounts, row.PublicCounts) {
+			f.add("public-counts: %.64q is not known: write %s", row.PublicCounts, strings.Join(publicCounts, ", "))
 		}
 	}
 	if s.RespectDNT != nil {

@@ -13,7 +13,7 @@ const AppAdd = `-- name: AppAdd :one
 INSERT INTO apps (name)
 VALUES ($1)
 ON CONFLICT (name) DO NOTHING
-RETURNING id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days
+RETURNING id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts
 `
 
 // Adds an app with the settings of a new one; no row if the name is taken.
@@ -39,6 +39,7 @@ func (q *Queries) AppAdd(ctx context.Context, name string) (App, error) {
 		&i.DeletedAt,
 		&i.RetainDays,
 		&i.ForgetDays,
+		&i.PublicCounts,
 	)
 	return i, err
 }
@@ -56,7 +57,7 @@ func (q *Queries) AppCounts(ctx context.Context, appID int32) (bool, error) {
 }
 
 const AppGet = `-- name: AppGet :one
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts
 FROM apps
 WHERE name = $1
 `
@@ -84,12 +85,13 @@ func (q *Queries) AppGet(ctx context.Context, name string) (App, error) {
 		&i.DeletedAt,
 		&i.RetainDays,
 		&i.ForgetDays,
+		&i.PublicCounts,
 	)
 	return i, err
 }
 
 const AppLock = `-- name: AppLock :one
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts
 FROM apps
 WHERE name = $1
 FOR UPDATE
@@ -119,6 +121,7 @@ func (q *Queries) AppLock(ctx context.Context, name string) (App, error) {
 		&i.DeletedAt,
 		&i.RetainDays,
 		&i.ForgetDays,
+		&i.PublicCounts,
 	)
 	return i, err
 }
@@ -138,26 +141,28 @@ SET tz            = $1,
     max_requests  = $11,
     max_new_pages = $12,
     retain_days   = $13,
-    forget_days   = $14
-WHERE id = $15
+    forget_days   = $14,
+    public_counts = $15
+WHERE id = $16
 `
 
 type AppSetParams struct {
-	Tz          string
-	Ipv6Prefix  int16
-	Access      string
-	Sites       []string
-	KeepQuery   []string
-	Visitor     string
-	SecretID    []byte
-	RespectDnt  bool
-	Bots        *string
-	Ignore      []string
-	MaxRequests *int32
-	MaxNewPages *int32
-	RetainDays  int32
-	ForgetDays  int32
-	ID          int32
+	Tz           string
+	Ipv6Prefix   int16
+	Access       string
+	Sites        []string
+	KeepQuery    []string
+	Visitor      string
+	SecretID     []byte
+	RespectDnt   bool
+	Bots         *string
+	Ignore       []string
+	MaxRequests  *int32
+	MaxNewPages  *int32
+	RetainDays   int32
+	ForgetDays   int32
+	PublicCounts string
+	ID           int32
 }
 
 // Replaces the settings of an app.
@@ -177,6 +182,7 @@ func (q *Queries) AppSet(ctx context.Context, arg AppSetParams) error {
 		arg.MaxNewPages,
 		arg.RetainDays,
 		arg.ForgetDays,
+		arg.PublicCounts,
 		arg.ID,
 	)
 	return err
@@ -230,7 +236,7 @@ func (q *Queries) AppsEpochsHeldBefore(ctx context.Context, epoch int64) (int64,
 
 const AppsList = `-- name: AppsList :many
 
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts
 FROM apps
 ORDER BY name
 `
@@ -265,6 +271,7 @@ func (q *Queries) AppsList(ctx context.Context) ([]App, error) {
 			&i.DeletedAt,
 			&i.RetainDays,
 			&i.ForgetDays,
+			&i.PublicCounts,
 		); err != nil {
 			return nil, err
 		}

@@ -49,6 +49,8 @@ type App struct {
 	RetainDays int32
 	// Visitors who have not come to a site for so many days are forgotten there; if they come again they are new. 0: never.
 	ForgetDays int32
+	// What badges do, which anybody may show. off: nothing. read: show sums of pages and sites. count: the same, and count visits where they are asked to.
+	PublicCounts string
 }
 
 // Ids of the batches of visits that committed, or were abandoned; kept for some minutes.

@@ -327,7 +327,7 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 			refused = append(refused, `INSERT INTO `+table+` DEFAULT VALUES`, `DELETE FROM `+table, `TRUNCATE `+table)
 		}
 	}
-	for _, column := range []string{"ignore", "created_at", "bots", "respect_dnt", "max_requests", "max_new_pages", "retain_days", "forget_days"} {
+	for _, column := range []string{"ignore", "created_at", "bots", "respect_dnt", "max_requests", "max_new_pages", "retain_days", "forget_days", "public_counts"} {
 		refused = append(refused, `SELECT `+column+` FROM footfall.apps`)
 	}
 	for _, sql := range refused {

@@ -86,6 +86,8 @@ var rules = []struct{ refusedBy, sql string }{
 	{"apps_retain_days_range", `UPDATE apps SET retain_days = -1`},
 	{"apps_retain_days_range", `UPDATE apps SET retain_days = 36501`},
 	{"apps_forget_days_range", `UPDATE apps SET forget_days = -1`},
+	{"apps_public_counts_are_known", `UPDATE apps SET public_counts = 'all'`},
+	{"apps_public_counts_are_known", `UPDATE apps SET public_counts = 'count', access = 'key'`},
 	{"apps_forget_days_range", `UPDATE apps SET forget_days = 36501`},
 	{"apps_forget_days_range", `UPDATE apps SET retain_days = 10, forget_days = 9`},
 	{"apps_forget_days_range", `UPDATE apps SET retain_days = 0, forget_days = 9`},

@@ -1,5 +1,5 @@
-// Package embed is what goes into other people's pages: the script that counts, and the line that
-// loads it.
+// Package embed is what goes into other people's pages: the script that counts, the line that loads
+// it, and badges.
 package embed
 
 import (

@@ -223,7 +223,7 @@ func TestDocumentHasEveryRoute(t *testing.T) {
 	for _, r := range s.publicRoutes(Options{Reports: report.NewReader(nil)}) {
 		for _, method := range r.methods {
 			if method != http.MethodHead && method != http.MethodOptions {
-				want = append(want, method+" "+strings.NewReplacer(":app", "{app}", ":version", "{version}").Replace(r.path))
+				want = append(want, method+" "+strings.NewReplacer(":app", "{app}", ":version", "{version}", ":file", "{file}").Replace(r.path))
 			}
 		}
 	}
@@ -275,8 +275,12 @@ func (c *checker) send(t *testing.T, s sent) {
 	if given, query, found := strings.Cut(s.query, "!"); found {
 		app, s.query = given, query
 	}
+	file := app
+	if !strings.Contains(app, ".") {
+		file += ".svg"
+	}
 	method, path, _ := strings.Cut(s.call, " ")
-	path = strings.NewReplacer("{app}", app, "{version}", "0123456789ab.js").Replace(path) + "?" + s.query
+	path = strings.NewReplacer("{app}", app, "{version}", "0123456789ab.js", "{file}", file).Replace(path) + "?" + s.query
 	a := c.askWith(s.body, method, path, s.headers...)
 	require.Equal(t, s.status, a.status, "%s %s: %s", s.call, s.query, a.body)
 	c.reached[fmt.Sprint(s.call, " ", s.status)] = true
@@ -318,7 +322,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 	c := &checker{edge: newEdge(t), document: readDocument(t), reached: map[string]bool{}, accepted: map[string]bool{}, said: map[string]bool{}}
 	c.operations = c.document.operations()
 	c.administer(func(ctx context.Context, a *counter.Admin) error {
-		if err := a.AddApp(ctx, "choosy", counter.Settings{Sites: []string{"example.com"}, RespectDNT: ptr(true)}); err != nil {
+		if err := a.AddApp(ctx, "choosy", counter.Settings{Sites: []string{"example.com"}, RespectDNT: ptr(true), PublicCounts: ptr("count")}); err != nil {
 			return err
 		}
 		if err := a.AddApp(ctx, "deaf", counter.Settings{Access: ptr("open"), Ignore: []string{"192.0.2.1"}}); err != nil {
@@ -437,6 +441,13 @@ func (c *checker) sendSame(t *testing.T, count string) {
 			{call, "shop!" + least, []string{"Authorization", "Bearer " + count}, "", 403}, {call, "limited!" + least, nil, "", 429},
 		})
 	}
+	const example = "choosy!uri=http://example.com/"
+	c.sendAll(t, []sent{
+		{"GET /badge/{file}", example + "&show=site.uv&label=x&style=plain&color=red&chart=30d&count=1", nil, "", 200},
+		{"GET /badge/{file}", strings.Replace(example, "!", ".json!", 1), nil, "", 200}, {"GET /badge/{file}", "choosy.png!", nil, "", 404},
+	})
+	tag := c.get("/badge/choosy.svg?uri=http://example.com/").header.Get("ETag") // of the number that this has led to
+	c.send(t, sent{"GET /badge/{file}", example, []string{"If-None-Match", tag}, "", 304})
 	for _, path := range []string{"/openapi.json", "/api", "/api/try.js", "/api/try.css", "/count.js", "/count.{version}"} {
 		c.send(t, sent{"GET " + path, "", nil, "", 200})
 		tag := c.get(strings.Replace(path, "{version}", embed.Version+".js", 1)).header.Get("ETag")

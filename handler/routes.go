@@ -43,6 +43,7 @@ func (s *service) publicRoutes(o Options) []route {
 		{"/readyz", reading, s.ready},
 	}
 	r := newReports(s, o)
+	table = append(table, route{"/badge/:file", reading, r.badge})
 	for _, k := range kinds {
 		table = append(table, route{"/api/apps/:app/" + k.name, reading, func(c echo.Context) error { return r.answer(c, k) }})
 	}

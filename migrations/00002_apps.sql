@@ -22,6 +22,7 @@ CREATE TABLE apps (
     deleted_at    timestamptz,
     retain_days   integer     NOT NULL DEFAULT 35,
     forget_days   integer     NOT NULL DEFAULT 0,
+    public_counts text        NOT NULL DEFAULT 'off',
 
     CONSTRAINT apps_name_is_unique         UNIQUE (name),
     CONSTRAINT apps_name_is_a_word         CHECK (name ~ '^[a-z0-9][a-z0-9_-]{0,62}$'),
@@ -37,6 +38,8 @@ CREATE TABLE apps (
     CONSTRAINT apps_secret_keys_visitors   CHECK ((visitor = 'address') = (secret_id IS NULL)),
     CONSTRAINT apps_secret_id_length       CHECK (octet_length(secret_id) = 8),
     CONSTRAINT apps_bots_is_known          CHECK (bots IN ('count', 'skip')),
+    -- Where each visit needs a key, nobody counts without one.
+    CONSTRAINT apps_public_counts_are_known CHECK (public_counts IN ('off', 'read') OR (public_counts = 'count' AND access <> 'key')),
     CONSTRAINT apps_ignore_no_nulls        CHECK (array_position(ignore, NULL) IS NULL),
     CONSTRAINT apps_limits_are_not_negative CHECK (least(max_requests, max_new_pages) >= 0),
     CONSTRAINT apps_retain_days_range      CHECK (retain_days BETWEEN 0 AND 36500),
@@ -63,6 +66,7 @@ COMMENT ON COLUMN apps.max_new_pages IS 'New pages and sites a day; a visit to o
 COMMENT ON COLUMN apps.deleted_at    IS 'Since when its deletion has been under way; it counts nothing any more.';
 COMMENT ON COLUMN apps.retain_days   IS 'For how many days rows of visits are kept. 0: for ever. The sums stay in any case.';
 COMMENT ON COLUMN apps.forget_days   IS 'Visitors who have not come to a site for so many days are forgotten there; if they come again they are new. 0: never.';
+COMMENT ON COLUMN apps.public_counts IS 'What badges do, which anybody may show. off: nothing. read: show sums of pages and sites. count: the same, and count visits where they are asked to.';
 
 -- Running instances keep apps and keys in memory, and what they have looked up of targets and
 -- visitors. These numbers tell them when that no longer holds.

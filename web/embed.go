@@ -13,6 +13,7 @@ type embedPage struct {
 	frame
 	App          string
 	Line, Pinned string
+	Badge        string       // its address, before its parameters
 	Site         *report.Site // with whose numbers the example is; nil: nothing was counted yet
 }
 
@@ -26,7 +27,7 @@ func (d *Dashboard) Embed(ctx context.Context, app App, origin string) (Page, er
 	if err != nil {
 		return Page{}, err
 	}
-	page := embedPage{frame: v.frame(), App: app.Name, Line: embed.Line(origin, app.Name), Pinned: embed.PinnedLine(origin, app.Name)}
+	page := embedPage{frame: v.frame(), App: app.Name, Line: embed.Line(origin, app.Name), Pinned: embed.PinnedLine(origin, app.Name), Badge: origin + "/badge/" + app.Name + ".svg"}
 	page.Title = "In your pages · " + page.Title
 	sites, err := d.reader.Sites(ctx, app.Name, "", sitesLooked)
 	if err != nil {

@@ -35,6 +35,8 @@ type appFlags struct {
 	RespectDNT *bool    `name:"respect-dnt" negatable:""`
 	Ignore     []string `sep:"none" placeholder:"WHO"`
 
+	PublicCounts *string `placeholder:"WHAT"`
+
 	RetainDays *int `placeholder:"N"`
 	ForgetDays *int `placeholder:"N"`
 
@@ -56,7 +58,7 @@ func (f *appFlags) settings() counter.Settings {
 	return counter.Settings{
 		TZ: f.TZ, IPv6Prefix: f.IPv6Prefix, Access: f.Access, Sites: list(f.Site), KeepQuery: list(f.KeepQuery),
 		Visitor: f.Visitor, RespectDNT: f.RespectDNT, Bots: f.Bots, Ignore: list(f.Ignore),
-		RetainDays: f.RetainDays, ForgetDays: f.ForgetDays,
+		PublicCounts: f.PublicCounts, RetainDays: f.RetainDays, ForgetDays: f.ForgetDays,
 		MaxRequests: f.MaxRequests, MaxNewPages: f.MaxNewPages,
 	}
 }
@@ -131,6 +133,9 @@ func besides(app db.App) string {
 	set = chosen(set, "bots", app.Bots)
 	for _, who := range app.Ignore {
 		set = append(set, "ignore="+who)
+	}
+	if app.PublicCounts != "off" {
+		set = append(set, "public-counts="+app.PublicCounts)
 	}
 	if app.RetainDays != keptByDefault {
 		set = append(set, fmt.Sprintf("retain-days=%d", app.RetainDays))

@@ -1,0 +1,83 @@
+package counter
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"footfall/visit"
+)
+
+// What an app lets anybody do by badges.
+const (
+	publicOff   = "off"   // nothing
+	publicRead  = "read"  // show sums of pages and sites
+	publicCount = "count" // the same, and count visits
+)
+
+var publicCounts = []string{publicOff, publicRead, publicCount}
+
+// badgeVisitor is the one visitor that all are who are counted by a badge: nearly all of them come
+// through the image proxies of code hosts, which hide who they are. No network has this address, and
+// of hashes one in 2¹²⁰.
+var badgeVisitor = netip.MustParseAddr("fd00::ba:d9e")
+
+// Shown is what a badge shows, and of what.
+type Shown struct {
+	visit.Answer
+	Target visit.Target
+	Today  int32 // in the app's time zone
+}
+
+// Badge returns the numbers of a page and its site, to anybody, if the app makes them public. With
+// counting the visit counts before, if the app lets badges count.
+func (c *Counter) Badge(ctx context.Context, r Request, counting bool) (s Shown, err error) {
+	register, err := c.apps.current(ctx)
+	if err != nil {
+		return s, err
+	}
+	a, err := register.app(r.App)
+	if err != nil {
+		return s, err
+	}
+	if a.public == publicOff || counting && a.public != publicCount {
+		return s, visit.Errorf(visit.Forbidden, "", "badges of app %s do not do that: see footfall app set --public-counts", a.name)
+	}
+	if r.ParseErr != nil {
+		return s, r.ParseErr
+	}
+	s.Today = visit.DayOf(c.clock(), a.zone)
+	w := subject{day: s.Today, address: r.Peer, visitor: badgeVisitor, untrusted: !a.isOpen()}
+	if w.target, err = a.targetOf(r.URI); err != nil {
+		return s, err
+	}
+	s.Target = w.target
+	if err := c.checkRate(a, w); err != nil {
+		return s, err
+	}
+	if !counting {
+		s.Answer, err = c.read(ctx, a, w.target, nil)
+		return s, err
+	}
+	if why := c.skips(a, &r, w); why != "" && (why != visit.SkippedBot || !isImageProxy(r.Agent)) {
+		c.metrics.skipped.WithLabelValues(string(why)).Inc()
+		s.Answer, err = c.read(ctx, a, w.target, nil)
+		s.Skipped = why
+		return s, err
+	}
+	if a.fault != nil {
+		return s, visit.Errorf(visit.Unavailable, "", "app %s cannot be counted for by this instance; tell its operator", a.name).Because(a.fault)
+	}
+	v := c.visitOf(a, &w, "")
+	v.VisitorOn = nil // it is the same one each day
+	s.Answer, err = c.recorder.Record(v)
+	return s, err
+}
+
+// isImageProxy reports whether a User-Agent is that of a proxy through which people see images: of
+// GitHub (github-camo), PyPI and others that run Camo, of Gmail (GoogleImageProxy).
+func isImageProxy(agent string) bool {
+	agent = strings.ToLower(agent[:min(len(agent), agentBytes)])
+	return slices.ContainsFunc([]string{"camo", "imageproxy"}, func(mark string) bool { return strings.Contains(agent, mark) })
+}

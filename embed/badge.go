@@ -1,0 +1,136 @@
+package embed
+
+import (
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"footfall/report/draw"
+	"footfall/visit"
+)
+
+// Badge is what somebody wants to see of a page.
+type Badge struct {
+	URI    string
+	Site   bool   // the number is the site's, not the page's
+	Number string // hot, pv or uv
+	Count  bool   // showing it is a visit
+	Days   int    // of the line beside the number; 0: there is none
+
+	label, color, style string
+}
+
+// What a badge may say, the usual first.
+var (
+	badgeNumbers = []string{"page.hot", "page.pv", "page.uv", "site.hot", "site.pv", "site.uv"}
+	badgeLabels  = map[string]string{"hot": "visits", "pv": "daily visitors", "uv": "visitors"}
+	badgeColors  = map[string]string{
+		"brightgreen": "#44cc11", "green": "#97ca00", "yellowgreen": "#a4a61d", "yellow": "#dfb317", "orange": "#fe7d37", "red": "#e05d44",
+		"blue": "#007ec6", "lightgrey": "#9f9f9f", "grey": "#555555",
+	}
+	hexColor = regexp.MustCompile(`^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$`)
+)
+
+const (
+	usualColor   = "blue"
+	longestLabel = 64 // characters
+	longestLine  = 90 // days
+	noNumber     = "–"
+)
+
+// ReadBadge reads the parameters of a badge. What is wrong is left as usual, so that the badge can
+// be drawn nevertheless; the error is the first fault. Other parameters are ignored.
+func ReadBadge(q url.Values) (b Badge, err error) {
+	wrong := func(name, format string, args ...any) {
+		if err == nil {
+			err = visit.Errorf(visit.Invalid, name, format, args...)
+		}
+	}
+	b = Badge{URI: q.Get("uri"), Number: "hot", color: badgeColors[usualColor], style: draw.BadgeStyles[0]}
+	if show := q.Get("show"); slices.Contains(badgeNumbers, show) {
+		target, number, _ := strings.Cut(show, ".")
+		b.Site, b.Number = target == "site", number
+	} else if show != "" {
+		wrong("show", "%.64q is none: use %s", show, strings.Join(badgeNumbers, ", "))
+	}
+	if style := q.Get("style"); slices.Contains(draw.BadgeStyles, style) {
+		b.style = style
+	} else if style != "" {
+		wrong("style", "%.64q is none: use %s", style, strings.Join(draw.BadgeStyles, ", "))
+	}
+	if color := q.Get("color"); badgeColors[color] != "" {
+		b.color = badgeColors[color]
+	} else if hex := hexColor.FindStringSubmatch(color); hex != nil {
+		b.color = "#" + strings.ToLower(hex[1])
+		if len(hex[1]) == 3 {
+			b.color = "#" + strings.ToLower(string([]byte{hex[1][0], hex[1][0], hex[1][1], hex[1][1], hex[1][2], hex[1][2]}))
+		}
+	} else if color != "" {
+		wrong("color", "%.64q is none: write one like 0b6e63, or green", color)
+	}
+	b.label = badgeLabels[b.Number]
+	if label := q.Get("label"); !utf8.ValidString(label) || utf8.RuneCountInString(label) > longestLabel || strings.ContainsFunc(label, unicode.IsControl) {
+		wrong("label", "it is no text of at most %d characters", longestLabel)
+	} else if q.Has("label") {
+		b.label = label
+	}
+	if count := q.Get("count"); count == "1" {
+		b.Count = true
+	} else if count != "" {
+		wrong("count", "%.64q is neither 1 nor left out", count)
+	}
+	if chart := q.Get("chart"); chart != "" {
+		days, notNumber := strconv.Atoi(strings.TrimSuffix(chart, "d"))
+		if notNumber != nil || !strings.HasSuffix(chart, "d") || days < 2 || days > longestLine {
+			wrong("chart", "%.64q is no line: write 30d, or another number of days up to %d", chart, longestLine)
+		} else {
+			b.Days = days
+		}
+	}
+	return b, err
+}
+
+// Of is the number that the badge shows.
+func (b Badge) Of(a visit.Answer) int64 {
+	counts := a.Page
+	if b.Site {
+		counts = a.Site
+	}
+	switch b.Number {
+	case "pv":
+		return counts.PV
+	case "uv":
+		return counts.UV
+	}
+	return counts.Hot
+}
+
+// SVG draws the badge with a number, and beside it the line of some; nil number: there is none.
+func (b Badge) SVG(number *int64, line []int64) []byte {
+	return []byte(draw.Badge{Style: b.style, Label: b.label, Message: message(number), Color: b.color, Line: line}.SVG())
+}
+
+// JSON is the badge as shields.io draws it.
+func (b Badge) JSON(number *int64) []byte {
+	body, _ := json.Marshal(struct { // cannot fail for these
+		SchemaVersion int    `json:"schemaVersion"`
+		Label         string `json:"label"`
+		Message       string `json:"message"`
+		Color         string `json:"color"`
+		Style         string `json:"style,omitempty"`
+		IsError       bool   `json:"isError,omitempty"`
+	}{1, b.label, message(number), b.color, strings.TrimSuffix(b.style, "plain"), number == nil})
+	return body
+}
+
+func message(number *int64) string {
+	if number == nil {
+		return noNumber
+	}
+	return draw.Number(*number)
+}
