@@ -51,12 +51,10 @@ type PairColumns struct {
 // ToldColumns has a row for each day of an app that a caller has told.
 type ToldColumns struct{ Apps, Days []int32 }
 
-// LateColumns holds two tables, which say of which day each visit is: any that the app keeps. A
-// batch has a verdict for each row of the first then, and not for each pair.
+// LateColumns holds what a batch of visits of any days has besides. Its Pairs have a row for each
+// day of a pair.
 type LateColumns struct {
-	// In the order of arrival.
-	Pairs []int32 // the pair's row, from 1
-	Days  []int32
+	Turns []int32 // of each row of Pairs: how many there are of the pair up to it
 
 	// A row for each day of a target.
 	Targets, Sites []int64 // as in TargetColumns
@@ -78,7 +76,7 @@ type Verdict struct {
 // Outcome is what became of a batch that has committed.
 type Outcome struct {
 	Sums     []Sums    // one for each row of Batch.Targets
-	Verdicts []Verdict // one for each row of Batch.Pairs, or of its LateColumns
+	Verdicts []Verdict // one for each row of Batch.Pairs
 }
 
 // Write sends a batch in one round trip, or in two where visits of it have ids, and returns when it
@@ -118,7 +116,7 @@ func (b *Batch) failed(conn *pgxpool.Conn, err error) error {
 // queue queues all that comes behind the beginning of the transaction.
 func (b *Batch) queue(q *pgx.Batch, out *Outcome) {
 	out.Sums = resize(out.Sums, len(b.Targets.IDs))
-	out.Verdicts = resize(out.Verdicts, b.verdicts())
+	out.Verdicts = resize(out.Verdicts, len(b.Pairs.Targets))
 	if len(b.Told.Apps) > 0 {
 		q.Queue(ToldDaysHold, b.Told.Apps, b.Told.Days, b.Late != nil)
 	}
@@ -186,14 +184,7 @@ func (b *Batch) recordArgs() []any {
 // lateArgs are the arguments of LateVisitsRecord.
 func (b *Batch) lateArgs() []any {
 	p, l := &b.Pairs, b.Late
-	return []any{p.Targets, p.Visitors, l.Pairs, l.Days, l.Targets, l.Sites, l.TargetDays, l.Hot}
-}
-
-func (b *Batch) verdicts() int {
-	if b.Late != nil {
-		return len(b.Late.Pairs)
-	}
-	return len(b.Pairs.Targets)
+	return []any{p.Targets, p.Visitors, p.Days, l.Turns, l.Targets, l.Sites, l.TargetDays, l.Hot}
 }
 
 // Basis returns the version of everything that callers may keep in memory of the tables; an

@@ -158,8 +158,9 @@ func serveVisits(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	require.NoError(t, err)
 	require.True(t, late)
 	b := visitBatch("192.0.2.1", ids["example.org"], ids["example.org/x"])
+	onDay(b, today)
 	b.Told = db.ToldColumns{Apps: []int32{1}, Days: []int32{today}}
-	b.Late = &db.LateColumns{Pairs: []int32{1, 2}, Days: []int32{today, today}, Targets: b.Targets.IDs, Sites: []int64{0, ids["example.org"]},
+	b.Late = &db.LateColumns{Turns: []int32{1, 1}, Targets: b.Targets.IDs, Sites: []int64{0, ids["example.org"]},
 		TargetDays: []int32{today, today}, Hot: []int64{1, 1}}
 	b.Targets.Days = []int32{0, 0}
 	require.NoError(t, d.Write(ctx, b, &out))

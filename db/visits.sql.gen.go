@@ -227,8 +227,8 @@ FROM record_late_visits($1::bigint[], $2::inet[], $3::integer[], $4::integer[],
 type LateVisitsRecordParams struct {
 	Pages      []int64
 	Ips        []netip.Addr
-	Pairs      []int32
 	Days       []int32
+	Turns      []int32
 	Targets    []int64
 	Sites      []int64
 	TargetDays []int32
@@ -242,15 +242,15 @@ type LateVisitsRecordRow struct {
 	Counted  bool
 }
 
-// What VisitsRecord does, for visits of any days: pairs of target and visitor are a table, each once;
-// visits, each with the place of its pair (from 1) and the day, another; and targets by day a third.
-// Returns a row for each of the second.
+// What VisitsRecord does, for visits of any days: a row for each distinct pair and day, in the order
+// of arrival, with how many there are of the pair up to it; and targets by day. Returns a row for each
+// of the first.
 func (q *Queries) LateVisitsRecord(ctx context.Context, arg LateVisitsRecordParams) ([]LateVisitsRecordRow, error) {
 	rows, err := q.db.Query(ctx, LateVisitsRecord,
 		arg.Pages,
 		arg.Ips,
-		arg.Pairs,
 		arg.Days,
+		arg.Turns,
 		arg.Targets,
 		arg.Sites,
 		arg.TargetDays,

@@ -229,14 +229,14 @@ SELECT (EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = ANY (@days::intege
         ))::boolean AS late;
 
 -- name: LateVisitsRecord :many
--- What VisitsRecord does, for visits of any days: pairs of target and visitor are a table, each once;
--- visits, each with the place of its pair (from 1) and the day, another; and targets by day a third.
--- Returns a row for each of the second.
+-- What VisitsRecord does, for visits of any days: a row for each distinct pair and day, in the order
+-- of arrival, with how many there are of the pair up to it; and targets by day. Returns a row for each
+-- of the first.
 SELECT l.place::integer    AS place,
        l.rank::bigint      AS rank,
        l.newcomer::boolean AS newcomer,
        l.counted::boolean  AS counted
-FROM record_late_visits(@pages::bigint[], @ips::inet[], @pairs::integer[], @days::integer[],
+FROM record_late_visits(@pages::bigint[], @ips::inet[], @days::integer[], @turns::integer[],
                         @targets::bigint[], @sites::bigint[], @target_days::integer[], @hots::bigint[]) AS l;
 
 -- name: FirstToldDay :one

@@ -241,14 +241,14 @@ func (d *draft) tell(g *generation) {
 
 // learn puts the pairs of a batch that has committed into the memory and the filter.
 func (d *draft) learn(g *generation) {
+	remember := g.memory.put
 	if d.batch.Late != nil {
-		d.learnLate(g)
-		return
+		remember = g.memory.putLate
 	}
 	p := &d.batch.Pairs
 	for place, target := range p.Targets {
 		visitor, verdict := p.Visitors[place], d.outcome.Verdicts[place]
-		g.memory.put(pairOf(target, visitor), lastCounted{rank: verdict.Rank, day: p.Days[place]})
+		remember(pairOf(target, visitor), lastCounted{rank: verdict.Rank, day: p.Days[place]})
 		g.filter.add(target, visitor)
 	}
 }

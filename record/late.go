@@ -24,6 +24,7 @@ const (
 type lateDraft struct {
 	columns  db.LateColumns
 	visitAt  map[dayOf]int32       // places in draft.pairs, one for each day of a pair
+	turns    map[pair]int32        // how many days of the pair are sent
 	targetAt map[dayOfTarget]int32 // places in columns.Targets
 	days     map[int32]bool
 }
@@ -42,7 +43,7 @@ type dayOfTarget struct {
 func (d *draft) fillLate(entries []entry, g *generation) int {
 	d.clear(g.basis)
 	if d.late.visitAt == nil {
-		d.late = lateDraft{visitAt: map[dayOf]int32{}, targetAt: map[dayOfTarget]int32{}, days: map[int32]bool{}}
+		d.late = lateDraft{visitAt: map[dayOf]int32{}, turns: map[pair]int32{}, targetAt: map[dayOfTarget]int32{}, days: map[int32]bool{}}
 	}
 	d.batch.Late = &d.late.columns
 	for i := range entries {
@@ -66,9 +67,10 @@ func (d *draft) fillLate(entries []entry, g *generation) int {
 
 func (l *lateDraft) clear() {
 	c := &l.columns
-	c.Pairs, c.Days = c.Pairs[:0], c.Days[:0]
+	c.Turns = c.Turns[:0]
 	c.Targets, c.Sites, c.TargetDays, c.Hot = c.Targets[:0], c.Sites[:0], c.TargetDays[:0], c.Hot[:0]
 	clear(l.visitAt)
+	clear(l.turns)
 	clear(l.targetAt)
 	clear(l.days)
 }
@@ -112,17 +114,12 @@ func (d *draft) latePair(t *entryTarget, e *entry, g *generation) int32 {
 		d.pairs = append(d.pairs, draftPair{place: notSent, verdict: db.Verdict{Rank: last.rank}})
 		return at
 	}
-	row, there := d.pairAt[p]
-	if !there {
-		d.lookUps.needed++
-		columns := &d.batch.Pairs
-		row = int32(len(columns.Targets)) //nolint:gosec // as above
-		d.pairAt[p] = row
-		columns.Targets, columns.Visitors = append(columns.Targets, t.id), append(columns.Visitors, e.Visitor)
-	}
-	c := &d.late.columns
-	d.pairs = append(d.pairs, draftPair{place: int32(len(c.Pairs))}) //nolint:gosec // as above
-	c.Pairs, c.Days = append(c.Pairs, row+1), append(c.Days, e.Day)
+	d.lookUps.needed++
+	d.late.turns[p]++
+	columns := &d.batch.Pairs
+	d.pairs = append(d.pairs, draftPair{place: int32(len(columns.Targets))}) //nolint:gosec // as above
+	columns.Targets, columns.Visitors, columns.Days = append(columns.Targets, t.id), append(columns.Visitors, e.Visitor), append(columns.Days, e.Day)
+	d.late.columns.Turns = append(d.late.columns.Turns, d.late.turns[p])
 	return at
 }
 
@@ -138,16 +135,6 @@ func (d *draft) noteTold(e *entry) {
 		}
 	}
 	t.Apps, t.Days = append(t.Apps, e.App), append(t.Days, e.Day)
-}
-
-// learnLate is learn for late visits.
-func (d *draft) learnLate(g *generation) {
-	p, c := &d.batch.Pairs, &d.late.columns
-	for place, row := range c.Pairs {
-		target, visitor := p.Targets[row-1], p.Visitors[row-1]
-		g.memory.putLate(pairOf(target, visitor), lastCounted{rank: d.outcome.Verdicts[place].Rank, day: c.Days[place]})
-		g.filter.add(target, visitor)
-	}
 }
 
 // judge finds out, once for a chunk, whether its visits are to be counted as late ones. Where that

@@ -2,63 +2,71 @@
 -- it and the one after, as if it had come in time. The caller holds the counters of the targets, and
 -- has their days kept as they are (told_days_must_be).
 
--- The days on which visitors came after one, each with the day before it. Who came last on a day is
--- followed from there back, all who have come to a day at once, the latest day first: so each
--- partition is opened once, and only where somebody came. A statement is planned for each day, since
--- one for all days would lock them all.
-CREATE FUNCTION later_days(
-    pairs integer[], pages bigint[], ips inet[], last_days integer[], first_days integer[],
-    OUT day_pairs integer[], OUT days integer[], OUT previous_days integer[]
+-- The day on which each visitor came after a day that is asked for, or that day itself, and the day
+-- before it. Visitors are followed from their last day back, all who have come to a day at once, the
+-- latest day first: so each partition is opened once, and only where somebody came. A statement is
+-- planned for each day, since one for all days would lock them all.
+CREATE FUNCTION days_after(
+    places integer[], pages bigint[], ips inet[], asked_days integer[], last_days integer[],
+    OUT found_places integer[], OUT next_days integer[], OUT previous_days integer[]
 )
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 AS $$
 DECLARE
     day           integer;
-    here_pairs    integer[];
+    here_places   integer[];
     here_previous integer[];
 BEGIN
-    day_pairs := '{}';
-    days := '{}';
+    found_places := '{}';
+    next_days := '{}';
     previous_days := '{}';
     LOOP
         SELECT max(l.day_id) INTO day FROM unnest(last_days) AS l (day_id);
         EXIT WHEN day IS NULL;
         EXECUTE format($walk$
             WITH walked AS MATERIALIZED (
-                SELECT w.pair, w.page_id, w.ip, w.first_day, w.day_id = %1$s AS here, r.previous_day,
-                       CASE WHEN w.day_id = %1$s THEN r.previous_day ELSE w.day_id END AS next_day
-                FROM unnest($1, $2, $3, $4, $5) AS w (pair, page_id, ip, day_id, first_day)
+                SELECT w.place, w.page_id, w.ip, w.asked_day, w.day_id,
+                       CASE WHEN w.day_id = %1$s THEN coalesce(v.previous_day, -1) END AS previous_day
+                FROM (SELECT unnest($1) AS place, unnest($2) AS page_id, unnest($3) AS ip, unnest($4) AS asked_day, unnest($5) AS day_id) AS w
                 LEFT JOIN LATERAL (
-                    SELECT v.previous_day
-                    FROM visits AS v
+                    SELECT r.previous_day
+                    FROM visits AS r
                     WHERE w.day_id = %1$s
-                      AND v.day_id = %1$s
-                      AND v.page_id = w.page_id
-                      AND v.ip BETWEEN w.ip AND w.ip
-                    ORDER BY v.page_id, v.ip
+                      AND r.day_id = %1$s
+                      AND r.page_id = w.page_id
+                      AND r.ip BETWEEN w.ip AND w.ip
+                    ORDER BY r.page_id, r.ip
                     LIMIT 1
-                ) AS r ON true
+                ) AS v ON true
+            ), here AS (
+                SELECT array_agg(w.place) AS places, array_agg(w.previous_day) AS previous_days
+                FROM walked AS w
+                WHERE w.previous_day < w.asked_day
+            ), further AS (
+                SELECT array_agg(w.place) AS places, array_agg(w.page_id) AS pages, array_agg(w.ip) AS ips, array_agg(w.asked_day) AS asked_days,
+                       array_agg(coalesce(w.previous_day, w.day_id)) AS last_days
+                FROM walked AS w
+                WHERE w.previous_day IS NULL
+                   OR w.previous_day >= w.asked_day
             )
-            SELECT array_agg(pair) FILTER (WHERE here), array_agg(previous_day) FILTER (WHERE here),
-                   array_agg(pair)      FILTER (WHERE next_day >= first_day), array_agg(page_id)  FILTER (WHERE next_day >= first_day),
-                   array_agg(ip)        FILTER (WHERE next_day >= first_day), array_agg(next_day) FILTER (WHERE next_day >= first_day),
-                   array_agg(first_day) FILTER (WHERE next_day >= first_day)
-            FROM walked $walk$, day)
-        INTO here_pairs, here_previous, pairs, pages, ips, last_days, first_days
-        USING pairs, pages, ips, last_days, first_days;
-        IF array_position(here_previous, NULL) IS NOT NULL THEN
+            SELECT h.places, h.previous_days, f.places, f.pages, f.ips, f.asked_days, f.last_days
+            FROM here AS h
+            CROSS JOIN further AS f $walk$, day)
+        INTO here_places, here_previous, places, pages, ips, asked_days, last_days
+        USING places, pages, ips, asked_days, last_days;
+        IF -1 = ANY (here_previous) THEN
             RAISE EXCEPTION 'a visitor has no visit on day %, which is one of theirs', day
                 USING ERRCODE = '22000', HINT = 'Run footfall verify.';
         END IF;
-        day_pairs := day_pairs || here_pairs;
-        days := days || array_fill(day, ARRAY[cardinality(here_pairs)]);
+        found_places := found_places || here_places;
+        next_days := next_days || array_fill(day, ARRAY[coalesce(cardinality(here_places), 0)]);
         previous_days := previous_days || here_previous;
     END LOOP;
 END
 $$;
 
-COMMENT ON FUNCTION later_days(integer[], bigint[], inet[], integer[], integer[]) IS 'The days of visitors from a first day on, each with the day before it. The arrays are one table: a number for the pair, target, visitor, last day and first day. Fails where the row of a day is missing.';
+COMMENT ON FUNCTION days_after(integer[], bigint[], inet[], integer[], integer[]) IS 'The first day from a day on which each visitor came, and the one before it. The arrays are one table: a number of the row, target, visitor, the day, and the last one of the visitor, which is not before it. Fails where the row of a day is missing.';
 
 -- What is taken below what is there is left out: the caller looks for it among the packed ones.
 CREATE FUNCTION take_open_returns(pages bigint[], days integer[], previous integer[], INOUT visitors bigint[])
@@ -138,7 +146,7 @@ COMMENT ON FUNCTION relink_returns(bigint[], integer[], integer[], bigint[]) IS 
 -- Lists of first pages are made again from the daily numbers, by the nightly task. Batches of two
 -- sites have no lock in common that would keep them apart here, where both delete lists of their app:
 -- so all take the rows in order of key.
-CREATE FUNCTION drop_tops(sites bigint[], days integer[]) RETURNS void
+CREATE FUNCTION drop_tops(targets bigint[], days integer[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 SET enable_seqscan = off
@@ -152,9 +160,9 @@ BEGIN
         SELECT o.ctid
         FROM (
             SELECT DISTINCT p.app_id, l.site_id, d.day_id
-            FROM unnest(sites, days) AS d (site_id, day_id)
-            JOIN pages AS p ON p.id = d.site_id
-            CROSS JOIN LATERAL (VALUES (0), (p.id)) AS l (site_id)
+            FROM unnest(targets, days) AS d (page_id, day_id)
+            JOIN pages AS p ON p.id = d.page_id
+            CROSS JOIN LATERAL (VALUES (0), (coalesce(p.site_id, p.id))) AS l (site_id)
         ) AS c
         JOIN tops AS o ON o.app_id = c.app_id AND o.site_id = c.site_id AND o.day_id = c.day_id
         ORDER BY o.app_id, o.site_id, o.day_id, o.by
@@ -163,20 +171,19 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION drop_tops(bigint[], integer[]) IS 'Deletes the lists of first pages of some sites, and of their apps as a whole, on the day beside each.';
+COMMENT ON FUNCTION drop_tops(bigint[], integer[]) IS 'Deletes the lists of first pages of the sites of some targets, and of their apps as a whole, on the day beside each.';
 
 -- Decides what each visit is, and writes it down, as VisitsRecord does for visits of a site's last
--- day. Three tables come as arrays: pairs of target and visitor, each once, in order of arrival;
--- visits, each (pair, day) once, in order of arrival; and for each (target, day) the site (0: it is
--- one) and how many visits there are. Hot of the counters has been added. Returns for each visit its
--- place, the visitor's rank, whether the visitor came to the target for the first time with it, and
--- whether it was the first on its day.
+-- day. Two tables come as arrays: visits, each day of a pair of target and visitor once, in order of
+-- arrival; and for each (target, day) the site (0: it is one) and how many visits there are. Hot of
+-- the counters has been added. Returns for each row of the first its place, the visitor's rank,
+-- whether the visitor came to the target for the first time with it, and whether it was the first on
+-- its day.
 --
--- The days of a pair, those that are there and those that come, make one line, in which each has the
--- one before it: so it does not matter in which order they are told.
+-- The first visits of all pairs, whose turn is 1, are counted together, then the second ones: so each
+-- is linked in between two days that are there.
 CREATE FUNCTION record_late_visits(
-    pair_pages bigint[], pair_ips inet[],
-    visit_pairs integer[], visit_days integer[],
+    pages bigint[], ips inet[], day_ids integer[], turns integer[],
     targets bigint[], sites bigint[], target_days integer[], hots bigint[]
 ) RETURNS TABLE (place integer, rank bigint, newcomer boolean, counted boolean)
 LANGUAGE plpgsql
@@ -187,19 +194,23 @@ AS $$
 #variable_conflict use_column
 DECLARE
     closed integer[] := ARRAY(SELECT c.day_id FROM closed_days AS c WHERE c.day_id = ANY (target_days));
-    -- Of the pairs.
-    known_ranks  bigint[];
-    known_firsts integer[];
-    known_lasts  integer[];
-    -- The days that are there.
-    day_pairs     integer[];
-    there_days    integer[];
+    -- The visits of a turn, and what is known of their visitors.
+    places   integer[];
+    of_pages bigint[];
+    of_ips   inet[];
+    at_days  integer[];
+    ranks    bigint[];
+    firsts   integer[];
+    lasts    integer[];
+    -- Of those that are not after the last day of their visitor: the day from then on, and the one before.
+    late_places   integer[];
+    next_days     integer[];
     previous_days integer[];
     -- What is returned.
-    places    integer[];
-    ranks     bigint[];
-    newcomers boolean[];
-    counts    boolean[];
+    done_places integer[];
+    done_ranks  bigint[];
+    newcomers   boolean[];
+    counts      boolean[];
     -- Visits that were not there, of closed days.
     new_pages bigint[];
     new_days  integer[];
@@ -212,183 +223,178 @@ DECLARE
     -- Days whose new visitors turn out to have come before.
     moved_pages    bigint[];
     moved_days     integer[];
-    moved_sites    bigint[];
     moved_visitors bigint[];
+    -- Targets and days of which lists of first pages may be wrong now.
+    changed_pages bigint[]  := '{}';
+    changed_days  integer[] := '{}';
 BEGIN
-    SELECT array_agg(v.rank ORDER BY p.pair), array_agg(v.first_day ORDER BY p.pair), array_agg(v.last_day ORDER BY p.pair)
-    INTO known_ranks, known_firsts, known_lasts
-    FROM unnest(pair_pages, pair_ips) WITH ORDINALITY AS p (page_id, ip, pair)
-    LEFT JOIN LATERAL (
-        SELECT w.rank, w.first_day, w.last_day
-        FROM visitors AS w
-        WHERE w.page_id = p.page_id
-          AND w.ip BETWEEN p.ip AND p.ip
-        ORDER BY w.page_id, w.ip
-        LIMIT 1
-    ) AS v ON true;
-
-    SELECT l.day_pairs, l.days, l.previous_days
-    INTO day_pairs, there_days, previous_days
-    FROM (
-        SELECT array_agg(p.pair::integer) AS pairs, array_agg(p.page_id) AS pages, array_agg(p.ip) AS ips,
-               array_agg(p.last_day) AS last_days, array_agg(a.first_day) AS first_days
-        FROM unnest(pair_pages, pair_ips, known_lasts) WITH ORDINALITY AS p (page_id, ip, last_day, pair)
-        JOIN (SELECT v.pair, min(v.day_id) AS first_day FROM unnest(visit_pairs, visit_days) AS v (pair, day_id) GROUP BY v.pair) AS a ON a.pair = p.pair
-        WHERE p.last_day >= a.first_day
-    ) AS w
-    CROSS JOIN LATERAL later_days(w.pairs, w.pages, w.ips, w.last_days, w.first_days) AS l;
-
-    WITH asked AS (
-        SELECT v.pair, v.day_id, v.place::integer AS place
-        FROM unnest(visit_pairs, visit_days) WITH ORDINALITY AS v (pair, day_id, place)
-    ), pairs AS MATERIALIZED (
-        SELECT p.pair::integer AS pair, p.page_id, p.ip, p.first_day, p.last_day, a.from_day, a.to_day, a.place,
-               p.rank IS NULL AS newcomer,
-               CASE
-                   WHEN p.rank IS NOT NULL THEN p.rank
-                   ELSE (SELECT c.uv FROM counters AS c WHERE c.page_id = p.page_id)
-                            + row_number() OVER (PARTITION BY p.page_id, p.rank IS NULL ORDER BY a.place)
-               END AS rank
-        FROM unnest(pair_pages, pair_ips, known_ranks, known_firsts, known_lasts) WITH ORDINALITY
-                 AS p (page_id, ip, rank, first_day, last_day, pair)
-        JOIN (SELECT a.pair, min(a.day_id) AS from_day, max(a.day_id) AS to_day, min(a.place) AS place FROM asked AS a GROUP BY a.pair) AS a
-            ON a.pair = p.pair
-    ), lines AS (
-        SELECT d.pair, d.day_id, max(d.place) AS place, max(d.was) AS was -- was: its previous day; null: it is not there yet
+    FOR nth IN 1 .. (SELECT coalesce(max(t.turn), 1) FROM unnest(turns) AS t (turn)) LOOP
+        SELECT array_agg(a.place), array_agg(a.page_id), array_agg(a.ip), array_agg(a.day_id),
+               array_agg(v.rank), array_agg(v.first_day), array_agg(v.last_day)
+        INTO places, of_pages, of_ips, at_days, ranks, firsts, lasts
         FROM (
-            SELECT a.pair, a.day_id, a.place, NULL::integer AS was
-            FROM asked AS a
-            UNION ALL
-            SELECT l.pair, l.day_id, NULL, l.previous_day
-            FROM unnest(day_pairs, there_days, previous_days) AS l (pair, day_id, previous_day)
-        ) AS d
-        GROUP BY d.pair, d.day_id
-    ), linked AS MATERIALIZED (
-        SELECT l.pair, p.page_id, p.ip, l.day_id, l.place, l.was, p.rank, p.newcomer AND l.place = p.place AS newcomer,
-               coalesce(lag(l.day_id) OVER (of_pair ORDER BY l.day_id), min(l.was) OVER of_pair, p.last_day, 0) AS previous_day
-        FROM lines AS l
-        JOIN pairs AS p ON p.pair = l.pair
-        WINDOW of_pair AS (PARTITION BY l.pair)
-    ), target_sites AS (
-        SELECT DISTINCT t.page_id, coalesce(nullif(t.site_id, 0), t.page_id) AS site_id
-        FROM unnest(targets, sites) AS t (page_id, site_id)
-    ), newcomers AS (
-        INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
-        SELECT p.page_id, p.ip, p.rank, p.from_day, p.to_day
-        FROM pairs AS p
-        WHERE p.newcomer
-        ORDER BY p.page_id, p.ip
-    ), returned AS (
-        INSERT INTO visitors AS v (page_id, ip, rank, first_day, last_day)
-        SELECT p.page_id, p.ip, p.rank, least(p.first_day, p.from_day), greatest(p.last_day, p.to_day)
-        FROM pairs AS p
-        WHERE NOT p.newcomer
-          AND (p.from_day < p.first_day OR p.to_day > p.last_day)
-        ORDER BY p.page_id, p.ip
-        ON CONFLICT (page_id, ip) DO UPDATE
-            SET first_day = excluded.first_day,
-                last_day  = excluded.last_day
-    ), visited AS (
-        INSERT INTO visits (page_id, day_id, previous_day, ip)
-        SELECT l.page_id, l.day_id, l.previous_day, l.ip
-        FROM linked AS l
-        WHERE l.was IS NULL
-        ORDER BY l.day_id, l.page_id, l.ip
-    ), relinked AS (
-        INSERT INTO visits AS v (page_id, day_id, previous_day, ip)
-        SELECT l.page_id, l.day_id, l.previous_day, l.ip
-        FROM linked AS l
-        WHERE l.previous_day <> l.was
-        ORDER BY l.day_id, l.page_id, l.ip
-        ON CONFLICT (page_id, day_id, ip) DO UPDATE
-            SET previous_day = excluded.previous_day
-    ), dated AS (
-        INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, new_visitors)
-        SELECT n.page_id, nullif(max(n.site_id), 0), n.day_id, sum(n.hot), sum(n.pv), sum(n.new_visitors)
+            SELECT unnest(pages) AS page_id, unnest(ips) AS ip, unnest(day_ids) AS day_id, unnest(turns) AS turn, generate_subscripts(turns, 1) AS place
+        ) AS a
+        LEFT JOIN LATERAL (
+            SELECT w.rank, w.first_day, w.last_day
+            FROM visitors AS w
+            WHERE w.page_id = a.page_id
+              AND w.ip BETWEEN a.ip AND a.ip
+            ORDER BY w.page_id, w.ip
+            LIMIT 1
+        ) AS v ON true
+        WHERE a.turn = nth;
+
+        SELECT n.found_places, n.next_days, n.previous_days
+        INTO late_places, next_days, previous_days
         FROM (
-            SELECT t.page_id, t.site_id, t.day_id, t.hot, 0 AS pv, 0 AS new_visitors
-            FROM unnest(targets, sites, target_days, hots) AS t (page_id, site_id, day_id, hot)
+            SELECT array_agg(f.place) AS places, array_agg(f.page_id) AS pages, array_agg(f.ip) AS ips, array_agg(f.day_id) AS days, array_agg(f.last_day) AS last_days
+            FROM (
+                SELECT unnest(places) AS place, unnest(of_pages) AS page_id, unnest(of_ips) AS ip, unnest(at_days) AS day_id, unnest(lasts) AS last_day
+            ) AS f
+            WHERE f.last_day >= f.day_id
+        ) AS w
+        CROSS JOIN LATERAL days_after(w.places, w.pages, w.ips, w.days, w.last_days) AS n;
+
+        WITH found AS MATERIALIZED (
+            SELECT unnest(places) AS place, unnest(of_pages) AS page_id, unnest(of_ips) AS ip, unnest(at_days) AS day_id,
+                   unnest(ranks) AS rank, unnest(firsts) AS first_day, unnest(lasts) AS last_day
+        ), late AS (
+            SELECT unnest(late_places) AS place, unnest(next_days) AS next_day, unnest(previous_days) AS previous_day
+        ), decided AS MATERIALIZED (
+            SELECT f.place, f.page_id, f.ip, f.day_id, f.rank, f.first_day, f.last_day, l.next_day,
+                   coalesce(l.previous_day, f.last_day) AS previous_day, false AS newcomer, l.next_day IS DISTINCT FROM f.day_id AS counted
+            FROM found AS f
+            LEFT JOIN late AS l ON l.place = f.place
+            WHERE f.rank IS NOT NULL
             UNION ALL
-            SELECT l.page_id, 0, l.day_id, 0, 1, (l.previous_day = 0)::integer
-            FROM linked AS l
-            WHERE l.was IS NULL
-        ) AS n
-        GROUP BY n.page_id, n.day_id
-        ORDER BY n.page_id, n.day_id
+            SELECT f.place, f.page_id, f.ip, f.day_id,
+                   (SELECT c.uv FROM counters AS c WHERE c.page_id = f.page_id) + row_number() OVER (PARTITION BY f.page_id ORDER BY f.place),
+                   NULL, NULL, NULL, 0, true, true
+            FROM found AS f
+            WHERE f.rank IS NULL
+        ), newcomers AS (
+            INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
+            SELECT d.page_id, d.ip, d.rank, d.day_id, d.day_id
+            FROM decided AS d
+            WHERE d.newcomer
+            ORDER BY d.page_id, d.ip
+        ), returned AS (
+            INSERT INTO visitors AS v (page_id, ip, rank, first_day, last_day)
+            SELECT d.page_id, d.ip, d.rank, least(d.first_day, d.day_id), greatest(d.last_day, d.day_id)
+            FROM decided AS d
+            WHERE d.day_id < d.first_day
+               OR d.day_id > d.last_day
+            ORDER BY d.page_id, d.ip
+            ON CONFLICT (page_id, ip) DO UPDATE
+                SET first_day = excluded.first_day,
+                    last_day  = excluded.last_day
+        ), visited AS (
+            INSERT INTO visits (page_id, day_id, previous_day, ip)
+            SELECT d.page_id, d.day_id, d.previous_day, d.ip
+            FROM decided AS d
+            WHERE d.counted
+            ORDER BY d.day_id, d.page_id, d.ip
+        ), relinked AS (
+            INSERT INTO visits AS v (page_id, day_id, previous_day, ip)
+            SELECT d.page_id, d.next_day, d.day_id, d.ip
+            FROM decided AS d
+            WHERE d.next_day > d.day_id
+            ORDER BY d.next_day, d.page_id, d.ip
+            ON CONFLICT (page_id, day_id, ip) DO UPDATE
+                SET previous_day = excluded.previous_day
+        ), dated AS (
+            INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, new_visitors)
+            SELECT n.page_id, nullif(max(n.site_id), 0), n.day_id, sum(n.hot), sum(n.pv), sum(n.new_visitors)
+            FROM (
+                SELECT t.page_id, t.site_id, t.day_id, t.hot, 0 AS pv, 0 AS new_visitors
+                FROM (SELECT unnest(targets) AS page_id, unnest(sites) AS site_id, unnest(target_days) AS day_id, unnest(hots) AS hot) AS t
+                WHERE nth = 1
+                UNION ALL
+                SELECT d.page_id, 0, d.day_id, (nth > 1)::integer, 1, (d.previous_day = 0)::integer -- to pass the check on days
+                FROM decided AS d
+                WHERE d.counted
+            ) AS n
+            GROUP BY n.page_id, n.day_id
+            ORDER BY n.page_id, n.day_id
+            ON CONFLICT (page_id, day_id) DO UPDATE
+                SET hot          = CASE WHEN nth = 1 THEN d.hot + excluded.hot ELSE d.hot END,
+                    pv           = d.pv + excluded.pv,
+                    new_visitors = d.new_visitors + excluded.new_visitors
+        ), summed AS (
+            INSERT INTO counters AS c (page_id, hot, pv, uv)
+            SELECT d.page_id, count(*), count(*), sum(d.newcomer::integer)
+            FROM decided AS d
+            WHERE d.counted
+            GROUP BY d.page_id
+            ON CONFLICT (page_id) DO UPDATE
+                SET pv = c.pv + excluded.pv,
+                    uv = c.uv + excluded.uv
+        ), changes AS (
+            SELECT c.page_id, c.day_id, c.previous_day, sum(c.n)::bigint AS n
+            FROM (
+                SELECT d.page_id, d.day_id, d.previous_day, 1 AS n
+                FROM decided AS d
+                WHERE d.counted
+                  AND d.previous_day > 0
+                UNION ALL
+                SELECT d.page_id, d.next_day, l.previous_day, l.n
+                FROM decided AS d
+                CROSS JOIN LATERAL (VALUES (d.day_id, 1), (d.previous_day, -1)) AS l (previous_day, n)
+                WHERE d.next_day > d.day_id
+                  AND l.previous_day > 0
+            ) AS c
+            GROUP BY c.page_id, c.day_id, c.previous_day
+        ), moved AS (
+            SELECT d.page_id, d.next_day AS day_id, count(*) AS n
+            FROM decided AS d
+            WHERE d.next_day > d.day_id
+              AND d.previous_day = 0
+            GROUP BY d.page_id, d.next_day
+        )
+        SELECT v.*, a.*, c.*, m.*
+        INTO done_places, done_ranks, newcomers, counts, new_pages, new_days, new_ips,
+             link_pages, link_days, link_previous, link_changes, moved_pages, moved_days, moved_visitors
+        FROM (SELECT array_agg(d.place), array_agg(d.rank), array_agg(d.newcomer), array_agg(d.counted) FROM decided AS d) AS v
+        CROSS JOIN (SELECT array_agg(d.page_id), array_agg(d.day_id), array_agg(d.ip)
+                    FROM decided AS d WHERE d.counted AND d.day_id = ANY (closed)) AS a
+        CROSS JOIN (SELECT array_agg(c.page_id), array_agg(c.day_id), array_agg(c.previous_day), array_agg(c.n)
+                    FROM changes AS c WHERE c.n <> 0) AS c
+        CROSS JOIN (SELECT array_agg(m.page_id), array_agg(m.day_id), array_agg(m.n)
+                    FROM moved AS m) AS m;
+
+        -- What is inserted has to pass the check on days before the conflict is found.
+        INSERT INTO days AS d (page_id, day_id, hot, pv, new_visitors)
+        SELECT m.page_id, m.day_id, m.n, m.n, m.n
+        FROM unnest(moved_pages, moved_days, moved_visitors) AS m (page_id, day_id, n)
+        ORDER BY m.page_id, m.day_id
         ON CONFLICT (page_id, day_id) DO UPDATE
-            SET hot          = d.hot + excluded.hot,
-                pv           = d.pv + excluded.pv,
-                new_visitors = d.new_visitors + excluded.new_visitors
-    ), summed AS (
-        INSERT INTO counters AS c (page_id, hot, pv, uv)
-        SELECT l.page_id, count(*), count(*), sum(l.newcomer::integer)
-        FROM linked AS l
-        WHERE l.was IS NULL
-        GROUP BY l.page_id
-        ON CONFLICT (page_id) DO UPDATE
-            SET pv = c.pv + excluded.pv,
-                uv = c.uv + excluded.uv
-    ), changes AS MATERIALIZED (
-        SELECT c.page_id, c.day_id, c.previous_day, sum(c.n)::bigint AS n
-        FROM (
-            SELECT l.page_id, l.day_id, l.previous_day, 1 AS n
-            FROM linked AS l
-            WHERE l.previous_day > 0
-              AND l.previous_day IS DISTINCT FROM l.was
-            UNION ALL
-            SELECT l.page_id, l.day_id, l.was, -1
-            FROM linked AS l
-            WHERE l.was > 0
-              AND l.previous_day <> l.was
-        ) AS c
-        GROUP BY c.page_id, c.day_id, c.previous_day
-        HAVING sum(c.n) <> 0
-    ), firsts AS MATERIALIZED (
-        SELECT l.page_id, l.day_id, t.site_id, count(*) AS n
-        FROM linked AS l
-        JOIN target_sites AS t ON t.page_id = l.page_id
-        WHERE l.was = 0
-          AND l.previous_day > 0
-        GROUP BY l.page_id, l.day_id, t.site_id
-    )
-    SELECT v.*, a.*, c.*, f.*
-    INTO places, ranks, newcomers, counts, new_pages, new_days, new_ips,
-         link_pages, link_days, link_previous, link_changes, moved_pages, moved_days, moved_sites, moved_visitors
-    FROM (SELECT array_agg(l.place), array_agg(l.rank), array_agg(l.newcomer), array_agg(l.was IS NULL)
-          FROM linked AS l WHERE l.place IS NOT NULL) AS v
-    CROSS JOIN (SELECT array_agg(l.page_id), array_agg(l.day_id), array_agg(l.ip)
-                FROM linked AS l WHERE l.was IS NULL AND l.day_id = ANY (closed)) AS a
-    CROSS JOIN (SELECT array_agg(c.page_id), array_agg(c.day_id), array_agg(c.previous_day), array_agg(c.n)
-                FROM changes AS c) AS c
-    CROSS JOIN (SELECT array_agg(f.page_id), array_agg(f.day_id), array_agg(f.site_id), array_agg(f.n)
-                FROM firsts AS f) AS f;
+            SET new_visitors = d.new_visitors - excluded.new_visitors;
 
-    -- What is inserted has to pass the check on days before the conflict is found.
-    INSERT INTO days AS d (page_id, day_id, hot, pv, new_visitors)
-    SELECT m.page_id, m.day_id, m.n, m.n, m.n
-    FROM unnest(moved_pages, moved_days, moved_visitors) AS m (page_id, day_id, n)
-    ORDER BY m.page_id, m.day_id
-    ON CONFLICT (page_id, day_id) DO UPDATE
-        SET new_visitors = d.new_visitors - excluded.new_visitors;
+        IF link_pages IS NOT NULL THEN
+            PERFORM relink_returns(link_pages, link_days, link_previous, link_changes);
+        END IF;
+        IF new_pages IS NOT NULL THEN
+            PERFORM add_to_sketches(new_pages, new_days, new_ips);
+        END IF;
+        changed_pages := changed_pages || moved_pages;
+        changed_days := changed_days || moved_days;
+        RETURN QUERY SELECT unnest(done_places), unnest(done_ranks), unnest(newcomers), unnest(counts);
+    END LOOP;
 
-    PERFORM relink_returns(link_pages, link_days, link_previous, link_changes);
-    PERFORM add_to_sketches(new_pages, new_days, new_ips);
-    PERFORM drop_tops(array_agg(s.site_id), array_agg(s.day_id))
-    FROM (
-        SELECT t.page_id AS site_id, t.day_id
-        FROM unnest(targets, sites, target_days) AS t (page_id, site, day_id)
-        WHERE t.site = 0
-          AND t.day_id = ANY (closed)
-        UNION
-        SELECT m.site_id, m.day_id
-        FROM unnest(moved_sites, moved_days) AS m (site_id, day_id)
-    ) AS s;
-    RETURN QUERY SELECT v.* FROM unnest(places, ranks, newcomers, counts) AS v;
+    SELECT changed_pages || array_agg(t.page_id), changed_days || array_agg(t.day_id)
+    INTO changed_pages, changed_days
+    FROM unnest(targets, sites, target_days) AS t (page_id, site_id, day_id)
+    WHERE t.site_id = 0
+      AND t.day_id = ANY (closed);
+    IF changed_pages <> '{}' THEN
+        PERFORM drop_tops(changed_pages, changed_days);
+    END IF;
 END
 $$;
 
 COMMENT ON FUNCTION record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[]) IS 'Counts visits of any days that their app keeps, in any order, for targets whose counters the caller holds.';
 
-REVOKE ALL ON FUNCTION later_days(integer[], bigint[], inet[], integer[], integer[]), take_open_returns(bigint[], integer[], integer[], bigint[]),
+REVOKE ALL ON FUNCTION days_after(integer[], bigint[], inet[], integer[], integer[]), take_open_returns(bigint[], integer[], integer[], bigint[]),
     relink_returns(bigint[], integer[], integer[], bigint[]), drop_tops(bigint[], integer[]),
     record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[]) FROM PUBLIC;
