@@ -42,25 +42,36 @@ BEGIN
     ), touched AS MATERIALIZED (
         SELECT DISTINCT c.page_id, c.day_id
         FROM changes AS c
+    ), known AS MATERIALIZED (
+        -- Looked up one by one: late visits forbid themselves what a join would need for that.
+        SELECT t.page_id, t.day_id, p.place, p.previous_days, p.visitors
+        FROM touched AS t
+        CROSS JOIN LATERAL (
+            SELECT r.ctid AS place, r.previous_days, r.visitors
+            FROM packed_returns AS r
+            WHERE r.page_id = t.page_id
+              AND r.day_id = t.day_id
+            OFFSET 0
+        ) AS p
     ), links AS MATERIALIZED (
         SELECT l.page_id, l.day_id, l.days_before, sum(l.visitors) AS visitors
         FROM (
             SELECT c.page_id, c.day_id, c.days_before, c.visitors
             FROM changes AS c
             UNION ALL
-            SELECT t.page_id, t.day_id, u.days_before, u.visitors
-            FROM touched AS t
-            JOIN packed_returns AS p ON p.page_id = t.page_id AND p.day_id = t.day_id
-            CROSS JOIN LATERAL unpack_returns(p.previous_days, p.visitors) AS u
+            SELECT k.page_id, k.day_id, u.days_before, u.visitors
+            FROM known AS k
+            CROSS JOIN LATERAL unpack_returns(k.previous_days, k.visitors) AS u
         ) AS l
         GROUP BY l.page_id, l.day_id, l.days_before
         HAVING sum(l.visitors) <> 0
     ), emptied AS (
         DELETE FROM packed_returns AS p
-        USING touched AS t
-        WHERE p.page_id = t.page_id
-          AND p.day_id = t.day_id
-          AND NOT EXISTS (SELECT FROM links AS l WHERE l.page_id = t.page_id AND l.day_id = t.day_id)
+        WHERE p.ctid = ANY (ARRAY(
+            SELECT k.place
+            FROM known AS k
+            WHERE NOT EXISTS (SELECT FROM links AS l WHERE l.page_id = k.page_id AND l.day_id = k.day_id)
+        ))
     ), numbered AS (
         SELECT l.page_id, l.day_id, l.days_before,
                lpad('1', l.days_before - lag(l.days_before, 1, 0) OVER (of_day ORDER BY l.days_before), '0') AS bits,
