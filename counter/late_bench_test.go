@@ -11,6 +11,7 @@ import (
 
 	"footfall/counter"
 	"footfall/record"
+	"footfall/visit"
 )
 
 // How many late visits a second are counted, by how many days their visitors came later: each of 2,000
@@ -18,17 +19,20 @@ import (
 // day after the other. The later days are open, or closed and packed. In order: the same visitors come
 // on a day after the other, which live visits are counted like.
 func BenchmarkLateVisits(b *testing.B) {
-	b.Run("in-order", func(b *testing.B) { lateVisits(b, 0, false) })
+	b.Run("in-order", func(b *testing.B) { lateVisits(b, 0, false, 0) })
 	for _, closed := range []bool{false, true} {
 		for _, later := range []int{1, 5, 30, 100} {
-			b.Run(fmt.Sprintf("closed=%v/later=%d", closed, later), func(b *testing.B) { lateVisits(b, later, closed) })
+			b.Run(fmt.Sprintf("closed=%v/later=%d", closed, later), func(b *testing.B) { lateVisits(b, later, closed, 0) })
 		}
+	}
+	for _, later := range []int{1, 5} {
+		b.Run(fmt.Sprintf("partitions=1800/later=%d", later), func(b *testing.B) { lateVisits(b, later, false, 1800) })
 	}
 }
 
 const lateVisitors = 2000
 
-func lateVisits(b *testing.B, later int, closed bool) {
+func lateVisits(b *testing.B, later int, closed bool, partitions int) {
 	in := ways[3].newInstance(b, counter.Options{})
 	in.exec(b, `UPDATE apps SET retain_days = 0`)
 	require.NoError(b, in.db.WaitForInstances(context.Background(), time.Minute))
@@ -40,6 +44,10 @@ func lateVisits(b *testing.B, later int, closed bool) {
 	}
 	if closed {
 		in.closeAll(b, 20260630)
+	}
+	for n := range partitions {
+		_, err := in.db.MakeDay(b.Context(), visit.DayOf(today.AddDate(0, 0, -n), time.UTC))
+		require.NoError(b, err)
 	}
 	day := today.AddDate(-1, 0, 0)
 	b.ResetTimer()
