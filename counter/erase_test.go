@@ -249,6 +249,7 @@ func TestDeleteApp(t *testing.T) {
 		require.NoError(t, in.admin().AddApp(t.Context(), "stays", counter.Settings{Access: &open}))
 		_, err := in.admin().AddKey(t.Context(), "demo", []counter.Scope{counter.ScopeRead})
 		require.NoError(t, err)
+		require.NoError(t, in.admin().AddNote(t.Context(), "demo", "today", "A new version", ""))
 		_, _, err = in.admin().AddShare(t.Context(), "demo", "", "")
 		require.NoError(t, err)
 		disperse := dbtest.Crowd(t, 6, func(client, i int) {
@@ -273,7 +274,7 @@ func TestDeleteApp(t *testing.T) {
 				UNION ALL SELECT page_id FROM erased_visitors UNION ALL SELECT page_id FROM erased_visits
 			)
 			SELECT page_id FROM ids WHERE page_id NOT IN (SELECT id FROM pages)`), "rows of pages that were deleted")
-		require.Empty(t, in.table(t, `SELECT id FROM keys UNION ALL SELECT id FROM shares`))
+		require.Empty(t, in.table(t, `SELECT id FROM keys UNION ALL SELECT id FROM shares UNION ALL SELECT id FROM notes`))
 		in.checkTables(t)
 
 		require.NoError(t, in.admin().AddApp(t.Context(), "demo", counter.Settings{Access: &open}))

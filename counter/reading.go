@@ -16,6 +16,7 @@ type Reading struct {
 	app      *app
 	peer     netip.Addr
 	stranger bool // shows neither a key nor a session
+	notes    bool // may write notes
 }
 
 // Reads checks that a caller may read the reports of an app: the app, the key and its scope, and

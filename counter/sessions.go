@@ -92,8 +92,11 @@ func (c *Counter) Looks(ctx context.Context, name, session string, peer netip.Ad
 	if err != nil {
 		return nil, err
 	}
-	if a := register.apps[name]; a != nil && c.shows(register, a, session) {
-		return &Reading{App: a.name, Today: visit.DayOf(c.clock(), a.zone), counter: c, app: a, peer: peer}, nil
+	if a := register.apps[name]; a != nil {
+		if key := c.sessionKey(register, a, session); key != nil || a.isOpen() {
+			notes := key != nil && key.opens(ScopeNote)
+			return &Reading{App: a.name, Today: visit.DayOf(c.clock(), a.zone), counter: c, app: a, peer: peer, notes: notes}, nil
+		}
 	}
 	return nil, ErrNotShown
 }
@@ -106,7 +109,7 @@ func (c *Counter) LooksAt(ctx context.Context, sessionOf func(app string) string
 		return nil, err
 	}
 	for _, a := range register.apps {
-		if c.shows(register, a, sessionOf(a.name)) {
+		if a.isOpen() || c.sessionKey(register, a, sessionOf(a.name)) != nil {
 			readings = append(readings, &Reading{App: a.name, Today: visit.DayOf(c.clock(), a.zone), counter: c, app: a})
 		}
 	}
@@ -114,19 +117,18 @@ func (c *Counter) LooksAt(ctx context.Context, sessionOf func(app string) string
 	return readings, nil
 }
 
-func (c *Counter) shows(known *register, a *app, session string) bool {
-	if a.isOpen() {
-		return true
-	}
+// sessionKey returns the key with which somebody looks at an app who has a session ("": none); nil if it
+// is none of this app, or does not let them look.
+func (c *Counter) sessionKey(known *register, a *app, session string) *openKey {
 	if session == "" {
-		return false
+		return nil
 	}
 	key := known.session(session, c.clock())
 	if key == nil || key.app != a.id || !key.opens(ScopeRead) {
-		return false
+		return nil
 	}
 	c.uses.note(key.id)
-	return true
+	return key
 }
 
 // Zone is the time zone whose days the app counts.

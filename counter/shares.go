@@ -106,7 +106,7 @@ func (a *Admin) AddShare(ctx context.Context, app, site, until string) (token st
 			if err != nil {
 				return err
 			}
-			if counted := newSites(row.Sites); !counted.have(named) && (row.Access != accessOpen || !counted.empty()) {
+			if !countsSite(row, named) {
 				return visit.Errorf(visit.Invalid, "site", "app %s does not count %s: name one of its sites", row.Name, visit.Shown(named))
 			}
 			to.Site = &named
@@ -120,14 +120,13 @@ func (a *Admin) AddShare(ctx context.Context, app, site, until string) (token st
 }
 
 func (a *Admin) shareUntil(row *db.App, until string) (lastDay int32, err error) {
-	zone, err := time.LoadLocation(row.Tz)
+	today, err := a.today(row)
 	if err != nil {
 		return 0, err
 	}
-	now := a.db.Now().In(zone)
-	today, longest := visit.DayOf(now, zone), visit.DayOf(now.AddDate(0, 0, mostShareDays), zone)
+	longest := visit.LastDays(1, today).Earlier(-mostShareDays).To
 	if until == "" {
-		return visit.DayOf(now.AddDate(0, 0, shareDays), zone), nil
+		return visit.LastDays(1, today).Earlier(-shareDays).To, nil
 	}
 	lastDay, err = visit.ParseDay(until, today)
 	switch {
@@ -139,6 +138,21 @@ func (a *Admin) shareUntil(row *db.App, until string) (lastDay int32, err error)
 		return 0, visit.Errorf(visit.Invalid, "until", "%s is too far away: a link shows something for five years at most, up to %s", dayText(lastDay), dayText(longest))
 	}
 	return lastDay, nil
+}
+
+// today is the day that it is in the time zone of an app.
+func (a *Admin) today(row *db.App) (int32, error) {
+	zone, err := time.LoadLocation(row.Tz)
+	if err != nil {
+		return 0, err
+	}
+	return visit.DayOf(a.db.Now(), zone), nil
+}
+
+// countsSite reports whether an app counts a site, in canonical form.
+func countsSite(row *db.App, site string) bool {
+	listed := newSites(row.Sites)
+	return row.Access == accessOpen && listed.empty() || listed.have(site)
 }
 
 // Shares lists an app's links, revoked ones and those that are over included.

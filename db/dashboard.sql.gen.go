@@ -63,7 +63,13 @@ SELECT c.first_day::integer      AS first_day,
        c.new_visitors::bigint    AS new_visitors,
        c.pv::bigint              AS pv,
        c.hot::bigint             AS hot,
-       c.visitors_before::bigint AS visitors_before
+       c.visitors_before::bigint AS visitors_before,
+       ARRAY(SELECT to_char(n.day, 'YYYY-MM-DD ') || n.note
+             FROM report.notes AS n
+             WHERE n.app = $1::text
+               AND n.day_id BETWEEN c.first_day AND c.last_day
+               AND coalesce(n.site, split_part($2::text, '/', 1)) = split_part($2::text, '/', 1)
+             ORDER BY n.day_id, n.note)::text[] AS notes
 FROM report.chart($1::text, $2::text, $3::integer, $4::integer, $5::text, $6::integer) AS c
 `
 
@@ -84,9 +90,11 @@ type PanelChartRow struct {
 	Pv             int64
 	Hot            int64
 	VisitorsBefore int64
+	Notes          []string
 }
 
-// A page or site by day, week or month, beside the visitors of so many days before.
+// A page or site by day, week or month, beside the visitors of so many days before, and what was
+// noted of these days.
 func (q *Queries) PanelChart(ctx context.Context, arg PanelChartParams) ([]PanelChartRow, error) {
 	rows, err := q.db.Query(ctx, PanelChart,
 		arg.App,
@@ -111,6 +119,7 @@ func (q *Queries) PanelChart(ctx context.Context, arg PanelChartParams) ([]Panel
 			&i.Pv,
 			&i.Hot,
 			&i.VisitorsBefore,
+			&i.Notes,
 		); err != nil {
 			return nil, err
 		}

@@ -149,6 +149,17 @@ func (q *Queries) AppKeysDelete(ctx context.Context, appID int32) error {
 	return err
 }
 
+const AppNotesDelete = `-- name: AppNotesDelete :exec
+DELETE FROM notes
+WHERE app_id = $1
+`
+
+// Deletes what was noted of an app.
+func (q *Queries) AppNotesDelete(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, AppNotesDelete, appID)
+	return err
+}
+
 const AppPagesDelete = `-- name: AppPagesDelete :exec
 DELETE FROM pages
 WHERE app_id = $1

@@ -177,7 +177,7 @@ type Key struct {
 	Name string
 	// SHA-256 of the whole key, which has 256 random bits: nothing slower is needed.
 	Hash []byte
-	// count: count visits. assert: the same, and say who came. read: ask about a visitor.
+	// count: count visits. assert: the same, and say who came. read: ask about a visitor, and for reports. note: write notes of days.
 	Scopes []string
 }
 
@@ -213,6 +213,20 @@ type LogMark struct {
 	Place int64
 	// A hash of four lines.
 	Lines int64
+}
+
+// What people have noted of days, to be shown beside the numbers: a release, a campaign, an outage.
+type Note struct {
+	// The note's number.
+	ID int32
+	// The app of which it was noted.
+	AppID int32
+	// The day, in the app's time zone, like 20190629.
+	DayID int32
+	// The one site of which it was. Null: all of the app.
+	Site *string
+	// A sentence.
+	Text string
 }
 
 // How many visitors of a target came on a day that is not closed yet, and before that last on a previous day.
@@ -299,6 +313,20 @@ type ReportDay struct {
 	NewVisitors int64
 	// Visits.
 	Hot int64
+}
+
+// What people have noted of days, as the dashboard shows it on its charts.
+type ReportNote struct {
+	// The app of which it was noted.
+	App string
+	// The one site of which it was. Null: all of the app.
+	Site *string
+	// The day as a number, like 20190629.
+	DayID int32
+	// The day as a date.
+	Day pgtype.Date
+	// A sentence.
+	Note string
 }
 
 // Pages and what was counted for them in all.

@@ -193,7 +193,7 @@ var notForTheService = []string{
 	`UPDATE apps SET access = 'open'`, `INSERT INTO apps (name) VALUES ('mine')`, `DELETE FROM apps`, `SELECT FROM apps FOR UPDATE`,
 	`INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'b', sha256('b'), '{assert}')`,
 	`UPDATE keys SET hash = sha256('b')`, `UPDATE keys SET scopes = '{assert}'`, `UPDATE keys SET revoked_at = NULL`, `DELETE FROM keys`,
-	`INSERT INTO shares (app_id, last_day, name, hash) VALUES (1, 20270101, 'b', sha256('b'))`, `UPDATE shares SET revoked_at = NULL`, `DELETE FROM shares`,
+	`INSERT INTO shares (app_id, last_day, name, hash) VALUES (1, 20270101, 'b', sha256('b'))`, `UPDATE shares SET revoked_at = NULL`, `DELETE FROM shares`, `UPDATE notes SET text = 'x'`,
 	`UPDATE epochs SET value = 0`, `DELETE FROM epochs`, `INSERT INTO epochs (name) VALUES ('x')`,
 	`UPDATE pages SET uri = 'example.com/z'`, `DELETE FROM pages`, `SELECT setval('pages_id_seq', 1)`,
 	`UPDATE page_tallies SET app_id = 2`, `DELETE FROM page_tallies`,

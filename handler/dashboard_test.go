@@ -251,6 +251,9 @@ func TestDashboardPanelsAreTheirSQL(t *testing.T) {
 	e := newEdge(t)
 	e.sixSteps()
 	e.counting(3, "192.168.0.1", "http://hhui.top/o'clock?;--")
+	e.administer(func(ctx context.Context, a *counter.Admin) error {
+		return a.AddNote(ctx, "demo", "2019-06-30", "=a 'new' version, at last", "hhui.top")
+	})
 	conn := e.connect(e.database)
 	panels := map[string]int{}
 	for _, path := range []string{
@@ -293,7 +296,11 @@ func assertCSV(t *testing.T, asJSON, asCSV string) {
 	for i, row := range rows {
 		for column, name := range lines[0] {
 			require.Contains(t, row, name)
-			require.Equal(t, strings.TrimPrefix(fmt.Sprint(row[name]), "'"), strings.TrimPrefix(lines[i+1][column], "'"))
+			want := fmt.Sprint(row[name])
+			if list, is := row[name].([]any); is && name == "notes" {
+				want = strings.Trim(fmt.Sprint(list), "[]")
+			}
+			require.Equal(t, strings.TrimPrefix(want, "'"), strings.TrimPrefix(lines[i+1][column], "'"))
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package handler
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -48,6 +50,9 @@ func TestDashboardInChromium(t *testing.T) {
 		}
 	}
 	w.counting(3, "192.0.2.9", "http://xn--r8jz45g.jp/")
+	w.administer(func(ctx context.Context, a *counter.Admin) error {
+		return errors.Join(a.AddNote(ctx, "demo", "2019-06-30", "<b onmouseover=hacked=1>שלום</b>", ""), a.AddNote(ctx, "demo", "2019-07-01", strings.Repeat("long", 50), "hhui.top"))
+	})
 	service, err := url.Parse(w.public)
 	require.NoError(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(service)
@@ -74,14 +79,7 @@ func TestDashboardInChromium(t *testing.T) {
 			var wide int
 			b.ask(`document.documentElement.scrollWidth`, &wide)
 			assert.LessOrEqual(t, wide, look.wide, "%s at %d", path, look.wide)
-			if script == "" {
-				continue
-			}
-			b.ask(`document.querySelectorAll('details').forEach(d => { d.open = true })`, nil)
-			b.ask(script+`;0`, nil)
-			var faults []string
-			b.ask(`axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.html.slice(0, 200) + ' ' + n.failureSummary).join('; ')))`, &faults)
-			assert.Empty(t, faults, "%s at %d, %s", path, look.wide, look.scheme)
+			assertAccessible(t, b, script)
 		}
 	}
 
@@ -110,7 +108,7 @@ func TestDashboardInChromium(t *testing.T) {
 	})
 
 	t.Run("by keyboard alone, without scripts", func(t *testing.T) {
-		key := w.key("shop", counter.ScopeRead)
+		key := w.key("shop", counter.ScopeRead, counter.ScopeNote)
 		b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
 		b.open(base + "/dash/shop")
 		for focus := ""; focus != "key" && t.Context().Err() == nil; { // autofocus may come after the page
@@ -119,6 +117,18 @@ func TestDashboardInChromium(t *testing.T) {
 		b.do("Input.insertText", map[string]any{"text": key}, nil)
 		b.leads(func() { b.press("Enter", 13) })
 		assert.Equal(t, "shop", b.title())
+		b.open(base + "/note?app=shop")
+		focus := ""
+		for presses := 0; focus != "text" && presses < 20; presses++ { // a field of a day takes several
+			b.press("Tab", 9)
+			b.ask(`document.activeElement.name ?? ''`, &focus)
+		}
+		require.Equal(t, "text", focus)
+		b.do("Input.insertText", map[string]any{"text": "A new version"}, nil)
+		b.leads(func() { b.press("Enter", 13) })
+		var listed string
+		b.ask(`document.querySelector('.notes').textContent`, &listed)
+		assert.Contains(t, listed, "A new version")
 		b.open(base + "/dash/demo/hhui.top")
 		b.press("Tab", 9) // to the link past the navigation
 		b.press("Enter", 13)
@@ -127,6 +137,8 @@ func TestDashboardInChromium(t *testing.T) {
 		b.leads(func() { b.press("Enter", 13) })
 		assert.Contains(t, b.where(), "range=today")
 		b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": false}, nil)
+		b.open(base + "/note?app=shop")
+		assertAccessible(t, b, script)
 	})
 	for _, said := range b.console {
 		if !strings.Contains(said, "status of 4") && !strings.Contains(said, "recommendation") { // the errors that were asked for
@@ -137,6 +149,19 @@ func TestDashboardInChromium(t *testing.T) {
 		assert.True(t, strings.HasPrefix(at.(string), "dash.example/") || strings.Contains(at.(string), ".google"), at)
 		return true
 	})
+}
+
+// assertAccessible lets a script look at the page that is shown ("": there is none).
+func assertAccessible(t *testing.T, b *devtools, script string) {
+	t.Helper()
+	if script == "" {
+		return
+	}
+	b.ask(`document.querySelectorAll('details').forEach(d => { d.open = true })`, nil)
+	b.ask(script+`;0`, nil)
+	var faults []string
+	b.ask(`axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.html.slice(0, 200) + ' ' + n.failureSummary).join('; ')))`, &faults)
+	assert.Empty(t, faults, b.where())
 }
 
 func mustQuery(t *testing.T, address string) url.Values {

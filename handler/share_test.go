@@ -87,8 +87,9 @@ func TestSharedPagesLeadNowhereElse(t *testing.T) {
 						continue
 					}
 					assert.Regexp(t, "^"+regexp.QuoteMeta(c.path)+"(/|[?]|$)", to, "on %s", next[0])
-					assert.Equal(t, c.first != "", mustQuery(t, to).Has("embed"), "%s on %s", to, next[0])
-					if !seen[to] {
+					stays := mustQuery(t, to).Has("embed") || strings.HasPrefix(found[0], "action=") && strings.Contains(a.body, `name="embed"`)
+					assert.Equal(t, c.first != "", stays, "%s on %s", to, next[0])
+					if !seen[to] && !strings.HasPrefix(found[0], "action=") { // of a form, which sends more
 						seen[to] = true
 						next = append(next, to)
 					}

@@ -117,7 +117,7 @@ CREATE TABLE keys (
     CONSTRAINT keys_name_is_unique  UNIQUE (name),
     CONSTRAINT keys_hash_is_unique  UNIQUE (hash),
     CONSTRAINT keys_hash_is_sha256  CHECK (octet_length(hash) = 32),
-    CONSTRAINT keys_scopes_are_known CHECK (cardinality(scopes) > 0 AND scopes <@ '{count,assert,read}')
+    CONSTRAINT keys_scopes_are_known CHECK (cardinality(scopes) > 0 AND scopes <@ '{count,assert,read,note}')
 );
 
 COMMENT ON TABLE  keys            IS 'Keys with which callers show that they are of an app. The key itself is stored nowhere.';
@@ -128,7 +128,7 @@ COMMENT ON COLUMN keys.used_at    IS 'When it was used last, to about a minute.'
 COMMENT ON COLUMN keys.revoked_at IS 'Since when it opens nothing.';
 COMMENT ON COLUMN keys.name       IS 'The beginning of the key, by which people speak of it.';
 COMMENT ON COLUMN keys.hash       IS 'SHA-256 of the whole key, which has 256 random bits: nothing slower is needed.';
-COMMENT ON COLUMN keys.scopes     IS 'count: count visits. assert: the same, and say who came. read: ask about a visitor.';
+COMMENT ON COLUMN keys.scopes     IS 'count: count visits. assert: the same, and say who came. read: ask about a visitor, and for reports. note: write notes of days.';
 
 -- Running instances keep keys in memory beside apps. Their use changes nothing there.
 CREATE TRIGGER keys_changed
@@ -170,6 +170,29 @@ CREATE TRIGGER shares_changed
     AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON shares
     FOR EACH STATEMENT EXECUTE FUNCTION apps_changed();
 
+-- What happened on a day that its numbers do not tell.
+CREATE TABLE notes (
+    id     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    app_id integer NOT NULL REFERENCES apps,
+    day_id integer NOT NULL,
+    site   text,
+    text   text    NOT NULL,
+
+    CONSTRAINT notes_day_is_one      CHECK (make_date(day_id / 10000, day_id / 100 % 100, day_id % 100) BETWEEN '1991-01-01' AND '2999-12-31'),
+    CONSTRAINT notes_site_is_named   CHECK (site <> ''),
+    CONSTRAINT notes_text_is_a_line  CHECK (text ~ '^[^[:cntrl:][:space:]]([^[:cntrl:]]*[^[:cntrl:][:space:]])?$'),
+    CONSTRAINT notes_text_is_short   CHECK (char_length(text) <= 200)
+);
+
+CREATE INDEX notes_of_days ON notes (app_id, day_id);
+
+COMMENT ON TABLE  notes        IS 'What people have noted of days, to be shown beside the numbers: a release, a campaign, an outage.';
+COMMENT ON COLUMN notes.id     IS 'The note''s number.';
+COMMENT ON COLUMN notes.app_id IS 'The app of which it was noted.';
+COMMENT ON COLUMN notes.day_id IS 'The day, in the app''s time zone, like 20190629.';
+COMMENT ON COLUMN notes.site   IS 'The one site of which it was. Null: all of the app.';
+COMMENT ON COLUMN notes.text   IS 'A sentence.';
+
 -- Half of the key of an app whose visitors turn each day; the other half is the secret outside this
 -- database. When a day is over its row goes, and with it the way from an address to that day's
 -- visitor.
@@ -190,6 +213,7 @@ COMMENT ON COLUMN day_keys.key    IS 'Hashed with the address; worth nothing wit
 
 -- +goose Down
 DROP TABLE day_keys;
+DROP TABLE notes;
 DROP TABLE shares;
 DROP TABLE keys;
 DROP TABLE apps;

@@ -34,14 +34,21 @@ SELECT n.first_day::integer   AS first_day,
 FROM report.numbers(@app::text, @target::text, @from_day::integer, @to_day::integer, @days_before::integer) AS n;
 
 -- name: PanelChart :many
--- A page or site by day, week or month, beside the visitors of so many days before.
+-- A page or site by day, week or month, beside the visitors of so many days before, and what was
+-- noted of these days.
 SELECT c.first_day::integer      AS first_day,
        c.last_day::integer       AS last_day,
        c.visitors::bigint        AS visitors,
        c.new_visitors::bigint    AS new_visitors,
        c.pv::bigint              AS pv,
        c.hot::bigint             AS hot,
-       c.visitors_before::bigint AS visitors_before
+       c.visitors_before::bigint AS visitors_before,
+       ARRAY(SELECT to_char(n.day, 'YYYY-MM-DD ') || n.note
+             FROM report.notes AS n
+             WHERE n.app = @app::text
+               AND n.day_id BETWEEN c.first_day AND c.last_day
+               AND coalesce(n.site, split_part(@target::text, '/', 1)) = split_part(@target::text, '/', 1)
+             ORDER BY n.day_id, n.note)::text[] AS notes
 FROM report.chart(@app::text, @target::text, @from_day::integer, @to_day::integer, @period::text, @days_before::integer) AS c;
 
 -- name: PanelPages :many

@@ -494,6 +494,11 @@ WHERE app_id = @app_id;
 DELETE FROM shares
 WHERE app_id = @app_id;
 
+-- name: AppNotesDelete :exec
+-- Deletes what was noted of an app.
+DELETE FROM notes
+WHERE app_id = @app_id;
+
 -- name: AppDelete :exec
 -- Deletes the app itself, to which nothing refers any more.
 DELETE FROM apps

@@ -56,6 +56,8 @@ func csvField(value any) string {
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	case string:
 		return csvText(v)
+	case []string:
+		return csvText(strings.Join(v, "; "))
 	case time.Time:
 		return csvText(v.UTC().Format(time.RFC3339))
 	}

@@ -57,6 +57,8 @@ type Period struct {
 	PV             int64 `json:"pv"`
 	Hot            int64 `json:"hot"`
 	VisitorsBefore int64 `json:"visitors_before"`
+	// Notes of its days, each behind its day: 2019-06-29 A new version.
+	Notes []string `json:"notes"`
 }
 
 // FirstPage is one of the first pages of a site.
@@ -113,7 +115,7 @@ func (r *Reader) Numbers(ctx context.Context, l Look) (Panel[Numbers], error) {
 func (r *Reader) Chart(ctx context.Context, l Look, by string) (Panel[Period], error) {
 	p := db.PanelChartParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, Period: by, DaysBefore: int32(l.Before)} //nolint:gosec // at most a century
 	return panelOf(ctx, r, "chart", db.PanelChart, (*db.Queries).PanelChart, p, func(c db.PanelChartRow) Period {
-		return Period{c.FirstDay, c.LastDay, c.Visitors, c.NewVisitors, c.Pv, c.Hot, c.VisitorsBefore}
+		return Period{c.FirstDay, c.LastDay, c.Visitors, c.NewVisitors, c.Pv, c.Hot, c.VisitorsBefore, c.Notes}
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"html/template"
+	"net/url"
 	"strings"
 
 	"footfall/report"
@@ -63,12 +64,15 @@ type chart struct {
 	By      []option
 	Before  string // what the line is; "": there is none
 	Bars    []barRow
+	Notes   []Note
+	Note    string // link to where notes are written; "": the reader may not
 	Source  source
 }
 
 type barRow struct {
 	Said string
 	report.Period
+	Noted string
 }
 
 type pageRow struct {
@@ -223,18 +227,25 @@ func (d *Dashboard) chart(ctx context.Context, v, asked view, page *targetPage) 
 	if back > 0 {
 		c.Before = count(int64(back), "day") + " earlier"
 	}
-	plot := draw.Plot{Said: c.Said, Compared: back > 0, Number: number}
+	if v.app.Notes {
+		c.Note = "/note?" + url.Values{"app": {v.app.Name}, "site": {v.site}}.Encode()
+	}
+	plot := draw.Plot{Compared: back > 0, Number: number}
 	for _, b := range rows.Rows {
-		said := periodSaid(b, by)
-		c.Bars = append(c.Bars, barRow{said, b})
+		said, notes := periodSaid(b, by), notesOf(b)
+		c.Bars = append(c.Bars, barRow{said, b, strings.Join(b.Notes, "; ")})
+		c.Notes = append(c.Notes, notes...)
 		told := fmt.Sprintf("%s: %s, %s of them new; %s", said, count(b.Visitors, "visitor"), number(b.NewVisitors), count(b.Hot, "visit"))
 		if back > 0 {
 			told += fmt.Sprintf("; %s %s", number(b.VisitorsBefore), c.Before)
 		}
+		told += strings.TrimSuffix("."+noted(notes), ".")
 		plot.Bars = append(plot.Bars, draw.PlotBar{
-			Name: barName(b, by), Said: told, Visitors: b.Visitors, New: b.NewVisitors, Before: b.VisitorsBefore, Beside: b.FirstDay < v.in.From,
+			Name: barName(b, by), Said: told, Visitors: b.Visitors, New: b.NewVisitors, Before: b.VisitorsBefore, Beside: b.FirstDay < v.in.From, Noted: len(notes) > 0,
 		})
 	}
+	c.Said += noted(c.Notes)
+	plot.Said = c.Said
 	var out strings.Builder
 	err = draw.WritePlot(&out, plot)
 	c.Drawing = template.HTML(out.String()) //nolint:gosec // draw escapes what it is given

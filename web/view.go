@@ -18,6 +18,7 @@ type App struct {
 	Today  int32          // in its time zone
 	Zone   *time.Location // whose days it counts
 	Closed bool           // it is shown to those alone who have signed in
+	Notes  bool           // the reader may write notes
 	Shared *Share         // nil: it is not looked at by a link
 }
 

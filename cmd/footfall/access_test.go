@@ -75,6 +75,11 @@ func TestAccess(t *testing.T) {
 	status, _, _ = ask(t, link)
 	assert.Equal(t, http.StatusNotFound, status)
 
+	well(t, "app", "note", "add", "shop", "2026-11-22", "A new version", "--site=shop.example", database)
+	assert.Regexp(t, `(?m)^1 +2026-11-22  shop.example  A new version$`, well(t, "app", "note", "list", "shop", database))
+	well(t, "app", "note", "remove", "shop", "1", database)
+	assert.NotContains(t, well(t, "app", "note", "list", "shop", database), "version")
+
 	list := well(t, "app", "key", "list", "shop", database)
 	assert.Regexp(t, `(?m)^`+key[:17]+`_…  assert,read  20\d\d-\d\d-\d\d \d\d:\d\d UTC  \S+.*-$`, list)
 	assert.NotContains(t, list, key)

@@ -20,6 +20,7 @@ type appCmd struct {
 	Delete appDeleteCmd `cmd:""`
 	Key    keyCmd       `cmd:""`
 	Share  shareCmd     `cmd:""`
+	Note   noteCmd      `cmd:""`
 }
 
 // appFlags are the settings of an app. A flag that is not given is nil.

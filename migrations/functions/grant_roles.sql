@@ -42,8 +42,9 @@ BEGIN
     -- alone.
     IF 'footfall_app' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_app;
-        GRANT SELECT ON schema_files, goose_db_version, apps, keys, shares, day_keys, epochs, pages, page_tallies, counters,
+        GRANT SELECT ON schema_files, goose_db_version, apps, keys, shares, notes, day_keys, epochs, pages, page_tallies, counters,
             visitors, visits, visit_ids, batches, positions, logs, log_marks, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses TO footfall_app;
+        GRANT INSERT, DELETE ON notes TO footfall_app;
         GRANT INSERT ON day_keys, pages, page_tallies, counters, visitors, visits, visit_ids, batches, positions, logs, log_marks, days, open_returns TO footfall_app;
         GRANT UPDATE (used_at)        ON keys           TO footfall_app;
         GRANT UPDATE (day_id, today)  ON page_tallies   TO footfall_app;

@@ -26,6 +26,7 @@ type PlotBar struct {
 	Visitors, New int64
 	Before        int64 // visitors of the period that it is compared with
 	Beside        bool  // it is not what was asked for, but beside it
+	Noted         bool  // something was noted of it
 }
 
 // Measures of a plot in pixels.
@@ -33,6 +34,7 @@ const (
 	plotHigh, plotTop, plotBottom = 240, 12, 26
 	plotRoom                      = plotHigh - plotTop - plotBottom
 	plotNames, plotTicks          = 8, 5 // at most
+	plotNote                      = 5    // where the mark of a note is
 )
 
 // WritePlot writes a chart: its axis, and beside it the plot, which is as wide as there is room.
@@ -112,6 +114,10 @@ func (p Plot) bar(out *strings.Builder, i int, bar PlotBar, top int64) {
 	}
 	if bar.New > 0 {
 		fmt.Fprintf(out, `<rect class="new" x="%.3f%%" y="%.1f" width="%.3f%%" height="%.1f"/>`, left, fresh, wide, zero-fresh)
+	}
+	if bar.Noted {
+		middle := x + step/2
+		fmt.Fprintf(out, `<line class="noted" x1="%.3f%%" x2="%.3[1]f%%" y1="%d" y2="%.1f"/><circle class="noted" cx="%.3[1]f%%" cy="%[2]d" r="4"/>`, middle, plotNote, max(all-3, plotNote))
 	}
 	out.WriteString("</g>")
 }

@@ -56,7 +56,7 @@ func TestPlot(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	require.NoError(t, WritePlot(&out, Plot{Said: hostile, Compared: true, Number: Number, Bars: []PlotBar{
-		{Name: hostile, Said: "1\u202f000 " + hostile, Visitors: 1000, New: 250, Before: 500}, {Name: "b", Said: "none"}, {Name: "c", Visitors: 10, New: 10, Beside: true}, {Name: "d", Visitors: 5, New: 0},
+		{Name: hostile, Said: "1\u202f000 " + hostile, Visitors: 1000, New: 250, Before: 500}, {Name: "b", Said: "none"}, {Name: "c", Visitors: 10, New: 10, Beside: true}, {Name: "d", Visitors: 5, New: 0, Noted: true},
 	}}))
 	assert.NotContains(t, out.String(), "NaN")
 	parts, texts := partsOf(t, out.String())
@@ -67,6 +67,7 @@ func TestPlot(t *testing.T) {
 	assert.InDeltaSlice(t, []float64{high * .25, high * .01}, measures(t, parts, "new", "height"), .06)
 	assert.Equal(t, []float64{0, 25, 50, 75}, measures(t, parts, "room", "x"))
 	assert.Equal(t, 1, strings.Count(out.String(), `class="bar beside"`))
+	assert.Equal(t, []float64{87.5}, measures(t, parts, "noted", "cx"), "the mark of a note, above the middle of its bar")
 	_, line, _ := strings.Cut(out.String(), `class="before"`)
 	assert.Equal(t, 5, strings.Count(line, "<line"), "four steps, and one between two of them")
 

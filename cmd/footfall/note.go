@@ -1,0 +1,55 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"footfall/counter"
+	"footfall/visit"
+)
+
+type noteCmd struct {
+	Add    noteAddCmd    `cmd:""`
+	List   noteListCmd   `cmd:""`
+	Remove noteRemoveCmd `cmd:""`
+}
+
+type noteAddCmd struct {
+	App  string `arg:""`
+	Day  string `arg:""`
+	Text string `arg:""`
+	Site string `placeholder:"HOST"`
+}
+
+type noteListCmd struct {
+	App string `arg:""`
+}
+
+type noteRemoveCmd struct {
+	App    string `arg:""`
+	Number int32  `arg:""`
+}
+
+func (c *noteAddCmd) run(ctx context.Context, p *program) error {
+	return p.withAdmin(ctx, func(a *counter.Admin) error { return a.AddNote(ctx, c.App, c.Day, c.Text, c.Site) })
+}
+
+func (c *noteListCmd) run(ctx context.Context, p *program) error {
+	return p.withAdmin(ctx, func(a *counter.Admin) error {
+		notes, err := a.Notes(ctx, c.App)
+		if err != nil {
+			return err
+		}
+		table := tableOn(p.stdout, "NUMBER\tDAY\tSITE\tNOTE")
+		for _, n := range notes {
+			fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", n.ID, visit.DateOf(n.Day).Format(time.DateOnly), cmp.Or(visit.Shown(n.Site), "all sites"), n.Text)
+		}
+		return table.Flush()
+	})
+}
+
+func (c *noteRemoveCmd) run(ctx context.Context, p *program) error {
+	return p.withAdmin(ctx, func(a *counter.Admin) error { return a.RemoveNote(ctx, c.App, c.Number) })
+}

@@ -1,0 +1,23 @@
+-- Notes: what people have noted of days.
+
+-- name: NoteAdd :execrows
+-- Adds a note; no row if the app has as many as it may, or is not there any more.
+INSERT INTO notes (app_id, site, day_id, text)
+SELECT a.id, @site, @day, @text
+FROM apps AS a
+WHERE a.id = @app_id
+  AND a.deleted_at IS NULL
+  AND (SELECT count(*) FROM notes AS n WHERE n.app_id = a.id) < @most::bigint;
+
+-- name: NotesList :many
+-- The notes of an app, the last day first.
+SELECT id, site, day_id, text
+FROM notes
+WHERE app_id = @app_id
+ORDER BY day_id DESC, id DESC;
+
+-- name: NoteRemove :execrows
+-- Removes a note of an app by its number.
+DELETE FROM notes
+WHERE app_id = @app_id
+  AND id = @id;
