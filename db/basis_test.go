@@ -26,6 +26,7 @@ func TestBasis(t *testing.T) {
 		{"a page is renamed", `UPDATE pages SET uri = 'example.com/c' WHERE id = 3`, true},
 		{"visitors are made anew, as by a restore", `CREATE TABLE copy (LIKE visitors INCLUDING ALL); DROP TABLE visitors CASCADE; ALTER TABLE copy RENAME TO visitors`, true},
 		{"the epochs are restored as they were", `DELETE FROM epochs WHERE name = 'erasures'; INSERT INTO epochs (name) VALUES ('erasures')`, true},
+		{"visitors were imported", `SELECT read_anew()`, true},
 		{"a day's visits are dropped", `DROP TABLE visits_20190629`, false},
 		{"a page is added", `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'example.com/c')`, false},
 		{"an app is changed", `UPDATE apps SET access = 'open'`, false},

@@ -135,9 +135,9 @@ type DayKey struct {
 
 // Numbers that only rise: what running instances remember, and when they did what only one of them needs to do.
 type Epoch struct {
-	// apps: rows of apps, keys or shares changed. erasures: rows of visitors or pages were removed, or became others', or came in past the instances that run. retention: what need not be kept was let go.
+	// apps: rows of apps, keys or shares changed. erasures: rows of visitors or pages were removed, or became others'. imports: visitors came in past the instances that run. retention: what need not be kept was let go.
 	Name string
-	// apps, erasures: how often. retention: the last day on which it was, like 20190629, in the last time zone in which it begins.
+	// apps, erasures, imports: how often. retention: the last day on which it was, like 20190629, in the last time zone in which it begins.
 	Value int64
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,7 +24,12 @@ type caches struct {
 
 	current atomic.Pointer[generation] // nil: none, the last one was dropped; set under making
 	making  sync.Mutex                 // held while a generation is made or dropped
-	made    uint64                     // how many generations were made; guarded by making
+
+	// Guarded by making.
+	made       uint64             // how many generations were made
+	filter     *filter            // of the last generation
+	filterOf   string             // the visitors that it was filled with: the second word of a basis
+	stopFilter context.CancelFunc // ends its reading
 
 	ctx    context.Context // ends with cancel
 	cancel context.CancelFunc
@@ -58,18 +64,31 @@ func (c *caches) get(ctx context.Context) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	warming, stop := context.WithCancel(c.ctx)
 	c.made++
 	now := &generation{
-		number: c.made, basis: basis, stop: stop,
-		targets: newTargetIDs(), memory: newMemory(c.options.Memory), filter: newFilter(c.options, &c.filterFull),
-	}
-	if now.filter != nil {
-		first := c.made == 1
-		c.warms.Go(func() { c.warm(warming, now.filter, first) })
+		number: c.made, basis: basis,
+		targets: newTargetIDs(), memory: newMemory(c.options.Memory), filter: c.filterOn(basis),
 	}
 	c.current.Store(now)
 	return now, nil
+}
+
+// filterOn returns the filter for a generation: the one before, unless visitors may have come in
+// that it has not seen. Visitors who are gone may stay in it: they are looked up, in vain.
+func (c *caches) filterOn(basis string) *filter {
+	_, visitors, _ := strings.Cut(basis, " ")
+	if !c.options.Filter || c.filter != nil && c.filterOf == visitors {
+		return c.filter
+	}
+	first := c.filter == nil
+	if !first {
+		c.stopFilter()
+	}
+	filter := newFilter(c.options, &c.filterFull)
+	warming, stop := context.WithCancel(c.ctx)
+	c.filter, c.filterOf, c.stopFilter = filter, visitors, stop
+	c.warms.Go(func() { c.warm(warming, filter, first) })
+	return filter
 }
 
 // drop ends a generation, if it still is the present one.
@@ -79,14 +98,13 @@ func (c *caches) drop(was *generation) {
 	if was == nil || c.current.Load() != was {
 		return
 	}
-	was.stop()
 	c.current.Store(nil)
 	c.metrics.dropped.Inc()
 }
 
-// A filter that is to replace a dropped one waits for warmPause before it reads the tables, since
-// one erasure is often followed by another. After an error it waits as long, and after each further
-// error twice as long, up to warmPauseMax.
+// A filter that replaces another one waits for warmPause before it reads the tables, since one
+// import is often followed by another. After an error it waits as long, and after each further error
+// twice as long, up to warmPauseMax.
 const (
 	warmPause    = time.Second
 	warmPauseMax = time.Minute
@@ -99,7 +117,7 @@ func (c *caches) warm(ctx context.Context, f *filter, first bool) {
 		if !sleep(ctx, warmPause) {
 			return
 		}
-		// The dropped filter lies outside the Go heap, so the garbage collector does not see how
+		// The former filter lies outside the Go heap, so the garbage collector does not see how
 		// large it is, and might free it late: run it now, so that there are not two filters in
 		// memory.
 		runtime.GC()

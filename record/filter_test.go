@@ -96,8 +96,39 @@ func TestFilterTriesAgain(t *testing.T) {
 	require.Equal(t, []string{"the filter could not read the visitors and will try again"}, warnings.all())
 }
 
+// A filter is kept when rows only went, and reads the visitors anew when some may have come in that
+// it has not seen.
+func TestFilterIsKeptOverAnErasure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := recorder(t, dbtest.Open(t, w.url, db.Options{}), Options{Filter: true, Memory: 1 << 20})
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "a.example/"))
+	ready := func(visitor int, answer string) (*generation, *filter) {
+		require.Equal(t, answer, w.count(t, r, visitor, "a.example/"))
+		now := r.caches.current.Load()
+		require.Eventually(t, now.filter.ready.Load, time.Minute, time.Millisecond)
+		return now, now.filter
+	}
+	before, first := ready(2, "2 2 2 2 | 2 2 2 2")
+	_, err := w.conn.Exec(t.Context(), `BEGIN;
+		UPDATE visitors SET ip = 'fd00::1' WHERE ip = '192.0.2.1';
+		UPDATE visits SET ip = 'fd00::1' WHERE ip = '192.0.2.1';
+		COMMIT`) // as an erasure does
+	require.NoError(t, err)
+	after, second := ready(1, "3 3 3 3 | 3 3 3 3")
+	require.NotSame(t, before, after, "nothing else is remembered")
+	require.Same(t, first, second)
+
+	_, err = w.conn.Exec(t.Context(), `SELECT read_anew()`)
+	require.NoError(t, err)
+	_, third := ready(3, "4 4 4 4 | 4 4 4 4")
+	require.NotSame(t, second, third)
+	require.GreaterOrEqual(t, third.stats().Keys, uint64(6), "it has read the tables")
+	w.prove(t)
+}
+
 // A filter whose memory is used up says so once, however many visits meet it at once, and however
-// often it is followed by another one, as after each erasure.
+// often it is followed by another one, as after each import.
 func TestFullFilterWarnsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -115,7 +146,7 @@ func TestFullFilterWarnsOnce(t *testing.T) {
 		}
 		all.Wait()
 		require.True(t, r.caches.current.Load().filter.stats().Saturated)
-		_, err := w.conn.Exec(t.Context(), `UPDATE epochs SET value = value + 1 WHERE name = 'erasures'`) // as an erasure does
+		_, err := w.conn.Exec(t.Context(), `SELECT read_anew()`) // as an import does
 		require.NoError(t, err)
 		w.count(t, r, 2, "site2.example/0")
 	}

@@ -1,7 +1,5 @@
 package record
 
-import "context"
-
 // generation is one filling of the caches: what an instance keeps of the tables to save work, as
 // long as one basis (a version of the tables) holds. Everything in it comes from batches that
 // committed on that basis, or was read after the basis was. Each batch names the basis of the
@@ -11,9 +9,8 @@ type generation struct {
 	number  uint64 // from 1, different for each generation of a process
 	basis   string
 	targets *targetIDs
-	memory  *memory            // nil: none
-	filter  *filter            // nil: none
-	stop    context.CancelFunc // ends the reading of the filter
+	memory  *memory // nil: none
+	filter  *filter // nil: none; the next generation may have the same
 }
 
 // lookUp sets what the caches hold of an entry: the ids of its targets, and whether its visitor has

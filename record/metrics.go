@@ -75,7 +75,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		dropped: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_caches_dropped_total",
-			Help: "How often memory and filter were dropped and begun anew: after an erasure, a restore, or a connection that was lost during a batch.",
+			Help: "How often what was remembered of targets and visitors was dropped: after an erasure, an import, a restore, or a connection that was lost during a batch.",
 		}),
 	}
 }

@@ -1,19 +1,22 @@
--- The epoch, and what tells this database from a restored or another one: a copy of the files needs
--- a start of the server; a restored dump makes the tables anew, or at least writes the epoch's row
--- anew, which its xmin shows.
+-- Two words. The first is the epoch of erasures, whose xmin shows when a restored dump wrote its row
+-- anew. The second changes where visitors may have come in that an instance has not seen: it is the
+-- epoch of imports, and what tells this database from a restored or another one: a copy of the files
+-- needs a start of the server; a restored dump makes the tables anew.
 CREATE FUNCTION basis() RETURNS text
 LANGUAGE plpgsql STABLE -- and not sql, which would plan it again for every batch
 SET search_path = footfall, pg_temp
 AS $$
 BEGIN
-    RETURN concat_ws('/', (SELECT concat_ws('/', e.value, e.xmin) FROM epochs AS e WHERE e.name = 'erasures'),
+    RETURN (SELECT concat_ws('/', e.value, e.xmin) FROM epochs AS e WHERE e.name = 'erasures')
+        || ' '
+        || concat_ws('/', (SELECT e.value FROM epochs AS e WHERE e.name = 'imports'),
                           (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = current_database()),
                           'visitors'::regclass::oid,
                           extract(epoch FROM pg_postmaster_start_time()));
 END
 $$;
 
-COMMENT ON FUNCTION basis() IS 'What an instance''s memory of the tables rests on: as long as this stays the same, what it remembers holds.';
+COMMENT ON FUNCTION basis() IS 'What an instance''s memory of the tables rests on: as long as this stays the same, what it remembers holds. The second word stays where rows only went.';
 
 CREATE FUNCTION basis_must_be(expected text) RETURNS void
 LANGUAGE plpgsql STABLE

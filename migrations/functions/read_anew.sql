@@ -5,7 +5,7 @@ LANGUAGE sql
 SECURITY DEFINER
 SET search_path = footfall, pg_temp
 BEGIN ATOMIC
-    UPDATE epochs SET value = value + 1 WHERE name = 'erasures';
+    UPDATE epochs SET value = value + 1 WHERE name = 'imports';
 END;
 
 COMMENT ON FUNCTION read_anew() IS 'Makes running instances forget what they remember, and read the visitors anew.';

@@ -6,10 +6,7 @@ import (
 	"unsafe"
 )
 
-const (
-	hugePage          = 2 << 20
-	madvPopulateWrite = 23 // of linux/mman.h; not in syscall
-)
+const hugePage = 2 << 20
 
 // allocate returns zeroed words outside the Go heap: with a filter of gigabytes in the heap, the
 // garbage collector would wait for as many gigabytes of garbage. Large ones use huge pages, without
@@ -29,13 +26,6 @@ func allocate(n uint64) (words []uint64, release func(), err error) {
 	// Only whole huge pages, or the last one would take more memory than the size. An error costs
 	// only speed.
 	_ = syscall.Madvise(mapping[start:int(start)+size&^(hugePage-1)], syscall.MADV_HUGEPAGE)
-	// Have the kernel make the pages now: where it does so at the first access to each, which may take
-	// a tenth of a second on a virtual machine, a garbage collection that begins meanwhile waits for
-	// it, and everybody for that. Page by page, so that others get at the map of memory in between.
-	// Kernels before 5.14 refuse.
-	for at := int(start); at < int(start)+size; at += hugePage {
-		_ = syscall.Madvise(mapping[at:min(at+hugePage, int(start)+size)], madvPopulateWrite)
-	}
 	words = unsafe.Slice((*uint64)(unsafe.Pointer(&mapping[start])), n)
 	return words, func() { _ = syscall.Munmap(mapping) }, nil
 }
