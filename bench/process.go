@@ -64,6 +64,8 @@ const (
 	MetricFilterReady = "footfall_filter_ready"
 	MetricFilterBytes = "footfall_filter_bytes"
 	MetricMemoryBytes = "footfall_memory_bytes"
+	MetricAccepted    = "footfall_inbox_accepted_total"
+	MetricDrained     = "footfall_inbox_drained_total"
 )
 
 // freeAddrs finds two ports that nobody listens on.

@@ -61,6 +61,11 @@ func (a *Admin) SetApp(ctx context.Context, name string, s Settings) error {
 		if err := a.apply(s, row); err != nil {
 			return err
 		}
+		if was.CountsBy() != row.CountsBy() { // as visits that are accepted meanwhile must not do
+			if err := q.InboxHold(ctx); err != nil {
+				return err
+			}
+		}
 		counts, err := q.AppCounts(ctx, row.ID)
 		if err != nil {
 			return err

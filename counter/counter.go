@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"footfall/db"
+	"footfall/inbox"
 	"footfall/record"
 	"footfall/visit"
 )
@@ -18,7 +19,8 @@ import (
 // Options are those of Open. The counter shares the log, the metrics and the clock of its recorder.
 type Options struct {
 	record.Options
-	Secret Secret // hashes visitors; default: none, and apps whose visitors are hashed cannot count here
+	Secret     Secret // hashes visitors; default: none, and apps whose visitors are hashed cannot count here
+	InboxLimit int64  // how many visits the inbox may hold; default 10 million
 }
 
 // Request is a visit, or a question about counts, as a caller states it.
@@ -32,6 +34,7 @@ type Request struct {
 	IP, Visitor string
 	ID          string     // makes a visit repeatable; "": none
 	At          string     // when the visit was; "": now
+	Later       bool       // it is enough that the visit is counted a moment later
 	Asserts     bool       // IP or Visitor was given, even if it is empty or cannot be read
 	Peer        netip.Addr // the address that the request came from
 	Anybody     bool       // a question that names no visitor
@@ -61,6 +64,8 @@ type Counter struct {
 	rates    *rates
 	bots     *bots
 	recorder *record.Recorder
+	inbox    *inbox.Inbox
+	overflow bool // visits that would wait for too long go there
 	upkeep   *upkeep
 	metrics  *metrics
 	secret   Secret
@@ -86,9 +91,10 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 		return nil, fmt.Errorf("open counter: %w", err)
 	}
 	c := &Counter{
-		db: d, apps: apps, recorder: recorder, secret: o.Secret, clock: o.Clock, metrics: newMetrics(o.Metrics),
+		db: d, apps: apps, recorder: recorder, overflow: o.Overflow, secret: o.Secret, clock: o.Clock, metrics: newMetrics(o.Metrics),
 		days: newDayKeys(d, recorder), uses: &keyUses{}, rates: rates, bots: newBots(),
 	}
+	c.inbox = inbox.Open(d, recorder, inbox.Options{Log: o.Log, Metrics: o.Metrics, MaxWait: o.MaxWait, Limit: o.InboxLimit})
 	c.upkeep = startUpkeep(d, o, c.days, c.uses)
 	return c, nil
 }
@@ -96,6 +102,7 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 // Close refuses new visits, waits until every accepted one has been answered, and stops what runs
 // in the background.
 func (c *Counter) Close() {
+	c.inbox.Close()
 	c.recorder.Close()
 	c.upkeep.close()
 	c.apps.close()
@@ -117,7 +124,14 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 		answer.Skipped = why
 		return answer, err
 	}
-	answer, err := c.recorder.Record(c.visitOf(a, &w, r.ID))
+	v := c.visitOf(a, &w, r.ID)
+	if r.Later {
+		return c.later(v)
+	}
+	answer, err := c.recorder.Record(v)
+	if c.overflow && errors.Is(err, record.ErrOverloaded) {
+		return c.later(v)
+	}
 	if errors.Is(err, record.ErrRepeated) {
 		return c.answerRepeated(ctx, a, &w)
 	}
@@ -129,6 +143,16 @@ func (c *Counter) answerRepeated(ctx context.Context, a *app, w *subject) (visit
 	answer, err := c.read(ctx, a, w.target, &w.visitor)
 	answer.Repeated = true
 	return answer, err
+}
+
+// later has a visit counted later, and returns when it is accepted.
+func (c *Counter) later(v record.Visit) (visit.Answer, error) {
+	if err := c.inbox.Put(v); err != nil {
+		return visit.Answer{}, err
+	}
+	answer, known := c.recorder.LastNumbers(v)
+	answer.Later, answer.Known = true, known
+	return answer, nil
 }
 
 // visitOf is the visit that a request is about. id: "" if it has none.

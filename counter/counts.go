@@ -9,13 +9,31 @@ import (
 	"footfall/visit"
 )
 
-// Counts returns the numbers of a page and its site, counting nothing.
+// Counts returns the numbers of a page and its site, counting nothing, and how far these are behind.
 func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 	a, w, err := c.admit(ctx, &r, ScopeRead)
 	if err != nil {
 		return visit.Answer{}, err
 	}
-	return c.read(ctx, a, w.target, r.who(&w))
+	behind, err := c.behind(ctx, a)
+	if err != nil {
+		return visit.Answer{}, err
+	}
+	answer, err := c.read(ctx, a, w.target, r.who(&w))
+	answer.Behind = behind
+	return answer, err
+}
+
+// behind is how many accepted visits of an app are not counted yet. It is read before the numbers, so
+// that no visit is missing in both.
+func (c *Counter) behind(ctx context.Context, a *app) (visits int64, err error) {
+	ctx, cancel := c.db.InTime(ctx)
+	defer cancel()
+	err = c.db.Read(ctx, func(q *db.Queries) (err error) { visits, err = q.InboxBehind(ctx, a.id); return err })
+	if err != nil {
+		return 0, unanswered(err)
+	}
+	return visits, nil
 }
 
 // Counted is one of the answers of CountsOf.
@@ -25,19 +43,22 @@ type Counted struct {
 }
 
 // CountsOf is Counts of many pages at once, in place of the URI of the request. An error is one that
-// all of them have in common.
-func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) ([]Counted, error) {
+// all of them have in common, and so is how far they are behind.
+func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) (counted []Counted, behind int64, err error) {
 	a, w, err := c.admitCaller(ctx, &r, ScopeRead)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if err := a.checkOrigin(&r); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if err := c.checkRate(a, w); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	counted := make([]Counted, len(uris))
+	if behind, err = c.behind(ctx, a); err != nil {
+		return nil, 0, err
+	}
+	counted = make([]Counted, len(uris))
 	targets := make([]visit.Target, len(uris))
 	asked := make([]string, 0, 2*len(uris))
 	for i, uri := range uris {
@@ -51,14 +72,14 @@ func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) ([]Cou
 	}
 	numbers, err := c.readAll(ctx, a, asked, r.who(&w))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	for i, t := range targets {
 		if counted[i].Fault == "" {
 			counted[i].Site, counted[i].Page = numbers[t.Site], numbers[t.Page]
 		}
 	}
-	return counted, nil
+	return counted, behind, nil
 }
 
 // who is the visitor about whom a question is; nil if it names none.

@@ -7,7 +7,7 @@ import (
 	"footfall/db"
 )
 
-// DeleteApp deletes an app and all that was counted for it.
+// DeleteApp deletes an app and all that was counted for it, or accepted to be.
 func (a *Admin) DeleteApp(ctx context.Context, name string) error {
 	if err := a.deleteApp(ctx, name); err != nil {
 		return wrap("delete app "+name, err)
@@ -16,13 +16,21 @@ func (a *Admin) DeleteApp(ctx context.Context, name string) error {
 }
 
 func (a *Admin) deleteApp(ctx context.Context, name string) error {
-	err := a.withApp(ctx, name, func(q *db.Queries, row *db.App) error { return q.AppClose(ctx, row.ID) })
+	err := a.withApp(ctx, name, func(q *db.Queries, row *db.App) error {
+		if err := q.AppClose(ctx, row.ID); err != nil {
+			return err
+		}
+		return q.InboxHold(ctx) // who comes to write there then finds the app closed
+	})
 	if err != nil && !errors.Is(err, errBeingDeleted) { // such an app is left by a command that was killed
 		return err
 	}
 	// Once no instance counts for the app any more, nobody waits for what follows. For an instance
 	// that does not answer, the locks of the last step wait.
 	if err := a.db.WaitForInstances(ctx, instancesWithin); err != nil && !errors.Is(err, db.ErrInstancesBehind) {
+		return err
+	}
+	if _, err := a.CountAccepted(ctx); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context, *db.Queries, string) error{deleteRows, deleteAll} {

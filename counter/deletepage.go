@@ -60,8 +60,12 @@ func noPage(app, uri string) error {
 }
 
 // DeletePage moves all that was counted for a page, which is named as for FindPage, to the page
-// (deleted) of its site. Visits to its URI are then counted from 1 again.
+// (deleted) of its site. Visits to its URI are then counted from 1 again. What was accepted before is
+// counted first.
 func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
+	if _, err := a.CountAccepted(ctx); err != nil {
+		return err
+	}
 	err := a.inErasure(ctx, func(q *db.Queries) error { return hidePage(ctx, q, app, typed) })
 	var told *visit.Error
 	if err == nil || errors.As(err, &told) && told.Kind == visit.NotFound {

@@ -120,8 +120,8 @@ func (b *Batch) queue(q *pgx.Batch, out *Outcome) {
 	if len(b.Told.Apps) > 0 {
 		q.Queue(ToldDaysHold, b.Told.Apps, b.Told.Days, b.Late != nil)
 	}
-	for _, m := range b.Moves {
-		q.Queue(PositionMove, m.App, m.Source, m.Part, m.From, m.To)
+	for i := range b.Moves {
+		b.Moves[i].queue(q)
 	}
 	t := &b.Targets
 	q.Queue(CountersLock, t.IDs, t.Hot, t.Newcomers).Query(func(rows pgx.Rows) error {

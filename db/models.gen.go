@@ -161,6 +161,198 @@ type ErasedVisitor struct {
 	Rank int64
 }
 
+// Visits that were accepted to be counted later: those of an app that came at the same moment are a row. Which rows are counted already, inbox_turns tells.
+type Inbox struct {
+	// The turn in which it came.
+	Turn int64
+	// The order of counting within the turn.
+	Number int64
+	// When it came.
+	ReceivedAt time.Time
+	// The app that counts.
+	AppID int32
+	// How many visits it is: the arrays have one element for each, but uris.
+	Visits int32
+	// The ipv6_prefix of the app, by which the visitors were told apart.
+	Ipv6Prefix int16
+	// The table that has the turn.
+	Slot int16
+	// The tz of the app, by which the days were told.
+	Tz string
+	// What told visitors of the app apart: apps.visitor.
+	Visitor string
+	// The pages, each once, as targets write them. Not by their number: a page that is new is made when it is counted.
+	Uris []string
+	// The place in uris of each visit's page, from 1.
+	Pages []int32
+	// The day of each visit, like 20190629: that of its arrival, unless the caller told an earlier one.
+	Days []int32
+	// How many new pages a day the app might have for each visit. 0: any number.
+	NewPages []int32
+	// The visitors, hashed where the app hashes them.
+	Ips []netip.Addr
+	// The ids that callers gave the visits, '' for none. Null: none has one.
+	Ids []string
+}
+
+// One of the four tables of the inbox that take turns: a partition of inbox.
+type Inbox0 struct {
+	// The turn in which it came.
+	Turn int64
+	// The order of counting within the turn.
+	Number int64
+	// When it came.
+	ReceivedAt time.Time
+	// The app that counts.
+	AppID int32
+	// How many visits it is: the arrays have one element for each, but uris.
+	Visits int32
+	// The ipv6_prefix of the app, by which the visitors were told apart.
+	Ipv6Prefix int16
+	// The table that has the turn.
+	Slot int16
+	// The tz of the app, by which the days were told.
+	Tz string
+	// What told visitors of the app apart: apps.visitor.
+	Visitor string
+	// The pages, each once, as targets write them. Not by their number: a page that is new is made when it is counted.
+	Uris []string
+	// The place in uris of each visit's page, from 1.
+	Pages []int32
+	// The day of each visit, like 20190629: that of its arrival, unless the caller told an earlier one.
+	Days []int32
+	// How many new pages a day the app might have for each visit. 0: any number.
+	NewPages []int32
+	// The visitors, hashed where the app hashes them.
+	Ips []netip.Addr
+	// The ids that callers gave the visits, '' for none. Null: none has one.
+	Ids []string
+}
+
+// One of the four tables of the inbox that take turns: a partition of inbox.
+type Inbox1 struct {
+	// The turn in which it came.
+	Turn int64
+	// The order of counting within the turn.
+	Number int64
+	// When it came.
+	ReceivedAt time.Time
+	// The app that counts.
+	AppID int32
+	// How many visits it is: the arrays have one element for each, but uris.
+	Visits int32
+	// The ipv6_prefix of the app, by which the visitors were told apart.
+	Ipv6Prefix int16
+	// The table that has the turn.
+	Slot int16
+	// The tz of the app, by which the days were told.
+	Tz string
+	// What told visitors of the app apart: apps.visitor.
+	Visitor string
+	// The pages, each once, as targets write them. Not by their number: a page that is new is made when it is counted.
+	Uris []string
+	// The place in uris of each visit's page, from 1.
+	Pages []int32
+	// The day of each visit, like 20190629: that of its arrival, unless the caller told an earlier one.
+	Days []int32
+	// How many new pages a day the app might have for each visit. 0: any number.
+	NewPages []int32
+	// The visitors, hashed where the app hashes them.
+	Ips []netip.Addr
+	// The ids that callers gave the visits, '' for none. Null: none has one.
+	Ids []string
+}
+
+// One of the four tables of the inbox that take turns: a partition of inbox.
+type Inbox2 struct {
+	// The turn in which it came.
+	Turn int64
+	// The order of counting within the turn.
+	Number int64
+	// When it came.
+	ReceivedAt time.Time
+	// The app that counts.
+	AppID int32
+	// How many visits it is: the arrays have one element for each, but uris.
+	Visits int32
+	// The ipv6_prefix of the app, by which the visitors were told apart.
+	Ipv6Prefix int16
+	// The table that has the turn.
+	Slot int16
+	// The tz of the app, by which the days were told.
+	Tz string
+	// What told visitors of the app apart: apps.visitor.
+	Visitor string
+	// The pages, each once, as targets write them. Not by their number: a page that is new is made when it is counted.
+	Uris []string
+	// The place in uris of each visit's page, from 1.
+	Pages []int32
+	// The day of each visit, like 20190629: that of its arrival, unless the caller told an earlier one.
+	Days []int32
+	// How many new pages a day the app might have for each visit. 0: any number.
+	NewPages []int32
+	// The visitors, hashed where the app hashes them.
+	Ips []netip.Addr
+	// The ids that callers gave the visits, '' for none. Null: none has one.
+	Ids []string
+}
+
+// One of the four tables of the inbox that take turns: a partition of inbox.
+type Inbox3 struct {
+	// The turn in which it came.
+	Turn int64
+	// The order of counting within the turn.
+	Number int64
+	// When it came.
+	ReceivedAt time.Time
+	// The app that counts.
+	AppID int32
+	// How many visits it is: the arrays have one element for each, but uris.
+	Visits int32
+	// The ipv6_prefix of the app, by which the visitors were told apart.
+	Ipv6Prefix int16
+	// The table that has the turn.
+	Slot int16
+	// The tz of the app, by which the days were told.
+	Tz string
+	// What told visitors of the app apart: apps.visitor.
+	Visitor string
+	// The pages, each once, as targets write them. Not by their number: a page that is new is made when it is counted.
+	Uris []string
+	// The place in uris of each visit's page, from 1.
+	Pages []int32
+	// The day of each visit, like 20190629: that of its arrival, unless the caller told an earlier one.
+	Days []int32
+	// How many new pages a day the app might have for each visit. 0: any number.
+	NewPages []int32
+	// The visitors, hashed where the app hashes them.
+	Ips []netip.Addr
+	// The ids that callers gave the visits, '' for none. Null: none has one.
+	Ids []string
+}
+
+// The turns that the tables of the inbox have had since they were last emptied, and how far each was counted.
+type InboxTurn struct {
+	// The turn's number. No turn is given a second time.
+	Turn int64
+	// Since when it has taken visits.
+	OpenedAt time.Time
+	// Since when it takes none any more. Null: it is the open one.
+	ClosedAt *time.Time
+	// How many visits it had when it was closed.
+	Accepted int64
+	// Up to here all of it is counted: 65536 times the number of a row, and how many visits of that.
+	Next int64
+	// How many visits that are. One with an id that was counted before is among them.
+	Counted int64
+	// How many visits were passed by, since nothing could count them any more.
+	Dropped int64
+	// Which of the tables has it: inbox_0 to inbox_3.
+	Slot int16
+	// All of it is counted: its table may be emptied, or have another turn.
+	Done bool
+}
+
 // Keys with which callers show that they are of an app. The key itself is stored nowhere.
 type Key struct {
 	// The key's number.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Position names one part of a source of visits, of which the database knows how far it has been
@@ -12,17 +14,28 @@ import (
 type Position struct {
 	App          int32
 	Source, Part string
+	Turn         int64 // of the inbox, which no app has to itself; 0: of another source
 }
 
 // Compare tells which of two positions comes first, in the order in which a batch moves them.
 func (p Position) Compare(q Position) int {
-	return cmp.Or(cmp.Compare(p.App, q.App), cmp.Compare(p.Source, q.Source), cmp.Compare(p.Part, q.Part))
+	return cmp.Or(cmp.Compare(p.Turn, q.Turn), cmp.Compare(p.App, q.App), cmp.Compare(p.Source, q.Source), cmp.Compare(p.Part, q.Part))
 }
 
 // Move moves a position with a batch. It fails with FaultMoved if the position is not at From.
 type Move struct {
 	Position
 	From, To int64
+	Visits   int64 // how many of the batch that is
+}
+
+// queue queues the move behind the beginning of the batch.
+func (m *Move) queue(q *pgx.Batch) {
+	if m.Turn > 0 {
+		q.Queue(InboxMove, m.Turn, m.From, m.To, m.Visits, int64(0))
+		return
+	}
+	q.Queue(PositionMove, m.App, m.Source, m.Part, m.From, m.To)
 }
 
 // OpenPosition returns where a position stands, the content that it was first opened with, and the
@@ -40,8 +53,12 @@ func (d *DB) OpenPosition(ctx context.Context, p Position, content []byte) (row 
 }
 
 // PositionNext returns where a position stands; -1 if it is not there any more.
-func (d *DB) PositionNext(ctx context.Context, p Position) (int64, error) {
-	next, err := New(d.writers).PositionGet(ctx, PositionGetParams{AppID: p.App, Source: p.Source, Part: p.Part})
+func (d *DB) PositionNext(ctx context.Context, p Position) (next int64, err error) {
+	if p.Turn > 0 {
+		next, err = New(d.writers).InboxNext(ctx, p.Turn)
+	} else {
+		next, err = New(d.writers).PositionGet(ctx, PositionGetParams{AppID: p.App, Source: p.Source, Part: p.Part})
+	}
 	if errors.Is(err, ErrNoRows) {
 		return -1, nil
 	}

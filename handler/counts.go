@@ -32,7 +32,7 @@ func (s *service) countsOfMany(c echo.Context) error {
 	}
 	ask := s.request(c, &f)
 	ask.Anybody = ask.IP == "" && ask.Visitor == ""
-	counted, err := s.counter.CountsOf(c.Request().Context(), ask, f.uris)
+	counted, behind, err := s.counter.CountsOf(c.Request().Context(), ask, f.uris)
 	if err != nil {
 		return err
 	}
@@ -47,5 +47,5 @@ func (s *service) countsOfMany(c echo.Context) error {
 			out = appendAnswer(out, one.Answer)
 		}
 	}
-	return respond(c, http.StatusOK, append(out, "]}"...))
+	return respond(c, http.StatusOK, append(appendBehind(append(out, ']'), behind), '}'))
 }

@@ -27,9 +27,12 @@ type body struct {
 
 // One URI has room even if each of its 2,048 bytes is written as \u00xx, many if they are not.
 var (
-	oneVisit   = body{16 << 10, `send {"app":"…","uri":"…"}, with "ip":"…" or "visitor":"…", and "at":"…", if you may say who came and when`, false}
+	oneVisit   = body{16 << 10, `send {"app":"…","uri":"…"}, with "ip":"…" or "visitor":"…", and "at":"…", if you may say who came and when; "answer":"later" if it may be counted a moment later`, false}
 	manyCounts = body{4 << 20, `send {"app":"…","uris":["…",…]}, with "ip":"…" or "visitor":"…" if you may ask about who came`, true}
 )
+
+// answerLater is the one value of answer: that the visit is accepted is answer enough.
+const answerLater = "later"
 
 // field is one value that a caller may give.
 type field struct {
@@ -39,8 +42,8 @@ type field struct {
 
 // fields are the values that a caller may give.
 type fields struct {
-	app, ip, visitor, uri, id, at field
-	uris                          []string
+	app, ip, visitor, uri, id, at, answer field
+	uris                                  []string
 	// parseErr is the first fault in how the fields but app were written. An unknown app is told
 	// before it.
 	parseErr error
@@ -76,6 +79,8 @@ func (f *fields) named(name string) *field {
 		return &f.id
 	case "at":
 		return &f.at
+	case "answer":
+		return &f.answer
 	}
 	return nil
 }
@@ -89,6 +94,9 @@ func (f *field) set(name, value string) error {
 	f.given = true
 	if value == "" {
 		return invalid(name, "it is empty: give it a value, or leave it out")
+	}
+	if name == "answer" && value != answerLater {
+		return invalid(name, "it is not %s: write that, or leave it out for the numbers", answerLater)
 	}
 	f.value = value
 	return nil
@@ -196,7 +204,7 @@ func (f *fields) readMember(d *json.Decoder, is body) error {
 	if is.many && name == "uris" {
 		return f.later(name, f.setURIs(written))
 	}
-	if f.named(name) == nil || is.many && (name == "uri" || name == "id" || name == "at") {
+	if f.named(name) == nil || is.many && (name == "uri" || name == "id" || name == "at" || name == "answer") {
 		return f.later("body", invalid("body", "%.64q is not a field: %s", name, is.shape))
 	}
 	var value string

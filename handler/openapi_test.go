@@ -284,7 +284,7 @@ func (c *checker) send(t *testing.T, s sent) {
 	a := c.askWith(s.body, method, path, s.headers...)
 	require.Equal(t, s.status, a.status, "%s %s: %s", s.call, s.query, a.body)
 	c.reached[fmt.Sprint(s.call, " ", s.status)] = true
-	if s.status == http.StatusOK {
+	if s.status == http.StatusOK || s.status == http.StatusAccepted {
 		query, err := url.ParseQuery(s.query)
 		require.NoError(t, err)
 		for name := range query {
@@ -342,6 +342,8 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"GET /visit", "app=choosy&uri=http://example.com/", []string{"DNT", "1"}, "", 200},
 		{"GET /visit", "app=choosy&uri=http://example.com/", []string{"User-Agent", "curl/8"}, "", 200},
 		{"GET /visit", "app=deaf&ip=192.0.2.1&uri=http://example.com/", nil, "", 200},
+		{"GET /visit", "app=demo&answer=later&ip=192.168.0.1&uri=" + page, nil, "", 202}, {"GET /visit", "app=demo&answer=now&uri=" + page, nil, "", 400},
+		{"POST /visit", "", inJSON, `{"app":"demo","ip":"192.168.0.1","uri":"http://hhui.top/home","answer":"later"}`, 202},
 		{"GET /visit", "app=demo", nil, "", 400}, {"GET /visit", "app=none", nil, "", 404},
 		{"GET /visit", "app=shop&uri=http://example.com/", []string{"Authorization", "Bearer x"}, "", 401},
 		{"GET /visit", "app=shop&uri=" + page, nil, "", 403},

@@ -61,7 +61,7 @@ const skippedHeader = "Footfall-Skipped"
 // repeatedHeader says that a visit was counted before, when it came with the same id.
 const repeatedHeader = "Footfall-Repeated"
 
-// write answers 200 with counts.
+// write answers 200 with counts, or 202 to a visit that will be counted in a moment.
 func write(c echo.Context, a visit.Answer) error {
 	if a.Repeated {
 		c.Response().Header().Set(repeatedHeader, "id")
@@ -69,17 +69,36 @@ func write(c echo.Context, a visit.Answer) error {
 	if a.Skipped != "" {
 		c.Response().Header().Set(skippedHeader, string(a.Skipped))
 	}
+	status := http.StatusOK
+	if a.Later {
+		status = http.StatusAccepted
+	}
 	buffer := buffers.Get().(*[]byte)
 	*buffer = appendAnswer((*buffer)[:0], a)
 	defer buffers.Put(buffer)
-	return respond(c, http.StatusOK, *buffer)
+	return respond(c, status, *buffer)
 }
 
 // appendAnswer appends what encoding/json would write, in a tenth of the time.
 func appendAnswer(out []byte, a visit.Answer) []byte {
-	out = appendCounts(append(out, `{"site":`...), a.Site)
+	out = append(out, '{')
+	if a.Later {
+		if out = append(out, `"later":true`...); !a.Known {
+			return append(out, '}')
+		}
+		out = append(out, ',')
+	}
+	out = appendCounts(append(out, `"site":`...), a.Site)
 	out = appendCounts(append(out, `,"page":`...), a.Page)
-	return append(out, '}')
+	return append(appendBehind(out, a.Behind), '}')
+}
+
+// appendBehind appends how many accepted visits are not counted yet, if there are any.
+func appendBehind(out []byte, visits int64) []byte {
+	if visits == 0 {
+		return out
+	}
+	return strconv.AppendInt(append(out, `,"behind":`...), visits, 10)
 }
 
 func appendCounts(out []byte, n visit.Counts) []byte {

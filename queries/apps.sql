@@ -21,8 +21,8 @@ WHERE name = @name
 FOR UPDATE;
 
 -- name: AppCounts :one
--- Whether anything has been counted for an app.
-SELECT EXISTS (SELECT FROM pages WHERE app_id = @app_id) AS counts;
+-- Whether anything has been counted for an app, or accepted to be.
+SELECT (EXISTS (SELECT FROM pages AS p WHERE p.app_id = @app_id) OR inbox_behind(@app_id) > 0)::boolean AS counts;
 
 -- name: AppGet :one
 -- One app by name; no row if there is none.

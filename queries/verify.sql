@@ -90,3 +90,34 @@ FROM apps AS a
 WHERE @app::text IN ('', a.name)
   AND a.deleted_at IS NULL
 ORDER BY a.id;
+
+-- name: VerifyInbox :many
+-- The turns of the inbox, each in the place of a target: of one that is closed so many visits wait by
+-- its rows as by what was accepted and what was taken out, of the open one none was; and the rows of
+-- turns that are not there, which nobody would count.
+WITH waiting AS (
+    SELECT i.slot, i.turn, sum(i.visits - CASE WHEN i.number = t.next >> 16 THEN t.next & 65535 ELSE 0 END) AS visits
+    FROM inbox AS i
+    LEFT JOIN inbox_turns AS t ON t.turn = i.turn AND t.slot = i.slot
+    WHERE t.turn IS NULL
+       OR i.number >= t.next >> 16
+    GROUP BY i.slot, i.turn
+), checks AS (
+    SELECT 'inbox' AS measure, t.turn, CASE WHEN t.closed_at IS NULL THEN 0 ELSE coalesce(w.visits, 0) END AS stored,
+           t.accepted - t.counted - t.dropped AS should
+    FROM inbox_turns AS t
+    LEFT JOIN waiting AS w ON w.slot = t.slot AND w.turn = t.turn
+    UNION ALL
+    SELECT 'inbox turns', w.turn, 1, count(t.turn)
+    FROM waiting AS w
+    LEFT JOIN inbox_turns AS t ON t.slot = w.slot AND t.turn = w.turn
+    GROUP BY w.slot, w.turn
+)
+SELECT c.measure::text                                AS measure,
+       count(*)                                       AS held,
+       0::bigint                                      AS behind,
+       count(*) FILTER (WHERE c.stored <> c.should)   AS broken,
+       coalesce((array_agg(ARRAY[c.turn, 0, 0, c.stored, c.should, c.should])
+                     FILTER (WHERE c.stored <> c.should))[:@n::integer], '{}')::bigint[] AS offenders
+FROM checks AS c
+GROUP BY c.measure;

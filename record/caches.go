@@ -69,6 +69,9 @@ func (c *caches) get(ctx context.Context) (*generation, error) {
 		number: c.made, basis: basis,
 		targets: newTargetIDs(), memory: newMemory(c.options.Memory), filter: c.filterOn(basis),
 	}
+	if c.options.Overflow {
+		now.numbers = newNumbers()
+	}
 	c.current.Store(now)
 	return now, nil
 }

@@ -196,6 +196,7 @@ func moves(moves []db.Move, sent []entry) []db.Move {
 			moves = slices.Insert(moves, place, db.Move{Position: step.Position.Position, From: step.Position.Next})
 		}
 		moves[place].To = step.Next
+		moves[place].Visits++
 	}
 	return moves
 }

@@ -9,8 +9,9 @@ type generation struct {
 	number  uint64 // from 1, different for each generation of a process
 	basis   string
 	targets *targetIDs
-	memory  *memory // nil: none
-	filter  *filter // nil: none; the next generation may have the same
+	memory  *memory  // nil: none
+	filter  *filter  // nil: none; the next generation may have the same
+	numbers *numbers // nil: none are kept
 }
 
 // lookUp sets what the caches hold of an entry: the ids of its targets, and whether its visitor has

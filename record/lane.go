@@ -1,6 +1,7 @@
 package record
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -17,6 +18,9 @@ const (
 	// waitingAtMost bounds the visits in a lane, and with them its memory.
 	waitingAtMost = 100 * batchVisits
 )
+
+// ErrOverloaded is the cause where a visit is not counted since it would wait for too long.
+var ErrOverloaded = errors.New("it would wait for too long to be written")
 
 // waitingBatch gathers visits. The lane's lock guards entries until the lane takes the batch. Then
 // they belong to the lane's goroutine, until it closes done; after that they do not change.
@@ -59,7 +63,7 @@ func (l *lane) accept(e entry) (*waitingBatch, int, error) {
 		return nil, 0, visit.Errorf(visit.Unavailable, "", "the service is shutting down; try again")
 	}
 	if wait := l.expectedWait(); wait > l.maxWait {
-		return nil, 0, &visit.Error{Kind: visit.Unavailable, Message: "too many visits are waiting; try again later", RetryAfter: wait}
+		return nil, 0, &visit.Error{Kind: visit.Unavailable, Message: "too many visits are waiting; try again later", RetryAfter: wait, Err: ErrOverloaded}
 	}
 	if len(l.waiting) == 0 || len(l.waiting[len(l.waiting)-1].entries) == batchVisits {
 		l.waiting = append(l.waiting, &waitingBatch{entries: make([]entry, 0, l.expected), since: l.now(), done: make(chan struct{})})
@@ -100,7 +104,7 @@ func (l *lane) run() {
 		if l.now().Sub(b.since) > 2*l.maxWait {
 			// The database hangs. Refusing is safe, since nothing was sent, and spares callers a
 			// long wait.
-			fail(b.entries, visit.Errorf(visit.Unavailable, "", "too many visits are waiting; try again later"))
+			fail(b.entries, visit.Errorf(visit.Unavailable, "", "too many visits are waiting; try again later").Because(ErrOverloaded))
 		} else {
 			l.writer.write(b.entries)
 		}

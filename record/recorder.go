@@ -37,6 +37,10 @@ type Options struct {
 	// visit after it came first. Default 7.
 	RememberIDs int
 
+	// Overflow: whoever calls has another place for visits that would wait for longer (ErrOverloaded),
+	// and answers them by LastNumbers. They do not count as refused.
+	Overflow bool
+
 	// These save look-ups in the tables. They change no number.
 	Filter       bool  // have a Bloom filter of all visitors
 	FilterMemory int64 // bytes that the filter may take; default 256 MiB
@@ -146,9 +150,9 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 func Lanes() int { return min(4, runtime.GOMAXPROCS(0)) }
 
 // Connections is how many connections for batches a Recorder needs (db.Options.Writers): one for
-// each lane, that of days that were told included, one for chunks, and one to find out whether a
-// batch committed whose connection was lost.
-func Connections() int { return Lanes() + 3 }
+// each lane, that of days that were told included, one for chunks, one for the inbox, and one to find
+// out whether a batch committed whose connection was lost.
+func Connections() int { return Lanes() + 4 }
 
 func (r *Recorder) allLanes() []*lane { return append(slices.Clone(r.lanes), r.told) }
 
@@ -175,7 +179,9 @@ func (r *Recorder) recordOnce(v Visit) (visit.Answer, error) {
 	}
 	b, place, err := lane.accept(e)
 	if err != nil {
-		r.metrics.visits.WithLabelValues("refused").Inc()
+		if !r.overflows(err) {
+			r.metrics.visits.WithLabelValues("refused").Inc()
+		}
 		return visit.Answer{}, err
 	}
 	<-b.done
@@ -183,11 +189,17 @@ func (r *Recorder) recordOnce(v Visit) (visit.Answer, error) {
 	if errors.Is(mine.err, errDayOver) {
 		return visit.Answer{}, mine.err
 	}
-	r.metrics.outcome(mine.err)
+	if !r.overflows(mine.err) {
+		r.metrics.outcome(mine.err)
+	}
 	if mine.other && mine.err == nil {
 		r.metrics.other.Inc()
 	}
 	return mine.answer, mine.err
+}
+
+func (r *Recorder) overflows(err error) bool {
+	return r.caches.options.Overflow && errors.Is(err, ErrOverloaded)
 }
 
 // Ready returns an error, which says why, unless a batch was written of late or one can be, and

@@ -168,6 +168,7 @@ func (w *writer) attempt(ctx context.Context, entries []entry) (sent int, id [16
 	w.pulse.saw(nil)
 	w.draft.replay(entries[:sent])
 	w.draft.learn(w.generation)
+	w.generation.numbers.learn(&w.draft)
 	w.hints.committed()
 	w.metrics.countLookUps(&w.draft.lookUps)
 	return sent, id, nil

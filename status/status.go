@@ -21,6 +21,7 @@ type Status struct {
 	Tables    []Table    `json:"tables"`
 	Visits    Visits     `json:"visits"`
 	Daily     Daily      `json:"daily_task"`
+	Inbox     Inbox      `json:"inbox"`
 	// Warnings are sentences that say what is wrong and what to do. None: all is well.
 	Warnings []string `json:"warnings"`
 }
@@ -78,6 +79,13 @@ type Daily struct {
 	ClosedAt  *time.Time `json:"closed_at"`
 }
 
+// Inbox is what was accepted and is not counted yet.
+type Inbox struct {
+	Waiting int64      `json:"waiting"` // visits
+	Oldest  *time.Time `json:"oldest"`  // when the first of them was accepted, or earlier; null: none waits
+	Kept    int64      `json:"kept"`    // visits in its tables, counted ones included that are not cleared away yet
+}
+
 // Read reads the status. Where the schema is not this program's, it tells so in a warning, and
 // nothing of the tables. dir is the folder of the server's data if that is on this machine, or "".
 func Read(ctx context.Context, d *db.DB, dir string) (*Status, error) {
@@ -117,6 +125,7 @@ type facts struct {
 	apps       []db.StatusAppsRow
 	sizes      []db.TableSizesRow
 	daily      db.StatusDailyRow
+	inbox      []db.InboxTurnsRow
 	days       []int32 // with a partition
 	unclosed   []int32 // of them, though they should be closed
 	missing    []int32 // of yesterday, today and tomorrow
@@ -149,6 +158,9 @@ func (f *facts) readTables(ctx context.Context, q *db.Queries) (err error) {
 	if f.daily, err = q.StatusDaily(ctx); err != nil {
 		return err
 	}
+	if f.inbox, err = q.InboxTurns(ctx); err != nil {
+		return err
+	}
 	if f.days, err = q.VisitsDays(ctx, db.VisitsDaysParams{FirstDay: 0, LastDay: lastDay}); err != nil {
 		return err
 	}
@@ -174,6 +186,17 @@ func (f *facts) status() *Status {
 	}
 	for _, t := range f.sizes {
 		s.Tables = append(s.Tables, Table{t.Name, t.Rows, t.Heap + t.Indexes})
+	}
+	for _, turn := range f.inbox {
+		if since := known(turn.Oldest); turn.Waiting > 0 {
+			s.Inbox.Waiting += turn.Waiting
+			if s.Inbox.Oldest == nil || since.Before(*s.Inbox.Oldest) {
+				s.Inbox.Oldest = since
+			}
+		}
+		if s.Inbox.Kept = turn.Kept; turn.IsOpen {
+			s.Inbox.Kept += turn.Waiting
+		}
 	}
 	for _, day := range f.days {
 		if day > dayOf(f.now) {

@@ -12,6 +12,7 @@ import (
 const (
 	passTargets = "targets"
 	passSites   = "sites"
+	passInbox   = "inbox"
 )
 
 // finding is what a query returns for a measure. All queries of verify return the same columns.
@@ -21,7 +22,7 @@ type finding = db.VerifyTotalsRow
 type check func(ctx context.Context, q *db.Queries) ([]finding, error)
 
 // findings converts the rows of a query, for each of which sqlc makes a type of its own.
-func findings[Row finding | db.VerifyDaysRow | db.VerifyRowsRow | db.VerifyVisitorsRow | db.VerifySiteTotalsRow | db.VerifySiteDaysRow | db.VerifyTopsRow](
+func findings[Row finding | db.VerifyDaysRow | db.VerifyRowsRow | db.VerifyVisitorsRow | db.VerifySiteTotalsRow | db.VerifySiteDaysRow | db.VerifyTopsRow | db.VerifyInboxRow](
 	rows []Row, err error,
 ) ([]finding, error) {
 	found := make([]finding, len(rows))
@@ -34,8 +35,22 @@ func findings[Row finding | db.VerifyDaysRow | db.VerifyRowsRow | db.VerifyVisit
 // plan lists the passes in the order in which they are made.
 func (v *verifier) plan() {
 	targets, sites := v.overTargets(), &overSites{verifier: v}
-	v.walks = []walk{{passTargets, targets.next}, {passSites, sites.next}}
-	v.left = map[string]int{passTargets: 1, passSites: 1}
+	v.walks = []walk{{passTargets, targets.next}, {passSites, sites.next}, {passInbox, v.inbox()}}
+	v.left = map[string]int{passTargets: 1, passSites: 1, passInbox: 1}
+}
+
+// inbox is one piece, where no app is asked for: a turn has visits of all of them.
+func (v *verifier) inbox() func(context.Context, *db.Queries) (*piece, error) {
+	given := v.App != ""
+	return func(context.Context, *db.Queries) (*piece, error) {
+		if given {
+			return nil, nil
+		}
+		given = true
+		return &piece{pass: passInbox, pace: newPace(1), size: 1, checks: []check{func(ctx context.Context, q *db.Queries) ([]finding, error) {
+			return findings(q.VerifyInbox(ctx, manyAtMost))
+		}}}, nil
+	}
 }
 
 func (w *overTargets) next(ctx context.Context, q *db.Queries) (*piece, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"footfall/db"
 )
@@ -62,7 +63,12 @@ var promises = []promise{
 		[]measure{{"page of days", "pages with this number", "what days belong to"}, {"site of days", "the site's number", "the one of the page"},
 			{"page of totals", "pages with this number", "what counters and visitors belong to"},
 			{"page of rows", "rows of visits of no page", "what is allowed"}}},
+	{"inbox", "what was accepted to be counted later is counted, dropped, or waits", "rows of the inbox", "turns", passInbox,
+		[]measure{{inboxMeasure, "rows of visits that wait", "what was accepted and is neither counted nor dropped"},
+			{"inbox turns", "turns that have rows", "turns with this number"}}},
 }
+
+const inboxMeasure = "inbox"
 
 // result returns what was found for a promise. The caller holds v.mu, or no other goroutine runs.
 func (v *verifier) result(p promise) PromiseResult {
@@ -111,7 +117,10 @@ func (v *verifier) name(ctx context.Context, q *db.Queries, proof *Proof) error 
 // offender says in words what is wrong with a target.
 func (m measure) offender(o offence, names map[int64]db.VerifyNamesRow) Offender {
 	named := Offender{App: names[o.target].App, Target: names[o.target].Uri, Day: int32(o.day)} //nolint:gosec // a day
-	if named.Target == "" {
+	switch {
+	case strings.HasPrefix(m.name, inboxMeasure):
+		named.App, named.Target = "", fmt.Sprintf("(turn %d of the inbox)", o.target)
+	case named.Target == "":
 		named.Target = fmt.Sprintf("(no page has the number %d)", o.target)
 	}
 	bound := fmt.Sprint(o.least)

@@ -70,6 +70,34 @@ func openCounter(t *testing.T, d *db.DB, now time.Time) *counter.Counter {
 	return c
 }
 
+// What waits in the inbox is proven by what was accepted and taken out.
+func TestVerifyInbox(t *testing.T) {
+	t.Parallel()
+	p := openProven(t, dbtest.New(t))
+	put := `INSERT INTO inbox (slot, turn, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips)
+	        VALUES (%d, %d, 1, 2, 'UTC', 'address', 64, '{a.example/}', '{1,1}', '{20260629,20260629}', '{0,0}', '{192.0.2.1,192.0.2.2}')`
+	prove := func() *verify.Proof {
+		proof, err := verify.Run(t.Context(), p.db, verify.Options{})
+		require.NoError(t, err)
+		return proof
+	}
+	p.exec(t, fmt.Sprintf(put, 0, 1))
+	p.exec(t, `SELECT turn_inbox()`)
+	p.exec(t, fmt.Sprintf(put, 1, 2))
+	p.exec(t, `SELECT move_inbox(1, 0, (number << 16) + 1, 1, 0) FROM inbox WHERE turn = 1`)
+	assert.Zero(t, prove().Violations)
+
+	p.exec(t, fmt.Sprintf(put, 3, 9))
+	p.exec(t, `DELETE FROM inbox WHERE turn = 1`)
+	proof := prove()
+	assert.Equal(t, int64(2), proof.Violations)
+	inbox := proof.Promises[slices.IndexFunc(proof.Promises, func(r verify.PromiseResult) bool { return r.Name == "inbox" })]
+	assert.Equal(t, []verify.Offender{
+		{Target: "(turn 1 of the inbox)", Problem: "rows of visits that wait: 0, but what was accepted and is neither counted nor dropped: 1"},
+		{Target: "(turn 9 of the inbox)", Problem: "turns that have rows: 1, but turns with this number: 0"},
+	}, inbox.Offenders)
+}
+
 func openProven(t *testing.T, url string) *proven {
 	t.Helper()
 	ctx := context.Background()

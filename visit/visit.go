@@ -24,6 +24,9 @@ type Answer struct {
 
 	Skipped  Skipped `json:"-"` // why the visit was not counted, if that was on purpose
 	Repeated bool    `json:"-"` // it was counted before; the numbers are those of now
+	Later    bool    `json:"-"` // it will be counted in a moment
+	Known    bool    `json:"-"` // with Later: there are numbers, without the visit
+	Behind   int64   `json:"-"` // of an answer that counts nothing: visits of the app that are accepted and not counted yet
 }
 
 // Skipped is the reason for which a visit was not counted on purpose. It is "" for a visit that was

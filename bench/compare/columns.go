@@ -37,6 +37,10 @@ func (r *Report) columns() []column {
 		{"uv off", "visitors that uv misses or has too many, over all targets and rounds", func(r Row) string { return count(r.Errors.UV) }},
 		{"ranks off", ranks, func(r Row) string { return count(r.Errors.Ranks) }},
 	}
+	if slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Drained > 0 }) {
+		all = append(all, column{"drained/s", "visits a second at which the inbox was counted to its end, once no more came",
+			func(r Row) string { return bench.Grouped(r.Drained) }})
+	}
 	for _, reference := range references {
 		if slices.ContainsFunc(r.Contenders, func(a About) bool { return a.Name == reference }) {
 			all = append(all, column{"/" + reference, "visits/s divided by those of " + reference + " on the same workload",

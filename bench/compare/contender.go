@@ -34,6 +34,8 @@ type contender struct {
 	program   string
 	arguments []string
 	proxied   bool
+	inbox     bool   // visits may go to the inbox
+	query     string // that each visit has besides
 }
 
 // counting is a contender that counts.
@@ -78,6 +80,8 @@ var contenders = []contender{
 	service(both, "batched with filter and memory: what `footfall serve` does", record.Options{Filter: true, FilterMemory: filterMemory, Memory: memoryBytes}),
 	guarded("guarded", "both, for a closed app: asserted with a key; every limit is set, and none is reached; crawlers are looked for, 10 networks are ignored", false),
 	guarded("stranger", "both, for a closed app: the visitor's own address as a trusted proxy's header tells it, no key; limits and crawlers as guarded", true),
+	later("inbox", "both, and every visit is accepted to be counted later (answer=later)", "10s", "&answer=later"),
+	later("overload", "both, with --overload later: a visit that would wait longer than 20 ms is accepted to be counted later", "20ms", ""),
 	called(),
 	{About: About{constant, "counts nothing and answers the same each time: what HTTP costs by itself", true}, alone: true, overHTTP: true, arguments: []string{"bench", "contender", constant}},
 }
@@ -112,6 +116,14 @@ func guarded(name, about string, proxied bool) contender {
 	if proxied {
 		c.arguments, c.setUp = append(c.arguments, "--trust-proxy", "127.0.0.1"), setUpStranger
 	}
+	return c
+}
+
+// later is the service where visits go to the inbox, from which all are counted before its tables are read.
+func later(name, about, maxWait, query string) contender {
+	c := service(name, about, record.Options{Filter: true, FilterMemory: filterMemory, Memory: memoryBytes})
+	c.overHTTP, c.inbox, c.query = true, true, query
+	c.arguments = append(c.arguments, "--overload", "later", "--max-wait", maxWait) // the last one holds
 	return c
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"footfall/bench"
 	"footfall/bench/load"
@@ -38,6 +39,11 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, in 
 	if of.Name == constant {
 		return nil, nil
 	}
+	if of.inbox {
+		if r.Drained, err = drain(ctx, p); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.Shows(ctx, bench.MetricWaiting, 0); err != nil {
 		return nil, err
 	}
@@ -56,6 +62,29 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, in 
 	}, err
 }
 
+// drain waits until what was accepted is counted, and returns how many visits a second that were.
+func drain(ctx context.Context, p *bench.Process) (perSecond float64, err error) {
+	began, first := time.Now(), -1.0
+	for {
+		told, err := p.Figures(ctx)
+		if err != nil {
+			return 0, err
+		}
+		waiting := told[bench.MetricAccepted] - told[bench.MetricDrained]
+		if first < 0 {
+			first = waiting
+		}
+		if waiting == 0 {
+			return first / time.Since(began).Seconds(), nil
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
 // send sends visits of a task to a contender for as long as is asked for, and returns which.
 func (c *comparison) send(ctx context.Context, of contender, t task, key, url string) (load.Measure, []load.Arrival, error) {
 	if of.Name == calls {
@@ -64,6 +93,12 @@ func (c *comparison) send(ctx context.Context, of contender, t task, key, url st
 	visits := t.Name
 	if of.proxied {
 		visits += proxied
+	}
+	if of.query != "" {
+		visits += "-later"
+		if err := c.script.Write(visits, t.sequence, func(a load.Arrival) string { return load.Asserted(a) + of.query }); err != nil {
+			return load.Measure{}, nil, err
+		}
 	}
 	m, err := c.script.Run(ctx, load.Job{
 		URL: url, Visits: visits, Again: of.Name == constant, Headers: headers(key), Connections: c.Connections, Duration: c.Duration,

@@ -39,11 +39,12 @@ type Load struct {
 type Figures struct {
 	P50Ms   float64 `json:"p50Ms"`
 	P99Ms   float64 `json:"p99Ms"`
-	Asked   float64 `json:"existenceQueries"` // for each visit: keys looked up to decide new or known
-	Written float64 `json:"rowsWritten"`      // for each visit: rows inserted and updated
-	WAL     float64 `json:"walBytes"`         // for each visit
-	Memory  int64   `json:"memoryBytes"`      // held by the service or contender: heap after the run; over HTTP the peak of its process
-	Helpers int64   `json:"helperBytes"`      // of that, the filter's and the memory's own
+	Asked   float64 `json:"existenceQueries"`  // for each visit: keys looked up to decide new or known
+	Written float64 `json:"rowsWritten"`       // for each visit: rows inserted and updated
+	WAL     float64 `json:"walBytes"`          // for each visit
+	Memory  int64   `json:"memoryBytes"`       // held by the service or contender: heap after the run; over HTTP the peak of its process
+	Drained float64 `json:"drained,omitempty"` // visits that were counted a second after the end, of those that waited in the inbox
+	Helpers int64   `json:"helperBytes"`       // of that, the filter's and the memory's own
 	Errors  Errors  `json:"errors"`
 	Visits  int     `json:"visits"`
 }
@@ -108,6 +109,7 @@ func (r *Report) summarize() {
 		row.Asked = spread(k, func(run Turn) float64 { return run.Asked }).Median
 		row.Written = spread(k, func(run Turn) float64 { return run.Written }).Median
 		row.WAL = spread(k, func(run Turn) float64 { return run.WAL }).Median
+		row.Drained = spread(k, func(run Turn) float64 { return run.Drained }).Median
 		for _, reference := range references {
 			if to := (key{k.workload, reference}); groups[to] != nil {
 				row.To[reference] = bench.Ratio(row.PerSecond.Median, spread(to, perSecond).Median)

@@ -47,6 +47,7 @@ func TestCrash(t *testing.T) {
 		clients.Go(c.client)
 	}
 	clients.Go(c.caller)
+	clients.Go(c.acceptor)
 	for n := range kills {
 		c.awaitAnswers(int64(visits) * int64(n+1) / int64(kills+1))
 		c.kill(n)
@@ -54,9 +55,15 @@ func TestCrash(t *testing.T) {
 	clients.Wait()
 	require.NoError(t, ctx.Err(), "it took too long")
 
-	t.Logf("%d visits answered by %d clients, %d failed, %d in calls, %d of them repeated, %d kills: %s",
-		c.answered.Load(), crashClients, c.failed.Load(), c.called, c.repeated, kills, c.compare())
+	eventually(t, "all that was accepted is counted", func() bool {
+		status, body := get(c.service.url + "/counts?app=demo&uri=http://site0.example/0")
+		return status == http.StatusOK && !strings.Contains(body, "behind")
+	})
+
+	t.Logf("%d visits answered by %d clients, %d failed, %d in calls, %d of them repeated, %d accepted, %d kills: %s",
+		c.answered.Load(), crashClients, c.failed.Load(), c.called, c.repeated, c.accepted, kills, c.compare())
 	assert.Positive(t, c.called)
+	assert.Positive(t, c.accepted)
 	assert.Contains(t, well(t, "verify", "--data", c.data), "0 violations")
 	assert.Zero(t, c.service.stop())
 }
@@ -85,6 +92,7 @@ type crash struct {
 	service  *running // used by the test's own goroutine
 
 	called, repeated int // visits in calls; written by caller
+	accepted         int // visits to be counted later; written by acceptor
 
 	mu       sync.Mutex // guards what follows
 	targets  map[string]*told
@@ -180,6 +188,41 @@ func (c *crash) caller() {
 			case <-time.After(10 * time.Millisecond): // it is down
 			case <-c.ctx.Done():
 			}
+		}
+	}
+}
+
+// acceptor makes visits to be counted later.
+func (c *crash) acceptor() {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}, Timeout: patience}
+	defer client.CloseIdleConnections()
+	for c.ctx.Err() == nil && c.taken.Load() < c.visits {
+		site := fmt.Sprintf("site%d.example", rand.IntN(crashSites))
+		page := fmt.Sprintf("%s/%d", site, rand.IntN(crashPages))
+		body := fmt.Sprintf(`{"app":"demo","ip":"10.0.%d.%d","uri":"http://%s","answer":"later"}`, rand.IntN(8), rand.IntN(250), page)
+		status := 0
+		if response, err := client.Post(*c.url.Load()+"/visit", "application/json", strings.NewReader(body)); err == nil {
+			status = response.StatusCode
+			_ = response.Body.Close()
+		}
+		c.mu.Lock()
+		for _, uri := range []string{site, page} {
+			switch status {
+			case http.StatusAccepted:
+				c.target(uri).answered++
+			case http.StatusServiceUnavailable: // not accepted
+			default:
+				c.target(uri).unknown++
+			}
+		}
+		c.mu.Unlock()
+		if status == http.StatusAccepted {
+			c.accepted++
+			continue
+		}
+		select {
+		case <-time.After(10 * time.Millisecond): // it is down
+		case <-c.ctx.Done():
 		}
 	}
 }

@@ -20,6 +20,9 @@ type pageDeleteCmd struct {
 
 func (c *pageDeleteCmd) run(ctx context.Context, p *program) error {
 	return p.withAdmin(ctx, func(a *counter.Admin) error {
+		if err := countAccepted(ctx, p, a); err != nil {
+			return err
+		}
 		page, err := a.FindPage(ctx, c.App, c.URI)
 		if err != nil {
 			return err

@@ -35,6 +35,8 @@ type serveCmd struct {
 	Dashboard      string   `env:"FOOTFALL_DASHBOARD" default:"on" placeholder:"on|off"`
 	PublicURL      string   `name:"public-url" env:"FOOTFALL_PUBLIC_URL" placeholder:"URL"`
 	MaxWait        string   `env:"FOOTFALL_MAX_WAIT" default:"2s" placeholder:"DURATION"`
+	Overload       string   `env:"FOOTFALL_OVERLOAD" default:"refuse" placeholder:"refuse|later"`
+	InboxLimit     int64    `env:"FOOTFALL_INBOX_LIMIT" default:"10000000" placeholder:"VISITS"`
 	Filter         string   `env:"FOOTFALL_FILTER" default:"on" placeholder:"on|off"`
 	FilterMemory   string   `env:"FOOTFALL_FILTER_MEMORY" default:"256MB" placeholder:"SIZE"`
 	Memory         string   `env:"FOOTFALL_MEMORY" default:"64MB" placeholder:"SIZE"`
@@ -75,6 +77,12 @@ func (c *serveCmd) check(g globals) []error {
 	var err error
 	if c.maxWait, err = time.ParseDuration(c.MaxWait); err != nil || c.maxWait <= 0 || c.maxWait > longestWait {
 		faults = append(faults, fmt.Errorf("--max-wait: %q is not a time to wait: write one like 500ms or 2s, %v at most", c.MaxWait, longestWait))
+	}
+	if c.Overload != "refuse" && c.Overload != "later" {
+		faults = append(faults, fmt.Errorf("--overload: %q is neither refuse nor later: write one of them", c.Overload))
+	}
+	if c.InboxLimit < 1 {
+		faults = append(faults, fmt.Errorf("--inbox-limit: %d is not a number of visits: write one from 1 on", c.InboxLimit))
 	}
 	if c.Dashboard != "on" && c.Dashboard != "off" {
 		faults = append(faults, fmt.Errorf("--dashboard: %q is neither on nor off: write one of them", c.Dashboard))
@@ -147,8 +155,8 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	if p.embedded() {
 		registry.MustRegister(freeSpace(p.Data))
 	}
-	counting, err := counter.Open(ctx, d, counter.Options{Secret: secret, Options: record.Options{
-		Log: p.log, Metrics: registry, MaxWait: c.maxWait, RememberIDs: c.RememberIDs,
+	counting, err := counter.Open(ctx, d, counter.Options{Secret: secret, InboxLimit: c.InboxLimit, Options: record.Options{
+		Log: p.log, Metrics: registry, MaxWait: c.maxWait, Overflow: c.Overload == "later", RememberIDs: c.RememberIDs,
 		Filter: c.Filter == "on", FilterMemory: c.filterMemory, Memory: c.memory,
 	}})
 	if err != nil {

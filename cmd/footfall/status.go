@@ -61,6 +61,13 @@ func printStatus(out io.Writer, s *status.Status) error {
 		fmt.Fprint(out, ", runs now")
 	}
 	fmt.Fprintln(out)
+	if s.Inbox.Kept > 0 {
+		fmt.Fprintf(out, "inbox: %d visits wait to be counted", s.Inbox.Waiting)
+		if s.Inbox.Oldest != nil {
+			fmt.Fprintf(out, ", the first since %s", s.Inbox.Oldest.UTC().Format(time.RFC3339))
+		}
+		fmt.Fprintf(out, "; its tables hold %d\n", s.Inbox.Kept)
+	}
 
 	table := tableOn(out, "\nINSTANCE\tFROM\tSINCE")
 	for _, i := range s.Instances {

@@ -48,6 +48,9 @@ func (c *visitorShowCmd) run(ctx context.Context, p *program) error {
 
 func (c *visitorEraseCmd) run(ctx context.Context, p *program) error {
 	return p.withAdmin(ctx, func(a *counter.Admin) error {
+		if err := countAccepted(ctx, p, a); err != nil {
+			return err
+		}
 		if !c.Yes { // looking at all that is stored takes as long as erasing it
 			stored, err := a.ShowVisitor(ctx, c.App, c.Visitor)
 			if err != nil {
@@ -73,4 +76,13 @@ func (c *visitorEraseCmd) run(ctx context.Context, p *program) error {
 		}
 		return nil
 	})
+}
+
+// countAccepted counts what was accepted to be counted later, before something is erased.
+func countAccepted(ctx context.Context, p *program, a *counter.Admin) error {
+	visits, err := a.CountAccepted(ctx)
+	if visits > 0 && err == nil {
+		fmt.Fprintf(p.stdout, "counted %d visits that were accepted before\n", visits)
+	}
+	return err
 }

@@ -16,6 +16,7 @@ BEGIN
     END IF;
     PERFORM hold_app_days(app);
     PERFORM retention_must_go_on(app);
+    PERFORM inbox_must_be_past(app, day);
     INSERT INTO visits_kept AS k (app_id, from_day)
     VALUES (app, day)
     ON CONFLICT (app_id) DO UPDATE

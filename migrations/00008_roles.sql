@@ -17,6 +17,7 @@ BEGIN
     -- Not from the role that migrates, should it have one of the names: the tables are its own.
     FOR role IN SELECT rolname FROM pg_roles WHERE rolname IN ('footfall_app', 'footfall_report') AND rolname <> current_user LOOP
         EXECUTE format('REVOKE ALL ON ALL TABLES IN SCHEMA footfall FROM %I', role);
+        EXECUTE format('REVOKE ALL ON ALL SEQUENCES IN SCHEMA footfall FROM %I', role);
         EXECUTE format('REVOKE ALL ON ALL FUNCTIONS IN SCHEMA footfall FROM %I', role);
         EXECUTE format('REVOKE ALL ON SCHEMA footfall FROM %I', role);
     END LOOP;

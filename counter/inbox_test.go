@@ -1,0 +1,432 @@
+package counter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/db"
+	"footfall/record"
+	"footfall/visit"
+)
+
+// later has a visit of demo accepted, which must succeed.
+func (in *instance) later(t *testing.T, r counter.Request) {
+	t.Helper()
+	r.App, r.Later = "demo", true
+	answer, err := in.Visit(context.Background(), r)
+	require.NoError(t, err)
+	require.True(t, answer.Later)
+}
+
+// keepWaiting lets nobody count what is in the inbox until end is called.
+func (in *instance) keepWaiting(t *testing.T) (end func()) {
+	t.Helper()
+	conn := in.conn(t)
+	_, err := conn.Exec(context.Background(), `SELECT pg_advisory_lock(hashtext('footfall.drain_inbox'))`)
+	require.NoError(t, err)
+	return func() { _ = conn.Close(context.Background()) }
+}
+
+// one reads one number from the tables.
+func (in *instance) one(t *testing.T, sql string) (n int64) {
+	t.Helper()
+	require.NoError(t, in.tables(t).QueryRow(context.Background(), sql).Scan(&n))
+	return n
+}
+
+// drained waits until all that was accepted is counted, or dropped.
+func (in *instance) drained(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool { return in.one(t, `SELECT coalesce(sum(inbox_behind(id)), 0)::bigint FROM apps`) == 0 },
+		time.Minute, 5*time.Millisecond, in.log)
+}
+
+// emptied waits until the tables of the inbox are empty, too. It asks for no lock on them.
+func (in *instance) emptied(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool { return in.one(t, `SELECT count(*) FROM inbox_turns`) == 1 }, time.Minute, 5*time.Millisecond, in.log)
+	require.Zero(t, in.one(t, `SELECT count(*) FROM inbox`))
+}
+
+func TestInboxCountsWhatWasAccepted(t *testing.T) {
+	everyWay(t, func(t *testing.T, w way) {
+		in := w.newInstance(t, counter.Options{})
+		end := in.keepWaiting(t)
+		var callers sync.WaitGroup
+		for caller := range 4 {
+			callers.Go(func() {
+				for n := range 50 {
+					in.later(t, counter.Request{IP: fmt.Sprintf("192.0.2.%d", n), URI: fmt.Sprintf("http://a.example/%d", caller%2)})
+				}
+			})
+		}
+		callers.Wait()
+		ask := counter.Request{App: "demo", URI: "http://a.example/0", Anybody: true}
+		a, err := in.Counts(t.Context(), ask)
+		require.NoError(t, err)
+		assert.Equal(t, visit.Answer{Behind: 200}, a)
+		many, behind, err := in.CountsOf(t.Context(), ask, []string{ask.URI})
+		require.NoError(t, err)
+		assert.Equal(t, []counter.Counted{{}}, many)
+		assert.Equal(t, int64(200), behind)
+		require.NoError(t, in.Ready(t.Context()))
+		require.Eventually(t, func() bool { return in.metric(t, "footfall_inbox_waiting") == 200 }, time.Minute, 5*time.Millisecond)
+		assert.Positive(t, in.metric(t, "footfall_inbox_oldest_seconds"))
+
+		end()
+		in.drained(t)
+		a, err = in.Counts(t.Context(), ask)
+		require.NoError(t, err)
+		assert.Equal(t, "50 50 0 200 | 50 50 0 100", row(a))
+		assert.Zero(t, a.Behind)
+		in.emptied(t)
+		in.checkTables(t)
+		assert.Equal(t, 200.0, in.metric(t, "footfall_inbox_accepted_total"))
+		assert.Equal(t, 200.0, in.metric(t, "footfall_inbox_drained_total"))
+		in.warnsOfNoBatch(t)
+	})
+}
+
+// What is decided about a visit is decided as it comes.
+func TestInboxKeepsWhatWasDecided(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.exec(t, `UPDATE apps SET retain_days = 0`) // the clock of this test is not the database's
+	page := "http://a.example/p"
+
+	t.Run("the day", func(t *testing.T) {
+		end := in.keepWaiting(t)
+		in.later(t, counter.Request{IP: "192.0.2.1", URI: page})
+		in.clock.Set(in.clock.Now().AddDate(0, 0, 1))
+		in.count(t, "192.0.2.1", page)
+		end()
+		in.drained(t)
+		assert.Equal(t, int64(1), in.one(t, `SELECT hot FROM days JOIN pages ON id = page_id WHERE uri = 'a.example/p' AND day_id = 20260629`))
+		assert.Equal(t, "2 1 1 3 | 2 1 1 3", row(in.count(t, "192.0.2.1", page)))
+		in.later(t, counter.Request{IP: "192.0.2.1", URI: page, At: "2026-06-28T12:00:00Z"})
+		in.drained(t)
+		assert.Equal(t, "3 1 1 5 | 3 1 1 5", row(in.count(t, "192.0.2.1", page)))
+		in.checkTables(t)
+	})
+
+	t.Run("the visitor", func(t *testing.T) {
+		daily := "daily"
+		app := counter.Settings{Visitor: &daily}
+		app.Access = new(string)
+		*app.Access = "open"
+		require.NoError(t, in.admin().AddApp(t.Context(), "daily", app))
+		visits := counter.Request{App: "daily", IP: "192.0.2.1", URI: page}
+		live, err := in.Visit(t.Context(), visits)
+		require.NoError(t, err)
+		visits.Later = true
+		end := in.keepWaiting(t)
+		_, err = in.Visit(t.Context(), visits)
+		require.NoError(t, err)
+		in.clock.Set(in.clock.Now().AddDate(0, 0, 1)) // when another key hashes
+		end()
+		in.drained(t)
+		again, err := in.Counts(t.Context(), counter.Request{App: "daily", URI: page, Anybody: true})
+		require.NoError(t, err)
+		live.Site.Hot, live.Page.Hot, live.Site.Rank, live.Page.Rank = 2, 2, 0, 0
+		assert.Equal(t, live, again)
+		assert.Zero(t, in.one(t, `SELECT count(*) FROM visitors WHERE ip << 'fd00::/8' AND rank > 1`))
+	})
+
+	t.Run("the id", func(t *testing.T) {
+		was := in.count(t, "192.0.2.2", page).Page.Hot
+		in.later(t, counter.Request{IP: "192.0.2.2", URI: page, ID: "order-1"})
+		in.later(t, counter.Request{IP: "192.0.2.2", URI: page, ID: "order-1"})
+		in.drained(t)
+		a, err := in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.2", URI: page, ID: "order-1"})
+		require.NoError(t, err)
+		assert.True(t, a.Repeated)
+		assert.Equal(t, was+1, a.Page.Hot)
+	})
+
+	t.Run("that it is counted by the time its day is let go of", func(t *testing.T) {
+		end := in.keepWaiting(t)
+		in.later(t, counter.Request{IP: "192.0.2.3", URI: page})
+		in.exec(t, `UPDATE apps SET retain_days = 1 WHERE name = 'demo'`)
+		err := in.db.InTx(t.Context(), func(q *db.Queries) error {
+			return q.VisitsKeepFrom(t.Context(), db.VisitsKeepFromParams{App: 1, Day: visit.DayOf(time.Now().AddDate(0, 0, -3), time.UTC)})
+		})
+		assert.Equal(t, db.FaultBusy, db.FaultOf(err), err)
+		end()
+		in.drained(t)
+		require.NoError(t, in.db.InTx(t.Context(), func(q *db.Queries) error {
+			return q.VisitsKeepFrom(t.Context(), db.VisitsKeepFromParams{App: 1, Day: visit.DayOf(time.Now().AddDate(0, 0, -3), time.UTC)})
+		}))
+		// Now that it is, a visit of such a day cannot be told of any more; but one of today can.
+		_, err = in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.3", URI: page, At: "2026-06-28T12:00:00Z", Later: true})
+		require.ErrorContains(t, err, "at: ")
+	})
+}
+
+// Nobody who is erased comes back out of the inbox, nor does a page or an app.
+func TestErasingCountsFirstWhatWasAccepted(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.exec(t, `UPDATE apps SET retain_days = 0`) // the clock of this test is not the database's
+	page := "http://a.example/p"
+	// while runs an erasure that finds visits in the inbox which nobody counts at first.
+	while := func(t *testing.T, erase func() error) {
+		end := in.keepWaiting(t)
+		in.later(t, counter.Request{IP: "192.0.2.7", URI: page})
+		in.later(t, counter.Request{IP: "192.0.2.8", URI: page})
+		done := make(chan error, 1)
+		go func() { done <- erase() }()
+		require.Eventually(t, func() bool {
+			return in.one(t, `SELECT count(*) FROM inbox_turns WHERE closed_at IS NOT NULL AND NOT done`) == 1
+		},
+			time.Minute, time.Millisecond)
+		select {
+		case err := <-done:
+			require.Fail(t, "it did not wait for what was accepted", err)
+		default:
+		}
+		end()
+		require.NoError(t, <-done)
+		in.drained(t)
+		in.checkTables(t)
+	}
+	t.Run("a visitor", func(t *testing.T) {
+		while(t, func() error {
+			erased, err := in.admin().EraseVisitor(context.Background(), "demo", "192.0.2.7")
+			assert.Equal(t, int64(2), erased)
+			return err
+		})
+		assert.Zero(t, in.one(t, `SELECT count(*) FROM visitors WHERE ip = '192.0.2.7'`))
+		assert.Equal(t, "2 2 2 3 | 2 2 2 3", row(in.count(t, "192.0.2.8", page)))
+	})
+	t.Run("a page", func(t *testing.T) {
+		while(t, func() error { return in.admin().DeletePage(context.Background(), "demo", page) })
+		assert.Zero(t, in.one(t, `SELECT count(*) FROM pages WHERE uri = 'a.example/p'`))
+		assert.Equal(t, int64(5), in.one(t, `SELECT hot FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example/(deleted)'`))
+	})
+	t.Run("an app", func(t *testing.T) {
+		while(t, func() error { return in.admin().DeleteApp(context.Background(), "demo") })
+		assert.Zero(t, in.one(t, `SELECT count(*) FROM pages`))
+		_, err := in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.7", URI: page, Later: true})
+		require.ErrorContains(t, err, "there is no app")
+	})
+}
+
+// An app that has accepted a visit tells visitors and days apart as it did; where somebody changes
+// that past all commands, what was decided before does not count, and keeps nobody waiting.
+func TestInboxOfFormerSettings(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	end := in.keepWaiting(t)
+	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
+	berlin := "Europe/Berlin"
+	require.ErrorContains(t, in.admin().SetApp(t.Context(), "demo", counter.Settings{TZ: &berlin}), "tz: app demo has counted days of UTC")
+
+	in.exec(t, `UPDATE apps SET tz = 'Europe/Berlin' WHERE name = 'demo'`)
+	require.NoError(t, in.db.WaitForInstances(t.Context(), time.Minute))
+	in.later(t, counter.Request{IP: "192.0.2.2", URI: "http://a.example/"})
+	err := in.db.Accept(t.Context(), [16]byte{1}, []db.InboxPutParams{{App: 1, Tz: "UTC", Visitor: "address", Ipv6Prefix: 64,
+		Uris: []string{"a.example/"}, Pages: []int32{1}, Days: []int32{20260629}, NewPages: []int32{0}}}, db.ToldColumns{})
+	require.ErrorIs(t, err, db.ErrAppChanged)
+	end()
+	in.drained(t)
+	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.count(t, "192.0.2.2", "http://a.example/")))
+	assert.Contains(t, in.log.String(), "visits of the inbox cannot be counted any more")
+}
+
+func TestInboxIsBounded(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{InboxLimit: 10})
+	end := in.keepWaiting(t)
+	for range 10 {
+		in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
+	}
+	full := counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/", Later: true}
+	_, err := in.Visit(t.Context(), full)
+	told, ok := errors.AsType[*visit.Error](err)
+	require.True(t, ok, err)
+	assert.Equal(t, visit.Unavailable, told.Kind)
+	assert.Contains(t, told.Message, "the inbox is full")
+	require.NoError(t, in.Ready(t.Context()))
+	end()
+	require.Eventually(t, func() bool { _, err := in.Visit(t.Context(), full); return err == nil }, time.Minute, 10*time.Millisecond)
+	in.drained(t)
+	assert.Equal(t, "1 1 1 12 | 1 1 1 12", row(in.count(t, "192.0.2.1", "http://a.example/")))
+}
+
+// A dump reads all tables of the inbox for as long as it lasts: none can be emptied, and visits count
+// all the same.
+func TestInboxBesideADump(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	dump := in.conn(t)
+	_, err := dump.Exec(t.Context(), `BEGIN; LOCK TABLE inbox, inbox_turns IN ACCESS SHARE MODE`)
+	require.NoError(t, err)
+	const rounds = 12
+	for range rounds {
+		in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
+		in.drained(t)
+	}
+	assert.Equal(t, int64(rounds), in.one(t, `SELECT count(*) FROM inbox`))
+	_, err = dump.Exec(t.Context(), `COMMIT`)
+	require.NoError(t, err)
+	// All but the table that is open are emptied by themselves, and that one when it is closed.
+	require.Eventually(t, func() bool { return in.one(t, `SELECT count(DISTINCT slot) FROM inbox_turns`) == 1 }, time.Minute, 5*time.Millisecond, in.log)
+	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
+	in.emptied(t)
+	assert.Equal(t, fmt.Sprintf("1 1 1 %d | 1 1 1 %[1]d", rounds+2), row(in.count(t, "192.0.2.1", "http://a.example/")))
+}
+
+// What an instance leaves, the next start counts.
+func TestInboxOutlivesTheInstance(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	end := in.keepWaiting(t)
+	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
+	in.Close()
+	end()
+	require.Equal(t, int64(1), in.one(t, `SELECT count(*) FROM inbox`))
+	next := plain.startOn(t, in.url, counter.Options{})
+	next.drained(t)
+	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(next.count(t, "192.0.2.1", "http://a.example/")))
+}
+
+// Sessions are ended under instances that accept and count, again and again: each visit that was
+// accepted counts once.
+func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
+	t.Parallel()
+	first := plain.newInstance(t, counter.Options{})
+	instances := []*instance{first, plain.startOn(t, first.url, counter.Options{})}
+	visits := 400
+	if !testing.Short() {
+		visits = 4000
+	}
+	var accepted, unknown, ended atomic.Int64
+	var callers sync.WaitGroup
+	killer := first.conn(t)
+	for caller := range 8 {
+		callers.Go(func() {
+			for n := range visits / 8 {
+				r := counter.Request{App: "demo", IP: fmt.Sprintf("10.0.%d.%d", caller, n%250), URI: fmt.Sprintf("http://a.example/%d", n%3), Later: true}
+				_, err := instances[(caller+n)%2].Visit(context.Background(), r)
+				told, _ := errors.AsType[*visit.Error](err)
+				switch {
+				case err == nil:
+					accepted.Add(1)
+				case told != nil && told.Kind == visit.Lost:
+					unknown.Add(1)
+				}
+			}
+		})
+	}
+	stop := make(chan struct{})
+	var killing sync.WaitGroup
+	killing.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			var killed int64
+			err := killer.QueryRow(context.Background(), `
+				SELECT count(pg_terminate_backend(pid)) FROM (
+					SELECT pid FROM pg_stat_activity
+					WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = 'footfall'
+					ORDER BY random() LIMIT 1) AS one`).Scan(&killed)
+			if !assert.NoError(t, err) {
+				return
+			}
+			ended.Add(killed)
+			_, err = killer.Exec(context.Background(), `SELECT pg_sleep(0.02)`)
+			assert.NoError(t, err)
+		}
+	})
+	callers.Wait()
+	require.Eventually(t, func() bool { return ended.Load() >= 20 }, time.Minute, time.Millisecond)
+	close(stop)
+	killing.Wait()
+	first.drained(t)
+	hot := first.one(t, `SELECT hot FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'`)
+	t.Logf("%d accepted, %d unknown, %d sessions ended, %d counted", accepted.Load(), unknown.Load(), ended.Load(), hot)
+	assert.GreaterOrEqual(t, hot, accepted.Load())
+	assert.LessOrEqual(t, hot, accepted.Load()+unknown.Load())
+	first.checkTables(t)
+}
+
+// Whoever counts a part of the inbox that somebody else has counted, too, counts nothing.
+func TestInboxIsCountedByOne(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	end := in.keepWaiting(t)
+	defer end()
+	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
+	turn := in.one(t, `SELECT turn_inbox()`)
+	number := in.one(t, `SELECT number FROM inbox`)
+	v := record.Visit{App: 1, CountsBy: db.CountsBy{Tz: "UTC", Visitor: "address", Ipv6Prefix: 64},
+		Target: visit.Target{Site: "a.example", Page: "a.example/"}, Visitor: peer, Day: 20260629, Told: true}
+	for _, wants := range []error{nil, record.ErrMoved} {
+		r, err := record.Open(t.Context(), in.db, record.Options{})
+		require.NoError(t, err)
+		at := &record.Position{Position: db.Position{Turn: turn}}
+		results := r.RecordChunk(record.Chunk{Visits: []record.Visit{v}, Steps: []record.Step{{Position: at, Next: number<<16 + 1}}})
+		r.Close()
+		assert.Equal(t, wants, results[0].Err)
+		assert.Equal(t, number<<16+1, at.Next)
+	}
+	assert.Equal(t, int64(1), in.one(t, `SELECT counted FROM inbox_turns WHERE turn = 1 AND done`))
+	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.count(t, peer.String(), "http://a.example/")))
+}
+
+// A visit that would wait for too long is accepted, and answered with the numbers of a moment ago.
+func TestOverloadGoesToTheInbox(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{Options: record.Options{MaxWait: 50 * time.Millisecond, Overflow: true}})
+	r := counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/"}
+	answered := int64(0) // visits that were counted, or accepted
+	for before := (visit.Answer{Later: true}); before.Later; answered++ {
+		var err error
+		before, err = in.Visit(t.Context(), r)
+		require.NoError(t, err)
+	}
+	in.drained(t)
+
+	tx, err := in.tables(t).Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT FROM counters FOR UPDATE`)
+	require.NoError(t, err)
+	var accepted, counted atomic.Int64
+	var callers sync.WaitGroup
+	require.Eventually(t, func() bool { // the first ones wait for the lock
+		callers.Go(func() {
+			a, err := in.Visit(context.Background(), r)
+			switch {
+			case err != nil:
+				told, ok := errors.AsType[*visit.Error](err)
+				assert.True(t, ok && told.Kind == visit.Unavailable, err)
+			case a.Later:
+				if accepted.Add(1); a.Known {
+					assert.Equal(t, visit.Counts{PV: 1, UV: 1, Hot: a.Page.Hot}, a.Page)
+					assert.Equal(t, a.Page, a.Site)
+					assert.Positive(t, a.Page.Hot)
+				}
+			default:
+				counted.Add(1)
+			}
+		})
+		return accepted.Load() > 0
+	}, time.Minute, 10*time.Millisecond)
+	require.NoError(t, tx.Rollback(t.Context()))
+	callers.Wait()
+	in.drained(t)
+	assert.Equal(t, answered+counted.Load()+accepted.Load(), in.one(t, `SELECT hot FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example/'`))
+	in.checkTables(t)
+}

@@ -1,0 +1,55 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Accept writes visits to the inbox in one transaction, a row for each app, and returns when that has
+// committed. id is that of a batch: DidCommit tells what became of it if the connection is lost. told
+// are the days that callers have told. FaultOf tells what an error means; ErrAppChanged: an app is
+// gone, or counts in another way now.
+func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, told ToldColumns) error {
+	conn, err := d.writers.Acquire(ctx)
+	if err != nil {
+		return &notSentError{fmt.Errorf("write to the inbox: %w", err)}
+	}
+	defer conn.Release()
+
+	var q pgx.Batch
+	q.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	q.Queue(BatchBegin, uuidValue(id))
+	if len(told.Apps) > 0 {
+		q.Queue(ToldDaysHold, told.Apps, told.Days, true)
+	}
+	for i := range rows {
+		r := &rows[i]
+		q.Queue(InboxPut, r.App, r.Tz, r.Visitor, r.Ipv6Prefix, r.Uris, r.Pages, r.Days, r.NewPages, r.Ips, r.Ids)
+	}
+	q.Queue(BatchCommit)
+	err = conn.SendBatch(ctx, &q).Close()
+	if err == nil {
+		return nil
+	}
+	rollback(conn.Conn())
+	if pgconn.SafeToRetry(err) {
+		err = &notSentError{err}
+	}
+	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == "FF008" { // raised by put_in_inbox
+		err = errors.Join(ErrAppChanged, err)
+	}
+	return fmt.Errorf("write to the inbox: %w", err)
+}
+
+// PassInbox moves the position of a turn of the inbox past visits that nothing can count any more.
+func (d *DB) PassInbox(ctx context.Context, m Move) error {
+	err := New(d.writers).InboxMove(ctx, InboxMoveParams{Turn: m.Turn, FromNext: m.From, ToNext: m.To, Dropped: m.Visits})
+	if err != nil {
+		return fmt.Errorf("pass by visits in the inbox: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+// Package inbox takes visits in durably, for a fraction of what counting costs, and has them counted a
+// moment later, each exactly once.
+//
+// The way of a visit: Put hands it to the writer (write.go), which writes all that have come while it
+// wrote the ones before, in one transaction. What is in the tables is counted by one instance at a
+// time (drain.go), through the recorder's writer of chunks, which moves the position in the inbox in
+// the transaction that counts. See migrations/00007_inbox.sql for the tables.
+package inbox
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"footfall/db"
+	"footfall/record"
+)
+
+// Options of Open. The zero value of a field means its default.
+type Options struct {
+	Log     *slog.Logger
+	Metrics prometheus.Registerer // default: nowhere
+	// MaxWait is how long the database may take to write before visits are refused. Default 2 s.
+	MaxWait time.Duration
+	// Limit is how many visits the tables may hold. Default 10 million.
+	Limit int64
+}
+
+// Inbox is the inbox as one instance uses it. It is safe for concurrent use.
+type Inbox struct {
+	writer *writer
+	drain  *drainer
+	stop   context.CancelFunc
+	ended  sync.WaitGroup
+}
+
+// Open begins to take visits, and to count what is there. Close ends both; the recorder stays open,
+// and must not be closed before.
+func Open(d *db.DB, r *record.Recorder, o Options) *Inbox {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxWait == 0 {
+		o.MaxWait = 2 * time.Second
+	}
+	if o.Limit == 0 {
+		o.Limit = 10_000_000
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	m := newMetrics(o.Metrics)
+	w := newWriter(d, o, m)
+	i := &Inbox{writer: w, drain: newDrainer(d, r, w, o, m), stop: stop}
+	i.ended.Go(w.run)
+	i.ended.Go(func() { i.drain.run(ctx) })
+	return i
+}
+
+// Put returns when the visit has committed to the inbox, or has failed. Its day and its visitor are
+// those that it is counted with. It takes no context, for the reason for which Recorder.Record takes
+// none.
+func (i *Inbox) Put(v record.Visit) error {
+	b, place, err := i.writer.accept(v)
+	if err == nil {
+		<-b.done
+		err = b.errs[place]
+	}
+	i.writer.metrics.outcome(err)
+	return err
+}
+
+// Close refuses new visits, and returns when every accepted one has been answered and nothing runs in
+// the background. What is in the tables stays there, for the next start.
+func (i *Inbox) Close() {
+	i.writer.close()
+	i.stop()
+	i.ended.Wait()
+}
+
+// Settle counts all visits that were accepted before it was called, and returns how many waited.
+func Settle(ctx context.Context, d *db.DB, r *record.Recorder, o Options) (waited int64, err error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return newDrainer(d, r, nil, o, newMetrics(nil)).settle(ctx)
+}
+
+// Waiting is how many visits are accepted and not counted yet.
+func Waiting(ctx context.Context, d *db.DB) (visits int64, err error) {
+	turns, err := turnsOf(ctx, d)
+	for _, t := range turns {
+		visits += t.Waiting
+	}
+	return visits, err
+}
+
+func turnsOf(ctx context.Context, d *db.DB) (turns []db.InboxTurnsRow, err error) {
+	err = read(ctx, d, func(q *db.Queries) (err error) { turns, err = q.InboxTurns(ctx); return err })
+	return turns, err
+}
+
+// read runs f in as much time as a read may take.
+func read(ctx context.Context, d *db.DB, f func(q *db.Queries) error) error {
+	ctx, cancel := d.InTime(ctx)
+	defer cancel()
+	return d.Read(ctx, f)
+}

@@ -1,0 +1,86 @@
+package inbox
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"footfall/db"
+	"footfall/visit"
+)
+
+// metrics of an inbox. Those of what waits are about the tables, and so the same for every instance.
+type metrics struct {
+	accepted *prometheus.CounterVec // by outcome
+	drained  *prometheus.CounterVec // by outcome
+	waiting  prometheus.Gauge
+	oldest   atomic.Int64 // when the oldest visit came that waits, in nanoseconds; 0: none does
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	if r == nil {
+		r = prometheus.NewRegistry() // read by nobody
+	}
+	make := promauto.With(r)
+	m := &metrics{
+		accepted: make.NewCounterVec(prometheus.CounterOpts{
+			Name: "footfall_inbox_accepted_total",
+			Help: "Visits for the inbox by what became of them: accepted, refused (not accepted), lost (perhaps accepted).",
+		}, []string{"outcome"}),
+		drained: make.NewCounterVec(prometheus.CounterOpts{
+			Name: "footfall_inbox_drained_total",
+			Help: "Visits that this instance has taken out of the inbox: counted, or dropped, since nothing could count them any more.",
+		}, []string{"outcome"}),
+		waiting: make.NewGauge(prometheus.GaugeOpts{
+			Name: "footfall_inbox_waiting", Help: "Visits in the inbox that are not counted yet. It is read every second.",
+		}),
+	}
+	make.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "footfall_inbox_oldest_seconds", Help: "How long ago the oldest visit was accepted that waits in the inbox, at most; 0: none does.",
+	}, func() float64 {
+		since := m.oldest.Load()
+		if since == 0 {
+			return 0
+		}
+		return max(time.Since(time.Unix(0, since)).Seconds(), 0)
+	})
+	for _, outcome := range []string{"accepted", "refused", "lost"} {
+		m.accepted.WithLabelValues(outcome)
+	}
+	for _, outcome := range []string{"counted", "dropped"} {
+		m.drained.WithLabelValues(outcome)
+	}
+	return m
+}
+
+// outcome notes what became of a visit.
+func (m *metrics) outcome(err error) {
+	var told *visit.Error
+	switch {
+	case err == nil:
+		m.accepted.WithLabelValues("accepted").Inc()
+	case errors.As(err, &told) && told.Kind == visit.Lost:
+		m.accepted.WithLabelValues("lost").Inc()
+	default:
+		m.accepted.WithLabelValues("refused").Inc()
+	}
+}
+
+// show shows what waits.
+func (m *metrics) show(turns []db.InboxTurnsRow, ahead time.Duration) {
+	var waiting, oldest int64
+	for _, t := range turns {
+		if t.Waiting == 0 {
+			continue
+		}
+		waiting += t.Waiting
+		if since := t.Oldest.Add(ahead).UnixNano(); oldest == 0 || since < oldest {
+			oldest = since
+		}
+	}
+	m.waiting.Set(float64(waiting))
+	m.oldest.Store(oldest)
+}

@@ -1,0 +1,278 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"footfall/db"
+	"footfall/record"
+	"footfall/visit"
+)
+
+const (
+	// waitingAtMost bounds the visits that wait to be written, and with them the memory.
+	waitingAtMost = 50_000
+	// rowVisits bounds a row, so that those who read it need little memory.
+	rowVisits = 2000
+	// busyTries is how often visits are sent that are rolled back because of others.
+	busyTries = 20
+	// writeWithin is how long visits may take to be written, and askWithin how much longer it may
+	// take to find out whether they were, where the connection was lost.
+	writeWithin = 15 * time.Second
+	askWithin   = 10 * time.Second
+)
+
+// gathering is visits that will be written together. The writer's lock guards visits until it takes
+// them; then they are its goroutine's until done is closed.
+type gathering struct {
+	visits []record.Visit
+	errs   []error
+	done   chan struct{}
+}
+
+// writer writes visits to the inbox: while some are written, the next ones gather.
+type writer struct {
+	db      *db.DB
+	metrics *metrics
+	maxWait time.Duration
+	limit   int64
+	wrote   chan struct{} // has a value when something was written that nobody has looked at
+
+	// others is how many visits the tables hold beside those that this instance has written, as far
+	// as it has looked.
+	others, mine atomic.Int64
+
+	mu      sync.Mutex // guards what follows
+	wake    sync.Cond  // next or closed has changed
+	closed  bool
+	next    *gathering // nil: nobody waits
+	pending int        // visits in next, and in what is being written
+	since   time.Time  // when that was taken; zero: nothing is being written
+}
+
+func newWriter(d *db.DB, o Options, m *metrics) *writer {
+	w := &writer{db: d, metrics: m, maxWait: o.MaxWait, limit: o.Limit, wrote: make(chan struct{}, 1)}
+	w.wake.L = &w.mu
+	return w
+}
+
+// accept lets a visit gather, and returns with whom, and its place among them.
+func (w *writer) accept(v record.Visit) (*gathering, int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	stalled := time.Duration(0)
+	if !w.since.IsZero() {
+		stalled = time.Since(w.since)
+	}
+	switch {
+	case w.closed:
+		return nil, 0, visit.Errorf(visit.Unavailable, "", "the service is shutting down; try again")
+	case w.pending >= waitingAtMost || stalled > w.maxWait:
+		return nil, 0, visit.Errorf(visit.Unavailable, "", "too many visits are waiting; try again later")
+	case w.others.Load()+w.mine.Load()+int64(w.pending) >= w.limit:
+		return nil, 0, visit.Errorf(visit.Unavailable, "", "the inbox is full: %d visits wait to be counted, or to be cleared away; try again later", w.limit)
+	}
+	if w.next == nil {
+		w.next = &gathering{done: make(chan struct{})}
+		w.wake.Signal()
+	}
+	w.next.visits = append(w.next.visits, v)
+	w.pending++
+	return w.next, len(w.next.visits) - 1, nil
+}
+
+// isWaitedFor reports whether visits have waited for longer than a write should take.
+func (w *writer) isWaitedFor(longer time.Duration) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.since.IsZero() && time.Since(w.since) > longer
+}
+
+// run writes until the writer is closed and nobody waits.
+func (w *writer) run() {
+	for {
+		g := w.take()
+		if g == nil {
+			return
+		}
+		g.errs = make([]error, len(g.visits))
+		ctx, cancel := context.WithTimeout(context.Background(), writeWithin)
+		w.write(ctx, g.visits, g.errs)
+		cancel()
+		w.mu.Lock()
+		w.pending -= len(g.visits)
+		w.since = time.Time{}
+		w.mu.Unlock()
+		close(g.done)
+		select {
+		case w.wrote <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (w *writer) take() *gathering {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.next == nil {
+		if w.closed {
+			return nil
+		}
+		w.wake.Wait()
+	}
+	g := w.next
+	w.next, w.since = nil, time.Now()
+	return g
+}
+
+func (w *writer) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	w.wake.Signal()
+}
+
+// write writes visits, or says for each why it is not written.
+func (w *writer) write(ctx context.Context, visits []record.Visit, errs []error) {
+	rows, told := columns(visits)
+	for try := 1; ; try++ {
+		id := uuid.Must(uuid.NewV7())
+		err := w.db.Accept(ctx, id, rows, told)
+		fault := db.FaultOf(err)
+		if fault == db.FaultUnknown {
+			committed, asked := w.didCommit(id)
+			switch {
+			case asked != nil:
+				refuse(errs, &visit.Error{Kind: visit.Lost, Err: errors.Join(err, asked),
+					Message: "the connection to the database was lost: it is not known whether this visit was accepted: if it had an id, send it again with that"})
+				return
+			case committed:
+				fault = db.FaultNone
+			default:
+				fault = db.FaultBusy
+			}
+		}
+		switch fault {
+		case db.FaultNone:
+			w.mine.Add(int64(len(visits)))
+			return
+		case db.FaultBusy:
+			if try < busyTries && sleep(ctx, time.Millisecond<<min(try, 8)) {
+				continue
+			}
+		case db.FaultData, db.FaultGone, db.FaultHeld:
+			if half := len(visits) / 2; half > 0 {
+				w.write(ctx, visits[:half], errs[:half])
+				w.write(ctx, visits[half:], errs[half:])
+				return
+			}
+			errs[0] = refusal(fault, err)
+			return
+		case db.FaultAhead: // somebody has set this machine's clock since it was measured
+			err = errors.Join(err, w.db.MeasureClock(ctx))
+		}
+		refuse(errs, visit.Errorf(visit.Unavailable, "", "the inbox takes no visits now; try again").Because(err))
+		return
+	}
+}
+
+// refusal is what to tell of a visit that the tables do not accept.
+func refusal(fault db.Fault, err error) error {
+	switch {
+	case fault == db.FaultGone:
+		return visit.Errorf(visit.Invalid, "at", "the app keeps no visits of that day any more").Because(err)
+	case fault == db.FaultHeld:
+		return visit.Errorf(visit.Unavailable, "", "somebody is erasing from the app: visits of earlier days cannot be accepted meanwhile; try again later").Because(err)
+	case errors.Is(err, db.ErrAppChanged):
+		return visit.Errorf(visit.Unavailable, "", "the app has just been changed; try again").Because(err)
+	}
+	return err
+}
+
+func refuse(errs []error, err error) {
+	for i := range errs {
+		errs[i] = err
+	}
+}
+
+// didCommit finds out whether visits were written whose connection was lost, as soon as the database
+// answers again.
+func (w *writer) didCommit(id [16]byte) (committed bool, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), askWithin)
+	defer cancel()
+	for try := 1; ; try++ {
+		committed, err = w.db.DidCommit(ctx, id)
+		if err == nil || !sleep(ctx, time.Millisecond<<min(try, 8)) {
+			return committed, err
+		}
+	}
+}
+
+// columns turns visits into rows: those of an app are one, unless they are many.
+func columns(visits []record.Visit) (rows []db.InboxPutParams, told db.ToldColumns) {
+	type group struct {
+		app int32
+		by  db.CountsBy
+	}
+	type page struct {
+		row int
+		uri string
+	}
+	open, places := map[group]int{}, map[page]int32{}
+	for i := range visits {
+		v := &visits[i]
+		g := group{v.App, v.CountsBy}
+		at, there := open[g]
+		if !there || len(rows[at].Pages) == rowVisits {
+			at = len(rows)
+			open[g] = at
+			rows = append(rows, db.InboxPutParams{App: v.App, Tz: v.CountsBy.Tz, Visitor: v.CountsBy.Visitor, Ipv6Prefix: v.CountsBy.Ipv6Prefix})
+		}
+		r := &rows[at]
+		place, there := places[page{at, v.Target.Page}]
+		if !there {
+			r.Uris = append(r.Uris, v.Target.Page)
+			place = int32(len(r.Uris)) //nolint:gosec // as many as rowVisits
+			places[page{at, v.Target.Page}] = place
+		}
+		if v.ID != "" && r.Ids == nil {
+			r.Ids = make([]string, len(r.Pages))
+		}
+		if r.Ids != nil {
+			r.Ids = append(r.Ids, v.ID)
+		}
+		r.Pages, r.Days, r.Ips = append(r.Pages, place), append(r.Days, v.Day), append(r.Ips, v.Visitor)
+		r.NewPages = append(r.NewPages, int32(v.NewPages)) //nolint:gosec // as apps.max_new_pages
+		if v.Told && !tells(told, v) {
+			told.Apps, told.Days = append(told.Apps, v.App), append(told.Days, v.Day)
+		}
+	}
+	return rows, told
+}
+
+func tells(told db.ToldColumns, v *record.Visit) bool {
+	for i, app := range told.Apps {
+		if app == v.App && told.Days[i] == v.Day {
+			return true
+		}
+	}
+	return false
+}
+
+// sleep waits for about so long. It returns false if ctx ends before that.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d/2 + rand.N(d/2+1)) //nolint:gosec // it only keeps instances out of step
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,119 @@
+-- The inbox: visits that were accepted and are counted a moment later. Taking one in costs a fraction
+-- of counting it: nothing is looked up, and many that come at the same moment are one row.
+--
+-- Four tables take turns. Visits are written to one, and only those are read that have been closed:
+-- then nobody writes to them any more, and all that was committed is to be seen, so that a number is
+-- a position. (As long as somebody writes, it is none: a smaller number may commit later.) Nothing is
+-- deleted: a table that was read to its end is emptied as a whole.
+
+-- +goose Up
+CREATE TABLE inbox_turns (
+    turn      bigint      PRIMARY KEY,
+    opened_at timestamptz NOT NULL DEFAULT now(),
+    closed_at timestamptz,
+    accepted  bigint      NOT NULL DEFAULT 0,
+    next      bigint      NOT NULL DEFAULT 0,
+    counted   bigint      NOT NULL DEFAULT 0,
+    dropped   bigint      NOT NULL DEFAULT 0,
+    slot      smallint    NOT NULL,
+    done      boolean     NOT NULL GENERATED ALWAYS AS (closed_at IS NOT NULL AND counted + dropped = accepted) STORED,
+
+    CONSTRAINT inbox_turns_have_a_table           CHECK (slot BETWEEN 0 AND 3),
+    CONSTRAINT inbox_turns_only_closed_are_read   CHECK (closed_at IS NOT NULL OR next = 0),
+    CONSTRAINT inbox_turns_count_what_was_accepted CHECK (least(counted, dropped) >= 0 AND counted + dropped <= accepted)
+);
+
+COMMENT ON TABLE  inbox_turns           IS 'The turns that the tables of the inbox have had since they were last emptied, and how far each was counted.';
+COMMENT ON COLUMN inbox_turns.turn      IS 'The turn''s number. No turn is given a second time.';
+COMMENT ON COLUMN inbox_turns.opened_at IS 'Since when it has taken visits.';
+COMMENT ON COLUMN inbox_turns.closed_at IS 'Since when it takes none any more. Null: it is the open one.';
+COMMENT ON COLUMN inbox_turns.accepted  IS 'How many visits it had when it was closed.';
+COMMENT ON COLUMN inbox_turns.next      IS 'Up to here all of it is counted: 65536 times the number of a row, and how many visits of that.';
+COMMENT ON COLUMN inbox_turns.counted   IS 'How many visits that are. One with an id that was counted before is among them.';
+COMMENT ON COLUMN inbox_turns.dropped   IS 'How many visits were passed by, since nothing could count them any more.';
+COMMENT ON COLUMN inbox_turns.slot      IS 'Which of the tables has it: inbox_0 to inbox_3.';
+COMMENT ON COLUMN inbox_turns.done      IS 'All of it is counted: its table may be emptied, or have another turn.';
+
+CREATE UNIQUE INDEX inbox_turns_one_is_open ON inbox_turns ((closed_at IS NULL)) WHERE closed_at IS NULL;
+CREATE UNIQUE INDEX inbox_turns_one_a_table ON inbox_turns (slot) WHERE NOT done;
+
+INSERT INTO inbox_turns (turn, slot) VALUES (1, 0);
+
+CREATE SEQUENCE inbox_numbers;
+
+-- Like visits, it has no foreign keys: it is written by the thousand, and an app that is deleted waits
+-- until nothing of it is left here.
+CREATE TABLE inbox (
+    turn        bigint      NOT NULL,
+    number      bigint      NOT NULL DEFAULT nextval('inbox_numbers'),
+    received_at timestamptz NOT NULL DEFAULT now(),
+    app_id      integer     NOT NULL,
+    visits      integer     NOT NULL,
+    ipv6_prefix smallint    NOT NULL,
+    slot        smallint    NOT NULL,
+    tz          text        NOT NULL,
+    visitor     text        NOT NULL,
+    uris        text[]      NOT NULL,
+    pages       integer[]   NOT NULL,
+    days        integer[]   NOT NULL,
+    new_pages   integer[]   NOT NULL,
+    ips         inet[]      NOT NULL,
+    ids         text[],
+
+    PRIMARY KEY (slot, turn, number),
+    CONSTRAINT inbox_arrays_are_one_table CHECK (
+        visits BETWEEN 1 AND 65535
+        AND cardinality(pages) = visits
+        AND cardinality(days) = visits
+        AND cardinality(new_pages) = visits
+        AND cardinality(ips) = visits
+        AND (ids IS NULL OR cardinality(ids) = visits)),
+    CONSTRAINT inbox_pages_have_a_uri CHECK (cardinality(uris) BETWEEN 1 AND visits)
+) PARTITION BY LIST (slot);
+
+COMMENT ON TABLE  inbox             IS 'Visits that were accepted to be counted later: those of an app that came at the same moment are a row. Which rows are counted already, inbox_turns tells.';
+COMMENT ON COLUMN inbox.turn        IS 'The turn in which it came.';
+COMMENT ON COLUMN inbox.number      IS 'The order of counting within the turn.';
+COMMENT ON COLUMN inbox.received_at IS 'When it came.';
+COMMENT ON COLUMN inbox.app_id      IS 'The app that counts.';
+COMMENT ON COLUMN inbox.visits      IS 'How many visits it is: the arrays have one element for each, but uris.';
+COMMENT ON COLUMN inbox.ipv6_prefix IS 'The ipv6_prefix of the app, by which the visitors were told apart.';
+COMMENT ON COLUMN inbox.slot        IS 'The table that has the turn.';
+COMMENT ON COLUMN inbox.tz          IS 'The tz of the app, by which the days were told.';
+COMMENT ON COLUMN inbox.visitor     IS 'What told visitors of the app apart: apps.visitor.';
+COMMENT ON COLUMN inbox.uris        IS 'The pages, each once, as targets write them. Not by their number: a page that is new is made when it is counted.';
+COMMENT ON COLUMN inbox.pages       IS 'The place in uris of each visit''s page, from 1.';
+COMMENT ON COLUMN inbox.days        IS 'The day of each visit, like 20190629: that of its arrival, unless the caller told an earlier one.';
+COMMENT ON COLUMN inbox.new_pages   IS 'How many new pages a day the app might have for each visit. 0: any number.';
+COMMENT ON COLUMN inbox.ips         IS 'The visitors, hashed where the app hashes them.';
+COMMENT ON COLUMN inbox.ids         IS 'The ids that callers gave the visits, '''' for none. Null: none has one.';
+
+-- Nothing is ever deleted from them, so nothing has to be vacuumed. Arrays are long and short-lived:
+-- packing them would cost more than writing them.
+CREATE TABLE inbox_0 PARTITION OF inbox FOR VALUES IN (0) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
+CREATE TABLE inbox_1 PARTITION OF inbox FOR VALUES IN (1) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
+CREATE TABLE inbox_2 PARTITION OF inbox FOR VALUES IN (2) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
+CREATE TABLE inbox_3 PARTITION OF inbox FOR VALUES IN (3) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
+
+-- +goose StatementBegin
+DO $$
+DECLARE
+    part text;
+BEGIN
+    FOREACH part IN ARRAY ARRAY['inbox_0', 'inbox_1', 'inbox_2', 'inbox_3'] LOOP
+        EXECUTE format('ALTER TABLE %I ALTER pages SET STORAGE EXTERNAL, ALTER days SET STORAGE EXTERNAL,
+                                       ALTER new_pages SET STORAGE EXTERNAL, ALTER ips SET STORAGE EXTERNAL', part);
+    END LOOP;
+END
+$$;
+-- +goose StatementEnd
+
+COMMENT ON TABLE inbox_0 IS 'One of the four tables of the inbox that take turns: a partition of inbox.';
+COMMENT ON TABLE inbox_1 IS 'One of the four tables of the inbox that take turns: a partition of inbox.';
+COMMENT ON TABLE inbox_2 IS 'One of the four tables of the inbox that take turns: a partition of inbox.';
+COMMENT ON TABLE inbox_3 IS 'One of the four tables of the inbox that take turns: a partition of inbox.';
+
+-- +goose Down
+DROP TABLE inbox;
+DROP SEQUENCE inbox_numbers;
+DROP TABLE inbox_turns;

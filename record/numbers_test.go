@@ -1,0 +1,40 @@
+package record
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/visit"
+)
+
+// Numbers that are told without a batch are those of the last one, for a second.
+func TestLastNumbers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := recorder(t, dbtest.Open(t, w.url, db.Options{}), Options{Overflow: true, Memory: 1 << 20})
+	v := w.demo
+	v.Target, v.Visitor = visit.Target{Site: "a.example", Page: "a.example/"}, netip.MustParseAddr("192.0.2.1")
+	_, known := r.LastNumbers(v)
+	require.False(t, known)
+	answer, err := r.Record(v)
+	require.NoError(t, err)
+
+	now := time.Now()
+	r.caches.current.Load().numbers.now = func() time.Time { return now }
+	last, known := r.LastNumbers(v)
+	assert.True(t, known)
+	assert.Equal(t, answer, last)
+	v.Visitor = v.Visitor.Next()
+	other, _ := r.LastNumbers(v)
+	assert.Equal(t, visit.Counts{PV: 1, UV: 1, Rank: 0, Hot: 1}, other.Page)
+
+	now = now.Add(numbersHold + time.Minute)
+	_, known = r.LastNumbers(v)
+	assert.False(t, known)
+}
