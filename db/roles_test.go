@@ -295,7 +295,7 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 		"function returned_after: EXECUTE", "function sites_between: EXECUTE",
 		"function top_pages: EXECUTE", "function uniques: EXECUTE", "function uniques: EXECUTE", "function uniques_under: EXECUTE",
 		"later f in report: EXECUTE", "later r in report: SELECT", "schema footfall: USAGE", "schema report: USAGE",
-		"table counters: SELECT", "table days: SELECT", "table days: SELECT", "table goose_db_version: SELECT", "table pages: SELECT", "table pages: SELECT",
+		"table counters: SELECT", "table days: SELECT", "table days: SELECT", "table goose_db_version: SELECT", "table notes: SELECT", "table pages: SELECT", "table pages: SELECT",
 		"table ranks: SELECT", "table returns: SELECT", "table schema_files: SELECT", "table sites: SELECT", "table visitors: SELECT", "table visitors_today: SELECT",
 		"table visits: SELECT", "table visits: SELECT", "table visits_kept: SELECT",
 	}, rightsOf(t, conn, "footfall_report"))

@@ -104,6 +104,25 @@ var rules = []struct{ refusedBy, sql string }{
 	{"page_tallies_app_id_fkey", `INSERT INTO page_tallies (app_id, day_id, today) VALUES (99, 20190629, 0)`},
 	{"page_tallies_are_not_negative", `UPDATE page_tallies SET today = -1`},
 
+	{"shares_pkey", `INSERT INTO shares (id, app_id, last_day, name, hash) OVERRIDING SYSTEM VALUE VALUES (1, 1, to_char(now(), 'YYYYMMDD')::integer, 'b', sha256('b'))`},
+	{"shares_app_id_fkey", `UPDATE shares SET app_id = 99`},
+	{"shares_name_is_unique", `INSERT INTO shares (app_id, last_day, name, hash) VALUES (1, to_char(now(), 'YYYYMMDD')::integer, 'a', sha256('b'))`},
+	{"shares_hash_is_unique", `INSERT INTO shares (app_id, last_day, name, hash) VALUES (1, to_char(now(), 'YYYYMMDD')::integer, 'b', sha256('a'))`},
+	{"shares_hash_is_sha256", `UPDATE shares SET hash = 'plain'`},
+	{"shares_site_is_named", `UPDATE shares SET site = ''`},
+	{"shares_end", `UPDATE shares SET last_day = 20190629`},
+	{"shares_end", `UPDATE shares SET last_day = 29990101`},
+
+	{"notes_pkey", `INSERT INTO notes (id, app_id, day_id, text) OVERRIDING SYSTEM VALUE VALUES (1, 1, 20190629, 'a')`},
+	{"notes_app_id_fkey", `UPDATE notes SET app_id = 99`},
+	{"notes_day_is_one", `UPDATE notes SET day_id = 10000101`},
+	{"22008", `UPDATE notes SET day_id = 20190631`},
+	{"notes_site_is_named", `UPDATE notes SET site = ''`},
+	{"notes_text_is_a_line", `UPDATE notes SET text = ''`},
+	{"notes_text_is_a_line", `UPDATE notes SET text = ' a'`},
+	{"notes_text_is_a_line", `UPDATE notes SET text = E'a\nb'`},
+	{"notes_text_is_short", `UPDATE notes SET text = repeat('é', 201)`},
+
 	{"day_keys_pkey", `INSERT INTO day_keys (day_id, key) VALUES (20190629, sha256('b'))`},
 	{"day_keys_length", `INSERT INTO day_keys (day_id, key) VALUES (20190630, 'short')`},
 
@@ -125,7 +144,7 @@ var rules = []struct{ refusedBy, sql string }{
 	{"pages_site_xor_path", `INSERT INTO pages (app_id, uri) VALUES (1, 'example.com/without-a-site')`},
 	{"pages_site_xor_path", `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'site.of.a.site')`},
 	{"pages_app_id_fkey", `INSERT INTO pages (app_id, uri) VALUES (99, 'example.org')`},
-	{"pages_app_id_fkey", `DELETE FROM keys; DELETE FROM page_tallies; DELETE FROM apps`},
+	{"pages_app_id_fkey", `DELETE FROM keys; DELETE FROM shares; DELETE FROM notes; DELETE FROM page_tallies; DELETE FROM apps`},
 	{"pages_site_id_fkey", `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 99, 'example.com/c')`},
 	{"pages_site_id_fkey", `DELETE FROM pages WHERE id = 1`},
 	{"428C9", `INSERT INTO pages (app_id, uri, key) VALUES (1, 'example.org', '\x00')`}, // the key is computed
@@ -241,6 +260,8 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO open_returns (page_id, day_id, previous_day, visitors) VALUES (1, 20190629, 20190628, 1)`)
 	exec(t, conn, `INSERT INTO packed_returns (page_id, day_id, previous_days, visitors) VALUES (1, 20190629, B'1', B'1')`)
 	exec(t, conn, `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('a'), '{count, assert, read}')`)
+	exec(t, conn, `INSERT INTO shares (app_id, last_day, name, hash) VALUES (1, to_char(now(), 'YYYYMMDD')::integer, 'a', sha256('a'))`)
+	exec(t, conn, `INSERT INTO notes (app_id, day_id, text) VALUES (1, 20190629, 'a')`)
 	exec(t, conn, `INSERT INTO page_tallies (app_id, day_id, today) VALUES (1, 20190629, 2)`)
 	exec(t, conn, `INSERT INTO day_keys (day_id, key) VALUES (20190629, sha256('a'))`)
 	exec(t, conn, `INSERT INTO erased_visitors (page_id, rank) VALUES (2, 1)`)
