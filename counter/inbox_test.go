@@ -242,6 +242,38 @@ func TestInboxOfFormerSettings(t *testing.T) {
 	assert.Contains(t, in.log.String(), "visits of the inbox cannot be counted any more")
 }
 
+// More visits of an app that is gone wait than are read at once: those behind them count, and the
+// deletion of the app goes on.
+func TestInboxOfAnAppThatIsGone(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	open := "open"
+	require.NoError(t, in.admin().AddApp(t.Context(), "gone", counter.Settings{Access: &open}))
+	end := in.keepWaiting(t)
+	in.exec(t, `SELECT put_in_inbox(id, tz, visitor, ipv6_prefix, '{a.example/}', array_fill(1, '{2000}'), array_fill(20260629, '{2000}'),
+		array_fill(0, '{2000}'), array_fill('192.0.2.1'::inet, '{2000}'), NULL) FROM apps, generate_series(1, 5) WHERE name = 'gone'`)
+	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
+	in.exec(t, `UPDATE apps SET deleted_at = now() WHERE name = 'gone'`)
+	end()
+	in.drained(t)
+	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.count(t, "192.0.2.1", "http://a.example/")))
+	require.NoError(t, in.admin().DeleteApp(t.Context(), "gone"))
+}
+
+// A visitor is erased while no service runs: the address does not stay in what was read.
+func TestErasingEmptiesTheInbox(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	end := in.keepWaiting(t)
+	in.later(t, counter.Request{IP: "192.0.2.7", URI: "http://a.example/"})
+	in.Close()
+	end()
+	erased, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.7")
+	require.NoError(t, err)
+	assert.Equal(t, int64(2), erased)
+	assert.Zero(t, in.one(t, `SELECT count(*) FROM inbox`))
+}
+
 func TestInboxIsBounded(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{InboxLimit: 10})
@@ -260,6 +292,31 @@ func TestInboxIsBounded(t *testing.T) {
 	require.Eventually(t, func() bool { _, err := in.Visit(t.Context(), full); return err == nil }, time.Minute, 10*time.Millisecond)
 	in.drained(t)
 	assert.Equal(t, "1 1 1 12 | 1 1 1 12", row(in.count(t, "192.0.2.1", "http://a.example/")))
+}
+
+// Visits are accepted without a pause, so that there is never nothing to count: tables that were read
+// to their end are emptied all the same.
+func TestInboxIsEmptiedBesideVisits(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes all processors for seconds")
+	}
+	in := plain.newInstance(t, counter.Options{})
+	end := in.keepWaiting(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var callers sync.WaitGroup
+	defer callers.Wait()
+	defer stop()
+	for caller := range 32 {
+		callers.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				in.later(t, counter.Request{IP: fmt.Sprintf("192.0.2.%d", n%200), URI: fmt.Sprintf("http://a.example/%d", caller)})
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return in.one(t, `SELECT coalesce(sum(visits), 0)::bigint FROM inbox`) > 2000 }, time.Minute, time.Millisecond)
+	end()
+	require.Eventually(t, func() bool { return in.one(t, `SELECT min(turn) FROM inbox_turns`) > 1 }, time.Minute, 10*time.Millisecond, in.log)
 }
 
 // A dump reads all tables of the inbox for as long as it lasts: none can be emptied, and visits count

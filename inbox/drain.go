@@ -16,6 +16,9 @@ import (
 const (
 	lookEvery = time.Second            // when nothing is heard of, others may have written, or have been killed
 	restFor   = 100 * time.Millisecond // between two rounds, so that each has more than a few visits
+	// emptyEvery is how long tables that were read to their end stay as they are where visits come
+	// without a pause.
+	emptyEvery = time.Second
 	// readVisits is about how many visits are read at once.
 	readVisits = 8000
 	// A write that takes longer than writeShould is one that draining keeps waiting: it makes room,
@@ -108,9 +111,10 @@ func (d *drainer) alone(ctx context.Context, f func() error) (mine bool, err err
 }
 
 // drain counts what is in the closed tables, closes the open one and counts that, and so on until
-// there is nothing; then it empties the tables.
+// there is nothing. It empties the tables at the end, and now and then where there is none for long,
+// since visits come all the time.
 func (d *drainer) drain(ctx context.Context) error {
-	for ctx.Err() == nil {
+	for emptied := time.Now(); ctx.Err() == nil; {
 		turns, err := d.look(ctx)
 		if err != nil {
 			return err
@@ -122,18 +126,22 @@ func (d *drainer) drain(ctx context.Context) error {
 				}
 			}
 		}
-		if open := turns[len(turns)-1]; open.Waiting > 0 {
+		open := turns[len(turns)-1]
+		end := open.Waiting == 0 && len(turns) == 1
+		if end || time.Since(emptied) > emptyEvery {
+			if err := Empty(ctx, d.db); err != nil {
+				return err
+			}
+			emptied = time.Now()
+		}
+		if end {
+			_, err = d.look(ctx)
+			return err
+		}
+		if open.Waiting > 0 {
 			if _, err := d.close(ctx); err != nil {
 				return err
 			}
-			continue
-		}
-		if len(turns) == 1 {
-			if err := read(ctx, d.db, func(q *db.Queries) error { _, err := q.InboxEmpty(ctx); return err }); err != nil {
-				return err
-			}
-			_, err = d.look(ctx)
-			return err
 		}
 	}
 	return ctx.Err()
@@ -269,6 +277,9 @@ func (c *counting) take(ctx context.Context, r *db.InboxReadRow) error {
 	first := 0
 	if c.position.Next>>placeBits == r.Number {
 		first = int(c.position.Next & (1<<placeBits - 1))
+	}
+	if first == len(r.Ips) { // it is read again for where it ends
+		return nil
 	}
 	if !r.CountsSo {
 		return c.pass(ctx, r.Number<<placeBits+int64(len(r.Ips)), int64(len(r.Ips)-first), "their app is gone, or tells days or visitors apart in another way now")

@@ -87,6 +87,11 @@ func Settle(ctx context.Context, d *db.DB, r *record.Recorder, o Options) (waite
 	return newDrainer(d, r, nil, o, newMetrics(nil)).settle(ctx)
 }
 
+// Empty empties the tables that were read to their end, unless somebody uses them.
+func Empty(ctx context.Context, d *db.DB) error {
+	return read(ctx, d, func(q *db.Queries) error { _, err := q.InboxEmpty(ctx); return err })
+}
+
 // Waiting is how many visits are accepted and not counted yet.
 func Waiting(ctx context.Context, d *db.DB) (visits int64, err error) {
 	turns, err := turnsOf(ctx, d)
