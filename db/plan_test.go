@@ -235,6 +235,24 @@ func TestPlanOfErasingAVisitor(t *testing.T) {
 	}
 }
 
+// A late visit to a closed day looks up the packed returns that it changes, whatever it forbids the
+// planner: the others are not read.
+func TestPackedReturnsAreLookedUpByKey(t *testing.T) {
+	t.Parallel()
+	_, conn := fixture(t)
+	exec(t, conn, `
+		SELECT add_packed_returns(array_agg(p.id), array_agg(d.day_id), array_agg(20100101), array_agg(1::bigint))
+		FROM pages AS p, (SELECT to_char(date '2015-01-01' + n, 'YYYYMMDD')::integer AS day_id FROM generate_series(1, 1000) AS n) AS d`)
+	exec(t, conn, `ANALYZE packed_returns`)
+	tx, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	defer tx.Rollback(t.Context())
+	exec(t, conn, `SET LOCAL enable_nestloop = off`)
+	exec(t, conn, `SELECT add_packed_returns('{2, 2, 3}', '{20150110, 20150110, 20150111}', '{20100101, 20150109, 20100101}', '{-1, 1, -1}')`)
+	assert.LessOrEqual(t, query[int64](t, conn, `SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'packed_returns'`),
+		int64(10), "rows that were read, of thousands")
+}
+
 // loadVisitorsAfter is loadVisitors, without visits, where target 2 has its visitor of rank 1
 // already.
 func loadVisitorsAfter(t *testing.T, conn *pgx.Conn) {
