@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/counter"
 	"footfall/intake/logs"
 	"footfall/visit"
 )
@@ -213,6 +214,54 @@ func TestFollow(t *testing.T) {
 	require.Zero(t, s.Counted)
 	require.Empty(t, s.Problems)
 	d.counts(whole)
+}
+
+// What an import has claimed of a file that it follows is taken back, as where the disk is full when
+// that is committed: a new file, and what one has got. All of it counts when there is room again.
+func TestFollowedClaimsAreTakenBack(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	log := logOf(12, firstTime.AddDate(0, 0, 1), 900)
+	clean := newDesk(t)
+	first := logOf(13, firstTime, 10)
+	clean.imported(clean.file("first", first), clean.file("all", log))
+	d.exec(`CREATE FUNCTION footfall.no_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$`)
+	o := d.options(d.file("access.log", first) + "*")
+	o.Follow, o.every = true, time.Millisecond
+	o.Notice = func(string, error) { d.exec(`DROP TRIGGER IF EXISTS no_room ON footfall.logs`) }
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { _, err := Run(ctx, d.counter, o, &Progress{}); ended <- err }()
+	counts := func(visits int) {
+		t.Helper()
+		require.Eventually(t, func() bool { return strings.Count(d.numbers(), "\nvisits ") >= visits }, time.Minute, 5*time.Millisecond)
+	}
+	counts(1)
+
+	file, err := os.OpenFile(d.file("access.log-2", nil), os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer file.Close()
+	for _, part := range [][]byte{log[:len(log)/2], log[len(log)/2:]} {
+		counted := strings.Count(d.numbers(), "\nvisits ")
+		d.exec(`CREATE CONSTRAINT TRIGGER no_room AFTER INSERT OR UPDATE ON footfall.logs DEFERRABLE INITIALLY DEFERRED
+			FOR EACH ROW EXECUTE FUNCTION footfall.no_room()`)
+		_, err = file.Write(part)
+		require.NoError(t, err)
+		counts(counted + 1)
+	}
+	whole := clean.numbers()
+	require.Eventually(t, func() bool { return d.numbers() == whole }, time.Minute, 10*time.Millisecond)
+	stop()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	list, err := counter.NewAdmin(d.open(), nil).Logs(t.Context(), "blog")
+	require.NoError(t, err)
+	require.Len(t, list[0].Logs, 2)
+	require.EqualValues(t, len(log), list[0].Logs[1].Next)
+	require.EqualValues(t, len(log), list[0].Logs[1].Claimed)
+	s := d.imported(clean.file("all", log))
+	require.Zero(t, s.Counted)
+	require.Empty(t, s.Problems)
+	d.prove()
 }
 
 // Lines are those of the text, however it comes in.

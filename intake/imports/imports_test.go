@@ -84,6 +84,16 @@ func (d *desk) imported(files ...string) *Summary {
 	return s
 }
 
+func (d *desk) exec(sql string) {
+	conn, err := pgx.Connect(d.t.Context(), d.url)
+	if !assert.NoError(d.t, err) {
+		return
+	}
+	defer conn.Close(d.t.Context())
+	_, err = conn.Exec(d.t.Context(), sql)
+	assert.NoError(d.t, err)
+}
+
 // numbers are all that is counted, without what depends on the order of counting.
 func (d *desk) numbers() string {
 	d.t.Helper()
