@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -272,6 +273,25 @@ func TestErasingEmptiesTheInbox(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, int64(2), erased)
 	assert.Zero(t, in.one(t, `SELECT count(*) FROM inbox`))
+}
+
+// Somebody has deleted rows of visits that wait: what came with and after them counts, and the log
+// tells, without being asked again and again at once.
+func TestInboxWhoseRowsAreGone(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	end := in.keepWaiting(t)
+	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
+	in.later(t, counter.Request{IP: "192.0.2.2", URI: "http://a.example/"})
+	require.Equal(t, int64(1), in.one(t, `SELECT turn_inbox()`))
+	in.exec(t, `DELETE FROM inbox WHERE ips = '{192.0.2.2}'`)
+	in.later(t, counter.Request{IP: "192.0.2.3", URI: "http://a.example/"})
+	end()
+	require.Eventually(t, func() bool { return in.one(t, `SELECT count(*) FROM visitors`) == 4 }, time.Minute, 5*time.Millisecond, in.log)
+	require.Eventually(t, func() bool {
+		return strings.Contains(in.log.String(), "rows of visits that wait are gone: run footfall verify")
+	}, time.Minute, 5*time.Millisecond)
+	assert.Equal(t, "3 3 3 3 | 3 3 3 3", row(in.count(t, "192.0.2.4", "http://a.example/")))
 }
 
 func TestInboxIsBounded(t *testing.T) {

@@ -119,16 +119,18 @@ func (d *drainer) drain(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		var failed error
 		for i := range turns {
-			if !turns[i].IsOpen {
-				if err := d.count(ctx, &turns[i]); err != nil {
-					return fmt.Errorf("count turn %d of the inbox: %w", turns[i].Turn, err)
-				}
+			if turns[i].IsOpen {
+				continue
+			}
+			if err := d.count(ctx, &turns[i]); err != nil {
+				failed = errors.Join(failed, fmt.Errorf("count turn %d of the inbox: %w", turns[i].Turn, err))
 			}
 		}
 		open := turns[len(turns)-1]
 		end := open.Waiting == 0 && len(turns) == 1
-		if end || time.Since(emptied) > emptyEvery {
+		if end || failed != nil || time.Since(emptied) > emptyEvery {
 			if err := Empty(ctx, d.db); err != nil {
 				return err
 			}
@@ -140,8 +142,11 @@ func (d *drainer) drain(ctx context.Context) error {
 		}
 		if open.Waiting > 0 {
 			if _, err := d.close(ctx); err != nil {
-				return err
+				return errors.Join(failed, err)
 			}
+		}
+		if failed != nil {
+			return failed
 		}
 	}
 	return ctx.Err()
@@ -168,6 +173,9 @@ func (d *drainer) count(ctx context.Context, t *db.InboxTurnsRow) error {
 			return err
 		}
 		if len(rows) == 0 || c.isBehind(&rows[len(rows)-1]) {
+			if c.position.Next == t.Next {
+				return errors.New("rows of visits that wait are gone: run footfall verify")
+			}
 			return nil
 		}
 		for i := range rows {
