@@ -94,7 +94,7 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 		db: d, apps: apps, recorder: recorder, overflow: o.Overflow, secret: o.Secret, clock: o.Clock, metrics: newMetrics(o.Metrics),
 		days: newDayKeys(d, recorder), uses: &keyUses{}, rates: rates, bots: newBots(),
 	}
-	c.inbox = inbox.Open(d, recorder, inbox.Options{Log: o.Log, Metrics: o.Metrics, MaxWait: o.MaxWait, Limit: o.InboxLimit})
+	c.inbox = inbox.Open(d, recorder, inbox.Options{Log: o.Log, Metrics: o.Metrics, Limit: o.InboxLimit})
 	c.upkeep = startUpkeep(d, o, c.days, c.uses)
 	return c, nil
 }
