@@ -191,7 +191,12 @@ func TestRepeatedMakesNothing(t *testing.T) {
 	}
 	require.EqualValues(t, 3, at.Next)
 	require.Equal(t, []string{"a\n", "a/\n"}, pages())
-	require.Empty(t, in.table(t, `SELECT FROM pg_class WHERE relname LIKE 'visits_2025%'`))
+	old := item("http://a/", "192.0.2.1", "")
+	old.At = in.clock.Now().AddDate(-2, 0, 0)
+	beside := g.Record(chunkOf(t, g, nil, past, old))
+	require.ErrorIs(t, beside[0].Err, record.ErrRepeated)
+	require.NoError(t, beside[1].Err)
+	require.Equal(t, []string{"visits_20240629\n"}, in.table(t, `SELECT relname FROM pg_class WHERE relname ~ '^visits_202[45]' AND relkind = 'r'`))
 
 	got := g.Record(chunkOf(t, g, nil, item("http://a/1", "192.0.2.2", "y"), item("http://a/2", "192.0.2.2", "y"), item("http://a/3", "192.0.2.7", "z"), item("http://a/4", "192.0.2.8", "z")))
 	require.NoError(t, got[0].Err)
