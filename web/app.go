@@ -20,7 +20,8 @@ type appPage struct {
 	Columns []column
 	Sites   []siteRow
 	Source  source
-	Cut     bool // there may be more sites
+	Cut     bool   // there may be more sites
+	InPages string // the page with what to put into pages; "": the reader has come by a link
 }
 
 // column is one by which sites may be ordered.
@@ -46,6 +47,9 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, []report.Sit
 		return nil, nil, err
 	}
 	page := &appPage{frame: v.frame(), Heading: v.heading(), Range: v.rangeBar(), Source: v.source("sites", sites.SQL), Cut: len(sites.Rows) == sitesShown}
+	if v.app.Shared == nil {
+		page.InPages = "/embed?app=" + v.app.Name
+	}
 	compared := v.daysBefore() > 0
 	for _, c := range []struct{ sort, said, means, class string }{
 		{"site", "Site", "", ""}, {"", "30 days", "visitors of each", "wide"}, {"today", "Today", "visitors today, so far", ""},

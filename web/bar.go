@@ -42,7 +42,7 @@ func (v view) rangeBar() rangeBar {
 	if v.compare == other {
 		other = compares[0]
 	}
-	for i, said := range []string{"days before", "year before", "nothing"} {
+	for i, said := range []string{"the days before", "the year before", "nothing"} {
 		key := ""
 		if compares[i] == other {
 			key = "X"

@@ -193,7 +193,7 @@ func tilesOf(rows []report.Numbers) []tile {
 	}
 	one := func(name, means string, n, was int64) tile {
 		t := tile{Name: name, Means: means, Number: number(n), Change: changeOf(n, was, len(rows) > 1)}
-		if len(rows) > 1 {
+		if len(rows) > 1 && t.Change.Said != fromNothing {
 			t.Before = number(was)
 		}
 		return t

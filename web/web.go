@@ -138,7 +138,7 @@ func Problem(title, said, home string) (Page, error) {
 	return render("problem", struct {
 		frame
 		Said string
-	}{frame{Title: title, Home: home}, said})
+	}{frame{Title: title, Home: home}, sentence(said)})
 }
 
 // asFile makes a file of the rows of a panel.

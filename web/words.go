@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"footfall/report"
 	"footfall/visit"
@@ -36,6 +39,9 @@ type change struct {
 	Said string
 }
 
+// fromNothing is said of a change where there was nothing, of which no percentage can be told.
+const fromNothing = "from 0"
+
 func changeOf(now, before int64, compared bool) change {
 	switch {
 	case !compared:
@@ -43,7 +49,7 @@ func changeOf(now, before int64, compared bool) change {
 	case before == 0 && now == 0:
 		return change{"same", "0" + thin + "%"}
 	case before == 0:
-		return change{"up", "from 0"}
+		return change{"up", fromNothing}
 	}
 	percent := 100 * float64(now-before) / float64(before)
 	way := "up"
@@ -188,4 +194,10 @@ func spanOfDays(r report.Returned) string {
 		return fmt.Sprintf("%d days", r.FromDays)
 	}
 	return fmt.Sprintf("%d – %d days", r.FromDays, r.ToDays)
+}
+
+// sentence is what an error says, as a page has it.
+func sentence(said string) string {
+	first, size := utf8.DecodeRuneInString(said)
+	return string(unicode.ToUpper(first)) + strings.TrimSuffix(said[size:], ".") + "."
 }
