@@ -128,30 +128,31 @@ func (r *Reading) AddNote(ctx context.Context, day, text, site string) error {
 	if err != nil {
 		return err
 	}
-	return r.changeNotes(ctx, func(q *db.Queries) error { return addNote(ctx, q, r.app.id, n) })
+	return r.withNotes(ctx, func(q *db.Queries) error { return addNote(ctx, q, r.app.id, n) })
 }
 
 // RemoveNote removes a note by its number.
 func (r *Reading) RemoveNote(ctx context.Context, id int32) error {
-	return r.changeNotes(ctx, func(q *db.Queries) error { return removeNote(ctx, q, r.app.id, id) })
+	return r.withNotes(ctx, func(q *db.Queries) error { return removeNote(ctx, q, r.app.id, id) })
 }
 
 // Notes lists the notes of the app, the last day first.
 func (r *Reading) Notes(ctx context.Context) (notes []Note, err error) {
-	err = r.changeNotes(ctx, func(q *db.Queries) error {
+	err = r.withNotes(ctx, func(q *db.Queries) error {
 		notes, err = listNotes(ctx, q, r.app.id)
 		return err
 	})
 	return notes, err
 }
 
-func (r *Reading) changeNotes(ctx context.Context, change func(q *db.Queries) error) error {
+// withNotes runs f in a transaction, for a reader who may write notes.
+func (r *Reading) withNotes(ctx context.Context, f func(q *db.Queries) error) error {
 	if !r.notes {
 		return ErrNotShown
 	}
 	ctx, cancel := r.counter.db.InTime(ctx)
 	defer cancel()
-	err := r.counter.db.InTx(ctx, change)
+	err := r.counter.db.InTx(ctx, f)
 	if told, is := errors.AsType[*visit.Error](err); is {
 		return told
 	}
