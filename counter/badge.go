@@ -19,8 +19,8 @@ const (
 var publicCounts = []string{publicOff, publicRead, publicCount}
 
 // badgeVisitor is the one visitor that all are who are counted by a badge: nearly all of them come
-// through the image proxies of code hosts, which hide who they are. No network has this address, and
-// of hashes one in 2¹²⁰.
+// through the image proxies of code hosts, which hide who they are. No network has this address,
+// and of hashes one in 2¹²⁰.
 var badgeVisitor = netip.MustParseAddr("fd00::ba:d9e")
 
 // Shown is what a badge shows, and of what.

@@ -9,7 +9,8 @@ import (
 	"footfall/visit"
 )
 
-// Counts returns the numbers of a page and its site, counting nothing, and how far these are behind.
+// Counts returns the numbers of a page and its site, counting nothing, and how far these are
+// behind.
 func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 	a, w, err := c.admit(ctx, &r, ScopeRead)
 	if err != nil {
@@ -24,8 +25,8 @@ func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 	return answer, err
 }
 
-// behind is how many accepted visits of an app are not counted yet. It is read before the numbers, so
-// that no visit is missing in both.
+// behind is how many accepted visits of an app are not counted yet. It is read before the numbers,
+// so that no visit is missing in both.
 func (c *Counter) behind(ctx context.Context, a *app) (visits int64, err error) {
 	ctx, cancel := c.db.InTime(ctx)
 	defer cancel()

@@ -443,8 +443,8 @@ func TestEraseBesideAReturn(t *testing.T) {
 	})
 }
 
-// A visitor is erased some sites at a time: visits to the others wait for none of these, and where it
-// is killed the next erasure goes on.
+// A visitor is erased some sites at a time: visits to the others wait for none of these, and where
+// it is killed the next erasure goes on.
 func TestEraseSomeSitesAtATime(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

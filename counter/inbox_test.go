@@ -314,8 +314,8 @@ func TestInboxIsBounded(t *testing.T) {
 	assert.Equal(t, "1 1 1 12 | 1 1 1 12", row(in.count(t, "192.0.2.1", "http://a.example/")))
 }
 
-// Visits are accepted without a pause, so that there is never nothing to count: tables that were read
-// to their end are emptied all the same.
+// Visits are accepted without a pause, so that there is never nothing to count: tables that were
+// read to their end are emptied all the same.
 func TestInboxIsEmptiedBesideVisits(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -339,8 +339,8 @@ func TestInboxIsEmptiedBesideVisits(t *testing.T) {
 	require.Eventually(t, func() bool { return in.one(t, `SELECT min(turn) FROM inbox_turns`) > 1 }, time.Minute, 10*time.Millisecond, in.log)
 }
 
-// A dump reads all tables of the inbox for as long as it lasts: none can be emptied, and visits count
-// all the same.
+// A dump reads all tables of the inbox for as long as it lasts: none can be emptied, and visits
+// count all the same.
 func TestInboxBesideADump(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

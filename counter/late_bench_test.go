@@ -14,10 +14,10 @@ import (
 	"footfall/visit"
 )
 
-// How many late visits a second are counted, by how many days their visitors came later: each of 2,000
-// visitors comes to one of 100 pages of a site on each of these days, and then, late, on one earlier
-// day after the other. The later days are open, or closed and packed. In order: the same visitors come
-// on a day after the other, which live visits are counted like.
+// How many late visits a second are counted, by how many days their visitors came later: each of
+// 2,000 visitors comes to one of 100 pages of a site on each of these days, and then, late, on one
+// earlier day after the other. The later days are open, or closed and packed. In order: the same
+// visitors come on a day after the other, which live visits are counted like.
 func BenchmarkLateVisits(b *testing.B) {
 	b.Run("in-order", func(b *testing.B) { lateVisits(b, 0, false, 0) })
 	for _, closed := range []bool{false, true} {

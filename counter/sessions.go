@@ -117,8 +117,8 @@ func (c *Counter) LooksAt(ctx context.Context, sessionOf func(app string) string
 	return readings, nil
 }
 
-// sessionKey returns the key with which somebody looks at an app who has a session ("": none); nil if it
-// is none of this app, or does not let them look.
+// sessionKey returns the key with which a reader who has a session looks at an app ("": none); nil
+// if it is none of this app, or does not let them look.
 func (c *Counter) sessionKey(known *register, a *app, session string) *openKey {
 	if session == "" {
 		return nil

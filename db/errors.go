@@ -35,8 +35,8 @@ const (
 	// FaultGone: rolled back, since an app keeps a day no longer that was told. Send the batch
 	// without those visits.
 	FaultGone
-	// FaultHeld: rolled back, since an app is held for which visits of days that were told must not be
-	// counted meanwhile, as while a visitor is erased. HeldApp tells which.
+	// FaultHeld: rolled back, since an app is held for which visits of days that were told must not
+	// be counted meanwhile, as while a visitor is erased. HeldApp tells which.
 	FaultHeld
 	// FaultAhead: rolled back, since a day of the batch has come nowhere yet by the database's
 	// clock. Measure the clock before more is sent.

@@ -9,10 +9,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Accept writes visits to the inbox in one transaction, a row for each app, and returns when that has
-// committed. id is that of a batch: DidCommit tells what became of it if the connection is lost. told
-// are the days that callers have told. FaultOf tells what an error means; ErrAppChanged: an app is
-// gone, or counts in another way now.
+// Accept writes visits to the inbox in one transaction, a row for each app, and returns when that
+// has committed. id is that of a batch: DidCommit tells what became of it if the connection is
+// lost. told are the days that callers have told. FaultOf tells what an error means; ErrAppChanged:
+// an app is gone, or counts in another way now.
 func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, told ToldColumns) error {
 	conn, err := d.writers.Acquire(ctx)
 	if err != nil {

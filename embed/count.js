@@ -113,8 +113,8 @@
 		if (path(was) != path(here)) visit()
 	}
 
-	// Whoever opens a page with #footfall-ignore is not counted on its site until they open one with
-	// #footfall-count.
+	// Whoever opens a page with #footfall-ignore is not counted on its site until they open one
+	// with #footfall-count.
 	const listen = () => {
 		const wish = location.hash.match(/^#footfall-(ignore|count)$/)?.[1]
 		try {

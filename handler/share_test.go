@@ -103,7 +103,7 @@ func TestSharedPagesLeadNowhereElse(t *testing.T) {
 	}
 }
 
-// Who has no link that shows something learns nothing of which there are.
+// A caller without a link that shows something learns nothing of which there are.
 func TestSharedLinksThatShowNothingAnswerAlike(t *testing.T) {
 	t.Parallel()
 	e := newSharingEdge(t)

@@ -25,7 +25,8 @@ const (
 	// up to yieldAtMost before each chunk.
 	writeShould = 20 * time.Millisecond
 	yieldAtMost = time.Second
-	// settleWithin is how long settling goes on while nothing is counted, here or by another instance.
+	// settleWithin is how long settling goes on while nothing is counted, here or by another
+	// instance.
 	settleWithin = time.Minute
 )
 
@@ -111,8 +112,8 @@ func (d *drainer) alone(ctx context.Context, f func() error) (mine bool, err err
 }
 
 // drain counts what is in the closed tables, closes the open one and counts that, and so on until
-// there is nothing. It empties the tables at the end, and now and then where there is none for long,
-// since visits come all the time.
+// there is nothing. It empties the tables at the end, and now and then where there is none for
+// long, since visits come all the time.
 func (d *drainer) drain(ctx context.Context) error {
 	for emptied := time.Now(); ctx.Err() == nil; {
 		turns, err := d.look(ctx)
@@ -193,8 +194,8 @@ func (d *drainer) count(ctx context.Context, t *db.InboxTurnsRow) error {
 	return ctx.Err()
 }
 
-// settle counts all that was accepted before, unless another instance does, and returns how much that
-// was.
+// settle counts all that was accepted before, unless another instance does, and returns how much
+// that was.
 func (d *drainer) settle(ctx context.Context) (waited int64, err error) {
 	until, left, progress := int64(0), int64(-1), time.Now()
 	for ctx.Err() == nil {
@@ -311,8 +312,8 @@ func (c *counting) take(ctx context.Context, r *db.InboxReadRow) error {
 	return nil
 }
 
-// visitOf is a visit of a row. Its day is told: it may be over, and visits of later ones may have been
-// counted since.
+// visitOf is a visit of a row. Its day is told: it may be over, and visits of later ones may have
+// been counted since.
 func visitOf(r *db.InboxReadRow, i int) record.Visit {
 	page := r.Uris[r.Pages[i]-1]
 	site, _, _ := strings.Cut(page, "/")

@@ -1,10 +1,10 @@
-// Package inbox takes visits in durably, for a fraction of what counting costs, and has them counted a
-// moment later, each exactly once.
+// Package inbox takes visits in durably, for a fraction of what counting costs, and has them
+// counted a moment later, each exactly once.
 //
-// The way of a visit: Put hands it to the writer (write.go), which writes all that have come while it
-// wrote the ones before, in one transaction. What is in the tables is counted by one instance at a
-// time (drain.go), through the recorder's writer of chunks, which moves the position in the inbox in
-// the transaction that counts. See migrations/00007_inbox.sql for the tables.
+// The way of a visit: Put hands it to the writer (write.go), which writes all that have come while
+// it wrote the ones before, in one transaction. What is in the tables is counted by one instance at
+// a time (drain.go), through the recorder's writer of chunks, which moves the position in the inbox
+// in the transaction that counts. See migrations/00007_inbox.sql for the tables.
 package inbox
 
 import (
@@ -59,8 +59,8 @@ func Open(d *db.DB, r *record.Recorder, o Options) *Inbox {
 }
 
 // Put returns when the visit has committed to the inbox, or has failed. Its day and its visitor are
-// those that it is counted with. It takes no context, for the reason for which Recorder.Record takes
-// none.
+// those that it is counted with. It takes no context, for the reason for which Recorder.Record
+// takes none.
 func (i *Inbox) Put(v record.Visit) error {
 	b, place, err := i.writer.accept(v)
 	if err == nil {
@@ -71,8 +71,8 @@ func (i *Inbox) Put(v record.Visit) error {
 	return err
 }
 
-// Close refuses new visits, and returns when every accepted one has been answered and nothing runs in
-// the background. What is in the tables stays there, for the next start.
+// Close refuses new visits, and returns when every accepted one has been answered and nothing runs
+// in the background. What is in the tables stays there, for the next start.
 func (i *Inbox) Close() {
 	i.writer.close()
 	i.stop()

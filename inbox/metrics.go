@@ -12,7 +12,8 @@ import (
 	"footfall/visit"
 )
 
-// metrics of an inbox. Those of what waits are about the tables, and so the same for every instance.
+// metrics of an inbox. Those of what waits are about the tables, and so the same for every
+// instance.
 type metrics struct {
 	accepted *prometheus.CounterVec // by outcome
 	drained  *prometheus.CounterVec // by outcome

@@ -201,8 +201,8 @@ func refuse(errs []error, err error) {
 	}
 }
 
-// didCommit finds out whether visits were written whose connection was lost, as soon as the database
-// answers again.
+// didCommit finds out whether visits were written whose connection was lost, as soon as the
+// database answers again.
 func (w *writer) didCommit(id [16]byte) (committed bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), askWithin)
 	defer cancel()

@@ -106,8 +106,8 @@ func (c *caches) drop(was *generation) {
 }
 
 // A filter that replaces another one waits for warmPause before it reads the tables, since one
-// import is often followed by another. After an error it waits as long, and after each further error
-// twice as long, up to warmPauseMax.
+// import is often followed by another. After an error it waits as long, and after each further
+// error twice as long, up to warmPauseMax.
 const (
 	warmPause    = time.Second
 	warmPauseMax = time.Minute

@@ -48,9 +48,9 @@ func (n *numbers) of(t *entryTarget) (visit.Counts, bool) {
 	return visit.Counts{PV: sums.PV, UV: sums.UV, Rank: t.rank, Hot: sums.Hot}, known && n.now().Sub(sums.at) <= numbersHold
 }
 
-// LastNumbers returns the numbers of the target of a visit as a batch of this instance has left them
-// within the last second; false if there is none. Nobody is asked for them. The rank is 0 unless the
-// visitor is remembered.
+// LastNumbers returns the numbers of the target of a visit as a batch of this instance has left
+// them within the last second; false if there is none. Nobody is asked for them. The rank is 0
+// unless the visitor is remembered.
 func (r *Recorder) LastNumbers(v Visit) (answer visit.Answer, known bool) {
 	g := r.caches.current.Load()
 	if g == nil || g.numbers == nil {

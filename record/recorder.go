@@ -37,8 +37,8 @@ type Options struct {
 	// visit after it came first. Default 7.
 	RememberIDs int
 
-	// Overflow: whoever calls has another place for visits that would wait for longer (ErrOverloaded),
-	// and answers them by LastNumbers. They do not count as refused.
+	// Overflow: whoever calls has another place for visits that would wait for longer
+	// (ErrOverloaded), and answers them by LastNumbers. They do not count as refused.
 	Overflow bool
 
 	// These save look-ups in the tables. They change no number.
@@ -150,8 +150,8 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 func Lanes() int { return min(4, runtime.GOMAXPROCS(0)) }
 
 // Connections is how many connections for batches a Recorder needs (db.Options.Writers): one for
-// each lane, that of days that were told included, one for chunks, one for the inbox, and one to find
-// out whether a batch committed whose connection was lost.
+// each lane, that of days that were told included, one for chunks, one for the inbox, and one to
+// find out whether a batch committed whose connection was lost.
 func Connections() int { return Lanes() + 4 }
 
 func (r *Recorder) allLanes() []*lane { return append(slices.Clone(r.lanes), r.told) }

@@ -127,8 +127,8 @@ func (r *Reader) FirstPages(ctx context.Context, l Look, by string, n int) (Pane
 	})
 }
 
-// FindPages reads the n pages of a site that have been visited most in all of those whose path has a
-// part, as they are in the range.
+// FindPages reads the n pages of a site that have been visited most in all of those whose path has
+// a part, as they are in the range.
 func (r *Reader) FindPages(ctx context.Context, l Look, part string, n int) (Panel[FirstPage], error) {
 	p := db.PanelSearchParams{App: l.App, Site: l.Target, Part: visit.StoredPart(part), FromDay: l.In.From, ToDay: l.In.To, N: int32(n), DaysBefore: int32(l.Before)} //nolint:gosec // a few, and at most a century
 	return panelOf(ctx, r, "pages by part of the path", db.PanelSearch, (*db.Queries).PanelSearch, p, func(f db.PanelSearchRow) FirstPage {

@@ -1,5 +1,5 @@
-// Comfort for browsers that run scripts: keys, a cursor on charts, tables that are sorted where they
-// are, numbers that stay new. Nothing here is needed to see or to reach anything.
+// Comfort for browsers that run scripts: keys, a cursor on charts, tables that are sorted where
+// they are, numbers that stay new. Nothing here is needed to see or to reach anything.
 
 const all = (selector, within = document) => [...within.querySelectorAll(selector)]
 
@@ -91,8 +91,8 @@ addEventListener('keydown', event => {
 
 // ---- keys ----
 
-// Each link or field says by which key it is reached. A reader who speaks or types with one hand can
-// turn them off.
+// Each link or field says by which key it is reached. A reader who speaks or types with one hand
+// can turn them off.
 let off = false
 try { off = localStorage.getItem('footfall-keys') === 'off' } catch { /* this browser keeps nothing */ }
 

@@ -119,7 +119,8 @@ func guarded(name, about string, proxied bool) contender {
 	return c
 }
 
-// later is the service where visits go to the inbox, from which all are counted before its tables are read.
+// later is the service where visits go to the inbox, from which all are counted before its tables
+// are read.
 func later(name, about, maxWait, query string) contender {
 	c := service(name, about, record.Options{Filter: true, FilterMemory: filterMemory, Memory: memoryBytes})
 	c.overHTTP, c.inbox, c.query = true, true, query

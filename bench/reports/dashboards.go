@@ -70,7 +70,7 @@ func (r *asking) rateOver(ctx context.Context, long time.Duration, answered *ato
 // opened one after the other, so that they do not all ask at once.
 func (r *asking) rateBeside(ctx context.Context, p *bench.Process, long time.Duration, answered *atomic.Int64) (rate float64, took []time.Duration, err error) {
 	until, cancel := context.WithCancel(ctx)
-	var open sync.WaitGroup // the dashboards' goroutines, who end with until
+	var open sync.WaitGroup // the goroutines of dashboards, which end with until
 	var lock sync.Mutex     // over took and err
 	for i := range openDashboards {
 		page := fmt.Sprintf("%s/dash/%s/%s", p.URL, r.world.app, r.world.sites[i%len(r.world.sites)])

@@ -156,7 +156,8 @@ func httpQuestions(address string) (all []question) {
 	return all
 }
 
-// pageQuestions are pages of the dashboard, from the first byte that is sent to the last that comes.
+// pageQuestions are pages of the dashboard, from the first byte that is sent to the last that
+// comes.
 func pageQuestions(address string) (all []question) {
 	all = append(all, question{"dashboard, first page", func(ctx context.Context, _ *asker) error {
 		return rows(bench.Fetch(ctx, address+"/"))

@@ -391,8 +391,8 @@ func TestHealthOfOneThatIsNotReady(t *testing.T) {
 	awaitHealth(t, l.Addr().String(), 1, "503 Service Unavailable visits cannot be counted now")
 }
 
-// awaitHealth asks for the health of a service until it is told so: an answer that comes late, as on
-// a slow machine, is not waited for.
+// awaitHealth asks for the health of a service until it is told so: an answer that comes late, as
+// on a slow machine, is not waited for.
 func awaitHealth(t *testing.T, address string, code int, says string) {
 	t.Helper()
 	eventually(t, says, func() bool {

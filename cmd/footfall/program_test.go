@@ -43,8 +43,8 @@ const patience = 2 * time.Minute
 
 // environment is ours without what would configure the program.
 func environment() []string {
-	// The race detector would have every process wait a second for late reports before it ends. On a
-	// slow machine visits may wait for longer than the service would let them.
+	// The race detector would have every process wait a second for late reports before it ends. On
+	// a slow machine visits may wait for longer than the service would let them.
 	env := []string{asProgram + "=1", "GORACE=atexit_sleep_ms=0", "FOOTFALL_MAX_WAIT=10s"}
 	for _, entry := range os.Environ() {
 		if !strings.HasPrefix(entry, "FOOTFALL_") && !strings.HasPrefix(entry, "GORACE=") {

@@ -123,8 +123,8 @@ func Made(t testing.TB, name string, started time.Time, do func(d *db.DB)) strin
 	})
 }
 
-// Open opens a database for the length of a test. A statement may take as long, and the other end be
-// silent for as long, as they do on a slow machine, unless o says otherwise.
+// Open opens a database for the length of a test. A statement may take as long, and the other end
+// be silent for as long, as they do on a slow machine, unless o says otherwise.
 func Open(t testing.TB, url string, o db.Options) *db.DB {
 	t.Helper()
 	o.StatementTimeout, o.DeadAfter = cmp.Or(o.StatementTimeout, patience), cmp.Or(o.DeadAfter, patience)

@@ -216,8 +216,9 @@ func TestFollow(t *testing.T) {
 	d.counts(whole)
 }
 
-// What an import has claimed of a file that it follows is taken back, as where the disk is full when
-// that is committed: a new file, and what one has got. All of it counts when there is room again.
+// What an import has claimed of a file that it follows is taken back, as where the disk is full
+// when that is committed: a new file, and what one has got. All of it counts when there is room
+// again.
 func TestFollowedClaimsAreTakenBack(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
