@@ -114,6 +114,10 @@ func TestWordsForNumbers(t *testing.T) {
 		assert.Equal(t, change{c.way, c.said}, change{got.Way, plain(got.Said)})
 	}
 	assert.Equal(t, change{}, changeOf(1, 2, false))
+	tiles := tilesOf([]report.Numbers{{Uniques: 5}, {}})
+	assert.Empty(t, tiles[0].Before, "the change says it")
+	assert.Equal(t, "0", tiles[1].Before)
+	assert.Equal(t, "Range: it is none.", sentence("range: it is none"))
 	for _, c := range []struct {
 		from, to int32
 		want     string
