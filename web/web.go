@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"footfall/report"
+	"footfall/report/draw"
 	"footfall/visit"
 )
 
@@ -86,7 +87,7 @@ var templates = func() map[string]*template.Template {
 }()
 
 var functions = template.FuncMap{
-	"number": number, "day": day, "shortDay": shortDay, "date": date, "shown": visit.Shown, "share": share, "spanOfDays": spanOfDays, "sum": func(a, b int64) int64 { return a + b },
+	"number": number, "inEnglish": draw.Number, "day": day, "shortDay": shortDay, "date": date, "shown": visit.Shown, "share": share, "spanOfDays": spanOfDays, "sum": func(a, b int64) int64 { return a + b },
 }
 
 // frame is what all pages have.
