@@ -132,7 +132,7 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 		return nil, fmt.Errorf("open recorder: %w", err)
 	}
 	r.chunks = newChunks(d, r.caches, r.pulse, o, r.metrics)
-	for range Lanes() {
+	for range laneCount() {
 		r.lanes = append(r.lanes, newLane(d, r.caches, r.pulse, o, r.metrics))
 	}
 	r.told = newLane(d, r.caches, r.pulse, o, r.metrics)
@@ -144,15 +144,15 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 	return r, nil
 }
 
-// Lanes is how many batches an instance writes side by side, each on a connection of its own: one
-// for each processor, since one lane can prepare a batch while the database works on that of
+// laneCount is how many batches an instance writes side by side, each on a connection of its own:
+// one for each processor, since one lane can prepare a batch while the database works on that of
 // another. With more than four, batches would become small and save little.
-func Lanes() int { return min(4, runtime.GOMAXPROCS(0)) }
+func laneCount() int { return min(4, runtime.GOMAXPROCS(0)) }
 
 // Connections is how many connections for batches a Recorder needs (db.Options.Writers): one for
 // each lane, that of days that were told included, one for chunks, one for the inbox, and one to
 // find out whether a batch committed whose connection was lost.
-func Connections() int { return Lanes() + 4 }
+func Connections() int { return laneCount() + 4 }
 
 func (r *Recorder) allLanes() []*lane { return append(slices.Clone(r.lanes), r.told) }
 
