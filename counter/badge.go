@@ -2,10 +2,12 @@ package counter
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
 
+	"footfall/record"
 	"footfall/visit"
 )
 
@@ -71,7 +73,13 @@ func (c *Counter) Badge(ctx context.Context, r Request, counting bool) (s Shown,
 	}
 	v := c.visitOf(a, &w, "")
 	v.VisitorOn = nil // it is the same one each day
-	s.Answer, err = c.recorder.Record(v)
+	if s.Answer, err = c.recorder.Record(v); !c.overflow || !errors.Is(err, record.ErrOverloaded) {
+		return s, err
+	}
+	if _, err = c.later(v); err != nil {
+		return s, err
+	}
+	s.Answer, err = c.read(ctx, a, w.target, nil)
 	return s, err
 }
 

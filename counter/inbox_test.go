@@ -467,6 +467,7 @@ func TestInboxIsCountedByOne(t *testing.T) {
 func TestOverloadGoesToTheInbox(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{Options: record.Options{MaxWait: 50 * time.Millisecond, Overflow: true}})
+	in.exec(t, `UPDATE apps SET public_counts = 'count'`)
 	r := counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/"}
 	answered := int64(0) // visits that were counted, or accepted
 	for before := (visit.Answer{Later: true}); before.Later; answered++ {
@@ -478,6 +479,7 @@ func TestOverloadGoesToTheInbox(t *testing.T) {
 
 	tx, err := in.tables(t).Begin(t.Context())
 	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.Background()) }() // or it could not be closed where the test has failed
 	_, err = tx.Exec(t.Context(), `SELECT FROM counters FOR UPDATE`)
 	require.NoError(t, err)
 	var accepted, counted atomic.Int64
@@ -501,6 +503,10 @@ func TestOverloadGoesToTheInbox(t *testing.T) {
 		})
 		return accepted.Load() > 0
 	}, time.Minute, 10*time.Millisecond)
+	badge, err := in.Badge(t.Context(), r, true)
+	require.NoError(t, err)
+	assert.Equal(t, answered, badge.Page.Hot, "what was counted before")
+	accepted.Add(1)
 	require.NoError(t, tx.Rollback(t.Context()))
 	callers.Wait()
 	in.drained(t)
