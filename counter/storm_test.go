@@ -69,7 +69,9 @@ func TestStorm(t *testing.T) {
 	all.Wait()
 	s.verify()
 	s.checkHot()
-	assert.Positive(t, s.repeated)
+	if !testing.Short() { // of few visits none may be sent again
+		assert.Positive(t, s.repeated)
+	}
 	assert.Greater(t, s.answered, s.refused, "more visits were refused than killed instances are a reason for")
 	var deadlocks int
 	require.NoError(t, s.conn.QueryRow(t.Context(), `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`).Scan(&deadlocks))

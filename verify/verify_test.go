@@ -75,19 +75,19 @@ func TestVerifyInbox(t *testing.T) {
 	t.Parallel()
 	p := openProven(t, dbtest.New(t))
 	put := `INSERT INTO inbox (slot, turn, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips)
-	        VALUES (%d, %d, 1, 2, 'UTC', 'address', 64, '{a.example/}', '{1,1}', '{20260629,20260629}', '{0,0}', '{192.0.2.1,192.0.2.2}')`
+	        VALUES (%s, %d, 1, 2, 'UTC', 'address', 64, '{a.example/}', '{1,1}', '{20260629,20260629}', '{0,0}', '{192.0.2.1,192.0.2.2}')`
 	prove := func() *verify.Proof {
 		proof, err := verify.Run(t.Context(), p.db, verify.Options{})
 		require.NoError(t, err)
 		return proof
 	}
-	p.exec(t, fmt.Sprintf(put, 0, 1))
+	p.exec(t, fmt.Sprintf(put, "0", 1))
 	p.exec(t, `SELECT turn_inbox()`)
-	p.exec(t, fmt.Sprintf(put, 1, 2))
+	p.exec(t, fmt.Sprintf(put, "(SELECT slot FROM inbox_turns WHERE turn = 2)", 2))
 	p.exec(t, `SELECT move_inbox(1, 0, (number << 16) + 1, 1, 0) FROM inbox WHERE turn = 1`)
 	assert.Zero(t, prove().Violations)
 
-	p.exec(t, fmt.Sprintf(put, 3, 9))
+	p.exec(t, fmt.Sprintf(put, "3", 9))
 	p.exec(t, `DELETE FROM inbox WHERE turn = 1`)
 	proof := prove()
 	assert.Equal(t, int64(2), proof.Violations)
