@@ -296,6 +296,17 @@ func resize[T any](s []T, n int) []T {
 	return s[:n]
 }
 
+// A writer may keep the visits of a batch waiting for as long as both of these, in times that a
+// statement may take: 25 s in the service.
+const (
+	// WritePatience is how long a batch may take. It is the time limit of its statements taken
+	// together, so that the server gives up first and reports it.
+	WritePatience = 3
+	// DidCommitPatience is how much longer it may take to find out whether a batch committed whose
+	// connection was lost. A server that was killed recovers first.
+	DidCommitPatience = 2
+)
+
 // BatchIDsStay is how long the id of a batch is kept at least, and how long a batch that was
 // abandoned can come late and still be refused: empty_batches sees to it.
 const BatchIDsStay = time.Minute

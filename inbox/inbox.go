@@ -11,7 +11,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -23,8 +22,6 @@ import (
 type Options struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer // default: nowhere
-	// MaxWait is how long the database may take to write before visits are refused. Default 2 s.
-	MaxWait time.Duration
 	// Limit is how many visits the tables may hold. Default 10 million.
 	Limit int64
 }
@@ -42,9 +39,6 @@ type Inbox struct {
 func Open(d *db.DB, r *record.Recorder, o Options) *Inbox {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.MaxWait == 0 {
-		o.MaxWait = 2 * time.Second
 	}
 	if o.Limit == 0 {
 		o.Limit = 10_000_000

@@ -22,10 +22,6 @@ const (
 	rowVisits = 2000
 	// busyTries is how often visits are sent that are rolled back because of others.
 	busyTries = 20
-	// writeWithin is how long visits may take to be written, and askWithin how much longer it may
-	// take to find out whether they were, where the connection was lost.
-	writeWithin = 15 * time.Second
-	askWithin   = 10 * time.Second
 )
 
 // gathering is visits that will be written together. The writer's lock guards visits until it takes
@@ -40,7 +36,6 @@ type gathering struct {
 type writer struct {
 	db      *db.DB
 	metrics *metrics
-	maxWait time.Duration
 	limit   int64
 	wrote   chan struct{} // has a value when something was written that nobody has looked at
 
@@ -57,7 +52,7 @@ type writer struct {
 }
 
 func newWriter(d *db.DB, o Options, m *metrics) *writer {
-	w := &writer{db: d, metrics: m, maxWait: o.MaxWait, limit: o.Limit, wrote: make(chan struct{}, 1)}
+	w := &writer{db: d, metrics: m, limit: o.Limit, wrote: make(chan struct{}, 1)}
 	w.wake.L = &w.mu
 	return w
 }
@@ -73,7 +68,7 @@ func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 	switch {
 	case w.closed:
 		return nil, 0, visit.Errorf(visit.Unavailable, "", "the service is shutting down; try again")
-	case w.pending >= waitingAtMost || stalled > w.maxWait:
+	case w.pending >= waitingAtMost || stalled > w.db.StatementTimeout():
 		return nil, 0, visit.Errorf(visit.Unavailable, "", "too many visits are waiting; try again later")
 	case w.others.Load()+w.mine.Load()+int64(w.pending) >= w.limit:
 		return nil, 0, visit.Errorf(visit.Unavailable, "", "the inbox is full: %d visits wait to be counted, or to be cleared away; try again later", w.limit)
@@ -102,7 +97,7 @@ func (w *writer) run() {
 			return
 		}
 		g.errs = make([]error, len(g.visits))
-		ctx, cancel := context.WithTimeout(context.Background(), writeWithin)
+		ctx, cancel := context.WithTimeout(context.Background(), db.WritePatience*w.db.StatementTimeout())
 		w.write(ctx, g.visits, g.errs)
 		cancel()
 		w.mu.Lock()
@@ -204,7 +199,7 @@ func refuse(errs []error, err error) {
 // didCommit finds out whether visits were written whose connection was lost, as soon as the
 // database answers again.
 func (w *writer) didCommit(id [16]byte) (committed bool, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), askWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), db.DidCommitPatience*w.db.StatementTimeout())
 	defer cancel()
 	for try := 1; ; try++ {
 		committed, err = w.db.DidCommit(ctx, id)

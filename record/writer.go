@@ -17,17 +17,6 @@ import (
 // busyTries is how often a batch is sent that is rolled back because of others.
 const busyTries = 20
 
-// A writer may keep the visits of a batch waiting for as long as both of these, in times that a
-// statement may take: 25 s in the service.
-const (
-	// writePatience is how long a batch may take. It is the time limit of its statements taken
-	// together, so that the server gives up first and reports it.
-	writePatience = 3
-	// didCommitPatience is how much longer it may take to find out whether a batch committed whose
-	// connection was lost. A server that was killed recovers first.
-	didCommitPatience = 2
-)
-
 // entry is an accepted visit. The writer sets its answer or its error before the batch is done.
 type entry struct {
 	Visit
@@ -74,7 +63,7 @@ func newWriter(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *writer {
 // write gives every entry its answer or its error. It uses no request's context, because a caller
 // who leaves must not end the batch for the others.
 func (w *writer) write(entries []entry) {
-	ctx, cancel := w.within(writePatience * w.db.StatementTimeout())
+	ctx, cancel := w.within(db.WritePatience * w.db.StatementTimeout())
 	defer cancel()
 	w.chunk.begin()
 	w.writeAll(ctx, entries)
@@ -248,7 +237,7 @@ func (w *writer) afterLostCommit(ctx context.Context, entries []entry, sent int,
 // didCommit finds out whether a batch whose connection was lost has committed, as soon as the
 // database answers again.
 func (w *writer) didCommit(id [16]byte) (committed bool, err error) {
-	ctx, cancel := w.within(didCommitPatience * w.db.StatementTimeout())
+	ctx, cancel := w.within(db.DidCommitPatience * w.db.StatementTimeout())
 	defer cancel()
 	for try := 1; ; try++ {
 		committed, err = w.db.DidCommit(ctx, id)

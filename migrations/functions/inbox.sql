@@ -60,7 +60,7 @@ BEGIN
     INTO free
     FROM generate_series(0, 3) AS s (slot)
     WHERE NOT EXISTS (SELECT FROM inbox_turns AS t WHERE t.slot = s.slot AND NOT t.done)
-    ORDER BY (SELECT count(*) FROM inbox_turns AS t WHERE t.slot = s.slot)
+    ORDER BY (SELECT count(*) FROM inbox_turns AS t WHERE t.slot = s.slot), s.slot
     LIMIT 1;
     IF free IS NULL THEN
         RETURN -1;
