@@ -249,7 +249,8 @@ func TestDeleteApp(t *testing.T) {
 		require.NoError(t, in.admin().AddApp(t.Context(), "stays", counter.Settings{Access: &open}))
 		_, err := in.admin().AddKey(t.Context(), "demo", []counter.Scope{counter.ScopeRead})
 		require.NoError(t, err)
-		require.NoError(t, in.admin().AddNote(t.Context(), "demo", "today", "A new version", ""))
+		_, err = in.admin().AddNote(t.Context(), "demo", "today", "A new version", "")
+		require.NoError(t, err)
 		_, _, err = in.admin().AddShare(t.Context(), "demo", "", "")
 		require.NoError(t, err)
 		disperse := dbtest.Crowd(t, 6, func(client, i int) {

@@ -52,16 +52,17 @@ func newNote(day, text, site string, today int32, counts func(site string) bool)
 	return n, err
 }
 
-func addNote(ctx context.Context, q *db.Queries, app int32, n Note) error {
+func addNote(ctx context.Context, q *db.Queries, app int32, n Note) (Note, error) {
 	row := db.NoteAddParams{AppID: app, Day: n.Day, Text: n.Text, Most: mostNotes}
 	if n.Site != "" {
 		row.Site = &n.Site
 	}
-	added, err := q.NoteAdd(ctx, row)
-	if err == nil && added == 0 {
-		return visit.Errorf(visit.Invalid, "text", "the app has %d notes, as many as it may have: remove some", mostNotes)
+	id, err := q.NoteAdd(ctx, row)
+	if errors.Is(err, db.ErrNoRows) {
+		return n, visit.Errorf(visit.Invalid, "text", "the app has %d notes, as many as it may have: remove some", mostNotes)
 	}
-	return err
+	n.ID = id
+	return n, err
 }
 
 func removeNote(ctx context.Context, q *db.Queries, app, id int32) error {
@@ -85,9 +86,9 @@ func listNotes(ctx context.Context, q *db.Queries, app int32) (notes []Note, err
 }
 
 // AddNote adds a note of a day, which is shown on charts of an app, or of one site of it ("": of
-// all).
-func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) error {
-	return wrap("add a note to app "+app, a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
+// all), and returns it as it is stored.
+func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) (added Note, err error) {
+	err = wrap("add a note to app "+app, a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
 		today, err := a.today(row)
 		if err != nil {
 			return err
@@ -96,8 +97,10 @@ func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) error 
 		if err != nil {
 			return err
 		}
-		return addNote(ctx, q, row.ID, n)
+		added, err = addNote(ctx, q, row.ID, n)
+		return err
 	}))
+	return added, err
 }
 
 // RemoveNote removes a note by its number.
@@ -128,7 +131,10 @@ func (r *Reading) AddNote(ctx context.Context, day, text, site string) error {
 	if err != nil {
 		return err
 	}
-	return r.withNotes(ctx, func(q *db.Queries) error { return addNote(ctx, q, r.app.id, n) })
+	return r.withNotes(ctx, func(q *db.Queries) error {
+		_, err := addNote(ctx, q, r.app.id, n)
+		return err
+	})
 }
 
 // RemoveNote removes a note by its number.

@@ -68,14 +68,15 @@ SELECT c.first_day::integer      AS first_day,
              FROM report.notes AS n
              WHERE n.app = $1::text
                AND n.day_id BETWEEN c.first_day AND c.last_day
-               AND coalesce(n.site, split_part($2::text, '/', 1)) = split_part($2::text, '/', 1)
+               AND (n.site = split_part($2::text, '/', 1) OR n.site IS NULL AND $3::boolean)
              ORDER BY n.day_id, n.note)::text[] AS notes
-FROM report.chart($1::text, $2::text, $3::integer, $4::integer, $5::text, $6::integer) AS c
+FROM report.chart($1::text, $2::text, $4::integer, $5::integer, $6::text, $7::integer) AS c
 `
 
 type PanelChartParams struct {
 	App        string
 	Target     string
+	NotesOfAll bool
 	FromDay    int32
 	ToDay      int32
 	Period     string
@@ -94,11 +95,12 @@ type PanelChartRow struct {
 }
 
 // A page or site by day, week or month, beside the visitors of so many days before, and what was
-// noted of these days.
+// noted of these days: of the site, and where that may be shown, of all sites of the app.
 func (q *Queries) PanelChart(ctx context.Context, arg PanelChartParams) ([]PanelChartRow, error) {
 	rows, err := q.db.Query(ctx, PanelChart,
 		arg.App,
 		arg.Target,
+		arg.NotesOfAll,
 		arg.FromDay,
 		arg.ToDay,
 		arg.Period,

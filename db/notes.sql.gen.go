@@ -9,7 +9,7 @@ import (
 	"context"
 )
 
-const NoteAdd = `-- name: NoteAdd :execrows
+const NoteAdd = `-- name: NoteAdd :one
 
 INSERT INTO notes (app_id, site, day_id, text)
 SELECT a.id, $1, $2, $3
@@ -17,6 +17,7 @@ FROM apps AS a
 WHERE a.id = $4
   AND a.deleted_at IS NULL
   AND (SELECT count(*) FROM notes AS n WHERE n.app_id = a.id) < $5::bigint
+RETURNING id
 `
 
 type NoteAddParams struct {
@@ -28,19 +29,19 @@ type NoteAddParams struct {
 }
 
 // Notes: what people have noted of days.
-// Adds a note; no row if the app has as many as it may, or is not there any more.
-func (q *Queries) NoteAdd(ctx context.Context, arg NoteAddParams) (int64, error) {
-	result, err := q.db.Exec(ctx, NoteAdd,
+// Adds a note and returns its number; no row if the app has as many as it may, or is not there any
+// more.
+func (q *Queries) NoteAdd(ctx context.Context, arg NoteAddParams) (int32, error) {
+	row := q.db.QueryRow(ctx, NoteAdd,
 		arg.Site,
 		arg.Day,
 		arg.Text,
 		arg.AppID,
 		arg.Most,
 	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	var id int32
+	err := row.Scan(&id)
+	return id, err
 }
 
 const NoteRemove = `-- name: NoteRemove :execrows

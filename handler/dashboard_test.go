@@ -252,7 +252,8 @@ func TestDashboardPanelsAreTheirSQL(t *testing.T) {
 	e.sixSteps()
 	e.counting(3, "192.168.0.1", "http://hhui.top/o'clock?;--")
 	e.administer(func(ctx context.Context, a *counter.Admin) error {
-		return a.AddNote(ctx, "demo", "2019-06-30", "=a 'new' version, at last", "hhui.top")
+		_, err := a.AddNote(ctx, "demo", "2019-06-30", "=a 'new' version, at last", "hhui.top")
+		return err
 	})
 	conn := e.connect(e.database)
 	panels := map[string]int{}

@@ -51,7 +51,9 @@ func TestDashboardInChromium(t *testing.T) {
 	}
 	w.counting(3, "192.0.2.9", "http://xn--r8jz45g.jp/")
 	w.administer(func(ctx context.Context, a *counter.Admin) error {
-		return errors.Join(a.AddNote(ctx, "demo", "2019-06-30", "<b onmouseover=hacked=1>שלום</b>", ""), a.AddNote(ctx, "demo", "2019-07-01", strings.Repeat("long", 50), "hhui.top"))
+		_, hostile := a.AddNote(ctx, "demo", "2019-06-30", "<b onmouseover=hacked=1>שלום</b>", "")
+		_, long := a.AddNote(ctx, "demo", "2019-07-01", strings.Repeat("long", 50), "hhui.top")
+		return errors.Join(hostile, long)
 	})
 	service, err := url.Parse(w.public)
 	require.NoError(t, err)

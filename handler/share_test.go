@@ -41,6 +41,10 @@ func newSharingEdge(t *testing.T) *edge {
 		require.Equal(t, http.StatusOK, a.status, a.body)
 	}
 	e.administer(func(ctx context.Context, a *counter.Admin) error {
+		_, err := a.AddNote(ctx, "shop", "2019-06-29", "Now with other.example", "")
+		require.NoError(t, err)
+		_, err = a.AddNote(ctx, "shop", "2019-06-29", "A new version", "example.com")
+		require.NoError(t, err)
 		return a.SetApp(ctx, "shop", counter.Settings{Sites: []string{"example.com", "*.example.com", "example.com:81", "a;script-src.example"}})
 	})
 	e.counting(0, "192.0.2.77", "http://hhui.top/home")
@@ -57,9 +61,9 @@ func TestSharedPagesLeadNowhereElse(t *testing.T) {
 		path, first  string
 		never, shown []string
 	}{
-		"an app":             {e.share("shop", ""), "", []string{"hhui.top", "demo"}, []string{"other.example", "example.com"}},
-		"a site":             {e.share("shop", "example.com"), "", []string{"hhui.top", "demo", "other.example"}, []string{"/secret"}},
-		"a site, in a frame": {e.share("shop", "example.com"), "?embed", []string{"hhui.top", "demo", "other.example"}, []string{"/secret"}},
+		"an app":             {e.share("shop", ""), "", []string{"hhui.top", "demo"}, []string{"other.example", "example.com", "A new version", "Now with other.example"}},
+		"a site":             {e.share("shop", "example.com"), "", []string{"hhui.top", "demo", "other.example"}, []string{"/secret", "A new version"}},
+		"a site, in a frame": {e.share("shop", "example.com"), "?embed", []string{"hhui.top", "demo", "other.example"}, []string{"/secret", "A new version"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

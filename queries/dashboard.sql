@@ -35,7 +35,7 @@ FROM report.numbers(@app::text, @target::text, @from_day::integer, @to_day::inte
 
 -- name: PanelChart :many
 -- A page or site by day, week or month, beside the visitors of so many days before, and what was
--- noted of these days.
+-- noted of these days: of the site, and where that may be shown, of all sites of the app.
 SELECT c.first_day::integer      AS first_day,
        c.last_day::integer       AS last_day,
        c.visitors::bigint        AS visitors,
@@ -47,7 +47,7 @@ SELECT c.first_day::integer      AS first_day,
              FROM report.notes AS n
              WHERE n.app = @app::text
                AND n.day_id BETWEEN c.first_day AND c.last_day
-               AND coalesce(n.site, split_part(@target::text, '/', 1)) = split_part(@target::text, '/', 1)
+               AND (n.site = split_part(@target::text, '/', 1) OR n.site IS NULL AND @notes_of_all::boolean)
              ORDER BY n.day_id, n.note)::text[] AS notes
 FROM report.chart(@app::text, @target::text, @from_day::integer, @to_day::integer, @period::text, @days_before::integer) AS c;
 

@@ -1,13 +1,15 @@
 -- Notes: what people have noted of days.
 
--- name: NoteAdd :execrows
--- Adds a note; no row if the app has as many as it may, or is not there any more.
+-- name: NoteAdd :one
+-- Adds a note and returns its number; no row if the app has as many as it may, or is not there any
+-- more.
 INSERT INTO notes (app_id, site, day_id, text)
 SELECT a.id, @site, @day, @text
 FROM apps AS a
 WHERE a.id = @app_id
   AND a.deleted_at IS NULL
-  AND (SELECT count(*) FROM notes AS n WHERE n.app_id = a.id) < @most::bigint;
+  AND (SELECT count(*) FROM notes AS n WHERE n.app_id = a.id) < @most::bigint
+RETURNING id;
 
 -- name: NotesList :many
 -- The notes of an app, the last day first.

@@ -14,6 +14,7 @@ type Look struct {
 	Target string
 	In     visit.Range
 	Before int
+	OfSite bool // nothing is shown that was noted of all sites of the app
 }
 
 // AppToday is an app at a glance.
@@ -113,7 +114,7 @@ func (r *Reader) Numbers(ctx context.Context, l Look) (Panel[Numbers], error) {
 
 // Chart reads a target by "day", "week" or "month".
 func (r *Reader) Chart(ctx context.Context, l Look, by string) (Panel[Period], error) {
-	p := db.PanelChartParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, Period: by, DaysBefore: int32(l.Before)} //nolint:gosec // at most a century
+	p := db.PanelChartParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, Period: by, DaysBefore: int32(l.Before), NotesOfAll: !l.OfSite} //nolint:gosec // at most a century
 	return panelOf(ctx, r, "chart", db.PanelChart, (*db.Queries).PanelChart, p, func(c db.PanelChartRow) Period {
 		return Period{c.FirstDay, c.LastDay, c.Visitors, c.NewVisitors, c.Pv, c.Hot, c.VisitorsBefore, c.Notes}
 	})

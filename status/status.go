@@ -64,7 +64,7 @@ type Table struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// Visits are the days up to now of which there are rows, or room for them.
+// Visits are the days up to now of which there is a table for the rows of visits.
 type Visits struct {
 	Days     int   `json:"days"`
 	FirstDay int32 `json:"first_day"`

@@ -98,7 +98,8 @@ func (v view) target() string { return v.site + v.path }
 
 // look is the view as reports take it.
 func (v view) look() report.Look {
-	return report.Look{App: v.app.Name, Target: v.target(), In: v.in, Before: v.daysBefore()}
+	s := v.app.Shared
+	return report.Look{App: v.app.Name, Target: v.target(), In: v.in, Before: v.daysBefore(), OfSite: s != nil && s.Site != ""}
 }
 
 // link is the address of a view. Parts that are as usual are left out.

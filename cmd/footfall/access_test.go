@@ -75,7 +75,8 @@ func TestAccess(t *testing.T) {
 	status, _, _ = ask(t, link)
 	assert.Equal(t, http.StatusNotFound, status)
 
-	well(t, "app", "note", "add", "shop", "2026-11-22", "A new version", "--site=shop.example", database)
+	assert.Equal(t, "noted of 2026-11-22, shop.example: A new version (number 1)\n",
+		well(t, "app", "note", "add", "shop", "2026-11-22", "A new version", "--site=shop.example", database))
 	assert.Regexp(t, `(?m)^1 +2026-11-22  shop.example  A new version$`, well(t, "app", "note", "list", "shop", database))
 	well(t, "app", "note", "remove", "shop", "1", database)
 	assert.NotContains(t, well(t, "app", "note", "list", "shop", database), "version")

@@ -33,7 +33,14 @@ type noteRemoveCmd struct {
 }
 
 func (c *noteAddCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error { return a.AddNote(ctx, c.App, c.Day, c.Text, c.Site) })
+	return p.withAdmin(ctx, func(a *counter.Admin) error {
+		n, err := a.AddNote(ctx, c.App, c.Day, c.Text, c.Site)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(p.stdout, "noted of %s, %s: %s (number %d)\n", visit.DateOf(n.Day).Format(time.DateOnly), sitesOf(n), n.Text, n.ID)
+		return nil
+	})
 }
 
 func (c *noteListCmd) run(ctx context.Context, p *program) error {
@@ -44,7 +51,7 @@ func (c *noteListCmd) run(ctx context.Context, p *program) error {
 		}
 		table := tableOn(p.stdout, "NUMBER\tDAY\tSITE\tNOTE")
 		for _, n := range notes {
-			fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", n.ID, visit.DateOf(n.Day).Format(time.DateOnly), cmp.Or(visit.Shown(n.Site), "all sites"), n.Text)
+			fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", n.ID, visit.DateOf(n.Day).Format(time.DateOnly), sitesOf(n), n.Text)
 		}
 		return table.Flush()
 	})
@@ -53,3 +60,6 @@ func (c *noteListCmd) run(ctx context.Context, p *program) error {
 func (c *noteRemoveCmd) run(ctx context.Context, p *program) error {
 	return p.withAdmin(ctx, func(a *counter.Admin) error { return a.RemoveNote(ctx, c.App, c.Number) })
 }
+
+// sitesOf says of which sites of the app something was noted.
+func sitesOf(n counter.Note) string { return cmp.Or(visit.Shown(n.Site), "all sites") }

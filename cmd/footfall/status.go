@@ -52,7 +52,7 @@ func printStatus(out io.Writer, s *status.Status) error {
 		fmt.Fprintf(out, "; %s of the disk are free", size(s.Disk.Free))
 	}
 	fmt.Fprintln(out)
-	fmt.Fprintf(out, "visits have room for %d days: %s to %s\n", s.Visits.Days, dayText(s.Visits.FirstDay), dayText(s.Visits.LastDay))
+	fmt.Fprintf(out, "rows of visits: a table for each of %d days, %s to %s\n", s.Visits.Days, dayText(s.Visits.FirstDay), dayText(s.Visits.LastDay))
 	fmt.Fprintf(out, "daily task: done on %s, last day closed %s", dayText(s.Daily.DoneOn), dayText(s.Daily.ClosedDay))
 	if s.Daily.ClosedAt != nil {
 		fmt.Fprintf(out, " at %s", s.Daily.ClosedAt.UTC().Format(time.RFC3339))
