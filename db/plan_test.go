@@ -319,3 +319,49 @@ func (n planNode) walk(visit func(planNode)) {
 		below.walk(visit)
 	}
 }
+
+// readOf is how many rows of a table a statement reads, on a connection that does nothing else.
+func readOf(t *testing.T, conn *pgx.Conn, table, statement string) int64 {
+	t.Helper()
+	tx, err := conn.Begin(t.Context()) // what was read is told elsewhere between transactions
+	require.NoError(t, err)
+	defer tx.Rollback(t.Context())
+	read := func() int64 {
+		return query[int64](t, conn, `SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables WHERE relname = $1`, table)
+	}
+	before := read()
+	exec(t, conn, statement)
+	return read() - before
+}
+
+// Whoever asks a view for one target, by its uri as they know it, is not kept waiting by the others.
+func TestViewsLookUpOneTarget(t *testing.T) {
+	t.Parallel()
+	_, conn := fixture(t)
+	exec(t, conn, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'example.com/' || n FROM generate_series(1, 5000) AS n`)
+	exec(t, conn, `ANALYZE pages`)
+	for view, of := range map[string]string{"pages": "uri", "days": "target", "returns": "target", "ranks": "target", "visitors_today": "target", "visits": "uri"} {
+		one := `SELECT count(*) FROM report.` + view + ` WHERE app = 'shop' AND ` + of + ` = 'example.com/77'`
+		assert.LessOrEqual(t, readOf(t, conn, "pages", one), int64(10), "%s: pages that were read, of thousands", view)
+	}
+}
+
+// Of a day that has its list of first pages nothing else is read, whatever the planner makes of it.
+func TestFirstPagesReadListedDaysFromTheirLists(t *testing.T) {
+	t.Parallel()
+	_, conn := fixture(t)
+	exec(t, conn, `
+		INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'example.com/' || n FROM generate_series(1, 300) AS n;
+		INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors)
+		SELECT p.id, 1, 20190600 + d, 400 - p.id % 300, 1, 0 FROM pages AS p, generate_series(1, 20) AS d WHERE p.site_id = 1 AND p.id > 3;
+		INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, day_id, sum(hot), sum(pv), 0 FROM days WHERE site_id = 1 GROUP BY day_id;
+		INSERT INTO closed_days (day_id) SELECT 20190600 + d FROM generate_series(1, 20) AS d;
+		SELECT make_tops();
+		ANALYZE pages, days, tops`)
+	const first = `SELECT FROM report.top_pages('shop', 20190601, 20190620, 10, 'hot')`
+	assert.Equal(t, int64(10), query[int64](t, conn, `SELECT count(*) FROM (`+first+`) AS f`))
+	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+		exec(t, conn, `SET plan_cache_mode = `+mode)
+		assert.LessOrEqual(t, readOf(t, conn, "days", first), int64(2000), "%s: rows that were read, of 6,000", mode)
+	}
+}

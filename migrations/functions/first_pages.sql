@@ -24,6 +24,10 @@ BEGIN
             FROM days AS d
             WHERE d.page_id = ANY (scope)
               AND d.day_id BETWEEN from_day AND to_day
+        ), unlisted AS MATERIALIZED ( -- found before any of them is read
+            SELECT c.day_id
+            FROM counted AS c
+            WHERE NOT EXISTS (SELECT FROM tops AS t WHERE t.app_id = app AND t.site_id = site AND t.day_id = c.day_id AND t.by = measure)
         ), lists AS MATERIALIZED (
             SELECT o.page_ids, o.numbers, coalesce(o.numbers[depth], 0) AS edge
             FROM (
@@ -34,20 +38,19 @@ BEGIN
             ) AS o
             UNION ALL
             SELECT l.page_ids, l.numbers, coalesce(l.numbers[depth], 0)
-            FROM counted AS c
+            FROM unlisted AS u
             CROSS JOIN LATERAL (
                 SELECT array_agg(f.page_id ORDER BY f.number DESC) AS page_ids, array_agg(f.number ORDER BY f.number DESC) AS numbers
                 FROM (
                     SELECT d.page_id, CASE measure WHEN 'pv' THEN d.pv WHEN 'uv' THEN d.new_visitors ELSE d.hot END AS number
                     FROM days AS d
                     WHERE d.site_id = ANY (scope)
-                      AND d.day_id = c.day_id
+                      AND d.day_id = u.day_id
                     ORDER BY number DESC
                     LIMIT depth
                 ) AS f
                 WHERE f.number > 0
             ) AS l
-            WHERE NOT EXISTS (SELECT FROM tops AS t WHERE t.app_id = app AND t.site_id = site AND t.day_id = c.day_id AND t.by = measure)
         ), ceiling AS MATERIALIZED (
             SELECT coalesce(sum(l.edge), 0) AS ceiling
             FROM lists AS l
