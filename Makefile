@@ -81,7 +81,7 @@ storm: deps ## all that may happen to a database at once, for STORM_SECONDS (120
 
 .PHONY: attacks
 attacks: deps ## the floods among the attacks at full length: a million made-up paths, a million addresses
-	FOOTFALL_ATTACK_PATHS=1000000 FOOTFALL_ATTACK_ADDRESSES=1000000 go test -count=1 -timeout=60m -run 'TestAttacks/floods' -v ./handler
+	FOOTFALL_ATTACK_PATHS=1000000 FOOTFALL_ATTACK_ADDRESSES=1000000 go test -count=1 -timeout=60m -run 'TestAttacks/floods' -v ./handler/attacks
 
 .PHONY: bench-reports
 bench-reports: build ## measure reports beside counting on 10 million visits, which it makes first; 7 GB in /var/tmp, about 20 minutes

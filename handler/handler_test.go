@@ -48,6 +48,8 @@ type edge struct {
 // noon is in the middle of a day everywhere between UTC-11 and UTC+11.
 var noon = time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC)
 
+var edgeSecret = counter.Secret("thirty-two bytes that are secret")
+
 // newEdge has two apps: demo, which is open, and shop, which counts example.com.
 func newEdge(t *testing.T) *edge {
 	t.Helper()
@@ -55,8 +57,8 @@ func newEdge(t *testing.T) *edge {
 	e := &edge{t: t, log: new(bytes.Buffer), stopping: make(chan struct{})}
 	e.database = dbtest.Made(t, "edge", noon, func(d *db.DB) {
 		open := "open"
-		require.NoError(t, counter.NewAdmin(d, nil).AddApp(ctx, "demo", counter.Settings{Access: &open}))
-		require.NoError(t, counter.NewAdmin(d, nil).AddApp(ctx, "shop", counter.Settings{Sites: []string{"example.com"}}))
+		require.NoError(t, counter.NewAdmin(d, edgeSecret).AddApp(ctx, "demo", counter.Settings{Access: &open}))
+		require.NoError(t, counter.NewAdmin(d, edgeSecret).AddApp(ctx, "shop", counter.Settings{Sites: []string{"example.com"}}))
 	})
 	e.now.Store(&noon)
 	d := dbtest.Open(t, e.database, db.Options{})
@@ -66,7 +68,7 @@ func newEdge(t *testing.T) *edge {
 		Reports: report.NewReader(d), Dashboard: true, reportWait: time.Minute, reportWithin: time.Minute,
 	}
 	var err error
-	e.counter, err = counter.Open(ctx, d, counter.Options{Options: record.Options{
+	e.counter, err = counter.Open(ctx, d, counter.Options{Secret: edgeSecret, Options: record.Options{
 		Metrics: options.Metrics, Clock: func() time.Time { return *e.now.Load() }, MaxWait: time.Minute,
 	}})
 	require.NoError(t, err)
@@ -153,6 +155,8 @@ func (e *edge) connect(database string) *pgx.Conn {
 	e.t.Cleanup(func() { conn.Close(context.Background()) })
 	return conn
 }
+
+func ptr[T any](v T) *T { return &v }
 
 func counts(pv, uv, rank, hot int64) visit.Counts {
 	return visit.Counts{PV: pv, UV: uv, Rank: rank, Hot: hot}

@@ -29,7 +29,7 @@ func (e *edge) administer(f func(ctx context.Context, a *counter.Admin) error) {
 	e.t.Helper()
 	d := dbtest.Open(e.t, e.database, db.Options{})
 	defer d.Close()
-	require.NoError(e.t, f(context.Background(), counter.NewAdmin(d, nil)))
+	require.NoError(e.t, f(context.Background(), counter.NewAdmin(d, edgeSecret)))
 }
 
 func (e *edge) key(app string, scopes ...counter.Scope) (key string) {
@@ -310,21 +310,18 @@ func TestReportsOfADeletedAppAreGone(t *testing.T) {
 
 func TestReportsFindVisitorsAsCountsDoes(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	d := dbtest.Open(t, w.database, db.Options{})
-	counting, registry := w.instance(counter.Secret("thirty-two bytes that are secret"))
-	public := listen(t, publicHandler(counting, Options{Metrics: registry, Reports: report.NewReader(d), reportWait: time.Minute, reportWithin: time.Minute}), w.log.logger())
-	for _, c := range []struct{ app, who, sameAs, other string }{
-		{"ids", "visitor=you", "visitor=you", "visitor=other"},
-		{"hashed", "ip=2001:db8::7", "ip=2001:db8::8", "ip=2001:db8:1::7"},
-		{"daily", "ip=192.0.2.7", "ip=::ffff:192.0.2.7", "ip=192.0.2.8"},
-		{"wide", "ip=2001:db8::7", "ip=2001:db8::8", "ip=2001:db8:1::7"},
+	e := newEdge(t)
+	for _, c := range []struct{ app, visitor, who, sameAs, other string }{
+		{"ids", "id", "visitor=you", "visitor=you", "visitor=other"},
+		{"hashed", "hashed", "ip=2001:db8::7", "ip=2001:db8::8", "ip=2001:db8:1::7"},
+		{"daily", "daily", "ip=192.0.2.7", "ip=::ffff:192.0.2.7", "ip=192.0.2.8"},
+		{"wide", "address", "ip=2001:db8::7", "ip=2001:db8::8", "ip=2001:db8:1::7"},
 	} {
-		key, err := w.admin.AddKey(t.Context(), c.app, []counter.Scope{counter.ScopeAssert, counter.ScopeRead})
-		require.NoError(t, err)
-		ask := func(path string) answer {
-			return (&edge{t: t, public: public}).ask(http.MethodGet, path, "Authorization", "Bearer "+key)
-		}
+		e.administer(func(ctx context.Context, a *counter.Admin) error {
+			return a.AddApp(ctx, c.app, counter.Settings{Sites: []string{"example.com"}, Visitor: &c.visitor})
+		})
+		key := e.key(c.app, counter.ScopeAssert, counter.ScopeRead)
+		ask := func(path string) answer { return e.ask(http.MethodGet, path, "Authorization", "Bearer "+key) }
 		a := ask("/visit?app=" + c.app + "&uri=http://example.com/&" + c.who)
 		require.Equal(t, http.StatusOK, a.status, a.body)
 		ranks := "/api/apps/" + c.app + "/ranks?site=example.com&"

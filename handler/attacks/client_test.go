@@ -1,4 +1,4 @@
-package handler
+package attacks
 
 import (
 	"bufio"
@@ -68,6 +68,13 @@ func wire(request string) string {
 	}
 	out.WriteString("\r\n" + body)
 	return out.String()
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   string
 }
 
 // raw sends bytes, and reads the answer as that to a method; the zero answer if there is none.

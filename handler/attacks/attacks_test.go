@@ -1,4 +1,5 @@
-package handler
+// Package attacks attacks the service from outside, as docs/security.md tells.
+package attacks
 
 import (
 	"cmp"
@@ -100,7 +101,7 @@ func (a attack) line(group string) string {
 // other. With FOOTFALL_WRITE_DOCS set it is written.
 func TestSecurityTableIsWhatIsTested(t *testing.T) {
 	t.Parallel()
-	const file, head = "../docs/security.md", "| case | sent | answered | stored |\n|---|---|---|---|\n"
+	const file, head = "../../docs/security.md", "| case | sent | answered | stored |\n|---|---|---|---|\n"
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	before, table, found := strings.Cut(string(text), head)
@@ -115,5 +116,5 @@ func TestSecurityTableIsWhatIsTested(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, []byte(before+head+want.String()), 0o600))
 		return
 	}
-	assert.Equal(t, want.String(), table, "write it anew: FOOTFALL_WRITE_DOCS=1 go test -run TestSecurityTable ./handler")
+	assert.Equal(t, want.String(), table, "write it anew: FOOTFALL_WRITE_DOCS=1 go test -run TestSecurityTable ./handler/attacks")
 }

@@ -1,9 +1,11 @@
-package handler
+package attacks
 
 import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -17,8 +19,19 @@ import (
 	"footfall/counter"
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/handler"
 	"footfall/record"
 )
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+const (
+	browser       = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+	skippedHeader = "Footfall-Skipped"
+)
+
+// noon is in the middle of a day everywhere between UTC-11 and UTC+11.
+var noon = time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC)
 
 // via is a listener of the first instance.
 type via int
@@ -122,11 +135,20 @@ func (w *world) instance(secret counter.Secret) (*counter.Counter, *prometheus.R
 
 func (w *world) listen(at via, counting *counter.Counter, registry *prometheus.Registry, trusted []string, header string) {
 	w.t.Helper()
-	proxies, faults := NewProxies(trusted, header)
+	proxies, faults := handler.NewProxies(trusted, header)
 	require.Empty(w.t, faults)
-	o := Options{Log: w.log.logger(), Metrics: registry, Proxies: proxies}
-	w.public[at] = listen(w.t, publicHandler(counting, o), o.Log)
-	w.private[at] = listen(w.t, adminHandler(counting, o), o.Log)
+	public, private := handler.Servers(counting, handler.Options{Log: w.log.logger(), Metrics: registry, Proxies: proxies})
+	w.public[at], w.private[at] = w.serve(public), w.serve(private)
+}
+
+// serve returns the base URL of a server, which ends with the test.
+func (w *world) serve(server *http.Server) string {
+	w.t.Helper()
+	serving := httptest.NewUnstartedServer(nil)
+	serving.Config = server
+	serving.Start()
+	w.t.Cleanup(serving.Close)
+	return serving.URL
 }
 
 // makeKeys makes keys of the app shop, one for each scope, and one of another app.

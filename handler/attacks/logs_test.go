@@ -1,8 +1,9 @@
-package handler
+package attacks
 
 import (
 	"context"
 	"fmt"
+	"footfall/handler"
 	"net"
 	"net/http"
 	"strings"
@@ -143,7 +144,8 @@ func panicsOutside(w *world) {
 		}
 		require.NoError(w.t, err)
 		heard := new(records)
-		server := newServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("outside\nFORGED") }), heard.logger())
+		server, _ := handler.Servers(nil, handler.Options{Log: heard.logger()})
+		server.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("outside\nFORGED") })
 		served := make(chan error)
 		go func() { served <- server.Serve(listener) }()
 		a := w.raw(listener.Addr().String(), http.MethodGet, wire("GET /"))
