@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"footfall/db"
+	"footfall/inbox"
 	"footfall/visit"
 )
 
@@ -28,10 +29,7 @@ func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 // behind is how many accepted visits of an app are not counted yet. It is read before the numbers,
 // so that no visit is missing in both.
 func (c *Counter) behind(ctx context.Context, a *app) (visits int64, err error) {
-	ctx, cancel := c.db.InTime(ctx)
-	defer cancel()
-	err = c.db.Read(ctx, func(q *db.Queries) (err error) { visits, err = q.InboxBehind(ctx, a.id); return err })
-	if err != nil {
+	if visits, err = inbox.Behind(ctx, c.db, a.id); err != nil {
 		return 0, unanswered(err)
 	}
 	return visits, nil

@@ -30,7 +30,7 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 	if err := a.db.WaitForInstances(ctx, instancesWithin); err != nil && !errors.Is(err, db.ErrInstancesBehind) {
 		return err
 	}
-	if _, err := a.CountAccepted(ctx); err != nil {
+	if _, err := a.CountAccepted(ctx, name); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context, *db.Queries, string) error{deleteRows, deleteAll} {

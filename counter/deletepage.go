@@ -63,7 +63,7 @@ func noPage(app, uri string) error {
 // (deleted) of its site. Visits to its URI are then counted from 1 again. What was accepted before
 // is counted first.
 func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
-	if _, err := a.CountAccepted(ctx); err != nil {
+	if _, err := a.CountAccepted(ctx, app); err != nil {
 		return err
 	}
 	err := a.inErasure(ctx, func(q *db.Queries) error { return hidePage(ctx, q, app, typed) })

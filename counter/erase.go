@@ -40,7 +40,7 @@ const searchedAtOnce = 5000
 // with its site: that visit came after the erasure began. After an error some sites are done, and
 // the next erasure finds the others. What was accepted before is counted first.
 func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased int64, err error) {
-	if _, err := a.CountAccepted(ctx); err != nil {
+	if _, err := a.CountAccepted(ctx, app); err != nil {
 		return 0, err
 	}
 	var sites []db.AppSitesRow

@@ -186,7 +186,7 @@ func TestErasingCountsFirstWhatWasAccepted(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- erase() }()
 		require.Eventually(t, func() bool {
-			return in.one(t, `SELECT count(*) FROM inbox_turns WHERE closed_at IS NOT NULL AND NOT done`) == 1
+			return in.one(t, `SELECT count(DISTINCT turn) FROM inbox_apps WHERE waiting > 0`) == 1
 		},
 			time.Minute, time.Millisecond)
 		select {
@@ -259,6 +259,57 @@ func TestInboxOfAnAppThatIsGone(t *testing.T) {
 	in.drained(t)
 	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.count(t, "192.0.2.1", "http://a.example/")))
 	require.NoError(t, in.admin().DeleteApp(t.Context(), "gone"))
+}
+
+// Somebody erases from an app for long: visits of others count meanwhile, though its own are before
+// them in every table, and its own as soon as it is free.
+func TestInboxBesideAnAppThatIsHeld(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	open := "open"
+	require.NoError(t, in.admin().AddApp(t.Context(), "held", counter.Settings{Access: &open}))
+	held := in.conn(t)
+	_, err := held.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.told_days'), id) FROM apps WHERE name = 'held'`)
+	require.NoError(t, err)
+	const rounds = 6 // more than there are tables
+	for round := range rounds {
+		end := in.keepWaiting(t)
+		for _, app := range []string{"held", "demo", "held"} {
+			_, err := in.Visit(t.Context(), counter.Request{App: app, IP: "192.0.2.1", URI: "http://a.example/", Later: true})
+			require.NoError(t, err)
+		}
+		end()
+		require.Eventually(t, func() bool { return in.one(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'demo'`) == 0 }, time.Minute, 5*time.Millisecond, in.log)
+		assert.Equal(t, int64(2*(round+1)), in.one(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'held'`))
+	}
+	// Nor does it keep a visitor of another app from being erased.
+	in.later(t, counter.Request{IP: "192.0.2.7", URI: "http://a.example/"})
+	erased, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.7")
+	require.NoError(t, err)
+	assert.Equal(t, int64(2), erased)
+	in.checkTables(t)
+	_, err = held.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
+	require.NoError(t, err)
+	in.emptied(t)
+	assert.Equal(t, int64(2*rounds), in.one(t, `SELECT hot FROM counters JOIN pages ON id = page_id JOIN apps ON apps.id = app_id WHERE name = 'held' AND uri = 'a.example/'`))
+	in.checkTables(t)
+}
+
+// A million visits wait, and nobody counts: the open table is closed now and then, so that few rows
+// are looked at to know how many wait.
+func TestInboxIsAddedUpBesideWhatWaits(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	end := in.keepWaiting(t)
+	in.exec(t, `SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', '{20260629}', '{0}', '{192.0.2.1}', NULL) FROM generate_series(1, 3000)`)
+	require.Eventually(t, func() bool { return in.one(t, `SELECT count(*) FROM inbox JOIN inbox_turns USING (turn, slot) WHERE closed_at IS NULL`) == 0 }, time.Minute, 5*time.Millisecond, in.log)
+	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
+	a, err := in.Counts(t.Context(), counter.Request{App: "demo", URI: "http://a.example/", Anybody: true})
+	require.NoError(t, err)
+	assert.Equal(t, int64(3001), a.Behind)
+	end()
+	in.drained(t)
+	assert.Equal(t, "1 1 1 3002 | 1 1 1 3002", row(in.count(t, "192.0.2.1", "http://a.example/")))
 }
 
 // A visitor is erased while no service runs: the address does not stay in what was read.
@@ -356,11 +407,8 @@ func TestInboxBesideADump(t *testing.T) {
 	assert.Equal(t, int64(rounds), in.one(t, `SELECT count(*) FROM inbox`))
 	_, err = dump.Exec(t.Context(), `COMMIT`)
 	require.NoError(t, err)
-	// All but the table that is open are emptied by themselves, and that one when it is closed.
-	require.Eventually(t, func() bool { return in.one(t, `SELECT count(DISTINCT slot) FROM inbox_turns`) == 1 }, time.Minute, 5*time.Millisecond, in.log)
-	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
 	in.emptied(t)
-	assert.Equal(t, fmt.Sprintf("1 1 1 %d | 1 1 1 %[1]d", rounds+2), row(in.count(t, "192.0.2.1", "http://a.example/")))
+	assert.Equal(t, fmt.Sprintf("1 1 1 %d | 1 1 1 %[1]d", rounds+1), row(in.count(t, "192.0.2.1", "http://a.example/")))
 }
 
 // What an instance leaves, the next start counts.
@@ -454,13 +502,13 @@ func TestInboxIsCountedByOne(t *testing.T) {
 	for _, wants := range []error{nil, record.ErrMoved} {
 		r, err := record.Open(t.Context(), in.db, record.Options{})
 		require.NoError(t, err)
-		at := &record.Position{Position: db.Position{Turn: turn}}
+		at := &record.Position{Position: db.Position{Turn: turn, App: 1}}
 		results := r.RecordChunk(record.Chunk{Visits: []record.Visit{v}, Steps: []record.Step{{Position: at, Next: number<<16 + 1}}})
 		r.Close()
 		assert.Equal(t, wants, results[0].Err)
 		assert.Equal(t, number<<16+1, at.Next)
 	}
-	assert.Equal(t, int64(1), in.one(t, `SELECT counted FROM inbox_turns WHERE turn = 1 AND done`))
+	assert.Equal(t, int64(1), in.one(t, `SELECT counted FROM inbox_apps WHERE turn = 1 AND waiting = 0`))
 	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.count(t, peer.String(), "http://a.example/")))
 }
 

@@ -45,9 +45,9 @@ func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, tol
 	return fmt.Errorf("write to the inbox: %w", err)
 }
 
-// PassInbox moves the position of a turn of the inbox past visits that nothing can count any more.
+// PassInbox moves a position in the inbox past visits that nothing can count any more.
 func (d *DB) PassInbox(ctx context.Context, m Move) error {
-	err := New(d.writers).InboxMove(ctx, InboxMoveParams{Turn: m.Turn, FromNext: m.From, ToNext: m.To, Dropped: m.Visits})
+	err := New(d.writers).InboxMove(ctx, InboxMoveParams{Turn: m.Turn, App: m.App, FromNext: m.From, ToNext: m.To, Dropped: m.Visits})
 	if err != nil {
 		return fmt.Errorf("pass by visits in the inbox: %w", err)
 	}

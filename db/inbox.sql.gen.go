@@ -27,8 +27,7 @@ const InboxClose = `-- name: InboxClose :one
 SELECT turn_inbox()::bigint AS turn
 `
 
-// Closes the table that is open, and opens another: the turn that has ended; 0: it has no visits;
-// -1: none is free.
+// Closes the table that is open, and opens another: the turn that has ended; 0: it has nothing.
 func (q *Queries) InboxClose(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, InboxClose)
 	var turn int64
@@ -60,6 +59,33 @@ func (q *Queries) InboxEmpty(ctx context.Context) (int32, error) {
 	return emptied, err
 }
 
+const InboxHeld = `-- name: InboxHeld :many
+SELECT a.id::integer AS app_id
+FROM unnest($1::integer[]) AS a (id)
+WHERE NOT pg_try_advisory_xact_lock_shared(hashtext('footfall.told_days'), a.id)
+`
+
+// Those of some apps that somebody holds, as while a visitor is erased: nobody waits for that here.
+func (q *Queries) InboxHeld(ctx context.Context, apps []int32) ([]int32, error) {
+	rows, err := q.db.Query(ctx, InboxHeld, apps)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int32
+	for rows.Next() {
+		var app_id int32
+		if err := rows.Scan(&app_id); err != nil {
+			return nil, err
+		}
+		items = append(items, app_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const InboxHold = `-- name: InboxHold :exec
 SELECT pg_advisory_xact_lock(hashtext('footfall.inbox'))
 `
@@ -70,23 +96,75 @@ func (q *Queries) InboxHold(ctx context.Context) error {
 	return err
 }
 
+const InboxLook = `-- name: InboxLook :one
+SELECT o.turn, w.rows, w.visits,
+       (SELECT coalesce(sum(a.waiting), 0) FROM inbox_apps AS a WHERE a.waiting > 0)::bigint AS waiting,
+       (SELECT coalesce(sum(t.accepted), 0) FROM inbox_turns AS t)::bigint                   AS kept,
+       coalesce(first.received_at, w.oldest, 'epoch')::timestamptz                           AS oldest
+FROM inbox_turns AS o
+CROSS JOIN LATERAL (
+    SELECT count(*)::bigint AS rows, coalesce(sum(i.visits), 0)::bigint AS visits, min(i.received_at) AS oldest
+    FROM inbox AS i
+    WHERE i.slot = o.slot
+      AND i.turn = o.turn
+) AS w
+LEFT JOIN LATERAL (
+    SELECT i.received_at
+    FROM (SELECT min(a.turn) AS turn FROM inbox_apps AS a WHERE a.waiting > 0) AS f
+    JOIN inbox_turns AS t ON t.turn = f.turn
+    JOIN inbox_apps AS a  ON a.turn = f.turn AND a.waiting > 0
+    JOIN inbox AS i       ON i.slot = t.slot AND i.turn = f.turn AND i.app_id = a.app_id AND i.number >= a.next >> 16
+    ORDER BY i.number
+    LIMIT 1
+) AS first ON true
+WHERE o.closed_at IS NULL
+`
+
+type InboxLookRow struct {
+	Turn    int64
+	Rows    int64
+	Visits  int64
+	Waiting int64
+	Kept    int64
+	Oldest  time.Time
+}
+
+// What is in the inbox: its open turn, with how many rows and visits; how many visits of closed turns
+// are not counted yet; how many visits these hold together, counted ones included; and since when
+// the first visit waits (1970: none does). No row where none of its tables takes visits.
+func (q *Queries) InboxLook(ctx context.Context) (InboxLookRow, error) {
+	row := q.db.QueryRow(ctx, InboxLook)
+	var i InboxLookRow
+	err := row.Scan(
+		&i.Turn,
+		&i.Rows,
+		&i.Visits,
+		&i.Waiting,
+		&i.Kept,
+		&i.Oldest,
+	)
+	return i, err
+}
+
 const InboxMove = `-- name: InboxMove :exec
-SELECT move_inbox($1, $2, $3, $4, $5)
+SELECT move_inbox($1, $2, $3, $4, $5, $6)
 `
 
 type InboxMoveParams struct {
 	Turn     int64
+	App      int32
 	FromNext int64
 	ToNext   int64
 	Counted  int64
 	Dropped  int64
 }
 
-// Moves the position of a turn in the transaction that counts what is between. Fails with SQLSTATE
-// FF004 when it stands elsewhere.
+// Moves the position of an app in a turn, in the transaction that counts what is between. Fails with
+// SQLSTATE FF004 when it stands elsewhere.
 func (q *Queries) InboxMove(ctx context.Context, arg InboxMoveParams) error {
 	_, err := q.db.Exec(ctx, InboxMove,
 		arg.Turn,
+		arg.App,
 		arg.FromNext,
 		arg.ToNext,
 		arg.Counted,
@@ -97,13 +175,19 @@ func (q *Queries) InboxMove(ctx context.Context, arg InboxMoveParams) error {
 
 const InboxNext = `-- name: InboxNext :one
 SELECT next
-FROM inbox_turns
+FROM inbox_apps
 WHERE turn = $1
+  AND app_id = $2
 `
 
-// Where the position of a turn stands; no row if its table was emptied.
-func (q *Queries) InboxNext(ctx context.Context, turn int64) (int64, error) {
-	row := q.db.QueryRow(ctx, InboxNext, turn)
+type InboxNextParams struct {
+	Turn int64
+	App  int32
+}
+
+// Where the position of an app in a turn stands; no row if its table was emptied.
+func (q *Queries) InboxNext(ctx context.Context, arg InboxNextParams) (int64, error) {
+	row := q.db.QueryRow(ctx, InboxNext, arg.Turn, arg.App)
 	var next int64
 	err := row.Scan(&next)
 	return next, err
@@ -150,21 +234,25 @@ func (q *Queries) InboxPut(ctx context.Context, arg InboxPutParams) error {
 const InboxRead = `-- name: InboxRead :many
 SELECT r.number, r.app_id, r.tz, r.visitor, r.ipv6_prefix, r.uris, r.pages, r.days, r.new_pages, r.ips,
        coalesce(r.ids, '{}')::text[]            AS ids,
+       r.next::bigint                           AS next,
        (a.id IS NOT NULL)::boolean              AS counts_so,
        coalesce(k.from_day, 0)::integer         AS from_day
 FROM (
-    SELECT i.turn, i.number, i.received_at, i.app_id, i.visits, i.ipv6_prefix, i.slot, i.tz, i.visitor, i.uris, i.pages, i.days, i.new_pages, i.ips, i.ids, sum(i.visits) OVER (ORDER BY i.number) - i.visits AS before
+    SELECT i.turn, i.number, i.received_at, i.app_id, i.visits, i.ipv6_prefix, i.slot, i.tz, i.visitor, i.uris, i.pages, i.days, i.new_pages, i.ips, i.ids, s.next, sum(i.visits) OVER (ORDER BY i.number) - i.visits AS before
     FROM inbox AS i
+    JOIN inbox_apps AS s ON s.turn = i.turn AND s.app_id = i.app_id AND s.waiting > 0
     WHERE i.slot = $1
       AND i.turn = $2
       AND i.number >= $3
+      AND i.number * 65536 + i.visits > s.next
+      AND i.app_id <> ALL ($4::integer[])
     ORDER BY i.number
     LIMIT 1000
 ) AS r
 LEFT JOIN apps AS a        ON a.id = r.app_id AND a.deleted_at IS NULL
                               AND a.tz = r.tz AND a.visitor = r.visitor AND a.ipv6_prefix = r.ipv6_prefix
 LEFT JOIN visits_kept AS k ON k.app_id = r.app_id
-WHERE r.before < $4::bigint
+WHERE r.before < $5::bigint
 ORDER BY r.number
 `
 
@@ -172,6 +260,7 @@ type InboxReadParams struct {
 	Slot       int16
 	Turn       int64
 	FromNumber int64
+	But        []int32
 	Visits     int64
 }
 
@@ -187,18 +276,20 @@ type InboxReadRow struct {
 	NewPages   []int32
 	Ips        []netip.Addr
 	Ids        []string
+	Next       int64
 	CountsSo   bool
 	FromDay    int32
 }
 
-// The next rows of a closed turn from a number on, as many as have about so many visits, at least
-// one; with whether their app still tells days and visitors apart as it did, and from which day on
-// it keeps visits.
+// The next rows of a closed turn from a number on that are not counted to their end, of all apps but
+// some, as many as have about so many visits, at least one; with the position of their app, whether
+// that still tells days and visitors apart as it did, and from which day on it keeps visits.
 func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxReadRow, error) {
 	rows, err := q.db.Query(ctx, InboxRead,
 		arg.Slot,
 		arg.Turn,
 		arg.FromNumber,
+		arg.But,
 		arg.Visits,
 	)
 	if err != nil {
@@ -220,6 +311,7 @@ func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxRe
 			&i.NewPages,
 			&i.Ips,
 			&i.Ids,
+			&i.Next,
 			&i.CountsSo,
 			&i.FromDay,
 		); err != nil {
@@ -233,60 +325,57 @@ func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxRe
 	return items, nil
 }
 
-const InboxTurns = `-- name: InboxTurns :many
-SELECT t.turn, t.slot, (t.closed_at IS NULL)::boolean AS is_open, t.next,
-       (CASE WHEN t.closed_at IS NULL THEN coalesce(w.visits, 0) ELSE t.accepted - t.counted - t.dropped END)::bigint AS waiting,
-       coalesce(w.oldest, 'epoch')::timestamptz                       AS oldest,
-       (SELECT coalesce(sum(k.accepted), 0) FROM inbox_turns AS k)::bigint AS kept
+const InboxTurnNext = `-- name: InboxTurnNext :one
+SELECT t.turn, t.slot
 FROM inbox_turns AS t
-CROSS JOIN LATERAL (
-    SELECT sum(i.visits) AS visits, min(i.received_at) AS oldest
-    FROM inbox AS i
-    WHERE i.slot = t.slot
-      AND i.turn = t.turn
-      AND i.number >= t.next >> 16
-) AS w
-WHERE NOT t.done
-ORDER BY t.turn
+WHERE t.turn = (
+    SELECT min(a.turn)
+    FROM inbox_apps AS a
+    WHERE a.waiting > 0
+      AND a.turn > $1
+      AND a.app_id <> ALL ($2::integer[]))
 `
 
-type InboxTurnsRow struct {
-	Turn    int64
-	Slot    int16
-	IsOpen  bool
-	Next    int64
-	Waiting int64
-	Oldest  time.Time
-	Kept    int64
+type InboxTurnNextParams struct {
+	After int64
+	But   []int32
 }
 
-// The turns of which anything is not counted yet, and last the one that is open: how many visits
-// wait in each, and since when the first of them (1970: none does). kept is how many visits the
-// closed ones hold together, counted ones included.
-func (q *Queries) InboxTurns(ctx context.Context) ([]InboxTurnsRow, error) {
-	rows, err := q.db.Query(ctx, InboxTurns)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []InboxTurnsRow
-	for rows.Next() {
-		var i InboxTurnsRow
-		if err := rows.Scan(
-			&i.Turn,
-			&i.Slot,
-			&i.IsOpen,
-			&i.Next,
-			&i.Waiting,
-			&i.Oldest,
-			&i.Kept,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+type InboxTurnNextRow struct {
+	Turn int64
+	Slot int16
+}
+
+// The first closed turn behind one in which visits of any app wait but of some; no row: none.
+func (q *Queries) InboxTurnNext(ctx context.Context, arg InboxTurnNextParams) (InboxTurnNextRow, error) {
+	row := q.db.QueryRow(ctx, InboxTurnNext, arg.After, arg.But)
+	var i InboxTurnNextRow
+	err := row.Scan(&i.Turn, &i.Slot)
+	return i, err
+}
+
+const InboxUncounted = `-- name: InboxUncounted :one
+SELECT coalesce(sum(a.waiting) FILTER (WHERE a.app_id = $1), 0)::bigint AS of_app,
+       coalesce(sum(a.waiting), 0)::bigint                               AS of_all
+FROM inbox_apps AS a
+WHERE a.waiting > 0
+  AND a.turn <= $2
+`
+
+type InboxUncountedParams struct {
+	App  int32
+	Turn int64
+}
+
+type InboxUncountedRow struct {
+	OfApp int64
+	OfAll int64
+}
+
+// How many visits wait in closed turns up to one: of an app, and of all.
+func (q *Queries) InboxUncounted(ctx context.Context, arg InboxUncountedParams) (InboxUncountedRow, error) {
+	row := q.db.QueryRow(ctx, InboxUncounted, arg.App, arg.Turn)
+	var i InboxUncountedRow
+	err := row.Scan(&i.OfApp, &i.OfAll)
+	return i, err
 }

@@ -161,7 +161,7 @@ type ErasedVisitor struct {
 	Rank int64
 }
 
-// Visits that were accepted to be counted later: those of an app that came at the same moment are a row. Which rows are counted already, inbox_turns tells.
+// Visits that were accepted to be counted later: those of an app that came at the same moment are a row. Which rows are counted already, inbox_apps tells.
 type Inbox struct {
 	// The turn in which it came.
 	Turn int64
@@ -331,7 +331,25 @@ type Inbox3 struct {
 	Ids []string
 }
 
-// The turns that the tables of the inbox have had since they were last emptied, and how far each was counted.
+// What each app has in a closed turn of the inbox, and how far that is counted.
+type InboxApp struct {
+	// The turn.
+	Turn int64
+	// How many visits of the app it had when it was closed.
+	Accepted int64
+	// Up to here all of it is counted: 65536 times the number of a row, and how many visits of that.
+	Next int64
+	// How many visits that are. One with an id that was counted before is among them.
+	Counted int64
+	// How many visits were passed by, since nothing could count them any more.
+	Dropped int64
+	// How many visits are left.
+	Waiting int64
+	// The app.
+	AppID int32
+}
+
+// The turns that the tables of the inbox have had since they were last emptied.
 type InboxTurn struct {
 	// The turn's number. No turn is given a second time.
 	Turn int64
@@ -341,16 +359,8 @@ type InboxTurn struct {
 	ClosedAt *time.Time
 	// How many visits it had when it was closed.
 	Accepted int64
-	// Up to here all of it is counted: 65536 times the number of a row, and how many visits of that.
-	Next int64
-	// How many visits that are. One with an id that was counted before is among them.
-	Counted int64
-	// How many visits were passed by, since nothing could count them any more.
-	Dropped int64
 	// Which of the tables has it: inbox_0 to inbox_3.
 	Slot int16
-	// All of it is counted: its table may be emptied, or have another turn.
-	Done bool
 }
 
 // Keys with which callers show that they are of an app. The key itself is stored nowhere.

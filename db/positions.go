@@ -14,7 +14,7 @@ import (
 type Position struct {
 	App          int32
 	Source, Part string
-	Turn         int64 // of the inbox, which no app has to itself; 0: of another source
+	Turn         int64 // of the inbox; 0: it is of another source
 }
 
 // Compare tells which of two positions comes first, in the order in which a batch moves them.
@@ -32,7 +32,7 @@ type Move struct {
 // queue queues the move behind the beginning of the batch.
 func (m *Move) queue(q *pgx.Batch) {
 	if m.Turn > 0 {
-		q.Queue(InboxMove, m.Turn, m.From, m.To, m.Visits, int64(0))
+		q.Queue(InboxMove, m.Turn, m.App, m.From, m.To, m.Visits, int64(0))
 		return
 	}
 	q.Queue(PositionMove, m.App, m.Source, m.Part, m.From, m.To)
@@ -55,7 +55,7 @@ func (d *DB) OpenPosition(ctx context.Context, p Position, content []byte) (row 
 // PositionNext returns where a position stands; -1 if it is not there any more.
 func (d *DB) PositionNext(ctx context.Context, p Position) (next int64, err error) {
 	if p.Turn > 0 {
-		next, err = New(d.writers).InboxNext(ctx, p.Turn)
+		next, err = New(d.writers).InboxNext(ctx, InboxNextParams{Turn: p.Turn, App: p.App})
 	} else {
 		next, err = New(d.writers).PositionGet(ctx, PositionGetParams{AppID: p.App, Source: p.Source, Part: p.Part})
 	}

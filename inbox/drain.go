@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"time"
 
@@ -21,6 +22,13 @@ const (
 	emptyEvery = time.Second
 	// readVisits is about how many visits are read at once.
 	readVisits = 8000
+	// fewVisits are not worth closing the open table at once for those that came meanwhile.
+	fewVisits = 500
+	// openRows bounds the rows of the open table: with so many it is closed, though those before
+	// wait.
+	openRows = 1000
+	// mostFailures is in how many turns counting may fail before it is given up for now.
+	mostFailures = 3
 	// A write that takes longer than writeShould is one that draining keeps waiting: it makes room,
 	// up to yieldAtMost before each chunk.
 	writeShould = 20 * time.Millisecond
@@ -37,6 +45,9 @@ type drainer struct {
 	writer   *writer // nil: this process writes nothing
 	log      *slog.Logger
 	metrics  *metrics
+
+	held    []int32   // apps that somebody else holds: their visits wait, and those of others do not
+	emptied time.Time // when tables were emptied last
 }
 
 func newDrainer(d *db.DB, r *record.Recorder, w *writer, o Options, m *metrics) *drainer {
@@ -67,36 +78,51 @@ func (d *drainer) run(ctx context.Context) {
 
 // round looks at the inbox, and counts what is there unless another instance does.
 func (d *drainer) round(ctx context.Context) error {
-	turns, err := d.look(ctx)
-	if err != nil {
+	now, err := d.look(ctx)
+	if err != nil || now.Visits+now.Kept == 0 {
 		return err
-	}
-	if open := turns[len(turns)-1]; len(turns) == 1 && open.Waiting == 0 && open.Kept == 0 {
-		return nil
 	}
 	_, err = d.alone(ctx, func() error { return d.drain(ctx) })
 	return err
 }
 
-// look returns the turns that are not counted to their end, of which the last one is open.
-func (d *drainer) look(ctx context.Context) ([]db.InboxTurnsRow, error) {
+// watch looks at the inbox every second until ctx ends, also while this instance or another one
+// counts for long what is there, and bounds the rows of the open table: what has to be known of all
+// that waits, they are looked at for.
+func (d *drainer) watch(ctx context.Context) {
+	timer := time.NewTicker(lookEvery)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		// Whoever counts tells of errors, and tries both again.
+		if now, err := d.look(ctx); err == nil && now.Rows >= openRows {
+			_, _ = d.close(ctx)
+		}
+	}
+}
+
+// look returns what is in the inbox.
+func (d *drainer) look(ctx context.Context) (now db.InboxLookRow, err error) {
 	var mine int64
 	if d.writer != nil {
 		mine = d.writer.mine.Load()
 	}
-	turns, err := turnsOf(ctx, d.db)
-	if err == nil && (len(turns) == 0 || !turns[len(turns)-1].IsOpen) {
+	err = read(ctx, d.db, func(q *db.Queries) (err error) { now, err = q.InboxLook(ctx); return err })
+	if errors.Is(err, db.ErrNoRows) {
 		err = errors.New("none of its tables is open")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look at the inbox: %w", err)
+		return now, fmt.Errorf("look at the inbox: %w", err)
 	}
 	if d.writer != nil {
-		open := turns[len(turns)-1]
-		d.writer.others.Store(open.Kept + open.Waiting - mine)
+		d.writer.others.Store(now.Kept + now.Visits - mine)
 	}
-	d.metrics.show(turns, d.db.ClockOffset())
-	return turns, nil
+	d.metrics.show(&now, d.db.ClockOffset())
+	return now, nil
 }
 
 // alone runs f, unless another instance counts what is in the inbox. Should the connection be lost
@@ -111,46 +137,24 @@ func (d *drainer) alone(ctx context.Context, f func() error) (mine bool, err err
 	return mine, err
 }
 
-// drain counts what is in the closed tables, closes the open one and counts that, and so on until
-// there is nothing. It empties the tables at the end, and now and then where there is none for
-// long, since visits come all the time.
+// drain counts what is in the closed tables, closes the open one and counts that, and so on as long
+// as there is much. It empties the tables at the end, and now and then where visits come all the
+// time.
 func (d *drainer) drain(ctx context.Context) error {
-	for emptied := time.Now(); ctx.Err() == nil; {
-		turns, err := d.look(ctx)
-		if err != nil {
-			return err
+	for first, closed := true, int64(0); ; first = false {
+		taken, err := d.countUntil(ctx, math.MaxInt64)
+		if closed = 0; err == nil && (first || taken >= fewVisits) {
+			closed, err = d.close(ctx)
 		}
-		var failed error
-		for i := range turns {
-			if turns[i].IsOpen {
-				continue
-			}
-			if err := d.count(ctx, &turns[i]); err != nil {
-				failed = errors.Join(failed, fmt.Errorf("count turn %d of the inbox: %w", turns[i].Turn, err))
-			}
+		if time.Since(d.emptied) > emptyEvery {
+			err = errors.Join(err, Empty(ctx, d.db))
+			d.emptied = time.Now()
 		}
-		open := turns[len(turns)-1]
-		end := open.Waiting == 0 && len(turns) == 1
-		if end || failed != nil || time.Since(emptied) > emptyEvery {
-			if err := Empty(ctx, d.db); err != nil {
-				return err
-			}
-			emptied = time.Now()
-		}
-		if end {
-			_, err = d.look(ctx)
-			return err
-		}
-		if open.Waiting > 0 {
-			if _, err := d.close(ctx); err != nil {
-				return errors.Join(failed, err)
-			}
-		}
-		if failed != nil {
-			return failed
+		if closed == 0 || err != nil {
+			_, failed := d.look(ctx)
+			return errors.Join(err, failed)
 		}
 	}
-	return ctx.Err()
 }
 
 // close closes the table that takes visits, if it has any.
@@ -163,22 +167,61 @@ func (d *drainer) close(ctx context.Context) (turn int64, err error) {
 	}
 }
 
-// count counts what is left of a closed turn.
-func (d *drainer) count(ctx context.Context, t *db.InboxTurnsRow) error {
-	c := counting{drainer: d, position: &record.Position{Position: db.Position{Turn: t.Turn}, Next: t.Next}}
+// countUntil counts the closed turns up to one, but of apps that others hold: these are tried
+// again when they are free. It returns how many visits it has taken out.
+func (d *drainer) countUntil(ctx context.Context, until int64) (taken int64, err error) {
+	if len(d.held) > 0 {
+		if err := read(ctx, d.db, func(q *db.Queries) (err error) { d.held, err = q.InboxHeld(ctx, d.held); return err }); err != nil {
+			return 0, err
+		}
+	}
+	var failed error
+	failures, begin := 0, time.Now()
+	for after := int64(0); failures < mostFailures && (len(d.held) == 0 || time.Since(begin) < lookEvery); {
+		var turn db.InboxTurnNextRow
+		next := db.InboxTurnNextParams{After: after, But: d.butHeld()}
+		err := read(ctx, d.db, func(q *db.Queries) (err error) { turn, err = q.InboxTurnNext(ctx, next); return err })
+		switch {
+		case errors.Is(err, db.ErrNoRows) || err == nil && turn.Turn > until:
+			return taken, failed
+		case err != nil:
+			return taken, errors.Join(failed, err)
+		}
+		after = turn.Turn
+		some, err := d.count(ctx, turn)
+		if taken += some; err != nil {
+			failed = errors.Join(failed, fmt.Errorf("count turn %d of the inbox: %w", turn.Turn, err))
+			failures++
+		}
+		if ctx.Err() != nil {
+			return taken, ctx.Err()
+		}
+	}
+	return taken, failed
+}
+
+// butHeld is never null, which would exclude every app.
+func (d *drainer) butHeld() []int32 { return append([]int32{}, d.held...) }
+
+// count counts what is left of a closed turn, and returns how many visits that were.
+func (d *drainer) count(ctx context.Context, t db.InboxTurnNextRow) (taken int64, err error) {
+	c := counting{drainer: d, turn: t.Turn}
+	from, begun := int64(0), false
 	for ctx.Err() == nil {
 		var rows []db.InboxReadRow
-		next := db.InboxReadParams{Slot: t.Slot, Turn: t.Turn, FromNumber: c.position.Next >> placeBits, Visits: readVisits}
+		next := db.InboxReadParams{Slot: t.Slot, Turn: t.Turn, FromNumber: from, But: d.butHeld(), Visits: readVisits}
 		err := read(ctx, d.db, func(q *db.Queries) (err error) { rows, err = q.InboxRead(ctx, next); return err })
 		if err != nil {
-			return err
+			return c.taken, err
 		}
-		if len(rows) == 0 || c.isBehind(&rows[len(rows)-1]) {
-			if c.position.Next == t.Next {
-				return errors.New("rows of visits that wait are gone: run footfall verify")
+		if len(rows) == 0 {
+			if !begun {
+				return c.taken, errors.New("rows of visits that wait are gone: run footfall verify")
 			}
-			return nil
+			return c.taken, nil
 		}
+		begun = true
+		c.positions = map[int32]*record.Position{}
 		for i := range rows {
 			if err = c.take(ctx, &rows[i]); err != nil {
 				break
@@ -187,66 +230,47 @@ func (d *drainer) count(ctx context.Context, t *db.InboxTurnsRow) error {
 		if err == nil {
 			err = c.flush(ctx)
 		}
-		if c.chunk = (record.Chunk{}); err != nil && !errors.Is(err, errReadAgain) {
-			return err
+		c.chunk = record.Chunk{}
+		switch {
+		case err == nil:
+			from = rows[len(rows)-1].Number + 1
+		case !errors.Is(err, errReadAgain):
+			return c.taken, err
 		}
 	}
-	return ctx.Err()
+	return c.taken, ctx.Err()
 }
 
-// settle counts all that was accepted before, unless another instance does, and returns how much
-// that was.
-func (d *drainer) settle(ctx context.Context) (waited int64, err error) {
-	until, left, progress := int64(0), int64(-1), time.Now()
-	for ctx.Err() == nil {
-		turns, err := d.look(ctx)
-		if err != nil {
+// settle counts all visits of an app that were accepted before, unless another instance does, and
+// returns how many these were.
+func (d *drainer) settle(ctx context.Context, app int32) (waited int64, err error) {
+	waited, err = Behind(ctx, d.db, app)
+	if err != nil || waited == 0 {
+		return waited, err
+	}
+	now, err := d.look(ctx)
+	if err == nil {
+		_, err = d.close(ctx)
+	}
+	for left, progress := int64(-1), time.Now(); err == nil && ctx.Err() == nil; {
+		var still db.InboxUncountedRow
+		asked := db.InboxUncountedParams{App: app, Turn: now.Turn}
+		err = read(ctx, d.db, func(q *db.Queries) (err error) { still, err = q.InboxUncounted(ctx, asked); return err })
+		if err != nil || still.OfApp == 0 {
 			return waited, err
 		}
-		open := turns[len(turns)-1]
-		if until == 0 {
-			for _, t := range turns {
-				waited += t.Waiting
-			}
-			until = open.Turn
+		if still.OfAll != left {
+			left, progress = still.OfAll, time.Now()
 		}
-		still := int64(0)
-		for _, t := range turns {
-			if t.Turn <= until {
-				still += t.Waiting
-			}
-		}
-		if still == 0 {
-			return waited, nil
-		}
-		if open.Turn <= until && open.Waiting > 0 {
-			if _, err := d.close(ctx); err != nil {
-				return waited, err
-			}
-		}
-		if still != left {
-			left, progress = still, time.Now()
-		}
-		mine, err := d.alone(ctx, func() error { return d.countUntil(ctx, until) })
+		mine, failed := d.alone(ctx, func() error { _, err := d.countUntil(ctx, now.Turn); return err })
 		if time.Since(progress) > settleWithin {
-			return waited, visit.Errorf(visit.Unavailable, "", "%d visits that were accepted before are not counted yet, and cannot be now; try again", still).Because(err)
+			return waited, visit.Errorf(visit.Unavailable, "", "%d visits that were accepted before are not counted yet, and cannot be now; try again", still.OfApp).Because(failed)
 		}
-		if !mine || err != nil {
+		if !mine || failed != nil || len(d.held) > 0 {
 			sleep(ctx, restFor)
 		}
 	}
-	return waited, ctx.Err()
-}
-
-// countUntil counts the closed turns up to one.
-func (d *drainer) countUntil(ctx context.Context, until int64) error {
-	turns, err := d.look(ctx)
-	for i := range turns {
-		if t := &turns[i]; err == nil && !t.IsOpen && t.Turn <= until {
-			err = d.count(ctx, t)
-		}
-	}
-	return err
+	return waited, errors.Join(err, ctx.Err())
 }
 
 // yield makes room for visits that wait to be written.
@@ -271,38 +295,42 @@ var errReadAgain = errors.New("read again")
 // counting counts one turn.
 type counting struct {
 	*drainer
-	position *record.Position
-	chunk    record.Chunk
+	turn      int64
+	positions map[int32]*record.Position // by app, of the rows that were read last
+	chunk     record.Chunk
+	taken     int64 // visits that were counted or passed by
 }
 
-// isBehind reports whether all of a row is counted.
-func (c *counting) isBehind(r *db.InboxReadRow) bool {
-	return c.position.Next >= r.Number<<placeBits+int64(len(r.Ips))
+// positionOf is that of the app of a row.
+func (c *counting) positionOf(r *db.InboxReadRow) *record.Position {
+	p := c.positions[r.AppID]
+	if p == nil {
+		p = &record.Position{Position: db.Position{Turn: c.turn, App: r.AppID}, Next: r.Next}
+		c.positions[r.AppID] = p
+	}
+	return p
 }
 
 // take adds the visits of a row to the chunk that are not counted yet, and counts it whenever it is
 // full. What cannot be counted any more is passed by.
 func (c *counting) take(ctx context.Context, r *db.InboxReadRow) error {
-	first := 0
-	if c.position.Next>>placeBits == r.Number {
-		first = int(c.position.Next & (1<<placeBits - 1))
-	}
-	if first == len(r.Ips) { // it is read again for where it ends
-		return nil
+	position, first := c.positionOf(r), 0
+	if position.Next>>placeBits == r.Number {
+		first = int(position.Next & (1<<placeBits - 1))
 	}
 	if !r.CountsSo {
-		return c.pass(ctx, r.Number<<placeBits+int64(len(r.Ips)), int64(len(r.Ips)-first), "their app is gone, or tells days or visitors apart in another way now")
+		return c.pass(ctx, position, r.Number<<placeBits+int64(len(r.Ips)), int64(len(r.Ips)-first), "their app is gone, or tells days or visitors apart in another way now")
 	}
 	for i := first; i < len(r.Ips); i++ {
 		next := r.Number<<placeBits + int64(i) + 1
 		if r.Days[i] < r.FromDay {
-			if err := c.pass(ctx, next, 1, "the app keeps no visits of their day any more"); err != nil {
+			if err := c.pass(ctx, position, next, 1, "the app keeps no visits of their day any more"); err != nil {
 				return err
 			}
 			continue
 		}
 		c.chunk.Visits = append(c.chunk.Visits, visitOf(r, i))
-		c.chunk.Steps = append(c.chunk.Steps, record.Step{Position: c.position, Next: next})
+		c.chunk.Steps = append(c.chunk.Steps, record.Step{Position: position, Next: next})
 		if len(c.chunk.Visits) >= c.recorder.ChunkVisits() {
 			if err := c.flush(ctx); err != nil {
 				return err
@@ -343,14 +371,18 @@ func (c *counting) flush(ctx context.Context) error {
 		switch {
 		case err == nil, errors.Is(err, record.ErrRepeated), errors.Is(err, record.ErrNumbersLost):
 			c.metrics.drained.WithLabelValues("counted").Inc()
+			c.taken++
 			continue
+		case db.FaultOf(err) == db.FaultHeld:
+			c.held = append(c.held, db.HeldApp(err))
+			return errReadAgain
 		case errors.Is(err, record.ErrMoved), errors.Is(err, db.ErrAppChanged), errors.Is(err, db.ErrAppGone):
 			return errReadAgain
 		case ok && (told.Kind == visit.Unavailable || told.Kind == visit.Lost):
 			return err
 		}
 		// The tables do not accept it, and never will.
-		if err := c.pass(ctx, chunk.Steps[i].Next, 1, err.Error()); err != nil {
+		if err := c.pass(ctx, chunk.Steps[i].Position, chunk.Steps[i].Next, 1, err.Error()); err != nil {
 			return err
 		}
 		return errReadAgain
@@ -359,26 +391,21 @@ func (c *counting) flush(ctx context.Context) error {
 }
 
 // pass passes by visits up to a position that nothing can count any more.
-func (c *counting) pass(ctx context.Context, next, visits int64, why string) error {
+func (c *counting) pass(ctx context.Context, position *record.Position, next, visits int64, why string) error {
 	if err := c.flush(ctx); err != nil {
 		return err
 	}
-	move := db.Move{Position: c.position.Position, From: c.position.Next, To: next, Visits: visits}
+	move := db.Move{Position: position.Position, From: position.Next, To: next, Visits: visits}
 	within, cancel := c.db.InTime(ctx)
 	defer cancel()
 	if err := c.db.PassInbox(within, move); err != nil {
-		if db.FaultOf(err) != db.FaultMoved {
-			return err
+		if db.FaultOf(err) == db.FaultMoved { // another instance counts here, too: its connection that keeps others out was lost
+			return errReadAgain
 		}
-		// Another instance counts here, too: its connection that keeps others out was lost.
-		now, err := c.db.PositionNext(within, c.position.Position)
-		if err != nil || now < c.position.Next {
-			return fmt.Errorf("find the position in the inbox: %w", err)
-		}
-		c.position.Next = now
-		return errReadAgain
+		return err
 	}
-	c.position.Next = next
+	position.Next = next
+	c.taken += visits
 	c.metrics.drained.WithLabelValues("dropped").Add(float64(visits))
 	c.log.Warn("visits of the inbox cannot be counted any more, and are passed by", "visits", visits, "why", why)
 	return nil

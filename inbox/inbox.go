@@ -49,6 +49,7 @@ func Open(d *db.DB, r *record.Recorder, o Options) *Inbox {
 	i := &Inbox{writer: w, drain: newDrainer(d, r, w, o, m), stop: stop}
 	i.ended.Go(w.run)
 	i.ended.Go(func() { i.drain.run(ctx) })
+	i.ended.Go(func() { i.drain.watch(ctx) })
 	return i
 }
 
@@ -73,12 +74,13 @@ func (i *Inbox) Close() {
 	i.ended.Wait()
 }
 
-// Settle counts all visits that were accepted before it was called, and returns how many waited.
-func Settle(ctx context.Context, d *db.DB, r *record.Recorder, o Options) (waited int64, err error) {
+// Settle counts all visits of an app that were accepted before it was called, and returns how many
+// waited.
+func Settle(ctx context.Context, d *db.DB, r *record.Recorder, app int32, o Options) (waited int64, err error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return newDrainer(d, r, nil, o, newMetrics(nil)).settle(ctx)
+	return newDrainer(d, r, nil, o, newMetrics(nil)).settle(ctx, app)
 }
 
 // Empty empties the tables that were read to their end, unless somebody uses them.
@@ -86,18 +88,11 @@ func Empty(ctx context.Context, d *db.DB) error {
 	return read(ctx, d, func(q *db.Queries) error { _, err := q.InboxEmpty(ctx); return err })
 }
 
-// Waiting is how many visits are accepted and not counted yet.
-func Waiting(ctx context.Context, d *db.DB) (visits int64, err error) {
-	turns, err := turnsOf(ctx, d)
-	for _, t := range turns {
-		visits += t.Waiting
-	}
+// Behind is how many accepted visits of an app are not counted yet. It costs the same however many
+// there are.
+func Behind(ctx context.Context, d *db.DB, app int32) (visits int64, err error) {
+	err = read(ctx, d, func(q *db.Queries) (err error) { visits, err = q.InboxBehind(ctx, app); return err })
 	return visits, err
-}
-
-func turnsOf(ctx context.Context, d *db.DB) (turns []db.InboxTurnsRow, err error) {
-	err = read(ctx, d, func(q *db.Queries) (err error) { turns, err = q.InboxTurns(ctx); return err })
-	return turns, err
 }
 
 // read runs f in as much time as a read may take.

@@ -71,17 +71,11 @@ func (m *metrics) outcome(err error) {
 }
 
 // show shows what waits.
-func (m *metrics) show(turns []db.InboxTurnsRow, ahead time.Duration) {
-	var waiting, oldest int64
-	for _, t := range turns {
-		if t.Waiting == 0 {
-			continue
-		}
-		waiting += t.Waiting
-		if since := t.Oldest.Add(ahead).UnixNano(); oldest == 0 || since < oldest {
-			oldest = since
-		}
+func (m *metrics) show(now *db.InboxLookRow, ahead time.Duration) {
+	m.waiting.Set(float64(now.Waiting + now.Visits))
+	oldest := int64(0)
+	if now.Waiting+now.Visits > 0 {
+		oldest = now.Oldest.Add(ahead).UnixNano()
 	}
-	m.waiting.Set(float64(waiting))
 	m.oldest.Store(oldest)
 }

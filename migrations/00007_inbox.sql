@@ -12,32 +12,49 @@ CREATE TABLE inbox_turns (
     opened_at timestamptz NOT NULL DEFAULT now(),
     closed_at timestamptz,
     accepted  bigint      NOT NULL DEFAULT 0,
-    next      bigint      NOT NULL DEFAULT 0,
-    counted   bigint      NOT NULL DEFAULT 0,
-    dropped   bigint      NOT NULL DEFAULT 0,
     slot      smallint    NOT NULL,
-    done      boolean     NOT NULL GENERATED ALWAYS AS (closed_at IS NOT NULL AND counted + dropped = accepted) STORED,
 
-    CONSTRAINT inbox_turns_have_a_table           CHECK (slot BETWEEN 0 AND 3),
-    CONSTRAINT inbox_turns_only_closed_are_read   CHECK (closed_at IS NOT NULL OR next = 0),
-    CONSTRAINT inbox_turns_count_what_was_accepted CHECK (least(counted, dropped) >= 0 AND counted + dropped <= accepted)
+    CONSTRAINT inbox_turns_have_a_table         CHECK (slot BETWEEN 0 AND 3),
+    CONSTRAINT inbox_turns_are_added_up_at_last CHECK (accepted >= 0 AND (closed_at IS NOT NULL OR accepted = 0))
 );
 
-COMMENT ON TABLE  inbox_turns           IS 'The turns that the tables of the inbox have had since they were last emptied, and how far each was counted.';
+COMMENT ON TABLE  inbox_turns           IS 'The turns that the tables of the inbox have had since they were last emptied.';
 COMMENT ON COLUMN inbox_turns.turn      IS 'The turn''s number. No turn is given a second time.';
 COMMENT ON COLUMN inbox_turns.opened_at IS 'Since when it has taken visits.';
 COMMENT ON COLUMN inbox_turns.closed_at IS 'Since when it takes none any more. Null: it is the open one.';
 COMMENT ON COLUMN inbox_turns.accepted  IS 'How many visits it had when it was closed.';
-COMMENT ON COLUMN inbox_turns.next      IS 'Up to here all of it is counted: 65536 times the number of a row, and how many visits of that.';
-COMMENT ON COLUMN inbox_turns.counted   IS 'How many visits that are. One with an id that was counted before is among them.';
-COMMENT ON COLUMN inbox_turns.dropped   IS 'How many visits were passed by, since nothing could count them any more.';
 COMMENT ON COLUMN inbox_turns.slot      IS 'Which of the tables has it: inbox_0 to inbox_3.';
-COMMENT ON COLUMN inbox_turns.done      IS 'All of it is counted: its table may be emptied, or have another turn.';
 
 CREATE UNIQUE INDEX inbox_turns_one_is_open ON inbox_turns ((closed_at IS NULL)) WHERE closed_at IS NULL;
-CREATE UNIQUE INDEX inbox_turns_one_a_table ON inbox_turns (slot) WHERE NOT done;
 
 INSERT INTO inbox_turns (turn, slot) VALUES (1, 0);
+
+-- Each app has a position of its own, so that one whose visits cannot be counted for now keeps none
+-- of the others waiting.
+CREATE TABLE inbox_apps (
+    turn     bigint  NOT NULL,
+    accepted bigint  NOT NULL,
+    next     bigint  NOT NULL DEFAULT 0,
+    counted  bigint  NOT NULL DEFAULT 0,
+    dropped  bigint  NOT NULL DEFAULT 0,
+    waiting  bigint  NOT NULL GENERATED ALWAYS AS (accepted - counted - dropped) STORED,
+    app_id   integer NOT NULL,
+
+    PRIMARY KEY (turn, app_id),
+    CONSTRAINT inbox_apps_turn_fkey              FOREIGN KEY (turn) REFERENCES inbox_turns ON DELETE CASCADE,
+    CONSTRAINT inbox_apps_count_what_was_accepted CHECK (least(counted, dropped, accepted - counted - dropped) >= 0)
+);
+
+COMMENT ON TABLE  inbox_apps          IS 'What each app has in a closed turn of the inbox, and how far that is counted.';
+COMMENT ON COLUMN inbox_apps.turn     IS 'The turn.';
+COMMENT ON COLUMN inbox_apps.accepted IS 'How many visits of the app it had when it was closed.';
+COMMENT ON COLUMN inbox_apps.next     IS 'Up to here all of it is counted: 65536 times the number of a row, and how many visits of that.';
+COMMENT ON COLUMN inbox_apps.counted  IS 'How many visits that are. One with an id that was counted before is among them.';
+COMMENT ON COLUMN inbox_apps.dropped  IS 'How many visits were passed by, since nothing could count them any more.';
+COMMENT ON COLUMN inbox_apps.waiting  IS 'How many visits are left.';
+COMMENT ON COLUMN inbox_apps.app_id   IS 'The app.';
+
+CREATE INDEX inbox_apps_that_wait ON inbox_apps (app_id, turn) WHERE waiting > 0;
 
 CREATE SEQUENCE inbox_numbers;
 
@@ -71,7 +88,7 @@ CREATE TABLE inbox (
     CONSTRAINT inbox_pages_have_a_uri CHECK (cardinality(uris) BETWEEN 1 AND visits)
 ) PARTITION BY LIST (slot);
 
-COMMENT ON TABLE  inbox             IS 'Visits that were accepted to be counted later: those of an app that came at the same moment are a row. Which rows are counted already, inbox_turns tells.';
+COMMENT ON TABLE  inbox             IS 'Visits that were accepted to be counted later: those of an app that came at the same moment are a row. Which rows are counted already, inbox_apps tells.';
 COMMENT ON COLUMN inbox.turn        IS 'The turn in which it came.';
 COMMENT ON COLUMN inbox.number      IS 'The order of counting within the turn.';
 COMMENT ON COLUMN inbox.received_at IS 'When it came.';
@@ -116,4 +133,5 @@ COMMENT ON TABLE inbox_3 IS 'One of the four tables of the inbox that take turns
 -- +goose Down
 DROP TABLE inbox;
 DROP SEQUENCE inbox_numbers;
+DROP TABLE inbox_apps;
 DROP TABLE inbox_turns;

@@ -6,32 +6,63 @@
 SELECT put_in_inbox(@app, @tz, @visitor, @ipv6_prefix::smallint, @uris::text[], @pages::integer[], @days::integer[],
                     @new_pages::integer[], @ips::inet[], sqlc.narg(ids)::text[]);
 
--- name: InboxTurns :many
--- The turns of which anything is not counted yet, and last the one that is open: how many visits
--- wait in each, and since when the first of them (1970: none does). kept is how many visits the
--- closed ones hold together, counted ones included.
-SELECT t.turn, t.slot, (t.closed_at IS NULL)::boolean AS is_open, t.next,
-       (CASE WHEN t.closed_at IS NULL THEN coalesce(w.visits, 0) ELSE t.accepted - t.counted - t.dropped END)::bigint AS waiting,
-       coalesce(w.oldest, 'epoch')::timestamptz                       AS oldest,
-       (SELECT coalesce(sum(k.accepted), 0) FROM inbox_turns AS k)::bigint AS kept
-FROM inbox_turns AS t
+-- name: InboxLook :one
+-- What is in the inbox: its open turn, with how many rows and visits; how many visits of closed turns
+-- are not counted yet; how many visits these hold together, counted ones included; and since when
+-- the first visit waits (1970: none does). No row where none of its tables takes visits.
+SELECT o.turn, w.rows, w.visits,
+       (SELECT coalesce(sum(a.waiting), 0) FROM inbox_apps AS a WHERE a.waiting > 0)::bigint AS waiting,
+       (SELECT coalesce(sum(t.accepted), 0) FROM inbox_turns AS t)::bigint                   AS kept,
+       coalesce(first.received_at, w.oldest, 'epoch')::timestamptz                           AS oldest
+FROM inbox_turns AS o
 CROSS JOIN LATERAL (
-    SELECT sum(i.visits) AS visits, min(i.received_at) AS oldest
+    SELECT count(*)::bigint AS rows, coalesce(sum(i.visits), 0)::bigint AS visits, min(i.received_at) AS oldest
     FROM inbox AS i
-    WHERE i.slot = t.slot
-      AND i.turn = t.turn
-      AND i.number >= t.next >> 16
+    WHERE i.slot = o.slot
+      AND i.turn = o.turn
 ) AS w
-WHERE NOT t.done
-ORDER BY t.turn;
+LEFT JOIN LATERAL (
+    SELECT i.received_at
+    FROM (SELECT min(a.turn) AS turn FROM inbox_apps AS a WHERE a.waiting > 0) AS f
+    JOIN inbox_turns AS t ON t.turn = f.turn
+    JOIN inbox_apps AS a  ON a.turn = f.turn AND a.waiting > 0
+    JOIN inbox AS i       ON i.slot = t.slot AND i.turn = f.turn AND i.app_id = a.app_id AND i.number >= a.next >> 16
+    ORDER BY i.number
+    LIMIT 1
+) AS first ON true
+WHERE o.closed_at IS NULL;
+
+-- name: InboxUncounted :one
+-- How many visits wait in closed turns up to one: of an app, and of all.
+SELECT coalesce(sum(a.waiting) FILTER (WHERE a.app_id = @app), 0)::bigint AS of_app,
+       coalesce(sum(a.waiting), 0)::bigint                               AS of_all
+FROM inbox_apps AS a
+WHERE a.waiting > 0
+  AND a.turn <= @turn;
+
+-- name: InboxTurnNext :one
+-- The first closed turn behind one in which visits of any app wait but of some; no row: none.
+SELECT t.turn, t.slot
+FROM inbox_turns AS t
+WHERE t.turn = (
+    SELECT min(a.turn)
+    FROM inbox_apps AS a
+    WHERE a.waiting > 0
+      AND a.turn > @after
+      AND a.app_id <> ALL (@but::integer[]));
+
+-- name: InboxHeld :many
+-- Those of some apps that somebody holds, as while a visitor is erased: nobody waits for that here.
+SELECT a.id::integer AS app_id
+FROM unnest(@apps::integer[]) AS a (id)
+WHERE NOT pg_try_advisory_xact_lock_shared(hashtext('footfall.told_days'), a.id);
 
 -- name: InboxDrainTry :one
 -- Makes this transaction the one that counts what is in the inbox; false: another one does.
 SELECT pg_try_advisory_xact_lock(hashtext('footfall.drain_inbox'))::boolean AS mine;
 
 -- name: InboxClose :one
--- Closes the table that is open, and opens another: the turn that has ended; 0: it has no visits;
--- -1: none is free.
+-- Closes the table that is open, and opens another: the turn that has ended; 0: it has nothing.
 SELECT turn_inbox()::bigint AS turn;
 
 -- name: InboxEmpty :one
@@ -39,19 +70,23 @@ SELECT turn_inbox()::bigint AS turn;
 SELECT empty_inbox()::integer AS emptied;
 
 -- name: InboxRead :many
--- The next rows of a closed turn from a number on, as many as have about so many visits, at least
--- one; with whether their app still tells days and visitors apart as it did, and from which day on
--- it keeps visits.
+-- The next rows of a closed turn from a number on that are not counted to their end, of all apps but
+-- some, as many as have about so many visits, at least one; with the position of their app, whether
+-- that still tells days and visitors apart as it did, and from which day on it keeps visits.
 SELECT r.number, r.app_id, r.tz, r.visitor, r.ipv6_prefix, r.uris, r.pages, r.days, r.new_pages, r.ips,
        coalesce(r.ids, '{}')::text[]            AS ids,
+       r.next::bigint                           AS next,
        (a.id IS NOT NULL)::boolean              AS counts_so,
        coalesce(k.from_day, 0)::integer         AS from_day
 FROM (
-    SELECT i.*, sum(i.visits) OVER (ORDER BY i.number) - i.visits AS before
+    SELECT i.*, s.next, sum(i.visits) OVER (ORDER BY i.number) - i.visits AS before
     FROM inbox AS i
+    JOIN inbox_apps AS s ON s.turn = i.turn AND s.app_id = i.app_id AND s.waiting > 0
     WHERE i.slot = @slot
       AND i.turn = @turn
       AND i.number >= @from_number
+      AND i.number * 65536 + i.visits > s.next
+      AND i.app_id <> ALL (@but::integer[])
     ORDER BY i.number
     LIMIT 1000
 ) AS r
@@ -62,15 +97,16 @@ WHERE r.before < @visits::bigint
 ORDER BY r.number;
 
 -- name: InboxMove :exec
--- Moves the position of a turn in the transaction that counts what is between. Fails with SQLSTATE
--- FF004 when it stands elsewhere.
-SELECT move_inbox(@turn, @from_next, @to_next, @counted, @dropped);
+-- Moves the position of an app in a turn, in the transaction that counts what is between. Fails with
+-- SQLSTATE FF004 when it stands elsewhere.
+SELECT move_inbox(@turn, @app, @from_next, @to_next, @counted, @dropped);
 
 -- name: InboxNext :one
--- Where the position of a turn stands; no row if its table was emptied.
+-- Where the position of an app in a turn stands; no row if its table was emptied.
 SELECT next
-FROM inbox_turns
-WHERE turn = @turn;
+FROM inbox_apps
+WHERE turn = @turn
+  AND app_id = @app;
 
 -- name: InboxBehind :one
 -- How many accepted visits of an app are not counted yet.

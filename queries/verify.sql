@@ -92,23 +92,36 @@ WHERE @app::text IN ('', a.name)
 ORDER BY a.id;
 
 -- name: VerifyInbox :many
--- The turns of the inbox, each in the place of a target: of one that is closed so many visits wait by
--- its rows as by what was accepted and what was taken out, of the open one none was; and the rows of
--- turns that are not there, which nobody would count.
+-- The turns of the inbox, each in the place of a target: of one that is closed so many visits of each
+-- app wait by its rows as by what was accepted and what was taken out, of the open one none was; all
+-- apps together had what the turn accepted; and the rows of turns that are not there, which nobody
+-- would count.
 WITH waiting AS (
-    SELECT i.slot, i.turn, sum(i.visits - CASE WHEN i.number = t.next >> 16 THEN t.next & 65535 ELSE 0 END) AS visits
+    SELECT i.slot, i.turn, i.app_id,
+           sum(i.visits - CASE WHEN i.number = a.next >> 16 THEN a.next & 65535 ELSE 0 END) AS visits
     FROM inbox AS i
-    LEFT JOIN inbox_turns AS t ON t.turn = i.turn AND t.slot = i.slot
-    WHERE t.turn IS NULL
-       OR i.number >= t.next >> 16
-    GROUP BY i.slot, i.turn
+    LEFT JOIN inbox_apps AS a ON a.turn = i.turn AND a.app_id = i.app_id
+    WHERE a.turn IS NULL
+       OR i.number >= a.next >> 16
+    GROUP BY i.slot, i.turn, i.app_id
 ), checks AS (
     SELECT 'inbox' AS measure, t.turn, CASE WHEN t.closed_at IS NULL THEN 0 ELSE coalesce(w.visits, 0) END AS stored,
-           t.accepted - t.counted - t.dropped AS should
+           coalesce(a.waiting, 0) AS should
     FROM inbox_turns AS t
-    LEFT JOIN waiting AS w ON w.slot = t.slot AND w.turn = t.turn
+    LEFT JOIN (
+        SELECT turn, app_id FROM waiting
+        UNION
+        SELECT turn, app_id FROM inbox_apps
+    ) AS has                  ON has.turn = t.turn
+    LEFT JOIN waiting AS w    ON w.slot = t.slot AND w.turn = t.turn AND w.app_id = has.app_id
+    LEFT JOIN inbox_apps AS a ON a.turn = t.turn AND a.app_id = has.app_id
     UNION ALL
-    SELECT 'inbox turns', w.turn, 1, count(t.turn)
+    SELECT 'inbox accepted', t.turn, coalesce(sum(a.accepted), 0), t.accepted
+    FROM inbox_turns AS t
+    LEFT JOIN inbox_apps AS a ON a.turn = t.turn
+    GROUP BY t.turn
+    UNION ALL
+    SELECT 'inbox turns', w.turn, 1, count(DISTINCT t.turn)
     FROM waiting AS w
     LEFT JOIN inbox_turns AS t ON t.slot = w.slot AND t.turn = w.turn
     GROUP BY w.slot, w.turn

@@ -125,7 +125,7 @@ type facts struct {
 	apps       []db.StatusAppsRow
 	sizes      []db.TableSizesRow
 	daily      db.StatusDailyRow
-	inbox      []db.InboxTurnsRow
+	inbox      db.InboxLookRow
 	days       []int32 // with a partition
 	unclosed   []int32 // of them, though they should be closed
 	missing    []int32 // of yesterday, today and tomorrow
@@ -158,7 +158,7 @@ func (f *facts) readTables(ctx context.Context, q *db.Queries) (err error) {
 	if f.daily, err = q.StatusDaily(ctx); err != nil {
 		return err
 	}
-	if f.inbox, err = q.InboxTurns(ctx); err != nil {
+	if f.inbox, err = q.InboxLook(ctx); err != nil {
 		return err
 	}
 	if f.days, err = q.VisitsDays(ctx, db.VisitsDaysParams{FirstDay: 0, LastDay: lastDay}); err != nil {
@@ -187,16 +187,9 @@ func (f *facts) status() *Status {
 	for _, t := range f.sizes {
 		s.Tables = append(s.Tables, Table{t.Name, t.Rows, t.Heap + t.Indexes})
 	}
-	for _, turn := range f.inbox {
-		if since := known(turn.Oldest); turn.Waiting > 0 {
-			s.Inbox.Waiting += turn.Waiting
-			if s.Inbox.Oldest == nil || since.Before(*s.Inbox.Oldest) {
-				s.Inbox.Oldest = since
-			}
-		}
-		if s.Inbox.Kept = turn.Kept; turn.IsOpen {
-			s.Inbox.Kept += turn.Waiting
-		}
+	s.Inbox.Waiting, s.Inbox.Kept = f.inbox.Waiting+f.inbox.Visits, f.inbox.Kept+f.inbox.Visits
+	if s.Inbox.Waiting > 0 {
+		s.Inbox.Oldest = known(f.inbox.Oldest)
 	}
 	for _, day := range f.days {
 		if day > dayOf(f.now) {

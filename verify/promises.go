@@ -65,6 +65,7 @@ var promises = []promise{
 			{"page of rows", "rows of visits of no page", "what is allowed"}}},
 	{"inbox", "what was accepted to be counted later is counted, dropped, or waits", "rows of the inbox", "turns", passInbox,
 		[]measure{{inboxMeasure, "rows of visits that wait", "what was accepted and is neither counted nor dropped"},
+			{"inbox accepted", "visits of its apps", "what it had when it was closed"},
 			{"inbox turns", "turns that have rows", "turns with this number"}}},
 }
 

@@ -84,16 +84,18 @@ func TestVerifyInbox(t *testing.T) {
 	p.exec(t, fmt.Sprintf(put, "0", 1))
 	p.exec(t, `SELECT turn_inbox()`)
 	p.exec(t, fmt.Sprintf(put, "(SELECT slot FROM inbox_turns WHERE turn = 2)", 2))
-	p.exec(t, `SELECT move_inbox(1, 0, (number << 16) + 1, 1, 0) FROM inbox WHERE turn = 1`)
+	p.exec(t, `SELECT move_inbox(1, 1, 0, (number << 16) + 1, 1, 0) FROM inbox WHERE turn = 1`)
 	assert.Zero(t, prove().Violations)
 
 	p.exec(t, fmt.Sprintf(put, "3", 9))
 	p.exec(t, `DELETE FROM inbox WHERE turn = 1`)
+	p.exec(t, `UPDATE inbox_turns SET accepted = 3 WHERE turn = 1`)
 	proof := prove()
-	assert.Equal(t, int64(2), proof.Violations)
+	assert.Equal(t, int64(3), proof.Violations)
 	inbox := proof.Promises[slices.IndexFunc(proof.Promises, func(r verify.PromiseResult) bool { return r.Name == "inbox" })]
 	assert.Equal(t, []verify.Offender{
 		{Target: "(turn 1 of the inbox)", Problem: "rows of visits that wait: 0, but what was accepted and is neither counted nor dropped: 1"},
+		{Target: "(turn 1 of the inbox)", Problem: "visits of its apps: 2, but what it had when it was closed: 3"},
 		{Target: "(turn 9 of the inbox)", Problem: "turns that have rows: 1, but turns with this number: 0"},
 	}, inbox.Offenders)
 }

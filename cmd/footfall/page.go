@@ -20,7 +20,7 @@ type pageDeleteCmd struct {
 
 func (c *pageDeleteCmd) run(ctx context.Context, p *program) error {
 	return p.withAdmin(ctx, func(a *counter.Admin) error {
-		if err := countAccepted(ctx, p, a); err != nil {
+		if err := countAccepted(ctx, p, a, c.App); err != nil {
 			return err
 		}
 		page, err := a.FindPage(ctx, c.App, c.URI)

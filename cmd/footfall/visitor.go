@@ -48,7 +48,7 @@ func (c *visitorShowCmd) run(ctx context.Context, p *program) error {
 
 func (c *visitorEraseCmd) run(ctx context.Context, p *program) error {
 	return p.withAdmin(ctx, func(a *counter.Admin) error {
-		if err := countAccepted(ctx, p, a); err != nil {
+		if err := countAccepted(ctx, p, a, c.App); err != nil {
 			return err
 		}
 		if !c.Yes { // looking at all that is stored takes as long as erasing it
@@ -79,8 +79,8 @@ func (c *visitorEraseCmd) run(ctx context.Context, p *program) error {
 }
 
 // countAccepted counts what was accepted to be counted later, before something is erased.
-func countAccepted(ctx context.Context, p *program, a *counter.Admin) error {
-	visits, err := a.CountAccepted(ctx)
+func countAccepted(ctx context.Context, p *program, a *counter.Admin, app string) error {
+	visits, err := a.CountAccepted(ctx, app)
 	if visits > 0 && err == nil {
 		fmt.Fprintf(p.stdout, "counted %d visits that were accepted before\n", visits)
 	}

@@ -36,7 +36,9 @@ $$;
 
 COMMENT ON FUNCTION put_in_inbox(integer, text, text, smallint, text[], integer[], integer[], integer[], inet[], text[]) IS 'Writes visits of an app to the inbox; the last five arrays are one table. Fails with SQLSTATE FF008 where the app does not count so any more, and with FF003 where a day has come nowhere yet.';
 
--- Whoever writes is waited for, and whoever comes to write waits for that: it gives up soon.
+-- Whoever writes is waited for, and whoever comes to write waits for that: it gives up soon. The next
+-- table is one that is empty; or else one that is read to its end, and could not be emptied; or else
+-- one with visits that cannot be counted for now. Rows say of which turn they are.
 CREATE FUNCTION turn_inbox() RETURNS bigint
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -45,51 +47,57 @@ SET lock_timeout = '100ms'
 AS $$
 DECLARE
     written inbox_turns;
-    waiting bigint;
-    free    smallint;
+    another record;
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('footfall.inbox_turns'));
     PERFORM pg_advisory_xact_lock(hashtext('footfall.inbox'));
     SELECT * INTO STRICT written FROM inbox_turns AS t WHERE t.closed_at IS NULL;
-    SELECT coalesce(sum(i.visits), 0) INTO waiting FROM inbox AS i WHERE i.slot = written.slot AND i.turn = written.turn;
-    IF waiting = 0 THEN
+    SELECT s.slot, EXISTS (SELECT FROM inbox_turns AS t WHERE t.slot = s.slot) AS is_used
+    INTO STRICT another
+    FROM generate_series(0, 3) AS s (slot)
+    WHERE s.slot <> written.slot
+    ORDER BY EXISTS (SELECT FROM inbox_apps AS a JOIN inbox_turns AS t ON t.turn = a.turn WHERE a.waiting > 0 AND t.slot = s.slot),
+             is_used,
+             (s.slot - written.slot + 4) % 4
+    LIMIT 1;
+    -- One without visits is closed, too, where its table has those of turns before and could be
+    -- emptied.
+    IF NOT EXISTS (SELECT FROM inbox AS i WHERE i.slot = written.slot AND i.turn = written.turn)
+       AND (another.is_used OR NOT EXISTS (SELECT FROM inbox_turns AS t WHERE t.slot = written.slot AND t.turn <> written.turn)) THEN
         RETURN 0;
     END IF;
-    -- One that is empty, or else one that is read to its end, and could not be emptied.
-    SELECT s.slot
-    INTO free
-    FROM generate_series(0, 3) AS s (slot)
-    WHERE NOT EXISTS (SELECT FROM inbox_turns AS t WHERE t.slot = s.slot AND NOT t.done)
-    ORDER BY (SELECT count(*) FROM inbox_turns AS t WHERE t.slot = s.slot), s.slot
-    LIMIT 1;
-    IF free IS NULL THEN
-        RETURN -1;
-    END IF;
+    INSERT INTO inbox_apps (turn, app_id, accepted)
+    SELECT written.turn, i.app_id, sum(i.visits)
+    FROM inbox AS i
+    WHERE i.slot = written.slot
+      AND i.turn = written.turn
+    GROUP BY i.app_id;
     UPDATE inbox_turns AS t
     SET closed_at = clock_timestamp(),
-        accepted  = waiting
+        accepted  = (SELECT coalesce(sum(a.accepted), 0) FROM inbox_apps AS a WHERE a.turn = t.turn)
     WHERE t.turn = written.turn;
-    INSERT INTO inbox_turns (turn, slot, opened_at) VALUES (written.turn + 1, free, clock_timestamp());
+    INSERT INTO inbox_turns (turn, slot, opened_at) VALUES (written.turn + 1, another.slot, clock_timestamp());
     RETURN written.turn;
 END
 $$;
 
-COMMENT ON FUNCTION turn_inbox() IS 'Closes the table of the inbox that takes visits, and opens another; the turn that has ended. 0: it has no visits. -1: none is free, until one is read to its end. Fails with SQLSTATE 55P03 where somebody writes for long: try again.';
+COMMENT ON FUNCTION turn_inbox() IS 'Closes the table of the inbox that takes visits, and opens another; the turn that has ended. 0: it has nothing. Fails with SQLSTATE 55P03 where somebody writes for long: try again.';
 
--- Moves the position of a turn, in the transaction that counts what is between, or passes it by.
-CREATE FUNCTION move_inbox(of_turn bigint, from_next bigint, to_next bigint, more_counted bigint, more_dropped bigint) RETURNS void
+-- Moves the position of an app in a turn, in the transaction that counts what is between, or passes
+-- it by.
+CREATE FUNCTION move_inbox(of_turn bigint, of_app integer, from_next bigint, to_next bigint, more_counted bigint, more_dropped bigint) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 AS $$
 BEGIN
-    UPDATE inbox_turns AS t
+    UPDATE inbox_apps AS a
     SET next    = to_next,
-        counted = t.counted + more_counted,
-        dropped = t.dropped + more_dropped
-    WHERE t.turn = of_turn
-      AND t.next = from_next
-      AND t.next < to_next
-      AND t.closed_at IS NOT NULL;
+        counted = a.counted + more_counted,
+        dropped = a.dropped + more_dropped
+    WHERE a.turn = of_turn
+      AND a.app_id = of_app
+      AND a.next = from_next
+      AND a.next < to_next;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the position in the inbox is not where the batch began'
             USING ERRCODE = 'FF004', HINT = 'Go on from where it is.';
@@ -97,7 +105,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION move_inbox(bigint, bigint, bigint, bigint, bigint) IS 'Moves the position of a closed turn of the inbox from one place to another, with how many visits between are counted, and how many dropped. Fails with SQLSTATE FF004 when it stands elsewhere.';
+COMMENT ON FUNCTION move_inbox(bigint, integer, bigint, bigint, bigint, bigint) IS 'Moves the position of an app in a closed turn of the inbox from one place to another, with how many visits between are counted, and how many dropped. Fails with SQLSTATE FF004 when it stands elsewhere.';
 
 -- It waits for nobody: a table that somebody reads, as a dump does, stays as it is.
 CREATE FUNCTION empty_inbox() RETURNS integer
@@ -113,7 +121,15 @@ BEGIN
     IF NOT pg_try_advisory_xact_lock(hashtext('footfall.inbox_turns')) THEN
         RETURN 0;
     END IF;
-    FOR read_to_end IN SELECT t.slot FROM inbox_turns AS t GROUP BY t.slot HAVING bool_and(t.done) LOOP
+    FOR read_to_end IN
+        SELECT DISTINCT t.slot
+        FROM inbox_turns AS t
+        WHERE NOT EXISTS (
+            SELECT
+            FROM inbox_turns AS u
+            WHERE u.slot = t.slot
+              AND (u.closed_at IS NULL OR EXISTS (SELECT FROM inbox_apps AS a WHERE a.turn = u.turn AND a.waiting > 0)))
+    LOOP
         BEGIN
             EXECUTE format('LOCK TABLE ONLY inbox_%s IN ACCESS EXCLUSIVE MODE NOWAIT', read_to_end);
             EXECUTE format('TRUNCATE inbox_%s', read_to_end);
@@ -130,25 +146,18 @@ $$;
 
 COMMENT ON FUNCTION empty_inbox() IS 'Empties the tables of the inbox that were read to their end, if nobody uses them; how many.';
 
--- Turn by turn, so that only the table of each is looked at.
+-- What closed turns have is added up already; of the rows only those of the open one are looked at,
+-- of which there are few: instances close it.
 CREATE FUNCTION inbox_behind(app integer) RETURNS bigint
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
 AS $$
 DECLARE
-    unread inbox_turns;
-    behind bigint := 0;
+    written inbox_turns;
 BEGIN
-    FOR unread IN SELECT * FROM inbox_turns AS t WHERE NOT t.done LOOP
-        behind := behind + (
-            SELECT coalesce(sum(i.visits - CASE WHEN i.number = unread.next >> 16 THEN unread.next & 65535 ELSE 0 END), 0)
-            FROM inbox AS i
-            WHERE i.slot = unread.slot
-              AND i.turn = unread.turn
-              AND i.number >= unread.next >> 16
-              AND i.app_id = app);
-    END LOOP;
-    RETURN behind;
+    SELECT * INTO STRICT written FROM inbox_turns AS t WHERE t.closed_at IS NULL;
+    RETURN (SELECT coalesce(sum(a.waiting), 0) FROM inbox_apps AS a WHERE a.app_id = app AND a.waiting > 0)
+         + (SELECT coalesce(sum(i.visits), 0) FROM inbox AS i WHERE i.slot = written.slot AND i.turn = written.turn AND i.app_id = app);
 END
 $$;
 
@@ -162,9 +171,9 @@ BEGIN
     IF EXISTS (
         SELECT
         FROM inbox_turns AS t
-        JOIN inbox AS i ON i.slot = t.slot AND i.turn = t.turn AND i.number >= t.next >> 16
-        WHERE NOT t.done
-          AND i.app_id = app
+        LEFT JOIN inbox_apps AS a ON a.turn = t.turn AND a.app_id = app
+        JOIN inbox AS i           ON i.slot = t.slot AND i.turn = t.turn AND i.app_id = app AND i.number >= coalesce(a.next, 0) >> 16
+        WHERE (t.closed_at IS NULL OR a.waiting > 0)
           AND EXISTS (SELECT FROM unnest(i.days) AS d (day) WHERE d.day < inbox_must_be_past.day)
     ) THEN
         RAISE EXCEPTION 'visits of app % of days before % wait in the inbox', app, day
