@@ -1,10 +1,12 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -101,6 +103,9 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	if err := conn.SendBatch(ctx, &q).Close(); err != nil {
 		return b.failed(conn, err)
 	}
+	if b.allHinted() {
+		b.rankNewcomers(out)
+	}
 	return nil
 }
 
@@ -132,6 +137,8 @@ func (b *Batch) queue(q *pgx.Batch, out *Outcome) {
 	switch verdicts := func(rows pgx.Rows) error { return readVerdicts(rows, out.Verdicts) }; {
 	case b.Late != nil:
 		q.Queue(LateVisitsRecord, b.lateArgs()...).Query(verdicts)
+	case b.allHinted():
+		q.Queue(NewVisitorsRecord, b.newArgs()...)
 	case len(b.Pairs.Targets) > 0:
 		q.Queue(VisitsRecord, b.recordArgs()...).Query(verdicts)
 	default:
@@ -179,6 +186,59 @@ func (t *TargetColumns) SiteDays() (sites []int64, days []int32) {
 func (b *Batch) recordArgs() []any {
 	p, t := &b.Pairs, &b.Targets
 	return []any{p.Targets, p.Visitors, p.Days, p.Hinted, t.IDs, t.Sites, t.Days, t.Hot}
+}
+
+// allHinted reports whether nobody is to be looked up, and nothing to be decided.
+func (b *Batch) allHinted() bool {
+	return b.Late == nil && len(b.Pairs.Targets) > 0 && !slices.Contains(b.Pairs.Hinted, false)
+}
+
+// placeOf is the place of a pair's target among the targets.
+func (b *Batch) placeOf(pair int) int {
+	place, _ := slices.BinarySearch(b.Targets.IDs, b.Pairs.Targets[pair])
+	return place
+}
+
+// newArgs are the arguments of NewVisitorsRecord.
+func (b *Batch) newArgs() []any {
+	p, t := &b.Pairs, &b.Targets
+	type newcomer struct {
+		visitor netip.Addr
+		target  int64
+		later   int64
+		place   int32 // of the target, from 1
+		day     int32
+	}
+	rows, later := make([]newcomer, len(p.Targets)), slices.Clone(t.Newcomers)
+	for i, target := range p.Targets {
+		place := b.placeOf(i)
+		later[place]--
+		rows[i] = newcomer{p.Visitors[i], target, later[place], int32(place) + 1, p.Days[i]} //nolint:gosec // a batch is far smaller
+	}
+	slices.SortFunc(rows, func(x, y newcomer) int {
+		if x.place != y.place {
+			return cmp.Compare(x.place, y.place)
+		}
+		return x.visitor.Compare(y.visitor)
+	})
+	targets, visitors, days := make([]int64, len(rows)), make([]netip.Addr, len(rows)), make([]int32, len(rows))
+	places := make([]int32, len(rows))
+	later = later[:0]
+	for i, row := range rows {
+		targets[i], visitors[i], days[i], places[i] = row.target, row.visitor, row.day, row.place
+		later = append(later, row.later)
+	}
+	return []any{targets, visitors, days, places, later, t.IDs, t.Sites, t.Days, t.Hot, t.Newcomers}
+}
+
+// rankNewcomers says of all pairs what NewVisitorsRecord has made of them.
+func (b *Batch) rankNewcomers(out *Outcome) {
+	later := slices.Clone(b.Targets.Newcomers)
+	for i := range b.Pairs.Targets {
+		place := b.placeOf(i)
+		later[place]--
+		out.Verdicts[i] = Verdict{Rank: out.Sums[place].UV - later[place], Newcomer: true, Counted: true}
+	}
 }
 
 // lateArgs are the arguments of LateVisitsRecord.

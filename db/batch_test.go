@@ -207,6 +207,38 @@ func TestHintedNewcomersShareTheOrder(t *testing.T) {
 	assert.Equal(t, []int64{1, 1, 1}, numbers(t, conn, 3))
 }
 
+// A batch of nobody but newcomers comes out the same whether they are hinted or looked up.
+func TestNewcomersAloneComeOutTheSame(t *testing.T) {
+	t.Parallel()
+	var tables [2][]string
+	var outcomes [2]db.Outcome
+	for k, hinted := range []bool{true, false} {
+		url, conn := fixture(t)
+		d := dbtest.Open(t, url, db.Options{Writers: 1})
+		require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.9", 1, 3)))
+		b := &db.Batch{ID: batchID(), Targets: db.TargetColumns{IDs: []int64{1, 2, 3}, Hot: []int64{5, 4, 4}, Newcomers: []int64{0, 0, 0}}}
+		for i, target := range []int64{3, 1, 2, 1, 3, 1, 2, 3} {
+			visitor := netip.AddrFrom4([4]byte{192, 0, 2, byte(50 - i)})
+			if i > 5 {
+				visitor = netip.AddrFrom16([16]byte{0x20, 1, 15: byte(i)})
+			}
+			b.Pairs.Targets, b.Pairs.Visitors, b.Pairs.Hinted = append(b.Pairs.Targets, target), append(b.Pairs.Visitors, visitor), append(b.Pairs.Hinted, hinted)
+			if hinted {
+				b.Targets.Newcomers[target-1]++
+			}
+		}
+		require.NoError(t, d.Write(t.Context(), onDay(b, today), &outcomes[k]))
+		tables[k] = query[[]string](t, conn, `
+			SELECT array_agg(r ORDER BY r COLLATE "C") FROM (
+				SELECT 'counters ' || c::text FROM counters AS c UNION ALL SELECT 'visitors ' || v::text FROM visitors AS v
+				UNION ALL SELECT 'visits ' || v::text FROM visits AS v UNION ALL SELECT 'days ' || d::text FROM days AS d) AS rows (r)`)
+	}
+	assert.Equal(t, tables[1], tables[0])
+	assert.Equal(t, outcomes[1].Verdicts, outcomes[0].Verdicts)
+	assert.Equal(t, []db.Sums{{Hot: 6, PV: 4, UV: 4}, {Hot: 4, PV: 2, UV: 2}, {Hot: 5, PV: 4, UV: 4}}, outcomes[0].Sums)
+	assert.Len(t, tables[0], 3+2*10+3)
+}
+
 // A probe needs room on the disk, not only a place in a page that is there.
 func TestProbeNeedsRoom(t *testing.T) {
 	t.Parallel()

@@ -59,9 +59,9 @@ VALUES ($1, 1)
 //
 // PositionMove comes before CountersLock, once for each source of the visits that has a position,
 // and ToldDaysHold before that where callers have told the days. Where such visits are late,
-// LateVisitsRecord takes the place of VisitsRecord. Where visits have ids, VisitIDsClaim comes
-// behind BatchBegin, and its answer is waited for: the rest is sent without the visits that were
-// counted before.
+// LateVisitsRecord takes the place of VisitsRecord; where all visitors are hinted to be new,
+// NewVisitorsRecord does. Where visits have ids, VisitIDsClaim comes behind BatchBegin, and its
+// answer is waited for: the rest is sent without the visits that were counted before.
 //
 // CountersLock takes every row lock that the batch needs, in the one global order, so that no two
 // batches can deadlock. BatchCheck and VisitsRecord come after it as statements of their own,
@@ -277,6 +277,77 @@ func (q *Queries) LateVisitsRecord(ctx context.Context, arg LateVisitsRecordPara
 		return nil, err
 	}
 	return items, nil
+}
+
+const NewVisitorsRecord = `-- name: NewVisitorsRecord :exec
+WITH last_ranks AS MATERIALIZED (
+    SELECT array_agg((SELECT c.uv FROM counters AS c WHERE c.page_id = t.page_id) ORDER BY t.page_id) AS uvs
+    FROM (SELECT unnest($6::bigint[]) AS page_id) AS t
+), visited AS (
+    INSERT INTO visits (page_id, day_id, previous_day, ip)
+    SELECT unnest($1::bigint[]) AS page_id,
+           unnest($3::integer[]) AS day_id,
+           0,
+           unnest($2::inet[])     AS ip
+), dated AS (
+    INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, new_visitors)
+    SELECT unnest($6::bigint[])          AS page_id,
+           nullif(unnest($7::bigint[]), 0) AS site_id,
+           unnest($8::integer[])     AS day_id,
+           unnest($9::bigint[])             AS hot,
+           unnest($10::bigint[])        AS pv,
+           unnest($10::bigint[])        AS new_visitors
+    ON CONFLICT (page_id, day_id) DO UPDATE
+        SET hot          = d.hot + excluded.hot,
+            pv           = d.pv + excluded.pv,
+            new_visitors = d.new_visitors + excluded.new_visitors
+)
+INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
+SELECT p.page_id, p.ip, (SELECT l.uvs FROM last_ranks AS l)[p.place] - p.later, p.day_id, p.day_id
+FROM (
+    SELECT unnest($1::bigint[])   AS page_id,
+           unnest($2::inet[])       AS ip,
+           unnest($3::integer[])   AS day_id,
+           unnest($4::integer[]) AS place,
+           unnest($5::bigint[])   AS later
+) AS p
+`
+
+type NewVisitorsRecordParams struct {
+	Pages      []int64
+	Ips        []netip.Addr
+	Days       []int32
+	Places     []int32
+	Later      []int64
+	Targets    []int64
+	Sites      []int64
+	TargetDays []int32
+	Hots       []int64
+	Newcomers  []int64
+}
+
+// What VisitsRecord does, where all pairs of the batch are hinted. Then CountersLock has counted
+// them, and nothing is left to decide: it takes four fifths of the time. The first five arrays are
+// one table, a row for each pair, in the order of the keys: the last
+// two columns are the place of its target among the targets (from 1), and how many newcomers came to
+// the target after it. The other five are a table of the targets, in order of id. Where a hint was wrong, an insert fails on the key of visitors or
+// visits.
+//
+// Ranks come out of an array, since a join of the two tables would leave something to the planner.
+func (q *Queries) NewVisitorsRecord(ctx context.Context, arg NewVisitorsRecordParams) error {
+	_, err := q.db.Exec(ctx, NewVisitorsRecord,
+		arg.Pages,
+		arg.Ips,
+		arg.Days,
+		arg.Places,
+		arg.Later,
+		arg.Targets,
+		arg.Sites,
+		arg.TargetDays,
+		arg.Hots,
+		arg.Newcomers,
+	)
+	return err
 }
 
 const ReadInOrder = `-- name: ReadInOrder :exec

@@ -5,9 +5,9 @@
 --
 -- PositionMove comes before CountersLock, once for each source of the visits that has a position,
 -- and ToldDaysHold before that where callers have told the days. Where such visits are late,
--- LateVisitsRecord takes the place of VisitsRecord. Where visits have ids, VisitIDsClaim comes
--- behind BatchBegin, and its answer is waited for: the rest is sent without the visits that were
--- counted before.
+-- LateVisitsRecord takes the place of VisitsRecord; where all visitors are hinted to be new,
+-- NewVisitorsRecord does. Where visits have ids, VisitIDsClaim comes behind BatchBegin, and its
+-- answer is waited for: the rest is sent without the visits that were counted before.
 --
 -- CountersLock takes every row lock that the batch needs, in the one global order, so that no two
 -- batches can deadlock. BatchCheck and VisitsRecord come after it as statements of their own,
@@ -203,6 +203,47 @@ SELECT place::integer    AS place,
        newcomer::boolean AS newcomer,
        counted::boolean  AS counted
 FROM decided;
+
+-- name: NewVisitorsRecord :exec
+-- What VisitsRecord does, where all pairs of the batch are hinted. Then CountersLock has counted
+-- them, and nothing is left to decide: it takes four fifths of the time. The first five arrays are
+-- one table, a row for each pair, in the order of the keys: the last
+-- two columns are the place of its target among the targets (from 1), and how many newcomers came to
+-- the target after it. The other five are a table of the targets, in order of id. Where a hint was wrong, an insert fails on the key of visitors or
+-- visits.
+--
+-- Ranks come out of an array, since a join of the two tables would leave something to the planner.
+WITH last_ranks AS MATERIALIZED (
+    SELECT array_agg((SELECT c.uv FROM counters AS c WHERE c.page_id = t.page_id) ORDER BY t.page_id) AS uvs
+    FROM (SELECT unnest(@targets::bigint[]) AS page_id) AS t
+), visited AS (
+    INSERT INTO visits (page_id, day_id, previous_day, ip)
+    SELECT unnest(@pages::bigint[]) AS page_id,
+           unnest(@days::integer[]) AS day_id,
+           0,
+           unnest(@ips::inet[])     AS ip
+), dated AS (
+    INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, new_visitors)
+    SELECT unnest(@targets::bigint[])          AS page_id,
+           nullif(unnest(@sites::bigint[]), 0) AS site_id,
+           unnest(@target_days::integer[])     AS day_id,
+           unnest(@hots::bigint[])             AS hot,
+           unnest(@newcomers::bigint[])        AS pv,
+           unnest(@newcomers::bigint[])        AS new_visitors
+    ON CONFLICT (page_id, day_id) DO UPDATE
+        SET hot          = d.hot + excluded.hot,
+            pv           = d.pv + excluded.pv,
+            new_visitors = d.new_visitors + excluded.new_visitors
+)
+INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
+SELECT p.page_id, p.ip, (SELECT l.uvs FROM last_ranks AS l)[p.place] - p.later, p.day_id, p.day_id
+FROM (
+    SELECT unnest(@pages::bigint[])   AS page_id,
+           unnest(@ips::inet[])       AS ip,
+           unnest(@days::integer[])   AS day_id,
+           unnest(@places::integer[]) AS place,
+           unnest(@later::bigint[])   AS later
+) AS p;
 
 -- name: ToldDaysHold :exec
 -- Keeps the days of a batch that callers have told as they are, and the apps: the arrays are one

@@ -12,9 +12,14 @@ import (
 )
 
 const (
-	// chunkTakes is about how long a chunk may hold its locks, for which the lanes wait that count
-	// for the same targets.
+	// chunkTakes is about how long a chunk may hold its locks, for which others wait who count for
+	// the same sites.
 	chunkTakes = 25 * time.Millisecond
+	// chunkTakesAlone is the same where nobody does: the more visits a chunk has, the less each
+	// takes. It is how long the first of them waits who come then.
+	chunkTakesAlone = 100 * time.Millisecond
+	// aloneAfter is how long nobody may have come, for chunks to be alone.
+	aloneAfter = 10 * time.Second
 	// Bounds of a chunk, in visits, and the size of the first one.
 	chunkLeast = 100
 	chunkFirst = 500
@@ -82,7 +87,8 @@ func (r *Recorder) RecordChunk(c Chunk) []Result {
 	return results
 }
 
-// ChunkVisits is how many visits the next chunk should have: as many as are written in chunkTakes.
+// ChunkVisits is how many visits the next chunk should have: as many as are written in chunkTakes,
+// or in chunkTakesAlone.
 func (r *Recorder) ChunkVisits() int { return r.chunks.size() }
 
 // OpenPosition returns how far a call has been counted that has this content. It returns false if
@@ -100,24 +106,30 @@ type chunks struct {
 	writer *writer
 	closed bool
 
-	paceMu sync.Mutex // guards pace
+	paceMu sync.Mutex // guards what follows
 	pace   pace
+	others time.Time // when others were last found to have counted for the sites of a chunk
+
+	now func() time.Time
 }
 
 func newChunks(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *chunks {
 	w := newWriter(d, c, p, o, m)
-	w.chunk = &chunkState{}
-	return &chunks{writer: w, metrics: m}
+	w.chunk = &chunkState{left: map[int64]int64{}}
+	return &chunks{writer: w, metrics: m, now: o.now}
 }
 
 func (c *chunks) size() int {
 	c.paceMu.Lock()
 	defer c.paceMu.Unlock()
-	each := c.pace.perVisit()
+	each, takes := c.pace.perVisit(), chunkTakesAlone
 	if each == 0 {
 		return chunkFirst
 	}
-	return min(max(int(chunkTakes/each), chunkLeast), chunkMost)
+	if c.now().Sub(c.others) < aloneAfter {
+		takes = chunkTakes
+	}
+	return min(max(int(takes/each), chunkLeast), chunkMost)
 }
 
 // write waits for the chunk before, and writes this one.
@@ -142,6 +154,9 @@ func (c *chunks) write(chunk Chunk) []entry {
 	c.paceMu.Lock()
 	defer c.paceMu.Unlock()
 	c.pace.add(len(entries), c.writer.chunk.held)
+	if c.writer.chunk.others {
+		c.others = c.now()
+	}
 	return entries
 }
 
@@ -160,11 +175,19 @@ type chunkState struct {
 	judged  bool          // it is known whether the visits are late
 	late    bool          // they may be of days before the last one of their site, or of closed ones
 	held    time.Duration // how long the database has had batches of it, and so its locks at most
+	others  bool          // others have counted for its sites since the chunk before
+
+	// left has hot of sites, as the chunks before have left it: lanes, other instances and imports
+	// all change it. nil: nobody asks for others.
+	left map[int64]int64
 }
+
+// leftMost bounds the sites in left. When there are more, it begins anew.
+const leftMost = 10_000
 
 func (s *chunkState) begin() {
 	if s != nil {
-		*s = chunkState{ofMany: s.ofMany}
+		*s = chunkState{ofMany: s.ofMany, left: s.left}
 	}
 }
 
@@ -173,6 +196,25 @@ func (s *chunkState) hasStopped() bool { return s != nil && s.stopped }
 func (s *chunkState) wrote(took time.Duration) {
 	if s != nil {
 		s.held += took
+	}
+}
+
+// leave notes what a batch that has committed has found and left.
+func (s *chunkState) leave(t *db.TargetColumns, sums []db.Sums) {
+	if s == nil || s.left == nil {
+		return
+	}
+	if len(s.left) > leftMost {
+		clear(s.left)
+	}
+	for place, site := range t.IDs {
+		if t.Sites[place] != 0 {
+			continue
+		}
+		hot := sums[place].Hot
+		left, known := s.left[site]
+		s.others = s.others || known && left != hot-t.Hot[place]
+		s.left[site] = hot
 	}
 }
 

@@ -155,6 +155,7 @@ func (w *writer) attempt(ctx context.Context, entries []entry) (sent int, id [16
 	}
 	moved(entries[:sent])
 	w.pulse.saw(nil)
+	w.chunk.leave(&w.draft.batch.Targets, w.draft.outcome.Sums)
 	w.draft.replay(entries[:sent])
 	w.draft.learn(w.generation)
 	w.generation.numbers.learn(&w.draft)

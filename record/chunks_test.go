@@ -1,0 +1,65 @@
+package record
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/visit"
+)
+
+// Chunks are long while nobody else counts for their sites, and short from the first who does.
+func TestChunksAreShortBesideOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tables := dbtest.Open(t, w.url, db.Options{})
+	r, other := recorder(t, tables, Options{}), recorder(t, tables, Options{})
+	now := time.Now()
+	r.chunks.now = func() time.Time { return now }
+	visitor := netip.MustParseAddr("192.0.2.1")
+	at := func(site string) Visit {
+		v := w.demo
+		visitor = visitor.Next()
+		v.Target, v.Visitor = visit.Target{Site: site, Page: site + "/"}, visitor
+		return v
+	}
+	chunk := func(sites ...string) (size int) {
+		t.Helper()
+		var c Chunk
+		for _, site := range sites {
+			c.Visits = append(c.Visits, at(site))
+		}
+		for _, result := range r.RecordChunk(c) {
+			require.NoError(t, result.Err)
+		}
+		r.chunks.pace = pace{visits: 1000, took: float64(50 * time.Millisecond)}
+		return r.ChunkVisits()
+	}
+	single := func(r *Recorder, site string) {
+		t.Helper()
+		_, err := r.Record(at(site))
+		require.NoError(t, err)
+	}
+	const short, long = 500, 2000
+
+	assert.Equal(t, chunkFirst, r.ChunkVisits())
+	assert.Equal(t, long, chunk("a.example", "a.example", "b.example"))
+	single(r, "c.example")
+	single(other, "c.example")
+	assert.Equal(t, long, chunk("a.example"), "beside visits to another site")
+	assert.Equal(t, long, chunk("c.example"), "nothing is known of a site of which there was no chunk")
+	single(r, "a.example")
+	assert.Equal(t, long, chunk("b.example"))
+	assert.Equal(t, short, chunk("a.example", "b.example"), "after a visit that came alone")
+	now = now.Add(aloneAfter - 1)
+	assert.Equal(t, short, chunk("a.example"))
+	now = now.Add(1)
+	assert.Equal(t, long, chunk("a.example"))
+	single(other, "b.example")
+	assert.Equal(t, short, chunk("b.example"), "after a visit of another instance")
+}
