@@ -156,10 +156,11 @@ clean: ## remove what was built; data directories stay
 	rm -rf bin
 
 # What the tests need besides Go: PostgreSQL and a browser; at full length a C compiler for the race detector, wrk, PgBouncer, librsvg
-# and, from npm, axe-core.
+# and, from npm, what pages load: axe-core, clients of busuanzi, themes.
 .PHONY: deps race-deps
 deps:
 	@scripts/install-deps postgres chromium
 race-deps:
 	@scripts/install-deps gcc wrk pgbouncer librsvg
-	@scripts/fetch-axe >/dev/null
+	@scripts/fetch-npm >/dev/null
+	@scripts/fetch-themes >/dev/null

@@ -1,6 +1,7 @@
 package counter
 
 import (
+	"context"
 	"strings"
 
 	"footfall/visit"
@@ -83,4 +84,33 @@ func siteOfOrigin(origin string) string {
 		return ""
 	}
 	return target.Site
+}
+
+// AppOf names the app that counts a page of which nobody says the app: preferred, if it counts the
+// page's site, or else the one that lists it.
+func (c *Counter) AppOf(ctx context.Context, uri, preferred string) (name string, err error) {
+	register, err := c.apps.current(ctx)
+	if err != nil {
+		return "", err
+	}
+	page, err := visit.Normalize(uri, nil)
+	if err != nil {
+		return "", err
+	}
+	if a := register.apps[preferred]; a != nil && a.counts(page.Site) {
+		return preferred, nil
+	}
+	for _, a := range register.apps {
+		if !a.sites.have(page.Site) {
+			continue
+		}
+		if name != "" {
+			return "", visit.Errorf(visit.Forbidden, "uri", "several apps list the site %s: their operator can say which one counts", page.Site)
+		}
+		name = a.name
+	}
+	if name == "" {
+		return "", visit.Errorf(visit.Forbidden, "uri", "no app lists the site %s: its operator can add it", page.Site)
+	}
+	return name, nil
 }

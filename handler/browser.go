@@ -108,10 +108,18 @@ func (s *service) share(c echo.Context, app string) (allowed bool) {
 // a body that is yet to come; the request itself is checked again.
 func (s *service) preflight(c echo.Context) error {
 	f, _ := readQuery(c.Request().URL.RawQuery)
+	return s.allow(c, f.app.value, pageMethods, echo.HeaderContentType)
+}
+
+// pageMethods are those with which a page may send a request.
+const pageMethods = "GET, POST"
+
+// allow lets a page send requests with methods and headers, if the app counts the page's site.
+func (s *service) allow(c echo.Context, app, methods, headers string) error {
 	h := c.Response().Header()
-	if s.share(c, f.app.value) {
-		h.Set(echo.HeaderAccessControlAllowMethods, "GET, POST")
-		h.Set(echo.HeaderAccessControlAllowHeaders, echo.HeaderContentType)
+	if s.share(c, app) {
+		h.Set(echo.HeaderAccessControlAllowMethods, methods)
+		h.Set(echo.HeaderAccessControlAllowHeaders, headers)
 		h.Set(echo.HeaderAccessControlMaxAge, "7200")
 	}
 	return c.NoContent(http.StatusNoContent)

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -20,15 +21,19 @@ import (
 )
 
 // axe is a script that finds faults of accessibility; "" where it is not here and need not be.
-func axe(t *testing.T) string {
+func axe(t *testing.T) string { t.Helper(); return fromNPM(t, "axe-core", "axe.min.js") }
+
+// fromNPM is a file of a package that scripts/fetch-npm fetches; "" where it is not here and need
+// not be.
+func fromNPM(t *testing.T, name, file string) string {
 	t.Helper()
-	found, err := exec.Command("../scripts/fetch-axe").Output()
+	found, err := exec.Command("../scripts/fetch-npm", name).Output()
 	if err != nil && testing.Short() {
-		t.Logf("axe-core is not looked with: %v", err)
+		t.Logf("%s is not tried: %v", name, err)
 		return ""
 	}
-	require.NoError(t, err, "scripts/fetch-axe")
-	script, err := os.ReadFile(strings.TrimSpace(string(found)))
+	require.NoError(t, err, "scripts/fetch-npm %s", name)
+	script, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(found)), file))
 	require.NoError(t, err)
 	return string(script)
 }

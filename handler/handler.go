@@ -32,6 +32,9 @@ type Options struct {
 	Dashboard bool
 	// PublicURL is where people reach it, as https://count.example. Default: as they ask.
 	PublicURL string
+	// Busuanzi is the app for which pages made for busuanzi count where several list their site, or
+	// it counts every one. Default: none.
+	Busuanzi string
 
 	reportWait, reportWithin time.Duration // for a place for a report, and for its answer; default usualWait and usualWithin
 }

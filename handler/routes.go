@@ -37,11 +37,12 @@ func (s *service) publicRoutes(o Options) []route {
 		{"/visit", asking, s.visit},
 		{"/visits", sending, s.visits},
 		{"/counts", asking, s.counts},
-		{embed.ScriptPath, reading, script(scriptCache)},
+		{embed.ScriptPath, reading, script(embed.Count, scriptCache)},
 		{"/count.:version", reading, scriptVersion},
 		{"/livez", reading, s.alive},
 		{"/readyz", reading, s.ready},
 	}
+	table = append(table, (&busuanzi{s, o.Busuanzi}).routes()...)
 	r := newReports(s, o)
 	table = append(table, route{"/badge/:file", reading, r.badge})
 	for _, k := range kinds {

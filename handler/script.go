@@ -15,16 +15,16 @@ const (
 )
 
 // script answers with what pages load. It is no secret, and any page may load it.
-func script(cache string) echo.HandlerFunc {
+func script(of embed.Script, cache string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		h := c.Response().Header()
 		h.Set(echo.HeaderAccessControlAllowOrigin, "*") // a page that names its hash asks so
 		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 		h.Set(echo.HeaderVary, echo.HeaderAcceptEncoding)
-		body := embed.Script
+		body := of.Plain
 		if strings.Contains(c.Request().Header.Get(echo.HeaderAcceptEncoding), "gzip") {
 			h.Set(echo.HeaderContentEncoding, "gzip")
-			body = embed.Gzipped
+			body = of.Gzipped
 		}
 		return writeTagged(c, "text/javascript; charset=utf-8", cache, body)
 	}
@@ -34,7 +34,7 @@ func script(cache string) echo.HandlerFunc {
 // get it, too, so that they go on counting unless they name the old one's hash.
 func scriptVersion(c echo.Context) error {
 	if c.Param("version") == embed.Version+".js" {
-		return script(versionCache)(c)
+		return script(embed.Count, versionCache)(c)
 	}
-	return script(scriptCache)(c)
+	return script(embed.Count, scriptCache)(c)
 }

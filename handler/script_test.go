@@ -27,7 +27,7 @@ func ofDocs(t *testing.T, service string) map[string]string {
 	text, err := os.ReadFile("../docs/embed.md")
 	require.NoError(t, err)
 	found := regexp.MustCompile("(?s)```html\n(.*?)```").FindAllSubmatch(text, -1)
-	names := []string{"line", "numbers", "list", "own", "manual", "pinned", "image"}
+	names := []string{"line", "numbers", "list", "own", "manual", "pinned", "busuanzi", "image"}
 	require.Len(t, found, len(names), "each block of docs/embed.md is tried below")
 	blocks := map[string]string{}
 	ours := strings.NewReplacer("https://count.example", service, `data-app="blog"`, `data-app="shop"`, "app=blog&", "app=shop&",
@@ -192,6 +192,11 @@ func TestScriptInChromium(t *testing.T) {
 	t.Run("leaving oneself out", func(t *testing.T) { tryIgnoring(t, w, b, page("example.com/me", docs["line"], docs["numbers"])) })
 	t.Run("policies", func(t *testing.T) { tryPolicies(t, w, b, page, docs) })
 	t.Run("no answer", func(t *testing.T) { tryFailures(t, w, b, page, docs) })
+	t.Run("a page made for busuanzi", func(t *testing.T) {
+		b.open(page("example.com/busuanzi", docs["busuanzi"]))
+		b.ask(`until(() => text() == 'Opened 1 times')`, nil)
+		assert.Equal(t, int64(1), w.counted(t, "busuanzi"))
+	})
 	t.Run("an image", func(t *testing.T) {
 		before := w.counted(t, "hello")
 		b.open(page("example.com/image", docs["image"]))
@@ -410,19 +415,19 @@ func TestChromiumPrerenders(t *testing.T) {
 func TestScript(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	assert.LessOrEqual(t, len(embed.Gzipped), 2048, "readers load it")
-	unpacked, err := gzip.NewReader(bytes.NewReader(embed.Gzipped))
+	assert.LessOrEqual(t, len(embed.Count.Gzipped), 2048, "readers load it")
+	unpacked, err := gzip.NewReader(bytes.NewReader(embed.Count.Gzipped))
 	require.NoError(t, err)
 	plain, err := io.ReadAll(unpacked)
 	require.NoError(t, err)
-	assert.Equal(t, string(embed.Script), string(plain))
+	assert.Equal(t, string(embed.Count.Plain), string(plain))
 	for path, cache := range map[string]string{
 		"/count.js": "public, max-age=3600", "/count." + embed.Version + ".js": "public, max-age=31536000, immutable", "/count.000000000000.js": "public, max-age=3600",
 	} {
 		p := newPerson(e)
 		a := p.do(http.MethodGet, path, nil, "Accept-Encoding", "identity")
 		assert.Equal(t, http.StatusOK, a.status)
-		assert.Equal(t, string(embed.Script), a.body)
+		assert.Equal(t, string(embed.Count.Plain), a.body)
 		for name, value := range map[string]string{
 			"Cache-Control": cache, "Content-Type": "text/javascript; charset=utf-8", "Access-Control-Allow-Origin": "*",
 			"Cross-Origin-Resource-Policy": "cross-origin", "X-Content-Type-Options": "nosniff", "Vary": "Accept-Encoding",
@@ -431,12 +436,12 @@ func TestScript(t *testing.T) {
 		}
 		small := p.do(http.MethodGet, path, nil, "Accept-Encoding", "gzip, br")
 		assert.Equal(t, "gzip", small.header.Get("Content-Encoding"))
-		assert.Equal(t, strconv.Itoa(len(embed.Gzipped)), small.header.Get("Content-Length"))
+		assert.Equal(t, strconv.Itoa(len(embed.Count.Gzipped)), small.header.Get("Content-Length"))
 		assert.NotEqual(t, a.header.Get("Etag"), small.header.Get("Etag"))
 		assert.Equal(t, http.StatusNotModified, p.do(http.MethodGet, path, nil, "Accept-Encoding", "identity", "If-None-Match", a.header.Get("Etag")).status)
 	}
 	assert.Equal(t, http.StatusMethodNotAllowed, e.do(http.MethodPost, e.public+"/count.js", "", "").status)
 	for _, word := range []string{"innerHTML", "insertAdjacentHTML", "document.write", "eval(", "cookie", "sessionStorage", "//", "\t"} {
-		assert.NotContains(t, string(embed.Script), word)
+		assert.NotContains(t, string(embed.Count.Plain)+string(embed.Busuanzi.Plain), word)
 	}
 }

@@ -34,6 +34,7 @@ type serveCmd struct {
 	ProxyHeader    string   `env:"FOOTFALL_PROXY_HEADER" placeholder:"NAME"`
 	Dashboard      string   `env:"FOOTFALL_DASHBOARD" default:"on" placeholder:"on|off"`
 	PublicURL      string   `name:"public-url" env:"FOOTFALL_PUBLIC_URL" placeholder:"URL"`
+	Busuanzi       string   `env:"FOOTFALL_BUSUANZI" placeholder:"APP"`
 	MaxWait        string   `env:"FOOTFALL_MAX_WAIT" default:"2s" placeholder:"DURATION"`
 	Overload       string   `env:"FOOTFALL_OVERLOAD" default:"refuse" placeholder:"refuse|later"`
 	InboxLimit     int64    `env:"FOOTFALL_INBOX_LIMIT" default:"10000000" placeholder:"VISITS"`
@@ -165,7 +166,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	defer startRetention(p, d)()
 	stopping := make(chan struct{})
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, Reports: report.NewReader(d),
-		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL}
+		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi}
 	s := service{failed: make(chan error, 2)}
 	s.public, s.admin = handler.Servers(counting, options)
 	s.serve(s.public, public)
@@ -263,7 +264,7 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) ([]db.App,
 	if err != nil {
 		return nil, fmt.Errorf("list apps: %w", err)
 	}
-	warnOfApps(p, apps)
+	c.warnOfApps(p, apps)
 	return apps, nil
 }
 
@@ -299,9 +300,11 @@ func awaitDatabase(ctx context.Context, p *program, d *db.DB) error {
 }
 
 // warnOfApps names the apps for which anybody can count as anybody, and says where there is none.
-func warnOfApps(p *program, apps []db.App) {
+func (c *serveCmd) warnOfApps(p *program, apps []db.App) {
 	if len(apps) == 0 {
 		p.log.Warn("there is no app yet, so that nothing counts: " + p.typed("app add NAME --site YOUR-SITE") + " adds one")
+	} else if c.Busuanzi != "" && !slices.ContainsFunc(apps, func(a db.App) bool { return a.Name == c.Busuanzi }) {
+		p.log.Warn("--busuanzi: there is no app " + c.Busuanzi + " yet: " + p.typed("app add "+c.Busuanzi+" --site YOUR-SITE") + " adds it")
 	}
 	for _, app := range apps {
 		if app.Access == "open" {

@@ -46,6 +46,8 @@ var groups = []struct {
 	{"limits", limitAttacks, false},
 	{"requests", requestAttacks, false},
 	{"rights", rightsAttacks, false},
+	{"badges", badgeAttacks, false},
+	{"busuanzi", busuanziAttacks, false},
 	{"logs", logAttacks, false},
 }
 

@@ -83,6 +83,9 @@ var attacked = map[string]counter.Settings{
 	"quiet":  {Sites: []string{"example.com"}, RespectDNT: ptr(true), Ignore: []string{"198.51.100.66", "203.0.113.0/24", "2001:db8:66::/48"}},
 	"bots":   {Sites: []string{"example.com"}, Bots: ptr("count")},
 	"plain":  {Sites: []string{"example.com"}},
+	"own":    {Sites: []string{"own.example"}, MaxRequests: ptr("0"), PublicCounts: ptr("count")}, // listed by no other
+	"shown":  {Sites: []string{"shown.example"}, PublicCounts: ptr("read")},
+	"keyed":  {Sites: []string{"keyed.example"}, Access: ptr("key")},
 	"demo":   {Access: ptr("open")},
 	"picky":  {Access: ptr("open"), Bots: ptr("skip")},
 }

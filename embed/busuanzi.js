@@ -1,0 +1,56 @@
+// busuanzi.pure.mini.js fills pages that were made for busuanzi, and counts a visit: a theme loads
+// it by the name that busuanzi's own script has, with another host in front. It runs once for each
+// page, and again where a theme that changes pages by itself runs its scripts again.
+// docs/embed.md says what it fills. Numbers go into the page as text, and nothing else does.
+(() => {
+	const d = document
+	const line = d.currentScript || d.querySelector('script[src*="/busuanzi.pure."]') // a module has no current script
+	const service = new URL('../../busuanzi', line.src)
+	const bszs = ['site_pv', 'page_pv', 'site_uv', 'page_uv']
+	let turn = 0 // of calls: before the page is seen, the last one is where the reader is
+
+	// by finds what has one of the names as its id, or as a class.
+	const by = names => d.querySelectorAll(names.map(name => `#${name},.${name}`).join())
+
+	const display = how => {
+		for (const name of bszs) {
+			for (const sentence of by(['busuanzi_container_' + name, 'vercount_container_' + name])) sentence.style.display = how
+		}
+	}
+
+	// What pages call by these names after a change of theirs. Wherever they say to ask, it is this
+	// service that they ask, about the page that is shown.
+	self.bszTag = {
+		bszs,
+		texts: told => {
+			for (const name of bszs) {
+				for (const place of by(['busuanzi_value_' + name, 'busuanzi_' + name, 'vercount_value_' + name])) place.textContent = told[name]
+			}
+		},
+		shows: () => display('inline'),
+		hides: () => display('none'),
+	}
+	self.bszCaller = {
+		fetch: async (_, draw) => {
+			const mine = ++turn
+			while (d.prerendering || d.hidden) {
+				await new Promise(done => ['prerenderingchange', 'visibilitychange'].map(e => d.addEventListener(e, done, {once: true})))
+			}
+			if (mine != turn) return
+			try {
+				const answer = await fetch(service + '?url=' + encodeURIComponent(location.href), {credentials: 'omit', keepalive: true})
+				const told = await answer.json()
+				if (!answer.ok) throw told.error
+				if (d.readyState == 'loading') await new Promise(done => d.addEventListener('DOMContentLoaded', done))
+				draw(told)
+			} catch (why) {
+				console.warn(`footfall: ${service} gives no numbers: ${why}`)
+				bszTag.hides()
+			}
+		},
+	}
+	bszCaller.fetch('', told => {
+		bszTag.texts(told)
+		bszTag.shows()
+	})
+})()

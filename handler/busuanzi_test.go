@@ -1,0 +1,200 @@
+package handler
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/record"
+	"footfall/visit"
+)
+
+// numbersOf are what a page of example.com was answered, from hot and uv of the site and of it.
+func numbersOf(siteHot, siteUV, pageHot, pageUV string) string {
+	return `{"site_pv":` + siteHot + `,"site_uv":` + siteUV + `,"page_pv":` + pageHot + `,"page_uv":` + pageUV + `}`
+}
+
+const busuanziPage = "http://example.com/post?from=mail"
+
+// TestBusuanzi sends what the clients send, and expects what they read.
+func TestBusuanzi(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	jsonp := func(path string, headers ...string) answer {
+		return e.ask(http.MethodGet, path, append([]string{"Referer", busuanziPage}, headers...)...)
+	}
+	t.Run("the original's call", func(t *testing.T) {
+		a := jsonp("/busuanzi?jsonpCallback=BusuanziCallback_777487655111", "Sec-Fetch-Dest", "script", "Sec-Fetch-Site", "cross-site")
+		assert.Equal(t, `try{BusuanziCallback_777487655111(`+numbersOf("1", "1", "1", "1")+`);}catch(e){}`, a.body)
+		for name, value := range map[string]string{
+			"Content-Type": "text/javascript; charset=utf-8", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "cross-origin",
+		} {
+			assert.Equal(t, value, a.header.Get(name))
+		}
+		a = jsonp("/busuanzi?jsonpCallback=$_")
+		assert.Equal(t, `try{$_(`+numbersOf("2", "1", "2", "1")+`);}catch(e){}`, a.body)
+	})
+	t.Run("soxft's calls", func(t *testing.T) {
+		at := []string{"X-Bsz-Referer", busuanziPage, "Origin", "https://example.com", "Authorization", "Bearer eyJhbGciOi"}
+		a := e.ask(http.MethodPost, "/busuanzi/api", at...)
+		assert.Equal(t, `{"success":true,"message":"ok","data":`+numbersOf("3", "1", "3", "1")+`}`, a.body)
+		assert.Equal(t, "https://example.com", a.header.Get("Access-Control-Allow-Origin"))
+		assert.Contains(t, a.header.Values("Access-Control-Expose-Headers"), "Set-Bsz-Identity")
+		assert.Empty(t, a.header.Get("Set-Bsz-Identity"), "nobody is followed")
+		a = e.ask(http.MethodPut, "/busuanzi/api", at...)
+		assert.Equal(t, http.StatusNoContent, a.status)
+		assert.Empty(t, a.body)
+		a = e.ask(http.MethodGet, "/busuanzi/api", at...)
+		assert.Equal(t, `{"success":true,"message":"ok","data":`+numbersOf("4", "1", "4", "1")+`}`, a.body, "GET counts nothing")
+		a = jsonp("/busuanzi/jsonp?callback=BszCallback_1_2")
+		assert.Equal(t, `try{BszCallback_1_2(`+numbersOf("5", "1", "5", "1")+`);}catch(e){}`, a.body)
+		a = e.ask(http.MethodOptions, "/busuanzi/api", "Origin", "https://example.com", "Access-Control-Request-Method", "POST")
+		assert.Equal(t, "GET, POST, PUT", a.header.Get("Access-Control-Allow-Methods"))
+		assert.Equal(t, "x-bsz-referer, Authorization", a.header.Get("Access-Control-Allow-Headers"))
+		a = e.ask(http.MethodPost, "/busuanzi/api")
+		assert.Equal(t, http.StatusBadRequest, a.status)
+		assert.Equal(t, "uri: it is missing: the page does not say where it is", a.error(t))
+	})
+	t.Run("Vercount's call", func(t *testing.T) {
+		at := []string{"Content-Type", "application/json", "X-Browser-Token", "abc", "Origin", "https://example.com"}
+		a := e.askWith(`{"url":"`+busuanziPage+`","token":"abc","version":"v2","isNewUv":true}`, http.MethodPost, "/api/v2/log", at...)
+		assert.Equal(t, `{"status":"success","message":"ok","data":`+numbersOf("6", "1", "6", "1")+`}`, a.body)
+		a = e.ask(http.MethodGet, "/api/v2/log?url="+url.QueryEscape(busuanziPage), at...)
+		assert.Equal(t, `{"status":"success","message":"ok","data":`+numbersOf("6", "1", "6", "1")+`}`, a.body, "GET counts nothing")
+		for _, body := range []string{"", "{}", `[1]`, `{"url":1}`, `{"url":"` + strings.Repeat("a", 20<<10) + `"}`} {
+			a = e.askWith(body, http.MethodPost, "/api/v2/log", at...)
+			assert.Equal(t, http.StatusBadRequest, a.status)
+			assert.Equal(t, "uri: it is missing: the page does not say where it is", a.error(t), "%.20s", body)
+		}
+		a = e.ask(http.MethodOptions, "/api/v2/log", "Origin", "https://example.com", "Access-Control-Request-Method", "POST")
+		assert.Equal(t, "Content-Type, X-Browser-Token", a.header.Get("Access-Control-Allow-Headers"))
+	})
+	t.Run("our script's call", func(t *testing.T) {
+		a := e.ask(http.MethodGet, "/busuanzi?url="+url.QueryEscape(busuanziPage), "Origin", "http://example.com")
+		assert.Equal(t, numbersOf("7", "1", "7", "1"), a.body)
+		assert.Equal(t, "application/json", a.header.Get("Content-Type"))
+	})
+	t.Run("what is not counted", func(t *testing.T) {
+		bot := e.ask(http.MethodGet, "/busuanzi?url="+url.QueryEscape(busuanziPage), "User-Agent", "curl/8")
+		assert.Equal(t, "bot", bot.header.Get(skippedHeader))
+		assert.Equal(t, numbersOf("7", "1", "7", "1"), bot.body)
+		assert.Equal(t, http.StatusOK, e.ask(http.MethodHead, "/busuanzi?jsonpCallback=a", "Referer", busuanziPage).status)
+		assert.Equal(t, http.StatusMethodNotAllowed, e.ask(http.MethodPost, "/busuanzi").status)
+		assert.Equal(t, numbersOf("8", "1", "1", "1"), e.ask(http.MethodGet, "/busuanzi?url=http://example.com/another").body)
+	})
+}
+
+// TestBusuanziFindsTheApp by the site alone, as these protocols name none.
+func TestBusuanziFindsTheApp(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	preferring := func(app string) *edge {
+		options := e.options
+		options.Busuanzi, options.Metrics = app, nil
+		return &edge{t: t, public: listen(t, publicHandler(e.counter, options), options.Log)}
+	}
+	says := func(e *edge, uri, said string) {
+		t.Helper()
+		assert.Contains(t, e.ask(http.MethodGet, "/busuanzi?url="+url.QueryEscape(uri)).body, said, uri)
+	}
+	says(e, "http://example.com/", `"page_pv":1`)
+	says(e, "http://nobody.example/", "uri: no app lists the site nobody.example: its operator can add it") // though demo counts every site
+	e.administer(func(ctx context.Context, a *counter.Admin) error {
+		require.NoError(t, a.AddApp(ctx, "second", counter.Settings{Sites: []string{"*.wild.example", "a.wild.example", "example.com"}}))
+		return a.AddApp(ctx, "closed", counter.Settings{Sites: []string{"closed.example"}, Access: ptr("key")})
+	})
+	says(e, "http://example.com/", "uri: several apps list the site example.com: their operator can say which one counts")
+	says(e, "http://a.wild.example/", `"page_pv":1`) // listed twice by one app
+	says(e, "http://closed.example/", "key: app closed counts nothing without a key")
+	says(e, "http://closed.example:81/", "no app lists")
+	says(preferring("shop"), "http://example.com/", `"page_pv":2`)
+	says(preferring("second"), "http://example.com/", `"page_pv":1`)
+	says(preferring("shop"), "http://a.wild.example/", `"page_pv":2`) // the one that lists it
+	says(preferring("nobody"), "http://a.wild.example/", `"page_pv":3`)
+	says(preferring("demo"), "http://nobody.example/", `"page_pv":1`) // an open app that lists no site counts every one
+	says(preferring("demo"), "http://a.wild.example/", `"page_pv":1`)
+}
+
+// Where a visit is accepted and will be counted later, the page gets the numbers from before.
+func TestBusuanziUnderOverload(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	const call = "/busuanzi?url=http://example.com/"
+	require.Equal(t, numbersOf("1", "1", "1", "1"), e.ask(http.MethodGet, call).body)
+	crowded, err := counter.Open(t.Context(), dbtest.Open(t, e.database, db.Options{}), counter.Options{Options: record.Options{
+		Clock: func() time.Time { return noon }, MaxWait: 50 * time.Millisecond, Overflow: true,
+	}})
+	require.NoError(t, err)
+	t.Cleanup(crowded.Close)
+	there := listen(t, publicHandler(crowded, Options{Reports: e.options.Reports}), e.options.Log)
+	release := e.hold(`SELECT FROM counters FOR UPDATE`)
+	answers := make(chan answer, 10_000)
+	var callers sync.WaitGroup
+	var first answer
+	require.Eventually(t, func() bool { // the first ones wait for the lock
+		callers.Go(func() { answers <- e.do(http.MethodGet, there+call, "", "") })
+		select {
+		case first = <-answers:
+			return true
+		default:
+			return false
+		}
+	}, time.Minute, 10*time.Millisecond)
+	release()
+	callers.Wait()
+	assert.Equal(t, numbersOf("1", "1", "1", "1"), first.body)
+}
+
+// A callback is a name of ASCII letters, digits, _ and $, or nothing is answered with it.
+func FuzzCallback(f *testing.F) {
+	for _, seed := range []string{
+		"BusuanziCallback_777487655111", "BszCallback_1_2", "$", "_", "", "1a", "a.b", "a[0]", "alert(1)//", "a\n", "\u2028", "é", "</script>", "eval`1`", strings.Repeat("a", 65), "a\x00",
+	} {
+		f.Add(seed)
+	}
+	b := &busuanzi{newService(nil, Options{}), ""}
+	f.Fuzz(func(t *testing.T, callback string) {
+		name := len(callback) > 0 && len(callback) <= 64 && strings.Trim(callback[:1], "0123456789") != ""
+		for _, letter := range []byte(callback) {
+			name = name && strings.IndexByte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$", letter) >= 0
+		}
+		w := httptest.NewRecorder()
+		err := b.jsonp(echo.New().NewContext(httptest.NewRequest(http.MethodGet, "/busuanzi", http.NoBody), w), callback)
+		if name {
+			require.ErrorContains(t, err, "referer: it is missing")
+		} else {
+			require.ErrorContains(t, err, "callback: it is no name of a function")
+		}
+		require.Zero(t, w.Body.Len())
+	})
+}
+
+// Of whatever a Referer says, the site that is counted is the one that asks.
+func FuzzReferer(f *testing.F) {
+	for _, seed := range []string{
+		"http://example.com/", "https://example.com", `http://example.com\@evil.example/`, "http://evil.example/?http://example.com/", "http://example.com@evil.example/",
+		"//example.com/", "example.com", "http://EXAMPLE.com:80/%00", "http://example.com/\u2028'", "x://http://example.com/", "http:///example.com", " http://example.com?://a",
+		"http://evil.example#@example.com/", "https://evil.example?://example.com/", "about:srcdoc", "null",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, referer string) {
+		counted, err := visit.Normalize(referer, nil)
+		asks, hidden := visit.Normalize(originOf(referer), nil)
+		if err == nil && hidden == nil {
+			require.Equal(t, counted.Site, asks.Site)
+		}
+	})
+}
