@@ -39,13 +39,14 @@ type Options struct {
 	Rate    int      // visits a second that are counted meanwhile
 	Runs    int      // of each report
 	Samples int      // ranges of days whose uniques are compared
+	Log     int      // visits of the log that is imported
 }
 
 // Completed has the defaults in place of what was not given.
 func (o Options) Completed() Options {
 	for value, usual := range map[*int][2]int{
 		&o.Rounds: {5, 1}, &o.Visits: {100_000, 10_000}, &o.Clients: {2000, 2000}, &o.Connections: {256, 256},
-		&o.Rate: {2000, 2000}, &o.Runs: {200, 10}, &o.Samples: {1000, 50},
+		&o.Rate: {2000, 2000}, &o.Runs: {200, 10}, &o.Samples: {1000, 50}, &o.Log: {4_000_000, 10_000},
 	} {
 		if *value == 0 {
 			*value = usual[0]
@@ -98,6 +99,7 @@ func (o Options) Command(name string) string {
 	add("rate", o.Rate > 0, o.Rate)
 	add("runs", o.Runs > 0, o.Runs)
 	add("samples", o.Samples > 0, o.Samples)
+	add("log-visits", o.Log > 0, o.Log)
 	add("seed", o.Seed > 0, o.Seed)
 	return strings.Join(words, " ")
 }

@@ -174,8 +174,11 @@ func (f Figures) Of(name string) (float64, error) {
 }
 
 // PeakMemory is the most memory that the process ever held, in bytes; 0 where the system does not tell.
-func (p *Process) PeakMemory() int64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+func (p *Process) PeakMemory() int64 { return PeakMemory(p.cmd.Process.Pid) }
+
+// PeakMemory is that of any process that runs.
+func PeakMemory(pid int) int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
 	}

@@ -22,6 +22,7 @@ type Report struct {
 	Answers    *AnswerFigures    `json:"answers,omitempty"`
 	Dashboards *DashboardFigures `json:"dashboards,omitempty"`
 	Proving    *ProvingFigures   `json:"proving,omitempty"`
+	Imports    *ImportFigures    `json:"imports,omitempty"`
 }
 
 // untrue is an error that wraps bench.ErrUntrue where exact uniques were not; else nil.
@@ -49,6 +50,9 @@ func (r *Report) Print(w io.Writer) {
 		f.print(w)
 	}
 	if f := r.Proving; f != nil {
+		f.print(w, r.Rate)
+	}
+	if f := r.Imports; f != nil {
 		f.print(w, r.Rate)
 	}
 	fmt.Fprintf(w, "\nRepeat it: %s\n", r.Command)

@@ -1,4 +1,5 @@
-// Package reports measures reading: whether uniques are true, and how long reports take while visits are counted.
+// Package reports measures all but the counting of visits itself: whether uniques are true, how long reports take while visits are
+// counted, and how logs are imported.
 package reports
 
 import (
@@ -16,27 +17,29 @@ import (
 type part struct {
 	name    string
 	measure func(*asking, context.Context) error
+	fresh   bool // it makes tables of its own
 }
 
 // parts in the order in which they are measured: those first that want the tables as they were generated.
 var parts = []part{
-	{"uniques", (*asking).compareUniques},
-	{"answers", (*asking).measureAnswers},
-	{"dashboards", (*asking).measureDashboards},
-	{"proving", (*asking).measureProving},
+	{"uniques", (*asking).compareUniques, false},
+	{"answers", (*asking).measureAnswers, false},
+	{"dashboards", (*asking).measureDashboards, false},
+	{"proving", (*asking).measureProving, false},
+	{"imports", (*asking).measureImports, true},
 }
 
 // Check tells what is wrong with the options of a measurement of reports. What is not given is right.
 func Check(o bench.Options) (faults []error) {
 	o = o.Completed()
-	for flag, n := range map[string]int{"rate": o.Rate, "runs": o.Runs, "samples": o.Samples} {
+	for flag, n := range map[string]int{"rate": o.Rate, "runs": o.Runs, "samples": o.Samples, "log-visits": o.Log} {
 		if n < 1 {
 			faults = append(faults, fmt.Errorf("%s: %d will not do: give 1 or more", flag, n))
 		}
 	}
 	for _, name := range o.Parts {
 		if !slices.ContainsFunc(parts, func(p part) bool { return p.name == name }) {
-			faults = append(faults, fmt.Errorf("parts: there is no %q: choose from uniques,answers,dashboards,proving", name))
+			faults = append(faults, fmt.Errorf("parts: there is no %q: choose from uniques,answers,dashboards,proving,imports", name))
 		}
 	}
 	return faults
@@ -68,15 +71,16 @@ func Run(ctx context.Context, o bench.Options, set generate.Set) (_ *Report, err
 	if r.report.Machine, err = r.server.Machine(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.prepare(ctx); err != nil {
-		return nil, err
+	chosen := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return len(o.Parts) > 0 && !slices.Contains(o.Parts, p.name) })
+	if slices.ContainsFunc(chosen, func(p part) bool { return !p.fresh }) {
+		if err := r.prepare(ctx); err != nil {
+			return nil, err
+		}
 	}
-	for _, part := range parts {
-		if len(o.Parts) == 0 || slices.Contains(o.Parts, part.name) {
-			r.Progress("measuring " + part.name)
-			if err := part.measure(r, ctx); err != nil {
-				return nil, fmt.Errorf("%s: %w", part.name, err)
-			}
+	for _, part := range chosen {
+		r.Progress("measuring " + part.name)
+		if err := part.measure(r, ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
 	r.report.LoadAfter = loadAverage()

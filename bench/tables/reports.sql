@@ -103,6 +103,15 @@ FROM apps AS a
 JOIN pages AS p ON p.app_id = a.id
 GROUP BY a.id;
 
+-- name: HotOfApp :one
+-- How many visits an app has counted.
+SELECT coalesce(sum(c.hot), 0)::bigint AS hot
+FROM apps AS a
+JOIN pages AS s ON s.app_id = a.id
+JOIN counters AS c ON c.page_id = s.id
+WHERE a.name = @app
+  AND s.site_id IS NULL;
+
 -- name: DaysOfApp :many
 -- The days on which an app counted, in order.
 SELECT DISTINCT d.day_id

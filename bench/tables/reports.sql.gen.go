@@ -111,6 +111,23 @@ func (q *Queries) DaysOfApp(ctx context.Context, appID int32) ([]int32, error) {
 	return items, nil
 }
 
+const hotOfApp = `-- name: HotOfApp :one
+SELECT coalesce(sum(c.hot), 0)::bigint AS hot
+FROM apps AS a
+JOIN pages AS s ON s.app_id = a.id
+JOIN counters AS c ON c.page_id = s.id
+WHERE a.name = $1
+  AND s.site_id IS NULL
+`
+
+// How many visits an app has counted.
+func (q *Queries) HotOfApp(ctx context.Context, app string) (int64, error) {
+	row := q.db.QueryRow(ctx, hotOfApp, app)
+	var hot int64
+	err := row.Scan(&hot)
+	return hot, err
+}
+
 const reportCountToday = `-- name: ReportCountToday :one
 SELECT count(*)
 FROM report.visitors_today

@@ -125,10 +125,11 @@ type benchReportsCmd struct {
 	Rate    int      `placeholder:"N"`
 	Runs    int      `placeholder:"N"`
 	Samples int      `placeholder:"N"`
+	Log     int      `name:"log-visits" placeholder:"N"`
 }
 
 func (b *benchReportsCmd) given(o bench.Options) bench.Options {
-	o.Parts, o.Rate, o.Runs, o.Samples = b.Parts, b.Rate, b.Runs, b.Samples
+	o.Parts, o.Rate, o.Runs, o.Samples, o.Log = b.Parts, b.Rate, b.Runs, b.Samples, b.Log
 	return o
 }
 

@@ -154,6 +154,9 @@ func TestBenchReports(t *testing.T) {
 	assert.Positive(t, report.Answers.Visits.Visits)
 	assert.Positive(t, report.Proving.Visits.Visits)
 	assert.Positive(t, report.Proving.FloodSeconds)
+	assert.EqualValues(t, 25_000, report.Imports.Lines)
+	assert.Positive(t, report.Imports.Alone.Seconds)
+	assert.Positive(t, report.Imports.Visits.Visits)
 }
 
 // With a server that is named the benchmark uses a database of its own.
