@@ -173,6 +173,72 @@ func (q *Queries) PanelFirstVisits(ctx context.Context, arg PanelFirstVisitsPara
 	return items, nil
 }
 
+const PanelFolders = `-- name: PanelFolders :many
+SELECT f.path::text         AS path,
+       f.is_folder::boolean AS is_folder,
+       f.pv::bigint         AS pv,
+       f.hot::bigint        AS hot,
+       f.pv_before::bigint  AS pv_before,
+       f.hot_before::bigint AS hot_before
+FROM report.folders($1::text, $2::text, $3::text, $4::integer, $5::integer, $6::integer, $7::integer) AS f
+`
+
+type PanelFoldersParams struct {
+	App        string
+	Site       string
+	Folder     string
+	FromDay    int32
+	ToDay      int32
+	DaysBefore int32
+	N          int32
+}
+
+type PanelFoldersRow struct {
+	Path      string
+	IsFolder  bool
+	Pv        int64
+	Hot       int64
+	PvBefore  int64
+	HotBefore int64
+}
+
+// What is in a folder of a site in a range of days, and so many days before: folders and pages, and,
+// without a path, all others.
+func (q *Queries) PanelFolders(ctx context.Context, arg PanelFoldersParams) ([]PanelFoldersRow, error) {
+	rows, err := q.db.Query(ctx, PanelFolders,
+		arg.App,
+		arg.Site,
+		arg.Folder,
+		arg.FromDay,
+		arg.ToDay,
+		arg.DaysBefore,
+		arg.N,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PanelFoldersRow
+	for rows.Next() {
+		var i PanelFoldersRow
+		if err := rows.Scan(
+			&i.Path,
+			&i.IsFolder,
+			&i.Pv,
+			&i.Hot,
+			&i.PvBefore,
+			&i.HotBefore,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PanelNumbers = `-- name: PanelNumbers :many
 SELECT n.first_day::integer   AS first_day,
        n.last_day::integer    AS last_day,

@@ -469,6 +469,8 @@ type Page struct {
 	Uri string
 	// page_key(uri): what the unique index holds.
 	Key []byte
+	// page_folder(uri): the folder of its path. Null for a site.
+	Folder *string
 }
 
 // How many pages and sites each app got on its last day that brought any, for its limit.
@@ -691,7 +693,7 @@ type Sketch struct {
 	Entries []int32
 }
 
-// The first 1,000 pages of each app, and of each of its sites, on each closed day.
+// The first 1,000 pages of each app, and of each of its sites, on each closed day; and the folders of each site.
 type Top struct {
 	// The app.
 	AppID int32
@@ -705,6 +707,10 @@ type Top struct {
 	PageIds []int64
 	// Their numbers on that day.
 	Numbers []int64
+	// The folders of the site in which pages were counted, and those in which these are, in order. Null: of an app, or where there are more than 1,000.
+	Folders []string
+	// The sums of the numbers of all pages in them, and in their folders.
+	FolderNumbers []int64
 }
 
 // One row for each day on which a visitor came to a target: the proof of pv. A partition a day.

@@ -59,6 +59,8 @@ var promises = []promise{
 		[]measure{{"sketches", "sketches", "what a closed day has"}}},
 	{"tops", "the first pages of a closed day are those of the days", "daily numbers", "lists", passSites,
 		[]measure{{"tops", "right places in the list of first pages", "its length"}}},
+	{"folders", "the folders of a closed day have the sums of their pages", "daily numbers", "lists", passSites,
+		[]measure{{"folders", "folders with the right sum", "folders"}}},
 	{"belonging", "nothing is counted for no page, and days know their site", "pages", "rows", passTargets,
 		[]measure{{"page of days", "pages with this number", "what days belong to"}, {"site of days", "the site's number", "the one of the page"},
 			{"page of totals", "pages with this number", "what counters and visitors belong to"},

@@ -50,7 +50,8 @@ type view struct {
 	period  string // of the chart; "": what suits the range
 	by      string // by which number pages are first
 	sort    string // by which column sites are
-	find    string // part of the paths of pages; "": the first are shown
+	find    string // part of the paths of pages; "": none is looked for
+	folder  string // what is shown of a site in place of its first pages; "": these are
 }
 
 // What an address may say, the usual first.
@@ -82,6 +83,12 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 	}
 	if v.find = strings.TrimSpace(q.Get("find")); len(v.find) > mostFind || !utf8.ValidString(v.find) || strings.ContainsRune(v.find, 0) {
 		return v, visit.Errorf(visit.Invalid, "find", "it is not part of a path of at most %d letters, like blog", mostFind)
+	}
+	if v.path == "" && v.find == "" {
+		v.folder = q.Get("folder")
+	}
+	if v.folder != "" && (v.folder[0] != '/' || v.folder[len(v.folder)-1] != '/' || len(v.folder) > mostPath || !utf8.ValidString(v.folder) || strings.ContainsRune(v.folder, 0)) {
+		return v, visit.Errorf(visit.Invalid, "folder", "it is not a folder of a site: it begins and ends with a slash, like /docs/")
 	}
 	if v.period = q.Get("period"); v.period != "" && !slices.Contains(periods, v.period) {
 		return v, visit.Errorf(visit.Invalid, "period", "%.64q is none: use %s", v.period, strings.Join(periods, ", "))
@@ -129,6 +136,7 @@ func (v view) link(more ...string) string {
 	put("by", v.by, orders[0])
 	put("sort", v.sort, sorts[0])
 	put("find", v.find, "")
+	put("folder", v.folder, "")
 	for i := 0; i < len(more); i += 2 {
 		put(more[i], more[i+1], "")
 	}
@@ -146,7 +154,7 @@ func (v view) with(change func(*view)) view {
 
 // of returns the view of another site or page in the same range.
 func (v view) of(site, path string) view {
-	return v.with(func(o *view) { o.site, o.path, o.find = site, path, "" })
+	return v.with(func(o *view) { o.site, o.path, o.find, o.folder = site, path, "", "" })
 }
 
 // keeps are the fields of a form that changes some parameters, and leaves the others as they are.
