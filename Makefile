@@ -71,9 +71,9 @@ fuzz: ## run every fuzz test on FUZZTIME (200000x) inputs
 	done; [ "$$found" ] || { echo "no fuzz test found" >&2; exit 1; }
 
 .PHONY: crash
-crash: deps ## kill the service, an import and PostgreSQL under load, CRASH_KILLS (20) times in CRASH_VISITS (100000) visits
+crash: deps ## kill the service, an import, consumers and PostgreSQL under load, CRASH_KILLS (20) times in CRASH_VISITS (100000) visits
 	FOOTFALL_CRASH_VISITS=$(CRASH_VISITS) FOOTFALL_CRASH_KILLS=$(CRASH_KILLS) \
-	go test -count=1 -timeout=60m -run 'TestCrash|TestImportIsKilled' -v ./cmd/footfall
+	go test -count=1 -timeout=60m -run 'TestCrash|TestImportIsKilled|TestConsumerIsKilled' -v ./cmd/footfall
 
 .PHONY: storm
 storm: deps ## all that may happen to a database at once, for STORM_SECONDS (120); STORM_SEED repeats the choices of one

@@ -38,15 +38,18 @@ const searchedAtOnce = 5000
 // returns for how many targets the visitor was erased. All sums and the ranks of others stay. An
 // erased visitor who comes again is a new visitor. What they visit while they are erased may stay,
 // with its site: that visit came after the erasure began. After an error some sites are done, and
-// the next erasure finds the others. What was accepted before is counted first.
+// the next erasure finds the others. What was accepted before is counted first. Refused messages of
+// the app go: nobody can tell whose they were.
 func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased int64, err error) {
 	if _, err := a.CountAccepted(ctx, app); err != nil {
 		return 0, err
 	}
 	var sites []db.AppSitesRow
 	err = a.withVisitor(ctx, app, visitor, func(q *db.Queries, row *db.App, _ []netip.Addr) (err error) {
-		sites, err = q.AppSites(ctx, row.ID)
-		return err
+		if sites, err = q.AppSites(ctx, row.ID); err != nil {
+			return err
+		}
+		return q.RefusedDelete(ctx, row.ID)
 	})
 	for len(sites) > 0 && err == nil {
 		var some []int64

@@ -16,20 +16,11 @@ const sourceOfLogs = "logs"
 // MayImport is the permission to count the visits of logs for an app: whoever has the
 // database needs no key.
 func (c *Counter) MayImport(ctx context.Context, name string) (*Counting, error) {
-	register, err := c.apps.current(ctx)
-	if err != nil {
-		return nil, err
-	}
-	a, err := register.app(name)
-	switch {
-	case err != nil:
-		return nil, err
-	case a.mode == byID:
+	g, err := c.MayConsume(ctx, name)
+	if err == nil && g.app.mode == byID {
 		return nil, visit.Errorf(visit.Invalid, "app", "%s tells visitors apart by ids, which no log has: import into an app that goes by addresses", name)
-	case a.fault != nil:
-		return nil, visit.Errorf(visit.Invalid, "app", "%v", a.fault)
 	}
-	return &Counting{counter: c, app: a}, nil
+	return g, err
 }
 
 // Zone is the time zone whose days the app counts.
@@ -185,7 +176,7 @@ func (g *Counting) FindPosition(ctx context.Context, p *record.Position) error {
 func (g *Counting) MovePosition(ctx context.Context, s record.Step) error {
 	ctx, cancel := g.counter.db.InTime(ctx)
 	defer cancel()
-	err := g.counter.db.MovePosition(ctx, db.Move{Position: s.Position.Position, From: s.Position.Next, To: s.Next})
+	err := g.counter.db.MovePosition(ctx, db.Move{Position: s.Position.Position, From: s.Position.Next, To: s.Next, Refused: s.Refused})
 	switch {
 	case err == nil:
 		s.Position.Next = s.Next
@@ -205,20 +196,14 @@ type LogsOfApp struct {
 // Logs lists the logs that were imported for an app, or for each one, where name is "".
 func (a *Admin) Logs(ctx context.Context, name string) (list []LogsOfApp, err error) {
 	err = a.db.Read(ctx, func(q *db.Queries) error {
-		apps, err := q.AppsList(ctx)
+		apps, err := appsNamed(ctx, q, name)
 		list = nil
 		for _, app := range apps {
-			if name != "" && app.Name != name {
-				continue
-			}
 			logs, err := logsOf(ctx, q, app.ID)
 			if err != nil {
 				return err
 			}
 			list = append(list, LogsOfApp{app.Name, logs})
-		}
-		if err == nil && name != "" && len(list) == 0 {
-			return noApp("app", name)
 		}
 		return err
 	})

@@ -192,7 +192,7 @@ WHERE p.app_id = $1
 `
 
 // Deletes how far an app's sources were counted. Before its counters are locked: a batch that holds
-// a position may want them.
+// a position may want them. Refused messages go behind it: no batch writes any more of them then.
 func (q *Queries) AppPositionsDelete(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppPositionsDelete, appID)
 	return err

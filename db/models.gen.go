@@ -487,11 +487,11 @@ type PageTally struct {
 type PositionRow struct {
 	// The app that they count for.
 	AppID int32
-	// Where they come from. Of calls of POST /visits that may be repeated: "calls of key 7", by keys.id, or "calls" where no key was shown. Of imports: "logs".
+	// Where they come from. Of calls of POST /visits that may be repeated: "calls of key 7", by keys.id, or "calls" where no key was shown. Of imports: "logs". Of a queue, its kind, its cluster and its name, with what tells it from one that had this name before.
 	Source string
-	// Which part of the source it is; of a call, its Idempotency-Key; of a log, its logs.id.
+	// Which part of the source it is; of a call, its Idempotency-Key; of a log, its logs.id; of a Kafka topic, the partition.
 	Part string
-	// Up to here all is counted; of a call, how many of its items; of a log, how many of its bytes.
+	// Up to here all is counted; of a call, how many of its items; of a log, how many of its bytes; of a queue, the offset or sequence of the message that comes next.
 	Next int64
 	// The SHA-256 of a call's body; null where the source is none of calls.
 	Content []byte
@@ -499,6 +499,24 @@ type PositionRow struct {
 	FromDay int32
 	// When somebody last began to read from here.
 	UsedAt time.Time
+}
+
+// Messages of queues that could not be counted, for 7 days: the last 1,000 of each part.
+type Refused struct {
+	// The app for which they came.
+	AppID int32
+	// The queue, as positions has it.
+	Source string
+	// The part of it, likewise.
+	Part string
+	// The place of the message there; of messages that the queue no longer had, the first place.
+	PositionRow int64
+	// When it was passed by.
+	RefusedAt time.Time
+	// Why it could not be counted.
+	Reason string
+	// The beginning of its text, with all struck out but names of fields, URIs without their queries, and times.
+	Beginning string
 }
 
 // What was counted for each target on each day, for ever.

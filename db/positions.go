@@ -26,7 +26,14 @@ func (p Position) Compare(q Position) int {
 type Move struct {
 	Position
 	From, To int64
-	Visits   int64 // how many of the batch that is
+	Visits   int64     // how many of the batch that is
+	Refused  []Refusal // messages that it passes
+}
+
+// Refusal is a message of a queue that cannot be counted.
+type Refusal struct {
+	Position          int64
+	Reason, Beginning string // of its text; neither has anything by which a visitor could be told
 }
 
 // queue queues the move behind the beginning of the batch.
@@ -36,6 +43,19 @@ func (m *Move) queue(q *pgx.Batch) {
 		return
 	}
 	q.Queue(PositionMove, m.App, m.Source, m.Part, m.From, m.To)
+	if len(m.Refused) > 0 {
+		r := m.refused()
+		q.Queue(MessagesRefuse, r.AppID, r.Source, r.Part, r.Positions, r.Reasons, r.Beginnings)
+	}
+}
+
+// refused are the messages that the move passes, as columns.
+func (m *Move) refused() MessagesRefuseParams {
+	r := MessagesRefuseParams{AppID: m.App, Source: m.Source, Part: m.Part}
+	for _, one := range m.Refused {
+		r.Positions, r.Reasons, r.Beginnings = append(r.Positions, one.Position), append(r.Reasons, one.Reason), append(r.Beginnings, one.Beginning)
+	}
+	return r
 }
 
 // OpenPosition returns where a position stands, the content that it was first opened with, and the
@@ -68,13 +88,51 @@ func (d *DB) PositionNext(ctx context.Context, p Position) (next int64, err erro
 	return next, nil
 }
 
-// MovePosition moves a position alone.
+// MovePosition moves a position alone, with what is refused on its way.
 func (d *DB) MovePosition(ctx context.Context, m Move) error {
-	err := New(d.writers).PositionMove(ctx, PositionMoveParams{AppID: m.App, Source: m.Source, Part: m.Part, FromNext: m.From, ToNext: m.To})
+	move := func(q *Queries) error {
+		return q.PositionMove(ctx, PositionMoveParams{AppID: m.App, Source: m.Source, Part: m.Part, FromNext: m.From, ToNext: m.To})
+	}
+	var err error
+	if len(m.Refused) == 0 {
+		err = move(New(d.writers))
+	} else {
+		err = d.InTx(ctx, func(q *Queries) error {
+			if err := move(q); err != nil {
+				return err
+			}
+			return q.MessagesRefuse(ctx, m.refused())
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("move a position: %w", err)
 	}
 	return nil
+}
+
+// OpenQueue returns where a part of a queue is to be read from: from its first message, if nobody
+// has read it before.
+func (d *DB) OpenQueue(ctx context.Context, p Position, first int64) (next int64, err error) {
+	next, err = New(d.writers).QueuePositionOpen(ctx, QueuePositionOpenParams{AppID: p.App, Source: p.Source, Part: p.Part, First: first})
+	switch {
+	case isForeignKeyViolation(err):
+		err = ErrAppGone
+	case err != nil:
+		err = fmt.Errorf("open a queue: %w", err)
+	}
+	return next, err
+}
+
+// ForgetRefused forgets the messages that were refused some days ago, and returns how many there
+// were.
+func (d *DB) ForgetRefused(ctx context.Context) (forgotten int64, err error) {
+	for {
+		some, err := d.queries.RefusedForget(ctx, forgottenAtOnce)
+		forgotten += some
+		if err != nil || some < forgottenAtOnce {
+			return forgotten, err
+		}
+	}
 }
 
 // forgottenAtOnce is how many calls are forgotten in one transaction, so that it is short.

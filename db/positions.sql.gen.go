@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 )
 
 const CallsForget = `-- name: CallsForget :one
@@ -24,6 +25,33 @@ func (q *Queries) CallsForget(ctx context.Context, arg CallsForgetParams) (int64
 	var forgotten int64
 	err := row.Scan(&forgotten)
 	return forgotten, err
+}
+
+const MessagesRefuse = `-- name: MessagesRefuse :exec
+SELECT refuse_messages($1, $2, $3, $4::bigint[], $5::text[], $6::text[])
+`
+
+type MessagesRefuseParams struct {
+	AppID      int32
+	Source     string
+	Part       string
+	Positions  []int64
+	Reasons    []string
+	Beginnings []string
+}
+
+// Keeps messages of a part of a queue that could not be counted, in the transaction that moves its
+// position past them, and lets go of those beyond the last ones.
+func (q *Queries) MessagesRefuse(ctx context.Context, arg MessagesRefuseParams) error {
+	_, err := q.db.Exec(ctx, MessagesRefuse,
+		arg.AppID,
+		arg.Source,
+		arg.Part,
+		arg.Positions,
+		arg.Reasons,
+		arg.Beginnings,
+	)
+	return err
 }
 
 const PositionGet = `-- name: PositionGet :one
@@ -113,6 +141,109 @@ func (q *Queries) PositionOpen(ctx context.Context, arg PositionOpenParams) (Pos
 	var i PositionOpenRow
 	err := row.Scan(&i.Next, &i.Content, &i.FromDay)
 	return i, err
+}
+
+const QueuePositionOpen = `-- name: QueuePositionOpen :one
+INSERT INTO positions AS p (app_id, source, part, next)
+VALUES ($1, $2, $3, $4)
+ON CONFLICT (app_id, source, part) DO UPDATE
+    SET used_at = now()
+RETURNING next
+`
+
+type QueuePositionOpenParams struct {
+	AppID  int32
+	Source string
+	Part   string
+	First  int64
+}
+
+// Where a part of a queue is to be read from, for whoever begins to read it: from the first message
+// that the queue has, if nobody has before.
+func (q *Queries) QueuePositionOpen(ctx context.Context, arg QueuePositionOpenParams) (int64, error) {
+	row := q.db.QueryRow(ctx, QueuePositionOpen,
+		arg.AppID,
+		arg.Source,
+		arg.Part,
+		arg.First,
+	)
+	var next int64
+	err := row.Scan(&next)
+	return next, err
+}
+
+const QueuesList = `-- name: QueuesList :many
+SELECT
+    p.source,
+    p.part,
+    p.next,
+    p.used_at,
+    (SELECT count(*)
+     FROM refused AS r
+     WHERE (r.app_id, r.source, r.part) = (p.app_id, p.source, p.part)) AS refused
+FROM positions AS p
+WHERE p.app_id = $1
+  AND p.content IS NULL
+  AND p.source <> 'logs'
+ORDER BY p.source, length(p.part), p.part
+`
+
+type QueuesListRow struct {
+	Source  string
+	Part    string
+	Next    int64
+	UsedAt  time.Time
+	Refused int64
+}
+
+// How far the queues of an app were counted, with how many refused messages of each part are kept.
+func (q *Queries) QueuesList(ctx context.Context, appID int32) ([]QueuesListRow, error) {
+	rows, err := q.db.Query(ctx, QueuesList, appID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []QueuesListRow
+	for rows.Next() {
+		var i QueuesListRow
+		if err := rows.Scan(
+			&i.Source,
+			&i.Part,
+			&i.Next,
+			&i.UsedAt,
+			&i.Refused,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const RefusedDelete = `-- name: RefusedDelete :exec
+DELETE FROM refused
+WHERE app_id = $1
+`
+
+// Deletes the refused messages of an app.
+func (q *Queries) RefusedDelete(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, RefusedDelete, appID)
+	return err
+}
+
+const RefusedForget = `-- name: RefusedForget :one
+SELECT forget_refused($1)::bigint AS forgotten
+`
+
+// Forgets refused messages of some days ago, so many at most; returns how many.
+func (q *Queries) RefusedForget(ctx context.Context, most int32) (int64, error) {
+	row := q.db.QueryRow(ctx, RefusedForget, most)
+	var forgotten int64
+	err := row.Scan(&forgotten)
+	return forgotten, err
 }
 
 const VisitorsReadAnew = `-- name: VisitorsReadAnew :exec

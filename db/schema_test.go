@@ -177,6 +177,10 @@ var rules = []struct{ refusedBy, sql string }{
 	{"FF004", `SELECT move_position(1, 'calls', 'a', 1, 2)`}, // it is at 0
 	{"FF004", `SELECT move_position(1, 'calls', 'a', 0, -1)`},
 
+	{"refused_pkey", `INSERT INTO refused (app_id, source, part, position, reason, beginning) VALUES (1, 'kafka', '0', 7, '', '')`},
+	{"refused_texts_are_short", `UPDATE refused SET reason = repeat('a', 1001)`},
+	{"refused_texts_are_short", `UPDATE refused SET beginning = repeat('é', 501)`},
+
 	{"logs_pkey", `INSERT INTO logs (id, app_id, claimed, named, hash, file, rules, skips) OVERRIDING SYSTEM VALUE VALUES (1, 1, 0, 6, sha256('b'), '', '', '{}')`},
 	{"logs_begin_differently", `INSERT INTO logs (app_id, claimed, named, hash, file, rules, skips) VALUES (1, 0, 5, sha256('a'), '', '', '{}')`},
 	{"logs_app_id_fkey", `UPDATE logs SET app_id = 99`},
@@ -256,6 +260,7 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190629, 0, '192.0.2.1')`)
 	exec(t, conn, `INSERT INTO batches (id, turn, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 0, 1)`)
 	exec(t, conn, `INSERT INTO positions (app_id, source, part) VALUES (1, 'calls', 'a')`)
+	exec(t, conn, `INSERT INTO refused (app_id, source, part, position, reason, beginning) VALUES (1, 'kafka', '0', 7, '', '')`)
 	exec(t, conn, `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20190629, 'a')`)
 	exec(t, conn, `INSERT INTO inbox (slot, turn, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips)
 		VALUES (0, 1, 1, 1, 'UTC', 'address', 64, '{example.com/a}', '{1}', '{20190629}', '{0}', '{192.0.2.1}')`)

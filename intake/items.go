@@ -47,6 +47,25 @@ func readItems(text string, lines bool) (items, error) {
 	return r.items, err
 }
 
+// ReadItem reads one visit, as POST /visits takes it, out of a text that is nothing else.
+func ReadItem(text string) (counter.Item, error) {
+	if !utf8.ValidString(text) {
+		return counter.Item{}, visit.Errorf(visit.Invalid, "", "it is not valid UTF-8")
+	}
+	r := reader{text: text, end: len(text), items: items{list: make([]counter.Item, 0, 1)}}
+	err := r.item()
+	if err == nil {
+		err = r.nothingMore("the visit")
+	}
+	if where, ok := errors.AsType[*unreadable](err); ok {
+		return counter.Item{}, visit.Errorf(visit.Invalid, "", "at byte %d: %s", where.at+1, where.message)
+	}
+	if wrong := r.items.wrong[0]; wrong != "" {
+		return counter.Item{}, &visit.Error{Kind: visit.Invalid, Message: wrong}
+	}
+	return r.items.list[0], err
+}
+
 // validUTF8 is how many bytes of a text are valid UTF-8, from its beginning.
 func validUTF8(text string) int {
 	if utf8.ValidString(text) {

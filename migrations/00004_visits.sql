@@ -105,15 +105,45 @@ CREATE TABLE positions (
 
 COMMENT ON TABLE  positions          IS 'How far visits of each source have been counted.';
 COMMENT ON COLUMN positions.app_id   IS 'The app that they count for.';
-COMMENT ON COLUMN positions.source   IS 'Where they come from. Of calls of POST /visits that may be repeated: "calls of key 7", by keys.id, or "calls" where no key was shown. Of imports: "logs".';
-COMMENT ON COLUMN positions.part     IS 'Which part of the source it is; of a call, its Idempotency-Key; of a log, its logs.id.';
-COMMENT ON COLUMN positions.next     IS 'Up to here all is counted; of a call, how many of its items; of a log, how many of its bytes.';
+COMMENT ON COLUMN positions.source   IS 'Where they come from. Of calls of POST /visits that may be repeated: "calls of key 7", by keys.id, or "calls" where no key was shown. Of imports: "logs". Of a queue, its kind, its cluster and its name, with what tells it from one that had this name before.';
+COMMENT ON COLUMN positions.part     IS 'Which part of the source it is; of a call, its Idempotency-Key; of a log, its logs.id; of a Kafka topic, the partition.';
+COMMENT ON COLUMN positions.next     IS 'Up to here all is counted; of a call, how many of its items; of a log, how many of its bytes; of a queue, the offset or sequence of the message that comes next.';
 COMMENT ON COLUMN positions.content  IS 'The SHA-256 of a call''s body; null where the source is none of calls.';
 COMMENT ON COLUMN positions.from_day IS 'Of a call, the first day, like 20190629, of which the app took visits when it first came: what it has of earlier days was refused.';
 COMMENT ON COLUMN positions.used_at  IS 'When somebody last began to read from here.';
 
 -- Calls go by age.
 CREATE INDEX positions_of_calls_by_age ON positions (used_at) WHERE content IS NOT NULL;
+
+-- Messages of queues that could not be counted, for a few days: a batch that passes one writes it here
+-- in its own transaction. Nobody who visited can be told from it: addresses, visitors and all else
+-- but the URI are struck out of the texts.
+--
+-- It has no foreign key: whoever writes here has moved the position before, which goes with the app.
+CREATE TABLE refused (
+    app_id     integer     NOT NULL,
+    source     text        NOT NULL,
+    part       text        NOT NULL,
+    position   bigint      NOT NULL,
+    refused_at timestamptz NOT NULL DEFAULT now(),
+    reason     text        NOT NULL,
+    beginning  text        NOT NULL,
+
+    PRIMARY KEY (app_id, source, part, position),
+    CONSTRAINT refused_texts_are_short CHECK (octet_length(reason) <= 1000 AND octet_length(beginning) <= 1000)
+);
+
+COMMENT ON TABLE  refused            IS 'Messages of queues that could not be counted, for 7 days: the last 1,000 of each part.';
+COMMENT ON COLUMN refused.app_id     IS 'The app for which they came.';
+COMMENT ON COLUMN refused.source     IS 'The queue, as positions has it.';
+COMMENT ON COLUMN refused.part       IS 'The part of it, likewise.';
+COMMENT ON COLUMN refused.position   IS 'The place of the message there; of messages that the queue no longer had, the first place.';
+COMMENT ON COLUMN refused.refused_at IS 'When it was passed by.';
+COMMENT ON COLUMN refused.reason     IS 'Why it could not be counted.';
+COMMENT ON COLUMN refused.beginning  IS 'The beginning of its text, with all struck out but names of fields, URIs without their queries, and times.';
+
+-- They go by age.
+CREATE INDEX refused_by_age ON refused (refused_at);
 
 -- Ids by which callers make visits repeatable, one by one. A batch claims those of its visits before
 -- anything else in its own transaction: a visit is counted with its id, or not at all.
@@ -188,6 +218,7 @@ COMMENT ON COLUMN log_marks.lines  IS 'A hash of four lines.';
 DROP TABLE log_marks;
 DROP TABLE logs;
 DROP TABLE visit_ids;
+DROP TABLE refused;
 DROP TABLE positions;
 DROP TABLE batches;
 DROP FUNCTION batches_clock();

@@ -384,7 +384,7 @@ WHERE id = @id;
 
 -- name: AppPositionsDelete :exec
 -- Deletes how far an app's sources were counted. Before its counters are locked: a batch that holds
--- a position may want them.
+-- a position may want them. Refused messages go behind it: no batch writes any more of them then.
 WITH imported AS (
     DELETE FROM logs AS l
     WHERE l.app_id = @app_id

@@ -40,7 +40,11 @@ type Chunk struct {
 type Step struct {
 	Position *Position // nil: there is none
 	Next     int64     // where the source goes on behind the visit
+	Refused  []Refusal // messages before Next that it passes, in their order
 }
+
+// Refusal is a message of a queue that cannot be counted.
+type Refusal = db.Refusal
 
 // Position is a position in a source, and where it stands.
 type Position struct {
@@ -239,6 +243,7 @@ func moves(moves []db.Move, sent []entry) []db.Move {
 		}
 		moves[place].To = step.Next
 		moves[place].Visits++
+		moves[place].Refused = append(moves[place].Refused, step.Refused...)
 	}
 	return moves
 }

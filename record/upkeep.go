@@ -22,7 +22,7 @@ const (
 )
 
 // upkeep measures this machine's clock and the size of the database, looks for old snapshots, makes
-// the partitions of coming days, forgets old calls and ids, and empties the tables of old batches.
+// the partitions of coming days, forgets old calls, ids and refused messages, and empties the tables of old batches.
 // Any number of instances may do so at once.
 type upkeep struct {
 	db      *db.DB
@@ -85,13 +85,15 @@ func (u *upkeep) round() {
 	if err := u.makeDays(ctx); err != nil && u.ctx.Err() == nil {
 		u.log.Error("upkeep of days failed; it is tried again", "in", upkeepEvery, "error", err)
 	}
-	u.forget(ctx, "calls", u.db.ForgetCalls)
-	u.forget(ctx, "ids of visits", u.db.ForgetVisitIDs)
+	u.forget("calls", func() (int64, error) { return u.db.ForgetCalls(ctx, u.idsStay) })
+	u.forget("ids of visits", func() (int64, error) { return u.db.ForgetVisitIDs(ctx, u.idsStay) })
+	u.forget("refused messages", func() (int64, error) { return u.db.ForgetRefused(ctx) })
 }
 
-// forget forgets what need not be known any more for a call, or a visit, to be repeated.
-func (u *upkeep) forget(ctx context.Context, what string, older func(ctx context.Context, days int) (int64, error)) {
-	switch forgotten, err := older(ctx, u.idsStay); {
+// forget forgets what is old: what need not be known any more for a call, or a visit, to be repeated,
+// and messages that nobody has looked at.
+func (u *upkeep) forget(what string, older func() (int64, error)) {
+	switch forgotten, err := older(); {
 	case err != nil && u.ctx.Err() == nil:
 		u.log.Error("old "+what+" were not forgotten; it is tried again", "in", upkeepEvery, "error", err)
 	case forgotten > 0:

@@ -9,6 +9,7 @@ import (
 	"footfall/counter"
 	"footfall/db"
 	"footfall/db/embedded"
+	"footfall/record"
 )
 
 // embedded reports whether the tables are on the embedded server.
@@ -112,6 +113,43 @@ func (p *program) withSchema(ctx context.Context, check func(*db.DB, context.Con
 			return err
 		}
 		return f(d)
+	})
+}
+
+const (
+	// The filter and the memory of what counts beside the service are small, so that all of it takes
+	// less than 100 MB.
+	besideFilter = 24 << 20
+	besideMemory = 8 << 20
+)
+
+// withCounter runs f with a counter of its own, beside those of the service.
+func (p *program) withCounter(ctx context.Context, o record.Options, f func(c *counter.Counter) error) error {
+	return p.withURL(ctx, func(url string) error {
+		d, err := db.Open(ctx, url, db.Options{Writers: record.Connections(), Log: o.Log})
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		if p.embedded() {
+			_, err = d.MigrateUp(ctx)
+		} else if err = d.CheckSessions(ctx); err == nil {
+			err = d.CheckSchema(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		secret, err := p.secret()
+		if err != nil {
+			return err
+		}
+		o.Filter, o.FilterMemory, o.Memory = true, besideFilter, besideMemory
+		counting, err := counter.Open(ctx, d, counter.Options{Secret: secret, Options: o})
+		if err != nil {
+			return orInterrupted(ctx, err)
+		}
+		defer counting.Close()
+		return f(counting)
 	})
 }
 

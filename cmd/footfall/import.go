@@ -45,12 +45,7 @@ type importFilesCmd struct {
 	rules imports.Rules // as check has read them
 }
 
-const (
-	// The filter and the memory of an import are small, so that all of it takes less than 100 MB.
-	importFilter = 24 << 20
-	importMemory = 8 << 20
-	progressStep = 500 * time.Millisecond
-)
+const progressStep = 500 * time.Millisecond
 
 func (c *importFilesCmd) check(g globals) []error {
 	faults := g.checkDatabase()
@@ -107,33 +102,7 @@ func (c *importFilesCmd) run(ctx context.Context, p *program) error {
 		quiet.LogLevel = "warn"
 		log, _ = quiet.logger(p.stderr) // p.log was made of the same flags
 	}
-	return p.withURL(ctx, func(url string) error {
-		d, err := db.Open(ctx, url, db.Options{Writers: record.Connections(), Log: log})
-		if err != nil {
-			return err
-		}
-		defer d.Close()
-		if p.embedded() {
-			_, err = d.MigrateUp(ctx)
-		} else if err = d.CheckSessions(ctx); err == nil {
-			err = d.CheckSchema(ctx)
-		}
-		if err != nil {
-			return err
-		}
-		secret, err := p.secret()
-		if err != nil {
-			return err
-		}
-		counting, err := counter.Open(ctx, d, counter.Options{Secret: secret, Options: record.Options{
-			Log: log, Filter: true, FilterMemory: importFilter, Memory: importMemory,
-		}})
-		if err != nil {
-			return orInterrupted(ctx, err)
-		}
-		defer counting.Close()
-		return c.runOn(ctx, p, counting)
-	})
+	return p.withCounter(ctx, record.Options{Log: log}, func(counting *counter.Counter) error { return c.runOn(ctx, p, counting) })
 }
 
 // errImportProblems is how an import ends that could not count all that it was given.

@@ -46,6 +46,7 @@ type commandLine struct {
 	Page    pageCmd    `cmd:""`
 	Report  reportCmd  `cmd:""`
 	Import  importCmd  `cmd:""`
+	Consume consumeCmd `cmd:""`
 	Retain  retainCmd  `cmd:""`
 	Verify  verifyCmd  `cmd:""`
 	Status  statusCmd  `cmd:""`

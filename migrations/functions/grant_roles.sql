@@ -43,7 +43,7 @@ BEGIN
     IF 'footfall_app' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_app;
         GRANT SELECT ON schema_files, goose_db_version, apps, keys, shares, notes, day_keys, epochs, pages, page_tallies, counters,
-            visitors, visits, visit_ids, batches, positions, logs, log_marks, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses, inbox, inbox_turns, inbox_apps TO footfall_app;
+            visitors, visits, visit_ids, batches, positions, refused, logs, log_marks, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses, inbox, inbox_turns, inbox_apps TO footfall_app;
         GRANT INSERT, DELETE ON notes TO footfall_app;
         GRANT INSERT ON inbox, day_keys, pages, page_tallies, counters, visitors, visits, visit_ids, batches, positions, logs, log_marks, days, open_returns TO footfall_app;
         GRANT UPDATE (used_at)        ON keys           TO footfall_app;
@@ -58,7 +58,7 @@ BEGIN
         GRANT UPDATE (gone_before)    ON visits_kept    TO footfall_app;
         GRANT UPDATE (next, counted, dropped) ON inbox_apps TO footfall_app;
         GRANT USAGE ON SEQUENCE inbox_numbers TO footfall_app;
-        GRANT EXECUTE ON FUNCTION empty_batches(), forget_calls(integer, integer), forget_visit_ids(integer, integer), forget_day_keys(integer), make_visits_day(integer), drop_visits_day(integer), close_day(integer),
+        GRANT EXECUTE ON FUNCTION empty_batches(), forget_calls(integer, integer), refuse_messages(integer, text, text, bigint[], text[], text[]), forget_refused(integer), forget_visit_ids(integer, integer), forget_day_keys(integer), make_visits_day(integer), drop_visits_day(integer), close_day(integer),
             pack_returns(bigint, integer), make_tops(integer, integer), keep_visits_from(integer, integer),
             delete_unkept_visits(integer, integer, bigint, integer),
             forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer), pause_retention(integer, integer), read_anew(), turn_inbox(), empty_inbox(),

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"footfall/db/dbtest"
+	"footfall/db/embedded"
+)
+
+// broker is one with the topic visits, of three partitions.
+type broker struct {
+	net.Listener
+	t       *testing.T
+	url     string
+	cluster *kfake.Cluster
+
+	mu    sync.Mutex // guards conns
+	conns []net.Conn
+}
+
+func newBroker(t *testing.T) *broker {
+	t.Helper()
+	b := &broker{t: t}
+	listen := func(network, address string) (l net.Listener, err error) {
+		b.Listener, err = net.Listen(network, address)
+		return b, err
+	}
+	var err error
+	b.cluster, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(3, "visits"), kfake.ListenFn(listen))
+	require.NoError(t, err)
+	t.Cleanup(b.cluster.Close)
+	b.url = "kafka://" + b.cluster.ListenAddrs()[0] + "/visits"
+	return b
+}
+
+func (b *broker) Accept() (net.Conn, error) {
+	conn, err := b.Listener.Accept()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err == nil {
+		b.conns = append(b.conns, conn)
+	}
+	return conn, err
+}
+
+// cut ends all connections.
+func (b *broker) cut() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, conn := range b.conns {
+		_ = conn.Close()
+	}
+	b.conns = nil
+}
+
+// send sends so many visits of the last days, one message in twenty of which cannot be counted.
+func (b *broker) send(visits int) {
+	b.t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.cluster.ListenAddrs()...), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()))
+	require.NoError(b.t, err)
+	defer client.Close()
+	r := rand.New(rand.NewPCG(1, 2))
+	for n := range visits {
+		text := fmt.Sprintf(`{"uri":"http://blog.example/%d","ip":"192.0.%d.%d"}`, r.IntN(20), r.IntN(8), r.IntN(250))
+		if n%20 == 0 {
+			text = text[1:]
+		}
+		client.Produce(b.t.Context(), &kgo.Record{Topic: "visits", Value: []byte(text), Timestamp: time.Now().Add(-time.Duration(r.IntN(72)) * time.Hour)},
+			func(_ *kgo.Record, err error) { assert.NoError(b.t, err) })
+	}
+	require.NoError(b.t, client.Flush(b.t.Context()))
+}
+
+// consuming starts a consumer.
+func consuming(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command(os.Args[0], append([]string{"consume"}, args...)...)
+	c.Env, c.Stderr = environment(), &strings.Builder{}
+	require.NoError(t, c.Start())
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait() // again, mostly
+		if t.Failed() {
+			t.Log(c.Stderr)
+		}
+	})
+	return c
+}
+
+// ends asks a consumer to end.
+func ends(t *testing.T, c *exec.Cmd) {
+	t.Helper()
+	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, c.Wait(), "%v", c.Stderr)
+}
+
+// awaitEnd waits until an app has counted all that the broker has.
+func (b *broker) awaitEnd(connect func() (*pgx.Conn, error), app string) {
+	b.t.Helper()
+	end := int64(0)
+	for _, p := range b.cluster.PartitionInfos("visits") {
+		end += p.HighWatermark
+	}
+	eventually(b.t, "all is counted", func() bool {
+		conn, err := connect()
+		if err != nil {
+			return false
+		}
+		defer conn.Close(b.t.Context())
+		var next int64
+		err = conn.QueryRow(b.t.Context(), "SELECT coalesce(sum(next), 0)::bigint FROM footfall.positions WHERE app_id = (SELECT id FROM footfall.apps WHERE name = $1)", app).Scan(&next)
+		return err == nil && next == end
+	})
+}
+
+func TestConsume(t *testing.T) {
+	t.Parallel()
+	database := withDemo(t)
+	url := strings.TrimPrefix(database, "--database-url=")
+	well(t, "app", "add", "blog", "--site=blog.example", database)
+	b := newBroker(t)
+	b.send(200)
+	admin := dbtest.FreeAddress(t)
+	c := consuming(t, b.url, "--app=blog", "--admin-addr="+admin, database)
+	b.awaitEnd(func() (*pgx.Conn, error) { return pgx.Connect(t.Context(), url) }, "blog")
+	for _, line := range []string{`footfall_queue_messages_total{outcome="counted"} 190`, `footfall_queue_messages_total{outcome="refused"} 10`, `footfall_queue_behind{part="0"} 0`} {
+		eventually(t, line, func() bool {
+			status, body := get("http://" + admin + "/metrics")
+			return status == http.StatusOK && strings.Contains(body, line)
+		})
+	}
+	ends(t, c)
+	assert.Regexp(t, `(?m)^blog  kafka \S+/visits \S+  2 +\d+ +\d+ +\d{4}-`, well(t, "consume", "list", "--app=blog", database))
+	assert.Contains(t, footfall(t, "consume", "list", "--app=none", database).stderr, "none")
+	r := footfall(t, "consume", "kafka:///", "--app=blog", "--partitions=x", "--admin-addr=nowhere", "--password-file=/no/such", database)
+	assert.Equal(t, 2, r.code)
+	for _, words := range []string{"names no host", "names no topic", "--partitions: ", "--admin-addr: ", "--password-file: "} {
+		assert.Contains(t, r.stderr, words)
+	}
+	r = footfall(t, "consume", b.url, "--app=none", database)
+	assert.Equal(t, 1, r.code)
+	assert.Contains(t, r.stderr, "none")
+}
+
+// Two consumers of the same partitions are killed in turns, with PostgreSQL and the connections of
+// the broker, and count and refuse what one does that is left alone. FOOTFALL_CRASH_VISITS and
+// FOOTFALL_CRASH_KILLS make it longer.
+func TestConsumerIsKilled(t *testing.T) {
+	t.Parallel()
+	visits, kills := fromEnv(t, "FOOTFALL_CRASH_VISITS", 6000), fromEnv(t, "FOOTFALL_CRASH_KILLS", 6)
+	data := usedData(t)
+	s := serve(t, "--data", data)
+	connect := func() (*pgx.Conn, error) {
+		url, running, err := embedded.Attach(data)
+		if err != nil || !running {
+			return nil, fmt.Errorf("no server runs: %w", err)
+		}
+		return pgx.Connect(t.Context(), url)
+	}
+	for _, app := range []string{"clean", "killed"} {
+		well(t, "app", "add", app, "--site=blog.example", "--data", data)
+	}
+	b := newBroker(t)
+	b.send(visits / 2)
+	start := func(app string) *exec.Cmd {
+		return consuming(t, b.url, "--app="+app, "--partitions=0,1,2", "--data", data)
+	}
+	began := time.Now()
+	clean := start("clean")
+	b.awaitEnd(connect, "clean")
+	took := time.Since(began)
+
+	two := []*exec.Cmd{start("killed"), start("killed")}
+	for n := range kills {
+		if n == kills/2 {
+			b.send(visits / 2)
+		}
+		time.Sleep(took * time.Duration(rand.IntN(8)+1) / 8) //nolint:forbidigo // it is killed wherever it is
+		switch n % 3 {
+		case 0:
+			which := rand.IntN(2)
+			require.NoError(t, two[which].Process.Kill())
+			_ = two[which].Wait()
+			two[which] = start("killed")
+		case 1:
+			killPostgres(t, data)
+			eventually(t, "PostgreSQL answers", func() bool { status, _ := get(s.url + "/readyz"); return status == http.StatusOK })
+		case 2:
+			b.cut()
+		}
+	}
+	for _, app := range []string{"killed", "clean"} {
+		b.awaitEnd(connect, app)
+	}
+	ends(t, two[0])
+	ends(t, two[1])
+	ends(t, clean)
+	differing := well(t, "psql", "--data", data, "--", "-Atc", `
+		WITH numbers AS (
+			SELECT a.name AS app, concat_ws(' ', p.uri, c.hot, c.pv, c.uv) AS line FROM counters c JOIN pages p ON p.id = c.page_id JOIN apps a ON a.id = p.app_id
+			UNION ALL SELECT a.name, concat_ws(' ', p.uri, d.day_id, d.hot, d.pv, d.new_visitors) FROM days d JOIN pages p ON p.id = d.page_id JOIN apps a ON a.id = p.app_id
+			UNION ALL SELECT a.name, concat_ws(' ', p.uri, v.ip, v.first_day, v.last_day) FROM visitors v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id
+			UNION ALL SELECT a.name, concat_ws(' ', p.uri, v.ip, v.day_id, v.previous_day) FROM visits v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id
+			UNION ALL SELECT a.name, concat_ws(' ', r.part, r.position, r.reason, r.beginning) FROM refused r JOIN apps a ON a.id = r.app_id
+		)
+		SELECT line, array_agg(app) FROM numbers WHERE app IN ('clean', 'killed') GROUP BY line HAVING count(*) <> 2 LIMIT 10`)
+	assert.Empty(t, differing)
+	assert.Equal(t, fmt.Sprintf("%d\n", visits-visits/20), well(t, "psql", "--data", data, "--", "-Atc", "SELECT hot FROM report.sites WHERE app = 'killed'"))
+	assert.Contains(t, well(t, "verify", "--data", data), "0 violations")
+	assert.Zero(t, s.stop())
+}

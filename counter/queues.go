@@ -1,0 +1,83 @@
+package counter
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"footfall/db"
+	"footfall/record"
+	"footfall/visit"
+)
+
+// MayConsume is the permission to count the visits of a queue for an app: whoever has the database
+// needs no key.
+func (c *Counter) MayConsume(ctx context.Context, name string) (*Counting, error) {
+	register, err := c.apps.current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a, err := register.app(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.fault != nil:
+		return nil, visit.Errorf(visit.Invalid, "app", "%v", a.fault)
+	}
+	return &Counting{counter: c, app: a}, nil
+}
+
+// OpenQueue returns how far a part of a queue was counted; up to its first message, if nobody has
+// read it before.
+func (g *Counting) OpenQueue(ctx context.Context, source, part string, first int64) (*record.Position, error) {
+	ctx, cancel := g.counter.db.InTime(ctx)
+	defer cancel()
+	p := db.Position{App: g.app.id, Source: source, Part: part}
+	next, err := g.counter.db.OpenQueue(ctx, p, first)
+	switch {
+	case errors.Is(err, db.ErrAppGone):
+		return nil, visit.Errorf(visit.NotFound, "app", "it has just been deleted").Because(err)
+	case err != nil:
+		return nil, unanswered(err)
+	}
+	return &record.Position{Position: p, Next: next}, nil
+}
+
+// Queue is how far a part of a queue was counted for an app.
+type Queue struct {
+	App, Source, Part string
+	Next              int64
+	Refused           int64 // messages that are kept
+	Opened            time.Time
+}
+
+// Queues lists the queues that were counted for an app, or for each one, where name is "".
+func (a *Admin) Queues(ctx context.Context, name string) (list []Queue, err error) {
+	err = a.db.Read(ctx, func(q *db.Queries) error {
+		apps, err := appsNamed(ctx, q, name)
+		list = nil
+		for _, app := range apps {
+			rows, err := q.QueuesList(ctx, app.ID)
+			if err != nil {
+				return err
+			}
+			for _, r := range rows {
+				list = append(list, Queue{app.Name, r.Source, r.Part, r.Next, r.Refused, r.UsedAt})
+			}
+		}
+		return err
+	})
+	return list, wrap("list the queues of apps", err)
+}
+
+// appsNamed is the app of a name, or each one, where that is "".
+func appsNamed(ctx context.Context, q *db.Queries, name string) ([]db.App, error) {
+	if name == "" {
+		return q.AppsList(ctx)
+	}
+	app, err := appOf(ctx, q, name)
+	if err != nil {
+		return nil, err
+	}
+	return []db.App{*app}, nil
+}

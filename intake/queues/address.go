@@ -1,0 +1,148 @@
+package queues
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Address says which queue to read, and how to reach it.
+type Address struct {
+	scheme   string   // kafka, kafkas, nats or tls
+	hosts    []string // each with a port
+	queue    string   // the topic, or the stream
+	user     string
+	password string
+	parts    []int32 // of Kafka; none: those that the group leaves this consumer
+	options  map[string]string
+}
+
+// kind is what addresses of a scheme may have.
+type kind struct {
+	port    string
+	queue   string // what a queue is called there
+	example string
+	options []string
+}
+
+var kinds = map[string]kind{
+	"kafka":  {"9092", "topic", "kafka://localhost:9092/visits", []string{"sasl", "group"}},
+	"kafkas": {"9093", "topic", "kafkas://user@broker.example:9093/visits?sasl=scram-sha-512", []string{"sasl", "group", "ca", "cert", "key"}},
+}
+
+// ParseAddress reads an address as it is typed, and tells all that is wrong with it. partitions are
+// those of Kafka to read, as 0,3; "": those that the consumer group leaves. passwordFile has the
+// password, if it is not in the address. app names the consumer group unless the address does.
+func ParseAddress(text, partitions, passwordFile, app string) (*Address, []error) {
+	scheme, rest, _ := strings.Cut(text, "://")
+	k, known := kinds[scheme]
+	if !known {
+		return nil, []error{fmt.Errorf("the queue begins with none of %s: write one like %s", strings.Join(slices.Sorted(maps.Keys(kinds)), "://, ")+"://", kinds["kafka"].example)}
+	}
+	var faults []error
+	wrong := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	authority, rest := rest[:end], rest[end:]
+	login, hosts := "", authority
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+		login, hosts = authority[:at+1], authority[at+1:]
+	}
+	parsed, err := url.Parse(scheme + "://" + login + "host" + rest)
+	if err != nil { // whose text would show the password
+		return nil, []error{fmt.Errorf("the queue cannot be read as a URL: write one like %s, with %%40 for @ in a password", k.example)}
+	}
+	a := &Address{scheme: scheme, queue: strings.TrimPrefix(parsed.Path, "/"), options: map[string]string{"group": "footfall-" + app}}
+	a.user = parsed.User.Username()
+	a.password, _ = parsed.User.Password()
+	for host := range strings.SplitSeq(hosts, ",") {
+		if host == "" || strings.ContainsAny(host, " \\") {
+			wrong("the queue names no host before its %s: write one like %s", k.queue, k.example)
+			continue
+		}
+		if colon := strings.LastIndexByte(host, ':'); colon <= strings.LastIndexByte(host, ']') {
+			host += ":" + k.port
+		}
+		a.hosts = append(a.hosts, host)
+	}
+	if a.queue == "" || strings.Contains(a.queue, "/") {
+		wrong("the queue names no %s: write one like %s", k.queue, k.example)
+	}
+	for name, values := range parsed.Query() {
+		if !slices.Contains(k.options, name) {
+			wrong("the queue has no option %q: it may have %s", name, strings.Join(k.options, ", "))
+		}
+		a.options[name] = values[len(values)-1]
+	}
+	faults = append(faults, a.readPassword(passwordFile)...)
+	faults = append(faults, a.readPartitions(partitions)...)
+	return a, append(faults, a.checkLogin()...)
+}
+
+func (a *Address) readPassword(file string) []error {
+	if file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(file) //nolint:gosec // the operator names it
+	switch {
+	case err != nil:
+		return []error{fmt.Errorf("--password-file: %w", err)}
+	case a.password != "":
+		return []error{errors.New("--password-file: the queue has a password, too: leave out one of them")}
+	}
+	a.password = strings.TrimRight(string(text), "\r\n")
+	return nil
+}
+
+func (a *Address) readPartitions(text string) (faults []error) {
+	if text == "" {
+		return nil
+	}
+	if !a.isKafka() {
+		return []error{errors.New("--partitions: only a topic of Kafka has partitions: leave it out")}
+	}
+	for one := range strings.SplitSeq(text, ",") {
+		n, err := strconv.ParseInt(strings.TrimSpace(one), 10, 32)
+		if err != nil || n < 0 || slices.Contains(a.parts, int32(n)) {
+			faults = append(faults, fmt.Errorf("--partitions: %q is not a partition: write each once, as 0,3", one))
+			continue
+		}
+		a.parts = append(a.parts, int32(n))
+	}
+	return faults
+}
+
+func (a *Address) isKafka() bool { return strings.HasPrefix(a.scheme, "kafka") }
+
+// checkLogin tells what is wrong with who logs in.
+func (a *Address) checkLogin() (faults []error) {
+	if !a.isKafka() {
+		return nil
+	}
+	sasl, mechanisms := a.options["sasl"], "plain, scram-sha-256 or scram-sha-512"
+	switch {
+	case sasl == "" && a.user != "":
+		faults = append(faults, fmt.Errorf("the queue names a user, but not how they log in: add ?sasl= with %s", mechanisms))
+	case sasl != "" && saslOf[sasl] == nil:
+		faults = append(faults, fmt.Errorf("sasl: %q is not known: write %s", sasl, mechanisms))
+	case sasl != "" && (a.user == "" || a.password == ""):
+		faults = append(faults, errors.New("sasl: it needs a user before the host, as user@host, and a password: name a file that has it with --password-file"))
+	}
+	if _, err := a.tls(); err != nil {
+		faults = append(faults, err)
+	}
+	return faults
+}
+
+// Connect opens the queue.
+func (a *Address) Connect(ctx context.Context, begin Begin) (Source, error) {
+	return a.connectKafka(ctx, begin)
+}

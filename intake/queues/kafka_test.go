@@ -1,0 +1,151 @@
+package queues
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+func kadmID(id [16]byte) string { return kadm.TopicID(id).String() }
+
+// Retention has removed what comes next: it is told, and what is there counts. Before anybody has
+// read a partition nothing of it is missing.
+func TestMessagesThatAreGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.send(0, visits(1, 100)...)
+	require.NoError(t, w.broker.DeleteRecords("visits", 0, 20))
+	w.sent, w.refused = map[string]*numbers{}, 0
+	for _, m := range visits(1, 100)[20:] {
+		w.note(m)
+	}
+	c := w.consume(w.address("").Connect)
+	w.comesTo()
+	c.stop()
+	w.counts()
+
+	later := visits(2, 100)
+	w.send(0, later[:50]...)
+	require.NoError(t, w.broker.DeleteRecords("visits", 0, 150))
+	w.sent = map[string]*numbers{}
+	for _, m := range visits(1, 100)[20:] {
+		w.note(m)
+	}
+	w.refused = len(w.rows("SELECT source FROM footfall.refused")) + 1 // the gap
+	w.send(0, later[50:]...)
+	c = w.consume(w.address("").Connect)
+	w.comesTo()
+	c.stop()
+	w.counts()
+	assert.Contains(t, c.log.String(), "messages=50")
+	assert.Equal(t, []string{"100: the queue no longer has the messages from here up to 149, which were not counted: it kept them for too short a time"},
+		w.rows("SELECT position || ': ' || reason FROM footfall.refused WHERE beginning = ''"))
+}
+
+// A topic is deleted, and made anew under its name: its offsets begin at 0 again.
+func TestTopicIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.send(0, visits(1, 200)...)
+	c := w.consume(w.address("").Connect)
+	w.comesTo()
+	require.NoError(t, w.broker.DeleteTopic("visits"))
+	require.NoError(t, w.broker.CreateTopic("visits", partitions, nil))
+	w.send(0, visits(2, 100)...) // while it runs
+	w.comesTo()
+	c.stop()
+	w.counts()
+	require.NoError(t, w.broker.DeleteTopic("visits"))
+	require.NoError(t, w.broker.CreateTopic("visits", partitions, nil))
+	w.send(0, visits(3, 300)...) // and while it does not
+	c = w.consume(w.address("0").Connect)
+	w.comesTo()
+	c.stop()
+	w.counts()
+}
+
+// A partition has fewer messages than were counted. Whether what comes next was counted nobody can
+// tell.
+func TestTruncatedPartition(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.send(0, visits(1, 100)...)
+	c := w.consume(w.address("").Connect)
+	w.comesTo()
+	c.stop()
+	w.exec("UPDATE footfall.positions SET next = 150 WHERE part = '0'")
+	for _, partitions := range []string{"", "0"} {
+		w.consume(w.address(partitions).Connect).endsWith("partition 0 of topic visits ends at offset 100, but was counted up to 150")
+	}
+	w.counts()
+}
+
+// What is wrong with an address is told at once, all of it, and never with the password.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "password")
+	require.NoError(t, os.WriteFile(file, []byte("secret\n"), 0o600))
+	for _, good := range []struct{ text, partitions, file string }{
+		{"kafka://a/visits", "", ""},
+		{"kafka://a:1,b,[::1]:2/visits?group=g", "0,3", ""},
+		{"kafkas://me:secret@a/visits?sasl=plain", "", ""},
+		{"kafkas://me@a/visits?sasl=scram-sha-256", "", file},
+	} {
+		_, faults := ParseAddress(good.text, good.partitions, good.file, "blog")
+		assert.Empty(t, faults, good.text)
+	}
+	for _, bad := range []struct {
+		text, partitions, file string
+		want                   []string
+	}{
+		{"visits", "", "", []string{"kafka://localhost:9092/visits"}},
+		{"amqp://a/visits", "", "", []string{"kafka://"}},
+		{"kafka:///", "x,-1,2,2", "", []string{"names no host", "names no topic", `"x"`, `"-1"`, `"2"`}},
+		{"kafka://a/b/c?sasl=gssapi&x=1", "", "", []string{"names no topic", `no option "x"`, `"gssapi" is not known`}},
+		{"kafka://me:secret@a/visits", "", "", []string{"how they log in"}},
+		{"kafka://a/visits?sasl=plain", "", "", []string{"needs a user"}},
+		{"kafka://me:secret@a/visits?sasl=plain", "", file, []string{"has a password, too"}},
+		{"kafka://me:sec%ret@a/visits", "", "", []string{"%40 for @"}},
+		{"kafkas://a/visits?ca=/nowhere&cert=/nowhere", "", "/nowhere", []string{"--password-file", "ca: "}},
+	} {
+		_, faults := ParseAddress(bad.text, bad.partitions, bad.file, "blog")
+		told := fmt.Sprint(faults)
+		assert.Len(t, faults, len(bad.want), "%s: %s", bad.text, told)
+		for _, words := range bad.want {
+			assert.Contains(t, told, words, bad.text)
+		}
+		assert.NotContains(t, told, "secret")
+		assert.NotContains(t, told, "sec%")
+	}
+}
+
+// Who is not let in is told so, and does not wait; neither does one who asks for what is not there.
+func TestRefusedByTheBroker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", "me", "secret"))
+	connect := func(text string) Connect {
+		a, faults := ParseAddress(strings.ReplaceAll(text, "HOSTS", w.hosts), "", "", "blog")
+		require.Empty(t, faults)
+		return a.Connect
+	}
+	not := w.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.SASLAuthenticate}, TopLevel: true, Err: kerr.SaslAuthenticationFailed, Count: -1})
+	w.consume(connect("kafka://me:wrong@HOSTS/visits?sasl=scram-sha-512")).endsWith("does not let this user in")
+	not.Remove()
+	w.consume(connect("kafka://me:secret@HOSTS/nothing?sasl=scram-sha-512")).endsWith("there is no topic nothing")
+	a, faults := ParseAddress("kafka://me:secret@"+w.hosts+"/visits?sasl=scram-sha-512", "7", "", "blog")
+	require.Empty(t, faults)
+	w.consume(a.Connect).endsWith("has no partition 7")
+	c := w.consume(connect("kafka://me:secret@HOSTS/visits?sasl=scram-sha-512"))
+	require.Eventually(t, func() bool { return strings.Contains(c.log.String(), "the queue is read") }, time.Minute, time.Millisecond)
+	c.stop()
+}

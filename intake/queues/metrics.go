@@ -1,0 +1,49 @@
+package queues
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// What becomes of messages.
+const (
+	outcomeCounted  = "counted"
+	outcomeRepeated = "repeated" // counted before, with the same id
+	outcomeSkipped  = "skipped"  // on purpose
+	outcomeRefused  = "refused"
+)
+
+// Metrics are those of a consumer.
+type Metrics struct {
+	messages *prometheus.CounterVec // by outcome
+	missing  prometheus.Counter
+	behind   *prometheus.GaugeVec // by part
+}
+
+// NewMetrics makes the metrics; r: nil where nobody reads them.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	if r == nil {
+		r = prometheus.NewRegistry()
+	}
+	make := promauto.With(r)
+	m := &Metrics{
+		messages: make.NewCounterVec(prometheus.CounterOpts{
+			Name: "footfall_queue_messages_total",
+			Help: "Messages that this consumer has passed: counted, repeated (counted before, with the same id), skipped on purpose, refused.",
+		}, []string{"outcome"}),
+		missing: make.NewCounter(prometheus.CounterOpts{
+			Name: "footfall_queue_missing_total", Help: "Messages that the queue no longer had when they were to be counted.",
+		}),
+		behind: make.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "footfall_queue_behind", Help: "Messages of a part of the queue behind the last one that was counted, as of when that came.",
+		}, []string{"part"}),
+	}
+	for _, outcome := range []string{outcomeCounted, outcomeRepeated, outcomeSkipped, outcomeRefused} {
+		m.outcome(outcome, 0)
+	}
+	return m
+}
+
+func (m *Metrics) outcome(outcome string, messages int) {
+	m.messages.WithLabelValues(outcome).Add(float64(messages))
+}

@@ -1,0 +1,175 @@
+// Package queues counts the visits that come as messages of a queue, each once: whoever is killed,
+// whoever else reads the same queue, and however often the queue delivers a message.
+//
+// A Source reads a queue (kafka.go). How far each of its parts was counted is a position, which
+// moves in the transaction that counts (count.go); what the queue itself keeps of that is never
+// asked. A message that cannot be counted is kept in the table refused by the transaction that
+// passes it.
+package queues
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"footfall/counter"
+	"footfall/record"
+	"footfall/visit"
+)
+
+// Message is what a queue has at a place.
+type Message struct {
+	Part       string
+	Position   int64 // grows from one message of a part to the next, by one or more
+	Time       time.Time
+	Text       []byte
+	First, End int64 // the first position that the part still has, and the one behind its last
+}
+
+// Source is a queue. One goroutine calls Read, and another one Passed.
+//
+// An error of the kind visit.Unavailable is not the last word: the same is tried again.
+type Source interface {
+	// Name tells the queue from every other, and from one that had its name before.
+	Name() string
+	// Read returns the messages that come next, so many at most, those of a part in their order, and
+	// waits until there are some. It may return messages again that were counted.
+	Read(ctx context.Context, most int) ([]Message, error)
+	// Passed hears that a part was counted up to a position: for whoever looks at the queue.
+	Passed(part string, next int64)
+	// Close ends it.
+	Close()
+}
+
+// Begin says where a part of a queue is to be read from, whose first message is at first. It may be
+// called by any goroutine.
+type Begin func(ctx context.Context, name, part string, first int64) (next int64, err error)
+
+// Connect opens a queue.
+type Connect func(ctx context.Context, begin Begin) (Source, error)
+
+// ErrAnew is returned by a source whose queue has been deleted, and made anew under its name.
+var ErrAnew = errors.New("the queue was deleted and made anew")
+
+// Options say what to count, and how.
+type Options struct {
+	App     string
+	Connect Connect
+	Log     *slog.Logger
+	Metrics *Metrics
+}
+
+// run is one call of Run.
+type run struct {
+	Options
+	counter *counter.Counter
+	source  Source
+	parts   map[string]*record.Position // of the goroutine that reads
+	waits   limited                     // of the goroutine that reads
+	fails   limited                     // of the one that counts
+	refused limited                     // likewise
+}
+
+// Run counts the messages of a queue until ctx ends, for which it returns nil.
+func Run(ctx context.Context, c *counter.Counter, o Options) error {
+	r := &run{Options: o, counter: c}
+	for {
+		err := r.connect(ctx)
+		if err == nil {
+			err = r.count(ctx)
+			r.source.Close()
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // it was asked to end
+		case errors.Is(err, ErrAnew):
+			r.Log.Warn("the queue was deleted and made anew: it is read from its beginning", "was", r.source.Name())
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// connect opens the queue, however long it is away.
+func (r *run) connect(ctx context.Context) error {
+	begin := func(ctx context.Context, name, part string, first int64) (next int64, err error) {
+		err = r.again(ctx, &limited{}, func() error {
+			counting, err := r.counter.MayConsume(ctx, r.App)
+			if err != nil {
+				return err
+			}
+			at, err := counting.OpenQueue(ctx, name, part, first)
+			if err == nil {
+				next = at.Next
+			}
+			return err
+		})
+		return next, err
+	}
+	if _, err := r.counter.MayConsume(ctx, r.App); err != nil && !isTemporary(err) {
+		return err // before the queue is waited for
+	}
+	err := r.again(ctx, &r.waits, func() (err error) { r.source, err = r.Connect(ctx, begin); return err })
+	if err == nil {
+		r.parts = map[string]*record.Position{}
+		r.Log.Info("the queue is read", "queue", r.source.Name())
+	}
+	return err
+}
+
+// isTemporary reports whether what has failed is to be tried again.
+func isTemporary(err error) bool {
+	told, ok := errors.AsType[*visit.Error](err)
+	return ok && (told.Kind == visit.Unavailable || told.Kind == visit.Lost)
+}
+
+const (
+	shortestWait = 50 * time.Millisecond
+	longestWait  = 2 * time.Second
+)
+
+// again does something until it does not fail for a while only.
+func (r *run) again(ctx context.Context, said *limited, do func() error) error {
+	for wait := shortestWait; ; wait = min(2*wait, longestWait) {
+		err := do()
+		if !isTemporary(err) {
+			return err
+		}
+		if err := r.pause(ctx, said, wait, err); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits before something is tried again, and says why, unless that was said of late.
+func (r *run) pause(ctx context.Context, said *limited, wait time.Duration, why error) error {
+	if wait > time.Second/2 && said.mayTell() {
+		told, _ := errors.AsType[*visit.Error](why)
+		r.Log.Warn("counting from the queue waits", "why", told.Message, "error", told.Err)
+	}
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// tellEvery is how often the log tells of the same at most.
+const tellEvery = 10 * time.Second
+
+// limited keeps the log from being filled. It is for one goroutine.
+type limited struct {
+	told   time.Time
+	missed int64
+}
+
+func (l *limited) mayTell() bool {
+	if time.Since(l.told) < tellEvery {
+		l.missed++
+		return false
+	}
+	l.told = time.Now()
+	return true
+}

@@ -1,0 +1,453 @@
+package queues
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"footfall/counter"
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/record"
+	"footfall/verify"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// world is a database whose app blog counts blog.example, and a broker with the topic visits, which
+// has three partitions.
+type world struct {
+	t      *testing.T
+	url    string
+	broker *kfake.Cluster
+	hosts  string
+	conns  *connections
+
+	mu      sync.Mutex // guards what follows
+	sent    map[string]*numbers
+	refused int // messages that are to be
+}
+
+// numbers are what is to be counted of a target.
+type numbers struct {
+	hot            int
+	visits, people map[string]bool
+}
+
+const partitions = 3
+
+func newWorld(t *testing.T, options ...kfake.Opt) *world {
+	t.Helper()
+	w := &world{t: t, conns: &connections{}, sent: map[string]*numbers{}}
+	w.url = dbtest.Made(t, "blog", time.Now(), func(tables *db.DB) {
+		require.NoError(t, counter.NewAdmin(tables, nil).AddApp(t.Context(), "blog", counter.Settings{Sites: []string{"blog.example"}}))
+	})
+	var err error
+	w.broker, err = kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.SeedTopics(partitions, "visits"), kfake.ListenFn(w.conns.listen)}, options...)...)
+	require.NoError(t, err)
+	t.Cleanup(w.broker.Close)
+	w.hosts = strings.Join(w.broker.ListenAddrs(), ",")
+	return w
+}
+
+// connections are those of clients to the broker.
+type connections struct {
+	mu   sync.Mutex // guards open
+	open []net.Conn
+}
+
+func (c *connections) listen(network, address string) (net.Listener, error) {
+	l, err := net.Listen(network, address)
+	return &listener{l, c}, err
+}
+
+// cut ends all of them.
+func (c *connections) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.open {
+		_ = conn.Close()
+	}
+	c.open = nil
+}
+
+type listener struct {
+	net.Listener
+	all *connections
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		l.all.mu.Lock()
+		l.all.open = append(l.all.open, conn)
+		l.all.mu.Unlock()
+	}
+	return conn, err
+}
+
+// send sends messages to a partition.
+func (w *world) send(partition int32, messages ...message) {
+	w.t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(w.broker.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	require.NoError(w.t, err)
+	defer client.Close()
+	var records []*kgo.Record
+	for _, m := range messages {
+		records = append(records, &kgo.Record{Topic: "visits", Partition: partition, Value: []byte(m.text), Timestamp: m.at})
+		w.note(m)
+	}
+	require.NoError(w.t, client.ProduceSync(w.t.Context(), records...).FirstErr())
+}
+
+// message is what is sent, and what is to become of it.
+type message struct {
+	text, page, visitor string
+	at                  time.Time
+	skipped             bool
+}
+
+func (w *world) note(m message) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m.skipped {
+		return
+	}
+	if m.page == "" {
+		w.refused++
+		return
+	}
+	for _, uri := range []string{"blog.example", "blog.example" + m.page} {
+		n := w.sent[uri]
+		if n == nil {
+			n = &numbers{visits: map[string]bool{}, people: map[string]bool{}}
+			w.sent[uri] = n
+		}
+		n.hot++
+		n.people[m.visitor] = true
+		n.visits[m.visitor+m.at.UTC().Format(time.DateOnly)] = true
+	}
+}
+
+// visits makes messages, of which one in ten cannot be counted, and another one is a bot's.
+func visits(seed uint64, n int) []message {
+	random := rand.New(rand.NewPCG(seed, 15)) //nolint:gosec // a test
+	now := time.Now()
+	messages := make([]message, n)
+	for i := range messages {
+		m := message{page: fmt.Sprintf("/%d", random.IntN(7)), visitor: fmt.Sprintf("192.0.2.%d", random.IntN(40)), at: now.Add(-time.Duration(random.IntN(30)) * time.Hour)}
+		m.text = fmt.Sprintf(`{"uri":"http://blog.example%s","ip":%q}`, m.page, m.visitor)
+		switch random.IntN(10) {
+		case 0:
+			m.page, m.text = "", m.text[:len(m.text)-1]
+		case 1:
+			m.skipped, m.text = true, m.text[:len(m.text)-1]+`,"agent":"Googlebot/2.1"}`
+		}
+		messages[i] = m
+	}
+	return messages
+}
+
+func (w *world) address(partitions string) *Address {
+	w.t.Helper()
+	a, faults := ParseAddress("kafka://"+w.hosts+"/visits", partitions, "", "blog")
+	require.Empty(w.t, faults)
+	return a
+}
+
+// consumer is one that runs.
+type consumer struct {
+	t     *testing.T
+	end   context.CancelFunc
+	ended chan error
+	log   *lines
+}
+
+// lines are what was logged.
+type lines struct {
+	mu   sync.Mutex // guards text
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (w *world) consume(connect Connect) *consumer { return w.consumeOn(w.url, connect) }
+
+// consumeOn starts a consumer on a way to the database.
+func (w *world) consumeOn(url string, connect Connect) *consumer {
+	w.t.Helper()
+	tables := dbtest.Open(w.t, url, db.Options{Writers: record.Connections()})
+	counting, err := counter.Open(w.t.Context(), tables, counter.Options{Options: record.Options{MaxWait: time.Minute}})
+	require.NoError(w.t, err)
+	w.t.Cleanup(counting.Close)
+	ctx, end := context.WithCancel(w.t.Context())
+	c := &consumer{w.t, end, make(chan error, 1), &lines{}}
+	w.t.Cleanup(end)
+	go func() {
+		c.ended <- Run(ctx, counting, Options{App: "blog", Connect: connect, Log: slog.New(slog.NewTextHandler(c.log, nil)), Metrics: NewMetrics(nil)})
+	}()
+	return c
+}
+
+// stop ends a consumer, as SIGTERM does.
+func (c *consumer) stop() {
+	c.t.Helper()
+	c.end()
+	c.endsWith("")
+}
+
+func (c *consumer) endsWith(words string) {
+	c.t.Helper()
+	select {
+	case err := <-c.ended:
+		if words == "" {
+			require.NoError(c.t, err)
+		} else {
+			require.ErrorContains(c.t, err, words)
+		}
+	case <-time.After(time.Minute):
+		require.Fail(c.t, "it does not end", c.log.String())
+	}
+}
+
+func (w *world) conn() *pgx.Conn {
+	w.t.Helper()
+	conn, err := pgx.Connect(w.t.Context(), w.url)
+	require.NoError(w.t, err)
+	w.t.Cleanup(func() { conn.Close(context.WithoutCancel(w.t.Context())) })
+	return conn
+}
+
+// rows are the rows of a query.
+func (w *world) rows(sql string) []string {
+	w.t.Helper()
+	rows, err := w.conn().Query(w.t.Context(), sql)
+	require.NoError(w.t, err)
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(w.t, err)
+	return lines
+}
+
+func (w *world) exec(sql string, args ...any) {
+	w.t.Helper()
+	_, err := w.conn().Exec(w.t.Context(), sql, args...)
+	require.NoError(w.t, err)
+}
+
+// comesTo waits until all partitions have been counted up to their ends.
+func (w *world) comesTo() {
+	w.t.Helper()
+	conn := w.conn()
+	id := w.broker.TopicInfo("visits").TopicID
+	ends := map[string]int64{}
+	for _, p := range w.broker.PartitionInfos("visits") {
+		if p.HighWatermark > 0 {
+			ends[partOf(p.Partition)] = p.HighWatermark
+		}
+	}
+	require.Eventually(w.t, func() bool {
+		rows, err := conn.Query(w.t.Context(), "SELECT part, next FROM footfall.positions WHERE source LIKE '%' || $1", kadmID(id))
+		if err != nil {
+			return false
+		}
+		next := map[string]int64{}
+		var part string
+		var at int64
+		_, err = pgx.ForEachRow(rows, []any{&part, &at}, func() error {
+			if at > 0 {
+				next[part] = at
+			}
+			return nil
+		})
+		return err == nil && maps.Equal(ends, next)
+	}, time.Minute, 5*time.Millisecond)
+}
+
+// counts holds the tables against what was sent: each message counted once, or refused once.
+func (w *world) counts() {
+	w.t.Helper()
+	w.mu.Lock()
+	var want []string
+	for uri, n := range w.sent {
+		want = append(want, fmt.Sprintf("%s %d %d %d", uri, n.hot, len(n.visits), len(n.people)))
+	}
+	refused := w.refused
+	w.mu.Unlock()
+	slices.Sort(want)
+	assert.Equal(w.t, want, w.rows(`SELECT concat_ws(' ', uri, hot, pv, uv) COLLATE "C" FROM footfall.pages JOIN footfall.counters ON page_id = id ORDER BY 1`))
+	assert.Equal(w.t, []string{fmt.Sprint(refused)}, w.rows("SELECT count(*)::text FROM footfall.refused"))
+	tables := dbtest.Open(w.t, w.url, db.Options{})
+	proof, err := verify.Run(w.t.Context(), tables, verify.Options{})
+	require.NoError(w.t, err)
+	require.Zero(w.t, proof.Violations)
+}
+
+func TestQueueIsCounted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for p := range int32(partitions) {
+		w.send(p, visits(uint64(p), 300)...)
+	}
+	c := w.consume(w.address("").Connect)
+	w.comesTo()
+	w.counts()
+	w.send(1, visits(7, 100)...)
+	w.comesTo()
+	c.stop()
+	assert.Contains(t, c.log.String(), "could not be counted")
+	w.send(2, visits(8, 100)...)
+	c = w.consume(w.address("").Connect)
+	w.comesTo()
+	c.stop()
+	w.counts()
+}
+
+// What the broker says was committed is asked by nobody.
+func TestCommittedOffsetsAreNotBelieved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.send(0, visits(1, 100)...)
+	client, err := kgo.NewClient(kgo.SeedBrokers(w.broker.ListenAddrs()...), kgo.ConsumerGroup("footfall-blog"), kgo.ConsumeTopics("visits"))
+	require.NoError(t, err)
+	client.PollRecords(t.Context(), 100)
+	require.NoError(t, client.CommitUncommittedOffsets(t.Context()))
+	client.Close()
+	c := w.consume(w.address("").Connect)
+	w.comesTo()
+	c.stop()
+	w.counts()
+}
+
+// Two read the same partitions at once.
+func TestTwoConsumersAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for p := range int32(partitions) {
+		w.send(p, visits(uint64(p), 700)...)
+	}
+	a, b := w.consume(w.address("0,1,2").Connect), w.consume(w.address("2, 1,0").Connect)
+	for p := range int32(partitions) {
+		w.send(p, visits(uint64(p)+9, 700)...)
+	}
+	w.comesTo()
+	a.stop()
+	b.stop()
+	w.counts()
+}
+
+// Consumers come into the group and leave it while messages come.
+func TestRebalances(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	running := []*consumer{w.consume(w.address("").Connect)}
+	for round := range uint64(6) {
+		for p := range int32(partitions) {
+			w.send(p, visits(round*10+uint64(p), 150)...)
+		}
+		if round%2 == 0 {
+			running = append(running, w.consume(w.address("").Connect))
+		} else {
+			running[0].stop()
+			running = running[1:]
+		}
+	}
+	w.comesTo()
+	for _, c := range running {
+		c.stop()
+	}
+	w.counts()
+}
+
+// late is a source whose messages come late.
+type late struct {
+	Source
+	has, goOn chan struct{}
+}
+
+func (l *late) Read(ctx context.Context, most int) ([]Message, error) {
+	messages, err := l.Source.Read(ctx, most)
+	if len(messages) > 0 && l.has != nil {
+		close(l.has)
+		<-l.goOn
+		l.has = nil
+	}
+	return messages, err
+}
+
+// A consumer stands still with messages in its hands, another one counts them, and then it goes on.
+func TestConsumerThatComesBackLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.send(0, visits(1, 400)...)
+	has, goOn := make(chan struct{}), make(chan struct{})
+	first := w.consume(func(ctx context.Context, begin Begin) (Source, error) {
+		s, err := w.address("0").Connect(ctx, begin)
+		return &late{s, has, goOn}, err
+	})
+	<-has
+	w.send(0, visits(2, 400)...)
+	second := w.consume(w.address("0").Connect)
+	w.comesTo()
+	second.stop()
+	close(goOn)
+	w.send(0, visits(3, 100)...)
+	w.comesTo()
+	first.stop()
+	w.counts()
+}
+
+func TestBrokerGoesAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.consume(w.address("").Connect)
+	for round := range uint64(5) {
+		w.send(int32(round%partitions), visits(round, 300)...) //nolint:gosec // small
+		w.conns.cut()
+	}
+	w.comesTo()
+	c.stop()
+	w.counts()
+}
+
+func TestDatabaseGoesAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	network, through := dbtest.NewNetwork(t, w.url)
+	c := w.consumeOn(through, w.address("").Connect)
+	for round := range uint64(5) {
+		w.send(int32(round%partitions), visits(round, 300)...) //nolint:gosec // small
+		network.Cut()
+	}
+	network.LeadTo("postgres://nobody@127.0.0.1:1/nowhere")
+	network.Cut()
+	w.send(0, visits(9, 300)...)
+	require.Eventually(t, func() bool { return strings.Contains(c.log.String(), "waits") }, time.Minute, time.Millisecond)
+	network.LeadTo(w.url)
+	w.comesTo()
+	c.stop()
+	w.counts()
+}

@@ -1,0 +1,121 @@
+package queues
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/db"
+	"footfall/db/dbtest"
+)
+
+// Messages that cannot be counted stop nobody, and what is kept of them tells nobody who came.
+func TestMessagesThatCannotBeCounted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	huge := `{"uri":"http://blog.example/","ip":"192.0.2.7","agent":"` + strings.Repeat("x", 900<<10) + `"}`
+	now := time.Now()
+	texts := []string{
+		"", "null", "alice was here, from 192.0.2.7", "\x00\xff\xfe192.0.2.7", `[{"uri":"http://blog.example/","ip":"192.0.2.7"}]`,
+		`{"uri":"http://blog.example/","ip":"192.0.2.7"}{}`,
+		`{"uri":"http://blog.example/a?mail=alice#alice","ip":"192.0.2.7x"}`,
+		`{"uri":"http://blog.example/","IP":"192.0.2.7"}`,
+		`{"uri":"http:\/\/192.0.2.7\/","ip":"2001:db8::7"}`,
+		`{"uri":"http://alice@blog.example/","ip":"192.0.2.7","x":{"y":["alice",{"z":"alice"}]}}`,
+		`{"uri":"gopher://blog.example/","ip":"192.0.2.7","agent":"alice"}`,
+		`{"visitor":"alice","uri":"http://blog.example/"}`, `{"visitor":alice,"uri":"http://blog.example/"}`, `{"ip":"alice`,
+		`{"uri":"http://blog.example/","ip":"192.0.2.7","at":"2001-02-03T04:05:06Z"}`, `{"uri":"http://blog.example/","ip":"192.0.2.7","at":"alice 192.0.2.7"}`,
+		`{"uri":"http://blog.example/","ip":"192.0.2.7","id":"` + strings.Repeat("alice", 20) + `"}`,
+		huge,
+	}
+	good := message{text: `{"uri":"http://blog.example/good","ip":"192.0.2.9"}`, page: "/good", visitor: "192.0.2.9", at: now}
+	var messages []message
+	for _, text := range texts {
+		messages = append(messages, message{text: text, at: now}, good)
+	}
+	messages = append(messages, message{text: good.text, at: now.Add(time.Hour)}, message{text: good.text, at: now.AddDate(0, 0, -90)})
+	w.send(0, messages...)
+	c := w.consume(w.address("").Connect)
+	w.comesTo()
+	c.stop()
+	w.counts()
+	kept := strings.Join(w.rows("SELECT position || ' ' || reason || ' | ' || beginning FROM footfall.refused ORDER BY position"), "\n")
+	t.Log(kept)
+	for _, secret := range []string{"alice", "192.0.2", "2001:db8"} {
+		assert.NotContains(t, kept, secret)
+		assert.NotContains(t, c.log.String(), secret)
+	}
+	for _, words := range []string{
+		`12 ip: `, `"http://blog.example/a…"`, `"IP" is not a field`, `app blog does not count the site`, `at: `, `64 bytes`, `a visit has 65536 at most`, `it lies in the future`, `keeps no visits of that day`, `"at":"2001-02-03T04:05:06Z"`,
+	} {
+		assert.Contains(t, kept, words)
+	}
+}
+
+// A producer that sends nothing but garbage fills no table, and what is old goes.
+func TestRefusedMessagesAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bad := make([]message, 2500)
+	for i := range bad {
+		bad[i] = message{text: fmt.Sprint(i)}
+	}
+	w.send(0, bad...)
+	w.send(1, bad[:10]...)
+	c := w.consume(w.address("").Connect)
+	w.comesTo()
+	c.stop()
+	assert.Equal(t, []string{"0 1500 2499 1000", "1 0 9 10"},
+		w.rows("SELECT concat_ws(' ', part, min(position), max(position), count(*)) FROM footfall.refused GROUP BY part ORDER BY part"))
+	w.exec("UPDATE footfall.refused SET refused_at = now() - interval '7 days 1 minute' WHERE part = '1'")
+	forgotten, err := dbtest.Open(t, w.url, db.Options{}).ForgetRefused(t.Context())
+	require.NoError(t, err)
+	assert.EqualValues(t, 10, forgotten)
+}
+
+// What is temporary is waited out: a visitor is being erased, or the app is being closed to others.
+func TestHeldAppIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hold := w.conn()
+	tx, err := hold.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "SELECT footfall.hold_app_days(id) FROM footfall.apps WHERE name = 'blog'")
+	require.NoError(t, err)
+	w.send(0, visits(1, 200)...)
+	c := w.consume(w.address("").Connect)
+	require.Eventually(t, func() bool { return strings.Contains(c.log.String(), "waits") }, time.Minute, time.Millisecond)
+	require.NoError(t, tx.Rollback(t.Context()))
+	w.comesTo()
+	c.stop()
+	w.counts()
+}
+
+// Whoever is erased leaves nothing among refused messages, and no app does that is deleted. Its
+// consumer ends.
+func TestErasingTakesRefusedMessagesAlong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.send(0, visits(1, 100)...)
+	c := w.consume(w.address("").Connect)
+	w.comesTo()
+	admin := counter.NewAdmin(dbtest.Open(t, w.url, db.Options{}), nil)
+	_, err := admin.EraseVisitor(t.Context(), "blog", "192.0.2.1")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"0"}, w.rows("SELECT count(*)::text FROM footfall.refused"))
+	queues, err := admin.Queues(t.Context(), "blog")
+	require.NoError(t, err)
+	require.Len(t, queues, partitions)
+	assert.EqualValues(t, 100, queues[0].Next)
+
+	require.NoError(t, admin.DeleteApp(t.Context(), "blog"))
+	w.send(0, visits(2, 100)...)
+	c.endsWith("blog")
+	assert.Equal(t, []string{"0 0"}, w.rows("SELECT concat_ws(' ', (SELECT count(*) FROM footfall.refused), (SELECT count(*) FROM footfall.positions))"))
+	w.consume(w.address("").Connect).endsWith("blog")
+}

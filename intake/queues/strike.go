@@ -1,0 +1,127 @@
+package queues
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	longestBeginning = 200 // characters
+	longestReason    = 250
+	struck           = "…"
+)
+
+// address is what may be an address, in whatever is kept of a message.
+var address = regexp.MustCompile(`(?i)\b\d{1,3}(\.\d{1,3}){3}\b|[0-9a-f]*:[0-9a-f]*:[0-9a-f:.]*`)
+
+// quotedValue is what a reason quotes of a field that may tell who came.
+var quotedValue = regexp.MustCompile(`^(ip|visitor|id|agent|at): .*"`)
+
+// strikeReason is what is kept of why a message cannot be counted.
+func strikeReason(reason string) string {
+	if quotedValue.MatchString(reason) {
+		first, last := strings.IndexByte(reason, '"'), strings.LastIndexByte(reason, '"')
+		reason = reason[:first+1] + struck + reason[last:]
+	}
+	return cut(address.ReplaceAllString(oneLine(reason), struck), longestReason)
+}
+
+// beginningOf is what is kept of the text of a message: how it is built, with the names of its
+// fields, its URI without the query, and its time. All else may tell who came, and is struck out,
+// wherever a producer has put it.
+func beginningOf(text []byte) string {
+	s := oneLine(string(text[:min(len(text), 4*longestBeginning)]))
+	var out strings.Builder
+	name := "" // of the field whose value comes next
+	for s != "" {
+		switch c := s[0]; {
+		case strings.IndexByte("{}[]:,", c) >= 0:
+			out.WriteByte(c)
+			if c == ',' || c == '{' {
+				name = ""
+			}
+			s = s[1:]
+		case c == ' ':
+			out.WriteByte(c)
+			s = s[1:]
+		case c == '"':
+			value, rest, whole := quoted(s)
+			isName := whole && strings.HasPrefix(strings.TrimLeft(rest, " "), ":")
+			switch {
+			case isName:
+				name = value
+				out.WriteString(`"` + address.ReplaceAllString(value, struck) + `"`)
+			case name == "uri":
+				out.WriteString(`"` + pageOf(value) + `"`)
+			case name == "at" && whole && date.MatchString(value):
+				out.WriteString(`"` + value + `"`)
+			default:
+				out.WriteString(`"` + struck + `"`)
+			}
+			s = rest
+		default:
+			end := strings.IndexAny(s, `{}[]:," `)
+			if end < 0 {
+				end = len(s)
+			}
+			out.WriteString(struck)
+			s = s[end:]
+		}
+	}
+	return cut(out.String(), longestBeginning)
+}
+
+// date is how a time begins that is no address.
+var date = regexp.MustCompile(`^\d{4}-\d\d?-[0-9TZtz:+. -]*$`)
+
+// pageOf is what is kept of a URI as JSON has it: neither who logged in, nor what was asked for.
+func pageOf(uri string) string {
+	uri = strings.ReplaceAll(uri, `\/`, "/")
+	end := strings.IndexAny(uri, `?#@\`)
+	if end < 0 {
+		return address.ReplaceAllString(uri, struck)
+	}
+	if uri[end] == '@' {
+		return struck
+	}
+	return address.ReplaceAllString(uri[:end], struck) + struck
+}
+
+// quoted splits off a string of JSON; whole: it ends.
+func quoted(s string) (value, rest string, whole bool) {
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '"':
+			return s[1:i], s[i+1:], true
+		}
+	}
+	return s[1:], "", false
+}
+
+// oneLine is a text that can be shown on one line.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case r == utf8.RuneError || !unicode.IsPrint(r):
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+func cut(s string, most int) string {
+	n := 0
+	for at := range s {
+		if n == most {
+			return s[:at] + struck
+		}
+		n++
+	}
+	return s
+}

@@ -1,0 +1,61 @@
+-- Keeps messages of a part of a queue that could not be counted. Its position has been moved past
+-- them in this transaction, so nobody else writes here. The last 1,000 of a part stay: a producer that
+-- sends nothing but garbage fills no disk. One that is there already was kept by somebody who has set
+-- the position back.
+CREATE FUNCTION refuse_messages(app integer, source text, part text, positions bigint[], reasons text[], beginnings text[]) RETURNS void
+LANGUAGE sql
+SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+    INSERT INTO refused (app_id, source, part, position, reason, beginning)
+    SELECT app, source, part, m.position, m.reason, m.beginning
+    FROM unnest(positions, reasons, beginnings) AS m (position, reason, beginning)
+    ORDER BY m.position
+    ON CONFLICT DO NOTHING;
+
+    DELETE FROM refused AS r
+    WHERE r.app_id = app
+      AND r.source = refuse_messages.source
+      AND r.part = refuse_messages.part
+      AND r.position <= (
+          SELECT l.position
+          FROM refused AS l
+          WHERE l.app_id = app
+            AND l.source = refuse_messages.source
+            AND l.part = refuse_messages.part
+          ORDER BY l.position DESC
+          OFFSET 1000
+          LIMIT 1
+      );
+$$;
+
+COMMENT ON FUNCTION refuse_messages(integer, text, text, bigint[], text[], text[]) IS 'Keeps messages of a part of a queue that could not be counted, and lets go of all but its last 1,000.';
+
+REVOKE ALL ON FUNCTION refuse_messages(integer, text, text, bigint[], text[], text[]) FROM PUBLIC;
+
+-- Forgets some of the messages that were refused more than 7 days ago. One that somebody else lets go
+-- of at this moment is passed by.
+CREATE FUNCTION forget_refused(most integer) RETURNS bigint
+LANGUAGE sql
+SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+    WITH old AS (
+        SELECT r.app_id, r.source, r.part, r.position
+        FROM refused AS r
+        WHERE r.refused_at < now() - interval '7 days'
+        ORDER BY r.refused_at
+        LIMIT most
+        FOR UPDATE SKIP LOCKED
+    ), gone AS (
+        DELETE FROM refused AS r
+        USING old
+        WHERE (r.app_id, r.source, r.part, r.position) = (old.app_id, old.source, old.part, old.position)
+        RETURNING r.app_id
+    )
+    SELECT count(*) FROM gone
+$$;
+
+COMMENT ON FUNCTION forget_refused(integer) IS 'Deletes messages that were refused more than 7 days ago, so many at most, and returns how many.';
+
+REVOKE ALL ON FUNCTION forget_refused(integer) FROM PUBLIC;
