@@ -115,6 +115,7 @@ bench-quick: build ## all of it, briefly: shows that it works, measures little
 	bin/footfall bench --quick --workloads burst
 	bin/footfall bench --quick --workloads first --contenders batched+both --preload 0,20000
 	bin/footfall bench --http --quick --workloads returning --contenders naive,batched+both,guarded,stranger,constant
+	bin/footfall bench --http --quick --workloads first --contenders flash --visits 50000
 	bin/footfall bench reports --quick
 	bin/footfall bench structures --keys 100000
 

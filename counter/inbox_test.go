@@ -302,7 +302,9 @@ func TestInboxIsAddedUpBesideWhatWaits(t *testing.T) {
 	in := plain.newInstance(t, counter.Options{})
 	end := in.keepWaiting(t)
 	in.exec(t, `SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', '{20260629}', '{0}', '{192.0.2.1}', NULL) FROM generate_series(1, 3000)`)
-	require.Eventually(t, func() bool { return in.one(t, `SELECT count(*) FROM inbox JOIN inbox_turns USING (turn, slot) WHERE closed_at IS NULL`) == 0 }, time.Minute, 5*time.Millisecond, in.log)
+	require.Eventually(t, func() bool {
+		return in.one(t, `SELECT count(*) FROM inbox JOIN inbox_turns USING (turn, slot) WHERE closed_at IS NULL`) == 0
+	}, time.Minute, 5*time.Millisecond, in.log)
 	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
 	a, err := in.Counts(t.Context(), counter.Request{App: "demo", URI: "http://a.example/", Anybody: true})
 	require.NoError(t, err)
@@ -488,6 +490,28 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 	first.checkTables(t)
 }
 
+// Somebody who looked which table is open has not committed yet: it is closed after that, with what
+// they wrote, or not at all.
+func TestInboxIsClosedBehindWhoWrites(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	end := in.keepWaiting(t)
+	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
+	writes := in.conn(t)
+	_, err := writes.Exec(t.Context(), `BEGIN; SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', '{20260629}', '{0}', '{192.0.2.2}', NULL)`)
+	require.NoError(t, err)
+	var turn int64
+	err = in.tables(t).QueryRow(t.Context(), `SELECT turn_inbox()`).Scan(&turn)
+	require.ErrorContains(t, err, "55P03")
+	_, err = writes.Exec(t.Context(), `COMMIT`)
+	require.NoError(t, err)
+	require.Equal(t, int64(1), in.one(t, `SELECT turn_inbox()`))
+	assert.Equal(t, int64(2), in.one(t, `SELECT accepted FROM inbox_turns WHERE turn = 1`))
+	end()
+	in.drained(t)
+	assert.Equal(t, "2 2 1 3 | 2 2 1 3", row(in.count(t, "192.0.2.1", "http://a.example/")))
+}
+
 // Whoever counts a part of the inbox that somebody else has counted, too, counts nothing.
 func TestInboxIsCountedByOne(t *testing.T) {
 	t.Parallel()
@@ -510,6 +534,41 @@ func TestInboxIsCountedByOne(t *testing.T) {
 	}
 	assert.Equal(t, int64(1), in.one(t, `SELECT counted FROM inbox_apps WHERE turn = 1 AND waiting = 0`))
 	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.count(t, peer.String(), "http://a.example/")))
+}
+
+// A batch is held up, and the next one gathers behind it: its visits do not wait for their turn.
+func TestOverloadTakesWhatWaitsToTheInbox(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{Options: record.Options{MaxWait: time.Second, Overflow: true}})
+	visits := func() <-chan bool {
+		later := make(chan bool, 1)
+		go func() {
+			a, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/"})
+			assert.NoError(t, err)
+			later <- a.Later
+		}()
+		return later
+	}
+	in.count(t, "192.0.2.1", "http://a.example/")
+	tx, err := in.tables(t).Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	_, err = tx.Exec(t.Context(), `SELECT FROM counters FOR UPDATE`)
+	require.NoError(t, err)
+	first := visits()
+	require.Eventually(t, func() bool {
+		return in.one(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 1
+	}, time.Minute, time.Millisecond)
+	select {
+	case later := <-visits():
+		assert.True(t, later)
+	case <-time.After(time.Minute):
+		require.Fail(t, "it waits for the batch before")
+	}
+	require.NoError(t, tx.Rollback(t.Context()))
+	assert.False(t, <-first)
+	in.drained(t)
+	assert.Equal(t, "1 1 1 4 | 1 1 1 4", row(in.count(t, "192.0.2.1", "http://a.example/")))
 }
 
 // A visit that would wait for too long is accepted, and answered with the numbers of a moment ago.

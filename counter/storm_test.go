@@ -29,9 +29,10 @@ import (
 )
 
 // TestStorm lets all that may happen to a database happen at once: instances whose clocks differ,
-// days that pass in a moment, visits, commands, retention, connections that are cut, instances that
-// are killed. Whatever the order, no promise is broken at any moment, each visit that was answered
-// has a number of its own, and there is no deadlock. STORM_SECONDS makes it longer, STORM_SEED
+// days that pass in a moment, visits, some of which go through the inbox, commands, retention,
+// connections that are cut, instances that are killed. Whatever the order, no promise is broken at
+// any moment, each visit that was answered has a number of its own, each that was accepted is counted
+// once, and there is no deadlock. STORM_SECONDS makes it longer, STORM_SEED
 // repeats what is done, though not the order in which it meets.
 func TestStorm(t *testing.T) {
 	t.Parallel()
@@ -52,7 +53,7 @@ func TestStorm(t *testing.T) {
 		if client < stormErasers {
 			again(20*time.Millisecond, func(r *rand.Rand) { s.eraseMyself(client, r) })
 		} else {
-			again(time.Millisecond, func(r *rand.Rand) { _, _ = s.visit(client, maybeWithID(anyRequest(r), r), r) })
+			again(time.Millisecond, func(r *rand.Rand) { _, _ = s.visit(client, maybeOtherwise(anyRequest(r), r), r) })
 		}
 	}
 	again(80*time.Millisecond, s.eraseSomebody)
@@ -67,16 +68,18 @@ func TestStorm(t *testing.T) {
 	assert.Eventually(t, func() bool { return s.closed.Load() > 0 || t.Failed() }, time.Minute, time.Millisecond, "no day was closed")
 	end()
 	all.Wait()
+	s.drained()
 	s.verify()
 	s.checkHot()
 	if !testing.Short() { // of few visits none may be sent again
 		assert.Positive(t, s.repeated)
 	}
+	assert.NotEmpty(t, s.accepted)
 	assert.Greater(t, s.answered, s.refused, "more visits were refused than killed instances are a reason for")
 	var deadlocks int
 	require.NoError(t, s.conn.QueryRow(t.Context(), `SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`).Scan(&deadlocks))
 	assert.Zero(t, deadlocks)
-	t.Logf("%d visits answered, %d repeated, %d refused, %d commands, %d days closed, %d dropped, %d proofs", s.answered, s.repeated, s.refused, s.commands.Load(), s.closed.Load(), s.dropped.Load(), s.verified.Load())
+	t.Logf("%d visits answered, %d accepted, %d repeated, %d refused, %d commands, %d days closed, %d dropped, %d proofs", s.answered, sum(s.accepted), s.repeated, s.refused, s.commands.Load(), s.closed.Load(), s.dropped.Load(), s.verified.Load())
 }
 
 const (
@@ -129,6 +132,7 @@ type storm struct {
 	refused  int64
 	ids      map[string]bool           // with which visits were counted, behind the app
 	hots     map[string]map[int64]bool // the numbers that were answered, by app and site
+	accepted map[string]int64          // visits that are counted later, likewise
 	lost     map[string]int64          // visits that may have been counted, likewise
 }
 
@@ -141,7 +145,7 @@ type stormInstance struct {
 func newStorm(t *testing.T) *storm {
 	s := &storm{
 		T: t, url: dbtest.New(t), instances: make([]stormInstance, len(stormWays)), underWay: make([]atomic.Int64, stormClients),
-		ids: map[string]bool{}, hots: map[string]map[int64]bool{}, lost: map[string]int64{}, seed: rand.Uint64(),
+		ids: map[string]bool{}, hots: map[string]map[int64]bool{}, accepted: map[string]int64{}, lost: map[string]int64{}, seed: rand.Uint64(),
 		lasts: time.Duration(dbtest.LongOrShort(10, 3)) * time.Second,
 	}
 	if text := os.Getenv("STORM_SEED"); text != "" {
@@ -183,13 +187,17 @@ func (s *storm) open(name string) *db.DB {
 	return dbtest.Open(s.T, named.String(), db.Options{})
 }
 
-// start starts an instance whose clock is ahead of the slowest one.
+// start starts an instance whose clock is ahead of the slowest one. One of them has its visits go to
+// the inbox rather than wait.
 func (s *storm) start(in *stormInstance, ahead time.Duration) {
 	o := counter.Options{Secret: secret, Options: record.Options{
 		Clock:   func() time.Time { return s.now(ahead) },
 		MaxWait: time.Minute, // a slow machine refuses nobody
 		Filter:  in.filter, FilterMemory: in.filterMemory, Memory: in.memory,
 	}}
+	if in == &s.instances[0] {
+		o.Overflow, o.MaxWait = true, 10*time.Millisecond
+	}
 	c, err := counter.Open(context.Background(), in.db, o)
 	if assert.NoError(s, err) {
 		in.now.Store(c)
@@ -218,11 +226,12 @@ func anyRequest(r *rand.Rand) counter.Request {
 	return counter.Request{App: stormApps[r.IntN(len(stormApps))].name, IP: fmt.Sprintf("192.0.2.%d", r.IntN(12)), URI: anyURI(r)}
 }
 
-// maybeWithID gives some visits ids, of which some come again.
-func maybeWithID(q counter.Request, r *rand.Rand) counter.Request {
+// maybeOtherwise gives some visits ids, of which some come again, and has some counted later.
+func maybeOtherwise(q counter.Request, r *rand.Rand) counter.Request {
 	if r.IntN(3) == 0 {
 		q.ID = fmt.Sprint(r.IntN(1000))
 	}
+	q.Later = r.IntN(4) == 0
 	return q
 }
 
@@ -238,6 +247,10 @@ func (s *storm) visit(client int, q counter.Request, r *rand.Rand) (visit.Answer
 	case err == nil && a.Repeated:
 		s.repeated++
 		assert.NotEmpty(s, q.ID)
+	case err == nil && a.Later && q.ID != "": // it is not counted if another with the id is
+		s.lost[site]++
+	case err == nil && a.Later:
+		s.accepted[site]++
 	case err == nil:
 		s.answered++
 		assert.False(s, q.ID != "" && s.ids[q.App+" "+q.ID] && q.App != briefApp, "%s counted twice", q.ID)
@@ -268,7 +281,7 @@ func (s *storm) eraseMyself(client int, r *rand.Rand) {
 		return
 	}
 	assert.Positive(s, erased, "%+v", q)
-	if a, err := s.visit(client, q, r); err == nil {
+	if a, err := s.visit(client, q, r); err == nil && !a.Later {
 		assert.Equal(s, a.Site.UV, a.Site.Rank, "erased, and not new at the site: %+v, %+v", q, a)
 		assert.Equal(s, a.Page.UV, a.Page.Rank, "erased, and not new at the page: %+v, %+v", q, a)
 	}
@@ -365,8 +378,24 @@ func (s *storm) verify() {
 	assert.Empty(s, alone, "pages with a visitor whom their site does not have on that day")
 }
 
-// checkHot holds hot of each site against the answers: all visits that were answered are counted,
-// and none but those and the ones of which the service said that it does not know.
+// drained waits until all that was accepted is counted.
+func (s *storm) drained() {
+	require.Eventually(s, func() bool {
+		var waiting int64
+		err := s.conn.QueryRow(context.Background(), `SELECT sum(inbox_behind(id)) FROM apps`).Scan(&waiting)
+		return assert.NoError(s, err) && waiting == 0
+	}, time.Minute, 10*time.Millisecond)
+}
+
+func sum(of map[string]int64) (n int64) {
+	for _, one := range of {
+		n += one
+	}
+	return n
+}
+
+// checkHot holds hot of each site against the answers: all visits that were answered, or accepted,
+// are counted, and none but those and the ones of which the service said that it does not know.
 func (s *storm) checkHot() {
 	rows, err := s.conn.Query(context.Background(), `
 		SELECT a.name || ' ' || p.uri, c.hot
@@ -376,7 +405,7 @@ func (s *storm) checkHot() {
 	var site string
 	var hot int64
 	_, err = pgx.ForEachRow(rows, []any{&site, &hot}, func() error {
-		counted := int64(len(s.hots[site]))
+		counted := int64(len(s.hots[site])) + s.accepted[site]
 		assert.GreaterOrEqual(s, hot, counted, "%s: visits were lost that had been answered", site)
 		assert.LessOrEqual(s, hot, counted+s.lost[site], "%s: visits were counted twice, or though they were refused", site)
 		return nil

@@ -29,10 +29,10 @@ const (
 	openRows = 1000
 	// mostFailures is in how many turns counting may fail before it is given up for now.
 	mostFailures = 3
-	// A write that takes longer than writeShould is one that draining keeps waiting: it makes room,
-	// up to yieldAtMost before each chunk.
-	writeShould = 20 * time.Millisecond
+	// yieldAtMost is how long a chunk makes room for visits that come: this much of what waits is
+	// counted whatever comes.
 	yieldAtMost = time.Second
+	yieldLooks  = 5 * time.Millisecond
 	// settleWithin is how long settling goes on while nothing is counted, here or by another
 	// instance.
 	settleWithin = time.Minute
@@ -273,13 +273,13 @@ func (d *drainer) settle(ctx context.Context, app int32) (waited int64, err erro
 	return waited, errors.Join(err, ctx.Err())
 }
 
-// yield makes room for visits that wait to be written.
+// yield makes room for visits that wait to be written, here or to be counted.
 func (d *drainer) yield(ctx context.Context) {
 	if d.writer == nil {
 		return
 	}
-	for end := time.Now().Add(yieldAtMost); d.writer.isWaitedFor(writeShould) && time.Now().Before(end); {
-		if !sleep(ctx, writeShould/4) {
+	for end := time.Now().Add(yieldAtMost); (d.writer.isBusy() || d.recorder.Overflows()) && time.Now().Before(end); {
+		if !sleep(ctx, yieldLooks) {
 			return
 		}
 	}

@@ -18,6 +18,10 @@ import (
 const (
 	// waitingAtMost bounds the visits that wait to be written, and with them the memory.
 	waitingAtMost = 50_000
+	// While pendingMany visits wait, or a write has taken longer than writeShould, nothing is
+	// counted that may wait.
+	pendingMany = 100
+	writeShould = 20 * time.Millisecond
 	// rowVisits bounds a row, so that those who read it need little memory.
 	rowVisits = 2000
 	// busyTries is how often visits are sent that are rolled back because of others.
@@ -82,11 +86,12 @@ func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 	return w.next, len(w.next.visits) - 1, nil
 }
 
-// isWaitedFor reports whether visits have waited for longer than a write should take.
-func (w *writer) isWaitedFor(longer time.Duration) bool {
+// isBusy reports whether many visits wait to be written, or have waited for longer than a write
+// should take.
+func (w *writer) isBusy() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.since.IsZero() && time.Since(w.since) > longer
+	return w.pending >= pendingMany || !w.since.IsZero() && time.Since(w.since) > writeShould
 }
 
 // run writes until the writer is closed and nobody waits.

@@ -2,6 +2,7 @@ package record
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,15 +29,17 @@ type waitingBatch struct {
 	entries []entry
 	since   time.Time // when its first visit was accepted
 	done    chan struct{}
+	limit   *time.Timer // lets go of it where the lane has another place for visits; else nil
 }
 
 // lane is a queue of batches and the goroutine that writes them, one after the other.
 type lane struct {
-	writer  *writer // used by run alone
-	maxWait time.Duration
-	now     func() time.Time
-	metrics *metrics
-	ended   chan struct{} // closed by run
+	writer   *writer // used by run alone
+	maxWait  time.Duration
+	overflow bool // there is another place for visits that would wait for longer
+	now      func() time.Time
+	metrics  *metrics
+	ended    chan struct{} // closed by run
 
 	mu       sync.Mutex // guards what follows
 	wake     sync.Cond  // waiting or closed has changed
@@ -49,7 +52,7 @@ type lane struct {
 }
 
 func newLane(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *lane {
-	l := &lane{writer: newWriter(d, c, p, o, m), maxWait: o.MaxWait, now: o.now, metrics: m, ended: make(chan struct{})}
+	l := &lane{writer: newWriter(d, c, p, o, m), maxWait: o.MaxWait, overflow: o.Overflow, now: o.now, metrics: m, ended: make(chan struct{})}
 	l.wake.L = &l.mu
 	return l
 }
@@ -63,10 +66,14 @@ func (l *lane) accept(e entry) (*waitingBatch, int, error) {
 		return nil, 0, visit.Errorf(visit.Unavailable, "", "the service is shutting down; try again")
 	}
 	if wait := l.expectedWait(); wait > l.maxWait {
-		return nil, 0, &visit.Error{Kind: visit.Unavailable, Message: "too many visits are waiting; try again later", RetryAfter: wait, Err: ErrOverloaded}
+		return nil, 0, tooMany(wait)
 	}
 	if len(l.waiting) == 0 || len(l.waiting[len(l.waiting)-1].entries) == batchVisits {
-		l.waiting = append(l.waiting, &waitingBatch{entries: make([]entry, 0, l.expected), since: l.now(), done: make(chan struct{})})
+		b := &waitingBatch{entries: make([]entry, 0, l.expected), since: l.now(), done: make(chan struct{})}
+		if l.overflow {
+			b.limit = time.AfterFunc(l.maxWait, func() { l.letGo(b) })
+		}
+		l.waiting = append(l.waiting, b)
 		l.wake.Signal()
 	}
 	b := l.waiting[len(l.waiting)-1]
@@ -76,8 +83,31 @@ func (l *lane) accept(e entry) (*waitingBatch, int, error) {
 	return b, len(b.entries) - 1, nil
 }
 
+// letGo fails a batch whose turn does not come in time.
+func (l *lane) letGo(b *waitingBatch) {
+	l.mu.Lock()
+	at := slices.Index(l.waiting, b)
+	if at >= 0 {
+		l.waiting = slices.Delete(l.waiting, at, at+1)
+		l.pending -= len(b.entries)
+	}
+	l.mu.Unlock()
+	if at < 0 { // it is being written, or was
+		return
+	}
+	fail(b.entries, tooMany(l.maxWait))
+	close(b.done)
+	l.metrics.waiting.Sub(float64(len(b.entries)))
+}
+
+// tooMany is what to tell of a visit that would have to wait for so long.
+func tooMany(wait time.Duration) error {
+	return &visit.Error{Kind: visit.Unavailable, Message: "too many visits are waiting; try again later", RetryAfter: wait, Err: ErrOverloaded}
+}
+
 // expectedWait estimates how long a visit that came now would wait: as long as the visits before it
-// should take, but at least as long as the batch that is being written has taken so far.
+// should take, but at least as long as the batch that is being written has taken so far. Where there
+// is no other place for it, and fewer wait than fit one batch, only that.
 func (l *lane) expectedWait() time.Duration {
 	var stalled time.Duration
 	if !l.since.IsZero() {
@@ -86,7 +116,7 @@ func (l *lane) expectedWait() time.Duration {
 	switch {
 	case l.pending >= waitingAtMost:
 		return max(l.maxWait+1, stalled)
-	case l.pending < waitingAlways:
+	case l.pending < waitingAlways && !l.overflow:
 		return stalled
 	}
 	return max(stalled, time.Duration(l.pending)*l.pace.perVisit())
@@ -130,6 +160,9 @@ func (l *lane) take() *waitingBatch {
 	b := l.waiting[0]
 	l.waiting[0] = nil // the array may stay in use for long: it must not keep the batch in memory
 	l.waiting = l.waiting[1:]
+	if b.limit != nil {
+		b.limit.Stop()
+	}
 	l.since = l.now()
 	return b
 }

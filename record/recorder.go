@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +23,9 @@ import (
 	"footfall/db"
 	"footfall/visit"
 )
+
+// overflowsFor is how long after the last visit that went to another place more are awaited.
+const overflowsFor = 100 * time.Millisecond
 
 // Options of Open. The zero value of a field means its default.
 type Options struct {
@@ -112,6 +116,8 @@ type Recorder struct {
 	pulse   *pulse
 	upkeep  *upkeep
 	metrics *metrics
+
+	overflowed atomic.Int64 // when a visit went to the other place last, in nanoseconds
 }
 
 // Open starts a recorder on a migrated database. Close ends it; the database stays open.
@@ -198,8 +204,19 @@ func (r *Recorder) recordOnce(v Visit) (visit.Answer, error) {
 	return mine.answer, mine.err
 }
 
+// overflows reports whether a visit goes to the other place.
 func (r *Recorder) overflows(err error) bool {
-	return r.caches.options.Overflow && errors.Is(err, ErrOverloaded)
+	if !r.caches.options.Overflow || !errors.Is(err, ErrOverloaded) {
+		return false
+	}
+	r.overflowed.Store(time.Now().UnixNano())
+	return true
+}
+
+// Overflows reports whether visits have gone to another place of late, since they would have waited
+// for too long here.
+func (r *Recorder) Overflows() bool {
+	return time.Since(time.Unix(0, r.overflowed.Load())) < overflowsFor
 }
 
 // Ready returns an error, which says why, unless a batch was written of late or one can be, and

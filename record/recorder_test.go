@@ -34,15 +34,18 @@ func TestWaitingIsBoundedByTime(t *testing.T) {
 		visits   int // of each
 		took     time.Duration
 		accepted int
+		overflow bool
 	}{
-		{"nothing is known", 0, 0, 0, waitingAtMost},
-		{"single visits of a quiet hour say little", 50, 1, 10 * time.Millisecond, 20_000},
-		{"full batches say it exactly", 50, 1000, 500 * time.Millisecond, 4000},
-		{"however slow, one batch may wait", 50, 1000, time.Minute, waitingAlways},
+		{"nothing is known", 0, 0, 0, waitingAtMost, false},
+		{"single visits of a quiet hour say little", 50, 1, 10 * time.Millisecond, 20_000, false},
+		{"full batches say it exactly", 50, 1000, 500 * time.Millisecond, 4000, false},
+		{"however slow, one batch may wait", 50, 1000, time.Minute, waitingAlways, false},
+		{"but where there is another place for them", 50, 1000, time.Hour, 1, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			l := idleLane()
+			l.overflow = c.overflow
 			for range c.batches {
 				l.pace.add(c.visits, c.took)
 			}

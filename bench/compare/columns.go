@@ -41,6 +41,12 @@ func (r *Report) columns() []column {
 		all = append(all, column{"drained/s", "visits a second at which the inbox was counted to its end, once no more came",
 			func(r Row) string { return bench.Grouped(r.Drained) }})
 	}
+	if slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Sustained > 0 }) {
+		all = append(all,
+			column{"sustained", "visits a second that both counted just before: twice as many were offered", func(r Row) string { return bench.Grouped(r.Sustained) }},
+			column{"worst p99", "99 % were answered within so many ms in the worst second of any round", func(r Row) string { return bench.Millis(r.WorstMs) }},
+			column{"MB early", "MB of memory at the most until a fifth had come", func(r Row) string { return bench.Megabytes(r.Early) }})
+	}
 	for _, reference := range references {
 		if slices.ContainsFunc(r.Contenders, func(a About) bool { return a.Name == reference }) {
 			all = append(all, column{"/" + reference, "visits/s divided by those of " + reference + " on the same workload",

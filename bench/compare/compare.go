@@ -22,7 +22,7 @@ func Check(o bench.Options) (faults []error) {
 			faults = append(faults, fmt.Errorf("%s: it means nothing %s: leave it out", flag, where))
 		}
 	}
-	only("visits", o.Visits != 0, !o.HTTP, "with --http")
+	only("visits", o.Visits != 0, !o.HTTP || slices.Contains(o.Contenders, flash), "with --http, but for the contender "+flash)
 	only("clients", o.Clients != 0, !o.HTTP, "with --http")
 	only("connections", o.Connections != 0, o.HTTP, "without --http")
 	only("duration", o.Duration != 0, o.HTTP, "without --http")
@@ -64,7 +64,7 @@ const mostPerSecond = 60_000
 // visitsOf is how many visits of each workload there are. Over HTTP as many are sent as fit the time.
 func visitsOf(o bench.Options) int {
 	if o.HTTP {
-		return mostPerSecond * runtime.GOMAXPROCS(0) * int(o.Duration.Seconds())
+		return max(mostPerSecond*runtime.GOMAXPROCS(0)*int(o.Duration.Seconds()), o.Visits)
 	}
 	return o.Visits
 }

@@ -182,7 +182,7 @@ func TestChosen(t *testing.T) {
 	here := []string{"naive", "naive+filter", "believed", "baseline", "batched", "batched+filter", "batched+memory", "batched+both"}
 	assert.Equal(t, here, names(bench.Options{}))
 	assert.Equal(t, here[4:], names(bench.Options{Preload: []int{0, 5}}), "the others have tables of their own")
-	assert.Equal(t, append(slices.Clone(here), "guarded", "stranger", "inbox", "overload", "calls", "constant"), names(bench.Options{HTTP: true}))
+	assert.Equal(t, append(slices.Clone(here), "guarded", "stranger", "inbox", "overload", "flash", "calls", "constant"), names(bench.Options{HTTP: true}))
 	assert.Equal(t, []string{"batched+both", "old"}, names(bench.Options{HTTP: true, Old: "/x", Contenders: []string{"old", "batched+both"}}))
 	for _, headers := range [][]string{headers(""), headers("k")} {
 		assert.Greater(t, len(headers), 50)

@@ -59,6 +59,7 @@ const (
 	both     = "batched+both"
 	old      = "old"
 	calls    = "calls"
+	flash    = "flash"
 	constant = "constant"
 )
 
@@ -82,6 +83,7 @@ var contenders = []contender{
 	guarded("stranger", "both, for a closed app: the visitor's own address as a trusted proxy's header tells it, no key; limits and crawlers as guarded", true),
 	later("inbox", "both, and every visit is accepted to be counted later (answer=later)", "10s", "&answer=later"),
 	later("overload", "both, with --overload later: a visit that would wait longer than 20 ms is accepted to be counted later", "20ms", ""),
+	flashSale(),
 	called(),
 	{About: About{constant, "counts nothing and answers the same each time: what HTTP costs by itself", true}, alone: true, overHTTP: true, arguments: []string{"bench", "contender", constant}},
 }
@@ -126,6 +128,11 @@ func later(name, about, maxWait, query string) contender {
 	c.overHTTP, c.inbox, c.query = true, true, query
 	c.arguments = append(c.arguments, "--overload", "later", "--max-wait", maxWait) // the last one holds
 	return c
+}
+
+// flashSale is the service where more visits come than it can count.
+func flashSale() contender {
+	return later(flash, "overload, offered as many as --visits says at twice the rate at which both has just counted for --duration", "20ms", "")
 }
 
 // called is the service, sent many visits a call.

@@ -13,6 +13,11 @@ import (
 
 // visitProcess starts the contender, lets wrk visit it as often as it can, and reads its figures before it ends.
 func (c *comparison) visitProcess(ctx context.Context, of contender, t task, in layout, r *Turn) (_ verdicts, err error) {
+	if of.Name == flash {
+		if r.Sustained, err = c.sustained(ctx, t); err != nil {
+			return nil, err
+		}
+	}
 	p, err := bench.Start(ctx, of.program, func(addr, admin string) []string { return of.commandLine(addr, admin, in.address) })
 	if err != nil {
 		return nil, err
@@ -21,16 +26,14 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, in 
 	if of.alone {
 		p.Admin = p.URL
 	}
-	if slices.Contains(of.arguments, "on") || of.program != "" { // it has a filter
-		if err := p.Shows(ctx, bench.MetricFilterReady, 1); err != nil {
-			return nil, err
-		}
+	if err := of.filterReady(ctx, p); err != nil {
+		return nil, err
 	}
 	logged, err := c.server.WAL(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m, sent, err := c.send(ctx, of, t, in.key, p.URL)
+	m, sent, err := c.send(ctx, of, t, in, p, r)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +65,50 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, in 
 	}, err
 }
 
+// filterReady waits for the filter, if there is one.
+func (c contender) filterReady(ctx context.Context, p *bench.Process) error {
+	if slices.Contains(c.arguments, "on") || c.program != "" {
+		return p.Shows(ctx, bench.MetricFilterReady, 1)
+	}
+	return nil
+}
+
+// sustained is how many visits a second the service counts of a task, as the contender both does.
+func (c *comparison) sustained(ctx context.Context, t task) (perSecond float64, err error) {
+	of := contenders[slices.IndexFunc(contenders, func(c contender) bool { return c.Name == both })]
+	from, err := c.layoutOf(ctx, of, t.preload)
+	if err != nil {
+		return 0, err
+	}
+	address, drop, err := c.server.Database(ctx, from.address)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, drop()) }()
+	p, err := bench.Start(ctx, "", func(addr, admin string) []string { return of.commandLine(addr, admin, address) })
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, p.Stop()) }()
+	if err := of.filterReady(ctx, p); err != nil {
+		return 0, err
+	}
+	m, _, err := c.send(ctx, of, t, from, p, nil)
+	return m.PerSecond, err
+}
+
+// offer offers visits of a task at twice the rate that was sustained.
+func (c *comparison) offer(ctx context.Context, t task, p *bench.Process, r *Turn) (load.Measure, []load.Arrival, error) {
+	offered := t.sequence[:min(c.Visits, len(t.sequence))]
+	m, err := load.Offer(ctx, p.URL, offered, headers(""), 2*r.Sustained, func() { r.Early = p.PeakMemory() })
+	if err != nil {
+		return load.Measure{}, nil, err
+	}
+	r.WorstMs = bench.Ms(m.Worst)
+	c.Progress(fmt.Sprintf("%.0f visits/s were counted, twice as many offered: %d of %d to be counted later", r.Sustained, m.Later, m.Requests))
+	return m.Measure, offered, nil
+}
+
 // drain waits until what was accepted is counted, and returns how many visits a second that were.
 func drain(ctx context.Context, p *bench.Process) (perSecond float64, err error) {
 	began, first := time.Now(), -1.0
@@ -86,9 +133,12 @@ func drain(ctx context.Context, p *bench.Process) (perSecond float64, err error)
 }
 
 // send sends visits of a task to a contender for as long as is asked for, and returns which.
-func (c *comparison) send(ctx context.Context, of contender, t task, key, url string) (load.Measure, []load.Arrival, error) {
-	if of.Name == calls {
-		return load.Calls(ctx, url, t.sequence, c.Duration)
+func (c *comparison) send(ctx context.Context, of contender, t task, in layout, p *bench.Process, r *Turn) (load.Measure, []load.Arrival, error) {
+	switch of.Name {
+	case calls:
+		return load.Calls(ctx, p.URL, t.sequence, c.Duration)
+	case flash:
+		return c.offer(ctx, t, p, r)
 	}
 	visits := t.Name
 	if of.proxied {
@@ -101,7 +151,7 @@ func (c *comparison) send(ctx context.Context, of contender, t task, key, url st
 		}
 	}
 	m, err := c.script.Run(ctx, load.Job{
-		URL: url, Visits: visits, Again: of.Name == constant, Headers: headers(key), Connections: c.Connections, Duration: c.Duration,
+		URL: p.URL, Visits: visits, Again: of.Name == constant, Headers: headers(in.key), Connections: c.Connections, Duration: c.Duration,
 	})
 	return m, m.SentOf(t.sequence), err
 }

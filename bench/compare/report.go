@@ -44,9 +44,13 @@ type Figures struct {
 	WAL     float64 `json:"walBytes"`          // for each visit
 	Memory  int64   `json:"memoryBytes"`       // held by the service or contender: heap after the run; over HTTP the peak of its process
 	Drained float64 `json:"drained,omitempty"` // visits that were counted a second after the end, of those that waited in the inbox
-	Helpers int64   `json:"helperBytes"`       // of that, the filter's and the memory's own
-	Errors  Errors  `json:"errors"`
-	Visits  int     `json:"visits"`
+	// Of visits that were offered at twice the rate that is sustained.
+	Sustained float64 `json:"sustained,omitempty"`  // visits a second that both counted just before
+	WorstMs   float64 `json:"worstMs,omitempty"`    // p99 of the worst second
+	Early     int64   `json:"earlyBytes,omitempty"` // the most memory of the process until a fifth had come
+	Helpers   int64   `json:"helperBytes"`          // of that, the filter's and the memory's own
+	Errors    Errors  `json:"errors"`
+	Visits    int     `json:"visits"`
 }
 
 // Turn is one contender's turn at one workload, on a new database.
@@ -110,12 +114,15 @@ func (r *Report) summarize() {
 		row.Written = spread(k, func(run Turn) float64 { return run.Written }).Median
 		row.WAL = spread(k, func(run Turn) float64 { return run.WAL }).Median
 		row.Drained = spread(k, func(run Turn) float64 { return run.Drained }).Median
+		row.Sustained = spread(k, func(run Turn) float64 { return run.Sustained }).Median
+		row.WorstMs = spread(k, func(run Turn) float64 { return run.WorstMs }).Max
 		for _, reference := range references {
 			if to := (key{k.workload, reference}); groups[to] != nil {
 				row.To[reference] = bench.Ratio(row.PerSecond.Median, spread(to, perSecond).Median)
 			}
 		}
 		for _, run := range groups[k] {
+			row.Early = max(row.Early, run.Early)
 			row.Memory, row.Helpers = max(row.Memory, run.Memory), max(row.Helpers, run.Helpers)
 			row.Visits += run.Visits
 			row.Errors.UV += run.Errors.UV

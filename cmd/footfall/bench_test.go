@@ -108,17 +108,18 @@ func TestBenchHTTP(t *testing.T) {
 	}
 	folder := newData(t)
 	figures := filepath.Join(folder, "bench.json")
-	well(t, "bench", "--http", "--quick", "--contenders=baseline,batched,batched+both,guarded,stranger,calls,constant,old", "--workloads=returning",
+	well(t, "bench", "--http", "--quick", "--contenders=baseline,batched,batched+both,guarded,stranger,flash,calls,constant,old", "--workloads=returning",
 		"--old", os.Args[0], "--dir", folder, "--json", figures)
 	report := readFigures[compare.Report](t, figures)
 	assert.True(t, report.HTTP)
-	require.Len(t, report.Rows, 8)
+	require.Len(t, report.Rows, 9)
 	for _, row := range report.Rows {
 		assert.Positive(t, row.Visits, row.Contender)
 		assert.Positive(t, row.To["constant"], row.Contender)
 		assert.Positive(t, row.To["old"], row.Contender)
 		assert.Positive(t, row.Memory, row.Contender)
 		assert.Equal(t, compare.Errors{}, row.Errors, row.Contender)
+		assert.Equal(t, row.Contender == "flash", row.Sustained > 0 && row.WorstMs > 0 && row.Early > 0, row.Contender)
 		counts := row.Contender != "constant"
 		assert.Equal(t, counts, row.WAL > 0, "%s: %v bytes of WAL", row.Contender, row.WAL)
 		assert.Equal(t, counts, row.Written > 0, "%s: %v rows written", row.Contender, row.Written)

@@ -35,7 +35,7 @@ type serveCmd struct {
 	Dashboard      string   `env:"FOOTFALL_DASHBOARD" default:"on" placeholder:"on|off"`
 	PublicURL      string   `name:"public-url" env:"FOOTFALL_PUBLIC_URL" placeholder:"URL"`
 	Busuanzi       string   `env:"FOOTFALL_BUSUANZI" placeholder:"APP"`
-	MaxWait        string   `env:"FOOTFALL_MAX_WAIT" default:"2s" placeholder:"DURATION"`
+	MaxWait        string   `env:"FOOTFALL_MAX_WAIT" placeholder:"DURATION"`
 	Overload       string   `env:"FOOTFALL_OVERLOAD" default:"refuse" placeholder:"refuse|later"`
 	InboxLimit     int64    `env:"FOOTFALL_INBOX_LIMIT" default:"10000000" placeholder:"VISITS"`
 	Filter         string   `env:"FOOTFALL_FILTER" default:"on" placeholder:"on|off"`
@@ -76,6 +76,9 @@ func (c *serveCmd) check(g globals) []error {
 	proxies, wrong := handler.NewProxies(c.TrustProxy, c.ProxyHeader)
 	c.proxies, faults = proxies, append(faults, wrong...)
 	var err error
+	if c.MaxWait == "" {
+		c.MaxWait = map[bool]string{true: "20ms", false: "2s"}[c.Overload == "later"]
+	}
 	if c.maxWait, err = time.ParseDuration(c.MaxWait); err != nil || c.maxWait <= 0 || c.maxWait > longestWait {
 		faults = append(faults, fmt.Errorf("--max-wait: %q is not a time to wait: write one like 500ms or 2s, %v at most", c.MaxWait, longestWait))
 	}
