@@ -37,18 +37,17 @@ func TestDrainingMakesRoom(t *testing.T) {
 	t.Run("a write takes long", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			w := &writer{since: time.Now()}
+			begin := time.Now()
+			w := &writer{since: begin}
 			d := drainer{writer: w, recorder: new(record.Recorder)}
 			d.yield(t.Context())
-			assert.Zero(t, time.Since(w.since))
-			time.Sleep(2 * writeShould)
-			go func() {
-				time.Sleep(writeShould)
+			assert.Zero(t, time.Since(begin))
+			w.since = begin.Add(-2 * writeShould)
+			time.AfterFunc(writeShould, func() {
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				w.since = time.Time{}
-			}()
-			begin := time.Now()
+			})
 			d.yield(t.Context())
 			assert.GreaterOrEqual(t, time.Since(begin), writeShould)
 			assert.Less(t, time.Since(begin), yieldAtMost)
