@@ -141,11 +141,11 @@
 	addEventListener('popstate', () => route())
 	addEventListener('hashchange', () => route())
 	addEventListener('pageshow', e => e.persisted && visit())
-	for (const name of ['turbo:load', 'pjax:complete']) {
-		d.addEventListener(name, () => {
-			route()
-			fill() // the places are others
-		})
+	const drawn = () => {
+		route()
+		fill() // the places are others
 	}
+	for (const name of ['turbo:load', 'pjax:complete']) d.addEventListener(name, drawn)
+	self.jQuery?.(d).on('pjax:end', drawn) // of jquery-pjax, which the browser does not hear
 	route()
 })()

@@ -141,6 +141,16 @@ func TestBadgesAreDrawn(t *testing.T) {
 			var over int
 			b.ask(`[...document.querySelectorAll('text')].filter(t => t.getBBox().x + t.getBBox().width > `+jsNumber(size.X)+`).length`, &over)
 			assert.Zero(t, over, "%s, %s", style, label)
+			if label == "visits" { // which every font has
+				var stretched []float64
+				b.ask(`[...document.querySelectorAll('text')].map(t => { const wide = t.textLength.baseVal.value; t.removeAttribute('textLength'); return wide / t.getComputedTextLength() })`, &stretched)
+				for _, by := range stretched {
+					assert.InDelta(t, 1, by, 0.1, "%s: letters stand as the font has them", style)
+				}
+				var weight string
+				b.ask(`getComputedStyle(document.querySelector('text')).fontWeight`, &weight)
+				assert.Equal(t, map[bool]string{true: "700", false: "400"}[style == "for-the-badge"], weight)
+			}
 			drawn := rsvg(t, svg)
 			if drawn != nil {
 				assert.Equal(t, size, drawn.Bounds().Size(), "%s, %s", style, label)

@@ -26,14 +26,14 @@ var BadgeStyles = []string{"flat", "flat-square", "for-the-badge", "plain"}
 type badgeLook struct {
 	high, pad, font, base int
 	round                 int
-	gloss, plain          bool
+	gloss, plain, bold    bool
 	spread                float64 // more between letters
 }
 
 var badgeLooks = map[string]badgeLook{
 	"flat":          {high: 20, pad: 6, font: 11, base: 14, round: 3, gloss: true},
 	"flat-square":   {high: 20, pad: 6, font: 11, base: 14},
-	"for-the-badge": {high: 28, pad: 11, font: 10, base: 18, spread: 1},
+	"for-the-badge": {high: 28, pad: 11, font: 10, base: 18, spread: 1, bold: true},
 	"plain":         {high: 20, pad: 2, font: 11, base: 14, plain: true},
 }
 
@@ -60,11 +60,14 @@ func (b Badge) SVG() string {
 		if !look.plain {
 			fmt.Fprintf(&boxes, `<rect class="%s" fill="%s" x="%d" width="%d" height="%d"/>`, class, box, x, wide+2*look.pad, look.high)
 		}
-		spread := ""
+		more := ""
 		if look.spread > 0 {
-			spread = fmt.Sprintf(` letter-spacing="%g"`, look.spread)
+			more = fmt.Sprintf(` letter-spacing="%g"`, look.spread)
 		}
-		fmt.Fprintf(&texts, `<text class="%s-ink" fill="%s" x="%d" y="%d" textLength="%d"%s>%s</text>`, class, ink, x+look.pad, look.base, wide, spread, escaped(text))
+		if look.bold {
+			more += ` font-weight="bold"`
+		}
+		fmt.Fprintf(&texts, `<text class="%s-ink" fill="%s" x="%d" y="%d" textLength="%d"%s>%s</text>`, class, ink, x+look.pad, look.base, wide, more, escaped(text))
 		x += wide + 2*look.pad
 	}
 	soft, strong := "#fff", inkOn(b.Color)
@@ -135,6 +138,16 @@ var verdana = [...]int{
 	623, 623, 427, 521, 394, 633, 592, 818, 592, 592, 525, 635, 454, 635, 818,
 }
 
+// verdanaBold is the same of Verdana Bold.
+var verdanaBold = [...]int{
+	342, 402, 587, 867, 711, 1272, 862, 332, 543, 543, 711, 867, 361, 480, 361, 689,
+	711, 711, 711, 711, 711, 711, 711, 711, 711, 711, 402, 402, 867, 867, 867, 617,
+	964, 776, 762, 724, 830, 683, 650, 811, 837, 546, 555, 771, 637, 948, 847, 850,
+	733, 850, 782, 710, 682, 812, 764, 1128, 764, 737, 692, 543, 689, 543, 867, 711,
+	711, 668, 699, 588, 699, 664, 422, 699, 712, 342, 403, 671, 342, 1058, 712, 687,
+	699, 699, 497, 593, 456, 712, 650, 979, 669, 651, 597, 711, 543, 711, 867,
+}
+
 const (
 	wideLetter  = 1000 // of Chinese, Japanese and Korean
 	otherLetter = 700  // of Cyrillic, Greek and the like: rather too wide than too narrow
@@ -143,10 +156,14 @@ const (
 // textWide is how wide a text is in pixels.
 func textWide(text string, look badgeLook) float64 {
 	wide, letters := 0, 0
+	letter := verdana
+	if look.bold {
+		letter = verdanaBold
+	}
 	for _, r := range Text(text) {
 		switch kind := width.LookupRune(r).Kind(); {
-		case r >= ' ' && int(r-' ') < len(verdana):
-			wide += verdana[r-' ']
+		case r >= ' ' && int(r-' ') < len(letter):
+			wide += letter[r-' ']
 		case kind == width.EastAsianWide || kind == width.EastAsianFullwidth:
 			wide += wideLetter
 		case runeColumns(r) > 0:
