@@ -169,6 +169,7 @@ func (c *chunks) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
+	c.writer.learning.Wait()
 }
 
 // chunkState is what a writer keeps in mind of the chunk that it writes. Its methods do nothing on

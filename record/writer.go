@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -53,7 +54,8 @@ type writer struct {
 	generation *generation // the caches from which the present batch is made
 	hints      hintPolicy
 	draft      draft
-	chunk      *chunkState // nil in lanes of live visits
+	chunk      *chunkState    // nil in lanes of live visits
+	learning   sync.WaitGroup // of the last batch, by a goroutine that reads the draft
 }
 
 func newWriter(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *writer {
@@ -138,6 +140,7 @@ func (w *writer) writeAll(ctx context.Context, entries []entry) {
 // attempt sends as many of the first entries as fit one transaction, and answers them if that
 // commits.
 func (w *writer) attempt(ctx context.Context, entries []entry) (sent int, id [16]byte, err error) {
+	w.learning.Wait()
 	if err := w.ensureIDs(ctx, entries); err != nil {
 		return 0, id, err
 	}
@@ -157,11 +160,26 @@ func (w *writer) attempt(ctx context.Context, entries []entry) (sent int, id [16
 	w.pulse.saw(nil)
 	w.chunk.leave(&w.draft.batch.Targets, w.draft.outcome.Sums)
 	w.draft.replay(entries[:sent])
-	w.draft.learn(w.generation)
-	w.generation.numbers.learn(&w.draft)
+	w.learn()
 	w.hints.committed()
 	w.metrics.countLookUps(&w.draft.lookUps)
 	return sent, id, nil
+}
+
+// learn lets the caches have what has committed: of a lane before its visits are answered, so that
+// those who come again at once are known; of a chunk meanwhile, since whoever sent it sends the next
+// one only then.
+func (w *writer) learn() {
+	g := w.generation
+	learn := func() {
+		w.draft.learn(g)
+		g.numbers.learn(&w.draft)
+	}
+	if w.chunk == nil || w.chunk.ofMany {
+		learn()
+		return
+	}
+	w.learning.Go(learn)
 }
 
 // ensureIDs looks the entries up in the present generation, unless that was done before, and gets
