@@ -75,7 +75,7 @@ func (r *asking) askAs(ctx context.Context, seed uint64, f func(a *asker) error)
 const distinctVisits = 200_000
 
 // longestLoad bounds a steady load.
-const longestLoad = 15 * time.Minute
+const longestLoad = 30 * time.Minute
 
 var errEnough = errors.New("enough")
 
