@@ -17,6 +17,7 @@ type Reading struct {
 	peer     netip.Addr
 	stranger bool // shows neither a key nor a session
 	notes    bool // may write notes
+	names    bool // may see who came, where pages are looked at
 }
 
 // Reads checks that a caller may read the reports of an app: the app, the key and its scope, and

@@ -95,7 +95,7 @@ func (c *Counter) Looks(ctx context.Context, name, session string, peer netip.Ad
 	if a := register.apps[name]; a != nil {
 		if key := c.sessionKey(register, a, session); key != nil || a.isOpen() {
 			notes := key != nil && key.opens(ScopeNote)
-			return &Reading{App: a.name, Today: visit.DayOf(c.clock(), a.zone), counter: c, app: a, peer: peer, notes: notes}, nil
+			return &Reading{App: a.name, Today: visit.DayOf(c.clock(), a.zone), counter: c, app: a, peer: peer, notes: notes, names: key != nil}, nil
 		}
 	}
 	return nil, ErrNotShown
@@ -133,6 +133,10 @@ func (c *Counter) sessionKey(known *register, a *app, session string) *openKey {
 
 // Zone is the time zone whose days the app counts.
 func (r *Reading) Zone() *time.Location { return r.app.zone }
+
+// MayName reports whether the reader may see on pages who came: by a session alone, also where
+// everybody may see the numbers.
+func (r *Reading) MayName() bool { return r.names }
 
 // Open reports whether everybody may read.
 func (r *Reading) Open() bool { return r.app.isOpen() }

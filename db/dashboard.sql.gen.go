@@ -543,3 +543,69 @@ func (q *Queries) PanelSites(ctx context.Context, arg PanelSitesParams) ([]Panel
 	}
 	return items, nil
 }
+
+const PanelWhoCame = `-- name: PanelWhoCame :many
+SELECT w.day_id::integer       AS day,
+       host(w.visitor)::text   AS visitor,
+       w.rank::bigint          AS rank,
+       w.first_day::integer    AS first_day,
+       w.previous_day::integer AS previous_day,
+       w.last_day::integer     AS last_day
+FROM report.who_came($1::text, $2::text, $3::integer, $4::integer, $5::integer, nullif($6::integer, 0), nullif($7::text, '')::inet) AS w
+`
+
+type PanelWhoCameParams struct {
+	App      string
+	Target   string
+	FromDay  int32
+	ToDay    int32
+	N        int32
+	AfterDay int32
+	After    string
+}
+
+type PanelWhoCameRow struct {
+	Day         int32
+	Visitor     string
+	Rank        int64
+	FirstDay    int32
+	PreviousDay int32
+	LastDay     int32
+}
+
+// Who came to a page or site on each day of a range, the last day first, after one of them (0 and
+// nobody: from the first).
+func (q *Queries) PanelWhoCame(ctx context.Context, arg PanelWhoCameParams) ([]PanelWhoCameRow, error) {
+	rows, err := q.db.Query(ctx, PanelWhoCame,
+		arg.App,
+		arg.Target,
+		arg.FromDay,
+		arg.ToDay,
+		arg.N,
+		arg.AfterDay,
+		arg.After,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PanelWhoCameRow
+	for rows.Next() {
+		var i PanelWhoCameRow
+		if err := rows.Scan(
+			&i.Day,
+			&i.Visitor,
+			&i.Rank,
+			&i.FirstDay,
+			&i.PreviousDay,
+			&i.LastDay,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

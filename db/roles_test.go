@@ -293,7 +293,7 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 		"column apps.secret_id: SELECT", "column apps.sites: SELECT", "column apps.tz: SELECT", "column apps.visitor: SELECT",
 		"function apps_today: EXECUTE", "function chart: EXECUTE", "function find_pages: EXECUTE", "function first_visits: EXECUTE", "function folders: EXECUTE", "function numbers: EXECUTE",
 		"function returned_after: EXECUTE", "function sites_between: EXECUTE",
-		"function top_pages: EXECUTE", "function uniques: EXECUTE", "function uniques: EXECUTE", "function uniques_under: EXECUTE",
+		"function top_pages: EXECUTE", "function uniques: EXECUTE", "function uniques: EXECUTE", "function uniques_under: EXECUTE", "function who_came: EXECUTE",
 		"later f in report: EXECUTE", "later r in report: SELECT", "schema footfall: USAGE", "schema report: USAGE",
 		"table counters: SELECT", "table days: SELECT", "table days: SELECT", "table goose_db_version: SELECT", "table notes: SELECT", "table pages: SELECT", "table pages: SELECT",
 		"table ranks: SELECT", "table returns: SELECT", "table schema_files: SELECT", "table sites: SELECT", "table visitors: SELECT", "table visitors_today: SELECT",

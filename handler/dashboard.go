@@ -88,7 +88,7 @@ func (d *dashboard) home(c echo.Context) error {
 }
 
 func appOf(r *counter.Reading) web.App {
-	return web.App{Name: r.App, Today: r.Today, Zone: r.Zone(), Closed: !r.Open(), Notes: r.MayNote()}
+	return web.App{Name: r.App, Today: r.Today, Zone: r.Zone(), Closed: !r.Open(), Notes: r.MayNote(), Names: r.MayName()}
 }
 
 // look shows an app, or a site of it.

@@ -146,6 +146,18 @@ func TestDashboardInChromium(t *testing.T) {
 		b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": false}, nil)
 		b.open(base + "/note?app=shop")
 		assertAccessible(t, b, script)
+		b.open(base + "/enter")
+		b.do("Input.insertText", map[string]any{"text": w.key("demo", counter.ScopeRead)}, nil)
+		b.leads(func() { b.press("Enter", 13) })
+		for _, wide := range []int{1440, 360} {
+			b.look(wide, "light")
+			b.open(base + "/dash/demo/hhui.top?range=all&who")
+			var shown struct{ Rows, Wide int }
+			b.ask(`({Rows: document.querySelectorAll('.who th[scope=row]').length, Wide: document.documentElement.scrollWidth})`, &shown)
+			assert.Positive(t, shown.Rows)
+			assert.LessOrEqual(t, shown.Wide, wide)
+			assertAccessible(t, b, script)
+		}
 	})
 	for _, said := range b.console {
 		if !strings.Contains(said, "status of 4") && !strings.Contains(said, "recommendation") { // the errors that were asked for

@@ -95,3 +95,14 @@ SELECT f.rank::bigint       AS rank,
        f.first_day::integer AS first_day,
        f.is_round::boolean  AS is_round
 FROM report.first_visits(@app::text, @target::text, @n::integer) AS f;
+
+-- name: PanelWhoCame :many
+-- Who came to a page or site on each day of a range, the last day first, after one of them (0 and
+-- nobody: from the first).
+SELECT w.day_id::integer       AS day,
+       host(w.visitor)::text   AS visitor,
+       w.rank::bigint          AS rank,
+       w.first_day::integer    AS first_day,
+       w.previous_day::integer AS previous_day,
+       w.last_day::integer     AS last_day
+FROM report.who_came(@app::text, @target::text, @from_day::integer, @to_day::integer, @n::integer, nullif(@after_day::integer, 0), nullif(@after::text, '')::inet) AS w;

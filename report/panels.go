@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"net/netip"
 
 	"footfall/db"
 	"footfall/visit"
@@ -99,6 +100,16 @@ type FirstVisit struct {
 	IsRound  bool  `json:"is_round"`
 }
 
+// Came is a visitor of a target on a day.
+type Came struct {
+	Day         int32      `json:"day"`
+	Visitor     netip.Addr `json:"visitor"`
+	Rank        int64      `json:"rank"`
+	FirstDay    int32      `json:"first_day"`
+	PreviousDay int32      `json:"previous_day"` // the last one before; 0: none
+	LastDay     int32      `json:"last_day"`
+}
+
 // AppsToday reads apps at a glance.
 func (r *Reader) AppsToday(ctx context.Context, apps []string) (Panel[AppToday], error) {
 	return panelOf(ctx, r, "apps", db.PanelApps, (*db.Queries).PanelApps, apps, func(a db.PanelAppsRow) AppToday {
@@ -170,6 +181,19 @@ func (r *Reader) FirstVisits(ctx context.Context, app, target string, n int) (Pa
 	p := db.PanelFirstVisitsParams{App: app, Target: target, N: int32(n)} //nolint:gosec // a few
 	return panelOf(ctx, r, "first visits", db.PanelFirstVisits, (*db.Queries).PanelFirstVisits, p, func(f db.PanelFirstVisitsRow) FirstVisit {
 		return FirstVisit(f)
+	})
+}
+
+// WhoCame reads who came to a target on each day of a range, the last day first: n of them after one
+// (the zero value: from the first).
+func (r *Reader) WhoCame(ctx context.Context, l Look, after Came, n int) (Panel[Came], error) {
+	p := db.PanelWhoCameParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), AfterDay: after.Day} //nolint:gosec // a few
+	if after.Visitor.IsValid() {
+		p.After = after.Visitor.String()
+	}
+	return panelOf(ctx, r, "who came", db.PanelWhoCame, (*db.Queries).PanelWhoCame, p, func(w db.PanelWhoCameRow) Came {
+		visitor, _ := netip.ParseAddr(w.Visitor) // it is the text of one
+		return Came{w.Day, visitor, w.Rank, w.FirstDay, w.PreviousDay, w.LastDay}
 	})
 }
 

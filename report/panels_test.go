@@ -128,6 +128,25 @@ func (h *history) listsAgree(t *testing.T) {
 		FROM visitors AS w JOIN pages AS p ON p.id = w.page_id JOIN counters AS c ON c.page_id = p.id
 		WHERE p.uri = 's1.example' AND (w.rank > c.uv - 4 OR w.rank = ANY ('{2,5,10,20}'))
 		ORDER BY w.rank DESC LIMIT 8`), strings.Split(strings.NewReplacer("true", "t", "false", "f").Replace(strings.Join(read, "\n")), "\n"))
+	for after, i := (report.Came{}), 0; ; i++ {
+		came, err := h.WhoCame(t.Context(), look, after, 7)
+		require.NoError(t, err)
+		said(t, h, came)
+		var read []string
+		for _, row := range came.Rows {
+			after = row
+			read = append(read, fmt.Sprint(row.Day, row.Visitor, row.Rank, row.FirstDay, row.PreviousDay, row.LastDay))
+		}
+		if len(came.Rows) < 7 {
+			require.Greater(t, i, 1, "several parts of the list")
+			break
+		}
+		require.Equal(t, rowsOf[string](t, h.reading, `
+			SELECT concat_ws(' ', v.day_id, host(v.ip), w.rank, w.first_day, v.previous_day, w.last_day)
+			FROM visits AS v JOIN pages AS p ON p.id = v.page_id JOIN visitors AS w ON w.page_id = p.id AND w.ip = v.ip
+			WHERE p.uri = 's1.example' AND v.day_id BETWEEN $1 AND $2
+			ORDER BY v.day_id DESC, v.ip LIMIT 7 OFFSET $3`, look.In.From, look.In.To, 7*i), read)
+	}
 	apps, err := h.AppsToday(t.Context(), []string{"demo", "it's"})
 	require.NoError(t, err)
 	said(t, h, apps)

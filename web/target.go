@@ -22,6 +22,7 @@ type targetPage struct {
 	Never       bool // nor at any time
 	Tiles       []tile
 	NumbersFrom source
+	Who         string // link to who came; "": the reader may not see it
 	Chart       chart
 	Mix         mix
 	Pages       []pageRow // of a site
@@ -194,6 +195,9 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	}
 	now := numbers.Rows[0]
 	page.Nobody = now.Hot == 0
+	if v.app.Names {
+		page.Who = asked.with(func(o *view) { o.who, o.find, o.folder = true, "", "" }).link()
+	}
 	page.Tiles = tilesOf(numbers.Rows)
 	page.Mix = mix{New: now.NewVisitors, Back: max(now.Uniques-now.NewVisitors, 0)}
 	page.Mix.Drawing = template.HTML(draw.Parts(page.Mix.New, page.Mix.Back)) //nolint:gosec // numbers alone

@@ -19,6 +19,7 @@ type App struct {
 	Zone   *time.Location // whose days it counts
 	Closed bool           // it is shown to those alone who have signed in
 	Notes  bool           // the reader may write notes
+	Names  bool           // the reader may see who came
 	Shared *Share         // nil: it is not looked at by a link
 }
 
@@ -51,6 +52,8 @@ type view struct {
 	by      string // by which number pages are first
 	sort    string // by which column sites are
 	find    string // part of the paths of pages; "": none is looked for
+	who     bool   // who came is shown, in place of numbers
+	after   string // where the list of them goes on; "": from the first
 	folder  string // what is shown of a site in place of its first pages; "": these are
 }
 
@@ -83,6 +86,12 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 	}
 	if v.find = strings.TrimSpace(q.Get("find")); len(v.find) > mostFind || !utf8.ValidString(v.find) || strings.ContainsRune(v.find, 0) {
 		return v, visit.Errorf(visit.Invalid, "find", "it is not part of a path of at most %d letters, like blog", mostFind)
+	}
+	if v.who = q.Has("who") && site != ""; v.who && !app.Names {
+		return v, visit.Errorf(visit.Forbidden, "who", "who came is shown to those alone who have signed in with a key of the scope read")
+	}
+	if v.who {
+		v.after = q.Get("after")
 	}
 	if v.path == "" && v.find == "" {
 		v.folder = q.Get("folder")
@@ -137,6 +146,10 @@ func (v view) link(more ...string) string {
 	put("sort", v.sort, sorts[0])
 	put("find", v.find, "")
 	put("folder", v.folder, "")
+	if v.who {
+		query = append(query, "who")
+	}
+	put("after", v.after, "")
 	for i := 0; i < len(more); i += 2 {
 		put(more[i], more[i+1], "")
 	}
@@ -154,7 +167,7 @@ func (v view) with(change func(*view)) view {
 
 // of returns the view of another site or page in the same range.
 func (v view) of(site, path string) view {
-	return v.with(func(o *view) { o.site, o.path, o.find, o.folder = site, path, "", "" })
+	return v.with(func(o *view) { o.site, o.path, o.find, o.folder, o.who, o.after = site, path, "", "", false, "" })
 }
 
 // keeps are the fields of a form that changes some parameters, and leaves the others as they are.

@@ -79,7 +79,7 @@ func NewDashboard(r *report.Reader) *Dashboard { return &Dashboard{r} }
 // templates are the pages. One that does not parse ends the program, and every test.
 var templates = func() map[string]*template.Template {
 	pages := map[string]*template.Template{}
-	for _, name := range []string{"home", "app", "target", "embed", "enter", "leave", "notes", "problem"} {
+	for _, name := range []string{"home", "app", "target", "who", "embed", "enter", "leave", "notes", "problem"} {
 		pages[name] = template.Must(template.New("layout.html").Funcs(functions).
 			ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
 	}
@@ -87,7 +87,7 @@ var templates = func() map[string]*template.Template {
 }()
 
 var functions = template.FuncMap{
-	"number": number, "inEnglish": draw.Number, "day": day, "shortDay": shortDay, "date": date, "shown": visit.Shown, "share": share, "spanOfDays": spanOfDays, "sum": func(a, b int64) int64 { return a + b },
+	"number": number, "inEnglish": draw.Number, "day": day, "shortDay": shortDay, "dated": dated, "date": date, "shown": visit.Shown, "share": share, "spanOfDays": spanOfDays, "sum": func(a, b int64) int64 { return a + b },
 }
 
 // frame is what all pages have.
@@ -174,6 +174,9 @@ func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Valu
 	v, err := newView(app, site, q)
 	if err != nil {
 		return Page{}, err
+	}
+	if v.who {
+		return d.who(ctx, v, q)
 	}
 	if panel := q.Get("panel"); panel != "" {
 		rows, err := d.targetRows(ctx, v, panel)

@@ -91,6 +91,9 @@ func day(d int32) string { return visit.DateOf(d).Format("Mon 2 January 2006") }
 // shortDay is a day without its year.
 func shortDay(d int32) string { return visit.DateOf(d).Format("2 Jan") }
 
+// dated is a day in a column of others.
+func dated(d int32) string { return visit.DateOf(d).Format("2 Jan 2006") }
+
 // rangeSaid is a range as people write it: 24 October – 22 November 2026.
 func rangeSaid(in visit.Range) string {
 	from, to := visit.DateOf(in.From), visit.DateOf(in.To)

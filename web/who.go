@@ -1,0 +1,92 @@
+package web
+
+import (
+	"context"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"footfall/report"
+	"footfall/visit"
+)
+
+// whoPage tells who came to a site, or to one of its pages.
+type whoPage struct {
+	frame
+	Heading heading
+	Range   rangeBar
+	Back    string
+	Rows    []whoRow
+	Gone    bool // of the first of the days it is kept no longer who came
+	Hashes  bool // some are hashes of addresses
+	First   string
+	More    string // links; "": there is none
+	Source  source
+}
+
+type whoRow struct {
+	report.Came
+	Begins bool // the first of its day
+	New    bool
+}
+
+const whoRows = 100
+
+// hashes are the addresses under which visitors are stored whose own are not.
+var hashes = netip.MustParsePrefix("fd00::/8")
+
+func (d *Dashboard) who(ctx context.Context, v view, q url.Values) (Page, error) {
+	after, err := readAfter(v.after)
+	if err != nil {
+		return Page{}, err
+	}
+	came, err := d.reader.WhoCame(ctx, v.look(), after, whoRows)
+	if err != nil {
+		return Page{}, err
+	}
+	if q.Has("panel") {
+		if panel := q.Get("panel"); panel != "who" {
+			return Page{}, noPanel(panel)
+		}
+		return asFile("footfall-"+v.app.Name+"-who", q.Get("format"), came.Rows)
+	}
+	source := v.source("who", came.SQL)
+	first := v.with(func(o *view) { o.after = "" })
+	if _, err := d.begins(ctx, &v); err != nil {
+		return Page{}, err
+	}
+	began, err := d.reader.CameOn(ctx, v.app.Name, v.target(), v.in.From)
+	if err != nil {
+		return Page{}, err
+	}
+	page := whoPage{frame: v.frame(), Heading: v.heading(), Range: first.rangeBar(), Source: source, Gone: !began.Kept,
+		Back: v.with(func(o *view) { o.who, o.after = false, "" }).link()}
+	page.Heading.Before, page.Range.Compares = "", nil
+	for i, c := range came.Rows {
+		page.Hashes = page.Hashes || hashes.Contains(c.Visitor)
+		page.Rows = append(page.Rows, whoRow{c, i == 0 || c.Day != came.Rows[i-1].Day, c.FirstDay == c.Day})
+	}
+	if v.after != "" {
+		page.First = first.link()
+	}
+	if n := len(came.Rows); n == whoRows {
+		last := came.Rows[n-1]
+		page.More = first.with(func(o *view) { o.after = strconv.Itoa(int(last.Day)) + "," + last.Visitor.String() }).link()
+	}
+	return render("who", page)
+}
+
+// readAfter reads after whom a list goes on: a day and a visitor.
+func readAfter(text string) (after report.Came, err error) {
+	if text == "" {
+		return after, nil
+	}
+	day, visitor, _ := strings.Cut(text, ",")
+	n, wrong := strconv.ParseInt(day, 10, 32)
+	after.Day = int32(n) //nolint:gosec // it was parsed as one
+	if after.Visitor, err = netip.ParseAddr(visitor); err != nil || wrong != nil || n < 1 || after.Visitor.Zone() != "" {
+		return after, visit.Errorf(visit.Invalid, "after", "%.64q is not where a list goes on: follow the link below it", text)
+	}
+	return after, nil
+}
