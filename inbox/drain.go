@@ -31,7 +31,7 @@ const (
 	mostFailures = 3
 	// yieldAtMost is how long a chunk makes room for visits that come: this much of what waits is
 	// counted whatever comes.
-	yieldAtMost = time.Second
+	yieldAtMost = 250 * time.Millisecond
 	yieldLooks  = 5 * time.Millisecond
 	// settleWithin is how long settling goes on while nothing is counted, here or by another
 	// instance.

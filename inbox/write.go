@@ -20,7 +20,7 @@ const (
 	waitingAtMost = 50_000
 	// While pendingMany visits wait, or a write has taken longer than writeShould, nothing is
 	// counted that may wait.
-	pendingMany = 100
+	pendingMany = 200
 	writeShould = 20 * time.Millisecond
 	// rowVisits bounds a row, so that those who read it need little memory.
 	rowVisits = 2000

@@ -18,6 +18,10 @@ const (
 	waitingAlways = batchVisits
 	// waitingAtMost bounds the visits in a lane, and with them its memory.
 	waitingAtMost = 100 * batchVisits
+	// letGoAfter is how long a batch waits for its turn at least before it goes to another place. On
+	// a slow disk every batch may last longer than visits should wait: going sooner, few would ever
+	// be counted here.
+	letGoAfter = 100 * time.Millisecond
 )
 
 // ErrOverloaded is the cause where a visit is not counted since it would wait for too long.
@@ -71,7 +75,7 @@ func (l *lane) accept(e entry) (*waitingBatch, int, error) {
 	if len(l.waiting) == 0 || len(l.waiting[len(l.waiting)-1].entries) == batchVisits {
 		b := &waitingBatch{entries: make([]entry, 0, l.expected), since: l.now(), done: make(chan struct{})}
 		if l.overflow {
-			b.limit = time.AfterFunc(l.maxWait, func() { l.letGo(b) })
+			b.limit = time.AfterFunc(max(2*l.maxWait, letGoAfter), func() { l.letGo(b) })
 		}
 		l.waiting = append(l.waiting, b)
 		l.wake.Signal()
