@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -46,6 +47,7 @@ func findChromium(t *testing.T) string {
 // internet is every host that the service is not: what a Chromium finds there.
 type internet struct {
 	*edge
+	mu    sync.Mutex               // guards pages once there is a Chromium
 	pages map[string]string        // by host and path
 	gates map[string]chan struct{} // by path: answered when closed
 	rest  http.Handler             // answers what is none of these; nil: it is not found
@@ -69,8 +71,17 @@ const telling = `<script>
 </script>
 `
 
+// put makes a page, also when Chromium is there.
+func (w *internet) put(at, page string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pages[at] = page
+}
+
 func (w *internet) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
 	page, found := w.pages[r.Host+r.URL.Path]
+	w.mu.Unlock()
 	gate := w.gates[r.URL.Path]
 	switch {
 	case r.URL.Path == "/told":

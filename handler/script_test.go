@@ -97,7 +97,7 @@ func TestScriptInChromium(t *testing.T) {
 		}
 	})
 	page := func(at string, parts ...string) string {
-		w.pages[strings.Split(at, "?")[0]] = listener + strings.Join(parts, "")
+		w.put(strings.Split(at, "?")[0], listener+strings.Join(parts, ""))
 		return "http://" + at
 	}
 	b := w.drive(t)

@@ -36,10 +36,10 @@ type VisitWaits struct {
 	MaxMs     float64 `json:"maxMs"`
 }
 
-// serving runs f on a service of its own process.
-func (r *asking) serving(ctx context.Context, f func(p *bench.Process) error) (err error) {
+// serving runs f on a service of its own process, with more flags than the usual ones.
+func (r *asking) serving(ctx context.Context, f func(p *bench.Process) error, more ...string) (err error) {
 	p, err := bench.Start(ctx, "", func(addr, admin string) []string {
-		return []string{"serve", "--addr", addr, "--admin-addr", admin, "--database-url", r.address, "--max-wait", "10s"}
+		return append([]string{"serve", "--addr", addr, "--admin-addr", admin, "--database-url", r.address, "--max-wait", "10s"}, more...)
 	})
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ type Report struct {
 	Uniques    *UniquesFigures   `json:"uniques,omitempty"`
 	Answers    *AnswerFigures    `json:"answers,omitempty"`
 	Dashboards *DashboardFigures `json:"dashboards,omitempty"`
+	Embedded   []EmbeddedRow     `json:"embedded,omitempty"`
 	Proving    *ProvingFigures   `json:"proving,omitempty"`
 	Imports    *ImportFigures    `json:"imports,omitempty"`
 }
@@ -48,6 +49,9 @@ func (r *Report) Print(w io.Writer) {
 	}
 	if f := r.Dashboards; f != nil {
 		f.print(w)
+	}
+	if r.Embedded != nil {
+		printEmbedded(w, r.Embedded)
 	}
 	if f := r.Proving; f != nil {
 		f.print(w, r.Rate)

@@ -25,6 +25,7 @@ var parts = []part{
 	{"uniques", (*asking).compareUniques, false},
 	{"answers", (*asking).measureAnswers, false},
 	{"dashboards", (*asking).measureDashboards, false},
+	{"embedded", (*asking).measureEmbedded, false},
 	{"proving", (*asking).measureProving, false},
 	{"imports", (*asking).measureImports, true},
 }
@@ -39,7 +40,7 @@ func Check(o bench.Options) (faults []error) {
 	}
 	for _, name := range o.Parts {
 		if !slices.ContainsFunc(parts, func(p part) bool { return p.name == name }) {
-			faults = append(faults, fmt.Errorf("parts: there is no %q: choose from uniques,answers,dashboards,proving,imports", name))
+			faults = append(faults, fmt.Errorf("parts: there is no %q: choose from uniques,answers,dashboards,embedded,proving,imports", name))
 		}
 	}
 	return faults

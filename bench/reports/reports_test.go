@@ -111,7 +111,9 @@ func TestPrint(t *testing.T) {
 	f := &AnswerFigures{}
 	f.add("quick", slices.Repeat([]time.Duration{time.Millisecond}, 100))
 	var out strings.Builder
-	(&Report{Answers: f, Uniques: &UniquesFigures{Ranges: 7, Different: []string{"a/b"}}}).Print(&out)
+	badge := EmbeddedRow{"a badge", bench.SpreadOf([]float64{1000, 3000, 2000}), f.Reports[0]}
+	(&Report{Answers: f, Embedded: []EmbeddedRow{badge}, Uniques: &UniquesFigures{Ranges: 7, Different: []string{"a/b"}}}).Print(&out)
 	assert.Contains(t, out.String(), "! a/b")
+	assert.Regexp(t, `a badge +2,000 +\(1,000 to 3,000\) +1\.00 +1\.00 +1\.00`, out.String())
 	assert.Regexp(t, `quick +100 +1\.00 +1\.00 +1\.00`, out.String())
 }
