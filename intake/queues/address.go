@@ -2,6 +2,8 @@ package queues
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
@@ -34,6 +36,8 @@ type kind struct {
 var kinds = map[string]kind{
 	"kafka":  {"9092", "topic", "kafka://localhost:9092/visits", []string{"sasl", "group"}},
 	"kafkas": {"9093", "topic", "kafkas://user@broker.example:9093/visits?sasl=scram-sha-512", []string{"sasl", "group", "ca", "cert", "key"}},
+	"nats":   {"4222", "stream", "nats://localhost:4222/visits", []string{"creds"}},
+	"tls":    {"4222", "stream", "tls://nats.example:4222/visits?creds=FILE", []string{"creds", "ca", "cert", "key"}},
 }
 
 // ParseAddress reads an address as it is typed, and tells all that is wrong with it. partitions are
@@ -124,8 +128,11 @@ func (a *Address) isKafka() bool { return strings.HasPrefix(a.scheme, "kafka") }
 
 // checkLogin tells what is wrong with who logs in.
 func (a *Address) checkLogin() (faults []error) {
+	if _, err := a.tls(); err != nil {
+		faults = append(faults, err)
+	}
 	if !a.isKafka() {
-		return nil
+		return faults
 	}
 	sasl, mechanisms := a.options["sasl"], "plain, scram-sha-256 or scram-sha-512"
 	switch {
@@ -136,13 +143,40 @@ func (a *Address) checkLogin() (faults []error) {
 	case sasl != "" && (a.user == "" || a.password == ""):
 		faults = append(faults, errors.New("sasl: it needs a user before the host, as user@host, and a password: name a file that has it with --password-file"))
 	}
-	if _, err := a.tls(); err != nil {
-		faults = append(faults, err)
-	}
 	return faults
+}
+
+// tls is how to speak TLS; nil: not at all.
+func (a *Address) tls() (*tls.Config, error) {
+	if a.scheme != "kafkas" && a.scheme != "tls" {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if file := a.options["ca"]; file != "" {
+		text, err := os.ReadFile(file) //nolint:gosec // the operator names it
+		if err != nil {
+			return nil, fmt.Errorf("ca: %w", err)
+		}
+		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("ca: %s has no certificate: name a file in PEM", file)
+		}
+	}
+	cert, key := a.options["cert"], a.options["key"]
+	if cert == "" && key == "" {
+		return c, nil
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("cert and key: %w", err)
+	}
+	c.Certificates = []tls.Certificate{pair}
+	return c, nil
 }
 
 // Connect opens the queue.
 func (a *Address) Connect(ctx context.Context, begin Begin) (Source, error) {
-	return a.connectKafka(ctx, begin)
+	if a.isKafka() {
+		return a.connectKafka(ctx, begin)
+	}
+	return a.connectNATS(ctx, begin)
 }

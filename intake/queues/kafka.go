@@ -3,11 +3,8 @@ package queues
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -91,33 +88,6 @@ func (a *Address) kafkaOptions() ([]kgo.Opt, error) {
 		options = append(options, kgo.DialTLSConfig(secure))
 	}
 	return options, err
-}
-
-// tls is how to speak TLS; nil: not at all.
-func (a *Address) tls() (*tls.Config, error) {
-	if !strings.HasSuffix(a.scheme, "s") || a.scheme == "nats" {
-		return nil, nil
-	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if file := a.options["ca"]; file != "" {
-		text, err := os.ReadFile(file) //nolint:gosec // the operator names it
-		if err != nil {
-			return nil, fmt.Errorf("ca: %w", err)
-		}
-		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("ca: %s has no certificate: name a file in PEM", file)
-		}
-	}
-	cert, key := a.options["cert"], a.options["key"]
-	if cert == "" && key == "" {
-		return c, nil
-	}
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		return nil, fmt.Errorf("cert and key: %w", err)
-	}
-	c.Certificates = []tls.Certificate{pair}
-	return c, nil
 }
 
 // topic is what a broker says of a topic.

@@ -1,0 +1,170 @@
+package queues
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// natsWorld is one whose queue is the stream visits of a server.
+type natsWorld struct {
+	*world
+	options *server.Options
+	server  *server.Server
+}
+
+func newNATS(t *testing.T) *natsWorld {
+	t.Helper()
+	n := &natsWorld{world: newWorld(t), options: &server.Options{
+		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true,
+		Users: []*server.User{{Username: "me", Password: "secret"}},
+	}}
+	n.start()
+	n.options.Port = n.server.Addr().(*net.TCPAddr).Port
+	n.make(jetstream.StreamConfig{Name: "visits", Subjects: []string{"visits"}})
+	return n
+}
+
+func (n *natsWorld) start() {
+	n.t.Helper()
+	var err error
+	n.server, err = server.NewServer(n.options)
+	require.NoError(n.t, err)
+	n.server.Start()
+	require.True(n.t, n.server.ReadyForConnections(time.Minute))
+	n.t.Cleanup(func() { n.server.Shutdown(); n.server.WaitForShutdown() })
+}
+
+func (n *natsWorld) stream() (jetstream.JetStream, func()) {
+	n.t.Helper()
+	conn, err := nats.Connect(n.server.ClientURL(), nats.UserInfo("me", "secret"))
+	require.NoError(n.t, err)
+	js, err := jetstream.New(conn)
+	require.NoError(n.t, err)
+	return js, conn.Close
+}
+
+func (n *natsWorld) make(c jetstream.StreamConfig) {
+	n.t.Helper()
+	js, done := n.stream()
+	defer done()
+	_, err := js.CreateStream(n.t.Context(), c)
+	require.NoError(n.t, err)
+}
+
+// publish sends messages.
+func (n *natsWorld) publish(seed uint64, messages int) {
+	n.t.Helper()
+	js, done := n.stream()
+	defer done()
+	for _, m := range visits(seed, messages) {
+		text := strings.Replace(m.text, "{", `{"at":"`+m.at.Format(time.RFC3339)+`",`, 1)
+		_, err := js.Publish(n.t.Context(), "visits", []byte(text))
+		require.NoError(n.t, err)
+		n.note(m)
+	}
+}
+
+func (n *natsWorld) connect(text string) Connect {
+	n.t.Helper()
+	a, faults := ParseAddress(strings.Replace(text, "HOST", strings.TrimPrefix(n.server.ClientURL(), "nats://"), 1), "", "", "blog")
+	require.Empty(n.t, faults)
+	return a.Connect
+}
+
+const natsQueue = "nats://me:secret@HOST/visits"
+
+// comesTo waits until the stream has been counted up to its end.
+func (n *natsWorld) comesTo() {
+	n.t.Helper()
+	js, done := n.stream()
+	defer done()
+	stream, err := js.Stream(n.t.Context(), "visits")
+	require.NoError(n.t, err)
+	info := stream.CachedInfo()
+	conn := n.conn()
+	require.Eventually(n.t, func() bool {
+		var next int64
+		err := conn.QueryRow(n.t.Context(), "SELECT next FROM footfall.positions WHERE source LIKE '%' || $1", info.Created.UTC().Format(time.RFC3339Nano)).Scan(&next)
+		return err == nil && next == int64(info.State.LastSeq)+1 //nolint:gosec // small
+	}, time.Minute, 5*time.Millisecond)
+}
+
+// A stream of JetStream is counted by two at once, each message once, whatever becomes of its server.
+func TestStreamIsCounted(t *testing.T) {
+	t.Parallel()
+	n := newNATS(t)
+	n.publish(1, 300)
+	a, b := n.consume(n.connect(natsQueue)), n.consume(n.connect(natsQueue))
+	n.comesTo()
+	n.publish(2, 300)
+	n.comesTo()
+	n.server.Shutdown()
+	n.server.WaitForShutdown()
+	n.start()
+	n.publish(3, 300)
+	n.comesTo()
+	a.stop()
+	b.stop()
+	n.publish(4, 100)
+	a = n.consume(n.connect(natsQueue))
+	n.comesTo()
+	a.stop()
+	n.counts()
+}
+
+// Messages are gone that were not counted; a stream is made anew while it is read, and has another
+// name then.
+func TestStreamThatIsPurgedAndMadeAnew(t *testing.T) {
+	t.Parallel()
+	n := newNATS(t)
+	n.publish(1, 100)
+	c := n.consume(n.connect(natsQueue))
+	n.comesTo()
+	c.stop()
+	js, done := n.stream()
+	defer done()
+	for range 50 {
+		_, err := js.Publish(t.Context(), "visits", []byte("{}"))
+		require.NoError(t, err)
+	}
+	stream, err := js.Stream(t.Context(), "visits")
+	require.NoError(t, err)
+	require.NoError(t, stream.Purge(t.Context()))
+	n.refused++ // the gap
+	n.publish(2, 100)
+	c = n.consume(n.connect(natsQueue))
+	n.comesTo()
+	n.counts()
+	assert.Equal(t, []string{"101"}, n.rows("SELECT position::text FROM footfall.refused WHERE beginning = ''"))
+
+	require.NoError(t, js.DeleteStream(t.Context(), "visits"))
+	n.make(jetstream.StreamConfig{Name: "visits", Subjects: []string{"visits"}})
+	n.publish(3, 300)
+	n.comesTo()
+	c.stop()
+	n.counts()
+}
+
+func TestRefusedByTheServer(t *testing.T) {
+	t.Parallel()
+	n := newNATS(t)
+	n.make(jetstream.StreamConfig{Name: "work", Subjects: []string{"work"}, Retention: jetstream.WorkQueuePolicy})
+	n.consume(n.connect("nats://me:wrong@HOST/visits")).endsWith("does not let this user in")
+	n.consume(n.connect("nats://me:secret@HOST/nothing")).endsWith("there is no stream nothing")
+	n.consume(n.connect("nats://me:secret@HOST/work")).endsWith("whose retention is limits")
+	n.consume(n.connect("tls://me:secret@HOST/visits")).endsWith("does not speak TLS")
+	n.publish(1, 10)
+	c := n.consume(n.connect(natsQueue))
+	n.comesTo()
+	c.stop()
+	n.exec("UPDATE footfall.positions SET next = 50")
+	n.consume(n.connect(natsQueue)).endsWith("ends at sequence 10, but was counted up to 49")
+}
