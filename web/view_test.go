@@ -132,10 +132,12 @@ func TestWordsForNumbers(t *testing.T) {
 // A week of which a part is shown, and a day that is not over, are not the fewest.
 func TestChartsAreJudgedByWholePeriods(t *testing.T) {
 	t.Parallel()
-	week := []report.Period{{FirstDay: 20261107, LastDay: 20261108}, {FirstDay: 20261109, LastDay: 20261115}, {FirstDay: 20261116, LastDay: 20261122}}
+	week := []report.Period{{FirstDay: 20261107, LastDay: 20261108}, {FirstDay: 20261109, LastDay: 20261115, Visitors: 1}, {FirstDay: 20261116, LastDay: 20261122}}
 	assert.Len(t, wholeOnes(week, "week", 20261122), 3, "one alone tells nothing")
 	assert.Equal(t, week[1:], wholeOnes(week, "week", 20261123))
-	month := []report.Period{{FirstDay: 20260901, LastDay: 20260930}, {FirstDay: 20261001, LastDay: 20261031}, {FirstDay: 20261101, LastDay: 20261122}}
+	first := []report.Period{{FirstDay: 20261120, LastDay: 20261120}, {FirstDay: 20261121, LastDay: 20261121}, {FirstDay: 20261122, LastDay: 20261122, Visitors: 1}}
+	assert.Len(t, wholeOnes(first, "day", 20261122), 3, "it is not said that nobody came on the first day on which somebody did")
+	month := []report.Period{{FirstDay: 20260901, LastDay: 20260930, Visitors: 1}, {FirstDay: 20261001, LastDay: 20261031}, {FirstDay: 20261101, LastDay: 20261122}}
 	assert.Equal(t, month[:2], wholeOnes(month, "month", 20261122))
 }
 

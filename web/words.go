@@ -132,13 +132,13 @@ func barName(p report.Period, by string) string {
 }
 
 // wholeOnes are the periods of a chart that are whole and over, by which it is judged, if there are
-// some.
+// some, and somebody came in them.
 func wholeOnes(bars []report.Period, by string, today int32) []report.Period {
 	whole := slices.DeleteFunc(slices.Clone(bars), func(p report.Period) bool {
 		in := visit.Range{From: p.FirstDay, To: p.LastDay}
 		return p.LastDay >= today || by == periods[1] && in.Days() < 7 || by == periods[2] && in != monthOf(p.FirstDay)
 	})
-	if len(whole) < 2 {
+	if len(whole) < 2 || !slices.ContainsFunc(whole, func(p report.Period) bool { return p.Visitors > 0 }) {
 		return bars
 	}
 	return whole

@@ -56,6 +56,10 @@ func sqlQuestions() []question {
 			return rows(a.q.ReportVisits(ctx, tables.ReportVisitsParams{App: a.app, Uri: a.randomPage(a.random), Day: day}))
 		}},
 	}
+	all = append(all, question{"who came to a site, 100 in 30 days", func(ctx context.Context, a *asker) error {
+		from, to := a.randomDays(a.random, 30)
+		return rows(a.q.ReportWhoCame(ctx, tables.ReportWhoCameParams{App: a.app, Target: a.randomSite(a.random), FromDay: from, ToDay: to}))
+	}})
 	for _, kind := range kindsOfTarget {
 		all = append(all, question{kind.name + ", a rank", func(ctx context.Context, a *asker) error {
 			target := kind.random(a.world, a.random)
@@ -172,6 +176,9 @@ func pageQuestions(address string) (all []question) {
 			{"page", func(a *asker) string {
 				site, path, _ := strings.Cut(a.randomPage(a.random), "/")
 				return "/" + site + "?" + url.Values{"page": {"/" + path}}.Encode() + "&"
+			}},
+			{"folder", func(a *asker) string {
+				return "/" + a.randomSite(a.random) + "?folder=/" + generate.Sections[a.random.IntN(len(generate.Sections))] + "/&"
 			}},
 		} {
 			all = append(all, question{fmt.Sprintf("dashboard, %s, %s", kind.name, span), func(ctx context.Context, a *asker) error {

@@ -79,6 +79,11 @@ WHERE app = @app
   AND target = @target
   AND rank = @rank;
 
+-- name: ReportWhoCame :many
+-- The latest visitors of 30 days.
+SELECT w.day_id::integer AS day, w.visitor::text AS visitor, w.rank::bigint AS rank
+FROM report.who_came(@app::text, @target::text, @from_day::integer, @to_day::integer) AS w;
+
 -- name: ReportTopPages :many
 -- The first pages of a range of days.
 SELECT t.uri::text AS uri, t.pv::bigint AS pv, t.new_visitors::bigint AS new_visitors, t.hot::bigint AS hot, t.uniques::bigint AS uniques

@@ -559,6 +559,50 @@ func (q *Queries) ReportVisits(ctx context.Context, arg ReportVisitsParams) ([]R
 	return items, nil
 }
 
+const reportWhoCame = `-- name: ReportWhoCame :many
+SELECT w.day_id::integer AS day, w.visitor::text AS visitor, w.rank::bigint AS rank
+FROM report.who_came($1::text, $2::text, $3::integer, $4::integer) AS w
+`
+
+type ReportWhoCameParams struct {
+	App     string
+	Target  string
+	FromDay int32
+	ToDay   int32
+}
+
+type ReportWhoCameRow struct {
+	Day     int32
+	Visitor string
+	Rank    int64
+}
+
+// The latest visitors of 30 days.
+func (q *Queries) ReportWhoCame(ctx context.Context, arg ReportWhoCameParams) ([]ReportWhoCameRow, error) {
+	rows, err := q.db.Query(ctx, reportWhoCame,
+		arg.App,
+		arg.Target,
+		arg.FromDay,
+		arg.ToDay,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReportWhoCameRow
+	for rows.Next() {
+		var i ReportWhoCameRow
+		if err := rows.Scan(&i.Day, &i.Visitor, &i.Rank); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const uniquesCounted = `-- name: UniquesCounted :one
 SELECT count(DISTINCT ip)
 FROM visits
