@@ -156,12 +156,12 @@ verify: fmt-check vet lint check-generated test ## what must hold before a commi
 clean: ## remove what was built; data directories stay
 	rm -rf bin
 
-# What the tests need besides Go: PostgreSQL and a browser; at full length a C compiler for the race detector, wrk, PgBouncer, librsvg
-# and, from npm, what pages load: axe-core, clients of busuanzi, themes.
+# What the tests need besides Go: PostgreSQL and a browser; at full length a C compiler for the race detector, wrk, PgBouncer, librsvg,
+# Redis and, from npm, what pages load: axe-core, clients of busuanzi, themes.
 .PHONY: deps race-deps
 deps:
 	@scripts/install-deps postgres chromium
 race-deps:
-	@scripts/install-deps gcc wrk pgbouncer librsvg
+	@scripts/install-deps gcc wrk pgbouncer librsvg redis
 	@scripts/fetch-npm >/dev/null
 	@scripts/fetch-themes >/dev/null

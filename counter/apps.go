@@ -30,7 +30,8 @@ type app struct {
 	bots       string // botsCount, botsSkip or ""
 	ignored    ignored
 	limits     limits
-	public     string // one of publicCounts
+	public     string                  // one of publicCounts
+	offsets    map[string]visit.Counts // by target; nil: none
 }
 
 func newApp(row db.App, secret Secret) (*app, error) {
@@ -87,14 +88,18 @@ type directory struct {
 	log    *slog.Logger
 	secret Secret
 	held   atomic.Pointer[register] // nil while the directory does not watch; written by the watching goroutine
-	cancel context.CancelFunc
-	done   sync.WaitGroup // the watching goroutine, ended by cancel
+	// offsets are the last that were read. They are read anew only where one has changed, also for
+	// each request while the directory does not watch.
+	offsets atomic.Pointer[offsets]
+	cancel  context.CancelFunc
+	done    sync.WaitGroup // the watching goroutine, ended by cancel
 }
 
 // newDirectory makes a directory and returns when it watches.
 func newDirectory(ctx context.Context, d *db.DB, o Options) (*directory, error) {
 	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	dir := &directory{db: d, log: o.Log, secret: o.Secret, cancel: cancel}
+	dir.offsets.Store(&offsets{})
 	first := make(chan error, 1)
 	dir.done.Go(func() { dir.watch(watching, first) })
 	select {
@@ -125,13 +130,15 @@ const (
 // watch keeps the apps up to date until ctx ends. It sends its first success or failure to first.
 func (dir *directory) watch(ctx context.Context, first chan<- error) {
 	for again := watchPause; ctx.Err() == nil; again = min(2*again, watchPauseMax) {
-		err := dir.db.WatchApps(ctx, func(access *db.Access) {
+		known := dir.offsets.Load()
+		err := dir.db.WatchApps(ctx, known.epoch, func(access *db.Access) {
 			if access == nil {
 				dir.held.Store(nil)
 				return
 			}
 			again = watchPause
-			dir.held.Store(dir.read(access, true))
+			known = newOffsets(access, known)
+			dir.held.Store(dir.read(access, known, true))
 			sendFirst(first, nil)
 		})
 		sendFirst(first, err)
@@ -152,16 +159,18 @@ func sendFirst(first chan<- error, err error) {
 	}
 }
 
-// read makes a register. An app for which this instance cannot count is logged if log is true: not
-// with each request.
-func (dir *directory) read(access *db.Access, log bool) *register {
+// read makes a register, and keeps the offsets. An app for which this instance cannot count is
+// logged if log is true: not with each request.
+func (dir *directory) read(access *db.Access, offsets *offsets, log bool) *register {
 	r := &register{apps: make(map[string]*app, len(access.Apps)), keys: newOpenKeys(access.Keys)}
+	dir.offsets.Store(offsets)
 	for _, row := range access.Apps {
 		if row.DeletedAt != nil {
 			continue
 		}
 		a, err := newApp(row, dir.secret)
 		if err == nil {
+			a.offsets = offsets.ofApps[row.ID]
 			r.apps[row.Name] = a
 			err = a.fault
 		}
@@ -181,14 +190,15 @@ func (dir *directory) current(ctx context.Context) (*register, error) {
 	ctx, cancel := dir.db.InTime(ctx)
 	defer cancel()
 	var access *db.Access
+	known := dir.offsets.Load()
 	err := dir.db.Read(ctx, func(q *db.Queries) (err error) {
-		access, err = q.AccessGet(ctx)
+		access, err = q.AccessGet(ctx, known.epoch)
 		return err
 	})
 	if err != nil {
 		return nil, unanswered(err)
 	}
-	return dir.read(access, false), nil
+	return dir.read(access, newOffsets(access, known), false), nil
 }
 
 // app returns an app by its name.

@@ -43,6 +43,13 @@ func (c *Counter) Badge(ctx context.Context, r Request, counting bool) (s Shown,
 	if err != nil {
 		return s, err
 	}
+	if s, err = c.badge(ctx, a, r, counting); err == nil && !r.Counted {
+		s.Answer = a.shown(s.Target, s.Answer)
+	}
+	return s, err
+}
+
+func (c *Counter) badge(ctx context.Context, a *app, r Request, counting bool) (s Shown, err error) {
 	if a.public == publicOff || counting && a.public != publicCount {
 		return s, visit.Errorf(visit.Forbidden, "", "badges of app %s do not do that: see footfall app set --public-counts", a.name)
 	}

@@ -38,6 +38,7 @@ type Request struct {
 	Asserts     bool       // IP or Visitor was given, even if it is empty or cannot be read
 	Peer        netip.Addr // the address that the request came from
 	Anybody     bool       // a question that names no visitor
+	Counted     bool       // only what was counted is to be answered, without offsets
 
 	ParseErr error // what is wrong with how the fields above were written; reported when the order of checks comes to it
 
@@ -115,16 +116,25 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 	if err != nil {
 		return visit.Answer{}, err
 	}
-	if w.repeated {
-		return c.answerRepeated(ctx, a, &w)
+	answer, err := c.count(ctx, a, &r, &w)
+	if r.Counted {
+		return answer, err
 	}
-	if why := c.skips(a, &r, w); why != "" {
+	return a.shown(w.target, answer), err
+}
+
+// count counts a visit that is admitted, unless it is to be skipped, or was counted before.
+func (c *Counter) count(ctx context.Context, a *app, r *Request, w *subject) (visit.Answer, error) {
+	if w.repeated {
+		return c.answerRepeated(ctx, a, w)
+	}
+	if why := c.skips(a, r, *w); why != "" {
 		c.metrics.skipped.WithLabelValues(string(why)).Inc()
 		answer, err := c.read(ctx, a, w.target, &w.visitor)
 		answer.Skipped = why
 		return answer, err
 	}
-	v := c.visitOf(a, &w, r.ID)
+	v := c.visitOf(a, w, r.ID)
 	if r.Later {
 		return c.later(v)
 	}
@@ -133,7 +143,7 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 		return c.later(v)
 	}
 	if errors.Is(err, record.ErrRepeated) {
-		return c.answerRepeated(ctx, a, &w)
+		return c.answerRepeated(ctx, a, w)
 	}
 	return answer, err
 }

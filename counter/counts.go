@@ -22,8 +22,10 @@ func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 		return visit.Answer{}, err
 	}
 	answer, err := c.read(ctx, a, w.target, r.who(&w))
-	answer.Behind = behind
-	return answer, err
+	if answer.Behind = behind; r.Counted {
+		return answer, err
+	}
+	return a.shown(w.target, answer), err
 }
 
 // behind is how many accepted visits of an app are not counted yet. It is read before the numbers,
@@ -74,8 +76,12 @@ func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) (count
 		return nil, 0, err
 	}
 	for i, t := range targets {
-		if counted[i].Fault == "" {
-			counted[i].Site, counted[i].Page = numbers[t.Site], numbers[t.Page]
+		if counted[i].Fault != "" {
+			continue
+		}
+		counted[i].Site, counted[i].Page = numbers[t.Site], numbers[t.Page]
+		if !r.Counted {
+			counted[i].Answer = a.shown(t, counted[i].Answer)
 		}
 	}
 	return counted, behind, nil

@@ -70,7 +70,7 @@ func deleteAll(ctx context.Context, q *db.Queries, name string) error {
 	}
 	return inTurn(ctx, row.ID, q.AppPositionsDelete, q.RefusedDelete, q.AppCountersTake, q.AppVisitIDsDelete, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppErasedVisitsDelete,
 		q.AppErasedVisitorsDelete, q.AppDaysDelete, q.AppReturnsDelete, q.AppSketchesDelete,
-		q.AppTopsDelete, q.AppKeptDelete, q.AppPauseDelete, q.AppCountersDelete, q.AppPagesDelete, q.AppTallyDelete, q.AppKeysDelete, q.AppSharesDelete, q.AppNotesDelete, q.AppDelete)
+		q.AppTopsDelete, q.AppKeptDelete, q.AppPauseDelete, q.AppCountersDelete, q.AppPagesDelete, q.AppTallyDelete, q.AppOffsetsDelete, q.AppKeysDelete, q.AppSharesDelete, q.AppNotesDelete, q.AppDelete)
 }
 
 // inTurn runs steps on an app, up to the first error.

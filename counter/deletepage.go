@@ -60,8 +60,8 @@ func noPage(app, uri string) error {
 }
 
 // DeletePage moves all that was counted for a page, which is named as for FindPage, to the page
-// (deleted) of its site. Visits to its URI are then counted from 1 again. What was accepted before
-// is counted first.
+// (deleted) of its site, and deletes its offset. Visits to its URI are then counted from 1 again.
+// What was accepted before is counted first.
 func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 	if _, err := a.CountAccepted(ctx, app); err != nil {
 		return err
@@ -71,7 +71,10 @@ func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 	if err == nil || errors.As(err, &told) && told.Kind == visit.NotFound {
 		err = errors.Join(a.inErasure(ctx, func(q *db.Queries) error { return mergeHidden(ctx, q, app) }), err)
 	}
-	return wrap("delete a page of app "+app, err)
+	if err != nil {
+		return wrap("delete a page of app "+app, err)
+	}
+	return a.db.WaitForInstances(ctx, instancesWithin) // which may know its offset
 }
 
 // hidePage gives a page a name that no URI leads to. That takes a moment, however much was counted
@@ -105,7 +108,14 @@ func hidePage(ctx context.Context, q *db.Queries, app, typed string) error {
 	if err := q.CountersHold(ctx, []int64{page.ID}); err != nil {
 		return err
 	}
-	return q.PageRename(ctx, db.PageRenameParams{ID: page.ID, Uri: fmt.Sprintf("%s%s %d", site, visit.DeletedPage, page.ID)})
+	if err := q.PageRename(ctx, db.PageRenameParams{ID: page.ID, Uri: fmt.Sprintf("%s%s %d", site, visit.DeletedPage, page.ID)}); err != nil {
+		return err
+	}
+	moved, err := q.OffsetExists(ctx, db.OffsetExistsParams{AppID: row.ID, Uri: uri})
+	if err == nil && moved {
+		_, err = q.OffsetDelete(ctx, db.OffsetDeleteParams{AppID: row.ID, Uri: uri})
+	}
+	return err
 }
 
 // makeDeletedPage makes the page (deleted) of a site, unless it is there. It is one of the app's

@@ -26,6 +26,7 @@ type Counting struct {
 	counter *Counter
 	app     *app
 	calls   string // the source of calls with the caller's key
+	counted bool   // only what was counted is to be answered
 	days    toldDays
 }
 
@@ -45,7 +46,7 @@ func (c *Counter) MayCount(ctx context.Context, r Request) (*Counting, error) {
 	if err := a.checkOrigin(&r); err != nil {
 		return nil, err
 	}
-	counting := &Counting{counter: c, app: a, calls: "calls"}
+	counting := &Counting{counter: c, app: a, calls: "calls", counted: r.Counted}
 	if key != nil {
 		counting.calls = fmt.Sprintf("calls of key %d", key.id)
 	}
@@ -114,7 +115,18 @@ func (g *Counting) ChunkVisits() int { return g.counter.recorder.ChunkVisits() }
 
 // Record counts a chunk of what Visit returned.
 func (g *Counting) Record(chunk record.Chunk) []record.Result {
-	return g.counter.recorder.RecordChunk(chunk)
+	results := g.counter.recorder.RecordChunk(chunk)
+	for i := range results {
+		results[i].Answer = g.shown(&chunk.Visits[i], results[i].Answer)
+	}
+	return results
+}
+
+func (g *Counting) shown(v *record.Visit, answer visit.Answer) visit.Answer {
+	if g.counted {
+		return answer
+	}
+	return g.app.shown(v.Target, answer)
 }
 
 // OpenCall returns how far the call of a name has been counted, whose body has this hash.
@@ -156,6 +168,9 @@ func (g *Counting) Numbers(ctx context.Context, visits []record.Visit) ([]visit.
 		} else {
 			answers[place/2].Page = numbers
 		}
+	}
+	for i := range answers {
+		answers[i] = g.shown(&visits[i], answers[i])
 	}
 	return answers, nil
 }

@@ -58,6 +58,7 @@ func TestStorm(t *testing.T) {
 	}
 	again(80*time.Millisecond, s.eraseSomebody)
 	again(40*time.Millisecond, s.deletePage)
+	again(100*time.Millisecond, s.moveIn)
 	again(700*time.Millisecond, s.replaceBrief)
 	again(s.day/2, s.retain)
 	again(300*time.Millisecond, s.kill)
@@ -296,6 +297,18 @@ func (s *storm) eraseSomebody(r *rand.Rand) {
 func (s *storm) deletePage(r *rand.Rand) {
 	q := anyRequest(r)
 	s.command("delete a page", s.admin.DeletePage(context.Background(), q.App, q.URI))
+}
+
+// moveIn sets an offset of a page, or removes it. Those of sites would take part in the numbers by
+// which the answers are told apart.
+func (s *storm) moveIn(r *rand.Rand) {
+	q, n := anyRequest(r), r.Int64N(1000)
+	if n%4 == 0 {
+		s.command("remove an offset", s.admin.RemoveOffset(context.Background(), q.App, q.URI))
+		return
+	}
+	_, err := s.admin.SetOffsets(context.Background(), q.App, []counter.Offset{{URI: q.URI, Hot: n + 2, PV: n + 1, UV: n}}, n%4 == 1)
+	s.command("set an offset", err)
 }
 
 func (s *storm) replaceBrief(*rand.Rand) {

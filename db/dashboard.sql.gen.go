@@ -544,6 +544,58 @@ func (q *Queries) PanelSites(ctx context.Context, arg PanelSitesParams) ([]Panel
 	return items, nil
 }
 
+const PanelTotals = `-- name: PanelTotals :many
+SELECT t.pv::bigint          AS pv,
+       t.uv::bigint          AS uv,
+       t.hot::bigint         AS hot,
+       t.counted_pv::bigint  AS counted_pv,
+       t.counted_uv::bigint  AS counted_uv,
+       t.counted_hot::bigint AS counted_hot
+FROM report.totals($1::text, $2::text) AS t
+`
+
+type PanelTotalsParams struct {
+	App    string
+	Target string
+}
+
+type PanelTotalsRow struct {
+	Pv         int64
+	Uv         int64
+	Hot        int64
+	CountedPv  int64
+	CountedUv  int64
+	CountedHot int64
+}
+
+// What is shown of a page or site of all time, and how much of it was counted here.
+func (q *Queries) PanelTotals(ctx context.Context, arg PanelTotalsParams) ([]PanelTotalsRow, error) {
+	rows, err := q.db.Query(ctx, PanelTotals, arg.App, arg.Target)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PanelTotalsRow
+	for rows.Next() {
+		var i PanelTotalsRow
+		if err := rows.Scan(
+			&i.Pv,
+			&i.Uv,
+			&i.Hot,
+			&i.CountedPv,
+			&i.CountedUv,
+			&i.CountedHot,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PanelWhoCame = `-- name: PanelWhoCame :many
 SELECT w.day_id::integer       AS day,
        host(w.visitor)::text   AS visitor,

@@ -76,7 +76,7 @@ func (f far) testClientVanishes(t *testing.T) {
 	})
 	watched := async(t, func() (err error) {
 		for range 1000 { // a slow machine may take it for dead before
-			err = client.WatchApps(ctx, func(access *db.Access) {
+			err = client.WatchApps(ctx, "", func(access *db.Access) {
 				if access != nil {
 					select {
 					case began <- struct{}{}:

@@ -135,9 +135,9 @@ type DayKey struct {
 
 // Numbers that only rise: what running instances remember, and when they did what only one of them needs to do.
 type Epoch struct {
-	// apps: rows of apps, keys or shares changed. erasures: rows of visitors or pages were removed, or became others'. imports: visitors came in past the instances that run. retention: what need not be kept was let go.
+	// apps: rows of apps, keys, shares or offsets changed. erasures: rows of visitors or pages were removed, or became others'. imports: visitors came in past the instances that run. offsets: rows of offsets changed. retention: what need not be kept was let go.
 	Name string
-	// apps, erasures, imports: how often. retention: the last day on which it was, like 20190629, in the last time zone in which it begins.
+	// apps, erasures, imports, offsets: how often. retention: the last day on which it was, like 20190629, in the last time zone in which it begins.
 	Value int64
 }
 
@@ -431,6 +431,22 @@ type Note struct {
 	Text string
 }
 
+// Numbers of targets from elsewhere, which are added to their totals of all time where these are shown: never to a day, and to no other table.
+type Offset struct {
+	// The app.
+	AppID int32
+	// Visits.
+	Hot int64
+	// Visitors of each day, added up.
+	Pv int64
+	// Visitors; added to ranks as well.
+	Uv int64
+	// The target, as in pages, which need not have it. Numbers of a site are its own, not the sum of its pages'.
+	Uri string
+	// page_key(uri), as in pages.
+	Key []byte
+}
+
 // How many visitors of a target came on a day that is not closed yet, and before that last on a previous day.
 type OpenReturn struct {
 	// The target.
@@ -551,7 +567,7 @@ type ReportNote struct {
 	Note string
 }
 
-// Pages and what was counted for them in all.
+// Pages and what is shown of them of all time.
 type ReportPage struct {
 	// The app that counts it.
 	App string
@@ -559,14 +575,20 @@ type ReportPage struct {
 	Site string
 	// The page, without a scheme: example.com/home.
 	Uri string
-	// (visitor, day) pairs.
-	Pv int64
-	// Visitors.
-	Uv int64
-	// Visits.
-	Hot int64
+	// (visitor, day) pairs, with those from elsewhere (offsets).
+	Pv int32
+	// Visitors, likewise.
+	Uv int32
+	// Visits, likewise.
+	Hot int32
 	// When it was counted first.
 	Since time.Time
+	// Those of pv that were counted here.
+	CountedPv int64
+	// Those of uv.
+	CountedUv int64
+	// Those of hot.
+	CountedHot int64
 }
 
 // Who was visitor number N of each target.
@@ -575,7 +597,7 @@ type ReportRank struct {
 	App string
 	// The page, or the site.
 	Target string
-	// The number: 1, 2, 3 …
+	// The number as it was counted: 1, 2, 3 … What is shown is higher by uv of the offset, if the target has one: report.totals tells.
 	Rank int64
 	// The visitor's address, for IPv6 the first of its network; in fd00::/8 a hash. Null: erased.
 	Visitor netip.Addr
@@ -599,20 +621,26 @@ type ReportReturn struct {
 	Visitors int64
 }
 
-// Sites and what was counted for them in all.
+// Sites and what is shown of them of all time.
 type ReportSite struct {
 	// The app that counts it.
 	App string
 	// host, or host:port.
 	Site string
-	// (visitor, day) pairs.
-	Pv int64
-	// Visitors.
-	Uv int64
-	// Visits.
-	Hot int64
+	// (visitor, day) pairs, with those from elsewhere (offsets).
+	Pv int32
+	// Visitors, likewise.
+	Uv int32
+	// Visits, likewise.
+	Hot int32
 	// When it was counted first.
 	Since time.Time
+	// Those of pv that were counted here.
+	CountedPv int64
+	// Those of uv.
+	CountedUv int64
+	// Those of hot.
+	CountedHot int64
 }
 
 // Who came to which page on which day, as long as that is kept.
@@ -729,6 +757,32 @@ type Top struct {
 	Folders []string
 	// The sums of the numbers of all pages in them, and in their folders.
 	FolderNumbers []int64
+}
+
+// Targets, with what is shown of all time: what was counted, and the offsets.
+type Total struct {
+	// The target.
+	PageID int64
+	// The app that counts it.
+	AppID int32
+	// The site of this page; null for a site.
+	SiteID *int64
+	// As in pages.
+	Uri string
+	// When it was counted first.
+	Since time.Time
+	// (visitor, day) pairs.
+	Pv int32
+	// Visitors.
+	Uv int32
+	// Visits.
+	Hot int32
+	// Those of pv that were counted here.
+	CountedPv int64
+	// Those of uv.
+	CountedUv int64
+	// Those of hot.
+	CountedHot int64
 }
 
 // One row for each day on which a visitor came to a target: the proof of pv. A partition a day.

@@ -268,9 +268,8 @@ func (q *Queries) PagesTop(ctx context.Context, arg PagesTopParams) ([]PagesTopR
 }
 
 const SitesAfter = `-- name: SitesAfter :many
-SELECT s.uri AS site, c.pv, c.uv, c.hot, s.created_at AS since
-FROM pages AS s
-JOIN counters AS c ON c.page_id = s.id
+SELECT s.uri AS site, s.pv::bigint AS pv, s.uv::bigint AS uv, s.hot::bigint AS hot, s.counted_pv, s.counted_uv, s.counted_hot, s.since
+FROM totals AS s
 WHERE s.site_id IS NULL
   AND s.app_id = (SELECT a.id FROM apps AS a WHERE a.name = $1)
   AND s.uri ~>~ $2::text
@@ -286,11 +285,14 @@ type SitesAfterParams struct {
 }
 
 type SitesAfterRow struct {
-	Site  string
-	Pv    int64
-	Uv    int64
-	Hot   int64
-	Since time.Time
+	Site       string
+	Pv         int64
+	Uv         int64
+	Hot        int64
+	CountedPv  int64
+	CountedUv  int64
+	CountedHot int64
+	Since      time.Time
 }
 
 // The sites of an app, in order of name, after one of them.
@@ -308,6 +310,9 @@ func (q *Queries) SitesAfter(ctx context.Context, arg SitesAfterParams) ([]Sites
 			&i.Pv,
 			&i.Uv,
 			&i.Hot,
+			&i.CountedPv,
+			&i.CountedUv,
+			&i.CountedHot,
 			&i.Since,
 		); err != nil {
 			return nil, err
@@ -343,26 +348,6 @@ func (q *Queries) TargetFind(ctx context.Context, arg TargetFindParams) (TargetF
 	row := q.db.QueryRow(ctx, TargetFind, arg.App, arg.Target)
 	var i TargetFindRow
 	err := row.Scan(&i.ID, &i.AppID)
-	return i, err
-}
-
-const TotalsGet = `-- name: TotalsGet :one
-SELECT c.pv, c.uv, c.hot
-FROM counters AS c
-WHERE c.page_id = $1
-`
-
-type TotalsGetRow struct {
-	Pv  int64
-	Uv  int64
-	Hot int64
-}
-
-// All that was counted for a target.
-func (q *Queries) TotalsGet(ctx context.Context, pageID int64) (TotalsGetRow, error) {
-	row := q.db.QueryRow(ctx, TotalsGet, pageID)
-	var i TotalsGetRow
-	err := row.Scan(&i.Pv, &i.Uv, &i.Hot)
 	return i, err
 }
 

@@ -113,6 +113,15 @@ var rules = []struct{ refusedBy, sql string }{
 	{"shares_end", `UPDATE shares SET last_day = 20190629`},
 	{"shares_end", `UPDATE shares SET last_day = 29990101`},
 
+	{"offsets_pkey", `INSERT INTO offsets (app_id, uri, hot, pv, uv) VALUES (1, 'example.com', 1, 1, 1)`},
+	{"offsets_app_id_fkey", `INSERT INTO offsets (app_id, uri, hot, pv, uv) VALUES (99, 'example.com', 1, 1, 1)`},
+	{"offsets_hot_pv_uv_descend", `UPDATE offsets SET hot = 1, pv = 2, uv = 1`},
+	{"offsets_hot_pv_uv_descend", `UPDATE offsets SET hot = 2, pv = 1, uv = 2`},
+	{"offsets_hot_pv_uv_descend", `UPDATE offsets SET hot = 1, pv = 1, uv = -1`},
+	{"offsets_hot_is_exact", `UPDATE offsets SET hot = 1000000000000001`},
+	{"offsets_uri_length", `UPDATE offsets SET uri = ''`},
+	{"offsets_uri_length", `UPDATE offsets SET uri = repeat('a', 2049)`},
+
 	{"notes_pkey", `INSERT INTO notes (id, app_id, day_id, text) OVERRIDING SYSTEM VALUE VALUES (1, 1, 20190629, 'a')`},
 	{"notes_app_id_fkey", `UPDATE notes SET app_id = 99`},
 	{"notes_day_is_one", `UPDATE notes SET day_id = 10000101`},
@@ -272,6 +281,7 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('a'), '{count, assert, read}')`)
 	exec(t, conn, `INSERT INTO shares (app_id, last_day, name, hash) VALUES (1, to_char(now(), 'YYYYMMDD')::integer, 'a', sha256('a'))`)
 	exec(t, conn, `INSERT INTO notes (app_id, day_id, text) VALUES (1, 20190629, 'a')`)
+	exec(t, conn, `INSERT INTO offsets (app_id, uri, hot, pv, uv) VALUES (1, 'example.com', 1, 1, 1)`)
 	exec(t, conn, `INSERT INTO page_tallies (app_id, day_id, today) VALUES (1, 20190629, 2)`)
 	exec(t, conn, `INSERT INTO day_keys (day_id, key) VALUES (20190629, sha256('a'))`)
 	exec(t, conn, `INSERT INTO erased_visitors (page_id, rank) VALUES (2, 1)`)

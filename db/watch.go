@@ -9,16 +9,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Access is what decides who may count or look: all apps, and all keys and links that are not
-// revoked.
+// Access is what decides who may count or look, all apps, and all keys and links that are not
+// revoked; and the numbers from elsewhere that are added to what was counted.
 type Access struct {
 	Apps   []App
 	Keys   []KeysOpenRow
 	Shares []SharesOpenRow
+	// OffsetsEpoch is that of the offsets. Where the reader has those of the same one, they are left
+	// out.
+	OffsetsEpoch string
+	Offsets      []OffsetsAllRow
 }
 
-// AccessGet reads the apps, keys and links.
-func (q *Queries) AccessGet(ctx context.Context) (*Access, error) {
+// AccessGet reads the apps, keys and links, and the offsets, unless those of their epoch are known.
+func (q *Queries) AccessGet(ctx context.Context, known string) (*Access, error) {
 	apps, err := q.AppsList(ctx)
 	if err != nil {
 		return nil, err
@@ -28,13 +32,25 @@ func (q *Queries) AccessGet(ctx context.Context) (*Access, error) {
 		return nil, err
 	}
 	shares, err := q.SharesOpen(ctx)
-	return &Access{apps, keys, shares}, err
+	if err != nil {
+		return nil, err
+	}
+	epoch, err := q.OffsetsEpoch(ctx) // before them, which may be of a later one, but not of an earlier one
+	if err != nil {
+		return nil, err
+	}
+	access := &Access{Apps: apps, Keys: keys, Shares: shares, OffsetsEpoch: epoch}
+	if epoch != known {
+		access.Offsets, err = q.OffsetsAll(ctx)
+	}
+	return access, err
 }
 
 // WatchApps calls publish with all apps and keys, at once and again after every change, until ctx
 // ends or the connection is lost. Then it publishes nil and returns the reason. As long as it runs,
-// WaitForInstances waits until publish has returned from the latest change.
-func (d *DB) WatchApps(ctx context.Context, publish func(*Access)) error {
+// WaitForInstances waits until publish has returned from the latest change. known is the epoch of
+// the offsets that the caller has; "": none.
+func (d *DB) WatchApps(ctx context.Context, known string, publish func(*Access)) error {
 	conn, err := pgx.ConnectConfig(ctx, d.sessions.with(nil))
 	if err != nil {
 		return fmt.Errorf("watch apps: %w", err)
@@ -49,12 +65,13 @@ func (d *DB) WatchApps(ctx context.Context, publish func(*Access)) error {
 	}
 	held := int32(-1)
 	for {
-		epoch, access, err := holdAppsWithin(ctx, watchPatience(d.deadAfter), q, held)
+		epoch, access, err := holdAppsWithin(ctx, watchPatience(d.deadAfter), q, held, known)
 		if err != nil {
 			return fmt.Errorf("watch apps: %w", err)
 		}
 		if epoch != held {
 			publish(access)
+			known = access.OffsetsEpoch
 		}
 		if held >= 0 && held != epoch {
 			if err := q.AppsEpochLetGo(ctx, held); err != nil {
@@ -85,16 +102,16 @@ func awaitNotification(ctx context.Context, conn *pgx.Conn, every time.Duration)
 	return err
 }
 
-func holdAppsWithin(ctx context.Context, patience time.Duration, q *Queries, held int32) (int32, *Access, error) {
+func holdAppsWithin(ctx context.Context, patience time.Duration, q *Queries, held int32, known string) (int32, *Access, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return holdApps(ctx, q, held)
+	return holdApps(ctx, q, held, known)
 }
 
 // holdApps reads the apps and keys of an epoch and holds the lock of that epoch, which tells
 // WaitForInstances what this instance has seen. The lock is taken first, so that whoever makes a
 // change that is not in the answer finds it and waits.
-func holdApps(ctx context.Context, q *Queries, held int32) (int32, *Access, error) {
+func holdApps(ctx context.Context, q *Queries, held int32, known string) (int32, *Access, error) {
 	for {
 		before, err := q.AppsEpoch(ctx)
 		if err != nil {
@@ -106,7 +123,7 @@ func holdApps(ctx context.Context, q *Queries, held int32) (int32, *Access, erro
 				return 0, nil, err
 			}
 		}
-		access, err := q.AccessGet(ctx)
+		access, err := q.AccessGet(ctx, known)
 		if err != nil {
 			return 0, nil, err
 		}

@@ -36,7 +36,7 @@ func watch(t *testing.T, url string) *watcher {
 	d := dbtest.Open(t, with(t, url, "application_name", "watcher"), db.Options{})
 	over := make(chan struct{})
 	go func() {
-		w.ended <- d.WatchApps(ctx, func(access *db.Access) {
+		w.ended <- d.WatchApps(ctx, "", func(access *db.Access) {
 			if access == nil {
 				return // it watches no longer
 			}
@@ -178,7 +178,7 @@ func TestWatcherFindsOutThatNobodyAnswers(t *testing.T) {
 	watches, ends := make(chan bool, 1), make(chan bool, 1)
 	ended := async(t, func() (err error) {
 		for len(watches) == 0 { // a slow machine may take longer to answer than it has time
-			err = d.WatchApps(t.Context(), func(access *db.Access) {
+			err = d.WatchApps(t.Context(), "", func(access *db.Access) {
 				if access != nil {
 					watches <- true
 				} else if len(watches) > 0 {

@@ -21,6 +21,8 @@ type Badge struct {
 	Number string // hot, pv or uv
 	Count  bool   // showing it is a visit
 	Days   int    // of the line beside the number; 0: there is none
+	// Counted: the number is what was counted, without what is from elsewhere.
+	Counted bool
 
 	label, color, style string
 }
@@ -83,6 +85,11 @@ func ReadBadge(q url.Values) (b Badge, err error) {
 		b.Count = true
 	} else if count != "" {
 		wrong("count", "%.64q is neither 1 nor left out", count)
+	}
+	if offsets := q.Get("offsets"); offsets == "no" {
+		b.Counted = true
+	} else if offsets != "" {
+		wrong("offsets", "%.64q is neither no nor left out", offsets)
 	}
 	if chart := q.Get("chart"); chart != "" {
 		days, notNumber := strconv.Atoi(strings.TrimSuffix(chart, "d"))

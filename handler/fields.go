@@ -34,6 +34,10 @@ var (
 // answerLater is the one value of answer: that the visit is accepted is answer enough.
 const answerLater = "later"
 
+// withoutOffsets is the one value of offsets: the numbers that are answered are those that were
+// counted, without those from elsewhere.
+const withoutOffsets = "no"
+
 // field is one value that a caller may give.
 type field struct {
 	value string
@@ -42,8 +46,8 @@ type field struct {
 
 // fields are the values that a caller may give.
 type fields struct {
-	app, ip, visitor, uri, id, at, answer field
-	uris                                  []string
+	app, ip, visitor, uri, id, at, answer, offsets field
+	uris                                           []string
 	// parseErr is the first fault in how the fields but app were written. An unknown app is told
 	// before it.
 	parseErr error
@@ -81,6 +85,8 @@ func (f *fields) named(name string) *field {
 		return &f.at
 	case "answer":
 		return &f.answer
+	case "offsets":
+		return &f.offsets
 	}
 	return nil
 }
@@ -97,6 +103,9 @@ func (f *field) set(name, value string) error {
 	}
 	if name == "answer" && value != answerLater {
 		return invalid(name, "it is not %s: write that, or leave it out for the numbers", answerLater)
+	}
+	if name == "offsets" && value != withoutOffsets {
+		return invalid(name, "it is not %s: write that, or leave it out for numbers with those from elsewhere", withoutOffsets)
 	}
 	f.value = value
 	return nil

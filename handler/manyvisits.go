@@ -21,7 +21,7 @@ func (s *service) visits(c echo.Context) error {
 	}
 	call := intake.Call{Key: r.Header.Get("Idempotency-Key"), Length: r.ContentLength}
 	named := field{given: true} // each of the visits names its visitor
-	ask := s.request(c, &fields{app: f.app, ip: named, parseErr: readCall(r, &call)})
+	ask := s.request(c, &fields{app: f.app, ip: named, offsets: f.offsets, parseErr: readCall(r, &call)})
 	if call.Counting, err = s.counter.MayCount(r.Context(), ask); err != nil {
 		return err
 	}
@@ -59,6 +59,9 @@ func readCall(r *http.Request, call *intake.Call) error {
 		call.SumsOnly = true
 	default:
 		return invalid("answers", "write none, or leave it out")
+	}
+	if offsets := r.URL.Query()["offsets"]; len(offsets) > 1 || len(offsets) == 1 && offsets[0] != withoutOffsets {
+		return invalid("offsets", "write %s, or leave it out", withoutOffsets)
 	}
 	given := r.Header.Values("Idempotency-Key")
 	outside := func(c rune) bool { return c < ' ' || c > '~' }

@@ -342,7 +342,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 	c.sendAll(t, []sent{
 		{"GET /visit", "app=demo&ip=192.168.0.1&uri=" + page, nil, "", 200},
 		{"GET /visit", "app=demo&ip=192.168.0.1&uri=" + page, []string{"Sec-Purpose", "prefetch"}, "", 200},
-		{"GET /visit", "app=demo&ip=192.168.0.1&id=1&uri=" + page, nil, "", 200},
+		{"GET /visit", "app=demo&ip=192.168.0.1&id=1&offsets=no&uri=" + page, nil, "", 200},
 		{"GET /visit", "app=choosy&uri=http://example.com/", []string{"DNT", "1"}, "", 200},
 		{"GET /visit", "app=choosy&uri=http://example.com/", []string{"User-Agent", "curl/8"}, "", 200},
 		{"GET /visit", "app=deaf&ip=192.0.2.1&uri=http://example.com/", nil, "", 200},
@@ -362,12 +362,12 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"POST /visits", "app=demo", append([]string{"Idempotency-Key", "k"}, inJSON...), manyVisits, 200},
 		{"POST /visits", "app=demo", append([]string{"Idempotency-Key", "k"}, inJSON...), manyVisits, 200},
 		{"POST /visits", "app=demo", append([]string{"Idempotency-Key", "k"}, inJSON...), `[]`, 422},
-		{"POST /visits", "app=demo&answers=none", []string{"Content-Type", "application/x-ndjson"}, `{"uri":"/"}`, 200},
+		{"POST /visits", "app=demo&answers=none&offsets=no", []string{"Content-Type", "application/x-ndjson"}, `{"uri":"/"}`, 200},
 		{"POST /visits", "app=deaf", inJSON, manyVisits, 200},
 		{"POST /visits", "app=demo", inJSON, `[{]`, 400}, {"POST /visits", "app=none", inJSON, `[]`, 404}, {"POST /visits", "app=shop", inJSON, `[]`, 401},
 		{"POST /visits", "app=shop", append([]string{"Authorization", "Bearer " + count}, inJSON...), `[]`, 403},
 		{"POST /visits", "app=demo", []string{"Content-Type", "text/plain"}, `[]`, 415}, {"POST /visits", "app=demo", inJSON, strings.Repeat(" ", intake.MostBytes+1), 413},
-		{"GET /counts", "app=demo&ip=192.168.0.1&uri=" + page, nil, "", 200},
+		{"GET /counts", "app=demo&ip=192.168.0.1&offsets=no&uri=" + page, nil, "", 200},
 		{"GET /counts", "app=demo", nil, "", 400}, {"GET /counts", "app=none", nil, "", 404}, {"GET /counts", "app=shop&uri=" + page, nil, "", 403},
 		{"GET /counts", "app=shop&uri=" + page, []string{"Authorization", "Bearer x"}, "", 401},
 		{"GET /counts", "app=limited&ip=192.0.2.1&uri=" + page, nil, "", 429},
@@ -378,14 +378,14 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"POST /counts", "", inJSON, `{"app":"limited","ip":"192.0.2.1","uris":[]}`, 429},
 		{"POST /counts", "", []string{"Content-Type", "text/plain"}, `{}`, 415}, {"POST /counts", "", inJSON, strings.Repeat(" ", int(manyCounts.most)+1), 413},
 		{"GET /livez", "", nil, "", 200}, {"GET /readyz", "", nil, "", 200},
-		{"GET /api/apps/{app}/sites", "after=a&limit=1&format=json", nil, "", 200},
+		{"GET /api/apps/{app}/sites", "after=a&limit=1&format=json&offsets=no", nil, "", 200},
 		{"GET /api/apps/{app}/pages", "limit=1&from=20190101&to=20200101&site=hhui.top&order=hot", nil, "", 200},
 		{"GET /api/apps/{app}/pages", "limit=1&after=" + cursor("pv", report.Place{Before: 1}), nil, "", 200},
 		{"GET /api/apps/{app}/days", "uri=" + page + "&from=2019-01-01&to=20200101&limit=1", nil, "", 200},
 		{"GET /api/apps/{app}/days", "site=hhui.top&after=20190629", nil, "", 200},
-		{"GET /api/apps/{app}/visitors", "uri=" + page + "&day=20190629&limit=1", nil, "", 200},
+		{"GET /api/apps/{app}/visitors", "uri=" + page + "&day=20190629&limit=1&offsets=no", nil, "", 200},
 		{"GET /api/apps/{app}/visitors", "site=hhui.top&after=20190629-192.168.0.1", nil, "", 200},
-		{"GET /api/apps/{app}/ranks", "uri=" + page + "&rank=1", nil, "", 200}, {"GET /api/apps/{app}/ranks", "site=hhui.top&ip=192.168.0.2", nil, "", 200},
+		{"GET /api/apps/{app}/ranks", "uri=" + page + "&rank=1&offsets=no", nil, "", 200}, {"GET /api/apps/{app}/ranks", "site=hhui.top&ip=192.168.0.2", nil, "", 200},
 		{"GET /api/apps/{app}/uniques", "uri=" + page + "&from=20190101&to=20200101", nil, "", 200},
 		{"GET /api/apps/{app}/uniques", "site=hhui.top&site=a.example", nil, "", 200}, {"GET /api/apps/{app}/uniques", "prefix=" + page, nil, "", 200},
 	})
@@ -399,7 +399,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 	c.send(t, sent{"GET /visit", "app=demo&ip=192.168.0.66&uri=" + page, nil, "", 500})
 	c.send(t, sent{"POST /visit", "", inJSON, `{"app":"demo","ip":"192.168.0.66","uri":"http://hhui.top/home"}`, 500})
 	c.send(t, sent{"POST /visits", "app=demo", inJSON, `[{"uri":"http://a.example/","ip":"192.168.0.66"}]`, 500})
-	_, err = conn.Exec(t.Context(), `ALTER SCHEMA report RENAME TO lost; ALTER TABLE footfall.counters RENAME TO lost_counters; ALTER TABLE footfall.days RENAME TO lost_days; ALTER TABLE footfall.pages RENAME TO lost_pages`)
+	_, err = conn.Exec(t.Context(), `ALTER SCHEMA report RENAME TO lost; ALTER VIEW footfall.totals RENAME TO lost_totals; ALTER TABLE footfall.counters RENAME TO lost_counters; ALTER TABLE footfall.days RENAME TO lost_days; ALTER TABLE footfall.pages RENAME TO lost_pages`)
 	require.NoError(t, err)
 	close(c.stopping)
 	c.sendAll(t, []sent{
@@ -449,7 +449,7 @@ func (c *checker) sendSame(t *testing.T, count string) {
 	}
 	const example = "choosy!uri=http://example.com/"
 	c.sendAll(t, []sent{
-		{"GET /badge/{file}", example + "&show=site.uv&label=x&style=plain&color=red&chart=30d&count=1", nil, "", 200},
+		{"GET /badge/{file}", example + "&show=site.uv&label=x&style=plain&color=red&chart=30d&count=1&offsets=no", nil, "", 200},
 		{"GET /badge/{file}", strings.Replace(example, "!", ".json!", 1), nil, "", 200}, {"GET /badge/{file}", "choosy.png!", nil, "", 404},
 	})
 	tag := c.get("/badge/choosy.svg?uri=http://example.com/").header.Get("ETag") // of the number that this has led to

@@ -109,6 +109,18 @@ func preference(accept, kind, subtype string) (wanted float64) {
 	return wanted
 }
 
+// reader is the one that is asked for: all reports are without offsets where they are not wanted.
+func (q *question) reader(all *report.Reader) *report.Reader {
+	switch q.value("offsets") {
+	case "":
+		return all
+	case withoutOffsets:
+	default:
+		q.wrong("offsets", "it is not %s: write that, or leave it out for numbers with those from elsewhere", withoutOffsets)
+	}
+	return all.Counted()
+}
+
 const (
 	usualLimit = 100
 	mostLimit  = 1000

@@ -44,11 +44,11 @@ type kind struct {
 type makeReport func(ctx context.Context, from *report.Reader) (*result, error)
 
 var kinds = []kind{
-	{"sites", []string{"after", "limit"}, nil, sitesReport},
+	{"sites", []string{"after", "limit", "offsets"}, nil, sitesReport},
 	{"pages", []string{"site", "from", "to", "order", "after", "limit"}, nil, pagesReport},
 	{"days", []string{"uri", "site", "from", "to", "after", "limit"}, nil, daysReport},
-	{"visitors", []string{"uri", "site", "day", "after", "limit"}, nil, visitorsReport},
-	{"ranks", []string{"uri", "site", "rank", "ip", "visitor"}, nil, ranksReport},
+	{"visitors", []string{"uri", "site", "day", "after", "limit", "offsets"}, nil, visitorsReport},
+	{"ranks", []string{"uri", "site", "rank", "ip", "visitor", "offsets"}, nil, ranksReport},
 	{"uniques", []string{"uri", "site", "prefix", "from", "to"}, []string{"uri", "site"}, uniquesReport},
 }
 
@@ -72,6 +72,7 @@ func (r *reports) answer(c echo.Context, k kind) error {
 	}
 	q := &question{ctx: ctx, reading: reading, params: params}
 	format := q.format(request.Header)
+	reader := q.reader(r.reader)
 	prepared := k.prepare(q)
 	if q.err != nil {
 		return q.err
@@ -79,7 +80,7 @@ func (r *reports) answer(c echo.Context, k kind) error {
 	if err := reading.CheckRate(); err != nil {
 		return err
 	}
-	made, err := r.make(ctx, prepared)
+	made, err := r.make(ctx, reader, prepared)
 	if err != nil {
 		return err
 	}
@@ -87,9 +88,9 @@ func (r *reports) answer(c echo.Context, k kind) error {
 }
 
 // make makes a report when there is a place for it.
-func (r *reports) make(ctx context.Context, prepared makeReport) (made *result, err error) {
+func (r *reports) make(ctx context.Context, from *report.Reader, prepared makeReport) (made *result, err error) {
 	err = r.within(ctx, func(ctx context.Context) error {
-		made, err = prepared(ctx, r.reader)
+		made, err = prepared(ctx, from)
 		return err
 	})
 	return made, err

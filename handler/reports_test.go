@@ -469,7 +469,7 @@ func TestReportsTakeTurns(t *testing.T) {
 		return nil, fmt.Errorf("read: %w", ctx.Err())
 	}
 	refused := func(ctx context.Context, f makeReport) *visit.Error {
-		_, err := r.make(ctx, f)
+		_, err := r.make(ctx, nil, f)
 		told, ok := errors.AsType[*visit.Error](err)
 		require.True(t, ok, "%v", err)
 		assert.Equal(t, visit.Unavailable, told.Kind)
@@ -488,10 +488,10 @@ func TestReportsTakeTurns(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	r.wait = time.Hour
-	_, err := r.make(gone, quick)
+	_, err := r.make(gone, nil, quick)
 	require.ErrorIs(t, err, context.Canceled)
 	<-r.places
-	made, err := r.make(t.Context(), quick)
+	made, err := r.make(t.Context(), nil, quick)
 	require.NoError(t, err)
 	assert.Equal(t, "quick", made.name)
 	assert.Empty(t, r.places, "each gives its place back")

@@ -78,10 +78,10 @@ CREATE TABLE epochs (
 );
 
 COMMENT ON TABLE  epochs       IS 'Numbers that only rise: what running instances remember, and when they did what only one of them needs to do.';
-COMMENT ON COLUMN epochs.name  IS 'apps: rows of apps, keys or shares changed. erasures: rows of visitors or pages were removed, or became others''. imports: visitors came in past the instances that run. retention: what need not be kept was let go.';
-COMMENT ON COLUMN epochs.value IS 'apps, erasures, imports: how often. retention: the last day on which it was, like 20190629, in the last time zone in which it begins.';
+COMMENT ON COLUMN epochs.name  IS 'apps: rows of apps, keys, shares or offsets changed. erasures: rows of visitors or pages were removed, or became others''. imports: visitors came in past the instances that run. offsets: rows of offsets changed. retention: what need not be kept was let go.';
+COMMENT ON COLUMN epochs.value IS 'apps, erasures, imports, offsets: how often. retention: the last day on which it was, like 20190629, in the last time zone in which it begins.';
 
-INSERT INTO epochs (name) VALUES ('apps'), ('erasures'), ('imports'), ('retention');
+INSERT INTO epochs (name) VALUES ('apps'), ('erasures'), ('imports'), ('offsets'), ('retention');
 
 -- A trigger, so that an UPDATE typed into psql reaches the running instances as surely as `footfall
 -- app set`.

@@ -136,9 +136,59 @@ COMMENT ON COLUMN counters.hot     IS 'Visits.';
 COMMENT ON COLUMN counters.pv      IS 'Visits that were the first of their visitor on their day = (visitor, day) pairs.';
 COMMENT ON COLUMN counters.uv      IS 'Visits that were the first of their visitor ever = visitors.';
 
+-- What was counted elsewhere, before Footfall or beside it. It is added where totals are shown, and
+-- nowhere else: counters, days and ranks hold what was counted here, so that all of it can be
+-- recomputed. A target has numbers here before its first visit, so they are kept by its uri.
+CREATE TABLE offsets (
+    app_id integer NOT NULL REFERENCES apps,
+    hot    bigint  NOT NULL,
+    pv     bigint  NOT NULL,
+    uv     bigint  NOT NULL,
+    uri    text    NOT NULL,
+    key    bytea   NOT NULL GENERATED ALWAYS AS (page_key(uri)) STORED,
+
+    PRIMARY KEY (app_id, key),
+    CONSTRAINT offsets_hot_pv_uv_descend CHECK (hot >= pv AND pv >= uv AND uv >= 0),
+    -- With what is counted the sum is still a number that every JSON parser reads exactly.
+    CONSTRAINT offsets_hot_is_exact      CHECK (hot <= 1000000000000000),
+    CONSTRAINT offsets_uri_length        CHECK (octet_length(uri) BETWEEN 1 AND 2048)
+);
+
+COMMENT ON TABLE  offsets        IS 'Numbers of targets from elsewhere, which are added to their totals of all time where these are shown: never to a day, and to no other table.';
+COMMENT ON COLUMN offsets.app_id IS 'The app.';
+COMMENT ON COLUMN offsets.hot    IS 'Visits.';
+COMMENT ON COLUMN offsets.pv     IS 'Visitors of each day, added up.';
+COMMENT ON COLUMN offsets.uv     IS 'Visitors; added to ranks as well.';
+COMMENT ON COLUMN offsets.uri    IS 'The target, as in pages, which need not have it. Numbers of a site are its own, not the sum of its pages''.';
+COMMENT ON COLUMN offsets.key    IS 'page_key(uri), as in pages.';
+
+-- Running instances keep them in memory, beside apps. There may be very many, so that they are read
+-- anew only where one of them has changed.
+-- +goose StatementBegin
+CREATE FUNCTION offsets_changed() RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    UPDATE epochs SET value = value + 1 WHERE name = 'offsets';
+    UPDATE epochs SET value = value + 1 WHERE name = 'apps';
+    PERFORM pg_notify('footfall_apps', '');
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION offsets_changed() IS 'Raises the epochs of offsets and of apps, and wakes the instances that listen on footfall_apps.';
+
+CREATE TRIGGER offsets_changed
+    AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON offsets
+    FOR EACH STATEMENT EXECUTE FUNCTION offsets_changed();
+
 -- +goose Down
 DROP TRIGGER apps_count_as_they_began ON apps;
 DROP FUNCTION apps_count_as_they_began();
+DROP TABLE offsets;
+DROP FUNCTION offsets_changed();
 DROP TABLE counters;
 DROP TABLE page_tallies;
 DROP TABLE pages;

@@ -33,6 +33,16 @@ SELECT n.first_day::integer   AS first_day,
        n.exact::boolean       AS exact
 FROM report.numbers(@app::text, @target::text, @from_day::integer, @to_day::integer, @days_before::integer) AS n;
 
+-- name: PanelTotals :many
+-- What is shown of a page or site of all time, and how much of it was counted here.
+SELECT t.pv::bigint          AS pv,
+       t.uv::bigint          AS uv,
+       t.hot::bigint         AS hot,
+       t.counted_pv::bigint  AS counted_pv,
+       t.counted_uv::bigint  AS counted_uv,
+       t.counted_hot::bigint AS counted_hot
+FROM report.totals(@app::text, @target::text) AS t;
+
 -- name: PanelChart :many
 -- A page or site by day, week or month, beside the visitors of so many days before, and what was
 -- noted of these days: of the site, and where that may be shown, of all sites of the app.

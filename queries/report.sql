@@ -16,17 +16,10 @@ JOIN apps AS a ON a.id = p.app_id
 WHERE a.name = @app
   AND p.key = page_key(@target::text);
 
--- name: TotalsGet :one
--- All that was counted for a target.
-SELECT c.pv, c.uv, c.hot
-FROM counters AS c
-WHERE c.page_id = @page_id;
-
 -- name: SitesAfter :many
 -- The sites of an app, in order of name, after one of them.
-SELECT s.uri AS site, c.pv, c.uv, c.hot, s.created_at AS since
-FROM pages AS s
-JOIN counters AS c ON c.page_id = s.id
+SELECT s.uri AS site, s.pv::bigint AS pv, s.uv::bigint AS uv, s.hot::bigint AS hot, s.counted_pv, s.counted_uv, s.counted_hot, s.since
+FROM totals AS s
 WHERE s.site_id IS NULL
   AND s.app_id = (SELECT a.id FROM apps AS a WHERE a.name = @app)
   AND s.uri ~>~ @after::text

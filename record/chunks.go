@@ -84,7 +84,7 @@ func (r *Recorder) RecordChunk(c Chunk) []Result {
 			continue
 		}
 		r.metrics.outcome(e.err)
-		if e.other && e.err == nil {
+		if e.other.Page != "" && e.err == nil {
 			r.metrics.other.Inc()
 		}
 	}

@@ -203,8 +203,9 @@ func (d *draft) replay(entries []entry) {
 			continue
 		}
 		e.answer = visit.Answer{
-			Site: d.count(at.siteTarget, at.sitePair, e.site.rank),
-			Page: d.count(at.pageTarget, at.pagePair, e.page.rank),
+			Site:  d.count(at.siteTarget, at.sitePair, e.site.rank),
+			Page:  d.count(at.pageTarget, at.pagePair, e.page.rank),
+			Other: e.other,
 		}
 	}
 }

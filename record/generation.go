@@ -1,5 +1,7 @@
 package record
 
+import "footfall/visit"
+
 // generation is one filling of the caches: what an instance keeps of the tables to save work, as
 // long as one basis (a version of the tables) holds. Everything in it comes from batches that
 // committed on that basis, or was read after the basis was. Each batch names the basis of the
@@ -17,7 +19,7 @@ type generation struct {
 // lookUp sets what the caches hold of an entry: the ids of its targets, and whether its visitor has
 // been counted there on the entry's day.
 func (g *generation) lookUp(e *entry) {
-	e.generation, e.other = g, false
+	e.generation, e.other = g, visit.Target{}
 	e.site, e.page = entryTarget{}, entryTarget{}
 	g.targets.lookUp(e)
 	g.lookUpVisitor(&e.site, e)

@@ -198,7 +198,7 @@ func (r *Recorder) recordOnce(v Visit) (visit.Answer, error) {
 	if !r.overflows(mine.err) {
 		r.metrics.outcome(mine.err)
 	}
-	if mine.other && mine.err == nil {
+	if mine.other.Page != "" && mine.err == nil {
 		r.metrics.other.Inc()
 	}
 	return mine.answer, mine.err

@@ -83,7 +83,11 @@ func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []entry) error
 		full := fullApp{g.app, entries[len(entries)-1].Day, g.newPages}
 		in := db.Interning{App: g.app, By: g.countsBy, Day: full.day, MaxToday: g.newPages}
 		_, in.Full = t.full.Get(full)
-		others, isFull, err := t.request(ctx, d, in, entries, func(e *entry) visit.Target { return e.Target })
+		targets := make([]visit.Target, len(entries))
+		for i, e := range entries {
+			targets[i] = e.Target
+		}
+		others, isFull, err := t.request(ctx, d, in, entries, targets)
 		if err != nil {
 			return err
 		}
@@ -102,15 +106,17 @@ func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []entry) error
 
 // internOthers sets the ids of entries that count for (other).
 func (t *targetIDs) internOthers(ctx context.Context, d *db.DB, in db.Interning, entries []*entry) error {
-	lost, _, err := t.request(ctx, d, in, entries, func(e *entry) visit.Target {
+	targets := make([]visit.Target, len(entries))
+	for i, e := range entries {
 		site := e.Target.Site
 		if e.site.id == 0 {
 			site = visit.OtherSite
 		}
-		return visit.Target{Site: site, Page: site + visit.OtherPage}
-	})
-	for _, e := range entries {
-		e.other = true
+		targets[i] = visit.Target{Site: site, Page: site + visit.OtherPage}
+	}
+	lost, _, err := t.request(ctx, d, in, entries, targets)
+	for i, e := range entries {
+		e.other = targets[i]
 	}
 	if err == nil && len(lost) > 0 {
 		err = fmt.Errorf("an (other) of app %d has no row although it was made", in.App)
@@ -118,16 +124,14 @@ func (t *targetIDs) internOthers(ctx context.Context, d *db.DB, in db.Interning,
 	return err
 }
 
-// request asks the database for the ids of entries, each of which counts for the target that as
-// returns. It returns the entries that still have no page, and whether the app has had its new
-// pages of the day.
+// request asks the database for the ids of entries, each of which counts for the target beside it.
+// It returns the entries that still have no page, and whether the app has had its new pages of the
+// day.
 func (t *targetIDs) request(
-	ctx context.Context, d *db.DB, in db.Interning, entries []*entry, as func(*entry) visit.Target,
+	ctx context.Context, d *db.DB, in db.Interning, entries []*entry, targets []visit.Target,
 ) (without []*entry, full bool, err error) {
-	targets := make([]visit.Target, len(entries))
-	for i, e := range entries {
-		targets[i] = as(e)
-		in.Pages, in.Sites = append(in.Pages, targets[i].Page), append(in.Sites, targets[i].Site)
+	for _, t := range targets {
+		in.Pages, in.Sites = append(in.Pages, t.Page), append(in.Sites, t.Site)
 	}
 	ids, full, err := d.Intern(ctx, in)
 	if err != nil {
@@ -136,7 +140,7 @@ func (t *targetIDs) request(
 	countsBy := in.By // and not in, which would stay in memory with them
 	for i, e := range entries {
 		site, page := ids[targets[i].Site], ids[targets[i].Page]
-		e.site.id, e.page.id, e.other = site, page, false
+		e.site.id, e.page.id, e.other = site, page, visit.Target{}
 		// Copies, which do not keep the whole text that they are part of in memory.
 		if site != 0 {
 			t.ids.Put(targetKey{in.App, strings.Clone(targets[i].Site)}, targetID{site, &countsBy})

@@ -26,7 +26,7 @@ type entry struct {
 	// that the lane need not do it; again by the writer if the generation has changed.
 	generation *generation
 	site, page entryTarget
-	other      bool // counts for (other), since its app has had its new pages of the day
+	other      visit.Target // counts for this one, (other), since its app has had its new pages of the day
 
 	repeated bool // its id was claimed before, as far as the transaction of the last attempt knows
 	known    bool // it has no targets, and its id was claimed before: none are made for it

@@ -2,12 +2,10 @@ package report
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"footfall/db"
 	"footfall/report/draw"
 	"footfall/visit"
 )
@@ -21,9 +19,18 @@ type overview struct {
 	UV  int64 `json:"uv"`
 	Hot int64 `json:"hot"`
 
+	Offset *offset `json:"offset,omitempty"` // how much of these is from elsewhere; nil: nothing
+
 	FirstDays []firstDay      `json:"first_days"`
 	LastDays  []Day           `json:"last_days"`
 	Uniques   []windowUniques `json:"uniques"`
+}
+
+// offset is what was counted elsewhere.
+type offset struct {
+	PV  int64 `json:"pv"`
+	UV  int64 `json:"uv"`
+	Hot int64 `json:"hot"`
 }
 
 // firstDay is one of the first days of a target.
@@ -49,19 +56,23 @@ var overviewWindows = []int{7, 30, 90}
 // Overview reads a target at a glance, up to a day.
 func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (Answer, error) {
 	a := overview{App: app, Target: target}
-	err := r.onTarget(ctx, app, target, func(q *db.Queries, id int64) error {
-		totals, err := q.TotalsGet(ctx, id)
-		a.PV, a.UV, a.Hot = totals.Pv, totals.Uv, totals.Hot
-		return err
-	})
-	if err != nil && !errors.Is(err, db.ErrNoRows) {
-		return nil, wrap("totals", err)
+	before := int64(0) // visitors from elsewhere
+	totals, err := r.Totals(ctx, app, target)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range totals.Rows {
+		a.PV, a.UV, a.Hot = t.PV, t.UV, t.Hot
+		if t.Hot > t.CountedHot {
+			a.Offset = &offset{t.PV - t.CountedPV, t.UV - t.CountedUV, t.Hot - t.CountedHot}
+			before = a.Offset.UV
+		}
 	}
 	days, err := r.Days(ctx, app, target, visit.AllDays, mostDays)
 	if err != nil {
 		return nil, err
 	}
-	a.FirstDays = firstDays(days, a.UV)
+	a.FirstDays = firstDays(days, before, a.UV)
 	last := visit.LastDays(overviewLast, to)
 	recent := slices.DeleteFunc(days, func(day Day) bool { return day.Day < last.From })
 	a.LastDays = fillGaps(recent, last)
@@ -75,10 +86,11 @@ func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (An
 	return a, nil
 }
 
-// firstDays returns the first of all days of a target, or none where the new visitors of its days
-// are fewer than its visitors: then some came on a day that is not known, perhaps before these.
-func firstDays(days []Day, uv int64) []firstDay {
-	first, sum := []firstDay{}, int64(0)
+// firstDays returns the first of all days of a target, with ranks that begin behind those of
+// visitors from elsewhere, or none where the new visitors of its days are fewer than its visitors:
+// then some came on a day that is not known, perhaps before these.
+func firstDays(days []Day, before, uv int64) []firstDay {
+	first, sum := []firstDay{}, before
 	for _, day := range days {
 		sum += day.NewVisitors
 		if len(first) < overviewFirst {
@@ -104,6 +116,9 @@ func (a overview) text(s draw.Style) string {
 		return say("%s: nothing was counted for %s\n", a.App, visit.Shown(a.Target))
 	}
 	text := say("%s: %s\n\nin all: pv %s, uv %s, hot %s\n", a.App, visit.Shown(a.Target), draw.Number(a.PV), draw.Number(a.UV), draw.Number(a.Hot))
+	if o := a.Offset; o != nil {
+		text += say("of these, from elsewhere: pv %s, uv %s, hot %s\n", draw.Number(o.PV), draw.Number(o.UV), draw.Number(o.Hot))
+	}
 	if len(a.FirstDays) > 0 {
 		text += "\n" + draw.Table{
 			Columns: []draw.Column{{Name: "FIRST DAYS"}, {Name: "PV"}, {Name: "HOT"}, {Name: "RANKS"}},

@@ -32,9 +32,16 @@ func (r *Reader) Visitors(ctx context.Context, app, target string, day int32, af
 	if !after.IsValid() {
 		after = netip.IPv4Unspecified() // comes before all others, and is nobody's
 	}
+	before, err := r.ranksBefore(ctx, app, target)
+	if err != nil {
+		return nil, err
+	}
 	err = r.onTarget(ctx, app, target, func(q *db.Queries, id int64) error {
 		rows, err := q.VisitorsOfDay(ctx, db.VisitorsOfDayParams{PageID: id, DayID: day, After: after, N: int32(n)}) //nolint:gosec // a page of an answer
 		visitors = convert(rows, func(v db.VisitorsOfDayRow) DayVisitor {
+			if v.Rank > 0 {
+				v.Rank += before
+			}
 			return DayVisitor{Visitor: v.Visitor, Rank: v.Rank, New: v.IsNew}
 		})
 		return err
@@ -44,9 +51,13 @@ func (r *Reader) Visitors(ctx context.Context, app, target string, day int32, af
 
 // ByRank returns the visitor of a target who has a rank, or ErrNobody.
 func (r *Reader) ByRank(ctx context.Context, app, target string, rank int64) (found Ranked, err error) {
+	before, err := r.ranksBefore(ctx, app, target)
+	if err != nil {
+		return found, err
+	}
 	err = r.db.Report(ctx, func(q *db.Queries) error {
-		v, err := q.VisitorByRank(ctx, db.VisitorByRankParams{App: app, Target: target, Rank: rank})
-		found = Ranked{Rank: v.Rank, FirstDay: v.FirstDay, LastDay: v.LastDay, Erased: v.Erased}
+		v, err := q.VisitorByRank(ctx, db.VisitorByRankParams{App: app, Target: target, Rank: rank - before})
+		found = Ranked{Rank: v.Rank + before, FirstDay: v.FirstDay, LastDay: v.LastDay, Erased: v.Erased}
 		if !v.Erased {
 			found.Visitor = v.Visitor
 		}
@@ -61,13 +72,17 @@ func (r *Reader) ByRank(ctx context.Context, app, target string, rank int64) (fo
 // ByAddress returns the visitor of a target who is stored under one of some addresses, the first of
 // them that is known, or ErrNobody.
 func (r *Reader) ByAddress(ctx context.Context, app, target string, stored ...netip.Addr) (found Ranked, err error) {
+	before, err := r.ranksBefore(ctx, app, target)
+	if err != nil {
+		return found, err
+	}
 	err = r.onTarget(ctx, app, target, func(q *db.Queries, id int64) error {
 		for _, ip := range stored {
 			v, err := q.VisitorByAddress(ctx, db.VisitorByAddressParams{PageID: id, Ip: ip})
 			if errors.Is(err, db.ErrNoRows) {
 				continue
 			}
-			found = Ranked{Rank: v.Rank, Visitor: v.Visitor, FirstDay: v.FirstDay, LastDay: v.LastDay}
+			found = Ranked{Rank: v.Rank + before, Visitor: v.Visitor, FirstDay: v.FirstDay, LastDay: v.LastDay}
 			return err
 		}
 		return nil

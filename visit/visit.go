@@ -22,6 +22,7 @@ type Answer struct {
 	Site Counts `json:"site"`
 	Page Counts `json:"page"`
 
+	Other    Target  `json:"-"` // that it was counted for, if not for the one that it names
 	Skipped  Skipped `json:"-"` // why the visit was not counted, if that was on purpose
 	Repeated bool    `json:"-"` // it was counted before; the numbers are those of now
 	Later    bool    `json:"-"` // it will be counted in a moment

@@ -22,6 +22,8 @@ type targetPage struct {
 	Never       bool // nor at any time
 	Tiles       []tile
 	NumbersFrom source
+	AllTime     *report.Totals // with what was counted elsewhere; nil: nothing was
+	AllTimeFrom source
 	Who         string // link to who came; "": the reader may not see it
 	Chart       chart
 	Mix         mix
@@ -135,6 +137,9 @@ func (d *Dashboard) targetRows(ctx context.Context, v view, panel string) (rows 
 	case "numbers":
 		p, err := d.reader.Numbers(ctx, look)
 		return p.Rows, err
+	case "totals":
+		p, err := d.reader.Totals(ctx, look.App, look.Target)
+		return p.Rows, err
 	case "chart":
 		if _, err := d.begins(ctx, &v); err != nil {
 			return nil, err
@@ -201,6 +206,9 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	page.Tiles = tilesOf(numbers.Rows)
 	page.Mix = mix{New: now.NewVisitors, Back: max(now.Uniques-now.NewVisitors, 0)}
 	page.Mix.Drawing = template.HTML(draw.Parts(page.Mix.New, page.Mix.Back)) //nolint:gosec // numbers alone
+	if err := d.allTime(ctx, v, page); err != nil {
+		return nil, err
+	}
 	if err := d.chart(ctx, v, asked, page); err != nil {
 		return nil, err
 	}
@@ -210,6 +218,16 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 		}
 	}
 	return page, d.visitors(ctx, v, page)
+}
+
+// allTime reads what is shown of all time, where a part of it is from elsewhere: of the days there
+// are numbers of their own.
+func (d *Dashboard) allTime(ctx context.Context, v view, page *targetPage) error {
+	totals, err := d.reader.Totals(ctx, v.app.Name, v.target())
+	if err == nil && len(totals.Rows) > 0 && totals.Rows[0].Hot > totals.Rows[0].CountedHot {
+		page.AllTime, page.AllTimeFrom = &totals.Rows[0], v.source("totals", totals.SQL)
+	}
+	return err
 }
 
 func tilesOf(rows []report.Numbers) []tile {

@@ -28,7 +28,7 @@ type ReportDay struct {
 	Hot int64
 }
 
-// Pages and what was counted for them in all.
+// Pages and what is shown of them of all time.
 type ReportPage struct {
 	// The app that counts it.
 	App string
@@ -36,14 +36,20 @@ type ReportPage struct {
 	Site string
 	// The page, without a scheme: example.com/home.
 	Uri string
-	// (visitor, day) pairs.
-	Pv int64
-	// Visitors.
-	Uv int64
-	// Visits.
-	Hot int64
+	// (visitor, day) pairs, with those from elsewhere (offsets).
+	Pv int32
+	// Visitors, likewise.
+	Uv int32
+	// Visits, likewise.
+	Hot int32
 	// When it was counted first.
 	Since pgtype.Timestamptz
+	// Those of pv that were counted here.
+	CountedPv int64
+	// Those of uv.
+	CountedUv int64
+	// Those of hot.
+	CountedHot int64
 }
 
 // Who was visitor number N of each target.
@@ -52,7 +58,7 @@ type ReportRank struct {
 	App string
 	// The page, or the site.
 	Target string
-	// The number: 1, 2, 3 …
+	// The number as it was counted: 1, 2, 3 … What is shown is higher by uv of the offset, if the target has one: report.totals tells.
 	Rank int64
 	// The visitor's address, for IPv6 the first of its network; in fd00::/8 a hash. Null: erased.
 	Visitor netip.Addr
@@ -62,20 +68,26 @@ type ReportRank struct {
 	LastDay int32
 }
 
-// Sites and what was counted for them in all.
+// Sites and what is shown of them of all time.
 type ReportSite struct {
 	// The app that counts it.
 	App string
 	// host, or host:port.
 	Site string
-	// (visitor, day) pairs.
-	Pv int64
-	// Visitors.
-	Uv int64
-	// Visits.
-	Hot int64
+	// (visitor, day) pairs, with those from elsewhere (offsets).
+	Pv int32
+	// Visitors, likewise.
+	Uv int32
+	// Visits, likewise.
+	Hot int32
 	// When it was counted first.
 	Since pgtype.Timestamptz
+	// Those of pv that were counted here.
+	CountedPv int64
+	// Those of uv.
+	CountedUv int64
+	// Those of hot.
+	CountedHot int64
 }
 
 // Who came to which page on which day, as long as that is kept.

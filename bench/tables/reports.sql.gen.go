@@ -199,7 +199,7 @@ func (q *Queries) ReportDays(ctx context.Context, arg ReportDaysParams) ([]Repor
 }
 
 const reportPage = `-- name: ReportPage :one
-SELECT app, site, uri, pv, uv, hot, since
+SELECT app, site, uri, pv, uv, hot, since, counted_pv, counted_uv, counted_hot
 FROM report.pages
 WHERE app = $1
   AND uri = $2
@@ -222,12 +222,15 @@ func (q *Queries) ReportPage(ctx context.Context, arg ReportPageParams) (ReportP
 		&i.Uv,
 		&i.Hot,
 		&i.Since,
+		&i.CountedPv,
+		&i.CountedUv,
+		&i.CountedHot,
 	)
 	return i, err
 }
 
 const reportPagesByHot = `-- name: ReportPagesByHot :many
-SELECT app, site, uri, pv, uv, hot, since
+SELECT app, site, uri, pv, uv, hot, since, counted_pv, counted_uv, counted_hot
 FROM report.pages
 WHERE app = $1
   AND site = $2
@@ -258,6 +261,9 @@ func (q *Queries) ReportPagesByHot(ctx context.Context, arg ReportPagesByHotPara
 			&i.Uv,
 			&i.Hot,
 			&i.Since,
+			&i.CountedPv,
+			&i.CountedUv,
+			&i.CountedHot,
 		); err != nil {
 			return nil, err
 		}
@@ -270,7 +276,7 @@ func (q *Queries) ReportPagesByHot(ctx context.Context, arg ReportPagesByHotPara
 }
 
 const reportPagesUnder = `-- name: ReportPagesUnder :many
-SELECT app, site, uri, pv, uv, hot, since
+SELECT app, site, uri, pv, uv, hot, since, counted_pv, counted_uv, counted_hot
 FROM report.pages
 WHERE app = $1
   AND uri LIKE $2::text || '%'
@@ -301,6 +307,9 @@ func (q *Queries) ReportPagesUnder(ctx context.Context, arg ReportPagesUnderPara
 			&i.Uv,
 			&i.Hot,
 			&i.Since,
+			&i.CountedPv,
+			&i.CountedUv,
+			&i.CountedHot,
 		); err != nil {
 			return nil, err
 		}
@@ -355,7 +364,7 @@ func (q *Queries) ReportRank(ctx context.Context, arg ReportRankParams) ([]Repor
 }
 
 const reportSites = `-- name: ReportSites :many
-SELECT app, site, pv, uv, hot, since
+SELECT app, site, pv, uv, hot, since, counted_pv, counted_uv, counted_hot
 FROM report.sites
 WHERE app = $1
 ORDER BY hot DESC
@@ -378,6 +387,9 @@ func (q *Queries) ReportSites(ctx context.Context, app string) ([]ReportSite, er
 			&i.Uv,
 			&i.Hot,
 			&i.Since,
+			&i.CountedPv,
+			&i.CountedUv,
+			&i.CountedHot,
 		); err != nil {
 			return nil, err
 		}

@@ -44,6 +44,7 @@ type commandLine struct {
 	App     appCmd     `cmd:""`
 	Visitor visitorCmd `cmd:""`
 	Page    pageCmd    `cmd:""`
+	Offset  offsetCmd  `cmd:""`
 	Report  reportCmd  `cmd:""`
 	Import  importCmd  `cmd:""`
 	Consume consumeCmd `cmd:""`

@@ -95,14 +95,29 @@ type reportDaysCmd struct {
 	SVG    string `name:"svg" placeholder:"FILE"`
 }
 
+// offsetsFlag is of reports with totals or ranks.
+type offsetsFlag struct {
+	Offsets bool `default:"true" negatable:""`
+}
+
+// reader is the one that answers.
+func (f offsetsFlag) reader(a asked) *report.Reader {
+	if f.Offsets {
+		return a.Reader
+	}
+	return a.Counted()
+}
+
 type reportPageCmd struct {
 	reportFlags
+	offsetsFlag
 	Target string `arg:"" name:"uri"`
 	To     string `placeholder:"DAY"`
 }
 
 type reportVisitorsCmd struct {
 	reportFlags
+	offsetsFlag
 	Target string `arg:"" name:"uri"`
 	Day    string `placeholder:"DAY"`
 	N      int    `short:"n" default:"100" placeholder:"N"`
@@ -110,6 +125,7 @@ type reportVisitorsCmd struct {
 
 type reportRankCmd struct {
 	reportFlags
+	offsetsFlag
 	Target  string `arg:"" name:"uri"`
 	Visitor string `arg:"" name:"n|address"`
 }
@@ -263,13 +279,13 @@ func (c *reportDaysCmd) target(ctx context.Context, a asked) (string, error) {
 
 func (c *reportPageCmd) run(ctx context.Context, p *program) error {
 	return c.withTarget(ctx, p, c.Target, func(a asked, target string) (report.Answer, error) {
-		return a.Overview(ctx, a.app.Name, target, dayOr(c.To, a.today))
+		return c.reader(a).Overview(ctx, a.app.Name, target, dayOr(c.To, a.today))
 	})
 }
 
 func (c *reportVisitorsCmd) run(ctx context.Context, p *program) error {
 	return c.withTarget(ctx, p, c.Target, func(a asked, target string) (report.Answer, error) {
-		return a.VisitorsOfDay(ctx, a.app.Name, target, dayOr(c.Day, a.today), c.N)
+		return c.reader(a).VisitorsOfDay(ctx, a.app.Name, target, dayOr(c.Day, a.today), c.N)
 	})
 }
 
@@ -277,7 +293,7 @@ func (c *reportRankCmd) run(ctx context.Context, p *program) error {
 	return c.withTarget(ctx, p, c.Target, func(a asked, target string) (report.Answer, error) {
 		name := a.app.Name
 		if rank, err := strconv.ParseInt(c.Visitor, 10, 64); err == nil {
-			found, err := a.ByRank(ctx, name, target, rank)
+			found, err := c.reader(a).ByRank(ctx, name, target, rank)
 			if errors.Is(err, report.ErrNobody) {
 				return nil, fmt.Errorf("%s has no visitor number %d", visit.Shown(target), rank)
 			}
@@ -290,7 +306,7 @@ func (c *reportRankCmd) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return nil, err
 		}
-		found, err := a.ByAddress(ctx, name, target, stored...)
+		found, err := c.reader(a).ByAddress(ctx, name, target, stored...)
 		if errors.Is(err, report.ErrNobody) {
 			return nil, fmt.Errorf("%s has no visitor %q that is still kept", visit.Shown(target), c.Visitor)
 		}

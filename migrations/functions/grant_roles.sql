@@ -42,7 +42,7 @@ BEGIN
     -- alone.
     IF 'footfall_app' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_app;
-        GRANT SELECT ON schema_files, goose_db_version, apps, keys, shares, notes, day_keys, epochs, pages, page_tallies, counters,
+        GRANT SELECT ON schema_files, goose_db_version, apps, keys, shares, notes, day_keys, epochs, pages, page_tallies, counters, offsets, totals,
             visitors, visits, visit_ids, batches, positions, refused, logs, log_marks, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses, inbox, inbox_turns, inbox_apps TO footfall_app;
         GRANT INSERT, DELETE ON notes TO footfall_app;
         GRANT INSERT ON inbox, day_keys, pages, page_tallies, counters, visitors, visits, visit_ids, batches, positions, logs, log_marks, days, open_returns TO footfall_app;
@@ -69,7 +69,7 @@ BEGIN
     -- the tables of which the views of the schema report tell the rest.
     IF 'footfall_report' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_report;
-        GRANT SELECT ON schema_files, goose_db_version, pages, counters, visitors, visits, days, visits_kept TO footfall_report;
+        GRANT SELECT ON schema_files, goose_db_version, pages, counters, totals, visitors, visits, days, visits_kept TO footfall_report;
         GRANT SELECT (id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id) ON apps TO footfall_report;
     END IF;
 

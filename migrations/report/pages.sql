@@ -1,15 +1,17 @@
 CREATE VIEW report.pages AS
-SELECT a.name AS app, s.uri AS site, p.uri, c.pv, c.uv, c.hot, p.created_at AS since
-FROM pages AS p
-JOIN pages AS s    ON s.id = p.site_id
-JOIN apps AS a     ON a.id = p.app_id
-JOIN counters AS c ON c.page_id = p.id;
+SELECT a.name AS app, s.uri AS site, t.uri, t.pv, t.uv, t.hot, t.since, t.counted_pv, t.counted_uv, t.counted_hot
+FROM totals AS t
+JOIN pages AS s ON s.id = t.site_id
+JOIN apps AS a  ON a.id = t.app_id;
 
-COMMENT ON VIEW   report.pages       IS 'Pages and what was counted for them in all.';
-COMMENT ON COLUMN report.pages.app   IS 'The app that counts it.';
-COMMENT ON COLUMN report.pages.site  IS 'Its site.';
-COMMENT ON COLUMN report.pages.uri   IS 'The page, without a scheme: example.com/home.';
-COMMENT ON COLUMN report.pages.pv    IS '(visitor, day) pairs.';
-COMMENT ON COLUMN report.pages.uv    IS 'Visitors.';
-COMMENT ON COLUMN report.pages.hot   IS 'Visits.';
-COMMENT ON COLUMN report.pages.since IS 'When it was counted first.';
+COMMENT ON VIEW   report.pages             IS 'Pages and what is shown of them of all time.';
+COMMENT ON COLUMN report.pages.app         IS 'The app that counts it.';
+COMMENT ON COLUMN report.pages.site        IS 'Its site.';
+COMMENT ON COLUMN report.pages.uri         IS 'The page, without a scheme: example.com/home.';
+COMMENT ON COLUMN report.pages.pv          IS '(visitor, day) pairs, with those from elsewhere (offsets).';
+COMMENT ON COLUMN report.pages.uv          IS 'Visitors, likewise.';
+COMMENT ON COLUMN report.pages.hot         IS 'Visits, likewise.';
+COMMENT ON COLUMN report.pages.since       IS 'When it was counted first.';
+COMMENT ON COLUMN report.pages.counted_pv  IS 'Those of pv that were counted here.';
+COMMENT ON COLUMN report.pages.counted_uv  IS 'Those of uv.';
+COMMENT ON COLUMN report.pages.counted_hot IS 'Those of hot.';

@@ -8,19 +8,21 @@ SET plan_cache_mode = force_custom_plan -- which opens the one partition
 AS $$
 #variable_conflict use_column
 DECLARE
-    page  bigint;
-    kept  integer; -- the first day that is
-    day   integer;
-    found bigint := 0;
-    more  bigint;
+    page   bigint;
+    kept   integer; -- the first day that is
+    before bigint;  -- visitors from elsewhere, by whom ranks are higher
+    day    integer;
+    found  bigint := 0;
+    more   bigint;
 BEGIN
     IF n NOT BETWEEN 1 AND 10000 THEN
         RAISE EXCEPTION 'n: % is not between 1 and 10000', n USING ERRCODE = '22023';
     END IF;
-    SELECT p.id, coalesce(k.from_day, 0)
-    INTO page, kept
+    SELECT p.id, coalesce(k.from_day, 0), t.uv - t.counted_uv
+    INTO page, kept, before
     FROM apps AS a
     JOIN pages AS p            ON p.app_id = a.id AND p.key = page_key(who_came.target)
+    JOIN totals AS t           ON t.page_id = p.id
     LEFT JOIN visits_kept AS k ON k.app_id = a.id
     WHERE a.name = who_came.app;
     FOR day IN
@@ -31,7 +33,7 @@ BEGIN
         ORDER BY d.day_id DESC
     LOOP
         RETURN QUERY
-        SELECT v.day_id, v.ip, coalesce(w.rank, 0), coalesce(w.first_day, 0), v.previous_day, coalesce(w.last_day, 0)
+        SELECT v.day_id, v.ip, coalesce(w.rank + before, 0), coalesce(w.first_day, 0), v.previous_day, coalesce(w.last_day, 0)
         FROM visits AS v
         LEFT JOIN visitors AS w ON w.page_id = v.page_id AND w.ip = v.ip
         WHERE v.page_id = page
@@ -46,6 +48,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.who_came(text, text, integer, integer, integer, integer, inet) IS 'The first n visitors of a page or site on each day of a range, the last day first, as long as they are kept: the rank of each, the first and the last day, and the one before this (0: none, or not known). after_day and after, the last row that one has, go on from there. SELECT * FROM report.who_came(''demo'', ''example.com'', 20190601, 20190630).';
+COMMENT ON FUNCTION report.who_came(text, text, integer, integer, integer, integer, inet) IS 'The first n visitors of a page or site on each day of a range, the last day first, as long as they are kept: the rank of each as shown, the first and the last day, and the one before this (0: none, or not known). after_day and after, the last row that one has, go on from there. SELECT * FROM report.who_came(''demo'', ''example.com'', 20190601, 20190630).';
 
 REVOKE ALL ON FUNCTION report.who_came(text, text, integer, integer, integer, integer, inet) FROM PUBLIC;

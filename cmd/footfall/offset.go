@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"footfall/counter"
+	"footfall/intake/moves"
+	"footfall/report/draw"
+	"footfall/visit"
+)
+
+type offsetCmd struct {
+	Set          offsetSetCmd          `cmd:""`
+	Import       offsetImportCmd       `cmd:""`
+	FromBusuanzi offsetFromBusuanziCmd `cmd:"" name:"from-busuanzi"`
+	List         offsetListCmd         `cmd:""`
+	Remove       offsetRemoveCmd       `cmd:""`
+}
+
+type offsetSetCmd struct {
+	App string `arg:""`
+	URI string `arg:"" name:"uri"`
+	Hot int64  `required:"" placeholder:"N"`
+	UV  int64  `name:"uv" placeholder:"N"`
+	PV  *int64 `name:"pv" placeholder:"N"`
+}
+
+type offsetImportCmd struct {
+	App    string `arg:""`
+	File   string `arg:"" name:"file"`
+	DryRun bool
+}
+
+type offsetFromBusuanziCmd struct {
+	App     string `arg:""`
+	Redis   string `required:"" placeholder:"URL"`
+	Sitemap string `required:"" placeholder:"URL|FILE"`
+	Prefix  string `default:"bsz" placeholder:"TEXT"`
+	DryRun  bool
+}
+
+type offsetListCmd struct {
+	App string `arg:""`
+	CSV bool   `name:"csv"`
+}
+
+type offsetRemoveCmd struct {
+	App string `arg:""`
+	URI string `arg:"" name:"uri"`
+}
+
+func (c *offsetSetCmd) run(ctx context.Context, p *program) error {
+	o := counter.Offset{URI: c.URI, Hot: c.Hot, UV: c.UV, PV: c.UV}
+	if c.PV != nil {
+		o.PV = *c.PV
+	}
+	return p.withAdmin(ctx, func(a *counter.Admin) error {
+		_, err := a.SetOffsets(ctx, c.App, []counter.Offset{o}, false)
+		return err
+	})
+}
+
+func (c *offsetImportCmd) run(ctx context.Context, p *program) error {
+	list, err := c.read(p)
+	if err != nil {
+		return err
+	}
+	return setOffsets(ctx, p, c.App, list, c.DryRun)
+}
+
+// read reads the file; - is standard input.
+func (c *offsetImportCmd) read(p *program) ([]counter.Offset, error) {
+	from := p.stdin
+	if c.File != standardOutput {
+		file, err := os.Open(c.File)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = file.Close() }()
+		from = file
+	}
+	return moves.ReadCSV(from)
+}
+
+func setOffsets(ctx context.Context, p *program, app string, list []counter.Offset, try bool) error {
+	return p.withAdmin(ctx, func(a *counter.Admin) error {
+		done, err := a.SetOffsets(ctx, app, list, try)
+		if err == nil || done != (counter.OffsetsDone{}) {
+			tried := ""
+			if try {
+				tried = "would be "
+			}
+			fmt.Fprintf(p.stdout, "offsets: %s%s added, %s changed; %s as they were\n",
+				tried, draw.Number(done.Added), draw.Number(done.Changed), draw.Number(done.Same))
+		}
+		return err // they are set; perhaps an instance does not know it yet
+	})
+}
+
+func (c *offsetFromBusuanziCmd) run(ctx context.Context, p *program) error {
+	pages, err := moves.Sitemap(ctx, c.Sitemap)
+	if err != nil {
+		return err
+	}
+	found, err := moves.ReadBusuanzi(ctx, c.Redis, c.Prefix, pages)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stdout, "found: numbers of %s pages and sites\n", draw.Number(int64(len(found.Offsets))))
+	for _, uri := range found.Without {
+		fmt.Fprintf(p.stdout, "without numbers: %s\n", visit.Shown(uri))
+	}
+	if found.Unknown > 0 {
+		fmt.Fprintf(p.stdout, "left behind: %s pages with %s visits, which the sitemap does not list\n", draw.Number(int64(found.Unknown)), draw.Number(found.Hot))
+	}
+	return setOffsets(ctx, p, c.App, found.Offsets, c.DryRun)
+}
+
+func (c *offsetListCmd) run(ctx context.Context, p *program) error {
+	return p.withAdmin(ctx, func(a *counter.Admin) error {
+		list, err := a.Offsets(ctx, c.App)
+		if err != nil {
+			return err
+		}
+		if c.CSV {
+			return writeOffsets(p.stdout, list)
+		}
+		table := tableOn(p.stdout, "PAGE OR SITE\tHOT\tPV\tUV")
+		for _, o := range list {
+			fmt.Fprintf(table, "%s\t%d\t%d\t%d\n", visit.Shown(o.URI), o.Hot, o.PV, o.UV)
+		}
+		return table.Flush()
+	})
+}
+
+// writeOffsets writes what offset import reads.
+func writeOffsets(to io.Writer, list []counter.Offset) error {
+	w := csv.NewWriter(to)
+	_ = w.Write([]string{"uri", "hot", "uv", "pv"}) // Error tells
+	for _, o := range list {
+		_ = w.Write([]string{o.URI, strconv.FormatInt(o.Hot, 10), strconv.FormatInt(o.UV, 10), strconv.FormatInt(o.PV, 10)})
+	}
+	w.Flush()
+	return w.Error()
+}
+
+func (c *offsetRemoveCmd) run(ctx context.Context, p *program) error {
+	return p.withAdmin(ctx, func(a *counter.Admin) error { return a.RemoveOffset(ctx, c.App, c.URI) })
+}

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"crypto/md5"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db/dbtest"
+)
+
+// Numbers that came before, as an operator brings them along, beside a running service.
+func TestOffset(t *testing.T) {
+	t.Parallel()
+	database := withDemo(t)
+	s := serve(t, database)
+	status, body := get(s.url + "/visit?app=demo&ip=192.0.2.1&uri=http://a.example/")
+	require.Equal(t, http.StatusOK, status)
+	assert.Equal(t, `{"site":{"pv":1,"uv":1,"rank":1,"hot":1},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}`, body)
+	well(t, "offset", "set", "demo", "http://a.example/", "--hot=1000", "--uv=200", "--pv=300", database)
+	_, body = get(s.url + "/visit?app=demo&ip=192.0.2.1&uri=http://a.example/")
+	assert.Equal(t, `{"site":{"pv":1,"uv":1,"rank":1,"hot":2},"page":{"pv":301,"uv":201,"rank":201,"hot":1002}}`, body, "in force when the command returns")
+
+	file := writeFile(t, "uri,hot,uv\na.example,5000,400\na.example/new,7,\n")
+	assert.Equal(t, "offsets: would be 2 added, 0 changed; 0 as they were\n", well(t, "offset", "import", "demo", file, "--dry-run", database))
+	assert.Equal(t, "offsets: 2 added, 0 changed; 0 as they were\n", well(t, "offset", "import", "demo", file, database))
+	assert.Equal(t, "offsets: 0 added, 0 changed; 2 as they were\n", well(t, "offset", "import", "demo", file, database))
+	assert.Equal(t, "PAGE OR SITE   HOT   PV   UV\na.example      5000  400  400\na.example/     1000  300  200\na.example/new  7     0    0\n", well(t, "offset", "list", "demo", database))
+	listed := well(t, "offset", "list", "demo", "--csv", database)
+	assert.Equal(t, "uri,hot,uv,pv\na.example,5000,400,400\na.example/,1000,200,300\na.example/new,7,0,0\n", listed)
+	again := footfallTyped(t, listed, "offset", "import", "demo", "-", database)
+	assert.Equal(t, "offsets: 0 added, 0 changed; 3 as they were\n", again.stdout, again.stderr)
+	_, body = get(s.url + "/visit?app=demo&ip=192.0.2.2&uri=http://a.example/new")
+	assert.Equal(t, `{"site":{"pv":402,"uv":402,"rank":402,"hot":5003},"page":{"pv":1,"uv":1,"rank":1,"hot":8}}`, body)
+
+	page := well(t, "report", "page", "a.example", database)
+	assert.Contains(t, page, "in all: pv 402, uv 402, hot 5,003\nof these, from elsewhere: pv 400, uv 400, hot 5,000\n")
+	assert.Contains(t, well(t, "report", "page", "a.example", "--no-offsets", database), "in all: pv 2, uv 2, hot 3\n\n")
+	assert.Contains(t, well(t, "report", "rank", "a.example", "402", database), "192.0.2.2")
+	assert.Contains(t, well(t, "report", "rank", "a.example", "192.0.2.2", "--no-offsets", database), "visitor 2 of a.example")
+	assert.Regexp(t, `192.0.2.1 +401`, well(t, "report", "visitors", "a.example", database))
+	well(t, "verify", database)
+
+	wrong := writeFile(t, "uri,hot,uv,pv\nhttp://a.example/x,1,2,\nftp://a.example/,1,,\nhttp://a.example/y,many,,\nhttp://a.example/z,5,,\n")
+	for _, more := range [][]string{{}, {"--dry-run"}} {
+		r := footfall(t, append([]string{"offset", "import", "demo", wrong, database}, more...)...)
+		assert.Equal(t, exitUsage, r.code)
+		for _, says := range []string{"footfall: line 2: hot: 1 is less than pv, 2", "footfall: line 3: uri: ", `footfall: line 4: hot: "many" is not a number`} {
+			assert.Contains(t, r.stderr, says)
+		}
+	}
+	assert.Equal(t, listed, well(t, "offset", "list", "demo", "--csv", database), "all or nothing")
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"set", "demo", "http://a.example/", "--hot=5", "--uv=6"}, "hot: 5 is less than pv, 6"},
+		{[]string{"set", "nobody", "http://a.example/", "--hot=5"}, `there is no app "nobody"`},
+		{[]string{"set", "demo", "http://a.example/"}, "--hot"},
+		{[]string{"import", "demo", filepath.Join(t.TempDir(), "none.csv")}, "no such file"},
+		{[]string{"import", "demo", writeFile(t, "")}, "it is empty"},
+		{[]string{"remove", "demo", "http://a.example/none"}, "has no offset of a.example/none"},
+		{[]string{"from-busuanzi", "demo", "--redis=mysql://x", "--sitemap=" + writeFile(t, "http://a.example/")}, "redis: it cannot be read"},
+		{[]string{"from-busuanzi", "demo", "--redis=redis://127.0.0.1:1", "--sitemap=" + writeFile(t, "<html></html>")}, "it is no sitemap"},
+	} {
+		r := footfall(t, append(append([]string{"offset"}, c.args...), database)...)
+		assert.NotZero(t, r.code, c.args)
+		assert.Contains(t, r.stderr, c.says, c.args)
+	}
+	well(t, "offset", "remove", "demo", "a.example/", database)
+	_, body = get(s.url + "/counts?app=demo&ip=192.0.2.1&uri=http://a.example/")
+	assert.Contains(t, body, `"page":{"pv":1,"uv":1,"rank":1,"hot":2}`)
+	assert.Zero(t, s.stop())
+}
+
+// elsewhere is what docs/moving.md brings numbers along from.
+type elsewhere struct {
+	folder string   // where the commands run, as a reader's checkout
+	env    []string // of them
+	known  *strings.Replacer
+	sql    *pgx.Conn // on the database of the service
+}
+
+// newElsewhere makes samples of all that the document names.
+func newElsewhere(t *testing.T) *elsewhere {
+	t.Helper()
+	database, umami := dbtest.New(t), dbtest.New(t)
+	e := &elsewhere{folder: t.TempDir()}
+	require.NoError(t, os.Mkdir(filepath.Join(e.folder, "bin"), 0o700))
+	require.NoError(t, os.Symlink(os.Args[0], filepath.Join(e.folder, "bin", "footfall")))
+	e.env = append(environment(), "FOOTFALL_DATABASE_URL="+database, "UMAMI="+umami, "TOKEN=secret")
+	for name, text := range map[string]string{
+		"access.log": `192.0.2.7 - - [` + time.Now().UTC().Format("02/Jan/2006:15:04:05 -0700") + `] "GET /hello HTTP/1.1" 200 9 "-" "` + browser + `"` + "\n",
+		"goatcounter-export.csv": `2Path,Title,Event,UserAgent,Browser,System,Session,Bot,Referrer,Referrer scheme,Screen size,Location,FirstVisit,Date
+/hello?utm=1,"A ""title"", with` + "\n" + `two lines",false,,Firefox 140,Linux,s1,0,,,"1,1,1",DE,true,2026-08-04T12:00:00Z
+/hello,Hello,false,,Firefox 140,Linux,s1,0,,,"1,1,1",DE,false,2026-08-04T12:01:00Z
+/hello,Hello,false,,Firefox 140,Linux,s2,0,,,"1,1,1",DE,true,2026-08-05T12:00:00Z
+/,Home,false,,Firefox 140,Linux,s2,0,,,"1,1,1",DE,true,2026-08-05T12:00:00Z
+click-me,,true,,Firefox 140,Linux,s2,0,,,"1,1,1",DE,true,2026-08-05T12:00:00Z
+/hello,Hello,false,,Bot,Linux,s3,5,,,"1,1,1",DE,true,2026-08-05T12:00:00Z
+`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(e.folder, name), []byte(text), 0o600))
+	}
+	made, err := pgx.Connect(t.Context(), umami)
+	require.NoError(t, err)
+	defer made.Close(t.Context())
+	_, err = made.Exec(t.Context(), `
+		CREATE TABLE public.website_event (website_id uuid, session_id uuid, url_path varchar(500), event_type integer, created_at timestamptz);
+		INSERT INTO public.website_event
+		SELECT '0fa1b9a4-0e6c-4a5e-8b0a-2f4f3c1d9e11', lpad((n % 3)::text, 32, '0')::uuid, '/hello', CASE n WHEN 9 THEN 2 ELSE 1 END, '2026-08-01'::timestamptz + n * interval '1 day'
+		FROM generate_series(1, 9) AS n;
+		INSERT INTO public.website_event VALUES ('0fa1b9a4-0e6c-4a5e-8b0a-2f4f3c1d9e12', lpad('7', 32, '0')::uuid, '/other', 1, now())`)
+	require.NoError(t, err)
+	e.sql, err = pgx.Connect(t.Context(), database)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = e.sql.Close(t.Context()) })
+	services := peers(t)
+	e.known = strings.NewReplacer(
+		"https://busuanzi.example", services+"/soxft", "https://busuanzi.ibruce.info", services+"/ibruce", "https://events.vercount.one", services+"/vercount",
+		"https://matomo.example", services+"/matomo", "https://blog.example/sitemap.xml", services+"/sitemap.xml", "redis://127.0.0.1:6379/0", busuanziOf(t))
+	return e
+}
+
+// peers are the services that are asked for numbers, as they answer.
+func peers(t *testing.T) string {
+	var asked atomic.Int64 // by which the original counts
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hot := map[string]int{"https://blog.example/": 40, "https://blog.example/hello": 30}
+		switch r.URL.Path {
+		case "/sitemap.xml":
+			fmt.Fprint(w, `<?xml version="1.0" encoding="UTF-8"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>https://blog.example/</loc></url><url><loc>https://blog.example/hello</loc></url></urlset>`)
+		case "/soxft/api":
+			fmt.Fprintf(w, `{"data":{"page_pv":%d,"page_uv":9,"site_pv":70,"site_uv":11},"message":"ok","success":true}`, hot[r.Header.Get("x-bsz-referer")])
+		case "/ibruce/busuanzi":
+			fmt.Fprintf(w, `try{%s({"site_uv":12,"page_pv":%d,"version":2.4,"site_pv":%d});}catch(e){}`, r.URL.Query().Get("jsonpCallback"), hot[r.Header.Get("Referer")]+1, 70+asked.Add(1))
+		case "/vercount/api/v2/log":
+			assert.Equal(t, http.MethodGet, r.Method, "which counts nothing")
+			fmt.Fprintf(w, `{"status":"success","message":"Data retrieved successfully","data":{"site_uv":11,"site_pv":70,"page_pv":%d}}`, hot[r.URL.Query().Get("url")])
+		case "/matomo/index.php":
+			assert.Equal(t, "secret", r.FormValue("token_auth"))
+			assert.Equal(t, "Actions.getPageUrls", r.FormValue("method"))
+			fmt.Fprint(w, `[{"label":"\/hello","nb_visits":25,"nb_hits":30,"sum_daily_nb_uniq_visitors":20,"url":"https:\/\/blog.example\/hello"},
+				{"label":"\/hello?x=1","nb_visits":1,"nb_hits":2,"sum_daily_nb_uniq_visitors":1,"url":"https:\/\/blog.example\/hello?x=1"},{"label":"Others","nb_hits":9}]`)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// busuanziOf is a Redis that has what a soxft/busuanzi counted, of the page hello and a page that is
+// gone.
+func busuanziOf(t *testing.T) string {
+	url := dbtest.Redis(t)
+	options, err := redis.ParseURL(url)
+	require.NoError(t, err)
+	client := redis.NewClient(options)
+	defer client.Close()
+	name := func(text string) string {
+		sum := md5.Sum([]byte(text))
+		return hex.EncodeToString(sum[:])[8:24]
+	}
+	site := name("blog.example")
+	for _, err := range []error{
+		client.Set(t.Context(), "bsz:site_pv:"+site, 33, 0).Err(), client.PFAdd(t.Context(), "bsz:site_uv:"+site, 1, 2, 3).Err(),
+		client.ZAdd(t.Context(), "bsz:page_pv:"+site, redis.Z{Score: 30, Member: name("/hello")}, redis.Z{Score: 3, Member: name("/gone")}).Err(),
+		client.PFAdd(t.Context(), "bsz:page_uv:"+site+":"+name("/hello"), 1, 2).Err(),
+	} {
+		require.NoError(t, err)
+	}
+	return url
+}
+
+// shellBlock is a part of a document that readers type, beneath a heading.
+var shellBlock = regexp.MustCompile("(?ms)(?:^## (.*?)$)|(?:^```sh\n(.*?)^```)")
+
+// TestMovingIsAsWritten runs every command of docs/moving.md, in order, against samples of what it
+// brings numbers along from.
+func TestMovingIsAsWritten(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"bash", "curl", "psql", "sed"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip("there is no " + program)
+		}
+	}
+	document, err := os.ReadFile("../../docs/moving.md")
+	require.NoError(t, err)
+	e := newElsewhere(t)
+	said, set := map[string]string{}, map[string]string{}
+	heading := ""
+	for _, block := range shellBlock.FindAllStringSubmatch(string(document), -1) {
+		if block[1] != "" {
+			heading = block[1]
+			continue
+		}
+		script := exec.Command("bash", "-euo", "pipefail", "-c", e.known.Replace(block[2]))
+		script.Dir, script.Env = e.folder, e.env
+		out, err := script.CombinedOutput()
+		require.NoError(t, err, "%s: %s\n%s", heading, block[2], out)
+		said[heading] += string(out)
+		var rows string
+		require.NoError(t, e.sql.QueryRow(t.Context(), `
+			WITH gone AS (DELETE FROM footfall.offsets RETURNING *)
+			SELECT coalesce(string_agg(concat_ws(' ', uri, hot, pv, uv), '; ' ORDER BY uri COLLATE "C"), '') FROM gone`).Scan(&rows))
+		set[heading] += rows + "\n"
+	}
+	both := "blog.example 70 11 11; blog.example/ 40 %[1]d %[1]d; blog.example/hello 30 %[1]d %[1]d\n"
+	assert.Equal(t, map[string]string{
+		"":                            "\n",
+		"What an offset does":         "\nblog.example 50000 30000 21000; blog.example/hello 12345 6789 6789\n",
+		"A busuanzi of your own":      "blog.example 33 3 3; blog.example/hello 30 2 2\n",
+		"A busuanzi of somebody else": "\n" + fmt.Sprintf(both, 9) + fmt.Sprintf(both, 0),
+		"Vercount":                    fmt.Sprintf(both, 0),
+		"GoatCounter":                 "blog.example 4 2 2; blog.example/ 1 1 1; blog.example/hello 3 2 2\n",
+		"Umami":                       "blog.example 8 8 3; blog.example/hello 8 8 3\n",
+		"Matomo":                      "blog.example/hello 32 21 0\n",
+		"Access logs":                 "\n",
+	}, set)
+	assert.Contains(t, said["A busuanzi of your own"], "found: numbers of 2 pages and sites\nwithout numbers: https://blog.example/\nleft behind: 1 pages with 3 visits, which the sitemap does not list\noffsets: would be 2 added")
+	assert.Contains(t, said["Access logs"], "visits counted   1\n")
+}

@@ -1,0 +1,303 @@
+package counter_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/visit"
+)
+
+// offset sets one offset of the app demo.
+func (in *instance) offset(t *testing.T, uri string, hot, pv, uv int64) {
+	t.Helper()
+	_, err := in.admin().SetOffsets(t.Context(), "demo", []counter.Offset{{URI: uri, Hot: hot, PV: pv, UV: uv}}, false)
+	require.NoError(t, err)
+}
+
+// shownAs is what each way to ask tells of a page and its site after one more visit of a visitor,
+// where all of them tell the same.
+func (in *instance) shownAs(t *testing.T, ip, uri string, counted bool) string {
+	t.Helper()
+	ctx := t.Context()
+	ask := counter.Request{App: "demo", IP: ip, URI: uri, ID: "id of " + ip + uri, Counted: counted}
+	told := map[string]string{}
+	tell := func(way string, a visit.Answer, err error) {
+		require.NoError(t, err, way)
+		told[row(a)] += way + ", "
+	}
+	a, err := in.Visit(ctx, ask)
+	tell("visit", a, err)
+	a, err = in.Visit(ctx, ask)
+	require.True(t, a.Repeated)
+	tell("repeated", a, err)
+	skipped := ask
+	skipped.ID, skipped.Prefetch = "", true
+	a, err = in.Visit(ctx, skipped)
+	require.NotEmpty(t, a.Skipped)
+	tell("skipped", a, err)
+	a, err = in.Counts(ctx, ask)
+	tell("counts", a, err)
+	many, _, err := in.CountsOf(ctx, ask, []string{uri})
+	tell("counts of many", many[0].Answer, err)
+	g, err := in.MayCount(ctx, counter.Request{App: "demo", Peer: peer, Counted: counted})
+	require.NoError(t, err)
+	numbers, err := g.Numbers(ctx, chunkOf(t, g, nil, counter.Item{URI: uri, IP: ip}).Visits)
+	tell("numbers of visits", numbers[0], err)
+	s, err := in.Badge(ctx, counter.Request{App: "demo", URI: uri, Peer: netip.MustParseAddr("192.0.2.9"), Counted: counted}, false)
+	s.Site.Rank, s.Page.Rank = a.Site.Rank, a.Page.Rank // which no badge knows
+	tell("badge", s.Answer, err)
+	require.Len(t, told, 1, "%v", told)
+	return row(a)
+}
+
+// What is from elsewhere is added wherever a total of all time is answered, and to ranks; it is in
+// no table of what was counted, and Counted leaves it out.
+func TestOffsets(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	other := plain.startOn(t, in.url, counter.Options{})
+	open := "read"
+	require.NoError(t, in.admin().SetApp(t.Context(), "demo", counter.Settings{PublicCounts: &open}))
+	const page = "http://a.example/page"
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", in.shownAs(t, "192.0.2.1", page, false))
+
+	in.offset(t, page, 1000, 300, 200)
+	in.offset(t, "a.example", 5000, 700, 600) // its own, and not the sum of its pages'
+	require.Equal(t, "702 602 602 5002 | 302 202 202 1002", in.shownAs(t, "192.0.2.2", page, false))
+	require.Equal(t, "703 603 603 5003 | 303 203 203 1003", other.shownAs(t, "192.0.2.3", page, false))
+	require.Equal(t, "4 4 4 4 | 4 4 4 4", other.shownAs(t, "192.0.2.4", page, true))
+	never, err := in.Counts(t.Context(), counter.Request{App: "demo", IP: "192.0.2.99", URI: page})
+	require.NoError(t, err)
+	require.Equal(t, "704 604 0 5004 | 304 204 0 1004", row(never), "a visitor who never came has no rank")
+
+	// A page has its offset before it is there, and at its first visit.
+	in.offset(t, "a.example/new", 50, 50, 50)
+	anybody, err := in.Counts(t.Context(), counter.Request{App: "demo", Anybody: true, URI: "http://a.example/new?x=1"})
+	require.NoError(t, err)
+	require.Equal(t, "704 604 0 5004 | 50 50 0 50", row(anybody))
+	require.Equal(t, "704 604 601 5005 | 51 51 51 51", in.shownAs(t, "192.0.2.1", "http://a.example/new", false))
+
+	// Set again it is replaced. Removed, there is what was counted.
+	in.offset(t, page, 10, 10, 10)
+	require.Equal(t, "704 604 601 5006 | 14 14 11 15", other.shownAs(t, "192.0.2.1", page+"#again", false))
+	require.NoError(t, in.admin().RemoveOffset(t.Context(), "demo", page))
+	require.ErrorContains(t, in.admin().RemoveOffset(t.Context(), "demo", page), "has no offset of a.example/page")
+	require.NoError(t, in.admin().RemoveOffset(t.Context(), "demo", "a.example"))
+	one, err := other.Counts(t.Context(), counter.Request{App: "demo", IP: "192.0.2.1", URI: page})
+	require.NoError(t, err)
+	require.Equal(t, "4 4 1 6 | 4 4 1 5", row(one))
+	list, err := in.admin().Offsets(t.Context(), "demo")
+	require.NoError(t, err)
+	require.Equal(t, []counter.Offset{{URI: "a.example/new", Hot: 50, PV: 50, UV: 50}}, list)
+	in.checkTables(t)
+	in.verified(t)
+}
+
+// Visits in chunks, and those that are counted later, are answered likewise.
+func TestOffsetsOfManyVisits(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.offset(t, "http://a/", 100, 20, 10)
+	g := in.counting(t)
+	for i, got := range g.Record(chunkOf(t, g, nil, counter.Item{URI: "http://a/", IP: "192.0.2.1"}, counter.Item{URI: "http://a/", IP: "192.0.2.1"})) {
+		require.NoError(t, got.Err)
+		require.Equal(t, fmt.Sprintf("1 1 1 %d | 21 11 11 %d", i+1, i+101), row(got.Answer))
+	}
+	bare, err := in.MayCount(t.Context(), counter.Request{App: "demo", Peer: peer, Counted: true})
+	require.NoError(t, err)
+	got := bare.Record(chunkOf(t, bare, nil, counter.Item{URI: "http://a/", IP: "192.0.2.1"}))
+	require.Equal(t, "1 1 1 3 | 1 1 1 3", row(got[0].Answer))
+}
+
+// A visit that counts for (other) is answered with the numbers of (other), to which nothing of the
+// page's is added.
+func TestOffsetsAndPagesBeyondTheLimit(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.shop(t, counter.Settings{MaxNewPages: ptr("2"), Bots: ptr("count")})
+	_, err := in.admin().SetOffsets(t.Context(), "shop", []counter.Offset{
+		{URI: "shop.example", Hot: 10, PV: 10, UV: 10}, {URI: "shop.example/a", Hot: 20, PV: 20, UV: 20}, {URI: "shop.example/b", Hot: 30, PV: 30, UV: 30},
+	}, false)
+	require.NoError(t, err)
+	for _, c := range []struct{ path, want string }{
+		{"/a", "11 11 11 11 | 21 21 21 21"}, {"/b", "11 11 11 12 | 1 1 1 1"}, {"/b", "11 11 11 13 | 1 1 1 2"},
+	} {
+		a, err := in.Visit(t.Context(), stranger("192.0.2.1", c.path))
+		require.NoError(t, err)
+		require.Equal(t, c.want, row(a))
+	}
+	asked := stranger("192.0.2.1", "/b")
+	asked.Anybody = true
+	a, err := in.Counts(t.Context(), asked)
+	require.NoError(t, err)
+	require.Equal(t, "11 11 0 13 | 30 30 0 30", row(a))
+}
+
+// Once the command has returned, no answer of any instance is without it, nor mixes old with new;
+// and the counted numbers go on as if nothing had been.
+func TestOffsetsAreSetWhileCounting(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	other := plain.startOn(t, in.url, counter.Options{})
+	var set atomic.Int64 // the offset that the last command has returned from
+	var sent atomic.Int64
+	disperse := dbtest.Crowd(t, 6, func(client, i int) {
+		atLeast := set.Load()
+		a, err := []*instance{in, other}[client%2].Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.%d.%d", client, i%200), URI: "http://a/"})
+		if assert.NoError(t, err) {
+			sent.Add(1)
+			step := a.Page.Hot / 1_000_000_000
+			assert.GreaterOrEqual(t, step, atLeast)
+			assert.Equal(t, step, a.Page.PV/1_000_000_000)
+			assert.Equal(t, step, a.Page.UV/1_000_000_000)
+			assert.Equal(t, step, a.Page.Rank/1_000_000_000)
+			assert.Equal(t, step, a.Site.Hot/1_000_000_000, "one statement set both")
+			assert.LessOrEqual(t, a.Page.Rank, a.Page.UV)
+		}
+	})
+	for step := range int64(20) {
+		n := (step + 1) * 1_000_000_000
+		_, err := in.admin().SetOffsets(t.Context(), "demo", []counter.Offset{{URI: "a", Hot: n, PV: n, UV: n}, {URI: "a/", Hot: n, PV: n, UV: n}}, false)
+		require.NoError(t, err)
+		set.Store(step + 1)
+	}
+	disperse()
+	a, err := in.Counts(t.Context(), counter.Request{App: "demo", Anybody: true, URI: "http://a/", Counted: true})
+	require.NoError(t, err)
+	require.Equal(t, sent.Load(), a.Page.Hot)
+	in.checkTables(t)
+	in.verified(t)
+}
+
+func TestOffsetsAreChecked(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.shop(t, counter.Settings{})
+	ctx := t.Context()
+	all := []struct {
+		offset counter.Offset
+		says   string
+	}{
+		{counter.Offset{URI: "shop.example/a", Hot: 3, PV: 5, UV: 5}, "hot: 3 is less than pv, 5"},
+		{counter.Offset{URI: "shop.example/a", Hot: 9, PV: 5, UV: 6}, "pv: 5 is less than uv, 6"},
+		{counter.Offset{URI: "shop.example/a", Hot: 9, PV: 5, UV: -1}, "uv: -1 is less than 0"},
+		{counter.Offset{URI: "shop.example/a", Hot: 1_000_000_000_000_001}, "hot: 1000000000000001 is more than 1000000000000000"},
+		{counter.Offset{URI: "other.example/a", Hot: 1}, "uri: app shop does not count other.example"},
+		{counter.Offset{URI: "ftp://shop.example/", Hot: 1}, "uri: "},
+		{counter.Offset{URI: "shop.example/(deleted)", Hot: 1}, "uri: shop.example/(deleted) has what was counted for other pages"},
+		{counter.Offset{URI: "(other)", Hot: 1}, "uri: (other) has what was counted for other pages"},
+		{counter.Offset{URI: "shop.example", Hot: 1, Fault: "hot: no"}, "hot: no"},
+	}
+	var list []counter.Offset
+	for i, c := range all {
+		_, err := in.admin().SetOffsets(ctx, "shop", []counter.Offset{c.offset}, false)
+		require.ErrorContains(t, err, c.says)
+		c.offset.Line = i + 2
+		list = append(list, c.offset)
+	}
+	// All faults at once, and nothing of the rest.
+	list = append(list, counter.Offset{URI: "shop.example/well", Hot: 1, Line: 50}, counter.Offset{URI: "http://SHOP.example/well#x", Hot: 2, Line: 51})
+	_, err := in.admin().SetOffsets(ctx, "shop", list, false)
+	for i, c := range all {
+		require.ErrorContains(t, err, fmt.Sprintf("line %d: %s", i+2, c.says))
+	}
+	require.ErrorContains(t, err, "line 51: uri: shop.example/well is on line 50, too")
+	require.Zero(t, in.one(t, `SELECT count(*) FROM offsets`))
+	_, err = in.admin().SetOffsets(ctx, "nobody", nil, false)
+	require.ErrorContains(t, err, `there is no app "nobody"`)
+
+	// The same again changes nothing; a trial neither, though it tells what would be.
+	well := []counter.Offset{{URI: "shop.example/a", Hot: 3}, {URI: "shop.example/b", Hot: 3}}
+	for _, c := range []struct {
+		try  bool
+		want counter.OffsetsDone
+	}{{true, counter.OffsetsDone{Added: 2}}, {false, counter.OffsetsDone{Added: 2}}, {false, counter.OffsetsDone{Same: 2}}} {
+		done, err := in.admin().SetOffsets(ctx, "shop", well, c.try)
+		require.NoError(t, err)
+		require.Equal(t, c.want, done)
+	}
+	well[1].UV, well[1].PV = 1, 1
+	done, err := in.admin().SetOffsets(ctx, "shop", well, true)
+	require.NoError(t, err)
+	require.Equal(t, counter.OffsetsDone{Changed: 1, Same: 1}, done)
+	require.Zero(t, in.one(t, `SELECT sum(uv) FROM offsets`))
+
+	many := make([]counter.Offset, 250)
+	for i := range many {
+		many[i] = counter.Offset{URI: "shop.example", Hot: -1, Line: i + 2}
+	}
+	_, err = in.admin().SetOffsets(ctx, "shop", many, false)
+	require.ErrorContains(t, err, "and 150 more faults")
+}
+
+// An offset goes with its page and its app, and stays where a visitor is erased.
+func TestOffsetsGoWithWhatTheyAreOf(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.offset(t, "a.example/page", 100, 100, 100)
+	in.offset(t, "a.example", 300, 300, 300)
+	in.count(t, "192.0.2.1", "http://a.example/page")
+	_, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.1")
+	require.NoError(t, err)
+	require.Equal(t, "302 302 302 302 | 102 102 102 102", row(in.count(t, "192.0.2.1", "http://a.example/page")), "an erased visitor is new, behind all others")
+
+	epoch := func() int64 { return in.one(t, `SELECT value FROM epochs WHERE name = 'offsets'`) }
+	require.NoError(t, in.admin().DeletePage(t.Context(), "demo", "a.example/page"))
+	require.Equal(t, "302 302 302 303 | 1 1 1 1", row(in.count(t, "192.0.2.1", "http://a.example/page")))
+	before := epoch()
+	require.NoError(t, in.admin().DeletePage(t.Context(), "demo", "a.example/page"))
+	require.Equal(t, before, epoch(), "without an offset nobody has to read all of them")
+	in.verified(t)
+
+	require.NoError(t, in.admin().DeleteApp(t.Context(), "demo"))
+	require.Zero(t, in.one(t, `SELECT count(*) FROM offsets`))
+}
+
+// An instance that does not watch apps for now answers with offsets, too: each request looks whether
+// they have changed.
+func TestOffsetsWithoutWatching(t *testing.T) {
+	t.Parallel()
+	ctx, url := t.Context(), dbtest.New(t)
+	require.NoError(t, counter.NewAdmin(dbtest.Open(t, url, db.Options{}), nil).AddApp(ctx, "demo", counter.Settings{Access: ptr("open")}))
+	c, err := counter.Open(ctx, dbtest.Open(t, url, db.Options{}), counter.Options{})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+
+	// Whoever watches holds the present epoch, which nobody can do any more.
+	conn := (&instance{url: url}).conn(t)
+	require.Eventually(t, func() bool {
+		var held bool
+		require.NoError(t, conn.QueryRow(ctx, `
+			SELECT pg_try_advisory_lock(hashtext('footfall.apps'), value::integer)
+			FROM epochs, (SELECT count(pg_terminate_backend(pid)) FROM pg_locks
+				WHERE locktype = 'advisory' AND objsubid = 2 AND classid::bigint = hashtext('footfall.apps')::bigint & 4294967295
+				  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) AS cut
+			WHERE name = 'apps'`).Scan(&held))
+		return held
+	}, time.Minute, time.Millisecond)
+	_, err = conn.Exec(ctx, `SELECT pg_advisory_lock(hashtext('footfall.apps'), value::integer + n) FROM epochs, generate_series(1, 2) AS n WHERE name = 'apps'`)
+	require.NoError(t, err)
+	_, err = conn.Exec(ctx, `INSERT INTO offsets (app_id, uri, hot, pv, uv) SELECT id, 'a/', 7, 7, 7 FROM apps`)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { // once it has noticed that its connection was cut
+		a, err := c.Counts(ctx, counter.Request{App: "demo", Anybody: true, URI: "http://a/"})
+		return err == nil && a.Page.Hot == 7
+	}, time.Minute, time.Millisecond)
+	_, err = conn.Exec(ctx, `UPDATE offsets SET hot = 100, pv = 100, uv = 100`)
+	require.NoError(t, err)
+	for n := range 3 {
+		a, err := c.Visit(ctx, counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a/"})
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprintf("1 1 1 %d | 101 101 101 %d", n+1, n+101), row(a))
+	}
+}

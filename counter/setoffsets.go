@@ -1,0 +1,162 @@
+package counter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"footfall/db"
+	"footfall/visit"
+)
+
+// Offset is what was counted for a page or a site elsewhere.
+type Offset struct {
+	URI         string // as people write it; what is listed is written as in reports
+	Hot, PV, UV int64
+
+	Line  int    // of the file that it was read from; 0: of none
+	Fault string // what is wrong with how it was written; "": nothing
+}
+
+// OffsetsDone is what became of offsets that were set.
+type OffsetsDone struct {
+	Added, Changed, Same int64
+}
+
+// mostFaults bounds the faults that are told at once.
+const mostFaults = 100
+
+// errTried ends a transaction that was only to be tried.
+var errTried = errors.New("tried")
+
+// SetOffsets sets the numbers of pages and sites that come from elsewhere, in place of those that
+// they had: all of them or, if anything is wrong with one, none. The error tells all faults. With
+// try nothing is changed, and it is told what would be.
+func (a *Admin) SetOffsets(ctx context.Context, app string, list []Offset, try bool) (done OffsetsDone, err error) {
+	err = a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
+		p, err := checkOffsets(row, list)
+		if err != nil {
+			return err
+		}
+		set, err := q.OffsetsSet(ctx, p)
+		done = OffsetsDone{set.Added, set.Changed, int64(len(list)) - set.Added - set.Changed}
+		if err == nil && try {
+			return errTried
+		}
+		return err
+	})
+	switch {
+	case try && errors.Is(err, errTried):
+		return done, nil
+	case err != nil:
+		return OffsetsDone{}, wrap("set offsets of app "+app, err)
+	}
+	return done, a.db.WaitForInstances(ctx, instancesWithin)
+}
+
+// checkOffsets reads a list, or tells all that is wrong with it.
+func checkOffsets(app *db.App, list []Offset) (p db.OffsetsSetParams, err error) {
+	var f faults
+	p.AppID = app.ID
+	lines := make(map[string]int, len(list))
+	for i := range list {
+		o := &list[i]
+		target, err := offsetTarget(app, o)
+		if before, is := lines[target]; err == nil && is {
+			err = visit.Errorf(visit.Invalid, "uri", "%s is on line %d, too: give each page once, with its numbers added up", visit.Shown(target), before)
+		}
+		if err == nil {
+			err = o.check()
+		}
+		if err != nil {
+			f.add("%s%s", o.place(), err)
+			continue
+		}
+		lines[target] = o.Line
+		p.Uris, p.Hots, p.Pvs, p.Uvs = append(p.Uris, target), append(p.Hots, o.Hot), append(p.Pvs, o.PV), append(p.Uvs, o.UV)
+	}
+	if len(f) > mostFaults {
+		f = append(f[:mostFaults], fmt.Sprintf("and %d more faults", len(f)-mostFaults))
+	}
+	return p, f.error()
+}
+
+func (o *Offset) place() string {
+	if o.Line == 0 {
+		return ""
+	}
+	return fmt.Sprintf("line %d: ", o.Line)
+}
+
+// mostOffset is the largest number that the table takes.
+const mostOffset = 1_000_000_000_000_000
+
+// check tells what is wrong with the numbers.
+func (o *Offset) check() error {
+	switch {
+	case o.UV < 0:
+		return visit.Errorf(visit.Invalid, "uv", "%d is less than 0", o.UV)
+	case o.PV < o.UV:
+		return visit.Errorf(visit.Invalid, "pv", "%d is less than uv, %d: each visitor has come on a day at least; leave pv out, if it is not known", o.PV, o.UV)
+	case o.Hot < o.PV:
+		return visit.Errorf(visit.Invalid, "hot", "%d is less than pv, %d: hot are all visits", o.Hot, o.PV)
+	case o.Hot > mostOffset:
+		return visit.Errorf(visit.Invalid, "hot", "%d is more than %d", o.Hot, int64(mostOffset))
+	}
+	return nil
+}
+
+// offsetTarget is the page or site that an offset is of.
+func offsetTarget(app *db.App, o *Offset) (string, error) {
+	if o.Fault != "" {
+		return "", visit.Errorf(visit.Invalid, "", "%s", o.Fault)
+	}
+	target, err := visit.ParseTarget(o.URI, app.KeepQuery)
+	if err != nil {
+		return "", err
+	}
+	site, path, isPage := strings.Cut(target, "/")
+	switch {
+	case site == visit.OtherSite || isPage && ("/"+path == visit.OtherPage || "/"+path == visit.DeletedPage):
+		return "", visit.Errorf(visit.Invalid, "uri", "%s has what was counted for other pages, and nothing from elsewhere", target)
+	case !countsSite(app, site):
+		return "", visit.Errorf(visit.Invalid, "uri", "app %s does not count %s: name a page or site that it counts", app.Name, visit.Shown(site))
+	}
+	return target, nil
+}
+
+// Offsets lists those of an app, in order of URI.
+func (a *Admin) Offsets(ctx context.Context, app string) (list []Offset, err error) {
+	err = a.db.Read(ctx, func(q *db.Queries) error {
+		row, err := appOf(ctx, q, app)
+		if err != nil {
+			return err
+		}
+		rows, err := q.OffsetsList(ctx, row.ID)
+		for _, o := range rows {
+			list = append(list, Offset{URI: o.Uri, Hot: o.Hot, PV: o.Pv, UV: o.Uv})
+		}
+		return err
+	})
+	return list, wrap("list the offsets of app "+app, err)
+}
+
+// RemoveOffset removes the offset of a page or a site.
+func (a *Admin) RemoveOffset(ctx context.Context, app, typed string) error {
+	err := a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
+		target, err := visit.ParseTarget(typed, row.KeepQuery)
+		if err != nil {
+			return err
+		}
+		removed, err := q.OffsetDelete(ctx, db.OffsetDeleteParams{AppID: row.ID, Uri: target})
+		if err == nil && removed == 0 {
+			return visit.Errorf(visit.NotFound, "uri", "app %s has no offset of %s: `footfall offset list` names them", app, visit.Shown(target))
+		}
+		return err
+	})
+	if err != nil {
+		return wrap("remove an offset of app "+app, err)
+	}
+	return a.db.WaitForInstances(ctx, instancesWithin)
+}

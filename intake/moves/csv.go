@@ -1,0 +1,119 @@
+// Package moves reads what was counted elsewhere: files of numbers, and databases of other
+// counters.
+package moves
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"footfall/counter"
+	"footfall/visit"
+)
+
+// columns of a file of offsets. The first two are needed.
+var columns = []string{"uri", "hot", "uv", "pv"}
+
+// ReadCSV reads a file of offsets, whose first line names its columns: uri and hot, and, if they are
+// known, uv and pv. What is wrong with a line stands in its Fault; the error is one of the file.
+func ReadCSV(from io.Reader) ([]counter.Offset, error) {
+	text := bufio.NewReader(from)
+	if mark, _ := text.Peek(3); bytes.Equal(mark, []byte("\ufeff")) { // as spreadsheets write
+		_, _ = text.Discard(len(mark))
+	}
+	r := csv.NewReader(text)
+	r.FieldsPerRecord, r.ReuseRecord = -1, true
+	header, err := r.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, fault("it is empty: its first line names the columns, uri,hot,uv,pv")
+	}
+	if err != nil {
+		return nil, unread(err)
+	}
+	places, err := readHeader(header)
+	if err != nil {
+		return nil, err
+	}
+	wide := len(header)
+	var list []counter.Offset
+	for {
+		record, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		if err != nil {
+			return nil, unread(err)
+		}
+		line, _ := r.FieldPos(0)
+		o := counter.Offset{Line: line}
+		if len(record) != wide {
+			o.Fault = fmt.Sprintf("it has %d columns, and the first line names %d", len(record), wide)
+		} else {
+			readRecord(&o, record, places)
+		}
+		list = append(list, o)
+	}
+}
+
+func fault(format string, args ...any) error {
+	return visit.Errorf(visit.Invalid, "", format, args...)
+}
+
+func unread(err error) error {
+	if wrong, ok := errors.AsType[*csv.ParseError](err); ok {
+		return fault("line %d: it is no CSV: %v", wrong.Line, wrong.Err)
+	}
+	return err
+}
+
+// readHeader returns where each of the columns stands; -1 for one that is not there.
+func readHeader(header []string) ([]int, error) {
+	places := []int{-1, -1, -1, -1}
+	for at, name := range header {
+		i := slices.Index(columns, strings.ToLower(strings.TrimSpace(name)))
+		switch {
+		case i < 0:
+			return nil, fault("line 1: %.64q is no column: it names uri,hot,uv,pv, of which uv and pv may be left out, separated by commas", name)
+		case places[i] >= 0:
+			return nil, fault("line 1: column %s is there twice", columns[i])
+		}
+		places[i] = at
+	}
+	for i, name := range columns[:2] {
+		if places[i] < 0 {
+			return nil, fault("line 1: column %s is missing: it names uri,hot,uv,pv, of which uv and pv may be left out", name)
+		}
+	}
+	return places, nil
+}
+
+// readRecord reads a line. uv that is not known is 0; pv that is not known is uv.
+func readRecord(o *counter.Offset, record []string, places []int) {
+	o.URI = strings.Clone(strings.TrimSpace(record[places[0]]))
+	numbers := make([]int64, len(columns))
+	given := make([]bool, len(columns))
+	for i, name := range columns[1:] {
+		if places[i+1] < 0 {
+			continue
+		}
+		text := strings.TrimSpace(record[places[i+1]])
+		if text == "" && name != "hot" {
+			continue
+		}
+		n, err := strconv.ParseUint(text, 10, 63)
+		if err != nil && o.Fault == "" {
+			o.Fault = fmt.Sprintf("%s: %.64q is not a number: write digits alone, like 1204", name, text)
+		}
+		numbers[i+1], given[i+1] = int64(n), true //nolint:gosec // of 63 bits
+	}
+	o.Hot, o.UV, o.PV = numbers[1], numbers[2], numbers[3]
+	if !given[3] {
+		o.PV = o.UV
+	}
+}

@@ -1,0 +1,54 @@
+-- Offsets: numbers of targets from elsewhere, which are added to what was counted where it is shown.
+
+-- name: OffsetsEpoch :one
+-- Becomes another one with every change of offsets, and in a restored or another database.
+SELECT concat_ws('/', e.value, e.xmin, (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = current_database()),
+                      extract(epoch FROM pg_postmaster_start_time()))::text AS epoch
+FROM epochs AS e
+WHERE e.name = 'offsets';
+
+-- name: OffsetsAll :many
+-- All offsets, for the instances that keep them in memory.
+SELECT app_id, uri, hot, pv, uv
+FROM offsets;
+
+-- name: OffsetsList :many
+-- The offsets of an app, in order of uri.
+SELECT uri, hot, pv, uv
+FROM offsets
+WHERE app_id = @app_id
+ORDER BY uri USING ~<~;
+
+-- name: OffsetsSet :one
+-- Sets offsets of an app, each target once, and returns how many it had not, and how many were
+-- others; those that are as they were are left alone. The arrays are one table.
+WITH written AS (
+    INSERT INTO offsets AS o (app_id, uri, hot, pv, uv)
+    SELECT @app_id::integer, unnest(@uris::text[]), unnest(@hots::bigint[]), unnest(@pvs::bigint[]), unnest(@uvs::bigint[])
+    ON CONFLICT (app_id, key) DO UPDATE
+        SET hot = excluded.hot, pv = excluded.pv, uv = excluded.uv
+        WHERE (o.hot, o.pv, o.uv) <> (excluded.hot, excluded.pv, excluded.uv)
+    RETURNING o.xmax = 0 AS is_new
+)
+SELECT count(*) FILTER (WHERE w.is_new) AS added, count(*) FILTER (WHERE NOT w.is_new) AS changed
+FROM written AS w;
+
+-- name: OffsetDelete :execrows
+-- Deletes the offset of a target, if it has one.
+DELETE FROM offsets
+WHERE app_id = @app_id
+  AND key = page_key(@uri);
+
+-- name: AppOffsetsDelete :exec
+-- Deletes the offsets of an app.
+DELETE FROM offsets
+WHERE app_id = @app_id;
+
+-- name: OffsetExists :one
+-- Whether a target has an offset: deleting none would have all be read anew.
+SELECT EXISTS (
+    SELECT
+    FROM offsets AS o
+    WHERE o.app_id = @app_id
+      AND o.key = page_key(@uri)
+) AS is_there;

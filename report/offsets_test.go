@@ -1,0 +1,83 @@
+package report_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/report"
+	"footfall/report/draw"
+)
+
+// Totals of all time and ranks have numbers from elsewhere in them, in SQL as in Go; the views tell
+// both. Nothing of a day or a range has.
+func TestOffsetsInReports(t *testing.T) {
+	t.Parallel()
+	r := newReading(t)
+	ctx := t.Context()
+	r.exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 's.example')`)
+	r.exec(t, `INSERT INTO pages (app_id, uri, site_id) SELECT 1, 's.example/p', id FROM pages`)
+	r.exec(t, `INSERT INTO counters (page_id, hot, pv, uv) SELECT id, 5, 4, 3 FROM pages`)
+	r.exec(t, `INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors) SELECT id, site_id, 20190629, 5, 4, 3 FROM pages`)
+	r.exec(t, `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) SELECT id, ('192.0.2.' || n)::inet, n, 20190629, 20190629 FROM pages, generate_series(1, 3) AS n`)
+	overview := func(target string) string {
+		a, err := r.Overview(ctx, "demo", target, 20190629)
+		require.NoError(t, err)
+		return text(t, a)
+	}
+	counted := overview("s.example/p")
+	_, err := r.admin.SetOffsets(ctx, "demo", []counter.Offset{
+		{URI: "s.example/p", Hot: 100, PV: 50, UV: 48}, {URI: "s.example", Hot: 7}, {URI: "s.example/never", Hot: 9, PV: 2, UV: 1},
+	}, false)
+	require.NoError(t, err)
+
+	for _, c := range []struct {
+		sql  string
+		want []string
+	}{
+		{`SELECT concat_ws(' ', site, pv, uv, hot, counted_pv, counted_uv, counted_hot) FROM report.sites`, []string{"s.example 4 3 12 4 3 5"}},
+		{`SELECT concat_ws(' ', uri, pv, uv, hot, counted_pv, counted_uv, counted_hot) FROM report.pages`, []string{"s.example/p 54 51 105 4 3 5"}},
+		{`SELECT t::text FROM report.totals('demo', 's.example/p') AS t`, []string{"(54,51,105,4,3,5)"}},
+		{`SELECT t::text FROM report.totals('demo', 's.example/never') AS t`, []string{"(2,1,9,0,0,0)"}},
+		{`SELECT t::text FROM report.totals('demo', 's.example/nobody') AS t`, []string{}},
+		{`SELECT t::text FROM report.totals('other', 's.example') AS t`, []string{}},
+		{`SELECT concat_ws(' ', rank, first_day, is_round) FROM report.first_visits('demo', 's.example/p', 3)`, []string{"51 20190629 f", "50 20190629 t", "49 20190629 f"}},
+		{`SELECT concat_ws(' ', target, rank) FROM report.ranks WHERE visitor = '192.0.2.3' ORDER BY 1`, []string{"s.example 3", "s.example/p 3"}},
+		{`SELECT concat_ws(' ', target, pv, new_visitors, hot) FROM report.days WHERE target = 's.example/p'`, []string{"s.example/p 4 3 5"}},
+		{`SELECT concat_ws(' ', uri, pv, new_visitors, hot) FROM report.top_pages('demo', 0, 20190629)`, []string{"s.example/p 4 3 5"}},
+		{`SELECT concat_ws(' ', uniques, new_visitors, pv, hot) FROM report.numbers('demo', 's.example/p', 0, 20190629)`, []string{"3 3 4 5"}},
+	} {
+		assert.Equal(t, c.want, rowsOf[string](t, r, c.sql), c.sql)
+	}
+
+	shown := overview("s.example/p")
+	assert.Contains(t, shown, `"pv":54,"uv":51,"hot":105,"offset":{"pv":50,"uv":48,"hot":100},"first_days":[{"day":20190629,"pv":4,"new_visitors":3,"hot":5,"uv":51}]`)
+	bare, err := r.Counted().Overview(ctx, "demo", "s.example/p", 20190629)
+	require.NoError(t, err)
+	assert.Equal(t, counted, text(t, bare))
+	assert.Contains(t, overview("s.example/never"), `"pv":2,"uv":1,"hot":9`)
+	a, err := r.Overview(ctx, "demo", "s.example/p", 20190629)
+	require.NoError(t, err)
+	var out strings.Builder
+	require.NoError(t, report.Print(&out, a, report.Text, draw.Style{}))
+	printed := out.String()
+	assert.Contains(t, printed, "in all: pv 54, uv 51, hot 105\nof these, from elsewhere: pv 50, uv 48, hot 100\n")
+	assert.Contains(t, printed, "49 to 51")
+
+	rank := int64(rand.IntN(3)) + 1
+	for reader, before := range map[*report.Reader]int64{r.Reader: 48, r.Counted(): 0} {
+		found, err := reader.ByRank(ctx, "demo", "s.example/p", rank+before)
+		require.NoError(t, err)
+		assert.Equal(t, rank+before, found.Rank)
+		assert.EqualValues(t, '0'+rank, found.Visitor.String()[len("192.0.2.")])
+		again, err := reader.ByAddress(ctx, "demo", "s.example/p", found.Visitor)
+		require.NoError(t, err)
+		assert.Equal(t, found, again)
+	}
+	_, err = r.ByRank(ctx, "demo", "s.example/p", 48)
+	require.ErrorIs(t, err, report.ErrNobody)
+}
