@@ -345,6 +345,9 @@ func TestInboxWhoseRowsAreGone(t *testing.T) {
 		return strings.Contains(in.log.String(), "rows of visits that wait are gone: run footfall verify")
 	}, time.Minute, 5*time.Millisecond)
 	assert.Equal(t, "3 3 3 3 | 3 3 3 3", row(in.count(t, "192.0.2.4", "http://a.example/")))
+	in.later(t, counter.Request{IP: "192.0.2.5", URI: "http://a.example/"})
+	require.Eventually(t, func() bool { return in.one(t, `SELECT inbox_behind(1)`) == 1 }, time.Minute, 5*time.Millisecond, in.log)
+	assert.Equal(t, "4 4 3 5 | 4 4 3 5", row(in.count(t, "192.0.2.4", "http://a.example/")))
 }
 
 func TestInboxIsBounded(t *testing.T) {

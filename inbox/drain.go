@@ -143,8 +143,10 @@ func (d *drainer) alone(ctx context.Context, f func() error) (mine bool, err err
 func (d *drainer) drain(ctx context.Context) error {
 	for first, closed := true, int64(0); ; first = false {
 		taken, err := d.countUntil(ctx, math.MaxInt64)
-		if closed = 0; err == nil && (first || taken >= fewVisits) {
-			closed, err = d.close(ctx)
+		if closed = 0; first || taken >= fewVisits { // also where a turn has failed: the next ones need not
+			var failed error
+			closed, failed = d.close(ctx)
+			err = errors.Join(err, failed)
 		}
 		if time.Since(d.emptied) > emptyEvery {
 			err = errors.Join(err, Empty(ctx, d.db))
