@@ -193,7 +193,9 @@ func (d *drainer) countUntil(ctx context.Context, until int64) (taken int64, err
 		some, err := d.count(ctx, turn)
 		if taken += some; err != nil {
 			failed = errors.Join(failed, fmt.Errorf("count turn %d of the inbox: %w", turn.Turn, err))
-			failures++
+			if !errors.Is(err, errRowsGone) { // which stays, and says nothing of the next one
+				failures++
+			}
 		}
 		if ctx.Err() != nil {
 			return taken, ctx.Err()
@@ -218,7 +220,7 @@ func (d *drainer) count(ctx context.Context, t db.InboxTurnNextRow) (taken int64
 		}
 		if len(rows) == 0 {
 			if !begun {
-				return c.taken, errors.New("rows of visits that wait are gone: run footfall verify")
+				return c.taken, errRowsGone
 			}
 			return c.taken, nil
 		}
@@ -290,6 +292,9 @@ func (d *drainer) yield(ctx context.Context) {
 // placeBits of a position in a turn say how many visits of the row are counted whose number the
 // others are.
 const placeBits = 16
+
+// errRowsGone is of a turn that cannot be counted to its end.
+var errRowsGone = errors.New("rows of visits that wait are gone: run footfall verify")
 
 // errReadAgain: the rest has to be read again from the position on.
 var errReadAgain = errors.New("read again")
