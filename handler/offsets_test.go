@@ -91,6 +91,9 @@ func TestOffsetsOverHTTP(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, e.get("/api/apps/demo/days?site=hhui.top&offsets=no").status, "days have none")
 	assert.Equal(t, "offsets: \"yes\" is neither no nor left out", e.get("/badge/demo.svg?uri=http://hhui.top/home&offsets=yes").header.Get(errorHeader))
 
+	var last int64
+	require.NoError(t, e.connect(e.database).QueryRow(t.Context(), `SELECT max(rank) FROM report.who_came('demo', 'hhui.top/home', 20190629, 20190630)`).Scan(&last))
+	assert.EqualValues(t, 102, last)
 	page := e.get("/dash/demo/hhui.top?page=/home").body
 	assert.Equal(t, 1, strings.Count(page, "with what was counted elsewhere: hot 1\u202f008, pv 203, uv 102; here alone, as in all days: hot 8, pv 3, uv 2."), page)
 	assert.Equal(t, 1, strings.Count(page, "<b>no. 102</b>"), "first visits have ranks as visitors were told them")
