@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -11,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/embed"
 )
@@ -111,9 +115,12 @@ func TestOwnAppComesFirst(t *testing.T) {
 	assert.Contains(t, said, "\n  "+embed.PinnedLine("https://count.example", "shop")+"\n")
 	assert.Contains(t, said, "https://count.example/embed?app=shop\n")
 	assert.Empty(t, well(t, "app", "add", "backend", "--site=shop.example", "--access=key", "--data", data), "no page counts for it")
-	s := serve(t, "--data", data)
+	s := serve(t, "--data", data, "--busuanzi=shop")
 	assert.NotContains(t, well(t, "app", "list", "--data", data), "demo")
 	assert.NotContains(t, s.said(), "is open")
+	assert.NotContains(t, s.said(), "--busuanzi")
+	status, _ := get(s.url + "/busuanzi?url=http://shop.example/")
+	assert.Equal(t, http.StatusOK, status, "of the two apps that list the site it is the one that was named")
 }
 
 // What the server refuses for good is told at once; nobody waits for it.
@@ -196,4 +203,15 @@ func TestHelpAndVersion(t *testing.T) {
 	unknown := footfall(t, "help", "nothing")
 	assert.Equal(t, exitUsage, unknown.code)
 	assert.Contains(t, unknown.stderr, "unexpected argument nothing")
+}
+
+func TestMissingAppOfBusuanziIsToldOf(t *testing.T) {
+	t.Parallel()
+	var said bytes.Buffer
+	p := &program{log: slog.New(slog.NewTextHandler(&said, nil))}
+	for _, app := range []string{"", "shop", "blog"} {
+		(&serveCmd{Busuanzi: app}).warnOfApps(p, []db.App{{Name: "shop"}})
+	}
+	assert.Equal(t, 1, strings.Count(said.String(), "level=WARN"))
+	assert.Contains(t, said.String(), "--busuanzi: there is no app blog yet")
 }
