@@ -86,13 +86,25 @@ func TestBusuanzi(t *testing.T) {
 		assert.Equal(t, numbersOf("7", "1", "7", "1"), a.body)
 		assert.Equal(t, "application/json", a.header.Get("Content-Type"))
 	})
+	t.Run("numbers that came before", func(t *testing.T) {
+		e.administer(func(ctx context.Context, a *counter.Admin) error {
+			_, err := a.SetOffsets(ctx, "shop", []counter.Offset{{URI: "http://example.com/moved", Hot: 1000, PV: 200, UV: 100}}, false)
+			return err
+		})
+		at := []string{"X-Bsz-Referer", "http://example.com/moved"}
+		for _, call := range []answer{
+			e.ask(http.MethodPost, "/busuanzi/api", at...), e.ask(http.MethodGet, "/busuanzi/api", at...), e.ask(http.MethodGet, "/api/v2/log?url=http://example.com/moved"),
+		} {
+			assert.Contains(t, call.body, `"data":`+numbersOf("8", "1", "1001", "101"))
+		}
+	})
 	t.Run("what is not counted", func(t *testing.T) {
 		bot := e.ask(http.MethodGet, "/busuanzi?url="+url.QueryEscape(busuanziPage), "User-Agent", "curl/8")
 		assert.Equal(t, "bot", bot.header.Get(skippedHeader))
-		assert.Equal(t, numbersOf("7", "1", "7", "1"), bot.body)
+		assert.Equal(t, numbersOf("8", "1", "7", "1"), bot.body)
 		assert.Equal(t, http.StatusOK, e.ask(http.MethodHead, "/busuanzi?jsonpCallback=a", "Referer", busuanziPage).status)
 		assert.Equal(t, http.StatusMethodNotAllowed, e.ask(http.MethodPost, "/busuanzi").status)
-		assert.Equal(t, numbersOf("8", "1", "1", "1"), e.ask(http.MethodGet, "/busuanzi?url=http://example.com/another").body)
+		assert.Equal(t, numbersOf("9", "1", "1", "1"), e.ask(http.MethodGet, "/busuanzi?url=http://example.com/another").body)
 	})
 }
 
