@@ -188,7 +188,7 @@ func busuanziOf(t *testing.T) string {
 }
 
 // shellBlock is a part of a document that readers type, beneath a heading.
-var shellBlock = regexp.MustCompile("(?ms)(?:^## (.*?)$)|(?:^```sh\n(.*?)^```)")
+var shellBlock = regexp.MustCompile("(?ms)^(?:## (.*?)$|```sh\n(.*?\n)```)")
 
 // TestMovingIsAsWritten runs every command of docs/moving.md, in order, against samples of what it
 // brings numbers along from.
