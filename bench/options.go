@@ -1,5 +1,6 @@
-// Package bench is what all benchmarks have in common: their options, the PostgreSQL that they measure on, the processes that they
-// load, and how figures are written. What is measured lies in the folders below.
+// Package bench is what all benchmarks have in common: their options, the PostgreSQL that they
+// measure on, the processes that they load, and how figures are written. What is measured lies in
+// the folders below.
 package bench
 
 import (

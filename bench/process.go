@@ -26,8 +26,9 @@ type Process struct {
 	result error
 }
 
-// Start runs a program, this one where none is named, and returns when it is ready. The arguments may depend on the addresses it is
-// to listen on. The process ends with ctx, or with Stop, which must be called.
+// Start runs a program, this one where none is named, and returns when it is ready. The arguments
+// may depend on the addresses it is to listen on. The process ends with ctx, or with Stop, which
+// must be called.
 func Start(ctx context.Context, program string, arguments func(addr, admin string) []string) (_ *Process, err error) {
 	if program == "" {
 		if program, err = os.Executable(); err != nil {
@@ -173,7 +174,8 @@ func (f Figures) Of(name string) (float64, error) {
 	return value, nil
 }
 
-// PeakMemory is the most memory that the process ever held, in bytes; 0 where the system does not tell.
+// PeakMemory is the most memory that the process ever held, in bytes; 0 where the system does not
+// tell.
 func (p *Process) PeakMemory() int64 { return PeakMemory(p.cmd.Process.Pid) }
 
 // PeakMemory is that of any process that runs.

@@ -41,7 +41,8 @@ type Server struct {
 	stop  func() error
 }
 
-// OpenServer uses the server that databaseURL names, or starts one with its data in a new folder in dir. It must be closed.
+// OpenServer uses the server that databaseURL names, or starts one with its data in a new folder in
+// dir. It must be closed.
 func OpenServer(ctx context.Context, databaseURL, dir, binDir string) (_ *Server, err error) {
 	s := &Server{stop: func() error { return nil }}
 	if databaseURL == "" {
@@ -100,7 +101,8 @@ func (s *Server) Machine(ctx context.Context) (Machine, error) {
 // made counts the databases of this process, so that no two have one name.
 var made atomic.Int64
 
-// Database makes a database, an empty one or a copy of the one that template names, and returns its URL. drop removes it; it must be called.
+// Database makes a database, an empty one or a copy of the one that template names, and returns its
+// URL. drop removes it; it must be called.
 func (s *Server) Database(ctx context.Context, template string) (address string, drop func() error, err error) {
 	name := fmt.Sprintf("footfall_bench_%d_%d", os.Getpid(), made.Add(1))
 	quoted, from := pgx.Identifier{name}.Sanitize(), "template0 ENCODING 'UTF8'"
@@ -165,8 +167,8 @@ func Migrated(ctx context.Context, address string) (*db.DB, error) {
 	return d, nil
 }
 
-// RowsWritten is how many rows have been written into the tables of a database since it was made. It waits until nobody is connected
-// to it any more: a session need not tell before it ends.
+// RowsWritten is how many rows have been written into the tables of a database since it was made.
+// It waits until nobody is connected to it any more: a session need not tell before it ends.
 func (s *Server) RowsWritten(ctx context.Context, address string) (int64, error) {
 	name, err := nameOf(address)
 	if err != nil {

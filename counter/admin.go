@@ -24,8 +24,8 @@ type Admin struct {
 // NewAdmin returns an Admin. It needs the secret for apps whose visitors are hashed.
 func NewAdmin(d *db.DB, secret Secret) *Admin { return &Admin{d, secret} }
 
-// instancesWithin is how long a change waits for the running instances. It is longer than the server
-// takes to notice that one of them has vanished (db.Options.DeadAfter).
+// instancesWithin is how long a change waits for the running instances. It is longer than the
+// server takes to notice that one of them has vanished (db.Options.DeadAfter).
 const instancesWithin = 15 * time.Second
 
 var appName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)

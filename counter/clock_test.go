@@ -24,7 +24,8 @@ func (c *localClock) Now() time.Time { return time.Now().Add(time.Duration(c.ahe
 
 const tenYears = 10 * 365 * 24 * time.Hour
 
-// startWithLocalClock starts an instance that knows the time only by measuring, as the service does.
+// startWithLocalClock starts an instance that knows the time only by measuring, as the service
+// does.
 func startWithLocalClock(t *testing.T, url string, ahead time.Duration, log *bytes.Buffer) (*instance, *localClock) {
 	t.Helper()
 	local := &localClock{}

@@ -43,8 +43,8 @@ type Counted struct {
 	Fault string // what is wrong with the URI, in a sentence: then there are no numbers
 }
 
-// CountsOf is Counts of many pages at once, in place of the URI of the request. An error is one that
-// all of them have in common, and so is how far they are behind.
+// CountsOf is Counts of many pages at once, in place of the URI of the request. An error is one
+// that all of them have in common, and so is how far they are behind.
 func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) (counted []Counted, behind int64, err error) {
 	a, w, err := c.admitCaller(ctx, &r, ScopeRead)
 	if err != nil {

@@ -539,8 +539,8 @@ func TestInboxIsCountedByOne(t *testing.T) {
 	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.count(t, peer.String(), "http://a.example/")))
 }
 
-// A batch is held up, and the next one gathers behind it: its visits do not wait for their turn, nor
-// does anything ask the tables for their numbers.
+// A batch is held up, and the next one gathers behind it: its visits do not wait for their turn,
+// nor does anything ask the tables for their numbers.
 func TestOverloadTakesWhatWaitsToTheInbox(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{Options: record.Options{MaxWait: time.Second, Overflow: true}})

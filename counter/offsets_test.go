@@ -263,8 +263,8 @@ func TestOffsetsGoWithWhatTheyAreOf(t *testing.T) {
 	require.Zero(t, in.one(t, `SELECT count(*) FROM offsets`))
 }
 
-// An instance that does not watch apps for now answers with offsets, too: each request looks whether
-// they have changed.
+// An instance that does not watch apps for now answers with offsets, too: each request looks
+// whether they have changed.
 func TestOffsetsWithoutWatching(t *testing.T) {
 	t.Parallel()
 	ctx, url := t.Context(), dbtest.New(t)

@@ -9,8 +9,8 @@ import (
 	"footfall/visit"
 )
 
-// BenchmarkShown is what offsets cost an answer of an app that has 100,000, and how much memory they
-// take.
+// BenchmarkShown is what offsets cost an answer of an app that has 100,000, and how much memory
+// they take.
 func BenchmarkShown(b *testing.B) {
 	const many = 100_000
 	var before, after runtime.MemStats

@@ -31,9 +31,9 @@ import (
 // TestStorm lets all that may happen to a database happen at once: instances whose clocks differ,
 // days that pass in a moment, visits, some of which go through the inbox, commands, retention,
 // connections that are cut, instances that are killed. Whatever the order, no promise is broken at
-// any moment, each visit that was answered has a number of its own, each that was accepted is counted
-// once, and there is no deadlock. STORM_SECONDS makes it longer, STORM_SEED
-// repeats what is done, though not the order in which it meets.
+// any moment, each visit that was answered has a number of its own, each that was accepted is
+// counted once, and there is no deadlock. STORM_SECONDS makes it longer, STORM_SEED repeats what is
+// done, though not the order in which it meets.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	s := newStorm(t)
@@ -188,8 +188,8 @@ func (s *storm) open(name string) *db.DB {
 	return dbtest.Open(s.T, named.String(), db.Options{})
 }
 
-// start starts an instance whose clock is ahead of the slowest one. One of them has its visits go to
-// the inbox rather than wait.
+// start starts an instance whose clock is ahead of the slowest one. One of them has its visits go
+// to the inbox rather than wait.
 func (s *storm) start(in *stormInstance, ahead time.Duration) {
 	o := counter.Options{Secret: secret, Options: record.Options{
 		Clock:   func() time.Time { return s.now(ahead) },

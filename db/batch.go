@@ -274,7 +274,8 @@ func (d *DB) LastDays(ctx context.Context, sites []int64) (map[int64]int32, erro
 	return last, nil
 }
 
-// MayBeLate reports whether visits of some sites on a day each may be late. The slices are one table.
+// MayBeLate reports whether visits of some sites on a day each may be late. The slices are one
+// table.
 func (d *DB) MayBeLate(ctx context.Context, sites []int64, days []int32) (late bool, err error) {
 	late, err = New(d.writers).ToldAreLate(ctx, ToldAreLateParams{Sites: sites, Days: days})
 	if FaultOf(err) == FaultUnknown {

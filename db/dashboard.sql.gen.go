@@ -202,8 +202,8 @@ type PanelFoldersRow struct {
 	HotBefore int64
 }
 
-// What is in a folder of a site in a range of days, and so many days before: folders and pages, and,
-// without a path, all others.
+// What is in a folder of a site in a range of days, and so many days before: folders and pages,
+// and, without a path, all others.
 func (q *Queries) PanelFolders(ctx context.Context, arg PanelFoldersParams) ([]PanelFoldersRow, error) {
 	rows, err := q.db.Query(ctx, PanelFolders,
 		arg.App,

@@ -136,7 +136,8 @@ func TestOnlyPartitionsOfVisitsAreDropped(t *testing.T) {
 	}
 }
 
-// A function that runs as the owner must not take the names of a caller's own objects for the owner's.
+// A function that runs as the owner must not take the names of a caller's own objects for the
+// owner's.
 func TestPartitionFunctionsTakeNoNamesFromTheirCaller(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)

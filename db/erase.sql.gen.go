@@ -702,8 +702,8 @@ type VisitorKeepParams struct {
 	Ips   []netip.Addr
 }
 
-// Locks what VisitorErase will delete, as one does who wants the rows to stay: no visit waits for
-// that. After it their blocks are in memory, and in the WAL.
+// Locks what VisitorErase will delete, with the lock of somebody who wants rows to stay: no visit
+// waits for that. After it their blocks are in memory, and in the WAL.
 func (q *Queries) VisitorKeep(ctx context.Context, arg VisitorKeepParams) error {
 	_, err := q.db.Exec(ctx, VisitorKeep, arg.Pages, arg.Ips)
 	return err

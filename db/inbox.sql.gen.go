@@ -90,7 +90,8 @@ const InboxHold = `-- name: InboxHold :exec
 SELECT pg_advisory_xact_lock(hashtext('footfall.inbox'))
 `
 
-// Waits until nobody writes to the inbox, and keeps others from it until the end of the transaction.
+// Waits until nobody writes to the inbox, and keeps others from it until the end of the
+// transaction.
 func (q *Queries) InboxHold(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, InboxHold)
 	return err
@@ -129,9 +130,9 @@ type InboxLookRow struct {
 	Oldest  time.Time
 }
 
-// What is in the inbox: its open turn, with how many rows and visits; how many visits of closed turns
-// are not counted yet; how many visits these hold together, counted ones included; and since when
-// the first visit waits (1970: none does). No row where none of its tables takes visits.
+// What is in the inbox: its open turn, with how many rows and visits; how many visits of closed
+// turns are not counted yet; how many visits these hold together, counted ones included; and since
+// when the first visit waits (1970: none does). No row where none of its tables takes visits.
 func (q *Queries) InboxLook(ctx context.Context) (InboxLookRow, error) {
 	row := q.db.QueryRow(ctx, InboxLook)
 	var i InboxLookRow
@@ -159,8 +160,8 @@ type InboxMoveParams struct {
 	Dropped  int64
 }
 
-// Moves the position of an app in a turn, in the transaction that counts what is between. Fails with
-// SQLSTATE FF004 when it stands elsewhere.
+// Moves the position of an app in a turn, in the transaction that counts what is between. Fails
+// with SQLSTATE FF004 when it stands elsewhere.
 func (q *Queries) InboxMove(ctx context.Context, arg InboxMoveParams) error {
 	_, err := q.db.Exec(ctx, InboxMove,
 		arg.Turn,
@@ -213,8 +214,8 @@ type InboxPutParams struct {
 }
 
 // The inbox: visits that are accepted now and counted a moment later.
-// Writes visits of an app to the table that is open, in a transaction that BatchBegin has begun. The
-// last five arrays are one table.
+// Writes visits of an app to the table that is open, in a transaction that BatchBegin has begun.
+// The last five arrays are one table.
 func (q *Queries) InboxPut(ctx context.Context, arg InboxPutParams) error {
 	_, err := q.db.Exec(ctx, InboxPut,
 		arg.App,
@@ -281,9 +282,10 @@ type InboxReadRow struct {
 	FromDay    int32
 }
 
-// The next rows of a closed turn from a number on that are not counted to their end, of all apps but
-// some, as many as have about so many visits, at least one; with the position of their app, whether
-// that still tells days and visitors apart as it did, and from which day on it keeps visits.
+// The next rows of a closed turn from a number on that are not counted to their end, of all apps
+// but some, as many as have about so many visits, at least one; with the position of their app,
+// whether that still tells days and visitors apart as it did, and from which day on it keeps
+// visits.
 func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxReadRow, error) {
 	rows, err := q.db.Query(ctx, InboxRead,
 		arg.Slot,

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Late visits to two sites of an app delete the same lists, without a lock that both take before. They
-// do so in one order, or each would wait for the other.
+// Late visits to two sites of an app delete the same lists, without a lock that both take before.
+// They do so in one order, or each would wait for the other.
 func TestListsGoInOneOrder(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)

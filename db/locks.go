@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A migration that waits for a lock keeps everybody waiting who comes after it, even for a lock that
-// would be granted at once. So it gives up after lockWait, leaves the others alone for lockPause,
-// and tries again.
+// A migration that waits for a lock keeps everybody waiting who comes after it, even for a lock
+// that would be granted at once. So it gives up after lockWait, leaves the others alone for
+// lockPause, and tries again.
 const (
 	lockWait  = 100 * time.Millisecond
 	lockPause = 200 * time.Millisecond

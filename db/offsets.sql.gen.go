@@ -110,7 +110,8 @@ FROM epochs AS e
 WHERE e.name = 'offsets'
 `
 
-// Offsets: numbers of targets from elsewhere, which are added to what was counted where it is shown.
+// Offsets: numbers of targets from elsewhere, which are added to what was counted where it is
+// shown.
 // Becomes another one with every change of offsets, and in a restored or another database.
 func (q *Queries) OffsetsEpoch(ctx context.Context) (string, error) {
 	row := q.db.QueryRow(ctx, OffsetsEpoch)

@@ -116,9 +116,9 @@ type CountsOfVisitsRow struct {
 	Rank  int64
 }
 
-// The numbers of some targets of an app, each with the rank there of the visitor beside it (0: never
-// came), and its place in the arrays (from 1). Targets that were never counted are left out. One by
-// one, however few the planner takes them for.
+// The numbers of some targets of an app, each with the rank there of the visitor beside it (0:
+// never came), and its place in the arrays (from 1). Targets that were never counted are left out.
+// One by one, however few the planner takes them for.
 func (q *Queries) CountsOfVisits(ctx context.Context, arg CountsOfVisitsParams) ([]CountsOfVisitsRow, error) {
 	rows, err := q.db.Query(ctx, CountsOfVisits, arg.Uris, arg.Ips, arg.AppID)
 	if err != nil {

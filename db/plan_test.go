@@ -334,7 +334,8 @@ func readOf(t *testing.T, conn *pgx.Conn, table, statement string) int64 {
 	return read() - before
 }
 
-// Whoever asks a view for one target, by its uri as they know it, is not kept waiting by the others.
+// Whoever asks a view for one target, by its uri as they know it, is not kept waiting by the
+// others.
 func TestViewsLookUpOneTarget(t *testing.T) {
 	t.Parallel()
 	_, conn := fixture(t)

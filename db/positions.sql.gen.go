@@ -128,9 +128,9 @@ type PositionOpenRow struct {
 }
 
 // Positions: how far sources have been counted.
-// Where a position stands, the content that it was made for, and the first day of which the app took
-// visits then; made at the beginning of its source if it was not there. Whoever moves it at this
-// moment is waited for.
+// Where a position stands, the content that it was made for, and the first day of which the app
+// took visits then; made at the beginning of its source if it was not there. Whoever moves it at
+// this moment is waited for.
 func (q *Queries) PositionOpen(ctx context.Context, arg PositionOpenParams) (PositionOpenRow, error) {
 	row := q.db.QueryRow(ctx, PositionOpen,
 		arg.AppID,

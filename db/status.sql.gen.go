@@ -48,8 +48,8 @@ type StatusAppsRow struct {
 }
 
 // Each app that is not being deleted: its visits over all of its sites, the last day on which it
-// counted one, the visits of that day, and the first day whose rows it keeps. Days are 0 where there
-// is none. The time of day of a visit is stored nowhere.
+// counted one, the visits of that day, and the first day whose rows it keeps. Days are 0 where
+// there is none. The time of day of a visit is stored nowhere.
 func (q *Queries) StatusApps(ctx context.Context) ([]StatusAppsRow, error) {
 	rows, err := q.db.Query(ctx, StatusApps)
 	if err != nil {
@@ -99,8 +99,8 @@ type StatusDailyRow struct {
 	ClosedAt  time.Time
 }
 
-// The daily task: the last day on which all of it was done, whether it runs at this moment, the last
-// closed day, and when that was closed. Days are 0 where there is none.
+// The daily task: the last day on which all of it was done, whether it runs at this moment, the
+// last closed day, and when that was closed. Days are 0 where there is none.
 func (q *Queries) StatusDaily(ctx context.Context) (StatusDailyRow, error) {
 	row := q.db.QueryRow(ctx, StatusDaily)
 	var i StatusDailyRow
@@ -169,7 +169,8 @@ type StatusServerRow struct {
 	Bytes    int64
 }
 
-// How the service is: what an operator asks first. Nothing here reads a table of visits or visitors.
+// How the service is: what an operator asks first. Nothing here reads a table of visits or
+// visitors.
 // The server, and the database on it.
 func (q *Queries) StatusServer(ctx context.Context) (StatusServerRow, error) {
 	row := q.db.QueryRow(ctx, StatusServer)

@@ -12,8 +12,8 @@ import (
 	"footfall/db/dbtest"
 )
 
-// While a report reads, the rows of a day go: what it calls exact is right all the same. Two of five
-// visitors came on the day that stays, too.
+// While a report reads, the rows of a day go: what it calls exact is right all the same. Two of
+// five visitors came on the day that stays, too.
 func TestUniquesBesideADayThatIsDropped(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)

@@ -87,10 +87,10 @@ type VerifyInboxRow struct {
 	Offenders []int64
 }
 
-// The turns of the inbox, each in the place of a target: of one that is closed so many visits of each
-// app wait by its rows as by what was accepted and what was taken out, of the open one none was; all
-// apps together had what the turn accepted; and the rows of turns that are not there, which nobody
-// would count.
+// The turns of the inbox, each in the place of a target: of one that is closed so many visits of
+// each app wait by its rows as by what was accepted and what was taken out, of the open one none
+// was; all apps together had what the turn accepted; and the rows of turns that are not there,
+// which nobody would count.
 func (q *Queries) VerifyInbox(ctx context.Context, n int32) ([]VerifyInboxRow, error) {
 	rows, err := q.db.Query(ctx, VerifyInbox, n)
 	if err != nil {

@@ -150,9 +150,9 @@ type VerifySiteTotalsRow struct {
 	Offenders []int64
 }
 
-// What `footfall verify` recomputes of some sites, but those of an app that is being deleted, and of
-// the lists of first pages; by days of those that come after one, up to another. The queries return
-// what verify.sql tells.
+// What `footfall verify` recomputes of some sites, but those of an app that is being deleted, and
+// of the lists of first pages; by days of those that come after one, up to another. The queries
+// return what verify.sql tells.
 // Sites against the sums of their pages.
 func (q *Queries) VerifySiteTotals(ctx context.Context, arg VerifySiteTotalsParams) ([]VerifySiteTotalsRow, error) {
 	rows, err := q.db.Query(ctx, VerifySiteTotals, arg.N, arg.Sites)
@@ -296,9 +296,9 @@ type VerifyTopsRow struct {
 
 // The lists of first pages against the daily numbers, made anew: those of some sites, or, where an
 // app is named, those of all its sites together, which stand under site 0; an offender there has
-// the app's id, negative. A list may be missing. It tells how many of a list's places are right, and
-// how many of the folders of a site.
-// Each number is sorted by itself: all three together take twice as long.
+// the app's id, negative. A list may be missing. It tells how many of a list's places are right,
+// and how many of the folders of a site. Each number is sorted by itself: all three together take
+// twice as long.
 func (q *Queries) VerifyTops(ctx context.Context, arg VerifyTopsParams) ([]VerifyTopsRow, error) {
 	rows, err := q.db.Query(ctx, VerifyTops,
 		arg.N,

@@ -15,8 +15,8 @@ type Access struct {
 	Apps   []App
 	Keys   []KeysOpenRow
 	Shares []SharesOpenRow
-	// OffsetsEpoch is that of the offsets. Where the reader has those of the same one, they are left
-	// out.
+	// OffsetsEpoch is that of the offsets. Where the reader has those of the same one, they are
+	// left out.
 	OffsetsEpoch string
 	Offsets      []OffsetsAllRow
 }

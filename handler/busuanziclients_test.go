@@ -189,8 +189,8 @@ func tryOriginal(t *testing.T, w *internet, b *devtools, script string, page fun
 	b.console = nil // of the scripts that were refused
 }
 
-// trySoxft sends what the script of github.com/soxft/busuanzi sends, which is in no package: with an
-// identity that it was given by its own service, too.
+// trySoxft sends what the script of github.com/soxft/busuanzi sends, which is in no package: with
+// an identity that it was given by its own service, too.
 func trySoxft(t *testing.T, w *internet, b *devtools, page func(string, ...string) string) {
 	for _, identity := range []string{"", "eyJhbGciOiJIUzI1NiJ9.eyJ1IjoiMSJ9.x"} {
 		hot := w.counted(t, "soxft")

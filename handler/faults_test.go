@@ -60,8 +60,8 @@ func (e *edge) waiting() string {
 	return value
 }
 
-// Callers close their connections while their visits are being counted, or their questions answered:
-// the visits count, those that share their batch are answered, and nothing is logged.
+// Callers close their connections while their visits are being counted, or their questions
+// answered: the visits count, those that share their batch are answered, and nothing is logged.
 func TestCallersWhoClose(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

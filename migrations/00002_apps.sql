@@ -203,8 +203,8 @@ CREATE TABLE day_keys (
     CONSTRAINT day_keys_length CHECK (octet_length(key) = 32)
 );
 
--- What the planner samples of a column it keeps in a table of its own, where keys would outlive their
--- days.
+-- What the planner samples of a column it keeps in a table of its own, where keys would outlive
+-- their days.
 ALTER TABLE day_keys ALTER COLUMN key SET STATISTICS 0;
 
 COMMENT ON TABLE  day_keys        IS 'Random keys of the days now under way, for apps whose visitors are daily.';

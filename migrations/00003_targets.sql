@@ -62,9 +62,9 @@ COMMENT ON COLUMN pages.folder     IS 'page_folder(uri): the folder of its path.
 CREATE INDEX pages_by_site ON pages (site_id, folder);
 
 -- The pages and the sites of an app in order of name: text_pattern_ops serves prefixes in every
--- locale. 200 characters tell nearly all apart, and keep a flood of long ones from filling the disk;
--- a query that names them is led here. In two parts, so that whoever looks for a key of an app,
--- which may be either, is not.
+-- locale. 200 characters tell nearly all apart, and keep a flood of long ones from filling the
+-- disk; a query that names them is led here. In two parts, so that whoever looks for a key of an
+-- app, which may be either, is not.
 CREATE INDEX pages_by_uri ON pages (app_id, left(uri, 200) text_pattern_ops) WHERE site_id IS NOT NULL;
 CREATE INDEX sites_by_uri ON pages (app_id, left(uri, 200) text_pattern_ops) WHERE site_id IS NULL;
 
@@ -72,9 +72,9 @@ CREATE INDEX sites_by_uri ON pages (app_id, left(uri, 200) text_pattern_ops) WHE
 -- key. A hash of it is kept, however long it is.
 CREATE INDEX pages_by_whole_uri ON pages USING hash (uri);
 
--- What has been counted by stays as it is, also where somebody types an UPDATE into psql. Whoever is
--- making the app's first page holds its row, shared: locking it waits for them, and the statement
--- after that sees their page.
+-- What has been counted by stays as it is, also where somebody types an UPDATE into psql. Whoever
+-- is making the app's first page holds its row, shared: locking it waits for them, and the
+-- statement after that sees their page.
 -- +goose StatementBegin
 CREATE FUNCTION apps_count_as_they_began() RETURNS trigger
 LANGUAGE plpgsql

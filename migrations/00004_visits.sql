@@ -62,8 +62,8 @@ COMMENT ON FUNCTION batches_clock() IS 'The seconds by which the two tables of b
 -- id again: that waits for the old transaction, and finds the id taken if it committed. What it
 -- inserts itself is marked abandoned, so that it may ask again when the answer is lost, too.
 --
--- Two tables take turns of three minutes, so that empty_batches() need not look for the ids that are
--- old enough. Nothing is ever deleted from them, so nothing has to be vacuumed.
+-- Two tables take turns of three minutes, so that empty_batches() need not look for the ids that
+-- are old enough. Nothing is ever deleted from them, so nothing has to be vacuumed.
 CREATE TABLE batches (
     id             uuid     NOT NULL,
     turn           smallint NOT NULL DEFAULT batches_clock() / 180 % 2,
@@ -87,8 +87,8 @@ COMMENT ON COLUMN batches.turn           IS 'Which of the two tables had its tur
 COMMENT ON COLUMN batches.schema_version IS 'What the instance that wrote it knows to write.';
 COMMENT ON COLUMN batches.abandoned      IS 'The batch never committed, and no longer can.';
 
--- How far the sources of visits have been counted that can be read again. A batch moves the position
--- of what it counts in its own transaction, so that both come true or neither.
+-- How far the sources of visits have been counted that can be read again. A batch moves the
+-- position of what it counts in its own transaction, so that both come true or neither.
 CREATE TABLE positions (
     app_id   integer     NOT NULL REFERENCES apps,
     source   text        NOT NULL,
@@ -115,11 +115,12 @@ COMMENT ON COLUMN positions.used_at  IS 'When somebody last began to read from h
 -- Calls go by age.
 CREATE INDEX positions_of_calls_by_age ON positions (used_at) WHERE content IS NOT NULL;
 
--- Messages of queues that could not be counted, for a few days: a batch that passes one writes it here
--- in its own transaction. Nobody who visited can be told from it: addresses, visitors and all else
--- but the URI are struck out of the texts.
+-- Messages of queues that could not be counted, for a few days: a batch that passes one writes it
+-- here in its own transaction. Nobody who visited can be told from it: addresses, visitors and all
+-- else but the URI are struck out of the texts.
 --
--- It has no foreign key: whoever writes here has moved the position before, which goes with the app.
+-- It has no foreign key: whoever writes here has moved the position before, which goes with the
+-- app.
 CREATE TABLE refused (
     app_id     integer     NOT NULL,
     source     text        NOT NULL,
@@ -145,11 +146,11 @@ COMMENT ON COLUMN refused.beginning  IS 'The beginning of its text, with all str
 -- They go by age.
 CREATE INDEX refused_by_age ON refused (refused_at);
 
--- Ids by which callers make visits repeatable, one by one. A batch claims those of its visits before
--- anything else in its own transaction: a visit is counted with its id, or not at all.
+-- Ids by which callers make visits repeatable, one by one. A batch claims those of its visits
+-- before anything else in its own transaction: a visit is counted with its id, or not at all.
 --
--- It has no foreign key, for the reason for which visits has none: a batch of a deleted app fails on
--- its counters.
+-- It has no foreign key, for the reason for which visits has none: a batch of a deleted app fails
+-- on its counters.
 CREATE TABLE visit_ids (
     app_id integer NOT NULL,
     day_id integer NOT NULL,
@@ -167,9 +168,9 @@ COMMENT ON COLUMN visit_ids.id     IS 'The id, as the caller gave it.';
 -- Ids go by age.
 CREATE INDEX visit_ids_by_age ON visit_ids (day_id);
 
--- Logs that are imported, known by what they begin with, whatever their file is called. A log has for
--- itself the lines that it has claimed: no other one counts them. Lines are claimed, with the marks
--- by which they are found in other files, before any of them is counted.
+-- Logs that are imported, known by what they begin with, whatever their file is called. A log has
+-- for itself the lines that it has claimed: no other one counts them. Lines are claimed, with the
+-- marks by which they are found in other files, before any of them is counted.
 CREATE TABLE logs (
     id       bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     app_id   integer     NOT NULL REFERENCES apps,

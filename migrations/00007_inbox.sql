@@ -1,10 +1,10 @@
--- The inbox: visits that were accepted and are counted a moment later. Taking one in costs a fraction
--- of counting it: nothing is looked up, and many that come at the same moment are one row.
+-- The inbox: visits that were accepted and are counted a moment later. Taking one in costs a
+-- fraction of counting it: nothing is looked up, and many that come at the same moment are one row.
 --
 -- Four tables take turns. Visits are written to one, and only those are read that have been closed:
--- then nobody writes to them any more, and all that was committed is to be seen, so that a number is
--- a position. (As long as somebody writes, it is none: a smaller number may commit later.) Nothing is
--- deleted: a table that was read to its end is emptied as a whole.
+-- then nobody writes to them any more, and all that was committed is to be seen, so that a number
+-- is a position. (As long as somebody writes, it is none: a smaller number may commit later.)
+-- Nothing is deleted: a table that was read to its end is emptied as a whole.
 
 -- +goose Up
 CREATE TABLE inbox_turns (
@@ -58,8 +58,8 @@ CREATE INDEX inbox_apps_that_wait ON inbox_apps (app_id, turn) WHERE waiting > 0
 
 CREATE SEQUENCE inbox_numbers;
 
--- Like visits, it has no foreign keys: it is written by the thousand, and an app that is deleted waits
--- until nothing of it is left here.
+-- Like visits, it has no foreign keys: it is written by the thousand, and an app that is deleted
+-- waits until nothing of it is left here.
 CREATE TABLE inbox (
     turn        bigint      NOT NULL,
     number      bigint      NOT NULL DEFAULT nextval('inbox_numbers'),
@@ -105,8 +105,8 @@ COMMENT ON COLUMN inbox.new_pages   IS 'How many new pages a day the app might h
 COMMENT ON COLUMN inbox.ips         IS 'The visitors, hashed where the app hashes them.';
 COMMENT ON COLUMN inbox.ids         IS 'The ids that callers gave the visits, '''' for none. Null: none has one.';
 
--- Nothing is ever deleted from them, so nothing has to be vacuumed. Arrays are long and short-lived:
--- packing them would cost more than writing them.
+-- Nothing is ever deleted from them, so nothing has to be vacuumed. Arrays are long and
+-- short-lived: packing them would cost more than writing them.
 CREATE TABLE inbox_0 PARTITION OF inbox FOR VALUES IN (0) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
 CREATE TABLE inbox_1 PARTITION OF inbox FOR VALUES IN (1) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
 CREATE TABLE inbox_2 PARTITION OF inbox FOR VALUES IN (2) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);

@@ -82,8 +82,8 @@ SELECT f.uri::text              AS uri,
 FROM report.find_pages(@app::text, @site::text, @part::text, @from_day::integer, @to_day::integer, @n::integer, @days_before::integer) AS f;
 
 -- name: PanelFolders :many
--- What is in a folder of a site in a range of days, and so many days before: folders and pages, and,
--- without a path, all others.
+-- What is in a folder of a site in a range of days, and so many days before: folders and pages,
+-- and, without a path, all others.
 SELECT f.path::text         AS path,
        f.is_folder::boolean AS is_folder,
        f.pv::bigint         AS pv,

@@ -101,8 +101,8 @@ CROSS JOIN LATERAL (
 ) AS v;
 
 -- name: VisitorKeep :exec
--- Locks what VisitorErase will delete, as one does who wants the rows to stay: no visit waits for
--- that. After it their blocks are in memory, and in the WAL.
+-- Locks what VisitorErase will delete, with the lock of somebody who wants rows to stay: no visit
+-- waits for that. After it their blocks are in memory, and in the WAL.
 SELECT
 FROM visitors AS v
 WHERE v.page_id = ANY (@pages::bigint[])

@@ -1,15 +1,15 @@
 -- The inbox: visits that are accepted now and counted a moment later.
 
 -- name: InboxPut :exec
--- Writes visits of an app to the table that is open, in a transaction that BatchBegin has begun. The
--- last five arrays are one table.
+-- Writes visits of an app to the table that is open, in a transaction that BatchBegin has begun.
+-- The last five arrays are one table.
 SELECT put_in_inbox(@app, @tz, @visitor, @ipv6_prefix::smallint, @uris::text[], @pages::integer[], @days::integer[],
                     @new_pages::integer[], @ips::inet[], sqlc.narg(ids)::text[]);
 
 -- name: InboxLook :one
--- What is in the inbox: its open turn, with how many rows and visits; how many visits of closed turns
--- are not counted yet; how many visits these hold together, counted ones included; and since when
--- the first visit waits (1970: none does). No row where none of its tables takes visits.
+-- What is in the inbox: its open turn, with how many rows and visits; how many visits of closed
+-- turns are not counted yet; how many visits these hold together, counted ones included; and since
+-- when the first visit waits (1970: none does). No row where none of its tables takes visits.
 SELECT o.turn, w.rows, w.visits,
        (SELECT coalesce(sum(a.waiting), 0) FROM inbox_apps AS a WHERE a.waiting > 0)::bigint AS waiting,
        (SELECT coalesce(sum(t.accepted), 0) FROM inbox_turns AS t)::bigint                   AS kept,
@@ -70,9 +70,10 @@ SELECT turn_inbox()::bigint AS turn;
 SELECT empty_inbox()::integer AS emptied;
 
 -- name: InboxRead :many
--- The next rows of a closed turn from a number on that are not counted to their end, of all apps but
--- some, as many as have about so many visits, at least one; with the position of their app, whether
--- that still tells days and visitors apart as it did, and from which day on it keeps visits.
+-- The next rows of a closed turn from a number on that are not counted to their end, of all apps
+-- but some, as many as have about so many visits, at least one; with the position of their app,
+-- whether that still tells days and visitors apart as it did, and from which day on it keeps
+-- visits.
 SELECT r.number, r.app_id, r.tz, r.visitor, r.ipv6_prefix, r.uris, r.pages, r.days, r.new_pages, r.ips,
        coalesce(r.ids, '{}')::text[]            AS ids,
        r.next::bigint                           AS next,
@@ -97,8 +98,8 @@ WHERE r.before < @visits::bigint
 ORDER BY r.number;
 
 -- name: InboxMove :exec
--- Moves the position of an app in a turn, in the transaction that counts what is between. Fails with
--- SQLSTATE FF004 when it stands elsewhere.
+-- Moves the position of an app in a turn, in the transaction that counts what is between. Fails
+-- with SQLSTATE FF004 when it stands elsewhere.
 SELECT move_inbox(@turn, @app, @from_next, @to_next, @counted, @dropped);
 
 -- name: InboxNext :one
@@ -113,5 +114,6 @@ WHERE turn = @turn
 SELECT inbox_behind(@app)::bigint AS visits;
 
 -- name: InboxHold :exec
--- Waits until nobody writes to the inbox, and keeps others from it until the end of the transaction.
+-- Waits until nobody writes to the inbox, and keeps others from it until the end of the
+-- transaction.
 SELECT pg_advisory_xact_lock(hashtext('footfall.inbox'));

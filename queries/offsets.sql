@@ -1,4 +1,5 @@
--- Offsets: numbers of targets from elsewhere, which are added to what was counted where it is shown.
+-- Offsets: numbers of targets from elsewhere, which are added to what was counted where it is
+-- shown.
 
 -- name: OffsetsEpoch :one
 -- Becomes another one with every change of offsets, and in a restored or another database.

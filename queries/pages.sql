@@ -82,9 +82,9 @@ WHERE p.app_id = @app_id
   AND p.key IN (SELECT page_key(unnest(@uris::text[])));
 
 -- name: CountsOfVisits :many
--- The numbers of some targets of an app, each with the rank there of the visitor beside it (0: never
--- came), and its place in the arrays (from 1). Targets that were never counted are left out. One by
--- one, however few the planner takes them for.
+-- The numbers of some targets of an app, each with the rank there of the visitor beside it (0:
+-- never came), and its place in the arrays (from 1). Targets that were never counted are left out.
+-- One by one, however few the planner takes them for.
 SELECT asked.place::integer AS place, found.pv, found.uv, found.hot, found.rank
 FROM (
     SELECT unnest(@uris::text[])                   AS uri,

@@ -1,9 +1,9 @@
 -- Positions: how far sources have been counted.
 
 -- name: PositionOpen :one
--- Where a position stands, the content that it was made for, and the first day of which the app took
--- visits then; made at the beginning of its source if it was not there. Whoever moves it at this
--- moment is waited for.
+-- Where a position stands, the content that it was made for, and the first day of which the app
+-- took visits then; made at the beginning of its source if it was not there. Whoever moves it at
+-- this moment is waited for.
 INSERT INTO positions AS p (app_id, source, part, content, from_day)
 VALUES (@app_id, @source, @part, @content, greatest(
     first_told_day(@app_id),

@@ -1,4 +1,5 @@
--- How the service is: what an operator asks first. Nothing here reads a table of visits or visitors.
+-- How the service is: what an operator asks first. Nothing here reads a table of visits or
+-- visitors.
 
 -- name: StatusServer :one
 -- The server, and the database on it.
@@ -24,8 +25,8 @@ ORDER BY since, l.pid;
 
 -- name: StatusApps :many
 -- Each app that is not being deleted: its visits over all of its sites, the last day on which it
--- counted one, the visits of that day, and the first day whose rows it keeps. Days are 0 where there
--- is none. The time of day of a visit is stored nowhere.
+-- counted one, the visits of that day, and the first day whose rows it keeps. Days are 0 where
+-- there is none. The time of day of a visit is stored nowhere.
 WITH sites AS (
     SELECT s.app_id, c.hot, d.day_id, d.hot AS day_hot, max(d.day_id) OVER (PARTITION BY s.app_id) AS last_day
     FROM pages AS s
@@ -53,8 +54,8 @@ GROUP BY a.id, a.name, a.retain_days
 ORDER BY a.name;
 
 -- name: StatusDaily :one
--- The daily task: the last day on which all of it was done, whether it runs at this moment, the last
--- closed day, and when that was closed. Days are 0 where there is none.
+-- The daily task: the last day on which all of it was done, whether it runs at this moment, the
+-- last closed day, and when that was closed. Days are 0 where there is none.
 SELECT (SELECT value FROM epochs WHERE name = 'retention')::integer                AS done_on,
        EXISTS (
            SELECT

@@ -92,10 +92,10 @@ WHERE @app::text IN ('', a.name)
 ORDER BY a.id;
 
 -- name: VerifyInbox :many
--- The turns of the inbox, each in the place of a target: of one that is closed so many visits of each
--- app wait by its rows as by what was accepted and what was taken out, of the open one none was; all
--- apps together had what the turn accepted; and the rows of turns that are not there, which nobody
--- would count.
+-- The turns of the inbox, each in the place of a target: of one that is closed so many visits of
+-- each app wait by its rows as by what was accepted and what was taken out, of the open one none
+-- was; all apps together had what the turn accepted; and the rows of turns that are not there,
+-- which nobody would count.
 WITH waiting AS (
     SELECT i.slot, i.turn, i.app_id,
            sum(i.visits - CASE WHEN i.number = a.next >> 16 THEN a.next & 65535 ELSE 0 END) AS visits

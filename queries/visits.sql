@@ -207,10 +207,10 @@ FROM decided;
 -- name: NewVisitorsRecord :exec
 -- What VisitsRecord does, where all pairs of the batch are hinted. Then CountersLock has counted
 -- them, and nothing is left to decide: it takes four fifths of the time. The first five arrays are
--- one table, a row for each pair, in the order of the keys: the last
--- two columns are the place of its target among the targets (from 1), and how many newcomers came to
--- the target after it. The other five are a table of the targets, in order of id. Where a hint was wrong, an insert fails on the key of visitors or
--- visits.
+-- one table, a row for each pair, in the order of the keys: the last two columns are the place of
+-- its target among the targets (from 1), and how many newcomers came to the target after it. The
+-- other five are a table of the targets, in order of id. Where a hint was wrong, an insert fails on
+-- the key of visitors or visits.
 --
 -- Ranks come out of an array, since a join of the two tables would leave something to the planner.
 WITH last_ranks AS MATERIALIZED (
@@ -270,9 +270,9 @@ SELECT (EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = ANY (@days::intege
         ))::boolean AS late;
 
 -- name: LateVisitsRecord :many
--- What VisitsRecord does, for visits of any days: a row for each distinct pair and day, in the order
--- of arrival, with how many there are of the pair up to it; and targets by day. Returns a row for each
--- of the first.
+-- What VisitsRecord does, for visits of any days: a row for each distinct pair and day, in the
+-- order of arrival, with how many there are of the pair up to it; and targets by day. Returns a row
+-- for each of the first.
 SELECT l.place::integer    AS place,
        l.rank::bigint      AS rank,
        l.newcomer::boolean AS newcomer,

@@ -18,9 +18,9 @@ const (
 	waitingAlways = batchVisits
 	// waitingAtMost bounds the visits in a lane, and with them its memory.
 	waitingAtMost = 100 * batchVisits
-	// letGoAfter is how long a batch waits for its turn at least before it goes to another place. On
-	// a slow disk every batch may last longer than visits should wait: going sooner, few would ever
-	// be counted here.
+	// letGoAfter is how long a batch waits for its turn at least before it goes to another place.
+	// On a slow disk every batch may last longer than visits should wait: going sooner, few would
+	// ever be counted here.
 	letGoAfter = 100 * time.Millisecond
 )
 
@@ -110,8 +110,8 @@ func tooMany(wait time.Duration) error {
 }
 
 // expectedWait estimates how long a visit that came now would wait: as long as the visits before it
-// should take, but at least as long as the batch that is being written has taken so far. Where there
-// is no other place for it, and fewer wait than fit one batch, only that.
+// should take, but at least as long as the batch that is being written has taken so far. Where
+// there is no other place for it, and fewer wait than fit one batch, only that.
 func (l *lane) expectedWait() time.Duration {
 	var stalled time.Duration
 	if !l.since.IsZero() {

@@ -22,8 +22,8 @@ const (
 )
 
 // upkeep measures this machine's clock and the size of the database, looks for old snapshots, makes
-// the partitions of coming days, forgets old calls, ids and refused messages, and empties the tables of old batches.
-// Any number of instances may do so at once.
+// the partitions of coming days, forgets old calls, ids and refused messages, and empties the
+// tables of old batches. Any number of instances may do so at once.
 type upkeep struct {
 	db      *db.DB
 	size    prometheus.Gauge
@@ -90,8 +90,8 @@ func (u *upkeep) round() {
 	u.forget("refused messages", func() (int64, error) { return u.db.ForgetRefused(ctx) })
 }
 
-// forget forgets what is old: what need not be known any more for a call, or a visit, to be repeated,
-// and messages that nobody has looked at.
+// forget forgets what is old: what need not be known any more for a call, or a visit, to be
+// repeated, and messages that nobody has looked at.
 func (u *upkeep) forget(what string, older func() (int64, error)) {
 	switch forgotten, err := older(); {
 	case err != nil && u.ctx.Err() == nil:

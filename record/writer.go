@@ -167,8 +167,8 @@ func (w *writer) attempt(ctx context.Context, entries []entry) (sent int, id [16
 }
 
 // learn lets the caches have what has committed: of a lane before its visits are answered, so that
-// those who come again at once are known; of a chunk meanwhile, since whoever sent it sends the next
-// one only then.
+// those who come again at once are known; of a chunk meanwhile, since whoever sent it sends the
+// next one only then.
 func (w *writer) learn() {
 	g := w.generation
 	learn := func() {

@@ -158,8 +158,8 @@ func (r *Reader) FindPages(ctx context.Context, l Look, part string, n int) (Pan
 	})
 }
 
-// Folders reads the first n folders and the first n pages in a folder of a site, and the sums of all
-// others.
+// Folders reads the first n folders and the first n pages in a folder of a site, and the sums of
+// all others.
 func (r *Reader) Folders(ctx context.Context, l Look, folder string, n int) (Panel[InFolder], error) {
 	p := db.PanelFoldersParams{App: l.App, Site: l.Target, Folder: folder, FromDay: l.In.From, ToDay: l.In.To, DaysBefore: int32(l.Before), N: int32(n)} //nolint:gosec // a few, and at most a century
 	return panelOf(ctx, r, "folders", db.PanelFolders, (*db.Queries).PanelFolders, p, func(f db.PanelFoldersRow) InFolder {
@@ -184,8 +184,8 @@ func (r *Reader) FirstVisits(ctx context.Context, app, target string, n int) (Pa
 	})
 }
 
-// WhoCame reads who came to a target on each day of a range, the last day first: n of them after one
-// (the zero value: from the first).
+// WhoCame reads who came to a target on each day of a range, the last day first: n of them after
+// one (the zero value: from the first).
 func (r *Reader) WhoCame(ctx context.Context, l Look, after Came, n int) (Panel[Came], error) {
 	p := db.PanelWhoCameParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), AfterDay: after.Day} //nolint:gosec // a few
 	if after.Visitor.IsValid() {

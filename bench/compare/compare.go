@@ -1,5 +1,5 @@
-// Package compare lets ways of counting visits take turns on the same workloads, in this process or over HTTP, and holds what each
-// counted against the truth.
+// Package compare lets ways of counting visits take turns on the same workloads, in this process or
+// over HTTP, and holds what each counted against the truth.
 package compare
 
 import (
@@ -58,10 +58,12 @@ func Check(o bench.Options) (faults []error) {
 
 func workloadName(w load.Workload) string { return w.Name }
 
-// mostPerSecond is how many visits are prepared for each second and processor over HTTP: more than any contender could answer that counts.
+// mostPerSecond is how many visits are prepared for each second and processor over HTTP: more than
+// any contender could answer that counts.
 const mostPerSecond = 60_000
 
-// visitsOf is how many visits of each workload there are. Over HTTP as many are sent as fit the time.
+// visitsOf is how many visits of each workload there are. Over HTTP as many are sent as fit the
+// time.
 func visitsOf(o bench.Options) int {
 	if o.HTTP {
 		return max(mostPerSecond*runtime.GOMAXPROCS(0)*int(o.Duration.Seconds()), o.Visits)
@@ -99,8 +101,9 @@ type task struct {
 	sequence []load.Arrival
 }
 
-// Run lets every contender count every workload once in each round, on a new database each time, and checks the tables (and in this
-// process all answers) afterwards. Only when all has been measured does an error of an exact contender make it fail, with bench.ErrUntrue.
+// Run lets every contender count every workload once in each round, on a new database each time,
+// and checks the tables (and in this process all answers) afterwards. Only when all has been
+// measured does an error of an exact contender make it fail, with bench.ErrUntrue.
 func Run(ctx context.Context, o bench.Options) (*Report, error) {
 	contenders, err := chosen(o.Completed())
 	if err != nil {
@@ -136,7 +139,8 @@ func run(ctx context.Context, o bench.Options, contenders []contender) (_ *Repor
 		}
 		c.report.Contenders = append(c.report.Contenders, one.About)
 	}
-	// Rounds outermost, so that what else the machine does meets all alike; another contender begins in each.
+	// Rounds outermost, so that what else the machine does meets all alike; another contender
+	// begins in each.
 	for round := 1; round <= c.Rounds; round++ {
 		for _, t := range tasks {
 			for i := range contenders {
@@ -150,7 +154,8 @@ func run(ctx context.Context, o bench.Options, contenders []contender) (_ *Repor
 	return c.report, c.report.untrue()
 }
 
-// tasks are the workloads, each on tables of every size; and over HTTP they are written down for wrk.
+// tasks are the workloads, each on tables of every size; and over HTTP they are written down for
+// wrk.
 func (c *comparison) tasks() (all []task, err error) {
 	workloads, err := named("workloads", load.Workloads, workloadName, c.Workloads)
 	if err != nil {
@@ -224,8 +229,8 @@ func (c *comparison) dropLayouts() (err error) {
 	return err
 }
 
-// turn is one contender's turn at one task, on a database of its own. All visits must be of one day, else the truth is another: if
-// midnight comes in between over HTTP, the turn is repeated.
+// turn is one contender's turn at one task, on a database of its own. All visits must be of one
+// day, else the truth is another: if midnight comes in between over HTTP, the turn is repeated.
 func (c *comparison) turn(ctx context.Context, of contender, t task, round int) error {
 	for {
 		day := time.Now().UTC().YearDay()

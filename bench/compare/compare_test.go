@@ -55,7 +55,8 @@ func TestRun(t *testing.T) {
 	assert.Equal(t, "footfall bench --database-url … --contenders naive+filter,batched+both,baseline --workloads burst --visits 300 --clients 20 --rounds 2 --seed 3", report.Command)
 }
 
-// What is said to have been asked and written is what was: one client, so that there is one order of things.
+// What is said to have been asked and written is what was: one client, so that there is one order
+// of things.
 func TestRunCounts(t *testing.T) {
 	t.Parallel()
 	report, err := Run(t.Context(), bench.Options{
@@ -68,7 +69,8 @@ func TestRunCounts(t *testing.T) {
 		if r.Contender != "believed" {
 			assert.Equal(t, Errors{}, r.Errors, "%s with one client", r.Contender)
 		}
-		// Of the page and of the site, each has two keys where there is one visit a transaction: the visitor's and the day's.
+		// Of the page and of the site, each has two keys where there is one visit a transaction:
+		// the visitor's and the day's.
 		asked := map[string]float64{"naive": 4, "naive+filter": 4 * (1 - first), "baseline": 4 * (1 - first), "batched": 2}[r.Contender]
 		assert.InDelta(t, asked, r.Asked, 1e-9, r.Contender)
 		assert.GreaterOrEqual(t, r.Written, 2+4*first-0.2, r.Contender)

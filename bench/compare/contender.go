@@ -20,8 +20,9 @@ type contender struct {
 	alone    bool // counts one visit a transaction, on tables of its own, and gets fewer visits
 	overHTTP bool // cannot be compared in this process
 
-	// setUp makes an empty database ready, outside of what is measured, with so many rows of visitors. Contenders of one layout share
-	// the database that it made: each gets copies. It returns the key that visits show; "": none.
+	// setUp makes an empty database ready, outside of what is measured, with so many rows of
+	// visitors. Contenders of one layout share the database that it made: each gets copies. It
+	// returns the key that visits show; "": none.
 	setUp  func(ctx context.Context, address string, preload int) (key string, err error)
 	layout string
 	// open begins to count in the database, in this process. What it returns must be closed.
@@ -29,8 +30,8 @@ type contender struct {
 	// read returns what the tables hold after it was closed.
 	read func(ctx context.Context, address string) (standing, error)
 
-	// Over HTTP: the program, "" for this one; its arguments behind those that say where it listens and what it counts in; and whether
-	// a proxy tells who came, or the caller asserts it.
+	// Over HTTP: the program, "" for this one; its arguments behind those that say where it listens
+	// and what it counts in; and whether a proxy tells who came, or the caller asserts it.
 	program   string
 	arguments []string
 	proxied   bool
@@ -69,7 +70,8 @@ const (
 	memoryBytes  = 64 << 20
 )
 
-// contenders in the order of the tables. Who promises no exactness is not held to it: what it gets wrong is counted and shown.
+// contenders in the order of the tables. Who promises no exactness is not held to it: what it gets
+// wrong is counted and shown.
 var contenders = []contender{
 	literally(naive, "one visit a transaction: look the visitor up, insert or not, add to the counters; wrong when two visits meet", literal.Naive),
 	literally("naive+filter", "naive, but what a Bloom filter calls surely new is not looked up", literal.NaiveFilter),
@@ -168,7 +170,8 @@ func (c contender) commandLine(addr, admin, address string) []string {
 
 func (c contender) title() string { return c.Name }
 
-// chosen are the contenders that the options name: where they name none, all that can do what is asked for.
+// chosen are the contenders that the options name: where they name none, all that can do what is
+// asked for.
 func chosen(o bench.Options) ([]contender, error) {
 	can := slices.DeleteFunc(slices.Clone(contenders), func(c contender) bool {
 		return c.overHTTP && !o.HTTP || c.alone && slices.Max(o.Preload) > 0

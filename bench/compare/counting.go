@@ -21,10 +21,12 @@ import (
 	"footfall/visit"
 )
 
-// maxWait lets the service refuse nobody on a machine that is busy with something else: a refused visit ends a comparison.
+// maxWait lets the service refuse nobody on a machine that is busy with something else: a refused
+// visit ends a comparison.
 const maxWait = time.Minute
 
-// noon is when all visits in this process happen: one day, so that midnight does not fall into a run.
+// noon is when all visits in this process happen: one day, so that midnight does not fall into a
+// run.
 func noon() time.Time { return time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC) }
 
 // literalCounting takes the same requests as the service.
@@ -136,7 +138,8 @@ func (s serviceCounting) spent() (spending, error) {
 	return spending{asked: asked, helpers: helpers, outside: outsideHeap(int64(told[bench.MetricFilterBytes]))}, err
 }
 
-// usedUp is what the service tells of its existence queries, and of the bytes of its filter and memory.
+// usedUp is what the service tells of its existence queries, and of the bytes of its filter and
+// memory.
 func usedUp(told bench.Figures) (asked float64, helpers int64, err error) {
 	asked, err1 := told.Of(bench.MetricAsked)
 	filter, err2 := told.Of(bench.MetricFilterBytes)

@@ -72,7 +72,8 @@ func newTraffic(sequence []load.Arrival) *traffic {
 	return t
 }
 
-// send sends every visit, as many at once as there are clients, each of whom takes the next one when the last is answered.
+// send sends every visit, as many at once as there are clients, each of whom takes the next one
+// when the last is answered.
 func (t *traffic) send(ctx context.Context, to counting, clients int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

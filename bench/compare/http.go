@@ -11,7 +11,8 @@ import (
 	"footfall/bench/load"
 )
 
-// visitProcess starts the contender, lets wrk visit it as often as it can, and reads its figures before it ends.
+// visitProcess starts the contender, lets wrk visit it as often as it can, and reads its figures
+// before it ends.
 func (c *comparison) visitProcess(ctx context.Context, of contender, t task, in layout, r *Turn) (_ verdicts, err error) {
 	if of.Name == flash {
 		if r.Sustained, err = c.sustained(ctx, t); err != nil {
@@ -156,8 +157,8 @@ func (c *comparison) send(ctx context.Context, of contender, t task, in layout, 
 	return m, m.SentOf(t.sequence), err
 }
 
-// headers are those of the requests, in turns: all name a browser, as visits do, which takes reading time whoever looks at it; and they
-// show the key, if there is one.
+// headers are those of the requests, in turns: all name a browser, as visits do, which takes
+// reading time whoever looks at it; and they show the key, if there is one.
 func headers(key string) (sets []string) {
 	for _, system := range []string{"Windows NT 10.0; Win64; x64", "Macintosh; Intel Mac OS X 10_15_7", "X11; Linux x86_64", "Linux; Android 10; K"} {
 		for version := 130; version <= 142; version++ {

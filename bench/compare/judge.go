@@ -99,9 +99,10 @@ func (v verdict) brokenBy(about About) string {
 		v.UV, v.PV, v.Hot, v.Ranks, v.unproven)
 }
 
-// judgeSent compares what the tables hold with the truth of all that wrk sent. When its time is up it hangs up, with a visit on
-// the way on each connection at most: these were counted, or not, and nobody was told. So as many may be missing. What was
-// answered is not known: ranks are wrong here that nobody holds, or that are not one visitor's alone.
+// judgeSent compares what the tables hold with the truth of all that wrk sent. When its time is up
+// it hangs up, with a visit on the way on each connection at most: these were counted, or not, and
+// nobody was told. So as many may be missing. What was answered is not known: ranks are wrong here
+// that nobody holds, or that are not one visitor's alone.
 func judgeSent(sent []load.Arrival, answered, connections int64, s standing) verdict {
 	v := verdict{unproven: s.unproven}
 	truth := load.Truth(sent)

@@ -7,7 +7,8 @@ import (
 	"text/tabwriter"
 )
 
-// Print writes the comparison for people at a terminal of 160 columns: a table for each workload, then what the words mean.
+// Print writes the comparison for people at a terminal of 160 columns: a table for each workload,
+// then what the words mean.
 func (r *Report) Print(w io.Writer) {
 	columns := r.columns()
 	fmt.Fprintf(w, "\n%s\n%s\n", r.Machine, r.way())
@@ -34,7 +35,8 @@ func (r *Report) Print(w io.Writer) {
 	fmt.Fprintf(w, "\nRepeat it: %s\n", r.Command)
 }
 
-// printRows aligns the figures to the right and the names to the left, which tabwriter cannot do at once: names are padded here.
+// printRows aligns the figures to the right and the names to the left, which tabwriter cannot do at
+// once: names are padded here.
 func printRows(w io.Writer, columns []column, rows []Row) {
 	width := len("contender")
 	for _, row := range rows {

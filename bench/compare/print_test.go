@@ -14,7 +14,8 @@ import (
 	"footfall/bench"
 )
 
-// sample is a comparison that nobody measured, with the longest figures that a table must have room for.
+// sample is a comparison that nobody measured, with the longest figures that a table must have room
+// for.
 func sample(http bool) *Report {
 	r := &Report{
 		Machine: bench.Machine{CPUs: 2, Go: "go1.26", PostgreSQL: "15.18", Fsync: "on", Commit: "on", Began: "2019-06-29T12:00:00Z"},

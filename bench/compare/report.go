@@ -68,12 +68,13 @@ type Errors struct {
 	UV  int64 `json:"uv"`  // visitors that uv misses or has too many, over all targets
 	PV  int64 `json:"pv"`  // the same of visitor days
 	Hot int64 `json:"hot"` // the same of visits
-	// Ranks: answers whose rank is nobody's, somebody else's, or not told, and rows with a rank outside of 1..uv or held twice; over
-	// HTTP ranks that the tables miss.
+	// Ranks: answers whose rank is nobody's, somebody else's, or not told, and rows with a rank
+	// outside of 1..uv or held twice; over HTTP ranks that the tables miss.
 	Ranks int64 `json:"ranks"`
 }
 
-// Row sums up the rounds of one contender at one workload: medians, the most memory, and all errors and visits.
+// Row sums up the rounds of one contender at one workload: medians, the most memory, and all errors
+// and visits.
 type Row struct {
 	Contender string       `json:"contender"`
 	Workload  string       `json:"workload"`
@@ -134,7 +135,8 @@ func (r *Report) summarize() {
 	}
 }
 
-// untrue is an error that wraps bench.ErrUntrue and tells of every run with a fault; nil where there is none.
+// untrue is an error that wraps bench.ErrUntrue and tells of every run with a fault; nil where
+// there is none.
 func (r *Report) untrue() error {
 	var faults []string
 	for _, run := range r.Runs {

@@ -16,7 +16,8 @@ import (
 	"footfall/counter"
 )
 
-// Serve serves a contender that is not Footfall's service until ctx ends, at the same URLs and with the same answers.
+// Serve serves a contender that is not Footfall's service until ctx ends, at the same URLs and with
+// the same answers.
 func Serve(ctx context.Context, name, addr, databaseURL string) error {
 	at := slices.IndexFunc(contenders, func(c contender) bool { return c.Name == name && c.alone })
 	if at < 0 {

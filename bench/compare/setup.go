@@ -20,7 +20,8 @@ func setUpOpen(ctx context.Context, address string, preload int) (string, error)
 	return setUpApp(ctx, address, preload, counter.Settings{Access: &open}, false)
 }
 
-// setUpStranger makes an app that counts callers of one site, each within limits that no benchmark reaches.
+// setUpStranger makes an app that counts callers of one site, each within limits that no benchmark
+// reaches.
 func setUpStranger(ctx context.Context, address string, preload int) (string, error) {
 	return setUpApp(ctx, address, preload, limited(), false)
 }
@@ -59,7 +60,8 @@ func setUpApp(ctx context.Context, address string, preload int, s counter.Settin
 	return key, fill(ctx, address, preload)
 }
 
-// setUpByProgram lets another version make its own tables and an app that counts whatever a caller asserts.
+// setUpByProgram lets another version make its own tables and an app that counts whatever a caller
+// asserts.
 func setUpByProgram(ctx context.Context, program, address string, preload int) (string, error) {
 	run := func(words ...string) error {
 		out, err := exec.CommandContext(ctx, program, append(words, "--database-url", address)...).CombinedOutput() //nolint:gosec // the caller names it
@@ -80,8 +82,9 @@ func setUpByProgram(ctx context.Context, program, address string, preload int) (
 	return "", fill(ctx, address, preload)
 }
 
-// fill makes the site and all its pages: a page is new once, and that is not what is measured. Then it makes so many rows of
-// visitors: half as many people, each of whom came to one page, and so to the site. It knows no more of the tables than versions share.
+// fill makes the site and all its pages: a page is new once, and that is not what is measured. Then
+// it makes so many rows of visitors: half as many people, each of whom came to one page, and so to
+// the site. It knows no more of the tables than versions share.
 func fill(ctx context.Context, address string, preload int) error {
 	conn, err := bench.Connect(ctx, address, nil)
 	if err != nil {

@@ -202,8 +202,8 @@ func (g *generation) siteID(target int32) *int64 {
 	return &g.ids[g.drawn.siteOf[int(target)-g.Sites]]
 }
 
-// settle lets the planner know the tables, completes the days among the generated ones that were closed before, and tells how large
-// the tables are.
+// settle lets the planner know the tables, completes the days among the generated ones that were
+// closed before, and tells how large the tables are.
 func (g *generation) settle(ctx context.Context, appID int32) (sizes []TableSize, err error) {
 	g.progress("vacuuming")
 	err = g.connected(ctx, func(ctx context.Context, conn *pgx.Conn) error {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// What the generated visitors do. Who comes again is drawn from who came, so that few come often and most seldom.
+// What the generated visitors do. Who comes again is drawn from who came, so that few come often
+// and most seldom.
 const (
 	inSession = 0.5 // share of the visits that follow one of the last minutes; the others follow one of the last week
 	samePage  = 0.3 // of those that follow a visit: to the same page
@@ -22,7 +23,8 @@ const (
 // Sections are the first parts of paths.
 var Sections = []string{"blog", "docs", "help", "news", "shop"}
 
-// drawnVisits is a set of visits in the order of time. Sites, pages and visitors are numbers from 0 on.
+// drawnVisits is a set of visits in the order of time. Sites, pages and visitors are numbers from 0
+// on.
 type drawnVisits struct {
 	days    []time.Time // the first moments of the days
 	dayEnds []int       // beside days: the number of the first visit after the day
@@ -143,7 +145,8 @@ func (d *drawing) nextPage(before int32) int32 {
 	return d.anyPage()
 }
 
-// visit leaves a page, or chooses another, so that with the visits that are left every page is visited once at least.
+// visit leaves a page, or chooses another, so that with the visits that are left every page is
+// visited once at least.
 func (d *drawing) visit(page int32, left int) int32 {
 	if d.unvisited > 0 && d.random.IntN(left) < d.unvisited {
 		for d.visited[d.order[0]] {
@@ -158,7 +161,8 @@ func (d *drawing) visit(page int32, left int) int32 {
 	return page
 }
 
-// coprime is a number about 0.62 n that shares no divisor with n: its multiples modulo n are all numbers below n, each once.
+// coprime is a number about 0.62 n that shares no divisor with n: its multiples modulo n are all
+// numbers below n, each once.
 func coprime(n int) int {
 	for k := max(1, n*618/1000); ; k++ {
 		a, b := n, k
@@ -178,7 +182,8 @@ func (c *drawnVisits) uri(page int) string {
 	return fmt.Sprintf("%s/%s/%06d", siteName(int(c.siteOf[page])), Sections[page*7%31%len(Sections)], page)
 }
 
-// address is a visitor's. Addresses are in the order of the numbers: those of IPv4 first, as in PostgreSQL.
+// address is a visitor's. Addresses are in the order of the numbers: those of IPv4 first, as in
+// PostgreSQL.
 func (c *drawnVisits) address(visitor int32) netip.Addr {
 	four := c.people - c.people/ipv6Share
 	if n := int(visitor); n < four {

@@ -1,4 +1,5 @@
-// Package generate fills tables with an app of made-up visits, as many as reports and checks are to be tried on.
+// Package generate fills tables with an app of made-up visits, as many as reports and checks are to
+// be tried on.
 package generate
 
 import (
@@ -85,8 +86,9 @@ type generation struct {
 	ids   []int64 // of targets in the tables
 }
 
-// Run fills the tables that Options.DatabaseURL names, whose schema is up to date, as if the visits of an app of its own had been
-// counted: when it is done every promise on the tables holds, whether others count meanwhile or not. The set must have passed Check.
+// Run fills the tables that Options.DatabaseURL names, whose schema is up to date, as if the visits
+// of an app of its own had been counted: when it is done every promise on the tables holds, whether
+// others count meanwhile or not. The set must have passed Check.
 func Run(ctx context.Context, o bench.Options, set Set) (report *Report, err error) {
 	o, set = o.Completed(), set.Completed()
 	g := &generation{Set: set, url: o.DatabaseURL, progress: o.Progress}
@@ -98,7 +100,8 @@ func Run(ctx context.Context, o bench.Options, set Set) (report *Report, err err
 	if err := d.CheckSchema(ctx); err != nil {
 		return nil, err
 	}
-	// Retention would close days that are half filled, and drop those that have visits and no numbers yet.
+	// Retention would close days that are half filled, and drop those that have visits and no
+	// numbers yet.
 	turn := retention.New(d, retention.Options{})
 	for {
 		err = turn.InTurn(ctx, func() error {

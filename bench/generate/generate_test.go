@@ -108,7 +108,8 @@ func TestGenerateKeepsThePromises(t *testing.T) {
 	assert.Positive(t, sums.Six)
 }
 
-// Beside a service that has closed the days already, and would go on closing them, every promise holds when it is done.
+// Beside a service that has closed the days already, and would go on closing them, every promise
+// holds when it is done.
 func TestGenerateOnClosedDays(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)
@@ -157,7 +158,8 @@ func TestGenerateOnClosedDays(t *testing.T) {
 	assert.Zero(t, proof.Violations, proof.Promises)
 }
 
-// The same seed makes the same visits, another one others; a name is taken once, and nothing but sizes decides what can be made.
+// The same seed makes the same visits, another one others; a name is taken once, and nothing but
+// sizes decides what can be made.
 func TestGenerateRepeats(t *testing.T) {
 	t.Parallel()
 	const all = `SELECT format('%s %s %s %s', uri, ip, rank, last_day) FROM visitors JOIN pages ON id = page_id ORDER BY uri, rank`

@@ -24,7 +24,8 @@ type tally struct {
 	returns  []returnRow
 }
 
-// sortedVisits are visits sorted by target, visitor and time: a number for each target of each visit.
+// sortedVisits are visits sorted by target, visitor and time: a number for each target of each
+// visit.
 type sortedVisits struct {
 	drawn       *drawnVisits
 	keys        []uint64 // target, visitor and number of the visit
@@ -56,7 +57,8 @@ func (s *sortedVisits) key(target, n int) uint64 {
 	return uint64(target)<<(s.visitorBits+s.visitBits) | uint64(s.drawn.visitor[n])<<s.visitBits | uint64(n) //nolint:gosec // none is negative
 }
 
-// targets counts the visits of one target after the other, in their order. What it yields holds until the next.
+// targets counts the visits of one target after the other, in their order. What it yields holds
+// until the next.
 func (s *sortedVisits) targets() iter.Seq[*tally] {
 	return func(yield func(*tally) bool) {
 		var t tally
@@ -122,8 +124,8 @@ func (t *tally) conclude(firsts, returns []uint64, days []dayRow) {
 	}
 }
 
-// dayOfRows are the rows that came into being on one day, each list in the order of its table's key. Tables are filled day by day, since
-// that is how they would have grown.
+// dayOfRows are the rows that came into being on one day, each list in the order of its table's
+// key. Tables are filled day by day, since that is how they would have grown.
 type dayOfRows struct {
 	came     []targetRow[cameRow]
 	visitors []targetRow[visitorRow]

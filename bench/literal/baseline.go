@@ -8,7 +8,8 @@ import (
 	"footfall/visit"
 )
 
-// countByConflict sends the whole transaction at once, and reads from the inserts' conflicts what was there.
+// countByConflict sends the whole transaction at once, and reads from the inserts' conflicts what
+// was there.
 func (s *Store) countByConflict(ctx context.Context, v one) (a visit.Answer, err error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {

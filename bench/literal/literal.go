@@ -1,9 +1,12 @@
-// Package literal counts visits as one would without batches: each visit is a transaction of its own, on tables with the uri in
-// every key. It is what Footfall is measured against, and nobody should use it.
+// Package literal counts visits as one would without batches: each visit is a transaction of its
+// own, on tables with the uri in every key. It is what Footfall is measured against, and nobody
+// should use it.
 //
-// Each way is written as leanly as it allows: the page and the site share every statement. Baseline is exact. The naive ways are wrong under concurrency: two first visits of one visitor at once
-// both find nobody, and both raise uv and pv. One of the two ranks then belongs to nobody, for ever. Believed is wrong besides about
-// every new visitor whom the filter takes for a known one: they are lost.
+// Each way is written as leanly as it allows: the page and the site share every statement. Baseline
+// is exact. The naive ways are wrong under concurrency: two first visits of one visitor at once
+// both find nobody, and both raise uv and pv. One of the two ranks then belongs to nobody, for
+// ever. Believed is wrong besides about every new visitor whom the filter takes for a known one:
+// they are lost.
 package literal
 
 import (
@@ -34,10 +37,12 @@ const (
 	Naive Way = iota
 	// NaiveFilter is Naive, but what a Bloom filter calls surely new is not looked up.
 	NaiveFilter
-	// Believed asks the filter alone who is new, and adds to it in the same moment. It looks up no more than the rank of those who are
-	// known, to be answered; whoever is taken for known has none.
+	// Believed asks the filter alone who is new, and adds to it in the same moment. It looks up no
+	// more than the rank of those who are known, to be answered; whoever is taken for known has
+	// none.
 	Believed
-	// Baseline inserts, and sees from the conflicts what was there. It sends its transaction in one round trip.
+	// Baseline inserts, and sees from the conflicts what was there. It sends its transaction in one
+	// round trip.
 	Baseline
 )
 
@@ -68,10 +73,12 @@ func Open(ctx context.Context, url string, way Way) (*Store, error) {
 	}
 	cfg.MaxConns, cfg.MinConns = connections, connections
 	for name, value := range map[string]string{
-		// A server that is set to be faster than its disk would make the ways look better than they are.
+		// A server that is set to be faster than its disk would make the ways look better than they
+		// are.
 		"synchronous_commit": "on",
-		// Every statement finds its rows by their keys, and need not be planned anew each time, which would take longer than
-		// to run it. Footfall's own connections have these settings, too.
+		// Every statement finds its rows by their keys, and need not be planned anew each time,
+		// which would take longer than to run it. Footfall's own connections have these settings,
+		// too.
 		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off",
 	} {
 		cfg.ConnConfig.RuntimeParams[name] = value
@@ -95,8 +102,9 @@ func Open(ctx context.Context, url string, way Way) (*Store, error) {
 // Close closes every connection; it waits for those that are in use.
 func (s *Store) Close() { s.pool.Close() }
 
-// Asked is how many existence queries there have been: keys looked up in visitors or visits to decide new or known. The
-// conflict of an insert with a row that is there counts as one, an insert of a new key does not.
+// Asked is how many existence queries there have been: keys looked up in visitors or visits to
+// decide new or known. The conflict of an insert with a row that is there counts as one, an insert
+// of a new key does not.
 func (s *Store) Asked() int64 { return s.asked.Load() }
 
 // FilterBytes is the memory of the filter; 0 without one.
@@ -144,7 +152,8 @@ func (o *one) put(a *visit.Answer, uri string, counts visit.Counts) {
 	}
 }
 
-// Wrong tells what was counted wrongly: ranks that belong to nobody, and days that were counted twice.
+// Wrong tells what was counted wrongly: ranks that belong to nobody, and days that were counted
+// twice.
 func Wrong(ctx context.Context, conn *pgx.Conn) (ranks, days int64, err error) {
 	losses, err := New(conn).Losses(ctx)
 	if err != nil {

@@ -33,7 +33,8 @@ func page(path string) visit.Target { return visit.Target{Site: "hhui.top", Page
 
 func address(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}) }
 
-// Every way must count right where nothing is concurrent; else the comparison would be with something that does less.
+// Every way must count right where nothing is concurrent; else the comparison would be with
+// something that does less.
 func TestVisitsOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	steps := []struct {
@@ -91,7 +92,8 @@ func wrong(t *testing.T, s *Store) (ranks, days int64) {
 	return ranks, days
 }
 
-// Sent one after the other, the same visits get the same answers with the filter and without, and fewer keys are looked up.
+// Sent one after the other, the same visits get the same answers with the filter and without, and
+// fewer keys are looked up.
 func TestFilterChangesNoAnswer(t *testing.T) {
 	t.Parallel()
 	plain, filtered := open(t, Naive), open(t, NaiveFilter)
@@ -139,7 +141,8 @@ func TestFilterLearnsAfterCommit(t *testing.T) {
 	}
 }
 
-// The baseline must be exact however many visit at once: then a ratio to it compares like with like.
+// The baseline must be exact however many visit at once: then a ratio to it compares like with
+// like.
 func TestBaselineIsExactUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	const clients, visits, visitors, pages = 50, 3000, 40, 3

@@ -1,9 +1,10 @@
--- One visit is one transaction. The naive ways: KeysFind (unless a filter spares it), VisitsAdd, CountersAdd, VisitorsAdd.
--- The baseline: CountersHit and VisitCount. The site always comes before its page, so that no two visits
--- can deadlock.
+-- One visit is one transaction. The naive ways: KeysFind (unless a filter spares it), VisitsAdd,
+-- CountersAdd, VisitorsAdd. The baseline: CountersHit and VisitCount. The site always comes before
+-- its page, so that no two visits can deadlock.
 
 -- name: KeysFind :many
--- For each target asked: the visitor's rank (0: never came, or not asked), and whether they came on this day (false: not asked either).
+-- For each target asked: the visitor's rank (0: never came, or not asked), and whether they came on
+-- this day (false: not asked either).
 SELECT asked.uri::text AS uri,
        coalesce(CASE WHEN asked.visitor
                      THEN (SELECT v.rank FROM visitors AS v WHERE v.uri = asked.uri AND v.ip = @ip) END, 0)::bigint AS rank,
@@ -41,8 +42,9 @@ ON CONFLICT (uri) DO UPDATE
     SET hot = c.hot + 1;
 
 -- name: VisitCount :many
--- Decides, under the locks of CountersHit, what the visit is for each target: the inserts tell by their conflicts. It is a
--- statement of its own because it must see what committed while CountersHit waited.
+-- Decides, under the locks of CountersHit, what the visit is for each target: the inserts tell by
+-- their conflicts. It is a statement of its own because it must see what committed while
+-- CountersHit waited.
 WITH days AS (
     INSERT INTO visits (ip, day_id, uri)
     SELECT @ip, @day_id, unnest(@uris::text[])

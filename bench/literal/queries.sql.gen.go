@@ -121,10 +121,11 @@ type KeysFindRow struct {
 	Today bool
 }
 
-// One visit is one transaction. The naive ways: KeysFind (unless a filter spares it), VisitsAdd, CountersAdd, VisitorsAdd.
-// The baseline: CountersHit and VisitCount. The site always comes before its page, so that no two visits
-// can deadlock.
-// For each target asked: the visitor's rank (0: never came, or not asked), and whether they came on this day (false: not asked either).
+// One visit is one transaction. The naive ways: KeysFind (unless a filter spares it), VisitsAdd,
+// CountersAdd, VisitorsAdd. The baseline: CountersHit and VisitCount. The site always comes before
+// its page, so that no two visits can deadlock.
+// For each target asked: the visitor's rank (0: never came, or not asked), and whether they came on
+// this day (false: not asked either).
 func (q *Queries) KeysFind(ctx context.Context, arg KeysFindParams) ([]KeysFindRow, error) {
 	rows, err := q.db.Query(ctx, KeysFind,
 		arg.Ip,
@@ -223,8 +224,9 @@ type VisitCountRow struct {
 	Newcomer   bool
 }
 
-// Decides, under the locks of CountersHit, what the visit is for each target: the inserts tell by their conflicts. It is a
-// statement of its own because it must see what committed while CountersHit waited.
+// Decides, under the locks of CountersHit, what the visit is for each target: the inserts tell by
+// their conflicts. It is a statement of its own because it must see what committed while
+// CountersHit waited.
 func (q *Queries) VisitCount(ctx context.Context, arg VisitCountParams) ([]VisitCountRow, error) {
 	rows, err := q.db.Query(ctx, VisitCount, arg.Ip, arg.DayID, arg.Uris)
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 // callVisits is how many visits one call has.
 const callVisits = 1000
 
-// Calls sends the visits of a sequence in calls of many each, one after the other, for as long as d. Times are those of calls. It
-// returns the visits that were sent, all of which were answered as counted: what is not is an error.
+// Calls sends the visits of a sequence in calls of many each, one after the other, for as long as
+// d. Times are those of calls. It returns the visits that were sent, all of which were answered as
+// counted: what is not is an error.
 func Calls(ctx context.Context, url string, sequence []Arrival, d time.Duration) (Measure, []Arrival, error) {
 	var bodies [][]byte
 	for call := range slices.Chunk(sequence, callVisits) {

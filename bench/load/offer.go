@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// offerConnections are those over which visits are offered: more than are under way at a time, as far as each is answered within
-// a fraction of a second.
+// offerConnections are those over which visits are offered: more than are under way at a time, as
+// far as each is answered within a fraction of a second.
 const offerConnections = 2000
 
 // Offered is what became of visits that came at a rate.
@@ -27,8 +27,9 @@ type Offered struct {
 	Later int64         // answered 202
 }
 
-// Offer sends the visits of a sequence at a rate, whatever becomes of those before, and times each from when it was due: what waits
-// behind slow answers has waited, too. Each must be counted, or accepted. early is called when a fifth has been sent.
+// Offer sends the visits of a sequence at a rate, whatever becomes of those before, and times each
+// from when it was due: what waits behind slow answers has waited, too. Each must be counted, or
+// accepted. early is called when a fifth has been sent.
 func Offer(ctx context.Context, url string, sequence []Arrival, headers []string, perSecond float64, early func()) (Offered, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -125,7 +126,8 @@ func (o *offer) exchange(ctx context.Context, conn net.Conn) error {
 	return nil
 }
 
-// readAnswer reads an answer to its end, whose length it must tell. It is what a client needs of HTTP to be cheap.
+// readAnswer reads an answer to its end, whose length it must tell. It is what a client needs of
+// HTTP to be cheap.
 func readAnswer(r *bufio.Reader) (status int, err error) {
 	for length := -1; ; {
 		line, err := r.ReadSlice('\n')

@@ -1,5 +1,5 @@
-// Package load is the visits that benchmarks send: the same for all who are compared, with the truth of what must be counted, and wrk,
-// which sends them over HTTP.
+// Package load is the visits that benchmarks send: the same for all who are compared, with the
+// truth of what must be counted, and wrk, which sends them over HTTP.
 package load
 
 import (
@@ -28,8 +28,8 @@ type Workload struct {
 	begin func(random *rand.Rand) func(before []Arrival) Arrival
 }
 
-// Sequence returns the first so many visits, of visitors from number first on. The same seed gives the same ones, and a shorter sequence
-// is the beginning of a longer one.
+// Sequence returns the first so many visits, of visitors from number first on. The same seed gives
+// the same ones, and a shorter sequence is the beginning of a longer one.
 func (w Workload) Sequence(seed uint64, visits, first int) []Arrival {
 	var salt uint64 // so that two workloads do not throw the same dice
 	for _, letter := range []byte(w.Name) {
@@ -72,8 +72,9 @@ func first(random *rand.Rand) func([]Arrival) Arrival {
 	}
 }
 
-// mixed lets the visitor of any earlier visit come again: who came often comes more often still, which makes the visits by
-// visitor follow Zipf's law, and keeps the share of first visits the same however long the sequence.
+// mixed lets the visitor of any earlier visit come again: who came often comes more often still,
+// which makes the visits by visitor follow Zipf's law, and keeps the share of first visits the same
+// however long the sequence.
 func mixed(random *rand.Rand) func([]Arrival) Arrival {
 	stranger := first(random)
 	return func(before []Arrival) Arrival {
@@ -85,8 +86,8 @@ func mixed(random *rand.Rand) func([]Arrival) Arrival {
 	}
 }
 
-// returning lets each of those who came return as often as any other. (To repeat any earlier visit would let a few return by the
-// thousand, whom every batch meets many times over.)
+// returning lets each of those who came return as often as any other. (To repeat any earlier visit
+// would let a few return by the thousand, whom every batch meets many times over.)
 func returning(random *rand.Rand) func([]Arrival) Arrival {
 	stranger := first(random)
 	var came []Arrival
@@ -110,7 +111,8 @@ func burst(random *rand.Rand) func([]Arrival) Arrival {
 // Sums are the numbers of one target.
 type Sums struct{ PV, UV, Hot int64 }
 
-// Truth is what a sequence of visits of one day must have been counted as: the sums of every target, by the uri under which it is counted.
+// Truth is what a sequence of visits of one day must have been counted as: the sums of every
+// target, by the uri under which it is counted.
 func Truth(sequence []Arrival) map[string]Sums {
 	ofSite, ofPage := map[int32]bool{}, map[Arrival]bool{}
 	var all Sums
@@ -147,8 +149,8 @@ func FirstShare(sequence []Arrival) float64 {
 	return bench.Ratio(float64(len(firsts)), float64(len(sequence)))
 }
 
-// Address places visitor n in 10.0.0.0/8, far from visitor n-1: addresses do not come in the order of
-// an index. The multiplier is odd, so that no two of the first 16 million meet.
+// Address places visitor n in 10.0.0.0/8, far from visitor n-1: addresses do not come in the order
+// of an index. The multiplier is odd, so that no two of the first 16 million meet.
 func Address(n int) netip.Addr {
 	at := n * Multiplier % Addresses
 	return netip.AddrFrom4([4]byte{10, byte(at >> 16), byte(at >> 8), byte(at)})

@@ -16,7 +16,8 @@ func workloadNamed(t *testing.T, name string) Workload {
 	return Workloads[at]
 }
 
-// What a workload is for is how many of its visits are new; it must be so for those who take the beginning alone, too.
+// What a workload is for is how many of its visits are new; it must be so for those who take the
+// beginning alone, too.
 func TestWorkloadsShareOfFirstVisits(t *testing.T) {
 	t.Parallel()
 	shares := map[string]struct{ least, most float64 }{

@@ -90,7 +90,8 @@ type Measure struct {
 	sent          [Threads]int64 // by each thread; some of the last were not answered
 }
 
-// Run loads a service. Any error that wrk saw is an error here: what is not answered must not count as fast.
+// Run loads a service. Any error that wrk saw is an error here: what is not answered must not count
+// as fast.
 func (s Script) Run(ctx context.Context, l Job) (Measure, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.Duration+time.Minute)
 	defer cancel()
@@ -122,7 +123,8 @@ func (s Script) Run(ctx context.Context, l Job) (Measure, error) {
 	return m, m.unanswered(l.Connections)
 }
 
-// unanswered is an error where more visits are said to have been sent than were answered or on the way: then nobody knows which.
+// unanswered is an error where more visits are said to have been sent than were answered or on the
+// way: then nobody knows which.
 func (m Measure) unanswered(connections int) error {
 	sent := int64(0)
 	for _, n := range m.sent {

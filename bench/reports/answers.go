@@ -79,7 +79,8 @@ const longestLoad = 30 * time.Minute
 
 var errEnough = errors.New("enough")
 
-// whileCounting runs f while visits come at a steady rate, and tells how those fared that came until f returned.
+// whileCounting runs f while visits come at a steady rate, and tells how those fared that came
+// until f returned.
 func (r *asking) whileCounting(ctx context.Context, p *bench.Process, f func() error) (VisitWaits, error) {
 	requests := r.visitsTo(p, min(distinctVisits, r.Rate*int(longestLoad.Seconds())))
 	s := &steady{host: strings.TrimPrefix(p.URL, "http://"), perSecond: r.Rate}

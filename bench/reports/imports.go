@@ -160,7 +160,8 @@ func (r *asking) importInto(ctx context.Context, app, file string, flags ...stri
 	return run, nil
 }
 
-// lookAtMemory is how often the memory of a process is looked at, which tells nothing any more when it has ended.
+// lookAtMemory is how often the memory of a process is looked at, which tells nothing any more when
+// it has ended.
 const lookAtMemory = 20 * time.Millisecond
 
 var errRunning = errors.New("it still runs")

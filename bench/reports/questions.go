@@ -22,7 +22,8 @@ type asker struct {
 	random *rand.Rand
 }
 
-// question is a report with parameters at random. It is as long as SQL and HTTP take to bring all of its answer.
+// question is a report with parameters at random. It is as long as SQL and HTTP take to bring all
+// of its answer.
 type question struct {
 	name string
 	ask  func(ctx context.Context, a *asker) error

@@ -1,5 +1,5 @@
-// Package reports measures all but the counting of visits itself: whether uniques are true, how long reports take while visits are
-// counted, and how logs are imported.
+// Package reports measures all but the counting of visits itself: whether uniques are true, how
+// long reports take while visits are counted, and how logs are imported.
 package reports
 
 import (
@@ -20,7 +20,8 @@ type part struct {
 	fresh   bool // it makes tables of its own
 }
 
-// parts in the order in which they are measured: those first that want the tables as they were generated.
+// parts in the order in which they are measured: those first that want the tables as they were
+// generated.
 var parts = []part{
 	{"uniques", (*asking).compareUniques, false},
 	{"answers", (*asking).measureAnswers, false},
@@ -30,7 +31,8 @@ var parts = []part{
 	{"imports", (*asking).measureImports, true},
 }
 
-// Check tells what is wrong with the options of a measurement of reports. What is not given is right.
+// Check tells what is wrong with the options of a measurement of reports. What is not given is
+// right.
 func Check(o bench.Options) (faults []error) {
 	o = o.Completed()
 	for flag, n := range map[string]int{"rate": o.Rate, "runs": o.Runs, "samples": o.Samples, "log-visits": o.Log} {
@@ -56,8 +58,9 @@ type asking struct {
 	report  *Report
 }
 
-// Run measures reading on tables that package generate made, and makes them first where there are none: whether uniques are true, and how
-// long reports take while visits are counted. An error that wraps bench.ErrUntrue comes with a report.
+// Run measures reading on tables that package generate made, and makes them first where there are
+// none: whether uniques are true, and how long reports take while visits are counted. An error that
+// wraps bench.ErrUntrue comes with a report.
 func Run(ctx context.Context, o bench.Options, set generate.Set) (_ *Report, err error) {
 	if o.Quick && set.Visits == 0 {
 		set = generate.Set{Visits: 50_000, Pages: 2000, Visitors: 10_000, Sites: 5}
@@ -112,8 +115,8 @@ func (r *asking) open(ctx context.Context) (closeAll func() error, err error) {
 	return func() error { return errors.Join(r.server.Close(), release()) }, nil
 }
 
-// prepare generates an app where there is none, and closes the days that are over. It refuses tables in which somebody else has counted:
-// the benchmark adds visits to them.
+// prepare generates an app where there is none, and closes the days that are over. It refuses
+// tables in which somebody else has counted: the benchmark adds visits to them.
 func (r *asking) prepare(ctx context.Context) error {
 	d, err := bench.Migrated(ctx, r.address)
 	if err != nil {

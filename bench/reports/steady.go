@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// steadyConnections are those over which steady visits come: so many that hardly any visit waits for an
-// answer to another, as none does among visitors who know nothing of each other.
+// steadyConnections are those over which steady visits come: so many that hardly any visit waits
+// for an answer to another, as none does among visitors who know nothing of each other.
 const steadyConnections = 512
 
-// steady sends requests at a fixed rate, however long the answers take, and times each from when it was due: what waits behind a slow
-// answer has waited, too.
+// steady sends requests at a fixed rate, however long the answers take, and times each from when it
+// was due: what waits behind a slow answer has waited, too.
 type steady struct {
 	host      string
 	perSecond int

@@ -20,7 +20,8 @@ type UniquesFigures struct {
 	CountedMs float64  `json:"countedP99Ms"` // of the plain count
 }
 
-// compareUniques asks for the uniques of targets in ranges of days at random, and counts them in the plainest way.
+// compareUniques asks for the uniques of targets in ranges of days at random, and counts them in
+// the plainest way.
 func (r *asking) compareUniques(ctx context.Context) error {
 	random := rand.New(rand.NewPCG(r.Seed, 2)) //nolint:gosec // to be repeated, not to be secret
 	figures := &UniquesFigures{Ranges: r.Samples}

@@ -1,8 +1,9 @@
 package structures
 
-// articleFilter is the Bloom filter of the article that the seed test comes from, hashes and all: four functions of
-// 31 bits, two of them the same one on the key with different endings, and one that reads half of its input. So a
-// key's four bits are not independent, and it is wrong three times as often as four good hashes.
+// articleFilter is the Bloom filter of the article that the seed test comes from, hashes and all:
+// four functions of 31 bits, two of them the same one on the key with different endings, and one
+// that reads half of its input. So a key's four bits are not independent, and it is wrong three
+// times as often as four good hashes.
 type articleFilter struct {
 	bits []uint64
 	size uint32
@@ -48,8 +49,8 @@ func articleHashes(key string) [4]uint32 {
 	}
 }
 
-// The hashes work on the key followed by an ending. The article's integers are signed and wrap around, which Go's
-// int32 does as well; the sign is masked off at the end.
+// The hashes work on the key followed by an ending. The article's integers are signed and wrap
+// around, which Go's int32 does as well; the sign is masked off at the end.
 
 func djb2(key, ending string) uint32 {
 	h := int32(5381)

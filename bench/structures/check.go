@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// articleFalsePositives of the article's filter with twenty bits a key. Its hashes have no secret, so the numbers
-// are exact; they were found with a second implementation.
+// articleFalsePositives of the article's filter with twenty bits a key. Its hashes have no secret,
+// so the numbers are exact; they were found with a second implementation.
 var articleFalsePositives = map[int]int{10_000: 5, 100_000: 11, 1_000_000: 921, 10_000_000: 7_017}
 
 func (r *Report) check() (checks []Check) {
@@ -32,8 +32,9 @@ func (r *Report) check() (checks []Check) {
 	return checks
 }
 
-// mostFalsePositives that the footfall filter may have: a hundred in ten million keys, where 66 are expected. Fewer
-// keys scatter more; what is allowed then is crossed by chance once in some ten thousand runs.
+// mostFalsePositives that the footfall filter may have: a hundred in ten million keys, where 66 are
+// expected. Fewer keys scatter more; what is allowed then is crossed by chance once in some ten
+// thousand runs.
 func mostFalsePositives(keys int) int {
 	if keys >= usualKeys {
 		return keys / 100_000

@@ -12,9 +12,10 @@ import (
 	"footfall/record/bloom"
 )
 
-// structure is fed chunk by chunk: prepare takes the keys and makes of them what it needs, checkAndAdd looks each up
-// and adds it, and tells how many were new. It owns neither goroutines nor files; dropping it frees it.
-// A structure that cannot tell has a method estimate; one with memory outside the Go heap has bytes.
+// structure is fed chunk by chunk: prepare takes the keys and makes of them what it needs,
+// checkAndAdd looks each up and adds it, and tells how many were new. It owns neither goroutines
+// nor files; dropping it frees it. A structure that cannot tell has a method estimate; one with
+// memory outside the Go heap has bytes.
 type structure interface {
 	prepare(keys []string)
 	checkAndAdd() (fresh int)
@@ -67,8 +68,8 @@ func contenders(keys, bits int) []contender {
 	)
 }
 
-// hashSet keeps a copy of each key, as one has to who wants to let go of the rest of the request. The copy is made
-// while it is added, since only a new key needs one.
+// hashSet keeps a copy of each key, as one has to who wants to let go of the rest of the request.
+// The copy is made while it is added, since only a new key needs one.
 type hashSet struct {
 	keys map[string]struct{}
 	part []string

@@ -7,11 +7,13 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// hyperLogLog estimates how many different keys it was given. The first bits of a key's hash choose a register,
-// which keeps the longest run of zeros that the remaining bits ever began with: the more keys, the longer. The
-// standard error is 1.04 / √registers. It cannot tell whether a single key was there.
+// hyperLogLog estimates how many different keys it was given. The first bits of a key's hash choose
+// a register, which keeps the longest run of zeros that the remaining bits ever began with: the
+// more keys, the longer. The standard error is 1.04 / √registers. It cannot tell whether a single
+// key was there.
 //
-// Registers have 8 bits, or 4: then runs end at 15, which distorts the estimate only beyond a thousand keys a register.
+// Registers have 8 bits, or 4: then runs end at 15, which distorts the estimate only beyond a
+// thousand keys a register.
 type hyperLogLog struct {
 	memory    []uint8
 	width     int
@@ -55,8 +57,8 @@ func (s *hyperLogLog) register(register int) (run int) {
 	return int(s.memory[i]>>shift) & (1<<s.width - 1)
 }
 
-// estimate is the harmonic mean of what the registers stand for, with the known correction; while many registers are
-// empty, how many are tells more.
+// estimate is the harmonic mean of what the registers stand for, with the known correction; while
+// many registers are empty, how many are tells more.
 func (s *hyperLogLog) estimate() int {
 	n := float64(int(1) << s.indexBits)
 	sum, empty := 0.0, 0.0

@@ -1,6 +1,7 @@
-// Package structures compares what can tell whether a key was seen before: the classic benchmark of a hash set, Bloom
-// filters, a bitmap of hashes and HyperLogLog, over the keys ip_0, ip_1, … ip_(n-1). Each is checked for and added
-// once, in that order, so whatever is said to be there already is a false positive.
+// Package structures compares what can tell whether a key was seen before: the classic benchmark of
+// a hash set, Bloom filters, a bitmap of hashes and HyperLogLog, over the keys ip_0, ip_1, …
+// ip_(n-1). Each is checked for and added once, in that order, so whatever is said to be there
+// already is a false positive.
 package structures
 
 import (
@@ -53,8 +54,9 @@ const (
 	bitsPerKey = 20          // 200 million bits for ten million keys
 )
 
-// Run measures all structures on so many keys, from MinKeys to MaxKeys, one after the other so that none shares the processor's caches
-// with another. It tells which comes next. An error that wraps bench.ErrUntrue comes with a report of which an exact check does not hold.
+// Run measures all structures on so many keys, from MinKeys to MaxKeys, one after the other so that
+// none shares the processor's caches with another. It tells which comes next. An error that wraps
+// bench.ErrUntrue comes with a report of which an exact check does not hold.
 func Run(ctx context.Context, keys int, progress func(string)) (*Report, error) {
 	report := &Report{Go: runtime.Version(), CPUs: runtime.GOMAXPROCS(0), Keys: keys, Bits: keys * bitsPerKey}
 	for _, c := range contenders(report.Keys, report.Bits) {

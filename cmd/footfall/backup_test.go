@@ -16,8 +16,8 @@ import (
 	"footfall/db/embedded"
 )
 
-// Backups that are made while visits are counted, and restored as docs/operating.md says, hold every
-// promise, and every visit that was answered before they began.
+// Backups that are made while visits are counted, and restored as docs/operating.md says, hold
+// every promise, and every visit that was answered before they began.
 func TestBackups(t *testing.T) {
 	if testing.Short() {
 		t.Skip("two servers and two copies; that what is restored is told from what was is tested in db and counter")

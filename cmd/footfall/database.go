@@ -117,8 +117,8 @@ func (p *program) withSchema(ctx context.Context, check func(*db.DB, context.Con
 }
 
 const (
-	// The filter and the memory of what counts beside the service are small, so that all of it takes
-	// less than 100 MB.
+	// The filter and the memory of what counts beside the service are small, so that all of it
+	// takes less than 100 MB.
 	besideFilter = 24 << 20
 	besideMemory = 8 << 20
 )

@@ -24,10 +24,10 @@ import (
 
 const fullDiskClients = 8
 
-// The disk fills up under load, first for the tables and then for PostgreSQL's log of what it writes
-// (WAL), without which the server cannot run. Visits are refused meanwhile; when there is space
-// again they count, and the tables agree with all that was answered. So do those of a log that is
-// imported beside them.
+// The disk fills up under load, first for the tables and then for PostgreSQL's log of what it
+// writes (WAL), without which the server cannot run. Visits are refused meanwhile; when there is
+// space again they count, and the tables agree with all that was answered. So do those of a log
+// that is imported beside them.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*patience)
@@ -141,8 +141,8 @@ func (f *followed) end() {
 }
 
 // fillWAL writes to the WAL of a server whose disk is full until the server cannot even start. It
-// recovers as long as there is some room left in the last file, which is filled up with ever less at
-// a time.
+// recovers as long as there is some room left in the last file, which is filled up with ever less
+// at a time.
 func (c *crash) fillWAL(server string) {
 	size := 1 << 20
 	eventually(c.t, "the server cannot start", func() bool {

@@ -164,8 +164,8 @@ func peers(t *testing.T) string {
 	return server.URL
 }
 
-// busuanziOf is a Redis that has what a soxft/busuanzi counted, of the page hello and a page that is
-// gone.
+// busuanziOf is a Redis that has what a soxft/busuanzi counted, of the page hello and a page that
+// is gone.
 func busuanziOf(t *testing.T) string {
 	url := dbtest.Redis(t)
 	options, err := redis.ParseURL(url)

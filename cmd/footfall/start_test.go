@@ -58,8 +58,8 @@ func TestFailureOfPostgresIsTold(t *testing.T) {
 	assert.Contains(t, r.stderr, `could not bind IPv4 address "127.0.0.1"`)
 }
 
-// Only those commands make data that somebody may begin with. The others find none, rather than data
-// in which nothing was counted.
+// Only those commands make data that somebody may begin with. The others find none, rather than
+// data in which nothing was counted.
 func TestNoDataIsMadeUnasked(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(newData(t), "mistyped")

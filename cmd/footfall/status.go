@@ -109,7 +109,8 @@ func dayText(day int32) string {
 	return fmt.Sprint(day)
 }
 
-// kept tells for how long an app keeps the rows of its visits, and from which day on they are there.
+// kept tells for how long an app keeps the rows of its visits, and from which day on they are
+// there.
 func kept(a status.App) string {
 	how := "for ever"
 	if a.RetainDays > 0 {

@@ -79,8 +79,8 @@ func writeJSON(out io.Writer, value any) error {
 // confirmed is the flag of commands that take something away for good.
 type confirmed struct{ Yes bool }
 
-// ask asks whether that is meant, which a person says by typing the answer. Where there is nobody to
-// ask, only the flag says so.
+// ask asks whether that is meant, which a person says by typing the answer. Where there is nobody
+// to ask, only the flag says so.
 func (c confirmed) ask(p *program, what, answer string) error {
 	if c.Yes {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// LongOrShort is how often or how much of something a test takes: the first number at full length, the second in its short form, which
-// still fails when what the test guards is taken out.
+// LongOrShort is how often or how much of something a test takes: the first number at full length,
+// the second in its short form, which still fails when what the test guards is taken out.
 func LongOrShort(long, short int) int {
 	if testing.Short() {
 		return short
@@ -15,8 +15,9 @@ func LongOrShort(long, short int) int {
 	return long
 }
 
-// Crowd lets some clients do something again and again, side by side, until the function that it returns is called; or until the
-// test ends, also where it has failed: what they use is about to be closed then.
+// Crowd lets some clients do something again and again, side by side, until the function that it
+// returns is called; or until the test ends, also where it has failed: what they use is about to be
+// closed then.
 func Crowd(t testing.TB, clients int, do func(client, i int)) (disperse func()) {
 	t.Helper()
 	var ended atomic.Bool

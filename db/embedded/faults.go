@@ -89,8 +89,8 @@ func serverLogs(cluster string) map[string]int64 {
 	return sizes
 }
 
-// saidSince returns what a server has added to its log since it had these sizes. What cannot be read
-// makes the answer shorter.
+// saidSince returns what a server has added to its log since it had these sizes. What cannot be
+// read makes the answer shorter.
 func saidSince(cluster string, sizes map[string]int64) string {
 	var said strings.Builder
 	for path, size := range serverLogs(cluster) {

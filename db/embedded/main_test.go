@@ -23,7 +23,8 @@ import (
 	"footfall/db/embedded/tempdir"
 )
 
-// helperDir makes the test binary a Footfall in miniature: it serves from that directory until its input ends.
+// helperDir makes the test binary a Footfall in miniature: it serves from that directory until its
+// input ends.
 const helperDir = "FOOTFALL_EMBEDDED_TEST_DIR"
 
 func TestMain(m *testing.M) {
@@ -37,7 +38,8 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// usedOnce is a data directory whose cluster is complete and stopped, and is copied: making one takes most of a test's time.
+// usedOnce is a data directory whose cluster is complete and stopped, and is copied: making one
+// takes most of a test's time.
 var usedOnce struct {
 	sync.Once
 	dir string
@@ -83,7 +85,8 @@ func helperMain(dir string) {
 	}
 }
 
-// startHelper starts a helper process, as the given user if there is one, and returns it with its input and its output.
+// startHelper starts a helper process, as the given user if there is one, and returns it with its
+// input and its output.
 func startHelper(t *testing.T, dir string, as *account) (cmd *exec.Cmd, stdin io.Closer, output *bufio.Reader) {
 	t.Helper()
 	binary, err := os.Executable()
@@ -91,8 +94,8 @@ func startHelper(t *testing.T, dir string, as *account) (cmd *exec.Cmd, stdin io
 	if as != nil { // that user cannot enter the folder of the test's binary
 		ours := binary
 		binary = filepath.Join(openDir(t), "helper")
-		// Not written by this process: a child that another test forks at this moment would inherit the file, open for
-		// writing, and nobody can execute such a file.
+		// Not written by this process: a child that another test forks at this moment would inherit
+		// the file, open for writing, and nobody can execute such a file.
 		require.NoError(t, exec.Command("install", "-m", "755", ours, binary).Run())
 	}
 	cmd = exec.Command("sh", "-c", `umask 077; exec "$0"`, binary) // as careful administrators have it

@@ -20,8 +20,9 @@ import (
 // columns of a file of offsets. The first two are needed.
 var columns = []string{"uri", "hot", "uv", "pv"}
 
-// ReadCSV reads a file of offsets, whose first line names its columns: uri and hot, and, if they are
-// known, uv and pv. What is wrong with a line stands in its Fault; the error is one of the file.
+// ReadCSV reads a file of offsets, whose first line names its columns: uri and hot, and, if they
+// are known, uv and pv. What is wrong with a line stands in its Fault; the error is one of the
+// file.
 func ReadCSV(from io.Reader) ([]counter.Offset, error) {
 	text := bufio.NewReader(from)
 	if mark, _ := text.Peek(3); bytes.Equal(mark, []byte("\ufeff")) { // as spreadsheets write

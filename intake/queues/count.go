@@ -270,8 +270,8 @@ type batch struct {
 	positions []*record.Position
 }
 
-// newBatch makes a batch of items. What does not count is passed with the next visit of its part, or
-// else with the last one.
+// newBatch makes a batch of items. What does not count is passed with the next visit of its part,
+// or else with the last one.
 func newBatch(items []item) *batch {
 	b := &batch{}
 	open := map[*record.Position]*record.Step{} // what no visit has passed yet

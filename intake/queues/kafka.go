@@ -142,8 +142,8 @@ func (k *kafka) problem(err error) error {
 
 func (k *kafka) startReading(ctx context.Context, t topic, options []kgo.Opt) error {
 	options = append(options,
-		// An offset that a partition no longer has leads to its first one: what was counted does not
-		// count again, and what is missing is found by comparing positions.
+		// An offset that a partition no longer has leads to its first one: what was counted does
+		// not count again, and what is missing is found by comparing positions.
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.FetchMaxBytes(fetchedAtOnce),

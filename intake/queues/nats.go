@@ -22,8 +22,8 @@ const (
 	streamPart = "0"
 )
 
-// stream reads a stream of NATS JetStream, by the sequence of its messages. The server keeps nothing
-// of how far that is.
+// stream reads a stream of NATS JetStream, by the sequence of its messages. The server keeps
+// nothing of how far that is.
 type stream struct {
 	name    string
 	created time.Time // by which it is told from one that had its name before

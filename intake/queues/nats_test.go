@@ -97,7 +97,8 @@ func (n *natsWorld) comesTo() {
 	}, time.Minute, 5*time.Millisecond)
 }
 
-// A stream of JetStream is counted by two at once, each message once, whatever becomes of its server.
+// A stream of JetStream is counted by two at once, each message once, whatever becomes of its
+// server.
 func TestStreamIsCounted(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)

@@ -1,10 +1,10 @@
 // Package queues counts the visits that come as messages of a queue, each once: whoever is killed,
 // whoever else reads the same queue, and however often the queue delivers a message.
 //
-// A Source reads a queue (kafka.go, nats.go). How far each of its parts was counted is a position, which
-// moves in the transaction that counts (count.go); what the queue itself keeps of that is never
-// asked. A message that cannot be counted is kept in the table refused by the transaction that
-// passes it.
+// A Source reads a queue (kafka.go, nats.go). How far each of its parts was counted is a position,
+// which moves in the transaction that counts (count.go); what the queue itself keeps of that is
+// never asked. A message that cannot be counted is kept in the table refused by the transaction
+// that passes it.
 package queues
 
 import (
@@ -33,8 +33,8 @@ type Message struct {
 type Source interface {
 	// Name tells the queue from every other, and from one that had its name before.
 	Name() string
-	// Read returns the messages that come next, so many at most, those of a part in their order, and
-	// waits until there are some. It may return messages again that were counted.
+	// Read returns the messages that come next, so many at most, those of a part in their order,
+	// and waits until there are some. It may return messages again that were counted.
 	Read(ctx context.Context, most int) ([]Message, error)
 	// Passed hears that a part was counted up to a position: for whoever looks at the queue.
 	Passed(part string, next int64)

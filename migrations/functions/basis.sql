@@ -1,7 +1,7 @@
--- Two words. The first is the epoch of erasures, whose xmin shows when a restored dump wrote its row
--- anew. The second changes where visitors may have come in that an instance has not seen: it is the
--- epoch of imports, and what tells this database from a restored or another one: a copy of the files
--- needs a start of the server; a restored dump makes the tables anew.
+-- Two words. The first is the epoch of erasures, whose xmin shows when a restored dump wrote its
+-- row anew. The second changes where visitors may have come in that an instance has not seen: it is
+-- the epoch of imports, and what tells this database from a restored or another one: a copy of the
+-- files needs a start of the server; a restored dump makes the tables anew.
 CREATE FUNCTION basis() RETURNS text
 LANGUAGE plpgsql STABLE -- and not sql, which would plan it again for every batch
 SET search_path = footfall, pg_temp

@@ -1,6 +1,7 @@
--- A visit counts its page and its site on the same day, and a site's day never runs backwards: what an
--- instance with a slow clock still takes for yesterday counts today where another instance has begun
--- today. days has a row for each day of a site, written under the site's lock, which the batch holds.
+-- A visit counts its page and its site on the same day, and a site's day never runs backwards: what
+-- an instance with a slow clock still takes for yesterday counts today where another instance has
+-- begun today. days has a row for each day of a site, written under the site's lock, which the
+-- batch holds.
 --
 -- A day that it is nowhere yet would hold the site there until it comes. One that the site has been
 -- counted on already is let pass: this server's clock was wrong then, and the site counts on.

@@ -1,8 +1,8 @@
--- Empties the table of batches whose turn is over. Its youngest ids were written when the turn of the
--- other began, so from a minute later on nobody asks after them any more. That goes on until a minute
--- before its own next turn: an id that was abandoned meanwhile is in both tables, and must be found
--- by a batch that arrives late, whichever turn it is then. So each id is kept for a minute at least,
--- and for seven at most where nothing keeps the lock from this function, as a dump does.
+-- Empties the table of batches whose turn is over. Its youngest ids were written when the turn of
+-- the other began, so from a minute later on nobody asks after them any more. That goes on until a
+-- minute before its own next turn: an id that was abandoned meanwhile is in both tables, and must
+-- be found by a batch that arrives late, whichever turn it is then. So each id is kept for a minute
+-- at least, and for seven at most where nothing keeps the lock from this function, as a dump does.
 CREATE FUNCTION empty_batches() RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER

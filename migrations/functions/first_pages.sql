@@ -1,8 +1,8 @@
 -- Where there are not many more pages than are asked for, they are these. Else each day's list
 -- tells the first pages, and its last number is what a page that is not in it can have had at most.
 -- Those bounds, added up over the days, tell which listed pages may be among the first; where these
--- are more than a few, they are added up exactly. If no page that is in no list can have reached the
--- last of them, the answer is proved. If not, longer lists are tried, and then all is read.
+-- are more than a few, they are added up exactly. If no page that is in no list can have reached
+-- the last of them, the answer is proved. If not, longer lists are tried, and then all is read.
 CREATE FUNCTION first_pages(app integer, site bigint, from_day integer, to_day integer, measure text, n integer) RETURNS bigint[]
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp

@@ -1,10 +1,10 @@
--- Deletes the keys of the days before one, but none that may still be needed: no time zone is a whole
--- day behind UTC.
+-- Deletes the keys of the days before one, but none that may still be needed: no time zone is a
+-- whole day behind UTC.
 --
 -- A row that DELETE takes stays readable in its page until something else needs the room, which
 -- takes weeks where a day brings one row. So the table is written anew with the rows that stay, and
--- the old file goes at the commit. The first lock keeps out others who do the same, and nobody else;
--- the second is given up soon, since who waits for a key waits behind it.
+-- the old file goes at the commit. The first lock keeps out others who do the same, and nobody
+-- else; the second is given up soon, since who waits for a key waits behind it.
 CREATE FUNCTION forget_day_keys(before integer) RETURNS boolean
 LANGUAGE plpgsql
 SECURITY DEFINER

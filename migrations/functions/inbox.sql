@@ -1,10 +1,10 @@
--- The inbox: see 00007_inbox.sql. Two advisory locks: footfall.inbox is held shared by whoever writes
--- visits, from before they look which table is open, and for moments by whoever closes that;
--- footfall.inbox_turns by those who close a table or empty some, so that none gets a turn while it is
--- emptied.
+-- The inbox: see 00007_inbox.sql. Two advisory locks: footfall.inbox is held shared by whoever
+-- writes visits, from before they look which table is open, and for moments by whoever closes that;
+-- footfall.inbox_turns by those who close a table or empty some, so that none gets a turn while it
+-- is emptied.
 
--- Writes visits of an app to the table that is open. What was decided about them holds as long as the
--- app tells days and visitors apart as it did.
+-- Writes visits of an app to the table that is open. What was decided about them holds as long as
+-- the app tells days and visitors apart as it did.
 CREATE FUNCTION put_in_inbox(app integer, tz text, visitor text, ipv6_prefix smallint, uris text[], pages integer[],
                              days integer[], new_pages integer[], ips inet[], ids text[]) RETURNS void
 LANGUAGE plpgsql
@@ -36,9 +36,9 @@ $$;
 
 COMMENT ON FUNCTION put_in_inbox(integer, text, text, smallint, text[], integer[], integer[], integer[], inet[], text[]) IS 'Writes visits of an app to the inbox; the last five arrays are one table. Fails with SQLSTATE FF008 where the app does not count so any more, and with FF003 where a day has come nowhere yet.';
 
--- Whoever writes is waited for, and whoever comes to write waits for that: it gives up soon. The next
--- table is one that is empty; or else one that is read to its end, and could not be emptied; or else
--- one with visits that cannot be counted for now. Rows say of which turn they are.
+-- Whoever writes is waited for, and whoever comes to write waits for that: it gives up soon. The
+-- next table is one that is empty; or else one that is read to its end, and could not be emptied;
+-- or else one with visits that cannot be counted for now. Rows say of which turn they are.
 CREATE FUNCTION turn_inbox() RETURNS bigint
 LANGUAGE plpgsql
 SECURITY DEFINER

@@ -1,11 +1,11 @@
--- Visits that may be earlier than others of their visitors: each is linked in between the day before
--- it and the one after, as if it had come in time. The caller holds the counters of the targets, and
--- has their days kept as they are (told_days_must_be).
+-- Visits that may be earlier than others of their visitors: each is linked in between the day
+-- before it and the one after, as if it had come in time. The caller holds the counters of the
+-- targets, and has their days kept as they are (told_days_must_be).
 
 -- The day on which each visitor came after a day that is asked for, or that day itself, and the day
--- before it. Visitors are followed from their last day back, all who have come to a day at once, the
--- latest day first: so each partition is opened once, and only where somebody came. A statement is
--- planned for each day, since one for all days would lock them all.
+-- before it. Visitors are followed from their last day back, all who have come to a day at once,
+-- the latest day first: so each partition is opened once, and only where somebody came. A statement
+-- is planned for each day, since one for all days would lock them all.
 CREATE FUNCTION days_after(
     places integer[], pages bigint[], ips inet[], asked_days integer[], last_days integer[],
     OUT found_places integer[], OUT next_days integer[], OUT previous_days integer[]
@@ -144,8 +144,8 @@ $$;
 COMMENT ON FUNCTION relink_returns(bigint[], integer[], integer[], bigint[]) IS 'Adds visitors to returns of any days, or takes them away where added is negative. The arrays are one table, in which no row is there twice: target, day, previous day and how many. Fails where less than none would be left.';
 
 -- Lists of first pages are made again from the daily numbers, by the nightly task. Batches of two
--- sites have no lock in common that would keep them apart here, where both delete lists of their app:
--- so all take the rows in order of key.
+-- sites have no lock in common that would keep them apart here, where both delete lists of their
+-- app: so all take the rows in order of key.
 CREATE FUNCTION drop_tops(targets bigint[], days integer[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -174,14 +174,14 @@ $$;
 COMMENT ON FUNCTION drop_tops(bigint[], integer[]) IS 'Deletes the lists of first pages of the sites of some targets, and of their apps as a whole, on the day beside each.';
 
 -- Decides what each visit is, and writes it down, as VisitsRecord does for visits of a site's last
--- day. Two tables come as arrays: visits, each day of a pair of target and visitor once, in order of
--- arrival; and for each (target, day) the site (0: it is one) and how many visits there are. Hot of
--- the counters has been added. Returns for each row of the first its place, the visitor's rank,
--- whether the visitor came to the target for the first time with it, and whether it was the first on
--- its day.
+-- day. Two tables come as arrays: visits, each day of a pair of target and visitor once, in order
+-- of arrival; and for each (target, day) the site (0: it is one) and how many visits there are. Hot
+-- of the counters has been added. Returns for each row of the first its place, the visitor's rank,
+-- whether the visitor came to the target for the first time with it, and whether it was the first
+-- on its day.
 --
--- The first visits of all pairs, whose turn is 1, are counted together, then the second ones: so each
--- is linked in between two days that are there.
+-- The first visits of all pairs, whose turn is 1, are counted together, then the second ones: so
+-- each is linked in between two days that are there.
 CREATE FUNCTION record_late_visits(
     pages bigint[], ips inet[], day_ids integer[], turns integer[],
     targets bigint[], sites bigint[], target_days integer[], hots bigint[]
@@ -202,7 +202,8 @@ DECLARE
     ranks    bigint[];
     firsts   integer[];
     lasts    integer[];
-    -- Of those that are not after the last day of their visitor: the day from then on, and the one before.
+    -- Of those that are not after the last day of their visitor: the day from then on, and the one
+    -- before.
     late_places   integer[];
     next_days     integer[];
     previous_days integer[];

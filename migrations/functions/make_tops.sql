@@ -1,6 +1,6 @@
--- Makes lists of first pages and of folders of closed days, where they are missing: those of one app or one
--- day, or of all where that is null. Nobody may move rows from page to page meanwhile, nor
--- count for those days.
+-- Makes lists of first pages and of folders of closed days, where they are missing: those of one
+-- app or one day, or of all where that is null. Nobody may move rows from page to page meanwhile,
+-- nor count for those days.
 CREATE FUNCTION make_tops(only_app integer DEFAULT NULL, only_day integer DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER

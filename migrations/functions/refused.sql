@@ -1,7 +1,7 @@
 -- Keeps messages of a part of a queue that could not be counted. Its position has been moved past
--- them in this transaction, so nobody else writes here. The last 1,000 of a part stay: a producer that
--- sends nothing but garbage fills no disk. One that is there already was kept by somebody who has set
--- the position back.
+-- them in this transaction, so nobody else writes here. The last 1,000 of a part stay: a producer
+-- that sends nothing but garbage fills no disk. One that is there already was kept by somebody who
+-- has set the position back.
 CREATE FUNCTION refuse_messages(app integer, source text, part text, positions bigint[], reasons text[], beginnings text[]) RETURNS void
 LANGUAGE sql
 SECURITY DEFINER
@@ -33,8 +33,8 @@ COMMENT ON FUNCTION refuse_messages(integer, text, text, bigint[], text[], text[
 
 REVOKE ALL ON FUNCTION refuse_messages(integer, text, text, bigint[], text[], text[]) FROM PUBLIC;
 
--- Forgets some of the messages that were refused more than 7 days ago. One that somebody else lets go
--- of at this moment is passed by.
+-- Forgets some of the messages that were refused more than 7 days ago. One that somebody else lets
+-- go of at this moment is passed by.
 CREATE FUNCTION forget_refused(most integer) RETURNS bigint
 LANGUAGE sql
 SECURITY DEFINER

@@ -1,5 +1,5 @@
--- The one place in SQL where numbers from elsewhere are added to what was counted. (What the service
--- answers to visits is added up in its memory.)
+-- The one place in SQL where numbers from elsewhere are added to what was counted. (What the
+-- service answers to visits is added up in its memory.)
 CREATE VIEW totals AS
 SELECT p.id                        AS page_id,
        p.app_id,

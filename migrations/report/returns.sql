@@ -1,5 +1,5 @@
--- Not on top of the view returns, through which a target that is asked for would not be found by its
--- key.
+-- Not on top of the view returns, through which a target that is asked for would not be found by
+-- its key.
 CREATE VIEW report.returns AS
 SELECT a.name AS app, t.uri AS target, o.day_id, o.previous_day, o.visitors
 FROM open_returns AS o

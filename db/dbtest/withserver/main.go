@@ -1,11 +1,11 @@
-// Command withserver runs a command, go test mostly, with one PostgreSQL server for all tests, which it starts before and
-// stops afterwards:
+// Command withserver runs a command, go test mostly, with one PostgreSQL server for all tests,
+// which it starts before and stops afterwards:
 //
 //	go run ./db/dbtest/withserver go test ./...
 //	go run ./db/dbtest/withserver -container go test ./...
 //
-// The server is the one that dbtest would start for a single package, or PostgreSQL 17 in a container. Where
-// FOOTFALL_TEST_DATABASE_URL names a server, it is taken.
+// The server is the one that dbtest would start for a single package, or PostgreSQL 17 in a
+// container. Where FOOTFALL_TEST_DATABASE_URL names a server, it is taken.
 package main
 
 import (
@@ -71,8 +71,9 @@ func run(container bool, command []string) (err error) {
 	return cmd.Run()
 }
 
-// startEmbedded starts the server in a folder that is the same each time, so that its URL is: go test remembers results for as
-// long as the environment stays as it was. While another run is in that folder, it is a new one.
+// startEmbedded starts the server in a folder that is the same each time, so that its URL is: go
+// test remembers results for as long as the environment stays as it was. While another run is in
+// that folder, it is a new one.
 func startEmbedded(ctx context.Context) (url string, stop func() error, err error) {
 	dir, err := usualDir()
 	if err != nil {
