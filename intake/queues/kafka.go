@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,12 @@ type kafka struct {
 	reads *kgo.Client
 	begin Begin
 	lost  atomic.Pointer[error] // for which nothing more can be read
+
+	mu    sync.Mutex      // guards begun
+	begun map[int32]int64 // where partitions were begun to be read last: what is before was counted
+
+	// Partitions that have given messages from before where they were begun. Of Read alone.
+	doubted map[int32]kgo.Offset
 }
 
 var saslOf = map[string]func(user, password string) sasl.Mechanism{
@@ -52,7 +59,7 @@ var saslOf = map[string]func(user, password string) sasl.Mechanism{
 
 // connectKafka opens a topic.
 func (a *Address) connectKafka(ctx context.Context, begin Begin) (Source, error) {
-	k := &kafka{Address: a, begin: begin}
+	k := &kafka{Address: a, begin: begin, begun: map[int32]int64{}, doubted: map[int32]kgo.Offset{}}
 	options, err := a.kafkaOptions()
 	if err != nil {
 		return nil, err
@@ -100,7 +107,8 @@ type topic struct {
 func (k *kafka) look(ctx context.Context) (topic, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	found, err := k.ask.Metadata(ctx, k.queue)
+	// Without rights that are asked for, it would be answered out of what is known for seconds.
+	found, err := k.ask.Metadata(kadm.WithAuthorizedOps(ctx), k.queue)
 	if err != nil {
 		return topic{}, k.problem(err)
 	}
@@ -174,6 +182,9 @@ func (k *kafka) startReading(ctx context.Context, t topic, options []kgo.Opt) er
 // adjust tells the group where to begin: not where it has committed, but where the positions are.
 func (k *kafka) adjust(ctx context.Context, from map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	err := k.find(ctx, from[k.queue])
+	if other := k.mustBeTheSame(ctx); other != nil { // then so are the offsets that were found
+		err = other
+	}
 	if err != nil && !isTemporary(err) && ctx.Err() == nil {
 		k.lost.Store(&err)
 	}
@@ -193,10 +204,13 @@ func (k *kafka) find(ctx context.Context, from map[int32]kgo.Offset) error {
 		return k.problem(err)
 	}
 	for p := range from {
-		first, _ := firsts.Lookup(k.queue, p)
-		end, _ := ends.Lookup(k.queue, p)
+		first, begins := firsts.Lookup(k.queue, p)
+		end, ends := ends.Lookup(k.queue, p)
 		if err := errors.Join(first.Err, end.Err); err != nil {
 			return k.problem(err)
+		}
+		if !begins || !ends { // as while the topic is deleted
+			return visit.Errorf(visit.Unavailable, "", "the brokers do not find partition %d of topic %s", p, k.queue)
 		}
 		next, err := k.begin(ctx, k.name, partOf(p), first.Offset)
 		if err != nil {
@@ -205,7 +219,11 @@ func (k *kafka) find(ctx context.Context, from map[int32]kgo.Offset) error {
 		if next > end.Offset {
 			return k.truncated(p, next, end.Offset)
 		}
-		from[p] = kgo.NewOffset().At(max(next, first.Offset)).WithEpoch(-1)
+		at := max(next, first.Offset)
+		from[p] = kgo.NewOffset().At(at).WithEpoch(-1)
+		k.mu.Lock()
+		k.begun[p] = at
+		k.mu.Unlock()
 	}
 	return nil
 }
@@ -225,6 +243,12 @@ func (k *kafka) Name() string { return k.name }
 
 // Read waits for messages.
 func (k *kafka) Read(ctx context.Context, most int) ([]Message, error) {
+	if len(k.doubted) > 0 {
+		if err := k.find(ctx, k.doubted); err != nil {
+			return nil, err
+		}
+		clear(k.doubted)
+	}
 	fetched := k.reads.PollRecords(ctx, most)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -232,12 +256,7 @@ func (k *kafka) Read(ctx context.Context, most int) ([]Message, error) {
 	if lost := k.lost.Load(); lost != nil {
 		return nil, *lost
 	}
-	var messages []Message
-	fetched.EachPartition(func(p kgo.FetchTopicPartition) {
-		for _, r := range p.Records {
-			messages = append(messages, Message{Part: partOf(r.Partition), Position: r.Offset, Time: r.Timestamp, Text: r.Value, First: p.LogStartOffset, End: p.HighWatermark})
-		}
-	})
+	messages := k.messages(fetched)
 	var err error
 	for _, one := range fetched.Errors() {
 		if found := k.fault(ctx, one.Err); err == nil || !isTemporary(found) {
@@ -248,6 +267,24 @@ func (k *kafka) Read(ctx context.Context, most int) ([]Message, error) {
 		return messages, nil
 	}
 	return nil, err
+}
+
+// messages are those that were fetched, but for those from before where their partition was begun:
+// the client has gone back to its first one. It does so where the partition ends before the offset
+// that it is to begin at, and tells nobody.
+func (k *kafka) messages(fetched kgo.Fetches) (messages []Message) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	fetched.EachPartition(func(p kgo.FetchTopicPartition) {
+		for _, r := range p.Records {
+			if r.Offset < k.begun[r.Partition] {
+				k.doubted[r.Partition] = kgo.Offset{}
+				continue
+			}
+			messages = append(messages, Message{Part: partOf(r.Partition), Position: r.Offset, Time: r.Timestamp, Text: r.Value, First: p.LogStartOffset, End: p.HighWatermark})
+		}
+	})
+	return messages
 }
 
 // fault is what an error of reading means.
@@ -262,11 +299,22 @@ func (k *kafka) fault(ctx context.Context, err error) error {
 		}
 		return told
 	}
-	now, looked := k.look(ctx)
-	if looked == nil && now.id != k.id {
-		return ErrAnew
+	if other := k.mustBeTheSame(ctx); other != nil {
+		return other
 	}
-	return visit.Errorf(visit.Unavailable, "", "there is no topic %s any more", k.queue).Because(errors.Join(err, looked))
+	return visit.Errorf(visit.Unavailable, "", "the brokers do not find topic %s now", k.queue).Because(err)
+}
+
+// mustBeTheSame returns an error unless the topic is still there.
+func (k *kafka) mustBeTheSame(ctx context.Context) error {
+	now, err := k.look(ctx)
+	switch {
+	case err == nil && now.id != k.id:
+		return ErrAnew
+	case err != nil && !isTemporary(err):
+		return visit.Errorf(visit.Unavailable, "", "there is no topic %s any more", k.queue).Because(err)
+	}
+	return err
 }
 
 // Passed marks what is committed to the group from time to time, so that displays of lag are right.

@@ -1,6 +1,7 @@
 package queues
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,7 +14,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 )
 
 func kadmID(id [16]byte) string { return kadm.TopicID(id).String() }
@@ -72,6 +75,55 @@ func TestTopicIsMadeAnew(t *testing.T) {
 	w.comesTo()
 	c.stop()
 	w.counts()
+}
+
+// Partitions are given out anew at the moment in which that happens: nobody takes the offsets of the
+// one for those of the other.
+func TestRebalanceWhileATopicIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.send(0, visits(1, 200)...)
+	source, err := w.address("").Connect(t.Context(), func(context.Context, string, string, int64) (int64, error) { return 150, nil })
+	require.NoError(t, err)
+	t.Cleanup(source.Close)
+	rebalance := func() error {
+		_, err := source.(*kafka).adjust(t.Context(), map[string]map[int32]kgo.Offset{"visits": {0: {}}})
+		return err
+	}
+	require.NoError(t, rebalance())
+	require.NoError(t, w.broker.DeleteTopic("visits"))
+	assert.True(t, isTemporary(rebalance()))
+	require.NoError(t, w.broker.CreateTopic("visits", partitions, nil))
+	for range 2 {
+		require.ErrorIs(t, rebalance(), ErrAnew)
+		w.send(0, visits(2, 170)...) // then it has more than were counted of the other
+	}
+}
+
+// The same where brokers know no ids of topics, to a consumer that waits for more than there was.
+func TestTopicWithoutAnIDIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kfake.MaxVersions(kversion.V2_7_0()))
+	w.send(0, visits(1, 200)...)
+	c := w.consume(w.address("").Connect)
+	require.Eventually(t, func() bool {
+		return len(w.rows("SELECT part FROM footfall.positions WHERE next = 200")) == 1
+	}, time.Minute, 5*time.Millisecond)
+	c.stop()
+	asks := make(chan struct{}, 1)
+	w.broker.ControlKey(kmsg.Fetch.Int16(), func(kmsg.Request) (kmsg.Response, error, bool) {
+		select {
+		case asks <- struct{}{}:
+		default:
+		}
+		return nil, nil, false
+	})
+	c = w.consume(w.address("0").Connect)
+	<-asks
+	require.NoError(t, w.broker.DeleteTopic("visits"))
+	require.NoError(t, w.broker.CreateTopic("visits", partitions, nil))
+	w.send(0, visits(2, 100)[:1]...)
+	c.endsWith("but was counted up to 200")
 }
 
 // A partition has fewer messages than were counted. Whether what comes next was counted nobody can
