@@ -75,7 +75,7 @@ func (l *lane) accept(e entry) (*waitingBatch, int, error) {
 	if len(l.waiting) == 0 || len(l.waiting[len(l.waiting)-1].entries) == batchVisits {
 		b := &waitingBatch{entries: make([]entry, 0, l.expected), since: l.now(), done: make(chan struct{})}
 		if l.overflow {
-			b.limit = time.AfterFunc(max(2*l.maxWait, letGoAfter), func() { l.letGo(b) })
+			b.limit = time.AfterFunc(l.patience(), func() { l.letGo(b) })
 		}
 		l.waiting = append(l.waiting, b)
 		l.wake.Signal()
@@ -85,6 +85,14 @@ func (l *lane) accept(e entry) (*waitingBatch, int, error) {
 	l.pending++
 	l.metrics.waiting.Inc()
 	return b, len(b.entries) - 1, nil
+}
+
+// patience is how long a batch waits for its turn at most.
+func (l *lane) patience() time.Duration {
+	if l.overflow {
+		return max(2*l.maxWait, letGoAfter)
+	}
+	return 2 * l.maxWait
 }
 
 // letGo fails a batch whose turn does not come in time.
@@ -135,15 +143,16 @@ func (l *lane) run() {
 			return
 		}
 		begin := time.Now()
-		if l.now().Sub(b.since) > 2*l.maxWait {
+		written := l.now().Sub(b.since) <= l.patience()
+		if written {
+			l.writer.write(b.entries)
+		} else {
 			// The database hangs. Refusing is safe, since nothing was sent, and spares callers a
 			// long wait.
 			fail(b.entries, visit.Errorf(visit.Unavailable, "", "too many visits are waiting; try again later").Because(ErrOverloaded))
-		} else {
-			l.writer.write(b.entries)
 		}
 		took := time.Since(begin)
-		l.finish(len(b.entries), took)
+		l.finish(len(b.entries), took, written)
 		close(b.done)
 		l.metrics.sizes.Observe(float64(len(b.entries)))
 		l.metrics.flushes.Observe(took.Seconds())
@@ -172,13 +181,15 @@ func (l *lane) take() *waitingBatch {
 }
 
 // finish notes that a batch has been answered, and how long that took.
-func (l *lane) finish(visits int, took time.Duration) {
+func (l *lane) finish(visits int, took time.Duration, written bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pending -= visits
 	l.expected = min(visits+visits/4, batchVisits)
 	l.since = time.Time{}
-	l.pace.add(visits, took)
+	if written { // what was refused would make the database look fast
+		l.pace.add(visits, took)
+	}
 }
 
 func (l *lane) close() {

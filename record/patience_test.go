@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -157,6 +158,29 @@ func testVisitsThatWouldWaitTooLong(t *testing.T, isTold bool) {
 	require.Contains(t, receive(t, behind), "too many visits are waiting")
 	require.Equal(t, "3 3 3 3 | 3 3 3 3", w.count(t, r, 3, "a.example/"))
 	w.prove(t)
+}
+
+// On a slow disk every batch takes longer than a visit should wait that has another place to go to.
+// The next one is counted all the same, unless it has waited for much longer.
+func TestBatchBehindASlowOneIsCounted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	given := &givenTime{underWay: map[time.Duration]context.CancelFunc{}}
+	r := recorder(t, dbtest.Open(t, w.url, db.Options{}), Options{MaxWait: 20 * time.Millisecond, Overflow: true, now: given.now})
+	l, v := r.lanes[0], w.demo
+	v.Target, v.Visitor = visit.Target{Site: "a.example", Page: "a.example/"}, netip.MustParseAddr("192.0.2.1")
+	become := func(waited time.Duration) error {
+		b := &waitingBatch{entries: []entry{{Visit: v}}, since: given.now().Add(-waited), done: make(chan struct{})}
+		l.mu.Lock()
+		l.waiting = append(l.waiting, b)
+		l.pending++
+		l.wake.Signal()
+		l.mu.Unlock()
+		<-b.done
+		return b.entries[0].err
+	}
+	require.NoError(t, become(letGoAfter))
+	require.ErrorIs(t, become(letGoAfter+1), ErrOverloaded)
 }
 
 // The database hangs under a batch. Its visits are told when patience ends that nobody knows what
