@@ -105,12 +105,18 @@ func (s *stream) open(ctx context.Context, name string, begin Begin) error {
 		return err
 	}
 	s.next = uint64(next) //nolint:gosec // from 1 on
-	if s.next > info.State.LastSeq+1 {
-		return visit.Errorf(visit.Mismatch, "queue", "stream %s ends at sequence %d, but was counted up to %d: its server has lost messages. "+
-			"If what it has now is to be counted, forget how far it was: DELETE FROM footfall.positions WHERE source = '%s'",
-			name, info.State.LastSeq, next-1, strings.ReplaceAll(s.name, "'", "''"))
+	return s.mustReach(info)
+}
+
+// mustReach returns an error unless the stream has all that comes before what is to be read next: a
+// server that has lost its last messages gives their sequences to others.
+func (s *stream) mustReach(info *jetstream.StreamInfo) error {
+	if s.next <= info.State.LastSeq+1 {
+		return nil
 	}
-	return nil
+	return visit.Errorf(visit.Mismatch, "queue", "stream %s ends at sequence %d, but was counted up to %d: its server has lost messages. "+
+		"If what it has now is to be counted, forget how far it was: DELETE FROM footfall.positions WHERE source = '%s'",
+		info.Config.Name, info.State.LastSeq, s.next-1, strings.ReplaceAll(s.name, "'", "''"))
 }
 
 // Name tells the stream apart, by when it was made.
@@ -139,7 +145,7 @@ func (s *stream) begin(ctx context.Context) error {
 		return ErrAnew
 	}
 	s.reads, s.delivered = reads, 0
-	return nil
+	return s.mustReach(info)
 }
 
 // Read waits for messages.

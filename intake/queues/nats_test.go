@@ -2,6 +2,7 @@ package queues
 
 import (
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -151,6 +152,28 @@ func TestStreamThatIsPurgedAndMadeAnew(t *testing.T) {
 	n.publish(3, 300)
 	n.comesTo()
 	c.stop()
+	n.counts()
+}
+
+// The machine of the server fails, which has the last messages in memory alone, while they are
+// counted. When it is back, others get their sequences.
+func TestServerThatLosesMessages(t *testing.T) {
+	t.Parallel()
+	n := newNATS(t)
+	n.publish(1, 100)
+	n.server.Shutdown()
+	n.server.WaitForShutdown()
+	before := t.TempDir()
+	require.NoError(t, os.CopyFS(before, os.DirFS(n.options.StoreDir)))
+	n.start()
+	c := n.consume(n.connect(natsQueue))
+	n.publish(2, 100)
+	n.comesTo()
+	n.server.Shutdown()
+	n.server.WaitForShutdown()
+	n.options.StoreDir = before
+	n.start()
+	c.endsWith("stream visits ends at sequence 100, but was counted up to 200")
 	n.counts()
 }
 
