@@ -68,7 +68,7 @@ func deleteAll(ctx context.Context, q *db.Queries, name string) error {
 	if _, err := q.AppLock(ctx, name); err != nil {
 		return err
 	}
-	return inTurn(ctx, row.ID, q.AppPositionsDelete, q.RefusedDelete, q.AppCountersTake, q.AppVisitIDsDelete, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppErasedVisitsDelete,
+	return inTurn(ctx, row.ID, q.QueuesHold, q.AppPositionsDelete, q.RefusedDelete, q.AppCountersTake, q.AppVisitIDsDelete, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppErasedVisitsDelete,
 		q.AppErasedVisitorsDelete, q.AppDaysDelete, q.AppReturnsDelete, q.AppSketchesDelete,
 		q.AppTopsDelete, q.AppKeptDelete, q.AppPauseDelete, q.AppCountersDelete, q.AppPagesDelete, q.AppTallyDelete, q.AppOffsetsDelete, q.AppKeysDelete, q.AppSharesDelete, q.AppNotesDelete, q.AppDelete)
 }

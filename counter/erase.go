@@ -49,7 +49,7 @@ func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased i
 		if sites, err = q.AppSites(ctx, row.ID); err != nil {
 			return err
 		}
-		return q.RefusedDelete(ctx, row.ID)
+		return inTurn(ctx, row.ID, q.QueuesHold, q.RefusedDelete)
 	})
 	for len(sites) > 0 && err == nil {
 		var some []int64

@@ -61,6 +61,18 @@ SELECT refuse_messages(@app_id, @source, @part, @positions::bigint[], @reasons::
 -- Forgets refused messages of some days ago, so many at most; returns how many.
 SELECT forget_refused(@most)::bigint AS forgotten;
 
+-- name: QueuesHold :exec
+-- Waits for the batches of an app's queues, and keeps later ones waiting, in the order in which they
+-- move positions. Before RefusedDelete: a batch lets go of refused messages of one part after the
+-- other, and each might have what the other waits for.
+SELECT next
+FROM positions
+WHERE app_id = @app_id
+  AND content IS NULL
+  AND source <> 'logs'
+ORDER BY source COLLATE "C", part COLLATE "C"
+FOR UPDATE;
+
 -- name: RefusedDelete :exec
 -- Deletes the refused messages of an app.
 DELETE FROM refused

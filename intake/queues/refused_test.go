@@ -119,3 +119,34 @@ func TestErasingTakesRefusedMessagesAlong(t *testing.T) {
 	assert.Equal(t, []string{"0 0"}, w.rows("SELECT concat_ws(' ', (SELECT count(*) FROM footfall.refused), (SELECT count(*) FROM footfall.positions))"))
 	w.consume(w.address("").Connect).endsWith("blog")
 }
+
+// A batch lets go of refused messages of two parts, while a visitor is erased with all of them: none
+// of the two waits for the other for ever.
+func TestErasingBesideABatchThatRefuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, part := range []string{"1", "0"} {
+		w.exec(`INSERT INTO footfall.positions (app_id, source, part, next) SELECT id, 'queue', $1, 1000 FROM footfall.apps`, part)
+		w.exec(`SELECT footfall.refuse_messages(id, 'queue', $1, array_agg(n), array_agg(''::text), array_agg(''::text)) FROM footfall.apps, generate_series(0, 999) AS n GROUP BY id`, part)
+	}
+	w.exec("ANALYZE footfall.refused")
+	batch, err := w.conn().Begin(t.Context())
+	require.NoError(t, err)
+	refuse := func(part string) {
+		_, err := batch.Exec(t.Context(), `SELECT footfall.move_position(id, 'queue', $1, 1000, 1001), footfall.refuse_messages(id, 'queue', $1, '{1000}', '{""}', '{""}') FROM footfall.apps`, part)
+		require.NoError(t, err)
+	}
+	refuse("0")
+	erased := make(chan error, 1)
+	go func() {
+		_, err := counter.NewAdmin(dbtest.Open(t, w.url, db.Options{}), nil).EraseVisitor(t.Context(), "blog", "192.0.2.1")
+		erased <- err
+	}()
+	require.Eventually(t, func() bool {
+		return len(w.rows("SELECT state FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")) == 1
+	}, time.Minute, 5*time.Millisecond)
+	refuse("1")
+	require.NoError(t, batch.Commit(t.Context()))
+	require.NoError(t, <-erased)
+	assert.Empty(t, w.rows("SELECT part FROM footfall.refused"))
+}
