@@ -120,11 +120,17 @@ func Fetch(ctx context.Context, address string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("bench: %w", err)
 	}
+	if answer.StatusCode == http.StatusServiceUnavailable {
+		return "", fmt.Errorf("bench: %s: %w", address, ErrBusy)
+	}
 	if answer.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("bench: %s answers %s", address, answer.Status)
 	}
 	return string(body), nil
 }
+
+// ErrBusy is why Fetch fails where the service has too much to do for an answer.
+var ErrBusy = errors.New("the service is busy")
 
 // Shows waits until a metric has a value.
 func (p *Process) Shows(ctx context.Context, metric string, value float64) error {

@@ -192,6 +192,9 @@ func (f *AnswerFigures) add(name string, took []time.Duration) {
 }
 
 func answerRow(name string, took []time.Duration) AnswerRow {
+	if len(took) == 0 {
+		return AnswerRow{Report: name}
+	}
 	sorted := sortedWaits(took)
 	return AnswerRow{
 		Report: name, Runs: len(took), P50Ms: bench.Ms(bench.Percentile(sorted, 50)), P99Ms: bench.Ms(bench.Percentile(sorted, 99)),

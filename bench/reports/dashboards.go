@@ -2,6 +2,7 @@ package reports
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -18,7 +19,8 @@ type DashboardFigures struct {
 	Turns      int       `json:"turns"`
 	Without    []float64 `json:"without"` // visits a second, of each turn
 	With       []float64 `json:"with"`
-	Pages      AnswerRow `json:"pages"` // how long the pages took beside that
+	Pages      AnswerRow `json:"pages"`   // how long the pages took beside that
+	Refused    int       `json:"refused"` // of the pages, since the service was busy
 }
 
 const (
@@ -40,6 +42,7 @@ func (r *asking) measureDashboards(ctx context.Context) error {
 		f := &DashboardFigures{Dashboards: openDashboards, Turns: turns}
 		_, err := r.whileFlooded(ctx, p, func(answered *atomic.Int64) error {
 			var took []time.Duration
+			refused := 0
 			for turn := range turns {
 				r.Progress(fmt.Sprintf("%d of %d turns beside %d dashboards", turn, turns, openDashboards))
 				for half := range 2 {
@@ -51,14 +54,15 @@ func (r *asking) measureDashboards(ctx context.Context) error {
 						f.Without = append(f.Without, rate)
 						continue
 					}
-					rate, some, err := r.rateBeside(ctx, p, refreshAfter, answered)
+					rate, some, none, err := r.rateBeside(ctx, p, refreshAfter, answered)
 					if err != nil {
 						return err
 					}
-					f.With, took = append(f.With, rate), append(took, some...)
+					f.With, took, refused = append(f.With, rate), append(took, some...), refused+none
 				}
 			}
 			f.Pages = answerRow("a site's page of 30 days", took)
+			f.Refused = refused
 			return nil
 		})
 		r.report.Dashboards = f
@@ -73,12 +77,12 @@ func (r *asking) rateOver(ctx context.Context, long time.Duration, answered *ato
 	return float64(answered.Load()-before) / time.Since(began).Seconds(), err
 }
 
-// rateBeside is the same while dashboards are open, and how long their pages took. They have been
-// opened one after the other, so that they do not all ask at once.
-func (r *asking) rateBeside(ctx context.Context, p *bench.Process, long time.Duration, answered *atomic.Int64) (rate float64, took []time.Duration, err error) {
+// rateBeside is the same while dashboards are open, how long their pages took, and how many of these
+// were refused. They have been opened one after the other, so that they do not all ask at once.
+func (r *asking) rateBeside(ctx context.Context, p *bench.Process, long time.Duration, answered *atomic.Int64) (rate float64, took []time.Duration, refused int, err error) {
 	until, cancel := context.WithCancel(ctx)
 	var open sync.WaitGroup // the goroutines of dashboards, which end with until
-	var lock sync.Mutex     // over took and err
+	var lock sync.Mutex     // over took, refused and err
 	for i := range openDashboards {
 		page := fmt.Sprintf("%s/dash/%s/%s", p.URL, r.world.app, r.world.sites[i%len(r.world.sites)])
 		open.Go(func() {
@@ -90,9 +94,13 @@ func (r *asking) rateBeside(ctx context.Context, p *bench.Process, long time.Dur
 				}
 				rest = max(refreshAfter, refreshRests*time.Since(began))
 				lock.Lock()
-				took = append(took, time.Since(began))
-				if broken != nil {
+				switch {
+				case errors.Is(broken, bench.ErrBusy):
+					refused++
+				case broken != nil:
 					err = broken
+				default:
+					took = append(took, time.Since(began))
 				}
 				lock.Unlock()
 			}
@@ -104,7 +112,7 @@ func (r *asking) rateBeside(ctx context.Context, p *bench.Process, long time.Dur
 	if err == nil {
 		err = waited
 	}
-	return rate, took, err
+	return rate, took, refused, err
 }
 
 func (f *DashboardFigures) print(w io.Writer) {
@@ -118,5 +126,5 @@ func (f *DashboardFigures) print(w io.Writer) {
 	fmt.Fprintf(w, "\nbeside %d open dashboards, in %d turns: %s visits/s (%s to %s), without %s (%s to %s); × %.2f (half of the turns %.2f to %.2f, all %.2f to %.2f)\n", f.Dashboards, f.Turns,
 		bench.Grouped(with.Median), bench.Grouped(with.Min), bench.Grouped(with.Max), bench.Grouped(without.Median), bench.Grouped(without.Min), bench.Grouped(without.Max),
 		ratio.Median, middle.Min, middle.Max, ratio.Min, ratio.Max)
-	fmt.Fprintf(w, "  their pages took p50 %s ms, p99 %s ms, at most %s ms (%d of them)\n", bench.Millis(f.Pages.P50Ms), bench.Millis(f.Pages.P99Ms), bench.Millis(f.Pages.MaxMs), f.Pages.Runs)
+	fmt.Fprintf(w, "  their pages took p50 %s ms, p99 %s ms, at most %s ms (%d of them; %d more were refused)\n", bench.Millis(f.Pages.P50Ms), bench.Millis(f.Pages.P99Ms), bench.Millis(f.Pages.MaxMs), f.Pages.Runs, f.Refused)
 }

@@ -61,6 +61,9 @@ func (r *asking) measureProving(ctx context.Context) error {
 	})
 }
 
+// floodConnections keep the service as busy as it can be.
+const floodConnections = 64
+
 // whileFlooded runs f while each of many connections sends a visit as soon as the last one
 // is answered, and returns the visits a second of each stretch as long as the warm-up,
 // until f returned, which may look how many were answered.
@@ -70,7 +73,7 @@ func (r *asking) whileFlooded(ctx context.Context, p *bench.Process, f func(answ
 	var answered atomic.Int64
 	ctx, cancel := context.WithCancelCause(ctx)
 	var all sync.WaitGroup // the connections' goroutines, who end with ctx
-	for i := range steadyConnections {
+	for i := range floodConnections {
 		all.Go(func() {
 			if err := s.flood(ctx, i, &answered); err != nil {
 				cancel(err)
@@ -107,7 +110,7 @@ func (s *steady) flood(ctx context.Context, first int, answered *atomic.Int64) e
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	answers := bufio.NewReader(conn)
-	for n := first; ; n += steadyConnections {
+	for n := first; ; n += floodConnections {
 		err := s.exchange(conn, answers, n%len(s.requests), time.Now())
 		if ctx.Err() != nil {
 			return nil
