@@ -141,6 +141,10 @@ func TestReadDaysThatTheDailyTaskLeft(t *testing.T) {
 	assert.Equal(t, int32(20260103), s.Daily.ClosedDay)
 	assert.WithinDuration(t, d.Now(), *s.Daily.ClosedAt, time.Hour)
 	assert.Greater(t, s.Daily.DoneOn, int32(20260103))
+
+	_, err = d.MakeDay(t.Context(), 20260101)
+	require.NoError(t, err)
+	assertWarns(t, read(t, d), nobodyRuns) // visits of an earlier day wait for the next daily task
 }
 
 func TestReadClockThatIsWrong(t *testing.T) {
