@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -81,7 +80,7 @@ func (c *consumeListCmd) run(ctx context.Context, p *program) error {
 		}
 		table := tableOn(p.stdout, "APP\tQUEUE\tPART\tNEXT\tREFUSED\tOPENED")
 		for _, q := range list {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%s\n", q.App, q.Source, q.Part, q.Next, q.Refused, q.Opened.UTC().Format(time.DateTime))
+			fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%s\n", q.App, q.Source, q.Part, q.Next, q.Refused, moment(&q.Opened))
 		}
 		return table.Flush()
 	})

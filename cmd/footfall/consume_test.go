@@ -146,7 +146,7 @@ func TestConsume(t *testing.T) {
 		})
 	}
 	ends(t, c)
-	assert.Regexp(t, `(?m)^blog  kafka \S+/visits \S+  2 +\d+ +\d+ +\d{4}-`, well(t, "consume", "list", "--app=blog", database))
+	assert.Regexp(t, `(?m)^blog  kafka \S+/visits \S+  2 +\d+ +\d+ +\d{4}-.* UTC$`, well(t, "consume", "list", "--app=blog", database))
 	assert.Contains(t, footfall(t, "consume", "list", "--app=none", database).stderr, "none")
 	r := footfall(t, "consume", "kafka:///", "--app=blog", "--partitions=x", "--admin-addr=nowhere", "--password-file=/no/such", database)
 	assert.Equal(t, 2, r.code)

@@ -256,7 +256,7 @@ func (c *importListCmd) run(ctx context.Context, p *program) error {
 		for _, of := range list {
 			for _, l := range of.Logs {
 				fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", of.App, l.File, l.Next, l.Claimed,
-					l.Begun.UTC().Format(time.DateTime), l.Used.UTC().Format(time.DateTime), cmp.Or(l.Rules, "-"))
+					moment(&l.Begun), moment(&l.Used), cmp.Or(l.Rules, "-"))
 			}
 		}
 		return table.Flush()

@@ -44,7 +44,7 @@ func TestImport(t *testing.T) {
 	first := imported.stdout
 	assert.Regexp(t, `^lines read            300\nvisits counted        300\nformat combined\+host  300\ndays  `, first)
 	assert.Contains(t, well(t, "import", log, "--app=blog", database), "visits counted  0\n")
-	assert.Regexp(t, `\nblog  \S+/access.log  (\d+)  (\d+)  \d{4}-`, well(t, "import", "list", "--app=blog", database))
+	assert.Regexp(t, `\nblog  \S+/access.log  (\d+)  (\d+)  \d{4}-.* UTC  .* UTC  `, well(t, "import", "list", "--app=blog", database))
 	assert.Regexp(t, `\nblog  \S+/access.log .*\n$`, well(t, "import", "list", database))
 	assert.Contains(t, footfall(t, "import", "list", "--app=none", database).stderr, "none")
 	assert.Equal(t, "300\n", well(t, "psql", database, "--", "-Atc", "SELECT hot FROM report.sites WHERE app = 'blog'"))

@@ -59,10 +59,7 @@ func (c *offsetSetCmd) run(ctx context.Context, p *program) error {
 	if c.PV != nil {
 		o.PV = *c.PV
 	}
-	return p.withAdmin(ctx, func(a *counter.Admin) error {
-		_, err := a.SetOffsets(ctx, c.App, []counter.Offset{o}, false)
-		return err
-	})
+	return setOffsets(ctx, p, c.App, []counter.Offset{o}, false)
 }
 
 func (c *offsetImportCmd) run(ctx context.Context, p *program) error {

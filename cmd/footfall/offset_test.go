@@ -31,7 +31,9 @@ func TestOffset(t *testing.T) {
 	status, body := get(s.url + "/visit?app=demo&ip=192.0.2.1&uri=http://a.example/")
 	require.Equal(t, http.StatusOK, status)
 	assert.Equal(t, `{"site":{"pv":1,"uv":1,"rank":1,"hot":1},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}`, body)
-	well(t, "offset", "set", "demo", "http://a.example/", "--hot=1000", "--uv=200", "--pv=300", database)
+	set := []string{"offset", "set", "demo", "http://a.example/", "--hot=1000", "--uv=200", "--pv=300", database}
+	assert.Equal(t, "offsets: 1 added, 0 changed; 0 as they were\n", well(t, set...))
+	assert.Equal(t, "offsets: 0 added, 0 changed; 1 as they were\n", well(t, set...))
 	_, body = get(s.url + "/visit?app=demo&ip=192.0.2.1&uri=http://a.example/")
 	assert.Equal(t, `{"site":{"pv":1,"uv":1,"rank":1,"hot":2},"page":{"pv":301,"uv":201,"rank":201,"hot":1002}}`, body, "in force when the command returns")
 
