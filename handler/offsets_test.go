@@ -95,7 +95,7 @@ func TestOffsetsOverHTTP(t *testing.T) {
 	require.NoError(t, e.connect(e.database).QueryRow(t.Context(), `SELECT max(rank) FROM report.who_came('demo', 'hhui.top/home', 20190629, 20190630)`).Scan(&last))
 	assert.EqualValues(t, 102, last)
 	page := e.get("/dash/demo/hhui.top?page=/home").body
-	assert.Equal(t, 1, strings.Count(page, "with what was counted elsewhere: hot 1\u202f008, pv 203, uv 102; here alone, as in all days: hot 8, pv 3, uv 2."), page)
+	assert.Equal(t, 1, strings.Count(page, "with what was counted elsewhere: hot 1\u202f008, pv 203, uv 102; counted here alone: hot 8, pv 3, uv 2."), page)
 	assert.Equal(t, 1, strings.Count(page, "<b>no. 102</b>"), "first visits have ranks as visitors were told them")
 	assert.Zero(t, strings.Count(e.get("/dash/demo/hhui.top?page=/index").body, "counted elsewhere"))
 }
