@@ -47,7 +47,7 @@ type Options struct {
 func (o Options) Completed() Options {
 	for value, usual := range map[*int][2]int{
 		&o.Rounds: {5, 1}, &o.Visits: {100_000, 10_000}, &o.Clients: {2000, 2000}, &o.Connections: {256, 256},
-		&o.Rate: {2000, 2000}, &o.Runs: {200, 10}, &o.Samples: {1000, 50}, &o.Log: {4_000_000, 10_000},
+		&o.Rate: {2000, 2000}, &o.Runs: {200, 3}, &o.Samples: {1000, 50}, &o.Log: {4_000_000, 10_000},
 	} {
 		if *value == 0 {
 			*value = usual[0]

@@ -209,5 +209,5 @@ func (r *register) app(name string) (*app, error) {
 	if a := r.apps[name]; a != nil {
 		return a, nil
 	}
-	return nil, visit.Errorf(visit.NotFound, "app", "there is no app %.64q: ask its operator, or `footfall app list`, how it is written", name)
+	return nil, visit.Errorf(visit.NotFound, "app", "there is no app %.64q: ask its operator how it is written", name)
 }

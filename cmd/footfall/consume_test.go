@@ -87,15 +87,25 @@ func (b *broker) send(visits int) {
 	require.NoError(b.t, client.Flush(b.t.Context()))
 }
 
+// consumer is a process that consumes.
+type consumer struct {
+	*exec.Cmd
+	ended chan struct{} // closed when it has
+	how   error         // to be read then
+}
+
 // consuming starts a consumer.
-func consuming(t *testing.T, args ...string) *exec.Cmd {
+func consuming(t *testing.T, args ...string) *consumer {
 	t.Helper()
-	c := exec.Command(os.Args[0], append([]string{"consume"}, args...)...)
+	c := &consumer{Cmd: exec.Command(os.Args[0], append([]string{"consume"}, args...)...), ended: make(chan struct{})}
 	c.Env, c.Stderr = environment(), &strings.Builder{}
 	require.NoError(t, c.Start())
+	go func() {
+		c.how = c.Wait()
+		close(c.ended)
+	}()
 	t.Cleanup(func() {
-		_ = c.Process.Kill()
-		_ = c.Wait() // again, mostly
+		c.kill()
 		if t.Failed() {
 			t.Log(c.Stderr)
 		}
@@ -103,11 +113,27 @@ func consuming(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
+func (c *consumer) kill() {
+	_ = c.Process.Kill() // it may have ended by itself
+	<-c.ended
+}
+
+// runs reports whether it has not ended: while PostgreSQL is away, it cannot start.
+func (c *consumer) runs() bool {
+	select {
+	case <-c.ended:
+		return false
+	default:
+		return true
+	}
+}
+
 // ends asks a consumer to end.
-func ends(t *testing.T, c *exec.Cmd) {
+func ends(t *testing.T, c *consumer) {
 	t.Helper()
 	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, c.Wait(), "%v", c.Stderr)
+	<-c.ended
+	require.NoError(t, c.how, "%v", c.Stderr)
 }
 
 // awaitEnd waits until an app has counted all that the broker has.
@@ -178,7 +204,7 @@ func TestConsumerIsKilled(t *testing.T) {
 	}
 	b := newBroker(t)
 	b.send(visits / 2)
-	start := func(app string) *exec.Cmd {
+	start := func(app string) *consumer {
 		return consuming(t, b.url, "--app="+app, "--partitions=0,1,2", "--data", data)
 	}
 	began := time.Now()
@@ -186,7 +212,15 @@ func TestConsumerIsKilled(t *testing.T) {
 	b.awaitEnd(connect, "clean")
 	took := time.Since(began)
 
-	two := []*exec.Cmd{start("killed"), start("killed")}
+	two := []*consumer{start("killed"), start("killed")}
+	// As a service's supervisor does.
+	startAgain := func() {
+		for i, c := range two {
+			if !c.runs() {
+				two[i] = start("killed")
+			}
+		}
+	}
 	for n := range kills {
 		if n == kills/2 {
 			b.send(visits / 2)
@@ -194,10 +228,8 @@ func TestConsumerIsKilled(t *testing.T) {
 		time.Sleep(took * time.Duration(rand.IntN(8)+1) / 8) //nolint:forbidigo // it is killed wherever it is
 		switch n % 3 {
 		case 0:
-			which := rand.IntN(2)
-			require.NoError(t, two[which].Process.Kill())
-			_ = two[which].Wait()
-			two[which] = start("killed")
+			two[rand.IntN(2)].kill()
+			startAgain()
 		case 1:
 			killPostgres(t, data)
 			eventually(t, "PostgreSQL answers", func() bool { status, _ := get(s.url + "/readyz"); return status == http.StatusOK })
@@ -206,7 +238,7 @@ func TestConsumerIsKilled(t *testing.T) {
 		}
 	}
 	for _, app := range []string{"killed", "clean"} {
-		b.awaitEnd(connect, app)
+		b.awaitEnd(func() (*pgx.Conn, error) { startAgain(); return connect() }, app)
 	}
 	ends(t, two[0])
 	ends(t, two[1])
