@@ -53,7 +53,7 @@ func (c *consumeQueueCmd) run(ctx context.Context, p *program) error {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return p.withCounter(ctx, record.Options{Log: p.log, Metrics: registry}, func(counting *counter.Counter) error {
+	return orInterrupted(ctx, p.withCounter(ctx, record.Options{Log: p.log, Metrics: registry}, func(counting *counter.Counter) error {
 		if admin != nil {
 			_, server := handler.Servers(counting, handler.Options{Log: p.log, Metrics: registry})
 			defer func() { _ = server.Close() }()
@@ -65,7 +65,7 @@ func (c *consumeQueueCmd) run(ctx context.Context, p *program) error {
 			p.log.Info("ready", "admin", admin.Addr().String())
 		}
 		return queues.Run(ctx, counting, queues.Options{App: c.App, Connect: c.address.Connect, Log: p.log, Metrics: queues.NewMetrics(registry)})
-	})
+	}))
 }
 
 type consumeListCmd struct {

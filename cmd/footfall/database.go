@@ -137,7 +137,7 @@ func (p *program) withCounter(ctx context.Context, o record.Options, f func(c *c
 			err = d.CheckSchema(ctx)
 		}
 		if err != nil {
-			return orInterrupted(ctx, err)
+			return err
 		}
 		secret, err := p.secret()
 		if err != nil {
