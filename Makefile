@@ -40,7 +40,7 @@ test: deps ## test everything, in the short form, on the PostgreSQL found here
 	$(WITH_SERVER) $(TEST)
 
 .PHONY: race
-race: deps race-deps ## test everything at full length with the race detector, as CI does; five minutes
+race: deps race-deps ## test everything at full length with the race detector, as CI does
 	$(WITH_SERVER) go test -race -vet=off -parallel 8 ./...
 
 .PHONY: test-all

@@ -71,9 +71,6 @@ func (a *app) visitorByAddress(secret Secret, address netip.Addr, dayKey []byte)
 	return secret.hashOf(a.id, a.mode, parts...), nil
 }
 
-// hashes holds the visitors that are hashes. No public address lies in it.
-var hashes = netip.MustParsePrefix("fd00::/8")
-
 // hashOf returns the visitor of an app that an id or an address stands for: 120 bits of a keyed
 // hash, in fd00::/8.
 func (s Secret) hashOf(app int32, mode string, parts ...string) netip.Addr {
@@ -89,7 +86,7 @@ func (s Secret) hashOf(app int32, mode string, parts ...string) netip.Addr {
 // reports write one who is a hash: an address in fd00::/8. Where hashes change each day there is
 // one address for each day whose key is still there, that of the latest day first.
 func (a *Admin) StoredAs(ctx context.Context, app *db.App, typed string) (ips []netip.Addr, err error) {
-	if stored, err := netip.ParseAddr(typed); err == nil && hashes.Contains(stored) {
+	if stored, err := netip.ParseAddr(typed); err == nil && visit.IsHash(stored) {
 		return []netip.Addr{stored}, nil
 	}
 	err = a.db.Read(ctx, func(q *db.Queries) (err error) {

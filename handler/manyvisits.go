@@ -20,8 +20,15 @@ func (s *service) visits(c echo.Context) error {
 		return err
 	}
 	call := intake.Call{Key: r.Header.Get("Idempotency-Key"), Length: r.ContentLength}
+	wrong := f.parseErr
+	if wrong == nil && f.answer.given {
+		wrong = invalid("answer", "many visits in one call are counted at once: leave it out")
+	}
+	if wrong == nil {
+		wrong = readCall(r, &call)
+	}
 	named := field{given: true} // each of the visits names its visitor
-	ask := s.request(c, &fields{app: f.app, ip: named, offsets: f.offsets, parseErr: readCall(r, &call)})
+	ask := s.request(c, &fields{app: f.app, ip: named, offsets: f.offsets, parseErr: wrong})
 	if call.Counting, err = s.counter.MayCount(r.Context(), ask); err != nil {
 		return err
 	}
@@ -59,9 +66,6 @@ func readCall(r *http.Request, call *intake.Call) error {
 		call.SumsOnly = true
 	default:
 		return invalid("answers", "write none, or leave it out")
-	}
-	if offsets := r.URL.Query()["offsets"]; len(offsets) > 1 || len(offsets) == 1 && offsets[0] != withoutOffsets {
-		return invalid("offsets", "write %s, or leave it out", withoutOffsets)
 	}
 	given := r.Header.Values("Idempotency-Key")
 	outside := func(c rune) bool { return c < ' ' || c > '~' }

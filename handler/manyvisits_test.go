@@ -163,6 +163,8 @@ func TestManyVisitsRefused(t *testing.T) {
 		{"app=shop", valid, bearer(e.key("shop", counter.ScopeCount)), 403, "scope assert"},
 		{"app=shop", valid, bearer(e.key("shop", counter.ScopeRead)), 403, "scope assert"},
 		{"app=demo&answers=all", valid, inArray, 400, "answers: write none"},
+		{"app=demo&answer=later", valid, inArray, 400, "answer: many visits in one call are counted at once"},
+		{"app=demo&offsets=no&offsets=no", valid, inArray, 400, "offsets: it is given twice"},
 		{"app=demo", valid, nil, 415, "send a JSON array"},
 		{"app=demo", valid, []string{"Content-Type", "text/plain"}, 415, "send a JSON array"},
 		{"app=demo", valid, with("Content-Encoding", "br"), 415, "pack it with gzip"},

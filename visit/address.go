@@ -17,6 +17,12 @@ func ParseAddress(address string) (netip.Addr, error) {
 	return read.Unmap(), nil
 }
 
+// hashes are the addresses that hashes of visitors are written as. No public address is among them.
+var hashes = netip.MustParsePrefix("fd00::/8")
+
+// IsHash reports whether a visitor is stored as a hash.
+func IsHash(visitor netip.Addr) bool { return hashes.Contains(visitor) }
+
 // NetworkOf returns the visitor that an address counts as: an IPv4 address itself, and the network
 // of an IPv6 address, of ipv6Prefix bits (32 to 128), since one visitor has many IPv6 addresses.
 func NetworkOf(address netip.Addr, ipv6Prefix int) (netip.Addr, error) {

@@ -33,9 +33,6 @@ type whoRow struct {
 
 const whoRows = 100
 
-// hashes are the addresses under which visitors are stored whose own are not.
-var hashes = netip.MustParsePrefix("fd00::/8")
-
 func (d *Dashboard) who(ctx context.Context, v view, q url.Values) (Page, error) {
 	after, err := readAfter(v.after)
 	if err != nil {
@@ -64,7 +61,7 @@ func (d *Dashboard) who(ctx context.Context, v view, q url.Values) (Page, error)
 		Back: v.with(func(o *view) { o.who, o.after = false, "" }).link()}
 	page.Heading.Before, page.Range.Compares = "", nil
 	for i, c := range came.Rows {
-		page.Hashes = page.Hashes || hashes.Contains(c.Visitor)
+		page.Hashes = page.Hashes || visit.IsHash(c.Visitor)
 		page.Rows = append(page.Rows, whoRow{c, i == 0 || c.Day != came.Rows[i-1].Day, c.FirstDay == c.Day})
 	}
 	if v.after != "" {

@@ -108,6 +108,9 @@ func (c *offsetFromBusuanziCmd) run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
+	if len(found.Offsets) == 0 {
+		return fmt.Errorf("nothing is there of the pages of the sitemap (%s), in keys that begin with %q: name another database at the end of --redis, or another --prefix", draw.Number(int64(len(pages))), c.Prefix)
+	}
 	fmt.Fprintf(p.stdout, "found: numbers of %s pages and sites\n", draw.Number(int64(len(found.Offsets))))
 	for _, uri := range found.Without {
 		fmt.Fprintf(p.stdout, "without numbers: %s\n", visit.Shown(uri))

@@ -237,3 +237,11 @@ func TestMovingIsAsWritten(t *testing.T) {
 	assert.Contains(t, said["A busuanzi of your own"], "found: numbers of 2 pages and sites\nwithout numbers: https://blog.example/\nleft behind: 1 pages with 3 visits, which the sitemap does not list\noffsets: would be 2 added")
 	assert.Contains(t, said["Access logs"], "visits counted   1\n")
 }
+
+// Keys of another prefix are most likely a slip, and no numbers are no result.
+func TestOffsetFromNothing(t *testing.T) {
+	t.Parallel()
+	r := footfall(t, "offset", "from-busuanzi", "demo", "--redis="+busuanziOf(t), "--prefix=other", "--sitemap="+writeFile(t, "https://blog.example/hello"), withDemo(t))
+	assert.Equal(t, 1, r.code)
+	assert.Contains(t, r.stderr, `nothing is there of the pages of the sitemap (1), in keys that begin with "other"`)
+}
