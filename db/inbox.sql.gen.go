@@ -35,18 +35,6 @@ func (q *Queries) InboxClose(ctx context.Context) (int64, error) {
 	return turn, err
 }
 
-const InboxDrainTry = `-- name: InboxDrainTry :one
-SELECT pg_try_advisory_xact_lock(hashtext('footfall.drain_inbox'))::boolean AS mine
-`
-
-// Makes this transaction the one that counts what is in the inbox; false: another one does.
-func (q *Queries) InboxDrainTry(ctx context.Context) (bool, error) {
-	row := q.db.QueryRow(ctx, InboxDrainTry)
-	var mine bool
-	err := row.Scan(&mine)
-	return mine, err
-}
-
 const InboxEmpty = `-- name: InboxEmpty :one
 SELECT empty_inbox()::integer AS emptied
 `

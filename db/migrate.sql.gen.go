@@ -246,3 +246,27 @@ func (q *Queries) VisitsDaysMissing(ctx context.Context, days []int32) ([]int32,
 	}
 	return items, nil
 }
+
+const WorkBegin = `-- name: WorkBegin :one
+SELECT pg_try_advisory_lock(hashtext($1::text))::boolean AS mine
+WHERE set_config('idle_session_timeout', '0', false) IS NOT NULL
+`
+
+// Whether this session alone does a work now, which it holds until WorkEnd or the session's end,
+// however long it is idle meanwhile; waits for nobody.
+func (q *Queries) WorkBegin(ctx context.Context, work string) (bool, error) {
+	row := q.db.QueryRow(ctx, WorkBegin, work)
+	var mine bool
+	err := row.Scan(&mine)
+	return mine, err
+}
+
+const WorkEnd = `-- name: WorkEnd :exec
+SELECT pg_advisory_unlock(hashtext($1::text))
+`
+
+// Lets others do a work.
+func (q *Queries) WorkEnd(ctx context.Context, work string) error {
+	_, err := q.db.Exec(ctx, WorkEnd, work)
+	return err
+}

@@ -130,23 +130,6 @@ func (q *Queries) DaysUnclosed(ctx context.Context, days []int32) ([]int32, erro
 	return items, nil
 }
 
-const RetainTurn = `-- name: RetainTurn :one
-
-SELECT pg_try_advisory_xact_lock(hashtext('footfall.retain'))::boolean AS mine
-WHERE set_config('idle_in_transaction_session_timeout', '0', true) IS NOT NULL
-`
-
-// Letting go of what need not be kept. What deletes does so through functions that look for
-// themselves whether it may go.
-// Whether this transaction alone lets go, until it ends, for as long as it does nothing else; waits
-// for nobody.
-func (q *Queries) RetainTurn(ctx context.Context) (bool, error) {
-	row := q.db.QueryRow(ctx, RetainTurn)
-	var mine bool
-	err := row.Scan(&mine)
-	return mine, err
-}
-
 const RetentionApps = `-- name: RetentionApps :many
 SELECT a.id, a.name, a.retain_days, a.forget_days,
        coalesce(k.from_day, 0)::integer    AS from_day,
@@ -198,11 +181,14 @@ func (q *Queries) RetentionApps(ctx context.Context) ([]RetentionAppsRow, error)
 }
 
 const RetentionDone = `-- name: RetentionDone :one
+
 SELECT (value >= $1::integer)::boolean AS done
 FROM epochs
 WHERE name = 'retention'
 `
 
+// Letting go of what need not be kept. What deletes does so through functions that look for
+// themselves whether it may go.
 // Whether somebody has let go on a day, or on a later one.
 func (q *Queries) RetentionDone(ctx context.Context, day int32) (bool, error) {
 	row := q.db.QueryRow(ctx, RetentionDone, day)

@@ -128,13 +128,7 @@ func (d *drainer) look(ctx context.Context) (now db.InboxLookRow, err error) {
 // alone runs f, unless another instance counts what is in the inbox. Should the connection be lost
 // that keeps others from it, the positions still see to it that each visit counts once.
 func (d *drainer) alone(ctx context.Context, f func() error) (mine bool, err error) {
-	err = d.db.InTx(ctx, func(q *db.Queries) (err error) {
-		if mine, err = q.InboxDrainTry(ctx); err != nil || !mine {
-			return err
-		}
-		return f()
-	})
-	return mine, err
+	return d.db.Alone(ctx, db.DrainingInbox, f)
 }
 
 // drain counts what is in the closed tables, closes the open one and counts that, and so on as long

@@ -57,10 +57,6 @@ SELECT a.id::integer AS app_id
 FROM unnest(@apps::integer[]) AS a (id)
 WHERE NOT pg_try_advisory_xact_lock_shared(hashtext('footfall.told_days'), a.id);
 
--- name: InboxDrainTry :one
--- Makes this transaction the one that counts what is in the inbox; false: another one does.
-SELECT pg_try_advisory_xact_lock(hashtext('footfall.drain_inbox'))::boolean AS mine;
-
 -- name: InboxClose :one
 -- Closes the table that is open, and opens another: the turn that has ended; 0: it has nothing.
 SELECT turn_inbox()::bigint AS turn;

@@ -9,6 +9,16 @@ SELECT pg_advisory_lock(hashtext('footfall.migrate'));
 -- like 100ms.
 SELECT set_config('lock_timeout', @after::text, false);
 
+-- name: WorkBegin :one
+-- Whether this session alone does a work now, which it holds until WorkEnd or the session's end,
+-- however long it is idle meanwhile; waits for nobody.
+SELECT pg_try_advisory_lock(hashtext(@work::text))::boolean AS mine
+WHERE set_config('idle_session_timeout', '0', false) IS NOT NULL;
+
+-- name: WorkEnd :exec
+-- Lets others do a work.
+SELECT pg_advisory_unlock(hashtext(@work::text));
+
 -- name: SchemaSeen :one
 -- Whether the database has the table of versions, and whether the role of this session may read it;
 -- whether there is the role that is granted this, and whether that of the session is a member.

@@ -1,12 +1,6 @@
 -- Letting go of what need not be kept. What deletes does so through functions that look for
 -- themselves whether it may go.
 
--- name: RetainTurn :one
--- Whether this transaction alone lets go, until it ends, for as long as it does nothing else; waits
--- for nobody.
-SELECT pg_try_advisory_xact_lock(hashtext('footfall.retain'))::boolean AS mine
-WHERE set_config('idle_in_transaction_session_timeout', '0', true) IS NOT NULL;
-
 -- name: RetentionDone :one
 -- Whether somebody has let go on a day, or on a later one.
 SELECT (value >= @day::integer)::boolean AS done

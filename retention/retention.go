@@ -106,20 +106,15 @@ func (r *Retainer) runAlone(ctx context.Context, due bool) (*Done, error) {
 	return &run.done, r.db.InTx(ctx, func(q *db.Queries) error { return q.RetentionNote(ctx, dayNumber(run.today)) })
 }
 
-// InTurn runs f while retention runs nowhere else, or returns ErrRunning. The lock is held by a
-// transaction that does nothing else. If its connection is lost, retention may run twice at once,
-// which does no harm: each step may be done again.
+// InTurn runs f while retention runs nowhere else, or returns ErrRunning. Should the connection be
+// lost that keeps others from it, retention may run twice at once, which does no harm: each step
+// may be done again.
 func (r *Retainer) InTurn(ctx context.Context, f func() error) error {
-	return r.db.InTx(ctx, func(q *db.Queries) error {
-		mine, err := q.RetainTurn(ctx)
-		if err != nil {
-			return err
-		}
-		if !mine {
-			return ErrRunning
-		}
-		return f()
-	})
+	mine, err := r.db.Alone(ctx, db.Retaining, f)
+	if err == nil && !mine {
+		err = ErrRunning
+	}
+	return err
 }
 
 // lateBy is for how long after the end of a day visits of it may still be written: those that were
