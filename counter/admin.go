@@ -168,7 +168,7 @@ func (a *Admin) App(ctx context.Context, name, site string) (db.App, error) {
 	if name != "" {
 		named := slices.IndexFunc(apps, func(app db.App) bool { return app.Name == name })
 		if named < 0 {
-			return db.App{}, noApp("app", name)
+			return db.App{}, noApp(name)
 		}
 		return apps[named], nil
 	}
@@ -234,7 +234,7 @@ func (a *Admin) withApp(ctx context.Context, name string, f func(q *db.Queries, 
 	return a.db.InTx(ctx, func(q *db.Queries) error {
 		row, err := q.AppLock(ctx, name)
 		if errors.Is(err, db.ErrNoRows) {
-			return noApp("name", name)
+			return noApp(name)
 		}
 		if err != nil {
 			return err
@@ -246,10 +246,10 @@ func (a *Admin) withApp(ctx context.Context, name string, f func(q *db.Queries, 
 	})
 }
 
-var errBeingDeleted = visit.Errorf(visit.NotFound, "name", "this app is being deleted: if that was interrupted, delete it again to complete it")
+var errBeingDeleted = visit.Errorf(visit.NotFound, "app", "this app is being deleted: if that was interrupted, delete it again to complete it")
 
-func noApp(field, name string) error {
-	return visit.Errorf(visit.NotFound, field, "there is no app %.64q: `footfall app list` names them", name)
+func noApp(name string) error {
+	return visit.Errorf(visit.NotFound, "app", "there is no app %.64q: `footfall app list` names them", name)
 }
 
 // wrap adds to an error what was being done, unless it is one for callers.

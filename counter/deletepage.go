@@ -15,6 +15,9 @@ type Page struct {
 	Site, URI string // as reports write them
 	PV, UV    int64
 	Hot       int64
+
+	Counted bool    // it has visits
+	Offset  *Offset // nil: none
 }
 
 // FindPage returns the page that somebody has typed, as a URI or as reports write it.
@@ -27,12 +30,15 @@ func (a *Admin) FindPage(ctx context.Context, app, typed string) (page Page, err
 		if page.Site, page.URI, err = typedPage(row, typed); err != nil {
 			return err
 		}
+		if page.Offset, err = offsetOf(ctx, q, row.ID, page.URI); err != nil {
+			return err
+		}
 		found, err := q.CountsGet(ctx, db.CountsGetParams{AppID: row.ID, Uris: []string{page.URI}})
-		if err == nil && len(found) == 0 {
+		if err == nil && len(found) == 0 && page.Offset == nil {
 			return noPage(row.Name, page.URI)
 		}
 		for _, counts := range found {
-			page.PV, page.UV, page.Hot = counts.Pv, counts.Uv, counts.Hot
+			page.Counted, page.PV, page.UV, page.Hot = true, counts.Pv, counts.Uv, counts.Hot
 		}
 		return err
 	})
@@ -60,7 +66,7 @@ func noPage(app, uri string) error {
 }
 
 // DeletePage moves all that was counted for a page, which is named as for FindPage, to the page
-// (deleted) of its site, and deletes its offset. Visits to its URI are then counted from 1 again.
+// (deleted) of its site, and deletes its offset, which may be all that there is. Visits to its URI are then counted from 1 again.
 // What was accepted before is counted first.
 func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 	if _, err := a.CountAccepted(ctx, app); err != nil {
@@ -94,7 +100,11 @@ func hidePage(ctx context.Context, q *db.Queries, app, typed string) error {
 	}
 	page, err := q.PageGet(ctx, db.PageGetParams{AppID: row.ID, Uri: uri})
 	if errors.Is(err, db.ErrNoRows) {
-		return noPage(row.Name, uri)
+		removed, err := removeOffset(ctx, q, row.ID, uri)
+		if err == nil && removed == nil {
+			return noPage(row.Name, uri)
+		}
+		return err
 	}
 	if err != nil {
 		return err
@@ -111,10 +121,7 @@ func hidePage(ctx context.Context, q *db.Queries, app, typed string) error {
 	if err := q.PageRename(ctx, db.PageRenameParams{ID: page.ID, Uri: fmt.Sprintf("%s%s %d", site, visit.DeletedPage, page.ID)}); err != nil {
 		return err
 	}
-	moved, err := q.OffsetExists(ctx, db.OffsetExistsParams{AppID: row.ID, Uri: uri})
-	if err == nil && moved {
-		_, err = q.OffsetDelete(ctx, db.OffsetDeleteParams{AppID: row.ID, Uri: uri})
-	}
+	_, err = removeOffset(ctx, q, row.ID, uri)
 	return err
 }
 

@@ -211,7 +211,7 @@ func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(*d
 func appOf(ctx context.Context, q *db.Queries, name string) (*db.App, error) {
 	row, err := q.AppGet(ctx, name)
 	if errors.Is(err, db.ErrNoRows) {
-		return nil, noApp("app", name)
+		return nil, noApp(name)
 	}
 	return &row, err
 }

@@ -65,22 +65,27 @@ func addNote(ctx context.Context, q *db.Queries, app int32, n Note) (Note, error
 	return n, err
 }
 
-func removeNote(ctx context.Context, q *db.Queries, app, id int32) error {
-	removed, err := q.NoteRemove(ctx, db.NoteRemoveParams{AppID: app, ID: id})
-	if err == nil && removed == 0 {
-		return visit.Errorf(visit.NotFound, "number", "the app has no note %d: look at the list of them", id)
+func removeNote(ctx context.Context, q *db.Queries, app, id int32) (Note, error) {
+	row, err := q.NoteRemove(ctx, db.NoteRemoveParams{AppID: app, ID: id})
+	if errors.Is(err, db.ErrNoRows) {
+		return Note{}, visit.Errorf(visit.NotFound, "number", "the app has no note %d: look at the list of them", id)
 	}
-	return err
+	return noteOf(row.ID, row.Site, row.DayID, row.Text), err
+}
+
+// noteOf is a note as it is stored.
+func noteOf(id int32, site *string, day int32, text string) Note {
+	n := Note{ID: id, Day: day, Text: text}
+	if site != nil {
+		n.Site = *site
+	}
+	return n
 }
 
 func listNotes(ctx context.Context, q *db.Queries, app int32) (notes []Note, err error) {
 	rows, err := q.NotesList(ctx, app)
 	for _, row := range rows {
-		n := Note{ID: row.ID, Day: row.DayID, Text: row.Text}
-		if row.Site != nil {
-			n.Site = *row.Site
-		}
-		notes = append(notes, n)
+		notes = append(notes, noteOf(row.ID, row.Site, row.DayID, row.Text))
 	}
 	return notes, err
 }
@@ -103,11 +108,13 @@ func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) (added
 	return added, err
 }
 
-// RemoveNote removes a note by its number.
-func (a *Admin) RemoveNote(ctx context.Context, app string, id int32) error {
-	return wrap("remove a note of app "+app, a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
-		return removeNote(ctx, q, row.ID, id)
-	}))
+// RemoveNote removes a note by its number, and returns it.
+func (a *Admin) RemoveNote(ctx context.Context, app string, id int32) (removed Note, err error) {
+	err = a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
+		removed, err = removeNote(ctx, q, row.ID, id)
+		return err
+	})
+	return removed, wrap("remove a note of app "+app, err)
 }
 
 // Notes lists the notes of an app, the last day first.
@@ -139,7 +146,10 @@ func (r *Reading) AddNote(ctx context.Context, day, text, site string) error {
 
 // RemoveNote removes a note by its number.
 func (r *Reading) RemoveNote(ctx context.Context, id int32) error {
-	return r.withNotes(ctx, func(q *db.Queries) error { return removeNote(ctx, q, r.app.id, id) })
+	return r.withNotes(ctx, func(q *db.Queries) error {
+		_, err := removeNote(ctx, q, r.app.id, id)
+		return err
+	})
 }
 
 // Notes lists the notes of the app, the last day first.

@@ -17,10 +17,10 @@ func (c *Counter) MayConsume(ctx context.Context, name string) (*Counting, error
 	if err != nil {
 		return nil, err
 	}
-	a, err := register.app(name)
+	a := register.apps[name]
 	switch {
-	case err != nil:
-		return nil, err
+	case a == nil:
+		return nil, noApp(name)
 	case a.fault != nil:
 		return nil, visit.Errorf(visit.Invalid, "app", "%v", a.fault)
 	}

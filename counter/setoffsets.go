@@ -77,7 +77,7 @@ func checkOffsets(app *db.App, list []Offset) (p db.OffsetsSetParams, err error)
 		p.Uris, p.Hots, p.Pvs, p.Uvs = append(p.Uris, target), append(p.Hots, o.Hot), append(p.Pvs, o.PV), append(p.Uvs, o.UV)
 	}
 	if len(f) > mostFaults {
-		f = append(f[:mostFaults], fmt.Sprintf("and %d more faults", len(f)-mostFaults))
+		f = append(f[:mostFaults], fmt.Sprintf("and %d more", len(f)-mostFaults))
 	}
 	return p, f.error()
 }
@@ -99,6 +99,10 @@ func (o *Offset) check() error {
 		return visit.Errorf(visit.Invalid, "uv", "%d is less than 0", o.UV)
 	case o.PV < o.UV:
 		return visit.Errorf(visit.Invalid, "pv", "%d is less than uv, %d: each visitor has come on a day at least; leave pv out, if it is not known", o.PV, o.UV)
+	case o.Hot < 0:
+		return visit.Errorf(visit.Invalid, "hot", "%d is less than 0", o.Hot)
+	case o.Hot < o.UV:
+		return visit.Errorf(visit.Invalid, "hot", "%d is less than uv, %d: each visitor has made a visit at least", o.Hot, o.UV)
 	case o.Hot < o.PV:
 		return visit.Errorf(visit.Invalid, "hot", "%d is less than pv, %d: hot are all visits", o.Hot, o.PV)
 	case o.Hot > mostOffset:
@@ -142,21 +146,42 @@ func (a *Admin) Offsets(ctx context.Context, app string) (list []Offset, err err
 	return list, wrap("list the offsets of app "+app, err)
 }
 
-// RemoveOffset removes the offset of a page or a site.
-func (a *Admin) RemoveOffset(ctx context.Context, app, typed string) error {
-	err := a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
+// RemoveOffset removes the offset of a page or a site, and returns it.
+func (a *Admin) RemoveOffset(ctx context.Context, app, typed string) (removed Offset, err error) {
+	err = a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
 		target, err := visit.ParseTarget(typed, row.KeepQuery)
 		if err != nil {
 			return err
 		}
-		removed, err := q.OffsetDelete(ctx, db.OffsetDeleteParams{AppID: row.ID, Uri: target})
-		if err == nil && removed == 0 {
+		o, err := removeOffset(ctx, q, row.ID, target)
+		if err == nil && o == nil {
 			return visit.Errorf(visit.NotFound, "uri", "app %s has no offset of %s: `footfall offset list` names them", app, visit.Shown(target))
+		}
+		if err == nil {
+			removed = *o
 		}
 		return err
 	})
 	if err != nil {
-		return wrap("remove an offset of app "+app, err)
+		return removed, wrap("remove an offset of app "+app, err)
 	}
-	return a.db.WaitForInstances(ctx, instancesWithin)
+	return removed, a.db.WaitForInstances(ctx, instancesWithin)
+}
+
+// offsetOf returns the offset of a target; nil if it has none.
+func offsetOf(ctx context.Context, q *db.Queries, app int32, target string) (*Offset, error) {
+	o, err := q.OffsetGet(ctx, db.OffsetGetParams{AppID: app, Uri: target})
+	if errors.Is(err, db.ErrNoRows) {
+		return nil, nil
+	}
+	return &Offset{URI: o.Uri, Hot: o.Hot, PV: o.Pv, UV: o.Uv}, err
+}
+
+// removeOffset removes the offset of a target, and returns it; nil if it has none.
+func removeOffset(ctx context.Context, q *db.Queries, app int32, target string) (*Offset, error) {
+	o, err := offsetOf(ctx, q, app, target)
+	if err != nil || o == nil {
+		return nil, err
+	}
+	return o, q.OffsetDelete(ctx, db.OffsetDeleteParams{AppID: app, Uri: target})
 }

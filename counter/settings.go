@@ -120,7 +120,7 @@ func (s Settings) applyRetention(row *db.App, f *faults) {
 	applyDays(f, "retain-days", s.RetainDays, &row.RetainDays, "for ever")
 	applyDays(f, "forget-days", s.ForgetDays, &row.ForgetDays, "never")
 	if row.ForgetDays > 0 && (row.RetainDays == 0 || row.ForgetDays < row.RetainDays) {
-		f.add("forget-days: visits would be kept for longer than their visitors, and name them: give retain-days from 1 to %d, or forget-days 0", row.ForgetDays)
+		f.add("forget-days: visits would be kept for longer than their visitors, and name them: give --retain-days from 1 to %d, or --forget-days 0", row.ForgetDays)
 	}
 }
 
@@ -128,7 +128,7 @@ func applyDays(f *faults, name string, given *int, to *int32, zero string) {
 	switch {
 	case given == nil:
 	case *given < 0 || *given > longestRetention:
-		f.add("%s: %d is not a number of days: write one up to %d, or 0 for %s", name, *given, longestRetention, zero)
+		f.add("%s: %d is not a number of days: write one up to %d, or 0: %s", name, *given, longestRetention, zero)
 	default:
 		*to = int32(*given) //nolint:gosec // it is in range
 	}

@@ -304,7 +304,8 @@ func (s *storm) deletePage(r *rand.Rand) {
 func (s *storm) moveIn(r *rand.Rand) {
 	q, n := anyRequest(r), r.Int64N(1000)
 	if n%4 == 0 {
-		s.command("remove an offset", s.admin.RemoveOffset(context.Background(), q.App, q.URI))
+		_, err := s.admin.RemoveOffset(context.Background(), q.App, q.URI)
+		s.command("remove an offset", err)
 		return
 	}
 	_, err := s.admin.SetOffsets(context.Background(), q.App, []counter.Offset{{URI: q.URI, Hot: n + 2, PV: n + 1, UV: n}}, n%4 == 1)

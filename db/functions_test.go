@@ -67,6 +67,27 @@ func standsWithATable(line string) bool {
 	return false
 }
 
+// A page that is written as browsers do would be found nowhere.
+func TestReportsSayHowTargetsAreWritten(t *testing.T) {
+	t.Parallel()
+	_, conn := fixture(t)
+	calls := []string{
+		`totals('shop', $1::text)`, `numbers('shop', $1::text, 20190601, 20190630)`, `chart('shop', $1::text, 20190601, 20190630)`, `first_visits('shop', $1::text)`,
+		`find_pages('shop', $1::text, 'a', 20190601, 20190630)`, `folders('shop', $1::text, '/', 20190601, 20190630)`, `top_pages('shop', 20190601, 20190630, site => $1::text)`,
+		`returned_after('shop', $1::text, 20190601, 20190630)`, `who_came('shop', $1::text, 20190601, 20190630)`, `uniques('shop', $1::text, 20190601, 20190630)`,
+		`uniques('shop', ARRAY['example.com', $1::text], 20190601, 20190630)`, `uniques_under('shop', $1::text, 20190601, 20190630)`,
+	}
+	assert.Len(t, calls, query[int](t, conn, `
+		SELECT count(*) FROM pg_proc WHERE pronamespace = 'report'::regnamespace AND proargnames && '{target,targets,site,prefix}' AND proargnames[2] <> 'from_day'`)+1, "and top_pages")
+	for _, call := range calls {
+		_, err := conn.Exec(t.Context(), `SELECT FROM report.`+call, "https://example.com/a")
+		assert.Equal(t, "22023", code(err), "%s: %v", call, err)
+		assert.ErrorContains(t, err, "write it as it is stored, like example.com", call)
+		exec(t, conn, `SELECT FROM report.`+call, "example.com/a")
+		exec(t, conn, `SELECT FROM report.`+call, "example.com/http://a")
+	}
+}
+
 // What somebody has built on a view would be lost with it.
 func TestFunctionsStayWhereSomebodyHasBuiltOnThem(t *testing.T) {
 	t.Parallel()

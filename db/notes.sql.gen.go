@@ -44,10 +44,11 @@ func (q *Queries) NoteAdd(ctx context.Context, arg NoteAddParams) (int32, error)
 	return id, err
 }
 
-const NoteRemove = `-- name: NoteRemove :execrows
+const NoteRemove = `-- name: NoteRemove :one
 DELETE FROM notes
 WHERE app_id = $1
   AND id = $2
+RETURNING id, site, day_id, text
 `
 
 type NoteRemoveParams struct {
@@ -55,13 +56,24 @@ type NoteRemoveParams struct {
 	ID    int32
 }
 
-// Removes a note of an app by its number.
-func (q *Queries) NoteRemove(ctx context.Context, arg NoteRemoveParams) (int64, error) {
-	result, err := q.db.Exec(ctx, NoteRemove, arg.AppID, arg.ID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+type NoteRemoveRow struct {
+	ID    int32
+	Site  *string
+	DayID int32
+	Text  string
+}
+
+// Removes a note of an app by its number and returns it; no row if there is none.
+func (q *Queries) NoteRemove(ctx context.Context, arg NoteRemoveParams) (NoteRemoveRow, error) {
+	row := q.db.QueryRow(ctx, NoteRemove, arg.AppID, arg.ID)
+	var i NoteRemoveRow
+	err := row.Scan(
+		&i.ID,
+		&i.Site,
+		&i.DayID,
+		&i.Text,
+	)
+	return i, err
 }
 
 const NotesList = `-- name: NotesList :many

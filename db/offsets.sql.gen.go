@@ -20,7 +20,7 @@ func (q *Queries) AppOffsetsDelete(ctx context.Context, appID int32) error {
 	return err
 }
 
-const OffsetDelete = `-- name: OffsetDelete :execrows
+const OffsetDelete = `-- name: OffsetDelete :exec
 DELETE FROM offsets
 WHERE app_id = $1
   AND key = page_key($2)
@@ -31,35 +31,42 @@ type OffsetDeleteParams struct {
 	Uri   string
 }
 
-// Deletes the offset of a target, if it has one.
-func (q *Queries) OffsetDelete(ctx context.Context, arg OffsetDeleteParams) (int64, error) {
-	result, err := q.db.Exec(ctx, OffsetDelete, arg.AppID, arg.Uri)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+// Deletes the offset of a target. Where there is none, all would be read anew for nothing.
+func (q *Queries) OffsetDelete(ctx context.Context, arg OffsetDeleteParams) error {
+	_, err := q.db.Exec(ctx, OffsetDelete, arg.AppID, arg.Uri)
+	return err
 }
 
-const OffsetExists = `-- name: OffsetExists :one
-SELECT EXISTS (
-    SELECT
-    FROM offsets AS o
-    WHERE o.app_id = $1
-      AND o.key = page_key($2)
-) AS is_there
+const OffsetGet = `-- name: OffsetGet :one
+SELECT uri, hot, pv, uv
+FROM offsets
+WHERE app_id = $1
+  AND key = page_key($2)
 `
 
-type OffsetExistsParams struct {
+type OffsetGetParams struct {
 	AppID int32
 	Uri   string
 }
 
-// Whether a target has an offset: deleting none would have all be read anew.
-func (q *Queries) OffsetExists(ctx context.Context, arg OffsetExistsParams) (bool, error) {
-	row := q.db.QueryRow(ctx, OffsetExists, arg.AppID, arg.Uri)
-	var is_there bool
-	err := row.Scan(&is_there)
-	return is_there, err
+type OffsetGetRow struct {
+	Uri string
+	Hot int64
+	Pv  int64
+	Uv  int64
+}
+
+// The offset of a target; no row if it has none.
+func (q *Queries) OffsetGet(ctx context.Context, arg OffsetGetParams) (OffsetGetRow, error) {
+	row := q.db.QueryRow(ctx, OffsetGet, arg.AppID, arg.Uri)
+	var i OffsetGetRow
+	err := row.Scan(
+		&i.Uri,
+		&i.Hot,
+		&i.Pv,
+		&i.Uv,
+	)
+	return i, err
 }
 
 const OffsetsAll = `-- name: OffsetsAll :many

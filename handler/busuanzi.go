@@ -26,7 +26,7 @@ func (b *busuanzi) routes() []route {
 	return []route{
 		{embed.BusuanziPath, reading, script(embed.Busuanzi, scriptCache)},
 		{"/busuanzi", reading, b.original},
-		{"/busuanzi/jsonp", reading, func(c echo.Context) error { return b.jsonp(c, c.QueryParam("callback")) }},
+		{"/busuanzi/jsonp", reading, func(c echo.Context) error { return b.jsonp(c, "callback") }},
 		{"/busuanzi/api", append([]string{http.MethodPut}, asking...), b.soxft},
 		{"/api/v2/log", asking, b.vercount},
 	}
@@ -73,7 +73,7 @@ func (b *busuanzi) numbers(c echo.Context, uri string, count bool) ([]byte, erro
 func (b *busuanzi) original(c echo.Context) error {
 	uri := c.QueryParam("url")
 	if uri == "" {
-		return b.jsonp(c, c.QueryParam("jsonpCallback"))
+		return b.jsonp(c, "jsonpCallback")
 	}
 	numbers, err := b.numbers(c, uri, true)
 	if err != nil {
@@ -85,15 +85,15 @@ func (b *busuanzi) original(c echo.Context) error {
 // callbackName is what a page may name a function to which the numbers are given.
 var callbackName = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]{0,63}$`)
 
-// jsonp counts, and answers with a script that gives the numbers to a function of the page. The
-// page is the one that the browser says the script is for: no page can read or count another so.
-func (b *busuanzi) jsonp(c echo.Context, callback string) error {
-	h := c.Request().Header
+// jsonp counts, and answers with a script that gives the numbers to the function of the page that a
+// parameter names. The page is the one that the browser says the script is for: no page can read or count another so.
+func (b *busuanzi) jsonp(c echo.Context, parameter string) error {
+	h, callback := c.Request().Header, c.QueryParam(parameter)
 	if !callbackName.MatchString(callback) {
-		return invalid("callback", "it is no name of a function: letters, digits, _ and $, 64 at most")
+		return invalid(parameter, "it is no name of a function: write one of letters, digits, _ and $, 64 at most")
 	}
 	if dest := h.Get("Sec-Fetch-Dest"); dest != "" && dest != "script" {
-		return visit.Errorf(visit.Forbidden, "callback", "this answer is for a <script> of a page")
+		return visit.Errorf(visit.Forbidden, parameter, "this answer is for a <script> of a page: other calls answer to fetch")
 	}
 	page := h.Get("Referer")
 	if page == "" {

@@ -183,7 +183,7 @@ func FuzzCallback(f *testing.F) {
 			name = name && strings.IndexByte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$", letter) >= 0
 		}
 		w := httptest.NewRecorder()
-		err := b.jsonp(echo.New().NewContext(httptest.NewRequest(http.MethodGet, "/busuanzi", http.NoBody), w), callback)
+		err := b.jsonp(echo.New().NewContext(httptest.NewRequest(http.MethodGet, "/busuanzi?callback="+url.QueryEscape(callback), http.NoBody), w), "callback")
 		if name {
 			require.ErrorContains(t, err, "referer: it is missing")
 		} else {

@@ -262,7 +262,7 @@ func (d *drainer) settle(ctx context.Context, app int32) (waited int64, err erro
 		}
 		mine, failed := d.alone(ctx, func() error { _, err := d.countUntil(ctx, now.Turn); return err })
 		if time.Since(progress) > settleWithin {
-			return waited, visit.Errorf(visit.Unavailable, "", "%d visits that were accepted before are not counted yet, and cannot be now; try again", still.OfApp).Because(failed)
+			return waited, visit.Errorf(visit.Unavailable, "", "visits that were accepted before are not counted yet (%d), and cannot be now; try again", still.OfApp).Because(failed)
 		}
 		if !mine || failed != nil || len(d.held) > 0 {
 			sleep(ctx, restFor)

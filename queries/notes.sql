@@ -18,8 +18,9 @@ FROM notes
 WHERE app_id = @app_id
 ORDER BY day_id DESC, id DESC;
 
--- name: NoteRemove :execrows
--- Removes a note of an app by its number.
+-- name: NoteRemove :one
+-- Removes a note of an app by its number and returns it; no row if there is none.
 DELETE FROM notes
 WHERE app_id = @app_id
-  AND id = @id;
+  AND id = @id
+RETURNING id, site, day_id, text;

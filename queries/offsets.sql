@@ -34,8 +34,8 @@ WITH written AS (
 SELECT count(*) FILTER (WHERE w.is_new) AS added, count(*) FILTER (WHERE NOT w.is_new) AS changed
 FROM written AS w;
 
--- name: OffsetDelete :execrows
--- Deletes the offset of a target, if it has one.
+-- name: OffsetDelete :exec
+-- Deletes the offset of a target. Where there is none, all would be read anew for nothing.
 DELETE FROM offsets
 WHERE app_id = @app_id
   AND key = page_key(@uri);
@@ -45,11 +45,9 @@ WHERE app_id = @app_id
 DELETE FROM offsets
 WHERE app_id = @app_id;
 
--- name: OffsetExists :one
--- Whether a target has an offset: deleting none would have all be read anew.
-SELECT EXISTS (
-    SELECT
-    FROM offsets AS o
-    WHERE o.app_id = @app_id
-      AND o.key = page_key(@uri)
-) AS is_there;
+-- name: OffsetGet :one
+-- The offset of a target; no row if it has none.
+SELECT uri, hot, pv, uv
+FROM offsets
+WHERE app_id = @app_id
+  AND key = page_key(@uri);

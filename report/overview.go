@@ -133,7 +133,7 @@ func (a overview) text(s draw.Style) string {
 		return day.PV
 	})
 	windows := convert(a.Uniques, func(u windowUniques) string { return fmt.Sprintf("%s in %d days", u.Uniques, u.Days) })
-	return text + say("\npv of %s days, at most %s a day:\n%s\n\nuniques: %s, up to %s\n", draw.Number(int64(len(numbers))), draw.Number(most),
+	return text + say("\npv of %s, at most %s a day:\n%s\n\nuniques: %s, up to %s\n", draw.Count(int64(len(numbers)), "day"), draw.Number(most),
 		s.Sparkline(numbers), strings.Join(windows, ", "), draw.Day(a.LastDays[len(a.LastDays)-1].Day))
 }
 

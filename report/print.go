@@ -75,10 +75,3 @@ func say(format string, values ...any) string {
 	}
 	return fmt.Sprintf(format, values...)
 }
-
-func count(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return draw.Number(n) + " " + what + "s"
-}

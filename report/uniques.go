@@ -60,7 +60,7 @@ func (u Uniques) String() string {
 		number = fmt.Sprintf("about %s (standard error %.1f %%)", number, u.StandardError*100)
 	}
 	if u.Erased > 0 {
-		number += fmt.Sprintf(", and %s of visitors who were erased", count(u.Erased, "day"))
+		number += fmt.Sprintf(", and %s of visitors who were erased", draw.Count(u.Erased, "day"))
 	}
 	return number
 }

@@ -169,9 +169,9 @@ func (a visitorsOfDay) text(s draw.Style) string {
 	case a.PV == 0:
 		return say("%s: nobody came to %s on %s\n", a.App, visit.Shown(a.Target), draw.Day(a.Day))
 	case len(a.Visitors) == 0:
-		return say("%s: %s came to %s on %s; who they were is not kept any more\n", a.App, count(a.PV, "visitor"), visit.Shown(a.Target), draw.Day(a.Day))
+		return say("%s: %s came to %s on %s; who they were is not kept any more\n", a.App, draw.Count(a.PV, "visitor"), visit.Shown(a.Target), draw.Day(a.Day))
 	}
-	text := say("%s: %s of %s on %s\n\n", a.App, count(a.PV, "visitor"), visit.Shown(a.Target), draw.Day(a.Day)) + draw.Table{
+	text := say("%s: %s of %s on %s\n\n", a.App, draw.Count(a.PV, "visitor"), visit.Shown(a.Target), draw.Day(a.Day)) + draw.Table{
 		Columns: []draw.Column{{Name: "VISITOR"}, {Name: "RANK"}, {Name: "NEW"}},
 		Rows: convert(a.Visitors, func(v DayVisitor) []any {
 			return []any{v.Visitor, v.Rank, map[bool]string{true: "new"}[v.New]}

@@ -52,7 +52,7 @@ func assertWarns(t *testing.T, s *Status, words ...string) {
 
 const (
 	nobodyRuns = "no instance of the service runs"
-	notClosed  = "days that are over are not closed, the first 20260102"
+	notClosed  = ", the first 20260102): the daily task has not run since"
 )
 
 func TestRead(t *testing.T) {
@@ -119,11 +119,11 @@ func TestReadDaysThatTheDailyTaskLeft(t *testing.T) {
 		_, err := d.MakeDay(t.Context(), day)
 		require.NoError(t, err)
 	}
-	assertWarns(t, read(t, d), nobodyRuns, "2 "+notClosed)
+	assertWarns(t, read(t, d), nobodyRuns, "days that are over are not closed (2"+notClosed)
 	conn := connect(t, address)
 	_, err := conn.Exec(t.Context(), `INSERT INTO closed_days (day_id) VALUES (20260103)`)
 	require.NoError(t, err)
-	assertWarns(t, read(t, d), nobodyRuns, "1 "+notClosed)
+	assertWarns(t, read(t, d), nobodyRuns, "days that are over are not closed (1"+notClosed)
 	_, err = conn.Exec(t.Context(), `INSERT INTO closed_days (day_id) VALUES (20260102); UPDATE epochs SET value = 20260103 WHERE name = 'retention'`)
 	require.NoError(t, err)
 	assertWarns(t, read(t, d), nobodyRuns, "not completed since 20260103")

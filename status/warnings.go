@@ -58,7 +58,7 @@ func (f *facts) warnings() []string {
 	case len(due) == 0 || f.daily.DoneOn > due[len(due)-1]:
 		// What is not closed came after the daily task, as visits of earlier days: the next one closes it.
 	case len(f.unclosed) > 0:
-		warn("%d days that are over are not closed, the first %d: the daily task has not run since, or failed: %s", len(f.unclosed), f.unclosed[0], look)
+		warn("days that are over are not closed (%d, the first %d): the daily task has not run since, or failed: %s", len(f.unclosed), f.unclosed[0], look)
 	default:
 		warn("the daily task was not completed since %d, so what no app keeps is still there: %s", f.daily.DoneOn, look)
 	}

@@ -154,10 +154,11 @@ func TestChartsAreSaid(t *testing.T) {
 		"Nothing was counted.":              nil,
 		"Nobody came.":                      bars(0, 0, 0),
 		"1 visitor on Sun 1 November 2026.": bars(1),
-		"3 visitors a day on average: most Wed 4 November 2026 (6), fewest Sun 1 November 2026 (1). Rising: the second half has 200 % more than the first.":  bars(1, 2, 3, 6),
-		"3 visitors a day on average: most Sun 1 November 2026 (6), fewest Tue 3 November 2026 (0). Falling: the second half has 75 % fewer than the first.": bars(6, 2, 0, 2),
-		"1 visitor a day on average: most Sun 1 November 2026 (1), fewest Sun 1 November 2026 (1). Level: both halves have as many.":                         bars(1, 1),
-		"2 visitors a day on average: most Mon 2 November 2026 (4), fewest Sun 1 November 2026 (0). Nobody came in the first half.":                          bars(0, 4),
+		"3 visitors a day on average: most Wed 4 November 2026 (6), fewest Sun 1 November 2026 (1). Rising: the second half has 200 % more than the first.":      bars(1, 2, 3, 6),
+		"2.5 visitors a day on average: most Sun 1 November 2026 (6), fewest Tue 3 November 2026 (0). Falling: the second half has 75 % fewer than the first.":   bars(6, 2, 0, 2),
+		"1 visitor a day on average: most Sun 1 November 2026 (1), fewest Sun 1 November 2026 (1). Level: both halves have as many.":                             bars(1, 1),
+		"0.33 visitors a day on average: most Sun 1 November 2026 (1), fewest Mon 2 November 2026 (0). Falling: the second half has 100 % fewer than the first.": bars(1, 0, 0),
+		"2 visitors a day on average: most Mon 2 November 2026 (4), fewest Sun 1 November 2026 (0). Nobody came in the first half.":                              bars(0, 4),
 	} {
 		assert.Equal(t, want, strings.ReplaceAll(chartSaid(of, "day", 20261122), thin, " "))
 	}

@@ -173,7 +173,7 @@ func chartSaid(bars []report.Period, by string, today int32) string {
 		return fmt.Sprintf("%s on %s.", count(most.Visitors, "visitor"), periodSaid(most, by))
 	}
 	said := fmt.Sprintf("%s a %s on average: most %s (%s), fewest %s (%s).",
-		count((sum+int64(len(bars))/2)/int64(len(bars)), "visitor"), by, periodSaid(most, by), number(most.Visitors), periodSaid(least, by), number(least.Visitors))
+		average(sum, int64(len(bars))), by, periodSaid(most, by), number(most.Visitors), periodSaid(least, by), number(least.Visitors))
 	switch c := changeOf(halves[1], halves[0], true); c.Way {
 	case "up":
 		if halves[0] == 0 {
@@ -184,6 +184,19 @@ func chartSaid(bars []report.Period, by string, today int32) string {
 		return said + " Falling: the second half has " + c.Said + " fewer than the first."
 	}
 	return said + " Level: both halves have as many."
+}
+
+// average is how many visitors that is for each of some days: to the next whole one, unless they
+// are few.
+func average(visitors, days int64) string {
+	if whole := (visitors + days/2) / days; whole >= 10 {
+		return count(whole, "visitor")
+	}
+	few := strconv.FormatFloat(float64(visitors)/float64(days), 'g', 2, 64)
+	if few == "1" {
+		return "1 visitor"
+	}
+	return few + " visitors"
 }
 
 // spanOfDays is after how many days somebody came back.

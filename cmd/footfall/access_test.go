@@ -71,20 +71,20 @@ func TestAccess(t *testing.T) {
 	status, body, _ = ask(t, link)
 	assert.Equal(t, http.StatusOK, status, body)
 	assert.Regexp(t, `(?m)^`+link[len(s.url+"/share/"):][:8]+`_…  shop.example  20\d\d-\d\d-\d\d \d\d:\d\d UTC  2030-01-31  -$`, well(t, "app", "share", "list", "shop", database))
-	well(t, "app", "share", "revoke", "shop", link, database)
+	assert.Equal(t, "revoked the link to app shop\n", well(t, "app", "share", "revoke", "shop", link, database))
 	status, _, _ = ask(t, link)
 	assert.Equal(t, http.StatusNotFound, status)
 
 	assert.Equal(t, "noted of 2026-11-22, shop.example: A new version (number 1)\n",
 		well(t, "app", "note", "add", "shop", "2026-11-22", "A new version", "--site=shop.example", database))
 	assert.Regexp(t, `(?m)^1 +2026-11-22  shop.example  A new version$`, well(t, "app", "note", "list", "shop", database))
-	well(t, "app", "note", "remove", "shop", "1", database)
+	assert.Equal(t, "removed the note of 2026-11-22, shop.example: A new version\n", well(t, "app", "note", "remove", "shop", "1", database))
 	assert.NotContains(t, well(t, "app", "note", "list", "shop", database), "version")
 
 	list := well(t, "app", "key", "list", "shop", database)
 	assert.Regexp(t, `(?m)^`+key[:17]+`_…  assert,read  20\d\d-\d\d-\d\d \d\d:\d\d UTC  \S+.*-$`, list)
 	assert.NotContains(t, list, key)
-	well(t, "app", "key", "revoke", "shop", key[:17], database)
+	assert.Equal(t, "revoked the key of app shop\n", well(t, "app", "key", "revoke", "shop", key[:17], database))
 	status, _, header = ask(t, page+"&ip=192.0.2.2", bearer)
 	assert.Equal(t, http.StatusUnauthorized, status)
 	assert.Equal(t, "Bearer", header.Get("WWW-Authenticate"))

@@ -171,8 +171,8 @@ func progressLine(progress *imports.Progress, took time.Duration) string {
 	if total == 0 {
 		return "looking: " + units.HumanSize(float64(progress.Looked.Load()))
 	}
-	line := fmt.Sprintf("%s of %s, %s lines, %s visits", units.HumanSize(float64(done)), units.HumanSize(float64(total)),
-		draw.Number(progress.Lines.Load()), draw.Number(progress.Counted.Load()))
+	line := fmt.Sprintf("%s of %s, %s, %s", units.HumanSize(float64(done)), units.HumanSize(float64(total)),
+		draw.Count(progress.Lines.Load(), "line"), draw.Count(progress.Counted.Load(), "visit"))
 	if seconds := took.Seconds(); seconds >= 1 && done > 0 && done <= total {
 		left := time.Duration(float64(total-done) / float64(done) * float64(took))
 		line += fmt.Sprintf(", %s/s, %v left", draw.Number(int64(float64(progress.Counted.Load())/seconds)), left.Round(time.Second))
@@ -218,7 +218,7 @@ func printImport(p *program, s *imports.Summary, dry bool) error {
 		fmt.Fprintf(p.stdout, "%s, line %d: %s\n", draw.Text(u.File), u.Line, u.Why)
 	}
 	if more := s.Unreadable - int64(len(s.Unread)); more > 0 {
-		fmt.Fprintf(p.stdout, "and %s lines more that could not be read\n", draw.Number(more))
+		fmt.Fprintf(p.stdout, "and %s that could not be read\n", draw.Count(more, "more line"))
 	}
 	for _, words := range s.Notes {
 		fmt.Fprintln(p.stdout, draw.Text(words))
@@ -238,7 +238,7 @@ func printSites(p *program, s *imports.Summary) {
 		fmt.Fprintf(p.stdout, "site %s: %s\n", visit.Shown(site), draw.Number(s.Sites[site]))
 	}
 	if more := len(sites) - shownSites; more > 0 {
-		fmt.Fprintf(p.stdout, "and %s sites more\n", draw.Number(int64(more)))
+		fmt.Fprintf(p.stdout, "and %s\n", draw.Count(int64(more), "more site"))
 	}
 }
 

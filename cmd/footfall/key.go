@@ -58,7 +58,11 @@ func (c *keyListCmd) run(ctx context.Context, p *program) error {
 
 func (c *keyRevokeCmd) run(ctx context.Context, p *program) error {
 	return p.withAdmin(ctx, func(a *counter.Admin) error {
-		return a.RevokeKey(ctx, c.App, strings.TrimSuffix(c.Key, "_…"))
+		if err := a.RevokeKey(ctx, c.App, strings.TrimSuffix(c.Key, "_…")); err != nil {
+			return err
+		}
+		fmt.Fprintf(p.stdout, "revoked the key of app %s\n", c.App)
+		return nil
 	})
 }
 

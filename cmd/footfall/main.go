@@ -176,8 +176,8 @@ func (t *typed) exitCode(p *program, err error) int {
 // complain writes a line for each fault.
 func (t *typed) complain(stderr io.Writer, faults ...error) {
 	for _, fault := range faults {
-		for line := range strings.Lines(t.named(db.Sentence(fault))) {
-			fmt.Fprintf(stderr, "footfall: %s\n", strings.TrimSuffix(line, "\n"))
+		for line := range strings.Lines(db.Sentence(fault)) {
+			fmt.Fprintf(stderr, "footfall: %s\n", t.named(strings.TrimSuffix(line, "\n")))
 		}
 	}
 }

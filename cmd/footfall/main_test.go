@@ -112,7 +112,7 @@ func TestAppOnNewData(t *testing.T) {
 		{[]string{"add", "shop", "--access=open"}, 2, []string{"there is an app shop already"}},
 		{[]string{"add", "none"}, 2, []string{"app none would count nothing"}},
 		{[]string{"add", "Bad Name", "--access=open"}, 2, []string{"is not a name for an app"}},
-		{[]string{"add", "new", "--site=a/b", "--tz=Mars/Olympus", "--ipv6-prefix=8"}, 2, []string{"site: ", "tz: ", "ipv6-prefix: "}},
+		{[]string{"add", "new", "--site=a/b", "--tz=Mars/Olympus", "--ipv6-prefix=8"}, 2, []string{"footfall: --site: ", "footfall: --tz: ", "footfall: --ipv6-prefix: "}},
 		{[]string{"set", "nobody", "--access=open"}, 1, []string{"there is no app"}},
 	} {
 		r := footfall(t, append([]string{"app", "--data", data}, c.args...)...)

@@ -58,7 +58,14 @@ func (c *noteListCmd) run(ctx context.Context, p *program) error {
 }
 
 func (c *noteRemoveCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error { return a.RemoveNote(ctx, c.App, c.Number) })
+	return p.withAdmin(ctx, func(a *counter.Admin) error {
+		n, err := a.RemoveNote(ctx, c.App, c.Number)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(p.stdout, "removed the note of %s, %s: %s\n", visit.DateOf(n.Day).Format(time.DateOnly), sitesOf(n), n.Text)
+		return nil
+	})
 }
 
 // sitesOf says of which sites of the app something was noted.

@@ -111,12 +111,12 @@ func (c *offsetFromBusuanziCmd) run(ctx context.Context, p *program) error {
 	if len(found.Offsets) == 0 {
 		return fmt.Errorf("nothing is there of the pages of the sitemap (%s), in keys that begin with %q: name another database at the end of --redis, or another --prefix", draw.Number(int64(len(pages))), c.Prefix)
 	}
-	fmt.Fprintf(p.stdout, "found: numbers of %s pages and sites\n", draw.Number(int64(len(found.Offsets))))
+	fmt.Fprintf(p.stdout, "pages and sites with numbers: %s\n", draw.Number(int64(len(found.Offsets))))
 	for _, uri := range found.Without {
 		fmt.Fprintf(p.stdout, "without numbers: %s\n", visit.Shown(uri))
 	}
 	if found.Unknown > 0 {
-		fmt.Fprintf(p.stdout, "left behind: %s pages with %s visits, which the sitemap does not list\n", draw.Number(int64(found.Unknown)), draw.Number(found.Hot))
+		fmt.Fprintf(p.stdout, "left behind: %s with %s, which the sitemap does not list\n", draw.Count(int64(found.Unknown), "page"), draw.Count(found.Hot, "visit"))
 	}
 	return setOffsets(ctx, p, c.App, found.Offsets, c.DryRun)
 }
@@ -150,5 +150,13 @@ func writeOffsets(to io.Writer, list []counter.Offset) error {
 }
 
 func (c *offsetRemoveCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error { return a.RemoveOffset(ctx, c.App, c.URI) })
+	return p.withAdmin(ctx, func(a *counter.Admin) error {
+		o, err := a.RemoveOffset(ctx, c.App, c.URI)
+		if err == nil || o != (counter.Offset{}) {
+			fmt.Fprintf(p.stdout, "removed the offset of %s (%s)\n", visit.Shown(o.URI), numbersOf(o.Hot, o.PV, o.UV))
+		}
+		return err // it is removed; perhaps an instance does not know it yet
+	})
 }
+
+func numbersOf(hot, pv, uv int64) string { return fmt.Sprintf("hot %d, pv %d, uv %d", hot, pv, uv) }

@@ -61,7 +61,7 @@ func TestOffset(t *testing.T) {
 	for _, more := range [][]string{{}, {"--dry-run"}} {
 		r := footfall(t, append([]string{"offset", "import", "demo", wrong, database}, more...)...)
 		assert.Equal(t, exitUsage, r.code)
-		for _, says := range []string{"footfall: line 2: hot: 1 is less than pv, 2", "footfall: line 3: uri: ", `footfall: line 4: hot: "many" is not a number`} {
+		for _, says := range []string{"footfall: line 2: hot: 1 is less than uv, 2", "footfall: line 3: uri: ", `footfall: line 4: hot: "many" is not a number`} {
 			assert.Contains(t, r.stderr, says)
 		}
 	}
@@ -70,20 +70,24 @@ func TestOffset(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"set", "demo", "http://a.example/", "--hot=5", "--uv=6"}, "hot: 5 is less than pv, 6"},
-		{[]string{"set", "nobody", "http://a.example/", "--hot=5"}, `there is no app "nobody"`},
+		{[]string{"set", "demo", "http://a.example/", "--hot=5", "--uv=6"}, "footfall: --hot: 5 is less than uv, 6"},
+		{[]string{"set", "nobody", "http://a.example/", "--hot=5"}, `footfall: app: there is no app "nobody"`},
 		{[]string{"set", "demo", "http://a.example/"}, "--hot"},
+		{[]string{"set", "demo", "http://a.example/", "--hot=-1", "--uv=-1", "--pv=-1"}, "footfall: --uv: -1 is less than 0"},
+		{[]string{"set", "demo", "ftp://a.example/", "--hot=1"}, "footfall: uri: "},
 		{[]string{"import", "demo", filepath.Join(t.TempDir(), "none.csv")}, "no such file"},
-		{[]string{"import", "demo", writeFile(t, "")}, "it is empty"},
+		{[]string{"import", "demo", writeFile(t, "")}, "footfall: file: it is empty"},
 		{[]string{"remove", "demo", "http://a.example/none"}, "has no offset of a.example/none"},
-		{[]string{"from-busuanzi", "demo", "--redis=mysql://x", "--sitemap=" + writeFile(t, "http://a.example/")}, "redis: it cannot be read"},
-		{[]string{"from-busuanzi", "demo", "--redis=redis://127.0.0.1:1", "--sitemap=" + writeFile(t, "<html></html>")}, "it is no sitemap"},
+		{[]string{"from-busuanzi", "demo", "--redis=mysql://x", "--sitemap=" + writeFile(t, "http://a.example/")}, "footfall: --redis: it cannot be read"},
+		{[]string{"from-busuanzi", "demo", "--redis=redis://127.0.0.1:1", "--sitemap=" + writeFile(t, "<html></html>")}, "footfall: --sitemap: "},
 	} {
 		r := footfall(t, append(append([]string{"offset"}, c.args...), database)...)
 		assert.NotZero(t, r.code, c.args)
 		assert.Contains(t, r.stderr, c.says, c.args)
 	}
-	well(t, "offset", "remove", "demo", "a.example/", database)
+	assert.Equal(t, "removed the offset of a.example/ (hot 1000, pv 300, uv 200)\n", well(t, "offset", "remove", "demo", "http://a.example", database))
+	well(t, "offset", "set", "demo", "a.example/never", "--hot=7", database)
+	assert.Equal(t, "deleted a.example/never, for which nothing was counted; its offset (hot 7, pv 0, uv 0) is gone\n", well(t, "page", "delete", "demo", "a.example/never", "--yes", database))
 	_, body = get(s.url + "/counts?app=demo&ip=192.0.2.1&uri=http://a.example/")
 	assert.Contains(t, body, `"page":{"pv":1,"uv":1,"rank":1,"hot":2}`)
 	assert.Zero(t, s.stop())
@@ -234,7 +238,7 @@ func TestMovingIsAsWritten(t *testing.T) {
 		"Matomo":                      "blog.example/hello 32 21 0\n",
 		"Access logs":                 "\n",
 	}, set)
-	assert.Contains(t, said["A busuanzi of your own"], "found: numbers of 2 pages and sites\nwithout numbers: https://blog.example/\nleft behind: 1 pages with 3 visits, which the sitemap does not list\noffsets: would be 2 added")
+	assert.Contains(t, said["A busuanzi of your own"], "pages and sites with numbers: 2\nwithout numbers: https://blog.example/\nleft behind: 1 page with 3 visits, which the sitemap does not list\noffsets: would be 2 added")
 	assert.Contains(t, said["Access logs"], "visits counted   1\n")
 }
 

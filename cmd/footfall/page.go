@@ -27,16 +27,33 @@ func (c *pageDeleteCmd) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		deleted := visit.Shown(page.Site + visit.DeletedPage)
-		numbers := fmt.Sprintf("hot %d, pv %d, uv %d", page.Hot, page.PV, page.UV)
-		err = c.ask(p, fmt.Sprintf("What page %s has counted (%s) will be added to %s, and nobody can tell it from the rest there.", visit.Shown(page.URI), numbers, deleted), "yes")
-		if err != nil {
+		asks, says := deleting(page)
+		if err := c.ask(p, asks, "yes"); err != nil {
 			return err
 		}
 		if err := a.DeletePage(ctx, c.App, c.URI); err != nil {
 			return err
 		}
-		fmt.Fprintf(p.stdout, "deleted %s; what it had counted (%s) is a part of %s\n", visit.Shown(page.URI), numbers, deleted)
+		fmt.Fprintln(p.stdout, says)
 		return nil
 	})
+}
+
+// deleting says what will be deleted with a page, and what was.
+func deleting(page counter.Page) (asks, says string) {
+	name, into := visit.Shown(page.URI), visit.Shown(page.Site+visit.DeletedPage)
+	if page.Counted {
+		numbers := numbersOf(page.Hot, page.PV, page.UV)
+		asks = fmt.Sprintf("What page %s has counted (%s) will be added to %s, and nobody can tell it from the rest there.", name, numbers, into)
+		says = fmt.Sprintf("deleted %s; what it had counted (%s) is a part of %s", name, numbers, into)
+	} else {
+		asks = fmt.Sprintf("Nothing was counted for page %s.", name)
+		says = fmt.Sprintf("deleted %s, for which nothing was counted", name)
+	}
+	if o := page.Offset; o != nil {
+		numbers := numbersOf(o.Hot, o.PV, o.UV)
+		asks += fmt.Sprintf(" Its offset (%s) will be gone.", numbers)
+		says += fmt.Sprintf("; its offset (%s) is gone", numbers)
+	}
+	return asks, says
 }

@@ -22,6 +22,7 @@ type typed struct {
 	unknown []string          // names of the environment that look like ours, and are not
 	known   []string          // names of the environment that are
 	given   map[string]string // names of the environment that gave a value, by their flag (--data)
+	flags   []string          // of the command
 }
 
 // readLine reads arguments and environment. What is wrong does not hide what else is.
@@ -56,6 +57,9 @@ func readLine(args []string, stdout, stderr io.Writer) *typed {
 		}
 	}
 	t.readEnvironment(parsed, parser.Model.Node)
+	for _, flag := range parsed.Flags() {
+		t.flags = append(t.flags, flag.Name)
+	}
 	t.faults = append(t.faults, values.of(parsed.Flags())...)
 	if node := parsed.Selected(); node != nil {
 		t.command, _ = node.Target.Addr().Interface().(command)
@@ -139,8 +143,11 @@ func (t *typed) check() {
 var flagName = regexp.MustCompile(`--[a-z0-9][a-z0-9-]*`)
 
 // named writes a flag as whoever gave its value did: by its name in the environment, if it came
-// from there.
+// from there. What was not checked here begins with the name of a field, which may be a flag.
 func (t *typed) named(text string) string {
+	if field, _, _ := strings.Cut(text, ":"); slices.Contains(t.flags, field) {
+		text = "--" + text
+	}
 	return flagName.ReplaceAllStringFunc(text, func(flag string) string {
 		if name, is := t.given[flag]; is {
 			return name
@@ -189,7 +196,11 @@ func (f *valueFaults) gather(root *kong.Node) error {
 func (f *valueFaults) of(flags []*kong.Flag) (faults []error) {
 	for _, flag := range flags {
 		if err := f.found[flag.Value]; err != nil {
-			faults = append(faults, fmt.Errorf("--%s: %w", flag.Name, err))
+			dashes := "--"
+			if len(flag.Name) == 1 {
+				dashes = "-"
+			}
+			faults = append(faults, fmt.Errorf("%s%s: %w", dashes, flag.Name, err))
 		}
 	}
 	return faults

@@ -216,7 +216,7 @@ func (c *reportTopCmd) run(ctx context.Context, p *program) error {
 		}
 		of := ""
 		if c.Site != "" {
-			if of, err = siteOf(c.Site); err != nil {
+			if of, err = visit.ParseSite(c.Site); err != nil {
 				return nil, err
 			}
 		}
@@ -252,7 +252,7 @@ func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
 func (c *reportDaysCmd) target(ctx context.Context, a asked) (string, error) {
 	switch {
 	case c.Site != "":
-		return siteOf(c.Site)
+		return visit.ParseSite(c.Site)
 	case c.Target != "":
 		return visit.ParseTarget(c.Target, a.app.KeepQuery)
 	}
@@ -328,13 +328,4 @@ func siteIn(typed string) string {
 	target, _ := visit.ParseTarget(typed, nil)
 	site, _, _ := strings.Cut(target, "/")
 	return site
-}
-
-// siteOf is the site that somebody has typed for --site.
-func siteOf(typed string) (string, error) {
-	site, err := visit.ParseSite(typed)
-	if err != nil {
-		return "", fmt.Errorf("--%w", err)
-	}
-	return site, nil
 }

@@ -69,5 +69,11 @@ func (c *shareListCmd) run(ctx context.Context, p *program) error {
 }
 
 func (c *shareRevokeCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error { return a.RevokeShare(ctx, c.App, c.Link) })
+	return p.withAdmin(ctx, func(a *counter.Admin) error {
+		if err := a.RevokeShare(ctx, c.App, c.Link); err != nil {
+			return err
+		}
+		fmt.Fprintf(p.stdout, "revoked the link to app %s\n", c.App)
+		return nil
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/docker/go-units"
 
 	"footfall/db"
+	"footfall/report/draw"
 	"footfall/status"
 )
 
@@ -62,7 +63,7 @@ func printStatus(out io.Writer, s *status.Status) error {
 	}
 	fmt.Fprintln(out)
 	if s.Inbox.Kept > 0 {
-		fmt.Fprintf(out, "inbox: %d visits wait to be counted", s.Inbox.Waiting)
+		fmt.Fprintf(out, "inbox: visits that wait to be counted: %d", s.Inbox.Waiting)
 		if s.Inbox.Oldest != nil {
 			fmt.Fprintf(out, ", the first since %s", s.Inbox.Oldest.UTC().Format(time.RFC3339))
 		}
@@ -114,7 +115,7 @@ func dayText(day int32) string {
 func kept(a status.App) string {
 	how := "for ever"
 	if a.RetainDays > 0 {
-		how = fmt.Sprintf("%d days", a.RetainDays)
+		how = draw.Count(int64(a.RetainDays), "day")
 	}
 	if a.FromDay > 0 {
 		how += fmt.Sprintf(", from %d on", a.FromDay)

@@ -9,6 +9,7 @@ import (
 
 	"footfall/counter"
 	"footfall/db"
+	"footfall/report/draw"
 	"footfall/verify"
 	"footfall/visit"
 )
@@ -56,7 +57,7 @@ func (c *verifyCmd) run(ctx context.Context, p *program) error {
 			if watched {
 				fmt.Fprint(p.stderr, "\r\x1b[K")
 			}
-			fmt.Fprintf(p.stderr, "%6.1f s  %s: %d %s, %d violations\n", u.Seconds, u.Name, u.Checked, u.Unit, u.Violations)
+			fmt.Fprintf(p.stderr, "%6.1f s  %s: %d %s, %s\n", u.Seconds, u.Name, u.Checked, u.Unit, draw.Count(u.Violations, "violation"))
 		}
 		proof, err := verify.Run(ctx, d, options)
 		if watched {
@@ -79,7 +80,7 @@ func (c *verifyCmd) tell(out io.Writer, proof *verify.Proof) error {
 		tellTable(out, proof)
 	}
 	if proof.Violations > 0 {
-		return fmt.Errorf("verify: %d violations: what is listed does not hold", proof.Violations)
+		return fmt.Errorf("verify: %s: what is listed does not hold", draw.Count(proof.Violations, "violation"))
 	}
 	if proof.Targets == 0 {
 		return errNothingChecked
@@ -106,13 +107,13 @@ func tellTable(out io.Writer, proof *verify.Proof) {
 			fmt.Fprintf(out, "  and %d more\n", more)
 		}
 	}
-	fmt.Fprintf(out, "\n%d targets, %d visitors (%d of them erased), %d visits, %d days (%d rest on daily numbers alone)",
-		proof.Targets, proof.Visitors, proof.Erased, proof.Visits, proof.Days, proof.OlderDays)
+	fmt.Fprintf(out, "\n%s, %s (%d of them erased), %s, %s (%d rest on daily numbers alone)", draw.Count(proof.Targets, "target"),
+		draw.Count(proof.Visitors, "visitor"), proof.Erased, draw.Count(proof.Visits, "visit"), draw.Count(proof.Days, "day"), proof.OlderDays)
 	if proof.Unknown > 0 {
-		fmt.Fprintf(out, ", %d days with visitors of whom it is not known whether they were new", proof.Unknown)
+		fmt.Fprintf(out, ", %s with visitors of whom it is not known whether they were new", draw.Count(proof.Unknown, "day"))
 	}
 	if proof.Deleted > 0 {
-		fmt.Fprintf(out, ", without %d apps that are being deleted", proof.Deleted)
+		fmt.Fprintf(out, ", without apps that are being deleted (%d)", proof.Deleted)
 	}
-	fmt.Fprintf(out, ": %d violations, in %s\n", proof.Violations, time.Duration(proof.Seconds*float64(time.Second)).Round(10*time.Millisecond))
+	fmt.Fprintf(out, ": %s, in %s\n", draw.Count(proof.Violations, "violation"), time.Duration(proof.Seconds*float64(time.Second)).Round(10*time.Millisecond))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"footfall/counter"
+	"footfall/report/draw"
 	"footfall/visit"
 )
 
@@ -82,7 +83,7 @@ func (c *visitorEraseCmd) run(ctx context.Context, p *program) error {
 func countAccepted(ctx context.Context, p *program, a *counter.Admin, app string) error {
 	visits, err := a.CountAccepted(ctx, app)
 	if visits > 0 && err == nil {
-		fmt.Fprintf(p.stdout, "counted %d visits that were accepted before\n", visits)
+		fmt.Fprintf(p.stdout, "counted %s that had been accepted before\n", draw.Count(visits, "visit"))
 	}
 	return err
 }

@@ -136,7 +136,7 @@ var busuanziAttacks = []attack{
 	{
 		name:   "read otherwise than by a script",
 		sent:   "`Sec-Fetch-Dest` of pages, frames, images, styles, fetch",
-		status: 403, says: "callback: this answer is for a",
+		status: 403, says: "this answer is for a",
 		requests: []string{
 			jsonpOwn + "\nSec-Fetch-Dest: document", jsonpOwn + "\nSec-Fetch-Dest: iframe", jsonpOwn + "\nSec-Fetch-Dest: image", jsonpOwn + "\nSec-Fetch-Dest: style",
 			jsonpOwn + "\nSec-Fetch-Dest: empty", jsonpOwn + "\nSec-Fetch-Dest: object",
@@ -145,7 +145,7 @@ var busuanziAttacks = []attack{
 	{
 		name:   "callbacks that are more than a name",
 		sent:   "calls, members, comments, line ends, markup, other letters, 65 letters, none",
-		status: 400, says: "callback: it is no name of a function",
+		status: 400, says: "it is no name of a function",
 		requests: callbacks("", "alert(1)//", "a.b", "a[0]", "a;b", "a\n", "\u2028", "</script>", "eval`1`", "1a", "é", "\x00", strings.Repeat("a", 65), "a b", "/**/a", "\ufeffa"),
 	},
 	{

@@ -32,7 +32,7 @@ func ReadCSV(from io.Reader) ([]counter.Offset, error) {
 	r.FieldsPerRecord, r.ReuseRecord = -1, true
 	header, err := r.Read()
 	if errors.Is(err, io.EOF) {
-		return nil, fault("it is empty: its first line names the columns, uri,hot,uv,pv")
+		return nil, fault("file: it is empty: its first line names the columns, uri,hot,uv,pv")
 	}
 	if err != nil {
 		return nil, unread(err)
@@ -54,7 +54,7 @@ func ReadCSV(from io.Reader) ([]counter.Offset, error) {
 		line, _ := r.FieldPos(0)
 		o := counter.Offset{Line: line}
 		if len(record) != wide {
-			o.Fault = fmt.Sprintf("it has %d columns, and the first line names %d", len(record), wide)
+			o.Fault = fmt.Sprintf("the first line names %d columns, and it has %d", wide, len(record))
 		} else {
 			readRecord(&o, record, places)
 		}

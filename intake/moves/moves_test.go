@@ -35,7 +35,7 @@ func TestReadCSV(t *testing.T) {
 		"no lines":                       {"uri,hot\n", nil, ""},
 		"faults of lines": {"uri,hot,uv\na/,\"1,204\",1\nb/,-1\nc/,,\nd/,1,x\n", []counter.Offset{
 			{Line: 2, URI: "a/", UV: 1, PV: 1, Fault: `hot: "1,204" is not a number: write digits alone, like 1204`},
-			{Line: 3, Fault: "it has 2 columns, and the first line names 3"},
+			{Line: 3, Fault: "the first line names 3 columns, and it has 2"},
 			{Line: 4, URI: "c/", Fault: `hot: "" is not a number: write digits alone, like 1204`},
 			{Line: 5, URI: "d/", Hot: 1, Fault: `uv: "x" is not a number: write digits alone, like 1204`},
 		}, ""},

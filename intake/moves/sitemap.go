@@ -29,13 +29,13 @@ func Sitemap(ctx context.Context, from string) (pages []string, err error) {
 	left, seen := []string{from}, map[string]bool{from: true}
 	for read := 0; len(left) > 0; read++ {
 		if read == mostSitemaps {
-			return nil, fmt.Errorf("%s leads to more than %d sitemaps", from, mostSitemaps)
+			return nil, fmt.Errorf("sitemap: %s leads to more than %d sitemaps", from, mostSitemaps)
 		}
 		next := left[0]
 		left = left[1:]
 		found, err := readSitemap(ctx, next, read == 0)
 		if err != nil {
-			return nil, fmt.Errorf("sitemap %s: %w", next, err)
+			return nil, fmt.Errorf("sitemap: %s: %w", next, err)
 		}
 		pages = append(pages, found.pages...)
 		for _, other := range found.sitemaps {

@@ -162,7 +162,7 @@ func (k *kafka) startReading(ctx context.Context, t topic, options []kgo.Opt) er
 		from := map[int32]kgo.Offset{}
 		for _, p := range k.parts {
 			if _, there := t.partitions[p]; !there {
-				return visit.Errorf(visit.Invalid, "--partitions", "topic %s has no partition %d: it has 0 to %d", k.queue, p, len(t.partitions)-1)
+				return visit.Errorf(visit.Invalid, "partitions", "topic %s has no partition %d: it has 0 to %d", k.queue, p, len(t.partitions)-1)
 			}
 			from[p] = kgo.Offset{}
 		}

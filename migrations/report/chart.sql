@@ -19,7 +19,7 @@ BEGIN
     SELECT p.id
     INTO page
     FROM apps AS a
-    JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(chart.target)
+    JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(as_stored(chart.target))
     WHERE a.name = chart.app;
     SELECT d.day_id, d.new_visitors > 0
     INTO oldest, told

@@ -15,7 +15,7 @@ BEGIN
     WITH found AS MATERIALIZED (
         SELECT p.id, p.uri, c.pv
         FROM apps AS a
-        JOIN pages AS s    ON s.app_id = a.id AND s.key = page_key(find_pages.site) AND s.site_id IS NULL
+        JOIN pages AS s    ON s.app_id = a.id AND s.key = page_key(as_stored(find_pages.site)) AND s.site_id IS NULL
         JOIN pages AS p    ON p.site_id = s.id
         JOIN counters AS c ON c.page_id = p.id
         WHERE a.name = find_pages.app

@@ -10,7 +10,7 @@ BEGIN
     WITH target AS MATERIALIZED (
         SELECT t.page_id, t.uv, t.uv - t.counted_uv AS before
         FROM apps AS a
-        JOIN pages AS p  ON p.app_id = a.id AND p.key = page_key(first_visits.target)
+        JOIN pages AS p  ON p.app_id = a.id AND p.key = page_key(as_stored(first_visits.target))
         JOIN totals AS t ON t.page_id = p.id
         WHERE a.name = first_visits.app
     ), round AS (

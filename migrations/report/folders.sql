@@ -20,7 +20,7 @@ BEGIN
     WITH site AS MATERIALIZED (
         SELECT s.id, s.app_id
         FROM apps AS a
-        JOIN pages AS s ON s.app_id = a.id AND s.key = page_key(folders.site) AND s.site_id IS NULL
+        JOIN pages AS s ON s.app_id = a.id AND s.key = page_key(as_stored(folders.site)) AND s.site_id IS NULL
         WHERE a.name = folders.app
     ), ranges (is_before, a_day, z_day) AS MATERIALIZED (
         SELECT false, from_day, to_day

@@ -8,7 +8,7 @@ BEGIN
     RETURN QUERY
     SELECT r.first_day, r.last_day, coalesce(s.uniques, u.uniques), s.new_visitors, s.pv, s.hot, coalesce(u.exact, true)
     FROM apps AS a
-    JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(numbers.target)
+    JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(as_stored(numbers.target))
     CROSS JOIN LATERAL (
         SELECT CASE numbers.from_day
                    WHEN 0 THEN coalesce((SELECT d.day_id FROM days AS d WHERE d.page_id = p.id ORDER BY d.day_id LIMIT 1), numbers.to_day)

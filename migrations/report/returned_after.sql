@@ -12,7 +12,7 @@ BEGIN
     ), page AS MATERIALIZED (
         SELECT p.id
         FROM apps AS a
-        JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(returned_after.target)
+        JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(as_stored(returned_after.target))
         WHERE a.name = returned_after.app
     ), gone AS MATERIALIZED (
         SELECT day_date(o.day_id) - day_date(o.previous_day) AS days, sum(o.visitors) AS visitors

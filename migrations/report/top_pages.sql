@@ -18,7 +18,7 @@ BEGIN
         CROSS JOIN LATERAL targets_sums(
             first_pages(a.id,
                         CASE WHEN top_pages.site IS NULL THEN 0
-                             ELSE coalesce((SELECT p.id FROM pages AS p WHERE p.app_id = a.id AND p.key = page_key(top_pages.site) AND p.site_id IS NULL), -1)
+                             ELSE coalesce((SELECT p.id FROM pages AS p WHERE p.app_id = a.id AND p.key = page_key(as_stored(top_pages.site)) AND p.site_id IS NULL), -1)
                         END,
                         from_day, to_day, top_pages.by, n),
             from_day, to_day) AS s

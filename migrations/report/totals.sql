@@ -10,9 +10,9 @@ BEGIN
     SELECT coalesce(t.pv, o.pv), coalesce(t.uv, o.uv), coalesce(t.hot, o.hot),
            coalesce(t.counted_pv, 0), coalesce(t.counted_uv, 0), coalesce(t.counted_hot, 0)
     FROM apps AS a
-    LEFT JOIN pages AS p   ON p.app_id = a.id AND p.key = page_key(totals.target)
+    LEFT JOIN pages AS p   ON p.app_id = a.id AND p.key = page_key(as_stored(totals.target))
     LEFT JOIN totals AS t  ON t.page_id = p.id
-    LEFT JOIN offsets AS o ON o.app_id = a.id AND o.key = page_key(totals.target)
+    LEFT JOIN offsets AS o ON o.app_id = a.id AND o.key = page_key(as_stored(totals.target))
     WHERE a.name = totals.app
       AND (t.page_id IS NOT NULL OR o.app_id IS NOT NULL);
 END

@@ -5,7 +5,7 @@ SET search_path = footfall, pg_temp
 AS $$
     SELECT u.uniques, u.exact, u.standard_error, u.erased
     FROM apps AS a
-    JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(uniques.target)
+    JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(as_stored(uniques.target))
     CROSS JOIN LATERAL target_uniques(a.id, p.id, from_day, to_day) AS u
     WHERE a.name = uniques.app
 $$;
@@ -21,7 +21,7 @@ AS $$
     FROM apps AS a
     CROSS JOIN LATERAL group_uniques(a.id,
                                      ARRAY(SELECT p.id FROM pages AS p
-                                           WHERE p.app_id = a.id AND p.key IN (SELECT page_key(unnest(uniques.targets)))),
+                                           WHERE p.app_id = a.id AND p.key IN (SELECT page_key(as_stored(unnest(uniques.targets))))),
                                      from_day, to_day) AS u
     WHERE a.name = uniques.app
 $$;
@@ -39,7 +39,7 @@ AS $$
                                      ARRAY(SELECT p.id FROM pages AS p
                                            WHERE p.app_id = a.id AND p.site_id IS NOT NULL
                                              AND p.uri ~>=~ prefix AND p.uri ~<~ (prefix || U&'\+10FFFF')
-                                             AND left(p.uri, 200) ~>=~ left(prefix, 200)
+                                             AND left(p.uri, 200) ~>=~ left(as_stored(prefix), 200)
                                              AND left(p.uri, 200) ~<=~ left(prefix || U&'\+10FFFF', 200)),
                                      from_day, to_day) AS u
     WHERE a.name = uniques_under.app

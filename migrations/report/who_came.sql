@@ -21,7 +21,7 @@ BEGIN
     SELECT p.id, coalesce(k.from_day, 0), t.uv - t.counted_uv
     INTO page, kept, before
     FROM apps AS a
-    JOIN pages AS p            ON p.app_id = a.id AND p.key = page_key(who_came.target)
+    JOIN pages AS p            ON p.app_id = a.id AND p.key = page_key(as_stored(who_came.target))
     JOIN totals AS t           ON t.page_id = p.id
     LEFT JOIN visits_kept AS k ON k.app_id = a.id
     WHERE a.name = who_came.app;

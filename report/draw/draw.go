@@ -83,6 +83,14 @@ func Number(n int64) string {
 	return sign + digits
 }
 
+// Count writes a number of things: 1 visit, 1,204 visits.
+func Count(n int64, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return Number(n) + " " + thing
+}
+
 // Day writes a day like 20190629 as 2019-06-29.
 func Day(day int32) string { return fmt.Sprintf("%04d-%02d-%02d", day/10000, day/100%100, day%100) }
 

@@ -82,7 +82,7 @@ func (c Chart) bars(out io.Writer, top int64) {
 	every := max((len(c.Bars)+svgNames-1)/svgNames, 1)
 	for i, bar := range c.Bars {
 		x := svgLeft + float64(i)*step + (step-width)/2
-		fmt.Fprintf(out, `<g><title>%s: %s visitors, %s of them new; %s visits</title>`, escaped(bar.Said), Number(bar.Visitors), Number(bar.New), Number(bar.Visits))
+		fmt.Fprintf(out, `<g><title>%s: %s, %s of them new; %s</title>`, escaped(bar.Said), Count(bar.Visitors, "visitor"), Number(bar.New), Count(bar.Visits, "visit"))
 		for _, part := range []struct {
 			class string
 			n     int64
