@@ -15,6 +15,7 @@ import (
 
 	"footfall/counter"
 	"footfall/db"
+	"footfall/db/dbtest"
 	"footfall/record"
 	"footfall/visit"
 )
@@ -295,6 +296,152 @@ func TestInboxBesideAnAppThatIsHeld(t *testing.T) {
 	in.checkTables(t)
 }
 
+// An app is held for so long that the tables have had many turns: they are emptied all the same,
+// and it fills a share of the inbox, so that others are never refused for its sake. When it is
+// free, all that was accepted counts once.
+func TestInboxBesideAnAppThatIsHeldForLong(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{InboxLimit: 40})
+	open := "open"
+	require.NoError(t, in.admin().AddApp(t.Context(), "held", counter.Settings{Access: &open}))
+	held := in.conn(t)
+	_, err := held.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.told_days'), id) FROM apps WHERE name = 'held'`)
+	require.NoError(t, err)
+	later := func(app string) error {
+		_, err := in.Visit(t.Context(), counter.Request{App: app, IP: "192.0.2.1", URI: "http://a.example/", Later: true})
+		return err
+	}
+	accepted := 0
+	const rounds = 30
+	for range rounds {
+		for range 3 {
+			if later("held") == nil {
+				accepted++
+			}
+		}
+		for range 2 { // what was counted is cleared away a moment later: until then one may be asked to come again
+			require.Eventually(t, func() bool { return later("demo") == nil }, time.Minute, 20*time.Millisecond, in.log)
+		}
+		require.Eventually(t, func() bool { return in.one(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'demo'`) == 0 }, time.Minute, 5*time.Millisecond, in.log)
+	}
+	require.Eventually(t, func() bool {
+		err := later("held")
+		if err == nil {
+			accepted++
+		}
+		return err != nil && strings.Contains(err.Error(), "visits of this app cannot be counted for now")
+	}, time.Minute, 5*time.Millisecond)
+	assert.Equal(t, int64(accepted), in.one(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'held'`))
+	in.verified(t)
+	_, err = held.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
+	require.NoError(t, err)
+	in.drained(t)
+	hot := `SELECT hot FROM counters JOIN pages ON id = page_id JOIN apps ON apps.id = app_id WHERE uri = 'a.example/' AND name = `
+	assert.Equal(t, int64(accepted), in.one(t, hot+`'held'`))
+	assert.Equal(t, int64(2*rounds), in.one(t, hot+`'demo'`))
+	require.Eventually(t, func() bool { return later("held") == nil }, time.Minute, 20*time.Millisecond)
+	in.drained(t)
+	in.emptied(t)
+	in.verified(t)
+	in.checkTables(t)
+}
+
+// What is left of a held app is moved as it is: numbers and positions stay, also that within a row.
+// Where somebody reads the table, or counts there, or others wait in it, it stays where it is.
+func TestInboxMovesWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	open := "open"
+	require.NoError(t, in.admin().AddApp(t.Context(), "held", counter.Settings{Access: &open}))
+	end := in.keepWaiting(t)
+	put := `SELECT put_in_inbox(id, tz, visitor, ipv6_prefix, '{a.example/1,a.example/2}', '{1,2,1}', array_fill(20260629, '{3}'), '{0,0,0}', '{192.0.2.1,192.0.2.2,192.0.2.3}', NULL)
+		FROM apps WHERE name = `
+	for range 2 {
+		in.exec(t, put+`'held'`)
+		in.exec(t, put+`'demo'`)
+	}
+	turn := in.one(t, `SELECT turn_inbox()`)
+	table := in.one(t, `SELECT slot FROM inbox_turns WHERE closed_at IS NOT NULL`)
+	id := in.one(t, `SELECT id FROM apps WHERE name = 'held'`)
+	move := func(least string) int64 { return in.one(t, `SELECT move_held_in_inbox(`+least+`)`) }
+
+	in.exec(t, `SELECT note_held_in_inbox(ARRAY[(SELECT id FROM apps WHERE name = 'held')])`)
+	require.Zero(t, move("0"), "others wait")
+	require.NoError(t, in.db.InTx(t.Context(), func(q *db.Queries) error { // as if all of them were counted, and one of the others
+		numbers := `SELECT number FROM inbox WHERE app_id = %d ORDER BY number %s LIMIT 1`
+		last, first := in.one(t, fmt.Sprintf(numbers, 1, "DESC")), in.one(t, fmt.Sprintf(numbers, id, ""))
+		err := q.InboxMove(t.Context(), db.InboxMoveParams{Turn: turn, App: 1, ToNext: last<<16 + 3, Dropped: 6})
+		if err == nil {
+			err = q.InboxMove(t.Context(), db.InboxMoveParams{Turn: turn, App: int32(id), ToNext: first<<16 + 1, Dropped: 1}) //nolint:gosec // it is small
+		}
+		return err
+	}))
+	require.Zero(t, move("2"), "fewer are counted")
+	for _, statement := range []string{
+		fmt.Sprintf(`LOCK TABLE inbox_%d IN ACCESS SHARE MODE`, table), // as a dump does
+		`SELECT FROM inbox_apps FOR UPDATE`,                            // as a batch does
+	} {
+		tx, err := in.tables(t).Begin(t.Context())
+		require.NoError(t, err)
+		_, err = tx.Exec(t.Context(), statement)
+		require.NoError(t, err)
+		require.Zero(t, move("0"), statement)
+		require.NoError(t, tx.Rollback(t.Context()))
+	}
+	in.verified(t)
+	// Whoever looks how much waits holds the tables for a moment.
+	require.Eventually(t, func() bool { return move("1") == 1 }, time.Minute, 5*time.Millisecond)
+	assert.Equal(t, int64(2), in.one(t, `SELECT count(*) FROM inbox`))
+	assert.Equal(t, int64(1), in.one(t, `SELECT count(DISTINCT slot) FROM inbox_turns`))
+	assert.Equal(t, int64(5), in.one(t, fmt.Sprintf(`SELECT inbox_behind(%d)`, id)))
+	assert.Zero(t, in.one(t, fmt.Sprintf(`SELECT count(*) FROM ONLY inbox_%d`, table)))
+	assert.Equal(t, int64(5), in.one(t, fmt.Sprintf(`SELECT accepted FROM inbox_turns WHERE turn = %d`, turn)))
+	in.verified(t)
+	require.Zero(t, move("0"), "it alone is there")
+
+	end()
+	in.drained(t)
+	assert.Equal(t, []string{"a.example 5 3", "a.example/1 3 2", "a.example/2 2 1"}, in.list(t, `
+		SELECT format('%s %s %s', p.uri, c.hot, c.uv) FROM counters AS c JOIN pages AS p ON p.id = c.page_id ORDER BY p.uri`))
+	in.emptied(t)
+	in.checkTables(t)
+}
+
+// Somebody has locked rows of an app for long: visits of others count meanwhile, and its own then.
+func TestInboxBesideAnAppWhoseRowsAreLocked(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	open := "open"
+	require.NoError(t, in.admin().AddApp(t.Context(), "locked", counter.Settings{Access: &open}))
+	visits := func(later bool) {
+		for _, r := range []counter.Request{{App: "locked", URI: "http://locked.example/"}, {App: "demo", URI: "http://a.example/"}} {
+			r.IP, r.Later = "192.0.2.1", later
+			_, err := in.Visit(t.Context(), r)
+			require.NoError(t, err)
+		}
+	}
+	visits(false)
+	in.Close()
+	d := dbtest.Open(t, in.url, db.Options{StatementTimeout: time.Second})
+	var err error
+	in.Counter, err = counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: in.clock.Now, MaxWait: time.Minute}})
+	require.NoError(t, err)
+	t.Cleanup(in.Close)
+	end := in.keepWaiting(t)
+	release := in.hold(t, "locked.example")
+	visits(true)
+	end()
+	behind := func(app string) int64 { return in.one(t, `SELECT inbox_behind(id) FROM apps WHERE name = '`+app+`'`) }
+	require.Eventually(t, func() bool { return behind("demo") == 0 }, time.Minute, 5*time.Millisecond, in.log)
+	assert.Equal(t, int64(1), behind("locked"))
+	visits(true)
+	require.Eventually(t, func() bool { return behind("demo") == 0 }, time.Minute, 5*time.Millisecond, in.log)
+	release()
+	in.drained(t)
+	assert.Equal(t, int64(6), in.one(t, `SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE uri LIKE '%/'`))
+	in.checkTables(t)
+}
+
 // A million visits wait, and nobody counts: the open table is closed now and then, so that few rows
 // are looked at to know how many wait.
 func TestInboxIsAddedUpBesideWhatWaits(t *testing.T) {
@@ -328,8 +475,8 @@ func TestErasingEmptiesTheInbox(t *testing.T) {
 	assert.Zero(t, in.one(t, `SELECT count(*) FROM inbox`))
 }
 
-// Somebody has deleted rows of visits that wait: what came with and after them counts, and the log
-// tells, without being asked again and again at once.
+// Somebody has deleted rows of visits that wait, or a backup lacks them: what came with and after
+// them counts, the log tells, and nobody waits for them.
 func TestInboxWhoseRowsAreGone(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -340,14 +487,19 @@ func TestInboxWhoseRowsAreGone(t *testing.T) {
 	in.exec(t, `DELETE FROM inbox WHERE ips = '{192.0.2.2}'`)
 	in.later(t, counter.Request{IP: "192.0.2.3", URI: "http://a.example/"})
 	end()
-	require.Eventually(t, func() bool { return in.one(t, `SELECT count(*) FROM visitors`) == 4 }, time.Minute, 5*time.Millisecond, in.log)
-	require.Eventually(t, func() bool {
-		return strings.Contains(in.log.String(), "rows of visits that wait are gone: run footfall verify")
-	}, time.Minute, 5*time.Millisecond)
+	in.drained(t)
+	assert.Contains(t, in.log.String(), "rows of visits that waited in the inbox are gone")
 	assert.Equal(t, "3 3 3 3 | 3 3 3 3", row(in.count(t, "192.0.2.4", "http://a.example/")))
+	in.emptied(t)
+
+	end = in.keepWaiting(t)
 	in.later(t, counter.Request{IP: "192.0.2.5", URI: "http://a.example/"})
-	require.Eventually(t, func() bool { return in.one(t, `SELECT inbox_behind(1)`) == 1 }, time.Minute, 5*time.Millisecond, in.log)
-	assert.Equal(t, "4 4 3 5 | 4 4 3 5", row(in.count(t, "192.0.2.4", "http://a.example/")))
+	in.Close()
+	require.Positive(t, in.one(t, `SELECT turn_inbox()`))
+	in.exec(t, `DELETE FROM inbox`)
+	end()
+	_, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.4")
+	require.NoError(t, err)
 }
 
 func TestInboxIsBounded(t *testing.T) {

@@ -124,6 +124,13 @@ func functionsMadeAgain(err error) bool {
 	return errors.As(err, &pg) && pg.Code == "XX000" && strings.HasPrefix(pg.Message, "cache lookup failed for function")
 }
 
+// WaitedInVain reports whether the server says that a statement has waited for others for too long,
+// as for rows that somebody has locked; or whether it was slow.
+func WaitedInVain(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (pg.Code == "57014" || FaultOf(err) == FaultBusy)
+}
+
 // HeldApp returns the id of the app that is held, of an error that is FaultHeld.
 func HeldApp(err error) int32 {
 	var pg *pgconn.PgError

@@ -86,11 +86,17 @@ func (q *Queries) InboxHold(ctx context.Context) error {
 }
 
 const InboxLook = `-- name: InboxLook :one
-SELECT o.turn, w.rows, w.visits,
-       (SELECT coalesce(sum(a.waiting), 0) FROM inbox_apps AS a WHERE a.waiting > 0)::bigint AS waiting,
-       (SELECT coalesce(sum(t.accepted), 0) FROM inbox_turns AS t)::bigint                   AS kept,
-       coalesce(first.received_at, w.oldest, 'epoch')::timestamptz                           AS oldest
+SELECT o.turn, w.rows, w.visits, c.waiting::bigint AS waiting, c.held::bigint AS held, c.held_apps::integer[] AS held_apps,
+       (SELECT coalesce(sum(t.accepted), 0) FROM inbox_turns AS t)::bigint AS kept,
+       (o.accepted_before + w.visits)::bigint                              AS accepted,
+       coalesce(first.received_at, w.oldest, 'epoch')::timestamptz         AS oldest
 FROM inbox_turns AS o
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(a.waiting), 0) AS waiting, coalesce(sum(a.waiting) FILTER (WHERE a.held), 0) AS held,
+           coalesce(array_agg(DISTINCT a.app_id) FILTER (WHERE a.held), '{}') AS held_apps
+    FROM inbox_apps AS a
+    WHERE a.waiting > 0
+) AS c
 CROSS JOIN LATERAL (
     SELECT count(*)::bigint AS rows, coalesce(sum(i.visits), 0)::bigint AS visits, min(i.received_at) AS oldest
     FROM inbox AS i
@@ -110,17 +116,22 @@ WHERE o.closed_at IS NULL
 `
 
 type InboxLookRow struct {
-	Turn    int64
-	Rows    int64
-	Visits  int64
-	Waiting int64
-	Kept    int64
-	Oldest  time.Time
+	Turn     int64
+	Rows     int64
+	Visits   int64
+	Waiting  int64
+	Held     int64
+	HeldApps []int32
+	Kept     int64
+	Accepted int64
+	Oldest   time.Time
 }
 
 // What is in the inbox: its open turn, with how many rows and visits; how many visits of closed
-// turns are not counted yet; how many visits these hold together, counted ones included; and since
-// when the first visit waits (1970: none does). No row where none of its tables takes visits.
+// turns are not counted yet, how many of them are of apps that are held, and which apps these are;
+// how many visits closed turns hold together, counted ones included; how many were ever accepted;
+// and since when the first visit waits (1970: none does). No row where none of its tables takes
+// visits.
 func (q *Queries) InboxLook(ctx context.Context) (InboxLookRow, error) {
 	row := q.db.QueryRow(ctx, InboxLook)
 	var i InboxLookRow
@@ -129,7 +140,10 @@ func (q *Queries) InboxLook(ctx context.Context) (InboxLookRow, error) {
 		&i.Rows,
 		&i.Visits,
 		&i.Waiting,
+		&i.Held,
+		&i.HeldApps,
 		&i.Kept,
+		&i.Accepted,
 		&i.Oldest,
 	)
 	return i, err
@@ -162,6 +176,19 @@ func (q *Queries) InboxMove(ctx context.Context, arg InboxMoveParams) error {
 	return err
 }
 
+const InboxMoveHeld = `-- name: InboxMoveHeld :one
+SELECT move_held_in_inbox($1::real)::integer AS emptied
+`
+
+// Empties the tables in which visits of held apps wait, and of no others, by moving these, if
+// nobody uses them, and at least so many visits were counted for each that waits; how many.
+func (q *Queries) InboxMoveHeld(ctx context.Context, leastCleared float32) (int32, error) {
+	row := q.db.QueryRow(ctx, InboxMoveHeld, leastCleared)
+	var emptied int32
+	err := row.Scan(&emptied)
+	return emptied, err
+}
+
 const InboxNext = `-- name: InboxNext :one
 SELECT next
 FROM inbox_apps
@@ -180,6 +207,28 @@ func (q *Queries) InboxNext(ctx context.Context, arg InboxNextParams) (int64, er
 	var next int64
 	err := row.Scan(&next)
 	return next, err
+}
+
+const InboxNoteHeld = `-- name: InboxNoteHeld :exec
+SELECT note_held_in_inbox($1::integer[])
+`
+
+// Notes past the visits of which apps counting goes for now.
+func (q *Queries) InboxNoteHeld(ctx context.Context, apps []int32) error {
+	_, err := q.db.Exec(ctx, InboxNoteHeld, apps)
+	return err
+}
+
+const InboxPassGone = `-- name: InboxPassGone :one
+SELECT pass_gone_in_inbox($1)::bigint AS visits
+`
+
+// Passes by what waits in a closed turn, but of which no rows are left; how many visits.
+func (q *Queries) InboxPassGone(ctx context.Context, turn int64) (int64, error) {
+	row := q.db.QueryRow(ctx, InboxPassGone, turn)
+	var visits int64
+	err := row.Scan(&visits)
+	return visits, err
 }
 
 const InboxPut = `-- name: InboxPut :exec

@@ -335,7 +335,7 @@ type Inbox3 struct {
 type InboxApp struct {
 	// The turn.
 	Turn int64
-	// How many visits of the app it had when it was closed.
+	// How many visits of the app it had when it was closed. Once it was moved: how many of them waited then, of which counted and dropped say what became of them.
 	Accepted int64
 	// Up to here all of it is counted: 65536 times the number of a row, and how many visits of that.
 	Next int64
@@ -347,6 +347,8 @@ type InboxApp struct {
 	Waiting int64
 	// The app.
 	AppID int32
+	// Whether counting goes past what waits, since somebody holds the app, or nothing of it can be counted for now.
+	Held bool
 }
 
 // The turns that the tables of the inbox have had since they were last emptied.
@@ -357,9 +359,11 @@ type InboxTurn struct {
 	OpenedAt time.Time
 	// Since when it takes none any more. Null: it is the open one.
 	ClosedAt *time.Time
-	// How many visits it had when it was closed.
+	// How many visits it had when it was closed, or when it was moved last.
 	Accepted int64
-	// Which of the tables has it: inbox_0 to inbox_3.
+	// How many visits all turns before it had.
+	AcceptedBefore int64
+	// Which of the tables has it: inbox_0 to inbox_3. It is moved where visits of apps that are held wait for long.
 	Slot int16
 }
 

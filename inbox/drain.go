@@ -46,12 +46,13 @@ type drainer struct {
 	log      *slog.Logger
 	metrics  *metrics
 
-	held    []int32   // apps that somebody else holds: their visits wait, and those of others do not
+	held    held
+	noted   bool      // the tables have some of them
 	emptied time.Time // when tables were emptied last
 }
 
 func newDrainer(d *db.DB, r *record.Recorder, w *writer, o Options, m *metrics) *drainer {
-	return &drainer{db: d, recorder: r, writer: w, log: o.Log, metrics: m}
+	return &drainer{db: d, recorder: r, writer: w, log: o.Log, metrics: m, held: held{resting: map[int32]time.Time{}}}
 }
 
 // run counts what comes until ctx ends.
@@ -82,6 +83,7 @@ func (d *drainer) round(ctx context.Context) error {
 	if err != nil || now.Visits+now.Kept == 0 {
 		return err
 	}
+	d.noted = len(now.HeldApps) > 0
 	_, err = d.alone(ctx, func() error { return d.drain(ctx) })
 	return err
 }
@@ -119,7 +121,7 @@ func (d *drainer) look(ctx context.Context) (now db.InboxLookRow, err error) {
 		return now, fmt.Errorf("look at the inbox: %w", err)
 	}
 	if d.writer != nil {
-		d.writer.others.Store(now.Kept + now.Visits - mine)
+		d.writer.saw(&now, mine)
 	}
 	d.metrics.show(&now, d.db.ClockOffset())
 	return now, nil
@@ -143,7 +145,7 @@ func (d *drainer) drain(ctx context.Context) error {
 			err = errors.Join(err, failed)
 		}
 		if time.Since(d.emptied) > emptyEvery {
-			err = errors.Join(err, Empty(ctx, d.db))
+			err = errors.Join(err, d.clear(ctx))
 			d.emptied = time.Now()
 		}
 		if closed == 0 || err != nil {
@@ -163,19 +165,27 @@ func (d *drainer) close(ctx context.Context) (turn int64, err error) {
 	}
 }
 
-// countUntil counts the closed turns up to one, but of apps that others hold: these are tried
-// again when they are free. It returns how many visits it has taken out.
+// countUntil counts the closed turns up to one, but of apps that are held: these are tried again
+// when they are free. It returns how many visits it has taken out.
 func (d *drainer) countUntil(ctx context.Context, until int64) (taken int64, err error) {
-	if len(d.held) > 0 {
-		if err := read(ctx, d.db, func(q *db.Queries) (err error) { d.held, err = q.InboxHeld(ctx, d.held); return err }); err != nil {
-			return 0, err
-		}
+	if err := d.held.release(ctx, d.db); err != nil {
+		return 0, err
 	}
+	taken, err = d.countTurns(ctx, until)
+	rest := restsFor * d.db.StatementTimeout()
+	apps, failed := d.held.judge(rest)
+	if len(apps) > 0 {
+		d.log.Warn("visits of some apps in the inbox cannot be counted, and are tried again; others are counted", "app ids", apps, "in", rest, "error", d.held.cause)
+	}
+	return taken, errors.Join(err, failed)
+}
+
+func (d *drainer) countTurns(ctx context.Context, until int64) (taken int64, err error) {
 	var failed error
 	failures, begin := 0, time.Now()
-	for after := int64(0); failures < mostFailures && (len(d.held) == 0 || time.Since(begin) < lookEvery); {
+	for after := int64(0); failures < mostFailures && (len(d.held.apps()) == 0 || time.Since(begin) < lookEvery); {
 		var turn db.InboxTurnNextRow
-		next := db.InboxTurnNextParams{After: after, But: d.butHeld()}
+		next := db.InboxTurnNextParams{After: after, But: d.held.apps()}
 		err := read(ctx, d.db, func(q *db.Queries) (err error) { turn, err = q.InboxTurnNext(ctx, next); return err })
 		switch {
 		case errors.Is(err, db.ErrNoRows) || err == nil && turn.Turn > until:
@@ -187,9 +197,7 @@ func (d *drainer) countUntil(ctx context.Context, until int64) (taken int64, err
 		some, err := d.count(ctx, turn)
 		if taken += some; err != nil {
 			failed = errors.Join(failed, fmt.Errorf("count turn %d of the inbox: %w", turn.Turn, err))
-			if !errors.Is(err, errRowsGone) { // which stays, and says nothing of the next one
-				failures++
-			}
+			failures++
 		}
 		if ctx.Err() != nil {
 			return taken, ctx.Err()
@@ -198,25 +206,22 @@ func (d *drainer) countUntil(ctx context.Context, until int64) (taken int64, err
 	return taken, failed
 }
 
-// butHeld is never null, which would exclude every app.
-func (d *drainer) butHeld() []int32 { return append([]int32{}, d.held...) }
-
 // count counts what is left of a closed turn, and returns how many visits that were.
 func (d *drainer) count(ctx context.Context, t db.InboxTurnNextRow) (taken int64, err error) {
 	c := counting{drainer: d, turn: t.Turn}
 	from, begun := int64(0), false
 	for ctx.Err() == nil {
 		var rows []db.InboxReadRow
-		next := db.InboxReadParams{Slot: t.Slot, Turn: t.Turn, FromNumber: from, But: d.butHeld(), Visits: readVisits}
+		next := db.InboxReadParams{Slot: t.Slot, Turn: t.Turn, FromNumber: from, But: d.held.apps(), Visits: readVisits}
 		err := read(ctx, d.db, func(q *db.Queries) (err error) { rows, err = q.InboxRead(ctx, next); return err })
 		if err != nil {
 			return c.taken, err
 		}
 		if len(rows) == 0 {
 			if !begun {
-				return c.taken, errRowsGone
+				err = c.passGone(ctx)
 			}
-			return c.taken, nil
+			return c.taken, err
 		}
 		begun = true
 		c.positions = map[int32]*record.Position{}
@@ -264,7 +269,7 @@ func (d *drainer) settle(ctx context.Context, app int32) (waited int64, err erro
 		if time.Since(progress) > settleWithin {
 			return waited, visit.Errorf(visit.Unavailable, "", "visits that were accepted before are not counted yet (%d), and cannot be now; try again", still.OfApp).Because(failed)
 		}
-		if !mine || failed != nil || len(d.held) > 0 {
+		if !mine || failed != nil || len(d.held.apps()) > 0 {
 			sleep(ctx, restFor)
 		}
 	}
@@ -286,9 +291,6 @@ func (d *drainer) yield(ctx context.Context) {
 // placeBits of a position in a turn say how many visits of the row are counted whose number the
 // others are.
 const placeBits = 16
-
-// errRowsGone is of a turn that cannot be counted to its end.
-var errRowsGone = errors.New("rows of visits that wait are gone: run footfall verify")
 
 // errReadAgain: the rest has to be read again from the position on.
 var errReadAgain = errors.New("read again")
@@ -366,6 +368,15 @@ func (c *counting) flush(ctx context.Context) error {
 	}
 	chunk := c.chunk
 	c.chunk = record.Chunk{Visits: chunk.Visits[:0], Steps: chunk.Steps[:0]}
+	err := c.record(ctx, chunk)
+	if db.WaitedInVain(err) {
+		return c.findHeld(ctx, chunk, err)
+	}
+	return err
+}
+
+// record counts visits. An error says that not all of them were counted.
+func (c *counting) record(ctx context.Context, chunk record.Chunk) error {
 	for i, result := range c.recorder.RecordChunk(chunk) {
 		err := result.Err
 		told, ok := errors.AsType[*visit.Error](err)
@@ -373,9 +384,10 @@ func (c *counting) flush(ctx context.Context) error {
 		case err == nil, errors.Is(err, record.ErrRepeated), errors.Is(err, record.ErrNumbersLost):
 			c.metrics.drained.WithLabelValues("counted").Inc()
 			c.taken++
+			c.held.others = true
 			continue
 		case db.FaultOf(err) == db.FaultHeld:
-			c.held = append(c.held, db.HeldApp(err))
+			c.held.locked = append(c.held.locked, db.HeldApp(err))
 			return errReadAgain
 		case errors.Is(err, record.ErrMoved), errors.Is(err, db.ErrAppChanged), errors.Is(err, db.ErrAppGone):
 			return errReadAgain
@@ -409,5 +421,18 @@ func (c *counting) pass(ctx context.Context, position *record.Position, next, vi
 	c.taken += visits
 	c.metrics.drained.WithLabelValues("dropped").Add(float64(visits))
 	c.log.Warn("visits of the inbox cannot be counted any more, and are passed by", "visits", visits, "why", why)
+	return nil
+}
+
+// passGone passes by what waits in the turn, but has no rows: nobody must wait for that.
+func (c *counting) passGone(ctx context.Context) error {
+	var visits int64
+	err := read(ctx, c.db, func(q *db.Queries) (err error) { visits, err = q.InboxPassGone(ctx, c.turn); return err })
+	if err != nil || visits == 0 {
+		return err
+	}
+	c.taken += visits
+	c.metrics.drained.WithLabelValues("dropped").Add(float64(visits))
+	c.log.Error("rows of visits that waited in the inbox are gone: they cannot be counted, and are passed by", "visits", visits, "turn", c.turn)
 	return nil
 }

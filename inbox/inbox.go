@@ -83,8 +83,16 @@ func Settle(ctx context.Context, d *db.DB, r *record.Recorder, app int32, o Opti
 	return newDrainer(d, r, nil, o, newMetrics(nil)).settle(ctx, app)
 }
 
-// Empty empties the tables that were read to their end, unless somebody uses them.
+// Empty empties the tables that were read to their end, or of which only visits wait past which
+// counting goes, unless somebody uses them.
 func Empty(ctx context.Context, d *db.DB) error {
+	if err := empty(ctx, d); err != nil {
+		return err
+	}
+	return moveHeld(ctx, d, 0)
+}
+
+func empty(ctx context.Context, d *db.DB) error {
 	return read(ctx, d, func(q *db.Queries) error { _, err := q.InboxEmpty(ctx); return err })
 }
 

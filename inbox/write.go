@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,6 +47,8 @@ type writer struct {
 	// others is how many visits the tables hold beside those that this instance has written, as far
 	// as it has looked.
 	others, mine atomic.Int64
+	// refused are apps past which counting goes, when the inbox has as much of these as it may.
+	refused atomic.Pointer[[]int32]
 
 	mu      sync.Mutex // guards what follows
 	wake    sync.Cond  // next or closed has changed
@@ -77,6 +80,9 @@ func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 	case w.others.Load()+w.mine.Load()+int64(w.pending) >= w.limit:
 		return nil, 0, visit.Errorf(visit.Unavailable, "", "the inbox is full: %d visits wait to be counted, or to be cleared away; try again later", w.limit)
 	}
+	if refused := w.refused.Load(); refused != nil && slices.Contains(*refused, v.App) {
+		return nil, 0, visit.Errorf(visit.Unavailable, "", "visits of this app cannot be counted for now, and the inbox has as many of such apps as it may; try again later")
+	}
 	if w.next == nil {
 		w.next = &gathering{done: make(chan struct{})}
 		w.wake.Signal()
@@ -84,6 +90,19 @@ func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 	w.next.visits = append(w.next.visits, v)
 	w.pending++
 	return w.next, len(w.next.visits) - 1, nil
+}
+
+// saw notes what somebody who looked has seen in the tables; mine is what this instance had written
+// when they began. Visits of apps past which counting goes fill their share: what they have beyond
+// it takes nothing from others.
+func (w *writer) saw(now *db.InboxLookRow, mine int64) {
+	share := max(w.limit/heldShare, 1)
+	w.others.Store(now.Kept + now.Visits - max(now.Held-share, 0) - mine)
+	if now.Held < share {
+		w.refused.Store(nil)
+		return
+	}
+	w.refused.Store(&now.HeldApps)
 }
 
 // isBusy reports whether many visits wait to be written, or have waited for longer than a write

@@ -8,22 +8,24 @@
 
 -- +goose Up
 CREATE TABLE inbox_turns (
-    turn      bigint      PRIMARY KEY,
-    opened_at timestamptz NOT NULL DEFAULT now(),
-    closed_at timestamptz,
-    accepted  bigint      NOT NULL DEFAULT 0,
-    slot      smallint    NOT NULL,
+    turn            bigint      PRIMARY KEY,
+    opened_at       timestamptz NOT NULL DEFAULT now(),
+    closed_at       timestamptz,
+    accepted        bigint      NOT NULL DEFAULT 0,
+    accepted_before bigint      NOT NULL DEFAULT 0,
+    slot            smallint    NOT NULL,
 
     CONSTRAINT inbox_turns_have_a_table         CHECK (slot BETWEEN 0 AND 3),
     CONSTRAINT inbox_turns_are_added_up_at_last CHECK (accepted >= 0 AND (closed_at IS NOT NULL OR accepted = 0))
 );
 
-COMMENT ON TABLE  inbox_turns           IS 'The turns that the tables of the inbox have had since they were last emptied.';
-COMMENT ON COLUMN inbox_turns.turn      IS 'The turn''s number. No turn is given a second time.';
-COMMENT ON COLUMN inbox_turns.opened_at IS 'Since when it has taken visits.';
-COMMENT ON COLUMN inbox_turns.closed_at IS 'Since when it takes none any more. Null: it is the open one.';
-COMMENT ON COLUMN inbox_turns.accepted  IS 'How many visits it had when it was closed.';
-COMMENT ON COLUMN inbox_turns.slot      IS 'Which of the tables has it: inbox_0 to inbox_3.';
+COMMENT ON TABLE  inbox_turns                 IS 'The turns that the tables of the inbox have had since they were last emptied.';
+COMMENT ON COLUMN inbox_turns.turn            IS 'The turn''s number. No turn is given a second time.';
+COMMENT ON COLUMN inbox_turns.opened_at       IS 'Since when it has taken visits.';
+COMMENT ON COLUMN inbox_turns.closed_at       IS 'Since when it takes none any more. Null: it is the open one.';
+COMMENT ON COLUMN inbox_turns.accepted        IS 'How many visits it had when it was closed, or when it was moved last.';
+COMMENT ON COLUMN inbox_turns.accepted_before IS 'How many visits all turns before it had.';
+COMMENT ON COLUMN inbox_turns.slot            IS 'Which of the tables has it: inbox_0 to inbox_3. It is moved where visits of apps that are held wait for long.';
 
 CREATE UNIQUE INDEX inbox_turns_one_is_open ON inbox_turns ((closed_at IS NULL)) WHERE closed_at IS NULL;
 
@@ -39,6 +41,7 @@ CREATE TABLE inbox_apps (
     dropped  bigint  NOT NULL DEFAULT 0,
     waiting  bigint  NOT NULL GENERATED ALWAYS AS (accepted - counted - dropped) STORED,
     app_id   integer NOT NULL,
+    held     boolean NOT NULL DEFAULT false,
 
     PRIMARY KEY (turn, app_id),
     CONSTRAINT inbox_apps_turn_fkey              FOREIGN KEY (turn) REFERENCES inbox_turns ON DELETE CASCADE,
@@ -47,12 +50,13 @@ CREATE TABLE inbox_apps (
 
 COMMENT ON TABLE  inbox_apps          IS 'What each app has in a closed turn of the inbox, and how far that is counted.';
 COMMENT ON COLUMN inbox_apps.turn     IS 'The turn.';
-COMMENT ON COLUMN inbox_apps.accepted IS 'How many visits of the app it had when it was closed.';
+COMMENT ON COLUMN inbox_apps.accepted IS 'How many visits of the app it had when it was closed. Once it was moved: how many of them waited then, of which counted and dropped say what became of them.';
 COMMENT ON COLUMN inbox_apps.next     IS 'Up to here all of it is counted: 65536 times the number of a row, and how many visits of that.';
 COMMENT ON COLUMN inbox_apps.counted  IS 'How many visits that are. One with an id that was counted before is among them.';
 COMMENT ON COLUMN inbox_apps.dropped  IS 'How many visits were passed by, since nothing could count them any more.';
 COMMENT ON COLUMN inbox_apps.waiting  IS 'How many visits are left.';
 COMMENT ON COLUMN inbox_apps.app_id   IS 'The app.';
+COMMENT ON COLUMN inbox_apps.held     IS 'Whether counting goes past what waits, since somebody holds the app, or nothing of it can be counted for now.';
 
 CREATE INDEX inbox_apps_that_wait ON inbox_apps (app_id, turn) WHERE waiting > 0;
 

@@ -8,13 +8,21 @@ SELECT put_in_inbox(@app, @tz, @visitor, @ipv6_prefix::smallint, @uris::text[], 
 
 -- name: InboxLook :one
 -- What is in the inbox: its open turn, with how many rows and visits; how many visits of closed
--- turns are not counted yet; how many visits these hold together, counted ones included; and since
--- when the first visit waits (1970: none does). No row where none of its tables takes visits.
-SELECT o.turn, w.rows, w.visits,
-       (SELECT coalesce(sum(a.waiting), 0) FROM inbox_apps AS a WHERE a.waiting > 0)::bigint AS waiting,
-       (SELECT coalesce(sum(t.accepted), 0) FROM inbox_turns AS t)::bigint                   AS kept,
-       coalesce(first.received_at, w.oldest, 'epoch')::timestamptz                           AS oldest
+-- turns are not counted yet, how many of them are of apps that are held, and which apps these are;
+-- how many visits closed turns hold together, counted ones included; how many were ever accepted;
+-- and since when the first visit waits (1970: none does). No row where none of its tables takes
+-- visits.
+SELECT o.turn, w.rows, w.visits, c.waiting::bigint AS waiting, c.held::bigint AS held, c.held_apps::integer[] AS held_apps,
+       (SELECT coalesce(sum(t.accepted), 0) FROM inbox_turns AS t)::bigint AS kept,
+       (o.accepted_before + w.visits)::bigint                              AS accepted,
+       coalesce(first.received_at, w.oldest, 'epoch')::timestamptz         AS oldest
 FROM inbox_turns AS o
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(a.waiting), 0) AS waiting, coalesce(sum(a.waiting) FILTER (WHERE a.held), 0) AS held,
+           coalesce(array_agg(DISTINCT a.app_id) FILTER (WHERE a.held), '{}') AS held_apps
+    FROM inbox_apps AS a
+    WHERE a.waiting > 0
+) AS c
 CROSS JOIN LATERAL (
     SELECT count(*)::bigint AS rows, coalesce(sum(i.visits), 0)::bigint AS visits, min(i.received_at) AS oldest
     FROM inbox AS i
@@ -64,6 +72,19 @@ SELECT turn_inbox()::bigint AS turn;
 -- name: InboxEmpty :one
 -- Empties the tables that were read to their end, if nobody uses them; how many.
 SELECT empty_inbox()::integer AS emptied;
+
+-- name: InboxNoteHeld :exec
+-- Notes past the visits of which apps counting goes for now.
+SELECT note_held_in_inbox(@apps::integer[]);
+
+-- name: InboxMoveHeld :one
+-- Empties the tables in which visits of held apps wait, and of no others, by moving these, if
+-- nobody uses them, and at least so many visits were counted for each that waits; how many.
+SELECT move_held_in_inbox(@least_cleared::real)::integer AS emptied;
+
+-- name: InboxPassGone :one
+-- Passes by what waits in a closed turn, but of which no rows are left; how many visits.
+SELECT pass_gone_in_inbox(@turn)::bigint AS visits;
 
 -- name: InboxRead :many
 -- The next rows of a closed turn from a number on that are not counted to their end, of all apps

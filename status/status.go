@@ -83,8 +83,16 @@ type Daily struct {
 type Inbox struct {
 	Waiting int64      `json:"waiting"` // visits
 	Oldest  *time.Time `json:"oldest"`  // when the first of them was accepted, or earlier; null: none waits
+	Held    int64      `json:"held"`    // visits of those that wait, past which counting goes, since their app is held
 	Kept    int64      `json:"kept"`    // visits in its tables, counted ones included that are not cleared away yet
+	// What happened during the second in which the status was read. Of visits that were counted,
+	// some may have been dropped, since nothing could count them any more.
+	AcceptedPerSecond float64 `json:"accepted_per_second"`
+	CountedPerSecond  float64 `json:"counted_per_second"`
 }
+
+// rateOver is about how long is looked how many visits are accepted and counted.
+const rateOver = time.Second
 
 // Read reads the status. Where the schema is not this program's, it tells so in a warning, and
 // nothing of the tables. dir is the folder of the server's data if that is on this machine, or "".
@@ -103,6 +111,9 @@ func Read(ctx context.Context, d *db.DB, dir string) (*Status, error) {
 	if err == nil {
 		if f.unreadable = d.CheckSchema(ctx); f.unreadable == nil {
 			err = d.Read(ctx, func(q *db.Queries) error { return f.readTables(ctx, q) })
+		}
+		if err == nil && f.unreadable == nil {
+			err = f.readRates(ctx, d)
 		}
 	}
 	if err != nil {
@@ -126,9 +137,12 @@ type facts struct {
 	sizes      []db.TableSizesRow
 	daily      db.StatusDailyRow
 	inbox      db.InboxLookRow
-	days       []int32 // with a partition
-	unclosed   []int32 // of them, though they should be closed
-	missing    []int32 // of yesterday, today and tomorrow
+	looked     time.Time       // when
+	inboxThen  db.InboxLookRow // what was in it before
+	between    time.Duration   // and how long before
+	days       []int32         // with a partition
+	unclosed   []int32         // of them, though they should be closed
+	missing    []int32         // of yesterday, today and tomorrow
 }
 
 // readServer reads what needs no tables.
@@ -158,7 +172,7 @@ func (f *facts) readTables(ctx context.Context, q *db.Queries) (err error) {
 	if f.daily, err = q.StatusDaily(ctx); err != nil {
 		return err
 	}
-	if f.inbox, err = q.InboxLook(ctx); err != nil {
+	if err = f.look(ctx, q); err != nil {
 		return err
 	}
 	if f.days, err = q.VisitsDays(ctx, db.VisitsDaysParams{FirstDay: 0, LastDay: lastDay}); err != nil {
@@ -169,6 +183,36 @@ func (f *facts) readTables(ctx context.Context, q *db.Queries) (err error) {
 	}
 	f.missing, err = q.VisitsDaysMissing(ctx, []int32{dayOf(f.now.AddDate(0, 0, -1)), dayOf(f.now), dayOf(f.now.AddDate(0, 0, 1))})
 	return err
+}
+
+// look looks at the inbox, for the first time or once more.
+func (f *facts) look(ctx context.Context, q *db.Queries) error {
+	now, err := q.InboxLook(ctx)
+	if err == nil {
+		f.inboxThen, f.between = f.inbox, time.Since(f.looked)
+		f.inbox, f.looked = now, time.Now()
+	}
+	return err
+}
+
+// readRates looks at the inbox once more, if it was ever used.
+func (f *facts) readRates(ctx context.Context, d *db.DB) error {
+	if f.inbox.Accepted == 0 {
+		return nil
+	}
+	select {
+	case <-time.After(rateOver - time.Since(f.looked)):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return d.Read(ctx, func(q *db.Queries) error { return f.look(ctx, q) })
+}
+
+// rates are how many visits were accepted and counted in a second between the two looks.
+func (f *facts) rates() (accepted, counted float64) {
+	more := f.inbox.Accepted - f.inboxThen.Accepted
+	fewer := f.inboxThen.Waiting + f.inboxThen.Visits - f.inbox.Waiting - f.inbox.Visits
+	return float64(more) / f.between.Seconds(), float64(more+fewer) / f.between.Seconds()
 }
 
 func (f *facts) status() *Status {
@@ -188,6 +232,10 @@ func (f *facts) status() *Status {
 		s.Tables = append(s.Tables, Table{t.Name, t.Rows, t.Heap + t.Indexes})
 	}
 	s.Inbox.Waiting, s.Inbox.Kept = f.inbox.Waiting+f.inbox.Visits, f.inbox.Kept+f.inbox.Visits
+	s.Inbox.Held = f.inbox.Held
+	if f.inbox.Accepted > 0 {
+		s.Inbox.AcceptedPerSecond, s.Inbox.CountedPerSecond = f.rates()
+	}
 	if s.Inbox.Waiting > 0 {
 		s.Inbox.Oldest = known(f.inbox.Oldest)
 	}

@@ -202,3 +202,45 @@ func TestWarningOfTheDisk(t *testing.T) {
 	_, err = DiskOf("/no/such/folder")
 	assert.Error(t, err)
 }
+
+// Rates are what became of visits between two looks.
+func TestRatesOfTheInbox(t *testing.T) {
+	t.Parallel()
+	address := dbtest.New(t)
+	d := dbtest.Open(t, address, db.Options{})
+	conn := connect(t, address)
+	exec := func(sql string) {
+		_, err := conn.Exec(t.Context(), sql)
+		require.NoError(t, err)
+	}
+	put := `INSERT INTO inbox (slot, turn, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips)
+		SELECT slot, turn, 1, 2, 'UTC', 'address', 64, '{a.example/}', '{1,1}', '{20260629,20260629}', '{0,0}', '{192.0.2.1,192.0.2.2}'
+		FROM inbox_turns WHERE closed_at IS NULL`
+	assert.Equal(t, Inbox{}, read(t, d).Inbox)
+	exec(put)
+	exec(`SELECT turn_inbox()`)
+	f := facts{}
+	look := func() {
+		require.NoError(t, d.Read(t.Context(), func(q *db.Queries) error { return f.look(t.Context(), q) }))
+	}
+	look()
+	for range 3 {
+		exec(put)
+	}
+	exec(`SELECT turn_inbox()`)
+	exec(`SELECT move_inbox(1, 1, 0, (number << 16) + 2, 2, 0) FROM inbox WHERE turn = 1`)
+	exec(`SELECT empty_inbox()`) // what is counted does not rest on what is left
+	exec(`SELECT move_inbox(2, 1, 0, (min(number) << 16) + 1, 0, 1) FROM inbox WHERE turn = 2`)
+	look()
+	f.between = 2 * time.Second
+	accepted, counted := f.rates()
+	assert.Equal(t, []float64{3, 1.5}, []float64{accepted, counted})
+
+	exec(`UPDATE inbox_apps SET held = true`)
+	s := read(t, d)
+	assert.Equal(t, int64(5), s.Inbox.Waiting)
+	assert.Equal(t, int64(5), s.Inbox.Held)
+	assert.Equal(t, int64(6), s.Inbox.Kept)
+	assert.Zero(t, s.Inbox.AcceptedPerSecond)
+	assert.Zero(t, s.Inbox.CountedPerSecond)
+}

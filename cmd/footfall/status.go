@@ -62,13 +62,7 @@ func printStatus(out io.Writer, s *status.Status) error {
 		fmt.Fprint(out, ", runs now")
 	}
 	fmt.Fprintln(out)
-	if s.Inbox.Kept > 0 {
-		fmt.Fprintf(out, "inbox: visits that wait to be counted: %d", s.Inbox.Waiting)
-		if s.Inbox.Oldest != nil {
-			fmt.Fprintf(out, ", the first since %s", s.Inbox.Oldest.UTC().Format(time.RFC3339))
-		}
-		fmt.Fprintf(out, "; its tables hold %d\n", s.Inbox.Kept)
-	}
+	printInbox(out, &s.Inbox)
 
 	table := tableOn(out, "\nINSTANCE\tFROM\tSINCE")
 	for _, i := range s.Instances {
@@ -99,6 +93,20 @@ func printStatus(out io.Writer, s *status.Status) error {
 		fmt.Fprintf(table, "WARNING: %s\n", warning)
 	}
 	return table.Flush()
+}
+
+func printInbox(out io.Writer, i *status.Inbox) {
+	if i.Kept == 0 && i.AcceptedPerSecond == 0 && i.CountedPerSecond == 0 {
+		return
+	}
+	fmt.Fprintf(out, "inbox: visits that wait to be counted: %d", i.Waiting)
+	if i.Oldest != nil {
+		fmt.Fprintf(out, ", the first since %s", i.Oldest.UTC().Format(time.RFC3339))
+	}
+	if i.Held > 0 {
+		fmt.Fprintf(out, "; of apps that cannot be counted for now: %d (see the service's log)", i.Held)
+	}
+	fmt.Fprintf(out, "; accepted in a second: %.0f, counted: %.0f; its tables hold %d\n", i.AcceptedPerSecond, i.CountedPerSecond, i.Kept)
 }
 
 func size(bytes int64) string { return units.BytesSize(float64(bytes)) }

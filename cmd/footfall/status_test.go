@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -51,4 +52,15 @@ func TestStatus(t *testing.T) {
 	assert.Empty(t, stopped.Instances)
 	require.Len(t, stopped.Warnings, 1)
 	assert.Contains(t, footfall(t, "status", "--data", data).stdout, "\nWARNING: "+stopped.Warnings[0])
+}
+
+func TestStatusOfTheInbox(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	printInbox(&text, &status.Inbox{})
+	assert.Empty(t, text.String())
+	oldest := time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)
+	printInbox(&text, &status.Inbox{Waiting: 7, Held: 2, Oldest: &oldest, Kept: 9, AcceptedPerSecond: 3.2, CountedPerSecond: 1})
+	assert.Equal(t, "inbox: visits that wait to be counted: 7, the first since 2026-06-29T12:00:00Z; of apps that cannot be counted for now: 2 (see the service's log); "+
+		"accepted in a second: 3, counted: 1; its tables hold 9\n", text.String())
 }

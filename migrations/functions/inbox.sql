@@ -76,7 +76,10 @@ BEGIN
     SET closed_at = clock_timestamp(),
         accepted  = (SELECT coalesce(sum(a.accepted), 0) FROM inbox_apps AS a WHERE a.turn = t.turn)
     WHERE t.turn = written.turn;
-    INSERT INTO inbox_turns (turn, slot, opened_at) VALUES (written.turn + 1, another.slot, clock_timestamp());
+    INSERT INTO inbox_turns (turn, slot, opened_at, accepted_before)
+    SELECT t.turn + 1, another.slot, clock_timestamp(), t.accepted_before + t.accepted
+    FROM inbox_turns AS t
+    WHERE t.turn = written.turn;
     RETURN written.turn;
 END
 $$;
@@ -146,6 +149,134 @@ $$;
 
 COMMENT ON FUNCTION empty_inbox() IS 'Empties the tables of the inbox that were read to their end, if nobody uses them; how many.';
 
+-- Nobody is counting them: whoever calls it is the one that counts.
+CREATE FUNCTION note_held_in_inbox(apps integer[]) RETURNS void
+LANGUAGE sql
+SET search_path = footfall, pg_temp
+SET lock_timeout = '100ms'
+AS $$
+    UPDATE inbox_apps AS a
+    SET held = NOT a.held
+    WHERE a.waiting > 0
+      AND a.held <> (a.app_id = ANY (apps))
+$$;
+
+COMMENT ON FUNCTION note_held_in_inbox(integer[]) IS 'Notes past the visits of which apps in closed turns counting goes for now: of those and of no others.';
+
+-- Turns of which visits of held apps are left, and nothing else, keep their table from being
+-- emptied: what is left is moved to the table that takes visits, and theirs is emptied, at once. So
+-- a turn is always in one table. It keeps its number, and its rows keep theirs: for whoever counts,
+-- looks how much waits, or waits until a turn is counted, nothing changes. Where somebody uses the
+-- table, as a dump does, moving would be in vain: that is looked at first, and who comes then is
+-- waited for only as long as a look takes.
+CREATE FUNCTION move_held_in_inbox(least_cleared real) RETURNS integer
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = footfall, pg_temp
+SET lock_timeout = '100ms'
+AS $$
+DECLARE
+    written smallint;
+    kept    smallint;
+    moved   integer := 0;
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(hashtext('footfall.inbox_turns')) THEN
+        RETURN 0;
+    END IF;
+    SELECT t.slot INTO STRICT written FROM inbox_turns AS t WHERE t.closed_at IS NULL;
+    FOR kept IN
+        SELECT t.slot
+        FROM inbox_turns AS t
+        JOIN inbox_apps AS a ON a.turn = t.turn
+        WHERE t.slot <> written
+          AND NOT EXISTS (
+              SELECT
+              FROM pg_catalog.pg_locks AS l
+              WHERE l.relation = format('inbox_%s', t.slot)::regclass
+                AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = current_database())
+                AND l.pid IS DISTINCT FROM pg_backend_pid())
+        GROUP BY t.slot
+        HAVING bool_or(a.waiting > 0)
+           AND bool_and(a.held OR a.waiting = 0)
+           AND sum(a.accepted - a.waiting) > 0
+           AND sum(a.accepted - a.waiting) >= least_cleared * sum(a.waiting)
+    LOOP
+        BEGIN
+            PERFORM
+            FROM inbox_turns AS t
+            JOIN inbox_apps AS a ON a.turn = t.turn
+            WHERE t.slot = kept
+            ORDER BY a.turn, a.app_id
+            FOR UPDATE OF a NOWAIT;
+
+            INSERT INTO inbox (slot, turn, number, received_at, app_id, visits, ipv6_prefix, tz, visitor, uris, pages, days, new_pages, ips, ids)
+            SELECT written, i.turn, i.number, i.received_at, i.app_id, i.visits, i.ipv6_prefix, i.tz, i.visitor, i.uris, i.pages, i.days, i.new_pages, i.ips, i.ids
+            FROM inbox AS i
+            JOIN inbox_turns AS t ON t.slot = i.slot AND t.turn = i.turn
+            JOIN inbox_apps AS a  ON a.turn = i.turn AND a.app_id = i.app_id AND a.waiting > 0
+            WHERE i.slot = kept
+              AND i.number * 65536 + i.visits > a.next;
+
+            EXECUTE format('TRUNCATE inbox_%s', kept);
+            DELETE FROM inbox_apps AS a USING inbox_turns AS t WHERE t.turn = a.turn AND t.slot = kept AND a.waiting = 0;
+            UPDATE inbox_apps AS a SET accepted = a.waiting, counted = 0, dropped = 0 FROM inbox_turns AS t WHERE t.turn = a.turn AND t.slot = kept;
+            DELETE FROM inbox_turns AS t WHERE t.slot = kept AND NOT EXISTS (SELECT FROM inbox_apps AS a WHERE a.turn = t.turn);
+            UPDATE inbox_turns AS t
+            SET slot     = written,
+                accepted = (SELECT sum(a.accepted) FROM inbox_apps AS a WHERE a.turn = t.turn)
+            WHERE t.slot = kept;
+            moved := moved + 1;
+        EXCEPTION
+            WHEN lock_not_available THEN
+                NULL;
+        END;
+    END LOOP;
+    RETURN moved;
+END
+$$;
+
+COMMENT ON FUNCTION move_held_in_inbox(real) IS 'Empties the tables of the inbox in which visits of held apps wait, and of no others, by moving these; how many tables. Of those in which not so many visits were counted, or dropped, for each that waits none is moved.';
+
+-- As from a backup that was begun while a table was emptied, or by somebody's hand. Under the lock
+-- no turn is moved to another table.
+CREATE FUNCTION pass_gone_in_inbox(of_turn bigint) RETURNS bigint
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+SET lock_timeout = '100ms'
+AS $$
+DECLARE
+    visits bigint;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('footfall.inbox_turns'));
+    WITH gone AS (
+        SELECT a.app_id, a.waiting
+        FROM inbox_apps AS a
+        JOIN inbox_turns AS t ON t.turn = a.turn
+        WHERE a.turn = of_turn
+          AND a.waiting > 0
+          AND NOT EXISTS (
+              SELECT
+              FROM inbox AS i
+              WHERE i.slot = t.slot
+                AND i.turn = of_turn
+                AND i.app_id = a.app_id
+                AND i.number * 65536 + i.visits > a.next)
+        FOR UPDATE OF a
+    ), passed AS (
+        UPDATE inbox_apps AS a
+        SET dropped = a.dropped + g.waiting
+        FROM gone AS g
+        WHERE a.turn = of_turn
+          AND a.app_id = g.app_id
+        RETURNING g.waiting
+    )
+    SELECT coalesce(sum(p.waiting), 0) INTO visits FROM passed AS p;
+    RETURN visits;
+END
+$$;
+
+COMMENT ON FUNCTION pass_gone_in_inbox(bigint) IS 'Passes by the visits of a closed turn that wait by what was added up, but of which no rows are left; how many.';
+
 -- What closed turns have is added up already; of the rows only those of the open one are looked at,
 -- of which there are few: instances close it.
 CREATE FUNCTION inbox_behind(app integer) RETURNS bigint
@@ -184,4 +315,4 @@ $$;
 
 COMMENT ON FUNCTION inbox_must_be_past(integer, integer) IS 'Fails with SQLSTATE 55P03 where visits of an app wait in the inbox that are of days before one.';
 
-REVOKE ALL ON FUNCTION turn_inbox(), empty_inbox(), inbox_must_be_past(integer, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION turn_inbox(), empty_inbox(), move_held_in_inbox(real), inbox_must_be_past(integer, integer) FROM PUBLIC;

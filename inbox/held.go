@@ -1,0 +1,143 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"footfall/db"
+	"footfall/record"
+)
+
+const (
+	// heldShare: this part of what the inbox may hold is for visits of apps past which counting
+	// goes, together. It is also how much of what was counted may lie beside these.
+	heldShare = 4
+	// leastCleared is how many visits were counted, for each of a held app that waits, in a table of
+	// which these are moved, unless room is short: so no more is written again than is counted.
+	leastCleared = 1
+	// restsFor is for how long nothing is counted of an app of which nothing could be: so many times
+	// as long as a statement may take, for which others wait then.
+	restsFor = 6
+)
+
+// held are the apps past which counting goes: their visits wait, and those of others do not.
+type held struct {
+	locked   []int32             // somebody holds them, as while a visitor is erased
+	resting  map[int32]time.Time // nothing of them can be counted, as where rows are locked for long: until when
+	suspects []int32             // nothing of them could be counted just now: is it they, or the database?
+	cause    error               // of the first one
+	others   bool                // others were counted since
+}
+
+// apps is never null, which would exclude every app.
+func (h *held) apps() []int32 {
+	apps := append(append([]int32{}, h.locked...), h.suspects...)
+	apps = slices.AppendSeq(apps, maps.Keys(h.resting))
+	slices.Sort(apps)
+	return slices.Compact(apps)
+}
+
+// release looks which apps are free again.
+func (h *held) release(ctx context.Context, d *db.DB) error {
+	maps.DeleteFunc(h.resting, func(_ int32, until time.Time) bool { return time.Now().After(until) })
+	if len(h.locked) == 0 {
+		return nil
+	}
+	return read(ctx, d, func(q *db.Queries) (err error) { h.locked, err = q.InboxHeld(ctx, h.locked); return err })
+}
+
+// suspect notes an app of which nothing could be counted. It returns false if it is rather the
+// database that cannot count.
+func (h *held) suspect(app int32, cause error) bool {
+	if len(h.suspects) == 0 {
+		h.cause = cause
+	}
+	h.suspects = append(h.suspects, app)
+	return len(h.suspects) < mostFailures
+}
+
+// judge tells apps of which nothing can be counted from a database that cannot count: others were
+// counted meanwhile. It returns those that rest, or the error.
+func (h *held) judge(restsFor time.Duration) (rest []int32, err error) {
+	if rest = h.suspects; len(rest) == 0 {
+		return nil, nil
+	}
+	h.suspects = nil
+	if !h.others {
+		return nil, h.cause
+	}
+	for _, app := range rest {
+		h.resting[app] = time.Now().Add(restsFor)
+	}
+	return rest, nil
+}
+
+// findHeld counts the visits of a chunk that could not be counted together for each app alone:
+// perhaps one of them keeps the others waiting.
+func (c *counting) findHeld(ctx context.Context, chunk record.Chunk, cause error) error {
+	if len(c.held.suspects) == 0 {
+		c.held.others = false
+	}
+	own := map[int32]*record.Chunk{}
+	for i, v := range chunk.Visits {
+		if step := chunk.Steps[i]; step.Next > step.Position.Next {
+			if own[v.App] == nil {
+				own[v.App] = new(record.Chunk)
+			}
+			own[v.App].Visits, own[v.App].Steps = append(own[v.App].Visits, v), append(own[v.App].Steps, step)
+		}
+	}
+	for _, app := range slices.Sorted(maps.Keys(own)) {
+		err := cause
+		if len(own) > 1 {
+			err = c.record(ctx, *own[app])
+		}
+		switch {
+		case err == nil, errors.Is(err, errReadAgain):
+		case !db.WaitedInVain(err) || !c.held.suspect(app, err):
+			return err
+		}
+	}
+	return errReadAgain
+}
+
+// clear empties the tables that were read to their end, or of which only visits of held apps wait.
+// All instances, and the next start, learn from the tables which these are.
+func (d *drainer) clear(ctx context.Context) error {
+	if err := empty(ctx, d.db); err != nil {
+		return err
+	}
+	apps := d.held.apps()
+	if len(apps) == 0 && !d.noted {
+		return nil
+	}
+	if err := read(ctx, d.db, func(q *db.Queries) error { return q.InboxNoteHeld(ctx, apps) }); err != nil {
+		return fmt.Errorf("note which apps are held: %w", err)
+	}
+	d.noted = len(apps) > 0
+	now, err := d.look(ctx)
+	if err != nil {
+		return err
+	}
+	cleared := float32(leastCleared)
+	if now.Kept-now.Waiting >= d.writer.limit/heldShare {
+		cleared = 0
+	}
+	return moveHeld(ctx, d.db, cleared)
+}
+
+// moveHeld empties the tables of which only visits of held apps wait, by moving these, if so many
+// were counted for each of them.
+func moveHeld(ctx context.Context, d *db.DB, cleared float32) error {
+	return d.InTx(ctx, func(q *db.Queries) error {
+		if err := q.EraseBegin(ctx); err != nil {
+			return err
+		}
+		_, err := q.InboxMoveHeld(ctx, cleared)
+		return err
+	})
+}
