@@ -172,7 +172,7 @@ func (f *facts) readTables(ctx context.Context, q *db.Queries) (err error) {
 	if f.daily, err = q.StatusDaily(ctx); err != nil {
 		return err
 	}
-	if err = f.look(ctx, q); err != nil {
+	if err := f.look(ctx, q); err != nil {
 		return err
 	}
 	if f.days, err = q.VisitsDays(ctx, db.VisitsDaysParams{FirstDay: 0, LastDay: lastDay}); err != nil {
