@@ -90,6 +90,7 @@ func (b *broker) send(visits int) {
 // consumer is a process that consumes.
 type consumer struct {
 	*exec.Cmd
+	said  *printed
 	ended chan struct{} // closed when it has
 	how   error         // to be read then
 }
@@ -97,8 +98,8 @@ type consumer struct {
 // consuming starts a consumer.
 func consuming(t *testing.T, args ...string) *consumer {
 	t.Helper()
-	c := &consumer{Cmd: exec.Command(os.Args[0], append([]string{"consume"}, args...)...), ended: make(chan struct{})}
-	c.Env, c.Stderr = environment(), &strings.Builder{}
+	c := &consumer{Cmd: exec.Command(os.Args[0], append([]string{"consume"}, args...)...), said: &printed{}, ended: make(chan struct{})}
+	c.Env, c.Stderr = environment(), c.said
 	require.NoError(t, c.Start())
 	go func() {
 		c.how = c.Wait()
@@ -107,10 +108,28 @@ func consuming(t *testing.T, args ...string) *consumer {
 	t.Cleanup(func() {
 		c.kill()
 		if t.Failed() {
-			t.Log(c.Stderr)
+			t.Log(c.said)
 		}
 	})
 	return c
+}
+
+// printed is what a process has printed so far.
+type printed struct {
+	mu   sync.Mutex // guards text
+	text strings.Builder
+}
+
+func (p *printed) Write(more []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.Write(more)
+}
+
+func (p *printed) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
 }
 
 func (c *consumer) kill() {
@@ -133,7 +152,7 @@ func ends(t *testing.T, c *consumer) {
 	t.Helper()
 	require.NoError(t, c.Process.Signal(syscall.SIGTERM))
 	<-c.ended
-	require.NoError(t, c.how, "%v", c.Stderr)
+	require.NoError(t, c.how, "%v", c.said)
 }
 
 // awaitEnd waits until an app has counted all that the broker has.
@@ -182,6 +201,26 @@ func TestConsume(t *testing.T) {
 	r = footfall(t, "consume", b.url, "--app=none", database)
 	assert.Equal(t, 1, r.code)
 	assert.Contains(t, r.stderr, "none")
+}
+
+// A database that is not there yet is waited for, and the wait can be ended.
+func TestConsumeWaitsForTheDatabase(t *testing.T) {
+	t.Parallel()
+	database := withDemo(t)
+	url := strings.TrimPrefix(database, "--database-url=")
+	b := newBroker(t)
+	network, through := dbtest.NewNetwork(t, url)
+	network.LeadTo("postgres://nobody@127.0.0.1:1/nowhere")
+	c := consuming(t, b.url, "--app=demo", "--partitions=0,1,2", "--database-url="+through)
+	ended := consuming(t, b.url, "--app=demo", "--database-url="+through)
+	for _, waits := range []*consumer{c, ended} {
+		eventually(t, "it waits", func() bool { return strings.Contains(waits.said.String(), "waiting for the database") || !waits.runs() })
+	}
+	ends(t, ended)
+	network.LeadTo(url)
+	b.send(20)
+	b.awaitEnd(func() (*pgx.Conn, error) { return pgx.Connect(t.Context(), url) }, "demo")
+	ends(t, c)
 }
 
 // Two consumers of the same partitions are killed in turns, with PostgreSQL and the connections of

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"footfall/counter"
 	"footfall/db"
@@ -123,6 +124,27 @@ const (
 	besideMemory = 8 << 20
 )
 
+// awaitDatabase waits for a database that may be starting at the same time.
+func (p *program) awaitDatabase(ctx context.Context, d *db.DB) error {
+	wait, cancel := context.WithTimeout(ctx, connectWithin)
+	defer cancel()
+	for {
+		err := d.Ping(wait)
+		if err == nil {
+			return nil
+		}
+		if db.RefusedForGood(err) {
+			return p.ofDatabase(err)
+		}
+		p.log.Warn("waiting for the database", "error", db.Sentence(err))
+		select {
+		case <-wait.Done():
+			return p.ofDatabase(fmt.Errorf("%w (tried for %v)", err, connectWithin))
+		case <-time.After(tryEvery):
+		}
+	}
+}
+
 // withCounter runs f with a counter of its own, beside those of the service.
 func (p *program) withCounter(ctx context.Context, o record.Options, f func(c *counter.Counter) error) error {
 	return p.withURL(ctx, func(url string) error {
@@ -131,6 +153,9 @@ func (p *program) withCounter(ctx context.Context, o record.Options, f func(c *c
 			return err
 		}
 		defer d.Close()
+		if err := p.awaitDatabase(ctx, d); err != nil {
+			return err
+		}
 		if p.embedded() {
 			_, err = d.MigrateUp(ctx)
 		} else if err = d.CheckSessions(ctx); err == nil {

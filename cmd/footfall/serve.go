@@ -249,7 +249,7 @@ func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, s
 // app to try out with on a new embedded server. A given server may be in reach of others from the
 // first moment on, and gets none. It returns the apps that there are.
 func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) ([]db.App, error) {
-	if err := awaitDatabase(ctx, p, d); err != nil {
+	if err := p.awaitDatabase(ctx, d); err != nil {
 		return nil, err
 	}
 	if err := d.CheckSessions(ctx); err != nil {
@@ -280,26 +280,6 @@ func (c *serveCmd) migrate(ctx context.Context, p *program, d *db.DB) error {
 		p.log.Info("schema brought up to date", "applied", applied)
 	}
 	return err
-}
-
-func awaitDatabase(ctx context.Context, p *program, d *db.DB) error {
-	wait, cancel := context.WithTimeout(ctx, connectWithin)
-	defer cancel()
-	for {
-		err := d.Ping(wait)
-		if err == nil {
-			return nil
-		}
-		if db.RefusedForGood(err) {
-			return p.ofDatabase(err)
-		}
-		p.log.Warn("waiting for the database", "error", db.Sentence(err))
-		select {
-		case <-wait.Done():
-			return p.ofDatabase(fmt.Errorf("%w (tried for %v)", err, connectWithin))
-		case <-time.After(tryEvery):
-		}
-	}
 }
 
 // warnOfApps names the apps for which anybody can count as anybody, and says where there is none.

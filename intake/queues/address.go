@@ -2,13 +2,10 @@ package queues
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,21 +88,6 @@ func ParseAddress(text, partitions, passwordFile, app string) (*Address, []error
 	return a, append(faults, a.checkLogin()...)
 }
 
-func (a *Address) readPassword(file string) []error {
-	if file == "" {
-		return nil
-	}
-	text, err := os.ReadFile(file) //nolint:gosec // the operator names it
-	switch {
-	case err != nil:
-		return []error{fmt.Errorf("--password-file: %w", err)}
-	case a.password != "":
-		return []error{errors.New("--password-file: the queue has a password, too: leave out one of them")}
-	}
-	a.password = strings.TrimRight(string(text), "\r\n")
-	return nil
-}
-
 func (a *Address) readPartitions(text string) (faults []error) {
 	if text == "" {
 		return nil
@@ -126,57 +108,10 @@ func (a *Address) readPartitions(text string) (faults []error) {
 
 func (a *Address) isKafka() bool { return strings.HasPrefix(a.scheme, "kafka") }
 
-// checkLogin tells what is wrong with who logs in.
-func (a *Address) checkLogin() (faults []error) {
-	if _, err := a.tls(); err != nil {
-		faults = append(faults, err)
-	}
-	if !a.isKafka() {
-		return faults
-	}
-	sasl, mechanisms := a.options["sasl"], "plain, scram-sha-256 or scram-sha-512"
-	switch {
-	case sasl == "" && a.user != "":
-		faults = append(faults, fmt.Errorf("the queue names a user, but not how they log in: add ?sasl= with %s", mechanisms))
-	case sasl != "" && saslOf[sasl] == nil:
-		faults = append(faults, fmt.Errorf("sasl: %q is not known: write %s", sasl, mechanisms))
-	case sasl != "" && (a.user == "" || a.password == ""):
-		faults = append(faults, errors.New("sasl: it needs a user before the host, as user@host, and a password: name a file that has it with --password-file"))
-	}
-	return faults
-}
-
-// tls is how to speak TLS; nil: not at all.
-func (a *Address) tls() (*tls.Config, error) {
-	if a.scheme != "kafkas" && a.scheme != "tls" {
-		return nil, nil
-	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if file := a.options["ca"]; file != "" {
-		text, err := os.ReadFile(file) //nolint:gosec // the operator names it
-		if err != nil {
-			return nil, fmt.Errorf("ca: %w", err)
-		}
-		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("ca: %s has no certificate: name a file in PEM", file)
-		}
-	}
-	cert, key := a.options["cert"], a.options["key"]
-	if cert == "" && key == "" {
-		return c, nil
-	}
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		return nil, fmt.Errorf("cert and key: %w", err)
-	}
-	c.Certificates = []tls.Certificate{pair}
-	return c, nil
-}
-
 // Connect opens the queue.
-func (a *Address) Connect(ctx context.Context, begin Begin) (Source, error) {
+func (a *Address) Connect(ctx context.Context, parts Parts) (Source, error) {
 	if a.isKafka() {
-		return a.connectKafka(ctx, begin)
+		return a.connectKafka(ctx, parts)
 	}
-	return a.connectNATS(ctx, begin)
+	return a.connectNATS(ctx, parts)
 }

@@ -70,9 +70,17 @@ func (r *run) readAll(ctx context.Context, chunks chan<- []item) error {
 			}
 		}
 		var messages []Message
-		err := r.again(ctx, &r.waits, func() (err error) { messages, err = r.source.Read(ctx, counting.ChunkVisits()); return err })
+		err := r.again(ctx, &r.waits, func() (err error) {
+			if messages, err = r.source.Read(ctx, counting.ChunkVisits()); len(messages) > 0 && isTemporary(err) {
+				return nil
+			}
+			return err
+		})
 		if err != nil {
 			return err
+		}
+		if len(messages) == 0 {
+			continue
 		}
 		items := make([]item, len(messages))
 		for i, m := range messages {
@@ -106,7 +114,10 @@ func (r *run) positionOf(ctx context.Context, counting *counter.Counting, m Mess
 
 // judge finds out what is to become of a message.
 func (i *item) judge(ctx context.Context, counting *counter.Counting) error {
-	i.counts, i.refusal = false, ""
+	i.counts, i.refusal = false, i.Unreadable
+	if i.refusal != "" {
+		return nil
+	}
 	if len(i.Text) > longestMessage {
 		i.refusal = fmt.Sprintf("it has %d bytes: a visit has %d at most", len(i.Text), longestMessage)
 		return nil
@@ -139,16 +150,16 @@ func (i *item) refuse(err error) error {
 // record counts items, and passes those that do not count, whatever happens to the database
 // meanwhile: what was done of it tell the positions.
 func (r *run) record(ctx context.Context, items []item) error {
-	wait := shortestWait
+	wait, began := shortestWait, time.Now()
 	for items = left(items); len(items) > 0; items = left(items) {
 		err := r.recordOnce(ctx, items)
 		switch {
 		case err == nil:
-			wait = shortestWait
+			wait, began = shortestWait, time.Now()
 		case !isTemporary(err):
 			return err
 		default:
-			if err := r.pause(ctx, &r.fails, wait, err); err != nil {
+			if err := r.pause(ctx, &r.fails, began, wait, err); err != nil {
 				return err
 			}
 			wait = min(2*wait, longestWait)
@@ -344,6 +355,6 @@ func (r *run) passed(items []item) {
 	}
 	for p, end := range ends {
 		r.source.Passed(p.Part, p.Next)
-		r.Metrics.behind.WithLabelValues(p.Part).Set(float64(max(end-p.Next, 0)))
+		r.Metrics.setBehind(p.Part, max(end-p.Next, 0))
 	}
 }

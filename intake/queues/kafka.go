@@ -2,69 +2,54 @@ package queues
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/sasl"
-	"github.com/twmb/franz-go/pkg/sasl/plain"
-	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"footfall/visit"
 )
 
 const (
-	// askWithin is how long a broker has for an answer about a topic.
-	askWithin = 15 * time.Second
-	// fetchedAtOnce bounds what is fetched ahead, in packed bytes.
-	fetchedAtOnce = 8 << 20
+	// unpackedAtMost bounds what a batch may have when it is unpacked: producers make batches of
+	// 1 MiB at most, before packing or after it.
+	unpackedAtMost = 32 << 20
+	// fetchedFirst is what is asked for while nobody knows how messages are packed, in bytes.
+	fetchedFirst = 64 << 10
+	// recordTakes is about what a record takes beside its text, in bytes.
+	recordTakes = 400
 )
 
 // kafka reads a topic of Kafka, or of whatever speaks its protocol.
 type kafka struct {
 	*Address
+	Parts
 	name  string
 	id    kadm.TopicID // of the topic; zero where the broker knows no such thing
 	ask   *kadm.Client // about the topic
 	reads *kgo.Client
-	begin Begin
-	lost  atomic.Pointer[error] // for which nothing more can be read
+	share float64 // of what is fetched at once, of each broker
 
-	mu    sync.Mutex      // guards begun
+	mu    sync.Mutex      // guards what follows
 	begun map[int32]int64 // where partitions were begun to be read last: what is before was counted
-
-	// Partitions that have given messages from before where they were begun. Of Read alone.
-	doubted map[int32]kgo.Offset
-}
-
-var saslOf = map[string]func(user, password string) sasl.Mechanism{
-	"plain": func(user, password string) sasl.Mechanism {
-		return plain.Auth{User: user, Pass: password}.AsMechanism()
-	},
-	"scram-sha-256": func(user, password string) sasl.Mechanism {
-		return scram.Auth{User: user, Pass: password}.AsSha256Mechanism()
-	},
-	"scram-sha-512": func(user, password string) sasl.Mechanism {
-		return scram.Auth{User: user, Pass: password}.AsSha512Mechanism()
-	},
+	// What was fetched of late, in bytes, and what it took when it was unpacked.
+	packed, unpacked float64
 }
 
 // connectKafka opens a topic.
-func (a *Address) connectKafka(ctx context.Context, begin Begin) (Source, error) {
-	k := &kafka{Address: a, begin: begin, begun: map[int32]int64{}, doubted: map[int32]kgo.Offset{}}
+func (a *Address) connectKafka(ctx context.Context, parts Parts) (Source, error) {
+	k := &kafka{Address: a, Parts: parts, begun: map[int32]int64{}}
 	options, err := a.kafkaOptions()
 	if err != nil {
 		return nil, err
 	}
-	client, err := kgo.NewClient(options...)
+	client, err := kgo.NewClient(append(options, kgo.RequestRetries(2))...) // whoever waits is told why
 	if err != nil {
 		return nil, visit.Errorf(visit.Invalid, "queue", "%v", err)
 	}
@@ -85,21 +70,10 @@ func (a *Address) connectKafka(ctx context.Context, begin Begin) (Source, error)
 	return k, nil
 }
 
-func (a *Address) kafkaOptions() ([]kgo.Opt, error) {
-	options := []kgo.Opt{kgo.SeedBrokers(a.hosts...), kgo.ClientID("footfall")}
-	if mechanism := saslOf[a.options["sasl"]]; mechanism != nil {
-		options = append(options, kgo.SASL(mechanism(a.user, a.password)))
-	}
-	secure, err := a.tls()
-	if secure != nil {
-		options = append(options, kgo.DialTLSConfig(secure))
-	}
-	return options, err
-}
-
 // topic is what a broker says of a topic.
 type topic struct {
 	cluster    string
+	brokers    int
 	id         kadm.TopicID
 	partitions kadm.PartitionDetails
 }
@@ -113,51 +87,38 @@ func (k *kafka) look(ctx context.Context) (topic, error) {
 		return topic{}, k.problem(err)
 	}
 	t := found.Topics[k.queue]
-	if errors.Is(t.Err, kerr.UnknownTopicOrPartition) {
-		return topic{}, visit.Errorf(visit.NotFound, "queue", "there is no topic %s: make it first", k.queue).Because(t.Err)
-	}
-	if t.Err != nil {
-		return topic{}, k.problem(t.Err)
-	}
-	return topic{found.Cluster, t.ID, t.Partitions}, nil
+	return topic{found.Cluster, len(found.Brokers), t.ID, t.Partitions}, k.problem(t.Err)
 }
 
 // problem is what a broker's error means.
 func (k *kafka) problem(err error) error {
-	broker, is := errors.AsType[*kerr.Error](err)
-	_, cleartext := errors.AsType[*tls.RecordHeaderError](err)
-	_, unknown := errors.AsType[*tls.CertificateVerificationError](err)
-	switch {
-	case unknown:
-		return visit.Errorf(visit.Invalid, "queue", "the broker's certificate is not valid here: name the authority that signed it with ?ca=FILE").Because(err)
-	case cleartext:
-		return visit.Errorf(visit.Invalid, "queue", "the broker does not speak TLS there: write kafka://, or name its other port").Because(err)
-	case errors.Is(err, kerr.SaslAuthenticationFailed), errors.Is(err, kerr.UnsupportedSaslMechanism), errors.Is(err, kerr.IllegalSaslState):
-		return visit.Errorf(visit.Invalid, "queue", "the broker does not let this user in: look at user, password and sasl").Because(err)
-	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):
-		return visit.Errorf(visit.Invalid, "queue", "the broker does not let this user read topic %s: allow it to describe and read it", k.queue).Because(err)
-	case errors.Is(err, kerr.GroupAuthorizationFailed):
-		return visit.Errorf(visit.Invalid, "queue", "the broker does not let this user be in the group %s: allow it, name another one with ?group=, or name --partitions",
-			k.options["group"]).Because(err)
-	case is && !broker.Retriable:
-		return visit.Errorf(visit.Unavailable, "", "the broker refuses to tell what is in topic %s", k.queue).Because(err)
+	otherwise := "no broker of the queue answers"
+	if broker, is := errors.AsType[*kerr.Error](err); is && !broker.Retriable {
+		otherwise = "the broker refuses to tell what is in topic " + k.queue
+	} else if errors.Is(err, io.EOF) {
+		otherwise = "the brokers of the queue close the connection: they may ask for TLS, with kafkas://, or for a login, with ?sasl="
 	}
-	if errors.Is(err, io.EOF) {
-		return visit.Errorf(visit.Unavailable, "", "the brokers of the queue close the connection: they may ask for TLS, with kafkas://, or for a login, with ?sasl=").Because(err)
-	}
-	return visit.Errorf(visit.Unavailable, "", "no broker of the queue answers").Because(err)
+	return problem(err, otherwise, []known{
+		{"there is no topic " + k.queue + ": make it first", []error{kerr.UnknownTopicOrPartition}},
+		{"the broker does not let this user in: look at user, password and sasl", []error{kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState}},
+		{"the broker does not let this user read topic " + k.queue + ": allow it to describe and read it", []error{kerr.TopicAuthorizationFailed, kerr.ClusterAuthorizationFailed}},
+		{"the broker does not let this user be in the group " + k.options["group"] + ": allow it, name another one with ?group=, or name --partitions", []error{kerr.GroupAuthorizationFailed}},
+	})
 }
 
 func (k *kafka) startReading(ctx context.Context, t topic, options []kgo.Opt) error {
+	k.share = 1 / float64(max(t.brokers, 1)) // each is asked at the same time
 	options = append(options,
 		// An offset that a partition no longer has leads to its first one: what was counted does
 		// not count again, and what is missing is found by comparing positions.
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.FetchMaxBytes(fetchedAtOnce),
+		kgo.FetchMaxBytes(fetchedFirst), kgo.FetchMaxPartitionBytes(fetchedFirst), kgo.WithHooks(k),
+		kgo.MaxDecompressBatchBytes(unpackedAtMost),
 	)
 	if len(k.parts) == 0 {
-		options = append(options, kgo.ConsumerGroup(k.options["group"]), kgo.ConsumeTopics(k.queue), kgo.AutoCommitMarks(), kgo.AdjustFetchOffsetsFn(k.adjust))
+		options = append(options, kgo.ConsumerGroup(k.options["group"]), kgo.ConsumeTopics(k.queue), kgo.AutoCommitMarks(), kgo.AdjustFetchOffsetsFn(k.adjust),
+			kgo.OnPartitionsRevoked(k.revoked), kgo.OnPartitionsLost(k.leave))
 	} else {
 		from := map[int32]kgo.Offset{}
 		for _, p := range k.parts {
@@ -171,13 +132,14 @@ func (k *kafka) startReading(ctx context.Context, t topic, options []kgo.Opt) er
 		}
 		options = append(options, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{k.queue: from}))
 	}
-	client, err := kgo.NewClient(options...)
-	k.reads = client
-	if err != nil {
+	if _, err := kgo.NewClient(options...); err != nil {
 		return visit.Errorf(visit.Invalid, "queue", "%v", err)
 	}
 	return nil
 }
+
+// OnNewClient hears of the client before that does anything.
+func (k *kafka) OnNewClient(client *kgo.Client) { k.reads = client }
 
 // adjust tells the group where to begin: not where it has committed, but where the positions are.
 func (k *kafka) adjust(ctx context.Context, from map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
@@ -185,10 +147,18 @@ func (k *kafka) adjust(ctx context.Context, from map[string]map[int32]kgo.Offset
 	if other := k.mustBeTheSame(ctx); other != nil { // then so are the offsets that were found
 		err = other
 	}
-	if err != nil && !isTemporary(err) && ctx.Err() == nil {
-		k.lost.Store(&err)
-	}
 	return from, err
+}
+
+func (k *kafka) revoked(ctx context.Context, client *kgo.Client, partitions map[string][]int32) {
+	_ = client.CommitMarkedOffsets(ctx) // a hint that nobody relies on
+	k.leave(ctx, client, partitions)
+}
+
+func (k *kafka) leave(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
+	for _, p := range partitions[k.queue] {
+		k.Leave(partOf(p))
+	}
 }
 
 // find finds where some partitions are to be read from.
@@ -212,7 +182,7 @@ func (k *kafka) find(ctx context.Context, from map[int32]kgo.Offset) error {
 		if !begins || !ends { // as while the topic is deleted
 			return visit.Errorf(visit.Unavailable, "", "the brokers do not find partition %d of topic %s", p, k.queue)
 		}
-		next, err := k.begin(ctx, k.name, partOf(p), first.Offset)
+		next, err := k.Begin(ctx, k.name, partOf(p), first.Offset)
 		if err != nil {
 			return err
 		}
@@ -230,61 +200,65 @@ func (k *kafka) find(ctx context.Context, from map[int32]kgo.Offset) error {
 
 func partOf(partition int32) string { return strconv.Itoa(int(partition)) }
 
-// truncated is an error about a partition that has lost what was counted: of what it gets next
-// nobody could tell whether it was counted.
 func (k *kafka) truncated(partition int32, next, end int64) error {
-	return visit.Errorf(visit.Mismatch, "queue", "partition %d of topic %s ends at offset %d, but was counted up to %d: its brokers have lost messages, or it is another topic of that name. "+
-		"If what it has now is to be counted, forget how far it was: DELETE FROM footfall.positions WHERE source = '%s' AND part = '%d'",
-		partition, k.queue, end, next, strings.ReplaceAll(k.name, "'", "''"), partition)
+	return lostMessages(k.name, partOf(partition), fmt.Sprintf("partition %d of topic %s ends at offset %d", partition, k.queue, end), next)
+}
+
+// OnFetchBatchRead lets brokers send as much as is fetched at once when it is unpacked.
+func (k *kafka) OnFetchBatchRead(_ kgo.BrokerMetadata, _ string, _ int32, batch kgo.FetchBatchMetrics) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.packed > fetchedAtOnce { // what was longer ago counts less
+		k.packed, k.unpacked = k.packed/2, k.unpacked/2
+	}
+	k.packed += float64(batch.CompressedBytes)
+	k.unpacked += float64(batch.UncompressedBytes + recordTakes*batch.NumRecords)
+	most := int32(max(fetchedAtOnce*k.share*k.packed/max(k.unpacked, k.packed, 1), fetchedFirst*k.share))
+	k.reads.UpdateFetchMaxBytes(most, most)
 }
 
 // Name tells the topic apart, by the ids of its cluster and its own.
 func (k *kafka) Name() string { return k.name }
 
 // Read waits for messages.
-func (k *kafka) Read(ctx context.Context, most int) ([]Message, error) {
-	if len(k.doubted) > 0 {
-		if err := k.find(ctx, k.doubted); err != nil {
-			return nil, err
-		}
-		clear(k.doubted)
-	}
+func (k *kafka) Read(ctx context.Context, most int) (messages []Message, err error) {
 	fetched := k.reads.PollRecords(ctx, most)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if lost := k.lost.Load(); lost != nil {
-		return nil, *lost
-	}
-	messages := k.messages(fetched)
-	var err error
-	for _, one := range fetched.Errors() {
-		if found := k.fault(ctx, one.Err); err == nil || !isTemporary(found) {
-			err = found
-		}
-	}
-	if len(messages) > 0 && (err == nil || isTemporary(err)) {
-		return messages, nil
-	}
-	return nil, err
-}
-
-// messages are those that were fetched, but for those from before where their partition was begun:
-// the client has gone back to its first one. It does so where the partition ends before the offset
-// that it is to begin at, and tells nobody.
-func (k *kafka) messages(fetched kgo.Fetches) (messages []Message) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	fetched.EachPartition(func(p kgo.FetchTopicPartition) {
+		if tooLarge, ok := errors.AsType[*kgo.ErrDecompressTooLarge](p.Err); ok {
+			messages = append(messages, k.passBatch(tooLarge, p))
+		} else if p.Err != nil {
+			if fault := k.fault(ctx, p.Err); err == nil || !isTemporary(fault) {
+				err = fault
+			}
+		}
+		begun := k.begunAt(p.Partition)
 		for _, r := range p.Records {
-			if r.Offset < k.begun[r.Partition] {
-				k.doubted[r.Partition] = kgo.Offset{}
+			if r.Offset < begun {
+				// The client has gone back to the first offset of the partition. It does so where
+				// the partition ends before the offset that it is to begin at, and tells nobody.
+				err = anew(visit.Errorf(visit.Unavailable, "", "partition %d of topic %s begins anew", r.Partition, k.queue))
 				continue
 			}
 			messages = append(messages, Message{Part: partOf(r.Partition), Position: r.Offset, Time: r.Timestamp, Text: r.Value, First: p.LogStartOffset, End: p.HighWatermark})
 		}
 	})
-	return messages
+	return messages, err
+}
+
+func (k *kafka) begunAt(partition int32) int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.begun[partition]
+}
+
+// passBatch reads on behind a batch that is too large to be unpacked.
+func (k *kafka) passBatch(b *kgo.ErrDecompressTooLarge, p kgo.FetchTopicPartition) Message {
+	k.reads.SetOffsets(map[string]map[int32]kgo.EpochOffset{k.queue: {b.Partition: {Epoch: b.Epoch, Offset: b.NextOffset}}})
+	return Message{Part: partOf(b.Partition), Position: b.NextOffset - 1, First: p.LogStartOffset, End: p.HighWatermark,
+		Unreadable: fmt.Sprintf("the messages from %d up to here are a batch that unpacks to more than %d MiB: let producers make smaller ones", b.Offset, unpackedAtMost>>20)}
 }
 
 // fault is what an error of reading means.
@@ -292,29 +266,24 @@ func (k *kafka) fault(ctx context.Context, err error) error {
 	if lost, ok := errors.AsType[*kgo.ErrDataLoss](err); ok {
 		return k.truncated(lost.Partition, lost.ConsumedTo, lost.ResetTo)
 	}
-	if !errors.Is(err, kerr.UnknownTopicID) && !errors.Is(err, kerr.UnknownTopicOrPartition) && !errors.Is(err, kerr.InconsistentTopicID) {
-		told := k.problem(err)
-		if !isTemporary(told) { // what worked at the start may work again: passwords and rights are changed one after the other
-			told = visit.Errorf(visit.Unavailable, "", "%v", told).Because(err)
+	if _, told := errors.AsType[*visit.Error](err); told { // of adjust
+		return whileReading(err)
+	}
+	if errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.InconsistentTopicID) {
+		if other := k.mustBeTheSame(ctx); other != nil {
+			return other
 		}
-		return told
 	}
-	if other := k.mustBeTheSame(ctx); other != nil {
-		return other
-	}
-	return visit.Errorf(visit.Unavailable, "", "the brokers do not find topic %s now", k.queue).Because(err)
+	return whileReading(k.problem(err))
 }
 
 // mustBeTheSame returns an error unless the topic is still there.
 func (k *kafka) mustBeTheSame(ctx context.Context) error {
 	now, err := k.look(ctx)
-	switch {
-	case err == nil && now.id != k.id:
-		return ErrAnew
-	case err != nil && !isTemporary(err):
-		return visit.Errorf(visit.Unavailable, "", "there is no topic %s any more", k.queue).Because(err)
+	if err == nil && now.id != k.id {
+		return anew(visit.Errorf(visit.Unavailable, "", "topic %s was deleted and made anew", k.queue))
 	}
-	return err
+	return whileReading(err)
 }
 
 // Passed marks what is committed to the group from time to time, so that displays of lag are right.

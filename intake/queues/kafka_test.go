@@ -3,8 +3,10 @@ package queues
 import (
 	"context"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
 )
 
 func kadmID(id [16]byte) string { return kadm.TopicID(id).String() }
@@ -77,13 +80,19 @@ func TestTopicIsMadeAnew(t *testing.T) {
 	w.counts()
 }
 
+// begunAt begins every part at a position.
+type begunAt int64
+
+func (b begunAt) Begin(context.Context, string, string, int64) (int64, error) { return int64(b), nil }
+func (begunAt) Leave(string)                                                  {}
+
 // Partitions are given out anew at the moment in which that happens: nobody takes the offsets of the
 // one for those of the other.
 func TestRebalanceWhileATopicIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.send(0, visits(1, 200)...)
-	source, err := w.address("").Connect(t.Context(), func(context.Context, string, string, int64) (int64, error) { return 150, nil })
+	source, err := w.address("").Connect(t.Context(), begunAt(150))
 	require.NoError(t, err)
 	t.Cleanup(source.Close)
 	rebalance := func() error {
@@ -124,6 +133,76 @@ func TestTopicWithoutAnIDIsMadeAnew(t *testing.T) {
 	require.NoError(t, w.broker.CreateTopic("visits", partitions, nil))
 	w.send(0, visits(2, 100)[:1]...)
 	c.endsWith("but was counted up to 200")
+}
+
+// A consumer that reads is not let in any more, and later again: it waits, and goes on.
+func TestTopicIsClosedToWhoReads(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "me", "secret"))
+	client := []kgo.Opt{kgo.SASL(plain.Auth{User: "me", Pass: "secret"}.AsMechanism())}
+	w.sendAs(client, 0, visits(1, 50)...)
+	a, faults := ParseAddress("kafka://me:secret@"+w.hosts+"/visits?sasl=plain", "", "", "blog")
+	require.Empty(t, faults)
+	c := w.consume(a.Connect)
+	w.comesTo()
+	not := w.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.SASLAuthenticate}, TopLevel: true, Err: kerr.SaslAuthenticationFailed, Count: -1})
+	w.conns.cut()
+	require.Eventually(t, func() bool { return strings.Contains(c.log.String(), "does not let this user in") }, time.Minute, time.Millisecond)
+	not.Remove()
+	w.sendAs(client, 1, visits(2, 50)...)
+	w.comesTo()
+	c.stop()
+	w.counts()
+}
+
+// What is read ahead is bounded, however much waits and in however many partitions, of which a
+// server would send much of each at once.
+func TestReadingAheadIsBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	require.NoError(t, w.broker.DeleteTopic("visits"))
+	const parts = 24
+	require.NoError(t, w.broker.CreateTopic("visits", parts, nil))
+	for p := range int32(parts) {
+		w.send(p, slices.Repeat([]message{large(time.Now())}, 5)...)
+	}
+	h := &held{goOn: make(chan struct{})}
+	c := w.consume(func(ctx context.Context, parts Parts) (s Source, err error) {
+		if h.Source, err = w.address("").Connect(ctx, parts); err == nil {
+			h.fetched = h.Source.(*kafka).reads.BufferedFetchBytes
+		}
+		return h, err
+	})
+	require.Eventually(t, h.readAhead, time.Minute, time.Millisecond)
+	w.send(0, visits(1, 10)...)
+	close(h.goOn)
+	w.comesTo()
+	c.stop()
+	w.counts()
+	t.Logf("%d MiB of %d", h.most>>20, 5*parts*largeMessage>>20)
+	assert.LessOrEqual(t, h.most, int64(4*(fetchedAtOnce+largeMessage)))
+}
+
+// Batches are unpacked, however they are packed. One that unpacks to more than memory should hold is
+// passed by, and told.
+func TestPackedBatches(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pack := func(codec kgo.CompressionCodec, most int32, messages ...message) {
+		w.sendAs([]kgo.Opt{kgo.ProducerBatchCompression(codec), kgo.ProducerBatchMaxBytes(most), kgo.BrokerMaxWriteBytes(200 << 20), kgo.MaxDecompressBatchBytes(200 << 20)}, 0, messages...)
+	}
+	for n, codec := range []kgo.CompressionCodec{kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(), kgo.ZstdCompression()} {
+		pack(codec, 1<<20, visits(uint64(n), 50)...) //nolint:gosec // small
+	}
+	c := w.consume(w.address("").Connect)
+	w.comesTo()
+	pack(kgo.ZstdCompression(), 100<<20, message{text: strings.Repeat(" ", unpackedAtMost+1), at: time.Now()})
+	w.send(0, visits(9, 50)...)
+	w.comesTo()
+	c.stop()
+	w.counts()
+	assert.Equal(t, []string{"200: the messages from 200 up to here are a batch that unpacks to more than 32 MiB: let producers make smaller ones"},
+		w.rows("SELECT position || ': ' || reason FROM footfall.refused WHERE beginning = ''"))
 }
 
 // A partition has fewer messages than were counted. Whether what comes next was counted nobody can
@@ -197,6 +276,15 @@ func TestRefusedByTheBroker(t *testing.T) {
 	a, faults := ParseAddress("kafka://me:secret@"+w.hosts+"/visits?sasl=scram-sha-512", "7", "", "blog")
 	require.Empty(t, faults)
 	w.consume(a.Connect).endsWith("has no partition 7")
+	plainly := httptest.NewServer(nil)
+	defer plainly.Close()
+	w.consume(connect("kafkas://" + plainly.Listener.Addr().String() + "/visits")).endsWith("does not speak TLS")
+	web := httptest.NewTLSServer(nil)
+	defer web.Close()
+	secure, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.TLS(web.TLS.Clone()))
+	require.NoError(t, err)
+	defer secure.Close()
+	w.consume(connect("kafkas://" + secure.ListenAddrs()[0] + "/visits")).endsWith("certificate is not valid here")
 	c := w.consume(connect("kafka://me:secret@HOSTS/visits?sasl=scram-sha-512"))
 	require.Eventually(t, func() bool { return strings.Contains(c.log.String(), "the queue is read") }, time.Minute, time.Millisecond)
 	c.stop()

@@ -1,6 +1,8 @@
 package queues
 
 import (
+	"sync"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -18,6 +20,9 @@ type Metrics struct {
 	messages *prometheus.CounterVec // by outcome
 	missing  prometheus.Counter
 	behind   *prometheus.GaugeVec // by part
+
+	mu   sync.Mutex      // guards read
+	read map[string]bool // the parts that this consumer reads
 }
 
 // NewMetrics makes the metrics; r: nil where nobody reads them.
@@ -27,6 +32,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	}
 	make := promauto.With(r)
 	m := &Metrics{
+		read: map[string]bool{},
 		messages: make.NewCounterVec(prometheus.CounterOpts{
 			Name: "footfall_queue_messages_total",
 			Help: "Messages that this consumer has passed: counted, repeated (counted before, with the same id), skipped on purpose, refused.",
@@ -46,4 +52,37 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 
 func (m *Metrics) outcome(outcome string, messages int) {
 	m.messages.WithLabelValues(outcome).Add(float64(messages))
+}
+
+// begin hears that a part is read from now on.
+func (m *Metrics) begin(part string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.read[part] = true
+}
+
+// setBehind tells how many messages follow the last one of a part that was counted; nothing, if
+// the part is read by others now.
+func (m *Metrics) setBehind(part string, messages int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.read[part] {
+		m.behind.WithLabelValues(part).Set(float64(messages))
+	}
+}
+
+// leave hears that a part is not read any more.
+func (m *Metrics) leave(part string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.read, part)
+	m.behind.DeleteLabelValues(part)
+}
+
+// leaveAll hears that no part is.
+func (m *Metrics) leaveAll() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.read)
+	m.behind.Reset()
 }

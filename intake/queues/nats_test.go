@@ -1,6 +1,7 @@
 package queues
 
 import (
+	"context"
 	"net"
 	"os"
 	"strings"
@@ -24,7 +25,7 @@ type natsWorld struct {
 func newNATS(t *testing.T) *natsWorld {
 	t.Helper()
 	n := &natsWorld{world: newWorld(t), options: &server.Options{
-		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true,
+		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true, MaxPayload: 8 << 20,
 		Users: []*server.User{{Username: "me", Password: "secret"}},
 	}}
 	n.start()
@@ -191,4 +192,75 @@ func TestRefusedByTheServer(t *testing.T) {
 	c.stop()
 	n.exec("UPDATE footfall.positions SET next = 50")
 	n.consume(n.connect(natsQueue)).endsWith("ends at sequence 10, but was counted up to 49")
+}
+
+// What is read ahead is bounded, however much the stream has; a message that is larger than what is
+// fetched at once comes alone.
+func TestReadingAheadOfAStreamIsBounded(t *testing.T) {
+	t.Parallel()
+	n := newNATS(t)
+	js, done := n.stream()
+	defer done()
+	const messages = 80
+	for m := range messages + 1 {
+		text := large(time.Now()).text
+		if m == 4 {
+			text = strings.Repeat("x", fetchedAtOnce+1)
+		}
+		_, err := js.Publish(t.Context(), "visits", []byte(text))
+		require.NoError(t, err)
+	}
+	n.refused = messages + 1
+	h := &held{goOn: make(chan struct{})}
+	c := n.consume(func(ctx context.Context, parts Parts) (s Source, err error) {
+		if h.Source, err = n.connect(natsQueue)(ctx, parts); err == nil {
+			reads := h.Source.(*stream).reads
+			h.fetched = func() int64 {
+				info, err := reads.Info(ctx)
+				assert.NoError(t, err)
+				return int64(info.Delivered.Consumer)*largeMessage - h.read //nolint:gosec // small
+			}
+		}
+		return h, err
+	})
+	require.Eventually(t, h.readAhead, time.Minute, time.Millisecond)
+	n.publish(1, 10)
+	close(h.goOn)
+	n.comesTo()
+	c.stop()
+	n.counts()
+	t.Logf("%d MiB of %d", h.most>>20, messages*largeMessage>>20)
+	assert.LessOrEqual(t, h.most, int64(4*(fetchedAtOnce+largeMessage)))
+}
+
+// A consumer that reads is not let in any more, and later again; and what the server has of it is
+// deleted. It waits, and goes on.
+func TestStreamIsClosedToWhoReads(t *testing.T) {
+	t.Parallel()
+	n := newNATS(t)
+	n.publish(1, 50)
+	c := n.consume(n.connect(natsQueue))
+	n.comesTo()
+	js, done := n.stream()
+	defer done()
+	stream, err := js.Stream(t.Context(), "visits")
+	require.NoError(t, err)
+	for name := range stream.ConsumerNames(t.Context()).Name() {
+		require.NoError(t, stream.DeleteConsumer(t.Context(), name))
+	}
+	n.publish(2, 50)
+	n.comesTo()
+
+	users := n.options.Users
+	closed := n.options.Clone()
+	closed.Users = []*server.User{{Username: "me", Password: "other"}}
+	require.NoError(t, n.server.ReloadOptions(closed))
+	require.Eventually(t, func() bool { return strings.Contains(c.log.String(), "does not let this user in") }, time.Minute, time.Millisecond)
+	open := closed.Clone()
+	open.Users = users
+	require.NoError(t, n.server.ReloadOptions(open))
+	n.publish(3, 50)
+	n.comesTo()
+	c.stop()
+	n.counts()
 }

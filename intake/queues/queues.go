@@ -24,17 +24,21 @@ type Message struct {
 	Position   int64 // grows from one message of a part to the next, by one or more
 	Time       time.Time
 	Text       []byte
-	First, End int64 // the first position that the part still has, and the one behind its last
+	First, End int64  // the first position that the part still has, and the one behind its last
+	Unreadable string // why it cannot be read, with those before it that cannot either
 }
 
-// Source is a queue. One goroutine calls Read, and another one Passed.
+// Source is a queue. One goroutine calls Read, and another one Passed. source.go has what sources
+// have in common.
 //
-// An error of the kind visit.Unavailable is not the last word: the same is tried again.
+// After an error of the kind visit.Unavailable the same is tried again; after ErrAnew the queue is
+// opened anew. Others are the last word.
 type Source interface {
 	// Name tells the queue from every other, and from one that had its name before.
 	Name() string
 	// Read returns the messages that come next, so many at most, those of a part in their order,
-	// and waits until there are some. It may return messages again that were counted.
+	// and waits until there are some. It may return messages again that were counted, and, beside
+	// others, an error that the next call returns, too.
 	Read(ctx context.Context, most int) ([]Message, error)
 	// Passed hears that a part was counted up to a position: for whoever looks at the queue.
 	Passed(part string, next int64)
@@ -42,15 +46,16 @@ type Source interface {
 	Close()
 }
 
-// Begin says where a part of a queue is to be read from, whose first message is at first. It may be
-// called by any goroutine.
-type Begin func(ctx context.Context, name, part string, first int64) (next int64, err error)
+// Parts are told by a source, from any goroutine, which parts it reads.
+type Parts interface {
+	// Begin returns where a part of a queue is to be read from, whose first message is at first.
+	Begin(ctx context.Context, queue, part string, first int64) (next int64, err error)
+	// Leave hears that a part is not read any more.
+	Leave(part string)
+}
 
 // Connect opens a queue.
-type Connect func(ctx context.Context, begin Begin) (Source, error)
-
-// ErrAnew is returned by a source whose queue has been deleted, and made anew under its name.
-var ErrAnew = errors.New("the queue was deleted and made anew")
+type Connect func(ctx context.Context, parts Parts) (Source, error)
 
 // Options say what to count, and how.
 type Options struct {
@@ -65,6 +70,7 @@ type run struct {
 	Options
 	counter *counter.Counter
 	source  Source
+	name    string                      // of the queue, once it was opened
 	parts   map[string]*record.Position // of the goroutine that reads
 	waits   limited                     // of the goroutine that reads
 	fails   limited                     // of the one that counts
@@ -79,13 +85,15 @@ func Run(ctx context.Context, c *counter.Counter, o Options) error {
 		if err == nil {
 			err = r.count(ctx)
 			r.source.Close()
+			r.Metrics.leaveAll()
 		}
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() == nil && errors.Is(err, ErrAnew) {
+			err = r.pause(ctx, &r.waits, time.Now(), openedAfter, err)
+		}
+		if ctx.Err() != nil {
 			return nil //nolint:nilerr // it was asked to end
-		case errors.Is(err, ErrAnew):
-			r.Log.Warn("the queue was deleted and made anew: it is read from its beginning", "was", r.source.Name())
-		case err != nil:
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -93,33 +101,55 @@ func Run(ctx context.Context, c *counter.Counter, o Options) error {
 
 // connect opens the queue, however long it is away.
 func (r *run) connect(ctx context.Context) error {
-	begin := func(ctx context.Context, name, part string, first int64) (next int64, err error) {
-		err = r.again(ctx, &limited{}, func() error {
-			counting, err := r.counter.MayConsume(ctx, r.App)
-			if err != nil {
-				return err
-			}
-			at, err := counting.OpenQueue(ctx, name, part, first)
-			if err == nil {
-				next = at.Next
-			}
-			return err
-		})
-		return next, err
-	}
 	if _, err := r.counter.MayConsume(ctx, r.App); err != nil && !isTemporary(err) {
 		return err // before the queue is waited for
 	}
-	err := r.again(ctx, &r.waits, func() (err error) { r.source, err = r.Connect(ctx, begin); return err })
-	if err == nil {
-		r.parts = map[string]*record.Position{}
-		r.Log.Info("the queue is read", "queue", r.source.Name())
+	err := r.again(ctx, &r.waits, func() (err error) {
+		if r.source, err = r.Connect(ctx, r); r.name != "" { // it was open before
+			err = whileReading(err)
+		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	return err
+	r.parts = map[string]*record.Position{}
+	switch name := r.source.Name(); r.name {
+	case name:
+	case "":
+		r.Log.Info("the queue is read", "queue", name)
+	default:
+		r.Log.Warn("the queue was deleted and made anew: it is read from its beginning", "was", r.name, "is", name)
+	}
+	r.name = r.source.Name()
+	return nil
 }
+
+// Begin is for the source.
+func (r *run) Begin(ctx context.Context, queue, part string, first int64) (next int64, err error) {
+	r.Metrics.begin(part)
+	err = r.again(ctx, &limited{}, func() error {
+		counting, err := r.counter.MayConsume(ctx, r.App)
+		if err != nil {
+			return err
+		}
+		at, err := counting.OpenQueue(ctx, queue, part, first)
+		if err == nil {
+			next = at.Next
+		}
+		return err
+	})
+	return next, err
+}
+
+// Leave is for the source.
+func (r *run) Leave(part string) { r.Metrics.leave(part) }
 
 // isTemporary reports whether what has failed is to be tried again.
 func isTemporary(err error) bool {
+	if errors.Is(err, ErrAnew) {
+		return false
+	}
 	told, ok := errors.AsType[*visit.Error](err)
 	return ok && (told.Kind == visit.Unavailable || told.Kind == visit.Lost)
 }
@@ -127,24 +157,27 @@ func isTemporary(err error) bool {
 const (
 	shortestWait = 50 * time.Millisecond
 	longestWait  = 2 * time.Second
+	openedAfter  = time.Second // that it has failed
 )
 
 // again does something until it does not fail for a while only.
 func (r *run) again(ctx context.Context, said *limited, do func() error) error {
+	began := time.Now()
 	for wait := shortestWait; ; wait = min(2*wait, longestWait) {
 		err := do()
 		if !isTemporary(err) {
 			return err
 		}
-		if err := r.pause(ctx, said, wait, err); err != nil {
+		if err := r.pause(ctx, said, began, wait, err); err != nil {
 			return err
 		}
 	}
 }
 
-// pause waits before something is tried again, and says why, unless that was said of late.
-func (r *run) pause(ctx context.Context, said *limited, wait time.Duration, why error) error {
-	if wait > time.Second/2 && said.mayTell() {
+// pause waits before something is tried again, and says why, unless it has begun just now, or that
+// was said of late.
+func (r *run) pause(ctx context.Context, said *limited, began time.Time, wait time.Duration, why error) error {
+	if time.Since(began)+wait > time.Second/2 && said.mayTell() {
 		told, _ := errors.AsType[*visit.Error](why)
 		r.Log.Warn("counting from the queue waits", "why", told.Message, "error", told.Err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -103,7 +104,13 @@ func (l *listener) Accept() (net.Conn, error) {
 // send sends messages to a partition.
 func (w *world) send(partition int32, messages ...message) {
 	w.t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(w.broker.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	w.sendAs(nil, partition, messages...)
+}
+
+// sendAs sends them as a client with some options.
+func (w *world) sendAs(options []kgo.Opt, partition int32, messages ...message) {
+	w.t.Helper()
+	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(w.broker.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	require.NoError(w.t, err)
 	defer client.Close()
 	var records []*kgo.Record
@@ -175,6 +182,22 @@ type consumer struct {
 	end   context.CancelFunc
 	ended chan error
 	log   *lines
+	shown *prometheus.Registry
+}
+
+// behind are the parts of which a consumer shows how far it is behind.
+func (c *consumer) behind() (parts []string) {
+	c.t.Helper()
+	all, err := c.shown.Gather()
+	require.NoError(c.t, err)
+	for _, family := range all {
+		if family.GetName() == "footfall_queue_behind" {
+			for _, m := range family.GetMetric() {
+				parts = append(parts, m.GetLabel()[0].GetValue())
+			}
+		}
+	}
+	return parts
 }
 
 // lines are what was logged.
@@ -205,10 +228,10 @@ func (w *world) consumeOn(url string, connect Connect) *consumer {
 	require.NoError(w.t, err)
 	w.t.Cleanup(counting.Close)
 	ctx, end := context.WithCancel(w.t.Context())
-	c := &consumer{w.t, end, make(chan error, 1), &lines{}}
+	c := &consumer{w.t, end, make(chan error, 1), &lines{}, prometheus.NewRegistry()}
 	w.t.Cleanup(end)
 	go func() {
-		c.ended <- Run(ctx, counting, Options{App: "blog", Connect: connect, Log: slog.New(slog.NewTextHandler(c.log, nil)), Metrics: NewMetrics(nil)})
+		c.ended <- Run(ctx, counting, Options{App: "blog", Connect: connect, Log: slog.New(slog.NewTextHandler(c.log, nil)), Metrics: NewMetrics(c.shown)})
 	}()
 	return c
 }
@@ -230,7 +253,7 @@ func (c *consumer) endsWith(words string) {
 			require.ErrorContains(c.t, err, words)
 		}
 	case <-time.After(time.Minute):
-		require.Fail(c.t, "it does not end", c.log.String())
+		require.Fail(c.t, "it does not end: "+c.log.String())
 	}
 }
 
@@ -382,6 +405,85 @@ func TestRebalances(t *testing.T) {
 	w.counts()
 }
 
+// Who is behind is shown by whoever reads a partition, and by nobody who has read it before.
+func TestOnlyWhatIsReadIsShown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for p := range int32(partitions) {
+		w.send(p, visits(uint64(p), 20)...)
+	}
+	first := w.consume(w.address("").Connect)
+	w.comesTo()
+	require.Eventually(t, func() bool { return len(first.behind()) == partitions }, time.Minute, 5*time.Millisecond)
+	second := w.consume(w.address("").Connect)
+	require.Eventually(t, func() bool { return len(first.behind()) < partitions }, time.Minute, 5*time.Millisecond)
+	for p := range int32(partitions) {
+		w.send(p, visits(uint64(p)+9, 20)...)
+	}
+	w.comesTo()
+	require.Eventually(t, func() bool {
+		both := slices.Sorted(slices.Values(append(first.behind(), second.behind()...)))
+		return slices.Equal(both, []string{"0", "1", "2"})
+	}, time.Minute, 5*time.Millisecond)
+	first.stop()
+	second.stop()
+	assert.Empty(t, first.behind())
+}
+
+// held counts what a consumer holds of a queue, in bytes, as it is counted no further.
+type held struct {
+	Source
+	fetched func() int64 // by the client, and not read yet
+	goOn    chan struct{}
+
+	mu     sync.Mutex // guards what follows
+	unread []Message  // and not passed
+	reads  int
+	read   int64
+	most   int64
+}
+
+func (h *held) Read(ctx context.Context, most int) ([]Message, error) {
+	messages, err := h.Source.Read(ctx, most)
+	if len(messages) == 0 {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reads++
+	h.unread = append(h.unread, messages...)
+	for _, m := range messages {
+		h.read += int64(len(m.Text))
+	}
+	sum := h.fetched()
+	for _, m := range h.unread {
+		sum += int64(len(m.Text))
+	}
+	h.most = max(h.most, sum)
+	return messages, err
+}
+
+func (h *held) Passed(part string, next int64) {
+	<-h.goOn
+	h.Source.Passed(part, next)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.unread = slices.DeleteFunc(h.unread, func(m Message) bool { return m.Part == part && m.Position < next })
+}
+
+// readAhead waits until nothing more is read, since nothing is counted: one chunk is being counted,
+// one waits, and one is read.
+func (h *held) readAhead() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.reads == 3
+}
+
+// large is a message that is refused.
+func large(at time.Time) message { return message{text: strings.Repeat("x", largeMessage), at: at} }
+
+const largeMessage = 900 << 10
+
 // late is a source whose messages come late.
 type late struct {
 	Source
@@ -404,8 +506,8 @@ func TestConsumerThatComesBackLate(t *testing.T) {
 	w := newWorld(t)
 	w.send(0, visits(1, 400)...)
 	has, goOn := make(chan struct{}), make(chan struct{})
-	first := w.consume(func(ctx context.Context, begin Begin) (Source, error) {
-		s, err := w.address("0").Connect(ctx, begin)
+	first := w.consume(func(ctx context.Context, parts Parts) (Source, error) {
+		s, err := w.address("0").Connect(ctx, parts)
 		return &late{s, has, goOn}, err
 	})
 	<-has

@@ -111,8 +111,8 @@ func consumeAll(b *testing.B, c *counter.Counter, host string, messages int64) {
 	require.Empty(b, faults)
 	ctx, end := context.WithCancel(b.Context())
 	defer end()
-	connect := func(ctx context.Context, begin Begin) (Source, error) {
-		s, err := address.Connect(ctx, begin)
+	connect := func(ctx context.Context, parts Parts) (Source, error) {
+		s, err := address.Connect(ctx, parts)
 		return &counted{s, map[string]int64{}, messages, end}, err
 	}
 	require.NoError(b, Run(ctx, c, Options{App: "big", Connect: connect, Log: slog.New(slog.DiscardHandler), Metrics: NewMetrics(nil)}))

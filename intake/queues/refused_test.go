@@ -18,19 +18,22 @@ import (
 func TestMessagesThatCannotBeCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	huge := `{"uri":"http://blog.example/","ip":"192.0.2.7","agent":"` + strings.Repeat("x", 900<<10) + `"}`
+	huge := `{"uri":"http://blog.example/","ip":"203.0.113.7","agent":"` + strings.Repeat("x", 900<<10) + `"}`
 	now := time.Now()
 	texts := []string{
-		"", "null", "alice was here, from 192.0.2.7", "\x00\xff\xfe192.0.2.7", `[{"uri":"http://blog.example/","ip":"192.0.2.7"}]`,
-		`{"uri":"http://blog.example/","ip":"192.0.2.7"}{}`,
-		`{"uri":"http://blog.example/a?mail=alice#alice","ip":"192.0.2.7x"}`,
-		`{"uri":"http://blog.example/","IP":"192.0.2.7"}`,
-		`{"uri":"http:\/\/192.0.2.7\/","ip":"2001:db8::7"}`,
-		`{"uri":"http://alice@blog.example/","ip":"192.0.2.7","x":{"y":["alice",{"z":"alice"}]}}`,
-		`{"uri":"gopher://blog.example/","ip":"192.0.2.7","agent":"alice"}`,
+		"", "null", "alice was here, from 203.0.113.7", "\x00\xff\xfe203.0.113.7", `[{"uri":"http://blog.example/","ip":"203.0.113.7"}]`,
+		`{"uri":"http://blog.example/","ip":"203.0.113.7"}{}`,
+		`{"uri":"http://blog.example/a?mail=alice#alice","ip":"203.0.113.7x"}`,
+		`{"uri":"http://blog.example/","IP":"203.0.113.7"}`,
+		`{"uri":"http:\/\/203.0.113.7\/","ip":"3fff::7"}`,
+		`{"uri":"http://alice@blog.example/","ip":"203.0.113.7","x":{"y":["alice",{"z":"alice"}]}}`,
+		`{"uri":"gopher://blog.example/","ip":"203.0.113.7","agent":"alice"}`,
 		`{"visitor":"alice","uri":"http://blog.example/"}`, `{"visitor":alice,"uri":"http://blog.example/"}`, `{"ip":"alice`,
-		`{"uri":"http://blog.example/","ip":"192.0.2.7","at":"2001-02-03T04:05:06Z"}`, `{"uri":"http://blog.example/","ip":"192.0.2.7","at":"alice 192.0.2.7"}`,
-		`{"uri":"http://blog.example/","ip":"192.0.2.7","id":"` + strings.Repeat("alice", 20) + `"}`,
+		`{"uri":"http://blog.example/","ip":"203.0.113.7","at":"2001-02-03T04:05:06Z"}`, `{"uri":"http://blog.example/","ip":"203.0.113.7","at":"alice 203.0.113.7"}`,
+		`{"uri":"http://blog.example/","ip":"203.0.113.7","at":"\": write one like 203.0.113.7"}`,
+		`{"uri":"http://blog.example/","ip":"203.0.113.7",": write one like 203.0.113.7":""}`,
+		`{"uri":"http://203.0.113.7: write one like 203.0.113.7/","ip":"203.0.113.8"}`, `{"uri":"http://203%2E0%2E113%2E7/","ip":"203.0.113.8"}`, `{"uri":"http://other.example/%zz203%2E0.113.7","ip":"203.0.113.8"}`,
+		`{"uri":"http://blog.example/","ip":"203.0.113.7","id":"` + strings.Repeat("alice", 20) + `"}`,
 		huge,
 	}
 	good := message{text: `{"uri":"http://blog.example/good","ip":"192.0.2.9"}`, page: "/good", visitor: "192.0.2.9", at: now}
@@ -46,12 +49,13 @@ func TestMessagesThatCannotBeCounted(t *testing.T) {
 	w.counts()
 	kept := strings.Join(w.rows("SELECT position || ' ' || reason || ' | ' || beginning FROM footfall.refused ORDER BY position"), "\n")
 	t.Log(kept)
-	for _, secret := range []string{"alice", "192.0.2", "2001:db8"} {
+	for _, secret := range []string{"alice", "203.0.113", "203%2E0", "3fff"} {
 		assert.NotContains(t, kept, secret)
 		assert.NotContains(t, c.log.String(), secret)
 	}
 	for _, words := range []string{
-		`12 ip: `, `"http://blog.example/a…"`, `"IP" is not a field`, `app blog does not count the site`, `at: `, `64 bytes`, `a visit has 65536 at most`, `it lies in the future`, `keeps no visits of that day`, `"at":"2001-02-03T04:05:06Z"`,
+		`12 ip: `, `"http://blog.example/a…"`, `"IP" is not a field`, `app blog does not count the site`, `at: `, `64 bytes`, `a visit has 65536 at most`, `it lies in the future`, `keeps no visits of that day`,
+		`write one like 192.0.2.1 or 2001:db8::1`, `write one like 2019-06-29T13:05:00+02:00 or 2019-06-29T11:05:00Z`, `"at":"2001-02-03T04:05:06Z"`,
 	} {
 		assert.Contains(t, kept, words)
 	}

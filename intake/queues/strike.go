@@ -1,6 +1,7 @@
 package queues
 
 import (
+	"net/url"
 	"regexp"
 	"strings"
 	"unicode"
@@ -19,13 +20,21 @@ var address = regexp.MustCompile(`(?i)\b\d{1,3}(\.\d{1,3}){3}\b|[0-9a-f]*:[0-9a-
 // quotedValue is what a reason quotes of a field that may tell who came.
 var quotedValue = regexp.MustCompile(`^(ip|visitor|id|agent|at): .*"`)
 
-// strikeReason is what is kept of why a message cannot be counted.
+// example is what a reason ends with where it shows how a value is written.
+const example = ": write one like "
+
+// strikeReason is what is kept of why a message cannot be counted. The examples that it shows are
+// ours: what is told of a message comes before.
 func strikeReason(reason string) string {
-	if quotedValue.MatchString(reason) {
-		first, last := strings.IndexByte(reason, '"'), strings.LastIndexByte(reason, '"')
-		reason = reason[:first+1] + struck + reason[last:]
+	told, ours := oneLine(reason), ""
+	if at := strings.LastIndex(told, example); at > strings.LastIndexByte(told, '"') {
+		told, ours = told[:at], told[at:]
 	}
-	return cut(address.ReplaceAllString(oneLine(reason), struck), longestReason)
+	if quotedValue.MatchString(told) {
+		first, last := strings.IndexByte(told, '"'), strings.LastIndexByte(told, '"')
+		told = told[:first+1] + struck + told[last:]
+	}
+	return cut(address.ReplaceAllString(told, struck)+ours, longestReason)
 }
 
 // beginningOf is what is kept of the text of a message: how it is built, with the names of its
@@ -78,15 +87,19 @@ var date = regexp.MustCompile(`^\d{4}-\d\d?-[0-9TZtz:+. -]*$`)
 
 // pageOf is what is kept of a URI as JSON has it: neither who logged in, nor what was asked for.
 func pageOf(uri string) string {
-	uri = strings.ReplaceAll(uri, `\/`, "/")
-	end := strings.IndexAny(uri, `?#@\`)
-	if end < 0 {
-		return address.ReplaceAllString(uri, struck)
+	page, rest := strings.ReplaceAll(uri, `\/`, "/"), ""
+	if end := strings.IndexAny(page, `?#@\`); end >= 0 {
+		if page[end] == '@' {
+			return struck
+		}
+		page, rest = page[:end], struck
 	}
-	if uri[end] == '@' {
-		return struck
+	if plain, err := url.PathUnescape(page); err != nil {
+		page, rest = page[:strings.IndexByte(page, '%')], struck
+	} else if address.MatchString(plain) {
+		page = oneLine(plain)
 	}
-	return address.ReplaceAllString(uri[:end], struck) + struck
+	return address.ReplaceAllString(page, struck) + rest
 }
 
 // quoted splits off a string of JSON; whole: it ends.

@@ -1,0 +1,121 @@
+package queues
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+)
+
+// How whoever reads is let in.
+
+// checkLogin tells what is wrong with who logs in.
+func (a *Address) checkLogin() (faults []error) {
+	if _, err := a.tls(); err != nil {
+		faults = append(faults, err)
+	}
+	if !a.isKafka() {
+		return faults
+	}
+	sasl, mechanisms := a.options["sasl"], "plain, scram-sha-256 or scram-sha-512"
+	switch {
+	case sasl == "" && a.user != "":
+		faults = append(faults, fmt.Errorf("the queue names a user, but not how they log in: add ?sasl= with %s", mechanisms))
+	case sasl != "" && saslOf[sasl] == nil:
+		faults = append(faults, fmt.Errorf("sasl: %q is not known: write %s", sasl, mechanisms))
+	case sasl != "" && (a.user == "" || a.password == ""):
+		faults = append(faults, errors.New("sasl: it needs a user before the host, as user@host, and a password: name a file that has it with --password-file"))
+	}
+	return faults
+}
+
+// tls is how to speak TLS; nil: not at all.
+func (a *Address) tls() (*tls.Config, error) {
+	if a.scheme != "kafkas" && a.scheme != "tls" {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if file := a.options["ca"]; file != "" {
+		text, err := os.ReadFile(file) //nolint:gosec // the operator names it
+		if err != nil {
+			return nil, fmt.Errorf("ca: %w", err)
+		}
+		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("ca: %s has no certificate: name a file in PEM", file)
+		}
+	}
+	cert, key := a.options["cert"], a.options["key"]
+	if cert == "" && key == "" {
+		return c, nil
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("cert and key: %w", err)
+	}
+	c.Certificates = []tls.Certificate{pair}
+	return c, nil
+}
+
+func (a *Address) readPassword(file string) []error {
+	if file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(file) //nolint:gosec // the operator names it
+	switch {
+	case err != nil:
+		return []error{fmt.Errorf("--password-file: %w", err)}
+	case a.password != "":
+		return []error{errors.New("--password-file: the queue has a password, too: leave out one of them")}
+	}
+	a.password = strings.TrimRight(string(text), "\r\n")
+	return nil
+}
+
+var saslOf = map[string]func(user, password string) sasl.Mechanism{
+	"plain": func(user, password string) sasl.Mechanism {
+		return plain.Auth{User: user, Pass: password}.AsMechanism()
+	},
+	"scram-sha-256": func(user, password string) sasl.Mechanism {
+		return scram.Auth{User: user, Pass: password}.AsSha256Mechanism()
+	},
+	"scram-sha-512": func(user, password string) sasl.Mechanism {
+		return scram.Auth{User: user, Pass: password}.AsSha512Mechanism()
+	},
+}
+
+func (a *Address) kafkaOptions() ([]kgo.Opt, error) {
+	options := []kgo.Opt{kgo.SeedBrokers(a.hosts...), kgo.ClientID("footfall")}
+	if mechanism := saslOf[a.options["sasl"]]; mechanism != nil {
+		options = append(options, kgo.SASL(mechanism(a.user, a.password)))
+	}
+	secure, err := a.tls()
+	if secure != nil {
+		options = append(options, kgo.DialTLSConfig(secure))
+	}
+	return options, err
+}
+
+// natsOptions are those of who logs in.
+func (a *Address) natsOptions() ([]nats.Option, error) {
+	silent := func(*nats.Conn, *nats.Subscription, error) {} // whoever asks is told, and not the terminal, too
+	options := []nats.Option{nats.Name("footfall"), nats.NoReconnect(), nats.Timeout(askWithin), nats.ErrorHandler(silent)}
+	if a.user != "" {
+		options = append(options, nats.UserInfo(a.user, a.password))
+	}
+	if file := a.options["creds"]; file != "" {
+		options = append(options, nats.UserCredentials(file))
+	}
+	secure, err := a.tls()
+	if secure != nil {
+		options = append(options, nats.Secure(secure))
+	}
+	return options, err
+}
