@@ -345,6 +345,8 @@ func TestViewsLookUpOneTarget(t *testing.T) {
 		one := `SELECT count(*) FROM report.` + view + ` WHERE app = 'shop' AND ` + of + ` = 'example.com/77'`
 		assert.LessOrEqual(t, readOf(t, conn, "pages", one), int64(10), "%s: pages that were read, of thousands", view)
 	}
+	const folder = `SELECT count(*) FROM report.pages WHERE app = 'shop' AND left(uri, 200) LIKE 'example.com/77%'`
+	assert.LessOrEqual(t, readOf(t, conn, "pages", folder), int64(30), "pages of one folder")
 }
 
 // Of a day that has its list of first pages nothing else is read, whatever the planner makes of it.

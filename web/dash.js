@@ -131,8 +131,8 @@ const help = () => {
   list.append(element('div', '', element('dt', '', element('kbd', '?')), element('dd', 'this list')))
   const works = Object.assign(element('input', ''), {type: 'checkbox', checked: !off, onchange: () => turn(works.checked)})
   const close = element('button', 'Close')
-  const title = Object.assign(element('h2', 'Keys'), {id: 'keys'})
-  const dialog = element('dialog', '', title, list, element('label', works, ' Keys work'), close)
+  const title = Object.assign(element('h2', 'Keyboard'), {id: 'keys'})
+  const dialog = element('dialog', '', title, list, element('label', works, ' Shortcuts work'), close)
   dialog.setAttribute('aria-labelledby', 'keys')
   close.onclick = dialog.onclose = () => dialog.remove() // which leaves the focus to nobody in it
   document.body.append(dialog)
@@ -186,5 +186,5 @@ const refresh = async () => {
 addEventListener('visibilitychange', () => document.hidden || refresh())
 
 dress(document)
-document.querySelector('footer p')?.append(' ', Object.assign(element('button', 'Keys'), {className: 'plain', onclick: help}))
+document.querySelector('footer p')?.append(' ', Object.assign(element('button', 'Keyboard'), {className: 'plain', onclick: help}))
 due = setTimeout(refresh, pause)

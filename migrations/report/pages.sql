@@ -4,7 +4,7 @@ FROM totals AS t
 JOIN pages AS s ON s.id = t.site_id
 JOIN apps AS a  ON a.id = t.app_id;
 
-COMMENT ON VIEW   report.pages             IS 'Pages and what is shown of them of all time.';
+COMMENT ON VIEW   report.pages             IS 'Pages and what is shown of them of all time. Those of a folder: WHERE app = ''demo'' AND left(uri, 200) LIKE ''example.com/blog/%'', as the index has them.';
 COMMENT ON COLUMN report.pages.app         IS 'The app that counts it.';
 COMMENT ON COLUMN report.pages.site        IS 'Its site.';
 COMMENT ON COLUMN report.pages.uri         IS 'The page, without a scheme: example.com/home.';
