@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -238,10 +239,55 @@ func TestInboxOfFormerSettings(t *testing.T) {
 	err := in.db.Accept(t.Context(), [16]byte{1}, []db.InboxPutParams{{App: 1, Tz: "UTC", Visitor: "address", Ipv6Prefix: 64,
 		Uris: []string{"a.example/"}, Pages: []int32{1}, Days: []int32{20260629}, NewPages: []int32{0}}}, db.ToldColumns{})
 	require.ErrorIs(t, err, db.ErrAppChanged)
+	err = in.db.Accept(t.Context(), [16]byte{2}, []db.InboxPutParams{{App: 1, Tz: "Europe/Berlin", Visitor: "address", Ipv6Prefix: 64,
+		Uris: []string{"a.example/"}, Pages: []int32{1}, Days: []int32{20990629}, NewPages: []int32{0}}}, db.ToldColumns{})
+	require.Equal(t, db.FaultAhead, db.FaultOf(err), "on a day that has come nowhere")
 	end()
 	in.drained(t)
 	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.count(t, "192.0.2.2", "http://a.example/")))
 	assert.Contains(t, in.log.String(), "visits of the inbox cannot be counted any more")
+}
+
+// Somebody is writing to the inbox, and has looked how the app counts: commands that change that, or
+// delete the app, wait for them, so that what they write is counted as they have decided it.
+func TestCommandsWaitForWhoWritesToTheInbox(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.tables(t) // which are this test's, not a part's
+	for _, c := range []struct {
+		name    string
+		command func() error
+		says    string
+	}{
+		{"another time zone", func() error {
+			berlin := "Europe/Berlin"
+			return in.admin().SetApp(context.Background(), "demo", counter.Settings{TZ: &berlin})
+		}, "tz: app demo has counted days of UTC"},
+		{"deletion", func() error { return in.admin().DeleteApp(context.Background(), "demo") }, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			writes, err := in.tables(t).Begin(t.Context())
+			require.NoError(t, err)
+			defer func() { _ = writes.Rollback(context.Background()) }()
+			_, err = writes.Exec(t.Context(), `SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', '{20260629}', '{0}', '{192.0.2.2}', NULL)`)
+			require.NoError(t, err)
+			done := make(chan error, 1)
+			go func() { done <- c.command() }()
+			require.Eventually(t, func() bool {
+				return in.one(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = hashtext('footfall.inbox')::bigint & 4294967295 AND mode = 'ExclusiveLock' AND NOT granted
+					AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+					AND pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = hashtext('footfall.inbox_turns')::bigint & 4294967295 AND mode = 'ExclusiveLock')`) > 0
+			}, time.Minute, time.Millisecond)
+			require.NoError(t, writes.Commit(t.Context()))
+			if err := <-done; c.says != "" {
+				require.ErrorContains(t, err, c.says)
+			} else {
+				require.NoError(t, err)
+			}
+			in.drained(t)
+		})
+	}
+	assert.Zero(t, in.one(t, `SELECT count(*) FROM pages`))
 }
 
 // More visits of an app that is gone wait than are read at once: those behind them count, and the
@@ -566,6 +612,30 @@ func TestInboxBesideADump(t *testing.T) {
 	require.NoError(t, err)
 	in.emptied(t)
 	assert.Equal(t, fmt.Sprintf("1 1 1 %d | 1 1 1 %[1]d", rounds+1), row(in.count(t, "192.0.2.1", "http://a.example/")))
+}
+
+// A dump has its snapshot, and will soon lock the tables: what waits in its snapshot is there until
+// then, though it is counted meanwhile. Otherwise it would have these visits nowhere.
+func TestInboxBesideADumpThatBegins(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	defer in.keepWaiting(t)()
+	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
+	require.Equal(t, int64(1), in.one(t, `SELECT turn_inbox()`))
+	dump, err := in.tables(t).BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	require.NoError(t, err)
+	defer func() { _ = dump.Rollback(context.Background()) }()
+	inDump := func(sql string) (n int64) {
+		require.NoError(t, dump.QueryRow(t.Context(), sql).Scan(&n))
+		return n
+	}
+	require.Equal(t, int64(1), inDump(`SELECT inbox_behind(1)`))
+	in.exec(t, `SELECT move_inbox(1, 1, 0, (SELECT number + 1 << 16 FROM inbox), 1, 0)`)
+	assert.Zero(t, in.one(t, `SELECT empty_inbox(3600)`), "it would lack a visit")
+	assert.Equal(t, int64(1), inDump(`SELECT count(*) FROM inbox`))
+	require.NoError(t, dump.Rollback(t.Context()))
+	// Whoever looks how much waits holds the tables for a moment.
+	require.Eventually(t, func() bool { return in.one(t, `SELECT empty_inbox(3600)`) == 1 }, time.Minute, 5*time.Millisecond)
 }
 
 // What an instance leaves, the next start counts.

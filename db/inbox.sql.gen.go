@@ -36,12 +36,13 @@ func (q *Queries) InboxClose(ctx context.Context) (int64, error) {
 }
 
 const InboxEmpty = `-- name: InboxEmpty :one
-SELECT empty_inbox()::integer AS emptied
+SELECT empty_inbox($1::integer)::integer AS emptied
 `
 
-// Empties the tables that were read to their end, if nobody uses them; how many.
-func (q *Queries) InboxEmpty(ctx context.Context) (int32, error) {
-	row := q.db.QueryRow(ctx, InboxEmpty)
+// Empties the tables that were read to their end, if nobody uses them, and no transaction younger
+// than so many seconds has a snapshot in which they were not; how many.
+func (q *Queries) InboxEmpty(ctx context.Context, besideYoungerThan int32) (int32, error) {
+	row := q.db.QueryRow(ctx, InboxEmpty, besideYoungerThan)
 	var emptied int32
 	err := row.Scan(&emptied)
 	return emptied, err

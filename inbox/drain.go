@@ -18,6 +18,8 @@ const (
 	// emptyEvery is how long tables that were read to their end stay as they are where visits come
 	// without a pause.
 	emptyEvery = time.Second
+	// dumpsLock is how long after its snapshot a dump has surely locked all tables.
+	dumpsLock = 10 * time.Second
 	// fewVisits are not worth closing the open table at once for those that came meanwhile.
 	fewVisits = 500
 	// openRows bounds the rows of the open table: with so many it is closed, though those before

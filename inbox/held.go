@@ -108,7 +108,7 @@ func (c *counting) findHeld(ctx context.Context, chunk record.Chunk, cause error
 // clear empties the tables that were read to their end, or of which only visits of held apps wait.
 // All instances, and the next start, learn from the tables which these are.
 func (d *drainer) clear(ctx context.Context) error {
-	if err := empty(ctx, d.db); err != nil {
+	if err := empty(ctx, d.db, dumpsLock); err != nil {
 		return err
 	}
 	apps := d.held.apps()

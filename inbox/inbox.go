@@ -11,6 +11,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -84,16 +85,17 @@ func Settle(ctx context.Context, d *db.DB, r *record.Recorder, app int32, o Opti
 }
 
 // Empty empties the tables that were read to their end, or of which only visits wait past which
-// counting goes, unless somebody uses them.
+// counting goes, unless somebody uses them: also those that a dump that has just begun would read.
 func Empty(ctx context.Context, d *db.DB) error {
-	if err := empty(ctx, d); err != nil {
+	if err := empty(ctx, d, 0); err != nil {
 		return err
 	}
 	return moveHeld(ctx, d, 0)
 }
 
-func empty(ctx context.Context, d *db.DB) error {
-	return read(ctx, d, func(q *db.Queries) error { _, err := q.InboxEmpty(ctx); return err })
+func empty(ctx context.Context, d *db.DB, besideYoungerThan time.Duration) error {
+	seconds := int32(besideYoungerThan.Seconds())
+	return read(ctx, d, func(q *db.Queries) error { _, err := q.InboxEmpty(ctx, seconds); return err })
 }
 
 // Behind is how many accepted visits of an app are not counted yet. It costs the same however many

@@ -70,8 +70,9 @@ WHERE NOT pg_try_advisory_xact_lock_shared(hashtext('footfall.told_days'), a.id)
 SELECT turn_inbox()::bigint AS turn;
 
 -- name: InboxEmpty :one
--- Empties the tables that were read to their end, if nobody uses them; how many.
-SELECT empty_inbox()::integer AS emptied;
+-- Empties the tables that were read to their end, if nobody uses them, and no transaction younger
+-- than so many seconds has a snapshot in which they were not; how many.
+SELECT empty_inbox(@beside_younger_than::integer)::integer AS emptied;
 
 -- name: InboxNoteHeld :exec
 -- Notes past the visits of which apps counting goes for now.

@@ -229,7 +229,7 @@ func TestRatesOfTheInbox(t *testing.T) {
 	}
 	exec(`SELECT turn_inbox()`)
 	exec(`SELECT move_inbox(1, 1, 0, (number << 16) + 2, 2, 0) FROM inbox WHERE turn = 1`)
-	exec(`SELECT empty_inbox()`) // what is counted does not rest on what is left
+	exec(`SELECT empty_inbox(0)`) // what is counted does not rest on what is left
 	exec(`SELECT move_inbox(2, 1, 0, (min(number) << 16) + 1, 0, 1) FROM inbox WHERE turn = 2`)
 	look()
 	f.between = 2 * time.Second

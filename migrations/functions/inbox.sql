@@ -110,8 +110,10 @@ $$;
 
 COMMENT ON FUNCTION move_inbox(bigint, integer, bigint, bigint, bigint, bigint) IS 'Moves the position of an app in a closed turn of the inbox from one place to another, with how many visits between are counted, and how many dropped. Fails with SQLSTATE FF004 when it stands elsewhere.';
 
--- It waits for nobody: a table that somebody reads, as a dump does, stays as it is.
-CREATE FUNCTION empty_inbox() RETURNS integer
+-- It waits for nobody: a table that somebody reads, as a dump does, stays as it is. So does one that
+-- is about to be read: a dump locks all tables soon after it has taken its snapshot. In that visits
+-- wait that were counted since, and it must have them.
+CREATE FUNCTION empty_inbox(beside_younger_than integer) RETURNS integer
 LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = footfall, pg_temp
@@ -132,6 +134,16 @@ BEGIN
             FROM inbox_turns AS u
             WHERE u.slot = t.slot
               AND (u.closed_at IS NULL OR EXISTS (SELECT FROM inbox_apps AS a WHERE a.turn = u.turn AND a.waiting > 0)))
+          AND NOT EXISTS (
+              SELECT
+              FROM inbox_turns AS u
+              JOIN inbox_apps AS a                    ON a.turn = u.turn
+              JOIN pg_catalog.pg_stat_activity AS s   ON age(s.backend_xmin) >= age(a.xmin) -- it does not see that a was counted
+              WHERE u.slot = t.slot
+                AND s.datname = current_database()
+                AND s.pid <> pg_backend_pid()
+                AND s.xact_start > clock_timestamp() - make_interval(secs => beside_younger_than)
+                AND s.pid NOT IN (SELECT v.pid FROM pg_catalog.pg_stat_progress_vacuum AS v))
     LOOP
         BEGIN
             EXECUTE format('LOCK TABLE ONLY inbox_%s IN ACCESS EXCLUSIVE MODE NOWAIT', read_to_end);
@@ -147,7 +159,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION empty_inbox() IS 'Empties the tables of the inbox that were read to their end, if nobody uses them; how many.';
+COMMENT ON FUNCTION empty_inbox(integer) IS 'Empties the tables of the inbox that were read to their end, if nobody uses them, and no transaction younger than so many seconds has a snapshot in which they were not; how many.';
 
 -- Nobody is counting them: whoever calls it is the one that counts.
 CREATE FUNCTION note_held_in_inbox(apps integer[]) RETURNS void
@@ -315,4 +327,4 @@ $$;
 
 COMMENT ON FUNCTION inbox_must_be_past(integer, integer) IS 'Fails with SQLSTATE 55P03 where visits of an app wait in the inbox that are of days before one.';
 
-REVOKE ALL ON FUNCTION turn_inbox(), empty_inbox(), move_held_in_inbox(real), inbox_must_be_past(integer, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION turn_inbox(), empty_inbox(integer), move_held_in_inbox(real), inbox_must_be_past(integer, integer) FROM PUBLIC;
