@@ -27,10 +27,13 @@ const (
 	openRows = 1000
 	// mostFailures is in how many turns counting may fail before it is given up for now.
 	mostFailures = 3
-	// yieldAtMost is how long a chunk makes room for visits that come: this much of what waits is
-	// counted whatever comes.
-	yieldAtMost = 250 * time.Millisecond
-	yieldLooks  = 5 * time.Millisecond
+	// A chunk makes room for visits that come for as long as yieldInBurst, so that a burst is taken
+	// in first. Where one has waited for longer than a burst, it does for yieldAtMost: counting then
+	// keeps up as far as it can.
+	burst        = 10 * time.Second
+	yieldInBurst = time.Second
+	yieldAtMost  = 250 * time.Millisecond
+	yieldLooks   = 5 * time.Millisecond
 )
 
 // drainer counts what is in the inbox.
@@ -206,7 +209,11 @@ func (d *drainer) yield(ctx context.Context) {
 	if d.writer == nil {
 		return
 	}
-	for end := time.Now().Add(yieldAtMost); (d.writer.isBusy() || d.recorder.Overflows()) && time.Now().Before(end); {
+	most := yieldInBurst
+	if d.metrics.age() > burst {
+		most = yieldAtMost
+	}
+	for end := time.Now().Add(most); (d.writer.isBusy() || d.recorder.Overflows()) && time.Now().Before(end); {
 		if !sleep(ctx, yieldLooks) {
 			return
 		}

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,24 +14,46 @@ import (
 // Visits that come have room before those that wait, but only so much of it.
 func TestDrainingMakesRoom(t *testing.T) {
 	t.Parallel()
+	few, many := make([]record.Visit, gatheredMany-1), make([]record.Visit, gatheredMany)
 	for _, c := range []struct {
 		name   string
-		writer *writer
-		waits  time.Duration
+		come   []record.Visit // again and again
+		until  time.Duration
+		waited time.Duration // the oldest visit
+		room   time.Duration
 	}{
-		{"nobody comes", &writer{}, 0},
-		{"some are being written", &writer{pending: pendingMany - 1}, 0},
-		{"many are", &writer{pending: pendingMany}, yieldAtMost},
-		{"this process writes none", nil, 0},
+		{"nobody comes", nil, 0, 0, 0},
+		{"few come", few, time.Hour, 0, 0},
+		{"many come for a moment", many, writeShould, 0, thickFor},
+		{"many come all the time", many, time.Hour, burst / 2, yieldInBurst},
+		{"and have for long", many, time.Hour, 2 * burst, yieldAtMost},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				begin := time.Now()
-				d := drainer{writer: c.writer, recorder: new(record.Recorder)}
+				w := newWriter(nil, Options{}, nil)
+				d := drainer{writer: w, recorder: new(record.Recorder), metrics: new(metrics)}
+				d.metrics.oldest.Store(begin.Add(-c.waited).UnixNano())
+				write := func() {
+					w.next = &gathering{visits: c.come}
+					w.take()
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					w.since = time.Time{}
+				}
+				write()
+				var writes sync.WaitGroup
+				writes.Go(func() {
+					for time.Since(begin) < min(c.until, 2*yieldInBurst) {
+						time.Sleep(writeShould)
+						write()
+					}
+				})
+				defer writes.Wait()
 				d.yield(t.Context())
-				assert.GreaterOrEqual(t, time.Since(begin), c.waits)
-				assert.LessOrEqual(t, time.Since(begin), c.waits+yieldLooks)
+				assert.GreaterOrEqual(t, time.Since(begin), c.room)
+				assert.LessOrEqual(t, time.Since(begin), c.room+writeShould+yieldLooks)
 			})
 		})
 	}
@@ -39,7 +62,7 @@ func TestDrainingMakesRoom(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			begin := time.Now()
 			w := &writer{since: begin}
-			d := drainer{writer: w, recorder: new(record.Recorder)}
+			d := drainer{writer: w, recorder: new(record.Recorder), metrics: new(metrics)}
 			d.yield(t.Context())
 			assert.Zero(t, time.Since(begin))
 			w.since = begin.Add(-2 * writeShould)
@@ -52,5 +75,9 @@ func TestDrainingMakesRoom(t *testing.T) {
 			assert.GreaterOrEqual(t, time.Since(begin), writeShould)
 			assert.Less(t, time.Since(begin), yieldAtMost)
 		})
+	})
+	t.Run("this process writes none", func(t *testing.T) {
+		t.Parallel()
+		(&drainer{}).yield(t.Context())
 	})
 }

@@ -41,13 +41,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	}
 	make.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "footfall_inbox_oldest_seconds", Help: "How long ago the oldest visit was accepted that waits in the inbox, at most; 0: none does.",
-	}, func() float64 {
-		since := m.oldest.Load()
-		if since == 0 {
-			return 0
-		}
-		return max(time.Since(time.Unix(0, since)).Seconds(), 0)
-	})
+	}, func() float64 { return m.age().Seconds() })
 	for _, outcome := range []string{"accepted", "refused", "lost"} {
 		m.accepted.WithLabelValues(outcome)
 	}
@@ -68,6 +62,15 @@ func (m *metrics) outcome(err error) {
 	default:
 		m.accepted.WithLabelValues("refused").Inc()
 	}
+}
+
+// age is for how long the oldest visit has waited; 0: none does.
+func (m *metrics) age() time.Duration {
+	since := m.oldest.Load()
+	if since == 0 {
+		return 0
+	}
+	return max(time.Since(time.Unix(0, since)), 0)
 }
 
 // show shows what waits.

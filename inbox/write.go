@@ -19,10 +19,11 @@ import (
 const (
 	// waitingAtMost bounds the visits that wait to be written, and with them the memory.
 	waitingAtMost = 50_000
-	// While pendingMany visits wait, or a write has taken longer than writeShould, nothing is
-	// counted that may wait.
-	pendingMany = 200
-	writeShould = 20 * time.Millisecond
+	// Visits come thick and fast while gatheredMany of them gather during a write, as they have
+	// within thickFor, or while a write takes longer than writeShould: what may wait makes room.
+	gatheredMany = 32
+	thickFor     = 100 * time.Millisecond
+	writeShould  = 20 * time.Millisecond
 	// rowVisits bounds a row, so that those who read it need little memory.
 	rowVisits = 2000
 	// busyTries is how often visits are sent that are rolled back because of others.
@@ -56,6 +57,7 @@ type writer struct {
 	next    *gathering // nil: nobody waits
 	pending int        // visits in next, and in what is being written
 	since   time.Time  // when that was taken; zero: nothing is being written
+	thick   time.Time  // when as many as gatheredMany were taken last
 }
 
 func newWriter(d *db.DB, o Options, m *metrics) *writer {
@@ -105,12 +107,12 @@ func (w *writer) saw(now *db.InboxLookRow, mine int64) {
 	w.refused.Store(&now.HeldApps)
 }
 
-// isBusy reports whether many visits wait to be written, or have waited for longer than a write
-// should take.
+// isBusy reports whether visits come thick and fast, or have waited for longer than a write should
+// take.
 func (w *writer) isBusy() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.pending >= pendingMany || !w.since.IsZero() && time.Since(w.since) > writeShould
+	return time.Since(w.thick) < thickFor || !w.since.IsZero() && time.Since(w.since) > writeShould
 }
 
 // run writes until the writer is closed and nobody waits.
@@ -147,6 +149,9 @@ func (w *writer) take() *gathering {
 	}
 	g := w.next
 	w.next, w.since = nil, time.Now()
+	if len(g.visits) >= gatheredMany {
+		w.thick = w.since
+	}
 	return g
 }
 
