@@ -658,10 +658,7 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 	t.Parallel()
 	first := plain.newInstance(t, counter.Options{})
 	instances := []*instance{first, plain.startOn(t, first.url, counter.Options{})}
-	visits := 400
-	if !testing.Short() {
-		visits = 4000
-	}
+	visits := dbtest.LongOrShort(4000, 160)
 	var accepted, unknown, ended atomic.Int64
 	var callers sync.WaitGroup
 	killer := first.conn(t)

@@ -171,7 +171,7 @@ func (in *instance) told(t *testing.T) (all []string) {
 // closed and packed: the tables are those of the same visits counted as they came.
 func TestLateVisitsCountAsInTime(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(2) {
+	for seed := range uint64(dbtest.LongOrShort(2, 1)) { //nolint:gosec // positive
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(seed, 1))

@@ -147,7 +147,7 @@ func newStorm(t *testing.T) *storm {
 	s := &storm{
 		T: t, url: dbtest.New(t), instances: make([]stormInstance, len(stormWays)), underWay: make([]atomic.Int64, stormClients),
 		ids: map[string]bool{}, hots: map[string]map[int64]bool{}, accepted: map[string]int64{}, lost: map[string]int64{}, seed: rand.Uint64(),
-		lasts: time.Duration(dbtest.LongOrShort(10, 3)) * time.Second,
+		lasts: time.Duration(dbtest.LongOrShort(10, 2)) * time.Second,
 	}
 	if text := os.Getenv("STORM_SEED"); text != "" {
 		var err error

@@ -1,48 +1,19 @@
 package handler
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"os"
-	"os/exec"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"footfall/visit"
 )
-
-// chromiumPatience bounds what only a broken browser takes longer for.
-const chromiumPatience = time.Minute
-
-// findChromium is the browser that a person has here.
-func findChromium(t *testing.T) string {
-	t.Helper()
-	names := []string{
-		"chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
-		"/Applications/Chromium.app/Contents/MacOS/Chromium", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-	}
-	if named := os.Getenv("FOOTFALL_TEST_CHROMIUM"); named != "" {
-		names = []string{named}
-	}
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	require.Fail(t, "Chromium is missing: install it with `make deps`, or name one in FOOTFALL_TEST_CHROMIUM", "looked for: %s", strings.Join(names, ", "))
-	return ""
-}
 
 // internet is every host that the service is not: what a Chromium finds there.
 type internet struct {
@@ -53,13 +24,13 @@ type internet struct {
 	rest  http.Handler             // answers what is none of these; nil: it is not found
 	next  chan string              // where /next leads to, one after the other
 	told  chan string              // what pages tell
-	ended chan struct{}            // closed when the Chromium has ended
+	ended chan struct{}            // closed when the Chromium has ended; nil until there is one
 }
 
 func newInternet(e *edge) *internet {
 	return &internet{
 		edge: e, pages: map[string]string{}, gates: map[string]chan struct{}{},
-		next: make(chan string, 100), told: make(chan string, 100), ended: make(chan struct{}),
+		next: make(chan string, 100), told: make(chan string, 100),
 	}
 }
 
@@ -84,6 +55,8 @@ func (w *internet) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	w.mu.Unlock()
 	gate := w.gates[r.URL.Path]
 	switch {
+	case r.Method == http.MethodConnect: // what Chromium asks its makers
+		http.NotFound(out, r)
 	case r.URL.Path == "/told":
 		said, _ := io.ReadAll(r.Body)
 		w.told <- string(said)
@@ -108,76 +81,13 @@ func (w *internet) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open shows the first page in a new Chromium, and at /next of any host the next. It ends with the
-// test. Agent "" leaves it the name that it has when no person drives it.
-func (w *internet) open(t *testing.T, agent string, pages ...string) {
+// open shows the first page in Chromium, and at /next of any host the next.
+func (w *internet) open(t *testing.T, pages ...string) {
 	t.Helper()
 	for _, page := range pages[1:] {
 		w.next <- page
 	}
-	w.start(t, agent, func(cmd *exec.Cmd) {
-		nobody, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-		require.NoError(t, err)
-		lifeline(t, cmd, nobody)
-		cmd.Args = append(cmd.Args, pages[0])
-	})
-}
-
-// start starts a Chromium, which finds everything at w. It ends with the test.
-func (w *internet) start(t *testing.T, agent string, prepare func(cmd *exec.Cmd)) {
-	t.Helper()
-	program := findChromium(t)
-	server := httptest.NewServer(w)
-	t.Cleanup(server.Close)
-	profile, err := os.MkdirTemp("", "footfall-chromium-")
-	require.NoError(t, err)
-	address := server.Listener.Addr().String()
-	cmd := exec.Command(program,
-		"--headless=new", "--user-data-dir="+profile, "--no-first-run", "--disable-background-networking", "--disable-gpu",
-		"--disable-dev-shm-usage", // of which containers have little
-		"--no-sandbox",            // which neither root nor most containers may have; the pages are ours, and there are no others
-		"--host-resolver-rules=MAP *:80 "+address+", MAP *:81 "+address+", MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-		"--disable-features=HttpsUpgrades")
-	if agent != "" {
-		cmd.Args = append(cmd.Args, "--user-agent="+agent)
-	}
-	prepare(cmd)
-	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+profile, "XDG_CACHE_HOME="+profile)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that its children can be ended with it
-	cmd.WaitDelay = 5 * time.Second
-	require.NoError(t, cmd.Start())
-	go func() {
-		_ = cmd.Wait() // it is killed, or hear says that it ended
-		close(w.ended)
-	}()
-	t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended by itself
-		<-w.ended
-		if t.Failed() {
-			t.Logf("%s said:\n%s", program, stderr.String())
-		}
-		removed := func() bool { return os.RemoveAll(profile) == nil }
-		assert.Eventually(t, removed, chromiumPatience, 10*time.Millisecond, "its children may write until they end, too")
-	})
-}
-
-// lifeline ends a Chromium when this process ends without its cleanups: it leaves when nobody can
-// send it commands any more. It returns where commands are written to; what Chromium says to them
-// goes to answers.
-func lifeline(t *testing.T, cmd *exec.Cmd, answers *os.File) (commands io.Writer) {
-	t.Helper()
-	theirs, ours, err := os.Pipe()
-	require.NoError(t, err)
-	cmd.ExtraFiles = []*os.File{theirs, answers} // descriptors 3 and 4
-	cmd.Args = append(cmd.Args, "--remote-debugging-pipe")
-	t.Cleanup(func() {
-		theirs.Close()
-		ours.Close()
-		answers.Close()
-	})
-	return ours
+	w.browse(t).newPage(pages[0])
 }
 
 // hear reads what a page tells next.

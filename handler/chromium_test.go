@@ -91,7 +91,7 @@ func TestChromiumKeepsSitesApart(t *testing.T) {
 		pages = append(pages, "http://"+host+"/")
 		w.pages[host+"/"] = attempting(w.public, attempts)
 	}
-	w.open(t, browser, pages...)
+	w.open(t, pages...)
 	for range cases {
 		var told struct {
 			Host   string
@@ -118,7 +118,7 @@ func TestChromiumRunsNoScriptOfAnAddress(t *testing.T) {
 	w.pages["example.com/control"] = script
 	w.pages["example.com/"] = `<iframe src="` + w.public + counted + `"></iframe><iframe src="` + w.public + refused + `"></iframe>
 		<script>addEventListener('load', () => { location.href = '/control' })</script>`
-	w.open(t, browser, "http://example.com/")
+	w.open(t, "http://example.com/")
 	var ran string
 	w.hear(t, &ran)
 	assert.Equal(t, "example.com", ran, "where the text is HTML it does run, and nowhere else")

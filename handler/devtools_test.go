@@ -1,29 +1,26 @@
 package handler
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
+	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// devtools drives one page of a Chromium, as a person does who has the developers' tools open:
+// devtools drives one page of the Chromium, as a person does who has the developers' tools open:
 // what it runs in the page is held by none of the page's own rules.
 type devtools struct {
+	*chromium
 	t       *testing.T
-	in      io.Writer
-	said    chan message // what Chromium says, in order
-	last    int
-	session string
+	browses string   // the context of the test: what it browses in, and nobody else
+	page    string   // the session of the page
+	session string   // to which commands go: that of the page, mostly; "": to the browser
 	loads   int      // how many pages have been loaded
-	console []string // what Chromium has told of faults in pages
-	spoken  []string // what pages have written to the console, with how loud
+	console []string // what Chromium has told of faults in the page
+	spoken  []string // what the page has written to the console, with how loud
 }
 
 // message is what is sent to Chromium, or comes from it.
@@ -36,33 +33,41 @@ type message struct {
 	Error   json.RawMessage `json:"error,omitempty"`
 }
 
-// drive starts a Chromium with one page.
+// browse gives the Chromium to a test, which finds everything at w, and keeps nothing of what others
+// did.
+func (w *internet) browse(t *testing.T) *devtools {
+	t.Helper()
+	server := httptest.NewServer(w)
+	t.Cleanup(server.Close)
+	d := &devtools{chromium: shareChromium(t), t: t}
+	w.ended = d.ended
+	var made struct{ BrowserContextID string }
+	d.do("Target.createBrowserContext", map[string]any{"proxyServer": server.URL, "disposeOnDetach": true}, &made)
+	d.browses = made.BrowserContextID
+	t.Cleanup(func() {
+		if !t.Failed() { // otherwise the Chromium ends
+			d.session = ""
+			d.do("Target.disposeBrowserContext", map[string]any{"browserContextId": d.browses}, nil)
+		}
+	})
+	return d
+}
+
+// newPage opens a page in a tab of its own, before those that are there.
+func (d *devtools) newPage(url string) (target string) {
+	d.t.Helper()
+	var made struct{ TargetID string }
+	d.do("Target.createTarget", map[string]any{"url": url, "browserContextId": d.browses}, &made)
+	return made.TargetID
+}
+
+// drive browses with one page.
 func (w *internet) drive(t *testing.T) *devtools {
 	t.Helper()
-	d := &devtools{t: t, said: make(chan message, 1000)}
-	answers, theirs, err := os.Pipe()
-	require.NoError(t, err)
-	w.start(t, browser, func(cmd *exec.Cmd) { d.in = lifeline(t, cmd, theirs) })
-	require.NoError(t, theirs.Close()) // Chromium has it, and its end is heard
-	go func() {
-		defer close(d.said)
-		defer answers.Close()
-		for lines := bufio.NewReader(answers); ; {
-			line, err := lines.ReadBytes(0)
-			if err != nil {
-				return
-			}
-			var m message
-			if json.Unmarshal(line[:len(line)-1], &m) == nil {
-				d.said <- m
-			}
-		}
-	}()
-	var target struct{ TargetID string }
-	d.do("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	d := w.browse(t)
 	var attached struct{ SessionID string }
-	d.do("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
-	d.session = attached.SessionID
+	d.do("Target.attachToTarget", map[string]any{"targetId": d.newPage("about:blank"), "flatten": true}, &attached)
+	d.page, d.session = attached.SessionID, attached.SessionID
 	for _, domain := range []string{"Page", "Runtime", "Log"} {
 		d.do(domain+".enable", nil, nil)
 	}
@@ -77,7 +82,7 @@ func (d *devtools) do(method string, params map[string]any, into any) {
 	require.NoError(d.t, err)
 	sent, err := json.Marshal(message{ID: d.last, Session: d.session, Method: method, Params: written})
 	require.NoError(d.t, err)
-	_, err = d.in.Write(append(sent, 0))
+	_, err = d.out.Write(append(sent, 0))
 	require.NoError(d.t, err)
 	answer := d.hear(func(m message) bool { return m.ID == d.last })
 	require.Empty(d.t, string(answer.Error), method)
@@ -93,13 +98,8 @@ func (d *devtools) hear(is func(message) bool) message {
 		select {
 		case m, more := <-d.said:
 			require.True(d.t, more, "Chromium has ended")
-			switch m.Method {
-			case "Log.entryAdded", "Runtime.exceptionThrown":
-				d.console = append(d.console, string(m.Params))
-			case "Runtime.consoleAPICalled":
-				d.spoken = append(d.spoken, spokenBy(m.Params))
-			case "Page.loadEventFired":
-				d.loads++
+			if m.Session == d.page {
+				d.note(m)
 			}
 			if is(m) {
 				return m
@@ -107,6 +107,18 @@ func (d *devtools) hear(is func(message) bool) message {
 		case <-patience:
 			require.Fail(d.t, "Chromium does not answer")
 		}
+	}
+}
+
+// note keeps what the page does.
+func (d *devtools) note(m message) {
+	switch m.Method {
+	case "Log.entryAdded", "Runtime.exceptionThrown":
+		d.console = append(d.console, string(m.Params))
+	case "Runtime.consoleAPICalled":
+		d.spoken = append(d.spoken, spokenBy(m.Params))
+	case "Page.loadEventFired":
+		d.loads++
 	}
 }
 

@@ -27,8 +27,6 @@ import (
 	"footfall/visit"
 )
 
-func TestMain(m *testing.M) { dbtest.Main(m) }
-
 const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
 // edge is the service on a database of its own, reached over HTTP.

@@ -341,8 +341,7 @@ func tryRoutes(t *testing.T, w *internet, b *devtools, quiet func(*testing.T, st
 func tryHidden(t *testing.T, w *internet, b *devtools, at string) {
 	ours := b.session
 	b.session = ""
-	var front struct{ TargetID string }
-	b.do("Target.createTarget", map[string]any{"url": "about:blank"}, &front)
+	front := b.newPage("about:blank")
 	b.session = ours
 	for state := ""; state != "hidden" && t.Context().Err() == nil; {
 		b.ask(`document.visibilityState`, &state)
@@ -355,7 +354,7 @@ func tryHidden(t *testing.T, w *internet, b *devtools, at string) {
 	assert.Equal(t, "/tab/on ", w.hearVisit(t).brief())
 	assert.Zero(t, w.counted(t, "tab"))
 	b.session = ""
-	b.do("Target.closeTarget", map[string]any{"targetId": front.TargetID}, nil)
+	b.do("Target.closeTarget", map[string]any{"targetId": front}, nil)
 	b.session = ours
 }
 
@@ -455,7 +454,7 @@ func TestChromiumPrerenders(t *testing.T) {
 		document.addEventListener('footfall', e => tell({Ahead: document.prerendering, Hot: e.detail.page.hot}))
 		addEventListener('load', () => fetch('` + w.public + `/visit?app=shop&uri=http://example.com/hasty').then(() => tell({Ahead: document.prerendering})))
 	</script>`
-	w.open(t, browser, "http://example.com/")
+	w.open(t, "http://example.com/")
 	var seen struct {
 		Ahead bool
 		Hot   int64

@@ -157,7 +157,7 @@ func TestChromiumTriesCalls(t *testing.T) {
 	require.NoError(t, err)
 	var asked func() []string
 	w.rest, asked = behindDriver(t, w.public, w.key("shop", counter.ScopeRead))
-	w.open(t, browser, "http://try.example/api")
+	w.open(t, "http://try.example/api")
 
 	var learnt struct {
 		Calls, Stored, Filled                                                                                         []string

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/db/dbtest"
 	"footfall/db/embedded"
 	"footfall/visit"
 )
@@ -36,7 +37,7 @@ const (
 // longer.
 func TestCrash(t *testing.T) {
 	t.Parallel()
-	visits, kills := fromEnv(t, "FOOTFALL_CRASH_VISITS", 3000), fromEnv(t, "FOOTFALL_CRASH_KILLS", 4)
+	visits, kills := fromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(3000, 1500)), fromEnv(t, "FOOTFALL_CRASH_KILLS", dbtest.LongOrShort(4, 3))
 	ctx, cancel := context.WithTimeout(context.Background(), crashPatience)
 	defer cancel()
 	c := &crash{t: t, ctx: ctx, data: usedData(t), visits: int64(visits), targets: make(map[string]*told), statuses: make(map[int]int64)}

@@ -53,11 +53,11 @@ const patience = 2 * time.Minute
 var running atomic.Bool
 
 // Main calls Run and exits with its code.
-func Main(m *testing.M, leaks ...goleak.Option) { os.Exit(Run(m, leaks...)) }
+func Main(m goleak.TestingM, leaks ...goleak.Option) { os.Exit(Run(m, leaks...)) }
 
 // Run runs the tests, stops the server that they started, looks for goroutines that have not ended,
 // and returns the exit code.
-func Run(m *testing.M, leaks ...goleak.Option) int {
+func Run(m goleak.TestingM, leaks ...goleak.Option) int {
 	running.Store(true)
 	code := m.Run()
 	if err := stopServer(); err != nil {

@@ -1,0 +1,167 @@
+package handler
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"footfall/db/dbtest"
+)
+
+// chromiumPatience bounds what only a broken browser takes longer for.
+const chromiumPatience = time.Minute
+
+// chromium is a browser that runs. To start one costs more than most tests do with it, so all share
+// one, each for as long as it runs.
+type chromium struct {
+	cmd     *exec.Cmd
+	profile string         // its folder
+	out     io.WriteCloser // what it is told; it ends when that is closed, as it is when this process ends
+	said    chan message   // what it says, in order
+	ended   chan struct{}  // closed when it has ended
+	last    int            // the number of the last command
+}
+
+var shared struct {
+	sync.Mutex // held by the test that has the Chromium
+	*chromium  // nil: there is none
+}
+
+func TestMain(m *testing.M) { dbtest.Main(endingChromium{m}) }
+
+// endingChromium ends the Chromium when the tests have run.
+type endingChromium struct{ *testing.M }
+
+func (m endingChromium) Run() int {
+	code := m.M.Run()
+	if shared.chromium == nil {
+		return code
+	}
+	if err := shared.end(); err != nil {
+		fmt.Fprintln(os.Stderr, "remove the profile of Chromium:", err)
+		code = max(code, 1)
+	}
+	return code
+}
+
+// shareChromium gives a test the Chromium until it ends. One that a test failed with is left to no
+// other.
+func shareChromium(t *testing.T) *chromium {
+	t.Helper()
+	shared.Lock()
+	t.Cleanup(func() {
+		if t.Failed() && shared.chromium != nil {
+			said, _ := os.ReadFile(shared.stderr())
+			t.Logf("%s said:\n%s", shared.cmd.Path, said)
+			require.NoError(t, shared.end())
+			shared.chromium = nil
+		}
+		shared.Unlock()
+	})
+	if shared.chromium == nil {
+		shared.chromium = startChromium(t)
+	}
+	return shared.chromium
+}
+
+// findChromium is the browser that a person has here.
+func findChromium(t *testing.T) string {
+	t.Helper()
+	names := []string{
+		"chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
+		"/Applications/Chromium.app/Contents/MacOS/Chromium", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+	}
+	if named := os.Getenv("FOOTFALL_TEST_CHROMIUM"); named != "" {
+		names = []string{named}
+	}
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	require.Fail(t, "Chromium is missing: install it with `make deps`, or name one in FOOTFALL_TEST_CHROMIUM", "looked for: %s", strings.Join(names, ", "))
+	return ""
+}
+
+func startChromium(t *testing.T) *chromium {
+	t.Helper()
+	program := findChromium(t)
+	profile, err := os.MkdirTemp("", "footfall-chromium-")
+	require.NoError(t, err)
+	c := &chromium{profile: profile, said: make(chan message, 1000), ended: make(chan struct{})}
+	c.cmd = exec.Command(program,
+		"--headless=new", "--user-data-dir="+profile, "--no-first-run", "--disable-background-networking", "--disable-gpu",
+		"--disable-dev-shm-usage", // of which containers have little
+		"--no-sandbox",            // which neither root nor most containers may have; the pages are ours, and there are no others
+		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", // whatever it asks by itself; tests have an internet each
+		"--disable-features=HttpsUpgrades", "--user-agent="+browser, "--remote-debugging-pipe")
+	c.cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+profile, "XDG_CACHE_HOME="+profile)
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that its children can be ended with it
+	stderr, err := os.Create(c.stderr())
+	require.NoError(t, err)
+	commands, ours, err := os.Pipe()
+	require.NoError(t, err)
+	answers, theirs, err := os.Pipe()
+	require.NoError(t, err)
+	c.out, c.cmd.Stderr = ours, stderr
+	c.cmd.ExtraFiles = []*os.File{commands, theirs} // descriptors 3 and 4
+	require.NoError(t, c.cmd.Start())
+	for _, its := range []*os.File{stderr, commands, theirs} { // it has them, and its end is heard
+		require.NoError(t, its.Close())
+	}
+	go c.listen(answers)
+	go func() {
+		_ = c.cmd.Wait() // it is killed, or hear says that it ended
+		close(c.ended)
+	}()
+	return c
+}
+
+// stderr is a file with what it says to people.
+func (c *chromium) stderr() string { return filepath.Join(c.profile, "stderr") }
+
+// listen passes on what Chromium says.
+func (c *chromium) listen(answers io.ReadCloser) {
+	defer close(c.said)
+	defer answers.Close()
+	for lines := bufio.NewReader(answers); ; {
+		line, err := lines.ReadBytes(0)
+		if err != nil {
+			return
+		}
+		var m message
+		if json.Unmarshal(line[:len(line)-1], &m) == nil {
+			c.said <- m
+		}
+	}
+}
+
+// end ends it, and removes its folder, into which its children may write until they end, too.
+func (c *chromium) end() (err error) {
+	_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL) // it may have ended by itself
+	<-c.ended
+	c.out.Close()
+	for range c.said { // nobody listens any more
+	}
+	const pause = 10 * time.Millisecond
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for range chromiumPatience / pause {
+		if err = os.RemoveAll(c.profile); err == nil {
+			return nil
+		}
+		<-tick.C
+	}
+	return err
+}
