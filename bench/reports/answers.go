@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"footfall/bench"
+	"footfall/bench/load"
 )
 
 // AnswerFigures are how long reports took while visits were counted.
@@ -77,28 +77,31 @@ const distinctVisits = 200_000
 // longestLoad bounds a steady load.
 const longestLoad = 30 * time.Minute
 
+// steadyConnections are those over which steady visits come: so many that hardly any visit waits
+// for an answer to another.
+const steadyConnections = 512
+
 var errEnough = errors.New("enough")
 
 // whileCounting runs f while visits come at a steady rate, and tells how those fared that came
 // until f returned.
 func (r *asking) whileCounting(ctx context.Context, p *bench.Process, f func() error) (VisitWaits, error) {
-	requests := r.visitsTo(p, min(distinctVisits, r.Rate*int(longestLoad.Seconds())))
-	s := &steady{host: strings.TrimPrefix(p.URL, "http://"), perSecond: r.Rate}
-	for n := range r.Rate * int(longestLoad.Seconds()) {
-		s.requests = append(s.requests, requests[n%len(requests)])
-	}
+	visits := r.Rate * int(longestLoad.Seconds())
+	requests := r.visitsTo(p, min(distinctVisits, visits))
+	s := &load.Steady{URL: p.URL, Requests: visits, PerSecond: float64(r.Rate), Connections: steadyConnections,
+		Request: func(to []byte, n int) []byte { return append(to, requests[n%len(requests)]...) }}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	sent := make(chan error, 1) // the result of the goroutine, which ends with ctx
 	began := time.Now()
-	go func() { sent <- s.send(ctx) }()
+	go func() { sent <- s.Send(ctx) }()
 	err := r.afterWarmUp(ctx, f)
 	took := time.Since(began)
 	cancel(errEnough)
 	if sendErr := <-sent; !errors.Is(sendErr, errEnough) {
 		return VisitWaits{}, errors.Join(sendErr, err)
 	}
-	return r.waitsOf(s, took), err
+	return r.waitsOf(s.Waits, took), err
 }
 
 // visitsTo makes requests of visits.
@@ -107,7 +110,7 @@ func (r *asking) visitsTo(p *bench.Process, n int) [][]byte {
 	requests := make([][]byte, n)
 	for i := range requests {
 		ip, uri := r.world.nextVisit(random)
-		requests[i] = fmt.Appendf(nil, "GET /visit?app=%s&ip=%s&uri=http://%s HTTP/1.1\r\nHost: %s\r\n\r\n", r.world.app, ip, uri, strings.TrimPrefix(p.URL, "http://"))
+		requests[i] = fmt.Appendf(nil, "GET /visit?app=%s&ip=%s&uri=http://%s HTTP/1.1\r\nHost: %s\r\n\r\n", r.world.app, ip, uri, load.HostOf(p.URL))
 	}
 	return requests
 }
@@ -141,9 +144,9 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // waitsOf sums up the visits that were answered.
-func (r *asking) waitsOf(s *steady, took time.Duration) VisitWaits {
+func (r *asking) waitsOf(waits []time.Duration, took time.Duration) VisitWaits {
 	warm := r.Rate * int(r.warmUp().Seconds())
-	waits := slices.DeleteFunc(slices.Clone(s.waits[min(warm, len(s.waits)):]), func(w time.Duration) bool { return w == 0 })
+	waits = slices.DeleteFunc(slices.Clone(waits[min(warm, len(waits)):]), func(w time.Duration) bool { return w == 0 })
 	slices.Sort(waits)
 	if len(waits) == 0 {
 		return VisitWaits{}
@@ -195,7 +198,7 @@ func answerRow(name string, took []time.Duration) AnswerRow {
 	if len(took) == 0 {
 		return AnswerRow{Report: name}
 	}
-	sorted := sortedWaits(took)
+	sorted := slices.Sorted(slices.Values(took))
 	return AnswerRow{
 		Report: name, Runs: len(took), P50Ms: bench.Ms(bench.Percentile(sorted, 50)), P99Ms: bench.Ms(bench.Percentile(sorted, 99)),
 		MaxMs: bench.Ms(sorted[len(sorted)-1]),

@@ -1,19 +1,18 @@
 package reports
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
+	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"footfall/bench"
+	"footfall/bench/load"
 	"footfall/db"
 	"footfall/verify"
 )
@@ -68,14 +67,13 @@ const floodConnections = 64
 // is answered, and returns the visits a second of each stretch as long as the warm-up,
 // until f returned, which may look how many were answered.
 func (r *asking) whileFlooded(ctx context.Context, p *bench.Process, f func(answered *atomic.Int64) error) (rates []float64, err error) {
-	s := &steady{host: strings.TrimPrefix(p.URL, "http://"), requests: r.visitsTo(p, distinctVisits)}
-	s.waits = make([]time.Duration, len(s.requests))
+	requests := r.visitsTo(p, distinctVisits)
 	var answered atomic.Int64
 	ctx, cancel := context.WithCancelCause(ctx)
 	var all sync.WaitGroup // the connections' goroutines, who end with ctx
 	for i := range floodConnections {
 		all.Go(func() {
-			if err := s.flood(ctx, i, &answered); err != nil {
+			if err := flood(ctx, p.URL, requests, i, &answered); err != nil {
 				cancel(err)
 			}
 		})
@@ -102,18 +100,19 @@ func (r *asking) whileFlooded(ctx context.Context, p *bench.Process, f func(answ
 
 // flood sends every so many-th request, one after the other, until ctx ends. The number of requests
 // is a multiple of that of connections.
-func (s *steady) flood(ctx context.Context, first int, answered *atomic.Int64) error {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.host)
+func flood(ctx context.Context, url string, requests [][]byte, first int, answered *atomic.Int64) error {
+	conn, err := load.Dial(ctx, url)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	answers := bufio.NewReader(conn)
 	for n := first; ; n += floodConnections {
-		err := s.exchange(conn, answers, n%len(s.requests), time.Now())
+		status, err := conn.Exchange(requests[n%len(requests)])
 		if ctx.Err() != nil {
 			return nil
+		}
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("it was answered %d", status)
 		}
 		if err != nil {
 			return fmt.Errorf("visit %d: %w", n, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"footfall/bench"
@@ -55,7 +56,7 @@ func (r *asking) compareUniques(ctx context.Context) error {
 		}
 		return nil
 	})
-	asked, counted = sortedWaits(asked), sortedWaits(counted)
+	asked, counted = slices.Sorted(slices.Values(asked)), slices.Sorted(slices.Values(counted))
 	figures.P50Ms, figures.P99Ms, figures.CountedMs = bench.Ms(bench.Percentile(asked, 50)), bench.Ms(bench.Percentile(asked, 99)), bench.Ms(bench.Percentile(counted, 99))
 	r.report.Uniques = figures
 	return err
