@@ -101,7 +101,13 @@ Numbers for your pages: %[4]s/embed?app=%[1]s
 }
 
 func (c *appSetCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error { return a.SetApp(ctx, c.Name, c.settings()) })
+	return p.withAdmin(ctx, func(a *counter.Admin) error {
+		if err := a.SetApp(ctx, c.Name, c.settings()); err != nil {
+			return err
+		}
+		fmt.Fprintf(p.stdout, "app %s is set\n", c.Name)
+		return nil
+	})
 }
 
 func (*appListCmd) run(ctx context.Context, p *program) error {

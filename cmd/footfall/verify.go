@@ -57,7 +57,7 @@ func (c *verifyCmd) run(ctx context.Context, p *program) error {
 			if watched {
 				fmt.Fprint(p.stderr, "\r\x1b[K")
 			}
-			fmt.Fprintf(p.stderr, "%6.1f s  %s: %d %s, %s\n", u.Seconds, u.Name, u.Checked, u.Unit, draw.Count(u.Violations, "violation"))
+			fmt.Fprintf(p.stderr, "%6.1f s  %s: %s, %s\n", u.Seconds, u.Name, draw.Count(u.Checked, u.Unit), draw.Count(u.Violations, "violation"))
 		}
 		proof, err := verify.Run(ctx, d, options)
 		if watched {
@@ -91,7 +91,7 @@ func (c *verifyCmd) tell(out io.Writer, proof *verify.Proof) error {
 func tellTable(out io.Writer, proof *verify.Proof) {
 	table := tableOn(out, "PROMISE\tRESTS ON\tCHECKED\tVIOLATIONS")
 	for _, u := range proof.Promises {
-		fmt.Fprintf(table, "%s\t%s\t%d %s\t%d\n", u.Says, u.RestsOn, u.Checked, u.Unit, u.Violations)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\n", u.Says, u.RestsOn, draw.Count(u.Checked, u.Unit), u.Violations)
 	}
 	_ = table.Flush()
 	for _, u := range proof.Promises {
