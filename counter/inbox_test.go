@@ -595,7 +595,7 @@ func TestInboxIsEmptiedBesideVisits(t *testing.T) {
 }
 
 // A dump reads all tables of the inbox for as long as it lasts: none can be emptied, and visits
-// count all the same.
+// count, and visitors are erased, all the same.
 func TestInboxBesideADump(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
@@ -607,11 +607,15 @@ func TestInboxBesideADump(t *testing.T) {
 		in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
 		in.drained(t)
 	}
-	assert.Equal(t, int64(rounds), in.one(t, `SELECT count(*) FROM inbox`))
+	in.later(t, counter.Request{IP: "192.0.2.7", URI: "http://a.example/"})
+	erased, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.7")
+	require.NoError(t, err)
+	assert.Equal(t, int64(2), erased)
+	assert.Equal(t, int64(rounds+1), in.one(t, `SELECT count(*) FROM inbox`))
 	_, err = dump.Exec(t.Context(), `COMMIT`)
 	require.NoError(t, err)
 	in.emptied(t)
-	assert.Equal(t, fmt.Sprintf("1 1 1 %d | 1 1 1 %[1]d", rounds+1), row(in.count(t, "192.0.2.1", "http://a.example/")))
+	assert.Equal(t, fmt.Sprintf("2 2 1 %d | 2 2 1 %[1]d", rounds+2), row(in.count(t, "192.0.2.1", "http://a.example/")))
 }
 
 // A dump has its snapshot, and will soon lock the tables: what waits in its snapshot is there until
@@ -652,11 +656,14 @@ func TestInboxOutlivesTheInstance(t *testing.T) {
 	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(next.count(t, "192.0.2.1", "http://a.example/")))
 }
 
-// Sessions are ended under instances that accept and count, again and again: each visit that was
-// accepted counts once.
+// Sessions are ended under instances that accept and count, again and again, while one of the apps
+// is held now and then, and its visits are moved: each visit that was accepted counts once.
 func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 	t.Parallel()
 	first := plain.newInstance(t, counter.Options{})
+	open := "open"
+	require.NoError(t, first.admin().AddApp(t.Context(), "held", counter.Settings{Access: &open}))
+	apps := []string{"demo", "held"}
 	instances := []*instance{first, plain.startOn(t, first.url, counter.Options{})}
 	visits := dbtest.LongOrShort(4000, 160)
 	var accepted, unknown, ended atomic.Int64
@@ -665,7 +672,7 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 	for caller := range 8 {
 		callers.Go(func() {
 			for n := range visits / 8 {
-				r := counter.Request{App: "demo", IP: fmt.Sprintf("10.0.%d.%d", caller, n%250), URI: fmt.Sprintf("http://a.example/%d", n%3), Later: true}
+				r := counter.Request{App: apps[n/2%2], IP: fmt.Sprintf("10.0.%d.%d", caller, n%250), URI: fmt.Sprintf("http://a.example/%d", n%3), Later: true}
 				_, err := instances[(caller+n)%2].Visit(context.Background(), r)
 				told, _ := errors.AsType[*visit.Error](err)
 				switch {
@@ -700,13 +707,34 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 			assert.NoError(t, err)
 		}
 	})
+	holder := first.conn(t)
+	var moved atomic.Int64
+	killing.Go(func() {
+		const hold = `pg_advisory_%s(hashtext('footfall.told_days'), (SELECT id FROM apps WHERE name = 'held'))`
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			_, err := holder.Exec(context.Background(), fmt.Sprintf(`SELECT `+hold+`, pg_sleep(0.3)`, "lock"))
+			assert.NoError(t, err)
+			var tables int64
+			assert.NoError(t, holder.QueryRow(context.Background(), `SELECT move_held_in_inbox(0)`).Scan(&tables))
+			moved.Add(tables)
+			_, err = holder.Exec(context.Background(), fmt.Sprintf(`SELECT pg_sleep(0.1), `+hold, "unlock"))
+			if !assert.NoError(t, err) {
+				return
+			}
+		}
+	})
 	callers.Wait()
 	require.Eventually(t, func() bool { return ended.Load() >= 20 }, time.Minute, time.Millisecond)
 	close(stop)
 	killing.Wait()
 	first.drained(t)
-	hot := first.one(t, `SELECT hot FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'`)
-	t.Logf("%d accepted, %d unknown, %d sessions ended, %d counted", accepted.Load(), unknown.Load(), ended.Load(), hot)
+	hot := first.one(t, `SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'`)
+	t.Logf("%d accepted, %d unknown, %d sessions ended, %d tables moved, %d counted", accepted.Load(), unknown.Load(), ended.Load(), moved.Load(), hot)
 	assert.GreaterOrEqual(t, hot, accepted.Load())
 	assert.LessOrEqual(t, hot, accepted.Load()+unknown.Load())
 	first.checkTables(t)

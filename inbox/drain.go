@@ -50,7 +50,7 @@ type drainer struct {
 }
 
 func newDrainer(d *db.DB, r *record.Recorder, w *writer, o Options, m *metrics) *drainer {
-	return &drainer{db: d, recorder: r, writer: w, log: o.Log, metrics: m, held: held{resting: map[int32]time.Time{}}}
+	return &drainer{db: d, recorder: r, writer: w, log: o.Log, metrics: m, held: held{resting: map[int32]rest{}}}
 }
 
 // run counts what comes until ctx ends.
@@ -170,10 +170,9 @@ func (d *drainer) countUntil(ctx context.Context, until int64) (taken int64, err
 		return 0, err
 	}
 	taken, err = d.countTurns(ctx, until)
-	rest := restsFor * d.db.StatementTimeout()
-	apps, failed := d.held.judge(rest)
+	apps, failed := d.held.judge(restsFor * d.db.StatementTimeout())
 	if len(apps) > 0 {
-		d.log.Warn("visits of some apps in the inbox cannot be counted, and are tried again; others are counted", "app ids", apps, "in", rest, "error", d.held.cause)
+		d.log.Warn("visits of some apps in the inbox cannot be counted, and are tried again later; others are counted", "app_ids", apps, "error", d.held.cause)
 	}
 	return taken, errors.Join(err, failed)
 }

@@ -46,7 +46,7 @@ func TestDrainingMakesRoom(t *testing.T) {
 				var writes sync.WaitGroup
 				writes.Go(func() {
 					for time.Since(begin) < min(c.until, 2*yieldInBurst) {
-						time.Sleep(writeShould)
+						<-time.After(writeShould)
 						write()
 					}
 				})

@@ -19,31 +19,49 @@ const (
 	// leastCleared is how many visits were counted, for each of a held app that waits, in a table of
 	// which these are moved, unless room is short: so no more is written again than is counted.
 	leastCleared = 1
-	// restsFor is for how long nothing is counted of an app of which nothing could be: so many times
-	// as long as a statement may take, for which others wait then.
+	// restsFor is for how long at most nothing is counted of an app of which nothing could be: so many
+	// times as long as a statement may take, for which others wait then. It begins with lookEvery, and
+	// doubles.
 	restsFor = 6
 )
 
 // held are the apps past which counting goes: their visits wait, and those of others do not.
 type held struct {
-	locked   []int32             // somebody holds them, as while a visitor is erased
-	resting  map[int32]time.Time // nothing of them can be counted, as where rows are locked for long: until when
-	suspects []int32             // nothing of them could be counted just now: is it they, or the database?
-	cause    error               // of the first one
-	others   bool                // others were counted since
+	locked   []int32        // somebody holds them, as while a visitor is erased
+	resting  map[int32]rest // nothing of them could be counted, as where rows are locked for long, nor has been since
+	suspects []int32        // nothing of them could be counted just now: is it they, or the database?
+	cause    error          // of the first one
+	others   bool           // others were counted since
+}
+
+// rest is how long an app is not tried.
+type rest struct {
+	until time.Time
+	lasts time.Duration
 }
 
 // apps is never null, which would exclude every app.
 func (h *held) apps() []int32 {
 	apps := append(append([]int32{}, h.locked...), h.suspects...)
-	apps = slices.AppendSeq(apps, maps.Keys(h.resting))
+	for app, r := range h.resting {
+		if time.Now().Before(r.until) {
+			apps = append(apps, app)
+		}
+	}
 	slices.Sort(apps)
 	return slices.Compact(apps)
 }
 
+// counted notes that a visit of an app was.
+func (h *held) counted(app int32) {
+	h.others = true
+	if len(h.resting) > 0 {
+		delete(h.resting, app)
+	}
+}
+
 // release looks which apps are free again.
 func (h *held) release(ctx context.Context, d *db.DB) error {
-	maps.DeleteFunc(h.resting, func(_ int32, until time.Time) bool { return time.Now().After(until) })
 	if len(h.locked) == 0 {
 		return nil
 	}
@@ -62,18 +80,19 @@ func (h *held) suspect(app int32, cause error) bool {
 
 // judge tells apps of which nothing can be counted from a database that cannot count: others were
 // counted meanwhile. It returns those that rest, or the error.
-func (h *held) judge(restsFor time.Duration) (rest []int32, err error) {
-	if rest = h.suspects; len(rest) == 0 {
+func (h *held) judge(longest time.Duration) (apps []int32, err error) {
+	if apps = h.suspects; len(apps) == 0 {
 		return nil, nil
 	}
 	h.suspects = nil
 	if !h.others {
 		return nil, h.cause
 	}
-	for _, app := range rest {
-		h.resting[app] = time.Now().Add(restsFor)
+	for _, app := range apps {
+		lasts := min(max(2*h.resting[app].lasts, lookEvery), longest)
+		h.resting[app] = rest{time.Now().Add(lasts), lasts}
 	}
-	return rest, nil
+	return apps, nil
 }
 
 // findHeld counts the visits of a chunk that could not be counted together for each app alone:

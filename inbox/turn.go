@@ -147,7 +147,7 @@ func (c *counting) record(ctx context.Context, chunk record.Chunk) error {
 		case err == nil, errors.Is(err, record.ErrRepeated), errors.Is(err, record.ErrNumbersLost):
 			c.metrics.drained.WithLabelValues("counted").Inc()
 			c.taken++
-			c.held.others = true
+			c.held.counted(chunk.Visits[i].App)
 			continue
 		case db.FaultOf(err) == db.FaultHeld:
 			c.held.locked = append(c.held.locked, db.HeldApp(err))
