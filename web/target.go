@@ -281,7 +281,7 @@ func (d *Dashboard) chart(ctx context.Context, v, asked view, page *targetPage) 
 		c.Notes = append(c.Notes, notes...)
 		told := fmt.Sprintf("%s: %s, %s of them new; %s", said, count(b.Visitors, "visitor"), number(b.NewVisitors), count(b.Hot, "visit"))
 		if back > 0 {
-			told += fmt.Sprintf("; %s %s", number(b.VisitorsBefore), c.Before)
+			told += fmt.Sprintf("; %s: %s", c.Before, number(b.VisitorsBefore))
 		}
 		told += strings.TrimSuffix("."+noted(notes), ".")
 		plot.Bars = append(plot.Bars, draw.PlotBar{
