@@ -22,6 +22,8 @@ const (
 	unpackedAtMost = 32 << 20
 	// fetchedFirst is what is asked for while nobody knows how messages are packed, in bytes.
 	fetchedFirst = 64 << 10
+	// newPartitionWithin is how long a partition that was added may wait for its reader.
+	newPartitionWithin = 15 * time.Second
 	// recordTakes is about what a record takes beside its text, in bytes.
 	recordTakes = 400
 )
@@ -115,6 +117,7 @@ func (k *kafka) startReading(ctx context.Context, t topic, options []kgo.Opt) er
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.FetchMaxBytes(fetchedFirst), kgo.FetchMaxPartitionBytes(fetchedFirst), kgo.WithHooks(k),
 		kgo.MaxDecompressBatchBytes(unpackedAtMost),
+		kgo.MetadataMaxAge(newPartitionWithin),
 	)
 	if len(k.parts) == 0 {
 		options = append(options, kgo.ConsumerGroup(k.options["group"]), kgo.ConsumeTopics(k.queue), kgo.AutoCommitMarks(), kgo.AdjustFetchOffsetsFn(k.adjust),

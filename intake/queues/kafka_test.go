@@ -155,6 +155,57 @@ func TestTopicIsClosedToWhoReads(t *testing.T) {
 	w.counts()
 }
 
+// Partitions are added while a group reads: they are read from their beginning.
+func TestPartitionIsAdded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.send(0, visits(1, 50)...)
+	c := w.consume(w.address("").Connect)
+	w.comesTo()
+	client, err := kgo.NewClient(kgo.SeedBrokers(w.hosts))
+	require.NoError(t, err)
+	defer client.Close()
+	_, err = kadm.NewClient(client).CreatePartitions(t.Context(), 2, "visits")
+	require.NoError(t, err)
+	w.send(partitions, visits(2, 50)...)
+	w.send(partitions+1, visits(3, 50)...)
+	w.comesTo()
+	c.stop()
+	w.counts()
+}
+
+// Producers give up what they have sent in a transaction, and commit other transactions, beside
+// messages without a value, which are refused.
+func TestTransactions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	client, err := kgo.NewClient(kgo.SeedBrokers(w.hosts), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.TransactionalID("producer"))
+	require.NoError(t, err)
+	defer client.Close()
+	c := w.consume(w.address("").Connect)
+	for n := range uint64(4) {
+		require.NoError(t, client.BeginTransaction())
+		sent, end := visits(n, 50), kgo.TransactionEndTry(n%2 == 0)
+		for _, m := range sent {
+			client.Produce(t.Context(), &kgo.Record{Topic: "visits", Value: []byte(m.text), Timestamp: m.at}, func(_ *kgo.Record, err error) { assert.NoError(t, err) })
+			if end == kgo.TryCommit {
+				w.note(m)
+			}
+		}
+		client.Produce(t.Context(), &kgo.Record{Topic: "visits"}, nil)
+		if end == kgo.TryCommit {
+			w.refused++
+		}
+		require.NoError(t, client.Flush(t.Context()))
+		require.NoError(t, client.EndTransaction(t.Context(), end))
+	}
+	last := visits(9, 10) // behind the end of the last transaction
+	w.send(0, last...)
+	w.comesTo()
+	c.stop()
+	w.counts()
+}
+
 // What is read ahead is bounded, however much waits and in however many partitions, of which a
 // server would send much of each at once.
 func TestReadingAheadIsBounded(t *testing.T) {

@@ -53,15 +53,22 @@ const partitions = 3
 
 func newWorld(t *testing.T, options ...kfake.Opt) *world {
 	t.Helper()
-	w := &world{t: t, conns: &connections{}, sent: map[string]*numbers{}}
-	w.url = dbtest.Made(t, "blog", time.Now(), func(tables *db.DB) {
-		require.NoError(t, counter.NewAdmin(tables, nil).AddApp(t.Context(), "blog", counter.Settings{Sites: []string{"blog.example"}}))
-	})
+	w := newTables(t)
 	var err error
 	w.broker, err = kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.SeedTopics(partitions, "visits"), kfake.ListenFn(w.conns.listen)}, options...)...)
 	require.NoError(t, err)
 	t.Cleanup(w.broker.Close)
 	w.hosts = strings.Join(w.broker.ListenAddrs(), ",")
+	return w
+}
+
+// newTables is a world without a broker.
+func newTables(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, conns: &connections{}, sent: map[string]*numbers{}}
+	w.url = dbtest.Made(t, "blog", time.Now(), func(tables *db.DB) {
+		require.NoError(t, counter.NewAdmin(tables, nil).AddApp(t.Context(), "blog", counter.Settings{Sites: []string{"blog.example"}}))
+	})
 	return w
 }
 
@@ -110,7 +117,7 @@ func (w *world) send(partition int32, messages ...message) {
 // sendAs sends them as a client with some options.
 func (w *world) sendAs(options []kgo.Opt, partition int32, messages ...message) {
 	w.t.Helper()
-	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(w.broker.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
+	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(strings.Split(w.hosts, ",")...), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	require.NoError(w.t, err)
 	defer client.Close()
 	var records []*kgo.Record

@@ -1,0 +1,110 @@
+package queues
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/stretchr/testify/require"
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"footfall/db/dbtest"
+)
+
+// A real broker, started as the compose file of docs/queue says, is counted: by a group that changes
+// while messages come, from batches packed in each way, and when its topic is made anew.
+func TestRealBroker(t *testing.T) {
+	w := newTables(t)
+	w.hosts = startBroker(t)
+	client, err := kgo.NewClient(kgo.SeedBrokers(w.hosts))
+	require.NoError(t, err)
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	for round := range uint64(2) {
+		_, err = admin.CreateTopic(t.Context(), partitions, 1, nil, "visits")
+		require.NoError(t, err)
+		first := w.consume(w.address("").Connect)
+		for n, codec := range []kgo.CompressionCodec{kgo.NoCompression(), kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(), kgo.ZstdCompression()} {
+			w.sendAs([]kgo.Opt{kgo.ProducerBatchCompression(codec)}, int32(n%partitions), visits(round*10+uint64(n), 300)...) //nolint:gosec // small
+		}
+		second := w.consume(w.address("").Connect)
+		w.sendAs(nil, 0, visits(round*10+7, 300)...)
+		w.isCounted(admin)
+		first.stop()
+		w.sendAs(nil, 1, visits(round*10+8, 300)...)
+		w.isCounted(admin)
+		second.stop()
+		w.counts()
+		_, err = admin.DeleteTopic(t.Context(), "visits")
+		require.NoError(t, err)
+	}
+}
+
+// isCounted waits until the topic has been counted up to its end.
+func (w *world) isCounted(admin *kadm.Client) {
+	w.t.Helper()
+	ends, err := admin.ListEndOffsets(w.t.Context(), "visits")
+	require.NoError(w.t, err)
+	topics, err := admin.ListTopics(w.t.Context(), "visits")
+	require.NoError(w.t, err)
+	var want []string
+	ends.Each(func(o kadm.ListedOffset) { want = append(want, fmt.Sprint(o.Partition, " ", o.Offset)) })
+	slices.Sort(want)
+	require.Eventually(w.t, func() bool {
+		return slices.Equal(want, w.rows(fmt.Sprintf("SELECT part || ' ' || next FROM footfall.positions WHERE source LIKE '%%%s' ORDER BY 1", topics["visits"].ID)))
+	}, time.Minute, 50*time.Millisecond)
+}
+
+// startBroker starts the broker of docs/queue/docker-compose.yml at another port, and returns where
+// it is. It skips the test where no container engine has its image.
+func startBroker(t *testing.T) (host string) {
+	t.Helper()
+	compose, err := os.ReadFile("../../docs/queue/docker-compose.yml")
+	require.NoError(t, err)
+	image := string(regexp.MustCompile(`image: (\S+)`).FindSubmatch(compose)[1])
+	host = dbtest.FreeAddress(t)
+	var command []string
+	for _, word := range regexp.MustCompile(`(?m)^      - (.*)$`).FindAllSubmatch(compose, -1) {
+		command = append(command, strings.ReplaceAll(string(word[1]), "outside://127.0.0.1:9092", "outside://"+host))
+	}
+	needs := func(err error) {
+		if err != nil {
+			t.Skipf("no container engine has %s, which `docker pull` gets: %v", image, err)
+		}
+	}
+	t.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true") // which is one more image; the container ends with the test
+	engine, err := testcontainers.NewDockerProvider()
+	needs(err)
+	defer engine.Close()
+	_, err = engine.Client().ImageInspect(t.Context(), image)
+	needs(err)
+
+	_, port, err := net.SplitHostPort(host)
+	require.NoError(t, err)
+	broker, err := testcontainers.Run(t.Context(), image, testcontainers.WithCmd(command...), testcontainers.WithExposedPorts("9092/tcp"),
+		testcontainers.WithHostConfigModifier(func(c *container.HostConfig) {
+			c.PortBindings = network.PortMap{network.MustParsePort("9092/tcp"): {{HostIP: netip.MustParseAddr("127.0.0.1"), HostPort: port}}}
+		}))
+	t.Cleanup(func() { require.NoError(t, testcontainers.TerminateContainer(broker)) })
+	require.NoError(t, err)
+	client, err := kgo.NewClient(kgo.SeedBrokers(host))
+	require.NoError(t, err)
+	defer client.Close()
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		return client.Ping(ctx) == nil
+	}, 2*time.Minute, 100*time.Millisecond)
+	return host
+}
