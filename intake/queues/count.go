@@ -127,7 +127,9 @@ func (i *item) judge(ctx context.Context, counting *counter.Counting) error {
 		return i.refuse(err)
 	}
 	if read.At.IsZero() {
-		read.At = i.Time
+		if read.At = i.Time; read.At.Unix() < 0 {
+			return i.refuse(visit.Errorf(visit.Invalid, "at", "it is missing, and the queue gives the message no time: give it"))
+		}
 	}
 	var skipped visit.Skipped
 	if i.visit, skipped, err = counting.Visit(ctx, read); err != nil {
