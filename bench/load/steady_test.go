@@ -19,7 +19,7 @@ func TestSteady(t *testing.T) {
 	var came atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if assert.Equal(t, fmt.Sprintf("/%d", came.Load()), r.URL.Path); came.Add(1) == 1 {
-			time.Sleep(slow)
+			<-time.After(slow)
 		}
 		if r.URL.Path == "/7" {
 			w.WriteHeader(http.StatusAccepted)
