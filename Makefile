@@ -33,11 +33,14 @@ build: ## build bin/footfall
 # Most tests wait for PostgreSQL or for each other, so more of them run at once than there are processors.
 # -short leaves out what shows more of the same (testing.Short) and guards no promise alone; make race adds it. Vetting is make vet's.
 WITH_SERVER := go run ./db/dbtest/withserver
-TEST := go test -short -vet=off -p 4 -parallel 8 ./...
+TEST := go test -short -vet=off -p 4 -parallel 8
+
+# What takes longest begins first, so that nothing is left to run alone in the end.
+LONGEST := ./handler ./cmd/footfall ./counter ./verify
 
 .PHONY: test
 test: deps ## test everything, in the short form, on the PostgreSQL found here
-	$(WITH_SERVER) $(TEST)
+	$(WITH_SERVER) $(TEST) $(LONGEST) ./...
 
 .PHONY: race
 race: deps race-deps ## test everything at full length with the race detector, as CI does
@@ -47,7 +50,7 @@ race: deps race-deps ## test everything at full length with the race detector, a
 test-all: test test-pg17 test-pg18 ## make test, and what asks the database on PostgreSQL 17 and 18, fetched from npm
 
 # On another server run the packages that ask it anything of their own.
-TEST_SERVER := $(TEST:./...=./counter ./db/... ./record/... ./report/... ./retention ./verify)
+TEST_SERVER := $(TEST) ./counter ./db/... ./record/... ./report/... ./retention ./verify
 
 # On one other major version: make test-pg17.
 test-pg%: deps

@@ -109,7 +109,7 @@ func TestEraseWhileCounting(t *testing.T) {
 			_, err := at.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+client)%20), URI: uri(i)})
 			assert.NoError(t, err)
 		})
-		for round := range 15 {
+		for round := range dbtest.LongOrShort(15, 6) {
 			alone := fmt.Sprintf("198.51.100.%d", round%3) // nobody else counts visits of this visitor
 			first := in.count(t, alone, uri(0))
 			again := other.count(t, alone, uri(0))

@@ -14,6 +14,7 @@ import (
 
 	"footfall/counter"
 	"footfall/db"
+	"footfall/db/dbtest"
 	"footfall/record"
 	"footfall/visit"
 )
@@ -61,7 +62,7 @@ func testChunksCountAsSingleVisits(t *testing.T, w way) {
 	one, many := w.newInstance(t, counter.Options{}), w.newInstance(t, counter.Options{})
 	g := many.counting(t)
 	r := rand.New(rand.NewPCG(1, 1))
-	for round := range 8 {
+	for round := range dbtest.LongOrShort(8, 3) {
 		items := anyItems(r, 150)
 		chunk := chunkOf(t, g, nil, items[:80]...)
 		midnight := one.clock.Now().Add(time.Duration(round%2) * 24 * time.Hour)
