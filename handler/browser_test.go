@@ -9,11 +9,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"footfall/db/dbtest"
@@ -22,8 +22,8 @@ import (
 // chromiumPatience bounds what only a broken browser takes longer for.
 const chromiumPatience = time.Minute
 
-// chromium is a browser that runs. To start one costs more than most tests do with it, so all share
-// one, each for as long as it runs.
+// chromium is a browser that runs. To start one costs more than most tests do with it, so tests pass
+// it on.
 type chromium struct {
 	cmd     *exec.Cmd
 	profile string         // its folder
@@ -33,46 +33,48 @@ type chromium struct {
 	last    int            // the number of the last command
 }
 
-var shared struct {
-	sync.Mutex // held by the test that has the Chromium
-	*chromium  // nil: there is none
-}
+// chromiums are those that no test has; nil: one that is to be started.
+var chromiums = make(chan *chromium, chromiumsAtOnce)
 
-func TestMain(m *testing.M) { dbtest.Main(endingChromium{m}) }
+const chromiumsAtOnce = 2
 
-// endingChromium ends the Chromium when the tests have run.
-type endingChromium struct{ *testing.M }
+func TestMain(m *testing.M) { dbtest.Main(withChromiums{m}) }
 
-func (m endingChromium) Run() int {
-	code := m.M.Run()
-	if shared.chromium == nil {
-		return code
+// withChromiums ends those that run when the tests have.
+type withChromiums struct{ *testing.M }
+
+func (m withChromiums) Run() int {
+	for range chromiumsAtOnce {
+		chromiums <- nil
 	}
-	if err := shared.end(); err != nil {
-		fmt.Fprintln(os.Stderr, "remove the profile of Chromium:", err)
-		code = max(code, 1)
+	code := m.M.Run()
+	for range chromiumsAtOnce {
+		if err := (<-chromiums).end(); err != nil {
+			fmt.Fprintln(os.Stderr, "remove the profile of Chromium:", err)
+			code = max(code, 1)
+		}
 	}
 	return code
 }
 
-// shareChromium gives a test the Chromium until it ends. One that a test failed with is left to no
+// takeChromium gives a test a Chromium until it ends. One that a test failed with is given to no
 // other.
-func shareChromium(t *testing.T) *chromium {
+func takeChromium(t *testing.T) *chromium {
 	t.Helper()
-	shared.Lock()
+	c := <-chromiums
 	t.Cleanup(func() {
-		if t.Failed() && shared.chromium != nil {
-			said, _ := os.ReadFile(shared.stderr())
-			t.Logf("%s said:\n%s", shared.cmd.Path, said)
-			require.NoError(t, shared.end())
-			shared.chromium = nil
+		if t.Failed() && c != nil {
+			said, _ := os.ReadFile(c.stderr())
+			t.Logf("%s said:\n%s", c.cmd.Path, said)
+			assert.NoError(t, c.end())
+			c = nil
 		}
-		shared.Unlock()
+		chromiums <- c
 	})
-	if shared.chromium == nil {
-		shared.chromium = startChromium(t)
+	if c == nil {
+		c = startChromium(t)
 	}
-	return shared.chromium
+	return c
 }
 
 // findChromium is the browser that a person has here.
@@ -147,8 +149,11 @@ func (c *chromium) listen(answers io.ReadCloser) {
 	}
 }
 
-// end ends it, and removes its folder, into which its children may write until they end, too.
+// end ends it, if it was started, and removes its folder, into which its children may write until they end, too.
 func (c *chromium) end() (err error) {
+	if c == nil {
+		return nil
+	}
 	_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL) // it may have ended by itself
 	<-c.ended
 	c.out.Close()

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// devtools drives one page of the Chromium, as a person does who has the developers' tools open:
+// devtools drives one page of a Chromium, as a person does who has the developers' tools open:
 // what it runs in the page is held by none of the page's own rules.
 type devtools struct {
 	*chromium
@@ -33,13 +33,13 @@ type message struct {
 	Error   json.RawMessage `json:"error,omitempty"`
 }
 
-// browse gives the Chromium to a test, which finds everything at w, and keeps nothing of what others
+// browse gives a Chromium to a test, which finds everything at w, and keeps nothing of what others
 // did.
 func (w *internet) browse(t *testing.T) *devtools {
 	t.Helper()
 	server := httptest.NewServer(w)
 	t.Cleanup(server.Close)
-	d := &devtools{chromium: shareChromium(t), t: t}
+	d := &devtools{chromium: takeChromium(t), t: t}
 	w.ended = d.ended
 	var made struct{ BrowserContextID string }
 	d.do("Target.createBrowserContext", map[string]any{"proxyServer": server.URL, "disposeOnDetach": true}, &made)
