@@ -58,6 +58,9 @@ func (r *Reader) ranksBefore(ctx context.Context, app, target string) (int64, er
 // ErrNobody says that a target has no visitor of that rank or address.
 var ErrNobody = errors.New("there is no such visitor")
 
+// ErrElsewhere is ErrNobody for a rank of those who came before, elsewhere.
+var ErrElsewhere = fmt.Errorf("this visitor came before: %w", ErrNobody)
+
 // Site is a site and its totals.
 type Site struct {
 	Site  string    `json:"site"`

@@ -49,11 +49,14 @@ func (r *Reader) Visitors(ctx context.Context, app, target string, day int32, af
 	return visitors, wrap("visitors of a day", err)
 }
 
-// ByRank returns the visitor of a target who has a rank, or ErrNobody.
+// ByRank returns the visitor of a target who has a rank, or ErrNobody or ErrElsewhere.
 func (r *Reader) ByRank(ctx context.Context, app, target string, rank int64) (found Ranked, err error) {
 	before, err := r.ranksBefore(ctx, app, target)
 	if err != nil {
 		return found, err
+	}
+	if rank > 0 && rank <= before {
+		return found, ErrElsewhere
 	}
 	err = r.db.Report(ctx, func(q *db.Queries) error {
 		v, err := q.VisitorByRank(ctx, db.VisitorByRankParams{App: app, Target: target, Rank: rank - before})

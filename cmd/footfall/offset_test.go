@@ -53,6 +53,7 @@ func TestOffset(t *testing.T) {
 	assert.Contains(t, page, "in all: pv 402, uv 402, hot 5,003\nof these, from elsewhere: pv 400, uv 400, hot 5,000\n")
 	assert.Contains(t, well(t, "report", "page", "a.example", "--no-offsets", database), "in all: pv 2, uv 2, hot 3\n\n")
 	assert.Contains(t, well(t, "report", "rank", "a.example", "402", database), "192.0.2.2")
+	assert.Contains(t, footfall(t, "report", "rank", "a.example", "400", database).stderr, "visitor number 400 of a.example came before, elsewhere")
 	assert.Contains(t, well(t, "report", "rank", "a.example", "192.0.2.2", "--no-offsets", database), "visitor 2 of a.example")
 	assert.Regexp(t, `192.0.2.1 +401`, well(t, "report", "visitors", "a.example", database))
 	well(t, "verify", database)

@@ -294,6 +294,9 @@ func (c *reportRankCmd) run(ctx context.Context, p *program) error {
 		name := a.app.Name
 		if rank, err := strconv.ParseInt(c.Visitor, 10, 64); err == nil {
 			found, err := c.reader(a).ByRank(ctx, name, target, rank)
+			if errors.Is(err, report.ErrElsewhere) {
+				return nil, fmt.Errorf("visitor number %d of %s came before, elsewhere, and is known by the number alone (footfall offset list)", rank, visit.Shown(target))
+			}
 			if errors.Is(err, report.ErrNobody) {
 				return nil, fmt.Errorf("%s has no visitor number %d", visit.Shown(target), rank)
 			}
