@@ -28,7 +28,7 @@ type ReportDay struct {
 	Hot int64
 }
 
-// Pages and what is shown of them of all time.
+// Pages and what is shown of them of all time. Those of a folder: WHERE app = 'demo' AND left(uri, 200) LIKE 'example.com/blog/%', as the index has them.
 type ReportPage struct {
 	// The app that counts it.
 	App string
