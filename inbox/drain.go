@@ -27,13 +27,13 @@ const (
 	openRows = 1000
 	// mostFailures is in how many turns counting may fail before it is given up for now.
 	mostFailures = 3
-	// A chunk makes room for visits that come for as long as yieldInBurst, so that a burst is taken
-	// in first. Where one has waited for longer than a burst, it does for yieldAtMost: counting then
-	// keeps up as far as it can.
-	burst        = 10 * time.Second
-	yieldInBurst = time.Second
-	yieldAtMost  = 250 * time.Millisecond
-	yieldLooks   = 5 * time.Millisecond
+	// A chunk makes room for visits that come for as long as yieldAtMost, so that a burst is taken
+	// in first. Where one has waited for longer than a burst, it does not: counting then keeps up as
+	// far as it can. Chunks in a burst are burstPart of others.
+	burst       = time.Minute
+	burstPart   = 8
+	yieldAtMost = time.Second
+	yieldLooks  = 5 * time.Millisecond
 )
 
 // drainer counts what is in the inbox.
@@ -203,18 +203,16 @@ func (d *drainer) countTurns(ctx context.Context, until int64) (taken int64, err
 	return taken, failed
 }
 
-// yield makes room for visits that wait to be written, here or to be counted.
-func (d *drainer) yield(ctx context.Context) {
-	if d.writer == nil {
-		return
+// yield makes room for visits that wait to be written, here or to be counted. It returns whether
+// they still come like that.
+func (d *drainer) yield(ctx context.Context) (burstGoesOn bool) {
+	if d.writer == nil || d.metrics.age() > burst {
+		return false
 	}
-	most := yieldInBurst
-	if d.metrics.age() > burst {
-		most = yieldAtMost
-	}
-	for end := time.Now().Add(most); (d.writer.isBusy() || d.recorder.Overflows()) && time.Now().Before(end); {
-		if !sleep(ctx, yieldLooks) {
-			return
+	for end := time.Now().Add(yieldAtMost); d.writer.isBusy() || d.recorder.Overflows(); {
+		if !time.Now().Before(end) || !sleep(ctx, yieldLooks) {
+			return true
 		}
 	}
+	return false
 }

@@ -25,8 +25,8 @@ func TestDrainingMakesRoom(t *testing.T) {
 		{"nobody comes", nil, 0, 0, 0},
 		{"few come", few, time.Hour, 0, 0},
 		{"many come for a moment", many, writeShould, 0, thickFor},
-		{"many come all the time", many, time.Hour, burst / 2, yieldInBurst},
-		{"and have for long", many, time.Hour, 2 * burst, yieldAtMost},
+		{"many come all the time", many, time.Hour, burst / 2, yieldAtMost},
+		{"and have for long", many, time.Hour, 2 * burst, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -45,13 +45,13 @@ func TestDrainingMakesRoom(t *testing.T) {
 				write()
 				var writes sync.WaitGroup
 				writes.Go(func() {
-					for time.Since(begin) < min(c.until, 2*yieldInBurst) {
+					for time.Since(begin) < min(c.until, 2*yieldAtMost) {
 						<-time.After(writeShould)
 						write()
 					}
 				})
 				defer writes.Wait()
-				d.yield(t.Context())
+				assert.Equal(t, c.room == yieldAtMost, d.yield(t.Context()), "the burst goes on")
 				assert.GreaterOrEqual(t, time.Since(begin), c.room)
 				assert.LessOrEqual(t, time.Since(begin), c.room+writeShould+yieldLooks)
 			})

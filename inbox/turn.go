@@ -26,6 +26,7 @@ type counting struct {
 	turn      int64
 	positions map[int32]*record.Position // by app, of the rows that were read last
 	chunk     record.Chunk
+	small     bool  // the next chunk is to be: visits come in a burst
 	taken     int64 // visits that were counted or passed by
 }
 
@@ -97,7 +98,7 @@ func (c *counting) take(ctx context.Context, r *db.InboxReadRow) error {
 		}
 		c.chunk.Visits = append(c.chunk.Visits, visitOf(r, i))
 		c.chunk.Steps = append(c.chunk.Steps, record.Step{Position: position, Next: next})
-		if len(c.chunk.Visits) >= c.recorder.ChunkVisits() {
+		if len(c.chunk.Visits) >= c.chunkVisits() {
 			if err := c.flush(ctx); err != nil {
 				return err
 			}
@@ -121,12 +122,21 @@ func visitOf(r *db.InboxReadRow, i int) record.Visit {
 	return v
 }
 
+// chunkVisits is how many visits the chunk should have. In a burst every answer waits for it that
+// comes meanwhile.
+func (c *counting) chunkVisits() int {
+	if c.small {
+		return max(c.recorder.ChunkVisits()/burstPart, 1)
+	}
+	return c.recorder.ChunkVisits()
+}
+
 // flush counts the chunk. An error says that not all of it was counted.
 func (c *counting) flush(ctx context.Context) error {
 	if len(c.chunk.Visits) == 0 {
 		return nil
 	}
-	if c.yield(ctx); ctx.Err() != nil {
+	if c.small = c.yield(ctx); ctx.Err() != nil {
 		return ctx.Err()
 	}
 	chunk := c.chunk

@@ -22,6 +22,10 @@ const (
 	// On a slow disk every batch may last longer than visits should wait: going sooner, few would
 	// ever be counted here.
 	letGoAfter = 100 * time.Millisecond
+	// restFor is how long a lane takes nothing that has another place to go to, once a visit would
+	// have had to wait there for too long: that place costs a fraction of what counting does, and
+	// a crowd comes sooner to its answers.
+	restFor = 2 * time.Second
 )
 
 // ErrOverloaded is the cause where a visit is not counted since it would wait for too long.
@@ -51,6 +55,7 @@ type lane struct {
 	waiting  []*waitingBatch // the last one gathers
 	pending  int             // visits in waiting, and in the batch that is being written
 	since    time.Time       // when the present batch was taken; zero: there is none
+	rests    time.Time       // until then it takes nothing that has another place to go to
 	pace     pace
 	expected int // about how many visits the next batch will have: room is made for them at once
 }
@@ -69,7 +74,11 @@ func (l *lane) accept(e entry) (*waitingBatch, int, error) {
 	if l.closed {
 		return nil, 0, visit.Errorf(visit.Unavailable, "", "the service is shutting down; try again")
 	}
+	if l.overflow && l.now().Before(l.rests) {
+		return nil, 0, tooMany(l.maxWait)
+	}
 	if wait := l.expectedWait(); wait > l.maxWait {
+		l.rests = l.now().Add(restFor)
 		return nil, 0, tooMany(wait)
 	}
 	if len(l.waiting) == 0 || len(l.waiting[len(l.waiting)-1].entries) == batchVisits {
