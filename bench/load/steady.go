@@ -48,7 +48,7 @@ func (s *Steady) Send(ctx context.Context) error {
 		s.Answered = mustBeOK
 	}
 	s.Waits = make([]time.Duration, s.Requests)
-	s.begin = time.Now()
+	s.begin, s.open, s.idle = time.Now(), 0, nil
 	if err := s.sendAll(ctx, cancel); err != nil {
 		cancel(err)
 	}
