@@ -151,6 +151,12 @@ func (c *chunks) write(chunk Chunk) []entry {
 		fail(entries, visit.Errorf(visit.Unavailable, "", "the service is shutting down; try again"))
 		return entries
 	}
+	// Whoever sends again what was counted, since the database was away before they could look,
+	// would have it counted from where the position is now.
+	if slices.ContainsFunc(entries, func(e entry) bool { return e.step.Position != nil && e.step.Next <= e.step.Position.Next }) {
+		fail(entries, ErrMoved)
+		return entries
+	}
 	begin := time.Now()
 	c.writer.write(entries)
 	c.metrics.sizes.Observe(float64(len(entries)))

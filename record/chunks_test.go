@@ -63,3 +63,30 @@ func TestChunksAreShortBesideOthers(t *testing.T) {
 	single(other, "b.example")
 	assert.Equal(t, short, chunk("b.example"), "after a visit of another instance")
 }
+
+// Whoever sends a chunk again of which a part was counted, since they could not look where its
+// position is, hears that it has moved: counted from there on, that part would count twice.
+func TestNothingOfAChunkCountsTwice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tables := dbtest.Open(t, w.url, db.Options{})
+	r := recorder(t, tables, Options{})
+	at := &Position{Position: db.Position{App: w.demo.App, Source: "test", Part: "0"}}
+	_, err := tables.OpenQueue(t.Context(), at.Position, 0)
+	require.NoError(t, err)
+	var c Chunk
+	for n := range 4 {
+		v := w.demo
+		v.Target, v.Visitor = visit.Target{Site: "a.example", Page: "a.example/"}, netip.AddrFrom4([4]byte{192, 0, 2, byte(n)})
+		c.Visits, c.Steps = append(c.Visits, v), append(c.Steps, Step{Position: at, Next: int64(n + 1)})
+	}
+	for _, result := range r.RecordChunk(Chunk{c.Visits[:2], c.Steps[:2]}) {
+		require.NoError(t, result.Err)
+	}
+	for _, result := range r.RecordChunk(c) {
+		require.ErrorIs(t, result.Err, ErrMoved)
+	}
+	results := r.RecordChunk(Chunk{c.Visits[2:], c.Steps[2:]})
+	require.NoError(t, results[1].Err)
+	assert.Equal(t, int64(4), results[1].Answer.Site.Hot)
+}

@@ -19,6 +19,7 @@ import (
 
 	"footfall/counter"
 	"footfall/intake/logs"
+	"footfall/record"
 	"footfall/visit"
 )
 
@@ -318,4 +319,24 @@ func TestStaticFiles(t *testing.T) {
 	} {
 		assert.Equal(t, want, isStatic([]byte(target)), target)
 	}
+}
+
+// What was counted of a chunk before the database went away is not sent again, also where nobody
+// can look how much that was: the positions have moved with it.
+func TestWhatIsCountedIsDroppedWithoutLooking(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	counting, err := d.counter.MayImport(t.Context(), "blog")
+	require.NoError(t, err)
+	c := &chunk{counting: counting, places: make([]Unread, 3)}
+	at := counting.PositionOf(&counter.Log{ID: 1, Next: 20})
+	for n := range 3 {
+		c.Visits, c.Steps = append(c.Visits, record.Visit{}), append(c.Steps, record.Step{Position: at, Next: int64(n+1) * 10})
+	}
+	away, cancel := context.WithCancel(t.Context())
+	cancel()
+	dropped, err := (&run{}).findPositions(away, c)
+	require.Error(t, err)
+	assert.Equal(t, int64(2), dropped)
+	assert.Len(t, c.Visits, 1)
 }

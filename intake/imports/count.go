@@ -283,7 +283,8 @@ func (c *chunk) dropCounted() int64 {
 	return int64(before - len(c.Visits))
 }
 
-// findPositions looks where the positions of a chunk are, and drops what was counted.
+// findPositions looks where the positions of a chunk are, and drops what was counted. Where it
+// cannot look, that is what is known to be.
 func (r *run) findPositions(ctx context.Context, c *chunk) (dropped int64, err error) {
 	asked := map[*record.Position]bool{}
 	for _, step := range c.Steps {
@@ -292,7 +293,7 @@ func (r *run) findPositions(ctx context.Context, c *chunk) (dropped int64, err e
 		}
 		asked[step.Position] = true
 		if err := c.counting.FindPosition(ctx, step.Position); err != nil {
-			return 0, err
+			return c.dropCounted(), err
 		}
 	}
 	return c.dropCounted(), nil
