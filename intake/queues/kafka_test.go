@@ -22,8 +22,6 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 )
 
-func kadmID(id [16]byte) string { return kadm.TopicID(id).String() }
-
 // Retention has removed what comes next: it is told, and what is there counts. Before anybody has
 // read a partition nothing of it is missing.
 func TestMessagesThatAreGone(t *testing.T) {
@@ -35,10 +33,7 @@ func TestMessagesThatAreGone(t *testing.T) {
 	for _, m := range visits(1, 100)[20:] {
 		w.note(m)
 	}
-	c := w.consume(w.address("").Connect)
-	w.comesTo()
-	c.stop()
-	w.counts()
+	w.consumeAll()
 
 	later := visits(2, 100)
 	w.send(0, later[:50]...)
@@ -49,11 +44,7 @@ func TestMessagesThatAreGone(t *testing.T) {
 	}
 	w.refused = len(w.rows("SELECT source FROM footfall.refused")) + 1 // the gap
 	w.send(0, later[50:]...)
-	c = w.consume(w.address("").Connect)
-	w.comesTo()
-	c.stop()
-	w.counts()
-	assert.Contains(t, c.log.String(), "messages=50")
+	assert.Contains(t, w.consumeAll().log.String(), "messages=50")
 	assert.Equal(t, []string{"100: the queue no longer has the messages from here up to 149, which were not counted: it kept them for too short a time"},
 		w.rows("SELECT position || ': ' || reason FROM footfall.refused WHERE beginning = ''"))
 }
@@ -63,21 +54,16 @@ func TestTopicIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.send(0, visits(1, 200)...)
-	c := w.consume(w.address("").Connect)
-	w.comesTo()
+	c := w.consume()
+	w.isCounted()
 	require.NoError(t, w.broker.DeleteTopic("visits"))
 	require.NoError(t, w.broker.CreateTopic("visits", partitions, nil))
 	w.send(0, visits(2, 100)...) // while it runs
-	w.comesTo()
-	c.stop()
-	w.counts()
+	w.finish(c)
 	require.NoError(t, w.broker.DeleteTopic("visits"))
 	require.NoError(t, w.broker.CreateTopic("visits", partitions, nil))
 	w.send(0, visits(3, 300)...) // and while it does not
-	c = w.consume(w.address("0").Connect)
-	w.comesTo()
-	c.stop()
-	w.counts()
+	w.finish(w.consumePartitions("0"))
 }
 
 // begunAt begins every part at a position.
@@ -92,7 +78,7 @@ func TestRebalanceWhileATopicIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.send(0, visits(1, 200)...)
-	source, err := w.address("").Connect(t.Context(), begunAt(150))
+	source, err := w.connect(w.queue, "")(t.Context(), begunAt(150))
 	require.NoError(t, err)
 	t.Cleanup(source.Close)
 	rebalance := func() error {
@@ -114,7 +100,7 @@ func TestTopicWithoutAnIDIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kfake.MaxVersions(kversion.V2_7_0()))
 	w.send(0, visits(1, 200)...)
-	c := w.consume(w.address("").Connect)
+	c := w.consume()
 	require.Eventually(t, func() bool {
 		return len(w.rows("SELECT part FROM footfall.positions WHERE next = 200")) == 1
 	}, time.Minute, 5*time.Millisecond)
@@ -127,7 +113,7 @@ func TestTopicWithoutAnIDIsMadeAnew(t *testing.T) {
 		}
 		return nil, nil, false
 	})
-	c = w.consume(w.address("0").Connect)
+	c = w.consumePartitions("0")
 	<-asks
 	require.NoError(t, w.broker.DeleteTopic("visits"))
 	require.NoError(t, w.broker.CreateTopic("visits", partitions, nil))
@@ -141,18 +127,14 @@ func TestTopicIsClosedToWhoReads(t *testing.T) {
 	w := newWorld(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "me", "secret"))
 	client := []kgo.Opt{kgo.SASL(plain.Auth{User: "me", Pass: "secret"}.AsMechanism())}
 	w.sendAs(client, 0, visits(1, 50)...)
-	a, faults := ParseAddress("kafka://me:secret@"+w.hosts+"/visits?sasl=plain", "", "", "blog")
-	require.Empty(t, faults)
-	c := w.consume(a.Connect)
-	w.comesTo()
+	c := w.consumeBy(w.connect("kafka://me:secret@HOST/visits?sasl=plain", ""))
+	w.isCounted()
 	not := w.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.SASLAuthenticate}, TopLevel: true, Err: kerr.SaslAuthenticationFailed, Count: -1})
 	w.conns.cut()
-	require.Eventually(t, func() bool { return strings.Contains(c.log.String(), "does not let this user in") }, time.Minute, time.Millisecond)
+	c.says("does not let this user in")
 	not.Remove()
 	w.sendAs(client, 1, visits(2, 50)...)
-	w.comesTo()
-	c.stop()
-	w.counts()
+	w.finish(c)
 }
 
 // Partitions are added while a group reads: they are read from their beginning.
@@ -160,8 +142,8 @@ func TestPartitionIsAdded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.send(0, visits(1, 50)...)
-	c := w.consume(w.address("").Connect)
-	w.comesTo()
+	c := w.consume()
+	w.isCounted()
 	client, err := kgo.NewClient(kgo.SeedBrokers(w.hosts))
 	require.NoError(t, err)
 	defer client.Close()
@@ -169,9 +151,7 @@ func TestPartitionIsAdded(t *testing.T) {
 	require.NoError(t, err)
 	w.send(partitions, visits(2, 50)...)
 	w.send(partitions+1, visits(3, 50)...)
-	w.comesTo()
-	c.stop()
-	w.counts()
+	w.finish(c)
 }
 
 // Producers give up what they have sent in a transaction, and commit other transactions, beside
@@ -182,7 +162,7 @@ func TestTransactions(t *testing.T) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(w.hosts), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.TransactionalID("producer"))
 	require.NoError(t, err)
 	defer client.Close()
-	c := w.consume(w.address("").Connect)
+	c := w.consume()
 	for n := range uint64(4) {
 		require.NoError(t, client.BeginTransaction())
 		sent, end := visits(n, 50), kgo.TransactionEndTry(n%2 == 0)
@@ -201,9 +181,7 @@ func TestTransactions(t *testing.T) {
 	}
 	last := visits(9, 10) // behind the end of the last transaction
 	w.send(0, last...)
-	w.comesTo()
-	c.stop()
-	w.counts()
+	w.finish(c)
 }
 
 // What is read ahead is bounded, however much waits and in however many partitions, of which a
@@ -218,8 +196,8 @@ func TestReadingAheadIsBounded(t *testing.T) {
 		w.send(p, slices.Repeat([]message{large(time.Now())}, 5)...)
 	}
 	h := &held{goOn: make(chan struct{})}
-	c := w.consume(func(ctx context.Context, parts Parts) (s Source, err error) {
-		if h.Source, err = w.address("").Connect(ctx, parts); err == nil {
+	c := w.consumeBy(func(ctx context.Context, parts Parts) (s Source, err error) {
+		if h.Source, err = w.connect(w.queue, "")(ctx, parts); err == nil {
 			h.fetched = h.Source.(*kafka).reads.BufferedFetchBytes
 		}
 		return h, err
@@ -227,9 +205,7 @@ func TestReadingAheadIsBounded(t *testing.T) {
 	require.Eventually(t, h.readAhead, time.Minute, time.Millisecond)
 	w.send(0, visits(1, 10)...)
 	close(h.goOn)
-	w.comesTo()
-	c.stop()
-	w.counts()
+	w.finish(c)
 	t.Logf("%d MiB of %d", h.most>>20, 5*parts*largeMessage>>20)
 	assert.LessOrEqual(t, h.most, int64(4*(fetchedAtOnce+largeMessage)))
 }
@@ -245,13 +221,11 @@ func TestPackedBatches(t *testing.T) {
 	for n, codec := range []kgo.CompressionCodec{kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(), kgo.ZstdCompression()} {
 		pack(codec, 1<<20, visits(uint64(n), 50)...) //nolint:gosec // small
 	}
-	c := w.consume(w.address("").Connect)
-	w.comesTo()
+	c := w.consume()
+	w.isCounted()
 	pack(kgo.ZstdCompression(), 100<<20, message{text: strings.Repeat(" ", unpackedAtMost+1), at: time.Now()})
 	w.send(0, visits(9, 50)...)
-	w.comesTo()
-	c.stop()
-	w.counts()
+	w.finish(c)
 	assert.Equal(t, []string{"200: the messages from 200 up to here are a batch that unpacks to more than 32 MiB: let producers make smaller ones"},
 		w.rows("SELECT position || ': ' || reason FROM footfall.refused WHERE beginning = ''"))
 }
@@ -262,12 +236,10 @@ func TestTruncatedPartition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.send(0, visits(1, 100)...)
-	c := w.consume(w.address("").Connect)
-	w.comesTo()
-	c.stop()
+	w.consumeAll()
 	w.exec("UPDATE footfall.positions SET next = 150 WHERE part = '0'")
 	for _, partitions := range []string{"", "0"} {
-		w.consume(w.address(partitions).Connect).endsWith("partition 0 of topic visits ends at offset 100, but was counted up to 150")
+		w.consumePartitions(partitions).endsWith("partition 0 of topic visits ends at offset 100, but was counted up to 150")
 	}
 	w.counts()
 }
@@ -315,28 +287,22 @@ func TestAddresses(t *testing.T) {
 func TestRefusedByTheBroker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", "me", "secret"))
-	connect := func(text string) Connect {
-		a, faults := ParseAddress(strings.ReplaceAll(text, "HOSTS", w.hosts), "", "", "blog")
-		require.Empty(t, faults)
-		return a.Connect
-	}
+	consume := func(queue, partitions string) *consumer { return w.consumeBy(w.connect(queue, partitions)) }
 	not := w.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.SASLAuthenticate}, TopLevel: true, Err: kerr.SaslAuthenticationFailed, Count: -1})
-	w.consume(connect("kafka://me:wrong@HOSTS/visits?sasl=scram-sha-512")).endsWith("does not let this user in")
+	consume("kafka://me:wrong@HOST/visits?sasl=scram-sha-512", "").endsWith("does not let this user in")
 	not.Remove()
-	w.consume(connect("kafka://me:secret@HOSTS/nothing?sasl=scram-sha-512")).endsWith("there is no topic nothing")
-	a, faults := ParseAddress("kafka://me:secret@"+w.hosts+"/visits?sasl=scram-sha-512", "7", "", "blog")
-	require.Empty(t, faults)
-	w.consume(a.Connect).endsWith("has no partition 7")
+	consume("kafka://me:secret@HOST/nothing?sasl=scram-sha-512", "").endsWith("there is no topic nothing")
+	consume("kafka://me:secret@HOST/visits?sasl=scram-sha-512", "7").endsWith("has no partition 7")
 	plainly := httptest.NewServer(nil)
 	defer plainly.Close()
-	w.consume(connect("kafkas://" + plainly.Listener.Addr().String() + "/visits")).endsWith("does not speak TLS")
+	consume("kafkas://"+plainly.Listener.Addr().String()+"/visits", "").endsWith("does not speak TLS")
 	web := httptest.NewTLSServer(nil)
 	defer web.Close()
 	secure, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.TLS(web.TLS.Clone()))
 	require.NoError(t, err)
 	defer secure.Close()
-	w.consume(connect("kafkas://" + secure.ListenAddrs()[0] + "/visits")).endsWith("certificate is not valid here")
-	c := w.consume(connect("kafka://me:secret@HOSTS/visits?sasl=scram-sha-512"))
-	require.Eventually(t, func() bool { return strings.Contains(c.log.String(), "the queue is read") }, time.Minute, time.Millisecond)
+	consume("kafkas://"+secure.ListenAddrs()[0]+"/visits", "").endsWith("certificate is not valid here")
+	c := consume("kafka://me:secret@HOST/visits?sasl=scram-sha-512", "")
+	c.says("the queue is read")
 	c.stop()
 }

@@ -24,13 +24,22 @@ type natsWorld struct {
 
 func newNATS(t *testing.T) *natsWorld {
 	t.Helper()
-	n := &natsWorld{world: newWorld(t), options: &server.Options{
+	n := &natsWorld{world: newTables(t), options: &server.Options{
 		Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoLog: true, NoSigs: true, MaxPayload: 8 << 20,
 		Users: []*server.User{{Username: "me", Password: "secret"}},
 	}}
 	n.start()
 	n.options.Port = n.server.Addr().(*net.TCPAddr).Port
+	n.queue, n.hosts = "nats://me:secret@HOST/visits", n.server.Addr().String()
 	n.make(jetstream.StreamConfig{Name: "visits", Subjects: []string{"visits"}})
+	n.ends = func() (string, map[string]int64) {
+		js, done := n.stream()
+		defer done()
+		stream, err := js.Stream(t.Context(), "visits")
+		require.NoError(t, err)
+		info := stream.CachedInfo()
+		return info.Created.UTC().Format(time.RFC3339Nano), map[string]int64{streamPart: int64(info.State.LastSeq) + 1} //nolint:gosec // small
+	}
 	return n
 }
 
@@ -41,7 +50,12 @@ func (n *natsWorld) start() {
 	require.NoError(n.t, err)
 	n.server.Start()
 	require.True(n.t, n.server.ReadyForConnections(time.Minute))
-	n.t.Cleanup(func() { n.server.Shutdown(); n.server.WaitForShutdown() })
+	n.t.Cleanup(n.stop)
+}
+
+func (n *natsWorld) stop() {
+	n.server.Shutdown()
+	n.server.WaitForShutdown()
 }
 
 func (n *natsWorld) stream() (jetstream.JetStream, func()) {
@@ -74,53 +88,24 @@ func (n *natsWorld) publish(seed uint64, messages int) {
 	}
 }
 
-func (n *natsWorld) connect(text string) Connect {
-	n.t.Helper()
-	a, faults := ParseAddress(strings.Replace(text, "HOST", strings.TrimPrefix(n.server.ClientURL(), "nats://"), 1), "", "", "blog")
-	require.Empty(n.t, faults)
-	return a.Connect
-}
-
-const natsQueue = "nats://me:secret@HOST/visits"
-
-// comesTo waits until the stream has been counted up to its end.
-func (n *natsWorld) comesTo() {
-	n.t.Helper()
-	js, done := n.stream()
-	defer done()
-	stream, err := js.Stream(n.t.Context(), "visits")
-	require.NoError(n.t, err)
-	info := stream.CachedInfo()
-	conn := n.conn()
-	require.Eventually(n.t, func() bool {
-		var next int64
-		err := conn.QueryRow(n.t.Context(), "SELECT next FROM footfall.positions WHERE source LIKE '%' || $1", info.Created.UTC().Format(time.RFC3339Nano)).Scan(&next)
-		return err == nil && next == int64(info.State.LastSeq)+1 //nolint:gosec // small
-	}, time.Minute, 5*time.Millisecond)
-}
-
 // A stream of JetStream is counted by two at once, each message once, whatever becomes of its
 // server.
 func TestStreamIsCounted(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
 	n.publish(1, 300)
-	a, b := n.consume(n.connect(natsQueue)), n.consume(n.connect(natsQueue))
-	n.comesTo()
+	a, b := n.consume(), n.consume()
+	n.isCounted()
 	n.publish(2, 300)
-	n.comesTo()
-	n.server.Shutdown()
-	n.server.WaitForShutdown()
+	n.isCounted()
+	n.stop()
 	n.start()
 	n.publish(3, 300)
-	n.comesTo()
+	n.isCounted()
 	a.stop()
 	b.stop()
 	n.publish(4, 100)
-	a = n.consume(n.connect(natsQueue))
-	n.comesTo()
-	a.stop()
-	n.counts()
+	n.consumeAll()
 }
 
 // Messages are gone that were not counted; a stream is made anew while it is read, and has another
@@ -129,8 +114,8 @@ func TestStreamThatIsPurgedAndMadeAnew(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
 	n.publish(1, 100)
-	c := n.consume(n.connect(natsQueue))
-	n.comesTo()
+	c := n.consume()
+	n.isCounted()
 	c.stop()
 	js, done := n.stream()
 	defer done()
@@ -143,17 +128,15 @@ func TestStreamThatIsPurgedAndMadeAnew(t *testing.T) {
 	require.NoError(t, stream.Purge(t.Context()))
 	n.refused++ // the gap
 	n.publish(2, 100)
-	c = n.consume(n.connect(natsQueue))
-	n.comesTo()
+	c = n.consume()
+	n.isCounted()
 	n.counts()
 	assert.Equal(t, []string{"101"}, n.rows("SELECT position::text FROM footfall.refused WHERE beginning = ''"))
 
 	require.NoError(t, js.DeleteStream(t.Context(), "visits"))
 	n.make(jetstream.StreamConfig{Name: "visits", Subjects: []string{"visits"}})
 	n.publish(3, 300)
-	n.comesTo()
-	c.stop()
-	n.counts()
+	n.finish(c)
 }
 
 // The machine of the server fails, which has the last messages in memory alone, while they are
@@ -162,16 +145,14 @@ func TestServerThatLosesMessages(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
 	n.publish(1, 100)
-	n.server.Shutdown()
-	n.server.WaitForShutdown()
+	n.stop()
 	before := t.TempDir()
 	require.NoError(t, os.CopyFS(before, os.DirFS(n.options.StoreDir)))
 	n.start()
-	c := n.consume(n.connect(natsQueue))
+	c := n.consume()
 	n.publish(2, 100)
-	n.comesTo()
-	n.server.Shutdown()
-	n.server.WaitForShutdown()
+	n.isCounted()
+	n.stop()
 	n.options.StoreDir = before
 	n.start()
 	c.endsWith("stream visits ends at sequence 100, but was counted up to 200")
@@ -182,16 +163,16 @@ func TestRefusedByTheServer(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
 	n.make(jetstream.StreamConfig{Name: "work", Subjects: []string{"work"}, Retention: jetstream.WorkQueuePolicy})
-	n.consume(n.connect("nats://me:wrong@HOST/visits")).endsWith("does not let this user in")
-	n.consume(n.connect("nats://me:secret@HOST/nothing")).endsWith("there is no stream nothing")
-	n.consume(n.connect("nats://me:secret@HOST/work")).endsWith("whose retention is limits")
-	n.consume(n.connect("tls://me:secret@HOST/visits")).endsWith("does not speak TLS")
+	n.consumeBy(n.connect("nats://me:wrong@HOST/visits", "")).endsWith("does not let this user in")
+	n.consumeBy(n.connect("nats://me:secret@HOST/nothing", "")).endsWith("there is no stream nothing")
+	n.consumeBy(n.connect("nats://me:secret@HOST/work", "")).endsWith("whose retention is limits")
+	n.consumeBy(n.connect("tls://me:secret@HOST/visits", "")).endsWith("does not speak TLS")
 	n.publish(1, 10)
-	c := n.consume(n.connect(natsQueue))
-	n.comesTo()
+	c := n.consume()
+	n.isCounted()
 	c.stop()
 	n.exec("UPDATE footfall.positions SET next = 50")
-	n.consume(n.connect(natsQueue)).endsWith("ends at sequence 10, but was counted up to 49")
+	n.consume().endsWith("ends at sequence 10, but was counted up to 49")
 }
 
 // What is read ahead is bounded, however much the stream has; a message that is larger than what is
@@ -212,8 +193,8 @@ func TestReadingAheadOfAStreamIsBounded(t *testing.T) {
 	}
 	n.refused = messages + 1
 	h := &held{goOn: make(chan struct{})}
-	c := n.consume(func(ctx context.Context, parts Parts) (s Source, err error) {
-		if h.Source, err = n.connect(natsQueue)(ctx, parts); err == nil {
+	c := n.consumeBy(func(ctx context.Context, parts Parts) (s Source, err error) {
+		if h.Source, err = n.connect(n.queue, "")(ctx, parts); err == nil {
 			reads := h.Source.(*stream).reads
 			h.fetched = func() int64 {
 				info, err := reads.Info(ctx)
@@ -226,9 +207,7 @@ func TestReadingAheadOfAStreamIsBounded(t *testing.T) {
 	require.Eventually(t, h.readAhead, time.Minute, time.Millisecond)
 	n.publish(1, 10)
 	close(h.goOn)
-	n.comesTo()
-	c.stop()
-	n.counts()
+	n.finish(c)
 	t.Logf("%d MiB of %d", h.most>>20, messages*largeMessage>>20)
 	assert.LessOrEqual(t, h.most, int64(4*(fetchedAtOnce+largeMessage)))
 }
@@ -239,8 +218,8 @@ func TestStreamIsClosedToWhoReads(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
 	n.publish(1, 50)
-	c := n.consume(n.connect(natsQueue))
-	n.comesTo()
+	c := n.consume()
+	n.isCounted()
 	js, done := n.stream()
 	defer done()
 	stream, err := js.Stream(t.Context(), "visits")
@@ -249,18 +228,16 @@ func TestStreamIsClosedToWhoReads(t *testing.T) {
 		require.NoError(t, stream.DeleteConsumer(t.Context(), name))
 	}
 	n.publish(2, 50)
-	n.comesTo()
+	n.isCounted()
 
 	users := n.options.Users
 	closed := n.options.Clone()
 	closed.Users = []*server.User{{Username: "me", Password: "other"}}
 	require.NoError(t, n.server.ReloadOptions(closed))
-	require.Eventually(t, func() bool { return strings.Contains(c.log.String(), "does not let this user in") }, time.Minute, time.Millisecond)
+	c.says("does not let this user in")
 	open := closed.Clone()
 	open.Users = users
 	require.NoError(t, n.server.ReloadOptions(open))
 	n.publish(3, 50)
-	n.comesTo()
-	c.stop()
-	n.counts()
+	n.finish(c)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -29,14 +30,17 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// world is a database whose app blog counts blog.example, and a broker with the topic visits, which
-// has three partitions.
+// world is a database whose app blog counts blog.example, and a queue of visits: the topic of a
+// broker, with three partitions, unless a test has another one.
 type world struct {
 	t      *testing.T
 	url    string
 	broker *kfake.Cluster
-	hosts  string
 	conns  *connections
+	queue  string // its address, with HOST for the servers
+	hosts  string // the servers
+	// ends returns what the queue's name ends with, and where each part ends that has messages.
+	ends func() (name string, ends map[string]int64)
 
 	mu      sync.Mutex // guards what follows
 	sent    map[string]*numbers
@@ -49,7 +53,10 @@ type numbers struct {
 	visits, people map[string]bool
 }
 
-const partitions = 3
+const (
+	partitions = 3
+	kafkaQueue = "kafka://HOST/visits"
+)
 
 func newWorld(t *testing.T, options ...kfake.Opt) *world {
 	t.Helper()
@@ -58,11 +65,20 @@ func newWorld(t *testing.T, options ...kfake.Opt) *world {
 	w.broker, err = kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.SeedTopics(partitions, "visits"), kfake.ListenFn(w.conns.listen)}, options...)...)
 	require.NoError(t, err)
 	t.Cleanup(w.broker.Close)
-	w.hosts = strings.Join(w.broker.ListenAddrs(), ",")
+	w.queue, w.hosts = kafkaQueue, strings.Join(w.broker.ListenAddrs(), ",")
+	w.ends = func() (string, map[string]int64) {
+		ends := map[string]int64{}
+		for _, p := range w.broker.PartitionInfos("visits") {
+			if p.HighWatermark > 0 {
+				ends[partOf(p.Partition)] = p.HighWatermark
+			}
+		}
+		return kadm.TopicID(w.broker.TopicInfo("visits").TopicID).String(), ends
+	}
 	return w
 }
 
-// newTables is a world without a broker.
+// newTables is a world without a queue.
 func newTables(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, conns: &connections{}, sent: map[string]*numbers{}}
@@ -112,6 +128,14 @@ func (l *listener) Accept() (net.Conn, error) {
 func (w *world) send(partition int32, messages ...message) {
 	w.t.Helper()
 	w.sendAs(nil, partition, messages...)
+}
+
+// sendToAll sends so many visits to each partition.
+func (w *world) sendToAll(seed uint64, n int) {
+	w.t.Helper()
+	for p := range int32(partitions) {
+		w.send(p, visits(seed+uint64(p), n)...)
+	}
 }
 
 // sendAs sends them as a client with some options.
@@ -176,11 +200,12 @@ func visits(seed uint64, n int) []message {
 	return messages
 }
 
-func (w *world) address(partitions string) *Address {
+// connect opens a queue of the servers.
+func (w *world) connect(queue, partitions string) Connect {
 	w.t.Helper()
-	a, faults := ParseAddress("kafka://"+w.hosts+"/visits", partitions, "", "blog")
+	a, faults := ParseAddress(strings.Replace(queue, "HOST", w.hosts, 1), partitions, "", "blog")
 	require.Empty(w.t, faults)
-	return a
+	return a.Connect
 }
 
 // consumer is one that runs.
@@ -225,7 +250,15 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-func (w *world) consume(connect Connect) *consumer { return w.consumeOn(w.url, connect) }
+// consume starts a consumer of the queue.
+func (w *world) consume() *consumer { return w.consumePartitions("") }
+
+func (w *world) consumePartitions(partitions string) *consumer {
+	w.t.Helper()
+	return w.consumeBy(w.connect(w.queue, partitions))
+}
+
+func (w *world) consumeBy(connect Connect) *consumer { return w.consumeOn(w.url, connect) }
 
 // consumeOn starts a consumer on a way to the database.
 func (w *world) consumeOn(url string, connect Connect) *consumer {
@@ -264,6 +297,12 @@ func (c *consumer) endsWith(words string) {
 	}
 }
 
+// says waits until a consumer has logged some words.
+func (c *consumer) says(words string) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool { return strings.Contains(c.log.String(), words) }, time.Minute, time.Millisecond)
+}
+
 func (w *world) conn() *pgx.Conn {
 	w.t.Helper()
 	conn, err := pgx.Connect(w.t.Context(), w.url)
@@ -288,19 +327,13 @@ func (w *world) exec(sql string, args ...any) {
 	require.NoError(w.t, err)
 }
 
-// comesTo waits until all partitions have been counted up to their ends.
-func (w *world) comesTo() {
+// isCounted waits until the queue has been counted up to its end.
+func (w *world) isCounted() {
 	w.t.Helper()
 	conn := w.conn()
-	id := w.broker.TopicInfo("visits").TopicID
-	ends := map[string]int64{}
-	for _, p := range w.broker.PartitionInfos("visits") {
-		if p.HighWatermark > 0 {
-			ends[partOf(p.Partition)] = p.HighWatermark
-		}
-	}
+	name, ends := w.ends()
 	require.Eventually(w.t, func() bool {
-		rows, err := conn.Query(w.t.Context(), "SELECT part, next FROM footfall.positions WHERE source LIKE '%' || $1", kadmID(id))
+		rows, err := conn.Query(w.t.Context(), "SELECT part, next FROM footfall.positions WHERE source LIKE '%' || $1", name)
 		if err != nil {
 			return false
 		}
@@ -336,24 +369,38 @@ func (w *world) counts() {
 	require.Zero(w.t, proof.Violations)
 }
 
+// finish waits until the queue has been counted up to its end, ends its consumers, and holds the
+// tables against what was sent.
+func (w *world) finish(consumers ...*consumer) {
+	w.t.Helper()
+	w.isCounted()
+	for _, c := range consumers {
+		c.stop()
+	}
+	w.counts()
+}
+
+// consumeAll counts what is in the queue by a consumer that ends then.
+func (w *world) consumeAll() *consumer {
+	w.t.Helper()
+	c := w.consume()
+	w.finish(c)
+	return c
+}
+
 func TestQueueIsCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for p := range int32(partitions) {
-		w.send(p, visits(uint64(p), 300)...)
-	}
-	c := w.consume(w.address("").Connect)
-	w.comesTo()
+	w.sendToAll(0, 300)
+	c := w.consume()
+	w.isCounted()
 	w.counts()
 	w.send(1, visits(7, 100)...)
-	w.comesTo()
+	w.isCounted()
 	c.stop()
 	assert.Contains(t, c.log.String(), "could not be counted")
 	w.send(2, visits(8, 100)...)
-	c = w.consume(w.address("").Connect)
-	w.comesTo()
-	c.stop()
-	w.counts()
+	w.consumeAll()
 }
 
 // What the broker says was committed is asked by nobody.
@@ -366,68 +413,48 @@ func TestCommittedOffsetsAreNotBelieved(t *testing.T) {
 	client.PollRecords(t.Context(), 100)
 	require.NoError(t, client.CommitUncommittedOffsets(t.Context()))
 	client.Close()
-	c := w.consume(w.address("").Connect)
-	w.comesTo()
-	c.stop()
-	w.counts()
+	w.consumeAll()
 }
 
 // Two read the same partitions at once.
 func TestTwoConsumersAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for p := range int32(partitions) {
-		w.send(p, visits(uint64(p), 700)...)
-	}
-	a, b := w.consume(w.address("0,1,2").Connect), w.consume(w.address("2, 1,0").Connect)
-	for p := range int32(partitions) {
-		w.send(p, visits(uint64(p)+9, 700)...)
-	}
-	w.comesTo()
-	a.stop()
-	b.stop()
-	w.counts()
+	w.sendToAll(0, 700)
+	a, b := w.consumePartitions("0,1,2"), w.consumePartitions("2, 1,0")
+	w.sendToAll(9, 700)
+	w.finish(a, b)
 }
 
 // Consumers come into the group and leave it while messages come.
 func TestRebalances(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	running := []*consumer{w.consume(w.address("").Connect)}
+	running := []*consumer{w.consume()}
 	for round := range uint64(6) {
-		for p := range int32(partitions) {
-			w.send(p, visits(round*10+uint64(p), 150)...)
-		}
+		w.sendToAll(round*10, 150)
 		if round%2 == 0 {
-			running = append(running, w.consume(w.address("").Connect))
+			running = append(running, w.consume())
 		} else {
 			running[0].stop()
 			running = running[1:]
 		}
 	}
-	w.comesTo()
-	for _, c := range running {
-		c.stop()
-	}
-	w.counts()
+	w.finish(running...)
 }
 
 // Who is behind is shown by whoever reads a partition, and by nobody who has read it before.
 func TestOnlyWhatIsReadIsShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for p := range int32(partitions) {
-		w.send(p, visits(uint64(p), 20)...)
-	}
-	first := w.consume(w.address("").Connect)
-	w.comesTo()
+	w.sendToAll(0, 20)
+	first := w.consume()
+	w.isCounted()
 	require.Eventually(t, func() bool { return len(first.behind()) == partitions }, time.Minute, 5*time.Millisecond)
-	second := w.consume(w.address("").Connect)
+	second := w.consume()
 	require.Eventually(t, func() bool { return len(first.behind()) < partitions }, time.Minute, 5*time.Millisecond)
-	for p := range int32(partitions) {
-		w.send(p, visits(uint64(p)+9, 20)...)
-	}
-	w.comesTo()
+	w.sendToAll(9, 20)
+	w.isCounted()
 	require.Eventually(t, func() bool {
 		both := slices.Sorted(slices.Values(append(first.behind(), second.behind()...)))
 		return slices.Equal(both, []string{"0", "1", "2"})
@@ -513,40 +540,36 @@ func TestConsumerThatComesBackLate(t *testing.T) {
 	w := newWorld(t)
 	w.send(0, visits(1, 400)...)
 	has, goOn := make(chan struct{}), make(chan struct{})
-	first := w.consume(func(ctx context.Context, parts Parts) (Source, error) {
-		s, err := w.address("0").Connect(ctx, parts)
+	first := w.consumeBy(func(ctx context.Context, parts Parts) (Source, error) {
+		s, err := w.connect(w.queue, "0")(ctx, parts)
 		return &late{s, has, goOn}, err
 	})
 	<-has
 	w.send(0, visits(2, 400)...)
-	second := w.consume(w.address("0").Connect)
-	w.comesTo()
+	second := w.consumePartitions("0")
+	w.isCounted()
 	second.stop()
 	close(goOn)
 	w.send(0, visits(3, 100)...)
-	w.comesTo()
-	first.stop()
-	w.counts()
+	w.finish(first)
 }
 
 func TestBrokerGoesAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c := w.consume(w.address("").Connect)
+	c := w.consume()
 	for round := range uint64(5) {
 		w.send(int32(round%partitions), visits(round, 300)...) //nolint:gosec // small
 		w.conns.cut()
 	}
-	w.comesTo()
-	c.stop()
-	w.counts()
+	w.finish(c)
 }
 
 func TestDatabaseGoesAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	network, through := dbtest.NewNetwork(t, w.url)
-	c := w.consumeOn(through, w.address("").Connect)
+	c := w.consumeOn(through, w.connect(w.queue, ""))
 	for round := range uint64(5) {
 		w.send(int32(round%partitions), visits(round, 300)...) //nolint:gosec // small
 		network.Cut()
@@ -554,9 +577,7 @@ func TestDatabaseGoesAway(t *testing.T) {
 	network.LeadTo("postgres://nobody@127.0.0.1:1/nowhere")
 	network.Cut()
 	w.send(0, visits(9, 300)...)
-	require.Eventually(t, func() bool { return strings.Contains(c.log.String(), "waits") }, time.Minute, time.Millisecond)
+	c.says("waits")
 	network.LeadTo(w.url)
-	w.comesTo()
-	c.stop()
-	w.counts()
+	w.finish(c)
 }

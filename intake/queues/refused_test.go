@@ -44,10 +44,7 @@ func TestMessagesThatCannotBeCounted(t *testing.T) {
 	messages = append(messages, message{text: good.text, at: now.Add(time.Hour)}, message{text: good.text, at: now.AddDate(0, 0, -90)},
 		message{text: good.text, at: time.UnixMilli(-1)}) // as old producers have it
 	w.send(0, messages...)
-	c := w.consume(w.address("").Connect)
-	w.comesTo()
-	c.stop()
-	w.counts()
+	c := w.consumeAll()
 	kept := strings.Join(w.rows("SELECT position || ' ' || reason || ' | ' || beginning FROM footfall.refused ORDER BY position"), "\n")
 	t.Log(kept)
 	for _, secret := range []string{"alice", "203.0.113", "203%2E0", "3fff"} {
@@ -72,8 +69,8 @@ func TestRefusedMessagesAreBounded(t *testing.T) {
 	}
 	w.send(0, bad...)
 	w.send(1, bad[:10]...)
-	c := w.consume(w.address("").Connect)
-	w.comesTo()
+	c := w.consume()
+	w.isCounted()
 	c.stop()
 	assert.Equal(t, []string{"0 1500 2499 1000", "1 0 9 10"},
 		w.rows("SELECT concat_ws(' ', part, min(position), max(position), count(*)) FROM footfall.refused GROUP BY part ORDER BY part"))
@@ -93,12 +90,10 @@ func TestHeldAppIsWaitedFor(t *testing.T) {
 	_, err = tx.Exec(t.Context(), "SELECT footfall.hold_app_days(id) FROM footfall.apps WHERE name = 'blog'")
 	require.NoError(t, err)
 	w.send(0, visits(1, 200)...)
-	c := w.consume(w.address("").Connect)
-	require.Eventually(t, func() bool { return strings.Contains(c.log.String(), "waits") }, time.Minute, time.Millisecond)
+	c := w.consume()
+	c.says("waits")
 	require.NoError(t, tx.Rollback(t.Context()))
-	w.comesTo()
-	c.stop()
-	w.counts()
+	w.finish(c)
 }
 
 // Whoever is erased leaves nothing among refused messages, and no app does that is deleted. Its
@@ -107,8 +102,8 @@ func TestErasingTakesRefusedMessagesAlong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.send(0, visits(1, 100)...)
-	c := w.consume(w.address("").Connect)
-	w.comesTo()
+	c := w.consume()
+	w.isCounted()
 	admin := counter.NewAdmin(dbtest.Open(t, w.url, db.Options{}), nil)
 	_, err := admin.EraseVisitor(t.Context(), "blog", "192.0.2.1")
 	require.NoError(t, err)
@@ -122,7 +117,7 @@ func TestErasingTakesRefusedMessagesAlong(t *testing.T) {
 	w.send(0, visits(2, 100)...)
 	c.endsWith("blog")
 	assert.Equal(t, []string{"0 0"}, w.rows("SELECT concat_ws(' ', (SELECT count(*) FROM footfall.refused), (SELECT count(*) FROM footfall.positions))"))
-	w.consume(w.address("").Connect).endsWith("blog")
+	w.consume().endsWith("blog")
 }
 
 // A batch lets go of refused messages of two parts, while a visitor is erased with all of them: none
