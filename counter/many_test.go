@@ -196,23 +196,23 @@ func TestChunkOfTwoSources(t *testing.T) {
 	}
 	first, second, third := open(), open(), open()
 	items := anyItems(rand.New(rand.NewPCG(3, 3)), 40)
-	of := func(at [2]*record.Position, turn int, items []counter.Item) record.Chunk {
+	of := func(at [2]*record.Position, turn int, from int64, items []counter.Item) record.Chunk {
 		chunk := chunkOf(t, g, nil, items...)
 		for i := range items {
-			chunk.Steps = append(chunk.Steps, record.Step{Position: at[(i+turn)%2], Next: int64(i) + 1})
+			chunk.Steps = append(chunk.Steps, record.Step{Position: at[(i+turn)%2], Next: from + int64(i) + 1})
 		}
 		return chunk
 	}
-	for _, got := range g.Record(of(first, 0, items)) {
+	for _, got := range g.Record(of(first, 0, 0, items)) {
 		require.NoError(t, got.Err)
 	}
 	require.Equal(t, [2]int64{39, 40}, [2]int64{first[0].Next, first[1].Next})
-	for _, got := range g.Record(of(second, 1, items[:20])) {
+	for _, got := range g.Record(of(second, 1, 0, items[:20])) {
 		require.ErrorIs(t, got.Err, record.ErrMoved)
 	}
 	require.Equal(t, [2]int64{39, 40}, [2]int64{second[0].Next, second[1].Next})
 	third[0].Next = 39 // one of two is where the chunk takes it to be
-	for _, got := range g.Record(of(third, 0, items)) {
+	for _, got := range g.Record(of(third, 0, 40, items)) {
 		require.ErrorIs(t, got.Err, record.ErrMoved)
 	}
 	require.Equal(t, int64(40), third[1].Next)
