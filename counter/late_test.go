@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -154,11 +153,7 @@ func (in *instance) told(t *testing.T) (all []string) {
 		`SELECT format('%s from %s to %s: %s', uri, f.day_id, u.day_id, (report.uniques('demo', p.uri, f.day_id, u.day_id)).uniques)
 		 FROM pages AS p, (SELECT DISTINCT day_id FROM days) AS f, (SELECT DISTINCT day_id FROM days) AS u WHERE f.day_id <= u.day_id AND p.app_id = 1 ORDER BY uri, f.day_id, u.day_id`,
 	} {
-		rows, err := conn.Query(context.Background(), sql)
-		require.NoError(t, err)
-		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		require.NoError(t, err)
-		for _, line := range lines {
+		for _, line := range dbtest.Column[string](t, conn, sql) {
 			if !strings.HasPrefix(line, "b.example") {
 				all = append(all, line)
 			}
@@ -503,9 +498,5 @@ func TestPauseBeginsAfterWhatIsKeptWasNoted(t *testing.T) {
 
 func (in *instance) list(t *testing.T, sql string) []string {
 	t.Helper()
-	rows, err := in.conn(t).Query(context.Background(), sql)
-	require.NoError(t, err)
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
-	return lines
+	return dbtest.Column[string](t, in.conn(t), sql)
 }

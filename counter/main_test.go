@@ -1,7 +1,6 @@
 package counter_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -57,30 +56,12 @@ type instance struct {
 	url     string
 	clock   *clock
 	metrics *prometheus.Registry
-	log     *warnings
+	log     *dbtest.Log // from the level of a warning on
 
 	pool struct { // what tables returns
 		once sync.Once
 		*pgxpool.Pool
 	}
-}
-
-// warnings are what an instance has logged from the level of a warning on.
-type warnings struct {
-	mu   sync.Mutex // guards text
-	text bytes.Buffer
-}
-
-func (w *warnings) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.Write(p)
-}
-
-func (w *warnings) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.String()
 }
 
 // warnsOfNoBatch checks that no batch was worth a warning: what it met is expected, and so is what
@@ -140,7 +121,7 @@ func (w way) newInstance(t testing.TB, o counter.Options) *instance {
 // startOn starts one more counter on a database. Its filter has read the tables when this returns.
 func (w way) startOn(t testing.TB, url string, o counter.Options) *instance {
 	t.Helper()
-	in := &instance{url: url, clock: newClock(), db: dbtest.Open(t, url, db.Options{}), metrics: prometheus.NewRegistry(), log: new(warnings)}
+	in := &instance{url: url, clock: newClock(), db: dbtest.Open(t, url, db.Options{}), metrics: prometheus.NewRegistry(), log: new(dbtest.Log)}
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(in.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
@@ -197,12 +178,7 @@ func (in *instance) count(t *testing.T, ip, uri string) visit.Answer {
 // conn is a connection of the test's own, past everything of Footfall's but the schema.
 func (in *instance) conn(t testing.TB) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(context.Background(), in.url)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	_, err = conn.Exec(context.Background(), "SET search_path = footfall")
-	require.NoError(t, err)
-	return conn
+	return dbtest.Connect(t, in.url)
 }
 
 // tables is conn for statements that need no session of their own.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -180,12 +179,7 @@ func newStorm(t *testing.T) *storm {
 
 // open opens the database under a name by which its connections are known.
 func (s *storm) open(name string) *db.DB {
-	named, err := url.Parse(s.url)
-	require.NoError(s, err)
-	q := named.Query()
-	q.Set("application_name", "storm "+name)
-	named.RawQuery = q.Encode()
-	return dbtest.Open(s.T, named.String(), db.Options{})
+	return dbtest.Open(s.T, dbtest.With(s.T, s.url, "application_name", "storm "+name), db.Options{})
 }
 
 // start starts an instance whose clock is ahead of the slowest one. One of them has its visits go

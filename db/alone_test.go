@@ -17,7 +17,7 @@ import (
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	here, there, conn := dbtest.Open(t, url, db.Options{}), dbtest.Open(t, url, db.Options{}), connect(t, url)
+	here, there, conn := dbtest.Open(t, url, db.Options{}), dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := errors.New("gone wrong")
 	mine, err := here.Alone(ctx, db.Retaining, func() error {

@@ -151,7 +151,7 @@ func TestDidCommitWaitsForARunningTransaction(t *testing.T) {
 func TestInternAgreesWhoeverComesFirst(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	conn := connect(t, url)
+	conn := dbtest.Connect(t, url)
 	exec(t, conn, `INSERT INTO apps (name) VALUES ('shop')`)
 	var pages, sites []string
 	for i := range 50 {
@@ -243,8 +243,8 @@ func TestNewcomersAloneComeOutTheSame(t *testing.T) {
 func TestProbeNeedsRoom(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
-	needSuperuser(t, conn)
-	err := dbtest.Open(t, with(t, url, "temp_file_limit", "8kB"), db.Options{}).Probe(t.Context())
+	dbtest.NeedSuperuser(t, conn)
+	err := dbtest.Open(t, dbtest.With(t, url, "temp_file_limit", "8kB"), db.Options{}).Probe(t.Context())
 	require.ErrorContains(t, err, "temp_file_limit")
 	assertNothingCounted(t, conn)
 	require.NoError(t, dbtest.Open(t, url, db.Options{}).Probe(t.Context()))

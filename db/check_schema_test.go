@@ -67,7 +67,7 @@ func TestCheckSchema(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := dbtest.New(t)
-			conn := connect(t, url)
+			conn := dbtest.Connect(t, url)
 			if c.spoil != nil {
 				c.spoil(t, dbtest.Open(t, url, db.Options{}), conn)
 			}
@@ -94,13 +94,13 @@ func TestCheckSchema(t *testing.T) {
 func TestCheckSchemaMakesNothing(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)
-	conn := connect(t, url)
+	conn := dbtest.Connect(t, url)
 	d := dbtest.Open(t, url, db.Options{})
 	for _, have := range []string{"", "footfall"} {
 		if have != "" {
 			exec(t, conn, `CREATE SCHEMA footfall`) // an administrator may have prepared it
 		}
 		require.ErrorContains(t, d.CheckSchema(t.Context()), "the database has no schema of Footfall's: type `footfall migrate up`")
-		assert.Empty(t, queryAll[string](t, conn, `SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('footfall')`))
+		assert.Empty(t, dbtest.Column[string](t, conn, `SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('footfall')`))
 	}
 }

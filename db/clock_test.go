@@ -103,5 +103,5 @@ func TestClockAheadDeletesNothing(t *testing.T) {
 		require.NoError(t, d.KeepDayKey(t.Context(), utc(ago), make([]byte, 32)))
 	}
 	require.NoError(t, d.Queries().DayKeysForget(t.Context(), 20991231))
-	require.Equal(t, []int32{utc(1), utc(0)}, queryAll[int32](t, conn, `SELECT day_id FROM day_keys ORDER BY 1`))
+	require.Equal(t, []int32{utc(1), utc(0)}, dbtest.Column[int32](t, conn, `SELECT day_id FROM day_keys ORDER BY 1`))
 }

@@ -36,7 +36,7 @@ func inFile(t *testing.T, conn *pgx.Conn, path string, bytes []byte) bool {
 func TestDeletedDayKeysLeaveNothingInTheFile(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	d, conn := dbtest.Open(t, url, db.Options{}), connect(t, url)
+	d, conn := dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
 	const days = 60
 	path := func() string { return query[string](t, conn, `SELECT pg_relation_filepath('day_keys')`) }
 	for ago := days; ago >= 0; ago-- {
@@ -74,7 +74,7 @@ func TestDeletedDayKeysLeaveNothingInTheFile(t *testing.T) {
 func TestDayKeysBesideTheirDeletion(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	d, conn := dbtest.Open(t, url, db.Options{}), connect(t, url)
+	d, conn := dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
 	today, key := dayBefore(0)
 	past, _ := dayBefore(7)
 	require.NoError(t, d.KeepDayKey(t.Context(), today, key))
@@ -96,7 +96,7 @@ func TestDayKeysBesideTheirDeletion(t *testing.T) {
 			})
 		}
 		all.Wait()
-		assert.Equal(t, []int32{today}, queryAll[int32](t, conn, `SELECT day_id FROM day_keys`))
+		assert.Equal(t, []int32{today}, dbtest.Column[int32](t, conn, `SELECT day_id FROM day_keys`))
 	}
 	disperse()
 

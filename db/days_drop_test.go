@@ -43,8 +43,8 @@ func TestOneOfManyDropsADay(t *testing.T) {
 	close(start)
 	all.Wait()
 	assert.Equal(t, int32(1), dropped.Load(), "callers that dropped the day")
-	assert.Equal(t, []string{"visits_20190630"}, queryAll[string](t, conn, `SELECT relname FROM pg_class WHERE relname ~ '^visits_[0-9]+$'`))
-	assert.Equal(t, []int32{today + 1}, queryAll[int32](t, conn, `SELECT day_id FROM visits`))
+	assert.Equal(t, []string{"visits_20190630"}, dbtest.Column[string](t, conn, `SELECT relname FROM pg_class WHERE relname ~ '^visits_[0-9]+$'`))
+	assert.Equal(t, []int32{today + 1}, dbtest.Column[int32](t, conn, `SELECT day_id FROM visits`))
 
 	made, err := d.Queries().VisitsDayMake(t.Context(), today)
 	require.NoError(t, err)
@@ -125,7 +125,7 @@ func TestOnlyPartitionsOfVisitsAreDropped(t *testing.T) {
 		require.NoError(t, err)
 		assert.False(t, dropped, day)
 	}
-	assert.Len(t, queryAll[string](t, conn, `SELECT relname FROM pg_class WHERE relname ~ '^visits_2019070[123]$'`), 3)
+	assert.Len(t, dbtest.Column[string](t, conn, `SELECT relname FROM pg_class WHERE relname ~ '^visits_2019070[123]$'`), 3)
 	dropped, err := d.Queries().DayDrop(t.Context(), 20190704)
 	require.NoError(t, err)
 	assert.True(t, dropped, "the day that it holds counts, not its name")
@@ -148,7 +148,7 @@ func TestPartitionFunctionsTakeNoNamesFromTheirCaller(t *testing.T) {
 	exec(t, conn, `GRANT INSERT ON trap.caught TO PUBLIC`)
 	exec(t, conn, `GRANT USAGE ON SCHEMA trap TO PUBLIC`)
 
-	caller := connect(t, withLogin(t, url, user))
+	caller := dbtest.Connect(t, withLogin(t, url, user))
 	exec(t, caller, `SET search_path = pg_temp, trap, pg_catalog, footfall`)
 	for _, decoy := range []string{
 		`FUNCTION trap.format(text, text) RETURNS text AS 'INSERT INTO trap.caught VALUES (''format''); SELECT NULL::text'`,
@@ -185,11 +185,11 @@ func TestPartitionFunctionsTakeNoNamesFromTheirCaller(t *testing.T) {
 	require.True(t, query[bool](t, caller, `SELECT footfall.drop_visits_day(20190702)`))
 	require.False(t, query[bool](t, caller, `SELECT footfall.drop_visits_day(20190702)`))
 
-	assert.Empty(t, queryAll[string](t, conn, `SELECT what FROM trap.caught`), "what ran in the owner's name")
-	assert.Equal(t, []string{"footfall.visits_20190701"}, queryAll[string](t, conn, `
+	assert.Empty(t, dbtest.Column[string](t, conn, `SELECT what FROM trap.caught`), "what ran in the owner's name")
+	assert.Equal(t, []string{"footfall.visits_20190701"}, dbtest.Column[string](t, conn, `
 		SELECT relnamespace::regnamespace || '.' || relname FROM pg_class AS c JOIN pg_inherits AS i ON i.inhrelid = c.oid
 		WHERE i.inhparent = 'footfall.visits'::regclass AND c.relowner = (SELECT relowner FROM pg_class WHERE oid = 'footfall.visits'::regclass)`))
-	assert.Len(t, queryAll[string](t, conn, `SELECT relname FROM pg_class WHERE relname IN ('visits_20190629', 'visits_20190702')`), 2, "the caller's own tables stay")
+	assert.Len(t, dbtest.Column[string](t, conn, `SELECT relname FROM pg_class WHERE relname IN ('visits_20190629', 'visits_20190702')`), 2, "the caller's own tables stay")
 	_, err := caller.Exec(t.Context(), `DELETE FROM footfall.visits`)
 	assert.Equal(t, insufficientPrivilege, code(err))
 }

@@ -68,7 +68,7 @@ func TestWhatIsNoDayIsRefused(t *testing.T) {
 		_, err := d.Queries().VisitsDayMake(t.Context(), day)
 		assert.Equal(t, db.FaultData, db.FaultOf(err), "%d: %v", day, err)
 	}
-	assert.Equal(t, []string{"visits_20190629"}, queryAll[string](t, conn,
+	assert.Equal(t, []string{"visits_20190629"}, dbtest.Column[string](t, conn,
 		`SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r' AND relname LIKE 'visits%'`))
 }
 

@@ -27,7 +27,7 @@ type far struct{ near, url string }
 // through a network that can vanish.
 func (f far) database(t *testing.T, name string) (near string, h *dbtest.Network, through string) {
 	t.Helper()
-	exec(t, connect(t, f.near), `CREATE DATABASE `+name+` TEMPLATE template0 ENCODING 'UTF8'`)
+	exec(t, dbtest.Connect(t, f.near), `CREATE DATABASE `+name+` TEMPLATE template0 ENCODING 'UTF8'`)
 	near = inDatabase(t, f.near, name)
 	_, err := dbtest.Open(t, near, db.Options{}).MigrateUp(t.Context())
 	require.NoError(t, err)
@@ -53,7 +53,7 @@ const sessions = `SELECT count(*) FROM pg_stat_activity WHERE application_name =
 func (f far) testClientVanishes(t *testing.T) {
 	t.Parallel()
 	near, hole, far := f.database(t, "client")
-	d, conn := dbtest.Open(t, near, db.Options{}), connect(t, near)
+	d, conn := dbtest.Open(t, near, db.Options{}), dbtest.Connect(t, near)
 	o := deadSoon
 	o.Readers, o.Writers = 1, 1
 	client := dbtest.Open(t, far, o)

@@ -27,17 +27,6 @@ func write(t *testing.T, d *db.DB, b *db.Batch) db.Fault {
 	return db.FaultOf(err)
 }
 
-// with adds a setting of the session to a URL.
-func with(t *testing.T, address, setting, value string) string {
-	t.Helper()
-	u, err := url.Parse(address)
-	require.NoError(t, err)
-	q := u.Query()
-	q.Set(setting, value)
-	u.RawQuery = q.Encode()
-	return u.String()
-}
-
 func TestFaultNone(t *testing.T) {
 	t.Parallel()
 	url, _ := fixture(t)
@@ -48,7 +37,7 @@ func TestFaultOfLockTimeout(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	begin(t, url, lockCounters, 2)
-	d := dbtest.Open(t, with(t, url, "lock_timeout", "10ms"), db.Options{})
+	d := dbtest.Open(t, dbtest.With(t, url, "lock_timeout", "10ms"), db.Options{})
 	assert.Equal(t, db.FaultBusy, write(t, d, visitBatch("192.0.2.1", 1, 2)))
 	assertNothingCounted(t, conn)
 }
@@ -60,8 +49,8 @@ func TestFaultOfDeadlock(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	second := begin(t, url, lockCounters, 2)
-	third := begin(t, with(t, url, "deadlock_timeout", "10min"), lockCounters, 3)
-	d := dbtest.Open(t, with(t, url, "deadlock_timeout", "10ms"), db.Options{})
+	third := begin(t, dbtest.With(t, url, "deadlock_timeout", "10min"), lockCounters, 3)
+	d := dbtest.Open(t, dbtest.With(t, url, "deadlock_timeout", "10ms"), db.Options{})
 	fault := async(t, func() db.Fault { return write(t, d, visitBatch("192.0.2.1", 1, 2, 3)) })
 	awaitBlocked(t, conn, 1)
 	other := async(t, func() error { _, err := third.Exec(context.Background(), lockCounters, 1); return err })
@@ -238,7 +227,7 @@ func TestBatchesWaitForTheDisk(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	for value, want := range map[string]string{"off": "on", "local": "local"} {
-		d := dbtest.Open(t, with(t, url, "synchronous_commit", value), db.Options{})
+		d := dbtest.Open(t, dbtest.With(t, url, "synchronous_commit", value), db.Options{})
 		_, err := conn.Exec(t.Context(), `CREATE TABLE IF NOT EXISTS heard (setting text);
 			CREATE OR REPLACE FUNCTION hear() RETURNS trigger LANGUAGE plpgsql AS $$
 			BEGIN INSERT INTO footfall.heard VALUES (current_setting('synchronous_commit')); RETURN NULL; END $$;

@@ -25,14 +25,14 @@ const functionOIDs = `
 func TestFunctionsAreMadeAgainWhenTheirFilesChange(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	d, conn := dbtest.Open(t, url, db.Options{}), connect(t, url)
-	whole, before := catalog(t, conn), queryAll[string](t, conn, functionOIDs)
+	d, conn := dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
+	whole, before := catalog(t, conn), dbtest.Column[string](t, conn, functionOIDs)
 	require.NotEmpty(t, before)
 
 	applied, err := d.MigrateUp(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, applied)
-	require.Equal(t, before, queryAll[string](t, conn, functionOIDs), "nothing has changed")
+	require.Equal(t, before, dbtest.Column[string](t, conn, functionOIDs), "nothing has changed")
 
 	exec(t, conn, otherFunctions)
 	exec(t, conn, `CREATE FUNCTION outdated() RETURNS integer LANGUAGE sql AS 'SELECT 1'`)
@@ -41,11 +41,11 @@ func TestFunctionsAreMadeAgainWhenTheirFilesChange(t *testing.T) {
 	applied, err = d.MigrateUp(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{"functions and views"}, applied)
-	require.Equal(t, []string{"ours"}, queryAll[string](t, conn, `SELECT relname::text FROM pg_class WHERE oid = 'report.ours'::regclass`),
+	require.Equal(t, []string{"ours"}, dbtest.Column[string](t, conn, `SELECT relname::text FROM pg_class WHERE oid = 'report.ours'::regclass`),
 		"what somebody else has made stays")
 	exec(t, conn, `DROP VIEW report.ours`)
 	require.Equal(t, whole, catalog(t, conn), "what no file makes any more is gone")
-	after := queryAll[string](t, conn, functionOIDs)
+	after := dbtest.Column[string](t, conn, functionOIDs)
 	for _, line := range after {
 		if assert.NotContains(t, line, "outdated") && !standsWithATable(line) {
 			assert.NotContains(t, before, line, "made anew")
@@ -92,14 +92,14 @@ func TestReportsSayHowTargetsAreWritten(t *testing.T) {
 func TestFunctionsStayWhereSomebodyHasBuiltOnThem(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	d, conn := dbtest.Open(t, url, db.Options{}), connect(t, url)
+	d, conn := dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
 	exec(t, conn, `CREATE VIEW report.weekly AS SELECT app, target, sum(pv) AS pv FROM report.days GROUP BY app, target`)
 	exec(t, conn, otherFunctions)
-	before := queryAll[string](t, conn, functionOIDs)
+	before := dbtest.Column[string](t, conn, functionOIDs)
 	_, err := d.MigrateUp(t.Context())
 	require.ErrorContains(t, err, "report.days")
 	require.ErrorContains(t, d.CheckSchema(t.Context()), "functions and views are not those of this footfall: type `footfall migrate up`")
-	require.Equal(t, before, queryAll[string](t, conn, functionOIDs), "all of them stay")
+	require.Equal(t, before, dbtest.Column[string](t, conn, functionOIDs), "all of them stay")
 	exec(t, conn, `DROP VIEW report.weekly`)
 	_, err = d.MigrateUp(t.Context())
 	require.NoError(t, err)
@@ -108,7 +108,7 @@ func TestFunctionsStayWhereSomebodyHasBuiltOnThem(t *testing.T) {
 func TestFiveInstancesMakeFunctionsAtOnce(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	exec(t, connect(t, url), otherFunctions)
+	exec(t, dbtest.Connect(t, url), otherFunctions)
 	var made [5][]string
 	var all sync.WaitGroup
 	for i := range made {
@@ -143,11 +143,11 @@ func TestReportsAndBatchesBesideNewFunctions(t *testing.T) {
 	url, conn := fixture(t)
 	needRole(t, conn, "footfall_report")
 	d, service := dbtest.Open(t, url, db.Options{}), dbtest.Open(t, withRole(t, url, "footfall_app"), db.Options{})
-	reader := connect(t, withRole(t, url, "footfall_report"))
+	reader := dbtest.Connect(t, withRole(t, url, "footfall_report"))
 	const readers = 3
 	asking := [readers]func(i int) error{}
 	for n := range asking {
-		own := connect(t, withRole(t, url, "footfall_report"))
+		own := dbtest.Connect(t, withRole(t, url, "footfall_report"))
 		asking[n] = func(i int) error {
 			_, err := own.Exec(context.Background(), reports[i%len(reports)])
 			return err
@@ -209,7 +209,7 @@ func TestForeignStepsAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := dbtest.New(t)
-			d, conn := dbtest.Open(t, url, db.Options{}), connect(t, url)
+			d, conn := dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
 			exec(t, conn, spoil)
 			before := catalog(t, conn)
 			_, up := d.MigrateUp(t.Context())

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"footfall/db"
@@ -19,19 +18,6 @@ import (
 // today is the day of most batches here; its partition exists wherever fixture made the tables
 // ready.
 const today = 20190629
-
-// connect opens a connection beside those of the code under test.
-func connect(t *testing.T, url string) *pgx.Conn {
-	t.Helper()
-	cfg, err := pgx.ParseConfig(url)
-	require.NoError(t, err)
-	cfg.RuntimeParams["search_path"] = db.Schema
-	cfg.RuntimeParams["application_name"] = "test"
-	conn, err := pgx.ConnectConfig(t.Context(), cfg)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, conn.Close(context.Background())) })
-	return conn
-}
 
 func exec(t *testing.T, conn *pgx.Conn, sql string, args ...any) {
 	t.Helper()
@@ -45,21 +31,12 @@ func query[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) (value 
 	return value
 }
 
-func queryAll[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) []T {
-	t.Helper()
-	rows, err := conn.Query(t.Context(), sql, args...)
-	require.NoError(t, err, sql)
-	values, err := pgx.CollectRows(rows, pgx.RowTo[T])
-	require.NoError(t, err, sql)
-	return values
-}
-
 // fixture is a migrated database with one app, targets 1 (a site), 2 and 3 (its pages), each with
 // its counters, and a partition for today.
 func fixture(t *testing.T) (url string, conn *pgx.Conn) {
 	t.Helper()
 	url = dbtest.New(t)
-	conn = connect(t, url)
+	conn = dbtest.Connect(t, url)
 	exec(t, conn, `
 		INSERT INTO apps (name) VALUES ('shop');
 		INSERT INTO pages (app_id, uri) VALUES (1, 'example.com');
@@ -108,7 +85,7 @@ func onDay(b *db.Batch, day int32) *db.Batch {
 // it open.
 func begin(t *testing.T, url, sql string, args ...any) pgx.Tx {
 	t.Helper()
-	tx, err := connect(t, url).Begin(t.Context())
+	tx, err := dbtest.Connect(t, url).Begin(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
 	_, err = tx.Exec(t.Context(), sql, args...)
@@ -142,7 +119,7 @@ func receive[T any](t *testing.T, from <-chan T, what string) (value T) {
 func awaitBlocked(t *testing.T, conn *pgx.Conn, sessions int) (pid int32) {
 	t.Helper()
 	eventually(t, func() bool {
-		pids := queryAll[int32](t, conn, `SELECT pid FROM pg_stat_activity
+		pids := dbtest.Column[int32](t, conn, `SELECT pid FROM pg_stat_activity
 			WHERE datname = current_database() AND wait_event_type = 'Lock'`)
 		if len(pids) != sessions {
 			return false

@@ -17,7 +17,7 @@ import (
 func TestCallersWhoLeaveCostNoConnection(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	conn := connect(t, url)
+	conn := dbtest.Connect(t, url)
 	d := dbtest.Open(t, url, db.Options{Readers: 1})
 	ask := func(ctx context.Context) error {
 		return d.Read(ctx, func(q *db.Queries) error {

@@ -18,7 +18,7 @@ import (
 func TestMigrationsGoUpAndDownAndUpAgain(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)
-	d, conn := dbtest.Open(t, url, db.Options{}), connect(t, url)
+	d, conn := dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
 
 	applied, err := d.MigrateUp(t.Context())
 	require.NoError(t, err)
@@ -94,7 +94,7 @@ func TestFiveInstancesMigrateAtOnce(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 1, migrated, "instances that applied something: %q", applied)
-	assert.Equal(t, catalog(t, connect(t, dbtest.New(t))), catalog(t, connect(t, url)))
+	assert.Equal(t, catalog(t, dbtest.Connect(t, dbtest.New(t))), catalog(t, dbtest.Connect(t, url)))
 }
 
 // A step that has to wait for a long transaction keeps nobody else waiting, and is applied when
@@ -102,8 +102,8 @@ func TestFiveInstancesMigrateAtOnce(t *testing.T) {
 func TestStepsWaitForALongTransaction(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	var log syncBuffer
-	d, conn := dbtest.Open(t, url, db.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}), connect(t, url)
+	var log dbtest.Log
+	d, conn := dbtest.Open(t, url, db.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}), dbtest.Connect(t, url)
 	exec(t, conn, `INSERT INTO apps (name) VALUES ('shop')`)
 	down := func() error { _, err := d.MigrateDown(t.Context()); return err }
 	up := func() error { _, err := d.MigrateUp(t.Context()); return err }
@@ -133,7 +133,7 @@ func TestStepsWaitForALongTransaction(t *testing.T) {
 func TestMigrationGivesUp(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	d, conn := dbtest.Open(t, url, db.Options{LockPatience: time.Millisecond}), connect(t, url)
+	d, conn := dbtest.Open(t, url, db.Options{LockPatience: time.Millisecond}), dbtest.Connect(t, url)
 	exec(t, conn, otherFunctions)
 	begin(t, url, `SELECT FROM report.sites`)
 	_, err := d.MigrateUp(t.Context())
@@ -155,28 +155,10 @@ func stepsOf(t *testing.T, d *db.DB) (names []string) {
 	return names
 }
 
-// syncBuffer collects a log that goroutines write.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 func TestSchemaOfNewerBinaryIsRefused(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	conn := connect(t, url)
+	conn := dbtest.Connect(t, url)
 	exec(t, conn, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, true)`)
 	_, err := dbtest.Open(t, url, db.Options{}).MigrateUp(t.Context())
 	require.ErrorContains(t, err, "version 9999")
@@ -186,7 +168,7 @@ func TestSchemaOfNewerBinaryIsRefused(t *testing.T) {
 func TestEncodingOtherThanUTF8IsRefused(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)
-	conn := connect(t, url)
+	conn := dbtest.Connect(t, url)
 	name := query[string](t, conn, `SELECT current_database()`)
 	quoted := pgx.Identifier{name + "_ascii"}.Sanitize()
 	exec(t, conn, `CREATE DATABASE `+quoted+` TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'`)
@@ -207,7 +189,7 @@ func TestSimpleProtocolIsRefused(t *testing.T) {
 func TestSessionsAreInAnOddTimeZone(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{dbtest.New(t), dbtest.Empty(t)} {
-		assert.Equal(t, dbtest.TimeZone, query[string](t, connect(t, url), `SHOW timezone`))
+		assert.Equal(t, dbtest.TimeZone, query[string](t, dbtest.Connect(t, url), `SHOW timezone`))
 	}
 }
 
@@ -215,7 +197,7 @@ func TestSessionsAreInAnOddTimeZone(t *testing.T) {
 // itself spells it.
 func catalog(t *testing.T, conn *pgx.Conn) []string {
 	t.Helper()
-	return queryAll[string](t, conn, `
+	return dbtest.Column[string](t, conn, `
 		WITH schemas AS (
 			SELECT oid FROM pg_namespace WHERE nspname IN ('footfall', 'report')
 		), tables AS (

@@ -20,7 +20,7 @@ import (
 func TestPagesAfterAreInOrder(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	conn := connect(t, url)
+	conn := dbtest.Connect(t, url)
 	exec(t, conn, `INSERT INTO apps (name) VALUES ('shop')`)
 	exec(t, conn, `INSERT INTO pages (app_id, uri) VALUES (1, 'example.com')`)
 	long := "example.com/" + strings.Repeat("long/", 50)
@@ -58,14 +58,14 @@ func TestPagesAfterAreInOrder(t *testing.T) {
 func TestAppsCountAsTheyBegan(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	conn, maker := connect(t, url), connect(t, url)
+	conn, maker := dbtest.Connect(t, url), dbtest.Connect(t, url)
 	exec(t, conn, `INSERT INTO apps (name) VALUES ('shop')`)
 	exec(t, conn, `UPDATE apps SET tz = 'Europe/Berlin'`)
 	tx, err := maker.Begin(t.Context())
 	require.NoError(t, err)
 	exec(t, maker, `INSERT INTO pages (app_id, uri) VALUES (1, 'example.com')`)
 	changed := make(chan error, 1)
-	changer := connect(t, url)
+	changer := dbtest.Connect(t, url)
 	go func() {
 		_, err := changer.Exec(t.Context(), `UPDATE apps SET tz = 'UTC'`)
 		changed <- err

@@ -126,7 +126,7 @@ func planOfAStatementPreparedAfter(t *testing.T, state string) {
 func TestPlanOfPagesFindPreparedOnAnEmptyTable(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	conn := connect(t, url)
+	conn := dbtest.Connect(t, url)
 	exec(t, conn, `ALTER TABLE pages SET (autovacuum_enabled = false)`)
 	exec(t, conn, `VACUUM ANALYZE pages`)
 	exec(t, conn, `INSERT INTO apps (name) VALUES ('shop')`)
@@ -160,7 +160,7 @@ func TestPlanOfPagesFindPreparedOnAnEmptyTable(t *testing.T) {
 // first by name.
 func TestPlanOfPagesInOrder(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, dbtest.New(t))
+	conn := dbtest.Connect(t, dbtest.New(t))
 	exec(t, conn, `INSERT INTO apps (name) VALUES ('large'), ('small')`)
 	exec(t, conn, `INSERT INTO pages (app_id, uri) SELECT 1, 's' || n || '.example' FROM generate_series(1, 200) AS n`)
 	exec(t, conn, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, s.id, s.uri || '/' || n FROM pages AS s, generate_series(1, $1) AS n`,

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/db"
+	"footfall/db/dbtest"
 )
 
 // letGo does what a running service does once a day, after serveVisits. The connection is the
@@ -28,7 +29,7 @@ func letGo(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	}
 	exec(t, owner, `UPDATE days AS d SET site_id = p.site_id FROM pages AS p WHERE p.id = d.page_id`)
 	tops := func() []string {
-		return queryAll[string](t, owner, `SELECT to_jsonb(t)::text FROM tops AS t ORDER BY 1`)
+		return dbtest.Column[string](t, owner, `SELECT to_jsonb(t)::text FROM tops AS t ORDER BY 1`)
 	}
 	exec(t, owner, `DELETE FROM tops`)
 	exec(t, owner, `SELECT make_tops(only_day => $1)`, today)
@@ -129,5 +130,5 @@ func TestSketchesMerge(t *testing.T) {
 			(2, 20190629, '{65, 130, 320}'), (3, 20190629, '{67, 129, 400}'), (2, 20190630, '{65}'), (3, 20190701, '{65}')`)
 	exec(t, conn, `SELECT merge_sketches(2, 3)`)
 	assert.Equal(t, []string{"3 20190629 {67,130,320,400}", "3 20190630 {65}", "3 20190701 {65}"},
-		queryAll[string](t, conn, `SELECT page_id || ' ' || day_id || ' ' || entries::text FROM sketches ORDER BY page_id, day_id`))
+		dbtest.Column[string](t, conn, `SELECT page_id || ' ' || day_id || ' ' || entries::text FROM sketches ORDER BY page_id, day_id`))
 }

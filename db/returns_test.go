@@ -57,7 +57,7 @@ func newHistories(t *testing.T) *histories {
 // alone and of all at once, and the links themselves with table came.
 func (h *histories) check(t *testing.T, when string) {
 	t.Helper()
-	assert.Empty(t, queryAll[string](t, h.conn, `
+	assert.Empty(t, dbtest.Column[string](t, h.conn, `
 		WITH edges AS (SELECT unnest($1::integer[]) AS day)
 		SELECT format('target %s of %s from %s to %s: %s, but %s came', s.page_id, a.targets, f.day, t.day, s, w)
 		FROM (SELECT ARRAY[id] AS targets FROM pages UNION ALL SELECT array_agg(id) FROM pages) a
@@ -68,14 +68,14 @@ func (h *histories) check(t *testing.T, when string) {
 			FROM expected WHERE page_id = s.page_id AND day_id BETWEEN f.day AND t.day
 		) w
 		WHERE s::text <> w::text`, append([]int32{0, 20190631, 20200230, 20201300, 99991231}, daysOfReturns...)), when)
-	assert.Empty(t, queryAll[string](t, h.conn, `
+	assert.Empty(t, dbtest.Column[string](t, h.conn, `
 		SELECT format('%s on %s after %s: %s returned, but %s came', page_id, day_id, previous_day, r.visitors, e.visitors)
 		FROM returns r FULL JOIN (
 			SELECT page_id, day_id, previous_day, count(*) AS visitors
 			FROM expected WHERE previous_day IS NOT NULL GROUP BY page_id, day_id, previous_day
 		) e USING (page_id, day_id, previous_day)
 		WHERE r.visitors IS DISTINCT FROM e.visitors`), when)
-	assert.Empty(t, queryAll[string](t, h.conn, `
+	assert.Empty(t, dbtest.Column[string](t, h.conn, `
 		SELECT concat_ws(' ', p.uri, r.day_id, r.previous_day, r.visitors)
 		FROM returns AS r JOIN pages AS p ON p.id = r.page_id
 		EXCEPT ALL
@@ -113,24 +113,24 @@ func TestReturnsArePackedWithoutALoss(t *testing.T) {
 
 	h.closeDays(t, daysOfReturns[:9])
 	assert.Positive(t, h.pack(t, 1, 2))
-	assert.Len(t, queryAll[int32](t, h.conn, `SELECT day_id FROM packed_returns`), 2, "one day of a target at a time, however many are closed")
+	assert.Len(t, dbtest.Column[int32](t, h.conn, `SELECT day_id FROM packed_returns`), 2, "one day of a target at a time, however many are closed")
 	h.check(t, "most left")
 	left := query[int64](t, h.conn, `SELECT count(*) FROM open_returns WHERE day_id <= $1`, daysOfReturns[8])
 	require.Positive(t, left)
 	assert.Equal(t, left, h.pack(t, 1000, 10), "it goes on where it ended")
 	h.check(t, "two thirds of the days packed")
-	require.NotEmpty(t, queryAll[int32](t, h.conn, `SELECT day_id FROM open_returns`), "days that are not closed")
+	require.NotEmpty(t, dbtest.Column[int32](t, h.conn, `SELECT day_id FROM open_returns`), "days that are not closed")
 
 	h.closeDays(t, daysOfReturns)
 	h.pack(t, 7, 1000)
-	assert.Empty(t, queryAll[int32](t, h.conn, `SELECT day_id FROM open_returns`))
+	assert.Empty(t, dbtest.Column[int32](t, h.conn, `SELECT day_id FROM open_returns`))
 	h.check(t, "all packed")
 
 	// Somebody has counted for a closed day, more than one bit more.
 	exec(t, h.conn, `INSERT INTO open_returns VALUES (2, 20200304, 20190629, 1000), (2, 20200304, 20200303, 1), (2, 20190629, 20180629, 1)`)
-	before := queryAll[string](t, h.conn, `SELECT format('%s %s %s', day_id, previous_day, sum(visitors)) FROM returns WHERE page_id = 2 GROUP BY day_id, previous_day ORDER BY 1`)
+	before := dbtest.Column[string](t, h.conn, `SELECT format('%s %s %s', day_id, previous_day, sum(visitors)) FROM returns WHERE page_id = 2 GROUP BY day_id, previous_day ORDER BY 1`)
 	assert.EqualValues(t, 3, h.pack(t, 1000, 10))
-	assert.Equal(t, before, queryAll[string](t, h.conn, `SELECT format('%s %s %s', day_id, previous_day, visitors) FROM returns WHERE page_id = 2 ORDER BY 1`))
+	assert.Equal(t, before, dbtest.Column[string](t, h.conn, `SELECT format('%s %s %s', day_id, previous_day, visitors) FROM returns WHERE page_id = 2 ORDER BY 1`))
 }
 
 // Links of closed days can be raised and lowered, as a late visit needs: what was counted in any
@@ -147,14 +147,14 @@ func TestPackedReturnsAreRaisedAndLowered(t *testing.T) {
 
 	// All that has returned on a day is taken away again.
 	exec(t, h.conn, `SELECT add_packed_returns(array_agg(page_id), array_agg(day_id), array_agg(previous_day), array_agg(-visitors)) FROM returns WHERE day_id = 20200304`)
-	assert.Empty(t, queryAll[int64](t, h.conn, `SELECT page_id FROM packed_returns WHERE day_id = 20200304`))
+	assert.Empty(t, dbtest.Column[int64](t, h.conn, `SELECT page_id FROM packed_returns WHERE day_id = 20200304`))
 }
 
 // countLate counts a visitor of a target on a day, if they are not counted there yet: with p the
 // visitor's day before it and n the one after, the link from n to p becomes two.
 func (h *histories) countLate(t *testing.T, page int64, visitor int, day int32) {
 	t.Helper()
-	days := queryAll[int32](t, h.conn, `SELECT day_id FROM came WHERE page_id = $1 AND visitor = $2 ORDER BY 1`, page, visitor)
+	days := dbtest.Column[int32](t, h.conn, `SELECT day_id FROM came WHERE page_id = $1 AND visitor = $2 ORDER BY 1`, page, visitor)
 	at, was := slices.BinarySearch(days, day)
 	if was {
 		return
@@ -204,8 +204,8 @@ func TestPackingWaitsForTheCounters(t *testing.T) {
 	awaitBlocked(t, conn, 1)
 	require.NoError(t, late.Commit(t.Context()))
 	require.NoError(t, receive(t, packed, "packing"))
-	assert.Equal(t, []string{"20190627 4", "20190628 8"}, queryAll[string](t, conn, `SELECT previous_day || ' ' || visitors FROM returns ORDER BY 1`))
-	assert.Empty(t, queryAll[int32](t, conn, `SELECT day_id FROM open_returns`))
+	assert.Equal(t, []string{"20190627 4", "20190628 8"}, dbtest.Column[string](t, conn, `SELECT previous_day || ' ' || visitors FROM returns ORDER BY 1`))
+	assert.Empty(t, dbtest.Column[int32](t, conn, `SELECT day_id FROM open_returns`))
 }
 
 // Packing that is killed has changed nothing, and whoever counts for the day meanwhile is
@@ -220,15 +220,15 @@ func TestPackingIsKilled(t *testing.T) {
 	exec(t, conn, `INSERT INTO open_returns VALUES (1, $1, 20190627, 4), (2, $1, 20190627, 4)`, today)
 	const links = `SELECT format('%s %s %s', page_id, previous_day, sum(visitors)) FROM returns GROUP BY page_id, previous_day ORDER BY 1`
 	packing := begin(t, url, `SELECT pack_returns(0, 10)`)
-	require.Equal(t, []string{"1 20190627 4", "2 20190627 4"}, queryAll[string](t, conn, links))
+	require.Equal(t, []string{"1 20190627 4", "2 20190627 4"}, dbtest.Column[string](t, conn, links))
 	counted := async(t, func() error { return d.Write(context.Background(), visitBatch("192.0.2.1", 1, 2), &db.Outcome{}) })
 	awaitBlocked(t, conn, 1)
 	exec(t, conn, `SELECT pg_terminate_backend($1)`, packing.Conn().PgConn().PID())
 	require.NoError(t, receive(t, counted, "the batch"))
-	require.Equal(t, []string{"1 20190627 5", "2 20190627 5"}, queryAll[string](t, conn, links))
+	require.Equal(t, []string{"1 20190627 5", "2 20190627 5"}, dbtest.Column[string](t, conn, links))
 
 	packed, err := d.Queries().ReturnsPack(t.Context(), db.ReturnsPackParams{N: 10})
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, packed.Packed)
-	require.Equal(t, []string{"1 20190627 5", "2 20190627 5"}, queryAll[string](t, conn, links))
+	require.Equal(t, []string{"1 20190627 5", "2 20190627 5"}, dbtest.Column[string](t, conn, links))
 }

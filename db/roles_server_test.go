@@ -21,7 +21,7 @@ import (
 func ownServer(t *testing.T) (url string, admin *pgx.Conn) {
 	t.Helper()
 	url = dbtest.Own(t, dbtest.OwnDir(t), "").URL()
-	return url, connect(t, url)
+	return url, dbtest.Connect(t, url)
 }
 
 // inDatabase is the URL of another database of the server.
@@ -48,7 +48,7 @@ func TestOwnerWhoMayNotMakeRoles(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"footfall_app", "footfall_report"}, missing)
 	require.NoError(t, keeper.CheckSchema(t.Context()))
-	owner := connect(t, withLogin(t, url, "keeper"))
+	owner := dbtest.Connect(t, withLogin(t, url, "keeper"))
 	exec(t, owner, `CREATE VIEW report.names AS SELECT name FROM footfall.apps`)
 
 	exec(t, admin, `CREATE ROLE footfall_app`)
@@ -63,8 +63,8 @@ func TestOwnerWhoMayNotMakeRoles(t *testing.T) {
 	applied, err = keeper.MigrateUp(t.Context())
 	require.NoError(t, err)
 	assert.Empty(t, applied)
-	reader := connect(t, withRole(t, url, "footfall_report"))
-	queryAll[string](t, reader, `SELECT name FROM report.names`) // made before the role was
+	reader := dbtest.Connect(t, withRole(t, url, "footfall_report"))
+	dbtest.Column[string](t, reader, `SELECT name FROM report.names`) // made before the role was
 
 	exec(t, owner, `INSERT INTO apps (name) VALUES ('shop')`)
 	exec(t, owner, `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('a'), '{count}')`)
@@ -86,7 +86,7 @@ func TestManyDatabasesMakeTheRolesAtOnce(t *testing.T) {
 	for i := range opened {
 		name := fmt.Sprintf("site_%d", i)
 		exec(t, admin, `CREATE DATABASE `+name+` TEMPLATE template0 ENCODING 'UTF8'`)
-		opened[i], conns[i] = dbtest.Open(t, inDatabase(t, url, name), db.Options{}), connect(t, inDatabase(t, url, name))
+		opened[i], conns[i] = dbtest.Open(t, inDatabase(t, url, name), db.Options{}), dbtest.Connect(t, inDatabase(t, url, name))
 		all.Go(func() {
 			_, err := opened[i].MigrateUp(t.Context())
 			assert.NoError(t, err)

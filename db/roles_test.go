@@ -43,7 +43,7 @@ func withLogin(t *testing.T, url, user string) string {
 // newLogin makes a user that is a member of a role, for the length of the test.
 func newLogin(t *testing.T, conn *pgx.Conn, memberOf string) (user string) {
 	t.Helper()
-	needSuperuser(t, conn)
+	dbtest.NeedSuperuser(t, conn)
 	unique := make([]byte, 6)
 	_, _ = rand.Read(unique) // never fails
 	user = "footfall_test_" + hex.EncodeToString(unique)
@@ -53,15 +53,6 @@ func newLogin(t *testing.T, conn *pgx.Conn, memberOf string) (user string) {
 		assert.NoError(t, err)
 	})
 	return user
-}
-
-// needSuperuser skips a test of roles where the server that was named for the tests is closed to
-// it.
-func needSuperuser(t *testing.T, conn *pgx.Conn) {
-	t.Helper()
-	if query[string](t, conn, `SELECT current_setting('is_superuser')`) != "on" {
-		t.Skip("the tests' user is not a superuser: it cannot take over other roles")
-	}
 }
 
 // code is the SQLSTATE of an error.
@@ -86,7 +77,7 @@ func TestServiceCountsAsFootfallApp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, conn := fixture(t)
-			needSuperuser(t, conn)
+			dbtest.NeedSuperuser(t, conn)
 			exec(t, conn, `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('a'), '{count}')`)
 			serveOn(t, dbtest.Open(t, from(t, url, conn), db.Options{}), conn)
 		})
@@ -271,7 +262,7 @@ func TestServiceMayDoNoMore(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
 	needRole(t, conn, "footfall_app")
-	service := connect(t, url)
+	service := dbtest.Connect(t, url)
 	exec(t, service, `SET ROLE footfall_app`)
 	for _, sql := range notForTheService {
 		_, err := service.Exec(t.Context(), `BEGIN; `+sql)
@@ -286,16 +277,16 @@ func TestServiceMayDoNoMore(t *testing.T) {
 // needRole skips a test where its session cannot take over a role.
 func needRole(t *testing.T, conn *pgx.Conn, role string) {
 	t.Helper()
-	needSuperuser(t, conn)
+	dbtest.NeedSuperuser(t, conn)
 	require.True(t, query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1 AND NOT rolcanlogin)`, role),
 		"migrating as a superuser makes the role")
 }
 
 func TestEveryTableIsTheServicesUnlessNamedHere(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, dbtest.New(t))
+	conn := dbtest.Connect(t, dbtest.New(t))
 	needRole(t, conn, "footfall_app")
-	others := queryAll[string](t, conn, `
+	others := dbtest.Column[string](t, conn, `
 		SELECT relname FROM pg_class
 		WHERE relnamespace = 'footfall'::regnamespace AND relkind IN ('r', 'p', 'v', 'm') AND NOT relispartition
 		  AND NOT has_table_privilege('footfall_app', oid, 'SELECT')
@@ -307,7 +298,7 @@ func TestEveryTableIsTheServicesUnlessNamedHere(t *testing.T) {
 // own schemas give.
 func rightsOf(t *testing.T, conn *pgx.Conn, role string) []string {
 	t.Helper()
-	return queryAll[string](t, conn, `
+	return dbtest.Column[string](t, conn, `
 		WITH granted AS (
 			SELECT 'schema ' || nspname AS what, nspacl AS acl, nspname AS schema FROM pg_namespace
 			UNION ALL
@@ -345,13 +336,13 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 	exec(t, conn, `CREATE VIEW report.uris AS SELECT uri FROM footfall.pages`)
 	exec(t, conn, `CREATE FUNCTION report.one() RETURNS integer LANGUAGE sql AS 'SELECT 1'`)
 
-	reader := connect(t, url)
+	reader := dbtest.Connect(t, url)
 	exec(t, reader, `SET ROLE footfall_report`)
-	assert.Len(t, queryAll[string](t, reader, `SELECT uri FROM report.uris`), 3, "a view that was made later")
+	assert.Len(t, dbtest.Column[string](t, reader, `SELECT uri FROM report.uris`), 3, "a view that was made later")
 	assert.Equal(t, int32(1), query[int32](t, reader, `SELECT report.one()`), "a function that was made later")
 	exec(t, reader, `CREATE TEMP TABLE scratch AS SELECT uri FROM report.uris`)
 
-	tables := queryAll[string](t, conn, `SELECT 'footfall.' || relname FROM pg_class WHERE relnamespace = 'footfall'::regnamespace AND relkind IN ('r', 'p', 'v', 'm')`)
+	tables := dbtest.Column[string](t, conn, `SELECT 'footfall.' || relname FROM pg_class WHERE relnamespace = 'footfall'::regnamespace AND relkind IN ('r', 'p', 'v', 'm')`)
 	require.Contains(t, tables, "footfall.visits_20190629")
 	refused := []string{
 		`INSERT INTO report.uris VALUES ('x')`, `CREATE TABLE report.mine ()`, `CREATE TABLE footfall.mine ()`, `CREATE TABLE public.mine ()`, `DROP VIEW report.uris`,
@@ -382,7 +373,7 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 
 func TestEverybodyElseMayNothing(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, dbtest.New(t))
+	conn := dbtest.Connect(t, dbtest.New(t))
 	for _, right := range rightsOf(t, conn, "PUBLIC") {
 		if name, isFunction := strings.CutPrefix(right, "function "); isFunction {
 			name = strings.TrimSuffix(name, ": EXECUTE")
@@ -414,7 +405,7 @@ func TestGrantingAndCountingDoNotWaitForEachOther(t *testing.T) {
 func TestGrantsGoDownAndUpAgain(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	d, conn := dbtest.Open(t, url, db.Options{}), connect(t, url)
+	d, conn := dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
 	needRole(t, conn, "footfall_app")
 	roles := []string{"footfall_app", "footfall_report", "PUBLIC"}
 	var before [3][]string
@@ -427,7 +418,7 @@ func TestGrantsGoDownAndUpAgain(t *testing.T) {
 	require.Contains(t, name, "roles", "the newest step")
 	assert.Empty(t, rightsOf(t, conn, "footfall_app"))
 	assert.Empty(t, rightsOf(t, conn, "footfall_report"))
-	assert.Empty(t, queryAll[string](t, conn, `SELECT proname FROM pg_proc WHERE prosecdef AND pronamespace = 'footfall'::regnamespace`))
+	assert.Empty(t, dbtest.Column[string](t, conn, `SELECT proname FROM pg_proc WHERE prosecdef AND pronamespace = 'footfall'::regnamespace`))
 	assert.Nil(t, query[*string](t, conn, `SELECT to_regnamespace('report')::text`))
 
 	for range 2 { // the second time there is nothing to apply

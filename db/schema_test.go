@@ -16,9 +16,9 @@ import (
 
 func TestEverythingHasAComment(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, dbtest.New(t))
+	conn := dbtest.Connect(t, dbtest.New(t))
 	exec(t, conn, `SELECT make_visits_day(20190629)`)
-	silent := queryAll[string](t, conn, `
+	silent := dbtest.Column[string](t, conn, `
 		WITH tables AS (
 			SELECT oid, relname, relispartition FROM pg_class
 			WHERE relnamespace IN ('footfall'::regnamespace, 'report'::regnamespace) AND relkind IN ('r', 'p', 'v', 'm')
@@ -314,8 +314,8 @@ func TestEveryConstraintIsNamedByUsAndTried(t *testing.T) {
 	for _, rule := range rules {
 		tried[strings.Replace(rule.refusedBy, "inbox_0_", "inbox_", 1)] = true // a partition's own name of it
 	}
-	conn := connect(t, dbtest.New(t))
-	for _, name := range queryAll[string](t, conn, `
+	conn := dbtest.Connect(t, dbtest.New(t))
+	for _, name := range dbtest.Column[string](t, conn, `
 		SELECT c.conname FROM pg_constraint AS c JOIN pg_class AS t ON t.oid = c.conrelid
 		WHERE t.relnamespace = 'footfall'::regnamespace AND NOT t.relispartition AND t.relname NOT LIKE 'goose%'
 		  AND c.contype IN ('c', 'u', 'p', 'f', 'x')`) {

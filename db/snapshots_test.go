@@ -19,7 +19,7 @@ import (
 func TestSnapshotHolders(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
-	tx, err := connect(t, url).BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	tx, err := dbtest.Connect(t, url).BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `SELECT 1`)
 	require.NoError(t, err)

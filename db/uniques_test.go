@@ -17,7 +17,7 @@ import (
 func TestUniquesBesideADayThatIsDropped(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	conn := connect(t, url)
+	conn := dbtest.Connect(t, url)
 	exec(t, conn, `
 		INSERT INTO apps (name, access) VALUES ('demo', 'open');
 		INSERT INTO pages (app_id, uri) VALUES (1, 'a.example');
@@ -30,7 +30,7 @@ func TestUniquesBesideADayThatIsDropped(t *testing.T) {
 		INSERT INTO days SELECT p, nullif(sign(p - 1), 0), 20250901, 5, 5, 5 FROM generate_series(1, 3) AS p;
 		INSERT INTO days SELECT p, nullif(sign(p - 1), 0), 20250902, 2, 2, 0 FROM generate_series(1, 3) AS p;
 		SELECT close_day(20250901)`)
-	holder := connect(t, url)
+	holder := dbtest.Connect(t, url)
 	tx, err := holder.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `LOCK TABLE erased_visits`) // which a report reads before it has read visits

@@ -33,7 +33,7 @@ func watch(t *testing.T, url string) *watcher {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &watcher{seen: make(chan []string), taken: make(chan struct{}), ended: make(chan error, 1), stop: cancel}
-	d := dbtest.Open(t, with(t, url, "application_name", "watcher"), db.Options{})
+	d := dbtest.Open(t, dbtest.With(t, url, "application_name", "watcher"), db.Options{})
 	over := make(chan struct{})
 	go func() {
 		w.ended <- d.WatchApps(ctx, "", func(access *db.Access) {
@@ -88,7 +88,7 @@ func TestWaitForInstancesWithoutAny(t *testing.T) {
 func TestWatcherSeesEveryChange(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	d, conn := dbtest.Open(t, url, db.Options{}), connect(t, url)
+	d, conn := dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
 	addApp(t, d, "a")
 	w := watch(t, url)
 	w.takes(t, "a")
@@ -148,7 +148,7 @@ func TestWaitForInstancesLeavesOutTheDead(t *testing.T) {
 			require.Error(t, receive(t, w.ended, "the watcher's end"))
 		},
 		"connection killed": func(t *testing.T, _ *watcher, conn *pgx.Conn) {
-			assert.Equal(t, []bool{true}, queryAll[bool](t, conn, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			assert.Equal(t, []bool{true}, dbtest.Column[bool](t, conn, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 				WHERE datname = current_database() AND application_name = 'watcher'`))
 		},
 	} {
@@ -161,7 +161,7 @@ func TestWaitForInstancesLeavesOutTheDead(t *testing.T) {
 			addApp(t, d, "shop")
 			assert.Equal(t, []string{"shop"}, receive(t, w.seen, "a list of apps"))
 			require.ErrorIs(t, d.WaitForInstances(t.Context(), soon), db.ErrInstancesBehind)
-			die(t, w, connect(t, url))
+			die(t, w, dbtest.Connect(t, url))
 			require.NoError(t, d.WaitForInstances(t.Context(), inTime))
 		})
 	}

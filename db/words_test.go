@@ -15,7 +15,7 @@ import (
 
 func TestSentence(t *testing.T) {
 	t.Parallel()
-	conn := connect(t, dbtest.Empty(t))
+	conn := dbtest.Connect(t, dbtest.Empty(t))
 	_, zero := conn.Exec(t.Context(), "SELECT 1/0")
 	_, missing := conn.Exec(t.Context(), "SELECT * FROM visitors")
 	_, ours := conn.Exec(t.Context(), "DO $$ BEGIN RAISE SQLSTATE 'FF009' USING MESSAGE = 'no'; END $$")
@@ -41,7 +41,7 @@ func TestSentence(t *testing.T) {
 func TestFailedStepShowsNoSQL(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)
-	exec(t, connect(t, url), "CREATE SCHEMA footfall; CREATE TABLE footfall.apps ()")
+	exec(t, dbtest.Connect(t, url), "CREATE SCHEMA footfall; CREATE TABLE footfall.apps ()")
 	_, err := dbtest.Open(t, url, db.Options{}).MigrateUp(t.Context())
 	require.ErrorContains(t, err, `relation "apps" already exists`)
 	assert.NotContains(t, err.Error(), "CREATE")
@@ -72,7 +72,7 @@ func TestRefusedForGood(t *testing.T) {
 		good bool
 		says string
 	}{
-		{with(t, given, "user", "nobody_of_this_name"), true, "the server refuses this user"},
+		{dbtest.With(t, given, "user", "nobody_of_this_name"), true, "the server refuses this user"},
 		{"postgres://u@" + plain.Addr().String() + "/d?sslmode=require", true, "has no TLS, which sslmode asks for"},
 		{"postgres://u@127.0.0.1:1/d", false, "nothing answers at 127.0.0.1:1 (connection refused)"},
 		{"postgres://u@host.invalid/d", false, "the host host.invalid is not known"},

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/db/dbtest"
 	"footfall/embed"
 	"footfall/report"
 	"footfall/web"
@@ -259,7 +260,7 @@ func TestDashboardPanelsAreTheirSQL(t *testing.T) {
 		}
 		return err
 	})
-	conn := e.connect(e.database)
+	conn := dbtest.Connect(e.t, e.database)
 	panels := map[string]int{}
 	for _, path := range []string{
 		"/dash/demo", "/dash/demo?range=all", "/dash/demo/hhui.top", "/dash/demo/hhui.top?range=all&period=week&by=hot", "/dash/demo/hhui.top?range=today&compare=year",

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"footfall/db/dbtest"
 	"net"
 	"net/http"
 	"strings"
@@ -22,7 +23,7 @@ const readers = 8
 // hold executes a statement in a transaction, which takes locks, until release.
 func (e *edge) hold(sql string) (release func()) {
 	e.t.Helper()
-	conn := e.connect(e.database)
+	conn := dbtest.Connect(e.t, e.database)
 	_, err := conn.Exec(context.Background(), "SET search_path = footfall; BEGIN; "+sql)
 	require.NoError(e.t, err)
 	return func() { _ = conn.Close(context.Background()) }
@@ -31,7 +32,7 @@ func (e *edge) hold(sql string) (release func()) {
 // blocked waits until so many sessions of the database wait for a lock.
 func (e *edge) blocked(sessions int) {
 	e.t.Helper()
-	conn := e.connect(e.database)
+	conn := dbtest.Connect(e.t, e.database)
 	require.Eventually(e.t, func() bool { return sessionsBlocked(conn) == sessions }, time.Minute, time.Millisecond)
 }
 

@@ -138,20 +138,12 @@ func (e *edge) post(body string) answer {
 // rows is how many rows the tables of visits have in all.
 func (e *edge) rows() int64 {
 	e.t.Helper()
-	conn := e.connect(e.database)
+	conn := dbtest.Connect(e.t, e.database)
 	var rows int64
 	require.NoError(e.t, conn.QueryRow(context.Background(), `
 		SELECT (SELECT count(*) FROM footfall.pages) + (SELECT count(*) FROM footfall.counters)
 		     + (SELECT count(*) FROM footfall.visitors) + (SELECT count(*) FROM footfall.visits)`).Scan(&rows))
 	return rows
-}
-
-func (e *edge) connect(database string) *pgx.Conn {
-	e.t.Helper()
-	conn, err := pgx.Connect(context.Background(), database)
-	require.NoError(e.t, err)
-	e.t.Cleanup(func() { conn.Close(context.Background()) })
-	return conn
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -423,7 +415,7 @@ func TestReadiness(t *testing.T) {
 	for _, a := range append(both("/livez"), both("/readyz")...) {
 		assert.Equal(t, http.StatusOK, a.status)
 	}
-	_, err := e.connect(e.database).Exec(context.Background(), "DROP TABLE footfall.visits_20190629")
+	_, err := dbtest.Connect(e.t, e.database).Exec(context.Background(), "DROP TABLE footfall.visits_20190629")
 	require.NoError(t, err)
 	for _, a := range both("/readyz") {
 		assert.Equal(t, http.StatusServiceUnavailable, a.status)

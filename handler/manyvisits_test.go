@@ -55,7 +55,7 @@ func (e *edge) visits(query, body string, headers ...string) answer {
 // hotOf is how many visits were counted.
 func (e *edge) hotOf() (hot int) {
 	e.t.Helper()
-	require.NoError(e.t, e.connect(e.database).QueryRow(e.t.Context(), `SELECT coalesce(sum(c.hot), 0)
+	require.NoError(e.t, dbtest.Connect(e.t, e.database).QueryRow(e.t.Context(), `SELECT coalesce(sum(c.hot), 0)
 		FROM footfall.counters AS c JOIN footfall.pages AS p ON p.id = c.page_id WHERE p.site_id IS NULL`).Scan(&hot))
 	return hot
 }
@@ -317,7 +317,7 @@ func TestRepeatedVisits(t *testing.T) {
 func TestManyVisitsFailInTheMiddle(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	conn := e.connect(e.database)
+	conn := dbtest.Connect(e.t, e.database)
 	refuse := func(yes bool) {
 		t.Helper()
 		sql := `ALTER TABLE footfall.visitors DROP CONSTRAINT nobody_else`

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/db/dbtest"
 )
 
 // notes sends the form of notes of an app, with the token of its page.
@@ -28,7 +29,7 @@ func (p *person) notes(app string, fields ...string) answer {
 // noted is all that the table has of notes.
 func (e *edge) noted() (rows string) {
 	e.t.Helper()
-	require.NoError(e.t, e.connect(e.database).QueryRow(e.t.Context(), `
+	require.NoError(e.t, dbtest.Connect(e.t, e.database).QueryRow(e.t.Context(), `
 		SELECT coalesce(string_agg(concat_ws('|', app, site, day_id, note), ' ' ORDER BY app, day_id, note), '') FROM report.notes`).Scan(&rows))
 	return rows
 }
@@ -73,14 +74,14 @@ func TestNotesAreWrittenByThoseWhoMay(t *testing.T) {
 	assert.Equal(t, http.StatusSeeOther, ofDemo.notes("demo", "day", "today", "text", strings.Repeat("ü", 200)).status)
 	require.Equal(t, "demo|20190629|"+strings.Repeat("ü", 200)+" shop|example.com|20190629|A new version", e.noted())
 	var number string
-	require.NoError(t, e.connect(e.database).QueryRow(t.Context(), `SELECT max(id) FROM footfall.notes WHERE text LIKE 'A%'`).Scan(&number))
+	require.NoError(t, dbtest.Connect(e.t, e.database).QueryRow(t.Context(), `SELECT max(id) FROM footfall.notes WHERE text LIKE 'A%'`).Scan(&number))
 	assert.Equal(t, http.StatusNotFound, ofDemo.notes("demo", "remove", number).status, "another app's")
 	assert.Contains(t, writer.get("/note?app=shop").body, `name="remove" value="`+number+`"`)
 	assert.Equal(t, http.StatusSeeOther, writer.notes("shop", "remove", number).status)
 	assert.Equal(t, http.StatusNotFound, writer.notes("shop", "remove", number).status)
 	assert.NotContains(t, e.noted(), "A new version")
 
-	_, err := e.connect(e.database).Exec(t.Context(), `
+	_, err := dbtest.Connect(e.t, e.database).Exec(t.Context(), `
 		INSERT INTO footfall.notes (app_id, day_id, text) SELECT id, 20190629, 'one of many' FROM footfall.apps, generate_series(1, 1000) WHERE name = 'shop'`)
 	require.NoError(t, err)
 	assert.Contains(t, writer.notes("shop", form...).body, "as many as it may have")

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/db/dbtest"
 	"footfall/embed"
 	"footfall/intake"
 	"footfall/report"
@@ -393,7 +394,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 	c.send(t, sent{"POST /visits", "app=limited", inJSON, `[]`, 429})
 
 	// The tables refuse what they are told, and then are gone.
-	conn := c.connect(c.database)
+	conn := dbtest.Connect(c.t, c.database)
 	_, err := conn.Exec(t.Context(), `ALTER TABLE footfall.visitors ADD CONSTRAINT nobody_else CHECK (ip <> '192.168.0.66')`)
 	require.NoError(t, err)
 	c.send(t, sent{"GET /visit", "app=demo&ip=192.168.0.66&uri=" + page, nil, "", 500})

@@ -156,7 +156,7 @@ func TestVisitorsWhoseRowsAreGone(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	e.sixSteps()
-	conn := e.connect(e.database)
+	conn := dbtest.Connect(e.t, e.database)
 	for _, sql := range []string{
 		`INSERT INTO footfall.visits_kept (app_id, from_day) SELECT id, 20190630 FROM footfall.apps WHERE name = 'demo'`,
 		`DELETE FROM footfall.visits WHERE day_id < 20190630`,
@@ -376,7 +376,7 @@ func TestReportAsCSV(t *testing.T) {
 	assert.Equal(t, []string{"'=1+1.example/,%22a%22", "1", "1", "1", "1", "'=1+1.example/,%22a%22"}, rows[1])
 	assert.Empty(t, a.header.Get("Link"))
 
-	_, err = e.connect(e.database).Exec(t.Context(), `UPDATE footfall.pages SET uri = E'@SUM(1)\t"\r\n=2/' WHERE uri = '-2.example/'`)
+	_, err = dbtest.Connect(e.t, e.database).Exec(t.Context(), `UPDATE footfall.pages SET uri = E'@SUM(1)\t"\r\n=2/' WHERE uri = '-2.example/'`)
 	require.NoError(t, err)
 	a = e.get("/api/apps/demo/pages?format=csv")
 	assert.Contains(t, a.body, "\r\n\"'@SUM(1)\t\"\"\r\r\n=2/\",1", "what no URI can hold")

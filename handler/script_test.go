@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/db/dbtest"
 	"footfall/embed"
 )
 
@@ -269,7 +270,7 @@ func TestScriptInChromium(t *testing.T) {
 // siteHot is hot of example.com.
 func (w *internet) siteHot(t *testing.T) (hot int64) {
 	t.Helper()
-	require.NoError(t, w.connect(w.database).QueryRow(context.Background(),
+	require.NoError(t, dbtest.Connect(w.t, w.database).QueryRow(context.Background(),
 		`SELECT coalesce(max(hot), 0) FROM report.sites WHERE app = 'shop' AND site = 'example.com'`).Scan(&hot))
 	return hot
 }

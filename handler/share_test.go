@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/db/dbtest"
 	"footfall/web"
 )
 
@@ -175,7 +176,7 @@ func TestSharedLinksAreRevokedEverywhere(t *testing.T) {
 	}
 	var stored string
 	path := e.share("shop", "")
-	require.NoError(t, e.connect(e.database).QueryRow(t.Context(), `SELECT string_agg(s::text, '') FROM footfall.shares AS s`).Scan(&stored))
+	require.NoError(t, dbtest.Connect(e.t, e.database).QueryRow(t.Context(), `SELECT string_agg(s::text, '') FROM footfall.shares AS s`).Scan(&stored))
 	assert.NotContains(t, stored, path[len("/share/12345678_"):])
 }
 
@@ -194,7 +195,7 @@ func TestSharedLinksStandInNoLog(t *testing.T) {
 			}
 		}
 	}
-	conn := e.connect(e.database)
+	conn := dbtest.Connect(e.t, e.database)
 	_, err := conn.Exec(t.Context(), `ALTER TABLE footfall.counters RENAME TO away`)
 	require.NoError(t, err)
 	a := e.get(path + "/example.com")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"footfall/counter"
+	"footfall/db/dbtest"
 	"io"
 	"net/http"
 	"net/http/httputil"
@@ -149,11 +150,11 @@ func TestChromiumTriesCalls(t *testing.T) {
 	w.counting(1, "192.168.0.2", "http://hhui.top/evil")
 	w.counting(3, "192.168.0.2", "http://hhui.top/主页")
 	const evil = `hhui.top/<img src=x onerror="hacked=1"><script>hacked=1</script>`
-	_, err := w.connect(w.database).Exec(t.Context(), `UPDATE footfall.pages SET uri = $1 WHERE uri = 'hhui.top/evil'`, evil)
+	_, err := dbtest.Connect(w.t, w.database).Exec(t.Context(), `UPDATE footfall.pages SET uri = $1 WHERE uri = 'hhui.top/evil'`, evil)
 	require.NoError(t, err)
-	_, err = w.connect(w.database).Exec(t.Context(), `INSERT INTO footfall.visits_kept (app_id, from_day) SELECT id, 20190630 FROM footfall.apps`)
+	_, err = dbtest.Connect(w.t, w.database).Exec(t.Context(), `INSERT INTO footfall.visits_kept (app_id, from_day) SELECT id, 20190630 FROM footfall.apps`)
 	require.NoError(t, err)
-	_, err = w.connect(w.database).Exec(t.Context(), `DELETE FROM footfall.visits WHERE day_id = 20190629`)
+	_, err = dbtest.Connect(w.t, w.database).Exec(t.Context(), `DELETE FROM footfall.visits WHERE day_id = 20190629`)
 	require.NoError(t, err)
 	var asked func() []string
 	w.rest, asked = behindDriver(t, w.public, w.key("shop", counter.ScopeRead))

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/db/dbtest"
 	"footfall/report"
 )
 
@@ -48,7 +49,7 @@ func TestDashboardTellsWhoCame(t *testing.T) {
 	assert.Regexp(t, `<a href="/dash/demo/hhui.top\?range=all[^"]*&who">Who came</a>`, page)
 
 	var listed []string
-	conn := e.connect(e.database)
+	conn := dbtest.Connect(e.t, e.database)
 	for next := list; next != ""; {
 		a := owner.get(next)
 		require.Equal(t, http.StatusOK, a.status, a.body)

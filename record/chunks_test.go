@@ -1,7 +1,6 @@
 package record
 
 import (
-	"net/netip"
 	"testing"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 
 	"footfall/db"
 	"footfall/db/dbtest"
-	"footfall/visit"
 )
 
 // Chunks are long while nobody else counts for their sites, and short from the first who does.
@@ -21,12 +19,10 @@ func TestChunksAreShortBesideOthers(t *testing.T) {
 	r, other := recorder(t, tables, Options{}), recorder(t, tables, Options{})
 	now := time.Now()
 	r.chunks.now = func() time.Time { return now }
-	visitor := netip.MustParseAddr("192.0.2.1")
+	visitor := 0
 	at := func(site string) Visit {
-		v := w.demo
-		visitor = visitor.Next()
-		v.Target, v.Visitor = visit.Target{Site: site, Page: site + "/"}, visitor
-		return v
+		visitor++
+		return w.visit(visitor, site+"/")
 	}
 	chunk := func(sites ...string) (size int) {
 		t.Helper()
@@ -76,9 +72,7 @@ func TestNothingOfAChunkCountsTwice(t *testing.T) {
 	require.NoError(t, err)
 	var c Chunk
 	for n := range 4 {
-		v := w.demo
-		v.Target, v.Visitor = visit.Target{Site: "a.example", Page: "a.example/"}, netip.AddrFrom4([4]byte{192, 0, 2, byte(n)})
-		c.Visits, c.Steps = append(c.Visits, v), append(c.Steps, Step{Position: at, Next: int64(n + 1)})
+		c.Visits, c.Steps = append(c.Visits, w.visit(n, "a.example/")), append(c.Steps, Step{Position: at, Next: int64(n + 1)})
 	}
 	for _, result := range r.RecordChunk(Chunk{c.Visits[:2], c.Steps[:2]}) {
 		require.NoError(t, result.Err)

@@ -27,7 +27,7 @@ func TestServerFaults(t *testing.T) {
 	require.NoError(t, exec.Command("cp", "-a", dir+"/.", backup).Run())
 	server, far := dbtest.OwnFar(t, dir)
 	w.url = server.URL()
-	w.conn = connect(t, w.url)
+	w.conn = dbtest.Connect(t, w.url)
 	network, through := dbtest.NewNetwork(t, far)
 	var seen faults
 	r := recorder(t, dbtest.Open(t, through, db.Options{DeadAfter: 2 * time.Second}), Options{Filter: true, Memory: 8 << 20, Log: seen.log()})
@@ -65,7 +65,7 @@ func (w *world) testBackendKilled(t *testing.T, r *Recorder) {
 	require.NoError(t, syscall.Kill(int(w.blocked(t, 1)[0]), syscall.SIGKILL))
 	require.Equal(t, "2 2 2 2 | 2 2 2 2", receive(t, underWay))
 	require.Equal(t, "2 2 1 3 | 2 2 1 3", w.count(t, r, 1, "killed.example/"))
-	w.conn = connect(t, w.url)
+	w.conn = dbtest.Connect(t, w.url)
 	w.prove(t)
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	neturl "net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -42,32 +41,11 @@ func addDemo(t *testing.T) func(*db.DB) {
 // worldAt is one on a database that has the app.
 func worldAt(t *testing.T, url string) *world {
 	t.Helper()
-	w := &world{url: url, conn: connect(t, url)}
+	w := &world{url: url, conn: dbtest.Connect(t, url)}
 	apps, err := dbtest.Open(t, url, db.Options{}).Apps(t.Context())
 	require.NoError(t, err)
 	w.demo = Visit{App: apps[0].ID, CountsBy: apps[0].CountsBy(), Day: visit.DayOf(time.Now(), time.UTC)}
 	return w
-}
-
-func connect(t *testing.T, url string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-	t.Cleanup(func() { conn.Close(context.Background()) })
-	_, err = conn.Exec(t.Context(), `SET search_path = footfall`)
-	require.NoError(t, err)
-	return conn
-}
-
-// with adds a setting of the session to a URL.
-func with(t *testing.T, url, setting, value string) string {
-	t.Helper()
-	u, err := neturl.Parse(url)
-	require.NoError(t, err)
-	q := u.Query()
-	q.Set(setting, value)
-	u.RawQuery = q.Encode()
-	return u.String()
 }
 
 // recorder starts one whose every visit waits as long as need be, unless o says otherwise.
@@ -82,12 +60,18 @@ func recorder(t *testing.T, d *db.DB, o Options) *Recorder {
 	return r
 }
 
-// start records a visit to a page of a site beside the test, and sends what it was told: the
-// numbers pv uv rank hot of site and page, or the error.
-func (w *world) start(r *Recorder, visitor int, page string) <-chan string {
+// visit is a visit to a page of a site.
+func (w *world) visit(visitor int, page string) Visit {
 	v := w.demo
 	site, _, _ := strings.Cut(page, "/")
 	v.Target, v.Visitor = visit.Target{Site: site, Page: page}, netip.AddrFrom4([4]byte{192, 0, 2, byte(visitor)})
+	return v
+}
+
+// start records a visit to a page of a site beside the test, and sends what it was told: the
+// numbers pv uv rank hot of site and page, or the error.
+func (w *world) start(r *Recorder, visitor int, page string) <-chan string {
+	v := w.visit(visitor, page)
 	told := make(chan string, 1)
 	go func() {
 		a, err := r.Record(v)
@@ -120,7 +104,7 @@ func receive(t *testing.T, told <-chan string) string {
 // hold locks the counters of a target in a transaction of its own, until release.
 func (w *world) hold(t *testing.T, target string) (holder *pgx.Conn, release func()) {
 	t.Helper()
-	holder = connect(t, with(t, w.url, "deadlock_timeout", "10min")) // it leaves it to others to find a deadlock
+	holder = dbtest.Connect(t, dbtest.With(t, w.url, "deadlock_timeout", "10min")) // it leaves it to others to find a deadlock
 	_, err := holder.Exec(t.Context(), `BEGIN`)
 	require.NoError(t, err)
 	require.NoError(t, lock(t.Context(), holder, target))
@@ -194,7 +178,7 @@ func TestDeadlockOfABatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var seen faults
-	r := recorder(t, dbtest.Open(t, with(t, w.url, "deadlock_timeout", "10ms"), db.Options{}), Options{Log: seen.log()})
+	r := recorder(t, dbtest.Open(t, dbtest.With(t, w.url, "deadlock_timeout", "10ms"), db.Options{}), Options{Log: seen.log()})
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", w.count(t, r, 1, "a.example/"))
 	_, releaseSite := w.hold(t, "a.example")
 	other, releasePage := w.hold(t, "a.example/")

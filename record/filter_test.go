@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -39,10 +38,7 @@ func (h onMessage) Handle(_ context.Context, r slog.Record) error {
 func TestFilterGoesOnAfterAnError(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
-	conn, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-	defer conn.Close(context.Background())
-	_, err = conn.Exec(t.Context(), `SET search_path = footfall;
+	_, err := dbtest.Connect(t, url).Exec(t.Context(), `
 		INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
 		SELECT 1 + n % 3, inet '10.0.0.0' + n / 3, 1 + n / 3, 20260101, 20260101 FROM generate_series(0, 89999) AS n;
 		INSERT INTO counters (page_id, hot, pv, uv) SELECT n, 30000, 30000, 30000 FROM generate_series(1, 3) AS n`)

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"net/netip"
 	"testing"
 	"time"
 
@@ -18,8 +17,7 @@ func TestLastNumbers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := recorder(t, dbtest.Open(t, w.url, db.Options{}), Options{Overflow: true, Memory: 1 << 20})
-	v := w.demo
-	v.Target, v.Visitor = visit.Target{Site: "a.example", Page: "a.example/"}, netip.MustParseAddr("192.0.2.1")
+	v := w.visit(1, "a.example/")
 	_, known := r.LastNumbers(v)
 	require.False(t, known)
 	answer, err := r.Record(v)

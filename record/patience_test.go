@@ -3,7 +3,6 @@ package record
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -146,9 +145,7 @@ func testVisitsThatWouldWaitTooLong(t *testing.T, isTold bool) {
 	behind := w.start(r, 3, "a.example/")
 	r.accepted(t, 2)
 	time.pass(1)
-	v := w.demo
-	v.Target = visit.Target{Site: "a.example", Page: "a.example/"}
-	_, err := r.Record(v)
+	_, err := r.Record(w.visit(1, "a.example/"))
 	told, ok := errors.AsType[*visit.Error](err)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, visit.Unavailable, told.Kind)
@@ -168,8 +165,7 @@ func TestBatchBehindASlowOneIsCounted(t *testing.T) {
 	w := newWorld(t)
 	given := &givenTime{underWay: map[time.Duration]context.CancelFunc{}}
 	r := recorder(t, dbtest.Open(t, w.url, db.Options{}), Options{MaxWait: 20 * time.Millisecond, Overflow: true, now: given.now})
-	l, v := r.lanes[0], w.demo
-	v.Target, v.Visitor = visit.Target{Site: "a.example", Page: "a.example/"}, netip.MustParseAddr("192.0.2.1")
+	l, v := r.lanes[0], w.visit(1, "a.example/")
 	become := func(waited time.Duration) error {
 		b := &waitingBatch{entries: []entry{{Visit: v}}, since: given.now().Add(-waited), done: make(chan struct{})}
 		l.mu.Lock()

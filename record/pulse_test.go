@@ -41,7 +41,7 @@ func TestReadyTellsWhy(t *testing.T) {
 			require.NoError(t, err)
 			url := w.url
 			if c.setting != "" {
-				url = with(t, url, c.setting, c.value)
+				url = dbtest.With(t, url, c.setting, c.value)
 			}
 			err = recorder(t, dbtest.Open(t, url, db.Options{}), Options{}).Ready(t.Context())
 			if c.says == "" {

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"context"
 	"net/netip"
 	"testing"
 
@@ -17,10 +16,8 @@ import (
 func openDemo(t *testing.T) (*pgx.Conn, *db.DB, Visit) {
 	t.Helper()
 	url := dbtest.New(t)
-	conn, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-	t.Cleanup(func() { conn.Close(context.Background()) })
-	_, err = conn.Exec(t.Context(), `INSERT INTO footfall.apps (name) VALUES ('demo')`)
+	conn := dbtest.Connect(t, url)
+	_, err := conn.Exec(t.Context(), `INSERT INTO apps (name) VALUES ('demo')`)
 	require.NoError(t, err)
 	d := dbtest.Open(t, url, db.Options{})
 	apps, err := d.Apps(t.Context())

@@ -9,7 +9,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -45,18 +44,8 @@ func newReading(t *testing.T) *reading {
 	})}
 	d := dbtest.Open(t, r.url, db.Options{})
 	r.Reader, r.admin = report.NewReader(d), counter.NewAdmin(d, nil)
-	r.conn = r.connect(t)
+	r.conn = dbtest.Connect(t, r.url)
 	return r
-}
-
-func (r *reading) connect(t *testing.T) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), r.url)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	_, err = conn.Exec(t.Context(), `SET search_path = footfall`)
-	require.NoError(t, err)
-	return conn
 }
 
 func (r *reading) exec(t *testing.T, sql string, args ...any) {
@@ -67,11 +56,7 @@ func (r *reading) exec(t *testing.T, sql string, args ...any) {
 
 func rowsOf[T any](t *testing.T, r *reading, sql string, args ...any) []T {
 	t.Helper()
-	rows, err := r.conn.Query(t.Context(), sql, args...)
-	require.NoError(t, err, sql)
-	values, err := pgx.CollectRows(rows, pgx.RowTo[T])
-	require.NoError(t, err, sql)
-	return values
+	return dbtest.Column[T](t, r.conn, sql, args...)
 }
 
 func one[T any](t *testing.T, r *reading, sql string, args ...any) T {
@@ -496,9 +481,7 @@ func TestSketchesEstimate(t *testing.T) {
 func TestServiceReadsReports(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
-	if one[string](t, h.reading, `SELECT current_setting('is_superuser')`) != "on" {
-		t.Skip("the tests' user is not a superuser: it cannot take over other roles")
-	}
+	dbtest.NeedSuperuser(t, h.conn)
 	require.NoError(t, h.admin.DeletePage(t.Context(), "demo", "http://"+h.targets[1]))
 	h.checkDeleted(t, h.targets[0]+visit.DeletedPage)
 	_, err := h.admin.EraseVisitor(t.Context(), "demo", "192.0.2.7")
@@ -507,12 +490,7 @@ func TestServiceReadsReports(t *testing.T) {
 		require.True(t, one[bool](t, h.reading, `SELECT close_day($1)`, day))
 	}
 	h.exec(t, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, $1)`, h.days[3])
-	u, err := url.Parse(h.url)
-	require.NoError(t, err)
-	query := u.Query()
-	query.Set("role", "footfall_app")
-	u.RawQuery = query.Encode()
-	d := dbtest.Open(t, u.String(), db.Options{})
+	d := dbtest.Open(t, dbtest.With(t, h.url, "role", "footfall_app"), db.Options{})
 	service := report.NewReader(d)
 	read := func(from *report.Reader) string {
 		all, ctx, site := []any{}, t.Context(), h.targets[0]
@@ -566,7 +544,7 @@ func (h *history) checkDeleted(t *testing.T, page string) {
 func TestReadingEndsInTime(t *testing.T) {
 	t.Parallel()
 	r := newReading(t)
-	other := r.connect(t)
+	other := dbtest.Connect(t, r.url)
 	tx, err := other.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `LOCK TABLE pages`)

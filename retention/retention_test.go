@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	neturl "net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -53,12 +52,8 @@ func newRetention(t *testing.T) *retention {
 		}
 	})
 	r.db = dbtest.Open(t, r.url, db.Options{})
+	r.conn = dbtest.Connect(t, r.url)
 	var err error
-	r.conn, err = pgx.Connect(t.Context(), r.url)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = r.conn.Close(context.Background()) })
-	_, err = r.conn.Exec(t.Context(), `SET search_path = footfall`)
-	require.NoError(t, err)
 	r.counter, err = counter.Open(t.Context(), r.db, counter.Options{Options: record.Options{Clock: r.now, MaxWait: time.Minute, Memory: 8 << 20}})
 	require.NoError(t, err)
 	t.Cleanup(r.counter.Close)
@@ -123,11 +118,7 @@ func (r *retention) uniques(t *testing.T) {
 
 func (r *retention) table(t *testing.T, sql string) []string {
 	t.Helper()
-	rows, err := r.conn.Query(t.Context(), sql)
-	require.NoError(t, err)
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
-	return lines
+	return dbtest.Column[string](t, r.conn, sql)
 }
 
 // dump is all that retention may change.
@@ -428,20 +419,13 @@ func TestForgottenVisitorsAreNewWhenTheyReturn(t *testing.T) {
 func TestRetentionAsFootfallApp(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)
-	if r.table(t, `SELECT current_setting('is_superuser')`)[0] != "on" {
-		t.Skip("the tests' user is not a superuser: it cannot take over other roles")
-	}
-	u, err := neturl.Parse(r.url)
-	require.NoError(t, err)
-	query := u.Query()
-	query.Set("role", "footfall_app")
-	u.RawQuery = query.Encode()
-	service := dbtest.Open(t, u.String(), db.Options{})
+	dbtest.NeedSuperuser(t, r.conn)
+	service := dbtest.Open(t, dbtest.With(t, r.url, "role", "footfall_app"), db.Options{})
 	for day := range int32(9) {
 		r.day.Store(day)
 		r.countDay(t)
 	}
-	_, err = r.conn.Exec(t.Context(), `UPDATE apps SET retain_days = 7 WHERE name = 'forever'`)
+	_, err := r.conn.Exec(t.Context(), `UPDATE apps SET retain_days = 7 WHERE name = 'forever'`)
 	require.NoError(t, err)
 	r.visit(t, "brief", 9, "/a")
 	r.day.Store(15)

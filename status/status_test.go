@@ -1,9 +1,7 @@
 package status
 
 import (
-	"context"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -22,16 +20,6 @@ import (
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
-
-func connect(t *testing.T, url string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-	t.Cleanup(func() { conn.Close(context.Background()) })
-	_, err = conn.Exec(t.Context(), "SET search_path = footfall")
-	require.NoError(t, err)
-	return conn
-}
 
 func read(t *testing.T, d *db.DB) *Status {
 	t.Helper()
@@ -85,7 +73,7 @@ func TestRead(t *testing.T) {
 	assert.True(t, slices.ContainsFunc(s.Tables, func(of Table) bool { return of.Name == "visits" && of.Bytes > 0 }), s.Tables)
 	assert.Equal(t, Daily{}, s.Daily)
 
-	_, err = connect(t, address).Exec(t.Context(), fmt.Sprintf("ALTER TABLE visits DETACH PARTITION visits_%d; DROP TABLE visits_%[1]d", today))
+	_, err = dbtest.Connect(t, address).Exec(t.Context(), fmt.Sprintf("ALTER TABLE visits DETACH PARTITION visits_%d; DROP TABLE visits_%[1]d", today))
 	require.NoError(t, err)
 	assertWarns(t, read(t, d), "there is no partition of visits for [")
 	counting.Close()
@@ -97,18 +85,9 @@ func TestRead(t *testing.T) {
 func TestReadAsFootfallApp(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)
-	conn := connect(t, address)
-	var superuser string
-	require.NoError(t, conn.QueryRow(t.Context(), "SELECT current_setting('is_superuser')").Scan(&superuser))
-	if superuser != "on" {
-		t.Skip("the tests' user is not a superuser: it cannot take over other roles")
-	}
-	u, err := url.Parse(address)
-	require.NoError(t, err)
-	query := u.Query()
-	query.Set("role", "footfall_app")
-	u.RawQuery = query.Encode()
-	assertWarns(t, read(t, dbtest.Open(t, u.String(), db.Options{})), nobodyRuns)
+	conn := dbtest.Connect(t, address)
+	dbtest.NeedSuperuser(t, conn)
+	assertWarns(t, read(t, dbtest.Open(t, dbtest.With(t, address, "role", "footfall_app"), db.Options{})), nobodyRuns)
 }
 
 func TestReadDaysThatTheDailyTaskLeft(t *testing.T) {
@@ -120,7 +99,7 @@ func TestReadDaysThatTheDailyTaskLeft(t *testing.T) {
 		require.NoError(t, err)
 	}
 	assertWarns(t, read(t, d), nobodyRuns, "days that are over are not closed (2"+notClosed)
-	conn := connect(t, address)
+	conn := dbtest.Connect(t, address)
 	_, err := conn.Exec(t.Context(), `INSERT INTO closed_days (day_id) VALUES (20260103)`)
 	require.NoError(t, err)
 	assertWarns(t, read(t, d), nobodyRuns, "days that are over are not closed (1"+notClosed)
@@ -167,7 +146,7 @@ func TestReadWithoutTables(t *testing.T) {
 func TestReadSnapshotThatIsHeld(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)
-	tx, err := connect(t, address).BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	tx, err := dbtest.Connect(t, address).BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), "SELECT 1")
 	require.NoError(t, err)
@@ -208,7 +187,7 @@ func TestRatesOfTheInbox(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)
 	d := dbtest.Open(t, address, db.Options{})
-	conn := connect(t, address)
+	conn := dbtest.Connect(t, address)
 	exec := func(sql string) {
 		_, err := conn.Exec(t.Context(), sql)
 		require.NoError(t, err)

@@ -102,14 +102,7 @@ func TestVerifyInbox(t *testing.T) {
 
 func openProven(t *testing.T, url string) *proven {
 	t.Helper()
-	ctx := context.Background()
-	p := &proven{db: dbtest.Open(t, url, db.Options{})}
-	var err error
-	p.conn, err = pgx.Connect(ctx, url)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = p.conn.Close(ctx) })
-	p.exec(t, `SET search_path = footfall`)
-	return p
+	return &proven{db: dbtest.Open(t, url, db.Options{}), conn: dbtest.Connect(t, url)}
 }
 
 // eachDamage runs a test on each damage, which is mended before the next.

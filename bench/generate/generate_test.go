@@ -30,22 +30,7 @@ func generated(t *testing.T, address string, set Set) *pgx.Conn {
 	t.Helper()
 	_, err := Run(t.Context(), bench.Options{DatabaseURL: address}, set)
 	require.NoError(t, err)
-	conn, err := pgx.Connect(t.Context(), address)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	_, err = conn.Exec(t.Context(), "SET search_path = footfall")
-	require.NoError(t, err)
-	return conn
-}
-
-// lines are the rows of a query of one column.
-func lines(t *testing.T, conn *pgx.Conn, query string) []string {
-	t.Helper()
-	rows, err := conn.Query(t.Context(), query)
-	require.NoError(t, err)
-	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
-	return all
+	return dbtest.Connect(t, address)
 }
 
 // What is generated keeps every promise that the tables make, by queries of the test's own.
@@ -90,7 +75,7 @@ func TestGenerateKeepsThePromises(t *testing.T) {
 			WHERE a.name = 'small' AND t.today IS DISTINCT FROM (SELECT count(*) FROM pages p
 				WHERE p.app_id = a.id AND to_char(p.created_at AT TIME ZONE 'UTC', 'YYYYMMDD')::integer = t.day_id)`,
 	} {
-		assert.Empty(t, lines(t, conn, query), name)
+		assert.Empty(t, dbtest.Column[string](t, conn, query), name)
 	}
 	var sums struct{ Hot, Pages, Visitors, Days, Again, Old, Six int }
 	require.NoError(t, conn.QueryRow(t.Context(), `SELECT
@@ -164,14 +149,14 @@ func TestGenerateRepeats(t *testing.T) {
 	t.Parallel()
 	const all = `SELECT format('%s %s %s %s', uri, ip, rank, last_day) FROM visitors JOIN pages ON id = page_id ORDER BY uri, rank`
 	set, address := smallSet(), dbtest.New(t)
-	one := lines(t, generated(t, address, set), all)
+	one := dbtest.Column[string](t, generated(t, address, set), all)
 	_, err := Run(t.Context(), bench.Options{DatabaseURL: address}, set)
 	require.ErrorContains(t, err, "small")
 	assert.NotContains(t, err.Error(), "not complete")
 
-	assert.Equal(t, one, lines(t, generated(t, dbtest.New(t), set), all))
+	assert.Equal(t, one, dbtest.Column[string](t, generated(t, dbtest.New(t), set), all))
 	set.Seed = 2
-	assert.NotEqual(t, one, lines(t, generated(t, dbtest.New(t), set), all))
+	assert.NotEqual(t, one, dbtest.Column[string](t, generated(t, dbtest.New(t), set), all))
 }
 
 // Whoever interrupts it is told that the app is not whole.

@@ -229,7 +229,7 @@ func TestConsumeWaitsForTheDatabase(t *testing.T) {
 // FOOTFALL_CRASH_KILLS make it longer.
 func TestConsumerIsKilled(t *testing.T) {
 	t.Parallel()
-	visits, kills := fromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(6000, 3000)), fromEnv(t, "FOOTFALL_CRASH_KILLS", dbtest.LongOrShort(6, 3))
+	visits, kills := dbtest.FromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(6000, 3000)), dbtest.FromEnv(t, "FOOTFALL_CRASH_KILLS", dbtest.LongOrShort(6, 3))
 	data := usedData(t)
 	s := serve(t, "--data", data)
 	connect := func() (*pgx.Conn, error) {

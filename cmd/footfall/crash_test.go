@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,7 +36,7 @@ const (
 // longer.
 func TestCrash(t *testing.T) {
 	t.Parallel()
-	visits, kills := fromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(3000, 1500)), fromEnv(t, "FOOTFALL_CRASH_KILLS", dbtest.LongOrShort(4, 3))
+	visits, kills := dbtest.FromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(3000, 1500)), dbtest.FromEnv(t, "FOOTFALL_CRASH_KILLS", dbtest.LongOrShort(4, 3))
 	ctx, cancel := context.WithTimeout(context.Background(), crashPatience)
 	defer cancel()
 	c := &crash{t: t, ctx: ctx, data: usedData(t), visits: int64(visits), targets: make(map[string]*told), statuses: make(map[int]int64)}
@@ -67,17 +66,6 @@ func TestCrash(t *testing.T) {
 	assert.Positive(t, c.accepted)
 	assert.Contains(t, well(t, "verify", "--data", c.data), "0 violations")
 	assert.Zero(t, c.service.stop())
-}
-
-func fromEnv(t *testing.T, name string, otherwise int) int {
-	t.Helper()
-	value := os.Getenv(name)
-	if value == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(value)
-	require.NoError(t, err, name)
-	return n
 }
 
 // crash is the service under test and what its clients were told.

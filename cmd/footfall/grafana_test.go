@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/db/dbtest"
 	"footfall/visit"
 )
 
@@ -66,15 +66,9 @@ func TestGrafanaDashboard(t *testing.T) {
 	visits := append([]seen{}, sixSteps...)
 	visits = append(visits, seen{20190703, "192.168.0.1", "http://hhui.top/home"}, seen{20190703, "192.168.0.1", "http://example.com/"},
 		seen{today, "192.168.0.9", "http://hhui.top/index"})
-	conn, err := pgx.Connect(t.Context(), countAll(t, counter.Settings{}, visits...))
-	require.NoError(t, err)
-	defer conn.Close(t.Context())
-	var superuser string
-	require.NoError(t, conn.QueryRow(t.Context(), "SELECT current_setting('is_superuser')").Scan(&superuser))
-	if superuser != "on" {
-		t.Skip("the tests' user is not a superuser: it cannot take over other roles")
-	}
-	_, err = conn.Exec(t.Context(), "SET ROLE footfall_report")
+	conn := dbtest.Connect(t, countAll(t, counter.Settings{}, visits...))
+	dbtest.NeedSuperuser(t, conn)
+	_, err := conn.Exec(t.Context(), "SET ROLE footfall_report")
 	require.NoError(t, err)
 	_, err = conn.Exec(t.Context(), "SELECT FROM footfall.keys")
 	require.ErrorContains(t, err, "permission denied")

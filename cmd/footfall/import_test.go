@@ -69,7 +69,7 @@ func TestImport(t *testing.T) {
 // one does that is left alone. FOOTFALL_CRASH_VISITS and FOOTFALL_CRASH_KILLS make it longer.
 func TestImportIsKilled(t *testing.T) {
 	t.Parallel()
-	visits, kills := fromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(6000, 3000)), fromEnv(t, "FOOTFALL_CRASH_KILLS", dbtest.LongOrShort(6, 3))
+	visits, kills := dbtest.FromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(6000, 3000)), dbtest.FromEnv(t, "FOOTFALL_CRASH_KILLS", dbtest.LongOrShort(6, 3))
 	data := usedData(t)
 	s := serve(t, "--data", data)
 	for _, app := range []string{"clean", "killed"} {

@@ -1,9 +1,13 @@
 package dbtest
 
 import (
+	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // LongOrShort is how often or how much of something a test takes: the first number at full length,
@@ -13,6 +17,18 @@ func LongOrShort(long, short int) int {
 		return short
 	}
 	return long
+}
+
+// FromEnv is a number that a variable of the environment may set.
+func FromEnv(t testing.TB, name string, otherwise int) int {
+	t.Helper()
+	value := os.Getenv(name)
+	if value == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(value)
+	require.NoError(t, err, name)
+	return n
 }
 
 // Crowd lets some clients do something again and again, side by side, until the function that it

@@ -8,12 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -244,18 +242,6 @@ func readStatus(in *bufio.Reader) (status int, err error) {
 			}
 		}
 	}
-}
-
-// fromEnv is a number that a variable may set.
-func fromEnv(t *testing.T, name string, usual int) int {
-	t.Helper()
-	said := os.Getenv(name)
-	if said == "" {
-		return usual
-	}
-	n, err := strconv.Atoi(said)
-	require.NoError(t, err, name)
-	return n
 }
 
 // counted reads the numbers of an answer.

@@ -51,7 +51,7 @@ func (w *world) checkHeap(before int64) {
 }
 
 func floodOfPaths(w *world) {
-	n := fromEnv(w.t, "FOOTFALL_ATTACK_PATHS", usualFlood())
+	n := dbtest.FromEnv(w.t, "FOOTFALL_ATTACK_PATHS", usualFlood())
 	w.add("pathflood", counter.Settings{Sites: []string{"example.com"}, MaxNewPages: ptr("100"), MaxRequests: ptr("0")})
 	before := heap()
 	got := w.flood(direct, n, func(i int) string {
@@ -67,7 +67,7 @@ func floodOfPaths(w *world) {
 }
 
 func floodOfAddresses(w *world) {
-	n := fromEnv(w.t, "FOOTFALL_ATTACK_ADDRESSES", usualFlood())
+	n := dbtest.FromEnv(w.t, "FOOTFALL_ATTACK_ADDRESSES", usualFlood())
 	const steadily, crawler = 1000, 100
 	w.add("addressflood", counter.Settings{Sites: []string{"example.com"}})
 	const request = "GET /visit?app=addressflood&uri=http://example.com/\nUser-Agent: Mozilla/5.0 "

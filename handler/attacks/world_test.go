@@ -102,12 +102,7 @@ func newWorld(t *testing.T) *world {
 	})
 	w.now.Store(&noon)
 	d := dbtest.Open(t, w.database, db.Options{})
-	var err error
-	w.conn, err = pgx.Connect(ctx, w.database)
-	require.NoError(t, err)
-	t.Cleanup(func() { w.conn.Close(ctx) })
-	_, err = w.conn.Exec(ctx, "SET search_path = footfall")
-	require.NoError(t, err)
+	w.conn = dbtest.Connect(t, w.database)
 
 	w.admin = counter.NewAdmin(d, secret)
 	first, registry := w.instance(secret)

@@ -97,18 +97,12 @@ func (d *desk) exec(sql string) {
 // numbers are all that is counted, without what depends on the order of counting.
 func (d *desk) numbers() string {
 	d.t.Helper()
-	conn, err := pgx.Connect(d.t.Context(), d.url)
-	require.NoError(d.t, err)
-	defer conn.Close(d.t.Context())
-	rows, err := conn.Query(d.t.Context(), `
+	lines := dbtest.Column[string](d.t, dbtest.Connect(d.t, d.url), `
 		SELECT concat_ws(' ', 'counters', uri, hot, pv, uv) FROM footfall.pages JOIN footfall.counters ON page_id = id
 		UNION ALL SELECT concat_ws(' ', 'days', uri, day_id, hot, pv, new_visitors) FROM footfall.pages JOIN footfall.days ON page_id = id
 		UNION ALL SELECT concat_ws(' ', 'visitors', uri, ip, first_day, last_day) FROM footfall.pages JOIN footfall.visitors ON page_id = id
 		UNION ALL SELECT concat_ws(' ', 'visits', uri, ip, day_id, previous_day) FROM footfall.pages JOIN footfall.visits ON page_id = id
 		ORDER BY 1`)
-	require.NoError(d.t, err)
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(d.t, err)
 	return strings.Join(lines, "\n")
 }
 
@@ -374,10 +368,8 @@ func TestContainedLogs(t *testing.T) {
 	t.Run("of a log that was not imported to its end", func(t *testing.T) {
 		t.Parallel()
 		d := newDesk(t)
-		conn, err := pgx.Connect(t.Context(), d.url)
-		require.NoError(t, err)
-		defer conn.Close(context.Background())
-		_, err = conn.Exec(t.Context(), `ALTER TABLE footfall.counters ADD CONSTRAINT no_more CHECK (hot <= 500)`)
+		conn := dbtest.Connect(t, d.url)
+		_, err := conn.Exec(t.Context(), `ALTER TABLE footfall.counters ADD CONSTRAINT no_more CHECK (hot <= 500)`)
 		require.NoError(t, err)
 		_, err = d.run(d.options(d.file("access.log", a)))
 		require.ErrorContains(t, err, "cannot be counted")
@@ -423,13 +415,7 @@ func TestLogsAreMergedByTime(t *testing.T) {
 	}
 	s := d.imported(d.file("a", files[0].Bytes()), d.file("b.gz", packGzip(t, files[1].Bytes())), d.file("c", files[2].Bytes()))
 	require.EqualValues(t, 900, s.Counted)
-	conn, err := pgx.Connect(t.Context(), d.url)
-	require.NoError(t, err)
-	defer conn.Close(t.Context())
-	rows, err := conn.Query(t.Context(), `SELECT host(ip) FROM footfall.visitors JOIN footfall.pages ON id = page_id WHERE uri = 'blog.example/' ORDER BY rank`)
-	require.NoError(t, err)
-	order, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
+	order := dbtest.Column[string](t, dbtest.Connect(t, d.url), `SELECT host(ip) FROM footfall.visitors JOIN footfall.pages ON id = page_id WHERE uri = 'blog.example/' ORDER BY rank`)
 	for i, ip := range order {
 		require.Equal(t, fmt.Sprintf("10.0.%d.%d", i/250, i%250), ip)
 	}

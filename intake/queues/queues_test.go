@@ -213,7 +213,7 @@ type consumer struct {
 	t     *testing.T
 	end   context.CancelFunc
 	ended chan error
-	log   *lines
+	log   *dbtest.Log
 	shown *prometheus.Registry
 }
 
@@ -230,24 +230,6 @@ func (c *consumer) behind() (parts []string) {
 		}
 	}
 	return parts
-}
-
-// lines are what was logged.
-type lines struct {
-	mu   sync.Mutex // guards text
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // consume starts a consumer of the queue.
@@ -268,7 +250,7 @@ func (w *world) consumeOn(url string, connect Connect) *consumer {
 	require.NoError(w.t, err)
 	w.t.Cleanup(counting.Close)
 	ctx, end := context.WithCancel(w.t.Context())
-	c := &consumer{w.t, end, make(chan error, 1), &lines{}, prometheus.NewRegistry()}
+	c := &consumer{w.t, end, make(chan error, 1), &dbtest.Log{}, prometheus.NewRegistry()}
 	w.t.Cleanup(end)
 	go func() {
 		c.ended <- Run(ctx, counting, Options{App: "blog", Connect: connect, Log: slog.New(slog.NewTextHandler(c.log, nil)), Metrics: NewMetrics(c.shown)})
@@ -305,20 +287,13 @@ func (c *consumer) says(words string) {
 
 func (w *world) conn() *pgx.Conn {
 	w.t.Helper()
-	conn, err := pgx.Connect(w.t.Context(), w.url)
-	require.NoError(w.t, err)
-	w.t.Cleanup(func() { conn.Close(context.WithoutCancel(w.t.Context())) })
-	return conn
+	return dbtest.Connect(w.t, w.url)
 }
 
 // rows are the rows of a query.
 func (w *world) rows(sql string) []string {
 	w.t.Helper()
-	rows, err := w.conn().Query(w.t.Context(), sql)
-	require.NoError(w.t, err)
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(w.t, err)
-	return lines
+	return dbtest.Column[string](w.t, w.conn(), sql)
 }
 
 func (w *world) exec(sql string, args ...any) {

@@ -1,0 +1,60 @@
+package dbtest
+
+import (
+	"context"
+	"net/url"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+)
+
+// Connect opens a connection of the test's own, past everything of Footfall's but its schema. It is
+// closed when the test ends.
+func Connect(t testing.TB, address string) *pgx.Conn {
+	t.Helper()
+	cfg, err := pgx.ParseConfig(address)
+	require.NoError(t, err)
+	cfg.RuntimeParams["search_path"] = db.Schema
+	conn, err := pgx.ConnectConfig(context.Background(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// asker is a connection, a transaction, or a pool.
+type asker interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// Column returns the rows of a query of one column.
+func Column[T any](t testing.TB, a asker, sql string, args ...any) []T {
+	t.Helper()
+	rows, err := a.Query(context.Background(), sql, args...)
+	require.NoError(t, err, sql)
+	values, err := pgx.CollectRows(rows, pgx.RowTo[T])
+	require.NoError(t, err, sql)
+	return values
+}
+
+// With returns the address of a database with one more parameter, as a setting of its sessions is.
+func With(t testing.TB, address, name, value string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	require.NoError(t, err)
+	query := u.Query()
+	query.Set(name, value)
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+// NeedSuperuser skips a test of roles where the server that was named for the tests is closed to
+// it.
+func NeedSuperuser(t testing.TB, a asker) {
+	t.Helper()
+	if Column[string](t, a, `SELECT current_setting('is_superuser')`)[0] != "on" {
+		t.Skip("the tests' user is not a superuser: it cannot take over other roles")
+	}
+}
