@@ -214,7 +214,7 @@ const InboxNoteHeld = `-- name: InboxNoteHeld :exec
 SELECT note_held_in_inbox($1::integer[])
 `
 
-// Notes past the visits of which apps counting goes for now.
+// Notes which apps counting leaves out for now.
 func (q *Queries) InboxNoteHeld(ctx context.Context, apps []int32) error {
 	_, err := q.db.Exec(ctx, InboxNoteHeld, apps)
 	return err

@@ -347,7 +347,7 @@ type InboxApp struct {
 	Waiting int64
 	// The app.
 	AppID int32
-	// Whether counting goes past what waits, since somebody holds the app, or nothing of it can be counted for now.
+	// Whether counting leaves out what waits for now, since somebody holds the app, or since nothing of it could be counted.
 	Held bool
 }
 

@@ -13,8 +13,11 @@ import (
 )
 
 const (
-	lookEvery = time.Second            // when nothing is heard of, others may have written, or have been killed
-	restFor   = 100 * time.Millisecond // between two rounds, so that each has more than a few visits
+	// lookEvery is how often the tables are looked at though nobody has said that visits came:
+	// another instance may have written some, or have been killed while it counted.
+	lookEvery = time.Second
+	// restFor is the pause between two rounds, so that each has more than a few visits.
+	restFor = 100 * time.Millisecond
 	// emptyEvery is how long tables that were read to their end stay as they are where visits come
 	// without a pause.
 	emptyEvery = time.Second
@@ -22,14 +25,14 @@ const (
 	dumpsLock = 10 * time.Second
 	// fewVisits are not worth closing the open table at once for those that came meanwhile.
 	fewVisits = 500
-	// openRows bounds the rows of the open table: with so many it is closed, though those before
-	// wait.
+	// openRows bounds the rows of the open table: with so many it is closed, even while visits of
+	// earlier turns still wait.
 	openRows = 1000
 	// mostFailures is in how many turns counting may fail before it is given up for now.
 	mostFailures = 3
-	// A chunk makes room for visits that come for as long as yieldAtMost, so that a burst is taken
-	// in first. Where one has waited for longer than a burst, it does not: counting then keeps up as
-	// far as it can. Chunks in a burst are burstPart of others.
+	// In a burst of visits each chunk waits, for yieldAtMost, so that they are taken in first, and
+	// has only one visit in burstPart of what it has otherwise. Once a visit has waited for longer
+	// than a burst may last, chunks wait no more: counting then keeps up as far as it can.
 	burst       = time.Minute
 	burstPart   = 8
 	yieldAtMost = time.Second
@@ -87,8 +90,8 @@ func (d *drainer) round(ctx context.Context) error {
 }
 
 // watch looks at the inbox every second until ctx ends, also while this instance or another one
-// counts for long what is there, and bounds the rows of the open table: what has to be known of all
-// that waits, they are looked at for.
+// counts for long what is there. It bounds the rows of the open table, each of which has to be read
+// whenever somebody asks how much waits.
 func (d *drainer) watch(ctx context.Context) {
 	timer := time.NewTicker(lookEvery)
 	defer timer.Stop()
@@ -135,11 +138,12 @@ func (d *drainer) alone(ctx context.Context, f func() error) (mine bool, err err
 // as there is much. It empties the tables at the end, and now and then where visits come all the
 // time.
 func (d *drainer) drain(ctx context.Context) error {
-	for first, closed := true, int64(0); ; first = false {
+	for first := true; ; first = false {
 		taken, err := d.countUntil(ctx, math.MaxInt64)
-		if closed = 0; first || taken >= fewVisits { // also where a turn has failed: the next ones need not
+		closed := int64(0)
+		if first || taken >= fewVisits {
 			var failed error
-			closed, failed = d.close(ctx)
+			closed, failed = d.close(ctx) // also where a turn could not be counted: the next one may be
 			err = errors.Join(err, failed)
 		}
 		if time.Since(d.emptied) > emptyEvery {

@@ -13,25 +13,27 @@ import (
 )
 
 const (
-	// heldShare: this part of what the inbox may hold is for visits of apps past which counting
-	// goes, together. It is also how much of what was counted may lie beside these.
+	// One in heldShare of the visits that the inbox may hold may be of held apps, and as many may be
+	// counted ones that lie in the same tables.
 	heldShare = 4
-	// leastCleared is how many visits were counted, for each of a held app that waits, in a table of
-	// which these are moved, unless room is short: so no more is written again than is counted.
+	// A table's visits of held apps are moved out of it once leastCleared others were counted there
+	// for each of them, so that no more is written again than is counted; or sooner, where room is
+	// short.
 	leastCleared = 1
-	// restsFor is for how long at most nothing is counted of an app of which nothing could be: so many
-	// times as long as a statement may take, for which others wait then. It begins with lookEvery, and
-	// doubles.
+	// An app of which nothing could be counted rests before it is tried again: for lookEvery, then
+	// for twice as long each time, at most for restsFor times as long as a statement may take. For
+	// so long the others wait whenever it is tried.
 	restsFor = 6
 )
 
-// held are the apps past which counting goes: their visits wait, and those of others do not.
+// held are the apps that counting leaves out for now: their visits wait, so that those of others do
+// not have to.
 type held struct {
 	locked   []int32        // somebody holds them, as while a visitor is erased
 	resting  map[int32]rest // nothing of them could be counted, as where rows are locked for long, nor has been since
 	suspects []int32        // nothing of them could be counted just now: is it they, or the database?
 	cause    error          // of the first one
-	others   bool           // others were counted since
+	others   bool           // visits of other apps were counted since
 }
 
 // rest is how long an app is not tried.
@@ -52,7 +54,7 @@ func (h *held) apps() []int32 {
 	return slices.Compact(apps)
 }
 
-// counted notes that a visit of an app was.
+// counted notes that a visit of an app was counted.
 func (h *held) counted(app int32) {
 	h.others = true
 	if len(h.resting) > 0 {
@@ -95,8 +97,8 @@ func (h *held) judge(longest time.Duration) (apps []int32, err error) {
 	return apps, nil
 }
 
-// findHeld counts the visits of a chunk that could not be counted together for each app alone:
-// perhaps one of them keeps the others waiting.
+// findHeld counts the visits of a chunk anew, those of each app alone, where they could not be
+// counted together: perhaps one app keeps the others waiting.
 func (c *counting) findHeld(ctx context.Context, chunk record.Chunk, cause error) error {
 	if len(c.held.suspects) == 0 {
 		c.held.others = false

@@ -58,10 +58,10 @@ func Open(d *db.DB, r *record.Recorder, o Options) *Inbox {
 // those that it is counted with. It takes no context, for the reason for which Recorder.Record
 // takes none.
 func (i *Inbox) Put(v record.Visit) error {
-	b, place, err := i.writer.accept(v)
+	g, place, err := i.writer.accept(v)
 	if err == nil {
-		<-b.done
-		err = b.errs[place]
+		<-g.done
+		err = g.errs[place]
 	}
 	i.writer.metrics.outcome(err)
 	return err
@@ -84,8 +84,8 @@ func Settle(ctx context.Context, d *db.DB, r *record.Recorder, app int32, o Opti
 	return newDrainer(d, r, nil, o, newMetrics(nil)).settle(ctx, app)
 }
 
-// Empty empties the tables that were read to their end, or of which only visits wait past which
-// counting goes, unless somebody uses them: also those that a dump that has just begun would read.
+// Empty empties the tables that were read to their end, or in which only visits of held apps wait,
+// unless somebody uses them: also those that a dump that has just begun would read.
 func Empty(ctx context.Context, d *db.DB) error {
 	if err := empty(ctx, d, 0); err != nil {
 		return err

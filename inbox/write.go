@@ -19,8 +19,9 @@ import (
 const (
 	// waitingAtMost bounds the visits that wait to be written, and with them the memory.
 	waitingAtMost = 50_000
-	// Visits come thick and fast while gatheredMany of them gather during a write, as they have
-	// within thickFor, or while a write takes longer than writeShould: what may wait makes room.
+	// Visits come thick and fast if gatheredMany of them have gathered during one write within
+	// thickFor, or if a write takes longer than writeShould. Counting, which may wait, then makes
+	// room for them.
 	gatheredMany = 32
 	thickFor     = 100 * time.Millisecond
 	writeShould  = 20 * time.Millisecond
@@ -45,10 +46,10 @@ type writer struct {
 	limit   int64
 	wrote   chan struct{} // has a value when something was written that nobody has looked at
 
-	// others is how many visits the tables hold beside those that this instance has written, as far
-	// as it has looked.
+	// mine is how many visits this instance has written, and others how many the tables held beside
+	// these when it looked last.
 	others, mine atomic.Int64
-	// refused are apps past which counting goes, when the inbox has as much of these as it may.
+	// refused are the held apps, while the inbox has as many of their visits as it may.
 	refused atomic.Pointer[[]int32]
 
 	mu      sync.Mutex // guards what follows
@@ -57,7 +58,7 @@ type writer struct {
 	next    *gathering // nil: nobody waits
 	pending int        // visits in next, and in what is being written
 	since   time.Time  // when that was taken; zero: nothing is being written
-	thick   time.Time  // when as many as gatheredMany were taken last
+	thick   time.Time  // when gatheredMany or more were taken last
 }
 
 func newWriter(d *db.DB, o Options, m *metrics) *writer {
@@ -94,9 +95,8 @@ func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 	return w.next, len(w.next.visits) - 1, nil
 }
 
-// saw notes what somebody who looked has seen in the tables; mine is what this instance had written
-// when they began. Visits of apps past which counting goes fill their share: what they have beyond
-// it takes nothing from others.
+// saw notes what was seen in the tables; mine is how much this instance had written before they were
+// looked at. Visits of held apps beyond their share take no room from others.
 func (w *writer) saw(now *db.InboxLookRow, mine int64) {
 	share := max(w.limit/heldShare, 1)
 	w.others.Store(now.Kept + now.Visits - max(now.Held-share, 0) - mine)

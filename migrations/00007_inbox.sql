@@ -56,7 +56,7 @@ COMMENT ON COLUMN inbox_apps.counted  IS 'How many visits that are. One with an 
 COMMENT ON COLUMN inbox_apps.dropped  IS 'How many visits were passed by, since nothing could count them any more.';
 COMMENT ON COLUMN inbox_apps.waiting  IS 'How many visits are left.';
 COMMENT ON COLUMN inbox_apps.app_id   IS 'The app.';
-COMMENT ON COLUMN inbox_apps.held     IS 'Whether counting goes past what waits, since somebody holds the app, or nothing of it can be counted for now.';
+COMMENT ON COLUMN inbox_apps.held     IS 'Whether counting leaves out what waits for now, since somebody holds the app, or since nothing of it could be counted.';
 
 CREATE INDEX inbox_apps_that_wait ON inbox_apps (app_id, turn) WHERE waiting > 0;
 

@@ -75,7 +75,7 @@ SELECT turn_inbox()::bigint AS turn;
 SELECT empty_inbox(@beside_younger_than::integer)::integer AS emptied;
 
 -- name: InboxNoteHeld :exec
--- Notes past the visits of which apps counting goes for now.
+-- Notes which apps counting leaves out for now.
 SELECT note_held_in_inbox(@apps::integer[]);
 
 -- name: InboxMoveHeld :one

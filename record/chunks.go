@@ -15,10 +15,10 @@ const (
 	// chunkTakes is about how long a chunk may hold its locks, for which others wait who count for
 	// the same sites.
 	chunkTakes = 25 * time.Millisecond
-	// chunkTakesAlone is the same where nobody does: the more visits a chunk has, the less each
-	// takes. It is how long the first of them waits who come then.
+	// chunkTakesAlone is the same where nobody else counts for them: the more visits a chunk has,
+	// the less each of them takes. Whoever comes first after a pause may wait for so long.
 	chunkTakesAlone = 100 * time.Millisecond
-	// aloneAfter is how long nobody may have come, for chunks to be alone.
+	// aloneAfter is how long nobody else has to stay away until chunks are taken to be alone again.
 	aloneAfter = 10 * time.Second
 	// Bounds of a chunk, in visits, and the size of the first one.
 	chunkLeast = 100

@@ -64,8 +64,7 @@ func newDraft() draft {
 
 // fill takes as many of the first entries as one transaction can hold, and returns how many. In one
 // transaction a target has one day, so entries from before and after midnight are not mixed. Those
-// that are repeated are left out.
-// hintsAllowed says whether the filter is asked.
+// that are repeated are left out. hintsAllowed says whether the filter is asked.
 func (d *draft) fill(entries []entry, g *generation, hintsAllowed bool) int {
 	d.clear(g.basis)
 	for i := range entries {

@@ -41,8 +41,9 @@ type Options struct {
 	// visit after it came first. Default 7.
 	RememberIDs int
 
-	// Overflow: whoever calls has another place for visits that would wait for longer
-	// (ErrOverloaded), and answers them by LastNumbers. They do not count as refused.
+	// Overflow: the caller has another place, such as the inbox, for visits that would wait for
+	// longer than MaxWait. They fail with ErrOverloaded, do not count as refused, and are answered
+	// by LastNumbers.
 	Overflow bool
 
 	// These save look-ups in the tables. They change no number.
@@ -94,8 +95,8 @@ type Visit struct {
 	VisitorOn func(ctx context.Context, day int32) (netip.Addr, error)
 	// Told: the day was told by the caller, and may be before the last one of the site.
 	Told bool
-	// Timed: so was the day, but it is the present one. It stays that of the visit if the site has
-	// been counted on a later one meanwhile.
+	// Timed: the day was told, and is the present one. The visit keeps it even where its site is
+	// counted on a later day first.
 	Timed    bool
 	NewPages int64 // how many new pages the app may have a day; 0: any number
 	// ID makes the visit repeatable: what is sent with it again counts nothing, and is ErrRepeated.

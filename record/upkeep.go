@@ -90,8 +90,7 @@ func (u *upkeep) round() {
 	u.forget("refused messages", func() (int64, error) { return u.db.ForgetRefused(ctx) })
 }
 
-// forget forgets what is old: what need not be known any more for a call, or a visit, to be
-// repeated, and messages that nobody has looked at.
+// forget has old rows deleted, and logs what came of it.
 func (u *upkeep) forget(what string, older func() (int64, error)) {
 	switch forgotten, err := older(); {
 	case err != nil && u.ctx.Err() == nil:

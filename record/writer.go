@@ -95,7 +95,7 @@ func (w *writer) writeAll(ctx context.Context, entries []entry) {
 				w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "the database is busy; try again").Because(err))
 				return
 			}
-		case db.FaultDay, db.FaultLate, db.FaultGone:
+		case db.FaultDay, db.FaultLate, db.FaultGone, db.FaultNoDay:
 			if !w.mendDays(ctx, fault, err, entries, sent, try) {
 				return
 			}
@@ -109,11 +109,6 @@ func (w *writer) writeAll(ctx context.Context, entries []entry) {
 			err = errors.Join(err, w.db.MeasureClock(ctx))
 			w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "this instance's clock was wrong; try again").Because(err))
 			return
-		case db.FaultNoDay:
-			if err := w.makeDays(ctx, entries); err != nil || try >= busyTries || !pause(ctx, try) {
-				w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "the day cannot be counted yet; try again").Because(err))
-				return
-			}
 		case db.FaultHint:
 			if !w.draft.hinted() { // then it was no hint that is wrong, but the tables
 				w.split(ctx, entries, err)
@@ -269,14 +264,18 @@ func (w *writer) didCommit(id [16]byte) (committed bool, err error) {
 // mendDays deals with entries whose days the database refuses. It returns false if all of them have
 // their answer or their error.
 func (w *writer) mendDays(ctx context.Context, fault db.Fault, err error, entries []entry, sent, try int) bool {
-	becameLate := w.chunk.becomeLate(entries[:sent])
 	switch fault {
+	case db.FaultNoDay:
+		if err = w.makeDays(ctx, entries); err == nil && try < busyTries && pause(ctx, try) {
+			return true
+		}
 	case db.FaultGone:
+		w.chunk.becomeLate(entries[:sent])
 		if err = w.leaveGone(ctx, entries); err == nil {
 			return false
 		}
 	case db.FaultLate:
-		if becameLate {
+		if w.chunk.becomeLate(entries[:sent]) {
 			return true
 		}
 	default:

@@ -83,7 +83,7 @@ type Daily struct {
 type Inbox struct {
 	Waiting int64      `json:"waiting"` // visits
 	Oldest  *time.Time `json:"oldest"`  // when the first of them was accepted, or earlier; null: none waits
-	Held    int64      `json:"held"`    // visits of those that wait, past which counting goes, since their app is held
+	Held    int64      `json:"held"`    // those of them that counting leaves out for now, since their app is held
 	Kept    int64      `json:"kept"`    // visits in its tables, counted ones included that are not cleared away yet
 	// What happened during the second in which the status was read. Of visits that were counted,
 	// some may have been dropped, since nothing could count them any more.

@@ -72,7 +72,7 @@ func (r *run) claim(ctx context.Context, b *counter.LogBook) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		s.same = true // until it is known to be of use
+		s.idle = true // until it is known to be of use
 		isNew, err := r.identify(k, s)
 		if err != nil || !isNew {
 			if err != nil {
@@ -188,7 +188,7 @@ func (r *run) take(ctx context.Context, k *book, s *source) error {
 		r.summary.problem(s.file.name, "%s", words)
 		return nil
 	}
-	s.same = false
+	s.idle = false
 	s.until = s.scanner.place
 	s.log.Skips = append(s.log.Skips, skips...)
 	s.log.Claimed = max(s.log.Claimed, s.until)
@@ -290,7 +290,7 @@ func (r *run) checkHosts() error {
 		return nil
 	}
 	for _, s := range r.sources {
-		if !s.same && s.scanner.hostless != "" {
+		if !s.idle && s.scanner.hostless != "" {
 			return visit.Errorf(visit.Invalid, "site", "%s: its lines (%s) name no host: say with --site which site they are of", s.file.name, s.scanner.hostless)
 		}
 	}
@@ -307,7 +307,7 @@ func (r *run) checkDays(ctx context.Context) error {
 		return nil
 	}
 	for _, s := range r.sources {
-		if s.same || s.scanner.first.IsZero() {
+		if s.idle || s.scanner.first.IsZero() {
 			continue
 		}
 		oldest := s.scanner.first

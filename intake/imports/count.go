@@ -17,7 +17,7 @@ import (
 type chunk struct {
 	counting *counter.Counting
 	record.Chunk
-	places []Unread      // of the visits, for who asks
+	places []Unread      // where the visits stand, to be told of those that cannot be counted
 	ends   []record.Step // of sources that end behind the visits
 	read   int64         // bytes
 }
@@ -57,7 +57,7 @@ type reader struct {
 func (r *run) readAll(ctx context.Context, sources []*source, chunks chan<- *chunk) error {
 	var t timeline
 	for _, s := range sources {
-		if !s.same && s.log.Next < s.until {
+		if !s.idle && s.log.Next < s.until {
 			s.line.Time = s.scanner.first
 			heap.Push(&t, s)
 		}
@@ -221,8 +221,8 @@ func (r *run) again(ctx context.Context, do func() error) error {
 	}
 }
 
-// record counts a chunk, whatever happens to the database meanwhile: what was counted of it tell
-// the positions.
+// record counts a chunk, whatever happens to the database meanwhile: the positions tell what of it
+// was counted.
 func (r *run) record(ctx context.Context, c *chunk) error {
 	if r.DryRun {
 		r.counted(len(c.Visits))

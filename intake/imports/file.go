@@ -102,13 +102,19 @@ func (f *file) look() error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	switch head = head[:n]; {
-	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-		f.packed = gzipped
-	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		f.packed = zstandard
-	}
+	f.packed = packingOf(head[:n])
 	return nil
+}
+
+// packingOf tells how a file is packed that begins so.
+func packingOf(head []byte) packing {
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		return gzipped
+	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return zstandard
+	}
+	return plain
 }
 
 // read returns a reader of what is in the file, unpacked, from a byte on. Reading on when it has
@@ -204,7 +210,7 @@ func spool(from io.Reader) (*file, error) {
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return fail(err)
 	}
-	if head = head[:n]; bytes.HasPrefix(head, []byte{0x1f, 0x8b}) || bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}) {
+	if head = head[:n]; packingOf(head) != plain {
 		if _, err = io.Copy(handle, io.MultiReader(bytes.NewReader(head), from)); err != nil {
 			return fail(err)
 		}

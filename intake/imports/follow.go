@@ -77,7 +77,7 @@ func (r *run) lookAtNames(ctx context.Context, renamed map[*source]time.Time) er
 			continue
 		}
 		if f, err := openFile(name, nil); err == nil {
-			r.sources = append(r.sources, &source{file: f, same: true})
+			r.sources = append(r.sources, &source{file: f, idle: true})
 		}
 	}
 	r.openNew(named)
@@ -100,7 +100,7 @@ func (r *run) openNew(named map[string]bool) {
 			f.close()
 			continue
 		}
-		r.sources = append(r.sources, &source{file: f, same: true})
+		r.sources = append(r.sources, &source{file: f, idle: true})
 	}
 }
 

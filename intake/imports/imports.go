@@ -49,8 +49,8 @@ type source struct {
 	log      counter.Log
 	position *record.Position
 	until    int64 // what is to be counted ends here
-	same     bool  // nothing of it is read now
-	hopeless bool  // and nothing will be
+	idle     bool  // nothing of it is to be counted now
+	hopeless bool  // and nothing ever will be
 
 	done   func() // while it is read for counting
 	lines  lines
@@ -104,7 +104,7 @@ func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summ
 		return r.summary, err
 	}
 	for _, s := range r.sources {
-		if !s.same {
+		if !s.idle {
 			s.log.Next, s.scanner.first = s.until, time.Time{}
 		}
 	}

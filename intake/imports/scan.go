@@ -63,9 +63,9 @@ type scanner struct {
 	marks       []counter.LogMark // of this log; they do not have its number yet
 	hits        []hit
 	before      int64       // lines before what is to be counted
-	first, last time.Time   // of that
-	final       []byte      // its last line
-	hostless    logs.Format // of its first line, if that names no host
+	first, last time.Time   // of that: the times of its first line, and of the last one looked at
+	final       []byte      // of that: its last line
+	hostless    logs.Format // of that: the format of its first line, if it names no host
 }
 
 func newScanner(f *file, only logs.Format, read *atomic.Int64) (*scanner, error) {

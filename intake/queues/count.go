@@ -22,7 +22,7 @@ type item struct {
 	position *record.Position // of its part
 	visit    record.Visit
 	counts   bool   // visit is to be counted
-	refusal  string // why it cannot be; "" beside counts being false: it is skipped on purpose
+	refusal  string // why it cannot be; "" where it is skipped on purpose
 	missing  int64  // messages before it that the queue no longer had
 }
 
@@ -150,7 +150,7 @@ func (i *item) refuse(err error) error {
 }
 
 // record counts items, and passes those that do not count, whatever happens to the database
-// meanwhile: what was done of it tell the positions.
+// meanwhile: the positions tell what of that was done.
 func (r *run) record(ctx context.Context, items []item) error {
 	wait, began := shortestWait, time.Now()
 	for items = left(items); len(items) > 0; items = left(items) {
@@ -203,7 +203,7 @@ func (r *run) recordOnce(ctx context.Context, items []item) error {
 		r.passed(items[:done])
 		return err
 	}
-	for _, step := range b.behind {
+	for _, step := range b.moves {
 		err := r.moveTo(ctx, counting, step)
 		if errors.Is(err, record.ErrMoved) {
 			return nil
@@ -279,16 +279,17 @@ func (r *run) moveTo(ctx context.Context, counting *counter.Counting, step recor
 type batch struct {
 	record.Chunk
 	places    []int         // of the visits, in the items
-	behind    []record.Step // of parts without a visit
+	moves     []record.Step // of the parts of which nothing counts
 	positions []*record.Position
 }
 
-// newBatch makes a batch of items. What does not count is passed with the next visit of its part,
-// or else with the last one.
+// newBatch makes a batch of items. A message that does not count is passed by the transaction of
+// the next visit of its part, or of the last one if none follows. Where a part has no visit, its
+// position moves by itself.
 func newBatch(items []item) *batch {
 	b := &batch{}
-	open := map[*record.Position]*record.Step{} // what no visit has passed yet
-	last := map[*record.Position]int{}          // steps
+	open := map[*record.Position]*record.Step{} // what comes behind the last visit of each part
+	last := map[*record.Position]int{}          // where in b.Steps that visit is
 	for place := range items {
 		i := &items[place]
 		step := open[i.position]
@@ -313,7 +314,7 @@ func newBatch(items []item) *batch {
 		if at, any := last[p]; any {
 			b.Steps[at].Next, b.Steps[at].Refused = step.Next, append(b.Steps[at].Refused, step.Refused...)
 		} else {
-			b.behind = append(b.behind, *step)
+			b.moves = append(b.moves, *step)
 		}
 	}
 	return b

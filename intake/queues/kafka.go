@@ -36,10 +36,10 @@ type kafka struct {
 	id    kadm.TopicID // of the topic; zero where the broker knows no such thing
 	ask   *kadm.Client // about the topic
 	reads *kgo.Client
-	share float64 // of what is fetched at once, of each broker
+	share float64 // of what is fetched at once, that is asked of each broker
 
 	mu    sync.Mutex      // guards what follows
-	begun map[int32]int64 // where partitions were begun to be read last: what is before was counted
+	begun map[int32]int64 // from where partitions are read: what comes before was counted
 	// What was fetched of late, in bytes, and what it took when it was unpacked.
 	packed, unpacked float64
 }

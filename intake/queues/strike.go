@@ -14,8 +14,8 @@ const (
 	struck           = "…"
 )
 
-// address is what may be an address, in whatever is kept of a message.
-var address = regexp.MustCompile(`(?i)\b\d{1,3}(\.\d{1,3}){3}\b|[0-9a-f]*:[0-9a-f]*:[0-9a-f:.]*`)
+// mayBeIP is what may be an address of a visitor, in whatever is kept of a message.
+var mayBeIP = regexp.MustCompile(`(?i)\b\d{1,3}(\.\d{1,3}){3}\b|[0-9a-f]*:[0-9a-f]*:[0-9a-f:.]*`)
 
 // quotedValue is what a reason quotes of a field that may tell who came.
 var quotedValue = regexp.MustCompile(`^(ip|visitor|id|agent|at): .*"`)
@@ -34,7 +34,7 @@ func strikeReason(reason string) string {
 		first, last := strings.IndexByte(told, '"'), strings.LastIndexByte(told, '"')
 		told = told[:first+1] + struck + told[last:]
 	}
-	return cut(address.ReplaceAllString(told, struck)+ours, longestReason)
+	return cut(mayBeIP.ReplaceAllString(told, struck)+ours, longestReason)
 }
 
 // beginningOf is what is kept of the text of a message: how it is built, with the names of its
@@ -61,7 +61,7 @@ func beginningOf(text []byte) string {
 			switch {
 			case isName:
 				name = value
-				out.WriteString(`"` + address.ReplaceAllString(value, struck) + `"`)
+				out.WriteString(`"` + mayBeIP.ReplaceAllString(value, struck) + `"`)
 			case name == "uri":
 				out.WriteString(`"` + pageOf(value) + `"`)
 			case name == "at" && whole && date.MatchString(value):
@@ -96,10 +96,10 @@ func pageOf(uri string) string {
 	}
 	if plain, err := url.PathUnescape(page); err != nil {
 		page, rest = page[:strings.IndexByte(page, '%')], struck
-	} else if address.MatchString(plain) {
+	} else if mayBeIP.MatchString(plain) {
 		page = oneLine(plain)
 	}
-	return address.ReplaceAllString(page, struck) + rest
+	return mayBeIP.ReplaceAllString(page, struck) + rest
 }
 
 // quoted splits off a string of JSON; whole: it ends.

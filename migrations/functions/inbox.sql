@@ -173,7 +173,7 @@ AS $$
       AND a.held <> (a.app_id = ANY (apps))
 $$;
 
-COMMENT ON FUNCTION note_held_in_inbox(integer[]) IS 'Notes past the visits of which apps in closed turns counting goes for now: of those and of no others.';
+COMMENT ON FUNCTION note_held_in_inbox(integer[]) IS 'Notes of which apps counting leaves out the visits in closed turns for now: of these and of no others.';
 
 -- Turns of which visits of held apps are left, and nothing else, keep their table from being
 -- emptied: what is left is moved to the table that takes visits, and theirs is emptied, at once. So
