@@ -4,9 +4,9 @@ import "footfall/visit"
 
 // generation is one filling of the caches: what an instance keeps of the tables to save work, as
 // long as one basis (a version of the tables) holds. Everything in it comes from batches that
-// committed on that basis, or was read after the basis was. Each batch names the basis of the
-// generation that it was made from, and the database refuses the batch if the basis has changed
-// since.
+// committed on that basis, or was read after the basis was; only the filter may also have visitors
+// of a chunk that failed. Each batch names the basis of the generation that it was made from, and
+// the database refuses the batch if the basis has changed since.
 type generation struct {
 	number  uint64 // from 1, different for each generation of a process
 	basis   string
