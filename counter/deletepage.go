@@ -66,8 +66,8 @@ func noPage(app, uri string) error {
 }
 
 // DeletePage moves all that was counted for a page, which is named as for FindPage, to the page
-// (deleted) of its site, and deletes its offset, which may be all that there is. Visits to its URI are then counted from 1 again.
-// What was accepted before is counted first.
+// (deleted) of its site, and deletes its offset, which may be all that there is. Visits to its URI
+// are then counted from 1 again. What was accepted before is counted first.
 func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 	if _, err := a.CountAccepted(ctx, app); err != nil {
 		return err

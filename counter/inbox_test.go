@@ -248,8 +248,8 @@ func TestInboxOfFormerSettings(t *testing.T) {
 	assert.Contains(t, in.log.String(), "visits of the inbox cannot be counted any more")
 }
 
-// Somebody is writing to the inbox, and has looked how the app counts: commands that change that, or
-// delete the app, wait for them, so that what they write is counted as they have decided it.
+// Somebody is writing to the inbox, and has looked how the app counts: commands that change that,
+// or delete the app, wait for them, so that what they write is counted as they have decided it.
 func TestCommandsWaitForWhoWritesToTheInbox(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

@@ -182,9 +182,9 @@ ORDER BY source COLLATE "C", part COLLATE "C"
 FOR UPDATE
 `
 
-// Waits for the batches of an app's queues, and keeps later ones waiting, in the order in which they
-// move positions. Before RefusedDelete: a batch lets go of refused messages of one part after the
-// other, and each might have what the other waits for.
+// Waits for the batches of an app's queues, and keeps later ones waiting, in the order in which
+// they move positions. Before RefusedDelete: a batch lets go of refused messages of one part after
+// the other, and each might have what the other waits for.
 func (q *Queries) QueuesHold(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, QueuesHold, appID)
 	return err

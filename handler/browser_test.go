@@ -22,8 +22,8 @@ import (
 // chromiumPatience bounds what only a broken browser takes longer for.
 const chromiumPatience = time.Minute
 
-// chromium is a browser that runs. To start one costs more than most tests do with it, so tests pass
-// it on.
+// chromium is a browser that runs. To start one costs more than most tests do with it, so tests
+// pass it on.
 type chromium struct {
 	cmd     *exec.Cmd
 	profile string         // its folder
@@ -149,7 +149,8 @@ func (c *chromium) listen(answers io.ReadCloser) {
 	}
 }
 
-// end ends it, if it was started, and removes its folder, into which its children may write until they end, too.
+// end ends it, if it was started, and removes its folder, into which its children may write until
+// they end, too.
 func (c *chromium) end() (err error) {
 	if c == nil {
 		return nil

@@ -86,7 +86,8 @@ func (b *busuanzi) original(c echo.Context) error {
 var callbackName = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]{0,63}$`)
 
 // jsonp counts, and answers with a script that gives the numbers to the function of the page that a
-// parameter names. The page is the one that the browser says the script is for: no page can read or count another so.
+// parameter names. The page is the one that the browser says the script is for: no page can read or
+// count another so.
 func (b *busuanzi) jsonp(c echo.Context, parameter string) error {
 	h, callback := c.Request().Header, c.QueryParam(parameter)
 	if !callbackName.MatchString(callback) {

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// One in heldShare of the visits that the inbox may hold may be of held apps, and as many may be
-	// counted ones that lie in the same tables.
+	// One in heldShare of the visits that the inbox may hold may be of held apps, and as many may
+	// be counted ones that lie in the same tables.
 	heldShare = 4
 	// A table's visits of held apps are moved out of it once leastCleared others were counted there
 	// for each of them, so that no more is written again than is counted; or sooner, where room is

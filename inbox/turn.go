@@ -13,8 +13,8 @@ import (
 // readVisits is about how many visits are read at once.
 const readVisits = 8000
 
-// placeBits are the lowest bits of a position in a turn. They say how many visits are counted of the
-// row whose number the other bits are.
+// placeBits are the lowest bits of a position in a turn. They say how many visits are counted of
+// the row whose number the other bits are.
 const placeBits = 16
 
 // errReadAgain: the rest has to be read again from the position on.
@@ -122,8 +122,8 @@ func visitOf(r *db.InboxReadRow, i int) record.Visit {
 	return v
 }
 
-// chunkVisits is how many visits the chunk should have: fewer in a burst, in which answers wait while
-// it is counted.
+// chunkVisits is how many visits the chunk should have: fewer in a burst, in which answers wait
+// while it is counted.
 func (c *counting) chunkVisits() int {
 	if c.small {
 		return max(c.recorder.ChunkVisits()/burstPart, 1)

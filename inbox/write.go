@@ -95,8 +95,8 @@ func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 	return w.next, len(w.next.visits) - 1, nil
 }
 
-// saw notes what was seen in the tables; mine is how much this instance had written before they were
-// looked at. Visits of held apps beyond their share take no room from others.
+// saw notes what was seen in the tables; mine is how much this instance had written before they
+// were looked at. Visits of held apps beyond their share take no room from others.
 func (w *writer) saw(now *db.InboxLookRow, mine int64) {
 	share := max(w.limit/heldShare, 1)
 	w.others.Store(now.Kept + now.Visits - max(now.Held-share, 0) - mine)

@@ -62,9 +62,9 @@ SELECT refuse_messages(@app_id, @source, @part, @positions::bigint[], @reasons::
 SELECT forget_refused(@most)::bigint AS forgotten;
 
 -- name: QueuesHold :exec
--- Waits for the batches of an app's queues, and keeps later ones waiting, in the order in which they
--- move positions. Before RefusedDelete: a batch lets go of refused messages of one part after the
--- other, and each might have what the other waits for.
+-- Waits for the batches of an app's queues, and keeps later ones waiting, in the order in which
+-- they move positions. Before RefusedDelete: a batch lets go of refused messages of one part after
+-- the other, and each might have what the other waits for.
 SELECT next
 FROM positions
 WHERE app_id = @app_id

@@ -56,7 +56,8 @@ func (f *facts) warnings() []string {
 	const look = "see the service's log, or type `footfall retain`"
 	switch due := f.due(); {
 	case len(due) == 0 || f.daily.DoneOn > due[len(due)-1]:
-		// What is not closed came after the daily task, as visits of earlier days: the next one closes it.
+		// What is not closed came after the daily task, as visits of earlier days: the next one
+		// closes it.
 	case len(f.unclosed) > 0:
 		warn("days that are over are not closed (%d, the first %d): the daily task has not run since, or failed: %s", len(f.unclosed), f.unclosed[0], look)
 	default:

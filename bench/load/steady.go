@@ -68,8 +68,8 @@ func mustBeOK(n, status int) error {
 	return nil
 }
 
-// sendAll sends each request when it is due, and a connection is idle. failed is told what else goes
-// wrong.
+// sendAll sends each request when it is due, and a connection is idle. failed is told what else
+// goes wrong.
 func (s *Steady) sendAll(ctx context.Context, failed context.CancelCauseFunc) error {
 	var request []byte
 	for n := 0; n < s.Requests && ctx.Err() == nil; {

@@ -77,8 +77,9 @@ func (r *asking) rateOver(ctx context.Context, long time.Duration, answered *ato
 	return float64(answered.Load()-before) / time.Since(began).Seconds(), err
 }
 
-// rateBeside is the same while dashboards are open, how long their pages took, and how many of these
-// were refused. They have been opened one after the other, so that they do not all ask at once.
+// rateBeside is the same while dashboards are open, how long their pages took, and how many of
+// these were refused. They have been opened one after the other, so that they do not all ask at
+// once.
 func (r *asking) rateBeside(ctx context.Context, p *bench.Process, long time.Duration, answered *atomic.Int64) (rate float64, took []time.Duration, refused int, err error) {
 	until, cancel := context.WithCancel(ctx)
 	var open sync.WaitGroup // the goroutines of dashboards, which end with until

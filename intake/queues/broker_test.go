@@ -20,8 +20,8 @@ import (
 	"footfall/db/dbtest"
 )
 
-// A real broker, started as the compose file of docs/queue says, is counted: by a group that changes
-// while messages come, from batches packed in each way, and when its topic is made anew.
+// A real broker, started as the compose file of docs/queue says, is counted: by a group that
+// changes while messages come, from batches packed in each way, and when its topic is made anew.
 func TestRealBroker(t *testing.T) {
 	w := newTables(t)
 	w.queue, w.hosts = kafkaQueue, startBroker(t)

@@ -72,8 +72,8 @@ type begunAt int64
 func (b begunAt) Begin(context.Context, string, string, int64) (int64, error) { return int64(b), nil }
 func (begunAt) Leave(string)                                                  {}
 
-// Partitions are given out anew at the moment in which that happens: nobody takes the offsets of the
-// one for those of the other.
+// Partitions are given out anew at the moment in which that happens: nobody takes the offsets of
+// the one for those of the other.
 func TestRebalanceWhileATopicIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -210,8 +210,8 @@ func TestReadingAheadIsBounded(t *testing.T) {
 	assert.LessOrEqual(t, h.most, int64(4*(fetchedAtOnce+largeMessage)))
 }
 
-// Batches are unpacked, however they are packed. One that unpacks to more than memory should hold is
-// passed by, and told.
+// Batches are unpacked, however they are packed. One that unpacks to more than memory should hold
+// is passed by, and told.
 func TestPackedBatches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -120,8 +120,8 @@ func TestErasingTakesRefusedMessagesAlong(t *testing.T) {
 	w.consume().endsWith("blog")
 }
 
-// A batch lets go of refused messages of two parts, while a visitor is erased with all of them: none
-// of the two waits for the other for ever.
+// A batch lets go of refused messages of two parts, while a visitor is erased with all of them:
+// neither waits for the other for ever.
 func TestErasingBesideABatchThatRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

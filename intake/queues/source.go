@@ -16,8 +16,8 @@ import (
 const (
 	// askWithin is how long a server has for an answer about a queue.
 	askWithin = 15 * time.Second
-	// fetchedAtOnce bounds what is fetched at once, in bytes. What a server does not divide it sends
-	// all the same: a message, or a batch of Kafka.
+	// fetchedAtOnce bounds what is fetched at once, in bytes. What a server does not divide it
+	// sends all the same: a message, or a batch of Kafka.
 	fetchedAtOnce = 4 << 20
 )
 

@@ -110,9 +110,9 @@ $$;
 
 COMMENT ON FUNCTION move_inbox(bigint, integer, bigint, bigint, bigint, bigint) IS 'Moves the position of an app in a closed turn of the inbox from one place to another, with how many visits between are counted, and how many dropped. Fails with SQLSTATE FF004 when it stands elsewhere.';
 
--- It waits for nobody: a table that somebody reads, as a dump does, stays as it is. So does one that
--- is about to be read: a dump locks all tables soon after it has taken its snapshot. In that visits
--- wait that were counted since, and it must have them.
+-- It waits for nobody: a table that somebody reads, as a dump does, stays as it is. So does one
+-- that is about to be read: a dump locks all tables soon after it has taken its snapshot. In the
+-- snapshot visits still wait that were counted since, so the dump must have their rows.
 CREATE FUNCTION empty_inbox(beside_younger_than integer) RETURNS integer
 LANGUAGE plpgsql
 SECURITY DEFINER
