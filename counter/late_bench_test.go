@@ -46,7 +46,7 @@ func lateVisits(b *testing.B, later int, closed bool, partitions int) {
 		in.closeAll(b, 20260630)
 	}
 	for n := range partitions {
-		_, err := in.db.MakeDay(b.Context(), visit.DayOf(today.AddDate(0, 0, -n), time.UTC))
+		_, err := in.db.MakeDays(b.Context(), visit.DayOf(today.AddDate(0, 0, -n), time.UTC))
 		require.NoError(b, err)
 	}
 	day := today.AddDate(-1, 0, 0)

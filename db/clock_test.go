@@ -67,9 +67,9 @@ func TestDaysThatHaveNotCome(t *testing.T) {
 	assertNothingCounted(t, conn)
 	require.Zero(t, query[int64](t, conn, `SELECT count(*) FROM page_tallies`))
 
-	_, err := d.MakeDay(t.Context(), latest(10))
+	_, err := d.MakeDays(t.Context(), latest(10))
 	refused(err)
-	_, err = d.MakeDay(t.Context(), latest(8))
+	_, err = d.MakeDays(t.Context(), latest(8))
 	require.NoError(t, err, "made ahead")
 	refused(d.KeepDayKey(t.Context(), latest(3), make([]byte, 32)))
 	require.NoError(t, d.KeepDayKey(t.Context(), latest(1), make([]byte, 32)), "made ahead")
@@ -77,7 +77,7 @@ func TestDaysThatHaveNotCome(t *testing.T) {
 	require.Error(t, err)
 
 	for _, day := range []int32{today, latest(0)} {
-		_, err := d.MakeDay(t.Context(), day)
+		_, err := d.MakeDays(t.Context(), day)
 		require.NoError(t, err)
 		require.NoError(t, d.Write(t.Context(), onDay(visitBatch("192.0.2.1", 1, 2), day), &db.Outcome{}), "day %d", day)
 	}

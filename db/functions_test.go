@@ -167,7 +167,7 @@ func TestReportsAndBatchesBesideNewFunctions(t *testing.T) {
 			err = service.Write(context.Background(), b, &db.Outcome{})
 		}
 		assert.NoError(t, err)
-		_, err = service.MakeDay(context.Background(), today)
+		_, err = service.MakeDays(context.Background(), today)
 		assert.NoError(t, err)
 	})
 	for range dbtest.LongOrShort(15, 5) {

@@ -219,6 +219,16 @@ func (q *Queries) VisitsDayMake(ctx context.Context, day int32) (bool, error) {
 	return made, err
 }
 
+const VisitsDaysAnnounce = `-- name: VisitsDaysAnnounce :exec
+SELECT announce_visits_days()
+`
+
+// Tells all sessions of the partitions that were made before: some of them may not know.
+func (q *Queries) VisitsDaysAnnounce(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, VisitsDaysAnnounce)
+	return err
+}
+
 const VisitsDaysMissing = `-- name: VisitsDaysMissing :many
 SELECT day::integer
 FROM (SELECT unnest($1::integer[]) AS day) AS asked

@@ -72,6 +72,10 @@ SELECT grant_roles()::text[] AS missing;
 -- Makes the partition of visits for a day; false if it was there.
 SELECT make_visits_day(@day)::boolean AS made;
 
+-- name: VisitsDaysAnnounce :exec
+-- Tells all sessions of the partitions that were made before: some of them may not know.
+SELECT announce_visits_days();
+
 -- name: VisitsDaysMissing :many
 -- Those of some days that have no partition, in order.
 SELECT day::integer

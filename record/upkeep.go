@@ -124,19 +124,14 @@ func (u *upkeep) lookAtSnapshots() {
 // zone is a whole day away from it, so it is yesterday, today or tomorrow everywhere.
 func (u *upkeep) makeDays(ctx context.Context) error {
 	missing, err := u.missingDays(ctx, daysAhead)
-	if err != nil {
+	if err != nil || len(missing) == 0 {
 		return err
 	}
-	for _, day := range missing {
-		made, err := u.db.MakeDay(ctx, day)
-		if err != nil {
-			return fmt.Errorf("make partition of day %d: %w", day, err)
-		}
-		if made {
-			u.log.Debug("partition made", "day", day)
-		}
+	made, err := u.db.MakeDays(ctx, missing...)
+	if len(made) > 0 {
+		u.log.Debug("partitions made", "days", made)
 	}
-	return nil
+	return err
 }
 
 // utcDay is the day in UTC so many days from now.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -324,18 +325,14 @@ func (w *writer) turnDays(ctx context.Context, entries []entry) (over bool, err 
 }
 
 func (w *writer) makeDays(ctx context.Context, entries []entry) error {
-	made := map[int32]bool{}
+	var days []int32
 	for i := range entries {
-		day := entries[i].Day
-		if made[day] || entries[i].repeated {
-			continue
+		if e := &entries[i]; !e.repeated && !slices.Contains(days, e.Day) {
+			days = append(days, e.Day)
 		}
-		if _, err := w.db.MakeDay(ctx, day); err != nil {
-			return fmt.Errorf("make partition of day %d: %w", day, err)
-		}
-		made[day] = true
 	}
-	return nil
+	_, err := w.db.MakeDays(ctx, days...)
+	return err
 }
 
 func (w *writer) logFault(fault db.Fault, err error, visits int) {

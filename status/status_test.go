@@ -95,7 +95,7 @@ func TestReadDaysThatTheDailyTaskLeft(t *testing.T) {
 	address := dbtest.New(t)
 	d := dbtest.Open(t, address, db.Options{})
 	for _, day := range []int32{20260102, 20260103} {
-		_, err := d.MakeDay(t.Context(), day)
+		_, err := d.MakeDays(t.Context(), day)
 		require.NoError(t, err)
 	}
 	assertWarns(t, read(t, d), nobodyRuns, "days that are over are not closed (2"+notClosed)
@@ -121,7 +121,7 @@ func TestReadDaysThatTheDailyTaskLeft(t *testing.T) {
 	assert.WithinDuration(t, d.Now(), *s.Daily.ClosedAt, time.Hour)
 	assert.Greater(t, s.Daily.DoneOn, int32(20260103))
 
-	_, err = d.MakeDay(t.Context(), 20260101)
+	_, err = d.MakeDays(t.Context(), 20260101)
 	require.NoError(t, err)
 	assertWarns(t, read(t, d), nobodyRuns) // visits of an earlier day wait for the next daily task
 }

@@ -100,7 +100,7 @@ func TestGenerateOnClosedDays(t *testing.T) {
 	address := dbtest.New(t)
 	d := dbtest.Open(t, address, db.Options{})
 	for _, day := range []int32{20260628, 20260629} {
-		_, err := d.MakeDay(t.Context(), day)
+		_, err := d.MakeDays(t.Context(), day)
 		require.NoError(t, err)
 	}
 	daily := retention.New(d, retention.Options{})

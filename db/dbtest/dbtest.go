@@ -108,11 +108,13 @@ func Made(t testing.TB, name string, started time.Time, do func(d *db.DB)) strin
 			d, err := db.Open(ctx, s.url(copied), db.Options{StatementTimeout: patience, DeadAfter: patience})
 			require.NoError(t, err)
 			defer d.Close()
+			var days []int32
 			for ahead := -1; ahead <= daysAhead; ahead++ {
 				year, month, day := started.UTC().AddDate(0, 0, ahead).Date()
-				_, err := d.MakeDay(ctx, int32(year*10000+int(month)*100+day)) //nolint:gosec // like 20190629
-				require.NoError(t, err)
+				days = append(days, int32(year*10000+int(month)*100+day)) //nolint:gosec // like 20190629
 			}
+			_, err = d.MakeDays(ctx, days...)
+			require.NoError(t, err)
 			do(d)
 			made.name = copied
 		})

@@ -14,9 +14,9 @@ LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 AS $$
 DECLARE
-    day           integer;
-    here_places   integer[];
-    here_previous integer[];
+    day            integer;
+    walked         record;
+    have_read_anew boolean := false;
 BEGIN
     found_places := '{}';
     next_days := '{}';
@@ -50,18 +50,27 @@ BEGIN
                 WHERE w.previous_day IS NULL
                    OR w.previous_day >= w.asked_day
             )
-            SELECT h.places, h.previous_days, f.places, f.pages, f.ips, f.asked_days, f.last_days
+            SELECT h.places AS here, h.previous_days, f.places, f.pages, f.ips, f.asked_days, f.last_days
             FROM here AS h
             CROSS JOIN further AS f $walk$, day)
-        INTO here_places, here_previous, places, pages, ips, asked_days, last_days
+        INTO walked
         USING places, pages, ips, asked_days, last_days;
-        IF -1 = ANY (here_previous) THEN
+        IF -1 = ANY (walked.previous_days) AND NOT have_read_anew THEN
+            PERFORM read_partitions_anew(); -- this session may be the one that does not know of the day
+            have_read_anew := true;
+            CONTINUE;
+        ELSIF -1 = ANY (walked.previous_days) THEN
             RAISE EXCEPTION 'a visitor has no visit on day %, which is one of theirs', day
                 USING ERRCODE = '22000', HINT = 'Run footfall verify.';
         END IF;
-        found_places := found_places || here_places;
-        next_days := next_days || array_fill(day, ARRAY[coalesce(cardinality(here_places), 0)]);
-        previous_days := previous_days || here_previous;
+        found_places := found_places || walked.here;
+        next_days := next_days || array_fill(day, ARRAY[coalesce(cardinality(walked.here), 0)]);
+        previous_days := previous_days || walked.previous_days;
+        places := walked.places;
+        pages := walked.pages;
+        ips := walked.ips;
+        asked_days := walked.asked_days;
+        last_days := walked.last_days;
     END LOOP;
 END
 $$;

@@ -32,4 +32,48 @@ $$;
 
 COMMENT ON FUNCTION make_visits_day(integer) IS 'Makes the partition of visits for a day like 20190629; false if it was there. Fails with SQLSTATE FF003 more than eight days ahead.';
 
-REVOKE ALL ON FUNCTION make_visits_day(integer) FROM PUBLIC;
+-- PostgreSQL tells all sessions that visits has changed, but one that is just reading which
+-- partitions there are may miss it: it hears of the change, and then keeps what it had begun to
+-- read, for as long as nothing changes again. It would take no visits of the new day, and see none.
+-- It is telling them again that helps, and nothing else: what a column's statistics are like stays
+-- as it was.
+CREATE FUNCTION read_partitions_anew() RETURNS void
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    ALTER TABLE ONLY visits ALTER day_id SET STATISTICS -1;
+END
+$$;
+
+COMMENT ON FUNCTION read_partitions_anew() IS 'Makes all sessions read anew which partitions visits has: this one from the next statement on, the others when it commits.';
+
+-- A session that was reading them when a partition was made has visits locked until its transaction
+-- ends. Those that last long are not waited for: reports and dumps, which have read them long
+-- ago.
+CREATE FUNCTION announce_visits_days() RETURNS void
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+DECLARE
+    users text[] := ARRAY(
+        SELECT l.virtualtransaction
+        FROM pg_locks AS l
+        WHERE l.relation = 'visits'::regclass
+          AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+          AND l.granted
+          AND l.pid <> pg_backend_pid());
+    until timestamptz := clock_timestamp() + interval '1 second';
+BEGIN
+    WHILE clock_timestamp() < until
+          AND EXISTS (SELECT FROM pg_locks AS l WHERE l.locktype = 'virtualxid' AND l.virtualxid = ANY (users)) LOOP
+        PERFORM pg_sleep(0.001);
+    END LOOP;
+    PERFORM read_partitions_anew();
+END
+$$;
+
+COMMENT ON FUNCTION announce_visits_days() IS 'Tells all sessions of the partitions that were made before, once those that use visits have done so, or a second is over.';
+
+REVOKE ALL ON FUNCTION make_visits_day(integer), read_partitions_anew(), announce_visits_days() FROM PUBLIC;
