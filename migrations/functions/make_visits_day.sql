@@ -49,8 +49,7 @@ $$;
 COMMENT ON FUNCTION read_partitions_anew() IS 'Makes all sessions read anew which partitions visits has: this one from the next statement on, the others when it commits.';
 
 -- A session that was reading them when a partition was made has visits locked until its transaction
--- ends. Those that last long are not waited for: reports and dumps, which have read them long
--- ago.
+-- ends. Those that last long are not waited for: reports and dumps, which have read them long ago.
 CREATE FUNCTION announce_visits_days() RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER
