@@ -434,6 +434,13 @@ func TestInboxMovesWhatIsHeld(t *testing.T) {
 		require.Zero(t, move("0"), statement)
 		require.NoError(t, tx.Rollback(t.Context()))
 	}
+	snapshots, err := in.db.OpenSnapshots(t.Context(), "1MB")
+	require.NoError(t, err)
+	defer snapshots.Close()
+	require.NoError(t, snapshots.TakeOfInbox(t.Context(), func(*db.Queries) error { // as verify does
+		require.Zero(t, move("0"))
+		return nil
+	}))
 	in.verified(t)
 	// Whoever looks how much waits holds the tables for a moment.
 	require.Eventually(t, func() bool { return move("1") == 1 }, time.Minute, 5*time.Millisecond)

@@ -2,8 +2,10 @@ package verify
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"footfall/db"
 )
@@ -35,22 +37,25 @@ func findings[Row finding | db.VerifyDaysRow | db.VerifyRowsRow | db.VerifyVisit
 // plan lists the passes in the order in which they are made.
 func (v *verifier) plan() {
 	targets, sites := v.overTargets(), &overSites{verifier: v}
-	v.walks = []walk{{passTargets, targets.next}, {passSites, sites.next}, {passInbox, v.inbox()}}
+	v.walks = []walk{{passTargets, targets.next}, {passSites, sites.next}}
 	v.left = map[string]int{passTargets: 1, passSites: 1, passInbox: 1}
 }
 
-// inbox is one piece, where no app is asked for: a turn has visits of all of them.
-func (v *verifier) inbox() func(context.Context, *db.Queries) (*piece, error) {
-	given := v.App != ""
-	return func(context.Context, *db.Queries) (*piece, error) {
-		if given {
-			return nil, nil
+// inbox is the last pass, where no app is asked for: a turn has visits of all of them.
+func (v *verifier) inbox(ctx context.Context, s *db.Snapshots) error {
+	began := time.Now()
+	var found []finding
+	if v.App == "" {
+		err := s.TakeOfInbox(ctx, func(q *db.Queries) (err error) {
+			found, err = findings(q.VerifyInbox(ctx, manyAtMost))
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", passInbox, err)
 		}
-		given = true
-		return &piece{pass: passInbox, pace: newPace(1), size: 1, checks: []check{func(ctx context.Context, q *db.Queries) ([]finding, error) {
-			return findings(q.VerifyInbox(ctx, manyAtMost))
-		}}}, nil
 	}
+	v.add(&piece{pass: passInbox, pace: newPace(1), size: 1}, found, time.Since(began))
+	return nil
 }
 
 func (w *overTargets) next(ctx context.Context, q *db.Queries) (*piece, error) {

@@ -149,6 +149,9 @@ func (v *verifier) run(ctx context.Context, d *db.DB) (*Proof, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
+	if err := v.inbox(ctx, snapshots[0]); err != nil {
+		return nil, err
+	}
 	v.done = v.all
 	v.tell()
 	proof := v.proof()
