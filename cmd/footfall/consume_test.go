@@ -91,7 +91,7 @@ func (b *broker) send(visits int) {
 // consumer is a process that consumes.
 type consumer struct {
 	*exec.Cmd
-	said  *printed
+	said  *dbtest.Log
 	ended chan struct{} // closed when it has
 	how   error         // to be read then
 }
@@ -99,7 +99,7 @@ type consumer struct {
 // consuming starts a consumer.
 func consuming(t *testing.T, args ...string) *consumer {
 	t.Helper()
-	c := &consumer{Cmd: exec.Command(os.Args[0], append([]string{"consume"}, args...)...), said: &printed{}, ended: make(chan struct{})}
+	c := &consumer{Cmd: exec.Command(os.Args[0], append([]string{"consume"}, args...)...), said: &dbtest.Log{}, ended: make(chan struct{})}
 	c.Env, c.Stderr = environment(), c.said
 	require.NoError(t, c.Start())
 	go func() {
@@ -113,24 +113,6 @@ func consuming(t *testing.T, args ...string) *consumer {
 		}
 	})
 	return c
-}
-
-// printed is what a process has printed so far.
-type printed struct {
-	mu   sync.Mutex // guards text
-	text strings.Builder
-}
-
-func (p *printed) Write(more []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.Write(more)
-}
-
-func (p *printed) String() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.String()
 }
 
 func (c *consumer) kill() {
