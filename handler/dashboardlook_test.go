@@ -121,9 +121,7 @@ func TestDashboardInChromium(t *testing.T) {
 		key := w.key("shop", counter.ScopeRead, counter.ScopeNote)
 		b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
 		b.open(base + "/dash/shop")
-		for focus := ""; focus != "key" && t.Context().Err() == nil; { // autofocus may come after the page
-			b.ask(`document.activeElement.name ?? ''`, &focus)
-		}
+		b.await(`document.activeElement.name === 'key'`) // autofocus may come after the page
 		b.do("Input.insertText", map[string]any{"text": key}, nil)
 		b.leads(func() { b.press("Enter", 13) })
 		assert.Equal(t, "shop", b.title())
@@ -143,6 +141,7 @@ func TestDashboardInChromium(t *testing.T) {
 		b.press("Tab", 9) // to the link past the navigation
 		b.press("Enter", 13)
 		assert.Equal(t, base+"/dash/demo/hhui.top#main", b.where())
+		b.await(`document.activeElement === document.body`) // the focus may leave the link after that
 		b.press("Tab", 9)
 		b.leads(func() { b.press("Enter", 13) })
 		assert.Contains(t, b.where(), "range=today")

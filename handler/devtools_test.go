@@ -159,6 +159,22 @@ func (d *devtools) look(wide int, scheme string) {
 	d.do("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
+// await waits until a condition holds in the page.
+func (d *devtools) await(condition string) {
+	d.t.Helper()
+	for patience := time.After(chromiumPatience); ; {
+		var holds bool
+		if d.ask(condition, &holds); holds {
+			return
+		}
+		select {
+		case <-patience:
+			require.Fail(d.t, "never true: "+condition)
+		default:
+		}
+	}
+}
+
 // ask runs an expression in the page.
 func (d *devtools) ask(expression string, into any) {
 	d.t.Helper()

@@ -344,9 +344,7 @@ func tryHidden(t *testing.T, w *internet, b *devtools, at string) {
 	b.session = ""
 	front := b.newPage("about:blank")
 	b.session = ours
-	for state := ""; state != "hidden" && t.Context().Err() == nil; {
-		b.ask(`document.visibilityState`, &state)
-	}
+	b.await(`document.visibilityState === 'hidden'`)
 	b.open(at)
 	var asked int
 	b.ask(`settled().then(() => { history.pushState(0, '', '/tab/on'); return settled() }).then(() => asked.length)`, &asked)
