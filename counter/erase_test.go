@@ -190,8 +190,7 @@ func TestDeletePageGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	killed := make(chan error, 1)
 	go func() { killed <- in.admin().DeletePage(context.Background(), "demo", "http://a.example/a") }()
-	in.waiters(t, 1)
-	in.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+	in.endWaiters(t)
 	require.Error(t, <-killed)
 	require.NoError(t, reading.Rollback(t.Context()))
 	require.Len(t, in.table(t, `SELECT uri FROM pages WHERE uri LIKE 'a.example/(deleted) %'`), 1, "its name has been taken")
@@ -309,19 +308,14 @@ func TestDeleteAppTakesCountersInOrder(t *testing.T) {
 			return err
 		}
 	}
-	waiting := func(n int) {
-		require.Eventually(t, func() bool {
-			return len(in.table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)) == n
-		}, time.Minute, time.Millisecond)
-	}
 	one, lockByOne := begin()
 	two, lockByTwo := begin()
 	require.NoError(t, lockByOne(third))
 	deleted, locked := make(chan error, 1), make(chan error, 1)
 	go func() { deleted <- in.admin().DeleteApp(context.Background(), "demo") }()
-	waiting(1) // for the third
+	in.waiters(t, 1) // for the third
 	go func() { locked <- lockByTwo(site, second) }()
-	waiting(2)
+	in.waiters(t, 2)
 	require.NoError(t, one.Rollback(t.Context()))
 	assert.NoError(t, <-locked)
 	require.NoError(t, two.Rollback(t.Context()))
@@ -351,9 +345,7 @@ func TestVisitsUnderWayToADeletedApp(t *testing.T) {
 		_, err = tx.Exec(t.Context(), `SELECT FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example' FOR UPDATE OF counters`)
 		require.NoError(t, err)
 		first := visit("demo", "/") // waits for the row that is held; the others of the lane wait for it
-		require.Eventually(t, func() bool {
-			return len(in.table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)) == 1
-		}, time.Minute, time.Millisecond)
+		in.waiters(t, 1)
 		known, unknown, other := visit("demo", "/"), visit("demo", "/new"), visit("stays", "/")
 		deleted := make(chan error, 1)
 		go func() { deleted <- in.admin().DeleteApp(context.Background(), "demo") }()
@@ -392,23 +384,18 @@ func TestEraseFindsWhatWasCountedSinceItLooked(t *testing.T) {
 		require.NoError(t, err)
 		_, err = tx.Exec(t.Context(), `SELECT FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example' FOR UPDATE OF counters`)
 		require.NoError(t, err)
-		waiting := func(n int) {
-			require.Eventually(t, func() bool {
-				return len(in.table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)) == n
-			}, time.Minute, time.Millisecond)
-		}
 		visited, erased := make(chan error, 1), make(chan error, 1)
 		go func() {
 			_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/new"})
 			visited <- err
 		}()
-		waiting(1)
+		in.waiters(t, 1)
 		go func() {
 			n, err := in.admin().EraseVisitor(context.Background(), "demo", "192.0.2.1")
 			assert.EqualValues(t, 3, n)
 			erased <- err
 		}()
-		waiting(2)
+		in.waiters(t, 2)
 		require.NoError(t, tx.Rollback(t.Context()))
 		require.NoError(t, <-visited)
 		require.NoError(t, <-erased)
@@ -465,7 +452,7 @@ func TestEraseSomeSitesAtATime(t *testing.T) {
 	in.checkTables(t)
 	in.verified(t)
 	require.Equal(t, "2 2 2 3 | 2 2 2 2", row(in.count(t, "192.0.2.1", "http://a.example/1")), "while it waits for the other site")
-	in.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+	in.endWaiters(t)
 	require.Error(t, <-erased)
 	release()
 	in.checkTables(t)

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/db/dbtest"
 	"footfall/record"
 	"footfall/visit"
 )
@@ -39,15 +40,18 @@ func (in *instance) hold(t *testing.T, site string) (release func()) {
 	return release
 }
 
-// waiters waits until so many backends of the database wait for a lock.
-func (in *instance) waiters(t *testing.T, n int) {
+// waiters waits until so many sessions wait for a transaction of the test's, or behind one that
+// does.
+func (in *instance) waiters(t *testing.T, n int) (pids []int32) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		var waiting int
-		err := in.tables(t).QueryRow(context.Background(), `SELECT count(*) FROM pg_stat_activity
-			WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting)
-		return err == nil && waiting >= n
-	}, time.Minute, 5*time.Millisecond)
+	return dbtest.AwaitWaiting(t, in.tables(t), n)
+}
+
+// endWaiters has the server end the session of the one that waits.
+func (in *instance) endWaiters(t *testing.T) {
+	t.Helper()
+	_, err := in.tables(t).Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM unnest($1::integer[]) AS pid`, in.waiters(t, 1))
+	require.NoError(t, err)
 }
 
 // together counts visits that are sure to share a batch, behind one that is held up; it returns
@@ -353,8 +357,7 @@ func testSessionEndedByServer(t *testing.T, w way) {
 	in.count(t, "192.0.2.1", "http://a/")
 	release := in.hold(t, "a")
 	done := in.start("192.0.2.2", "http://a/")
-	in.waiters(t, 1)
-	in.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+	in.endWaiters(t)
 	release()
 	require.Equal(t, "2 2 2 2 | 2 2 2 2", <-done)
 	in.checkTables(t)

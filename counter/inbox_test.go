@@ -814,9 +814,7 @@ func TestOverloadTakesWhatWaitsToTheInbox(t *testing.T) {
 	_, err = tx.Exec(t.Context(), `LOCK TABLE counters, pages, visitors, visits IN ACCESS EXCLUSIVE MODE`)
 	require.NoError(t, err)
 	first := visits() // whoever asks these tables waits
-	require.Eventually(t, func() bool {
-		return in.one(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) > 0
-	}, time.Minute, time.Millisecond)
+	in.waiters(t, 1)
 	select {
 	case later := <-visits():
 		assert.True(t, later)

@@ -286,8 +286,7 @@ func TestConnectionLostUnderAChunk(t *testing.T) {
 				chunk = chunkOf(t, g, nil, counter.Item{URI: "http://a/", IP: "192.0.2.4"})
 			}
 			go func() { results <- g.Record(chunk) }()
-			in.waiters(t, 1)
-			in.exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+			in.endWaiters(t)
 			release()
 			got := <-results
 			require.NoError(t, got[0].Err)

@@ -235,9 +235,7 @@ func TestWhoComesBackInTimeIsNotForgotten(t *testing.T) {
 		}))
 		forgotten <- n
 	}()
-	require.Eventually(t, func() bool {
-		return len(in.table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)) == 1
-	}, time.Minute, time.Millisecond)
+	in.waiters(t, 1)
 	// What a visit of theirs to another page of the site writes.
 	_, err = held.Exec(t.Context(), `UPDATE visitors SET last_day = 20190606 WHERE ip = '192.0.2.1' AND page_id = (SELECT id FROM pages WHERE uri = 'a.example')`)
 	require.NoError(t, err)
@@ -300,9 +298,7 @@ func TestDeletePageBesidePacking(t *testing.T) {
 	require.NoError(t, err)
 	deleted := make(chan error, 1)
 	go func() { deleted <- in.admin().DeletePage(context.Background(), "demo", "http://a.example/a") }()
-	require.Eventually(t, func() bool {
-		return len(in.table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)) == 1
-	}, time.Minute, time.Millisecond)
+	in.waiters(t, 1)
 	require.NoError(t, packing.Commit(t.Context()))
 	require.ErrorContains(t, <-deleted, "has no page a.example/a", "it goes on with the hidden one all the same")
 	require.Equal(t, []string{"a.example 20190602 1\n"}, in.table(t, `SELECT p.uri, r.day_id, r.visitors FROM returns r LEFT JOIN pages p ON p.id = r.page_id`))

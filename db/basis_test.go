@@ -91,7 +91,7 @@ func TestBasisIsReadUnderTheLocks(t *testing.T) {
 	late := visitBatch("192.0.2.1", 2)
 	late.Basis = remembered
 	fault := async(t, func() db.Fault { return write(t, d, late) })
-	awaitBlocked(t, conn, 1)
+	dbtest.AwaitWaiting(t, conn, 1)
 	require.NoError(t, erasure.Commit(t.Context()))
 	assert.Equal(t, db.FaultStale, receive(t, fault, "the batch's end"))
 }

@@ -137,7 +137,7 @@ func TestDidCommitWaitsForARunningTransaction(t *testing.T) {
 				committed, err := d.DidCommit(context.Background(), id)
 				return answer{committed, err}
 			})
-			awaitBlocked(t, conn, 1)
+			dbtest.AwaitWaiting(t, conn, 1)
 			if commits {
 				require.NoError(t, running.Commit(t.Context()))
 			} else {

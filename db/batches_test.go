@@ -69,7 +69,7 @@ func TestBatchAcrossTheTurn(t *testing.T) {
 		assert.NoError(t, err)
 		return committed
 	})
-	awaitBlocked(t, conn, 1)
+	dbtest.AwaitWaiting(t, conn, 1)
 	require.NoError(t, running.Commit(t.Context()))
 	require.True(t, receive(t, claim, "the answer"))
 	committed, err := d.DidCommit(t.Context(), id)

@@ -98,10 +98,10 @@ func TestDayIsDroppedBetweenSnapshots(t *testing.T) {
 	})
 	receive(t, began, "the first snapshot")
 	dropped := async(t, func() error { _, err := d.Queries().DayDrop(t.Context(), today); return err })
-	awaitBlocked(t, conn, 1)
+	dbtest.AwaitWaiting(t, conn, 1)
 	var seen []int32
 	second := take(func(q *db.Queries) { seen = days(q) })
-	awaitBlocked(t, conn, 2)
+	dbtest.AwaitWaiting(t, conn, 2)
 	require.NoError(t, d.Write(t.Context(), onDay(visitBatch("192.0.2.1", 1, 2), today+1), &db.Outcome{}), "nobody waits for a visit's locks")
 	close(end)
 	require.NoError(t, receive(t, first, "the end of the first snapshot"))

@@ -98,7 +98,7 @@ func (f far) testClientVanishes(t *testing.T) {
 	require.NoError(t, db.New(conn).MigrateLock(t.Context()))
 	migrated := async(t, func() error { _, err := client.MigrateUp(ctx); return err })
 	defer func() { end(); <-migrated }()
-	awaitBlocked(t, conn, 1)
+	dbtest.AwaitWaiting(t, conn, 1)
 	eventually(t, func() bool { return query[int64](t, conn, sessions) == 6 }, "pools, snapshot, watcher, and a migration that waits for its turn")
 
 	close(vanished)

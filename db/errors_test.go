@@ -52,9 +52,9 @@ func TestFaultOfDeadlock(t *testing.T) {
 	third := begin(t, dbtest.With(t, url, "deadlock_timeout", "10min"), lockCounters, 3)
 	d := dbtest.Open(t, dbtest.With(t, url, "deadlock_timeout", "10ms"), db.Options{})
 	fault := async(t, func() db.Fault { return write(t, d, visitBatch("192.0.2.1", 1, 2, 3)) })
-	awaitBlocked(t, conn, 1)
+	dbtest.AwaitWaiting(t, conn, 1)
 	other := async(t, func() error { _, err := third.Exec(context.Background(), lockCounters, 1); return err })
-	awaitBlocked(t, conn, 2)
+	dbtest.AwaitWaiting(t, conn, 2)
 	require.NoError(t, second.Rollback(t.Context()))
 
 	assert.Equal(t, db.FaultBusy, receive(t, fault, "the batch's end"))
@@ -126,7 +126,7 @@ func TestFaultOfConnectionLostUnderWay(t *testing.T) {
 	held := begin(t, url, lockCounters, 2)
 	d := dbtest.Open(t, url, db.Options{})
 	fault := async(t, func() db.Fault { return write(t, d, visitBatch("192.0.2.1", 1, 2)) })
-	require.True(t, query[bool](t, conn, `SELECT pg_terminate_backend($1)`, awaitBlocked(t, conn, 1)))
+	require.True(t, query[bool](t, conn, `SELECT pg_terminate_backend($1)`, dbtest.AwaitWaiting(t, conn, 1)[0]))
 	assert.Equal(t, db.FaultUnknown, receive(t, fault, "the batch's end"))
 	require.NoError(t, held.Rollback(t.Context()))
 	assert.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 1, 2)), "the next takes a new connection")
@@ -142,7 +142,7 @@ func TestFaultOfDeadlineUnderWay(t *testing.T) {
 		var out db.Outcome
 		return db.FaultOf(d.Write(ctx, visitBatch("192.0.2.1", 2), &out))
 	})
-	awaitBlocked(t, conn, 1)
+	dbtest.AwaitWaiting(t, conn, 1)
 	cancel()
 	assert.Equal(t, db.FaultUnknown, receive(t, fault, "the batch's end"))
 }

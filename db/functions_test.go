@@ -191,7 +191,7 @@ func TestNewFunctionsWaitForALongReport(t *testing.T) {
 		_, err := d.MigrateUp(t.Context())
 		return err
 	})
-	awaitBlocked(t, conn, 1)
+	dbtest.AwaitWaiting(t, conn, 1)
 	exec(t, conn, `SET lock_timeout = '10s'`) // where the code is right a report waits a tenth of a second
 	assert.Equal(t, "example.com", query[string](t, conn, `SELECT site FROM report.sites`))
 	require.NoError(t, long.Commit(t.Context()))

@@ -114,22 +114,6 @@ func receive[T any](t *testing.T, from <-chan T, what string) (value T) {
 	return value
 }
 
-// awaitBlocked waits until that many sessions of the database wait for a lock, and returns the
-// process of one.
-func awaitBlocked(t *testing.T, conn *pgx.Conn, sessions int) (pid int32) {
-	t.Helper()
-	eventually(t, func() bool {
-		pids := dbtest.Column[int32](t, conn, `SELECT pid FROM pg_stat_activity
-			WHERE datname = current_database() AND wait_event_type = 'Lock'`)
-		if len(pids) != sessions {
-			return false
-		}
-		pid = pids[0]
-		return true
-	}, "a session to wait for a lock")
-	return pid
-}
-
 // eventually waits for a condition that shows in the database alone.
 func eventually(t *testing.T, condition func() bool, what string) {
 	t.Helper()

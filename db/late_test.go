@@ -26,7 +26,7 @@ func TestListsGoInOneOrder(t *testing.T) {
 		_, err := late.Exec(context.Background(), `SELECT drop_tops(array_agg(1::bigint), array_agg(d ORDER BY hashint4(d))) FROM (SELECT DISTINCT day_id FROM tops) AS t (d)`)
 		return err
 	})
-	awaitBlocked(t, conn, 1)
+	dbtest.AwaitWaiting(t, conn, 1)
 	assert.Empty(t, dbtest.Column[int32](t, conn, `SELECT day_id FROM tops WHERE site_id = 0 AND day_id < $1 FOR UPDATE SKIP LOCKED`, held), "taken already")
 	assert.Len(t, dbtest.Column[int32](t, conn, `SELECT day_id FROM tops WHERE site_id = 1 OR day_id > $1 FOR UPDATE SKIP LOCKED`, held), 149, "not taken yet")
 	require.NoError(t, tx.Rollback(t.Context()))

@@ -120,7 +120,7 @@ func TestStepsWaitForALongTransaction(t *testing.T) {
 	} {
 		long := begin(t, url, step.held)
 		done := async(t, step.run)
-		awaitBlocked(t, conn, 1)
+		dbtest.AwaitWaiting(t, conn, 1)
 		exec(t, conn, step.other)
 		eventually(t, func() bool { return strings.Contains(log.String(), step.name) }, "a line in the log about "+step.name)
 		require.NoError(t, long.Commit(t.Context()))

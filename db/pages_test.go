@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -70,9 +69,7 @@ func TestAppsCountAsTheyBegan(t *testing.T) {
 		_, err := changer.Exec(t.Context(), `UPDATE apps SET tz = 'UTC'`)
 		changed <- err
 	}()
-	require.Eventually(t, func() bool {
-		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`)
-	}, time.Minute, time.Millisecond)
+	dbtest.AwaitWaiting(t, conn, 1)
 	require.NoError(t, tx.Commit(t.Context()))
 	require.ErrorContains(t, <-changed, "stay what they are")
 	exec(t, conn, `UPDATE apps SET retain_days = 7, tz = 'Europe/Berlin'`)

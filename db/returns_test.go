@@ -201,7 +201,7 @@ func TestPackingWaitsForTheCounters(t *testing.T) {
 		_, err := d.Queries().ReturnsPack(context.Background(), db.ReturnsPackParams{N: 10})
 		return err
 	})
-	awaitBlocked(t, conn, 1)
+	dbtest.AwaitWaiting(t, conn, 1)
 	require.NoError(t, late.Commit(t.Context()))
 	require.NoError(t, receive(t, packed, "packing"))
 	assert.Equal(t, []string{"20190627 4", "20190628 8"}, dbtest.Column[string](t, conn, `SELECT previous_day || ' ' || visitors FROM returns ORDER BY 1`))
@@ -222,7 +222,7 @@ func TestPackingIsKilled(t *testing.T) {
 	packing := begin(t, url, `SELECT pack_returns(0, 10)`)
 	require.Equal(t, []string{"1 20190627 4", "2 20190627 4"}, dbtest.Column[string](t, conn, links))
 	counted := async(t, func() error { return d.Write(context.Background(), visitBatch("192.0.2.1", 1, 2), &db.Outcome{}) })
-	awaitBlocked(t, conn, 1)
+	dbtest.AwaitWaiting(t, conn, 1)
 	exec(t, conn, `SELECT pg_terminate_backend($1)`, packing.Conn().PgConn().PID())
 	require.NoError(t, receive(t, counted, "the batch"))
 	require.Equal(t, []string{"1 20190627 5", "2 20190627 5"}, dbtest.Column[string](t, conn, links))

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -29,17 +28,10 @@ func (e *edge) hold(sql string) (release func()) {
 	return func() { _ = conn.Close(context.Background()) }
 }
 
-// blocked waits until so many sessions of the database wait for a lock.
+// blocked waits until so many sessions wait for what is held.
 func (e *edge) blocked(sessions int) {
 	e.t.Helper()
-	conn := dbtest.Connect(e.t, e.database)
-	require.Eventually(e.t, func() bool { return sessionsBlocked(conn) == sessions }, time.Minute, time.Millisecond)
-}
-
-func sessionsBlocked(conn *pgx.Conn) (n int) {
-	_ = conn.QueryRow(context.Background(), `SELECT count(*) FROM pg_stat_activity
-		WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&n)
-	return n
+	dbtest.AwaitWaiting(e.t, dbtest.Connect(e.t, e.database), sessions)
 }
 
 // send sends a request over a connection of its own, and waits for no answer.

@@ -116,16 +116,10 @@ func lock(ctx context.Context, conn *pgx.Conn, target string) error {
 	return err
 }
 
-// blocked waits until so many sessions of the database wait for a lock, and returns their
-// processes.
+// blocked waits until so many sessions wait for what is held, and returns their processes.
 func (w *world) blocked(t *testing.T, sessions int) (pids []int32) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		err := w.conn.QueryRow(context.Background(), `SELECT coalesce(array_agg(pid), '{}') FROM pg_stat_activity
-			WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&pids)
-		return err == nil && len(pids) == sessions
-	}, time.Minute, time.Millisecond)
-	return pids
+	return dbtest.AwaitWaiting(t, w.conn, sessions)
 }
 
 // prove proves all promises by the tables.

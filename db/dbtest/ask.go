@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -57,4 +58,35 @@ func NeedSuperuser(t testing.TB, a asker) {
 	if Column[string](t, a, `SELECT current_setting('is_superuser')`)[0] != "on" {
 		t.Skip("the tests' user is not a superuser: it cannot take over other roles")
 	}
+}
+
+// AwaitWaiting waits until at least so many sessions of the database wait for a lock of an idle
+// session, as that of a test is which holds others up, or behind one that does, and returns their
+// processes. Waiting for a busy session tells nothing: whoever commits a notification may do so
+// for a moment, since the server takes one at a time.
+func AwaitWaiting(t testing.TB, a asker, sessions int) (pids []int32) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		pids = Column[int32](t, a, `
+			WITH RECURSIVE waiters AS MATERIALIZED (
+			    SELECT pid, pg_blocking_pids(pid) AS holders
+			    FROM pg_stat_activity
+			    WHERE datname = current_database()
+			      AND wait_event_type = 'Lock'
+			), waiting AS (
+			    SELECT w.pid
+			    FROM waiters AS w
+			    JOIN pg_stat_activity AS a ON a.pid = ANY (w.holders) AND a.datname = current_database()
+			    WHERE a.state LIKE 'idle%'
+			       OR a.pid = pg_backend_pid()
+			    UNION
+			    SELECT w.pid
+			    FROM waiting
+			    JOIN waiters AS w ON waiting.pid = ANY (w.holders)
+			)
+			SELECT pid
+			FROM waiting`)
+		return len(pids) >= sessions
+	}, time.Minute, time.Millisecond)
+	return pids
 }

@@ -142,9 +142,7 @@ func TestErasingBesideABatchThatRefuses(t *testing.T) {
 		_, err := counter.NewAdmin(dbtest.Open(t, w.url, db.Options{}), nil).EraseVisitor(t.Context(), "blog", "192.0.2.1")
 		erased <- err
 	}()
-	require.Eventually(t, func() bool {
-		return len(w.rows("SELECT state FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")) == 1
-	}, time.Minute, 5*time.Millisecond)
+	dbtest.AwaitWaiting(t, w.conn(), 1)
 	refuse("1")
 	require.NoError(t, batch.Commit(t.Context()))
 	require.NoError(t, <-erased)
