@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"footfall/db"
@@ -34,9 +35,15 @@ type counting struct {
 func (d *drainer) count(ctx context.Context, t db.InboxTurnNextRow) (taken int64, err error) {
 	c := counting{drainer: d, turn: t.Turn}
 	from, begun := int64(0), false
+	var but []int32
 	for ctx.Err() == nil {
+		// What is left out once is to the end of the turn, though its rest may end before: its
+		// position must not move past rows that were not read.
+		but = append(d.held.apps(), but...)
+		slices.Sort(but)
+		but = slices.Compact(but)
 		var rows []db.InboxReadRow
-		next := db.InboxReadParams{Slot: t.Slot, Turn: t.Turn, FromNumber: from, But: d.held.apps(), Visits: readVisits}
+		next := db.InboxReadParams{Slot: t.Slot, Turn: t.Turn, FromNumber: from, But: but, Visits: readVisits}
 		err := read(ctx, d.db, func(q *db.Queries) (err error) { rows, err = q.InboxRead(ctx, next); return err })
 		if err != nil {
 			return c.taken, err
