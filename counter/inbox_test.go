@@ -643,6 +643,12 @@ func TestInboxBesideADumpThatBegins(t *testing.T) {
 	require.Equal(t, int64(1), inDump(`SELECT inbox_behind(1)`))
 	in.exec(t, `SELECT move_inbox(1, 1, 0, (SELECT number + 1 << 16 FROM inbox), 1, 0)`)
 	assert.Zero(t, in.one(t, `SELECT empty_inbox(3600)`), "it would lack a visit")
+	_, err = dump.Exec(t.Context(), `SET application_name = 'pg_dump'`)
+	require.NoError(t, err)
+	dbtest.NeedSuperuser(t, in.tables(t))
+	in.exec(t, `ALTER FUNCTION empty_inbox(integer) OWNER TO footfall_app`)
+	assert.Zero(t, in.one(t, `SELECT empty_inbox(3600)`), "by an owner who may not see since when")
+	in.exec(t, `ALTER FUNCTION empty_inbox(integer) OWNER TO CURRENT_USER`)
 	assert.Equal(t, int64(1), inDump(`SELECT count(*) FROM inbox`))
 	require.NoError(t, dump.Rollback(t.Context()))
 	// Whoever looks how much waits holds the tables for a moment.

@@ -112,7 +112,8 @@ COMMENT ON FUNCTION move_inbox(bigint, integer, bigint, bigint, bigint, bigint) 
 
 -- It waits for nobody: a table that somebody reads, as a dump does, stays as it is. So does one
 -- that is about to be read: a dump locks all tables soon after it has taken its snapshot. In the
--- snapshot visits still wait that were counted since, so the dump must have their rows.
+-- snapshot visits still wait that were counted since, so the dump must have their rows. Since when a
+-- session has its snapshot may be hidden from the owner, but not what it is called.
 CREATE FUNCTION empty_inbox(beside_younger_than integer) RETURNS integer
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -142,7 +143,8 @@ BEGIN
               WHERE u.slot = t.slot
                 AND s.datname = current_database()
                 AND s.pid <> pg_backend_pid()
-                AND s.xact_start > clock_timestamp() - make_interval(secs => beside_younger_than)
+                AND CASE WHEN s.xact_start IS NOT NULL THEN s.xact_start > clock_timestamp() - make_interval(secs => beside_younger_than)
+                         ELSE s.application_name = 'pg_dump' AND beside_younger_than > 0 END
                 AND s.pid NOT IN (SELECT v.pid FROM pg_catalog.pg_stat_progress_vacuum AS v))
     LOOP
         BEGIN
