@@ -302,10 +302,7 @@ func TestIDsAreForgotten(t *testing.T) {
 	require.False(t, in.withID(t, "192.0.2.1", "http://a/", "2").Repeated)
 
 	in.exec(t, `INSERT INTO visit_ids (app_id, day_id, id) SELECT 1, days_ago(4), 'old ' || n FROM generate_series(1, 12000) AS n`)
-	left := func() (ids int) {
-		require.NoError(t, in.conn(t).QueryRow(t.Context(), `SELECT count(*) FROM visit_ids`).Scan(&ids))
-		return ids
-	}
+	left := func() int64 { return in.one(t, `SELECT count(*) FROM visit_ids`) }
 	plain.startOn(t, in.url, counter.Options{Options: record.Options{RememberIDs: 3}})
 	require.Eventually(t, func() bool { return left() == 3 }, time.Minute, 10*time.Millisecond, "an instance forgets by itself")
 
@@ -313,7 +310,7 @@ func TestIDsAreForgotten(t *testing.T) {
 	_, err := in.Visit(t.Context(), counter.Request{App: "shop", IP: "192.0.2.1", URI: "http://shop.example/", ID: "1"})
 	require.NoError(t, err)
 	require.NoError(t, in.admin().DeleteApp(t.Context(), "demo"))
-	require.Equal(t, 1, left())
+	require.Equal(t, int64(1), left())
 }
 
 // A batch that is late claims an id after those of its app were deleted: it goes with the app.

@@ -138,8 +138,9 @@ type storm struct {
 
 type stormInstance struct {
 	way
-	db  *db.DB
-	now atomic.Pointer[counter.Counter]
+	db     *db.DB
+	now    atomic.Pointer[counter.Counter]
+	isDown atomic.Bool // it is being replaced
 }
 
 func newStorm(t *testing.T) *storm {
@@ -233,7 +234,10 @@ func maybeOtherwise(q counter.Request, r *rand.Rand) counter.Request {
 // visit sends a visit to any of the instances, and holds its answer against the others.
 func (s *storm) visit(client int, q counter.Request, r *rand.Rand) (visit.Answer, error) {
 	s.underWay[client].Store(s.now(0).UnixNano())
-	a, err := s.instances[r.IntN(len(s.instances))].now.Load().Visit(context.Background(), q)
+	in := &s.instances[r.IntN(len(s.instances))]
+	isDown := in.isDown.Load()
+	a, err := in.now.Load().Visit(context.Background(), q)
+	isDown = isDown || in.isDown.Load()
 	site := q.App + " " + strings.Split(q.URI, "/")[2]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,7 +264,9 @@ func (s *storm) visit(client int, q counter.Request, r *rand.Rand) (visit.Answer
 		s.lost[site]++
 	default:
 		assert.True(s, told.Kind == visit.Unavailable || told.Kind == visit.NotFound && q.App == briefApp, "%+v: %v", q, err)
-		s.refused++
+		if !isDown { // an instance that is closed refuses at once, and so as many as there is time for
+			s.refused++
+		}
 	}
 	return a, err
 }
@@ -359,8 +365,10 @@ func (s *storm) kill(r *rand.Rand) {
 	_, err := s.killer.Exec(context.Background(), cut, killed, most)
 	assert.NoError(s, err)
 	if dies {
+		in.isDown.Store(true)
 		in.now.Load().Close()
 		s.start(in, stormClocks[r.IntN(len(stormClocks))])
+		in.isDown.Store(false)
 	}
 }
 

@@ -37,6 +37,7 @@ type Options struct {
 	Busuanzi string
 
 	reportWait, reportWithin time.Duration // for a place for a report, and for its answer; default usualWait and usualWithin
+	readyWithin              time.Duration // how long /readyz waits for the database; default usualReady
 }
 
 // Servers returns the public server, and that of the operator.
@@ -69,9 +70,10 @@ type service struct {
 	proxies  *Proxies
 	routes   []route
 
-	dashboard bool
-	publicURL string
-	muffler   muffler // of refusals
+	dashboard   bool
+	publicURL   string
+	muffler     muffler // of refusals
+	readyWithin time.Duration
 
 	overlooked *overlooked // nil on the operator's listener, where nobody is counted
 }
@@ -86,7 +88,8 @@ func newService(c *counter.Counter, o Options) *service {
 		proxies:  o.Proxies,
 		muffler:  muffler{every: time.Second},
 
-		dashboard: o.Dashboard,
-		publicURL: o.PublicURL,
+		dashboard:   o.Dashboard,
+		publicURL:   o.PublicURL,
+		readyWithin: cmp.Or(o.readyWithin, usualReady),
 	}
 }

@@ -63,7 +63,7 @@ func newEdge(t *testing.T) *edge {
 
 	options := Options{
 		Log: slog.New(slog.NewTextHandler(e.log, nil)), Metrics: prometheus.NewRegistry(), Stopping: e.stopping,
-		Reports: report.NewReader(d), Dashboard: true, reportWait: time.Minute, reportWithin: time.Minute,
+		Reports: report.NewReader(d), Dashboard: true, reportWait: time.Minute, reportWithin: time.Minute, readyWithin: time.Minute,
 	}
 	var err error
 	e.counter, err = counter.Open(ctx, d, counter.Options{Secret: edgeSecret, Options: record.Options{

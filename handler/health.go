@@ -10,8 +10,8 @@ import (
 	"footfall/visit"
 )
 
-// readyWithin bounds how long /readyz waits for the database.
-const readyWithin = 2 * time.Second
+// usualReady is how long /readyz waits for the database.
+const usualReady = 2 * time.Second
 
 func (s *service) alive(c echo.Context) error {
 	return respond(c, http.StatusOK, []byte(`{"state":"alive"}`))
@@ -23,7 +23,7 @@ func (s *service) ready(c echo.Context) error {
 		return visit.Errorf(visit.Unavailable, "", "the service is shutting down")
 	default:
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), readyWithin)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.readyWithin)
 	defer cancel()
 	if err := s.counter.Ready(ctx); err != nil {
 		return err

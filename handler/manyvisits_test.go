@@ -198,7 +198,10 @@ func (e *edge) another(t *testing.T) *edge {
 	counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return *e.now.Load() }, MaxWait: time.Minute}})
 	require.NoError(t, err)
 	t.Cleanup(counting.Close)
-	options := Options{Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Reports: report.NewReader(d), Dashboard: true}
+	options := Options{
+		Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Reports: report.NewReader(d), Dashboard: true,
+		reportWait: time.Minute, reportWithin: time.Minute, readyWithin: time.Minute,
+	}
 	return &edge{t: t, database: e.database, public: listen(t, publicHandler(counting, options), options.Log)}
 }
 

@@ -97,7 +97,9 @@ func (d *desk) exec(sql string) {
 // numbers are all that is counted, without what depends on the order of counting.
 func (d *desk) numbers() string {
 	d.t.Helper()
-	lines := dbtest.Column[string](d.t, dbtest.Connect(d.t, d.url), `
+	conn := dbtest.Connect(d.t, d.url)
+	defer conn.Close(context.Background()) // some ask again and again
+	lines := dbtest.Column[string](d.t, conn, `
 		SELECT concat_ws(' ', 'counters', uri, hot, pv, uv) FROM footfall.pages JOIN footfall.counters ON page_id = id
 		UNION ALL SELECT concat_ws(' ', 'days', uri, day_id, hot, pv, new_visitors) FROM footfall.pages JOIN footfall.days ON page_id = id
 		UNION ALL SELECT concat_ws(' ', 'visitors', uri, ip, first_day, last_day) FROM footfall.pages JOIN footfall.visitors ON page_id = id

@@ -60,9 +60,9 @@ func (n *natsWorld) stop() {
 
 func (n *natsWorld) stream() (jetstream.JetStream, func()) {
 	n.t.Helper()
-	conn, err := nats.Connect(n.server.ClientURL(), nats.UserInfo("me", "secret"))
+	conn, err := nats.Connect(n.server.ClientURL(), nats.UserInfo("me", "secret"), nats.Timeout(time.Minute))
 	require.NoError(n.t, err)
-	js, err := jetstream.New(conn)
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(time.Minute))
 	require.NoError(n.t, err)
 	return js, conn.Close
 }

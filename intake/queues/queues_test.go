@@ -293,7 +293,9 @@ func (w *world) conn() *pgx.Conn {
 // rows are the rows of a query.
 func (w *world) rows(sql string) []string {
 	w.t.Helper()
-	return dbtest.Column[string](w.t, w.conn(), sql)
+	conn := w.conn()
+	defer conn.Close(context.Background()) // some ask again and again
+	return dbtest.Column[string](w.t, conn, sql)
 }
 
 func (w *world) exec(sql string, args ...any) {
