@@ -31,8 +31,8 @@ type kind struct {
 }
 
 var kinds = map[string]kind{
-	"kafka":  {"9092", "topic", "kafka://localhost:9092/visits", []string{"sasl", "group"}},
-	"kafkas": {"9093", "topic", "kafkas://user@broker.example:9093/visits?sasl=scram-sha-512", []string{"sasl", "group", "ca", "cert", "key"}},
+	"kafka":  {"9092", "topic", "kafka://localhost:9092/visits", []string{"sasl", "group", "cluster"}},
+	"kafkas": {"9093", "topic", "kafkas://user@broker.example:9093/visits?sasl=scram-sha-512", []string{"sasl", "group", "cluster", "ca", "cert", "key"}},
 	"nats":   {"4222", "stream", "nats://localhost:4222/visits", []string{"creds"}},
 	"tls":    {"4222", "stream", "tls://nats.example:4222/visits?creds=FILE", []string{"creds", "ca", "cert", "key"}},
 }

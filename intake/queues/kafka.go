@@ -1,6 +1,7 @@
 package queues
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,10 +60,9 @@ func (a *Address) connectKafka(ctx context.Context, parts Parts) (Source, error)
 	topic, err := k.look(ctx)
 	if err == nil {
 		k.id = topic.id
-		k.name = "kafka " + topic.cluster + "/" + a.queue
-		if k.id != (kadm.TopicID{}) {
-			k.name += " " + k.id.String()
-		}
+		k.name, err = a.nameOf(topic)
+	}
+	if err == nil {
 		err = k.startReading(ctx, topic, options)
 	}
 	if err != nil {
@@ -80,6 +80,23 @@ type topic struct {
 	partitions kadm.PartitionDetails
 }
 
+// nameOf tells a topic apart, by the ids of its cluster and its own. The address of the brokers is
+// no such thing: it may change, and all that was counted would count again.
+func (a *Address) nameOf(t topic) (string, error) {
+	cluster := cmp.Or(t.cluster, a.options["cluster"])
+	switch {
+	case t.id != kadm.TopicID{}:
+		return "kafka " + cluster + "/" + a.queue + " " + t.id.String(), nil
+	case cluster == "":
+		return "", visit.Errorf(visit.Invalid, "queue", "the brokers tell no id of their cluster nor of topic %s, by which it would be known: "+
+			"name the cluster with ?cluster=, each with a name of its own, which stays", a.queue)
+	}
+	return "kafka " + cluster + "/" + a.queue, nil
+}
+
+// noClusterYet is what Redpanda tells as the id of a cluster while that is started first.
+const noClusterYet = "redpanda.initializing"
+
 func (k *kafka) look(ctx context.Context) (topic, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -87,6 +104,9 @@ func (k *kafka) look(ctx context.Context) (topic, error) {
 	found, err := k.ask.Metadata(kadm.WithAuthorizedOps(ctx), k.queue)
 	if err != nil {
 		return topic{}, k.problem(err)
+	}
+	if found.Cluster == noClusterYet {
+		return topic{}, visit.Errorf(visit.Unavailable, "", "the cluster of the queue has no id yet: it is being started")
 	}
 	t := found.Topics[k.queue]
 	return topic{found.Cluster, len(found.Brokers), t.ID, t.Partitions}, k.problem(t.Err)

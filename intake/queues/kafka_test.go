@@ -121,6 +121,46 @@ func TestTopicWithoutAnIDIsMadeAnew(t *testing.T) {
 	c.endsWith("but was counted up to 200")
 }
 
+// Brokers tell neither an id of their cluster nor of the topic, as Azure Event Hubs may: two such
+// clusters are told apart by names, and nothing is read without one.
+func TestClusterWithoutAnID(t *testing.T) {
+	t.Parallel()
+	options := []kfake.Opt{kfake.MaxVersions(kversion.V2_7_0()), kfake.ClusterID("")}
+	w := newWorld(t, options...)
+	parts := w.ends
+	of := func(cluster string) {
+		w.queue = kafkaQueue + "?cluster=" + cluster
+		w.ends = func() (string, map[string]int64) {
+			_, ends := parts()
+			return "kafka " + cluster + "/visits", ends
+		}
+	}
+	w.send(0, visits(1, 100)...)
+	w.consume().endsWith("name the cluster with ?cluster=")
+	assert.Empty(t, w.rows("SELECT part FROM footfall.positions"))
+	of("one")
+	w.consumeAll()
+
+	other, err := kfake.NewCluster(append(options, kfake.NumBrokers(1), kfake.SeedTopics(partitions, "visits"))...)
+	require.NoError(t, err)
+	t.Cleanup(other.Close)
+	w.broker, w.hosts = other, strings.Join(other.ListenAddrs(), ",")
+	of("two")
+	w.send(0, visits(2, 150)...)
+	w.consumeAll()
+}
+
+// A cluster of Redpanda tells no id of its own while it is started first: it is waited for.
+func TestClusterThatIsBeingStarted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kfake.ClusterID(noClusterYet))
+	w.send(0, visits(1, 10)...)
+	c := w.consume()
+	c.says("has no id yet")
+	c.stop()
+	assert.Empty(t, w.rows("SELECT part FROM footfall.positions"))
+}
+
 // A consumer that reads is not let in any more, and later again: it waits, and goes on.
 func TestTopicIsClosedToWhoReads(t *testing.T) {
 	t.Parallel()
