@@ -30,6 +30,8 @@ func TestMessagesThatCannotBeCounted(t *testing.T) {
 		`{"uri":"gopher://blog.example/","ip":"203.0.113.7","agent":"alice"}`,
 		`{"visitor":"alice","uri":"http://blog.example/"}`, `{"visitor":alice,"uri":"http://blog.example/"}`, `{"ip":"alice`,
 		`{"uri":"http://blog.example/","ip":"203.0.113.7","at":"2001-02-03T04:05:06Z"}`, `{"uri":"http://blog.example/","ip":"203.0.113.7","at":"alice 203.0.113.7"}`,
+		`{"uri":"http://blog.example/","ip":"203.0.113.7","at":"2026-11-22 203.0.113.7"}`, `{"uri":"http://blog.example/","ip":"203.0.113.7","at":"2026-11-22 10:00:00 3fff::7"}`,
+		`{"uri":"http://blog.example/","ip":"203.0.113.7","at":"2001-02-03 04:05:06.5 +0200"}`,
 		`{"uri":"http://blog.example/","ip":"203.0.113.7","at":"\": write one like 203.0.113.7"}`,
 		`{"uri":"http://blog.example/","ip":"203.0.113.7",": write one like 203.0.113.7":""}`,
 		`{"uri":"http://203.0.113.7: write one like 203.0.113.7/","ip":"203.0.113.8"}`, `{"uri":"http://203%2E0%2E113%2E7/","ip":"203.0.113.8"}`, `{"uri":"http://other.example/%zz203%2E0.113.7","ip":"203.0.113.8"}`,
@@ -53,7 +55,7 @@ func TestMessagesThatCannotBeCounted(t *testing.T) {
 	}
 	for _, words := range []string{
 		`12 ip: `, `"http://blog.example/a…"`, `"IP" is not a field`, `app blog does not count the site`, `at: `, `64 bytes`, `a visit has 65536 at most`, `it lies in the future`, `keeps no visits of that day`, `the queue gives the message no time`,
-		`write one like 192.0.2.1 or 2001:db8::1`, `write one like 2019-06-29T13:05:00+02:00 or 2019-06-29T11:05:00Z`, `"at":"2001-02-03T04:05:06Z"`,
+		`write one like 192.0.2.1 or 2001:db8::1`, `write one like 2019-06-29T13:05:00+02:00 or 2019-06-29T11:05:00Z`, `"at":"2001-02-03T04:05:06Z"`, `"at":"2001-02-03 04:05:06.5 +0200"`,
 	} {
 		assert.Contains(t, kept, words)
 	}

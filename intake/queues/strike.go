@@ -82,8 +82,8 @@ func beginningOf(text []byte) string {
 	return cut(out.String(), longestBeginning)
 }
 
-// date is how a time begins that is no address.
-var date = regexp.MustCompile(`^\d{4}-\d\d?-[0-9TZtz:+. -]*$`)
+// date is a date, maybe with a time and a zone, and nothing else.
+var date = regexp.MustCompile(`^\d{4}-\d\d?-\d\d?([Tt ]\d\d?:\d\d(:\d\d([.,]\d{1,9})?)?( ?([Zz]|[+-]\d\d(:?\d\d)?))?)?$`)
 
 // pageOf is what is kept of a URI as JSON has it: neither who logged in, nor what was asked for.
 func pageOf(uri string) string {
