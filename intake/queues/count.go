@@ -115,7 +115,7 @@ func (r *run) positionOf(ctx context.Context, counting *counter.Counting, m Mess
 // judge finds out what is to become of a message.
 func (i *item) judge(ctx context.Context, counting *counter.Counting) error {
 	i.counts, i.refusal = false, i.Unreadable
-	if i.refusal != "" {
+	if i.refusal != "" || i.Mark {
 		return nil
 	}
 	if len(i.Text) > longestMessage {
@@ -352,7 +352,7 @@ func (r *run) passed(items []item) {
 					"reason", strikeReason(i.refusal), "untold_before", r.refused.missed)
 				r.refused.missed = 0
 			}
-		case !i.counts:
+		case !i.counts && !i.Mark:
 			r.Metrics.outcome(outcomeSkipped, 1)
 		}
 	}

@@ -134,7 +134,9 @@ func (k *kafka) startReading(ctx context.Context, t topic, options []kgo.Opt) er
 		// An offset that a partition no longer has leads to its first one: what was counted does
 		// not count again, and what is missing is found by comparing positions.
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		// The ends of transactions are offsets, too, that are passed as messages are: else the
+		// position would stay in front of them, and they would seem lost when retention takes them.
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
 		kgo.FetchMaxBytes(fetchedFirst), kgo.FetchMaxPartitionBytes(fetchedFirst), kgo.WithHooks(k),
 		kgo.MaxDecompressBatchBytes(unpackedAtMost),
 		kgo.MetadataMaxAge(newPartitionWithin),
@@ -265,7 +267,8 @@ func (k *kafka) Read(ctx context.Context, most int) (messages []Message, err err
 				err = anew(visit.Errorf(visit.Unavailable, "", "partition %d of topic %s begins anew", r.Partition, k.queue))
 				continue
 			}
-			messages = append(messages, Message{Part: partOf(r.Partition), Position: r.Offset, Time: r.Timestamp, Text: r.Value, First: p.LogStartOffset, End: p.HighWatermark})
+			messages = append(messages, Message{Part: partOf(r.Partition), Position: r.Offset, Time: r.Timestamp, Text: r.Value, First: p.LogStartOffset, End: p.HighWatermark,
+				Mark: r.Attrs.IsControl()})
 		}
 	})
 	return messages, err

@@ -26,6 +26,7 @@ type Message struct {
 	Text       []byte
 	First, End int64  // the first position that the part still has, and the one behind its last
 	Unreadable string // why it cannot be read, with those before it that cannot either
+	Mark       bool   // it is the queue's own, such as the end of a transaction, and is only passed
 }
 
 // Source is a queue. One goroutine calls Read, and another one Passed. source.go has what sources

@@ -232,6 +232,21 @@ func (c *consumer) behind() (parts []string) {
 	return parts
 }
 
+// messagesBehind is how far a consumer shows that it is behind, in all parts.
+func (c *consumer) messagesBehind() (messages float64) {
+	c.t.Helper()
+	all, err := c.shown.Gather()
+	require.NoError(c.t, err)
+	for _, family := range all {
+		if family.GetName() == "footfall_queue_behind" {
+			for _, m := range family.GetMetric() {
+				messages += m.GetGauge().GetValue()
+			}
+		}
+	}
+	return messages
+}
+
 // consume starts a consumer of the queue.
 func (w *world) consume() *consumer { return w.consumePartitions("") }
 
