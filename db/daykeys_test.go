@@ -16,9 +16,9 @@ import (
 	"footfall/db/dbtest"
 )
 
-// dayBefore is the day in UTC so many days ago, like 20190629, and its key.
-func dayBefore(ago int) (day int32, key []byte) {
-	at := time.Now().UTC().AddDate(0, 0, -ago)
+// dayBefore is the day in UTC so many days before a time, like 20190629, and its key.
+func dayBefore(now time.Time, ago int) (day int32, key []byte) {
+	at := now.UTC().AddDate(0, 0, -ago)
 	day = int32(at.Year()*10000 + int(at.Month())*100 + at.Day()) //nolint:gosec // eight digits
 	sum := sha256.Sum256([]byte(fmt.Sprint("key of ", day)))
 	return day, sum[:]
@@ -38,20 +38,21 @@ func TestDeletedDayKeysLeaveNothingInTheFile(t *testing.T) {
 	url := dbtest.New(t)
 	d, conn := dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
 	const days = 60
+	now := time.Now() // though midnight may pass
 	path := func() string { return query[string](t, conn, `SELECT pg_relation_filepath('day_keys')`) }
 	for ago := days; ago >= 0; ago-- {
-		day, key := dayBefore(ago)
+		day, key := dayBefore(now, ago)
 		require.NoError(t, d.KeepDayKey(t.Context(), day, key))
 	}
 	exec(t, conn, `ANALYZE day_keys`)
-	_, oldest := dayBefore(days)
+	_, oldest := dayBefore(now, days)
 	before := path()
 	require.True(t, inFile(t, conn, before, oldest), "this test can see a key")
 
-	from, _ := dayBefore(1)
+	from, _ := dayBefore(now, 1)
 	require.NoError(t, d.Queries().DayKeysForget(t.Context(), from))
 	for ago := days; ago >= 0; ago-- {
-		day, key := dayBefore(ago)
+		day, key := dayBefore(now, ago)
 		needed := ago <= 1
 		assert.Equal(t, needed, inFile(t, conn, path(), key), "the key of %d days ago", ago)
 		if needed {
@@ -64,9 +65,9 @@ func TestDeletedDayKeysLeaveNothingInTheFile(t *testing.T) {
 	}
 	assert.Zero(t, query[int64](t, conn, `SELECT count(*) FROM pg_stats WHERE tablename = 'day_keys' AND attname = 'key'`), "samples of keys")
 
-	now := path()
+	rewritten := path()
 	require.NoError(t, d.Queries().DayKeysForget(t.Context(), from))
-	assert.Equal(t, now, path(), "nothing is written where nothing is to be deleted")
+	assert.Equal(t, rewritten, path(), "nothing is written where nothing is to be deleted")
 }
 
 // Whoever needs a key while others are deleted gets it, and instances that delete at the same time
@@ -75,8 +76,9 @@ func TestDayKeysBesideTheirDeletion(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t)
 	d, conn := dbtest.Open(t, url, db.Options{}), dbtest.Connect(t, url)
-	today, key := dayBefore(0)
-	past, _ := dayBefore(7)
+	now := time.Now()
+	today, key := dayBefore(now, 0)
+	past, _ := dayBefore(now, 7)
 	require.NoError(t, d.KeepDayKey(t.Context(), today, key))
 	disperse := dbtest.Crowd(t, 2, func(int, int) {
 		kept, err := d.Queries().DayKeyGet(context.Background(), today)
