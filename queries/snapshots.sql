@@ -11,8 +11,8 @@ LOCK TABLE closed_days IN ROW SHARE MODE;
 LOCK TABLE visits IN ACCESS SHARE MODE;
 
 -- name: SnapshotHoldInbox :exec
--- Keeps tables of the inbox from being emptied until the transaction ends: what a snapshot has there
--- would be gone from it, too.
+-- Keeps tables of the inbox from being emptied until the transaction ends: what a snapshot has
+-- there would be gone from it, too.
 LOCK TABLE inbox IN ACCESS SHARE MODE;
 
 -- name: SnapshotHolders :many

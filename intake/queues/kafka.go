@@ -83,11 +83,11 @@ type topic struct {
 // nameOf tells a topic apart, by the ids of its cluster and its own. The address of the brokers is
 // no such thing: it may change, and all that was counted would count again.
 func (a *Address) nameOf(t topic) (string, error) {
+	if t.id != (kadm.TopicID{}) {
+		return "kafka " + t.cluster + "/" + a.queue + " " + t.id.String(), nil
+	}
 	cluster := cmp.Or(t.cluster, a.options["cluster"])
-	switch {
-	case t.id != kadm.TopicID{}:
-		return "kafka " + cluster + "/" + a.queue + " " + t.id.String(), nil
-	case cluster == "":
+	if cluster == "" {
 		return "", visit.Errorf(visit.Invalid, "queue", "the brokers tell no id of their cluster nor of topic %s, by which it would be known: "+
 			"name the cluster with ?cluster=, each with a name of its own, which stays", a.queue)
 	}

@@ -221,7 +221,10 @@ func TestTransactions(t *testing.T) {
 		require.NoError(t, client.EndTransaction(t.Context(), end))
 	}
 	w.isCounted()
-	require.Eventually(t, func() bool { return c.messagesBehind() == 0 }, time.Minute, 5*time.Millisecond)
+	require.Eventually(t, func() bool {
+		messages, isShown := c.behind()["0"]
+		return isShown && messages == 0
+	}, time.Minute, 5*time.Millisecond)
 	c.stop()
 	_, ends := w.ends()
 	require.NoError(t, w.broker.DeleteRecords("visits", 0, ends["0"]))

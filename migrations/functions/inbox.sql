@@ -112,8 +112,8 @@ COMMENT ON FUNCTION move_inbox(bigint, integer, bigint, bigint, bigint, bigint) 
 
 -- It waits for nobody: a table that somebody reads, as a dump does, stays as it is. So does one
 -- that is about to be read: a dump locks all tables soon after it has taken its snapshot. In the
--- snapshot visits still wait that were counted since, so the dump must have their rows. Since when a
--- session has its snapshot may be hidden from the owner, but not what it is called.
+-- snapshot visits still wait that were counted since, so the dump must have their rows. Since when
+-- a session has its snapshot may be hidden from the owner, but not what it is called.
 CREATE FUNCTION empty_inbox(beside_younger_than integer) RETURNS integer
 LANGUAGE plpgsql
 SECURITY DEFINER
