@@ -9,8 +9,8 @@ import (
 )
 
 // CountAccepted counts the visits of an app that were accepted before, so that none of them comes
-// out of the inbox after what it was counted for is gone, and empties the tables of the inbox,
-// which have addresses, unless somebody uses them. It returns how many visits there were.
+// out of the inbox after what it was counted for is gone, and deletes their rows there, which have
+// addresses. It returns how many visits there were.
 func (a *Admin) CountAccepted(ctx context.Context, app string) (visits int64, err error) {
 	var row *db.App
 	err = a.db.Read(ctx, func(q *db.Queries) (err error) { row, err = appOf(ctx, q, app); return err })
@@ -21,7 +21,7 @@ func (a *Admin) CountAccepted(ctx context.Context, app string) (visits int64, er
 		visits, err = a.settle(ctx, row.ID)
 	}
 	if err == nil {
-		err = inbox.Empty(ctx, a.db)
+		err = a.inErasure(ctx, func(q *db.Queries) error { return q.InboxDeleteCounted(ctx, row.ID) })
 	}
 	return visits, wrap("count what is in the inbox", err)
 }

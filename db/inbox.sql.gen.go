@@ -35,6 +35,23 @@ func (q *Queries) InboxClose(ctx context.Context) (int64, error) {
 	return turn, err
 }
 
+const InboxDeleteCounted = `-- name: InboxDeleteCounted :exec
+DELETE FROM inbox AS i
+USING inbox_apps AS a
+WHERE a.app_id = $1
+  AND i.app_id = a.app_id
+  AND i.turn = a.turn
+  AND i.number * 65536 + i.visits <= a.next
+`
+
+// Deletes the rows of an app of which every visit was counted, or passed by. Nothing else deletes
+// rows, and a table is not emptied while visits of any app wait there, or a dump reads it. A dump
+// keeps what its snapshot has.
+func (q *Queries) InboxDeleteCounted(ctx context.Context, app int32) error {
+	_, err := q.db.Exec(ctx, InboxDeleteCounted, app)
+	return err
+}
+
 const InboxEmpty = `-- name: InboxEmpty :one
 SELECT empty_inbox($1::integer)::integer AS emptied
 `

@@ -129,7 +129,8 @@ func (c *counting) findHeld(ctx context.Context, chunk record.Chunk, cause error
 // clear empties the tables that were read to their end, or of which only visits of held apps wait.
 // All instances, and the next start, learn from the tables which these are.
 func (d *drainer) clear(ctx context.Context) error {
-	if err := empty(ctx, d.db, dumpsLock); err != nil {
+	seconds := int32(dumpsLock.Seconds())
+	if err := read(ctx, d.db, func(q *db.Queries) error { _, err := q.InboxEmpty(ctx, seconds); return err }); err != nil {
 		return err
 	}
 	apps := d.held.apps()

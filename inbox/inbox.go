@@ -11,7 +11,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -82,20 +81,6 @@ func Settle(ctx context.Context, d *db.DB, r *record.Recorder, app int32, o Opti
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return newDrainer(d, r, nil, o, newMetrics(nil)).settle(ctx, app)
-}
-
-// Empty empties the tables that were read to their end, or in which only visits of held apps wait,
-// unless somebody uses them: also those that a dump that has just begun would read.
-func Empty(ctx context.Context, d *db.DB) error {
-	if err := empty(ctx, d, 0); err != nil {
-		return err
-	}
-	return moveHeld(ctx, d, 0)
-}
-
-func empty(ctx context.Context, d *db.DB, besideYoungerThan time.Duration) error {
-	seconds := int32(besideYoungerThan.Seconds())
-	return read(ctx, d, func(q *db.Queries) error { _, err := q.InboxEmpty(ctx, seconds); return err })
 }
 
 // Behind is how many accepted visits of an app are not counted yet. It costs the same however many

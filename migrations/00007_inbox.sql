@@ -4,7 +4,7 @@
 -- Four tables take turns. Visits are written to one, and only those are read that have been closed:
 -- then nobody writes to them any more, and all that was committed is to be seen, so that a number
 -- is a position. (As long as somebody writes, it is none: a smaller number may commit later.)
--- Nothing is deleted: a table that was read to its end is emptied as a whole.
+-- A table that was read to its end is emptied as a whole; only an erasure deletes rows before.
 
 -- +goose Up
 CREATE TABLE inbox_turns (
@@ -109,7 +109,7 @@ COMMENT ON COLUMN inbox.new_pages   IS 'How many new pages a day the app might h
 COMMENT ON COLUMN inbox.ips         IS 'The visitors, hashed where the app hashes them.';
 COMMENT ON COLUMN inbox.ids         IS 'The ids that callers gave the visits, '''' for none. Null: none has one.';
 
--- Nothing is ever deleted from them, so nothing has to be vacuumed. Arrays are long and
+-- Few rows are ever deleted, and a table is emptied soon, so nothing has to be vacuumed. Arrays are long and
 -- short-lived: packing them would cost more than writing them.
 CREATE TABLE inbox_0 PARTITION OF inbox FOR VALUES IN (0) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
 CREATE TABLE inbox_1 PARTITION OF inbox FOR VALUES IN (1) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);

@@ -74,6 +74,17 @@ SELECT turn_inbox()::bigint AS turn;
 -- than so many seconds has a snapshot in which they were not; how many.
 SELECT empty_inbox(@beside_younger_than::integer)::integer AS emptied;
 
+-- name: InboxDeleteCounted :exec
+-- Deletes the rows of an app of which every visit was counted, or passed by. Nothing else deletes
+-- rows, and a table is not emptied while visits of any app wait there, or a dump reads it. A dump
+-- keeps what its snapshot has.
+DELETE FROM inbox AS i
+USING inbox_apps AS a
+WHERE a.app_id = @app
+  AND i.app_id = a.app_id
+  AND i.turn = a.turn
+  AND i.number * 65536 + i.visits <= a.next;
+
 -- name: InboxNoteHeld :exec
 -- Notes which apps counting leaves out for now.
 SELECT note_held_in_inbox(@apps::integer[]);
