@@ -123,6 +123,16 @@ func (c *Counter) areKnown(ctx context.Context, ids []db.Claim) (known map[db.Cl
 
 func dayText(day int32) string { return visit.DateOf(day).Format(time.DateOnly) }
 
+// NotAhead returns a time, or the zero one, which is now, in place of one that lies ahead. isFar: by
+// more than Visit takes for now.
+func (g *Counting) NotAhead(at time.Time) (capped time.Time, isFar bool) {
+	now := g.counter.clock()
+	if !at.After(now) {
+		return at, false
+	}
+	return time.Time{}, at.After(now.Add(clocksDiffer))
+}
+
 // FirstDay returns the first day of which the app takes visits.
 func (g *Counting) FirstDay(ctx context.Context) (day int32, err error) {
 	if !g.days.known {

@@ -22,6 +22,7 @@ type item struct {
 	position *record.Position // of its part
 	visit    record.Visit
 	counts   bool   // visit is to be counted
+	ahead    bool   // at the present time, since its own lies far ahead
 	refusal  string // why it cannot be; "" where it is skipped on purpose
 	missing  int64  // messages before it that the queue no longer had
 }
@@ -114,7 +115,7 @@ func (r *run) positionOf(ctx context.Context, counting *counter.Counting, m Mess
 
 // judge finds out what is to become of a message.
 func (i *item) judge(ctx context.Context, counting *counter.Counting) error {
-	i.counts, i.refusal = false, i.Unreadable
+	i.counts, i.ahead, i.refusal = false, false, i.Unreadable
 	if i.refusal != "" || i.Mark {
 		return nil
 	}
@@ -132,10 +133,13 @@ func (i *item) judge(ctx context.Context, counting *counter.Counting) error {
 		}
 	}
 	var skipped visit.Skipped
+	var ahead bool
+	read.At, ahead = counting.NotAhead(read.At)
 	if i.visit, skipped, err = counting.Visit(ctx, read); err != nil {
 		return i.refuse(err)
 	}
 	i.counts = skipped == ""
+	i.ahead = i.counts && ahead
 	return nil
 }
 
@@ -354,6 +358,13 @@ func (r *run) passed(items []item) {
 			}
 		case !i.counts && !i.Mark:
 			r.Metrics.outcome(outcomeSkipped, 1)
+		case i.ahead:
+			r.Metrics.ahead.Inc()
+			if r.ahead.mayTell() {
+				r.Log.Warn("the time of a message lies more than five minutes ahead: it counts at the present time; set the clock of its sender",
+					"part", i.Part, "position", i.Position, "untold_before", r.ahead.missed)
+				r.ahead.missed = 0
+			}
 		}
 	}
 	for p, end := range ends {

@@ -19,6 +19,7 @@ const (
 type Metrics struct {
 	messages *prometheus.CounterVec // by outcome
 	missing  prometheus.Counter
+	ahead    prometheus.Counter
 	behind   *prometheus.GaugeVec // by part
 
 	mu   sync.Mutex      // guards read
@@ -36,6 +37,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		}, []string{"outcome"}),
 		missing: make.NewCounter(prometheus.CounterOpts{
 			Name: "footfall_queue_missing_total", Help: "Messages that the queue no longer had when they were to be counted.",
+		}),
+		ahead: make.NewCounter(prometheus.CounterOpts{
+			Name: "footfall_queue_ahead_total", Help: "Messages that this consumer has counted at the present time, since their own lay more than five minutes ahead.",
 		}),
 		behind: make.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "footfall_queue_behind", Help: "Messages of a part of the queue behind the last one that was counted, as of when that came.",

@@ -76,6 +76,7 @@ type run struct {
 	waits   limited                     // of the goroutine that reads
 	fails   limited                     // of the one that counts
 	refused limited                     // likewise
+	ahead   limited                     // likewise
 }
 
 // Run counts the messages of a queue until ctx ends, for which it returns nil.

@@ -218,19 +218,27 @@ type consumer struct {
 }
 
 // behind are the parts of which a consumer shows how far it is behind, and how far that is.
-func (c *consumer) behind() map[string]float64 {
+func (c *consumer) behind() map[string]float64 { return c.metric("footfall_queue_behind") }
+
+// metric is what a consumer shows under a name, by its only label; by "" where that has none.
+func (c *consumer) metric(name string) map[string]float64 {
 	c.t.Helper()
 	all, err := c.shown.Gather()
 	require.NoError(c.t, err)
-	parts := map[string]float64{}
+	values := map[string]float64{}
 	for _, family := range all {
-		if family.GetName() == "footfall_queue_behind" {
-			for _, m := range family.GetMetric() {
-				parts[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue()
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			label := ""
+			for _, l := range m.GetLabel() {
+				label = l.GetValue()
 			}
+			values[label] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
 		}
 	}
-	return parts
+	return values
 }
 
 // consume starts a consumer of the queue.

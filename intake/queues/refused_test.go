@@ -43,7 +43,7 @@ func TestMessagesThatCannotBeCounted(t *testing.T) {
 	for _, text := range texts {
 		messages = append(messages, message{text: text, at: now}, good)
 	}
-	messages = append(messages, message{text: good.text, at: now.Add(time.Hour)}, message{text: good.text, at: now.AddDate(0, 0, -90)},
+	messages = append(messages, message{text: good.text, at: now.AddDate(0, 0, -90)},
 		message{text: good.text, at: time.UnixMilli(-1)}) // as old producers have it
 	w.send(0, messages...)
 	c := w.consumeAll()
@@ -54,11 +54,65 @@ func TestMessagesThatCannotBeCounted(t *testing.T) {
 		assert.NotContains(t, c.log.String(), secret)
 	}
 	for _, words := range []string{
-		`12 ip: `, `"http://blog.example/a…"`, `"IP" is not a field`, `app blog does not count the site`, `at: `, `64 bytes`, `a visit has 65536 at most`, `it lies in the future`, `keeps no visits of that day`, `the queue gives the message no time`,
+		`12 ip: `, `"http://blog.example/a…"`, `"IP" is not a field`, `app blog does not count the site`, `at: `, `64 bytes`, `a visit has 65536 at most`, `keeps no visits of that day`, `the queue gives the message no time`,
 		`write one like 192.0.2.1 or 2001:db8::1`, `write one like 2019-06-29T13:05:00+02:00 or 2019-06-29T11:05:00Z`, `"at":"2001-02-03T04:05:06Z"`, `"at":"2001-02-03 04:05:06.5 +0200"`,
 	} {
 		assert.Contains(t, kept, words)
 	}
+}
+
+// The clock of a producer is wrong, which gives its messages their times, or the visits theirs: they
+// count at the present time, which the metrics and the log say.
+func TestClockOfAProducerIsAhead(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	// sent are a message in time and three that lie ahead, by their own time or by that of the
+	// visit, which is the one that counts; and one that is refused for another reason.
+	sent := func(ip string) (messages []message) {
+		for i, m := range []struct {
+			at    time.Time
+			field string
+		}{
+			{began, ""}, {began, `,"at":"` + began.AddDate(0, 0, 2).Format(time.RFC3339) + `"`}, {began, `,"at":"9999-12-31T23:59:59Z"`},
+			{began.AddDate(0, 0, 2), `,"at":"` + began.Add(10*time.Minute).Format(time.RFC3339) + `"`},
+			{began.AddDate(0, 0, 2), `,"at":"` + began.Format(time.RFC3339) + `"`},
+		} {
+			visitor := fmt.Sprint(ip, i)
+			messages = append(messages, message{text: fmt.Sprintf(`{"uri":"http://blog.example/","ip":%q%s}`, visitor, m.field), page: "/", visitor: visitor, at: m.at})
+		}
+		return append(messages, message{text: `{"uri":"http://blog.example/","ip":"x","at":"9999-12-31T23:59:59Z"}`, at: began})
+	}
+	counted := func(w *world, ahead float64) {
+		c := w.consumeAll()
+		assert.Equal(t, map[string]float64{"": ahead}, c.metric("footfall_queue_ahead_total"))
+		assert.Contains(t, c.log.String(), "lies more than five minutes ahead")
+		days := w.rows(`SELECT DISTINCT day_id::text FROM footfall.visits`)
+		require.NotEmpty(t, days)
+		for _, day := range days { // two, if midnight comes meanwhile
+			assert.GreaterOrEqual(t, day, began.UTC().Format("20060102"))
+			assert.LessOrEqual(t, day, time.Now().UTC().Format("20060102"))
+		}
+	}
+	t.Run("of Kafka", func(t *testing.T) {
+		w := newWorld(t)
+		w.send(0, sent("192.0.2.")...)
+		for i, at := range []time.Time{began.Add(10 * time.Minute), began.AddDate(200, 0, 0)} {
+			visitor := fmt.Sprint("198.51.100.", i)
+			w.send(1, message{text: fmt.Sprintf(`{"uri":"http://blog.example/","ip":%q}`, visitor), page: "/", visitor: visitor, at: at})
+		}
+		counted(w, 5)
+	})
+	t.Run("of NATS", func(t *testing.T) {
+		n := newNATS(t)
+		js, done := n.stream()
+		defer done()
+		for _, m := range sent("192.0.2.") {
+			_, err := js.Publish(t.Context(), "visits", []byte(m.text))
+			require.NoError(t, err)
+			n.note(m)
+		}
+		counted(n.world, 3)
+	})
 }
 
 // A producer that sends nothing but garbage fills no table, and what is old goes.
