@@ -224,9 +224,12 @@ func TestStreamIsClosedToWhoReads(t *testing.T) {
 	defer done()
 	stream, err := js.Stream(t.Context(), "visits")
 	require.NoError(t, err)
+	deleted := 0
 	for name := range stream.ConsumerNames(t.Context()).Name() {
 		require.NoError(t, stream.DeleteConsumer(t.Context(), name))
+		deleted++
 	}
+	require.Positive(t, deleted)
 	n.publish(2, 50)
 	n.isCounted()
 

@@ -398,6 +398,7 @@ func TestCommittedOffsetsAreNotBelieved(t *testing.T) {
 	require.NoError(t, err)
 	client.PollRecords(t.Context(), 100)
 	require.NoError(t, client.CommitUncommittedOffsets(t.Context()))
+	require.NotEmpty(t, client.CommittedOffsets())
 	client.Close()
 	w.consumeAll()
 }
@@ -543,7 +544,9 @@ func TestConsumerThatComesBackLate(t *testing.T) {
 func TestBrokerGoesAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.send(0, visits(9, 10)...)
 	c := w.consume()
+	w.isCounted() // so the consumer has connections that can be cut
 	for round := range uint64(5) {
 		w.send(int32(round%partitions), visits(round, 300)...) //nolint:gosec // small
 		w.conns.cut()

@@ -160,6 +160,7 @@ func TestErasingTakesRefusedMessagesAlong(t *testing.T) {
 	w.send(0, visits(1, 100)...)
 	c := w.consume()
 	w.isCounted()
+	assert.NotEqual(t, []string{"0"}, w.rows("SELECT count(*)::text FROM footfall.refused"))
 	admin := counter.NewAdmin(dbtest.Open(t, w.url, db.Options{}), nil)
 	_, err := admin.EraseVisitor(t.Context(), "blog", "192.0.2.1")
 	require.NoError(t, err)
@@ -169,6 +170,9 @@ func TestErasingTakesRefusedMessagesAlong(t *testing.T) {
 	require.Len(t, queues, partitions)
 	assert.EqualValues(t, 100, queues[0].Next)
 
+	w.send(0, visits(3, 100)...)
+	w.isCounted()
+	assert.NotEqual(t, []string{"0"}, w.rows("SELECT count(*)::text FROM footfall.refused"))
 	require.NoError(t, admin.DeleteApp(t.Context(), "blog"))
 	w.send(0, visits(2, 100)...)
 	c.endsWith("blog")
