@@ -217,11 +217,14 @@ func ancestors(a answer) string {
 func TestSharedPagesInFrames(t *testing.T) {
 	t.Parallel()
 	w := newInternet(newSharingEdge(t))
-	path, open := w.share("shop", "example.com"), w.share("demo", "")
+	path, open, app := w.share("shop", "example.com"), w.share("demo", ""), w.share("shop", "")
 	assert.Equal(t, "'none'", ancestors(w.get(path)))
-	assert.Equal(t, "*.example.com example.com example.com:81", ancestors(w.get(path+"?embed")))
+	assert.Equal(t, "*.example.com example.com example.com:81", ancestors(w.get(app+"?embed")))
+	assert.Equal(t, "*.example.com example.com example.com:81", ancestors(w.get(app+"/other.example?embed")), "a link to the app")
+	assert.Equal(t, "example.com", ancestors(w.get(path+"?embed")), "of the other sites it tells nothing")
 	assert.Equal(t, strings.TrimSuffix(web.Policy, "'none'"), strings.TrimSuffix(w.get(path+"?embed").header.Get("Content-Security-Policy"), ancestors(w.get(path+"?embed"))))
-	assert.Equal(t, "*.example.com example.com example.com:81", ancestors(w.get(path+"?embed&range=x")), "an error is a page")
+	assert.Equal(t, "example.com", ancestors(w.get(path+"?embed&range=x")), "an error is a page")
+	assert.Equal(t, "hhui.top", ancestors(w.get(w.share("demo", "hhui.top")+"?embed")), "a site of an app that lists none")
 	assert.Equal(t, "'none'", ancestors(w.get(open+"?embed")), "an app without sites")
 	assert.Equal(t, "'none'", ancestors(w.get(path+"x?embed")))
 	assert.Equal(t, "'none'", ancestors(w.get("/dash/demo?embed")))
@@ -232,7 +235,7 @@ func TestSharedPagesInFrames(t *testing.T) {
 	}
 	b := w.drive(t)
 	for host, shown := range map[string][]string{
-		"example.com": {path + "?embed"}, "www.example.com": {path + "?embed"}, "evil.example": {}, "example.com.evil.example": {},
+		"example.com": {path + "?embed"}, "www.example.com": {}, "evil.example": {}, "example.com.evil.example": {},
 	} {
 		b.open("http://" + host + "/")
 		var targets struct {
