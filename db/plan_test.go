@@ -368,3 +368,31 @@ func TestFirstPagesReadListedDaysFromTheirLists(t *testing.T) {
 		assert.LessOrEqual(t, readOf(t, conn, "days", first), int64(2000), "%s: rows that were read, of 6,000", mode)
 	}
 }
+
+// The first pages of all days are read from a row of each page, where lists do not tell them: of
+// days no more is read than of the pages that are shown, however many days there are.
+func TestFirstPagesOfAllDaysAreReadFromTotals(t *testing.T) {
+	t.Parallel()
+	_, conn := fixture(t)
+	exec(t, conn, `
+		INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'example.com/' || n FROM generate_series(1, 1200) AS n;
+		INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'example.com/(deleted)'), (1, 1, 'example.com/a/(deleted)');
+		INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors)
+		SELECT p.id, 1, 20190600 + d, 40 + (p.id % 97 = 0)::integer, 20 + (p.id + d) % 5, CASE WHEN p.uri <> 'example.com/(deleted)' THEN 10 + (p.id % 97 = 0)::integer ELSE 0 END
+		FROM pages AS p, generate_series(1, 10) AS d WHERE p.site_id = 1;
+		INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, day_id, sum(hot), sum(pv), 0 FROM days WHERE site_id = 1 GROUP BY day_id;
+		DELETE FROM counters;
+		INSERT INTO counters (page_id, hot, pv, uv) SELECT page_id, sum(hot), sum(pv), sum(new_visitors) FROM days GROUP BY page_id;
+		UPDATE counters SET uv = pv WHERE page_id = (SELECT id FROM pages WHERE uri = 'example.com/(deleted)');
+		INSERT INTO closed_days (day_id) SELECT 20190600 + d FROM generate_series(1, 9) AS d;
+		SELECT make_tops();
+		ANALYZE pages, days, tops, counters`)
+	for by, column := range map[string]string{"pv": "pv", "uv": "new_visitors", "hot": "hot"} {
+		first := fmt.Sprintf(`SELECT uri FROM report.top_pages('shop', 0, 99991231, 560, '%s')`, by)
+		assert.Equal(t, dbtest.Column[string](t, conn, `
+			SELECT p.uri FROM pages AS p JOIN days AS d ON d.page_id = p.id WHERE p.site_id = 1
+			GROUP BY p.id ORDER BY sum(d.`+column+`) DESC, p.id LIMIT 560`), dbtest.Column[string](t, conn, first), by)
+		assert.LessOrEqual(t, readOf(t, conn, "days", first), int64(4000), "%s: rows of days that were read, of 12,000", by)
+		assert.LessOrEqual(t, readOf(t, conn, "counters", first), int64(4000), by)
+	}
+}

@@ -3,6 +3,9 @@
 -- Those bounds, added up over the days, tell which listed pages may be among the first; where these
 -- are more than a few, they are added up exactly. If no page that is in no list can have reached
 -- the last of them, the answer is proved. If not, longer lists are tried, and then all is read.
+--
+-- Where nothing was counted outside the range, a page's numbers are those of its counters: one row,
+-- however many days there are. In sums of deleted pages nobody is new.
 CREATE FUNCTION first_pages(app integer, site bigint, from_day integer, to_day integer, measure text, n integer) RETURNS bigint[]
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
@@ -14,10 +17,13 @@ DECLARE
     scope  bigint[] := ARRAY(SELECT s.id FROM pages AS s WHERE s.app_id = app AND s.site_id IS NULL AND site IN (0, s.id));
     chosen bigint[] := ARRAY(SELECT p.id FROM pages AS p WHERE p.site_id = ANY (scope) LIMIT few + 1);
     proved boolean;
+    whole  boolean; -- nothing was counted on other days
 BEGIN
     IF cardinality(chosen) <= few THEN
         RETURN chosen;
     END IF;
+    whole := NOT EXISTS (SELECT FROM days AS d WHERE d.page_id = ANY (scope) AND d.day_id < from_day)
+             AND NOT EXISTS (SELECT FROM days AS d WHERE d.page_id = ANY (scope) AND d.day_id > to_day);
     LOOP
         WITH counted AS MATERIALIZED (
             SELECT DISTINCT d.day_id
@@ -73,8 +79,14 @@ BEGIN
             CROSS JOIN LATERAL (
                 SELECT sum(CASE measure WHEN 'pv' THEN d.pv WHEN 'uv' THEN d.new_visitors ELSE d.hot END) AS number
                 FROM days AS d
-                WHERE d.page_id = c.page_id
+                WHERE NOT whole
+                  AND d.page_id = c.page_id
                   AND d.day_id BETWEEN from_day AND to_day
+                UNION ALL
+                SELECT CASE measure WHEN 'pv' THEN t.pv WHEN 'uv' THEN t.uv ELSE t.hot END
+                FROM counters AS t
+                WHERE whole
+                  AND t.page_id = c.page_id
             ) AS d
             WHERE NOT c.will_do
               AND d.number > 0
@@ -92,12 +104,27 @@ BEGIN
     END LOOP;
     IF NOT proved THEN
         chosen := ARRAY(
-            SELECT d.page_id
-            FROM days AS d
-            WHERE d.site_id = ANY (scope)
-              AND d.day_id BETWEEN from_day AND to_day
-            GROUP BY d.page_id
-            ORDER BY sum(CASE measure WHEN 'pv' THEN d.pv WHEN 'uv' THEN d.new_visitors ELSE d.hot END) DESC, d.page_id
+            SELECT o.page_id
+            FROM (
+                SELECT d.page_id, sum(CASE measure WHEN 'pv' THEN d.pv WHEN 'uv' THEN d.new_visitors ELSE d.hot END) AS number
+                FROM days AS d
+                WHERE NOT whole
+                  AND d.site_id = ANY (scope)
+                  AND d.day_id BETWEEN from_day AND to_day
+                GROUP BY d.page_id
+                UNION ALL
+                SELECT t.page_id,
+                       CASE
+                           WHEN measure = 'pv' THEN t.pv
+                           WHEN measure = 'hot' THEN t.hot
+                           WHEN substr(p.uri, strpos(p.uri, '/')) <> '/(deleted)' THEN t.uv
+                       END
+                FROM pages AS p
+                JOIN counters AS t ON t.page_id = p.id
+                WHERE whole
+                  AND p.site_id = ANY (scope)
+            ) AS o
+            ORDER BY o.number DESC NULLS LAST, o.page_id
             LIMIT n
         );
     END IF;

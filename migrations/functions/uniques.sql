@@ -103,11 +103,18 @@ BEGIN
             ORDER BY d.day_id
             LIMIT 1
         ) AS f ON true
+        LEFT JOIN LATERAL (
+            SELECT d.day_id
+            FROM days AS d
+            WHERE d.page_id = t.page_id
+            ORDER BY d.day_id DESC
+            LIMIT 1
+        ) AS l ON true
         LEFT JOIN counters AS c
             ON c.page_id = t.page_id
            AND f.told
            AND f.day_id >= from_day
-           AND NOT EXISTS (SELECT FROM days AS d WHERE d.page_id = t.page_id AND d.day_id > to_day)
+           AND l.day_id <= to_day
     ), summed AS MATERIALIZED (
         SELECT d.page_id, sum(d.pv)::bigint AS pv, sum(d.new_visitors)::bigint AS new_visitors, sum(d.hot)::bigint AS hot, min(d.day_id) AS first_day
         FROM days AS d
