@@ -117,6 +117,12 @@ func FaultOf(err error) Fault {
 	return FaultRefused
 }
 
+// IsTooMuch reports whether a function of the schema refused to read as much as it was asked for.
+func IsTooMuch(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "54000" // raised by group_uniques
+}
+
 // functionsMadeAgain reports whether a statement was prepared with functions that a migration has
 // made again since. It does nothing then, and finds the new ones when it is sent again.
 func functionsMadeAgain(err error) bool {

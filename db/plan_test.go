@@ -396,3 +396,42 @@ func TestFirstPagesOfAllDaysAreReadFromTotals(t *testing.T) {
 		assert.LessOrEqual(t, readOf(t, conn, "counters", first), int64(4000), by)
 	}
 }
+
+// How many visitors came to all pages of a site is read from the sums of the site: no visits are
+// read. Of other groups so many visits, or entries of sketches, are read, and then it is refused.
+func TestUniquesOfGroupsReadBoundedRows(t *testing.T) {
+	t.Parallel()
+	_, conn := fixture(t)
+	exec(t, conn, `
+		INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'example.com/a/' || n FROM generate_series(1, 50) AS n;
+		INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'example.com/c/' || n FROM generate_series(1, 3000) AS n;
+		INSERT INTO visits (page_id, day_id, previous_day, ip) SELECT p.id, 20190629, 0, '10.0.0.0'::inet + n FROM pages AS p, generate_series(1, 100) AS n WHERE p.id <= 53;
+		INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors) SELECT p.id, p.site_id, 20190629, 100, 100, 100 FROM pages AS p WHERE p.id <= 53;
+		UPDATE counters SET hot = 100, pv = 100, uv = 100;
+		ANALYZE`)
+	for _, prefix := range []string{"example.com/", "example.com", "exam"} {
+		under := `SELECT uniques FROM report.uniques_under('shop', '` + prefix + `', 20190629, 20190629)`
+		assert.Equal(t, int64(100), query[int64](t, conn, under))
+		assert.Zero(t, readOf(t, conn, "visits_20190629", under), prefix)
+		assert.LessOrEqual(t, readOf(t, conn, "pages", under), int64(2), "%s: pages that were read, of thousands", prefix)
+	}
+	assert.Equal(t, int64(100), query[int64](t, conn, `SELECT uniques FROM report.uniques_under('shop', 'example.com/a', 20190629, 20190629)`))
+
+	const refused = `
+		DO $$ BEGIN
+			PERFORM FROM group_uniques(1, ARRAY(SELECT id FROM pages WHERE site_id = 1), 20190629, 20190629, 500);
+			RAISE EXCEPTION 'it was answered';
+		EXCEPTION WHEN program_limit_exceeded THEN
+		END $$`
+	assert.LessOrEqual(t, readOf(t, conn, "visits_20190629", refused), int64(700), "visits that were read, a block at a time, of 5,000")
+	exec(t, conn, `
+		INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'example.com/(deleted)');
+		INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors) SELECT max(id), 1, 20190629, 600, 600, 0 FROM pages;
+		INSERT INTO visits (page_id, day_id, previous_day, ip) SELECT max(p.id), 20190629, 0, '10.0.0.0'::inet + n FROM pages AS p, generate_series(1, 600) AS n GROUP BY n`)
+	assert.Equal(t, int64(600), query[int64](t, conn, `SELECT uniques FROM group_uniques(1, ARRAY[(SELECT max(id) FROM pages)], 20190629, 20190629, 500)`),
+		"lists would be refused for a sum of deleted pages")
+	exec(t, conn, `SELECT close_day(20190629); ANALYZE sketches`)
+	exec(t, conn, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190630); DELETE FROM visits`)
+	assert.LessOrEqual(t, readOf(t, conn, "sketches", refused), int64(7), "sketches of about 100 entries, of 53")
+	assert.InDelta(t, 100, query[int64](t, conn, `SELECT uniques FROM report.uniques_under('shop', 'example.com/a', 20190629, 20190629)`), 8)
+}

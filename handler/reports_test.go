@@ -147,7 +147,8 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 	assert.Equal(t, `{"ranks":[{"rank":1,"erased":true}]}`, e.get("/api/apps/demo/ranks?site=hhui.top&rank=1").body)
 	assert.Equal(t, "rank,visitor,first_day,last_day,erased\r\n1,,,,true\r\n", e.get("/api/apps/demo/ranks?site=hhui.top&rank=1&format=csv").body)
 	assert.Equal(t, `{"uniques":2,"exact":true,"standard_error":0,"erased":0}`, e.get("/api/apps/demo/uniques?site=hhui.top").body)
-	assert.Equal(t, `{"uniques":1,"exact":false,"standard_error":0,"erased":2}`, e.get("/api/apps/demo/uniques?prefix=http://hhui.top/").body)
+	assert.Equal(t, `{"uniques":1,"exact":false,"standard_error":0,"erased":2}`, e.get("/api/apps/demo/uniques?uri=http://hhui.top/home&uri=http://hhui.top/index").body)
+	assert.Equal(t, `{"uniques":2,"exact":true,"standard_error":0,"erased":0}`, e.get("/api/apps/demo/uniques?prefix=http://hhui.top/").body, "a whole site is one target")
 }
 
 // What a report lists can be asked about, also what no URI leads to.

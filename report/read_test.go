@@ -429,6 +429,24 @@ func TestTopPagesThatNoListTells(t *testing.T) {
 	}
 }
 
+// Who asks for very many pages is refused, with what to do, and not kept waiting.
+func TestUniquesOfTooManyPages(t *testing.T) {
+	t.Parallel()
+	r := newReading(t)
+	r.exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 'a.example')`)
+	r.exec(t, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'a.example/p' || n FROM generate_series(1, 100001) AS n`)
+	_, err := r.UniquesUnder(t.Context(), "demo", "a.example/p", visit.AllDays)
+	var told *visit.Error
+	require.ErrorAs(t, err, &told)
+	assert.Equal(t, visit.Invalid, told.Kind)
+	assert.Contains(t, told.Message, "ask for fewer days, for fewer pages, or for a whole site")
+	for _, prefix := range []string{"a.example/p1", "a.example/", "a.ex", ""} {
+		u, err := r.UniquesUnder(t.Context(), "demo", prefix, visit.AllDays)
+		require.NoError(t, err, prefix)
+		assert.Equal(t, report.Uniques{Exact: true}, u, prefix)
+	}
+}
+
 // Uniques of groups of targets whose rows of visits are deleted are estimated.
 func TestSketchesEstimate(t *testing.T) {
 	t.Parallel()

@@ -39,7 +39,7 @@ func (r *Reader) UniquesOfAny(ctx context.Context, app string, targets []string,
 		u = Uniques(row)
 		return err
 	})
-	return u, wrap("uniques of targets", err)
+	return u, wrap("uniques of targets", refusedAsTooMany(err))
 }
 
 // UniquesUnder returns how many visitors came in a range to any page whose URI begins with a
@@ -50,7 +50,15 @@ func (r *Reader) UniquesUnder(ctx context.Context, app, prefix string, in visit.
 		u = Uniques(row)
 		return err
 	})
-	return u, wrap("uniques under a prefix", err)
+	return u, wrap("uniques under a prefix", refusedAsTooMany(err))
+}
+
+// refusedAsTooMany says what to do where the visits of a group are too many to be told apart.
+func refusedAsTooMany(err error) error {
+	if db.IsTooMuch(err) {
+		return visit.Errorf(visit.Invalid, "", "more than 100,000 pages, or 1,000,000 of their visits, would have to be read: ask for fewer days, for fewer pages, or for a whole site").Because(err)
+	}
+	return err
 }
 
 // String says how many visitors they are, and how sure that is.

@@ -1,10 +1,17 @@
--- How many visitors came to any of some targets in a range of days. From their rows, where all are
--- kept; else from the sketches of the days that are closed and the rows of the others.
+-- How many visitors came to any of some targets in a range of days. To one target: exactly, from
+-- its sums. To several, or in sums of deleted pages: from their rows, where all are kept; else from
+-- the sketches of the days that are closed and the rows of the others.
 --
 -- A dropped partition is gone for every snapshot. So visits is locked first, which keeps days from
 -- being dropped, and what is kept is read by a later statement: the function is volatile, and each
 -- statement has a snapshot of its own. The rows, and whether they are all there, have the same one.
-CREATE FUNCTION group_uniques(app integer, pages bigint[], from_day integer, to_day integer)
+-- But in a transaction that has one snapshot for all of its statements, a day may have been dropped
+-- since that was taken: the snapshot still has the partition in the catalog, but pg_get_expr, which
+-- asks for what is there now, finds no table.
+--
+-- Of a group no more is read than takes some seconds: a caller who asks for more is refused. One
+-- target is answered whatever it takes, since lists may have a sum of deleted pages among others.
+CREATE FUNCTION group_uniques(app integer, pages bigint[], from_day integer, to_day integer, most integer DEFAULT 1000000)
 RETURNS TABLE (uniques bigint, exact boolean, standard_error double precision, erased bigint)
 LANGUAGE plpgsql VOLATILE
 SET search_path = footfall, pg_temp
@@ -13,66 +20,101 @@ AS $$
 DECLARE
     all_kept  boolean;
     open_days integer[];
+    dropped   integer; -- the last day that was, since the snapshot was taken
+    read      bigint;  -- visits, or entries of sketches
 BEGIN
+    IF cardinality(pages) = 1 THEN
+        SELECT s.uniques, true, 0, 0
+        INTO uniques, exact, standard_error, erased
+        FROM targets_sums(pages, from_day, to_day) AS s;
+        IF uniques IS NOT NULL THEN
+            RETURN NEXT;
+            RETURN;
+        END IF;
+        most := 1000000000;
+    ELSIF cardinality(pages) > 100000 THEN
+        RAISE EXCEPTION 'these are more than 100,000 pages: ask for fewer, or for a whole site' USING ERRCODE = '54000';
+    END IF;
+
     PERFORM FROM ONLY visits;
+    SELECT coalesce(max(substring(pg_get_expr(c.relpartbound, 0) FROM '[0-9]+')::integer), -1)
+    INTO dropped
+    FROM pg_inherits AS i
+    JOIN pg_class AS c ON c.oid = i.inhrelid
+    WHERE i.inhparent = 'visits'::regclass
+      AND pg_get_expr(c.relpartbound, c.oid) IS NULL; -- of a table that is gone
     -- Erased visitors cannot be told apart; each of their days may be one more visitor.
     SELECT k.all_kept,
            (SELECT coalesce(sum(e.visitors), 0)
             FROM erased_visits AS e
             WHERE e.page_id = ANY (pages)
               AND e.day_id BETWEEN from_day AND to_day),
-           (SELECT count(DISTINCT v.ip)
+           c.uniques, c.visits
+    INTO all_kept, erased, uniques, read
+    FROM (SELECT from_day > dropped
+                 AND from_day >= coalesce((SELECT o.from_day FROM visits_kept AS o WHERE o.app_id = app), 0) AS all_kept) AS k
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS uniques, coalesce(sum(o.visits), 0) AS visits
+        FROM (
+            SELECT r.ip, count(*) AS visits
+            FROM (
+                SELECT v.ip
+                FROM visits AS v
+                WHERE k.all_kept
+                  AND v.page_id = ANY (pages)
+                  AND v.day_id BETWEEN from_day AND to_day
+                LIMIT most + 1
+            ) AS r
+            GROUP BY r.ip
+        ) AS o
+    ) AS c;
+    exact := all_kept AND erased = 0;
+    standard_error := 0;
+    IF NOT all_kept THEN
+        open_days := ARRAY(
+            SELECT DISTINCT d.day_id
+            FROM days AS d
+            WHERE d.page_id IN (SELECT coalesce(p.site_id, p.id) FROM pages AS p WHERE p.id = ANY (group_uniques.pages))
+              AND d.day_id BETWEEN from_day AND to_day
+              AND NOT EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = d.day_id)
+            ORDER BY d.day_id
+        );
+        IF open_days[1] <= dropped THEN
+            RAISE EXCEPTION 'visits of day % were dropped after the snapshot of this transaction was taken: begin a new one', open_days[1]
+                USING ERRCODE = '40001';
+        END IF;
+        WITH open AS MATERIALIZED (
+            SELECT sha256(inet_send(v.ip)) AS hash
             FROM visits AS v
-            WHERE k.all_kept
-              AND v.page_id = ANY (pages)
-              AND v.day_id BETWEEN from_day AND to_day)
-    INTO all_kept, erased, uniques
-    FROM (SELECT from_day >= coalesce((SELECT o.from_day FROM visits_kept AS o WHERE o.app_id = app), 0) AS all_kept) AS k;
-    IF all_kept THEN
-        exact := erased = 0;
-        standard_error := 0;
-        RETURN NEXT;
-        RETURN;
+            WHERE v.page_id = ANY (pages)
+              AND v.day_id = ANY (open_days)
+              AND v.day_id >= open_days[1] -- so that the days before need not be opened
+        ), entries AS (
+            SELECT unnest(s.entries) AS entry
+            FROM sketches AS s
+            WHERE s.page_id = ANY (pages)
+              AND s.day_id BETWEEN from_day AND to_day
+            UNION ALL
+            SELECT sketch_entry(o.hash)
+            FROM open AS o
+        ), highest AS (
+            SELECT max(e.entry) % 64 AS value, count(*) AS entries
+            FROM (SELECT a.entry FROM entries AS a LIMIT most + 1) AS e
+            GROUP BY e.entry / 64
+        )
+        SELECT round(sketch_estimate(count(*), coalesce(sum(power(2::double precision, -h.value)), 0))), coalesce(sum(h.entries), 0)
+        INTO uniques, read
+        FROM highest AS h;
+        standard_error := 0.01625;
     END IF;
-
-    open_days := ARRAY(
-        SELECT DISTINCT d.day_id
-        FROM pages AS s
-        JOIN days AS d ON d.page_id = s.id AND d.day_id BETWEEN from_day AND to_day
-        WHERE s.app_id = app
-          AND s.site_id IS NULL
-          AND NOT EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = d.day_id)
-        ORDER BY d.day_id
-    );
-    WITH open AS MATERIALIZED (
-        SELECT sha256(inet_send(v.ip)) AS hash
-        FROM visits AS v
-        WHERE v.page_id = ANY (pages)
-          AND v.day_id = ANY (open_days)
-          AND v.day_id >= open_days[1] -- so that the days before need not be opened
-    ), entries AS (
-        SELECT unnest(s.entries) AS entry
-        FROM sketches AS s
-        WHERE s.page_id = ANY (pages)
-          AND s.day_id BETWEEN from_day AND to_day
-        UNION ALL
-        SELECT sketch_entry(o.hash)
-        FROM open AS o
-    ), highest AS (
-        SELECT max(e.entry) % 64 AS value
-        FROM entries AS e
-        GROUP BY e.entry / 64
-    )
-    SELECT round(sketch_estimate(count(*), coalesce(sum(power(2::double precision, -h.value)), 0)))
-    INTO uniques
-    FROM highest AS h;
-    exact := false;
-    standard_error := 0.01625;
+    IF read > most THEN
+        RAISE EXCEPTION 'these pages have more than % visits in this range: ask for fewer days, for fewer pages, or for a whole site', most USING ERRCODE = '54000';
+    END IF;
     RETURN NEXT;
 END
 $$;
 
-COMMENT ON FUNCTION group_uniques(integer, bigint[], integer, integer) IS 'How many visitors came to any of some targets in a range of days, and how sure that is.';
+COMMENT ON FUNCTION group_uniques(integer, bigint[], integer, integer, integer) IS 'How many visitors came to any of some targets in a range of days, and how sure that is. Fails with SQLSTATE 54000 for more than 100,000 targets, and where several have more visits, or entries of sketches, than are to be read at most; and with 40001 where the snapshot is older than what was dropped.';
 
 -- Exactly, whatever rows are gone: see returns. In sums of deleted pages it is not known of
 -- visitors when they came before: nobody is new there, not even on the first day, and
@@ -162,27 +204,3 @@ END
 $$;
 
 COMMENT ON FUNCTION targets_sums(bigint[], integer, integer) IS 'What was counted for each of some targets in a range of days; uniques are null in sums of deleted pages, where nobody can tell.';
-
--- In sums of deleted pages as for a group.
-CREATE FUNCTION target_uniques(app integer, page bigint, from_day integer, to_day integer)
-RETURNS TABLE (uniques bigint, exact boolean, standard_error double precision, erased bigint)
-LANGUAGE plpgsql STABLE
-SET search_path = footfall, pg_temp
-AS $$
-#variable_conflict use_column
-BEGIN
-    SELECT s.uniques
-    INTO uniques
-    FROM targets_sums(ARRAY[page], from_day, to_day) AS s;
-    IF uniques IS NULL THEN
-        RETURN QUERY SELECT * FROM group_uniques(app, ARRAY[page], from_day, to_day);
-        RETURN;
-    END IF;
-    exact := true;
-    standard_error := 0;
-    erased := 0;
-    RETURN NEXT;
-END
-$$;
-
-COMMENT ON FUNCTION target_uniques(integer, bigint, integer, integer) IS 'How many visitors came to a target in a range of days, and how sure that is: exact but for sums of deleted pages.';

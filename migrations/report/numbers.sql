@@ -20,7 +20,7 @@ BEGIN
         WHERE days_before > 0
     ) AS r
     CROSS JOIN LATERAL targets_sums(ARRAY[p.id], r.first_day, r.last_day) AS s
-    LEFT JOIN LATERAL target_uniques(a.id, p.id, r.first_day, r.last_day) AS u ON s.uniques IS NULL
+    LEFT JOIN LATERAL group_uniques(a.id, ARRAY[p.id], r.first_day, r.last_day) AS u ON s.uniques IS NULL
     WHERE a.name = numbers.app
     ORDER BY r.last_day DESC;
 END

@@ -34,7 +34,7 @@ BEGIN
             days_earlier(nullif(from_day, 0), days_before), days_earlier(to_day, days_before)) AS s
     )
     SELECT p.uri, f.pv, f.new_visitors, f.hot,
-           coalesce(f.uniques, (SELECT u.uniques FROM target_uniques(f.app_id, f.page_id, from_day, to_day) AS u)),
+           coalesce(f.uniques, (SELECT u.uniques FROM group_uniques(f.app_id, ARRAY[f.page_id], from_day, to_day) AS u)),
            coalesce(b.uniques, 0)
     FROM first AS f
     JOIN pages AS p       ON p.id = f.page_id

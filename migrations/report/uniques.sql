@@ -6,7 +6,7 @@ AS $$
     SELECT u.uniques, u.exact, u.standard_error, u.erased
     FROM apps AS a
     JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(as_stored(uniques.target))
-    CROSS JOIN LATERAL target_uniques(a.id, p.id, from_day, to_day) AS u
+    CROSS JOIN LATERAL group_uniques(a.id, ARRAY[p.id], from_day, to_day) AS u
     WHERE a.name = uniques.app
 $$;
 
@@ -26,8 +26,9 @@ AS $$
     WHERE a.name = uniques.app
 $$;
 
-COMMENT ON FUNCTION report.uniques(text, text[], integer, integer) IS 'How many visitors came to any of several pages or sites in a range of days. Exact while their visits are kept, else with a standard error; erased: days of erased visitors, who cannot be told apart.';
+COMMENT ON FUNCTION report.uniques(text, text[], integer, integer) IS 'How many visitors came to any of several pages or sites in a range of days. Exact while their visits are kept, else with a standard error; erased: days of erased visitors, who cannot be told apart. Refused are more than 100,000 targets, or 1,000,000 visits.';
 
+-- Who came to any page of a site came to the site: a prefix that takes in whole sites asks for them.
 CREATE FUNCTION report.uniques_under(app text, prefix text, from_day integer, to_day integer)
 RETURNS TABLE (uniques bigint, exact boolean, standard_error double precision, erased bigint)
 LANGUAGE sql STABLE SECURITY DEFINER
@@ -36,16 +37,26 @@ AS $$
     SELECT u.uniques, u.exact, u.standard_error, u.erased
     FROM apps AS a
     CROSS JOIN LATERAL group_uniques(a.id,
-                                     ARRAY(SELECT p.id FROM pages AS p
-                                           WHERE p.app_id = a.id AND p.site_id IS NOT NULL
-                                             AND p.uri ~>=~ prefix AND p.uri ~<~ (prefix || U&'\+10FFFF')
-                                             AND left(p.uri, 200) ~>=~ left(as_stored(prefix), 200)
-                                             AND left(p.uri, 200) ~<=~ left(prefix || U&'\+10FFFF', 200)),
+                                     CASE
+                                         WHEN strpos(as_stored(prefix), '/') IN (0, length(prefix))
+                                         THEN ARRAY(SELECT s.id FROM pages AS s
+                                                    WHERE s.app_id = a.id AND s.site_id IS NULL
+                                                      AND (prefix = s.uri || '/' OR s.uri ~>=~ prefix AND s.uri ~<~ (prefix || U&'\+10FFFF'))
+                                                      AND left(s.uri, 200) ~>=~ left(split_part(prefix, '/', 1), 200)
+                                                      AND left(s.uri, 200) ~<=~ left(split_part(prefix, '/', 1) || U&'\+10FFFF', 200)
+                                                    LIMIT 100001)
+                                         ELSE ARRAY(SELECT p.id FROM pages AS p
+                                                    WHERE p.app_id = a.id AND p.site_id IS NOT NULL
+                                                      AND p.uri ~>=~ prefix AND p.uri ~<~ (prefix || U&'\+10FFFF')
+                                                      AND left(p.uri, 200) ~>=~ left(prefix, 200)
+                                                      AND left(p.uri, 200) ~<=~ left(prefix || U&'\+10FFFF', 200)
+                                                    LIMIT 100001)
+                                     END,
                                      from_day, to_day) AS u
     WHERE a.name = uniques_under.app
 $$;
 
-COMMENT ON FUNCTION report.uniques_under(text, text, integer, integer) IS 'How many visitors came to any page whose uri begins so: SELECT * FROM report.uniques_under(''demo'', ''example.com/blog/'', 20190601, 20190630). As for several targets.';
+COMMENT ON FUNCTION report.uniques_under(text, text, integer, integer) IS 'How many visitors came to any page whose uri begins so: SELECT * FROM report.uniques_under(''demo'', ''example.com/blog/'', 20190601, 20190630). Of one site, or a prefix like example.com/, as for that site; else as for several targets.';
 
 REVOKE ALL ON FUNCTION report.uniques(text, text, integer, integer), report.uniques(text, text[], integer, integer),
     report.uniques_under(text, text, integer, integer) FROM PUBLIC;
