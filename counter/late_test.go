@@ -400,7 +400,8 @@ func TestPausedRetention(t *testing.T) {
 	}
 	g, err := in.MayCount(t.Context(), counter.Request{App: "demo"})
 	require.NoError(t, err)
-	require.NoError(t, g.PauseRetention(t.Context()))
+	pause := counter.NewPause()
+	require.NoError(t, g.PauseRetention(t.Context(), pause))
 	in.exec(t, `UPDATE retention_pauses SET from_day = 20190601`) // as if it had begun then
 	first, err := g.FirstDay(t.Context())
 	require.NoError(t, err)
@@ -426,8 +427,8 @@ func TestPausedRetention(t *testing.T) {
 	assert.NotEmpty(t, done.Dropped)
 	assert.NotEmpty(t, done.Forgotten)
 	in.verified(t)
-	require.NoError(t, g.PauseRetention(t.Context()))
-	require.NoError(t, g.ResumeRetention(t.Context()))
+	require.NoError(t, g.PauseRetention(t.Context(), pause))
+	require.NoError(t, g.ResumeRetention(t.Context(), pause))
 	assert.Equal(t, []string{"f"}, in.list(t, `SELECT is_retention_paused(id)::text::char FROM apps`))
 }
 
@@ -452,7 +453,7 @@ func TestPauseBeginsWhileRetentionRuns(t *testing.T) {
 		done <- err
 	}()
 	in.waiters(t, 1)
-	require.NoError(t, in.counting(t).PauseRetention(t.Context()))
+	require.NoError(t, in.counting(t).PauseRetention(t.Context(), counter.NewPause()))
 	release()
 	require.Equal(t, db.FaultBusy, db.FaultOf(<-done), "it is to be tried again")
 	assert.Equal(t, []string{"demo 8 1", "later 4 4"}, in.list(t, `SELECT concat_ws(' ', a.name, count(*), count(DISTINCT v.ip))
@@ -483,7 +484,7 @@ func TestPauseBeginsAfterWhatIsKeptWasNoted(t *testing.T) {
 	_, err = reading.Exec(t.Context(), "SELECT FROM visits")
 	require.NoError(t, err)
 	begin := sync.OnceValue(func() error {
-		return errors.Join(in.counting(t).PauseRetention(t.Context()), reading.Rollback(t.Context()))
+		return errors.Join(in.counting(t).PauseRetention(t.Context(), counter.NewPause()), reading.Rollback(t.Context()))
 	})
 	busy := func(context.Context, time.Duration) error { return begin() }
 	_, err = retention.New(in.db, retention.Options{Clock: in.clock.Now, Pause: busy}).Run(context.Background())

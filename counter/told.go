@@ -3,6 +3,7 @@ package counter
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"time"
@@ -144,12 +145,20 @@ func (g *Counting) FirstDay(ctx context.Context) (day int32, err error) {
 	return g.days.first, nil
 }
 
+// Pause is a pause of retention. An app may have several at once, each until it is ended.
+type Pause int64
+
+// NewPause returns a pause that has not begun.
+func NewPause() Pause { return Pause(rand.Int64()) } //nolint:gosec // it is no secret
+
 // PauseRetention keeps all days, and visitors, that are there now, for a day at most from the last
-// call on: for whoever reads in what may take longer than a night.
-func (g *Counting) PauseRetention(ctx context.Context) error { return g.setPause(ctx, pauseHours) }
+// call with this pause on: for whoever reads in what may take longer than a night.
+func (g *Counting) PauseRetention(ctx context.Context, p Pause) error {
+	return g.setPause(ctx, p, pauseHours)
+}
 
 // ResumeRetention ends the pause.
-func (g *Counting) ResumeRetention(ctx context.Context) error { return g.setPause(ctx, 0) }
+func (g *Counting) ResumeRetention(ctx context.Context, p Pause) error { return g.setPause(ctx, p, 0) }
 
 // TellInstances makes running instances read the visitors anew, after another process has counted
 // many: their filters would take each of those for new once.
@@ -162,11 +171,11 @@ func (g *Counting) TellInstances(ctx context.Context) error {
 	return nil
 }
 
-func (g *Counting) setPause(ctx context.Context, hours int32) error {
+func (g *Counting) setPause(ctx context.Context, p Pause, hours int32) error {
 	ctx, cancel := g.counter.db.InTime(ctx)
 	defer cancel()
 	err := g.counter.db.InTx(ctx, func(q *db.Queries) error {
-		_, err := q.RetentionPauseSet(ctx, db.RetentionPauseSetParams{App: g.app.id, Hours: hours})
+		_, err := q.RetentionPauseSet(ctx, db.RetentionPauseSetParams{App: g.app.id, Run: int64(p), Hours: hours})
 		return err
 	})
 	g.days.known = false

@@ -677,8 +677,10 @@ type ReportVisitorsToday struct {
 
 // Apps of which nothing is let go or forgotten for now, since visits of old days are read in.
 type RetentionPause struct {
-	// The app.
+	// The app. It is paused as long as one of its rows lasts.
 	AppID int32
+	// Who asked for the pause, of those who read visits in at the same time: a number that nobody else has.
+	Run int64
 	// The first day of which it takes visits meanwhile.
 	FromDay int32
 	// When the pause is over by itself. Progress moves it.

@@ -208,18 +208,19 @@ func (q *Queries) RetentionNote(ctx context.Context, day int32) error {
 }
 
 const RetentionPauseSet = `-- name: RetentionPauseSet :one
-SELECT pause_retention($1::integer, $2::integer)::integer AS first_day
+SELECT pause_retention($1::integer, $2::bigint, $3::integer)::integer AS first_day
 `
 
 type RetentionPauseSetParams struct {
 	App   int32
+	Run   int64
 	Hours int32
 }
 
-// Pauses letting go and forgetting for an app for so many hours, or ends that (0). Returns the
-// first day of which it takes visits.
+// Pauses letting go and forgetting for an app for so many hours, as one run asks for it, or ends
+// what that has asked for (0). Returns the first day of which the app takes visits.
 func (q *Queries) RetentionPauseSet(ctx context.Context, arg RetentionPauseSetParams) (int32, error) {
-	row := q.db.QueryRow(ctx, RetentionPauseSet, arg.App, arg.Hours)
+	row := q.db.QueryRow(ctx, RetentionPauseSet, arg.App, arg.Run, arg.Hours)
 	var first_day int32
 	err := row.Scan(&first_day)
 	return first_day, err

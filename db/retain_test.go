@@ -59,10 +59,10 @@ func letGo(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	}
 
 	require.NoError(t, d.Queries().VisitsKeepFrom(ctx, db.VisitsKeepFromParams{App: 1, Day: today + 2}))
-	first, err := d.Queries().RetentionPauseSet(ctx, db.RetentionPauseSetParams{App: 1, Hours: 1})
+	first, err := d.Queries().RetentionPauseSet(ctx, db.RetentionPauseSetParams{App: 1, Run: 7, Hours: 1})
 	require.NoError(t, err)
 	require.Equal(t, first, query[int32](t, owner, `SELECT days_ago(10)`))
-	_, err = d.Queries().RetentionPauseSet(ctx, db.RetentionPauseSetParams{App: 1})
+	_, err = d.Queries().RetentionPauseSet(ctx, db.RetentionPauseSetParams{App: 1, Run: 7})
 	require.NoError(t, err)
 	visitor := netip.MustParseAddr("192.0.2.1")
 	unseen, err := d.Queries().VisitorsUnseen(ctx, db.VisitorsUnseenParams{AppID: 1, Before: today + 2, N: 10})

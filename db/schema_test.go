@@ -243,8 +243,8 @@ var rules = []struct{ refusedBy, sql string }{
 
 	{"visits_kept_pkey", `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190629)`},
 	{"visits_kept_app_id_fkey", `INSERT INTO visits_kept (app_id, from_day) VALUES (99, 20190629)`},
-	{"retention_pauses_pkey", `INSERT INTO retention_pauses (app_id, from_day, until) VALUES (1, 20190629, now())`},
-	{"retention_pauses_app_id_fkey", `INSERT INTO retention_pauses (app_id, from_day, until) VALUES (99, 20190629, now())`},
+	{"retention_pauses_pkey", `INSERT INTO retention_pauses (app_id, run, from_day, until) VALUES (1, 7, 20190629, now())`},
+	{"retention_pauses_app_id_fkey", `INSERT INTO retention_pauses (app_id, run, from_day, until) VALUES (99, 7, 20190629, now())`},
 	{"visits_kept_go_in_order", `UPDATE visits_kept SET gone_before = from_day + 1`},
 	{"closed_days_pkey", `INSERT INTO closed_days (day_id) VALUES (20190629)`},
 	{"sketches_pkey", `INSERT INTO sketches (page_id, day_id, entries) VALUES (1, 20190629, '{1}')`},
@@ -287,7 +287,7 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO erased_visitors (page_id, rank) VALUES (2, 1)`)
 	exec(t, conn, `INSERT INTO erased_visits (page_id, day_id, previous_day, visitors) VALUES (2, 20190629, 0, 1)`)
 	exec(t, conn, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190629)`)
-	exec(t, conn, `INSERT INTO retention_pauses (app_id, from_day, until) VALUES (1, 20190629, now())`)
+	exec(t, conn, `INSERT INTO retention_pauses (app_id, run, from_day, until) VALUES (1, 7, 20190629, now())`)
 	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES (20190629)`)
 	exec(t, conn, `INSERT INTO sketches (page_id, day_id, entries) VALUES (1, 20190629, '{65}')`)
 	exec(t, conn, `INSERT INTO tops (app_id, site_id, day_id, by, page_ids, numbers) VALUES (1, 1, 20190629, 'pv', '{2}', '{1}')`)

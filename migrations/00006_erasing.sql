@@ -51,13 +51,17 @@ COMMENT ON COLUMN visits_kept.gone_before IS 'No day before this one has rows of
 -- Whoever reads years of visits into an app cannot be done in a night, and must find the days at
 -- the end that were there as it began.
 CREATE TABLE retention_pauses (
-    app_id   integer     PRIMARY KEY REFERENCES apps,
+    app_id   integer     NOT NULL REFERENCES apps,
+    run      bigint      NOT NULL,
     from_day integer     NOT NULL,
-    until    timestamptz NOT NULL
+    until    timestamptz NOT NULL,
+
+    PRIMARY KEY (app_id, run)
 );
 
 COMMENT ON TABLE  retention_pauses          IS 'Apps of which nothing is let go or forgotten for now, since visits of old days are read in.';
-COMMENT ON COLUMN retention_pauses.app_id   IS 'The app.';
+COMMENT ON COLUMN retention_pauses.app_id   IS 'The app. It is paused as long as one of its rows lasts.';
+COMMENT ON COLUMN retention_pauses.run      IS 'Who asked for the pause, of those who read visits in at the same time: a number that nobody else has.';
 COMMENT ON COLUMN retention_pauses.from_day IS 'The first day of which it takes visits meanwhile.';
 COMMENT ON COLUMN retention_pauses.until    IS 'When the pause is over by itself. Progress moves it.';
 

@@ -126,9 +126,9 @@ WHERE app_id = @app_id
   AND from_day >= @day;
 
 -- name: RetentionPauseSet :one
--- Pauses letting go and forgetting for an app for so many hours, or ends that (0). Returns the
--- first day of which it takes visits.
-SELECT pause_retention(@app::integer, @hours::integer)::integer AS first_day;
+-- Pauses letting go and forgetting for an app for so many hours, as one run asks for it, or ends
+-- what that has asked for (0). Returns the first day of which the app takes visits.
+SELECT pause_retention(@app::integer, @run::bigint, @hours::integer)::integer AS first_day;
 
 -- name: VisitorsUnseen :many
 -- Those who have not come to a site since a day, at the site and at its pages, by site and visitor.

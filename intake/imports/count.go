@@ -344,7 +344,7 @@ func (r *run) keepPaused(ctx context.Context) error {
 	if r.following || r.DryRun || time.Since(r.paused) < cmp.Or(r.pauses, pauseEvery) {
 		return nil
 	}
-	err := r.again(ctx, func() error { return r.counting.PauseRetention(ctx) })
+	err := r.again(ctx, func() error { return r.counting.PauseRetention(ctx, r.pause) })
 	r.paused = time.Now()
 	return err
 }

@@ -65,6 +65,7 @@ type run struct {
 	counter  *counter.Counter
 	counting *counter.Counting
 	asked    time.Time // when counting was
+	pause    counter.Pause
 	paused   time.Time // when retention was
 
 	following bool // the files, all of which were counted once
@@ -79,7 +80,7 @@ var errDryRun = errors.New("only looked")
 
 // Run imports logs. Its summary tells of all that was read, also where it ends with an error.
 func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summary, error) {
-	r := &run{Options: o, counter: c, summary: newSummary(), progress: p}
+	r := &run{Options: o, counter: c, pause: counter.NewPause(), summary: newSummary(), progress: p}
 	defer r.close()
 	if err := r.refresh(ctx); err != nil {
 		return r.summary, err
@@ -132,7 +133,7 @@ func (r *run) end(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.again(ctx, func() error { return r.counting.ResumeRetention(ctx) })
+	return r.again(ctx, func() error { return r.counting.ResumeRetention(ctx, r.pause) })
 }
 
 // refreshEvery is how long an import goes by the settings that the app had.

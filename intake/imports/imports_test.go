@@ -24,6 +24,7 @@ import (
 	"footfall/db/dbtest"
 	"footfall/intake/logs"
 	"footfall/record"
+	"footfall/retention"
 	"footfall/verify"
 	"footfall/visit"
 )
@@ -404,6 +405,70 @@ func TestTwoImportsAtOnce(t *testing.T) {
 	}
 	d.counts(clean.numbers())
 	d.prove()
+}
+
+// What an app keeps stays until the last of its imports has ended, and for a day after one that was
+// killed: those that end before it end no pause but their own.
+func TestImportsPauseRetentionEachForItself(t *testing.T) {
+	t.Parallel()
+	for _, imports := range []int{2, 10} {
+		t.Run(fmt.Sprint(imports), func(t *testing.T) {
+			t.Parallel()
+			d, clean := newDesk(t), newDesk(t)
+			tables, conn := d.open(), dbtest.Connect(t, d.url)
+			keep := func(days int) {
+				require.NoError(t, counter.NewAdmin(tables, nil).SetApp(t.Context(), "blog", counter.Settings{RetainDays: &days}))
+			}
+			var files []string
+			for i := range imports { // the first log begins eight days ago
+				from := time.Now().UTC().AddDate(0, 0, -8)
+				if i > 0 {
+					from = time.Now().UTC().Add(-time.Hour)
+				}
+				files = append(files, d.file(fmt.Sprint("access.log.", i), logOf(uint64(i), from, 20))) //nolint:gosec // few
+			}
+			d.imported(d.file("before", logOf(99, time.Now().UTC().Add(-time.Hour), 20)))
+			clean.imported(append(files, d.folder+"/before")...)
+
+			keep(10)
+			held, err := conn.Begin(t.Context())
+			require.NoError(t, err)
+			_, err = held.Exec(t.Context(), `SELECT FROM counters FOR UPDATE`)
+			require.NoError(t, err)
+			ctx, kill := context.WithCancel(t.Context())
+			killed := make(chan error, 1)
+			go func() { _, err := Run(ctx, d.counter, d.options(files[0]), &Progress{}); killed <- err }()
+			dbtest.AwaitWaiting(t, conn, 1)
+			kill()
+			require.NoError(t, held.Rollback(t.Context()))
+			require.ErrorIs(t, <-killed, context.Canceled)
+
+			keep(3) // as if nights had passed
+			ended := make(chan error, imports)
+			for _, file := range files[1:] {
+				own := *d // as a process of its own has
+				own.open()
+				go func() { _, err := own.run(own.options(file)); ended <- err }()
+			}
+			for range files[1:] {
+				require.NoError(t, <-ended)
+			}
+			retain := func() *retention.Done {
+				done, err := retention.New(tables, retention.Options{}).Run(t.Context())
+				require.NoError(t, err)
+				return done
+			}
+			assert.Empty(t, retain().Visits)
+			d.imported(files[0])
+			d.counts(clean.numbers())
+			d.prove()
+
+			d.exec(`UPDATE footfall.retention_pauses SET until = now() - interval '1 second'`) // as if a day had passed
+			assert.NotEmpty(t, retain().Visits)
+			assert.Empty(t, dbtest.Column[int64](t, conn, `SELECT run FROM retention_pauses`))
+			d.prove()
+		})
+	}
 }
 
 // Visits of several logs are counted in the order of their times: ranks tell.

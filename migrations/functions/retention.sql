@@ -114,8 +114,9 @@ $$;
 
 COMMENT ON FUNCTION forget_visitors(integer, integer, bigint[], inet[]) IS 'Forgets those of some (target, visitor) pairs of an app who have not come since a day, if it is long enough ago; how many.';
 
--- The pause begins where nobody is raising what is kept.
-CREATE FUNCTION pause_retention(app integer, hours integer) RETURNS integer
+-- The pause begins where nobody is raising what is kept. Each run has a row of its own, so that one
+-- that ends leaves the pause of another as it is.
+CREATE FUNCTION pause_retention(app integer, run bigint, hours integer) RETURNS integer
 LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = footfall, pg_temp
@@ -124,19 +125,26 @@ DECLARE
     first_day integer;
 BEGIN
     PERFORM hold_app_days(app);
+    IF hours <= 0 THEN
+        DELETE FROM retention_pauses AS p
+        WHERE p.app_id = app
+          AND p.run = pause_retention.run;
+        RETURN first_told_day(app);
+    END IF;
     first_day := first_told_day(app);
-    INSERT INTO retention_pauses AS p (app_id, from_day, until)
-    VALUES (app, first_day, now() + make_interval(hours => least(hours, 24)))
-    ON CONFLICT (app_id) DO UPDATE
+    INSERT INTO retention_pauses AS p (app_id, run, from_day, until)
+    VALUES (app, run, first_day, now() + make_interval(hours => least(hours, 24)))
+    ON CONFLICT ON CONSTRAINT retention_pauses_pkey DO UPDATE
         SET from_day = excluded.from_day,
             until    = excluded.until;
     RETURN first_day;
 END
 $$;
 
-COMMENT ON FUNCTION pause_retention(integer, integer) IS 'Pauses letting go and forgetting for an app for so many hours, a day at most, or ends that (0); the first day of which it takes visits.';
+COMMENT ON FUNCTION pause_retention(integer, bigint, integer) IS 'Pauses letting go and forgetting for an app, as one run asks for it, for so many hours, a day at most, or ends that (0); the first day of which the app takes visits.';
 
--- No later day than today, or nobody would let go any more.
+-- No later day than today, or nobody would let go any more. Pauses that are over go, too: whoever
+-- asked for them was killed.
 CREATE FUNCTION note_retention(day integer) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -149,10 +157,12 @@ BEGIN
     UPDATE epochs AS e
     SET value = greatest(e.value, day)
     WHERE e.name = 'retention';
+    DELETE FROM retention_pauses AS p
+    WHERE p.until <= now();
 END
 $$;
 
-COMMENT ON FUNCTION note_retention(integer) IS 'Notes that all that need not be kept was let go on a day, so that the other instances need not do it again.';
+COMMENT ON FUNCTION note_retention(integer) IS 'Notes that all that need not be kept was let go on a day, so that the other instances need not do it again; pauses that are over are deleted.';
 
 REVOKE ALL ON FUNCTION keep_visits_from(integer, integer), delete_unkept_visits(integer, integer, bigint, integer),
-    forget_visitors(integer, integer, bigint[], inet[]), pause_retention(integer, integer), note_retention(integer) FROM PUBLIC;
+    forget_visitors(integer, integer, bigint[], inet[]), pause_retention(integer, bigint, integer), note_retention(integer) FROM PUBLIC;

@@ -91,15 +91,16 @@ $$;
 
 COMMENT ON FUNCTION retention_must_go_on(integer) IS 'Fails with SQLSTATE 55P03 where letting go and forgetting are paused for an app.';
 
--- The first day that visits may be told of: in a pause it stays what it was as that began.
+-- The first day that visits may be told of: in a pause it stays what it was as that began, of
+-- several as the first of them did.
 CREATE FUNCTION first_told_day(app integer) RETURNS integer
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
 AS $$
-    SELECT greatest(k.from_day, p.from_day, CASE WHEN a.retain_days > 0 AND p.app_id IS NULL THEN days_ago(a.retain_days) ELSE 0 END)
+    SELECT greatest(k.from_day, p.from_day, CASE WHEN a.retain_days > 0 AND p.from_day IS NULL THEN days_ago(a.retain_days) ELSE 0 END)
     FROM apps AS a
-    LEFT JOIN visits_kept AS k      ON k.app_id = a.id
-    LEFT JOIN retention_pauses AS p ON p.app_id = a.id AND p.until > now()
+    LEFT JOIN visits_kept AS k ON k.app_id = a.id
+    CROSS JOIN (SELECT min(r.from_day) AS from_day FROM retention_pauses AS r WHERE r.app_id = app AND r.until > now()) AS p
     WHERE a.id = app
 $$;
 
