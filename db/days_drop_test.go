@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -65,6 +66,27 @@ func TestDroppingADayGivesUpSoon(t *testing.T) {
 	dropped, err := d.Queries().DayDrop(t.Context(), today)
 	require.NoError(t, err)
 	assert.True(t, dropped)
+}
+
+// Batches of late visits last longer than anybody else may wait for a lock: a day waits for those
+// that are under way, and later ones wait behind it.
+func TestDayIsDroppedBetweenLateVisits(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	d := dbtest.Open(t, url, db.Options{})
+	exec(t, conn, `INSERT INTO closed_days (day_id) VALUES ($1)`, today)
+	patient := strings.ReplaceAll(query[string](t, conn, `SELECT pg_get_functiondef('drop_visits_day'::regproc)`), "'1s'", "'10min'")
+	exec(t, conn, patient)
+	counting, err := dbtest.Connect(t, url).Begin(t.Context())
+	require.NoError(t, err)
+	_, err = counting.Exec(t.Context(), `SELECT told_days_must_be('{1}', '{20190630}', true)`)
+	require.NoError(t, err)
+	dropped := async(t, func() error { _, err := d.Queries().DayDrop(t.Context(), today); return err })
+	require.Eventually(t, func() bool {
+		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND clock_timestamp() - waitstart > interval '200 ms')`)
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, counting.Commit(t.Context()))
+	require.NoError(t, receive(t, dropped, "the drop"))
 }
 
 // However many snapshots follow one another, a day goes between two of them, and visits go on.

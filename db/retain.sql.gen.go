@@ -68,8 +68,8 @@ const DayDrop = `-- name: DayDrop :one
 SELECT drop_visits_day($1)::boolean AS dropped
 `
 
-// Drops the partition of a day that is closed and that no app keeps; false if it is gone. Fails
-// where an app keeps it, and (FaultBusy) where it would have to wait.
+// Drops the partition of a day that is closed; false if it is gone, or an app keeps it, as one does
+// that has just counted for it. Fails (FaultBusy) where it would have to wait.
 func (q *Queries) DayDrop(ctx context.Context, day int32) (bool, error) {
 	row := q.db.QueryRow(ctx, DayDrop, day)
 	var dropped bool

@@ -29,7 +29,8 @@ SELECT a.name,
        coalesce(sum(s.hot), 0)::bigint                                           AS hot,
        coalesce(max(s.last_day), 0)::integer                                     AS last_day,
        coalesce(sum(s.day_hot) FILTER (WHERE s.day_id = s.last_day), 0)::bigint  AS last_hot,
-       coalesce(max(k.from_day), 0)::integer                                     AS from_day
+       coalesce(max(k.from_day), 0)::integer                                     AS from_day,
+       is_retention_paused(a.id)::boolean                                        AS paused
 FROM apps AS a
 LEFT JOIN visits_kept AS k ON k.app_id = a.id
 LEFT JOIN sites AS s       ON s.app_id = a.id
@@ -45,11 +46,12 @@ type StatusAppsRow struct {
 	LastDay    int32
 	LastHot    int64
 	FromDay    int32
+	Paused     bool
 }
 
 // Each app that is not being deleted: its visits over all of its sites, the last day on which it
-// counted one, the visits of that day, and the first day whose rows it keeps. Days are 0 where
-// there is none. The time of day of a visit is stored nowhere.
+// counted one, the visits of that day, the first day whose rows it keeps, and whether letting go is
+// paused for it. Days are 0 where there is none. The time of day of a visit is stored nowhere.
 func (q *Queries) StatusApps(ctx context.Context) ([]StatusAppsRow, error) {
 	rows, err := q.db.Query(ctx, StatusApps)
 	if err != nil {
@@ -66,6 +68,7 @@ func (q *Queries) StatusApps(ctx context.Context) ([]StatusAppsRow, error) {
 			&i.LastDay,
 			&i.LastHot,
 			&i.FromDay,
+			&i.Paused,
 		); err != nil {
 			return nil, err
 		}

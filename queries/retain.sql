@@ -108,8 +108,8 @@ WHERE i.inhparent = 'visits'::regclass
   AND c.relname = 'visits_' || @day::integer;
 
 -- name: DayDrop :one
--- Drops the partition of a day that is closed and that no app keeps; false if it is gone. Fails
--- where an app keeps it, and (FaultBusy) where it would have to wait.
+-- Drops the partition of a day that is closed; false if it is gone, or an app keeps it, as one does
+-- that has just counted for it. Fails (FaultBusy) where it would have to wait.
 SELECT drop_visits_day(@day)::boolean AS dropped;
 
 -- name: VisitsDelete :one

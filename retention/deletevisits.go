@@ -54,7 +54,7 @@ func (r *run) packReturns(ctx context.Context) error {
 		if err := r.inLongTx(ctx, func(q *db.Queries) (err error) { some, err = q.ReturnsPack(ctx, p); return err }); err != nil {
 			return fmt.Errorf("pack returns: %w", err)
 		}
-		if some.Packed == 0 {
+		if some.Packed < returnsAtOnce { // what late visits add meanwhile can wait for the next run
 			return nil
 		}
 		p.FromPage = some.LastPage
@@ -96,8 +96,7 @@ func (r *run) noteKept(ctx context.Context) error {
 }
 
 // dropDays drops the days that no app keeps. Whoever reads visits uses all days alike, so at the
-// first that cannot be dropped it stops: the others stay for the next run, too, and that error is
-// returned.
+// first that is in use it stops: the others stay for the next run, too, and that error is returned.
 func (r *run) dropDays(ctx context.Context) error {
 	var keep db.DayIsKeptParams
 	for _, app := range r.apps {
@@ -123,19 +122,22 @@ func (r *run) dropDays(ctx context.Context) error {
 		if busy != nil {
 			continue
 		}
-		if err := r.dropDay(ctx, day); err != nil {
-			if err = fmt.Errorf("drop day %d: %w", day, err); db.FaultOf(err) != db.FaultBusy {
-				return err
-			}
-			busy = err
+		dropped, err := r.dropDay(ctx, day)
+		switch {
+		case db.FaultOf(err) == db.FaultBusy:
+			r.left, busy = day, fmt.Errorf("drop day %d: %w", day, err)
+		case err != nil:
+			return fmt.Errorf("drop day %d: %w", day, err)
+		case !dropped: // a late visit to it has counted meanwhile
+			kept = append(kept, day)
 		}
 	}
 	r.days = kept
 	return busy
 }
 
-// dropDay drops a day, and adds what was in it to what is done.
-func (r *run) dropDay(ctx context.Context, day int32) error {
+// dropDay drops a day, and adds what was in it to what is done; false: it is gone, or is kept now.
+func (r *run) dropDay(ctx context.Context, day int32) (dropped bool, err error) {
 	var rows []db.VisitsOfDayRow
 	var bytes int64
 	if err := r.inLongTx(ctx, func(q *db.Queries) (err error) {
@@ -145,23 +147,18 @@ func (r *run) dropDay(ctx context.Context, day int32) error {
 		rows, err = q.VisitsOfDay(ctx, day)
 		return err
 	}); err != nil {
-		return err
+		return false, err
 	}
-	dropped := true
 	if !r.dry {
-		var err error
-		if dropped, err = r.dropPatiently(ctx, day); err != nil {
-			return err
+		if dropped, err = r.dropPatiently(ctx, day); !dropped || err != nil {
+			return false, err
 		}
-	}
-	if !dropped { // somebody else did so meanwhile
-		return nil
 	}
 	for _, row := range rows {
 		r.done.Visits = append(r.done.Visits, VisitsDeleted{day, row.App, row.Visits})
 	}
 	r.done.Dropped = append(r.done.Dropped, DayDropped{day, bytes})
-	return nil
+	return true, nil
 }
 
 // dropPatiently tries to drop a day again and again while it is in use.
@@ -197,11 +194,15 @@ func (r *run) deleteVisitsOf(ctx context.Context, app *keeping) error {
 			return fmt.Errorf("delete the visits of app %s on day %d: %w", app.Name, day, err)
 		}
 	}
-	if r.dry || app.GoneBefore >= app.to {
+	gone := app.to
+	if r.left > 0 {
+		gone = min(gone, r.left)
+	}
+	if r.dry || app.GoneBefore >= gone {
 		return nil
 	}
 	return r.db.InTx(ctx, func(q *db.Queries) error {
-		return q.VisitsGoneNote(ctx, db.VisitsGoneNoteParams{AppID: app.ID, Day: app.to})
+		return q.VisitsGoneNote(ctx, db.VisitsGoneNoteParams{AppID: app.ID, Day: gone})
 	})
 }
 

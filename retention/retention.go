@@ -147,6 +147,7 @@ type run struct {
 	due   bool // it runs once a day, and again on that day for what is left: visitors are not read twice
 	apps  []keeping
 	days  []int32 // days that are over and have a partition
+	left  int32   // the first of them that is still to be dropped, as it is in use; 0: none
 	done  Done
 }
 

@@ -483,6 +483,85 @@ func TestDaysInUseAreLeftForTheNextRun(t *testing.T) {
 	assert.Equal(t, []VisitorsForgotten{{"brief", 20190609, 1}}, done.Forgotten)
 }
 
+// late counts a visit of so many days after the first.
+func (r *retention) late(t *testing.T, app string, day int) {
+	t.Helper()
+	at := time.Date(2019, 6, 1+day, 12, 0, 0, 0, time.UTC)
+	_, err := r.counter.Visit(t.Context(), counter.Request{App: app, IP: "192.0.2.1", URI: "http://a.example/", At: at.Format(time.RFC3339)})
+	require.NoError(t, err)
+}
+
+// Somebody counts for a day that is to be dropped, of which no app kept anything: the rows of other
+// apps are deleted from it, and the run goes on with the next day.
+func TestDayIsKeptWhenItIsToBeDropped(t *testing.T) {
+	t.Parallel()
+	r := newRetention(t)
+	for day := range int32(3) {
+		r.day.Store(day)
+		r.visit(t, "brief", int(day), "/a")
+	}
+	r.day.Store(12)
+	_, err := r.conn.Exec(t.Context(), `DROP TABLE visits_20190531`) // so that the first that is dropped has rows
+	require.NoError(t, err)
+	reading, err := r.conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = reading.Exec(t.Context(), `LOCK TABLE visits IN ACCESS SHARE MODE`)
+	require.NoError(t, err)
+	count := sync.OnceFunc(func() {
+		require.NoError(t, reading.Rollback(t.Context()))
+		r.late(t, "forever", 0)
+	})
+	retainer := New(r.db, Options{Clock: r.now, Pause: func(context.Context, time.Duration) error { count(); return nil }})
+	done, err := retainer.Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []VisitsDeleted{{20190602, "brief", 2}, {20190603, "brief", 2}, {20190601, "brief", 2}}, done.Visits)
+	require.Equal(t, []VisitorsForgotten{{"brief", 20190608, 6}}, done.Forgotten)
+	assert.Equal(t, []string{"forever 20190601"}, r.table(t, `SELECT concat_ws(' ', a.name, v.day_id)
+		FROM visits AS v JOIN pages AS p ON p.id = v.page_id AND p.site_id IS NULL JOIN apps AS a ON a.id = p.app_id`))
+}
+
+// A day that was to be dropped, and was in use, is kept by the time of the next run: that deletes the
+// rows of the other apps.
+func TestDayIsKeptSinceItWasInUse(t *testing.T) {
+	t.Parallel()
+	r := newRetention(t)
+	r.visit(t, "brief", 0, "/a")
+	r.day.Store(12)
+	reading, err := r.conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = reading.Exec(t.Context(), `LOCK TABLE visits IN ACCESS SHARE MODE`)
+	require.NoError(t, err)
+	retainer := New(r.db, Options{Clock: r.now, Pause: func(context.Context, time.Duration) error { return nil }})
+	_, err = retainer.Run(t.Context())
+	require.Equal(t, db.FaultBusy, db.FaultOf(err))
+	require.NoError(t, reading.Rollback(t.Context()))
+	r.late(t, "forever", 0)
+	done, err := retainer.Run(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []VisitsDeleted{{20190601, "brief", 2}}, done.Visits)
+}
+
+// Packing comes to its end while late visits bring more.
+func TestReturnsArePackedBesideLateVisits(t *testing.T) {
+	t.Parallel()
+	r := newRetention(t)
+	for day := range int32(2) {
+		r.day.Store(day)
+		r.visit(t, "forever", 1, "/a")
+	}
+	r.day.Store(12)
+	// What is packed comes again at once, as from a batch that has waited for the locks.
+	_, err := r.conn.Exec(t.Context(), `
+		CREATE FUNCTION come_again() RETURNS trigger LANGUAGE plpgsql AS
+			'BEGIN INSERT INTO footfall.open_returns VALUES (NEW.page_id, NEW.day_id, 20190601, 1) ON CONFLICT DO NOTHING; RETURN NULL; END';
+		CREATE TRIGGER come_again AFTER INSERT OR UPDATE ON packed_returns FOR EACH ROW EXECUTE FUNCTION come_again()`)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err = New(r.db, Options{Clock: r.now}).Run(ctx)
+	require.NoError(t, err)
+}
+
 func TestDaily(t *testing.T) {
 	t.Parallel()
 	r := newRetention(t)

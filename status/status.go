@@ -55,6 +55,7 @@ type App struct {
 	LastDayHot int64  `json:"last_day_hot"` // visits of that day
 	RetainDays int32  `json:"retain_days"`  // 0: for ever
 	FromDay    int32  `json:"from_day"`     // whose rows of visits are kept, and those of later days; 0: all are
+	Paused     bool   `json:"paused"`       // an import runs, or was killed of late: the daily task lets go of nothing
 }
 
 // Table is how large a table is, with its indexes; all days of visits are one.
@@ -226,7 +227,7 @@ func (f *facts) status() *Status {
 		s.Instances = append(s.Instances, Instance{Name: i.Name, Address: i.Address, Since: known(i.Since)})
 	}
 	for _, a := range f.apps {
-		s.Apps = append(s.Apps, App{a.Name, a.Hot, a.LastDay, a.LastHot, a.RetainDays, a.FromDay})
+		s.Apps = append(s.Apps, App{a.Name, a.Hot, a.LastDay, a.LastHot, a.RetainDays, a.FromDay, a.Paused})
 	}
 	for _, t := range f.sizes {
 		s.Tables = append(s.Tables, Table{t.Name, t.Rows, t.Heap + t.Indexes})

@@ -60,6 +60,9 @@ func TestRead(t *testing.T) {
 		_, err = counting.Visit(t.Context(), counter.Request{App: "blog", IP: "192.0.2.1", URI: uri})
 		require.NoError(t, err)
 	}
+	importing, err := counting.MayImport(t.Context(), "blog")
+	require.NoError(t, err)
+	require.NoError(t, importing.PauseRetention(t.Context(), counter.NewPause()))
 	today := visit.DayOf(now, time.UTC)
 	s := read(t, d)
 	assertWarns(t, s)
@@ -67,7 +70,7 @@ func TestRead(t *testing.T) {
 		assert.Equal(t, "footfall", s.Instances[0].Name)
 		assert.WithinDuration(t, now, *s.Instances[0].Since, time.Hour)
 	}
-	assert.Equal(t, []App{{"blog", 3, today, 3, 35, 0}, {"shop", 0, 0, 0, 35, 0}}, s.Apps)
+	assert.Equal(t, []App{{"blog", 3, today, 3, 35, 0, true}, {"shop", 0, 0, 0, 35, 0, false}}, s.Apps)
 	assert.Equal(t, Visits{2, visit.LastDays(2, today).From, today}, s.Visits)
 	assert.Positive(t, s.Server.Bytes)
 	assert.True(t, slices.ContainsFunc(s.Tables, func(of Table) bool { return of.Name == "visits" && of.Bytes > 0 }), s.Tables)
@@ -124,6 +127,25 @@ func TestReadDaysThatTheDailyTaskLeft(t *testing.T) {
 	_, err = d.MakeDays(t.Context(), 20260101)
 	require.NoError(t, err)
 	assertWarns(t, read(t, d), nobodyRuns) // visits of an earlier day wait for the next daily task
+}
+
+// A step that was left out is told on the same day, whatever partitions there are.
+func TestReadWhatTheDailyTaskLeftOut(t *testing.T) {
+	t.Parallel()
+	address := dbtest.New(t)
+	d := dbtest.Open(t, address, db.Options{})
+	before := visit.DayOf(d.Now().AddDate(0, 0, -2), time.UTC)
+	_, err := dbtest.Connect(t, address).Exec(t.Context(), `UPDATE epochs SET value = $1 WHERE name = 'retention'`, before)
+	require.NoError(t, err)
+	assertWarns(t, read(t, d), nobodyRuns, fmt.Sprint("not completed since ", before))
+	daily := retention.New(d, retention.Options{})
+	require.NoError(t, daily.InTurn(t.Context(), func() error {
+		assertWarns(t, read(t, d), nobodyRuns)
+		return nil
+	}))
+	_, err = daily.Run(t.Context())
+	require.NoError(t, err)
+	assertWarns(t, read(t, d), nobodyRuns)
 }
 
 func TestReadClockThatIsWrong(t *testing.T) {

@@ -16,6 +16,9 @@ const (
 	// A day is over everywhere twelve hours after it is over in UTC. The daily task begins ten
 	// minutes later, and may take its time.
 	closedWithin = 36 * time.Hour
+	// Ten minutes after it was first tried, it has been tried by all instances: unless it runs, it
+	// has left something out.
+	triedWithin = 12*time.Hour + 30*time.Minute
 )
 
 // due are the days that should be closed.
@@ -54,14 +57,16 @@ func (f *facts) warnings() []string {
 		warn("there is no partition of visits for %v: see the service's log", f.missing)
 	}
 	const look = "see the service's log, or type `footfall retain`"
-	switch due := f.due(); {
-	case len(due) == 0 || f.daily.DoneOn > due[len(due)-1]:
-		// What is not closed came after the daily task, as visits of earlier days: the next one
-		// closes it.
-	case len(f.unclosed) > 0:
+	due := f.due()
+	// What is not closed may have come after the daily task, as visits of earlier days: the next one
+	// closes it.
+	behind := len(due) > 0 && f.daily.DoneOn <= due[len(due)-1]
+	leftOut := f.daily.DoneOn > 0 && f.daily.DoneOn < dayOf(f.now.Add(-triedWithin)) && !f.daily.Running
+	switch {
+	case behind && len(f.unclosed) > 0:
 		warn("days that are over are not closed (%d, the first %d): the daily task has not run since, or failed: %s", len(f.unclosed), f.unclosed[0], look)
-	default:
-		warn("the daily task was not completed since %d, so what no app keeps is still there: %s", f.daily.DoneOn, look)
+	case behind || leftOut:
+		warn("the daily task was not completed since %d, so some of what no app keeps is still there: %s", f.daily.DoneOn, look)
 	}
 	for _, t := range f.snapshots {
 		warn("%s has held a snapshot of the database since %s, and counting becomes slower the longer it lasts: end it, unless it is needed, with %s",

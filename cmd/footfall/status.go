@@ -119,7 +119,7 @@ func dayText(day int32) string {
 }
 
 // kept tells for how long an app keeps the rows of its visits, and from which day on they are
-// there.
+// there, and whether any are deleted now.
 func kept(a status.App) string {
 	how := "for ever"
 	if a.RetainDays > 0 {
@@ -127,6 +127,9 @@ func kept(a status.App) string {
 	}
 	if a.FromDay > 0 {
 		how += fmt.Sprintf(", from %d on", a.FromDay)
+	}
+	if a.Paused {
+		how += "; none is deleted while an import runs"
 	}
 	return how
 }

@@ -2,8 +2,9 @@
 -- the days of its sites, so that no row of visits has to be looked for.
 --
 -- The partition is known by the day that it holds and not by its name, which anybody may give to a
--- table of their own. The locks keep everybody from counting while they are waited for: it gives up
--- soon. `verify` reads all the time, one snapshot after the other, for each of which it locks
+-- table of their own. The locks of tables keep everybody from counting while they are waited for: it
+-- gives up soon. For late visits it waits longer, since nobody but others of them waits behind it:
+-- so an import that always has a batch under way cannot keep it out. `verify` reads all the time, one snapshot after the other, for each of which it locks
 -- closed_days, too: it is kept from the next one there, where nobody else waits, before visits are
 -- asked for.
 CREATE FUNCTION drop_visits_day(day integer) RETURNS boolean
@@ -24,8 +25,9 @@ BEGIN
     END IF;
     PERFORM set_config('lock_timeout', '3s', true);
     LOCK TABLE closed_days IN EXCLUSIVE MODE;
-    PERFORM set_config('lock_timeout', '100ms', true);
+    PERFORM set_config('lock_timeout', '1s', true);
     PERFORM hold_days(); -- so that no app begins to count for the day
+    PERFORM set_config('lock_timeout', '100ms', true);
     IF EXISTS (
         SELECT
         FROM pages AS s
@@ -35,7 +37,7 @@ BEGIN
         WHERE s.site_id IS NULL
           AND day >= coalesce(k.from_day, 0)
     ) THEN
-        RAISE EXCEPTION 'an app keeps its visits of day %', day USING ERRCODE = '22023';
+        RETURN false; -- perhaps since a moment ago: whoever asks goes on with another day
     END IF;
     PERFORM pg_advisory_xact_lock(hashtext('footfall.make_visits_day'));
     SELECT c.oid
@@ -53,6 +55,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION drop_visits_day(integer) IS 'Drops the partition of visits for a day like 20190629 that is closed and that no app keeps; false if there is none. Fails with SQLSTATE 55P03 where somebody is using it: try again.';
+COMMENT ON FUNCTION drop_visits_day(integer) IS 'Drops the partition of visits for a day like 20190629 that is closed; false if there is none, or an app keeps its visits. Fails with SQLSTATE 55P03 where somebody is using it: try again.';
 
 REVOKE ALL ON FUNCTION drop_visits_day(integer) FROM PUBLIC;
