@@ -24,7 +24,7 @@ type finding = db.VerifyTotalsRow
 type check func(ctx context.Context, q *db.Queries) ([]finding, error)
 
 // findings converts the rows of a query, for each of which sqlc makes a type of its own.
-func findings[Row finding | db.VerifyDaysRow | db.VerifyRowsRow | db.VerifyVisitorsRow | db.VerifySiteTotalsRow | db.VerifySiteDaysRow | db.VerifyTopsRow | db.VerifyInboxRow](
+func findings[Row finding | db.VerifyDaysRow | db.VerifyRowsRow | db.VerifySketchesRow | db.VerifyVisitorsRow | db.VerifySiteTotalsRow | db.VerifySiteDaysRow | db.VerifyTopsRow | db.VerifyInboxRow](
 	rows []Row, err error,
 ) ([]finding, error) {
 	found := make([]finding, len(rows))
@@ -67,7 +67,7 @@ func (w *overTargets) next(ctx context.Context, q *db.Queries) (*piece, error) {
 	if t.whole {
 		t.listed = nil // the range says it all
 	}
-	return &piece{pass: passTargets, weight: t.weight, pace: w.pace, size: float64(t.weight), checks: []check{t.totals, t.days, t.rows}}, nil
+	return &piece{pass: passTargets, weight: t.weight, pace: w.pace, size: float64(t.weight), checks: []check{t.totals, t.days, t.rows, t.sketches}}, nil
 }
 
 func (t *targets) totals(ctx context.Context, q *db.Queries) ([]finding, error) {
@@ -93,6 +93,13 @@ func (t *targets) rows(ctx context.Context, q *db.Queries) ([]finding, error) {
 	}
 	each, err := findings(q.VerifyVisitors(ctx, db.VerifyVisitorsParams{N: manyAtMost, Targets: unchained, FromDay: t.fromDay}))
 	return append(slices.Delete(found, at, at+1), each...), err
+}
+
+// sketches makes some of them anew.
+func (t *targets) sketches(ctx context.Context, q *db.Queries) ([]finding, error) {
+	return findings(q.VerifySketches(ctx, db.VerifySketchesParams{
+		N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed, FromDay: t.fromDay, Seed: t.seed, Sampled: t.sketched,
+	}))
 }
 
 // overSites walks over groups of the sites that were met among the targets, and then over the apps

@@ -290,6 +290,11 @@ func TestVerifyFindsDamage(t *testing.T) {
 				"visits", "b.example/x", "rows of visits of visitors on their last day: 2, but such visitors: 3"},
 
 			{"a sketch lost", `DELETE FROM sketches WHERE day_id = 20260628 AND page_id = ` + homeA, "sketches", "a.example/home", "sketches: 0"},
+			{"a sketch that lacks a visitor", `UPDATE sketches SET entries = entries[:1] WHERE day_id = 20260627 AND page_id = ` + pageX, "registers", "b.example/x", "wrong registers of the sketch: 1"},
+			{"a sketch of a visitor who did not come", `UPDATE sketches SET entries = entries || 262143 WHERE day_id = 20260627 AND page_id = ` + pageX, "registers", "b.example/x", "wrong registers of the sketch: 1"},
+			{"a register too low", `UPDATE sketches SET entries[1] = entries[1] / 64 * 64 WHERE day_id = 20260627 AND page_id = ` + pageX, "registers", "b.example/x", "wrong registers of the sketch: 1"},
+			{"a sketch out of order", `UPDATE sketches SET entries = ARRAY[entries[2], entries[1]] WHERE day_id = 20260627 AND page_id = ` + pageX, "registers", "b.example/x", "wrong registers of the sketch: 1"},
+			{"a sketch that has more than those who were erased", `UPDATE sketches SET entries = entries || '{262079,262143}' WHERE day_id = 20260628 AND page_id = ` + homeA, "registers", "a.example/home", "wrong registers of the sketch: 1"},
 			{"a wrong number in tops", `UPDATE tops SET numbers[1] = 99 WHERE day_id = 20260627 AND by = 'hot' AND site_id = (SELECT id FROM pages WHERE uri = 'b.example')`,
 				"tops", "b.example", "right places in the list of first pages: 0, but its length: 1"},
 			{"a wrong number of a folder", `UPDATE tops SET folder_numbers[1] = 99 WHERE day_id = 20260627 AND by = 'hot' AND site_id = (SELECT id FROM pages WHERE uri = 'b.example')`,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"footfall/db"
@@ -57,6 +58,10 @@ const (
 	firstRows = 20_000 // a second: few enough for any server
 	steepest  = 4      // how many times as much as before is taken on at most
 
+	// About so many visits are hashed again for sketches: of a larger database each run makes some
+	// sketches anew, the next one others.
+	visitsSketched = 1_000_000
+
 	rowsOfTarget = 10 // so many at least, of most: more targets than fit by that are not looked at
 )
 
@@ -71,10 +76,11 @@ type overTargets struct {
 	pace  *pace
 	from  int64 // the first number that has not been handed out
 	ended bool
+	seed  int64 // chooses sketches, in each run others
 }
 
 func (v *verifier) overTargets() *overTargets {
-	return &overTargets{verifier: v, pace: newPace(firstRows * v.Within.Seconds()), from: math.MinInt64}
+	return &overTargets{verifier: v, pace: newPace(firstRows * v.Within.Seconds()), from: math.MinInt64, seed: rand.Int64()} //nolint:gosec // it is no secret
 }
 
 // targets are a range of targets.
@@ -85,6 +91,8 @@ type targets struct {
 	listed    []int64
 	sites     []int64 // of those listed
 	fromDay   int32   // the first day of which any app keeps its visits
+	seed      int64   // chooses the sketches that are made anew
+	sketched  int32   // how many, of sampleParts
 }
 
 // following returns the targets that come next, nil at the end. Each target is in one piece.
@@ -105,6 +113,7 @@ func (w *overTargets) following(ctx context.Context, q *db.Queries) (*targets, e
 	}
 	t := &targets{
 		low: w.from, high: next.High, weight: next.Weight, listed: next.Targets, sites: next.Sites, fromDay: scope.FromDay,
+		seed: w.seed, sketched: int32(min(1, visitsSketched/float64(max(w.all, 1))) * sampleParts),
 		whole: w.App == "" && w.Sample >= 100 && scope.BeingDeleted == 0,
 	}
 	if next.High == 0 {
