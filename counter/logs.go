@@ -2,6 +2,8 @@ package counter
 
 import (
 	"context"
+	"encoding/binary"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,22 +30,32 @@ func (g *Counting) Zone() *time.Location { return g.app.zone }
 
 // Log is a log that is imported.
 type Log struct {
-	ID            int64
-	Named         int      // how many of its first bytes it is known by
-	Hash          [32]byte // their SHA-256
-	File, Rules   string
-	Claimed, Next int64     // how many of its bytes are its own to count, and how many were counted
-	Skips         []Stretch // what other logs had claimed before
-	Begun, Used   time.Time
+	ID             int64
+	File, Rules    string
+	Claimed, Lines int64    // how many of its bytes are its own to count, and how many lines these are
+	Hash           [32]byte // the SHA-256 of these bytes
+	LastHour       int32    // the latest hour of these lines, since 1970, by the clock that they show
+	Next           int64    // how many of its bytes were counted
+	Skips          []Stretch
+	Begun, Used    time.Time
 }
 
-// Stretch is a part of a log.
+// Stretch is lines of a log that other logs had claimed before, by their numbers from 0.
 type Stretch struct{ From, To int64 }
 
-// LogMark is lines by which a log is found in other files.
-type LogMark struct {
-	Log, Place int64
-	Lines      uint64 // a hash of them
+// LogLines are lines of a log that follow each other and show the same hour.
+type LogLines struct {
+	Log, Line int64 // Line is the number of the first of them, from 0
+	Hour      int32
+	Hashes    []byte // 8 of each line
+}
+
+// Count is how many lines these are.
+func (l *LogLines) Count() int64 { return int64(len(l.Hashes)) / 8 }
+
+// Hash is that of a line, by its number in the log.
+func (l *LogLines) Hash(line int64) uint64 {
+	return binary.BigEndian.Uint64(l.Hashes[8*(line-l.Line):])
 }
 
 // LogBook is what is known of the logs of an app, while nobody else changes it.
@@ -94,7 +106,7 @@ func logsOf(ctx context.Context, q *db.Queries, app int32) ([]Log, error) {
 	rows, err := q.LogsList(ctx, app)
 	logs := make([]Log, 0, len(rows))
 	for _, r := range rows {
-		l := Log{ID: r.ID, Named: int(r.Named), Hash: [32]byte(r.Hash), File: r.File, Rules: r.Rules, Claimed: r.Claimed, Next: r.Next, Begun: r.BegunAt, Used: r.UsedAt}
+		l := Log{ID: r.ID, File: r.File, Rules: r.Rules, Claimed: r.Claimed, Lines: r.Lines, Hash: [32]byte(r.Hash), LastHour: r.LastHour, Next: r.Next, Begun: r.BegunAt, Used: r.UsedAt}
 		for i := 0; i+1 < len(r.Skips); i += 2 {
 			l.Skips = append(l.Skips, Stretch{r.Skips[i], r.Skips[i+1]})
 		}
@@ -103,35 +115,59 @@ func logsOf(ctx context.Context, q *db.Queries, app int32) ([]Log, error) {
 	return logs, err
 }
 
-// Marks are those of all logs, in the order of logs and places.
-func (b *LogBook) Marks(ctx context.Context) ([]LogMark, error) {
-	rows, err := b.q.LogMarksList(ctx, b.app)
+// Stretches are how many stretches of lines the app's logs have of each of some hours, but for one
+// log. Hours of which there are none are left out.
+func (b *LogBook) Stretches(ctx context.Context, hours []int32, but int64) ([]db.LogLinesOfHoursRow, error) {
+	rows, err := b.q.LogLinesOfHours(ctx, db.LogLinesOfHoursParams{AppID: b.app, Hours: hours, But: but})
+	if err != nil {
+		err = unanswered(err)
+	}
+	return rows, err
+}
+
+// Lines are those of the app's logs in some hours, but for one log, in the order of logs and lines.
+func (b *LogBook) Lines(ctx context.Context, hours []int32, but int64) ([]LogLines, error) {
+	rows, err := b.q.LogLinesInHours(ctx, db.LogLinesInHoursParams{AppID: b.app, Hours: hours, But: but})
 	if err != nil {
 		return nil, unanswered(err)
 	}
-	marks := make([]LogMark, 0, len(rows))
+	lines := make([]LogLines, 0, len(rows))
 	for _, r := range rows {
-		marks = append(marks, LogMark{r.LogID, r.Place, uint64(r.Lines)}) //nolint:gosec // its bits
+		lines = append(lines, LogLines{r.LogID, r.Line, r.Hour, r.Hashes})
 	}
-	return marks, nil
+	return lines, nil
 }
 
-// marksAtOnce is how many marks are written in one statement.
-const marksAtOnce = 10_000
+// LinesUpTo are so many stretches of lines of a log that begin at a line or before it, in the order
+// of lines.
+func (b *LogBook) LinesUpTo(ctx context.Context, log, line int64, n int) ([]LogLines, error) {
+	rows, err := b.q.LogLinesUpTo(ctx, db.LogLinesUpToParams{LogID: log, Line: line, N: int32(n)}) //nolint:gosec // some
+	if err != nil {
+		return nil, unanswered(err)
+	}
+	lines := make([]LogLines, 0, len(rows))
+	for _, r := range slices.Backward(rows) {
+		lines = append(lines, LogLines{Log: log, Line: r.Line, Hashes: r.Hashes})
+	}
+	return lines, nil
+}
 
-// Claim keeps in the book what is known of a log now, and makes it if it has no ID yet. marks are
-// those that are new.
-func (b *LogBook) Claim(ctx context.Context, l *Log, marks []LogMark) error {
-	if err := b.claim(ctx, l, marks); err != nil {
+// stretchesAtOnce is how many stretches of lines are written in one statement.
+const stretchesAtOnce = 1000
+
+// Claim keeps in the book what is known of a log now, and makes it if it has no ID yet. lines are
+// those that are new; the first of them go on with a stretch that begins at the line goesOn, if that
+// is before them.
+func (b *LogBook) Claim(ctx context.Context, l *Log, goesOn int64, lines []LogLines) error {
+	if err := b.claim(ctx, l, goesOn, lines); err != nil {
 		return unanswered(err)
 	}
 	return nil
 }
 
-func (b *LogBook) claim(ctx context.Context, l *Log, marks []LogMark) (err error) {
+func (b *LogBook) claim(ctx context.Context, l *Log, goesOn int64, lines []LogLines) (err error) {
 	if l.ID == 0 {
-		l.ID, err = b.q.LogMake(ctx, db.LogMakeParams{AppID: b.app, Named: int32(l.Named), Hash: l.Hash[:], File: l.File, Rules: l.Rules}) //nolint:gosec // 64 KiB at most
-		if err != nil {
+		if l.ID, err = b.q.LogMake(ctx, db.LogMakeParams{AppID: b.app, Hash: l.Hash[:], File: l.File, Rules: l.Rules}); err != nil {
 			return err
 		}
 	}
@@ -139,15 +175,22 @@ func (b *LogBook) claim(ctx context.Context, l *Log, marks []LogMark) (err error
 	for _, s := range l.Skips {
 		skips = append(skips, s.From, s.To)
 	}
-	err = b.q.LogClaim(ctx, db.LogClaimParams{ID: l.ID, Claimed: l.Claimed, Skips: skips, Named: int32(l.Named), Hash: l.Hash[:], File: l.File}) //nolint:gosec // likewise
-	for err == nil && len(marks) > 0 {
-		some := marks[:min(len(marks), marksAtOnce)]
-		marks = marks[len(some):]
-		rows := db.LogMarksMakeParams{LogID: l.ID}
-		for _, m := range some {
-			rows.Places, rows.Lines = append(rows.Places, m.Place), append(rows.Lines, int64(m.Lines)) //nolint:gosec // its bits
+	err = b.q.LogClaim(ctx, db.LogClaimParams{ID: l.ID, Claimed: l.Claimed, Lines: l.Lines, LastHour: l.LastHour, Skips: skips, Hash: l.Hash[:], File: l.File})
+	if err == nil && len(lines) > 0 && goesOn < lines[0].Line {
+		var added int64
+		added, err = b.q.LogLinesAppend(ctx, db.LogLinesAppendParams{LogID: l.ID, Line: goesOn, SoFar: lines[0].Line - goesOn, More: lines[0].Hashes})
+		if added > 0 {
+			lines = lines[1:]
 		}
-		err = b.q.LogMarksMake(ctx, rows)
+	}
+	for err == nil && len(lines) > 0 {
+		some := lines[:min(len(lines), stretchesAtOnce)]
+		lines = lines[len(some):]
+		rows := db.LogLinesMakeParams{AppID: b.app, LogID: l.ID}
+		for _, s := range some {
+			rows.Lines, rows.Hours, rows.Hashes = append(rows.Lines, s.Line), append(rows.Hours, s.Hour), append(rows.Hashes, s.Hashes)
+		}
+		err = b.q.LogLinesMake(ctx, rows)
 	}
 	return err
 }

@@ -12,31 +12,34 @@ import (
 
 const LogClaim = `-- name: LogClaim :exec
 UPDATE logs
-SET claimed = $1,
-    skips   = $2,
-    named   = $3,
-    hash    = $4,
-    file    = $5,
-    used_at = now()
-WHERE id = $6
+SET claimed   = $1,
+    lines     = $2,
+    last_hour = $3,
+    skips     = $4,
+    hash      = $5,
+    file      = $6,
+    used_at   = now()
+WHERE id = $7
 `
 
 type LogClaimParams struct {
-	Claimed int64
-	Skips   []int64
-	Named   int32
-	Hash    []byte
-	File    string
-	ID      int64
+	Claimed  int64
+	Lines    int64
+	LastHour int32
+	Skips    []int64
+	Hash     []byte
+	File     string
+	ID       int64
 }
 
-// Says how much of a log is its own, what of that was claimed by others before, what it is known by
-// now, and which file has it.
+// Says how much of a log is its own, what of that was claimed by others before, and which file has
+// it.
 func (q *Queries) LogClaim(ctx context.Context, arg LogClaimParams) error {
 	_, err := q.db.Exec(ctx, LogClaim,
 		arg.Claimed,
+		arg.Lines,
+		arg.LastHour,
 		arg.Skips,
-		arg.Named,
 		arg.Hash,
 		arg.File,
 		arg.ID,
@@ -44,10 +47,211 @@ func (q *Queries) LogClaim(ctx context.Context, arg LogClaimParams) error {
 	return err
 }
 
+const LogLinesAppend = `-- name: LogLinesAppend :execrows
+UPDATE log_lines
+SET hashes = hashes || $1
+WHERE log_id = $2
+  AND line = $3
+  AND octet_length(hashes) = 8 * $4::bigint
+`
+
+type LogLinesAppendParams struct {
+	More  []byte
+	LogID int64
+	Line  int64
+	SoFar int64
+}
+
+// Adds lines to a stretch that has so many so far; 0: there is no such stretch.
+func (q *Queries) LogLinesAppend(ctx context.Context, arg LogLinesAppendParams) (int64, error) {
+	result, err := q.db.Exec(ctx, LogLinesAppend,
+		arg.More,
+		arg.LogID,
+		arg.Line,
+		arg.SoFar,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const LogLinesForget = `-- name: LogLinesForget :one
+SELECT forget_log_lines()::bigint AS forgotten
+`
+
+// Forgets the lines of one log of which its app keeps no day; how many stretches. 0: there is none.
+func (q *Queries) LogLinesForget(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, LogLinesForget)
+	var forgotten int64
+	err := row.Scan(&forgotten)
+	return forgotten, err
+}
+
+const LogLinesInHours = `-- name: LogLinesInHours :many
+SELECT log_id, line, hour, hashes
+FROM log_lines
+WHERE app_id = $1
+  AND hour = ANY ($2::integer[])
+  AND log_id <> $3
+ORDER BY log_id, line
+`
+
+type LogLinesInHoursParams struct {
+	AppID int32
+	Hours []int32
+	But   int64
+}
+
+type LogLinesInHoursRow struct {
+	LogID  int64
+	Line   int64
+	Hour   int32
+	Hashes []byte
+}
+
+// The lines of an app's logs but one in some hours, in the order of logs and lines.
+func (q *Queries) LogLinesInHours(ctx context.Context, arg LogLinesInHoursParams) ([]LogLinesInHoursRow, error) {
+	rows, err := q.db.Query(ctx, LogLinesInHours, arg.AppID, arg.Hours, arg.But)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LogLinesInHoursRow
+	for rows.Next() {
+		var i LogLinesInHoursRow
+		if err := rows.Scan(
+			&i.LogID,
+			&i.Line,
+			&i.Hour,
+			&i.Hashes,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const LogLinesMake = `-- name: LogLinesMake :exec
+INSERT INTO log_lines (app_id, log_id, line, hour, hashes)
+SELECT $1,
+       $2,
+       unnest($3::bigint[]),
+       unnest($4::integer[]),
+       unnest($5::bytea[])
+`
+
+type LogLinesMakeParams struct {
+	AppID  int32
+	LogID  int64
+	Lines  []int64
+	Hours  []int32
+	Hashes [][]byte
+}
+
+// Keeps the hashes of lines of a log. The three arrays are one table.
+func (q *Queries) LogLinesMake(ctx context.Context, arg LogLinesMakeParams) error {
+	_, err := q.db.Exec(ctx, LogLinesMake,
+		arg.AppID,
+		arg.LogID,
+		arg.Lines,
+		arg.Hours,
+		arg.Hashes,
+	)
+	return err
+}
+
+const LogLinesOfHours = `-- name: LogLinesOfHours :many
+SELECT hour, count(*) AS stretches
+FROM log_lines
+WHERE app_id = $1
+  AND hour = ANY ($2::integer[])
+  AND log_id <> $3
+GROUP BY hour
+ORDER BY hour
+`
+
+type LogLinesOfHoursParams struct {
+	AppID int32
+	Hours []int32
+	But   int64
+}
+
+type LogLinesOfHoursRow struct {
+	Hour      int32
+	Stretches int64
+}
+
+// Which of some hours have lines of an app's logs but one, and how many stretches.
+func (q *Queries) LogLinesOfHours(ctx context.Context, arg LogLinesOfHoursParams) ([]LogLinesOfHoursRow, error) {
+	rows, err := q.db.Query(ctx, LogLinesOfHours, arg.AppID, arg.Hours, arg.But)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LogLinesOfHoursRow
+	for rows.Next() {
+		var i LogLinesOfHoursRow
+		if err := rows.Scan(&i.Hour, &i.Stretches); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const LogLinesUpTo = `-- name: LogLinesUpTo :many
+SELECT line, hashes
+FROM log_lines
+WHERE log_id = $1
+  AND line <= $2
+ORDER BY line DESC
+LIMIT $3
+`
+
+type LogLinesUpToParams struct {
+	LogID int64
+	Line  int64
+	N     int32
+}
+
+type LogLinesUpToRow struct {
+	Line   int64
+	Hashes []byte
+}
+
+// So many stretches of a log that begin at a line or before it, the last one first.
+func (q *Queries) LogLinesUpTo(ctx context.Context, arg LogLinesUpToParams) ([]LogLinesUpToRow, error) {
+	rows, err := q.db.Query(ctx, LogLinesUpTo, arg.LogID, arg.Line, arg.N)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LogLinesUpToRow
+	for rows.Next() {
+		var i LogLinesUpToRow
+		if err := rows.Scan(&i.Line, &i.Hashes); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const LogMake = `-- name: LogMake :one
 WITH made AS (
-    INSERT INTO logs (app_id, claimed, named, hash, file, rules, skips)
-    VALUES ($1, 0, $2, $3, $4, $5, '{}')
+    INSERT INTO logs (app_id, claimed, lines, last_hour, hash, file, rules, skips)
+    VALUES ($1, 0, 0, 0, $2, $3, $4, '{}')
     RETURNING id, app_id
 ), placed AS (
     INSERT INTO positions (app_id, source, part)
@@ -60,7 +264,6 @@ FROM made
 
 type LogMakeParams struct {
 	AppID int32
-	Named int32
 	Hash  []byte
 	File  string
 	Rules string
@@ -70,7 +273,6 @@ type LogMakeParams struct {
 func (q *Queries) LogMake(ctx context.Context, arg LogMakeParams) (int64, error) {
 	row := q.db.QueryRow(ctx, LogMake,
 		arg.AppID,
-		arg.Named,
 		arg.Hash,
 		arg.File,
 		arg.Rules,
@@ -80,57 +282,8 @@ func (q *Queries) LogMake(ctx context.Context, arg LogMakeParams) (int64, error)
 	return id, err
 }
 
-const LogMarksList = `-- name: LogMarksList :many
-SELECT m.log_id, m.place, m.lines
-FROM log_marks AS m
-JOIN logs AS l ON l.id = m.log_id
-WHERE l.app_id = $1
-ORDER BY m.log_id, m.place
-`
-
-// The marks of all logs of an app.
-func (q *Queries) LogMarksList(ctx context.Context, appID int32) ([]LogMark, error) {
-	rows, err := q.db.Query(ctx, LogMarksList, appID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []LogMark
-	for rows.Next() {
-		var i LogMark
-		if err := rows.Scan(&i.LogID, &i.Place, &i.Lines); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const LogMarksMake = `-- name: LogMarksMake :exec
-INSERT INTO log_marks (log_id, place, lines)
-SELECT $1,
-       unnest($2::bigint[]),
-       unnest($3::bigint[])
-ON CONFLICT DO NOTHING
-`
-
-type LogMarksMakeParams struct {
-	LogID  int64
-	Places []int64
-	Lines  []int64
-}
-
-// Marks lines of a log; those that are marked already stay.
-func (q *Queries) LogMarksMake(ctx context.Context, arg LogMarksMakeParams) error {
-	_, err := q.db.Exec(ctx, LogMarksMake, arg.LogID, arg.Places, arg.Lines)
-	return err
-}
-
 const LogsList = `-- name: LogsList :many
-SELECT l.id, l.claimed, l.begun_at, l.used_at, l.named, l.hash, l.file, l.rules, l.skips, p.next
+SELECT l.id, l.claimed, l.lines, l.begun_at, l.used_at, l.last_hour, l.hash, l.file, l.rules, l.skips, p.next
 FROM logs AS l
 JOIN positions AS p
     ON p.app_id = l.app_id
@@ -141,16 +294,17 @@ ORDER BY l.id
 `
 
 type LogsListRow struct {
-	ID      int64
-	Claimed int64
-	BegunAt time.Time
-	UsedAt  time.Time
-	Named   int32
-	Hash    []byte
-	File    string
-	Rules   string
-	Skips   []int64
-	Next    int64
+	ID       int64
+	Claimed  int64
+	Lines    int64
+	BegunAt  time.Time
+	UsedAt   time.Time
+	LastHour int32
+	Hash     []byte
+	File     string
+	Rules    string
+	Skips    []int64
+	Next     int64
 }
 
 // The logs of an app, each with how far it was counted, in the order in which they were begun.
@@ -166,9 +320,10 @@ func (q *Queries) LogsList(ctx context.Context, appID int32) ([]LogsListRow, err
 		if err := rows.Scan(
 			&i.ID,
 			&i.Claimed,
+			&i.Lines,
 			&i.BegunAt,
 			&i.UsedAt,
-			&i.Named,
+			&i.LastHour,
 			&i.Hash,
 			&i.File,
 			&i.Rules,

@@ -393,32 +393,38 @@ type Log struct {
 	ID int64
 	// The app that its visits count for.
 	AppID int32
-	// How many of its bytes, unpacked, are its own to count.
+	// How many of its bytes, unpacked, are its own to count: whole lines.
 	Claimed int64
+	// How many lines these are.
+	Lines int64
 	// When it was first imported.
 	BegunAt time.Time
 	// When it was last imported.
 	UsedAt time.Time
-	// How many of its first bytes, unpacked, it is known by: 65536, or as many as it had.
-	Named int32
-	// The SHA-256 of these bytes.
+	// The latest hour of its lines, as log_lines has it.
+	LastHour int32
+	// The SHA-256 of the bytes that it has claimed: a file that begins with them is this log.
 	Hash []byte
 	// The file that had it last.
 	File string
 	// What of it counts, as flags of import; empty: what counts by default.
 	Rules string
-	// Parts of it that other logs had claimed before, each by its first byte and the first one behind it.
+	// Lines of it that other logs had claimed before, each part by the number of its first line, from 0, and of the first one behind it.
 	Skips []int64
 }
 
-// Lines by which a log is found in other files, one mark for each 64 KiB.
-type LogMark struct {
+// Lines of logs, in stretches of an hour, by which they are found in other files.
+type LogLine struct {
+	// The app of the log.
+	AppID int32
 	// The log.
 	LogID int64
-	// The byte at which the lines begin.
-	Place int64
-	// A hash of four lines.
-	Lines int64
+	// The number of the first line, from 0.
+	Line int64
+	// The hour that the lines show, since 1970, by whatever clock they show.
+	Hour int32
+	// The XXH64 of each line, in 8 bytes, the highest first.
+	Hashes []byte
 }
 
 // What people have noted of days, to be shown beside the numbers: a release, a campaign, an outage.

@@ -190,15 +190,17 @@ var rules = []struct{ refusedBy, sql string }{
 	{"refused_texts_are_short", `UPDATE refused SET reason = repeat('a', 1001)`},
 	{"refused_texts_are_short", `UPDATE refused SET beginning = repeat('é', 501)`},
 
-	{"logs_pkey", `INSERT INTO logs (id, app_id, claimed, named, hash, file, rules, skips) OVERRIDING SYSTEM VALUE VALUES (1, 1, 0, 6, sha256('b'), '', '', '{}')`},
-	{"logs_begin_differently", `INSERT INTO logs (app_id, claimed, named, hash, file, rules, skips) VALUES (1, 0, 5, sha256('a'), '', '', '{}')`},
+	{"logs_pkey", `INSERT INTO logs (id, app_id, claimed, lines, last_hour, hash, file, rules, skips) OVERRIDING SYSTEM VALUE VALUES (1, 1, 0, 0, 0, sha256('b'), '', '', '{}')`},
+	{"logs_are_different", `INSERT INTO logs (app_id, claimed, lines, last_hour, hash, file, rules, skips) VALUES (1, 0, 0, 0, sha256('a'), '', '', '{}')`},
 	{"logs_app_id_fkey", `UPDATE logs SET app_id = 99`},
 	{"logs_hash_is_sha256", `UPDATE logs SET hash = '\x01'`},
-	{"logs_named_range", `UPDATE logs SET named = 0`},
-	{"logs_claimed_from_zero", `UPDATE logs SET claimed = -1`},
+	{"logs_lines_have_bytes", `UPDATE logs SET claimed = 0`},
+	{"logs_lines_have_bytes", `UPDATE logs SET lines = -1`},
 	{"logs_skips_are_pairs", `UPDATE logs SET skips = '{1}'`},
-	{"log_marks_pkey", `INSERT INTO log_marks (log_id, place, lines) VALUES (1, 0, 1)`},
-	{"log_marks_log_id_fkey", `UPDATE log_marks SET log_id = 99`},
+	{"log_lines_pkey", `INSERT INTO log_lines (app_id, log_id, line, hour, hashes) VALUES (1, 1, 0, 1, sha256('a'))`},
+	{"log_lines_log_id_fkey", `UPDATE log_lines SET log_id = 99`},
+	{"log_lines_hashes_of_8_bytes", `UPDATE log_lines SET hashes = '\x01'`},
+	{"log_lines_hashes_of_8_bytes", `UPDATE log_lines SET hashes = ''`},
 
 	{"inbox_turns_pkey", `INSERT INTO inbox_turns (turn, slot, closed_at) VALUES (1, 1, now())`},
 	{"inbox_turns_have_a_table", `UPDATE inbox_turns SET slot = 4`},
@@ -273,8 +275,8 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20190629, 'a')`)
 	exec(t, conn, `INSERT INTO inbox (slot, turn, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips)
 		VALUES (0, 1, 1, 1, 'UTC', 'address', 64, '{example.com/a}', '{1}', '{20190629}', '{0}', '{192.0.2.1}')`)
-	exec(t, conn, `INSERT INTO logs (app_id, claimed, named, hash, file, rules, skips) VALUES (1, 9, 5, sha256('a'), 'access.log', '', '{}')`)
-	exec(t, conn, `INSERT INTO log_marks (log_id, place, lines) VALUES (1, 0, 1)`)
+	exec(t, conn, `INSERT INTO logs (app_id, claimed, lines, last_hour, hash, file, rules, skips) VALUES (1, 9, 1, 1, sha256('a'), 'access.log', '', '{}')`)
+	exec(t, conn, `INSERT INTO log_lines (app_id, log_id, line, hour, hashes) VALUES (1, 1, 0, 1, sha256('a'))`)
 	exec(t, conn, `INSERT INTO days (page_id, day_id, hot, pv, new_visitors) VALUES (1, 20190629, 1, 1, 0)`)
 	exec(t, conn, `INSERT INTO open_returns (page_id, day_id, previous_day, visitors) VALUES (1, 20190629, 20190628, 1)`)
 	exec(t, conn, `INSERT INTO packed_returns (page_id, day_id, previous_days, visitors) VALUES (1, 20190629, B'1', B'1')`)

@@ -168,55 +168,66 @@ COMMENT ON COLUMN visit_ids.id     IS 'The id, as the caller gave it.';
 -- Ids go by age.
 CREATE INDEX visit_ids_by_age ON visit_ids (day_id);
 
--- Logs that are imported, known by what they begin with, whatever their file is called. A log has
--- for itself the lines that it has claimed: no other one counts them. Lines are claimed, with the
--- marks by which they are found in other files, before any of them is counted.
+-- Logs that are imported, known by the bytes that they have claimed, whatever their file is called.
+-- A log has for itself the lines that it has claimed: no other one counts them. Lines are claimed,
+-- with the hashes by which they are found in other files, before any of them is counted.
 CREATE TABLE logs (
-    id       bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    app_id   integer     NOT NULL REFERENCES apps,
-    claimed  bigint      NOT NULL,
-    begun_at timestamptz NOT NULL DEFAULT now(),
-    used_at  timestamptz NOT NULL DEFAULT now(),
-    named    integer     NOT NULL,
-    hash     bytea       NOT NULL,
-    file     text        NOT NULL,
-    rules    text        NOT NULL,
-    skips    bigint[]    NOT NULL,
+    id        bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    app_id    integer     NOT NULL REFERENCES apps,
+    claimed   bigint      NOT NULL,
+    lines     bigint      NOT NULL,
+    begun_at  timestamptz NOT NULL DEFAULT now(),
+    used_at   timestamptz NOT NULL DEFAULT now(),
+    last_hour integer     NOT NULL,
+    hash      bytea       NOT NULL,
+    file      text        NOT NULL,
+    rules     text        NOT NULL,
+    skips     bigint[]    NOT NULL,
 
-    CONSTRAINT logs_begin_differently UNIQUE (app_id, hash, named),
+    CONSTRAINT logs_are_different     UNIQUE (app_id, hash),
     CONSTRAINT logs_hash_is_sha256    CHECK (octet_length(hash) = 32),
-    CONSTRAINT logs_named_range       CHECK (named BETWEEN 1 AND 65536),
-    CONSTRAINT logs_claimed_from_zero CHECK (claimed >= 0),
+    CONSTRAINT logs_lines_have_bytes  CHECK (lines BETWEEN 0 AND claimed),
     CONSTRAINT logs_skips_are_pairs   CHECK (cardinality(skips) % 2 = 0)
 );
 
-COMMENT ON TABLE  logs          IS 'Logs that are imported. positions has how far each was counted.';
-COMMENT ON COLUMN logs.id       IS 'The log''s number.';
-COMMENT ON COLUMN logs.app_id   IS 'The app that its visits count for.';
-COMMENT ON COLUMN logs.claimed  IS 'How many of its bytes, unpacked, are its own to count.';
-COMMENT ON COLUMN logs.begun_at IS 'When it was first imported.';
-COMMENT ON COLUMN logs.used_at  IS 'When it was last imported.';
-COMMENT ON COLUMN logs.named    IS 'How many of its first bytes, unpacked, it is known by: 65536, or as many as it had.';
-COMMENT ON COLUMN logs.hash     IS 'The SHA-256 of these bytes.';
-COMMENT ON COLUMN logs.file     IS 'The file that had it last.';
-COMMENT ON COLUMN logs.rules    IS 'What of it counts, as flags of import; empty: what counts by default.';
-COMMENT ON COLUMN logs.skips    IS 'Parts of it that other logs had claimed before, each by its first byte and the first one behind it.';
+COMMENT ON TABLE  logs           IS 'Logs that are imported. positions has how far each was counted.';
+COMMENT ON COLUMN logs.id        IS 'The log''s number.';
+COMMENT ON COLUMN logs.app_id    IS 'The app that its visits count for.';
+COMMENT ON COLUMN logs.claimed   IS 'How many of its bytes, unpacked, are its own to count: whole lines.';
+COMMENT ON COLUMN logs.lines     IS 'How many lines these are.';
+COMMENT ON COLUMN logs.begun_at  IS 'When it was first imported.';
+COMMENT ON COLUMN logs.used_at   IS 'When it was last imported.';
+COMMENT ON COLUMN logs.last_hour IS 'The latest hour of its lines, as log_lines has it.';
+COMMENT ON COLUMN logs.hash      IS 'The SHA-256 of the bytes that it has claimed: a file that begins with them is this log.';
+COMMENT ON COLUMN logs.file      IS 'The file that had it last.';
+COMMENT ON COLUMN logs.rules     IS 'What of it counts, as flags of import; empty: what counts by default.';
+COMMENT ON COLUMN logs.skips     IS 'Lines of it that other logs had claimed before, each part by the number of its first line, from 0, and of the first one behind it.';
 
-CREATE TABLE log_marks (
-    log_id bigint NOT NULL REFERENCES logs ON DELETE CASCADE,
-    place  bigint NOT NULL,
-    lines  bigint NOT NULL,
+-- A line is found by the hour that it shows, so that an import reads what was claimed of the hours
+-- of its own lines, and not all that the app ever had. A stretch has few enough lines to be stored
+-- in one piece.
+CREATE TABLE log_lines (
+    app_id integer NOT NULL,
+    log_id bigint  NOT NULL REFERENCES logs ON DELETE CASCADE,
+    line   bigint  NOT NULL,
+    hour   integer NOT NULL,
+    hashes bytea   NOT NULL,
 
-    PRIMARY KEY (log_id, place)
+    PRIMARY KEY (log_id, line),
+    CONSTRAINT log_lines_hashes_of_8_bytes CHECK (octet_length(hashes) > 0 AND octet_length(hashes) % 8 = 0)
 );
 
-COMMENT ON TABLE  log_marks        IS 'Lines by which a log is found in other files, one mark for each 64 KiB.';
-COMMENT ON COLUMN log_marks.log_id IS 'The log.';
-COMMENT ON COLUMN log_marks.place  IS 'The byte at which the lines begin.';
-COMMENT ON COLUMN log_marks.lines  IS 'A hash of four lines.';
+COMMENT ON TABLE  log_lines        IS 'Lines of logs, in stretches of an hour, by which they are found in other files.';
+COMMENT ON COLUMN log_lines.app_id IS 'The app of the log.';
+COMMENT ON COLUMN log_lines.log_id IS 'The log.';
+COMMENT ON COLUMN log_lines.line   IS 'The number of the first line, from 0.';
+COMMENT ON COLUMN log_lines.hour   IS 'The hour that the lines show, since 1970, by whatever clock they show.';
+COMMENT ON COLUMN log_lines.hashes IS 'The XXH64 of each line, in 8 bytes, the highest first.';
+
+CREATE INDEX log_lines_by_hour ON log_lines (app_id, hour);
 
 -- +goose Down
-DROP TABLE log_marks;
+DROP TABLE log_lines;
 DROP TABLE logs;
 DROP TABLE visit_ids;
 DROP TABLE refused;

@@ -114,7 +114,7 @@ func TestBadFiles(t *testing.T) {
 
 	other := append(append(bytes.Clone(log[:100_000]), "another line\n"...), log[100_000:]...)
 	s = d.imported(d.file("other", append(other, logOf(3, firstTime, 100)...)))
-	require.Contains(t, s.Problems[0], "it begins as a log that was imported, but is another one")
+	require.Contains(t, s.Problems[0], "which was imported, but is another one from line ")
 	d.counts(clean.numbers())
 }
 

@@ -58,7 +58,7 @@ func (r *run) readAll(ctx context.Context, sources []*source, chunks chan<- *chu
 	var t timeline
 	for _, s := range sources {
 		if !s.idle && s.log.Next < s.until {
-			s.line.Time = s.scanner.first
+			s.line.Time = s.scanner.beginningAt(s.log.Next).first
 			heap.Push(&t, s)
 		}
 	}
@@ -140,7 +140,7 @@ func (d *reader) nextLine(s *source) bool {
 		}
 		d.summary.Lines++
 		d.progress.Lines.Add(1)
-		if s.skips(s.lines.at) {
+		if s.skips(s.lines.number - 1) {
 			d.summary.Repeated++
 			continue
 		}
@@ -179,7 +179,7 @@ func (d *reader) take(ctx context.Context, s *source) error {
 	err := d.again(ctx, func() (err error) { v, skipped, err = d.chunk.counting.Visit(ctx, item); return err })
 	told, ok := errors.AsType[*visit.Error](err)
 	switch {
-	case err != nil && !ok:
+	case err != nil && (!ok || isAway(told)):
 		return err
 	case ok && told.Kind == visit.Forbidden:
 		d.summary.Left[OtherHost]++
@@ -201,14 +201,21 @@ func (d *reader) take(ctx context.Context, s *source) error {
 // patience is how long an import waits for a database that does not count.
 const patience = 10 * time.Minute
 
+// isAway reports whether something failed because the database is away.
+func isAway(told *visit.Error) bool { return told.Kind == visit.Unavailable || told.Kind == visit.Lost }
+
 // again does something until it does not fail because the database is away.
 func (r *run) again(ctx context.Context, do func() error) error {
+	patience := cmp.Or(r.patience, patience)
 	until := time.Now().Add(patience)
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		err := do()
 		told, ok := errors.AsType[*visit.Error](err)
-		if !ok || told.Kind != visit.Unavailable && told.Kind != visit.Lost || time.Now().After(until) {
+		if !ok || !isAway(told) {
 			return err
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("the import ends, since the database has not counted for %s; what was counted stays, and the same command goes on: %w", patience, err)
 		}
 		if wait > time.Second/2 {
 			r.Notice(told.Message, told.Err)

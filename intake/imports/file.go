@@ -2,6 +2,7 @@ package imports
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -164,19 +165,29 @@ func (f *file) readProblem(err error) string {
 	return what + " is damaged"
 }
 
-// prefix returns the first bytes of a file, unpacked: so many, or as many as there are.
-func (f *file) prefix(length int) ([]byte, error) {
-	reader, done, err := f.read(0)
-	if err != nil {
-		return nil, err
+// head is what a file begins with that is not packed: whether it was cut is told by that.
+type head struct {
+	length int64
+	sum    [32]byte
+}
+
+// see notes what a file begins with now.
+func (h *head) see(f *file) {
+	if h.length < firstBuffer {
+		h.sum, h.length = sumOf(f, firstBuffer)
 	}
-	defer done()
-	head := make([]byte, length)
-	n, err := io.ReadFull(reader, head)
-	if n > 0 || errors.Is(err, io.EOF) {
-		err = nil // whoever reads the file to its end tells what is wrong with it
-	}
-	return head[:n], err
+}
+
+// differs reports whether a file begins with something else now.
+func (h *head) differs(f *file) bool {
+	sum, length := sumOf(f, h.length)
+	return length < h.length || sum != h.sum
+}
+
+func sumOf(f *file, most int64) ([32]byte, int64) {
+	sum := sha256.New()
+	n, _ := io.Copy(sum, io.NewSectionReader(f.handle, 0, most))
+	return [32]byte(sum.Sum(nil)), n
 }
 
 // is reports whether another file is the same one.

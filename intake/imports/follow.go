@@ -3,7 +3,6 @@ package imports
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"os"
 	"slices"
 	"time"
@@ -109,11 +108,7 @@ func (s *source) wasCut(size int64) bool {
 	if s.scanner == nil {
 		return false
 	}
-	if size < s.scanner.place {
-		return true
-	}
-	head, err := s.file.prefix(s.log.Named)
-	return err == nil && (len(head) < s.log.Named || sha256.Sum256(head) != s.log.Hash)
+	return size < s.scanner.place || s.head.differs(s.file)
 }
 
 // grown counts what a source has got since it was looked at last.
@@ -123,23 +118,17 @@ func (r *run) grown(ctx context.Context, s *source) error {
 		return nil //nolint:nilerr // it is looked at again
 	}
 	problems := len(r.summary.Problems)
-	log, until, isNew := s.log, s.until, s.scanner == nil
 	err = r.again(ctx, func() error {
 		err := r.counting.WithLogs(ctx, func(b *counter.LogBook) error { return r.claimGrown(ctx, b, s) })
 		if err != nil { // what it has claimed was taken back
-			r.book, s.log, s.until = nil, log, until
-			if isNew {
-				s.forget()
-			}
+			s.forget()
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if s.scanner != nil {
-		s.scanner.hits = nil
-	}
+	s.settle()
 	for _, words := range r.summary.Problems[problems:] {
 		r.Notice(words, nil)
 	}
@@ -150,30 +139,24 @@ func (r *run) grown(ctx context.Context, s *source) error {
 	if err := r.count(ctx, []*source{s}); err != nil {
 		return err
 	}
-	s.log.Next, s.scanner.first = s.until, time.Time{}
+	s.goesOn()
 	return nil
 }
 
 // claimGrown claims what a source has got; all of it, where it has not been looked at before.
 func (r *run) claimGrown(ctx context.Context, b *counter.LogBook, s *source) error {
-	k, err := openBook(ctx, b, r.book)
+	k, err := openBook(ctx, b)
 	if err != nil {
 		return err
 	}
-	r.book = k
-	if s.scanner == nil {
-		isNew, err := r.identify(k, s)
-		if err != nil || !isNew {
-			return err
-		}
-		return r.look(ctx, k, s)
+	if now := k.logs[s.log.ID]; s.scanner == nil || s.position == nil || now == nil || now.Claimed != s.scanner.place {
+		s.forget()
+		return r.look(ctx, k, s) // it was not claimed as it is, or others have claimed more of it
 	}
-	s.scanner.run(s.log.Next, k.known, s.log.ID)
-	if s.scanner.place <= s.log.Claimed {
+	s.scanner.is = k.logs[s.log.ID]
+	s.scanner.run()
+	if s.scanner.place == s.log.Claimed {
 		return nil
-	}
-	if head, err := s.file.prefix(named); err == nil {
-		s.log.Named, s.log.Hash = len(head), sha256.Sum256(head)
 	}
 	return r.take(ctx, k, s)
 }

@@ -29,8 +29,11 @@ type Options struct {
 	Follow bool                           // go on as the files grow, until the context ends
 	Notice func(text string, cause error) // cause: nil if there is no more to tell
 
-	every  time.Duration // how often files that are followed are looked at; default lookEvery
-	pauses time.Duration // how often retention is paused anew; default pauseEvery
+	every        time.Duration // how often files that are followed are looked at; default lookEvery
+	pauses       time.Duration // how often retention is paused anew; default pauseEvery
+	patience     time.Duration // how long a database is waited for; default patience
+	stretchLines int           // default stretchLines
+	evidence     int           // default evidence
 }
 
 // Progress tells whoever watches an import how far it is.
@@ -51,6 +54,7 @@ type source struct {
 	until    int64 // what is to be counted ends here
 	idle     bool  // nothing of it is to be counted now
 	hopeless bool  // and nothing ever will be
+	head     head  // of the file
 
 	done   func() // while it is read for counting
 	lines  lines
@@ -70,7 +74,6 @@ type run struct {
 
 	following bool // the files, all of which were counted once
 	sources   []*source
-	book      *book // as it was seen last
 	summary   *Summary
 	progress  *Progress
 }
@@ -98,6 +101,9 @@ func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summ
 	if err != nil && !errors.Is(err, errDryRun) {
 		return r.summary, err
 	}
+	for _, s := range r.sources {
+		s.settle()
+	}
 	if err := r.keepPaused(ctx); err != nil {
 		return r.summary, err
 	}
@@ -106,7 +112,7 @@ func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summ
 	}
 	for _, s := range r.sources {
 		if !s.idle {
-			s.log.Next, s.scanner.first = s.until, time.Time{}
+			s.goesOn()
 		}
 	}
 	if err := r.end(ctx); err != nil {
@@ -185,6 +191,20 @@ func (s *source) close() {
 	}
 	s.forget()
 	s.file.close()
+}
+
+// settle notes that what was claimed of the file stays so.
+func (s *source) settle() {
+	if s.scanner != nil {
+		s.scanner.settle()
+	}
+	s.head.see(s.file)
+}
+
+// goesOn notes that all was counted that is to be counted now.
+func (s *source) goesOn() {
+	s.log.Next = s.until
+	s.scanner.beginnings, s.scanner.places = nil, []int64{s.until}
 }
 
 // forget lets go what was found out about the file.

@@ -3,6 +3,7 @@ package imports
 import (
 	"bytes"
 	"errors"
+	"hash"
 	"io"
 
 	"footfall/intake/logs"
@@ -18,6 +19,9 @@ type lines struct {
 	buffer     []byte
 	start, end int   // of what is in the buffer and was not returned
 	long       int64 // bytes of a line that is too long, which are not in the buffer any more
+
+	sum    hash.Hash // of all bytes that were read of lines; nil: nobody asks
+	summed [32]byte  // before the line that is too long
 
 	at     int64 // where the line that was returned last begins
 	place  int64 // where the next one does
@@ -36,7 +40,7 @@ func (l *lines) next() ([]byte, bool) {
 			return l.take(searched + i), true
 		}
 		if searched = l.end - l.start; searched > logs.LongestLine {
-			l.long += int64(searched)
+			l.passLong()
 			l.start, l.end, searched = 0, 0, 0
 		}
 		if !l.fill() {
@@ -45,9 +49,31 @@ func (l *lines) next() ([]byte, bool) {
 	}
 }
 
+// passLong passes what is in the buffer of a line that is too long.
+func (l *lines) passLong() {
+	if l.sum != nil {
+		if l.long == 0 {
+			l.summed = [32]byte(l.sum.Sum(nil))
+		}
+		l.sum.Write(l.buffer[l.start:l.end])
+	}
+	l.long += int64(l.end - l.start)
+}
+
+// hash is the sum of the bytes of the lines that were returned.
+func (l *lines) hash() [32]byte {
+	if l.long > 0 {
+		return l.summed
+	}
+	return [32]byte(l.sum.Sum(nil))
+}
+
 // take returns a line of so many bytes.
 func (l *lines) take(length int) []byte {
 	line := l.buffer[l.start : l.start+length]
+	if l.sum != nil {
+		l.sum.Write(l.buffer[l.start : l.start+length+1])
+	}
 	l.start += length + 1
 	l.at = l.place
 	l.place += l.long + int64(length) + 1

@@ -43,9 +43,9 @@ BEGIN
     IF 'footfall_app' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_app;
         GRANT SELECT ON schema_files, goose_db_version, apps, keys, shares, notes, day_keys, epochs, pages, page_tallies, counters, offsets, totals,
-            visitors, visits, visit_ids, batches, positions, refused, logs, log_marks, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses, inbox, inbox_turns, inbox_apps TO footfall_app;
+            visitors, visits, visit_ids, batches, positions, refused, logs, log_lines, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses, inbox, inbox_turns, inbox_apps TO footfall_app;
         GRANT INSERT, DELETE ON notes TO footfall_app;
-        GRANT INSERT ON inbox, day_keys, pages, page_tallies, counters, visitors, visits, visit_ids, batches, positions, logs, log_marks, days, open_returns TO footfall_app;
+        GRANT INSERT ON inbox, day_keys, pages, page_tallies, counters, visitors, visits, visit_ids, batches, positions, logs, log_lines, days, open_returns TO footfall_app;
         GRANT UPDATE (used_at)        ON keys           TO footfall_app;
         GRANT UPDATE (day_id, today)  ON page_tallies   TO footfall_app;
         GRANT UPDATE (hot, pv, uv)    ON counters       TO footfall_app;
@@ -53,12 +53,13 @@ BEGIN
         GRANT UPDATE (last_day)       ON visitors       TO footfall_app;
         GRANT UPDATE (abandoned)      ON batches        TO footfall_app;
         GRANT UPDATE (next, used_at)  ON positions      TO footfall_app;
-        GRANT UPDATE (claimed, used_at, named, hash, file, rules, skips) ON logs TO footfall_app;
+        GRANT UPDATE (claimed, lines, used_at, last_hour, hash, file, rules, skips) ON logs TO footfall_app;
+        GRANT UPDATE (hashes)         ON log_lines      TO footfall_app;
         GRANT UPDATE (visitors)       ON open_returns   TO footfall_app;
         GRANT UPDATE (gone_before)    ON visits_kept    TO footfall_app;
         GRANT UPDATE (next, counted, dropped, held) ON inbox_apps TO footfall_app;
         GRANT USAGE ON SEQUENCE inbox_numbers TO footfall_app;
-        GRANT EXECUTE ON FUNCTION empty_batches(), forget_calls(integer, integer), refuse_messages(integer, text, text, bigint[], text[], text[]), forget_refused(integer), forget_visit_ids(integer, integer), forget_day_keys(integer), make_visits_day(integer), announce_visits_days(), drop_visits_day(integer), close_day(integer),
+        GRANT EXECUTE ON FUNCTION empty_batches(), forget_calls(integer, integer), refuse_messages(integer, text, text, bigint[], text[], text[]), forget_refused(integer), forget_visit_ids(integer, integer), forget_day_keys(integer), forget_log_lines(), make_visits_day(integer), announce_visits_days(), drop_visits_day(integer), close_day(integer),
             pack_returns(bigint, integer), make_tops(integer, integer), keep_visits_from(integer, integer),
             delete_unkept_visits(integer, integer, bigint, integer),
             forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer), pause_retention(integer, bigint, integer), read_anew(), turn_inbox(), empty_inbox(integer), move_held_in_inbox(real),
