@@ -50,10 +50,9 @@ func (r *run) claim(ctx context.Context, b *counter.LogBook) error {
 }
 
 // refuse says why nothing of a file is counted, now or ever.
-func (r *run) refuse(s *source, format string, args ...any) error {
+func (r *run) refuse(s *source, format string, args ...any) {
 	s.hopeless = true
 	r.summary.problem(s.file.name, format, args...)
-	return nil
 }
 
 // look reads a file once, finds out which log it is, and claims what is new in it.
@@ -96,29 +95,32 @@ func (r *run) take(ctx context.Context, k *book, s *source) error {
 		is = &counter.Log{Rules: r.Rules.String()}
 	}
 	if other := r.ours(is.ID); other != nil && other != s {
-		s.hopeless = true
 		if s.scanner.place > is.Claimed {
-			r.summary.problem(s.file.name, "it is the same log as %s, and goes on behind it: import it again, by itself", other.file.name)
+			r.refuse(s, "it is the same log as %s, and goes on behind it: import it again, by itself", other.file.name)
 		} else {
+			s.hopeless = true
 			r.summary.note(s.file.name, "it is the same log as %s, and is read once", other.file.name)
 		}
 		return nil
 	}
 	if is.Rules != r.Rules.String() {
-		return r.refuse(s, "it was imported %s: nothing more of it counts by other rules", rulesInWords(is.Rules))
+		r.refuse(s, "it was imported %s: nothing more of it counts by other rules", rulesInWords(is.Rules))
+		return nil
 	}
 	s.log = *is
 	if s.scanner.place < is.Next {
 		r.summary.note(s.file.name, "of the log that it begins as, %d bytes were read, and it has %d: nothing in it is new", is.Next, s.scanner.place)
 		return nil
 	}
-	if s.scanner.place <= is.Claimed {
-		// It goes on where it was claimed, and not counted.
-	} else if skips, why, err := r.repeated(ctx, k, s, overlaps); err != nil {
-		return err
-	} else if why != "" {
-		return r.refuse(s, "%s", why)
-	} else {
+	if s.scanner.place > is.Claimed {
+		skips, why, err := r.repeated(ctx, s, overlaps)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			r.refuse(s, "%s", why)
+			return nil
+		}
 		s.log.Skips = append(slices.Clip(s.log.Skips), skips...)
 		s.log.Claimed, s.log.Lines, s.log.Hash = s.scanner.place, s.scanner.number, s.scanner.hash()
 	}

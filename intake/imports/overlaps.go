@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"footfall/counter"
@@ -63,6 +64,10 @@ type numbered struct {
 }
 
 type alignment struct{ log, shift int64 }
+
+func (a alignment) compare(b alignment) int {
+	return cmp.Or(cmp.Compare(a.log, b.log), cmp.Compare(a.shift, b.shift))
+}
 
 // overlapsOf finds the overlaps of what is not claimed of a file with the logs of the book.
 func (k *book) overlapsOf(ctx context.Context, s *scanner) ([]overlap, error) {
@@ -178,9 +183,12 @@ func (m *matcher) compare(l *counter.LogLines, line, own int64) {
 // a stretch was a burst. It returns them in the order of the file.
 func (m *matcher) extended(ctx context.Context) ([]overlap, error) {
 	var all []overlap
-	own := track{book: m.book, log: m.own}
-	for a, found := range m.found {
-		theirs := track{book: m.book, log: a.log}
+	own, theirs := &track{book: m.book, log: m.own}, &track{}
+	for _, a := range slices.SortedFunc(maps.Keys(m.found), alignment.compare) {
+		if theirs.log != a.log {
+			theirs = &track{book: m.book, log: a.log}
+		}
+		found := m.found[a]
 		equal := func(line int64, back bool) (bool, error) {
 			their, ok, err := theirs.at(ctx, line-a.shift, back)
 			if !ok || err != nil {
@@ -269,8 +277,11 @@ func (k *book) longerLog(s *scanner, overlaps []overlap) (found *counter.Log) {
 
 // repeated returns the lines of a source that other logs have claimed. Where it cannot tell which
 // these are, it says why.
-func (r *run) repeated(ctx context.Context, k *book, s *source, overlaps []overlap) (skips []counter.Stretch, why string, err error) {
+func (r *run) repeated(ctx context.Context, s *source, overlaps []overlap) (skips []counter.Stretch, why string, err error) {
 	evident, err := r.evident(ctx, s, overlaps)
+	if ctx.Err() != nil {
+		return nil, "", ctx.Err()
+	}
 	if err != nil {
 		return nil, s.file.readProblem(err), nil
 	}
@@ -303,7 +314,7 @@ func (r *run) evident(ctx context.Context, s *source, overlaps []overlap) ([]boo
 	addresses := make([]map[string]bool, len(overlaps))
 	f, start := s.scanner, int64(-1)
 	for i, o := range overlaps {
-		if o.from >= f.base && !several(f.hashes[o.from-f.base:o.to-f.base], enough) {
+		if o.to-o.from < int64(enough) || o.from >= f.base && !several(f.hashes[o.from-f.base:o.to-f.base], enough) {
 			continue
 		}
 		addresses[i] = map[string]bool{}

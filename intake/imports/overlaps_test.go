@@ -26,7 +26,7 @@ import (
 
 // lineAt is a line that counts.
 func lineAt(address, path string, second int) string {
-	return fmt.Sprintf("%s - - [%s] \"GET %s HTTP/1.1\" 200 512 \"-\" \"%s\"\n", address, firstTime.Add(time.Duration(second)*time.Second).Format("02/Jan/2006:15:04:05 -0700"), path, browser)
+	return fmt.Sprintf("%s - - [%s] \"GET %s HTTP/1.1\" 200 512 \"-\" %q\n", address, firstTime.Add(time.Duration(second)*time.Second).Format("02/Jan/2006:15:04:05 -0700"), path, browser)
 }
 
 // serverLog is what a server writes from one second to before another: a line every few seconds,
@@ -51,7 +51,8 @@ func pathsOf(lines ...[]string) map[string]int {
 	for _, line := range slices.Concat(lines...) {
 		if strings.Contains(line, `" 200 `) && !strings.Contains(line, "Googlebot") {
 			_, rest, _ := strings.Cut(line, "GET ")
-			paths[rest[:strings.Index(rest, " ")]]++
+			path, _, _ := strings.Cut(rest, " ")
+			paths[path]++
 		}
 	}
 	return paths
@@ -202,6 +203,21 @@ func TestFilesAndPipe(t *testing.T) {
 	})
 }
 
+// Two files of a log in one import are read once; where the second has more, that is told.
+func TestOneLogInTwoFiles(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	lines := serverLog(1, 0, 900)
+	short, long := d.file("short", textOf(lines[:100])), d.file("long", textOf(lines))
+	s := d.imported(short, long)
+	require.EqualValues(t, 100, s.Counted)
+	require.Len(t, s.Problems, 1)
+	require.Contains(t, s.Problems[0], "it is the same log as "+short+", and goes on behind it: import it again")
+	took(t, d.imported(long), len(lines)-100, 0)
+	took(t, d.imported(long, short), 0, 0)
+	d.holds("blog", lines)
+}
+
 // model is what should have been counted of the logs of some servers for one app.
 type model struct {
 	*desk
@@ -236,14 +252,15 @@ func newModel(t *testing.T, d *desk, admin *counter.Admin, met *modelMet, seed u
 		own := map[string]bool{} // addresses since the last cut
 		for line := range strings.Lines(text.String()) {
 			before, rest, _ := strings.Cut(line, "GET ")
+			_, rest, _ = strings.Cut(rest, " ")
 			address := strings.Fields(before)[1]
 			if n := len(lines); len(own) >= 3 && !strings.Contains(lines[n-1], "/both") {
 				cuts, own = append(cuts, n), map[string]bool{}
 			}
 			own[address] = true
-			lines = append(lines, fmt.Sprintf("%sGET /%s-%d%s", before, string(rune('a'+server)), len(lines), rest[strings.Index(rest, " "):]))
+			lines = append(lines, fmt.Sprintf("%sGET /s%d-%d %s", before, server, len(lines), rest))
 			if len(lines)%7 == 3 {
-				both := fmt.Sprintf("site-0.example 192.0.2.7 - - [%s] \"GET /both-%d HTTP/1.1\" 200 7 \"-\" \"%s\"\n", firstTime.Format("02/Jan/2006:15:04:05 -0700"), len(lines), browser)
+				both := fmt.Sprintf("site-0.example 192.0.2.7 - - [%s] \"GET /both-%d HTTP/1.1\" 200 7 \"-\" %q\n", firstTime.Format("02/Jan/2006:15:04:05 -0700"), len(lines), browser)
 				lines = append(lines, slices.Repeat([]string{both}, 1+len(lines)%2*(len(lines)%14))...)
 			}
 		}
