@@ -126,7 +126,7 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 // count counts a visit that is admitted, unless it is to be skipped, or was counted before.
 func (c *Counter) count(ctx context.Context, a *app, r *Request, w *subject) (visit.Answer, error) {
 	if w.repeated {
-		return c.answerRepeated(ctx, a, w)
+		return c.answerRepeated(ctx, a, w), nil
 	}
 	if why := c.skips(a, r, *w); why != "" {
 		c.metrics.skipped.WithLabelValues(string(why)).Inc()
@@ -142,17 +142,21 @@ func (c *Counter) count(ctx context.Context, a *app, r *Request, w *subject) (vi
 	if c.overflow && errors.Is(err, record.ErrOverloaded) {
 		return c.later(v)
 	}
-	if errors.Is(err, record.ErrRepeated) {
-		return c.answerRepeated(ctx, a, w)
+	switch {
+	case errors.Is(err, record.ErrRepeated):
+		return c.answerRepeated(ctx, a, w), nil
+	case errors.Is(err, record.ErrNumbersLost):
+		return visit.Answer{NoNumbers: true}, nil
 	}
 	return answer, err
 }
 
-// answerRepeated answers a visit that was counted before with the numbers of now.
-func (c *Counter) answerRepeated(ctx context.Context, a *app, w *subject) (visit.Answer, error) {
+// answerRepeated answers a visit that was counted before with the numbers of now, if these can be
+// read.
+func (c *Counter) answerRepeated(ctx context.Context, a *app, w *subject) visit.Answer {
 	answer, err := c.read(ctx, a, w.target, &w.visitor)
-	answer.Repeated = true
-	return answer, err
+	answer.Repeated, answer.NoNumbers = true, err != nil
+	return answer
 }
 
 // later has a visit counted later, and returns when it is accepted.

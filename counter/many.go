@@ -2,6 +2,7 @@ package counter
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -25,10 +26,13 @@ type Item struct {
 type Counting struct {
 	counter *Counter
 	app     *app
-	calls   string // the source of calls with the caller's key
+	calls   string // the source of calls with the caller's key, or callsOfAnybody
 	counted bool   // only what was counted is to be answered
 	days    toldDays
 }
+
+// callsOfAnybody is the source of calls without a key.
+const callsOfAnybody = "calls"
 
 // MayCount checks that a caller may count many visits at once, and assert their visitors: the app,
 // the key and its scope, and the rate, for which a call is one request.
@@ -46,7 +50,7 @@ func (c *Counter) MayCount(ctx context.Context, r Request) (*Counting, error) {
 	if err := a.checkOrigin(&r); err != nil {
 		return nil, err
 	}
-	counting := &Counting{counter: c, app: a, calls: "calls", counted: r.Counted}
+	counting := &Counting{counter: c, app: a, calls: callsOfAnybody, counted: r.Counted}
 	if key != nil {
 		counting.calls = fmt.Sprintf("calls of key %d", key.id)
 	}
@@ -129,8 +133,13 @@ func (g *Counting) shown(v *record.Visit, answer visit.Answer) visit.Answer {
 	return g.app.shown(v.Target, answer)
 }
 
-// OpenCall returns how far the call of a name has been counted, whose body has this hash.
+// OpenCall returns how far the call of a name has been counted, whose body has this hash. Where
+// callers show no key, the name alone is nobody's: another body with it is another call, so that
+// strangers cannot keep each other's visits from counting.
 func (g *Counting) OpenCall(ctx context.Context, name string, content [32]byte) (*record.Position, error) {
+	if g.calls == callsOfAnybody {
+		name += " " + hex.EncodeToString(content[:])
+	}
 	ctx, cancel := g.counter.db.InTime(ctx)
 	defer cancel()
 	at, same, err := g.counter.recorder.OpenPosition(ctx, db.Position{App: g.app.id, Source: g.calls, Part: name}, content)
@@ -143,6 +152,18 @@ func (g *Counting) OpenCall(ctx context.Context, name string, content [32]byte) 
 		return nil, visit.Errorf(visit.Mismatch, "Idempotency-Key", "another body was sent with it: give each body a key of its own")
 	}
 	return &at, nil
+}
+
+// Uncounted has a 1 for each item of a call before its position that was not counted, and a 0 for
+// each that was.
+func (g *Counting) Uncounted(ctx context.Context, p *record.Position) (string, error) {
+	ctx, cancel := g.counter.db.InTime(ctx)
+	defer cancel()
+	uncounted, err := g.counter.recorder.Uncounted(ctx, p)
+	if err != nil {
+		return "", unanswered(err)
+	}
+	return uncounted, nil
 }
 
 // Numbers returns the present numbers of visits, as Counts does.

@@ -169,10 +169,6 @@ func TestPositionMovesWithWhatIsCounted(t *testing.T) {
 		require.ErrorIs(t, got.Err, record.ErrMoved)
 	}
 	require.EqualValues(t, 50, second.Next)
-	_, err = g.OpenCall(t.Context(), "one", [32]byte{2})
-	var told *visit.Error
-	require.ErrorAs(t, err, &told)
-	require.Equal(t, visit.Mismatch, told.Kind)
 	var hot int
 	require.NoError(t, in.tables(t).QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(&hot))
 	require.Equal(t, 50, hot)
@@ -331,7 +327,7 @@ func TestCallsAreForgotten(t *testing.T) {
 		_, err := g.OpenCall(t.Context(), fmt.Sprint(i), [32]byte{1})
 		require.NoError(t, err)
 	}
-	in.exec(t, `UPDATE positions SET used_at = now() - interval '7 days 1 minute' WHERE part IN ('0', '1')`)
+	in.exec(t, `UPDATE positions SET used_at = now() - interval '7 days 1 minute' WHERE part LIKE '0 %' OR part LIKE '1 %'`)
 	_, err := g.OpenCall(t.Context(), "1", [32]byte{1}) // sent again
 	require.NoError(t, err)
 	in.exec(t, `INSERT INTO positions (app_id, source, part, used_at) VALUES (1, 'log', 'x', '2000-01-01')`)
@@ -342,7 +338,7 @@ func TestCallsAreForgotten(t *testing.T) {
 	}
 	_, err = g.OpenCall(t.Context(), "0", [32]byte{2}) // another call now
 	require.NoError(t, err)
-	in.exec(t, `UPDATE positions SET used_at = now() - interval '3 days 1 minute' WHERE part = '2'`)
+	in.exec(t, `UPDATE positions SET used_at = now() - interval '3 days 1 minute' WHERE part LIKE '2 %'`)
 	plain.startOn(t, in.url, counter.Options{Options: record.Options{RememberIDs: 3}})
 	require.Eventually(t, func() bool {
 		var calls int

@@ -246,6 +246,8 @@ func (s *storm) visit(client int, q counter.Request, r *rand.Rand) (visit.Answer
 	case err == nil && a.Repeated:
 		s.repeated++
 		assert.NotEmpty(s, q.ID)
+	case err == nil && a.NoNumbers: // it is counted, and nothing more is known of it
+		s.lost[site]++
 	case err == nil && a.Later && q.ID != "": // it is not counted if another with the id is
 		s.lost[site]++
 	case err == nil && a.Later:

@@ -515,14 +515,14 @@ type PositionRow struct {
 	AppID int32
 	// Where they come from. Of calls of POST /visits that may be repeated: "calls of key 7", by keys.id, or "calls" where no key was shown. Of imports: "logs". Of a queue, its kind, its cluster and its name, with what tells it from one that had this name before.
 	Source string
-	// Which part of the source it is; of a call, its Idempotency-Key; of a log, its logs.id; of a Kafka topic, the partition.
+	// Which part of the source it is; of a call, its Idempotency-Key, with content behind it where no key was shown; of a log, its logs.id; of a Kafka topic, the partition.
 	Part string
-	// Up to here all is counted; of a call, how many of its items; of a log, how many of its bytes; of a queue, the offset or sequence of the message that comes next.
+	// Up to here all is counted that could be; of a call, how many of its items; of a log, how many of its bytes; of a queue, the offset or sequence of the message that comes next.
 	Next int64
 	// The SHA-256 of a call's body; null where the source is none of calls.
 	Content []byte
-	// Of a call, the first day, like 20190629, of which the app took visits when it first came: what it has of earlier days was refused.
-	FromDay int32
+	// Of a call, a bit for each item before next: 1 where it was not counted, since something was wrong with it, or it was skipped; null where the source is none of calls.
+	Uncounted pgtype.Bits
 	// When somebody last began to read from here.
 	UsedAt time.Time
 }

@@ -28,6 +28,8 @@ type Move struct {
 	From, To int64
 	Visits   int64     // how many of the batch that is
 	Refused  []Refusal // messages that it passes
+	// Uncounted has a 0 or a 1 for each item of a call between From and To: 1 where it is not counted.
+	Uncounted []byte
 }
 
 // Refusal is a message of a queue that cannot be counted.
@@ -42,7 +44,7 @@ func (m *Move) queue(q *pgx.Batch) {
 		q.Queue(InboxMove, m.Turn, m.App, m.From, m.To, m.Visits, int64(0))
 		return
 	}
-	q.Queue(PositionMove, m.App, m.Source, m.Part, m.From, m.To)
+	q.Queue(PositionMove, m.App, m.Source, m.Part, m.From, m.To, string(m.Uncounted))
 	if len(m.Refused) > 0 {
 		r := m.refused()
 		q.Queue(MessagesRefuse, r.AppID, r.Source, r.Part, r.Positions, r.Reasons, r.Beginnings)
@@ -58,9 +60,8 @@ func (m *Move) refused() MessagesRefuseParams {
 	return r
 }
 
-// OpenPosition returns where a position stands, the content that it was first opened with, and the
-// first day of which the app took visits then. If it was not there, it is made, at 0 and with this
-// content.
+// OpenPosition returns where the position of a call stands, and the content that it was first opened
+// with. If it was not there, it is made, at 0 and with this content.
 func (d *DB) OpenPosition(ctx context.Context, p Position, content []byte) (row PositionOpenRow, err error) {
 	row, err = New(d.writers).PositionOpen(ctx, PositionOpenParams{AppID: p.App, Source: p.Source, Part: p.Part, Content: content})
 	switch {
@@ -70,6 +71,16 @@ func (d *DB) OpenPosition(ctx context.Context, p Position, content []byte) (row 
 		err = fmt.Errorf("open a position: %w", err)
 	}
 	return row, err
+}
+
+// Uncounted tells which items of a call before its position were not counted, as Move.Uncounted
+// does.
+func (d *DB) Uncounted(ctx context.Context, p Position) (string, error) {
+	uncounted, err := New(d.writers).PositionUncounted(ctx, PositionUncountedParams{AppID: p.App, Source: p.Source, Part: p.Part})
+	if err != nil {
+		return "", fmt.Errorf("read what of a call was not counted: %w", err)
+	}
+	return uncounted, nil
 }
 
 // PositionNext returns where a position stands; -1 if it is not there any more.

@@ -77,19 +77,21 @@ func (q *Queries) PositionGet(ctx context.Context, arg PositionGetParams) (int64
 }
 
 const PositionMove = `-- name: PositionMove :exec
-SELECT move_position($1, $2, $3, $4, $5)
+SELECT move_position($1, $2, $3, $4, $5, $6)
 `
 
 type PositionMoveParams struct {
-	AppID    int32
-	Source   string
-	Part     string
-	FromNext int64
-	ToNext   int64
+	AppID     int32
+	Source    string
+	Part      string
+	FromNext  int64
+	ToNext    int64
+	Uncounted string
 }
 
-// Moves a position in the transaction of the batch that counts from one place up to another. Fails
-// with SQLSTATE FF004 when it stands elsewhere.
+// Moves a position in the transaction of the batch that counts from one place up to another; of a
+// call, with a 0 or a 1 for each item between them, as PositionUncounted returns them. Fails with
+// SQLSTATE FF004 when it stands elsewhere.
 func (q *Queries) PositionMove(ctx context.Context, arg PositionMoveParams) error {
 	_, err := q.db.Exec(ctx, PositionMove,
 		arg.AppID,
@@ -97,21 +99,18 @@ func (q *Queries) PositionMove(ctx context.Context, arg PositionMoveParams) erro
 		arg.Part,
 		arg.FromNext,
 		arg.ToNext,
+		arg.Uncounted,
 	)
 	return err
 }
 
 const PositionOpen = `-- name: PositionOpen :one
 
-INSERT INTO positions AS p (app_id, source, part, content, from_day)
-VALUES ($1, $2, $3, $4, greatest(
-    first_told_day($1),
-    (SELECT min(k.day_id) FROM day_keys AS k WHERE EXISTS (SELECT FROM apps AS a WHERE a.id = $1 AND a.visitor = 'daily')),
-    0
-))
+INSERT INTO positions AS p (app_id, source, part, content, uncounted)
+VALUES ($1, $2, $3, $4, '')
 ON CONFLICT (app_id, source, part) DO UPDATE
     SET used_at = now()
-RETURNING next, content, from_day
+RETURNING next, content
 `
 
 type PositionOpenParams struct {
@@ -124,13 +123,11 @@ type PositionOpenParams struct {
 type PositionOpenRow struct {
 	Next    int64
 	Content []byte
-	FromDay int32
 }
 
 // Positions: how far sources have been counted.
-// Where a position stands, the content that it was made for, and the first day of which the app
-// took visits then; made at the beginning of its source if it was not there. Whoever moves it at
-// this moment is waited for.
+// Where the position of a call stands, and the content that it was made for; made at the beginning
+// of the call if it was not there. Whoever moves it at this moment is waited for.
 func (q *Queries) PositionOpen(ctx context.Context, arg PositionOpenParams) (PositionOpenRow, error) {
 	row := q.db.QueryRow(ctx, PositionOpen,
 		arg.AppID,
@@ -139,8 +136,31 @@ func (q *Queries) PositionOpen(ctx context.Context, arg PositionOpenParams) (Pos
 		arg.Content,
 	)
 	var i PositionOpenRow
-	err := row.Scan(&i.Next, &i.Content, &i.FromDay)
+	err := row.Scan(&i.Next, &i.Content)
 	return i, err
+}
+
+const PositionUncounted = `-- name: PositionUncounted :one
+SELECT coalesce(uncounted::text, '')::text AS uncounted
+FROM positions
+WHERE app_id = $1
+  AND source = $2
+  AND part = $3
+`
+
+type PositionUncountedParams struct {
+	AppID  int32
+	Source string
+	Part   string
+}
+
+// Which items of a call before its position were not counted: a 1 for each of them, a 0 for each of
+// the others.
+func (q *Queries) PositionUncounted(ctx context.Context, arg PositionUncountedParams) (string, error) {
+	row := q.db.QueryRow(ctx, PositionUncounted, arg.AppID, arg.Source, arg.Part)
+	var uncounted string
+	err := row.Scan(&uncounted)
+	return uncounted, err
 }
 
 const QueuePositionOpen = `-- name: QueuePositionOpen :one

@@ -183,7 +183,10 @@ var rules = []struct{ refusedBy, sql string }{
 	{"positions_app_id_fkey", `INSERT INTO positions (app_id, source, part) VALUES (99, 'calls', 'a')`},
 	{"positions_next_from_zero", `UPDATE positions SET next = -1`},
 	{"positions_content_is_hash", `UPDATE positions SET content = '\x01'`},
-	{"FF004", `SELECT move_position(1, 'calls', 'a', 1, 2)`}, // it is at 0
+	{"positions_uncounted_up_to_next", `UPDATE positions SET uncounted = ''`}, // of no call
+	{"positions_uncounted_up_to_next", `UPDATE positions SET content = sha256('')`},
+	{"positions_uncounted_up_to_next", `UPDATE positions SET content = sha256(''), uncounted = '0'`}, // it is at 0
+	{"FF004", `SELECT move_position(1, 'calls', 'a', 1, 2)`},                                         // it is at 0
 	{"FF004", `SELECT move_position(1, 'calls', 'a', 0, -1)`},
 
 	{"refused_pkey", `INSERT INTO refused (app_id, source, part, position, reason, beginning) VALUES (1, 'kafka', '0', 7, '', '')`},

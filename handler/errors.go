@@ -68,8 +68,11 @@ func (s *service) judge(c echo.Context, err error) (status int, message string) 
 	return status, message
 }
 
-func errorBody(message string) []byte {
-	body, _ := json.Marshal(map[string]string{"error": message}) // cannot fail for strings
+func errorBody(message string) []byte { return memberBody("error", message) }
+
+// memberBody is an object with one text.
+func memberBody(name, text string) []byte {
+	body, _ := json.Marshal(map[string]string{name: text}) // cannot fail for strings
 	return body
 }
 

@@ -104,6 +104,8 @@ func appendResult(out []byte, r *intake.Result) []byte {
 		out = strconv.AppendQuote(append(out, `{"skipped":`...), string(r.Answer.Skipped))
 	case intake.Failed:
 		return append(out, errorBody(r.Fault)...)
+	case intake.Unknown:
+		return append(out, memberBody("unknown", r.Fault)...)
 	case intake.Unreached:
 		return append(out, errorBody(notReached)...)
 	}
@@ -119,6 +121,7 @@ type sums struct {
 	Repeated  int         `json:"repeated"`
 	Skipped   int         `json:"skipped"`
 	Failed    int         `json:"failed"`
+	Unknown   int         `json:"unknown"`   // whether they were counted
 	Unreached int         `json:"unreached"` // at the end of the call
 	Errors    []itemError `json:"errors"`    // the first of those that failed
 }
@@ -143,6 +146,8 @@ func sumsOf(results []intake.Result) []byte {
 			if len(all.Errors) < mostErrors {
 				all.Errors = append(all.Errors, itemError{i, results[i].Fault})
 			}
+		case intake.Unknown:
+			all.Unknown++
 		case intake.Unreached:
 			all.Unreached++
 		}

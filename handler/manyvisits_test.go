@@ -135,7 +135,7 @@ func TestManyVisitsOfAllKinds(t *testing.T) {
 	said.Errors = nil
 	assert.Equal(t, sums{Counted: 2, Skipped: 1, Failed: 8}, said)
 	assert.Equal(t, `{"visits":[]}`, e.visits("app=demo", "[]", inArray...).body)
-	assert.Equal(t, `{"counted":0,"repeated":0,"skipped":0,"failed":0,"unreached":0,"errors":[]}`, e.visits("app=demo&answers=none", "", inLines...).body)
+	assert.Equal(t, `{"counted":0,"repeated":0,"skipped":0,"failed":0,"unknown":0,"unreached":0,"errors":[]}`, e.visits("app=demo&answers=none", "", inLines...).body)
 	many := e.visits("app=demo&answers=none", "["+strings.Repeat("1,", 500)+"1]", inArray...)
 	require.NoError(t, json.Unmarshal([]byte(many.body), &said))
 	assert.Len(t, said.Errors, mostErrors)
@@ -206,7 +206,7 @@ func (e *edge) another(t *testing.T) *edge {
 }
 
 // A call with a key counts once, however often and by however many it is sent at once, to two
-// instances. Another body with the same key is refused; other keys, apps and callers have calls of
+// instances. Another body with the same key is refused to who shows a key of the app; other keys, apps and callers have calls of
 // their own.
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
@@ -261,9 +261,11 @@ func TestIdempotencyKey(t *testing.T) {
 		}
 	}
 	a := other.visits("app=demo&answers=none", body, one...)
-	assert.Equal(t, fmt.Sprintf(`{"counted":0,"repeated":%d,"skipped":1,"failed":0,"unreached":0,"errors":[]}`, visits-1), a.body)
+	assert.Equal(t, fmt.Sprintf(`{"counted":0,"repeated":%d,"skipped":1,"failed":0,"unknown":0,"unreached":0,"errors":[]}`, visits-1), a.body)
 
-	a = other.visits("app=demo", body+" ", one...)
+	ours := append([]string{"Authorization", "Bearer " + e.key("shop", counter.ScopeAssert)}, one...)
+	require.Equal(t, http.StatusOK, e.visits("app=shop", "[]", ours...).status)
+	a = other.visits("app=shop", "[] ", ours...)
 	assert.Equal(t, http.StatusUnprocessableEntity, a.status)
 	assert.Contains(t, a.error(t), "another body was sent with it")
 	require.Equal(t, visits-1, e.hotOf())
@@ -347,7 +349,7 @@ func TestManyVisitsFailInTheMiddle(t *testing.T) {
 			assert.Equal(t, "not counted: send again", one.Error)
 		}
 	}
-	assert.JSONEq(t, `{"counted":0,"repeated":3,"skipped":0,"failed":1,"unreached":2,"errors":[{"item":3,"error":"internal error"}]}`,
+	assert.JSONEq(t, `{"counted":0,"repeated":3,"skipped":0,"failed":1,"unknown":0,"unreached":2,"errors":[{"item":3,"error":"internal error"}]}`,
 		e.visits("app=demo&answers=none", body, one...).body)
 	for i, got := range manyResults(t, e.visits("app=demo", body, inArray...)) {
 		assert.Equal(t, i == 3, got.Counted == nil, "without a key the others count, visit %d", i)

@@ -81,6 +81,9 @@ func write(c echo.Context, a visit.Answer) error {
 
 // appendAnswer appends what encoding/json would write, in a tenth of the time.
 func appendAnswer(out []byte, a visit.Answer) []byte {
+	if a.NoNumbers {
+		return append(out, `{"numbers":"unknown"}`...)
+	}
 	out = append(out, '{')
 	if a.Later {
 		if out = append(out, `"later":true`...); !a.Known {

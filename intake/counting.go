@@ -35,7 +35,7 @@ func (c *counting) count(ctx context.Context) error {
 		var err error
 		switch {
 		case c.position != nil && int64(c.at) < c.position.Next:
-			err = c.repeat(ctx, int(min(c.position.Next, int64(len(c.results)))))
+			err = c.repeat(ctx)
 		case c.counted && time.Now().After(c.until):
 			err = record.ErrNotReached
 		default:
@@ -90,98 +90,139 @@ func (t *taken) add(v record.Visit, place int) {
 	t.visits, t.places = append(t.visits, v), append(t.places, place)
 }
 
-// take reads items from at on, until it has so many visits to count, or comes to end; behind is the
-// first item that it has not read. Those that are not to be counted get their results, but for
-// earlier ones, which cannot be counted any more, and were.
-func (c *counting) take(ctx context.Context, visits, end int) (t, earlier taken, behind int, err error) {
-	var gone taken // of days that are kept no longer
-	t = taken{make([]record.Visit, 0, min(visits, end-c.at)), make([]int, 0, min(visits, end-c.at))}
-	for behind = c.at; behind < end && len(t.visits) < visits; behind++ {
-		i := behind
-		if wrong := c.items.wrong[i]; wrong != "" {
-			c.results[i] = Result{Outcome: Failed, Fault: wrong}
-			continue
-		}
-		v, skipped, err := c.Visit(ctx, c.items.list[i])
-		told, ok := errors.AsType[*visit.Error](err)
+// read reads an item. Unless it is to be counted, it gets its result; the visit is there all the
+// same where only its day is kept no longer. An error concerns more than the item.
+func (c *counting) read(ctx context.Context, i int) (v record.Visit, counts bool, err error) {
+	if wrong := c.items.wrong[i]; wrong != "" {
+		c.results[i] = Result{Outcome: Failed, Fault: wrong}
+		return v, false, nil
+	}
+	v, skipped, err := c.Visit(ctx, c.items.list[i])
+	verr, ok := errors.AsType[*visit.Error](err)
+	switch {
+	case err == nil && skipped == "":
+		return v, true, nil
+	case err == nil:
+		c.results[i] = Result{Outcome: Skipped, Answer: visit.Answer{Skipped: skipped}}
+	case ok && verr.Kind != visit.Unavailable:
+		c.results[i] = Result{Outcome: Failed, Fault: verr.Message}
+	default:
+		return v, false, err
+	}
+	return v, false, nil
+}
+
+// take reads items from at on, until it has so many visits to count; behind is the first item that
+// it has not read. earlier are those that do not count any more, and were counted with their ids.
+func (c *counting) take(ctx context.Context, visits int) (t, earlier taken, behind int, err error) {
+	var refused taken
+	most := min(visits, len(c.results)-c.at)
+	t = taken{make([]record.Visit, 0, most), make([]int, 0, most)}
+	for behind = c.at; behind < len(c.results) && len(t.visits) < visits; behind++ {
+		v, counts, err := c.read(ctx, behind)
 		switch {
-		case err == nil && skipped == "":
-			t.add(v, i)
-		case err == nil:
-			c.results[i] = Result{Outcome: Skipped, Answer: visit.Answer{Skipped: skipped}}
-		case ok && told.Kind != visit.Unavailable:
-			c.results[i] = Result{Outcome: Failed, Fault: told.Message}
-			if v.Target.Page != "" {
-				gone.add(v, i)
-			}
-		default:
+		case err != nil:
 			return t, earlier, behind, err
+		case counts:
+			t.add(v, behind)
+		case v.Target.Page != "":
+			refused.add(v, behind)
 		}
 	}
-	earlier, err = c.earlier(ctx, gone)
+	earlier, err = c.earlier(ctx, refused)
 	return t, earlier, behind, err
 }
 
-// earlier are those of visits whose days are kept no longer that were counted when they were: with
-// their ids, or since the position has passed by them.
-func (c *counting) earlier(ctx context.Context, gone taken) (t taken, err error) {
-	if len(gone.visits) == 0 {
+// earlier are those of some visits that were counted before with their ids. Where that cannot be
+// found out, the others stay Unreached, too.
+func (c *counting) earlier(ctx context.Context, of taken) (t taken, err error) {
+	if len(of.visits) == 0 {
 		return t, nil
 	}
-	known, err := c.Known(ctx, gone.visits)
-	for k, v := range gone.visits {
-		if i := gone.places[k]; known[k] || c.position != nil && int64(i) < c.position.Next && v.Day >= c.position.FromDay {
+	known, err := c.Known(ctx, of.visits)
+	for k, v := range of.visits {
+		switch i := of.places[k]; {
+		case err != nil:
+			c.results[i] = Result{}
+		case known[k]:
 			t.add(v, i)
 		}
 	}
 	return t, err
 }
 
-// repeat answers items before end that were counted before.
-func (c *counting) repeat(ctx context.Context, end int) error {
-	t, earlier, behind, err := c.take(ctx, numbersAtOnce, end)
+// repeat answers items that the position has passed: what was counted then is repeated, whatever
+// has become of the settings, the days and the sites of the app since, and what was not counted
+// then is not counted now.
+func (c *counting) repeat(ctx context.Context) error {
+	uncounted, err := c.Uncounted(ctx, c.position)
 	if err != nil {
 		return err
 	}
+	if len(uncounted) <= c.at {
+		return visit.Errorf(visit.Unavailable, "", "this call was forgotten meanwhile; try again")
+	}
+	var t, refused taken
+	for end := min(c.at+numbersAtOnce, len(uncounted), len(c.results)); c.at < end && err == nil; c.at++ {
+		var v record.Visit
+		var counts bool
+		if v, counts, err = c.read(ctx, c.at); err != nil {
+			break
+		}
+		if uncounted[c.at] == '0' {
+			t.add(v, c.at)
+			continue
+		}
+		if counts {
+			c.results[c.at] = Result{Outcome: Failed, Fault: "it was not counted when this call came before, and would be now: send it in another call"}
+		}
+		if v.Target.Page != "" {
+			refused.add(v, c.at)
+		}
+	}
+	earlier, failed := c.earlier(ctx, refused)
 	for k, v := range earlier.visits {
 		t.add(v, earlier.places[k])
 	}
-	if err := c.readNumbers(ctx, t); err != nil {
-		return err
-	}
-	c.at = behind
-	return nil
+	c.answerNow(ctx, t)
+	return errors.Join(err, failed)
 }
 
-// readNumbers gives results to visits that are counted, with numbers that are to be read.
-func (c *counting) readNumbers(ctx context.Context, t taken) error {
-	answers := make([]visit.Answer, len(t.visits))
-	if c.numbers && len(t.visits) > 0 {
-		var err error
-		if answers, err = c.Numbers(ctx, t.visits); err != nil {
-			return err
-		}
-	}
+// answerNow answers visits that were counted before, with the numbers of now as far as these can be
+// read.
+func (c *counting) answerNow(ctx context.Context, t taken) {
+	var ask taken
 	for k, i := range t.places {
 		c.counted = true
-		c.results[i] = Result{Outcome: Repeated, Answer: answers[k]}
+		c.results[i] = Result{Outcome: Repeated, Answer: visit.Answer{NoNumbers: c.numbers}}
+		if v := t.visits[k]; c.numbers && v.Target.Page != "" {
+			ask.add(v, i)
+		}
 	}
-	return nil
+	if len(ask.visits) == 0 {
+		return
+	}
+	if answers, err := c.Numbers(ctx, ask.visits); err == nil {
+		for k, i := range ask.places {
+			c.results[i].Answer = answers[k]
+		}
+	}
 }
 
 // chunk counts the next items.
 func (c *counting) chunk(ctx context.Context) error {
-	t, earlier, behind, err := c.take(ctx, c.share(), len(c.results)) // earlier: with numbers that are to be read
+	t, earlier, behind, err := c.take(ctx, c.share())
 	if err != nil {
 		return err
 	}
+	defer func() { c.answerNow(ctx, earlier) }()
 	if len(t.visits) == 0 {
-		c.answerNow(ctx, earlier)
 		c.at = behind
 		return nil
 	}
 	chunk := record.Chunk{Visits: t.visits}
 	if c.position != nil {
+		c.at = int(c.position.Next) // as far as it is certain what became of the items
 		for _, i := range t.places {
 			chunk.Steps = append(chunk.Steps, record.Step{Position: c.position, Next: int64(i) + 1})
 		}
@@ -190,13 +231,11 @@ func (c *counting) chunk(ctx context.Context) error {
 	for k, got := range results {
 		i := t.places[k]
 		if errors.Is(got.Err, record.ErrMoved) {
-			c.answerNow(ctx, earlier)
-			c.at = i // what another caller has counted is repeated, and the rest counted from there
-			return nil
+			return nil // what another caller has counted is repeated, and the rest counted from there
 		}
-		if errors.Is(got.Err, record.ErrNumbersLost) || errors.Is(got.Err, record.ErrRepeated) {
-			c.counted = true
+		if errors.Is(got.Err, record.ErrRepeated) {
 			earlier.add(t.visits[k], i)
+			c.at = i + 1
 			continue
 		}
 		if gone, ok := errors.AsType[*visit.Error](got.Err); ok && gone.Kind == visit.Invalid { // its day has just been let go
@@ -204,15 +243,15 @@ func (c *counting) chunk(ctx context.Context) error {
 			if c.position == nil {
 				continue
 			}
-			c.answerNow(ctx, earlier)
-			c.at = i + 1 // the chunk has ended there: a position does not pass by what was not counted
+			c.at = i + 1 // the chunk has ended there: what a position passes is counted in the next one
 			return nil
 		}
-		if failed := c.result(i, got); err == nil {
+		if failed := c.result(i, got); failed != nil && err == nil {
 			err = failed
+		} else if failed == nil {
+			c.at = i + 1
 		}
 	}
-	c.answerNow(ctx, earlier)
 	c.at = behind
 	return err
 }
@@ -230,29 +269,25 @@ func shareOf(left, best int) int {
 // result gives an item the result of its visit. It returns the error for which those behind it are
 // not counted.
 func (c *counting) result(i int, got record.Result) error {
-	told, ok := errors.AsType[*visit.Error](got.Err)
+	verr, ok := errors.AsType[*visit.Error](got.Err)
 	switch {
 	case got.Err == nil:
 		c.counted = true
 		c.results[i] = Result{Outcome: Counted, Answer: got.Answer}
 		return nil
-	case !ok: // of a visit that the tables do not accept; if that ends the call, the next one says so
+	case errors.Is(got.Err, record.ErrNumbersLost):
+		c.counted = true
+		c.results[i] = Result{Outcome: Counted, Answer: visit.Answer{NoNumbers: true}}
+		return nil
+	case !ok: // of a visit that the tables do not accept
 		c.results[i] = Result{Outcome: Failed, Fault: "internal error"}
 		c.internal = errors.Join(c.internal, got.Err)
+		if c.position != nil {
+			return record.ErrNotReached // a position does not pass it
+		}
 		return nil
-	case told.Kind == visit.Lost:
-		c.results[i] = Result{Outcome: Failed, Fault: "it is not known whether it was counted: " + c.again()}
+	case verr.Kind == visit.Lost:
+		c.results[i] = Result{Outcome: Unknown, Fault: "it is not known whether it was counted: " + c.again()}
 	}
 	return got.Err
-}
-
-// answerNow answers visits that were counted before, or whose numbers were lost, with the numbers
-// of now. Where these cannot be read, it is told that they were counted.
-func (c *counting) answerNow(ctx context.Context, t taken) {
-	if err := c.readNumbers(ctx, t); err == nil {
-		return
-	}
-	for _, i := range t.places {
-		c.results[i] = Result{Outcome: Failed, Fault: record.ErrNumbersLost.Message}
-	}
 }

@@ -46,20 +46,21 @@ type Call struct {
 // Outcome is what became of one visit of a call.
 type Outcome int
 
-// The outcomes. Everything but Counted counted nothing now.
+// The outcomes. Everything but Counted, and perhaps Unknown, counted nothing now.
 const (
 	Unreached Outcome = iota // not counted: to be sent again
 	Counted
-	Repeated // counted before; or now, but with numbers that were lost. The numbers are those of now
-	Skipped  // on purpose
-	Failed
+	Repeated // counted before: the numbers are those of now
+	Skipped  // not counted, on purpose
+	Failed   // not counted: something is wrong with it
+	Unknown  // nobody knows whether it was counted
 )
 
 // Result is what a visit of a call is answered.
 type Result struct {
 	Outcome Outcome
 	Answer  visit.Answer // of what was counted; Answer.Skipped says why nothing was
-	Fault   string       // a sentence, of what has failed
+	Fault   string       // a sentence, of what has failed or is not known
 }
 
 // Count counts the visits of a call, and returns a result for each. An error means that none was

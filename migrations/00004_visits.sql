@@ -90,27 +90,30 @@ COMMENT ON COLUMN batches.abandoned      IS 'The batch never committed, and no l
 -- How far the sources of visits have been counted that can be read again. A batch moves the
 -- position of what it counts in its own transaction, so that both come true or neither.
 CREATE TABLE positions (
-    app_id   integer     NOT NULL REFERENCES apps,
-    source   text        NOT NULL,
-    part     text        NOT NULL,
-    next     bigint      NOT NULL DEFAULT 0,
-    content  bytea,
-    from_day integer     NOT NULL DEFAULT 0,
-    used_at  timestamptz NOT NULL DEFAULT now(),
+    app_id    integer     NOT NULL REFERENCES apps,
+    source    text        NOT NULL,
+    part      text        NOT NULL,
+    next      bigint      NOT NULL DEFAULT 0,
+    content   bytea,
+    uncounted bit varying,
+    used_at   timestamptz NOT NULL DEFAULT now(),
 
     PRIMARY KEY (app_id, source, part),
-    CONSTRAINT positions_next_from_zero  CHECK (next >= 0),
-    CONSTRAINT positions_content_is_hash CHECK (octet_length(content) = 32)
+    CONSTRAINT positions_next_from_zero       CHECK (next >= 0),
+    CONSTRAINT positions_content_is_hash      CHECK (octet_length(content) = 32),
+    CONSTRAINT positions_uncounted_up_to_next CHECK (
+        CASE WHEN content IS NULL THEN uncounted IS NULL ELSE uncounted IS NOT NULL AND length(uncounted) = next END
+    )
 );
 
-COMMENT ON TABLE  positions          IS 'How far visits of each source have been counted.';
-COMMENT ON COLUMN positions.app_id   IS 'The app that they count for.';
-COMMENT ON COLUMN positions.source   IS 'Where they come from. Of calls of POST /visits that may be repeated: "calls of key 7", by keys.id, or "calls" where no key was shown. Of imports: "logs". Of a queue, its kind, its cluster and its name, with what tells it from one that had this name before.';
-COMMENT ON COLUMN positions.part     IS 'Which part of the source it is; of a call, its Idempotency-Key; of a log, its logs.id; of a Kafka topic, the partition.';
-COMMENT ON COLUMN positions.next     IS 'Up to here all is counted; of a call, how many of its items; of a log, how many of its bytes; of a queue, the offset or sequence of the message that comes next.';
-COMMENT ON COLUMN positions.content  IS 'The SHA-256 of a call''s body; null where the source is none of calls.';
-COMMENT ON COLUMN positions.from_day IS 'Of a call, the first day, like 20190629, of which the app took visits when it first came: what it has of earlier days was refused.';
-COMMENT ON COLUMN positions.used_at  IS 'When somebody last began to read from here.';
+COMMENT ON TABLE  positions           IS 'How far visits of each source have been counted.';
+COMMENT ON COLUMN positions.app_id    IS 'The app that they count for.';
+COMMENT ON COLUMN positions.source    IS 'Where they come from. Of calls of POST /visits that may be repeated: "calls of key 7", by keys.id, or "calls" where no key was shown. Of imports: "logs". Of a queue, its kind, its cluster and its name, with what tells it from one that had this name before.';
+COMMENT ON COLUMN positions.part      IS 'Which part of the source it is; of a call, its Idempotency-Key, with content behind it where no key was shown; of a log, its logs.id; of a Kafka topic, the partition.';
+COMMENT ON COLUMN positions.next      IS 'Up to here all is counted that could be; of a call, how many of its items; of a log, how many of its bytes; of a queue, the offset or sequence of the message that comes next.';
+COMMENT ON COLUMN positions.content   IS 'The SHA-256 of a call''s body; null where the source is none of calls.';
+COMMENT ON COLUMN positions.uncounted IS 'Of a call, a bit for each item before next: 1 where it was not counted, since something was wrong with it, or it was skipped; null where the source is none of calls.';
+COMMENT ON COLUMN positions.used_at   IS 'When somebody last began to read from here.';
 
 -- Calls go by age.
 CREATE INDEX positions_of_calls_by_age ON positions (used_at) WHERE content IS NOT NULL;

@@ -1,18 +1,22 @@
 -- Positions: how far sources have been counted.
 
 -- name: PositionOpen :one
--- Where a position stands, the content that it was made for, and the first day of which the app
--- took visits then; made at the beginning of its source if it was not there. Whoever moves it at
--- this moment is waited for.
-INSERT INTO positions AS p (app_id, source, part, content, from_day)
-VALUES (@app_id, @source, @part, @content, greatest(
-    first_told_day(@app_id),
-    (SELECT min(k.day_id) FROM day_keys AS k WHERE EXISTS (SELECT FROM apps AS a WHERE a.id = @app_id AND a.visitor = 'daily')),
-    0
-))
+-- Where the position of a call stands, and the content that it was made for; made at the beginning
+-- of the call if it was not there. Whoever moves it at this moment is waited for.
+INSERT INTO positions AS p (app_id, source, part, content, uncounted)
+VALUES (@app_id, @source, @part, @content, '')
 ON CONFLICT (app_id, source, part) DO UPDATE
     SET used_at = now()
-RETURNING next, content, from_day;
+RETURNING next, content;
+
+-- name: PositionUncounted :one
+-- Which items of a call before its position were not counted: a 1 for each of them, a 0 for each of
+-- the others.
+SELECT coalesce(uncounted::text, '')::text AS uncounted
+FROM positions
+WHERE app_id = @app_id
+  AND source = @source
+  AND part = @part;
 
 -- name: PositionGet :one
 -- Where a position stands; no row if there is none.
@@ -23,9 +27,10 @@ WHERE app_id = @app_id
   AND part = @part;
 
 -- name: PositionMove :exec
--- Moves a position in the transaction of the batch that counts from one place up to another. Fails
--- with SQLSTATE FF004 when it stands elsewhere.
-SELECT move_position(@app_id, @source, @part, @from_next, @to_next);
+-- Moves a position in the transaction of the batch that counts from one place up to another; of a
+-- call, with a 0 or a 1 for each item between them, as PositionUncounted returns them. Fails with
+-- SQLSTATE FF004 when it stands elsewhere.
+SELECT move_position(@app_id, @source, @part, @from_next, @to_next, @uncounted);
 
 -- name: QueuePositionOpen :one
 -- Where a part of a queue is to be read from, for whoever begins to read it: from the first message

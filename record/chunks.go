@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -49,8 +50,8 @@ type Refusal = db.Refusal
 // Position is a position in a source, and where it stands.
 type Position struct {
 	db.Position
-	Next    int64
-	FromDay int32 // of a call, the first day of which its app took visits when it first came
+	Next   int64
+	OfCall bool // each of its places is an item, and those that are passed and not counted are kept
 }
 
 // Result is the answer to a visit of a chunk, or the error.
@@ -99,7 +100,13 @@ func (r *Recorder) ChunkVisits() int { return r.chunks.size() }
 // another content was sent as the same call before.
 func (r *Recorder) OpenPosition(ctx context.Context, p db.Position, content [32]byte) (at Position, same bool, err error) {
 	row, err := r.chunks.writer.db.OpenPosition(ctx, p, content[:])
-	return Position{p, row.Next, row.FromDay}, err == nil && [32]byte(row.Content) == content, err
+	return Position{p, row.Next, true}, err == nil && [32]byte(row.Content) == content, err
+}
+
+// Uncounted has a 1 for each item of a call before its position that was not counted, and a 0 for
+// each that was.
+func (r *Recorder) Uncounted(ctx context.Context, p *Position) (string, error) {
+	return r.chunks.writer.db.Uncounted(ctx, p.Position)
 }
 
 // chunks writes one chunk at a time.
@@ -246,7 +253,11 @@ func moves(moves []db.Move, sent []entry) []db.Move {
 		}
 		place, there := slices.BinarySearchFunc(moves, step.Position.Position, func(m db.Move, p db.Position) int { return m.Compare(p) })
 		if !there {
-			moves = slices.Insert(moves, place, db.Move{Position: step.Position.Position, From: step.Position.Next})
+			moves = slices.Insert(moves, place, db.Move{Position: step.Position.Position, From: step.Position.Next, To: step.Position.Next})
+		}
+		if step.Position.OfCall {
+			passed := int(step.Next - 1 - moves[place].To)
+			moves[place].Uncounted = append(append(moves[place].Uncounted, bytes.Repeat([]byte("1"), passed)...), '0')
 		}
 		moves[place].To = step.Next
 		moves[place].Visits++

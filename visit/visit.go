@@ -27,7 +27,9 @@ type Answer struct {
 	Repeated bool    `json:"-"` // it was counted before; the numbers are those of now
 	Later    bool    `json:"-"` // it will be counted in a moment
 	Known    bool    `json:"-"` // with Later: there are numbers, without the visit
-	Behind   int64   `json:"-"` // of an answer that counts nothing: visits of the app that are accepted and not counted yet
+	// NoNumbers: the visit was counted, now or before, and nobody knows its numbers.
+	NoNumbers bool  `json:"-"`
+	Behind    int64 `json:"-"` // of an answer that counts nothing: visits of the app that are accepted and not counted yet
 }
 
 // Skipped is the reason for which a visit was not counted on purpose. It is "" for a visit that was
@@ -55,7 +57,7 @@ const (
 	TooLarge                    // the body is larger than may be
 	Mismatch                    // not what was sent under the same name before
 	Unavailable                 // not counted; try again later
-	Lost                        // counted, or perhaps so, with unknown numbers: do not send again
+	Lost                        // not known whether it was counted, or with which numbers: do not send again
 )
 
 // Error is what callers are told. Errorf makes it.

@@ -25,6 +25,7 @@ type Network struct {
 	server  [2]string         // network and address
 	conns   map[net.Conn]bool // those that stand, and whether they have vanished
 	flows   chan struct{}     // closed, unless the network hangs
+	wasCut  bool              // requests to cancel are lost
 	onLocks func()            // called once, when a batch has its locks and is not complete; nil: nobody has asked
 }
 
@@ -70,7 +71,8 @@ func (n *Network) LeadTo(to string) {
 	n.server[0], n.server[1] = pgconn.NetworkAddress(cfg.Host, cfg.Port)
 }
 
-// Cut ends every connection that stands, and both ends are told.
+// Cut ends every connection that stands, and both ends are told. What a driver then sends to cancel
+// what its connection was doing is lost as well.
 func (n *Network) Cut() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -78,6 +80,7 @@ func (n *Network) Cut() {
 		_ = conn.Close()
 	}
 	clear(n.conns)
+	n.wasCut = true
 }
 
 // Freeze lets nothing through until Thaw, as a server does that hangs: connections stand, new ones
@@ -97,6 +100,12 @@ func (n *Network) Thaw() {
 	default:
 		close(n.flows)
 	}
+}
+
+func (n *Network) isCut() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.wasCut
 }
 
 func (n *Network) await() {
@@ -160,6 +169,9 @@ func (n *Network) toServer(server, client net.Conn) {
 		}
 		length := int64(binary.BigEndian.Uint32(message[header-4:])) - 4
 		rest, err := io.ReadAll(io.LimitReader(from, length))
+		if header == 4 && len(rest) >= 4 && binary.BigEndian.Uint32(rest) == cancelRequest && n.isCut() {
+			return
+		}
 		if wrong := n.pass(server, append(message, rest...)); err != nil || wrong != nil {
 			return
 		}
@@ -173,6 +185,9 @@ func (n *Network) toServer(server, client net.Conn) {
 		}
 	}
 }
+
+// cancelRequest begins a connection that only asks to cancel what another one does.
+const cancelRequest = 80877102
 
 // statementsToLocks is how many statements a batch begins with, the last of which takes its locks.
 const statementsToLocks = 3

@@ -52,7 +52,7 @@ BEGIN
         GRANT UPDATE (hot, pv, new_visitors) ON days    TO footfall_app;
         GRANT UPDATE (last_day)       ON visitors       TO footfall_app;
         GRANT UPDATE (abandoned)      ON batches        TO footfall_app;
-        GRANT UPDATE (next, used_at)  ON positions      TO footfall_app;
+        GRANT UPDATE (next, uncounted, used_at) ON positions TO footfall_app;
         GRANT UPDATE (claimed, lines, used_at, last_hour, hash, file, rules, skips) ON logs TO footfall_app;
         GRANT UPDATE (hashes)         ON log_lines      TO footfall_app;
         GRANT UPDATE (visitors)       ON open_returns   TO footfall_app;

@@ -1,13 +1,14 @@
 -- Moves a position, if it stands where the batch that counts from there on takes it to be. Whoever
 -- else reads the same source waits here for that batch, and then does not find the position any
--- more. No position moves back: what is behind it is counted.
-CREATE FUNCTION move_position(app integer, source text, part text, from_next bigint, to_next bigint) RETURNS void
+-- more. No position moves back: what is behind it is counted, or was refused.
+CREATE FUNCTION move_position(app integer, source text, part text, from_next bigint, to_next bigint, uncounted text DEFAULT '') RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 AS $$
 BEGIN
     UPDATE positions AS p
-    SET next = to_next
+    SET next = to_next,
+        uncounted = p.uncounted || move_position.uncounted::bit varying
     WHERE p.app_id = app
       AND p.source = move_position.source
       AND p.part = move_position.part
@@ -20,7 +21,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION move_position(integer, text, text, bigint, bigint) IS 'Moves a position from one place to another. Fails with SQLSTATE FF004 when it stands elsewhere.';
+COMMENT ON FUNCTION move_position(integer, text, text, bigint, bigint, text) IS 'Moves a position from one place to another; of a call, with a bit for each item between them, as positions.uncounted has it. Fails with SQLSTATE FF004 when it stands elsewhere.';
 
 -- Forgets some of the calls that nobody has sent again for so many days, but none of the last one.
 -- One that is under way is passed by.

@@ -1,0 +1,311 @@
+package handler
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/record"
+)
+
+// exec executes a statement on the database of an edge.
+func (e *edge) exec(sql string) {
+	e.t.Helper()
+	_, err := dbtest.Connect(e.t, e.database).Exec(e.t.Context(), "SET search_path = footfall; "+sql)
+	require.NoError(e.t, err)
+}
+
+// far is one more instance on the database of an edge, with a network between them.
+func (e *edge) far(statementTimeout time.Duration) (*edge, *dbtest.Network) {
+	e.t.Helper()
+	network, through := dbtest.NewNetwork(e.t, e.database)
+	d := dbtest.Open(e.t, through, db.Options{StatementTimeout: statementTimeout})
+	counting, err := counter.Open(e.t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return *e.now.Load() }, MaxWait: time.Minute}})
+	require.NoError(e.t, err)
+	e.t.Cleanup(counting.Close)
+	log := slog.New(slog.DiscardHandler)
+	return &edge{t: e.t, database: e.database, public: listen(e.t, publicHandler(counting, Options{}), log)}, network
+}
+
+// sums are read of an answer to a call with answers=none.
+func (a answer) sums(t *testing.T) (s sums) {
+	t.Helper()
+	require.Equal(t, http.StatusOK, a.status, a.body)
+	require.NoError(t, json.Unmarshal([]byte(a.body), &s))
+	return s
+}
+
+const (
+	holdSiteA     = `SELECT FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example' FOR UPDATE OF counters`
+	noNumbers     = `{"numbers":"unknown"}`
+	oneOfPastDay  = `[{"uri":"http://a.example/","ip":"192.0.2.2","at":"2019-06-28T12:00:00Z"}]`
+	daysOfThisOne = `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20190629 FROM apps WHERE name = 'demo'
+		ON CONFLICT (app_id) DO UPDATE SET from_day = excluded.from_day`
+)
+
+// ways are those in which a visit of 192.0.2.2 comes in, with what makes it repeatable.
+var ways = map[string]func(e *edge) answer{
+	"GET": func(e *edge) answer { return e.get("/visit?app=demo&ip=192.0.2.2&uri=http://a.example/&id=x") },
+	"POST": func(e *edge) answer {
+		return e.post(`{"app":"demo","ip":"192.0.2.2","uri":"http://a.example/","id":"x"}`)
+	},
+	"call of ids": func(e *edge) answer {
+		return e.visits("app=demo", `[{"uri":"http://a.example/","ip":"192.0.2.2","id":"x"}]`, inArray...)
+	},
+	"call of a key": func(e *edge) answer {
+		return e.visits("app=demo", `[{"uri":"http://a.example/","ip":"192.0.2.2"}]`, append([]string{"Idempotency-Key", "x"}, inArray...)...)
+	},
+	"call of a key, sums": func(e *edge) answer {
+		return e.visits("app=demo&answers=none", `[{"uri":"http://a.example/","ip":"192.0.2.2"}]`, append([]string{"Idempotency-Key", "x"}, inArray...)...)
+	},
+}
+
+// isOf holds that one visit got an answer: a fate, by its member in an answer to a call, and its
+// numbers; "" for any.
+func isOf(t *testing.T, a answer, fate, numbers string) {
+	t.Helper()
+	require.Equal(t, http.StatusOK, a.status, a.body)
+	switch {
+	case strings.Contains(a.body, `"unreached"`):
+		assert.Contains(t, a.body, `"`+fate+`":1`)
+	case strings.HasPrefix(a.body, `{"visits"`):
+		assert.True(t, strings.HasPrefix(a.body, `{"visits":[{"`+fate+`":{`), a.body)
+		assert.Contains(t, a.body, numbers)
+	default:
+		assert.Equal(t, fate == "repeated", a.header.Get(repeatedHeader) == "id")
+		assert.Contains(t, a.body, numbers)
+	}
+}
+
+// The connection is lost under a visit whose transaction commits: it is answered as counted, with
+// numbers that are not known, and is not an error. Sent again, it is repeated, and counts once.
+func TestCountedWithNumbersThatAreNotKnown(t *testing.T) {
+	t.Parallel()
+	for name, send := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEdge(t)
+			far, network := e.far(0)
+			far.get("/visit?app=demo&ip=192.0.2.1&uri=http://a.example/")
+			release := e.hold(holdSiteA)
+			got := make(chan answer, 1)
+			go func() { got <- send(far) }()
+			e.blocked(1) // the whole batch is with the server, its commit included
+			network.Cut()
+			e.blocked(2) // the question after it waits for it
+			release()
+			isOf(t, <-got, "counted", noNumbers)
+			for range 2 {
+				isOf(t, send(far), "repeated", `"page":{"pv":2,"uv":2,"rank":2,"hot":2}`)
+			}
+			require.Equal(t, 2, e.hotOf())
+		})
+	}
+}
+
+// The database is away until nobody waits any longer: it is not known whether the visit is counted,
+// which is neither an error of the visit nor an answer that it is counted.
+func TestNotKnownWhetherCounted(t *testing.T) {
+	t.Parallel()
+	for name, send := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEdge(t)
+			far, network := e.far(500 * time.Millisecond)
+			far.get("/visit?app=demo&ip=192.0.2.1&uri=http://a.example/")
+			release := e.hold(holdSiteA)
+			got := make(chan answer, 1)
+			go func() { got <- send(far) }()
+			e.blocked(1)
+			network.LeadTo("postgres://nobody@127.0.0.1:1/nowhere")
+			network.Cut()
+			release()
+			a := <-got
+			require.Equal(t, http.StatusInternalServerError, a.status, a.body)
+			assert.Contains(t, a.error(t), "it is not known whether")
+			network.LeadTo(e.database)
+			for a = send(far); a.status == http.StatusServiceUnavailable; a = send(far) {
+			}
+			require.Equal(t, http.StatusOK, a.status, a.body)
+			isOf(t, send(far), "repeated", `"page":{"pv":2,"uv":2,"rank":2,"hot":2}`)
+			require.Equal(t, 2, e.hotOf())
+		})
+	}
+}
+
+// The same in the middle of a call: what was counted before is answered so, and of the others it is
+// told which may have been counted, and which were not.
+func TestNotKnownInTheMiddleOfACall(t *testing.T) {
+	t.Parallel()
+	for _, query := range []string{"app=demo", "app=demo&answers=none"} {
+		t.Run(query, func(t *testing.T) {
+			t.Parallel()
+			e := newEdge(t)
+			far, network := e.far(500 * time.Millisecond)
+			far.get("/visit?app=demo&ip=192.0.2.1&uri=http://a.example/")
+			const visits = 4000 // some chunks, of the sites b, then a
+			var items []string
+			for i := range visits {
+				site := []string{"b", "a"}[i/(visits/2)]
+				items = append(items, fmt.Sprintf(`{"uri":"http://%s.example/","ip":"10.0.%d.%d"}`, site, i/250, i%250))
+			}
+			call := func() answer {
+				return far.visits(query, "["+strings.Join(items, ",")+"]", append([]string{"Idempotency-Key", "x"}, inArray...)...)
+			}
+			release := e.hold(holdSiteA)
+			got := make(chan answer, 1)
+			go func() { got <- call() }()
+			e.blocked(1)
+			network.LeadTo("postgres://nobody@127.0.0.1:1/nowhere")
+			network.Cut()
+			release()
+			a := <-got
+			if !strings.Contains(query, "answers") {
+				require.Equal(t, http.StatusOK, a.status, a.body)
+				require.Contains(t, a.body, `{"unknown":"it is not known whether it was counted: send them again with the same Idempotency-Key"}`)
+				require.Contains(t, a.body, `{"error":"not counted: send again"}`)
+				require.Less(t, strings.LastIndex(a.body, `"unknown"`), strings.Index(a.body, `"error"`))
+			} else {
+				s := a.sums(t)
+				require.Positive(t, s.Counted)
+				require.Positive(t, s.Unknown)
+				require.Positive(t, s.Unreached)
+				require.Empty(t, s.Errors)
+				require.Equal(t, visits, s.Counted+s.Unknown+s.Unreached)
+			}
+			network.LeadTo(e.database)
+			for a = call(); a.status == http.StatusServiceUnavailable; a = call() {
+			}
+			require.NotContains(t, a.body, `"error":`)
+			require.Equal(t, 1+visits, e.hotOf())
+		})
+	}
+}
+
+// What was counted before is answered as repeated also where its numbers cannot be read.
+func TestRepeatedWithNumbersThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	keyed := append([]string{"Idempotency-Key", "x"}, inArray...)
+	const single = "/visit?app=demo&ip=192.0.2.2&uri=http://a.example/&id=x&at=2019-06-28T12:00:00Z"
+	e.administer(func(ctx context.Context, a *counter.Admin) error {
+		return a.SetApp(ctx, "demo", counter.Settings{RetainDays: ptr(0)})
+	})
+	require.Equal(t, http.StatusOK, e.get(single).status)
+	isOf(t, e.visits("app=demo", oneOfPastDay, keyed...), "counted", "")
+	e.exec(daysOfThisOne)
+	e.exec(`ALTER TABLE counters RENAME TO lost_counters`)
+	isOf(t, e.get(single), "repeated", noNumbers)
+	isOf(t, e.visits("app=demo", oneOfPastDay, keyed...), "repeated", noNumbers)
+	e.exec(`ALTER TABLE lost_counters RENAME TO counters`)
+	isOf(t, e.get(single), "repeated", `"hot":2`)
+	isOf(t, e.visits("app=demo", oneOfPastDay, keyed...), "repeated", `"hot":2`)
+}
+
+// A call that comes again tells of each visit what became of it, whatever was changed meanwhile:
+// what it has counted is repeated, and nothing else is.
+func TestCallAgainAfterTheSettingsHaveChanged(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	headers := append([]string{"Authorization", "Bearer " + e.key("shop", counter.ScopeAssert), "Idempotency-Key", "x"}, inArray...)
+	set := func(s counter.Settings) {
+		t.Helper()
+		e.administer(func(ctx context.Context, a *counter.Admin) error { return a.SetApp(ctx, "shop", s) })
+	}
+	set(counter.Settings{RetainDays: ptr(0)})
+	const body = `[{"uri":"http://new.example/","ip":"192.0.2.1"},
+		{"uri":"http://example.com/","ip":"192.0.2.1"},
+		{"uri":"http://example.com/","ip":"192.0.2.2","agent":"Googlebot/2.1 (+http://www.google.com/bot.html)"},
+		{"uri":"http://example.com/","ip":"192.0.2.3","at":"2019-06-28T12:00:00Z"},
+		{"uri":"http://example.com/","ip":"nobody"},
+		{"uri":"http://new.example/","ip":"192.0.2.4","id":"sent alone"},
+		{"uri":"http://example.com/","ip":"192.0.2.5"}]`
+	fates := func() (all []string) {
+		t.Helper()
+		var said struct{ Visits []map[string]any }
+		a := e.visits("app=shop", body, headers...)
+		require.NoError(t, json.Unmarshal([]byte(a.body), &said), a.body)
+		for _, one := range said.Visits {
+			for fate, value := range one {
+				if why, is := value.(string); is {
+					fate = why
+				}
+				all = append(all, fate)
+			}
+		}
+		return all
+	}
+	const notHere, wrong = "uri: app shop does not count the site new.example: its operator can add it", "ip: it is not"
+	is := func(got []string, want ...string) {
+		t.Helper()
+		require.Len(t, got, len(want))
+		for i := range want {
+			assert.Contains(t, got[i], want[i], i)
+		}
+		assert.Equal(t, 3, e.hotOf()-strings.Count(got[5], "repeated"), "each counted once")
+	}
+	is(fates(), notHere, "counted", "bot", "counted", wrong, notHere, "counted")
+	is(fates(), notHere, "repeated", "bot", "repeated", wrong, notHere, "repeated")
+
+	set(counter.Settings{Sites: []string{"example.com", "new.example"}, Bots: ptr("count")})
+	const never = "it was not counted when this call came before, and would be now"
+	is(fates(), never, "repeated", never, "repeated", wrong, never, "repeated")
+
+	require.Equal(t, 200, e.askWith("", http.MethodGet, "/visit?app=shop&uri=http://new.example/&ip=192.0.2.4&id=sent+alone", headers[:2]...).status)
+	e.exec(strings.ReplaceAll(daysOfThisOne, "demo", "shop"))
+	is(fates(), never, "repeated", never, "repeated", wrong, "repeated", "repeated")
+
+	set(counter.Settings{Sites: []string{"new.example"}})
+	const notThere = "uri: app shop does not count the site example.com"
+	is(fates(), never, "repeated", notThere, "repeated", wrong, "repeated", "repeated")
+	assert.Contains(t, e.visits("app=shop", body, headers...).body, `{"repeated":`+noNumbers+`}`)
+	assert.Contains(t, e.visits("app=shop&answers=none", body, headers...).body, `{"counted":0,"repeated":4,"skipped":0,"failed":3,`)
+}
+
+// A call fails before anything of it is counted, and when it comes again one of its days is kept no
+// longer: what is of that day was never counted, however often the call comes.
+func TestCallAgainAfterADayHasGone(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.administer(func(ctx context.Context, a *counter.Admin) error {
+		return a.SetApp(ctx, "demo", counter.Settings{RetainDays: ptr(0)})
+	})
+	headers := append([]string{"Idempotency-Key", "x"}, inLines...)
+	const body = `{"uri":"http://a.example/","ip":"192.0.2.1","at":"2019-06-14T12:00:00Z"}
+		{"uri":"http://a.example/","ip":"192.0.2.2","at":"2019-06-29T12:00:00Z"}`
+	e.exec(`ALTER TABLE days RENAME TO lost_days`)
+	require.Equal(t, http.StatusServiceUnavailable, e.visits("app=demo", body, headers...).status)
+	e.exec(`ALTER TABLE lost_days RENAME TO days`)
+	e.exec(daysOfThisOne)
+	for round := range 3 {
+		got := manyResults(t, e.visits("app=demo", body, headers...))
+		assert.Contains(t, got[0].Error, "at: app demo keeps no visits of that day", round)
+		assert.Equal(t, round == 0, got[1].Counted != nil, round)
+		assert.Equal(t, round > 0, got[1].Repeated != nil, round)
+	}
+	require.Equal(t, 1, e.hotOf())
+}
+
+// Where callers show no key, another body with a name that a stranger has used is another call.
+func TestStrangersHaveCallsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	headers := append([]string{"Idempotency-Key", "x"}, inArray...)
+	for n := range 3 {
+		body := fmt.Sprintf(`[{"uri":"http://a.example/","ip":"192.0.2.%d"}]`, n)
+		isOf(t, e.visits("app=demo", body, headers...), "counted", "")
+		isOf(t, e.visits("app=demo", body, headers...), "repeated", "")
+		require.Equal(t, n+1, e.hotOf())
+	}
+}
