@@ -81,6 +81,7 @@ func floodOfBodies(w *world) {
 			}
 			go func() { _, _ = conn.Write(bad.body) }() // ends with the connection
 			if response, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
+				_ = response.Body.Close()
 				mu.Lock()
 				if answers[name] == nil {
 					answers[name] = map[int]int{}
