@@ -80,7 +80,7 @@ crash: deps ## kill the service, an import, consumers and PostgreSQL under load,
 
 .PHONY: storm
 storm: deps ## all that may happen to a database at once, for STORM_SECONDS (120); STORM_SEED repeats the choices of one
-	STORM_SECONDS=$(STORM_SECONDS) go test -count=1 -timeout=60m -run TestStorm -v ./counter
+	STORM_SECONDS=$(STORM_SECONDS) go test -count=1 -timeout=60m -run TestStorm -v ./counter/storm
 
 .PHONY: attacks
 attacks: deps ## the floods among the attacks at full length: a million made-up paths, a million addresses

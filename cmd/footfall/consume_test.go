@@ -60,14 +60,17 @@ func (b *broker) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// cut ends all connections.
-func (b *broker) cut() {
+// cut ends all connections, and returns how many there were.
+func (b *broker) cut() (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, conn := range b.conns {
-		_ = conn.Close()
+		if conn.Close() == nil { // the broker has closed others
+			n++
+		}
 	}
 	b.conns = nil
+	return n
 }
 
 // send sends so many visits of the last days, one message in twenty of which cannot be counted.
@@ -211,7 +214,7 @@ func TestConsumeWaitsForTheDatabase(t *testing.T) {
 // FOOTFALL_CRASH_KILLS make it longer.
 func TestConsumerIsKilled(t *testing.T) {
 	t.Parallel()
-	visits, kills := dbtest.FromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(6000, 3000)), dbtest.FromEnv(t, "FOOTFALL_CRASH_KILLS", dbtest.LongOrShort(6, 3))
+	visits, times := dbtest.FromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(6000, 3000)), dbtest.FromEnv(t, "FOOTFALL_CRASH_KILLS", dbtest.LongOrShort(6, 3))
 	data := usedData(t)
 	s := serve(t, "--data", data)
 	connect := func() (*pgx.Conn, error) {
@@ -232,7 +235,7 @@ func TestConsumerIsKilled(t *testing.T) {
 	began := time.Now()
 	clean := start("clean")
 	b.awaitEnd(connect, "clean")
-	took := time.Since(began)
+	took, killed := time.Since(began), kills{}
 
 	two := []*consumer{start("killed"), start("killed")}
 	// As a service's supervisor does.
@@ -243,20 +246,25 @@ func TestConsumerIsKilled(t *testing.T) {
 			}
 		}
 	}
-	for n := range kills {
-		if n == kills/2 {
+	for n := range times {
+		if n == times/2 {
 			b.send(visits / 2)
 		}
 		time.Sleep(took * time.Duration(rand.IntN(8)+1) / 8) //nolint:forbidigo // it is killed wherever it is
 		switch n % 3 {
 		case 0:
-			two[rand.IntN(2)].kill()
+			one := two[rand.IntN(2)]
+			one.kill()
+			if one.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
+				killed["consumers"]++
+			}
 			startAgain()
 		case 1:
 			killPostgres(t, data)
+			killed["servers"]++
 			eventually(t, "PostgreSQL answers", func() bool { status, _ := get(s.url + "/readyz"); return status == http.StatusOK })
 		case 2:
-			b.cut()
+			killed["connections"] += b.cut()
 		}
 	}
 	for _, app := range []string{"killed", "clean"} {
@@ -283,4 +291,5 @@ func TestConsumerIsKilled(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("%d\n", visits-visits/20), well(t, "psql", "--data", data, "--", "-Atc", "SELECT hot FROM report.sites WHERE app = 'killed'"))
 	assert.Contains(t, well(t, "verify", "--data", data), "0 violations")
 	assert.Zero(t, s.stop())
+	t.Logf("%d messages; %s", visits, killed.each(t, "consumers", "servers", "connections"))
 }

@@ -36,10 +36,10 @@ const (
 // longer.
 func TestCrash(t *testing.T) {
 	t.Parallel()
-	visits, kills := dbtest.FromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(3000, 1500)), dbtest.FromEnv(t, "FOOTFALL_CRASH_KILLS", dbtest.LongOrShort(4, 3))
+	visits, times := dbtest.FromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(3000, 1500)), dbtest.FromEnv(t, "FOOTFALL_CRASH_KILLS", dbtest.LongOrShort(4, 3))
 	ctx, cancel := context.WithTimeout(context.Background(), crashPatience)
 	defer cancel()
-	c := &crash{t: t, ctx: ctx, data: usedData(t), visits: int64(visits), targets: make(map[string]*told), statuses: make(map[int]int64)}
+	c := &crash{t: t, ctx: ctx, data: usedData(t), visits: int64(visits), killed: kills{}, targets: make(map[string]*told), statuses: make(map[int]int64)}
 	c.start()
 
 	var clients sync.WaitGroup
@@ -48,8 +48,8 @@ func TestCrash(t *testing.T) {
 	}
 	clients.Go(c.caller)
 	clients.Go(c.acceptor)
-	for n := range kills {
-		c.awaitAnswers(int64(visits) * int64(n+1) / int64(kills+1))
+	for n := range times {
+		c.awaitAnswers(int64(visits) * int64(n+1) / int64(times+1))
 		c.kill(n)
 	}
 	clients.Wait()
@@ -60,12 +60,13 @@ func TestCrash(t *testing.T) {
 		return status == http.StatusOK && !strings.Contains(body, "behind")
 	})
 
-	t.Logf("%d visits answered by %d clients, %d failed, %d in calls, %d of them repeated, %d accepted, %d kills: %s",
-		c.answered.Load(), crashClients, c.failed.Load(), c.called, c.repeated, c.accepted, kills, c.compare())
+	compared := c.compare()
 	assert.Positive(t, c.called)
 	assert.Positive(t, c.accepted)
 	assert.Contains(t, well(t, "verify", "--data", c.data), "0 violations")
 	assert.Zero(t, c.service.stop())
+	t.Logf("%d visits answered by %d clients, %d failed, %d in calls, %d of them repeated, %d accepted: %s; %s",
+		c.answered.Load(), crashClients, c.failed.Load(), c.called, c.repeated, c.accepted, compared, c.killed.each(t, "services", "servers", "backends"))
 }
 
 // crash is the service under test and what its clients were told.
@@ -80,8 +81,9 @@ type crash struct {
 	url      atomic.Pointer[string]
 	service  *running // used by the test's own goroutine
 
-	called, repeated int // visits in calls; written by caller
-	accepted         int // visits to be counted later; written by acceptor
+	killed           kills // used by the test's own goroutine
+	called, repeated int   // visits in calls; written by caller
+	accepted         int   // visits to be counted later; written by acceptor
 
 	mu       sync.Mutex // guards what follows
 	targets  map[string]*told
@@ -296,9 +298,11 @@ func (c *crash) kill(n int) {
 	case 0:
 		require.NoError(c.t, c.service.cmd.Process.Kill())
 		<-c.service.ended
+		c.killed["services"]++
 		c.start()
 	case 1:
 		killPostgres(c.t, c.data)
+		c.killed["servers"]++
 	case 2:
 		var pid int
 		eventually(c.t, "PostgreSQL answers", func() bool {
@@ -315,7 +319,9 @@ func (c *crash) kill(n int) {
 				SELECT pid FROM pg_stat_activity WHERE application_name = 'footfall' AND backend_type = 'client backend'
 				ORDER BY random() LIMIT 1`).Scan(&pid) == nil
 		})
-		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by itself
+		if syscall.Kill(pid, syscall.SIGKILL) == nil { // it may have ended by itself
+			c.killed["backends"]++
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -69,7 +70,7 @@ func TestImport(t *testing.T) {
 // one does that is left alone. FOOTFALL_CRASH_VISITS and FOOTFALL_CRASH_KILLS make it longer.
 func TestImportIsKilled(t *testing.T) {
 	t.Parallel()
-	visits, kills := dbtest.FromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(6000, 3000)), dbtest.FromEnv(t, "FOOTFALL_CRASH_KILLS", dbtest.LongOrShort(6, 3))
+	visits, times := dbtest.FromEnv(t, "FOOTFALL_CRASH_VISITS", dbtest.LongOrShort(6000, 3000)), dbtest.FromEnv(t, "FOOTFALL_CRASH_KILLS", dbtest.LongOrShort(6, 3))
 	data := usedData(t)
 	s := serve(t, "--data", data)
 	for _, app := range []string{"clean", "killed"} {
@@ -78,24 +79,29 @@ func TestImportIsKilled(t *testing.T) {
 	logs := []string{accessLog(t, "a.log", 2, visits/2), accessLog(t, "b.log", 3, visits/2)}
 	began := time.Now()
 	well(t, append([]string{"import", "--app=clean", "--data", data}, logs...)...)
-	took := time.Since(began)
+	took, killed := time.Since(began), kills{}
 
-	for n := range kills {
+	for n := range times {
 		importing := exec.Command(os.Args[0], append([]string{"import", "--app=killed", "--data", data}, logs...)...)
 		importing.Env = environment()
 		require.NoError(t, importing.Start())
-		time.Sleep(took * time.Duration(n+2) / time.Duration(kills+2)) //nolint:forbidigo // it is killed wherever it is
+		time.Sleep(took * time.Duration(n+2) / time.Duration(times+2)) //nolint:forbidigo // it is killed wherever it is
 		switch n % 3 {
 		case 1:
 			killPostgres(t, data)
+			killed["servers"]++
 			eventually(t, "PostgreSQL answers", func() bool { status, _ := get(s.url + "/readyz"); return status == 200 })
 		case 2:
 			require.NoError(t, s.cmd.Process.Kill())
 			<-s.ended
+			killed["services"]++
 			s = serve(t, "--data", data)
 		}
 		_ = importing.Process.Kill() // it may have ended by itself
 		_ = importing.Wait()
+		if importing.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
+			killed["imports"]++
+		}
 	}
 	well(t, append([]string{"import", "--app=killed", "--data", data}, logs...)...)
 	differing := well(t, "psql", "--data", data, "--", "-Atc", `
@@ -110,4 +116,5 @@ func TestImportIsKilled(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("%d\n", visits), well(t, "psql", "--data", data, "--", "-Atc", "SELECT hot FROM report.sites WHERE app = 'killed'"))
 	assert.Contains(t, well(t, "verify", "--data", data), "0 violations")
 	assert.Zero(t, s.stop())
+	t.Logf("%d lines; %s", visits, killed.each(t, "imports", "servers", "services"))
 }

@@ -322,6 +322,20 @@ func killPostgres(t *testing.T, data string) {
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 }
 
+// kills counts what was killed or cut, by what it is.
+type kills map[string]int
+
+// each fails the test unless there was some of each, and tells how many.
+func (k kills) each(t *testing.T, names ...string) string {
+	t.Helper()
+	counts := make([]string, len(names))
+	for i, name := range names {
+		assert.Positive(t, k[name], name)
+		counts[i] = fmt.Sprintf("%d %s", k[name], name)
+	}
+	return "killed or cut: " + strings.Join(counts, ", ")
+}
+
 func TestGivenDatabase(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)

@@ -3,6 +3,7 @@ package dbtest
 import (
 	"context"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,7 +48,7 @@ func With(t testing.TB, address, name, value string) string {
 	require.NoError(t, err)
 	query := u.Query()
 	query.Set(name, value)
-	u.RawQuery = query.Encode()
+	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // a driver takes a + for itself
 	return u.String()
 }
 

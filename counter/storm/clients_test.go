@@ -1,0 +1,389 @@
+package storm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"footfall/counter"
+	"footfall/intake"
+	"footfall/visit"
+)
+
+const (
+	visitorsOfApps = 12
+	singles        = 6 // clients who send visits one by one
+	owners         = 2 // those who erase the visitor whom they send
+	strangers      = 3 // those who send to apps in which anything may happen
+	callers        = 2 // those who send many at once
+	importers      = 2
+)
+
+// begin lets the clients and the commands begin. It returns what ends them.
+func (s *storm) begin() (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	s.underWay = make([]atomicDay, singles+owners+strangers+callers+importers)
+	for client := range s.underWay {
+		s.underWay[client].Store(idle)
+	}
+	client := 0
+	for _, kind := range []struct {
+		n     int
+		every time.Duration
+		do    func(client int, r *rand.Rand)
+	}{
+		{singles, 2 * time.Millisecond, s.single}, {owners, 20 * time.Millisecond, s.owner}, {strangers, 2 * time.Millisecond, s.stranger},
+		{callers, 20 * time.Millisecond, s.caller}, {importers, 100 * time.Millisecond, s.importer()},
+	} {
+		for range kind.n {
+			me := client
+			s.part(ctx, &all, kind.every, func(r *rand.Rand) {
+				s.underWay[me].Store(s.today.Load())
+				kind.do(me, r)
+				s.underWay[me].Store(idle)
+			})
+			client++
+		}
+	}
+	s.part(ctx, &all, s.day, func(*rand.Rand) { s.passDay() })
+	s.part(ctx, &all, s.day/2, s.retain)
+	s.part(ctx, &all, 80*time.Millisecond, s.eraseSomebody)
+	s.part(ctx, &all, 40*time.Millisecond, s.deletePage)
+	s.part(ctx, &all, 100*time.Millisecond, s.moveIn)
+	s.part(ctx, &all, 100*time.Millisecond, s.set)
+	s.part(ctx, &all, 700*time.Millisecond, s.replaceBrief)
+	return func() { cancel(); all.Wait() }
+}
+
+// trip is a visit, as its client knows it.
+type trip struct {
+	app
+	who  who
+	uri  string
+	id   string // "": none
+	at   int64  // the day that it tells; live otherwise
+	from int64  // the day on which it was sent first
+}
+
+const present = -1
+
+// request is the visit as it is sent.
+func (t *trip) request() counter.Request {
+	q := counter.Request{App: t.name, IP: t.who.ip, URI: t.uri, ID: t.id, Counted: true}
+	if t.at != present {
+		q.At = timeOf(t.at).Format(time.RFC3339)
+	}
+	return q
+}
+
+// timeOf is a time of a day which has passed at noon.
+func timeOf(day int64) time.Time { return firstDay.AddDate(0, 0, int(day)).Add(-time.Hour) }
+
+// anyTrip is a visit of an app that is exact.
+func (s *storm) anyTrip(r *rand.Rand, ip string) trip {
+	t := trip{app: live, who: who{ip: ip}, uri: uri(r.IntN(sites), r.IntN(pages)), at: present, from: s.today.Load()}
+	if r.IntN(2) == 0 {
+		t.app = told
+	}
+	if t.told || r.IntN(4) == 0 {
+		t.at = max(0, t.from-r.Int64N(1+back))
+	}
+	if t.at < t.from && t.at != present {
+		s.some("late visits", 1)
+	}
+	return t
+}
+
+func anyIP(r *rand.Rand) string { return fmt.Sprintf("192.0.2.%d", r.IntN(visitorsOfApps)) }
+
+// ignored is a visitor whom apps ignore at times.
+const ignored = "203.0.113.9"
+
+// single sends a visit until it is answered.
+func (s *storm) single(_ int, r *rand.Rand) {
+	t := s.anyTrip(r, anyIP(r))
+	switch r.IntN(8) {
+	case 0:
+		t.who.ip = ignored
+		s.send(r, &t)
+	case 1, 2:
+		s.send(r, &t)
+	case 3: // perhaps of a day that is kept no longer
+		if t.told {
+			t.at = max(0, t.from-r.Int64N(keeps+4))
+		}
+		s.sendWithID(r, &t)
+	default:
+		s.sendWithID(r, &t)
+	}
+}
+
+// owner sends visits of somebody of whom nobody else knows, and erases them: who comes then is
+// another visitor.
+func (s *storm) owner(client int, r *rand.Rand) {
+	for range 1 + r.IntN(4) {
+		t := s.anyTrip(r, fmt.Sprintf("198.51.100.%d", client))
+		t.app, t.at = told, max(0, t.from-r.Int64N(1+back))
+		t.who.life = s.model.life(t.who.ip)
+		s.sendWithID(r, &t)
+	}
+	ip := fmt.Sprintf("198.51.100.%d", client)
+	s.untilAnswered("erase a visitor", func() bool {
+		_, err := s.admin.EraseVisitor(context.Background(), told.name, ip)
+		s.command("erase a visitor", err)
+		return err == nil
+	})
+	s.model.erased(ip)
+	s.some("visitors erased", 1)
+}
+
+// send sends a visit that has no id, until it is answered. If it is not known whether it was
+// counted, one more may have been.
+func (s *storm) send(r *rand.Rand, t *trip) {
+	s.untilAnswered("a visit", func() bool {
+		q := t.request()
+		q.Later = r.IntN(4) == 0
+		a, err := s.any(r).now.Load().Visit(context.Background(), q)
+		switch {
+		case err == nil && a.Skipped != "":
+			assert.Equal(s, ignored, t.who.ip)
+			s.some("visits skipped", 1)
+			return true
+		case err == nil:
+			assert.False(s, a.Repeated)
+			s.taken(&q, a)
+			s.model.counted(t, s.today.Load(), numbersOf(a))
+			return true
+		case kindOf(err) == visit.Lost:
+			s.model.perhaps(t, s.today.Load())
+		default:
+			s.mayFail(err, t)
+		}
+		return false
+	})
+}
+
+// sendWithID sends a visit that has an id, to one instance or to two at once, until one of them has
+// answered; then perhaps once more, which counts nothing.
+func (s *storm) sendWithID(r *rand.Rand, t *trip) {
+	t.id = "visit-" + s.number()
+	sent, done, again := 0, false, r.IntN(3) == 0
+	s.untilAnswered("a visit with an id", func() bool {
+		var both sync.WaitGroup
+		answers := make([]answered, 1+r.IntN(2))
+		for i := range answers {
+			q, in := t.request(), s.any(r)
+			q.Later = r.IntN(4) == 0
+			answers[i].q = q
+			both.Go(func() { answers[i].Answer, answers[i].err = in.now.Load().Visit(context.Background(), q) })
+		}
+		both.Wait()
+		sent += len(answers)
+		refused := false
+		for _, a := range answers {
+			switch {
+			case a.err == nil && a.Repeated:
+				assert.Greater(s, sent, 1, "%+v was counted before it was sent", t)
+				s.some("visits repeated", 1)
+				done = true
+				if n := numbersOf(a.Answer); n != nil {
+					s.model.heard(t, *n)
+				}
+			case a.err == nil:
+				assert.Empty(s, a.Skipped)
+				s.taken(&a.q, a.Answer)
+				done = true
+				if n := numbersOf(a.Answer); n != nil {
+					s.model.counts(t, *n)
+				}
+			case kindOf(a.err) == visit.Invalid && t.told && s.today.Load()-t.at >= keeps:
+				refused = true
+			default:
+				s.mayFail(a.err, t)
+			}
+		}
+		if done && again {
+			again = false
+			return false
+		}
+		if refused && !done && s.wasCounted(t) {
+			done = true
+		}
+		if done {
+			s.model.counted(t, s.today.Load(), nil)
+		} else if refused {
+			s.some("visits too late", 1)
+		}
+		return done || refused
+	})
+}
+
+type answered struct {
+	visit.Answer
+	q   counter.Request
+	err error
+}
+
+// wasCounted asks whether a visit that is refused now was counted, or accepted, when it was sent
+// before and the answer was lost.
+func (s *storm) wasCounted(t *trip) (known bool) {
+	s.untilAnswered("whether a visit was counted", func() bool {
+		err := s.own.QueryRow(context.Background(), `SELECT EXISTS (SELECT FROM visit_ids WHERE id = $1)`, t.id).Scan(&known)
+		return err == nil
+	})
+	return known
+}
+
+// taken notes how a visit was taken.
+func (s *storm) taken(q *counter.Request, a visit.Answer) {
+	switch {
+	case q.Later:
+		assert.True(s, a.Later)
+		s.some("visits into the inbox", 1)
+	case a.Later:
+		s.some("visits over into the inbox", 1)
+	}
+}
+
+// numbersOf are those that a visit was answered; nil: it will be counted later, or they were lost.
+func numbersOf(a visit.Answer) *visit.Answer {
+	if a.Later || a.NoNumbers {
+		return nil
+	}
+	return &a
+}
+
+// mayFail fails the test, unless a visit may meet an error in a storm.
+func (s *storm) mayFail(err error, t *trip) {
+	kind := kindOf(err)
+	assert.True(s, kind == visit.Unavailable || kind == visit.Lost || t.name == brief.name && kind == visit.NotFound, "%+v: %v", t, err)
+}
+
+// stranger sends one visit to an app in which anything may happen. Some ids come again.
+func (s *storm) stranger(_ int, r *rand.Rand) {
+	t := trip{app: wild[r.IntN(len(wild))], who: who{ip: anyIP(r)}, uri: uri(r.IntN(sites), r.IntN(pages)), at: present}
+	if r.IntN(3) == 0 {
+		t.id = fmt.Sprint(r.IntN(1000))
+	}
+	if r.IntN(8) == 0 {
+		t.at = max(0, s.today.Load()-r.Int64N(3))
+	}
+	q := t.request()
+	q.Later = r.IntN(4) == 0
+	a, err := s.any(r).now.Load().Visit(context.Background(), q)
+	switch {
+	case err == nil && a.Repeated:
+		assert.NotEmpty(s, q.ID)
+	case err == nil:
+		s.taken(&q, a)
+		s.model.countedWildly(&t, a)
+	case kindOf(err) == visit.Lost:
+		s.model.perhapsWildly(&t)
+	case kindOf(err) == visit.Invalid && t.at != present:
+	default:
+		s.mayFail(err, &t)
+	}
+}
+
+// caller sends many visits at once, to one instance or to two, until each is counted. They have
+// ids, or the call has a key, or both.
+func (s *storm) caller(_ int, r *rand.Rand) {
+	key, ids := "", r.IntN(3) == 0
+	if !ids || r.IntN(2) == 0 {
+		key = "call " + s.number()
+	}
+	trips := make([]trip, 1+r.IntN(60))
+	items := make([]map[string]string, len(trips))
+	of := s.anyTrip(r, "").app
+	for i := range trips {
+		t := s.anyTrip(r, anyIP(r))
+		if t.app = of; t.told && t.at == present {
+			t.at = t.from
+		}
+		items[i] = map[string]string{"uri": t.uri, "ip": t.who.ip}
+		if ids {
+			t.id = "item-" + s.number()
+			items[i]["id"] = t.id
+		}
+		if t.at != present {
+			items[i]["at"] = timeOf(t.at).Format(time.RFC3339)
+		}
+		trips[i] = t
+	}
+	body, err := json.Marshal(items)
+	if !assert.NoError(s, err) {
+		return
+	}
+	counted, known := make([]int, len(trips)), make([]bool, len(trips))
+	s.some("calls", 1)
+	s.untilAnswered("a call", func() bool {
+		var both sync.WaitGroup
+		results := make([][]intake.Result, 1+r.IntN(2))
+		for i := range results {
+			in := s.any(r)
+			both.Go(func() { results[i] = s.call(in, of, key, string(body)) })
+		}
+		both.Wait()
+		if len(results) > 1 {
+			s.some("calls to two instances", 1)
+		}
+		for _, result := range results {
+			s.heardOf(trips, result, counted, known)
+		}
+		for i := range trips {
+			if !known[i] {
+				return false
+			}
+		}
+		for i := range trips {
+			s.model.counted(&trips[i], s.today.Load(), nil)
+		}
+		return true
+	})
+}
+
+// call sends a call once.
+func (s *storm) call(in *instance, of app, key, body string) []intake.Result {
+	c := in.now.Load()
+	counting, err := c.MayCount(context.Background(), counter.Request{App: of.name, Counted: true})
+	if err == nil {
+		var results []intake.Result
+		results, _, err = in.desk.Count(context.Background(), intake.Call{Counting: counting, Body: strings.NewReader(body), Key: key})
+		if err == nil {
+			return results
+		}
+	}
+	kind := kindOf(err)
+	assert.True(s, kind == visit.Unavailable || kind == visit.Lost, "a call: %v", err)
+	return nil
+}
+
+// heardOf takes in what a call was answered.
+func (s *storm) heardOf(trips []trip, results []intake.Result, counted []int, known []bool) {
+	for i, result := range results {
+		switch result.Outcome {
+		case intake.Counted:
+			counted[i]++
+			assert.Equal(s, 1, counted[i], "%+v was counted again", trips[i])
+			known[i] = true
+			if n := numbersOf(result.Answer); n != nil {
+				s.model.counts(&trips[i], *n)
+			}
+		case intake.Repeated:
+			s.some("visits repeated", 1)
+			known[i] = true
+			if n := numbersOf(result.Answer); n != nil {
+				s.model.heard(&trips[i], *n)
+			}
+		default:
+			assert.NotEqual(s, intake.Skipped, result.Outcome)
+		}
+	}
+}

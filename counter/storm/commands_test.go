@@ -1,0 +1,259 @@
+package storm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/db"
+	"footfall/intake/imports"
+	"footfall/record"
+	"footfall/retention"
+	"footfall/verify"
+	"footfall/visit"
+)
+
+// atomicDay is the day on which a client began what is under way.
+type atomicDay = atomic.Int64
+
+const idle = math.MaxInt64
+
+// oldest is the day on which the oldest began of what is under way.
+func (s *storm) oldest() int64 {
+	day := s.today.Load()
+	for i := range s.underWay {
+		day = min(day, s.underWay[i].Load())
+	}
+	return day
+}
+
+// passDay lets a day pass, unless something that is under way began too long ago: however slow the
+// machine is, nothing is refused as too old that was not when it was sent first.
+func (s *storm) passDay() {
+	if today := s.today.Load(); s.oldest() >= today-held {
+		s.setDay(today + 1)
+	}
+}
+
+// retain runs retention by a clock that is behind everything under way: no day is closed before its
+// last visit has been counted. What is compared of rows is read before they go.
+func (s *storm) retain(*rand.Rand) {
+	day := s.oldest()
+	behind := func() time.Time { return firstDay.AddDate(0, 0, int(day)) }
+	if !s.model.readRows() {
+		return
+	}
+	soon := func(ctx context.Context, d time.Duration) error { pause(ctx, d/20); return ctx.Err() }
+	done, err := retention.New(s.retains, retention.Options{Clock: behind, Pause: soon}).Run(context.Background())
+	s.command("retention", err)
+	if done == nil {
+		return
+	}
+	s.some("days closed", len(done.Closed))
+	s.some("days dropped", len(done.Dropped))
+	for _, day := range done.Visits {
+		s.some("visits deleted", int(day.Visits))
+	}
+}
+
+// verify proves all promises, in many snapshots; and that each visitor of a page was
+// counted at its site on the same day, which sums alone need not show.
+func (s *storm) verify() {
+	s.untilAnswered("verify", func() bool {
+		proof, err := verify.Run(context.Background(), s.proofs, verify.Options{Limit: 3, Jobs: 2, Within: 20 * time.Millisecond})
+		if err != nil {
+			assert.True(s, interrupted(err), "verify: %v", err)
+			return false
+		}
+		for _, p := range proof.Promises {
+			assert.Zero(s, p.Violations, "%s: %+v", p.Name, p.Offenders)
+		}
+		var alone []string
+		err = s.own.QueryRow(context.Background(), `
+			SELECT array_agg(format('%s %s on day %s', a.name, p.uri, v.day_id))
+			FROM visits v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id AND a.deleted_at IS NULL
+			LEFT JOIN visits_kept k ON k.app_id = a.id LEFT JOIN visits s ON s.page_id = p.site_id AND s.day_id = v.day_id AND s.ip = v.ip
+			WHERE p.site_id IS NOT NULL AND v.day_id >= coalesce(k.from_day, 0) AND s.ip IS NULL`).Scan(&alone)
+		if err != nil {
+			assert.True(s, interrupted(err), "%v", err)
+			return false
+		}
+		assert.Empty(s, alone, "pages with a visitor whom their site does not have on that day")
+		s.some("proofs", 1)
+		return true
+	})
+}
+
+func anyApp(r *rand.Rand) app { return apps[r.IntN(len(apps))] }
+
+func (s *storm) eraseSomebody(r *rand.Rand) {
+	_, err := s.admin.EraseVisitor(context.Background(), wild[r.IntN(len(wild))].name, anyIP(r))
+	s.command("erase a visitor", err)
+}
+
+// deletePage deletes any page of a wild app, or of another one the page that is there for it.
+func (s *storm) deletePage(r *rand.Rand) {
+	a, page := anyApp(r), gone
+	if !a.exact {
+		page = r.IntN(pages)
+	}
+	if err := s.admin.DeletePage(context.Background(), a.name, uri(r.IntN(sites), page)); s.command("delete a page", err) {
+		s.some("pages deleted", 1)
+	}
+}
+
+// moveIn sets an offset of a page, or removes it.
+func (s *storm) moveIn(r *rand.Rand) {
+	a, uri, n := anyApp(r), uri(r.IntN(sites), r.IntN(pages)), r.Int64N(1000)
+	if n%4 == 0 {
+		_, err := s.admin.RemoveOffset(context.Background(), a.name, uri)
+		s.command("remove an offset", err)
+		return
+	}
+	_, err := s.admin.SetOffsets(context.Background(), a.name, []counter.Offset{{URI: uri, Hot: n + 2, PV: n + 1, UV: n}}, n%4 == 1)
+	if s.command("set an offset", err) {
+		s.some("offsets set", 1)
+	}
+}
+
+// set changes settings of an app which decide on no visit but that of one visitor.
+func (s *storm) set(r *rand.Rand) {
+	enough, ignore := "1000000", []string{}
+	if r.IntN(2) == 0 {
+		enough, ignore = "default", []string{ignored}
+	}
+	err := s.admin.SetApp(context.Background(), anyApp(r).name, counter.Settings{MaxRequests: &enough, MaxNewPages: &enough, Ignore: ignore})
+	if s.command("set an app", err) {
+		s.some("apps set", 1)
+	}
+}
+
+func (s *storm) replaceBrief(*rand.Rand) {
+	s.command("delete an app", s.admin.DeleteApp(context.Background(), brief.name))
+	if s.command("add an app", s.addApp(brief)) {
+		s.some("apps replaced", 1)
+	}
+}
+
+// command fails the test unless a command did what it says, found nothing to do it to, was cut off,
+// or met a day in use. A deadlock is none of these. It tells whether it did what it says.
+func (s *storm) command(what string, err error) bool {
+	told := asTold(err)
+	var refused *pgconn.PgError
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, db.ErrInstancesBehind), errors.Is(err, retention.ErrRunning), interrupted(err):
+	case told != nil:
+		assert.True(s, told.Kind == visit.NotFound || told.Kind == visit.Unavailable || strings.Contains(told.Message, "there is an app"), "%s: %v", what, err)
+	case errors.As(err, &refused):
+		assert.Equal(s, dayInUse, refused.Code, "%s: %v", what, err)
+	default:
+		s.Errorf("%s: %v", what, err)
+	}
+	return false
+}
+
+const dayInUse = "55P03" // as PostgreSQL tells it
+
+// interrupted reports whether an error is one of connections that are cut, or cannot be made.
+func interrupted(err error) bool {
+	fault := db.FaultOf(err)
+	return asTold(err) == nil && (fault == db.FaultUnknown || fault == db.FaultRefused)
+}
+
+func asTold(err error) *visit.Error {
+	told, _ := errors.AsType[*visit.Error](err)
+	return told
+}
+
+// drained waits until all that was accepted is counted.
+func (s *storm) drained() {
+	require.Eventually(s, func() bool {
+		var waiting int64
+		err := s.own.QueryRow(context.Background(), `SELECT sum(inbox_behind(id)) FROM apps`).Scan(&waiting)
+		return err == nil && waiting == 0
+	}, time.Minute, 10*time.Millisecond)
+}
+
+// importer returns what each importer does: it writes to the log of a server of its own, which is
+// rotated at times, and imports the logs of all of them, perhaps while another one does.
+func (s *storm) importer() func(client int, r *rand.Rand) {
+	folder, tables := s.TempDir(), s.open("import")
+	return func(client int, r *rand.Rand) {
+		server := filepath.Join(folder, fmt.Sprintf("server-%d.log", client))
+		lines := s.write(server, client, r)
+		for i := range lines {
+			s.model.counted(&lines[i], s.today.Load(), nil)
+		}
+		s.untilAnswered("an import", func() bool {
+			ctx, stop := context.WithCancel(context.Background())
+			defer stop()
+			if r.IntN(8) == 0 {
+				ctx, stop = context.WithTimeout(ctx, time.Duration(r.Int64N(int64(20*time.Millisecond))))
+				defer stop()
+			}
+			return s.importAll(ctx, tables, filepath.Join(folder, "*.log*"))
+		})
+		if r.IntN(4) == 0 {
+			assert.NoError(s, os.Rename(server, server+"."+s.number()))
+			s.some("logs rotated", 1)
+		}
+	}
+}
+
+// write writes some lines to the log of a server. No two lines are equal.
+func (s *storm) write(server string, client int, r *rand.Rand) (lines []trip) {
+	var text strings.Builder
+	for range 1 + r.IntN(20) {
+		t := trip{app: told, who: who{ip: anyIP(r)}, uri: uri(r.IntN(sites), r.IntN(pages)), from: s.today.Load()}
+		t.at = t.from
+		lines = append(lines, t)
+		fmt.Fprintf(&text, "%s %s - - [%s] \"GET /%s?line=%s HTTP/1.1\" 200 100\n", siteOf(t.uri), t.who.ip,
+			timeOf(t.at).Add(time.Duration(client)*time.Second).Format("02/Jan/2006:15:04:05 -0700"), t.uri[strings.LastIndex(t.uri, "/")+1:], s.number())
+	}
+	log, err := os.OpenFile(server, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if !assert.NoError(s, err) {
+		return nil
+	}
+	_, err = log.WriteString(text.String())
+	assert.NoError(s, errors.Join(err, log.Close()))
+	return lines
+}
+
+// importAll imports all logs as the command does, with a counter of its own.
+func (s *storm) importAll(ctx context.Context, tables *db.DB, files string) bool {
+	c, err := counter.Open(ctx, tables, counter.Options{Secret: secret, Options: record.Options{Clock: func() time.Time { return s.now(0) }, MaxWait: time.Minute}})
+	if err == nil {
+		defer c.Close()
+		rules := imports.Rules{Methods: imports.DefaultMethods, Statuses: imports.DefaultStatuses}
+		var summary *imports.Summary
+		summary, err = imports.Run(ctx, c, imports.Options{App: told.name, Files: []string{files}, Rules: rules, Notice: func(string, error) {}}, &imports.Progress{})
+		if err == nil {
+			assert.Empty(s, summary.Problems)
+			assert.Zero(s, summary.Unreadable)
+			assert.Empty(s, summary.Left)
+			s.some("imports", 1)
+			return true
+		}
+	}
+	if ctx.Err() != nil {
+		s.some("imports stopped", 1)
+		_, _ = s.own.Exec(context.Background(), `DELETE FROM retention_pauses`) // which it has left behind for a day of the real clock
+		return false
+	}
+	assert.True(s, interrupted(err) || kindOf(err) == visit.Unavailable, "an import: %v", err)
+	return false
+}

@@ -1,0 +1,304 @@
+// Package storm lets all that may happen to a database happen at once, and holds what is counted in
+// the end against a model of its own.
+package storm
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/intake"
+	"footfall/record"
+	"footfall/visit"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// TestStorm has visits come in on every way, to instances whose clocks differ, while days pass in a
+// moment; apps, pages and visitors change and go; connections are cut, instances and imports are
+// killed, and processes of PostgreSQL, which restarts all of them. Whatever the order, no promise
+// is broken at any moment, and in the end each number of each target is what the answers make it.
+// STORM_SECONDS makes it longer, STORM_SEED repeats what is done, though not the order in which it
+// meets.
+func TestStorm(t *testing.T) {
+	t.Parallel()
+	s := newStorm(t)
+	clients, faults := s.begin(), s.beginFaults()
+	for time.Since(s.began) < s.lasts && !t.Failed() {
+		pause(t.Context(), min(2*time.Second, s.lasts/2))
+		s.verify()
+	}
+	assert.Eventually(t, func() bool { return t.Failed() || s.missing() == "" }, time.Minute, 10*time.Millisecond)
+	assert.Empty(t, s.missing(), "things that a storm is made of and that did not happen")
+	faults() // those who wait for an answer get one then
+	clients()
+	if t.Failed() {
+		return
+	}
+	s.drained()
+	s.verify()
+	s.compare()
+	s.noDeadlock()
+	t.Logf("%s; %s", s.model.summary(), s.summary())
+}
+
+const (
+	sites = 2
+	pages = 4 // of each site; the last one of them is deleted again and again
+	gone  = pages - 1
+
+	held  = 2 // for how many days what is under way may keep days from passing
+	keeps = 5 // for how many days visits of apps are kept that are compared exactly
+	back  = 1 // how many days before the present one a visit may be that must not be refused
+)
+
+// app is one in which something is counted. Of those that are exact each number is compared: nobody
+// is erased there but by the one who sends their visits, so that it is certain whose these are. Of
+// the others the visits.
+type app struct {
+	name             string
+	exact            bool
+	told             bool // all of its visits tell when they were, so that their days are certain
+	visits, visitors int  // for how many days they are kept
+	visitor          string
+}
+
+var (
+	told  = app{"told", true, true, keeps, 0, "address"}
+	live  = app{"live", true, false, keeps, 0, "address"}
+	brief = app{"brief", false, false, 1, 0, "address"} // is deleted, and made again
+	wild  = []app{{"forgets", false, false, 2, 4, "address"}, {"daily", false, false, 1, 1, "daily"}, brief}
+	apps  = append([]app{told, live}, wild...)
+)
+
+// ahead is how far clocks of instances may be ahead of the database's.
+var ahead = []time.Duration{0, 24 * time.Hour, time.Hour, 11 * time.Hour}
+
+// firstDay is at noon, as is every moment of the storm: a day is one step.
+var firstDay = time.Date(2019, 6, 1, 12, 0, 0, 0, time.UTC)
+
+var secret = counter.Secret("thirty-two bytes that are secret")
+
+type storm struct {
+	*testing.T
+	model      model
+	dir        string // of the server
+	url        string
+	own        *pgxpool.Pool // for what the test itself asks
+	instances  []instance
+	admin      *counter.Admin
+	retains    *db.DB
+	proofs     *db.DB // only what takes the whole server cuts its connections
+	seed       uint64 // of the choices of all parts
+	parts      int    // how many there are
+	began      time.Time
+	lasts, day time.Duration
+	today      atomic.Int64 // how many days have passed
+	numbers    atomic.Int64 // for ids, keys and lines, each of which is another
+	underWay   []atomic.Int64
+
+	mu       sync.Mutex
+	happened map[string]int
+}
+
+// instance is one of those that run side by side.
+type instance struct {
+	name    string
+	options record.Options
+	db      *db.DB
+	desk    *intake.Desk
+	now     atomic.Pointer[counter.Counter]
+}
+
+func newStorm(t *testing.T) *storm {
+	s := &storm{T: t, dir: dbtest.OwnDir(t), seed: rand.Uint64(), lasts: time.Duration(dbtest.LongOrShort(10, 2)) * time.Second, happened: map[string]int{}}
+	if text := os.Getenv("STORM_SEED"); text != "" {
+		var err error
+		s.seed, err = strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err, "STORM_SEED")
+	}
+	s.lasts = time.Duration(dbtest.FromEnv(t, "STORM_SECONDS", int(s.lasts.Seconds()))) * time.Second
+	s.day = max(100*time.Millisecond, s.lasts/100) // with more days a year would have to be compared
+	t.Logf("STORM_SEED=%d STORM_SECONDS=%d", s.seed, int(s.lasts.Seconds()))
+
+	s.url = dbtest.Own(t, s.dir, "").URL() // nobody else could bear what happens to it
+	_, err := dbtest.Open(t, s.url, db.Options{}).MigrateUp(t.Context())
+	require.NoError(t, err)
+	cfg, err := pgxpool.ParseConfig(s.url)
+	require.NoError(t, err)
+	cfg.ConnConfig.RuntimeParams["search_path"] = db.Schema
+	s.own, err = pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(s.own.Close)
+	_, err = s.own.Exec(t.Context(), fastClock)
+	require.NoError(t, err)
+	s.setDay(0)
+
+	s.retains, s.proofs = s.open("retention"), dbtest.Open(t, s.url, db.Options{})
+	s.admin = counter.NewAdmin(s.open("command"), secret)
+	for _, a := range apps {
+		require.NoError(t, s.addApp(a))
+	}
+	s.model.begin(s)
+	s.began = time.Now()
+	s.instances = []instance{
+		{name: "plain", options: record.Options{Overflow: true, MaxWait: time.Millisecond}}, // has its visits go to the inbox rather than wait
+		{name: "both", options: record.Options{Filter: true, Memory: 8 << 20}},
+		{name: "full filter", options: record.Options{Filter: true, FilterMemory: 8, Memory: 1 << 20}},
+	}
+	for i := range s.instances {
+		in := &s.instances[i]
+		in.db, in.desk = s.open(in.name), intake.NewDesk()
+		require.True(t, s.start(in, ahead[i]))
+		t.Cleanup(func() { in.now.Load().Close() })
+	}
+	return s
+}
+
+// fastClock gives the database a clock that the storm sets, by which it takes visits of earlier days
+// and lets them go.
+const fastClock = `
+	CREATE TABLE public.clock (today date NOT NULL);
+	INSERT INTO public.clock VALUES ('-infinity');
+	CREATE OR REPLACE FUNCTION footfall.days_ago(n integer) RETURNS integer LANGUAGE sql STABLE STRICT
+	AS $$ SELECT to_char(today - n, 'YYYYMMDD')::integer FROM public.clock $$`
+
+// setDay sets all clocks.
+func (s *storm) setDay(n int64) {
+	if _, err := s.own.Exec(context.Background(), `UPDATE public.clock SET today = $1`, firstDay.AddDate(0, 0, int(n))); err == nil {
+		s.today.Store(n)
+	} else {
+		assert.True(s, interrupted(err), "%v", err)
+	}
+}
+
+// now is the time by a clock that is ahead of the database's.
+func (s *storm) now(ahead time.Duration) time.Time {
+	return firstDay.AddDate(0, 0, int(s.today.Load())).Add(ahead)
+}
+
+// open opens the database under a name by which its connections are cut.
+func (s *storm) open(name string) *db.DB {
+	return dbtest.Open(s.T, dbtest.With(s.T, s.url, "application_name", "storm "+name), db.Options{})
+}
+
+// start starts an instance, unless the database does not answer.
+func (s *storm) start(in *instance, ahead time.Duration) bool {
+	o := counter.Options{Secret: secret, Options: in.options}
+	o.Clock = func() time.Time { return s.now(ahead) }
+	if o.MaxWait == 0 {
+		o.MaxWait = time.Minute // a slow machine refuses nobody
+	}
+	c, err := counter.Open(context.Background(), in.db, o)
+	if err != nil {
+		assert.True(s, interrupted(err), "start an instance: %v", err)
+		return false
+	}
+	in.now.Store(c)
+	return true
+}
+
+func (s *storm) any(r *rand.Rand) *instance { return &s.instances[r.IntN(len(s.instances))] }
+
+func (s *storm) addApp(a app) error {
+	open := "open"
+	return s.admin.AddApp(context.Background(), a.name, counter.Settings{Access: &open, RetainDays: &a.visits, ForgetDays: &a.visitors, Visitor: &a.visitor})
+}
+
+// part does something again and again, by choices of its own.
+func (s *storm) part(ctx context.Context, all *sync.WaitGroup, every time.Duration, do func(r *rand.Rand)) {
+	r := rand.New(rand.NewPCG(s.seed, uint64(s.parts)))
+	s.parts++
+	all.Go(func() {
+		for pause(ctx, every/2+time.Duration(r.Int64N(int64(every)))) && !s.Failed() {
+			do(r)
+		}
+	})
+}
+
+// number is one that nothing else of the storm has.
+func (s *storm) number() string { return strconv.FormatInt(s.numbers.Add(1), 10) }
+
+// some notes that something has happened so many times.
+func (s *storm) some(what string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.happened[what] += n
+}
+
+// needed is what has to happen in every storm, however short it is.
+var needed = []string{
+	"connections cut", "instances killed", "backends killed", "imports stopped", "visitors erased", "pages deleted", "apps replaced", "apps set", "offsets set",
+	"days closed", "days dropped", "visits deleted", "proofs", "late visits", "visits too late", "visits into the inbox", "visits over into the inbox", "visits repeated",
+	"visits skipped", "calls", "calls to two instances", "imports", "logs rotated",
+}
+
+// missing is what has not happened yet.
+func (s *storm) missing() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var missing []string
+	for _, what := range needed {
+		if s.happened[what] == 0 {
+			missing = append(missing, what)
+		}
+	}
+	return strings.Join(missing, ", ")
+}
+
+func (s *storm) summary() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counts := make([]string, len(needed))
+	for i, what := range needed {
+		counts[i] = fmt.Sprintf("%d %s", s.happened[what], what)
+	}
+	return strings.Join(counts, ", ")
+}
+
+// untilAnswered tries something again until it has an answer, as it does once the faults are over.
+func (s *storm) untilAnswered(what string, try func() bool) {
+	for end := time.Now().Add(2 * time.Minute); !s.Failed() && !try(); pause(context.Background(), 5*time.Millisecond) {
+		if time.Now().After(end) {
+			s.Errorf("%s: it gets no answer", what)
+		}
+	}
+}
+
+// pause waits, and returns false if ctx has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// uri is the one of a page.
+func uri(site, page int) string { return fmt.Sprintf("http://s%d.example/%d", site, page) }
+
+// siteOf is the site of a URI, as the tables name it.
+func siteOf(uri string) string { return strings.Split(uri, "/")[2] }
+
+// kindOf is what an error means to a caller; 0: it is none for callers.
+func kindOf(err error) visit.Kind {
+	if told := asTold(err); told != nil {
+		return told.Kind
+	}
+	return 0
+}
