@@ -60,9 +60,9 @@ func TestOwnerWhoMayNotMakeRoles(t *testing.T) {
 	require.NoError(t, service.CheckSchema(t.Context()))
 
 	exec(t, admin, `CREATE ROLE footfall_report`)
-	applied, err = keeper.MigrateUp(t.Context())
+	again, err := keeper.MigrateUp(t.Context())
 	require.NoError(t, err)
-	assert.Empty(t, applied)
+	assert.Empty(t, again)
 	reader := dbtest.Connect(t, withRole(t, url, "footfall_report"))
 	dbtest.Column[string](t, reader, `SELECT name FROM report.names`) // made before the role was
 
@@ -70,7 +70,10 @@ func TestOwnerWhoMayNotMakeRoles(t *testing.T) {
 	exec(t, owner, `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('a'), '{count}')`)
 	require.True(t, query[bool](t, owner, `SELECT make_visits_day($1)`, today))
 	serveOn(t, service, owner)
-	for range applied {
+	exec(t, owner, `DROP VIEW report.names`) // it would keep the schema from going
+	steps := query[int](t, owner, `SELECT count(*) FROM goose_db_version WHERE version_id > 0`)
+	require.Positive(t, steps)
+	for range steps {
 		_, err := keeper.MigrateDown(t.Context())
 		require.NoError(t, err, "the owner takes back what they have made")
 	}
