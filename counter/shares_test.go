@@ -2,6 +2,7 @@ package counter_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -47,6 +48,16 @@ func TestShares(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, shares[0].Revoked)
 	require.NotNil(t, shares[1].Revoked)
+
+	// A link shows something until its last day is over.
+	in.clock.Set(visit.DateOf(lastDay).Add(23 * time.Hour))
+	_, _, err = in.Shared(ctx, all, peer)
+	require.NoError(t, err)
+	in.clock.Set(visit.DateOf(lastDay).Add(24 * time.Hour))
+	_, _, err = in.Shared(ctx, all, peer)
+	var told *visit.Error
+	require.ErrorAs(t, err, &told)
+	require.Equal(t, visit.NotFound, told.Kind)
 
 	// What a command refuses, the table refuses of anybody.
 	for _, wrong := range []string{
