@@ -40,7 +40,7 @@ func (s *storm) begin() (end func()) {
 		do    func(client int, r *rand.Rand)
 	}{
 		{singles, 2 * time.Millisecond, s.single}, {owners, 20 * time.Millisecond, s.owner}, {strangers, 2 * time.Millisecond, s.stranger},
-		{callers, 20 * time.Millisecond, s.caller}, {importers, 100 * time.Millisecond, s.importer()},
+		{callers, 20 * time.Millisecond, s.caller}, {importers, 300 * time.Millisecond, s.importer()},
 	} {
 		for range kind.n {
 			me := client

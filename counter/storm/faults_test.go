@@ -19,9 +19,16 @@ import (
 func (s *storm) beginFaults() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
-	s.part(ctx, &all, 400*time.Millisecond, s.cut)
-	s.part(ctx, &all, 1500*time.Millisecond, s.killInstance)
-	s.part(ctx, &all, 3*time.Second, s.killBackend)
+	for _, fault := range []struct {
+		every time.Duration
+		do    func(r *rand.Rand)
+	}{{400 * time.Millisecond, s.cut}, {1500 * time.Millisecond, s.killInstance}, {3 * time.Second, s.killBackend}} {
+		s.part(ctx, &all, fault.every, func(r *rand.Rand) {
+			if s.waiting.Load() == 0 {
+				fault.do(r)
+			}
+		})
+	}
 	return func() { cancel(); all.Wait() }
 }
 
