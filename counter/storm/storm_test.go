@@ -274,15 +274,15 @@ func (s *storm) summary() string {
 // untilAnswered tries something again until it has an answer, as it does once the faults are over.
 // These wait for what takes too long: where the machine is slow, it would be cut off each time.
 func (s *storm) untilAnswered(what string, try func() bool) {
-	began, waits := time.Now(), false
+	began, waits := time.Now(), int64(0)
+	defer func() { s.waiting.Add(-waits) }()
 	for !s.Failed() && !try() {
 		switch took := time.Since(began); {
 		case took > 3*time.Minute:
 			s.Errorf("%s: it gets no answer", what)
-		case took > 2*time.Second && !waits:
-			waits = true
-			s.waiting.Add(1)
-			defer s.waiting.Add(-1)
+		case took > 2*time.Second && waits == 0:
+			waits = 1
+			s.waiting.Add(waits)
 		}
 		pause(context.Background(), 5*time.Millisecond)
 	}
