@@ -430,6 +430,9 @@ func TestRequestLimit(t *testing.T) {
 	assert.Zero(t, in.kindOf(t, stranger("192.0.2.1", "/")), "at the time that Retry-After named")
 	in.clock.Set(in.clock.Now().Add(time.Hour))
 	assert.Equal(t, 1, burst("192.0.2.1", 6), "the requests of one minute, however long there were none")
+	elsewhere := stranger("192.0.2.1", "/")
+	elsewhere.URI = "http://other.example/"
+	assert.Equal(t, visit.Forbidden, in.kindOf(t, elsewhere), "the site is looked at before the rate")
 
 	_, err = in.Counts(t.Context(), counter.Request{App: "shop", Anybody: true, Peer: peer, URI: "http://shop.example/"})
 	require.ErrorAs(t, err, &told)
