@@ -216,7 +216,8 @@ func (s *storm) importer() func(client int, r *rand.Rand) {
 	}
 }
 
-// write writes some lines to the log of a server. No two lines are equal.
+// write writes some lines to the log of a server. No two lines are equal: a file that is the
+// beginning of another log would be taken for that one.
 func (s *storm) write(server string, client int, r *rand.Rand) (lines []trip) {
 	var text strings.Builder
 	for range 1 + r.IntN(20) {
