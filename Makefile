@@ -30,6 +30,10 @@ run: build ## serve on 127.0.0.1:8080 over an embedded PostgreSQL, installed fir
 build: ## build bin/footfall
 	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/footfall ./cmd/footfall
 
+.PHONY: build-bench
+build-bench: build ## build bin/bench, which measures, besides
+	go build -trimpath -o bin/bench ./cmd/bench
+
 # Most tests wait for PostgreSQL or for each other, so more of them run at once than there are processors.
 # -short leaves out what shows more of the same (testing.Short) and guards no promise alone; make race adds it. Vetting is make vet's.
 WITH_SERVER := go run ./db/dbtest/withserver
@@ -87,8 +91,8 @@ attacks: deps ## the floods among the attacks at full length: a million made-up 
 	FOOTFALL_ATTACK_PATHS=1000000 FOOTFALL_ATTACK_ADDRESSES=1000000 go test -count=1 -timeout=60m -run 'TestAttacks/floods' -v ./handler/attacks
 
 .PHONY: bench-reports
-bench-reports: build ## measure reports beside counting on 10 million visits, which it makes first; 7 GB in /var/tmp, about 20 minutes
-	bin/footfall bench reports --dir /var/tmp
+bench-reports: build-bench ## measure reports beside counting on 10 million visits, which it makes first; 7 GB in /var/tmp, about 20 minutes
+	bin/bench reports --dir /var/tmp
 
 .PHONY: compose-test
 compose-test: ## bring docker-compose.yml up, count through it, take it down; needs a Docker engine
@@ -103,27 +107,27 @@ sbom: build ## list what bin/footfall is made of, in bin/footfall.cdx.json (Cycl
 	$(SBOM) -version '$(VERSION)' -output bin/footfall.cdx.json bin/footfall
 
 .PHONY: bench
-bench: build ## every contender on every workload, in one process; the report in bin/bench.html
+bench: build-bench ## every contender on every workload, in one process; the report in bin/bench.html
 	@scripts/install-deps postgres
-	bin/footfall bench --json bin/bench.json --html bin/bench.html
+	bin/bench --json bin/bench.json --html bin/bench.html
 
 .PHONY: bench-http
-bench-http: build ## the same through the real server, loaded by wrk; the report in bin/bench-http.html
+bench-http: build-bench ## the same through the real server, loaded by wrk; the report in bin/bench-http.html
 	@scripts/install-deps postgres wrk
-	bin/footfall bench --http --json bin/bench-http.json --html bin/bench-http.html
+	bin/bench --http --json bin/bench-http.json --html bin/bench-http.html
 
 .PHONY: bench-quick
-bench-quick: build ## all of it, briefly: shows that it works, measures little
+bench-quick: build-bench ## all of it, briefly: shows that it works, measures little
 	@scripts/install-deps postgres wrk
-	bin/footfall bench --quick --workloads burst
-	bin/footfall bench --quick --workloads first --contenders batched+both --preload 0,20000
-	bin/footfall bench --http --quick --workloads returning --contenders naive,batched+both,guarded,stranger,constant
-	bin/footfall bench --http --quick --workloads first --contenders flash --visits 50000
-	bin/footfall bench reports --quick
-	bin/footfall bench structures --keys 100000
+	bin/bench --quick --workloads burst
+	bin/bench --quick --workloads first --contenders batched+both --preload 0,20000
+	bin/bench --http --quick --workloads returning --contenders naive,batched+both,guarded,stranger,constant
+	bin/bench --http --quick --workloads first --contenders flash --visits 50000
+	bin/bench reports --quick
+	bin/bench structures --keys 100000
 
 .PHONY: screenshots
-screenshots: build ## take the pictures of the dashboard in docs/images, of visits that it makes first
+screenshots: build-bench ## take the pictures of the dashboard in docs/images, of visits that it makes first
 	@scripts/install-deps postgres chromium
 	scripts/screenshots
 

@@ -11,16 +11,12 @@ import (
 )
 
 // What is given is kept, and what is not has a default, a smaller one where all is to be quick.
-func TestOptionsCompleted(t *testing.T) {
+func TestUsual(t *testing.T) {
 	t.Parallel()
-	usual, quick, given := Options{}.Completed(), Options{Quick: true}.Completed(), Options{Quick: true, Rounds: 7, Duration: time.Minute}.Completed()
-	assert.Greater(t, usual.Rounds, quick.Rounds)
-	assert.Greater(t, usual.Visits, quick.Visits)
-	assert.Greater(t, usual.Duration, quick.Duration)
-	assert.Equal(t, 7, given.Rounds)
-	assert.Equal(t, time.Minute, given.Duration)
-	assert.Equal(t, []int{0}, usual.Preload)
-	assert.NotZero(t, usual.Seed)
+	assert.Equal(t, 5, Usual(Options{}, 0, 5, 1))
+	assert.Equal(t, 1, Usual(Options{Quick: true}, 0, 5, 1))
+	assert.Equal(t, time.Minute, Usual(Options{Quick: true}, time.Minute, time.Hour, time.Second))
+	assert.NotZero(t, Options{}.Completed().Seed)
 }
 
 func TestReadFigures(t *testing.T) {

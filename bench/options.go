@@ -6,67 +6,30 @@ package bench
 import (
 	"errors"
 	"fmt"
-	"strings"
-	"time"
+	"os/exec"
 )
 
 // ErrUntrue comes with a complete report in which something is wrong that promises to be exact.
 var ErrUntrue = errors.New("what was counted is not true")
 
-// Options of a benchmark; each looks at those that it needs. A zero field means its default.
+// Options of all benchmarks on tables, as flags of their commands; each adds its own. A zero field
+// means its default.
 type Options struct {
-	DatabaseURL string       // a server on which databases may be made; default: an embedded one
-	Dir         string       // where the embedded one keeps its data; default: the system's folder for temporary files
-	BinDir      string       // PostgreSQL's programs for the embedded one; default: looked for
-	Rounds      int          // how often each has its turn
-	Seed        uint64       // of all that is drawn; default 1
-	Quick       bool         // smaller defaults: shows that all works, measures little
-	Progress    func(string) // told what is being done; may be nil
+	DatabaseURL string `env:"FOOTFALL_DATABASE_URL" placeholder:"URL" help:"Make databases on this server, and drop them at the end. Default: an embedded PostgreSQL."`
+	Dir         string `placeholder:"DIR" help:"Folder in which the embedded PostgreSQL keeps its data, which is removed at the end; choose one on the disk to be measured. Default: the system's folder for temporary files."`
+	PostgresBin string `env:"FOOTFALL_POSTGRES_BIN" placeholder:"DIR" help:"Folder of PostgreSQL's programs for the embedded one. Default: looked for."`
+	Footfall    string `default:"bin/footfall" placeholder:"FILE" help:"The program that is measured where a service is started. Default: ${default}."`
+	Seed        uint64 `placeholder:"N" help:"Of all that is drawn: the same seed makes the same visits. Default: 1."`
+	Quick       bool   `help:"Once, and little of everything: shows that all is counted right, measures little."`
 
-	// Of comparisons.
-	Contenders  []string // default: all
-	Workloads   []string // default: all
-	Old         string   // another version's binary, which takes its turn too
-	Preload     []int    // how many rows visitors has before; each is measured; default 0
-	Visits      int      // of a run in this process
-	Clients     int      // who visit at once in this process
-	HTTP        bool     // through processes that serve HTTP
-	Connections int      // of wrk, an even number
-	Duration    time.Duration
-
-	// Of reports.
-	Parts   []string // default: all
-	Data    string   // a data directory that is kept: what was generated there is asked; default: none
-	Rate    int      // visits a second that are counted meanwhile
-	Runs    int      // of each report
-	Samples int      // ranges of days whose uniques are compared
-	Log     int      // visits of the log that is imported
+	Command  string       `kong:"-"` // that repeats the benchmark
+	Progress func(string) `kong:"-"` // is called with what is being done; may be nil
 }
 
 // Completed has the defaults in place of what was not given.
 func (o Options) Completed() Options {
-	for value, usual := range map[*int][2]int{
-		&o.Rounds: {5, 1}, &o.Visits: {100_000, 10_000}, &o.Clients: {2000, 2000}, &o.Connections: {256, 256},
-		&o.Rate: {2000, 2000}, &o.Runs: {200, 3}, &o.Samples: {1000, 50}, &o.Log: {4_000_000, 10_000},
-	} {
-		if *value == 0 {
-			*value = usual[0]
-			if o.Quick {
-				*value = usual[1]
-			}
-		}
-	}
-	if o.Duration == 0 {
-		o.Duration = 10 * time.Second
-		if o.Quick {
-			o.Duration = time.Second
-		}
-	}
 	if o.Seed == 0 {
 		o.Seed = 1
-	}
-	if len(o.Preload) == 0 {
-		o.Preload = []int{0}
 	}
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -74,33 +37,26 @@ func (o Options) Completed() Options {
 	return o
 }
 
-// Command is the command line that repeats a benchmark: what was given of the flags.
-func (o Options) Command(name string) string {
-	words := []string{name}
-	add := func(flag string, given bool, value any) {
-		if given {
-			words = append(words, strings.TrimSpace(fmt.Sprintf("--%s %v", flag, value)))
+// Check tells what is wrong with the program that is started as a service; where none is named,
+// none is.
+func (o Options) Check() []error {
+	if o.Footfall != "" {
+		if _, err := exec.LookPath(o.Footfall); err != nil {
+			return []error{fmt.Errorf("footfall: there is no program %s: build it with make build, or name another", o.Footfall)}
 		}
 	}
-	add("http", o.HTTP, "")
-	add("quick", o.Quick, "")
-	add("database-url", o.DatabaseURL != "", "…") // it may hold a password
-	add("dir", o.Dir != "", o.Dir)
-	add("data", o.Data != "", o.Data)
-	add("old", o.Old != "", o.Old)
-	add("contenders", len(o.Contenders) > 0, strings.Join(o.Contenders, ","))
-	add("workloads", len(o.Workloads) > 0, strings.Join(o.Workloads, ","))
-	add("preload", len(o.Preload) > 0, strings.Trim(strings.ReplaceAll(fmt.Sprint(o.Preload), " ", ","), "[]"))
-	add("visits", o.Visits > 0, o.Visits)
-	add("clients", o.Clients > 0, o.Clients)
-	add("connections", o.Connections > 0, o.Connections)
-	add("duration", o.Duration > 0, o.Duration)
-	add("rounds", o.Rounds > 0, o.Rounds)
-	add("parts", len(o.Parts) > 0, strings.Join(o.Parts, ","))
-	add("rate", o.Rate > 0, o.Rate)
-	add("runs", o.Runs > 0, o.Runs)
-	add("samples", o.Samples > 0, o.Samples)
-	add("log-visits", o.Log > 0, o.Log)
-	add("seed", o.Seed > 0, o.Seed)
-	return strings.Join(words, " ")
+	return nil
+}
+
+// Usual is what was given; where nothing was, the usual value, or a smaller one where all is to be
+// quick.
+func Usual[T comparable](o Options, given, usual, quick T) T {
+	var none T
+	switch {
+	case given != none:
+		return given
+	case o.Quick:
+		return quick
+	}
+	return usual
 }

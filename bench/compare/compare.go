@@ -16,7 +16,10 @@ import (
 )
 
 // Check tells what is wrong with the options of a comparison. What is not given is right.
-func Check(o bench.Options) (faults []error) {
+func Check(o Options) (faults []error) {
+	if o.HTTP {
+		faults = o.Options.Check()
+	}
 	only := func(flag string, given, here bool, where string) {
 		if given && !here {
 			faults = append(faults, fmt.Errorf("%s: it means nothing %s: leave it out", flag, where))
@@ -64,7 +67,7 @@ const mostPerSecond = 60_000
 
 // visitsOf is how many visits of each workload there are. Over HTTP as many are sent as fit the
 // time.
-func visitsOf(o bench.Options) int {
+func visitsOf(o Options) int {
 	if o.HTTP {
 		return max(mostPerSecond*runtime.GOMAXPROCS(0)*int(o.Duration.Seconds()), o.Visits)
 	}
@@ -78,7 +81,7 @@ const (
 )
 
 // share is how many visits of a workload a contender gets in this process.
-func share(o bench.Options, c contender) int {
+func share(o Options, c contender) int {
 	if c.alone {
 		return max(o.Visits/fewerVisits, min(o.Visits, leastVisits))
 	}
@@ -87,7 +90,7 @@ func share(o bench.Options, c contender) int {
 
 // comparison is a run of Run. One goroutine uses it.
 type comparison struct {
-	bench.Options
+	Options
 	server  *bench.Server
 	script  load.Script // for wrk
 	layouts map[layoutKey]layout
@@ -104,7 +107,7 @@ type task struct {
 // Run lets every contender count every workload once in each round, on a new database each time,
 // and checks the tables (and in this process all answers) afterwards. Only when all has been
 // measured does an error of an exact contender make it fail, with bench.ErrUntrue.
-func Run(ctx context.Context, o bench.Options) (*Report, error) {
+func Run(ctx context.Context, o Options) (*Report, error) {
 	contenders, err := chosen(o.Completed())
 	if err != nil {
 		return nil, err
@@ -112,9 +115,9 @@ func Run(ctx context.Context, o bench.Options) (*Report, error) {
 	return run(ctx, o, contenders)
 }
 
-func run(ctx context.Context, o bench.Options, contenders []contender) (_ *Report, err error) {
+func run(ctx context.Context, o Options, contenders []contender) (_ *Report, err error) {
 	c := &comparison{Options: o.Completed(), layouts: map[layoutKey]layout{}}
-	c.report = &Report{Command: o.Command("footfall bench"), HTTP: o.HTTP, Clients: c.Clients, Rounds: c.Rounds, Seed: c.Seed}
+	c.report = &Report{Command: o.Command, HTTP: o.HTTP, Clients: c.Clients, Rounds: c.Rounds, Seed: c.Seed}
 	if o.HTTP {
 		c.report.Clients = c.Connections
 		if c.script, err = load.NewScript(); err != nil {
@@ -122,7 +125,7 @@ func run(ctx context.Context, o bench.Options, contenders []contender) (_ *Repor
 		}
 		defer func() { err = errors.Join(err, c.script.Remove()) }()
 	}
-	if c.server, err = bench.OpenServer(ctx, o.DatabaseURL, o.Dir, o.BinDir); err != nil {
+	if c.server, err = bench.OpenServer(ctx, o.DatabaseURL, o.Dir, o.PostgresBin); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.dropLayouts(), c.server.Close()) }()

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 
 func contenderNamed(t *testing.T, name string) contender {
 	t.Helper()
-	all, err := chosen(bench.Options{Contenders: []string{name}}.Completed())
+	all, err := chosen(Options{Contenders: []string{name}}.Completed())
 	require.NoError(t, err)
 	return all[0]
 }
@@ -29,9 +29,10 @@ func contenderNamed(t *testing.T, name string) contender {
 func TestRun(t *testing.T) {
 	t.Parallel()
 	var told []string
-	report, err := Run(t.Context(), bench.Options{
-		DatabaseURL: dbtest.Empty(t), Contenders: []string{"naive+filter", "batched+both", "baseline"}, Workloads: []string{"burst"},
-		Visits: 300, Clients: 20, Rounds: 2, Seed: 3, Progress: func(line string) { told = append(told, line) },
+	report, err := Run(t.Context(), Options{
+		Options:    bench.Options{DatabaseURL: dbtest.Empty(t), Seed: 3, Progress: func(line string) { told = append(told, line) }},
+		Contenders: []string{"naive+filter", "batched+both", "baseline"}, Workloads: []string{"burst"},
+		Visits: 300, Clients: 20, Rounds: 2,
 	})
 	require.NoError(t, err)
 	assert.Len(t, report.Rows, 3)
@@ -52,15 +53,14 @@ func TestRun(t *testing.T) {
 		}
 		assert.Equal(t, r.Contender != "baseline", r.Helpers > 0, r.Contender)
 	}
-	assert.Equal(t, "footfall bench --database-url … --contenders naive+filter,batched+both,baseline --workloads burst --visits 300 --clients 20 --rounds 2 --seed 3", report.Command)
 }
 
 // What is said to have been asked and written is what was: one client, so that there is one order
 // of things.
 func TestRunCounts(t *testing.T) {
 	t.Parallel()
-	report, err := Run(t.Context(), bench.Options{
-		DatabaseURL: dbtest.Empty(t), Contenders: []string{"naive", "naive+filter", "believed", "baseline", "batched", "batched+both"}, Workloads: []string{"burst"},
+	report, err := Run(t.Context(), Options{
+		Options: bench.Options{DatabaseURL: dbtest.Empty(t)}, Contenders: []string{"naive", "naive+filter", "believed", "baseline", "batched", "batched+both"}, Workloads: []string{"burst"},
 		Visits: 100, Clients: 1, Rounds: 1,
 	})
 	require.NoError(t, err)
@@ -80,7 +80,7 @@ func TestRunCounts(t *testing.T) {
 // Visitors who were there before are in the tables, and in no figure.
 func TestRunPreloaded(t *testing.T) {
 	t.Parallel()
-	o := bench.Options{DatabaseURL: dbtest.Empty(t), Workloads: []string{"first"}, Preload: []int{0, 3000}, Visits: 200, Clients: 10, Rounds: 1}
+	o := Options{Options: bench.Options{DatabaseURL: dbtest.Empty(t)}, Workloads: []string{"first"}, Preload: []int{0, 3000}, Visits: 200, Clients: 10, Rounds: 1}
 	if testing.Short() {
 		o.Contenders = []string{"batched", "batched+both"} // without what saves look-ups, and with all of it
 	}
@@ -110,7 +110,7 @@ func TestServiceCountsAtNoon(t *testing.T) {
 		}
 		return read(ctx, address)
 	}
-	_, err := run(t.Context(), bench.Options{DatabaseURL: dbtest.Empty(t), Workloads: []string{"first"}, Visits: 10, Rounds: 1}, []contender{one})
+	_, err := run(t.Context(), Options{Options: bench.Options{DatabaseURL: dbtest.Empty(t)}, Workloads: []string{"first"}, Visits: 10, Rounds: 1}, []contender{one})
 	require.NoError(t, err)
 	assert.Equal(t, []int32{visit.DayOf(noon(), time.UTC)}, days)
 }
@@ -139,8 +139,8 @@ func TestRunFindsALostVisit(t *testing.T) {
 		left := 30
 		return losing{c, &left}, err
 	}
-	report, err := run(t.Context(), bench.Options{
-		DatabaseURL: dbtest.Empty(t), Workloads: []string{"burst"}, Visits: 60, Clients: 1, Rounds: 1,
+	report, err := run(t.Context(), Options{
+		Options: bench.Options{DatabaseURL: dbtest.Empty(t)}, Workloads: []string{"burst"}, Visits: 60, Clients: 1, Rounds: 1,
 	}, []contender{thief, honest})
 	require.ErrorIs(t, err, bench.ErrUntrue)
 	require.ErrorContains(t, err, "round 1, burst, thief: ")
@@ -160,7 +160,7 @@ func TestRunFailsWithAVisit(t *testing.T) {
 		c, err := open(ctx, address)
 		return refusing{c, fault}, err
 	}
-	_, err := run(t.Context(), bench.Options{DatabaseURL: dbtest.Empty(t), Workloads: []string{"first"}, Visits: 10, Clients: 2, Rounds: 1}, []contender{broken})
+	_, err := run(t.Context(), Options{Options: bench.Options{DatabaseURL: dbtest.Empty(t)}, Workloads: []string{"first"}, Visits: 10, Clients: 2, Rounds: 1}, []contender{broken})
 	require.ErrorIs(t, err, fault)
 }
 
@@ -175,7 +175,7 @@ func (r refusing) visit(context.Context, counter.Request) (visit.Answer, error) 
 
 func TestChosen(t *testing.T) {
 	t.Parallel()
-	names := func(o bench.Options) (names []string) {
+	names := func(o Options) (names []string) {
 		all, err := chosen(o.Completed())
 		require.NoError(t, err)
 		for _, c := range all {
@@ -184,10 +184,10 @@ func TestChosen(t *testing.T) {
 		return names
 	}
 	here := []string{"naive", "naive+filter", "believed", "baseline", "batched", "batched+filter", "batched+memory", "batched+both"}
-	assert.Equal(t, here, names(bench.Options{}))
-	assert.Equal(t, here[4:], names(bench.Options{Preload: []int{0, 5}}), "the others have tables of their own")
-	assert.Equal(t, append(slices.Clone(here), "guarded", "stranger", "inbox", "overload", "flash", "calls", "constant"), names(bench.Options{HTTP: true}))
-	assert.Equal(t, []string{"batched+both", "old"}, names(bench.Options{HTTP: true, Old: "/x", Contenders: []string{"old", "batched+both"}}))
+	assert.Equal(t, here, names(Options{}))
+	assert.Equal(t, here[4:], names(Options{Preload: []int{0, 5}}), "the others have tables of their own")
+	assert.Equal(t, append(slices.Clone(here), "guarded", "stranger", "inbox", "overload", "flash", "calls", "constant"), names(Options{HTTP: true}))
+	assert.Equal(t, []string{"batched+both", "old"}, names(Options{HTTP: true, Old: "/x", Contenders: []string{"old", "batched+both"}}))
 	for _, headers := range [][]string{headers(""), headers("k")} {
 		assert.Greater(t, len(headers), 50)
 		assert.Contains(t, headers[7], "User-Agent: Mozilla/5.0 (")
@@ -197,9 +197,9 @@ func TestChosen(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	assert.Empty(t, Check(bench.Options{}))
-	assert.Empty(t, Check(bench.Options{HTTP: true, Quick: true, Rounds: 2, Old: "/x", Connections: 4, Duration: 2 * time.Second}))
-	for want, o := range map[string]bench.Options{
+	assert.Empty(t, Check(Options{}))
+	assert.Empty(t, Check(Options{Options: bench.Options{Quick: true}, HTTP: true, Rounds: 2, Old: "/x", Connections: 4, Duration: 2 * time.Second}))
+	for want, o := range map[string]Options{
 		`contenders: there is no "fast" here: choose from naive,`: {Contenders: []string{"naive", "fast"}},
 		`contenders: there is no "constant"`:                      {Contenders: []string{"constant"}},
 		`workloads: there is no "rush" here: choose from first,`:  {Workloads: []string{"rush"}},

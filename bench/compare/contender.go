@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"footfall/bench"
 	"footfall/bench/literal"
 	"footfall/counter"
 	"footfall/record"
@@ -30,7 +29,7 @@ type contender struct {
 	// read returns what the tables hold after it was closed.
 	read func(ctx context.Context, address string) (standing, error)
 
-	// Over HTTP: the program, "" for this one; its arguments behind those that say where it listens
+	// Over HTTP: the program of another version; its arguments behind those that say where it listens
 	// and what it counts in; and whether a proxy tells who came, or the caller asserts it.
 	program   string
 	arguments []string
@@ -87,7 +86,7 @@ var contenders = []contender{
 	later("overload", "both, with --overload later: a visit that would wait longer than 20 ms is accepted to be counted later", "20ms", ""),
 	flashSale(),
 	called(),
-	{About: About{constant, "counts nothing and answers the same each time: what HTTP costs by itself", true}, alone: true, overHTTP: true, arguments: []string{"bench", "contender", constant}},
+	{About: About{constant, "counts nothing and answers the same each time: what HTTP costs by itself", true}, alone: true, overHTTP: true, arguments: []string{"contender", constant}},
 }
 
 // literally is a contender that counts one visit a transaction.
@@ -95,7 +94,7 @@ func literally(name, about string, way literal.Way) contender {
 	return contender{
 		About: About{name, about, way == literal.Baseline}, alone: true,
 		open: func(ctx context.Context, address string) (counting, error) { return openLiterally(ctx, address, way) },
-		read: literalTables, arguments: []string{"bench", "contender", name},
+		read: literalTables, arguments: []string{"contender", name},
 	}
 }
 
@@ -172,7 +171,7 @@ func (c contender) title() string { return c.Name }
 
 // chosen are the contenders that the options name: where they name none, all that can do what is
 // asked for.
-func chosen(o bench.Options) ([]contender, error) {
+func chosen(o Options) ([]contender, error) {
 	can := slices.DeleteFunc(slices.Clone(contenders), func(c contender) bool {
 		return c.overHTTP && !o.HTTP || c.alone && slices.Max(o.Preload) > 0
 	})

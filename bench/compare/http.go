@@ -19,7 +19,7 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, in 
 			return nil, err
 		}
 	}
-	p, err := bench.Start(ctx, of.program, func(addr, admin string) []string { return of.commandLine(addr, admin, in.address) })
+	p, err := bench.Start(ctx, c.program(of), func(addr, admin string) []string { return of.commandLine(addr, admin, in.address) })
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +66,17 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, in 
 	}, err
 }
 
+// program is what a contender's process runs; "": this program.
+func (c *comparison) program(of contender) string {
+	switch {
+	case of.alone:
+		return ""
+	case of.program != "":
+		return of.program
+	}
+	return c.Footfall
+}
+
 // filterReady waits for the filter, if there is one.
 func (c contender) filterReady(ctx context.Context, p *bench.Process) error {
 	if slices.Contains(c.arguments, "on") || c.program != "" {
@@ -86,7 +97,7 @@ func (c *comparison) sustained(ctx context.Context, t task) (perSecond float64, 
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, drop()) }()
-	p, err := bench.Start(ctx, "", func(addr, admin string) []string { return of.commandLine(addr, admin, address) })
+	p, err := bench.Start(ctx, c.program(of), func(addr, admin string) []string { return of.commandLine(addr, admin, address) })
 	if err != nil {
 		return 0, err
 	}

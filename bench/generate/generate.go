@@ -15,16 +15,16 @@ import (
 	"footfall/retention"
 )
 
-// Set is the size of what is generated. A zero field means its default.
+// Set is the size of what is generated, as flags. A zero field means its default.
 type Set struct {
-	App      string    // that is made; default: generated
-	Visits   int       // default 10,000,000
-	Days     int       // default 60
-	Until    time.Time // the last day, in UTC; default: yesterday
-	Pages    int       // default 100,000
-	Visitors int       // default 1,000,000
-	Sites    int       // default 20
-	Seed     uint64    // the same one makes the same visits; default 1
+	App      string    `placeholder:"NAME" help:"The app that is made; it must not exist yet. It counts in UTC. Default: generated."`
+	Visits   int       `placeholder:"N" help:"How many visits. Default: 10000000."`
+	Days     int       `placeholder:"N" help:"Days over which the visits came. Default: 60."`
+	Until    time.Time `placeholder:"DAY" format:"2006-01-02" help:"The last day, like 2019-06-29. Default: yesterday."`
+	Pages    int       `placeholder:"N" help:"How many pages, few of which are visited often. Default: 100000."`
+	Visitors int       `placeholder:"N" help:"How many visitors, few of whom come often. Default: 1000000."`
+	Sites    int       `placeholder:"N" help:"How many sites, few of which are large. Default: 20."`
+	Seed     uint64    `placeholder:"N" help:"The same seed makes the same visits. Default: 1."`
 }
 
 // Completed has the defaults in place of what was not given.

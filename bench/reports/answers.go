@@ -38,7 +38,7 @@ type VisitWaits struct {
 
 // serving runs f on a service of its own process, with more flags than the usual ones.
 func (r *asking) serving(ctx context.Context, f func(p *bench.Process) error, more ...string) (err error) {
-	p, err := bench.Start(ctx, "", func(addr, admin string) []string {
+	p, err := bench.Start(ctx, r.Footfall, func(addr, admin string) []string {
 		return append([]string{"serve", "--addr", addr, "--admin-addr", admin, "--database-url", r.address, "--max-wait", "10s"}, more...)
 	})
 	if err != nil {

@@ -131,15 +131,12 @@ func (r *asking) importLog(ctx context.Context, f *ImportFigures, file string) (
 
 // importInto runs an import as a process of its own.
 func (r *asking) importInto(ctx context.Context, app, file string, flags ...string) (ImportRun, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return ImportRun{}, fmt.Errorf("bench: %w", err)
-	}
-	cmd := exec.CommandContext(ctx, program, append([]string{"import", "--database-url", r.address, "--app", app, file}, flags...)...) //nolint:gosec // this program itself
+	cmd := exec.CommandContext(ctx, r.Footfall, append([]string{"import", "--database-url", r.address, "--app", app, file}, flags...)...) //nolint:gosec // the caller names it
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	began := time.Now()
-	if err := cmd.Start(); err != nil {
+	err := cmd.Start()
+	if err != nil {
 		return ImportRun{}, fmt.Errorf("bench: %w", err)
 	}
 	var run ImportRun

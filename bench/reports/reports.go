@@ -14,6 +14,36 @@ import (
 	"footfall/db/embedded"
 )
 
+// Options of a measurement of reports, as flags. A zero field means its default.
+type Options struct {
+	bench.Options
+	Data    string   `placeholder:"DIR" help:"Folder of an embedded PostgreSQL that is kept: what bench generate made there is asked. Default: none."`
+	Parts   []string `placeholder:"NAME,…" help:"What to measure: uniques (of targets, compared with a plain count), answers (how long reports and pages of the dashboard take while visits are counted), dashboards (how visits fare beside 20 that are open), embedded, proving, imports. Default: all."`
+	Visits  int      `placeholder:"N" help:"Visits that are generated where there are none: see bench generate. Default: 10000000."`
+	Rate    int      `placeholder:"N" help:"Visits a second that are counted meanwhile. Default: 2000."`
+	Runs    int      `placeholder:"N" help:"How often each report is asked for. Default: 200."`
+	Samples int      `placeholder:"N" help:"Ranges of days at random whose uniques are compared. Default: 1000."`
+	Log     int      `name:"log-visits" placeholder:"N" help:"Visits of the log that is imported. Default: 4000000."`
+}
+
+// Completed has the defaults in place of what was not given.
+func (o Options) Completed() Options {
+	o.Options = o.Options.Completed()
+	o.Rate = bench.Usual(o.Options, o.Rate, 2000, 2000)
+	o.Runs = bench.Usual(o.Options, o.Runs, 200, 3)
+	o.Samples = bench.Usual(o.Options, o.Samples, 1000, 50)
+	o.Log = bench.Usual(o.Options, o.Log, 4_000_000, 10_000)
+	return o
+}
+
+// set is what is generated.
+func (o Options) set() generate.Set {
+	if o.Quick && o.Visits == 0 {
+		return generate.Set{Visits: 50_000, Pages: 2000, Visitors: 10_000, Sites: 5}
+	}
+	return generate.Set{Visits: o.Visits}
+}
+
 type part struct {
 	name    string
 	measure func(*asking, context.Context) error
@@ -33,8 +63,9 @@ var parts = []part{
 
 // Check tells what is wrong with the options of a measurement of reports. What is not given is
 // right.
-func Check(o bench.Options) (faults []error) {
+func Check(o Options) (faults []error) {
 	o = o.Completed()
+	faults = append(o.Options.Check(), o.set().Check()...)
 	for flag, n := range map[string]int{"rate": o.Rate, "runs": o.Runs, "samples": o.Samples, "log-visits": o.Log} {
 		if n < 1 {
 			faults = append(faults, fmt.Errorf("%s: %d will not do: give 1 or more", flag, n))
@@ -50,7 +81,7 @@ func Check(o bench.Options) (faults []error) {
 
 // asking is a run of Run. One goroutine uses it, but for what a part starts and ends.
 type asking struct {
-	bench.Options
+	Options
 	made    generate.Set
 	server  *bench.Server
 	address string // of the database
@@ -61,11 +92,8 @@ type asking struct {
 // Run measures reading on tables that package generate made, and makes them first where there are
 // none: whether uniques are true, and how long reports take while visits are counted. An error that
 // wraps bench.ErrUntrue comes with a report.
-func Run(ctx context.Context, o bench.Options, set generate.Set) (_ *Report, err error) {
-	if o.Quick && set.Visits == 0 {
-		set = generate.Set{Visits: 50_000, Pages: 2000, Visitors: 10_000, Sites: 5}
-	}
-	r := &asking{Options: o.Completed(), made: set.Completed(), report: &Report{Command: o.Command("footfall bench reports"), Load: loadAverage()}}
+func Run(ctx context.Context, o Options) (_ *Report, err error) {
+	r := &asking{Options: o.Completed(), made: o.set().Completed(), report: &Report{Command: o.Command, Load: loadAverage()}}
 	r.report.Rate, r.report.Seed = r.Rate, r.Seed
 	closeAll, err := r.open(ctx)
 	if err != nil {
@@ -94,7 +122,7 @@ func Run(ctx context.Context, o bench.Options, set generate.Set) (_ *Report, err
 // open finds the database: in the directory that is kept, or a new one.
 func (r *asking) open(ctx context.Context) (closeAll func() error, err error) {
 	if r.Data == "" {
-		if r.server, err = bench.OpenServer(ctx, r.DatabaseURL, r.Dir, r.BinDir); err != nil {
+		if r.server, err = bench.OpenServer(ctx, r.DatabaseURL, r.Dir, r.PostgresBin); err != nil {
 			return nil, err
 		}
 		address, drop, err := r.server.Database(ctx, "")
@@ -104,7 +132,7 @@ func (r *asking) open(ctx context.Context) (closeAll func() error, err error) {
 		r.address = address
 		return func() error { return errors.Join(drop(), r.server.Close()) }, nil
 	}
-	address, release, err := embedded.Use(ctx, embedded.Config{Dir: r.Data, BinDir: r.BinDir})
+	address, release, err := embedded.Use(ctx, embedded.Config{Dir: r.Data, BinDir: r.PostgresBin})
 	if err != nil {
 		return nil, err
 	}

@@ -27,15 +27,15 @@ var small = generate.Set{
 // prepared is a run on tables that have been generated.
 func prepared(t *testing.T, samples int) *asking {
 	t.Helper()
-	r := &asking{Options: bench.Options{Samples: samples}.Completed(), made: small, address: dbtest.New(t), report: &Report{}}
+	r := &asking{Options: Options{Samples: samples}.Completed(), made: small, address: dbtest.New(t), report: &Report{}}
 	require.NoError(t, r.prepare(t.Context()))
 	return r
 }
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	assert.Empty(t, Check(bench.Options{Parts: []string{"answers"}}))
-	for want, o := range map[string]bench.Options{
+	assert.Empty(t, Check(Options{Parts: []string{"answers"}}))
+	for want, o := range map[string]Options{
 		`parts: there is no "speed"`: {Parts: []string{"speed"}}, "rate: -1": {Rate: -1}, "runs: -1": {Runs: -1}, "samples: -1": {Samples: -1},
 	} {
 		faults := Check(o)

@@ -55,7 +55,6 @@ type commandLine struct {
 	Upgrade upgradeCmd `cmd:""`
 	Psql    psqlCmd    `cmd:""`
 	Health  healthCmd  `cmd:""`
-	Bench   benchCmd   `cmd:""`
 	Version versionCmd `cmd:""`
 	Help    helpCmd    `cmd:""`
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -18,7 +20,75 @@ import (
 	"footfall/bench/compare"
 	"footfall/bench/reports"
 	"footfall/db/dbtest"
+	"footfall/db/embedded/tempdir"
 )
+
+// asProgram makes the test binary the program itself, which starts itself for some contenders.
+const asProgram = "FOOTFALL_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	code := dbtest.Run(m)
+	_ = os.RemoveAll(built.dir)
+	os.Exit(code)
+}
+
+// built is where the service is that benchmarks start.
+var built struct {
+	sync.Once
+	dir string
+	err error
+}
+
+// service is the program footfall.
+func service(t *testing.T) string {
+	t.Helper()
+	built.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "footfall-built-"); built.err == nil {
+			var out []byte
+			if out, built.err = exec.Command("go", "build", "-o", built.dir+"/footfall", "../footfall").CombinedOutput(); built.err != nil {
+				built.err = fmt.Errorf("%w: %s", built.err, out)
+			}
+		}
+	})
+	require.NoError(t, built.err)
+	return built.dir + "/footfall"
+}
+
+// typed runs bench as a process of its own, and returns its exit code and what it wrote.
+func typed(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.Env = []string{asProgram + "=1", "GORACE=atexit_sleep_ms=0", "FOOTFALL_POSTGRES_BIN=" + os.Getenv("FOOTFALL_TEST_POSTGRES_BIN")}
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "FOOTFALL_") && !strings.HasPrefix(entry, "GORACE=") {
+			cmd.Env = append(cmd.Env, entry)
+		}
+	}
+	_ = cmd.Run()
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// well is typed for what must succeed; it returns what was printed.
+func well(t *testing.T, args ...string) string {
+	t.Helper()
+	code, stdout, stderr := typed(t, args...)
+	require.Equal(t, exitWell, code, stderr)
+	return stdout
+}
+
+// folder is one that the user of PostgreSQL can enter.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := tempdir.Make()
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
+	return dir
+}
 
 // Every flag that cannot be followed is told at once, before anything is measured.
 func TestBenchRefuses(t *testing.T) {
@@ -27,18 +97,25 @@ func TestBenchRefuses(t *testing.T) {
 		"--contenders naive,fast --workloads rush":            {`there is no "fast"`, `there is no "rush"`},
 		"--visits=-1 --clients=-1 --rounds=-1 --preload=-1":   {"visits: -1", "clients: -1", "rounds: -1", "preload: "},
 		"--http --connections 3 --duration 1500ms --visits 5": {"connections: 3", "duration: 1.5s", "visits: it means nothing with --http"},
-		"--old x":                         {"old: it means nothing without"},
-		"reports --parts speed --rate=-1": {`parts: there is no "speed"`, "rate: -1"},
-		"reports --runs=-1 --samples=-1":  {"runs: -1", "samples: -1"},
-		"reports --visits=-1":             {"visits: -1"},
-		"structures --keys 999":           {"keys: 999 will not do"},
-		"generate --data /tmp/x --until 2026-13-01 --visits=-1":                {"until: ", "visits: -1"},
+		"--old x":                                   {"old: it means nothing without"},
+		"--fast":                                    {"--fast"},
+		"reports --parts speed --rate=-1":           {`parts: there is no "speed"`, "rate: -1"},
+		"reports --runs=-1 --samples=-1":            {"runs: -1", "samples: -1"},
+		"reports --visits=-1":                       {"visits: -1"},
+		"structures --keys 999":                     {"keys: 999 will not do"},
+		"generate --visits=-1":                      {"visits: -1", "data: name the folder"},
+		"generate --data /tmp/x --until 2026-13-01": {"2026-13-01"},
 		"generate --data /tmp/x --days=-1 --pages=-1 --visitors=-1 --sites=-1": {"days: -1", "pages: -1", "visitors: -1", "sites: -1"},
+		"--http --footfall nowhere":  {"footfall: there is no program nowhere"},
+		"reports --footfall nowhere": {"footfall: there is no program nowhere"},
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
+			if strings.Contains(args, "--http") || strings.HasPrefix(args, "reports") {
+				args = strings.Replace(args, " ", " --footfall="+os.Args[0]+" ", 1) // where none is named
+			}
 			var out, errs strings.Builder
-			code := run(t.Context(), append([]string{"bench"}, strings.Fields(args)...), strings.NewReader(""), &out, &errs)
+			code := run(t.Context(), strings.Fields(args), &out, &errs)
 			assert.Equal(t, exitUsage, code)
 			assert.Equal(t, len(want), strings.Count(errs.String(), "\n"), errs.String())
 			for _, fault := range want {
@@ -60,14 +137,16 @@ func readFigures[T any](t *testing.T, file string) (report T) {
 // The comparison is what bench does by itself; its figures go to the files that are named.
 func TestBenchCompares(t *testing.T) {
 	t.Parallel()
-	figures, page := filepath.Join(t.TempDir(), "b.json"), filepath.Join(t.TempDir(), "b.html")
+	dir := t.TempDir()
+	figures, page := filepath.Join(dir, "b.json"), filepath.Join(dir, "b.html")
 	var out, errs strings.Builder
 	code := run(t.Context(), []string{
-		"bench", "--database-url", dbtest.Empty(t), "--contenders", "batched,batched+both", "--workloads", "burst", "--preload", "100",
+		"--database-url", dbtest.Empty(t), "--contenders", "batched,batched+both", "--workloads", "burst", "--preload", "100",
 		"--visits", "200", "--clients", "8", "--rounds", "1", "--json", figures, "--html", page,
-	}, strings.NewReader(""), &out, &errs)
+	}, &out, &errs)
 	require.Equal(t, exitWell, code, errs.String())
 	report := readFigures[compare.Report](t, figures)
+	assert.True(t, strings.HasPrefix(report.Command, "bin/bench --database-url … --contenders batched,batched+both --workloads"), report.Command)
 	require.Len(t, report.Rows, 2)
 	for _, row := range report.Rows {
 		assert.Contains(t, out.String(), row.Contender)
@@ -86,18 +165,18 @@ func TestBenchShowsWhatIsUntrue(t *testing.T) {
 	halfway := errors.New("the server went away")
 	for fault, shown := range map[error]bool{nil: true, fmt.Errorf("%w: uv is off by 1", bench.ErrUntrue): true, halfway: false} {
 		var out strings.Builder
-		report := &compare.Report{Command: "footfall bench --seed 4"}
+		report := &compare.Report{Command: "bin/bench --seed 4"}
 		if !shown {
 			report = nil
 		}
-		err := publish(&program{stdout: &out, stderr: io.Discard}, "", report, fault)
+		err := output{}.publish(&program{stdout: &out, stderr: io.Discard}, report, fault)
 		require.ErrorIs(t, err, fault)
 		assert.Equal(t, shown, strings.Contains(out.String(), "--seed 4"))
 	}
 }
 
 // Processes of their own are visited by wrk, their tables are checked, and the figures come from
-// where they should. The program of another version is this one here.
+// where they should. The program of another version is the present one here.
 func TestBenchHTTP(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -106,10 +185,10 @@ func TestBenchHTTP(t *testing.T) {
 	if _, err := exec.LookPath("wrk"); err != nil {
 		t.Skip("wrk is not installed: scripts/install-deps wrk")
 	}
-	folder := newData(t)
-	figures := filepath.Join(folder, "bench.json")
-	well(t, "bench", "--http", "--quick", "--contenders=baseline,batched,batched+both,guarded,stranger,flash,calls,constant,old", "--workloads=returning",
-		"--old", os.Args[0], "--dir", folder, "--json", figures)
+	dir := folder(t)
+	figures := filepath.Join(dir, "bench.json")
+	well(t, "--http", "--quick", "--contenders=baseline,batched,batched+both,guarded,stranger,flash,calls,constant,old", "--workloads=returning",
+		"--footfall", service(t), "--old", service(t), "--dir", dir, "--json", figures)
 	report := readFigures[compare.Report](t, figures)
 	assert.True(t, report.HTTP)
 	require.Len(t, report.Rows, 9)
@@ -135,15 +214,16 @@ func TestBenchReports(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: measures for seconds")
 	}
-	folder := newData(t)
-	data := filepath.Join(folder, "data")
-	set := []string{"bench", "generate", "--data", data, "--visits=5000", "--days=10", "--pages=100", "--visitors=500", "--sites=3"}
+	dir := folder(t)
+	data := filepath.Join(dir, "data")
+	set := []string{"generate", "--data", data, "--visits=5000", "--days=10", "--pages=100", "--visitors=500", "--sites=3"}
 	assert.Contains(t, well(t, set...), "app generated: 5,000 visits over 10 days by 500 visitors to 100 pages of 3 sites, seed 1")
-	again := footfall(t, set...)
-	assert.Equal(t, exitUsage, again.code, again.stderr)
+	code, _, stderr := typed(t, set...)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, stderr, "generated")
 
-	figures := filepath.Join(folder, "reports.json")
-	printed := well(t, "bench", "reports", "--quick", "--data", data, "--rate=200", "--json", figures)
+	figures := filepath.Join(dir, "reports.json")
+	printed := well(t, "reports", "--quick", "--data", data, "--rate=200", "--footfall", service(t), "--json", figures)
 	report := readFigures[reports.Report](t, figures)
 	assert.Contains(t, printed, report.Command)
 	assert.Contains(t, report.Command, data)
@@ -153,11 +233,6 @@ func TestBenchReports(t *testing.T) {
 		assert.Positive(t, row.P99Ms, row.Report)
 	}
 	assert.Positive(t, report.Answers.Visits.Visits)
-	assert.Positive(t, report.Proving.Visits.Visits)
-	assert.Positive(t, report.Proving.FloodSeconds)
-	assert.EqualValues(t, 25_000, report.Imports.Lines)
-	assert.Positive(t, report.Imports.Alone.Seconds)
-	assert.Positive(t, report.Imports.Visits.Visits)
 }
 
 // With a server that is named the benchmark uses a database of its own.
@@ -166,19 +241,17 @@ func TestBenchReportsOnServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: measures for seconds")
 	}
-	printed := well(t, "bench", "reports", "--quick", "--database-url", dbtest.Empty(t), "--parts", "uniques")
+	printed := well(t, "reports", "--quick", "--database-url", dbtest.Empty(t), "--footfall", service(t), "--parts", "uniques")
 	assert.Contains(t, printed, "compared with count(DISTINCT ip): 0 differ")
 }
 
-// The year of returns, of which docs/benchmarks.md tells, is made and read; here it has four days.
-func TestBenchOfReturns(t *testing.T) {
+// A log needs no database.
+func TestBenchGeneratesALog(t *testing.T) {
 	t.Parallel()
-	database := "--database-url=" + dbtest.New(t)
-	well(t, "app", "add", "daily", "--access=open", database)
-	said := well(t, "psql", database, "--", "-v", "days=4", "-f", "../../bench/returns.sql")
-	assert.Regexp(t, `open_returns +\| +306 `, said, "102 targets, three days before")
-	assert.Regexp(t, `packed_returns +\| +306 `, said, "one, and two")
-	for _, list := range []string{`all days +\| +101 +\| +404000`, `half a year +\| +101 +\| +404000`, `all but a day +\| +101 +\| +303303`} {
-		assert.Regexp(t, list, said)
-	}
+	file := filepath.Join(t.TempDir(), "access.log")
+	var out, errs strings.Builder
+	require.Equal(t, exitWell, run(t.Context(), []string{"generate", "--log", file, "--visits=1000", "--visitors=100", "--pages=50", "--days=4"}, &out, &errs), errs.String())
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, 2500, bytes.Count(text, []byte("\n")))
 }

@@ -1,0 +1,236 @@
+// Command bench measures Footfall: it compares ways of counting, in one process or over HTTP with
+// the service that `footfall serve` is, and fills tables with made-up visits. `bench --help` lists
+// what it does.
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"strings"
+	"syscall"
+	_ "time/tzdata" // apps have time zones
+
+	"github.com/alecthomas/kong"
+
+	"footfall/bench"
+	"footfall/bench/compare"
+	"footfall/bench/generate"
+	"footfall/bench/reports"
+	"footfall/bench/structures"
+	"footfall/db"
+	"footfall/db/embedded"
+)
+
+// commandLine is all that can be typed.
+type commandLine struct {
+	Compare    compareCmd    `cmd:"" default:"withargs" help:"Compare ways of counting visits, on several workloads. bench does this where no command is named, with the same flags."`
+	Generate   generateCmd   `cmd:"" help:"Fill tables with an app of made-up visits, as many as reports and checks are to be tried on."`
+	Reports    reportsCmd    `cmd:"" help:"Measure reading: whether uniques are true, and how reports, dashboards and verify fare beside visits."`
+	Structures structuresCmd `cmd:"" help:"Compare structures that can tell whether a key was seen: hash set, Bloom filters, bitmap, HyperLogLog. Needs no database."`
+	Contender  contenderCmd  `cmd:"" hidden:"" help:"Serve what the service is compared with."`
+}
+
+// command is what kong finds in the command line. check tells all that is wrong with its flags
+// before anything is done.
+type command interface {
+	check() []error
+	run(ctx context.Context, p *program) error
+}
+
+// program is what a command runs with.
+type program struct {
+	command        string // as it was typed
+	stdout, stderr io.Writer
+}
+
+// Exit codes.
+const (
+	exitWell   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal ends the process at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// address is a URL, which may hold a password.
+var address = regexp.MustCompile(`\w+://\S*`)
+
+// run does what the arguments say and returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	p := &program{strings.TrimSpace("bin/bench " + address.ReplaceAllString(strings.Join(args, " "), "…")), stdout, stderr}
+	parser, err := kong.New(&commandLine{}, kong.Name("bench"), kong.Description("Measures Footfall."), kong.Writers(stdout, stderr),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}))
+	if err != nil {
+		panic(err) // commandLine, or a tag in it, is wrong
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return p.complain(exitUsage, err)
+	}
+	typed := parsed.Selected().Target.Addr().Interface().(command) //nolint:errcheck // every command is one
+	if faults := typed.check(); len(faults) > 0 {
+		return p.complain(exitUsage, faults...)
+	}
+	if err := typed.run(ctx, p); err != nil {
+		return p.complain(exitFailed, err)
+	}
+	return exitWell
+}
+
+func (p *program) complain(code int, faults ...error) int {
+	for _, fault := range faults {
+		fmt.Fprintf(p.stderr, "bench: %s\n", db.Sentence(fault))
+	}
+	return code
+}
+
+// with adds what the program knows to options.
+func (p *program) with(o bench.Options) bench.Options {
+	o.Command, o.Progress = p.command, func(line string) { fmt.Fprintln(p.stderr, line) }
+	return o
+}
+
+// output is where the figures go besides.
+type output struct {
+	JSON string `name:"json" placeholder:"FILE" help:"Write the figures to this file, too."`
+}
+
+// publish shows a report that is complete, and fails as the benchmark did: where it was that what
+// was counted is not true, after that.
+func (f output) publish(p *program, report interface{ Print(io.Writer) }, err error) error {
+	if err != nil && !errors.Is(err, bench.ErrUntrue) {
+		return err
+	}
+	report.Print(p.stdout)
+	return errors.Join(save(f.JSON, func(w io.Writer) error {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(report)
+	}), err)
+}
+
+// save writes a file, if one is named, once all that belongs into it is there.
+func save(file string, write func(io.Writer) error) error {
+	if file == "" {
+		return nil
+	}
+	var text bytes.Buffer
+	if err := write(&text); err != nil {
+		return err
+	}
+	return os.WriteFile(file, text.Bytes(), 0o644) //nolint:gosec // figures, for everybody
+}
+
+type compareCmd struct {
+	compare.Options
+	output
+	HTML string `name:"html" placeholder:"FILE" help:"Write the figures to this file as a page with plots, too. It needs nothing else to be looked at."`
+}
+
+func (c *compareCmd) check() []error { return compare.Check(c.Options) }
+
+func (c *compareCmd) run(ctx context.Context, p *program) error {
+	c.Options.Options = p.with(c.Options.Options)
+	report, err := compare.Run(ctx, c.Options)
+	if err = c.publish(p, report, err); report == nil {
+		return err
+	}
+	return errors.Join(save(c.HTML, report.WriteHTML), err)
+}
+
+type contenderCmd struct {
+	Name        string `arg:"" help:"Which one."`
+	Addr        string `required:"" help:"Where to serve, as host:port."`
+	DatabaseURL string `help:"An empty database."`
+}
+
+func (*contenderCmd) check() []error { return nil }
+
+func (c *contenderCmd) run(ctx context.Context, _ *program) error {
+	return compare.Serve(ctx, c.Name, c.Addr, c.DatabaseURL)
+}
+
+type reportsCmd struct {
+	reports.Options
+	output
+}
+
+func (c *reportsCmd) check() []error { return reports.Check(c.Options) }
+
+func (c *reportsCmd) run(ctx context.Context, p *program) error {
+	c.Options.Options = p.with(c.Options.Options)
+	report, err := reports.Run(ctx, c.Options)
+	return c.publish(p, report, err)
+}
+
+type structuresCmd struct {
+	output
+	Keys int `default:"10000000" help:"Keys to add, from ip_0 on; 1000 to 100000000. At 10 million the article's filter must be wrong exactly 7,017 times. Default: ${default}."`
+}
+
+func (c *structuresCmd) check() []error {
+	if c.Keys < structures.MinKeys || c.Keys > structures.MaxKeys {
+		return []error{fmt.Errorf("keys: %d will not do: give %d to %d", c.Keys, structures.MinKeys, structures.MaxKeys)}
+	}
+	return nil
+}
+
+// run fails when an exact check of the comparison does, after it has shown the figures.
+func (c *structuresCmd) run(ctx context.Context, p *program) error {
+	report, err := structures.Run(ctx, c.Keys, p.with(bench.Options{}).Progress)
+	return c.publish(p, report, err)
+}
+
+// generateCmd fills tables, as nothing else here does to the data of a service.
+type generateCmd struct {
+	generate.Set
+	output
+	Data        string `placeholder:"DIR" help:"Folder of an embedded PostgreSQL, which is made if it is missing. Either this or --database-url must be given."`
+	DatabaseURL string `env:"FOOTFALL_DATABASE_URL" placeholder:"URL" help:"Fill this database; footfall migrate up makes its tables."`
+	PostgresBin string `env:"FOOTFALL_POSTGRES_BIN" placeholder:"DIR" help:"Folder of PostgreSQL's programs for the embedded one. Default: looked for."`
+	Log         string `placeholder:"FILE" help:"Write an access log of the visits into this file instead, with one and a half other lines for each: --visits 4000000 makes 10 million lines."`
+}
+
+func (c *generateCmd) check() []error {
+	faults := c.Set.Check()
+	if c.Log == "" && c.Data == "" && c.DatabaseURL == "" {
+		faults = append(faults, errors.New("data: name the folder that is to be filled, or a database with --database-url"))
+	}
+	return faults
+}
+
+func (c *generateCmd) run(ctx context.Context, p *program) (err error) {
+	if c.Log != "" {
+		file, err := os.Create(c.Log)
+		if err != nil {
+			return err
+		}
+		return errors.Join(generate.WriteLog(file, c.Set), file.Close())
+	}
+	o := p.with(bench.Options{DatabaseURL: c.DatabaseURL})
+	if c.Data != "" {
+		var release func() error
+		if o.DatabaseURL, release, err = embedded.Use(ctx, embedded.Config{Dir: c.Data, BinDir: c.PostgresBin}); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, release()) }()
+		d, err := bench.Migrated(ctx, o.DatabaseURL) // it may have been made just now
+		if err != nil {
+			return err
+		}
+		d.Close()
+	}
+	report, err := generate.Run(ctx, o, c.Set)
+	return c.publish(p, report, err)
+}
