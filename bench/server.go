@@ -41,28 +41,26 @@ type Server struct {
 	stop  func() error
 }
 
-// OpenServer uses the server that databaseURL names, or starts one with its data in a new folder in
-// dir. It must be closed.
-func OpenServer(ctx context.Context, databaseURL, dir, binDir string) (_ *Server, err error) {
+// OpenServer uses the server that is named, or starts one with its data in a new folder. It must be
+// closed.
+func OpenServer(ctx context.Context, o Options) (_ *Server, err error) {
 	s := &Server{stop: func() error { return nil }}
-	if databaseURL == "" {
-		if databaseURL, s.stop, err = startServer(ctx, dir, binDir); err != nil {
+	address := o.DatabaseURL
+	if address == "" {
+		if address, s.stop, err = startServer(ctx, o.Dir, o.PostgresBin); err != nil {
 			return nil, err
 		}
 	}
-	if s.base, err = url.Parse(databaseURL); err != nil || s.base.Scheme == "" {
+	if s.base, err = url.Parse(address); err != nil || s.base.Scheme == "" {
 		return nil, errors.Join(errors.New("database url: it should look like postgres://user:password@host:5432/database"), s.stop())
 	}
-	if s.Admin, err = pgx.Connect(ctx, databaseURL); err != nil {
+	if s.Admin, err = pgx.Connect(ctx, address); err != nil {
 		return nil, errors.Join(fmt.Errorf("bench: %w", err), s.stop())
 	}
 	return s, nil
 }
 
 func startServer(ctx context.Context, dir, binDir string) (address string, stop func() error, err error) {
-	if dir == "" {
-		dir = os.TempDir()
-	}
 	folder, err := os.MkdirTemp(dir, "footfall-bench-")
 	if err != nil {
 		return "", nil, fmt.Errorf("bench: %w", err)
@@ -203,7 +201,7 @@ func (s *Server) WAL(ctx context.Context) (int64, error) {
 }
 
 const (
-	patience  = time.Minute // for what takes a moment
+	patience  = 30 * time.Minute // a filter of many millions is read for minutes
 	lookAgain = 2 * time.Millisecond
 )
 

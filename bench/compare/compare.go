@@ -125,7 +125,7 @@ func run(ctx context.Context, o Options, contenders []contender) (_ *Report, err
 		}
 		defer func() { err = errors.Join(err, c.script.Remove()) }()
 	}
-	if c.server, err = bench.OpenServer(ctx, o.DatabaseURL, o.Dir, o.PostgresBin); err != nil {
+	if c.server, err = bench.OpenServer(ctx, o.Options); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.dropLayouts(), c.server.Close()) }()

@@ -10,117 +10,111 @@ import (
 
 	"footfall/bench"
 	"footfall/bench/load"
+	"footfall/db"
+	"footfall/verify"
 )
 
-// AnswerFigures are how long reports took while visits were counted.
-type AnswerFigures struct {
-	Reports []AnswerRow `json:"reports"`
-	Visits  VisitWaits  `json:"visits"`
-}
-
-// AnswerRow is how long one report took.
-type AnswerRow struct {
-	Report string  `json:"report"`
-	Runs   int     `json:"runs"`
-	P50Ms  float64 `json:"p50Ms"`
-	P99Ms  float64 `json:"p99Ms"`
-	MaxMs  float64 `json:"maxMs"`
-}
-
-// VisitWaits is how long visits took that came at a steady rate, from when they were due.
-type VisitWaits struct {
-	Visits    int     `json:"visits"`
-	PerSecond float64 `json:"perSecond"`
+// Waits are how long some answers took. Those of visits are from when they were due.
+type Waits struct {
+	Count     int     `json:"count"`
+	PerSecond float64 `json:"perSecond,omitempty"` // of visits
 	P50Ms     float64 `json:"p50Ms"`
 	P99Ms     float64 `json:"p99Ms"`
 	MaxMs     float64 `json:"maxMs"`
 }
 
-// serving runs f on a service of its own process, with more flags than the usual ones.
-func (r *asking) serving(ctx context.Context, f func(p *bench.Process) error, more ...string) (err error) {
+func waitsOf(waits []time.Duration) Waits {
+	sorted := slices.Sorted(slices.Values(waits))
+	return Waits{
+		Count: len(sorted), P50Ms: bench.Ms(bench.Percentile(sorted, 50)), P99Ms: bench.Ms(bench.Percentile(sorted, 99)),
+		MaxMs: bench.Ms(bench.Percentile(sorted, 100)),
+	}
+}
+
+func (w Waits) String() string {
+	return fmt.Sprintf("p50 %s ms, p99 %s ms, at most %s ms", bench.Millis(w.P50Ms), bench.Millis(w.P99Ms), bench.Millis(w.MaxMs))
+}
+
+// AnswerFigures are how long reports took while visits were counted.
+type AnswerFigures struct {
+	Reports []AnswerRow `json:"reports"`
+	Visits  Waits       `json:"visits"`
+}
+
+// AnswerRow is how long one report took.
+type AnswerRow struct {
+	Report string `json:"report"`
+	Waits
+}
+
+// VerifyFigures are how visits fared while all numbers were recomputed. None was refused: that
+// would have been an error.
+type VerifyFigures struct {
+	Visits     Waits   `json:"visits"`
+	Seconds    float64 `json:"seconds"`
+	Violations int64   `json:"violations"`
+}
+
+// serving runs f on a service of its own process.
+func (r *asking) serving(ctx context.Context, f func(p *bench.Process) error) (err error) {
 	p, err := bench.Start(ctx, r.Footfall, func(addr, admin string) []string {
-		return append([]string{"serve", "--addr", addr, "--admin-addr", admin, "--database-url", r.address, "--max-wait", "10s"}, more...)
+		return []string{"serve", "--addr", addr, "--admin-addr", admin, "--database-url", r.address, "--max-wait", "10s"}
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Stop()) }()
-	// Reading millions of visitors takes longer than anything else that is waited for.
-	for range filterPatience {
-		if err = p.Shows(ctx, bench.MetricFilterReady, 1); err == nil || ctx.Err() != nil {
-			break
-		}
-		r.Progress("the service is still reading visitors into its filter")
-	}
-	if err != nil {
+	if err := p.Shows(ctx, bench.MetricFilterReady, 1); err != nil {
 		return err
 	}
 	return f(p)
 }
 
-// filterPatience is how often the usual time is waited for the filter.
-const filterPatience = 30
-
-// askAs runs f with somebody who may read reports only.
-func (r *asking) askAs(ctx context.Context, seed uint64, f func(a *asker) error) error {
-	return r.asOwner(ctx, func(q owners) error {
-		if err := q.AskAs(ctx); err != nil {
-			return err
-		}
-		return f(&asker{world: r.world, q: q.Queries, random: rand.New(rand.NewPCG(r.Seed, seed))}) //nolint:gosec // to be repeated, not to be secret
-	})
-}
-
-// distinctVisits are how many requests are prepared; they come again when they are used up.
-const distinctVisits = 200_000
-
-// longestLoad bounds a steady load.
-const longestLoad = 30 * time.Minute
-
-// steadyConnections are those over which steady visits come: so many that hardly any visit waits
-// for an answer to another.
-const steadyConnections = 512
+const (
+	distinctVisits    = 200_000          // requests that are prepared; they come again when they are used up
+	longestLoad       = 30 * time.Minute // bounds a steady load
+	steadyConnections = 512              // so many that hardly any visit waits for an answer to another
+)
 
 var errEnough = errors.New("enough")
 
-// whileCounting runs f while visits come at a steady rate, and tells how those fared that came
-// until f returned.
-func (r *asking) whileCounting(ctx context.Context, p *bench.Process, f func() error) (VisitWaits, error) {
-	visits := r.Rate * int(longestLoad.Seconds())
-	requests := r.visitsTo(p, min(distinctVisits, visits))
-	s := &load.Steady{URL: p.URL, Requests: visits, PerSecond: float64(r.Rate), Connections: steadyConnections,
-		Request: func(to []byte, n int) []byte { return append(to, requests[n%len(requests)]...) }}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	sent := make(chan error, 1) // the result of the goroutine, which ends with ctx
-	began := time.Now()
-	go func() { sent <- s.Send(ctx) }()
-	err := r.afterWarmUp(ctx, f)
-	took := time.Since(began)
-	cancel(errEnough)
-	if sendErr := <-sent; !errors.Is(sendErr, errEnough) {
-		return VisitWaits{}, errors.Join(sendErr, err)
-	}
-	return r.waitsOf(s.Waits, took), err
-}
-
-// visitsTo makes requests of visits.
-func (r *asking) visitsTo(p *bench.Process, n int) [][]byte {
+// whileCounting runs f while visits come at a steady rate, and returns how those fared that came
+// meanwhile.
+func (r *asking) whileCounting(ctx context.Context, p *bench.Process, f func() error) (waits []time.Duration, err error) {
 	random := rand.New(rand.NewPCG(r.Seed, uint64(time.Now().UnixNano()))) //nolint:gosec // new visitors each time
-	requests := make([][]byte, n)
+	requests := make([][]byte, distinctVisits)
 	for i := range requests {
 		ip, uri := r.world.nextVisit(random)
 		requests[i] = fmt.Appendf(nil, "GET /visit?app=%s&ip=%s&uri=http://%s HTTP/1.1\r\nHost: %s\r\n\r\n", r.world.app, ip, uri, load.HostOf(p.URL))
 	}
-	return requests
+	s := &load.Steady{URL: p.URL, Requests: r.Rate * int(longestLoad.Seconds()), PerSecond: float64(r.Rate), Connections: steadyConnections,
+		Request: func(to []byte, n int) []byte { return append(to, requests[n%len(requests)]...) }}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	sent := make(chan error, 1) // the result of the goroutine, which ends with ctx
+	go func() { sent <- s.Send(ctx) }()
+	if err = pause(ctx, r.warmUp()); err == nil {
+		err = f()
+	}
+	cancel(errEnough)
+	if failed := <-sent; !errors.Is(failed, errEnough) {
+		return nil, errors.Join(failed, err)
+	}
+	warm := r.Rate * int(r.warmUp().Seconds())
+	return slices.DeleteFunc(s.Waits[warm:], func(w time.Duration) bool { return w == 0 }), err
 }
 
-// afterWarmUp runs f when visits have come for a while.
-func (r *asking) afterWarmUp(ctx context.Context, f func() error) error {
-	if err := pause(ctx, r.warmUp()); err != nil {
-		return err
-	}
-	return f()
+// counting is whileCounting summed up.
+func (r *asking) counting(ctx context.Context, p *bench.Process, f func() error) (Waits, error) {
+	var took time.Duration
+	waits, err := r.whileCounting(ctx, p, func() error {
+		began := time.Now()
+		defer func() { took = time.Since(began) }()
+		return f()
+	})
+	w := waitsOf(waits)
+	w.PerSecond = bench.Ratio(float64(w.Count), took.Seconds())
+	return w, err
 }
 
 // warmUp is how long visits have come before they, and what is asked beside them, are measured.
@@ -133,74 +127,60 @@ func (r *asking) warmUp() time.Duration {
 
 // pause waits, unless ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// waitsOf sums up the visits that were answered.
-func (r *asking) waitsOf(waits []time.Duration, took time.Duration) VisitWaits {
-	warm := r.Rate * int(r.warmUp().Seconds())
-	waits = slices.DeleteFunc(slices.Clone(waits[min(warm, len(waits)):]), func(w time.Duration) bool { return w == 0 })
-	slices.Sort(waits)
-	if len(waits) == 0 {
-		return VisitWaits{}
-	}
-	return VisitWaits{
-		Visits: len(waits), PerSecond: float64(len(waits)) / (took - r.warmUp()).Seconds(),
-		P50Ms: bench.Ms(bench.Percentile(waits, 50)), P99Ms: bench.Ms(bench.Percentile(waits, 99)), MaxMs: bench.Ms(waits[len(waits)-1]),
-	}
-}
-
-// measureAnswers asks one report after the other while visits are counted.
+// measureAnswers asks one report after the other while visits are counted, as one client that keeps
+// its connection.
 func (r *asking) measureAnswers(ctx context.Context) error {
+	all, random := r.world.questions(), rand.New(rand.NewPCG(r.Seed, 1)) //nolint:gosec // to be repeated, not to be secret
+	took := make([][]time.Duration, len(all))
 	return r.serving(ctx, func(p *bench.Process) error {
-		all := slices.Concat(sqlQuestions(), httpQuestions(p.URL), pageQuestions(p.URL))
-		took := make([][]time.Duration, len(all))
-		waits, err := r.whileCounting(ctx, p, func() error {
-			return r.askAs(ctx, 1, func(a *asker) error {
-				for run := range r.Runs {
-					if run%50 == 0 {
-						r.Progress(fmt.Sprintf("%d of %d runs of %d reports", run, r.Runs, len(all)))
-					}
-					for i, q := range all {
-						began := time.Now()
-						if err := q.ask(ctx, a); err != nil {
-							return fmt.Errorf("%s: %w", q.name, err)
-						}
-						took[i] = append(took[i], time.Since(began))
-					}
+		waits, err := r.counting(ctx, p, func() error {
+			for run := range r.Runs {
+				if run%50 == 0 {
+					r.Progress(fmt.Sprintf("%d of %d runs of %d reports", run, r.Runs, len(all)))
 				}
-				return nil
-			})
+				for i, q := range all {
+					began := time.Now()
+					if _, err := bench.Fetch(ctx, p.URL+q.path(r.world, random)); err != nil {
+						return fmt.Errorf("%s: %w", q.name, err)
+					}
+					took[i] = append(took[i], time.Since(began))
+				}
+			}
+			return nil
 		})
-		if err != nil {
-			return err
-		}
 		r.report.Answers = &AnswerFigures{Visits: waits}
 		for i, q := range all {
-			r.report.Answers.add(q.name, took[i])
+			r.report.Answers.Reports = append(r.report.Answers.Reports, AnswerRow{q.name, waitsOf(took[i])})
 		}
-		return nil
+		return err
 	})
 }
 
-func (f *AnswerFigures) add(name string, took []time.Duration) {
-	f.Reports = append(f.Reports, answerRow(name, took))
-}
-
-func answerRow(name string, took []time.Duration) AnswerRow {
-	if len(took) == 0 {
-		return AnswerRow{Report: name}
+// measureVerify proves all numbers beside visits.
+func (r *asking) measureVerify(ctx context.Context) error {
+	d, err := db.Open(ctx, r.address, db.Options{})
+	if err != nil {
+		return err
 	}
-	sorted := slices.Sorted(slices.Values(took))
-	return AnswerRow{
-		Report: name, Runs: len(took), P50Ms: bench.Ms(bench.Percentile(sorted, 50)), P99Ms: bench.Ms(bench.Percentile(sorted, 99)),
-		MaxMs: bench.Ms(sorted[len(sorted)-1]),
-	}
+	defer d.Close()
+	f := &VerifyFigures{}
+	r.report.Verify = f
+	return r.serving(ctx, func(p *bench.Process) (err error) {
+		f.Visits, err = r.counting(ctx, p, func() error {
+			proof, err := verify.Run(ctx, d, verify.Options{Jobs: 2, Limit: 1})
+			if err == nil {
+				f.Seconds, f.Violations = proof.Seconds, int64(proof.Violations)
+			}
+			return err
+		})
+		return err
+	})
 }

@@ -13,7 +13,6 @@ import (
 
 	"footfall/bench"
 	"footfall/bench/generate"
-	"footfall/bench/tables"
 	"footfall/db/dbtest"
 )
 
@@ -36,7 +35,8 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	assert.Empty(t, Check(Options{Parts: []string{"answers"}}))
 	for want, o := range map[string]Options{
-		`parts: there is no "speed"`: {Parts: []string{"speed"}}, "rate: -1": {Rate: -1}, "runs: -1": {Runs: -1}, "samples: -1": {Samples: -1},
+		`parts: there is no "speed": choose from uniques,answers,dashboards,verify`: {Parts: []string{"speed"}},
+		"rate: -1": {Rate: -1}, "runs: -1": {Runs: -1}, "samples: -1": {Samples: -1},
 	} {
 		faults := Check(o)
 		require.Len(t, faults, 1)
@@ -69,26 +69,10 @@ func TestUniquesAreCompared(t *testing.T) {
 func TestOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	r := prepared(t, 1)
-	r.made.App = "another"
-	require.ErrorContains(t, r.prepare(t.Context()), "data: the app small has counted there")
-}
-
-// Every question in SQL is answered to somebody who may read reports and nothing else.
-func TestQuestions(t *testing.T) {
-	t.Parallel()
-	r := prepared(t, 1)
 	assert.Len(t, r.world.sites, small.Sites)
 	assert.Len(t, r.world.days, small.Days+1) // today
-	require.NoError(t, r.askAs(t.Context(), 1, func(a *asker) error {
-		for _, q := range sqlQuestions() {
-			for range 3 {
-				require.NoError(t, q.ask(t.Context(), a), q.name)
-			}
-		}
-		err := a.q.TallyPut(t.Context(), tables.TallyPutParams{AppID: r.world.appID})
-		require.ErrorContains(t, err, "permission denied", "the tables are open to it")
-		return nil
-	}))
+	r.made.App = "another"
+	require.ErrorContains(t, r.prepare(t.Context()), "data: the app small has counted there")
 }
 
 func TestRandomDays(t *testing.T) {
@@ -108,12 +92,15 @@ func TestRandomDays(t *testing.T) {
 
 func TestPrint(t *testing.T) {
 	t.Parallel()
-	f := &AnswerFigures{}
-	f.add("quick", slices.Repeat([]time.Duration{time.Millisecond}, 100))
+	waits := waitsOf(slices.Repeat([]time.Duration{time.Millisecond}, 100))
+	r := &Report{
+		Answers: &AnswerFigures{Reports: []AnswerRow{{"quick", waits}}}, Uniques: &UniquesFigures{Ranges: 7},
+		Dashboards: &DashboardFigures{Beside: waits}, Verify: &VerifyFigures{Visits: waits, Violations: 2},
+	}
 	var out strings.Builder
-	badge := EmbeddedRow{"a badge", bench.SpreadOf([]float64{1000, 3000, 2000}), f.Reports[0]}
-	(&Report{Answers: f, Embedded: []EmbeddedRow{badge}, Uniques: &UniquesFigures{Ranges: 7, Different: []string{"a/b"}}}).Print(&out)
-	assert.Contains(t, out.String(), "! a/b")
-	assert.Regexp(t, `a badge +2,000 +\(1,000 to 3,000\) +1\.00 +1\.00 +1\.00`, out.String())
+	r.Print(&out)
 	assert.Regexp(t, `quick +100 +1\.00 +1\.00 +1\.00`, out.String())
+	assert.Contains(t, out.String(), "p50 1.00 ms, p99 1.00 ms, at most 1.00 ms")
+	require.ErrorIs(t, r.untrue(), bench.ErrUntrue)
+	require.ErrorContains(t, r.untrue(), "2 violations")
 }

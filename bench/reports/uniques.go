@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
-	"footfall/bench"
 	"footfall/bench/tables"
 )
 
@@ -16,9 +14,8 @@ type UniquesFigures struct {
 	Ranges    int      `json:"ranges"`
 	Sites     int      `json:"sites"` // of them, ranges of a site
 	Different []string `json:"different,omitempty"`
-	P50Ms     float64  `json:"p50Ms"` // of report.uniques
-	P99Ms     float64  `json:"p99Ms"`
-	CountedMs float64  `json:"countedP99Ms"` // of the plain count
+	Asked     Waits    `json:"asked"`   // of report.uniques
+	Counted   Waits    `json:"counted"` // of the plain count
 }
 
 // compareUniques asks for the uniques of targets in ranges of days at random, and counts them in
@@ -27,7 +24,7 @@ func (r *asking) compareUniques(ctx context.Context) error {
 	random := rand.New(rand.NewPCG(r.Seed, 2)) //nolint:gosec // to be repeated, not to be secret
 	figures := &UniquesFigures{Ranges: r.Samples}
 	var asked, counted []time.Duration
-	err := r.asOwner(ctx, func(q owners) error {
+	err := r.asOwner(ctx, func(q *tables.Queries) error {
 		for n := range r.Samples {
 			target := r.world.randomPage(random)
 			switch {
@@ -39,7 +36,7 @@ func (r *asking) compareUniques(ctx context.Context) error {
 			}
 			from, to := r.world.anyDays(random)
 			began := time.Now()
-			told, err := q.ReportUniques(ctx, tables.ReportUniquesParams{App: r.world.app, Target: target, FromDay: from, ToDay: to})
+			got, err := q.ReportUniques(ctx, tables.ReportUniquesParams{App: r.world.app, Target: target, FromDay: from, ToDay: to})
 			if err != nil {
 				return err
 			}
@@ -50,14 +47,13 @@ func (r *asking) compareUniques(ctx context.Context) error {
 				return err
 			}
 			counted = append(counted, time.Since(began))
-			if told.Uniques != truth || !told.Exact {
-				figures.Different = append(figures.Different, fmt.Sprintf("%s from %d to %d: %d (exact: %t), and there were %d", target, from, to, told.Uniques, told.Exact, truth))
+			if got.Uniques != truth || !got.Exact {
+				figures.Different = append(figures.Different, fmt.Sprintf("%s from %d to %d: %d (exact: %t), and there were %d", target, from, to, got.Uniques, got.Exact, truth))
 			}
 		}
 		return nil
 	})
-	asked, counted = slices.Sorted(slices.Values(asked)), slices.Sorted(slices.Values(counted))
-	figures.P50Ms, figures.P99Ms, figures.CountedMs = bench.Ms(bench.Percentile(asked, 50)), bench.Ms(bench.Percentile(asked, 99)), bench.Ms(bench.Percentile(counted, 99))
+	figures.Asked, figures.Counted = waitsOf(asked), waitsOf(counted)
 	r.report.Uniques = figures
 	return err
 }

@@ -8,55 +8,47 @@ package tables
 import (
 	"context"
 	"net/netip"
-
-	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const appsByPages = `-- name: AppsByPages :many
-SELECT a.id, a.name, count(*) AS targets
-FROM apps AS a
-JOIN pages AS p ON p.app_id = a.id
-GROUP BY a.id
+const appID = `-- name: AppID :one
+SELECT id
+FROM apps
+WHERE name = $1
 `
 
-type AppsByPagesRow struct {
-	ID      int32
-	Name    string
-	Targets int64
+// The number of an app.
+func (q *Queries) AppID(ctx context.Context, app string) (int32, error) {
+	row := q.db.QueryRow(ctx, appID, app)
+	var id int32
+	err := row.Scan(&id)
+	return id, err
 }
 
-// The apps that have counted something, and how many targets they have.
-func (q *Queries) AppsByPages(ctx context.Context) ([]AppsByPagesRow, error) {
-	rows, err := q.db.Query(ctx, appsByPages)
+const appsThatCounted = `-- name: AppsThatCounted :many
+SELECT name
+FROM apps AS a
+WHERE EXISTS (SELECT FROM pages AS p WHERE p.app_id = a.id)
+`
+
+// The apps that have counted something.
+func (q *Queries) AppsThatCounted(ctx context.Context) ([]string, error) {
+	rows, err := q.db.Query(ctx, appsThatCounted)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []AppsByPagesRow
+	var items []string
 	for rows.Next() {
-		var i AppsByPagesRow
-		if err := rows.Scan(&i.ID, &i.Name, &i.Targets); err != nil {
+		var name string
+		if err := rows.Scan(&name); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, name)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
 	return items, nil
-}
-
-const askAs = `-- name: AskAs :exec
-
-SET ROLE footfall_report
-`
-
-// What `bench reports` asks, in the words of somebody who has nothing but the schema report, and
-// what it compares the answers with.
-// Has no more rights than those who read reports, until the session ends.
-func (q *Queries) AskAs(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, askAs)
-	return err
 }
 
 const closedVacuum = `-- name: ClosedVacuum :exec
@@ -67,18 +59,6 @@ VACUUM (ANALYZE) sketches, tops, open_returns, packed_returns
 func (q *Queries) ClosedVacuum(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, closedVacuum)
 	return err
-}
-
-const dayOver = `-- name: DayOver :one
-SELECT to_char(now() AT TIME ZONE 'UTC' - interval '36 hours', 'YYYYMMDD')::integer AS day
-`
-
-// The last day that close_day closes.
-func (q *Queries) DayOver(ctx context.Context) (int32, error) {
-	row := q.db.QueryRow(ctx, dayOver)
-	var day int32
-	err := row.Scan(&day)
-	return day, err
 }
 
 const daysOfApp = `-- name: DaysOfApp :many
@@ -111,353 +91,8 @@ func (q *Queries) DaysOfApp(ctx context.Context, appID int32) ([]int32, error) {
 	return items, nil
 }
 
-const hotOfApp = `-- name: HotOfApp :one
-SELECT coalesce(sum(c.hot), 0)::bigint AS hot
-FROM apps AS a
-JOIN pages AS s ON s.app_id = a.id
-JOIN counters AS c ON c.page_id = s.id
-WHERE a.name = $1
-  AND s.site_id IS NULL
-`
-
-// How many visits an app has counted.
-func (q *Queries) HotOfApp(ctx context.Context, app string) (int64, error) {
-	row := q.db.QueryRow(ctx, hotOfApp, app)
-	var hot int64
-	err := row.Scan(&hot)
-	return hot, err
-}
-
-const reportCountToday = `-- name: ReportCountToday :one
-SELECT count(*)
-FROM report.visitors_today
-WHERE app = $1
-  AND target = $2
-`
-
-type ReportCountTodayParams struct {
-	App    string
-	Target string
-}
-
-// How many visitors came today.
-func (q *Queries) ReportCountToday(ctx context.Context, arg ReportCountTodayParams) (int64, error) {
-	row := q.db.QueryRow(ctx, reportCountToday, arg.App, arg.Target)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
-}
-
-const reportDays = `-- name: ReportDays :many
-SELECT app, target, day_id, day, pv, new_visitors, hot
-FROM report.days
-WHERE app = $1
-  AND target = $2
-  AND day_id BETWEEN $3 AND $4
-ORDER BY day_id
-`
-
-type ReportDaysParams struct {
-	App     string
-	Target  string
-	FromDay int32
-	ToDay   int32
-}
-
-// The daily numbers of a target.
-func (q *Queries) ReportDays(ctx context.Context, arg ReportDaysParams) ([]ReportDay, error) {
-	rows, err := q.db.Query(ctx, reportDays,
-		arg.App,
-		arg.Target,
-		arg.FromDay,
-		arg.ToDay,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ReportDay
-	for rows.Next() {
-		var i ReportDay
-		if err := rows.Scan(
-			&i.App,
-			&i.Target,
-			&i.DayID,
-			&i.Day,
-			&i.Pv,
-			&i.NewVisitors,
-			&i.Hot,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const reportPage = `-- name: ReportPage :one
-SELECT app, site, uri, pv, uv, hot, since, counted_pv, counted_uv, counted_hot
-FROM report.pages
-WHERE app = $1
-  AND uri = $2
-`
-
-type ReportPageParams struct {
-	App string
-	Uri string
-}
-
-// One page and its sums.
-func (q *Queries) ReportPage(ctx context.Context, arg ReportPageParams) (ReportPage, error) {
-	row := q.db.QueryRow(ctx, reportPage, arg.App, arg.Uri)
-	var i ReportPage
-	err := row.Scan(
-		&i.App,
-		&i.Site,
-		&i.Uri,
-		&i.Pv,
-		&i.Uv,
-		&i.Hot,
-		&i.Since,
-		&i.CountedPv,
-		&i.CountedUv,
-		&i.CountedHot,
-	)
-	return i, err
-}
-
-const reportPagesByHot = `-- name: ReportPagesByHot :many
-SELECT app, site, uri, pv, uv, hot, since, counted_pv, counted_uv, counted_hot
-FROM report.pages
-WHERE app = $1
-  AND site = $2
-ORDER BY hot DESC
-LIMIT 20
-`
-
-type ReportPagesByHotParams struct {
-	App  string
-	Site string
-}
-
-// Reads every page of the site.
-func (q *Queries) ReportPagesByHot(ctx context.Context, arg ReportPagesByHotParams) ([]ReportPage, error) {
-	rows, err := q.db.Query(ctx, reportPagesByHot, arg.App, arg.Site)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ReportPage
-	for rows.Next() {
-		var i ReportPage
-		if err := rows.Scan(
-			&i.App,
-			&i.Site,
-			&i.Uri,
-			&i.Pv,
-			&i.Uv,
-			&i.Hot,
-			&i.Since,
-			&i.CountedPv,
-			&i.CountedUv,
-			&i.CountedHot,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const reportPagesUnder = `-- name: ReportPagesUnder :many
-SELECT app, site, uri, pv, uv, hot, since, counted_pv, counted_uv, counted_hot
-FROM report.pages
-WHERE app = $1
-  AND uri LIKE $2::text || '%'
-ORDER BY uri USING ~<~
-LIMIT 50
-`
-
-type ReportPagesUnderParams struct {
-	App  string
-	Path string
-}
-
-// Those under a path, as the index has them.
-func (q *Queries) ReportPagesUnder(ctx context.Context, arg ReportPagesUnderParams) ([]ReportPage, error) {
-	rows, err := q.db.Query(ctx, reportPagesUnder, arg.App, arg.Path)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ReportPage
-	for rows.Next() {
-		var i ReportPage
-		if err := rows.Scan(
-			&i.App,
-			&i.Site,
-			&i.Uri,
-			&i.Pv,
-			&i.Uv,
-			&i.Hot,
-			&i.Since,
-			&i.CountedPv,
-			&i.CountedUv,
-			&i.CountedHot,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const reportRank = `-- name: ReportRank :many
-SELECT app, target, rank, visitor, first_day, last_day
-FROM report.ranks
-WHERE app = $1
-  AND target = $2
-  AND rank = $3
-`
-
-type ReportRankParams struct {
-	App    string
-	Target string
-	Rank   int64
-}
-
-// Who was visitor number so and so.
-func (q *Queries) ReportRank(ctx context.Context, arg ReportRankParams) ([]ReportRank, error) {
-	rows, err := q.db.Query(ctx, reportRank, arg.App, arg.Target, arg.Rank)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ReportRank
-	for rows.Next() {
-		var i ReportRank
-		if err := rows.Scan(
-			&i.App,
-			&i.Target,
-			&i.Rank,
-			&i.Visitor,
-			&i.FirstDay,
-			&i.LastDay,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const reportSites = `-- name: ReportSites :many
-SELECT app, site, pv, uv, hot, since, counted_pv, counted_uv, counted_hot
-FROM report.sites
-WHERE app = $1
-ORDER BY hot DESC
-`
-
-// The sites of an app, those with most visits first.
-func (q *Queries) ReportSites(ctx context.Context, app string) ([]ReportSite, error) {
-	rows, err := q.db.Query(ctx, reportSites, app)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ReportSite
-	for rows.Next() {
-		var i ReportSite
-		if err := rows.Scan(
-			&i.App,
-			&i.Site,
-			&i.Pv,
-			&i.Uv,
-			&i.Hot,
-			&i.Since,
-			&i.CountedPv,
-			&i.CountedUv,
-			&i.CountedHot,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const reportTopPages = `-- name: ReportTopPages :many
-SELECT t.uri::text AS uri, t.pv::bigint AS pv, t.new_visitors::bigint AS new_visitors, t.hot::bigint AS hot, t.uniques::bigint AS uniques
-FROM report.top_pages($1::text, $2::integer, $3::integer, $4::integer, $5::text, $6::text) AS t
-`
-
-type ReportTopPagesParams struct {
-	App     string
-	FromDay int32
-	ToDay   int32
-	N       int32
-	By      string
-	Site    pgtype.Text
-}
-
-type ReportTopPagesRow struct {
-	Uri         string
-	Pv          int64
-	NewVisitors int64
-	Hot         int64
-	Uniques     int64
-}
-
-// The first pages of a range of days.
-func (q *Queries) ReportTopPages(ctx context.Context, arg ReportTopPagesParams) ([]ReportTopPagesRow, error) {
-	rows, err := q.db.Query(ctx, reportTopPages,
-		arg.App,
-		arg.FromDay,
-		arg.ToDay,
-		arg.N,
-		arg.By,
-		arg.Site,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ReportTopPagesRow
-	for rows.Next() {
-		var i ReportTopPagesRow
-		if err := rows.Scan(
-			&i.Uri,
-			&i.Pv,
-			&i.NewVisitors,
-			&i.Hot,
-			&i.Uniques,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const reportUniques = `-- name: ReportUniques :one
+
 SELECT u.uniques::bigint AS uniques, u.exact::boolean AS exact, u.standard_error::double precision AS standard_error
 FROM report.uniques($1::text, $2::text, $3::integer, $4::integer) AS u
 `
@@ -475,6 +110,7 @@ type ReportUniquesRow struct {
 	StandardError float64
 }
 
+// What `bench reports` asks for, and what it compares the answers with.
 // Uniques of a range of days.
 func (q *Queries) ReportUniques(ctx context.Context, arg ReportUniquesParams) (ReportUniquesRow, error) {
 	row := q.db.QueryRow(ctx, reportUniques,
@@ -486,133 +122,6 @@ func (q *Queries) ReportUniques(ctx context.Context, arg ReportUniquesParams) (R
 	var i ReportUniquesRow
 	err := row.Scan(&i.Uniques, &i.Exact, &i.StandardError)
 	return i, err
-}
-
-const reportVisitorsToday = `-- name: ReportVisitorsToday :many
-SELECT app, target, visitor, rank, is_new
-FROM report.visitors_today
-WHERE app = $1
-  AND target = $2
-LIMIT 100
-`
-
-type ReportVisitorsTodayParams struct {
-	App    string
-	Target string
-}
-
-// Visitors of today.
-func (q *Queries) ReportVisitorsToday(ctx context.Context, arg ReportVisitorsTodayParams) ([]ReportVisitorsToday, error) {
-	rows, err := q.db.Query(ctx, reportVisitorsToday, arg.App, arg.Target)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ReportVisitorsToday
-	for rows.Next() {
-		var i ReportVisitorsToday
-		if err := rows.Scan(
-			&i.App,
-			&i.Target,
-			&i.Visitor,
-			&i.Rank,
-			&i.IsNew,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const reportVisits = `-- name: ReportVisits :many
-SELECT app, uri, visitor, day_id, day
-FROM report.visits
-WHERE app = $1
-  AND uri = $2
-  AND day_id = $3
-ORDER BY visitor
-LIMIT 100
-`
-
-type ReportVisitsParams struct {
-	App string
-	Uri string
-	Day int32
-}
-
-// Visits of pages.
-func (q *Queries) ReportVisits(ctx context.Context, arg ReportVisitsParams) ([]ReportVisit, error) {
-	rows, err := q.db.Query(ctx, reportVisits, arg.App, arg.Uri, arg.Day)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ReportVisit
-	for rows.Next() {
-		var i ReportVisit
-		if err := rows.Scan(
-			&i.App,
-			&i.Uri,
-			&i.Visitor,
-			&i.DayID,
-			&i.Day,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const reportWhoCame = `-- name: ReportWhoCame :many
-SELECT w.day_id::integer AS day, w.visitor::text AS visitor, w.rank::bigint AS rank
-FROM report.who_came($1::text, $2::text, $3::integer, $4::integer) AS w
-`
-
-type ReportWhoCameParams struct {
-	App     string
-	Target  string
-	FromDay int32
-	ToDay   int32
-}
-
-type ReportWhoCameRow struct {
-	Day     int32
-	Visitor string
-	Rank    int64
-}
-
-// The latest visitors of 30 days.
-func (q *Queries) ReportWhoCame(ctx context.Context, arg ReportWhoCameParams) ([]ReportWhoCameRow, error) {
-	rows, err := q.db.Query(ctx, reportWhoCame,
-		arg.App,
-		arg.Target,
-		arg.FromDay,
-		arg.ToDay,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ReportWhoCameRow
-	for rows.Next() {
-		var i ReportWhoCameRow
-		if err := rows.Scan(&i.Day, &i.Visitor, &i.Rank); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const uniquesCounted = `-- name: UniquesCounted :one
@@ -634,39 +143,6 @@ func (q *Queries) UniquesCounted(ctx context.Context, arg UniquesCountedParams) 
 	var count int64
 	err := row.Scan(&count)
 	return count, err
-}
-
-const visitorsOfTargets = `-- name: VisitorsOfTargets :many
-SELECT p.uri, c.uv
-FROM pages AS p
-JOIN counters AS c ON c.page_id = p.id
-WHERE p.app_id = $1
-`
-
-type VisitorsOfTargetsRow struct {
-	Uri string
-	Uv  int64
-}
-
-// How many visitors each target of an app has.
-func (q *Queries) VisitorsOfTargets(ctx context.Context, appID int32) ([]VisitorsOfTargetsRow, error) {
-	rows, err := q.db.Query(ctx, visitorsOfTargets, appID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []VisitorsOfTargetsRow
-	for rows.Next() {
-		var i VisitorsOfTargetsRow
-		if err := rows.Scan(&i.Uri, &i.Uv); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const visitsOfDay = `-- name: VisitsOfDay :many

@@ -232,7 +232,13 @@ func TestBenchReports(t *testing.T) {
 	for _, row := range report.Answers.Reports {
 		assert.Positive(t, row.P99Ms, row.Report)
 	}
-	assert.Positive(t, report.Answers.Visits.Visits)
+	for name, waits := range map[string]reports.Waits{
+		"answers": report.Answers.Visits, "beside dashboards": report.Dashboards.Beside, "without": report.Dashboards.Alone,
+		"pages": report.Dashboards.Pages, "verify": report.Verify.Visits,
+	} {
+		assert.Positive(t, waits.Count, name)
+	}
+	assert.Zero(t, report.Verify.Violations)
 }
 
 // With a server that is named the benchmark uses a database of its own.
