@@ -7,72 +7,54 @@ package structures
 type articleFilter struct {
 	bits []uint64
 	size uint32
-	part [][4]uint32
 }
 
 func newArticleFilter(bits int) *articleFilter {
-	return &articleFilter{bits: make([]uint64, (bits+63)/64), size: uint32(bits)}
+	return &articleFilter{make([]uint64, (bits+63)/64), uint32(bits)}
 }
 
-func (f *articleFilter) prepare(keys []string) {
-	f.part = make([][4]uint32, 0, len(keys))
-	for _, key := range keys {
-		f.part = append(f.part, articleHashes(key))
-	}
-}
-
-func (f *articleFilter) checkAndAdd() (fresh int) {
-	for _, hashes := range f.part {
-		seen := true
-		for _, hash := range hashes {
-			i := hash % f.size
-			seen = seen && f.bits[i/64]>>(i%64)&1 == 1
-		}
-		if seen {
-			continue
-		}
-		fresh++
-		for _, hash := range hashes {
-			i := hash % f.size
-			f.bits[i/64] |= 1 << (i % 64)
-		}
+// add adds a key, and reports whether it was new.
+func (f *articleFilter) add(hashes [4]uint32) (fresh bool) {
+	for _, hash := range hashes {
+		i := hash % f.size
+		fresh = fresh || f.bits[i/64]>>(i%64)&1 == 0
+		f.bits[i/64] |= 1 << (i % 64)
 	}
 	return fresh
 }
 
+// articleFalsePositives are those with twenty bits a key. The hashes have no secret, so the numbers
+// are exact; they were found with a second implementation.
+var articleFalsePositives = map[int]int{10_000: 5, 100_000: 11, 1_000_000: 921, 10_000_000: 7_017}
+
 func articleHashes(key string) [4]uint32 {
-	return [4]uint32{
-		djb2(key, ""),
-		bkdr(key, "key2"),
-		alternating(key, "keykey3"),
-		djb2(key, "keykeyke4"),
-	}
+	return [4]uint32{djb2(key), bkdr(key + "key2"), alternating(key + "keykey3"), djb2(key + "keykeyke4")}
 }
 
-// The hashes work on the key followed by an ending. The article's integers are signed and wrap
-// around, which Go's int32 does as well; the sign is masked off at the end.
+// The article's integers are signed and wrap around, which Go's int32 does as well; the sign is
+// masked off at the end.
 
-func djb2(key, ending string) uint32 {
+func djb2(s string) uint32 {
 	h := int32(5381)
-	for i := range len(key) + len(ending) {
-		h += h<<5 + byteAt(key, ending, i)
+	for i := range len(s) {
+		h += h<<5 + int32(s[i])
 	}
 	return uint32(h) & 0x7fffffff
 }
 
-func bkdr(key, ending string) uint32 {
+func bkdr(s string) uint32 {
 	h := int32(0)
-	for i := range len(key) + len(ending) {
-		h = h*131 + byteAt(key, ending, i)
+	for i := range len(s) {
+		h = h*131 + int32(s[i])
 	}
 	return uint32(h) & 0x7fffffff
 }
 
 // alternating stops half-way: the length that its loop runs to shrinks as its index grows.
-func alternating(key, ending string) uint32 {
+func alternating(s string) uint32 {
 	h := int32(0)
-	for i, left := 0, len(key)+len(ending); i < left; i, left = i+1, left-1 {
-		c := byteAt(key, ending, i)
+	for i, left := 0, len(s); i < left; i, left = i+1, left-1 {
+		c := int32(s[i])
 		if i%2 == 0 {
 			h ^= (h << 7) ^ c ^ (h >> 3)
 		} else {
@@ -80,11 +62,4 @@ func alternating(key, ending string) uint32 {
 		}
 	}
 	return uint32(h) & 0x7fffffff
-}
-
-func byteAt(key, ending string, i int) int32 {
-	if i < len(key) {
-		return int32(key[i])
-	}
-	return int32(ending[i-len(key)])
 }
