@@ -20,8 +20,8 @@ const (
 	ipv6Share = 4 // one visitor in so many has an IPv6 network, the others an IPv4 address
 )
 
-// Sections are the first parts of paths.
-var Sections = []string{"blog", "docs", "help", "news", "shop"}
+// sections are the first parts of paths.
+var sections = []string{"blog", "docs", "help", "news", "shop"}
 
 // drawnVisits is a set of visits in the order of time. Sites, pages and visitors are numbers from 0
 // on.
@@ -179,7 +179,24 @@ func siteName(site int) string { return fmt.Sprintf("site-%02d.example", site+1)
 
 // uri is a page's, as it is counted.
 func (c *drawnVisits) uri(page int) string {
-	return fmt.Sprintf("%s/%s/%06d", siteName(int(c.siteOf[page])), Sections[page*7%31%len(Sections)], page)
+	return fmt.Sprintf("%s/%s/%06d", siteName(int(c.siteOf[page])), sections[page*7%31%len(sections)], page)
+}
+
+// target is the name of one: the sites, and then the pages.
+func (c *drawnVisits) target(n int) string {
+	if n < c.sites {
+		return siteName(n)
+	}
+	return c.uri(n - c.sites)
+}
+
+// firstVisits are the numbers of the first visits to each target.
+func (c *drawnVisits) firstVisits() []int {
+	first := make([]int, c.sites+len(c.siteOf))
+	for n := len(c.page) - 1; n >= 0; n-- {
+		first[c.siteOf[c.page[n]]], first[c.sites+int(c.page[n])] = n, n
+	}
+	return first
 }
 
 // address is a visitor's. Addresses are in the order of the numbers: those of IPv4 first, as in

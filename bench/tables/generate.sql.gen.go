@@ -9,6 +9,36 @@ import (
 	"context"
 )
 
+const cameAnalyze = `-- name: CameAnalyze :exec
+ANALYZE came
+`
+
+// Lets the planner know how many there are.
+func (q *Queries) CameAnalyze(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, cameAnalyze)
+	return err
+}
+
+const cameMake = `-- name: CameMake :exec
+INSERT INTO came (page_id, site_id, day_id, previous_day, n, hot, ip)
+SELECT page_id, site_id, day_id, lag(day_id, 1, 0) OVER (PARTITION BY page_id, ip ORDER BY day_id), n, hot, ip
+FROM (
+    SELECT page_id, site_id, day_id, min(n) AS n, count(*) AS hot, ip
+    FROM drawn
+    GROUP BY page_id, site_id, day_id, ip
+    UNION ALL
+    SELECT site_id, NULL, day_id, min(n), count(*), ip
+    FROM drawn
+    GROUP BY site_id, day_id, ip
+) AS c
+`
+
+// Which days a visitor came to a target, page or site, and when first on each.
+func (q *Queries) CameMake(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, cameMake)
+	return err
+}
+
 const closedDaysComplete = `-- name: ClosedDaysComplete :exec
 SELECT make_sketches(c.day_id, $1::integer), make_tops($1::integer, c.day_id)
 FROM closed_days AS c
@@ -24,6 +54,49 @@ type ClosedDaysCompleteParams struct {
 // Makes what a closed day has of every app for an app that got visits of it later.
 func (q *Queries) ClosedDaysComplete(ctx context.Context, arg ClosedDaysCompleteParams) error {
 	_, err := q.db.Exec(ctx, closedDaysComplete, arg.AppID, arg.FromDay, arg.ToDay)
+	return err
+}
+
+const countersMake = `-- name: CountersMake :exec
+INSERT INTO counters (page_id, hot, pv, uv)
+SELECT page_id, sum(hot), count(*), count(*) FILTER (WHERE previous_day = 0)
+FROM came
+GROUP BY page_id
+ORDER BY page_id
+`
+
+// The sums.
+func (q *Queries) CountersMake(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, countersMake)
+	return err
+}
+
+const daysMake = `-- name: DaysMake :exec
+INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors)
+SELECT page_id, site_id, day_id, sum(hot), count(*), count(*) FILTER (WHERE previous_day = 0)
+FROM came
+GROUP BY page_id, site_id, day_id
+ORDER BY day_id, page_id
+`
+
+// The daily numbers.
+func (q *Queries) DaysMake(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, daysMake)
+	return err
+}
+
+const returnsMake = `-- name: ReturnsMake :exec
+INSERT INTO open_returns (page_id, day_id, previous_day, visitors)
+SELECT page_id, day_id, previous_day, count(*)
+FROM came
+WHERE previous_day > 0
+GROUP BY page_id, day_id, previous_day
+ORDER BY day_id, page_id, previous_day
+`
+
+// How many came again, and since when.
+func (q *Queries) ReturnsMake(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, returnsMake)
 	return err
 }
 
@@ -67,7 +140,8 @@ type TargetsInOrderRow struct {
 	Uri string
 }
 
-// What `bench generate` fills beside COPY, and what it tells of the tables afterwards.
+// What `bench generate` makes of the visits that it has drawn, and what it asks of the tables
+// afterwards. Rows are written day by day, since that is how tables grow.
 // The targets of an app in the order in which they were made.
 func (q *Queries) TargetsInOrder(ctx context.Context, appID int32) ([]TargetsInOrderRow, error) {
 	rows, err := q.db.Query(ctx, targetsInOrder, appID)
@@ -87,4 +161,31 @@ func (q *Queries) TargetsInOrder(ctx context.Context, appID int32) ([]TargetsInO
 		return nil, err
 	}
 	return items, nil
+}
+
+const visitorsMake = `-- name: VisitorsMake :exec
+INSERT INTO visitors (page_id, rank, first_day, last_day, ip)
+SELECT page_id, row_number() OVER (PARTITION BY page_id ORDER BY min(n)), min(day_id), max(day_id), ip
+FROM came
+GROUP BY page_id, ip
+ORDER BY min(day_id), page_id, ip
+`
+
+// Ranks are in the order of first visits.
+func (q *Queries) VisitorsMake(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, visitorsMake)
+	return err
+}
+
+const visitsMake = `-- name: VisitsMake :exec
+INSERT INTO visits (page_id, day_id, previous_day, ip)
+SELECT page_id, day_id, previous_day, ip
+FROM came
+ORDER BY day_id, page_id, ip
+`
+
+// The partitions of the days are there.
+func (q *Queries) VisitsMake(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, visitsMake)
+	return err
 }
