@@ -17,9 +17,14 @@ const callVisits = 1000
 // d. Times are those of calls. It returns the visits that were sent, all of which were answered as
 // counted: what is not is an error.
 func Calls(ctx context.Context, url string, sequence []Arrival, d time.Duration) (Measure, []Arrival, error) {
-	var bodies [][]byte
+	var bodies [][]byte // made before, as wrk's are
 	for call := range slices.Chunk(sequence, callVisits) {
-		bodies = append(bodies, callOf(call))
+		body := []byte{'['}
+		for _, a := range call {
+			body = fmt.Appendf(body, `{"uri":"http://%s","ip":"%s"},`, PageURI(int(a.Page)), Address(int(a.Visitor)))
+		}
+		body[len(body)-1] = ']'
+		bodies = append(bodies, body)
 	}
 	var took []time.Duration
 	began := time.Now()
@@ -38,21 +43,7 @@ func Calls(ctx context.Context, url string, sequence []Arrival, d time.Duration)
 		return Measure{}, nil, fmt.Errorf("the %d visits that were prepared are used up before the time is: choose a shorter --duration", len(sequence))
 	}
 	visits := sequence[:min(len(took)*callVisits, len(sequence))]
-	slices.Sort(took)
-	at := func(percent int) time.Duration { return took[len(took)*percent/100] }
-	return Measure{Requests: int64(len(visits)), PerSecond: float64(len(visits)) / all.Seconds(), P50: at(50), P95: at(95), P99: at(99)}, visits, nil
-}
-
-// callOf is the body of a call.
-func callOf(visits []Arrival) []byte {
-	body := []byte{'['}
-	for i, a := range visits {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = fmt.Appendf(body, `{"uri":"http://%s","ip":"%s"}`, PageURI(int(a.Page)), Address(int(a.Visitor)))
-	}
-	return append(body, ']')
+	return measureOf(len(visits), took, all), visits, nil
 }
 
 func send(ctx context.Context, url string, body []byte, visits int) error {

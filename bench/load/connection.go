@@ -11,36 +11,33 @@ import (
 	"strings"
 )
 
-// Connection sends requests as they are written, and reads of the answers what a client needs to be
+// connection sends requests as they are written, and reads of the answers what a client needs to be
 // cheap.
-type Connection struct {
+type connection struct {
 	net.Conn
 	answers *bufio.Reader
+	request []byte // that is to be sent
 }
 
-// Dial connects to a host, which url names. The connection closes when ctx ends.
-func Dial(ctx context.Context, url string) (*Connection, error) {
+// dial connects to a host, which url names. The connection closes when ctx ends.
+func dial(ctx context.Context, url string) (*connection, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", HostOf(url))
 	if err != nil {
 		return nil, err
 	}
 	context.AfterFunc(ctx, func() { conn.Close() })
-	return &Connection{conn, bufio.NewReaderSize(conn, 1024)}, nil
+	return &connection{Conn: conn, answers: bufio.NewReaderSize(conn, 1024)}, nil
 }
 
 // HostOf is host and port of a URL.
 func HostOf(url string) string { return strings.TrimPrefix(url, "http://") }
 
-// Exchange sends a request, and returns the status of its answer.
-func (c *Connection) Exchange(request []byte) (status int, err error) {
-	if _, err := c.Write(request); err != nil {
+// exchange sends the request, reads the answer to its end, whose length it must tell, and returns
+// its status.
+func (c *connection) exchange() (status int, err error) {
+	if _, err := c.Write(c.request); err != nil {
 		return 0, err
 	}
-	return c.answer()
-}
-
-// answer reads an answer to its end, whose length it must tell.
-func (c *Connection) answer() (status int, err error) {
 	for length := -1; ; {
 		line, err := c.answers.ReadSlice('\n')
 		if err != nil {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"footfall/bench"
 )
 
 // offerConnections are those over which visits are offered: more than are under way at a time, as
@@ -60,12 +62,9 @@ func offered(waits []time.Duration, took time.Duration, inSecond int, later int6
 	o := Offered{Later: later}
 	for second := range slices.Chunk(slices.Clone(waits), max(inSecond, 100)) {
 		if slices.Sort(second); len(second) >= 100 {
-			o.Worst = max(o.Worst, second[len(second)*99/100])
+			o.Worst = max(o.Worst, bench.Percentile(second, 99))
 		}
 	}
-	slices.Sort(waits)
-	n := len(waits)
-	at := func(percent int) time.Duration { return waits[n*percent/100] }
-	o.Measure = Measure{Requests: int64(n), PerSecond: float64(n) / took.Seconds(), P50: at(50), P95: at(95), P99: at(99)}
+	o.Measure = measureOf(len(waits), waits, took)
 	return o
 }

@@ -58,7 +58,7 @@ function done(summary, latency, requests)
     ended = ended + thread:get("ended")
   end
   io.write(string.format(
-    "result requests=%d us=%d p50=%d p95=%d p99=%d connect=%d read=%d write=%d status=%d timeout=%d ended=%d sent=%s\n",
-    summary.requests, summary.duration, latency:percentile(50), latency:percentile(95), latency:percentile(99),
+    "result requests=%d us=%d p50=%d p99=%d connect=%d read=%d write=%d status=%d timeout=%d ended=%d sent=%s\n",
+    summary.requests, summary.duration, latency:percentile(50), latency:percentile(99),
     e.connect, e.read, e.write, e.status, e.timeout, ended, table.concat(sent, ",")))
 end

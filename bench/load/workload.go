@@ -114,28 +114,27 @@ type Sums struct{ PV, UV, Hot int64 }
 // Truth is what a sequence of visits of one day must have been counted as: the sums of every
 // target, by the uri under which it is counted.
 func Truth(sequence []Arrival) map[string]Sums {
-	ofSite, ofPage := map[int32]bool{}, map[Arrival]bool{}
-	var all Sums
-	pages := map[int32]Sums{}
+	const site = -1 // beside the numbers of pages
+	came, sums := map[Arrival]bool{}, map[int32]Sums{}
 	for _, a := range sequence {
-		page := pages[a.Page]
-		all.Hot++
-		page.Hot++
-		if !ofSite[a.Visitor] {
-			ofSite[a.Visitor] = true
-			all.UV++
+		for _, at := range []Arrival{{site, a.Visitor}, a} {
+			s := sums[at.Page]
+			s.Hot++
+			if !came[at] {
+				came[at] = true
+				s.UV++
+				s.PV++ // there is one day
+			}
+			sums[at.Page] = s
 		}
-		if !ofPage[a] {
-			ofPage[a] = true
-			page.UV++
-		}
-		page.PV = page.UV // there is one day
-		pages[a.Page] = page
 	}
-	all.PV = all.UV
-	truth := map[string]Sums{Site: all}
-	for page, s := range pages {
-		truth[PageURI(int(page))] = s
+	truth := map[string]Sums{}
+	for page, s := range sums {
+		if page == site {
+			truth[Site] = s
+		} else {
+			truth[PageURI(int(page))] = s
+		}
 	}
 	return truth
 }
