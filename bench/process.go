@@ -19,12 +19,23 @@ import (
 // Process is a server that was started to be loaded.
 type Process struct {
 	URL    string
-	Admin  string // where it tells its metrics
+	Admin  string // where its metrics are
 	cmd    *exec.Cmd
 	output bytes.Buffer  // of the process; to be read after ended only
 	ended  chan struct{} // closed when the process has ended and result is set
 	result error
 }
+
+// The names of the metrics that are read, of the service and of what is served beside it.
+const (
+	MetricWaiting     = "footfall_visits_waiting"
+	MetricAsked       = "footfall_existence_queries_total"
+	MetricFilterReady = "footfall_filter_ready"
+	MetricFilterBytes = "footfall_filter_bytes"
+	MetricMemoryBytes = "footfall_memory_bytes"
+	MetricAccepted    = "footfall_inbox_accepted_total"
+	MetricDrained     = "footfall_inbox_drained_total"
+)
 
 // Start runs a program, this one where none is named, and returns when it is ready. The arguments
 // may depend on the addresses it is to listen on. The process ends with ctx, or with Stop, which
@@ -37,7 +48,7 @@ func Start(ctx context.Context, program string, arguments func(addr, admin strin
 	}
 	addr, admin, err := freeAddrs(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("bench: %w", err)
 	}
 	args := arguments(addr, admin)
 	p := &Process{URL: "http://" + addr, Admin: "http://" + admin, ended: make(chan struct{})}
@@ -52,45 +63,26 @@ func Start(ctx context.Context, program string, arguments func(addr, admin strin
 		p.result = p.cmd.Wait()
 		close(p.ended)
 	}()
-	if err := p.ready(ctx); err != nil {
+	err = p.await(ctx, "it is ready", func() (bool, error) {
+		_, err := Fetch(ctx, p.URL+"/readyz")
+		return err == nil, nil // until it listens there is an error
+	})
+	if err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}
 	return p, nil
 }
 
-// The names of the metrics that are read, of the service and of what is served beside it.
-const (
-	MetricWaiting     = "footfall_visits_waiting"
-	MetricAsked       = "footfall_existence_queries_total"
-	MetricFilterReady = "footfall_filter_ready"
-	MetricFilterBytes = "footfall_filter_bytes"
-	MetricMemoryBytes = "footfall_memory_bytes"
-	MetricAccepted    = "footfall_inbox_accepted_total"
-	MetricDrained     = "footfall_inbox_drained_total"
-)
-
-// freeAddrs finds two ports that nobody listens on.
-func freeAddrs(ctx context.Context) (addr, admin string, err error) {
-	var config net.ListenConfig
-	first, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", "", fmt.Errorf("bench: %w", err)
+// freeAddrs finds two addresses that nobody listens on.
+func freeAddrs(ctx context.Context) (_, _ string, err error) {
+	var free [2]net.Listener
+	for i := range free {
+		if free[i], err = (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
+			return "", "", err
+		}
+		defer free[i].Close() // both are taken until both are found
 	}
-	defer first.Close()
-	second, err := config.Listen(ctx, "tcp", "127.0.0.1:0") // while the first is taken
-	if err != nil {
-		return "", "", fmt.Errorf("bench: %w", err)
-	}
-	defer second.Close()
-	return first.Addr().String(), second.Addr().String(), nil
-}
-
-// ready waits until the process says that it can count.
-func (p *Process) ready(ctx context.Context) error {
-	return p.await(ctx, "it is ready", func() (bool, error) {
-		_, err := Fetch(ctx, p.URL+"/readyz")
-		return err == nil, nil // until it listens there is an error
-	})
+	return free[0].Addr().String(), free[1].Addr().String(), nil
 }
 
 // await is WaitUntil that gives up when the process has ended.
@@ -98,7 +90,7 @@ func (p *Process) await(ctx context.Context, what string, done func() (bool, err
 	return WaitUntil(ctx, what, func() (bool, error) {
 		select {
 		case <-p.ended:
-			return false, fmt.Errorf("bench: %s ended early", p.cmd) // Stop tells how
+			return false, fmt.Errorf("bench: %s ended early", p.cmd) // Stop says how
 		default:
 			return done()
 		}
@@ -117,13 +109,12 @@ func Fetch(ctx context.Context, address string) (string, error) {
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", fmt.Errorf("bench: %w", err)
-	}
-	if answer.StatusCode == http.StatusServiceUnavailable {
+	case answer.StatusCode == http.StatusServiceUnavailable:
 		return "", fmt.Errorf("bench: %s: %w", address, ErrBusy)
-	}
-	if answer.StatusCode != http.StatusOK {
+	case answer.StatusCode != http.StatusOK:
 		return "", fmt.Errorf("bench: %s answers %s", address, answer.Status)
 	}
 	return string(body), nil
@@ -135,11 +126,11 @@ var ErrBusy = errors.New("the service is busy")
 // Shows waits until a metric has a value.
 func (p *Process) Shows(ctx context.Context, metric string, value float64) error {
 	return p.await(ctx, fmt.Sprintf("%s is %v", metric, value), func() (bool, error) {
-		told, err := p.Figures(ctx)
+		figures, err := p.Figures(ctx)
 		if err != nil {
 			return false, err
 		}
-		is, err := told.Of(metric)
+		is, err := figures.Of(metric)
 		return is == value, err
 	})
 }
@@ -147,10 +138,7 @@ func (p *Process) Shows(ctx context.Context, metric string, value float64) error
 // Figures are the sums of the process's metrics over their labels.
 func (p *Process) Figures(ctx context.Context) (Figures, error) {
 	text, err := Fetch(ctx, p.Admin+"/metrics")
-	if err != nil {
-		return nil, err
-	}
-	return readFigures(text), nil
+	return readFigures(text), err
 }
 
 // Figures are numbers by the name of a metric.
@@ -173,20 +161,17 @@ func readFigures(text string) Figures {
 
 // Of is a figure that must be there.
 func (f Figures) Of(name string) (float64, error) {
-	value, told := f[name]
-	if !told {
+	value, there := f[name]
+	if !there {
 		return 0, fmt.Errorf("bench: the process has no metric %s", name)
 	}
 	return value, nil
 }
 
-// PeakMemory is the most memory that the process ever held, in bytes; 0 where the system does not
-// tell.
-func (p *Process) PeakMemory() int64 { return PeakMemory(p.cmd.Process.Pid) }
-
-// PeakMemory is that of any process that runs.
-func PeakMemory(pid int) int64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+// PeakMemory is the most memory that the process ever had, in bytes; 0 where the system does not
+// say.
+func (p *Process) PeakMemory() int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}
@@ -209,24 +194,16 @@ func readPeak(text string) int64 {
 // Stop asks the process to end, and waits until it has; every visit that it took is counted then.
 func (p *Process) Stop() error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails where it has ended
-	timer := time.NewTimer(30 * time.Second)
-	defer timer.Stop()
 	select {
 	case <-p.ended:
-	case <-timer.C:
+	case <-time.After(30 * time.Second):
 		_ = p.cmd.Process.Kill()
 		<-p.ended
 	}
-	if p.result != nil {
-		// Not %w: its exit code is not ours.
-		return fmt.Errorf("bench: %s: %s\n%s", p.cmd, p.result.Error(), lastBytes(p.output.String(), 4000))
+	if p.result == nil {
+		return nil
 	}
-	return nil
-}
-
-func lastBytes(s string, n int) string {
-	if len(s) > n {
-		return "…" + s[len(s)-n:]
-	}
-	return s
+	output := p.output.String()
+	// Not %w: its exit code is not ours.
+	return fmt.Errorf("bench: %s: %s\n%s", p.cmd, p.result.Error(), output[max(0, len(output)-4000):])
 }

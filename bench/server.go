@@ -7,9 +7,9 @@ import (
 	"maps"
 	"net/url"
 	"os"
-	"path"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -105,10 +105,7 @@ func (s *Server) Database(ctx context.Context, template string) (address string,
 	name := fmt.Sprintf("footfall_bench_%d_%d", os.Getpid(), made.Add(1))
 	quoted, from := pgx.Identifier{name}.Sanitize(), "template0 ENCODING 'UTF8'"
 	if template != "" {
-		if from, err = nameOf(template); err != nil {
-			return "", nil, err
-		}
-		from = pgx.Identifier{from}.Sanitize() + " STRATEGY file_copy"
+		from = pgx.Identifier{nameOf(template)}.Sanitize() + " STRATEGY file_copy"
 	}
 	if _, err := s.Admin.Exec(ctx, "CREATE DATABASE "+quoted+" TEMPLATE "+from); err != nil {
 		return "", nil, fmt.Errorf("bench: %w", err)
@@ -128,12 +125,10 @@ func (s *Server) Database(ctx context.Context, template string) (address string,
 	return named.String(), drop, nil
 }
 
-func nameOf(address string) (string, error) {
-	named, err := url.Parse(address)
-	if err != nil {
-		return "", fmt.Errorf("bench: %w", err)
-	}
-	return path.Base(named.Path), nil
+// nameOf is the name of a database that Database made.
+func nameOf(address string) string {
+	path, _, _ := strings.Cut(address, "?")
+	return path[strings.LastIndex(path, "/")+1:]
 }
 
 // Connect opens a connection that sees Footfall's tables, with further settings.
@@ -168,12 +163,8 @@ func Migrated(ctx context.Context, address string) (*db.DB, error) {
 // RowsWritten is how many rows have been written into the tables of a database since it was made.
 // It waits until nobody is connected to it any more: a session need not tell before it ends.
 func (s *Server) RowsWritten(ctx context.Context, address string) (int64, error) {
-	name, err := nameOf(address)
-	if err != nil {
-		return 0, err
-	}
-	err = WaitUntil(ctx, "all sessions have ended", func() (bool, error) {
-		sessions, err := tables.New(s.Admin).Sessions(ctx, name)
+	err := WaitUntil(ctx, "all sessions have ended", func() (bool, error) {
+		sessions, err := tables.New(s.Admin).Sessions(ctx, nameOf(address))
 		return sessions == 0, err
 	})
 	if err != nil {
@@ -184,21 +175,11 @@ func (s *Server) RowsWritten(ctx context.Context, address string) (int64, error)
 		return 0, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	rows, err := tables.New(conn).RowsWritten(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("bench: count the rows written: %w", err)
-	}
-	return rows, nil
+	return tables.New(conn).RowsWritten(ctx)
 }
 
 // WAL is how many bytes the server has written into its log.
-func (s *Server) WAL(ctx context.Context) (int64, error) {
-	bytes, err := tables.New(s.Admin).WALPosition(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("bench: %w", err)
-	}
-	return bytes, nil
-}
+func (s *Server) WAL(ctx context.Context) (int64, error) { return tables.New(s.Admin).WALPosition(ctx) }
 
 const (
 	patience  = 30 * time.Minute // a filter of many millions is read for minutes

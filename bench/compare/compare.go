@@ -49,7 +49,7 @@ func Check(o Options) (faults []error) {
 		faults = append(faults, fmt.Errorf("visits: with those of before, %d visitors are more than the %d addresses to give them", most, load.Addresses))
 	}
 	_, err1 := chosen(o)
-	_, err2 := named("workloads", load.Workloads, workloadName, o.Workloads)
+	_, err2 := workloads(o)
 	for _, err := range []error{err1, err2} {
 		if err != nil {
 			faults = append(faults, err)
@@ -59,7 +59,9 @@ func Check(o Options) (faults []error) {
 	return faults
 }
 
-func workloadName(w load.Workload) string { return w.Name }
+func workloads(o Options) ([]load.Workload, error) {
+	return named("workloads", load.Workloads, func(w load.Workload) string { return w.Name }, o.Workloads)
+}
 
 // mostPerSecond is how many visits are prepared for each second and processor over HTTP: more than
 // any contender could answer that counts.
@@ -88,11 +90,15 @@ func share(o Options, c contender) int {
 	return o.Visits
 }
 
+// verdicts judge what a contender's tables hold.
+type verdicts func(standing) verdict
+
 // comparison is a run of Run. One goroutine uses it.
 type comparison struct {
 	Options
 	server  *bench.Server
-	script  load.Script // for wrk
+	script  load.Script     // for wrk
+	written map[string]bool // what is in it
 	layouts map[layoutKey]layout
 	report  *Report
 }
@@ -116,7 +122,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 }
 
 func run(ctx context.Context, o Options, contenders []contender) (_ *Report, err error) {
-	c := &comparison{Options: o.Completed(), layouts: map[layoutKey]layout{}}
+	c := &comparison{Options: o.Completed(), layouts: map[layoutKey]layout{}, written: map[string]bool{}}
 	c.report = &Report{Command: o.Command, HTTP: o.HTTP, Clients: c.Clients, Rounds: c.Rounds, Seed: c.Seed}
 	if o.HTTP {
 		c.report.Clients = c.Connections
@@ -157,14 +163,13 @@ func run(ctx context.Context, o Options, contenders []contender) (_ *Report, err
 	return c.report, c.report.untrue()
 }
 
-// tasks are the workloads, each on tables of every size; and over HTTP they are written down for
-// wrk.
+// tasks are the workloads, each on tables of every size.
 func (c *comparison) tasks() (all []task, err error) {
-	workloads, err := named("workloads", load.Workloads, workloadName, c.Workloads)
+	chosen, err := workloads(c.Options)
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range workloads {
+	for _, w := range chosen {
 		for _, preload := range c.Preload {
 			t := task{Load: Load{Name: w.Name, About: w.About}, preload: preload}
 			if preload > 0 {
@@ -173,12 +178,6 @@ func (c *comparison) tasks() (all []task, err error) {
 			}
 			t.sequence = w.Sequence(c.Seed, visitsOf(c.Options), preload/2)
 			t.First = load.FirstShare(t.sequence[:min(len(t.sequence), describedBy)])
-			if c.HTTP {
-				c.Progress(fmt.Sprintf("preparing %d visits of %s", len(t.sequence), t.Name))
-				if err := errors.Join(c.script.Write(t.Name, t.sequence, load.Asserted), c.script.Write(t.Name+proxied, t.sequence, load.Forwarded)); err != nil {
-					return nil, err
-				}
-			}
 			all = append(all, t)
 			c.report.Loads = append(c.report.Loads, t.Load)
 		}
@@ -186,10 +185,8 @@ func (c *comparison) tasks() (all []task, err error) {
 	return all, nil
 }
 
-const (
-	describedBy = 100_000      // visits tell the share of first visits of a workload
-	proxied     = "-forwarded" // ends the name of a workload's visits whose addresses a proxy tells
-)
+// describedBy is how many visits say the share of first visits of a workload.
+const describedBy = 100_000
 
 // layoutKey names an empty database, or one that is preloaded, as contenders share it.
 type layoutKey struct {
@@ -204,7 +201,7 @@ type layout struct {
 
 // layoutOf is the database of which a contender gets copies; it is made when it is first asked for.
 func (c *comparison) layoutOf(ctx context.Context, of contender, preload int) (l layout, err error) {
-	if of.setUp == nil {
+	if of.layout == "" {
 		return layout{}, nil
 	}
 	name := layoutKey{of.layout, preload}
@@ -253,7 +250,7 @@ func (c *comparison) turn(ctx context.Context, of contender, t task, round int) 
 }
 
 func (c *comparison) play(ctx context.Context, of contender, t task) (r Turn, err error) {
-	if of.Name == constant {
+	if of.Name == constant { // which needs no database
 		_, err = c.visitProcess(ctx, of, t, layout{}, &r)
 		return r, err
 	}
@@ -279,14 +276,25 @@ func (c *comparison) play(ctx context.Context, of contender, t task) (r Turn, er
 	if err != nil {
 		return r, err
 	}
-	held, err := of.read(ctx, address)
+	stored, err := of.read(ctx, address)
 	if err != nil {
-		return r, err
+		return r, fmt.Errorf("read what was counted: %w", err)
 	}
 	// Of all that were counted: over HTTP the last ones were not answered, but cost as much.
-	counted := float64(max(held.sums[load.Site].Hot, 1))
+	counted := float64(max(stored.sums[load.Site].Hot, 1))
 	r.Written, r.Asked, r.WAL = float64(rows)/counted, r.Asked/counted, r.WAL/counted
-	v := judge(held)
+	v := judge(stored)
 	r.Errors, r.Fault = v.Errors, v.brokenBy(of.About)
 	return r, nil
+}
+
+// spent sets what a contender has used up since the log of the server was so long.
+func (c *comparison) spent(ctx context.Context, logged int64, figures func() (bench.Figures, error), r *Turn) error {
+	ended, err1 := c.server.WAL(ctx)
+	f, err2 := figures()
+	asked, err3 := f.Of(bench.MetricAsked)
+	filter, err4 := f.Of(bench.MetricFilterBytes)
+	memory, err5 := f.Of(bench.MetricMemoryBytes)
+	r.WAL, r.Asked, r.Helpers = float64(ended-logged), asked, int64(filter+memory)
+	return errors.Join(err1, err2, err3, err4, err5)
 }

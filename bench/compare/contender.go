@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"footfall/bench/literal"
+	"footfall/bench/load"
 	"footfall/counter"
 	"footfall/record"
-	"footfall/visit"
 )
 
 // contender is one way of counting that is compared with the others.
@@ -19,37 +19,23 @@ type contender struct {
 	alone    bool // counts one visit a transaction, on tables of its own, and gets fewer visits
 	overHTTP bool // cannot be compared in this process
 
-	// setUp makes an empty database ready, outside of what is measured, with so many rows of
-	// visitors. Contenders of one layout share the database that it made: each gets copies. It
-	// returns the key that visits show; "": none.
-	setUp  func(ctx context.Context, address string, preload int) (key string, err error)
-	layout string
-	// open begins to count in the database, in this process. What it returns must be closed.
+	// open begins to count in a database, in this process. What it returns must be closed; then
+	// read returns what the tables hold.
 	open func(ctx context.Context, address string) (counting, error)
-	// read returns what the tables hold after it was closed.
 	read func(ctx context.Context, address string) (standing, error)
 
-	// Over HTTP: the program of another version; its arguments behind those that say where it listens
-	// and what it counts in; and whether a proxy tells who came, or the caller asserts it.
-	program   string
-	arguments []string
-	proxied   bool
-	inbox     bool   // visits may go to the inbox
-	query     string // that each visit has besides
-}
+	// The app that counts on Footfall's tables. Contenders of one layout share a database that is
+	// made once: each gets copies.
+	layout   string
+	settings counter.Settings
+	keyed    bool // visits show a key
 
-// counting is a contender that counts.
-type counting interface {
-	visit(ctx context.Context, r counter.Request) (visit.Answer, error)
-	spent() (spending, error)
-	close()
-}
-
-// spending is what a contender has used up so far.
-type spending struct {
-	asked   float64 // existence queries
-	helpers int64   // bytes of its filter and memory
-	outside int64   // of these, bytes that the Go heap does not hold
+	// Over HTTP.
+	program   string   // of another version
+	arguments []string // behind those that say where it listens and what it counts in
+	proxied   bool     // a proxy names who came, else the caller asserts it
+	inbox     bool     // visits may go to the inbox, from which all are counted before the tables are read
+	query     string   // that each visit has besides
 }
 
 // The contenders that others are compared with, and that are looked for by their names.
@@ -76,98 +62,81 @@ var contenders = []contender{
 	literally("naive+filter", "naive, but what a Bloom filter calls surely new is not looked up", literal.NaiveFilter),
 	literally("believed", "one visit a transaction, and what the filter seems to know counts as known: loses new visitors", literal.Believed),
 	literally("baseline", "one visit a transaction, in one round trip: INSERT … ON CONFLICT DO NOTHING and counter upserts; exact", literal.Baseline),
-	service(batched, "Footfall without helpers: visits that wait are counted in one transaction", record.Options{}),
-	service("batched+filter", "batched, and a filter of all visitors spares look-ups of new ones", record.Options{Filter: true, FilterMemory: filterMemory}),
-	service("batched+memory", "batched, and a memory of recent visitors spares look-ups of those", record.Options{Memory: memoryBytes}),
-	service(both, "batched with filter and memory: what `footfall serve` does", record.Options{Filter: true, FilterMemory: filterMemory, Memory: memoryBytes}),
-	guarded("guarded", "both, for a closed app: asserted with a key; every limit is set, and none is reached; crawlers are looked for, 10 networks are ignored", false),
-	guarded("stranger", "both, for a closed app: the visitor's own address as a trusted proxy's header tells it, no key; limits and crawlers as guarded", true),
-	later("inbox", "both, and every visit is accepted to be counted later (answer=later)", "10s", "&answer=later"),
-	later("overload", "both, with --overload later: a visit that would wait longer than 20 ms is accepted to be counted later", "20ms", ""),
-	flashSale(),
-	called(),
-	{About: About{constant, "counts nothing and answers the same each time: what HTTP costs by itself", true}, alone: true, overHTTP: true, arguments: []string{"contender", constant}},
+	service(batched, "Footfall without helpers: visits that wait are counted in one transaction", false, 0),
+	service("batched+filter", "batched, and a filter of all visitors spares look-ups of new ones", true, 0),
+	service("batched+memory", "batched, and a memory of recent visitors spares look-ups of those", false, memoryBytes),
+	service(both, "batched with filter and memory: what `footfall serve` does", true, memoryBytes),
+	likeBoth("guarded", "both, for a closed app: asserted with a key; every limit is set, and none is reached; crawlers are looked for, 10 networks are ignored").closed("skip", true),
+	likeBoth("stranger", "both, for a closed app: the visitor's own address as a trusted proxy's header has it, no key; within limits that are not reached", "--trust-proxy", "127.0.0.1").closed("", false),
+	likeBoth("inbox", "both, and every visit is accepted to be counted later (answer=later)", "--overload", "later").later("&answer=later"),
+	likeBoth("overload", "both, with --overload later: a visit that would wait longer than 20 ms is accepted to be counted later", "--overload", "later", "--max-wait", "20ms").later(""),
+	likeBoth(flash, "overload, offered as many as --visits says at twice the rate at which both has just counted for --duration", "--overload", "later", "--max-wait", "20ms").later(""),
+	likeBoth(calls, "both, but one sender sends 1,000 visits a call to POST /visits; times are those of calls"),
+	{About: About{constant, "counts nothing and answers the same each time: what HTTP costs by itself", true}, alone: true, overHTTP: true},
 }
 
 // literally is a contender that counts one visit a transaction.
 func literally(name, about string, way literal.Way) contender {
 	return contender{
-		About: About{name, about, way == literal.Baseline}, alone: true,
+		About: About{name, about, way == literal.Baseline}, alone: true, read: literalTables,
 		open: func(ctx context.Context, address string) (counting, error) { return openLiterally(ctx, address, way) },
-		read: literalTables, arguments: []string{"contender", name},
 	}
 }
 
-// service is a contender that is Footfall itself.
-func service(name, about string, helpers record.Options) contender {
-	filter := "off"
-	if helpers.Filter {
-		filter = "on"
-	}
+// service is a contender that is Footfall itself, for an app that counts whatever a caller asserts.
+func service(name, about string, filter bool, memory int64) contender {
+	open, onOff := "open", map[bool]string{true: "on", false: "off"}
 	return contender{
-		About: About{name, about, true}, layout: "open", setUp: setUpOpen,
-		open:      func(ctx context.Context, address string) (counting, error) { return openService(ctx, address, helpers) },
-		read:      serviceTables,
-		arguments: []string{"serve", "--max-wait", "10s", "--filter", filter, "--memory", strconv.FormatInt(helpers.Memory, 10)},
-	}
-}
-
-// guarded is the service as it is used where not everybody may count.
-func guarded(name, about string, proxied bool) contender {
-	c := service(name, about, record.Options{Filter: true, Memory: memoryBytes})
-	c.overHTTP, c.proxied, c.layout, c.setUp = true, proxied, name, setUpGuarded
-	if proxied {
-		c.arguments, c.setUp = append(c.arguments, "--trust-proxy", "127.0.0.1"), setUpStranger
-	}
-	return c
-}
-
-// later is the service where visits go to the inbox, from which all are counted before its tables
-// are read.
-func later(name, about, maxWait, query string) contender {
-	c := service(name, about, record.Options{Filter: true, FilterMemory: filterMemory, Memory: memoryBytes})
-	c.overHTTP, c.inbox, c.query = true, true, query
-	c.arguments = append(c.arguments, "--overload", "later", "--max-wait", maxWait) // the last one holds
-	return c
-}
-
-// flashSale is the service where more visits come than it can count.
-func flashSale() contender {
-	return later(flash, "overload, offered as many as --visits says at twice the rate at which both has just counted for --duration", "20ms", "")
-}
-
-// called is the service, sent many visits a call.
-func called() contender {
-	c := service(calls, "both, but one sender sends 1,000 visits a call to POST /visits; times are those of calls",
-		record.Options{Filter: true, FilterMemory: filterMemory, Memory: memoryBytes})
-	c.overHTTP = true
-	return c
-}
-
-// another is the service as another version's program runs it.
-func another(program string) contender {
-	return contender{
-		About: About{old, "what " + program + " does", true}, overHTTP: true, layout: old, read: serviceTables, program: program,
-		setUp: func(ctx context.Context, address string, preload int) (string, error) {
-			return setUpByProgram(ctx, program, address, preload)
+		About: About{name, about, true}, layout: "open", settings: counter.Settings{Access: &open}, read: serviceTables,
+		open: func(ctx context.Context, address string) (counting, error) {
+			return openService(ctx, address, record.Options{Filter: filter, FilterMemory: filterMemory, Memory: memory})
 		},
-		arguments: []string{"serve", "--max-wait", "10s"},
+		arguments: []string{"serve", "--max-wait", "10s", "--filter", onOff[filter], "--memory", strconv.FormatInt(memory, 10)},
 	}
+}
+
+// likeBoth is the service with all helpers, over HTTP alone. The last of flags that are given twice
+// holds.
+func likeBoth(name, about string, flags ...string) contender {
+	c := service(name, about, true, memoryBytes)
+	c.overHTTP, c.arguments = true, append(c.arguments, flags...)
+	return c
+}
+
+// closed is a contender for an app that counts callers of one site, each within limits that no
+// benchmark reaches, or whom the holder of a key asserts.
+func (c contender) closed(bots string, keyed bool) contender {
+	unreached := strconv.Itoa(1_000_000_000)
+	c.layout, c.keyed, c.proxied = c.Name, keyed, !keyed
+	c.settings = counter.Settings{Sites: []string{load.Site}, MaxRequests: &unreached, MaxNewPages: &unreached}
+	if bots != "" {
+		c.settings.Bots = &bots
+		for n := range 10 { // beside those of the visitors
+			c.settings.Ignore = append(c.settings.Ignore, fmt.Sprintf("192.0.2.%d/28", 16*n))
+		}
+	}
+	return c
+}
+
+// later is a contender whose visits may go to the inbox.
+func (c contender) later(query string) contender {
+	c.inbox, c.query = true, query
+	return c
 }
 
 // commandLine is that of a contender's process.
 func (c contender) commandLine(addr, admin, address string) []string {
 	all := append(slices.Clone(c.arguments), "--addr", addr)
-	if c.Name != constant {
-		all = append(all, "--database-url", address)
-	}
-	if !c.alone {
+	if c.alone {
+		all = []string{"contender", c.Name, "--addr", addr}
+	} else {
 		all = append(all, "--admin-addr", admin)
+	}
+	if address != "" {
+		all = append(all, "--database-url", address)
 	}
 	return all
 }
-
-func (c contender) title() string { return c.Name }
 
 // chosen are the contenders that the options name: where they name none, all that can do what is
 // asked for.
@@ -176,24 +145,30 @@ func chosen(o Options) ([]contender, error) {
 		return c.overHTTP && !o.HTTP || c.alone && slices.Max(o.Preload) > 0
 	})
 	if o.Old != "" {
-		can = append(can, another(o.Old))
+		can = append(can, contender{
+			About: About{old, "what " + o.Old + " does", true}, overHTTP: true, layout: old, read: serviceTables, program: o.Old,
+			arguments: []string{"serve", "--max-wait", "10s"},
+		})
 	}
-	return named("contenders", can, contender.title, o.Contenders)
+	return named("contenders", can, func(c contender) string { return c.Name }, o.Contenders)
 }
 
 // named picks those with the names, in the order of all; all where none is named.
-func named[T any](what string, all []T, name func(T) string, names []string) ([]T, error) {
+func named[T any](what string, all []T, name func(T) string, names []string) (some []T, err error) {
 	if len(names) == 0 {
 		return all, nil
 	}
-	var known []string
+	var there []string
 	for _, one := range all {
-		known = append(known, name(one))
-	}
-	for _, asked := range names {
-		if !slices.Contains(known, asked) {
-			return nil, fmt.Errorf("%s: there is no %q here: choose from %s", what, asked, strings.Join(known, ","))
+		there = append(there, name(one))
+		if slices.Contains(names, name(one)) {
+			some = append(some, one)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(one T) bool { return !slices.Contains(names, name(one)) }), nil
+	for _, asked := range names {
+		if !slices.Contains(there, asked) {
+			return nil, fmt.Errorf("%s: there is no %q here: choose from %s", what, asked, strings.Join(there, ","))
+		}
+	}
+	return some, nil
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os/exec"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +22,14 @@ import (
 	"footfall/record"
 	"footfall/visit"
 )
+
+// counting is a contender that counts in this process.
+type counting interface {
+	visit(ctx context.Context, r counter.Request) (visit.Answer, error)
+	figures() (bench.Figures, error) // by the names of the service's metrics
+	outsideHeap() int64              // bytes of its helpers that the Go heap does not have
+	close()
+}
 
 // maxWait lets the service refuse nobody on a machine that is busy with something else: a refused
 // visit ends a comparison.
@@ -55,38 +65,40 @@ func (l literalCounting) visit(ctx context.Context, r counter.Request) (visit.An
 	return l.store.Visit(ctx, target, visitor, l.day)
 }
 
-func (l literalCounting) spent() (spending, error) {
-	bytes := l.store.FilterBytes()
-	return spending{asked: float64(l.store.Asked()), helpers: bytes, outside: outsideHeap(bytes)}, nil
+func (l literalCounting) figures() (bench.Figures, error) {
+	return bench.Figures{bench.MetricAsked: float64(l.store.Asked()), bench.MetricFilterBytes: float64(l.store.FilterBytes()), bench.MetricMemoryBytes: 0}, nil
 }
 
-func (l literalCounting) close() { l.store.Close() }
+func (l literalCounting) outsideHeap() int64 { return mapped(l.store.FilterBytes()) }
+func (l literalCounting) close()             { l.store.Close() }
+
+// mapped is what of a filter's memory the Go heap does not have: all of it where it is mapped.
+func mapped(filter int64) int64 {
+	if runtime.GOOS == "linux" {
+		return filter
+	}
+	return 0
+}
 
 func literalTables(ctx context.Context, address string) (standing, error) {
+	s := newStanding()
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {
-		return standing{}, fmt.Errorf("bench: %w", err)
+		return s, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	s := newStanding()
 	q := literal.New(conn)
-	counters, err := q.CountersAll(ctx)
-	if err != nil {
-		return standing{}, fmt.Errorf("bench: read the counters: %w", err)
-	}
+	counters, err1 := q.CountersAll(ctx)
 	for _, c := range counters {
 		s.sums[c.Uri] = load.Sums{PV: c.Pv, UV: c.Uv, Hot: c.Hot}
 	}
-	visitors, err := q.VisitorsAll(ctx)
-	if err != nil {
-		return standing{}, fmt.Errorf("bench: read the visitors: %w", err)
-	}
+	visitors, err2 := q.VisitorsAll(ctx)
 	for _, v := range visitors {
 		s.came(v.Uri, v.Ip, v.Rank)
 	}
-	ranks, days, err := literal.Wrong(ctx, conn)
-	s.unproven = max(ranks, -ranks) + max(days, -days)
-	return s, err
+	losses, err3 := q.Losses(ctx)
+	s.unproven = max(losses.Ranks, -losses.Ranks) + max(losses.Days, -losses.Days)
+	return s, errors.Join(err1, err2, err3)
 }
 
 // serviceCounting is a counter on a database.
@@ -107,17 +119,12 @@ func openService(ctx context.Context, address string, o record.Options) (_ count
 		s.db.Close()
 		return nil, err
 	}
-	if !o.Filter {
-		return s, nil
+	if o.Filter {
+		err = bench.WaitUntil(ctx, "the filter is ready", func() (bool, error) {
+			figures, err := s.figures()
+			return figures[bench.MetricFilterReady] == 1, err
+		})
 	}
-	err = bench.WaitUntil(ctx, "the filter is ready", func() (bool, error) {
-		told, err := gather(s.metrics)
-		if err != nil {
-			return false, err
-		}
-		ready, err := told.Of(bench.MetricFilterReady)
-		return ready == 1, err
-	})
 	if err != nil {
 		s.close()
 		return nil, err
@@ -129,22 +136,21 @@ func (s serviceCounting) visit(ctx context.Context, r counter.Request) (visit.An
 	return s.counter.Visit(ctx, r)
 }
 
-func (s serviceCounting) spent() (spending, error) {
-	told, err := gather(s.metrics)
-	if err != nil {
-		return spending{}, err
+func (s serviceCounting) figures() (bench.Figures, error) {
+	families, err := s.metrics.Gather()
+	figures := bench.Figures{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			// One of the two is there; the other's value is 0.
+			figures[family.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
 	}
-	asked, helpers, err := usedUp(told)
-	return spending{asked: asked, helpers: helpers, outside: outsideHeap(int64(told[bench.MetricFilterBytes]))}, err
+	return figures, err
 }
 
-// usedUp is what the service tells of its existence queries, and of the bytes of its filter and
-// memory.
-func usedUp(told bench.Figures) (asked float64, helpers int64, err error) {
-	asked, err1 := told.Of(bench.MetricAsked)
-	filter, err2 := told.Of(bench.MetricFilterBytes)
-	memory, err3 := told.Of(bench.MetricMemoryBytes)
-	return asked, int64(filter + memory), errors.Join(err1, err2, err3)
+func (s serviceCounting) outsideHeap() int64 {
+	figures, _ := s.figures() // which were read just before
+	return mapped(int64(figures[bench.MetricFilterBytes]))
 }
 
 func (s serviceCounting) close() {
@@ -153,61 +159,85 @@ func (s serviceCounting) close() {
 }
 
 func serviceTables(ctx context.Context, address string) (standing, error) {
+	s := newStanding()
 	conn, err := bench.Connect(ctx, address, nil)
 	if err != nil {
-		return standing{}, err
+		return s, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	s := newStanding()
 	q := tables.New(conn)
-	before, err := q.PreloadByURI(ctx)
-	if err != nil {
-		return standing{}, fmt.Errorf("bench: read what was there before: %w", err)
-	}
+	before, err1 := q.PreloadByURI(ctx)
 	for _, b := range before {
 		s.before[b.Uri] = b.Visitors
 	}
-	counters, err := q.CountersByURI(ctx)
-	if err != nil {
-		return standing{}, fmt.Errorf("bench: read the counters: %w", err)
-	}
+	counters, err2 := q.CountersByURI(ctx)
 	for _, c := range counters {
 		b := s.before[c.Uri]
 		s.sums[c.Uri] = load.Sums{PV: c.Pv - b, UV: c.Uv - b, Hot: c.Hot - b}
 	}
-	visitors, err := q.VisitorsByURI(ctx)
-	if err != nil {
-		return standing{}, fmt.Errorf("bench: read the visitors: %w", err)
-	}
+	visitors, err3 := q.VisitorsByURI(ctx)
 	for _, v := range visitors {
 		s.came(v.Uri, v.Ip, v.Rank-s.before[v.Uri])
 	}
-	if s.unproven, err = q.TargetsAmiss(ctx); err != nil {
-		return standing{}, fmt.Errorf("bench: check the tables: %w", err)
-	}
-	return s, nil
+	var err4 error
+	s.unproven, err4 = q.TargetsAmiss(ctx)
+	return s, errors.Join(err1, err2, err3, err4)
 }
 
-// gather sums a registry's metrics over their labels.
-func gather(metrics prometheus.Gatherer) (bench.Figures, error) {
-	families, err := metrics.Gather()
-	if err != nil {
-		return nil, fmt.Errorf("bench: %w", err)
+// setUp makes the tables and an app, outside of what is measured, with so many rows of visitors. It
+// returns the key that visits show; "": none.
+func (c contender) setUp(ctx context.Context, address string, preload int) (key string, err error) {
+	if c.program != "" {
+		return "", errors.Join(setUpByProgram(ctx, c.program, address), fill(ctx, address, preload))
 	}
-	told := bench.Figures{}
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			// One of the two is there; the other's value is 0.
-			told[family.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+	d, err := bench.Migrated(ctx, address)
+	if err != nil {
+		return "", err
+	}
+	defer d.Close()
+	admin := counter.NewAdmin(d, nil)
+	if err := admin.AddApp(ctx, load.App, c.settings); err != nil {
+		return "", err
+	}
+	if c.keyed {
+		if key, err = admin.AddKey(ctx, load.App, []counter.Scope{counter.ScopeAssert}); err != nil {
+			return "", err
 		}
 	}
-	return told, nil
+	return key, fill(ctx, address, preload)
 }
 
-// outsideHeap is what of a filter's memory the Go heap does not hold: all of it where it is mapped.
-func outsideHeap(filter int64) int64 {
-	if runtime.GOOS == "linux" {
-		return filter
+// setUpByProgram lets another version make its own tables and an app that counts whatever a caller
+// asserts.
+func setUpByProgram(ctx context.Context, program, address string) error {
+	for _, words := range [][]string{{"migrate", "up"}, {"app", "add", load.App, "--access", "open"}} {
+		out, err := exec.CommandContext(ctx, program, append(words, "--database-url", address)...).CombinedOutput() //nolint:gosec // the caller names it
+		if err != nil {
+			return fmt.Errorf("old: %s %s: %s: %s", program, strings.Join(words, " "), err.Error(), strings.TrimSpace(string(out)))
+		}
 	}
-	return 0
+	return nil
+}
+
+// fill makes the site and all its pages: a page is new once, and that is not what is measured. Then
+// it makes so many rows of visitors: half as many people, each of whom came to one page, and so to
+// the site. It needs no more of the tables than versions share.
+func fill(ctx context.Context, address string, preload int) error {
+	conn, err := bench.Connect(ctx, address, nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	q := tables.New(conn)
+	uris := make([]string, load.Pages)
+	for i := range uris {
+		uris[i] = load.PageURI(i)
+	}
+	err = q.TargetsMake(ctx, tables.TargetsMakeParams{Site: load.Site, Pages: uris})
+	if err == nil && preload > 0 {
+		err = errors.Join(
+			q.VisitorsPreload(ctx, tables.VisitorsPreloadParams{Visitors: int64(preload / 2), Multiplier: load.Multiplier}),
+			q.CountersPreload(ctx), q.VisitorsVacuum(ctx), q.Checkpoint(ctx))
+	}
+	return err
 }

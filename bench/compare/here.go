@@ -14,14 +14,11 @@ import (
 	"footfall/counter"
 )
 
-// verdicts judge what a contender's tables hold.
-type verdicts func(standing) verdict
-
 // visitHere opens the contender in this process, sends it the visits, and closes it.
 func (c *comparison) visitHere(ctx context.Context, of contender, t task, in layout, r *Turn) (verdicts, error) {
 	sequence := t.sequence[:share(c.Options, of)]
 	sent := newTraffic(sequence) // before the memory is looked at: it is not the contender's
-	empty := heldHeap()
+	empty := liveHeap()
 	open, err := of.open(ctx, in.address)
 	if err != nil {
 		return nil, err
@@ -37,35 +34,26 @@ func (c *comparison) visitHere(ctx context.Context, of contender, t task, in lay
 		return nil, err
 	}
 	took := time.Since(begin)
-	ended, err := c.server.WAL(ctx)
-	if err != nil {
+	if err := c.spent(ctx, logged, open.figures, r); err != nil {
 		return nil, err
 	}
-	spent, err := open.spent()
-	if err != nil {
-		return nil, err
-	}
-	heap := max(0, heldHeap()-empty)
-	closed() // and with it the sessions, which tell what they have written
+	r.Memory = max(0, liveHeap()-empty) + open.outsideHeap()
+	closed() // and with it the sessions, which only then say what they have written
 	slices.Sort(sent.waits)
 	r.Visits, r.PerSecond = len(sequence), float64(len(sequence))/took.Seconds()
 	r.P50Ms, r.P99Ms = bench.Ms(bench.Percentile(sent.waits, 50)), bench.Ms(bench.Percentile(sent.waits, 99))
-	r.Asked, r.WAL = spent.asked, float64(ended-logged)
-	r.Memory, r.Helpers = heap+spent.outside, spent.helpers
-	return func(held standing) verdict { return judge(sequence, sent.told, held) }, nil
+	return func(s standing) verdict { return judge(sequence, sent.answers, s) }, nil
 }
 
 // traffic is a sequence as clients send it, and what they are answered.
 type traffic struct {
 	requests []counter.Request
-	told     []toldRanks     // each is set by the one client that sent the visit, as waits
+	answers  []answeredRanks // each is set by the one client that sent the visit, as waits
 	waits    []time.Duration // until the answer
 }
 
 func newTraffic(sequence []load.Arrival) *traffic {
-	t := &traffic{
-		requests: make([]counter.Request, len(sequence)), told: make([]toldRanks, len(sequence)), waits: make([]time.Duration, len(sequence)),
-	}
+	t := &traffic{make([]counter.Request, len(sequence)), make([]answeredRanks, len(sequence)), make([]time.Duration, len(sequence))}
 	for n, a := range sequence {
 		t.requests[n] = counter.Request{App: load.App, URI: "http://" + load.PageURI(int(a.Page)), IP: load.Address(int(a.Visitor)).String()}
 	}
@@ -81,17 +69,13 @@ func (t *traffic) send(ctx context.Context, to counting, clients int) error {
 	var all sync.WaitGroup // the clients, who end when no visit is left, or the first has failed
 	for range clients {
 		all.Go(func() {
-			for ctx.Err() == nil {
-				n := int(next.Add(1)) - 1
-				if n >= len(t.requests) {
-					return
-				}
+			for n := int(next.Add(1)) - 1; n < len(t.requests) && ctx.Err() == nil; n = int(next.Add(1)) - 1 {
 				begin := time.Now()
 				answer, err := to.visit(ctx, t.requests[n])
 				if err != nil {
 					cancel(fmt.Errorf("visit %d: %w", n, err))
 				}
-				t.waits[n], t.told[n] = time.Since(begin), ranksOf(answer)
+				t.waits[n], t.answers[n] = time.Since(begin), ranksOf(answer)
 			}
 		})
 	}
@@ -99,8 +83,8 @@ func (t *traffic) send(ctx context.Context, to counting, clients int) error {
 	return context.Cause(ctx)
 }
 
-// heldHeap is the memory of what the program holds at the moment.
-func heldHeap() int64 {
+// liveHeap is the memory of what the program can reach at the moment.
+func liveHeap() int64 {
 	runtime.GC()
 	runtime.GC() // what the first one found to be finalized
 	var m runtime.MemStats

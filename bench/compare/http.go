@@ -15,11 +15,23 @@ import (
 // before it ends.
 func (c *comparison) visitProcess(ctx context.Context, of contender, t task, in layout, r *Turn) (_ verdicts, err error) {
 	if of.Name == flash {
-		if r.Sustained, err = c.sustained(ctx, t); err != nil {
+		first, err := c.play(ctx, contenders[slices.IndexFunc(contenders, func(c contender) bool { return c.Name == both })], t)
+		if err != nil {
 			return nil, err
 		}
+		r.Sustained = first.PerSecond
 	}
-	p, err := bench.Start(ctx, c.program(of), func(addr, admin string) []string { return of.commandLine(addr, admin, in.address) })
+	if err := c.write(of, t); err != nil {
+		return nil, err
+	}
+	program := c.Footfall
+	switch {
+	case of.alone:
+		program = "" // this one
+	case of.program != "":
+		program = of.program
+	}
+	p, err := bench.Start(ctx, program, func(addr, admin string) []string { return of.commandLine(addr, admin, in.address) })
 	if err != nil {
 		return nil, err
 	}
@@ -27,8 +39,10 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, in 
 	if of.alone {
 		p.Admin = p.URL
 	}
-	if err := of.filterReady(ctx, p); err != nil {
-		return nil, err
+	if slices.Contains(of.arguments, "on") || of.program != "" { // so there is a filter
+		if err := p.Shows(ctx, bench.MetricFilterReady, 1); err != nil {
+			return nil, err
+		}
 	}
 	logged, err := c.server.WAL(ctx)
 	if err != nil {
@@ -51,97 +65,44 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, in 
 	if err := p.Shows(ctx, bench.MetricWaiting, 0); err != nil {
 		return nil, err
 	}
-	ended, err := c.server.WAL(ctx)
-	if err != nil {
-		return nil, err
-	}
-	told, err := p.Figures(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r.WAL = float64(ended - logged)
-	r.Asked, r.Helpers, err = usedUp(told)
-	return func(held standing) verdict {
-		return judgeSent(sent, m.Requests, int64(c.Connections), held)
-	}, err
+	return func(s standing) verdict { return judgeSent(sent, m.Requests, int64(c.Connections), s) },
+		c.spent(ctx, logged, func() (bench.Figures, error) { return p.Figures(ctx) }, r)
 }
 
-// program is what a contender's process runs; "": this program.
-func (c *comparison) program(of contender) string {
-	switch {
-	case of.alone:
-		return ""
-	case of.program != "":
-		return of.program
+// visits is the name of what wrk sends to a contender.
+func (c contender) visits(t task) string {
+	if c.proxied {
+		return t.Name + "-forwarded"
 	}
-	return c.Footfall
+	return t.Name + c.query
 }
 
-// filterReady waits for the filter, if there is one.
-func (c contender) filterReady(ctx context.Context, p *bench.Process) error {
-	if slices.Contains(c.arguments, "on") || c.program != "" {
-		return p.Shows(ctx, bench.MetricFilterReady, 1)
+// write writes down for wrk what it sends to a contender, unless it is there.
+func (c *comparison) write(of contender, t task) error {
+	line := func(a load.Arrival) string { return load.Asserted(a) + of.query }
+	if of.proxied {
+		line = load.Forwarded
+	}
+	if name := of.visits(t); !c.written[name] {
+		c.Progress(fmt.Sprintf("preparing %d visits of %s", len(t.sequence), name))
+		c.written[name] = true
+		return c.script.Write(name, t.sequence, line)
 	}
 	return nil
-}
-
-// sustained is how many visits a second the service counts of a task, as the contender both does.
-func (c *comparison) sustained(ctx context.Context, t task) (perSecond float64, err error) {
-	of := contenders[slices.IndexFunc(contenders, func(c contender) bool { return c.Name == both })]
-	from, err := c.layoutOf(ctx, of, t.preload)
-	if err != nil {
-		return 0, err
-	}
-	address, drop, err := c.server.Database(ctx, from.address)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, drop()) }()
-	p, err := bench.Start(ctx, c.program(of), func(addr, admin string) []string { return of.commandLine(addr, admin, address) })
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, p.Stop()) }()
-	if err := of.filterReady(ctx, p); err != nil {
-		return 0, err
-	}
-	m, _, err := c.send(ctx, of, t, from, p, nil)
-	return m.PerSecond, err
-}
-
-// offer offers visits of a task at twice the rate that was sustained.
-func (c *comparison) offer(ctx context.Context, t task, p *bench.Process, r *Turn) (load.Measure, []load.Arrival, error) {
-	offered := t.sequence[:min(c.Visits, len(t.sequence))]
-	m, err := load.Offer(ctx, p.URL, offered, headers(""), 2*r.Sustained, func() { r.Early = p.PeakMemory() })
-	if err != nil {
-		return load.Measure{}, nil, err
-	}
-	r.WorstMs = bench.Ms(m.Worst)
-	c.Progress(fmt.Sprintf("%.0f visits/s were counted, twice as many offered: %d of %d to be counted later", r.Sustained, m.Later, m.Requests))
-	return m.Measure, offered, nil
 }
 
 // drain waits until what was accepted is counted, and returns how many visits a second that were.
 func drain(ctx context.Context, p *bench.Process) (perSecond float64, err error) {
 	began, first := time.Now(), -1.0
-	for {
-		told, err := p.Figures(ctx)
-		if err != nil {
-			return 0, err
-		}
-		waiting := told[bench.MetricAccepted] - told[bench.MetricDrained]
+	err = bench.WaitUntil(ctx, "the inbox is empty", func() (bool, error) {
+		figures, err := p.Figures(ctx)
+		waiting := figures[bench.MetricAccepted] - figures[bench.MetricDrained]
 		if first < 0 {
 			first = waiting
 		}
-		if waiting == 0 {
-			return first / time.Since(began).Seconds(), nil
-		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	}
+		return waiting == 0, err
+	})
+	return first / time.Since(began).Seconds(), err
 }
 
 // send sends visits of a task to a contender for as long as is asked for, and returns which.
@@ -150,20 +111,14 @@ func (c *comparison) send(ctx context.Context, of contender, t task, in layout, 
 	case calls:
 		return load.Calls(ctx, p.URL, t.sequence, c.Duration)
 	case flash:
-		return c.offer(ctx, t, p, r)
-	}
-	visits := t.Name
-	if of.proxied {
-		visits += proxied
-	}
-	if of.query != "" {
-		visits += "-later"
-		if err := c.script.Write(visits, t.sequence, func(a load.Arrival) string { return load.Asserted(a) + of.query }); err != nil {
-			return load.Measure{}, nil, err
-		}
+		offered := t.sequence[:min(c.Visits, len(t.sequence))]
+		m, err := load.Offer(ctx, p.URL, offered, headers(""), 2*r.Sustained, func() { r.Early = p.PeakMemory() })
+		r.WorstMs = bench.Ms(m.Worst)
+		c.Progress(fmt.Sprintf("%.0f visits/s were counted, twice as many offered: %d of %d to be counted later", r.Sustained, m.Later, m.Requests))
+		return m.Measure, offered, err
 	}
 	m, err := c.script.Run(ctx, load.Job{
-		URL: p.URL, Visits: visits, Again: of.Name == constant, Headers: headers(in.key), Connections: c.Connections, Duration: c.Duration,
+		URL: p.URL, Visits: of.visits(t), Again: of.Name == constant, Headers: headers(in.key), Connections: c.Connections, Duration: c.Duration,
 	})
 	return m, m.SentOf(t.sequence), err
 }

@@ -16,22 +16,22 @@ func TestJudge(t *testing.T) {
 	sequence := load.Workloads[0].Sequence(1, visitors, 0)
 	site := load.Site
 	for name, c := range map[string]struct {
-		change func(told []toldRanks, s *standing)
+		change func(told []answeredRanks, s *standing)
 		want   Errors
 		exact  bool // would one that is exact answer and hold this
 	}{
-		"true":             {func([]toldRanks, *standing) {}, Errors{}, true},
-		"a lost visit":     {func(_ []toldRanks, s *standing) { s.add(site, load.Sums{Hot: -1}) }, Errors{Hot: 1}, false},
-		"a day twice":      {func(_ []toldRanks, s *standing) { s.add(site, load.Sums{PV: 1}) }, Errors{PV: 1}, false},
-		"a visitor twice":  {func(_ []toldRanks, s *standing) { s.add(site, load.Sums{UV: 1}) }, Errors{UV: 1}, false},
-		"nobody's page":    {func(_ []toldRanks, s *standing) { s.add("nobody.example", load.Sums{PV: 1, UV: 1, Hot: 1}) }, Errors{UV: 1, PV: 1, Hot: 1}, false},
-		"another's rank":   {func(told []toldRanks, _ *standing) { told[3].site = 1 }, Errors{Ranks: 1}, false},
-		"a rank not told":  {func(told []toldRanks, _ *standing) { told[3].page = 0 }, Errors{Ranks: 1}, false},
-		"a rank twice":     {func(told []toldRanks, s *standing) { s.rank(told, 3, 1) }, Errors{Ranks: 1}, false},
-		"a rank beyond uv": {func(told []toldRanks, s *standing) { s.rank(told, 3, visitors+1) }, Errors{Ranks: 1}, false},
-		"some before":      {func(told []toldRanks, s *standing) { s.behind(told, 700) }, Errors{}, true},
-		"unproven sums":    {func(_ []toldRanks, s *standing) { s.unproven = 1 }, Errors{}, false},
-		"visitors lost":    {func(told []toldRanks, s *standing) { s.lose(told, 12) }, Errors{UV: 12, Ranks: 12}, false},
+		"true":             {func([]answeredRanks, *standing) {}, Errors{}, true},
+		"a lost visit":     {func(_ []answeredRanks, s *standing) { s.add(site, load.Sums{Hot: -1}) }, Errors{Hot: 1}, false},
+		"a day twice":      {func(_ []answeredRanks, s *standing) { s.add(site, load.Sums{PV: 1}) }, Errors{PV: 1}, false},
+		"a visitor twice":  {func(_ []answeredRanks, s *standing) { s.add(site, load.Sums{UV: 1}) }, Errors{UV: 1}, false},
+		"nobody's page":    {func(_ []answeredRanks, s *standing) { s.add("nobody.example", load.Sums{PV: 1, UV: 1, Hot: 1}) }, Errors{UV: 1, PV: 1, Hot: 1}, false},
+		"another's rank":   {func(told []answeredRanks, _ *standing) { told[3].site = 1 }, Errors{Ranks: 1}, false},
+		"a rank not told":  {func(told []answeredRanks, _ *standing) { told[3].page = 0 }, Errors{Ranks: 1}, false},
+		"a rank twice":     {func(told []answeredRanks, s *standing) { s.rank(told, 3, 1) }, Errors{Ranks: 1}, false},
+		"a rank beyond uv": {func(told []answeredRanks, s *standing) { s.rank(told, 3, visitors+1) }, Errors{Ranks: 1}, false},
+		"some before":      {func(told []answeredRanks, s *standing) { s.behind(told, 700) }, Errors{}, true},
+		"unproven sums":    {func(_ []answeredRanks, s *standing) { s.unproven = 1 }, Errors{}, false},
+		"visitors lost":    {func(told []answeredRanks, s *standing) { s.lose(told, 12) }, Errors{UV: 12, Ranks: 12}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -46,16 +46,16 @@ func TestJudge(t *testing.T) {
 }
 
 // counted is what a faultless contender answers and holds, where every visitor comes once.
-func counted(sequence []load.Arrival) ([]toldRanks, standing) {
+func counted(sequence []load.Arrival) ([]answeredRanks, standing) {
 	s := newStanding()
-	var told []toldRanks
+	var told []answeredRanks
 	for _, a := range sequence {
 		page, visitor := load.PageURI(int(a.Page)), load.Address(int(a.Visitor))
 		s.add(load.Site, load.Sums{PV: 1, UV: 1, Hot: 1})
 		s.add(page, load.Sums{PV: 1, UV: 1, Hot: 1})
 		s.came(load.Site, visitor, s.sums[load.Site].UV)
 		s.came(page, visitor, s.sums[page].UV)
-		told = append(told, toldRanks{s.sums[load.Site].UV, s.sums[page].UV})
+		told = append(told, answeredRanks{s.sums[load.Site].UV, s.sums[page].UV})
 	}
 	return told, s
 }
@@ -66,13 +66,13 @@ func (s *standing) add(uri string, n load.Sums) {
 }
 
 // rank gives a visitor of the site another rank, and says so in the answer.
-func (s *standing) rank(told []toldRanks, visitor int, rank int64) {
+func (s *standing) rank(told []answeredRanks, visitor int, rank int64) {
 	told[visitor].site = rank
 	s.ranks[load.Site][load.Address(visitor)] = rank
 }
 
 // behind lets all come behind visitors who were there before.
-func (s *standing) behind(told []toldRanks, before int64) {
+func (s *standing) behind(told []answeredRanks, before int64) {
 	s.before[load.Site] = before
 	for n := range told {
 		told[n].site += before
@@ -80,7 +80,7 @@ func (s *standing) behind(told []toldRanks, before int64) {
 }
 
 // lose takes the last visitors of the site for known ones.
-func (s *standing) lose(told []toldRanks, visitors int) {
+func (s *standing) lose(told []answeredRanks, visitors int) {
 	s.add(load.Site, load.Sums{UV: -int64(visitors)})
 	for n := len(told) - visitors; n < len(told); n++ {
 		told[n].site = 0

@@ -1,10 +1,18 @@
 package compare
 
 import (
+	"bytes"
+	_ "embed" // page.html.tmpl
+	"encoding/base64"
 	"fmt"
+	"html/template"
+	"io"
+	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"footfall/bench"
+	"footfall/report/draw"
 )
 
 // Report is what Run measured: every contender on every workload, several times.
@@ -42,7 +50,7 @@ type Figures struct {
 	Asked   float64 `json:"existenceQueries"`  // for each visit: keys looked up to decide new or known
 	Written float64 `json:"rowsWritten"`       // for each visit: rows inserted and updated
 	WAL     float64 `json:"walBytes"`          // for each visit
-	Memory  int64   `json:"memoryBytes"`       // held by the service or contender: heap after the run; over HTTP the peak of its process
+	Memory  int64   `json:"memoryBytes"`       // of the service or contender: heap after the run; over HTTP the peak of its process
 	Drained float64 `json:"drained,omitempty"` // visits that were counted a second after the end, of those that waited in the inbox
 	// Of visits that were offered at twice the rate that is sustained.
 	Sustained float64 `json:"sustained,omitempty"`  // visits a second that both counted just before
@@ -68,9 +76,14 @@ type Errors struct {
 	UV  int64 `json:"uv"`  // visitors that uv misses or has too many, over all targets
 	PV  int64 `json:"pv"`  // the same of visitor days
 	Hot int64 `json:"hot"` // the same of visits
-	// Ranks: answers whose rank is nobody's, somebody else's, or not told, and rows with a rank
-	// outside of 1..uv or held twice; over HTTP ranks that the tables miss.
+	// Ranks: answers whose rank is nobody's, somebody else's, or missing, and rows with a rank
+	// outside of 1..uv or that another has; over HTTP ranks that the tables miss.
 	Ranks int64 `json:"ranks"`
+}
+
+func (e Errors) String() string {
+	count := func(n int64) string { return bench.Grouped(float64(n)) }
+	return fmt.Sprintf("uv is off by %s, pv by %s, hot by %s; %s ranks are wrong", count(e.UV), count(e.PV), count(e.Hot), count(e.Ranks))
 }
 
 // Row sums up the rounds of one contender at one workload: medians, the most memory, and all errors
@@ -86,57 +99,60 @@ type Row struct {
 // references are the contenders with which all others are compared.
 var references = []string{naive, batched, both, old, constant}
 
-// summarize makes the rows of the runs, in the order in which they first came.
-func (r *Report) summarize() {
-	type key struct{ workload, contender string }
-	groups := map[key][]Turn{}
-	var order []key
+// of are the runs of a contender at a workload.
+func (r *Report) of(workload, contender string) (runs []Turn) {
 	for _, run := range r.Runs {
-		k := key{run.Workload, run.Contender}
-		if groups[k] == nil {
-			order = append(order, k)
+		if run.Workload == workload && run.Contender == contender {
+			runs = append(runs, run)
 		}
-		groups[k] = append(groups[k], run)
 	}
-	spread := func(k key, of func(Turn) float64) bench.Spread {
-		var values []float64
-		for _, run := range groups[k] {
-			values = append(values, of(run))
-		}
-		return bench.SpreadOf(values)
+	return runs
+}
+
+func spread(runs []Turn, of func(Turn) float64) bench.Spread {
+	var values []float64
+	for _, run := range runs {
+		values = append(values, of(run))
 	}
-	perSecond := func(run Turn) float64 { return run.PerSecond }
+	return bench.SpreadOf(values)
+}
+
+func perSecond(run Turn) float64 { return run.PerSecond }
+
+// summarize makes the rows of the runs, of each workload in the order of the contenders.
+func (r *Report) summarize() {
 	r.Rows = nil
-	for _, k := range order {
-		row := Row{Contender: k.contender, Workload: k.workload, PerSecond: spread(k, perSecond), To: map[string]float64{}}
-		row.P50Ms = spread(k, func(run Turn) float64 { return run.P50Ms }).Median
-		row.P99Ms = spread(k, func(run Turn) float64 { return run.P99Ms }).Median
-		row.Asked = spread(k, func(run Turn) float64 { return run.Asked }).Median
-		row.Written = spread(k, func(run Turn) float64 { return run.Written }).Median
-		row.WAL = spread(k, func(run Turn) float64 { return run.WAL }).Median
-		row.Drained = spread(k, func(run Turn) float64 { return run.Drained }).Median
-		row.Sustained = spread(k, func(run Turn) float64 { return run.Sustained }).Median
-		row.WorstMs = spread(k, func(run Turn) float64 { return run.WorstMs }).Max
-		for _, reference := range references {
-			if to := (key{k.workload, reference}); groups[to] != nil {
-				row.To[reference] = bench.Ratio(row.PerSecond.Median, spread(to, perSecond).Median)
+	for _, load := range r.Loads {
+		for _, about := range r.Contenders {
+			runs := r.of(load.Name, about.Name)
+			row := Row{Contender: about.Name, Workload: load.Name, PerSecond: spread(runs, perSecond), To: map[string]float64{}}
+			median := func(of func(Turn) float64) float64 { return spread(runs, of).Median }
+			row.P50Ms = median(func(t Turn) float64 { return t.P50Ms })
+			row.P99Ms = median(func(t Turn) float64 { return t.P99Ms })
+			row.Asked = median(func(t Turn) float64 { return t.Asked })
+			row.Written = median(func(t Turn) float64 { return t.Written })
+			row.WAL = median(func(t Turn) float64 { return t.WAL })
+			row.Drained = median(func(t Turn) float64 { return t.Drained })
+			row.Sustained = median(func(t Turn) float64 { return t.Sustained })
+			for _, run := range runs {
+				row.WorstMs, row.Early = max(row.WorstMs, run.WorstMs), max(row.Early, run.Early)
+				row.Memory, row.Helpers = max(row.Memory, run.Memory), max(row.Helpers, run.Helpers)
+				row.Visits += run.Visits
+				e := run.Errors
+				row.Errors = Errors{row.Errors.UV + e.UV, row.Errors.PV + e.PV, row.Errors.Hot + e.Hot, row.Errors.Ranks + e.Ranks}
 			}
+			for _, reference := range references {
+				if to := r.of(load.Name, reference); len(to) > 0 {
+					row.To[reference] = bench.Ratio(row.PerSecond.Median, spread(to, perSecond).Median)
+				}
+			}
+			r.Rows = append(r.Rows, row)
 		}
-		for _, run := range groups[k] {
-			row.Early = max(row.Early, run.Early)
-			row.Memory, row.Helpers = max(row.Memory, run.Memory), max(row.Helpers, run.Helpers)
-			row.Visits += run.Visits
-			row.Errors.UV += run.Errors.UV
-			row.Errors.PV += run.Errors.PV
-			row.Errors.Hot += run.Errors.Hot
-			row.Errors.Ranks += run.Errors.Ranks
-		}
-		r.Rows = append(r.Rows, row)
 	}
 }
 
-// untrue is an error that wraps bench.ErrUntrue and tells of every run with a fault; nil where
-// there is none.
+// untrue is an error that wraps bench.ErrUntrue and names every run with a fault; nil where there
+// is none.
 func (r *Report) untrue() error {
 	var faults []string
 	for _, run := range r.Runs {
@@ -148,4 +164,185 @@ func (r *Report) untrue() error {
 		return nil
 	}
 	return fmt.Errorf("%w:\n%s", bench.ErrUntrue, strings.Join(faults, "\n"))
+}
+
+// faultOf says what a contender got wrong at a workload, or "".
+func (r *Report) faultOf(row Row) string {
+	in := fmt.Sprintf("in %s visits %s", bench.Grouped(float64(row.Visits)), row.Errors)
+	for _, run := range r.of(row.Workload, row.Contender) {
+		if run.Fault != "" {
+			return fmt.Sprintf("%s BREAKS ITS PROMISE: %s (round %d: %s)", row.Contender, in, run.Round, run.Fault)
+		}
+	}
+	if row.Errors == (Errors{}) {
+		return ""
+	}
+	return row.Contender + " does not promise to be exact, and is not: " + in
+}
+
+// column is one figure of a contender, as all tables show it.
+type column struct {
+	Head  string
+	About string
+	cell  func(Row) string
+}
+
+// columns are those of a comparison's tables, behind the contender's name.
+func (r *Report) columns() []column {
+	memory := "MB of memory that it has: its heap after the run and its helpers, the most of any round"
+	ranks := "answers whose rank is not the visitor's own by the tables, all rounds"
+	if r.HTTP {
+		memory = "MB of memory of its process at the most"
+		ranks = "ranks from 1 to uv that no visitor has, all rounds"
+	}
+	all := []column{
+		{"visits/s", "visits a second, the median of the rounds", func(r Row) string { return bench.Grouped(r.PerSecond.Median) }},
+		{"min..max", "the slowest and the fastest round", func(r Row) string { return bench.Grouped(r.PerSecond.Min) + ".." + bench.Grouped(r.PerSecond.Max) }},
+		{"p50 ms", "half of the visits were answered within this", func(r Row) string { return bench.Millis(r.P50Ms) }},
+		{"p99 ms", "99 % were", func(r Row) string { return bench.Millis(r.P99Ms) }},
+		{"asked", "existence queries a visit: keys looked up to decide new or known", func(r Row) string { return bench.UpTo(r.Asked, 3) }},
+		{"rows", "rows written a visit, inserted or updated", func(r Row) string { return bench.UpTo(r.Written, 2) }},
+		{"WAL B", "bytes of PostgreSQL's log a visit", func(r Row) string { return bench.Grouped(r.WAL) }},
+		{"MB", memory, func(r Row) string { return bench.Megabytes(r.Memory) }},
+		{"uv off", "visitors that uv misses or has too many, over all targets and rounds", func(r Row) string { return bench.Grouped(float64(r.Errors.UV)) }},
+		{"ranks off", ranks, func(r Row) string { return bench.Grouped(float64(r.Errors.Ranks)) }},
+	}
+	if slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Drained > 0 }) {
+		all = append(all, column{"later/s", "visits a second that were counted after the end, of those that waited in the inbox", func(r Row) string { return bench.Grouped(r.Drained) }})
+	}
+	if slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Sustained > 0 }) {
+		all = append(all, column{"sustained", "visits a second that both counted just before: twice as many were offered", func(r Row) string { return bench.Grouped(r.Sustained) }},
+			column{"worst p99", "99 % were answered within so many ms in the worst second of any round", func(r Row) string { return bench.Millis(r.WorstMs) }},
+			column{"MB early", "MB of memory at the most until a fifth had come", func(r Row) string { return bench.Megabytes(r.Early) }})
+	}
+	for _, reference := range references {
+		if slices.ContainsFunc(r.Contenders, func(a About) bool { return a.Name == reference }) {
+			all = append(all, column{"/" + reference, "visits/s divided by those of " + reference + " on the same workload",
+				func(r Row) string { return bench.Times(r.To[reference]) }})
+		}
+	}
+	return all
+}
+
+// part is what is shown of one workload.
+type part struct {
+	Load
+	Percent string // first visits
+	Plots   template.URL
+	Lines   []line
+	Faults  []string
+}
+
+type line struct {
+	Contender string
+	Wrong     bool
+	Cells     []string
+}
+
+// parts are all, with the columns of their tables.
+func (r *Report) parts() (columns []column, parts []part, err error) {
+	columns = r.columns()
+	for _, load := range r.Loads {
+		p := part{Load: load, Percent: bench.UpTo(100*load.First, 1)}
+		plots := []draw.Bars{{Title: "Visits a second"}, {Title: "How long 99 % of the visits take, in ms, on a logarithmic scale", Log: true}, {Title: "PostgreSQL's log (WAL), bytes a visit"}}
+		for _, row := range r.Rows {
+			if row.Workload != load.Name {
+				continue
+			}
+			fault := r.faultOf(row)
+			l := line{Contender: row.Contender, Wrong: fault != ""}
+			for _, column := range columns {
+				l.Cells = append(l.Cells, column.cell(row))
+			}
+			p.Lines = append(p.Lines, l)
+			if fault != "" {
+				p.Faults = append(p.Faults, fault)
+			}
+			for i, bar := range []draw.Bar{
+				{Value: row.PerSecond.Median, Label: fmt.Sprintf("%s (%s to %s)", bench.Grouped(row.PerSecond.Median), bench.Grouped(row.PerSecond.Min), bench.Grouped(row.PerSecond.Max))},
+				{Value: row.P99Ms, Label: bench.Millis(row.P99Ms)}, {Value: row.WAL, Label: bench.Grouped(row.WAL)},
+			} {
+				bar.Name, bar.Strong = row.Contender, fault == ""
+				plots[i].Rows = append(plots[i].Rows, bar)
+			}
+		}
+		var svg bytes.Buffer
+		if err := draw.WriteBars(&svg, load.Name, plots...); err != nil {
+			return nil, nil, err
+		}
+		p.Plots = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg.Bytes())) //nolint:gosec // it is ours
+		parts = append(parts, p)
+	}
+	return columns, parts, nil
+}
+
+// way says how the visits came, and how often each was measured.
+func (r *Report) way() string {
+	repeats := fmt.Sprintf("medians of %d rounds in turns", r.Rounds)
+	if r.Rounds == 1 {
+		repeats = "one round: there is no spread to tell a difference from noise"
+	}
+	how := fmt.Sprintf("all in one process, %d clients at once", r.Clients)
+	if r.HTTP {
+		how = fmt.Sprintf("wrk on the same machine, %d connections, each contender a process of its own", r.Clients)
+	}
+	return fmt.Sprintf("%s; %s; seed %d", how, repeats, r.Seed)
+}
+
+//go:embed page.html.tmpl
+var pageTemplate string
+
+var page = template.Must(template.New("page").Parse(pageTemplate))
+
+// WriteHTML writes the comparison as one page that needs nothing beside itself.
+func (r *Report) WriteHTML(w io.Writer) error {
+	columns, parts, err := r.parts()
+	if err != nil {
+		return err
+	}
+	return page.Execute(w, struct {
+		*Report
+		Way     string
+		Columns []column
+		Parts   []part
+	}{r, r.way(), columns, parts})
+}
+
+// Print writes the comparison for people at a terminal of 160 columns: a table for each workload,
+// then what the words mean.
+func (r *Report) Print(w io.Writer) {
+	columns, parts, _ := r.parts() // only a disk could fail
+	width := len("contender")
+	for _, about := range r.Contenders {
+		width = max(width, len(about.Name))
+	}
+	fmt.Fprintf(w, "\n%s\n%s\n", r.Machine, r.way())
+	for _, p := range parts {
+		fmt.Fprintf(w, "\n%s: %s (%s %% first visits)\n", p.Name, p.About, p.Percent)
+		// Figures are aligned to the right, and names, which are padded, to the left.
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintf(t, "%-*s\t", width, "contender")
+		for _, c := range columns {
+			fmt.Fprint(t, c.Head, "\t")
+		}
+		fmt.Fprintln(t)
+		for _, l := range p.Lines {
+			fmt.Fprintf(t, "%-*s\t%s\t\n", width, l.Contender, strings.Join(l.Cells, "\t"))
+		}
+		_ = t.Flush() // w is a person's
+		for _, fault := range p.Faults {
+			fmt.Fprintf(w, "  ! %s\n", fault)
+		}
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w)
+	for _, about := range r.Contenders {
+		fmt.Fprintf(t, "  %s\t%s\n", about.Name, about.About)
+	}
+	fmt.Fprintln(t)
+	for _, c := range columns {
+		fmt.Fprintf(t, "  %s\t%s\n", c.Head, c.About)
+	}
+	_ = t.Flush() // w is a person's
+	fmt.Fprintf(w, "\nRepeat it: %s\n", r.Command)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -18,28 +17,41 @@ import (
 
 // Serve serves a contender that is not Footfall's service until ctx ends, at the same URLs and with
 // the same answers.
-func Serve(ctx context.Context, name, addr, databaseURL string) error {
+func Serve(ctx context.Context, name, addr, databaseURL string) (err error) {
 	at := slices.IndexFunc(contenders, func(c contender) bool { return c.Name == name && c.alone })
 	if at < 0 {
 		return fmt.Errorf("contender: %q is not served here", name)
 	}
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
+	e.Server.ReadHeaderTimeout = 10 * time.Second
 	e.GET("/readyz", func(c echo.Context) error { return c.NoContent(http.StatusOK) })
 	if name == constant {
 		answer := []byte(`{"site":{"pv":1,"uv":1,"rank":1,"hot":1},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}` + "\n")
 		e.GET("/visit", func(c echo.Context) error { return c.JSONBlob(http.StatusOK, answer) })
-		return serve(ctx, e, addr)
+	} else {
+		one := served{}
+		if one.counting, err = contenders[at].open(ctx, databaseURL); err != nil {
+			return err
+		}
+		defer one.close()
+		e.GET("/visit", one.visitOnce)
+		e.GET("/metrics", one.metrics)
 	}
-	counts, err := contenders[at].open(ctx, databaseURL)
-	if err != nil {
-		return err
+	ended := make(chan error, 1) // takes the one result of the goroutine, which Shutdown ends
+	go func() { ended <- e.Start(addr) }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("contender: %w", err)
+	case <-ctx.Done():
 	}
-	defer counts.close()
-	one := served{counting: counts}
-	e.GET("/visit", one.visitOnce)
-	e.GET("/metrics", one.metrics)
-	return serve(ctx, e, addr)
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	err = e.Shutdown(stopping)
+	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
 }
 
 // served is how a contender answers.
@@ -64,32 +76,13 @@ func (s *served) visitOnce(c echo.Context) error {
 
 // metrics answers by the names of the service's metrics.
 func (s *served) metrics(c echo.Context) error {
-	spent, err := s.spent()
+	figures, err := s.figures()
 	if err != nil {
 		return err
 	}
-	return c.String(http.StatusOK, fmt.Sprintf("%s %d\n%s %v\n%s %d\n%s 0\n",
-		bench.MetricWaiting, s.waiting.Load(), bench.MetricAsked, spent.asked, bench.MetricFilterBytes, spent.helpers, bench.MetricMemoryBytes))
-}
-
-func serve(ctx context.Context, handler http.Handler, addr string) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
-	if err != nil {
-		return fmt.Errorf("contender: %w", err)
+	text := fmt.Sprintf("%s %d\n", bench.MetricWaiting, s.waiting.Load())
+	for name, value := range figures {
+		text += fmt.Sprintf("%s %v\n", name, value)
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	ended := make(chan error, 1) // takes the one result of the goroutine, which Shutdown ends
-	go func() { ended <- server.Serve(listener) }()
-	select {
-	case err := <-ended:
-		return fmt.Errorf("contender: %w", err)
-	case <-ctx.Done():
-	}
-	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	err = server.Shutdown(stopping)
-	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
-	}
-	return err
+	return c.String(http.StatusOK, text)
 }

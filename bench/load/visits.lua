@@ -49,7 +49,7 @@ function request()
   return head .. visit .. tail .. "\r\n"
 end
 
--- One line for whoever reads this output: times in whole microseconds, and of each thread how many visits it sent.
+-- One line for the program that reads this output: times in whole microseconds, and of each thread how many visits it sent.
 function done(summary, latency, requests)
   local e = summary.errors
   local sent, ended = {}, 0
@@ -58,7 +58,7 @@ function done(summary, latency, requests)
     ended = ended + thread:get("ended")
   end
   io.write(string.format(
-    "result requests=%d us=%d p50=%d p99=%d connect=%d read=%d write=%d status=%d timeout=%d ended=%d sent=%s\n",
+    'result {"requests":%d,"us":%d,"p50":%d,"p99":%d,"errors":%d,"ended":%d,"sent":[%s]}\n',
     summary.requests, summary.duration, latency:percentile(50), latency:percentile(99),
-    e.connect, e.read, e.write, e.status, e.timeout, ended, table.concat(sent, ",")))
+    e.connect + e.read + e.write + e.status + e.timeout, ended, table.concat(sent, ",")))
 end

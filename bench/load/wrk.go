@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	_ "embed" // visits.lua
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -86,8 +87,8 @@ type Job struct {
 
 // Measure is what one run of wrk saw.
 type Measure struct {
-	Requests      int64
-	PerSecond     float64
+	Requests  int64
+	PerSecond float64
 	P50, P99  time.Duration
 	sent      [Threads]int64 // by each thread; some of the last were not answered
 }
@@ -145,60 +146,30 @@ func (m Measure) unanswered(connections int) error {
 }
 
 // readWrk reads the line that visits.lua writes at the end of a run.
-func readWrk(out string) (m Measure, err error) {
-	var line string
-	for l := range strings.Lines(out) {
-		if strings.HasPrefix(l, "result ") {
-			line = strings.TrimSpace(l)
-		}
+func readWrk(out string) (Measure, error) {
+	_, line, _ := strings.Cut(out, "\nresult ")
+	var result struct {
+		Requests, Errors, Ended int64
+		Us, P50, P99            time.Duration
+		Sent                    []int64
 	}
-	fields, err := readFields(line)
-	if err != nil {
-		return Measure{}, err
-	}
-	for _, name := range []string{"requests", "us", "p50", "p99", "connect", "read", "write", "status", "timeout", "ended", "sent"} {
-		if len(fields[name]) == 0 {
-			return Measure{}, fmt.Errorf("wrk did not tell %s:\n%s", name, out)
-		}
-	}
-	for _, name := range []string{"connect", "read", "write", "status", "timeout"} {
-		if fields[name][0] != 0 {
-			return Measure{}, fmt.Errorf("wrk saw errors, so the run counts for nothing: %s", line)
-		}
-	}
-	m.Requests = fields["requests"][0]
-	if fields["ended"][0] != 0 {
-		return Measure{}, fmt.Errorf("the %d visits that were prepared are used up before the time is: choose a shorter --duration", m.Requests)
-	}
-	if m.Requests == 0 || fields["us"][0] == 0 {
+	err := json.Unmarshal([]byte(line), &result)
+	switch {
+	case err != nil:
+		return Measure{}, fmt.Errorf("wrk did not end as it should: %w:\n%s", err, out)
+	case result.Errors != 0:
+		return Measure{}, fmt.Errorf("wrk saw errors, so the run counts for nothing: %s", line)
+	case result.Ended != 0:
+		return Measure{}, fmt.Errorf("the %d visits that were prepared are used up before the time is: choose a shorter --duration", result.Requests)
+	case result.Requests == 0 || result.Us == 0 || result.P99 == 0:
 		return Measure{}, errors.New("wrk got no answer at all")
-	}
-	if copy(m.sent[:], fields["sent"]) != len(fields["sent"]) || slices.Contains(m.sent[:], 0) {
+	case len(result.Sent) != Threads || slices.Contains(result.Sent, 0):
 		return Measure{}, fmt.Errorf("not every thread of wrk sent visits: %s", line)
 	}
-	micros := func(name string) time.Duration { return time.Duration(fields[name][0]) * time.Microsecond }
-	m.PerSecond = float64(m.Requests) / micros("us").Seconds()
-	m.P50, m.P99 = micros("p50"), micros("p99")
-	return m, nil
-}
-
-// readFields reads name=number and name=number,number,… in a line.
-func readFields(line string) (map[string][]int64, error) {
-	fields := map[string][]int64{}
-	for _, pair := range strings.Fields(line) {
-		name, values, ok := strings.Cut(pair, "=")
-		if !ok {
-			continue
-		}
-		for value := range strings.SplitSeq(values, ",") {
-			n, err := strconv.ParseInt(value, 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("wrk: %s is not a number in: %s", name, line)
-			}
-			fields[name] = append(fields[name], n)
-		}
-	}
-	return fields, nil
+	return Measure{
+		Requests: result.Requests, PerSecond: float64(result.Requests) / (result.Us * time.Microsecond).Seconds(),
+		P50: result.P50 * time.Microsecond, P99: result.P99 * time.Microsecond, sent: [Threads]int64(result.Sent),
+	}, nil
 }
 
 // SentOf are the visits of a sequence that wrk sent.

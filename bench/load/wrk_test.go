@@ -16,7 +16,7 @@ const wrkOutput = `Running 2s test @ http://127.0.0.1:41233
     Latency     3.09ms    2.05ms  34.80ms   88.00%
   40000 requests in 2.00s, 9.47MB read
 Requests/sec:  20000.00
-result requests=40000 us=2000000 p50=2690 p99=11090 connect=0 read=0 write=0 status=0 timeout=0 ended=0 sent=20040,20024
+result {"requests":40000,"us":2000000,"p50":2690,"p99":11090,"errors":0,"ended":0,"sent":[20040,20024]}
 `
 
 func TestReadWrk(t *testing.T) {
@@ -35,17 +35,13 @@ func TestReadWrk(t *testing.T) {
 func TestReadWrkRefuses(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string][2]string{
-		"no connection":   {"connect=0", "connect=1"},
-		"a broken read":   {"read=0", "read=1"},
-		"a broken write":  {"write=0", "write=1"},
-		"another status":  {"status=0", "status=7"},
-		"a timeout":       {"timeout=0", "timeout=2"},
-		"no answer":       {"requests=40000", "requests=0"},
-		"no time":         {"us=2000000", "us=0"},
+		"errors":          {`"errors":0`, `"errors":7`},
+		"no answer":       {`"requests":40000`, `"requests":0`},
+		"no time":         {`"us":2000000`, `"us":0`},
 		"no result":       {"result ", "outcome "},
-		"a field missing": {"p99=11090 ", ""},
-		"no number":       {"p50=2690", "p50=nan"},
-		"used up":         {"ended=0", "ended=1"},
+		"a field missing": {`"p99":11090,`, ""},
+		"no number":       {`"p50":2690`, `"p50":nan`},
+		"used up":         {`"ended":0`, `"ended":1`},
 		"an idle thread":  {"20040,20024", "40064,0"},
 		"a thread more":   {"20040,20024", "20040,20020,4"},
 		"a thread less":   {"20040,20024", "40064"},

@@ -138,18 +138,18 @@ func pause(ctx context.Context, d time.Duration) error {
 // measureAnswers asks one report after the other while visits are counted, as one client that keeps
 // its connection.
 func (r *asking) measureAnswers(ctx context.Context) error {
-	all, random := r.world.questions(), rand.New(rand.NewPCG(r.Seed, 1)) //nolint:gosec // to be repeated, not to be secret
-	took := make([][]time.Duration, len(all))
+	random := rand.New(rand.NewPCG(r.Seed, 1)) //nolint:gosec // to be repeated, not to be secret
+	took := make([][]time.Duration, len(questions))
 	return r.serving(ctx, func(p *bench.Process) error {
 		waits, err := r.counting(ctx, p, func() error {
 			for run := range r.Runs {
 				if run%50 == 0 {
-					r.Progress(fmt.Sprintf("%d of %d runs of %d reports", run, r.Runs, len(all)))
+					r.Progress(fmt.Sprintf("%d of %d runs of %d reports", run, r.Runs, len(questions)))
 				}
-				for i, q := range all {
+				for i, q := range questions {
 					began := time.Now()
-					if _, err := bench.Fetch(ctx, p.URL+q.path(r.world, random)); err != nil {
-						return fmt.Errorf("%s: %w", q.name, err)
+					if _, err := bench.Fetch(ctx, p.URL+r.world.draw(random, q)); err != nil {
+						return fmt.Errorf("%s: %w", q, err)
 					}
 					took[i] = append(took[i], time.Since(began))
 				}
@@ -157,8 +157,8 @@ func (r *asking) measureAnswers(ctx context.Context) error {
 			return nil
 		})
 		r.report.Answers = &AnswerFigures{Visits: waits}
-		for i, q := range all {
-			r.report.Answers.Reports = append(r.report.Answers.Reports, AnswerRow{q.name, waitsOf(took[i])})
+		for i, q := range questions {
+			r.report.Answers.Reports = append(r.report.Answers.Reports, AnswerRow{q, waitsOf(took[i])})
 		}
 		return err
 	})
