@@ -17,7 +17,7 @@ import (
 )
 
 // An erasure holds the sites of its visitor, and looks there by keys alone: nobody waits for longer
-// because visitors is large. FOOTFALL_ERASE_ROWS says how many rows it has (docs/benchmarks.md).
+// because visitors is large. FOOTFALL_ERASE_ROWS says how many rows it has (decision 26).
 func TestLongestWaitBesideAnErasure(t *testing.T) {
 	rows := os.Getenv("FOOTFALL_ERASE_ROWS")
 	if rows == "" {
