@@ -85,13 +85,16 @@ func literally(name, about string, way literal.Way) contender {
 
 // service is a contender that is Footfall itself, for an app that counts whatever a caller asserts.
 func service(name, about string, filter bool, memory int64) contender {
-	open, onOff := "open", map[bool]string{true: "on", false: "off"}
+	open, onOff := "open", "off"
+	if filter {
+		onOff = "on"
+	}
 	return contender{
 		About: About{name, about, true}, layout: "open", settings: counter.Settings{Access: &open}, read: serviceTables,
 		open: func(ctx context.Context, address string) (counting, error) {
 			return openService(ctx, address, record.Options{Filter: filter, FilterMemory: filterMemory, Memory: memory})
 		},
-		arguments: []string{"serve", "--max-wait", "10s", "--filter", onOff[filter], "--memory", strconv.FormatInt(memory, 10)},
+		arguments: []string{"serve", "--max-wait", "10s", "--filter", onOff, "--memory", strconv.FormatInt(memory, 10)},
 	}
 }
 
