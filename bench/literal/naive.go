@@ -20,11 +20,7 @@ type state struct {
 func (s *Store) countNaively(ctx context.Context, v one) (a visit.Answer, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		q := New(tx)
-		look := s.find
-		if s.way == Believed {
-			look = s.believe
-		}
-		found, err := look(ctx, q, v) // now, when the connection is there: a filter's word grows old
+		found, err := s.find(ctx, q, v) // now, when the connection is there: a filter's word grows old
 		if err != nil {
 			return err
 		}
@@ -43,45 +39,36 @@ func (s *Store) countNaively(ctx context.Context, v one) (a visit.Answer, err er
 	return a, err
 }
 
-// find asks the tables about all keys, or about those that the filter is not sure to be new.
+// find asks the tables about all keys, or about those that the filter is not sure to be new. Where
+// the filter is believed, it is asked alone, and the tables for the ranks of those whom it knows.
 func (s *Store) find(ctx context.Context, q *Queries, v one) (map[string]state, error) {
-	ask := KeysFindParams{Ip: v.visitor, DayID: v.day, Uris: v.uris}
-	asked := int64(0)
+	found, believed := map[string]state{}, s.way == Believed
+	ask, asked := KeysFindParams{Ip: v.visitor, DayID: v.day, Uris: v.uris}, int64(0)
 	for _, uri := range v.uris {
-		visitor, day := s.known == nil || s.known.Has(visitorKey(v, uri)), s.known == nil || s.known.Has(dayKey(v, uri))
-		ask.Visitors, ask.Days = append(ask.Visitors, visitor), append(ask.Days, day)
-		asked += numberOf(visitor) + numberOf(day)
+		is := state{known: true, today: true}
+		switch {
+		case believed:
+			is = state{known: !s.known.Add(visitorKey(v, uri)), today: !s.known.Add(dayKey(v, uri))}
+		case s.known != nil:
+			is = state{known: s.known.Has(visitorKey(v, uri)), today: s.known.Has(dayKey(v, uri))}
+		}
+		found[uri] = is
+		ask.Visitors, ask.Days = append(ask.Visitors, is.known), append(ask.Days, is.today && !believed)
+		asked += numberOf(is.known) + numberOf(is.today && !believed)
 	}
-	found := map[string]state{}
 	if asked == 0 {
 		return found, nil
 	}
-	s.asked.Add(asked)
 	rows, err := q.KeysFind(ctx, ask)
 	for _, row := range rows {
-		found[row.Uri] = state{known: row.Rank != 0, today: row.Today, rank: row.Rank}
+		if is := found[row.Uri]; believed {
+			found[row.Uri] = state{known: is.known, today: is.today, rank: row.Rank}
+		} else {
+			found[row.Uri] = state{known: row.Rank != 0, today: row.Today, rank: row.Rank}
+		}
 	}
-	return found, err
-}
-
-// believe asks the filter, and reads the ranks of those whom it knows.
-func (s *Store) believe(ctx context.Context, q *Queries, v one) (map[string]state, error) {
-	ask := KeysFindParams{Ip: v.visitor, DayID: v.day, Uris: v.uris, Days: make([]bool, len(v.uris))}
-	found := map[string]state{}
-	known := false
-	for _, uri := range v.uris {
-		is := state{known: !s.known.Add(visitorKey(v, uri)), today: !s.known.Add(dayKey(v, uri))}
-		found[uri], known = is, known || is.known
-		ask.Visitors = append(ask.Visitors, is.known)
-	}
-	if !known {
-		return found, nil
-	}
-	rows, err := q.KeysFind(ctx, ask)
-	for _, row := range rows {
-		is := found[row.Uri]
-		is.rank = row.Rank
-		found[row.Uri] = is
+	if !believed { // reading a rank decides nothing
+		s.asked.Add(asked)
 	}
 	return found, err
 }
