@@ -37,9 +37,9 @@ func (o Options) Completed() Options {
 	return o
 }
 
-// Check tells what is wrong with the program that is started as a service; where none is named,
-// none is.
-func (o Options) Check() []error {
+// CheckService tells what is wrong with the program that is started as a service; where none is
+// named, none is.
+func (o Options) CheckService() []error {
 	if o.Footfall != "" {
 		if _, err := exec.LookPath(o.Footfall); err != nil {
 			return []error{fmt.Errorf("footfall: there is no program %s: build it with make build, or name another", o.Footfall)}

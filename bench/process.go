@@ -75,14 +75,17 @@ func Start(ctx context.Context, program string, arguments func(addr, admin strin
 
 // freeAddrs finds two addresses that nobody listens on.
 func freeAddrs(ctx context.Context) (_, _ string, err error) {
-	var free [2]net.Listener
-	for i := range free {
-		if free[i], err = (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
-			return "", "", err
-		}
-		defer free[i].Close() // both are taken until both are found
+	first, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", "", err
 	}
-	return free[0].Addr().String(), free[1].Addr().String(), nil
+	defer first.Close()
+	second, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0") // while the first is taken
+	if err != nil {
+		return "", "", err
+	}
+	defer second.Close()
+	return first.Addr().String(), second.Addr().String(), nil
 }
 
 // await is WaitUntil that gives up when the process has ended.

@@ -18,7 +18,7 @@ import (
 // Check tells what is wrong with the options of a comparison. What is not given is right.
 func Check(o Options) (faults []error) {
 	if o.HTTP {
-		faults = o.Options.Check()
+		faults = o.CheckService()
 	}
 	only := func(flag string, given, here bool, where string) {
 		if given && !here {

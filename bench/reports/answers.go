@@ -177,7 +177,7 @@ func (r *asking) measureVerify(ctx context.Context) error {
 		f.Visits, err = r.counting(ctx, p, func() error {
 			proof, err := verify.Run(ctx, d, verify.Options{Jobs: 2, Limit: 1})
 			if err == nil {
-				f.Seconds, f.Violations = proof.Seconds, int64(proof.Violations)
+				f.Seconds, f.Violations = proof.Seconds, proof.Violations
 			}
 			return err
 		})

@@ -64,7 +64,7 @@ var parts = []struct {
 // Check tells what is wrong with the options. What is not given is right.
 func Check(o Options) (faults []error) {
 	o = o.Completed()
-	faults = append(o.Options.Check(), o.set().Check()...)
+	faults = append(o.CheckService(), o.set().Check()...)
 	for flag, n := range map[string]int{"rate": o.Rate, "runs": o.Runs, "samples": o.Samples} {
 		if n < 1 {
 			faults = append(faults, fmt.Errorf("%s: %d will not do: give 1 or more", flag, n))

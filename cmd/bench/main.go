@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return p.complain(exitUsage, err)
 	}
-	typed := parsed.Selected().Target.Addr().Interface().(command) //nolint:errcheck // every command is one
+	typed := parsed.Selected().Target.Addr().Interface().(command)
 	if faults := typed.check(); len(faults) > 0 {
 		return p.complain(exitUsage, faults...)
 	}
@@ -203,7 +203,7 @@ type generateCmd struct {
 }
 
 func (c *generateCmd) check() []error {
-	faults := c.Set.Check()
+	faults := c.Check()
 	if c.Log == "" && c.Data == "" && c.DatabaseURL == "" {
 		faults = append(faults, errors.New("data: name the folder that is to be filled, or a database with --database-url"))
 	}
