@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
+	_ = os.Setenv(asProgram, "1") // of what is started by commands that run in this process
 	code := dbtest.Run(m)
 	_ = os.RemoveAll(built.dir)
 	os.Exit(code)
@@ -105,9 +106,9 @@ func TestBenchRefuses(t *testing.T) {
 		"structures --keys 999":                     {"keys: 999 will not do"},
 		"generate --visits=-1":                      {"visits: -1", "data: name the folder"},
 		"generate --data /tmp/x --until 2026-13-01": {"2026-13-01"},
-		"generate --data /tmp/x --days=-1 --pages=-1 --visitors=-1 --sites=-1": {"days: -1", "pages: -1", "visitors: -1", "sites: -1"},
-		"--http --footfall nowhere":  {"footfall: there is no program nowhere"},
-		"reports --footfall nowhere": {"footfall: there is no program nowhere"},
+		"generate --data /tmp/x --days=-1 --pages=-1 --visitors=-1 --sites=-1":     {"days: -1", "pages: -1", "visitors: -1", "sites: -1"},
+		"--http --quick --workloads burst --contenders batched --footfall nowhere": {"footfall: there is no program nowhere"},
+		"reports --quick --parts verify --footfall nowhere":                        {"footfall: there is no program nowhere"},
 	} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
