@@ -210,7 +210,7 @@ func (c contender) setUp(ctx context.Context, address string, preload int) (key 
 // setUpByProgram lets another version make its own tables and an app that counts whatever a caller
 // asserts.
 func setUpByProgram(ctx context.Context, program, address string) error {
-	for _, words := range [][]string{{"migrate", "up"}, {"app", "add", load.App, "--access", "open"}} {
+	for _, words := range [][]string{{"migrate", "up"}, {"app", "add", load.App, "--access", "open", "--visitor", "address"}} {
 		out, err := exec.CommandContext(ctx, program, append(words, "--database-url", address)...).CombinedOutput() //nolint:gosec // the caller names it
 		if err != nil {
 			return fmt.Errorf("old: %s %s: %s: %s", program, strings.Join(words, " "), err.Error(), strings.TrimSpace(string(out)))

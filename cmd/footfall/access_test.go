@@ -36,7 +36,7 @@ func ask(t *testing.T, url string, headers ...string) (status int, body string, 
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)
-	well(t, "app", "add", "shop", "--site=shop.example", "--site=*.shop.example", "--ignore=192.0.2.99", database)
+	well(t, "app", "add", "shop", "--visitor=address", "--site=shop.example", "--site=*.shop.example", "--ignore=192.0.2.99", database)
 	s := serve(t, database, "--trust-proxy=127.0.0.0/8", "--trust-proxy=::1")
 	page := s.url + "/visit?app=shop&uri=https://shop.example/a"
 
@@ -168,7 +168,7 @@ func TestServeWithFewRights(t *testing.T) {
 		separator = "&"
 	}
 	few := owner + separator + "options=-c%20role%3Dfootfall_app"
-	well(t, "app", "add", "shop", "--site=shop.example", "--database-url", owner)
+	well(t, "app", "add", "shop", "--visitor=address", "--site=shop.example", "--database-url", owner)
 	s := serve(t, "--no-migrate", "--database-url", few)
 	for n := range 2 {
 		status, body := get(s.url + "/visit?app=shop&uri=https://shop.example/" + strings.Repeat("a", n))
@@ -177,7 +177,7 @@ func TestServeWithFewRights(t *testing.T) {
 	key := well(t, "app", "key", "add", "shop", "--scope=assert", "--database-url", owner)
 	status, _, _ := ask(t, s.url+"/visit?app=shop&uri=https://shop.example/&ip=192.0.2.1", "Authorization: Bearer "+strings.TrimSpace(key))
 	assert.Equal(t, http.StatusOK, status)
-	well(t, "app", "add", "blog", "--site=blog.example", "--database-url", owner)
+	well(t, "app", "add", "blog", "--visitor=address", "--site=blog.example", "--database-url", owner)
 	log := accessLog(t, "access.log", 1, 300)
 	assert.Contains(t, well(t, "import", log, "--app=blog", "--database-url", few), "visits counted        300\n")
 	assert.Contains(t, well(t, "import", "list", "--database-url", few), "access.log")

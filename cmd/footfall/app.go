@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -77,16 +78,43 @@ func (c *appAddCmd) check(g globals) []error {
 	if err := checkPublicURL(c.PublicURL); err != nil {
 		faults = append(faults, err)
 	}
+	if c.Visitor == nil && g.SecretFile == "" && !g.embedded() {
+		faults = append(faults, fmt.Errorf(`--visitor: an app keeps no addresses, but keyed hashes of them, and there is no secret to key these with. Make one, and name it to every instance and command:
+
+  openssl rand -hex 32 >secret
+  %[1]s app add %[2]s … --secret-file secret
+
+or have addresses kept as they are:
+
+  %[1]s app add %[2]s … --visitor address`, os.Args[0], c.Name))
+	}
 	return faults
 }
 
-// run adds the app, and says what its pages need.
+// keeps says in a sentence what an app keeps of its visitors.
+var keeps = map[string]string{
+	"address": "It keeps the addresses of its visitors as they are.",
+	"id":      "It keeps no ids of its visitors, but hashes of them, keyed with the secret.",
+	"hashed":  "It keeps no addresses, but hashes of them, keyed with the secret.",
+	"daily":   "It keeps no addresses, but hashes of them, keyed with the secret and with a key that changes each day.",
+}
+
+// run adds the app, and says what it keeps and what its pages need.
 func (c *appAddCmd) run(ctx context.Context, p *program) error {
-	err := p.makingData().withAdmin(ctx, func(a *counter.Admin) error { return a.AddApp(ctx, c.Name, c.settings()) })
-	if err != nil || c.Access != nil && *c.Access == "key" { // which pages have none of
+	settings := c.settings()
+	if settings.Visitor == nil {
+		hashed := "hashed"
+		settings.Visitor = &hashed
+	}
+	if err := p.makingData().withAdmin(ctx, func(a *counter.Admin) error { return a.AddApp(ctx, c.Name, settings) }); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stdout, `added app %s. This line in the head of a page counts it:
+	fmt.Fprintf(p.stdout, "added app %s. %s\n", c.Name, keeps[*settings.Visitor])
+	if c.Access != nil && *c.Access == "key" { // no page counts for it
+		return nil
+	}
+	fmt.Fprintf(p.stdout, `
+This line in the head of a page counts it:
 
   %s
 
@@ -95,8 +123,8 @@ and this one runs the present version of the script and no other:
   %s
 
 Readers must reach the service at %s: set FOOTFALL_PUBLIC_URL, if it is elsewhere.
-Numbers for your pages: %[4]s/embed?app=%[1]s
-`, c.Name, embed.Line(c.PublicURL, c.Name), embed.PinnedLine(c.PublicURL, c.Name), c.PublicURL)
+Numbers for your pages: %[3]s/embed?app=%[4]s
+`, embed.Line(c.PublicURL, c.Name), embed.PinnedLine(c.PublicURL, c.Name), c.PublicURL, c.Name)
 	return nil
 }
 

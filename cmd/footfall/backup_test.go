@@ -29,9 +29,10 @@ func TestBackups(t *testing.T) {
 		t.Skip("there is no pg_basebackup beside the server")
 	}
 	data, kept := usedData(t), newData(t)
+	well(t, "app", "add", "shop", "--access=open", "--data", data) // whose visitors nobody finds again without the secret
 	s := serve(t, "--data", data)
 	visited := func(n int) {
-		status, _ := get(fmt.Sprintf("%s/visit?app=demo&ip=10.0.%d.%d&uri=http://example.com/%d", s.url, n/200, n%200, n%7))
+		status, _ := get(fmt.Sprintf("%s/visit?app=shop&ip=10.0.%d.%d&uri=http://example.com/%d", s.url, n/200, n%200, n%7))
 		assert.Equal(t, http.StatusOK, status)
 	}
 	const before = 50
@@ -70,7 +71,7 @@ func TestBackups(t *testing.T) {
 		well(t, "verify", "--data", restored)
 		s = serve(t, "--data", restored)
 		for n := range before {
-			_, body := get(fmt.Sprintf("%s/counts?app=demo&ip=10.0.0.%d&uri=http://example.com/", s.url, n))
+			_, body := get(fmt.Sprintf("%s/counts?app=shop&ip=10.0.0.%d&uri=http://example.com/", s.url, n))
 			assert.Contains(t, body, fmt.Sprintf(`"rank":%d,`, n+1))
 		}
 		visited(0)

@@ -164,7 +164,7 @@ func TestConsume(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)
 	url := strings.TrimPrefix(database, "--database-url=")
-	well(t, "app", "add", "blog", "--site=blog.example", database)
+	well(t, "app", "add", "blog", "--visitor=address", "--site=blog.example", database)
 	b := newBroker(t)
 	b.send(200)
 	admin := dbtest.FreeAddress(t)
@@ -225,7 +225,7 @@ func TestConsumerIsKilled(t *testing.T) {
 		return pgx.Connect(t.Context(), url)
 	}
 	for _, app := range []string{"clean", "killed"} {
-		well(t, "app", "add", app, "--site=blog.example", "--data", data)
+		well(t, "app", "add", app, "--visitor=address", "--site=blog.example", "--data", data)
 	}
 	b := newBroker(t)
 	b.send(visits / 2)

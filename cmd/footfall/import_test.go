@@ -36,7 +36,7 @@ func TestImport(t *testing.T) {
 	t.Parallel()
 	database := withDemo(t)
 	for _, app := range []string{"blog", "other"} {
-		well(t, "app", "add", app, "--site=blog.example", database)
+		well(t, "app", "add", app, "--visitor=address", "--site=blog.example", database)
 	}
 	log := accessLog(t, "access.log", 1, 300)
 	assert.Contains(t, well(t, "import", log, "--app=blog", "--dry-run", database), "visits that would be counted  300\n")
@@ -74,7 +74,7 @@ func TestImportIsKilled(t *testing.T) {
 	data := usedData(t)
 	s := serve(t, "--data", data)
 	for _, app := range []string{"clean", "killed"} {
-		well(t, "app", "add", app, "--site=blog.example", "--data", data)
+		well(t, "app", "add", app, "--visitor=address", "--site=blog.example", "--data", data)
 	}
 	logs := []string{accessLog(t, "a.log", 2, visits/2), accessLog(t, "b.log", 3, visits/2)}
 	began := time.Now()

@@ -56,7 +56,7 @@ func TestFirstSteps(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, status)
 	assert.Equal(t, "NAME  ACCESS  VISITOR  TZ   IPV6-PREFIX  SITES        KEEP-QUERY  BESIDES\n"+
 		"demo  open    address  UTC  64           -            -           -\n"+
-		"shop  sites   address  UTC  56           example.com  b,a,c       -\n", well(t, "app", "list", "--data", data))
+		"shop  sites   hashed   UTC  56           example.com  b,a,c       -\n", well(t, "app", "list", "--data", data))
 
 	// The tables.
 	assert.Equal(t, "1\n", well(t, "psql", "--data", data, "--", "-Atc", "SELECT hot FROM pages JOIN counters ON page_id = id WHERE uri = 'hhui.top/home'"))
@@ -99,11 +99,28 @@ func writeFile(t *testing.T, text string) string {
 	return path
 }
 
+// Without a secret nobody decides for the owner that addresses are stored.
+func TestAppNeedsASecret(t *testing.T) {
+	t.Parallel()
+	url := withDemo(t)
+	refused := footfall(t, "app", "add", "shop", "--site=example.com", url)
+	assert.Equal(t, exitUsage, refused.code)
+	for _, words := range []string{"footfall: --visitor: ", "app add shop … --secret-file secret\n", "app add shop … --visitor address\n"} {
+		assert.Contains(t, refused.stderr, words)
+	}
+	assert.NotContains(t, well(t, "app", "list", url), "shop")
+	well(t, "app", "add", "plain", "--site=example.com", "--visitor=address", url)
+	well(t, "app", "add", "shop", "--site=example.com", "--secret-file", writeFile(t, strings.Repeat("s", 32)), url)
+	list := well(t, "app", "list", url)
+	assert.Regexp(t, `(?m)^shop +sites +hashed `, list)
+	assert.Regexp(t, `(?m)^plain +sites +address `, list)
+}
+
 func TestAppOnNewData(t *testing.T) {
 	t.Parallel()
 	data := newData(t)
 	well(t, "app", "add", "shop", "--site=example.com", "--tz=Europe/Berlin", "--data", data)
-	assert.Contains(t, well(t, "app", "list", "--data", data), "shop  sites   address  Europe/Berlin")
+	assert.Contains(t, well(t, "app", "list", "--data", data), "shop  sites   hashed   Europe/Berlin")
 	for _, c := range []struct {
 		args []string
 		code int
@@ -351,7 +368,7 @@ func TestGivenDatabase(t *testing.T) {
 	assert.Equal(t, 1, beside.code)
 	assert.Contains(t, beside.stderr, "services that run count in these tables (1): stop them first")
 	assert.NotContains(t, well(t, "app", "list", "--database-url", url), "demo")
-	well(t, "app", "add", "shop", "--access=open", "--database-url", url)
+	well(t, "app", "add", "shop", "--visitor=address", "--access=open", "--database-url", url)
 	status, _ := get(s.url + "/visit?app=shop&ip=192.0.2.1&uri=http://a.example/")
 	assert.Equal(t, http.StatusOK, status)
 	assert.Equal(t, "2\n", well(t, "psql", "--database-url", url, "--", "-Atc", "SELECT count(*) FROM pages"))
@@ -369,7 +386,7 @@ func TestFiveStartAtOnce(t *testing.T) {
 	for _, s := range services {
 		s.awaitReady()
 	}
-	well(t, "app", "add", "shop", "--access=open", "--database-url", url)
+	well(t, "app", "add", "shop", "--visitor=address", "--access=open", "--database-url", url)
 	for i, s := range services {
 		_, body := get(s.url + "/visit?app=shop&ip=192.0.2.1&uri=http://a.example/")
 		assert.Contains(t, body, fmt.Sprintf(`"page":{"pv":1,"uv":1,"rank":1,"hot":%d}`, i+1))

@@ -79,7 +79,7 @@ func TestPgBouncerInSessionMode(t *testing.T) {
 	address := bouncer(t, dbtest.New(t), "session")
 	s := serve(t, "--database-url", address)
 	for _, app := range []string{"shop", "blog"} { // which are known as soon as the command returns
-		well(t, "app", "add", app, "--access=open", "--database-url", address)
+		well(t, "app", "add", app, "--visitor=address", "--access=open", "--database-url", address)
 		status, body := get(s.url + "/visit?app=" + app + "&ip=192.0.2.1&uri=http://example.com/")
 		assert.Equal(t, http.StatusOK, status, body)
 	}
@@ -98,7 +98,7 @@ func TestPgBouncerInTransactionMode(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			address := bouncer(t, dbtest.Empty(t), mode)
-			for _, args := range [][]string{{"serve", "--addr=127.0.0.1:0", "--admin-addr=off"}, {"app", "add", "shop", "--access=open"}, {"migrate", "up"}} {
+			for _, args := range [][]string{{"serve", "--addr=127.0.0.1:0", "--admin-addr=off"}, {"app", "add", "shop", "--visitor=address", "--access=open"}, {"migrate", "up"}} {
 				r := footfall(t, append(args, "--database-url", address)...)
 				assert.Equal(t, exitFailed, r.code)
 				assert.Contains(t, r.stderr, "pooler")

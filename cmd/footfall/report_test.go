@@ -278,14 +278,14 @@ func TestReportChoosesTheApp(t *testing.T) {
 	none := footfall(t, "report", "top", "--database-url="+url)
 	assert.Equal(t, 1, none.code)
 	assert.Contains(t, none.stderr, "app: there is none yet: add one")
-	well(t, "app", "add", "shop", "--site=example.com", "--site=*.example.com", "--site=both.example", "--database-url="+url)
+	well(t, "app", "add", "shop", "--visitor=address", "--site=example.com", "--site=*.example.com", "--site=both.example", "--database-url="+url)
 	assert.Contains(t, well(t, "report", "top", "--database-url="+url), "shop: nothing was counted from ")
 	assert.Contains(t, well(t, "report", "top", "--site=elsewhere.example", "--database-url="+url), "shop, elsewhere.example: nothing was counted from ")
-	well(t, "app", "add", "blog", "--site=例え.jp", "--site=both.example", "--database-url="+url)
+	well(t, "app", "add", "blog", "--visitor=address", "--site=例え.jp", "--site=both.example", "--database-url="+url)
 	none = footfall(t, "report", "days", "elsewhere.example", "--database-url="+url)
 	assert.Equal(t, 2, none.code)
 	assert.Contains(t, none.stderr, "app: none of them counts elsewhere.example: name one of blog, shop")
-	well(t, "app", "add", "demo", "--access=open", "--database-url="+url)
+	well(t, "app", "add", "demo", "--visitor=address", "--access=open", "--database-url="+url)
 	for args, app := range map[string]string{
 		"top --site=a.example.com": "shop", "days --site=example.com": "shop", "days https://example.com/a": "shop", "page example.com": "shop",
 		"page http://例え.jp/日本": "blog", "visitors xn--r8jz45g.jp": "blog", "days elsewhere.example": "demo", "top --app=shop --site=elsewhere.example": "shop",
@@ -358,7 +358,7 @@ func TestReportsForThoseWhoOnlyRead(t *testing.T) {
 		fields := append([]string{"report"}, strings.Fields(args)...)
 		assert.Equal(t, well(t, append(fields, "--database-url="+url)...), well(t, append(fields, "--database-url="+reader)...), args)
 	}
-	refused := footfall(t, "app", "add", "shop", "--site=shop.example", "--database-url="+reader)
+	refused := footfall(t, "app", "add", "shop", "--visitor=address", "--site=shop.example", "--database-url="+reader)
 	assert.Equal(t, 1, refused.code)
 }
 

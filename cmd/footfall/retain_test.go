@@ -19,8 +19,8 @@ func TestRetain(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
 	url := "--database-url=" + database
-	well(t, "app", "add", "shop", "--access=open", "--retain-days=10", "--forget-days=20", url)
-	well(t, "app", "add", "other", "--access=open", "--retain-days=0", url)
+	well(t, "app", "add", "shop", "--visitor=address", "--access=open", "--retain-days=10", "--forget-days=20", url)
+	well(t, "app", "add", "other", "--visitor=address", "--access=open", "--retain-days=0", url)
 	list := well(t, "app", "list", url)
 	assert.Regexp(t, `(?m)^shop .* retain-days=10,forget-days=20$`, list)
 	assert.Regexp(t, `(?m)^other .* retain-days=0$`, list)

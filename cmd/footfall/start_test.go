@@ -114,7 +114,9 @@ func TestOwnAppComesFirst(t *testing.T) {
 	assert.Contains(t, said, "\n  "+embed.Line("https://count.example", "shop")+"\n", "ready to be pasted")
 	assert.Contains(t, said, "\n  "+embed.PinnedLine("https://count.example", "shop")+"\n")
 	assert.Contains(t, said, "https://count.example/embed?app=shop\n")
-	assert.Empty(t, well(t, "app", "add", "backend", "--site=shop.example", "--access=key", "--data", data), "no page counts for it")
+	assert.Contains(t, said, "added app shop. It keeps no addresses, but hashes of them, keyed with the secret.\n")
+	assert.Equal(t, "added app backend. It keeps the addresses of its visitors as they are.\n",
+		well(t, "app", "add", "backend", "--visitor=address", "--site=shop.example", "--access=key", "--data", data), "no page counts for it")
 	s := serve(t, "--data", data, "--busuanzi=shop")
 	assert.NotContains(t, well(t, "app", "list", "--data", data), "demo")
 	assert.NotContains(t, s.said(), "is open")

@@ -47,8 +47,8 @@ func TestTakingAwayAsks(t *testing.T) {
 	t.Parallel()
 	database := dbtest.New(t)
 	url := "--database-url=" + database
-	well(t, "app", "add", "shop", "--access=open", url)
-	well(t, "app", "add", "other", "--access=open", url)
+	well(t, "app", "add", "shop", "--visitor=address", "--access=open", url)
+	well(t, "app", "add", "other", "--visitor=address", "--access=open", url)
 	countLongAgo(t, database)
 	assert.Equal(t, "nothing is stored of this visitor\n", well(t, "visitor", "erase", "other", "192.0.2.9", url))
 	for _, c := range []struct{ command, answer, done string }{

@@ -23,7 +23,7 @@ func TestUpgrade(t *testing.T) {
 	if testing.Short() { // db/embedded tests the copying itself
 		return
 	}
-	well(t, "app", "add", "shop", "--site=example.com", "--visitor=hashed", "--access=open", "--data", data)
+	well(t, "app", "add", "shop", "--site=example.com", "--access=open", "--data", data)
 	s := serve(t, "--data", data)
 	visited := s.url + "/visit?app=shop&ip=192.0.2.1&uri=http://example.com/"
 	status, _ := get(visited)
