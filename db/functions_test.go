@@ -57,7 +57,7 @@ func TestFunctionsAreMadeAgainWhenTheirFilesChange(t *testing.T) {
 // standsWithATable says whether a function was made by a step, since a table needs it.
 func standsWithATable(line string) bool {
 	for _, name := range []string{
-		"page_folder", "page_key", "batches_clock", "apps_changed", "apps_count_as_they_began", "offsets_changed", "erasure_raises_epoch", "drop_functions", "note_functions",
+		"page_key", "batches_clock", "apps_changed", "apps_count_as_they_began", "offsets_changed", "erasure_raises_epoch", "drop_functions", "note_functions",
 		"unpack_returns", "returns_are_some",
 	} {
 		if len(line) > len(name) && line[:len(name)+1] == name+"(" {
@@ -73,7 +73,7 @@ func TestReportsSayHowTargetsAreWritten(t *testing.T) {
 	_, conn := fixture(t)
 	calls := []string{
 		`totals('shop', $1::text)`, `numbers('shop', $1::text, 20190601, 20190630)`, `chart('shop', $1::text, 20190601, 20190630)`, `first_visits('shop', $1::text)`,
-		`find_pages('shop', $1::text, 'a', 20190601, 20190630)`, `folders('shop', $1::text, '/', 20190601, 20190630)`, `top_pages('shop', 20190601, 20190630, site => $1::text)`,
+		`find_pages('shop', $1::text, 'a', 20190601, 20190630)`, `top_pages('shop', 20190601, 20190630, site => $1::text)`,
 		`returned_after('shop', $1::text, 20190601, 20190630)`, `who_came('shop', $1::text, 20190601, 20190630)`, `uniques('shop', $1::text, 20190601, 20190630)`,
 		`uniques('shop', ARRAY['example.com', $1::text], 20190601, 20190630)`, `uniques_under('shop', $1::text, 20190601, 20190630)`,
 	}

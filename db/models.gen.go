@@ -495,8 +495,6 @@ type Page struct {
 	Uri string
 	// page_key(uri): what the unique index holds.
 	Key []byte
-	// page_folder(uri): the folder of its path. Null for a site.
-	Folder *string
 }
 
 // How many pages and sites each app got on its last day that brought any, for its limit.
@@ -751,7 +749,7 @@ type Sketch struct {
 	Entries []int32
 }
 
-// The first 1,000 pages of each app, and of each of its sites, on each closed day; and the folders of each site.
+// The first 1,000 pages of each app, and of each of its sites, on each closed day.
 type Top struct {
 	// The app.
 	AppID int32
@@ -765,10 +763,6 @@ type Top struct {
 	PageIds []int64
 	// Their numbers on that day.
 	Numbers []int64
-	// The folders of the site in which pages were counted, and those in which these are, in order. Null: of an app, or where there are more than 1,000.
-	Folders []string
-	// The sums of the numbers of all pages in them, and in their folders.
-	FolderNumbers []int64
 }
 
 // Targets, with what is shown of all time: what was counted, and the offsets.

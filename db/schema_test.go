@@ -258,9 +258,6 @@ var rules = []struct{ refusedBy, sql string }{
 	{"tops_pkey", `INSERT INTO tops (app_id, site_id, day_id, by, page_ids, numbers) VALUES (1, 1, 20190629, 'pv', '{2}', '{1}')`},
 	{"tops_by_is_known", `UPDATE tops SET by = 'ip'`},
 	{"tops_lists_match", `UPDATE tops SET numbers = '{1, 2}'`},
-	{"tops_folders_match", `UPDATE tops SET folders = '{/}'`},
-	{"tops_folders_match", `UPDATE tops SET folders = '{/}', folder_numbers = '{1, 2}'`},
-	{"tops_folders_match", `UPDATE tops SET site_id = 0, folders = '{/}', folder_numbers = '{1}'`},
 
 	{"schema_files_pkey", `INSERT INTO schema_files (name, hash) VALUES ('functions', '')`},
 	{"schema_objects_pkey", `INSERT INTO schema_objects (kind, name) VALUES ('VIEW', 'report.days')`},

@@ -188,7 +188,7 @@ WITH sites AS (
     WHERE s.site_id IS NULL
       AND (s.app_id = $2::integer OR s.id = ANY ($3::bigint[]))
 ), kept AS MATERIALIZED (
-    SELECT t.app_id, t.site_id, t.day_id, t.by, t.page_ids, t.numbers, t.folders, t.folder_numbers
+    SELECT t.app_id, t.site_id, t.day_id, t.by, t.page_ids, t.numbers
     FROM tops AS t
     JOIN apps AS a ON a.id = t.app_id AND a.deleted_at IS NULL
     WHERE (t.app_id = $2 AND t.site_id = 0 OR t.site_id = ANY ($3))
@@ -220,42 +220,8 @@ WITH sites AS (
     FROM dated AS d
     WHERE d.hot > 0
     GROUP BY d.site_id, d.day_id
-), direct AS MATERIALIZED (
-    SELECT d.site_id, d.day_id, p.folder, sum(d.pv) AS pv, sum(d.new_visitors) AS uv, sum(d.hot) AS hot
-    FROM dated AS d
-    JOIN pages AS p ON p.id = d.page_id
-    WHERE $2 = 0
-    GROUP BY d.site_id, d.day_id, p.folder
-), folders AS (
-    SELECT s.site_id, s.day_id, array_agg(s.folder) AS folders, array_agg(s.pv) AS pv, array_agg(s.uv) AS uv, array_agg(s.hot) AS hot
-    FROM (
-        SELECT d.site_id, d.day_id, a.folder, sum(d.pv)::bigint AS pv, sum(d.uv)::bigint AS uv, sum(d.hot)::bigint AS hot
-        FROM direct AS d
-        CROSS JOIN LATERAL (SELECT folders_above(d.folder) AS folder) AS a
-        GROUP BY d.site_id, d.day_id, a.folder
-    ) AS s
-    GROUP BY s.site_id, s.day_id
-), numbered AS (
-    SELECT t.site_id, t.day_id, t.folders AS kept, t.folder_numbers, f.folders,
-           CASE t.by WHEN 'pv' THEN f.pv WHEN 'uv' THEN f.uv ELSE f.hot END AS numbers
-    FROM kept AS t
-    LEFT JOIN folders AS f ON f.site_id = t.site_id AND f.day_id = t.day_id
-    WHERE t.folders IS NOT NULL
-), compared AS (
-    SELECT n.site_id, n.day_id, cardinality(n.kept) AS places,
-           (SELECT count(*) FROM generate_subscripts(n.numbers, 1) AS s (place) WHERE n.numbers[s.place] > 0) AS should,
-           (SELECT count(*)
-            FROM generate_subscripts(n.kept, 1) AS s (place)
-            WHERE n.folder_numbers[s.place] = n.numbers[array_position(n.folders, n.kept[s.place])]
-              AND array_position(n.kept, n.kept[s.place]) = s.place) AS agree
-    FROM numbered AS n
 ), checks AS (
-    SELECT 'folders' AS measure, c.site_id AS page_id, c.day_id,
-           CASE WHEN c.places = c.should THEN c.agree ELSE least(c.agree, c.should - 1) END AS stored,
-           c.should
-    FROM compared AS c
-    UNION ALL
-    SELECT 'tops', CASE WHEN t.site_id = 0 THEN -t.app_id ELSE t.site_id END AS page_id, t.day_id,
+    SELECT 'tops' AS measure, CASE WHEN t.site_id = 0 THEN -t.app_id ELSE t.site_id END AS page_id, t.day_id,
            CASE
                WHEN t.page_ids = l.page_ids AND t.numbers = l.numbers THEN cardinality(l.page_ids)
                ELSE least((SELECT count(*)
@@ -296,9 +262,8 @@ type VerifyTopsRow struct {
 
 // The lists of first pages against the daily numbers, made anew: those of some sites, or, where an
 // app is named, those of all its sites together, which stand under site 0; an offender there has
-// the app's id, negative. A list may be missing. It tells how many of a list's places are right,
-// and how many of the folders of a site. Each number is sorted by itself: all three together take
-// twice as long.
+// the app's id, negative. A list may be missing. It tells how many of a list's places are right.
+// Each number is sorted by itself: all three together take twice as long.
 func (q *Queries) VerifyTops(ctx context.Context, arg VerifyTopsParams) ([]VerifyTopsRow, error) {
 	rows, err := q.db.Query(ctx, VerifyTops,
 		arg.N,

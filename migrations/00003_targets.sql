@@ -15,24 +15,6 @@ $$;
 
 COMMENT ON FUNCTION page_key(text) IS 'The SHA-256 by which pages are found: WHERE app_id = 1 AND key = page_key(''example.com/home'').';
 
--- A pattern and not a loop, so that it is one expression. Folders of more than seven levels, and of
--- more than 250 characters, are bounded because a flood may have any.
--- +goose StatementBegin
-CREATE FUNCTION page_folder(uri text) RETURNS text
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-AS $$
-    SELECT CASE
-               WHEN pg_catalog.strpos(uri, '/') = 0 THEN NULL
-               ELSE coalesce(
-                   substring(pg_catalog.left(substring(pg_catalog.substr(uri, pg_catalog.strpos(uri, '/')),
-                                                       '^/(?:[^/?#]*/){0,7}(?=[^/?#])'), 251), '^.{1,250}$'),
-                   '/')
-           END
-$$;
--- +goose StatementEnd
-
-COMMENT ON FUNCTION page_folder(text) IS 'The folder in which a page is: /docs/de/ of example.com/docs/de/intro, and of example.com/docs/de/intro/. A page eight levels down or more is in the seventh; one in a folder of more than 250 characters is in /. Null for a site.';
-
 CREATE TABLE pages (
     id         bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     site_id    bigint      REFERENCES pages,
@@ -40,7 +22,6 @@ CREATE TABLE pages (
     created_at timestamptz NOT NULL DEFAULT now(),
     uri        text        NOT NULL,
     key        bytea       NOT NULL GENERATED ALWAYS AS (page_key(uri)) STORED,
-    folder     text        COLLATE "C" GENERATED ALWAYS AS (page_folder(uri)) STORED,
 
     CONSTRAINT pages_app_key_is_unique    UNIQUE (app_id, key),
     CONSTRAINT pages_uri_length           CHECK (octet_length(uri) BETWEEN 1 AND 2048),
@@ -55,11 +36,9 @@ COMMENT ON COLUMN pages.app_id     IS 'The app that counts it. The same uri in t
 COMMENT ON COLUMN pages.created_at IS 'When it was counted first.';
 COMMENT ON COLUMN pages.uri        IS 'Canonical and without a scheme: example.com for a site, example.com/home for a page.';
 COMMENT ON COLUMN pages.key        IS 'page_key(uri): what the unique index holds.';
-COMMENT ON COLUMN pages.folder     IS 'page_folder(uri): the folder of its path. Null for a site.';
 
--- Without it, each page that is deleted would be looked for as the site of every other. In order of
--- folder, for those who look into one.
-CREATE INDEX pages_by_site ON pages (site_id, folder);
+-- Without it, each page that is deleted would be looked for as the site of every other.
+CREATE INDEX pages_by_site ON pages (site_id);
 
 -- The pages and the sites of an app in order of name: text_pattern_ops serves prefixes in every
 -- locale. 200 characters tell nearly all apart, and keep a flood of long ones from filling the
@@ -192,5 +171,4 @@ DROP FUNCTION offsets_changed();
 DROP TABLE counters;
 DROP TABLE page_tallies;
 DROP TABLE pages;
-DROP FUNCTION page_folder(text);
 DROP FUNCTION page_key(text);

@@ -150,34 +150,28 @@ COMMENT ON COLUMN sketches.day_id  IS 'The day.';
 COMMENT ON COLUMN sketches.entries IS 'The registers that are not 0, each as register * 64 + value, in order.';
 
 -- The first pages of each app and of each site on each closed day, by each number. Which pages were
--- first in a range of days is found from these, without reading them all; and likewise what was
--- counted in each folder of a site. Rows may be deleted at any time: then the day is read itself.
+-- first in a range of days is found from these, without reading them all. Rows may be deleted at
+-- any time: then the day is read itself.
 CREATE TABLE tops (
-    app_id         integer  NOT NULL,
-    site_id        bigint   NOT NULL,
-    day_id         integer  NOT NULL,
-    by             text     NOT NULL,
-    page_ids       bigint[] NOT NULL,
-    numbers        bigint[] NOT NULL,
-    folders        text[],
-    folder_numbers bigint[],
+    app_id   integer  NOT NULL,
+    site_id  bigint   NOT NULL,
+    day_id   integer  NOT NULL,
+    by       text     NOT NULL,
+    page_ids bigint[] NOT NULL,
+    numbers  bigint[] NOT NULL,
 
     PRIMARY KEY (app_id, site_id, day_id, by),
-    CONSTRAINT tops_by_is_known   CHECK (by IN ('pv', 'uv', 'hot')),
-    CONSTRAINT tops_lists_match   CHECK (cardinality(page_ids) = cardinality(numbers) AND cardinality(page_ids) <= 1000),
-    CONSTRAINT tops_folders_match CHECK (coalesce(cardinality(folders), -1) = coalesce(cardinality(folder_numbers), -1)
-                                         AND cardinality(folders) <= 1000 AND (folders IS NULL OR site_id > 0))
+    CONSTRAINT tops_by_is_known CHECK (by IN ('pv', 'uv', 'hot')),
+    CONSTRAINT tops_lists_match CHECK (cardinality(page_ids) = cardinality(numbers) AND cardinality(page_ids) <= 1000)
 );
 
-COMMENT ON TABLE  tops                IS 'The first 1,000 pages of each app, and of each of its sites, on each closed day; and the folders of each site.';
-COMMENT ON COLUMN tops.app_id         IS 'The app.';
-COMMENT ON COLUMN tops.site_id        IS 'The site; 0: all sites of the app.';
-COMMENT ON COLUMN tops.day_id         IS 'The day.';
-COMMENT ON COLUMN tops.by             IS 'The number by which they are ordered: pv, uv or hot.';
-COMMENT ON COLUMN tops.page_ids       IS 'The pages, the first first.';
-COMMENT ON COLUMN tops.numbers        IS 'Their numbers on that day.';
-COMMENT ON COLUMN tops.folders        IS 'The folders of the site in which pages were counted, and those in which these are, in order. Null: of an app, or where there are more than 1,000.';
-COMMENT ON COLUMN tops.folder_numbers IS 'The sums of the numbers of all pages in them, and in their folders.';
+COMMENT ON TABLE  tops          IS 'The first 1,000 pages of each app, and of each of its sites, on each closed day.';
+COMMENT ON COLUMN tops.app_id   IS 'The app.';
+COMMENT ON COLUMN tops.site_id  IS 'The site; 0: all sites of the app.';
+COMMENT ON COLUMN tops.day_id   IS 'The day.';
+COMMENT ON COLUMN tops.by       IS 'The number by which they are ordered: pv, uv or hot.';
+COMMENT ON COLUMN tops.page_ids IS 'The pages, the first first.';
+COMMENT ON COLUMN tops.numbers  IS 'Their numbers on that day.';
 
 -- +goose Down
 DROP TABLE tops;

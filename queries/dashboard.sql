@@ -81,17 +81,6 @@ SELECT f.uri::text              AS uri,
        f.uniques_before::bigint AS uniques_before
 FROM report.find_pages(@app::text, @site::text, @part::text, @from_day::integer, @to_day::integer, @n::integer, @days_before::integer) AS f;
 
--- name: PanelFolders :many
--- What is in a folder of a site in a range of days, and so many days before: folders and pages,
--- and, without a path, all others.
-SELECT f.path::text         AS path,
-       f.is_folder::boolean AS is_folder,
-       f.pv::bigint         AS pv,
-       f.hot::bigint        AS hot,
-       f.pv_before::bigint  AS pv_before,
-       f.hot_before::bigint AS hot_before
-FROM report.folders(@app::text, @site::text, @folder::text, @from_day::integer, @to_day::integer, @days_before::integer, @n::integer) AS f;
-
 -- name: PanelReturns :many
 -- How often visitors of a page or site came back in a range of days, after how many days.
 SELECT r.from_days::integer AS from_days,

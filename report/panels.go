@@ -73,16 +73,6 @@ type FirstPage struct {
 	UniquesBefore int64  `json:"uniques_before"`
 }
 
-// InFolder is a folder, or a page, in a folder of a site.
-type InFolder struct {
-	Path      string `json:"path"` // "": all others
-	IsFolder  bool   `json:"is_folder"`
-	PV        int64  `json:"pv"` // of a folder the sums of its pages, as hot
-	Hot       int64  `json:"hot"`
-	PVBefore  int64  `json:"pv_before"`
-	HotBefore int64  `json:"hot_before"`
-}
-
 // Returned is how often visitors came back after so many days.
 type Returned struct {
 	FromDays int32 `json:"from_days"`
@@ -155,15 +145,6 @@ func (r *Reader) FindPages(ctx context.Context, l Look, part string, n int) (Pan
 	p := db.PanelSearchParams{App: l.App, Site: l.Target, Part: visit.StoredPart(part), FromDay: l.In.From, ToDay: l.In.To, N: int32(n), DaysBefore: int32(l.Before)} //nolint:gosec // a few, and at most a century
 	return panelOf(ctx, r, "pages by part of the path", db.PanelSearch, (*db.Queries).PanelSearch, p, func(f db.PanelSearchRow) FirstPage {
 		return FirstPage{f.Uri, f.Uniques, f.NewVisitors, f.Pv, f.Hot, f.UniquesBefore}
-	})
-}
-
-// Folders reads the first n folders and the first n pages in a folder of a site, and the sums of
-// all others.
-func (r *Reader) Folders(ctx context.Context, l Look, folder string, n int) (Panel[InFolder], error) {
-	p := db.PanelFoldersParams{App: l.App, Site: l.Target, Folder: folder, FromDay: l.In.From, ToDay: l.In.To, DaysBefore: int32(l.Before), N: int32(n)} //nolint:gosec // a few, and at most a century
-	return panelOf(ctx, r, "folders", db.PanelFolders, (*db.Queries).PanelFolders, p, func(f db.PanelFoldersRow) InFolder {
-		return InFolder{f.Path, f.IsFolder, f.Pv, f.Hot, f.PvBefore, f.HotBefore}
 	})
 }
 

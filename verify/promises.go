@@ -61,8 +61,6 @@ var promises = []promise{
 		[]measure{{"registers", "wrong registers of the sketch", "what is allowed"}}},
 	{"tops", "the first pages of a closed day are those of the days", "daily numbers", "list", passSites,
 		[]measure{{"tops", "right places in the list of first pages", "its length"}}},
-	{"folders", "the folders of a closed day have the sums of their pages", "daily numbers", "list", passSites,
-		[]measure{{"folders", "folders with the right sum", "folders"}}},
 	{"belonging", "nothing is counted for no page, and days know their site", "pages", "row", passTargets,
 		[]measure{{"page of days", "pages with this number", "what days belong to"}, {"site of days", "the site's number", "the one of the page"},
 			{"page of totals", "pages with this number", "what counters and visitors belong to"},

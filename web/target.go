@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"html/template"
@@ -31,7 +30,6 @@ type targetPage struct {
 	PagesBy     []option
 	Find        search
 	PagesFrom   source
-	Folder      *folder // nil: its first pages are shown
 	IsSite      bool
 	Returns     []returnRow
 	ReturnsFrom source
@@ -88,20 +86,6 @@ type pageRow struct {
 	Change change
 }
 
-// folder is what is in a folder of a site.
-type folder struct {
-	Way  []crumb // to it, from the site
-	Rows []folderRow
-}
-
-type folderRow struct {
-	report.InFolder
-	Name   string // within the folder
-	Link   string // "": it is all others
-	Bar    template.HTML
-	Change change
-}
-
 // search is the form by which pages are found.
 type search struct {
 	Part   string // "": nothing is looked for
@@ -126,7 +110,6 @@ type option struct {
 const (
 	firstPages  = 15
 	foundPages  = 30
-	folderRows  = 30
 	firstVisits = 4
 )
 
@@ -152,13 +135,8 @@ func (d *Dashboard) targetRows(ctx context.Context, v view, panel string) (rows 
 	case "first-visits":
 		p, err := d.reader.FirstVisits(ctx, look.App, look.Target, firstVisits)
 		return p.Rows, err
-	case "folders":
-		if v.folder != "" {
-			p, err := d.reader.Folders(ctx, look, v.folder, folderRows)
-			return p.Rows, err
-		}
 	case "pages", "search":
-		if v.path == "" && v.folder == "" && (panel == "search") == (v.find != "") {
+		if v.path == "" && (panel == "search") == (v.find != "") {
 			p, err := d.listed(ctx, v)
 			return p.Rows, err
 		}
@@ -201,7 +179,7 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	now := numbers.Rows[0]
 	page.Nobody = now.Hot == 0
 	if v.app.Names {
-		page.Who = asked.with(func(o *view) { o.who, o.find, o.folder = true, "", "" }).link()
+		page.Who = asked.with(func(o *view) { o.who, o.find = true, "" }).link()
 	}
 	page.Tiles = tilesOf(numbers.Rows)
 	page.Mix = mix{New: now.NewVisitors, Back: max(now.Uniques-now.NewVisitors, 0)}
@@ -306,20 +284,16 @@ func (d *Dashboard) listed(ctx context.Context, v view) (report.Panel[report.Fir
 }
 
 func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
-	usual := v.with(func(o *view) { o.find, o.folder = "", "" })
+	usual := v.with(func(o *view) { o.find = "" })
 	action, _, _ := strings.Cut(v.link(), "?")
-	page.Find = search{Part: v.find, Action: action, Keeps: v.keeps("find", "folder"), All: usual.link()}
+	page.Find = search{Part: v.find, Action: action, Keeps: v.keeps("find"), All: usual.link()}
 	panel, by := "pages", v.by
 	if v.find != "" {
 		panel, by = "search", orders[0]
 	} else {
 		for _, by := range []struct{ name, said string }{{"pv", "pv"}, {"uv", "new"}, {"hot", "hot"}} {
-			page.PagesBy = append(page.PagesBy, option{by.said, usual.with(func(o *view) { o.by = by.name }).link(), v.by == by.name && v.folder == "", ""})
+			page.PagesBy = append(page.PagesBy, option{by.said, usual.with(func(o *view) { o.by = by.name }).link(), v.by == by.name, ""})
 		}
-		page.PagesBy = append(page.PagesBy, option{"folders", usual.with(func(o *view) { o.folder = "/" }).link(), v.folder != "", ""})
-	}
-	if v.folder != "" {
-		return d.folder(ctx, v, page)
 	}
 	listed, err := d.listed(ctx, v)
 	if err != nil {
@@ -336,43 +310,6 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 			Bar:    template.HTML(draw.Share("rank", ordered(p), ordered(listed.Rows[0]))), //nolint:gosec // numbers alone
 			Change: changeOf(p.Uniques, p.UniquesBefore, v.daysBefore() > 0),
 		})
-	}
-	return nil
-}
-
-// folder reads what is in a folder of a site.
-func (d *Dashboard) folder(ctx context.Context, v view, page *targetPage) error {
-	found, err := d.reader.Folders(ctx, v.look(), v.folder, folderRows)
-	if err != nil {
-		return err
-	}
-	page.PagesFrom = v.source("folders", found.SQL)
-	shown := func(path string) string { return strings.TrimPrefix(visit.Shown(v.site+path), visit.Shown(v.site)) }
-	in := func(path string) string { return v.with(func(o *view) { o.folder = path }).link() }
-	page.Folder = &folder{Way: []crumb{{visit.Shown(v.site), v.site, in("/")}}}
-	for end, letter := range v.folder {
-		if letter == '/' && end > 0 {
-			above := v.folder[:strings.LastIndexByte(v.folder[:end], '/')+1]
-			page.Folder.Way = append(page.Folder.Way, crumb{strings.TrimPrefix(shown(v.folder[:end]), shown(above)), v.folder[:end+1], in(v.folder[:end+1])})
-		}
-	}
-	most := int64(0)
-	for _, f := range found.Rows {
-		if f.Path != "" {
-			most = max(most, f.PV)
-		}
-	}
-	for _, f := range found.Rows {
-		row := folderRow{InFolder: f, Name: "all others", Change: changeOf(f.PV, f.PVBefore, v.daysBefore() > 0)}
-		if f.Path != "" {
-			row.Name = cmp.Or(strings.TrimPrefix(shown(f.Path), shown(v.folder)), "/")
-			row.Link = v.of(v.site, f.Path).link()
-			row.Bar = template.HTML(draw.Share("rank", f.PV, most)) //nolint:gosec // numbers alone
-		}
-		if f.IsFolder {
-			row.Link = in(f.Path)
-		}
-		page.Folder.Rows = append(page.Folder.Rows, row)
 	}
 	return nil
 }

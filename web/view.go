@@ -54,7 +54,6 @@ type view struct {
 	find    string // part of the paths of pages; "": none is looked for
 	who     bool   // who came is shown, in place of numbers
 	after   string // where the list of them goes on; "": from the first
-	folder  string // what is shown of a site in place of its first pages; "": these are
 }
 
 // What an address may say, the usual first.
@@ -92,12 +91,6 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 	}
 	if v.who {
 		v.after = q.Get("after")
-	}
-	if v.path == "" && v.find == "" {
-		v.folder = q.Get("folder")
-	}
-	if v.folder != "" && (v.folder[0] != '/' || v.folder[len(v.folder)-1] != '/' || len(v.folder) > mostPath || !utf8.ValidString(v.folder) || strings.ContainsRune(v.folder, 0)) {
-		return v, visit.Errorf(visit.Invalid, "folder", "it is not a folder of a site: it begins and ends with a slash, like /docs/")
 	}
 	if v.period = q.Get("period"); v.period != "" && !slices.Contains(periods, v.period) {
 		return v, visit.Errorf(visit.Invalid, "period", "%.64q is none: use %s", v.period, strings.Join(periods, ", "))
@@ -145,7 +138,6 @@ func (v view) link(more ...string) string {
 	put("by", v.by, orders[0])
 	put("sort", v.sort, sorts[0])
 	put("find", v.find, "")
-	put("folder", v.folder, "")
 	if v.who {
 		query = append(query, "who")
 	}
@@ -167,7 +159,7 @@ func (v view) with(change func(*view)) view {
 
 // of returns the view of another site or page in the same range.
 func (v view) of(site, path string) view {
-	return v.with(func(o *view) { o.site, o.path, o.find, o.folder, o.who, o.after = site, path, "", "", false, "" })
+	return v.with(func(o *view) { o.site, o.path, o.find, o.who, o.after = site, path, "", false, "" })
 }
 
 // keeps are the fields of a form that changes some parameters, and leaves the others as they are.

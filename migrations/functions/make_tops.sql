@@ -1,6 +1,6 @@
--- Makes lists of first pages and of folders of closed days, where they are missing: those of one
--- app or one day, or of all where that is null. Nobody may move rows from page to page meanwhile,
--- nor count for those days.
+-- Makes lists of first pages of closed days, where they are missing: those of one app or one day,
+-- or of all where that is null. Nobody may move rows from page to page meanwhile, nor count for
+-- those days.
 CREATE FUNCTION make_tops(only_app integer DEFAULT NULL, only_day integer DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -29,33 +29,15 @@ BEGIN
         SELECT app_id, 0, day_id, page_id, by, number,
                row_number() OVER (PARTITION BY app_id, day_id, by ORDER BY number DESC, page_id)
         FROM numbers
-    ), direct AS MATERIALIZED ( -- of the pages in a folder, without those in its folders
-        SELECT n.site_id, n.day_id, n.by, p.folder, sum(n.number) AS number
-        FROM numbers AS n
-        JOIN pages AS p ON p.id = n.page_id
-        GROUP BY n.site_id, n.day_id, n.by, p.folder
-    ), summed AS (
-        SELECT d.site_id, d.day_id, d.by, f.folder, sum(d.number) AS number
-        FROM direct AS d
-        CROSS JOIN LATERAL folders_above(d.folder) AS f (folder)
-        GROUP BY d.site_id, d.day_id, d.by, f.folder
-    ), foldered AS (
-        SELECT s.site_id, s.day_id, s.by,
-               array_agg(s.folder ORDER BY s.folder COLLATE "C") AS folders,
-               array_agg(s.number ORDER BY s.folder COLLATE "C") AS folder_numbers
-        FROM summed AS s
-        GROUP BY s.site_id, s.day_id, s.by
-        HAVING count(*) <= 1000
     ), listed AS (
         SELECT app_id, site_id, day_id, by, array_agg(page_id ORDER BY place) AS page_ids, array_agg(number ORDER BY place) AS numbers
         FROM ordered
         WHERE place <= 1000
         GROUP BY app_id, site_id, day_id, by
     )
-    INSERT INTO tops (app_id, site_id, day_id, by, page_ids, numbers, folders, folder_numbers)
-    SELECT l.app_id, l.site_id, l.day_id, l.by, l.page_ids, l.numbers, f.folders, f.folder_numbers
+    INSERT INTO tops (app_id, site_id, day_id, by, page_ids, numbers)
+    SELECT l.app_id, l.site_id, l.day_id, l.by, l.page_ids, l.numbers
     FROM listed AS l
-    LEFT JOIN foldered AS f ON f.site_id = l.site_id AND f.day_id = l.day_id AND f.by = l.by
     ON CONFLICT DO NOTHING;
 END
 $$;
