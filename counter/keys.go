@@ -24,10 +24,9 @@ const (
 	ScopeCount  Scope = "count"  // count visits
 	ScopeAssert Scope = "assert" // count visits, and assert their visitors
 	ScopeRead   Scope = "read"   // read reports, and ask for the ranks of visitors
-	ScopeNote   Scope = "note"   // write notes of days
 )
 
-var scopes = []Scope{ScopeCount, ScopeAssert, ScopeRead, ScopeNote}
+var scopes = []Scope{ScopeCount, ScopeAssert, ScopeRead}
 
 // A key is keyPrefix, some random letters, a "_" and 256 random bits. What stands before that "_"
 // is the key's name, which need not be kept secret.

@@ -26,7 +26,7 @@ const (
 )
 
 // newNote reads a note as people write it.
-func newNote(day, text, site string, today int32, counts func(site string) bool) (n Note, err error) {
+func newNote(day, text, site string, today int32, app *db.App) (n Note, err error) {
 	n.Text = strings.TrimSpace(text)
 	if n.Day, err = visit.ParseDay(day, today); err != nil {
 		return n, visit.Errorf(visit.Invalid, "day", "%v", err)
@@ -46,31 +46,10 @@ func newNote(day, text, site string, today int32, counts func(site string) bool)
 	if site == "" {
 		return n, nil
 	}
-	if n.Site, err = visit.ParseSite(site); err == nil && !counts(n.Site) {
+	if n.Site, err = visit.ParseSite(site); err == nil && !countsSite(app, n.Site) {
 		err = visit.Errorf(visit.Invalid, "site", "the app does not count %s: name one of its sites, or none", visit.Shown(n.Site))
 	}
 	return n, err
-}
-
-func addNote(ctx context.Context, q *db.Queries, app int32, n Note) (Note, error) {
-	row := db.NoteAddParams{AppID: app, Day: n.Day, Text: n.Text, Most: mostNotes}
-	if n.Site != "" {
-		row.Site = &n.Site
-	}
-	id, err := q.NoteAdd(ctx, row)
-	if errors.Is(err, db.ErrNoRows) {
-		return n, visit.Errorf(visit.Invalid, "text", "the app has %d notes, as many as it may have: remove some", mostNotes)
-	}
-	n.ID = id
-	return n, err
-}
-
-func removeNote(ctx context.Context, q *db.Queries, app, id int32) (Note, error) {
-	row, err := q.NoteRemove(ctx, db.NoteRemoveParams{AppID: app, ID: id})
-	if errors.Is(err, db.ErrNoRows) {
-		return Note{}, visit.Errorf(visit.NotFound, "number", "the app has no note %d: look at the list of them", id)
-	}
-	return noteOf(row.ID, row.Site, row.DayID, row.Text), err
 }
 
 // noteOf is a note as it is stored.
@@ -82,36 +61,38 @@ func noteOf(id int32, site *string, day int32, text string) Note {
 	return n
 }
 
-func listNotes(ctx context.Context, q *db.Queries, app int32) (notes []Note, err error) {
-	rows, err := q.NotesList(ctx, app)
-	for _, row := range rows {
-		notes = append(notes, noteOf(row.ID, row.Site, row.DayID, row.Text))
-	}
-	return notes, err
-}
-
 // AddNote adds a note of a day, which is shown on charts of an app, or of one site of it ("": of
 // all), and returns it as it is stored.
-func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) (added Note, err error) {
+func (a *Admin) AddNote(ctx context.Context, app, day, text, site string) (n Note, err error) {
 	err = wrap("add a note to app "+app, a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
 		today, err := a.today(row)
 		if err != nil {
 			return err
 		}
-		n, err := newNote(day, text, site, today, func(site string) bool { return countsSite(row, site) })
-		if err != nil {
+		if n, err = newNote(day, text, site, today, row); err != nil {
 			return err
 		}
-		added, err = addNote(ctx, q, row.ID, n)
+		add := db.NoteAddParams{AppID: row.ID, Day: n.Day, Text: n.Text, Most: mostNotes}
+		if n.Site != "" {
+			add.Site = &n.Site
+		}
+		n.ID, err = q.NoteAdd(ctx, add)
+		if errors.Is(err, db.ErrNoRows) {
+			return visit.Errorf(visit.Invalid, "text", "the app has %d notes, as many as it may have: remove some", mostNotes)
+		}
 		return err
 	}))
-	return added, err
+	return n, err
 }
 
 // RemoveNote removes a note by its number, and returns it.
 func (a *Admin) RemoveNote(ctx context.Context, app string, id int32) (removed Note, err error) {
 	err = a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
-		removed, err = removeNote(ctx, q, row.ID, id)
+		n, err := q.NoteRemove(ctx, db.NoteRemoveParams{AppID: row.ID, ID: id})
+		if errors.Is(err, db.ErrNoRows) {
+			return visit.Errorf(visit.NotFound, "number", "the app has no note %d: look at the list of them", id)
+		}
+		removed = noteOf(n.ID, n.Site, n.DayID, n.Text)
 		return err
 	})
 	return removed, wrap("remove a note of app "+app, err)
@@ -121,59 +102,14 @@ func (a *Admin) RemoveNote(ctx context.Context, app string, id int32) (removed N
 func (a *Admin) Notes(ctx context.Context, app string) (notes []Note, err error) {
 	err = a.db.Read(ctx, func(q *db.Queries) error {
 		row, err := appOf(ctx, q, app)
-		if err == nil {
-			notes, err = listNotes(ctx, q, row.ID)
+		if err != nil {
+			return err
+		}
+		rows, err := q.NotesList(ctx, row.ID)
+		for _, n := range rows {
+			notes = append(notes, noteOf(n.ID, n.Site, n.DayID, n.Text))
 		}
 		return err
 	})
 	return notes, wrap("list the notes of app "+app, err)
-}
-
-// MayNote reports whether the reader may write notes.
-func (r *Reading) MayNote() bool { return r.notes }
-
-// AddNote is that of Admin, for a reader who may write notes, as are the two below.
-func (r *Reading) AddNote(ctx context.Context, day, text, site string) error {
-	n, err := newNote(day, text, site, r.Today, r.app.counts)
-	if err != nil {
-		return err
-	}
-	return r.withNotes(ctx, func(q *db.Queries) error {
-		_, err := addNote(ctx, q, r.app.id, n)
-		return err
-	})
-}
-
-// RemoveNote removes a note by its number.
-func (r *Reading) RemoveNote(ctx context.Context, id int32) error {
-	return r.withNotes(ctx, func(q *db.Queries) error {
-		_, err := removeNote(ctx, q, r.app.id, id)
-		return err
-	})
-}
-
-// Notes lists the notes of the app, the last day first.
-func (r *Reading) Notes(ctx context.Context) (notes []Note, err error) {
-	err = r.withNotes(ctx, func(q *db.Queries) error {
-		notes, err = listNotes(ctx, q, r.app.id)
-		return err
-	})
-	return notes, err
-}
-
-// withNotes runs f in a transaction, for a reader who may write notes.
-func (r *Reading) withNotes(ctx context.Context, f func(q *db.Queries) error) error {
-	if !r.notes {
-		return ErrNotShown
-	}
-	ctx, cancel := r.counter.db.InTime(ctx)
-	defer cancel()
-	err := r.counter.db.InTx(ctx, f)
-	if told, is := errors.AsType[*visit.Error](err); is {
-		return told
-	}
-	if err != nil {
-		return unanswered(err)
-	}
-	return nil
 }

@@ -16,7 +16,6 @@ type Reading struct {
 	app      *app
 	peer     netip.Addr
 	stranger bool // shows neither a key nor a session
-	notes    bool // may write notes
 	names    bool // may see who came, where pages are looked at
 }
 

@@ -94,8 +94,7 @@ func (c *Counter) Looks(ctx context.Context, name, session string, peer netip.Ad
 	}
 	if a := register.apps[name]; a != nil {
 		if key := c.sessionKey(register, a, session); key != nil || a.isOpen() {
-			notes := key != nil && key.opens(ScopeNote)
-			return &Reading{App: a.name, Today: visit.DayOf(c.clock(), a.zone), counter: c, app: a, peer: peer, notes: notes, names: key != nil}, nil
+			return &Reading{App: a.name, Today: visit.DayOf(c.clock(), a.zone), counter: c, app: a, peer: peer, names: key != nil}, nil
 		}
 	}
 	return nil, ErrNotShown

@@ -383,7 +383,7 @@ type Key struct {
 	Name string
 	// SHA-256 of the whole key, which has 256 random bits: nothing slower is needed.
 	Hash []byte
-	// count: count visits. assert: the same, and say who came. read: ask about a visitor, and for reports. note: write notes of days.
+	// count: count visits. assert: the same, and say who came. read: ask about a visitor, and for reports.
 	Scopes []string
 }
 

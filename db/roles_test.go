@@ -225,6 +225,7 @@ var notForTheService = []string{
 	`INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'b', sha256('b'), '{assert}')`,
 	`UPDATE keys SET hash = sha256('b')`, `UPDATE keys SET scopes = '{assert}'`, `UPDATE keys SET revoked_at = NULL`, `DELETE FROM keys`,
 	`INSERT INTO shares (app_id, last_day, name, hash) VALUES (1, 20270101, 'b', sha256('b'))`, `UPDATE shares SET revoked_at = NULL`, `DELETE FROM shares`, `UPDATE notes SET text = 'x'`,
+	`INSERT INTO notes (app_id, day_id, text) VALUES (1, 20190629, 'a')`, `DELETE FROM notes`,
 	`UPDATE epochs SET value = 0`, `DELETE FROM epochs`, `INSERT INTO epochs (name) VALUES ('x')`,
 	`UPDATE pages SET uri = 'example.com/z'`, `DELETE FROM pages`, `SELECT setval('pages_id_seq', 1)`,
 	`UPDATE page_tallies SET app_id = 2`, `DELETE FROM page_tallies`,

@@ -48,7 +48,6 @@ func (d *dashboard) routes() []route {
 		{"/share/:token", reading, d.page(d.shared)},
 		{"/share/:token/:site", reading, d.page(d.shared)},
 		{"/embed", reading, d.page(d.embed)},
-		{"/note", inspecting, d.page(d.note)},
 		{"/enter", inspecting, d.page(d.enter)},
 		{"/leave", inspecting, d.page(d.leave)},
 	}
@@ -88,7 +87,7 @@ func (d *dashboard) home(c echo.Context) error {
 }
 
 func appOf(r *counter.Reading) web.App {
-	return web.App{Name: r.App, Today: r.Today, Zone: r.Zone(), Closed: !r.Open(), Notes: r.MayNote(), Names: r.MayName()}
+	return web.App{Name: r.App, Today: r.Today, Zone: r.Zone(), Closed: !r.Open(), Names: r.MayName()}
 }
 
 // look shows an app, or a site of it.

@@ -117,7 +117,7 @@ CREATE TABLE keys (
     CONSTRAINT keys_name_is_unique  UNIQUE (name),
     CONSTRAINT keys_hash_is_unique  UNIQUE (hash),
     CONSTRAINT keys_hash_is_sha256  CHECK (octet_length(hash) = 32),
-    CONSTRAINT keys_scopes_are_known CHECK (cardinality(scopes) > 0 AND scopes <@ '{count,assert,read,note}')
+    CONSTRAINT keys_scopes_are_known CHECK (cardinality(scopes) > 0 AND scopes <@ '{count,assert,read}')
 );
 
 COMMENT ON TABLE  keys            IS 'Keys with which callers show that they are of an app. The key itself is stored nowhere.';
@@ -128,7 +128,7 @@ COMMENT ON COLUMN keys.used_at    IS 'When it was used last, to about a minute.'
 COMMENT ON COLUMN keys.revoked_at IS 'Since when it opens nothing.';
 COMMENT ON COLUMN keys.name       IS 'The beginning of the key, by which people speak of it.';
 COMMENT ON COLUMN keys.hash       IS 'SHA-256 of the whole key, which has 256 random bits: nothing slower is needed.';
-COMMENT ON COLUMN keys.scopes     IS 'count: count visits. assert: the same, and say who came. read: ask about a visitor, and for reports. note: write notes of days.';
+COMMENT ON COLUMN keys.scopes     IS 'count: count visits. assert: the same, and say who came. read: ask about a visitor, and for reports.';
 
 -- Running instances keep keys in memory beside apps. Their use changes nothing there.
 CREATE TRIGGER keys_changed

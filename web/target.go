@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"html/template"
-	"net/url"
 	"strings"
 
 	"footfall/report"
@@ -67,8 +66,7 @@ type chart struct {
 	By      []option
 	Before  string // what the line is; "": there is none
 	Bars    []barRow
-	Notes   []Note
-	Note    string // link to where notes are written; "": the reader may not
+	Notes   []note
 	Source  source
 }
 
@@ -248,9 +246,6 @@ func (d *Dashboard) chart(ctx context.Context, v, asked view, page *targetPage) 
 	back := v.daysBefore()
 	if back > 0 {
 		c.Before = count(int64(back), "day") + " earlier"
-	}
-	if v.app.Notes {
-		c.Note = "/note?" + url.Values{"app": {v.app.Name}, "site": {v.site}}.Encode()
 	}
 	plot := draw.Plot{Compared: back > 0, Number: number}
 	for _, b := range rows.Rows {

@@ -18,7 +18,6 @@ type App struct {
 	Today  int32          // in its time zone
 	Zone   *time.Location // whose days it counts
 	Closed bool           // it is shown to those alone who have signed in
-	Notes  bool           // the reader may write notes
 	Names  bool           // the reader may see who came
 	Shared *Share         // nil: it is not looked at by a link
 }

@@ -79,7 +79,7 @@ func NewDashboard(r *report.Reader) *Dashboard { return &Dashboard{r} }
 // templates are the pages. One that does not parse ends the program, and every test.
 var templates = func() map[string]*template.Template {
 	pages := map[string]*template.Template{}
-	for _, name := range []string{"home", "app", "target", "who", "embed", "enter", "leave", "notes", "problem"} {
+	for _, name := range []string{"home", "app", "target", "who", "embed", "enter", "leave", "problem"} {
 		pages[name] = template.Must(template.New("layout.html").Funcs(functions).
 			ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
 	}
