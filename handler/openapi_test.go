@@ -455,7 +455,7 @@ func (c *checker) sendSame(t *testing.T, count string) {
 	})
 	tag := c.get("/badge/choosy.svg?uri=http://example.com/").header.Get("ETag") // of the number that this has led to
 	c.send(t, sent{"GET /badge/{file}", example, []string{"If-None-Match", tag}, "", 304})
-	for _, path := range []string{"/openapi.json", "/api", "/api/try.js", "/api/try.css", "/count.js", "/count.{version}"} {
+	for _, path := range []string{"/openapi.json", "/count.js", "/count.{version}"} {
 		c.send(t, sent{"GET " + path, "", nil, "", 200})
 		tag := c.get(strings.Replace(path, "{version}", embed.Version+".js", 1)).header.Get("ETag")
 		c.send(t, sent{"GET " + path, "", []string{"If-None-Match", tag}, "", 304})
@@ -503,4 +503,17 @@ func TestDocumentedDays(t *testing.T) {
 			assert.Equal(t, pattern.MatchString(text), status == http.StatusOK, "%s=%s: %d", name, text, status)
 		}
 	}
+}
+
+// The description may be read, and no page of another site gets it, or is put into it.
+func TestDescriptionIsClosed(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	a := e.get("/openapi.json")
+	assert.Equal(t, "application/json", a.header.Get("Content-Type"))
+	assert.Equal(t, "nosniff", a.header.Get("X-Content-Type-Options"))
+	assert.Contains(t, a.header.Get("Content-Security-Policy"), "default-src 'none'")
+	assert.Empty(t, a.header.Get("Access-Control-Allow-Origin"))
+	assert.Equal(t, http.StatusMethodNotAllowed, e.do(http.MethodPost, e.public+"/openapi.json", "", "").status)
+	assert.Equal(t, http.StatusNotFound, e.get("/api").status)
 }

@@ -52,12 +52,7 @@ func (s *service) publicRoutes(o Options) []route {
 		d := &dashboard{r, web.NewDashboard(o.Reports), s.publicURL}
 		table = append(table, d.routes()...)
 	}
-	return append(table,
-		route{"/openapi.json", reading, file("application/json", openAPI)},
-		route{"/api", reading, file("text/html; charset=utf-8", tryPage)},
-		route{"/api/try.js", reading, file("text/javascript; charset=utf-8", tryScript)},
-		route{"/api/try.css", reading, file("text/css; charset=utf-8", tryStyle)},
-	)
+	return append(table, route{"/openapi.json", reading, describe})
 }
 
 // adminRoutes is the table of the operator's listener: metrics and profiles are for nobody else.
