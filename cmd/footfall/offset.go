@@ -15,11 +15,10 @@ import (
 )
 
 type offsetCmd struct {
-	Set          offsetSetCmd          `cmd:""`
-	Import       offsetImportCmd       `cmd:""`
-	FromBusuanzi offsetFromBusuanziCmd `cmd:"" name:"from-busuanzi"`
-	List         offsetListCmd         `cmd:""`
-	Remove       offsetRemoveCmd       `cmd:""`
+	Set    offsetSetCmd    `cmd:""`
+	Import offsetImportCmd `cmd:""`
+	List   offsetListCmd   `cmd:""`
+	Remove offsetRemoveCmd `cmd:""`
 }
 
 type offsetSetCmd struct {
@@ -34,14 +33,6 @@ type offsetImportCmd struct {
 	App    string `arg:""`
 	File   string `arg:"" name:"file"`
 	DryRun bool
-}
-
-type offsetFromBusuanziCmd struct {
-	App     string `arg:""`
-	Redis   string `required:"" placeholder:"URL"`
-	Sitemap string `required:"" placeholder:"URL|FILE"`
-	Prefix  string `default:"bsz" placeholder:"TEXT"`
-	DryRun  bool
 }
 
 type offsetListCmd struct {
@@ -97,28 +88,6 @@ func setOffsets(ctx context.Context, p *program, app string, list []counter.Offs
 		}
 		return err // they are set; perhaps an instance does not know it yet
 	})
-}
-
-func (c *offsetFromBusuanziCmd) run(ctx context.Context, p *program) error {
-	pages, err := moves.Sitemap(ctx, c.Sitemap)
-	if err != nil {
-		return err
-	}
-	found, err := moves.ReadBusuanzi(ctx, c.Redis, c.Prefix, pages)
-	if err != nil {
-		return err
-	}
-	if len(found.Offsets) == 0 {
-		return fmt.Errorf("nothing is there of the pages of the sitemap (%s), in keys that begin with %q: name another database at the end of --redis, or another --prefix", draw.Number(int64(len(pages))), c.Prefix)
-	}
-	fmt.Fprintf(p.stdout, "pages and sites with numbers: %s\n", draw.Number(int64(len(found.Offsets))))
-	for _, uri := range found.Without {
-		fmt.Fprintf(p.stdout, "without numbers: %s\n", visit.Shown(uri))
-	}
-	if found.Unknown > 0 {
-		fmt.Fprintf(p.stdout, "left behind: %s with %s, which the sitemap does not list\n", draw.Count(int64(found.Unknown), "page"), draw.Count(found.Hot, "visit"))
-	}
-	return setOffsets(ctx, p, c.App, found.Offsets, c.DryRun)
 }
 
 func (c *offsetListCmd) run(ctx context.Context, p *program) error {

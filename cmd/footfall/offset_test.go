@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -79,8 +78,6 @@ func TestOffset(t *testing.T) {
 		{[]string{"import", "demo", filepath.Join(t.TempDir(), "none.csv")}, "no such file"},
 		{[]string{"import", "demo", writeFile(t, "")}, "footfall: file: it is empty"},
 		{[]string{"remove", "demo", "http://a.example/none"}, "has no offset of a.example/none"},
-		{[]string{"from-busuanzi", "demo", "--redis=mysql://x", "--sitemap=" + writeFile(t, "http://a.example/")}, "footfall: --redis: it cannot be read"},
-		{[]string{"from-busuanzi", "demo", "--redis=redis://127.0.0.1:1", "--sitemap=" + writeFile(t, "<html></html>")}, "footfall: --sitemap: "},
 	} {
 		r := footfall(t, append(append([]string{"offset"}, c.args...), database)...)
 		assert.NotZero(t, r.code, c.args)
@@ -171,26 +168,36 @@ func peers(t *testing.T) string {
 	return server.URL
 }
 
-// busuanziOf is a Redis that has what a soxft/busuanzi counted, of the page hello and a page that
-// is gone.
+// busuanziOf is a Redis that has what soxft/busuanzi counted: below bsz as version 2.8 names and
+// keeps it, below old as earlier ones did. A page is not listed any more, another was never opened.
 func busuanziOf(t *testing.T) string {
 	url := dbtest.Redis(t)
-	options, err := redis.ParseURL(url)
-	require.NoError(t, err)
-	client := redis.NewClient(options)
-	defer client.Close()
-	name := func(text string) string {
+	var commands strings.Builder
+	say := func(format string, a ...any) { fmt.Fprintf(&commands, format+"\n", a...) }
+	md := func(text string) string {
 		sum := md5.Sum([]byte(text))
-		return hex.EncodeToString(sum[:])[8:24]
+		return hex.EncodeToString(sum[:])
 	}
-	site := name("blog.example")
-	for _, err := range []error{
-		client.Set(t.Context(), "bsz:site_pv:"+site, 33, 0).Err(), client.PFAdd(t.Context(), "bsz:site_uv:"+site, 1, 2, 3).Err(),
-		client.ZAdd(t.Context(), "bsz:page_pv:"+site, redis.Z{Score: 30, Member: name("/hello")}, redis.Z{Score: 3, Member: name("/gone")}).Err(),
-		client.PFAdd(t.Context(), "bsz:page_uv:"+site+":"+name("/hello"), 1, 2).Err(),
-	} {
-		require.NoError(t, err)
+	for host, paths := range map[string][]string{"blog.example": {"/hello", "/日本/", "/gone"}, "www.blog.example": {"/"}} {
+		site, all := md(host), 0
+		for i, path := range paths {
+			hot, now, old := 30-10*i, md(path)[8:24], md(host+"&"+path)
+			all += hot
+			say("ZADD bsz:page_pv:%s %d %s", site[8:24], hot, now)
+			say("PFADD bsz:page_uv:%s:%s 1 2", site[8:24], now)
+			say("ZADD old:page_pv:%s %d %s", site, hot, old)
+			say("SADD old:page_uv:%s 1 2", old)
+		}
+		say("SET bsz:site_pv:%s %d", site[8:24], all)
+		say("PFADD bsz:site_uv:%s 1 2 3", site[8:24])
+		say("SET old:site_pv:%s %d", site, all)
+		say("SADD old:site_uv:%s 1 2 3", site)
 	}
+	say("SET bsz:site_pv:%s 1", md("www.blog.example")[8:24]) // fewer visits than visitors, of whom there are estimates alone
+	fill := exec.Command("redis-cli", "-e", "-u", url)
+	fill.Stdin = strings.NewReader(commands.String())
+	out, err := fill.CombinedOutput()
+	require.NoError(t, err, "%s", out)
 	return url
 }
 
@@ -201,7 +208,7 @@ var shellBlock = regexp.MustCompile("(?ms)^(?:## (.*?)$|```sh\n(.*?\n)```)")
 // brings numbers along from.
 func TestMovingIsAsWritten(t *testing.T) {
 	t.Parallel()
-	for _, program := range []string{"bash", "curl", "psql", "sed"} {
+	for _, program := range []string{"bash", "curl", "psql", "sed", "redis-cli"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip("there is no " + program)
 		}
@@ -231,22 +238,60 @@ func TestMovingIsAsWritten(t *testing.T) {
 	assert.Equal(t, map[string]string{
 		"":                            "\n",
 		"What an offset does":         "\nblog.example 50000 30000 21000; blog.example/hello 12345 6789 6789\n",
-		"A busuanzi of your own":      "blog.example 33 3 3; blog.example/hello 30 2 2\n",
-		"A busuanzi of somebody else": "\n" + fmt.Sprintf(both, 9) + fmt.Sprintf(both, 0),
+		"A list of pages":             "\n",
+		"A busuanzi of your own":      "blog.example 60 3 3; blog.example/hello 30 2 2\n",
+		"A busuanzi of somebody else": fmt.Sprintf(both, 9) + fmt.Sprintf(both, 0),
 		"Vercount":                    fmt.Sprintf(both, 0),
 		"GoatCounter":                 "blog.example 4 2 2; blog.example/ 1 1 1; blog.example/hello 3 2 2\n",
 		"Umami":                       "blog.example 8 8 3; blog.example/hello 8 8 3\n",
 		"Matomo":                      "blog.example/hello 32 21 0\n",
 		"Access logs":                 "\n",
 	}, set)
-	assert.Contains(t, said["A busuanzi of your own"], "pages and sites with numbers: 2\nwithout numbers: https://blog.example/\nleft behind: 1 page with 3 visits, which the sitemap does not list\noffsets: would be 2 added")
+	assert.Contains(t, said["A busuanzi of your own"], "blog.example has 3 pages with numbers\nno numbers of https://blog.example/\noffsets: would be 2 added")
 	assert.Contains(t, said["Access logs"], "visits counted   1\n")
 }
 
-// Keys of another prefix are most likely a slip, and no numbers are no result.
-func TestOffsetFromNothing(t *testing.T) {
+// TestBusuanziIsReadAsItWasKept runs that script on lists as people have them, and on what older
+// versions kept.
+func TestBusuanziIsReadAsItWasKept(t *testing.T) {
 	t.Parallel()
-	r := footfall(t, "offset", "from-busuanzi", "demo", "--redis="+busuanziOf(t), "--prefix=other", "--sitemap="+writeFile(t, "https://blog.example/hello"), withDemo(t))
-	assert.Equal(t, 1, r.code)
-	assert.Contains(t, r.stderr, `nothing is there of the pages of the sitemap (1), in keys that begin with "other"`)
+	for _, program := range []string{"bash", "redis-cli"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip("there is no " + program)
+		}
+	}
+	document, err := os.ReadFile("../../docs/moving.md")
+	require.NoError(t, err)
+	found := regexp.MustCompile("(?s)\n```sh\n(REDIS=.*?\n)bin/footfall").FindSubmatch(document)
+	require.NotNil(t, found)
+	assert.LessOrEqual(t, strings.Count(string(found[1]), "\n"), 30)
+	redis := busuanziOf(t)
+	run := func(redis, prefix, pages string) (numbers, said string, err error) {
+		folder := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "pages.txt"), []byte(pages), 0o600))
+		script := exec.Command("bash", "-euo", "pipefail", "-c", strings.NewReplacer("redis://127.0.0.1:6379/0", redis, "PREFIX=bsz", "PREFIX="+prefix).Replace(string(found[1])))
+		script.Dir = folder
+		out, err := script.CombinedOutput()
+		written, _ := os.ReadFile(filepath.Join(folder, "numbers.csv"))
+		return string(written), string(out), err
+	}
+	const pages = "http://blog.example/hello?page=2\nhttps://blog.example/hello#top\nhttps://Blog.example/%E6%97%A5%E6%9C%AC/\nhttps://blog.example\nhttps://www.blog.example\nhttps://never.example/a\n"
+	for prefix, www := range map[string]string{"bsz": `"www.blog.example",1,1`, "old": `"www.blog.example",30,3`} {
+		numbers, said, err := run(redis, prefix, pages)
+		require.NoError(t, err, said)
+		assert.ElementsMatch(t, []string{
+			"uri,hot,uv", `"blog.example",60,3`, `"https://blog.example/hello",30,2`, `"https://Blog.example/%E6%97%A5%E6%9C%AC/",20,2`, www, `"https://www.blog.example/",30,2`, "",
+		}, strings.Split(numbers, "\n"), prefix)
+		for _, says := range []string{"no numbers of never.example\n", "no numbers of https://never.example/a\n", "no numbers of https://blog.example/\n", "blog.example has 3 pages with numbers\n"} {
+			assert.Contains(t, said, says)
+		}
+	}
+	numbers, said, err := run(redis, "other", pages)
+	require.NoError(t, err, said)
+	assert.Equal(t, "uri,hot,uv\n", numbers, "keys of another prefix are most likely a slip")
+	_, said, err = run("redis://127.0.0.1:1", "bsz", pages)
+	require.Error(t, err, "nothing is said of what could not be asked")
+	assert.Contains(t, said, "Could not connect")
+	numbers, _, _ = run(strings.Replace(redis, "secret-of", "another", 1), "bsz", pages)
+	assert.NotRegexp(t, `,\d+,`, numbers)
 }

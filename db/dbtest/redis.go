@@ -31,7 +31,7 @@ func Redis(t testing.TB) (url string) {
 		go func() { defer close(ended); _ = server.Wait() }() // killed at the end
 		if listens(free.Addr().String(), password, ended) {
 			t.Cleanup(func() { end(); <-ended })
-			return fmt.Sprintf("redis://:%s@127.0.0.1:%s/3", password, port)
+			return fmt.Sprintf("redis://default:%s@127.0.0.1:%s/3", password, port)
 		}
 		end()
 	}

@@ -1,5 +1,4 @@
-// Package moves reads what was counted elsewhere: files of numbers, and databases of other
-// counters.
+// Package moves reads what was counted elsewhere: files of numbers.
 package moves
 
 import (
