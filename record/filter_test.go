@@ -147,7 +147,7 @@ func TestFullFilterWarnsOnce(t *testing.T) {
 		w.count(t, r, 2, "site2.example/0")
 	}
 	require.Len(t, warnings.all(), 1)
-	require.Contains(t, warnings.all()[0], "give it more with --filter-memory")
+	require.Contains(t, warnings.all()[0], "give it more with --memory")
 }
 
 // warnings is a log of what is a warning or worse, but for the batches that are sent again.

@@ -85,16 +85,19 @@ func literally(name, about string, way literal.Way) contender {
 
 // service is a contender that is Footfall itself, for an app that counts whatever a caller asserts.
 func service(name, about string, filter bool, memory int64) contender {
-	open, onOff := "open", "off"
+	open, onOff, both := "open", "off", memory
 	if filter {
-		onOff = "on"
+		onOff, both = "on", filterMemory+memory
+	}
+	if filter && memory == 0 {
+		onOff = "only"
 	}
 	return contender{
 		About: About{name, about, true}, layout: "open", settings: counter.Settings{Access: &open}, read: serviceTables,
 		open: func(ctx context.Context, address string) (counting, error) {
 			return openService(ctx, address, record.Options{Filter: filter, FilterMemory: filterMemory, Memory: memory})
 		},
-		arguments: []string{"serve", "--max-wait", "10s", "--filter", onOff, "--memory", strconv.FormatInt(memory, 10)},
+		arguments: []string{"serve", "--max-wait", "10s", "--filter", onOff, "--memory", strconv.FormatInt(both, 10)},
 	}
 }
 

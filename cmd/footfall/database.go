@@ -34,8 +34,8 @@ func (g globals) checkDatabase() []error {
 }
 
 // server is the embedded PostgreSQL as the flags describe it.
-func (p *program) server(listen string) embedded.Config {
-	return embedded.Config{Dir: p.Data, MustExist: !p.makesData, BinDir: p.PostgresBin, Listen: listen, Log: p.log}
+func (p *program) server() embedded.Config {
+	return embedded.Config{Dir: p.Data, MustExist: !p.makesData, BinDir: p.PostgresBin, Log: p.log}
 }
 
 // makingData is a program whose commands make the embedded cluster if there is none. A mistyped
@@ -67,7 +67,7 @@ func (p *program) withURL(ctx context.Context, f func(url string) error) (err er
 	if !p.embedded() {
 		return p.ofDatabase(f(p.DatabaseURL))
 	}
-	url, release, err := embedded.Use(ctx, p.server(""))
+	url, release, err := embedded.Use(ctx, p.server())
 	if err != nil {
 		return p.ofDatabase(err)
 	}

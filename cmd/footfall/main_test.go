@@ -151,14 +151,12 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"serve", "--no-such-flag"}, []string{"unknown flag --no-such-flag"}},
 		{[]string{"app", "add"}, []string{"<name>"}},
 		{[]string{"serve", "--addr=nowhere", "--admin-addr=1.2.3.4", "--database-url=mysql://u:topsecret@h/d", "--max-wait=soon",
-			"--log-level=loud", "--log-format=xml", "--postgres-listen=5432"},
-			[]string{"--addr:", "--admin-addr:", "--database-url:", "--max-wait:", "--log-level:", "--log-format:", "--postgres-listen:"}},
-		{[]string{"serve", "--filter=maybe", "--filter-memory=some", "--memory=12"},
-			[]string{"--filter:", "--filter-memory:", "--memory:"}},
-		{[]string{"serve", "--filter=", "--filter-memory=7", "--memory=-1MB", "--remember-ids=0"},
-			[]string{"--filter:", "--filter-memory:", "--memory:", "--remember-ids:"}},
+			"--log-level=loud", "--log-format=xml"},
+			[]string{"--addr:", "--admin-addr:", "--database-url:", "--max-wait:", "--log-level:", "--log-format:"}},
+		{[]string{"serve", "--filter=maybe", "--memory=some"}, []string{"--filter:", `--memory: "some" is not a size`}},
+		{[]string{"serve", "--filter=", "--memory=4MB", "--remember-ids=0"}, []string{"--filter:", "--memory:", "5MiB at least", "--remember-ids:"}},
+		{[]string{"serve", "--memory=-320MB"}, []string{`--memory: "-320MB" is not a size to remember visitors in: write one like 320MB`}},
 		{[]string{"serve", "--addr=127.0.0.1:99999", "--max-wait=0s", "--data="}, []string{"--addr:", "--max-wait:", "--data:"}},
-		{[]string{"serve", "--database-url=postgres://h/d", "--postgres-listen=127.0.0.1:5432"}, []string{"--postgres-listen: it is for the embedded"}},
 		{[]string{"serve", "--database-url=postgres://h/d?default_query_exec_mode=simple_protocol"}, []string{"simple_protocol"}},
 		{[]string{"serve", "--trust-proxy=0.0.0.0/0", "--trust-proxy=here,10.0.0.1/8", "--proxy-header=Host", "--secret-file=/no/such/file"},
 			[]string{"0.0.0.0/0", `"here"`, "10.0.0.0/8", "--proxy-header:", "--secret-file:"}},
@@ -182,8 +180,8 @@ func TestWrongUse(t *testing.T) {
 func TestHelpTellsDefaults(t *testing.T) {
 	t.Parallel()
 	help := strings.Join(strings.Fields(well(t, "serve", "--help")), " ")
-	for _, flag := range []string{"data", "postgres-bin", "log-level", "log-format", "addr", "admin-addr", "postgres-listen", "max-wait",
-		"filter", "filter-memory", "memory", "remember-ids", "secret-file", "trust-proxy", "proxy-header", "[no-]migrate"} {
+	for _, flag := range []string{"data", "postgres-bin", "log-level", "log-format", "addr", "admin-addr", "max-wait",
+		"filter", "memory", "remember-ids", "secret-file", "trust-proxy", "proxy-header", "[no-]migrate"} {
 		name := "FOOTFALL_" + strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(flag, "[no-]"), "-", "_"))
 		assert.Regexp(t, regexp.MustCompile(`--`+regexp.QuoteMeta(flag)+`[= ].*Default: [^$]* \(\$`+name+`\)`), help)
 	}
@@ -203,11 +201,15 @@ func TestHelpersSaveLookUps(t *testing.T) {
 		{nil, "192.0.2.1", `{"site":{"pv":1,"uv":1,"rank":1,"hot":1},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}`, 0, 2, 0, 2},
 		{nil, "192.0.2.2", `{"site":{"pv":2,"uv":2,"rank":2,"hot":3},"page":{"pv":2,"uv":2,"rank":2,"hot":3}}`, 0, 2, 0, 2},
 		{nil, "192.0.2.1", `{"site":{"pv":2,"uv":2,"rank":1,"hot":5},"page":{"pv":2,"uv":2,"rank":1,"hot":5}}`, 2, 0, 2, 2},
-		{[]string{"--filter=off", "--memory=0"}, "192.0.2.2",
+		{[]string{"--memory=0"}, "192.0.2.2",
 			`{"site":{"pv":2,"uv":2,"rank":2,"hot":7},"page":{"pv":2,"uv":2,"rank":2,"hot":7}}`, 2, 0, 4, 0},
+		{[]string{"--filter=off", "--memory=5MB"}, "192.0.2.3",
+			`{"site":{"pv":3,"uv":3,"rank":3,"hot":9},"page":{"pv":3,"uv":3,"rank":3,"hot":9}}`, 2, 0, 2, 2},
+		{[]string{"--filter=only", "--memory=5MB"}, "192.0.2.4",
+			`{"site":{"pv":4,"uv":4,"rank":4,"hot":11},"page":{"pv":4,"uv":4,"rank":4,"hot":11}}`, 0, 2, 2, 0},
 	} {
 		s := serve(t, append([]string{database}, run.flags...)...)
-		if run.flags == nil {
+		if run.flags == nil || run.byFilter > 0 {
 			require.Eventually(t, func() bool { return metric(t, s, "footfall_filter_ready") == 1 }, time.Minute, time.Millisecond)
 		}
 		page := s.url + "/visit?app=demo&uri=http://hhui.top/home&ip=" + run.visitor

@@ -26,39 +26,36 @@ import (
 )
 
 type serveCmd struct {
-	Addr           string   `env:"FOOTFALL_ADDR" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	AdminAddr      string   `env:"FOOTFALL_ADMIN_ADDR" default:"127.0.0.1:8081" placeholder:"HOST:PORT"`
-	PostgresListen string   `env:"FOOTFALL_POSTGRES_LISTEN" placeholder:"HOST:PORT"`
-	Migrate        bool     `env:"FOOTFALL_MIGRATE" default:"true" negatable:""`
-	TrustProxy     []string `env:"FOOTFALL_TRUST_PROXY" placeholder:"CIDR"`
-	ProxyHeader    string   `env:"FOOTFALL_PROXY_HEADER" placeholder:"NAME"`
-	Dashboard      string   `env:"FOOTFALL_DASHBOARD" default:"on" placeholder:"on|off"`
-	PublicURL      string   `name:"public-url" env:"FOOTFALL_PUBLIC_URL" placeholder:"URL"`
-	Busuanzi       string   `env:"FOOTFALL_BUSUANZI" placeholder:"APP"`
-	MaxWait        string   `env:"FOOTFALL_MAX_WAIT" placeholder:"DURATION"`
-	Overload       string   `env:"FOOTFALL_OVERLOAD" default:"refuse" placeholder:"refuse|later"`
-	InboxLimit     int64    `env:"FOOTFALL_INBOX_LIMIT" default:"10000000" placeholder:"VISITS"`
-	Filter         string   `env:"FOOTFALL_FILTER" default:"on" placeholder:"on|off"`
-	FilterMemory   string   `env:"FOOTFALL_FILTER_MEMORY" default:"256MB" placeholder:"SIZE"`
-	Memory         string   `env:"FOOTFALL_MEMORY" default:"64MB" placeholder:"SIZE"`
-	RememberIDs    int      `name:"remember-ids" env:"FOOTFALL_REMEMBER_IDS" default:"7" placeholder:"DAYS"`
+	Addr        string   `env:"FOOTFALL_ADDR" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	AdminAddr   string   `env:"FOOTFALL_ADMIN_ADDR" default:"127.0.0.1:8081" placeholder:"HOST:PORT"`
+	Migrate     bool     `env:"FOOTFALL_MIGRATE" default:"true" negatable:""`
+	TrustProxy  []string `env:"FOOTFALL_TRUST_PROXY" placeholder:"CIDR"`
+	ProxyHeader string   `env:"FOOTFALL_PROXY_HEADER" placeholder:"NAME"`
+	Dashboard   string   `env:"FOOTFALL_DASHBOARD" default:"on" placeholder:"on|off"`
+	PublicURL   string   `name:"public-url" env:"FOOTFALL_PUBLIC_URL" placeholder:"URL"`
+	Busuanzi    string   `env:"FOOTFALL_BUSUANZI" placeholder:"APP"`
+	MaxWait     string   `env:"FOOTFALL_MAX_WAIT" default:"2s" placeholder:"DURATION"`
+	Overload    string   `env:"FOOTFALL_OVERLOAD" default:"refuse" placeholder:"refuse|later"`
+	InboxLimit  int64    `env:"FOOTFALL_INBOX_LIMIT" default:"10000000" placeholder:"VISITS"`
+	Filter      string   `env:"FOOTFALL_FILTER" default:"on" placeholder:"on|off|only"`
+	Memory      string   `env:"FOOTFALL_MEMORY" default:"320MB" placeholder:"SIZE"`
+	RememberIDs int      `name:"remember-ids" env:"FOOTFALL_REMEMBER_IDS" default:"7" placeholder:"DAYS"`
 
 	// The flags as check has read them.
-	proxies      *handler.Proxies
-	maxWait      time.Duration
-	filterMemory int64
-	memory       int64
+	proxies *handler.Proxies
+	maxWait time.Duration
+	memory  int64
 }
 
 const (
 	adminOff      = "off"
-	connectWithin = 30 * time.Second // for a given server to answer at the start
-	drainWithin   = 40 * time.Second // for requests under way when the service ends: longer than a batch may take
-	longestWait   = 10 * time.Second // for --max-wait, so that an answer comes before its connection is closed
-	stopWithin    = 30 * time.Second // for the embedded PostgreSQL to write everything to disk
+	connectWithin = 30 * time.Second      // for a given server to answer at the start
+	drainWithin   = 40 * time.Second      // for requests under way when the service ends: longer than a batch may take
+	longestWait   = 10 * time.Second      // for --max-wait, so that an answer comes before its connection is closed
+	laterWait     = 20 * time.Millisecond // then a visit goes to the inbox with --overload later
+	stopWithin    = 30 * time.Second      // for the embedded PostgreSQL to write everything to disk
 	tryEvery      = time.Second
-	leastFilter   = 8 // bytes; a small filter is of little use, but shows what happens when it is full
-	leastMemory   = 1 << 20
+	leastMemory   = 5 << 20
 	longestMemory = 366 // days, for --remember-ids
 )
 
@@ -67,22 +64,15 @@ func (c *serveCmd) check(g globals) []error {
 	if c.admin() {
 		faults = append(faults, checkAddress("--admin-addr", c.AdminAddr)...)
 	}
-	if c.PostgresListen != "" {
-		faults = append(faults, checkAddress("--postgres-listen", c.PostgresListen)...)
-		if !g.embedded() {
-			faults = append(faults, errors.New("--postgres-listen: it is for the embedded PostgreSQL: leave it out, or leave --database-url out"))
-		}
-	}
 	proxies, wrong := handler.NewProxies(c.TrustProxy, c.ProxyHeader)
 	c.proxies, faults = proxies, append(faults, wrong...)
 	var err error
-	if c.MaxWait == "" {
-		c.MaxWait = map[bool]string{true: "20ms", false: "2s"}[c.Overload == "later"]
-	}
 	if c.maxWait, err = time.ParseDuration(c.MaxWait); err != nil || c.maxWait <= 0 || c.maxWait > longestWait {
 		faults = append(faults, fmt.Errorf("--max-wait: %q is not a time to wait: write one like 500ms or 2s, %v at most", c.MaxWait, longestWait))
 	}
-	if c.Overload != "refuse" && c.Overload != "later" {
+	if c.Overload == "later" {
+		c.maxWait = laterWait
+	} else if c.Overload != "refuse" {
 		faults = append(faults, fmt.Errorf("--overload: %q is neither refuse nor later: write one of them", c.Overload))
 	}
 	if c.InboxLimit < 1 {
@@ -94,15 +84,11 @@ func (c *serveCmd) check(g globals) []error {
 	if err := checkPublicURL(c.PublicURL); c.PublicURL != "" && err != nil {
 		faults = append(faults, err)
 	}
-	if c.Filter != "on" && c.Filter != "off" {
-		faults = append(faults, fmt.Errorf("--filter: %q is neither on nor off: write one of them", c.Filter))
-	}
-	if c.filterMemory, err = units.RAMInBytes(c.FilterMemory); err != nil || c.filterMemory < leastFilter {
-		faults = append(faults, fmt.Errorf("--filter-memory: %q is not a size for a filter: write one like 256MB, %s at least; or turn it off with --filter off",
-			c.FilterMemory, units.BytesSize(leastFilter)))
+	if c.Filter != "on" && c.Filter != "off" && c.Filter != "only" {
+		faults = append(faults, fmt.Errorf("--filter: %q is neither on, off nor only: write one of them", c.Filter))
 	}
 	if c.memory, err = units.RAMInBytes(c.Memory); err != nil || c.memory != 0 && c.memory < leastMemory {
-		faults = append(faults, fmt.Errorf("--memory: %q is not a size for a memory: write one like 64MB, %s at least, or 0 for none",
+		faults = append(faults, fmt.Errorf("--memory: %q is not a size to remember visitors in: write one like 320MB, %s at least, or 0 to remember none",
 			c.Memory, units.BytesSize(leastMemory)))
 	}
 	if c.RememberIDs < 1 || c.RememberIDs > longestMemory {
@@ -118,6 +104,17 @@ func checkPublicURL(text string) error {
 		return fmt.Errorf("--public-url: %q is not where a service can be reached: write one like https://count.example, without a path", text)
 	}
 	return nil
+}
+
+// shares is how much the filter of all visitors may take, and how much the memory of recent ones.
+func (c *serveCmd) shares() (filter, memory int64) {
+	switch c.Filter {
+	case "off":
+		return 0, c.memory
+	case "only":
+		return c.memory, 0
+	}
+	return c.memory / 5 * 4, c.memory / 5
 }
 
 func (c *serveCmd) admin() bool { return c.AdminAddr != "" && c.AdminAddr != adminOff }
@@ -159,10 +156,10 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	if p.embedded() {
 		registry.MustRegister(freeSpace(p.Data))
 	}
-	counting, err := counter.Open(ctx, d, counter.Options{Secret: secret, InboxLimit: c.InboxLimit, Options: record.Options{
-		Log: p.log, Metrics: registry, MaxWait: c.maxWait, Overflow: c.Overload == "later", RememberIDs: c.RememberIDs,
-		Filter: c.Filter == "on", FilterMemory: c.filterMemory, Memory: c.memory,
-	}})
+	recording := record.Options{Log: p.log, Metrics: registry, MaxWait: c.maxWait, Overflow: c.Overload == "later", RememberIDs: c.RememberIDs}
+	recording.FilterMemory, recording.Memory = c.shares()
+	recording.Filter = recording.FilterMemory > 0
+	counting, err := counter.Open(ctx, d, counter.Options{Secret: secret, InboxLimit: c.InboxLimit, Options: recording})
 	if err != nil {
 		return orInterrupted(ctx, err)
 	}
@@ -238,7 +235,7 @@ func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, s
 	if !p.embedded() {
 		return p.DatabaseURL, func() error { return nil }, nil
 	}
-	k, err := startKeeper(ctx, p.makingData().server(c.PostgresListen))
+	k, err := startKeeper(ctx, p.makingData().server())
 	if err != nil {
 		return "", nil, p.ofDatabase(err)
 	}

@@ -2,8 +2,8 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -50,12 +50,14 @@ echo 'STATEMENT:  CREATE DATABASE template0;'; exit 1`, `"base/4/1247": No space
 // What PostgreSQL says as it gives up comes to the user, from whichever of its logs.
 func TestFailureOfPostgresIsTold(t *testing.T) {
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	data := usedData(t)
+	set, err := os.OpenFile(filepath.Join(data, "postgres", "postgresql.auto.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
-	defer taken.Close()
-	r := footfall(t, "serve", "--data", usedData(t), "--postgres-listen", taken.Addr().String(), "--addr=127.0.0.1:0", "--admin-addr=off")
+	_, err = set.WriteString("listen_addresses = '192.0.2.1'\n")
+	require.NoError(t, errors.Join(err, set.Close()))
+	r := footfall(t, "serve", "--data", data, "--addr=127.0.0.1:0", "--admin-addr=off")
 	assert.Equal(t, exitFailed, r.code)
-	assert.Contains(t, r.stderr, `could not bind IPv4 address "127.0.0.1"`)
+	assert.Contains(t, r.stderr, `could not bind IPv4 address "192.0.2.1"`)
 }
 
 // Only those commands make data that somebody may begin with. The others find none, rather than

@@ -23,7 +23,7 @@ func (c *upgradeCmd) check(g globals) []error {
 
 func (c *upgradeCmd) run(ctx context.Context, p *program) error {
 	to := embedded.Config{Dir: c.To, BinDir: c.ToPostgresBin, Log: p.log}
-	if err := embedded.Upgrade(ctx, p.server(""), to, secretFile); err != nil {
+	if err := embedded.Upgrade(ctx, p.server(), to, secretFile); err != nil {
 		return p.ofDatabase(err)
 	}
 	program := fmt.Sprintf("%s --data '%s'", os.Args[0], c.To)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"strconv"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -17,16 +18,16 @@ import (
 )
 
 // Own starts a server for one test, for what nobody else on the server could bear, or what the
-// server of all lacks. It serves from a folder as OwnDir makes one, on a TCP address unless that is
-// empty, and stops with the test. The test is skipped where there is no PostgreSQL to start one of.
+// server of all lacks. It serves from a folder as OwnDir makes one, on an address of this machine,
+// too, unless that is empty, and stops with the test. The test is skipped where there is no PostgreSQL to start one of.
 func Own(t testing.TB, dir, listen string) *embedded.Server {
 	t.Helper()
 	bin := os.Getenv("FOOTFALL_TEST_POSTGRES_BIN")
 	if _, err := embedded.Find(bin); err != nil {
 		t.Skip("there is no PostgreSQL here to start a server of: ", err)
 	}
-	server, err := embedded.Start(context.Background(), embedded.Config{Dir: dir, BinDir: bin, Listen: listen, Wait: patience, Settings: map[string]string{
-		"fsync": "off", "full_page_writes": "off", "max_connections": "200",
+	server, err := embedded.Start(context.Background(), embedded.Config{Dir: dir, BinDir: bin, Wait: patience, Settings: map[string]string{
+		"listen_addresses": listen, "fsync": "off", "full_page_writes": "off", "max_connections": "200",
 	}})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, server.Stop(context.Background())) })
@@ -57,15 +58,15 @@ func FreeAddress(t testing.TB) string {
 	return ""
 }
 
-// OwnFar is Own on a free TCP address of this machine, and the URL that leads there.
+// OwnFar is Own on an address of this machine that nobody else has, and the URL that leads there.
 func OwnFar(t testing.TB, dir string) (server *embedded.Server, far string) {
 	t.Helper()
-	address := FreeAddress(t)
+	address := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254)) //nolint:gosec // any
 	server = Own(t, dir, address)
 	conn, err := pgx.Connect(context.Background(), server.URL())
 	require.NoError(t, err)
 	defer conn.Close(context.Background())
 	_, err = conn.Exec(context.Background(), `ALTER ROLE footfall PASSWORD 'secret'`)
 	require.NoError(t, err)
-	return server, "postgres://footfall:secret@" + address + "/footfall"
+	return server, "postgres://footfall:secret@" + net.JoinHostPort(address, strconv.Itoa(embedded.Port)) + "/footfall"
 }

@@ -23,10 +23,13 @@ const (
 	// longestSocketPath is how long a socket's path may be on every Unix. Linux allows four bytes
 	// more.
 	longestSocketPath = 103
+	// Port is in the name of the socket, and is the one on TCP. Not 5432, which another server of
+	// the machine may have.
+	Port = 5433
 )
 
 // hba lets in every client that can enter the socket's private directory, and asks all others,
-// which come over TCP, for a password.
+// which come over TCP if an operator lets them (listen_addresses), for a password.
 const hba = `# Written once by Footfall, which does not change this file again.
 # The Unix socket lies in a directory that only the server's user and root can enter.
 local  all          all       trust
@@ -39,6 +42,7 @@ host   all          all  all  scram-sha-256
 const settings = `
 # Written once by Footfall, which does not change this file again: edit it, or use ALTER SYSTEM.
 cluster_name = 'footfall'
+listen_addresses = ''          # on the Unix socket alone; others need a password
 shared_buffers = 256MB
 max_wal_size = 4GB             # after a checkpoint every changed page is written to the WAL in full,
 checkpoint_timeout = 15min     # so rare checkpoints save most of the writing

@@ -6,8 +6,8 @@
 // one for its own duration.
 //
 // Clients reach the server through a Unix socket in a directory that only its user may enter, so
-// local connections need no password. A TCP port is opened only on request and always asks for a
-// password.
+// local connections need no password. It listens on TCP only if an operator sets that, and asks there
+// for a password.
 //
 // The data directory holds
 //
@@ -25,10 +25,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -42,9 +40,6 @@ type Config struct {
 	// BinDir is the folder of postgres and initdb. If it is empty, the newest that fits the data is
 	// used.
 	BinDir string
-	// Listen is host:port for clients over TCP. They log in with a password (scram-sha-256), which
-	// the role does not have until it is set with \password in psql. Empty: the Unix socket only.
-	Listen string
 	// Settings are server settings that override every file, such as fsync=off for a cluster that
 	// may be lost. With fsync=off, initdb does not wait for the disk either.
 	Settings map[string]string
@@ -201,9 +196,6 @@ func (cfg Config) prepare() (Config, locks, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	if _, _, err = cfg.listen(); err != nil {
-		return cfg, locks{}, err
-	}
 	if err := cfg.checkDir(); err != nil {
 		return cfg, locks{}, err
 	}
@@ -226,22 +218,6 @@ func (cfg Config) checkDir() error {
 		}
 	}
 	return inDir(cfg.Dir, ErrNoCluster)
-}
-
-// listen returns the listen_addresses and the port of the server. The name of the socket has the
-// port in it.
-func (cfg Config) listen() (addresses string, port int, err error) {
-	if cfg.Listen == "" {
-		return "", 5432, nil
-	}
-	host, service, err := net.SplitHostPort(cfg.Listen)
-	if err == nil {
-		port, err = strconv.Atoi(service)
-	}
-	if err != nil || port < 1 || port > 65535 {
-		return "", 0, fmt.Errorf("PostgreSQL's listen address %q: give it as host:port, such as 127.0.0.1:5432", cfg.Listen)
-	}
-	return cmp.Or(host, "*"), port, nil
 }
 
 // sleep waits for d. It returns false if ctx ends before that.

@@ -190,17 +190,12 @@ func startProcess(cfg Config, bin binaries, as *account, inherited *lock) (*Serv
 	if err := dropForeignPID(cluster); err != nil {
 		return nil, err
 	}
-	addresses, port, err := cfg.listen()
-	if err != nil {
-		return nil, err
-	}
-	socket, err := socketDir(cfg, port, as)
+	socket, err := socketDir(cfg, Port, as)
 	if err != nil {
 		return nil, inDir(cfg.Dir, err)
 	}
 	args := []string{"-D", cluster,
-		"-c", "listen_addresses=" + addresses,
-		"-c", "port=" + strconv.Itoa(port),
+		"-c", "port=" + strconv.Itoa(Port),
 		"-c", "unix_socket_directories=" + socket,
 		"-c", "unix_socket_permissions=0700",
 	}
@@ -221,7 +216,7 @@ func startProcess(cfg Config, bin binaries, as *account, inherited *lock) (*Serv
 	if err != nil {
 		return nil, fmt.Errorf("start PostgreSQL: %w", err)
 	}
-	return &Server{url: socketURL(socket, port, name), cluster: cluster, socket: socket, process: process, logged: logged}, nil
+	return &Server{url: socketURL(socket, Port, name), cluster: cluster, socket: socket, process: process, logged: logged}, nil
 }
 
 func startLogIn(dir string) string { return filepath.Join(dir, "postgres-start.log") }
