@@ -32,7 +32,7 @@ func newNote(day, text, site string, today int32, app *db.App) (n Note, err erro
 		return n, visit.Errorf(visit.Invalid, "day", "%v", err)
 	}
 	if n.Day < firstDayEver || n.Day > lastDayNoted {
-		return n, visit.Errorf(visit.Invalid, "day", "%s is no day of a web page: write one like 2026-11-22", dayText(n.Day))
+		return n, visit.Errorf(visit.Invalid, "day", "%s is no day of a web page: write one like 2026-11-22", visit.DayText(n.Day))
 	}
 	hidden := func(r rune) bool { return !unicode.IsPrint(r) }
 	switch {

@@ -133,9 +133,9 @@ func (a *Admin) shareUntil(row *db.App, until string) (lastDay int32, err error)
 	case err != nil:
 		return 0, visit.Errorf(visit.Invalid, "until", "%v", err)
 	case lastDay < today:
-		return 0, visit.Errorf(visit.Invalid, "until", "%s is over: write a day from %s on", dayText(lastDay), dayText(today))
+		return 0, visit.Errorf(visit.Invalid, "until", "%s is over: write a day from %s on", visit.DayText(lastDay), visit.DayText(today))
 	case lastDay > longest:
-		return 0, visit.Errorf(visit.Invalid, "until", "%s is too far away: a link shows something for five years at most, up to %s", dayText(lastDay), dayText(longest))
+		return 0, visit.Errorf(visit.Invalid, "until", "%s is too far away: a link shows something for five years at most, up to %s", visit.DayText(lastDay), visit.DayText(longest))
 	}
 	return lastDay, nil
 }

@@ -49,11 +49,11 @@ func (c *Counter) tellDay(ctx context.Context, a *app, at time.Time, days *toldD
 	}
 	switch {
 	case ahead:
-		return visit.Errorf(visit.Invalid, "at", "it lies in the future: possible are days from %s to %s", dayText(days.first), dayText(w.day))
+		return visit.Errorf(visit.Invalid, "at", "it lies in the future: possible are days from %s to %s", visit.DayText(days.first), visit.DayText(w.day))
 	case day < days.first && a.mode == byDay:
 		w.gone = keyGone(a, days.first)
 	case day < days.first:
-		w.gone = visit.Errorf(visit.Invalid, "at", "app %s keeps no visits of that day: the first possible day is %s", a.name, dayText(days.first))
+		w.gone = visit.Errorf(visit.Invalid, "at", "app %s keeps no visits of that day: the first possible day is %s", a.name, visit.DayText(days.first))
 	}
 	w.day, w.told = day, true
 	return nil
@@ -83,7 +83,7 @@ func (c *Counter) firstDay(ctx context.Context, a *app) (int32, error) {
 
 func keyGone(a *app, first int32) error {
 	return visit.Errorf(visit.Invalid, "at", "app %s hashes visitors with a key of each day, and keeps that one no longer: the first possible day is %s",
-		a.name, dayText(first))
+		a.name, visit.DayText(first))
 }
 
 // identifyOnPastDay finds the visitor of a day that is over, for an app whose hashes change each
@@ -121,8 +121,6 @@ func (c *Counter) areKnown(ctx context.Context, ids []db.Claim) (known map[db.Cl
 	}
 	return known, nil
 }
-
-func dayText(day int32) string { return visit.DateOf(day).Format(time.DateOnly) }
 
 // NotAhead returns a time, or the zero one, which is now, in place of one that lies ahead. isFar: by
 // more than Visit takes for now.

@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"footfall/pause"
 )
 
 // Batch is what one transaction counts, as the columns that are sent. It holds two tables: its
@@ -294,14 +296,18 @@ func (d *DB) FirstDay(ctx context.Context, app int32) (day int32, err error) {
 }
 
 // DidCommit tells what became of a batch whose connection was lost. If it returns false, the batch
-// did not commit and never will. It waits for the batch's transaction if that still runs, and may
-// be called again.
+// did not commit and never will. It asks until the database answers again, or ctx ends, and waits
+// for the batch's transaction if that still runs.
 func (d *DB) DidCommit(ctx context.Context, id [16]byte) (committed bool, err error) {
-	abandoned, err := New(d.writers).BatchAbandon(ctx, uuidValue(id))
-	if err != nil {
-		return false, fmt.Errorf("find out whether the batch committed: %w", err)
+	for try := 1; ; try++ {
+		abandoned, err := New(d.writers).BatchAbandon(ctx, uuidValue(id))
+		if err == nil {
+			return !abandoned, nil
+		}
+		if !pause.Again(ctx, try) {
+			return false, fmt.Errorf("find out whether the batch committed: %w", err)
+		}
 	}
-	return !abandoned, nil
 }
 
 func readSums(rows pgx.Rows, targets []int64, sums []Sums) error {

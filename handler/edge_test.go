@@ -156,19 +156,3 @@ func TestPanicIsAnswered(t *testing.T) {
 	assert.Contains(t, log, "at the wrong moment")
 	assert.Contains(t, log, "edge_test.go", "the stack")
 }
-
-func TestRefusalsAreLoggedOnceASecond(t *testing.T) {
-	t.Parallel()
-	m := muffler{every: time.Second}
-	begin := time.Now()
-	spoken := 0
-	for i := range 100 {
-		if _, speak := m.next(begin.Add(time.Duration(i) * time.Millisecond)); speak {
-			spoken++
-		}
-	}
-	assert.Equal(t, 1, spoken)
-	missed, speak := m.next(begin.Add(time.Second))
-	assert.True(t, speak)
-	assert.Equal(t, 99, missed)
-}

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -109,28 +108,7 @@ func (s *service) logFault(route string, status int, err error) {
 		return
 	}
 	// Without its database the service refuses every request alike.
-	if more, speak := s.muffler.next(time.Now()); speak {
+	if more, speak := s.refusals.Next(struct{}{}, time.Now()); speak {
 		s.log.Warn("a request was refused", append(attributes, slog.Int("unlogged_before", more))...)
 	}
-}
-
-// muffler lets one message through in a time.
-type muffler struct {
-	every time.Duration
-
-	mu     sync.Mutex // guards what follows
-	spoke  time.Time
-	missed int
-}
-
-// next tells whether to speak now, and how often nothing was said since the last time.
-func (m *muffler) next(now time.Time) (missed int, speak bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if now.Sub(m.spoke) < m.every {
-		m.missed++
-		return 0, false
-	}
-	missed, m.missed, m.spoke = m.missed, 0, now
-	return missed, true
 }

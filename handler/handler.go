@@ -15,6 +15,7 @@ import (
 
 	"footfall/counter"
 	"footfall/intake"
+	"footfall/pause"
 	"footfall/report"
 )
 
@@ -72,7 +73,7 @@ type service struct {
 
 	dashboard   bool
 	publicURL   string
-	muffler     muffler // of refusals
+	refusals    pause.Seldom[struct{}] // in the log
 	readyWithin time.Duration
 
 	overlooked *overlooked // nil on the operator's listener, where nobody is counted
@@ -86,7 +87,7 @@ func newService(c *counter.Counter, o Options) *service {
 		registry: cmp.Or(o.Metrics, prometheus.NewRegistry()),
 		stopping: o.Stopping,
 		proxies:  o.Proxies,
-		muffler:  muffler{every: time.Second},
+		refusals: pause.Seldom[struct{}]{Every: time.Second},
 
 		dashboard:   o.Dashboard,
 		publicURL:   o.PublicURL,

@@ -165,8 +165,6 @@ func (q *question) readDay(name, said string) int32 {
 	return day
 }
 
-func dayText(day int32) string { return strconv.Itoa(int(day)) }
-
 // site is the site that is asked for; "" if none is named.
 func (q *question) site() string {
 	said := q.value("site")
@@ -246,7 +244,9 @@ func (q *question) lastVisitor() (day int32, last netip.Addr) {
 	return on, last
 }
 
-func afterVisitor(day int32, visitor netip.Addr) string { return dayText(day) + "-" + visitor.String() }
+func afterVisitor(day int32, visitor netip.Addr) string {
+	return strconv.Itoa(int(day)) + "-" + visitor.String()
+}
 
 // rank is the rank that is asked for; 0 if a visitor is.
 func (q *question) rank() int64 {

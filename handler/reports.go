@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -180,7 +181,7 @@ func daysReport(q *question) makeReport {
 	}
 	return func(ctx context.Context, from *report.Reader) (*result, error) {
 		days, err := from.Days(ctx, q.reading.App, target, in, n+1)
-		made := listing("days", days, n, func(d report.Day) string { return dayText(d.Day) })
+		made := listing("days", days, n, func(d report.Day) string { return strconv.Itoa(int(d.Day)) })
 		made.of = asked
 		return made, err
 	}

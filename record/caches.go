@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"footfall/db"
+	"footfall/pause"
 )
 
 // caches hands out the present generation, and makes a new one after that was dropped. Its methods
@@ -117,7 +118,7 @@ const (
 // warm fills a filter, however many attempts that takes.
 func (c *caches) warm(ctx context.Context, f *filter, first bool) {
 	if !first {
-		if !sleep(ctx, warmPause) {
+		if pause.For(ctx, warmPause) != nil {
 			return
 		}
 		// The former filter lies outside the Go heap, so the garbage collector does not see how
@@ -133,20 +134,8 @@ func (c *caches) warm(ctx context.Context, f *filter, first bool) {
 		}
 		again := min(warmPause<<min(try, warmDoubling), warmPauseMax)
 		c.log.Warn("the filter could not read the visitors and will try again", "in", again, "error", err)
-		if !sleep(ctx, again) {
+		if pause.For(ctx, again) != nil {
 			return
 		}
-	}
-}
-
-// sleep waits for d. It returns false if ctx ends before that.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"footfall/db"
+	"footfall/pause"
 	"footfall/record/bloom"
 )
 
@@ -104,7 +105,7 @@ func (f *filter) warm(ctx context.Context, d *db.DB, w *warming) error {
 			w.logged = time.Now()
 			f.log.Info("the filter is reading the visitors", "read", w.read, "of", w.rows)
 		}
-		if !sleep(ctx, time.Since(asked)) {
+		if pause.For(ctx, time.Since(asked)) != nil {
 			return ctx.Err()
 		}
 	}

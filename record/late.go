@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"footfall/db"
 	"footfall/visit"
@@ -259,5 +258,5 @@ func (w *writer) writeBut(ctx context.Context, entries []entry, err error, fails
 
 // dayGone is what to tell of a visit of a day that its app keeps no longer.
 func dayGone(first int32) error {
-	return visit.Errorf(visit.Invalid, "at", "the app keeps no visits of that day any more: the first possible day is %s", visit.DateOf(first).Format(time.DateOnly))
+	return visit.Errorf(visit.Invalid, "at", "the app keeps no visits of that day any more: the first possible day is %s", visit.DayText(first))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"footfall/db"
+	"footfall/pause"
 )
 
 const (
@@ -24,7 +25,8 @@ type pulse struct {
 	probe func(ctx context.Context) error
 	now   func() time.Time
 
-	faults  *faultLog
+	log     *slog.Logger
+	faults  pause.Seldom[db.Fault] // that the lanes log: on a full disk every batch fails
 	last    atomic.Pointer[beat]
 	probing sync.Mutex // one probe at a time; the others wait for what it finds
 }
@@ -36,7 +38,7 @@ type beat struct {
 }
 
 func newPulse(d *db.DB, log *slog.Logger) *pulse {
-	return &pulse{probe: d.Probe, now: time.Now, faults: newFaultLog(log)}
+	return &pulse{probe: d.Probe, now: time.Now, log: log, faults: pause.Seldom[db.Fault]{Every: time.Second}}
 }
 
 // saw notes what became of a batch.

@@ -1,11 +1,9 @@
 package record
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -117,23 +115,4 @@ func TestProbesAreRare(t *testing.T) {
 	now = now.Add(pulseFresh)
 	p.probe = func(ctx context.Context) error { return ctx.Err() }
 	assert.NoError(t, p.ready(left), "who leaves does not make it fail for others")
-}
-
-func TestFaultsAreToldOnceASecond(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	now := time.Unix(1e9, 0)
-	l := newFaultLog(slog.New(slog.NewTextHandler(&out, nil)))
-	l.now = func() time.Time { return now }
-	for range 5 {
-		l.tell(slog.LevelWarn, db.FaultRefused, errors.New("full"), 7)
-	}
-	l.tell(slog.LevelWarn, db.FaultUnknown, errors.New("lost"), 7)
-	now = now.Add(faultsEvery)
-	l.tell(slog.LevelWarn, db.FaultRefused, errors.New("full"), 7)
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	require.Len(t, lines, 3, out.String())
-	assert.Contains(t, lines[0], "fault=refused visits=7 error=full unlogged_before=0")
-	assert.Contains(t, lines[1], "fault=unknown")
-	assert.Contains(t, lines[2], "fault=refused visits=7 error=full unlogged_before=4")
 }

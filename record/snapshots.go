@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"footfall/db"
+	"footfall/pause"
 )
 
 const snapshotWarnEvery = time.Hour
@@ -16,14 +17,13 @@ const snapshotWarnEvery = time.Hour
 // PostgreSQL keeps all versions of rows since, and each visit leaves versions that the next ones to
 // its site have to pass. The goroutine of upkeep uses it.
 type snapshots struct {
-	age      prometheus.Gauge
-	seen     map[string]time.Time // since when holders are seen of whom nobody tells when they began
-	warned   string               // the holder who was last warned of
-	warnedAt time.Time
+	age    prometheus.Gauge
+	seen   map[string]time.Time // since when holders are seen of whom nobody tells when they began
+	warned pause.Seldom[string] // of holders
 }
 
 func newSnapshots(m *metrics) *snapshots {
-	return &snapshots{age: m.register.NewGauge(prometheus.GaugeOpts{
+	return &snapshots{warned: pause.Seldom[string]{Every: snapshotWarnEvery}, age: m.register.NewGauge(prometheus.GaugeOpts{
 		Name: "footfall_oldest_snapshot_seconds",
 		Help: "For how long somebody has held a snapshot of the database, which makes counting slower the longer it lasts. It is looked for every minute.",
 	})}
@@ -69,9 +69,9 @@ func (s *snapshots) oldest(holders []db.SnapshotHoldersRow, now time.Time) (olde
 // due reports whether a holder is to be warned of: if it is for too long, and this has not been
 // told within the hour.
 func (s *snapshots) due(holder string, since, now time.Time) bool {
-	if now.Sub(since) <= db.SnapshotMayLast || holder == s.warned && now.Sub(s.warnedAt) < snapshotWarnEvery {
+	if now.Sub(since) <= db.SnapshotMayLast {
 		return false
 	}
-	s.warned, s.warnedAt = holder, now
-	return true
+	_, speak := s.warned.Next(holder, now)
+	return speak
 }

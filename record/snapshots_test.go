@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/db"
+	"footfall/pause"
 )
 
 func TestOldestSnapshot(t *testing.T) {
@@ -24,7 +25,7 @@ func TestOldestSnapshot(t *testing.T) {
 	}
 	slot := db.SnapshotHoldersRow{Holder: "slot", Keeps: "1", Since: untold}
 	moved := db.SnapshotHoldersRow{Holder: "slot", Keeps: "2", Since: untold}
-	var s snapshots
+	s := snapshots{warned: pause.Seldom[string]{Every: snapshotWarnEvery}}
 	for _, step := range []struct {
 		name    string
 		at      time.Duration

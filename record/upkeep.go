@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"footfall/db"
+	"footfall/pause"
 	"footfall/visit"
 )
 
@@ -30,7 +31,7 @@ type upkeep struct {
 	log     *slog.Logger
 	clock   func() time.Time
 	idsStay int // for how many days calls and ids of visits are known
-	warned  clockWarning
+	warned  pause.Seldom[time.Duration]
 	oldest  *snapshots
 	cancel  context.CancelFunc
 	ctx     context.Context // ends with close
@@ -45,6 +46,7 @@ func newUpkeep(d *db.DB, o Options, m *metrics) *upkeep {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &upkeep{
 		db: d, size: size, oldest: newSnapshots(m), log: o.Log, clock: o.Clock, idsStay: o.RememberIDs, cancel: cancel, ctx: ctx,
+		warned: pause.Seldom[time.Duration]{Every: clockWarnEvery},
 	}
 }
 

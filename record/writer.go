@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"footfall/db"
+	"footfall/pause"
 	"footfall/visit"
 )
 
@@ -92,7 +92,7 @@ func (w *writer) writeAll(ctx context.Context, entries []entry) {
 			if fault == db.FaultStale {
 				w.caches.drop(w.generation)
 			}
-			if try >= busyTries || !pause(ctx, try) {
+			if try >= busyTries || !pause.Again(ctx, try) {
 				w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "the database is busy; try again").Because(err))
 				return
 			}
@@ -228,7 +228,9 @@ func (w *writer) split(ctx context.Context, entries []entry, err error) {
 func (w *writer) afterLostCommit(ctx context.Context, entries []entry, sent int, id [16]byte, try int) ([]entry, bool) {
 	// Another database may answer next: one that was restored, or a standby that was promoted.
 	w.caches.drop(w.generation)
-	committed, err := w.didCommit(id)
+	asking, cancel := w.within(db.DidCommitPatience * w.db.StatementTimeout())
+	defer cancel()
+	committed, err := w.db.DidCommit(asking, id)
 	switch {
 	case err != nil:
 		w.giveUp(entries[:sent], &visit.Error{Kind: visit.Lost, Err: err,
@@ -242,24 +244,11 @@ func (w *writer) afterLostCommit(ctx context.Context, entries []entry, sent int,
 			}
 		}
 		return entries[sent:], true
-	case !pause(ctx, try):
+	case !pause.Again(ctx, try):
 		w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again"))
 		return nil, false
 	}
 	return entries, true
-}
-
-// didCommit finds out whether a batch whose connection was lost has committed, as soon as the
-// database answers again.
-func (w *writer) didCommit(id [16]byte) (committed bool, err error) {
-	ctx, cancel := w.within(db.DidCommitPatience * w.db.StatementTimeout())
-	defer cancel()
-	for try := 1; ; try++ {
-		committed, err = w.db.DidCommit(ctx, id)
-		if err == nil || !pause(ctx, try) {
-			return committed, err
-		}
-	}
 }
 
 // mendDays deals with entries whose days the database refuses. It returns false if all of them have
@@ -267,7 +256,7 @@ func (w *writer) didCommit(id [16]byte) (committed bool, err error) {
 func (w *writer) mendDays(ctx context.Context, fault db.Fault, err error, entries []entry, sent, try int) bool {
 	switch fault {
 	case db.FaultNoDay:
-		if err = w.makeDays(ctx, entries); err == nil && try < busyTries && pause(ctx, try) {
+		if err = w.makeDays(ctx, entries); err == nil && try < busyTries && pause.Again(ctx, try) {
 			return true
 		}
 	case db.FaultGone:
@@ -341,7 +330,10 @@ func (w *writer) logFault(fault db.Fault, err error, visits int) {
 	if w.expected(fault, err) {
 		level = slog.LevelDebug
 	}
-	w.pulse.faults.tell(level, fault, err, visits)
+	if missed, speak := w.pulse.faults.Next(fault, time.Now()); speak {
+		w.pulse.log.Log(context.Background(), level, "a batch did not commit at once",
+			"fault", fault.String(), "visits", visits, "error", err, "unlogged_before", missed)
+	}
 }
 
 // expected reports whether a fault comes of what others do at the same time as they should, and
@@ -378,10 +370,4 @@ func fail(entries []entry, err error) {
 func (w *writer) giveUp(entries []entry, err error) {
 	fail(entries, err)
 	w.chunk.stop()
-}
-
-// pause waits a little, longer with each try. It returns false if ctx has ended.
-func pause(ctx context.Context, try int) bool {
-	limit := min(time.Millisecond<<min(try, 9), 250*time.Millisecond)
-	return sleep(ctx, limit/2+rand.N(limit/2)) //nolint:gosec // it only keeps instances out of step
 }

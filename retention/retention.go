@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"footfall/db"
+	"footfall/pause"
 )
 
 // Retainer deletes and forgets what the apps of a database do not keep any longer. It is safe for
@@ -37,7 +38,7 @@ func New(d *db.DB, o Options) *Retainer {
 		o.Clock = d.Now
 	}
 	if o.Pause == nil {
-		o.Pause = pause
+		o.Pause = pause.For
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -226,18 +227,6 @@ func (r *run) readKeptWith(ctx context.Context, q *db.Queries) error {
 	}
 	r.days, err = q.VisitsDays(ctx, db.VisitsDaysParams{FirstDay: 0, LastDay: daysBefore(r.today, 1)})
 	return err
-}
-
-// pause waits, unless ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // inLongTx runs f in a transaction whose statements may take long.

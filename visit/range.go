@@ -30,14 +30,15 @@ func (in Range) String() string {
 	case in == AllDays:
 		return "on any day"
 	case in.From == AllDays.From:
-		return "up to " + dayText(in.To)
+		return "up to " + DayText(in.To)
 	case in.From == in.To:
-		return "on " + dayText(in.From)
+		return "on " + DayText(in.From)
 	}
-	return "from " + dayText(in.From) + " to " + dayText(in.To)
+	return "from " + DayText(in.From) + " to " + DayText(in.To)
 }
 
-func dayText(day int32) string { return DateOf(day).Format(time.DateOnly) }
+// DayText is a day in words, like 2026-11-22.
+func DayText(day int32) string { return DateOf(day).Format(time.DateOnly) }
 
 // ParseRange reads a range of days as people write it. to is a day, or "" for today. from is a day,
 // a number of days like 30d that end with to, or "all" for the first day of all; "all" with "" is

@@ -18,9 +18,9 @@ func (v view) rangeBar() rangeBar {
 	bar := rangeBar{Action: v.with(func(o *view) {
 		*o = view{app: v.app, site: v.site, span: usualSpan, compare: compares[0], by: orders[0], sort: sorts[0]}
 	}).link(),
-		Keeps: v.keeps("range", "from", "to", "period"), To: date(v.in.To), Max: date(v.app.Today)}
+		Keeps: v.keeps("range", "from", "to", "period"), To: visit.DayText(v.in.To), Max: visit.DayText(v.app.Today)}
 	if v.in.From != visit.AllDays.From {
-		bar.From = date(v.in.From)
+		bar.From = visit.DayText(v.in.From)
 	}
 	for _, span := range spans {
 		to := v.with(func(o *view) { o.span, o.period = span.name, "" })

@@ -129,8 +129,8 @@ func (v view) link(more ...string) string {
 	if v.span != "" {
 		put("range", v.span, usualSpan)
 	} else {
-		put("from", date(v.in.From), "")
-		put("to", date(v.in.To), "")
+		put("from", visit.DayText(v.in.From), "")
+		put("to", visit.DayText(v.in.To), "")
 	}
 	put("compare", v.compare, compares[0])
 	put("period", v.period, "")

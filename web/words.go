@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -83,7 +82,6 @@ func share(part, whole int64) string {
 }
 
 // date is a day as a form takes it: 2019-06-29.
-func date(day int32) string { return visit.DateOf(day).Format(time.DateOnly) }
 
 // day is a day as people write it: Sat 29 June 2019.
 func day(d int32) string { return visit.DateOf(d).Format("Mon 2 January 2006") }

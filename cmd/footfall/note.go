@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"footfall/counter"
 	"footfall/visit"
@@ -38,7 +37,7 @@ func (c *noteAddCmd) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(p.stdout, "noted of %s, %s: %s (number %d)\n", visit.DateOf(n.Day).Format(time.DateOnly), sitesOf(n), n.Text, n.ID)
+		fmt.Fprintf(p.stdout, "noted of %s, %s: %s (number %d)\n", visit.DayText(n.Day), sitesOf(n), n.Text, n.ID)
 		return nil
 	})
 }
@@ -51,7 +50,7 @@ func (c *noteListCmd) run(ctx context.Context, p *program) error {
 		}
 		table := tableOn(p.stdout, "NUMBER\tDAY\tSITE\tNOTE")
 		for _, n := range notes {
-			fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", n.ID, visit.DateOf(n.Day).Format(time.DateOnly), sitesOf(n), n.Text)
+			fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", n.ID, visit.DayText(n.Day), sitesOf(n), n.Text)
 		}
 		return table.Flush()
 	})
@@ -63,7 +62,7 @@ func (c *noteRemoveCmd) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(p.stdout, "removed the note of %s, %s: %s\n", visit.DateOf(n.Day).Format(time.DateOnly), sitesOf(n), n.Text)
+		fmt.Fprintf(p.stdout, "removed the note of %s, %s: %s\n", visit.DayText(n.Day), sitesOf(n), n.Text)
 		return nil
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"footfall/counter"
 	"footfall/visit"
@@ -47,7 +46,7 @@ func (c *shareAddCmd) run(ctx context.Context, p *program) error {
 			return err
 		}
 		fmt.Fprintf(p.stderr, "Whoever has the link sees numbers, and no visitor's address, up to %s. Keep it: it is shown this once.\n",
-			visit.DateOf(lastDay).Format(time.DateOnly))
+			visit.DayText(lastDay))
 		fmt.Fprintf(p.stdout, "%s/share/%s\n", c.PublicURL, token)
 		return err // the link is made; perhaps an instance does not know it yet
 	})
@@ -62,7 +61,7 @@ func (c *shareListCmd) run(ctx context.Context, p *program) error {
 		table := tableOn(p.stdout, "LINK\tSHOWS\tMADE\tUNTIL\tREVOKED")
 		for _, s := range shares {
 			fmt.Fprintf(table, "%s_…\t%s\t%s\t%s\t%s\n", s.Name, cmp.Or(visit.Shown(s.Site), "all sites"),
-				moment(&s.Made), visit.DateOf(s.LastDay).Format(time.DateOnly), moment(s.Revoked))
+				moment(&s.Made), visit.DayText(s.LastDay), moment(s.Revoked))
 		}
 		return table.Flush()
 	})

@@ -29,6 +29,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"footfall/pause"
 )
 
 // Config says where the server lives and which binaries run it.
@@ -114,7 +116,7 @@ func Use(ctx context.Context, cfg Config) (url string, release func() error, err
 			owner.describe("a short command")
 			return startForCommand(ctx, cfg, locks, owner)
 		}
-		if !sleep(wait, pollEvery) {
+		if pause.For(wait, pollEvery) != nil {
 			return "", nil, lockFault(cfg.Dir, wait.Err(), "its server is starting or stopping ("+holder(locks.owner)+"): try again when it is ready")
 		}
 	}
@@ -218,14 +220,4 @@ func (cfg Config) checkDir() error {
 		}
 	}
 	return inDir(cfg.Dir, ErrNoCluster)
-}
-
-// sleep waits for d. It returns false if ctx ends before that.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

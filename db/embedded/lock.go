@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"footfall/pause"
 )
 
 // locks are the paths of the lock files of a data directory. They are flocks: the kernel releases a
@@ -76,7 +78,7 @@ func waitLock(ctx context.Context, within time.Duration, path string, how int) (
 		if l, err := tryLock(path, how); l != nil || err != nil {
 			return l, err
 		}
-		if !sleep(ctx, pollEvery) {
+		if pause.For(ctx, pollEvery) != nil {
 			return nil, ctx.Err()
 		}
 	}

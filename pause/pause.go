@@ -1,0 +1,60 @@
+// Package pause says how long to wait before something is tried again, and how seldom to say the
+// same.
+package pause
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// For waits for d. It returns the error of ctx if that ends before.
+func For(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Again waits a little, longer with each try, and no two callers alike, so that instances which
+// were in each other's way are not so again. It returns false if ctx ends before.
+func Again(ctx context.Context, try int) bool {
+	limit := min(time.Millisecond<<min(try, 9), 250*time.Millisecond)
+	return For(ctx, limit/2+rand.N(limit/2)) == nil //nolint:gosec // it only keeps callers out of step
+}
+
+// Seldom keeps a log from being filled with the same. Its methods may be called concurrently.
+type Seldom[K comparable] struct {
+	Every time.Duration
+
+	mu   sync.Mutex // guards what follows
+	said map[K]last
+}
+
+type last struct {
+	at     time.Time
+	missed int
+}
+
+// Next reports whether to say something now, and how often it was not said since the last time.
+func (s *Seldom[K]) Next(what K, now time.Time) (missed int, speak bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was, is := s.said[what]
+	if is && now.Sub(was.at) < s.Every {
+		s.said[what] = last{was.at, was.missed + 1}
+		return 0, false
+	}
+	if s.said == nil {
+		s.said = map[K]last{}
+	}
+	maps.DeleteFunc(s.said, func(_ K, l last) bool { return l.missed == 0 && now.Sub(l.at) >= s.Every })
+	s.said[what] = last{at: now}
+	return was.missed, true
+}
