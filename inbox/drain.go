@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"footfall/db"
+	"footfall/pause"
 	"footfall/record"
 )
 
@@ -65,7 +66,7 @@ func (d *drainer) run(ctx context.Context) {
 			d.log.Warn("the inbox is not counted for now; it is tried again", "in", lookEvery, "error", err)
 		}
 		failing = err != nil
-		if !sleep(ctx, restFor) {
+		if pause.For(ctx, restFor) != nil {
 			return
 		}
 		timer := time.NewTimer(lookEvery)
@@ -161,7 +162,7 @@ func (d *drainer) drain(ctx context.Context) error {
 func (d *drainer) close(ctx context.Context) (turn int64, err error) {
 	for try := 1; ; try++ {
 		err = read(ctx, d.db, func(q *db.Queries) (err error) { turn, err = q.InboxClose(ctx); return err })
-		if db.FaultOf(err) != db.FaultBusy || try == busyTries || !sleep(ctx, time.Millisecond<<min(try, 8)) {
+		if db.FaultOf(err) != db.FaultBusy || try == busyTries || !pause.Again(ctx, try) {
 			return turn, err
 		}
 	}
@@ -214,7 +215,7 @@ func (d *drainer) yield(ctx context.Context) (burstGoesOn bool) {
 		return false
 	}
 	for end := time.Now().Add(yieldAtMost); d.writer.isBusy() || d.recorder.Overflows(); {
-		if !time.Now().Before(end) || !sleep(ctx, yieldLooks) {
+		if !time.Now().Before(end) || pause.For(ctx, yieldLooks) != nil {
 			return true
 		}
 	}

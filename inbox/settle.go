@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"footfall/db"
+	"footfall/pause"
 	"footfall/visit"
 )
 
@@ -38,7 +39,7 @@ func (d *drainer) settle(ctx context.Context, app int32) (waited int64, err erro
 			return waited, visit.Errorf(visit.Unavailable, "", "visits that were accepted before are not counted yet (%d), and cannot be now; try again", still.OfApp).Because(failed)
 		}
 		if !mine || failed != nil || len(d.held.apps()) > 0 {
-			sleep(ctx, restFor)
+			_ = pause.For(ctx, restFor)
 		}
 	}
 	return waited, errors.Join(err, ctx.Err())

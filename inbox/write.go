@@ -3,7 +3,6 @@ package inbox
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"footfall/db"
+	"footfall/pause"
 	"footfall/record"
 	"footfall/visit"
 )
@@ -170,7 +170,9 @@ func (w *writer) write(ctx context.Context, visits []record.Visit, errs []error)
 		err := w.db.Accept(ctx, id, rows, told)
 		fault := db.FaultOf(err)
 		if fault == db.FaultUnknown {
-			committed, asked := w.didCommit(id)
+			asking, cancel := context.WithTimeout(context.Background(), db.DidCommitPatience*w.db.StatementTimeout())
+			committed, asked := w.db.DidCommit(asking, id)
+			cancel()
 			switch {
 			case asked != nil:
 				refuse(errs, &visit.Error{Kind: visit.Lost, Err: errors.Join(err, asked),
@@ -187,7 +189,7 @@ func (w *writer) write(ctx context.Context, visits []record.Visit, errs []error)
 			w.mine.Add(int64(len(visits)))
 			return
 		case db.FaultBusy:
-			if try < busyTries && sleep(ctx, time.Millisecond<<min(try, 8)) {
+			if try < busyTries && pause.Again(ctx, try) {
 				continue
 			}
 		case db.FaultData, db.FaultGone, db.FaultHeld:
@@ -222,19 +224,6 @@ func refusal(fault db.Fault, err error) error {
 func refuse(errs []error, err error) {
 	for i := range errs {
 		errs[i] = err
-	}
-}
-
-// didCommit finds out whether visits were written whose connection was lost, as soon as the
-// database answers again.
-func (w *writer) didCommit(id [16]byte) (committed bool, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), db.DidCommitPatience*w.db.StatementTimeout())
-	defer cancel()
-	for try := 1; ; try++ {
-		committed, err = w.db.DidCommit(ctx, id)
-		if err == nil || !sleep(ctx, time.Millisecond<<min(try, 8)) {
-			return committed, err
-		}
 	}
 }
 
@@ -287,16 +276,4 @@ func tells(told db.ToldColumns, v *record.Visit) bool {
 		}
 	}
 	return false
-}
-
-// sleep waits for about so long. It returns false if ctx ends before that.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d/2 + rand.N(d/2+1)) //nolint:gosec // it only keeps instances out of step
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

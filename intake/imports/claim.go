@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"time"
 
 	"footfall/counter"
 	"footfall/visit"
@@ -208,13 +207,11 @@ func (r *run) checkDays(ctx context.Context) error {
 		if day := visit.DayOf(oldest, r.counting.Zone()); day < first {
 			return visit.Errorf(visit.Invalid, "from", "%s has visits of %s, and of app %s the first day that can still be counted is %s: "+
 				"leave out what is older with --from %d, or import all of it into an app of its own (footfall app add …-before --retain-days 0 …)",
-				s.file.name, dayInWords(day), r.App, dayInWords(first), first)
+				s.file.name, visit.DayText(day), r.App, visit.DayText(first), first)
 		}
 	}
 	return nil
 }
-
-func dayInWords(day int32) string { return visit.DateOf(day).Format(time.DateOnly) }
 
 // skips reports whether another log had claimed a line before, by its number from 0.
 func (s *source) skips(line int64) bool {

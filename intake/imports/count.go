@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"footfall/counter"
+	"footfall/pause"
 	"footfall/record"
 	"footfall/visit"
 )
@@ -220,10 +221,8 @@ func (r *run) again(ctx context.Context, do func() error) error {
 		if wait > time.Second/2 {
 			r.Notice(told.Message, told.Err)
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := pause.For(ctx, wait); err != nil {
+			return err
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"footfall/counter"
+	"footfall/pause"
 	"footfall/record"
 	"footfall/visit"
 )
@@ -183,12 +184,7 @@ func (r *run) pause(ctx context.Context, said *limited, began time.Time, wait ti
 		told, _ := errors.AsType[*visit.Error](why)
 		r.Log.Warn("counting from the queue waits", "why", told.Message, "error", told.Err)
 	}
-	select {
-	case <-time.After(wait):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return pause.For(ctx, wait)
 }
 
 // tellEvery is how often the log tells of the same at most.
