@@ -52,7 +52,7 @@ func TestBackups(t *testing.T) {
 		}
 	})
 	tool := func(name string, args ...string) []byte {
-		cmd := exec.Command(filepath.Join(bin, name), append([]string{"--host=" + data + "/socket", "--username=footfall"}, args...)...)
+		cmd := exec.Command(filepath.Join(bin, name), append([]string{"--host=" + data + "/socket", fmt.Sprint("--port=", embedded.Port), "--username=footfall"}, args...)...)
 		var said bytes.Buffer
 		cmd.Stderr = &said
 		out, err := cmd.Output()
