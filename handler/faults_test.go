@@ -94,6 +94,7 @@ func TestMoreReportsThanConnections(t *testing.T) {
 	e.public = listen(t, publicHandler(e.counter, hurried), hurried.Log)
 	const report, asked = "/api/apps/demo/uniques?uri=http://a.example/&uri=http://a.example/b", 4 * reportPlaces
 	e.counting(0, "192.0.2.1", "http://a.example/")
+	e.counting(0, "192.0.2.1", "http://a.example/b") // one page alone would be read from its sums
 	release := e.hold("LOCK TABLE erased_visits")
 	answers := make(chan answer, asked)
 	for range asked {

@@ -335,7 +335,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		}
 		return a.AddApp(ctx, "limited", counter.Settings{Access: ptr("open"), MaxRequests: ptr("1")})
 	})
-	count := c.key("shop", counter.ScopeCount)
+	count, asserting := c.key("shop", counter.ScopeCount), c.key("shop", counter.ScopeAssert)
 	c.sixSteps()
 	page := url.QueryEscape("http://hhui.top/home")
 	inJSON := []string{"Content-Type", "application/json"}
@@ -362,7 +362,8 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"POST /visit", "", []string{"Content-Type", "text/plain"}, `{}`, 415}, {"POST /visit", "", inJSON, strings.Repeat(" ", int(oneVisit.most)+1), 413},
 		{"POST /visits", "app=demo", append([]string{"Idempotency-Key", "k"}, inJSON...), manyVisits, 200},
 		{"POST /visits", "app=demo", append([]string{"Idempotency-Key", "k"}, inJSON...), manyVisits, 200},
-		{"POST /visits", "app=demo", append([]string{"Idempotency-Key", "k"}, inJSON...), `[]`, 422},
+		{"POST /visits", "app=shop", append([]string{"Idempotency-Key", "k", "Authorization", "Bearer " + asserting}, inJSON...), `[]`, 200},
+		{"POST /visits", "app=shop", append([]string{"Idempotency-Key", "k", "Authorization", "Bearer " + asserting}, inJSON...), manyVisits, 422},
 		{"POST /visits", "app=demo&answers=none&offsets=no", []string{"Content-Type", "application/x-ndjson"}, `{"uri":"/"}`, 200},
 		{"POST /visits", "app=deaf", inJSON, manyVisits, 200},
 		{"POST /visits", "app=demo", inJSON, `[{]`, 400}, {"POST /visits", "app=none", inJSON, `[]`, 404}, {"POST /visits", "app=shop", inJSON, `[]`, 401},

@@ -13,11 +13,13 @@ var questions = []string{
 	"/api/apps/{app}/pages?order=pv&limit=20&{30 days}",
 	"/api/apps/{app}/pages?site={any}&order=hot&limit=20&{30 days}",
 	"/api/apps/{app}/pages?site={any}&order=uri&limit=100&{30 days}",
+	"/api/apps/{app}/pages?order=pv&limit=1000",
 	"/api/apps/{app}/days?uri=http://{page}&{60 days}",
 	"/api/apps/{app}/visitors?uri=http://{page}&{day}",
 	"/api/apps/{app}/ranks?uri=http://{page}&ip={visitor}",
 	"/api/apps/{app}/uniques?uri=http://{page}&{days}",
 	"/api/apps/{app}/uniques?site={any}&{days}",
+	"/api/apps/{app}/uniques?prefix={site}/&{days}",
 	"/",
 }
 

@@ -106,7 +106,7 @@ func newElsewhere(t *testing.T) *elsewhere {
 	e := &elsewhere{folder: t.TempDir()}
 	require.NoError(t, os.Mkdir(filepath.Join(e.folder, "bin"), 0o700))
 	require.NoError(t, os.Symlink(os.Args[0], filepath.Join(e.folder, "bin", "footfall")))
-	e.env = append(environment(), "FOOTFALL_DATABASE_URL="+database, "UMAMI="+umami, "TOKEN=secret")
+	e.env = append(environment(), "FOOTFALL_DATABASE_URL="+database, "FOOTFALL_SECRET_FILE="+writeFile(t, strings.Repeat("s", 32)), "UMAMI="+umami, "TOKEN=secret")
 	for name, text := range map[string]string{
 		"access.log": `192.0.2.7 - - [` + time.Now().UTC().Format("02/Jan/2006:15:04:05 -0700") + `] "GET /hello HTTP/1.1" 200 9 "-" "` + browser + `"` + "\n",
 		"goatcounter-export.csv": `2Path,Title,Event,UserAgent,Browser,System,Session,Bot,Referrer,Referrer scheme,Screen size,Location,FirstVisit,Date
