@@ -30,7 +30,7 @@ func TestClientsByTheTable(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), crashPatience)
 	defer cancel()
-	c := &crash{t: t, ctx: ctx, data: usedData(t)}
+	c := &crash{t: t, ctx: ctx, data: usedData(t), killed: kills{}}
 	c.start()
 	over := make(chan struct{})
 	var clients sync.WaitGroup
