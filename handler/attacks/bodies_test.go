@@ -17,8 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bodiesBound is what bodies of calls and their texts may take.
-const bodiesBound = 64 << 20
+// bodiesBound is what bodies of calls and their texts may take, and what the texts of four packed
+// ones grow out of while they are unpacked.
+const bodiesBound = 64<<20 + 4*8<<20
 
 // badBody is the beginning of a call after which nothing comes any more.
 type badBody struct {
