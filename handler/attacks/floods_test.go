@@ -37,7 +37,7 @@ var floodAttacks = []attack{
 		sent: "176 connections, again and again, with calls that end in the middle, of one byte, of 1 KB in chunks, of 8 MB, and packed, " +
 			"or that unpack to 64 MB; among them 30 calls of callers who do nothing wrong",
 		answered: "408, 413, 503; those of the callers 200",
-		stored:   "all visits of the callers; heap + 96 MB at most meanwhile", story: floodOfBodies,
+		stored:   "all visits of the callers; heap + 128 MB at most meanwhile", story: floodOfBodies,
 	},
 }
 
