@@ -109,6 +109,9 @@ func (c *crash) target(uri string) *told {
 
 func (o *told) answer(visitor string, n visit.Counts) {
 	o.answered++
+	if n.Hot == 0 { // counted, numbers unknown
+		return
+	}
 	if o.hots[n.Hot] {
 		o.twice = append(o.twice, fmt.Sprintf("hot %d", n.Hot))
 	}
