@@ -148,7 +148,7 @@ func (b *broker) awaitEnd(connect func() (*pgx.Conn, error), app string) {
 	for _, p := range b.cluster.PartitionInfos("visits") {
 		end += p.HighWatermark
 	}
-	eventually(b.t, "all is counted", func() bool {
+	within(b.t, crashPatience, "all is counted", func() bool {
 		conn, err := connect()
 		if err != nil {
 			return false

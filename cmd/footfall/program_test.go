@@ -266,6 +266,11 @@ func (r *running) wait() int {
 
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
+	within(t, patience, what, condition)
+}
+
+func within(t *testing.T, patience time.Duration, what string, condition func() bool) {
+	t.Helper()
 	deadline := time.After(patience)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
