@@ -336,7 +336,7 @@ func TestDayKeysAreForgotten(t *testing.T) {
 	later := newClock()
 	later.Set(in.clock.Now().AddDate(0, 0, 3))
 	other := plain.startOn(t, in.url, counter.Options{Options: record.Options{Clock: later.Now}})
-	require.Eventually(t, func() bool { return len(in.table(t, `SELECT day_id FROM day_keys WHERE day_id <= 20260629`)) == 0 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(in.table(t, `SELECT day_id FROM day_keys WHERE day_id <= 20260629`)) == 0 }, dbtest.Patience, dbtest.Tick)
 	prints, err := other.admin().ShowVisitor(t.Context(), "daily", "192.0.2.1")
 	require.NoError(t, err)
 	require.Empty(t, prints)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"footfall/counter"
+	"footfall/db/dbtest"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -179,7 +180,7 @@ func TestLostConnectionForgets(t *testing.T) {
 		require.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.count(t, "192.0.2.1", "http://a/")))
 		in.exec(t, restored)
 		c.cut()
-		require.Eventually(t, func() bool { return <-in.start("192.0.2.1", "http://a/") == "1 1 1 1 | 1 1 1 1" }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return <-in.start("192.0.2.1", "http://a/") == "1 1 1 1 | 1 1 1 1" }, dbtest.Patience, dbtest.Tick)
 		in.checkTables(t)
 	})
 }

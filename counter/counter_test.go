@@ -273,7 +273,7 @@ func TestAppsAreFresh(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := in.Visit(t.Context(), counter.Request{App: "late", Peer: peer, Agent: browser, URI: "http://b/"})
 		return err == nil
-	}, time.Minute, 10*time.Millisecond)
+	}, dbtest.Patience, dbtest.Tick)
 }
 
 func TestSettings(t *testing.T) {

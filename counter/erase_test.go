@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
@@ -351,7 +350,7 @@ func TestVisitsUnderWayToADeletedApp(t *testing.T) {
 		go func() { deleted <- in.admin().DeleteApp(context.Background(), "demo") }()
 		require.Eventually(t, func() bool {
 			return len(in.table(t, `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%AppCountersTake%'`)) == 1
-		}, time.Minute, time.Millisecond)
+		}, dbtest.Patience, dbtest.Tick)
 		require.NoError(t, tx.Rollback(t.Context()))
 		assertGone(t, <-first, <-known, <-unknown)
 		require.NoError(t, <-other)
@@ -483,7 +482,7 @@ func TestDeletePageMakesNobodyWait(t *testing.T) {
 	go func() { deleted <- in.admin().DeletePage(context.Background(), "demo", "http://a.example/a") }()
 	require.Eventually(t, func() bool {
 		return len(in.table(t, `SELECT FROM pages WHERE uri LIKE 'a.example/(deleted) %'`)) == 1
-	}, time.Minute, time.Millisecond)
+	}, dbtest.Patience, dbtest.Tick)
 	for range 20 {
 		in.count(t, "192.0.2.2", "http://a.example/a")
 		in.count(t, "192.0.2.1", "http://a.example/b")

@@ -97,10 +97,10 @@ func testMidnightInABatch(t *testing.T, w way) {
 	first := in.start("192.0.2.1", "http://a/")
 	in.waiters(t, 1)
 	accepted := in.start("192.0.2.2", "http://a/")
-	require.Eventually(t, func() bool { return in.accepted(t) == 2 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return in.accepted(t) == 2 }, dbtest.Patience, dbtest.Tick)
 	in.clock.Set(in.clock.Now().Add(24 * time.Hour))
 	next := in.start("192.0.2.2", "http://a/")
-	require.Eventually(t, func() bool { return in.accepted(t) == 3 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return in.accepted(t) == 3 }, dbtest.Patience, dbtest.Tick)
 	release()
 	require.Equal(t, "1 1 1 2 | 1 1 1 2", <-first)
 	require.Equal(t, "2 2 2 3 | 2 2 2 3", <-accepted)
@@ -318,7 +318,7 @@ func testConnectionLostBeforeTheBatch(t *testing.T, w way) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return len(c.conns) > 0
-	}, time.Minute, time.Millisecond)
+	}, dbtest.Patience, dbtest.Tick)
 	c.refuse.Store(false)
 	require.Equal(t, "1 1 1 2 | 1 1 1 2", <-done)
 	in.checkTables(t)
@@ -398,11 +398,11 @@ func TestWatcherBacksOff(t *testing.T) {
 			return found == n
 		}
 	}
-	require.Eventually(t, watchers(1), time.Minute, 10*time.Millisecond)
+	require.Eventually(t, watchers(1), dbtest.Patience, dbtest.Tick)
 	c.refuse.Store(false)
 	c.swallow.Store(false)
 	for again := time.Duration(0); again != 200*time.Millisecond; { // it was cut off before it had read the apps
-		require.Eventually(t, watchers(2), time.Minute, 10*time.Millisecond)
+		require.Eventually(t, watchers(2), dbtest.Patience, dbtest.Tick)
 		c.cut()
 		select {
 		case again = <-told:
@@ -430,6 +430,6 @@ func testDatabaseGone(t *testing.T, w way) {
 	require.Eventually(t, func() bool {
 		_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a/"})
 		return err == nil
-	}, time.Minute, 10*time.Millisecond)
+	}, dbtest.Patience, dbtest.Tick)
 	in.checkTables(t)
 }

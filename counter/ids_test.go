@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/db/dbtest"
 	"footfall/record"
 	"footfall/visit"
 )
@@ -115,7 +116,7 @@ func TestWhoMaySendIDs(t *testing.T) {
 	for scope, want := range map[counter.Scope]visit.Kind{counter.ScopeCount: visit.Forbidden, counter.ScopeRead: visit.Forbidden, counter.ScopeAssert: 0} {
 		key, err := in.admin().AddKey(t.Context(), "shop", []counter.Scope{scope})
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { r.Key = key; return in.kindOf(t, r) != visit.BadKey }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { r.Key = key; return in.kindOf(t, r) != visit.BadKey }, dbtest.Patience, dbtest.Tick)
 		require.Equal(t, want, in.kindOf(t, r), scope)
 	}
 	require.False(t, in.withID(t, "192.0.2.1", "http://a/", "x").Repeated)
@@ -307,7 +308,7 @@ func TestIDsAreForgotten(t *testing.T) {
 	in.exec(t, `INSERT INTO visit_ids (app_id, day_id, id) SELECT 1, days_ago(4), 'old ' || n FROM generate_series(1, 12000) AS n`)
 	left := func() int64 { return in.one(t, `SELECT count(*) FROM visit_ids`) }
 	plain.startOn(t, in.url, counter.Options{Options: record.Options{RememberIDs: 3}})
-	require.Eventually(t, func() bool { return left() == 3 }, time.Minute, 10*time.Millisecond, "an instance forgets by itself")
+	require.Eventually(t, func() bool { return left() == 3 }, dbtest.Patience, dbtest.Tick, "an instance forgets by itself")
 
 	in.shop(t, counter.Settings{Access: ptr("open")})
 	_, err := in.Visit(t.Context(), counter.Request{App: "shop", IP: "192.0.2.1", URI: "http://shop.example/", ID: "1"})

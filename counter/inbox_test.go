@@ -50,13 +50,13 @@ func (in *instance) one(t *testing.T, sql string) (n int64) {
 func (in *instance) drained(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool { return in.one(t, `SELECT coalesce(sum(inbox_behind(id)), 0)::bigint FROM apps`) == 0 },
-		time.Minute, 5*time.Millisecond, in.log)
+		dbtest.Patience, dbtest.Tick, in.log)
 }
 
 // emptied waits until the tables of the inbox are empty, too. It asks for no lock on them.
 func (in *instance) emptied(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool { return in.one(t, `SELECT count(*) FROM inbox_turns`) == 1 }, time.Minute, 5*time.Millisecond, in.log)
+	require.Eventually(t, func() bool { return in.one(t, `SELECT count(*) FROM inbox_turns`) == 1 }, dbtest.Patience, dbtest.Tick, in.log)
 	require.Zero(t, in.one(t, `SELECT count(*) FROM inbox`))
 }
 
@@ -82,7 +82,7 @@ func TestInboxCountsWhatWasAccepted(t *testing.T) {
 		assert.Equal(t, []counter.Counted{{}}, many)
 		assert.Equal(t, int64(200), behind)
 		require.NoError(t, in.Ready(t.Context()))
-		require.Eventually(t, func() bool { return in.metric(t, "footfall_inbox_waiting") == 200 }, time.Minute, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return in.metric(t, "footfall_inbox_waiting") == 200 }, dbtest.Patience, dbtest.Tick)
 		assert.Positive(t, in.metric(t, "footfall_inbox_oldest_seconds"))
 
 		end()
@@ -190,7 +190,7 @@ func TestErasingCountsFirstWhatWasAccepted(t *testing.T) {
 		require.Eventually(t, func() bool {
 			return in.one(t, `SELECT count(DISTINCT turn) FROM inbox_apps WHERE waiting > 0`) == 1
 		},
-			time.Minute, time.Millisecond)
+			dbtest.Patience, dbtest.Tick)
 		select {
 		case err := <-done:
 			require.Fail(t, "it did not wait for what was accepted", err)
@@ -277,7 +277,7 @@ func TestCommandsWaitForWhoWritesToTheInbox(t *testing.T) {
 				return in.one(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = hashtext('footfall.inbox')::bigint & 4294967295 AND mode = 'ExclusiveLock' AND NOT granted
 					AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 					AND pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = hashtext('footfall.inbox_turns')::bigint & 4294967295 AND mode = 'ExclusiveLock')`) > 0
-			}, time.Minute, time.Millisecond)
+			}, dbtest.Patience, dbtest.Tick)
 			require.NoError(t, writes.Commit(t.Context()))
 			if err := <-done; c.says != "" {
 				require.ErrorContains(t, err, c.says)
@@ -326,7 +326,7 @@ func TestInboxBesideAnAppThatIsHeld(t *testing.T) {
 			require.NoError(t, err)
 		}
 		end()
-		require.Eventually(t, func() bool { return in.one(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'demo'`) == 0 }, time.Minute, 5*time.Millisecond, in.log)
+		require.Eventually(t, func() bool { return in.one(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'demo'`) == 0 }, dbtest.Patience, dbtest.Tick, in.log)
 		assert.Equal(t, int64(2*(round+1)), in.one(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'held'`))
 	}
 	// Nor does it keep a visitor of another app from being erased.
@@ -366,9 +366,9 @@ func TestInboxBesideAnAppThatIsHeldForLong(t *testing.T) {
 			}
 		}
 		for range 2 { // what was counted is cleared away a moment later: until then one may be asked to come again
-			require.Eventually(t, func() bool { return later("demo") == nil }, time.Minute, 20*time.Millisecond, in.log)
+			require.Eventually(t, func() bool { return later("demo") == nil }, dbtest.Patience, dbtest.Tick, in.log)
 		}
-		require.Eventually(t, func() bool { return in.one(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'demo'`) == 0 }, time.Minute, 5*time.Millisecond, in.log)
+		require.Eventually(t, func() bool { return in.one(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'demo'`) == 0 }, dbtest.Patience, dbtest.Tick, in.log)
 	}
 	require.Eventually(t, func() bool {
 		err := later("held")
@@ -376,7 +376,7 @@ func TestInboxBesideAnAppThatIsHeldForLong(t *testing.T) {
 			accepted++
 		}
 		return err != nil && strings.Contains(err.Error(), "visits of this app cannot be counted for now")
-	}, time.Minute, 5*time.Millisecond)
+	}, dbtest.Patience, dbtest.Tick)
 	assert.Equal(t, int64(accepted), in.one(t, `SELECT inbox_behind(id) FROM apps WHERE name = 'held'`))
 	in.verified(t)
 	_, err = held.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
@@ -385,7 +385,7 @@ func TestInboxBesideAnAppThatIsHeldForLong(t *testing.T) {
 	hot := `SELECT hot FROM counters JOIN pages ON id = page_id JOIN apps ON apps.id = app_id WHERE uri = 'a.example/' AND name = `
 	assert.Equal(t, int64(accepted), in.one(t, hot+`'held'`))
 	assert.Equal(t, int64(2*rounds), in.one(t, hot+`'demo'`))
-	require.Eventually(t, func() bool { return later("held") == nil }, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return later("held") == nil }, dbtest.Patience, dbtest.Tick)
 	in.drained(t)
 	in.emptied(t)
 	in.verified(t)
@@ -445,7 +445,7 @@ func TestInboxMovesWhatIsHeld(t *testing.T) {
 	}))
 	in.verified(t)
 	// Whoever looks how much waits holds the tables for a moment.
-	require.Eventually(t, func() bool { return move("1") == 1 }, time.Minute, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return move("1") == 1 }, dbtest.Patience, dbtest.Tick)
 	assert.Equal(t, int64(2), in.one(t, `SELECT count(*) FROM inbox`))
 	assert.Equal(t, int64(1), in.one(t, `SELECT count(DISTINCT slot) FROM inbox_turns`))
 	assert.Equal(t, int64(5), in.one(t, fmt.Sprintf(`SELECT inbox_behind(%d)`, id)))
@@ -477,7 +477,7 @@ func TestInboxBesideAnAppWhoseRowsAreLocked(t *testing.T) {
 					return false // a statement that takes a second is ended
 				}
 				return assert.NoError(t, err)
-			}, time.Minute, 5*time.Millisecond)
+			}, dbtest.Patience, dbtest.Tick)
 		}
 	}
 	visits(false)
@@ -492,10 +492,10 @@ func TestInboxBesideAnAppWhoseRowsAreLocked(t *testing.T) {
 	visits(true)
 	end()
 	behind := func(app string) int64 { return in.one(t, `SELECT inbox_behind(id) FROM apps WHERE name = '`+app+`'`) }
-	require.Eventually(t, func() bool { return behind("demo") == 0 }, time.Minute, 5*time.Millisecond, in.log)
+	require.Eventually(t, func() bool { return behind("demo") == 0 }, dbtest.Patience, dbtest.Tick, in.log)
 	assert.Equal(t, int64(1), behind("locked"))
 	visits(true)
-	require.Eventually(t, func() bool { return behind("demo") == 0 }, time.Minute, 5*time.Millisecond, in.log)
+	require.Eventually(t, func() bool { return behind("demo") == 0 }, dbtest.Patience, dbtest.Tick, in.log)
 	release()
 	in.drained(t)
 	assert.Equal(t, int64(6), in.one(t, `SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE uri LIKE '%/'`))
@@ -511,7 +511,7 @@ func TestInboxIsAddedUpBesideWhatWaits(t *testing.T) {
 	in.exec(t, `SELECT put_in_inbox(1, 'UTC', 'address', 64::smallint, '{a.example/}', '{1}', '{20260629}', '{0}', '{192.0.2.1}', NULL) FROM generate_series(1, 3000)`)
 	require.Eventually(t, func() bool {
 		return in.one(t, `SELECT count(*) FROM inbox JOIN inbox_turns USING (turn, slot) WHERE closed_at IS NULL`) == 0
-	}, time.Minute, 5*time.Millisecond, in.log)
+	}, dbtest.Patience, dbtest.Tick, in.log)
 	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
 	a, err := in.Counts(t.Context(), counter.Request{App: "demo", URI: "http://a.example/", Anybody: true})
 	require.NoError(t, err)
@@ -608,7 +608,7 @@ func TestInboxIsBounded(t *testing.T) {
 	full := counter.Request{App: "demo", IP: "192.0.2.1", URI: "http://a.example/", Later: true}
 	accepted := func() bool { _, err := in.Visit(t.Context(), full); return err == nil }
 	for range 10 { // one that is written while the tables are looked at may be taken for two until the next look
-		require.Eventually(t, accepted, time.Minute, 10*time.Millisecond)
+		require.Eventually(t, accepted, dbtest.Patience, dbtest.Tick)
 	}
 	_, err := in.Visit(t.Context(), full)
 	told, ok := errors.AsType[*visit.Error](err)
@@ -617,7 +617,7 @@ func TestInboxIsBounded(t *testing.T) {
 	assert.Contains(t, told.Message, "the inbox is full")
 	require.NoError(t, in.Ready(t.Context()))
 	end()
-	require.Eventually(t, accepted, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, accepted, dbtest.Patience, dbtest.Tick)
 	in.drained(t)
 	assert.Equal(t, "1 1 1 12 | 1 1 1 12", row(in.count(t, "192.0.2.1", "http://a.example/")))
 }
@@ -642,9 +642,9 @@ func TestInboxIsEmptiedBesideVisits(t *testing.T) {
 			}
 		})
 	}
-	require.Eventually(t, func() bool { return in.one(t, `SELECT coalesce(sum(visits), 0)::bigint FROM inbox`) > 2000 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return in.one(t, `SELECT coalesce(sum(visits), 0)::bigint FROM inbox`) > 2000 }, dbtest.Patience, dbtest.Tick)
 	end()
-	require.Eventually(t, func() bool { return in.one(t, `SELECT min(turn) FROM inbox_turns`) > 1 }, time.Minute, 10*time.Millisecond, in.log)
+	require.Eventually(t, func() bool { return in.one(t, `SELECT min(turn) FROM inbox_turns`) > 1 }, dbtest.Patience, dbtest.Tick, in.log)
 }
 
 // A dump reads all tables of the inbox for as long as it lasts: none can be emptied, and visits
@@ -701,7 +701,7 @@ func TestInboxBesideADumpThatBegins(t *testing.T) {
 	assert.Equal(t, int64(1), inDump(`SELECT count(*) FROM inbox`))
 	require.NoError(t, dump.Rollback(t.Context()))
 	// Whoever looks how much waits holds the tables for a moment.
-	require.Eventually(t, func() bool { return in.one(t, `SELECT empty_inbox(3600)`) == 1 }, time.Minute, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return in.one(t, `SELECT empty_inbox(3600)`) == 1 }, dbtest.Patience, dbtest.Tick)
 }
 
 // What an instance leaves, the next start counts.
@@ -733,7 +733,7 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 	killer, began := first.conn(t), time.Now()
 	for caller := range 8 {
 		callers.Go(func() {
-			for n := 0; n < visits/8 || moved.Load() == 0 && time.Since(began) < time.Minute; n++ {
+			for n := 0; n < visits/8 || moved.Load() == 0 && time.Since(began) < dbtest.Patience; n++ {
 				r := counter.Request{App: apps[n/2%2], IP: fmt.Sprintf("10.0.%d.%d", caller, n%250), URI: fmt.Sprintf("http://a.example/%d", n%3), Later: true}
 				_, err := instances[(caller+n)%2].Visit(context.Background(), r)
 				told, _ := errors.AsType[*visit.Error](err)
@@ -790,7 +790,7 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 		}
 	})
 	callers.Wait()
-	require.Eventually(t, func() bool { return ended.Load() >= 20 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return ended.Load() >= 20 }, dbtest.Patience, dbtest.Tick)
 	close(stop)
 	killing.Wait()
 	first.drained(t)
@@ -885,7 +885,7 @@ func TestOverloadTakesWhatWaitsToTheInbox(t *testing.T) {
 	select {
 	case later := <-visits():
 		assert.True(t, later)
-	case <-time.After(time.Minute):
+	case <-time.After(dbtest.Patience):
 		require.Fail(t, "it waits for the batch before")
 	}
 	require.NoError(t, tx.Rollback(t.Context()))
@@ -934,7 +934,7 @@ func TestOverloadGoesToTheInbox(t *testing.T) {
 			}
 		})
 		return accepted.Load() > 0
-	}, time.Minute, 10*time.Millisecond)
+	}, dbtest.Patience, dbtest.Tick)
 	badge, err := in.Badge(t.Context(), r, true)
 	require.NoError(t, err)
 	assert.Equal(t, answered, badge.Page.Hot, "what was counted before")

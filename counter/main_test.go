@@ -139,7 +139,7 @@ func (w way) startOn(t testing.TB, url string, o counter.Options) *instance {
 // warm waits until the filter gives hints.
 func (in *instance) warm(t testing.TB) {
 	t.Helper()
-	require.Eventually(t, func() bool { return in.metric(t, "footfall_filter_ready") == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return in.metric(t, "footfall_filter_ready") == 1 }, dbtest.Patience, dbtest.Tick)
 }
 
 // metric is the sum over all labels of a counter or gauge.

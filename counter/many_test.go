@@ -344,7 +344,7 @@ func TestCallsAreForgotten(t *testing.T) {
 		var calls int
 		err := in.tables(t).QueryRow(t.Context(), `SELECT count(*) FROM positions WHERE content IS NOT NULL`).Scan(&calls)
 		return err == nil && calls == 2
-	}, time.Minute, 10*time.Millisecond, "an instance forgets by itself")
+	}, dbtest.Patience, dbtest.Tick, "an instance forgets by itself")
 }
 
 // An app goes with its positions.

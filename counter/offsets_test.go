@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -291,7 +290,7 @@ func TestOffsetsWithoutWatching(t *testing.T) {
 				  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) AS cut
 			WHERE name = 'apps'`).Scan(&held))
 		return held
-	}, time.Minute, time.Millisecond)
+	}, dbtest.Patience, dbtest.Tick)
 	_, err = conn.Exec(ctx, `SELECT pg_advisory_lock(hashtext('footfall.apps'), value::integer + n) FROM epochs, generate_series(1, 2) AS n WHERE name = 'apps'`)
 	require.NoError(t, err)
 	_, err = conn.Exec(ctx, `INSERT INTO offsets (app_id, uri, hot, pv, uv) SELECT id, 'a/', 7, 7, 7 FROM apps`)
@@ -299,7 +298,7 @@ func TestOffsetsWithoutWatching(t *testing.T) {
 	require.Eventually(t, func() bool { // once it has noticed that its connection was cut
 		a, err := c.Counts(ctx, counter.Request{App: "demo", Anybody: true, URI: "http://a/"})
 		return err == nil && a.Page.Hot == 7
-	}, time.Minute, time.Millisecond)
+	}, dbtest.Patience, dbtest.Tick)
 	_, err = conn.Exec(ctx, `UPDATE offsets SET hot = 100, pv = 100, uv = 100`)
 	require.NoError(t, err)
 	for n := range 3 {

@@ -69,7 +69,7 @@ func TestAppIsHeldUnderVisitsOfEarlierDays(t *testing.T) {
 			in.waiters(t, 1)
 		}
 	}
-	require.Eventually(t, func() bool { return in.accepted(t) == len(all) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return in.accepted(t) == len(all) }, dbtest.Patience, dbtest.Tick)
 	release()
 	wg.Wait()
 	for i, app := range all {

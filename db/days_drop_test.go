@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -84,7 +83,7 @@ func TestDayIsDroppedBetweenLateVisits(t *testing.T) {
 	dropped := async(t, func() error { _, err := d.Queries().DayDrop(t.Context(), today); return err })
 	require.Eventually(t, func() bool {
 		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND clock_timestamp() - waitstart > interval '200 ms')`)
-	}, time.Minute, time.Millisecond)
+	}, dbtest.Patience, dbtest.Tick)
 	require.NoError(t, counting.Commit(t.Context()))
 	require.NoError(t, receive(t, dropped, "the drop"))
 }

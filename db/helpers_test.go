@@ -117,7 +117,7 @@ func receive[T any](t *testing.T, from <-chan T, what string) (value T) {
 // eventually waits for a condition that shows in the database alone.
 func eventually(t *testing.T, condition func() bool, what string) {
 	t.Helper()
-	require.Eventually(t, condition, time.Minute, time.Millisecond, "waited in vain for "+what)
+	require.Eventually(t, condition, dbtest.Patience, dbtest.Tick, "waited in vain for "+what)
 }
 
 // interning asks app 1 for pages without a limit.

@@ -39,7 +39,7 @@ func TestCallersWhoLeaveCostNoConnection(t *testing.T) {
 		go func() { answered <- ask(ctx) }()
 		require.Eventually(t, func() bool {
 			return query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'counters'::regclass)`)
-		}, time.Minute, time.Millisecond)
+		}, dbtest.Patience, dbtest.Tick)
 		leave()
 		require.NoError(t, tx.Rollback(t.Context()))
 		assert.NoError(t, <-answered)

@@ -60,7 +60,7 @@ func TestUniquesBesideADayThatIsDropped(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool {
 		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'erased_visits'::regclass)`)
-	}, time.Minute, time.Millisecond)
+	}, dbtest.Patience, dbtest.Tick)
 	exec(t, conn, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20250902)`)
 	_, err = conn.Exec(t.Context(), `SELECT drop_visits_day(20250901)`)
 	assert.Equal(t, db.FaultBusy, db.FaultOf(err), "a report that is under way holds all days")

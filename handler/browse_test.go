@@ -100,7 +100,7 @@ func (w *internet) hear(t *testing.T, into any) {
 		require.NoError(t, json.Unmarshal([]byte(said), into), said)
 	case <-w.ended:
 		require.Fail(t, "Chromium has ended")
-	case <-time.After(chromiumPatience):
+	case <-time.After(dbtest.Patience):
 		require.Fail(t, "the page does not tell what became of it")
 	}
 }

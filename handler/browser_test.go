@@ -19,9 +19,6 @@ import (
 	"footfall/db/dbtest"
 )
 
-// chromiumPatience bounds what only a broken browser takes longer for.
-const chromiumPatience = time.Minute
-
 // chromium is a browser that runs. To start one costs more than most tests do with it, so tests
 // pass it on.
 type chromium struct {
@@ -163,7 +160,7 @@ func (c *chromium) end() (err error) {
 	const pause = 10 * time.Millisecond
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
-	for range chromiumPatience / pause {
+	for range dbtest.Patience / pause {
 		if err = os.RemoveAll(c.profile); err == nil {
 			return nil
 		}

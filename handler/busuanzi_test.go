@@ -163,7 +163,7 @@ func TestBusuanziUnderOverload(t *testing.T) {
 		default:
 			return false
 		}
-	}, time.Minute, 10*time.Millisecond)
+	}, dbtest.Patience, dbtest.Tick)
 	release()
 	callers.Wait()
 	assert.Equal(t, numbersOf("1", "1", "1", "1"), first.body)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"footfall/db/dbtest"
 )
 
 // devtools drives one page of a Chromium, as a person does who has the developers' tools open:
@@ -94,7 +96,7 @@ func (d *devtools) do(method string, params map[string]any, into any) {
 // hear waits for a message, and keeps what is told of faults.
 func (d *devtools) hear(is func(message) bool) message {
 	d.t.Helper()
-	for patience := time.After(chromiumPatience); ; {
+	for patience := time.After(dbtest.Patience); ; {
 		select {
 		case m, more := <-d.said:
 			require.True(d.t, more, "Chromium has ended")
@@ -162,7 +164,7 @@ func (d *devtools) look(wide int, scheme string) {
 // await waits until a condition holds in the page.
 func (d *devtools) await(condition string) {
 	d.t.Helper()
-	for patience := time.After(chromiumPatience); ; {
+	for patience := time.After(dbtest.Patience); ; {
 		var holds bool
 		if d.ask(condition, &holds); holds {
 			return

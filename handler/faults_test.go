@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
@@ -69,7 +68,7 @@ func TestCallersWhoClose(t *testing.T) {
 		leave = append(leave, e.send(counts+"2"))
 	}
 	e.blocked(1 + readers) // the others wait for a connection to ask on
-	require.Eventually(t, func() bool { return e.waiting() == "4" }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return e.waiting() == "4" }, dbtest.Patience, dbtest.Tick)
 	require.NoError(t, resets.SetLinger(0)) // its close is a reset
 	for _, gone := range leave {
 		require.NoError(t, gone.Close())

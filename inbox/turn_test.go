@@ -56,7 +56,7 @@ func TestRestEndsWithinATurn(t *testing.T) {
 	exec(`BEGIN; LOCK TABLE counters IN EXCLUSIVE MODE`)
 	counted := count()
 	dbtest.AwaitWaiting(t, dbtest.Connect(t, url), 1)
-	require.Eventually(t, func() bool { return time.Now().After(until) }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return time.Now().After(until) }, dbtest.Patience, dbtest.Tick)
 	exec(`COMMIT`)
 	require.NoError(t, <-counted)
 	require.NoError(t, <-count())

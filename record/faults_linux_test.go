@@ -78,7 +78,7 @@ func (w *world) testAnotherServer(t *testing.T, network *dbtest.Network, r *Reco
 	network.LeadTo(restored)
 	network.Cut()
 	cut := time.Now()
-	require.Eventually(t, func() bool { return time.Since(cut) > 1500*time.Millisecond }, time.Minute, 10*time.Millisecond,
+	require.Eventually(t, func() bool { return time.Since(cut) > 1500*time.Millisecond }, dbtest.Patience, dbtest.Tick,
 		"connections that were not used for a second are looked at first, so that no batch is lost with them")
 	require.Equal(t, "2 2 2 2 | 2 2 2 2", w.count(t, r, 2, "backed-up.example/"))
 	require.Equal(t, "2 2 1 3 | 2 2 1 3", w.count(t, r, 1, "backed-up.example/"), "who is in the backup is known")

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -85,10 +84,10 @@ func TestFilterTriesAgain(t *testing.T) {
 	reading := w.blocked(t, 1)
 	_, err = w.conn.Exec(t.Context(), `SELECT pg_terminate_backend($1)`, reading[0])
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return len(warnings.all()) > 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return len(warnings.all()) > 0 }, dbtest.Patience, dbtest.Tick)
 	release()
 	require.Equal(t, "2 2 2 2 | 2 2 2 2", w.count(t, r, 2, "a.example/"))
-	require.Eventually(t, func() bool { return r.caches.current.Load().filter.ready.Load() }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return r.caches.current.Load().filter.ready.Load() }, dbtest.Patience, dbtest.Tick)
 	require.Equal(t, []string{"the filter could not read the visitors and will try again"}, warnings.all())
 }
 
@@ -102,7 +101,7 @@ func TestFilterIsKeptOverAnErasure(t *testing.T) {
 	ready := func(visitor int, answer string) (*generation, *filter) {
 		require.Equal(t, answer, w.count(t, r, visitor, "a.example/"))
 		now := r.caches.current.Load()
-		require.Eventually(t, now.filter.ready.Load, time.Minute, time.Millisecond)
+		require.Eventually(t, now.filter.ready.Load, dbtest.Patience, dbtest.Tick)
 		return now, now.filter
 	}
 	before, first := ready(2, "2 2 2 2 | 2 2 2 2")
@@ -134,7 +133,7 @@ func TestFullFilterWarnsOnce(t *testing.T) {
 		require.Eventually(t, func() bool {
 			now := r.caches.current.Load()
 			return now != nil && now.filter.ready.Load()
-		}, time.Minute, time.Millisecond)
+		}, dbtest.Patience, dbtest.Tick)
 		var all sync.WaitGroup
 		for visitor := range 50 {
 			told := w.start(r, visitor, fmt.Sprintf("site%d.example/%d", visitor%4, generation))

@@ -68,7 +68,7 @@ func (g *givenTime) runOut(t *testing.T, d time.Duration) {
 			cancel()
 		}
 		return cancel != nil
-	}, time.Minute, time.Millisecond)
+	}, dbtest.Patience, dbtest.Tick)
 }
 
 // end lets every time run out, now and later.
@@ -104,7 +104,7 @@ func (r *Recorder) accepted(t *testing.T, visits int) {
 			l.mu.Unlock()
 		}
 		return pending == visits
-	}, time.Minute, time.Millisecond)
+	}, dbtest.Patience, dbtest.Tick)
 }
 
 // In the service, time runs out by itself: visits are answered within 25 s.
@@ -242,5 +242,5 @@ func (w *world) eventually(t *testing.T, r *Recorder, visitor int, endings ...st
 	require.Eventually(t, func() bool {
 		told := w.count(t, r, visitor, "a.example/")
 		return slices.ContainsFunc(endings, func(ending string) bool { return strings.HasSuffix(told, ending) })
-	}, time.Minute, time.Millisecond)
+	}, dbtest.Patience, dbtest.Tick)
 }

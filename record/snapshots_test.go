@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/db"
+	"footfall/db/dbtest"
 	"footfall/pause"
 )
 
@@ -78,7 +79,7 @@ func TestOldSnapshotIsToldOf(t *testing.T) {
 			}
 		}
 		return false
-	}, time.Minute, time.Millisecond, "it was not measured")
+	}, dbtest.Patience, dbtest.Tick, "it was not measured")
 	r.Close()
 	require.Contains(t, log.String(), fmt.Sprintf("process %d", conn.PgConn().PID()))
 	require.Contains(t, log.String(), fmt.Sprintf("SELECT pg_terminate_backend(%d)", conn.PgConn().PID()))

@@ -80,7 +80,7 @@ func TestRead(t *testing.T) {
 	require.NoError(t, err)
 	assertWarns(t, read(t, d), "there is no partition of visits for [")
 	counting.Close()
-	require.Eventually(t, func() bool { return len(read(t, d).Instances) == 0 }, time.Minute, time.Millisecond, "the server has noticed")
+	require.Eventually(t, func() bool { return len(read(t, d).Instances) == 0 }, dbtest.Patience, dbtest.Tick, "the server has noticed")
 	assertWarns(t, read(t, d), nobodyRuns)
 }
 

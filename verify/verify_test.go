@@ -479,7 +479,7 @@ func TestVerifyLeavesOutAnAppThatIsBeingDeleted(t *testing.T) {
 		var gone bool
 		err := tx.QueryRow(t.Context(), `SELECT NOT EXISTS (SELECT FROM visitors JOIN pages ON id = page_id JOIN apps AS a ON a.id = app_id WHERE a.name = 'leaving')`).Scan(&gone)
 		return err == nil && gone
-	}, time.Minute, time.Millisecond, "its second step waits for the row that is held")
+	}, dbtest.Patience, dbtest.Tick, "its second step waits for the row that is held")
 	beside := p.verify(t, verify.Options{})
 	kill()
 	require.Error(t, <-deleted)

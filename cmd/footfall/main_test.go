@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -210,7 +209,7 @@ func TestHelpersSaveLookUps(t *testing.T) {
 	} {
 		s := serve(t, append([]string{database}, run.flags...)...)
 		if run.flags == nil || run.byFilter > 0 {
-			require.Eventually(t, func() bool { return metric(t, s, "footfall_filter_ready") == 1 }, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool { return metric(t, s, "footfall_filter_ready") == 1 }, dbtest.Patience, dbtest.Tick)
 		}
 		page := s.url + "/visit?app=demo&uri=http://hhui.top/home&ip=" + run.visitor
 		status, body := get(page)

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds what only a broken program takes longer for.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // environment is ours without what would configure the program.
 func environment() []string {

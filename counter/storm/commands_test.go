@@ -18,6 +18,7 @@ import (
 
 	"footfall/counter"
 	"footfall/db"
+	"footfall/db/dbtest"
 	"footfall/intake/imports"
 	"footfall/record"
 	"footfall/retention"
@@ -187,7 +188,7 @@ func (s *storm) drained() {
 		var waiting int64
 		err := s.own.QueryRow(context.Background(), `SELECT sum(inbox_behind(id)) FROM apps`).Scan(&waiting)
 		return err == nil && waiting == 0
-	}, time.Minute, 10*time.Millisecond)
+	}, dbtest.Patience, dbtest.Tick)
 }
 
 // importer returns what each importer does: it writes to the log of a server of its own, which is

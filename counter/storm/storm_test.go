@@ -42,7 +42,7 @@ func TestStorm(t *testing.T) {
 		pause(t.Context(), min(2*time.Second, s.lasts/2))
 		s.verify()
 	}
-	assert.Eventually(t, func() bool { return t.Failed() || s.missing() == "" }, 3*time.Minute, 10*time.Millisecond)
+	assert.Eventually(t, func() bool { return t.Failed() || s.missing() == "" }, 3*dbtest.Patience, dbtest.Tick)
 	assert.Empty(t, s.missing(), "things that a storm is made of and that did not happen")
 	faults() // those who wait for an answer get one then
 	clients()

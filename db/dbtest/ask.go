@@ -26,6 +26,13 @@ func Connect(t testing.TB, address string) *pgx.Conn {
 	return conn
 }
 
+// Patience is how long a test waits for what only a broken program never does, on however busy a
+// machine, and Tick how often it looks: a look costs the machine that the others are waited for on.
+const (
+	Patience = 4 * time.Minute
+	Tick     = 20 * time.Millisecond
+)
+
 // asker is a connection, a transaction, or a pool.
 type asker interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
@@ -88,6 +95,6 @@ func AwaitWaiting(t testing.TB, a asker, sessions int) (pids []int32) {
 			SELECT pid
 			FROM waiting`)
 		return len(pids) >= sessions
-	}, time.Minute, time.Millisecond)
+	}, Patience, Tick)
 	return pids
 }

@@ -180,7 +180,7 @@ func needRoot(t *testing.T) {
 // eventually waits for a condition on another process, for which there is no channel.
 func eventually(t *testing.T, condition func() bool, what string) {
 	t.Helper()
-	require.Eventually(t, condition, time.Minute, 5*time.Millisecond, what)
+	require.Eventually(t, condition, 4*time.Minute, 20*time.Millisecond, what)
 }
 
 // logTo passes the messages of a log to a function.

@@ -19,7 +19,7 @@ import (
 )
 
 // patience is for a server that answers nothing.
-const patience = time.Minute
+const patience = 4 * time.Minute
 
 // send sends a request over a connection of its own: a line with method and target, lines of
 // headers and, after an empty one, a body. Headers that every client sends are added unless they

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/db/dbtest"
 	"footfall/intake/logs"
 	"footfall/record"
 	"footfall/visit"
@@ -185,7 +186,7 @@ func TestFollow(t *testing.T) {
 	had := ""
 	grows := func() {
 		t.Helper()
-		require.Eventually(t, func() bool { now := d.numbers(); grown := now != had; had = now; return grown }, time.Minute, 5*time.Millisecond)
+		require.Eventually(t, func() bool { now := d.numbers(); grown := now != had; had = now; return grown }, dbtest.Patience, dbtest.Tick)
 	}
 	grows()
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
@@ -207,7 +208,7 @@ func TestFollow(t *testing.T) {
 	d.file("access.log", parts[3])
 	d.file("access.log-2", parts[4])
 	whole := clean.numbers()
-	require.Eventually(t, func() bool { return d.numbers() == whole }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return d.numbers() == whole }, dbtest.Patience, dbtest.Tick)
 	stop()
 	require.ErrorIs(t, <-ended, context.Canceled)
 	d.prove()
@@ -236,7 +237,7 @@ func TestFollowedClaimsAreTakenBack(t *testing.T) {
 	go func() { _, err := Run(ctx, d.counter, o, &Progress{}); ended <- err }()
 	counts := func(visits int) {
 		t.Helper()
-		require.Eventually(t, func() bool { return strings.Count(d.numbers(), "\nvisits ") >= visits }, time.Minute, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return strings.Count(d.numbers(), "\nvisits ") >= visits }, dbtest.Patience, dbtest.Tick)
 	}
 	counts(1)
 
@@ -252,7 +253,7 @@ func TestFollowedClaimsAreTakenBack(t *testing.T) {
 		counts(counted + 1)
 	}
 	whole := clean.numbers()
-	require.Eventually(t, func() bool { return d.numbers() == whole }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return d.numbers() == whole }, dbtest.Patience, dbtest.Tick)
 	stop()
 	require.ErrorIs(t, <-ended, context.Canceled)
 	list, err := counter.NewAdmin(d.open(), nil).Logs(t.Context(), "blog")

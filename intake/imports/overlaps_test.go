@@ -392,7 +392,7 @@ func TestImportReadsTheHoursOfItsFile(t *testing.T) {
 		defer conn.Close(t.Context())
 		require.Eventually(t, func() bool { // those who have read tell how much when they end
 			return len(dbtest.Column[bool](t, conn, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)) == 0
-		}, time.Minute, time.Millisecond)
+		}, dbtest.Patience, dbtest.Tick)
 		return dbtest.Column[int64](t, conn, `SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = 'log_lines'`)[0]
 	}
 	d.counter.Close()

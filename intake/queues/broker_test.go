@@ -101,6 +101,6 @@ func startBroker(t *testing.T) (host string) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		return client.Ping(ctx) == nil
-	}, 2*time.Minute, 100*time.Millisecond)
+	}, 2*dbtest.Patience, dbtest.Tick)
 	return host
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
+
+	"footfall/db/dbtest"
 )
 
 // Retention has removed what comes next: it is told, and what is there counts. Before anybody has
@@ -103,7 +105,7 @@ func TestTopicWithoutAnIDIsMadeAnew(t *testing.T) {
 	c := w.consume()
 	require.Eventually(t, func() bool {
 		return len(w.rows("SELECT part FROM footfall.positions WHERE next = 200")) == 1
-	}, time.Minute, 5*time.Millisecond)
+	}, dbtest.Patience, dbtest.Tick)
 	c.stop()
 	asks := make(chan struct{}, 1)
 	w.broker.ControlKey(kmsg.Fetch.Int16(), func(kmsg.Request) (kmsg.Response, error, bool) {
@@ -224,7 +226,7 @@ func TestTransactions(t *testing.T) {
 	require.Eventually(t, func() bool {
 		messages, isShown := c.behind()["0"]
 		return isShown && messages == 0
-	}, time.Minute, 5*time.Millisecond)
+	}, dbtest.Patience, dbtest.Tick)
 	c.stop()
 	_, ends := w.ends()
 	require.NoError(t, w.broker.DeleteRecords("visits", 0, ends["0"]))
@@ -250,7 +252,7 @@ func TestReadingAheadIsBounded(t *testing.T) {
 		}
 		return h, err
 	})
-	require.Eventually(t, h.readAhead, time.Minute, time.Millisecond)
+	require.Eventually(t, h.readAhead, dbtest.Patience, dbtest.Tick)
 	w.send(0, visits(1, 10)...)
 	close(h.goOn)
 	w.finish(c)

@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"footfall/db/dbtest"
 )
 
 // natsWorld is one whose queue is the stream visits of a server.
@@ -204,7 +206,7 @@ func TestReadingAheadOfAStreamIsBounded(t *testing.T) {
 		}
 		return h, err
 	})
-	require.Eventually(t, h.readAhead, time.Minute, time.Millisecond)
+	require.Eventually(t, h.readAhead, dbtest.Patience, dbtest.Tick)
 	n.publish(1, 10)
 	close(h.goOn)
 	n.finish(c)

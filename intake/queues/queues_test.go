@@ -291,7 +291,7 @@ func (c *consumer) endsWith(words string) {
 // says waits until a consumer has logged some words.
 func (c *consumer) says(words string) {
 	c.t.Helper()
-	require.Eventually(c.t, func() bool { return strings.Contains(c.log.String(), words) }, time.Minute, time.Millisecond)
+	require.Eventually(c.t, func() bool { return strings.Contains(c.log.String(), words) }, dbtest.Patience, dbtest.Tick)
 }
 
 func (w *world) conn() *pgx.Conn {
@@ -333,7 +333,7 @@ func (w *world) isCounted() {
 			return nil
 		})
 		return err == nil && maps.Equal(ends, next)
-	}, time.Minute, 5*time.Millisecond)
+	}, dbtest.Patience, dbtest.Tick)
 }
 
 // counts holds the tables against what was sent: each message counted once, or refused once.
@@ -437,15 +437,15 @@ func TestOnlyWhatIsReadIsShown(t *testing.T) {
 	w.sendToAll(0, 20)
 	first := w.consume()
 	w.isCounted()
-	require.Eventually(t, func() bool { return len(first.behind()) == partitions }, time.Minute, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(first.behind()) == partitions }, dbtest.Patience, dbtest.Tick)
 	second := w.consume()
-	require.Eventually(t, func() bool { return len(first.behind()) < partitions }, time.Minute, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(first.behind()) < partitions }, dbtest.Patience, dbtest.Tick)
 	w.sendToAll(9, 20)
 	w.isCounted()
 	require.Eventually(t, func() bool {
 		both := slices.Sorted(slices.Values(slices.AppendSeq(slices.Collect(maps.Keys(first.behind())), maps.Keys(second.behind()))))
 		return slices.Equal(both, []string{"0", "1", "2"})
-	}, time.Minute, 5*time.Millisecond)
+	}, dbtest.Patience, dbtest.Tick)
 	first.stop()
 	second.stop()
 	assert.Empty(t, first.behind())
