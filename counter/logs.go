@@ -200,36 +200,6 @@ func (g *Counting) PositionOf(l *Log) *record.Position {
 	return &record.Position{Position: db.Position{App: g.app.id, Source: sourceOfLogs, Part: strconv.FormatInt(l.ID, 10)}, Next: l.Next}
 }
 
-// FindPosition looks where a position is now.
-func (g *Counting) FindPosition(ctx context.Context, p *record.Position) error {
-	ctx, cancel := g.counter.db.InTime(ctx)
-	defer cancel()
-	next, err := g.counter.db.PositionNext(ctx, p.Position)
-	switch {
-	case err != nil:
-		return unanswered(err)
-	case next < p.Next:
-		return visit.Errorf(visit.NotFound, "app", "it has just been deleted, or its tables are others than before")
-	}
-	p.Next = next
-	return nil
-}
-
-// MovePosition moves a position past what is not to be counted.
-func (g *Counting) MovePosition(ctx context.Context, s record.Step) error {
-	ctx, cancel := g.counter.db.InTime(ctx)
-	defer cancel()
-	err := g.counter.db.MovePosition(ctx, db.Move{Position: s.Position.Position, From: s.Position.Next, To: s.Next, Refused: s.Refused})
-	switch {
-	case err == nil:
-		s.Position.Next = s.Next
-		return nil
-	case db.FaultOf(err) == db.FaultMoved:
-		return record.ErrMoved
-	}
-	return unanswered(err)
-}
-
 // LogsOfApp are the logs that were imported for an app.
 type LogsOfApp struct {
 	App  string

@@ -3,7 +3,6 @@ package counter
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -114,9 +113,6 @@ func (g *Counting) Known(ctx context.Context, visits []record.Visit) ([]bool, er
 	return is, err
 }
 
-// ChunkVisits is how many visits are best recorded at once.
-func (g *Counting) ChunkVisits() int { return g.counter.recorder.ChunkVisits() }
-
 // Record counts a chunk of what Visit returned.
 func (g *Counting) Record(chunk record.Chunk) []record.Result {
 	results := g.counter.recorder.RecordChunk(chunk)
@@ -140,30 +136,7 @@ func (g *Counting) OpenCall(ctx context.Context, name string, content [32]byte) 
 	if g.calls == callsOfAnybody {
 		name += " " + hex.EncodeToString(content[:])
 	}
-	ctx, cancel := g.counter.db.InTime(ctx)
-	defer cancel()
-	at, same, err := g.counter.recorder.OpenPosition(ctx, db.Position{App: g.app.id, Source: g.calls, Part: name}, content)
-	switch {
-	case errors.Is(err, db.ErrAppGone):
-		return nil, visit.Errorf(visit.NotFound, "app", "it has just been deleted").Because(err)
-	case err != nil:
-		return nil, unanswered(err)
-	case !same:
-		return nil, visit.Errorf(visit.Mismatch, "Idempotency-Key", "another body was sent with it: give each body a key of its own")
-	}
-	return &at, nil
-}
-
-// Uncounted has a 1 for each item of a call before its position that was not counted, and a 0 for
-// each that was.
-func (g *Counting) Uncounted(ctx context.Context, p *record.Position) (string, error) {
-	ctx, cancel := g.counter.db.InTime(ctx)
-	defer cancel()
-	uncounted, err := g.counter.recorder.Uncounted(ctx, p)
-	if err != nil {
-		return "", unanswered(err)
-	}
-	return uncounted, nil
+	return g.counter.recorder.OpenCall(ctx, db.Position{App: g.app.id, Source: g.calls, Part: name}, content)
 }
 
 // Numbers returns the present numbers of visits, as Counts does.

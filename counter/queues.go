@@ -2,7 +2,6 @@ package counter
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"footfall/db"
@@ -27,20 +26,13 @@ func (c *Counter) MayConsume(ctx context.Context, name string) (*Counting, error
 	return &Counting{counter: c, app: a}, nil
 }
 
+// Recorder counts what Visit has read.
+func (g *Counting) Recorder() *record.Recorder { return g.counter.recorder }
+
 // OpenQueue returns how far a part of a queue was counted; up to its first message, if nobody has
 // read it before.
 func (g *Counting) OpenQueue(ctx context.Context, source, part string, first int64) (*record.Position, error) {
-	ctx, cancel := g.counter.db.InTime(ctx)
-	defer cancel()
-	p := db.Position{App: g.app.id, Source: source, Part: part}
-	next, err := g.counter.db.OpenQueue(ctx, p, first)
-	switch {
-	case errors.Is(err, db.ErrAppGone):
-		return nil, visit.Errorf(visit.NotFound, "app", "it has just been deleted").Because(err)
-	case err != nil:
-		return nil, unanswered(err)
-	}
-	return &record.Position{Position: p, Next: next}, nil
+	return g.counter.recorder.OpenQueue(ctx, db.Position{App: g.app.id, Source: source, Part: part}, first)
 }
 
 // Queue is how far a part of a queue was counted for an app.

@@ -37,23 +37,6 @@ type Chunk struct {
 	Steps []Step
 }
 
-// Step is how a visit moves the position of its source.
-type Step struct {
-	Position *Position // nil: there is none
-	Next     int64     // where the source goes on behind the visit
-	Refused  []Refusal // messages before Next that it passes, in their order
-}
-
-// Refusal is a message of a queue that cannot be counted.
-type Refusal = db.Refusal
-
-// Position is a position in a source, and where it stands.
-type Position struct {
-	db.Position
-	Next   int64
-	OfCall bool // each of its places is an item, and those that are passed and not counted are kept
-}
-
 // Result is the answer to a visit of a chunk, or the error.
 type Result struct {
 	Answer visit.Answer
@@ -95,19 +78,6 @@ func (r *Recorder) RecordChunk(c Chunk) []Result {
 // ChunkVisits is how many visits the next chunk should have: as many as are written in chunkTakes,
 // or in chunkTakesAlone.
 func (r *Recorder) ChunkVisits() int { return r.chunks.size() }
-
-// OpenPosition returns how far a call has been counted that has this content. It returns false if
-// another content was sent as the same call before.
-func (r *Recorder) OpenPosition(ctx context.Context, p db.Position, content [32]byte) (at Position, same bool, err error) {
-	row, err := r.chunks.writer.db.OpenPosition(ctx, p, content[:])
-	return Position{p, row.Next, true}, err == nil && [32]byte(row.Content) == content, err
-}
-
-// Uncounted has a 1 for each item of a call before its position that was not counted, and a 0 for
-// each that was.
-func (r *Recorder) Uncounted(ctx context.Context, p *Position) (string, error) {
-	return r.chunks.writer.db.Uncounted(ctx, p.Position)
-}
 
 // chunks writes one chunk at a time.
 type chunks struct {

@@ -109,6 +109,7 @@ type Visit struct {
 // lanes never wait for each other's locks; those of chunks are held for moments. A Recorder is safe
 // for concurrent use.
 type Recorder struct {
+	db      *db.DB
 	lanes   []*lane
 	told    *lane // of visits whose day was told, and which come one by one
 	chunks  *chunks
@@ -124,7 +125,7 @@ type Recorder struct {
 // Open starts a recorder on a migrated database. Close ends it; the database stays open.
 func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 	o = o.withDefaults(d)
-	r := &Recorder{seed: maphash.MakeSeed(), pulse: newPulse(d, o.Log), metrics: newMetrics(o.Metrics)}
+	r := &Recorder{db: d, seed: maphash.MakeSeed(), pulse: newPulse(d, o.Log), metrics: newMetrics(o.Metrics)}
 	r.caches = newCaches(d, o, r.metrics)
 	r.upkeep = newUpkeep(d, o, r.metrics)
 	if err := r.upkeep.measureClock(ctx); err != nil {

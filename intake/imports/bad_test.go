@@ -20,7 +20,6 @@ import (
 	"footfall/counter"
 	"footfall/db/dbtest"
 	"footfall/intake/logs"
-	"footfall/record"
 	"footfall/visit"
 )
 
@@ -132,15 +131,13 @@ func TestFileThatShrinks(t *testing.T) {
 	s.file, s.until = f, int64(len(log))
 	require.NoError(t, s.begin(0, ""))
 	require.NoError(t, os.Truncate(path, 1000))
-	r := reader{run: &run{Options: o, summary: newSummary(), progress: &Progress{}}, chunk: &chunk{}}
-	r.counting, err = d.counter.MayImport(t.Context(), "blog")
-	require.NoError(t, err)
+	r := reader{run: &run{Options: o, summary: newSummary(), progress: &Progress{}}, zone: time.UTC}
 	for more := true; more; {
 		more, err = r.next(&s)
 		require.NoError(t, err)
 	}
 	require.Contains(t, r.summary.Problems[0], "it became shorter while it was read, after line")
-	require.Less(t, r.chunk.ends[0].Next, int64(1001))
+	require.Less(t, r.entries[0].Next, int64(1001))
 }
 
 // What would be older than the app keeps, and lines of no host, are refused before anything counts.
@@ -320,24 +317,4 @@ func TestStaticFiles(t *testing.T) {
 	} {
 		assert.Equal(t, want, isStatic([]byte(target)), target)
 	}
-}
-
-// What was counted of a chunk before the database went away is not sent again, also where nobody
-// can look how much that was: the positions have moved with it.
-func TestWhatIsCountedIsDroppedWithoutLooking(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t)
-	counting, err := d.counter.MayImport(t.Context(), "blog")
-	require.NoError(t, err)
-	c := &chunk{counting: counting, places: make([]Unread, 3)}
-	at := counting.PositionOf(&counter.Log{ID: 1, Next: 20})
-	for n := range 3 {
-		c.Visits, c.Steps = append(c.Visits, record.Visit{}), append(c.Steps, record.Step{Position: at, Next: int64(n+1) * 10})
-	}
-	away, cancel := context.WithCancel(t.Context())
-	cancel()
-	dropped, err := (&run{}).findPositions(away, c)
-	require.Error(t, err)
-	assert.Equal(t, int64(2), dropped)
-	assert.Len(t, c.Visits, 1)
 }

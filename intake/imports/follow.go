@@ -118,7 +118,7 @@ func (r *run) grown(ctx context.Context, s *source) error {
 		return nil //nolint:nilerr // it is looked at again
 	}
 	problems := len(r.summary.Problems)
-	err = r.again(ctx, func() error {
+	err = r.retry.Do(ctx, func() error {
 		err := r.counting.WithLogs(ctx, func(b *counter.LogBook) error { return r.claimGrown(ctx, b, s) })
 		if err != nil { // what it has claimed was taken back
 			s.forget()

@@ -2,10 +2,11 @@
 // however it is packed, and whoever was killed while it was read.
 //
 // A log is known by what it begins with (claim.go), and its position moves in the transaction that
-// counts its visits (count.go).
+// counts its visits (package feed, to which count.go gives the lines).
 package imports
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"footfall/counter"
 	"footfall/intake/logs"
 	"footfall/record"
+	"footfall/record/feed"
 	"footfall/visit"
 )
 
@@ -76,14 +78,19 @@ type run struct {
 	sources   []*source
 	summary   *Summary
 	progress  *Progress
+	retry     *feed.Retry
 }
+
+// patience is how long an import waits for a database that does not count.
+const patience = 10 * time.Minute
 
 // errDryRun takes back what a dry run has claimed.
 var errDryRun = errors.New("only looked")
 
 // Run imports logs. Its summary tells of all that was read, also where it ends with an error.
 func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summary, error) {
-	r := &run{Options: o, counter: c, pause: counter.NewPause(), summary: newSummary(), progress: p}
+	r := &run{Options: o, counter: c, pause: counter.NewPause(), summary: newSummary(), progress: p,
+		retry: feed.NewRetry(o.Notice, cmp.Or(o.patience, patience), nil)}
 	defer r.close()
 	if err := r.refresh(ctx); err != nil {
 		return r.summary, err
@@ -104,7 +111,7 @@ func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summ
 	for _, s := range r.sources {
 		s.settle()
 	}
-	if err := r.keepPaused(ctx); err != nil {
+	if err := r.retry.Do(ctx, func() error { return r.keepPaused(ctx) }); err != nil {
 		return r.summary, err
 	}
 	if err := r.count(ctx, r.sources); err != nil {
@@ -135,11 +142,11 @@ func (r *run) end(ctx context.Context) error {
 		return nil
 	}
 	if r.summary.Counted >= manyCounted {
-		if err := r.again(ctx, func() error { return r.counting.TellInstances(ctx) }); err != nil {
+		if err := r.retry.Do(ctx, func() error { return r.counting.TellInstances(ctx) }); err != nil {
 			return err
 		}
 	}
-	return r.again(ctx, func() error { return r.counting.ResumeRetention(ctx, r.pause) })
+	return r.retry.Do(ctx, func() error { return r.counting.ResumeRetention(ctx, r.pause) })
 }
 
 // refreshEvery is how long an import goes by the settings that the app had.

@@ -22,7 +22,7 @@ type Summary struct {
 	Problems   []string // that somebody must look at
 	Notes      []string // of what needs nothing
 
-	mu sync.Mutex // guards Unread and Unreadable
+	mu sync.Mutex // guards Left, to which both goroutines of a feed add
 }
 
 // Unread is a line that could not be read.
@@ -43,12 +43,16 @@ func newSummary() *Summary {
 }
 
 func (s *Summary) unread(file string, line int64, why string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.Unreadable++
 	if len(s.Unread) < mostUnread {
 		s.Unread = append(s.Unread, Unread{file, line, why})
 	}
+}
+
+func (s *Summary) leaveOut(why Reason) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Left[why]++
 }
 
 func (s *Summary) visit(site string, day int32) {

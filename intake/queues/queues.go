@@ -2,7 +2,7 @@
 // whoever else reads the same queue, and however often the queue delivers a message.
 //
 // A Source reads a queue (kafka.go, nats.go). How far each of its parts was counted is a position,
-// which moves in the transaction that counts (count.go); what the queue itself keeps of that is
+// which moves in the transaction that counts (package feed); what the queue itself keeps of that is
 // never asked. A message that cannot be counted is kept in the table refused by the transaction
 // that passes it.
 package queues
@@ -16,7 +16,7 @@ import (
 	"footfall/counter"
 	"footfall/pause"
 	"footfall/record"
-	"footfall/visit"
+	"footfall/record/feed"
 )
 
 // Message is what a queue has at a place.
@@ -74,15 +74,19 @@ type run struct {
 	source  Source
 	name    string                      // of the queue, once it was opened
 	parts   map[string]*record.Position // of the goroutine that reads
-	waits   limited                     // of the goroutine that reads
-	fails   limited                     // of the one that counts
-	refused limited                     // likewise
-	ahead   limited                     // likewise
+	retry   *feed.Retry
+	said    pause.Seldom[string] // of messages
 }
+
+// sameEvery is how often the log has the same of a message at most.
+const sameEvery = 10 * time.Second
 
 // Run counts the messages of a queue until ctx ends, for which it returns nil.
 func Run(ctx context.Context, c *counter.Counter, o Options) error {
-	r := &run{Options: o, counter: c}
+	waits := func(why string, cause error) {
+		o.Log.Warn("counting from the queue waits", "why", why, "error", cause)
+	}
+	r := &run{Options: o, counter: c, retry: feed.NewRetry(waits, 0, ErrAnew), said: pause.Seldom[string]{Every: sameEvery}}
 	for {
 		err := r.connect(ctx)
 		if err == nil {
@@ -91,7 +95,8 @@ func Run(ctx context.Context, c *counter.Counter, o Options) error {
 			r.Metrics.leaveAll()
 		}
 		if ctx.Err() == nil && errors.Is(err, ErrAnew) {
-			err = r.pause(ctx, &r.waits, time.Now(), openedAfter, err)
+			r.retry.Say(err)
+			err = pause.For(ctx, openedAfter)
 		}
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // it was asked to end
@@ -102,12 +107,16 @@ func Run(ctx context.Context, c *counter.Counter, o Options) error {
 	}
 }
 
+func (r *run) permit(ctx context.Context) (*counter.Counting, error) {
+	return r.counter.MayConsume(ctx, r.App)
+}
+
 // connect opens the queue, however long it is away.
 func (r *run) connect(ctx context.Context) error {
-	if _, err := r.counter.MayConsume(ctx, r.App); err != nil && !isTemporary(err) {
+	if _, err := r.permit(ctx); err != nil && !isTemporary(err) {
 		return err // before the queue is waited for
 	}
-	err := r.again(ctx, &r.waits, func() (err error) {
+	err := r.retry.Do(ctx, func() (err error) {
 		if r.source, err = r.Connect(ctx, r); r.name != "" { // it was open before
 			err = whileReading(err)
 		}
@@ -131,12 +140,12 @@ func (r *run) connect(ctx context.Context) error {
 // Begin is for the source.
 func (r *run) Begin(ctx context.Context, queue, part string, first int64) (next int64, err error) {
 	r.Metrics.begin(part)
-	err = r.again(ctx, &limited{}, func() error {
-		counting, err := r.counter.MayConsume(ctx, r.App)
+	err = r.retry.Do(ctx, func() error {
+		g, err := r.permit(ctx)
 		if err != nil {
 			return err
 		}
-		at, err := counting.OpenQueue(ctx, queue, part, first)
+		at, err := g.OpenQueue(ctx, queue, part, first)
 		if err == nil {
 			next = at.Next
 		}
@@ -149,58 +158,6 @@ func (r *run) Begin(ctx context.Context, queue, part string, first int64) (next 
 func (r *run) Leave(part string) { r.Metrics.leave(part) }
 
 // isTemporary reports whether what has failed is to be tried again.
-func isTemporary(err error) bool {
-	if errors.Is(err, ErrAnew) {
-		return false
-	}
-	told, ok := errors.AsType[*visit.Error](err)
-	return ok && (told.Kind == visit.Unavailable || told.Kind == visit.Lost)
-}
+func isTemporary(err error) bool { return !errors.Is(err, ErrAnew) && feed.IsAway(err) }
 
-const (
-	shortestWait = 50 * time.Millisecond
-	longestWait  = 2 * time.Second
-	openedAfter  = time.Second // that it has failed
-)
-
-// again does something until it does not fail for a while only.
-func (r *run) again(ctx context.Context, said *limited, do func() error) error {
-	began := time.Now()
-	for wait := shortestWait; ; wait = min(2*wait, longestWait) {
-		err := do()
-		if !isTemporary(err) {
-			return err
-		}
-		if err := r.pause(ctx, said, began, wait, err); err != nil {
-			return err
-		}
-	}
-}
-
-// pause waits before something is tried again, and says why, unless it has begun just now, or that
-// was said of late.
-func (r *run) pause(ctx context.Context, said *limited, began time.Time, wait time.Duration, why error) error {
-	if time.Since(began)+wait > time.Second/2 && said.mayTell() {
-		told, _ := errors.AsType[*visit.Error](why)
-		r.Log.Warn("counting from the queue waits", "why", told.Message, "error", told.Err)
-	}
-	return pause.For(ctx, wait)
-}
-
-// tellEvery is how often the log tells of the same at most.
-const tellEvery = 10 * time.Second
-
-// limited keeps the log from being filled. It is for one goroutine.
-type limited struct {
-	told   time.Time
-	missed int64
-}
-
-func (l *limited) mayTell() bool {
-	if time.Since(l.told) < tellEvery {
-		l.missed++
-		return false
-	}
-	l.told = time.Now()
-	return true
-}
+const openedAfter = time.Second // that it has failed

@@ -1,0 +1,48 @@
+package feed
+
+import "footfall/record"
+
+// batch is what is sent of entries.
+type batch struct {
+	record.Chunk
+	places    []int         // of the visits, in the entries
+	moves     []record.Step // of the parts of which nothing counts
+	positions []*record.Position
+}
+
+// newBatch makes a batch of entries. One that does not count is passed by the transaction of the
+// next visit of its part, or of the last one if none follows. Where a part has no visit, its
+// position moves by itself.
+func newBatch[T any](source Source[T], entries []Entry[T]) *batch {
+	b := &batch{}
+	type part struct {
+		open  *record.Step // what comes behind its last visit
+		visit int          // where in b.Steps that visit is; -1: it has none
+	}
+	parts := map[*record.Position]*part{}
+	for place := range entries {
+		e := &entries[place]
+		p, first := parts[e.Position], false
+		if p == nil {
+			p, first = &part{&record.Step{Position: e.Position}, -1}, true
+			parts[e.Position] = p
+			b.positions = append(b.positions, e.Position)
+		}
+		p.open.Next = e.Next
+		p.open.Refused = append(p.open.Refused, source.Keep(e, first)...)
+		if e.Fate == Counts {
+			p.visit = len(b.Steps)
+			b.Visits, b.places, b.Steps = append(b.Visits, e.Visit), append(b.places, place), append(b.Steps, *p.open)
+			p.open.Refused = nil
+		}
+	}
+	for _, position := range b.positions {
+		if p := parts[position]; p.visit < 0 {
+			b.moves = append(b.moves, *p.open)
+		} else {
+			last := &b.Steps[p.visit]
+			last.Next, last.Refused = p.open.Next, append(last.Refused, p.open.Refused...)
+		}
+	}
+	return b
+}

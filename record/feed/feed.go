@@ -1,0 +1,302 @@
+// Package feed counts what a source has, each entry once: whatever happens to the database
+// meanwhile, whoever is killed, and whoever else reads the same source.
+//
+// How far a part of a source was counted is a position, which moves in the transaction that counts.
+// Where it is not known what became of entries, their positions tell.
+package feed
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+
+	"footfall/record"
+	"footfall/visit"
+)
+
+// Entry is what a part of a source has at a place. Of is what the source itself needs to know of
+// it.
+type Entry[T any] struct {
+	Of       T
+	Position *record.Position // of its part
+	Next     int64            // where the part goes on behind it
+	Fate     Fate
+	Visit    record.Visit  // where it Counts
+	Refusal  *visit.Error  // why it is Refused
+	Why      visit.Skipped // why it is Skipped
+	ByOthers bool          // another reader of the same source has moved the position past it
+
+	settled bool
+}
+
+// Fate is what becomes of an entry.
+type Fate int
+
+// The fates. Entries come with one of the first two from their source.
+const (
+	Counts   Fate = iota // it is to be counted
+	Passes               // it has no visit, and is only passed
+	Counted              // or, in a dry run, it would be
+	Repeated             // counted before, with its id
+	Skipped              // not counted, on purpose
+	Refused              // not counted: something is wrong with it
+)
+
+// Source has entries. One goroutine calls Read, and another one Keep, Unaccepted and Settled.
+type Source[T any] interface {
+	// Read returns the entries that come next, so many at most, those of a part in their order, and
+	// waits until there are some. Entries that are behind their positions already may be among them.
+	// io.EOF says that none come after these.
+	Read(ctx context.Context, most int) ([]Entry[T], error)
+	// Judge returns what finds out what is to become of an entry, by the settings that its app has
+	// now. It may be asked again about the same entry.
+	Judge(ctx context.Context) (func(ctx context.Context, e *Entry[T]) error, error)
+	// Unaccepted hears that the tables do not accept a visit, and never will. The feed ends with the
+	// error that it returns; nil: the entry is refused.
+	Unaccepted(e *Entry[T], err error) error
+	// Keep returns what the database is to keep of an entry, as it is passed. first: no entry of its
+	// part comes before it.
+	Keep(e *Entry[T], first bool) []record.Refusal
+	// Settled hears what became of entries, once that is certain, in their order.
+	Settled(entries []*Entry[T])
+}
+
+// Feed counts what a source has.
+type Feed[T any] struct {
+	Source   Source[T]
+	Recorder *record.Recorder
+	Retry    *Retry
+	Fill     bool // the source never waits: as many visits are counted together as is best
+	DryRun   bool
+}
+
+// Run counts until the source ends, or until an error. One goroutine reads, and this one counts.
+func (f *Feed[T]) Run(ctx context.Context) error {
+	reading, cancel := context.WithCancel(ctx)
+	defer cancel()
+	chunks, ended := make(chan []Entry[T], 1), make(chan error, 1)
+	go func() {
+		defer close(chunks)
+		ended <- f.readAll(reading, chunks)
+	}()
+	var err error
+	for chunk := range chunks {
+		if err == nil && ctx.Err() == nil {
+			if err = f.record(ctx, chunk); err != nil {
+				cancel()
+			}
+		}
+	}
+	if read := <-ended; err == nil {
+		err = read
+	}
+	return err
+}
+
+func (f *Feed[T]) readAll(ctx context.Context, chunks chan<- []Entry[T]) error {
+	for {
+		chunk, err := f.read(ctx)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if len(chunk) > 0 {
+			select {
+			case chunks <- chunk:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		if err != nil {
+			return nil //nolint:nilerr // all was read
+		}
+	}
+}
+
+// read reads the next chunk. After an error that passes, the next call goes on.
+func (f *Feed[T]) read(ctx context.Context) (chunk []Entry[T], err error) {
+	for visits, most := 0, f.Recorder.ChunkVisits(); visits < most && err == nil; {
+		var some []Entry[T]
+		failed := f.Retry.Do(ctx, func() error {
+			if some, err = f.Source.Read(ctx, most-visits); len(some) > 0 && f.Retry.isTemporary(err) || errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		})
+		if failed == nil {
+			failed = f.Retry.Do(ctx, func() error { return f.judge(ctx, some) })
+		}
+		if failed != nil {
+			return nil, failed
+		}
+		for i := range some {
+			if some[i].Fate == Counts {
+				visits++
+			}
+		}
+		if chunk = append(chunk, some...); !f.Fill {
+			break
+		}
+	}
+	if f.Retry.isTemporary(err) {
+		err = nil
+	}
+	return chunk, err
+}
+
+// judge finds out what is to become of entries.
+func (f *Feed[T]) judge(ctx context.Context, entries []Entry[T]) error {
+	judge, err := f.Source.Judge(ctx)
+	for i := 0; i < len(entries) && err == nil; i++ {
+		if e := &entries[i]; e.Fate != Passes && !e.settled {
+			err = judge(ctx, e)
+		}
+	}
+	return err
+}
+
+// Refuse refuses an entry for an error that is about itself. It returns every other one.
+func (e *Entry[T]) Refuse(err error) error {
+	verr, ok := errors.AsType[*visit.Error](err)
+	if !ok || verr.Kind != visit.Invalid && verr.Kind != visit.Forbidden {
+		return err
+	}
+	e.Fate, e.Refusal = Refused, verr
+	return nil
+}
+
+// record counts entries, and passes those that do not count, whatever happens to the database
+// meanwhile.
+func (f *Feed[T]) record(ctx context.Context, entries []Entry[T]) error {
+	if f.DryRun {
+		f.settle(entries, func(*Entry[T]) bool { return true }, false)
+		return nil
+	}
+	f.settle(entries, (*Entry[T]).isPassed, true)
+	for w := f.Retry.begin(); ; {
+		entries = slices.DeleteFunc(entries, func(e Entry[T]) bool { return e.settled })
+		if len(entries) == 0 {
+			return nil
+		}
+		err := f.recordOnce(ctx, entries)
+		switch {
+		case err == nil:
+			w = f.Retry.begin()
+		case !f.Retry.isTemporary(err):
+			return err
+		default:
+			if err := w.wait(ctx, err); err != nil {
+				return err
+			}
+			// The app may have been changed meanwhile.
+			if err := f.judge(ctx, entries); err != nil && !f.Retry.isTemporary(err) {
+				return err
+			}
+		}
+	}
+}
+
+// isPassed reports whether the position has passed an entry.
+func (e *Entry[T]) isPassed() bool { return e.Next <= e.Position.Next }
+
+// settle tells the source what became of entries; byOthers: of what was to be counted, another
+// reader has counted it.
+func (f *Feed[T]) settle(entries []Entry[T], is func(*Entry[T]) bool, byOthers bool) {
+	var settled []*Entry[T]
+	for i := range entries {
+		e := &entries[i]
+		if e.settled || !is(e) {
+			continue
+		}
+		if e.settled = true; e.Fate == Counts {
+			e.Fate = Counted
+		}
+		e.ByOthers = byOthers
+		settled = append(settled, e)
+	}
+	if len(settled) > 0 {
+		f.Source.Settled(settled)
+	}
+}
+
+// recordOnce counts entries. Where it returns nil, what is not settled is to be tried at once.
+func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
+	b := newBatch(f.Source, entries)
+	if len(b.Visits) > 0 {
+		if done, err := f.recordVisits(ctx, entries, b); err != nil || !done {
+			return err
+		}
+	}
+	for _, step := range b.moves {
+		if moved, err := f.move(ctx, entries, step); err != nil || !moved {
+			return err
+		}
+	}
+	f.settle(entries, (*Entry[T]).isPassed, false)
+	return nil
+}
+
+// recordVisits counts the visits of a batch. done: all of them, and nothing of them is settled yet.
+func (f *Feed[T]) recordVisits(ctx context.Context, entries []Entry[T], b *batch) (done bool, err error) {
+	for k, got := range f.Recorder.RecordChunk(b.Chunk) { // up to k they are counted
+		e := &entries[b.places[k]]
+		switch {
+		case got.Err == nil, errors.Is(got.Err, record.ErrNumbersLost):
+			continue
+		case errors.Is(got.Err, record.ErrRepeated):
+			e.Fate = Repeated
+			continue
+		}
+		if errors.Is(got.Err, record.ErrMoved) {
+			f.settle(entries[:b.places[k]], (*Entry[T]).isPassed, false)
+		}
+		failed := f.findPositions(ctx, b.positions)
+		f.settle(entries, (*Entry[T]).isPassed, errors.Is(got.Err, record.ErrMoved))
+		verr, ok := errors.AsType[*visit.Error](got.Err)
+		switch {
+		case failed != nil:
+			return false, failed
+		case errors.Is(got.Err, record.ErrMoved), e.settled:
+			return false, nil
+		case ok && verr.Kind == visit.Invalid: // its day has just been let go
+			e.Fate, e.Refusal = Refused, verr
+			return false, nil
+		case ok:
+			return false, got.Err
+		}
+		if err := f.Source.Unaccepted(e, got.Err); err != nil {
+			return false, err
+		}
+		e.Fate, e.Refusal = Refused, visit.Errorf(visit.Invalid, "", "internal error")
+		return false, nil
+	}
+	return true, nil
+}
+
+// findPositions looks where positions are now.
+func (f *Feed[T]) findPositions(ctx context.Context, positions []*record.Position) error {
+	for _, p := range positions {
+		if err := f.Recorder.FindPosition(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// move moves a position past entries that do not count. moved: it has; otherwise somebody else has
+// moved it, or this has, unheard.
+func (f *Feed[T]) move(ctx context.Context, entries []Entry[T], step record.Step) (moved bool, err error) {
+	from := step.Position.Next
+	if err = f.Recorder.MovePosition(ctx, step); err == nil {
+		return true, nil
+	}
+	f.settle(entries, (*Entry[T]).isPassed, false)
+	if failed := f.Recorder.FindPosition(ctx, step.Position); failed != nil {
+		return false, failed
+	}
+	if step.Position.Next > from {
+		f.settle(entries, (*Entry[T]).isPassed, errors.Is(err, record.ErrMoved))
+		return false, nil
+	}
+	return false, err
+}

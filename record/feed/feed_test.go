@@ -1,0 +1,252 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/record"
+	"footfall/visit"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+// desk counts for the app demo on a database of its own.
+type desk struct {
+	t       *testing.T
+	url     string
+	counter *counter.Counter
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{t: t}
+	d.url = dbtest.Made(t, "demo", time.Now(), func(tables *db.DB) {
+		require.NoError(t, counter.NewAdmin(tables, nil).AddApp(t.Context(), "demo", counter.Settings{Sites: []string{"a.example"}}))
+	})
+	d.counter = d.open()
+	return d
+}
+
+func (d *desk) open() *counter.Counter {
+	d.t.Helper()
+	tables := dbtest.Open(d.t, d.url, db.Options{Writers: record.Connections(), StatementTimeout: 5 * time.Second})
+	c, err := counter.Open(d.t.Context(), tables, counter.Options{Options: record.Options{MaxWait: time.Minute}})
+	require.NoError(d.t, err)
+	d.t.Cleanup(c.Close)
+	return c
+}
+
+// one reads one number.
+func (d *desk) one(sql string) int64 {
+	d.t.Helper()
+	return dbtest.Column[int64](d.t, dbtest.Connect(d.t, d.url), sql)[0]
+}
+
+// list is a source of two parts, whose entries count but for each fifth one, which is passed, and
+// each seventh one, which is refused. It is read from where the positions are.
+type list struct {
+	counter *counter.Counter
+	app     string
+	length  int64
+	parts   [2]*record.Position
+	next    [2]int64
+	settled map[string]int // how often, by part and place
+	fates   map[Fate]int
+	others  int
+}
+
+func (d *desk) list(c *counter.Counter, length int64) *Feed[string] {
+	d.t.Helper()
+	l := &list{counter: c, app: "demo", length: length, settled: map[string]int{}, fates: map[Fate]int{}}
+	f := &Feed[string]{Source: l, Retry: NewRetry(func(string, error) {}, 0, nil)}
+	for i := range l.parts {
+		require.NoError(d.t, f.Retry.Do(d.t.Context(), func() error {
+			g, err := c.MayConsume(d.t.Context(), "demo")
+			if err == nil {
+				f.Recorder = g.Recorder()
+				l.parts[i], err = g.OpenQueue(d.t.Context(), "list", fmt.Sprint(i), 0)
+			}
+			return err
+		}))
+		l.next[i] = l.parts[i].Next
+	}
+	return f
+}
+
+func (l *list) Read(_ context.Context, most int) (entries []Entry[string], err error) {
+	for len(entries) < min(most, 50) {
+		part := 0
+		if l.next[0] > l.next[1] {
+			part = 1
+		}
+		place := l.next[part]
+		if place == l.length {
+			return entries, io.EOF
+		}
+		l.next[part]++
+		e := Entry[string]{Of: fmt.Sprintf("%d %d", part, place), Position: l.parts[part], Next: place + 1}
+		if place%5 == 4 {
+			e.Fate = Passes
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+func (l *list) Judge(ctx context.Context) (func(context.Context, *Entry[string]) error, error) {
+	g, err := l.counter.MayConsume(ctx, l.app)
+	return func(ctx context.Context, e *Entry[string]) error {
+		if e.Next%7 == 0 {
+			return e.Refuse(visit.Errorf(visit.Invalid, "uri", "it is the seventh"))
+		}
+		v, _, err := g.Visit(ctx, counter.Item{URI: "http://a.example/" + fmt.Sprint(e.Next%9), IP: fmt.Sprintf("10.0.0.%d", e.Next%250)})
+		e.Fate, e.Visit = Counts, v
+		return err
+	}, err
+}
+
+func (l *list) Unaccepted(_ *Entry[string], err error) error { return err }
+
+func (l *list) Keep(e *Entry[string], _ bool) []record.Refusal {
+	if e.Fate != Refused {
+		return nil
+	}
+	return []record.Refusal{{Position: e.Next - 1, Reason: e.Refusal.Message}}
+}
+
+func (l *list) Settled(entries []*Entry[string]) {
+	for _, e := range entries {
+		l.settled[e.Of]++
+		if l.fates[e.Fate]++; e.ByOthers {
+			l.others++
+		}
+	}
+}
+
+// kinds are how many entries of a list count, and how many are refused.
+func kinds(length int64) (counts, refused int64) {
+	for n := range length {
+		switch {
+		case n%5 == 4:
+		case (n+1)%7 == 0:
+			refused++
+		default:
+			counts++
+		}
+	}
+	return 2 * counts, 2 * refused
+}
+
+// Two readers of one source, whose connections to the database are ended again and again, and one of
+// which goes away in the middle: every entry counts once, and is kept once where it is refused.
+func TestEachEntryCountsOnce(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	length := int64(dbtest.LongOrShort(20_000, 1000))
+	leaves, leave := context.WithCancel(t.Context())
+	feeds := []*Feed[string]{d.list(d.open(), length), d.list(d.open(), length), d.list(d.open(), length)}
+	kills := dbtest.LongOrShort(1000, 30)
+	var ended atomic.Int64
+	var killing, reading sync.WaitGroup
+	conn := dbtest.Connect(t, d.url)
+	killing.Go(func() {
+		for range kills {
+			var killed int64
+			err := conn.QueryRow(context.Background(), `
+				SELECT count(pg_terminate_backend(pid)) FROM pg_sleep(0.01), LATERAL (
+				    SELECT pid FROM pg_stat_activity
+				    WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = 'footfall' AND state = 'active'
+				    LIMIT 1) AS one`).Scan(&killed)
+			assert.NoError(t, err)
+			ended.Add(killed)
+		}
+	})
+	for i, f := range feeds {
+		ctx := t.Context()
+		if i == 2 {
+			ctx = leaves
+		}
+		reading.Go(func() {
+			assert.True(t, f.Run(ctx) == nil || ctx.Err() != nil, "%d", i)
+		})
+	}
+	require.Eventually(t, func() bool { return ended.Load() > 0 }, dbtest.Patience, dbtest.Tick)
+	leave()
+	reading.Wait()
+	killing.Wait()
+
+	counts, refused := kinds(length)
+	assert.Equal(t, counts, d.one(`SELECT sum(hot)::bigint FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'`))
+	assert.Equal(t, min(refused, 2000), d.one(`SELECT count(*) FROM refused`), "so many are kept of a part")
+	assert.Equal(t, 2*length, d.one(`SELECT sum(next)::bigint FROM positions WHERE source = 'list'`))
+	others := 0
+	for _, f := range feeds {
+		l := f.Source.(*list)
+		for entry, times := range l.settled {
+			require.Equal(t, 1, times, entry)
+		}
+		others += l.others
+	}
+	t.Logf("%d entries, %d connections ended, %d entries that another reader had counted", 2*length, ended.Load(), others)
+	assert.Positive(t, others)
+}
+
+// What was counted before the database went away is not sent again, also where nobody can look how
+// much that was: the positions have moved with it.
+func TestCountedIsSettledWithoutLooking(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	f := d.list(d.counter, 3)
+	l := f.Source.(*list)
+	entries, err := f.read(t.Context())
+	require.ErrorIs(t, err, io.EOF)
+	require.Len(t, entries, 6)
+	l.parts[0].Next = 2
+	away, cancel := context.WithCancel(t.Context())
+	cancel()
+	b := newBatch(f.Source, entries)
+	for i := range b.Steps { // as if somebody else had moved them
+		b.Steps[i].Next = 0
+	}
+	done, err := f.recordVisits(away, entries, b)
+	require.Error(t, err)
+	assert.False(t, done)
+	assert.Equal(t, map[string]int{"0 0": 1, "0 1": 1}, l.settled)
+}
+
+// An app that is not there ends the feed.
+func TestFeedEndsWithoutItsApp(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	f := d.list(d.counter, 100)
+	f.Source.(*list).app = "nobody"
+	err := f.Run(t.Context())
+	verr, ok := errors.AsType[*visit.Error](err)
+	require.True(t, ok, err)
+	assert.Equal(t, visit.NotFound, verr.Kind)
+	assert.Empty(t, f.Source.(*list).settled)
+}
+
+// A dry run writes nothing, and says what would become of all.
+func TestDryRunSettlesEverything(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	f := d.list(d.counter, 100)
+	f.DryRun, f.Fill = true, true
+	require.NoError(t, f.Run(t.Context()))
+	counts, refused := kinds(100)
+	assert.Equal(t, map[Fate]int{Counted: int(counts), Refused: int(refused), Passes: 40}, f.Source.(*list).fates)
+	assert.Zero(t, d.one(`SELECT count(*) FROM counters`))
+}

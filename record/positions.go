@@ -1,0 +1,107 @@
+package record
+
+import (
+	"context"
+	"errors"
+
+	"footfall/db"
+	"footfall/visit"
+)
+
+// Step is how a visit moves the position of its source.
+type Step struct {
+	Position *Position // nil: there is none
+	Next     int64     // where the source goes on behind the visit
+	Refused  []Refusal // messages before Next that it passes, in their order
+}
+
+// Refusal is a message of a queue that cannot be counted.
+type Refusal = db.Refusal
+
+// Position is a position in a source, and where it stands.
+type Position struct {
+	db.Position
+	Next   int64
+	OfCall bool // each of its places is an item, and those that are passed and not counted are kept
+}
+
+// OpenCall returns how far a call has been counted that has this content. It fails with
+// visit.Mismatch if another content was sent as the same call before.
+func (r *Recorder) OpenCall(ctx context.Context, p db.Position, content [32]byte) (*Position, error) {
+	ctx, cancel := r.db.InTime(ctx)
+	defer cancel()
+	row, err := r.db.OpenPosition(ctx, p, content[:])
+	switch {
+	case err != nil:
+		return nil, unopened(err)
+	case [32]byte(row.Content) != content:
+		return nil, visit.Errorf(visit.Mismatch, "Idempotency-Key", "another body was sent with it: give each body a key of its own")
+	}
+	return &Position{p, row.Next, true}, nil
+}
+
+// OpenQueue returns how far a part of a queue was counted; up to its first message, if nobody has
+// read it before.
+func (r *Recorder) OpenQueue(ctx context.Context, p db.Position, first int64) (*Position, error) {
+	ctx, cancel := r.db.InTime(ctx)
+	defer cancel()
+	next, err := r.db.OpenQueue(ctx, p, first)
+	if err != nil {
+		return nil, unopened(err)
+	}
+	return &Position{Position: p, Next: next}, nil
+}
+
+func unopened(err error) error {
+	if errors.Is(err, db.ErrAppGone) {
+		return visit.Errorf(visit.NotFound, "app", "it has just been deleted").Because(err)
+	}
+	return unanswered(err)
+}
+
+func unanswered(err error) error {
+	return visit.Errorf(visit.Unavailable, "", "the database does not answer; try again").Because(err)
+}
+
+// Uncounted has a 1 for each item of a call before its position that was not counted, and a 0 for
+// each that was.
+func (r *Recorder) Uncounted(ctx context.Context, p *Position) (string, error) {
+	ctx, cancel := r.db.InTime(ctx)
+	defer cancel()
+	uncounted, err := r.db.Uncounted(ctx, p.Position)
+	if err != nil {
+		return "", unanswered(err)
+	}
+	return uncounted, nil
+}
+
+// FindPosition looks where a position is now.
+func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
+	ctx, cancel := r.db.InTime(ctx)
+	defer cancel()
+	next, err := r.db.PositionNext(ctx, p.Position)
+	switch {
+	case err != nil:
+		return unanswered(err)
+	case next < p.Next:
+		return visit.Errorf(visit.NotFound, "app", "it has just been deleted, or its tables are others than before")
+	}
+	p.Next = next
+	return nil
+}
+
+// MovePosition moves a position past what is not to be counted. It fails with ErrMoved if somebody
+// else has moved it.
+func (r *Recorder) MovePosition(ctx context.Context, s Step) error {
+	ctx, cancel := r.db.InTime(ctx)
+	defer cancel()
+	err := r.db.MovePosition(ctx, db.Move{Position: s.Position.Position, From: s.Position.Next, To: s.Next, Refused: s.Refused})
+	switch {
+	case err == nil:
+		s.Position.Next = s.Next
+		return nil
+	case db.FaultOf(err) == db.FaultMoved:
+		return ErrMoved
+	}
+	return unanswered(err)
+}
