@@ -45,9 +45,9 @@ func (in *instance) kindOf(t *testing.T, r counter.Request) visit.Kind {
 	if err == nil {
 		return 0
 	}
-	var told *visit.Error
-	require.ErrorAs(t, err, &told)
-	return told.Kind
+	var verr *visit.Error
+	require.ErrorAs(t, err, &verr)
+	return verr.Kind
 }
 
 func TestKeys(t *testing.T) {
@@ -280,10 +280,10 @@ func TestVisitorModesRefuse(t *testing.T) {
 	} {
 		c.r.URI = "http://shop.example/"
 		_, err := in.Visit(ctx, c.r)
-		var told *visit.Error
-		if assert.ErrorAs(t, err, &told, c.says) {
-			assert.Equal(t, c.kind, told.Kind, c.says)
-			assert.Contains(t, told.Message, c.says)
+		var verr *visit.Error
+		if assert.ErrorAs(t, err, &verr, c.says) {
+			assert.Equal(t, c.kind, verr.Kind, c.says)
+			assert.Contains(t, verr.Message, c.says)
 		}
 	}
 	assert.Empty(t, in.table(t, `SELECT uri FROM pages`))
@@ -311,10 +311,10 @@ func TestAnotherSecret(t *testing.T) {
 		require.NoError(t, err)
 		_, err = other.Visit(t.Context(), r)
 		require.ErrorContains(t, err, "--secret-file")
-		var told *visit.Error
-		require.ErrorAs(t, err, &told)
-		require.Equal(t, visit.Unavailable, told.Kind)
-		require.NotContains(t, told.Message, "secret", "that is for the operator's log")
+		var verr *visit.Error
+		require.ErrorAs(t, err, &verr)
+		require.Equal(t, visit.Unavailable, verr.Kind)
+		require.NotContains(t, verr.Message, "secret", "that is for the operator's log")
 		r := r
 		r.App = "demo"
 		_, err = other.Visit(t.Context(), r)
@@ -420,11 +420,11 @@ func TestRequestLimit(t *testing.T) {
 	assert.Zero(t, burst("2001:db8:0:1::1", 5), "another")
 
 	_, err := in.Visit(t.Context(), stranger("192.0.2.1", "/"))
-	var told *visit.Error
-	require.ErrorAs(t, err, &told)
-	require.Greater(t, told.RetryAfter, time.Duration(0))
-	require.LessOrEqual(t, told.RetryAfter, 12*time.Second)
-	in.clock.Set(in.clock.Now().Add(told.RetryAfter - time.Millisecond))
+	var verr *visit.Error
+	require.ErrorAs(t, err, &verr)
+	require.Greater(t, verr.RetryAfter, time.Duration(0))
+	require.LessOrEqual(t, verr.RetryAfter, 12*time.Second)
+	in.clock.Set(in.clock.Now().Add(verr.RetryAfter - time.Millisecond))
 	assert.Equal(t, visit.TooMany, in.kindOf(t, stranger("192.0.2.1", "/")), "too early")
 	in.clock.Set(in.clock.Now().Add(time.Millisecond))
 	assert.Zero(t, in.kindOf(t, stranger("192.0.2.1", "/")), "at the time that Retry-After named")
@@ -435,12 +435,12 @@ func TestRequestLimit(t *testing.T) {
 	assert.Equal(t, visit.Forbidden, in.kindOf(t, elsewhere), "the site is looked at before the rate")
 
 	_, err = in.Counts(t.Context(), counter.Request{App: "shop", Anybody: true, Peer: peer, URI: "http://shop.example/"})
-	require.ErrorAs(t, err, &told)
-	require.Equal(t, visit.TooMany, told.Kind, "questions count, too")
+	require.ErrorAs(t, err, &verr)
+	require.Equal(t, visit.TooMany, verr.Kind, "questions count, too")
 	key, err := in.admin().AddKey(t.Context(), "shop", []counter.Scope{counter.ScopeRead})
 	require.NoError(t, err)
 	_, err = in.Counts(t.Context(), counter.Request{App: "shop", Anybody: true, Peer: peer, URI: "http://shop.example/", Key: key})
-	require.ErrorAs(t, err, &told, "those of a key, too, since the app has set it")
+	require.ErrorAs(t, err, &verr, "those of a key, too, since the app has set it")
 	require.NoError(t, in.admin().SetApp(t.Context(), "shop", counter.Settings{MaxRequests: ptr("default")}))
 	for range 700 {
 		_, err = in.Counts(t.Context(), counter.Request{App: "shop", Anybody: true, Peer: peer, URI: "http://shop.example/", Key: key})
@@ -461,8 +461,8 @@ func TestLimitsHoldForStrangers(t *testing.T) {
 		for range 700 { // more than a stranger may
 			all.Go(func() {
 				_, err := in.Visit(context.Background(), r)
-				var told *visit.Error
-				if errors.As(err, &told) && told.Kind == visit.TooMany {
+				var verr *visit.Error
+				if errors.As(err, &verr) && verr.Kind == visit.TooMany {
 					n.Add(1)
 				} else {
 					assert.NoError(t, err)

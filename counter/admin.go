@@ -254,12 +254,12 @@ func noApp(name string) error {
 
 // wrap adds to an error what was being done, unless it is one for callers.
 func wrap(doing string, err error) error {
-	var told *visit.Error
+	var verr *visit.Error
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &told):
-		return told
+	case errors.As(err, &verr):
+		return verr
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

@@ -95,9 +95,9 @@ func TestClockIsSetWhileCounting(t *testing.T) {
 	for _, page := range []string{"http://a/", "http://a/new", "http://new/"} {
 		local.ahead.Add(int64(tenYears))
 		_, err := in.Visit(t.Context(), counter.Request{App: "demo", IP: "192.0.2.2", URI: page})
-		var told *visit.Error
-		require.ErrorAs(t, err, &told)
-		require.Equal(t, visit.Unavailable, told.Kind)
+		var verr *visit.Error
+		require.ErrorAs(t, err, &verr)
+		require.Equal(t, visit.Unavailable, verr.Kind)
 	}
 	require.Equal(t, "2 2 2 2 | 1 1 1 1", row(in.count(t, "192.0.2.2", "http://a/new")))
 	require.Empty(t, in.table(t, daysAstray))

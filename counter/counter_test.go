@@ -236,10 +236,10 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := in.Visit(t.Context(), c.r)
-			var told *visit.Error
-			require.ErrorAs(t, err, &told)
-			require.Equal(t, c.kind, told.Kind)
-			require.Contains(t, told.Message, c.says)
+			var verr *visit.Error
+			require.ErrorAs(t, err, &verr)
+			require.Equal(t, c.kind, verr.Kind)
+			require.Contains(t, verr.Message, c.says)
 		})
 	}
 	var stored int
@@ -302,8 +302,8 @@ func TestSettings(t *testing.T) {
 		"tz": {TZ: ptr("UTC")}, "visitor": {Visitor: ptr("id")}, "ipv6-prefix": {IPv6Prefix: ptr(64)},
 	} {
 		err = in.admin().SetApp(ctx, "demo", change)
-		var told *visit.Error
-		require.True(t, errors.As(err, &told) && told.Kind == visit.Invalid, "what was counted by stays: %v", err)
+		var verr *visit.Error
+		require.True(t, errors.As(err, &verr) && verr.Kind == visit.Invalid, "what was counted by stays: %v", err)
 		require.ErrorContains(t, err, field+": app demo has ")
 	}
 }

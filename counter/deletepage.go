@@ -73,8 +73,8 @@ func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 		return err
 	}
 	err := a.inErasure(ctx, func(q *db.Queries) error { return hidePage(ctx, q, app, typed) })
-	var told *visit.Error
-	if err == nil || errors.As(err, &told) && told.Kind == visit.NotFound {
+	var verr *visit.Error
+	if err == nil || errors.As(err, &verr) && verr.Kind == visit.NotFound {
 		err = errors.Join(a.inErasure(ctx, func(q *db.Queries) error { return mergeHidden(ctx, q, app) }), err)
 	}
 	if err != nil {

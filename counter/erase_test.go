@@ -363,9 +363,9 @@ func TestVisitsUnderWayToADeletedApp(t *testing.T) {
 func assertGone(t *testing.T, errs ...error) {
 	t.Helper()
 	for _, err := range errs {
-		var told *visit.Error
-		if assert.ErrorAs(t, err, &told) {
-			assert.Equal(t, visit.NotFound, told.Kind, err)
+		var verr *visit.Error
+		if assert.ErrorAs(t, err, &verr) {
+			assert.Equal(t, visit.NotFound, verr.Kind, err)
 		}
 	}
 }
@@ -535,9 +535,9 @@ func TestCommandsBesideEachOther(t *testing.T) {
 			},
 		} {
 			commands.Go(func() {
-				var told *visit.Error
-				if err := command(); err != nil && assert.ErrorAs(t, err, &told) {
-					assert.Equal(t, visit.NotFound, told.Kind, "a page that is not there now, an app that goes: %v", err)
+				var verr *visit.Error
+				if err := command(); err != nil && assert.ErrorAs(t, err, &verr) {
+					assert.Equal(t, visit.NotFound, verr.Kind, "a page that is not there now, an app that goes: %v", err)
 				}
 			})
 		}

@@ -126,10 +126,10 @@ func testPoisonFailsAlone(t *testing.T, w way) {
 	}
 	_, errs := in.together(t, requests)
 	for i, err := range errs {
-		var told *visit.Error
+		var verr *visit.Error
 		if i == 66 {
 			require.Error(t, err)
-			require.False(t, errors.As(err, &told), "nothing that a caller should read: %v", err)
+			require.False(t, errors.As(err, &verr), "nothing that a caller should read: %v", err)
 		} else {
 			require.NoError(t, err, "visit %d", i)
 		}
@@ -190,11 +190,11 @@ func testCloseAnswersTheAccepted(t *testing.T, w way) {
 	for i := range clients {
 		wg.Go(func() {
 			_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("10.0.%d.%d", i/250, i%250), URI: "http://a/"})
-			var told *visit.Error
+			var verr *visit.Error
 			switch {
 			case err == nil:
 				counted.Add(1)
-			case !errors.As(err, &told) || told.Kind != visit.Unavailable:
+			case !errors.As(err, &verr) || verr.Kind != visit.Unavailable:
 				t.Error(err)
 			}
 		})

@@ -473,7 +473,7 @@ func TestInboxBesideAnAppWhoseRowsAreLocked(t *testing.T) {
 			r.IP, r.Later = "192.0.2.1", later
 			require.Eventually(t, func() bool {
 				_, err := in.Visit(context.Background(), r)
-				if told, ok := errors.AsType[*visit.Error](err); ok && told.Kind == visit.Unavailable {
+				if verr, ok := errors.AsType[*visit.Error](err); ok && verr.Kind == visit.Unavailable {
 					return false // a statement that takes a second is ended
 				}
 				return assert.NoError(t, err)
@@ -611,10 +611,10 @@ func TestInboxIsBounded(t *testing.T) {
 		require.Eventually(t, accepted, dbtest.Patience, dbtest.Tick)
 	}
 	_, err := in.Visit(t.Context(), full)
-	told, ok := errors.AsType[*visit.Error](err)
+	verr, ok := errors.AsType[*visit.Error](err)
 	require.True(t, ok, err)
-	assert.Equal(t, visit.Unavailable, told.Kind)
-	assert.Contains(t, told.Message, "the inbox is full")
+	assert.Equal(t, visit.Unavailable, verr.Kind)
+	assert.Contains(t, verr.Message, "the inbox is full")
 	require.NoError(t, in.Ready(t.Context()))
 	end()
 	require.Eventually(t, accepted, dbtest.Patience, dbtest.Tick)
@@ -736,11 +736,11 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 			for n := 0; n < visits/8 || moved.Load() == 0 && time.Since(began) < dbtest.Patience; n++ {
 				r := counter.Request{App: apps[n/2%2], IP: fmt.Sprintf("10.0.%d.%d", caller, n%250), URI: fmt.Sprintf("http://a.example/%d", n%3), Later: true}
 				_, err := instances[(caller+n)%2].Visit(context.Background(), r)
-				told, _ := errors.AsType[*visit.Error](err)
+				verr, _ := errors.AsType[*visit.Error](err)
 				switch {
 				case err == nil:
 					accepted.Add(1)
-				case told != nil && told.Kind == visit.Lost:
+				case verr != nil && verr.Kind == visit.Lost:
 					unknown.Add(1)
 				}
 			}
@@ -921,8 +921,8 @@ func TestOverloadGoesToTheInbox(t *testing.T) {
 			a, err := in.Visit(context.Background(), r)
 			switch {
 			case err != nil:
-				told, ok := errors.AsType[*visit.Error](err)
-				assert.True(t, ok && told.Kind == visit.Unavailable, err)
+				verr, ok := errors.AsType[*visit.Error](err)
+				assert.True(t, ok && verr.Kind == visit.Unavailable, err)
 			case a.Later:
 				if accepted.Add(1); a.Known {
 					assert.Equal(t, visit.Counts{PV: 1, UV: 1, Hot: a.Page.Hot}, a.Page)

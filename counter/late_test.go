@@ -75,9 +75,9 @@ func (in *instance) countPast(t *testing.T, visits []past, most int) {
 				}
 				err, chunk = results[n].Err, chunk[n:]
 			}
-			var told *visit.Error
-			require.ErrorAs(t, err, &told)
-			require.Equal(t, visit.Unavailable, told.Kind, told.Message)
+			var verr *visit.Error
+			require.ErrorAs(t, err, &verr)
+			require.Equal(t, visit.Unavailable, verr.Kind, verr.Message)
 		}
 	}
 }
@@ -301,11 +301,11 @@ func TestDayGoesUnderALateVisit(t *testing.T) {
 	in.exec(t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260615 FROM apps`)
 	results := g.Record(c)
 	for _, gone := range []int{0, 2} {
-		var told *visit.Error
-		require.ErrorAs(t, results[gone].Err, &told)
-		assert.Equal(t, visit.Invalid, told.Kind)
-		assert.Contains(t, told.Message, "at: ")
-		assert.Contains(t, told.Message, "2026-06-15")
+		var verr *visit.Error
+		require.ErrorAs(t, results[gone].Err, &verr)
+		assert.Equal(t, visit.Invalid, verr.Kind)
+		assert.Contains(t, verr.Message, "at: ")
+		assert.Contains(t, verr.Message, "2026-06-15")
 	}
 	require.NoError(t, results[1].Err)
 	require.NoError(t, results[3].Err)

@@ -228,9 +228,9 @@ func TestPositionIsGone(t *testing.T) {
 	require.NoError(t, err)
 	in.exec(t, "DELETE FROM positions")
 	got := g.Record(chunkOf(t, g, at, counter.Item{URI: "http://a/", IP: "192.0.2.1"}))
-	var told *visit.Error
-	require.ErrorAs(t, got[0].Err, &told)
-	require.Equal(t, visit.Unavailable, told.Kind)
+	var verr *visit.Error
+	require.ErrorAs(t, got[0].Err, &verr)
+	require.Equal(t, visit.Unavailable, verr.Kind)
 	in.checkTables(t)
 	require.Empty(t, in.numbersOf(t, "a"))
 }
@@ -356,9 +356,9 @@ func TestDeleteAppWithPositions(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, counter.NewAdmin(in.db, nil).DeleteApp(t.Context(), "demo"))
 	_, err = g.OpenCall(t.Context(), "two", [32]byte{1})
-	var told *visit.Error
-	require.ErrorAs(t, err, &told)
-	require.Equal(t, visit.NotFound, told.Kind)
+	var verr *visit.Error
+	require.ErrorAs(t, err, &verr)
+	require.Equal(t, visit.NotFound, verr.Kind)
 	require.ErrorIs(t, err, db.ErrAppGone)
 }
 

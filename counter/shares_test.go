@@ -55,9 +55,9 @@ func TestShares(t *testing.T) {
 	require.NoError(t, err)
 	in.clock.Set(visit.DateOf(lastDay).Add(24 * time.Hour))
 	_, _, err = in.Shared(ctx, all, peer)
-	var told *visit.Error
-	require.ErrorAs(t, err, &told)
-	require.Equal(t, visit.NotFound, told.Kind)
+	var verr *visit.Error
+	require.ErrorAs(t, err, &verr)
+	require.Equal(t, visit.NotFound, verr.Kind)
 
 	// What a command refuses, the table refuses of anybody.
 	for _, wrong := range []string{

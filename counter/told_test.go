@@ -48,10 +48,10 @@ func TestAppIsHeldUnderVisitsOfEarlierDays(t *testing.T) {
 	require.NoError(t, err)
 	refused := func(err error) {
 		t.Helper()
-		var told *visit.Error
-		require.ErrorAs(t, err, &told)
-		assert.Equal(t, visit.Unavailable, told.Kind)
-		assert.Contains(t, told.Message, "being erased")
+		var verr *visit.Error
+		require.ErrorAs(t, err, &verr)
+		assert.Equal(t, visit.Unavailable, verr.Kind)
+		assert.Contains(t, verr.Message, "being erased")
 	}
 	_, err = in.Visit(t.Context(), toldOf("demo", "192.0.2.1", "http://a.example/"))
 	refused(err)
@@ -255,9 +255,9 @@ func TestNoRoomForLocks(t *testing.T) {
 	_, err = filling.Exec(t.Context(), `SELECT pg_advisory_lock(n) FROM generate_series(1, 10000000) AS n`)
 	require.ErrorContains(t, err, "out of shared memory")
 	_, err = in.Visit(t.Context(), toldOf("demo", "192.0.2.1", "http://a.example/"))
-	var told *visit.Error
-	require.ErrorAs(t, err, &told)
-	assert.Equal(t, visit.Unavailable, told.Kind)
+	var verr *visit.Error
+	require.ErrorAs(t, err, &verr)
+	assert.Equal(t, visit.Unavailable, verr.Kind)
 	require.ErrorContains(t, in.Ready(t.Context()), "no room for more locks")
 	_, err = filling.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
 	require.NoError(t, err)

@@ -50,11 +50,11 @@ func newMetrics(r prometheus.Registerer) *metrics {
 
 // outcome notes what became of a visit.
 func (m *metrics) outcome(err error) {
-	var told *visit.Error
+	var verr *visit.Error
 	switch {
 	case err == nil:
 		m.accepted.WithLabelValues("accepted").Inc()
-	case errors.As(err, &told) && told.Kind == visit.Lost:
+	case errors.As(err, &verr) && verr.Kind == visit.Lost:
 		m.accepted.WithLabelValues("lost").Inc()
 	default:
 		m.accepted.WithLabelValues("refused").Inc()

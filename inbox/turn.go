@@ -159,7 +159,7 @@ func (c *counting) flush(ctx context.Context) error {
 func (c *counting) record(ctx context.Context, chunk record.Chunk) error {
 	for i, result := range c.recorder.RecordChunk(chunk) {
 		err := result.Err
-		told, ok := errors.AsType[*visit.Error](err)
+		verr, ok := errors.AsType[*visit.Error](err)
 		switch {
 		case err == nil, errors.Is(err, record.ErrRepeated), errors.Is(err, record.ErrNumbersLost):
 			c.metrics.drained.WithLabelValues("counted").Inc()
@@ -171,7 +171,7 @@ func (c *counting) record(ctx context.Context, chunk record.Chunk) error {
 			return errReadAgain
 		case errors.Is(err, record.ErrMoved), errors.Is(err, db.ErrAppChanged), errors.Is(err, db.ErrAppGone):
 			return errReadAgain
-		case ok && (told.Kind == visit.Unavailable || told.Kind == visit.Lost):
+		case ok && (verr.Kind == visit.Unavailable || verr.Kind == visit.Lost):
 			return err
 		}
 		// The tables do not accept it, and never will.

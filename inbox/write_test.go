@@ -41,10 +41,10 @@ func TestWhoIsNotAccepted(t *testing.T) {
 			assert.Zero(t, place)
 			continue
 		}
-		var told *visit.Error
-		require.ErrorAs(t, err, &told, c.name)
-		assert.Equal(t, visit.Unavailable, told.Kind)
-		assert.Contains(t, told.Message, c.says, c.name)
+		var verr *visit.Error
+		require.ErrorAs(t, err, &verr, c.name)
+		assert.Equal(t, visit.Unavailable, verr.Kind)
+		assert.Contains(t, verr.Message, c.says, c.name)
 		assert.Nil(t, g)
 	}
 }

@@ -54,7 +54,7 @@ func (c *counting) count(ctx context.Context) error {
 
 // stop returns the error that the call fails with; nil where results tell more than that.
 func (c *counting) stop(err error) error {
-	told, ok := errors.AsType[*visit.Error](err)
+	verr, ok := errors.AsType[*visit.Error](err)
 	if !ok {
 		c.internal = errors.Join(c.internal, err)
 	}
@@ -64,7 +64,7 @@ func (c *counting) stop(err error) error {
 	if c.internal != nil {
 		return c.internal
 	}
-	if ok && told.Kind == visit.Lost {
+	if ok && verr.Kind == visit.Lost {
 		return (&visit.Error{Kind: visit.Lost, Message: "the connection to the database was lost: it is not known whether any of these visits were counted: " + c.again()}).Because(err)
 	}
 	if errors.Is(err, record.ErrNotReached) {

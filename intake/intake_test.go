@@ -25,10 +25,10 @@ func TestCallsTakeTurns(t *testing.T) {
 		d.turns <- struct{}{}
 	}
 	_, _, err := d.Count(t.Context(), Call{Body: strings.NewReader("[")})
-	var told *visit.Error
-	require.ErrorAs(t, err, &told)
-	assert.Equal(t, visit.Unavailable, told.Kind)
-	assert.Positive(t, told.RetryAfter)
+	var verr *visit.Error
+	require.ErrorAs(t, err, &verr)
+	assert.Equal(t, visit.Unavailable, verr.Kind)
+	assert.Positive(t, verr.RetryAfter)
 
 	d.wait = time.Hour
 	left, leave := context.WithCancel(t.Context())
@@ -65,9 +65,9 @@ func TestMemoryOfACall(t *testing.T) {
 		_, _, err := NewDesk().Count(t.Context(), call)
 		runtime.ReadMemStats(&after)
 		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(12*MostBytes), name)
-		var told *visit.Error
-		if name != "said to be very long" && assert.True(t, errors.As(err, &told), "%s: %v", name, err) {
-			assert.Equal(t, visit.TooLarge, told.Kind, name)
+		var verr *visit.Error
+		if name != "said to be very long" && assert.True(t, errors.As(err, &verr), "%s: %v", name, err) {
+			assert.Equal(t, visit.TooLarge, verr.Kind, name)
 		}
 	}
 }

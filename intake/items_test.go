@@ -120,9 +120,9 @@ func TestUnreadable(t *testing.T) {
 		}
 		if assert.Error(t, err, c.text) {
 			assert.Contains(t, err.Error(), c.want, c.text)
-			var told *visit.Error
-			require.ErrorAs(t, err, &told)
-			assert.Equal(t, visit.Invalid, told.Kind)
+			var verr *visit.Error
+			require.ErrorAs(t, err, &verr)
+			assert.Equal(t, visit.Invalid, verr.Kind)
 		}
 	}
 	_, err := readItems("["+strings.Repeat("{},", MostItems)+"{}]", false)

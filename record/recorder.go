@@ -228,7 +228,7 @@ func (r *Recorder) Ready(ctx context.Context) error {
 	if err == nil {
 		err = r.pulse.ready(ctx)
 	}
-	if told := (*visit.Error)(nil); err == nil || errors.As(err, &told) {
+	if verr := (*visit.Error)(nil); err == nil || errors.As(err, &verr) {
 		return err
 	}
 	return visit.Errorf(visit.Unavailable, "", "visits cannot be counted now: %s", db.Reason(err)).Because(err)
@@ -259,13 +259,13 @@ func (r *Recorder) Close() {
 }
 
 func (m *metrics) outcome(err error) {
-	var told *visit.Error
+	var verr *visit.Error
 	switch {
 	case err == nil:
 		m.visits.WithLabelValues("counted").Inc()
 	case errors.Is(err, ErrRepeated):
 		m.visits.WithLabelValues("repeated").Inc()
-	case errors.As(err, &told) && told.Kind == visit.Lost:
+	case errors.As(err, &verr) && verr.Kind == visit.Lost:
 		m.visits.WithLabelValues("lost").Inc()
 	default:
 		m.visits.WithLabelValues("refused").Inc()

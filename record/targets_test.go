@@ -41,10 +41,10 @@ func TestVisitToADeletedAppIsNotFound(t *testing.T) {
 	fresh.Target.Page = "a.example/new"
 	gone.App++
 	for _, v := range []Visit{now, fresh, gone} {
-		var told *visit.Error
+		var verr *visit.Error
 		_, err = another.Record(v)
-		require.ErrorAs(t, err, &told)
-		require.Equal(t, visit.NotFound, told.Kind)
+		require.ErrorAs(t, err, &verr)
+		require.Equal(t, visit.NotFound, verr.Kind)
 	}
 }
 
@@ -61,10 +61,10 @@ func TestVisitOfFormerSettingsIsRefused(t *testing.T) {
 	_, err := one.Record(now)
 	require.NoError(t, err)
 	for _, r := range []*Recorder{one, another} { // which have the targets in memory, or not
-		var told *visit.Error
+		var verr *visit.Error
 		_, err = r.Record(former)
-		require.ErrorAs(t, err, &told)
-		require.Equal(t, visit.Unavailable, told.Kind)
+		require.ErrorAs(t, err, &verr)
+		require.Equal(t, visit.Unavailable, verr.Kind)
 		_, err = r.Record(now)
 		require.NoError(t, err)
 	}

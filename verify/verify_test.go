@@ -490,9 +490,9 @@ func TestVerifyLeavesOutAnAppThatIsBeingDeleted(t *testing.T) {
 	}
 	assert.Equal(t, targets-2, beside.Targets)
 	_, err = p.counter.Visit(t.Context(), counter.Request{App: "leaving", IP: "192.0.2.1", URI: "http://a.example/"})
-	var told *visit.Error
-	require.ErrorAs(t, err, &told)
-	assert.Equal(t, visit.NotFound, told.Kind, "it counts nothing")
+	var verr *visit.Error
+	require.ErrorAs(t, err, &verr)
+	assert.Equal(t, visit.NotFound, verr.Kind, "it counts nothing")
 	require.NoError(t, admin.DeleteApp(t.Context(), "leaving"), "the next goes on")
 	assert.Zero(t, p.verify(t, verify.Options{}).Deleted)
 

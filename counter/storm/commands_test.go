@@ -178,8 +178,8 @@ func interrupted(err error) bool {
 }
 
 func asTold(err error) *visit.Error {
-	told, _ := errors.AsType[*visit.Error](err)
-	return told
+	verr, _ := errors.AsType[*visit.Error](err)
+	return verr
 }
 
 // drained waits until all that was accepted is counted.

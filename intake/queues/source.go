@@ -53,8 +53,8 @@ func problem(err error, otherwise string, all []known) error {
 // whileReading is what a problem means to whoever reads already. What has worked at the start may
 // work again: passwords and rights are changed one after the other.
 func whileReading(err error) error {
-	if told, ok := errors.AsType[*visit.Error](err); ok && told.Kind == visit.Invalid && told.Field == "queue" {
-		return &visit.Error{Kind: visit.Unavailable, Message: told.Message, Err: told.Err}
+	if verr, ok := errors.AsType[*visit.Error](err); ok && verr.Kind == visit.Invalid && verr.Field == "queue" {
+		return &visit.Error{Kind: visit.Unavailable, Message: verr.Message, Err: verr.Err}
 	}
 	return err
 }
