@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"footfall/record"
 	"footfall/visit"
 )
 
@@ -14,9 +15,8 @@ type subject struct {
 	visitor   netip.Addr
 	address   netip.Addr // of the visitor; the zero one where the caller asserts nothing but an id
 	day       int32
-	told      bool  // the day comes of a time that the caller tells, and is over
-	timed     bool  // so it does, and is the present one
-	gone      error // why no visit of its day counts any more: then it is refused, unless it is repeated
+	when      record.When
+	tooOld    error // why no visit of its day counts any more: then it is refused, unless it is repeated
 	repeated  bool  // it was counted before with its id, as far as is known by now
 	untrusted bool  // no trusted caller vouches for the visitor: usual limits hold, and crawlers are looked for
 }
@@ -31,9 +31,9 @@ func (c *Counter) admit(ctx context.Context, r *Request, need Scope) (*app, subj
 	if w.target, err = a.targetOf(r.URI); err != nil {
 		return nil, subject{}, err
 	}
-	if w.gone != nil {
+	if w.tooOld != nil {
 		if w.repeated, err = c.isKnown(ctx, a, r.ID); err == nil && !w.repeated {
-			err = w.gone
+			err = w.tooOld
 		}
 		if err != nil {
 			return nil, subject{}, err
@@ -59,7 +59,7 @@ func (c *Counter) admitCaller(ctx context.Context, r *Request, need Scope) (*app
 	if r.At != "" && r.ParseErr == nil && need == ScopeCount {
 		at, r.ParseErr = visit.ParseTime(r.At)
 	}
-	err = c.identify(ctx, a, r, at, &toldDays{}, &w)
+	err = c.identify(ctx, a, r, at, &possibleDays{}, &w)
 	return a, w, err
 }
 
@@ -125,7 +125,7 @@ func (a *app) checkRights(r *Request, key *openKey, need Scope) error {
 }
 
 // identify finds the day and the visitor of a request that is about a moment; the zero one is now.
-func (c *Counter) identify(ctx context.Context, a *app, r *Request, at time.Time, days *toldDays, w *subject) error {
+func (c *Counter) identify(ctx context.Context, a *app, r *Request, at time.Time, days *possibleDays, w *subject) error {
 	if r.ParseErr != nil {
 		return r.ParseErr
 	}
@@ -135,7 +135,7 @@ func (c *Counter) identify(ctx context.Context, a *app, r *Request, at time.Time
 	if err := checkID("id", r.ID, longestVisitID); err != nil {
 		return err
 	}
-	if err := c.tellDay(ctx, a, at, days, w); err != nil {
+	if err := c.chooseDay(ctx, a, at, days, w); err != nil {
 		return err
 	}
 	return c.identifyVisitor(ctx, a, r, w)
@@ -160,7 +160,7 @@ func (c *Counter) identifyVisitor(ctx context.Context, a *app, r *Request, w *su
 		w.visitor, err = a.visitorByID(c.secret, r.Visitor)
 		return err
 	}
-	if a.mode == byDay && w.told {
+	if a.mode == byDay && w.when == record.Past {
 		return c.identifyOnPastDay(ctx, a, w)
 	}
 	if a.mode == byDay {

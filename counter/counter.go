@@ -51,7 +51,7 @@ type Request struct {
 // asserts reports whether the request names a visitor.
 func (r *Request) asserts() bool { return r.Asserts || r.IP != "" || r.Visitor != "" || r.At != "" }
 
-// unanswered is what a caller is told of a read that has failed.
+// unanswered makes a read that has failed a 503.
 func unanswered(err error) error {
 	return visit.Errorf(visit.Unavailable, "", "the database does not answer; try again").Because(err)
 }
@@ -172,10 +172,10 @@ func (c *Counter) later(v record.Visit) (visit.Answer, error) {
 // visitOf is the visit that a request is about. id: "" if it has none.
 func (c *Counter) visitOf(a *app, w *subject, id string) record.Visit {
 	v := record.Visit{
-		App: a.id, CountsBy: a.countsBy, Target: w.target, Visitor: w.visitor, Day: w.day, Told: w.told, Timed: w.timed,
+		App: a.id, CountsBy: a.countsBy, Target: w.target, Visitor: w.visitor, Day: w.day, When: w.when,
 		NewPages: a.limits.newPages.of(w.untrusted), ID: id,
 	}
-	if a.mode == byDay && !w.told {
+	if a.mode == byDay && w.when != record.Past {
 		address := w.address
 		v.VisitorOn = func(ctx context.Context, day int32) (netip.Addr, error) {
 			return c.visitorOfDay(ctx, a, address, day)

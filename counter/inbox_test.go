@@ -237,10 +237,10 @@ func TestInboxOfFormerSettings(t *testing.T) {
 	require.NoError(t, in.db.WaitForInstances(t.Context(), time.Minute))
 	in.later(t, counter.Request{IP: "192.0.2.2", URI: "http://a.example/"})
 	err := in.db.Accept(t.Context(), [16]byte{1}, []db.InboxPutParams{{App: 1, Tz: "UTC", Visitor: "address", Ipv6Prefix: 64,
-		Uris: []string{"a.example/"}, Pages: []int32{1}, Days: []int32{20260629}, NewPages: []int32{0}}}, db.ToldColumns{})
+		Uris: []string{"a.example/"}, Pages: []int32{1}, Days: []int32{20260629}, NewPages: []int32{0}}}, db.PastDayColumns{})
 	require.ErrorIs(t, err, db.ErrAppChanged)
 	err = in.db.Accept(t.Context(), [16]byte{2}, []db.InboxPutParams{{App: 1, Tz: "Europe/Berlin", Visitor: "address", Ipv6Prefix: 64,
-		Uris: []string{"a.example/"}, Pages: []int32{1}, Days: []int32{20990629}, NewPages: []int32{0}}}, db.ToldColumns{})
+		Uris: []string{"a.example/"}, Pages: []int32{1}, Days: []int32{20990629}, NewPages: []int32{0}}}, db.PastDayColumns{})
 	require.Equal(t, db.FaultAhead, db.FaultOf(err), "on a day that has come nowhere")
 	end()
 	in.drained(t)
@@ -316,7 +316,7 @@ func TestInboxBesideAnAppThatIsHeld(t *testing.T) {
 	open := "open"
 	require.NoError(t, in.admin().AddApp(t.Context(), "held", counter.Settings{Access: &open}))
 	held := in.conn(t)
-	_, err := held.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.told_days'), id) FROM apps WHERE name = 'held'`)
+	_, err := held.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.past_days'), id) FROM apps WHERE name = 'held'`)
 	require.NoError(t, err)
 	const rounds = 6 // more than there are tables
 	for round := range rounds {
@@ -351,7 +351,7 @@ func TestInboxBesideAnAppThatIsHeldForLong(t *testing.T) {
 	open := "open"
 	require.NoError(t, in.admin().AddApp(t.Context(), "held", counter.Settings{Access: &open}))
 	held := in.conn(t)
-	_, err := held.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.told_days'), id) FROM apps WHERE name = 'held'`)
+	_, err := held.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.past_days'), id) FROM apps WHERE name = 'held'`)
 	require.NoError(t, err)
 	later := func(app string) error {
 		_, err := in.Visit(t.Context(), counter.Request{App: app, IP: "192.0.2.1", URI: "http://a.example/", Later: true})
@@ -543,7 +543,7 @@ func TestErasedAddressLeavesTheInbox(t *testing.T) {
 	open, apps := "open", []string{"demo", "locked"}
 	require.NoError(t, in.admin().AddApp(t.Context(), "locked", counter.Settings{Access: &open}))
 	lock := in.conn(t)
-	_, err := lock.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.told_days'), id) FROM apps WHERE name = 'locked'`)
+	_, err := lock.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.past_days'), id) FROM apps WHERE name = 'locked'`)
 	require.NoError(t, err)
 	var accepted [2]atomic.Int64
 	stop := dbtest.Crowd(t, 4, func(client, i int) {
@@ -771,7 +771,7 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 	})
 	holder := first.conn(t)
 	killing.Go(func() {
-		const hold = `pg_advisory_%s(hashtext('footfall.told_days'), (SELECT id FROM apps WHERE name = 'held'))`
+		const hold = `pg_advisory_%s(hashtext('footfall.past_days'), (SELECT id FROM apps WHERE name = 'held'))`
 		for {
 			select {
 			case <-stop:
@@ -835,7 +835,7 @@ func TestInboxIsCountedByOne(t *testing.T) {
 	turn := in.one(t, `SELECT turn_inbox()`)
 	number := in.one(t, `SELECT number FROM inbox`)
 	v := record.Visit{App: 1, CountsBy: db.CountsBy{Tz: "UTC", Visitor: "address", Ipv6Prefix: 64},
-		Target: visit.Target{Site: "a.example", Page: "a.example/"}, Visitor: peer, Day: 20260629, Told: true}
+		Target: visit.Target{Site: "a.example", Page: "a.example/"}, Visitor: peer, Day: 20260629, When: record.Past}
 	for _, wants := range []error{nil, record.ErrMoved} {
 		r, err := record.Open(t.Context(), in.db, record.Options{})
 		require.NoError(t, err)

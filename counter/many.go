@@ -27,7 +27,7 @@ type Counting struct {
 	app     *app
 	calls   string // the source of calls with the caller's key, or callsOfAnybody
 	counted bool   // only what was counted is to be answered
-	days    toldDays
+	days    possibleDays
 }
 
 // callsOfAnybody is the source of calls without a key.
@@ -87,8 +87,8 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 	if w.target, err = a.targetOf(item.URI); err != nil {
 		return record.Visit{}, "", err
 	}
-	if w.gone != nil {
-		return c.visitOf(a, &w, item.ID), "", w.gone
+	if w.tooOld != nil {
+		return c.visitOf(a, &w, item.ID), "", w.tooOld
 	}
 	looked := w
 	looked.untrusted = true // the agent is the visitor's own, and not the caller's

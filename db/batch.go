@@ -22,12 +22,12 @@ type Batch struct {
 	ID [16]byte
 	// Basis is the version of the tables from which the batch was made, as DB.Basis returned it.
 	// The database refuses the batch if that no longer holds; "" is never refused.
-	Basis   string
-	Targets TargetColumns
-	Pairs   PairColumns
-	Moves   []Move // of the sources that the visits come from, in the order of their positions' keys
-	Told    ToldColumns
-	Late    *LateColumns // nil: no visit is of a day before the last one of its site
+	Basis    string
+	Targets  TargetColumns
+	Pairs    PairColumns
+	Moves    []Move // of the sources that the visits come from, in the order of their positions' keys
+	PastDays PastDayColumns
+	Late     *LateColumns // nil: no visit is of a day before the last one of its site
 	// Claims are the ids of its visits that have one, each once. Write makes them before anything
 	// else, and tells Claimed which ids were free. The visits of the others were counted before:
 	// Claimed takes them out of the batch.
@@ -39,7 +39,7 @@ type Batch struct {
 type TargetColumns struct {
 	IDs       []int64
 	Sites     []int64 // the page's site; 0 if the target is a site itself
-	Days      []int32 // of its visits; in a batch of late visits, of those that are not told of, 0: none
+	Days      []int32 // of its visits; in a batch of late visits, of those that are live, 0: none
 	Hot       []int64 // how many visits there are
 	Newcomers []int64 // how many of its pairs are hinted
 }
@@ -52,8 +52,8 @@ type PairColumns struct {
 	Hinted   []bool // the visitor is surely new to the target: they need not be looked up
 }
 
-// ToldColumns has a row for each day of an app that a caller has told.
-type ToldColumns struct{ Apps, Days []int32 }
+// PastDayColumns has a row for each past day of an app.
+type PastDayColumns struct{ Apps, Days []int32 }
 
 // LateColumns holds what a batch of visits of any days has besides. Its Pairs have a row for each
 // day of a pair.
@@ -124,8 +124,8 @@ func (b *Batch) failed(conn *pgxpool.Conn, err error) error {
 func (b *Batch) queue(q *pgx.Batch, out *Outcome) {
 	out.Sums = resize(out.Sums, len(b.Targets.IDs))
 	out.Verdicts = resize(out.Verdicts, len(b.Pairs.Targets))
-	if len(b.Told.Apps) > 0 {
-		q.Queue(ToldDaysHold, b.Told.Apps, b.Told.Days, b.Late != nil)
+	if len(b.PastDays.Apps) > 0 {
+		q.Queue(PastDaysHold, b.PastDays.Apps, b.PastDays.Days, b.Late != nil)
 	}
 	for i := range b.Moves {
 		b.Moves[i].queue(q)
@@ -279,7 +279,7 @@ func (d *DB) LastDays(ctx context.Context, sites []int64) (map[int64]int32, erro
 // MayBeLate reports whether visits of some sites on a day each may be late. The slices are one
 // table.
 func (d *DB) MayBeLate(ctx context.Context, sites []int64, days []int32) (late bool, err error) {
-	late, err = New(d.writers).ToldAreLate(ctx, ToldAreLateParams{Sites: sites, Days: days})
+	late, err = New(d.writers).PastDaysAreLate(ctx, PastDaysAreLateParams{Sites: sites, Days: days})
 	if FaultOf(err) == FaultUnknown {
 		err = &notSentError{err} // it was only a read
 	}
@@ -291,7 +291,7 @@ func (d *DB) MayBeLate(ctx context.Context, sites []int64, days []int32) (late b
 
 // FirstDay returns the first day of which an app takes visits; 0: any.
 func (d *DB) FirstDay(ctx context.Context, app int32) (day int32, err error) {
-	err = twice(ctx, d.writers, func(conn *pgxpool.Conn) (err error) { day, err = New(conn).FirstToldDay(ctx, app); return err })
+	err = twice(ctx, d.writers, func(conn *pgxpool.Conn) (err error) { day, err = New(conn).FirstPossibleDay(ctx, app); return err })
 	return day, err
 }
 

@@ -26,7 +26,7 @@ func (q *Queries) DayKeyGet(ctx context.Context, day int32) ([]byte, error) {
 const DayKeyMake = `-- name: DayKeyMake :exec
 
 INSERT INTO day_keys (day_id, key)
-VALUES (day_must_be_near($1, 1), $2)
+VALUES (require_day_near($1, 1), $2)
 ON CONFLICT DO NOTHING
 `
 

@@ -78,7 +78,7 @@ func TestDayIsDroppedBetweenLateVisits(t *testing.T) {
 	exec(t, conn, patient)
 	counting, err := dbtest.Connect(t, url).Begin(t.Context())
 	require.NoError(t, err)
-	_, err = counting.Exec(t.Context(), `SELECT told_days_must_be('{1}', '{20190630}', true)`)
+	_, err = counting.Exec(t.Context(), `SELECT require_past_days('{1}', '{20190630}', true)`)
 	require.NoError(t, err)
 	dropped := async(t, func() error { _, err := d.Queries().DayDrop(t.Context(), today); return err })
 	require.Eventually(t, func() bool {

@@ -67,7 +67,7 @@ const AppDaysHold = `-- name: AppDaysHold :exec
 SELECT hold_app_days($1::integer)
 `
 
-// Keeps visits to an app waiting whose day was told, until the end of the transaction: no other
+// Keeps visits of past days to an app waiting, until the end of the transaction: no other
 // visit counts on a day before the last one of its site.
 func (q *Queries) AppDaysHold(ctx context.Context, appID int32) error {
 	_, err := q.db.Exec(ctx, AppDaysHold, appID)

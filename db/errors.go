@@ -29,13 +29,13 @@ const (
 	// FaultMoved: rolled back, since the batch's position is not where the batch began. What others
 	// have counted up to where it is must not be sent again.
 	FaultMoved
-	// FaultLate: rolled back, since a day that was told is closed. Send the batch as one of late
+	// FaultLate: rolled back, since a past day is closed. Send the batch as one of late
 	// visits.
 	FaultLate
-	// FaultGone: rolled back, since an app keeps a day no longer that was told. Send the batch
+	// FaultGone: rolled back, since an app keeps a past day no longer. Send the batch
 	// without those visits.
 	FaultGone
-	// FaultHeld: rolled back, since an app is held for which visits of days that were told must not
+	// FaultHeld: rolled back, since an app is locked, so that visits of past days must not
 	// be counted meanwhile, as while a visitor is erased. HeldApp tells which.
 	FaultHeld
 	// FaultAhead: rolled back, since a day of the batch has come nowhere yet by the database's
@@ -79,15 +79,15 @@ func FaultOf(err error) Fault {
 	switch pg.Code {
 	case "40001", "40P01", "55P03": // serialization failure, deadlock, lock not available
 		return FaultBusy
-	case "FF001": // raised by basis_must_be
+	case "FF001": // raised by require_basis
 		return FaultStale
-	case "FF002": // raised by days_must_be
+	case "FF002": // raised by require_days
 		return FaultDay
-	case "FF003": // raised by day_must_be_near
+	case "FF003": // raised by require_day_near
 		return FaultAhead
 	case "FF004": // raised by move_position
 		return FaultMoved
-	case "FF005": // raised by told_days_must_be
+	case "FF005": // raised by require_past_days
 		return FaultGone
 	case "FF006": // likewise
 		return FaultLate

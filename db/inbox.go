@@ -11,9 +11,9 @@ import (
 
 // Accept writes visits to the inbox in one transaction, a row for each app, and returns when that
 // has committed. id is that of a batch: DidCommit tells what became of it if the connection is
-// lost. told are the days that callers have told. FaultOf tells what an error means; ErrAppChanged:
+// lost. past are their past days. FaultOf says what an error means; ErrAppChanged:
 // an app is gone, or counts in another way now.
-func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, told ToldColumns) error {
+func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, past PastDayColumns) error {
 	conn, err := d.writers.Acquire(ctx)
 	if err != nil {
 		return &notSentError{fmt.Errorf("write to the inbox: %w", err)}
@@ -23,8 +23,8 @@ func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, tol
 	var q pgx.Batch
 	q.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	q.Queue(BatchBegin, uuidValue(id))
-	if len(told.Apps) > 0 {
-		q.Queue(ToldDaysHold, told.Apps, told.Days, true)
+	if len(past.Apps) > 0 {
+		q.Queue(PastDaysHold, past.Apps, past.Days, true)
 	}
 	for i := range rows {
 		r := &rows[i]

@@ -68,7 +68,7 @@ func (q *Queries) InboxEmpty(ctx context.Context, besideYoungerThan int32) (int3
 const InboxHeld = `-- name: InboxHeld :many
 SELECT a.id::integer AS app_id
 FROM unnest($1::integer[]) AS a (id)
-WHERE NOT pg_try_advisory_xact_lock_shared(hashtext('footfall.told_days'), a.id)
+WHERE NOT pg_try_advisory_xact_lock_shared(hashtext('footfall.past_days'), a.id)
 `
 
 // Those of some apps that somebody holds, as while a visitor is erased: nobody waits for that here.

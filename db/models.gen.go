@@ -177,15 +177,15 @@ type Inbox struct {
 	Ipv6Prefix int16
 	// The table that has the turn.
 	Slot int16
-	// The tz of the app, by which the days were told.
+	// The tz of the app, by which the days were found.
 	Tz string
-	// What told visitors of the app apart: apps.visitor.
+	// How visitors of the app were told apart: apps.visitor.
 	Visitor string
 	// The pages, each once, as targets write them. Not by their number: a page that is new is made when it is counted.
 	Uris []string
 	// The place in uris of each visit's page, from 1.
 	Pages []int32
-	// The day of each visit, like 20190629: that of its arrival, unless the caller told an earlier one.
+	// The day of each visit, like 20190629: that of its arrival, unless the caller gave an earlier time.
 	Days []int32
 	// How many new pages a day the app might have for each visit. 0: any number.
 	NewPages []int32
@@ -211,15 +211,15 @@ type Inbox0 struct {
 	Ipv6Prefix int16
 	// The table that has the turn.
 	Slot int16
-	// The tz of the app, by which the days were told.
+	// The tz of the app, by which the days were found.
 	Tz string
-	// What told visitors of the app apart: apps.visitor.
+	// How visitors of the app were told apart: apps.visitor.
 	Visitor string
 	// The pages, each once, as targets write them. Not by their number: a page that is new is made when it is counted.
 	Uris []string
 	// The place in uris of each visit's page, from 1.
 	Pages []int32
-	// The day of each visit, like 20190629: that of its arrival, unless the caller told an earlier one.
+	// The day of each visit, like 20190629: that of its arrival, unless the caller gave an earlier time.
 	Days []int32
 	// How many new pages a day the app might have for each visit. 0: any number.
 	NewPages []int32
@@ -245,15 +245,15 @@ type Inbox1 struct {
 	Ipv6Prefix int16
 	// The table that has the turn.
 	Slot int16
-	// The tz of the app, by which the days were told.
+	// The tz of the app, by which the days were found.
 	Tz string
-	// What told visitors of the app apart: apps.visitor.
+	// How visitors of the app were told apart: apps.visitor.
 	Visitor string
 	// The pages, each once, as targets write them. Not by their number: a page that is new is made when it is counted.
 	Uris []string
 	// The place in uris of each visit's page, from 1.
 	Pages []int32
-	// The day of each visit, like 20190629: that of its arrival, unless the caller told an earlier one.
+	// The day of each visit, like 20190629: that of its arrival, unless the caller gave an earlier time.
 	Days []int32
 	// How many new pages a day the app might have for each visit. 0: any number.
 	NewPages []int32
@@ -279,15 +279,15 @@ type Inbox2 struct {
 	Ipv6Prefix int16
 	// The table that has the turn.
 	Slot int16
-	// The tz of the app, by which the days were told.
+	// The tz of the app, by which the days were found.
 	Tz string
-	// What told visitors of the app apart: apps.visitor.
+	// How visitors of the app were told apart: apps.visitor.
 	Visitor string
 	// The pages, each once, as targets write them. Not by their number: a page that is new is made when it is counted.
 	Uris []string
 	// The place in uris of each visit's page, from 1.
 	Pages []int32
-	// The day of each visit, like 20190629: that of its arrival, unless the caller told an earlier one.
+	// The day of each visit, like 20190629: that of its arrival, unless the caller gave an earlier time.
 	Days []int32
 	// How many new pages a day the app might have for each visit. 0: any number.
 	NewPages []int32
@@ -313,15 +313,15 @@ type Inbox3 struct {
 	Ipv6Prefix int16
 	// The table that has the turn.
 	Slot int16
-	// The tz of the app, by which the days were told.
+	// The tz of the app, by which the days were found.
 	Tz string
-	// What told visitors of the app apart: apps.visitor.
+	// How visitors of the app were told apart: apps.visitor.
 	Visitor string
 	// The pages, each once, as targets write them. Not by their number: a page that is new is made when it is counted.
 	Uris []string
 	// The place in uris of each visit's page, from 1.
 	Pages []int32
-	// The day of each visit, like 20190629: that of its arrival, unless the caller told an earlier one.
+	// The day of each visit, like 20190629: that of its arrival, unless the caller gave an earlier time.
 	Days []int32
 	// How many new pages a day the app might have for each visit. 0: any number.
 	NewPages []int32

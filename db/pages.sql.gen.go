@@ -258,7 +258,7 @@ func (q *Queries) PagesTallyAdd(ctx context.Context, arg PagesTallyAddParams) er
 
 const PagesTallyLock = `-- name: PagesTallyLock :one
 INSERT INTO page_tallies AS t (app_id, day_id, today)
-VALUES ($1, day_must_be_near($2, 0), 0)
+VALUES ($1, require_day_near($2, 0), 0)
 ON CONFLICT (app_id) DO UPDATE
     SET day_id = greatest(t.day_id, excluded.day_id),
         today  = CASE WHEN t.day_id < excluded.day_id THEN 0 ELSE t.today END

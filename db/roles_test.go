@@ -134,7 +134,7 @@ func serveInbox(t *testing.T, d *db.DB, owner *pgx.Conn) {
 		Days: []int32{today}, NewPages: []int32{0}, Ips: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
 	counted, held := visit, visit
 	counted.App, held.App = 1, query[int32](t, owner, `SELECT id FROM apps WHERE name = 'second'`)
-	require.NoError(t, d.Accept(ctx, [16]byte{9}, []db.InboxPutParams{counted, held}, db.ToldColumns{}))
+	require.NoError(t, d.Accept(ctx, [16]byte{9}, []db.InboxPutParams{counted, held}, db.PastDayColumns{}))
 	turn, err := q.InboxClose(ctx)
 	require.NoError(t, err)
 	next, err := q.InboxTurnNext(ctx, db.InboxTurnNextParams{But: []int32{}})
@@ -190,7 +190,7 @@ func serveVisits(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	require.True(t, late)
 	b := visitBatch("192.0.2.1", ids["example.org"], ids["example.org/x"])
 	onDay(b, today)
-	b.Told = db.ToldColumns{Apps: []int32{1}, Days: []int32{today}}
+	b.PastDays = db.PastDayColumns{Apps: []int32{1}, Days: []int32{today}}
 	b.Late = &db.LateColumns{Turns: []int32{1, 1}, Targets: b.Targets.IDs, Sites: []int64{0, ids["example.org"]},
 		TargetDays: []int32{today, today}, Hot: []int64{1, 1}}
 	b.Targets.Days = []int32{0, 0}

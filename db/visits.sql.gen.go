@@ -58,7 +58,7 @@ VALUES ($1, 1)
 //	BEGIN; BatchBegin; CountersLock; BatchCheck; VisitsRecord; COMMIT
 //
 // PositionMove comes before CountersLock, once for each source of the visits that has a position,
-// and ToldDaysHold before that where callers have told the days. Where such visits are late,
+// and PastDaysHold before that where visits are of past days. Where such visits are late,
 // LateVisitsRecord takes the place of VisitsRecord; where all visitors are hinted to be new,
 // NewVisitorsRecord does. Where visits have ids, VisitIDsClaim comes behind BatchBegin, and its
 // answer is waited for: the rest is sent without the visits that were counted before.
@@ -75,7 +75,7 @@ func (q *Queries) BatchBegin(ctx context.Context, id pgtype.UUID) error {
 }
 
 const BatchCheck = `-- name: BatchCheck :exec
-SELECT basis_must_be($1), days_must_be($2::bigint[], $3::integer[])
+SELECT require_basis($1), require_days($2::bigint[], $3::integer[])
 `
 
 type BatchCheckParams struct {
@@ -203,13 +203,13 @@ func (q *Queries) DaysVisited(ctx context.Context, arg DaysVisitedParams) error 
 	return err
 }
 
-const FirstToldDay = `-- name: FirstToldDay :one
-SELECT coalesce(first_told_day($1::integer), 0)::integer AS first_day
+const FirstPossibleDay = `-- name: FirstPossibleDay :one
+SELECT coalesce(first_possible_day($1::integer), 0)::integer AS first_day
 `
 
 // The first day of which an app takes visits; 0: any.
-func (q *Queries) FirstToldDay(ctx context.Context, appID int32) (int32, error) {
-	row := q.db.QueryRow(ctx, FirstToldDay, appID)
+func (q *Queries) FirstPossibleDay(ctx context.Context, appID int32) (int32, error) {
+	row := q.db.QueryRow(ctx, FirstPossibleDay, appID)
 	var first_day int32
 	err := row.Scan(&first_day)
 	return first_day, err
@@ -350,6 +350,55 @@ func (q *Queries) NewVisitorsRecord(ctx context.Context, arg NewVisitorsRecordPa
 	return err
 }
 
+const PastDaysAreLate = `-- name: PastDaysAreLate :one
+SELECT (EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = ANY ($1::integer[]))
+        OR EXISTS (
+            SELECT
+            FROM (SELECT unnest($2::bigint[]) AS site_id, unnest($1) AS day_id) AS t
+            CROSS JOIN LATERAL (
+                SELECT d.day_id
+                FROM days AS d
+                WHERE d.page_id = t.site_id
+                ORDER BY d.day_id DESC
+                LIMIT 1
+            ) AS l
+            WHERE l.day_id > t.day_id
+        ))::boolean AS late
+`
+
+type PastDaysAreLateParams struct {
+	Days  []int32
+	Sites []int64
+}
+
+// Whether visits of some sites on a day each may be late: because the site has been counted on a
+// later one, or the day is closed. Both arrays are one table.
+func (q *Queries) PastDaysAreLate(ctx context.Context, arg PastDaysAreLateParams) (bool, error) {
+	row := q.db.QueryRow(ctx, PastDaysAreLate, arg.Days, arg.Sites)
+	var late bool
+	err := row.Scan(&late)
+	return late, err
+}
+
+const PastDaysHold = `-- name: PastDaysHold :exec
+SELECT require_past_days($1::integer[], $2::integer[], $3::boolean)
+`
+
+type PastDaysHoldParams struct {
+	Apps []int32
+	Days []int32
+	Late bool
+}
+
+// Keeps the past days of a batch as they are, and the apps: the arrays are one table. Fails with
+// SQLSTATE FF005 where an app keeps the day no longer, with FF003 where it has come nowhere yet,
+// with FF006 where it is closed, unless late says that the batch is of late visits, and with FF007
+// where somebody else holds an app.
+func (q *Queries) PastDaysHold(ctx context.Context, arg PastDaysHoldParams) error {
+	_, err := q.db.Exec(ctx, PastDaysHold, arg.Apps, arg.Days, arg.Late)
+	return err
+}
+
 const ReadInOrder = `-- name: ReadInOrder :exec
 SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true),
        set_config('statement_timeout', $1::text, true)
@@ -411,55 +460,6 @@ func (q *Queries) SitesLastDays(ctx context.Context, sites []int64) ([]SitesLast
 		return nil, err
 	}
 	return items, nil
-}
-
-const ToldAreLate = `-- name: ToldAreLate :one
-SELECT (EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = ANY ($1::integer[]))
-        OR EXISTS (
-            SELECT
-            FROM (SELECT unnest($2::bigint[]) AS site_id, unnest($1) AS day_id) AS t
-            CROSS JOIN LATERAL (
-                SELECT d.day_id
-                FROM days AS d
-                WHERE d.page_id = t.site_id
-                ORDER BY d.day_id DESC
-                LIMIT 1
-            ) AS l
-            WHERE l.day_id > t.day_id
-        ))::boolean AS late
-`
-
-type ToldAreLateParams struct {
-	Days  []int32
-	Sites []int64
-}
-
-// Whether visits of some sites on a day each may be late: because the site has been counted on a
-// later one, or the day is closed. Both arrays are one table.
-func (q *Queries) ToldAreLate(ctx context.Context, arg ToldAreLateParams) (bool, error) {
-	row := q.db.QueryRow(ctx, ToldAreLate, arg.Days, arg.Sites)
-	var late bool
-	err := row.Scan(&late)
-	return late, err
-}
-
-const ToldDaysHold = `-- name: ToldDaysHold :exec
-SELECT told_days_must_be($1::integer[], $2::integer[], $3::boolean)
-`
-
-type ToldDaysHoldParams struct {
-	Apps []int32
-	Days []int32
-	Late bool
-}
-
-// Keeps the days of a batch that callers have told as they are, and the apps: the arrays are one
-// table. Fails with SQLSTATE FF005 where an app keeps the day no longer, with FF003 where it has
-// come nowhere yet, with FF006 where it is closed, unless late says that the batch is of late
-// visits, and with FF007 where somebody else holds an app.
-func (q *Queries) ToldDaysHold(ctx context.Context, arg ToldDaysHoldParams) error {
-	_, err := q.db.Exec(ctx, ToldDaysHold, arg.Apps, arg.Days, arg.Late)
-	return err
 }
 
 const VisitorsAfter = `-- name: VisitorsAfter :many

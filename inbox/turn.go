@@ -114,14 +114,14 @@ func (c *counting) take(ctx context.Context, r *db.InboxReadRow) error {
 	return nil
 }
 
-// visitOf is a visit of a row. Its day is told: it may be over, and visits of later ones may have
+// visitOf is a visit of a row. It is of a past day: that may be over, and visits of later ones may have
 // been counted since.
 func visitOf(r *db.InboxReadRow, i int) record.Visit {
 	page := r.Uris[r.Pages[i]-1]
 	site, _, _ := strings.Cut(page, "/")
 	v := record.Visit{
 		App: r.AppID, CountsBy: db.CountsBy{Tz: r.Tz, Visitor: r.Visitor, Ipv6Prefix: r.Ipv6Prefix},
-		Target: visit.Target{Site: site, Page: page}, Visitor: r.Ips[i], Day: r.Days[i], Told: true, NewPages: int64(r.NewPages[i]),
+		Target: visit.Target{Site: site, Page: page}, Visitor: r.Ips[i], Day: r.Days[i], When: record.Past, NewPages: int64(r.NewPages[i]),
 	}
 	if len(r.Ids) > 0 {
 		v.ID = r.Ids[i]

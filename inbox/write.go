@@ -164,10 +164,10 @@ func (w *writer) close() {
 
 // write writes visits, or says for each why it is not written.
 func (w *writer) write(ctx context.Context, visits []record.Visit, errs []error) {
-	rows, told := columns(visits)
+	rows, past := columns(visits)
 	for try := 1; ; try++ {
 		id := uuid.Must(uuid.NewV7())
-		err := w.db.Accept(ctx, id, rows, told)
+		err := w.db.Accept(ctx, id, rows, past)
 		fault := db.FaultOf(err)
 		if fault == db.FaultUnknown {
 			asking, cancel := context.WithTimeout(context.Background(), db.DidCommitPatience*w.db.StatementTimeout())
@@ -228,7 +228,7 @@ func refuse(errs []error, err error) {
 }
 
 // columns turns visits into rows: those of an app are one, unless they are many.
-func columns(visits []record.Visit) (rows []db.InboxPutParams, told db.ToldColumns) {
+func columns(visits []record.Visit) (rows []db.InboxPutParams, past db.PastDayColumns) {
 	type group struct {
 		app int32
 		by  db.CountsBy
@@ -262,16 +262,16 @@ func columns(visits []record.Visit) (rows []db.InboxPutParams, told db.ToldColum
 		}
 		r.Pages, r.Days, r.Ips = append(r.Pages, place), append(r.Days, v.Day), append(r.Ips, v.Visitor)
 		r.NewPages = append(r.NewPages, int32(v.NewPages)) //nolint:gosec // as apps.max_new_pages
-		if v.Told && !tells(told, v) {
-			told.Apps, told.Days = append(told.Apps, v.App), append(told.Days, v.Day)
+		if v.When == record.Past && !has(past, v) {
+			past.Apps, past.Days = append(past.Apps, v.App), append(past.Days, v.Day)
 		}
 	}
-	return rows, told
+	return rows, past
 }
 
-func tells(told db.ToldColumns, v *record.Visit) bool {
-	for i, app := range told.Apps {
-		if app == v.App && told.Days[i] == v.Day {
+func has(past db.PastDayColumns, v *record.Visit) bool {
+	for i, app := range past.Apps {
+		if app == v.App && past.Days[i] == v.Day {
 			return true
 		}
 	}

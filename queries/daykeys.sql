@@ -4,7 +4,7 @@
 -- Makes the key of a day, unless another instance has. Fails with SQLSTATE FF003 where the day is
 -- later than the one after the latest that it is anywhere.
 INSERT INTO day_keys (day_id, key)
-VALUES (day_must_be_near(@day, 1), @key)
+VALUES (require_day_near(@day, 1), @key)
 ON CONFLICT DO NOTHING;
 
 -- name: DayKeyGet :one

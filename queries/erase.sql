@@ -24,7 +24,7 @@ WHERE name = 'erasures'
 FOR UPDATE;
 
 -- name: AppDaysHold :exec
--- Keeps visits to an app waiting whose day was told, until the end of the transaction: no other
+-- Keeps visits of past days to an app waiting, until the end of the transaction: no other
 -- visit counts on a day before the last one of its site.
 SELECT hold_app_days(@app_id::integer);
 

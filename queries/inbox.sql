@@ -63,7 +63,7 @@ WHERE t.turn = (
 -- Those of some apps that somebody holds, as while a visitor is erased: nobody waits for that here.
 SELECT a.id::integer AS app_id
 FROM unnest(@apps::integer[]) AS a (id)
-WHERE NOT pg_try_advisory_xact_lock_shared(hashtext('footfall.told_days'), a.id);
+WHERE NOT pg_try_advisory_xact_lock_shared(hashtext('footfall.past_days'), a.id);
 
 -- name: InboxClose :one
 -- Closes the table that is open, and opens another: the turn that has ended; 0: it has nothing.

@@ -28,7 +28,7 @@ CROSS JOIN LATERAL (
 -- is made. Returns how many were made on the day. A day that is over by the clock of another
 -- instance counts as the later one. Fails with SQLSTATE FF003 where the day has come nowhere yet.
 INSERT INTO page_tallies AS t (app_id, day_id, today)
-VALUES (@app_id, day_must_be_near(@day, 0), 0)
+VALUES (@app_id, require_day_near(@day, 0), 0)
 ON CONFLICT (app_id) DO UPDATE
     SET day_id = greatest(t.day_id, excluded.day_id),
         today  = CASE WHEN t.day_id < excluded.day_id THEN 0 ELSE t.today END

@@ -4,7 +4,7 @@
 --   BEGIN; BatchBegin; CountersLock; BatchCheck; VisitsRecord; COMMIT
 --
 -- PositionMove comes before CountersLock, once for each source of the visits that has a position,
--- and ToldDaysHold before that where callers have told the days. Where such visits are late,
+-- and PastDaysHold before that where visits are of past days. Where such visits are late,
 -- LateVisitsRecord takes the place of VisitsRecord; where all visitors are hinted to be new,
 -- NewVisitorsRecord does. Where visits have ids, VisitIDsClaim comes behind BatchBegin, and its
 -- answer is waited for: the rest is sent without the visits that were counted before.
@@ -75,7 +75,7 @@ SELECT basis()::text AS basis;
 -- Fails with SQLSTATE FF001 when the basis that the batch was made from no longer holds (empty: it
 -- has none), with FF002 when a site of the batch has been counted on a later day than the batch has
 -- for it, and with FF003 when such a day has come nowhere yet.
-SELECT basis_must_be(@basis), days_must_be(@sites::bigint[], @days::integer[]);
+SELECT require_basis(@basis), require_days(@sites::bigint[], @days::integer[]);
 
 -- name: SitesLastDays :many
 -- The last day on which each of some sites was counted.
@@ -245,14 +245,14 @@ FROM (
            unnest(@later::bigint[])   AS later
 ) AS p;
 
--- name: ToldDaysHold :exec
--- Keeps the days of a batch that callers have told as they are, and the apps: the arrays are one
--- table. Fails with SQLSTATE FF005 where an app keeps the day no longer, with FF003 where it has
--- come nowhere yet, with FF006 where it is closed, unless late says that the batch is of late
--- visits, and with FF007 where somebody else holds an app.
-SELECT told_days_must_be(@apps::integer[], @days::integer[], @late::boolean);
+-- name: PastDaysHold :exec
+-- Keeps the past days of a batch as they are, and the apps: the arrays are one table. Fails with
+-- SQLSTATE FF005 where an app keeps the day no longer, with FF003 where it has come nowhere yet,
+-- with FF006 where it is closed, unless late says that the batch is of late visits, and with FF007
+-- where somebody else holds an app.
+SELECT require_past_days(@apps::integer[], @days::integer[], @late::boolean);
 
--- name: ToldAreLate :one
+-- name: PastDaysAreLate :one
 -- Whether visits of some sites on a day each may be late: because the site has been counted on a
 -- later one, or the day is closed. Both arrays are one table.
 SELECT (EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = ANY (@days::integer[]))
@@ -280,9 +280,9 @@ SELECT l.place::integer    AS place,
 FROM record_late_visits(@pages::bigint[], @ips::inet[], @days::integer[], @turns::integer[],
                         @targets::bigint[], @sites::bigint[], @target_days::integer[], @hots::bigint[]) AS l;
 
--- name: FirstToldDay :one
+-- name: FirstPossibleDay :one
 -- The first day of which an app takes visits; 0: any.
-SELECT coalesce(first_told_day(@app_id::integer), 0)::integer AS first_day;
+SELECT coalesce(first_possible_day(@app_id::integer), 0)::integer AS first_day;
 
 -- name: DaysVisited :exec
 -- What is left to be written of a batch in which nobody is to be decided on: its visits, by day.

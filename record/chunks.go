@@ -28,7 +28,7 @@ const (
 )
 
 // Chunk is visits that are counted together, in their order: in one transaction, unless some of
-// them cannot be. Those whose day was told may be of any days, in any order. They are counted
+// them cannot be. Those of past days may be of any, in any order. They are counted
 // fastest in order of time, with fastVisits of a day or more.
 type Chunk struct {
 	Visits []Visit

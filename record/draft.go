@@ -76,7 +76,7 @@ func (d *draft) fill(entries []entry, g *generation, hintsAllowed bool) int {
 		if d.hasOtherDay(e.site.id, e.Day) || d.hasOtherDay(e.page.id, e.Day) {
 			break
 		}
-		d.noteTold(e)
+		d.notePastDay(e)
 		d.places = append(d.places, entryPlaces{
 			siteTarget: d.target(e.site.id, 0, e.Day), sitePair: d.pair(&e.site, e, g, hintsAllowed),
 			pageTarget: d.target(e.page.id, e.site.id, e.Day), pagePair: d.pair(&e.page, e, g, hintsAllowed),
@@ -91,7 +91,7 @@ func (d *draft) clear(basis string) {
 	t, p := &d.batch.Targets, &d.batch.Pairs
 	t.IDs, t.Sites, t.Days, t.Hot, t.Newcomers = t.IDs[:0], t.Sites[:0], t.Days[:0], t.Hot[:0], t.Newcomers[:0]
 	p.Targets, p.Visitors, p.Days, p.Hinted = p.Targets[:0], p.Visitors[:0], p.Days[:0], p.Hinted[:0]
-	d.batch.Told.Apps, d.batch.Told.Days = d.batch.Told.Apps[:0], d.batch.Told.Days[:0]
+	d.batch.PastDays.Apps, d.batch.PastDays.Days = d.batch.PastDays.Apps[:0], d.batch.PastDays.Days[:0]
 	d.batch.Late = nil
 	d.late.clear()
 	d.targets, d.pairs, d.places = d.targets[:0], d.pairs[:0], d.places[:0]

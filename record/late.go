@@ -54,7 +54,7 @@ func (d *draft) fillLate(entries []entry, g *generation) int {
 		if d.late.days[e.Day] = true; len(d.late.days) > lateDays {
 			break
 		}
-		d.noteTold(e)
+		d.notePastDay(e)
 		d.places = append(d.places, entryPlaces{
 			siteTarget: d.lateTarget(e.site.id, 0, e), sitePair: d.latePair(&e.site, e, g),
 			pageTarget: d.lateTarget(e.page.id, e.site.id, e), pagePair: d.latePair(&e.page, e, g),
@@ -77,7 +77,7 @@ func (l *lateDraft) clear() {
 // lateTarget adds a visit to a target, and to its day.
 func (d *draft) lateTarget(id, site int64, e *entry) int32 {
 	live := e.Day
-	if e.Told {
+	if e.When == Past {
 		live = 0 // it does not have to be the last day of the site
 	}
 	at := d.target(id, site, live)
@@ -122,12 +122,12 @@ func (d *draft) latePair(t *entryTarget, e *entry, g *generation) int32 {
 	return at
 }
 
-// noteTold notes the day of an entry that was told.
-func (d *draft) noteTold(e *entry) {
-	if !e.Told {
+// notePastDay notes the day of an entry, if it is a past one.
+func (d *draft) notePastDay(e *entry) {
+	if e.When != Past {
 		return
 	}
-	t := &d.batch.Told
+	t := &d.batch.PastDays
 	for i, day := range slices.Backward(t.Days) { // the last one, mostly
 		if day == e.Day && t.Apps[i] == e.App {
 			return
@@ -142,15 +142,15 @@ func (s *chunkState) judge(ctx context.Context, d *db.DB, entries []entry) (err 
 	if s == nil || s.judged {
 		return nil
 	}
-	told, days, seen := 0, map[int32]bool{}, map[dayOfTarget]bool{}
+	past, days, seen := 0, map[int32]bool{}, map[dayOfTarget]bool{}
 	var sites []int64
 	var siteDays []int32
 	for i := range entries {
 		e := &entries[i]
-		if !e.Told {
+		if e.When != Past {
 			continue
 		}
-		told++
+		past++
 		days[e.Day] = true
 		if key := (dayOfTarget{e.site.id, e.Day}); !seen[key] {
 			seen[key] = true
@@ -158,8 +158,8 @@ func (s *chunkState) judge(ctx context.Context, d *db.DB, entries []entry) (err 
 		}
 	}
 	switch {
-	case told == 0:
-	case len(days) > 1 && told < fastVisits*len(days):
+	case past == 0:
+	case len(days) > 1 && past < fastVisits*len(days):
 		s.late = true
 	default:
 		s.late, err = d.MayBeLate(ctx, sites, siteDays)
@@ -173,7 +173,7 @@ func (s *chunkState) isLate() bool { return s != nil && s.late }
 // becomeLate is called where the database has refused some entries as visits in order. It reports
 // whether they may be sent as late ones now.
 func (s *chunkState) becomeLate(entries []entry) bool {
-	if s == nil || s.late || !slices.ContainsFunc(entries, func(e entry) bool { return e.Told }) {
+	if s == nil || s.late || !slices.ContainsFunc(entries, func(e entry) bool { return e.When == Past }) {
 		return false
 	}
 	s.late = true
@@ -185,7 +185,7 @@ func (w *writer) leaveGone(ctx context.Context, entries []entry) error {
 	first := map[int32]int32{}
 	for i := range entries {
 		app := entries[i].App
-		if _, known := first[app]; known || !entries[i].Told {
+		if _, known := first[app]; known || entries[i].When != Past {
 			continue
 		}
 		day, err := w.db.FirstDay(ctx, app)
@@ -194,7 +194,7 @@ func (w *writer) leaveGone(ctx context.Context, entries []entry) error {
 		}
 		first[app] = day
 	}
-	isGone := func(e entry) bool { return e.Told && e.Day < first[e.App] && !e.repeated }
+	isGone := func(e entry) bool { return e.When == Past && e.Day < first[e.App] && !e.repeated }
 	if !slices.ContainsFunc(entries, isGone) {
 		return errors.New("the database refuses a day that it says is kept")
 	}
@@ -217,15 +217,15 @@ func (w *writer) leaveGone(ctx context.Context, entries []entry) error {
 	return nil
 }
 
-// errDayOver is of a visit that came to a lane of live visits, and whose site has been counted on a
-// later day than the one that its caller has told.
-var errDayOver = errors.New("the site has been counted on a later day than was told")
+// errDayOver is of a visit of Today in a lane of live visits, whose site has been counted on a later
+// day.
+var errDayOver = errors.New("the site has been counted on a later day")
 
 // leaveHeld fails the visits of an app whose days somebody else holds, and writes the others.
 func (w *writer) leaveHeld(ctx context.Context, entries []entry, err error) {
 	app := db.HeldApp(err)
 	err = visit.Errorf(visit.Unavailable, "", "something is being erased or deleted from the app, or retention runs; try again").Because(err)
-	isOf := func(e entry) bool { return e.Told && e.App == app }
+	isOf := func(e entry) bool { return e.When == Past && e.App == app }
 	if !w.chunk.ofMany || !slices.ContainsFunc(entries, isOf) {
 		w.giveUp(entries, err)
 		return
@@ -233,10 +233,9 @@ func (w *writer) leaveHeld(ctx context.Context, entries []entry, err error) {
 	w.writeBut(ctx, entries, err, isOf)
 }
 
-// leaveOver fails the visits of a lane whose day, which was told, is over for their site, and
-// writes the others.
+// leaveOver fails the visits of a lane whose day is over for their site, and writes the others.
 func (w *writer) leaveOver(ctx context.Context, entries []entry) {
-	w.writeBut(ctx, entries, errDayOver, func(e entry) bool { return e.Told })
+	w.writeBut(ctx, entries, errDayOver, func(e entry) bool { return e.When == Past })
 }
 
 // writeBut fails some entries, and writes the others.

@@ -66,7 +66,7 @@ func (m *memory) putLate(p pair, last lastCounted) {
 // covers reports whether the visitor was counted on the day of an entry. Where the day is not told,
 // it is the last one of its site or a later one, so that none can be later.
 func (l lastCounted) covers(e *entry) bool {
-	return l.day == e.Day || l.day > e.Day && !e.Told
+	return l.day == e.Day || l.day > e.Day && e.When != Past
 }
 
 // count is about how many pairs the memory holds.

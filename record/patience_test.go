@@ -126,18 +126,18 @@ func TestPatienceEnds(t *testing.T) {
 // again.
 func TestVisitsThatWouldWaitTooLongAreRefused(t *testing.T) {
 	t.Parallel()
-	for name, told := range map[string]bool{"of today": false, "of a day that is told": true} {
+	for name, when := range map[string]When{"of today": Live, "of a past day": Past} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			testVisitsThatWouldWaitTooLong(t, told)
+			testVisitsThatWouldWaitTooLong(t, when)
 		})
 	}
 }
 
-func testVisitsThatWouldWaitTooLong(t *testing.T, isTold bool) {
+func testVisitsThatWouldWaitTooLong(t *testing.T, when When) {
 	w := newWorld(t)
 	r, time := w.patient(t, dbtest.Open(t, w.url, db.Options{}))
-	w.demo.Told = isTold
+	w.demo.When = when
 	_, release := w.hold(t, "a.example")
 	inHand := w.start(r, 2, "a.example/")
 	w.blocked(t, 1)

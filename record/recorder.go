@@ -93,16 +93,21 @@ type Visit struct {
 	// VisitorOn returns the visitor on another day. It is nil unless the app hashes visitors by
 	// day.
 	VisitorOn func(ctx context.Context, day int32) (netip.Addr, error)
-	// Told: the day was told by the caller, and may be before the last one of the site.
-	Told bool
-	// Timed: the day was told, and is the present one. The visit keeps it even where its site is
-	// counted on a later day first.
-	Timed    bool
-	NewPages int64 // how many new pages the app may have a day; 0: any number
+	When      When
+	NewPages  int64 // how many new pages the app may have a day; 0: any number
 	// ID makes the visit repeatable: what is sent with it again counts nothing, and is ErrRepeated.
 	// "": it has none.
 	ID string
 }
+
+// When is how the day of a visit was chosen.
+type When int
+
+const (
+	Live  When = iota // it is the present one, and the last one of the site where that is later
+	Today             // it is the present one, by a time that the caller gave: the visit keeps it
+	Past              // by such a time it may be before the last one of the site
+)
 
 // Recorder counts visits in batches. While a lane writes one batch, its next one gathers, so
 // batches grow with the load and no timer is needed. All pages of a site are in the site's lane, so
@@ -111,7 +116,7 @@ type Visit struct {
 type Recorder struct {
 	db      *db.DB
 	lanes   []*lane
-	told    *lane // of visits whose day was told, and which come one by one
+	past    *lane // of visits of past days that come one by one
 	chunks  *chunks
 	seed    maphash.Seed
 	caches  *caches
@@ -143,8 +148,8 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 	for range laneCount() {
 		r.lanes = append(r.lanes, newLane(d, r.caches, r.pulse, o, r.metrics))
 	}
-	r.told = newLane(d, r.caches, r.pulse, o, r.metrics)
-	r.told.writer.chunk = &chunkState{ofMany: true}
+	r.past = newLane(d, r.caches, r.pulse, o, r.metrics)
+	r.past.writer.chunk = &chunkState{ofMany: true}
 	for _, l := range r.allLanes() {
 		go l.run()
 	}
@@ -158,11 +163,11 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 func laneCount() int { return min(4, runtime.GOMAXPROCS(0)) }
 
 // Connections is how many connections for batches a Recorder needs (db.Options.Writers): one for
-// each lane, that of days that were told included, one for chunks, one for the inbox, and one to
+// each lane, that of past days included, one for chunks, one for the inbox, and one to
 // find out whether a batch committed whose connection was lost.
 func Connections() int { return laneCount() + 4 }
 
-func (r *Recorder) allLanes() []*lane { return append(slices.Clone(r.lanes), r.told) }
+func (r *Recorder) allLanes() []*lane { return append(slices.Clone(r.lanes), r.past) }
 
 // Record returns when the visit has committed or has failed. It takes no context, because a visit
 // that was accepted is counted with its batch even if its caller leaves. A batch that waits too
@@ -170,7 +175,7 @@ func (r *Recorder) allLanes() []*lane { return append(slices.Clone(r.lanes), r.t
 func (r *Recorder) Record(v Visit) (visit.Answer, error) {
 	answer, err := r.recordOnce(v)
 	if errors.Is(err, errDayOver) {
-		v.Told = true
+		v.When = Past
 		answer, err = r.recordOnce(v)
 	}
 	return answer, err
@@ -182,8 +187,8 @@ func (r *Recorder) recordOnce(v Visit) (visit.Answer, error) {
 		now.lookUp(&e) // here, where visits run side by side, rather than in the lane
 	}
 	lane := r.lanes[maphash.String(r.seed, v.Target.Site)%uint64(len(r.lanes))]
-	if v.Told {
-		lane = r.told
+	if v.When == Past {
+		lane = r.past
 	}
 	b, place, err := lane.accept(e)
 	if err != nil {

@@ -283,9 +283,9 @@ func (w *writer) mendDays(ctx context.Context, fault db.Fault, err error, entrie
 	return false
 }
 
-// turnDays moves entries whose day was not told to the last one of their site if that is later:
-// another instance, whose clock is ahead, has begun the day. Those whose day was told keep it;
-// over: there are some, of days before the last one.
+// turnDays moves live entries to the last day of their site if that is later: another instance,
+// whose clock is ahead, has begun the day. Those whose caller gave a time keep their day; over:
+// there are some, of days before the last one.
 func (w *writer) turnDays(ctx context.Context, entries []entry) (over bool, err error) {
 	sites, _ := w.draft.batch.Targets.SiteDays()
 	last, err := w.db.LastDays(ctx, sites)
@@ -295,12 +295,12 @@ func (w *writer) turnDays(ctx context.Context, entries []entry) (over bool, err 
 	for i := range entries {
 		e := &entries[i]
 		day := last[e.site.id]
-		if day <= e.Day || e.Told {
+		if day <= e.Day || e.When == Past {
 			continue
 		}
 		e.generation = nil // to be looked up again, on another day or as one that may be late
-		if e.Timed {
-			e.Told, over = true, true
+		if e.When == Today {
+			e.When, over = Past, true
 			continue
 		}
 		if e.VisitorOn != nil {
@@ -338,7 +338,7 @@ func (w *writer) logFault(fault db.Fault, err error, visits int) {
 
 // expected reports whether a fault comes of what others do at the same time as they should, and
 // needs nobody to look after it: the batch is sent again. (If that does not help either, its visits
-// are refused, which is told where they are answered.) What is left tells of a clock, a disk, a
+// are refused, which their answers say.) What is left tells of a clock, a disk, a
 // connection or tables that are not as they should be.
 func (w *writer) expected(fault db.Fault, err error) bool {
 	switch fault {
@@ -350,8 +350,8 @@ func (w *writer) expected(fault db.Fault, err error) bool {
 		db.FaultStale, // somebody or something was erased
 		db.FaultDay:   // midnight, where clocks differ
 		return true
-	case db.FaultNoDay: // days to come are made ahead of time, and days that are told when they are needed
-		return len(w.draft.batch.Told.Days) > 0
+	case db.FaultNoDay: // days to come are made ahead of time, and past days when they are needed
+		return len(w.draft.batch.PastDays.Days) > 0
 	case db.FaultHint: // another instance has counted the visitor
 		return w.draft.hinted()
 	case db.FaultData:

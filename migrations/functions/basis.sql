@@ -18,7 +18,7 @@ $$;
 
 COMMENT ON FUNCTION basis() IS 'What an instance''s memory of the tables rests on: as long as this stays the same, what it remembers holds. The second word stays where rows only went.';
 
-CREATE FUNCTION basis_must_be(expected text) RETURNS void
+CREATE FUNCTION require_basis(expected text) RETURNS void
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
 AS $$
@@ -30,4 +30,4 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION basis_must_be(text) IS 'Fails with SQLSTATE FF001 when the basis is another one than expected, unless that is empty.';
+COMMENT ON FUNCTION require_basis(text) IS 'Fails with SQLSTATE FF001 when the basis is another one than expected, unless that is empty.';

@@ -24,7 +24,7 @@ $$;
 
 COMMENT ON FUNCTION latest_day(integer) IS 'The latest day that it is anywhere, like 20190629, or so many days after it: no visit is of a later one.';
 
-CREATE FUNCTION day_must_be_near(day integer, ahead integer) RETURNS integer
+CREATE FUNCTION require_day_near(day integer, ahead integer) RETURNS integer
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
 AS $$
@@ -37,7 +37,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION day_must_be_near(integer, integer) IS 'Returns the day, or fails with SQLSTATE FF003 if it comes more than so many days after the latest day that it is anywhere.';
+COMMENT ON FUNCTION require_day_near(integer, integer) IS 'Returns the day, or fails with SQLSTATE FF003 if it comes more than so many days after the latest day that it is anywhere.';
 
 -- A day begins there last of all, so that nobody's clock is behind it.
 CREATE FUNCTION days_ago(n integer) RETURNS integer

@@ -5,7 +5,7 @@
 --
 -- A day that it is nowhere yet would hold the site there until it comes. One that the site has been
 -- counted on already is let pass: this server's clock was wrong then, and the site counts on.
-CREATE FUNCTION days_must_be(sites bigint[], on_days integer[]) RETURNS void
+CREATE FUNCTION require_days(sites bigint[], on_days integer[]) RETURNS void
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
 AS $$
@@ -21,11 +21,11 @@ BEGIN
             USING ERRCODE = 'FF002', HINT = 'Send the batch again with that day.';
     END IF;
     IF latest < ANY (on_days) THEN
-        PERFORM day_must_be_near(b.day, 0)
+        PERFORM require_day_near(b.day, 0)
         FROM unnest(sites, on_days) AS b (site, day)
         WHERE NOT EXISTS (SELECT FROM days AS d WHERE d.page_id = b.site AND d.day_id = b.day);
     END IF;
 END
 $$;
 
-COMMENT ON FUNCTION days_must_be(bigint[], integer[]) IS 'Fails with SQLSTATE FF002 when one of some sites has been counted on a later day than the one beside it, and with FF003 when that day has come nowhere yet.';
+COMMENT ON FUNCTION require_days(bigint[], integer[]) IS 'Fails with SQLSTATE FF002 when one of some sites has been counted on a later day than the one beside it, and with FF003 when that day has come nowhere yet.';

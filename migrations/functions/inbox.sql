@@ -22,7 +22,7 @@ BEGIN
         RAISE EXCEPTION 'the app is gone, or tells days or visitors apart in another way now'
             USING ERRCODE = 'FF008', HINT = 'Admit the visits again.';
     END IF;
-    PERFORM day_must_be_near(max(d.day), 0) FROM unnest(days) AS d (day);
+    PERFORM require_day_near(max(d.day), 0) FROM unnest(days) AS d (day);
     INSERT INTO inbox (slot, turn, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips, ids)
     SELECT t.slot, t.turn, app, cardinality(put_in_inbox.pages), put_in_inbox.tz, put_in_inbox.visitor, put_in_inbox.ipv6_prefix,
            put_in_inbox.uris, put_in_inbox.pages, put_in_inbox.days, put_in_inbox.new_pages, put_in_inbox.ips, put_in_inbox.ids
@@ -308,7 +308,7 @@ $$;
 
 COMMENT ON FUNCTION inbox_behind(integer) IS 'How many accepted visits of an app are not counted yet.';
 
-CREATE FUNCTION inbox_must_be_past(app integer, day integer) RETURNS void
+CREATE FUNCTION require_inbox_past(app integer, day integer) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 AS $$
@@ -319,7 +319,7 @@ BEGIN
         LEFT JOIN inbox_apps AS a ON a.turn = t.turn AND a.app_id = app
         JOIN inbox AS i           ON i.slot = t.slot AND i.turn = t.turn AND i.app_id = app AND i.number >= coalesce(a.next, 0) >> 16
         WHERE (t.closed_at IS NULL OR a.waiting > 0)
-          AND EXISTS (SELECT FROM unnest(i.days) AS d (day) WHERE d.day < inbox_must_be_past.day)
+          AND EXISTS (SELECT FROM unnest(i.days) AS d (day) WHERE d.day < require_inbox_past.day)
     ) THEN
         RAISE EXCEPTION 'visits of app % of days before % wait in the inbox', app, day
             USING ERRCODE = '55P03', HINT = 'Try again when they are counted.';
@@ -327,6 +327,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION inbox_must_be_past(integer, integer) IS 'Fails with SQLSTATE 55P03 where visits of an app wait in the inbox that are of days before one.';
+COMMENT ON FUNCTION require_inbox_past(integer, integer) IS 'Fails with SQLSTATE 55P03 where visits of an app wait in the inbox that are of days before one.';
 
-REVOKE ALL ON FUNCTION turn_inbox(), empty_inbox(integer), move_held_in_inbox(real), inbox_must_be_past(integer, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION turn_inbox(), empty_inbox(integer), move_held_in_inbox(real), require_inbox_past(integer, integer) FROM PUBLIC;

@@ -1,6 +1,6 @@
 -- Visits that may be earlier than others of their visitors: each is linked in between the day
 -- before it and the one after, as if it had come in time. The caller holds the counters of the
--- targets, and has their days kept as they are (told_days_must_be).
+-- targets, and has their days kept as they are (require_past_days).
 
 -- The day on which each visitor came after a day that is asked for, or that day itself, and the day
 -- before it. Visitors are followed from their last day back, all who have come to a day at once,

@@ -12,7 +12,7 @@ DECLARE
     partition text := 'visits_' || day;
 BEGIN
     PERFORM make_date(day / 10000, day / 100 % 100, day % 100); -- refuses what is no day
-    PERFORM day_must_be_near(day, 8);
+    PERFORM require_day_near(day, 8);
     IF to_regclass(partition) IS NOT NULL THEN
         RETURN false;
     END IF;

@@ -15,8 +15,8 @@ BEGIN
         RAISE EXCEPTION 'app % keeps its visits of days before %', app, day USING ERRCODE = '22023';
     END IF;
     PERFORM hold_app_days(app);
-    PERFORM retention_must_go_on(app);
-    PERFORM inbox_must_be_past(app, day);
+    PERFORM require_retention(app);
+    PERFORM require_inbox_past(app, day);
     INSERT INTO visits_kept AS k (app_id, from_day)
     VALUES (app, day)
     ON CONFLICT (app_id) DO UPDATE
@@ -36,7 +36,7 @@ BEGIN
        OR NOT EXISTS (SELECT FROM visits_kept AS k WHERE k.app_id = app AND day < k.from_day) THEN
         RAISE EXCEPTION 'app % keeps its visits of day %', app, day USING ERRCODE = '22023';
     END IF;
-    PERFORM retention_must_go_on(app);
+    PERFORM require_retention(app);
     WITH chosen AS MATERIALIZED (
         SELECT v.page_id, v.ip
         FROM pages AS p
@@ -81,7 +81,7 @@ BEGIN
     IF NOT EXISTS (SELECT FROM apps AS a WHERE a.id = app AND a.forget_days > 0 AND before <= days_ago(a.forget_days)) THEN
         RAISE EXCEPTION 'app % does not forget those who came before %', app, before USING ERRCODE = '22023';
     END IF;
-    PERFORM retention_must_go_on(app);
+    PERFORM require_retention(app);
     unseen := least(before, coalesce((SELECT k.from_day FROM visits_kept AS k WHERE k.app_id = app), 0));
     PERFORM
     FROM counters AS c
@@ -129,9 +129,9 @@ BEGIN
         DELETE FROM retention_pauses AS p
         WHERE p.app_id = app
           AND p.run = pause_retention.run;
-        RETURN first_told_day(app);
+        RETURN first_possible_day(app);
     END IF;
-    first_day := first_told_day(app);
+    first_day := first_possible_day(app);
     INSERT INTO retention_pauses AS p (app_id, run, from_day, until)
     VALUES (app, run, first_day, now() + make_interval(hours => least(hours, 24)))
     ON CONFLICT ON CONSTRAINT retention_pauses_pkey DO UPDATE

@@ -1,6 +1,6 @@
--- Visits whose day a caller has told may be of any day that their app keeps. Two advisory locks
--- keep such a batch apart from whatever decides about days that are over: both are held shared by
--- the batch, from before its counters on, and exclusively by the others, for moments.
+-- Visits of past days, whose time the caller gives, may be of any day that their app keeps. Two
+-- advisory locks keep such a batch apart from all that decides about days that are over: the batch
+-- takes both shared, before its counters, and the others take them exclusively, for moments.
 --
 -- One lock is for all days: a batch may have hundreds of them, and who takes it for itself (closing
 -- a day, dropping one) comes once a night. One is for each app: what it keeps, its lists of first
@@ -17,7 +17,7 @@ DECLARE
     app integer;
 BEGIN
     FOR app IN SELECT DISTINCT a.app_id FROM unnest(apps) AS a (app_id) ORDER BY a.app_id LOOP
-        PERFORM pg_advisory_xact_lock_shared(hashtext('footfall.told_days'), app);
+        PERFORM pg_advisory_xact_lock_shared(hashtext('footfall.past_days'), app);
     END LOOP;
 EXCEPTION
     WHEN lock_not_available THEN
@@ -29,18 +29,18 @@ $$;
 COMMENT ON FUNCTION share_app_days(integer[]) IS 'Keeps some apps from being erased from, and what they keep as it is, until the end of the transaction. Fails with SQLSTATE FF007, and the id of the app as the detail, where somebody else holds one.';
 
 -- A batch that is not prepared for closed days (late is false) must not meet one.
-CREATE FUNCTION told_days_must_be(apps integer[], days integer[], late boolean) RETURNS void
+CREATE FUNCTION require_past_days(apps integer[], days integer[], late boolean) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 AS $$
 BEGIN
-    PERFORM pg_advisory_xact_lock_shared(hashtext('footfall.told_days'));
+    PERFORM pg_advisory_xact_lock_shared(hashtext('footfall.past_days'));
     PERFORM share_app_days(apps);
     IF EXISTS (SELECT FROM unnest(apps, days) AS t (app_id, day) JOIN visits_kept AS k ON k.app_id = t.app_id WHERE t.day < k.from_day) THEN
         RAISE EXCEPTION 'a day of the batch is kept no longer'
             USING ERRCODE = 'FF005', HINT = 'Send the batch without the visits of that day.';
     END IF;
-    PERFORM day_must_be_near(max(t.day), 0) FROM unnest(days) AS t (day);
+    PERFORM require_day_near(max(t.day), 0) FROM unnest(days) AS t (day);
     IF NOT late AND EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = ANY (days)) THEN
         RAISE EXCEPTION 'a day of the batch is closed'
             USING ERRCODE = 'FF006', HINT = 'Send the batch again as one of late visits.';
@@ -48,23 +48,23 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION told_days_must_be(integer[], integer[], boolean) IS 'Keeps the days of a batch that were told, and its apps, as they are until its end. Fails with SQLSTATE FF005 where an app keeps a day no longer, with FF003 where it has come nowhere yet, with FF006 where it is closed, unless the batch is prepared for that, and with FF007 where somebody else holds an app. The arrays are one table.';
+COMMENT ON FUNCTION require_past_days(integer[], integer[], boolean) IS 'Keeps the past days of a batch, and its apps, as they are until its end. Fails with SQLSTATE FF005 where an app keeps a day no longer, with FF003 where it has come nowhere yet, with FF006 where it is closed, unless the batch is prepared for that, and with FF007 where somebody else holds an app. The arrays are one table.';
 
 CREATE FUNCTION hold_days() RETURNS void
 LANGUAGE sql
 AS $$
-    SELECT pg_advisory_xact_lock(hashtext('footfall.told_days'))
+    SELECT pg_advisory_xact_lock(hashtext('footfall.past_days'))
 $$;
 
-COMMENT ON FUNCTION hold_days() IS 'Waits for all batches of visits whose day was told, and keeps them waiting until the end of the transaction.';
+COMMENT ON FUNCTION hold_days() IS 'Waits for all batches of visits of past days, and keeps later ones waiting until the end of the transaction.';
 
 CREATE FUNCTION hold_app_days(app integer) RETURNS void
 LANGUAGE sql
 AS $$
-    SELECT pg_advisory_xact_lock(hashtext('footfall.told_days'), app)
+    SELECT pg_advisory_xact_lock(hashtext('footfall.past_days'), app)
 $$;
 
-COMMENT ON FUNCTION hold_app_days(integer) IS 'Does so for those of one app.';
+COMMENT ON FUNCTION hold_app_days(integer) IS 'Waits for the batches of past days of one app, and keeps later ones waiting until the end of the transaction.';
 
 -- Whether something reads visits of old days into an app, so that nothing of it may be let go or
 -- forgotten.
@@ -77,7 +77,7 @@ $$;
 
 COMMENT ON FUNCTION is_retention_paused(integer) IS 'Whether letting go and forgetting are paused for an app.';
 
-CREATE FUNCTION retention_must_go_on(app integer) RETURNS void
+CREATE FUNCTION require_retention(app integer) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 AS $$
@@ -89,11 +89,11 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION retention_must_go_on(integer) IS 'Fails with SQLSTATE 55P03 where letting go and forgetting are paused for an app.';
+COMMENT ON FUNCTION require_retention(integer) IS 'Fails with SQLSTATE 55P03 where letting go and forgetting are paused for an app.';
 
--- The first day that visits may be told of: in a pause it stays what it was as that began, of
+-- The first day of which visits may come: in a pause it stays what it was as that began, of
 -- several as the first of them did.
-CREATE FUNCTION first_told_day(app integer) RETURNS integer
+CREATE FUNCTION first_possible_day(app integer) RETURNS integer
 LANGUAGE sql STABLE
 SET search_path = footfall, pg_temp
 AS $$
@@ -104,6 +104,6 @@ AS $$
     WHERE a.id = app
 $$;
 
-COMMENT ON FUNCTION first_told_day(integer) IS 'The first day, like 20190629, of which an app still takes visits; 0: any.';
+COMMENT ON FUNCTION first_possible_day(integer) IS 'The first day, like 20190629, of which an app still takes visits; 0: any.';
 
-REVOKE ALL ON FUNCTION hold_days(), hold_app_days(integer), retention_must_go_on(integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION hold_days(), hold_app_days(integer), require_retention(integer) FROM PUBLIC;

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"footfall/db"
+	"footfall/record"
 	"footfall/visit"
 )
 
@@ -21,15 +22,15 @@ const (
 	pauseHours = 24
 )
 
-// toldDays are the days of which an app takes visits.
-type toldDays struct {
+// possibleDays are the days of which an app takes visits.
+type possibleDays struct {
 	first int32
 	known bool
 }
 
-// tellDay sets the day of a visit: the present one, or that of the time which the caller tells.
-// Where that is kept no longer, it is gone. days keeps what has been read about the app.
-func (c *Counter) tellDay(ctx context.Context, a *app, at time.Time, days *toldDays, w *subject) (err error) {
+// chooseDay sets the day of a visit: the present one, or that of the time that the caller gave.
+// Where that is kept no longer, it is tooOld. days keeps what has been read about the app.
+func (c *Counter) chooseDay(ctx context.Context, a *app, at time.Time, days *possibleDays, w *subject) (err error) {
 	now := c.clock()
 	w.day = visit.DayOf(now, a.zone)
 	if at.IsZero() {
@@ -38,7 +39,9 @@ func (c *Counter) tellDay(ctx context.Context, a *app, at time.Time, days *toldD
 	day := visit.DayOf(at, a.zone)
 	ahead := at.After(now.Add(clocksDiffer))
 	if !ahead && day >= w.day {
-		w.timed = !at.After(now)
+		if !at.After(now) {
+			w.when = record.Today
+		}
 		return nil
 	}
 	if !days.known {
@@ -51,11 +54,11 @@ func (c *Counter) tellDay(ctx context.Context, a *app, at time.Time, days *toldD
 	case ahead:
 		return visit.Errorf(visit.Invalid, "at", "it lies in the future: possible are days from %s to %s", visit.DayText(days.first), visit.DayText(w.day))
 	case day < days.first && a.mode == byDay:
-		w.gone = keyGone(a, days.first)
+		w.tooOld = keyGone(a, days.first)
 	case day < days.first:
-		w.gone = visit.Errorf(visit.Invalid, "at", "app %s keeps no visits of that day: the first possible day is %s", a.name, visit.DayText(days.first))
+		w.tooOld = visit.Errorf(visit.Invalid, "at", "app %s keeps no visits of that day: the first possible day is %s", a.name, visit.DayText(days.first))
 	}
-	w.day, w.told = day, true
+	w.day, w.when = day, record.Past
 	return nil
 }
 
@@ -65,7 +68,7 @@ func (c *Counter) firstDay(ctx context.Context, a *app) (int32, error) {
 	defer cancel()
 	var first, keyed int32
 	err := c.db.Read(ctx, func(q *db.Queries) (err error) {
-		if first, err = q.FirstToldDay(ctx, a.id); err == nil && a.mode == byDay {
+		if first, err = q.FirstPossibleDay(ctx, a.id); err == nil && a.mode == byDay {
 			keyed, err = q.DayKeysFirst(ctx)
 		}
 		return err
@@ -92,8 +95,8 @@ func (c *Counter) identifyOnPastDay(ctx context.Context, a *app, w *subject) err
 	key, err := c.days.ofPast(ctx, w.day)
 	switch {
 	case errors.Is(err, db.ErrNoRows):
-		if w.visitor = netip.IPv6Unspecified(); w.gone == nil {
-			w.gone = keyGone(a, visit.DayOf(c.clock(), a.zone))
+		if w.visitor = netip.IPv6Unspecified(); w.tooOld == nil {
+			w.tooOld = keyGone(a, visit.DayOf(c.clock(), a.zone))
 		}
 		return nil
 	case err != nil:
