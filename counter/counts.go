@@ -22,7 +22,8 @@ func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 		return visit.Answer{}, err
 	}
 	answer, err := c.read(ctx, a, w.target, r.who(&w))
-	if answer.Behind = behind; r.Counted {
+	answer.Behind = behind
+	if r.Counted {
 		return answer, err
 	}
 	return a.shown(w.target, answer), err

@@ -64,12 +64,14 @@ func (s Settings) apply(row *db.App) error {
 		}
 	}
 	if s.Access != nil {
-		if row.Access = *s.Access; !slices.Contains(accesses, row.Access) {
+		row.Access = *s.Access
+		if !slices.Contains(accesses, row.Access) {
 			f.add("access: %.64q is not known: write %s", row.Access, strings.Join(accesses, ", "))
 		}
 	}
 	if s.Visitor != nil {
-		if row.Visitor = *s.Visitor; !slices.Contains(visitorModes, row.Visitor) {
+		row.Visitor = *s.Visitor
+		if !slices.Contains(visitorModes, row.Visitor) {
 			f.add("visitor: %.64q is not a way to tell visitors apart: write %s", row.Visitor, strings.Join(visitorModes, ", "))
 		}
 	}
@@ -84,7 +86,8 @@ func (s Settings) apply(row *db.App) error {
 		}
 	}
 	if s.PublicCounts != nil {
-		if row.PublicCounts = *s.PublicCounts; !slices.Contains(publicCounts, row.PublicCounts) {
+		row.PublicCounts = *s.PublicCounts
+		if !slices.Contains(publicCounts, row.PublicCounts) {
 			f.add("public-counts: %.64q is not known: write %s", row.PublicCounts, strings.Join(publicCounts, ", "))
 		}
 	}

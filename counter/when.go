@@ -95,7 +95,8 @@ func (c *Counter) identifyOnPastDay(ctx context.Context, a *app, w *subject) err
 	key, err := c.days.ofPast(ctx, w.day)
 	switch {
 	case errors.Is(err, db.ErrNoRows):
-		if w.visitor = netip.IPv6Unspecified(); w.tooOld == nil {
+		w.visitor = netip.IPv6Unspecified()
+		if w.tooOld == nil {
 			w.tooOld = keyGone(a, visit.DayOf(c.clock(), a.zone))
 		}
 		return nil

@@ -136,7 +136,8 @@ func (in *Interning) missing(ids map[string]int64, room int64) (n newPages) {
 		if cost == 0 {
 			continue
 		}
-		if cost += costs(in.Sites[i]); cost > room {
+		cost += costs(in.Sites[i])
+		if cost > room {
 			continue
 		}
 		room -= cost

@@ -197,7 +197,8 @@ func (d *drainer) countTurns(ctx context.Context, until int64) (taken int64, err
 		}
 		after = turn.Turn
 		some, err := d.count(ctx, turn)
-		if taken += some; err != nil {
+		taken += some
+		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("count turn %d of the inbox: %w", turn.Turn, err))
 			failures++
 		}

@@ -83,7 +83,8 @@ func (h *held) suspect(app int32, cause error) bool {
 // judge tells apps of which nothing can be counted from a database that cannot count: others were
 // counted meanwhile. It returns those that rest, or the error.
 func (h *held) judge(longest time.Duration) (apps []int32, err error) {
-	if apps = h.suspects; len(apps) == 0 {
+	apps = h.suspects
+	if len(apps) == 0 {
 		return nil, nil
 	}
 	h.suspects = nil

@@ -143,7 +143,8 @@ func (c *counting) flush(ctx context.Context) error {
 	if len(c.chunk.Visits) == 0 {
 		return nil
 	}
-	if c.small = c.yield(ctx); ctx.Err() != nil {
+	c.small = c.yield(ctx)
+	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	chunk := c.chunk

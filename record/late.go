@@ -51,7 +51,8 @@ func (d *draft) fillLate(entries []entry, g *generation) int {
 			d.places = append(d.places, entryPlaces{})
 			continue
 		}
-		if d.late.days[e.Day] = true; len(d.late.days) > lateDays {
+		d.late.days[e.Day] = true
+		if len(d.late.days) > lateDays {
 			break
 		}
 		d.notePastDay(e)
@@ -204,7 +205,8 @@ func (w *writer) leaveGone(ctx context.Context, entries []entry) error {
 			n = len(entries)
 		}
 		w.writeAll(ctx, entries[:n])
-		if entries = entries[n:]; len(entries) == 0 {
+		entries = entries[n:]
+		if len(entries) == 0 {
 			return nil
 		}
 		if w.chunk.hasStopped() {

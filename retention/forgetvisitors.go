@@ -61,7 +61,8 @@ func (r *run) forgetOf(ctx context.Context, app int32, f *VisitorsForgotten) err
 		}
 		last := len(unseen) < int(most)
 		if !last {
-			if unseen = unseen[:lastWhole(unseen, len(unseen))]; len(unseen) == 0 {
+			unseen = unseen[:lastWhole(unseen, len(unseen))]
+			if len(unseen) == 0 {
 				most *= 2
 				continue
 			}
@@ -79,7 +80,8 @@ func (r *run) forgetThese(ctx context.Context, app int32, f *VisitorsForgotten, 
 	for len(unseen) > 0 {
 		n := len(unseen)
 		if n > visitorsAtOnce {
-			if n = lastWhole(unseen, visitorsAtOnce+1); n == 0 { // a visitor of so many pages takes a transaction alone
+			n = lastWhole(unseen, visitorsAtOnce+1)
+			if n == 0 { // a visitor of so many pages takes a transaction alone
 				n = wholeFrom(unseen)
 			}
 		}

@@ -70,7 +70,8 @@ func failedInitdb(dir string, err error, said string) error {
 func lastLines(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && !strings.Contains(line, "STATEMENT: ") {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.Contains(line, "STATEMENT: ") {
 			lines = append(lines, line)
 		}
 	}

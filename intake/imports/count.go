@@ -132,7 +132,8 @@ func (d *reader) take(s *source) {
 	uri, wrong := d.Rules.uriOf(&s.line)
 	item := counter.Item{URI: uri, IP: string(s.line.Client), At: s.line.Time}
 	if s.line.TellsAgent && !d.Rules.Bots {
-		if item.Agent = string(s.line.Agent); item.Agent == "" {
+		item.Agent = string(s.line.Agent)
+		if item.Agent == "" {
 			item.Agent = "-" // as servers write it; every browser sends one
 		}
 	}

@@ -221,7 +221,8 @@ func spool(from io.Reader) (*file, error) {
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return fail(err)
 	}
-	if head = head[:n]; packingOf(head) != plain {
+	head = head[:n]
+	if packingOf(head) != plain {
 		if _, err = io.Copy(handle, io.MultiReader(bytes.NewReader(head), from)); err != nil {
 			return fail(err)
 		}

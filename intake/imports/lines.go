@@ -39,7 +39,8 @@ func (l *lines) next() ([]byte, bool) {
 		if i := bytes.IndexByte(l.buffer[l.start+searched:l.end], '\n'); i >= 0 {
 			return l.take(searched + i), true
 		}
-		if searched = l.end - l.start; searched > logs.LongestLine {
+		searched = l.end - l.start
+		if searched > logs.LongestLine {
 			l.passLong()
 			l.start, l.end, searched = 0, 0, 0
 		}

@@ -365,7 +365,8 @@ func (r *run) evident(ctx context.Context, s *source, overlaps []overlap) ([]boo
 func several(hashes []uint64, n int) bool {
 	different := make(map[uint64]bool, n)
 	for _, h := range hashes {
-		if different[h] = true; len(different) >= n {
+		different[h] = true
+		if len(different) >= n {
 			return true
 		}
 	}

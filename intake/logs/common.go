@@ -36,7 +36,8 @@ func (p *Parser) common(text []byte, l *Line) error {
 	if len(rest) < 2 {
 		return errEnds
 	}
-	if l.Format = Common; hosted {
+	l.Format = Common
+	if hosted {
 		l.Format = CommonHost
 	}
 	if len(behind) == 0 || behind[0] != '"' {
@@ -48,7 +49,8 @@ func (p *Parser) common(text []byte, l *Line) error {
 	if l.Agent, _, ok = p.quoted(rest); !ok {
 		return errEnds
 	}
-	if l.Format, l.TellsAgent = Combined, true; hosted {
+	l.Format, l.TellsAgent = Combined, true
+	if hosted {
 		l.Format = CombinedHost
 	}
 	return nil

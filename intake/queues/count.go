@@ -51,7 +51,8 @@ func (r *run) Read(ctx context.Context, most int) ([]feed.Entry[received], error
 }
 
 func (r *run) positionOf(ctx context.Context, m *Message) (p *record.Position, err error) {
-	if p = r.parts[m.Part]; p == nil {
+	p = r.parts[m.Part]
+	if p == nil {
 		g, err := r.permit(ctx)
 		if err != nil {
 			return nil, err
@@ -88,7 +89,8 @@ func (m *received) read(g *counter.Counting) (item counter.Item, err error) {
 		return item, err
 	}
 	if item.At.IsZero() {
-		if item.At = m.Time; item.At.Unix() < 0 {
+		item.At = m.Time
+		if item.At.Unix() < 0 {
 			return item, visit.Errorf(visit.Invalid, "at", "it is missing, and the queue gives the message no time: give it")
 		}
 	}

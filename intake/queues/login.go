@@ -48,7 +48,8 @@ func (a *Address) tls() (*tls.Config, error) {
 		if err != nil {
 			return nil, fmt.Errorf("ca: %w", err)
 		}
-		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(text) {
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(text) {
 			return nil, fmt.Errorf("ca: %s has no certificate: name a file in PEM", file)
 		}
 	}

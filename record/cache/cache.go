@@ -74,7 +74,8 @@ func (c *Cache[K, V]) Update(key K, change func(V) V) {
 
 func (p *part[K, V]) put(key K, v V, size, limit int) {
 	if _, ok := p.young[key]; !ok {
-		if p.bytes += size; p.young == nil || p.bytes > limit {
+		p.bytes += size
+		if p.young == nil || p.bytes > limit {
 			p.old, p.young, p.bytes = p.young, map[K]V{}, size
 		}
 	}

@@ -134,7 +134,8 @@ func (f *Feed[T]) read(ctx context.Context) (chunk []Entry[T], err error) {
 				visits++
 			}
 		}
-		if chunk = append(chunk, some...); !f.Fill {
+		chunk = append(chunk, some...)
+		if !f.Fill {
 			break
 		}
 	}
@@ -208,7 +209,8 @@ func (f *Feed[T]) settle(entries []Entry[T], is func(*Entry[T]) bool, byOthers b
 		if e.settled || !is(e) {
 			continue
 		}
-		if e.settled = true; e.Fate == Counts {
+		e.settled = true
+		if e.Fate == Counts {
 			e.Fate = Counted
 		}
 		e.ByOthers = byOthers
