@@ -422,7 +422,7 @@ SELECT s.site::text              AS site,
        s.hot::bigint             AS hot,
        s.uniques_before::bigint  AS uniques_before,
        s.last_30_days::bigint[]  AS last_30_days
-FROM report.sites_between($1::text, $2::integer, $3::integer, $4::integer) AS s
+FROM report.sites_between($1::text, $2::integer, $3::integer, $4::integer, $5::integer) AS s
 `
 
 type PanelSitesParams struct {
@@ -430,6 +430,7 @@ type PanelSitesParams struct {
 	FromDay    int32
 	ToDay      int32
 	DaysBefore int32
+	N          int32
 }
 
 type PanelSitesRow struct {
@@ -450,6 +451,7 @@ func (q *Queries) PanelSites(ctx context.Context, arg PanelSitesParams) ([]Panel
 		arg.FromDay,
 		arg.ToDay,
 		arg.DaysBefore,
+		arg.N,
 	)
 	if err != nil {
 		return nil, err

@@ -124,14 +124,15 @@ WITH listed AS MATERIALIZED (
     FROM pages AS q
     WHERE q.app_id = (SELECT a.id FROM apps AS a WHERE a.name = $1)
       AND q.site_id IS NOT NULL
-      AND q.uri ~>~ $4::text
-      AND q.uri ~>=~ $5::text
-      AND q.uri ~<~ ($5::text || U&'\+10FFFF')
-      AND left(q.uri, 200) ~>=~ left($4::text, 200)
-      AND left(q.uri, 200) ~>=~ left($5::text, 200)
-      AND left(q.uri, 200) ~<=~ left($5::text || U&'\+10FFFF', 200)
+      AND q.uri ~>~ $6::text
+      AND q.uri ~>=~ $7::text
+      AND q.uri ~<~ ($7::text || U&'\+10FFFF')
+      AND left(q.uri, 200) ~>=~ left($6::text, 200)
+      AND left(q.uri, 200) ~>=~ left($7::text, 200)
+      AND left(q.uri, 200) ~<=~ left($7::text || U&'\+10FFFF', 200)
+      AND strpos(lower(substr(q.uri COLLATE "C", length($7::text))), $8) > 0
     ORDER BY left(q.uri, 200) USING ~<~, q.uri USING ~<~
-    LIMIT $6
+    LIMIT $9
 )
 SELECT p.uri,
        d.pv::bigint           AS pv,
@@ -139,41 +140,51 @@ SELECT p.uri,
        d.hot::bigint          AS hot,
        coalesce(d.uniques,
                 (SELECT u.uniques
-                 FROM report.uniques($1::text, p.uri, $2::integer, $3::integer) AS u))::bigint AS uniques
+                 FROM report.uniques($1::text, p.uri, $2::integer, $3::integer) AS u))::bigint AS uniques,
+       coalesce(b.uniques, b.pv, 0)::bigint AS uniques_before
 FROM listed AS p
 JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l), $2::integer, $3::integer) AS d ON d.page_id = p.id
+LEFT JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l WHERE $4::integer > 0), $5::integer, $4::integer) AS b ON b.page_id = p.id
 ORDER BY p.uri USING ~<~
 `
 
 type PagesAfterParams struct {
-	App     string
-	FromDay int32
-	ToDay   int32
-	After   string
-	Prefix  string
-	N       int32
+	App        string
+	FromDay    int32
+	ToDay      int32
+	BeforeTo   int32
+	BeforeFrom int32
+	After      string
+	Prefix     string
+	Part       string
+	N          int32
 }
 
 type PagesAfterRow struct {
-	Uri         string
-	Pv          int64
-	NewVisitors int64
-	Hot         int64
-	Uniques     int64
+	Uri           string
+	Pv            int64
+	NewVisitors   int64
+	Hot           int64
+	Uniques       int64
+	UniquesBefore int64
 }
 
 // The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a
-// range of days. The index has the first 200 characters, whose order is that of the whole. Pages
-// that were not visited in it are there, too. Where it is not known of some visitors when they came
-// before, uniques are asked for by name: the tables on which they rest then are not open to the
-// service.
+// range of days, and their uniques in another (one that ends with day 0: none). A part of the path,
+// in small letters, leaves out those that do not have it. The index has the first 200 characters,
+// whose order is that of the whole. Pages that were not visited in the range are there, too. Where
+// it is not known of some visitors when they came before, uniques are asked for by name: the tables
+// on which they rest then are not open to the service.
 func (q *Queries) PagesAfter(ctx context.Context, arg PagesAfterParams) ([]PagesAfterRow, error) {
 	rows, err := q.db.Query(ctx, PagesAfter,
 		arg.App,
 		arg.FromDay,
 		arg.ToDay,
+		arg.BeforeTo,
+		arg.BeforeFrom,
 		arg.After,
 		arg.Prefix,
+		arg.Part,
 		arg.N,
 	)
 	if err != nil {
@@ -189,6 +200,7 @@ func (q *Queries) PagesAfter(ctx context.Context, arg PagesAfterParams) ([]Pages
 			&i.NewVisitors,
 			&i.Hot,
 			&i.Uniques,
+			&i.UniquesBefore,
 		); err != nil {
 			return nil, err
 		}
@@ -265,6 +277,51 @@ func (q *Queries) PagesTop(ctx context.Context, arg PagesTopParams) ([]PagesTopR
 		return nil, err
 	}
 	return items, nil
+}
+
+const PagesVisited = `-- name: PagesVisited :one
+SELECT count(*) AS pages
+FROM (
+    SELECT p.id
+    FROM pages AS s
+    JOIN pages AS p ON p.site_id = s.id
+    CROSS JOIN LATERAL (
+        SELECT d.day_id
+        FROM days AS d
+        WHERE d.page_id = p.id
+          AND d.day_id BETWEEN $1 AND $2
+          AND CASE WHEN $3::text = 'pv' THEN d.pv WHEN $3::text = 'uv' THEN d.new_visitors ELSE d.hot END > 0
+        LIMIT 1
+    ) AS v
+    WHERE s.app_id = (SELECT a.id FROM apps AS a WHERE a.name = $4)
+      AND s.key = page_key($5::text)
+    LIMIT $6
+) AS visited
+`
+
+type PagesVisitedParams struct {
+	FromDay int32
+	ToDay   int32
+	By      string
+	App     string
+	Site    string
+	N       int32
+}
+
+// How many pages of a site top_pages has for a range of days; n, where they are more. Of each page
+// one day is looked for, however many pages and days there are.
+func (q *Queries) PagesVisited(ctx context.Context, arg PagesVisitedParams) (int64, error) {
+	row := q.db.QueryRow(ctx, PagesVisited,
+		arg.FromDay,
+		arg.ToDay,
+		arg.By,
+		arg.App,
+		arg.Site,
+		arg.N,
+	)
+	var pages int64
+	err := row.Scan(&pages)
+	return pages, err
 }
 
 const SitesAfter = `-- name: SitesAfter :many

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -161,8 +162,11 @@ func (d *dashboard) show(c echo.Context, read func(context.Context) (web.Page, e
 		p, err = read(ctx)
 		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case p.Rest != nil:
+		return d.writeParts(c, p)
 	}
 	return writePage(c, http.StatusOK, "private, no-cache", p)
 }
@@ -279,8 +283,34 @@ func (d *dashboard) origin(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// writePage writes a page, smaller where the browser reads that, or tells that it has it already.
-func writePage(c echo.Context, status int, cache string, p web.Page) error {
+// writeParts writes a file that is read part by part. It has a place among the reports while a part
+// is read, and none while that is sent. If a part cannot be read the connection is cut, so that
+// nobody takes what they have for all.
+func (d *dashboard) writeParts(c echo.Context, p web.Page) error {
+	describePage(c, "no-store", p)
+	c.Response().WriteHeader(http.StatusOK)
+	if c.Request().Method == http.MethodHead {
+		return nil
+	}
+	connection := http.NewResponseController(c.Response())
+	for more := true; ; {
+		_ = connection.SetWriteDeadline(time.Now().Add(answerWithin)) // of a connection that is there
+		if _, err := c.Response().Write(p.Body); err != nil || !more {
+			return nil //nolint:nilerr // the caller has left: there is nobody to tell
+		}
+		err := d.within(c.Request().Context(), func(ctx context.Context) (err error) {
+			p.Body, more, err = p.Rest(ctx)
+			return err
+		})
+		if err != nil {
+			d.judge(c, err)
+			panic(http.ErrAbortHandler)
+		}
+	}
+}
+
+// describePage writes the header of a page.
+func describePage(c echo.Context, cache string, p web.Page) {
 	h := c.Response().Header()
 	for header, usual := range map[string]string{echo.HeaderContentSecurityPolicy: web.Policy, echo.HeaderReferrerPolicy: "same-origin"} {
 		if h.Get(header) == "" {
@@ -296,6 +326,12 @@ func writePage(c echo.Context, status int, cache string, p web.Page) error {
 	if p.File != "" && !strings.HasPrefix(p.Type, "application/json") {
 		h.Set(echo.HeaderContentDisposition, `attachment; filename="`+p.File+`"`) // the names of apps and panels need no escaping
 	}
+}
+
+// writePage writes a page, smaller where the browser reads that, or tells that it has it already.
+func writePage(c echo.Context, status int, cache string, p web.Page) error {
+	describePage(c, cache, p)
+	h := c.Response().Header()
 	if cache != "no-store" {
 		sum := sha256.Sum256(p.Body)
 		tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:]) + `"`

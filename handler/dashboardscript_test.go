@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -132,25 +133,28 @@ func TestDashboardScript(t *testing.T) {
 
 	t.Run("tables", func(t *testing.T) {
 		s.open(site)
-		names := func() []string { return s.texts(".pages tbody a") }
-		assert.Equal(t, []string{"/often", "/sometimes", "/once"}, names())
+		assert.Empty(t, s.texts(".pages button"), "their order is that of all pages, and not of those that are shown")
+		s.ask(`document.querySelector('.chart ~ .feet details').open = true`, nil)
+		days := func() []string { return s.texts(".sortable tbody th")[:2] }
 		press := func(column string) {
-			s.ask(`[...document.querySelectorAll('.pages th button')].find(b => b.textContent === '`+column+`').click()`, nil)
+			s.ask(`[...document.querySelectorAll('.sortable th button')].find(b => b.textContent === '`+column+`').click()`, nil)
 		}
-		press("Page")
-		assert.Equal(t, []string{"/often", "/once", "/sometimes"}, names())
-		press("pv")
-		assert.Equal(t, []string{"/often", "/sometimes", "/once"}, names())
-		press("pv")
-		assert.Equal(t, []string{"/once", "/sometimes", "/often"}, names())
+		latest := s.texts(".sortable tbody th")
+		slices.Reverse(latest)
+		press("Days")
+		press("Days")
+		assert.Equal(t, latest[:2], days())
+		press("Visitors")
+		assert.Equal(t, []string{"1", "1"}, s.texts(".sortable tbody td:nth-child(2)")[:2])
+		press("Visitors")
+		assert.Equal(t, []string{"0", "0"}, s.texts(".sortable tbody td:nth-child(2)")[:2])
 		var way string
-		s.ask(`[...document.querySelectorAll('.pages th[aria-sort]')].map(e => e.textContent + ' ' + e.ariaSort).join()`, &way)
-		assert.Equal(t, "pv ascending", way)
+		s.ask(`[...document.querySelectorAll('.sortable th[aria-sort]')].map(e => e.textContent + ' ' + e.ariaSort).join()`, &way)
+		assert.Equal(t, "Visitors ascending", way)
 		s.hasNoFaults(script, "a sorted table")
 	})
 
 	t.Run("numbers stay new", func(t *testing.T) {
-		s.ask(`document.querySelector('.chart ~ .feet details').open = true`, nil)
 		s.ask(`document.querySelector('.plot-room').focus()`, nil)
 		s.press("End", 0)
 		cursor := s.text(".cursor")
@@ -164,7 +168,8 @@ func TestDashboardScript(t *testing.T) {
 		}
 		s.ask(`later()`, nil)
 		assert.Equal(t, "10", s.text(".big"))
-		assert.Equal(t, []string{"/sometimes", "/often", "/once"}, s.texts(".pages tbody a"), "as the reader sorted them")
+		assert.Equal(t, []string{"/once", "/often", "/sometimes"}, s.texts(".pages tbody a"))
+		assert.Equal(t, "0", s.texts(".sortable tbody td:nth-child(2)")[0], "as the reader sorted them")
 		var same []bool
 		s.ask(`[kept === document.querySelector('.big'), link === document.querySelectorAll('.pages tbody a')[1], document.activeElement.matches('.plot-room'), document.querySelector('.chart ~ .feet details').open]`, &same)
 		assert.Equal(t, []bool{true, true, true, true}, same, "nothing flickers, nothing folds, the focus stays")

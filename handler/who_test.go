@@ -63,7 +63,8 @@ func TestDashboardTellsWhoCame(t *testing.T) {
 		assertCSV(t, shown, owner.get(html.UnescapeString(found[1])).body)
 		var rows []report.Came
 		require.NoError(t, json.Unmarshal([]byte(shown), &rows))
-		for _, row := range rows {
+		assert.Len(t, rows, 260, "the files have all, wherever the list is")
+		for _, row := range rows[len(listed):min(len(listed)+100, len(rows))] {
 			listed = append(listed, fmt.Sprint(row.Day, " ", row.Visitor))
 			assert.Contains(t, a.body, row.Visitor.String())
 		}

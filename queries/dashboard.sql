@@ -20,7 +20,7 @@ SELECT s.site::text              AS site,
        s.hot::bigint             AS hot,
        s.uniques_before::bigint  AS uniques_before,
        s.last_30_days::bigint[]  AS last_30_days
-FROM report.sites_between(@app::text, @from_day::integer, @to_day::integer, @days_before::integer) AS s;
+FROM report.sites_between(@app::text, @from_day::integer, @to_day::integer, @days_before::integer, @n::integer) AS s;
 
 -- name: PanelNumbers :many
 -- The numbers of a page or site in a range of days, and below it those of so many days before.

@@ -43,10 +43,11 @@ FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::inte
 
 -- name: PagesAfter :many
 -- The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a
--- range of days. The index has the first 200 characters, whose order is that of the whole. Pages
--- that were not visited in it are there, too. Where it is not known of some visitors when they came
--- before, uniques are asked for by name: the tables on which they rest then are not open to the
--- service.
+-- range of days, and their uniques in another (one that ends with day 0: none). A part of the path,
+-- in small letters, leaves out those that do not have it. The index has the first 200 characters,
+-- whose order is that of the whole. Pages that were not visited in the range are there, too. Where
+-- it is not known of some visitors when they came before, uniques are asked for by name: the tables
+-- on which they rest then are not open to the service.
 WITH listed AS MATERIALIZED (
     SELECT q.id, q.uri
     FROM pages AS q
@@ -58,6 +59,7 @@ WITH listed AS MATERIALIZED (
       AND left(q.uri, 200) ~>=~ left(@after::text, 200)
       AND left(q.uri, 200) ~>=~ left(@prefix::text, 200)
       AND left(q.uri, 200) ~<=~ left(@prefix::text || U&'\+10FFFF', 200)
+      AND strpos(lower(substr(q.uri COLLATE "C", length(@prefix::text))), @part) > 0
     ORDER BY left(q.uri, 200) USING ~<~, q.uri USING ~<~
     LIMIT @n
 )
@@ -67,10 +69,33 @@ SELECT p.uri,
        d.hot::bigint          AS hot,
        coalesce(d.uniques,
                 (SELECT u.uniques
-                 FROM report.uniques(@app::text, p.uri, @from_day::integer, @to_day::integer) AS u))::bigint AS uniques
+                 FROM report.uniques(@app::text, p.uri, @from_day::integer, @to_day::integer) AS u))::bigint AS uniques,
+       coalesce(b.uniques, b.pv, 0)::bigint AS uniques_before
 FROM listed AS p
 JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l), @from_day::integer, @to_day::integer) AS d ON d.page_id = p.id
+LEFT JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l WHERE @before_to::integer > 0), @before_from::integer, @before_to::integer) AS b ON b.page_id = p.id
 ORDER BY p.uri USING ~<~;
+
+-- name: PagesVisited :one
+-- How many pages of a site top_pages has for a range of days; n, where they are more. Of each page
+-- one day is looked for, however many pages and days there are.
+SELECT count(*) AS pages
+FROM (
+    SELECT p.id
+    FROM pages AS s
+    JOIN pages AS p ON p.site_id = s.id
+    CROSS JOIN LATERAL (
+        SELECT d.day_id
+        FROM days AS d
+        WHERE d.page_id = p.id
+          AND d.day_id BETWEEN @from_day AND @to_day
+          AND CASE WHEN @by::text = 'pv' THEN d.pv WHEN @by::text = 'uv' THEN d.new_visitors ELSE d.hot END > 0
+        LIMIT 1
+    ) AS v
+    WHERE s.app_id = (SELECT a.id FROM apps AS a WHERE a.name = @app)
+      AND s.key = page_key(@site::text)
+    LIMIT @n
+) AS visited;
 
 -- name: DaysBetween :many
 -- The numbers of a target, day by day. Days on which nobody came are left out.

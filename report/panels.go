@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"net/netip"
+	"strings"
 
 	"footfall/db"
 	"footfall/visit"
@@ -107,9 +108,9 @@ func (r *Reader) AppsToday(ctx context.Context, apps []string) (Panel[AppToday],
 	})
 }
 
-// SitesBetween reads the sites of an app in a range.
+// SitesBetween reads the sites of an app in a range, at most DeepestTop.
 func (r *Reader) SitesBetween(ctx context.Context, l Look) (Panel[SiteBetween], error) {
-	p := db.PanelSitesParams{App: l.App, FromDay: l.In.From, ToDay: l.In.To, DaysBefore: int32(l.Before)} //nolint:gosec // at most a century
+	p := db.PanelSitesParams{App: l.App, FromDay: l.In.From, ToDay: l.In.To, DaysBefore: int32(l.Before), N: DeepestTop} //nolint:gosec // at most a century
 	return panelOf(ctx, r, "sites", db.PanelSites, (*db.Queries).PanelSites, p, func(s db.PanelSitesRow) SiteBetween {
 		return SiteBetween{s.Site, s.Today, s.Uniques, s.NewVisitors, s.Pv, s.Hot, s.UniquesBefore, s.Last30Days}
 	})
@@ -131,21 +132,52 @@ func (r *Reader) Chart(ctx context.Context, l Look, by string) (Panel[Period], e
 	})
 }
 
-// FirstPages reads the first n pages of a site by "pv", "uv" or "hot".
+// FirstPages reads the first n pages of a site by "pv", "uv" or "hot". The statement has more of
+// them, DeepestTop.
 func (r *Reader) FirstPages(ctx context.Context, l Look, by string, n int) (Panel[FirstPage], error) {
 	p := db.PanelPagesParams{App: l.App, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), By: by, Site: l.Target, DaysBefore: int32(l.Before)} //nolint:gosec // at most DeepestTop, and a century
-	return panelOf(ctx, r, "first pages", db.PanelPages, (*db.Queries).PanelPages, p, func(f db.PanelPagesRow) FirstPage {
+	first, err := panelOf(ctx, r, "first pages", db.PanelPages, (*db.Queries).PanelPages, p, func(f db.PanelPagesRow) FirstPage {
+		return FirstPage{f.Uri, f.Uniques, f.NewVisitors, f.Pv, f.Hot, f.UniquesBefore}
+	})
+	p.N = DeepestTop
+	first.SQL = statementOf(db.PanelPages, p)
+	return first, err
+}
+
+// PagesVisited is how many pages a site has that FirstPages has some of; most, where they are more.
+func (r *Reader) PagesVisited(ctx context.Context, l Look, by string, most int) (n int64, err error) {
+	err = r.db.Report(ctx, func(q *db.Queries) error {
+		n, err = q.PagesVisited(ctx, db.PagesVisitedParams{App: l.App, Site: l.Target, FromDay: l.In.From, ToDay: l.In.To, By: by, N: int32(most)}) //nolint:gosec // a few thousand
+		return err
+	})
+	return n, wrap("how many pages were visited", err)
+}
+
+// FindPages reads the pages of a site whose path has a part, as they are in the range: at most
+// DeepestTop, those that have been visited most in all.
+func (r *Reader) FindPages(ctx context.Context, l Look, part string) (Panel[FirstPage], error) {
+	p := db.PanelSearchParams{App: l.App, Site: l.Target, Part: visit.StoredPart(part), FromDay: l.In.From, ToDay: l.In.To, N: DeepestTop, DaysBefore: int32(l.Before)} //nolint:gosec // at most a century
+	return panelOf(ctx, r, "pages by part of the path", db.PanelSearch, (*db.Queries).PanelSearch, p, func(f db.PanelSearchRow) FirstPage {
 		return FirstPage{f.Uri, f.Uniques, f.NewVisitors, f.Pv, f.Hot, f.UniquesBefore}
 	})
 }
 
-// FindPages reads the n pages of a site that have been visited most in all of those whose path has
-// a part, as they are in the range.
-func (r *Reader) FindPages(ctx context.Context, l Look, part string, n int) (Panel[FirstPage], error) {
-	p := db.PanelSearchParams{App: l.App, Site: l.Target, Part: visit.StoredPart(part), FromDay: l.In.From, ToDay: l.In.To, N: int32(n), DaysBefore: int32(l.Before)} //nolint:gosec // a few, and at most a century
-	return panelOf(ctx, r, "pages by part of the path", db.PanelSearch, (*db.Queries).PanelSearch, p, func(f db.PanelSearchRow) FirstPage {
-		return FirstPage{f.Uri, f.Uniques, f.NewVisitors, f.Pv, f.Hot, f.UniquesBefore}
+// PagesAfter reads the pages of a site, or those whose path has a part, in order of URI after one
+// ("": from the first), DeepestTop at once, and with them those that were not visited in the range.
+func (r *Reader) PagesAfter(ctx context.Context, l Look, part, after string) (pages []FirstPage, err error) {
+	p := db.PagesAfterParams{App: l.App, Prefix: l.Target + "/", Part: strings.ToLower(visit.StoredPart(part)), After: after, FromDay: l.In.From, ToDay: l.In.To, N: DeepestTop}
+	if l.Before > 0 {
+		before := l.In.Earlier(l.Before)
+		p.BeforeFrom, p.BeforeTo = before.From, before.To
+	}
+	err = r.db.Report(ctx, func(q *db.Queries) error {
+		rows, err := q.PagesAfter(ctx, p)
+		pages = convert(rows, func(f db.PagesAfterRow) FirstPage {
+			return FirstPage{f.Uri, f.Uniques, f.NewVisitors, f.Pv, f.Hot, f.UniquesBefore}
+		})
+		return err
 	})
+	return pages, wrap("pages", err)
 }
 
 // ReturnedAfter reads how often visitors of a target came back in a range, after how many days.
@@ -166,16 +198,19 @@ func (r *Reader) FirstVisits(ctx context.Context, app, target string, n int) (Pa
 }
 
 // WhoCame reads who came to a target on each day of a range, the last day first: n of them after
-// one (the zero value: from the first).
+// one (the zero value: from the first). The statement begins with the first, and has DeepestTop.
 func (r *Reader) WhoCame(ctx context.Context, l Look, after Came, n int) (Panel[Came], error) {
 	p := db.PanelWhoCameParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), AfterDay: after.Day} //nolint:gosec // a few
 	if after.Visitor.IsValid() {
 		p.After = after.Visitor.String()
 	}
-	return panelOf(ctx, r, "who came", db.PanelWhoCame, (*db.Queries).PanelWhoCame, p, func(w db.PanelWhoCameRow) Came {
+	came, err := panelOf(ctx, r, "who came", db.PanelWhoCame, (*db.Queries).PanelWhoCame, p, func(w db.PanelWhoCameRow) Came {
 		visitor, _ := netip.ParseAddr(w.Visitor) // it is the text of one
 		return Came{w.Day, visitor, w.Rank, w.FirstDay, w.PreviousDay, w.LastDay}
 	})
+	p.N, p.AfterDay, p.After = DeepestTop, 0, ""
+	came.SQL = statementOf(db.PanelWhoCame, p)
+	return came, err
 }
 
 // panelOf runs a generated query.

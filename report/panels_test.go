@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,10 +109,19 @@ func (h *history) listsAgree(t *testing.T) {
 		require.Len(t, row.Last30Days, 30)
 	}
 	look.Target = "s1.example"
-	pages, err := h.FirstPages(t.Context(), look, "hot", 5)
+	pages, err := h.FirstPages(t.Context(), look, "hot", report.DeepestTop)
 	require.NoError(t, err)
 	said(t, h, pages)
-	require.Len(t, pages.Rows, 5)
+	first5, err := h.FirstPages(t.Context(), look, "hot", 5)
+	require.NoError(t, err)
+	require.Equal(t, pages.Rows[:5], first5.Rows)
+	visited, err := h.PagesVisited(t.Context(), look, "hot", 1000)
+	require.NoError(t, err)
+	require.Len(t, pages.Rows, int(visited))
+	byURI, err := h.PagesAfter(t.Context(), look, "", "")
+	require.NoError(t, err)
+	require.Subset(t, byURI, pages.Rows)
+	require.True(t, slices.IsSortedFunc(byURI, func(a, b report.FirstPage) int { return strings.Compare(a.URI, b.URI) }))
 	for _, row := range pages.Rows {
 		h.numbersAgree(t, row.URI, look.In, row.Uniques, row.NewVisitors, row.PV, row.Hot)
 		require.Equal(t, h.distinct(t, row.URI, look.In.Earlier(2)), row.UniquesBefore)
@@ -128,10 +138,13 @@ func (h *history) listsAgree(t *testing.T) {
 		FROM visitors AS w JOIN pages AS p ON p.id = w.page_id JOIN counters AS c ON c.page_id = p.id
 		WHERE p.uri = 's1.example' AND (w.rank > c.uv - 4 OR w.rank = ANY ('{2,5,10,20}'))
 		ORDER BY w.rank DESC LIMIT 8`), strings.Split(strings.NewReplacer("true", "t", "false", "f").Replace(strings.Join(read, "\n")), "\n"))
+	all, err := h.WhoCame(t.Context(), look, report.Came{}, report.DeepestTop)
+	require.NoError(t, err)
+	said(t, h, all)
 	for after, i := (report.Came{}), 0; ; i++ {
 		came, err := h.WhoCame(t.Context(), look, after, 7)
 		require.NoError(t, err)
-		said(t, h, came)
+		require.Equal(t, all.SQL, came.SQL)
 		var read []string
 		for _, row := range came.Rows {
 			after = row
@@ -154,9 +167,9 @@ func (h *history) listsAgree(t *testing.T) {
 
 	look.In, look.Before = visit.Range{To: lastDay}, 0
 	look.Target = "s1.example"
-	all, err := h.Numbers(t.Context(), look)
+	numbers, err := h.Numbers(t.Context(), look)
 	require.NoError(t, err)
-	require.Equal(t, int32(firstDay), all.Rows[0].FirstDay, "all days begin with the first that was counted")
+	require.Equal(t, int32(firstDay), numbers.Rows[0].FirstDay, "all days begin with the first that was counted")
 	chart, err := h.Chart(t.Context(), look, "day")
 	require.NoError(t, err)
 	require.Equal(t, int32(firstDay), chart.Rows[0].FirstDay)

@@ -20,7 +20,8 @@ type appPage struct {
 	Columns []column
 	Sites   []siteRow
 	Source  source
-	Cut     bool   // there may be more sites
+	Cut     bool // there may be more sites
+	Part    part
 	InPages string // the page with what to put into pages; "": the reader has come by a link
 }
 
@@ -38,15 +39,14 @@ type siteRow struct {
 	Change     change
 }
 
-// sitesShown is how many sites a report has at most.
-const sitesShown = 200
-
 func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, []report.SiteBetween, error) {
 	sites, err := d.reader.SitesBetween(ctx, v.look())
 	if err != nil {
 		return nil, nil, err
 	}
-	page := &appPage{frame: v.frame(), Heading: v.heading(), Range: v.rangeBar(), Source: v.source("sites", sites.SQL), Cut: len(sites.Rows) == sitesShown}
+	page := &appPage{frame: v.frame(), Heading: v.heading(), Source: v.source("sites", sites.SQL), Cut: len(sites.Rows) == report.DeepestTop}
+	first := v.with(func(o *view) { o.skip = 0 })
+	page.Range = first.rangeBar()
 	if v.app.Shared == nil {
 		page.InPages = "/embed?app=" + v.app.Name
 	}
@@ -61,7 +61,7 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, []report.Sit
 		}
 		to := column{Said: c.said, Means: c.means, Chosen: c.sort == v.sort, Class: c.class}
 		if c.sort != "" {
-			to.Link = v.with(func(o *view) { o.sort = c.sort }).link()
+			to.Link = first.with(func(o *view) { o.sort = c.sort }).link()
 		}
 		page.Columns = append(page.Columns, to)
 	}
@@ -75,6 +75,8 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, []report.Sit
 		})
 	}
 	slices.SortStableFunc(page.Sites, v.order)
+	page.Part = v.part(len(page.Sites))
+	page.Sites = page.Sites[min(v.skip, len(page.Sites)):min(v.skip+listedRows, len(page.Sites))]
 	return page, sites.Rows, nil
 }
 

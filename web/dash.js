@@ -33,20 +33,15 @@ const dress = doc => {
 
 // ---- tables ----
 
-// valueOf is what a cell is sorted by: a number, how much something has changed, or a text.
+// valueOf is what a cell is sorted by: a number, or a text.
 const valueOf = cell => {
   if (cell.dataset.n) return +cell.dataset.n
-  const text = cell.textContent.replace(/\s/g, '')
-  const change = cell.querySelector('span.change')
-  if (change) {
-    const percent = text.includes('from0') ? Infinity : parseFloat(text.replace(/^\D*/, '')) * (text.includes('×') ? 100 : 1)
-    return change.classList.contains('down') ? -percent : percent
-  }
-  return cell.classList.contains('n') ? parseFloat(text) || 0 : cell.textContent.trim()
+  const text = cell.textContent.trim()
+  return cell.classList.contains('n') ? parseFloat(text.replace(/\s/g, '')) || 0 : text
 }
 
 const sort = (body, {column, down}) => {
-  const compared = (a, b) => typeof a === 'string' ? a.localeCompare(b) : a - b || 0 // Infinity - Infinity
+  const compared = (a, b) => typeof a === 'string' ? a.localeCompare(b) : a - b
   const rows = [...body.rows].map(row => ({row, value: valueOf(row.cells[column])}))
   rows.sort((a, b) => (down ? -1 : 1) * compared(a.value, b.value))
   body.append(...rows.map(r => r.row))

@@ -29,6 +29,10 @@ type targetPage struct {
 	PagesBy     []option
 	Find        search
 	PagesFrom   source
+	All         string // what leads to all of them, where there are more
+	AllPages    string // link to that
+	Part        part   // of all
+	Numbers     string // link to the numbers, from all pages; "": they are here
 	IsSite      bool
 	Returns     []returnRow
 	ReturnsFrom source
@@ -105,41 +109,36 @@ type option struct {
 	Key        string // that leads to it; "": none
 }
 
-const (
-	firstPages  = 15
-	foundPages  = 30
-	firstVisits = 4
-)
+const firstVisits = 4
 
 // targetRows reads the rows of one panel.
-func (d *Dashboard) targetRows(ctx context.Context, v view, panel string) (rows any, err error) {
+func (d *Dashboard) targetRows(ctx context.Context, v view, panel string) (rows any, rest more, err error) {
 	look := v.look()
 	switch panel {
 	case "numbers":
 		p, err := d.reader.Numbers(ctx, look)
-		return p.Rows, err
+		return p.Rows, nil, err
 	case "totals":
 		p, err := d.reader.Totals(ctx, look.App, look.Target)
-		return p.Rows, err
+		return p.Rows, nil, err
 	case "chart":
 		if _, err := d.begins(ctx, &v); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		p, err := d.chartRows(ctx, v)
-		return p.Rows, err
+		return p.Rows, nil, err
 	case "returns":
 		p, err := d.reader.ReturnedAfter(ctx, look)
-		return p.Rows, err
+		return p.Rows, nil, err
 	case "first-visits":
 		p, err := d.reader.FirstVisits(ctx, look.App, look.Target, firstVisits)
-		return p.Rows, err
+		return p.Rows, nil, err
 	case "pages", "search":
 		if v.path == "" && (panel == "search") == (v.find != "") {
-			p, err := d.listed(ctx, v)
-			return p.Rows, err
+			return d.allPages(ctx, v)
 		}
 	}
-	return nil, noPanel(panel)
+	return nil, nil, noPanel(panel)
 }
 
 // begins reads the numbers, and lets a range of all days begin with the first that was counted.
@@ -162,7 +161,7 @@ func (d *Dashboard) chartRows(ctx context.Context, v view) (report.Panel[report.
 }
 
 func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error) {
-	asked := v
+	asked := v.with(func(o *view) { o.skip = 0 })
 	numbers, err := d.begins(ctx, &v)
 	if err != nil {
 		return nil, err
@@ -173,6 +172,10 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	}
 	if page.Never {
 		return page, nil
+	}
+	if v.all {
+		page.Numbers = asked.with(func(o *view) { o.all = false }).link()
+		return page, d.pages(ctx, v, page)
 	}
 	now := numbers.Rows[0]
 	page.Nobody = now.Hot == 0
@@ -270,39 +273,39 @@ func (d *Dashboard) chart(ctx context.Context, v, asked view, page *targetPage) 
 	return err
 }
 
-// listed are the first pages, or those that are looked for.
-func (d *Dashboard) listed(ctx context.Context, v view) (report.Panel[report.FirstPage], error) {
-	if v.find != "" {
-		return d.reader.FindPages(ctx, v.look(), v.find, foundPages)
-	}
-	return d.reader.FirstPages(ctx, v.look(), v.by, firstPages)
-}
-
 func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
-	usual := v.with(func(o *view) { o.find = "" })
+	first := v.with(func(o *view) { o.skip = 0 })
 	action, _, _ := strings.Cut(v.link(), "?")
-	page.Find = search{Part: v.find, Action: action, Keeps: v.keeps("find"), All: usual.link()}
-	panel, by := "pages", v.by
+	page.Find = search{Part: v.find, Action: action, Keeps: v.keeps("find", "skip"), All: first.with(func(o *view) { o.find = "" }).link()}
+	panel := "pages"
 	if v.find != "" {
-		panel, by = "search", orders[0]
-	} else {
-		for _, by := range []struct{ name, said string }{{"pv", "pv"}, {"uv", "new"}, {"hot", "hot"}} {
-			page.PagesBy = append(page.PagesBy, option{by.said, usual.with(func(o *view) { o.by = by.name }).link(), v.by == by.name, ""})
-		}
+		panel = "search"
 	}
-	listed, err := d.listed(ctx, v)
+	for _, by := range []struct{ name, said string }{{"pv", "pv"}, {"uv", "new"}, {"hot", "hot"}} {
+		page.PagesBy = append(page.PagesBy, option{by.said, first.with(func(o *view) { o.by = by.name }).link(), v.by == by.name, ""})
+	}
+	listed, all, err := d.listed(ctx, v)
 	if err != nil {
 		return err
 	}
 	page.PagesFrom = v.source(panel, listed.SQL)
-	ordered := func(p report.FirstPage) int64 {
-		return map[string]int64{"pv": p.PV, "uv": p.NewVisitors, "hot": p.Hot}[by]
+	switch {
+	case v.all:
+		page.Part = v.part(all)
+	case all > report.DeepestTop:
+		page.All, page.AllPages = "All, more than "+number(report.DeepestTop), v.with(func(o *view) { o.all = true }).link()
+	case all > firstPages:
+		page.All, page.AllPages = "All "+number(int64(all)), v.with(func(o *view) { o.all = true }).link()
+	}
+	most := int64(0) // the bar of the first page of the list is full
+	for _, p := range listed.Rows {
+		most = max(most, v.ordered(p))
 	}
 	for _, p := range listed.Rows {
 		path := strings.TrimPrefix(p.URI, v.site)
 		page.Pages = append(page.Pages, pageRow{
 			FirstPage: p, Name: strings.TrimPrefix(visit.Shown(p.URI), visit.Shown(v.site)), Link: v.of(v.site, path).link(),
-			Bar:    template.HTML(draw.Share("rank", ordered(p), ordered(listed.Rows[0]))), //nolint:gosec // numbers alone
+			Bar:    template.HTML(draw.Share("rank", v.ordered(p), most)), //nolint:gosec // numbers alone
 			Change: changeOf(p.Uniques, p.UniquesBefore, v.daysBefore() > 0),
 		})
 	}

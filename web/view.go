@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -53,6 +54,8 @@ type view struct {
 	find    string // part of the paths of pages; "": none is looked for
 	who     bool   // who came is shown, in place of numbers
 	after   string // where the list of them goes on; "": from the first
+	all     bool   // a list of pages is shown, in place of numbers
+	skip    int    // rows of a list
 }
 
 // What an address may say, the usual first.
@@ -90,6 +93,12 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 	}
 	if v.who {
 		v.after = q.Get("after")
+	}
+	v.all = q.Has("all") && site != "" && v.path == ""
+	if skip := q.Get("skip"); skip != "" && (v.all || site == "") {
+		if v.skip, err = strconv.Atoi(skip); err != nil || v.skip < 0 || v.skip > report.DeepestTop {
+			return v, visit.Errorf(visit.Invalid, "skip", "%.64q is not a number of rows: write one from 0 to %d", skip, report.DeepestTop)
+		}
 	}
 	if v.period = q.Get("period"); v.period != "" && !slices.Contains(periods, v.period) {
 		return v, visit.Errorf(visit.Invalid, "period", "%.64q is none: use %s", v.period, strings.Join(periods, ", "))
@@ -141,6 +150,10 @@ func (v view) link(more ...string) string {
 		query = append(query, "who")
 	}
 	put("after", v.after, "")
+	if v.all {
+		query = append(query, "all")
+	}
+	put("skip", strconv.Itoa(v.skip), "0")
 	for i := 0; i < len(more); i += 2 {
 		put(more[i], more[i+1], "")
 	}
@@ -158,7 +171,9 @@ func (v view) with(change func(*view)) view {
 
 // of returns the view of another site or page in the same range.
 func (v view) of(site, path string) view {
-	return v.with(func(o *view) { o.site, o.path, o.find, o.who, o.after = site, path, "", false, "" })
+	return v.with(func(o *view) {
+		o.site, o.path, o.find, o.who, o.after, o.all, o.skip = site, path, "", false, "", false, 0
+	})
 }
 
 // keeps are the fields of a form that changes some parameters, and leaves the others as they are.

@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"context"
 	"embed"
-	"encoding/json"
 	"html/template"
 	"net/url"
 	"regexp"
@@ -59,6 +58,9 @@ type Page struct {
 	Type string // of the body, as HTTP says it
 	File string // the name under which it is kept; "": it is shown
 	Body []byte
+	// Rest makes what follows the body, part by part, and tells whether more follows that part; nil:
+	// nothing does.
+	Rest func(context.Context) (body []byte, more bool, err error)
 }
 
 // Style and Icon are what pages are made with.
@@ -142,19 +144,6 @@ func Problem(title, said, home string) (Page, error) {
 	}{frame{Title: title, Home: home}, sentence(said)})
 }
 
-// asFile makes a file of the rows of a panel.
-func asFile(name, format string, rows any) (Page, error) {
-	switch format {
-	case "csv":
-		body := strings.ReplaceAll(report.CSVOf(rows), "\n", "\r\n") // the end of a line in RFC 4180
-		return Page{Type: "text/csv; charset=utf-8; header=present", File: name + ".csv", Body: []byte(body)}, nil
-	case "json":
-		body, err := json.Marshal(rows)
-		return Page{Type: "application/json", File: name + ".json", Body: append(body, '\n')}, err
-	}
-	return Page{}, visit.Errorf(visit.Invalid, "format", "%.64q is none: use csv or json", format)
-}
-
 // source is where the numbers of a panel come from.
 type source struct {
 	CSV, JSON string // links
@@ -179,11 +168,11 @@ func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Valu
 		return d.who(ctx, v, q)
 	}
 	if panel := q.Get("panel"); panel != "" {
-		rows, err := d.targetRows(ctx, v, panel)
+		rows, rest, err := d.targetRows(ctx, v, panel)
 		if err != nil {
 			return Page{}, err
 		}
-		return asFile("footfall-"+app.Name+"-"+panel, q.Get("format"), rows)
+		return asFile("footfall-"+app.Name+"-"+panel, q.Get("format"), rows, rest)
 	}
 	page, err := d.targetPage(ctx, v)
 	if err != nil {
@@ -206,7 +195,7 @@ func (d *Dashboard) App(ctx context.Context, app App, q url.Values) (Page, error
 	case "":
 		return render("app", page)
 	case "sites":
-		return asFile("footfall-"+app.Name+"-"+panel, q.Get("format"), rows)
+		return asFile("footfall-"+app.Name+"-"+panel, q.Get("format"), rows, nil)
 	default:
 		return Page{}, noPanel(panel)
 	}

@@ -38,18 +38,15 @@ func (d *Dashboard) who(ctx context.Context, v view, q url.Values) (Page, error)
 	if err != nil {
 		return Page{}, err
 	}
+	if q.Has("panel") {
+		return d.whoFile(ctx, v, q)
+	}
 	came, err := d.reader.WhoCame(ctx, v.look(), after, whoRows)
 	if err != nil {
 		return Page{}, err
 	}
-	if q.Has("panel") {
-		if panel := q.Get("panel"); panel != "who" {
-			return Page{}, noPanel(panel)
-		}
-		return asFile("footfall-"+v.app.Name+"-who", q.Get("format"), came.Rows)
-	}
-	source := v.source("who", came.SQL)
 	first := v.with(func(o *view) { o.after = "" })
+	source := first.source("who", came.SQL)
 	if _, err := d.begins(ctx, &v); err != nil {
 		return Page{}, err
 	}
@@ -72,6 +69,30 @@ func (d *Dashboard) who(ctx context.Context, v view, q url.Values) (Page, error)
 		page.More = first.with(func(o *view) { o.after = strconv.Itoa(int(last.Day)) + "," + last.Visitor.String() }).link()
 	}
 	return render("who", page)
+}
+
+// whoFile makes a file of all who came.
+func (d *Dashboard) whoFile(ctx context.Context, v view, q url.Values) (Page, error) {
+	if panel := q.Get("panel"); panel != "who" {
+		return Page{}, noPanel(panel)
+	}
+	var last report.Came
+	read := func(ctx context.Context) (any, bool, error) {
+		came, err := d.reader.WhoCame(ctx, v.look(), last, report.DeepestTop)
+		follow := len(came.Rows) == report.DeepestTop
+		if follow {
+			last = came.Rows[len(came.Rows)-1]
+		}
+		return came.Rows, follow, err
+	}
+	rows, follow, err := read(ctx)
+	if err != nil {
+		return Page{}, err
+	}
+	if !follow {
+		read = nil
+	}
+	return asFile("footfall-"+v.app.Name+"-who", q.Get("format"), rows, read)
 }
 
 // readAfter reads after whom a list goes on: a day and a visitor.

@@ -8,8 +8,8 @@ SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column
 BEGIN
-    IF n NOT BETWEEN 1 AND 1000 THEN
-        RAISE EXCEPTION 'n: % is not between 1 and 1000', n USING ERRCODE = '22023';
+    IF n NOT BETWEEN 1 AND 10000 THEN
+        RAISE EXCEPTION 'n: % is not between 1 and 10000', n USING ERRCODE = '22023';
     END IF;
     RETURN QUERY
     WITH found AS MATERIALIZED (

@@ -9,7 +9,7 @@ BEGIN
     WITH sites AS MATERIALIZED (
         SELECT s.page_id, s.uri, s.pv, today(a.tz) AS today
         FROM apps AS a
-        CROSS JOIN LATERAL busiest_sites(a.id, least(n, 1000)) AS s
+        CROSS JOIN LATERAL busiest_sites(a.id, least(n, 10000)) AS s
         WHERE a.name = sites_between.app
     ), last AS MATERIALIZED (
         SELECT g.ago, days_earlier(t.today, g.ago) AS day_id

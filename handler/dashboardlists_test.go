@@ -1,0 +1,169 @@
+package handler
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db/dbtest"
+	"footfall/report"
+	"footfall/web"
+)
+
+// manyPages gives hhui.top, which has one, so many pages: in another order by each number.
+func (e *edge) manyPages(n int) {
+	e.t.Helper()
+	_, err := dbtest.Connect(e.t, e.database).Exec(e.t.Context(), `
+		WITH made AS (
+			INSERT INTO footfall.pages (app_id, site_id, uri)
+			SELECT s.app_id, s.id, 'hhui.top/p' || n FROM footfall.pages AS s, generate_series(2, $1::integer) AS n WHERE s.uri = 'hhui.top'
+			RETURNING id, site_id, substr(uri, 11)::integer AS n
+		), numbers AS (
+			SELECT id, site_id, 2 * $1::integer + n * 7919 % $1::integer AS hot, $1::integer + n AS pv, $1::integer + 1 - n AS uv FROM made
+		), counted AS (
+			INSERT INTO footfall.counters (page_id, hot, pv, uv) SELECT id, hot, pv, uv FROM numbers
+		)
+		INSERT INTO footfall.days (page_id, site_id, day_id, hot, pv, new_visitors) SELECT id, site_id, 20190629, hot, pv, uv FROM numbers`, n)
+	require.NoError(e.t, err)
+}
+
+var (
+	listedPage = regexp.MustCompile(`<a href="[^"]*" title="(hhui\.top/[^"]*)">`)
+	allPages   = regexp.MustCompile(`<a href="([^"]*)">(All [0-9][^<]*)</a>`)
+	nextPages  = regexp.MustCompile(`<a href="([^"]*)" rel="next">the next 100`)
+)
+
+// walks reads a list, part by part.
+func (e *edge) walks(path string) (listed []string, pages int) {
+	e.t.Helper()
+	for next := path; next != ""; pages++ {
+		a := e.get(next)
+		require.Equal(e.t, http.StatusOK, a.status, a.body)
+		for _, found := range listedPage.FindAllStringSubmatch(a.body, -1) {
+			listed = append(listed, html.UnescapeString(found[1]))
+		}
+		next = ""
+		if more := nextPages.FindStringSubmatch(a.body); more != nil {
+			next = html.UnescapeString(more[1])
+		}
+	}
+	return listed, pages
+}
+
+// uris are the pages of a file, in its order.
+func (e *edge) uris(path string) (uris []string) {
+	e.t.Helper()
+	a := e.get(path)
+	require.Equal(e.t, http.StatusOK, a.status)
+	if strings.HasSuffix(path, "json") {
+		var rows []report.FirstPage
+		require.NoError(e.t, json.Unmarshal([]byte(a.body), &rows))
+		for _, row := range rows {
+			uris = append(uris, row.URI)
+		}
+		return uris
+	}
+	lines, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
+	require.NoError(e.t, err)
+	require.Equal(e.t, "uri", lines[0][0])
+	for _, line := range lines[1:] {
+		uris = append(uris, line[0])
+	}
+	return uris
+}
+
+// A list says how many there are, and leads to all of them, in the order of the whole.
+func TestDashboardListsAreWhole(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	const site = "/dash/demo/hhui.top"
+	e.counting(0, "192.0.2.1", "http://hhui.top/home")
+	assert.NotRegexp(t, allPages, e.get(site).body, "one is all")
+	e.manyPages(207)
+	conn := dbtest.Connect(t, e.database)
+	for by, column := range map[string]string{"pv": "pv", "uv": "new_visitors", "hot": "hot"} {
+		want := dbtest.Column[string](t, conn, `SELECT p.uri FROM footfall.pages AS p JOIN footfall.days AS d ON d.page_id = p.id WHERE p.site_id IS NOT NULL ORDER BY d.`+column+` DESC, p.id`)
+		require.Len(t, want, 207)
+		first, _ := e.walks(site + "?by=" + by)
+		assert.Equal(t, want[:15], first, by)
+		all := allPages.FindStringSubmatch(e.get(site + "?by=" + by).body)
+		require.NotNil(t, all)
+		assert.Equal(t, "All 207", all[2])
+		listed, parts := e.walks(html.UnescapeString(all[1]))
+		assert.Equal(t, want, listed, by)
+		assert.Equal(t, 3, parts)
+		for _, format := range []string{"csv", "json"} {
+			assert.Equal(t, want, e.uris(site+"?by="+by+"&panel=pages&format="+format), by)
+		}
+		found := slices.DeleteFunc(slices.Clone(want), func(uri string) bool { return !strings.Contains(uri, "/p1") })
+		listed, parts = e.walks(site + "?all&find=/P1&by=" + by)
+		assert.Equal(t, found, listed, by)
+		assert.Equal(t, 2, parts, "100 and some")
+	}
+	assert.Contains(t, e.get(site+"?all&skip=200").body, "201 – 207 of 207")
+	assert.Contains(t, e.get(site+"?all&skip=300").body, "No more of 207")
+	assert.Regexp(t, `>All 1[0-9]+</a>`, e.get(site+"?find=/p1").body)
+	for _, wrong := range []string{"x", "-1", "10001"} {
+		assert.Equal(t, http.StatusBadRequest, e.get(site+"?all&skip="+wrong).status, wrong)
+	}
+
+	for i := range 101 {
+		e.counting(0, "192.0.2.1", fmt.Sprintf("http://s%03d.example/", i))
+	}
+	app := e.get("/dash/demo?sort=site").body
+	assert.Contains(t, app, "1 – 100 of 102")
+	assert.NotContains(t, app, "s100.example")
+	assert.Contains(t, e.get("/dash/demo?sort=site&skip=100").body, "s100.example")
+}
+
+// Files have all rows, however many there are: they are read and sent part by part.
+func TestDashboardFilesAreWhole(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	const site = "/dash/demo/hhui.top"
+	e.counting(0, "192.0.2.1", "http://hhui.top/home")
+	e.manyPages(report.DeepestTop + 500)
+	want := dbtest.Column[string](t, dbtest.Connect(t, e.database), `SELECT uri FROM footfall.pages WHERE site_id IS NOT NULL ORDER BY uri COLLATE "C"`)
+	for _, format := range []string{"csv", "json"} {
+		assert.True(t, slices.Equal(want, e.uris(site+"?panel=pages&format="+format)), format)
+		assert.True(t, slices.Equal(want[1:], e.uris(site+"?find=/p&panel=search&format="+format)), "all but /home: %s", format)
+	}
+	assert.Contains(t, e.get(site).body, "All, more than 10")
+	last := e.get(site + "?all&skip=9900").body
+	assert.Len(t, listedPage.FindAllString(last, -1), 100)
+	assert.NotRegexp(t, nextPages, last)
+	assert.Contains(t, last, "CSV and JSON have all")
+}
+
+// A file of which a part cannot be read is not taken for whole.
+func TestDashboardFilesThatBreakAreCut(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	s := newService(e.counter, e.options)
+	d := &dashboard{reports: newReports(s, e.options)}
+	s.routes = []route{{"/file", reading, func(c echo.Context) error {
+		return d.show(c, func(context.Context) (web.Page, error) {
+			return web.Page{Type: "text/csv", Body: bytes.Repeat([]byte("a\n"), 10_000), Rest: func(context.Context) ([]byte, bool, error) { return nil, false, errors.New("gone") }}, nil
+		})
+	}}}
+	response, err := http.Get(listen(t, s.echo(newMetrics(prometheus.NewRegistry())), s.log) + "/file") //nolint:noctx // of the test's own server
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF, string(body))
+}
