@@ -96,7 +96,7 @@ func TestOffsetsOverHTTP(t *testing.T) {
 	require.NoError(t, dbtest.Connect(e.t, e.database).QueryRow(t.Context(), `SELECT max(rank) FROM report.who_came('demo', 'hhui.top/home', 20190629, 20190630)`).Scan(&last))
 	assert.EqualValues(t, 102, last)
 	page := e.get("/dash/demo/hhui.top?page=/home").body
-	assert.Equal(t, 1, strings.Count(page, "with what was counted elsewhere: hot 1\u202f008, pv 203, uv 102; counted here alone: hot 8, pv 3, uv 2."), page)
+	assert.Equal(t, 1, strings.Count(page, "with what was counted elsewhere: 1,008 page views, 203 daily visitors, 102 visitors; counted here alone: 8, 3 and 2."), page)
 	assert.Equal(t, 1, strings.Count(page, "<b>no. 102</b>"), "first visits have ranks as visitors were told them")
 	assert.Zero(t, strings.Count(e.get("/dash/demo/hhui.top?page=/index").body, "counted elsewhere"))
 }

@@ -53,8 +53,8 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, []report.Sit
 	compared := v.daysBefore() > 0
 	for _, c := range []struct{ sort, said, means, class string }{
 		{"site", "Site", "", ""}, {"", "30 days", "visitors of each", "wide"}, {"today", "Today", "visitors today, so far", ""},
-		{"uniques", "Visitors", "each counted once", ""}, {"change", "Change", "of visitors", "change"},
-		{"pv", "pv", "visitors of each day, added up", "wide"}, {"hot", "hot", "all visits", "wide"},
+		{"uniques", "Visitors", means["Visitors"], ""}, {"change", "Change", "of visitors", "change"},
+		{"pv", "Daily visitors", means["Daily visitors"], "wide"}, {"hot", "Page views", means["Page views"], "wide"},
 	} {
 		if c.sort == "change" && !compared {
 			continue

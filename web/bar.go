@@ -16,7 +16,7 @@ type rangeBar struct {
 
 func (v view) rangeBar() rangeBar {
 	bar := rangeBar{Action: v.with(func(o *view) {
-		*o = view{app: v.app, site: v.site, span: usualSpan, compare: compares[0], by: orders[0], sort: sorts[0]}
+		*o = view{app: v.app, site: v.site, span: usualSpan, compare: compares[0], chart: charts[0], by: orders[0], sort: sorts[0]}
 	}).link(),
 		Keeps: v.keeps("range", "from", "to", "period"), To: visit.DayText(v.in.To), Max: visit.DayText(v.app.Today)}
 	if v.in.From != visit.AllDays.From {
@@ -58,7 +58,7 @@ var keys = map[string]string{"today": "D", "7d": "W", "month": "M", "30d": "T"}
 func (v view) frame() frame {
 	usual := v.with(func(o *view) { o.sort, o.who, o.after, o.all, o.skip = sorts[0], false, "", false, 0 })
 	f := frame{Title: v.app.Name, Leave: v.app.Closed, Live: v.in.To >= v.app.Today, Home: "/"}
-	f.Crumbs = []crumb{{v.app.Name, "", usual.of("", "").with(func(o *view) { o.period, o.by = "", orders[0] }).link()}}
+	f.Crumbs = []crumb{{v.app.Name, "", usual.of("", "").with(func(o *view) { o.chart, o.period, o.by = charts[0], "", orders[0] }).link()}}
 	if s := v.app.Shared; s != nil {
 		f.Home, f.Embed = s.Base, s.Embed
 		if s.Site != "" {
@@ -78,7 +78,7 @@ func (v view) frame() frame {
 func (v view) heading() heading {
 	h := heading{Name: v.app.Name, Range: rangeSaid(v.in), Zone: v.app.Zone.String(), Today: v.in.To >= v.app.Today}
 	if v.site != "" {
-		h.Name, h.Stored = visit.Shown(v.target()), v.target()
+		h.Name, h.Stored, h.Open = visit.Shown(v.target()), v.target(), v.address()
 	}
 	if back := v.daysBefore(); back > 0 {
 		h.Before = rangeSaid(v.in.Earlier(back))

@@ -37,7 +37,7 @@ const dress = doc => {
 const valueOf = cell => {
   if (cell.dataset.n) return +cell.dataset.n
   const text = cell.textContent.trim()
-  return cell.classList.contains('n') ? parseFloat(text.replace(/\s/g, '')) || 0 : text
+  return cell.classList.contains('n') ? parseFloat(text.replaceAll(',', '')) || 0 : text
 }
 
 const sort = (body, {column, down}) => {

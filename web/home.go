@@ -45,8 +45,8 @@ func (d *Dashboard) Home(ctx context.Context, apps []App, origin string) (Page, 
 	}
 	page.Source = rows.SQL
 	for _, app := range rows.Rows {
-		said := fmt.Sprintf("30 days: from %s to %s visits a day", number(slices.Min(app.Last30Days)), number(slices.Max(app.Last30Days)))
-		page.Apps = append(page.Apps, appRow{app, view{app: App{Name: app.App}, span: usualSpan, compare: compares[0], by: orders[0], sort: sorts[0]}.link(),
+		said := fmt.Sprintf("30 days: from %s to %s page views a day", number(slices.Min(app.Last30Days)), number(slices.Max(app.Last30Days)))
+		page.Apps = append(page.Apps, appRow{app, view{app: App{Name: app.App}, span: usualSpan, compare: compares[0], chart: charts[0], by: orders[0], sort: sorts[0]}.link(),
 			template.HTML(draw.Spark(said, app.Last30Days))}) //nolint:gosec // draw escapes what it is given
 	}
 	counted := slices.ContainsFunc(page.Apps, func(a appRow) bool { return a.Sites > 0 })

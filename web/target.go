@@ -44,6 +44,7 @@ type targetPage struct {
 // heading is what a page is about.
 type heading struct {
 	Name, Stored  string
+	Open          string // where it can be opened; "": nowhere
 	Range, Before string // the days, in words; Before "": compared with none
 	Zone          string
 	Today         bool // they include today
@@ -67,6 +68,8 @@ type chart struct {
 	Said    string
 	Title   string
 	Drawing template.HTML
+	Views   bool // it shows page views
+	Shows   []option
 	By      []option
 	Before  string // what the line is; "": there is none
 	Bars    []barRow
@@ -214,18 +217,18 @@ func tilesOf(rows []report.Numbers) []tile {
 	if len(rows) > 1 {
 		before = rows[1]
 	}
-	one := func(name, means string, n, was int64) tile {
-		t := tile{Name: name, Means: means, Number: number(n), Change: changeOf(n, was, len(rows) > 1)}
+	one := func(name string, n, was int64) tile {
+		t := tile{Name: name, Means: means[name], Number: number(n), Change: changeOf(n, was, len(rows) > 1)}
 		if len(rows) > 1 && t.Change.Said != fromNothing {
 			t.Before = number(was)
 		}
 		return t
 	}
 	tiles := []tile{
-		one("Visitors", "each counted once", now.Uniques, before.Uniques),
-		one("New", "here for the first time ever", now.NewVisitors, before.NewVisitors),
-		one("pv", "visitors of each day, added up", now.PV, before.PV),
-		one("hot", "all visits", now.Hot, before.Hot),
+		one("Visitors", now.Uniques, before.Uniques),
+		one("New", now.NewVisitors, before.NewVisitors),
+		one("Daily visitors", now.PV, before.PV),
+		one("Page views", now.Hot, before.Hot),
 	}
 	if !now.Exact {
 		tiles[0].Means = "each counted once, estimated within 2" + thin + "%"
@@ -240,6 +243,12 @@ func (d *Dashboard) chart(ctx context.Context, v, asked view, page *targetPage) 
 	}
 	in, by, may := v.charted()
 	c := chart{Said: chartSaid(rows.Rows, by, v.app.Today), Title: "Visitors by " + by, Source: asked.with(func(o *view) { o.period = v.period }).source("chart", rows.SQL)}
+	if c.Views = v.chart == charts[1]; c.Views {
+		c.Said, c.Title = viewsSaid(rows.Rows, by), "Page views by "+by
+	}
+	for i, said := range []string{"visitors", "page views"} {
+		c.Shows = append(c.Shows, option{said, asked.with(func(o *view) { o.chart = charts[i] }).link(), v.chart == charts[i], ""})
+	}
 	if in != v.in {
 		c.Title += ", and the days before"
 	}
@@ -250,19 +259,23 @@ func (d *Dashboard) chart(ctx context.Context, v, asked view, page *targetPage) 
 	if back > 0 {
 		c.Before = count(int64(back), "day") + " earlier"
 	}
-	plot := draw.Plot{Compared: back > 0, Number: number}
+	plot := draw.Plot{Compared: back > 0 && !c.Views}
 	for _, b := range rows.Rows {
 		said, notes := periodSaid(b, by), notesOf(b)
 		c.Bars = append(c.Bars, barRow{said, b, strings.Join(b.Notes, "; ")})
 		c.Notes = append(c.Notes, notes...)
-		told := fmt.Sprintf("%s: %s, %s of them new; %s", said, count(b.Visitors, "visitor"), number(b.NewVisitors), count(b.Hot, "visit"))
+		told := fmt.Sprintf("%s: %s, %s of them new; %s", said, count(b.Visitors, "visitor"), number(b.NewVisitors), count(b.Hot, "page view"))
 		if back > 0 {
 			told += fmt.Sprintf("; %s: %s", c.Before, number(b.VisitorsBefore))
 		}
 		told += strings.TrimSuffix("."+noted(notes), ".")
-		plot.Bars = append(plot.Bars, draw.PlotBar{
+		bar := draw.PlotBar{
 			Name: barName(b, by), Said: told, Visitors: b.Visitors, New: b.NewVisitors, Before: b.VisitorsBefore, Beside: b.FirstDay < v.in.From, Noted: len(notes) > 0,
-		})
+		}
+		if c.Views {
+			bar.Visitors, bar.New, bar.Before = b.Hot, b.Hot, 0
+		}
+		plot.Bars = append(plot.Bars, bar)
 	}
 	c.Said += noted(c.Notes)
 	plot.Said = c.Said
@@ -281,7 +294,7 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 	if v.find != "" {
 		panel = "search"
 	}
-	for _, by := range []struct{ name, said string }{{"pv", "pv"}, {"uv", "new"}, {"hot", "hot"}} {
+	for _, by := range []struct{ name, said string }{{"pv", "daily visitors"}, {"uv", "new"}, {"hot", "page views"}} {
 		page.PagesBy = append(page.PagesBy, option{by.said, first.with(func(o *view) { o.by = by.name }).link(), v.by == by.name, ""})
 	}
 	listed, all, err := d.listed(ctx, v)

@@ -48,7 +48,8 @@ type view struct {
 	span    string      // the name of the range; "": from one day to another
 	in      visit.Range // all of it up to today where span is "all"
 	compare string
-	period  string // of the chart; "": what suits the range
+	chart   string // what it shows
+	period  string // by which it does; "": what suits the range
 	by      string // by which number pages are first
 	sort    string // by which column sites are
 	find    string // part of the paths of pages; "": none is looked for
@@ -61,6 +62,7 @@ type view struct {
 // What an address may say, the usual first.
 var (
 	compares = []string{"before", "year", "none"}
+	charts   = []string{"visitors", "views"}
 	periods  = []string{"day", "week", "month"}
 	orders   = []string{"pv", "uv", "hot"}
 	sorts    = []string{"pv", "site", "today", "uniques", "change", "hot"}
@@ -77,7 +79,7 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 		name string
 		of   []string
 		into *string
-	}{{"compare", compares, &v.compare}, {"by", orders, &v.by}, {"sort", sorts, &v.sort}} {
+	}{{"compare", compares, &v.compare}, {"chart", charts, &v.chart}, {"by", orders, &v.by}, {"sort", sorts, &v.sort}} {
 		if *choice.into = q.Get(choice.name); *choice.into == "" {
 			*choice.into = choice.of[0]
 		}
@@ -113,6 +115,21 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 // target is the page or site that is looked at; "" for all sites of an app.
 func (v view) target() string { return v.site + v.path }
 
+// address is where the site or page that is looked at can be opened. Of its scheme nothing is
+// counted: a host with a port is mostly a machine of one's own. "": it is a sum of others, or stands
+// around the frame in which this is.
+func (v view) address() string {
+	at, err := url.Parse("//" + v.site)
+	framed := v.app.Shared != nil && v.app.Shared.Embed
+	switch {
+	case err != nil || framed || v.site == visit.OtherSite || v.path == visit.OtherPage || v.path == visit.DeletedPage:
+		return ""
+	case at.Port() != "" && !strings.HasSuffix(at.Port(), "443"):
+		return "http://" + v.target()
+	}
+	return "https://" + v.target()
+}
+
 // look is the view as reports take it.
 func (v view) look() report.Look {
 	s := v.app.Shared
@@ -142,6 +159,7 @@ func (v view) link(more ...string) string {
 		put("to", visit.DayText(v.in.To), "")
 	}
 	put("compare", v.compare, compares[0])
+	put("chart", v.chart, charts[0])
 	put("period", v.period, "")
 	put("by", v.by, orders[0])
 	put("sort", v.sort, sorts[0])

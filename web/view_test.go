@@ -66,7 +66,7 @@ func days(in visit.Range) string { return fmt.Sprint(in.From, " ", in.To) }
 func TestLinksKeepTheView(t *testing.T) {
 	t.Parallel()
 	for _, query := range []string{
-		"", "range=7d", "range=all", "from=2026-11-01&to=2026-11-05", "compare=year&period=week&by=hot&sort=site", "page=/a+b%26c%3Fd%25zz/é", "page=/%2525&range=year",
+		"", "range=7d", "range=all", "from=2026-11-01&to=2026-11-05", "compare=year&chart=views&period=week&by=hot&sort=site", "page=/a+b%26c%3Fd%25zz/é", "page=/%2525&range=year",
 	} {
 		for _, site := range []string{"blog.example", "blog.example:8080", "[2001:db8::1]", "(other)"} {
 			v := viewOf(t, site, query)
@@ -100,7 +100,7 @@ func TestChartsHaveBarsThatCanBeToldApart(t *testing.T) {
 func TestWordsForNumbers(t *testing.T) {
 	t.Parallel()
 	plain := func(s string) string { return strings.ReplaceAll(s, thin, " ") }
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1 000", 1234567: "1 234 567", -1000: "-1 000", -999: "-999"} {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -999: "-999"} {
 		assert.Equal(t, want, plain(number(n)))
 	}
 	for _, c := range []struct {
@@ -139,6 +139,18 @@ func TestChartsAreJudgedByWholePeriods(t *testing.T) {
 	assert.Len(t, wholeOnes(first, "day", 20261122), 3, "it is not said that nobody came on the first day on which somebody did")
 	month := []report.Period{{FirstDay: 20260901, LastDay: 20260930, Visitors: 1}, {FirstDay: 20261001, LastDay: 20261031}, {FirstDay: 20261101, LastDay: 20261122}}
 	assert.Equal(t, month[:2], wholeOnes(month, "month", 20261122))
+}
+
+// What is counted can be opened, unless it is a sum of others.
+func TestPagesAreLinkedTo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ site, query, want string }{
+		{"blog.example", "", "https://blog.example"}, {"blog.example", "page=/a%25zz%23/b", "https://blog.example/a%zz#/b"},
+		{"localhost:3000", "page=/", "http://localhost:3000/"}, {"blog.example:8443", "", "https://blog.example:8443"}, {"[2001:db8::1]", "", "https://[2001:db8::1]"},
+		{"blog.example", "page=/(other)", ""}, {"blog.example", "page=/(deleted)", ""}, {"(other)", "", ""},
+	} {
+		assert.Equal(t, c.want, viewOf(t, c.site, c.query).heading().Open, c)
+	}
 }
 
 func TestChartsAreSaid(t *testing.T) {

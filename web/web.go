@@ -17,7 +17,6 @@ import (
 	"strings"
 
 	"footfall/report"
-	"footfall/report/draw"
 	"footfall/visit"
 )
 
@@ -89,7 +88,7 @@ var templates = func() map[string]*template.Template {
 }()
 
 var functions = template.FuncMap{
-	"number": number, "inEnglish": draw.Number, "day": day, "shortDay": shortDay, "dated": dated, "date": visit.DayText, "shown": visit.Shown, "share": share, "spanOfDays": spanOfDays, "sum": func(a, b int64) int64 { return a + b },
+	"number": number, "means": func(name string) string { return means[name] }, "day": day, "shortDay": shortDay, "dated": dated, "date": visit.DayText, "shown": visit.Shown, "share": share, "spanOfDays": spanOfDays, "sum": func(a, b int64) int64 { return a + b },
 }
 
 // frame is what all pages have.

@@ -9,19 +9,23 @@ import (
 	"unicode/utf8"
 
 	"footfall/report"
+	"footfall/report/draw"
 	"footfall/visit"
 )
 
-// thin is the space between groups of digits: narrow, and no line ends at it.
+// thin is the space before a percent sign: narrow, and no line ends at it.
 const thin = "\u202f"
 
-// number writes a number for people: 1 204.
-func number(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
-		digits = digits[:i] + thin + digits[i:]
-	}
-	return digits
+// number writes a number for people, as all of Footfall does: 1,204.
+func number(n int64) string { return draw.Number(n) }
+
+// means is the legend of the numbers, for people who may know them by other names: pv, uv and hot
+// are their names in files, SQL and the API.
+var means = map[string]string{
+	"Visitors":       "each counted once",
+	"New":            "here for the first time ever",
+	"Daily visitors": "those of each day, added up (pv)",
+	"Page views":     "every visit (hot)",
 }
 
 // count writes a number of things.
@@ -182,6 +186,20 @@ func chartSaid(bars []report.Period, by string, today int32) string {
 		return said + " Falling: the second half has " + c.Said + " fewer than the first."
 	}
 	return said + " Level: both halves have as many."
+}
+
+// viewsSaid is the same of a chart of page views.
+func viewsSaid(bars []report.Period, by string) string {
+	most := report.Period{}
+	for _, b := range bars {
+		if b.Hot > most.Hot {
+			most = b
+		}
+	}
+	if most.Hot == 0 {
+		return "Nobody came."
+	}
+	return fmt.Sprintf("Most page views: %s (%s).", periodSaid(most, by), number(most.Hot))
 }
 
 // average is how many visitors that is for each of some days: to the next whole one, unless they

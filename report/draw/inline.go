@@ -16,7 +16,6 @@ type Plot struct {
 	Said     string // what the chart shows, in a sentence
 	Bars     []PlotBar
 	Compared bool // the bars have a Before
-	Number   func(int64) string
 }
 
 // PlotBar is a bar: the visitors of a period, the new ones among them.
@@ -44,7 +43,7 @@ func WritePlot(w io.Writer, p Plot) error {
 	top := ticks[len(ticks)-1]
 	fmt.Fprintf(&out, `<svg class="axis" width="48" height="%d" aria-hidden="true">`, plotHigh)
 	for _, tick := range ticks {
-		fmt.Fprintf(&out, `<text x="40" y="%.1f" text-anchor="end">%s</text>`, p.y(tick, top)+4, said(p.Number(tick)))
+		fmt.Fprintf(&out, `<text x="40" y="%.1f" text-anchor="end">%s</text>`, p.y(tick, top)+4, said(Number(tick)))
 	}
 	fmt.Fprintf(&out, `</svg><div class="plot-room"><svg class="plot" width="100%%" height="%d" role="img" aria-label="%s">`, plotHigh, said(p.Said))
 	out.WriteString(`<defs><pattern id="hatch" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">` +

@@ -55,7 +55,7 @@ func measures(t *testing.T, parts []xml.StartElement, class, name string) (all [
 func TestPlot(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	require.NoError(t, WritePlot(&out, Plot{Said: hostile, Compared: true, Number: Number, Bars: []PlotBar{
+	require.NoError(t, WritePlot(&out, Plot{Said: hostile, Compared: true, Bars: []PlotBar{
 		{Name: hostile, Said: "1\u202f000 " + hostile, Visitors: 1000, New: 250, Before: 500}, {Name: "b", Said: "none"}, {Name: "c", Visitors: 10, New: 10, Beside: true}, {Name: "d", Visitors: 5, New: 0, Noted: true},
 	}}))
 	assert.NotContains(t, out.String(), "NaN")
@@ -73,12 +73,12 @@ func TestPlot(t *testing.T) {
 
 	for _, few := range [][]PlotBar{nil, {{Name: "a"}}, make([]PlotBar, 400)} {
 		var out strings.Builder
-		require.NoError(t, WritePlot(&out, Plot{Bars: few, Number: Number}))
+		require.NoError(t, WritePlot(&out, Plot{Bars: few}))
 		parts, _ := partsOf(t, out.String())
 		assert.LessOrEqual(t, len(measures(t, parts, "name", "x"))+len(measures(t, parts, "name spare", "x")), plotNames)
 		assert.NotContains(t, out.String(), "NaN")
 	}
-	require.ErrorIs(t, WritePlot(full{}, Plot{Number: Number}), errFull)
+	require.ErrorIs(t, WritePlot(full{}, Plot{}), errFull)
 }
 
 func TestPlotsEndAboveTheirBars(t *testing.T) {
