@@ -113,6 +113,15 @@
 		if (path(was) != path(here)) visit()
 	}
 
+	// tell says something to those who see no console, as on a phone: in a line that goes again.
+	const tell = textContent => {
+		console.info(textContent)
+		const p = Object.assign(d.createElement('p'), {textContent, role: 'status'})
+		p.style = 'position:fixed;bottom:0;left:0;margin:0;padding:1em;background:#fff;color:#000;z-index:9999'
+		d.documentElement.append(p)
+		setTimeout(() => p.remove(), 8000)
+	}
+
 	// Whoever opens a page with #footfall-ignore is not counted on its site until they open one
 	// with #footfall-count.
 	const listen = () => {
@@ -124,7 +133,7 @@
 		} catch {
 			ignored = wish == 'ignore' // the browser keeps nothing
 		}
-		if (wish) console.info(`footfall: visits of this browser to this site ${ignored ? 'do not ' : ''}count`)
+		if (wish) tell(`footfall: visits of this browser to this site ${ignored ? 'do not ' : ''}count`)
 	}
 
 	self.footfall = {visit, counts, fill}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,6 +42,10 @@ func (d *dashboard) routes() []route {
 	}
 	return []route{
 		{"/", reading, d.page(d.home)},
+		{"/dash", reading, func(c echo.Context) error { return c.Redirect(http.StatusFound, "./") }},
+		{"/dash/", reading, func(c echo.Context) error { return c.Redirect(http.StatusFound, "../") }},
+		{"/robots.txt", reading, kept(web.Robots())},
+		{"/favicon.ico", reading, kept(web.Icon())},
 		{"/dash/style.css", reading, kept(web.Style())},
 		{"/dash/icon.svg", reading, kept(web.Icon())},
 		{"/dash/dash.js", reading, kept(web.Script())},
@@ -72,6 +77,17 @@ func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
 		}
 		return writePage(c, status, "no-store", p)
 	}
+}
+
+// notFoundPage answers browsers where nothing is with a page, and reports whether it has: programs
+// are answered as all errors are.
+func (s *service) notFoundPage(c echo.Context, err error) bool {
+	r := c.Request()
+	if !s.dashboard || !errors.Is(err, echo.ErrNotFound) || !slices.Contains(reading, r.Method) || !strings.Contains(r.Header.Get(echo.HeaderAccept), "text/html") {
+		return false
+	}
+	p, broken := web.Problem(http.StatusText(http.StatusNotFound), "there is nothing at this address", "/")
+	return broken == nil && writePage(c, http.StatusNotFound, "no-store", p) == nil
 }
 
 func (d *dashboard) home(c echo.Context) error {

@@ -386,6 +386,40 @@ func TestDashboardHeaders(t *testing.T) {
 	}
 }
 
+// Browsers are led on, wherever somebody has typed an address; programs get JSON. Crawlers are sent
+// away.
+func TestDashboardHasAPageWhereNothingIs(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	for _, path := range []string{"/nothing", "/dashboard/demo", "/api"} {
+		a := e.ask(http.MethodGet, path, "Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+		assert.Equal(t, http.StatusNotFound, a.status, path)
+		assert.Equal(t, "text/html; charset=utf-8", a.header.Get("Content-Type"), path)
+		assert.Contains(t, a.body, `<h1>Not Found</h1>`, path)
+		assert.Contains(t, a.body, `href="/"`, path)
+		assert.Equal(t, web.Policy, a.header.Get("Content-Security-Policy"), path)
+		for _, accept := range []string{"*/*", "application/json"} {
+			assert.NotEmpty(t, e.ask(http.MethodGet, path, "Accept", accept).error(t), path)
+		}
+	}
+	assert.NotEmpty(t, (&edge{t: t, public: e.admin}).ask(http.MethodGet, "/nothing", "Accept", "text/html").error(t), "the operator's listener has no pages")
+	p := newPerson(e)
+	for _, path := range []string{"/dash", "/dash/"} {
+		a := p.get(path)
+		assert.Equal(t, http.StatusFound, a.status, path)
+		at, err := url.Parse(e.public + path)
+		require.NoError(t, err)
+		to, err := at.Parse(a.header.Get("Location"))
+		require.NoError(t, err)
+		assert.Equal(t, e.public+"/", to.String(), path)
+	}
+	robots, icon := e.get("/robots.txt"), e.get("/favicon.ico")
+	assert.Equal(t, "User-agent: *\nDisallow: /\n", robots.body)
+	assert.Equal(t, "text/plain; charset=utf-8", robots.header.Get("Content-Type"))
+	assert.Equal(t, http.StatusOK, icon.status)
+	assert.Equal(t, "image/svg+xml", icon.header.Get("Content-Type"))
+}
+
 // The lines for pages are shown to those who may look at the app, with the address that they came
 // by and numbers of the app.
 func TestDashboardShowsLinesForPages(t *testing.T) {

@@ -87,6 +87,12 @@ func TestDashboardInChromium(t *testing.T) {
 			var wide int
 			b.ask(`document.documentElement.scrollWidth`, &wide)
 			assert.LessOrEqual(t, wide, look.wide, "%s at %d", path, look.wide)
+			var small []string
+			b.ask(`[...document.querySelectorAll('a, button, input, summary')].filter(e => e.checkVisibility() && !e.matches('.skip')).filter(e => {
+				const {width, height} = e.getBoundingClientRect()
+				return width < 24 || height < 24
+			}).map(e => e.outerHTML)`, &small)
+			assert.Empty(t, small, "%s at %d: too small for a finger", path, look.wide)
 			if !testing.Short() || (i+j)%2 == 0 { // the dearer half of a look: in the short form each page has it once
 				assertAccessible(t, b, script)
 			}

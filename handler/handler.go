@@ -55,6 +55,7 @@ func publicHandler(c *counter.Counter, o Options) http.Handler {
 }
 
 func adminHandler(c *counter.Counter, o Options) http.Handler {
+	o.Dashboard = false // which is on the public listener
 	s := newService(c, o)
 	s.routes = s.adminRoutes()
 	return s.echo(newMetrics(prometheus.NewRegistry())) // which nobody reads

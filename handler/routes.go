@@ -89,7 +89,9 @@ func (s *service) echo(m *metrics) http.Handler {
 	unrouted := m.of("other")
 	e.HTTPErrorHandler = func(err error, c echo.Context) { // for requests that match no route
 		begin := time.Now()
-		s.fail(c, err)
+		if !s.notFoundPage(c, err) {
+			s.fail(c, err)
+		}
 		unrouted.observe(c.Response().Status, begin)
 	}
 	return e

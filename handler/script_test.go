@@ -360,9 +360,22 @@ func tryHidden(t *testing.T, w *internet, b *devtools, at string) {
 // tryIgnoring is the owner's visit to their own page.
 func tryIgnoring(t *testing.T, w *internet, b *devtools, at string) {
 	before := w.siteHot(t)
+	var waits struct{ Identifier string }
+	b.do("Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": `{
+		const soon = setTimeout
+		setTimeout = (what, ms, ...more) => ms >= 5000 ? (window.later = what, 0) : soon(what, ms, ...more)
+	}`}, &waits)
 	b.open(at + "#footfall-ignore")
 	const unranked = "Opened 0 times. The whole site has 1 readers."
 	assert.Equal(t, visited{"/me#footfall-ignore", 0, before, unranked}, w.hearVisit(t))
+	told := func() (lines []string) {
+		b.ask(`[...document.querySelectorAll('p[role=status]')].filter(p => p.checkVisibility() && p.getBoundingClientRect().bottom === innerHeight).map(p => p.textContent)`, &lines)
+		return lines
+	}
+	assert.Equal(t, []string{"footfall: visits of this browser to this site do not count"}, told(), "also on a phone, which shows no console")
+	b.ask(`later()`, nil)
+	assert.Empty(t, told(), "some seconds later")
+	b.do("Page.removeScriptToEvaluateOnNewDocument", map[string]any{"identifier": waits.Identifier}, nil)
 	b.open(at)
 	assert.Equal(t, visited{"/me", 0, before, unranked}, w.hearVisit(t), "kept")
 	b.ask(`location.hash = 'footfall-count'; settled().then(() => { footfall.visit() })`, nil)
@@ -394,6 +407,11 @@ func tryPolicies(t *testing.T, w *internet, b *devtools, page func(string, ...st
 		b.open(page("example.com/"+name, append(parts, docs["numbers"])...))
 		assert.Equal(t, "/"+name, w.hearVisit(t).At)
 	}
+	b.ask(`location.hash = 'footfall-count'; settled()`, nil)
+	var fixed string
+	b.ask(`getComputedStyle(document.querySelector('p[role=status]')).position`, &fixed)
+	assert.Equal(t, "fixed", fixed, "a line of the script's own is styled where the page forbids styles")
+	b.spoken = nil
 	assert.Empty(t, b.console, "Chromium tells of no rule that was broken")
 	b.open(page("example.com/forged", strings.Replace(docs["pinned"], embed.Integrity, "sha384-"+strings.Repeat("A", 64), 1), docs["numbers"]))
 	var runs bool

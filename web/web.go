@@ -68,6 +68,11 @@ func Style() Page { return Page{Type: "text/css; charset=utf-8", Body: style} }
 // Script is comfort for browsers that run scripts.
 func Script() Page { return Page{Type: "text/javascript; charset=utf-8", Body: script} }
 
+// Robots keeps crawlers away: what is here is for people, and no search.
+func Robots() Page {
+	return Page{Type: "text/plain; charset=utf-8", Body: []byte("User-agent: *\nDisallow: /\n")}
+}
+
 // Icon is that of the pages.
 func Icon() Page { return Page{Type: "image/svg+xml", Body: icon} }
 
