@@ -15,7 +15,8 @@ SELECT t.app::text              AS app,
        t.tz::text               AS tz,
        t.sites::bigint          AS sites,
        t.today::bigint          AS today,
-       t.last_30_days::bigint[] AS last_30_days
+       t.last_30_days::bigint[] AS last_30_days,
+       t.first_day::integer     AS first_day
 FROM report.apps_today($1::text[]) AS t
 `
 
@@ -25,11 +26,13 @@ type PanelAppsRow struct {
 	Sites      int64
 	Today      int64
 	Last30Days []int64
+	FirstDay   int32
 }
 
 // What the dashboard reads: a statement for each panel, which its reader is shown with the values
 // filled in, and may send themselves. Days are numbers like 20190629; a range includes both ends.
-// Apps at a glance: their sites, and the visits of today and of the last 30 days.
+// Apps at a glance: their sites, the visits of today and of the last 30 days, and the first day that
+// was counted.
 func (q *Queries) PanelApps(ctx context.Context, apps []string) ([]PanelAppsRow, error) {
 	rows, err := q.db.Query(ctx, PanelApps, apps)
 	if err != nil {
@@ -45,6 +48,7 @@ func (q *Queries) PanelApps(ctx context.Context, apps []string) ([]PanelAppsRow,
 			&i.Sites,
 			&i.Today,
 			&i.Last30Days,
+			&i.FirstDay,
 		); err != nil {
 			return nil, err
 		}
@@ -63,24 +67,27 @@ SELECT c.first_day::integer      AS first_day,
        c.new_visitors::bigint    AS new_visitors,
        c.pv::bigint              AS pv,
        c.hot::bigint             AS hot,
-       c.visitors_before::bigint AS visitors_before,
+       coalesce(c.visitors_before, 0)::bigint   AS visitors_before,
+       (c.visitors_before IS NOT NULL)::boolean AS compared,
        ARRAY(SELECT to_char(n.day, 'YYYY-MM-DD ') || n.note
              FROM report.notes AS n
              WHERE n.app = $1::text
                AND n.day_id BETWEEN c.first_day AND c.last_day
                AND (n.site = split_part($2::text, '/', 1) OR n.site IS NULL AND $3::boolean)
              ORDER BY n.day_id, n.note)::text[] AS notes
-FROM report.chart($1::text, $2::text, $4::integer, $5::integer, $6::text, $7::integer) AS c
+FROM report.chart($1::text, $2::text, $4::integer, $5::integer, $6::text, $7::integer, $8::integer, $9::integer) AS c
 `
 
 type PanelChartParams struct {
-	App        string
-	Target     string
-	NotesOfAll bool
-	FromDay    int32
-	ToDay      int32
-	Period     string
-	DaysBefore int32
+	App          string
+	Target       string
+	NotesOfAll   bool
+	FromDay      int32
+	ToDay        int32
+	Period       string
+	DaysBefore   int32
+	ComparedFrom int32
+	ComparedTo   int32
 }
 
 type PanelChartRow struct {
@@ -91,6 +98,7 @@ type PanelChartRow struct {
 	Pv             int64
 	Hot            int64
 	VisitorsBefore int64
+	Compared       bool
 	Notes          []string
 }
 
@@ -105,6 +113,8 @@ func (q *Queries) PanelChart(ctx context.Context, arg PanelChartParams) ([]Panel
 		arg.ToDay,
 		arg.Period,
 		arg.DaysBefore,
+		arg.ComparedFrom,
+		arg.ComparedTo,
 	)
 	if err != nil {
 		return nil, err
@@ -121,6 +131,7 @@ func (q *Queries) PanelChart(ctx context.Context, arg PanelChartParams) ([]Panel
 			&i.Pv,
 			&i.Hot,
 			&i.VisitorsBefore,
+			&i.Compared,
 			&i.Notes,
 		); err != nil {
 			return nil, err
@@ -181,7 +192,18 @@ SELECT n.first_day::integer   AS first_day,
        n.pv::bigint           AS pv,
        n.hot::bigint          AS hot,
        n.exact::boolean       AS exact
-FROM report.numbers($1::text, $2::text, $3::integer, $4::integer, $5::integer) AS n
+FROM report.numbers($1::text, $2::text, $3::integer, $4::integer) AS n
+UNION
+SELECT c.first_day::integer,
+       c.last_day::integer,
+       c.uniques::bigint,
+       c.new_visitors::bigint,
+       c.pv::bigint,
+       c.hot::bigint,
+       c.exact::boolean
+FROM report.numbers($1::text, $2::text, $3::integer, $5::integer, $6::integer) AS c
+WHERE $6::integer > 0
+ORDER BY last_day DESC
 `
 
 type PanelNumbersParams struct {
@@ -189,6 +211,7 @@ type PanelNumbersParams struct {
 	Target     string
 	FromDay    int32
 	ToDay      int32
+	ComparedTo int32
 	DaysBefore int32
 }
 
@@ -202,13 +225,15 @@ type PanelNumbersRow struct {
 	Exact       bool
 }
 
-// The numbers of a page or site in a range of days, and below it those of so many days before.
+// The numbers of a page or site in a range of days; below it those of its days that are compared,
+// unless they are all, and those of so many days before.
 func (q *Queries) PanelNumbers(ctx context.Context, arg PanelNumbersParams) ([]PanelNumbersRow, error) {
 	rows, err := q.db.Query(ctx, PanelNumbers,
 		arg.App,
 		arg.Target,
 		arg.FromDay,
 		arg.ToDay,
+		arg.ComparedTo,
 		arg.DaysBefore,
 	)
 	if err != nil {
@@ -238,13 +263,14 @@ func (q *Queries) PanelNumbers(ctx context.Context, arg PanelNumbersParams) ([]P
 }
 
 const PanelPages = `-- name: PanelPages :many
-SELECT t.uri::text              AS uri,
-       t.uniques::bigint        AS uniques,
-       t.new_visitors::bigint   AS new_visitors,
-       t.pv::bigint             AS pv,
-       t.hot::bigint            AS hot,
-       t.uniques_before::bigint AS uniques_before
-FROM report.top_pages($1::text, $2::integer, $3::integer, $4::integer, $5::text, $6::text, $7::integer) AS t
+SELECT t.uri::text                AS uri,
+       t.uniques::bigint          AS uniques,
+       t.new_visitors::bigint     AS new_visitors,
+       t.pv::bigint               AS pv,
+       t.hot::bigint              AS hot,
+       t.uniques_before::bigint   AS uniques_before,
+       t.uniques_compared::bigint AS uniques_compared
+FROM report.top_pages($1::text, $2::integer, $3::integer, $4::integer, $5::text, $6::text, $7::integer, nullif($8::integer, 0)) AS t
 `
 
 type PanelPagesParams struct {
@@ -255,18 +281,21 @@ type PanelPagesParams struct {
 	By         string
 	Site       string
 	DaysBefore int32
+	ComparedTo int32
 }
 
 type PanelPagesRow struct {
-	Uri           string
-	Uniques       int64
-	NewVisitors   int64
-	Pv            int64
-	Hot           int64
-	UniquesBefore int64
+	Uri             string
+	Uniques         int64
+	NewVisitors     int64
+	Pv              int64
+	Hot             int64
+	UniquesBefore   int64
+	UniquesCompared int64
 }
 
-// The first pages of a site in a range of days, and their uniques so many days before.
+// The first pages of a site in a range of days, and their uniques in those of its days that are
+// compared, now and so many days before.
 func (q *Queries) PanelPages(ctx context.Context, arg PanelPagesParams) ([]PanelPagesRow, error) {
 	rows, err := q.db.Query(ctx, PanelPages,
 		arg.App,
@@ -276,6 +305,7 @@ func (q *Queries) PanelPages(ctx context.Context, arg PanelPagesParams) ([]Panel
 		arg.By,
 		arg.Site,
 		arg.DaysBefore,
+		arg.ComparedTo,
 	)
 	if err != nil {
 		return nil, err
@@ -291,6 +321,7 @@ func (q *Queries) PanelPages(ctx context.Context, arg PanelPagesParams) ([]Panel
 			&i.Pv,
 			&i.Hot,
 			&i.UniquesBefore,
+			&i.UniquesCompared,
 		); err != nil {
 			return nil, err
 		}
@@ -349,13 +380,14 @@ func (q *Queries) PanelReturns(ctx context.Context, arg PanelReturnsParams) ([]P
 }
 
 const PanelSearch = `-- name: PanelSearch :many
-SELECT f.uri::text              AS uri,
-       f.uniques::bigint        AS uniques,
-       f.new_visitors::bigint   AS new_visitors,
-       f.pv::bigint             AS pv,
-       f.hot::bigint            AS hot,
-       f.uniques_before::bigint AS uniques_before
-FROM report.find_pages($1::text, $2::text, $3::text, $4::integer, $5::integer, $6::integer, $7::integer) AS f
+SELECT f.uri::text                AS uri,
+       f.uniques::bigint          AS uniques,
+       f.new_visitors::bigint     AS new_visitors,
+       f.pv::bigint               AS pv,
+       f.hot::bigint              AS hot,
+       f.uniques_before::bigint   AS uniques_before,
+       f.uniques_compared::bigint AS uniques_compared
+FROM report.find_pages($1::text, $2::text, $3::text, $4::integer, $5::integer, $6::integer, $7::integer, nullif($8::integer, 0)) AS f
 `
 
 type PanelSearchParams struct {
@@ -366,15 +398,17 @@ type PanelSearchParams struct {
 	ToDay      int32
 	N          int32
 	DaysBefore int32
+	ComparedTo int32
 }
 
 type PanelSearchRow struct {
-	Uri           string
-	Uniques       int64
-	NewVisitors   int64
-	Pv            int64
-	Hot           int64
-	UniquesBefore int64
+	Uri             string
+	Uniques         int64
+	NewVisitors     int64
+	Pv              int64
+	Hot             int64
+	UniquesBefore   int64
+	UniquesCompared int64
 }
 
 // Pages of a site by part of the path: those that have been visited most in all.
@@ -387,6 +421,7 @@ func (q *Queries) PanelSearch(ctx context.Context, arg PanelSearchParams) ([]Pan
 		arg.ToDay,
 		arg.N,
 		arg.DaysBefore,
+		arg.ComparedTo,
 	)
 	if err != nil {
 		return nil, err
@@ -402,6 +437,7 @@ func (q *Queries) PanelSearch(ctx context.Context, arg PanelSearchParams) ([]Pan
 			&i.Pv,
 			&i.Hot,
 			&i.UniquesBefore,
+			&i.UniquesCompared,
 		); err != nil {
 			return nil, err
 		}
@@ -414,15 +450,17 @@ func (q *Queries) PanelSearch(ctx context.Context, arg PanelSearchParams) ([]Pan
 }
 
 const PanelSites = `-- name: PanelSites :many
-SELECT s.site::text              AS site,
-       s.today::bigint           AS today,
-       s.uniques::bigint         AS uniques,
-       s.new_visitors::bigint    AS new_visitors,
-       s.pv::bigint              AS pv,
-       s.hot::bigint             AS hot,
-       s.uniques_before::bigint  AS uniques_before,
-       s.last_30_days::bigint[]  AS last_30_days
-FROM report.sites_between($1::text, $2::integer, $3::integer, $4::integer, $5::integer) AS s
+SELECT s.site::text               AS site,
+       s.today::bigint            AS today,
+       s.uniques::bigint          AS uniques,
+       s.new_visitors::bigint     AS new_visitors,
+       s.pv::bigint               AS pv,
+       s.hot::bigint              AS hot,
+       s.uniques_before::bigint   AS uniques_before,
+       s.last_30_days::bigint[]   AS last_30_days,
+       s.uniques_compared::bigint AS uniques_compared,
+       s.first_day::integer       AS first_day
+FROM report.sites_between($1::text, $2::integer, $3::integer, $4::integer, $5::integer, nullif($6::integer, 0)) AS s
 `
 
 type PanelSitesParams struct {
@@ -431,20 +469,24 @@ type PanelSitesParams struct {
 	ToDay      int32
 	DaysBefore int32
 	N          int32
+	ComparedTo int32
 }
 
 type PanelSitesRow struct {
-	Site          string
-	Today         int64
-	Uniques       int64
-	NewVisitors   int64
-	Pv            int64
-	Hot           int64
-	UniquesBefore int64
-	Last30Days    []int64
+	Site            string
+	Today           int64
+	Uniques         int64
+	NewVisitors     int64
+	Pv              int64
+	Hot             int64
+	UniquesBefore   int64
+	Last30Days      []int64
+	UniquesCompared int64
+	FirstDay        int32
 }
 
-// The sites of an app in a range of days, and so many days before.
+// The sites of an app in a range of days, and their uniques in those of its days that are compared,
+// now and so many days before.
 func (q *Queries) PanelSites(ctx context.Context, arg PanelSitesParams) ([]PanelSitesRow, error) {
 	rows, err := q.db.Query(ctx, PanelSites,
 		arg.App,
@@ -452,6 +494,7 @@ func (q *Queries) PanelSites(ctx context.Context, arg PanelSitesParams) ([]Panel
 		arg.ToDay,
 		arg.DaysBefore,
 		arg.N,
+		arg.ComparedTo,
 	)
 	if err != nil {
 		return nil, err
@@ -469,6 +512,8 @@ func (q *Queries) PanelSites(ctx context.Context, arg PanelSitesParams) ([]Panel
 			&i.Hot,
 			&i.UniquesBefore,
 			&i.Last30Days,
+			&i.UniquesCompared,
+			&i.FirstDay,
 		); err != nil {
 			return nil, err
 		}

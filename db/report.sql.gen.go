@@ -124,15 +124,15 @@ WITH listed AS MATERIALIZED (
     FROM pages AS q
     WHERE q.app_id = (SELECT a.id FROM apps AS a WHERE a.name = $1)
       AND q.site_id IS NOT NULL
-      AND q.uri ~>~ $6::text
-      AND q.uri ~>=~ $7::text
-      AND q.uri ~<~ ($7::text || U&'\+10FFFF')
-      AND left(q.uri, 200) ~>=~ left($6::text, 200)
+      AND q.uri ~>~ $7::text
+      AND q.uri ~>=~ $8::text
+      AND q.uri ~<~ ($8::text || U&'\+10FFFF')
       AND left(q.uri, 200) ~>=~ left($7::text, 200)
-      AND left(q.uri, 200) ~<=~ left($7::text || U&'\+10FFFF', 200)
-      AND strpos(lower(substr(q.uri COLLATE "C", length($7::text))), $8) > 0
+      AND left(q.uri, 200) ~>=~ left($8::text, 200)
+      AND left(q.uri, 200) ~<=~ left($8::text || U&'\+10FFFF', 200)
+      AND strpos(lower(substr(q.uri COLLATE "C", length($8::text))), $9) > 0
     ORDER BY left(q.uri, 200) USING ~<~, q.uri USING ~<~
-    LIMIT $9
+    LIMIT $10
 )
 SELECT p.uri,
        d.pv::bigint           AS pv,
@@ -141,10 +141,12 @@ SELECT p.uri,
        coalesce(d.uniques,
                 (SELECT u.uniques
                  FROM report.uniques($1::text, p.uri, $2::integer, $3::integer) AS u))::bigint AS uniques,
-       coalesce(b.uniques, b.pv, 0)::bigint AS uniques_before
+       coalesce(b.uniques, b.pv, 0)::bigint AS uniques_before,
+       coalesce(c.uniques, c.pv, d.uniques, d.pv)::bigint AS uniques_compared
 FROM listed AS p
 JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l), $2::integer, $3::integer) AS d ON d.page_id = p.id
 LEFT JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l WHERE $4::integer > 0), $5::integer, $4::integer) AS b ON b.page_id = p.id
+LEFT JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l WHERE $6::integer > 0 AND $6::integer < $3::integer), $2::integer, $6::integer) AS c ON c.page_id = p.id
 ORDER BY p.uri USING ~<~
 `
 
@@ -154,6 +156,7 @@ type PagesAfterParams struct {
 	ToDay      int32
 	BeforeTo   int32
 	BeforeFrom int32
+	ComparedTo int32
 	After      string
 	Prefix     string
 	Part       string
@@ -161,20 +164,22 @@ type PagesAfterParams struct {
 }
 
 type PagesAfterRow struct {
-	Uri           string
-	Pv            int64
-	NewVisitors   int64
-	Hot           int64
-	Uniques       int64
-	UniquesBefore int64
+	Uri             string
+	Pv              int64
+	NewVisitors     int64
+	Hot             int64
+	Uniques         int64
+	UniquesBefore   int64
+	UniquesCompared int64
 }
 
 // The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a
-// range of days, and their uniques in another (one that ends with day 0: none). A part of the path,
-// in small letters, leaves out those that do not have it. The index has the first 200 characters,
-// whose order is that of the whole. Pages that were not visited in the range are there, too. Where
-// it is not known of some visitors when they came before, uniques are asked for by name: the tables
-// on which they rest then are not open to the service.
+// range of days, their uniques in another (one that ends with day 0: none), and those up to a day of
+// the range that are compared with these (0: up to its last). A part of the path, in small letters,
+// leaves out those that do not have it. The index has the first 200 characters, whose order is that
+// of the whole. Pages that were not visited in the range are there, too. Where it is not known of
+// some visitors when they came before, uniques are asked for by name: the tables on which they rest
+// then are not open to the service.
 func (q *Queries) PagesAfter(ctx context.Context, arg PagesAfterParams) ([]PagesAfterRow, error) {
 	rows, err := q.db.Query(ctx, PagesAfter,
 		arg.App,
@@ -182,6 +187,7 @@ func (q *Queries) PagesAfter(ctx context.Context, arg PagesAfterParams) ([]Pages
 		arg.ToDay,
 		arg.BeforeTo,
 		arg.BeforeFrom,
+		arg.ComparedTo,
 		arg.After,
 		arg.Prefix,
 		arg.Part,
@@ -201,6 +207,7 @@ func (q *Queries) PagesAfter(ctx context.Context, arg PagesAfterParams) ([]Pages
 			&i.Hot,
 			&i.Uniques,
 			&i.UniquesBefore,
+			&i.UniquesCompared,
 		); err != nil {
 			return nil, err
 		}

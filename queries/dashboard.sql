@@ -2,28 +2,34 @@
 -- filled in, and may send themselves. Days are numbers like 20190629; a range includes both ends.
 
 -- name: PanelApps :many
--- Apps at a glance: their sites, and the visits of today and of the last 30 days.
+-- Apps at a glance: their sites, the visits of today and of the last 30 days, and the first day that
+-- was counted.
 SELECT t.app::text              AS app,
        t.tz::text               AS tz,
        t.sites::bigint          AS sites,
        t.today::bigint          AS today,
-       t.last_30_days::bigint[] AS last_30_days
+       t.last_30_days::bigint[] AS last_30_days,
+       t.first_day::integer     AS first_day
 FROM report.apps_today(@apps::text[]) AS t;
 
 -- name: PanelSites :many
--- The sites of an app in a range of days, and so many days before.
-SELECT s.site::text              AS site,
-       s.today::bigint           AS today,
-       s.uniques::bigint         AS uniques,
-       s.new_visitors::bigint    AS new_visitors,
-       s.pv::bigint              AS pv,
-       s.hot::bigint             AS hot,
-       s.uniques_before::bigint  AS uniques_before,
-       s.last_30_days::bigint[]  AS last_30_days
-FROM report.sites_between(@app::text, @from_day::integer, @to_day::integer, @days_before::integer, @n::integer) AS s;
+-- The sites of an app in a range of days, and their uniques in those of its days that are compared,
+-- now and so many days before.
+SELECT s.site::text               AS site,
+       s.today::bigint            AS today,
+       s.uniques::bigint          AS uniques,
+       s.new_visitors::bigint     AS new_visitors,
+       s.pv::bigint               AS pv,
+       s.hot::bigint              AS hot,
+       s.uniques_before::bigint   AS uniques_before,
+       s.last_30_days::bigint[]   AS last_30_days,
+       s.uniques_compared::bigint AS uniques_compared,
+       s.first_day::integer       AS first_day
+FROM report.sites_between(@app::text, @from_day::integer, @to_day::integer, @days_before::integer, @n::integer, nullif(@compared_to::integer, 0)) AS s;
 
 -- name: PanelNumbers :many
--- The numbers of a page or site in a range of days, and below it those of so many days before.
+-- The numbers of a page or site in a range of days; below it those of its days that are compared,
+-- unless they are all, and those of so many days before.
 SELECT n.first_day::integer   AS first_day,
        n.last_day::integer    AS last_day,
        n.uniques::bigint      AS uniques,
@@ -31,7 +37,18 @@ SELECT n.first_day::integer   AS first_day,
        n.pv::bigint           AS pv,
        n.hot::bigint          AS hot,
        n.exact::boolean       AS exact
-FROM report.numbers(@app::text, @target::text, @from_day::integer, @to_day::integer, @days_before::integer) AS n;
+FROM report.numbers(@app::text, @target::text, @from_day::integer, @to_day::integer) AS n
+UNION
+SELECT c.first_day::integer,
+       c.last_day::integer,
+       c.uniques::bigint,
+       c.new_visitors::bigint,
+       c.pv::bigint,
+       c.hot::bigint,
+       c.exact::boolean
+FROM report.numbers(@app::text, @target::text, @from_day::integer, @compared_to::integer, @days_before::integer) AS c
+WHERE @days_before::integer > 0
+ORDER BY last_day DESC;
 
 -- name: PanelTotals :many
 -- What is shown of a page or site of all time, and how much of it was counted here.
@@ -52,34 +69,38 @@ SELECT c.first_day::integer      AS first_day,
        c.new_visitors::bigint    AS new_visitors,
        c.pv::bigint              AS pv,
        c.hot::bigint             AS hot,
-       c.visitors_before::bigint AS visitors_before,
+       coalesce(c.visitors_before, 0)::bigint   AS visitors_before,
+       (c.visitors_before IS NOT NULL)::boolean AS compared,
        ARRAY(SELECT to_char(n.day, 'YYYY-MM-DD ') || n.note
              FROM report.notes AS n
              WHERE n.app = @app::text
                AND n.day_id BETWEEN c.first_day AND c.last_day
                AND (n.site = split_part(@target::text, '/', 1) OR n.site IS NULL AND @notes_of_all::boolean)
              ORDER BY n.day_id, n.note)::text[] AS notes
-FROM report.chart(@app::text, @target::text, @from_day::integer, @to_day::integer, @period::text, @days_before::integer) AS c;
+FROM report.chart(@app::text, @target::text, @from_day::integer, @to_day::integer, @period::text, @days_before::integer, @compared_from::integer, @compared_to::integer) AS c;
 
 -- name: PanelPages :many
--- The first pages of a site in a range of days, and their uniques so many days before.
-SELECT t.uri::text              AS uri,
-       t.uniques::bigint        AS uniques,
-       t.new_visitors::bigint   AS new_visitors,
-       t.pv::bigint             AS pv,
-       t.hot::bigint            AS hot,
-       t.uniques_before::bigint AS uniques_before
-FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::integer, @by::text, @site::text, @days_before::integer) AS t;
+-- The first pages of a site in a range of days, and their uniques in those of its days that are
+-- compared, now and so many days before.
+SELECT t.uri::text                AS uri,
+       t.uniques::bigint          AS uniques,
+       t.new_visitors::bigint     AS new_visitors,
+       t.pv::bigint               AS pv,
+       t.hot::bigint              AS hot,
+       t.uniques_before::bigint   AS uniques_before,
+       t.uniques_compared::bigint AS uniques_compared
+FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::integer, @by::text, @site::text, @days_before::integer, nullif(@compared_to::integer, 0)) AS t;
 
 -- name: PanelSearch :many
 -- Pages of a site by part of the path: those that have been visited most in all.
-SELECT f.uri::text              AS uri,
-       f.uniques::bigint        AS uniques,
-       f.new_visitors::bigint   AS new_visitors,
-       f.pv::bigint             AS pv,
-       f.hot::bigint            AS hot,
-       f.uniques_before::bigint AS uniques_before
-FROM report.find_pages(@app::text, @site::text, @part::text, @from_day::integer, @to_day::integer, @n::integer, @days_before::integer) AS f;
+SELECT f.uri::text                AS uri,
+       f.uniques::bigint          AS uniques,
+       f.new_visitors::bigint     AS new_visitors,
+       f.pv::bigint               AS pv,
+       f.hot::bigint              AS hot,
+       f.uniques_before::bigint   AS uniques_before,
+       f.uniques_compared::bigint AS uniques_compared
+FROM report.find_pages(@app::text, @site::text, @part::text, @from_day::integer, @to_day::integer, @n::integer, @days_before::integer, nullif(@compared_to::integer, 0)) AS f;
 
 -- name: PanelReturns :many
 -- How often visitors of a page or site came back in a range of days, after how many days.

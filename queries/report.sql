@@ -43,11 +43,12 @@ FROM report.top_pages(@app::text, @from_day::integer, @to_day::integer, @n::inte
 
 -- name: PagesAfter :many
 -- The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a
--- range of days, and their uniques in another (one that ends with day 0: none). A part of the path,
--- in small letters, leaves out those that do not have it. The index has the first 200 characters,
--- whose order is that of the whole. Pages that were not visited in the range are there, too. Where
--- it is not known of some visitors when they came before, uniques are asked for by name: the tables
--- on which they rest then are not open to the service.
+-- range of days, their uniques in another (one that ends with day 0: none), and those up to a day of
+-- the range that are compared with these (0: up to its last). A part of the path, in small letters,
+-- leaves out those that do not have it. The index has the first 200 characters, whose order is that
+-- of the whole. Pages that were not visited in the range are there, too. Where it is not known of
+-- some visitors when they came before, uniques are asked for by name: the tables on which they rest
+-- then are not open to the service.
 WITH listed AS MATERIALIZED (
     SELECT q.id, q.uri
     FROM pages AS q
@@ -70,10 +71,12 @@ SELECT p.uri,
        coalesce(d.uniques,
                 (SELECT u.uniques
                  FROM report.uniques(@app::text, p.uri, @from_day::integer, @to_day::integer) AS u))::bigint AS uniques,
-       coalesce(b.uniques, b.pv, 0)::bigint AS uniques_before
+       coalesce(b.uniques, b.pv, 0)::bigint AS uniques_before,
+       coalesce(c.uniques, c.pv, d.uniques, d.pv)::bigint AS uniques_compared
 FROM listed AS p
 JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l), @from_day::integer, @to_day::integer) AS d ON d.page_id = p.id
 LEFT JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l WHERE @before_to::integer > 0), @before_from::integer, @before_to::integer) AS b ON b.page_id = p.id
+LEFT JOIN targets_sums(ARRAY(SELECT l.id FROM listed AS l WHERE @compared_to::integer > 0 AND @compared_to::integer < @to_day::integer), @from_day::integer, @compared_to::integer) AS c ON c.page_id = p.id
 ORDER BY p.uri USING ~<~;
 
 -- name: PagesVisited :one

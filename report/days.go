@@ -36,6 +36,16 @@ func (r *Reader) Days(ctx context.Context, app, target string, in visit.Range, n
 	return days, wrap("days", err)
 }
 
+// FirstDay returns the first day on which a target was counted, imports and late visits included; 0:
+// it never was.
+func (r *Reader) FirstDay(ctx context.Context, app, target string) (int32, error) {
+	days, err := r.Days(ctx, app, target, visit.AllDays, 1)
+	if len(days) == 0 {
+		return 0, err
+	}
+	return days[0].Day, err
+}
+
 // dayByDay is what was counted for a target on each day of a range.
 type dayByDay struct {
 	App         string `json:"app"`

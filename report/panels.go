@@ -9,14 +9,16 @@ import (
 	"footfall/visit"
 )
 
-// Look is what somebody looks at: a page or a site of an app, or the app, in a range of days,
-// beside the days so many days before (0: beside none).
+// Look is what somebody looks at: a page or a site of an app, or the app, in a range of days. Some of
+// these days are compared with those so many days before (0: none are); all but those of a chart
+// begin with the range.
 type Look struct {
-	App    string
-	Target string
-	In     visit.Range
-	Before int
-	OfSite bool // nothing is shown that was noted of all sites of the app
+	App      string
+	Target   string
+	In       visit.Range
+	Before   int
+	Compared visit.Range
+	OfSite   bool // nothing is shown that was noted of all sites of the app
 }
 
 // AppToday is an app at a glance.
@@ -26,6 +28,7 @@ type AppToday struct {
 	Sites      int64   `json:"sites"`
 	Today      int64   `json:"today"` // visits
 	Last30Days []int64 `json:"last_30_days"`
+	FirstDay   int32   `json:"first_day"` // that was counted of a site; 0: none was
 }
 
 // SiteBetween is a site in a range of days.
@@ -38,6 +41,9 @@ type SiteBetween struct {
 	Hot           int64   `json:"hot"`
 	UniquesBefore int64   `json:"uniques_before"`
 	Last30Days    []int64 `json:"last_30_days"` // visitors of each
+	// Those of the days that are compared; of the range where none are.
+	UniquesCompared int64 `json:"uniques_compared"`
+	FirstDay        int32 `json:"first_day"` // that was counted; 0: none was
 }
 
 // Numbers are those of a target in a range of days.
@@ -60,6 +66,7 @@ type Period struct {
 	PV             int64 `json:"pv"`
 	Hot            int64 `json:"hot"`
 	VisitorsBefore int64 `json:"visitors_before"`
+	Compared       bool  `json:"compared"` // it has a VisitorsBefore
 	// Notes of its days, each behind its day: 2019-06-29 A new version.
 	Notes []string `json:"notes"`
 }
@@ -72,6 +79,8 @@ type FirstPage struct {
 	PV            int64  `json:"pv"`
 	Hot           int64  `json:"hot"`
 	UniquesBefore int64  `json:"uniques_before"`
+	// Those of the days that are compared; of the range where none are.
+	UniquesCompared int64 `json:"uniques_compared"`
 }
 
 // Returned is how often visitors came back after so many days.
@@ -104,21 +113,22 @@ type Came struct {
 // AppsToday reads apps at a glance.
 func (r *Reader) AppsToday(ctx context.Context, apps []string) (Panel[AppToday], error) {
 	return panelOf(ctx, r, "apps", db.PanelApps, (*db.Queries).PanelApps, apps, func(a db.PanelAppsRow) AppToday {
-		return AppToday{a.App, a.Tz, a.Sites, a.Today, a.Last30Days}
+		return AppToday{a.App, a.Tz, a.Sites, a.Today, a.Last30Days, a.FirstDay}
 	})
 }
 
 // SitesBetween reads the sites of an app in a range, at most DeepestTop.
 func (r *Reader) SitesBetween(ctx context.Context, l Look) (Panel[SiteBetween], error) {
-	p := db.PanelSitesParams{App: l.App, FromDay: l.In.From, ToDay: l.In.To, DaysBefore: int32(l.Before), N: DeepestTop} //nolint:gosec // at most a century
+	p := db.PanelSitesParams{App: l.App, FromDay: l.In.From, ToDay: l.In.To, DaysBefore: int32(l.Before), N: DeepestTop, ComparedTo: l.Compared.To} //nolint:gosec // at most a century
 	return panelOf(ctx, r, "sites", db.PanelSites, (*db.Queries).PanelSites, p, func(s db.PanelSitesRow) SiteBetween {
-		return SiteBetween{s.Site, s.Today, s.Uniques, s.NewVisitors, s.Pv, s.Hot, s.UniquesBefore, s.Last30Days}
+		return SiteBetween{s.Site, s.Today, s.Uniques, s.NewVisitors, s.Pv, s.Hot, s.UniquesBefore, s.Last30Days, s.UniquesCompared, s.FirstDay}
 	})
 }
 
-// Numbers reads the numbers of a target in a range, and below it those of the days before.
+// Numbers reads the numbers of a target in a range; below it those of the days that are compared,
+// unless they are all, and those of the days before.
 func (r *Reader) Numbers(ctx context.Context, l Look) (Panel[Numbers], error) {
-	p := db.PanelNumbersParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, DaysBefore: int32(l.Before)} //nolint:gosec // at most a century
+	p := db.PanelNumbersParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, ComparedTo: l.Compared.To, DaysBefore: int32(l.Before)} //nolint:gosec // at most a century
 	return panelOf(ctx, r, "numbers", db.PanelNumbers, (*db.Queries).PanelNumbers, p, func(n db.PanelNumbersRow) Numbers {
 		return Numbers{n.FirstDay, n.LastDay, n.Uniques, n.NewVisitors, n.Pv, n.Hot, n.Exact}
 	})
@@ -126,18 +136,18 @@ func (r *Reader) Numbers(ctx context.Context, l Look) (Panel[Numbers], error) {
 
 // Chart reads a target by "day", "week" or "month".
 func (r *Reader) Chart(ctx context.Context, l Look, by string) (Panel[Period], error) {
-	p := db.PanelChartParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, Period: by, DaysBefore: int32(l.Before), NotesOfAll: !l.OfSite} //nolint:gosec // at most a century
+	p := db.PanelChartParams{App: l.App, Target: l.Target, FromDay: l.In.From, ToDay: l.In.To, Period: by, DaysBefore: int32(l.Before), ComparedFrom: l.Compared.From, ComparedTo: l.Compared.To, NotesOfAll: !l.OfSite} //nolint:gosec // at most a century
 	return panelOf(ctx, r, "chart", db.PanelChart, (*db.Queries).PanelChart, p, func(c db.PanelChartRow) Period {
-		return Period{c.FirstDay, c.LastDay, c.Visitors, c.NewVisitors, c.Pv, c.Hot, c.VisitorsBefore, c.Notes}
+		return Period{c.FirstDay, c.LastDay, c.Visitors, c.NewVisitors, c.Pv, c.Hot, c.VisitorsBefore, c.Compared, c.Notes}
 	})
 }
 
 // FirstPages reads the first n pages of a site by "pv", "uv" or "hot". The statement has more of
 // them, DeepestTop.
 func (r *Reader) FirstPages(ctx context.Context, l Look, by string, n int) (Panel[FirstPage], error) {
-	p := db.PanelPagesParams{App: l.App, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), By: by, Site: l.Target, DaysBefore: int32(l.Before)} //nolint:gosec // at most DeepestTop, and a century
+	p := db.PanelPagesParams{App: l.App, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), By: by, Site: l.Target, DaysBefore: int32(l.Before), ComparedTo: l.Compared.To} //nolint:gosec // at most DeepestTop, and a century
 	first, err := panelOf(ctx, r, "first pages", db.PanelPages, (*db.Queries).PanelPages, p, func(f db.PanelPagesRow) FirstPage {
-		return FirstPage{f.Uri, f.Uniques, f.NewVisitors, f.Pv, f.Hot, f.UniquesBefore}
+		return FirstPage{f.Uri, f.Uniques, f.NewVisitors, f.Pv, f.Hot, f.UniquesBefore, f.UniquesCompared}
 	})
 	p.N = DeepestTop
 	first.SQL = statementOf(db.PanelPages, p)
@@ -156,9 +166,9 @@ func (r *Reader) PagesVisited(ctx context.Context, l Look, by string, most int) 
 // FindPages reads the pages of a site whose path has a part, as they are in the range: at most
 // DeepestTop, those that have been visited most in all.
 func (r *Reader) FindPages(ctx context.Context, l Look, part string) (Panel[FirstPage], error) {
-	p := db.PanelSearchParams{App: l.App, Site: l.Target, Part: visit.StoredPart(part), FromDay: l.In.From, ToDay: l.In.To, N: DeepestTop, DaysBefore: int32(l.Before)} //nolint:gosec // at most a century
+	p := db.PanelSearchParams{App: l.App, Site: l.Target, Part: visit.StoredPart(part), FromDay: l.In.From, ToDay: l.In.To, N: DeepestTop, DaysBefore: int32(l.Before), ComparedTo: l.Compared.To} //nolint:gosec // at most a century
 	return panelOf(ctx, r, "pages by part of the path", db.PanelSearch, (*db.Queries).PanelSearch, p, func(f db.PanelSearchRow) FirstPage {
-		return FirstPage{f.Uri, f.Uniques, f.NewVisitors, f.Pv, f.Hot, f.UniquesBefore}
+		return FirstPage{f.Uri, f.Uniques, f.NewVisitors, f.Pv, f.Hot, f.UniquesBefore, f.UniquesCompared}
 	})
 }
 
@@ -167,13 +177,13 @@ func (r *Reader) FindPages(ctx context.Context, l Look, part string) (Panel[Firs
 func (r *Reader) PagesAfter(ctx context.Context, l Look, part, after string) (pages []FirstPage, err error) {
 	p := db.PagesAfterParams{App: l.App, Prefix: l.Target + "/", Part: strings.ToLower(visit.StoredPart(part)), After: after, FromDay: l.In.From, ToDay: l.In.To, N: DeepestTop}
 	if l.Before > 0 {
-		before := l.In.Earlier(l.Before)
-		p.BeforeFrom, p.BeforeTo = before.From, before.To
+		before := l.Compared.Earlier(l.Before)
+		p.BeforeFrom, p.BeforeTo, p.ComparedTo = before.From, before.To, l.Compared.To
 	}
 	err = r.db.Report(ctx, func(q *db.Queries) error {
 		rows, err := q.PagesAfter(ctx, p)
 		pages = convert(rows, func(f db.PagesAfterRow) FirstPage {
-			return FirstPage{f.Uri, f.Uniques, f.NewVisitors, f.Pv, f.Hot, f.UniquesBefore}
+			return FirstPage{f.Uri, f.Uniques, f.NewVisitors, f.Pv, f.Hot, f.UniquesBefore, f.UniquesCompared}
 		})
 		return err
 	})

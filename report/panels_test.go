@@ -22,19 +22,28 @@ func (h *history) panelsAgree(t *testing.T) {
 		edges := append([]int32{20190601, 20190801}, h.days...)
 		from, to := edges[h.random.IntN(len(edges))], edges[h.random.IntN(len(edges))]
 		look.In = visit.Range{From: min(from, to), To: max(from, to)}
+		look.Compared = look.In
+		if h.random.IntN(2) == 0 && look.In.Days() > 1 { // the last day is not over
+			look.Compared.To = visit.LastDays(2, look.In.To).From
+		}
 
 		numbers, err := h.Numbers(t.Context(), look)
 		require.NoError(t, err)
 		said(t, h, numbers)
-		for i, row := range numbers.Rows {
-			in := look.In.Earlier(i * look.Before)
-			require.Equal(t, in, visit.Range{From: row.FirstDay, To: row.LastDay})
-			h.numbersAgree(t, look.Target, in, row.Uniques, row.NewVisitors, row.PV, row.Hot)
+		rows := []visit.Range{look.In}
+		if look.Before > 0 && look.Compared != look.In {
+			rows = append(rows, look.Compared)
 		}
-		if look.Before == 0 {
-			require.Len(t, numbers.Rows, 1)
+		if look.Before > 0 {
+			rows = append(rows, look.Compared.Earlier(look.Before))
+		}
+		require.Len(t, numbers.Rows, len(rows))
+		for i, row := range numbers.Rows {
+			require.Equal(t, rows[i], visit.Range{From: row.FirstDay, To: row.LastDay})
+			h.numbersAgree(t, look.Target, rows[i], row.Uniques, row.NewVisitors, row.PV, row.Hot)
 		}
 
+		look.Compared.From = edges[h.random.IntN(len(edges))]
 		chart, err := h.Chart(t.Context(), look, []string{"day", "week", "month"}[h.random.IntN(3)])
 		require.NoError(t, err)
 		said(t, h, chart)
@@ -44,7 +53,9 @@ func (h *history) panelsAgree(t *testing.T) {
 			in := visit.Range{From: row.FirstDay, To: row.LastDay}
 			next = visit.Range{From: in.To}.Earlier(-1).From
 			h.numbersAgree(t, look.Target, in, row.Visitors, row.NewVisitors, row.PV, row.Hot)
-			if look.Before > 0 {
+			require.Equal(t, look.Before > 0 && row.FirstDay >= look.Compared.From && row.FirstDay <= look.Compared.To, row.Compared)
+			if row.Compared {
+				in.To = min(in.To, look.Compared.To)
 				require.Equal(t, h.distinct(t, look.Target, in.Earlier(look.Before)), row.VisitorsBefore)
 			} else {
 				require.Zero(t, row.VisitorsBefore)
@@ -98,14 +109,16 @@ func (h *history) returnsAgree(t *testing.T, look report.Look) {
 // listsAgree compares sites, pages and first visits.
 func (h *history) listsAgree(t *testing.T) {
 	t.Helper()
-	look := report.Look{App: "demo", In: visit.Range{From: h.days[2], To: h.days[5]}, Before: 2}
+	look := report.Look{App: "demo", In: visit.Range{From: h.days[2], To: h.days[5]}, Before: 2, Compared: visit.Range{From: h.days[2], To: h.days[4]}}
 	sites, err := h.SitesBetween(t.Context(), look)
 	require.NoError(t, err)
 	said(t, h, sites)
 	require.Len(t, sites.Rows, 3)
 	for _, row := range sites.Rows {
 		h.numbersAgree(t, row.Site, look.In, row.Uniques, row.NewVisitors, row.PV, row.Hot)
-		require.Equal(t, h.distinct(t, row.Site, look.In.Earlier(2)), row.UniquesBefore)
+		require.Equal(t, h.distinct(t, row.Site, look.Compared), row.UniquesCompared)
+		require.Equal(t, h.distinct(t, row.Site, look.Compared.Earlier(2)), row.UniquesBefore)
+		require.Equal(t, one[int32](t, h.reading, `SELECT min(v.day_id) FROM visits AS v JOIN pages AS p ON p.id = v.page_id WHERE p.uri = $1`, row.Site), row.FirstDay)
 		require.Len(t, row.Last30Days, 30)
 	}
 	look.Target = "s1.example"
@@ -124,7 +137,8 @@ func (h *history) listsAgree(t *testing.T) {
 	require.True(t, slices.IsSortedFunc(byURI, func(a, b report.FirstPage) int { return strings.Compare(a.URI, b.URI) }))
 	for _, row := range pages.Rows {
 		h.numbersAgree(t, row.URI, look.In, row.Uniques, row.NewVisitors, row.PV, row.Hot)
-		require.Equal(t, h.distinct(t, row.URI, look.In.Earlier(2)), row.UniquesBefore)
+		require.Equal(t, h.distinct(t, row.URI, look.Compared), row.UniquesCompared)
+		require.Equal(t, h.distinct(t, row.URI, look.Compared.Earlier(2)), row.UniquesBefore)
 	}
 	first, err := h.FirstVisits(t.Context(), "demo", "s1.example", 4)
 	require.NoError(t, err)
@@ -164,6 +178,18 @@ func (h *history) listsAgree(t *testing.T) {
 	require.NoError(t, err)
 	said(t, h, apps)
 	require.Equal(t, int64(3), apps.Rows[0].Sites)
+
+	found, err := h.FindPages(t.Context(), look, "")
+	require.NoError(t, err)
+	said(t, h, found)
+	for _, row := range found.Rows {
+		require.Equal(t, h.distinct(t, row.URI, look.Compared), row.UniquesCompared)
+		require.Equal(t, h.distinct(t, row.URI, look.Compared.Earlier(2)), row.UniquesBefore)
+	}
+	require.Equal(t, int32(firstDay), apps.Rows[0].FirstDay)
+	began, err := h.FirstDay(t.Context(), "demo", "s1.example")
+	require.NoError(t, err)
+	require.Equal(t, int32(firstDay), began)
 
 	look.In, look.Before = visit.Range{To: lastDay}, 0
 	look.Target = "s1.example"

@@ -3,26 +3,26 @@ package web
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"html/template"
+	"math"
 	"slices"
 
 	"footfall/report"
-	"footfall/report/draw"
 	"footfall/visit"
 )
 
 // appPage is the page of an app: all of its sites.
 type appPage struct {
 	frame
-	Heading heading
-	Range   rangeBar
-	Columns []column
-	Sites   []siteRow
-	Source  source
-	Cut     bool // there may be more sites
-	Part    part
-	InPages string // the page with what to put into pages; "": the reader has come by a link
+	Heading  heading
+	Range    rangeBar
+	Columns  []column
+	Sites    []siteRow
+	Source   source
+	Cut      bool // there may be more sites
+	Part     part
+	Compared bool   // there is a column of changes
+	InPages  string // the page with what to put into pages; "": the reader has come by a link
 }
 
 // column is one by which sites may be ordered.
@@ -37,26 +37,35 @@ type siteRow struct {
 	Name, Link string
 	Spark      template.HTML
 	Change     change
+	compared   bool // it says how much has changed
 }
 
 func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, []report.SiteBetween, error) {
-	sites, err := d.reader.SitesBetween(ctx, v.look())
+	look, back := v.look(), v.daysBefore()
+	if over := (counted{firstDay, v.app.Today}).of(v.in, back).Over; back > 0 && over != none { // each site has a first day of its own
+		look.Before, look.Compared = back, over
+	}
+	sites, err := d.reader.SitesBetween(ctx, look)
 	if err != nil {
 		return nil, nil, err
 	}
-	page := &appPage{frame: v.frame(), Heading: v.heading(), Source: v.source("sites", sites.SQL), Cut: len(sites.Rows) == report.DeepestTop}
+	for _, s := range sites.Rows {
+		if v.since == 0 || s.FirstDay > 0 && s.FirstDay < v.since {
+			v.since = s.FirstDay
+		}
+	}
+	page := &appPage{frame: v.frame(), Heading: v.heading(), Source: v.source("sites", sites.SQL), Cut: len(sites.Rows) == report.DeepestTop, Compared: look.Before > 0}
 	first := v.with(func(o *view) { o.skip = 0 })
 	page.Range = first.rangeBar()
 	if v.app.Shared == nil {
 		page.InPages = "/embed?app=" + v.app.Name
 	}
-	compared := v.daysBefore() > 0
 	for _, c := range []struct{ sort, said, means, class string }{
 		{"site", "Site", "", ""}, {"", "30 days", "visitors of each", "wide"}, {"today", "Today", "visitors today, so far", ""},
 		{"uniques", "Visitors", means["Visitors"], ""}, {"change", "Change", "of visitors", "change"},
 		{"pv", "Daily visitors", means["Daily visitors"], "wide"}, {"hot", "Page views", means["Page views"], "wide"},
 	} {
-		if c.sort == "change" && !compared {
+		if c.sort == "change" && !page.Compared {
 			continue
 		}
 		to := column{Said: c.said, Means: c.means, Chosen: c.sort == v.sort, Class: c.class}
@@ -66,13 +75,13 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, []report.Sit
 		page.Columns = append(page.Columns, to)
 	}
 	for _, s := range sites.Rows {
-		least, most := slices.Min(s.Last30Days), slices.Max(s.Last30Days)
-		said := fmt.Sprintf("30 days: from %s to %s visitors a day", number(least), number(most))
-		page.Sites = append(page.Sites, siteRow{
-			SiteBetween: s, Name: visit.Shown(s.Site), Link: v.of(s.Site, "").link(),
-			Spark:  template.HTML(draw.Spark(said, s.Last30Days)), //nolint:gosec // draw escapes what it is given
-			Change: changeOf(s.Uniques, s.UniquesBefore, compared),
-		})
+		c := counted{s.FirstDay, v.app.Today}
+		row := siteRow{SiteBetween: s, Name: visit.Shown(s.Site), Link: v.of(s.Site, "").link(), Spark: c.spark(s.Last30Days, "visitors")}
+		row.compared = c.of(v.in, back).changes()
+		if row.Change = changeOf(s.UniquesCompared, s.UniquesBefore, row.compared); !row.compared && s.FirstDay > 0 {
+			row.Change = change{"same", "since " + c.shortly()}
+		}
+		page.Sites = append(page.Sites, row)
 	}
 	slices.SortStableFunc(page.Sites, v.order)
 	page.Part = v.part(len(page.Sites))
@@ -98,5 +107,8 @@ func (v view) order(a, b siteRow) int {
 }
 
 func growth(s siteRow) float64 {
-	return float64(s.Uniques-s.UniquesBefore) / float64(max(s.UniquesBefore, 1))
+	if !s.compared {
+		return math.Inf(-1)
+	}
+	return float64(s.UniquesCompared-s.UniquesBefore) / float64(max(s.UniquesBefore, 1))
 }

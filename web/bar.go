@@ -1,6 +1,8 @@
 package web
 
 import (
+	"fmt"
+
 	"footfall/visit"
 )
 
@@ -76,12 +78,26 @@ func (v view) frame() frame {
 }
 
 func (v view) heading() heading {
-	h := heading{Name: v.app.Name, Range: rangeSaid(v.in), Zone: v.app.Zone.String(), Today: v.in.To >= v.app.Today}
+	s := v.stretch()
+	h := heading{Name: v.app.Name, Range: rangeSaid(v.look().In), Zone: v.app.Zone.String(), Today: v.in.To >= v.app.Today}
 	if v.site != "" {
 		h.Name, h.Stored, h.Open = visit.Shown(v.target()), v.target(), v.address()
 	}
-	if back := v.daysBefore(); back > 0 {
-		h.Before = rangeSaid(v.in.Earlier(back))
+	if v.in.From < v.since && v.span != "all" {
+		h.Since = ", counted since " + longDay(v.since)
+	}
+	switch back := v.daysBefore(); {
+	case back == 0 || s.In == none:
+	case s.changes() && s.Over == s.In:
+		h.Before = ", compared with " + rangeSaid(s.Over.Earlier(back))
+	case s.changes() && s.Over.Days() == 1:
+		h.Before = "; its first day is compared with " + rangeSaid(s.Over.Earlier(back))
+	case s.changes():
+		h.Before = fmt.Sprintf("; its %d whole days are compared with %s", s.Over.Days(), rangeSaid(s.Over.Earlier(back)))
+	case s.Over == none && h.Since == "":
+		h.Before = "; it is compared when it is over"
+	case h.Since == "":
+		h.Before = "; no change is shown: the days before were counted from " + longDay(v.since) + " on"
 	}
 	return h
 }

@@ -2,13 +2,11 @@ package web
 
 import (
 	"context"
-	"fmt"
 	"html/template"
 	"slices"
 
 	"footfall/embed"
 	"footfall/report"
-	"footfall/report/draw"
 )
 
 // homePage is where everybody begins.
@@ -34,9 +32,9 @@ func (homePage) Sentence() string { return embed.Sentence }
 // Home makes the first page, of the apps that a reader may look at.
 func (d *Dashboard) Home(ctx context.Context, apps []App, origin string) (Page, error) {
 	page := homePage{frame: frame{Title: "Footfall", Home: "/", Live: true}, Origin: origin}
-	names := make([]string, len(apps))
+	names, today := make([]string, len(apps)), map[string]int32{}
 	for i, app := range apps {
-		names[i] = app.Name
+		names[i], today[app.Name] = app.Name, app.Today
 		page.Leave = page.Leave || app.Closed
 	}
 	rows, err := d.reader.AppsToday(ctx, names)
@@ -45,9 +43,8 @@ func (d *Dashboard) Home(ctx context.Context, apps []App, origin string) (Page, 
 	}
 	page.Source = rows.SQL
 	for _, app := range rows.Rows {
-		said := fmt.Sprintf("30 days: from %s to %s page views a day", number(slices.Min(app.Last30Days)), number(slices.Max(app.Last30Days)))
 		page.Apps = append(page.Apps, appRow{app, view{app: App{Name: app.App}, span: usualSpan, compare: compares[0], chart: charts[0], by: orders[0], sort: sorts[0]}.link(),
-			template.HTML(draw.Spark(said, app.Last30Days))}) //nolint:gosec // draw escapes what it is given
+			counted{app.FirstDay, today[app.App]}.spark(app.Last30Days, "page views")})
 	}
 	counted := slices.ContainsFunc(page.Apps, func(a appRow) bool { return a.Sites > 0 })
 	if len(page.Apps) > 0 && !counted {

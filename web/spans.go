@@ -43,6 +43,9 @@ func readSpan(name, from, to string, today int32) (span string, in visit.Range, 
 // mostDays bounds a range that is typed: a century.
 const mostDays = 36_500
 
+// firstDay is the first of all days.
+const firstDay = 10101
+
 func spanOf(name string, today int32) (in visit.Range, known bool) {
 	firstOfMonth := today - today%100 + 1
 	switch name {
@@ -91,7 +94,7 @@ func (v view) beside(step int) (next view, found bool) {
 	default:
 		next.in = v.in.Earlier(-step * v.in.Days())
 	}
-	if next.in.From > v.app.Today || next.in.From < 10101 {
+	if next.in.From > v.app.Today || next.in.From < firstDay {
 		return v, false
 	}
 	next.in.To = min(next.in.To, v.app.Today)
@@ -127,10 +130,10 @@ const (
 
 // charted is the range of the chart, by what it is charted, and by what else it may be.
 func (v view) charted() (in visit.Range, period string, may []string) {
-	in = v.in
+	in = v.stretch().In
 	days := in.Days()
 	if days < fewDays {
-		return visit.LastDays(chartedDays, in.To), periods[0], nil
+		return v.counted().of(visit.LastDays(chartedDays, in.To), 0).In, periods[0], nil
 	}
 	if days <= 4*mostDayBars {
 		may = append(may, periods[0])

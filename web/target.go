@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 
 	"footfall/report"
@@ -16,8 +17,9 @@ type targetPage struct {
 	frame
 	Heading     heading
 	Range       rangeBar
-	Nobody      bool // nothing was counted in the range
-	Never       bool // nor at any time
+	Nobody      bool   // nothing was counted in the range
+	Never       bool   // nor at any time
+	Outside     string // why none of the days can have been counted; "": some can
 	Tiles       []tile
 	NumbersFrom source
 	AllTime     *report.Totals // with what was counted elsewhere; nil: nothing was
@@ -45,7 +47,8 @@ type targetPage struct {
 type heading struct {
 	Name, Stored  string
 	Open          string // where it can be opened; "": nowhere
-	Range, Before string // the days, in words; Before "": compared with none
+	Range         string // the days, in words
+	Since, Before string // since when they were counted, and with what they are compared, as the sentence goes on; "": nothing is to be said
 	Zone          string
 	Today         bool // they include today
 }
@@ -80,7 +83,8 @@ type chart struct {
 type barRow struct {
 	Said string
 	report.Period
-	Noted string
+	Before string // the visitors of the days with which it is compared
+	Noted  string
 }
 
 type pageRow struct {
@@ -116,6 +120,9 @@ const firstVisits = 4
 
 // targetRows reads the rows of one panel.
 func (d *Dashboard) targetRows(ctx context.Context, v view, panel string) (rows any, rest more, err error) {
+	if said := v.outside(); said != "" {
+		return nil, nil, visit.Errorf(visit.Invalid, "range", "%s", said)
+	}
 	look := v.look()
 	switch panel {
 	case "numbers":
@@ -125,9 +132,6 @@ func (d *Dashboard) targetRows(ctx context.Context, v view, panel string) (rows 
 		p, err := d.reader.Totals(ctx, look.App, look.Target)
 		return p.Rows, nil, err
 	case "chart":
-		if _, err := d.begins(ctx, &v); err != nil {
-			return nil, nil, err
-		}
 		p, err := d.chartRows(ctx, v)
 		return p.Rows, nil, err
 	case "returns":
@@ -144,36 +148,44 @@ func (d *Dashboard) targetRows(ctx context.Context, v view, panel string) (rows 
 	return nil, nil, noPanel(panel)
 }
 
-// begins reads the numbers, and lets a range of all days begin with the first that was counted.
-func (d *Dashboard) begins(ctx context.Context, v *view) (report.Panel[report.Numbers], error) {
-	p, err := d.reader.Numbers(ctx, v.look())
-	if v.in.From == visit.AllDays.From {
-		v.in.From = v.in.To
-		if len(p.Rows) > 0 {
-			v.in.From = p.Rows[0].FirstDay
-		}
+// outside says why none of the days of the range can have been counted; "": some can, or the site
+// never was.
+func (v view) outside() string {
+	switch {
+	case v.since == 0 || v.stretch().In != none:
+		return ""
+	case v.in.From > v.app.Today:
+		return "these days have not come yet"
 	}
-	return p, err
+	return "counting began on " + longDay(v.since) + ", after these days"
 }
 
+// chartRows reads the chart, in which each bar is compared that can be.
 func (d *Dashboard) chartRows(ctx context.Context, v view) (report.Panel[report.Period], error) {
 	look := v.look()
 	in, by, _ := v.charted()
-	look.In = in
+	look.In, look.Before, look.Compared = in, 0, v.counted().of(in, v.daysBefore()).Compared
+	if look.Compared != none {
+		look.Before = v.daysBefore()
+	}
 	return d.reader.Chart(ctx, look, by)
 }
 
 func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error) {
 	asked := v.with(func(o *view) { o.skip = 0 })
-	numbers, err := d.begins(ctx, &v)
+	page := &targetPage{
+		frame: v.frame(), Heading: v.heading(), Range: asked.rangeBar(), IsSite: v.path == "",
+		Nobody: true, Never: v.since == 0, Outside: sentence(v.outside()),
+	}
+	if page.Never || page.Outside != "" {
+		return page, nil
+	}
+	numbers, err := d.reader.Numbers(ctx, v.look())
 	if err != nil {
 		return nil, err
 	}
-	page := &targetPage{
-		frame: v.frame(), Heading: v.heading(), Range: asked.rangeBar(), IsSite: v.path == "",
-		Nobody: true, Never: len(numbers.Rows) == 0, NumbersFrom: v.source("numbers", numbers.SQL),
-	}
-	if page.Never {
+	page.NumbersFrom = v.source("numbers", numbers.SQL)
+	if page.Never = len(numbers.Rows) == 0; page.Never {
 		return page, nil
 	}
 	if v.all {
@@ -183,7 +195,7 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	now := numbers.Rows[0]
 	page.Nobody = now.Hot == 0
 	if v.app.Names {
-		page.Who = asked.with(func(o *view) { o.who, o.find = true, "" }).link()
+		page.Who = v.with(func(o *view) { o.who, o.find = true, "" }).link()
 	}
 	page.Tiles = tilesOf(numbers.Rows)
 	page.Mix = mix{New: now.NewVisitors, Back: max(now.Uniques-now.NewVisitors, 0)}
@@ -191,7 +203,7 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	if err := d.allTime(ctx, v, page); err != nil {
 		return nil, err
 	}
-	if err := d.chart(ctx, v, asked, page); err != nil {
+	if err := d.chart(ctx, v, page); err != nil {
 		return nil, err
 	}
 	if page.IsSite {
@@ -212,23 +224,30 @@ func (d *Dashboard) allTime(ctx context.Context, v view, page *targetPage) error
 	return err
 }
 
+// tilesOf makes tiles of the numbers of a range, of those of its days that are compared, unless they
+// are all, and of the days before, unless none are.
 func tilesOf(rows []report.Numbers) []tile {
-	now, before := rows[0], report.Numbers{}
-	if len(rows) > 1 {
-		before = rows[1]
-	}
-	one := func(name string, n, was int64) tile {
-		t := tile{Name: name, Means: means[name], Number: number(n), Change: changeOf(n, was, len(rows) > 1)}
-		if len(rows) > 1 && t.Change.Said != fromNothing {
-			t.Before = number(was)
+	now := rows[0]
+	one := func(name string, of func(report.Numbers) int64) tile {
+		t := tile{Name: name, Means: means[name], Number: number(of(now))}
+		if len(rows) == 1 {
+			return t
+		}
+		compared, was := of(rows[len(rows)-2]), of(rows[len(rows)-1])
+		if t.Change = changeOf(compared, was, true); t.Change.Said == fromNothing {
+			return t
+		}
+		t.Before = number(was)
+		if len(rows) > 2 {
+			t.Before += " to " + number(compared)
 		}
 		return t
 	}
 	tiles := []tile{
-		one("Visitors", now.Uniques, before.Uniques),
-		one("New", now.NewVisitors, before.NewVisitors),
-		one("Daily visitors", now.PV, before.PV),
-		one("Page views", now.Hot, before.Hot),
+		one("Visitors", func(n report.Numbers) int64 { return n.Uniques }),
+		one("New", func(n report.Numbers) int64 { return n.NewVisitors }),
+		one("Daily visitors", func(n report.Numbers) int64 { return n.PV }),
+		one("Page views", func(n report.Numbers) int64 { return n.Hot }),
 	}
 	if !now.Exact {
 		tiles[0].Means = "each counted once, estimated within 2" + thin + "%"
@@ -236,44 +255,45 @@ func tilesOf(rows []report.Numbers) []tile {
 	return tiles
 }
 
-func (d *Dashboard) chart(ctx context.Context, v, asked view, page *targetPage) error {
+func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) error {
 	rows, err := d.chartRows(ctx, v)
 	if err != nil {
 		return err
 	}
 	in, by, may := v.charted()
-	c := chart{Said: chartSaid(rows.Rows, by, v.app.Today), Title: "Visitors by " + by, Source: asked.with(func(o *view) { o.period = v.period }).source("chart", rows.SQL)}
+	c := chart{Said: chartSaid(rows.Rows, by, v.app.Today), Title: "Visitors by " + by, Source: v.source("chart", rows.SQL)}
 	if c.Views = v.chart == charts[1]; c.Views {
 		c.Said, c.Title = viewsSaid(rows.Rows, by), "Page views by "+by
 	}
 	for i, said := range []string{"visitors", "page views"} {
-		c.Shows = append(c.Shows, option{said, asked.with(func(o *view) { o.chart = charts[i] }).link(), v.chart == charts[i], ""})
+		c.Shows = append(c.Shows, option{said, v.with(func(o *view) { o.chart = charts[i] }).link(), v.chart == charts[i], ""})
 	}
-	if in != v.in {
+	shown := v.stretch().In
+	if in != shown {
 		c.Title += ", and the days before"
 	}
 	for _, period := range may {
-		c.By = append(c.By, option{period, asked.with(func(o *view) { o.period = period }).link(), period == by, ""})
+		c.By = append(c.By, option{period, v.with(func(o *view) { o.period = period }).link(), period == by, ""})
 	}
-	back := v.daysBefore()
-	if back > 0 {
-		c.Before = count(int64(back), "day") + " earlier"
+	if slices.ContainsFunc(rows.Rows, func(b report.Period) bool { return b.Compared }) {
+		c.Before = count(int64(v.daysBefore()), "day") + " earlier"
 	}
-	plot := draw.Plot{Compared: back > 0 && !c.Views}
+	plot := draw.Plot{}
 	for _, b := range rows.Rows {
-		said, notes := periodSaid(b, by), notesOf(b)
-		c.Bars = append(c.Bars, barRow{said, b, strings.Join(b.Notes, "; ")})
+		said, notes, before := periodSaid(b, by), notesOf(b), v.counted().before(b)
+		c.Bars = append(c.Bars, barRow{said, b, before, strings.Join(b.Notes, "; ")})
 		c.Notes = append(c.Notes, notes...)
 		told := fmt.Sprintf("%s: %s, %s of them new; %s", said, count(b.Visitors, "visitor"), number(b.NewVisitors), count(b.Hot, "page view"))
-		if back > 0 {
-			told += fmt.Sprintf("; %s: %s", c.Before, number(b.VisitorsBefore))
+		if b.Compared {
+			told += fmt.Sprintf("; %s: %s", c.Before, before)
 		}
 		told += strings.TrimSuffix("."+noted(notes), ".")
 		bar := draw.PlotBar{
-			Name: barName(b, by), Said: told, Visitors: b.Visitors, New: b.NewVisitors, Before: b.VisitorsBefore, Beside: b.FirstDay < v.in.From, Noted: len(notes) > 0,
+			Name: barName(b, by), Said: told, Visitors: b.Visitors, New: b.NewVisitors, Compared: b.Compared, Before: b.VisitorsBefore,
+			Beside: b.FirstDay < shown.From, Noted: len(notes) > 0,
 		}
 		if c.Views {
-			bar.Visitors, bar.New, bar.Before = b.Hot, b.Hot, 0
+			bar.Visitors, bar.New, bar.Compared, bar.Before = b.Hot, b.Hot, false, 0
 		}
 		plot.Bars = append(plot.Bars, bar)
 	}
@@ -319,7 +339,7 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 		page.Pages = append(page.Pages, pageRow{
 			FirstPage: p, Name: strings.TrimPrefix(visit.Shown(p.URI), visit.Shown(v.site)), Link: v.of(v.site, path).link(),
 			Bar:    template.HTML(draw.Share("rank", v.ordered(p), most)), //nolint:gosec // numbers alone
-			Change: changeOf(p.Uniques, p.UniquesBefore, v.daysBefore() > 0),
+			Change: changeOf(p.UniquesCompared, p.UniquesBefore, v.stretch().changes()),
 		})
 	}
 	return nil

@@ -47,6 +47,7 @@ type view struct {
 
 	span    string      // the name of the range; "": from one day to another
 	in      visit.Range // all of it up to today where span is "all"
+	since   int32       // the first day of the site that was counted; 0: none was, or it is not read
 	compare string
 	chart   string // what it shows
 	period  string // by which it does; "": what suits the range
@@ -130,10 +131,22 @@ func (v view) address() string {
 	return "https://" + v.target()
 }
 
+// stretch is what can be told of the range.
+func (v view) stretch() stretch { return v.counted().of(v.in, v.daysBefore()) }
+
+func (v view) counted() counted { return counted{v.since, v.app.Today} }
+
 // look is the view as reports take it.
 func (v view) look() report.Look {
-	s := v.app.Shared
-	return report.Look{App: v.app.Name, Target: v.target(), In: v.in, Before: v.daysBefore(), OfSite: s != nil && s.Site != ""}
+	shared, s := v.app.Shared, v.stretch()
+	look := report.Look{App: v.app.Name, Target: v.target(), In: v.in, OfSite: shared != nil && shared.Site != ""}
+	if s.In != none {
+		look.In = s.In
+	}
+	if s.changes() {
+		look.Before, look.Compared = v.daysBefore(), s.Compared
+	}
+	return look
 }
 
 // link is the address of a view. Parts that are as usual are left out.

@@ -22,6 +22,7 @@ func viewOf(t *testing.T, site, query string) view {
 	require.NoError(t, err)
 	v, err := newView(blog, site, q)
 	require.NoError(t, err, query)
+	v.since = 20100101
 	return v
 }
 
@@ -117,6 +118,10 @@ func TestWordsForNumbers(t *testing.T) {
 	tiles := tilesOf([]report.Numbers{{Uniques: 5}, {}})
 	assert.Empty(t, tiles[0].Before, "the change says it")
 	assert.Equal(t, "0", tiles[1].Before)
+	tiles = tilesOf([]report.Numbers{{Uniques: 9, PV: 9}, {Uniques: 6}, {Uniques: 8}})
+	assert.Equal(t, "9 down 25 % 8 to 6", plain(tiles[0].Number+" "+tiles[0].Change.Way+" "+tiles[0].Change.Said+" "+tiles[0].Before), "without today")
+	assert.Equal(t, "0 to 0", tiles[2].Before)
+	assert.Empty(t, tilesOf([]report.Numbers{{Uniques: 9}})[0].Change)
 	assert.Equal(t, "Range: it is none.", sentence("range: it is none"))
 	for _, c := range []struct {
 		from, to int32
@@ -133,10 +138,10 @@ func TestWordsForNumbers(t *testing.T) {
 func TestChartsAreJudgedByWholePeriods(t *testing.T) {
 	t.Parallel()
 	week := []report.Period{{FirstDay: 20261107, LastDay: 20261108}, {FirstDay: 20261109, LastDay: 20261115, Visitors: 1}, {FirstDay: 20261116, LastDay: 20261122}}
-	assert.Len(t, wholeOnes(week, "week", 20261122), 3, "one alone tells nothing")
+	assert.Equal(t, week[:2], wholeOnes(week, "week", 20261122), "one alone tells nothing")
 	assert.Equal(t, week[1:], wholeOnes(week, "week", 20261123))
 	first := []report.Period{{FirstDay: 20261120, LastDay: 20261120}, {FirstDay: 20261121, LastDay: 20261121}, {FirstDay: 20261122, LastDay: 20261122, Visitors: 1}}
-	assert.Len(t, wholeOnes(first, "day", 20261122), 3, "it is not said that nobody came on the first day on which somebody did")
+	assert.Equal(t, first[:2], wholeOnes(first, "day", 20261122), "today is in no average")
 	month := []report.Period{{FirstDay: 20260901, LastDay: 20260930, Visitors: 1}, {FirstDay: 20261001, LastDay: 20261031}, {FirstDay: 20261101, LastDay: 20261122}}
 	assert.Equal(t, month[:2], wholeOnes(month, "month", 20261122))
 }
@@ -173,5 +178,14 @@ func TestChartsAreSaid(t *testing.T) {
 		"2 visitors a day on average: most Mon 2 November 2026 (4), fewest Sun 1 November 2026 (0). Nobody came in the first half.":                              bars(0, 4),
 	} {
 		assert.Equal(t, want, strings.ReplaceAll(chartSaid(of, "day", 20261122), thin, " "))
+	}
+	for want, of := range map[string][]report.Period{
+		"1 visitor so far: no day is over yet.":           bars(1),
+		"7 visitors on Sun 1 November 2026.":              bars(7, 1),
+		"Nobody came before this day, which is not over.": bars(0, 0, 1),
+		"4 visitors a day on average: most Sun 1 November 2026 (4), fewest Sun 1 November 2026 (4). Level: both halves have as many.": bars(4, 4, 1),
+	} {
+		last := of[len(of)-1].LastDay
+		assert.Equal(t, want, chartSaid(of, "day", last), "today is in no average")
 	}
 }

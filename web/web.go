@@ -168,6 +168,9 @@ func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Valu
 	if err != nil {
 		return Page{}, err
 	}
+	if v.since, err = d.reader.FirstDay(ctx, app.Name, site); err != nil {
+		return Page{}, err
+	}
 	if v.who {
 		return d.who(ctx, v, q)
 	}

@@ -47,10 +47,13 @@ func (d *Dashboard) who(ctx context.Context, v view, q url.Values) (Page, error)
 	}
 	first := v.with(func(o *view) { o.after = "" })
 	source := first.source("who", came.SQL)
-	if _, err := d.begins(ctx, &v); err != nil {
-		return Page{}, err
+	begins := v.look().In.From
+	if v.span == "all" { // with a day of the page, not of its site: whether others are kept is not told
+		if begins, err = d.reader.FirstDay(ctx, v.app.Name, v.target()); err != nil {
+			return Page{}, err
+		}
 	}
-	began, err := d.reader.CameOn(ctx, v.app.Name, v.target(), v.in.From)
+	began, err := d.reader.CameOn(ctx, v.app.Name, v.target(), begins)
 	if err != nil {
 		return Page{}, err
 	}

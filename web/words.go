@@ -93,6 +93,9 @@ func day(d int32) string { return visit.DateOf(d).Format("Mon 2 January 2006") }
 // shortDay is a day without its year.
 func shortDay(d int32) string { return visit.DateOf(d).Format("2 Jan") }
 
+// longDay is a day in a sentence: 29 June 2019.
+func longDay(d int32) string { return visit.DateOf(d).Format("2 January 2006") }
+
 // dated is a day in a column of others.
 func dated(d int32) string { return visit.DateOf(d).Format("2 Jan 2006") }
 
@@ -133,24 +136,28 @@ func barName(p report.Period, by string) string {
 	return shortDay(p.FirstDay)
 }
 
-// wholeOnes are the periods of a chart that are whole and over, by which it is judged, if there are
-// some, and somebody came in them.
+// wholeOnes are the periods of a chart by which it is judged: those that are over, and of these the
+// whole ones, if there are some, and somebody came in them.
 func wholeOnes(bars []report.Period, by string, today int32) []report.Period {
-	whole := slices.DeleteFunc(slices.Clone(bars), func(p report.Period) bool {
+	over := slices.DeleteFunc(slices.Clone(bars), func(p report.Period) bool { return p.LastDay >= today })
+	whole := slices.DeleteFunc(slices.Clone(over), func(p report.Period) bool {
 		in := visit.Range{From: p.FirstDay, To: p.LastDay}
-		return p.LastDay >= today || by == periods[1] && in.Days() < 7 || by == periods[2] && in != monthOf(p.FirstDay)
+		return by == periods[1] && in.Days() < 7 || by == periods[2] && in != monthOf(p.FirstDay)
 	})
 	if len(whole) < 2 || !slices.ContainsFunc(whole, func(p report.Period) bool { return p.Visitors > 0 }) {
-		return bars
+		return over
 	}
 	return whole
 }
 
 // chartSaid says what a chart shows: its highest and lowest, and where it goes.
-func chartSaid(bars []report.Period, by string, today int32) string {
-	bars = wholeOnes(bars, by, today)
-	if len(bars) == 0 {
+func chartSaid(all []report.Period, by string, today int32) string {
+	if len(all) == 0 {
 		return "Nothing was counted."
+	}
+	bars := wholeOnes(all, by, today)
+	if len(bars) == 0 {
+		return count(all[len(all)-1].Visitors, "visitor") + " so far: no " + by + " is over yet."
 	}
 	most, least, sum := bars[0], bars[0], int64(0)
 	var halves [2]int64
@@ -167,6 +174,9 @@ func chartSaid(bars []report.Period, by string, today int32) string {
 		} else if i >= len(bars)-half {
 			halves[1] += b.Visitors
 		}
+	}
+	if sum == 0 && all[len(all)-1].Visitors > 0 {
+		return "Nobody came before this " + by + ", which is not over."
 	}
 	if sum == 0 {
 		return "Nobody came."
@@ -230,6 +240,9 @@ func spanOfDays(r report.Returned) string {
 
 // sentence is what an error says, as a page has it.
 func sentence(said string) string {
+	if said == "" {
+		return ""
+	}
 	first, size := utf8.DecodeRuneInString(said)
 	return string(unicode.ToUpper(first)) + strings.TrimSuffix(said[size:], ".") + "."
 }

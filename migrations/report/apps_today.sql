@@ -1,9 +1,12 @@
 CREATE FUNCTION report.apps_today(apps text[])
-RETURNS TABLE (app text, tz text, sites bigint, today bigint, last_30_days bigint[])
+RETURNS TABLE (app text, tz text, sites bigint, today bigint, last_30_days bigint[], first_day integer)
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
-    SELECT a.name, a.tz, (SELECT count(*) FROM pages AS p WHERE p.app_id = a.id AND p.site_id IS NULL), l.days[30], l.days
+    SELECT a.name, a.tz, (SELECT count(*) FROM pages AS p WHERE p.app_id = a.id AND p.site_id IS NULL), l.days[30], l.days,
+           coalesce((SELECT min(f.day_id)
+                     FROM busiest_sites(a.id, 200) AS s
+                     CROSS JOIN LATERAL (SELECT d.day_id FROM days AS d WHERE d.page_id = s.page_id ORDER BY d.day_id LIMIT 1) AS f), 0)
     FROM apps AS a
     CROSS JOIN LATERAL (
         SELECT array_agg(coalesce(v.hot, 0) ORDER BY g.ago DESC) AS days
@@ -19,6 +22,6 @@ AS $$
     ORDER BY a.name
 $$;
 
-COMMENT ON FUNCTION report.apps_today(text[]) IS 'Apps at a glance: how many sites they have, and the visits (hot) of today and of each of the last 30 days, of their 200 busiest sites. SELECT * FROM report.apps_today(''{demo}'').';
+COMMENT ON FUNCTION report.apps_today(text[]) IS 'Apps at a glance: how many sites they have, and the visits (hot) of today and of each of the last 30 days, of their 200 busiest sites, and the first day on which one of these was counted (0: none was). SELECT * FROM report.apps_today(''{demo}'').';
 
 REVOKE ALL ON FUNCTION report.apps_today(text[]) FROM PUBLIC;

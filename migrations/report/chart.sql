@@ -1,7 +1,7 @@
 -- Visitors of a week, each counted once, are those who were new in it, and those who returned in it
 -- from before it, as in targets_sums; of a day they are its pv. In sums of deleted pages nobody can
 -- tell: there each is counted on each of their days.
-CREATE FUNCTION report.chart(app text, target text, from_day integer, to_day integer, period text DEFAULT 'day', days_before integer DEFAULT 0)
+CREATE FUNCTION report.chart(app text, target text, from_day integer, to_day integer, period text DEFAULT 'day', days_before integer DEFAULT 0, compared_from integer DEFAULT 0, compared_to integer DEFAULT 99991231)
 RETURNS TABLE (first_day integer, last_day integer, visitors bigint, new_visitors bigint, pv bigint, hot bigint, visitors_before bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
@@ -44,16 +44,17 @@ BEGIN
         SELECT p.first_day, p.last_day, false AS is_before, p.first_day AS a_day, p.last_day AS z_day
         FROM periods AS p
         UNION ALL
-        SELECT p.first_day, p.last_day, true, days_earlier(p.first_day, days_before), days_earlier(p.last_day, days_before)
+        SELECT p.first_day, p.last_day, true, days_earlier(p.first_day, days_before), days_earlier(least(p.last_day, compared_to), days_before)
         FROM periods AS p
         WHERE days_before > 0
+          AND p.first_day BETWEEN compared_from AND compared_to
     )
     SELECT r.first_day, r.last_day,
            sum(n.visitors)     FILTER (WHERE NOT r.is_before)::bigint,
            sum(n.new_visitors) FILTER (WHERE NOT r.is_before)::bigint,
            sum(n.pv)           FILTER (WHERE NOT r.is_before)::bigint,
            sum(n.hot)          FILTER (WHERE NOT r.is_before)::bigint,
-           coalesce(sum(n.visitors) FILTER (WHERE r.is_before), 0)::bigint
+           sum(n.visitors)     FILTER (WHERE r.is_before)::bigint
     FROM ranges AS r
     CROSS JOIN LATERAL (
         SELECT coalesce(sum(d.pv), 0) AS pv, coalesce(sum(d.new_visitors), 0) AS new_visitors, coalesce(sum(d.hot), 0) AS hot
@@ -86,6 +87,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.chart(text, text, integer, integer, text, integer) IS 'What was counted for a page or site in each day, week (from Monday) or month of a range, also where nobody came; visitors each once in it, and visitors_before: those so many days earlier, 0 where days_before is. from_day 0 is the first day that was counted: SELECT * FROM report.chart(''demo'', ''example.com'', 20190601, 20190630, ''week'', 35).';
+COMMENT ON FUNCTION report.chart(text, text, integer, integer, text, integer, integer, integer) IS 'What was counted for a page or site in each day, week (from Monday) or month of a range, also where nobody came; visitors each once in it, and visitors_before: those of its days up to compared_to, so many days earlier; null where days_before is 0, and in what begins before compared_from or after compared_to. from_day 0 is the first day that was counted: SELECT * FROM report.chart(''demo'', ''example.com'', 20190601, 20190630, ''week'', 35).';
 
-REVOKE ALL ON FUNCTION report.chart(text, text, integer, integer, text, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION report.chart(text, text, integer, integer, text, integer, integer, integer) FROM PUBLIC;

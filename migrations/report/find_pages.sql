@@ -1,8 +1,8 @@
 -- All pages of the site are looked through, for no index finds the middle of a text: 100,000 of
 -- them take as long as the first pages of a month. What is counted in the range is read of those
 -- alone that are shown.
-CREATE FUNCTION report.find_pages(app text, site text, part text, from_day integer, to_day integer, n integer DEFAULT 20, days_before integer DEFAULT 0)
-RETURNS TABLE (uri text, uniques bigint, new_visitors bigint, pv bigint, hot bigint, uniques_before bigint)
+CREATE FUNCTION report.find_pages(app text, site text, part text, from_day integer, to_day integer, n integer DEFAULT 20, days_before integer DEFAULT 0, compared_to integer DEFAULT NULL)
+RETURNS TABLE (uri text, uniques bigint, new_visitors bigint, pv bigint, hot bigint, uniques_before bigint, uniques_compared bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
@@ -26,16 +26,22 @@ BEGIN
         SELECT b.page_id, coalesce(b.uniques, b.pv) AS uniques
         FROM targets_sums(
             ARRAY(SELECT f.id FROM found AS f WHERE days_before > 0),
-            days_earlier(nullif(from_day, 0), days_before), days_earlier(to_day, days_before)) AS b
+            days_earlier(nullif(from_day, 0), days_before), days_earlier(least(compared_to, to_day), days_before)) AS b
+    ), compared AS MATERIALIZED (
+        SELECT c.page_id, coalesce(c.uniques, c.pv) AS uniques
+        FROM targets_sums(
+            ARRAY(SELECT f.id FROM found AS f WHERE days_before > 0 AND compared_to < to_day),
+            from_day, compared_to) AS c
     )
-    SELECT f.uri, coalesce(d.uniques, d.pv), d.new_visitors, d.pv, d.hot, coalesce(b.uniques, 0)
+    SELECT f.uri, coalesce(d.uniques, d.pv), d.new_visitors, d.pv, d.hot, coalesce(b.uniques, 0), coalesce(c.uniques, d.uniques, d.pv)
     FROM found AS f
     JOIN targets_sums(ARRAY(SELECT o.id FROM found AS o), from_day, to_day) AS d ON d.page_id = f.id
-    LEFT JOIN before AS b ON b.page_id = f.id
+    LEFT JOIN before AS b   ON b.page_id = f.id
+    LEFT JOIN compared AS c ON c.page_id = f.id
     ORDER BY d.pv DESC, f.pv DESC, f.id;
 END
 $$;
 
-COMMENT ON FUNCTION report.find_pages(text, text, text, integer, integer, integer, integer) IS 'The n pages of a site that have been visited most in all of those whose path has a part, in capitals or not, with what was counted in a range of days, and their uniques so many days before (0 where days_before is). Paths are as they are stored. SELECT * FROM report.find_pages(''demo'', ''example.com'', ''blog'', 20190601, 20190630).';
+COMMENT ON FUNCTION report.find_pages(text, text, text, integer, integer, integer, integer, integer) IS 'The n pages of a site that have been visited most in all of those whose path has a part, in capitals or not, with what was counted in a range of days, and their uniques so many days before (0 where days_before is). With compared_to, uniques_compared and uniques_before are of the days up to that one. Paths are as they are stored. SELECT * FROM report.find_pages(''demo'', ''example.com'', ''blog'', 20190601, 20190630).';
 
-REVOKE ALL ON FUNCTION report.find_pages(text, text, text, integer, integer, integer, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION report.find_pages(text, text, text, integer, integer, integer, integer, integer) FROM PUBLIC;

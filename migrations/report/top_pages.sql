@@ -1,5 +1,5 @@
-CREATE FUNCTION report.top_pages(app text, from_day integer, to_day integer, n integer DEFAULT 10, by text DEFAULT 'pv', site text DEFAULT NULL, days_before integer DEFAULT 0)
-RETURNS TABLE (uri text, pv bigint, new_visitors bigint, hot bigint, uniques bigint, uniques_before bigint)
+CREATE FUNCTION report.top_pages(app text, from_day integer, to_day integer, n integer DEFAULT 10, by text DEFAULT 'pv', site text DEFAULT NULL, days_before integer DEFAULT 0, compared_to integer DEFAULT NULL)
+RETURNS TABLE (uri text, pv bigint, new_visitors bigint, hot bigint, uniques bigint, uniques_before bigint, uniques_compared bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
@@ -31,18 +31,25 @@ BEGIN
         SELECT s.page_id, coalesce(s.uniques, s.pv) AS uniques
         FROM targets_sums(
             ARRAY(SELECT f.page_id FROM first AS f WHERE days_before > 0),
-            days_earlier(nullif(from_day, 0), days_before), days_earlier(to_day, days_before)) AS s
+            days_earlier(nullif(from_day, 0), days_before), days_earlier(least(compared_to, to_day), days_before)) AS s
+    ), compared AS MATERIALIZED (
+        SELECT s.page_id, coalesce(s.uniques, s.pv) AS uniques
+        FROM targets_sums(
+            ARRAY(SELECT f.page_id FROM first AS f WHERE days_before > 0 AND compared_to < to_day),
+            from_day, compared_to) AS s
     )
-    SELECT p.uri, f.pv, f.new_visitors, f.hot,
-           coalesce(f.uniques, (SELECT u.uniques FROM group_uniques(f.app_id, ARRAY[f.page_id], from_day, to_day) AS u)),
-           coalesce(b.uniques, 0)
+    SELECT p.uri, f.pv, f.new_visitors, f.hot, u.uniques, coalesce(b.uniques, 0), coalesce(c.uniques, u.uniques)
     FROM first AS f
-    JOIN pages AS p       ON p.id = f.page_id
-    LEFT JOIN before AS b ON b.page_id = f.page_id
+    JOIN pages AS p         ON p.id = f.page_id
+    LEFT JOIN before AS b   ON b.page_id = f.page_id
+    LEFT JOIN compared AS c ON c.page_id = f.page_id
+    CROSS JOIN LATERAL (
+        SELECT coalesce(f.uniques, (SELECT g.uniques FROM group_uniques(f.app_id, ARRAY[f.page_id], from_day, to_day) AS g)) AS uniques
+    ) AS u
     ORDER BY f.number DESC, f.page_id;
 END
 $$;
 
-COMMENT ON FUNCTION report.top_pages(text, integer, integer, integer, text, text, integer) IS 'The first n pages of an app (or of one site) in a range of days, by pv, uv (new visitors) or hot; and their uniques so many days before (0 where days_before is): SELECT * FROM report.top_pages(''demo'', 20190601, 20190630, 20).';
+COMMENT ON FUNCTION report.top_pages(text, integer, integer, integer, text, text, integer, integer) IS 'The first n pages of an app (or of one site) in a range of days, by pv, uv (new visitors) or hot; and their uniques so many days before (0 where days_before is). With compared_to, uniques_compared and uniques_before are of the days up to that one: SELECT * FROM report.top_pages(''demo'', 20190601, 20190630, 20).';
 
-REVOKE ALL ON FUNCTION report.top_pages(text, integer, integer, integer, text, text, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION report.top_pages(text, integer, integer, integer, text, text, integer, integer) FROM PUBLIC;

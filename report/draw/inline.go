@@ -13,9 +13,8 @@ import (
 // Plot is a chart in a page: a bar for each day, week or month, and behind it the line of what it
 // is compared with.
 type Plot struct {
-	Said     string // what the chart shows, in a sentence
-	Bars     []PlotBar
-	Compared bool // the bars have a Before
+	Said string // what the chart shows, in a sentence
+	Bars []PlotBar
 }
 
 // PlotBar is a bar: the visitors of a period, the new ones among them.
@@ -23,6 +22,7 @@ type PlotBar struct {
 	Name          string // below the bar
 	Said          string // what it shows, in full
 	Visitors, New int64
+	Compared      bool  // it has a Before
 	Before        int64 // visitors of the period that it is compared with
 	Beside        bool  // it is not what was asked for, but beside it
 	Noted         bool  // something was noted of it
@@ -55,9 +55,7 @@ func WritePlot(w io.Writer, p Plot) error {
 	for i, bar := range p.Bars {
 		p.bar(&out, i, bar, top)
 	}
-	if p.Compared {
-		p.line(&out, top)
-	}
+	p.line(&out, top)
 	p.names(&out)
 	out.WriteString("</svg></div>")
 	_, err := io.WriteString(w, out.String())
@@ -121,14 +119,17 @@ func (p Plot) bar(out *strings.Builder, i int, bar PlotBar, top int64) {
 	out.WriteString("</g>")
 }
 
-// line draws what the bars are compared with, as a line of steps.
+// line draws what bars are compared with, as a line of steps, with gaps where one is not.
 func (p Plot) line(out *strings.Builder, top int64) {
 	out.WriteString(`<g class="before">`)
 	last := 0.0
 	for i, bar := range p.Bars {
+		if !bar.Compared {
+			continue
+		}
 		x, step := p.at(i)
 		y := p.y(bar.Before, top)
-		if i > 0 && last != y {
+		if i > 0 && p.Bars[i-1].Compared && last != y {
 			fmt.Fprintf(out, `<line x1="%.3f%%" x2="%.3[1]f%%" y1="%.1f" y2="%.1f"/>`, x, last, y)
 		}
 		fmt.Fprintf(out, `<line x1="%.3f%%" x2="%.3f%%" y1="%.1f" y2="%.1[3]f"/>`, x, x+step, y)
@@ -163,23 +164,25 @@ func said(text string) string {
 // Measures of a spark in pixels.
 const sparkWide, sparkHigh = 120, 30
 
-// Spark draws numbers as a small line; the last one has a dot.
-func Spark(told string, numbers []int64) string {
+// Spark draws numbers as a small line, which ends where there is room for so many; the last one has
+// a dot.
+func Spark(told string, numbers []int64, room int) string {
 	most := int64(1)
 	for _, n := range numbers {
 		most = max(most, n)
 	}
 	var line strings.Builder
+	at := func(i int) float64 { return 2 + (sparkWide-6)*float64(room-len(numbers)+i)/float64(max(room-1, 1)) }
 	var x, y float64
 	for i, n := range numbers {
-		x = 2 + (sparkWide-6)*float64(i)/float64(max(len(numbers)-1, 1))
+		x = at(i)
 		y = sparkHigh - 3 - (sparkHigh-6)*float64(n)/float64(most)
 		fmt.Fprintf(&line, "%.1f,%.1f ", x, y)
 	}
 	points := strings.TrimSpace(line.String())
 	var out strings.Builder
 	fmt.Fprintf(&out, `<svg class="spark" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d" role="img" aria-label="%s">`, sparkWide, sparkHigh, said(told))
-	fmt.Fprintf(&out, `<polygon class="under" points="2,%d %s %.1f,%[1]d"/><polyline class="line" points="%[2]s"/>`, sparkHigh-2, points, x)
+	fmt.Fprintf(&out, `<polygon class="under" points="%.1f,%d %s %.1f,%[2]d"/><polyline class="line" points="%[3]s"/>`, at(0), sparkHigh-2, points, x)
 	fmt.Fprintf(&out, `<circle class="dot" cx="%.1f" cy="%.1f" r="2.2"/></svg>`, x, y)
 	return out.String()
 }

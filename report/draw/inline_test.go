@@ -55,8 +55,8 @@ func measures(t *testing.T, parts []xml.StartElement, class, name string) (all [
 func TestPlot(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	require.NoError(t, WritePlot(&out, Plot{Said: hostile, Compared: true, Bars: []PlotBar{
-		{Name: hostile, Said: "1\u202f000 " + hostile, Visitors: 1000, New: 250, Before: 500}, {Name: "b", Said: "none"}, {Name: "c", Visitors: 10, New: 10, Beside: true}, {Name: "d", Visitors: 5, New: 0, Noted: true},
+	require.NoError(t, WritePlot(&out, Plot{Said: hostile, Bars: []PlotBar{
+		{Name: hostile, Said: "1\u202f000 " + hostile, Visitors: 1000, New: 250, Compared: true, Before: 500}, {Name: "b", Said: "none", Compared: true}, {Name: "c", Visitors: 10, New: 10, Beside: true}, {Name: "d", Visitors: 5, New: 0, Noted: true, Compared: true},
 	}}))
 	assert.NotContains(t, out.String(), "NaN")
 	parts, texts := partsOf(t, out.String())
@@ -69,7 +69,7 @@ func TestPlot(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(out.String(), `class="bar beside"`))
 	assert.Equal(t, []float64{87.5}, measures(t, parts, "noted", "cx"), "the mark of a note, above the middle of its bar")
 	_, line, _ := strings.Cut(out.String(), `class="before"`)
-	assert.Equal(t, 5, strings.Count(line, "<line"), "four steps, and one between two of them")
+	assert.Equal(t, 4, strings.Count(line, "<line"), "three steps, one between two of them, and a gap")
 
 	for _, few := range [][]PlotBar{nil, {{Name: "a"}}, make([]PlotBar, 400)} {
 		var out strings.Builder
@@ -94,7 +94,7 @@ func TestPlotsEndAboveTheirBars(t *testing.T) {
 func TestSmallDrawings(t *testing.T) {
 	t.Parallel()
 	for _, numbers := range [][]int64{nil, {1}, {0, 0, 0}, {3, 1, 2}} {
-		drawn := Spark(hostile, numbers)
+		drawn := Spark(hostile, numbers, 4)
 		parts, _ := partsOf(t, drawn)
 		assert.Len(t, parts, 5)
 		assert.NotContains(t, drawn, "NaN")

@@ -1,0 +1,123 @@
+package handler
+
+import (
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/report"
+)
+
+// shown is a page of the dashboard as people read it: without narrow spaces.
+func (e *edge) shown(path string) string {
+	e.t.Helper()
+	a := e.get(path)
+	require.Equal(e.t, http.StatusOK, a.status, a.body)
+	return strings.ReplaceAll(html.UnescapeString(a.body), "\u202f", " ")
+}
+
+// charted are the first and last day of a page's chart, and how many days it has.
+func (e *edge) charted(path string) string {
+	e.t.Helper()
+	var rows []report.Period
+	require.NoError(e.t, json.Unmarshal([]byte(e.get(path+"&panel=chart&format=json").body), &rows), path)
+	return fmt.Sprint(rows[0].FirstDay, " ", rows[len(rows)-1].LastDay, " ", len(rows))
+}
+
+// The dashboard tells nothing of days that were not counted, and takes no day that is not over for a
+// whole one.
+func TestDashboardJudgesWholeCountedDays(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	const site, up, down = "/dash/demo/hhui.top?", "▲", "▼"
+	share := e.share("demo", "hhui.top") + "?"
+
+	for _, ip := range []string{"192.0.2.1", "192.0.2.2"} {
+		e.counting(0, ip, "http://hhui.top/")
+	}
+	t.Run("the first day", func(t *testing.T) {
+		for _, path := range []string{site, site + "page=/", site + "range=90d", site + "range=month", share, "/dash/demo?"} {
+			page := e.shown(path)
+			assert.Contains(t, page, "<strong>Sat 29 June 2019</strong>, counted since 29 June 2019.", path)
+			for _, never := range []string{up, down, "on average", "from 0", "Falling", "Rising", "days earlier"} {
+				assert.NotContains(t, page, never, path)
+			}
+		}
+		assert.Contains(t, e.shown(site), "2 visitors so far: no day is over yet.")
+		assert.Equal(t, "20190629 20190629 1", e.charted(site+"range=30d"))
+		assert.Contains(t, e.shown(site+"range=last-month"), "Counting began on 29 June 2019, after these days.")
+		assert.Equal(t, http.StatusBadRequest, e.get(site+"range=last-month&panel=chart&format=csv").status)
+	})
+
+	for day := 1; day < 59; day++ {
+		for _, ip := range []string{"192.0.2.1", "192.0.2.2"} {
+			e.counting(day, ip, "http://hhui.top/")
+		}
+		if day == 57 { // 25 August
+			e.counting(day, "192.0.2.1", "http://hhui.top/new")
+			e.counting(day, "192.0.2.1", "http://young.example/")
+		}
+	}
+	e.counting(59, "192.0.2.1", "http://hhui.top/") // on the morning of 27 August, a Tuesday
+	t.Run("90 days, of which 60 were counted", func(t *testing.T) {
+		for _, path := range []string{site, share} {
+			page := e.shown(path + "range=90d")
+			assert.Contains(t, page, "<strong>29 June – 27 August 2019</strong>, counted since 29 June 2019.")
+			assert.Contains(t, page, "2 visitors a day on average: most Sat 29 June 2019 (2), fewest Sat 29 June 2019 (2). Level: both halves have as many.")
+			assert.NotContains(t, page, up)
+			assert.NotContains(t, page, down)
+		}
+		assert.Equal(t, "20190629 20190827 60", e.charted(site+"range=90d"))
+		assert.Contains(t, e.shown(site+"range=30d"), "<strong>29 July – 27 August 2019</strong>; no change is shown: the days before were counted from 29 June 2019 on.")
+	})
+	t.Run("this morning", func(t *testing.T) {
+		page := e.shown(site + "range=7d")
+		assert.Contains(t, page, "<strong>21 – 27 August 2019</strong>; its 6 whole days are compared with 14 – 19 August 2019.")
+		assert.Contains(t, page, "from 12 to 12</span>", "visitors of each day")
+		assert.NotContains(t, page, down)
+		assert.Contains(t, page, "Mon 26 August 2019: 2 visitors, 0 of them new; 2 page views; 7 days earlier: 2<")
+		assert.Contains(t, page, "Tue 27 August 2019: 1 visitor, 0 of them new; 1 page view<", "today")
+
+		page = e.shown(site + "range=today")
+		assert.Contains(t, page, "<strong>Tue 27 August 2019</strong>; it is compared when it is over.")
+		assert.NotContains(t, page, down)
+		assert.Contains(t, page, "2 visitors a day on average")
+
+		weeks := e.shown(site + "from=2019-08-05&to=2019-08-27&period=week")
+		assert.Contains(t, weeks, "26 – 27 August 2019: 2 visitors, 0 of them new; 3 page views; 28 days earlier: 2 in 1 day<", "a week that is not over")
+		assert.Contains(t, weeks, "19 – 25 August 2019: 2 visitors, 0 of them new; 15 page views; 28 days earlier: 2<")
+	})
+	t.Run("a page has the days of its site", func(t *testing.T) {
+		page := e.shown(site + "range=7d&page=/new")
+		assert.Contains(t, page, "0.17 visitors a day on average", "nobody came to it on five of six days")
+		assert.Contains(t, page, up, "nobody came to it in the week before")
+		assert.Equal(t, "20190629 20190827 60", e.charted(site+"range=all&page=/new"))
+	})
+	t.Run("each site of an app has days of its own", func(t *testing.T) {
+		page := e.shown("/dash/demo?range=7d")
+		assert.Contains(t, page, "its 6 whole days are compared with")
+		_, rows, _ := strings.Cut(page, "<tbody>")
+		old, young, _ := strings.Cut(rows, "young.example")
+		assert.Contains(t, old, "0 %")
+		assert.Contains(t, young, "since 25 Aug<")
+		assert.NotContains(t, page, up)
+		assert.NotContains(t, page, down)
+	})
+	t.Run("a visit of an earlier day moves the first day", func(t *testing.T) {
+		now := time.Now() // days that are kept are those of the database's clock
+		e.now.Store(&now)
+		for _, at := range []time.Time{now.AddDate(0, 0, -1), now.AddDate(0, 0, -5)} {
+			a := e.get("/visit?" + url.Values{"app": {"demo"}, "ip": {"192.0.2.3"}, "uri": {"http://late.example/"}, "at": {at.UTC().Format(time.RFC3339)}}.Encode())
+			require.Equal(t, http.StatusOK, a.status, a.body)
+			assert.Contains(t, e.shown("/dash/demo/late.example?"), "</strong>, counted since "+at.UTC().Format("2 January 2006")+".")
+		}
+	})
+}
