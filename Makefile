@@ -169,6 +169,6 @@ clean: ## remove what was built; data directories stay
 deps:
 	@scripts/install-deps postgres chromium
 race-deps:
-	@scripts/install-deps gcc wrk pgbouncer librsvg redis
+	@scripts/install-deps gcc wrk pgbouncer librsvg redis nginx
 	@scripts/fetch-npm >/dev/null
 	@scripts/fetch-themes >/dev/null

@@ -27,14 +27,23 @@ type dashboard struct {
 	*reports
 	pages     *web.Dashboard
 	publicURL string // where people reach the service; "": as they ask
+	root      string // its path there, which a proxy takes off; "": it has none
 }
 
 const (
-	homeOfPages   = "home"      // what a request is told of where its pages begin, unless that is "/"
+	homeOfPages   = "home"      // what a request is told of where its pages begin, unless that is where all do
 	sessionCookie = "footfall-" // before the name of the app
 	formCookie    = "footfall_form"
 	formBytes     = 16 << 10
 )
+
+func newDashboard(r *reports, o Options) *dashboard {
+	d := &dashboard{reports: r, pages: web.NewDashboard(o.Reports), publicURL: o.PublicURL}
+	if at, err := url.Parse(o.PublicURL); err == nil {
+		d.root = at.Path
+	}
+	return d
+}
 
 func (d *dashboard) routes() []route {
 	kept := func(p web.Page) echo.HandlerFunc {
@@ -67,11 +76,11 @@ func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
 			return nil
 		}
 		status, message := d.judge(c, err)
-		home := "/"
+		home := d.root + "/"
 		if below, is := c.Get(homeOfPages).(string); is {
 			home = below
 		}
-		p, broken := web.Problem(http.StatusText(status), message, home)
+		p, broken := web.Problem(d.root, http.StatusText(status), message, home)
 		if broken != nil || c.Response().Committed {
 			return err
 		}
@@ -98,13 +107,15 @@ func (d *dashboard) home(c echo.Context) error {
 	}
 	apps := make([]web.App, len(readings))
 	for i, r := range readings {
-		apps[i] = appOf(r)
+		apps[i] = d.appOf(r)
 	}
-	return d.show(c, func(ctx context.Context) (web.Page, error) { return d.pages.Home(ctx, apps, d.origin(c.Request())) })
+	return d.show(c, func(ctx context.Context) (web.Page, error) {
+		return d.pages.Home(ctx, d.root, apps, d.origin(c.Request()))
+	})
 }
 
-func appOf(r *counter.Reading) web.App {
-	return web.App{Name: r.App, Today: r.Today, Zone: r.Zone(), Closed: !r.Open(), Names: r.MayName()}
+func (d *dashboard) appOf(r *counter.Reading) web.App {
+	return web.App{Root: d.root, Name: r.App, Today: r.Today, Zone: r.Zone(), Closed: !r.Open(), Names: r.MayName()}
 }
 
 // look shows an app, or a site of it.
@@ -113,7 +124,7 @@ func (d *dashboard) look(c echo.Context) error {
 	if app == nil {
 		return err
 	}
-	return d.showApp(c, app, appOf(app), siteNamed(c))
+	return d.showApp(c, app, d.appOf(app), siteNamed(c))
 }
 
 // embed shows what to put into the pages of an app.
@@ -126,7 +137,7 @@ func (d *dashboard) embed(c echo.Context) error {
 		return err
 	}
 	return d.show(c, func(ctx context.Context) (web.Page, error) {
-		return d.pages.Embed(ctx, appOf(app), d.origin(c.Request()))
+		return d.pages.Embed(ctx, d.appOf(app), d.origin(c.Request()))
 	})
 }
 
@@ -211,13 +222,13 @@ func (d *dashboard) enter(c echo.Context) error {
 	} else if form.Get("to") == embeds {
 		to = embeds
 	}
-	return c.Redirect(http.StatusSeeOther, to)
+	return c.Redirect(http.StatusSeeOther, d.root+to)
 }
 
 // leave ends all sessions that the browser has.
 func (d *dashboard) leave(c echo.Context) error {
 	if c.Request().Method != http.MethodPost {
-		p, err := web.Leave(d.formToken(c))
+		p, err := web.Leave(d.root, d.formToken(c))
 		if err != nil {
 			return err
 		}
@@ -231,13 +242,13 @@ func (d *dashboard) leave(c echo.Context) error {
 			d.setCookie(c, has.Name, "", -1)
 		}
 	}
-	return c.Redirect(http.StatusSeeOther, "/")
+	return c.Redirect(http.StatusSeeOther, d.root+"/")
 }
 
 // askForKey shows the page on which a key is typed. It is made for one browser, which has the token
 // of its form in a cookie, too.
 func (d *dashboard) askForKey(c echo.Context, status int, to, problem string) error {
-	p, err := web.SignIn{To: to, Token: d.formToken(c), Problem: problem}.Page()
+	p, err := web.SignIn{To: to, Token: d.formToken(c), Problem: problem}.Page(d.root)
 	if err != nil {
 		return err
 	}
@@ -283,7 +294,7 @@ func cookie(c echo.Context, name string) string {
 // away. A link in a mail is followed with it; a form or an image of another site is sent without.
 func (d *dashboard) setCookie(c echo.Context, name, value string, seconds int) {
 	c.SetCookie(&http.Cookie{
-		Name: name, Value: value, Path: "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		Name: name, Value: value, Path: d.root + "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteLaxMode,
 		Secure: strings.HasPrefix(d.origin(c.Request()), "https:"),
 	})
 }

@@ -31,7 +31,8 @@ type Options struct {
 	Reports *report.Reader
 	// Dashboard tells whether the public server has pages for people.
 	Dashboard bool
-	// PublicURL is where people reach it, as https://count.example. Default: as they ask.
+	// PublicURL is where people reach it, as https://count.example or, below a path that a proxy takes off,
+	// https://blog.example/numbers. Default: as they ask.
 	PublicURL string
 	// Busuanzi is the app for which pages made for busuanzi count where several list their site, or
 	// it counts every one. Default: none.
@@ -73,7 +74,6 @@ type service struct {
 	routes   []route
 
 	dashboard   bool
-	publicURL   string
 	refusals    pause.Seldom[struct{}] // in the log
 	readyWithin time.Duration
 
@@ -91,7 +91,6 @@ func newService(c *counter.Counter, o Options) *service {
 		refusals: pause.Seldom[struct{}]{Every: time.Second},
 
 		dashboard:   o.Dashboard,
-		publicURL:   o.PublicURL,
 		readyWithin: cmp.Or(o.readyWithin, usualReady),
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"footfall/embed"
-	"footfall/web"
 )
 
 // route is a path, the methods that it answers, and what it does.
@@ -49,8 +48,7 @@ func (s *service) publicRoutes(o Options) []route {
 		table = append(table, route{"/api/apps/:app/" + k.name, reading, func(c echo.Context) error { return r.answer(c, k) }})
 	}
 	if s.dashboard {
-		d := &dashboard{r, web.NewDashboard(o.Reports), s.publicURL}
-		table = append(table, d.routes()...)
+		table = append(table, newDashboard(r, o).routes()...)
 	}
 	return append(table, route{"/openapi.json", reading, describe})
 }

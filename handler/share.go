@@ -27,13 +27,13 @@ func (d *dashboard) shared(c echo.Context) error {
 	if site != "" {
 		asked, in = site, []string{site} // of the app's other sites the link tells nothing
 	}
-	share := &web.Share{Base: "/share/" + c.Param("token"), Site: site, Embed: r.URL.Query().Has("embed")}
+	share := &web.Share{Base: d.root + "/share/" + c.Param("token"), Site: site, Embed: r.URL.Query().Has("embed")}
 	c.Set(homeOfPages, share.Base)
 	if share.Embed {
 		c.Set(homeOfPages, share.Base+"?embed")
 		h.Set(echo.HeaderContentSecurityPolicy, web.PolicyIn(in))
 	}
-	app := appOf(reading)
+	app := d.appOf(reading)
 	app.Closed, app.Shared = false, share
 	return d.showApp(c, reading, app, asked)
 }

@@ -58,7 +58,7 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, []report.Sit
 	first := v.with(func(o *view) { o.skip = 0 })
 	page.Range = first.rangeBar()
 	if v.app.Shared == nil {
-		page.InPages = "/embed?app=" + v.app.Name
+		page.InPages = v.app.Root + "/embed?app=" + v.app.Name
 	}
 	for _, c := range []struct{ sort, said, means, class string }{
 		{"site", "Site", "", ""}, {"", "30 days", "visitors of each", "wide"}, {"today", "Today", "visitors today, so far", ""},

@@ -29,9 +29,10 @@ type appRow struct {
 // Sentence is one for a page to begin with.
 func (homePage) Sentence() string { return embed.Sentence }
 
-// Home makes the first page, of the apps that a reader may look at.
-func (d *Dashboard) Home(ctx context.Context, apps []App, origin string) (Page, error) {
-	page := homePage{frame: frame{Title: "Footfall", Home: "/", Live: true}, Origin: origin}
+// Home makes the first page, of the apps that a reader may look at. root is the path below which
+// all pages are.
+func (d *Dashboard) Home(ctx context.Context, root string, apps []App, origin string) (Page, error) {
+	page := homePage{frame: frame{Root: root, Title: "Footfall", Home: root + "/", Live: true}, Origin: origin}
 	names, today := make([]string, len(apps)), map[string]int32{}
 	for i, app := range apps {
 		names[i], today[app.Name] = app.Name, app.Today
@@ -43,7 +44,7 @@ func (d *Dashboard) Home(ctx context.Context, apps []App, origin string) (Page, 
 	}
 	page.Source = rows.SQL
 	for _, app := range rows.Rows {
-		page.Apps = append(page.Apps, appRow{app, view{app: App{Name: app.App}, span: usualSpan, compare: compares[0], chart: charts[0], by: orders[0], sort: sorts[0]}.link(),
+		page.Apps = append(page.Apps, appRow{app, view{app: App{Root: root, Name: app.App}, span: usualSpan, compare: compares[0], chart: charts[0], by: orders[0], sort: sorts[0]}.link(),
 			counted{app.FirstDay, today[app.App]}.spark(app.Last30Days, "page views")})
 	}
 	counted := slices.ContainsFunc(page.Apps, func(a appRow) bool { return a.Sites > 0 })

@@ -15,6 +15,7 @@ import (
 
 // App is an app that a reader may look at.
 type App struct {
+	Root   string // the path below which the pages are; "": they begin at /
 	Name   string
 	Today  int32          // in its time zone
 	Zone   *time.Location // whose days it counts
@@ -36,7 +37,7 @@ func (a App) home() (path, site string) {
 	if a.Shared != nil {
 		return a.Shared.Base, a.Shared.Site
 	}
-	return "/dash/" + a.Name, ""
+	return a.Root + "/dash/" + a.Name, ""
 }
 
 // view is what somebody looks at, all of which is in the address of the page.

@@ -98,6 +98,7 @@ var functions = template.FuncMap{
 
 // frame is what all pages have.
 type frame struct {
+	Root   string // the path below which all of them are
 	Title  string
 	Crumbs []crumb
 	Home   string // where all begins; "": nowhere
@@ -124,28 +125,28 @@ type SignIn struct {
 	Problem string // with what was typed; "": nothing was yet
 }
 
-// Page makes the page.
-func (s SignIn) Page() (Page, error) {
+// Page makes the page, which is below the path root as all others are.
+func (s SignIn) Page(root string) (Page, error) {
 	return render("enter", struct {
 		frame
 		SignIn
-	}{frame{Title: "Sign in", Home: "/"}, s})
+	}{frame{Root: root, Title: "Sign in", Home: root + "/"}, s})
 }
 
 // Leave makes the page on which a reader signs out.
-func Leave(token string) (Page, error) {
+func Leave(root, token string) (Page, error) {
 	return render("leave", struct {
 		frame
 		Token string
-	}{frame{Title: "Sign out", Home: "/"}, token})
+	}{frame{Root: root, Title: "Sign out", Home: root + "/"}, token})
 }
 
 // Problem makes the page of an error. It leads to the page where all begins ("": to none).
-func Problem(title, said, home string) (Page, error) {
+func Problem(root, title, said, home string) (Page, error) {
 	return render("problem", struct {
 		frame
 		Said string
-	}{frame{Title: title, Home: home}, sentence(said)})
+	}{frame{Root: root, Title: title, Home: home}, sentence(said)})
 }
 
 // source is where the numbers of a panel come from.

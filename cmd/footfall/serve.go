@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"syscall"
 	"time"
@@ -97,11 +98,14 @@ func (c *serveCmd) check(g globals) []error {
 	return faults
 }
 
+// publicPath is a path below which a service can be reached: cookies have it.
+var publicPath = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$`)
+
 // checkPublicURL tells what is wrong with where people reach a service.
 func checkPublicURL(text string) error {
 	at, err := url.Parse(text)
-	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" || text != at.Scheme+"://"+at.Host {
-		return fmt.Errorf("--public-url: %q is not where a service can be reached: write one like https://count.example, without a path", text)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" || text != at.Scheme+"://"+at.Host+at.Path || !publicPath.MatchString(at.Path) {
+		return fmt.Errorf("--public-url: %q is not where a service can be reached: write one like https://count.example, or https://blog.example/numbers, without a slash at its end", text)
 	}
 	return nil
 }

@@ -112,10 +112,10 @@ func TestDemoStaysDeleted(t *testing.T) {
 func TestOwnAppComesFirst(t *testing.T) {
 	t.Parallel()
 	data := newData(t)
-	said := well(t, "app", "add", "shop", "--site=shop.example", "--public-url=https://count.example", "--data", data)
-	assert.Contains(t, said, "\n  "+embed.Line("https://count.example", "shop")+"\n", "ready to be pasted")
-	assert.Contains(t, said, "\n  "+embed.PinnedLine("https://count.example", "shop")+"\n")
-	assert.Contains(t, said, "https://count.example/embed?app=shop\n")
+	said := well(t, "app", "add", "shop", "--site=shop.example", "--public-url=https://shop.example/numbers", "--data", data)
+	assert.Contains(t, said, "\n  "+embed.Line("https://shop.example/numbers", "shop")+"\n", "ready to be pasted")
+	assert.Contains(t, said, "\n  "+embed.PinnedLine("https://shop.example/numbers", "shop")+"\n")
+	assert.Contains(t, said, "https://shop.example/numbers/embed?app=shop\n")
 	assert.Contains(t, said, "added app shop. It keeps no addresses, but hashes of them, keyed with the secret.\n")
 	assert.Equal(t, "added app backend. It keeps the addresses of its visitors as they are.\n",
 		well(t, "app", "add", "backend", "--visitor=address", "--site=shop.example", "--access=key", "--data", data), "no page counts for it")
