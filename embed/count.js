@@ -19,6 +19,17 @@
 	let ignored
 	let warned
 
+	const at = href => Object.assign(d.createElement('a'), {href}) // which may be relative
+	const fragment = () => /^#[/!]/.test(location.hash) ? location.hash : '' // that is a route; others are none
+
+	// The page may name the address by which it counts: on the line, or for search engines, who read
+	// one of its own site. Both name the page that was loaded, and routers may leave them as they are.
+	const where = () => location.pathname + fragment()
+	const loaded = where()
+	const bare = at => at.host.replace(/^www\./, '')
+	const canonical = d.querySelector('link[rel=canonical]')
+	const named = line.dataset.uri || canonical && !fragment() && bare(at(canonical.href)) == bare(location) && canonical.href
+
 	// The owner is told, once. Readers see the page as it is without numbers.
 	const warn = why => {
 		if (!warned) console.warn('footfall: ' + (warned = why))
@@ -79,15 +90,16 @@
 	const counts = async urls => {
 		const all = []
 		while (all.length < urls.length) {
-			const uris = urls.slice(all.length, all.length + 1000).map(href => Object.assign(d.createElement('a'), {href}).href) // they may be relative
+			const uris = urls.slice(all.length, all.length + 1000).map(uri => at(uri).href)
 			const told = await ask('counts', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify({app, uris})})
 			all.push(...told?.counts || uris.map(() => ({})))
 		}
 		return all
 	}
 
-	// visit counts where the reader is, once they see it. Of several visits before that one counts.
-	const visit = async () => {
+	// visit counts where the reader is, once they see it, or another page. Of several visits before
+	// that one counts.
+	const visit = async uri => {
 		const mine = ++turn
 		said = undefined
 		await new Promise(done => setTimeout(done)) // a router may lead on at once
@@ -95,7 +107,8 @@
 			await new Promise(done => ['prerenderingchange', 'visibilitychange'].map(e => d.addEventListener(e, done, {once: true})))
 		}
 		if (mine != turn) return
-		const told = await ask((ignored ? 'counts' : 'visit') + '?app=' + encodeURIComponent(app) + '&uri=' + encodeURIComponent(location.href), {keepalive: true})
+		if (typeof uri != 'string') uri = loaded == where() && named || location.href // an event, where it is what listens
+		const told = await ask((ignored ? 'counts' : 'visit') + '?app=' + encodeURIComponent(app) + '&uri=' + encodeURIComponent(at(uri).href), {keepalive: true})
 		if (mine == turn) { // otherwise the reader is elsewhere by now
 			said = told
 			fill()
@@ -104,12 +117,12 @@
 		return told
 	}
 
-	// route counts if the reader has come to another page. A fragment that is no route is none.
-	// Where an address is replaced, what its query says is the state of the same page.
+	// route counts if the reader has come to another page. Where an address is replaced, what its
+	// query says is the state of the same page.
 	const route = replaced => {
 		const was = here
 		const path = at => replaced ? at?.replace(/\?[^#]*/, '') : at
-		here = location.pathname + location.search + (/^#[/!]/.test(location.hash) ? location.hash : '')
+		here = location.pathname + location.search + fragment()
 		if (path(was) != path(here)) visit()
 	}
 

@@ -31,11 +31,11 @@ func ofDocs(t *testing.T, service string) map[string]string {
 	text, err := os.ReadFile("../docs/embed.md")
 	require.NoError(t, err)
 	found := regexp.MustCompile("(?s)```html\n(.*?)```").FindAllSubmatch(text, -1)
-	names := []string{"line", "numbers", "list", "own", "manual", "pinned", "busuanzi", "image"}
+	names := []string{"line", "numbers", "list", "canonical", "named", "own", "manual", "pinned", "busuanzi", "image"}
 	require.Len(t, found, len(names), "each block of docs/embed.md is tried below")
 	blocks := map[string]string{}
 	ours := strings.NewReplacer("https://count.example", service, `data-app="blog"`, `data-app="shop"`, "app=blog&", "app=shop&",
-		"https%3A%2F%2Fblog.example%2F", "http%3A%2F%2Fexample.com%2F", "VERSION", embed.Version, "HASH", embed.Integrity)
+		"https%3A%2F%2Fblog.example%2F", "http%3A%2F%2Fexample.com%2F", "https://blog.example", "http://example.com", "VERSION", embed.Version, "HASH", embed.Integrity)
 	for i, name := range names {
 		blocks[name] = ours.Replace(string(found[i][1]))
 	}
@@ -259,6 +259,7 @@ func TestScriptInChromium(t *testing.T) {
 		b.open(page("example.com/image", docs["image"]))
 		assert.Equal(t, before+1, w.counted(t, "hello"))
 	})
+	t.Run("what a page is", func(t *testing.T) { tryNamed(t, w, b, page, docs) })
 	t.Run("headless browsers are bots", func(t *testing.T) {
 		b.do("Emulation.setUserAgentOverride", map[string]any{"userAgent": "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) HeadlessChrome/140.0.0.0 Safari/537.36"}, nil)
 		b.open(page("example.com/bot", docs["line"], `<p data-footfall-sentence hidden>you are number <b data-footfall="page.rank"></b></p><p><b data-footfall="page.hot"></b></p>`))
@@ -336,6 +337,54 @@ func tryRoutes(t *testing.T, w *internet, b *devtools, quiet func(*testing.T, st
 	var thrown string
 	b.ask(`(() => { try { history.pushState(0, '', 'https://other.example/') } catch (e) { return e.name } })()`, &thrown)
 	assert.Equal(t, "SecurityError", thrown, "the browser's own faults are the page's")
+}
+
+// tryNamed shows pages that name the address by which they count.
+func tryNamed(t *testing.T, w *internet, b *devtools, page func(string, ...string) string, docs map[string]string) {
+	w.administer(func(ctx context.Context, a *counter.Admin) error {
+		return a.SetApp(ctx, "shop", counter.Settings{Sites: []string{"example.com", "www.example.com"}})
+	})
+	before := w.counted(t, "hello")
+	canonical := func(address string) string {
+		return strings.Replace(docs["canonical"], "http://example.com/hello", address, 1)
+	}
+	for _, c := range []struct{ at, says, counts string }{
+		{"example.com/hello/", docs["canonical"], "hello"},
+		{"www.example.com/hello", docs["canonical"], "hello"},
+		{"example.com/named", canonical("/elsewhere") + docs["named"], "hello"},
+		{"example.com/relative/", canonical("."), "relative/"},
+		{"example.com/not/mine", canonical("https://other.example/mine"), "not/mine"},
+		{"example.com/no/address", canonical("http://"), "no/address"},
+		{"example.com/no/href", `<link rel="canonical">`, "no/href"},
+		{"example.com/app#/route", canonical("/app"), "app%23/route"},
+	} {
+		was := w.counted(t, c.counts)
+		line := docs["line"]
+		if strings.Contains(c.says, "<script") {
+			line = ""
+		}
+		at, fragment, _ := strings.Cut(c.at, "#")
+		b.open(page(at, c.says, line) + "#" + fragment)
+		w.hearVisit(t)
+		assert.Equal(t, was+1, w.counted(t, c.counts), c.at)
+	}
+	assert.Equal(t, before+3, w.counted(t, "hello"))
+
+	// A router goes on, and leaves both as they are; then the reader comes back.
+	b.open(page("example.com/start", canonical("/begin"), docs["line"]))
+	require.Equal(t, "/start", w.hearVisit(t).At)
+	for _, step := range []struct{ do, counts string }{
+		{`history.pushState(0, '', '/start/on')`, "start/on"}, {`history.back()`, "begin"}, {`footfall.visit('on')`, "on"},
+		{`footfall.visit(new Event('click'))`, "begin"},
+	} {
+		was := w.counted(t, step.counts)
+		b.ask(step.do+`; 0`, nil)
+		w.hearVisit(t)
+		assert.Equal(t, was+1, w.counted(t, step.counts), step.do)
+	}
+	w.administer(func(ctx context.Context, a *counter.Admin) error {
+		return a.SetApp(ctx, "shop", counter.Settings{Sites: []string{"example.com"}})
+	})
 }
 
 // tryHidden opens pages in a tab that lies behind another.
