@@ -353,6 +353,11 @@ func TestSkipped(t *testing.T) {
 		change(&r)
 		return r
 	}
+	keyed := func(agent string, scope counter.Scope) counter.Request {
+		key, err := in.admin().AddKey(t.Context(), "shop", []counter.Scope{scope})
+		require.NoError(t, err)
+		return with(func(r *counter.Request) { r.Key, r.Agent = key, agent })
+	}
 	id := func(id, ip, agent string) counter.Request {
 		return counter.Request{App: "ids", Visitor: id, IP: ip, Agent: agent, URI: "http://a.example/"}
 	}
@@ -360,21 +365,24 @@ func TestSkipped(t *testing.T) {
 		r   counter.Request
 		why visit.Skipped
 	}{
-		"a person":                                   {stranger("192.0.2.1", "/"), ""},
-		"a prefetch":                                 {with(func(r *counter.Request) { r.Prefetch = true }), visit.SkippedPrefetch},
-		"a visitor who asks not to be tracked":       {with(func(r *counter.Request) { r.DoNotTrack = true }), visit.SkippedDNT},
-		"nobody's agent":                             {with(func(r *counter.Request) { r.Agent = "" }), visit.SkippedBot},
-		"a crawler":                                  {with(func(r *counter.Request) { r.Agent = "Googlebot/2.1 (+http://www.google.com/bot.html)" }), visit.SkippedBot},
-		"an ignored network":                         {stranger("198.51.100.77", "/"), visit.SkippedIgnored},
-		"an ignored IPv6 network":                    {stranger("2001:db8:1:2::3", "/"), visit.SkippedIgnored},
-		"beside it":                                  {stranger("2001:db8:2::3", "/"), ""},
-		"an ignored address":                         {stranger("192.0.2.99", "/"), visit.SkippedIgnored},
-		"one written as IPv6":                        {stranger("192.0.2.98", "/"), visit.SkippedIgnored},
-		"an ignored id":                              {id("me", "", browser), visit.SkippedIgnored},
-		"one that looks like a number":               {id("192.0.2.1", "", browser), visit.SkippedIgnored},
-		"an id from ignored addresses":               {id("anna", "10.1.2.3", browser), visit.SkippedIgnored},
-		"another id":                                 {id("anna", "", browser), ""},
-		"a bot that is asserted, where the app asks": {id("anna", "", "Googlebot/2.1"), visit.SkippedBot},
+		"a person":                             {stranger("192.0.2.1", "/"), ""},
+		"a prefetch":                           {with(func(r *counter.Request) { r.Prefetch = true }), visit.SkippedPrefetch},
+		"a visitor who asks not to be tracked": {with(func(r *counter.Request) { r.DoNotTrack = true }), visit.SkippedDNT},
+		"nobody's agent":                       {with(func(r *counter.Request) { r.Agent = "" }), visit.SkippedBot},
+		"a crawler":                            {with(func(r *counter.Request) { r.Agent = "Googlebot/2.1 (+http://www.google.com/bot.html)" }), visit.SkippedBot},
+		"nobody's agent, from a caller who may say who came": {keyed("", counter.ScopeAssert), ""},
+		"nobody's agent, from one who may count":             {keyed("", counter.ScopeCount), visit.SkippedBot},
+		"a crawler that a caller with a key tells of":        {keyed("Googlebot/2.1", counter.ScopeAssert), visit.SkippedBot},
+		"an ignored network":                                 {stranger("198.51.100.77", "/"), visit.SkippedIgnored},
+		"an ignored IPv6 network":                            {stranger("2001:db8:1:2::3", "/"), visit.SkippedIgnored},
+		"beside it":                                          {stranger("2001:db8:2::3", "/"), ""},
+		"an ignored address":                                 {stranger("192.0.2.99", "/"), visit.SkippedIgnored},
+		"one written as IPv6":                                {stranger("192.0.2.98", "/"), visit.SkippedIgnored},
+		"an ignored id":                                      {id("me", "", browser), visit.SkippedIgnored},
+		"one that looks like a number":                       {id("192.0.2.1", "", browser), visit.SkippedIgnored},
+		"an id from ignored addresses":                       {id("anna", "10.1.2.3", browser), visit.SkippedIgnored},
+		"another id":                                         {id("anna", "", browser), ""},
+		"a bot that is asserted, where the app asks":         {id("anna", "", "Googlebot/2.1"), visit.SkippedBot},
 	} {
 		before := in.table(t, `SELECT * FROM counters ORDER BY page_id`)
 		a, err := in.Visit(t.Context(), c.r)

@@ -18,6 +18,7 @@ type subject struct {
 	when      record.When
 	tooOld    error // why no visit of its day counts any more: then it is refused, unless it is repeated
 	repeated  bool  // it was counted before with its id, as far as is known by now
+	asserter  bool  // the caller has a key that says who came
 	untrusted bool  // no trusted caller vouches for the visitor: usual limits hold, and crawlers are looked for
 }
 
@@ -54,7 +55,7 @@ func (c *Counter) admitCaller(ctx context.Context, r *Request, need Scope) (*app
 	if err := a.checkRights(r, key, need); err != nil {
 		return nil, subject{}, err
 	}
-	w := subject{untrusted: !a.isOpen() && !r.asserts() && (key == nil || need == ScopeCount)}
+	w := subject{untrusted: !a.isOpen() && !r.asserts() && (key == nil || need == ScopeCount), asserter: key != nil && key.opens(ScopeAssert)}
 	var at time.Time
 	if r.At != "" && r.ParseErr == nil && need == ScopeCount {
 		at, r.ParseErr = visit.ParseTime(r.At)

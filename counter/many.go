@@ -91,8 +91,8 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 		return c.visitOf(a, &w, item.ID), "", w.tooOld
 	}
 	looked := w
-	looked.untrusted = true // the agent is the visitor's own, and not the caller's
-	if why := c.skips(a, &r, looked); why != "" && (why != visit.SkippedBot || item.Agent != "") {
+	looked.untrusted, looked.asserter = true, true // the agent is the visitor's own, and not the caller's
+	if why := c.skips(a, &r, looked); why != "" {
 		c.metrics.skipped.WithLabelValues(string(why)).Inc()
 		return record.Visit{}, why, nil
 	}

@@ -23,6 +23,7 @@ func (c *Counter) skips(a *app, r *Request, w subject) visit.Skipped {
 		return visit.SkippedIgnored
 	case a.respectDNT && r.DoNotTrack:
 		return visit.SkippedDNT
+	case r.Agent == "" && w.asserter: // a backend tells of the visitor what it knows
 	case a.bots != botsCount && (w.untrusted || a.bots == botsSkip) && c.bots.is(r.Agent):
 		return visit.SkippedBot
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"footfall/intake"
+	"footfall/visit"
 )
 
 // visits counts many visits at once. What can be refused before the body is read is refused then.
@@ -118,13 +119,13 @@ const mostErrors = 100
 
 // sums are what is answered of a call without the numbers of its visits.
 type sums struct {
-	Counted   int         `json:"counted"`
-	Repeated  int         `json:"repeated"`
-	Skipped   int         `json:"skipped"`
-	Failed    int         `json:"failed"`
-	Unknown   int         `json:"unknown"`   // whether they were counted
-	Unreached int         `json:"unreached"` // at the end of the call
-	Errors    []itemError `json:"errors"`    // the first of those that failed
+	Counted   int                   `json:"counted"`
+	Repeated  int                   `json:"repeated"`
+	Skipped   map[visit.Skipped]int `json:"skipped"` // by why
+	Failed    int                   `json:"failed"`
+	Unknown   int                   `json:"unknown"`   // whether they were counted
+	Unreached int                   `json:"unreached"` // at the end of the call
+	Errors    []itemError           `json:"errors"`    // the first of those that failed
 }
 
 type itemError struct {
@@ -133,7 +134,7 @@ type itemError struct {
 }
 
 func sumsOf(results []intake.Result) []byte {
-	all := sums{Errors: []itemError{}}
+	all := sums{Skipped: map[visit.Skipped]int{}, Errors: []itemError{}}
 	for i := range results {
 		switch results[i].Outcome {
 		case intake.Counted:
@@ -141,7 +142,7 @@ func sumsOf(results []intake.Result) []byte {
 		case intake.Repeated:
 			all.Repeated++
 		case intake.Skipped:
-			all.Skipped++
+			all.Skipped[results[i].Answer.Skipped]++
 		case intake.Failed:
 			all.Failed++
 			if len(all.Errors) < mostErrors {

@@ -133,9 +133,9 @@ func TestManyVisitsOfAllKinds(t *testing.T) {
 	assert.Equal(t, 9, said.Errors[7].Item)
 	assert.Contains(t, said.Errors[7].Error, "uri: ")
 	said.Errors = nil
-	assert.Equal(t, sums{Counted: 2, Skipped: 1, Failed: 8}, said)
+	assert.Equal(t, sums{Counted: 2, Skipped: map[visit.Skipped]int{"bot": 1}, Failed: 8}, said)
 	assert.Equal(t, `{"visits":[]}`, e.visits("app=demo", "[]", inArray...).body)
-	assert.Equal(t, `{"counted":0,"repeated":0,"skipped":0,"failed":0,"unknown":0,"unreached":0,"errors":[]}`, e.visits("app=demo&answers=none", "", inLines...).body)
+	assert.Equal(t, `{"counted":0,"repeated":0,"skipped":{},"failed":0,"unknown":0,"unreached":0,"errors":[]}`, e.visits("app=demo&answers=none", "", inLines...).body)
 	many := e.visits("app=demo&answers=none", "["+strings.Repeat("1,", 500)+"1]", inArray...)
 	require.NoError(t, json.Unmarshal([]byte(many.body), &said))
 	assert.Len(t, said.Errors, mostErrors)
@@ -261,7 +261,7 @@ func TestIdempotencyKey(t *testing.T) {
 		}
 	}
 	a := other.visits("app=demo&answers=none", body, one...)
-	assert.Equal(t, fmt.Sprintf(`{"counted":0,"repeated":%d,"skipped":1,"failed":0,"unknown":0,"unreached":0,"errors":[]}`, visits-1), a.body)
+	assert.Equal(t, fmt.Sprintf(`{"counted":0,"repeated":%d,"skipped":{"bot":1},"failed":0,"unknown":0,"unreached":0,"errors":[]}`, visits-1), a.body)
 
 	ours := append([]string{"Authorization", "Bearer " + e.key("shop", counter.ScopeAssert)}, one...)
 	require.Equal(t, http.StatusOK, e.visits("app=shop", "[]", ours...).status)
@@ -300,7 +300,7 @@ func TestRepeatedVisits(t *testing.T) {
 		{Repeated: now}, {Counted: second}, {Repeated: second},
 		{Error: "id: it is longer than 64 bytes: shorten it, or send a hash of it"}, {Error: "id: it is empty: give it a value, or leave it out"},
 	}, manyResults(t, e.visits("app=demo", body, inArray...)))
-	assert.Contains(t, e.visits("app=demo&answers=none", body, inArray...).body, `{"counted":0,"repeated":3,"skipped":0,"failed":2,`)
+	assert.Contains(t, e.visits("app=demo&answers=none", body, inArray...).body, `{"counted":0,"repeated":3,"skipped":{},"failed":2,`)
 	assert.Equal(t, 2, e.hotOf())
 
 	for path, status := range map[string]int{
@@ -349,7 +349,7 @@ func TestManyVisitsFailInTheMiddle(t *testing.T) {
 			assert.Equal(t, "not counted: send again", one.Error)
 		}
 	}
-	assert.JSONEq(t, `{"counted":0,"repeated":3,"skipped":0,"failed":1,"unknown":0,"unreached":2,"errors":[{"item":3,"error":"internal error"}]}`,
+	assert.JSONEq(t, `{"counted":0,"repeated":3,"skipped":{},"failed":1,"unknown":0,"unreached":2,"errors":[{"item":3,"error":"internal error"}]}`,
 		e.visits("app=demo&answers=none", body, one...).body)
 	for i, got := range manyResults(t, e.visits("app=demo", body, inArray...)) {
 		assert.Equal(t, i == 3, got.Counted == nil, "without a key the others count, visit %d", i)

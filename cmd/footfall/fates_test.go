@@ -228,7 +228,7 @@ func (c *tableClient) send(client *http.Client, n int, visits []string) []fate {
 	var said struct {
 		Visits []map[string]any
 
-		Counted, Repeated, Skipped, Failed, Unknown, Unreached int
+		Counted, Repeated, Failed, Unknown, Unreached int
 	}
 	if !assert.NoError(c.t, json.Unmarshal(read, &said), string(read)) {
 		return all(isNotKnown)
