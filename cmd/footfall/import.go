@@ -108,6 +108,9 @@ func (c *importFilesCmd) run(ctx context.Context, p *program) error {
 // errImportProblems is how an import ends that could not count all that it was given.
 var errImportProblems = errors.New("import: not all of it could be counted: see above")
 
+// errImportUnreadable is how an import ends that could read nothing of what it was given.
+var errImportUnreadable = errors.New("import: none of the lines could be read: is it an access log, of one of the formats that import --help names?")
+
 func (c *importFilesCmd) runOn(ctx context.Context, p *program, counting *counter.Counter) error {
 	progress := &imports.Progress{}
 	shown := showProgress(p, progress)
@@ -136,6 +139,8 @@ func (c *importFilesCmd) runOn(ctx context.Context, p *program, counting *counte
 		return errors.New("import: interrupted: the same command goes on where it was")
 	case err == nil && len(summary.Problems) > 0:
 		return errImportProblems
+	case err == nil && summary.Lines > 0 && summary.Unreadable == summary.Lines:
+		return errImportUnreadable
 	}
 	return err
 }
@@ -192,6 +197,9 @@ func printImport(p *program, s *imports.Summary, dry bool) error {
 		if n := s.Left[reason]; n > 0 {
 			fmt.Fprintf(table, "left out: %s\t%s\n", reason, draw.Number(n))
 		}
+	}
+	if s.Before > 0 {
+		fmt.Fprintf(table, "imported before\t%s\n", draw.Number(s.Before))
 	}
 	if s.Others > 0 {
 		fmt.Fprintf(table, "counted meanwhile by another import\t%s\n", draw.Number(s.Others))

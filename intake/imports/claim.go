@@ -108,6 +108,7 @@ func (r *run) take(ctx context.Context, k *book, s *source) error {
 	}
 	s.log = *is
 	if s.scanner.place < is.Next {
+		r.summary.Before += s.scanner.number
 		r.summary.note(s.file.name, "of the log that it begins as, %d bytes were read, and it has %d: nothing in it is new", is.Next, s.scanner.place)
 		return nil
 	}
@@ -130,6 +131,9 @@ func (r *run) take(ctx context.Context, k *book, s *source) error {
 	}
 	s.position = r.counting.PositionOf(&s.log)
 	s.number = s.scanner.beginningAt(s.log.Next).before
+	if !r.following {
+		r.summary.Before += s.number
+	}
 	r.progress.Total.Add(max(0, s.until-s.log.Next))
 	return nil
 }

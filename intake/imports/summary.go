@@ -12,6 +12,7 @@ type Summary struct {
 	Lines      int64 // that were read
 	Counted    int64 // visits; in a dry run, that would be
 	Others     int64 // visits that another import of the same log has counted meanwhile
+	Before     int64 // lines that an import has read before
 	Repeated   int64 // lines that other logs had claimed before
 	Left       map[Reason]int64
 	Formats    map[logs.Format]int64
