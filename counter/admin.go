@@ -32,8 +32,8 @@ var appName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
 // AddApp adds an app.
 func (a *Admin) AddApp(ctx context.Context, name string, s Settings) error {
-	if !appName.MatchString(name) {
-		return visit.Errorf(visit.Invalid, "name", "%.64q is not a name for an app: use a–z, 0–9, - and _, at most 63, not beginning with - or _", name)
+	if err := CheckNewApp(name, s); err != nil {
+		return err
 	}
 	err := a.db.InTx(ctx, func(q *db.Queries) error {
 		row, err := q.AppAdd(ctx, name)
@@ -52,6 +52,14 @@ func (a *Admin) AddApp(ctx context.Context, name string, s Settings) error {
 		return wrap("add app "+name, err)
 	}
 	return a.db.WaitForInstances(ctx, instancesWithin)
+}
+
+// CheckNewApp tells what is wrong with a new app, as far as no database is needed for that.
+func CheckNewApp(name string, s Settings) error {
+	if !appName.MatchString(name) {
+		return visit.Errorf(visit.Invalid, "name", "%.64q is not a name for an app: use a–z, 0–9, - and _, at most 63, not beginning with - or _", name)
+	}
+	return s.make(&db.App{Name: name, Access: accessSites, RetainDays: 1}) // or more, by default: the row knows
 }
 
 // SetApp changes an app's settings.
@@ -92,9 +100,8 @@ func setApp(ctx context.Context, q *db.Queries, row *db.App) error {
 	})
 }
 
-// apply changes a row as the settings say, unless nothing could be counted for it then.
-func (a *Admin) apply(s Settings, row *db.App) error {
-	was := row.Visitor
+// make changes a row as the settings say, unless nothing could be counted for it then.
+func (s Settings) make(row *db.App) error {
 	if err := s.apply(row); err != nil {
 		return err
 	}
@@ -103,6 +110,15 @@ func (a *Admin) apply(s Settings, row *db.App) error {
 	}
 	if row.Access == accessKey && row.PublicCounts == publicCount {
 		return visit.Errorf(visit.Invalid, "public-counts", "with access %s nobody counts without a key: write %s, or give another access", accessKey, publicRead)
+	}
+	return nil
+}
+
+// apply is make, with the secret by which visitors are hashed.
+func (a *Admin) apply(s Settings, row *db.App) error {
+	was := row.Visitor
+	if err := s.make(row); err != nil {
+		return err
 	}
 	switch {
 	case row.Visitor == byAddress:

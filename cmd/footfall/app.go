@@ -75,6 +75,9 @@ func list(given []string) []string {
 
 func (c *appAddCmd) check(g globals) []error {
 	faults := g.checkDatabase()
+	if err := counter.CheckNewApp(c.Name, c.settings()); err != nil { // before a cluster is made for it
+		faults = append(faults, err)
+	}
 	if err := checkPublicURL(c.PublicURL); err != nil {
 		faults = append(faults, err)
 	}

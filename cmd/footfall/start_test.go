@@ -112,6 +112,10 @@ func TestDemoStaysDeleted(t *testing.T) {
 func TestOwnAppComesFirst(t *testing.T) {
 	t.Parallel()
 	data := newData(t)
+	for _, wrong := range [][]string{{"X!", "--access=open"}, {"shop"}, {"shop", "--site=a/b"}} {
+		assert.Equal(t, exitUsage, footfall(t, append([]string{"app", "add", "--data", data}, wrong...)...).code, wrong)
+	}
+	assert.NoDirExists(t, filepath.Join(data, "postgres"), "what is typed is looked at first")
 	said := well(t, "app", "add", "shop", "--site=shop.example", "--public-url=https://shop.example/numbers", "--data", data)
 	assert.Contains(t, said, "\n  "+embed.Line("https://shop.example/numbers", "shop")+"\n", "ready to be pasted")
 	assert.Contains(t, said, "\n  "+embed.PinnedLine("https://shop.example/numbers", "shop")+"\n")
