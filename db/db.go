@@ -27,6 +27,9 @@ const reporters = 2
 
 // Options of Open. The zero value of a field means its default.
 type Options struct {
+	// Name is what the server calls the sessions, unless the URL has an application_name. Default
+	// footfall.
+	Name string
 	// Readers bounds the connections for everything but batches. Default 8.
 	Readers int
 	// Writers bounds the connections for batches. Each lane of the recorder needs one, as does the
@@ -48,6 +51,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
+	o.Name = cmp.Or(o.Name, "footfall")
 	o.Readers = cmp.Or(o.Readers, 8)
 	o.Writers = cmp.Or(o.Writers, 5)
 	o.StatementTimeout = cmp.Or(o.StatementTimeout, 5*time.Second)
@@ -84,7 +88,7 @@ type DB struct {
 // Open prepares connections to the database that url names; none is made before the first use.
 func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	o = o.withDefaults()
-	base, err := newSessions(url, o.DeadAfter)
+	base, err := newSessions(url, o)
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +274,7 @@ func newPool(
 	return pool, nil
 }
 
-func newSessions(url string, deadAfter time.Duration) (sessions, error) {
+func newSessions(url string, o Options) (sessions, error) {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
 		return sessions{}, configError(err)
@@ -280,13 +284,13 @@ func newSessions(url string, deadAfter time.Duration) (sessions, error) {
 			"it writes values into the text of a statement; leave the setting out")
 	}
 	if cfg.RuntimeParams["application_name"] == "" {
-		cfg.RuntimeParams["application_name"] = "footfall"
+		cfg.RuntimeParams["application_name"] = o.Name
 	}
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 5 * time.Second
 	}
 	settings := map[string]string{"search_path": Schema}
-	keepAlive(cfg, settings, deadAfter)
+	keepAlive(cfg, settings, o.DeadAfter)
 	return sessions{cfg, settings}, nil
 }
 

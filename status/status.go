@@ -41,6 +41,7 @@ type Disk struct {
 }
 
 // Instance is a service that runs. What another role's sessions tell to nobody else is empty.
+// Address is that of its connections, and Name says where it is reached.
 type Instance struct {
 	Name    string     `json:"name"`    // application_name of its connections
 	Address string     `json:"address"` // from which it is connected; empty over a Unix socket

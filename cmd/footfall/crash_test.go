@@ -319,7 +319,7 @@ func (c *crash) kill(n int) {
 			}
 			defer conn.Close(c.ctx)
 			return conn.QueryRow(c.ctx, `
-				SELECT pid FROM pg_stat_activity WHERE application_name = 'footfall' AND backend_type = 'client backend'
+				SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'footfall%' AND backend_type = 'client backend'
 				ORDER BY random() LIMIT 1`).Scan(&pid) == nil
 		})
 		if syscall.Kill(pid, syscall.SIGKILL) == nil { // it may have ended by itself

@@ -9,8 +9,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -141,7 +143,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 
-	d, err := db.Open(ctx, database, db.Options{Writers: record.Connections(), Log: p.log})
+	d, err := db.Open(ctx, database, db.Options{Name: instanceName(public.Addr()), Writers: record.Connections(), Log: p.log})
 	if err != nil {
 		return err
 	}
@@ -186,6 +188,13 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	}
 	close(stopping)
 	return errors.Join(err, s.drain(counting))
+}
+
+// instanceName tells this instance from others on the same database, of which PostgreSQL keeps the
+// first 63 bytes: what runs, and where.
+func instanceName(at net.Addr) string {
+	host, _ := os.Hostname() // without it the address has to do
+	return strings.TrimSpace(fmt.Sprintf("footfall %s %s %s", version, at, host))
 }
 
 // freeSpace is a metric of the disk that the data is on.

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func TestStatus(t *testing.T) {
 	assert.NotNil(t, running.Disk)
 	text := footfall(t, "status", "--data", data).stdout
 	assert.Regexp(t, `(?m)^APP .*\ndemo +1 +\d{8} +1 +35 days$`, text)
-	assert.Regexp(t, `(?m)^INSTANCE .*\nfootfall +- +\d{4}-`, text)
+	assert.Regexp(t, `(?m)^INSTANCE .*\nfootfall dev `+regexp.QuoteMeta(strings.TrimPrefix(s.url, "http://"))+` \S+ +- +\d{4}-`, text, "which one it is")
 
 	require.Zero(t, s.stop())
 	stopped := read()
