@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -339,18 +340,32 @@ func TestReportIsAskedForAgain(t *testing.T) {
 	const path = "/api/apps/demo/pages?limit=1"
 	first := e.get(path)
 	tag := first.header.Get("ETag")
-	assert.Regexp(t, `^"[\w-]{43}"$`, tag)
+	assert.Regexp(t, `^W/"[\w-]{43}"$`, tag)
+	strong := strings.TrimPrefix(tag, "W/")
 	assert.Equal(t, "private, no-cache", first.header.Get("Cache-Control"))
-	assert.Equal(t, "Authorization, Accept", first.header.Get("Vary"))
+	assert.Equal(t, "Authorization, Accept, Accept-Encoding", first.header.Get("Vary"))
 	assert.Equal(t, "nosniff", first.header.Get("X-Content-Type-Options"))
 	for said, status := range map[string]int{
-		tag: 304, "W/" + tag: 304, `"x", ` + tag: 304, "*": 304, `"x"`: 200, strings.Trim(tag, `"`): 200, "": 200,
+		tag: 304, strong: 304, `"x", ` + tag: 304, "*": 304, `"x"`: 200, strings.Trim(strong, `"`): 200, "": 200,
 	} {
 		a := e.ask(http.MethodGet, path, "If-None-Match", said)
 		assert.Equal(t, status, a.status, said)
 		assert.Equal(t, tag, a.header.Get("ETag"))
 		assert.Equal(t, first.header.Get("Link"), a.header.Get("Link"))
 		assert.Equal(t, status == 200, a.body == first.body, said)
+	}
+	for encoding, packed := range map[string]string{"gzip, br": "gzip", "identity": ""} {
+		a := e.ask(http.MethodGet, path, "Accept-Encoding", encoding)
+		assert.Equal(t, packed, a.header.Get("Content-Encoding"))
+		assert.Equal(t, tag, a.header.Get("ETag"))
+		if packed != "" {
+			unpacked, err := gzip.NewReader(strings.NewReader(a.body))
+			require.NoError(t, err)
+			plain, err := io.ReadAll(unpacked)
+			require.NoError(t, err)
+			a.body = string(plain)
+		}
+		assert.Equal(t, first.body, a.body)
 	}
 	other := e.ask(http.MethodGet, path+"&format=csv", "If-None-Match", tag)
 	assert.Equal(t, http.StatusOK, other.status, "CSV is something else")

@@ -65,7 +65,7 @@ func (r *result) json() ([]byte, error) {
 	return append(body, '}'), err
 }
 
-// writeReport writes a report, or tells that the caller has it already.
+// writeReport writes a report, smaller where the caller reads that, or tells that the caller has it already.
 func writeReport(c echo.Context, name, format string, made *result) error {
 	h := c.Response().Header()
 	body, err := made.json()
@@ -83,20 +83,33 @@ func writeReport(c echo.Context, name, format string, made *result) error {
 		query.Set("after", made.next)
 		h.Set("Link", "<?"+query.Encode()+`>; rel="next"`) // whatever a proxy takes off the path
 	}
-	h.Set(echo.HeaderVary, "Authorization, Accept")
+	h.Set(echo.HeaderVary, "Authorization, Accept, Accept-Encoding")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	return writeTagged(c, kind, "private, no-cache", body)
+	tag := "W/" + tagOf(body) // weak: it is the same however the report is packed
+	if strings.Contains(c.Request().Header.Get(echo.HeaderAcceptEncoding), "gzip") {
+		body = smaller(body)
+		h.Set(echo.HeaderContentEncoding, "gzip")
+	}
+	return writeWith(c, tag, kind, "private, no-cache", body)
+}
+
+// tagOf is the hash of a body, as a tag.
+func tagOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return `"` + base64.RawURLEncoding.EncodeToString(sum[:]) + `"`
 }
 
 // writeTagged writes a body with its hash as tag, or tells that the caller has it already.
 func writeTagged(c echo.Context, kind, cache string, body []byte) error {
-	sum := sha256.Sum256(body)
-	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:]) + `"`
+	return writeWith(c, tagOf(body), kind, cache, body)
+}
+
+func writeWith(c echo.Context, tag, kind, cache string, body []byte) error {
 	h := c.Response().Header()
 	h.Set("ETag", tag)
 	h.Set(echo.HeaderCacheControl, cache)
 	h.Set(echo.HeaderXContentTypeOptions, "nosniff")
-	if matches(c.Request().Header.Values("If-None-Match"), tag) {
+	if matches(c.Request().Header.Values("If-None-Match"), strings.TrimPrefix(tag, "W/")) {
 		h.Del(echo.HeaderContentDisposition)
 		c.Response().WriteHeader(http.StatusNotModified)
 		return nil
