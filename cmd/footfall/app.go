@@ -102,7 +102,7 @@ var keeps = map[string]string{
 	"daily":   "It keeps no addresses, but hashes of them, keyed with the secret and with a key that changes each day.",
 }
 
-// run adds the app, and says what it keeps and what its pages need.
+// run adds the app, and says what it keeps, what its pages need, and how one looks at it.
 func (c *appAddCmd) run(ctx context.Context, p *program) error {
 	settings := c.settings()
 	if settings.Visitor == nil {
@@ -113,9 +113,19 @@ func (c *appAddCmd) run(ctx context.Context, p *program) error {
 		return err
 	}
 	fmt.Fprintf(p.stdout, "added app %s. %s\n", c.Name, keeps[*settings.Visitor])
-	if c.Access != nil && *c.Access == "key" { // no page counts for it
+	if c.Access == nil || *c.Access != "key" { // for which no page counts
+		c.printLines(p)
+	}
+	if c.Access != nil && *c.Access == "open" {
+		fmt.Fprintf(p.stdout, "\nEverybody can look at it: %s/dash/%s\n", c.PublicURL, c.Name)
 		return nil
 	}
+	fmt.Fprintf(p.stdout, "\nLook at it at %s/dash/%s, with a key that this makes:\n\n  %s\n", c.PublicURL, c.Name, p.typed("app key add "+c.Name+" --scope read"))
+	return nil
+}
+
+// printLines says what the pages of the app need.
+func (c *appAddCmd) printLines(p *program) {
 	fmt.Fprintf(p.stdout, `
 This line in the head of a page counts it:
 
@@ -128,7 +138,6 @@ and this one runs the present version of the script and no other:
 Readers must reach the service at %s: set FOOTFALL_PUBLIC_URL, if it is elsewhere.
 Numbers for your pages: %[3]s/embed?app=%[4]s
 `, embed.Line(c.PublicURL, c.Name), embed.PinnedLine(c.PublicURL, c.Name), c.PublicURL, c.Name)
-	return nil
 }
 
 func (c *appSetCmd) run(ctx context.Context, p *program) error {

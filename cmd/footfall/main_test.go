@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -76,10 +77,16 @@ func TestFirstSteps(t *testing.T) {
 	assert.Zero(t, s.stop())
 	assert.Equal(t, 1, footfall(t, "health", "--addr", address).code)
 
-	// What it printed to try is what was tried, and what it said of the answer is the answer.
-	assert.Contains(t, s.stdout.String(), "curl '"+page+"'")
-	assert.Contains(t, s.stdout.String(), "\n  "+first+"\n")
-	assert.Contains(t, s.stdout.String(), "--data '"+data+"' psql")
+	// What it printed leads on.
+	lines := regexp.MustCompile(`^\n  open this:      (\S+)\n  add your app:   (.+)\n  make your key:  (.+)   \(.*\)\n\n$`).FindStringSubmatch(s.stdout.String())
+	require.NotNil(t, lines, s.stdout.String())
+	assert.Equal(t, s.url+"/", lines[1])
+	for _, line := range lines[2:] {
+		typed := exec.Command("sh", "-c", line)
+		typed.Env = environment()
+		out, err := typed.CombinedOutput()
+		assert.NoError(t, err, "%s: %s", line, out)
+	}
 	assert.Contains(t, s.said(), "the app demo is open")
 
 	// Short commands start the server for themselves, and what was counted is still there.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -307,10 +308,9 @@ func (c *serveCmd) warnOfApps(p *program, apps []db.App) {
 	}
 }
 
-// announce tells where the service answers, and what to try as long as the app for that is as it
-// was made.
+// announce tells where the service answers, and how one goes on as long as the app to try out with is
+// as it was made.
 func (c *serveCmd) announce(p *program, public net.Addr, admin net.Listener, apps []db.App) {
-	address := reachable(public.String())
 	where := []any{"address", public.String()}
 	if admin != nil {
 		where = append(where, "admin", admin.Addr().String())
@@ -319,19 +319,14 @@ func (c *serveCmd) announce(p *program, public net.Addr, admin net.Listener, app
 	if !p.embedded() || !slices.ContainsFunc(apps, counter.IsDemo) {
 		return
 	}
+	if c.Dashboard == "on" {
+		fmt.Fprintf(p.stdout, "\n  open this:      %s/", cmp.Or(c.PublicURL, "http://"+reachable(public.String())))
+	}
 	fmt.Fprintf(p.stdout, `
-Footfall counts visits on http://%s. Try:
+  add your app:   %s
+  make your key:  %s   (it shows you the app there)
 
-  curl 'http://%[1]s/visit?app=demo&ip=192.168.0.1&uri=http://hhui.top/home'
-
-which counts one and answers, for the site and for the page, visitors a day (pv), visitors (uv), this visitor's place
-among them (rank) and visits (hot):
-
-  {"site":{"pv":1,"uv":1,"rank":1,"hot":1},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}
-
-The tables are open to you in SQL: %[2]s
-
-`, address, p.typed("psql"))
+`, p.typed("app add blog --site blog.example"), p.typed("app key add blog --scope read"))
 }
 
 // service is the two HTTP servers. Each has a goroutine, which ends when its server is shut down or
