@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -200,6 +201,28 @@ func TestDashboardScript(t *testing.T) {
 		s.do("Emulation.setEmulatedMedia", map[string]any{"media": ""}, nil)
 	})
 	assert.Empty(t, s.console, "Chromium tells of a fault, or of a rule that was broken")
+}
+
+// The texts of /embed are copied by a button.
+func TestDashboardScriptCopies(t *testing.T) {
+	t.Parallel()
+	w := newInternet(newEdge(t))
+	s := w.driveScript(t)
+	s.open(s.base + "/embed?app=demo")
+	texts := s.texts("pre[data-copy]")
+	require.Len(t, texts, 5)
+	for i, text := range texts {
+		var copied, says string
+		s.do("Runtime.evaluate", map[string]any{"userGesture": true, "expression": fmt.Sprintf(`
+			addEventListener('copy', () => { copied = String(getSelection()).trim() }, {once: true})
+			document.querySelectorAll('button.copy')[%d].click()`, i)}, nil)
+		s.ask(`copied`, &copied)
+		assert.Equal(t, text, copied)
+		s.ask(fmt.Sprintf(`document.querySelectorAll('button.copy')[%d].textContent`, i), &says)
+		assert.Equal(t, "Copied", says)
+	}
+	s.hasNoFaults(axe(t), "/embed")
+	assert.Empty(t, s.console)
 }
 
 func TestDashboardScriptShowsTheFirstVisit(t *testing.T) {

@@ -1,5 +1,5 @@
 // Comfort for browsers that run scripts: keys, a cursor on charts, tables that are sorted where
-// they are, numbers that stay new. Nothing here is needed to see or to reach anything.
+// they are, numbers that stay new, texts that are copied. Nothing here is needed to see or to reach anything.
 
 const all = (selector, within = document) => [...within.querySelectorAll(selector)]
 
@@ -19,6 +19,12 @@ const dress = doc => {
       if (state?.column === column) head.setAttribute('aria-sort', state.down ? 'descending' : 'ascending')
     })
     if (state) sort(table.tBodies[0], state)
+  })
+  all('pre[data-copy]', doc).forEach(text => {
+    const button = doc.createElement('button')
+    button.className = 'copy'
+    button.append('Copy')
+    text.after(button)
   })
   all('.plot-room', doc).forEach(room => {
     room.tabIndex = 0
@@ -57,6 +63,16 @@ addEventListener('click', event => {
   all('th', head.parentNode).forEach(other => other.removeAttribute('aria-sort'))
   head.setAttribute('aria-sort', ways.down ? 'descending' : 'ascending')
   sort(head.closest('table').tBodies[0], ways)
+})
+
+// ---- texts to copy ----
+
+// The way of old works over plain http, too, and leaves the text selected where a browser refuses.
+addEventListener('click', event => {
+  const button = event.target.closest?.('button.copy')
+  if (!button) return
+  getSelection().selectAllChildren(button.previousElementSibling)
+  if (document.execCommand('copy')) button.textContent = 'Copied'
 })
 
 // ---- the cursor on a chart ----
