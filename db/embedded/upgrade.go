@@ -34,9 +34,13 @@ func Upgrade(ctx context.Context, from, to Config, beside ...string) (err error)
 	if err != nil {
 		return inDir(from.Dir, err)
 	}
+	if found, err := probe(from.BinDir, as); from.BinDir != "" && err == nil && found.major != oldMajor {
+		return fmt.Errorf("--postgres-bin: %s is of PostgreSQL %d, and the data of %d: it names the programs of the old version here, "+
+			"and --to-postgres-bin those of the new one; nothing was changed", found.dir, found.major, oldMajor)
+	}
 	bin, err := findNewer(to.BinDir, oldMajor, as)
 	if err != nil {
-		return err
+		return fmt.Errorf("--to-postgres-bin: %w", err)
 	}
 	old, err := Start(ctx, from)
 	if err != nil {
@@ -111,7 +115,7 @@ func findNewer(explicit string, major int, as *account) (newest binaries, err er
 		}
 	}
 	if newest.major == 0 {
-		return binaries{}, fmt.Errorf("no PostgreSQL newer than %d, of which the data is, was found: install one, or name the folder of its programs", major)
+		return binaries{}, fmt.Errorf("no PostgreSQL newer than %d, of which the data is, was found: install one, or name the folder of its programs with it", major)
 	}
 	return newest, nil
 }
