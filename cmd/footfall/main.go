@@ -194,6 +194,12 @@ func (g globals) logger(stderr io.Writer) (*slog.Logger, []error) {
 	case "text":
 		return slog.New(slog.NewTextHandler(stderr, options)), faults
 	case "json":
+		options.ReplaceAttr = func(_ []string, a slog.Attr) slog.Attr {
+			if a.Value.Kind() == slog.KindDuration { // which would be a number of nobody knows what
+				a.Value = slog.StringValue(a.Value.Duration().String())
+			}
+			return a
+		}
 		return slog.New(slog.NewJSONHandler(stderr, options)), faults
 	}
 	return nil, append(faults, fmt.Errorf("--log-format: %q is not a format: write text or json", g.LogFormat))

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -144,6 +145,16 @@ func TestAppOnNewData(t *testing.T) {
 			assert.Contains(t, r.stderr, words)
 		}
 	}
+}
+
+// Where a log is read by a program, too, a time says of what it is.
+func TestJSONLogsSayTimesInWords(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	log, faults := globals{LogLevel: "info", LogFormat: "json"}.logger(&out)
+	require.Empty(t, faults)
+	log.Info("done", "took", 1500*time.Millisecond)
+	assert.Contains(t, out.String(), `"took":"1.5s"`)
 }
 
 func TestWrongUse(t *testing.T) {
