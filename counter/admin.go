@@ -188,6 +188,10 @@ func (a *Admin) App(ctx context.Context, name, site string) (db.App, error) {
 		}
 		return apps[named], nil
 	}
+	isApp := slices.ContainsFunc(apps, func(app db.App) bool { return app.Name == site })
+	if isApp && !slices.ContainsFunc(apps, func(app db.App) bool { return newSites(app.Sites).have(site) }) {
+		return db.App{}, visit.Errorf(visit.Invalid, "", "%s is an app, and no site that one lists: name a site, or the app with --app %[1]s", site)
+	}
 	if len(apps) > 1 && site != "" {
 		return appOfSite(apps, site)
 	}
@@ -265,6 +269,9 @@ func (a *Admin) withApp(ctx context.Context, name string, f func(q *db.Queries, 
 var errBeingDeleted = visit.Errorf(visit.NotFound, "app", "this app is being deleted: if that was interrupted, delete it again to complete it")
 
 func noApp(name string) error {
+	if strings.Contains(name, ".") {
+		return visit.Errorf(visit.NotFound, "app", "there is no app %.64q, which looks like a site: `footfall app list` names the apps, each with its sites", name)
+	}
 	return visit.Errorf(visit.NotFound, "app", "there is no app %.64q: `footfall app list` names them", name)
 }
 

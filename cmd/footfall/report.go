@@ -230,6 +230,12 @@ func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return nil, err
 		}
+		if in.From > a.today {
+			return nil, visit.Errorf(visit.Invalid, "from", "%s is yet to come: today is %s", visit.DayText(in.From), visit.DayText(a.today))
+		}
+		if in.To != visit.AllDays.To { // which ends with the last day that was counted
+			in.To = min(in.To, a.today)
+		}
 		target, err := c.target(ctx, a)
 		if err != nil {
 			return nil, err

@@ -292,9 +292,13 @@ func TestReportChoosesTheApp(t *testing.T) {
 	} {
 		assert.Contains(t, well(t, append([]string{"report", "--database-url=" + url}, strings.Fields(args)...)...), app, args)
 	}
+	mistaken := footfall(t, "report", "top", "--app=example.com", "--database-url="+url)
+	assert.Equal(t, 1, mistaken.code)
+	assert.Contains(t, mistaken.stderr, `there is no app "example.com", which looks like a site: `)
 	for args, says := range map[string]string{
 		"top": "app: there are several: name one of blog, demo, shop", "days": "app: there are several: name one of blog, demo, shop",
 		"days both.example": "app: several count both.example: name one of blog, shop",
+		"days blog":         "blog is an app, and no site that one lists: name a site, or the app with --app blog",
 	} {
 		several := footfall(t, append([]string{"report", "--database-url=" + url}, strings.Fields(args)...)...)
 		assert.Equal(t, 2, several.code, args)
@@ -409,6 +413,11 @@ func TestReportOfNothing(t *testing.T) {
 func TestReportDrawsDays(t *testing.T) {
 	t.Parallel()
 	url := countAll(t, counter.Settings{}, sixSteps...)
+	ago, ahead := time.Now().UTC().AddDate(0, 0, -2).Format("20060102"), time.Now().UTC().AddDate(0, 0, 7).Format("20060102")
+	days := strings.Split(strings.TrimSpace(well(t, "report", "days", "--csv", "--from="+ago, "--to="+ahead, "--database-url="+url)), "\n")
+	assert.GreaterOrEqual(t, len(days), 4)
+	assert.LessOrEqual(t, days[len(days)-1][:8], time.Now().UTC().Format("20060102"), "no day that is yet to come")
+	assert.Equal(t, exitUsage, footfall(t, "report", "days", "--from="+ahead, "--to="+ahead, "--database-url="+url).code)
 	alone := well(t, "report", "days", "--from=all", "--svg=-", "--database-url="+url)
 	assert.True(t, strings.HasPrefix(alone, "<svg "), alone)
 	assert.True(t, strings.HasSuffix(alone, "</svg>\n"), "nothing stands behind it")
