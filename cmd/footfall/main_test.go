@@ -175,6 +175,7 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"serve", "--public-url=https://blog.example/numbers/"}, []string{"--public-url:", "without a slash at its end"}},
 		{[]string{"serve", "--public-url=https://blog.example/a/../b"}, []string{"--public-url:"}},
 		{[]string{"app", "add", "blog", "--public-url=https://blog.example/n;Path=x"}, []string{"--public-url:"}},
+		{[]string{"serve", "--memory", "-1"}, []string{`footfall: --memory: it has no value: "-1" begins with a dash, as flags do`}},
 		{[]string{"serve", "--memory=-320MB"}, []string{`--memory: "-320MB" is not a size to remember visitors in: write one like 320MB`}},
 		{[]string{"serve", "--addr=127.0.0.1:99999", "--max-wait=0s", "--data="}, []string{"--addr:", "--max-wait:", "--data:"}},
 		{[]string{"serve", "--database-url=postgres://h/d?default_query_exec_mode=simple_protocol"}, []string{"simple_protocol"}},

@@ -212,9 +212,15 @@ type tolerant struct {
 	faults *valueFaults
 }
 
+// takenForFlag is what kong says of a value that looks like a flag.
+var takenForFlag = regexp.MustCompile(`value but got (".*") \((?:short|long) flag\)$`)
+
 // Decode reads a value; one that cannot be read leaves the target as it is.
 func (m tolerant) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	if err := m.Mapper.Decode(ctx, target); err != nil && m.faults.found[ctx.Value] == nil {
+		if next := takenForFlag.FindStringSubmatch(err.Error()); next != nil {
+			err = fmt.Errorf("it has no value: %s begins with a dash, as flags do; write a value that does behind a =", next[1])
+		}
 		m.faults.found[ctx.Value] = err // what is typed comes first, then what would hold without it
 	}
 	return nil
