@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -461,6 +462,9 @@ func (c *checker) sendSame(t *testing.T, count string) {
 		tag := c.get(strings.Replace(path, "{version}", embed.Version+".js", 1)).header.Get("ETag")
 		c.send(t, sent{"GET " + path, "", []string{"If-None-Match", tag}, "", 304})
 	}
+	for _, path := range []string{"/livez", "/readyz", "/openapi.json", "/count.js", "/count.{version}"} {
+		c.send(t, sent{"GET " + path, "", []string{"X-Long", strings.Repeat("x", 2*maxHeader)}, "", 431})
+	}
 }
 
 // checkReached checks that nothing is documented which was not seen.
@@ -488,6 +492,38 @@ func (c *checker) checkReached(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Validators as redocly's want these of a document, besides what is tried above; the licence is the
+// owner's to say.
+func TestDocumentIsWhatValidatorsWant(t *testing.T) {
+	t.Parallel()
+	d := readDocument(t)
+	for _, tag := range d.at(d.all, "tags").([]any) {
+		assert.NotEmpty(t, d.at(tag, "description"), tag)
+	}
+	for call, operation := range d.operations() {
+		statuses := slices.Collect(maps.Keys(d.at(operation, "responses").(map[string]any)))
+		assert.True(t, slices.ContainsFunc(statuses, func(status string) bool { return status[0] == '4' }), "%s answers no 4xx", call)
+	}
+	var look func(at any)
+	look = func(at any) {
+		switch at := at.(type) {
+		case []any:
+			for _, one := range at {
+				look(one)
+			}
+		case map[string]any:
+			required, _ := at["required"].([]any)
+			for _, name := range required {
+				assert.Contains(t, at["properties"], name)
+			}
+			for _, one := range at {
+				look(one)
+			}
+		}
+	}
+	look(d.all)
 }
 
 // The document's patterns of days allow what the service reads, and nothing that it refuses.
