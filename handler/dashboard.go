@@ -27,7 +27,6 @@ type dashboard struct {
 	*reports
 	pages     *web.Dashboard
 	publicURL string // where people reach the service; "": as they ask
-	root      string // its path there, which a proxy takes off; "": it has none
 }
 
 const (
@@ -38,11 +37,7 @@ const (
 )
 
 func newDashboard(r *reports, o Options) *dashboard {
-	d := &dashboard{reports: r, pages: web.NewDashboard(o.Reports), publicURL: o.PublicURL}
-	if at, err := url.Parse(o.PublicURL); err == nil {
-		d.root = at.Path
-	}
-	return d
+	return &dashboard{reports: r, pages: web.NewDashboard(o.Reports), publicURL: o.PublicURL}
 }
 
 func (d *dashboard) routes() []route {
@@ -95,7 +90,7 @@ func (s *service) notFoundPage(c echo.Context, err error) bool {
 	if !s.dashboard || !errors.Is(err, echo.ErrNotFound) || !slices.Contains(reading, r.Method) || !strings.Contains(r.Header.Get(echo.HeaderAccept), "text/html") {
 		return false
 	}
-	p, broken := web.Problem(http.StatusText(http.StatusNotFound), "there is nothing at this address", "/")
+	p, broken := web.Problem(s.root, http.StatusText(http.StatusNotFound), "there is nothing at this address", s.root+"/")
 	return broken == nil && writePage(c, http.StatusNotFound, "no-store", p) == nil
 }
 

@@ -8,6 +8,7 @@ package handler
 import (
 	"cmp"
 	"log/slog"
+	"net/url"
 	"net/http"
 	"time"
 
@@ -74,6 +75,7 @@ type service struct {
 	routes   []route
 
 	dashboard   bool
+	root        string // the path where people reach the service, which a proxy takes off; "": there is none
 	refusals    pause.Seldom[struct{}] // in the log
 	readyWithin time.Duration
 
@@ -81,7 +83,7 @@ type service struct {
 }
 
 func newService(c *counter.Counter, o Options) *service {
-	return &service{
+	s := &service{
 		counter:  c,
 		desk:     intake.NewDesk(),
 		log:      cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
@@ -93,4 +95,8 @@ func newService(c *counter.Counter, o Options) *service {
 		dashboard:   o.Dashboard,
 		readyWithin: cmp.Or(o.readyWithin, usualReady),
 	}
+	if at, err := url.Parse(o.PublicURL); err == nil {
+		s.root = at.Path
+	}
+	return s
 }
