@@ -17,10 +17,12 @@ func (a *Admin) DeleteApp(ctx context.Context, name string) error {
 
 func (a *Admin) deleteApp(ctx context.Context, name string) error {
 	err := a.withApp(ctx, name, func(q *db.Queries, row *db.App) error {
-		if err := q.AppClose(ctx, row.ID); err != nil {
+		// Before anything that raises the epoch of apps, as in SetApp: commands never wait for each
+		// other. Visits that wait to be written there then find the app closed.
+		if err := q.InboxHold(ctx); err != nil {
 			return err
 		}
-		return q.InboxHold(ctx) // who comes to write there then finds the app closed
+		return q.AppClose(ctx, row.ID)
 	})
 	if err != nil && !errors.Is(err, errBeingDeleted) { // such an app is left by a command that was killed
 		return err

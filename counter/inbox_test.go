@@ -278,6 +278,9 @@ func TestCommandsWaitForWhoWritesToTheInbox(t *testing.T) {
 					AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 					AND pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = hashtext('footfall.inbox_turns')::bigint & 4294967295 AND mode = 'ExclusiveLock')`) > 0
 			}, dbtest.Patience, dbtest.Tick)
+			// Another command that changes an app would wait for this row, while it has what this
+			// one waits for.
+			in.one(t, `SELECT value FROM epochs WHERE name = 'apps' FOR UPDATE NOWAIT`)
 			require.NoError(t, writes.Commit(t.Context()))
 			if err := <-done; c.says != "" {
 				require.ErrorContains(t, err, c.says)
