@@ -214,6 +214,7 @@ func TestDeletePageOfAnAppThatIsBeingDeleted(t *testing.T) {
 	require.NoError(t, in.admin().DeleteApp(t.Context(), "demo"))
 }
 
+// Visits to a page that is deleted meanwhile count for it or, after that, for a new page.
 func TestDeletePageWhileCounting(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})

@@ -604,6 +604,7 @@ func TestInboxWhoseRowsAreGone(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// An inbox that has as many visits as it may refuses more; the service stays ready.
 func TestInboxIsBounded(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{InboxLimit: 10})

@@ -182,6 +182,7 @@ func TestOffsetsAreSetWhileCounting(t *testing.T) {
 	in.verified(t)
 }
 
+// Where an offset is wrong none is set, and all faults are listed.
 func TestOffsetsAreChecked(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})

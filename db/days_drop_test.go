@@ -51,6 +51,7 @@ func TestOneOfManyDropsADay(t *testing.T) {
 	assert.True(t, made, "it can be made again")
 }
 
+// A day that somebody uses is not dropped, and nobody waits behind the drop.
 func TestDroppingADayGivesUpSoon(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)

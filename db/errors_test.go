@@ -64,6 +64,7 @@ func TestFaultOfDeadlock(t *testing.T) {
 	assert.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 1, 2, 3)), "the same once more")
 }
 
+// A visitor who is hinted to be new, and is not, fails on a key; without the hint they count.
 func TestFaultOfWrongHint(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
@@ -155,6 +156,7 @@ func TestFaultWhereNobodyListens(t *testing.T) {
 	assert.Equal(t, db.FaultRefused, db.FaultOf(err))
 }
 
+// A batch whose statement takes too long is refused, and has counted nothing.
 func TestFaultOfStatementTimeout(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)

@@ -15,39 +15,75 @@ import (
 var (
 	named    = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9]*)(?:/[^`]*)?`")
 	declared = regexp.MustCompile(`(?m)^func (Test[A-Z][A-Za-z0-9]*)\(`)
+	linked   = regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)\s]*))?\)`)
+	fenced   = regexp.MustCompile("(?s)```.*?```")
+	heading  = regexp.MustCompile(`(?m)^#+ (.+)$`)
 )
 
-// Every test that a document names is there, and every fault in faults.md names one.
-func TestDocumentsNameTestsThatExist(t *testing.T) {
-	t.Parallel()
-	documents, tests := map[string]string{}, map[string]bool{}
-	require.NoError(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".md") && !strings.HasSuffix(path, "_test.go") {
+// read returns the texts of the project's files with an ending, by their paths.
+func read(t *testing.T, ending string) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	require.NoError(t, filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ending) {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		if strings.HasSuffix(path, ".md") {
-			documents[path] = string(text)
-		}
-		for _, found := range declared.FindAllStringSubmatch(string(text), -1) {
-			tests[found[1]] = true
-		}
+		texts[path] = string(text)
 		return err
 	}))
-	for path, text := range documents {
+	return texts
+}
+
+// Every test that a document names is there.
+func TestDocumentsNameTestsThatExist(t *testing.T) {
+	t.Parallel()
+	tests := map[string]bool{}
+	for _, text := range read(t, "_test.go") {
+		for _, found := range declared.FindAllStringSubmatch(text, -1) {
+			tests[found[1]] = true
+		}
+	}
+	for path, text := range read(t, ".md") {
 		for _, found := range named.FindAllStringSubmatch(text, -1) {
 			assert.True(t, tests[found[1]], "%s names %s, and there is no such test", path, found[1])
 		}
 	}
-	faults := 0
-	for line := range strings.Lines(documents["../docs/faults.md"]) {
-		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| fault |") {
-			continue
+}
+
+// Every link from one document leads to a file that is there, and to a heading of it.
+func TestLinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	documents := read(t, ".md")
+	for path, text := range documents {
+		for _, found := range linked.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+			file, anchor := found[1], found[2]
+			if strings.Contains(file, ":") || strings.HasPrefix(file, "/") {
+				continue // elsewhere
+			}
+			to := path
+			if file != "" {
+				to = filepath.Join(filepath.Dir(path), file)
+			}
+			_, err := os.Stat(to)
+			assert.NoError(t, err, "%s links to %s", path, file)
+			if anchor != "" {
+				assert.Contains(t, anchors(documents[to]), anchor, "%s links to %s#%s", path, file, anchor)
+			}
 		}
-		faults++
-		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
-		require.Len(t, cells, 3, line)
-		assert.Regexp(t, named, cells[2], line)
 	}
-	assert.Positive(t, faults)
+}
+
+// anchors are those that GitHub makes of the headings of a document.
+func anchors(text string) (list []string) {
+	for _, found := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		kept := strings.Map(func(r rune) rune {
+			if strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-_ ", r) {
+				return r
+			}
+			return -1
+		}, strings.ToLower(found[1]))
+		list = append(list, strings.ReplaceAll(kept, " ", "-"))
+	}
+	return list
 }

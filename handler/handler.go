@@ -8,8 +8,8 @@ package handler
 import (
 	"cmp"
 	"log/slog"
-	"net/url"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -75,7 +75,7 @@ type service struct {
 	routes   []route
 
 	dashboard   bool
-	root        string // the path where people reach the service, which a proxy takes off; "": there is none
+	root        string                 // the path where people reach the service, which a proxy takes off; "": there is none
 	refusals    pause.Seldom[struct{}] // in the log
 	readyWithin time.Duration
 

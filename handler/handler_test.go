@@ -431,6 +431,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
+// Without its database the service answers 503, and has counted nothing.
 func TestDatabaseGone(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)

@@ -476,6 +476,7 @@ func TestListsAreWholeWhileVisitsAreCounted(t *testing.T) {
 	assert.Greater(t, len(visitors), 20)
 }
 
+// A report for which there is no place in time is refused, to be asked for again.
 func TestReportsTakeTurns(t *testing.T) {
 	t.Parallel()
 	r := &reports{places: make(chan struct{}, 1), wait: time.Hour, patience: time.Millisecond}

@@ -9,6 +9,7 @@ import (
 	"footfall/pause"
 )
 
+// A clock that is more than a second wrong is warned of, once an hour unless it changes.
 func TestClockWarning(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)

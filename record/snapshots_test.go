@@ -17,6 +17,7 @@ import (
 	"footfall/pause"
 )
 
+// The oldest snapshot is measured; after five minutes a warning names its holder, once an hour.
 func TestOldestSnapshot(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 6, 29, 12, 0, 0, 0, time.UTC)

@@ -43,6 +43,7 @@ const (
 	notClosed  = ", the first 20260102): the daily task has not run since"
 )
 
+// The status has what is counted and kept, and warns of what needs somebody.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)

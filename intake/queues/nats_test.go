@@ -161,6 +161,8 @@ func TestServerThatLosesMessages(t *testing.T) {
 	n.counts()
 }
 
+// What a consumer cannot go on with ends it, with what is wrong: a login, a stream, a position
+// behind the stream's end.
 func TestRefusedByTheServer(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)

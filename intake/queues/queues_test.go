@@ -541,6 +541,7 @@ func TestConsumerThatComesBackLate(t *testing.T) {
 	w.finish(first)
 }
 
+// A consumer whose broker goes away connects again, and counts each message once.
 func TestBrokerGoesAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -554,6 +555,7 @@ func TestBrokerGoesAway(t *testing.T) {
 	w.finish(c)
 }
 
+// A consumer whose database goes away says so, waits, and counts each message once.
 func TestDatabaseGoesAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

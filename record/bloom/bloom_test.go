@@ -167,6 +167,7 @@ func TestGrowthKeepsKeysErrorAndBound(t *testing.T) {
 	}
 }
 
+// A filter whose memory is used up never calls a key new any more.
 func TestSaturation(t *testing.T) {
 	t.Parallel()
 	for _, config := range []Config{
