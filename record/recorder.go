@@ -103,6 +103,7 @@ type Visit struct {
 // When is how the day of a visit was chosen.
 type When int
 
+// The days of visits.
 const (
 	Live  When = iota // it is the present one, and the last one of the site where that is later
 	Today             // it is the present one, by a time that the caller gave: the visit keeps it
