@@ -173,7 +173,7 @@ func TestPlanOfPagesInOrder(t *testing.T) {
 		sql  string
 		args []any
 	}{
-		"pages": {db.PagesAfter, []any{"small", 0, 99991231, 0, 0, "", "", "", 101}},
+		"pages": {db.PagesAfter, []any{"small", 0, 99991231, 0, 0, 0, "", "", "", 101}},
 		"sites": {db.SitesAfter, []any{"small", "", 101}},
 	} {
 		var plan string

@@ -24,7 +24,10 @@ var (
 func read(t *testing.T, ending string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
-	require.NoError(t, filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), ".") && d.Name() != ".." { // what is fetched, too
+			return fs.SkipDir
+		}
 		if err != nil || !strings.HasSuffix(path, ending) {
 			return err
 		}

@@ -130,7 +130,7 @@
 	const tell = textContent => {
 		console.info(textContent)
 		const p = Object.assign(d.createElement('p'), {textContent, role: 'status'})
-		p.style = 'position:fixed;bottom:0;left:0;margin:0;padding:1em;background:#fff;color:#000;z-index:9999'
+		p.style = 'position:fixed;bottom:0;padding:1em;background:#fff;color:#000;z-index:9'
 		d.documentElement.append(p)
 		setTimeout(() => p.remove(), 8000)
 	}

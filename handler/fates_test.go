@@ -185,7 +185,17 @@ func TestNotKnownInTheMiddleOfACall(t *testing.T) {
 				require.Equal(t, visits, s.Counted+s.Unknown+s.Unreached)
 			}
 			network.LeadTo(e.database)
-			for a = call(); a.status == http.StatusServiceUnavailable; a = call() {
+			left := func() bool { // some of it: statements end early here, as on a slow machine all may
+				if a.status == http.StatusServiceUnavailable {
+					return true
+				}
+				if strings.Contains(query, "answers") {
+					s := a.sums(t)
+					return s.Unknown+s.Unreached > 0
+				}
+				return strings.Contains(a.body, `"unknown"`) || strings.Contains(a.body, "send again")
+			}
+			for a = call(); left(); a = call() {
 			}
 			require.NotContains(t, a.body, `"error":`)
 			require.Equal(t, 1+visits, e.hotOf())

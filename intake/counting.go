@@ -16,7 +16,6 @@ const numbersAtOnce = 1000
 // counting is how far the visits of a call have been counted.
 type counting struct {
 	*counter.Counting
-	recorder *record.Recorder
 	items    items
 	results  []Result
 	numbers  bool // of those that are repeated are wanted
@@ -156,7 +155,7 @@ func (c *counting) earlier(ctx context.Context, of taken) (t taken, err error) {
 // has become of the settings, the days and the sites of the app since, and what was not counted
 // then is not counted now.
 func (c *counting) repeat(ctx context.Context) error {
-	uncounted, err := c.recorder.Uncounted(ctx, c.position)
+	uncounted, err := c.Recorder().Uncounted(ctx, c.position)
 	if err != nil {
 		return err
 	}
@@ -259,7 +258,7 @@ func (c *counting) chunk(ctx context.Context) error {
 
 // share is how many visits to count next, so that the chunks of a call are of one size, which is
 // about the best one: a quarter more costs those who wait less than one more commit costs the call.
-func (c *counting) share() int { return shareOf(len(c.results)-c.at, c.recorder.ChunkVisits()) }
+func (c *counting) share() int { return shareOf(len(c.results)-c.at, c.Recorder().ChunkVisits()) }
 
 func shareOf(left, best int) int {
 	most := best + best/4

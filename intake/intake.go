@@ -91,7 +91,7 @@ func (d *Desk) Count(ctx context.Context, c Call) (results []Result, internal, e
 	if err != nil {
 		return nil, nil, err
 	}
-	k := counting{Counting: c.Counting, recorder: c.Counting.Recorder(), items: read, results: make([]Result, len(read.list)), numbers: !c.SumsOnly, key: c.Key,
+	k := counting{Counting: c.Counting, items: read, results: make([]Result, len(read.list)), numbers: !c.SumsOnly, key: c.Key,
 		until: time.Now().Add(countWithin)}
 	ctx = context.WithoutCancel(ctx) // what has begun is finished, so that whoever comes again finds the rest
 	if c.Key != "" {
