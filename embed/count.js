@@ -129,7 +129,7 @@
 	// tell says something to those who see no console, as on a phone: in a line that goes again.
 	const tell = textContent => {
 		console.info(textContent)
-		const p = Object.assign(d.createElement('p'), {textContent, role: 'status'})
+		const p = Object.assign(d.createElement('b'), {textContent, role: 'status'})
 		p.style = 'position:fixed;bottom:0;padding:1em;background:#fff;color:#000;z-index:9'
 		d.documentElement.append(p)
 		setTimeout(() => p.remove(), 8000)

@@ -418,7 +418,7 @@ func tryIgnoring(t *testing.T, w *internet, b *devtools, at string) {
 	const unranked = "Opened 0 times. The whole site has 1 readers."
 	assert.Equal(t, visited{"/me#footfall-ignore", 0, before, unranked}, w.hearVisit(t))
 	told := func() (lines []string) {
-		b.ask(`[...document.querySelectorAll('p[role=status]')].filter(p => p.checkVisibility() && p.getBoundingClientRect().bottom === innerHeight).map(p => p.textContent)`, &lines)
+		b.ask(`[...document.querySelectorAll('b[role=status]')].filter(p => p.checkVisibility() && p.getBoundingClientRect().bottom === innerHeight).map(p => p.textContent)`, &lines)
 		return lines
 	}
 	assert.Equal(t, []string{"footfall: visits of this browser to this site do not count"}, told(), "also on a phone, which shows no console")
@@ -458,7 +458,7 @@ func tryPolicies(t *testing.T, w *internet, b *devtools, page func(string, ...st
 	}
 	b.ask(`location.hash = 'footfall-count'; settled()`, nil)
 	var fixed string
-	b.ask(`getComputedStyle(document.querySelector('p[role=status]')).position`, &fixed)
+	b.ask(`getComputedStyle(document.querySelector('b[role=status]')).position`, &fixed)
 	assert.Equal(t, "fixed", fixed, "a line of the script's own is styled where the page forbids styles")
 	b.spoken = nil
 	assert.Empty(t, b.console, "Chromium tells of no rule that was broken")
