@@ -34,6 +34,9 @@ func Upgrade(ctx context.Context, from, to Config, beside ...string) (err error)
 	if err != nil {
 		return inDir(from.Dir, err)
 	}
+	if oldMajor == 0 {
+		return inDir(from.Dir, ErrNoCluster)
+	}
 	if found, err := probe(from.BinDir, as); from.BinDir != "" && err == nil && found.major != oldMajor {
 		return fmt.Errorf("--postgres-bin: %s is of PostgreSQL %d, and the data of %d: it names the programs of the old version here, "+
 			"and --to-postgres-bin those of the new one; nothing was changed", found.dir, found.major, oldMajor)
