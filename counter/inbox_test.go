@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -477,7 +478,7 @@ func TestInboxBesideAnAppWhoseRowsAreLocked(t *testing.T) {
 			require.Eventually(t, func() bool {
 				_, err := in.Visit(context.Background(), r)
 				if verr, ok := errors.AsType[*visit.Error](err); ok && verr.Kind == visit.Unavailable {
-					return false // a statement that takes a second is ended
+					return false // a statement that takes too long is ended
 				}
 				return assert.NoError(t, err)
 			}, dbtest.Patience, dbtest.Tick)
@@ -485,9 +486,9 @@ func TestInboxBesideAnAppWhoseRowsAreLocked(t *testing.T) {
 	}
 	visits(false)
 	in.Close()
-	d := dbtest.Open(t, in.url, db.Options{StatementTimeout: time.Second})
+	d := dbtest.Open(t, in.url, db.Options{StatementTimeout: 3 * time.Second})
 	var err error
-	in.Counter, err = counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: in.clock.Now, MaxWait: time.Minute}})
+	in.Counter, err = counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: in.clock.Now, MaxWait: time.Minute, Log: slog.New(slog.NewTextHandler(in.log, nil))}})
 	require.NoError(t, err)
 	t.Cleanup(in.Close)
 	end := in.keepWaiting(t)
