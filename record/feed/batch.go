@@ -14,7 +14,8 @@ type batch struct {
 // next visit of its part, or of the last one if none follows. Where a part has no visit, its
 // position moves by itself.
 func newBatch[T any](source Source[T], entries []Entry[T]) *batch {
-	b := &batch{}
+	n := len(entries)
+	b := &batch{Chunk: record.Chunk{Visits: make([]record.Visit, 0, n), Steps: make([]record.Step, 0, n)}, places: make([]int, 0, n)}
 	type part struct {
 		open  *record.Step // what comes behind its last visit
 		visit int          // where in b.Steps that visit is; -1: it has none

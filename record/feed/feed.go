@@ -134,7 +134,11 @@ func (f *Feed[T]) read(ctx context.Context) (chunk []Entry[T], err error) {
 				visits++
 			}
 		}
-		chunk = append(chunk, some...)
+		if chunk == nil {
+			chunk = some
+		} else {
+			chunk = append(chunk, some...)
+		}
 		if !f.Fill {
 			break
 		}
@@ -203,7 +207,7 @@ func (e *Entry[T]) isPassed() bool { return e.Next <= e.Position.Next }
 // settle tells the source what became of entries; byOthers: of what was to be counted, another
 // reader has counted it.
 func (f *Feed[T]) settle(entries []Entry[T], is func(*Entry[T]) bool, byOthers bool) {
-	var settled []*Entry[T]
+	settled := make([]*Entry[T], 0, len(entries))
 	for i := range entries {
 		e := &entries[i]
 		if e.settled || !is(e) {
