@@ -37,7 +37,7 @@ build-bench: build ## build bin/bench, which measures, besides
 # Most tests wait for PostgreSQL or for each other, so more of them run at once than there are processors.
 # -short leaves out what shows more of the same (testing.Short) and guards no promise alone; make race adds it. Vetting is make vet's.
 WITH_SERVER := go run ./db/dbtest/withserver
-TEST := go test -short -vet=off -p 4 -parallel 8
+TEST := go test -short -vet=off -p 2 -parallel 8
 
 # What takes longest begins first, so that nothing is left to run alone in the end.
 LONGEST := ./handler ./cmd/footfall ./counter ./verify
