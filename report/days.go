@@ -150,11 +150,11 @@ func (a dayByDay) table() draw.Table {
 
 func (a dayByDay) chart() draw.Chart {
 	bars := convert(a.groups, func(g group) draw.ChartBar {
-		return draw.ChartBar{Name: a.period.name(g.From), Said: g.String(), Visitors: g.Uniques, New: g.NewVisitors, Visits: g.Hot}
+		return draw.ChartBar{Name: a.period.name(g.From), Label: g.String(), Visitors: g.Uniques, New: g.NewVisitors, Visits: g.Hot}
 	})
 	if a.groups == nil {
 		bars = convert(a.Days, func(day Day) draw.ChartBar {
-			return draw.ChartBar{Name: draw.Day(day.Day), Said: draw.Day(day.Day), Visitors: day.PV, New: day.NewVisitors, Visits: day.Hot}
+			return draw.ChartBar{Name: draw.Day(day.Day), Label: draw.Day(day.Day), Visitors: day.PV, New: day.NewVisitors, Visits: day.Hot}
 		})
 	}
 	return draw.Chart{Title: a.title(), Period: string(a.period), Bars: bars}

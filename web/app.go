@@ -27,9 +27,9 @@ type appPage struct {
 
 // column is one by which sites may be ordered.
 type column struct {
-	Said, Means, Link string
-	Chosen            bool
-	Class             string
+	Label, Means, Link string
+	Chosen             bool
+	Class              string
 }
 
 type siteRow struct {
@@ -60,7 +60,7 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, []report.Sit
 	if v.app.Shared == nil {
 		page.InPages = v.app.Root + "/embed?app=" + v.app.Name
 	}
-	for _, c := range []struct{ sort, said, means, class string }{
+	for _, c := range []struct{ sort, label, means, class string }{
 		{"site", "Site", "", ""}, {"", "30 days", "visitors of each", "wide"}, {"today", "Today", "visitors today, so far", ""},
 		{"uniques", "Visitors", means["Visitors"], ""}, {"change", "Change", "of visitors", "change"},
 		{"pv", "Daily visitors", means["Daily visitors"], "wide"}, {"hot", "Page views", means["Page views"], "wide"},
@@ -68,7 +68,7 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, []report.Sit
 		if c.sort == "change" && !page.Compared {
 			continue
 		}
-		to := column{Said: c.said, Means: c.means, Chosen: c.sort == v.sort, Class: c.class}
+		to := column{Label: c.label, Means: c.means, Chosen: c.sort == v.sort, Class: c.class}
 		if c.sort != "" {
 			to.Link = first.with(func(o *view) { o.sort = c.sort }).link()
 		}

@@ -29,7 +29,7 @@ func (v view) rangeBar() rangeBar {
 		if v.span == "all" {
 			to.compare = compares[0]
 		}
-		bar.Spans = append(bar.Spans, option{span.said, to.link(), span.name == v.span, keys[span.name]})
+		bar.Spans = append(bar.Spans, option{span.label, to.link(), span.name == v.span, keys[span.name]})
 	}
 	if earlier, found := v.beside(-1); found {
 		bar.Earlier = earlier.link()
@@ -44,12 +44,12 @@ func (v view) rangeBar() rangeBar {
 	if v.compare == other {
 		other = compares[0]
 	}
-	for i, said := range []string{"the days before", "the year before", "nothing"} {
+	for i, label := range []string{"the days before", "the year before", "nothing"} {
 		key := ""
 		if compares[i] == other {
 			key = "X"
 		}
-		bar.Compares = append(bar.Compares, option{said, v.with(func(o *view) { o.compare = compares[i] }).link(), v.compare == compares[i], key})
+		bar.Compares = append(bar.Compares, option{label, v.with(func(o *view) { o.compare = compares[i] }).link(), v.compare == compares[i], key})
 	}
 	return bar
 }
@@ -79,7 +79,7 @@ func (v view) frame() frame {
 
 func (v view) heading() heading {
 	s := v.stretch()
-	h := heading{Name: v.app.Name, Range: rangeSaid(v.look().In), Zone: v.app.Zone.String(), Today: v.in.To >= v.app.Today}
+	h := heading{Name: v.app.Name, Range: rangeText(v.look().In), Zone: v.app.Zone.String(), Today: v.in.To >= v.app.Today}
 	if v.site != "" {
 		h.Name, h.Stored, h.Open = visit.Shown(v.target()), v.target(), v.address()
 	}
@@ -89,11 +89,11 @@ func (v view) heading() heading {
 	switch back := v.daysBefore(); {
 	case back == 0 || s.In == none:
 	case s.changes() && s.Over == s.In:
-		h.Before = ", compared with " + rangeSaid(s.Over.Earlier(back))
+		h.Before = ", compared with " + rangeText(s.Over.Earlier(back))
 	case s.changes() && s.Over.Days() == 1:
-		h.Before = "; its first day is compared with " + rangeSaid(s.Over.Earlier(back))
+		h.Before = "; its first day is compared with " + rangeText(s.Over.Earlier(back))
 	case s.changes():
-		h.Before = fmt.Sprintf("; its %d whole days are compared with %s", s.Over.Days(), rangeSaid(s.Over.Earlier(back)))
+		h.Before = fmt.Sprintf("; its %d whole days are compared with %s", s.Over.Days(), rangeText(s.Over.Earlier(back)))
 	case s.Over == none && h.Since == "":
 		h.Before = "; it is compared when it is over"
 	case h.Since == "":

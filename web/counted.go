@@ -14,7 +14,7 @@ import (
 // a day between them that has no visits; of earlier days nobody can tell. Today is not over.
 type counted struct{ since, today int32 }
 
-// stretch is what can be told of a range of days. Each part may be none.
+// stretch is what can be shown of a range of days. Each part may be none.
 type stretch struct {
 	In       visit.Range // the days of the range that were counted
 	Over     visit.Range // those of them that are over: today is in no average
@@ -24,7 +24,7 @@ type stretch struct {
 // none is a range without days.
 var none visit.Range
 
-// of returns what can be told of a range, which is compared with the days so many before (0: with
+// of returns what can be shown of a range, which is compared with the days so many before (0: with
 // none).
 func (c counted) of(asked visit.Range, back int) (s stretch) {
 	if c.since == 0 {
@@ -80,10 +80,10 @@ func (c counted) spark(last []int64, things string) template.HTML {
 		return ""
 	}
 	numbers := last[len(last)-s.In.Days():]
-	told := "Counted since today."
+	summary := "Counted since today."
 	if s.Over != none {
 		over := numbers[:s.Over.Days()]
-		told = count(int64(len(over)), "day") + " up to yesterday: from " + number(slices.Min(over)) + " to " + number(slices.Max(over)) + " " + things + " a day"
+		summary = count(int64(len(over)), "day") + " up to yesterday: from " + number(slices.Min(over)) + " to " + number(slices.Max(over)) + " " + things + " a day"
 	}
-	return template.HTML(draw.Spark(told, numbers, len(last))) //nolint:gosec // draw escapes what it is given
+	return template.HTML(draw.Spark(summary, numbers, len(last))) //nolint:gosec // draw escapes what it is given
 }

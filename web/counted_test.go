@@ -14,7 +14,7 @@ import (
 	"footfall/visit"
 )
 
-// What is told of a range, in two zones and over the nights in which their clocks are changed.
+// What is shown of a range, in two zones and over the nights in which their clocks are changed.
 func TestWhatIsToldOfARange(t *testing.T) {
 	t.Parallel()
 	const none = "0 0"

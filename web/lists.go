@@ -20,7 +20,7 @@ const (
 // part is what a page shows of a list, and where there is more of it. Of more than
 // report.DeepestTop rows only so many can be put in order.
 type part struct {
-	Said        string // "": all of it is shown
+	Label       string // "": all of it is shown
 	First, Next string // links; "": there is none
 	Cut         bool   // there are more rows than can be put in order
 }
@@ -32,8 +32,8 @@ func (v view) part(rows int) (p part) {
 	}
 	p.Cut = rows > report.DeepestTop
 	rows = min(rows, report.DeepestTop)
-	if p.Said = "No more of " + number(int64(rows)); v.skip < rows {
-		p.Said = number(int64(v.skip+1)) + " – " + number(int64(min(v.skip+listedRows, rows))) + " of " + number(int64(rows))
+	if p.Label = "No more of " + number(int64(rows)); v.skip < rows {
+		p.Label = number(int64(v.skip+1)) + " – " + number(int64(min(v.skip+listedRows, rows))) + " of " + number(int64(rows))
 	}
 	if v.skip > 0 {
 		p.First = v.with(func(o *view) { o.skip = 0 }).link()

@@ -16,9 +16,9 @@ type note struct {
 
 // notesOf are the notes in a row of a chart.
 func notesOf(p report.Period) (notes []note) {
-	for _, said := range p.Notes {
-		if date, err := time.Parse(time.DateOnly, said[:min(len(said), len(time.DateOnly))]); err == nil {
-			notes = append(notes, note{Day: visit.DayOf(date, time.UTC), Text: said[min(len(said), len(time.DateOnly)+1):]})
+	for _, text := range p.Notes {
+		if date, err := time.Parse(time.DateOnly, text[:min(len(text), len(time.DateOnly))]); err == nil {
+			notes = append(notes, note{Day: visit.DayOf(date, time.UTC), Text: text[min(len(text), len(time.DateOnly)+1):]})
 		}
 	}
 	return notes
@@ -28,12 +28,12 @@ func notesOf(p report.Period) (notes []note) {
 const notesTold = 3
 
 // noted is what a chart says of its notes.
-func noted(notes []note) (said string) {
+func noted(notes []note) (text string) {
 	for i, n := range notes {
 		if i == notesTold {
-			return said + " And " + count(int64(len(notes)-i), "more note") + "."
+			return text + " And " + count(int64(len(notes)-i), "more note") + "."
 		}
-		said += " Noted of " + shortDay(n.Day) + ": " + strings.TrimSuffix(n.Text, ".") + "."
+		text += " Noted of " + shortDay(n.Day) + ": " + strings.TrimSuffix(n.Text, ".") + "."
 	}
-	return said
+	return text
 }

@@ -10,7 +10,7 @@ import (
 const usualSpan = "30d"
 
 // spans are the ranges that have a name, in the order in which they are offered.
-var spans = []struct{ name, said string }{
+var spans = []struct{ name, label string }{
 	{"today", "Today"}, {"yesterday", "Yesterday"}, {"7d", "7 days"}, {"30d", "30 days"}, {"90d", "90 days"},
 	{"month", "This month"}, {"last-month", "Last month"}, {"year", "This year"}, {"all", "All"},
 }

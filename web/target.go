@@ -48,7 +48,7 @@ type heading struct {
 	Name, Stored  string
 	Open          string // where it can be opened; "": nowhere
 	Range         string // the days, in words
-	Since, Before string // since when they were counted, and with what they are compared, as the sentence goes on; "": nothing is to be said
+	Since, Before string // since when they were counted, and with what they are compared, as the sentence goes on; "": there are none
 	Zone          string
 	Today         bool // they include today
 }
@@ -68,7 +68,7 @@ type mix struct {
 }
 
 type chart struct {
-	Said    string
+	Summary string
 	Title   string
 	Drawing template.HTML
 	Views   bool // it shows page views
@@ -81,7 +81,7 @@ type chart struct {
 }
 
 type barRow struct {
-	Said string
+	Label string
 	report.Period
 	Before string // the visitors of the days with which it is compared
 	Noted  string
@@ -111,17 +111,17 @@ type returnRow struct {
 
 // option is one of several ways to look at something.
 type option struct {
-	Said, Link string
-	Chosen     bool
-	Key        string // that leads to it; "": none
+	Label, Link string
+	Chosen      bool
+	Key         string // that leads to it; "": none
 }
 
 const firstVisits = 4
 
 // targetRows reads the rows of one panel.
 func (d *Dashboard) targetRows(ctx context.Context, v view, panel string) (rows any, rest more, err error) {
-	if said := v.outside(); said != "" {
-		return nil, nil, visit.Errorf(visit.Invalid, "range", "%s", said)
+	if fault := v.outside(); fault != "" {
+		return nil, nil, visit.Errorf(visit.Invalid, "range", "%s", fault)
 	}
 	look := v.look()
 	switch panel {
@@ -234,7 +234,7 @@ func tilesOf(rows []report.Numbers) []tile {
 			return t
 		}
 		compared, was := of(rows[len(rows)-2]), of(rows[len(rows)-1])
-		if t.Change = changeOf(compared, was, true); t.Change.Said == fromNothing {
+		if t.Change = changeOf(compared, was, true); t.Change.Text == fromNothing {
 			return t
 		}
 		t.Before = number(was)
@@ -261,12 +261,12 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) error {
 		return err
 	}
 	in, by, may := v.charted()
-	c := chart{Said: chartSaid(rows.Rows, by, v.app.Today), Title: "Visitors by " + by, Source: v.source("chart", rows.SQL)}
+	c := chart{Summary: chartSummary(rows.Rows, by, v.app.Today), Title: "Visitors by " + by, Source: v.source("chart", rows.SQL)}
 	if c.Views = v.chart == charts[1]; c.Views {
-		c.Said, c.Title = viewsSaid(rows.Rows, by), "Page views by "+by
+		c.Summary, c.Title = viewsSummary(rows.Rows, by), "Page views by "+by
 	}
-	for i, said := range []string{"visitors", "page views"} {
-		c.Shows = append(c.Shows, option{said, v.with(func(o *view) { o.chart = charts[i] }).link(), v.chart == charts[i], ""})
+	for i, label := range []string{"visitors", "page views"} {
+		c.Shows = append(c.Shows, option{label, v.with(func(o *view) { o.chart = charts[i] }).link(), v.chart == charts[i], ""})
 	}
 	shown := v.stretch().In
 	if in != shown {
@@ -280,16 +280,16 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) error {
 	}
 	plot := draw.Plot{}
 	for _, b := range rows.Rows {
-		said, notes, before := periodSaid(b, by), notesOf(b), v.counted().before(b)
-		c.Bars = append(c.Bars, barRow{said, b, before, strings.Join(b.Notes, "; ")})
+		label, notes, before := periodText(b, by), notesOf(b), v.counted().before(b)
+		c.Bars = append(c.Bars, barRow{label, b, before, strings.Join(b.Notes, "; ")})
 		c.Notes = append(c.Notes, notes...)
-		told := fmt.Sprintf("%s: %s, %s of them new; %s", said, count(b.Visitors, "visitor"), number(b.NewVisitors), count(b.Hot, "page view"))
+		full := fmt.Sprintf("%s: %s, %s of them new; %s", label, count(b.Visitors, "visitor"), number(b.NewVisitors), count(b.Hot, "page view"))
 		if b.Compared {
-			told += fmt.Sprintf("; %s: %s", c.Before, before)
+			full += fmt.Sprintf("; %s: %s", c.Before, before)
 		}
-		told += strings.TrimSuffix("."+noted(notes), ".")
+		full += strings.TrimSuffix("."+noted(notes), ".")
 		bar := draw.PlotBar{
-			Name: barName(b, by), Said: told, Visitors: b.Visitors, New: b.NewVisitors, Compared: b.Compared, Before: b.VisitorsBefore,
+			Name: barName(b, by), Label: full, Visitors: b.Visitors, New: b.NewVisitors, Compared: b.Compared, Before: b.VisitorsBefore,
 			Beside: b.FirstDay < shown.From, Noted: len(notes) > 0,
 		}
 		if c.Views {
@@ -297,8 +297,8 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) error {
 		}
 		plot.Bars = append(plot.Bars, bar)
 	}
-	c.Said += noted(c.Notes)
-	plot.Said = c.Said
+	c.Summary += noted(c.Notes)
+	plot.Summary = c.Summary
 	var out strings.Builder
 	err = draw.WritePlot(&out, plot)
 	c.Drawing = template.HTML(out.String()) //nolint:gosec // draw escapes what it is given
@@ -314,8 +314,8 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 	if v.find != "" {
 		panel = "search"
 	}
-	for _, by := range []struct{ name, said string }{{"pv", "daily visitors"}, {"uv", "new"}, {"hot", "page views"}} {
-		page.PagesBy = append(page.PagesBy, option{by.said, first.with(func(o *view) { o.by = by.name }).link(), v.by == by.name, ""})
+	for _, by := range []struct{ name, label string }{{"pv", "daily visitors"}, {"uv", "new"}, {"hot", "page views"}} {
+		page.PagesBy = append(page.PagesBy, option{by.label, first.with(func(o *view) { o.by = by.name }).link(), v.by == by.name, ""})
 	}
 	listed, all, err := d.listed(ctx, v)
 	if err != nil {

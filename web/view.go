@@ -132,7 +132,7 @@ func (v view) address() string {
 	return "https://" + v.target()
 }
 
-// stretch is what can be told of the range.
+// stretch is what can be shown of the range.
 func (v view) stretch() stretch { return v.counted().of(v.in, v.daysBefore()) }
 
 func (v view) counted() counted { return counted{v.since, v.app.Today} }

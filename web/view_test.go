@@ -106,20 +106,20 @@ func TestWordsForNumbers(t *testing.T) {
 	}
 	for _, c := range []struct {
 		now, before int64
-		way, said   string
+		way, text   string
 	}{
 		{0, 0, "same", "0 %"}, {5, 0, "up", "from 0"}, {0, 5, "down", "100 %"}, {110, 100, "up", "10 %"}, {1011, 1000, "up", "1.1 %"},
 		{9999, 10000, "same", "0 %"}, {12, 1, "up", "× 12"}, {1, 2, "down", "50 %"},
 	} {
 		got := changeOf(c.now, c.before, true)
-		assert.Equal(t, change{c.way, c.said}, change{got.Way, plain(got.Said)})
+		assert.Equal(t, change{c.way, c.text}, change{got.Way, plain(got.Text)})
 	}
 	assert.Equal(t, change{}, changeOf(1, 2, false))
 	tiles := tilesOf([]report.Numbers{{Uniques: 5}, {}})
 	assert.Empty(t, tiles[0].Before, "the change says it")
 	assert.Equal(t, "0", tiles[1].Before)
 	tiles = tilesOf([]report.Numbers{{Uniques: 9, PV: 9}, {Uniques: 6}, {Uniques: 8}})
-	assert.Equal(t, "9 down 25 % 8 to 6", plain(tiles[0].Number+" "+tiles[0].Change.Way+" "+tiles[0].Change.Said+" "+tiles[0].Before), "without today")
+	assert.Equal(t, "9 down 25 % 8 to 6", plain(tiles[0].Number+" "+tiles[0].Change.Way+" "+tiles[0].Change.Text+" "+tiles[0].Before), "without today")
 	assert.Equal(t, "0 to 0", tiles[2].Before)
 	assert.Empty(t, tilesOf([]report.Numbers{{Uniques: 9}})[0].Change)
 	assert.Equal(t, "Range: it is none.", sentence("range: it is none"))
@@ -130,7 +130,7 @@ func TestWordsForNumbers(t *testing.T) {
 		{20261101, 20261130, "November 2026"}, {20261101, 20261122, "1 – 22 November 2026"}, {20261024, 20261122, "24 October – 22 November 2026"},
 		{20251224, 20260106, "24 December 2025 – 6 January 2026"}, {20261122, 20261122, "Sun 22 November 2026"}, {0, 20261122, "all days up to 22 November 2026"},
 	} {
-		assert.Equal(t, c.want, rangeSaid(visit.Range{From: c.from, To: c.to}))
+		assert.Equal(t, c.want, rangeText(visit.Range{From: c.from, To: c.to}))
 	}
 }
 
@@ -158,7 +158,7 @@ func TestPagesAreLinkedTo(t *testing.T) {
 	}
 }
 
-func TestChartsAreSaid(t *testing.T) {
+func TestChartsAreSummedUp(t *testing.T) {
 	t.Parallel()
 	bars := func(visitors ...int64) (all []report.Period) {
 		for i, n := range visitors {
@@ -177,7 +177,7 @@ func TestChartsAreSaid(t *testing.T) {
 		"0.33 visitors a day on average: most Sun 1 November 2026 (1), fewest Mon 2 November 2026 (0). Falling: the second half has 100 % fewer than the first.": bars(1, 0, 0),
 		"2 visitors a day on average: most Mon 2 November 2026 (4), fewest Sun 1 November 2026 (0). Nobody came in the first half.":                              bars(0, 4),
 	} {
-		assert.Equal(t, want, strings.ReplaceAll(chartSaid(of, "day", 20261122), thin, " "))
+		assert.Equal(t, want, strings.ReplaceAll(chartSummary(of, "day", 20261122), thin, " "))
 	}
 	for want, of := range map[string][]report.Period{
 		"1 visitor so far: no day is over yet.":           bars(1),
@@ -186,6 +186,6 @@ func TestChartsAreSaid(t *testing.T) {
 		"4 visitors a day on average: most Sun 1 November 2026 (4), fewest Sun 1 November 2026 (4). Level: both halves have as many.": bars(4, 4, 1),
 	} {
 		last := of[len(of)-1].LastDay
-		assert.Equal(t, want, chartSaid(of, "day", last), "today is in no average")
+		assert.Equal(t, want, chartSummary(of, "day", last), "today is in no average")
 	}
 }

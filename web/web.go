@@ -142,11 +142,11 @@ func Leave(root, token string) (Page, error) {
 }
 
 // Problem makes the page of an error. It leads to the page where all begins ("": to none).
-func Problem(root, title, said, home string) (Page, error) {
+func Problem(root, title, text, home string) (Page, error) {
 	return render("problem", struct {
 		frame
-		Said string
-	}{frame{Root: root, Title: title, Home: home}, sentence(said)})
+		Message string
+	}{frame{Root: root, Title: title, Home: home}, sentence(text)})
 }
 
 // source is where the numbers of a panel come from.

@@ -39,10 +39,10 @@ func count(n int64, thing string) string {
 // change is how a number differs from one before.
 type change struct {
 	Way  string // up, down or same; "": there is nothing to compare with
-	Said string
+	Text string
 }
 
-// fromNothing is said of a change where there was nothing, of which no percentage can be told.
+// fromNothing stands for a change where there was nothing, which has no percentage.
 const fromNothing = "from 0"
 
 func changeOf(now, before int64, compared bool) change {
@@ -59,18 +59,18 @@ func changeOf(now, before int64, compared bool) change {
 	if percent < 0 {
 		way, percent = "down", -percent
 	}
-	said := ""
+	text := ""
 	switch {
 	case percent >= 1000:
-		said = "× " + number(now/before)
+		text = "× " + number(now/before)
 	case percent >= 9.95:
-		said = fmt.Sprintf("%.0f"+thin+"%%", percent)
+		text = fmt.Sprintf("%.0f"+thin+"%%", percent)
 	case percent >= 0.05:
-		said = fmt.Sprintf("%.1f"+thin+"%%", percent)
+		text = fmt.Sprintf("%.1f"+thin+"%%", percent)
 	default:
 		return change{"same", "0" + thin + "%"}
 	}
-	return change{way, said}
+	return change{way, text}
 }
 
 // share is a part of a whole in percent.
@@ -99,8 +99,8 @@ func longDay(d int32) string { return visit.DateOf(d).Format("2 January 2006") }
 // dated is a day in a column of others.
 func dated(d int32) string { return visit.DateOf(d).Format("2 Jan 2006") }
 
-// rangeSaid is a range as people write it: 24 October – 22 November 2026.
-func rangeSaid(in visit.Range) string {
+// rangeText is a range as people write it: 24 October – 22 November 2026.
+func rangeText(in visit.Range) string {
 	from, to := visit.DateOf(in.From), visit.DateOf(in.To)
 	switch {
 	case in.From == visit.AllDays.From:
@@ -117,15 +117,15 @@ func rangeSaid(in visit.Range) string {
 	return from.Format("2") + " – " + to.Format("2 January 2006")
 }
 
-// periodSaid is what a bar of a chart is of.
-func periodSaid(p report.Period, by string) string {
+// periodText is what a bar of a chart is of.
+func periodText(p report.Period, by string) string {
 	switch {
 	case by == periods[0]:
 		return day(p.FirstDay)
 	case by == periods[2] && p.FirstDay%100 == 1:
 		return visit.DateOf(p.FirstDay).Format("January 2006")
 	}
-	return rangeSaid(visit.Range{From: p.FirstDay, To: p.LastDay})
+	return rangeText(visit.Range{From: p.FirstDay, To: p.LastDay})
 }
 
 // barName is what stands below a bar.
@@ -150,8 +150,8 @@ func wholeOnes(bars []report.Period, by string, today int32) []report.Period {
 	return whole
 }
 
-// chartSaid says what a chart shows: its highest and lowest, and where it goes.
-func chartSaid(all []report.Period, by string, today int32) string {
+// chartSummary says what a chart shows: its highest and lowest, and where it goes.
+func chartSummary(all []report.Period, by string, today int32) string {
 	if len(all) == 0 {
 		return "Nothing was counted."
 	}
@@ -182,24 +182,24 @@ func chartSaid(all []report.Period, by string, today int32) string {
 		return "Nobody came."
 	}
 	if len(bars) == 1 {
-		return fmt.Sprintf("%s on %s.", count(most.Visitors, "visitor"), periodSaid(most, by))
+		return fmt.Sprintf("%s on %s.", count(most.Visitors, "visitor"), periodText(most, by))
 	}
-	said := fmt.Sprintf("%s a %s on average: most %s (%s), fewest %s (%s).",
-		average(sum, int64(len(bars))), by, periodSaid(most, by), number(most.Visitors), periodSaid(least, by), number(least.Visitors))
+	text := fmt.Sprintf("%s a %s on average: most %s (%s), fewest %s (%s).",
+		average(sum, int64(len(bars))), by, periodText(most, by), number(most.Visitors), periodText(least, by), number(least.Visitors))
 	switch c := changeOf(halves[1], halves[0], true); c.Way {
 	case "up":
 		if halves[0] == 0 {
-			return said + " Nobody came in the first half."
+			return text + " Nobody came in the first half."
 		}
-		return said + " Rising: the second half has " + c.Said + " more than the first."
+		return text + " Rising: the second half has " + c.Text + " more than the first."
 	case "down":
-		return said + " Falling: the second half has " + c.Said + " fewer than the first."
+		return text + " Falling: the second half has " + c.Text + " fewer than the first."
 	}
-	return said + " Level: both halves have as many."
+	return text + " Level: both halves have as many."
 }
 
-// viewsSaid is the same of a chart of page views.
-func viewsSaid(bars []report.Period, by string) string {
+// viewsSummary is the same of a chart of page views.
+func viewsSummary(bars []report.Period, by string) string {
 	most := report.Period{}
 	for _, b := range bars {
 		if b.Hot > most.Hot {
@@ -209,7 +209,7 @@ func viewsSaid(bars []report.Period, by string) string {
 	if most.Hot == 0 {
 		return "Nobody came."
 	}
-	return fmt.Sprintf("Most page views: %s (%s).", periodSaid(most, by), number(most.Hot))
+	return fmt.Sprintf("Most page views: %s (%s).", periodText(most, by), number(most.Hot))
 }
 
 // average is how many visitors that is for each of some days: to the next whole one, unless they
@@ -239,10 +239,10 @@ func spanOfDays(r report.Returned) string {
 }
 
 // sentence is what an error says, as a page has it.
-func sentence(said string) string {
-	if said == "" {
+func sentence(text string) string {
+	if text == "" {
 		return ""
 	}
-	first, size := utf8.DecodeRuneInString(said)
-	return string(unicode.ToUpper(first)) + strings.TrimSuffix(said[size:], ".") + "."
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[size:], ".") + "."
 }

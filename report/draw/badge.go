@@ -52,7 +52,7 @@ func (b Badge) SVG() string {
 	if b.Style == "for-the-badge" {
 		b.Label, b.Message = strings.ToUpper(b.Label), strings.ToUpper(b.Message)
 	}
-	said := escaped(strings.TrimPrefix(b.Label+": "+b.Message, ": "))
+	title := escaped(strings.TrimPrefix(b.Label+": "+b.Message, ": "))
 	var boxes, texts strings.Builder
 	x := 0
 	part := func(text, class, box, ink string) {
@@ -88,13 +88,13 @@ func (b Badge) SVG() string {
 		fmt.Fprintf(&texts, `<polyline fill="none" stroke="%s" stroke-width="1.5" stroke-linejoin="round" points="%s"/>`, stroke, b.points(x, look.high))
 		x += badgeLineWide + look.pad
 	}
-	return b.whole(look, x, said, boxes.String(), texts.String())
+	return b.whole(look, x, title, boxes.String(), texts.String())
 }
 
-func (b Badge) whole(look badgeLook, wide int, said, boxes, texts string) string {
+func (b Badge) whole(look badgeLook, wide int, title, boxes, texts string) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" aria-label="%[3]s" `+
-		`font-family="Verdana,Geneva,'DejaVu Sans',sans-serif" font-size="%[4]d"><title>%[3]s</title>`, wide, look.high, said, look.font)
+		`font-family="Verdana,Geneva,'DejaVu Sans',sans-serif" font-size="%[4]d"><title>%[3]s</title>`, wide, look.high, title, look.font)
 	if look.plain {
 		out.WriteString(`<style>@media (prefers-color-scheme:dark){.label-ink{fill:` + badgeSoftDark + `}.message-ink{fill:` + badgeInkDark + `}}</style>`)
 	} else {

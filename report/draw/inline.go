@@ -13,14 +13,14 @@ import (
 // Plot is a chart in a page: a bar for each day, week or month, and behind it the line of what it
 // is compared with.
 type Plot struct {
-	Said string // what the chart shows, in a sentence
-	Bars []PlotBar
+	Summary string // what the chart shows, in a sentence
+	Bars    []PlotBar
 }
 
 // PlotBar is a bar: the visitors of a period, the new ones among them.
 type PlotBar struct {
 	Name          string // below the bar
-	Said          string // what it shows, in full
+	Label         string // what it shows, in full
 	Visitors, New int64
 	Compared      bool  // it has a Before
 	Before        int64 // visitors of the period that it is compared with
@@ -43,9 +43,9 @@ func WritePlot(w io.Writer, p Plot) error {
 	top := ticks[len(ticks)-1]
 	fmt.Fprintf(&out, `<svg class="axis" width="48" height="%d" aria-hidden="true">`, plotHigh)
 	for _, tick := range ticks {
-		fmt.Fprintf(&out, `<text x="40" y="%.1f" text-anchor="end">%s</text>`, p.y(tick, top)+4, said(Number(tick)))
+		fmt.Fprintf(&out, `<text x="40" y="%.1f" text-anchor="end">%s</text>`, p.y(tick, top)+4, safe(Number(tick)))
 	}
-	fmt.Fprintf(&out, `</svg><div class="plot-room"><svg class="plot" width="100%%" height="%d" role="img" aria-label="%s">`, plotHigh, said(p.Said))
+	fmt.Fprintf(&out, `</svg><div class="plot-room"><svg class="plot" width="100%%" height="%d" role="img" aria-label="%s">`, plotHigh, safe(p.Summary))
 	out.WriteString(`<defs><pattern id="hatch" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">` +
 		`<rect class="weave" width="4" height="4"/><rect class="thread" width="1" height="4"/></pattern></defs>`)
 	for _, tick := range ticks {
@@ -104,7 +104,7 @@ func (p Plot) bar(out *strings.Builder, i int, bar PlotBar, top int64) {
 		wide, left = 6, x+step/2-3
 	}
 	fmt.Fprintf(out, `<g class="%s"><title>%s</title><rect class="room" x="%.3f%%" y="0" width="%.3f%%" height="%d"/>`,
-		class, said(bar.Said), x, step, plotHigh-plotBottom)
+		class, safe(bar.Label), x, step, plotHigh-plotBottom)
 	zero, fresh, all := p.y(0, top), p.y(bar.New, top), p.y(bar.Visitors, top)
 	if bar.Visitors > bar.New {
 		fmt.Fprintf(out, `<rect class="back" x="%.3f%%" y="%.1f" width="%.3f%%" height="%.1f" fill="url(#hatch)"/>`, left, all, wide, fresh-all)
@@ -148,12 +148,12 @@ func (p Plot) names(out *strings.Builder) {
 		if i/every%2 == 1 {
 			class = "name spare"
 		}
-		fmt.Fprintf(out, `<text class="%s" x="%.3f%%" y="%d" text-anchor="middle">%s</text>`, class, x+step/2, plotHigh-7, said(p.Bars[i].Name))
+		fmt.Fprintf(out, `<text class="%s" x="%.3f%%" y="%d" text-anchor="middle">%s</text>`, class, x+step/2, plotHigh-7, safe(p.Bars[i].Name))
 	}
 }
 
-// said makes a text safe, and leaves the narrow spaces in its numbers as they are.
-func said(text string) string {
+// safe makes a text safe, and leaves the narrow spaces in its numbers as they are.
+func safe(text string) string {
 	parts := strings.Split(text, "\u202f")
 	for i, part := range parts {
 		parts[i] = escaped(part)
@@ -166,7 +166,7 @@ const sparkWide, sparkHigh = 120, 30
 
 // Spark draws numbers as a small line, which ends where there is room for so many; the last one has
 // a dot.
-func Spark(told string, numbers []int64, room int) string {
+func Spark(summary string, numbers []int64, room int) string {
 	most := int64(1)
 	for _, n := range numbers {
 		most = max(most, n)
@@ -181,7 +181,7 @@ func Spark(told string, numbers []int64, room int) string {
 	}
 	points := strings.TrimSpace(line.String())
 	var out strings.Builder
-	fmt.Fprintf(&out, `<svg class="spark" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d" role="img" aria-label="%s">`, sparkWide, sparkHigh, said(told))
+	fmt.Fprintf(&out, `<svg class="spark" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d" role="img" aria-label="%s">`, sparkWide, sparkHigh, safe(summary))
 	fmt.Fprintf(&out, `<polygon class="under" points="%.1f,%d %s %.1f,%[2]d"/><polyline class="line" points="%[3]s"/>`, at(0), sparkHigh-2, points, x)
 	fmt.Fprintf(&out, `<circle class="dot" cx="%.1f" cy="%.1f" r="2.2"/></svg>`, x, y)
 	return out.String()

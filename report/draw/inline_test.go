@@ -55,8 +55,8 @@ func measures(t *testing.T, parts []xml.StartElement, class, name string) (all [
 func TestPlot(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	require.NoError(t, WritePlot(&out, Plot{Said: hostile, Bars: []PlotBar{
-		{Name: hostile, Said: "1\u202f000 " + hostile, Visitors: 1000, New: 250, Compared: true, Before: 500}, {Name: "b", Said: "none", Compared: true}, {Name: "c", Visitors: 10, New: 10, Beside: true}, {Name: "d", Visitors: 5, New: 0, Noted: true, Compared: true},
+	require.NoError(t, WritePlot(&out, Plot{Summary: hostile, Bars: []PlotBar{
+		{Name: hostile, Label: "1\u202f000 " + hostile, Visitors: 1000, New: 250, Compared: true, Before: 500}, {Name: "b", Label: "none", Compared: true}, {Name: "c", Visitors: 10, New: 10, Beside: true}, {Name: "d", Visitors: 5, New: 0, Noted: true, Compared: true},
 	}}))
 	assert.NotContains(t, out.String(), "NaN")
 	parts, texts := partsOf(t, out.String())

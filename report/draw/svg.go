@@ -19,7 +19,7 @@ type Chart struct {
 // ChartBar is the visitors of a period, the new ones among them, and their visits.
 type ChartBar struct {
 	Name                  string // below the bar
-	Said                  string // which period it is, in full
+	Label                 string // which period it is, in full
 	Visitors, New, Visits int64
 }
 
@@ -82,7 +82,7 @@ func (c Chart) bars(out io.Writer, top int64) {
 	every := max((len(c.Bars)+svgNames-1)/svgNames, 1)
 	for i, bar := range c.Bars {
 		x := svgLeft + float64(i)*step + (step-width)/2
-		fmt.Fprintf(out, `<g><title>%s: %s, %s of them new; %s</title>`, escaped(bar.Said), Count(bar.Visitors, "visitor"), Number(bar.New), Count(bar.Visits, "visit"))
+		fmt.Fprintf(out, `<g><title>%s: %s, %s of them new; %s</title>`, escaped(bar.Label), Count(bar.Visitors, "visitor"), Number(bar.New), Count(bar.Visits, "visit"))
 		for _, part := range []struct {
 			class string
 			n     int64
