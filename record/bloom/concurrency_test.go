@@ -10,7 +10,7 @@ import (
 // Writers add while the filter grows under them and readers ask for what writers have finished.
 func TestNoFalseNegativeUnderConcurrency(t *testing.T) {
 	t.Parallel()
-	const writers, each = 4, 30_000
+	const writers, each = 4, 15_000
 	for _, config := range []Config{
 		{Keys: 500, Error: 0.001, MaxBytes: 16 << 20},
 		{Keys: 500, Error: 1e-8, MaxBytes: 16 << 20},
