@@ -157,7 +157,7 @@ func (f *facts) readServer(ctx context.Context, q *db.Queries) (err error) {
 	}
 	holders, err := q.SnapshotHolders(ctx)
 	for _, h := range holders {
-		if began := known(h.Since); began != nil && f.now.Sub(*began) > db.SnapshotMayLast {
+		if began := timeOrNil(h.Since); began != nil && f.now.Sub(*began) > db.SnapshotMayLast {
 			f.snapshots = append(f.snapshots, h)
 		}
 	}
@@ -222,10 +222,10 @@ func (f *facts) status() *Status {
 		Server:    Server{f.server.Version, f.server.Database, f.server.Bytes, f.ahead.Seconds()},
 		Disk:      f.disk,
 		Instances: []Instance{}, Apps: []App{}, Tables: []Table{}, Warnings: f.warnings(),
-		Daily: Daily{f.daily.DoneOn, f.daily.Running, f.daily.ClosedDay, known(f.daily.ClosedAt)},
+		Daily: Daily{f.daily.DoneOn, f.daily.Running, f.daily.ClosedDay, timeOrNil(f.daily.ClosedAt)},
 	}
 	for _, i := range f.instances {
-		s.Instances = append(s.Instances, Instance{Name: i.Name, Address: i.Address, Since: known(i.Since)})
+		s.Instances = append(s.Instances, Instance{Name: i.Name, Address: i.Address, Since: timeOrNil(i.Since)})
 	}
 	for _, a := range f.apps {
 		s.Apps = append(s.Apps, App{a.Name, a.Hot, a.LastDay, a.LastHot, a.RetainDays, a.FromDay, a.Paused})
@@ -239,7 +239,7 @@ func (f *facts) status() *Status {
 		s.Inbox.AcceptedPerSecond, s.Inbox.CountedPerSecond = f.rates()
 	}
 	if s.Inbox.Waiting > 0 {
-		s.Inbox.Oldest = known(f.inbox.Oldest)
+		s.Inbox.Oldest = timeOrNil(f.inbox.Oldest)
 	}
 	for _, day := range f.days {
 		if day > dayOf(f.now) {
@@ -255,8 +255,8 @@ func (f *facts) status() *Status {
 // lastDay is later than every day.
 const lastDay = 99991231
 
-// known is a time of the server; nil where that tells none, and says 1970.
-func known(t time.Time) *time.Time {
+// timeOrNil is a time of the server; nil where there is none, and it says 1970.
+func timeOrNil(t time.Time) *time.Time {
 	if t.Unix() <= 0 { // the zero time: it was not asked
 		return nil
 	}

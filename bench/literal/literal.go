@@ -124,8 +124,8 @@ func (s *Store) Visit(ctx context.Context, t visit.Target, visitor netip.Addr, d
 	}
 	for try := 1; ; try++ {
 		a, err := count(ctx, one)
-		var told *pgconn.PgError
-		if errors.As(err, &told) && told.Code == deadlockFailure && try < deadlockTries {
+		var refused *pgconn.PgError
+		if errors.As(err, &refused) && refused.Code == deadlockFailure && try < deadlockTries {
 			continue
 		}
 		if err != nil {

@@ -116,14 +116,14 @@ func (s Script) Run(ctx context.Context, l Job) (Measure, error) {
 		"-t", strconv.Itoa(Threads), "-c", strconv.Itoa(l.Connections),
 		"-d", fmt.Sprintf("%ds", int(l.Duration.Seconds())), "--timeout", "30s", "--latency",
 		"-s", s.lua(), l.URL, "--", s.visits(l.Visits), atTheEnd, headers)
-	var told bytes.Buffer
-	cmd.Stderr = &told
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if errors.Is(err, exec.ErrNotFound) {
 		return Measure{}, errors.New("wrk is missing: install it with scripts/install-deps wrk, or the system's package manager")
 	}
 	if err != nil {
-		return Measure{}, fmt.Errorf("wrk: %s: %s", err.Error(), strings.TrimSpace(told.String()))
+		return Measure{}, fmt.Errorf("wrk: %s: %s", err.Error(), strings.TrimSpace(stderr.String()))
 	}
 	m, err := readWrk(string(out))
 	if err != nil {

@@ -33,9 +33,9 @@ func (c *healthCmd) run(ctx context.Context, p *program) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		var said struct{ Error string }
-		_ = json.NewDecoder(io.LimitReader(response.Body, 4096)).Decode(&said) // if this fails, the status alone must do
-		return fmt.Errorf("the service is not ready: %s %s", response.Status, said.Error)
+		var answer struct{ Error string }
+		_ = json.NewDecoder(io.LimitReader(response.Body, 4096)).Decode(&answer) // if this fails, the status alone must do
+		return fmt.Errorf("the service is not ready: %s %s", response.Status, answer.Error)
 	}
 	fmt.Fprintln(p.stdout, "ready")
 	return nil

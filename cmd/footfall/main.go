@@ -149,7 +149,7 @@ var errNothingChecked = errors.New("verify: nothing was counted of what was aske
 // exitCode tells what went wrong, and returns the exit code for it.
 func (t *typed) exitCode(p *program, err error) int {
 	var child endedAs
-	var told *visit.Error
+	var verr *visit.Error
 	switch {
 	case err == nil:
 		return exitWell
@@ -164,7 +164,7 @@ func (t *typed) exitCode(p *program, err error) int {
 	switch {
 	case errors.Is(err, errNothingChecked):
 		return exitNothing
-	case errors.As(err, &told) && told.Kind == visit.Invalid:
+	case errors.As(err, &verr) && verr.Kind == visit.Invalid:
 		return exitUsage
 	case errors.Is(err, errWarned):
 		return exitWarned

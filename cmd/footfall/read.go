@@ -16,13 +16,13 @@ import (
 // typed is a command line that was read, with all that is wrong with it and with the environment.
 type typed struct {
 	commandLine
-	command command // nil where none could be read
-	misread bool    // there are words that mean nothing
-	faults  []error
-	unknown []string          // names of the environment that look like ours, and are not
-	known   []string          // names of the environment that are
-	given   map[string]string // names of the environment that gave a value, by their flag (--data)
-	flags   []string          // of the command
+	command  command // nil where none could be read
+	misread  bool    // there are words that mean nothing
+	faults   []error
+	unknown  []string          // names of the environment that look like ours, and are not
+	declared []string          // names of the environment that exist
+	given    map[string]string // names of the environment that gave a value, by their flag (--data)
+	flags    []string          // of the command
 }
 
 // readLine reads arguments and environment. What is wrong does not hide what else is.
@@ -84,13 +84,13 @@ func (t *typed) readEnvironment(parsed *kong.Context, all *kong.Node) {
 	}
 	_ = kong.Visit(all, func(node kong.Visitable, next kong.Next) error {
 		if flag, is := node.(*kong.Flag); is {
-			t.known = append(t.known, flag.Envs...)
+			t.declared = append(t.declared, flag.Envs...)
 		}
 		return next(nil)
 	})
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(name, "FOOTFALL_") && !slices.Contains(t.known, name) && !othersName(name, value) {
+		if strings.HasPrefix(name, "FOOTFALL_") && !slices.Contains(t.declared, name) && !othersName(name, value) {
 			t.unknown = append(t.unknown, name)
 		}
 	}
@@ -110,7 +110,7 @@ func othersName(name, value string) bool {
 func (t *typed) warnings() (lines []string) {
 	for _, name := range t.unknown {
 		line := name + " is set in the environment, and nothing reads it: `footfall serve --help` lists the names"
-		nearest := slices.MinFunc(t.known, func(a, b string) int { return distance(a, name) - distance(b, name) })
+		nearest := slices.MinFunc(t.declared, func(a, b string) int { return distance(a, name) - distance(b, name) })
 		if distance(nearest, name) <= alike {
 			line = name + " is set in the environment, and nothing reads it: is " + nearest + " meant?"
 		}
@@ -142,7 +142,7 @@ func (t *typed) check() {
 
 var flagName = regexp.MustCompile(`--[a-z0-9][a-z0-9-]*`)
 
-// named writes a flag as whoever gave its value did: by its name in the environment, if it came
+// named writes a flag as it was given: by its name in the environment, if it came
 // from there. What was not checked here begins with the name of a field, which may be a flag.
 func (t *typed) named(text string) string {
 	if field, _, _ := strings.Cut(text, ":"); slices.Contains(t.flags, field) {

@@ -309,8 +309,8 @@ func (c *reportRankCmd) run(ctx context.Context, p *program) error {
 			return found.Of(name, target), err
 		}
 		stored, err := a.admin.StoredAs(ctx, &a.app, c.Visitor)
-		if told := (*visit.Error)(nil); errors.As(err, &told) && (told.Field == "ip" || told.Field == "visitor") {
-			return nil, visit.Errorf(visit.Invalid, "n|address", "%q is neither a number nor a visitor: %s", c.Visitor, strings.TrimPrefix(told.Message, told.Field+": "))
+		if verr := (*visit.Error)(nil); errors.As(err, &verr) && (verr.Field == "ip" || verr.Field == "visitor") {
+			return nil, visit.Errorf(visit.Invalid, "n|address", "%q is neither a number nor a visitor: %s", c.Visitor, strings.TrimPrefix(verr.Message, verr.Field+": "))
 		}
 		if err != nil {
 			return nil, err

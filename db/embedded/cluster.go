@@ -123,10 +123,10 @@ func makeCluster(ctx context.Context, cfg Config, bin binaries, as *account, inh
 		args = append(args, "--no-sync")
 	}
 	initdb := exec.CommandContext(ctx, filepath.Join(bin.dir, "initdb"), args...)
-	if said, err := runInitdb(initdb, as, inherited); ctx.Err() != nil {
+	if output, err := runInitdb(initdb, as, inherited); ctx.Err() != nil {
 		return fmt.Errorf("make a PostgreSQL cluster: %w", ctx.Err())
 	} else if err != nil {
-		return failedInitdb(cfg.Dir, err, said)
+		return failedInitdb(cfg.Dir, err, output)
 	}
 	if err := configure(unfinished); err != nil {
 		return err
@@ -148,8 +148,8 @@ func makeCluster(ctx context.Context, cfg Config, bin binaries, as *account, inh
 
 // runInitdb returns what initdb said when it has ended.
 func runInitdb(cmd *exec.Cmd, as *account, inherited *lock) (string, error) {
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{inherited.file}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
@@ -159,7 +159,7 @@ func runInitdb(cmd *exec.Cmd, as *account, inherited *lock) (string, error) {
 		<-p.done
 		err = p.err
 	}
-	return said.String(), err
+	return output.String(), err
 }
 
 // configure completes the files of a cluster on which no server has run yet. They are never written

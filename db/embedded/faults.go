@@ -57,12 +57,12 @@ func lockFault(dir string, err error, held string) error {
 }
 
 // failedInitdb says what initdb said, and what to do.
-func failedInitdb(dir string, err error, said string) error {
+func failedInitdb(dir string, err error, output string) error {
 	remedy := "mend the installation, or name another PostgreSQL with --postgres-bin"
-	if strings.Contains(said, "No space left") || strings.Contains(said, "Disk quota") {
+	if strings.Contains(output, "No space left") || strings.Contains(output, "Disk quota") {
 		remedy = "a new cluster takes 40 MB, and grows: free some space, or name a folder on another disk"
 	}
-	return &DirError{dir, fmt.Errorf("PostgreSQL's initdb could not make a cluster (%w):\n%s\n%s", err, lastLines(said), remedy)}
+	return &DirError{dir, fmt.Errorf("PostgreSQL's initdb could not make a cluster (%w):\n%s\n%s", err, lastLines(output), remedy)}
 }
 
 // lastLines returns the end of what a program printed, which tells why it gave up, without the
@@ -90,10 +90,10 @@ func serverLogs(cluster string) map[string]int64 {
 	return sizes
 }
 
-// saidSince returns what a server has added to its log since it had these sizes. What cannot be
+// loggedSince returns what a server has added to its log since it had these sizes. What cannot be
 // read makes the answer shorter.
-func saidSince(cluster string, sizes map[string]int64) string {
-	var said strings.Builder
+func loggedSince(cluster string, sizes map[string]int64) string {
+	var output strings.Builder
 	for path, size := range serverLogs(cluster) {
 		before := sizes[path]
 		if before > size {
@@ -103,8 +103,8 @@ func saidSince(cluster string, sizes map[string]int64) string {
 		if err != nil {
 			continue
 		}
-		_, _ = io.Copy(&said, io.NewSectionReader(file, before, size-before))
+		_, _ = io.Copy(&output, io.NewSectionReader(file, before, size-before))
 		_ = file.Close()
 	}
-	return said.String()
+	return output.String()
 }

@@ -246,7 +246,7 @@ func (s *Server) awaitReady(ctx context.Context, cfg Config) error {
 		case <-s.process.done:
 			s.awaitLast(ctx)
 			printed, _ := os.ReadFile(startLogIn(cfg.Dir)) // an error makes the message shorter
-			return fmt.Errorf("%w; at its start it said:\n%s", s.Err(), lastLines(string(printed)+saidSince(s.cluster, s.logged)))
+			return fmt.Errorf("%w; at its start it said:\n%s", s.Err(), lastLines(string(printed)+loggedSince(s.cluster, s.logged)))
 		case <-ctx.Done():
 			return fmt.Errorf("PostgreSQL was not ready in time: %w", ctx.Err())
 		case <-time.After(pollEvery):

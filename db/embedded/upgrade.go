@@ -176,20 +176,20 @@ func (t tools) command(ctx context.Context, name string, args ...string) *exec.C
 
 // run runs a program to its end, and returns what it printed.
 func (t tools) run(ctx context.Context, name string, in io.Reader, args ...string) ([]byte, error) {
-	var said bytes.Buffer
+	var output bytes.Buffer
 	cmd := t.command(ctx, name, args...)
-	cmd.Stdin, cmd.Stderr = in, &said
+	cmd.Stdin, cmd.Stderr = in, &output
 	out, err := cmd.Output()
-	return out, t.failed(ctx, name, err, &said)
+	return out, t.failed(ctx, name, err, &output)
 }
 
 // pipe runs two programs, the second of which reads what the first one writes.
 func (t tools) pipe(ctx context.Context, first, second []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // the first, if the second cannot be started
-	var saidFirst, saidSecond bytes.Buffer
+	var firstOutput, secondOutput bytes.Buffer
 	writes, reads := t.command(ctx, first[0], first[1:]...), t.command(ctx, second[0], second[1:]...)
-	writes.Stderr, reads.Stderr = &saidFirst, &saidSecond
+	writes.Stderr, reads.Stderr = &firstOutput, &secondOutput
 	out, in, err := os.Pipe()
 	if err != nil {
 		return err
@@ -209,18 +209,18 @@ func (t tools) pipe(ctx context.Context, first, second []string) error {
 		cancel()
 	}
 	errWritten := writes.Wait()
-	return errors.Join(t.failed(ctx, second[0], errRead, &saidSecond), t.failed(ctx, first[0], errWritten, &saidFirst))
+	return errors.Join(t.failed(ctx, second[0], errRead, &secondOutput), t.failed(ctx, first[0], errWritten, &firstOutput))
 }
 
 // failed says what a program said when it failed.
-func (t tools) failed(ctx context.Context, name string, err error, said *bytes.Buffer) error {
+func (t tools) failed(ctx context.Context, name string, err error, output *bytes.Buffer) error {
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return fmt.Errorf("PostgreSQL's %s failed (%w):\n%s", filepath.Join(string(t), name), err, lastLines(said.String()))
+	return fmt.Errorf("PostgreSQL's %s failed (%w):\n%s", filepath.Join(string(t), name), err, lastLines(output.String()))
 }
 
 // copyFile copies a file that only Footfall's user may read, if it is there.
