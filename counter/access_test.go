@@ -15,7 +15,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
@@ -25,7 +27,7 @@ import (
 func ptr[T any](v T) *T { return &v }
 
 // shop adds an app that counts shop.example.
-func (in *instance) shop(t *testing.T, s counter.Settings) {
+func (in *instance) shop(t *testing.T, s app.Settings) {
 	t.Helper()
 	if s.Sites == nil {
 		s.Sites = []string{"shop.example"}
@@ -54,13 +56,13 @@ func TestKeys(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	other := plain.startOn(t, in.url, counter.Options{})
-	in.shop(t, counter.Settings{})
+	in.shop(t, app.Settings{})
 	ctx := t.Context()
 
-	key, err := in.admin().AddKey(ctx, "shop", []counter.Scope{counter.ScopeAssert})
+	key, err := in.admin().AddKey(ctx, "shop", []app.Scope{app.ScopeAssert})
 	require.NoError(t, err)
 	require.Regexp(t, `^footfall_[a-z2-9]{8}_[A-Za-z0-9_-]{43}$`, key)
-	next, err := in.admin().AddKey(ctx, "shop", []counter.Scope{counter.ScopeRead, counter.ScopeCount, counter.ScopeRead})
+	next, err := in.admin().AddKey(ctx, "shop", []app.Scope{app.ScopeRead, app.ScopeCount, app.ScopeRead})
 	require.NoError(t, err)
 	require.NotEqual(t, key, next)
 
@@ -108,21 +110,21 @@ func TestKeys(t *testing.T) {
 
 	_, err = other.admin().AddKey(ctx, "shop", nil)
 	require.ErrorContains(t, err, "scope: it is missing")
-	_, err = other.admin().AddKey(ctx, "shop", []counter.Scope{"admin"})
+	_, err = other.admin().AddKey(ctx, "shop", []app.Scope{"admin"})
 	require.ErrorContains(t, err, `scope: "admin" is not a scope`)
-	_, err = other.admin().AddKey(ctx, "nobody", []counter.Scope{counter.ScopeRead})
+	_, err = other.admin().AddKey(ctx, "nobody", []app.Scope{app.ScopeRead})
 	require.ErrorContains(t, err, `there is no app "nobody"`)
 }
 
 func TestAccessByKey(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.shop(t, counter.Settings{Access: ptr("key")})
+	in.shop(t, app.Settings{Access: ptr("key")})
 	r := stranger("192.0.2.1", "/")
 	assert.Equal(t, visit.BadKey, in.kindOf(t, r))
-	for scope, kind := range map[counter.Scope]visit.Kind{counter.ScopeRead: visit.Forbidden, counter.ScopeCount: 0, counter.ScopeAssert: 0} {
+	for scope, kind := range map[app.Scope]visit.Kind{app.ScopeRead: visit.Forbidden, app.ScopeCount: 0, app.ScopeAssert: 0} {
 		var err error
-		r.Key, err = in.admin().AddKey(t.Context(), "shop", []counter.Scope{scope})
+		r.Key, err = in.admin().AddKey(t.Context(), "shop", []app.Scope{scope})
 		require.NoError(t, err)
 		assert.Equal(t, kind, in.kindOf(t, r), scope)
 	}
@@ -134,7 +136,7 @@ func TestAccessByKey(t *testing.T) {
 func TestOpenAccess(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.shop(t, counter.Settings{Access: ptr("open")})
+	in.shop(t, app.Settings{Access: ptr("open")})
 	r := counter.Request{App: "shop", Peer: peer, Agent: browser, URI: "http://elsewhere.example/", Origin: "https://third.example"}
 	assert.Equal(t, visit.Forbidden, in.kindOf(t, r), "shop.example is listed alone")
 	r.URI, r.IP = "http://shop.example/", "198.51.100.1"
@@ -143,17 +145,17 @@ func TestOpenAccess(t *testing.T) {
 	require.NoError(t, err, "anybody may ask about anybody")
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(a))
 	assert.False(t, in.AllowsOrigin(t.Context(), "shop", "https://third.example"))
-	require.NoError(t, in.admin().SetApp(t.Context(), "shop", counter.Settings{Sites: []string{}}))
+	require.NoError(t, in.admin().SetApp(t.Context(), "shop", app.Settings{Sites: []string{}}))
 	r.URI = "http://elsewhere.example/"
 	assert.Zero(t, in.kindOf(t, r), "any site where none is listed")
-	require.ErrorContains(t, in.admin().SetApp(t.Context(), "shop", counter.Settings{Access: ptr("sites")}), "would count nothing")
-	require.ErrorContains(t, in.admin().SetApp(t.Context(), "shop", counter.Settings{Access: ptr("closed")}), "access: ")
+	require.ErrorContains(t, in.admin().SetApp(t.Context(), "shop", app.Settings{Access: ptr("sites")}), "would count nothing")
+	require.ErrorContains(t, in.admin().SetApp(t.Context(), "shop", app.Settings{Access: ptr("closed")}), "access: ")
 }
 
 func TestSites(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.shop(t, counter.Settings{Sites: []string{"Shop.example", "*.shop.example", "*.wild.example:8080", "BÜCHER.example", "localhost:3000"}})
+	in.shop(t, app.Settings{Sites: []string{"Shop.example", "*.shop.example", "*.wild.example:8080", "BÜCHER.example", "localhost:3000"}})
 	for uri, counts := range map[string]bool{
 		"http://shop.example/": true, "https://a.shop.example/": true, "http://a.b.shop.example/": true, "http://SHOP.example./": false,
 		"http://ashop.example/": false, "http://shop.example.evil.example/": false, "http://shop.example:8080/": false, "http://.shop.example/": false,
@@ -171,7 +173,7 @@ func TestSites(t *testing.T) {
 		}
 	}
 	for _, site := range []string{"*.com", "*.", "*", "a.*.example", "*.1.2.3.4", "*.example.com/", "*.*.example.com", "**.example.com", "*.:80", "*.a@b.example", "*.[::1]"} {
-		err := in.admin().SetApp(t.Context(), "shop", counter.Settings{Sites: []string{site}})
+		err := in.admin().SetApp(t.Context(), "shop", app.Settings{Sites: []string{site}})
 		assert.ErrorContains(t, err, "site: ", site)
 	}
 }
@@ -179,7 +181,7 @@ func TestSites(t *testing.T) {
 func TestOrigins(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.shop(t, counter.Settings{Sites: []string{"shop.example", "*.shop.example", "[2001:db8::1]:8080"}})
+	in.shop(t, app.Settings{Sites: []string{"shop.example", "*.shop.example", "[2001:db8::1]:8080"}})
 	for origin, allowed := range map[string]bool{
 		"https://shop.example": true, "http://shop.example": true, "https://a.shop.example": true, "http://[2001:db8::1]:8080": true,
 		"https://shop.example:443": true, "https://shop.example:8443": false, "https://evil.example": false, "null": false,
@@ -208,7 +210,7 @@ func TestVisitorModes(t *testing.T) {
 		other := w.startOn(t, in.url, counter.Options{}) // which agrees on the keys of days
 		ctx := t.Context()
 		for _, mode := range []string{"id", "hashed", "daily"} {
-			require.NoError(t, in.admin().AddApp(ctx, mode, counter.Settings{Access: ptr("open"), Visitor: ptr(mode)}))
+			require.NoError(t, in.admin().AddApp(ctx, mode, app.Settings{Access: ptr("open"), Visitor: ptr(mode)}))
 		}
 		count := func(at *instance, r counter.Request) string {
 			t.Helper()
@@ -263,8 +265,8 @@ func TestVisitorModesRefuse(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	ctx := t.Context()
-	in.shop(t, counter.Settings{Visitor: ptr("id")})
-	require.NoError(t, in.admin().AddApp(ctx, "ids", counter.Settings{Access: ptr("open"), Visitor: ptr("id")}))
+	in.shop(t, app.Settings{Visitor: ptr("id")})
+	require.NoError(t, in.admin().AddApp(ctx, "ids", app.Settings{Access: ptr("open"), Visitor: ptr("id")}))
 	for _, c := range []struct {
 		r    counter.Request
 		kind visit.Kind
@@ -291,10 +293,10 @@ func TestVisitorModesRefuse(t *testing.T) {
 	// The mode stays once something is counted, and needs a secret.
 	_, err := in.Visit(ctx, counter.Request{App: "ids", Visitor: "anna", URI: "http://shop.example/"})
 	require.NoError(t, err)
-	require.ErrorContains(t, in.admin().SetApp(ctx, "ids", counter.Settings{Visitor: ptr("hashed")}), "visitor: app ids has told visitors apart by id")
-	require.NoError(t, in.admin().SetApp(ctx, "shop", counter.Settings{Visitor: ptr("address")}))
-	require.ErrorContains(t, counter.NewAdmin(in.db, nil).SetApp(ctx, "shop", counter.Settings{Visitor: ptr("daily")}), "hashed with a secret")
-	require.ErrorContains(t, in.admin().SetApp(ctx, "shop", counter.Settings{Visitor: ptr("cookie")}), `visitor: "cookie" is not a way`)
+	require.ErrorContains(t, in.admin().SetApp(ctx, "ids", app.Settings{Visitor: ptr("hashed")}), "visitor: app ids has told visitors apart by id")
+	require.NoError(t, in.admin().SetApp(ctx, "shop", app.Settings{Visitor: ptr("address")}))
+	require.ErrorContains(t, admin.New(in.db, nil).SetApp(ctx, "shop", app.Settings{Visitor: ptr("daily")}), "hashed with a secret")
+	require.ErrorContains(t, in.admin().SetApp(ctx, "shop", app.Settings{Visitor: ptr("cookie")}), `visitor: "cookie" is not a way`)
 }
 
 // An instance with another secret would take everybody for somebody new: it counts nothing for such
@@ -302,10 +304,10 @@ func TestVisitorModesRefuse(t *testing.T) {
 func TestAnotherSecret(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	require.NoError(t, in.admin().AddApp(t.Context(), "hashed", counter.Settings{Access: ptr("open"), Visitor: ptr("hashed")}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "hashed", app.Settings{Access: ptr("open"), Visitor: ptr("hashed")}))
 	r := counter.Request{App: "hashed", IP: "192.0.2.1", URI: "http://a.example/"}
 	require.Zero(t, in.kindOf(t, r))
-	for _, another := range []counter.Secret{nil, counter.Secret("another one, just as long, is not it")} {
+	for _, another := range []app.Secret{nil, app.Secret("another one, just as long, is not it")} {
 		d := dbtest.Open(t, in.url, db.Options{})
 		other, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: in.clock.Now, MaxWait: time.Minute}, Secret: another})
 		require.NoError(t, err)
@@ -319,7 +321,7 @@ func TestAnotherSecret(t *testing.T) {
 		r.App = "demo"
 		_, err = other.Visit(t.Context(), r)
 		require.NoError(t, err, "others count")
-		_, err = counter.NewAdmin(d, another).EraseVisitor(t.Context(), "hashed", "192.0.2.1")
+		_, err = admin.New(d, another).EraseVisitor(t.Context(), "hashed", "192.0.2.1")
 		require.ErrorContains(t, err, "secret")
 		other.Close()
 	}
@@ -329,7 +331,7 @@ func TestAnotherSecret(t *testing.T) {
 func TestDayKeysAreForgotten(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	require.NoError(t, in.admin().AddApp(t.Context(), "daily", counter.Settings{Access: ptr("open"), Visitor: ptr("daily")}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "daily", app.Settings{Access: ptr("open"), Visitor: ptr("daily")}))
 	r := counter.Request{App: "daily", IP: "192.0.2.1", URI: "http://a.example/"}
 	require.Zero(t, in.kindOf(t, r))
 	require.Equal(t, []string{"20260629\n"}, in.table(t, `SELECT day_id FROM day_keys ORDER BY 1 LIMIT 1`))
@@ -345,16 +347,16 @@ func TestDayKeysAreForgotten(t *testing.T) {
 func TestSkipped(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.shop(t, counter.Settings{Ignore: []string{"198.51.100.0/24", "2001:DB8:1::/48", "192.0.2.99", "::ffff:192.0.2.98"}, RespectDNT: ptr(true)})
-	require.NoError(t, in.admin().AddApp(t.Context(), "ids", counter.Settings{Access: ptr("open"), Visitor: ptr("id"), Ignore: []string{"me", "id:192.0.2.1", "10.0.0.0/8"}, Bots: ptr("skip")}))
+	in.shop(t, app.Settings{Ignore: []string{"198.51.100.0/24", "2001:DB8:1::/48", "192.0.2.99", "::ffff:192.0.2.98"}, RespectDNT: ptr(true)})
+	require.NoError(t, in.admin().AddApp(t.Context(), "ids", app.Settings{Access: ptr("open"), Visitor: ptr("id"), Ignore: []string{"me", "id:192.0.2.1", "10.0.0.0/8"}, Bots: ptr("skip")}))
 	require.Zero(t, in.kindOf(t, stranger("192.0.2.1", "/")))
 	with := func(change func(*counter.Request)) counter.Request {
 		r := stranger("192.0.2.1", "/")
 		change(&r)
 		return r
 	}
-	keyed := func(agent string, scope counter.Scope) counter.Request {
-		key, err := in.admin().AddKey(t.Context(), "shop", []counter.Scope{scope})
+	keyed := func(agent string, scope app.Scope) counter.Request {
+		key, err := in.admin().AddKey(t.Context(), "shop", []app.Scope{scope})
 		require.NoError(t, err)
 		return with(func(r *counter.Request) { r.Key, r.Agent = key, agent })
 	}
@@ -370,9 +372,9 @@ func TestSkipped(t *testing.T) {
 		"a visitor who asks not to be tracked": {with(func(r *counter.Request) { r.DoNotTrack = true }), visit.SkippedDNT},
 		"nobody's agent":                       {with(func(r *counter.Request) { r.Agent = "" }), visit.SkippedBot},
 		"a crawler":                            {with(func(r *counter.Request) { r.Agent = "Googlebot/2.1 (+http://www.google.com/bot.html)" }), visit.SkippedBot},
-		"nobody's agent, from a caller who may say who came": {keyed("", counter.ScopeAssert), ""},
-		"nobody's agent, from one who may count":             {keyed("", counter.ScopeCount), visit.SkippedBot},
-		"a crawler that a caller with a key tells of":        {keyed("Googlebot/2.1", counter.ScopeAssert), visit.SkippedBot},
+		"nobody's agent, from a caller who may say who came": {keyed("", app.ScopeAssert), ""},
+		"nobody's agent, from one who may count":             {keyed("", app.ScopeCount), visit.SkippedBot},
+		"a crawler that a caller with a key tells of":        {keyed("Googlebot/2.1", app.ScopeAssert), visit.SkippedBot},
 		"an ignored network":                                 {stranger("198.51.100.77", "/"), visit.SkippedIgnored},
 		"an ignored IPv6 network":                            {stranger("2001:db8:1:2::3", "/"), visit.SkippedIgnored},
 		"beside it":                                          {stranger("2001:db8:2::3", "/"), ""},
@@ -406,14 +408,14 @@ func TestSkipped(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, a.Skipped, "an open app asks nothing of the kind")
 	for _, wrong := range []string{"", "192.0.2.1/24", "::ffff:192.0.2.0/120", "192.0.2.0/33", "a\nb", "fe80::1%eth0/64"} {
-		require.ErrorContains(t, in.admin().SetApp(t.Context(), "shop", counter.Settings{Ignore: []string{wrong}}), "ignore: ", wrong)
+		require.ErrorContains(t, in.admin().SetApp(t.Context(), "shop", app.Settings{Ignore: []string{wrong}}), "ignore: ", wrong)
 	}
 }
 
 func TestRequestLimit(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.shop(t, counter.Settings{MaxRequests: ptr("5")})
+	in.shop(t, app.Settings{MaxRequests: ptr("5")})
 	burst := func(from string, n int) (refused int) {
 		for i := range n {
 			if in.kindOf(t, stranger(from, fmt.Sprint("/", i))) == visit.TooMany {
@@ -445,11 +447,11 @@ func TestRequestLimit(t *testing.T) {
 	_, err = in.Counts(t.Context(), counter.Request{App: "shop", Anybody: true, Peer: peer, URI: "http://shop.example/"})
 	require.ErrorAs(t, err, &verr)
 	require.Equal(t, visit.TooMany, verr.Kind, "questions count, too")
-	key, err := in.admin().AddKey(t.Context(), "shop", []counter.Scope{counter.ScopeRead})
+	key, err := in.admin().AddKey(t.Context(), "shop", []app.Scope{app.ScopeRead})
 	require.NoError(t, err)
 	_, err = in.Counts(t.Context(), counter.Request{App: "shop", Anybody: true, Peer: peer, URI: "http://shop.example/", Key: key})
 	require.ErrorAs(t, err, &verr, "those of a key, too, since the app has set it")
-	require.NoError(t, in.admin().SetApp(t.Context(), "shop", counter.Settings{MaxRequests: ptr("default")}))
+	require.NoError(t, in.admin().SetApp(t.Context(), "shop", app.Settings{MaxRequests: ptr("default")}))
 	for range 700 {
 		_, err = in.Counts(t.Context(), counter.Request{App: "shop", Anybody: true, Peer: peer, URI: "http://shop.example/", Key: key})
 		require.NoError(t, err)
@@ -460,8 +462,8 @@ func TestRequestLimit(t *testing.T) {
 func TestLimitsHoldForStrangers(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.shop(t, counter.Settings{})
-	key, err := in.admin().AddKey(t.Context(), "shop", []counter.Scope{counter.ScopeAssert})
+	in.shop(t, app.Settings{})
+	key, err := in.admin().AddKey(t.Context(), "shop", []app.Scope{app.ScopeAssert})
 	require.NoError(t, err)
 	refused := func(r counter.Request) int {
 		var n atomic.Int64
@@ -484,14 +486,14 @@ func TestLimitsHoldForStrangers(t *testing.T) {
 	assert.Zero(t, refused(asserted))
 	assert.Zero(t, refused(counter.Request{App: "demo", Peer: peer, Agent: browser, URI: "http://shop.example/"}))
 	assert.Equal(t, 100, refused(stranger("192.0.2.2", "/")))
-	require.NoError(t, in.admin().SetApp(t.Context(), "shop", counter.Settings{MaxRequests: ptr("650")}))
+	require.NoError(t, in.admin().SetApp(t.Context(), "shop", app.Settings{MaxRequests: ptr("650")}))
 	assert.Equal(t, 50, refused(asserted), "the app has set it")
-	require.NoError(t, in.admin().SetApp(t.Context(), "shop", counter.Settings{MaxRequests: ptr("0")}))
+	require.NoError(t, in.admin().SetApp(t.Context(), "shop", app.Settings{MaxRequests: ptr("0")}))
 	assert.Zero(t, refused(asserted)+refused(stranger("192.0.2.2", "/")))
-	require.NoError(t, in.admin().SetApp(t.Context(), "shop", counter.Settings{MaxRequests: ptr("default")}))
+	require.NoError(t, in.admin().SetApp(t.Context(), "shop", app.Settings{MaxRequests: ptr("default")}))
 	assert.Zero(t, refused(asserted))
 	for _, wrong := range []string{"", "-1", "many", "1e3", "99999999999"} {
-		err := in.admin().SetApp(t.Context(), "shop", counter.Settings{MaxRequests: &wrong, MaxNewPages: &wrong})
+		err := in.admin().SetApp(t.Context(), "shop", app.Settings{MaxRequests: &wrong, MaxNewPages: &wrong})
 		for _, field := range []string{"max-requests: ", "max-new-pages: "} {
 			assert.ErrorContains(t, err, field, wrong)
 		}
@@ -502,7 +504,7 @@ func TestNewPageLimit(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
 		other := w.startOn(t, in.url, counter.Options{})
-		in.shop(t, counter.Settings{Sites: []string{"*.shop.example"}, MaxNewPages: ptr("4")})
+		in.shop(t, app.Settings{Sites: []string{"*.shop.example"}, MaxNewPages: ptr("4")})
 		visitTo := func(at *instance, site, path string) string {
 			t.Helper()
 			r := stranger("192.0.2.1", "/")
@@ -527,7 +529,7 @@ func TestNewPageLimit(t *testing.T) {
 		assert.Equal(t, "1 1 1 1 | 1 1 1 1", visitTo(other, "b", "/1"))
 		assert.Equal(t, "2 1 1 8 | 1 1 1 1", visitTo(other, "a", "/6"))
 		assert.Equal(t, "2 1 1 9 | 2 1 1 3", visitTo(in, "a", "/7"), "the limit of this day")
-		require.NoError(t, in.admin().SetApp(t.Context(), "shop", counter.Settings{MaxNewPages: ptr("0")}))
+		require.NoError(t, in.admin().SetApp(t.Context(), "shop", app.Settings{MaxNewPages: ptr("0")}))
 		assert.Equal(t, "2 1 1 10 | 1 1 1 1", visitTo(other, "a", "/7"), "any number")
 		in.checkTables(t)
 		require.Equal(t, []string{"a.shop.example 10\n", "a.shop.example/(other) 3\n", "(other) 2\n", "(other)/(other) 2\n"},

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"footfall/counter/app"
 	"footfall/record"
 	"footfall/visit"
 )
@@ -24,12 +25,12 @@ type subject struct {
 
 // admit checks a request in a fixed order: app, key, assertion, address and URI, site, rate. need
 // is the scope that the request takes.
-func (c *Counter) admit(ctx context.Context, r *Request, need Scope) (*app, subject, error) {
+func (c *Counter) admit(ctx context.Context, r *Request, need app.Scope) (*app.App, subject, error) {
 	a, w, err := c.admitCaller(ctx, r, need)
 	if err != nil {
 		return nil, subject{}, err
 	}
-	if w.target, err = a.targetOf(r.URI); err != nil {
+	if w.target, err = a.Target(r.URI); err != nil {
 		return nil, subject{}, err
 	}
 	if w.tooOld != nil {
@@ -40,24 +41,24 @@ func (c *Counter) admit(ctx context.Context, r *Request, need Scope) (*app, subj
 			return nil, subject{}, err
 		}
 	}
-	if err := a.checkOrigin(r); err != nil {
+	if err := checkOrigin(a, r); err != nil {
 		return nil, subject{}, err
 	}
 	return a, w, c.checkRate(a, w)
 }
 
 // admitCaller checks all of a request that comes before its URI.
-func (c *Counter) admitCaller(ctx context.Context, r *Request, need Scope) (*app, subject, error) {
+func (c *Counter) admitCaller(ctx context.Context, r *Request, need app.Scope) (*app.App, subject, error) {
 	a, key, err := c.callerOf(ctx, r)
 	if err != nil {
 		return nil, subject{}, err
 	}
-	if err := a.checkRights(r, key, need); err != nil {
+	if err := checkRights(a, r, key, need); err != nil {
 		return nil, subject{}, err
 	}
-	w := subject{untrusted: !a.isOpen() && !r.asserts() && (key == nil || need == ScopeCount), asserter: key != nil && key.opens(ScopeAssert)}
+	w := subject{untrusted: !a.IsOpen() && !r.asserts() && (key == nil || need == app.ScopeCount), asserter: key != nil && key.Opens(app.ScopeAssert)}
 	var at time.Time
-	if r.At != "" && r.ParseErr == nil && need == ScopeCount {
+	if r.At != "" && r.ParseErr == nil && need == app.ScopeCount {
 		at, r.ParseErr = visit.ParseTime(r.At)
 	}
 	err = c.identify(ctx, a, r, at, &possibleDays{}, &w)
@@ -65,12 +66,12 @@ func (c *Counter) admitCaller(ctx context.Context, r *Request, need Scope) (*app
 }
 
 // callerOf finds the app of a request, and the key that it shows; nil where it shows none.
-func (c *Counter) callerOf(ctx context.Context, r *Request) (*app, *openKey, error) {
-	register, err := c.apps.current(ctx)
+func (c *Counter) callerOf(ctx context.Context, r *Request) (*app.App, *app.Key, error) {
+	register, err := c.apps.Current(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	a, err := register.app(r.App)
+	a, err := register.App(r.App)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -79,33 +80,33 @@ func (c *Counter) callerOf(ctx context.Context, r *Request) (*app, *openKey, err
 }
 
 // keyOf returns the key that a request shows; nil where it shows none.
-func (c *Counter) keyOf(known *register, a *app, r *Request) (*openKey, error) {
+func (c *Counter) keyOf(known *app.Register, a *app.App, r *Request) (*app.Key, error) {
 	if r.Key == "" {
 		return nil, nil
 	}
-	key := known.key(r.Key)
-	if key == nil || key.app != a.id { // one answer for both, which tells nothing about the keys of other apps
-		return nil, visit.Errorf(visit.BadKey, "key", "it is not a key of app %s, or it is revoked: send another, or leave it out", a.name)
+	key := known.Key(r.Key)
+	if key == nil || key.App != a.ID { // one answer for both, which tells nothing about the keys of other apps
+		return nil, visit.Errorf(visit.BadKey, "key", "it is not a key of app %s, or it is revoked: send another, or leave it out", a.Name)
 	}
-	c.uses.note(key.id)
+	c.uses.note(key.ID)
 	return key, nil
 }
 
 // checkRights checks that the caller may do what they ask for, and assert the visitor that they
 // name, or that the visit is the one of an id.
-func (a *app) checkRights(r *Request, key *openKey, need Scope) error {
+func checkRights(a *app.App, r *Request, key *app.Key, need app.Scope) error {
 	asserting := need
-	if need == ScopeCount {
-		asserting = ScopeAssert
-		if a.access == accessKey && key == nil {
+	if need == app.ScopeCount {
+		asserting = app.ScopeAssert
+		if a.NeedsKey() && key == nil {
 			return visit.Errorf(visit.BadKey, "key", "app %s counts nothing without a key: send one of the scope %s or %s as Authorization: Bearer …",
-				a.name, ScopeCount, ScopeAssert)
+				a.Name, app.ScopeCount, app.ScopeAssert)
 		}
-		if a.access == accessKey && !key.opens(ScopeCount) {
-			return visit.Errorf(visit.Forbidden, "key", "it does not count: send one of the scope %s or %s", ScopeCount, ScopeAssert)
+		if a.NeedsKey() && !key.Opens(app.ScopeCount) {
+			return visit.Errorf(visit.Forbidden, "key", "it does not count: send one of the scope %s or %s", app.ScopeCount, app.ScopeAssert)
 		}
 	}
-	if a.isOpen() || key != nil && key.opens(asserting) {
+	if a.IsOpen() || key != nil && key.Opens(asserting) {
 		return nil
 	}
 	var field string
@@ -122,18 +123,18 @@ func (a *app) checkRights(r *Request, key *openKey, need Scope) error {
 		return nil
 	}
 	return visit.Errorf(visit.Forbidden, field, "app %s believes it only with a key of the scope %s: leave %s out, or send such a key as Authorization: Bearer …",
-		a.name, asserting, field)
+		a.Name, asserting, field)
 }
 
 // identify finds the day and the visitor of a request that is about a moment; the zero one is now.
-func (c *Counter) identify(ctx context.Context, a *app, r *Request, at time.Time, days *possibleDays, w *subject) error {
+func (c *Counter) identify(ctx context.Context, a *app.App, r *Request, at time.Time, days *possibleDays, w *subject) error {
 	if r.ParseErr != nil {
 		return r.ParseErr
 	}
-	if a.fault != nil {
-		return visit.Errorf(visit.Unavailable, "", "app %s cannot be counted for by this instance; tell its operator", a.name).Because(a.fault)
+	if a.Fault != nil {
+		return visit.Errorf(visit.Unavailable, "", "app %s cannot be counted for by this instance; tell its operator", a.Name).Because(a.Fault)
 	}
-	if err := checkID("id", r.ID, longestVisitID); err != nil {
+	if err := app.CheckVisitID(r.ID); err != nil {
 		return err
 	}
 	if err := c.chooseDay(ctx, a, at, days, w); err != nil {
@@ -143,10 +144,10 @@ func (c *Counter) identify(ctx context.Context, a *app, r *Request, at time.Time
 }
 
 // identifyVisitor finds the visitor: the one whom the caller asserts, or else the caller.
-func (c *Counter) identifyVisitor(ctx context.Context, a *app, r *Request, w *subject) (err error) {
+func (c *Counter) identifyVisitor(ctx context.Context, a *app.App, r *Request, w *subject) (err error) {
 	switch {
-	case r.Visitor != "" && a.mode != byID:
-		return visit.Errorf(visit.Invalid, "visitor", "app %s tells visitors apart by their address: give ip", a.name)
+	case r.Visitor != "" && a.Mode != app.ByID:
+		return visit.Errorf(visit.Invalid, "visitor", "app %s tells visitors apart by their address: give ip", a.Name)
 	case r.IP != "":
 		if w.address, err = visit.ParseAddress(r.IP); err != nil {
 			return err
@@ -157,54 +158,42 @@ func (c *Counter) identifyVisitor(ctx context.Context, a *app, r *Request, w *su
 	if r.Anybody {
 		return nil
 	}
-	if a.mode == byID {
-		w.visitor, err = a.visitorByID(c.secret, r.Visitor)
+	if a.Mode == app.ByID {
+		w.visitor, err = a.VisitorByID(c.secret, r.Visitor)
 		return err
 	}
-	if a.mode == byDay && w.when == record.Past {
+	if a.Mode == app.ByDay && w.when == record.Past {
 		return c.identifyOnPastDay(ctx, a, w)
 	}
-	if a.mode == byDay {
+	if a.Mode == app.ByDay {
 		w.visitor, err = c.visitorOfDay(ctx, a, w.address, w.day)
 		return err
 	}
-	w.visitor, err = a.visitorByAddress(c.secret, w.address, nil)
+	w.visitor, err = a.VisitorByAddress(c.secret, w.address, nil)
 	return err
 }
 
 // visitorOfDay returns the visitor that an address stands for on a day, for an app whose hashes
 // change each day.
-func (c *Counter) visitorOfDay(ctx context.Context, a *app, address netip.Addr, day int32) (netip.Addr, error) {
+func (c *Counter) visitorOfDay(ctx context.Context, a *app.App, address netip.Addr, day int32) (netip.Addr, error) {
 	key, err := c.days.of(ctx, day)
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	return a.visitorByAddress(c.secret, address, key)
-}
-
-// targetOf reads a URI, whose site must be one that the app counts.
-func (a *app) targetOf(uri string) (visit.Target, error) {
-	if uri == "" {
-		return visit.Target{}, visit.Errorf(visit.Invalid, "uri", "it is missing: give the address of the page, http://…")
-	}
-	t, err := visit.Normalize(uri, a.keepQuery)
-	if err == nil && !a.counts(t.Site) {
-		err = visit.Errorf(visit.Forbidden, "uri", "app %s does not count the site %s: its operator can add it", a.name, t.Site)
-	}
-	return t, err
+	return a.VisitorByAddress(c.secret, address, key)
 }
 
 // checkOrigin checks that the app counts the site of the page for which a browser sends a request.
-func (a *app) checkOrigin(r *Request) error {
-	if r.Origin != "" && !a.isOpen() && !a.allowsOrigin(r.Origin) {
-		return visit.Errorf(visit.Forbidden, "origin", "app %s does not count the site of the page that asks: its operator can add it", a.name)
+func checkOrigin(a *app.App, r *Request) error {
+	if r.Origin != "" && !a.IsOpen() && !a.AllowsOrigin(r.Origin) {
+		return visit.Errorf(visit.Forbidden, "origin", "app %s does not count the site of the page that asks: its operator can add it", a.Name)
 	}
 	return nil
 }
 
 // checkRate refuses callers who ask too often.
-func (c *Counter) checkRate(a *app, w subject) error {
-	most := a.limits.requests.of(w.untrusted)
+func (c *Counter) checkRate(a *app.App, w subject) error {
+	most := a.MostRequests(w.untrusted)
 	if most == 0 {
 		return nil
 	}
@@ -212,12 +201,12 @@ func (c *Counter) checkRate(a *app, w subject) error {
 	if !from.IsValid() {
 		from = w.visitor
 	}
-	wait := c.rates.take(sourceOf(a.id, from), most)
+	wait := c.rates.take(sourceOf(a.ID, from), most)
 	if wait <= 0 {
 		return nil
 	}
 	c.metrics.limited.Inc()
-	refused := visit.Errorf(visit.TooMany, "", "too many requests to app %s from one address; try again later", a.name)
+	refused := visit.Errorf(visit.TooMany, "", "too many requests to app %s from one address; try again later", a.Name)
 	refused.RetryAfter = wait
 	return refused
 }
@@ -225,24 +214,48 @@ func (c *Counter) checkRate(a *app, w subject) error {
 // AllowsOrigin reports whether a page of this origin may read the answers for an app; where name is
 // "", for any app at all.
 func (c *Counter) AllowsOrigin(ctx context.Context, name, origin string) bool {
-	register, err := c.apps.current(ctx)
+	register, err := c.apps.Current(ctx)
 	if err != nil {
 		return false
 	}
 	if name != "" {
-		a := register.apps[name]
-		return a != nil && a.allowsOrigin(origin)
+		a := register.Apps[name]
+		return a != nil && a.AllowsOrigin(origin)
 	}
-	site := siteOfOrigin(origin)
-	for _, a := range register.apps {
-		if site != "" && a.counts(site) {
+	site := app.SiteOfOrigin(origin)
+	for _, a := range register.Apps {
+		if site != "" && a.Counts(site) {
 			return true
 		}
 	}
 	return false
 }
 
-func (a *app) allowsOrigin(origin string) bool {
-	site := siteOfOrigin(origin)
-	return site != "" && a.counts(site)
+// AppOf names the app that counts a page of which nobody says the app: preferred, if it counts the
+// page's site, or else the one that lists it.
+func (c *Counter) AppOf(ctx context.Context, uri, preferred string) (name string, err error) {
+	register, err := c.apps.Current(ctx)
+	if err != nil {
+		return "", err
+	}
+	page, err := visit.Normalize(uri, nil)
+	if err != nil {
+		return "", err
+	}
+	if a := register.Apps[preferred]; a != nil && a.Counts(page.Site) {
+		return preferred, nil
+	}
+	for _, a := range register.Apps {
+		if !a.Lists(page.Site) {
+			continue
+		}
+		if name != "" {
+			return "", visit.Errorf(visit.Forbidden, "uri", "several apps list the site %s: their operator can say which one counts", page.Site)
+		}
+		name = a.Name
+	}
+	if name == "" {
+		return "", visit.Errorf(visit.Forbidden, "uri", "no app lists the site %s: its operator can add it", page.Site)
+	}
+	return name, nil
 }

@@ -7,18 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"footfall/counter/app"
 	"footfall/record"
 	"footfall/visit"
 )
-
-// What an app lets anybody do by badges.
-const (
-	publicOff   = "off"   // nothing
-	publicRead  = "read"  // show sums of pages and sites
-	publicCount = "count" // the same, and count visits
-)
-
-var publicCounts = []string{publicOff, publicRead, publicCount}
 
 // badgeVisitor is the one visitor that all are who are counted by a badge: nearly all of them come
 // through the image proxies of code hosts, which hide who they are. No network has this address,
@@ -35,30 +27,30 @@ type Shown struct {
 // Badge returns the numbers of a page and its site, to anybody, if the app makes them public. With
 // counting the visit counts before, if the app lets badges count.
 func (c *Counter) Badge(ctx context.Context, r Request, counting bool) (s Shown, err error) {
-	register, err := c.apps.current(ctx)
+	register, err := c.apps.Current(ctx)
 	if err != nil {
 		return s, err
 	}
-	a, err := register.app(r.App)
+	a, err := register.App(r.App)
 	if err != nil {
 		return s, err
 	}
 	if s, err = c.badge(ctx, a, r, counting); err == nil && !r.Counted {
-		s.Answer = a.shown(s.Target, s.Answer)
+		s.Answer = a.Shown(s.Target, s.Answer)
 	}
 	return s, err
 }
 
-func (c *Counter) badge(ctx context.Context, a *app, r Request, counting bool) (s Shown, err error) {
-	if a.public == publicOff || counting && a.public != publicCount {
-		return s, visit.Errorf(visit.Forbidden, "", "badges of app %s do not do that: see footfall app set --public-counts", a.name)
+func (c *Counter) badge(ctx context.Context, a *app.App, r Request, counting bool) (s Shown, err error) {
+	if !a.LetsBadges(counting) {
+		return s, visit.Errorf(visit.Forbidden, "", "badges of app %s do not do that: see footfall app set --public-counts", a.Name)
 	}
 	if r.ParseErr != nil {
 		return s, r.ParseErr
 	}
-	s.Today = visit.DayOf(c.clock(), a.zone)
-	w := subject{day: s.Today, address: r.Peer, visitor: badgeVisitor, untrusted: !a.isOpen()}
-	if w.target, err = a.targetOf(r.URI); err != nil {
+	s.Today = visit.DayOf(c.clock(), a.Zone)
+	w := subject{day: s.Today, address: r.Peer, visitor: badgeVisitor, untrusted: !a.IsOpen()}
+	if w.target, err = a.Target(r.URI); err != nil {
 		return s, err
 	}
 	s.Target = w.target
@@ -75,8 +67,8 @@ func (c *Counter) badge(ctx context.Context, a *app, r Request, counting bool) (
 		s.Skipped = why
 		return s, err
 	}
-	if a.fault != nil {
-		return s, visit.Errorf(visit.Unavailable, "", "app %s cannot be counted for by this instance; tell its operator", a.name).Because(a.fault)
+	if a.Fault != nil {
+		return s, visit.Errorf(visit.Unavailable, "", "app %s cannot be counted for by this instance; tell its operator", a.Name).Because(a.Fault)
 	}
 	v := c.visitOf(a, &w, "")
 	v.VisitorOn = nil // it is the same one each day

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
@@ -62,8 +63,8 @@ func TestClockTenYearsAhead(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, row(a))
 	}
-	require.NoError(t, right.admin().AddApp(t.Context(), "demo", counter.Settings{Access: ptr("open")}))
-	require.NoError(t, right.admin().AddApp(t.Context(), "daily", counter.Settings{Access: ptr("open"), Visitor: ptr("daily")}))
+	require.NoError(t, right.admin().AddApp(t.Context(), "demo", app.Settings{Access: ptr("open")}))
+	require.NoError(t, right.admin().AddApp(t.Context(), "daily", app.Settings{Access: ptr("open"), Visitor: ptr("daily")}))
 	visited(right, "192.0.2.1", "daily", "http://a/", "1 1 1 1 | 1 1 1 1")
 	keys := right.table(t, `SELECT day_id, key FROM day_keys`)
 
@@ -90,7 +91,7 @@ func TestClockIsSetWhileCounting(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	in, local := startWithLocalClock(t, dbtest.New(t), 0, &log)
-	require.NoError(t, in.admin().AddApp(t.Context(), "demo", counter.Settings{Access: ptr("open")}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "demo", app.Settings{Access: ptr("open")}))
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", row(in.count(t, "192.0.2.1", "http://a/")))
 	for _, page := range []string{"http://a/", "http://a/new", "http://new/"} {
 		local.ahead.Add(int64(tenYears))

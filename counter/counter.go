@@ -1,5 +1,5 @@
-// Package counter decides who may count, and as which visitor: it admits visits and questions,
-// changes what apps are made of, and erases what was counted.
+// Package counter decides who may count or read, and as which visitor: it admits visits and
+// questions to the apps of package app.
 package counter
 
 import (
@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"time"
 
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/inbox"
 	"footfall/record"
@@ -19,8 +20,8 @@ import (
 // Options are those of Open. The counter shares the log, the metrics and the clock of its recorder.
 type Options struct {
 	record.Options
-	Secret     Secret // hashes visitors; default: none, and apps whose visitors are hashed cannot count here
-	InboxLimit int64  // how many visits the inbox may hold; default 10 million
+	Secret     app.Secret // hashes visitors; default: none, and apps whose visitors are hashed cannot count here
+	InboxLimit int64      // how many visits the inbox may hold; default 10 million
 }
 
 // Request is a visit, or a question about counts, as a caller states it.
@@ -51,15 +52,10 @@ type Request struct {
 // asserts reports whether the request names a visitor.
 func (r *Request) asserts() bool { return r.Asserts || r.IP != "" || r.Visitor != "" || r.At != "" }
 
-// unanswered makes a read that has failed a 503.
-func unanswered(err error) error {
-	return visit.Errorf(visit.Unavailable, "", "the database does not answer; try again").Because(err)
-}
-
 // Counter counts visits, and answers. It is safe for concurrent use.
 type Counter struct {
 	db       *db.DB
-	apps     *directory
+	apps     *app.Directory
 	days     *dayKeys
 	uses     *keyUses
 	rates    *rates
@@ -69,7 +65,7 @@ type Counter struct {
 	overflow bool // visits that would wait for too long go there
 	upkeep   *upkeep
 	metrics  *metrics
-	secret   Secret
+	secret   app.Secret
 	clock    func() time.Time
 }
 
@@ -86,7 +82,7 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open counter: %w", err)
 	}
-	apps, err := newDirectory(ctx, d, o)
+	apps, err := app.Open(ctx, d, o.Log, o.Secret)
 	if err != nil {
 		recorder.Close()
 		return nil, fmt.Errorf("open counter: %w", err)
@@ -106,13 +102,13 @@ func (c *Counter) Close() {
 	c.inbox.Close()
 	c.recorder.Close()
 	c.upkeep.close()
-	c.apps.close()
+	c.apps.Close()
 }
 
 // Visit counts a visit and returns its numbers once they have committed. A visit that is not
 // counted on purpose gets the answer of Counts.
 func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
-	a, w, err := c.admit(ctx, &r, ScopeCount)
+	a, w, err := c.admit(ctx, &r, app.ScopeCount)
 	if err != nil {
 		return visit.Answer{}, err
 	}
@@ -120,11 +116,11 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 	if r.Counted {
 		return answer, err
 	}
-	return a.shown(w.target, answer), err
+	return a.Shown(w.target, answer), err
 }
 
 // count counts a visit that is admitted, unless it is to be skipped, or was counted before.
-func (c *Counter) count(ctx context.Context, a *app, r *Request, w *subject) (visit.Answer, error) {
+func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject) (visit.Answer, error) {
 	if w.repeated {
 		return c.answerRepeated(ctx, a, w), nil
 	}
@@ -153,7 +149,7 @@ func (c *Counter) count(ctx context.Context, a *app, r *Request, w *subject) (vi
 
 // answerRepeated answers a visit that was counted before with the numbers of now, if these can be
 // read.
-func (c *Counter) answerRepeated(ctx context.Context, a *app, w *subject) visit.Answer {
+func (c *Counter) answerRepeated(ctx context.Context, a *app.App, w *subject) visit.Answer {
 	answer, err := c.read(ctx, a, w.target, &w.visitor)
 	answer.Repeated, answer.NoNumbers = true, err != nil
 	return answer
@@ -170,12 +166,12 @@ func (c *Counter) later(v record.Visit) (visit.Answer, error) {
 }
 
 // visitOf is the visit that a request is about. id: "" if it has none.
-func (c *Counter) visitOf(a *app, w *subject, id string) record.Visit {
+func (c *Counter) visitOf(a *app.App, w *subject, id string) record.Visit {
 	v := record.Visit{
-		App: a.id, CountsBy: a.countsBy, Target: w.target, Visitor: w.visitor, Day: w.day, When: w.when,
-		NewPages: a.limits.newPages.of(w.untrusted), ID: id,
+		App: a.ID, CountsBy: a.CountsBy, Target: w.target, Visitor: w.visitor, Day: w.day, When: w.when,
+		NewPages: a.MostNewPages(w.untrusted), ID: id,
 	}
-	if a.mode == byDay && w.when != record.Past {
+	if a.Mode == app.ByDay && w.when != record.Past {
 		address := w.address
 		v.VisitorOn = func(ctx context.Context, day int32) (netip.Addr, error) {
 			return c.visitorOfDay(ctx, a, address, day)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/inbox"
 	"footfall/visit"
@@ -13,7 +14,7 @@ import (
 // Counts returns the numbers of a page and its site, counting nothing, and how far these are
 // behind.
 func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
-	a, w, err := c.admit(ctx, &r, ScopeRead)
+	a, w, err := c.admit(ctx, &r, app.ScopeRead)
 	if err != nil {
 		return visit.Answer{}, err
 	}
@@ -26,14 +27,14 @@ func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 	if r.Counted {
 		return answer, err
 	}
-	return a.shown(w.target, answer), err
+	return a.Shown(w.target, answer), err
 }
 
 // behind is how many accepted visits of an app are not counted yet. It is read before the numbers,
 // so that no visit is missing in both.
-func (c *Counter) behind(ctx context.Context, a *app) (visits int64, err error) {
-	if visits, err = inbox.Behind(ctx, c.db, a.id); err != nil {
-		return 0, unanswered(err)
+func (c *Counter) behind(ctx context.Context, a *app.App) (visits int64, err error) {
+	if visits, err = inbox.Behind(ctx, c.db, a.ID); err != nil {
+		return 0, visit.Unanswered(err)
 	}
 	return visits, nil
 }
@@ -47,11 +48,11 @@ type Counted struct {
 // CountsOf is Counts of many pages at once, in place of the URI of the request. An error is one
 // that all of them have in common, and so is how far they are behind.
 func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) (counted []Counted, behind int64, err error) {
-	a, w, err := c.admitCaller(ctx, &r, ScopeRead)
+	a, w, err := c.admitCaller(ctx, &r, app.ScopeRead)
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := a.checkOrigin(&r); err != nil {
+	if err := checkOrigin(a, &r); err != nil {
 		return nil, 0, err
 	}
 	if err := c.checkRate(a, w); err != nil {
@@ -64,7 +65,7 @@ func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) (count
 	targets := make([]visit.Target, len(uris))
 	asked := make([]string, 0, 2*len(uris))
 	for i, uri := range uris {
-		t, err := a.targetOf(uri)
+		t, err := a.Target(uri)
 		if told, wrong := errors.AsType[*visit.Error](err); wrong {
 			counted[i].Fault = told.Message
 			continue
@@ -82,7 +83,7 @@ func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) (count
 		}
 		counted[i].Site, counted[i].Page = numbers[t.Site], numbers[t.Page]
 		if !r.Counted {
-			counted[i].Answer = a.shown(t, counted[i].Answer)
+			counted[i].Answer = a.Shown(t, counted[i].Answer)
 		}
 	}
 	return counted, behind, nil
@@ -97,22 +98,22 @@ func (r *Request) who(w *subject) *netip.Addr {
 }
 
 // read reads the numbers of a page and its site, with the ranks of a visitor if one is named.
-func (c *Counter) read(ctx context.Context, a *app, t visit.Target, visitor *netip.Addr) (visit.Answer, error) {
+func (c *Counter) read(ctx context.Context, a *app.App, t visit.Target, visitor *netip.Addr) (visit.Answer, error) {
 	numbers, err := c.readAll(ctx, a, []string{t.Site, t.Page}, visitor)
 	return visit.Answer{Site: numbers[t.Site], Page: numbers[t.Page]}, err
 }
 
 // readAll reads the numbers of targets, by their URI. Those that were never counted are left out.
-func (c *Counter) readAll(ctx context.Context, a *app, uris []string, visitor *netip.Addr) (map[string]visit.Counts, error) {
+func (c *Counter) readAll(ctx context.Context, a *app.App, uris []string, visitor *netip.Addr) (map[string]visit.Counts, error) {
 	ctx, cancel := c.db.InTime(ctx)
 	defer cancel()
 	var rows []db.CountsGetRow
 	err := c.db.Read(ctx, func(q *db.Queries) (err error) {
-		rows, err = q.CountsGet(ctx, db.CountsGetParams{AppID: a.id, Uris: uris, Ip: visitor})
+		rows, err = q.CountsGet(ctx, db.CountsGetParams{AppID: a.ID, Uris: uris, Ip: visitor})
 		return err
 	})
 	if err != nil {
-		return nil, unanswered(err)
+		return nil, visit.Unanswered(err)
 	}
 	numbers := make(map[string]visit.Counts, len(rows))
 	for _, row := range rows {

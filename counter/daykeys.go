@@ -10,6 +10,7 @@ import (
 
 	"footfall/db"
 	"footfall/record"
+	"footfall/visit"
 )
 
 // dayKeys are the keys that change hashes each day. They lie in the database, so that all instances
@@ -37,7 +38,7 @@ func (k *dayKeys) of(ctx context.Context, day int32) ([]byte, error) {
 	defer cancel()
 	key, err := k.read(ctx, day)
 	if err != nil {
-		return nil, unanswered(err)
+		return nil, visit.Unanswered(err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

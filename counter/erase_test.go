@@ -11,16 +11,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/visit"
 )
 
-func (in *instance) admin() *counter.Admin { return counter.NewAdmin(in.db, secret) }
+func (in *instance) admin() *admin.Admin { return admin.New(in.db, secret) }
 
 // secret is that of every instance here.
-var secret = counter.Secret("thirty-two bytes that are secret")
+var secret = app.Secret("thirty-two bytes that are secret")
 
 // demo is the row of the app demo.
 func (in *instance) demo(ctx context.Context) (app db.App, err error) {
@@ -245,8 +247,8 @@ func TestDeleteApp(t *testing.T) {
 		in := w.newInstance(t, counter.Options{})
 		other := w.startOn(t, in.url, counter.Options{})
 		open := "open"
-		require.NoError(t, in.admin().AddApp(t.Context(), "stays", counter.Settings{Access: &open}))
-		_, err := in.admin().AddKey(t.Context(), "demo", []counter.Scope{counter.ScopeRead})
+		require.NoError(t, in.admin().AddApp(t.Context(), "stays", app.Settings{Access: &open}))
+		_, err := in.admin().AddKey(t.Context(), "demo", []app.Scope{app.ScopeRead})
 		require.NoError(t, err)
 		_, err = in.admin().AddNote(t.Context(), "demo", "today", "A new version", "")
 		require.NoError(t, err)
@@ -277,7 +279,7 @@ func TestDeleteApp(t *testing.T) {
 		require.Empty(t, in.table(t, `SELECT id FROM keys UNION ALL SELECT id FROM shares UNION ALL SELECT id FROM notes`))
 		in.checkTables(t)
 
-		require.NoError(t, in.admin().AddApp(t.Context(), "demo", counter.Settings{Access: &open}))
+		require.NoError(t, in.admin().AddApp(t.Context(), "demo", app.Settings{Access: &open}))
 		require.Equal(t, "1 1 1 1 | 1 1 1 1", row(in.count(t, "192.0.2.1", "http://a.example/")), "it may be made anew")
 		require.ErrorContains(t, in.admin().DeleteApp(t.Context(), "nobody"), `there is no app "nobody"`)
 	})
@@ -329,7 +331,7 @@ func TestVisitsUnderWayToADeletedApp(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
 		open := "open"
-		require.NoError(t, in.admin().AddApp(t.Context(), "stays", counter.Settings{Access: &open}))
+		require.NoError(t, in.admin().AddApp(t.Context(), "stays", app.Settings{Access: &open}))
 		visit := func(app, path string) chan error {
 			err := make(chan error, 1)
 			go func() {
@@ -504,7 +506,7 @@ func TestCommandsBesideEachOther(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
 	open := "open"
-	require.NoError(t, in.admin().AddApp(t.Context(), "brief", counter.Settings{Access: &open}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "brief", app.Settings{Access: &open}))
 	disperse := dbtest.Crowd(t, 4, func(client, i int) {
 		_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: fmt.Sprintf("192.0.2.%d", (i+client)%9),
 			URI: fmt.Sprintf("http://s%d.example/%d", i%2, i%4)})
@@ -525,12 +527,12 @@ func TestCommandsBesideEachOther(t *testing.T) {
 				return err
 			},
 			func() error {
-				_, err := in.admin().AddKey(context.Background(), "brief", []counter.Scope{counter.ScopeRead})
+				_, err := in.admin().AddKey(context.Background(), "brief", []app.Scope{app.ScopeRead})
 				return err
 			},
 			func() error {
 				if round < 7 {
-					return in.admin().SetApp(context.Background(), "brief", counter.Settings{Access: &open})
+					return in.admin().SetApp(context.Background(), "brief", app.Settings{Access: &open})
 				}
 				return in.admin().DeleteApp(context.Background(), "brief")
 			},
@@ -556,10 +558,10 @@ func TestCommandsBesideEachOther(t *testing.T) {
 func TestAppChangesBesideFirstVisit(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	app, err := in.demo(t.Context())
+	demo, err := in.demo(t.Context())
 	require.NoError(t, err)
-	ask := db.Interning{App: app.ID, By: app.CountsBy(), Day: 20260629, Pages: []string{"a.example/"}, Sites: []string{"a.example"}}
-	for _, change := range []counter.Settings{{TZ: ptr("Europe/Berlin")}, {Visitor: ptr("hashed"), TZ: ptr("UTC")}, {Visitor: ptr("address"), IPv6Prefix: ptr(56)}} {
+	ask := db.Interning{App: demo.ID, By: demo.CountsBy(), Day: 20260629, Pages: []string{"a.example/"}, Sites: []string{"a.example"}}
+	for _, change := range []app.Settings{{TZ: ptr("Europe/Berlin")}, {Visitor: ptr("hashed"), TZ: ptr("UTC")}, {Visitor: ptr("address"), IPv6Prefix: ptr(56)}} {
 		require.NoError(t, in.admin().SetApp(t.Context(), "demo", change))
 		_, _, err = in.db.Intern(t.Context(), ask)
 		require.ErrorContains(t, err, "changed")

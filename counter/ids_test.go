@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db/dbtest"
 	"footfall/record"
 	"footfall/visit"
@@ -109,12 +110,12 @@ func TestOneIDTwiceInABatch(t *testing.T) {
 func TestWhoMaySendIDs(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.shop(t, counter.Settings{})
+	in.shop(t, app.Settings{})
 	r := stranger("198.51.100.1", "/")
 	r.ID = "x"
 	require.Equal(t, visit.Forbidden, in.kindOf(t, r))
-	for scope, want := range map[counter.Scope]visit.Kind{counter.ScopeCount: visit.Forbidden, counter.ScopeRead: visit.Forbidden, counter.ScopeAssert: 0} {
-		key, err := in.admin().AddKey(t.Context(), "shop", []counter.Scope{scope})
+	for scope, want := range map[app.Scope]visit.Kind{app.ScopeCount: visit.Forbidden, app.ScopeRead: visit.Forbidden, app.ScopeAssert: 0} {
+		key, err := in.admin().AddKey(t.Context(), "shop", []app.Scope{scope})
 		require.NoError(t, err)
 		require.Eventually(t, func() bool { r.Key = key; return in.kindOf(t, r) != visit.BadKey }, dbtest.Patience, dbtest.Tick)
 		require.Equal(t, want, in.kindOf(t, r), scope)
@@ -310,7 +311,7 @@ func TestIDsAreForgotten(t *testing.T) {
 	plain.startOn(t, in.url, counter.Options{Options: record.Options{RememberIDs: 3}})
 	require.Eventually(t, func() bool { return left() == 3 }, dbtest.Patience, dbtest.Tick, "an instance forgets by itself")
 
-	in.shop(t, counter.Settings{Access: ptr("open")})
+	in.shop(t, app.Settings{Access: ptr("open")})
 	_, err := in.Visit(t.Context(), counter.Request{App: "shop", IP: "192.0.2.1", URI: "http://shop.example/", ID: "1"})
 	require.NoError(t, err)
 	require.NoError(t, in.admin().DeleteApp(t.Context(), "demo"))

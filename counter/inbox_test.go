@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
@@ -124,7 +125,7 @@ func TestInboxKeepsWhatWasDecided(t *testing.T) {
 
 	t.Run("the visitor", func(t *testing.T) {
 		daily := "daily"
-		app := counter.Settings{Visitor: &daily}
+		app := app.Settings{Visitor: &daily}
 		app.Access = new(string)
 		*app.Access = "open"
 		require.NoError(t, in.admin().AddApp(t.Context(), "daily", app))
@@ -232,7 +233,7 @@ func TestInboxOfFormerSettings(t *testing.T) {
 	end := in.keepWaiting(t)
 	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
 	berlin := "Europe/Berlin"
-	require.ErrorContains(t, in.admin().SetApp(t.Context(), "demo", counter.Settings{TZ: &berlin}), "tz: app demo has counted days of UTC")
+	require.ErrorContains(t, in.admin().SetApp(t.Context(), "demo", app.Settings{TZ: &berlin}), "tz: app demo has counted days of UTC")
 
 	in.exec(t, `UPDATE apps SET tz = 'Europe/Berlin' WHERE name = 'demo'`)
 	require.NoError(t, in.db.WaitForInstances(t.Context(), time.Minute))
@@ -262,7 +263,7 @@ func TestCommandsWaitForWhoWritesToTheInbox(t *testing.T) {
 	}{
 		{"another time zone", func() error {
 			berlin := "Europe/Berlin"
-			return in.admin().SetApp(context.Background(), "demo", counter.Settings{TZ: &berlin})
+			return in.admin().SetApp(context.Background(), "demo", app.Settings{TZ: &berlin})
 		}, "tz: app demo has counted days of UTC"},
 		{"deletion", func() error { return in.admin().DeleteApp(context.Background(), "demo") }, ""},
 	} {
@@ -300,7 +301,7 @@ func TestInboxOfAnAppThatIsGone(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open := "open"
-	require.NoError(t, in.admin().AddApp(t.Context(), "gone", counter.Settings{Access: &open}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "gone", app.Settings{Access: &open}))
 	end := in.keepWaiting(t)
 	in.exec(t, `SELECT put_in_inbox(id, tz, visitor, ipv6_prefix, '{a.example/}', array_fill(1, '{2000}'), array_fill(20260629, '{2000}'),
 		array_fill(0, '{2000}'), array_fill('192.0.2.1'::inet, '{2000}'), NULL) FROM apps, generate_series(1, 5) WHERE name = 'gone'`)
@@ -318,7 +319,7 @@ func TestInboxBesideAnAppThatIsHeld(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open := "open"
-	require.NoError(t, in.admin().AddApp(t.Context(), "held", counter.Settings{Access: &open}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "held", app.Settings{Access: &open}))
 	held := in.conn(t)
 	_, err := held.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.past_days'), id) FROM apps WHERE name = 'held'`)
 	require.NoError(t, err)
@@ -353,7 +354,7 @@ func TestInboxBesideAnAppThatIsHeldForLong(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{InboxLimit: 40})
 	open := "open"
-	require.NoError(t, in.admin().AddApp(t.Context(), "held", counter.Settings{Access: &open}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "held", app.Settings{Access: &open}))
 	held := in.conn(t)
 	_, err := held.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.past_days'), id) FROM apps WHERE name = 'held'`)
 	require.NoError(t, err)
@@ -402,7 +403,7 @@ func TestInboxMovesWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open := "open"
-	require.NoError(t, in.admin().AddApp(t.Context(), "held", counter.Settings{Access: &open}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "held", app.Settings{Access: &open}))
 	end := in.keepWaiting(t)
 	put := `SELECT put_in_inbox(id, tz, visitor, ipv6_prefix, '{a.example/1,a.example/2}', '{1,2,1}', array_fill(20260629, '{3}'), '{0,0,0}', '{192.0.2.1,192.0.2.2,192.0.2.3}', NULL)
 		FROM apps WHERE name = `
@@ -471,7 +472,7 @@ func TestInboxBesideAnAppWhoseRowsAreLocked(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open := "open"
-	require.NoError(t, in.admin().AddApp(t.Context(), "locked", counter.Settings{Access: &open}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "locked", app.Settings{Access: &open}))
 	visits := func(later bool) {
 		for _, r := range []counter.Request{{App: "locked", URI: "http://locked.example/"}, {App: "demo", URI: "http://a.example/"}} {
 			r.IP, r.Later = "192.0.2.1", later
@@ -545,7 +546,7 @@ func TestErasedAddressLeavesTheInbox(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open, apps := "open", []string{"demo", "locked"}
-	require.NoError(t, in.admin().AddApp(t.Context(), "locked", counter.Settings{Access: &open}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "locked", app.Settings{Access: &open}))
 	lock := in.conn(t)
 	_, err := lock.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.past_days'), id) FROM apps WHERE name = 'locked'`)
 	require.NoError(t, err)
@@ -729,7 +730,7 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 	t.Parallel()
 	first := plain.newInstance(t, counter.Options{})
 	open := "open"
-	require.NoError(t, first.admin().AddApp(t.Context(), "held", counter.Settings{Access: &open}))
+	require.NoError(t, first.admin().AddApp(t.Context(), "held", app.Settings{Access: &open}))
 	apps := []string{"demo", "held"}
 	instances := []*instance{first, plain.startOn(t, first.url, counter.Options{})}
 	visits := dbtest.LongOrShort(4000, 160)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/intake"
@@ -200,7 +201,7 @@ func TestLateVisitsBesideAll(t *testing.T) {
 	inTime, a := plain.newInstance(t, counter.Options{}), ways[3].newInstance(t, counter.Options{})
 	inTime.countLive(t, visits)
 	open, brief := "open", 10
-	require.NoError(t, a.admin().AddApp(t.Context(), "brief", counter.Settings{Access: &open, RetainDays: &brief}))
+	require.NoError(t, a.admin().AddApp(t.Context(), "brief", app.Settings{Access: &open, RetainDays: &brief}))
 	a.keepsAll(t)
 	b := ways[3].startOn(t, a.url, counter.Options{})
 
@@ -355,9 +356,9 @@ func TestTimesThatAreTold(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open, sites, tz, daily, never := "open", "sites", "Pacific/Kiritimati", "daily", 0 // 14 hours ahead
-	require.NoError(t, in.admin().AddApp(t.Context(), "east", counter.Settings{Access: &open, TZ: &tz, RetainDays: &never}))
-	require.NoError(t, in.admin().AddApp(t.Context(), "daily", counter.Settings{Access: &open, Visitor: &daily, RetainDays: &never}))
-	require.NoError(t, in.admin().AddApp(t.Context(), "blog", counter.Settings{Access: &sites, Sites: []string{"a.example"}}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "east", app.Settings{Access: &open, TZ: &tz, RetainDays: &never}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "daily", app.Settings{Access: &open, Visitor: &daily, RetainDays: &never}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "blog", app.Settings{Access: &sites, Sites: []string{"a.example"}}))
 	in.keepsAll(t)
 	for _, c := range []struct{ app, at, says string }{
 		{"demo", "2026-06-29T12:05:00Z", ""},
@@ -437,7 +438,7 @@ func TestPauseBeginsWhileRetentionRuns(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open, days := "open", 3
-	require.NoError(t, in.admin().AddApp(t.Context(), "later", counter.Settings{Access: &open, RetainDays: &days, ForgetDays: &days}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "later", app.Settings{Access: &open, RetainDays: &days, ForgetDays: &days}))
 	in.keeps(t, "demo", days, days)
 	for day := range 8 {
 		in.clock.Set(firstDay.AddDate(0, 0, day))
@@ -466,8 +467,8 @@ func TestPauseBeginsAfterWhatIsKeptWasNoted(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open, days, never := "open", 3, 0
-	require.NoError(t, in.admin().AddApp(t.Context(), "keeper", counter.Settings{Access: &open, RetainDays: &never}))
-	require.NoError(t, in.admin().AddApp(t.Context(), "later", counter.Settings{Access: &open, RetainDays: &days, ForgetDays: &days}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "keeper", app.Settings{Access: &open, RetainDays: &never}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "later", app.Settings{Access: &open, RetainDays: &days, ForgetDays: &days}))
 	in.keeps(t, "demo", days, days)
 	for day := range 8 {
 		in.clock.Set(firstDay.AddDate(0, 0, day))

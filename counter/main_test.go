@@ -14,7 +14,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/visit"
@@ -107,7 +109,7 @@ func (w way) newInstance(t testing.TB, o counter.Options) *instance {
 	t.Helper()
 	return w.startOn(t, dbtest.Made(t, "demo", newClock().Now(), func(d *db.DB) {
 		open := "open"
-		require.NoError(t, counter.NewAdmin(d, nil).AddApp(t.Context(), "demo", counter.Settings{Access: &open}))
+		require.NoError(t, admin.New(d, nil).AddApp(t.Context(), "demo", app.Settings{Access: &open}))
 	}), o)
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/record"
 	"footfall/visit"
@@ -24,7 +25,7 @@ type Item struct {
 // goroutine.
 type Counting struct {
 	counter *Counter
-	app     *app
+	app     *app.App
 	calls   string // the source of calls with the caller's key, or callsOfAnybody
 	counted bool   // only what was counted is to be answered
 	days    possibleDays
@@ -40,18 +41,18 @@ func (c *Counter) MayCount(ctx context.Context, r Request) (*Counting, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.checkManyRights(key); err != nil {
+	if err := checkManyRights(a, key); err != nil {
 		return nil, err
 	}
 	if r.ParseErr != nil {
 		return nil, r.ParseErr
 	}
-	if err := a.checkOrigin(&r); err != nil {
+	if err := checkOrigin(a, &r); err != nil {
 		return nil, err
 	}
 	counting := &Counting{counter: c, app: a, calls: callsOfAnybody, counted: r.Counted}
 	if key != nil {
-		counting.calls = fmt.Sprintf("calls of key %d", key.id)
+		counting.calls = fmt.Sprintf("calls of key %d", key.ID)
 	}
 	if r.Peer.IsValid() {
 		err = c.checkRate(a, subject{address: r.Peer})
@@ -59,15 +60,15 @@ func (c *Counter) MayCount(ctx context.Context, r Request) (*Counting, error) {
 	return counting, err
 }
 
-func (a *app) checkManyRights(key *openKey) error {
+func checkManyRights(a *app.App, key *app.Key) error {
 	switch {
-	case a.isOpen() || key != nil && key.opens(ScopeAssert):
+	case a.IsOpen() || key != nil && key.Opens(app.ScopeAssert):
 		return nil
 	case key == nil:
 		return visit.Errorf(visit.BadKey, "key", "app %s takes many visits at once only with one of the scope %s: send it as Authorization: Bearer …",
-			a.name, ScopeAssert)
+			a.Name, app.ScopeAssert)
 	}
-	return visit.Errorf(visit.Forbidden, "key", "it does not say who came: send one of the scope %s", ScopeAssert)
+	return visit.Errorf(visit.Forbidden, "key", "it does not say who came: send one of the scope %s", app.ScopeAssert)
 }
 
 // Visit reads an item: what is to be counted, or why it is not. An error of the kind Unavailable
@@ -76,7 +77,7 @@ func (a *app) checkManyRights(key *openKey) error {
 func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Skipped, error) {
 	c, a := g.counter, g.app
 	r := Request{URI: item.URI, IP: item.IP, Visitor: item.Visitor, Agent: item.Agent, ID: item.ID}
-	if !r.asserts() && a.mode != byID {
+	if !r.asserts() && a.Mode != app.ByID {
 		return record.Visit{}, "", visit.Errorf(visit.Invalid, "ip", "it is missing: give the address of the visitor")
 	}
 	var w subject
@@ -84,7 +85,7 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 		return record.Visit{}, "", err
 	}
 	var err error
-	if w.target, err = a.targetOf(item.URI); err != nil {
+	if w.target, err = a.Target(item.URI); err != nil {
 		return record.Visit{}, "", err
 	}
 	if w.tooOld != nil {
@@ -126,7 +127,7 @@ func (g *Counting) shown(v *record.Visit, answer visit.Answer) visit.Answer {
 	if g.counted {
 		return answer
 	}
-	return g.app.shown(v.Target, answer)
+	return g.app.Shown(v.Target, answer)
 }
 
 // OpenCall returns how far the call of a name has been counted, whose body has this hash. Where
@@ -136,14 +137,14 @@ func (g *Counting) OpenCall(ctx context.Context, name string, content [32]byte) 
 	if g.calls == callsOfAnybody {
 		name += " " + hex.EncodeToString(content[:])
 	}
-	return g.counter.recorder.OpenCall(ctx, db.Position{App: g.app.id, Source: g.calls, Part: name}, content)
+	return g.counter.recorder.OpenCall(ctx, db.Position{App: g.app.ID, Source: g.calls, Part: name}, content)
 }
 
 // Numbers returns the present numbers of visits, as Counts does.
 func (g *Counting) Numbers(ctx context.Context, visits []record.Visit) ([]visit.Answer, error) {
 	ctx, cancel := g.counter.db.InTime(ctx)
 	defer cancel()
-	ask := db.CountsOfVisitsParams{AppID: g.app.id, Uris: make([]string, 0, 2*len(visits)), Ips: make([]netip.Addr, 0, 2*len(visits))}
+	ask := db.CountsOfVisitsParams{AppID: g.app.ID, Uris: make([]string, 0, 2*len(visits)), Ips: make([]netip.Addr, 0, 2*len(visits))}
 	for i := range visits {
 		v := &visits[i]
 		ask.Uris = append(ask.Uris, v.Target.Site, v.Target.Page)
@@ -152,7 +153,7 @@ func (g *Counting) Numbers(ctx context.Context, visits []record.Visit) ([]visit.
 	var rows []db.CountsOfVisitsRow
 	err := g.counter.db.Read(ctx, func(q *db.Queries) (err error) { rows, err = q.CountsOfVisits(ctx, ask); return err })
 	if err != nil {
-		return nil, unanswered(err)
+		return nil, visit.Unanswered(err)
 	}
 	answers := make([]visit.Answer, len(visits))
 	for _, row := range rows {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
 	"footfall/db"
 	"footfall/db/dbtest"
@@ -354,7 +355,7 @@ func TestDeleteAppWithPositions(t *testing.T) {
 	g := in.counting(t)
 	_, err := g.OpenCall(t.Context(), "one", [32]byte{1})
 	require.NoError(t, err)
-	require.NoError(t, counter.NewAdmin(in.db, nil).DeleteApp(t.Context(), "demo"))
+	require.NoError(t, admin.New(in.db, nil).DeleteApp(t.Context(), "demo"))
 	_, err = g.OpenCall(t.Context(), "two", [32]byte{1})
 	var verr *visit.Error
 	require.ErrorAs(t, err, &verr)

@@ -6,14 +6,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 )
 
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.shop(t, counter.Settings{})
-	ctx, admin := t.Context(), in.admin()
+	in.shop(t, app.Settings{})
+	ctx, commands := t.Context(), in.admin()
 	for _, c := range []struct{ app, day, text, site, says string }{
 		{"nobody", "2019-06-29", "x", "", `there is no app "nobody"`},
 		{"shop", "2019-02-29", "x", "", "day: "},
@@ -27,28 +29,28 @@ func TestNotes(t *testing.T) {
 		{"shop", "2019-06-29", "x", "other.example", "site: the app does not count other.example"},
 		{"shop", "2019-06-29", "x", "a b", "site: "},
 	} {
-		_, err := admin.AddNote(ctx, c.app, c.day, c.text, c.site)
+		_, err := commands.AddNote(ctx, c.app, c.day, c.text, c.site)
 		require.ErrorContains(t, err, c.says)
 	}
-	later, err := admin.AddNote(ctx, "shop", "2019-06-30", strings.Repeat("ü", 200), "")
+	later, err := commands.AddNote(ctx, "shop", "2019-06-30", strings.Repeat("ü", 200), "")
 	require.NoError(t, err)
-	note, err := admin.AddNote(ctx, "shop", "2019-06-29", " A new version ", "SHOP.example")
+	note, err := commands.AddNote(ctx, "shop", "2019-06-29", " A new version ", "SHOP.example")
 	require.NoError(t, err)
-	require.Equal(t, counter.Note{ID: note.ID, Site: "shop.example", Day: 20190629, Text: "A new version"}, note)
-	notes, err := admin.Notes(ctx, "shop")
+	require.Equal(t, admin.Note{ID: note.ID, Site: "shop.example", Day: 20190629, Text: "A new version"}, note)
+	notes, err := commands.Notes(ctx, "shop")
 	require.NoError(t, err)
-	require.Equal(t, []counter.Note{later, note}, notes)
+	require.Equal(t, []admin.Note{later, note}, notes)
 
-	_, err = admin.RemoveNote(ctx, "demo", note.ID)
+	_, err = commands.RemoveNote(ctx, "demo", note.ID)
 	require.ErrorContains(t, err, "the app has no note", "another app's")
-	removed, err := admin.RemoveNote(ctx, "shop", note.ID)
+	removed, err := commands.RemoveNote(ctx, "shop", note.ID)
 	require.NoError(t, err)
 	require.Equal(t, note, removed)
-	_, err = admin.RemoveNote(ctx, "shop", note.ID)
+	_, err = commands.RemoveNote(ctx, "shop", note.ID)
 	require.ErrorContains(t, err, "number: the app has no note")
 
 	_, err = in.tables(t).Exec(ctx, `INSERT INTO notes (app_id, day_id, text) SELECT id, 20190629, 'one of many' FROM apps, generate_series(1, 999) WHERE name = 'shop'`)
 	require.NoError(t, err)
-	_, err = admin.AddNote(ctx, "shop", "2019-06-29", "x", "")
+	_, err = commands.AddNote(ctx, "shop", "2019-06-29", "x", "")
 	require.ErrorContains(t, err, "as many as it may have")
 }

@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/visit"
@@ -19,7 +21,7 @@ import (
 // offset sets one offset of the app demo.
 func (in *instance) offset(t *testing.T, uri string, hot, pv, uv int64) {
 	t.Helper()
-	_, err := in.admin().SetOffsets(t.Context(), "demo", []counter.Offset{{URI: uri, Hot: hot, PV: pv, UV: uv}}, false)
+	_, err := in.admin().SetOffsets(t.Context(), "demo", []admin.Offset{{URI: uri, Hot: hot, PV: pv, UV: uv}}, false)
 	require.NoError(t, err)
 }
 
@@ -66,7 +68,7 @@ func TestOffsets(t *testing.T) {
 	in := plain.newInstance(t, counter.Options{})
 	other := plain.startOn(t, in.url, counter.Options{})
 	open := "read"
-	require.NoError(t, in.admin().SetApp(t.Context(), "demo", counter.Settings{PublicCounts: &open}))
+	require.NoError(t, in.admin().SetApp(t.Context(), "demo", app.Settings{PublicCounts: &open}))
 	const page = "http://a.example/page"
 	require.Equal(t, "1 1 1 1 | 1 1 1 1", in.shownAs(t, "192.0.2.1", page, false))
 
@@ -91,7 +93,7 @@ func TestOffsets(t *testing.T) {
 	require.Equal(t, "704 604 601 5006 | 14 14 11 15", other.shownAs(t, "192.0.2.1", page+"#again", false))
 	removed, err := in.admin().RemoveOffset(t.Context(), "demo", page)
 	require.NoError(t, err)
-	require.Equal(t, counter.Offset{URI: "a.example/page", Hot: 10, PV: 10, UV: 10}, removed)
+	require.Equal(t, admin.Offset{URI: "a.example/page", Hot: 10, PV: 10, UV: 10}, removed)
 	_, err = in.admin().RemoveOffset(t.Context(), "demo", page)
 	require.ErrorContains(t, err, "has no offset of a.example/page")
 	_, err = in.admin().RemoveOffset(t.Context(), "demo", "a.example")
@@ -101,7 +103,7 @@ func TestOffsets(t *testing.T) {
 	require.Equal(t, "4 4 1 6 | 4 4 1 5", row(one))
 	list, err := in.admin().Offsets(t.Context(), "demo")
 	require.NoError(t, err)
-	require.Equal(t, []counter.Offset{{URI: "a.example/new", Hot: 50, PV: 50, UV: 50}}, list)
+	require.Equal(t, []admin.Offset{{URI: "a.example/new", Hot: 50, PV: 50, UV: 50}}, list)
 	in.checkTables(t)
 	in.verified(t)
 }
@@ -127,8 +129,8 @@ func TestOffsetsOfManyVisits(t *testing.T) {
 func TestOffsetsAndPagesBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.shop(t, counter.Settings{MaxNewPages: ptr("2"), Bots: ptr("count")})
-	_, err := in.admin().SetOffsets(t.Context(), "shop", []counter.Offset{
+	in.shop(t, app.Settings{MaxNewPages: ptr("2"), Bots: ptr("count")})
+	_, err := in.admin().SetOffsets(t.Context(), "shop", []admin.Offset{
 		{URI: "shop.example", Hot: 10, PV: 10, UV: 10}, {URI: "shop.example/a", Hot: 20, PV: 20, UV: 20}, {URI: "shop.example/b", Hot: 30, PV: 30, UV: 30},
 	}, false)
 	require.NoError(t, err)
@@ -170,7 +172,7 @@ func TestOffsetsAreSetWhileCounting(t *testing.T) {
 	})
 	for step := range int64(20) {
 		n := (step + 1) * 1_000_000_000
-		_, err := in.admin().SetOffsets(t.Context(), "demo", []counter.Offset{{URI: "a", Hot: n, PV: n, UV: n}, {URI: "a/", Hot: n, PV: n, UV: n}}, false)
+		_, err := in.admin().SetOffsets(t.Context(), "demo", []admin.Offset{{URI: "a", Hot: n, PV: n, UV: n}, {URI: "a/", Hot: n, PV: n, UV: n}}, false)
 		require.NoError(t, err)
 		set.Store(step + 1)
 	}
@@ -186,31 +188,31 @@ func TestOffsetsAreSetWhileCounting(t *testing.T) {
 func TestOffsetsAreChecked(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.shop(t, counter.Settings{})
+	in.shop(t, app.Settings{})
 	ctx := t.Context()
 	all := []struct {
-		offset counter.Offset
+		offset admin.Offset
 		says   string
 	}{
-		{counter.Offset{URI: "shop.example/a", Hot: 3, PV: 5, UV: 5}, "hot: 3 is less than uv, 5"},
-		{counter.Offset{URI: "shop.example/a", Hot: 9, PV: 5, UV: 6}, "pv: 5 is less than uv, 6"},
-		{counter.Offset{URI: "shop.example/a", Hot: 9, PV: 5, UV: -1}, "uv: -1 is less than 0"},
-		{counter.Offset{URI: "shop.example/a", Hot: 1_000_000_000_000_001}, "hot: 1000000000000001 is more than 1000000000000000"},
-		{counter.Offset{URI: "other.example/a", Hot: 1}, "uri: app shop does not count other.example"},
-		{counter.Offset{URI: "ftp://shop.example/", Hot: 1}, "uri: "},
-		{counter.Offset{URI: "shop.example/(deleted)", Hot: 1}, "uri: shop.example/(deleted) has what was counted for other pages"},
-		{counter.Offset{URI: "(other)", Hot: 1}, "uri: (other) has what was counted for other pages"},
-		{counter.Offset{URI: "shop.example", Hot: 1, Fault: "hot: no"}, "hot: no"},
+		{admin.Offset{URI: "shop.example/a", Hot: 3, PV: 5, UV: 5}, "hot: 3 is less than uv, 5"},
+		{admin.Offset{URI: "shop.example/a", Hot: 9, PV: 5, UV: 6}, "pv: 5 is less than uv, 6"},
+		{admin.Offset{URI: "shop.example/a", Hot: 9, PV: 5, UV: -1}, "uv: -1 is less than 0"},
+		{admin.Offset{URI: "shop.example/a", Hot: 1_000_000_000_000_001}, "hot: 1000000000000001 is more than 1000000000000000"},
+		{admin.Offset{URI: "other.example/a", Hot: 1}, "uri: app shop does not count other.example"},
+		{admin.Offset{URI: "ftp://shop.example/", Hot: 1}, "uri: "},
+		{admin.Offset{URI: "shop.example/(deleted)", Hot: 1}, "uri: shop.example/(deleted) has what was counted for other pages"},
+		{admin.Offset{URI: "(other)", Hot: 1}, "uri: (other) has what was counted for other pages"},
+		{admin.Offset{URI: "shop.example", Hot: 1, Fault: "hot: no"}, "hot: no"},
 	}
-	var list []counter.Offset
+	var list []admin.Offset
 	for i, c := range all {
-		_, err := in.admin().SetOffsets(ctx, "shop", []counter.Offset{c.offset}, false)
+		_, err := in.admin().SetOffsets(ctx, "shop", []admin.Offset{c.offset}, false)
 		require.ErrorContains(t, err, c.says)
 		c.offset.Line = i + 2
 		list = append(list, c.offset)
 	}
 	// All faults at once, and nothing of the rest.
-	list = append(list, counter.Offset{URI: "shop.example/well", Hot: 1, Line: 50}, counter.Offset{URI: "http://SHOP.example/well#x", Hot: 2, Line: 51})
+	list = append(list, admin.Offset{URI: "shop.example/well", Hot: 1, Line: 50}, admin.Offset{URI: "http://SHOP.example/well#x", Hot: 2, Line: 51})
 	_, err := in.admin().SetOffsets(ctx, "shop", list, false)
 	for i, c := range all {
 		require.ErrorContains(t, err, fmt.Sprintf("line %d: %s", i+2, c.says))
@@ -221,11 +223,11 @@ func TestOffsetsAreChecked(t *testing.T) {
 	require.ErrorContains(t, err, `there is no app "nobody"`)
 
 	// The same again changes nothing; a trial neither, though it tells what would be.
-	well := []counter.Offset{{URI: "shop.example/a", Hot: 3}, {URI: "shop.example/b", Hot: 3}}
+	well := []admin.Offset{{URI: "shop.example/a", Hot: 3}, {URI: "shop.example/b", Hot: 3}}
 	for _, c := range []struct {
 		try  bool
-		want counter.OffsetsDone
-	}{{true, counter.OffsetsDone{Added: 2}}, {false, counter.OffsetsDone{Added: 2}}, {false, counter.OffsetsDone{Same: 2}}} {
+		want admin.OffsetsDone
+	}{{true, admin.OffsetsDone{Added: 2}}, {false, admin.OffsetsDone{Added: 2}}, {false, admin.OffsetsDone{Same: 2}}} {
 		done, err := in.admin().SetOffsets(ctx, "shop", well, c.try)
 		require.NoError(t, err)
 		require.Equal(t, c.want, done)
@@ -233,12 +235,12 @@ func TestOffsetsAreChecked(t *testing.T) {
 	well[1].UV, well[1].PV = 1, 1
 	done, err := in.admin().SetOffsets(ctx, "shop", well, true)
 	require.NoError(t, err)
-	require.Equal(t, counter.OffsetsDone{Changed: 1, Same: 1}, done)
+	require.Equal(t, admin.OffsetsDone{Changed: 1, Same: 1}, done)
 	require.Zero(t, in.one(t, `SELECT sum(uv) FROM offsets`))
 
-	many := make([]counter.Offset, 250)
+	many := make([]admin.Offset, 250)
 	for i := range many {
-		many[i] = counter.Offset{URI: "shop.example", Hot: -1, Line: i + 2}
+		many[i] = admin.Offset{URI: "shop.example", Hot: -1, Line: i + 2}
 	}
 	_, err = in.admin().SetOffsets(ctx, "shop", many, false)
 	require.ErrorContains(t, err, "and 150 more")
@@ -275,7 +277,7 @@ func TestOffsetsGoWithWhatTheyAreOf(t *testing.T) {
 func TestOffsetsWithoutWatching(t *testing.T) {
 	t.Parallel()
 	ctx, url := t.Context(), dbtest.New(t)
-	require.NoError(t, counter.NewAdmin(dbtest.Open(t, url, db.Options{}), nil).AddApp(ctx, "demo", counter.Settings{Access: ptr("open")}))
+	require.NoError(t, admin.New(dbtest.Open(t, url, db.Options{}), nil).AddApp(ctx, "demo", app.Settings{Access: ptr("open")}))
 	c, err := counter.Open(ctx, dbtest.Open(t, url, db.Options{}), counter.Options{})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)

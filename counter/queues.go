@@ -2,8 +2,8 @@ package counter
 
 import (
 	"context"
-	"time"
 
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/record"
 	"footfall/visit"
@@ -12,19 +12,35 @@ import (
 // MayConsume is the permission to count the visits of a queue for an app: whoever has the database
 // needs no key.
 func (c *Counter) MayConsume(ctx context.Context, name string) (*Counting, error) {
-	register, err := c.apps.current(ctx)
+	register, err := c.apps.Current(ctx)
 	if err != nil {
 		return nil, err
 	}
-	a := register.apps[name]
+	a := register.Apps[name]
 	switch {
 	case a == nil:
-		return nil, noApp(name)
-	case a.fault != nil:
-		return nil, visit.Errorf(visit.Invalid, "app", "%v", a.fault)
+		return nil, app.NoApp(name)
+	case a.Fault != nil:
+		return nil, visit.Errorf(visit.Invalid, "app", "%v", a.Fault)
 	}
 	return &Counting{counter: c, app: a}, nil
 }
+
+// MayImport is the permission to count the visits of logs for an app: whoever has the
+// database needs no key.
+func (c *Counter) MayImport(ctx context.Context, name string) (*Counting, error) {
+	g, err := c.MayConsume(ctx, name)
+	if err == nil && g.app.Mode == app.ByID {
+		return nil, visit.Errorf(visit.Invalid, "app", "%s tells visitors apart by ids, which no log has: import into an app that goes by addresses", name)
+	}
+	return g, err
+}
+
+// App is the app whose visits are counted.
+func (g *Counting) App() *app.App { return g.app }
+
+// DB is where they are counted.
+func (g *Counting) DB() *db.DB { return g.counter.db }
 
 // Recorder counts what Visit has read.
 func (g *Counting) Recorder() *record.Recorder { return g.counter.recorder }
@@ -32,44 +48,5 @@ func (g *Counting) Recorder() *record.Recorder { return g.counter.recorder }
 // OpenQueue returns how far a part of a queue was counted; up to its first message, if nobody has
 // read it before.
 func (g *Counting) OpenQueue(ctx context.Context, source, part string, first int64) (*record.Position, error) {
-	return g.counter.recorder.OpenQueue(ctx, db.Position{App: g.app.id, Source: source, Part: part}, first)
-}
-
-// Queue is how far a part of a queue was counted for an app.
-type Queue struct {
-	App, Source, Part string
-	Next              int64
-	Refused           int64 // messages that are kept
-	Opened            time.Time
-}
-
-// Queues lists the queues that were counted for an app, or for each one, where name is "".
-func (a *Admin) Queues(ctx context.Context, name string) (list []Queue, err error) {
-	err = a.db.Read(ctx, func(q *db.Queries) error {
-		apps, err := appsNamed(ctx, q, name)
-		list = nil
-		for _, app := range apps {
-			rows, err := q.QueuesList(ctx, app.ID)
-			if err != nil {
-				return err
-			}
-			for _, r := range rows {
-				list = append(list, Queue{app.Name, r.Source, r.Part, r.Next, r.Refused, r.UsedAt})
-			}
-		}
-		return err
-	})
-	return list, wrap("list the queues of apps", err)
-}
-
-// appsNamed is the app of a name, or each one, where that is "".
-func appsNamed(ctx context.Context, q *db.Queries, name string) ([]db.App, error) {
-	if name == "" {
-		return q.AppsList(ctx)
-	}
-	app, err := appOf(ctx, q, name)
-	if err != nil {
-		return nil, err
-	}
-	return []db.App{*app}, nil
+	return g.counter.recorder.OpenQueue(ctx, db.Position{App: g.app.ID, Source: source, Part: part}, first)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 
+	"footfall/counter/app"
 	"footfall/visit"
 )
 
@@ -13,7 +14,7 @@ type Reading struct {
 	Today int32 // in the app's time zone
 
 	counter  *Counter
-	app      *app
+	app      *app.App
 	peer     netip.Addr
 	stranger bool // shows neither a key nor a session
 	names    bool // may see who came, where pages are looked at
@@ -27,36 +28,36 @@ func (c *Counter) Reads(ctx context.Context, r Request) (*Reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.checkReportRights(key); err != nil {
+	if err := checkReportRights(a, key); err != nil {
 		return nil, err
 	}
 	if r.ParseErr != nil {
 		return nil, r.ParseErr
 	}
-	return &Reading{App: a.name, Today: visit.DayOf(c.clock(), a.zone), counter: c, app: a, peer: r.Peer}, nil
+	return &Reading{App: a.Name, Today: visit.DayOf(c.clock(), a.Zone), counter: c, app: a, peer: r.Peer}, nil
 }
 
-func (a *app) checkReportRights(key *openKey) error {
+func checkReportRights(a *app.App, key *app.Key) error {
 	switch {
-	case a.isOpen() || key != nil && key.opens(ScopeRead):
+	case a.IsOpen() || key != nil && key.Opens(app.ScopeRead):
 		return nil
 	case key == nil:
-		return visit.Errorf(visit.BadKey, "key", "the reports of app %s need one: send one of the scope %s as Authorization: Bearer …", a.name, ScopeRead)
+		return visit.Errorf(visit.BadKey, "key", "the reports of app %s need one: send one of the scope %s as Authorization: Bearer …", a.Name, app.ScopeRead)
 	}
-	return visit.Errorf(visit.Forbidden, "key", "it opens no reports: send one of the scope %s", ScopeRead)
+	return visit.Errorf(visit.Forbidden, "key", "it opens no reports: send one of the scope %s", app.ScopeRead)
 }
 
 // Target reads a page or a site as visit.ParseTarget does, with the query parameters that the app
 // keeps.
 func (r *Reading) Target(text string) (string, error) {
-	return visit.ParseTarget(text, r.app.keepQuery)
+	return visit.ParseTarget(text, r.app.KeepQuery)
 }
 
 // Visitor returns the visitor that an address, or an id where the app tells visitors apart by ids,
 // stands for today.
 func (r *Reading) Visitor(ctx context.Context, ip, id string) (netip.Addr, error) {
-	if r.app.fault != nil {
-		return netip.Addr{}, visit.Errorf(visit.Unavailable, "", "visitors of app %s cannot be found by this instance; tell its operator", r.App).Because(r.app.fault)
+	if r.app.Fault != nil {
+		return netip.Addr{}, visit.Errorf(visit.Unavailable, "", "visitors of app %s cannot be found by this instance; tell its operator", r.App).Because(r.app.Fault)
 	}
 	w := subject{day: r.Today}
 	if err := r.counter.identifyVisitor(ctx, r.app, &Request{IP: ip, Visitor: id}, &w); err != nil {
@@ -70,3 +71,31 @@ func (r *Reading) Visitor(ctx context.Context, ip, id string) (netip.Addr, error
 func (r *Reading) CheckRate() error {
 	return r.counter.checkRate(r.app, subject{address: r.peer, untrusted: r.stranger})
 }
+
+// Shared returns the permission to look at what a link shows: an app, or one site of it ("": all).
+// A link that shows nothing is visit.NotFound, whatever the reason; from an address that sends many
+// of them it is visit.TooMany.
+func (c *Counter) Shared(ctx context.Context, token string, peer netip.Addr) (r *Reading, site string, err error) {
+	register, err := c.apps.Current(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	if s, found := register.Share(token); found {
+		if today := visit.DayOf(c.clock(), s.App.Zone); today <= s.LastDay {
+			return &Reading{App: s.App.Name, Today: today, counter: c, app: s.App, peer: peer, stranger: true}, s.Site, nil
+		}
+	}
+	if wait := c.rates.take(sourceOf(wrongLinks, peer), mostTries); wait > 0 {
+		c.metrics.limited.Inc()
+		refused := visit.Errorf(visit.TooMany, "", "too many links that show nothing were followed from one address; try again in a minute")
+		refused.RetryAfter = wait
+		return nil, "", refused
+	}
+	return nil, "", ErrNoShare
+}
+
+// ErrNoShare says that a link shows nothing.
+var ErrNoShare = visit.Errorf(visit.NotFound, "", "this link shows nothing: it is not written as it was sent, it was revoked, or its time is over")
+
+// Sites are those that the app lists, *.host for the subdomains of a host.
+func (r *Reading) Sites() []string { return r.app.Sites() }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
@@ -37,9 +38,9 @@ func (in *instance) retain(t *testing.T) *retention.Done {
 }
 
 // keeps sets for how many days an app keeps visits and visitors.
-func (in *instance) keeps(t *testing.T, app string, visits, visitors int) {
+func (in *instance) keeps(t *testing.T, name string, visits, visitors int) {
 	t.Helper()
-	require.NoError(t, in.admin().SetApp(t.Context(), app, counter.Settings{RetainDays: &visits, ForgetDays: &visitors}))
+	require.NoError(t, in.admin().SetApp(t.Context(), name, app.Settings{RetainDays: &visits, ForgetDays: &visitors}))
 }
 
 func TestRetentionSettings(t *testing.T) {
@@ -55,7 +56,7 @@ func TestRetentionSettings(t *testing.T) {
 		{10, 9, "forget-days: visits would be kept for longer than their visitors"},
 		{0, 9, "forget-days: visits would be kept for longer than their visitors"},
 	} {
-		err := in.admin().SetApp(t.Context(), "demo", counter.Settings{RetainDays: &wrong.retain, ForgetDays: &wrong.forget})
+		err := in.admin().SetApp(t.Context(), "demo", app.Settings{RetainDays: &wrong.retain, ForgetDays: &wrong.forget})
 		assert.ErrorContains(t, err, wrong.says)
 	}
 	require.Equal(t, []string{"35 0\n"}, in.table(t, `SELECT retain_days, forget_days FROM apps`), "the defaults")
@@ -70,7 +71,7 @@ func TestDeletePageWhoseDaysAreGone(t *testing.T) {
 		in := w.newInstance(t, counter.Options{})
 		const a, b, c = "http://a.example/a", "http://a.example/b", "http://a.example/c"
 		open, never := "open", 0
-		require.NoError(t, in.admin().AddApp(t.Context(), "keeper", counter.Settings{Access: &open, RetainDays: &never}))
+		require.NoError(t, in.admin().AddApp(t.Context(), "keeper", app.Settings{Access: &open, RetainDays: &never}))
 		in.keeps(t, "demo", 3, 0)
 		for day := range 8 {
 			in.clock.Set(firstDay.AddDate(0, 0, day))

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"footfall/counter/app"
 	"footfall/visit"
 )
 
@@ -22,6 +23,7 @@ const (
 	SessionFor   = 30 * 24 * time.Hour
 	mostTries    = 10 // keys that may be typed a minute from one address
 	tries        = 0  // stands for an app where tries are counted; none has this number
+	wrongLinks   = -1 // and this one for wrong links
 	sessionStart = 4 + 8
 )
 
@@ -30,26 +32,26 @@ const (
 var ErrNotShown = errors.New("the app is not shown without a key of the scope read")
 
 // SignIn takes a key of the scope read and returns its app and a session.
-func (c *Counter) SignIn(ctx context.Context, key string, peer netip.Addr) (app, session string, err error) {
+func (c *Counter) SignIn(ctx context.Context, key string, peer netip.Addr) (name, session string, err error) {
 	if wait := c.rates.take(sourceOf(tries, peer), mostTries); wait > 0 {
 		c.metrics.limited.Inc()
 		refused := visit.Errorf(visit.TooMany, "", "too many keys were typed from one address; try again in a minute")
 		refused.RetryAfter = wait
 		return "", "", refused
 	}
-	register, err := c.apps.current(ctx)
+	register, err := c.apps.Current(ctx)
 	if err != nil {
 		return "", "", err
 	}
-	if known := register.key(key); known != nil && known.opens(ScopeRead) {
-		for _, a := range register.apps {
-			if a.id == known.app {
-				c.uses.note(known.id)
-				return a.name, newSession(known.id, hashKey(key), c.clock().Add(SessionFor)), nil
+	if known := register.Key(key); known != nil && known.Opens(app.ScopeRead) {
+		for _, a := range register.Apps {
+			if a.ID == known.App {
+				c.uses.note(known.ID)
+				return a.Name, newSession(known.ID, app.HashOf(key), c.clock().Add(SessionFor)), nil
 			}
 		}
 	}
-	return "", "", visit.Errorf(visit.Forbidden, "key", "it opens nothing here: type a key of the scope %s that is not revoked", ScopeRead)
+	return "", "", visit.Errorf(visit.Forbidden, "key", "it opens nothing here: type a key of the scope %s that is not revoked", app.ScopeRead)
 }
 
 func newSession(key int32, hash [sha256.Size]byte, until time.Time) string {
@@ -66,8 +68,8 @@ func sessionMAC(hash [sha256.Size]byte, said [sessionStart]byte) []byte {
 	return mac.Sum(nil)
 }
 
-// session returns the key of a session that holds; nil if it does not.
-func (r *register) session(text string, now time.Time) *openKey {
+// sessionOf returns the key of a session that holds; nil if it does not.
+func sessionOf(r *app.Register, text string, now time.Time) *app.Key {
 	sent, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(sent) != sessionStart+sha256.Size {
 		return nil
@@ -78,23 +80,21 @@ func (r *register) session(text string, now time.Time) *openKey {
 	if !now.Before(until) {
 		return nil
 	}
-	for hash, key := range r.keys {
-		if key.id == id && hmac.Equal(sent[sessionStart:], sessionMAC(hash, said)) {
-			return key
-		}
+	if key, hash := r.KeyOf(id); key != nil && hmac.Equal(sent[sessionStart:], sessionMAC(hash, said)) {
+		return key
 	}
 	return nil
 }
 
 // Looks returns the permission to look at an app with a session ("": none), or ErrNotShown.
 func (c *Counter) Looks(ctx context.Context, name, session string, peer netip.Addr) (*Reading, error) {
-	register, err := c.apps.current(ctx)
+	register, err := c.apps.Current(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if a := register.apps[name]; a != nil {
-		if key := c.sessionKey(register, a, session); key != nil || a.isOpen() {
-			return &Reading{App: a.name, Today: visit.DayOf(c.clock(), a.zone), counter: c, app: a, peer: peer, names: key != nil}, nil
+	if a := register.Apps[name]; a != nil {
+		if key := c.sessionKey(register, a, session); key != nil || a.IsOpen() {
+			return &Reading{App: a.Name, Today: visit.DayOf(c.clock(), a.Zone), counter: c, app: a, peer: peer, names: key != nil}, nil
 		}
 	}
 	return nil, ErrNotShown
@@ -103,13 +103,13 @@ func (c *Counter) Looks(ctx context.Context, name, session string, peer netip.Ad
 // LooksAt returns the permissions to look at every app that is open, or of which there is a
 // session, by name.
 func (c *Counter) LooksAt(ctx context.Context, sessionOf func(app string) string) (readings []*Reading, err error) {
-	register, err := c.apps.current(ctx)
+	register, err := c.apps.Current(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range register.apps {
-		if a.isOpen() || c.sessionKey(register, a, sessionOf(a.name)) != nil {
-			readings = append(readings, &Reading{App: a.name, Today: visit.DayOf(c.clock(), a.zone), counter: c, app: a})
+	for _, a := range register.Apps {
+		if a.IsOpen() || c.sessionKey(register, a, sessionOf(a.Name)) != nil {
+			readings = append(readings, &Reading{App: a.Name, Today: visit.DayOf(c.clock(), a.Zone), counter: c, app: a})
 		}
 	}
 	slices.SortFunc(readings, func(a, b *Reading) int { return cmp.Compare(a.App, b.App) })
@@ -118,24 +118,24 @@ func (c *Counter) LooksAt(ctx context.Context, sessionOf func(app string) string
 
 // sessionKey returns the key with which a reader who has a session looks at an app ("": none); nil
 // if it is none of this app, or does not let them look.
-func (c *Counter) sessionKey(known *register, a *app, session string) *openKey {
+func (c *Counter) sessionKey(known *app.Register, a *app.App, session string) *app.Key {
 	if session == "" {
 		return nil
 	}
-	key := known.session(session, c.clock())
-	if key == nil || key.app != a.id || !key.opens(ScopeRead) {
+	key := sessionOf(known, session, c.clock())
+	if key == nil || key.App != a.ID || !key.Opens(app.ScopeRead) {
 		return nil
 	}
-	c.uses.note(key.id)
+	c.uses.note(key.ID)
 	return key
 }
 
 // Zone is the time zone whose days the app counts.
-func (r *Reading) Zone() *time.Location { return r.app.zone }
+func (r *Reading) Zone() *time.Location { return r.app.Zone }
 
 // MayName reports whether the reader may see on pages who came: by a session alone, also where
 // everybody may see the numbers.
 func (r *Reading) MayName() bool { return r.names }
 
 // Open reports whether everybody may read.
-func (r *Reading) Open() bool { return r.app.isOpen() }
+func (r *Reading) Open() bool { return r.app.IsOpen() }

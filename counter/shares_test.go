@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/visit"
 )
 
 func TestShares(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.shop(t, counter.Settings{})
+	in.shop(t, app.Settings{})
 	ctx := t.Context()
 	for _, c := range []struct{ app, site, until, says string }{
 		{"nobody", "", "", `there is no app "nobody"`},

@@ -1,94 +1,22 @@
 package counter
 
 import (
-	"fmt"
-	"net/netip"
-	"strings"
-
+	"footfall/counter/app"
 	"footfall/visit"
 )
 
-// What an app does with crawlers.
-const (
-	botsCount = "count"
-	botsSkip  = "skip"
-)
-
 // skips returns why a visit is not to be counted; "" for a visit that is.
-func (c *Counter) skips(a *app, r *Request, w subject) visit.Skipped {
+func (c *Counter) skips(a *app.App, r *Request, w subject) visit.Skipped {
 	switch {
 	case r.Prefetch:
 		return visit.SkippedPrefetch
-	case a.ignored.has(w.address, r.Visitor):
+	case a.Ignores(w.address, r.Visitor):
 		return visit.SkippedIgnored
-	case a.respectDNT && r.DoNotTrack:
+	case a.RespectDNT && r.DoNotTrack:
 		return visit.SkippedDNT
 	case r.Agent == "" && w.asserter: // a backend tells of the visitor what it knows
-	case a.bots != botsCount && (w.untrusted || a.bots == botsSkip) && c.bots.is(r.Agent):
+	case a.SkipsBots(w.untrusted) && c.bots.is(r.Agent):
 		return visit.SkippedBot
 	}
 	return ""
-}
-
-// ignored are the visitors whose visits an app does not count.
-type ignored struct {
-	networks []netip.Prefix
-	ids      map[string]bool
-}
-
-// ignoredID stands in front of an id, since an id may look like an address.
-const ignoredID = "id:"
-
-func newIgnored(list []string) (i ignored) {
-	for _, one := range list {
-		if id, ok := strings.CutPrefix(one, ignoredID); ok {
-			if i.ids == nil {
-				i.ids = map[string]bool{}
-			}
-			i.ids[id] = true
-		} else if network, err := netip.ParsePrefix(one); err == nil {
-			i.networks = append(i.networks, network)
-		}
-	}
-	return i
-}
-
-// has reports whether an address (the zero one: unknown) or an id ("": none) is ignored.
-func (i ignored) has(address netip.Addr, id string) bool {
-	for _, network := range i.networks {
-		if network.Contains(address) {
-			return true
-		}
-	}
-	return id != "" && i.ids[id]
-}
-
-// readIgnored reads a setting of ignored visitors: an address, a network, or else an id.
-func readIgnored(raw string) (string, error) {
-	if id, ok := strings.CutPrefix(raw, ignoredID); ok {
-		return readIgnoredID(id)
-	}
-	if address, err := netip.ParseAddr(raw); err == nil && address.Zone() == "" {
-		address = address.Unmap()
-		return netip.PrefixFrom(address, address.BitLen()).String(), nil
-	}
-	network, err := netip.ParsePrefix(raw)
-	switch {
-	case err == nil && network.Addr().Is4In6():
-		return "", fmt.Errorf("ignore: %.64q is a network of IPv4 addresses written as IPv6: write it like 192.0.2.0/24", raw)
-	case err == nil && network != network.Masked():
-		return "", fmt.Errorf("ignore: %.64q is an address within a network: write the network, %v, or the address alone", raw, network.Masked())
-	case err == nil:
-		return network.String(), nil
-	case strings.Contains(raw, "/"):
-		return "", fmt.Errorf("ignore: %.64q is not a network: write one like 192.0.2.0/24 or 2001:db8::/32, or id:… for the id of a visitor", raw)
-	}
-	return readIgnoredID(raw)
-}
-
-func readIgnoredID(id string) (string, error) {
-	if err := checkVisitor(id); err != nil {
-		return "", fmt.Errorf("ignore: %.64q is neither an address, nor a network, nor the id of a visitor", id)
-	}
-	return ignoredID + id, nil
 }

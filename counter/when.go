@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/record"
 	"footfall/visit"
@@ -30,13 +31,13 @@ type possibleDays struct {
 
 // chooseDay sets the day of a visit: the present one, or that of the time that the caller gave.
 // Where that is kept no longer, it is tooOld. days keeps what has been read about the app.
-func (c *Counter) chooseDay(ctx context.Context, a *app, at time.Time, days *possibleDays, w *subject) (err error) {
+func (c *Counter) chooseDay(ctx context.Context, a *app.App, at time.Time, days *possibleDays, w *subject) (err error) {
 	now := c.clock()
-	w.day = visit.DayOf(now, a.zone)
+	w.day = visit.DayOf(now, a.Zone)
 	if at.IsZero() {
 		return nil
 	}
-	day := visit.DayOf(at, a.zone)
+	day := visit.DayOf(at, a.Zone)
 	ahead := at.After(now.Add(clocksDiffer))
 	if !ahead && day >= w.day {
 		if !at.After(now) {
@@ -53,22 +54,22 @@ func (c *Counter) chooseDay(ctx context.Context, a *app, at time.Time, days *pos
 	switch {
 	case ahead:
 		return visit.Errorf(visit.Invalid, "at", "it lies in the future: possible are days from %s to %s", visit.DayText(days.first), visit.DayText(w.day))
-	case day < days.first && a.mode == byDay:
+	case day < days.first && a.Mode == app.ByDay:
 		w.tooOld = keyGone(a, days.first)
 	case day < days.first:
-		w.tooOld = visit.Errorf(visit.Invalid, "at", "app %s keeps no visits of that day: the first possible day is %s", a.name, visit.DayText(days.first))
+		w.tooOld = visit.Errorf(visit.Invalid, "at", "app %s keeps no visits of that day: the first possible day is %s", a.Name, visit.DayText(days.first))
 	}
 	w.day, w.when = day, record.Past
 	return nil
 }
 
 // firstDay returns the first day of which an app takes visits.
-func (c *Counter) firstDay(ctx context.Context, a *app) (int32, error) {
+func (c *Counter) firstDay(ctx context.Context, a *app.App) (int32, error) {
 	ctx, cancel := c.db.InTime(ctx)
 	defer cancel()
 	var first, keyed int32
 	err := c.db.Read(ctx, func(q *db.Queries) (err error) {
-		if first, err = q.FirstPossibleDay(ctx, a.id); err == nil && a.mode == byDay {
+		if first, err = q.FirstPossibleDay(ctx, a.ID); err == nil && a.Mode == app.ByDay {
 			keyed, err = q.DayKeysFirst(ctx)
 		}
 		return err
@@ -77,39 +78,39 @@ func (c *Counter) firstDay(ctx context.Context, a *app) (int32, error) {
 	case errors.Is(err, db.ErrNoRows):
 		return 0, visit.Errorf(visit.NotFound, "app", "it has just been deleted").Because(err)
 	case err != nil:
-		return 0, unanswered(err)
-	case a.mode == byDay && keyed == 0: // not even that of today has been made
-		keyed = visit.DayOf(c.clock(), a.zone)
+		return 0, visit.Unanswered(err)
+	case a.Mode == app.ByDay && keyed == 0: // not even that of today has been made
+		keyed = visit.DayOf(c.clock(), a.Zone)
 	}
 	return max(first, keyed, firstDayEver), nil
 }
 
-func keyGone(a *app, first int32) error {
+func keyGone(a *app.App, first int32) error {
 	return visit.Errorf(visit.Invalid, "at", "app %s hashes visitors with a key of each day, and keeps that one no longer: the first possible day is %s",
-		a.name, visit.DayText(first))
+		a.Name, visit.DayText(first))
 }
 
 // identifyOnPastDay finds the visitor of a day that is over, for an app whose hashes change each
 // day. Where its key is gone, nobody knows any more who that is.
-func (c *Counter) identifyOnPastDay(ctx context.Context, a *app, w *subject) error {
+func (c *Counter) identifyOnPastDay(ctx context.Context, a *app.App, w *subject) error {
 	key, err := c.days.ofPast(ctx, w.day)
 	switch {
 	case errors.Is(err, db.ErrNoRows):
 		w.visitor = netip.IPv6Unspecified()
 		if w.tooOld == nil {
-			w.tooOld = keyGone(a, visit.DayOf(c.clock(), a.zone))
+			w.tooOld = keyGone(a, visit.DayOf(c.clock(), a.Zone))
 		}
 		return nil
 	case err != nil:
-		return unanswered(err)
+		return visit.Unanswered(err)
 	}
-	w.visitor, err = a.visitorByAddress(c.secret, w.address, key)
+	w.visitor, err = a.VisitorByAddress(c.secret, w.address, key)
 	return err
 }
 
 // isKnown reports whether a visit was counted before with an id; "" if it has none.
-func (c *Counter) isKnown(ctx context.Context, a *app, id string) (bool, error) {
-	known, err := c.areKnown(ctx, []db.Claim{{App: a.id, ID: id}})
+func (c *Counter) isKnown(ctx context.Context, a *app.App, id string) (bool, error) {
+	known, err := c.areKnown(ctx, []db.Claim{{App: a.ID, ID: id}})
 	return len(known) > 0, err
 }
 
@@ -121,7 +122,7 @@ func (c *Counter) areKnown(ctx context.Context, ids []db.Claim) (known map[db.Cl
 	ctx, cancel := c.db.InTime(ctx)
 	defer cancel()
 	if known, err = c.db.KnownVisitIDs(ctx, ids); err != nil {
-		return nil, unanswered(err)
+		return nil, visit.Unanswered(err)
 	}
 	return known, nil
 }
@@ -168,7 +169,7 @@ func (g *Counting) TellInstances(ctx context.Context) error {
 	ctx, cancel := g.counter.db.InTime(ctx)
 	defer cancel()
 	if err := g.counter.db.InTx(ctx, func(q *db.Queries) error { return q.VisitorsReadAnew(ctx) }); err != nil {
-		return unanswered(err)
+		return visit.Unanswered(err)
 	}
 	return nil
 }
@@ -177,12 +178,12 @@ func (g *Counting) setPause(ctx context.Context, p Pause, hours int32) error {
 	ctx, cancel := g.counter.db.InTime(ctx)
 	defer cancel()
 	err := g.counter.db.InTx(ctx, func(q *db.Queries) error {
-		_, err := q.RetentionPauseSet(ctx, db.RetentionPauseSetParams{App: g.app.id, Run: int64(p), Hours: hours})
+		_, err := q.RetentionPauseSet(ctx, db.RetentionPauseSetParams{App: g.app.ID, Run: int64(p), Hours: hours})
 		return err
 	})
 	g.days.known = false
 	if err != nil {
-		return unanswered(err)
+		return visit.Unanswered(err)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/intake"
@@ -33,7 +34,7 @@ func TestAppIsHeldUnderVisitsOfEarlierDays(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open, never := "open", 0
-	require.NoError(t, in.admin().AddApp(t.Context(), "other", counter.Settings{Access: &open, RetainDays: &never}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "other", app.Settings{Access: &open, RetainDays: &never}))
 	in.keepsAll(t)
 	_, err := in.Visit(t.Context(), counter.Request{App: "other", IP: "192.0.2.1", URI: "http://b.example/"})
 	require.NoError(t, err)
@@ -93,7 +94,7 @@ func TestRepeatedWhenItsDayIsGone(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open, daily, never := "open", "daily", 0
-	require.NoError(t, in.admin().AddApp(t.Context(), "daily", counter.Settings{Access: &open, Visitor: &daily, RetainDays: &never}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "daily", app.Settings{Access: &open, Visitor: &daily, RetainDays: &never}))
 	in.keepsAll(t)
 	in.exec(t, `INSERT INTO day_keys (day_id, key) VALUES (20260628, decode(repeat('ab', 32), 'hex'))`)
 	for _, app := range []string{"demo", "daily"} {
@@ -249,7 +250,7 @@ func TestNoRoomForLocks(t *testing.T) {
 	require.NoError(t, err)
 	in := plain.startOn(t, url, counter.Options{})
 	open, never := "open", 0
-	require.NoError(t, in.admin().AddApp(t.Context(), "demo", counter.Settings{Access: &open, RetainDays: &never}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "demo", app.Settings{Access: &open, RetainDays: &never}))
 	in.count(t, "192.0.2.1", "http://a.example/")
 	filling := in.conn(t)
 	_, err = filling.Exec(t.Context(), `SELECT pg_advisory_lock(n) FROM generate_series(1, 10000000) AS n`)

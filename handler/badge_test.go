@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/counter"
+	"footfall/admin"
+	"footfall/counter/app"
 	"footfall/report/draw"
 )
 
@@ -27,9 +28,9 @@ func TestBadges(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	e.sixSteps() // of the app demo, for hhui.top
-	set := func(app, public string) {
-		e.administer(func(ctx context.Context, a *counter.Admin) error {
-			return a.SetApp(ctx, app, counter.Settings{PublicCounts: &public})
+	set := func(name, public string) {
+		e.administer(func(ctx context.Context, a *admin.Admin) error {
+			return a.SetApp(ctx, name, app.Settings{PublicCounts: &public})
 		})
 	}
 	const home = "?uri=http%3A%2F%2Fhhui.top%2Fhome"
@@ -91,10 +92,10 @@ func TestBadges(t *testing.T) {
 	})
 	t.Run("counting", func(t *testing.T) { tryCountingBadges(t, e, set, badge, says) })
 	t.Run("nobody counts where each visit needs a key", func(t *testing.T) {
-		e.administer(func(ctx context.Context, a *counter.Admin) error {
-			err := a.SetApp(ctx, "shop", counter.Settings{Access: ptr("key")})
+		e.administer(func(ctx context.Context, a *admin.Admin) error {
+			err := a.SetApp(ctx, "shop", app.Settings{Access: ptr("key")})
 			assert.ErrorContains(t, err, "public-counts: with access key nobody counts without a key")
-			assert.ErrorContains(t, a.SetApp(ctx, "shop", counter.Settings{PublicCounts: ptr("all")}), `public-counts: "all" is not known`)
+			assert.ErrorContains(t, a.SetApp(ctx, "shop", app.Settings{PublicCounts: ptr("all")}), `public-counts: "all" is not known`)
 			return nil
 		})
 	})

@@ -20,7 +20,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/counter"
+	"footfall/admin"
+	"footfall/counter/app"
 	"footfall/db/dbtest"
 )
 
@@ -74,11 +75,11 @@ func nginx(t *testing.T, service string) string {
 func TestBelowAPath(t *testing.T) {
 	t.Parallel()
 	w := newInternet(newEdge(t))
-	w.administer(func(ctx context.Context, a *counter.Admin) error {
-		return a.SetApp(ctx, "shop", counter.Settings{Sites: []string{"blog.example"}})
+	w.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.SetApp(ctx, "shop", app.Settings{Sites: []string{"blog.example"}})
 	})
 	w.counting(0, "192.0.2.1", "http://hhui.top/home")
-	read, shared := w.key("shop", counter.ScopeRead), "/numbers"+w.share("shop", "blog.example")
+	read, shared := w.key("shop", app.ScopeRead), "/numbers"+w.share("shop", "blog.example")
 	options := w.options
 	options.Metrics, options.PublicURL = nil, "http://blog.example/numbers"
 	front := nginx(t, listen(t, publicHandler(w.counter, options), slog.New(slog.DiscardHandler)))

@@ -14,7 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
@@ -87,8 +89,8 @@ func TestBusuanzi(t *testing.T) {
 		assert.Equal(t, "application/json", a.header.Get("Content-Type"))
 	})
 	t.Run("numbers that came before", func(t *testing.T) {
-		e.administer(func(ctx context.Context, a *counter.Admin) error {
-			_, err := a.SetOffsets(ctx, "shop", []counter.Offset{{URI: "http://example.com/moved", Hot: 1000, PV: 200, UV: 100}}, false)
+		e.administer(func(ctx context.Context, a *admin.Admin) error {
+			_, err := a.SetOffsets(ctx, "shop", []admin.Offset{{URI: "http://example.com/moved", Hot: 1000, PV: 200, UV: 100}}, false)
 			return err
 		})
 		at := []string{"X-Bsz-Referer", "http://example.com/moved"}
@@ -123,9 +125,9 @@ func TestBusuanziFindsTheApp(t *testing.T) {
 	}
 	says(e, "http://example.com/", `"page_pv":1`)
 	says(e, "http://nobody.example/", "uri: no app lists the site nobody.example: its operator can add it") // though demo counts every site
-	e.administer(func(ctx context.Context, a *counter.Admin) error {
-		require.NoError(t, a.AddApp(ctx, "second", counter.Settings{Sites: []string{"*.wild.example", "a.wild.example", "example.com"}}))
-		return a.AddApp(ctx, "closed", counter.Settings{Sites: []string{"closed.example"}, Access: ptr("key")})
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		require.NoError(t, a.AddApp(ctx, "second", app.Settings{Sites: []string{"*.wild.example", "a.wild.example", "example.com"}}))
+		return a.AddApp(ctx, "closed", app.Settings{Sites: []string{"closed.example"}, Access: ptr("key")})
 	})
 	says(e, "http://example.com/", "uri: several apps list the site example.com: their operator can say which one counts")
 	says(e, "http://a.wild.example/", `"page_pv":1`) // listed twice by one app

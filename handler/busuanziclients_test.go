@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/counter"
+	"footfall/admin"
+	"footfall/counter/app"
 	"footfall/embed"
 )
 
@@ -243,8 +244,8 @@ func TestThemesInChromium(t *testing.T) {
 		http.StripPrefix("/", http.FileServer(http.Dir(strings.TrimSpace(string(made))+"/"+theme))).ServeHTTP(out, r)
 	})
 	themes := []string{"next", "butterfly", "fluid"}
-	w.administer(func(ctx context.Context, a *counter.Admin) error {
-		return a.AddApp(ctx, "blog", counter.Settings{Sites: []string{"next.example", "butterfly.example", "fluid.example"}})
+	w.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.AddApp(ctx, "blog", app.Settings{Sites: []string{"next.example", "butterfly.example", "fluid.example"}})
 	})
 	b := w.drive(t)
 	for _, theme := range themes {

@@ -20,7 +20,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/counter"
+	"footfall/admin"
+	"footfall/counter/app"
 	"footfall/db/dbtest"
 	"footfall/embed"
 	"footfall/report"
@@ -85,7 +86,7 @@ func TestDashboardIsShownToThoseWhoMay(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	e.counting(0, "192.0.2.1", "http://hhui.top/home")
-	read, other := e.key("shop", counter.ScopeRead), e.key("shop", counter.ScopeCount, counter.ScopeAssert)
+	read, other := e.key("shop", app.ScopeRead), e.key("shop", app.ScopeCount, app.ScopeAssert)
 
 	t.Run("an open app is everybody's", func(t *testing.T) {
 		a := newPerson(e).get("/dash/demo/hhui.top")
@@ -152,7 +153,7 @@ func (e *edge) asks(session string) int {
 func TestDashboardSessionsEnd(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	read := e.key("shop", counter.ScopeRead)
+	read := e.key("shop", app.ScopeRead)
 	p := newPerson(e)
 	require.Equal(t, http.StatusSeeOther, p.signsIn("/dash/shop", read).status)
 	session := p.cookies["footfall-shop"]
@@ -184,14 +185,14 @@ func TestDashboardSessionsEnd(t *testing.T) {
 		assert.Equal(t, status, e.asks(session), "%d days after", after)
 	}
 	e.now.Store(&noon)
-	e.administer(func(ctx context.Context, a *counter.Admin) error { return a.RevokeKey(ctx, "shop", read) })
+	e.administer(func(ctx context.Context, a *admin.Admin) error { return a.RevokeKey(ctx, "shop", read) })
 	assert.Equal(t, http.StatusForbidden, e.asks(session), "the key is revoked")
 }
 
 func TestDashboardForms(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	read := e.key("shop", counter.ScopeRead)
+	read := e.key("shop", app.ScopeRead)
 	p := newPerson(e)
 	token := formToken.FindStringSubmatch(p.get("/enter").body)[1]
 	for name, form := range map[string]url.Values{
@@ -219,7 +220,7 @@ func TestDashboardForms(t *testing.T) {
 func TestDashboardCookiesAreSecureOverTLS(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	read := e.key("shop", counter.ScopeRead)
+	read := e.key("shop", app.ScopeRead)
 	trusted, faults := NewProxies([]string{"127.0.0.0/8"}, "")
 	require.Empty(t, faults)
 	for name, c := range map[string]struct {
@@ -253,8 +254,8 @@ func TestDashboardPanelsAreTheirSQL(t *testing.T) {
 	e.sixSteps()
 	e.counting(3, "192.168.0.1", "http://hhui.top/o'clock?;--")
 	e.counting(1, "192.168.0.1", "http://hhui.top/it's/half/past")
-	e.administer(func(ctx context.Context, a *counter.Admin) error {
-		_, err := a.SetOffsets(ctx, "demo", []counter.Offset{{URI: "hhui.top", Hot: 300, PV: 200, UV: 100}}, false)
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		_, err := a.SetOffsets(ctx, "demo", []admin.Offset{{URI: "hhui.top", Hot: 300, PV: 200, UV: 100}}, false)
 		if err == nil {
 			_, err = a.AddNote(ctx, "demo", "2019-06-30", "=a 'new' version, at last", "hhui.top")
 		}
@@ -326,8 +327,8 @@ func TestDashboardSpeaksToPeople(t *testing.T) {
 	e := newEdge(t)
 	e.counting(0, "192.0.2.1", "http://hhui.top/home")
 	e.manyPages(1500)
-	e.administer(func(ctx context.Context, a *counter.Admin) error {
-		_, err := a.SetOffsets(ctx, "demo", []counter.Offset{{URI: "hhui.top", Hot: 3000, PV: 2000, UV: 1000}}, false)
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		_, err := a.SetOffsets(ctx, "demo", []admin.Offset{{URI: "hhui.top", Hot: 3000, PV: 2000, UV: 1000}}, false)
 		return err
 	})
 	words := ""
@@ -437,7 +438,7 @@ func TestDashboardShowsLinesForPages(t *testing.T) {
 	closed, missing := p.get("/embed?app=shop"), p.get("/embed?app=shoq")
 	assert.Equal(t, http.StatusForbidden, closed.status)
 	assert.Equal(t, strings.ReplaceAll(closed.body, "app=shop", "app=shoq"), missing.body)
-	a := p.signsIn("/embed?app=shop", e.key("shop", counter.ScopeRead))
+	a := p.signsIn("/embed?app=shop", e.key("shop", app.ScopeRead))
 	assert.Equal(t, "/embed?app=shop", a.header.Get("Location"))
 	shown := p.do(http.MethodGet, "/embed?app=shop", nil)
 	assert.Contains(t, html.UnescapeString(shown.body), embed.Line(e.public, "shop"))

@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/counter"
+	"footfall/admin"
+	"footfall/counter/app"
 	"footfall/db/dbtest"
 )
 
@@ -55,7 +56,7 @@ func TestDashboardInChromium(t *testing.T) {
 		}
 	}
 	w.counting(3, "192.0.2.9", "http://xn--r8jz45g.jp/")
-	w.administer(func(ctx context.Context, a *counter.Admin) error {
+	w.administer(func(ctx context.Context, a *admin.Admin) error {
 		_, hostile := a.AddNote(ctx, "demo", "2019-06-30", "<b onmouseover=hacked=1>שלום</b>", "")
 		_, long := a.AddNote(ctx, "demo", "2019-07-01", strings.Repeat("long", 50), "hhui.top")
 		return errors.Join(hostile, long)
@@ -124,7 +125,7 @@ func TestDashboardInChromium(t *testing.T) {
 	})
 
 	t.Run("by keyboard alone, without scripts", func(t *testing.T) {
-		key := w.key("shop", counter.ScopeRead)
+		key := w.key("shop", app.ScopeRead)
 		b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
 		b.open(base + "/dash/shop")
 		b.await(`document.activeElement.name === 'key'`) // autofocus may come after the page
@@ -142,7 +143,7 @@ func TestDashboardInChromium(t *testing.T) {
 		assert.Contains(t, b.where(), "range=today")
 		b.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": false}, nil)
 		b.open(base + "/enter")
-		b.do("Input.insertText", map[string]any{"text": w.key("demo", counter.ScopeRead)}, nil)
+		b.do("Input.insertText", map[string]any{"text": w.key("demo", app.ScopeRead)}, nil)
 		b.leads(func() { b.press("Enter", 13) })
 		for _, wide := range []int{1440, 360} {
 			b.look(wide, "light")

@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
@@ -209,8 +211,8 @@ func TestRepeatedWithNumbersThatCannotBeRead(t *testing.T) {
 	e := newEdge(t)
 	keyed := append([]string{"Idempotency-Key", "x"}, inArray...)
 	const single = "/visit?app=demo&ip=192.0.2.2&uri=http://a.example/&id=x&at=2019-06-28T12:00:00Z"
-	e.administer(func(ctx context.Context, a *counter.Admin) error {
-		return a.SetApp(ctx, "demo", counter.Settings{RetainDays: ptr(0)})
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.SetApp(ctx, "demo", app.Settings{RetainDays: ptr(0)})
 	})
 	require.Equal(t, http.StatusOK, e.get(single).status)
 	isOf(t, e.visits("app=demo", oneOfPastDay, keyed...), "counted", "")
@@ -228,12 +230,12 @@ func TestRepeatedWithNumbersThatCannotBeRead(t *testing.T) {
 func TestCallAgainAfterTheSettingsHaveChanged(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	headers := append([]string{"Authorization", "Bearer " + e.key("shop", counter.ScopeAssert), "Idempotency-Key", "x"}, inArray...)
-	set := func(s counter.Settings) {
+	headers := append([]string{"Authorization", "Bearer " + e.key("shop", app.ScopeAssert), "Idempotency-Key", "x"}, inArray...)
+	set := func(s app.Settings) {
 		t.Helper()
-		e.administer(func(ctx context.Context, a *counter.Admin) error { return a.SetApp(ctx, "shop", s) })
+		e.administer(func(ctx context.Context, a *admin.Admin) error { return a.SetApp(ctx, "shop", s) })
 	}
-	set(counter.Settings{RetainDays: ptr(0)})
+	set(app.Settings{RetainDays: ptr(0)})
 	const body = `[{"uri":"http://new.example/","ip":"192.0.2.1"},
 		{"uri":"http://example.com/","ip":"192.0.2.1"},
 		{"uri":"http://example.com/","ip":"192.0.2.2","agent":"Googlebot/2.1 (+http://www.google.com/bot.html)"},
@@ -268,7 +270,7 @@ func TestCallAgainAfterTheSettingsHaveChanged(t *testing.T) {
 	is(fates(), notHere, "counted", "bot", "counted", wrong, notHere, "counted")
 	is(fates(), notHere, "repeated", "bot", "repeated", wrong, notHere, "repeated")
 
-	set(counter.Settings{Sites: []string{"example.com", "new.example"}, Bots: ptr("count")})
+	set(app.Settings{Sites: []string{"example.com", "new.example"}, Bots: ptr("count")})
 	const never = "it was not counted when this call came before, and would be now"
 	is(fates(), never, "repeated", never, "repeated", wrong, never, "repeated")
 
@@ -276,7 +278,7 @@ func TestCallAgainAfterTheSettingsHaveChanged(t *testing.T) {
 	e.exec(strings.ReplaceAll(daysOfThisOne, "demo", "shop"))
 	is(fates(), never, "repeated", never, "repeated", wrong, "repeated", "repeated")
 
-	set(counter.Settings{Sites: []string{"new.example"}})
+	set(app.Settings{Sites: []string{"new.example"}})
 	const notThere = "uri: app shop does not count the site example.com"
 	is(fates(), never, "repeated", notThere, "repeated", wrong, "repeated", "repeated")
 	assert.Contains(t, e.visits("app=shop", body, headers...).body, `{"repeated":`+noNumbers+`}`)
@@ -288,8 +290,8 @@ func TestCallAgainAfterTheSettingsHaveChanged(t *testing.T) {
 func TestCallAgainAfterADayHasGone(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	e.administer(func(ctx context.Context, a *counter.Admin) error {
-		return a.SetApp(ctx, "demo", counter.Settings{RetainDays: ptr(0)})
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.SetApp(ctx, "demo", app.Settings{RetainDays: ptr(0)})
 	})
 	headers := append([]string{"Idempotency-Key", "x"}, inLines...)
 	const body = `{"uri":"http://a.example/","ip":"192.0.2.1","at":"2019-06-14T12:00:00Z"}

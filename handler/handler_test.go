@@ -19,7 +19,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
@@ -46,7 +48,7 @@ type edge struct {
 // noon is in the middle of a day everywhere between UTC-11 and UTC+11.
 var noon = time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC)
 
-var edgeSecret = counter.Secret("thirty-two bytes that are secret")
+var edgeSecret = app.Secret("thirty-two bytes that are secret")
 
 // newEdge has two apps: demo, which is open, and shop, which counts example.com.
 func newEdge(t *testing.T) *edge {
@@ -55,8 +57,8 @@ func newEdge(t *testing.T) *edge {
 	e := &edge{t: t, log: new(bytes.Buffer), stopping: make(chan struct{})}
 	e.database = dbtest.Made(t, "edge", noon, func(d *db.DB) {
 		open := "open"
-		require.NoError(t, counter.NewAdmin(d, edgeSecret).AddApp(ctx, "demo", counter.Settings{Access: &open}))
-		require.NoError(t, counter.NewAdmin(d, edgeSecret).AddApp(ctx, "shop", counter.Settings{Sites: []string{"example.com"}}))
+		require.NoError(t, admin.New(d, edgeSecret).AddApp(ctx, "demo", app.Settings{Access: &open}))
+		require.NoError(t, admin.New(d, edgeSecret).AddApp(ctx, "shop", app.Settings{Sites: []string{"example.com"}}))
 	})
 	e.now.Store(&noon)
 	d := dbtest.Open(t, e.database, db.Options{})

@@ -17,7 +17,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/intake"
@@ -108,7 +110,7 @@ func TestManyVisits(t *testing.T) {
 func TestManyVisitsOfAllKinds(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	key := e.key("shop", counter.ScopeAssert)
+	key := e.key("shop", app.ScopeAssert)
 	headers := append([]string{"Authorization", "Bearer " + key}, inArray...)
 	body := `[{"uri":"http://example.com/","ip":"192.0.2.1","agent":"` + browser + `"},
 		{"uri":"http://example.com/","ip":"192.0.2.1","agent":"Googlebot/2.1 (+http://www.google.com/bot.html)"},
@@ -160,8 +162,8 @@ func TestManyVisitsRefused(t *testing.T) {
 		{"app=demo&app=demo", valid, inArray, 400, "app: it is given twice"},
 		{"app=shop", valid, inArray, 401, "many visits at once only with"},
 		{"app=shop", valid, bearer("x"), 401, "not a key of app shop"},
-		{"app=shop", valid, bearer(e.key("shop", counter.ScopeCount)), 403, "scope assert"},
-		{"app=shop", valid, bearer(e.key("shop", counter.ScopeRead)), 403, "scope assert"},
+		{"app=shop", valid, bearer(e.key("shop", app.ScopeCount)), 403, "scope assert"},
+		{"app=shop", valid, bearer(e.key("shop", app.ScopeRead)), 403, "scope assert"},
 		{"app=demo&answers=all", valid, inArray, 400, "answers: write none"},
 		{"app=demo&answer=later", valid, inArray, 400, "answer: many visits in one call are counted at once"},
 		{"app=demo&offsets=no&offsets=no", valid, inArray, 400, "offsets: it is given twice"},
@@ -263,7 +265,7 @@ func TestIdempotencyKey(t *testing.T) {
 	a := other.visits("app=demo&answers=none", body, one...)
 	assert.Equal(t, fmt.Sprintf(`{"counted":0,"repeated":%d,"skipped":{"bot":1},"failed":0,"unknown":0,"unreached":0,"errors":[]}`, visits-1), a.body)
 
-	ours := append([]string{"Authorization", "Bearer " + e.key("shop", counter.ScopeAssert)}, one...)
+	ours := append([]string{"Authorization", "Bearer " + e.key("shop", app.ScopeAssert)}, one...)
 	require.Equal(t, http.StatusOK, e.visits("app=shop", "[]", ours...).status)
 	a = other.visits("app=shop", "[] ", ours...)
 	assert.Equal(t, http.StatusUnprocessableEntity, a.status)
@@ -271,8 +273,8 @@ func TestIdempotencyKey(t *testing.T) {
 	require.Equal(t, visits-1, e.hotOf())
 	for n, headers := range [][]string{ // each is a call of its own
 		append([]string{"Idempotency-Key", "One"}, inArray...),
-		append([]string{"Authorization", "Bearer " + e.key("shop", counter.ScopeAssert)}, one...),
-		append([]string{"Authorization", "Bearer " + e.key("shop", counter.ScopeAssert)}, one...),
+		append([]string{"Authorization", "Bearer " + e.key("shop", app.ScopeAssert)}, one...),
+		append([]string{"Authorization", "Bearer " + e.key("shop", app.ScopeAssert)}, one...),
 	} {
 		app := map[bool]string{true: "demo", false: "shop"}[n == 0]
 		got := manyResults(t, e.visits("app="+app, `[{"uri":"http://example.com/","ip":"192.0.2.1"}]`, headers...))
@@ -378,9 +380,9 @@ func TestManyVisitsFailInTheMiddle(t *testing.T) {
 func TestVisitsOfOtherDays(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	e.administer(func(ctx context.Context, a *counter.Admin) error {
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
 		forever := 0
-		return a.SetApp(ctx, "demo", counter.Settings{RetainDays: &forever})
+		return a.SetApp(ctx, "demo", app.Settings{RetainDays: &forever})
 	})
 	got := manyResults(t, e.visits("app=demo", `[{"uri":"http://a.example/","ip":"192.0.2.1"},
 		{"uri":"http://a.example/","ip":"192.0.2.1","at":"2019-06-27T12:00:00Z"}, {"uri":"http://a.example/","ip":"192.0.2.2","at":"2019-06-29T12:04:00Z"},

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/counter"
+	"footfall/admin"
+	"footfall/counter/app"
 	"footfall/db/dbtest"
 )
 
@@ -24,14 +25,14 @@ func TestOffsetsOverHTTP(t *testing.T) {
 	days := e.get("/api/apps/demo/days?site=hhui.top").body
 	pages := e.get("/api/apps/demo/pages").body
 	uniques := e.get("/api/apps/demo/uniques?site=hhui.top").body
-	e.administer(func(ctx context.Context, a *counter.Admin) error {
-		_, err := a.SetOffsets(ctx, "demo", []counter.Offset{
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		_, err := a.SetOffsets(ctx, "demo", []admin.Offset{
 			{URI: "http://hhui.top/home", Hot: 1000, PV: 200, UV: 100}, {URI: "hhui.top", Hot: 5000, PV: 500, UV: 400},
 		}, false)
 		if err != nil {
 			return err
 		}
-		return a.SetApp(ctx, "demo", counter.Settings{PublicCounts: &public, Sites: []string{"hhui.top"}})
+		return a.SetApp(ctx, "demo", app.Settings{PublicCounts: &public, Sites: []string{"hhui.top"}})
 	})
 	const about = "?app=demo&ip=192.168.0.2&uri=http://hhui.top/home"
 	const counted = `"site":{"pv":3,"uv":2,"rank":2,"hot":6},"page":{"pv":3,"uv":2,"rank":2,"hot":4}`

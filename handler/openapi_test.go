@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/counter"
+	"footfall/admin"
+	"footfall/counter/app"
 	"footfall/db/dbtest"
 	"footfall/embed"
 	"footfall/intake"
@@ -327,16 +328,16 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 	t.Parallel()
 	c := &checker{edge: newEdge(t), document: readDocument(t), reached: map[string]bool{}, accepted: map[string]bool{}, said: map[string]bool{}}
 	c.operations = c.document.operations()
-	c.administer(func(ctx context.Context, a *counter.Admin) error {
-		if err := a.AddApp(ctx, "choosy", counter.Settings{Sites: []string{"example.com"}, RespectDNT: ptr(true), PublicCounts: ptr("count")}); err != nil {
+	c.administer(func(ctx context.Context, a *admin.Admin) error {
+		if err := a.AddApp(ctx, "choosy", app.Settings{Sites: []string{"example.com"}, RespectDNT: ptr(true), PublicCounts: ptr("count")}); err != nil {
 			return err
 		}
-		if err := a.AddApp(ctx, "deaf", counter.Settings{Access: ptr("open"), Ignore: []string{"192.0.2.1"}}); err != nil {
+		if err := a.AddApp(ctx, "deaf", app.Settings{Access: ptr("open"), Ignore: []string{"192.0.2.1"}}); err != nil {
 			return err
 		}
-		return a.AddApp(ctx, "limited", counter.Settings{Access: ptr("open"), MaxRequests: ptr("1")})
+		return a.AddApp(ctx, "limited", app.Settings{Access: ptr("open"), MaxRequests: ptr("1")})
 	})
-	count, asserting := c.key("shop", counter.ScopeCount), c.key("shop", counter.ScopeAssert)
+	count, asserting := c.key("shop", app.ScopeCount), c.key("shop", app.ScopeAssert)
 	c.sixSteps()
 	page := url.QueryEscape("http://hhui.top/home")
 	inJSON := []string{"Content-Type", "application/json"}

@@ -18,7 +18,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/counter"
+	"footfall/admin"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/report"
@@ -26,16 +27,16 @@ import (
 )
 
 // administer changes apps and keys, as an operator does.
-func (e *edge) administer(f func(ctx context.Context, a *counter.Admin) error) {
+func (e *edge) administer(f func(ctx context.Context, a *admin.Admin) error) {
 	e.t.Helper()
 	d := dbtest.Open(e.t, e.database, db.Options{})
 	defer d.Close()
-	require.NoError(e.t, f(context.Background(), counter.NewAdmin(d, edgeSecret)))
+	require.NoError(e.t, f(context.Background(), admin.New(d, edgeSecret)))
 }
 
-func (e *edge) key(app string, scopes ...counter.Scope) (key string) {
+func (e *edge) key(app string, scopes ...app.Scope) (key string) {
 	e.t.Helper()
-	e.administer(func(ctx context.Context, a *counter.Admin) (err error) {
+	e.administer(func(ctx context.Context, a *admin.Admin) (err error) {
 		key, err = a.AddKey(ctx, app, scopes)
 		return err
 	})
@@ -141,7 +142,7 @@ func TestReportsOfTheSixSteps(t *testing.T) {
 	assert.Regexp(t, `^{"sites":\[{"site":"hhui.top","pv":3,"uv":2,"hot":6,"since":"\d{4}-[^"]+","shown":"hhui.top"}\]}$`, e.get("/api/apps/demo/sites").body)
 	assert.Equal(t, `{"sites":[]}`, e.get("/api/apps/demo/sites?after=hhui.top").body)
 
-	e.administer(func(ctx context.Context, a *counter.Admin) error {
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
 		_, err := a.EraseVisitor(ctx, "demo", "192.168.0.1")
 		return err
 	})
@@ -178,8 +179,8 @@ func TestVisitorsWhoseRowsAreGone(t *testing.T) {
 func TestReportsKnowWhatTheyList(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	e.administer(func(ctx context.Context, a *counter.Admin) error {
-		return a.AddApp(ctx, "tight", counter.Settings{Access: ptr("open"), MaxNewPages: ptr("8"), KeepQuery: []string{"q"}})
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.AddApp(ctx, "tight", app.Settings{Access: ptr("open"), MaxNewPages: ptr("8"), KeepQuery: []string{"q"}})
 	})
 	for _, uri := range []string{
 		"http://a.example/", "https://a.example:80/x", "http://a.example:443/x", "http://a.example/%28other%29", "http://a.example/?q=a%26b", "http://a.example/%23",
@@ -188,7 +189,7 @@ func TestReportsKnowWhatTheyList(t *testing.T) {
 		a := e.get("/visit?" + url.Values{"app": {"tight"}, "ip": {"192.0.2.1"}, "uri": {uri}}.Encode())
 		require.Equal(t, http.StatusOK, a.status, a.body)
 	}
-	e.administer(func(ctx context.Context, a *counter.Admin) error {
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
 		return a.DeletePage(ctx, "tight", "http://a.example/")
 	})
 	sites := e.readAll("/api/apps/tight/sites?", "sites", "site", nil)
@@ -245,9 +246,9 @@ func TestReportsRefuse(t *testing.T) {
 func TestReportsAreForWhoMayRead(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
-	read, count := e.key("shop", counter.ScopeRead), e.key("shop", counter.ScopeCount, counter.ScopeAssert)
-	foreign, revoked := e.key("demo", counter.ScopeRead), e.key("shop", counter.ScopeRead)
-	e.administer(func(ctx context.Context, a *counter.Admin) error { return a.RevokeKey(ctx, "shop", revoked) })
+	read, count := e.key("shop", app.ScopeRead), e.key("shop", app.ScopeCount, app.ScopeAssert)
+	foreign, revoked := e.key("demo", app.ScopeRead), e.key("shop", app.ScopeRead)
+	e.administer(func(ctx context.Context, a *admin.Admin) error { return a.RevokeKey(ctx, "shop", revoked) })
 	for _, k := range kinds {
 		for _, c := range []struct {
 			app, key, query string
@@ -302,10 +303,10 @@ func TestReportsOfADeletedAppAreGone(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	e.counting(0, "192.0.2.1", "http://hhui.top/")
-	e.administer(func(ctx context.Context, a *counter.Admin) error { return a.DeleteApp(ctx, "demo") })
+	e.administer(func(ctx context.Context, a *admin.Admin) error { return a.DeleteApp(ctx, "demo") })
 	assert.Equal(t, http.StatusNotFound, e.get("/api/apps/demo/sites").status)
-	e.administer(func(ctx context.Context, a *counter.Admin) error {
-		return a.AddApp(ctx, "demo", counter.Settings{Access: ptr("open")})
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.AddApp(ctx, "demo", app.Settings{Access: ptr("open")})
 	})
 	assert.Equal(t, `{"sites":[]}`, e.get("/api/apps/demo/sites").body)
 }
@@ -319,10 +320,10 @@ func TestReportsFindVisitorsAsCountsDoes(t *testing.T) {
 		{"daily", "daily", "ip=192.0.2.7", "ip=::ffff:192.0.2.7", "ip=192.0.2.8"},
 		{"wide", "address", "ip=2001:db8::7", "ip=2001:db8::8", "ip=2001:db8:1::7"},
 	} {
-		e.administer(func(ctx context.Context, a *counter.Admin) error {
-			return a.AddApp(ctx, c.app, counter.Settings{Sites: []string{"example.com"}, Visitor: &c.visitor})
+		e.administer(func(ctx context.Context, a *admin.Admin) error {
+			return a.AddApp(ctx, c.app, app.Settings{Sites: []string{"example.com"}, Visitor: &c.visitor})
 		})
-		key := e.key(c.app, counter.ScopeAssert, counter.ScopeRead)
+		key := e.key(c.app, app.ScopeAssert, app.ScopeRead)
 		ask := func(path string) answer { return e.ask(http.MethodGet, path, "Authorization", "Bearer "+key) }
 		a := ask("/visit?app=" + c.app + "&uri=http://example.com/&" + c.who)
 		require.Equal(t, http.StatusOK, a.status, a.body)

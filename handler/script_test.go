@@ -19,7 +19,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/counter"
+	"footfall/admin"
+	"footfall/counter/app"
 	"footfall/db/dbtest"
 	"footfall/embed"
 )
@@ -154,8 +155,8 @@ func TestScriptInChromium(t *testing.T) {
 		assert.Equal(t, "/below 1", w.hearVisit(t).brief())
 	})
 	t.Run("a badge on any page", func(t *testing.T) {
-		w.administer(func(ctx context.Context, a *counter.Admin) error {
-			return a.SetApp(ctx, "shop", counter.Settings{PublicCounts: ptr("read")})
+		w.administer(func(ctx context.Context, a *admin.Admin) error {
+			return a.SetApp(ctx, "shop", app.Settings{PublicCounts: ptr("read")})
 		})
 		b.open(page("other.example/readme", `<img src="`+w.public+docs["badge"]+`">`))
 		var seen int
@@ -341,8 +342,8 @@ func tryRoutes(t *testing.T, w *internet, b *devtools, quiet func(*testing.T, st
 
 // tryNamed shows pages that name the address by which they count.
 func tryNamed(t *testing.T, w *internet, b *devtools, page func(string, ...string) string, docs map[string]string) {
-	w.administer(func(ctx context.Context, a *counter.Admin) error {
-		return a.SetApp(ctx, "shop", counter.Settings{Sites: []string{"example.com", "www.example.com"}})
+	w.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.SetApp(ctx, "shop", app.Settings{Sites: []string{"example.com", "www.example.com"}})
 	})
 	before := w.counted(t, "hello")
 	canonical := func(address string) string {
@@ -382,8 +383,8 @@ func tryNamed(t *testing.T, w *internet, b *devtools, page func(string, ...strin
 		w.hearVisit(t)
 		assert.Equal(t, was+1, w.counted(t, step.counts), step.do)
 	}
-	w.administer(func(ctx context.Context, a *counter.Admin) error {
-		return a.SetApp(ctx, "shop", counter.Settings{Sites: []string{"example.com"}})
+	w.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.SetApp(ctx, "shop", app.Settings{Sites: []string{"example.com"}})
 	})
 }
 
@@ -476,8 +477,8 @@ func tryPolicies(t *testing.T, w *internet, b *devtools, page func(string, ...st
 func tryFailures(t *testing.T, w *internet, b *devtools, page func(string, ...string) string, docs map[string]string) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	w.administer(func(ctx context.Context, a *counter.Admin) error {
-		return a.AddApp(ctx, "keyed", counter.Settings{Sites: []string{"keyed.example"}, Access: ptr("key")})
+	w.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.AddApp(ctx, "keyed", app.Settings{Sites: []string{"keyed.example"}, Access: ptr("key")})
 	})
 	before := w.rows()
 	nobody := func(origin, app string) string {

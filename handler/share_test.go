@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/counter"
+	"footfall/admin"
+	"footfall/counter/app"
 	"footfall/db/dbtest"
 	"footfall/web"
 )
@@ -20,7 +21,7 @@ import (
 // share makes a link to an app, or to a site of it, and returns its path.
 func (e *edge) share(app, site string) (path string) {
 	e.t.Helper()
-	e.administer(func(ctx context.Context, a *counter.Admin) error {
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
 		token, _, err := a.AddShare(ctx, app, site, "")
 		path = "/share/" + token
 		return err
@@ -32,21 +33,21 @@ func (e *edge) share(app, site string) (path string) {
 func newSharingEdge(t *testing.T) *edge {
 	t.Helper()
 	e := newEdge(t)
-	key := e.key("shop", counter.ScopeAssert)
+	key := e.key("shop", app.ScopeAssert)
 	for _, uri := range []string{"http://example.com/", "http://example.com/secret?x", "http://other.example/there"} {
 		sites := []string{"other.example", "example.com"}
-		e.administer(func(ctx context.Context, a *counter.Admin) error {
-			return a.SetApp(ctx, "shop", counter.Settings{Sites: sites})
+		e.administer(func(ctx context.Context, a *admin.Admin) error {
+			return a.SetApp(ctx, "shop", app.Settings{Sites: sites})
 		})
 		a := e.ask(http.MethodGet, "/visit?"+url.Values{"app": {"shop"}, "ip": {"192.0.2.77"}, "uri": {uri}}.Encode(), "Authorization", "Bearer "+key)
 		require.Equal(t, http.StatusOK, a.status, a.body)
 	}
-	e.administer(func(ctx context.Context, a *counter.Admin) error {
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
 		_, err := a.AddNote(ctx, "shop", "2019-06-29", "Now with other.example", "")
 		require.NoError(t, err)
 		_, err = a.AddNote(ctx, "shop", "2019-06-29", "A new version", "example.com")
 		require.NoError(t, err)
-		return a.SetApp(ctx, "shop", counter.Settings{Sites: []string{"example.com", "*.example.com", "example.com:81", "a;script-src.example"}})
+		return a.SetApp(ctx, "shop", app.Settings{Sites: []string{"example.com", "*.example.com", "example.com:81", "a;script-src.example"}})
 	})
 	e.counting(0, "192.0.2.77", "http://hhui.top/home")
 	return e
@@ -115,19 +116,19 @@ func TestSharedPagesLeadNowhereElse(t *testing.T) {
 func TestSharedLinksThatShowNothingAnswerAlike(t *testing.T) {
 	t.Parallel()
 	e := newSharingEdge(t)
-	app, site := e.share("shop", ""), e.share("shop", "example.com")
+	all, site := e.share("shop", ""), e.share("shop", "example.com")
 	revoked, gone := e.share("shop", ""), e.share("demo", "")
-	e.administer(func(ctx context.Context, a *counter.Admin) error {
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
 		require.NoError(t, a.DeleteApp(ctx, "demo"))
 		return a.RevokeShare(ctx, "shop", "https://count.example"+revoked+"/example.com")
 	})
-	require.Equal(t, http.StatusOK, e.get(app).status)
+	require.Equal(t, http.StatusOK, e.get(all).status)
 	nothing := e.get(revoked)
 	require.Equal(t, http.StatusNotFound, nothing.status)
 	nothing.header.Del("Date")
 	for name, path := range map[string]string{
-		"of an app that was deleted": gone, "cut": app[:len(app)-1], "longer": app + "A", "never made": "/share/abcdefgh_" + strings.Repeat("A", 43),
-		"a name alone": app[:len("/share/12345678")], "another site": site + "/other.example", "its own site, once more": site + "/example.com", "no token": "/share/%20",
+		"of an app that was deleted": gone, "cut": all[:len(all)-1], "longer": all + "A", "never made": "/share/abcdefgh_" + strings.Repeat("A", 43),
+		"a name alone": all[:len("/share/12345678")], "another site": site + "/other.example", "its own site, once more": site + "/example.com", "no token": "/share/%20",
 	} {
 		a := e.get(path)
 		a.header.Del("Date")
@@ -142,11 +143,11 @@ func TestSharedLinksThatShowNothingAnswerAlike(t *testing.T) {
 	assert.Equal(t, http.StatusTooManyRequests, last.status)
 	assert.NotEmpty(t, last.header.Get("Retry-After"))
 	assert.Equal(t, http.StatusTooManyRequests, e.get(revoked).status)
-	assert.Equal(t, http.StatusOK, e.get(app).status, "somebody else's wrong ones are in nobody's way")
+	assert.Equal(t, http.StatusOK, e.get(all).status, "somebody else's wrong ones are in nobody's way")
 
 	most := "2"
-	e.administer(func(ctx context.Context, a *counter.Admin) error {
-		return a.SetApp(ctx, "shop", counter.Settings{MaxRequests: &most})
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.SetApp(ctx, "shop", app.Settings{MaxRequests: &most})
 	})
 	statuses := []int{}
 	for range 3 {
@@ -157,7 +158,7 @@ func TestSharedLinksThatShowNothingAnswerAlike(t *testing.T) {
 
 	later := noon.AddDate(20, 0, 0)
 	e.now.Store(&later)
-	over := e.get(app)
+	over := e.get(all)
 	over.header.Del("Date")
 	assert.Equal(t, nothing, over)
 }
@@ -172,7 +173,7 @@ func TestSharedLinksAreRevokedEverywhere(t *testing.T) {
 		for _, at := range []*edge{e, other} {
 			require.Equal(t, http.StatusOK, at.get(path).status)
 		}
-		e.administer(func(ctx context.Context, a *counter.Admin) error { return a.RevokeShare(ctx, "shop", path) })
+		e.administer(func(ctx context.Context, a *admin.Admin) error { return a.RevokeShare(ctx, "shop", path) })
 		for _, at := range []*edge{e, other} {
 			require.Contains(t, []int{http.StatusNotFound, http.StatusTooManyRequests}, at.get(path).status)
 		}

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/counter"
+	"footfall/admin"
+	"footfall/counter/app"
 	"footfall/db/dbtest"
 	"footfall/report"
 )
@@ -32,8 +33,8 @@ func TestDashboardTellsWhoCame(t *testing.T) {
 	}
 	const list = "/dash/demo/hhui.top?range=all&who"
 	anybody, owner, other := newPerson(e), newPerson(e), newPerson(e)
-	require.Equal(t, http.StatusSeeOther, owner.signsIn("/enter", e.key("demo", counter.ScopeRead)).status)
-	require.Equal(t, http.StatusSeeOther, other.signsIn("/enter", e.key("shop", counter.ScopeRead)).status)
+	require.Equal(t, http.StatusSeeOther, owner.signsIn("/enter", e.key("demo", app.ScopeRead)).status)
+	require.Equal(t, http.StatusSeeOther, other.signsIn("/enter", e.key("shop", app.ScopeRead)).status)
 
 	share := e.share("demo", "")
 	for _, path := range []string{list, list + "&panel=who&format=csv", list + "&panel=who&format=json", "/dash/demo/hhui.top?page=/home&who", share + "/hhui.top?range=all&who", e.share("demo", "hhui.top") + "?who&panel=who&format=csv"} {
@@ -86,7 +87,7 @@ func TestDashboardTellsWhoCame(t *testing.T) {
 	}
 	first := list + "&after=20190630,192.0.2.255" // of the day before
 	assert.Contains(t, owner.get(first).body, ">192.0.2.10<")
-	e.administer(func(ctx context.Context, a *counter.Admin) error {
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
 		_, err := a.EraseVisitor(ctx, "demo", "192.0.2.10")
 		return err
 	})

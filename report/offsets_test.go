@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/counter"
+	"footfall/admin"
 	"footfall/report"
 	"footfall/report/draw"
 )
@@ -30,7 +30,7 @@ func TestOffsetsInReports(t *testing.T) {
 		return text(t, a)
 	}
 	counted := overview("s.example/p")
-	_, err := r.admin.SetOffsets(ctx, "demo", []counter.Offset{
+	_, err := r.admin.SetOffsets(ctx, "demo", []admin.Offset{
 		{URI: "s.example/p", Hot: 100, PV: 50, UV: 48}, {URI: "s.example", Hot: 7}, {URI: "s.example/never", Hot: 9, PV: 2, UV: 1},
 	}, false)
 	require.NoError(t, err)

@@ -20,7 +20,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
@@ -33,17 +35,17 @@ type reading struct {
 	*report.Reader
 	url   string
 	conn  *pgx.Conn
-	admin *counter.Admin
+	admin *admin.Admin
 }
 
 func newReading(t *testing.T) *reading {
 	t.Helper()
 	r := &reading{url: dbtest.Made(t, "demo", time.Date(2019, 6, 29, 12, 0, 0, 0, time.UTC), func(d *db.DB) {
 		open := "open"
-		require.NoError(t, counter.NewAdmin(d, nil).AddApp(t.Context(), "demo", counter.Settings{Access: &open}))
+		require.NoError(t, admin.New(d, nil).AddApp(t.Context(), "demo", app.Settings{Access: &open}))
 	})}
 	d := dbtest.Open(t, r.url, db.Options{})
-	r.Reader, r.admin = report.NewReader(d), counter.NewAdmin(d, nil)
+	r.Reader, r.admin = report.NewReader(d), admin.New(d, nil)
 	r.conn = dbtest.Connect(t, r.url)
 	return r
 }

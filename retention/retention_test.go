@@ -15,7 +15,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
@@ -48,7 +50,7 @@ func newRetention(t *testing.T) *retention {
 	r.url = dbtest.Made(t, "keeps", r.now(), func(d *db.DB) {
 		open := "open"
 		for name, keep := range keeps {
-			require.NoError(t, counter.NewAdmin(d, nil).AddApp(t.Context(), name, counter.Settings{Access: &open, RetainDays: &keep[0], ForgetDays: &keep[1]}))
+			require.NoError(t, admin.New(d, nil).AddApp(t.Context(), name, app.Settings{Access: &open, RetainDays: &keep[0], ForgetDays: &keep[1]}))
 		}
 	})
 	r.db = dbtest.Open(t, r.url, db.Options{})
@@ -174,8 +176,8 @@ func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
 
 	// A day goes when nobody keeps it: the app that kept all keeps less, and the next is deleted.
 	three, never := 3, 0
-	admin := counter.NewAdmin(r.db, nil)
-	require.NoError(t, admin.SetApp(t.Context(), "forever", counter.Settings{RetainDays: &three}))
+	admin := admin.New(r.db, nil)
+	require.NoError(t, admin.SetApp(t.Context(), "forever", app.Settings{RetainDays: &three}))
 	plan, err := retainer.Plan(t.Context())
 	require.NoError(t, err)
 	done, err := retainer.Run(t.Context())
@@ -191,7 +193,7 @@ func TestAppsKeepVisitsAsLongAsTheySay(t *testing.T) {
 	r.uniques(t)
 
 	// An app that keeps its visits for longer from now on has what is left.
-	require.NoError(t, admin.SetApp(t.Context(), "brief", counter.Settings{RetainDays: &never, ForgetDays: &never}))
+	require.NoError(t, admin.SetApp(t.Context(), "brief", app.Settings{RetainDays: &never, ForgetDays: &never}))
 	r.day.Store(20)
 	_, err = retainer.Run(t.Context())
 	require.NoError(t, err)

@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
@@ -51,8 +53,8 @@ func TestRead(t *testing.T) {
 	assertWarns(t, read(t, d), nobodyRuns)
 
 	open := "open"
-	for _, app := range []string{"blog", "shop"} {
-		require.NoError(t, counter.NewAdmin(d, nil).AddApp(t.Context(), app, counter.Settings{Access: &open}))
+	for _, name := range []string{"blog", "shop"} {
+		require.NoError(t, admin.New(d, nil).AddApp(t.Context(), name, app.Settings{Access: &open}))
 	}
 	now := d.Now()
 	counting, err := counter.Open(t.Context(), d, counter.Options{Options: record.Options{Clock: func() time.Time { return now }, MaxWait: time.Minute}})

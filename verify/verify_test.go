@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
@@ -33,9 +35,9 @@ func newProven(t *testing.T) *proven {
 	t.Helper()
 	at := func(day int) time.Time { return time.Date(2026, 6, day, 12, 0, 0, 0, time.UTC) }
 	p := openProven(t, dbtest.Made(t, "proven", at(28), func(d *db.DB) {
-		admin, open := counter.NewAdmin(d, nil), "open"
-		for _, app := range []string{"demo", "empty"} {
-			require.NoError(t, admin.AddApp(t.Context(), app, counter.Settings{Access: &open}))
+		admin, open := admin.New(d, nil), "open"
+		for _, name := range []string{"demo", "empty"} {
+			require.NoError(t, admin.AddApp(t.Context(), name, app.Settings{Access: &open}))
 		}
 		for _, of := range []struct {
 			day    int
@@ -450,7 +452,7 @@ func TestVerifyWhileCounting(t *testing.T) {
 	})
 	for i := range dbtest.LongOrShort(8, 4) {
 		assert.Empty(t, violations(p.verify(t, verify.Options{Within: []time.Duration{0, 10 * time.Millisecond}[i%2]})))
-		_, err := counter.NewAdmin(p.db, nil).EraseVisitor(t.Context(), "demo", fmt.Sprintf("198.51.100.%d", i*23))
+		_, err := admin.New(p.db, nil).EraseVisitor(t.Context(), "demo", fmt.Sprintf("198.51.100.%d", i*23))
 		assert.NoError(t, err)
 	}
 	disperse()
@@ -462,8 +464,8 @@ func TestVerifyWhileCounting(t *testing.T) {
 func TestVerifyLeavesOutAnAppThatIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	p := newProven(t)
-	admin, open := counter.NewAdmin(p.db, nil), "open"
-	require.NoError(t, admin.AddApp(t.Context(), "leaving", counter.Settings{Access: &open}))
+	admin, open := admin.New(p.db, nil), "open"
+	require.NoError(t, admin.AddApp(t.Context(), "leaving", app.Settings{Access: &open}))
 	_, err := p.counter.Visit(t.Context(), counter.Request{App: "leaving", IP: "192.0.2.1", URI: "http://a.example/"})
 	require.NoError(t, err)
 	targets := p.verify(t, verify.Options{}).Targets

@@ -88,6 +88,11 @@ func (e *Error) Because(cause error) *Error {
 	return e
 }
 
+// Unanswered makes a read of the database that has failed an Error.
+func Unanswered(cause error) error {
+	return Errorf(Unavailable, "", "the database does not answer; try again").Because(cause)
+}
+
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("%s: %v", e.Message, e.Err)

@@ -9,7 +9,7 @@ import (
 
 	"footfall/bench/literal"
 	"footfall/bench/load"
-	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/record"
 )
 
@@ -27,7 +27,7 @@ type contender struct {
 	// The app that counts on Footfall's tables. Contenders of one layout share a database that is
 	// made once: each gets copies.
 	layout   string
-	settings counter.Settings
+	settings app.Settings
 	keyed    bool // visits show a key
 
 	// Over HTTP.
@@ -93,7 +93,7 @@ func service(name, about string, filter bool, memory int64) contender {
 		onOff = "only"
 	}
 	return contender{
-		About: About{name, about, true}, layout: "open", settings: counter.Settings{Access: &open}, read: serviceTables,
+		About: About{name, about, true}, layout: "open", settings: app.Settings{Access: &open}, read: serviceTables,
 		open: func(ctx context.Context, address string) (counting, error) {
 			return openService(ctx, address, record.Options{Filter: filter, FilterMemory: filterMemory, Memory: memory})
 		},
@@ -114,7 +114,7 @@ func likeBoth(name, about string, flags ...string) contender {
 func (c contender) closed(bots string, keyed bool) contender {
 	unreached := strconv.Itoa(1_000_000_000)
 	c.layout, c.keyed, c.proxied = c.Name, keyed, !keyed
-	c.settings = counter.Settings{Sites: []string{load.Site}, MaxRequests: &unreached, MaxNewPages: &unreached}
+	c.settings = app.Settings{Sites: []string{load.Site}, MaxRequests: &unreached, MaxNewPages: &unreached}
 	if bots != "" {
 		c.settings.Bots = &bots
 		for n := range 10 { // beside those of the visitors

@@ -13,11 +13,13 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"footfall/admin"
 	"footfall/bench"
 	"footfall/bench/literal"
 	"footfall/bench/load"
 	"footfall/bench/tables"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/record"
 	"footfall/visit"
@@ -195,12 +197,12 @@ func (c contender) setUp(ctx context.Context, address string, preload int) (key 
 		return "", err
 	}
 	defer d.Close()
-	admin := counter.NewAdmin(d, nil)
+	admin := admin.New(d, nil)
 	if err := admin.AddApp(ctx, load.App, c.settings); err != nil {
 		return "", err
 	}
 	if c.keyed {
-		if key, err = admin.AddKey(ctx, load.App, []counter.Scope{counter.ScopeAssert}); err != nil {
+		if key, err = admin.AddKey(ctx, load.App, []app.Scope{app.ScopeAssert}); err != nil {
 			return "", err
 		}
 	}

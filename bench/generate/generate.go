@@ -14,9 +14,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"footfall/admin"
 	"footfall/bench"
 	"footfall/bench/tables"
-	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/retention"
 	"footfall/visit"
@@ -157,7 +158,7 @@ func (g *generation) run(ctx context.Context) (_ *Report, err error) {
 	open, unlimited := "open", "0"
 	settings := KeepForever()
 	settings.Access, settings.MaxNewPages = &open, &unlimited
-	if err := counter.NewAdmin(g.db, nil).AddApp(ctx, g.App, settings); err != nil {
+	if err := admin.New(g.db, nil).AddApp(ctx, g.App, settings); err != nil {
 		return nil, err
 	}
 	if err = g.fill(ctx); err == nil {
@@ -174,9 +175,9 @@ func (g *generation) run(ctx context.Context) (_ *Report, err error) {
 }
 
 // KeepForever are settings by which the service lets no visits go.
-func KeepForever() counter.Settings {
+func KeepForever() app.Settings {
 	forever := 0
-	return counter.Settings{RetainDays: &forever, ForgetDays: &forever}
+	return app.Settings{RetainDays: &forever, ForgetDays: &forever}
 }
 
 //go:embed drawn.sql

@@ -13,10 +13,10 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"footfall/admin"
 	"footfall/bench"
 	"footfall/bench/generate"
 	"footfall/bench/tables"
-	"footfall/counter"
 	"footfall/db/embedded"
 	"footfall/retention"
 )
@@ -179,7 +179,7 @@ func (r *asking) prepare(ctx context.Context) error {
 		case len(apps) > 1 || apps[0] != r.made.App:
 			return fmt.Errorf("data: the app %s has counted there, and this benchmark adds visits of its own: choose a folder that is new, or that bench generate filled", apps[0])
 		}
-		if err := counter.NewAdmin(d, nil).SetApp(ctx, r.made.App, generate.KeepForever()); err != nil {
+		if err := admin.New(d, nil).SetApp(ctx, r.made.App, generate.KeepForever()); err != nil {
 			return err
 		}
 		began := time.Now()

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"footfall/counter"
+	"footfall/admin"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/embed"
 	"footfall/visit"
@@ -56,8 +57,8 @@ type appSetCmd struct{ appFlags }
 type appListCmd struct{}
 
 // settings leaves out what was not given.
-func (f *appFlags) settings() counter.Settings {
-	return counter.Settings{
+func (f *appFlags) settings() app.Settings {
+	return app.Settings{
 		TZ: f.TZ, IPv6Prefix: f.IPv6Prefix, Access: f.Access, Sites: list(f.Site), KeepQuery: list(f.KeepQuery),
 		Visitor: f.Visitor, RespectDNT: f.RespectDNT, Bots: f.Bots, Ignore: list(f.Ignore),
 		PublicCounts: f.PublicCounts, RetainDays: f.RetainDays, ForgetDays: f.ForgetDays,
@@ -75,7 +76,7 @@ func list(given []string) []string {
 
 func (c *appAddCmd) check(g globals) []error {
 	faults := g.checkDatabase()
-	if err := counter.CheckNewApp(c.Name, c.settings()); err != nil { // before a cluster is made for it
+	if err := app.CheckNew(c.Name, c.settings()); err != nil { // before a cluster is made for it
 		faults = append(faults, err)
 	}
 	if err := checkPublicURL(c.PublicURL); err != nil {
@@ -109,7 +110,7 @@ func (c *appAddCmd) run(ctx context.Context, p *program) error {
 		hashed := "hashed"
 		settings.Visitor = &hashed
 	}
-	if err := p.makingData().withAdmin(ctx, func(a *counter.Admin) error { return a.AddApp(ctx, c.Name, settings) }); err != nil {
+	if err := p.makingData().withAdmin(ctx, func(a *admin.Admin) error { return a.AddApp(ctx, c.Name, settings) }); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.stdout, "added app %s. %s\n", c.Name, keeps[*settings.Visitor])
@@ -141,7 +142,7 @@ Numbers for your pages: %[3]s/embed?app=%[4]s
 }
 
 func (c *appSetCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error {
+	return p.withAdmin(ctx, func(a *admin.Admin) error {
 		if err := a.SetApp(ctx, c.Name, c.settings()); err != nil {
 			return err
 		}
@@ -220,7 +221,7 @@ type appDeleteCmd struct {
 
 // run deletes an app once somebody has typed its name.
 func (c *appDeleteCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error {
+	return p.withAdmin(ctx, func(a *admin.Admin) error {
 		if err := c.ask(p, fmt.Sprintf("All that was counted for app %s, and its keys, will be deleted.", c.Name), c.Name); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"footfall/admin"
 	"footfall/counter"
 	"footfall/handler"
 	"footfall/intake/queues"
@@ -73,7 +74,7 @@ type consumeListCmd struct {
 }
 
 func (c *consumeListCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error {
+	return p.withAdmin(ctx, func(a *admin.Admin) error {
 		list, err := a.Queues(ctx, c.App)
 		if err != nil {
 			return err

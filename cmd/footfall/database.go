@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"footfall/admin"
 	"footfall/counter"
 	"footfall/db"
 	"footfall/db/embedded"
@@ -179,13 +180,13 @@ func (p *program) withCounter(ctx context.Context, o record.Options, f func(c *c
 }
 
 // withAdmin runs f with the administration of a database whose schema is up to date.
-func (p *program) withAdmin(ctx context.Context, f func(a *counter.Admin) error) error {
+func (p *program) withAdmin(ctx context.Context, f func(a *admin.Admin) error) error {
 	return p.withTables(ctx, func(d *db.DB) error {
 		secret, err := p.secret()
 		if err != nil {
 			return err
 		}
-		return f(counter.NewAdmin(d, secret))
+		return f(admin.New(d, secret))
 	})
 }
 

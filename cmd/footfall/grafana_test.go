@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db/dbtest"
 	"footfall/visit"
 )
@@ -66,7 +66,7 @@ func TestGrafanaDashboard(t *testing.T) {
 	visits := append([]seen{}, sixSteps...)
 	visits = append(visits, seen{20190703, "192.168.0.1", "http://hhui.top/home"}, seen{20190703, "192.168.0.1", "http://example.com/"},
 		seen{today, "192.168.0.9", "http://hhui.top/index"})
-	conn := dbtest.Connect(t, countAll(t, counter.Settings{}, visits...))
+	conn := dbtest.Connect(t, countAll(t, app.Settings{}, visits...))
 	dbtest.NeedSuperuser(t, conn)
 	_, err := conn.Exec(t.Context(), "SET ROLE footfall_report")
 	require.NoError(t, err)

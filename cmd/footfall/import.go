@@ -12,6 +12,7 @@ import (
 
 	"github.com/docker/go-units"
 
+	"footfall/admin"
 	"footfall/counter"
 	"footfall/db"
 	"footfall/intake/imports"
@@ -255,7 +256,7 @@ type importListCmd struct {
 }
 
 func (c *importListCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error {
+	return p.withAdmin(ctx, func(a *admin.Admin) error {
 		list, err := a.Logs(ctx, c.App)
 		if err != nil {
 			return err
@@ -264,7 +265,7 @@ func (c *importListCmd) run(ctx context.Context, p *program) error {
 		for _, of := range list {
 			for _, l := range of.Logs {
 				fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", of.App, l.File, l.Next, l.Claimed,
-					moment(&l.Begun), moment(&l.Used), cmp.Or(l.Rules, "-"))
+					moment(&l.BegunAt), moment(&l.UsedAt), cmp.Or(l.Rules, "-"))
 			}
 		}
 		return table.Flush()

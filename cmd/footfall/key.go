@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"footfall/counter"
+	"footfall/admin"
+	"footfall/counter/app"
 )
 
 type keyCmd struct {
@@ -16,8 +17,8 @@ type keyCmd struct {
 }
 
 type keyAddCmd struct {
-	App   string          `arg:""`
-	Scope []counter.Scope `required:"" sep:"none" placeholder:"SCOPE"`
+	App   string      `arg:""`
+	Scope []app.Scope `required:"" sep:"none" placeholder:"SCOPE"`
 }
 
 type keyListCmd struct {
@@ -30,7 +31,7 @@ type keyRevokeCmd struct {
 }
 
 func (c *keyAddCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error {
+	return p.withAdmin(ctx, func(a *admin.Admin) error {
 		key, err := a.AddKey(ctx, c.App, c.Scope)
 		if key == "" {
 			return err
@@ -42,7 +43,7 @@ func (c *keyAddCmd) run(ctx context.Context, p *program) error {
 }
 
 func (c *keyListCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error {
+	return p.withAdmin(ctx, func(a *admin.Admin) error {
 		keys, err := a.Keys(ctx, c.App)
 		if err != nil {
 			return err
@@ -57,7 +58,7 @@ func (c *keyListCmd) run(ctx context.Context, p *program) error {
 }
 
 func (c *keyRevokeCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error {
+	return p.withAdmin(ctx, func(a *admin.Admin) error {
 		if err := a.RevokeKey(ctx, c.App, strings.TrimSuffix(c.Key, "_…")); err != nil {
 			return err
 		}

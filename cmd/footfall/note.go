@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 
-	"footfall/counter"
+	"footfall/admin"
 	"footfall/visit"
 )
 
@@ -32,7 +32,7 @@ type noteRemoveCmd struct {
 }
 
 func (c *noteAddCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error {
+	return p.withAdmin(ctx, func(a *admin.Admin) error {
 		n, err := a.AddNote(ctx, c.App, c.Day, c.Text, c.Site)
 		if err != nil {
 			return err
@@ -43,7 +43,7 @@ func (c *noteAddCmd) run(ctx context.Context, p *program) error {
 }
 
 func (c *noteListCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error {
+	return p.withAdmin(ctx, func(a *admin.Admin) error {
 		notes, err := a.Notes(ctx, c.App)
 		if err != nil {
 			return err
@@ -57,7 +57,7 @@ func (c *noteListCmd) run(ctx context.Context, p *program) error {
 }
 
 func (c *noteRemoveCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error {
+	return p.withAdmin(ctx, func(a *admin.Admin) error {
 		n, err := a.RemoveNote(ctx, c.App, c.Number)
 		if err != nil {
 			return err
@@ -68,4 +68,4 @@ func (c *noteRemoveCmd) run(ctx context.Context, p *program) error {
 }
 
 // sitesOf says of which sites of the app something was noted.
-func sitesOf(n counter.Note) string { return cmp.Or(visit.Shown(n.Site), "all sites") }
+func sitesOf(n admin.Note) string { return cmp.Or(visit.Shown(n.Site), "all sites") }

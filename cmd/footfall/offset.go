@@ -8,7 +8,7 @@ import (
 	"os"
 	"strconv"
 
-	"footfall/counter"
+	"footfall/admin"
 	"footfall/intake/moves"
 	"footfall/report/draw"
 	"footfall/visit"
@@ -46,11 +46,11 @@ type offsetRemoveCmd struct {
 }
 
 func (c *offsetSetCmd) run(ctx context.Context, p *program) error {
-	o := counter.Offset{URI: c.URI, Hot: c.Hot, UV: c.UV, PV: c.UV}
+	o := admin.Offset{URI: c.URI, Hot: c.Hot, UV: c.UV, PV: c.UV}
 	if c.PV != nil {
 		o.PV = *c.PV
 	}
-	return setOffsets(ctx, p, c.App, []counter.Offset{o}, false)
+	return setOffsets(ctx, p, c.App, []admin.Offset{o}, false)
 }
 
 func (c *offsetImportCmd) run(ctx context.Context, p *program) error {
@@ -62,7 +62,7 @@ func (c *offsetImportCmd) run(ctx context.Context, p *program) error {
 }
 
 // read reads the file; - is standard input.
-func (c *offsetImportCmd) read(p *program) ([]counter.Offset, error) {
+func (c *offsetImportCmd) read(p *program) ([]admin.Offset, error) {
 	from := p.stdin
 	if c.File != standardOutput {
 		file, err := os.Open(c.File)
@@ -75,10 +75,10 @@ func (c *offsetImportCmd) read(p *program) ([]counter.Offset, error) {
 	return moves.ReadCSV(from)
 }
 
-func setOffsets(ctx context.Context, p *program, app string, list []counter.Offset, try bool) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error {
+func setOffsets(ctx context.Context, p *program, app string, list []admin.Offset, try bool) error {
+	return p.withAdmin(ctx, func(a *admin.Admin) error {
 		done, err := a.SetOffsets(ctx, app, list, try)
-		if err == nil || done != (counter.OffsetsDone{}) {
+		if err == nil || done != (admin.OffsetsDone{}) {
 			tried := ""
 			if try {
 				tried = "would be "
@@ -91,7 +91,7 @@ func setOffsets(ctx context.Context, p *program, app string, list []counter.Offs
 }
 
 func (c *offsetListCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error {
+	return p.withAdmin(ctx, func(a *admin.Admin) error {
 		list, err := a.Offsets(ctx, c.App)
 		if err != nil {
 			return err
@@ -108,7 +108,7 @@ func (c *offsetListCmd) run(ctx context.Context, p *program) error {
 }
 
 // writeOffsets writes what offset import reads.
-func writeOffsets(to io.Writer, list []counter.Offset) error {
+func writeOffsets(to io.Writer, list []admin.Offset) error {
 	w := csv.NewWriter(to)
 	_ = w.Write([]string{"uri", "hot", "uv", "pv"}) // Error tells
 	for _, o := range list {
@@ -119,9 +119,9 @@ func writeOffsets(to io.Writer, list []counter.Offset) error {
 }
 
 func (c *offsetRemoveCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error {
+	return p.withAdmin(ctx, func(a *admin.Admin) error {
 		o, err := a.RemoveOffset(ctx, c.App, c.URI)
-		if err == nil || o != (counter.Offset{}) {
+		if err == nil || o != (admin.Offset{}) {
 			fmt.Fprintf(p.stdout, "removed the offset of %s (%s)\n", visit.Shown(o.URI), numbersOf(o.Hot, o.PV, o.UV))
 		}
 		return err // it is removed; perhaps an instance does not know it yet

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"footfall/counter"
+	"footfall/admin"
 	"footfall/visit"
 )
 
@@ -19,7 +19,7 @@ type pageDeleteCmd struct {
 }
 
 func (c *pageDeleteCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error {
+	return p.withAdmin(ctx, func(a *admin.Admin) error {
 		if err := countAccepted(ctx, p, a, c.App); err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (c *pageDeleteCmd) run(ctx context.Context, p *program) error {
 }
 
 // deleting says what will be deleted with a page, and what was.
-func deleting(page counter.Page) (asks, says string) {
+func deleting(page admin.Page) (asks, says string) {
 	name, into := visit.Shown(page.URI), visit.Shown(page.Site+visit.DeletedPage)
 	if page.Counted {
 		numbers := numbersOf(page.Hot, page.PV, page.UV)

@@ -19,7 +19,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/counter"
+	"footfall/admin"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/db/embedded/tempdir"
@@ -93,7 +94,7 @@ func withDemo(t *testing.T) string {
 	t.Helper()
 	return "--database-url=" + dbtest.Made(t, "demo", time.Now(), func(d *db.DB) {
 		open := "open"
-		require.NoError(t, counter.NewAdmin(d, nil).AddApp(t.Context(), "demo", counter.Settings{Access: &open}))
+		require.NoError(t, admin.New(d, nil).AddApp(t.Context(), "demo", app.Settings{Access: &open}))
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"footfall/counter"
+	"footfall/admin"
 	"footfall/db"
 	"footfall/report"
 	"footfall/report/draw"
@@ -164,7 +164,7 @@ func (c *reportVisitorsCmd) check(g globals) []error {
 // asked is what a report is about, and where it is read.
 type asked struct {
 	*report.Reader
-	admin *counter.Admin
+	admin *admin.Admin
 	app   db.App
 	today int32 // in the app's time zone
 }
@@ -180,7 +180,7 @@ func (c *reportFlags) withApp(ctx context.Context, p *program, about string, f f
 		if err := d.MeasureClock(ctx); err != nil {
 			return err
 		}
-		admin := counter.NewAdmin(d, secret)
+		admin := admin.New(d, secret)
 		app, err := admin.App(ctx, c.App, siteIn(about))
 		if err != nil {
 			return err

@@ -18,7 +18,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
@@ -34,18 +36,18 @@ type seen struct {
 }
 
 // testSecret keys the visitors that are hashes.
-var testSecret = bytes.Repeat([]byte("s"), counter.SecretBytes)
+var testSecret = bytes.Repeat([]byte("s"), app.SecretBytes)
 
 // countAll counts visits, in order, each on its day, for an app demo on a new database, and returns
 // its URL.
-func countAll(t *testing.T, settings counter.Settings, visits ...seen) (url string) {
+func countAll(t *testing.T, settings app.Settings, visits ...seen) (url string) {
 	t.Helper()
 	url = dbtest.New(t)
 	d := dbtest.Open(t, url, db.Options{})
 	defer d.Close()
 	open := "open"
 	settings.Access = &open
-	if err := counter.NewAdmin(d, testSecret).AddApp(t.Context(), "demo", settings); err != nil {
+	if err := admin.New(d, testSecret).AddApp(t.Context(), "demo", settings); err != nil {
 		require.ErrorIs(t, err, db.ErrInstancesBehind)
 	}
 	var now atomic.Int64
@@ -81,7 +83,7 @@ var sixSteps = []seen{
 
 func TestReports(t *testing.T) {
 	t.Parallel()
-	url := countAll(t, counter.Settings{}, sixSteps...)
+	url := countAll(t, app.Settings{}, sixSteps...)
 	for _, c := range []struct {
 		name string
 		args string
@@ -200,7 +202,7 @@ rank,visitor,first_day,last_day,erased
 
 func TestReportsAsJSON(t *testing.T) {
 	t.Parallel()
-	url := countAll(t, counter.Settings{}, sixSteps...)
+	url := countAll(t, app.Settings{}, sixSteps...)
 	for args, says := range map[string]string{
 		"top --from=20190630 --to=20190702 -n 1": `{"app": "demo", "from": 20190630, "to": 20190702, "by": "pv",
 			"pages": [{"uri": "hhui.top/home", "pv": 2, "new_visitors": 1, "uniques": 2, "hot": 2, "shown": "hhui.top/home"}]}`,
@@ -234,7 +236,7 @@ func TestReportsAsJSON(t *testing.T) {
 // What is asked for wrongly, and what a report cannot answer.
 func TestReportsThatCannotBe(t *testing.T) {
 	t.Parallel()
-	url := countAll(t, counter.Settings{}, append(sixSteps, seen{20190702, "192.168.0.4", "http://example.com/=1+1"})...)
+	url := countAll(t, app.Settings{}, append(sixSteps, seen{20190702, "192.168.0.4", "http://example.com/=1+1"})...)
 	for _, c := range []struct {
 		args string
 		code int
@@ -312,7 +314,7 @@ func TestRankOfAnybody(t *testing.T) {
 	byID := "id"
 	secret := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(secret, testSecret, 0o600))
-	ids := countAll(t, counter.Settings{Visitor: &byID}, seen{20190629, "ann", "http://a/"}, seen{20190629, "7", "http://a/"})
+	ids := countAll(t, app.Settings{Visitor: &byID}, seen{20190629, "ann", "http://a/"}, seen{20190629, "7", "http://a/"})
 	for asked, rank := range map[string]string{"ann": "1", "id:7": "2"} {
 		said := well(t, "report", "rank", "a/", asked, "--csv", "--secret-file="+secret, "--database-url="+ids)
 		assert.Regexp(t, `\n`+rank+`,fd[0-9a-f:]+,20190629,20190629,false\n$`, said)
@@ -320,7 +322,7 @@ func TestRankOfAnybody(t *testing.T) {
 		assert.Equal(t, said, well(t, "report", "rank", "a/", stored, "--csv", "--database-url="+ids), "as reports name this visitor")
 	}
 
-	url := countAll(t, counter.Settings{}, seen{20190629, "2001:db8::1", "http://a/"}, seen{20190629, "192.0.2.1", "http://a/"})
+	url := countAll(t, app.Settings{}, seen{20190629, "2001:db8::1", "http://a/"}, seen{20190629, "192.0.2.1", "http://a/"})
 	assert.Contains(t, well(t, "report", "rank", "a/", "2001:db8::2", "--database-url="+url), "visitor 1 of a/ is 2001:db8::,", "the network of the visitor")
 	well(t, "visitor", "erase", "demo", "192.0.2.1", "--yes", "--database-url="+url)
 	assert.Contains(t, well(t, "report", "rank", "a/", "2", "--database-url="+url), "visitor 2 of a/ was erased")
@@ -332,7 +334,7 @@ func TestRankOfAnybody(t *testing.T) {
 // none.
 func TestReportsTakeWhatTheyWrite(t *testing.T) {
 	t.Parallel()
-	url := countAll(t, counter.Settings{}, seen{20190629, "192.0.2.1", "https://a:80/x"}, seen{20190629, "192.0.2.1", "http://a:443/x"},
+	url := countAll(t, app.Settings{}, seen{20190629, "192.0.2.1", "https://a:80/x"}, seen{20190629, "192.0.2.1", "http://a:443/x"},
 		seen{20190629, "192.0.2.1", "http://[2001:db8::1]:3000/"}, seen{20190629, "192.0.2.1", "http://a/x%2fy%28"})
 	well(t, "page", "delete", "demo", "http://a/x%2fy%28", "--yes", "--database-url="+url)
 	table := strings.Split(well(t, "report", "top", "--from=all", "--csv", "--database-url="+url), "\n")
@@ -349,7 +351,7 @@ func TestReportsTakeWhatTheyWrite(t *testing.T) {
 // Whoever may read reports may run them, in a session that cannot write, and nothing else.
 func TestReportsForThoseWhoOnlyRead(t *testing.T) {
 	t.Parallel()
-	url := countAll(t, counter.Settings{}, sixSteps...)
+	url := countAll(t, app.Settings{}, sixSteps...)
 	separator := "?"
 	if strings.Contains(url, "?") {
 		separator = "&"
@@ -376,7 +378,7 @@ func TestDaysMeanTheSameEverywhere(t *testing.T) {
 	for ago := range 9 {
 		visits = append(visits, seen{visit.LastDays(9-ago, today).From, "192.0.2.1", "http://a/"})
 	}
-	url := countAll(t, counter.Settings{TZ: &zone}, visits...)
+	url := countAll(t, app.Settings{TZ: &zone}, visits...)
 	s := serve(t, "--database-url", url)
 	type days struct {
 		From, To int32
@@ -405,14 +407,14 @@ func TestDaysMeanTheSameEverywhere(t *testing.T) {
 // Before anything is counted, that is the answer.
 func TestReportOfNothing(t *testing.T) {
 	t.Parallel()
-	url := countAll(t, counter.Settings{})
+	url := countAll(t, app.Settings{})
 	assert.Equal(t, "demo: nothing was counted from 2019-06-30 to 2019-07-01\n", well(t, "report", "days", "--from=2d", "--to=20190701", "--database-url="+url))
 	assert.Equal(t, "day,pv,new_visitors,hot\n20190701,0,0,0\n", well(t, "report", "days", "--csv", "--from=1d", "--to=20190701", "--database-url="+url))
 }
 
 func TestReportDrawsDays(t *testing.T) {
 	t.Parallel()
-	url := countAll(t, counter.Settings{}, sixSteps...)
+	url := countAll(t, app.Settings{}, sixSteps...)
 	ago, ahead := time.Now().UTC().AddDate(0, 0, -2).Format("20060102"), time.Now().UTC().AddDate(0, 0, 7).Format("20060102")
 	days := strings.Split(strings.TrimSpace(well(t, "report", "days", "--csv", "--from="+ago, "--to="+ahead, "--database-url="+url)), "\n")
 	assert.GreaterOrEqual(t, len(days), 4)
@@ -438,7 +440,7 @@ func TestReportDrawsDays(t *testing.T) {
 // A visitor who comes on several days of a week or month is one of its visitors.
 func TestReportGroupsLongRanges(t *testing.T) {
 	t.Parallel()
-	url := countAll(t, counter.Settings{}, seen{20190103, "192.168.0.1", "http://a/"}, seen{20190105, "192.168.0.1", "http://a/"},
+	url := countAll(t, app.Settings{}, seen{20190103, "192.168.0.1", "http://a/"}, seen{20190105, "192.168.0.1", "http://a/"},
 		seen{20190105, "192.168.0.2", "http://a/"}, seen{20190105, "192.168.0.2", "http://a/"}, seen{20190107, "192.168.0.1", "http://a/"},
 		seen{20190214, "192.168.0.3", "http://a/"})
 	weeks := strings.Split(well(t, "report", "days", "a", "--from=20190101", "--to=20190414", "--ascii", "--database-url="+url), "\n")
@@ -466,7 +468,7 @@ func TestReportGroupsLongRanges(t *testing.T) {
 // In tables of every command pages are text, and what stands behind them is aligned.
 func TestTablesShowTargetsAsText(t *testing.T) {
 	t.Parallel()
-	url := countAll(t, counter.Settings{}, seen{20190629, "192.0.2.1", "https://例え.jp/日本語"}, seen{20190629, "192.0.2.1", "http://a.example/"})
+	url := countAll(t, app.Settings{}, seen{20190629, "192.0.2.1", "https://例え.jp/日本語"}, seen{20190629, "192.0.2.1", "http://a.example/"})
 	assert.Equal(t, `TARGET          STORED AS  RANK  FIRST DAY  LAST DAY
 a.example       192.0.2.1  1     20190629   20190629
 a.example/      192.0.2.1  1     20190629   20190629

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"footfall/counter"
+	"footfall/counter/app"
 )
 
 // secretFile is the name of the secret that is made for the embedded database. It lies in the same
@@ -19,7 +19,7 @@ const secretFile = "secret"
 
 // secret reads the secret that keys the visitors of apps that hash them. For the embedded database
 // it is made if there is none; for a given one nil means that there is none.
-func (g globals) secret() (counter.Secret, error) {
+func (g globals) secret() (app.Secret, error) {
 	path := g.SecretFile
 	if path == "" {
 		if !g.embedded() {
@@ -35,9 +35,9 @@ func (g globals) secret() (counter.Secret, error) {
 		return nil, fmt.Errorf("--secret-file: %w", err)
 	}
 	text = bytes.TrimSpace(text) // an editor ends a file with a newline
-	if len(text) < counter.SecretBytes {
+	if len(text) < app.SecretBytes {
 		return nil, fmt.Errorf("--secret-file: %s holds %d bytes: fill it with %d random ones or more, as `openssl rand -hex 32 > %s` does",
-			path, len(text), counter.SecretBytes, path)
+			path, len(text), app.SecretBytes, path)
 	}
 	return text, nil
 }
@@ -67,7 +67,7 @@ func makeSecret(path string) error {
 		return err
 	}
 	defer func() { _ = os.Remove(file.Name()) }()
-	random := make([]byte, counter.SecretBytes)
+	random := make([]byte, app.SecretBytes)
 	_, _ = rand.Read(random) // never fails: a failure would end the process
 	_, err = file.WriteString(hex.EncodeToString(random) + "\n")
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"footfall/admin"
 	"footfall/counter"
 	"footfall/db"
 	"footfall/handler"
@@ -270,7 +271,7 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) ([]db.App,
 		return nil, err
 	}
 	if p.embedded() {
-		if err := counter.NewAdmin(d, nil).AddDemo(ctx); err != nil {
+		if err := admin.New(d, nil).AddDemo(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -310,13 +311,13 @@ func (c *serveCmd) warnOfApps(p *program, apps []db.App) {
 
 // announce tells where the service answers, and how one goes on as long as the app to try out with is
 // as it was made.
-func (c *serveCmd) announce(p *program, public net.Addr, admin net.Listener, apps []db.App) {
+func (c *serveCmd) announce(p *program, public net.Addr, operators net.Listener, apps []db.App) {
 	where := []any{"address", public.String()}
-	if admin != nil {
-		where = append(where, "admin", admin.Addr().String())
+	if operators != nil {
+		where = append(where, "admin", operators.Addr().String())
 	}
 	p.log.Info("ready", where...)
-	if !p.embedded() || !slices.ContainsFunc(apps, counter.IsDemo) {
+	if !p.embedded() || !slices.ContainsFunc(apps, admin.IsDemo) {
 		return
 	}
 	if c.Dashboard == "on" {

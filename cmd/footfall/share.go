@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 
-	"footfall/counter"
+	"footfall/admin"
 	"footfall/visit"
 )
 
@@ -40,7 +40,7 @@ func (c *shareAddCmd) check(g globals) []error {
 }
 
 func (c *shareAddCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error {
+	return p.withAdmin(ctx, func(a *admin.Admin) error {
 		token, lastDay, err := a.AddShare(ctx, c.App, c.Site, c.Until)
 		if token == "" {
 			return err
@@ -53,7 +53,7 @@ func (c *shareAddCmd) run(ctx context.Context, p *program) error {
 }
 
 func (c *shareListCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error {
+	return p.withAdmin(ctx, func(a *admin.Admin) error {
 		shares, err := a.Shares(ctx, c.App)
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func (c *shareListCmd) run(ctx context.Context, p *program) error {
 }
 
 func (c *shareRevokeCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error {
+	return p.withAdmin(ctx, func(a *admin.Admin) error {
 		if err := a.RevokeShare(ctx, c.App, c.Link); err != nil {
 			return err
 		}

@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"footfall/counter"
+	"footfall/admin"
 	"footfall/db"
 	"footfall/report/draw"
 	"footfall/verify"
@@ -39,7 +39,7 @@ func (c *verifyCmd) check(g globals) []error {
 func (c *verifyCmd) run(ctx context.Context, p *program) error {
 	return p.withTables(ctx, func(d *db.DB) error {
 		if c.App != "" {
-			if _, err := counter.NewAdmin(d, nil).App(ctx, c.App, ""); err != nil {
+			if _, err := admin.New(d, nil).App(ctx, c.App, ""); err != nil {
 				return err
 			}
 		}

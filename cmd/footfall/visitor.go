@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"footfall/counter"
+	"footfall/admin"
 	"footfall/report/draw"
 	"footfall/visit"
 )
@@ -30,7 +30,7 @@ type visitorEraseCmd struct {
 const nothingStored = "nothing is stored of this visitor"
 
 func (c *visitorShowCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error {
+	return p.withAdmin(ctx, func(a *admin.Admin) error {
 		stored, err := a.ShowVisitor(ctx, c.App, c.Visitor)
 		if err != nil {
 			return err
@@ -48,7 +48,7 @@ func (c *visitorShowCmd) run(ctx context.Context, p *program) error {
 }
 
 func (c *visitorEraseCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *counter.Admin) error {
+	return p.withAdmin(ctx, func(a *admin.Admin) error {
 		if err := countAccepted(ctx, p, a, c.App); err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (c *visitorEraseCmd) run(ctx context.Context, p *program) error {
 }
 
 // countAccepted counts what was accepted to be counted later, before something is erased.
-func countAccepted(ctx context.Context, p *program, a *counter.Admin, app string) error {
+func countAccepted(ctx context.Context, p *program, a *admin.Admin, app string) error {
 	visits, err := a.CountAccepted(ctx, app)
 	if visits > 0 && err == nil {
 		fmt.Fprintf(p.stdout, "counted %s that had been accepted before\n", draw.Count(visits, "visit"))

@@ -64,7 +64,7 @@ func (s *storm) begin() (end func()) {
 
 // trip is a visit, as its client knows it.
 type trip struct {
-	app
+	tenant
 	who  who
 	uri  string
 	id   string // "": none
@@ -88,9 +88,9 @@ func timeOf(day int64) time.Time { return firstDay.AddDate(0, 0, int(day)).Add(-
 
 // anyTrip is a visit of an app that is exact.
 func (s *storm) anyTrip(r *rand.Rand, ip string) trip {
-	t := trip{app: live, who: who{ip: ip}, uri: uri(r.IntN(sites), r.IntN(pages)), at: present, from: s.today.Load()}
+	t := trip{tenant: live, who: who{ip: ip}, uri: uri(r.IntN(sites), r.IntN(pages)), at: present, from: s.today.Load()}
 	if r.IntN(2) == 0 {
-		t.app = told
+		t.tenant = told
 	}
 	if t.told || r.IntN(4) == 0 {
 		t.at = max(0, t.from-r.Int64N(1+back))
@@ -130,7 +130,7 @@ func (s *storm) single(_ int, r *rand.Rand) {
 func (s *storm) owner(client int, r *rand.Rand) {
 	for range 1 + r.IntN(4) {
 		t := s.anyTrip(r, fmt.Sprintf("198.51.100.%d", client))
-		t.app, t.at = told, max(0, t.from-r.Int64N(1+back))
+		t.tenant, t.at = told, max(0, t.from-r.Int64N(1+back))
 		t.who.life = s.model.life(t.who.ip)
 		s.sendWithID(r, &t)
 	}
@@ -268,7 +268,7 @@ func (s *storm) mayFail(err error, t *trip) {
 
 // stranger sends one visit to an app in which anything may happen. Some ids come again.
 func (s *storm) stranger(_ int, r *rand.Rand) {
-	t := trip{app: wild[r.IntN(len(wild))], who: who{ip: anyIP(r)}, uri: uri(r.IntN(sites), r.IntN(pages)), at: present}
+	t := trip{tenant: wild[r.IntN(len(wild))], who: who{ip: anyIP(r)}, uri: uri(r.IntN(sites), r.IntN(pages)), at: present}
 	if r.IntN(3) == 0 {
 		t.id = fmt.Sprint(r.IntN(1000))
 	}
@@ -301,10 +301,10 @@ func (s *storm) caller(_ int, r *rand.Rand) {
 	}
 	trips := make([]trip, 1+r.IntN(60))
 	items := make([]map[string]string, len(trips))
-	of := s.anyTrip(r, "").app
+	of := s.anyTrip(r, "").tenant
 	for i := range trips {
 		t := s.anyTrip(r, anyIP(r))
-		if t.app = of; t.told && t.at == present {
+		if t.tenant = of; t.told && t.at == present {
 			t.at = t.from
 		}
 		items[i] = map[string]string{"uri": t.uri, "ip": t.who.ip}
@@ -350,7 +350,7 @@ func (s *storm) caller(_ int, r *rand.Rand) {
 }
 
 // call sends a call once.
-func (s *storm) call(in *instance, of app, key, body string) []intake.Result {
+func (s *storm) call(in *instance, of tenant, key, body string) []intake.Result {
 	c := in.now.Load()
 	counting, err := c.MayCount(context.Background(), counter.Request{App: of.name, Counted: true})
 	if err == nil {

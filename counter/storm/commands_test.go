@@ -16,7 +16,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/intake/imports"
@@ -99,7 +101,7 @@ func (s *storm) verify() {
 	})
 }
 
-func anyApp(r *rand.Rand) app { return apps[r.IntN(len(apps))] }
+func anyApp(r *rand.Rand) tenant { return apps[r.IntN(len(apps))] }
 
 func (s *storm) eraseSomebody(r *rand.Rand) {
 	_, err := s.admin.EraseVisitor(context.Background(), wild[r.IntN(len(wild))].name, anyIP(r))
@@ -125,7 +127,7 @@ func (s *storm) moveIn(r *rand.Rand) {
 		s.command("remove an offset", err)
 		return
 	}
-	_, err := s.admin.SetOffsets(context.Background(), a.name, []counter.Offset{{URI: uri, Hot: n + 2, PV: n + 1, UV: n}}, n%4 == 1)
+	_, err := s.admin.SetOffsets(context.Background(), a.name, []admin.Offset{{URI: uri, Hot: n + 2, PV: n + 1, UV: n}}, n%4 == 1)
 	if s.command("set an offset", err) {
 		s.some("offsets set", 1)
 	}
@@ -137,7 +139,7 @@ func (s *storm) set(r *rand.Rand) {
 	if r.IntN(2) == 0 {
 		enough, ignore = "default", []string{ignored}
 	}
-	err := s.admin.SetApp(context.Background(), anyApp(r).name, counter.Settings{MaxRequests: &enough, MaxNewPages: &enough, Ignore: ignore})
+	err := s.admin.SetApp(context.Background(), anyApp(r).name, app.Settings{MaxRequests: &enough, MaxNewPages: &enough, Ignore: ignore})
 	if s.command("set an app", err) {
 		s.some("apps set", 1)
 	}
@@ -222,7 +224,7 @@ func (s *storm) importer() func(client int, r *rand.Rand) {
 func (s *storm) write(server string, client int, r *rand.Rand) (lines []trip) {
 	var text strings.Builder
 	for range 1 + r.IntN(20) {
-		t := trip{app: told, who: who{ip: anyIP(r)}, uri: uri(r.IntN(sites), r.IntN(pages)), from: s.today.Load()}
+		t := trip{tenant: told, who: who{ip: anyIP(r)}, uri: uri(r.IntN(sites), r.IntN(pages)), from: s.today.Load()}
 		t.at = t.from
 		lines = append(lines, t)
 		fmt.Fprintf(&text, "%s %s - - [%s] \"GET /%s?line=%s HTTP/1.1\" 200 100\n", siteOf(t.uri), t.who.ip,

@@ -66,7 +66,7 @@ func (m *model) compareHot(name string, hot int64, o *target) {
 }
 
 // compareTarget holds everything that is counted for a target against the sets of its visitors.
-func (m *model) compareTarget(of app, uri string, o *target) {
+func (m *model) compareTarget(of tenant, uri string, o *target) {
 	name := of.name + " " + uri
 	is := m.tables(of.name, uri)
 	m.compareHot(name, is.hot, o)
@@ -108,7 +108,7 @@ func (m *model) compareTarget(of app, uri string, o *target) {
 
 // daysOf are the days on which a visitor came to a target: those that their visits told; where some
 // told none, those of which there was a row, if each is the day of a visit and each visit has one.
-func (m *model) daysOf(of app, name string, o *target, w who) []int64 {
+func (m *model) daysOf(of tenant, name string, o *target, w who) []int64 {
 	days := map[int64]bool{}
 	if of.told {
 		for _, s := range o.came[w] {
@@ -187,7 +187,7 @@ func (m *model) compareRanks(name string, is *numbers, o *target, came map[who][
 const mostRanges = 500
 
 // compareUniques compares how many visitors came in each range of days.
-func (m *model) compareUniques(of app, uri string, came map[who][]int64) {
+func (m *model) compareUniques(of tenant, uri string, came map[who][]int64) {
 	var ranges []span
 	last := m.today.Load() + 2
 	for from := range last {

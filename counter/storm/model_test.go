@@ -218,7 +218,7 @@ func (s *storm) compare() {
 	require.True(s, m.readRows())
 	for _, name := range slices.Sorted(maps.Keys(m.targets)) {
 		of, uri, _ := strings.Cut(name, " ")
-		i := slices.IndexFunc(apps, func(a app) bool { return a.name == of })
+		i := slices.IndexFunc(apps, func(a tenant) bool { return a.name == of })
 		if o := m.targets[name]; of == brief.name || o.hot+o.perhaps == 0 {
 			continue // deleted with all that it had; or a page that is
 		} else if apps[i].exact {

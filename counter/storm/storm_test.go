@@ -18,7 +18,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/intake"
@@ -66,10 +68,10 @@ const (
 	back  = 1 // how many days before the present one a visit may be that must not be refused
 )
 
-// app is one in which something is counted. Of those that are exact each number is compared: nobody
+// tenant is an app in which something is counted. Of those that are exact each number is compared: nobody
 // is erased there but by the one who sends their visits, so that it is certain whose these are. Of
 // the others the visits.
-type app struct {
+type tenant struct {
 	name             string
 	exact            bool
 	told             bool // all of its visits tell when they were, so that their days are certain
@@ -78,11 +80,11 @@ type app struct {
 }
 
 var (
-	told  = app{"told", true, true, keeps, 0, "address"}
-	live  = app{"live", true, false, keeps, 0, "address"}
-	brief = app{"brief", false, false, 1, 0, "address"} // is deleted, and made again
-	wild  = []app{{"forgets", false, false, 2, 4, "address"}, {"daily", false, false, 1, 1, "daily"}, brief}
-	apps  = append([]app{told, live}, wild...)
+	told  = tenant{"told", true, true, keeps, 0, "address"}
+	live  = tenant{"live", true, false, keeps, 0, "address"}
+	brief = tenant{"brief", false, false, 1, 0, "address"} // is deleted, and made again
+	wild  = []tenant{{"forgets", false, false, 2, 4, "address"}, {"daily", false, false, 1, 1, "daily"}, brief}
+	apps  = append([]tenant{told, live}, wild...)
 )
 
 // ahead is how far clocks of instances may be ahead of the database's.
@@ -91,7 +93,7 @@ var ahead = []time.Duration{0, 24 * time.Hour, time.Hour, 11 * time.Hour}
 // firstDay is at noon, as is every moment of the storm: a day is one step.
 var firstDay = time.Date(2019, 6, 1, 12, 0, 0, 0, time.UTC)
 
-var secret = counter.Secret("thirty-two bytes that are secret")
+var secret = app.Secret("thirty-two bytes that are secret")
 
 type storm struct {
 	*testing.T
@@ -100,7 +102,7 @@ type storm struct {
 	url        string
 	own        *pgxpool.Pool // for what the test itself asks
 	instances  []instance
-	admin      *counter.Admin
+	admin      *admin.Admin
 	retains    *db.DB
 	proofs     *db.DB // only what takes the whole server cuts its connections
 	seed       uint64 // of the choices of all parts
@@ -150,7 +152,7 @@ func newStorm(t *testing.T) *storm {
 	s.setDay(0)
 
 	s.retains, s.proofs = s.open("retention"), dbtest.Open(t, s.url, db.Options{})
-	s.admin = counter.NewAdmin(s.open("command"), secret)
+	s.admin = admin.New(s.open("command"), secret)
 	for _, a := range apps {
 		require.NoError(t, s.addApp(a))
 	}
@@ -215,9 +217,9 @@ func (s *storm) start(in *instance, ahead time.Duration) bool {
 
 func (s *storm) any(r *rand.Rand) *instance { return &s.instances[r.IntN(len(s.instances))] }
 
-func (s *storm) addApp(a app) error {
+func (s *storm) addApp(a tenant) error {
 	open := "open"
-	return s.admin.AddApp(context.Background(), a.name, counter.Settings{Access: &open, RetainDays: &a.visits, ForgetDays: &a.visitors, Visitor: &a.visitor})
+	return s.admin.AddApp(context.Background(), a.name, app.Settings{Access: &open, RetainDays: &a.visits, ForgetDays: &a.visitors, Visitor: &a.visitor})
 }
 
 // part does something again and again, by choices of its own.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db/dbtest"
 )
 
@@ -59,7 +59,7 @@ func (w *world) checkHeap(before int64) {
 
 func floodOfPaths(w *world) {
 	n := dbtest.FromEnv(w.t, "FOOTFALL_ATTACK_PATHS", usualFlood())
-	w.add("pathflood", counter.Settings{Sites: []string{"example.com"}, MaxNewPages: ptr("100"), MaxRequests: ptr("0")})
+	w.add("pathflood", app.Settings{Sites: []string{"example.com"}, MaxNewPages: ptr("100"), MaxRequests: ptr("0")})
 	before := heap()
 	got := w.flood(direct, n, func(i int) string {
 		return fmt.Sprintf("GET /visit?app=pathflood&uri=http://example.com/%d/made-up", i)
@@ -76,7 +76,7 @@ func floodOfPaths(w *world) {
 func floodOfAddresses(w *world) {
 	n := dbtest.FromEnv(w.t, "FOOTFALL_ATTACK_ADDRESSES", usualFlood())
 	const steadily, crawler = 1000, 100
-	w.add("addressflood", counter.Settings{Sites: []string{"example.com"}})
+	w.add("addressflood", app.Settings{Sites: []string{"example.com"}})
 	const request = "GET /visit?app=addressflood&uri=http://example.com/\nUser-Agent: Mozilla/5.0 "
 	steady := make(chan map[int]int)
 	before := heap()

@@ -2,7 +2,7 @@ package attacks
 
 import (
 	"context"
-	"footfall/counter"
+	"footfall/counter/app"
 	"net/http"
 	"strings"
 
@@ -150,7 +150,7 @@ var keyAttacks = []attack{
 // revokedKey has two instances that know a key and its successor.
 func revokedKey(w *world) {
 	ctx := context.Background()
-	scopes := []counter.Scope{counter.ScopeAssert, counter.ScopeRead}
+	scopes := []app.Scope{app.ScopeAssert, app.ScopeRead}
 	var err error
 	w.words["old"], err = w.admin.AddKey(ctx, "shop", scopes)
 	require.NoError(w.t, err)

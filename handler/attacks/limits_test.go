@@ -2,7 +2,7 @@ package attacks
 
 import (
 	"fmt"
-	"footfall/counter"
+	"footfall/counter/app"
 	"net/http"
 	"strconv"
 	"strings"
@@ -156,7 +156,7 @@ func believed(w *world) {
 }
 
 func chosenLimits(w *world) {
-	flood := func(app string, s counter.Settings, path, ip string) (map[int]int, tables) {
+	flood := func(app string, s app.Settings, path, ip string) (map[int]int, tables) {
 		s.Access = ptr("open")
 		w.add(app, s)
 		got := w.flood(direct, 20, func(i int) string {
@@ -164,10 +164,10 @@ func chosenLimits(w *world) {
 		})
 		return got, w.tables()
 	}
-	got, now := flood("few", counter.Settings{MaxRequests: ptr("5")}, "", "203.0.113.1")
+	got, now := flood("few", app.Settings{MaxRequests: ptr("5")}, "", "203.0.113.1")
 	assert.Equal(w.t, map[int]int{200: 5, 429: 15}, got)
 	assert.EqualValues(w.t, 5, now["few example.com"].hot)
-	got, now = flood("fewpages", counter.Settings{MaxNewPages: ptr("4")}, "#", "203.0.113.1")
+	got, now = flood("fewpages", app.Settings{MaxNewPages: ptr("4")}, "#", "203.0.113.1")
 	assert.Equal(w.t, map[int]int{200: 20}, got)
 	assert.EqualValues(w.t, 20, now["fewpages example.com"].hot)
 	assert.EqualValues(w.t, 17, now["fewpages example.com/(other)"].hot)
@@ -175,7 +175,7 @@ func chosenLimits(w *world) {
 }
 
 func madeUpPaths(w *world) {
-	w.add("paths", counter.Settings{Sites: []string{"example.com"}, MaxNewPages: ptr("10"), MaxRequests: ptr("0")})
+	w.add("paths", app.Settings{Sites: []string{"example.com"}, MaxNewPages: ptr("10"), MaxRequests: ptr("0")})
 	pages := func() int64 {
 		return w.number(`SELECT count(*) FROM pages p JOIN apps a ON a.id = p.app_id WHERE a.name = 'paths' AND p.uri NOT LIKE '%(other)'`)
 	}
@@ -200,7 +200,7 @@ func madeUpPaths(w *world) {
 }
 
 func madeUpSites(w *world) {
-	w.add("wilds", counter.Settings{Sites: []string{"*.wild.example"}, MaxNewPages: ptr("10"), MaxRequests: ptr("0")})
+	w.add("wilds", app.Settings{Sites: []string{"*.wild.example"}, MaxNewPages: ptr("10"), MaxRequests: ptr("0")})
 	got := w.flood(direct, 100, func(i int) string { return fmt.Sprintf("GET /visit?app=wilds&uri=http://w%d.wild.example/", i) })
 	assert.Equal(w.t, map[int]int{200: 100}, got)
 	now := w.tables()

@@ -16,7 +16,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/handler"
@@ -55,7 +57,7 @@ type world struct {
 type premises struct {
 	database string
 	conn     *pgx.Conn
-	admin    *counter.Admin
+	admin    *admin.Admin
 	now      atomic.Pointer[time.Time]
 	public   [vias]string // base URLs
 	private  [vias]string // of the admin listeners
@@ -71,7 +73,7 @@ func ptr[T any](v T) *T { return &v }
 
 // attacked are the apps. Where a case needs no limits there are none, so that cases do not disturb
 // each other.
-var attacked = map[string]counter.Settings{
+var attacked = map[string]app.Settings{
 	"shop":   {Sites: []string{"example.com"}, MaxRequests: ptr("0")},
 	"blog":   {Sites: []string{"example.com", "blog.example:8080"}, MaxRequests: ptr("0")},
 	"wide":   {Sites: []string{"example.com", "*.wild.example"}, MaxRequests: ptr("0")},
@@ -93,18 +95,18 @@ var attacked = map[string]counter.Settings{
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	ctx := context.Background()
-	secret := counter.Secret("thirty-two bytes that are secret")
+	secret := app.Secret("thirty-two bytes that are secret")
 	w := &world{t, &premises{log: new(records), words: map[string]string{}}}
 	w.database = dbtest.Made(t, "attacked", noon, func(d *db.DB) {
 		for name, settings := range attacked {
-			require.NoError(t, counter.NewAdmin(d, secret).AddApp(ctx, name, settings))
+			require.NoError(t, admin.New(d, secret).AddApp(ctx, name, settings))
 		}
 	})
 	w.now.Store(&noon)
 	d := dbtest.Open(t, w.database, db.Options{})
 	w.conn = dbtest.Connect(t, w.database)
 
-	w.admin = counter.NewAdmin(d, secret)
+	w.admin = admin.New(d, secret)
 	first, registry := w.instance(secret)
 	other, otherRegistry := w.instance(secret)
 	w.listen(direct, first, registry, nil, "")
@@ -115,7 +117,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) instance(secret counter.Secret) (*counter.Counter, *prometheus.Registry) {
+func (w *world) instance(secret app.Secret) (*counter.Counter, *prometheus.Registry) {
 	w.t.Helper()
 	d := dbtest.Open(w.t, w.database, db.Options{})
 	registry := prometheus.NewRegistry()
@@ -152,19 +154,19 @@ func (w *world) serve(server *http.Server) string {
 // makeKeys makes keys of the app shop, one for each scope, and one of another app.
 func (w *world) makeKeys() {
 	w.t.Helper()
-	key := func(app string, scopes ...counter.Scope) string {
+	key := func(app string, scopes ...app.Scope) string {
 		made, err := w.admin.AddKey(context.Background(), app, scopes)
 		require.NoError(w.t, err)
 		return made
 	}
-	w.words["assert"] = key("shop", counter.ScopeAssert)
-	w.words["count"] = key("shop", counter.ScopeCount)
-	w.words["read"] = key("shop", counter.ScopeRead)
-	w.words["foreign"] = key("blog", counter.ScopeAssert, counter.ScopeRead)
-	w.words["ids"] = key("ids", counter.ScopeAssert, counter.ScopeRead)
-	w.words["plain"] = key("plain", counter.ScopeAssert)
-	w.words["strict"] = key("strict", counter.ScopeCount)
-	w.words["strictread"] = key("strict", counter.ScopeRead)
+	w.words["assert"] = key("shop", app.ScopeAssert)
+	w.words["count"] = key("shop", app.ScopeCount)
+	w.words["read"] = key("shop", app.ScopeRead)
+	w.words["foreign"] = key("blog", app.ScopeAssert, app.ScopeRead)
+	w.words["ids"] = key("ids", app.ScopeAssert, app.ScopeRead)
+	w.words["plain"] = key("plain", app.ScopeAssert)
+	w.words["strict"] = key("strict", app.ScopeCount)
+	w.words["strictread"] = key("strict", app.ScopeRead)
 	good := w.words["assert"]
 	w.words["name"] = good[:strings.LastIndex(good[:30], "_")]
 	w.words["changed"] = good[:len(good)-2] + string(good[len(good)-2]^1) + good[len(good)-1:]
@@ -190,7 +192,7 @@ func (w *world) pass(d time.Duration) {
 }
 
 // add adds an app.
-func (w *world) add(app string, s counter.Settings) {
+func (w *world) add(app string, s app.Settings) {
 	w.t.Helper()
 	require.NoError(w.t, w.admin.AddApp(context.Background(), app, s))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"footfall/counter"
+	"footfall/admin"
 	"footfall/db/dbtest"
 	"footfall/intake/logs"
 	"footfall/visit"
@@ -253,7 +253,7 @@ func TestFollowedClaimsAreTakenBack(t *testing.T) {
 	require.Eventually(t, func() bool { return d.numbers() == whole }, dbtest.Patience, dbtest.Tick)
 	stop()
 	require.ErrorIs(t, <-ended, context.Canceled)
-	list, err := counter.NewAdmin(d.open(), nil).Logs(t.Context(), "blog")
+	list, err := admin.New(d.open(), nil).Logs(t.Context(), "blog")
 	require.NoError(t, err)
 	require.Len(t, list[0].Logs, 2)
 	require.EqualValues(t, len(log), list[0].Logs[1].Next)

@@ -7,18 +7,17 @@ import (
 	"io"
 	"slices"
 
-	"footfall/counter"
 	"footfall/visit"
 )
 
 // book is what is known of logs while a run claims what it reads.
 type book struct {
-	*counter.LogBook
-	logs map[int64]*counter.Log
+	*logBook
+	logs map[int64]*logRecord
 }
 
-func openBook(ctx context.Context, b *counter.LogBook) (*book, error) {
-	k := &book{b, map[int64]*counter.Log{}}
+func openBook(ctx context.Context, b *logBook) (*book, error) {
+	k := &book{b, map[int64]*logRecord{}}
 	list, err := b.Logs(ctx)
 	for i := range list {
 		k.logs[list[i].ID] = &list[i]
@@ -28,7 +27,7 @@ func openBook(ctx context.Context, b *counter.LogBook) (*book, error) {
 
 // claim finds out which logs the files are, and claims what is new in them. What it writes of a log
 // it writes before anything of that is counted.
-func (r *run) claim(ctx context.Context, b *counter.LogBook) error {
+func (r *run) claim(ctx context.Context, b *logBook) error {
 	k, err := openBook(ctx, b)
 	if err != nil {
 		return err
@@ -56,7 +55,7 @@ func (r *run) refuse(s *source, format string, args ...any) {
 
 // look reads a file once, finds out which log it is, and claims what is new in it.
 func (r *run) look(ctx context.Context, k *book, s *source) (err error) {
-	s.log = counter.Log{}
+	s.log = logRecord{}
 	s.scanner, err = newScanner(s.file, r.Rules.Format, &r.progress.Looked, cmp.Or(r.stretchLines, stretchLines), k.logs)
 	if err != nil {
 		r.summary.problem(s.file.name, "%s", s.file.readProblem(err))
@@ -91,7 +90,7 @@ func (r *run) take(ctx context.Context, k *book, s *source) error {
 		is = k.longerLog(s.scanner, overlaps)
 	}
 	if is == nil {
-		is = &counter.Log{Rules: r.Rules.String()}
+		is = &logRecord{Rules: r.Rules.String()}
 	}
 	if other := r.ours(is.ID); other != nil && other != s {
 		if s.scanner.place > is.Claimed {
@@ -129,7 +128,7 @@ func (r *run) take(ctx context.Context, k *book, s *source) error {
 	if err := k.claim(ctx, s); err != nil {
 		return err
 	}
-	s.position = r.counting.PositionOf(&s.log)
+	s.position = r.positionOf(&s.log)
 	s.number = s.scanner.beginningAt(s.log.Next).before
 	if !r.following {
 		r.summary.Before += s.number
@@ -158,7 +157,7 @@ func rulesInWords(rules string) string {
 // claim writes down what a source has claimed.
 func (k *book) claim(ctx context.Context, s *source) error {
 	var goesOn int64
-	var lines []counter.LogLines
+	var lines []logLines
 	if s.log.Claimed == s.scanner.place {
 		var lastHour int32
 		goesOn, lines, lastHour = s.scanner.unclaimed()
@@ -208,7 +207,7 @@ func (r *run) checkDays(ctx context.Context) error {
 		if !s.scanner.last.IsZero() && s.scanner.last.Before(oldest) {
 			oldest = s.scanner.last
 		}
-		if day := visit.DayOf(oldest, r.counting.Zone()); day < first {
+		if day := visit.DayOf(oldest, r.counting.App().Zone); day < first {
 			return visit.Errorf(visit.Invalid, "from", "%s has visits of %s, and of app %s the first day that can still be counted is %s: "+
 				"leave out what is older with --from %d, or import all of it into an app of its own (footfall app add …-before --retain-days 0 …)",
 				s.file.name, visit.DayText(day), r.App, visit.DayText(first), first)

@@ -33,7 +33,7 @@ type reader struct {
 
 // count counts what is new in some sources.
 func (r *run) count(ctx context.Context, sources []*source) error {
-	d := &reader{run: r, zone: r.counting.Zone()}
+	d := &reader{run: r, zone: r.counting.App().Zone}
 	for _, s := range sources {
 		if !s.idle && s.log.Next < s.until {
 			s.line.Time = s.scanner.beginningAt(s.log.Next).first

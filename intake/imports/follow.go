@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"footfall/counter"
 	"footfall/intake/logs"
 )
 
@@ -119,7 +118,7 @@ func (r *run) grown(ctx context.Context, s *source) error {
 	}
 	problems := len(r.summary.Problems)
 	err = r.retry.Do(ctx, func() error {
-		err := r.counting.WithLogs(ctx, func(b *counter.LogBook) error { return r.claimGrown(ctx, b, s) })
+		err := r.withBook(ctx, func(b *logBook) error { return r.claimGrown(ctx, b, s) })
 		if err != nil { // what it has claimed was taken back
 			s.forget()
 		}
@@ -144,7 +143,7 @@ func (r *run) grown(ctx context.Context, s *source) error {
 }
 
 // claimGrown claims what a source has got; all of it, where it has not been looked at before.
-func (r *run) claimGrown(ctx context.Context, b *counter.LogBook, s *source) error {
+func (r *run) claimGrown(ctx context.Context, b *logBook, s *source) error {
 	k, err := openBook(ctx, b)
 	if err != nil {
 		return err

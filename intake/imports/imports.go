@@ -51,7 +51,7 @@ type Progress struct {
 type source struct {
 	file     *file
 	scanner  *scanner
-	log      counter.Log
+	log      logRecord
 	position *record.Position
 	until    int64 // what is to be counted ends here
 	idle     bool  // nothing of it is to be counted now
@@ -98,7 +98,7 @@ func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summ
 	if err := r.open(); err != nil {
 		return r.summary, err
 	}
-	err := r.counting.WithLogs(ctx, func(b *counter.LogBook) error {
+	err := r.withBook(ctx, func(b *logBook) error {
 		err := r.claim(ctx, b)
 		if err == nil && r.DryRun {
 			err = errDryRun

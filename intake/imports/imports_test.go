@@ -19,7 +19,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/intake/logs"
@@ -44,8 +46,8 @@ func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{t: t, folder: t.TempDir()}
 	d.url = dbtest.Made(t, "blog", time.Now(), func(tables *db.DB) {
-		for _, app := range []string{"blog", "other"} {
-			require.NoError(t, counter.NewAdmin(tables, nil).AddApp(t.Context(), app, counter.Settings{Sites: []string{"blog.example"}}))
+		for _, name := range []string{"blog", "other"} {
+			require.NoError(t, admin.New(tables, nil).AddApp(t.Context(), name, app.Settings{Sites: []string{"blog.example"}}))
 		}
 	})
 	d.open()
@@ -315,7 +317,7 @@ func TestImportGoesOn(t *testing.T) {
 	}
 	d.counts(clean.numbers())
 	d.prove()
-	list, err := counter.NewAdmin(d.open(), nil).Logs(t.Context(), "blog")
+	list, err := admin.New(d.open(), nil).Logs(t.Context(), "blog")
 	require.NoError(t, err)
 	require.Len(t, list[0].Logs, 1)
 	require.EqualValues(t, len(log), list[0].Logs[0].Next)
@@ -416,7 +418,7 @@ func TestImportsPauseRetentionEachForItself(t *testing.T) {
 			d, clean := newDesk(t), newDesk(t)
 			tables, conn := d.open(), dbtest.Connect(t, d.url)
 			keep := func(days int) {
-				require.NoError(t, counter.NewAdmin(tables, nil).SetApp(t.Context(), "blog", counter.Settings{RetainDays: &days}))
+				require.NoError(t, admin.New(tables, nil).SetApp(t.Context(), "blog", app.Settings{RetainDays: &days}))
 			}
 			var files []string
 			for i := range imports { // the first log begins eight days ago

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 
-	"footfall/counter"
 	"footfall/intake/logs"
 )
 
@@ -28,7 +27,7 @@ const evidence = 8
 
 // overlap is lines of a file which are equal, one by one, to lines of a log.
 type overlap struct {
-	log      *counter.Log
+	log      *logRecord
 	shift    int64 // the number of a line in the file, less its number in the log
 	from, to int64 // in the file
 
@@ -157,7 +156,7 @@ func (m *matcher) match(ctx context.Context, hours []int32) error {
 }
 
 // compare compares lines of a stretch of a log, and of a file, around two that are equal.
-func (m *matcher) compare(l *counter.LogLines, line, own int64) {
+func (m *matcher) compare(l *logLines, line, own int64) {
 	a := alignment{l.Log, own - line}
 	found := m.found[a]
 	if n := len(found); n > 0 && found[n-1].from <= own && own < found[n-1].to {
@@ -236,7 +235,7 @@ func (m *matcher) extended(ctx context.Context) ([]overlap, error) {
 type track struct {
 	book  *book
 	log   int64
-	lines []counter.LogLines
+	lines []logLines
 }
 
 // stretchesBack is how many stretches are read at once, where it goes from the end to the beginning.
@@ -266,7 +265,7 @@ func (t *track) at(ctx context.Context, line int64, back bool) (uint64, bool, er
 
 // longerLog returns the log of which a file is the beginning; nil: there is none. Of several, that
 // of which most was counted.
-func (k *book) longerLog(s *scanner, overlaps []overlap) (found *counter.Log) {
+func (k *book) longerLog(s *scanner, overlaps []overlap) (found *logRecord) {
 	for _, o := range overlaps {
 		if o.from == 0 && o.shift == 0 && o.to == s.number && (found == nil || found.Next < o.log.Next) {
 			found = o.log
@@ -277,7 +276,7 @@ func (k *book) longerLog(s *scanner, overlaps []overlap) (found *counter.Log) {
 
 // repeated returns the lines of a source that other logs have claimed. Where it cannot tell which
 // these are, it says why.
-func (r *run) repeated(ctx context.Context, s *source, overlaps []overlap) (skips []counter.Stretch, why string, err error) {
+func (r *run) repeated(ctx context.Context, s *source, overlaps []overlap) (skips []lineRange, why string, err error) {
 	evident, err := r.evident(ctx, s, overlaps)
 	if ctx.Err() != nil {
 		return nil, "", ctx.Err()
@@ -300,7 +299,7 @@ func (r *run) repeated(ctx context.Context, s *source, overlaps []overlap) (skip
 		case o.log.Next < o.log.Claimed && theirs == nil:
 			return nil, "it has lines of " + o.log.File + ", which was not imported to its end: import that first, or both together", nil
 		default:
-			skips = append(skips, counter.Stretch{From: from, To: to})
+			skips = append(skips, lineRange{From: from, To: to})
 		}
 	}
 	return skips, "", nil

@@ -15,8 +15,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/bench/generate"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
@@ -239,10 +241,10 @@ type modelMet struct {
 // newModel makes up logs: equal requests at the same moment are in several of them. They are cut
 // where the lines before and behind are of one server alone: elsewhere the bytes are the same,
 // whatever happened. Between two cuts are lines of three addresses, which are evidence here.
-func newModel(t *testing.T, d *desk, admin *counter.Admin, met *modelMet, seed uint64) *model {
+func newModel(t *testing.T, d *desk, admin *admin.Admin, met *modelMet, seed uint64) *model {
 	m := &model{desk: d, random: rand.New(rand.NewPCG(seed, 23)), app: fmt.Sprint("case-", seed), met: met}
 	open, all := "open", 0
-	require.NoError(t, admin.AddApp(t.Context(), m.app, counter.Settings{Access: &open, RetainDays: &all}))
+	require.NoError(t, admin.AddApp(t.Context(), m.app, app.Settings{Access: &open, RetainDays: &all}))
 	for server := range 2 + m.random.IntN(2) {
 		var text bytes.Buffer
 		visits := 12 + m.random.IntN(16)
@@ -358,7 +360,7 @@ func TestEachLineCountsOnce(t *testing.T) {
 	t.Parallel()
 	cases := dbtest.FromEnv(t, "FOOTFALL_IMPORT_CASES", dbtest.LongOrShort(1000, 200))
 	d, met := newDesk(t), &modelMet{}
-	admin := counter.NewAdmin(dbtest.Open(t, d.url, db.Options{}), nil)
+	admin := admin.New(dbtest.Open(t, d.url, db.Options{}), nil)
 	var next atomic.Uint64
 	var models sync.WaitGroup
 	for range 4 {
@@ -420,7 +422,7 @@ func TestLinesOfOldLogsAreForgotten(t *testing.T) {
 		return strings.Join(dbtest.Column[string](t, conn, `SELECT concat(regexp_replace(l.file, '.*/', ''), ' ', count(s.line) > 0) FROM footfall.logs AS l LEFT JOIN footfall.log_lines AS s ON s.log_id = l.id GROUP BY l.id, l.file ORDER BY 1`), ", ")
 	}
 	retains := func(days int) {
-		require.NoError(t, counter.NewAdmin(tables, nil).SetApp(t.Context(), "blog", counter.Settings{RetainDays: &days}))
+		require.NoError(t, admin.New(tables, nil).SetApp(t.Context(), "blog", app.Settings{RetainDays: &days}))
 		_, err := retention.New(tables, retention.Options{}).Run(t.Context())
 		require.NoError(t, err)
 	}
@@ -450,7 +452,7 @@ func TestImportEndsWithoutDatabase(t *testing.T) {
 	d.counter, err = counter.Open(t.Context(), tables, counter.Options{Secret: secret})
 	require.NoError(t, err)
 	t.Cleanup(d.counter.Close)
-	require.NoError(t, counter.NewAdmin(tables, secret).AddApp(t.Context(), "days", counter.Settings{Sites: []string{"blog.example"}, Visitor: &daily}))
+	require.NoError(t, admin.New(tables, secret).AddApp(t.Context(), "days", app.Settings{Sites: []string{"blog.example"}, Visitor: &daily}))
 	d.exec(`INSERT INTO footfall.day_keys (day_id, key) SELECT to_char(now() - n * interval '1 day', 'YYYYMMDD')::integer, sha256('a') FROM generate_series(0, 9) AS n ON CONFLICT DO NOTHING`)
 	d.exec(`CREATE FUNCTION footfall.goes_away() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ALTER TABLE footfall.day_keys RENAME TO away; RETURN NULL; END $$`)
 	d.exec(`CREATE CONSTRAINT TRIGGER goes_away AFTER UPDATE ON footfall.logs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION footfall.goes_away()`)

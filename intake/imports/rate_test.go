@@ -12,8 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/bench/generate"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/intake/logs"
@@ -59,7 +61,7 @@ func rated(b *testing.B) (*counter.Counter, *atomic.Pointer[time.Time]) {
 	require.NoError(b, err)
 	b.Cleanup(tables.Close)
 	open, all := "open", 0
-	require.NoError(b, counter.NewAdmin(tables, nil).AddApp(b.Context(), "big", counter.Settings{Access: &open, RetainDays: &all}))
+	require.NoError(b, admin.New(tables, nil).AddApp(b.Context(), "big", app.Settings{Access: &open, RetainDays: &all}))
 	var now atomic.Pointer[time.Time]
 	today := time.Now()
 	now.Store(&today)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"footfall/counter"
 	"footfall/intake/logs"
 )
 
@@ -44,8 +43,8 @@ type scanner struct {
 	told   int64         // of these
 	most   int64         // lines of a stretch
 
-	logs []*counter.Log // that it may be, by how much they have claimed
-	is   *counter.Log   // the longest one that it begins with; nil: none
+	logs []*logRecord // that it may be, by how much they have claimed
+	is   *logRecord   // the longest one that it begins with; nil: none
 
 	base      int64 // lines that this has claimed
 	hashes    []uint64
@@ -57,7 +56,7 @@ type scanner struct {
 	last       time.Time // that it shows
 }
 
-func newScanner(f *file, only logs.Format, read *atomic.Int64, most int, known map[int64]*counter.Log) (*scanner, error) {
+func newScanner(f *file, only logs.Format, read *atomic.Int64, most int, known map[int64]*logRecord) (*scanner, error) {
 	reader, done, err := f.read(0)
 	if err != nil {
 		return nil, err
@@ -66,7 +65,7 @@ func newScanner(f *file, only logs.Format, read *atomic.Int64, most int, known m
 	for _, l := range known {
 		s.logs, s.places = append(s.logs, l), append(s.places, l.Next)
 	}
-	slices.SortFunc(s.logs, func(a, b *counter.Log) int { return int(min(max(a.Claimed-b.Claimed, -1), 1)) })
+	slices.SortFunc(s.logs, func(a, b *logRecord) int { return int(min(max(a.Claimed-b.Claimed, -1), 1)) })
 	slices.Sort(s.places)
 	return s, nil
 }
@@ -162,7 +161,7 @@ func (s *scanner) end(i int) int64 {
 
 // unclaimed are the lines that are kept, as the book has them; the first of them go on with a
 // stretch that begins at the line goesOn.
-func (s *scanner) unclaimed() (goesOn int64, lines []counter.LogLines, lastHour int32) {
+func (s *scanner) unclaimed() (goesOn int64, lines []logLines, lastHour int32) {
 	for i, t := range s.stretches {
 		from, to := max(t.line, s.base), s.end(i)
 		if from >= to {
@@ -175,7 +174,7 @@ func (s *scanner) unclaimed() (goesOn int64, lines []counter.LogLines, lastHour 
 		for _, h := range s.hashes[from-s.base : to-s.base] {
 			hashes = binary.BigEndian.AppendUint64(hashes, h)
 		}
-		lines = append(lines, counter.LogLines{Line: from, Hour: t.hour, Hashes: hashes})
+		lines = append(lines, logLines{Line: from, Hour: t.hour, Hashes: hashes})
 		lastHour = max(lastHour, t.hour)
 	}
 	return goesOn, lines, lastHour

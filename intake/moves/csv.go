@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"footfall/counter"
+	"footfall/admin"
 	"footfall/visit"
 )
 
@@ -22,7 +22,7 @@ var columns = []string{"uri", "hot", "uv", "pv"}
 // ReadCSV reads a file of offsets, whose first line names its columns: uri and hot, and, if they
 // are known, uv and pv. What is wrong with a line stands in its Fault; the error is one of the
 // file.
-func ReadCSV(from io.Reader) ([]counter.Offset, error) {
+func ReadCSV(from io.Reader) ([]admin.Offset, error) {
 	text := bufio.NewReader(from)
 	if mark, _ := text.Peek(3); bytes.Equal(mark, []byte("\ufeff")) { // as spreadsheets write
 		_, _ = text.Discard(len(mark))
@@ -41,7 +41,7 @@ func ReadCSV(from io.Reader) ([]counter.Offset, error) {
 		return nil, err
 	}
 	wide := len(header)
-	var list []counter.Offset
+	var list []admin.Offset
 	for {
 		record, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -51,7 +51,7 @@ func ReadCSV(from io.Reader) ([]counter.Offset, error) {
 			return nil, unread(err)
 		}
 		line, _ := r.FieldPos(0)
-		o := counter.Offset{Line: line}
+		o := admin.Offset{Line: line}
 		if len(record) != wide {
 			o.Fault = fmt.Sprintf("the first line names %d columns, and it has %d", wide, len(record))
 		} else {
@@ -94,7 +94,7 @@ func readHeader(header []string) ([]int, error) {
 }
 
 // readRecord reads a line. uv that is not known is 0; pv that is not known is uv.
-func readRecord(o *counter.Offset, record []string, places []int) {
+func readRecord(o *admin.Offset, record []string, places []int) {
 	o.URI = strings.Clone(strings.TrimSpace(record[places[0]]))
 	numbers := make([]int64, len(columns))
 	given := make([]bool, len(columns))

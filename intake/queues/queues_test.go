@@ -21,7 +21,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
@@ -83,7 +85,7 @@ func newTables(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, conns: &connections{}, sent: map[string]*numbers{}}
 	w.url = dbtest.Made(t, "blog", time.Now(), func(tables *db.DB) {
-		require.NoError(t, counter.NewAdmin(tables, nil).AddApp(t.Context(), "blog", counter.Settings{Sites: []string{"blog.example"}}))
+		require.NoError(t, admin.New(tables, nil).AddApp(t.Context(), "blog", app.Settings{Sites: []string{"blog.example"}}))
 	})
 	return w
 }

@@ -14,8 +14,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"footfall/admin"
 	"footfall/bench/generate"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/intake/logs"
@@ -79,7 +81,7 @@ func rated(b *testing.B) *counter.Counter {
 	require.NoError(b, err)
 	b.Cleanup(tables.Close)
 	open := "open"
-	require.NoError(b, counter.NewAdmin(tables, nil).AddApp(b.Context(), "big", counter.Settings{Access: &open}))
+	require.NoError(b, admin.New(tables, nil).AddApp(b.Context(), "big", app.Settings{Access: &open}))
 	c, err := counter.Open(b.Context(), tables, counter.Options{Options: record.Options{Filter: true, Memory: 64 << 20}})
 	require.NoError(b, err)
 	b.Cleanup(c.Close)

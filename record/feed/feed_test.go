@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
@@ -33,7 +35,7 @@ func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{t: t}
 	d.url = dbtest.Made(t, "demo", time.Now(), func(tables *db.DB) {
-		require.NoError(t, counter.NewAdmin(tables, nil).AddApp(t.Context(), "demo", counter.Settings{Sites: []string{"a.example"}}))
+		require.NoError(t, admin.New(tables, nil).AddApp(t.Context(), "demo", app.Settings{Sites: []string{"a.example"}}))
 	})
 	d.counter = d.open()
 	return d

@@ -1,4 +1,4 @@
-package counter
+package admin
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/netip"
 
+	"footfall/counter/app"
 	"footfall/db"
 )
 
@@ -211,7 +212,7 @@ func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(*d
 func appOf(ctx context.Context, q *db.Queries, name string) (*db.App, error) {
 	row, err := q.AppGet(ctx, name)
 	if errors.Is(err, db.ErrNoRows) {
-		return nil, noApp(name)
+		return nil, app.NoApp(name)
 	}
 	return &row, err
 }

@@ -1,4 +1,4 @@
-package counter
+package app
 
 import (
 	"fmt"
@@ -24,7 +24,7 @@ func BenchmarkShown(b *testing.B) {
 	}()}, &offsets{})
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	for name, a := range map[string]*app{"none": {}, "100,000": {offsets: read.ofApps[1]}} {
+	for name, a := range map[string]*App{"none": {}, "100,000": {offsets: read.ofApps[1]}} {
 		b.Run(name, func(b *testing.B) {
 			targets := make([]visit.Target, 1024)
 			for i := range targets {
@@ -32,7 +32,7 @@ func BenchmarkShown(b *testing.B) {
 			}
 			var sum int64
 			for i := range b.N {
-				sum += a.shown(targets[i%1024], visit.Answer{Page: visit.Counts{Hot: 1}}).Page.Hot
+				sum += a.Shown(targets[i%1024], visit.Answer{Page: visit.Counts{Hot: 1}}).Page.Hot
 			}
 			if sum == 0 {
 				b.Fatal("nothing was shown")

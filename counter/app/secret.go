@@ -1,4 +1,4 @@
-package counter
+package app
 
 import (
 	"bytes"
@@ -38,7 +38,7 @@ func (s Secret) sum(parts ...string) []byte {
 
 // checkSecret checks that the visitors of an app are hashed with this secret, if with any.
 func checkSecret(row *db.App, secret Secret) error {
-	if row.Visitor == byAddress || bytes.Equal(row.SecretID, secret.id()) {
+	if row.Visitor == ByAddress || bytes.Equal(row.SecretID, secret.id()) {
 		return nil
 	}
 	return fmt.Errorf("visitors of app %s are hashed with a secret that this instance does not have: "+

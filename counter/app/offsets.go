@@ -1,4 +1,4 @@
-package counter
+package app
 
 import (
 	"footfall/db"
@@ -26,9 +26,9 @@ func newOffsets(access *db.Access, known *offsets) *offsets {
 	return read
 }
 
-// shown is an answer about a target as callers get it: what was counted, with the app's offsets.
+// Shown is an answer about a target as callers get it: what was counted, with the app's offsets.
 // Nothing that is kept or compared is made of it.
-func (a *app) shown(t visit.Target, answer visit.Answer) visit.Answer {
+func (a *App) Shown(t visit.Target, answer visit.Answer) visit.Answer {
 	if len(a.offsets) == 0 || answer.Later && !answer.Known {
 		return answer
 	}
@@ -39,7 +39,7 @@ func (a *app) shown(t visit.Target, answer visit.Answer) visit.Answer {
 	return answer
 }
 
-func (a *app) withOffset(target string, n visit.Counts) visit.Counts {
+func (a *App) withOffset(target string, n visit.Counts) visit.Counts {
 	before, is := a.offsets[target]
 	if !is {
 		return n

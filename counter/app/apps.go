@@ -1,4 +1,7 @@
-package counter
+// Package app is what an app is: its settings, its sites, keys and links, how its visitors are told
+// apart, its limits, and the numbers that it has from elsewhere. A Directory holds all apps as they
+// stand now.
+package app
 
 import (
 	"context"
@@ -14,19 +17,19 @@ import (
 	"footfall/visit"
 )
 
-// app is an app with its settings parsed; it never changes.
-type app struct {
-	id         int32
-	name       string
+// App is an app with its settings parsed; it never changes.
+type App struct {
+	ID         int32
+	Name       string
 	access     string // one of accesses
 	sites      sites
-	keepQuery  []string
+	KeepQuery  []string
 	ipv6Prefix int
-	zone       *time.Location
-	mode       string // one of visitorModes
-	countsBy   db.CountsBy
-	fault      error // why this instance cannot count for it; nil: it can
-	respectDNT bool
+	Zone       *time.Location
+	Mode       string // one of visitorModes
+	CountsBy   db.CountsBy
+	Fault      error // why this instance cannot count for it; nil: it can
+	RespectDNT bool
 	bots       string // botsCount, botsSkip or ""
 	ignored    ignored
 	limits     limits
@@ -34,16 +37,17 @@ type app struct {
 	offsets    map[string]visit.Counts // by target; nil: none
 }
 
-func newApp(row db.App, secret Secret) (*app, error) {
+// New parses the settings of an app.
+func New(row db.App, secret Secret) (*App, error) {
 	zone, err := time.LoadLocation(row.Tz)
 	if err != nil {
 		return nil, fmt.Errorf("app %s: time zone: %w", row.Name, err)
 	}
-	a := &app{
-		countsBy: row.CountsBy(),
-		id:       row.ID, name: row.Name, access: row.Access, sites: newSites(row.Sites), keepQuery: row.KeepQuery,
-		ipv6Prefix: int(row.Ipv6Prefix), zone: zone, mode: row.Visitor, fault: checkSecret(&row, secret),
-		respectDNT: row.RespectDnt, ignored: newIgnored(row.Ignore), limits: newLimits(row),
+	a := &App{
+		CountsBy: row.CountsBy(),
+		ID:       row.ID, Name: row.Name, access: row.Access, sites: newSites(row.Sites), KeepQuery: row.KeepQuery,
+		ipv6Prefix: int(row.Ipv6Prefix), Zone: zone, Mode: row.Visitor, Fault: checkSecret(&row, secret),
+		RespectDNT: row.RespectDnt, ignored: newIgnored(row.Ignore), limits: newLimits(row),
 		public: row.PublicCounts,
 	}
 	if row.Bots != nil {
@@ -52,42 +56,55 @@ func newApp(row db.App, secret Secret) (*app, error) {
 	return a, nil
 }
 
-// isOpen reports whether anybody may count for the app as anybody, and ask about anybody.
-func (a *app) isOpen() bool { return a.access == accessOpen }
+// IsOpen reports whether anybody may count for the app as anybody, and ask about anybody.
+func (a *App) IsOpen() bool { return a.access == AccessOpen }
 
-// counts reports whether the app counts a site. An open app that lists no sites counts every one.
-func (a *app) counts(site string) bool { return a.isOpen() && a.sites.empty() || a.sites.have(site) }
+// NeedsKey reports whether nobody counts for the app without a key.
+func (a *App) NeedsKey() bool { return a.access == accessKey }
 
-// register holds all apps, keys and links as they stood at one moment.
-type register struct {
-	apps   map[string]*app
-	keys   map[[sha256.Size]byte]*openKey
-	shares map[[sha256.Size]byte]share
-	// shown holds the valid keys that requests have shown, by their text: hashing a key takes as
-	// long as all other checks together. It has at most one entry for each key.
-	shown sync.Map // string → *openKey
+// LetsBadges reports whether anybody may see numbers by badges, or count by them.
+func (a *App) LetsBadges(count bool) bool {
+	return a.public == publicCount || a.public == publicRead && !count
 }
 
-// key returns the key of a text that a request shows; nil if it is not a valid key.
-func (r *register) key(shown string) *openKey {
+// SkipsBots reports whether the visits of crawlers do not count.
+func (a *App) SkipsBots(untrusted bool) bool {
+	return a.bots != botsCount && (untrusted || a.bots == botsSkip)
+}
+
+// Counts reports whether the app counts a site. An open app that lists no sites counts every one.
+func (a *App) Counts(site string) bool { return a.IsOpen() && a.sites.empty() || a.sites.have(site) }
+
+// Register holds all apps, keys and links as they stood at one moment.
+type Register struct {
+	Apps   map[string]*App // by name
+	keys   map[[sha256.Size]byte]*Key
+	shares map[[sha256.Size]byte]Share
+	// shown holds the valid keys that requests have shown, by their text: hashing a key takes as
+	// long as all other checks together. It has at most one entry for each key.
+	shown sync.Map // string → *Key
+}
+
+// Key returns the key of a text that a request shows; nil if it is not a valid key.
+func (r *Register) Key(shown string) *Key {
 	if known, ok := r.shown.Load(shown); ok {
-		return known.(*openKey)
+		return known.(*Key)
 	}
-	key := r.keys[hashKey(shown)]
+	key := r.keys[HashOf(shown)]
 	if key != nil {
 		r.shown.Store(strings.Clone(shown), key) // a copy, which does not keep the whole request in memory
 	}
 	return key
 }
 
-// directory holds all apps and keys in memory, as they stand in the database. While it watches
+// Directory holds all apps and keys in memory, as they stand in the database. While it watches
 // them, a command that changes an app or a key waits for it; while it does not, it holds nothing
 // and asks the database each time.
-type directory struct {
+type Directory struct {
 	db     *db.DB
 	log    *slog.Logger
 	secret Secret
-	held   atomic.Pointer[register] // nil while the directory does not watch; written by the watching goroutine
+	held   atomic.Pointer[Register] // nil while the directory does not watch; written by the watching goroutine
 	// offsets are the last that were read. They are read anew only where one has changed, also for
 	// each request while the directory does not watch.
 	offsets atomic.Pointer[offsets]
@@ -95,27 +112,28 @@ type directory struct {
 	done    sync.WaitGroup // the watching goroutine, ended by cancel
 }
 
-// newDirectory makes a directory and returns when it watches.
-func newDirectory(ctx context.Context, d *db.DB, o Options) (*directory, error) {
+// Open makes a directory and returns when it watches.
+func Open(ctx context.Context, d *db.DB, log *slog.Logger, secret Secret) (*Directory, error) {
 	watching, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	dir := &directory{db: d, log: o.Log, secret: o.Secret, cancel: cancel}
+	dir := &Directory{db: d, log: log, secret: secret, cancel: cancel}
 	dir.offsets.Store(&offsets{})
 	first := make(chan error, 1)
 	dir.done.Go(func() { dir.watch(watching, first) })
 	select {
 	case err := <-first:
 		if err != nil {
-			dir.close()
+			dir.Close()
 			return nil, err
 		}
 		return dir, nil
 	case <-ctx.Done():
-		dir.close()
+		dir.Close()
 		return nil, ctx.Err()
 	}
 }
 
-func (dir *directory) close() {
+// Close stops watching.
+func (dir *Directory) Close() {
 	dir.cancel()
 	dir.done.Wait()
 }
@@ -128,7 +146,7 @@ const (
 )
 
 // watch keeps the apps up to date until ctx ends. It sends its first success or failure to first.
-func (dir *directory) watch(ctx context.Context, first chan<- error) {
+func (dir *Directory) watch(ctx context.Context, first chan<- error) {
 	for again := watchPause; ctx.Err() == nil; again = min(2*again, watchPauseMax) {
 		known := dir.offsets.Load()
 		err := dir.db.WatchApps(ctx, known.epoch, func(access *db.Access) {
@@ -161,29 +179,29 @@ func sendFirst(first chan<- error, err error) {
 
 // read makes a register, and keeps the offsets. An app for which this instance cannot count is
 // logged if log is true: not with each request.
-func (dir *directory) read(access *db.Access, offsets *offsets, log bool) *register {
-	r := &register{apps: make(map[string]*app, len(access.Apps)), keys: newOpenKeys(access.Keys)}
+func (dir *Directory) read(access *db.Access, offsets *offsets, log bool) *Register {
+	r := &Register{Apps: make(map[string]*App, len(access.Apps)), keys: newKeys(access.Keys)}
 	dir.offsets.Store(offsets)
 	for _, row := range access.Apps {
 		if row.DeletedAt != nil {
 			continue
 		}
-		a, err := newApp(row, dir.secret)
+		a, err := New(row, dir.secret)
 		if err == nil {
 			a.offsets = offsets.ofApps[row.ID]
-			r.apps[row.Name] = a
-			err = a.fault
+			r.Apps[row.Name] = a
+			err = a.Fault
 		}
 		if err != nil && log {
 			dir.log.Error("this instance cannot count for an app", "error", err)
 		}
 	}
-	r.shares = newShares(access.Shares, r.apps)
+	r.shares = newShares(access.Shares, r.Apps)
 	return r
 }
 
-// current returns the register as it stands.
-func (dir *directory) current(ctx context.Context) (*register, error) {
+// Current returns the register as it stands.
+func (dir *Directory) Current(ctx context.Context) (*Register, error) {
 	if held := dir.held.Load(); held != nil {
 		return held, nil
 	}
@@ -196,18 +214,26 @@ func (dir *directory) current(ctx context.Context) (*register, error) {
 		return err
 	})
 	if err != nil {
-		return nil, unanswered(err)
+		return nil, visit.Unanswered(err)
 	}
 	return dir.read(access, newOffsets(access, known), false), nil
 }
 
-// app returns an app by its name.
-func (r *register) app(name string) (*app, error) {
+// App returns an app by its name.
+func (r *Register) App(name string) (*App, error) {
 	if name == "" {
 		return nil, visit.Errorf(visit.Invalid, "app", "it is missing: name the app that counts")
 	}
-	if a := r.apps[name]; a != nil {
+	if a := r.Apps[name]; a != nil {
 		return a, nil
 	}
 	return nil, visit.Errorf(visit.NotFound, "app", "there is no app %.64q: ask its operator how it is written", name)
+}
+
+// NoApp is the error for an operator who names an app that there is not.
+func NoApp(name string) error {
+	if strings.Contains(name, ".") {
+		return visit.Errorf(visit.NotFound, "app", "there is no app %.64q, which looks like a site: `footfall app list` names the apps, each with its sites", name)
+	}
+	return visit.Errorf(visit.NotFound, "app", "there is no app %.64q: `footfall app list` names them", name)
 }

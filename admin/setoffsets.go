@@ -1,4 +1,4 @@
-package counter
+package admin
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/visit"
 )
@@ -57,7 +58,7 @@ func (a *Admin) SetOffsets(ctx context.Context, app string, list []Offset, try b
 
 // checkOffsets reads a list, or tells all that is wrong with it.
 func checkOffsets(app *db.App, list []Offset) (p db.OffsetsSetParams, err error) {
-	var f faults
+	var faults []string
 	p.AppID = app.ID
 	lines := make(map[string]int, len(list))
 	for i := range list {
@@ -70,16 +71,19 @@ func checkOffsets(app *db.App, list []Offset) (p db.OffsetsSetParams, err error)
 			err = o.check()
 		}
 		if err != nil {
-			f.add("%s%s", o.place(), err)
+			faults = append(faults, fmt.Sprintf("%s%s", o.place(), err))
 			continue
 		}
 		lines[target] = o.Line
 		p.Uris, p.Hots, p.Pvs, p.Uvs = append(p.Uris, target), append(p.Hots, o.Hot), append(p.Pvs, o.PV), append(p.Uvs, o.UV)
 	}
-	if len(f) > mostFaults {
-		f = append(f[:mostFaults], fmt.Sprintf("and %d more", len(f)-mostFaults))
+	if len(faults) > mostFaults {
+		faults = append(faults[:mostFaults], fmt.Sprintf("and %d more", len(faults)-mostFaults))
 	}
-	return p, f.error()
+	if len(faults) > 0 {
+		return p, visit.Errorf(visit.Invalid, "", "%s", strings.Join(faults, "\n"))
+	}
+	return p, nil
 }
 
 func (o *Offset) place() string {
@@ -112,11 +116,11 @@ func (o *Offset) check() error {
 }
 
 // offsetTarget is the page or site that an offset is of.
-func offsetTarget(app *db.App, o *Offset) (string, error) {
+func offsetTarget(row *db.App, o *Offset) (string, error) {
 	if o.Fault != "" {
 		return "", visit.Errorf(visit.Invalid, "", "%s", o.Fault)
 	}
-	target, err := visit.ParseTarget(o.URI, app.KeepQuery)
+	target, err := visit.ParseTarget(o.URI, row.KeepQuery)
 	if err != nil {
 		return "", err
 	}
@@ -124,8 +128,8 @@ func offsetTarget(app *db.App, o *Offset) (string, error) {
 	switch {
 	case site == visit.OtherSite || isPage && ("/"+path == visit.OtherPage || "/"+path == visit.DeletedPage):
 		return "", visit.Errorf(visit.Invalid, "uri", "%s has what was counted for other pages, and nothing from elsewhere", target)
-	case !countsSite(app, site):
-		return "", visit.Errorf(visit.Invalid, "uri", "app %s does not count %s: name a page or site that it counts", app.Name, visit.Shown(site))
+	case !app.CountsSite(row, site):
+		return "", visit.Errorf(visit.Invalid, "uri", "app %s does not count %s: name a page or site that it counts", row.Name, visit.Shown(site))
 	}
 	return target, nil
 }

@@ -1,14 +1,16 @@
-package counter
+// Package admin is what operators do: they add, change and delete apps, keys, links and notes, set
+// numbers that came before, delete pages, and show or erase visitors.
+package admin
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/visit"
 )
@@ -18,21 +20,19 @@ import (
 // made, but some instance has not answered yet.
 type Admin struct {
 	db     *db.DB
-	secret Secret
+	secret app.Secret
 }
 
-// NewAdmin returns an Admin. It needs the secret for apps whose visitors are hashed.
-func NewAdmin(d *db.DB, secret Secret) *Admin { return &Admin{d, secret} }
+// New returns an Admin. It needs the secret for apps whose visitors are hashed.
+func New(d *db.DB, secret app.Secret) *Admin { return &Admin{d, secret} }
 
 // instancesWithin is how long a change waits for the running instances. It is longer than the
 // server takes to notice that one of them has vanished (db.Options.DeadAfter).
 const instancesWithin = 15 * time.Second
 
-var appName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
-
 // AddApp adds an app.
-func (a *Admin) AddApp(ctx context.Context, name string, s Settings) error {
-	if err := CheckNewApp(name, s); err != nil {
+func (a *Admin) AddApp(ctx context.Context, name string, s app.Settings) error {
+	if err := app.CheckNew(name, s); err != nil {
 		return err
 	}
 	err := a.db.InTx(ctx, func(q *db.Queries) error {
@@ -43,7 +43,7 @@ func (a *Admin) AddApp(ctx context.Context, name string, s Settings) error {
 		if err != nil {
 			return err
 		}
-		if err := a.apply(s, &row); err != nil {
+		if err := s.Apply(&row, a.secret); err != nil {
 			return err
 		}
 		return setApp(ctx, q, &row)
@@ -54,19 +54,11 @@ func (a *Admin) AddApp(ctx context.Context, name string, s Settings) error {
 	return a.db.WaitForInstances(ctx, instancesWithin)
 }
 
-// CheckNewApp tells what is wrong with a new app, as far as no database is needed for that.
-func CheckNewApp(name string, s Settings) error {
-	if !appName.MatchString(name) {
-		return visit.Errorf(visit.Invalid, "name", "%.64q is not a name for an app: use a–z, 0–9, - and _, at most 63, not beginning with - or _", name)
-	}
-	return s.make(&db.App{Name: name, Access: accessSites, RetainDays: 1}) // or more, by default: the row knows
-}
-
 // SetApp changes an app's settings.
-func (a *Admin) SetApp(ctx context.Context, name string, s Settings) error {
+func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 	err := a.withApp(ctx, name, func(q *db.Queries, row *db.App) error {
 		was := *row
-		if err := a.apply(s, row); err != nil {
+		if err := s.Apply(row, a.secret); err != nil {
 			return err
 		}
 		if was.CountsBy() != row.CountsBy() { // as visits that are accepted meanwhile must not do
@@ -79,7 +71,7 @@ func (a *Admin) SetApp(ctx context.Context, name string, s Settings) error {
 			return err
 		}
 		if counts {
-			if err := refuseFixed(&was, row); err != nil {
+			if err := app.CheckFixed(&was, row); err != nil {
 				return err
 			}
 		}
@@ -100,58 +92,12 @@ func setApp(ctx context.Context, q *db.Queries, row *db.App) error {
 	})
 }
 
-// make changes a row as the settings say, unless nothing could be counted for it then.
-func (s Settings) make(row *db.App) error {
-	if err := s.apply(row); err != nil {
-		return err
-	}
-	if row.Access != accessOpen && len(row.Sites) == 0 {
-		return visit.Errorf(visit.Invalid, "site", "app %s would count nothing: list its sites, or let anybody count any site with access %s", row.Name, accessOpen)
-	}
-	if row.Access == accessKey && row.PublicCounts == publicCount {
-		return visit.Errorf(visit.Invalid, "public-counts", "with access %s nobody counts without a key: write %s, or give another access", accessKey, publicRead)
-	}
-	return nil
-}
-
-// apply is make, with the secret by which visitors are hashed.
-func (a *Admin) apply(s Settings, row *db.App) error {
-	was := row.Visitor
-	if err := s.make(row); err != nil {
-		return err
-	}
-	switch {
-	case row.Visitor == byAddress:
-		row.SecretID = nil
-	case row.Visitor != was && len(a.secret) == 0:
-		return visit.Errorf(visit.Invalid, "visitor", "%s visitors are hashed with a secret: give the one that the service has", row.Visitor)
-	case row.Visitor != was:
-		row.SecretID = a.secret.id()
-	}
-	return nil
-}
-
-// refuseFixed refuses to change settings on which the numbers of an app rest.
-func refuseFixed(was, row *db.App) error {
-	var f faults
-	if row.Tz != was.Tz {
-		f.add("tz: app %s has counted days of %s, which stay what they are: add another app for %s", row.Name, was.Tz, row.Tz)
-	}
-	if row.Visitor != was.Visitor {
-		f.add("visitor: app %s has told visitors apart by %s, and they stay what they are: add another app for %s", row.Name, was.Visitor, row.Visitor)
-	}
-	if row.Ipv6Prefix != was.Ipv6Prefix {
-		f.add("ipv6-prefix: app %s has told visitors apart by /%d networks, and they stay what they are: add another app for /%d", row.Name, was.Ipv6Prefix, row.Ipv6Prefix)
-	}
-	return f.error()
-}
-
 // demo is the app that is there to try out with.
 const demo = "demo"
 
 // IsDemo reports whether an app is the one to try out with, and anybody may still count for it.
-func IsDemo(app db.App) bool {
-	return app.Name == demo && app.Access == accessOpen && len(app.Sites) == 0
+func IsDemo(row db.App) bool {
+	return row.Name == demo && row.Access == app.AccessOpen && len(row.Sites) == 0
 }
 
 // AddDemo adds the app for trying out, which is open to everybody, to a database that has never had
@@ -166,8 +112,8 @@ func (a *Admin) AddDemo(ctx context.Context) error {
 	if changes > 0 {
 		return nil
 	}
-	open := accessOpen
-	if err := a.AddApp(ctx, demo, Settings{Access: &open}); !errors.Is(err, db.ErrInstancesBehind) {
+	open := app.AccessOpen
+	if err := a.AddApp(ctx, demo, app.Settings{Access: &open}); !errors.Is(err, db.ErrInstancesBehind) {
 		return err
 	}
 	return nil
@@ -182,14 +128,14 @@ func (a *Admin) App(ctx context.Context, name, site string) (db.App, error) {
 		return db.App{}, fmt.Errorf("list apps: %w", err)
 	}
 	if name != "" {
-		named := slices.IndexFunc(apps, func(app db.App) bool { return app.Name == name })
+		named := slices.IndexFunc(apps, func(row db.App) bool { return row.Name == name })
 		if named < 0 {
-			return db.App{}, noApp(name)
+			return db.App{}, app.NoApp(name)
 		}
 		return apps[named], nil
 	}
-	isApp := slices.ContainsFunc(apps, func(app db.App) bool { return app.Name == site })
-	if isApp && !slices.ContainsFunc(apps, func(app db.App) bool { return newSites(app.Sites).have(site) }) {
+	isApp := slices.ContainsFunc(apps, func(row db.App) bool { return row.Name == site })
+	if isApp && !slices.ContainsFunc(apps, func(row db.App) bool { return app.ListsSite(&row, site) }) {
 		return db.App{}, visit.Errorf(visit.Invalid, "", "%s is an app, and no site that one lists: name a site, or the app with --app %[1]s", site)
 	}
 	if len(apps) > 1 && site != "" {
@@ -220,12 +166,12 @@ func (a *Admin) appsToRead(ctx context.Context) (apps []db.App, err error) {
 // appOfSite returns the one among several apps that counts a site.
 func appOfSite(apps []db.App, site string) (db.App, error) {
 	var listing, counting []db.App
-	for _, app := range apps {
+	for _, row := range apps {
 		switch {
-		case newSites(app.Sites).have(site):
-			listing = append(listing, app)
-		case app.Access == accessOpen && len(app.Sites) == 0:
-			counting = append(counting, app)
+		case app.ListsSite(&row, site):
+			listing = append(listing, row)
+		case app.CountsSite(&row, site):
+			counting = append(counting, row)
 		}
 	}
 	if len(listing) > 0 {
@@ -242,8 +188,8 @@ func appOfSite(apps []db.App, site string) (db.App, error) {
 
 func namesOf(apps []db.App) string {
 	var names []string
-	for _, app := range apps {
-		names = append(names, app.Name)
+	for _, row := range apps {
+		names = append(names, row.Name)
 	}
 	return strings.Join(names, ", ")
 }
@@ -254,7 +200,7 @@ func (a *Admin) withApp(ctx context.Context, name string, f func(q *db.Queries, 
 	return a.db.InTx(ctx, func(q *db.Queries) error {
 		row, err := q.AppLock(ctx, name)
 		if errors.Is(err, db.ErrNoRows) {
-			return noApp(name)
+			return app.NoApp(name)
 		}
 		if err != nil {
 			return err
@@ -267,13 +213,6 @@ func (a *Admin) withApp(ctx context.Context, name string, f func(q *db.Queries, 
 }
 
 var errBeingDeleted = visit.Errorf(visit.NotFound, "app", "this app is being deleted: if that was interrupted, delete it again to complete it")
-
-func noApp(name string) error {
-	if strings.Contains(name, ".") {
-		return visit.Errorf(visit.NotFound, "app", "there is no app %.64q, which looks like a site: `footfall app list` names the apps, each with its sites", name)
-	}
-	return visit.Errorf(visit.NotFound, "app", "there is no app %.64q: `footfall app list` names them", name)
-}
 
 // wrap adds to an error what was being done, unless it is one for callers.
 func wrap(doing string, err error) error {

@@ -1,4 +1,4 @@
-package counter
+package admin
 
 import (
 	"context"

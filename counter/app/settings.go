@@ -1,8 +1,9 @@
-package counter
+package app
 
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,15 +37,86 @@ type Settings struct {
 
 // Who may count for an app.
 const (
-	accessOpen  = "open"  // anybody, for any visitor; any site, or the sites listed
+	AccessOpen  = "open"  // anybody, for any visitor; any site, or the sites listed
 	accessSites = "sites" // anybody, for themselves; the sites listed
 	accessKey   = "key"   // callers with a key; the sites listed
 )
 
-var accesses = []string{accessOpen, accessSites, accessKey}
+var accesses = []string{AccessOpen, accessSites, accessKey}
+
+// What an app does with crawlers.
+const (
+	botsCount = "count"
+	botsSkip  = "skip"
+)
+
+// What an app lets anybody do by badges.
+const (
+	publicOff   = "off"   // nothing
+	publicRead  = "read"  // show sums of pages and sites
+	publicCount = "count" // the same, and count visits
+)
+
+var publicCounts = []string{publicOff, publicRead, publicCount}
 
 // byDefault leaves a setting to the service.
 const byDefault = "default"
+
+var appName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+
+// CheckNew tells what is wrong with a new app, as far as no database is needed for that.
+func CheckNew(name string, s Settings) error {
+	if !appName.MatchString(name) {
+		return visit.Errorf(visit.Invalid, "name", "%.64q is not a name for an app: use a–z, 0–9, - and _, at most 63, not beginning with - or _", name)
+	}
+	return s.make(&db.App{Name: name, Access: accessSites, RetainDays: 1}) // or more, by default: the row knows
+}
+
+// make changes a row as the settings say, unless nothing could be counted for it then.
+func (s Settings) make(row *db.App) error {
+	if err := s.apply(row); err != nil {
+		return err
+	}
+	if row.Access != AccessOpen && len(row.Sites) == 0 {
+		return visit.Errorf(visit.Invalid, "site", "app %s would count nothing: list its sites, or let anybody count any site with access %s", row.Name, AccessOpen)
+	}
+	if row.Access == accessKey && row.PublicCounts == publicCount {
+		return visit.Errorf(visit.Invalid, "public-counts", "with access %s nobody counts without a key: write %s, or give another access", accessKey, publicRead)
+	}
+	return nil
+}
+
+// Apply is make, with the secret by which visitors are hashed.
+func (s Settings) Apply(row *db.App, secret Secret) error {
+	was := row.Visitor
+	if err := s.make(row); err != nil {
+		return err
+	}
+	switch {
+	case row.Visitor == ByAddress:
+		row.SecretID = nil
+	case row.Visitor != was && len(secret) == 0:
+		return visit.Errorf(visit.Invalid, "visitor", "%s visitors are hashed with a secret: give the one that the service has", row.Visitor)
+	case row.Visitor != was:
+		row.SecretID = secret.id()
+	}
+	return nil
+}
+
+// CheckFixed refuses to change settings on which the numbers of an app rest.
+func CheckFixed(was, row *db.App) error {
+	var f faults
+	if row.Tz != was.Tz {
+		f.add("tz: app %s has counted days of %s, which stay what they are: add another app for %s", row.Name, was.Tz, row.Tz)
+	}
+	if row.Visitor != was.Visitor {
+		f.add("visitor: app %s has told visitors apart by %s, and they stay what they are: add another app for %s", row.Name, was.Visitor, row.Visitor)
+	}
+	if row.Ipv6Prefix != was.Ipv6Prefix {
+		f.add("ipv6-prefix: app %s has told visitors apart by /%d networks, and they stay what they are: add another app for /%d", row.Name, was.Ipv6Prefix, row.Ipv6Prefix)
+	}
+	return f.error()
+}
 
 // apply checks every setting that is given and writes it into row. Its error tells all faults at
 // once.

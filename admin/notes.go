@@ -1,4 +1,4 @@
-package counter
+package admin
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/visit"
 )
@@ -20,18 +21,19 @@ type Note struct {
 }
 
 const (
-	mostNotes    = 1_000 // of an app
-	longestNote  = 200   // characters: the table knows
-	lastDayNoted = 29991231
+	mostNotes     = 1_000    // of an app
+	longestNote   = 200      // characters: the table knows
+	firstDayNoted = 19910101 // before any web page
+	lastDayNoted  = 29991231
 )
 
 // newNote reads a note as people write it.
-func newNote(day, text, site string, today int32, app *db.App) (n Note, err error) {
+func newNote(day, text, site string, today int32, row *db.App) (n Note, err error) {
 	n.Text = strings.TrimSpace(text)
 	if n.Day, err = visit.ParseDay(day, today); err != nil {
 		return n, visit.Errorf(visit.Invalid, "day", "%v", err)
 	}
-	if n.Day < firstDayEver || n.Day > lastDayNoted {
+	if n.Day < firstDayNoted || n.Day > lastDayNoted {
 		return n, visit.Errorf(visit.Invalid, "day", "%s is no day of a web page: write one like 2026-11-22", visit.DayText(n.Day))
 	}
 	hidden := func(r rune) bool { return !unicode.IsPrint(r) }
@@ -46,7 +48,7 @@ func newNote(day, text, site string, today int32, app *db.App) (n Note, err erro
 	if site == "" {
 		return n, nil
 	}
-	if n.Site, err = visit.ParseSite(site); err == nil && !countsSite(app, n.Site) {
+	if n.Site, err = visit.ParseSite(site); err == nil && !app.CountsSite(row, n.Site) {
 		err = visit.Errorf(visit.Invalid, "site", "the app does not count %s: name one of its sites, or none", visit.Shown(n.Site))
 	}
 	return n, err

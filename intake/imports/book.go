@@ -1,4 +1,4 @@
-package counter
+package imports
 
 import (
 	"context"
@@ -15,51 +15,38 @@ import (
 // sourceOfLogs is what positions of logs have as their source.
 const sourceOfLogs = "logs"
 
-// MayImport is the permission to count the visits of logs for an app: whoever has the
-// database needs no key.
-func (c *Counter) MayImport(ctx context.Context, name string) (*Counting, error) {
-	g, err := c.MayConsume(ctx, name)
-	if err == nil && g.app.mode == byID {
-		return nil, visit.Errorf(visit.Invalid, "app", "%s tells visitors apart by ids, which no log has: import into an app that goes by addresses", name)
-	}
-	return g, err
-}
-
-// Zone is the time zone whose days the app counts.
-func (g *Counting) Zone() *time.Location { return g.app.zone }
-
-// Log is a log that is imported.
-type Log struct {
+// logRecord is a log that is imported.
+type logRecord struct {
 	ID             int64
 	File, Rules    string
 	Claimed, Lines int64    // how many of its bytes are its own to count, and how many lines these are
 	Hash           [32]byte // the SHA-256 of these bytes
 	LastHour       int32    // the latest hour of these lines, since 1970, by the clock that they show
 	Next           int64    // how many of its bytes were counted
-	Skips          []Stretch
+	Skips          []lineRange
 	Begun, Used    time.Time
 }
 
-// Stretch is lines of a log that other logs had claimed before, by their numbers from 0.
-type Stretch struct{ From, To int64 }
+// lineRange is lines of a log that other logs had claimed before, by their numbers from 0.
+type lineRange struct{ From, To int64 }
 
-// LogLines are lines of a log that follow each other and show the same hour.
-type LogLines struct {
+// logLines are lines of a log that follow each other and show the same hour.
+type logLines struct {
 	Log, Line int64 // Line is the number of the first of them, from 0
 	Hour      int32
 	Hashes    []byte // 8 of each line
 }
 
 // Count is how many lines these are.
-func (l *LogLines) Count() int64 { return int64(len(l.Hashes)) / 8 }
+func (l *logLines) Count() int64 { return int64(len(l.Hashes)) / 8 }
 
 // Hash is that of a line, by its number in the log.
-func (l *LogLines) Hash(line int64) uint64 {
+func (l *logLines) Hash(line int64) uint64 {
 	return binary.BigEndian.Uint64(l.Hashes[8*(line-l.Line):])
 }
 
-// LogBook is what is known of the logs of an app, while nobody else changes it.
-type LogBook struct {
+// logBook is what is known of the logs of an app, while nobody else changes it.
+type logBook struct {
 	app int32
 	q   *db.Queries
 }
@@ -67,18 +54,18 @@ type LogBook struct {
 // bookTries is how often in a second the book is asked for that somebody else has.
 const bookTries = 10
 
-// WithLogs runs f in a transaction with the book of the app's logs, which it waits for. What f has
+// withBook runs f in a transaction with the book of the app's logs, which it waits for. What f has
 // written stays if this returns nil.
-func (g *Counting) WithLogs(ctx context.Context, f func(b *LogBook) error) error {
+func (r *run) withBook(ctx context.Context, f func(b *logBook) error) error {
 	var own error
-	err := g.counter.db.InTx(ctx, func(q *db.Queries) error {
+	err := r.counting.DB().InTx(ctx, func(q *db.Queries) error {
 		for {
-			locked, err := q.LogsTryLock(ctx, g.app.id)
+			locked, err := q.LogsTryLock(ctx, r.counting.App().ID)
 			if err != nil {
 				return err
 			}
 			if locked {
-				own = f(&LogBook{g.app.id, q})
+				own = f(&logBook{r.counting.App().ID, q})
 				return own
 			}
 			select {
@@ -89,26 +76,26 @@ func (g *Counting) WithLogs(ctx context.Context, f func(b *LogBook) error) error
 		}
 	})
 	if err != nil && own == nil {
-		err = unanswered(err)
+		err = visit.Unanswered(err)
 	}
 	return err
 }
 
 // Logs are those in the book, in the order in which they were begun.
-func (b *LogBook) Logs(ctx context.Context) (logs []Log, err error) {
+func (b *logBook) Logs(ctx context.Context) (logs []logRecord, err error) {
 	if logs, err = logsOf(ctx, b.q, b.app); err != nil {
-		err = unanswered(err)
+		err = visit.Unanswered(err)
 	}
 	return logs, err
 }
 
-func logsOf(ctx context.Context, q *db.Queries, app int32) ([]Log, error) {
+func logsOf(ctx context.Context, q *db.Queries, app int32) ([]logRecord, error) {
 	rows, err := q.LogsList(ctx, app)
-	logs := make([]Log, 0, len(rows))
+	logs := make([]logRecord, 0, len(rows))
 	for _, r := range rows {
-		l := Log{ID: r.ID, File: r.File, Rules: r.Rules, Claimed: r.Claimed, Lines: r.Lines, Hash: [32]byte(r.Hash), LastHour: r.LastHour, Next: r.Next, Begun: r.BegunAt, Used: r.UsedAt}
+		l := logRecord{ID: r.ID, File: r.File, Rules: r.Rules, Claimed: r.Claimed, Lines: r.Lines, Hash: [32]byte(r.Hash), LastHour: r.LastHour, Next: r.Next, Begun: r.BegunAt, Used: r.UsedAt}
 		for i := 0; i+1 < len(r.Skips); i += 2 {
-			l.Skips = append(l.Skips, Stretch{r.Skips[i], r.Skips[i+1]})
+			l.Skips = append(l.Skips, lineRange{r.Skips[i], r.Skips[i+1]})
 		}
 		logs = append(logs, l)
 	}
@@ -117,37 +104,37 @@ func logsOf(ctx context.Context, q *db.Queries, app int32) ([]Log, error) {
 
 // Stretches are how many stretches of lines the app's logs have of each of some hours, but for one
 // log. Hours of which there are none are left out.
-func (b *LogBook) Stretches(ctx context.Context, hours []int32, but int64) ([]db.LogLinesOfHoursRow, error) {
+func (b *logBook) Stretches(ctx context.Context, hours []int32, but int64) ([]db.LogLinesOfHoursRow, error) {
 	rows, err := b.q.LogLinesOfHours(ctx, db.LogLinesOfHoursParams{AppID: b.app, Hours: hours, But: but})
 	if err != nil {
-		err = unanswered(err)
+		err = visit.Unanswered(err)
 	}
 	return rows, err
 }
 
 // Lines are those of the app's logs in some hours, but for one log, in the order of logs and lines.
-func (b *LogBook) Lines(ctx context.Context, hours []int32, but int64) ([]LogLines, error) {
+func (b *logBook) Lines(ctx context.Context, hours []int32, but int64) ([]logLines, error) {
 	rows, err := b.q.LogLinesInHours(ctx, db.LogLinesInHoursParams{AppID: b.app, Hours: hours, But: but})
 	if err != nil {
-		return nil, unanswered(err)
+		return nil, visit.Unanswered(err)
 	}
-	lines := make([]LogLines, 0, len(rows))
+	lines := make([]logLines, 0, len(rows))
 	for _, r := range rows {
-		lines = append(lines, LogLines{r.LogID, r.Line, r.Hour, r.Hashes})
+		lines = append(lines, logLines{r.LogID, r.Line, r.Hour, r.Hashes})
 	}
 	return lines, nil
 }
 
 // LinesUpTo are so many stretches of lines of a log that begin at a line or before it, in the order
 // of lines.
-func (b *LogBook) LinesUpTo(ctx context.Context, log, line int64, n int) ([]LogLines, error) {
+func (b *logBook) LinesUpTo(ctx context.Context, log, line int64, n int) ([]logLines, error) {
 	rows, err := b.q.LogLinesUpTo(ctx, db.LogLinesUpToParams{LogID: log, Line: line, N: int32(n)}) //nolint:gosec // some
 	if err != nil {
-		return nil, unanswered(err)
+		return nil, visit.Unanswered(err)
 	}
-	lines := make([]LogLines, 0, len(rows))
+	lines := make([]logLines, 0, len(rows))
 	for _, r := range slices.Backward(rows) {
-		lines = append(lines, LogLines{Log: log, Line: r.Line, Hashes: r.Hashes})
+		lines = append(lines, logLines{Log: log, Line: r.Line, Hashes: r.Hashes})
 	}
 	return lines, nil
 }
@@ -158,14 +145,14 @@ const stretchesAtOnce = 1000
 // Claim keeps in the book what is known of a log now, and makes it if it has no ID yet. lines are
 // those that are new; the first of them go on with a stretch that begins at the line goesOn, if that
 // is before them.
-func (b *LogBook) Claim(ctx context.Context, l *Log, goesOn int64, lines []LogLines) error {
+func (b *logBook) Claim(ctx context.Context, l *logRecord, goesOn int64, lines []logLines) error {
 	if err := b.claim(ctx, l, goesOn, lines); err != nil {
-		return unanswered(err)
+		return visit.Unanswered(err)
 	}
 	return nil
 }
 
-func (b *LogBook) claim(ctx context.Context, l *Log, goesOn int64, lines []LogLines) (err error) {
+func (b *logBook) claim(ctx context.Context, l *logRecord, goesOn int64, lines []logLines) (err error) {
 	if l.ID == 0 {
 		if l.ID, err = b.q.LogMake(ctx, db.LogMakeParams{AppID: b.app, Hash: l.Hash[:], File: l.File, Rules: l.Rules}); err != nil {
 			return err
@@ -195,30 +182,7 @@ func (b *LogBook) claim(ctx context.Context, l *Log, goesOn int64, lines []LogLi
 	return err
 }
 
-// PositionOf is how far a log has been counted.
-func (g *Counting) PositionOf(l *Log) *record.Position {
-	return &record.Position{Position: db.Position{App: g.app.id, Source: sourceOfLogs, Part: strconv.FormatInt(l.ID, 10)}, Next: l.Next}
-}
-
-// LogsOfApp are the logs that were imported for an app.
-type LogsOfApp struct {
-	App  string
-	Logs []Log
-}
-
-// Logs lists the logs that were imported for an app, or for each one, where name is "".
-func (a *Admin) Logs(ctx context.Context, name string) (list []LogsOfApp, err error) {
-	err = a.db.Read(ctx, func(q *db.Queries) error {
-		apps, err := appsNamed(ctx, q, name)
-		list = nil
-		for _, app := range apps {
-			logs, err := logsOf(ctx, q, app.ID)
-			if err != nil {
-				return err
-			}
-			list = append(list, LogsOfApp{app.Name, logs})
-		}
-		return err
-	})
-	return list, wrap("list the logs of apps", err)
+// positionOf is how far a log has been counted.
+func (r *run) positionOf(l *logRecord) *record.Position {
+	return &record.Position{Position: db.Position{App: r.counting.App().ID, Source: sourceOfLogs, Part: strconv.FormatInt(l.ID, 10)}, Next: l.Next}
 }

@@ -1,9 +1,10 @@
-package counter
+package app
 
 import (
-	"context"
+	"slices"
 	"strings"
 
+	"footfall/db"
 	"footfall/visit"
 )
 
@@ -73,8 +74,8 @@ func readSubdomains(raw, host string) (string, error) {
 	return subdomains + below, nil
 }
 
-// siteOfOrigin returns the site of an Origin header; "" for an origin that is not a site.
-func siteOfOrigin(origin string) string {
+// SiteOfOrigin returns the site of an Origin header; "" for an origin that is not a site.
+func SiteOfOrigin(origin string) string {
 	_, host, _ := strings.Cut(origin, "://")
 	if strings.ContainsAny(host, "/\\?#@") || strings.Contains(origin, " ") {
 		return "" // an origin has no path, not even a slash
@@ -86,31 +87,44 @@ func siteOfOrigin(origin string) string {
 	return target.Site
 }
 
-// AppOf names the app that counts a page of which nobody says the app: preferred, if it counts the
-// page's site, or else the one that lists it.
-func (c *Counter) AppOf(ctx context.Context, uri, preferred string) (name string, err error) {
-	register, err := c.apps.current(ctx)
-	if err != nil {
-		return "", err
-	}
-	page, err := visit.Normalize(uri, nil)
-	if err != nil {
-		return "", err
-	}
-	if a := register.apps[preferred]; a != nil && a.counts(page.Site) {
-		return preferred, nil
-	}
-	for _, a := range register.apps {
-		if !a.sites.have(page.Site) {
-			continue
-		}
-		if name != "" {
-			return "", visit.Errorf(visit.Forbidden, "uri", "several apps list the site %s: their operator can say which one counts", page.Site)
-		}
-		name = a.name
-	}
-	if name == "" {
-		return "", visit.Errorf(visit.Forbidden, "uri", "no app lists the site %s: its operator can add it", page.Site)
-	}
-	return name, nil
+// AllowsOrigin reports whether the app counts the site of the page that an Origin header names.
+func (a *App) AllowsOrigin(origin string) bool {
+	site := SiteOfOrigin(origin)
+	return site != "" && a.Counts(site)
 }
+
+// Target reads a URI, whose site must be one that the app counts.
+func (a *App) Target(uri string) (visit.Target, error) {
+	if uri == "" {
+		return visit.Target{}, visit.Errorf(visit.Invalid, "uri", "it is missing: give the address of the page, http://…")
+	}
+	t, err := visit.Normalize(uri, a.KeepQuery)
+	if err == nil && !a.Counts(t.Site) {
+		err = visit.Errorf(visit.Forbidden, "uri", "app %s does not count the site %s: its operator can add it", a.Name, t.Site)
+	}
+	return t, err
+}
+
+// Lists reports whether the app lists a site, in canonical form.
+func (a *App) Lists(site string) bool { return a.sites.have(site) }
+
+// Sites are those that the app lists, *.host for the subdomains of a host.
+func (a *App) Sites() (sites []string) {
+	for site := range a.sites.exact {
+		sites = append(sites, site)
+	}
+	for host := range a.sites.below {
+		sites = append(sites, "*"+host)
+	}
+	slices.Sort(sites)
+	return sites
+}
+
+// CountsSite reports whether an app counts a site, in canonical form.
+func CountsSite(row *db.App, site string) bool {
+	listed := newSites(row.Sites)
+	return row.Access == AccessOpen && listed.empty() || listed.have(site)
+}
+
+// ListsSite reports whether an app lists a site, in canonical form.
+func ListsSite(row *db.App, site string) bool { return newSites(row.Sites).have(site) }

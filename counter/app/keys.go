@@ -1,0 +1,98 @@
+package app
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	"footfall/db"
+)
+
+// Scope is what a key allows.
+type Scope string
+
+// The scopes of keys.
+const (
+	ScopeCount  Scope = "count"  // count visits
+	ScopeAssert Scope = "assert" // count visits, and assert their visitors
+	ScopeRead   Scope = "read"   // read reports, and ask for the ranks of visitors
+)
+
+// Scopes are all scopes.
+var Scopes = []Scope{ScopeCount, ScopeAssert, ScopeRead}
+
+// A key is keyPrefix, some random letters, a "_" and 256 random bits. What stands before that "_"
+// is the key's name, which need not be kept secret.
+const (
+	keyPrefix     = "footfall_"
+	keyNameRandom = 8  // characters
+	keyRandom     = 32 // bytes
+)
+
+// keyLetters make names that can be read aloud: neither 0 nor o, neither 1 nor l.
+const keyLetters = "23456789abcdefghijkmnpqrstuvwxyz"
+
+// newToken makes what is secret of a key or a link, and its name.
+func newToken(prefix string) (name, token string) {
+	var random [keyNameRandom + keyRandom]byte
+	_, _ = rand.Read(random[:]) // never fails: it would end the process
+	name = prefix
+	for _, b := range random[:keyNameRandom] {
+		name += string(keyLetters[int(b)%len(keyLetters)])
+	}
+	return name, name + "_" + base64.RawURLEncoding.EncodeToString(random[keyNameRandom:])
+}
+
+// NewKey makes a key, and its name.
+func NewKey() (name, key string) { return newToken(keyPrefix) }
+
+// NewLink makes what is secret of a link, and its name.
+func NewLink() (name, token string) { return newToken("") }
+
+// HashOf is the hash of a key, or of what is secret of a link: all of it that is stored.
+func HashOf(token string) [sha256.Size]byte { return sha256.Sum256([]byte(token)) }
+
+// Key is a key that is not revoked.
+type Key struct {
+	ID     int32
+	App    int32
+	scopes []Scope
+}
+
+// Opens reports whether the key has a scope; the scope assert includes count.
+func (k *Key) Opens(scope Scope) bool {
+	return slices.Contains(k.scopes, scope) || scope == ScopeCount && slices.Contains(k.scopes, ScopeAssert)
+}
+
+// KeyOf returns the key of a number, and its hash; nil if no valid key has it.
+func (r *Register) KeyOf(id int32) (*Key, [sha256.Size]byte) {
+	for hash, key := range r.keys {
+		if key.ID == id {
+			return key, hash
+		}
+	}
+	return nil, [sha256.Size]byte{}
+}
+
+func newKeys(rows []db.KeysOpenRow) map[[sha256.Size]byte]*Key {
+	keys := make(map[[sha256.Size]byte]*Key, len(rows))
+	for _, row := range rows {
+		k := &Key{ID: row.ID, App: row.AppID}
+		for _, scope := range row.Scopes {
+			k.scopes = append(k.scopes, Scope(scope))
+		}
+		keys[[sha256.Size]byte(row.Hash)] = k
+	}
+	return keys
+}
+
+// KeyName returns the name of a key: somebody who must revoke a key may have nothing but the key
+// itself.
+func KeyName(key string) string {
+	if length := len(keyPrefix) + keyNameRandom; len(key) > length && strings.HasPrefix(key, keyPrefix) {
+		return key[:length]
+	}
+	return key
+}

@@ -1,0 +1,82 @@
+package app
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"unicode/utf8"
+
+	"footfall/visit"
+)
+
+// How an app tells visitors apart.
+const (
+	ByAddress = "address" // by their address
+	ByID      = "id"      // by the id that the caller gives them
+	ByHash    = "hashed"  // by a keyed hash of their address
+	ByDay     = "daily"   // by a hash whose key changes each day
+)
+
+var visitorModes = []string{ByAddress, ByID, ByHash, ByDay}
+
+// How long ids may be, in bytes.
+const (
+	longestID      = 256 // of visitors
+	longestVisitID = 64  // of visits
+)
+
+// checkVisitor checks an id that a caller gives a visitor.
+func checkVisitor(id string) error {
+	if id == "" {
+		return visit.Errorf(visit.Invalid, "visitor", "it is missing: give the id by which you know the visitor")
+	}
+	return checkID("visitor", id, longestID)
+}
+
+// CheckVisitID checks an id that a caller gives a visit.
+func CheckVisitID(id string) error { return checkID("id", id, longestVisitID) }
+
+// checkID checks an id that a caller gives, and names the field that it is in.
+func checkID(field, id string, longest int) error {
+	switch {
+	case len(id) > longest:
+		return visit.Errorf(visit.Invalid, field, "it is longer than %d bytes: shorten it, or send a hash of it", longest)
+	case !utf8.ValidString(id):
+		return visit.Errorf(visit.Invalid, field, "it is not valid UTF-8")
+	case strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return visit.Errorf(visit.Invalid, field, "it has control characters: leave them out")
+	}
+	return nil
+}
+
+// VisitorByID returns the visitor that an id stands for.
+func (a *App) VisitorByID(secret Secret, id string) (netip.Addr, error) {
+	if err := checkVisitor(id); err != nil {
+		return netip.Addr{}, err
+	}
+	return secret.hashOf(a.ID, ByID, id), nil
+}
+
+// VisitorByAddress returns the visitor that an address stands for. Where hashes change each day,
+// dayKey is the key of the day.
+func (a *App) VisitorByAddress(secret Secret, address netip.Addr, dayKey []byte) (netip.Addr, error) {
+	network, err := visit.NetworkOf(address, a.ipv6Prefix)
+	if err != nil || a.Mode == ByAddress {
+		return network, err
+	}
+	parts := []string{string(network.AsSlice())}
+	if a.Mode == ByDay {
+		parts = append(parts, string(dayKey))
+	}
+	return secret.hashOf(a.ID, a.Mode, parts...), nil
+}
+
+// hashOf returns the visitor of an app that an id or an address stands for: 120 bits of a keyed
+// hash, in fd00::/8.
+func (s Secret) hashOf(app int32, mode string, parts ...string) netip.Addr {
+	sum := s.sum(append([]string{"visitor", fmt.Sprint(app), mode}, parts...)...)
+	var address [16]byte
+	address[0] = 0xfd
+	copy(address[1:], sum)
+	return netip.AddrFrom16(address)
+}
