@@ -79,8 +79,11 @@ func (c *Counter) callerOf(ctx context.Context, r *Request) (*app.App, *app.Key,
 	return a, key, err
 }
 
-// keyOf returns the key that a request shows; nil where it shows none.
+// keyOf returns the key that a request shows; nil where it shows none, or a session that is over.
 func (c *Counter) keyOf(known *app.Register, a *app.App, r *Request) (*app.Key, error) {
+	if r.Session != "" {
+		return c.sessionKey(known, a, r.Session), nil
+	}
 	if r.Key == "" {
 		return nil, nil
 	}

@@ -30,6 +30,8 @@ type Request struct {
 	URI string
 	Key string // the key that the caller shows; "": none
 
+	Session string // what a browser shows in place of a key: SignIn gives it; "": none
+
 	// The visitor that the caller asserts: an address, or an id where the app tells visitors apart
 	// by ids. With neither, the visitor is Peer.
 	IP, Visitor string

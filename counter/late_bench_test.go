@@ -36,7 +36,7 @@ func lateVisits(b *testing.B, later int, closed bool, partitions int) {
 	in := ways[3].newInstance(b, counter.Options{})
 	in.exec(b, `UPDATE apps SET retain_days = 0`)
 	require.NoError(b, in.db.WaitForInstances(context.Background(), time.Minute))
-	g, err := in.MayCount(b.Context(), counter.Request{App: "demo"})
+	g, err := in.AuthorizeCounting(b.Context(), counter.Request{App: "demo"})
 	require.NoError(b, err)
 	today := newClock().now
 	for day := later - 1; day >= 0; day-- {

@@ -85,7 +85,7 @@ func (in *instance) countPast(t *testing.T, visits []past, most int) {
 
 func (in *instance) recordPast(t *testing.T, visits []past) []record.Result {
 	t.Helper()
-	g, err := in.MayCount(t.Context(), counter.Request{App: "demo"})
+	g, err := in.AuthorizeCounting(t.Context(), counter.Request{App: "demo"})
 	require.NoError(t, err)
 	var c record.Chunk
 	for _, v := range visits {
@@ -291,7 +291,7 @@ func TestDayGoesUnderALateVisit(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.keepsAll(t)
-	g, err := in.MayCount(t.Context(), counter.Request{App: "demo"})
+	g, err := in.AuthorizeCounting(t.Context(), counter.Request{App: "demo"})
 	require.NoError(t, err)
 	var c record.Chunk
 	for _, day := range []int{10, 20, 11, 21} {
@@ -326,7 +326,7 @@ func TestDayGoesUnderACall(t *testing.T) {
 	in := plain.newInstance(t, counter.Options{})
 	in.keepsAll(t)
 	for n, key := range []string{"", "one"} {
-		g, err := in.MayCount(t.Context(), counter.Request{App: "demo"})
+		g, err := in.AuthorizeCounting(t.Context(), counter.Request{App: "demo"})
 		require.NoError(t, err)
 		_, err = g.FirstDay(t.Context())
 		require.NoError(t, err)
@@ -399,7 +399,7 @@ func TestPausedRetention(t *testing.T) {
 		in.clock.Set(firstDay.AddDate(0, 0, day))
 		in.count(t, fmt.Sprintf("192.0.2.%d", day), "http://a.example/")
 	}
-	g, err := in.MayCount(t.Context(), counter.Request{App: "demo"})
+	g, err := in.AuthorizeCounting(t.Context(), counter.Request{App: "demo"})
 	require.NoError(t, err)
 	pause := counter.NewPause()
 	require.NoError(t, g.PauseRetention(t.Context(), pause))

@@ -3,7 +3,6 @@ package counter
 import (
 	"context"
 	"encoding/hex"
-	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -33,43 +32,6 @@ type Counting struct {
 
 // callsOfAnybody is the source of calls without a key.
 const callsOfAnybody = "calls"
-
-// MayCount checks that a caller may count many visits at once, and assert their visitors: the app,
-// the key and its scope, and the rate, for which a call is one request.
-func (c *Counter) MayCount(ctx context.Context, r Request) (*Counting, error) {
-	a, key, err := c.callerOf(ctx, &r)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkManyRights(a, key); err != nil {
-		return nil, err
-	}
-	if r.ParseErr != nil {
-		return nil, r.ParseErr
-	}
-	if err := checkOrigin(a, &r); err != nil {
-		return nil, err
-	}
-	counting := &Counting{counter: c, app: a, calls: callsOfAnybody, counted: r.Counted}
-	if key != nil {
-		counting.calls = fmt.Sprintf("calls of key %d", key.ID)
-	}
-	if r.Peer.IsValid() {
-		err = c.checkRate(a, subject{address: r.Peer})
-	}
-	return counting, err
-}
-
-func checkManyRights(a *app.App, key *app.Key) error {
-	switch {
-	case a.IsOpen() || key != nil && key.Opens(app.ScopeAssert):
-		return nil
-	case key == nil:
-		return visit.Errorf(visit.BadKey, "key", "app %s takes many visits at once only with one of the scope %s: send it as Authorization: Bearer …",
-			a.Name, app.ScopeAssert)
-	}
-	return visit.Errorf(visit.Forbidden, "key", "it does not say who came: send one of the scope %s", app.ScopeAssert)
-}
 
 // Visit reads an item: what is to be counted, or why it is not. An error of the kind Unavailable
 // concerns more than the item. Where nothing is wrong but that its day is kept no longer, the visit

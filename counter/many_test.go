@@ -23,7 +23,7 @@ import (
 // counting is the permission to count many visits for the app demo.
 func (in *instance) counting(t *testing.T) *counter.Counting {
 	t.Helper()
-	g, err := in.MayCount(t.Context(), counter.Request{App: "demo", Peer: peer})
+	g, err := in.AuthorizeCounting(t.Context(), counter.Request{App: "demo", Peer: peer})
 	require.NoError(t, err)
 	return g
 }

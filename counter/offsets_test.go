@@ -50,7 +50,7 @@ func (in *instance) shownAs(t *testing.T, ip, uri string, counted bool) string {
 	tell("counts", a, err)
 	many, _, err := in.CountsOf(ctx, ask, []string{uri})
 	tell("counts of many", many[0].Answer, err)
-	g, err := in.MayCount(ctx, counter.Request{App: "demo", Peer: peer, Counted: counted})
+	g, err := in.AuthorizeCounting(ctx, counter.Request{App: "demo", Peer: peer, Counted: counted})
 	require.NoError(t, err)
 	numbers, err := g.Numbers(ctx, chunkOf(t, g, nil, counter.Item{URI: uri, IP: ip}).Visits)
 	tell("numbers of visits", numbers[0], err)
@@ -118,7 +118,7 @@ func TestOffsetsOfManyVisits(t *testing.T) {
 		require.NoError(t, got.Err)
 		require.Equal(t, fmt.Sprintf("1 1 1 %d | 21 11 11 %d", i+1, i+101), row(got.Answer))
 	}
-	bare, err := in.MayCount(t.Context(), counter.Request{App: "demo", Peer: peer, Counted: true})
+	bare, err := in.AuthorizeCounting(t.Context(), counter.Request{App: "demo", Peer: peer, Counted: true})
 	require.NoError(t, err)
 	got := bare.Record(chunkOf(t, bare, nil, counter.Item{URI: "http://a/", IP: "192.0.2.1"}))
 	require.Equal(t, "1 1 1 3 | 1 1 1 3", row(got[0].Answer))

@@ -3,6 +3,7 @@ package counter
 import (
 	"context"
 	"net/netip"
+	"time"
 
 	"footfall/counter/app"
 	"footfall/visit"
@@ -11,40 +12,20 @@ import (
 // Reading is the permission to read what was counted for an app.
 type Reading struct {
 	App   string
-	Today int32 // in the app's time zone
+	Site  string // the one that a link shows; "": all of the app
+	Today int32  // in Zone, that of the app
+	Zone  *time.Location
+	Open  bool // everybody may read
+	Names bool // they may see on pages who came: by a key alone, also where everybody may see the numbers
 
 	counter  *Counter
 	app      *app.App
 	peer     netip.Addr
 	stranger bool // shows neither a key nor a session
-	names    bool // may see who came, where pages are looked at
 }
 
-// Reads checks that a caller may read the reports of an app: the app, the key and its scope, and
-// whether the question could be parsed. The Reading then reads targets and visitors of the
-// question; CheckRate is the last check.
-func (c *Counter) Reads(ctx context.Context, r Request) (*Reading, error) {
-	a, key, err := c.callerOf(ctx, &r)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkReportRights(a, key); err != nil {
-		return nil, err
-	}
-	if r.ParseErr != nil {
-		return nil, r.ParseErr
-	}
-	return &Reading{App: a.Name, Today: visit.DayOf(c.clock(), a.Zone), counter: c, app: a, peer: r.Peer}, nil
-}
-
-func checkReportRights(a *app.App, key *app.Key) error {
-	switch {
-	case a.IsOpen() || key != nil && key.Opens(app.ScopeRead):
-		return nil
-	case key == nil:
-		return visit.Errorf(visit.BadKey, "key", "the reports of app %s need one: send one of the scope %s as Authorization: Bearer …", a.Name, app.ScopeRead)
-	}
-	return visit.Errorf(visit.Forbidden, "key", "it opens no reports: send one of the scope %s", app.ScopeRead)
+func (c *Counter) readingOf(a *app.App, peer netip.Addr) *Reading {
+	return &Reading{App: a.Name, Today: visit.DayOf(c.clock(), a.Zone), Zone: a.Zone, Open: a.IsOpen(), counter: c, app: a, peer: peer}
 }
 
 // Target reads a page or a site as visit.ParseTarget does, with the query parameters that the app
@@ -71,31 +52,6 @@ func (r *Reading) Visitor(ctx context.Context, ip, id string) (netip.Addr, error
 func (r *Reading) CheckRate() error {
 	return r.counter.checkRate(r.app, subject{address: r.peer, untrusted: r.stranger})
 }
-
-// Shared returns the permission to look at what a link shows: an app, or one site of it ("": all).
-// A link that shows nothing is visit.NotFound, whatever the reason; from an address that sends many
-// of them it is visit.TooMany.
-func (c *Counter) Shared(ctx context.Context, token string, peer netip.Addr) (r *Reading, site string, err error) {
-	register, err := c.apps.Current(ctx)
-	if err != nil {
-		return nil, "", err
-	}
-	if s, found := register.Share(token); found {
-		if today := visit.DayOf(c.clock(), s.App.Zone); today <= s.LastDay {
-			return &Reading{App: s.App.Name, Today: today, counter: c, app: s.App, peer: peer, stranger: true}, s.Site, nil
-		}
-	}
-	if wait := c.rates.take(sourceOf(wrongLinks, peer), mostTries); wait > 0 {
-		c.metrics.limited.Inc()
-		refused := visit.Errorf(visit.TooMany, "", "too many links that show nothing were followed from one address; try again in a minute")
-		refused.RetryAfter = wait
-		return nil, "", refused
-	}
-	return nil, "", ErrNoShare
-}
-
-// ErrNoShare says that a link shows nothing.
-var ErrNoShare = visit.Errorf(visit.NotFound, "", "this link shows nothing: it is not written as it was sent, it was revoked, or its time is over")
 
 // Sites are those that the app lists, *.host for the subdomains of a host.
 func (r *Reading) Sites() []string { return r.app.Sites() }

@@ -1,15 +1,12 @@
 package counter
 
 import (
-	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"errors"
 	"net/netip"
-	"slices"
 	"time"
 
 	"footfall/counter/app"
@@ -26,10 +23,6 @@ const (
 	wrongLinks   = -1 // and this one for wrong links
 	sessionStart = 4 + 8
 )
-
-// ErrNotShown says that an app is not shown to somebody: there is none of that name, or it is not
-// open and they have no session of it.
-var ErrNotShown = errors.New("the app is not shown without a key of the scope read")
 
 // SignIn takes a key of the scope read and returns its app and a session.
 func (c *Counter) SignIn(ctx context.Context, key string, peer netip.Addr) (name, session string, err error) {
@@ -86,36 +79,6 @@ func sessionOf(r *app.Register, text string, now time.Time) *app.Key {
 	return nil
 }
 
-// Looks returns the permission to look at an app with a session ("": none), or ErrNotShown.
-func (c *Counter) Looks(ctx context.Context, name, session string, peer netip.Addr) (*Reading, error) {
-	register, err := c.apps.Current(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if a := register.Apps[name]; a != nil {
-		if key := c.sessionKey(register, a, session); key != nil || a.IsOpen() {
-			return &Reading{App: a.Name, Today: visit.DayOf(c.clock(), a.Zone), counter: c, app: a, peer: peer, names: key != nil}, nil
-		}
-	}
-	return nil, ErrNotShown
-}
-
-// LooksAt returns the permissions to look at every app that is open, or of which there is a
-// session, by name.
-func (c *Counter) LooksAt(ctx context.Context, sessionOf func(app string) string) (readings []*Reading, err error) {
-	register, err := c.apps.Current(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range register.Apps {
-		if a.IsOpen() || c.sessionKey(register, a, sessionOf(a.Name)) != nil {
-			readings = append(readings, &Reading{App: a.Name, Today: visit.DayOf(c.clock(), a.Zone), counter: c, app: a})
-		}
-	}
-	slices.SortFunc(readings, func(a, b *Reading) int { return cmp.Compare(a.App, b.App) })
-	return readings, nil
-}
-
 // sessionKey returns the key with which a reader who has a session looks at an app ("": none); nil
 // if it is none of this app, or does not let them look.
 func (c *Counter) sessionKey(known *app.Register, a *app.App, session string) *app.Key {
@@ -129,13 +92,3 @@ func (c *Counter) sessionKey(known *app.Register, a *app.App, session string) *a
 	c.uses.note(key.ID)
 	return key
 }
-
-// Zone is the time zone whose days the app counts.
-func (r *Reading) Zone() *time.Location { return r.app.Zone }
-
-// MayName reports whether the reader may see on pages who came: by a session alone, also where
-// everybody may see the numbers.
-func (r *Reading) MayName() bool { return r.names }
-
-// Open reports whether everybody may read.
-func (r *Reading) Open() bool { return r.app.IsOpen() }

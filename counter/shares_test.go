@@ -52,10 +52,10 @@ func TestShares(t *testing.T) {
 
 	// A link shows something until its last day is over.
 	in.clock.Set(visit.DateOf(lastDay).Add(23 * time.Hour))
-	_, _, err = in.Shared(ctx, all, peer)
+	_, err = in.AuthorizeLink(ctx, all, peer)
 	require.NoError(t, err)
 	in.clock.Set(visit.DateOf(lastDay).Add(24 * time.Hour))
-	_, _, err = in.Shared(ctx, all, peer)
+	_, err = in.AuthorizeLink(ctx, all, peer)
 	var verr *visit.Error
 	require.ErrorAs(t, err, &verr)
 	require.Equal(t, visit.NotFound, verr.Kind)

@@ -96,7 +96,7 @@ func (s *service) notFoundPage(c echo.Context, err error) bool {
 
 func (d *dashboard) home(c echo.Context) error {
 	ctx := c.Request().Context()
-	readings, err := d.counter.LooksAt(ctx, func(app string) string { return cookie(c, sessionCookie+app) })
+	readings, err := d.counter.AuthorizeReadings(ctx, func(app string) string { return cookie(c, sessionCookie+app) })
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (d *dashboard) home(c echo.Context) error {
 }
 
 func (d *dashboard) appOf(r *counter.Reading) web.App {
-	return web.App{Root: d.root, Name: r.App, Today: r.Today, Zone: r.Zone(), Closed: !r.Open(), Names: r.MayName()}
+	return web.App{Root: d.root, Name: r.App, Today: r.Today, Zone: r.Zone, Closed: !r.Open, Names: r.Names}
 }
 
 // look shows an app, or a site of it.
@@ -141,8 +141,8 @@ func (d *dashboard) embed(c echo.Context) error {
 func (d *dashboard) mayLook(c echo.Context, name string) (*counter.Reading, error) {
 	r := c.Request()
 	peer, _ := d.proxies.client(r) // callers whose address is unknown share one limit
-	app, err := d.counter.Looks(r.Context(), name, cookie(c, sessionCookie+name), peer)
-	if errors.Is(err, counter.ErrNotShown) {
+	app, err := d.counter.AuthorizeReading(r.Context(), counter.Request{App: name, Session: cookie(c, sessionCookie+name), Peer: peer})
+	if refused, ok := errors.AsType[*visit.Error](err); ok && refused.Kind != visit.Unavailable {
 		return nil, d.askForKey(c, http.StatusForbidden, r.URL.RequestURI(), "")
 	}
 	if err != nil {

@@ -30,7 +30,7 @@ func (s *service) visits(c echo.Context) error {
 	}
 	named := field{given: true} // each of the visits names its visitor
 	ask := s.request(c, &fields{app: f.app, ip: named, offsets: f.offsets, parseErr: wrong})
-	if call.Counting, err = s.counter.MayCount(r.Context(), ask); err != nil {
+	if call.Counting, err = s.counter.AuthorizeCounting(r.Context(), ask); err != nil {
 		return err
 	}
 	if err := readKind(r.Header, &call); err != nil {

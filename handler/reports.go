@@ -67,7 +67,7 @@ func (r *reports) answer(c echo.Context, k kind) error {
 	params, parseErr := readParams(request.URL.RawQuery, append([]string{"format"}, k.takes...), k.repeats)
 	ask := counter.Request{App: c.Param("app"), Key: bearer(request.Header), ParseErr: parseErr}
 	ask.Peer, _ = r.proxies.client(request) // callers whose address is unknown share one limit
-	reading, err := r.counter.Reads(ctx, ask)
+	reading, err := r.counter.AuthorizeReading(ctx, ask)
 	if err != nil {
 		return err
 	}

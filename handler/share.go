@@ -15,11 +15,11 @@ func (d *dashboard) shared(c echo.Context) error {
 	c.Set(homeOfPages, "") // of a link that shows nothing
 	r := c.Request()
 	peer, _ := d.proxies.client(r) // callers whose address is unknown share one limit
-	reading, site, err := d.counter.Shared(r.Context(), c.Param("token"), peer)
+	reading, err := d.counter.AuthorizeLink(r.Context(), c.Param("token"), peer)
 	if err != nil {
 		return err
 	}
-	asked := siteNamed(c)
+	site, asked := reading.Site, siteNamed(c)
 	if site != "" && asked != "" {
 		return counter.ErrNoShare
 	}

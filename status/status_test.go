@@ -63,7 +63,7 @@ func TestRead(t *testing.T) {
 		_, err = counting.Visit(t.Context(), counter.Request{App: "blog", IP: "192.0.2.1", URI: uri})
 		require.NoError(t, err)
 	}
-	importing, err := counting.MayImport(t.Context(), "blog")
+	importing, err := counting.AuthorizeOperator(t.Context(), "blog")
 	require.NoError(t, err)
 	require.NoError(t, importing.PauseRetention(t.Context(), counter.NewPause()))
 	today := visit.DayOf(now, time.UTC)

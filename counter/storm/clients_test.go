@@ -352,7 +352,7 @@ func (s *storm) caller(_ int, r *rand.Rand) {
 // call sends a call once.
 func (s *storm) call(in *instance, of tenant, key, body string) []intake.Result {
 	c := in.now.Load()
-	counting, err := c.MayCount(context.Background(), counter.Request{App: of.name, Counted: true})
+	counting, err := c.AuthorizeCounting(context.Background(), counter.Request{App: of.name, Counted: true})
 	if err == nil {
 		var results []intake.Result
 		results, _, err = in.desk.Count(context.Background(), intake.Call{Counting: counting, Body: strings.NewReader(body), Key: key})

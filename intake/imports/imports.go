@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/intake/logs"
 	"footfall/record"
 	"footfall/record/feed"
@@ -157,11 +158,20 @@ func (r *run) refresh(ctx context.Context) error {
 	if r.counting != nil && time.Since(r.asked) < refreshEvery {
 		return nil
 	}
-	counting, err := r.counter.MayImport(ctx, r.App)
+	counting, err := r.permit(ctx)
 	if err == nil {
 		r.counting, r.asked = counting, time.Now()
 	}
 	return err
+}
+
+// permit asks for the permission to count visits of the app.
+func (r *run) permit(ctx context.Context) (*counter.Counting, error) {
+	g, err := r.counter.AuthorizeOperator(ctx, r.App)
+	if err == nil && g.App().Mode == app.ByID {
+		return nil, visit.Errorf(visit.Invalid, "app", "%s tells visitors apart by ids, which no log has: import into an app that goes by addresses", r.App)
+	}
+	return g, err
 }
 
 // open opens all files, or tells all that is wrong with them.

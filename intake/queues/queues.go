@@ -108,7 +108,7 @@ func Run(ctx context.Context, c *counter.Counter, o Options) error {
 }
 
 func (r *run) permit(ctx context.Context) (*counter.Counting, error) {
-	return r.counter.MayConsume(ctx, r.App)
+	return r.counter.AuthorizeOperator(ctx, r.App)
 }
 
 // connect opens the queue, however long it is away.

@@ -75,7 +75,7 @@ func (d *desk) list(c *counter.Counter, length int64) *Feed[string] {
 	f := &Feed[string]{Source: l, Retry: NewRetry(func(string, error) {}, 0, nil)}
 	for i := range l.parts {
 		require.NoError(d.t, f.Retry.Do(d.t.Context(), func() error {
-			g, err := c.MayConsume(d.t.Context(), "demo")
+			g, err := c.AuthorizeOperator(d.t.Context(), "demo")
 			if err == nil {
 				f.Recorder = g.Recorder()
 				l.parts[i], err = g.OpenQueue(d.t.Context(), "list", fmt.Sprint(i), 0)
@@ -108,7 +108,7 @@ func (l *list) Read(_ context.Context, most int) (entries []Entry[string], err e
 }
 
 func (l *list) Judge(ctx context.Context) (func(context.Context, *Entry[string]) error, error) {
-	g, err := l.counter.MayConsume(ctx, l.app)
+	g, err := l.counter.AuthorizeOperator(ctx, l.app)
 	return func(ctx context.Context, e *Entry[string]) error {
 		if e.Next%7 == 0 {
 			return e.Refuse(visit.Errorf(visit.Invalid, "uri", "it is the seventh"))
