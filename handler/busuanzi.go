@@ -24,11 +24,11 @@ type busuanzi struct {
 
 func (b *busuanzi) routes() []route {
 	return []route{
-		{embed.BusuanziPath, reading, script(embed.Busuanzi, scriptCache)},
-		{"/busuanzi", reading, b.original},
-		{"/busuanzi/jsonp", reading, func(c echo.Context) error { return b.jsonp(c, "callback") }},
-		{"/busuanzi/api", append([]string{http.MethodPut}, asking...), b.soxft},
-		{"/api/v2/log", asking, b.vercount},
+		{embed.BusuanziPath, getOnly, script(embed.Busuanzi, scriptCache)},
+		{"/busuanzi", getOnly, b.original},
+		{"/busuanzi/jsonp", getOnly, func(c echo.Context) error { return b.jsonp(c, "callback") }},
+		{"/busuanzi/api", append([]string{http.MethodPut}, getPostOptions...), b.soxft},
+		{"/api/v2/log", getPostOptions, b.vercount},
 	}
 }
 

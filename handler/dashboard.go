@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 	"errors"
 	"net/http"
@@ -45,21 +43,21 @@ func (d *dashboard) routes() []route {
 		return func(c echo.Context) error { return writePage(c, http.StatusOK, "no-cache", p) }
 	}
 	return []route{
-		{"/", reading, d.page(d.home)},
-		{"/dash", reading, func(c echo.Context) error { return c.Redirect(http.StatusFound, "./") }},
-		{"/dash/", reading, func(c echo.Context) error { return c.Redirect(http.StatusFound, "../") }},
-		{"/robots.txt", reading, kept(web.Robots())},
-		{"/favicon.ico", reading, kept(web.Icon())},
-		{"/dash/style.css", reading, kept(web.Style())},
-		{"/dash/icon.svg", reading, kept(web.Icon())},
-		{"/dash/dash.js", reading, kept(web.Script())},
-		{"/dash/:app", reading, d.page(d.look)},
-		{"/dash/:app/:site", reading, d.page(d.look)},
-		{"/share/:token", reading, d.page(d.shared)},
-		{"/share/:token/:site", reading, d.page(d.shared)},
-		{"/embed", reading, d.page(d.embed)},
-		{"/enter", inspecting, d.page(d.enter)},
-		{"/leave", inspecting, d.page(d.leave)},
+		{"/", getOnly, d.page(d.home)},
+		{"/dash", getOnly, func(c echo.Context) error { return c.Redirect(http.StatusFound, "./") }},
+		{"/dash/", getOnly, func(c echo.Context) error { return c.Redirect(http.StatusFound, "../") }},
+		{"/robots.txt", getOnly, kept(web.Robots())},
+		{"/favicon.ico", getOnly, kept(web.Icon())},
+		{"/dash/style.css", getOnly, kept(web.Style())},
+		{"/dash/icon.svg", getOnly, kept(web.Icon())},
+		{"/dash/dash.js", getOnly, kept(web.Script())},
+		{"/dash/:app", getOnly, d.page(d.look)},
+		{"/dash/:app/:site", getOnly, d.page(d.look)},
+		{"/share/:token", getOnly, d.page(d.shared)},
+		{"/share/:token/:site", getOnly, d.page(d.shared)},
+		{"/embed", getOnly, d.page(d.embed)},
+		{"/enter", getOrPost, d.page(d.enter)},
+		{"/leave", getOrPost, d.page(d.leave)},
 	}
 }
 
@@ -87,7 +85,7 @@ func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
 // are answered as all errors are.
 func (s *service) notFoundPage(c echo.Context, err error) bool {
 	r := c.Request()
-	if !s.dashboard || !errors.Is(err, echo.ErrNotFound) || !slices.Contains(reading, r.Method) || !strings.Contains(r.Header.Get(echo.HeaderAccept), "text/html") {
+	if !s.dashboard || !errors.Is(err, echo.ErrNotFound) || !slices.Contains(getOnly, r.Method) || !strings.Contains(r.Header.Get(echo.HeaderAccept), "text/html") {
 		return false
 	}
 	p, broken := web.Problem(s.root, http.StatusText(http.StatusNotFound), "there is nothing at this address", s.root+"/")
@@ -191,107 +189,6 @@ func (d *dashboard) show(c echo.Context, read func(context.Context) (web.Page, e
 		return d.writeParts(c, p)
 	}
 	return writePage(c, http.StatusOK, "private, no-cache", p)
-}
-
-func (d *dashboard) enter(c echo.Context) error {
-	if c.Request().Method != http.MethodPost {
-		return d.askForKey(c, http.StatusOK, "", "")
-	}
-	form, err := d.form(c)
-	if err != nil {
-		return err
-	}
-	peer, _ := d.proxies.client(c.Request())
-	app, session, err := d.counter.SignIn(c.Request().Context(), strings.TrimSpace(form.Get("key")), peer)
-	var told *visit.Error
-	if errors.As(err, &told) && told.Kind == visit.Forbidden {
-		return d.askForKey(c, http.StatusForbidden, form.Get("to"), "This key "+strings.TrimPrefix(told.Message, "key: it ")+".")
-	}
-	if err != nil {
-		return err
-	}
-	d.setCookie(c, sessionCookie+app, session, int(counter.SessionFor.Seconds()))
-	to, embeds := "/dash/"+app, "/embed?app="+app
-	if after, is := strings.CutPrefix(form.Get("to"), to); is && (after == "" || strings.ContainsRune("/?", rune(after[0]))) {
-		to += after
-	} else if form.Get("to") == embeds {
-		to = embeds
-	}
-	return c.Redirect(http.StatusSeeOther, d.root+to)
-}
-
-// leave ends all sessions that the browser has.
-func (d *dashboard) leave(c echo.Context) error {
-	if c.Request().Method != http.MethodPost {
-		p, err := web.Leave(d.root, d.formToken(c))
-		if err != nil {
-			return err
-		}
-		return writePage(c, http.StatusOK, "no-store", p)
-	}
-	if _, err := d.form(c); err != nil {
-		return err
-	}
-	for _, has := range c.Cookies() {
-		if strings.HasPrefix(has.Name, sessionCookie) {
-			d.setCookie(c, has.Name, "", -1)
-		}
-	}
-	return c.Redirect(http.StatusSeeOther, d.root+"/")
-}
-
-// askForKey shows the page on which a key is typed. It is made for one browser, which has the token
-// of its form in a cookie, too.
-func (d *dashboard) askForKey(c echo.Context, status int, to, problem string) error {
-	p, err := web.SignIn{To: to, Token: d.formToken(c), Problem: problem}.Page(d.root)
-	if err != nil {
-		return err
-	}
-	return writePage(c, status, "no-store", p)
-}
-
-// formToken is what a form of this browser carries. Another site's page can make a browser send a
-// form, but not read the token for it.
-func (d *dashboard) formToken(c echo.Context) string {
-	if has := cookie(c, formCookie); len(has) == base64.RawURLEncoding.EncodedLen(sha256.Size) {
-		return has
-	}
-	var random [sha256.Size]byte
-	_, _ = rand.Read(random[:]) // never fails: it would end the process
-	token := base64.RawURLEncoding.EncodeToString(random[:])
-	d.setCookie(c, formCookie, token, 0)
-	return token
-}
-
-// form reads a form that was sent from a page of ours.
-func (d *dashboard) form(c echo.Context) (url.Values, error) {
-	r := c.Request()
-	r.Body = http.MaxBytesReader(c.Response(), r.Body, formBytes)
-	if err := r.ParseForm(); err != nil {
-		return nil, visit.Errorf(visit.Invalid, "form", "it could not be read: send it again")
-	}
-	token := cookie(c, formCookie)
-	if token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(r.PostForm.Get("token"))) != 1 {
-		return nil, visit.Errorf(visit.Forbidden, "form", "it did not come from a page that this browser was shown, or the browser keeps no cookies: go back, load the page again and send it")
-	}
-	return r.PostForm, nil
-}
-
-// cookie is the value of a cookie; "" if the browser sends none.
-func cookie(c echo.Context, name string) string {
-	if has, err := c.Cookie(name); err == nil {
-		return has.Value
-	}
-	return ""
-}
-
-// setCookie gives the browser a cookie for so many seconds (0: until it is closed), or takes it
-// away. A link in a mail is followed with it; a form or an image of another site is sent without.
-func (d *dashboard) setCookie(c echo.Context, name, value string, seconds int) {
-	c.SetCookie(&http.Cookie{
-		Name: name, Value: value, Path: d.root + "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteLaxMode,
-		Secure: strings.HasPrefix(d.origin(c.Request()), "https:"),
-	})
 }
 
 // origin is where people reach the service.

@@ -156,7 +156,7 @@ func TestDashboardFilesThatBreakAreCut(t *testing.T) {
 	e := newEdge(t)
 	s := newService(e.counter, e.options)
 	d := &dashboard{reports: newReports(s, e.options)}
-	s.routes = []route{{"/file", reading, func(c echo.Context) error {
+	s.routes = []route{{"/file", getOnly, func(c echo.Context) error {
 		return d.show(c, func(context.Context) (web.Page, error) {
 			return web.Page{Type: "text/csv", Body: bytes.Repeat([]byte("a\n"), 10_000), Rest: func(context.Context) ([]byte, bool, error) { return nil, false, errors.New("gone") }}, nil
 		})

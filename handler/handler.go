@@ -1,8 +1,8 @@
 // Package handler is the HTTP edge of Footfall: it reads requests, asks a counter.Counter or a
 // report.Reader, and writes the answers.
 //
-// Each listener has one route table (routes.go), and one place turns errors into answers
-// (errors.go).
+// A file is named after the call that it answers: visit.go, visits.go, counts.go, badge.go, … Each
+// listener has one route table (routes.go), and one place turns errors into answers (errors.go).
 package handler
 
 import (

@@ -24,33 +24,33 @@ type route struct {
 
 // Methods of routes.
 var (
-	reading    = []string{http.MethodGet, http.MethodHead}
-	sending    = []string{http.MethodPost}
-	asking     = []string{http.MethodGet, http.MethodPost, http.MethodHead, http.MethodOptions}
-	inspecting = []string{http.MethodGet, http.MethodHead, http.MethodPost}
+	getOnly        = []string{http.MethodGet, http.MethodHead}
+	postOnly       = []string{http.MethodPost}
+	getOrPost      = []string{http.MethodGet, http.MethodHead, http.MethodPost}
+	getPostOptions = []string{http.MethodGet, http.MethodPost, http.MethodHead, http.MethodOptions} // by which browsers ask for a page of another site
 )
 
 // publicRoutes is the table of the public listener.
 func (s *service) publicRoutes(o Options) []route {
 	table := []route{
-		{"/visit", asking, s.visit},
-		{"/visits", sending, s.visits},
-		{"/counts", asking, s.counts},
-		{embed.ScriptPath, reading, script(embed.Count, scriptCache)},
-		{"/count.:version", reading, scriptVersion},
-		{"/livez", reading, s.alive},
-		{"/readyz", reading, s.ready},
+		{"/visit", getPostOptions, s.visit},
+		{"/visits", postOnly, s.visits},
+		{"/counts", getPostOptions, s.counts},
+		{embed.ScriptPath, getOnly, script(embed.Count, scriptCache)},
+		{"/count.:version", getOnly, scriptVersion},
+		{"/livez", getOnly, s.alive},
+		{"/readyz", getOnly, s.ready},
 	}
 	table = append(table, (&busuanzi{s, o.Busuanzi}).routes()...)
 	r := newReports(s, o)
-	table = append(table, route{"/badge/:file", reading, r.badge})
+	table = append(table, route{"/badge/:file", getOnly, r.badge})
 	for _, k := range kinds {
-		table = append(table, route{"/api/apps/:app/" + k.name, reading, func(c echo.Context) error { return r.answer(c, k) }})
+		table = append(table, route{"/api/apps/:app/" + k.name, getOnly, func(c echo.Context) error { return r.answer(c, k) }})
 	}
 	if s.dashboard {
 		table = append(table, newDashboard(r, o).routes()...)
 	}
-	return append(table, route{"/openapi.json", reading, describe})
+	return append(table, route{"/openapi.json", getOnly, describe})
 }
 
 // adminRoutes is the table of the operator's listener: metrics and profiles are for nobody else.
@@ -58,14 +58,14 @@ func (s *service) adminRoutes() []route {
 	metrics := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError)})
 	profile := func(h http.HandlerFunc) echo.HandlerFunc { return echo.WrapHandler(h) }
 	return []route{
-		{"/livez", reading, s.alive},
-		{"/readyz", reading, s.ready},
-		{"/metrics", inspecting, echo.WrapHandler(metrics)},
-		{"/debug/pprof/cmdline", inspecting, profile(pprof.Cmdline)},
-		{"/debug/pprof/profile", inspecting, profile(pprof.Profile)},
-		{"/debug/pprof/symbol", inspecting, profile(pprof.Symbol)},
-		{"/debug/pprof/trace", inspecting, profile(pprof.Trace)},
-		{"/debug/pprof/*", inspecting, profile(pprof.Index)},
+		{"/livez", getOnly, s.alive},
+		{"/readyz", getOnly, s.ready},
+		{"/metrics", getOrPost, echo.WrapHandler(metrics)},
+		{"/debug/pprof/cmdline", getOrPost, profile(pprof.Cmdline)},
+		{"/debug/pprof/profile", getOrPost, profile(pprof.Profile)},
+		{"/debug/pprof/symbol", getOrPost, profile(pprof.Symbol)},
+		{"/debug/pprof/trace", getOrPost, profile(pprof.Trace)},
+		{"/debug/pprof/*", getOrPost, profile(pprof.Index)},
 	}
 }
 

@@ -1,113 +1,159 @@
 package handler
 
 import (
-	"context"
+	"encoding/json"
+	"mime"
 	"net/http"
 	"strconv"
-	"sync"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
-	"footfall/counter"
+	"footfall/intake"
 	"footfall/visit"
 )
 
-// visit counts a visit. HEAD and OPTIONS count nothing.
-func (s *service) visit(c echo.Context) error {
-	return s.answer(c, s.counter.Visit)
-}
-
-// answer reads a request, asks, and writes the answer.
-func (s *service) answer(c echo.Context, ask func(context.Context, counter.Request) (visit.Answer, error)) error {
-	if c.Request().Method == http.MethodOptions {
-		return s.preflight(c)
-	}
-	f, err := readFields(c)
-	s.share(c, f.app.value)
+// visits counts many visits at once. What can be refused before the body is read is refused then.
+func (s *service) visits(c echo.Context) error {
+	r := c.Request()
+	f, err := readQuery(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
-	answer, err := ask(c.Request().Context(), s.request(c, &f))
+	call := intake.Call{Key: r.Header.Get("Idempotency-Key"), Length: r.ContentLength}
+	wrong := f.parseErr
+	if wrong == nil && f.answer.given {
+		wrong = invalid("answer", "many visits in one call are counted at once: leave it out")
+	}
+	if wrong == nil {
+		wrong = readCall(r, &call)
+	}
+	named := field{given: true} // each of the visits names its visitor
+	ask := s.request(c, &fields{app: f.app, ip: named, offsets: f.offsets, parseErr: wrong})
+	if call.Counting, err = s.counter.AuthorizeCounting(r.Context(), ask); err != nil {
+		return err
+	}
+	if err := readKind(r.Header, &call); err != nil {
+		return err
+	}
+	call.Body = http.MaxBytesReader(c.Response(), r.Body, intake.MostBytes)
+	call.ReadUntil = http.NewResponseController(c.Response()).SetReadDeadline
+	results, internal, err := s.desk.Count(r.Context(), call)
 	if err != nil {
 		return err
 	}
-	return write(c, answer)
+	if internal != nil {
+		s.logFault(c.Path(), http.StatusInternalServerError, internal)
+	}
+	if call.SumsOnly {
+		return respond(c, http.StatusOK, sumsOf(results))
+	}
+	out := append(make([]byte, 0, 128*len(results)), `{"visits":[`...)
+	for i := range results {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendResult(out, &results[i])
+	}
+	return respond(c, http.StatusOK, append(out, "]}"...))
 }
 
-// Header values that all answers share: nothing writes into them, and assigning one costs no
-// allocation.
-var (
-	jsonType = []string{"application/json"}
-	noStore  = []string{"no-store"}
-	noSniff  = []string{"nosniff"}
-)
+const longestKey = 255 // bytes, of an Idempotency-Key
 
-// respond answers with JSON that is true at this moment only.
-func respond(c echo.Context, status int, body []byte) error {
-	w := c.Response()
-	h := w.Header()
-	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = jsonType, noStore, noSniff
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // fails if the caller has left: there is nobody to tell
+// readCall reads what the query and the header say of a call.
+func readCall(r *http.Request, call *intake.Call) error {
+	switch answers := r.URL.Query()["answers"]; {
+	case len(answers) == 0:
+	case len(answers) == 1 && answers[0] == "none":
+		call.SumsOnly = true
+	default:
+		return invalid("answers", "write none, or leave it out")
+	}
+	given := r.Header.Values("Idempotency-Key")
+	outside := func(c rune) bool { return c < ' ' || c > '~' }
+	if len(given) > 1 || len(given) == 1 && (given[0] == "" || len(given[0]) > longestKey || strings.ContainsFunc(given[0], outside)) {
+		return invalid("Idempotency-Key", "give one, of 1 to %d ASCII characters", longestKey)
+	}
 	return nil
 }
 
-// buffers hold answers on their way out.
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
-
-// skippedHeader says why a visit was not counted on purpose.
-const skippedHeader = "Footfall-Skipped"
-
-// repeatedHeader says that a visit was counted before, when it came with the same id.
-const repeatedHeader = "Footfall-Repeated"
-
-// write answers 200 with counts, or 202 to a visit that will be counted in a moment.
-func write(c echo.Context, a visit.Answer) error {
-	if a.Repeated {
-		c.Response().Header().Set(repeatedHeader, "id")
+// readKind reads how the body of a call is written.
+func readKind(h http.Header, call *intake.Call) error {
+	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	call.Lines = kind == "application/x-ndjson"
+	if err != nil || !call.Lines && kind != "application/json" {
+		return echo.NewHTTPError(http.StatusUnsupportedMediaType, "body: send a JSON array, with Content-Type: application/json, "+
+			"or a line of JSON for each visit, with application/x-ndjson")
 	}
-	if a.Skipped != "" {
-		c.Response().Header().Set(skippedHeader, string(a.Skipped))
+	packed := h.Get("Content-Encoding")
+	call.Gzip = strings.EqualFold(packed, "gzip")
+	if !call.Gzip && packed != "" && !strings.EqualFold(packed, "identity") {
+		return echo.NewHTTPError(http.StatusUnsupportedMediaType, "body: pack it with gzip, or not at all")
 	}
-	status := http.StatusOK
-	if a.Later {
-		status = http.StatusAccepted
-	}
-	buffer := buffers.Get().(*[]byte)
-	*buffer = appendAnswer((*buffer)[:0], a)
-	defer buffers.Put(buffer)
-	return respond(c, status, *buffer)
+	return nil
 }
 
-// appendAnswer appends what encoding/json would write, in a tenth of the time.
-func appendAnswer(out []byte, a visit.Answer) []byte {
-	if a.NoNumbers {
-		return append(out, `{"numbers":"unknown"}`...)
-	}
-	out = append(out, '{')
-	if a.Later {
-		if out = append(out, `"later":true`...); !a.Known {
-			return append(out, '}')
-		}
-		out = append(out, ',')
-	}
-	out = appendCounts(append(out, `"site":`...), a.Site)
-	out = appendCounts(append(out, `,"page":`...), a.Page)
-	return append(appendBehind(out, a.Behind), '}')
-}
+// notReached is what is said of visits that were not counted for no reason of their own.
+const notReached = "not counted: send again"
 
-// appendBehind appends how many accepted visits are not counted yet, if there are any.
-func appendBehind(out []byte, visits int64) []byte {
-	if visits == 0 {
-		return out
+func appendResult(out []byte, r *intake.Result) []byte {
+	switch r.Outcome {
+	case intake.Counted:
+		out = appendAnswer(append(out, `{"counted":`...), r.Answer)
+	case intake.Repeated:
+		out = appendAnswer(append(out, `{"repeated":`...), r.Answer)
+	case intake.Skipped:
+		out = strconv.AppendQuote(append(out, `{"skipped":`...), string(r.Answer.Skipped))
+	case intake.Failed:
+		return append(out, errorBody(r.Fault)...)
+	case intake.Unknown:
+		return append(out, memberBody("unknown", r.Fault)...)
+	case intake.Unreached:
+		return append(out, errorBody(notReached)...)
 	}
-	return strconv.AppendInt(append(out, `,"behind":`...), visits, 10)
-}
-
-func appendCounts(out []byte, n visit.Counts) []byte {
-	out = strconv.AppendInt(append(out, `{"pv":`...), n.PV, 10)
-	out = strconv.AppendInt(append(out, `,"uv":`...), n.UV, 10)
-	out = strconv.AppendInt(append(out, `,"rank":`...), n.Rank, 10)
-	out = strconv.AppendInt(append(out, `,"hot":`...), n.Hot, 10)
 	return append(out, '}')
+}
+
+// mostErrors bounds the errors that are named beside sums.
+const mostErrors = 100
+
+// sums are what is answered of a call without the numbers of its visits.
+type sums struct {
+	Counted   int                   `json:"counted"`
+	Repeated  int                   `json:"repeated"`
+	Skipped   map[visit.Skipped]int `json:"skipped"` // by why
+	Failed    int                   `json:"failed"`
+	Unknown   int                   `json:"unknown"`   // whether they were counted
+	Unreached int                   `json:"unreached"` // at the end of the call
+	Errors    []itemError           `json:"errors"`    // the first of those that failed
+}
+
+type itemError struct {
+	Item  int    `json:"item"` // its place, from 0
+	Error string `json:"error"`
+}
+
+func sumsOf(results []intake.Result) []byte {
+	all := sums{Skipped: map[visit.Skipped]int{}, Errors: []itemError{}}
+	for i := range results {
+		switch results[i].Outcome {
+		case intake.Counted:
+			all.Counted++
+		case intake.Repeated:
+			all.Repeated++
+		case intake.Skipped:
+			all.Skipped[results[i].Answer.Skipped]++
+		case intake.Failed:
+			all.Failed++
+			if len(all.Errors) < mostErrors {
+				all.Errors = append(all.Errors, itemError{i, results[i].Fault})
+			}
+		case intake.Unknown:
+			all.Unknown++
+		case intake.Unreached:
+			all.Unreached++
+		}
+	}
+	body, _ := json.Marshal(all) // cannot fail for numbers and strings
+	return body
 }

@@ -1,0 +1,113 @@
+package handler
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/labstack/echo/v4"
+
+	"footfall/counter"
+	"footfall/visit"
+)
+
+// visit counts a visit. HEAD and OPTIONS count nothing.
+func (s *service) visit(c echo.Context) error {
+	return s.answer(c, s.counter.Visit)
+}
+
+// answer reads a request, asks, and writes the answer.
+func (s *service) answer(c echo.Context, ask func(context.Context, counter.Request) (visit.Answer, error)) error {
+	if c.Request().Method == http.MethodOptions {
+		return s.preflight(c)
+	}
+	f, err := readFields(c)
+	s.share(c, f.app.value)
+	if err != nil {
+		return err
+	}
+	answer, err := ask(c.Request().Context(), s.request(c, &f))
+	if err != nil {
+		return err
+	}
+	return write(c, answer)
+}
+
+// Header values that all answers share: nothing writes into them, and assigning one costs no
+// allocation.
+var (
+	jsonType = []string{"application/json"}
+	noStore  = []string{"no-store"}
+	noSniff  = []string{"nosniff"}
+)
+
+// respond answers with JSON that is true at this moment only.
+func respond(c echo.Context, status int, body []byte) error {
+	w := c.Response()
+	h := w.Header()
+	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = jsonType, noStore, noSniff
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // fails if the caller has left: there is nobody to tell
+	return nil
+}
+
+// buffers hold answers on their way out.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// skippedHeader says why a visit was not counted on purpose.
+const skippedHeader = "Footfall-Skipped"
+
+// repeatedHeader says that a visit was counted before, when it came with the same id.
+const repeatedHeader = "Footfall-Repeated"
+
+// write answers 200 with counts, or 202 to a visit that will be counted in a moment.
+func write(c echo.Context, a visit.Answer) error {
+	if a.Repeated {
+		c.Response().Header().Set(repeatedHeader, "id")
+	}
+	if a.Skipped != "" {
+		c.Response().Header().Set(skippedHeader, string(a.Skipped))
+	}
+	status := http.StatusOK
+	if a.Later {
+		status = http.StatusAccepted
+	}
+	buffer := buffers.Get().(*[]byte)
+	*buffer = appendAnswer((*buffer)[:0], a)
+	defer buffers.Put(buffer)
+	return respond(c, status, *buffer)
+}
+
+// appendAnswer appends what encoding/json would write, in a tenth of the time.
+func appendAnswer(out []byte, a visit.Answer) []byte {
+	if a.NoNumbers {
+		return append(out, `{"numbers":"unknown"}`...)
+	}
+	out = append(out, '{')
+	if a.Later {
+		if out = append(out, `"later":true`...); !a.Known {
+			return append(out, '}')
+		}
+		out = append(out, ',')
+	}
+	out = appendCounts(append(out, `"site":`...), a.Site)
+	out = appendCounts(append(out, `,"page":`...), a.Page)
+	return append(appendBehind(out, a.Behind), '}')
+}
+
+// appendBehind appends how many accepted visits are not counted yet, if there are any.
+func appendBehind(out []byte, visits int64) []byte {
+	if visits == 0 {
+		return out
+	}
+	return strconv.AppendInt(append(out, `,"behind":`...), visits, 10)
+}
+
+func appendCounts(out []byte, n visit.Counts) []byte {
+	out = strconv.AppendInt(append(out, `{"pv":`...), n.PV, 10)
+	out = strconv.AppendInt(append(out, `,"uv":`...), n.UV, 10)
+	out = strconv.AppendInt(append(out, `,"rank":`...), n.Rank, 10)
+	out = strconv.AppendInt(append(out, `,"hot":`...), n.Hot, 10)
+	return append(out, '}')
+}
