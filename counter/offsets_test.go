@@ -184,68 +184,6 @@ func TestOffsetsAreSetWhileCounting(t *testing.T) {
 	in.verified(t)
 }
 
-// Where an offset is wrong none is set, and all faults are listed.
-func TestOffsetsAreChecked(t *testing.T) {
-	t.Parallel()
-	in := plain.newInstance(t, counter.Options{})
-	in.shop(t, app.Settings{})
-	ctx := t.Context()
-	all := []struct {
-		offset admin.Offset
-		says   string
-	}{
-		{admin.Offset{URI: "shop.example/a", Hot: 3, PV: 5, UV: 5}, "hot: 3 is less than uv, 5"},
-		{admin.Offset{URI: "shop.example/a", Hot: 9, PV: 5, UV: 6}, "pv: 5 is less than uv, 6"},
-		{admin.Offset{URI: "shop.example/a", Hot: 9, PV: 5, UV: -1}, "uv: -1 is less than 0"},
-		{admin.Offset{URI: "shop.example/a", Hot: 1_000_000_000_000_001}, "hot: 1000000000000001 is more than 1000000000000000"},
-		{admin.Offset{URI: "other.example/a", Hot: 1}, "uri: app shop does not count other.example"},
-		{admin.Offset{URI: "ftp://shop.example/", Hot: 1}, "uri: "},
-		{admin.Offset{URI: "shop.example/(deleted)", Hot: 1}, "uri: shop.example/(deleted) has what was counted for other pages"},
-		{admin.Offset{URI: "(other)", Hot: 1}, "uri: (other) has what was counted for other pages"},
-		{admin.Offset{URI: "shop.example", Hot: 1, Fault: "hot: no"}, "hot: no"},
-	}
-	var list []admin.Offset
-	for i, c := range all {
-		_, err := in.admin().SetOffsets(ctx, "shop", []admin.Offset{c.offset}, false)
-		require.ErrorContains(t, err, c.says)
-		c.offset.Line = i + 2
-		list = append(list, c.offset)
-	}
-	// All faults at once, and nothing of the rest.
-	list = append(list, admin.Offset{URI: "shop.example/well", Hot: 1, Line: 50}, admin.Offset{URI: "http://SHOP.example/well#x", Hot: 2, Line: 51})
-	_, err := in.admin().SetOffsets(ctx, "shop", list, false)
-	for i, c := range all {
-		require.ErrorContains(t, err, fmt.Sprintf("line %d: %s", i+2, c.says))
-	}
-	require.ErrorContains(t, err, "line 51: uri: shop.example/well is on line 50, too")
-	require.Zero(t, in.one(t, `SELECT count(*) FROM offsets`))
-	_, err = in.admin().SetOffsets(ctx, "nobody", nil, false)
-	require.ErrorContains(t, err, `there is no app "nobody"`)
-
-	// The same again changes nothing; a trial neither, though it tells what would be.
-	well := []admin.Offset{{URI: "shop.example/a", Hot: 3}, {URI: "shop.example/b", Hot: 3}}
-	for _, c := range []struct {
-		try  bool
-		want admin.OffsetsDone
-	}{{true, admin.OffsetsDone{Added: 2}}, {false, admin.OffsetsDone{Added: 2}}, {false, admin.OffsetsDone{Same: 2}}} {
-		done, err := in.admin().SetOffsets(ctx, "shop", well, c.try)
-		require.NoError(t, err)
-		require.Equal(t, c.want, done)
-	}
-	well[1].UV, well[1].PV = 1, 1
-	done, err := in.admin().SetOffsets(ctx, "shop", well, true)
-	require.NoError(t, err)
-	require.Equal(t, admin.OffsetsDone{Changed: 1, Same: 1}, done)
-	require.Zero(t, in.one(t, `SELECT sum(uv) FROM offsets`))
-
-	many := make([]admin.Offset, 250)
-	for i := range many {
-		many[i] = admin.Offset{URI: "shop.example", Hot: -1, Line: i + 2}
-	}
-	_, err = in.admin().SetOffsets(ctx, "shop", many, false)
-	require.ErrorContains(t, err, "and 150 more")
-}
-
 // An offset goes with its page and its app, and stays where a visitor is erased.
 func TestOffsetsGoWithWhatTheyAreOf(t *testing.T) {
 	t.Parallel()

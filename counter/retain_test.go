@@ -43,28 +43,6 @@ func (in *instance) keeps(t *testing.T, name string, visits, visitors int) {
 	require.NoError(t, in.admin().SetApp(t.Context(), name, app.Settings{RetainDays: &visits, ForgetDays: &visitors}))
 }
 
-func TestRetentionSettings(t *testing.T) {
-	t.Parallel()
-	in := plain.newInstance(t, counter.Options{})
-	for _, wrong := range []struct {
-		retain, forget int
-		says           string
-	}{
-		{-1, 0, "retain-days: -1 is not a number of days"},
-		{36501, 0, "retain-days: 36501 is not a number of days"},
-		{1, 36501, "forget-days: 36501 is not a number of days"},
-		{10, 9, "forget-days: visits would be kept for longer than their visitors"},
-		{0, 9, "forget-days: visits would be kept for longer than their visitors"},
-	} {
-		err := in.admin().SetApp(t.Context(), "demo", app.Settings{RetainDays: &wrong.retain, ForgetDays: &wrong.forget})
-		assert.ErrorContains(t, err, wrong.says)
-	}
-	require.Equal(t, []string{"35 0\n"}, in.table(t, `SELECT retain_days, forget_days FROM apps`), "the defaults")
-	in.keeps(t, "demo", 9, 9)
-	in.keeps(t, "demo", 0, 0)
-	in.keeps(t, "demo", 36500, 36500)
-}
-
 // Pages are deleted after the rows of their first days.
 func TestDeletePageWhoseDaysAreGone(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {

@@ -54,11 +54,13 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-func (d *desk) open() *db.DB {
+func (d *desk) open() *db.DB { return d.openWith(nil) }
+
+func (d *desk) openWith(secret app.Secret) *db.DB {
 	d.t.Helper()
 	tables := dbtest.Open(d.t, d.url, db.Options{Writers: record.Connections()})
 	var err error
-	d.counter, err = counter.Open(d.t.Context(), tables, counter.Options{Options: record.Options{MaxWait: time.Minute}})
+	d.counter, err = counter.Open(d.t.Context(), tables, counter.Options{Secret: secret, Options: record.Options{MaxWait: time.Minute}})
 	require.NoError(d.t, err)
 	d.t.Cleanup(d.counter.Close)
 	return tables

@@ -1,4 +1,4 @@
-package counter_test
+package admin_test
 
 import (
 	"strings"
@@ -7,16 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/admin"
-	"footfall/counter"
-	"footfall/counter/app"
+	"footfall/db/dbtest"
 )
 
 func TestNotes(t *testing.T) {
-	t.Parallel()
-	in := plain.newInstance(t, counter.Options{})
-	in.shop(t, app.Settings{})
-	ctx, commands := t.Context(), in.admin()
-	for _, c := range []struct{ app, day, text, site, says string }{
+	c := newCommands(t)
+	ctx := t.Context()
+	for _, wrong := range []struct{ app, day, text, site, says string }{
 		{"nobody", "2019-06-29", "x", "", `there is no app "nobody"`},
 		{"shop", "2019-02-29", "x", "", "day: "},
 		{"shop", "", "x", "", "day: "},
@@ -29,28 +26,28 @@ func TestNotes(t *testing.T) {
 		{"shop", "2019-06-29", "x", "other.example", "site: the app does not count other.example"},
 		{"shop", "2019-06-29", "x", "a b", "site: "},
 	} {
-		_, err := commands.AddNote(ctx, c.app, c.day, c.text, c.site)
-		require.ErrorContains(t, err, c.says)
+		_, err := c.AddNote(ctx, wrong.app, wrong.day, wrong.text, wrong.site)
+		require.ErrorContains(t, err, wrong.says)
 	}
-	later, err := commands.AddNote(ctx, "shop", "2019-06-30", strings.Repeat("ü", 200), "")
+	later, err := c.AddNote(ctx, "shop", "2019-06-30", strings.Repeat("ü", 200), "")
 	require.NoError(t, err)
-	note, err := commands.AddNote(ctx, "shop", "2019-06-29", " A new version ", "SHOP.example")
+	note, err := c.AddNote(ctx, "shop", "2019-06-29", " A new version ", "SHOP.example")
 	require.NoError(t, err)
 	require.Equal(t, admin.Note{ID: note.ID, Site: "shop.example", Day: 20190629, Text: "A new version"}, note)
-	notes, err := commands.Notes(ctx, "shop")
+	notes, err := c.Notes(ctx, "shop")
 	require.NoError(t, err)
 	require.Equal(t, []admin.Note{later, note}, notes)
 
-	_, err = commands.RemoveNote(ctx, "demo", note.ID)
+	_, err = c.RemoveNote(ctx, "demo", note.ID)
 	require.ErrorContains(t, err, "the app has no note", "another app's")
-	removed, err := commands.RemoveNote(ctx, "shop", note.ID)
+	removed, err := c.RemoveNote(ctx, "shop", note.ID)
 	require.NoError(t, err)
 	require.Equal(t, note, removed)
-	_, err = commands.RemoveNote(ctx, "shop", note.ID)
+	_, err = c.RemoveNote(ctx, "shop", note.ID)
 	require.ErrorContains(t, err, "number: the app has no note")
 
-	_, err = in.tables(t).Exec(ctx, `INSERT INTO notes (app_id, day_id, text) SELECT id, 20190629, 'one of many' FROM apps, generate_series(1, 999) WHERE name = 'shop'`)
+	_, err = dbtest.Connect(t, c.url).Exec(ctx, `INSERT INTO notes (app_id, day_id, text) SELECT id, 20190629, 'one of many' FROM apps, generate_series(1, 999) WHERE name = 'shop'`)
 	require.NoError(t, err)
-	_, err = commands.AddNote(ctx, "shop", "2019-06-29", "x", "")
+	_, err = c.AddNote(ctx, "shop", "2019-06-29", "x", "")
 	require.ErrorContains(t, err, "as many as it may have")
 }
