@@ -172,6 +172,8 @@ func TestDashboardSessionsEnd(t *testing.T) {
 	other := newPerson(e)
 	other.cookies["footfall-demo"] = session
 	assert.Equal(t, http.StatusForbidden, other.get("/dash/shop").status, "the cookie of another app")
+	require.Equal(t, http.StatusSeeOther, other.signsIn("/enter", e.key("demo", app.ScopeRead)).status)
+	assert.Equal(t, http.StatusForbidden, e.asks(other.cookies["footfall-demo"]), "a session of another app")
 
 	leaving := formToken.FindStringSubmatch(p.get("/leave").body)[1]
 	assert.Equal(t, http.StatusForbidden, p.do(http.MethodPost, "/leave", url.Values{"token": {"guessed"}}).status)
