@@ -15,21 +15,6 @@ import (
 // sourceOfLogs is what positions of logs have as their source.
 const sourceOfLogs = "logs"
 
-// logRecord is a log that is imported.
-type logRecord struct {
-	ID             int64
-	File, Rules    string
-	Claimed, Lines int64    // how many of its bytes are its own to count, and how many lines these are
-	Hash           [32]byte // the SHA-256 of these bytes
-	LastHour       int32    // the latest hour of these lines, since 1970, by the clock that they show
-	Next           int64    // how many of its bytes were counted
-	Skips          []lineRange
-	Begun, Used    time.Time
-}
-
-// lineRange is lines of a log that other logs had claimed before, by their numbers from 0.
-type lineRange struct{ From, To int64 }
-
 // logLines are lines of a log that follow each other and show the same hour.
 type logLines struct {
 	Log, Line int64 // Line is the number of the first of them, from 0
@@ -81,25 +66,14 @@ func (r *run) withBook(ctx context.Context, f func(b *logBook) error) error {
 	return err
 }
 
-// Logs are those in the book, in the order in which they were begun.
-func (b *logBook) Logs(ctx context.Context) (logs []logRecord, err error) {
-	if logs, err = logsOf(ctx, b.q, b.app); err != nil {
-		err = visit.Unanswered(err)
+// Logs are those in the book, in the order in which they were begun. Skips are from which line on,
+// and up to which, other logs had claimed them before, again and again.
+func (b *logBook) Logs(ctx context.Context) ([]db.LogsListRow, error) {
+	logs, err := b.q.LogsList(ctx, b.app)
+	if err != nil {
+		return nil, visit.Unanswered(err)
 	}
-	return logs, err
-}
-
-func logsOf(ctx context.Context, q *db.Queries, app int32) ([]logRecord, error) {
-	rows, err := q.LogsList(ctx, app)
-	logs := make([]logRecord, 0, len(rows))
-	for _, r := range rows {
-		l := logRecord{ID: r.ID, File: r.File, Rules: r.Rules, Claimed: r.Claimed, Lines: r.Lines, Hash: [32]byte(r.Hash), LastHour: r.LastHour, Next: r.Next, Begun: r.BegunAt, Used: r.UsedAt}
-		for i := 0; i+1 < len(r.Skips); i += 2 {
-			l.Skips = append(l.Skips, lineRange{r.Skips[i], r.Skips[i+1]})
-		}
-		logs = append(logs, l)
-	}
-	return logs, err
+	return logs, nil
 }
 
 // Stretches are how many stretches of lines the app's logs have of each of some hours, but for one
@@ -145,24 +119,20 @@ const stretchesAtOnce = 1000
 // Claim keeps in the book what is known of a log now, and makes it if it has no ID yet. lines are
 // those that are new; the first of them go on with a stretch that begins at the line goesOn, if that
 // is before them.
-func (b *logBook) Claim(ctx context.Context, l *logRecord, goesOn int64, lines []logLines) error {
+func (b *logBook) Claim(ctx context.Context, l *db.LogsListRow, goesOn int64, lines []logLines) error {
 	if err := b.claim(ctx, l, goesOn, lines); err != nil {
 		return visit.Unanswered(err)
 	}
 	return nil
 }
 
-func (b *logBook) claim(ctx context.Context, l *logRecord, goesOn int64, lines []logLines) (err error) {
+func (b *logBook) claim(ctx context.Context, l *db.LogsListRow, goesOn int64, lines []logLines) (err error) {
 	if l.ID == 0 {
-		if l.ID, err = b.q.LogMake(ctx, db.LogMakeParams{AppID: b.app, Hash: l.Hash[:], File: l.File, Rules: l.Rules}); err != nil {
+		if l.ID, err = b.q.LogMake(ctx, db.LogMakeParams{AppID: b.app, Hash: l.Hash, File: l.File, Rules: l.Rules}); err != nil {
 			return err
 		}
 	}
-	skips := []int64{}
-	for _, s := range l.Skips {
-		skips = append(skips, s.From, s.To)
-	}
-	err = b.q.LogClaim(ctx, db.LogClaimParams{ID: l.ID, Claimed: l.Claimed, Lines: l.Lines, LastHour: l.LastHour, Skips: skips, Hash: l.Hash[:], File: l.File})
+	err = b.q.LogClaim(ctx, db.LogClaimParams{ID: l.ID, Claimed: l.Claimed, Lines: l.Lines, LastHour: l.LastHour, Skips: append([]int64{}, l.Skips...), Hash: l.Hash, File: l.File})
 	if err == nil && len(lines) > 0 && goesOn < lines[0].Line {
 		var added int64
 		added, err = b.q.LogLinesAppend(ctx, db.LogLinesAppendParams{LogID: l.ID, Line: goesOn, SoFar: lines[0].Line - goesOn, More: lines[0].Hashes})
@@ -183,6 +153,6 @@ func (b *logBook) claim(ctx context.Context, l *logRecord, goesOn int64, lines [
 }
 
 // positionOf is how far a log has been counted.
-func (r *run) positionOf(l *logRecord) *record.Position {
+func (r *run) positionOf(l *db.LogsListRow) *record.Position {
 	return &record.Position{Position: db.Position{App: r.counting.App().ID, Source: sourceOfLogs, Part: strconv.FormatInt(l.ID, 10)}, Next: l.Next}
 }

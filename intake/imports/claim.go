@@ -7,17 +7,18 @@ import (
 	"io"
 	"slices"
 
+	"footfall/db"
 	"footfall/visit"
 )
 
 // book is what is known of logs while a run claims what it reads.
 type book struct {
 	*logBook
-	logs map[int64]*logRecord
+	logs map[int64]*db.LogsListRow
 }
 
 func openBook(ctx context.Context, b *logBook) (*book, error) {
-	k := &book{b, map[int64]*logRecord{}}
+	k := &book{b, map[int64]*db.LogsListRow{}}
 	list, err := b.Logs(ctx)
 	for i := range list {
 		k.logs[list[i].ID] = &list[i]
@@ -55,7 +56,7 @@ func (r *run) refuse(s *source, format string, args ...any) {
 
 // look reads a file once, finds out which log it is, and claims what is new in it.
 func (r *run) look(ctx context.Context, k *book, s *source) (err error) {
-	s.log = logRecord{}
+	s.log = db.LogsListRow{}
 	s.scanner, err = newScanner(s.file, r.Rules.Format, &r.progress.Looked, cmp.Or(r.stretchLines, stretchLines), k.logs)
 	if err != nil {
 		r.summary.problem(s.file.name, "%s", s.file.readProblem(err))
@@ -90,7 +91,7 @@ func (r *run) take(ctx context.Context, k *book, s *source) error {
 		is = k.longerLog(s.scanner, overlaps)
 	}
 	if is == nil {
-		is = &logRecord{Rules: r.Rules.String()}
+		is = &db.LogsListRow{Rules: r.Rules.String()}
 	}
 	if other := r.ours(is.ID); other != nil && other != s {
 		if s.scanner.place > is.Claimed {
@@ -218,8 +219,8 @@ func (r *run) checkDays(ctx context.Context) error {
 
 // skips reports whether another log had claimed a line before, by its number from 0.
 func (s *source) skips(line int64) bool {
-	for _, part := range s.log.Skips {
-		if part.From <= line && line < part.To {
+	for i := 0; i < len(s.log.Skips); i += 2 {
+		if s.log.Skips[i] <= line && line < s.log.Skips[i+1] {
 			return true
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"footfall/counter"
 	"footfall/counter/app"
+	"footfall/db"
 	"footfall/intake/logs"
 	"footfall/record"
 	"footfall/record/feed"
@@ -52,7 +53,7 @@ type Progress struct {
 type source struct {
 	file     *file
 	scanner  *scanner
-	log      logRecord
+	log      db.LogsListRow
 	position *record.Position
 	until    int64 // what is to be counted ends here
 	idle     bool  // nothing of it is to be counted now

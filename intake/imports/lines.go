@@ -21,7 +21,7 @@ type lines struct {
 	long       int64 // bytes of a line that is too long, which are not in the buffer any more
 
 	sum    hash.Hash // of all bytes that were read of lines; nil: nobody asks
-	summed [32]byte  // before the line that is too long
+	summed []byte    // before the line that is too long
 
 	at     int64 // where the line that was returned last begins
 	place  int64 // where the next one does
@@ -54,7 +54,7 @@ func (l *lines) next() ([]byte, bool) {
 func (l *lines) passLong() {
 	if l.sum != nil {
 		if l.long == 0 {
-			l.summed = [32]byte(l.sum.Sum(nil))
+			l.summed = l.sum.Sum(nil)
 		}
 		l.sum.Write(l.buffer[l.start:l.end])
 	}
@@ -62,11 +62,11 @@ func (l *lines) passLong() {
 }
 
 // hash is the sum of the bytes of the lines that were returned.
-func (l *lines) hash() [32]byte {
+func (l *lines) hash() []byte {
 	if l.long > 0 {
 		return l.summed
 	}
-	return [32]byte(l.sum.Sum(nil))
+	return l.sum.Sum(nil)
 }
 
 // take returns a line of so many bytes.

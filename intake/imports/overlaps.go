@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"footfall/db"
 	"footfall/intake/logs"
 )
 
@@ -27,7 +28,7 @@ const evidence = 8
 
 // overlap is lines of a file which are equal, one by one, to lines of a log.
 type overlap struct {
-	log      *logRecord
+	log      *db.LogsListRow
 	shift    int64 // the number of a line in the file, less its number in the log
 	from, to int64 // in the file
 
@@ -265,7 +266,7 @@ func (t *track) at(ctx context.Context, line int64, back bool) (uint64, bool, er
 
 // longerLog returns the log of which a file is the beginning; nil: there is none. Of several, that
 // of which most was counted.
-func (k *book) longerLog(s *scanner, overlaps []overlap) (found *logRecord) {
+func (k *book) longerLog(s *scanner, overlaps []overlap) (found *db.LogsListRow) {
 	for _, o := range overlaps {
 		if o.from == 0 && o.shift == 0 && o.to == s.number && (found == nil || found.Next < o.log.Next) {
 			found = o.log
@@ -276,7 +277,7 @@ func (k *book) longerLog(s *scanner, overlaps []overlap) (found *logRecord) {
 
 // repeated returns the lines of a source that other logs have claimed. Where it cannot tell which
 // these are, it says why.
-func (r *run) repeated(ctx context.Context, s *source, overlaps []overlap) (skips []lineRange, why string, err error) {
+func (r *run) repeated(ctx context.Context, s *source, overlaps []overlap) (skips []int64, why string, err error) {
 	evident, err := r.evident(ctx, s, overlaps)
 	if ctx.Err() != nil {
 		return nil, "", ctx.Err()
@@ -299,7 +300,7 @@ func (r *run) repeated(ctx context.Context, s *source, overlaps []overlap) (skip
 		case o.log.Next < o.log.Claimed && theirs == nil:
 			return nil, "it has lines of " + o.log.File + ", which was not imported to its end: import that first, or both together", nil
 		default:
-			skips = append(skips, lineRange{From: from, To: to})
+			skips = append(skips, from, to)
 		}
 	}
 	return skips, "", nil

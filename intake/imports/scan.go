@@ -10,6 +10,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"footfall/db"
 	"footfall/intake/logs"
 )
 
@@ -43,8 +44,8 @@ type scanner struct {
 	told   int64         // of these
 	most   int64         // lines of a stretch
 
-	logs []*logRecord // that it may be, by how much they have claimed
-	is   *logRecord   // the longest one that it begins with; nil: none
+	logs []*db.LogsListRow // that it may be, by how much they have claimed
+	is   *db.LogsListRow   // the longest one that it begins with; nil: none
 
 	base      int64 // lines that this has claimed
 	hashes    []uint64
@@ -56,7 +57,7 @@ type scanner struct {
 	last       time.Time // that it shows
 }
 
-func newScanner(f *file, only logs.Format, read *atomic.Int64, most int, known map[int64]*logRecord) (*scanner, error) {
+func newScanner(f *file, only logs.Format, read *atomic.Int64, most int, known map[int64]*db.LogsListRow) (*scanner, error) {
 	reader, done, err := f.read(0)
 	if err != nil {
 		return nil, err
@@ -65,7 +66,7 @@ func newScanner(f *file, only logs.Format, read *atomic.Int64, most int, known m
 	for _, l := range known {
 		s.logs, s.places = append(s.logs, l), append(s.places, l.Next)
 	}
-	slices.SortFunc(s.logs, func(a, b *logRecord) int { return int(min(max(a.Claimed-b.Claimed, -1), 1)) })
+	slices.SortFunc(s.logs, func(a, b *db.LogsListRow) int { return int(min(max(a.Claimed-b.Claimed, -1), 1)) })
 	slices.Sort(s.places)
 	return s, nil
 }
@@ -136,7 +137,7 @@ func (s *scanner) add(text []byte) {
 // identify looks whether what was read so far is all that a log has claimed.
 func (s *scanner) identify() {
 	for ; len(s.logs) > 0 && s.logs[0].Claimed <= s.place; s.logs = s.logs[1:] {
-		if l := s.logs[0]; l.Claimed == s.place && l.Hash == s.hash() {
+		if l := s.logs[0]; l.Claimed == s.place && bytes.Equal(l.Hash, s.hash()) {
 			s.is = l
 			s.settle()
 		}
