@@ -32,7 +32,8 @@ type App struct {
 	RespectDNT bool
 	bots       string // botsCount, botsSkip or ""
 	ignored    ignored
-	limits     limits
+	requests   limit
+	newPages   limit
 	public     string                  // one of publicCounts
 	offsets    map[string]visit.Counts // by target; nil: none
 }
@@ -47,7 +48,7 @@ func New(row db.App, secret Secret) (*App, error) {
 		CountsBy: row.CountsBy(),
 		ID:       row.ID, Name: row.Name, access: row.Access, sites: newSites(row.Sites), KeepQuery: row.KeepQuery,
 		ipv6Prefix: int(row.Ipv6Prefix), Zone: zone, Mode: row.Visitor, Fault: checkSecret(&row, secret),
-		RespectDNT: row.RespectDnt, ignored: newIgnored(row.Ignore), limits: newLimits(row),
+		RespectDNT: row.RespectDnt, ignored: newIgnored(row.Ignore), requests: limitOf(row.MaxRequests, usualRequests), newPages: limitOf(row.MaxNewPages, usualNewPages),
 		public: row.PublicCounts,
 	}
 	if row.Bots != nil {

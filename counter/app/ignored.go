@@ -29,19 +29,16 @@ func newIgnored(list []string) (i ignored) {
 	return i
 }
 
-// has reports whether an address (the zero one: unknown) or an id ("": none) is ignored.
-func (i ignored) has(address netip.Addr, id string) bool {
-	for _, network := range i.networks {
+// Ignores reports whether an app does not count the visits of an address (the zero one: unknown) or
+// an id ("": none).
+func (a *App) Ignores(address netip.Addr, id string) bool {
+	for _, network := range a.ignored.networks {
 		if network.Contains(address) {
 			return true
 		}
 	}
-	return id != "" && i.ids[id]
+	return id != "" && a.ignored.ids[id]
 }
-
-// Ignores reports whether an app does not count the visits of an address (the zero one: unknown) or
-// an id ("": none).
-func (a *App) Ignores(address netip.Addr, id string) bool { return a.ignored.has(address, id) }
 
 // readIgnored reads a setting of ignored visitors: an address, a network, or else an id.
 func readIgnored(raw string) (string, error) {

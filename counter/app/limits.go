@@ -1,7 +1,5 @@
 package app
 
-import "footfall/db"
-
 // Limits of an app that sets none of its own, where no trusted caller vouches for the visitor: far
 // above what people do, and far below what a program can.
 const (
@@ -23,16 +21,6 @@ func (l limit) of(untrusted bool) int64 {
 	return 0
 }
 
-// limits of an app.
-type limits struct{ requests, newPages limit }
-
-func newLimits(row db.App) limits {
-	return limits{
-		requests: limitOf(row.MaxRequests, usualRequests),
-		newPages: limitOf(row.MaxNewPages, usualNewPages),
-	}
-}
-
 func limitOf(chosen *int32, usual int64) limit {
 	if chosen == nil {
 		return limit{most: usual}
@@ -41,7 +29,7 @@ func limitOf(chosen *int32, usual int64) limit {
 }
 
 // MostRequests is how many requests of one address the app takes a minute; 0: any number.
-func (a *App) MostRequests(untrusted bool) int64 { return a.limits.requests.of(untrusted) }
+func (a *App) MostRequests(untrusted bool) int64 { return a.requests.of(untrusted) }
 
 // MostNewPages is how many pages the app makes a day; 0: any number.
-func (a *App) MostNewPages(untrusted bool) int64 { return a.limits.newPages.of(untrusted) }
+func (a *App) MostNewPages(untrusted bool) int64 { return a.newPages.of(untrusted) }
