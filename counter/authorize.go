@@ -11,8 +11,9 @@ import (
 	"footfall/visit"
 )
 
-// A single visit, or a question about counts, is authorized as it is admitted (admit.go). Whoever
-// wants more of an app is authorized once, here: to count many visits, or to read reports.
+// A single visit, or a question about counts, is authorized as it is admitted (admit.go).
+// Callers who want more of an app are authorized once, here: to count many visits, or to read
+// reports.
 
 // AuthorizeCounting lets a caller count many visits at once, and assert their visitors, if nothing
 // is wrong with the app, the key and its scope, how the call was written, the origin, and the rate,
@@ -114,9 +115,9 @@ func (c *Counter) AuthorizeReadings(ctx context.Context, session func(app string
 	return readings, nil
 }
 
-// AuthorizeLink lets whoever follows a link read what it shows: an app, or one site of it. A link
-// that shows nothing is ErrNoShare, whatever the reason; from an address that follows many of them
-// it is visit.TooMany.
+// AuthorizeLink lets those who follow a link read what it shows: an app, or one site of it. A link
+// that shows nothing is ErrNoShare, for any reason; from an address that follows many of them it is
+// visit.TooMany.
 func (c *Counter) AuthorizeLink(ctx context.Context, token string, peer netip.Addr) (*Reading, error) {
 	register, err := c.apps.Current(ctx)
 	if err != nil {
