@@ -24,7 +24,7 @@ func TestChunksAreShortBesideOthers(t *testing.T) {
 		visitor++
 		return w.visit(visitor, site+"/")
 	}
-	chunk := func(sites ...string) (size int) {
+	chunk := func(sites ...string) (size int64) {
 		t.Helper()
 		var c Chunk
 		for _, site := range sites {
@@ -34,14 +34,14 @@ func TestChunksAreShortBesideOthers(t *testing.T) {
 			require.NoError(t, result.Err)
 		}
 		r.chunks.pace = pace{visits: 1000, took: float64(50 * time.Millisecond)}
-		return r.ChunkVisits()
+		return r.chunks.size()
 	}
 	single := func(r *Recorder, site string) {
 		t.Helper()
 		_, err := r.Record(at(site))
 		require.NoError(t, err)
 	}
-	const short, long = 500, 2000
+	const short, long = int64(500), int64(2000)
 
 	assert.Equal(t, chunkFirst, r.ChunkVisits())
 	assert.Equal(t, long, chunk("a.example", "a.example", "b.example"))

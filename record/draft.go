@@ -65,10 +65,9 @@ func newDraft() draft {
 // fill takes as many of the first entries as one transaction can hold, and returns how many. In one
 // transaction a target has one day, so entries from before and after midnight are not mixed. Those
 // that are repeated are left out. hintsAllowed says whether the filter is asked.
-func (d *draft) fill(entries []entry, g *generation, hintsAllowed bool) int {
+func (d *draft) fill(entries []*entry, g *generation, hintsAllowed bool) int {
 	d.clear(g.basis)
-	for i := range entries {
-		e := &entries[i]
+	for _, e := range entries {
 		if e.repeated {
 			d.places = append(d.places, entryPlaces{})
 			continue
@@ -76,7 +75,9 @@ func (d *draft) fill(entries []entry, g *generation, hintsAllowed bool) int {
 		if d.hasOtherDay(e.site.id, e.Day) || d.hasOtherDay(e.page.id, e.Day) {
 			break
 		}
-		d.notePastDay(e)
+		if e.When == Past {
+			d.notePastDay(e)
+		}
 		d.places = append(d.places, entryPlaces{
 			siteTarget: d.target(e.site.id, 0, e.Day), sitePair: d.pair(&e.site, e, g, hintsAllowed),
 			pageTarget: d.target(e.page.id, e.site.id, e.Day), pagePair: d.pair(&e.page, e, g, hintsAllowed),
@@ -182,7 +183,7 @@ func (d *draft) orderTargets() {
 
 // replay gives each entry the numbers of its own moment. It takes the sums back to what they were
 // before the batch, and then walks through the entries in the order of their arrival.
-func (d *draft) replay(entries []entry) {
+func (d *draft) replay(entries []*entry) {
 	for place, id := range d.batch.Targets.IDs {
 		t := &d.targets[d.targetAt[id]]
 		t.sums = d.outcome.Sums[place]
@@ -195,8 +196,8 @@ func (d *draft) replay(entries []entry) {
 			p.verdict = d.outcome.Verdicts[p.place]
 		}
 	}
-	for i := range entries {
-		e, at := &entries[i], d.places[i]
+	for i, e := range entries {
+		at := d.places[i]
 		if e.repeated {
 			e.err = ErrRepeated
 			continue
@@ -230,16 +231,8 @@ func (d *draft) count(target, pair int32, rank int64) visit.Counts {
 	return visit.Counts{PV: sums.PV, UV: sums.UV, Rank: p.verdict.Rank, Hot: sums.Hot}
 }
 
-// tell puts the pairs of a batch that is about to be sent into the filter. A lane that asks
-// meanwhile gets no hint, which costs it a look-up if the batch then fails, and nothing else.
-func (d *draft) tell(g *generation) {
-	p := &d.batch.Pairs
-	for place, target := range p.Targets {
-		g.filter.add(target, p.Visitors[place])
-	}
-}
-
-// learn puts the pairs of a batch that has committed into the memory and the filter.
+// learn puts the pairs of a batch that has committed into the memory and the filter, and its sums
+// into the numbers.
 func (d *draft) learn(g *generation) {
 	remember := g.memory.put
 	if d.batch.Late != nil {
@@ -251,6 +244,7 @@ func (d *draft) learn(g *generation) {
 		remember(pairOf(target, visitor), lastCounted{rank: verdict.Rank, day: p.Days[place]})
 		g.filter.add(target, visitor)
 	}
+	g.numbers.learn(d)
 }
 
 // hinted reports whether any pair of the batch has a hint.

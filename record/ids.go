@@ -10,91 +10,56 @@ import (
 // ErrRepeated is of a visit that is not counted now, since one with the same id was counted before.
 var ErrRepeated = errors.New("counted before")
 
-// prepare makes the draft of as many of the first entries as one transaction can hold, and returns
-// how many. Those that turn out to be repeated once their ids are claimed are left out then.
-func (w *writer) prepare(entries []entry) (sent int) {
-	for i := range entries {
-		entries[i].repeated = entries[i].known // what an attempt before has claimed was rolled back with it
-	}
-	b, hints := &w.draft.batch, w.hints.allowed()
-	fill := func(entries []entry) int { return w.draft.fill(entries, w.generation, hints) }
-	if w.chunk.isLate() {
-		fill = func(entries []entry) int { return w.draft.fillLate(entries, w.generation) }
-	}
-	sent = fill(entries)
-	entries = entries[:sent]
-	firsts := w.draft.claim(entries)
-	if len(b.Claims) == 0 {
-		w.tell()
-		return sent
-	}
-	b.Claimed = func(free map[db.Claim]bool) {
-		less := false
-		for i := range entries {
-			e := &entries[i]
-			e.repeated = e.known || e.ID != "" && (!free[e.claim()] || firsts[e.claim()] != i)
-			less = less || e.repeated
-		}
-		if less {
-			fill(entries)
-		}
-		w.tell()
-	}
-	return sent
-}
-
-// tell puts the pairs of a chunk that is about to be sent into the filter.
-func (w *writer) tell() {
-	if w.chunk != nil {
-		w.draft.tell(w.generation)
-	}
-}
-
-// claim puts the ids of entries into the batch, and returns where each of them comes first.
-func (d *draft) claim(entries []entry) (firsts map[db.Claim]int) {
-	d.batch.Claims = d.batch.Claims[:0]
-	for i := range entries {
-		if entries[i].ID == "" || entries[i].known {
-			continue
-		}
-		if firsts == nil {
-			firsts = map[db.Claim]int{}
-		}
-		id := entries[i].claim()
-		if _, there := firsts[id]; !there {
-			firsts[id] = i
-			d.batch.Claims = append(d.batch.Claims, id)
-		}
-	}
-	return firsts
-}
-
-// findKnown notes which of the entries without targets were counted before with their ids, or come
-// with that of another one of them: nothing is to be made for these.
-func (w *writer) findKnown(ctx context.Context, entries []entry) error {
-	firsts := map[db.Claim]int{}
+// findRepeated marks entries without targets whose ids were counted before, or come with an entry
+// before them: no targets are to be made for these.
+func (w *writer) findRepeated(ctx context.Context, entries []*entry) error {
+	firsts := map[db.Claim]*entry{}
 	var ask []db.Claim
-	for i := range entries {
-		e := &entries[i]
+	for _, e := range entries {
+		e.repeated = false // what an attempt before has claimed was rolled back with it
 		if e.ID == "" {
 			continue
 		}
-		if _, there := firsts[e.claim()]; !there {
-			firsts[e.claim()] = i
+		if firsts[e.claim()] == nil {
+			firsts[e.claim()] = e
 		}
-		if e.site.id == 0 || e.page.id == 0 {
+		if e.lacksTarget() {
 			ask = append(ask, e.claim())
 		}
 	}
 	if len(ask) == 0 {
 		return nil
 	}
-	known, err := w.db.KnownVisitIDs(ctx, ask)
-	for i := range entries {
-		e := &entries[i]
-		e.known = e.ID != "" && (e.site.id == 0 || e.page.id == 0) && (known[e.claim()] || firsts[e.claim()] != i)
+	counted, err := w.db.KnownVisitIDs(ctx, ask)
+	for _, e := range entries {
+		e.repeated = e.ID != "" && e.lacksTarget() && (counted[e.claim()] || firsts[e.claim()] != e)
 	}
 	return err
+}
+
+// claim has the batch of some entries claim their ids. Those that turn out to be repeated are left
+// out of it then.
+func (w *writer) claim(j *job, entries []*entry) {
+	b, firsts := &w.draft.batch, map[db.Claim]*entry{}
+	for _, e := range entries {
+		if e.ID == "" || e.repeated {
+			continue
+		}
+		if firsts[e.claim()] == nil {
+			firsts[e.claim()] = e
+			b.Claims = append(b.Claims, e.claim())
+		}
+	}
+	b.Claimed = func(free map[db.Claim]bool) {
+		less := false
+		for _, e := range entries {
+			e.repeated = e.repeated || e.ID != "" && (!free[e.claim()] || firsts[e.claim()] != e)
+			less = less || e.repeated
+		}
+		if less {
+			w.fill(j, entries)
+		}
+	}
 }
 
 func (e *entry) claim() db.Claim { return db.Claim{App: e.App, ID: e.ID} }

@@ -34,7 +34,7 @@ var ErrOverloaded = errors.New("it would wait for too long to be written")
 // waitingBatch gathers visits. The lane's lock guards entries until the lane takes the batch. Then
 // they belong to the lane's goroutine, until it closes done; after that they do not change.
 type waitingBatch struct {
-	entries []entry
+	entries []*entry
 	since   time.Time // when its first visit was accepted
 	done    chan struct{}
 	limit   *time.Timer // lets go of it where the lane has another place for visits; else nil
@@ -49,15 +49,14 @@ type lane struct {
 	metrics  *metrics
 	ended    chan struct{} // closed by run
 
-	mu       sync.Mutex // guards what follows
-	wake     sync.Cond  // waiting or closed has changed
-	closed   bool
-	waiting  []*waitingBatch // the last one gathers
-	pending  int             // visits in waiting, and in the batch that is being written
-	since    time.Time       // when the present batch was taken; zero: there is none
-	rests    time.Time       // until then it takes nothing that has another place to go to
-	pace     pace
-	expected int // about how many visits the next batch will have: room is made for them at once
+	mu      sync.Mutex // guards what follows
+	wake    sync.Cond  // waiting or closed has changed
+	closed  bool
+	waiting []*waitingBatch // the last one gathers
+	pending int             // visits in waiting, and in the batch that is being written
+	since   time.Time       // when the present batch was taken; zero: there is none
+	rests   time.Time       // until then it takes nothing that has another place to go to
+	pace    pace
 }
 
 func newLane(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *lane {
@@ -66,23 +65,22 @@ func newLane(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *lane {
 	return l
 }
 
-// accept puts a visit into the batch that gathers, and returns the batch and the visit's place in
-// it.
-func (l *lane) accept(e entry) (*waitingBatch, int, error) {
+// accept puts a visit into the batch that gathers, and returns the batch.
+func (l *lane) accept(e *entry) (*waitingBatch, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return nil, 0, visit.Errorf(visit.Unavailable, "", "the service is shutting down; try again")
+		return nil, visit.Errorf(visit.Unavailable, "", "the service is shutting down; try again")
 	}
 	if l.overflow && l.now().Before(l.rests) {
-		return nil, 0, tooMany(l.maxWait)
+		return nil, tooMany(l.maxWait)
 	}
 	if wait := l.expectedWait(); wait > l.maxWait {
 		l.rests = l.now().Add(restFor)
-		return nil, 0, tooMany(wait)
+		return nil, tooMany(wait)
 	}
 	if len(l.waiting) == 0 || len(l.waiting[len(l.waiting)-1].entries) == batchVisits {
-		b := &waitingBatch{entries: make([]entry, 0, l.expected), since: l.now(), done: make(chan struct{})}
+		b := &waitingBatch{since: l.now(), done: make(chan struct{})}
 		if l.overflow {
 			b.limit = time.AfterFunc(l.patience(), func() { l.letGo(b) })
 		}
@@ -93,7 +91,7 @@ func (l *lane) accept(e entry) (*waitingBatch, int, error) {
 	b.entries = append(b.entries, e)
 	l.pending++
 	l.metrics.waiting.Inc()
-	return b, len(b.entries) - 1, nil
+	return b, nil
 }
 
 // patience is how long a batch waits for its turn at most.
@@ -116,7 +114,7 @@ func (l *lane) letGo(b *waitingBatch) {
 	if at < 0 { // it is being written, or was
 		return
 	}
-	fail(b.entries, tooMany(l.maxWait))
+	newJob(b.entries).failAll(tooMany(l.maxWait))
 	close(b.done)
 	l.metrics.waiting.Sub(float64(len(b.entries)))
 }
@@ -151,14 +149,14 @@ func (l *lane) run() {
 		if b == nil {
 			return
 		}
-		begin := time.Now()
+		begin, j := time.Now(), newJob(b.entries)
 		written := l.now().Sub(b.since) <= l.patience()
 		if written {
-			l.writer.write(b.entries)
+			l.writer.write(j)
 		} else {
 			// The database hangs. Refusing is safe, since nothing was sent, and spares callers a
 			// long wait.
-			fail(b.entries, visit.Errorf(visit.Unavailable, "", "too many visits are waiting; try again later").Because(ErrOverloaded))
+			j.failAll(visit.Errorf(visit.Unavailable, "", "too many visits are waiting; try again later").Because(ErrOverloaded))
 		}
 		took := time.Since(begin)
 		l.finish(len(b.entries), took, written)
@@ -194,7 +192,6 @@ func (l *lane) finish(visits int, took time.Duration, written bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pending -= visits
-	l.expected = min(visits+visits/4, batchVisits)
 	l.since = time.Time{}
 	if written { // what was refused would make the database look fast
 		l.pace.add(visits, took)

@@ -16,7 +16,7 @@ func TestLaneRests(t *testing.T) {
 		now := time.Unix(0, 0)
 		l := &lane{maxWait: 20 * time.Millisecond, overflow: overflow, now: func() time.Time { return now }, metrics: newMetrics(nil)}
 		l.wake.L = &l.mu
-		accepts := func() error { _, _, err := l.accept(entry{}); return err }
+		accepts := func() error { _, err := l.accept(&entry{}); return err }
 		l.pace.add(waitingAlways, waitingAlways*time.Millisecond) // one each
 		l.pending = 1.1 * waitingAlways
 		require.ErrorIs(t, accepts(), ErrOverloaded)

@@ -39,14 +39,13 @@ type dayOfTarget struct {
 }
 
 // fillLate is fill for visits of any days.
-func (d *draft) fillLate(entries []entry, g *generation) int {
+func (d *draft) fillLate(entries []*entry, g *generation) int {
 	d.clear(g.basis)
 	if d.late.visitAt == nil {
 		d.late = lateDraft{visitAt: map[dayOf]int32{}, turns: map[pair]int32{}, targetAt: map[dayOfTarget]int32{}, days: map[int32]bool{}}
 	}
 	d.batch.Late = &d.late.columns
-	for i := range entries {
-		e := &entries[i]
+	for _, e := range entries {
 		if e.repeated {
 			d.places = append(d.places, entryPlaces{})
 			continue
@@ -55,7 +54,9 @@ func (d *draft) fillLate(entries []entry, g *generation) int {
 		if len(d.late.days) > lateDays {
 			break
 		}
-		d.notePastDay(e)
+		if e.When == Past {
+			d.notePastDay(e)
+		}
 		d.places = append(d.places, entryPlaces{
 			siteTarget: d.lateTarget(e.site.id, 0, e), sitePair: d.latePair(&e.site, e, g),
 			pageTarget: d.lateTarget(e.page.id, e.site.id, e), pagePair: d.latePair(&e.page, e, g),
@@ -123,11 +124,8 @@ func (d *draft) latePair(t *entryTarget, e *entry, g *generation) int32 {
 	return at
 }
 
-// notePastDay notes the day of an entry, if it is a past one.
+// notePastDay notes the day of an entry, which is a past one.
 func (d *draft) notePastDay(e *entry) {
-	if e.When != Past {
-		return
-	}
 	t := &d.batch.PastDays
 	for i, day := range slices.Backward(t.Days) { // the last one, mostly
 		if day == e.Day && t.Apps[i] == e.App {
@@ -137,17 +135,16 @@ func (d *draft) notePastDay(e *entry) {
 	t.Apps, t.Days = append(t.Apps, e.App), append(t.Days, e.Day)
 }
 
-// judge finds out, once for a chunk, whether its visits are to be counted as late ones. Where that
-// turns out to be wrong, the database refuses the batch.
-func (s *chunkState) judge(ctx context.Context, d *db.DB, entries []entry) (err error) {
-	if s == nil || s.judged {
+// judge finds out, once for a job, whether its visits are to be sent as late ones. Where that turns
+// out to be wrong, the database refuses the batch.
+func (w *writer) judge(ctx context.Context, j *job) (err error) {
+	if j.judged || j.late {
 		return nil
 	}
 	past, days, seen := 0, map[int32]bool{}, map[dayOfTarget]bool{}
 	var sites []int64
 	var siteDays []int32
-	for i := range entries {
-		e := &entries[i]
+	for _, e := range j.entries {
 		if e.When != Past {
 			continue
 		}
@@ -158,106 +155,71 @@ func (s *chunkState) judge(ctx context.Context, d *db.DB, entries []entry) (err 
 			sites, siteDays = append(sites, e.site.id), append(siteDays, e.Day)
 		}
 	}
-	switch {
-	case past == 0:
-	case len(days) > 1 && past < fastVisits*len(days):
-		s.late = true
-	default:
-		s.late, err = d.MayBeLate(ctx, sites, siteDays)
+	if len(days) > 1 && past < fastVisits*len(days) {
+		j.late = true
+	} else {
+		j.late, err = w.db.MayBeLate(ctx, sites, siteDays)
 	}
-	s.judged = err == nil
+	j.judged = err == nil
 	return err
 }
 
-func (s *chunkState) isLate() bool { return s != nil && s.late }
-
-// becomeLate is called where the database has refused some entries as visits in order. It reports
-// whether they may be sent as late ones now.
-func (s *chunkState) becomeLate(entries []entry) bool {
-	if s == nil || s.late || !slices.ContainsFunc(entries, func(e entry) bool { return e.When == Past }) {
-		return false
+// mendPastDays deals with past days that the database refuses.
+func (w *writer) mendPastDays(ctx context.Context, j *job, fault db.Fault, err error) {
+	switch {
+	case fault == db.FaultHeld:
+		app := db.HeldApp(err)
+		err = visit.Errorf(visit.Unavailable, "", "something is being erased or deleted from the app, or retention runs; try again").Because(err)
+		locked := func(e *entry) error {
+			if e.When == Past && e.App == app {
+				return err
+			}
+			return nil
+		}
+		if j.chunk || !j.without(locked) {
+			j.failAll(err)
+		}
+	case fault == db.FaultGone:
+		if err := w.leaveOldDays(ctx, j); err != nil {
+			j.failAll(dayNotYet(err))
+		}
+	case j.late:
+		j.failAll(dayNotYet(err))
+	default:
+		j.late = true
 	}
-	s.late = true
-	return true
 }
 
-// leaveGone leaves out the visits of days that their apps keep no longer, and writes the others.
-func (w *writer) leaveGone(ctx context.Context, entries []entry) error {
+// leaveOldDays leaves out the visits of days that their apps keep no longer. Where sources have
+// positions, those before the first such visit are counted.
+func (w *writer) leaveOldDays(ctx context.Context, j *job) error {
 	first := map[int32]int32{}
-	for i := range entries {
-		app := entries[i].App
-		if _, known := first[app]; known || entries[i].When != Past {
+	for _, e := range j.entries {
+		if _, asked := first[e.App]; asked || e.When != Past {
 			continue
 		}
-		day, err := w.db.FirstDay(ctx, app)
+		day, err := w.db.FirstDay(ctx, e.App)
 		if err != nil {
 			return err
 		}
-		first[app] = day
+		first[e.App] = day
 	}
-	isGone := func(e entry) bool { return e.When == Past && e.Day < first[e.App] && !e.repeated }
-	if !slices.ContainsFunc(entries, isGone) {
+	tooOld := func(e *entry) error {
+		if e.When != Past || e.repeated || e.Day >= first[e.App] {
+			return nil
+		}
+		return visit.Errorf(visit.Invalid, "at", "the app keeps no visits of that day any more: the first possible day is %s", visit.DayText(first[e.App]))
+	}
+	at := slices.IndexFunc(j.entries, func(e *entry) bool { return tooOld(e) != nil })
+	switch {
+	case at < 0:
 		return errors.New("the database refuses a day that it says is kept")
-	}
-	for len(entries) > 0 {
-		n := slices.IndexFunc(entries, isGone)
-		if n < 0 {
-			n = len(entries)
-		}
-		w.writeAll(ctx, entries[:n])
-		entries = entries[n:]
-		if len(entries) == 0 {
-			return nil
-		}
-		if w.chunk.hasStopped() {
-			fail(entries, ErrNotReached)
-			return nil
-		}
-		w.leaveOut(entries[:1], dayGone(first[entries[0].App]))
-		entries = entries[1:]
+	case j.entries[at].step.Position == nil:
+		j.without(tooOld)
+	case at == 0:
+		j.fail(1, tooOld(j.entries[0]))
+	default:
+		j.most = at
 	}
 	return nil
-}
-
-// errDayOver is of a visit of Today in a lane of live visits, whose site has been counted on a later
-// day.
-var errDayOver = errors.New("the site has been counted on a later day")
-
-// leaveHeld fails the visits of an app whose days somebody else holds, and writes the others.
-func (w *writer) leaveHeld(ctx context.Context, entries []entry, err error) {
-	app := db.HeldApp(err)
-	err = visit.Errorf(visit.Unavailable, "", "something is being erased or deleted from the app, or retention runs; try again").Because(err)
-	isOf := func(e entry) bool { return e.When == Past && e.App == app }
-	if !w.chunk.ofMany || !slices.ContainsFunc(entries, isOf) {
-		w.giveUp(entries, err)
-		return
-	}
-	w.writeBut(ctx, entries, err, isOf)
-}
-
-// leaveOver fails the visits of a lane whose day is over for their site, and writes the others.
-func (w *writer) leaveOver(ctx context.Context, entries []entry) {
-	w.writeBut(ctx, entries, errDayOver, func(e entry) bool { return e.When == Past })
-}
-
-// writeBut fails some entries, and writes the others.
-func (w *writer) writeBut(ctx context.Context, entries []entry, err error, fails func(e entry) bool) {
-	var others []entry
-	var places []int
-	for i := range entries {
-		if fails(entries[i]) {
-			entries[i].err = err
-		} else {
-			others, places = append(others, entries[i]), append(places, i)
-		}
-	}
-	w.writeAll(ctx, others)
-	for k, i := range places {
-		entries[i] = others[k]
-	}
-}
-
-// dayGone is what to tell of a visit of a day that its app keeps no longer.
-func dayGone(first int32) error {
-	return visit.Errorf(visit.Invalid, "at", "the app keeps no visits of that day any more: the first possible day is %s", visit.DayText(first))
 }

@@ -98,7 +98,7 @@ func (r *Recorder) accepted(t *testing.T, visits int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		pending := 0
-		for _, l := range r.allLanes() {
+		for _, l := range r.lanes {
 			l.mu.Lock()
 			pending += l.pending
 			l.mu.Unlock()
@@ -167,7 +167,7 @@ func TestBatchBehindASlowOneIsCounted(t *testing.T) {
 	r := recorder(t, dbtest.Open(t, w.url, db.Options{}), Options{MaxWait: 20 * time.Millisecond, Overflow: true, now: given.now})
 	l, v := r.lanes[0], w.visit(1, "a.example/")
 	become := func(waited time.Duration) error {
-		b := &waitingBatch{entries: []entry{{Visit: v}}, since: given.now().Add(-waited), done: make(chan struct{})}
+		b := &waitingBatch{entries: []*entry{{Visit: v}}, since: given.now().Add(-waited), done: make(chan struct{})}
 		l.mu.Lock()
 		l.waiting = append(l.waiting, b)
 		l.pending++

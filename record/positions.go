@@ -1,8 +1,10 @@
 package record
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"slices"
 
 	"footfall/db"
 	"footfall/visit"
@@ -104,4 +106,60 @@ func (r *Recorder) MovePosition(ctx context.Context, s Step) error {
 		return ErrMoved
 	}
 	return unanswered(err)
+}
+
+// moves appends how positions move with the batch of some entries. They go by their keys, the order
+// in which every batch takes its locks.
+func moves(moves []db.Move, sent []*entry) []db.Move {
+	for _, e := range sent {
+		step := &e.step
+		if step.Position == nil {
+			continue
+		}
+		place, there := slices.BinarySearchFunc(moves, step.Position.Position, func(m db.Move, p db.Position) int { return m.Compare(p) })
+		if !there {
+			moves = slices.Insert(moves, place, db.Move{Position: step.Position.Position, From: step.Position.Next, To: step.Position.Next})
+		}
+		if step.Position.OfCall {
+			passed := int(step.Next - 1 - moves[place].To)
+			moves[place].Uncounted = append(append(moves[place].Uncounted, bytes.Repeat([]byte("1"), passed)...), '0')
+		}
+		moves[place].To = step.Next
+		moves[place].Visits++
+		moves[place].Refused = append(moves[place].Refused, step.Refused...)
+	}
+	return moves
+}
+
+// movePositions notes that the batch of some entries has committed.
+func movePositions(sent []*entry) {
+	for _, e := range sent {
+		if e.step.Position != nil {
+			e.step.Position.Next = e.step.Next
+		}
+	}
+}
+
+// findPositions finds where the positions of a chunk are now. It returns what to tell of the
+// visits.
+func (w *writer) findPositions(ctx context.Context, entries []*entry, cause error) error {
+	others := false // have moved one
+	asked := map[*Position]bool{nil: true}
+	for _, e := range entries {
+		p := e.step.Position
+		if asked[p] {
+			continue
+		}
+		asked[p] = true
+		next, err := w.db.PositionNext(ctx, p.Position)
+		if err != nil || next < p.Next { // the tables are not those that it was read from, or its app is being deleted
+			return visit.Errorf(visit.Unavailable, "", "%s", ErrNotReached.Message).Because(errors.Join(cause, err))
+		}
+		others = others || next > p.Next
+		p.Next = next
+	}
+	if others {
+		return ErrMoved
+	}
+	return visit.Errorf(visit.Unavailable, "", "%s", ErrNotReached.Message).Because(cause)
 }

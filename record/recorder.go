@@ -14,7 +14,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"runtime"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -116,8 +115,7 @@ const (
 // for concurrent use.
 type Recorder struct {
 	db      *db.DB
-	lanes   []*lane
-	past    *lane // of visits of past days that come one by one
+	lanes   []*lane // the last one is of past days, whose batches may have to wait for an app that is locked
 	chunks  *chunks
 	seed    maphash.Seed
 	caches  *caches
@@ -146,21 +144,19 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Recorder, error) {
 		return nil, fmt.Errorf("open recorder: %w", err)
 	}
 	r.chunks = newChunks(d, r.caches, r.pulse, o, r.metrics)
-	for range laneCount() {
-		r.lanes = append(r.lanes, newLane(d, r.caches, r.pulse, o, r.metrics))
-	}
-	r.past = newLane(d, r.caches, r.pulse, o, r.metrics)
-	r.past.writer.chunk = &chunkState{ofMany: true}
-	for _, l := range r.allLanes() {
+	for range laneCount() + 1 {
+		l := newLane(d, r.caches, r.pulse, o, r.metrics)
+		r.lanes = append(r.lanes, l)
 		go l.run()
 	}
 	r.upkeep.start()
 	return r, nil
 }
 
-// laneCount is how many batches an instance writes side by side, each on a connection of its own:
-// one for each processor, since one lane can prepare a batch while the database works on that of
-// another. With more than four, batches would become small and save little.
+// laneCount is how many batches of live visits an instance writes side by side, each on a
+// connection of its own: one for each processor, since one lane can prepare a batch while the
+// database works on that of another. With more than four, batches would become small and save
+// little.
 func laneCount() int { return min(4, runtime.GOMAXPROCS(0)) }
 
 // Connections is how many connections for batches a Recorder needs (db.Options.Writers): one for
@@ -168,48 +164,32 @@ func laneCount() int { return min(4, runtime.GOMAXPROCS(0)) }
 // find out whether a batch committed whose connection was lost.
 func Connections() int { return laneCount() + 4 }
 
-func (r *Recorder) allLanes() []*lane { return append(slices.Clone(r.lanes), r.past) }
-
 // Record returns when the visit has committed or has failed. It takes no context, because a visit
 // that was accepted is counted with its batch even if its caller leaves. A batch that waits too
 // long is refused, so the time is bounded.
 func (r *Recorder) Record(v Visit) (visit.Answer, error) {
-	answer, err := r.recordOnce(v)
-	if errors.Is(err, errDayOver) {
-		v.When = Past
-		answer, err = r.recordOnce(v)
+	e := &entry{Visit: v}
+	if now := r.caches.current.Load(); now != nil {
+		now.lookUp(e) // here, where visits run side by side, rather than in the lane
 	}
-	return answer, err
+	b, err := r.laneOf(&v).accept(e)
+	if err != nil {
+		e.err = err
+	} else {
+		<-b.done
+	}
+	if !r.overflows(e.err) {
+		r.metrics.outcome(e)
+	}
+	return e.answer, e.err
 }
 
-func (r *Recorder) recordOnce(v Visit) (visit.Answer, error) {
-	e := entry{Visit: v}
-	if now := r.caches.current.Load(); now != nil {
-		now.lookUp(&e) // here, where visits run side by side, rather than in the lane
-	}
-	lane := r.lanes[maphash.String(r.seed, v.Target.Site)%uint64(len(r.lanes))]
+func (r *Recorder) laneOf(v *Visit) *lane {
+	past := len(r.lanes) - 1
 	if v.When == Past {
-		lane = r.past
+		return r.lanes[past]
 	}
-	b, place, err := lane.accept(e)
-	if err != nil {
-		if !r.overflows(err) {
-			r.metrics.visits.WithLabelValues("refused").Inc()
-		}
-		return visit.Answer{}, err
-	}
-	<-b.done
-	mine := &b.entries[place]
-	if errors.Is(mine.err, errDayOver) {
-		return visit.Answer{}, mine.err
-	}
-	if !r.overflows(mine.err) {
-		r.metrics.outcome(mine.err)
-	}
-	if mine.other.Page != "" && mine.err == nil {
-		r.metrics.other.Inc()
-	}
-	return mine.answer, mine.err
+	return r.lanes[maphash.String(r.seed, v.Target.Site)%uint64(past)] //nolint:gosec // there are at most five
 }
 
 // overflows reports whether a visit goes to the other place.
@@ -253,10 +233,10 @@ func (r *Recorder) Generation() uint64 {
 // Close refuses new visits, and returns when every accepted visit has been answered and nothing
 // runs in the background.
 func (r *Recorder) Close() {
-	for _, l := range r.allLanes() {
+	for _, l := range r.lanes {
 		l.close()
 	}
-	for _, l := range r.allLanes() {
+	for _, l := range r.lanes {
 		<-l.ended
 	}
 	r.chunks.close()
@@ -264,14 +244,17 @@ func (r *Recorder) Close() {
 	r.upkeep.close()
 }
 
-func (m *metrics) outcome(err error) {
+func (m *metrics) outcome(e *entry) {
 	var verr *visit.Error
 	switch {
-	case err == nil:
+	case e.err == nil:
 		m.visits.WithLabelValues("counted").Inc()
-	case errors.Is(err, ErrRepeated):
+		if e.other.Page != "" {
+			m.other.Inc()
+		}
+	case errors.Is(e.err, ErrRepeated):
 		m.visits.WithLabelValues("repeated").Inc()
-	case errors.As(err, &verr) && verr.Kind == visit.Lost:
+	case errors.As(e.err, &verr) && verr.Kind == visit.Lost:
 		m.visits.WithLabelValues("lost").Inc()
 	default:
 		m.visits.WithLabelValues("refused").Inc()

@@ -18,7 +18,7 @@ func idleLane() *lane {
 // acceptedAtOnce is how many visits the lane accepts before it refuses one, but no more than most.
 func acceptedAtOnce(l *lane, most int) int {
 	for i := range most {
-		if _, _, err := l.accept(entry{}); err != nil {
+		if _, err := l.accept(&entry{}); err != nil {
 			return i
 		}
 	}

@@ -66,15 +66,15 @@ func (t *targetIDs) lookUp(e *entry) {
 // intern sets the ids that are missing, and makes the targets that were never counted before. When
 // the app has had its new pages of the day, a new page counts as the page (other) of its site, and
 // a new site as the site (other).
-func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []entry) error {
+func (t *targetIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 	type group struct {
 		app      int32
 		countsBy db.CountsBy
 		newPages int64
 	}
 	missing := map[group][]*entry{}
-	for i := range entries {
-		if e := &entries[i]; !e.known && (e.site.id == 0 || e.page.id == 0) {
+	for _, e := range entries {
+		if !e.repeated && e.lacksTarget() {
 			g := group{e.App, e.CountsBy, e.NewPages}
 			missing[g] = append(missing[g], e)
 		}

@@ -29,10 +29,8 @@ type entry struct {
 	site, page entryTarget
 	other      visit.Target // counts for this one, (other), since its app has had its new pages of the day
 
-	repeated bool // its id was claimed before, as far as the transaction of the last attempt knows
-	known    bool // it has no targets, and its id was claimed before: none are made for it
-
-	step Step // of a chunk whose sources have positions
+	repeated bool // a visit was counted with its ID before, as far as the last attempt knows
+	step     Step // of a chunk whose sources have positions
 
 	answer visit.Answer
 	err    error
@@ -45,7 +43,66 @@ type entryTarget struct {
 	rank         int64 // of the visitor, if countedToday
 }
 
-// writer makes the visits of a batch durable, whatever faults it meets. One goroutine uses it.
+func (e *entry) lacksTarget() bool { return e.site.id == 0 || e.page.id == 0 }
+
+// job is visits that a writer makes durable. A live visit without an id passes by what its flags are
+// about.
+type job struct {
+	entries []*entry // that have neither an answer nor an error yet
+	most    int      // how many of them the next transaction may have
+
+	ids    bool // some visits have ids (ids.go)
+	past   bool // some are of past days (late.go)
+	late   bool // they are sent as visits of any days, in any order (late.go)
+	judged bool // whether they have to be is certain
+	chunk  bool // they are a chunk: after the first that is not counted none is (chunks.go)
+
+	took time.Duration // how long the database has had batches of it, and so its locks at most
+}
+
+func newJob(entries []*entry) *job {
+	j := &job{entries: entries, most: len(entries)}
+	for _, e := range entries {
+		j.ids = j.ids || e.ID != ""
+		j.past = j.past || e.When == Past
+	}
+	return j
+}
+
+// pass goes on behind the first entries, which have their answers or their errors.
+func (j *job) pass(entries int) { j.entries = j.entries[entries:] }
+
+// fail fails the first entries, and with them the rest of a chunk.
+func (j *job) fail(entries int, err error) {
+	for i, e := range j.entries {
+		switch {
+		case i < entries:
+			e.err = err
+		case j.chunk:
+			e.err = ErrNotReached
+		}
+	}
+	if j.chunk {
+		entries = len(j.entries)
+	}
+	j.pass(entries)
+}
+
+// failAll fails all entries that are left.
+func (j *job) failAll(err error) { j.fail(len(j.entries), err) }
+
+// without fails the entries for which there is an error, and reports whether there is one. The
+// others are written.
+func (j *job) without(why func(*entry) error) bool {
+	before := len(j.entries)
+	j.entries = slices.DeleteFunc(j.entries, func(e *entry) bool {
+		e.err = why(e)
+		return e.err != nil
+	})
+	return len(j.entries) < before
+}
+
+// writer makes the visits of a job durable, whatever faults it meets. One goroutine uses it.
 type writer struct {
 	db         *db.DB
 	metrics    *metrics
@@ -55,8 +112,7 @@ type writer struct {
 	generation *generation // the caches from which the present batch is made
 	hints      hintPolicy
 	draft      draft
-	chunk      *chunkState    // nil in lanes of live visits
-	learning   sync.WaitGroup // of the last batch, by a goroutine that reads the draft
+	learning   sync.WaitGroup // of the last batch of a chunk, by a goroutine that reads the draft
 }
 
 func newWriter(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *writer {
@@ -65,139 +121,137 @@ func newWriter(d *db.DB, c *caches, p *pulse, o Options, m *metrics) *writer {
 
 // write gives every entry its answer or its error. It uses no request's context, because a caller
 // who leaves must not end the batch for the others.
-func (w *writer) write(entries []entry) {
+func (w *writer) write(j *job) {
 	ctx, cancel := w.within(db.WritePatience * w.db.StatementTimeout())
 	defer cancel()
-	w.chunk.begin()
-	w.writeAll(ctx, entries)
-	w.generation = nil // an idle lane must not keep a generation in memory that has been dropped
-}
-
-// writeAll sends the entries until each has its answer or its error.
-func (w *writer) writeAll(ctx context.Context, entries []entry) {
-	for try := 1; len(entries) > 0; try++ {
-		if w.chunk.hasStopped() {
-			fail(entries, ErrNotReached)
-			return
-		}
-		sent, id, err := w.attempt(ctx, entries)
+	for try := 1; len(j.entries) > 0; try++ {
+		sent, id, err := w.attempt(ctx, j)
 		fault := db.FaultOf(err)
 		if fault != db.FaultNone {
-			w.logFault(fault, err, len(entries))
+			w.logFault(fault, err, len(j.entries))
 		}
 		switch fault {
 		case db.FaultNone:
-			entries, try = entries[sent:], 0
+			j.pass(sent)
+			j.most = min(2*j.most, len(j.entries)) // less than all behind what the database has refused
+			try = 0
 		case db.FaultBusy, db.FaultStale:
 			if fault == db.FaultStale {
 				w.caches.drop(w.generation)
 			}
 			if try >= busyTries || !pause.Again(ctx, try) {
-				w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "the database is busy; try again").Because(err))
-				return
+				j.failAll(visit.Errorf(visit.Unavailable, "", "the database is busy; try again").Because(err))
 			}
-		case db.FaultDay, db.FaultLate, db.FaultGone, db.FaultNoDay:
-			if !w.mendDays(ctx, fault, err, entries, sent, try) {
-				return
+		case db.FaultDay:
+			if err = w.turnDays(ctx, j, sent); err != nil || try >= busyTries {
+				j.failAll(dayNotYet(err))
 			}
-		case db.FaultHeld:
-			w.leaveHeld(ctx, entries, err)
-			return
+		case db.FaultNoDay:
+			if err = w.makeDays(ctx, j.entries); err != nil || try >= busyTries || !pause.Again(ctx, try) {
+				j.failAll(dayNotYet(err))
+			}
+		case db.FaultLate, db.FaultGone, db.FaultHeld:
+			w.mendPastDays(ctx, j, fault, err)
 		case db.FaultMoved:
-			w.giveUp(entries, w.findPositions(ctx, entries, err))
-			return
+			j.failAll(w.findPositions(ctx, j.entries, err))
 		case db.FaultAhead: // somebody has set this machine's clock since it was measured
 			err = errors.Join(err, w.db.MeasureClock(ctx))
-			w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "this instance's clock was wrong; try again").Because(err))
-			return
+			j.failAll(visit.Errorf(visit.Unavailable, "", "this instance's clock was wrong; try again").Because(err))
 		case db.FaultHint:
 			if !w.draft.hinted() { // then it was no hint that is wrong, but the tables
-				w.split(ctx, entries, err)
-				return
+				j.split(sent, err)
+				try = 0
+				break
 			}
 			w.metrics.wrongHints.Inc()
 			w.hints.wrong()
 		case db.FaultData:
-			w.split(ctx, entries, err)
-			return
+			j.split(sent, err)
+			try = 0
 		case db.FaultUnknown:
-			var sendAgain bool
-			if entries, sendAgain = w.afterLostCommit(ctx, entries, sent, id, try); !sendAgain {
-				return
-			}
+			w.afterLostCommit(ctx, j, sent, id, try)
 		default:
 			w.pulse.saw(err)
-			w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again").Because(err))
-			return
+			j.failAll(visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again").Because(err))
 		}
 	}
+	w.generation = nil // an idle lane must not keep a generation in memory that has been dropped
+}
+
+func dayNotYet(err error) error {
+	return visit.Errorf(visit.Unavailable, "", "the day cannot be counted yet; try again").Because(err)
 }
 
 // attempt sends as many of the first entries as fit one transaction, and answers them if that
-// commits.
-func (w *writer) attempt(ctx context.Context, entries []entry) (sent int, id [16]byte, err error) {
+// commits. sent is how many entries an error is about.
+func (w *writer) attempt(ctx context.Context, j *job) (sent int, id [16]byte, err error) {
 	w.learning.Wait()
-	if err := w.ensureIDs(ctx, entries); err != nil {
-		return 0, id, err
+	entries := j.entries[:min(j.most, len(j.entries))]
+	if err := w.ensureIDs(ctx, j, entries); err != nil {
+		return len(entries), id, err
 	}
-	if err := w.chunk.judge(ctx, w.db, entries); err != nil {
-		return 0, id, err
+	if j.past {
+		if err := w.judge(ctx, j); err != nil {
+			return len(entries), id, err
+		}
 	}
-	id = uuid.Must(uuid.NewV7())
-	sent = w.prepare(entries)
-	w.draft.batch.ID, w.draft.batch.Moves = id, moves(w.draft.batch.Moves, entries[:sent])
+	b := &w.draft.batch
+	b.ID, b.Claims, b.Moves = uuid.Must(uuid.NewV7()), b.Claims[:0], b.Moves[:0]
+	sent = w.fill(j, entries)
+	entries = entries[:sent]
+	if j.ids {
+		w.claim(j, entries)
+	}
+	if j.chunk {
+		w.announce(entries)
+	}
 	begin := time.Now()
-	err = w.db.Write(ctx, &w.draft.batch, &w.draft.outcome)
-	w.chunk.wrote(time.Since(begin))
+	err = w.db.Write(ctx, b, &w.draft.outcome)
+	j.took += time.Since(begin)
 	if err != nil {
-		return sent, id, err
+		return sent, b.ID, err
 	}
-	moved(entries[:sent])
 	w.pulse.saw(nil)
-	w.chunk.leave(&w.draft.batch.Targets, w.draft.outcome.Sums)
-	w.draft.replay(entries[:sent])
-	w.learn()
+	w.draft.replay(entries)
+	if j.chunk {
+		w.chunkCommitted(entries)
+	} else {
+		w.draft.learn(w.generation) // before its visits are answered, so that those who come again at once are remembered
+	}
 	w.hints.committed()
 	w.metrics.countLookUps(&w.draft.lookUps)
-	return sent, id, nil
+	return sent, b.ID, nil
 }
 
-// learn lets the caches have what has committed: of a lane before its visits are answered, so that
-// those who come again at once are known; of a chunk meanwhile, since whoever sent it sends the
-// next one only then.
-func (w *writer) learn() {
-	g := w.generation
-	learn := func() {
-		w.draft.learn(g)
-		g.numbers.learn(&w.draft)
+// fill makes the draft of as many of the first entries as one transaction can hold, and returns how
+// many.
+func (w *writer) fill(j *job, entries []*entry) int {
+	if j.late {
+		return w.draft.fillLate(entries, w.generation)
 	}
-	if w.chunk == nil || w.chunk.ofMany {
-		learn()
-		return
-	}
-	w.learning.Go(learn)
+	return w.draft.fill(entries, w.generation, w.hints.allowed())
 }
 
 // ensureIDs looks the entries up in the present generation, unless that was done before, and gets
 // the ids of targets that are not there.
-func (w *writer) ensureIDs(ctx context.Context, entries []entry) (err error) {
+func (w *writer) ensureIDs(ctx context.Context, j *job, entries []*entry) (err error) {
 	if w.generation, err = w.caches.get(ctx); err != nil {
 		return err
 	}
 	missing := false
-	for i := range entries {
-		e := &entries[i]
-		e.known = false
+	for _, e := range entries {
 		if e.generation != w.generation {
 			w.generation.lookUp(e)
 		}
-		missing = missing || e.site.id == 0 || e.page.id == 0
+		missing = missing || e.lacksTarget()
+	}
+	if j.ids {
+		if err := w.findRepeated(ctx, entries); err != nil {
+			return err
+		}
 	}
 	if !missing {
 		return nil
-	}
-	if err := w.findKnown(ctx, entries); err != nil {
-		return err
 	}
 	return w.generation.targets.intern(ctx, w.db, entries)
 }
@@ -205,27 +259,33 @@ func (w *writer) ensureIDs(ctx context.Context, entries []entry) (err error) {
 // split finds the entries that the database refuses, by halves, so that only these fail. Unless
 // their app has gone or changed under them, they get an internal error: what callers send has been
 // checked before, so the fault is Footfall's or the tables'.
-func (w *writer) split(ctx context.Context, entries []entry, err error) {
-	if len(entries) == 1 {
-		switch {
-		case errors.Is(err, db.ErrAppGone):
-			w.giveUp(entries, visit.Errorf(visit.NotFound, "app", "it has just been deleted").Because(err))
-		case errors.Is(err, db.ErrAppChanged):
-			w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "the app has just been changed; try again").Because(err))
-		default:
-			w.leaveOut(entries, fmt.Errorf("a visit cannot be stored: %w", err))
-		}
+func (j *job) split(sent int, err error) {
+	switch {
+	case sent > 1:
+		j.most = sent / 2
+	case errors.Is(err, db.ErrAppGone):
+		j.fail(1, visit.Errorf(visit.NotFound, "app", "it has just been deleted").Because(err))
+	case errors.Is(err, db.ErrAppChanged):
+		j.fail(1, visit.Errorf(visit.Unavailable, "", "the app has just been changed; try again").Because(err))
+	default:
+		j.leaveOut(fmt.Errorf("a visit cannot be stored: %w", err))
+	}
+}
+
+// leaveOut fails the first entry, which the tables do not accept. Those behind it are counted, but
+// for a position that cannot pass it: who comes again would take the visit for counted.
+func (j *job) leaveOut(err error) {
+	if j.entries[0].step.Position != nil {
+		j.fail(1, err)
 		return
 	}
-	half := len(entries) / 2
-	w.writeAll(ctx, entries[:half])
-	w.writeAll(ctx, entries[half:])
+	j.entries[0].err = err
+	j.pass(1)
 }
 
 // afterLostCommit deals with the first entries after the connection was lost, when their batch may
-// have committed. It returns the entries that are still to be sent, or false if there is no time
-// left.
-func (w *writer) afterLostCommit(ctx context.Context, entries []entry, sent int, id [16]byte, try int) ([]entry, bool) {
+// have committed.
+func (w *writer) afterLostCommit(ctx context.Context, j *job, sent int, id [16]byte, try int) {
 	// Another database may answer next: one that was restored, or a standby that was promoted.
 	w.caches.drop(w.generation)
 	asking, cancel := w.within(db.DidCommitPatience * w.db.StatementTimeout())
@@ -233,90 +293,58 @@ func (w *writer) afterLostCommit(ctx context.Context, entries []entry, sent int,
 	committed, err := w.db.DidCommit(asking, id)
 	switch {
 	case err != nil:
-		w.giveUp(entries[:sent], &visit.Error{Kind: visit.Lost, Err: err,
+		j.fail(sent, &visit.Error{Kind: visit.Lost, Err: err,
 			Message: "the connection to the database was lost: it is not known whether this visit was counted: ask /counts, or if it had an id, send it again with that"})
-		return entries[sent:], true
 	case committed:
-		moved(entries[:sent])
-		for i := range entries[:sent] {
-			if entries[i].err = ErrNumbersLost; entries[i].repeated {
-				entries[i].err = ErrRepeated
+		if j.chunk {
+			movePositions(j.entries[:sent])
+		}
+		for _, e := range j.entries[:sent] {
+			e.err = ErrNumbersLost
+			if e.repeated {
+				e.err = ErrRepeated
 			}
 		}
-		return entries[sent:], true
+		j.pass(sent)
 	case !pause.Again(ctx, try):
-		w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again"))
-		return nil, false
+		j.failAll(visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again"))
 	}
-	return entries, true
-}
-
-// mendDays deals with entries whose days the database refuses. It returns false if all of them have
-// their answer or their error.
-func (w *writer) mendDays(ctx context.Context, fault db.Fault, err error, entries []entry, sent, try int) bool {
-	switch fault {
-	case db.FaultNoDay:
-		if err = w.makeDays(ctx, entries); err == nil && try < busyTries && pause.Again(ctx, try) {
-			return true
-		}
-	case db.FaultGone:
-		w.chunk.becomeLate(entries[:sent])
-		if err = w.leaveGone(ctx, entries); err == nil {
-			return false
-		}
-	case db.FaultLate:
-		if w.chunk.becomeLate(entries[:sent]) {
-			return true
-		}
-	default:
-		var over bool
-		if over, err = w.turnDays(ctx, entries[:sent]); err == nil && over && w.chunk == nil {
-			w.leaveOver(ctx, entries)
-			return false
-		}
-		if err == nil && try < busyTries {
-			w.chunk.becomeLate(entries[:sent])
-			return true
-		}
-	}
-	w.giveUp(entries, visit.Errorf(visit.Unavailable, "", "the day cannot be counted yet; try again").Because(err))
-	return false
 }
 
 // turnDays moves live entries to the last day of their site if that is later: another instance,
-// whose clock is ahead, has begun the day. Those whose caller gave a time keep their day; over:
-// there are some, of days before the last one.
-func (w *writer) turnDays(ctx context.Context, entries []entry) (over bool, err error) {
+// whose clock is ahead, has begun the day. Those whose caller gave a time keep their day, and are
+// late where it is not the last one.
+func (w *writer) turnDays(ctx context.Context, j *job, sent int) error {
 	sites, _ := w.draft.batch.Targets.SiteDays()
 	last, err := w.db.LastDays(ctx, sites)
 	if err != nil {
-		return false, err
+		return err
 	}
-	for i := range entries {
-		e := &entries[i]
+	for _, e := range j.entries[:sent] {
 		day := last[e.site.id]
-		if day <= e.Day || e.When == Past {
-			continue
-		}
-		e.generation = nil // to be looked up again, on another day or as one that may be late
-		if e.When == Today {
-			e.When, over = Past, true
-			continue
-		}
-		if e.VisitorOn != nil {
-			if e.Visitor, err = e.VisitorOn(ctx, day); err != nil {
-				return false, err
+		switch {
+		case e.When == Past:
+			j.late = true
+		case day <= e.Day:
+		case e.When == Today:
+			e.generation = nil // to be looked up again, as one that may be late
+			e.When, j.past, j.late = Past, true, true
+		default:
+			if e.VisitorOn != nil {
+				if e.Visitor, err = e.VisitorOn(ctx, day); err != nil {
+					return err
+				}
 			}
+			e.generation, e.Day = nil, day
 		}
-		e.Day = day
 	}
-	return over, nil
+	return nil
 }
 
-func (w *writer) makeDays(ctx context.Context, entries []entry) error {
+func (w *writer) makeDays(ctx context.Context, entries []*entry) error {
 	var days []int32
-	for i := range entries {
-		if e := &entries[i]; !e.repeated && !slices.Contains(days, e.Day) {
+	for _, e := range entries {
+		if !e.repeated && !slices.Contains(days, e.Day) {
 			days = append(days, e.Day)
 		}
 	}
@@ -358,16 +386,4 @@ func (w *writer) expected(fault db.Fault, err error) bool {
 		return errors.Is(err, db.ErrAppGone) || errors.Is(err, db.ErrAppChanged)
 	}
 	return false
-}
-
-func fail(entries []entry, err error) {
-	for i := range entries {
-		entries[i].err = err
-	}
-}
-
-// giveUp fails entries, and ends the chunk that they are of.
-func (w *writer) giveUp(entries []entry, err error) {
-	fail(entries, err)
-	w.chunk.stop()
 }
