@@ -21,7 +21,7 @@ type caches struct {
 	options Options
 	metrics *metrics
 
-	filterFull sync.Once // the log has been told that the filter's memory does not suffice
+	filterFull sync.Once // that the filter's memory does not suffice was logged
 
 	current atomic.Pointer[generation] // nil: none, the last one was dropped; set under making
 	making  sync.Mutex                 // held while a generation is made or dropped
@@ -78,7 +78,7 @@ func (c *caches) get(ctx context.Context) (*generation, error) {
 }
 
 // filterOn returns the filter for a generation: the one before, unless visitors may have come in
-// that it has not seen. Visitors who are gone may stay in it: they are looked up, in vain.
+// that it has not seen. Visitors who were erased may stay in it: they are looked up, in vain.
 func (c *caches) filterOn(basis string) *filter {
 	_, visitors, _ := strings.Cut(basis, " ")
 	if !c.options.Filter || c.filter != nil && c.filterOf == visitors {

@@ -14,11 +14,11 @@ const (
 	// chunkTakes is about how long a chunk may hold its locks, for which others wait who count for
 	// the same sites.
 	chunkTakes = 25 * time.Millisecond
-	// chunkTakesAlone is the same where nobody else counts for them: the more visits a chunk has,
-	// the less each of them takes. Whoever comes first after a pause may wait for so long.
-	chunkTakesAlone = 100 * time.Millisecond
-	// aloneAfter is how long nobody else has to stay away until chunks are taken to be alone again.
-	aloneAfter = 10 * time.Second
+	// longChunkTakes is the same while no others count for them: the more visits a chunk has, the
+	// less each of them takes. The first of others after a pause may wait for so long.
+	longChunkTakes = 100 * time.Millisecond
+	// longChunksAfter is for how long no others must have counted before chunks become long again.
+	longChunksAfter = 10 * time.Second
 	// Bounds of a chunk, in visits, and the size of the first one.
 	chunkLeast = 100
 	chunkFirst = 500
@@ -26,8 +26,8 @@ const (
 )
 
 // Chunk is visits that are counted together, in their order: in one transaction, unless some of
-// them cannot be. Those of past days may be of any, in any order. They are counted
-// fastest in order of time, with fastVisits of a day or more.
+// them cannot be. Those of past days may be of any, in any order. They are counted fastest in order
+// of time, with fastVisits of a day or more.
 type Chunk struct {
 	Visits []Visit
 	// Steps has one for each visit, and the transaction that counts the visit takes it; nil: the
@@ -48,13 +48,13 @@ var (
 	// ErrMoved: not counted, since somebody else has moved a position. The positions of the chunk
 	// have where they are; up to there all is counted.
 	ErrMoved = errors.New("the position has moved")
-	// ErrNumbersLost: counted, with numbers that nobody knows.
+	// ErrNumbersLost: counted, but the connection was lost before the numbers came.
 	ErrNumbersLost = &visit.Error{Kind: visit.Lost, Message: "counted, but its numbers were lost: ask /counts"}
 )
 
 // RecordChunk counts many visits of any sites, beside the lanes, and returns what became of each.
-// After the first that is not counted none is, so that whoever sends the rest again keeps the
-// order; where there is no position, one that the tables do not accept is left out. It takes no
+// After the first that is not counted none is, so that the order stays where the rest is sent again;
+// where there is no position, one that the tables do not accept is left out. It takes no
 // context, for the reason for which Record takes none.
 func (r *Recorder) RecordChunk(c Chunk) []Result {
 	entries := r.chunks.write(c)
@@ -70,7 +70,7 @@ func (r *Recorder) RecordChunk(c Chunk) []Result {
 }
 
 // ChunkVisits is how many visits the next chunk should have: as many as are written in chunkTakes,
-// or in chunkTakesAlone.
+// or in longChunkTakes.
 func (r *Recorder) ChunkVisits() int { return int(r.chunks.best.Load()) }
 
 // chunks writes one chunk at a time.
@@ -119,8 +119,8 @@ func (c *chunks) write(chunk Chunk) []entry {
 		j.failAll(visit.Errorf(visit.Unavailable, "", "the service is shutting down; try again"))
 		return entries
 	}
-	// Whoever sends again what was counted, since the database was away before they could look,
-	// would have it counted from where the position is now.
+	// A caller may send steps again that were counted without its hearing of it. Their position has
+	// passed them: they must not count from there.
 	if repeats {
 		j.failAll(ErrMoved)
 		return entries
@@ -137,17 +137,17 @@ func (c *chunks) write(chunk Chunk) []entry {
 
 // size is how many visits the next chunk should have.
 func (c *chunks) size() int64 {
-	each, takes := c.pace.perVisit(), chunkTakesAlone
+	each, takes := c.pace.perVisit(), longChunkTakes
 	if each == 0 {
 		return chunkFirst
 	}
-	if c.now().Sub(c.others) < aloneAfter {
+	if c.now().Sub(c.others) < longChunksAfter {
 		takes = chunkTakes
 	}
 	return min(max(int64(takes/each), chunkLeast), chunkMost)
 }
 
-// findOthers finds out whether anybody else has counted for the sites of a chunk: lanes, other
+// findOthers finds out whether others have counted for the sites of a chunk: lanes, other
 // instances and imports all add to hot.
 func (c *chunks) findOthers(entries []entry) {
 	if c.left == nil || len(c.left) > leftMost {
@@ -186,7 +186,7 @@ func (w *writer) announce(sent []*entry) {
 }
 
 // chunkCommitted is called when a batch of a chunk has committed. The caches learn while the next
-// chunk is made, since whoever sent this one sends the next one only then.
+// chunk is made: it is sent only when this one is answered.
 func (w *writer) chunkCommitted(sent []*entry) {
 	movePositions(sent)
 	g := w.generation

@@ -52,7 +52,7 @@ func TestChunksAreShortBesideOthers(t *testing.T) {
 	single(r, "a.example")
 	assert.Equal(t, long, chunk("b.example"))
 	assert.Equal(t, short, chunk("a.example", "b.example"), "after a visit that came alone")
-	now = now.Add(aloneAfter - 1)
+	now = now.Add(longChunksAfter - 1)
 	assert.Equal(t, short, chunk("a.example"))
 	now = now.Add(1)
 	assert.Equal(t, long, chunk("a.example"))

@@ -29,7 +29,7 @@ func (u *upkeep) measureClock(ctx context.Context) error {
 }
 
 // mayWarn reports whether a clock that is so far ahead is to be warned of: if it is wrong, and has
-// not been told so within the hour, unless it was wrong by something else.
+// not been warned of within the hour, unless it was wrong by something else.
 func (u *upkeep) mayWarn(ahead time.Duration, now time.Time) bool {
 	if ahead.Abs() <= db.ClockMayDiffer {
 		return false

@@ -33,7 +33,7 @@ type filter struct {
 }
 
 // newFilter makes a filter. It returns nil, which calls nobody new, if the options ask for none. A
-// filter that follows another one gets its warned: what was said of the one holds for the other.
+// filter that follows another one gets its warned: what the one has logged need not be logged again.
 func newFilter(o Options, warned *sync.Once) *filter {
 	if !o.Filter {
 		return nil

@@ -18,14 +18,14 @@ const (
 	waitingAlways = batchVisits
 	// waitingAtMost bounds the visits in a lane, and with them its memory.
 	waitingAtMost = 100 * batchVisits
-	// letGoAfter is how long a batch waits for its turn at least before it goes to another place.
-	// On a slow disk every batch may last longer than visits should wait: going sooner, few would
-	// ever be counted here.
-	letGoAfter = 100 * time.Millisecond
-	// restFor is how long a lane takes nothing that has another place to go to, once a visit would
-	// have had to wait there for too long: that place costs a fraction of what counting does, and
-	// a crowd comes sooner to its answers.
-	restFor = 2 * time.Second
+	// leastPatience is how long a batch may wait for its turn at least. On a slow disk every batch
+	// may last longer than visits should wait: if they overflowed sooner, few would ever be counted
+	// at once.
+	leastPatience = 100 * time.Millisecond
+	// overflowPause is how long every visit to a lane overflows, once one would have had to wait
+	// there for too long: the inbox costs a fraction of what counting does, and a crowd comes
+	// sooner to its answers.
+	overflowPause = 2 * time.Second
 )
 
 // ErrOverloaded is the cause where a visit is not counted since it would wait for too long.
@@ -37,14 +37,14 @@ type waitingBatch struct {
 	entries []*entry
 	since   time.Time // when its first visit was accepted
 	done    chan struct{}
-	limit   *time.Timer // lets go of it where the lane has another place for visits; else nil
+	expiry  *time.Timer // fails it where its turn comes too late; nil unless its visits may overflow
 }
 
 // lane is a queue of batches and the goroutine that writes them, one after the other.
 type lane struct {
 	writer   *writer // used by run alone
 	maxWait  time.Duration
-	overflow bool // there is another place for visits that would wait for longer
+	overflow bool // visits that would wait for longer go to the inbox
 	now      func() time.Time
 	metrics  *metrics
 	ended    chan struct{} // closed by run
@@ -55,7 +55,7 @@ type lane struct {
 	waiting []*waitingBatch // the last one gathers
 	pending int             // visits in waiting, and in the batch that is being written
 	since   time.Time       // when the present batch was taken; zero: there is none
-	rests   time.Time       // until then it takes nothing that has another place to go to
+	paused  time.Time       // until then every visit overflows
 	pace    pace
 }
 
@@ -72,17 +72,17 @@ func (l *lane) accept(e *entry) (*waitingBatch, error) {
 	if l.closed {
 		return nil, visit.Errorf(visit.Unavailable, "", "the service is shutting down; try again")
 	}
-	if l.overflow && l.now().Before(l.rests) {
+	if l.overflow && l.now().Before(l.paused) {
 		return nil, tooMany(l.maxWait)
 	}
 	if wait := l.expectedWait(); wait > l.maxWait {
-		l.rests = l.now().Add(restFor)
+		l.paused = l.now().Add(overflowPause)
 		return nil, tooMany(wait)
 	}
 	if len(l.waiting) == 0 || len(l.waiting[len(l.waiting)-1].entries) == batchVisits {
 		b := &waitingBatch{since: l.now(), done: make(chan struct{})}
 		if l.overflow {
-			b.limit = time.AfterFunc(l.patience(), func() { l.letGo(b) })
+			b.expiry = time.AfterFunc(l.patience(), func() { l.expire(b) })
 		}
 		l.waiting = append(l.waiting, b)
 		l.wake.Signal()
@@ -95,15 +95,10 @@ func (l *lane) accept(e *entry) (*waitingBatch, error) {
 }
 
 // patience is how long a batch waits for its turn at most.
-func (l *lane) patience() time.Duration {
-	if l.overflow {
-		return max(2*l.maxWait, letGoAfter)
-	}
-	return 2 * l.maxWait
-}
+func (l *lane) patience() time.Duration { return max(2*l.maxWait, leastPatience) }
 
-// letGo fails a batch whose turn does not come in time.
-func (l *lane) letGo(b *waitingBatch) {
+// expire fails a batch whose turn does not come in time.
+func (l *lane) expire(b *waitingBatch) {
 	l.mu.Lock()
 	at := slices.Index(l.waiting, b)
 	if at >= 0 {
@@ -119,14 +114,14 @@ func (l *lane) letGo(b *waitingBatch) {
 	l.metrics.waiting.Sub(float64(len(b.entries)))
 }
 
-// tooMany is what to tell of a visit that would have to wait for so long.
+// tooMany is the error of a visit that would have to wait for so long.
 func tooMany(wait time.Duration) error {
 	return &visit.Error{Kind: visit.Unavailable, Message: "too many visits are waiting; try again later", RetryAfter: wait, Err: ErrOverloaded}
 }
 
 // expectedWait estimates how long a visit that came now would wait: as long as the visits before it
-// should take, but at least as long as the batch that is being written has taken so far. Where
-// there is no other place for it, and fewer wait than fit one batch, only that.
+// should take, but at least as long as the batch that is being written has taken so far. Where it
+// cannot overflow, and fewer wait than fit one batch, only that.
 func (l *lane) expectedWait() time.Duration {
 	var stalled time.Duration
 	if !l.since.IsZero() {
@@ -180,8 +175,8 @@ func (l *lane) take() *waitingBatch {
 	b := l.waiting[0]
 	l.waiting[0] = nil // the array may stay in use for long: it must not keep the batch in memory
 	l.waiting = l.waiting[1:]
-	if b.limit != nil {
-		b.limit.Stop()
+	if b.expiry != nil {
+		b.expiry.Stop()
 	}
 	l.since = l.now()
 	return b

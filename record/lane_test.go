@@ -21,7 +21,7 @@ func TestLaneRests(t *testing.T) {
 		l.pending = 1.1 * waitingAlways
 		require.ErrorIs(t, accepts(), ErrOverloaded)
 		l.pending = 0
-		now = now.Add(restFor - 1)
+		now = now.Add(overflowPause - 1)
 		if overflow {
 			assert.ErrorIs(t, accepts(), ErrOverloaded)
 			now = now.Add(1)

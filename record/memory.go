@@ -55,16 +55,16 @@ func (m *memory) put(p pair, last lastCounted) {
 	}
 }
 
-// putLate is put, of a day before which a later one may be known. (One that is put at the same
+// putLate is put, unless the memory has a later day of the pair. (One that is put at the same
 // moment may be lost, which costs a look-up.)
 func (m *memory) putLate(p pair, last lastCounted) {
-	if known, hit := m.get(p); !hit || known.day < last.day {
+	if there, hit := m.get(p); !hit || there.day < last.day {
 		m.put(p, last)
 	}
 }
 
-// covers reports whether the visitor was counted on the day of an entry. Where the day is not told,
-// it is the last one of its site or a later one, so that none can be later.
+// covers reports whether the visitor was counted on the day of an entry. That of a live visit is the
+// last one of its site or a later one, so that none can be later.
 func (l lastCounted) covers(e *entry) bool {
 	return l.day == e.Day || l.day > e.Day && e.When != Past
 }

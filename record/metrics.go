@@ -1,10 +1,13 @@
 package record
 
 import (
+	"errors"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"footfall/db"
+	"footfall/visit"
 )
 
 // metrics of a recorder. No label has an address or a URI in it.
@@ -74,6 +77,24 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "footfall_caches_dropped_total",
 			Help: "How often what was remembered of targets and visitors was dropped: after an erasure, an import, a restore, or a connection that was lost during a batch.",
 		}),
+	}
+}
+
+// outcome counts what became of a visit.
+func (m *metrics) outcome(e *entry) {
+	var verr *visit.Error
+	switch {
+	case e.err == nil:
+		m.visits.WithLabelValues("counted").Inc()
+		if e.other.Page != "" {
+			m.other.Inc()
+		}
+	case errors.Is(e.err, ErrRepeated):
+		m.visits.WithLabelValues("repeated").Inc()
+	case errors.As(e.err, &verr) && verr.Kind == visit.Lost:
+		m.visits.WithLabelValues("lost").Inc()
+	default:
+		m.visits.WithLabelValues("refused").Inc()
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// numbersHold is how long the numbers of a batch are told to visits that are not in it.
-	numbersHold  = time.Second
+	// numbersStay is how long the numbers of a batch are given to visits that are not in it.
+	numbersStay  = time.Second
 	numbersBytes = 8 << 20
 	numbersEntry = 96 // about how many bytes a target takes
 )
@@ -44,14 +44,14 @@ func (n *numbers) learn(d *draft) {
 
 // of returns the numbers of a target for an entry, if they are new enough.
 func (n *numbers) of(t *entryTarget) (visit.Counts, bool) {
-	sums, known := n.targets.Get(t.id)
-	return visit.Counts{PV: sums.PV, UV: sums.UV, Rank: t.rank, Hot: sums.Hot}, known && n.now().Sub(sums.at) <= numbersHold
+	sums, there := n.targets.Get(t.id)
+	return visit.Counts{PV: sums.PV, UV: sums.UV, Rank: t.rank, Hot: sums.Hot}, there && n.now().Sub(sums.at) <= numbersStay
 }
 
 // LastNumbers returns the numbers of the target of a visit as a batch of this instance has left
-// them within the last second; false if there is none. Nobody is asked for them. The rank is 0
+// them within the last second, without asking the database; false if there is none. The rank is 0
 // unless the visitor is remembered.
-func (r *Recorder) LastNumbers(v Visit) (answer visit.Answer, known bool) {
+func (r *Recorder) LastNumbers(v Visit) (answer visit.Answer, ok bool) {
 	g := r.caches.current.Load()
 	if g == nil || g.numbers == nil {
 		return visit.Answer{}, false

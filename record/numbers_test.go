@@ -34,7 +34,7 @@ func TestLastNumbers(t *testing.T) {
 	other, _ := r.LastNumbers(v)
 	assert.Equal(t, visit.Counts{PV: 1, UV: 1, Rank: 0, Hot: 2}, other.Page)
 
-	now = now.Add(numbersHold + time.Minute)
+	now = now.Add(numbersStay + time.Minute)
 	_, known = r.LastNumbers(v)
 	assert.False(t, known)
 }

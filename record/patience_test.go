@@ -176,8 +176,8 @@ func TestBatchBehindASlowOneIsCounted(t *testing.T) {
 		<-b.done
 		return b.entries[0].err
 	}
-	require.NoError(t, become(letGoAfter))
-	require.ErrorIs(t, become(letGoAfter+1), ErrOverloaded)
+	require.NoError(t, become(leastPatience))
+	require.ErrorIs(t, become(leastPatience+1), ErrOverloaded)
 }
 
 // The database hangs under a batch. Its visits are told when patience ends that nobody knows what

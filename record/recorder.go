@@ -23,7 +23,7 @@ import (
 	"footfall/visit"
 )
 
-// overflowsFor is how long after the last visit that went to another place more are awaited.
+// overflowsFor is how long after a visit that has overflowed more of them are expected.
 const overflowsFor = 100 * time.Millisecond
 
 // Options of Open. The zero value of a field means its default.
@@ -36,13 +36,12 @@ type Options struct {
 	// longer is refused. Default 2 s.
 	MaxWait time.Duration
 
-	// RememberIDs is for how many days a call is known after it was last sent, and the id of a
+	// RememberIDs is for how many days a call is remembered after it was last sent, and the id of a
 	// visit after it came first. Default 7.
 	RememberIDs int
 
-	// Overflow: the caller has another place, such as the inbox, for visits that would wait for
-	// longer than MaxWait. They fail with ErrOverloaded, do not count as refused, and are answered
-	// by LastNumbers.
+	// Overflow: the caller puts visits into the inbox that would wait for longer than MaxWait. They
+	// fail with ErrOverloaded, do not count as refused, and are answered by LastNumbers.
 	Overflow bool
 
 	// These save look-ups in the tables. They change no number.
@@ -123,7 +122,7 @@ type Recorder struct {
 	upkeep  *upkeep
 	metrics *metrics
 
-	overflowed atomic.Int64 // when a visit went to the other place last, in nanoseconds
+	overflowed atomic.Int64 // when a visit did so last, in nanoseconds
 }
 
 // Open starts a recorder on a migrated database. Close ends it; the database stays open.
@@ -178,7 +177,9 @@ func (r *Recorder) Record(v Visit) (visit.Answer, error) {
 	} else {
 		<-b.done
 	}
-	if !r.overflows(e.err) {
+	if r.caches.options.Overflow && errors.Is(e.err, ErrOverloaded) {
+		r.overflowed.Store(time.Now().UnixNano())
+	} else {
 		r.metrics.outcome(e)
 	}
 	return e.answer, e.err
@@ -192,17 +193,7 @@ func (r *Recorder) laneOf(v *Visit) *lane {
 	return r.lanes[maphash.String(r.seed, v.Target.Site)%uint64(past)] //nolint:gosec // there are at most five
 }
 
-// overflows reports whether a visit goes to the other place.
-func (r *Recorder) overflows(err error) bool {
-	if !r.caches.options.Overflow || !errors.Is(err, ErrOverloaded) {
-		return false
-	}
-	r.overflowed.Store(time.Now().UnixNano())
-	return true
-}
-
-// Overflows reports whether visits have gone to another place of late, since they would have waited
-// for too long here.
+// Overflows reports whether visits have overflowed of late.
 func (r *Recorder) Overflows() bool {
 	return time.Since(time.Unix(0, r.overflowed.Load())) < overflowsFor
 }
@@ -242,21 +233,4 @@ func (r *Recorder) Close() {
 	r.chunks.close()
 	r.caches.close()
 	r.upkeep.close()
-}
-
-func (m *metrics) outcome(e *entry) {
-	var verr *visit.Error
-	switch {
-	case e.err == nil:
-		m.visits.WithLabelValues("counted").Inc()
-		if e.other.Page != "" {
-			m.other.Inc()
-		}
-	case errors.Is(e.err, ErrRepeated):
-		m.visits.WithLabelValues("repeated").Inc()
-	case errors.As(e.err, &verr) && verr.Kind == visit.Lost:
-		m.visits.WithLabelValues("lost").Inc()
-	default:
-		m.visits.WithLabelValues("refused").Inc()
-	}
 }

@@ -18,7 +18,7 @@ const snapshotWarnEvery = time.Hour
 // its site have to pass. The goroutine of upkeep uses it.
 type snapshots struct {
 	age    prometheus.Gauge
-	seen   map[string]time.Time // since when holders are seen of whom nobody tells when they began
+	seen   map[string]time.Time // since when holders are seen whose beginning the server does not say
 	warned pause.Seldom[string] // of holders
 }
 
@@ -53,7 +53,7 @@ func (s *snapshots) oldest(holders []db.SnapshotHoldersRow, now time.Time) (olde
 		if began.Unix() == 0 {
 			key := h.Holder + " " + h.Keeps
 			began = now
-			if first, known := s.seen[key]; known {
+			if first, seen := s.seen[key]; seen {
 				began = first
 			}
 			seen[key] = began
@@ -66,8 +66,8 @@ func (s *snapshots) oldest(holders []db.SnapshotHoldersRow, now time.Time) (olde
 	return oldest, since
 }
 
-// due reports whether a holder is to be warned of: if it is for too long, and this has not been
-// told within the hour.
+// due reports whether a holder is to be warned of: if it is for too long, and has not been
+// warned of within the hour.
 func (s *snapshots) due(holder string, since, now time.Time) bool {
 	if now.Sub(since) <= db.SnapshotMayLast {
 		return false

@@ -30,7 +30,7 @@ type upkeep struct {
 	size    prometheus.Gauge
 	log     *slog.Logger
 	clock   func() time.Time
-	idsStay int // for how many days calls and ids of visits are known
+	idsStay int // for how many days calls and ids of visits are remembered
 	warned  pause.Seldom[time.Duration]
 	oldest  *snapshots
 	cancel  context.CancelFunc

@@ -175,7 +175,7 @@ func (w *writer) write(j *job) {
 			j.failAll(visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again").Because(err))
 		}
 	}
-	w.generation = nil // an idle lane must not keep a generation in memory that has been dropped
+	w.generation, w.draft.batch.Claimed = nil, nil // an idle lane must not keep a generation in memory that has been dropped
 }
 
 func dayNotYet(err error) error {
@@ -257,7 +257,7 @@ func (w *writer) ensureIDs(ctx context.Context, j *job, entries []*entry) (err e
 }
 
 // split finds the entries that the database refuses, by halves, so that only these fail. Unless
-// their app has gone or changed under them, they get an internal error: what callers send has been
+// their app was deleted or changed under them, they get an internal error: what callers send has been
 // checked before, so the fault is Footfall's or the tables'.
 func (j *job) split(sent int, err error) {
 	switch {
@@ -364,10 +364,9 @@ func (w *writer) logFault(fault db.Fault, err error, visits int) {
 	}
 }
 
-// expected reports whether a fault comes of what others do at the same time as they should, and
-// needs nobody to look after it: the batch is sent again. (If that does not help either, its visits
-// are refused, which their answers say.) What is left tells of a clock, a disk, a
-// connection or tables that are not as they should be.
+// expected reports whether a fault is normal beside other instances and commands, and mended by
+// sending the batch again. (If it is not, its visits are refused, which their answers say.) Others
+// mean that a clock, a disk, a connection or tables are not as they should be.
 func (w *writer) expected(fault db.Fault, err error) bool {
 	switch fault {
 	case db.FaultMoved, // somebody else reads the same source

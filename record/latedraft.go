@@ -1,0 +1,127 @@
+package record
+
+import (
+	"slices"
+
+	"footfall/db"
+)
+
+// lateDays bounds the days of a transaction of late visits, and with them the locks on partitions
+// that it holds.
+const lateDays = 200
+
+// lateDraft is what a draft of late visits has beside the pairs.
+type lateDraft struct {
+	columns  db.LateColumns
+	visitAt  map[dayOf]int32       // places in draft.pairs, one for each day of a pair
+	turns    map[pair]int32        // how many days of the pair are sent
+	targetAt map[dayOfTarget]int32 // places in columns.Targets
+	days     map[int32]bool
+}
+
+type dayOf struct {
+	pair pair
+	day  int32
+}
+
+type dayOfTarget struct {
+	target int64
+	day    int32
+}
+
+// fillLate is fill for visits of any days.
+func (d *draft) fillLate(entries []*entry, g *generation) int {
+	d.clear(g.basis)
+	if d.late.visitAt == nil {
+		d.late = lateDraft{visitAt: map[dayOf]int32{}, turns: map[pair]int32{}, targetAt: map[dayOfTarget]int32{}, days: map[int32]bool{}}
+	}
+	d.batch.Late = &d.late.columns
+	for _, e := range entries {
+		if e.repeated {
+			d.places = append(d.places, entryPlaces{})
+			continue
+		}
+		d.late.days[e.Day] = true
+		if len(d.late.days) > lateDays {
+			break
+		}
+		if e.When == Past {
+			d.notePastDay(e)
+		}
+		d.places = append(d.places, entryPlaces{
+			siteTarget: d.lateTarget(e.site.id, 0, e), sitePair: d.latePair(&e.site, e, g),
+			pageTarget: d.lateTarget(e.page.id, e.site.id, e), pagePair: d.latePair(&e.page, e, g),
+		})
+	}
+	d.orderTargets()
+	return len(d.places)
+}
+
+func (l *lateDraft) clear() {
+	c := &l.columns
+	c.Turns = c.Turns[:0]
+	c.Targets, c.Sites, c.TargetDays, c.Hot = c.Targets[:0], c.Sites[:0], c.TargetDays[:0], c.Hot[:0]
+	clear(l.visitAt)
+	clear(l.turns)
+	clear(l.targetAt)
+	clear(l.days)
+}
+
+// lateTarget adds a visit to a target, and to its day.
+func (d *draft) lateTarget(id, site int64, e *entry) int32 {
+	live := e.Day
+	if e.When == Past {
+		live = 0 // it does not have to be the last day of the site
+	}
+	at := d.target(id, site, live)
+	d.targets[at].day = max(d.targets[at].day, live)
+	c := &d.late.columns
+	row, there := d.late.targetAt[dayOfTarget{id, e.Day}]
+	if !there {
+		row = int32(len(c.Targets)) //nolint:gosec // a batch is far smaller
+		d.late.targetAt[dayOfTarget{id, e.Day}] = row
+		c.Targets, c.Sites, c.TargetDays, c.Hot = append(c.Targets, id), append(c.Sites, site), append(c.TargetDays, e.Day), append(c.Hot, 0)
+	}
+	c.Hot[row]++
+	return at
+}
+
+// latePair returns the place of the entry's day of a pair. When it comes for the first time, it is
+// sent, unless the memory has it.
+func (d *draft) latePair(t *entryTarget, e *entry, g *generation) int32 {
+	if t.countedToday {
+		d.lookUps.memory++
+		return noPair
+	}
+	p := pairOf(t.id, e.Visitor)
+	at, there := d.late.visitAt[dayOf{p, e.Day}]
+	if there {
+		d.lookUps.batch++
+		return at
+	}
+	at = int32(len(d.pairs)) //nolint:gosec // a batch is far smaller, here and below
+	d.late.visitAt[dayOf{p, e.Day}] = at
+	if last, hit := g.memory.get(p); hit && last.covers(e) {
+		d.lookUps.memory++
+		d.pairs = append(d.pairs, draftPair{place: notSent, verdict: db.Verdict{Rank: last.rank}})
+		return at
+	}
+	d.lookUps.needed++
+	d.late.turns[p]++
+	columns := &d.batch.Pairs
+	d.pairs = append(d.pairs, draftPair{place: int32(len(columns.Targets))}) //nolint:gosec // as above
+	columns.Targets, columns.Visitors, columns.Days = append(columns.Targets, t.id), append(columns.Visitors, e.Visitor), append(columns.Days, e.Day)
+	d.late.columns.Turns = append(d.late.columns.Turns, d.late.turns[p])
+	return at
+}
+
+// notePastDay notes the day of an entry, which is a past one.
+func (d *draft) notePastDay(e *entry) {
+	t := &d.batch.PastDays
+	for i, day := range slices.Backward(t.Days) { // the last one, mostly
+		if day == e.Day && t.Apps[i] == e.App {
+			return
+		}
+	}
+	t.Apps, t.Days = append(t.Apps, e.App), append(t.Days, e.Day)
+}
