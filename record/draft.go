@@ -17,9 +17,14 @@ type draft struct {
 	targets  []draftTarget
 	targetAt map[int64]int32 // places in targets
 	pairs    []draftPair
-	pairAt   map[pair]int32 // places in pairs
-	places   []entryPlaces  // one for each entry
-	late     lateDraft      // empty unless the visits are late
+	pairAt   map[dayOfPair]int32 // places in pairs
+	places   []entryPlaces       // one for each entry
+	late     lateDraft           // empty unless the visits are late
+}
+
+type dayOfPair struct {
+	pair pair
+	day  int32
 }
 
 // draftTarget is a target of the draft.
@@ -32,7 +37,7 @@ type draftTarget struct {
 	sums   db.Sums
 }
 
-// draftPair is a (target, visitor) pair of the draft.
+// draftPair is a (target, visitor) pair of the draft on a day.
 type draftPair struct {
 	place   int32 // in batch.Pairs, or notSent
 	arrived bool  // replay has passed its first visit
@@ -59,7 +64,7 @@ type lookUps struct {
 }
 
 func newDraft() draft {
-	return draft{targetAt: map[int64]int32{}, pairAt: map[pair]int32{}}
+	return draft{targetAt: map[int64]int32{}, pairAt: map[dayOfPair]int32{}}
 }
 
 // fill takes as many of the first entries as one transaction can hold, and returns how many. In one
@@ -119,14 +124,14 @@ func (d *draft) target(id, site int64, day int32) int32 {
 	return at
 }
 
-// pair returns the place of the pair of a target and the entry's visitor. When the pair comes for
-// the first time, it decides whether to send it, and with which hint.
+// pair returns the place of the pair of a target and the entry's visitor on the entry's day. When it
+// comes for the first time, it decides whether to send it, and with which hint.
 func (d *draft) pair(t *entryTarget, e *entry, g *generation, hintsAllowed bool) int32 {
 	if t.countedToday {
 		d.lookUps.memory++
 		return noPair
 	}
-	p := pairOf(t.id, e.Visitor)
+	p := dayOfPair{pairOf(t.id, e.Visitor), e.Day}
 	at, there := d.pairAt[p]
 	if there {
 		d.lookUps.batch++
@@ -134,17 +139,17 @@ func (d *draft) pair(t *entryTarget, e *entry, g *generation, hintsAllowed bool)
 	}
 	at = int32(len(d.pairs)) //nolint:gosec // a batch is far smaller
 	d.pairAt[p] = at
-	hint := hintsAllowed && g.filter.surelyNew(p.target, e.Visitor)
+	hint := hintsAllowed && g.filter.surelyNew(t.id, e.Visitor)
 	if !hint {
 		// The batch before may have counted the visitor after the entry was looked up in the
 		// memory.
-		if last, hit := g.memory.get(p); hit && last.covers(e) {
+		if last, hit := g.memory.get(p.pair); hit && last.covers(e) {
 			d.lookUps.memory++
 			d.pairs = append(d.pairs, draftPair{place: notSent, verdict: db.Verdict{Rank: last.rank}})
 			return at
 		}
 	}
-	d.send(p.target, e, hint)
+	d.send(t.id, e, hint)
 	return at
 }
 

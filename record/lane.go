@@ -151,7 +151,7 @@ func (l *lane) run() {
 		} else {
 			// The database hangs. Refusing is safe, since nothing was sent, and spares callers a
 			// long wait.
-			j.failAll(visit.Errorf(visit.Unavailable, "", "too many visits are waiting; try again later").Because(ErrOverloaded))
+			j.failAll(tooMany(l.maxWait))
 		}
 		took := time.Since(begin)
 		l.finish(len(b.entries), took, written)

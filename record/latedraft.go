@@ -13,15 +13,9 @@ const lateDays = 200
 // lateDraft is what a draft of late visits has beside the pairs.
 type lateDraft struct {
 	columns  db.LateColumns
-	visitAt  map[dayOf]int32       // places in draft.pairs, one for each day of a pair
 	turns    map[pair]int32        // how many days of the pair are sent
 	targetAt map[dayOfTarget]int32 // places in columns.Targets
 	days     map[int32]bool
-}
-
-type dayOf struct {
-	pair pair
-	day  int32
 }
 
 type dayOfTarget struct {
@@ -32,8 +26,8 @@ type dayOfTarget struct {
 // fillLate is fill for visits of any days.
 func (d *draft) fillLate(entries []*entry, g *generation) int {
 	d.clear(g.basis)
-	if d.late.visitAt == nil {
-		d.late = lateDraft{visitAt: map[dayOf]int32{}, turns: map[pair]int32{}, targetAt: map[dayOfTarget]int32{}, days: map[int32]bool{}}
+	if d.late.turns == nil {
+		d.late = lateDraft{turns: map[pair]int32{}, targetAt: map[dayOfTarget]int32{}, days: map[int32]bool{}}
 	}
 	d.batch.Late = &d.late.columns
 	for _, e := range entries {
@@ -61,7 +55,6 @@ func (l *lateDraft) clear() {
 	c := &l.columns
 	c.Turns = c.Turns[:0]
 	c.Targets, c.Sites, c.TargetDays, c.Hot = c.Targets[:0], c.Sites[:0], c.TargetDays[:0], c.Hot[:0]
-	clear(l.visitAt)
 	clear(l.turns)
 	clear(l.targetAt)
 	clear(l.days)
@@ -86,32 +79,15 @@ func (d *draft) lateTarget(id, site int64, e *entry) int32 {
 	return at
 }
 
-// latePair returns the place of the entry's day of a pair. When it comes for the first time, it is
-// sent, unless the memory has it.
+// latePair returns the place of the entry's day of a pair.
 func (d *draft) latePair(t *entryTarget, e *entry, g *generation) int32 {
-	if t.countedToday {
-		d.lookUps.memory++
-		return noPair
+	before := len(d.batch.Pairs.Targets)
+	at := d.pair(t, e, g, false)
+	if len(d.batch.Pairs.Targets) > before { // it is sent
+		p := pairOf(t.id, e.Visitor)
+		d.late.turns[p]++
+		d.late.columns.Turns = append(d.late.columns.Turns, d.late.turns[p])
 	}
-	p := pairOf(t.id, e.Visitor)
-	at, there := d.late.visitAt[dayOf{p, e.Day}]
-	if there {
-		d.lookUps.batch++
-		return at
-	}
-	at = int32(len(d.pairs)) //nolint:gosec // a batch is far smaller, here and below
-	d.late.visitAt[dayOf{p, e.Day}] = at
-	if last, hit := g.memory.get(p); hit && last.covers(e) {
-		d.lookUps.memory++
-		d.pairs = append(d.pairs, draftPair{place: notSent, verdict: db.Verdict{Rank: last.rank}})
-		return at
-	}
-	d.lookUps.needed++
-	d.late.turns[p]++
-	columns := &d.batch.Pairs
-	d.pairs = append(d.pairs, draftPair{place: int32(len(columns.Targets))}) //nolint:gosec // as above
-	columns.Targets, columns.Visitors, columns.Days = append(columns.Targets, t.id), append(columns.Visitors, e.Visitor), append(columns.Days, e.Day)
-	d.late.columns.Turns = append(d.late.columns.Turns, d.late.turns[p])
 	return at
 }
 
