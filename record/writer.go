@@ -175,7 +175,8 @@ func (w *writer) write(j *job) {
 			j.failAll(visit.Errorf(visit.Unavailable, "", "the database cannot count now; try again").Because(err))
 		}
 	}
-	w.generation, w.draft.batch.Claimed = nil, nil // an idle lane must not keep a generation in memory that has been dropped
+	// An idle lane must not keep a generation in memory that has been dropped.
+	w.generation, w.draft.batch.Claimed = nil, nil
 }
 
 func dayNotYet(err error) error {
@@ -216,7 +217,7 @@ func (w *writer) attempt(ctx context.Context, j *job) (sent int, id [16]byte, er
 	if j.chunk {
 		w.chunkCommitted(entries)
 	} else {
-		w.draft.learn(w.generation) // before its visits are answered, so that those who come again at once are remembered
+		w.draft.learn(w.generation) // before the answers, so that those who come again at once are remembered
 	}
 	w.hints.committed()
 	w.metrics.countLookUps(&w.draft.lookUps)
