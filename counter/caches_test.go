@@ -220,7 +220,7 @@ func TestFilterReadsWhatAnotherProcessCounted(t *testing.T) {
 	for i := range items {
 		items[i] = counter.Item{URI: "http://a/", IP: fmt.Sprintf("198.51.%d.%d", i/250, i%250)}
 	}
-	for _, got := range g.Record(chunkOf(t, g, nil, items...)) {
+	for _, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, items...)) {
 		require.NoError(t, got.Err)
 	}
 	in.count(t, items[0].IP, items[0].URI)

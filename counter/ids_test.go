@@ -50,17 +50,17 @@ func testIDs(t *testing.T, w way) {
 	require.True(t, in.withID(t, "192.0.2.1", "http://a/", "x").Repeated, "on another day, too")
 
 	g := in.counting(t)
-	at, err := g.OpenCall(t.Context(), "one", [32]byte{1})
+	at, err := g.OpenCall(t.Context(), "one", [32]byte{1}, 100)
 	require.NoError(t, err)
 	item := func(ip, id string) counter.Item { return counter.Item{URI: "http://a/", IP: ip, ID: id} }
-	got := g.Record(chunkOf(t, g, at, item("192.0.2.1", "x"), item("192.0.2.7", "y"), item("192.0.2.8", "y"), item("192.0.2.7", "")))
+	got := g.Recorder().RecordChunk(chunkOf(t, g, at, item("192.0.2.1", "x"), item("192.0.2.7", "y"), item("192.0.2.8", "y"), item("192.0.2.7", "")))
 	for i, want := range []string{"", "3 3 3 4 | 3 3 3 4", "", "3 3 3 5 | 3 3 3 5"} {
 		assert.Equal(t, want == "", errors.Is(got[i].Err, record.ErrRepeated), "%d: %v", i, got[i].Err)
 		if want != "" {
 			assert.Equal(t, want, row(got[i].Answer), i)
 		}
 	}
-	require.ErrorIs(t, g.Record(chunkOf(t, g, at, item("192.0.2.9", "y")))[0].Err, record.ErrRepeated)
+	require.ErrorIs(t, g.Recorder().RecordChunk(chunkOf(t, g, at, item("192.0.2.9", "y")))[0].Err, record.ErrRepeated)
 	require.EqualValues(t, 5, at.Next, "a position passes by what is repeated")
 	require.Equal(t, "3 3 5", in.numbersOf(t, "a"))
 	require.EqualValues(t, 5, in.metric(t, "footfall_visits_total")-repeats(t, in))
@@ -162,7 +162,7 @@ func TestIDsAtTwoInstances(t *testing.T) {
 				for range visits {
 					items = append(items, item(r))
 				}
-				for i, got := range g.Record(chunkOf(t, g, nil, items...)) {
+				for i, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, items...)) {
 					repeated := errors.Is(got.Err, record.ErrRepeated)
 					assert.True(t, repeated || got.Err == nil, "%v", got.Err)
 					note(items[i].ID, repeated)
@@ -257,11 +257,11 @@ func TestIDsOfABatchThatIsSentAgain(t *testing.T) {
 		items = append(items, counter.Item{URI: "http://a/", IP: fmt.Sprintf("192.0.2.%d", i), ID: fmt.Sprint(i)})
 	}
 	items = append(items, counter.Item{URI: "http://a/", IP: "192.0.2.1", ID: "7"}) // repeated only if the one before counts
-	for i, got := range g.Record(chunkOf(t, g, nil, items...)) {
+	for i, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, items...)) {
 		assert.Equal(t, i == 7, got.Err != nil, "%d: %v", i, got.Err)
 	}
 	in.exec(t, `ALTER TABLE visitors DROP CONSTRAINT nobody`)
-	for i, got := range g.Record(chunkOf(t, g, nil, items...)) {
+	for i, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, items...)) {
 		assert.ErrorIs(t, got.Err, record.ErrRepeated, i)
 	}
 	require.Equal(t, "9 9 13", in.numbersOf(t, "a"))
@@ -281,7 +281,7 @@ func TestIDsOfLateVisits(t *testing.T) {
 	items := []counter.Item{late("192.0.2.1", "a"), late("192.0.2.9", "today"), late("192.0.2.2", "b"), late("192.0.2.1", "a"), late("192.0.2.2", "")}
 	for round, want := range []string{"0 1 0 1 0", "1 1 1 1 0"} {
 		var repeated []string
-		for _, got := range g.Record(chunkOf(t, g, nil, items...)) {
+		for _, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, items...)) {
 			if !errors.Is(got.Err, record.ErrRepeated) {
 				require.NoError(t, got.Err)
 			}

@@ -69,7 +69,7 @@ func countDay(b *testing.B, g *counter.Counting, at time.Time) {
 	}
 	for len(visits) > 0 {
 		n := min(g.Recorder().ChunkVisits(), len(visits))
-		require.False(b, slices.ContainsFunc(g.Record(record.Chunk{Visits: visits[:n]}), func(r record.Result) bool { return r.Err != nil }))
+		require.False(b, slices.ContainsFunc(g.Recorder().RecordChunk(record.Chunk{Visits: visits[:n]}), func(r record.Result) bool { return r.Err != nil }))
 		visits = visits[n:]
 	}
 }

@@ -93,7 +93,7 @@ func (in *instance) recordPast(t *testing.T, visits []past) []record.Result {
 		require.NoError(t, err)
 		c.Visits = append(c.Visits, one)
 	}
-	return g.Record(c)
+	return g.Recorder().RecordChunk(c)
 }
 
 // closeAll closes days before one, packs the returns of closed days, and makes lists that are
@@ -300,7 +300,7 @@ func TestDayGoesUnderALateVisit(t *testing.T) {
 		c.Visits = append(c.Visits, v)
 	}
 	in.exec(t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260615 FROM apps`)
-	results := g.Record(c)
+	results := g.Recorder().RecordChunk(c)
 	for _, gone := range []int{0, 2} {
 		var verr *visit.Error
 		require.ErrorAs(t, results[gone].Err, &verr)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"net/netip"
-	"slices"
 	"time"
 
 	"footfall/counter/app"
@@ -20,8 +19,8 @@ type Item struct {
 	At time.Time // when it was; zero: now
 }
 
-// Counting is the permission to count visits of an app by whomever the caller names. It is for one
-// goroutine.
+// Counting is the permission to count visits of an app by whomever the caller names. Its Visit is for
+// one goroutine.
 type Counting struct {
 	counter *Counter
 	app     *app.App
@@ -62,44 +61,40 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 	return c.visitOf(a, &w, item.ID), "", nil
 }
 
-// Known tells which of some visits were counted before with their ids.
-func (g *Counting) Known(ctx context.Context, visits []record.Visit) ([]bool, error) {
-	ids := make([]db.Claim, len(visits))
-	for i, v := range visits {
-		ids[i] = db.Claim{App: v.App, ID: v.ID}
+// Known are those of some ids with which visits were counted before.
+func (g *Counting) Known(ctx context.Context, ids []string) (map[string]bool, error) {
+	claims := make([]db.Claim, 0, len(ids))
+	for _, id := range ids {
+		claims = append(claims, db.Claim{App: g.app.ID, ID: id})
 	}
-	known, err := g.counter.areKnown(ctx, slices.Clone(ids))
-	is := make([]bool, len(ids))
-	for i, id := range ids {
-		is[i] = known[id]
+	known, err := g.counter.areKnown(ctx, claims)
+	is := make(map[string]bool, len(known))
+	for claim := range known {
+		is[claim.ID] = true
 	}
 	return is, err
 }
 
-// Record counts a chunk of what Visit returned.
-func (g *Counting) Record(chunk record.Chunk) []record.Result {
-	results := g.counter.recorder.RecordChunk(chunk)
-	for i := range results {
-		results[i].Answer = g.shown(&chunk.Visits[i], results[i].Answer)
-	}
-	return results
-}
-
-func (g *Counting) shown(v *record.Visit, answer visit.Answer) visit.Answer {
+// Shown is the answer to a visit that the recorder has counted, as the caller is to see it.
+func (g *Counting) Shown(v *record.Visit, answer visit.Answer) visit.Answer {
 	if g.counted {
 		return answer
 	}
 	return g.app.Shown(v.Target, answer)
 }
 
-// OpenCall returns how far the call of a name has been counted, whose body has this hash. Where
-// callers show no key, the name alone is nobody's: another body with it is another call, so that
-// strangers cannot keep each other's visits from counting.
-func (g *Counting) OpenCall(ctx context.Context, name string, content [32]byte) (*record.Position, error) {
+// OpenCall returns how far the call of a name has been counted, whose body has this hash and so
+// many items. Where callers show no key, the name alone is nobody's: another body with it is another
+// call, so that strangers cannot keep each other's visits from counting. "": the call has no name,
+// and cannot come again.
+func (g *Counting) OpenCall(ctx context.Context, name string, content [32]byte, items int) (*record.Position, error) {
+	if name == "" {
+		return record.OfItems(items), nil
+	}
 	if g.calls == callsOfAnybody {
 		name += " " + hex.EncodeToString(content[:])
 	}
-	return g.counter.recorder.OpenCall(ctx, db.Position{App: g.app.ID, Source: g.calls, Part: name}, content)
+	return g.counter.recorder.OpenCall(ctx, db.Position{App: g.app.ID, Source: g.calls, Part: name}, content, items)
 }
 
 // Numbers returns the present numbers of visits, as Counts does.
@@ -127,7 +122,7 @@ func (g *Counting) Numbers(ctx context.Context, visits []record.Visit) ([]visit.
 		}
 	}
 	for i := range answers {
-		answers[i] = g.shown(&visits[i], answers[i])
+		answers[i] = g.Shown(&visits[i], answers[i])
 	}
 	return answers, nil
 }

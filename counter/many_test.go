@@ -70,7 +70,7 @@ func testChunksCountAsSingleVisits(t *testing.T, w way) {
 		many.clock.Set(midnight)
 		late := chunkOf(t, g, nil, items[80:]...)
 		chunk.Visits = append(chunk.Visits, late.Visits...)
-		for i, got := range g.Record(chunk) {
+		for i, got := range g.Recorder().RecordChunk(chunk) {
 			if i == 80 {
 				one.clock.Set(midnight)
 			}
@@ -98,7 +98,7 @@ func TestLanesLookUpWhatAChunkIsCounting(t *testing.T) {
 	release := in.hold(t, "a")
 	results := make(chan []record.Result, 1)
 	chunk := chunkOf(t, g, nil, counter.Item{URI: "http://a/", IP: "192.0.2.1"}, counter.Item{URI: "http://a/", IP: "192.0.2.2"})
-	go func() { results <- g.Record(chunk) }()
+	go func() { results <- g.Recorder().RecordChunk(chunk) }()
 	in.waiters(t, 1)
 	lane := in.start("192.0.2.2", "http://a/")
 	in.waiters(t, 2)
@@ -124,7 +124,7 @@ func TestChunksBesideLiveVisits(t *testing.T) {
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(n), 7))
 			for range chunks {
-				for _, got := range g.Record(chunkOf(t, g, nil, anyItems(r, visits)...)) {
+				for _, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, anyItems(r, visits)...)) {
 					assert.NoError(t, got.Err)
 				}
 			}
@@ -156,17 +156,17 @@ func TestPositionMovesWithWhatIsCounted(t *testing.T) {
 	t.Parallel()
 	in := both.newInstance(t, counter.Options{})
 	g := in.counting(t)
-	first, err := g.OpenCall(t.Context(), "one", [32]byte{1})
+	first, err := g.OpenCall(t.Context(), "one", [32]byte{1}, 100)
 	require.NoError(t, err)
-	second, err := g.OpenCall(t.Context(), "one", [32]byte{1})
+	second, err := g.OpenCall(t.Context(), "one", [32]byte{1}, 100)
 	require.NoError(t, err)
 	items := anyItems(rand.New(rand.NewPCG(2, 2)), 50)
 	ahead, behind := chunkOf(t, g, first, items...), chunkOf(t, g, second, items[:20]...)
-	for _, got := range g.Record(ahead) {
+	for _, got := range g.Recorder().RecordChunk(ahead) {
 		require.NoError(t, got.Err)
 	}
 	require.EqualValues(t, 50, first.Next)
-	for _, got := range g.Record(behind) {
+	for _, got := range g.Recorder().RecordChunk(behind) {
 		require.ErrorIs(t, got.Err, record.ErrMoved)
 	}
 	require.EqualValues(t, 50, second.Next)
@@ -186,7 +186,7 @@ func TestChunkOfTwoSources(t *testing.T) {
 	open := func() (both [2]*record.Position) {
 		for i, name := range []string{"one", "two"} {
 			var err error
-			both[i], err = g.OpenCall(t.Context(), name, [32]byte{1})
+			both[i], err = g.OpenCall(t.Context(), name, [32]byte{1}, 100)
 			require.NoError(t, err)
 		}
 		return both
@@ -200,16 +200,16 @@ func TestChunkOfTwoSources(t *testing.T) {
 		}
 		return chunk
 	}
-	for _, got := range g.Record(of(first, 0, 0, items)) {
+	for _, got := range g.Recorder().RecordChunk(of(first, 0, 0, items)) {
 		require.NoError(t, got.Err)
 	}
 	require.Equal(t, [2]int64{39, 40}, [2]int64{first[0].Next, first[1].Next})
-	for _, got := range g.Record(of(second, 1, 0, items[:20])) {
+	for _, got := range g.Recorder().RecordChunk(of(second, 1, 0, items[:20])) {
 		require.ErrorIs(t, got.Err, record.ErrMoved)
 	}
 	require.Equal(t, [2]int64{39, 40}, [2]int64{second[0].Next, second[1].Next})
 	third[0].Next = 39 // one of two is where the chunk takes it to be
-	for _, got := range g.Record(of(third, 0, 40, items)) {
+	for _, got := range g.Recorder().RecordChunk(of(third, 0, 40, items)) {
 		require.ErrorIs(t, got.Err, record.ErrMoved)
 	}
 	require.Equal(t, int64(40), third[1].Next)
@@ -225,10 +225,10 @@ func TestPositionIsGone(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	g := in.counting(t)
-	at, err := g.OpenCall(t.Context(), "one", [32]byte{1})
+	at, err := g.OpenCall(t.Context(), "one", [32]byte{1}, 100)
 	require.NoError(t, err)
 	in.exec(t, "DELETE FROM positions")
-	got := g.Record(chunkOf(t, g, at, counter.Item{URI: "http://a/", IP: "192.0.2.1"}))
+	got := g.Recorder().RecordChunk(chunkOf(t, g, at, counter.Item{URI: "http://a/", IP: "192.0.2.1"}))
 	var verr *visit.Error
 	require.ErrorAs(t, got[0].Err, &verr)
 	require.Equal(t, visit.Unavailable, verr.Kind)
@@ -260,13 +260,13 @@ func TestConnectionLostUnderAChunk(t *testing.T) {
 			var at *record.Position
 			if positioned {
 				var err error
-				at, err = g.OpenCall(t.Context(), "one", [32]byte{1})
+				at, err = g.OpenCall(t.Context(), "one", [32]byte{1}, 100)
 				require.NoError(t, err)
 			}
 			release := in.hold(t, "a")
 			chunk := chunkOf(t, g, at, counter.Item{URI: "http://a/", IP: "192.0.2.2"}, counter.Item{URI: "http://a/", IP: "192.0.2.3"})
 			results := make(chan []record.Result, 1)
-			go func() { results <- g.Record(chunk) }()
+			go func() { results <- g.Recorder().RecordChunk(chunk) }()
 			in.waiters(t, 1) // the whole batch is with the server, its commit included
 			c.cut()
 			in.waiters(t, 2) // the question after it waits for it
@@ -282,7 +282,7 @@ func TestConnectionLostUnderAChunk(t *testing.T) {
 			} else {
 				chunk = chunkOf(t, g, nil, counter.Item{URI: "http://a/", IP: "192.0.2.4"})
 			}
-			go func() { results <- g.Record(chunk) }()
+			go func() { results <- g.Recorder().RecordChunk(chunk) }()
 			in.endWaiters(t)
 			release()
 			got := <-results
@@ -304,13 +304,13 @@ func TestChunkWithAVisitThatIsRefused(t *testing.T) {
 	for i := range 12 {
 		items = append(items, counter.Item{URI: "http://a/", IP: fmt.Sprintf("192.0.2.%d", i)})
 	}
-	for i, got := range g.Record(chunkOf(t, g, nil, items...)) {
+	for i, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, items...)) {
 		assert.Equal(t, i == 7, got.Err != nil, "visit %d: %v", i, got.Err)
 	}
 	require.Equal(t, "11 11 11", in.numbersOf(t, "a"))
-	at, err := g.OpenCall(t.Context(), "one", [32]byte{1})
+	at, err := g.OpenCall(t.Context(), "one", [32]byte{1}, 100)
 	require.NoError(t, err)
-	for i, got := range g.Record(chunkOf(t, g, at, items...)) {
+	for i, got := range g.Recorder().RecordChunk(chunkOf(t, g, at, items...)) {
 		assert.Equal(t, i >= 7, got.Err != nil, "visit %d: %v", i, got.Err)
 		assert.Equal(t, i > 7, errors.Is(got.Err, record.ErrNotReached), "visit %d: %v", i, got.Err)
 	}
@@ -325,11 +325,11 @@ func TestCallsAreForgotten(t *testing.T) {
 	in := plain.newInstance(t, counter.Options{})
 	g := in.counting(t)
 	for i := range 3 {
-		_, err := g.OpenCall(t.Context(), fmt.Sprint(i), [32]byte{1})
+		_, err := g.OpenCall(t.Context(), fmt.Sprint(i), [32]byte{1}, 100)
 		require.NoError(t, err)
 	}
 	in.exec(t, `UPDATE positions SET used_at = now() - interval '7 days 1 minute' WHERE part LIKE '0 %' OR part LIKE '1 %'`)
-	_, err := g.OpenCall(t.Context(), "1", [32]byte{1}) // sent again
+	_, err := g.OpenCall(t.Context(), "1", [32]byte{1}, 100) // sent again
 	require.NoError(t, err)
 	in.exec(t, `INSERT INTO positions (app_id, source, part, used_at) VALUES (1, 'log', 'x', '2000-01-01')`)
 	for _, c := range []struct{ days, want int64 }{{8, 0}, {7, 1}, {7, 0}, {0, 0}} { // one day at least
@@ -337,7 +337,7 @@ func TestCallsAreForgotten(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.want, forgotten, "%d days", c.days)
 	}
-	_, err = g.OpenCall(t.Context(), "0", [32]byte{2}) // another call now
+	_, err = g.OpenCall(t.Context(), "0", [32]byte{2}, 100) // another call now
 	require.NoError(t, err)
 	in.exec(t, `UPDATE positions SET used_at = now() - interval '3 days 1 minute' WHERE part LIKE '2 %'`)
 	plain.startOn(t, in.url, counter.Options{Options: record.Options{RememberIDs: 3}})
@@ -353,10 +353,10 @@ func TestDeleteAppWithPositions(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	g := in.counting(t)
-	_, err := g.OpenCall(t.Context(), "one", [32]byte{1})
+	_, err := g.OpenCall(t.Context(), "one", [32]byte{1}, 100)
 	require.NoError(t, err)
 	require.NoError(t, admin.New(in.db, nil).DeleteApp(t.Context(), "demo"))
-	_, err = g.OpenCall(t.Context(), "two", [32]byte{1})
+	_, err = g.OpenCall(t.Context(), "two", [32]byte{1}, 100)
 	var verr *visit.Error
 	require.ErrorAs(t, err, &verr)
 	require.Equal(t, visit.NotFound, verr.Kind)
@@ -370,5 +370,5 @@ func TestNoChunkAfterClose(t *testing.T) {
 	g := in.counting(t)
 	chunk := chunkOf(t, g, nil, counter.Item{URI: "http://a/", IP: "192.0.2.1"})
 	in.Close()
-	require.ErrorContains(t, g.Record(chunk)[0].Err, "shutting down")
+	require.ErrorContains(t, g.Recorder().RecordChunk(chunk)[0].Err, "shutting down")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
+	"footfall/intake"
 	"footfall/visit"
 )
 
@@ -113,15 +115,18 @@ func TestOffsetsOfManyVisits(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.offset(t, "http://a/", 100, 20, 10)
-	g := in.counting(t)
-	for i, got := range g.Record(chunkOf(t, g, nil, counter.Item{URI: "http://a/", IP: "192.0.2.1"}, counter.Item{URI: "http://a/", IP: "192.0.2.1"})) {
-		require.NoError(t, got.Err)
+	const one = `{"uri":"http://a/","ip":"192.0.2.1"}`
+	call := func(g *counter.Counting, body string) []intake.Result {
+		results, _, err := intake.NewDesk().Count(t.Context(), intake.Call{Counting: g, Body: strings.NewReader(body)})
+		require.NoError(t, err)
+		return results
+	}
+	for i, got := range call(in.counting(t), "["+one+","+one+"]") {
 		require.Equal(t, fmt.Sprintf("1 1 1 %d | 21 11 11 %d", i+1, i+101), row(got.Answer))
 	}
 	bare, err := in.AuthorizeCounting(t.Context(), counter.Request{App: "demo", Peer: peer, Counted: true})
 	require.NoError(t, err)
-	got := bare.Record(chunkOf(t, bare, nil, counter.Item{URI: "http://a/", IP: "192.0.2.1"}))
-	require.Equal(t, "1 1 1 3 | 1 1 1 3", row(got[0].Answer))
+	require.Equal(t, "1 1 1 3 | 1 1 1 3", row(call(bare, "["+one+"]")[0].Answer))
 }
 
 // A visit that counts for (other) is answered with the numbers of (other), to which nothing of the

@@ -39,7 +39,7 @@ func TestAppIsHeldUnderVisitsOfEarlierDays(t *testing.T) {
 	_, err := in.Visit(t.Context(), counter.Request{App: "other", IP: "192.0.2.1", URI: "http://b.example/"})
 	require.NoError(t, err)
 	g := in.counting(t)
-	at, err := g.OpenCall(t.Context(), "one", [32]byte{1})
+	at, err := g.OpenCall(t.Context(), "one", [32]byte{1}, 100)
 	require.NoError(t, err)
 	chunk := chunkOf(t, g, at, counter.Item{URI: "http://a.example/", IP: "192.0.2.1", At: in.clock.Now().Add(-24 * time.Hour)})
 
@@ -56,7 +56,7 @@ func TestAppIsHeldUnderVisitsOfEarlierDays(t *testing.T) {
 	}
 	_, err = in.Visit(t.Context(), toldOf("demo", "192.0.2.1", "http://a.example/"))
 	refused(err)
-	refused(g.Record(chunk)[0].Err)
+	refused(g.Recorder().RecordChunk(chunk)[0].Err)
 	require.Zero(t, at.Next)
 
 	release := in.hold(t, "b.example")
@@ -81,7 +81,7 @@ func TestAppIsHeldUnderVisitsOfEarlierDays(t *testing.T) {
 		}
 	}
 	require.NoError(t, holder.Rollback(t.Context()))
-	require.NoError(t, g.Record(chunk)[0].Err)
+	require.NoError(t, g.Recorder().RecordChunk(chunk)[0].Err)
 	assert.Equal(t, []string{"a.example 1 1 1\n", "b.example 4 4 4\n"},
 		in.table(t, `SELECT concat_ws(' ', uri, pv, uv, hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL ORDER BY uri`))
 	in.warnsOfNoBatch(t)
@@ -157,10 +157,10 @@ func TestDayGoesUnderARepeatedVisit(t *testing.T) {
 	item := func(id string) counter.Item {
 		return counter.Item{URI: "http://a.example/", IP: "192.0.2.1", ID: id, At: time.Date(2026, 6, 10, 12, 0, 0, 0, time.UTC)}
 	}
-	require.NoError(t, g.Record(chunkOf(t, g, nil, item("x")))[0].Err)
+	require.NoError(t, g.Recorder().RecordChunk(chunkOf(t, g, nil, item("x")))[0].Err)
 	chunk := chunkOf(t, g, nil, item("x"), item("y"), item("x"), item("y"))
 	in.exec(t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260615 FROM apps`)
-	for i, got := range g.Record(chunk) {
+	for i, got := range g.Recorder().RecordChunk(chunk) {
 		if i%2 == 0 {
 			assert.ErrorIs(t, got.Err, record.ErrRepeated, i)
 		} else {
@@ -183,23 +183,23 @@ func TestRepeatedMakesNothing(t *testing.T) {
 	require.Equal(t, []string{"a\n", "a/\n"}, pages())
 
 	require.True(t, in.withID(t, "192.0.2.1", "http://new/", "x").Repeated)
-	at, err := g.OpenCall(t.Context(), "one", [32]byte{1})
+	at, err := g.OpenCall(t.Context(), "one", [32]byte{1}, 100)
 	require.NoError(t, err)
 	past := item("http://new/", "192.0.2.1", "x")
 	past.At = in.clock.Now().AddDate(-1, 0, 0)
-	for i, got := range g.Record(chunkOf(t, g, at, item("http://a/new", "192.0.2.1", "x"), item("http://new/", "192.0.2.2", "x"), past)) {
+	for i, got := range g.Recorder().RecordChunk(chunkOf(t, g, at, item("http://a/new", "192.0.2.1", "x"), item("http://new/", "192.0.2.2", "x"), past)) {
 		assert.ErrorIs(t, got.Err, record.ErrRepeated, i)
 	}
 	require.EqualValues(t, 3, at.Next)
 	require.Equal(t, []string{"a\n", "a/\n"}, pages())
 	old := item("http://a/", "192.0.2.1", "")
 	old.At = in.clock.Now().AddDate(-2, 0, 0)
-	beside := g.Record(chunkOf(t, g, nil, past, old))
+	beside := g.Recorder().RecordChunk(chunkOf(t, g, nil, past, old))
 	require.ErrorIs(t, beside[0].Err, record.ErrRepeated)
 	require.NoError(t, beside[1].Err)
 	require.Equal(t, []string{"visits_20240629\n"}, in.table(t, `SELECT relname FROM pg_class WHERE relname ~ '^visits_202[45]' AND relkind = 'r'`))
 
-	got := g.Record(chunkOf(t, g, nil, item("http://a/1", "192.0.2.2", "y"), item("http://a/2", "192.0.2.2", "y"), item("http://a/3", "192.0.2.7", "z"), item("http://a/4", "192.0.2.8", "z")))
+	got := g.Recorder().RecordChunk(chunkOf(t, g, nil, item("http://a/1", "192.0.2.2", "y"), item("http://a/2", "192.0.2.2", "y"), item("http://a/3", "192.0.2.7", "z"), item("http://a/4", "192.0.2.8", "z")))
 	require.NoError(t, got[0].Err)
 	require.ErrorIs(t, got[1].Err, record.ErrRepeated)
 	require.ErrorContains(t, got[2].Err, "a visit cannot be stored")
@@ -227,7 +227,7 @@ func TestTimeThatWasToldKeepsItsDay(t *testing.T) {
 	count(a, 1, today.Format(time.RFC3339)) // at whose instance the day is not over
 	count(a, 2, today.Format(time.RFC3339))
 	g := a.counting(t)
-	for _, got := range g.Record(chunkOf(t, g, nil, counter.Item{URI: "http://a.example/", IP: "192.0.2.3", At: today},
+	for _, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, counter.Item{URI: "http://a.example/", IP: "192.0.2.3", At: today},
 		counter.Item{URI: "http://a.example/", IP: "192.0.2.4"}, counter.Item{URI: "http://a.example/", IP: "192.0.2.1", At: today})) {
 		require.NoError(t, got.Err)
 	}

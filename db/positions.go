@@ -102,7 +102,7 @@ func (d *DB) PositionNext(ctx context.Context, p Position) (next int64, err erro
 // MovePosition moves a position alone, with what is refused on its way.
 func (d *DB) MovePosition(ctx context.Context, m Move) error {
 	move := func(q *Queries) error {
-		return q.PositionMove(ctx, PositionMoveParams{AppID: m.App, Source: m.Source, Part: m.Part, FromNext: m.From, ToNext: m.To})
+		return q.PositionMove(ctx, PositionMoveParams{AppID: m.App, Source: m.Source, Part: m.Part, FromNext: m.From, ToNext: m.To, Uncounted: string(m.Uncounted)})
 	}
 	var err error
 	if len(m.Refused) == 0 {

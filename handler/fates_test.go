@@ -156,10 +156,13 @@ func TestNotKnownInTheMiddleOfACall(t *testing.T) {
 			e := newEdge(t)
 			far, network := e.far(500 * time.Millisecond)
 			far.get("/visit?app=demo&ip=192.0.2.1&uri=http://a.example/")
-			const visits = 4000 // some chunks, of the sites b, then a
+			const visits, ofB = 6000, 1000 // more than a chunk of the site b, then more than the largest one of a
 			var items []string
 			for i := range visits {
-				site := []string{"b", "a"}[i/(visits/2)]
+				site := "a"
+				if i < ofB {
+					site = "b"
+				}
 				items = append(items, fmt.Sprintf(`{"uri":"http://%s.example/","ip":"10.0.%d.%d"}`, site, i/250, i%250))
 			}
 			call := func() answer {
@@ -242,8 +245,10 @@ func TestCallAgainAfterTheSettingsHaveChanged(t *testing.T) {
 		{"uri":"http://example.com/","ip":"192.0.2.3","at":"2019-06-28T12:00:00Z"},
 		{"uri":"http://example.com/","ip":"nobody"},
 		{"uri":"http://new.example/","ip":"192.0.2.4","id":"sent alone"},
-		{"uri":"http://example.com/","ip":"192.0.2.5"}]`
-	fates := func() (all []string) {
+		{"uri":"http://example.com/","ip":"192.0.2.5"},
+		{"uri":"http://new.example/","ip":"192.0.2.6"}]`
+	const refused = `[{"uri":"http://new.example/","ip":"192.0.2.7"}]`
+	fatesOf := func(body string, headers ...string) (all []string) {
 		t.Helper()
 		var said struct{ Visits []map[string]any }
 		a := e.visits("app=shop", body, headers...)
@@ -258,6 +263,8 @@ func TestCallAgainAfterTheSettingsHaveChanged(t *testing.T) {
 		}
 		return all
 	}
+	fates := func() []string { t.Helper(); return fatesOf(body, headers...) }
+	second := append(append([]string{}, headers[:2]...), append([]string{"Idempotency-Key", "y"}, inArray...)...)
 	const notHere, wrong = "uri: app shop does not count the site new.example: its operator can add it", "ip: it is not"
 	is := func(got []string, want ...string) {
 		t.Helper()
@@ -267,22 +274,24 @@ func TestCallAgainAfterTheSettingsHaveChanged(t *testing.T) {
 		}
 		assert.Equal(t, 3, e.hotOf()-strings.Count(got[5], "repeated"), "each counted once")
 	}
-	is(fates(), notHere, "counted", "bot", "counted", wrong, notHere, "counted")
-	is(fates(), notHere, "repeated", "bot", "repeated", wrong, notHere, "repeated")
+	is(fates(), notHere, "counted", "bot", "counted", wrong, notHere, "counted", notHere)
+	is(fates(), notHere, "repeated", "bot", "repeated", wrong, notHere, "repeated", notHere)
+	assert.Contains(t, fatesOf(refused, second...)[0], notHere)
 
 	set(app.Settings{Sites: []string{"example.com", "new.example"}, Bots: ptr("count")})
 	const never = "it was not counted when this call came before, and would be now"
-	is(fates(), never, "repeated", never, "repeated", wrong, never, "repeated")
+	is(fates(), never, "repeated", never, "repeated", wrong, never, "repeated", never)
+	assert.Contains(t, fatesOf(refused, second...)[0], never, "also where nothing of it was counted")
 
 	require.Equal(t, 200, e.askWith("", http.MethodGet, "/visit?app=shop&uri=http://new.example/&ip=192.0.2.4&id=sent+alone", headers[:2]...).status)
 	e.exec(strings.ReplaceAll(daysOfThisOne, "demo", "shop"))
-	is(fates(), never, "repeated", never, "repeated", wrong, "repeated", "repeated")
+	is(fates(), never, "repeated", never, "repeated", wrong, "repeated", "repeated", never)
 
 	set(app.Settings{Sites: []string{"new.example"}})
 	const notThere = "uri: app shop does not count the site example.com"
-	is(fates(), never, "repeated", notThere, "repeated", wrong, "repeated", "repeated")
+	is(fates(), never, "repeated", notThere, "repeated", wrong, "repeated", "repeated", never)
 	assert.Contains(t, e.visits("app=shop", body, headers...).body, `{"repeated":`+noNumbers+`}`)
-	assert.Contains(t, e.visits("app=shop&answers=none", body, headers...).body, `{"counted":0,"repeated":4,"skipped":{},"failed":3,`)
+	assert.Contains(t, e.visits("app=shop&answers=none", body, headers...).body, `{"counted":0,"repeated":4,"skipped":{},"failed":4,`)
 }
 
 // A call fails before anything of it is counted, and when it comes again one of its days is kept no

@@ -91,13 +91,10 @@ func (d *Desk) Count(ctx context.Context, c Call) (results []Result, internal, e
 	if err != nil {
 		return nil, nil, err
 	}
-	k := counting{Counting: c.Counting, items: read, results: make([]Result, len(read.list)), numbers: !c.SumsOnly, key: c.Key,
-		until: time.Now().Add(countWithin)}
+	k := counting{Counting: c.Counting, items: read, results: make([]Result, len(read.list)), numbers: !c.SumsOnly, key: c.Key}
 	ctx = context.WithoutCancel(ctx) // what has begun is finished, so that whoever comes again finds the rest
-	if c.Key != "" {
-		if k.position, err = c.Counting.OpenCall(ctx, c.Key, sum); err != nil {
-			return nil, nil, err
-		}
+	if k.position, err = c.Counting.OpenCall(ctx, c.Key, sum, len(read.list)); err != nil {
+		return nil, nil, err
 	}
 	err = k.count(ctx)
 	return k.results, k.internal, err

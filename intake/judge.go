@@ -10,13 +10,14 @@ import (
 // Judge finds out what is to become of an entry whose visit is item.
 func Judge[T any](ctx context.Context, g *counter.Counting, item counter.Item, e *feed.Entry[T]) error {
 	v, skipped, err := g.Visit(ctx, item)
+	e.Visit = v
 	switch {
 	case err != nil:
 		return e.Refuse(err)
 	case skipped != "":
 		e.Fate, e.Why = feed.Skipped, skipped
 	default:
-		e.Fate, e.Visit = feed.Counts, v
+		e.Fate = feed.Counts
 	}
 	return nil
 }

@@ -20,16 +20,30 @@ type Step struct {
 // Refusal is a message of a queue that cannot be counted.
 type Refusal = db.Refusal
 
-// Position is a position in a source, and where it stands.
+// Position is a position in a source, and where it stands. One of no app is in no table: what it has
+// passed is not known when the source comes again.
 type Position struct {
 	db.Position
-	Next   int64
-	OfCall bool // each of its places is an item, and those that are passed and not counted are kept
+	Next      int64
+	Uncounted []byte // of a call, for each of its items: 1 where it is not to be counted, or 0
 }
 
-// OpenCall returns how far a call has been counted that has this content. It fails with
-// visit.Mismatch if another content was sent as the same call before.
-func (r *Recorder) OpenCall(ctx context.Context, p db.Position, content [32]byte) (*Position, error) {
+func (p *Position) isNowhere() bool { return p.App == 0 }
+
+// uncounted is what is kept of the items that the position passes on its way to a place.
+func (p *Position) uncounted(to int64) []byte {
+	if p.Uncounted == nil {
+		return nil
+	}
+	return p.Uncounted[p.Next:to]
+}
+
+// OfItems is the position of a call of so many items, none of which has been counted.
+func OfItems(items int) *Position { return &Position{Uncounted: bytes.Repeat([]byte("0"), items)} }
+
+// OpenCall returns how far a call of so many items has been counted that has this content. It fails
+// with visit.Mismatch if another content was sent as the same call before.
+func (r *Recorder) OpenCall(ctx context.Context, p db.Position, content [32]byte, items int) (*Position, error) {
 	ctx, cancel := r.db.InTime(ctx)
 	defer cancel()
 	row, err := r.db.OpenPosition(ctx, p, content[:])
@@ -39,7 +53,9 @@ func (r *Recorder) OpenCall(ctx context.Context, p db.Position, content [32]byte
 	case [32]byte(row.Content) != content:
 		return nil, visit.Errorf(visit.Mismatch, "Idempotency-Key", "another body was sent with it: give each body a key of its own")
 	}
-	return &Position{p, row.Next, true}, nil
+	at := OfItems(items)
+	at.Position, at.Next = p, row.Next
+	return at, nil
 }
 
 // OpenQueue returns how far a part of a queue was counted; up to its first message, if nobody has
@@ -79,6 +95,9 @@ func (r *Recorder) Uncounted(ctx context.Context, p *Position) (string, error) {
 
 // FindPosition looks where a position is now.
 func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
+	if p.isNowhere() {
+		return nil
+	}
 	ctx, cancel := r.db.InTime(ctx)
 	defer cancel()
 	next, err := r.db.PositionNext(ctx, p.Position)
@@ -97,7 +116,11 @@ func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
 func (r *Recorder) MovePosition(ctx context.Context, s Step) error {
 	ctx, cancel := r.db.InTime(ctx)
 	defer cancel()
-	err := r.db.MovePosition(ctx, db.Move{Position: s.Position.Position, From: s.Position.Next, To: s.Next, Refused: s.Refused})
+	move := db.Move{Position: s.Position.Position, From: s.Position.Next, To: s.Next, Refused: s.Refused, Uncounted: s.Position.uncounted(s.Next)}
+	var err error
+	if !s.Position.isNowhere() {
+		err = r.db.MovePosition(ctx, move)
+	}
 	switch {
 	case err == nil:
 		s.Position.Next = s.Next
@@ -113,18 +136,15 @@ func (r *Recorder) MovePosition(ctx context.Context, s Step) error {
 func moves(moves []db.Move, sent []*entry) []db.Move {
 	for _, e := range sent {
 		step := &e.step
-		if step.Position == nil {
+		if step.Position == nil || step.Position.isNowhere() {
 			continue
 		}
 		place, there := slices.BinarySearchFunc(moves, step.Position.Position, func(m db.Move, p db.Position) int { return m.Compare(p) })
 		if !there {
 			moves = slices.Insert(moves, place, db.Move{Position: step.Position.Position, From: step.Position.Next, To: step.Position.Next})
 		}
-		if step.Position.OfCall {
-			passed := int(step.Next - 1 - moves[place].To)
-			moves[place].Uncounted = append(append(moves[place].Uncounted, bytes.Repeat([]byte("1"), passed)...), '0')
-		}
 		moves[place].To = step.Next
+		moves[place].Uncounted = step.Position.uncounted(step.Next)
 		moves[place].Visits++
 		moves[place].Refused = append(moves[place].Refused, step.Refused...)
 	}

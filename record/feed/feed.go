@@ -66,9 +66,12 @@ type Source[T any] interface {
 type Feed[T any] struct {
 	Source   Source[T]
 	Recorder *record.Recorder
-	Retry    *Retry
-	Fill     bool // the source never waits: as many visits are counted together as is best
+	Retry    *Retry // nil: nothing is tried again
+	Fill     bool   // the source never waits: as many visits are counted together as is best
 	DryRun   bool
+	// Heard hears what became of each visit that was sent, before Settled hears of it; nil: nobody
+	// wants to know.
+	Heard func(e *Entry[T], got record.Result)
 }
 
 // Run counts until the source ends, or until an error. One goroutine reads, and this one counts.
@@ -82,7 +85,7 @@ func (f *Feed[T]) Run(ctx context.Context) error {
 	}()
 	var err error
 	for chunk := range chunks {
-		if err == nil && ctx.Err() == nil {
+		if err == nil {
 			if err = f.record(ctx, chunk); err != nil {
 				cancel()
 			}
@@ -104,7 +107,7 @@ func (f *Feed[T]) readAll(ctx context.Context, chunks chan<- []Entry[T]) error {
 			select {
 			case chunks <- chunk:
 			case <-ctx.Done():
-				return ctx.Err()
+				return context.Cause(ctx)
 			}
 		}
 		if err != nil {
@@ -183,6 +186,9 @@ func (f *Feed[T]) record(ctx context.Context, entries []Entry[T]) error {
 		if len(entries) == 0 {
 			return nil
 		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		err := f.recordOnce(ctx, entries)
 		switch {
 		case err == nil:
@@ -244,7 +250,11 @@ func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 
 // recordVisits counts the visits of a batch. done: all of them, and nothing of them is settled yet.
 func (f *Feed[T]) recordVisits(ctx context.Context, entries []Entry[T], b *batch) (done bool, err error) {
-	for k, got := range f.Recorder.RecordChunk(b.Chunk) { // up to k they are counted
+	results := f.Recorder.RecordChunk(b.Chunk)
+	for k := 0; k < len(results) && f.Heard != nil; k++ {
+		f.Heard(&entries[b.places[k]], results[k])
+	}
+	for k, got := range results { // up to k they are counted
 		e := &entries[b.places[k]]
 		switch {
 		case got.Err == nil, errors.Is(got.Err, record.ErrNumbersLost):
@@ -253,8 +263,8 @@ func (f *Feed[T]) recordVisits(ctx context.Context, entries []Entry[T], b *batch
 			e.Fate = Repeated
 			continue
 		}
-		if errors.Is(got.Err, record.ErrMoved) {
-			f.settle(entries[:b.places[k]], (*Entry[T]).isPassed, false)
+		if k > 0 && errors.Is(got.Err, record.ErrMoved) {
+			f.settle(entries[:b.places[k-1]+1], (*Entry[T]).isPassed, false) // the others somebody else has passed
 		}
 		failed := f.findPositions(ctx, b.positions)
 		f.settle(entries, (*Entry[T]).isPassed, errors.Is(got.Err, record.ErrMoved))

@@ -50,7 +50,7 @@ func (r *Retry) Do(ctx context.Context, do func() error) error {
 
 // isTemporary reports whether what has failed is to be tried again.
 func (r *Retry) isTemporary(err error) bool {
-	if r.final != nil && errors.Is(err, r.final) {
+	if r == nil || r.final != nil && errors.Is(err, r.final) {
 		return false
 	}
 	return IsAway(err)
