@@ -2,7 +2,6 @@ package counter_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -150,33 +149,6 @@ func TestChunksBesideLiveVisits(t *testing.T) {
 	a.checkTables(t)
 }
 
-// A position moves with what is counted. A reader who comes to where another one has been counts
-// nothing, and learns how far that one came.
-func TestPositionMovesWithWhatIsCounted(t *testing.T) {
-	t.Parallel()
-	in := both.newInstance(t, counter.Options{})
-	g := in.counting(t)
-	first, err := g.OpenCall(t.Context(), "one", [32]byte{1}, 100)
-	require.NoError(t, err)
-	second, err := g.OpenCall(t.Context(), "one", [32]byte{1}, 100)
-	require.NoError(t, err)
-	items := anyItems(rand.New(rand.NewPCG(2, 2)), 50)
-	ahead, behind := chunkOf(t, g, first, items...), chunkOf(t, g, second, items[:20]...)
-	for _, got := range g.Recorder().RecordChunk(ahead) {
-		require.NoError(t, got.Err)
-	}
-	require.EqualValues(t, 50, first.Next)
-	for _, got := range g.Recorder().RecordChunk(behind) {
-		require.ErrorIs(t, got.Err, record.ErrMoved)
-	}
-	require.EqualValues(t, 50, second.Next)
-	var hot int
-	require.NoError(t, in.tables(t).QueryRow(t.Context(), "SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE site_id IS NULL").Scan(&hot))
-	require.Equal(t, 50, hot)
-	require.Empty(t, in.log.String())
-	in.checkTables(t)
-}
-
 // A chunk of visits from two sources moves both positions, or none: also where another chunk moves
 // them the other way round at the same time.
 func TestChunkOfTwoSources(t *testing.T) {
@@ -219,23 +191,6 @@ func TestChunkOfTwoSources(t *testing.T) {
 	in.checkTables(t)
 }
 
-// The position of a call that was deleted with its app, or forgotten, under a chunk:
-// nothing counts.
-func TestPositionIsGone(t *testing.T) {
-	t.Parallel()
-	in := plain.newInstance(t, counter.Options{})
-	g := in.counting(t)
-	at, err := g.OpenCall(t.Context(), "one", [32]byte{1}, 100)
-	require.NoError(t, err)
-	in.exec(t, "DELETE FROM positions")
-	got := g.Recorder().RecordChunk(chunkOf(t, g, at, counter.Item{URI: "http://a/", IP: "192.0.2.1"}))
-	var verr *visit.Error
-	require.ErrorAs(t, got[0].Err, &verr)
-	require.Equal(t, visit.Unavailable, verr.Kind)
-	in.checkTables(t)
-	require.Empty(t, in.numbersOf(t, "a"))
-}
-
 // numbersOf are pv, uv and hot of a target; "" if it was never counted.
 func (in *instance) numbersOf(t *testing.T, uri string) (numbers string) {
 	t.Helper()
@@ -246,77 +201,6 @@ func (in *instance) numbersOf(t *testing.T, uri string) (numbers string) {
 	}
 	require.NoError(t, rows.Err())
 	return numbers
-}
-
-// The connection is lost under a chunk: before it has come, it is sent again; after its commit, it
-// is known to be counted, and the position to have moved.
-func TestConnectionLostUnderAChunk(t *testing.T) {
-	t.Parallel()
-	for _, positioned := range []bool{false, true} {
-		t.Run(fmt.Sprintf("position=%t", positioned), func(t *testing.T) {
-			t.Parallel()
-			in, c := both.newCutInstance(t)
-			g := in.counting(t)
-			var at *record.Position
-			if positioned {
-				var err error
-				at, err = g.OpenCall(t.Context(), "one", [32]byte{1}, 100)
-				require.NoError(t, err)
-			}
-			release := in.hold(t, "a")
-			chunk := chunkOf(t, g, at, counter.Item{URI: "http://a/", IP: "192.0.2.2"}, counter.Item{URI: "http://a/", IP: "192.0.2.3"})
-			results := make(chan []record.Result, 1)
-			go func() { results <- g.Recorder().RecordChunk(chunk) }()
-			in.waiters(t, 1) // the whole batch is with the server, its commit included
-			c.cut()
-			in.waiters(t, 2) // the question after it waits for it
-			release()
-			for _, got := range <-results {
-				require.ErrorIs(t, got.Err, record.ErrNumbersLost)
-			}
-			release = in.hold(t, "a")
-			if positioned {
-				require.EqualValues(t, 2, at.Next)
-				next := chunkOf(t, g, at, counter.Item{URI: "http://a/", IP: "192.0.2.4"})
-				chunk = next
-			} else {
-				chunk = chunkOf(t, g, nil, counter.Item{URI: "http://a/", IP: "192.0.2.4"})
-			}
-			go func() { results <- g.Recorder().RecordChunk(chunk) }()
-			in.endWaiters(t)
-			release()
-			got := <-results
-			require.NoError(t, got[0].Err)
-			require.Equal(t, "4 4 4 4 | 4 4 4 4", row(got[0].Answer), "each once")
-			in.checkTables(t)
-		})
-	}
-}
-
-// The tables do not accept one visit of a chunk. Without a position it alone is left out; a
-// position does not pass by it.
-func TestChunkWithAVisitThatIsRefused(t *testing.T) {
-	t.Parallel()
-	in := both.newInstance(t, counter.Options{})
-	in.exec(t, `ALTER TABLE visitors ADD CHECK (ip <> '192.0.2.7')`)
-	g := in.counting(t)
-	var items []counter.Item
-	for i := range 12 {
-		items = append(items, counter.Item{URI: "http://a/", IP: fmt.Sprintf("192.0.2.%d", i)})
-	}
-	for i, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, items...)) {
-		assert.Equal(t, i == 7, got.Err != nil, "visit %d: %v", i, got.Err)
-	}
-	require.Equal(t, "11 11 11", in.numbersOf(t, "a"))
-	at, err := g.OpenCall(t.Context(), "one", [32]byte{1}, 100)
-	require.NoError(t, err)
-	for i, got := range g.Recorder().RecordChunk(chunkOf(t, g, at, items...)) {
-		assert.Equal(t, i >= 7, got.Err != nil, "visit %d: %v", i, got.Err)
-		assert.Equal(t, i > 7, errors.Is(got.Err, record.ErrNotReached), "visit %d: %v", i, got.Err)
-	}
-	require.EqualValues(t, 7, at.Next)
-	require.Equal(t, "11 11 18", in.numbersOf(t, "a"))
-	in.checkTables(t)
 }
 
 // Calls are forgotten when nobody has sent them again for long enough, and no sooner.

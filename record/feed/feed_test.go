@@ -35,19 +35,28 @@ func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{t: t}
 	d.url = dbtest.Made(t, "demo", time.Now(), func(tables *db.DB) {
-		require.NoError(t, admin.New(tables, nil).AddApp(t.Context(), "demo", app.Settings{Sites: []string{"a.example"}}))
+		ever := 0
+		require.NoError(t, admin.New(tables, nil).AddApp(t.Context(), "demo", app.Settings{Sites: []string{"a.example"}, RetainDays: &ever}))
 	})
 	d.counter = d.open()
 	return d
 }
 
-func (d *desk) open() *counter.Counter {
+func (d *desk) open() *counter.Counter { return d.openAt(d.url, 5*time.Second) }
+
+func (d *desk) openAt(url string, statementTimeout time.Duration) *counter.Counter {
 	d.t.Helper()
-	tables := dbtest.Open(d.t, d.url, db.Options{Writers: record.Connections(), StatementTimeout: 5 * time.Second})
+	tables := dbtest.Open(d.t, url, db.Options{Writers: record.Connections(), StatementTimeout: statementTimeout})
 	c, err := counter.Open(d.t.Context(), tables, counter.Options{Options: record.Options{MaxWait: time.Minute}})
 	require.NoError(d.t, err)
 	d.t.Cleanup(c.Close)
 	return c
+}
+
+func (d *desk) exec(sql string, args ...any) {
+	d.t.Helper()
+	_, err := dbtest.Connect(d.t, d.url).Exec(context.Background(), sql, args...)
+	assert.NoError(d.t, err)
 }
 
 // one reads one number.
@@ -67,6 +76,9 @@ type list struct {
 	settled map[string]int // how often, by part and place
 	fates   map[Fate]int
 	others  int
+
+	at     time.Time // when its visits were; zero: now
+	judged func()    // called once, when entries have been judged and none is sent yet; nil: nothing is
 }
 
 func (d *desk) list(c *counter.Counter, length int64) *Feed[string] {
@@ -110,12 +122,19 @@ func (l *list) Read(_ context.Context, most int) (entries []Entry[string], err e
 func (l *list) Judge(ctx context.Context) (func(context.Context, *Entry[string]) error, error) {
 	g, err := l.counter.AuthorizeOperator(ctx, l.app)
 	return func(ctx context.Context, e *Entry[string]) error {
+		if e.Next == 24 && l.judged != nil {
+			defer l.judged()
+			l.judged = nil
+		}
 		if e.Next%7 == 0 {
 			return e.Refuse(visit.Errorf(visit.Invalid, "uri", "it is the seventh"))
 		}
-		v, _, err := g.Visit(ctx, counter.Item{URI: "http://a.example/" + fmt.Sprint(e.Next%9), IP: fmt.Sprintf("10.0.0.%d", e.Next%250)})
+		v, _, err := g.Visit(ctx, counter.Item{URI: "http://a.example/" + fmt.Sprint(e.Next%9), IP: fmt.Sprintf("10.0.0.%d", e.Next%250), At: l.at})
+		if err != nil {
+			return e.Refuse(err)
+		}
 		e.Fate, e.Visit = Counts, v
-		return err
+		return nil
 	}, err
 }
 
@@ -203,6 +222,145 @@ func TestEachEntryCountsOnce(t *testing.T) {
 	}
 	t.Logf("%d entries, %d connections ended, %d entries that another reader had counted", 2*length, ended.Load(), others)
 	assert.Positive(t, others)
+}
+
+// fault is what happens to a feed. What it returns ends the fault, once the feed waits for that, or
+// has failed.
+type fault struct {
+	judged func(d *desk) (end func())                                     // when entries were judged, and before they are sent
+	sent   func(d *desk, n *dbtest.Network, waiting []int32) (end func()) // while their batch waits for a lock
+	at     time.Time                                                      // when the visits were
+	none   bool                                                           // of the visits counts
+	fails  string                                                         // the feed, with this
+}
+
+var faults = map[string]fault{
+	"killed before the commit": {sent: func(d *desk, _ *dbtest.Network, waiting []int32) func() {
+		d.exec(`SELECT pg_terminate_backend($1)`, waiting[0])
+		return nil
+	}},
+	"the answer is lost": {sent: func(_ *desk, n *dbtest.Network, _ []int32) func() { n.Cut(); return nil }},
+	"the database is away": {sent: func(d *desk, n *dbtest.Network, _ []int32) func() {
+		n.LeadTo("postgres://nobody@127.0.0.1:1/nowhere")
+		n.Cut()
+		return func() { n.LeadTo(d.url) }
+	}},
+	"another reader": {judged: func(d *desk) func() {
+		assert.NoError(d.t, d.list(d.open(), faultsLength-1).Run(d.t.Context()))
+		return nil
+	}},
+	"the app is deleted": {fails: "it has just been deleted", none: true, judged: func(d *desk) func() {
+		assert.NoError(d.t, admin.New(dbtest.Open(d.t, d.url, db.Options{}), nil).DeleteApp(d.t.Context(), "demo"))
+		return nil
+	}},
+	"the positions are forgotten": {fails: "it has just been deleted", none: true, judged: func(d *desk) func() {
+		d.exec(`DELETE FROM positions`)
+		return nil
+	}},
+	"the app is changed": {judged: func(d *desk) func() {
+		zone := "Asia/Tokyo"
+		assert.NoError(d.t, admin.New(dbtest.Open(d.t, d.url, db.Options{}), nil).SetApp(d.t.Context(), "demo", app.Settings{TZ: &zone}))
+		return nil
+	}},
+	"the app is locked": {at: time.Now().AddDate(0, 0, -3), judged: func(d *desk) func() {
+		holder := dbtest.Connect(d.t, d.url)
+		_, err := holder.Exec(context.Background(), `BEGIN; SELECT hold_app_days(id) FROM apps`)
+		assert.NoError(d.t, err)
+		return func() { _ = holder.Close(context.Background()) }
+	}},
+	"the day becomes too old": {at: time.Now().AddDate(0, 0, -3), none: true, judged: func(d *desk) func() {
+		d.exec(`INSERT INTO visits_kept (app_id, from_day) SELECT id, to_char(now() - interval '1 day', 'YYYYMMDD')::int FROM apps`)
+		return nil
+	}},
+	"the tables accept nobody": {fails: "a visit cannot be stored", none: true, judged: func(d *desk) func() {
+		d.exec(`ALTER TABLE visitors ADD CONSTRAINT nobody CHECK (false) NOT VALID`)
+		return nil
+	}},
+}
+
+const faultsLength = 60
+
+// Whatever happens to a feed, its entries count once: if it tries again by itself, and if it does not
+// and comes again. What it has settled it does not take back.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for name, is := range faults {
+		for _, patient := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, patient=%t", name, patient), func(t *testing.T) {
+				t.Parallel()
+				testFault(t, is, patient)
+			})
+		}
+	}
+}
+
+func testFault(t *testing.T, is fault, patient bool) {
+	d := newDesk(t)
+	network, through := dbtest.NewNetwork(t, d.url)
+	far := d.openAt(through, 2*time.Second)
+	var end atomic.Value
+	begins := func(lift func()) {
+		if lift != nil {
+			end.Store(sync.OnceFunc(lift))
+		}
+	}
+	ends := func() {
+		if lift, under := end.Load().(func()); under {
+			lift()
+		}
+	}
+	begin := func() *Feed[string] {
+		f := d.list(far, faultsLength)
+		f.Source.(*list).at = is.at
+		f.Retry = nil
+		if patient {
+			f.Retry = NewRetry(func(string, error) { ends() }, 0, nil)
+		}
+		return f
+	}
+	release, from := func() {}, 0
+	if is.sent != nil {
+		require.NoError(t, d.list(far, 1).Run(t.Context())) // so that there are counters to lock
+		holder := dbtest.Connect(t, d.url)
+		_, err := holder.Exec(t.Context(), `BEGIN; SELECT FROM counters FOR UPDATE`)
+		require.NoError(t, err)
+		from, release = 2, func() { _ = holder.Close(context.Background()) }
+	}
+	f, ended := begin(), make(chan error, 1)
+	f.Source.(*list).judged = func() {
+		if is.judged != nil {
+			begins(is.judged(d))
+		}
+	}
+	go func() { ended <- f.Run(t.Context()) }()
+	if is.sent != nil {
+		begins(is.sent(d, network, dbtest.AwaitWaiting(t, dbtest.Connect(t, d.url), 1)))
+		release()
+	}
+	err := <-ended
+	for ; err != nil && is.fails == "" && !patient; err = f.Run(t.Context()) {
+		ends()
+		f = begin()
+	}
+	settled := f.Source.(*list).settled
+	for entry, times := range settled {
+		require.Equal(t, 1, times, entry)
+	}
+	if is.fails != "" {
+		require.ErrorContains(t, err, is.fails)
+		require.Empty(t, settled)
+		return
+	}
+	require.NoError(t, err)
+	if patient {
+		require.Len(t, settled, 2*faultsLength-from)
+	}
+	counts, _ := kinds(faultsLength)
+	if is.none {
+		counts = 0
+	}
+	assert.Equal(t, counts, d.one(`SELECT coalesce(sum(hot), 0)::bigint FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'`))
+	assert.EqualValues(t, 2*faultsLength, d.one(`SELECT sum(next)::bigint FROM positions WHERE source = 'list'`))
 }
 
 // What was counted before the database went away is not sent again, also where nobody can look how
