@@ -78,6 +78,8 @@ type list struct {
 	others  int
 
 	at     time.Time // when its visits were; zero: now
+	idle   bool      // nothing of part 1 counts
+	over   func()    // called when entries are settled
 	judged func()    // called once, when entries have been judged and none is sent yet; nil: nothing is
 }
 
@@ -111,7 +113,7 @@ func (l *list) Read(_ context.Context, most int) (entries []Entry[string], err e
 		}
 		l.next[part]++
 		e := Entry[string]{Of: fmt.Sprintf("%d %d", part, place), Position: l.parts[part], Next: place + 1}
-		if place%5 == 4 {
+		if place%5 == 4 || l.idle && part == 1 {
 			e.Fate = Passes
 		}
 		entries = append(entries, e)
@@ -148,6 +150,9 @@ func (l *list) Keep(e *Entry[string], _ bool) []record.Refusal {
 }
 
 func (l *list) Settled(entries []*Entry[string]) {
+	if l.over != nil {
+		l.over()
+	}
 	for _, e := range entries {
 		l.settled[e.Of]++
 		if l.fates[e.Fate]++; e.ByOthers {
@@ -231,6 +236,7 @@ type fault struct {
 	sent   func(d *desk, n *dbtest.Network, waiting []int32) (end func()) // while their batch waits for a lock
 	at     time.Time                                                      // when the visits were
 	none   bool                                                           // of the visits counts
+	idle   bool                                                           // nothing of part 1 counts
 	fails  string                                                         // the feed, with this
 }
 
@@ -247,6 +253,10 @@ var faults = map[string]fault{
 	}},
 	"another reader": {judged: func(d *desk) func() {
 		assert.NoError(d.t, d.list(d.open(), faultsLength-1).Run(d.t.Context()))
+		return nil
+	}},
+	"another reader of a part without visits": {idle: true, judged: func(d *desk) func() {
+		d.exec(`UPDATE positions SET next = $1 WHERE part = '1'`, faultsLength)
 		return nil
 	}},
 	"the app is deleted": {fails: "it has just been deleted", none: true, judged: func(d *desk) func() {
@@ -311,7 +321,7 @@ func testFault(t *testing.T, is fault, patient bool) {
 	}
 	begin := func() *Feed[string] {
 		f := d.list(far, faultsLength)
-		f.Source.(*list).at = is.at
+		f.Source.(*list).at, f.Source.(*list).idle = is.at, is.idle
 		f.Retry = nil
 		if patient {
 			f.Retry = NewRetry(func(string, error) { ends() }, 0, nil)
@@ -359,8 +369,24 @@ func testFault(t *testing.T, is fault, patient bool) {
 	if is.none {
 		counts = 0
 	}
+	if is.idle {
+		counts /= 2
+	}
 	assert.Equal(t, counts, d.one(`SELECT coalesce(sum(hot), 0)::bigint FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'`))
 	assert.EqualValues(t, 2*faultsLength, d.one(`SELECT sum(next)::bigint FROM positions WHERE source = 'list'`))
+}
+
+// A feed whose time is over begins no further chunk, and says why.
+func TestFeedEndsInTime(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	f := d.list(d.counter, 500)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	over := errors.New("its time is over")
+	f.Source.(*list).over = func() { cancel(over) }
+	require.ErrorIs(t, f.Run(ctx), over)
+	assert.Len(t, f.Source.(*list).settled, 50)
+	assert.EqualValues(t, 50, d.one(`SELECT sum(next)::bigint FROM positions WHERE source = 'list'`))
 }
 
 // What was counted before the database went away is not sent again, also where nobody can look how
