@@ -92,7 +92,7 @@ var errDryRun = errors.New("only looked")
 // Run imports logs. Its summary tells of all that was read, also where it ends with an error.
 func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summary, error) {
 	r := &run{Options: o, counter: c, pause: counter.NewPause(), summary: newSummary(), progress: p,
-		retry: feed.NewRetry(o.Notice, cmp.Or(o.patience, patience), nil)}
+		retry: feed.NewRetry(o.Notice, cmp.Or(o.patience, patience), feed.IsAway)}
 	defer r.close()
 	if err := r.refresh(ctx); err != nil {
 		return r.summary, err

@@ -86,7 +86,7 @@ func Run(ctx context.Context, c *counter.Counter, o Options) error {
 	waits := func(why string, cause error) {
 		o.Log.Warn("counting from the queue waits", "why", why, "error", cause)
 	}
-	r := &run{Options: o, counter: c, retry: feed.NewRetry(waits, 0, ErrAnew), said: pause.Seldom[string]{Every: sameEvery}}
+	r := &run{Options: o, counter: c, retry: feed.NewRetry(waits, 0, isTemporary), said: pause.Seldom[string]{Every: sameEvery}}
 	for {
 		err := r.connect(ctx)
 		if err == nil {

@@ -86,7 +86,7 @@ type list struct {
 func (d *desk) list(c *counter.Counter, length int64) *Feed[string] {
 	d.t.Helper()
 	l := &list{counter: c, app: "demo", length: length, settled: map[string]int{}, fates: map[Fate]int{}}
-	f := &Feed[string]{Source: l, Retry: NewRetry(func(string, error) {}, 0, nil)}
+	f := &Feed[string]{Source: l, Retry: NewRetry(func(string, error) {}, 0, IsAway)}
 	for i := range l.parts {
 		require.NoError(d.t, f.Retry.Do(d.t.Context(), func() error {
 			g, err := c.AuthorizeOperator(d.t.Context(), "demo")
@@ -324,7 +324,7 @@ func testFault(t *testing.T, is fault, patient bool) {
 		f.Source.(*list).at, f.Source.(*list).idle = is.at, is.idle
 		f.Retry = nil
 		if patient {
-			f.Retry = NewRetry(func(string, error) { ends() }, 0, nil)
+			f.Retry = NewRetry(func(string, error) { ends() }, 0, IsAway)
 		}
 		return f
 	}

@@ -24,15 +24,15 @@ const (
 type Retry struct {
 	notice   func(text string, cause error)
 	patience time.Duration
-	final    error
+	again    func(error) bool
 
 	said pause.Seldom[string]
 }
 
-// NewRetry makes one that waits for so long; 0: for ever. notice hears what it waits for. An error
-// that wraps final is not tried again; nil: there is none.
-func NewRetry(notice func(text string, cause error), patience time.Duration, final error) *Retry {
-	return &Retry{notice, patience, final, pause.Seldom[string]{Every: sameEvery}}
+// NewRetry makes one that waits for so long; 0: for ever. notice hears what it waits for, and again
+// tells what is to be tried again, as IsAway does.
+func NewRetry(notice func(text string, cause error), patience time.Duration, again func(error) bool) *Retry {
+	return &Retry{notice, patience, again, pause.Seldom[string]{Every: sameEvery}}
 }
 
 // Do does something until it does not fail for a while only.
@@ -49,12 +49,7 @@ func (r *Retry) Do(ctx context.Context, do func() error) error {
 }
 
 // isTemporary reports whether what has failed is to be tried again.
-func (r *Retry) isTemporary(err error) bool {
-	if r == nil || r.final != nil && errors.Is(err, r.final) {
-		return false
-	}
-	return IsAway(err)
-}
+func (r *Retry) isTemporary(err error) bool { return r != nil && r.again(err) }
 
 // IsAway reports whether something failed because what it needs is away.
 func IsAway(err error) bool {
