@@ -397,71 +397,47 @@ func TestInboxBesideAnAppThatIsHeldForLong(t *testing.T) {
 	in.checkTables(t)
 }
 
-// What is left of a held app is moved as it is: numbers and positions stay, also that within a row.
-// Where somebody reads the table, or counts there, or others wait in it, it stays where it is.
-func TestInboxMovesWhatIsHeld(t *testing.T) {
+// What is put aside of an app keeps its numbers, day and time; of a row that was counted in part it is
+// the rest. Each visit is there once, and the table that it was in is emptied.
+func TestInboxPutsAside(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	open := "open"
-	require.NoError(t, in.admin().AddApp(t.Context(), "held", app.Settings{Access: &open}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "locked", app.Settings{Access: &open}))
 	end := in.keepWaiting(t)
-	put := `SELECT put_in_inbox(id, tz, visitor, ipv6_prefix, '{a.example/1,a.example/2}', '{1,2,1}', array_fill(20260629, '{3}'), '{0,0,0}', '{192.0.2.1,192.0.2.2,192.0.2.3}', NULL)
+	put := `SELECT put_in_inbox(id, tz, visitor, ipv6_prefix, '{a.example/1,a.example/2,a.example/3}', '{1,2,3}', '{20260627,20260628,20260629}', '{0,0,0}', '{192.0.2.1,192.0.2.2,192.0.2.3}', '{a,"",b}')
 		FROM apps WHERE name = `
 	for range 2 {
-		in.exec(t, put+`'held'`)
+		in.exec(t, put+`'locked'`)
 		in.exec(t, put+`'demo'`)
 	}
 	turn := in.one(t, `SELECT turn_inbox()`)
-	table := in.one(t, `SELECT slot FROM inbox_turns WHERE closed_at IS NOT NULL`)
-	id := in.one(t, `SELECT id FROM apps WHERE name = 'held'`)
-	move := func(least string) int64 { return in.one(t, `SELECT move_held_in_inbox(`+least+`)`) }
-
-	in.exec(t, `SELECT note_held_in_inbox(ARRAY[(SELECT id FROM apps WHERE name = 'held')])`)
-	require.Zero(t, move("0"), "others wait")
-	require.NoError(t, in.db.InTx(t.Context(), func(q *db.Queries) error { // as if all of them were counted, and one of the others
-		numbers := `SELECT number FROM inbox WHERE app_id = %d ORDER BY number %s LIMIT 1`
-		last, first := in.one(t, fmt.Sprintf(numbers, 1, "DESC")), in.one(t, fmt.Sprintf(numbers, id, ""))
-		err := q.InboxMove(t.Context(), db.InboxMoveParams{Turn: turn, App: 1, ToNext: last<<16 + 3, Dropped: 6})
-		if err == nil {
-			err = q.InboxMove(t.Context(), db.InboxMoveParams{Turn: turn, App: int32(id), ToNext: first<<16 + 1, Dropped: 1}) //nolint:gosec // it is small
-		}
-		return err
-	}))
-	require.Zero(t, move("2"), "fewer are counted")
-	require.NoError(t, in.db.InTx(t.Context(), func(q *db.Queries) error { return q.InboxDeleteCounted(t.Context(), int32(id)) })) //nolint:gosec // it is small
-	require.Equal(t, int64(4), in.one(t, `SELECT count(*) FROM inbox`), "a row of which not all is counted stays")
-	for _, statement := range []string{
-		fmt.Sprintf(`LOCK TABLE inbox_%d IN ACCESS SHARE MODE`, table), // as a dump does
-		`SELECT FROM inbox_apps FOR UPDATE`,                            // as a batch does
-	} {
-		tx, err := in.tables(t).Begin(t.Context())
-		require.NoError(t, err)
-		_, err = tx.Exec(t.Context(), statement)
-		require.NoError(t, err)
-		require.Zero(t, move("0"), statement)
-		require.NoError(t, tx.Rollback(t.Context()))
+	id := in.one(t, `SELECT id FROM apps WHERE name = 'locked'`)
+	rows := in.list(t, `SELECT format('%s %s', number, received_at) FROM inbox ORDER BY number`)
+	move := func(rows, visits int64, aside string) { // as counting does
+		to := in.one(t, fmt.Sprintf(`SELECT min(number) + %d << 16 FROM inbox`, rows)) + visits
+		in.exec(t, fmt.Sprintf(`SELECT move_inbox(%d, next, %d, '%s') FROM inbox_turns WHERE turn = %[1]d`, turn, to, aside))
 	}
-	snapshots, err := in.db.OpenSnapshots(t.Context(), "1MB")
-	require.NoError(t, err)
-	defer snapshots.Close()
-	require.NoError(t, snapshots.TakeOfInbox(t.Context(), func(*db.Queries) error { // as verify does
-		require.Zero(t, move("0"))
-		return nil
-	}))
+	move(0, 1, "{}") // one of the first row
+	move(1, 3, fmt.Sprintf("{%d}", id))
 	in.verified(t)
-	// Whoever looks how much waits holds the tables for a moment.
-	require.Eventually(t, func() bool { return move("1") == 1 }, dbtest.Patience, dbtest.Tick)
-	assert.Equal(t, int64(2), in.one(t, `SELECT count(*) FROM inbox`))
-	assert.Equal(t, int64(1), in.one(t, `SELECT count(DISTINCT slot) FROM inbox_turns`))
+	aside := fmt.Sprintf(`FROM inbox WHERE turn = -%d AND slot = 4`, id)
+	assert.Equal(t, rows[:1], in.list(t, `SELECT format('%s %s', number, received_at) `+aside))
+	assert.Equal(t, []string{`{2,3} {20260628,20260629} {192.0.2.2,192.0.2.3} {"",b}`}, in.list(t, `SELECT format('%s %s %s %s', pages, days, ips, ids) `+aside))
 	assert.Equal(t, int64(5), in.one(t, fmt.Sprintf(`SELECT inbox_behind(%d)`, id)))
-	assert.Zero(t, in.one(t, fmt.Sprintf(`SELECT count(*) FROM ONLY inbox_%d`, table)))
-	assert.Equal(t, int64(5), in.one(t, fmt.Sprintf(`SELECT accepted FROM inbox_turns WHERE turn = %d`, turn)))
+	assert.Equal(t, int64(3), in.one(t, `SELECT inbox_behind(1)`))
+	move(2, 3, fmt.Sprintf("{%d}", id)) // to what is there
+	move(3, 3, "{}")
 	in.verified(t)
-	require.Zero(t, move("0"), "it alone is there")
-
+	assert.Equal(t, int64(5), in.one(t, fmt.Sprintf(`SELECT inbox_behind(%d)`, id)))
+	assert.Equal(t, int64(5), in.one(t, `SELECT sum(visits) `+aside))
+	require.NoError(t, in.db.InTx(t.Context(), func(q *db.Queries) error { return q.InboxDeleteCounted(t.Context(), int32(id)) })) //nolint:gosec // it is small
+	assert.Equal(t, int64(5), in.one(t, `SELECT sum(visits) `+aside), "none of them is counted")
+	// Whoever looks how much waits holds the tables for a moment.
+	require.Eventually(t, func() bool { return in.one(t, `SELECT empty_inbox(0)`) == 1 }, dbtest.Patience, dbtest.Tick)
 	end()
 	in.drained(t)
-	assert.Equal(t, []string{"a.example 5 3", "a.example/1 3 2", "a.example/2 2 1"}, in.list(t, `
+	assert.Equal(t, []string{"a.example 4 3", "a.example/1 1 1", "a.example/2 2 1", "a.example/3 1 1"}, in.list(t, `
 		SELECT format('%s %s %s', p.uri, c.hot, c.uv) FROM counters AS c JOIN pages AS p ON p.id = c.page_id ORDER BY p.uri`))
 	in.emptied(t)
 	in.checkTables(t)
@@ -579,6 +555,29 @@ func TestErasedAddressLeavesTheInbox(t *testing.T) {
 	in.checkTables(t)
 }
 
+// A visitor is erased whose visits were put aside a moment ago, to be tried again in an hour: they
+// are counted first.
+func TestErasingTriesWhatWasPutAside(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	lock := in.conn(t)
+	_, err := lock.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.past_days'), 1)`)
+	require.NoError(t, err)
+	in.later(t, counter.Request{IP: "192.0.2.7", URI: "http://a.example/"})
+	var turn int64
+	require.Eventually(t, func() bool {
+		turn = in.one(t, `WITH rests AS (UPDATE inbox_turns SET try_at = now() + interval '1 hour' WHERE turn < 0 AND try_at > now() RETURNING turn) SELECT coalesce(min(turn), 0) FROM rests`)
+		return turn < 0
+	}, dbtest.Patience, dbtest.Tick, in.log)
+	_, err = lock.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
+	require.NoError(t, err)
+	erased, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.7")
+	require.NoError(t, err)
+	assert.Equal(t, int64(2), erased)
+	assert.Zero(t, in.one(t, `SELECT count(*) FROM inbox`))
+	in.checkTables(t)
+}
+
 // Somebody has deleted rows of visits that wait, or a backup lacks them: what came with and after
 // them counts, the log tells, and nobody waits for them.
 func TestInboxWhoseRowsAreGone(t *testing.T) {
@@ -681,9 +680,16 @@ func TestInboxBesideADump(t *testing.T) {
 }
 
 // A dump has its snapshot, and will soon lock the tables: what waits in its snapshot is there until
-// then, though it is counted meanwhile. Otherwise it would have these visits nowhere.
+// then, though it is counted meanwhile, or put aside. Otherwise it would have these visits nowhere.
 func TestInboxBesideADumpThatBegins(t *testing.T) {
 	t.Parallel()
+	for _, aside := range []string{"{}", "{1}"} {
+		t.Run(aside, func(t *testing.T) { t.Parallel(); inboxBesideADumpThatBegins(t, aside) })
+	}
+}
+
+func inboxBesideADumpThatBegins(t *testing.T, aside string) {
+	t.Helper()
 	in := plain.newInstance(t, counter.Options{})
 	defer in.keepWaiting(t)()
 	in.later(t, counter.Request{IP: "192.0.2.1", URI: "http://a.example/"})
@@ -696,7 +702,7 @@ func TestInboxBesideADumpThatBegins(t *testing.T) {
 		return n
 	}
 	require.Equal(t, int64(1), inDump(`SELECT inbox_behind(1)`))
-	in.exec(t, `SELECT move_inbox(1, 1, 0, (SELECT number + 1 << 16 FROM inbox), 1, 0)`)
+	in.exec(t, `SELECT move_inbox(1, 0, (SELECT number << 16 FROM inbox) + 1, '`+aside+`')`)
 	assert.Zero(t, in.one(t, `SELECT empty_inbox(3600)`), "it would lack a visit")
 	_, err = dump.Exec(t.Context(), `SET application_name = 'pg_dump'`)
 	require.NoError(t, err)
@@ -725,7 +731,7 @@ func TestInboxOutlivesTheInstance(t *testing.T) {
 }
 
 // Sessions are ended under instances that accept and count, again and again, while one of the apps
-// is held now and then, and its visits are moved: each visit that was accepted counts once.
+// is held now and then, and its visits are put aside: each visit that was accepted counts once.
 func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 	t.Parallel()
 	first := plain.newInstance(t, counter.Options{})
@@ -734,12 +740,12 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 	apps := []string{"demo", "held"}
 	instances := []*instance{first, plain.startOn(t, first.url, counter.Options{})}
 	visits := dbtest.LongOrShort(4000, 160)
-	var accepted, unknown, ended, moved atomic.Int64
+	var accepted, unknown, ended, aside atomic.Int64
 	var callers sync.WaitGroup
 	killer, began := first.conn(t), time.Now()
 	for caller := range 8 {
 		callers.Go(func() {
-			for n := 0; n < visits/8 || moved.Load() == 0 && time.Since(began) < dbtest.Patience; n++ {
+			for n := 0; n < visits/8 || aside.Load() == 0 && time.Since(began) < dbtest.Patience; n++ {
 				r := counter.Request{App: apps[n/2%2], IP: fmt.Sprintf("10.0.%d.%d", caller, n%250), URI: fmt.Sprintf("http://a.example/%d", n%3), Later: true}
 				_, err := instances[(caller+n)%2].Visit(context.Background(), r)
 				verr, _ := errors.AsType[*visit.Error](err)
@@ -786,9 +792,9 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 			}
 			_, err := holder.Exec(context.Background(), fmt.Sprintf(`SELECT `+hold+`, pg_sleep(0.3)`, "lock"))
 			assert.NoError(t, err)
-			var tables int64
-			assert.NoError(t, holder.QueryRow(context.Background(), `SELECT move_held_in_inbox(0)`).Scan(&tables))
-			moved.Add(tables)
+			var turns int64
+			assert.NoError(t, holder.QueryRow(context.Background(), `SELECT count(*) FROM inbox_turns WHERE turn < 0`).Scan(&turns))
+			aside.Add(turns)
 			_, err = holder.Exec(context.Background(), fmt.Sprintf(`SELECT pg_sleep(0.1), `+hold, "unlock"))
 			if !assert.NoError(t, err) {
 				return
@@ -801,9 +807,9 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 	killing.Wait()
 	first.drained(t)
 	hot := first.one(t, `SELECT sum(hot) FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'`)
-	t.Logf("%d accepted, %d unknown, %d sessions ended, %d tables moved, %d counted", accepted.Load(), unknown.Load(), ended.Load(), moved.Load(), hot)
+	t.Logf("%d accepted, %d unknown, %d sessions ended, %d times visits were aside, %d counted", accepted.Load(), unknown.Load(), ended.Load(), aside.Load(), hot)
 	assert.Positive(t, accepted.Load())
-	assert.Positive(t, moved.Load())
+	assert.Positive(t, aside.Load())
 	assert.GreaterOrEqual(t, hot, accepted.Load())
 	assert.LessOrEqual(t, hot, accepted.Load()+unknown.Load())
 	first.checkTables(t)
@@ -845,13 +851,13 @@ func TestInboxIsCountedByOne(t *testing.T) {
 	for _, wants := range []error{nil, record.ErrMoved} {
 		r, err := record.Open(t.Context(), in.db, record.Options{})
 		require.NoError(t, err)
-		at := &record.Position{Position: db.Position{Turn: turn, App: 1}}
+		at := &record.Position{Position: db.Position{Turn: turn}}
 		results := r.RecordChunk(record.Chunk{Visits: []record.Visit{v}, Steps: []record.Step{{Position: at, Next: number<<16 + 1}}})
 		r.Close()
 		assert.Equal(t, wants, results[0].Err)
 		assert.Equal(t, number<<16+1, at.Next)
 	}
-	assert.Equal(t, int64(1), in.one(t, `SELECT counted FROM inbox_apps WHERE turn = 1 AND waiting = 0`))
+	assert.Equal(t, int64(1), in.one(t, `SELECT taken FROM inbox_apps WHERE turn = 1 AND waiting = 0`))
 	assert.Equal(t, "1 1 1 2 | 1 1 1 2", row(in.count(t, peer.String(), "http://a.example/")))
 }
 

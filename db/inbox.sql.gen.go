@@ -37,16 +37,16 @@ func (q *Queries) InboxClose(ctx context.Context) (int64, error) {
 
 const InboxDeleteCounted = `-- name: InboxDeleteCounted :exec
 DELETE FROM inbox AS i
-USING inbox_apps AS a
-WHERE a.app_id = $1
-  AND i.app_id = a.app_id
-  AND i.turn = a.turn
-  AND i.number * 65536 + i.visits <= a.next
+USING inbox_turns AS t
+WHERE i.app_id = $1
+  AND i.slot = t.slot
+  AND i.turn = t.turn
+  AND i.number * 65536 + i.visits <= t.next
 `
 
-// Deletes the rows of an app of which every visit was counted, or passed by. Nothing else deletes
-// rows, and a table is not emptied while visits of any app wait there, or a dump reads it. A dump
-// keeps what its snapshot has.
+// Deletes the rows of an app that are before the positions. Nothing else deletes rows but of what
+// was put aside, and a table is not emptied while visits of any app wait there, or a dump reads it.
+// A dump keeps what its snapshot has.
 func (q *Queries) InboxDeleteCounted(ctx context.Context, app int32) error {
 	_, err := q.db.Exec(ctx, InboxDeleteCounted, app)
 	return err
@@ -65,33 +65,6 @@ func (q *Queries) InboxEmpty(ctx context.Context, besideYoungerThan int32) (int3
 	return emptied, err
 }
 
-const InboxHeld = `-- name: InboxHeld :many
-SELECT a.id::integer AS app_id
-FROM unnest($1::integer[]) AS a (id)
-WHERE NOT pg_try_advisory_xact_lock_shared(hashtext('footfall.past_days'), a.id)
-`
-
-// Those of some apps that somebody holds, as while a visitor is erased: nobody waits for that here.
-func (q *Queries) InboxHeld(ctx context.Context, apps []int32) ([]int32, error) {
-	rows, err := q.db.Query(ctx, InboxHeld, apps)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int32
-	for rows.Next() {
-		var app_id int32
-		if err := rows.Scan(&app_id); err != nil {
-			return nil, err
-		}
-		items = append(items, app_id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const InboxHold = `-- name: InboxHold :exec
 SELECT pg_advisory_xact_lock(hashtext('footfall.inbox'))
 `
@@ -104,14 +77,14 @@ func (q *Queries) InboxHold(ctx context.Context) error {
 }
 
 const InboxLook = `-- name: InboxLook :one
-SELECT o.turn, w.rows, w.visits, c.waiting::bigint AS waiting, c.held::bigint AS held, c.held_apps::integer[] AS held_apps,
-       (SELECT coalesce(sum(t.accepted), 0) FROM inbox_turns AS t)::bigint AS kept,
-       (o.accepted_before + w.visits)::bigint                              AS accepted,
-       coalesce(first.received_at, w.oldest, 'epoch')::timestamptz         AS oldest
+SELECT o.turn, w.rows, w.visits, c.waiting::bigint AS waiting, c.aside::bigint AS aside, c.aside_apps::integer[] AS aside_apps,
+       (c.aside + (SELECT coalesce(sum(t.accepted), 0) FROM inbox_turns AS t WHERE t.turn > 0))::bigint AS kept,
+       (o.accepted_before + w.visits)::bigint                                                           AS accepted,
+       coalesce(least(first.received_at, w.oldest), 'epoch')::timestamptz                               AS oldest
 FROM inbox_turns AS o
 CROSS JOIN LATERAL (
-    SELECT coalesce(sum(a.waiting), 0) AS waiting, coalesce(sum(a.waiting) FILTER (WHERE a.held), 0) AS held,
-           coalesce(array_agg(DISTINCT a.app_id) FILTER (WHERE a.held), '{}') AS held_apps
+    SELECT coalesce(sum(a.waiting), 0) AS waiting, coalesce(sum(a.waiting) FILTER (WHERE a.turn < 0), 0) AS aside,
+           coalesce(array_agg(a.app_id) FILTER (WHERE a.turn < 0), '{}') AS aside_apps
     FROM inbox_apps AS a
     WHERE a.waiting > 0
 ) AS c
@@ -121,35 +94,44 @@ CROSS JOIN LATERAL (
     WHERE i.slot = o.slot
       AND i.turn = o.turn
 ) AS w
-LEFT JOIN LATERAL (
-    SELECT i.received_at
-    FROM (SELECT min(a.turn) AS turn FROM inbox_apps AS a WHERE a.waiting > 0) AS f
+CROSS JOIN LATERAL (
+    SELECT min(r.received_at) AS received_at
+    FROM (
+        SELECT min(a.turn) AS turn FROM inbox_apps AS a WHERE a.waiting > 0 AND a.turn > 0
+        UNION ALL
+        SELECT a.turn FROM inbox_apps AS a WHERE a.waiting > 0 AND a.turn < 0
+    ) AS f
     JOIN inbox_turns AS t ON t.turn = f.turn
-    JOIN inbox_apps AS a  ON a.turn = f.turn AND a.waiting > 0
-    JOIN inbox AS i       ON i.slot = t.slot AND i.turn = f.turn AND i.app_id = a.app_id AND i.number >= a.next >> 16
-    ORDER BY i.number
-    LIMIT 1
-) AS first ON true
+    CROSS JOIN LATERAL (
+        SELECT i.received_at
+        FROM inbox AS i
+        WHERE i.slot = t.slot
+          AND i.turn = t.turn
+          AND i.number >= t.next >> 16
+          AND i.number * 65536 + i.visits > t.next
+        ORDER BY i.number
+        LIMIT 1
+    ) AS r
+) AS first
 WHERE o.closed_at IS NULL
 `
 
 type InboxLookRow struct {
-	Turn     int64
-	Rows     int64
-	Visits   int64
-	Waiting  int64
-	Held     int64
-	HeldApps []int32
-	Kept     int64
-	Accepted int64
-	Oldest   time.Time
+	Turn      int64
+	Rows      int64
+	Visits    int64
+	Waiting   int64
+	Aside     int64
+	AsideApps []int32
+	Kept      int64
+	Accepted  int64
+	Oldest    time.Time
 }
 
 // What is in the inbox: its open turn, with how many rows and visits; how many visits of closed
-// turns are not counted yet, how many of them are of apps that are held, and which apps these are;
-// how many visits closed turns hold together, counted ones included; how many were ever accepted;
-// and since when the first visit waits (1970: none does). No row where none of its tables takes
-// visits.
+// turns wait, how many of them were put aside, and of which apps these are; how many visits the
+// tables hold that are closed, counted ones included; how many were ever accepted; and since when
+// the first visit waits (1970: none does). No row where none of its tables takes visits.
 func (q *Queries) InboxLook(ctx context.Context) (InboxLookRow, error) {
 	row := q.db.QueryRow(ctx, InboxLook)
 	var i InboxLookRow
@@ -158,8 +140,8 @@ func (q *Queries) InboxLook(ctx context.Context) (InboxLookRow, error) {
 		&i.Rows,
 		&i.Visits,
 		&i.Waiting,
-		&i.Held,
-		&i.HeldApps,
+		&i.Aside,
+		&i.AsideApps,
 		&i.Kept,
 		&i.Accepted,
 		&i.Oldest,
@@ -168,82 +150,50 @@ func (q *Queries) InboxLook(ctx context.Context) (InboxLookRow, error) {
 }
 
 const InboxMove = `-- name: InboxMove :exec
-SELECT move_inbox($1, $2, $3, $4, $5, $6)
+SELECT move_inbox($1, $2, $3, $4::integer[])
 `
 
 type InboxMoveParams struct {
 	Turn     int64
-	App      int32
 	FromNext int64
 	ToNext   int64
-	Counted  int64
-	Dropped  int64
+	Aside    []int32
 }
 
-// Moves the position of an app in a turn, in the transaction that counts what is between. Fails
-// with SQLSTATE FF004 when it stands elsewhere.
+// Moves the position in a turn, in the transaction that counts what is between, but for what some
+// apps have there, which is put aside. Fails with SQLSTATE FF004 when it stands elsewhere.
 func (q *Queries) InboxMove(ctx context.Context, arg InboxMoveParams) error {
 	_, err := q.db.Exec(ctx, InboxMove,
 		arg.Turn,
-		arg.App,
 		arg.FromNext,
 		arg.ToNext,
-		arg.Counted,
-		arg.Dropped,
+		arg.Aside,
 	)
 	return err
 }
 
-const InboxMoveHeld = `-- name: InboxMoveHeld :one
-SELECT move_held_in_inbox($1::real)::integer AS emptied
-`
-
-// Empties the tables in which visits of held apps wait, and of no others, by moving these, if
-// nobody uses them, and at least so many visits were counted for each that waits; how many.
-func (q *Queries) InboxMoveHeld(ctx context.Context, leastCleared float32) (int32, error) {
-	row := q.db.QueryRow(ctx, InboxMoveHeld, leastCleared)
-	var emptied int32
-	err := row.Scan(&emptied)
-	return emptied, err
-}
-
 const InboxNext = `-- name: InboxNext :one
 SELECT next
-FROM inbox_apps
+FROM inbox_turns
 WHERE turn = $1
-  AND app_id = $2
 `
 
-type InboxNextParams struct {
-	Turn int64
-	App  int32
-}
-
-// Where the position of an app in a turn stands; no row if its table was emptied.
-func (q *Queries) InboxNext(ctx context.Context, arg InboxNextParams) (int64, error) {
-	row := q.db.QueryRow(ctx, InboxNext, arg.Turn, arg.App)
+// Where the position in a turn stands; no row if its table was emptied, or nothing of what was put
+// aside waits any more.
+func (q *Queries) InboxNext(ctx context.Context, turn int64) (int64, error) {
+	row := q.db.QueryRow(ctx, InboxNext, turn)
 	var next int64
 	err := row.Scan(&next)
 	return next, err
 }
 
-const InboxNoteHeld = `-- name: InboxNoteHeld :exec
-SELECT note_held_in_inbox($1::integer[])
-`
-
-// Notes which apps counting leaves out for now.
-func (q *Queries) InboxNoteHeld(ctx context.Context, apps []int32) error {
-	_, err := q.db.Exec(ctx, InboxNoteHeld, apps)
-	return err
-}
-
-const InboxPassGone = `-- name: InboxPassGone :one
-SELECT pass_gone_in_inbox($1)::bigint AS visits
+const InboxPassLost = `-- name: InboxPassLost :one
+SELECT pass_lost_in_inbox($1)::bigint AS visits
 `
 
 // Passes by what waits in a closed turn, but of which no rows are left; how many visits.
-func (q *Queries) InboxPassGone(ctx context.Context, turn int64) (int64, error) {
-	row := q.db.QueryRow(ctx, InboxPassGone, turn)
+func (q *Queries) InboxPassLost(ctx context.Context, turn int64) (int64, error) {
+	row := q.db.QueryRow(ctx, InboxPassLost, turn)
 	var visits int64
 	err := row.Scan(&visits)
 	return visits, err
@@ -290,25 +240,26 @@ func (q *Queries) InboxPut(ctx context.Context, arg InboxPutParams) error {
 const InboxRead = `-- name: InboxRead :many
 SELECT r.number, r.app_id, r.tz, r.visitor, r.ipv6_prefix, r.uris, r.pages, r.days, r.new_pages, r.ips,
        coalesce(r.ids, '{}')::text[]            AS ids,
-       r.next::bigint                           AS next,
+       r.next                                   AS next,
+       (s.turn IS NOT NULL)::boolean            AS is_aside,
        (a.id IS NOT NULL)::boolean              AS counts_so,
        coalesce(k.from_day, 0)::integer         AS from_day
 FROM (
-    SELECT i.turn, i.number, i.received_at, i.app_id, i.visits, i.ipv6_prefix, i.slot, i.tz, i.visitor, i.uris, i.pages, i.days, i.new_pages, i.ips, i.ids, s.next, sum(i.visits) OVER (ORDER BY i.number) - i.visits AS before
+    SELECT i.turn, i.number, i.received_at, i.app_id, i.visits, i.ipv6_prefix, i.slot, i.tz, i.visitor, i.uris, i.pages, i.days, i.new_pages, i.ips, i.ids, t.next, sum(i.visits) OVER (ORDER BY i.number) - i.visits AS before
     FROM inbox AS i
-    JOIN inbox_apps AS s ON s.turn = i.turn AND s.app_id = i.app_id AND s.waiting > 0
+    JOIN inbox_turns AS t ON t.turn = i.turn
     WHERE i.slot = $1
       AND i.turn = $2
       AND i.number >= $3
-      AND i.number * 65536 + i.visits > s.next
-      AND i.app_id <> ALL ($4::integer[])
+      AND i.number * 65536 + i.visits > t.next
     ORDER BY i.number
     LIMIT 1000
 ) AS r
+LEFT JOIN inbox_apps AS s  ON s.turn = -r.app_id AND s.app_id = r.app_id AND s.waiting > 0 AND r.turn > 0
 LEFT JOIN apps AS a        ON a.id = r.app_id AND a.deleted_at IS NULL
                               AND a.tz = r.tz AND a.visitor = r.visitor AND a.ipv6_prefix = r.ipv6_prefix
 LEFT JOIN visits_kept AS k ON k.app_id = r.app_id
-WHERE r.before < $5::bigint
+WHERE r.before < $4::bigint
 ORDER BY r.number
 `
 
@@ -316,7 +267,6 @@ type InboxReadParams struct {
 	Slot       int16
 	Turn       int64
 	FromNumber int64
-	But        []int32
 	Visits     int64
 }
 
@@ -333,20 +283,20 @@ type InboxReadRow struct {
 	Ips        []netip.Addr
 	Ids        []string
 	Next       int64
+	IsAside    bool
 	CountsSo   bool
 	FromDay    int32
 }
 
-// The next rows of a closed turn from a number on that are not counted to their end, of all apps
-// but some, as many as have about so many visits, at least one; with the position of their app,
-// whether that still tells days and visitors apart as it did, and from which day on it keeps
-// visits.
+// The next rows of a closed turn from its position on, as many as have about so many visits, at
+// least one; with the position, whether their app has visits put aside, whether it still tells days
+// and visitors apart as it did, and from which day on it keeps visits. The first number only says
+// where to look: no row before it is behind the position.
 func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxReadRow, error) {
 	rows, err := q.db.Query(ctx, InboxRead,
 		arg.Slot,
 		arg.Turn,
 		arg.FromNumber,
-		arg.But,
 		arg.Visits,
 	)
 	if err != nil {
@@ -369,6 +319,7 @@ func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxRe
 			&i.Ips,
 			&i.Ids,
 			&i.Next,
+			&i.IsAside,
 			&i.CountsSo,
 			&i.FromDay,
 		); err != nil {
@@ -382,32 +333,59 @@ func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxRe
 	return items, nil
 }
 
-const InboxTurnNext = `-- name: InboxTurnNext :one
-SELECT t.turn, t.slot
-FROM inbox_turns AS t
-WHERE t.turn = (
-    SELECT min(a.turn)
-    FROM inbox_apps AS a
-    WHERE a.waiting > 0
-      AND a.turn > $1
-      AND a.app_id <> ALL ($2::integer[]))
+const InboxRest = `-- name: InboxRest :exec
+UPDATE inbox_turns AS t
+SET try_at = now() + least(greatest(now() - t.closed_at, interval '1 second'), make_interval(secs => $1))
+WHERE t.turn = $2
+  AND t.turn < 0
 `
 
-type InboxTurnNextParams struct {
-	After int64
-	But   []int32
+type InboxRestParams struct {
+	Most float64
+	Turn int64
 }
+
+// Lets visits that were put aside wait for as long again as they have, from a second up to so many.
+func (q *Queries) InboxRest(ctx context.Context, arg InboxRestParams) error {
+	_, err := q.db.Exec(ctx, InboxRest, arg.Most, arg.Turn)
+	return err
+}
+
+const InboxTrySoon = `-- name: InboxTrySoon :exec
+UPDATE inbox_turns AS t
+SET try_at = now() + interval '1 second'
+WHERE -t.turn = $1::integer
+  AND t.try_at > now() + interval '1 second'
+`
+
+// Has what was put aside of an app tried in a second, however long it was to wait.
+func (q *Queries) InboxTrySoon(ctx context.Context, app int32) error {
+	_, err := q.db.Exec(ctx, InboxTrySoon, app)
+	return err
+}
+
+const InboxTurnNext = `-- name: InboxTurnNext :one
+SELECT t.turn, t.slot, t.next
+FROM inbox_turns AS t
+WHERE t.turn <= $1
+  AND t.try_at <= now()
+  AND EXISTS (SELECT FROM inbox_apps AS a WHERE a.turn = t.turn AND a.waiting > 0)
+ORDER BY t.turn
+LIMIT 1
+`
 
 type InboxTurnNextRow struct {
 	Turn int64
 	Slot int16
+	Next int64
 }
 
-// The first closed turn behind one in which visits of any app wait but of some; no row: none.
-func (q *Queries) InboxTurnNext(ctx context.Context, arg InboxTurnNextParams) (InboxTurnNextRow, error) {
-	row := q.db.QueryRow(ctx, InboxTurnNext, arg.After, arg.But)
+// The closed turn up to one that is to be counted next: visits that were put aside, if it is time to
+// try them again, or the first turn in which any wait; no row: none.
+func (q *Queries) InboxTurnNext(ctx context.Context, until int64) (InboxTurnNextRow, error) {
+	row := q.db.QueryRow(ctx, InboxTurnNext, until)
 	var i InboxTurnNextRow
-	err := row.Scan(&i.Turn, &i.Slot)
+	err := row.Scan(&i.Turn, &i.Slot, &i.Next)
 	return i, err
 }
 
@@ -429,7 +407,7 @@ type InboxUncountedRow struct {
 	OfAll int64
 }
 
-// How many visits wait in closed turns up to one: of an app, and of all.
+// How many visits wait in closed turns up to one, or were put aside: of an app, and of all.
 func (q *Queries) InboxUncounted(ctx context.Context, arg InboxUncountedParams) (InboxUncountedRow, error) {
 	row := q.db.QueryRow(ctx, InboxUncounted, arg.App, arg.Turn)
 	var i InboxUncountedRow

@@ -161,9 +161,9 @@ type ErasedVisitor struct {
 	Rank int64
 }
 
-// Visits that were accepted to be counted later: those of an app that came at the same moment are a row. Which rows are counted already, inbox_apps tells.
+// Visits that were accepted to be counted later: those of an app that came at the same moment are a row. Which rows are counted already, inbox_turns tells.
 type Inbox struct {
-	// The turn in which it came.
+	// The turn in which it came, or was put aside.
 	Turn int64
 	// The order of counting within the turn.
 	Number int64
@@ -181,7 +181,7 @@ type Inbox struct {
 	Tz string
 	// How visitors of the app were told apart: apps.visitor.
 	Visitor string
-	// The pages, each once, as targets write them. Not by their number: a page that is new is made when it is counted.
+	// The pages, each once, as targets write them; where the row was put aside, perhaps more than it needs. Not by their number: a page that is new is made when it is counted.
 	Uris []string
 	// The place in uris of each visit's page, from 1.
 	Pages []int32
@@ -197,7 +197,7 @@ type Inbox struct {
 
 // One of the four tables of the inbox that take turns: a partition of inbox.
 type Inbox0 struct {
-	// The turn in which it came.
+	// The turn in which it came, or was put aside.
 	Turn int64
 	// The order of counting within the turn.
 	Number int64
@@ -215,7 +215,7 @@ type Inbox0 struct {
 	Tz string
 	// How visitors of the app were told apart: apps.visitor.
 	Visitor string
-	// The pages, each once, as targets write them. Not by their number: a page that is new is made when it is counted.
+	// The pages, each once, as targets write them; where the row was put aside, perhaps more than it needs. Not by their number: a page that is new is made when it is counted.
 	Uris []string
 	// The place in uris of each visit's page, from 1.
 	Pages []int32
@@ -231,7 +231,7 @@ type Inbox0 struct {
 
 // One of the four tables of the inbox that take turns: a partition of inbox.
 type Inbox1 struct {
-	// The turn in which it came.
+	// The turn in which it came, or was put aside.
 	Turn int64
 	// The order of counting within the turn.
 	Number int64
@@ -249,7 +249,7 @@ type Inbox1 struct {
 	Tz string
 	// How visitors of the app were told apart: apps.visitor.
 	Visitor string
-	// The pages, each once, as targets write them. Not by their number: a page that is new is made when it is counted.
+	// The pages, each once, as targets write them; where the row was put aside, perhaps more than it needs. Not by their number: a page that is new is made when it is counted.
 	Uris []string
 	// The place in uris of each visit's page, from 1.
 	Pages []int32
@@ -265,7 +265,7 @@ type Inbox1 struct {
 
 // One of the four tables of the inbox that take turns: a partition of inbox.
 type Inbox2 struct {
-	// The turn in which it came.
+	// The turn in which it came, or was put aside.
 	Turn int64
 	// The order of counting within the turn.
 	Number int64
@@ -283,7 +283,7 @@ type Inbox2 struct {
 	Tz string
 	// How visitors of the app were told apart: apps.visitor.
 	Visitor string
-	// The pages, each once, as targets write them. Not by their number: a page that is new is made when it is counted.
+	// The pages, each once, as targets write them; where the row was put aside, perhaps more than it needs. Not by their number: a page that is new is made when it is counted.
 	Uris []string
 	// The place in uris of each visit's page, from 1.
 	Pages []int32
@@ -299,7 +299,7 @@ type Inbox2 struct {
 
 // One of the four tables of the inbox that take turns: a partition of inbox.
 type Inbox3 struct {
-	// The turn in which it came.
+	// The turn in which it came, or was put aside.
 	Turn int64
 	// The order of counting within the turn.
 	Number int64
@@ -317,7 +317,7 @@ type Inbox3 struct {
 	Tz string
 	// How visitors of the app were told apart: apps.visitor.
 	Visitor string
-	// The pages, each once, as targets write them. Not by their number: a page that is new is made when it is counted.
+	// The pages, each once, as targets write them; where the row was put aside, perhaps more than it needs. Not by their number: a page that is new is made when it is counted.
 	Uris []string
 	// The place in uris of each visit's page, from 1.
 	Pages []int32
@@ -331,39 +331,71 @@ type Inbox3 struct {
 	Ids []string
 }
 
-// What each app has in a closed turn of the inbox, and how far that is counted.
+// What each app has in a closed turn of the inbox, and how much of that waits.
 type InboxApp struct {
 	// The turn.
 	Turn int64
-	// How many visits of the app it had when it was closed. Once it was moved: how many of them waited then, of which counted and dropped say what became of them.
+	// How many visits of the app it had when it was closed, or how many were put aside.
 	Accepted int64
-	// Up to here all of it is counted: 65536 times the number of a row, and how many visits of that.
-	Next int64
-	// How many visits that are. One with an id that was counted before is among them.
-	Counted int64
-	// How many visits were passed by, since nothing could count them any more.
-	Dropped int64
+	// How many of them are before the turn's position.
+	Taken int64
 	// How many visits are left.
 	Waiting int64
 	// The app.
 	AppID int32
-	// Whether counting leaves out what waits for now, since somebody holds the app, or since nothing of it could be counted.
-	Held bool
 }
 
-// The turns that the tables of the inbox have had since they were last emptied.
+// Visits in the inbox that could not be counted when it was their turn: a partition of inbox.
+type InboxAside struct {
+	// The turn in which it came, or was put aside.
+	Turn int64
+	// The order of counting within the turn.
+	Number int64
+	// When it came.
+	ReceivedAt time.Time
+	// The app that counts.
+	AppID int32
+	// How many visits it is: the arrays have one element for each, but uris.
+	Visits int32
+	// The ipv6_prefix of the app, by which the visitors were told apart.
+	Ipv6Prefix int16
+	// The table that has the turn.
+	Slot int16
+	// The tz of the app, by which the days were found.
+	Tz string
+	// How visitors of the app were told apart: apps.visitor.
+	Visitor string
+	// The pages, each once, as targets write them; where the row was put aside, perhaps more than it needs. Not by their number: a page that is new is made when it is counted.
+	Uris []string
+	// The place in uris of each visit's page, from 1.
+	Pages []int32
+	// The day of each visit, like 20190629: that of its arrival, unless the caller gave an earlier time.
+	Days []int32
+	// How many new pages a day the app might have for each visit. 0: any number.
+	NewPages []int32
+	// The visitors, hashed where the app hashes them.
+	Ips []netip.Addr
+	// The ids that callers gave the visits, '' for none. Null: none has one.
+	Ids []string
+}
+
+// The turns that the tables of the inbox have had since they were last emptied, and what was put aside.
 type InboxTurn struct {
-	// The turn's number. No turn is given a second time.
+	// The turn's number. No turn is given a second time. Below 0: visits that were put aside, all of the app that has this number without the sign. Such a turn is there as long as any of them waits.
 	Turn int64
 	// Since when it has taken visits.
 	OpenedAt time.Time
-	// Since when it takes none any more. Null: it is the open one.
+	// Since when it takes none any more. Null: it is the open one. Of visits that were put aside: since when the first of them is.
 	ClosedAt *time.Time
-	// How many visits it had when it was closed, or when it was moved last.
+	// How many visits it had when it was closed, or how many were put aside.
 	Accepted int64
 	// How many visits all turns before it had.
 	AcceptedBefore int64
-	// Which of the tables has it: inbox_0 to inbox_3. It is moved where visits of apps that are held wait for long.
+	// Up to here all of it is counted, put aside, or passed by, since nothing could count it any more: 65536 times the number of a row, and how many visits of that.
+	Next int64
+	// When visits that were put aside are to be tried again.
+	TryAt time.Time
+	// Which of the tables has it: inbox_0 to inbox_3; 4: inbox_aside.
 	Slot int16
 }
 

@@ -14,7 +14,7 @@ import (
 type Position struct {
 	App          int32
 	Source, Part string
-	Turn         int64 // of the inbox; 0: it is of another source
+	Turn         int64 // of the inbox, for all apps; 0: it is of another source
 }
 
 // Compare tells which of two positions comes first, in the order in which a batch moves them.
@@ -26,7 +26,7 @@ func (p Position) Compare(q Position) int {
 type Move struct {
 	Position
 	From, To int64
-	Visits   int64     // how many of the batch that is
+	Aside    []int32   // apps whose visits in the inbox, of those that it passes, are put aside
 	Refused  []Refusal // messages that it passes
 	// Uncounted has a 0 or a 1 for each item of a call between From and To: 1 where it is not counted.
 	Uncounted []byte
@@ -40,8 +40,8 @@ type Refusal struct {
 
 // queue queues the move behind the beginning of the batch.
 func (m *Move) queue(q *pgx.Batch) {
-	if m.Turn > 0 {
-		q.Queue(InboxMove, m.Turn, m.App, m.From, m.To, m.Visits, int64(0))
+	if m.Turn != 0 {
+		q.Queue(InboxMove, m.Turn, m.From, m.To, m.Aside)
 		return
 	}
 	q.Queue(PositionMove, m.App, m.Source, m.Part, m.From, m.To, string(m.Uncounted))
@@ -85,8 +85,8 @@ func (d *DB) Uncounted(ctx context.Context, p Position) (string, error) {
 
 // PositionNext returns where a position stands; -1 if it is not there any more.
 func (d *DB) PositionNext(ctx context.Context, p Position) (next int64, err error) {
-	if p.Turn > 0 {
-		next, err = New(d.writers).InboxNext(ctx, InboxNextParams{Turn: p.Turn, App: p.App})
+	if p.Turn != 0 {
+		next, err = New(d.writers).InboxNext(ctx, p.Turn)
 	} else {
 		next, err = New(d.writers).PositionGet(ctx, PositionGetParams{AppID: p.App, Source: p.Source, Part: p.Part})
 	}

@@ -126,36 +126,34 @@ func serveOn(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	letGo(t, d, owner)
 }
 
-// serveInbox accepts visits, of which one app's are counted, as far as its positions know, and
-// another's are held, and clears away what can be.
+// serveInbox accepts visits, of which one app's are counted, as far as the position knows, and
+// another's are put aside, and clears away what can be.
 func serveInbox(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	ctx, q := t.Context(), d.Queries()
 	visit := db.InboxPutParams{Tz: "UTC", Visitor: "address", Ipv6Prefix: 64, Uris: []string{"example.org/x"}, Pages: []int32{1},
 		Days: []int32{today}, NewPages: []int32{0}, Ips: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
-	counted, held := visit, visit
-	counted.App, held.App = 1, query[int32](t, owner, `SELECT id FROM apps WHERE name = 'second'`)
-	require.NoError(t, d.Accept(ctx, [16]byte{9}, []db.InboxPutParams{counted, held}, db.PastDayColumns{}))
+	counted, locked := visit, visit
+	counted.App, locked.App = 1, query[int32](t, owner, `SELECT id FROM apps WHERE name = 'second'`)
+	require.NoError(t, d.Accept(ctx, [16]byte{9}, []db.InboxPutParams{counted, locked}, db.PastDayColumns{}))
 	turn, err := q.InboxClose(ctx)
 	require.NoError(t, err)
-	next, err := q.InboxTurnNext(ctx, db.InboxTurnNextParams{But: []int32{}})
+	next, err := q.InboxTurnNext(ctx, turn)
 	require.NoError(t, err)
 	require.Equal(t, turn, next.Turn)
-	rows, err := q.InboxRead(ctx, db.InboxReadParams{Slot: next.Slot, Turn: turn, But: []int32{held.App}, Visits: 10})
+	rows, err := q.InboxRead(ctx, db.InboxReadParams{Slot: next.Slot, Turn: turn, Visits: 10})
 	require.NoError(t, err)
-	require.Len(t, rows, 1)
-	require.NoError(t, q.InboxMove(ctx, db.InboxMoveParams{Turn: turn, App: 1, ToNext: rows[0].Number<<16 + 1, Counted: 1}))
-	require.NoError(t, q.InboxNoteHeld(ctx, []int32{held.App}))
+	require.Len(t, rows, 2)
+	require.NoError(t, q.InboxMove(ctx, db.InboxMoveParams{Turn: turn, ToNext: rows[1].Number<<16 + 1, Aside: []int32{locked.App}}))
 	now, err := q.InboxLook(ctx)
 	require.NoError(t, err)
-	require.Equal(t, []int32{held.App}, now.HeldApps)
-	moved, err := q.InboxMoveHeld(ctx, 1)
-	require.NoError(t, err)
-	require.Equal(t, int32(1), moved)
+	require.Equal(t, []int32{locked.App}, now.AsideApps)
+	require.NoError(t, q.InboxRest(ctx, db.InboxRestParams{Turn: -int64(locked.App), Most: 3600}))
+	require.NoError(t, q.InboxTrySoon(ctx, locked.App))
 	exec(t, owner, `DELETE FROM inbox`)
-	gone, err := q.InboxPassGone(ctx, turn)
+	lost, err := q.InboxPassLost(ctx, -int64(locked.App))
 	require.NoError(t, err)
-	require.Equal(t, int64(1), gone)
-	behind, err := q.InboxBehind(ctx, held.App)
+	require.Equal(t, int64(1), lost)
+	behind, err := q.InboxBehind(ctx, locked.App)
 	require.NoError(t, err)
 	require.Zero(t, behind)
 	_, err = q.InboxClose(ctx)
@@ -236,8 +234,8 @@ var notForTheService = []string{
 	`SELECT FROM erased_visitors`, `INSERT INTO erased_visitors (page_id, rank) VALUES (2, 1)`, `DELETE FROM erased_visitors`,
 	`SELECT FROM erased_visits`, `INSERT INTO erased_visits (page_id, day_id, previous_day, visitors) VALUES (2, 20190629, 0, 1)`, `DELETE FROM erased_visits`,
 	`UPDATE inbox SET visits = 2`, `DELETE FROM inbox`, `TRUNCATE inbox`, `TRUNCATE inbox_0`, `SELECT FROM inbox_0`,
-	`UPDATE inbox_turns SET slot = 1`, `INSERT INTO inbox_turns (turn, slot, closed_at) VALUES (9, 1, now())`, `DELETE FROM inbox_turns`,
-	`UPDATE inbox_apps SET accepted = 9`, `INSERT INTO inbox_apps (turn, app_id, accepted) VALUES (1, 1, 1)`, `DELETE FROM inbox_apps`,
+	`UPDATE inbox_turns SET slot = 1`, `UPDATE inbox_turns SET next = 9`, `INSERT INTO inbox_turns (turn, slot, closed_at) VALUES (9, 1, now())`, `DELETE FROM inbox_turns`,
+	`UPDATE inbox_apps SET taken = 9`, `DELETE FROM inbox_aside`, `INSERT INTO inbox_apps (turn, app_id, accepted) VALUES (1, 1, 1)`, `DELETE FROM inbox_apps`,
 	`SELECT merge_sketches(2, 3)`, `SELECT drop_functions()`, `SELECT note_functions('')`,
 	`UPDATE visits_kept SET from_day = 20190701`, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190701)`, `DELETE FROM visits_kept`,
 	`INSERT INTO closed_days (day_id) VALUES (20190629)`, `DELETE FROM closed_days`, `DELETE FROM tops`,

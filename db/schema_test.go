@@ -207,14 +207,15 @@ var rules = []struct{ refusedBy, sql string }{
 
 	{"inbox_turns_pkey", `INSERT INTO inbox_turns (turn, slot, closed_at) VALUES (1, 1, now())`},
 	{"inbox_turns_have_a_table", `UPDATE inbox_turns SET slot = 4`},
+	{"inbox_turns_have_a_table", `INSERT INTO inbox_turns (turn, slot, closed_at) VALUES (-1, 0, now())`},
+	{"inbox_turns_have_a_table", `INSERT INTO inbox_turns (turn, slot) VALUES (-1, 4)`},
 	{"inbox_turns_are_added_up_at_last", `UPDATE inbox_turns SET accepted = 1`},
 	{"inbox_turns_are_added_up_at_last", `UPDATE inbox_turns SET closed_at = now(), accepted = -1`},
 	{"inbox_turns_one_is_open", `INSERT INTO inbox_turns (turn, slot) VALUES (2, 1)`},
 	{"inbox_apps_pkey", `INSERT INTO inbox_apps (turn, app_id, accepted) VALUES (1, 1, 1), (1, 1, 1)`},
+	{"inbox_apps_take_what_was_accepted", `INSERT INTO inbox_apps (turn, app_id, accepted, taken) VALUES (1, 1, 1, -1)`},
+	{"inbox_apps_take_what_was_accepted", `INSERT INTO inbox_apps (turn, app_id, accepted, taken) VALUES (1, 1, 1, 2)`},
 	{"inbox_apps_turn_fkey", `INSERT INTO inbox_apps (turn, app_id, accepted) VALUES (2, 1, 1)`},
-	{"inbox_apps_count_what_was_accepted", `INSERT INTO inbox_apps (turn, app_id, accepted, counted) VALUES (1, 1, 1, -1)`},
-	{"inbox_apps_count_what_was_accepted", `INSERT INTO inbox_apps (turn, app_id, accepted, dropped) VALUES (1, 1, 1, -1)`},
-	{"inbox_apps_count_what_was_accepted", `INSERT INTO inbox_apps (turn, app_id, accepted, counted, dropped) VALUES (1, 1, 2, 1, 2)`},
 	{"inbox_0_pkey", `INSERT INTO inbox (slot, turn, number, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips)
 		SELECT slot, turn, number, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips FROM inbox`},
 	{"inbox_arrays_are_one_table", `UPDATE inbox SET visits = 0`},

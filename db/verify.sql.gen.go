@@ -40,12 +40,10 @@ func (q *Queries) VerifyApps(ctx context.Context, app string) ([]int32, error) {
 
 const VerifyInbox = `-- name: VerifyInbox :many
 WITH waiting AS (
-    SELECT i.slot, i.turn, i.app_id,
-           sum(i.visits - CASE WHEN i.number = a.next >> 16 THEN a.next & 65535 ELSE 0 END) AS visits
+    SELECT i.slot, i.turn, i.app_id, sum(i.visits - greatest(coalesce(t.next, 0) - i.number * 65536, 0)) AS visits
     FROM inbox AS i
-    LEFT JOIN inbox_apps AS a ON a.turn = i.turn AND a.app_id = i.app_id
-    WHERE a.turn IS NULL
-       OR i.number >= a.next >> 16
+    LEFT JOIN inbox_turns AS t ON t.turn = i.turn
+    WHERE i.number * 65536 + i.visits > coalesce(t.next, 0)
     GROUP BY i.slot, i.turn, i.app_id
 ), checks AS (
     SELECT 'inbox' AS measure, t.turn, CASE WHEN t.closed_at IS NULL THEN 0 ELSE coalesce(w.visits, 0) END AS stored,

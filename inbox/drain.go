@@ -29,8 +29,9 @@ const (
 	// openRows bounds the rows of the open table: with so many it is closed, even while visits of
 	// earlier turns still wait.
 	openRows = 1000
-	// mostFailures is in how many turns counting may fail before it is given up for now.
-	mostFailures = 3
+	// restsAtMost is how long visits that were put aside wait at most before they are tried again,
+	// in times that a statement may take: for so long the others wait whenever they are.
+	restsAtMost = 6
 	// In a burst of visits each chunk waits, for yieldAtMost, so that they are taken in first, and
 	// has only one visit in burstPart of what it has otherwise. Once a visit has waited for longer
 	// than a burst may last, chunks wait no more: counting then keeps up as far as it can.
@@ -48,13 +49,11 @@ type drainer struct {
 	log      *slog.Logger
 	metrics  *metrics
 
-	held    held
-	noted   bool      // the tables have some of them
 	emptied time.Time // when tables were emptied last
 }
 
 func newDrainer(d *db.DB, r *record.Recorder, w *writer, o Options, m *metrics) *drainer {
-	return &drainer{db: d, recorder: r, writer: w, log: o.Log, metrics: m, held: held{resting: map[int32]rest{}}}
+	return &drainer{db: d, recorder: r, writer: w, log: o.Log, metrics: m}
 }
 
 // run counts what comes until ctx ends.
@@ -85,7 +84,6 @@ func (d *drainer) round(ctx context.Context) error {
 	if err != nil || now.Visits+now.Kept == 0 {
 		return err
 	}
-	d.noted = len(now.HeldApps) > 0
 	_, err = d.alone(ctx, func() error { return d.drain(ctx) })
 	return err
 }
@@ -142,10 +140,8 @@ func (d *drainer) drain(ctx context.Context) error {
 	for first := true; ; first = false {
 		taken, err := d.countUntil(ctx, math.MaxInt64)
 		closed := int64(0)
-		if first || taken >= fewVisits {
-			var failed error
-			closed, failed = d.close(ctx) // also where a turn could not be counted: the next one may be
-			err = errors.Join(err, failed)
+		if err == nil && (first || taken >= fewVisits) {
+			closed, err = d.close(ctx)
 		}
 		if time.Since(d.emptied) > emptyEvery {
 			err = errors.Join(err, d.clear(ctx))
@@ -168,45 +164,30 @@ func (d *drainer) close(ctx context.Context) (turn int64, err error) {
 	}
 }
 
-// countUntil counts the closed turns up to one, but of apps that are held: these are tried again
-// when they are free. It returns how many visits it has taken out.
+// countUntil counts the closed turns up to one, in their order, and what was put aside and is to be
+// tried again. It returns how many visits it has taken out.
 func (d *drainer) countUntil(ctx context.Context, until int64) (taken int64, err error) {
-	if err := d.held.release(ctx, d.db); err != nil {
-		return 0, err
-	}
-	taken, err = d.countTurns(ctx, until)
-	apps, failed := d.held.judge(restsFor * d.db.StatementTimeout())
-	if len(apps) > 0 {
-		d.log.Warn("visits of some apps in the inbox cannot be counted, and are tried again later; others are counted", "app_ids", apps, "error", d.held.cause)
-	}
-	return taken, errors.Join(err, failed)
-}
-
-func (d *drainer) countTurns(ctx context.Context, until int64) (taken int64, err error) {
-	var failed error
-	failures, begin := 0, time.Now()
-	for after := int64(0); failures < mostFailures && (len(d.held.apps()) == 0 || time.Since(begin) < lookEvery); {
+	for {
 		var turn db.InboxTurnNextRow
-		next := db.InboxTurnNextParams{After: after, But: d.held.apps()}
-		err := read(ctx, d.db, func(q *db.Queries) (err error) { turn, err = q.InboxTurnNext(ctx, next); return err })
+		err := read(ctx, d.db, func(q *db.Queries) (err error) { turn, err = q.InboxTurnNext(ctx, until); return err })
 		switch {
-		case errors.Is(err, db.ErrNoRows) || err == nil && turn.Turn > until:
-			return taken, failed
+		case errors.Is(err, db.ErrNoRows):
+			return taken, nil
 		case err != nil:
-			return taken, errors.Join(failed, err)
+			return taken, err
 		}
-		after = turn.Turn
 		some, err := d.count(ctx, turn)
 		taken += some
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("count turn %d of the inbox: %w", turn.Turn, err))
-			failures++
-		}
-		if ctx.Err() != nil {
-			return taken, ctx.Err()
+			return taken, fmt.Errorf("count turn %d of the inbox: %w", turn.Turn, err)
 		}
 	}
-	return taken, failed
+}
+
+// clear empties the tables that were read to their end.
+func (d *drainer) clear(ctx context.Context) error {
+	seconds := int32(dumpsLock.Seconds())
+	return read(ctx, d.db, func(q *db.Queries) error { _, err := q.InboxEmpty(ctx, seconds); return err })
 }
 
 // yield makes room for visits that wait to be written, here or to be counted. It returns whether

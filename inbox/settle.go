@@ -14,7 +14,8 @@ import (
 const settleWithin = time.Minute
 
 // settle counts all visits of an app that were accepted before, unless another instance does, and
-// returns how many these were.
+// returns how many these were. Whatever is put aside meanwhile waits in a turn before the last one,
+// too, and is tried each second.
 func (d *drainer) settle(ctx context.Context, app int32) (waited int64, err error) {
 	waited, err = Behind(ctx, d.db, app)
 	if err != nil || waited == 0 {
@@ -24,6 +25,7 @@ func (d *drainer) settle(ctx context.Context, app int32) (waited int64, err erro
 	if err == nil {
 		_, err = d.close(ctx)
 	}
+	var failed error
 	for left, progress := int64(-1), time.Now(); err == nil && ctx.Err() == nil; {
 		var still db.InboxUncountedRow
 		asked := db.InboxUncountedParams{App: app, Turn: now.Turn}
@@ -31,15 +33,17 @@ func (d *drainer) settle(ctx context.Context, app int32) (waited int64, err erro
 		if err != nil || still.OfApp == 0 {
 			return waited, err
 		}
-		if still.OfAll != left {
+		switch {
+		case still.OfAll != left:
 			left, progress = still.OfAll, time.Now()
-		}
-		mine, failed := d.alone(ctx, func() error { _, err := d.countUntil(ctx, now.Turn); return err })
-		if time.Since(progress) > settleWithin {
+		case time.Since(progress) > settleWithin:
 			return waited, visit.Errorf(visit.Unavailable, "", "visits that were accepted before are not counted yet (%d), and cannot be now; try again", still.OfApp).Because(failed)
-		}
-		if !mine || failed != nil || len(d.held.apps()) > 0 {
+		default:
 			_ = pause.For(ctx, restFor)
+		}
+		failed = read(ctx, d.db, func(q *db.Queries) error { return q.InboxTrySoon(ctx, app) })
+		if failed == nil {
+			_, failed = d.alone(ctx, func() error { _, err := d.countUntil(ctx, now.Turn); return err })
 		}
 	}
 	return waited, errors.Join(err, ctx.Err())

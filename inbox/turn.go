@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,93 +19,93 @@ const readVisits = 8000
 // the row whose number the other bits are.
 const placeBits = 16
 
-// errReadAgain: the rest has to be read again from the position on.
-var errReadAgain = errors.New("read again")
+var (
+	// errReadAgain: the rest has to be read again from the position on.
+	errReadAgain = errors.New("read again")
+	// errLater: visits that were put aside cannot be counted yet.
+	errLater = errors.New("not yet")
+)
 
 // counting counts one turn.
 type counting struct {
 	*drainer
-	turn      int64
-	positions map[int32]*record.Position // by app, of the rows that were read last
-	chunk     record.Chunk
-	small     bool  // the next chunk is to be: visits come in a burst
-	taken     int64 // visits that were counted or passed by
+	turn     int64
+	position *record.Position
+	chunk    record.Chunk
+	end      int64          // where the chunk ends
+	aside    map[int32]bool // apps whose visits are put aside
+	put      int64          // how many of these the chunk has
+	small    bool           // the next chunk is to be: visits come in a burst
+	taken    int64          // visits that were counted, put aside or passed by
 }
 
-// count counts what is left of a closed turn, and returns how many visits that were.
+// count counts what is left of a closed turn, and returns how many visits that were, with those
+// that are put aside.
 func (d *drainer) count(ctx context.Context, t db.InboxTurnNextRow) (taken int64, err error) {
-	c := counting{drainer: d, turn: t.Turn}
-	from, begun := int64(0), false
-	var but []int32
-	for ctx.Err() == nil {
-		// What is left out once is to the end of the turn, though its rest may end before: its
-		// position must not move past rows that were not read.
-		but = append(d.held.apps(), but...)
-		slices.Sort(but)
-		but = slices.Compact(but)
+	c := counting{drainer: d, turn: t.Turn, aside: map[int32]bool{}}
+	next := db.InboxReadParams{Slot: t.Slot, Turn: t.Turn, FromNumber: t.Next >> placeBits, Visits: readVisits}
+	for begun := false; ctx.Err() == nil; begun = true {
 		var rows []db.InboxReadRow
-		next := db.InboxReadParams{Slot: t.Slot, Turn: t.Turn, FromNumber: from, But: but, Visits: readVisits}
 		err := read(ctx, d.db, func(q *db.Queries) (err error) { rows, err = q.InboxRead(ctx, next); return err })
-		if err != nil {
+		if err == nil && len(rows) == 0 && !begun {
+			err = c.passLost(ctx)
+		}
+		if err != nil || len(rows) == 0 {
 			return c.taken, err
 		}
-		if len(rows) == 0 {
-			if !begun {
-				err = c.passGone(ctx)
-			}
+		switch err := c.countRows(ctx, rows); {
+		case errors.Is(err, errLater):
+			return c.taken, nil
+		case err != nil && !errors.Is(err, errReadAgain):
 			return c.taken, err
 		}
-		begun = true
-		c.positions = map[int32]*record.Position{}
-		for i := range rows {
-			if err = c.take(ctx, &rows[i]); err != nil {
-				break
-			}
-		}
-		if err == nil {
-			err = c.flush(ctx)
-		}
-		c.chunk = record.Chunk{}
-		switch {
-		case err == nil:
-			from = rows[len(rows)-1].Number + 1
-		case !errors.Is(err, errReadAgain):
-			return c.taken, err
-		}
+		next.FromNumber = c.position.Next >> placeBits
 	}
 	return c.taken, ctx.Err()
 }
 
-// positionOf is that of the app of a row.
-func (c *counting) positionOf(r *db.InboxReadRow) *record.Position {
-	p := c.positions[r.AppID]
-	if p == nil {
-		p = &record.Position{Position: db.Position{Turn: c.turn, App: r.AppID}, Next: r.Next}
-		c.positions[r.AppID] = p
+// countRows counts the rows from the position on.
+func (c *counting) countRows(ctx context.Context, rows []db.InboxReadRow) error {
+	c.position = &record.Position{Position: db.Position{Turn: c.turn}, Next: rows[0].Next}
+	c.chunk, c.end, c.put = record.Chunk{}, c.position.Next, 0
+	for i := range rows {
+		if rows[i].IsAside {
+			c.aside[rows[i].AppID] = true
+		}
 	}
-	return p
+	c.position.Aside = slices.Sorted(maps.Keys(c.aside))
+	for i := range rows {
+		if err := c.take(ctx, &rows[i]); err != nil {
+			return err
+		}
+	}
+	return c.flush(ctx)
 }
 
 // take adds the visits of a row to the chunk that are not counted yet, and counts it whenever it is
-// full. What cannot be counted any more is passed by.
+// full. A row is put aside as a whole. What cannot be counted any more is passed by.
 func (c *counting) take(ctx context.Context, r *db.InboxReadRow) error {
-	position, first := c.positionOf(r), 0
-	if position.Next>>placeBits == r.Number {
-		first = int(position.Next & (1<<placeBits - 1))
+	begin := r.Number << placeBits
+	first, all := max(c.position.Next-begin, 0), int64(len(r.Ips))
+	if c.aside[r.AppID] {
+		c.put += all - first
+		c.end = begin + all
+		return nil
 	}
 	if !r.CountsSo {
-		return c.pass(ctx, position, r.Number<<placeBits+int64(len(r.Ips)), int64(len(r.Ips)-first), "their app is gone, or tells days or visitors apart in another way now")
+		return c.pass(ctx, begin+all, all-first, "their app is gone, or tells days or visitors apart in another way now")
 	}
-	for i := first; i < len(r.Ips); i++ {
-		next := r.Number<<placeBits + int64(i) + 1
+	for i := first; i < all; i++ {
+		next := begin + i + 1
 		if r.Days[i] < r.FromDay {
-			if err := c.pass(ctx, position, next, 1, "the app keeps no visits of their day any more"); err != nil {
+			if err := c.pass(ctx, next, 1, "the app keeps no visits of their day any more"); err != nil {
 				return err
 			}
 			continue
 		}
-		c.chunk.Visits = append(c.chunk.Visits, visitOf(r, i))
-		c.chunk.Steps = append(c.chunk.Steps, record.Step{Position: position, Next: next})
+		c.chunk.Visits = append(c.chunk.Visits, visitOf(r, int(i)))
+		c.chunk.Steps = append(c.chunk.Steps, record.Step{Position: c.position, Next: next})
+		c.end = next
 		if len(c.chunk.Visits) >= c.chunkVisits() {
 			if err := c.flush(ctx); err != nil {
 				return err
@@ -138,26 +139,67 @@ func (c *counting) chunkVisits() int {
 	return c.recorder.ChunkVisits()
 }
 
-// flush counts the chunk. An error says that not all of it was counted.
+// flush counts the chunk, and puts aside what is to be. An error says that not all of it was.
 func (c *counting) flush(ctx context.Context) error {
-	if len(c.chunk.Visits) == 0 {
+	if c.end == c.position.Next {
 		return nil
+	}
+	if len(c.chunk.Visits) == 0 {
+		return c.move(ctx, c.end, c.put)
 	}
 	c.small = c.yield(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	chunk := c.chunk
-	c.chunk = record.Chunk{Visits: chunk.Visits[:0], Steps: chunk.Steps[:0]}
-	err := c.record(ctx, chunk)
-	if db.WaitedInVain(err) {
-		return c.findHeld(ctx, chunk, err)
+	c.chunk.Steps[len(c.chunk.Steps)-1].Next = c.end
+	err := c.record(ctx)
+	apps := c.cannot(err)
+	switch {
+	case err == nil:
+		c.taken, c.put = c.taken+c.put, 0
+		c.chunk = record.Chunk{Visits: c.chunk.Visits[:0], Steps: c.chunk.Steps[:0]}
+		return nil
+	case len(apps) == 0:
+		return err
+	case c.turn < 0:
+		return c.later(ctx, err)
 	}
-	return err
+	for _, app := range apps {
+		c.aside[app] = true
+	}
+	return errReadAgain
 }
 
-// record counts visits. An error says that not all of them were counted.
-func (c *counting) record(ctx context.Context, chunk record.Chunk) error {
+// cannot returns the apps that an error keeps from being counted now: one that is locked; or all of
+// the chunk, if it waited for others in vain. Perhaps only one of these makes the others wait: when
+// they are put aside, each is tried alone.
+func (c *counting) cannot(err error) (apps []int32) {
+	switch {
+	case db.FaultOf(err) == db.FaultHeld:
+		return []int32{db.HeldApp(err)}
+	case db.WaitedInVain(err):
+		for i := range c.chunk.Visits {
+			apps = append(apps, c.chunk.Visits[i].App)
+		}
+	}
+	return apps
+}
+
+// later leaves visits that were put aside for a while.
+func (c *counting) later(ctx context.Context, cause error) error {
+	if db.FaultOf(cause) != db.FaultHeld {
+		c.log.Warn("visits of an app in the inbox cannot be counted, and are tried again later; others are counted", "app_id", -c.turn, "error", cause)
+	}
+	rest := db.InboxRestParams{Turn: c.turn, Most: (restsAtMost * c.db.StatementTimeout()).Seconds()}
+	if err := read(ctx, c.db, func(q *db.Queries) error { return q.InboxRest(ctx, rest) }); err != nil {
+		return err
+	}
+	return errLater
+}
+
+// record counts the visits of the chunk. An error says that not all of them were counted.
+func (c *counting) record(ctx context.Context) error {
+	chunk := c.chunk
 	for i, result := range c.recorder.RecordChunk(chunk) {
 		err := result.Err
 		verr, ok := errors.AsType[*visit.Error](err)
@@ -165,18 +207,15 @@ func (c *counting) record(ctx context.Context, chunk record.Chunk) error {
 		case err == nil, errors.Is(err, record.ErrRepeated), errors.Is(err, record.ErrNumbersLost):
 			c.metrics.drained.WithLabelValues("counted").Inc()
 			c.taken++
-			c.held.counted(chunk.Visits[i].App)
 			continue
-		case db.FaultOf(err) == db.FaultHeld:
-			c.held.locked = append(c.held.locked, db.HeldApp(err))
-			return errReadAgain
 		case errors.Is(err, record.ErrMoved), errors.Is(err, db.ErrAppChanged), errors.Is(err, db.ErrAppGone):
 			return errReadAgain
 		case ok && (verr.Kind == visit.Unavailable || verr.Kind == visit.Lost):
 			return err
 		}
 		// The tables do not accept it, and never will.
-		if err := c.pass(ctx, chunk.Steps[i].Position, chunk.Steps[i].Next, 1, err.Error()); err != nil {
+		c.chunk, c.end = record.Chunk{}, c.position.Next
+		if err := c.pass(ctx, chunk.Steps[i].Next, 1, err.Error()); err != nil {
 			return err
 		}
 		return errReadAgain
@@ -185,30 +224,38 @@ func (c *counting) record(ctx context.Context, chunk record.Chunk) error {
 }
 
 // pass passes by visits up to a position that nothing can count any more.
-func (c *counting) pass(ctx context.Context, position *record.Position, next, visits int64, why string) error {
+func (c *counting) pass(ctx context.Context, next, visits int64, why string) error {
 	if err := c.flush(ctx); err != nil {
 		return err
 	}
-	move := db.Move{Position: position.Position, From: position.Next, To: next, Visits: visits}
-	within, cancel := c.db.InTime(ctx)
-	defer cancel()
-	if err := c.db.PassInbox(within, move); err != nil {
-		if db.FaultOf(err) == db.FaultMoved { // another instance counts here, too: its connection that keeps others out was lost
-			return errReadAgain
-		}
+	if err := c.move(ctx, next, visits); err != nil {
 		return err
 	}
-	position.Next = next
-	c.taken += visits
 	c.metrics.drained.WithLabelValues("dropped").Add(float64(visits))
 	c.log.Warn("visits of the inbox cannot be counted any more, and are passed by", "visits", visits, "why", why)
 	return nil
 }
 
-// passGone passes by what waits in the turn, but has no rows: nobody must wait for that.
-func (c *counting) passGone(ctx context.Context) error {
+// move moves the position past visits of which none is counted.
+func (c *counting) move(ctx context.Context, next, visits int64) error {
+	within, cancel := c.db.InTime(ctx)
+	defer cancel()
+	err := c.db.PassInbox(within, db.Move{Position: c.position.Position, From: c.position.Next, To: next, Aside: c.position.Aside})
+	switch {
+	case db.FaultOf(err) == db.FaultMoved: // another instance counts here, too: its connection that keeps others out was lost
+		return errReadAgain
+	case err != nil:
+		return err
+	}
+	c.position.Next, c.end, c.put = next, next, 0
+	c.taken += visits
+	return nil
+}
+
+// passLost passes by what waits in the turn, but has no rows: nobody must wait for that.
+func (c *counting) passLost(ctx context.Context) error {
 	var visits int64
-	err := read(ctx, c.db, func(q *db.Queries) (err error) { visits, err = q.InboxPassGone(ctx, c.turn); return err })
+	err := read(ctx, c.db, func(q *db.Queries) (err error) { visits, err = q.InboxPassLost(ctx, c.turn); return err })
 	if err != nil || visits == 0 {
 		return err
 	}

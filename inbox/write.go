@@ -27,6 +27,8 @@ const (
 	writeShould  = 20 * time.Millisecond
 	// rowVisits bounds a row, so that those who read it need little memory.
 	rowVisits = 2000
+	// Visits that are put aside may be one in asideShare of those that the inbox may hold.
+	asideShare = 4
 	// busyTries is how often visits are sent that are rolled back because of others.
 	busyTries = 20
 )
@@ -49,7 +51,7 @@ type writer struct {
 	// mine is how many visits this instance has written, and others how many the tables held beside
 	// these when it looked last.
 	others, mine atomic.Int64
-	// refused are the held apps, while the inbox has as many of their visits as it may.
+	// refused are the apps with visits put aside, while these are as many as they may be.
 	refused atomic.Pointer[[]int32]
 
 	mu      sync.Mutex // guards what follows
@@ -96,15 +98,15 @@ func (w *writer) accept(v record.Visit) (*gathering, int, error) {
 }
 
 // saw notes what was seen in the tables; mine is how much this instance had written before they
-// were looked at. Visits of held apps beyond their share take no room from others.
+// were looked at. What was put aside beyond its share takes no room from others.
 func (w *writer) saw(now *db.InboxLookRow, mine int64) {
-	share := max(w.limit/heldShare, 1)
-	w.others.Store(now.Kept + now.Visits - max(now.Held-share, 0) - mine)
-	if now.Held < share {
+	share := max(w.limit/asideShare, 1)
+	w.others.Store(now.Kept + now.Visits - max(now.Aside-share, 0) - mine)
+	if now.Aside < share {
 		w.refused.Store(nil)
 		return
 	}
-	w.refused.Store(&now.HeldApps)
+	w.refused.Store(&now.AsideApps)
 }
 
 // isBusy reports whether visits come thick and fast, or have waited for longer than a write should

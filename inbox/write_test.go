@@ -28,9 +28,9 @@ func TestWhoIsNotAccepted(t *testing.T) {
 		{"as many wait as memory has room for", func(w *writer) { w.limit, w.pending = 10*waitingAtMost, waitingAtMost }, "too many visits are waiting"},
 		{"the database hangs", func(w *writer) { w.since = time.Now().Add(-2 * d.StatementTimeout()) }, "too many visits are waiting"},
 		{"the tables are full", func(w *writer) { w.saw(&db.InboxLookRow{Kept: limit - 3, Visits: 1}, 0); w.mine.Add(1); w.pending = 1 }, "the inbox is full"},
-		{"held apps have their share", func(w *writer) { w.saw(&db.InboxLookRow{Kept: limit, Held: limit, HeldApps: []int32{7, 9}}, 0) }, "visits of this app cannot be counted for now"},
-		{"others are held", func(w *writer) { w.saw(&db.InboxLookRow{Kept: limit, Held: limit, HeldApps: []int32{9}}, 0) }, ""},
-		{"of the app fewer are held", func(w *writer) { w.saw(&db.InboxLookRow{Kept: limit / 2, Held: limit / 8, HeldApps: []int32{7}}, 0) }, ""},
+		{"what is put aside has its share", func(w *writer) { w.saw(&db.InboxLookRow{Kept: limit, Aside: limit, AsideApps: []int32{7, 9}}, 0) }, "visits of this app cannot be counted for now"},
+		{"and is of others", func(w *writer) { w.saw(&db.InboxLookRow{Kept: limit, Aside: limit, AsideApps: []int32{9}}, 0) }, ""},
+		{"of the app fewer are put aside", func(w *writer) { w.saw(&db.InboxLookRow{Kept: limit / 2, Aside: limit / 8, AsideApps: []int32{7}}, 0) }, ""},
 	} {
 		w := newWriter(d, Options{Limit: limit}, newMetrics(nil))
 		c.is(w)

@@ -20,15 +20,16 @@ type Step struct {
 // Refusal is a message of a queue that cannot be counted.
 type Refusal = db.Refusal
 
-// Position is a position in a source, and where it stands. One of no app is in no table: what it has
+// Position is a position in a source, and where it stands. One without a name is in no table: what it has
 // passed is not known when the source comes again.
 type Position struct {
 	db.Position
 	Next      int64
-	Uncounted []byte // of a call, for each of its items: 1 where it is not to be counted, or 0
+	Aside     []int32 // of the inbox: apps whose visits are put aside as it moves past them
+	Uncounted []byte  // of a call, for each of its items: 1 where it is not to be counted, or 0
 }
 
-func (p *Position) isNowhere() bool { return p.App == 0 }
+func (p *Position) isNowhere() bool { return p.Position == (db.Position{}) }
 
 // uncounted is what is kept of the items that the position passes on its way to a place.
 func (p *Position) uncounted(to int64) []byte {
@@ -141,11 +142,10 @@ func moves(moves []db.Move, sent []*entry) []db.Move {
 		}
 		place, there := slices.BinarySearchFunc(moves, step.Position.Position, func(m db.Move, p db.Position) int { return m.Compare(p) })
 		if !there {
-			moves = slices.Insert(moves, place, db.Move{Position: step.Position.Position, From: step.Position.Next, To: step.Position.Next})
+			moves = slices.Insert(moves, place, db.Move{Position: step.Position.Position, From: step.Position.Next, To: step.Position.Next, Aside: step.Position.Aside})
 		}
 		moves[place].To = step.Next
 		moves[place].Uncounted = step.Position.uncounted(step.Next)
-		moves[place].Visits++
 		moves[place].Refused = append(moves[place].Refused, step.Refused...)
 	}
 	return moves

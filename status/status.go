@@ -85,7 +85,7 @@ type Daily struct {
 type Inbox struct {
 	Waiting int64      `json:"waiting"` // visits
 	Oldest  *time.Time `json:"oldest"`  // when the first of them was accepted, or earlier; null: none waits
-	Held    int64      `json:"held"`    // those of them that counting leaves out for now, since their app is held
+	Held    int64      `json:"held"`    // those of them that were put aside, since their app could not be counted
 	Kept    int64      `json:"kept"`    // visits in its tables, counted ones included that are not cleared away yet
 	// What happened during the second in which the status was read. Of visits that were counted,
 	// some may have been dropped, since nothing could count them any more.
@@ -234,7 +234,7 @@ func (f *facts) status() *Status {
 		s.Tables = append(s.Tables, Table{t.Name, t.Rows, t.Heap + t.Indexes})
 	}
 	s.Inbox.Waiting, s.Inbox.Kept = f.inbox.Waiting+f.inbox.Visits, f.inbox.Kept+f.inbox.Visits
-	s.Inbox.Held = f.inbox.Held
+	s.Inbox.Held = f.inbox.Aside
 	if f.inbox.Accepted > 0 {
 		s.Inbox.AcceptedPerSecond, s.Inbox.CountedPerSecond = f.rates()
 	}

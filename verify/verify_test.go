@@ -86,7 +86,7 @@ func TestVerifyInbox(t *testing.T) {
 	p.exec(t, fmt.Sprintf(put, "0", 1))
 	p.exec(t, `SELECT turn_inbox()`)
 	p.exec(t, fmt.Sprintf(put, "(SELECT slot FROM inbox_turns WHERE turn = 2)", 2))
-	p.exec(t, `SELECT move_inbox(1, 1, 0, (number << 16) + 1, 1, 0) FROM inbox WHERE turn = 1`)
+	p.exec(t, `SELECT move_inbox(1, 0, (number << 16) + 1, '{}') FROM inbox WHERE turn = 1`)
 	assert.Zero(t, prove().Violations)
 
 	p.exec(t, fmt.Sprintf(put, "3", 9))

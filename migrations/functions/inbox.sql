@@ -38,7 +38,7 @@ COMMENT ON FUNCTION put_in_inbox(integer, text, text, smallint, text[], integer[
 
 -- Whoever writes is waited for, and whoever comes to write waits for that: it gives up soon. The
 -- next table is one that is empty; or else one that is read to its end, and could not be emptied;
--- or else one with visits that cannot be counted for now. Rows say of which turn they are.
+-- or else one with visits that nobody has counted yet. Rows say of which turn they are.
 CREATE FUNCTION turn_inbox() RETURNS bigint
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -86,29 +86,121 @@ $$;
 
 COMMENT ON FUNCTION turn_inbox() IS 'Closes the table of the inbox that takes visits, and opens another; the turn that has ended. 0: it has nothing. Fails with SQLSTATE 55P03 where somebody writes for long: try again.';
 
--- Moves the position of an app in a turn, in the transaction that counts what is between, or passes
--- it by.
-CREATE FUNCTION move_inbox(of_turn bigint, of_app integer, from_next bigint, to_next bigint, more_counted bigint, more_dropped bigint) RETURNS void
+-- Moves the position in a turn, in the transaction that counts what is between, puts it aside, or
+-- passes it by. Rows that are put aside keep their numbers. These only grow in the turn of their
+-- app, since all turns are read in order; so they are a position there, too, though rows come as
+-- long as it is there. It begins at its first row: its position is never one of an earlier turn of
+-- the app. The tables are not analyzed, so the plan must not go by how many rows they have.
+CREATE FUNCTION move_inbox(of_turn bigint, from_next bigint, to_next bigint, aside integer[]) RETURNS void
 LANGUAGE plpgsql
+SECURITY DEFINER
 SET search_path = footfall, pg_temp
+SET enable_seqscan = off
 AS $$
+DECLARE
+    of_slot smallint;
 BEGIN
-    UPDATE inbox_apps AS a
-    SET next    = to_next,
-        counted = a.counted + more_counted,
-        dropped = a.dropped + more_dropped
-    WHERE a.turn = of_turn
-      AND a.app_id = of_app
-      AND a.next = from_next
-      AND a.next < to_next;
+    UPDATE inbox_turns AS t
+    SET next = to_next
+    WHERE t.turn = of_turn
+      AND t.next = from_next
+      AND t.next < to_next
+    RETURNING t.slot INTO of_slot;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the position in the inbox is not where the batch began'
             USING ERRCODE = 'FF004', HINT = 'Go on from where it is.';
     END IF;
+
+    UPDATE inbox_apps AS a
+    SET taken = a.taken + p.visits
+    FROM (
+        SELECT i.app_id, sum(least(to_next - i.number * 65536, i.visits) - greatest(from_next - i.number * 65536, 0)) AS visits
+        FROM inbox AS i
+        WHERE i.slot = of_slot
+          AND i.turn = of_turn
+          AND i.number BETWEEN from_next >> 16 AND (to_next - 1) >> 16
+          AND i.number * 65536 + i.visits > from_next
+        GROUP BY i.app_id
+    ) AS p
+    WHERE a.turn = of_turn
+      AND a.app_id = p.app_id;
+
+    IF cardinality(aside) > 0 THEN
+        WITH passed AS (
+            SELECT i.*, greatest(from_next - i.number * 65536, 0)::integer AS after, least(to_next - i.number * 65536, i.visits)::integer AS until
+            FROM inbox AS i
+            WHERE i.slot = of_slot
+              AND i.turn = of_turn
+              AND i.number BETWEEN from_next >> 16 AND (to_next - 1) >> 16
+              AND i.number * 65536 + i.visits > from_next
+              AND i.app_id = ANY (aside)
+        ), turns AS (
+            INSERT INTO inbox_turns AS t (turn, slot, closed_at, try_at, next, accepted)
+            SELECT -p.app_id, 4, now(), now() + interval '1 second', min(p.number) << 16, sum(p.until - p.after)
+            FROM passed AS p
+            GROUP BY p.app_id
+            ORDER BY p.app_id
+            ON CONFLICT (turn) DO UPDATE SET accepted = t.accepted + excluded.accepted
+            RETURNING t.turn
+        ), put AS (
+            INSERT INTO inbox (slot, turn, number, received_at, app_id, visits, ipv6_prefix, tz, visitor, uris, pages, days, new_pages, ips, ids)
+            SELECT 4, t.turn, p.number, p.received_at, p.app_id, p.until - p.after, p.ipv6_prefix, p.tz, p.visitor, p.uris,
+                   p.pages[p.after + 1:p.until], p.days[p.after + 1:p.until], p.new_pages[p.after + 1:p.until],
+                   p.ips[p.after + 1:p.until], p.ids[p.after + 1:p.until]
+            FROM turns AS t
+            JOIN passed AS p ON p.app_id = -t.turn
+            RETURNING turn, app_id, visits
+        )
+        INSERT INTO inbox_apps AS a (turn, app_id, accepted)
+        SELECT p.turn, p.app_id, sum(p.visits)
+        FROM put AS p
+        GROUP BY p.turn, p.app_id
+        ON CONFLICT (turn, app_id) DO UPDATE SET accepted = a.accepted + excluded.accepted;
+    END IF;
+
+    IF of_turn < 0 THEN
+        DELETE FROM inbox AS i
+        WHERE i.slot = of_slot
+          AND i.turn = of_turn
+          AND i.number BETWEEN from_next >> 16 AND to_next >> 16
+          AND i.number * 65536 + i.visits <= to_next;
+        DELETE FROM inbox_turns AS t
+        WHERE t.turn = of_turn
+          AND NOT EXISTS (SELECT FROM inbox_apps AS a WHERE a.turn = t.turn AND a.waiting > 0);
+    END IF;
 END
 $$;
 
-COMMENT ON FUNCTION move_inbox(bigint, integer, bigint, bigint, bigint, bigint) IS 'Moves the position of an app in a closed turn of the inbox from one place to another, with how many visits between are counted, and how many dropped. Fails with SQLSTATE FF004 when it stands elsewhere.';
+COMMENT ON FUNCTION move_inbox(bigint, bigint, bigint, integer[]) IS 'Moves the position in a closed turn of the inbox from one place to another, and puts what some apps have between aside. Fails with SQLSTATE FF004 when it stands elsewhere.';
+
+-- As from a backup that was begun while a table was emptied, or by somebody's hand.
+CREATE FUNCTION pass_lost_in_inbox(of_turn bigint) RETURNS bigint
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+DECLARE
+    lost bigint;
+BEGIN
+    -- Under this lock nothing moves, and nothing is put aside there.
+    PERFORM FROM inbox_turns AS t WHERE t.turn = of_turn FOR UPDATE;
+    SELECT coalesce(sum(a.waiting), 0) INTO lost FROM inbox_apps AS a WHERE a.turn = of_turn;
+    UPDATE inbox_apps AS a
+    SET taken = a.accepted
+    FROM inbox_turns AS t
+    WHERE a.turn = of_turn
+      AND t.turn = of_turn
+      AND a.waiting > 0
+      AND NOT EXISTS (SELECT FROM inbox AS i WHERE i.slot = t.slot AND i.turn = of_turn AND i.number * 65536 + i.visits > t.next);
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    DELETE FROM inbox_turns AS t WHERE t.turn = of_turn AND t.turn < 0;
+    RETURN lost;
+END
+$$;
+
+COMMENT ON FUNCTION pass_lost_in_inbox(bigint) IS 'Passes by the visits of a closed turn that wait by what was added up, but of which no rows are left behind its position; how many.';
 
 -- It waits for nobody: a table that somebody reads, as a dump does, stays as it is. So does one
 -- that is about to be read: a dump locks all tables soon after it has taken its snapshot. In the
@@ -130,7 +222,8 @@ BEGIN
     FOR read_to_end IN
         SELECT DISTINCT t.slot
         FROM inbox_turns AS t
-        WHERE NOT EXISTS (
+        WHERE t.turn > 0
+          AND NOT EXISTS (
             SELECT
             FROM inbox_turns AS u
             WHERE u.slot = t.slot
@@ -163,134 +256,6 @@ $$;
 
 COMMENT ON FUNCTION empty_inbox(integer) IS 'Empties the tables of the inbox that were read to their end, if nobody uses them, and no transaction younger than so many seconds has a snapshot in which they were not; how many.';
 
--- Nobody is counting them: whoever calls it is the one that counts.
-CREATE FUNCTION note_held_in_inbox(apps integer[]) RETURNS void
-LANGUAGE sql
-SET search_path = footfall, pg_temp
-SET lock_timeout = '100ms'
-AS $$
-    UPDATE inbox_apps AS a
-    SET held = NOT a.held
-    WHERE a.waiting > 0
-      AND a.held <> (a.app_id = ANY (apps))
-$$;
-
-COMMENT ON FUNCTION note_held_in_inbox(integer[]) IS 'Notes of which apps counting leaves out the visits in closed turns for now: of these and of no others.';
-
--- Turns of which visits of held apps are left, and nothing else, keep their table from being
--- emptied: what is left is moved to the table that takes visits, and theirs is emptied, at once. So
--- a turn is always in one table. It keeps its number, and its rows keep theirs: for whoever counts,
--- looks how much waits, or waits until a turn is counted, nothing changes. Where somebody uses the
--- table, as a dump does, moving would be in vain: that is looked at first, and who comes then is
--- waited for only as long as a look takes.
-CREATE FUNCTION move_held_in_inbox(least_cleared real) RETURNS integer
-LANGUAGE plpgsql
-SECURITY DEFINER
-SET search_path = footfall, pg_temp
-SET lock_timeout = '100ms'
-AS $$
-DECLARE
-    written smallint;
-    kept    smallint;
-    moved   integer := 0;
-BEGIN
-    IF NOT pg_try_advisory_xact_lock(hashtext('footfall.inbox_turns')) THEN
-        RETURN 0;
-    END IF;
-    SELECT t.slot INTO STRICT written FROM inbox_turns AS t WHERE t.closed_at IS NULL;
-    FOR kept IN
-        SELECT t.slot
-        FROM inbox_turns AS t
-        JOIN inbox_apps AS a ON a.turn = t.turn
-        WHERE t.slot <> written
-          AND NOT EXISTS (
-              SELECT
-              FROM pg_catalog.pg_locks AS l
-              WHERE l.relation = format('inbox_%s', t.slot)::regclass
-                AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = current_database())
-                AND l.pid IS DISTINCT FROM pg_backend_pid())
-        GROUP BY t.slot
-        HAVING bool_or(a.waiting > 0)
-           AND bool_and(a.held OR a.waiting = 0)
-           AND sum(a.accepted - a.waiting) > 0
-           AND sum(a.accepted - a.waiting) >= least_cleared * sum(a.waiting)
-    LOOP
-        BEGIN
-            PERFORM
-            FROM inbox_turns AS t
-            JOIN inbox_apps AS a ON a.turn = t.turn
-            WHERE t.slot = kept
-            ORDER BY a.turn, a.app_id
-            FOR UPDATE OF a NOWAIT;
-
-            INSERT INTO inbox (slot, turn, number, received_at, app_id, visits, ipv6_prefix, tz, visitor, uris, pages, days, new_pages, ips, ids)
-            SELECT written, i.turn, i.number, i.received_at, i.app_id, i.visits, i.ipv6_prefix, i.tz, i.visitor, i.uris, i.pages, i.days, i.new_pages, i.ips, i.ids
-            FROM inbox AS i
-            JOIN inbox_turns AS t ON t.slot = i.slot AND t.turn = i.turn
-            JOIN inbox_apps AS a  ON a.turn = i.turn AND a.app_id = i.app_id AND a.waiting > 0
-            WHERE i.slot = kept
-              AND i.number * 65536 + i.visits > a.next;
-
-            EXECUTE format('TRUNCATE inbox_%s', kept);
-            DELETE FROM inbox_apps AS a USING inbox_turns AS t WHERE t.turn = a.turn AND t.slot = kept AND a.waiting = 0;
-            UPDATE inbox_apps AS a SET accepted = a.waiting, counted = 0, dropped = 0 FROM inbox_turns AS t WHERE t.turn = a.turn AND t.slot = kept;
-            DELETE FROM inbox_turns AS t WHERE t.slot = kept AND NOT EXISTS (SELECT FROM inbox_apps AS a WHERE a.turn = t.turn);
-            UPDATE inbox_turns AS t
-            SET slot     = written,
-                accepted = (SELECT sum(a.accepted) FROM inbox_apps AS a WHERE a.turn = t.turn)
-            WHERE t.slot = kept;
-            moved := moved + 1;
-        EXCEPTION
-            WHEN lock_not_available THEN
-                NULL;
-        END;
-    END LOOP;
-    RETURN moved;
-END
-$$;
-
-COMMENT ON FUNCTION move_held_in_inbox(real) IS 'Empties the tables of the inbox in which visits of held apps wait, and of no others, by moving these; how many tables. Of those in which not so many visits were counted, or dropped, for each that waits none is moved.';
-
--- As from a backup that was begun while a table was emptied, or by somebody's hand. Under the lock
--- no turn is moved to another table.
-CREATE FUNCTION pass_gone_in_inbox(of_turn bigint) RETURNS bigint
-LANGUAGE plpgsql
-SET search_path = footfall, pg_temp
-SET lock_timeout = '100ms'
-AS $$
-DECLARE
-    visits bigint;
-BEGIN
-    PERFORM pg_advisory_xact_lock(hashtext('footfall.inbox_turns'));
-    WITH gone AS (
-        SELECT a.app_id, a.waiting
-        FROM inbox_apps AS a
-        JOIN inbox_turns AS t ON t.turn = a.turn
-        WHERE a.turn = of_turn
-          AND a.waiting > 0
-          AND NOT EXISTS (
-              SELECT
-              FROM inbox AS i
-              WHERE i.slot = t.slot
-                AND i.turn = of_turn
-                AND i.app_id = a.app_id
-                AND i.number * 65536 + i.visits > a.next)
-        FOR UPDATE OF a
-    ), passed AS (
-        UPDATE inbox_apps AS a
-        SET dropped = a.dropped + g.waiting
-        FROM gone AS g
-        WHERE a.turn = of_turn
-          AND a.app_id = g.app_id
-        RETURNING g.waiting
-    )
-    SELECT coalesce(sum(p.waiting), 0) INTO visits FROM passed AS p;
-    RETURN visits;
-END
-$$;
-
-COMMENT ON FUNCTION pass_gone_in_inbox(bigint) IS 'Passes by the visits of a closed turn that wait by what was added up, but of which no rows are left; how many.';
-
 -- What closed turns have is added up already; of the rows only those of the open one are looked at,
 -- of which there are few: instances close it.
 CREATE FUNCTION inbox_behind(app integer) RETURNS bigint
@@ -316,10 +281,8 @@ BEGIN
     IF EXISTS (
         SELECT
         FROM inbox_turns AS t
-        LEFT JOIN inbox_apps AS a ON a.turn = t.turn AND a.app_id = app
-        JOIN inbox AS i           ON i.slot = t.slot AND i.turn = t.turn AND i.app_id = app AND i.number >= coalesce(a.next, 0) >> 16
-        WHERE (t.closed_at IS NULL OR a.waiting > 0)
-          AND EXISTS (SELECT FROM unnest(i.days) AS d (day) WHERE d.day < require_inbox_past.day)
+        JOIN inbox AS i ON i.slot = t.slot AND i.turn = t.turn AND i.app_id = app AND i.number * 65536 + i.visits > t.next
+        WHERE EXISTS (SELECT FROM unnest(i.days) AS d (day) WHERE d.day < require_inbox_past.day)
     ) THEN
         RAISE EXCEPTION 'visits of app % of days before % wait in the inbox', app, day
             USING ERRCODE = '55P03', HINT = 'Try again when they are counted.';
@@ -329,4 +292,4 @@ $$;
 
 COMMENT ON FUNCTION require_inbox_past(integer, integer) IS 'Fails with SQLSTATE 55P03 where visits of an app wait in the inbox that are of days before one.';
 
-REVOKE ALL ON FUNCTION turn_inbox(), empty_inbox(integer), move_held_in_inbox(real), require_inbox_past(integer, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION turn_inbox(), empty_inbox(integer), move_inbox(bigint, bigint, bigint, integer[]), pass_lost_in_inbox(bigint), require_inbox_past(integer, integer) FROM PUBLIC;
