@@ -20,8 +20,8 @@ type Step struct {
 // Refusal is a message of a queue that cannot be counted.
 type Refusal = db.Refusal
 
-// Position is a position in a source, and where it stands. One without a name is in no table: what it has
-// passed is not known when the source comes again.
+// Position is a position in a source, and where it stands. One without a name is in no table: what it
+// has passed is not known when the source comes again.
 type Position struct {
 	db.Position
 	Next      int64
