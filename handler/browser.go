@@ -91,9 +91,9 @@ var (
 	exposed      = []string{"Retry-After, " + skippedHeader + ", " + repeatedHeader}
 )
 
-// share lets the page that asks read the answer, if the app counts the page's site; where no app is
+// letRead lets the page that asks read the answer (CORS), if the app counts its site; where no app is
 // named, if any app does. The browser sends neither cookies nor passwords with such a request.
-func (s *service) share(c echo.Context, app string) (allowed bool) {
+func (s *service) letRead(c echo.Context, app string) (allowed bool) {
 	h := c.Response().Header()
 	h[echo.HeaderVary] = originVaries
 	origin := c.Request().Header.Get(echo.HeaderOrigin)
@@ -118,7 +118,7 @@ const pageMethods = "GET, POST"
 // allow lets a page send requests with methods and headers, if the app counts the page's site.
 func (s *service) allow(c echo.Context, app, methods, headers string) error {
 	h := c.Response().Header()
-	if s.share(c, app) {
+	if s.letRead(c, app) {
 		h.Set(echo.HeaderAccessControlAllowMethods, methods)
 		h.Set(echo.HeaderAccessControlAllowHeaders, headers)
 		h.Set(echo.HeaderAccessControlMaxAge, "7200")

@@ -40,7 +40,7 @@ func (b *busuanzi) numbers(c echo.Context, uri string, count bool) ([]byte, erro
 	if uri != "" {
 		app, err = b.counter.AppOf(ctx, uri, b.app)
 	}
-	b.share(c, app)
+	b.letRead(c, app)
 	if err != nil {
 		return nil, err
 	}

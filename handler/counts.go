@@ -26,7 +26,7 @@ func (s *service) counts(c echo.Context) error {
 
 func (s *service) countsOfMany(c echo.Context) error {
 	f, err := readBody(c.Request(), c.Response(), manyCounts)
-	s.share(c, f.app.value)
+	s.letRead(c, f.app.value)
 	if err != nil {
 		return err
 	}

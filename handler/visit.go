@@ -23,7 +23,7 @@ func (s *service) answer(c echo.Context, ask func(context.Context, counter.Reque
 		return s.preflight(c)
 	}
 	f, err := readFields(c)
-	s.share(c, f.app.value)
+	s.letRead(c, f.app.value)
 	if err != nil {
 		return err
 	}

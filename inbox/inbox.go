@@ -1,10 +1,11 @@
 // Package inbox takes visits in durably, for a fraction of what counting costs, and has them
 // counted a moment later, each exactly once.
 //
-// The way of a visit: Put hands it to the writer (write.go), which writes all that have come while
-// it wrote the ones before, in one transaction. What is in the tables is counted by one instance at
-// a time (drain.go), through the recorder's writer of chunks, which moves the position in the inbox
-// in the transaction that counts. See migrations/00007_inbox.sql for the tables.
+// The way of a visit: Put waits for the writer (write.go): while one transaction is written, visits
+// gather for the next. One instance at a time picks the tables that take no more (drain.go), and
+// counts them (turn.go) through the recorder's writer of chunks, which moves the position in the
+// inbox in the transaction that counts. What cannot be counted now moves to inbox_aside, and is
+// tried again later. See migrations/00007_inbox.sql for the tables.
 package inbox
 
 import (

@@ -4,7 +4,8 @@ package record
 // batch be written twice. Where several instances count for the same sites, nearly every batch may
 // have a visitor whom another instance counted first. So after a wrong hint some batches are sent
 // without hints: more each time, and fewer again once hints prove right. (Batches without hints
-// also add to the filter the visitors whom other instances have counted.)
+// also add to the filter the visitors whom other instances have counted.) No number becomes wrong:
+// an insert fails on its key, and writer.write sends the batch again.
 type hintPolicy struct {
 	without int // how many batches are still to be sent without hints
 	penalty int // the next wrong hint adds one more than this to without

@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	visitsAtOnce  = 5000 // deleted by one transaction, for which nobody waits
-	returnsAtOnce = 1000 // packed by one transaction, for which visits to their targets wait some milliseconds
+	visitsAtOnce = 5000 // deleted by one transaction, for which nobody waits
 
 	// A day is in use for as long as a report reads it. Each try to drop it may stop counting for
 	// up to 100 ms. With pauses that double, six tries outlast any report, which ends after five
@@ -18,65 +17,6 @@ const (
 	dropTries = 6
 	dropPause = 250 * time.Millisecond
 )
-
-// closeDays makes the sketches and the lists of first pages of days that are over, and the lists
-// that the deletion of a page or late visits took away.
-func (r *run) closeDays(ctx context.Context) error {
-	var unclosed []int32
-	if err := r.db.Read(ctx, func(q *db.Queries) (err error) { unclosed, err = q.DaysUnclosed(ctx, r.days); return err }); err != nil {
-		return err
-	}
-	if r.dry {
-		r.done.Closed = unclosed
-		return nil
-	}
-	for _, day := range unclosed {
-		closed := false
-		if err := r.inLongTx(ctx, func(q *db.Queries) (err error) { closed, err = q.DayClose(ctx, day); return err }); err != nil {
-			return fmt.Errorf("close day %d: %w", day, err)
-		}
-		if closed {
-			r.done.Closed = append(r.done.Closed, day)
-		}
-	}
-	return r.remakeTops(ctx)
-}
-
-// packReturns packs the returns of closed days. What a run leaves that is killed, the next one
-// packs.
-func (r *run) packReturns(ctx context.Context) error {
-	if r.dry {
-		return nil
-	}
-	p := db.ReturnsPackParams{N: returnsAtOnce}
-	for {
-		var some db.ReturnsPackRow
-		if err := r.inLongTx(ctx, func(q *db.Queries) (err error) { some, err = q.ReturnsPack(ctx, p); return err }); err != nil {
-			return fmt.Errorf("pack returns: %w", err)
-		}
-		if some.Packed < returnsAtOnce { // what late visits add meanwhile can wait for the next run
-			return nil
-		}
-		p.FromPage = some.LastPage
-	}
-}
-
-// remakeTops makes the lists that are missing, of an app on a day at a time: late
-// visits wait for it.
-func (r *run) remakeTops(ctx context.Context) error {
-	var missing []db.TopsMissingRow
-	if err := r.inLongTx(ctx, func(q *db.Queries) (err error) { missing, err = q.TopsMissing(ctx); return err }); err != nil {
-		return err
-	}
-	for _, of := range missing {
-		if err := r.inLongTx(ctx, func(q *db.Queries) error {
-			return q.TopsMake(ctx, db.TopsMakeParams{OnlyApp: of.AppID, OnlyDay: of.Day})
-		}); err != nil {
-			return fmt.Errorf("list the first pages of a day: %w", err)
-		}
-	}
-	return nil
-}
 
 // noteKept notes from which day on each app keeps its visits, before any are deleted. An app for
 // which that cannot be noted, since it has been paused meanwhile, keeps all that it has.

@@ -1,5 +1,6 @@
-// Package retention deletes the rows of visits that no app keeps any longer, and forgets visitors
-// who have not come for long. Sums, ranks and daily numbers stay.
+// Package retention is the daily task: it closes days that are over (closedays.go), deletes the rows
+// of visits that no app keeps any longer, and forgets visitors who have not come for long, and lines
+// of logs. Sums, ranks and daily numbers stay.
 package retention
 
 import (

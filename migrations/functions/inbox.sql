@@ -136,7 +136,7 @@ BEGIN
               AND i.app_id = ANY (aside)
         ), turns AS (
             INSERT INTO inbox_turns AS t (turn, slot, closed_at, try_at, next, accepted)
-            SELECT -p.app_id, 4, now(), now() + interval '1 second', min(p.number) << 16, sum(p.until - p.after)
+            SELECT -p.app_id, 4 /* inbox_aside */, now(), now() + interval '1 second', min(p.number) << 16, sum(p.until - p.after)
             FROM passed AS p
             GROUP BY p.app_id
             ORDER BY p.app_id
@@ -144,7 +144,7 @@ BEGIN
             RETURNING t.turn
         ), put AS (
             INSERT INTO inbox (slot, turn, number, received_at, app_id, visits, ipv6_prefix, tz, visitor, uris, pages, days, new_pages, ips, ids)
-            SELECT 4, t.turn, p.number, p.received_at, p.app_id, p.until - p.after, p.ipv6_prefix, p.tz, p.visitor, p.uris,
+            SELECT 4 /* inbox_aside */, t.turn, p.number, p.received_at, p.app_id, p.until - p.after, p.ipv6_prefix, p.tz, p.visitor, p.uris,
                    p.pages[p.after + 1:p.until], p.days[p.after + 1:p.until], p.new_pages[p.after + 1:p.until],
                    p.ips[p.after + 1:p.until], p.ids[p.after + 1:p.until]
             FROM turns AS t

@@ -2,7 +2,8 @@
 // meanwhile, whoever is killed, and whoever else reads the same source.
 //
 // How far a part of a source was counted is a position, which moves in the transaction that counts.
-// Where it is not known what became of entries, their positions tell.
+// Where the connection is lost during a commit, the position is read again: entries before it were
+// counted.
 package feed
 
 import (
