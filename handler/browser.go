@@ -34,14 +34,14 @@ func (s *service) request(c echo.Context, f *fields) counter.Request {
 // service may ask for a password.
 func bearer(h http.Header) string {
 	const scheme = "bearer "
-	said := h.Get(echo.HeaderAuthorization)
-	if len(said) < len(scheme) || !strings.EqualFold(said[:len(scheme)], scheme) {
+	value := h.Get(echo.HeaderAuthorization)
+	if len(value) < len(scheme) || !strings.EqualFold(value[:len(scheme)], scheme) {
 		return ""
 	}
-	if key := strings.TrimSpace(said[len(scheme):]); key != "" {
+	if key := strings.TrimSpace(value[len(scheme):]); key != "" {
 		return key
 	}
-	return said // a scheme without a key, as a script sends whose variable is not set: it is refused as a bad key
+	return value // a scheme without a key, as a script sends whose variable is not set: it is refused as a bad key
 }
 
 // hiddenOrigin is that of a page that hides its site. No site has it.
@@ -52,8 +52,8 @@ const hiddenOrigin = "null"
 // get. Then the browser tells where the page is, unless the page hides it, and over TLS whether the
 // page is of Footfall's own origin, whatever the page hides.
 func origin(h http.Header) string {
-	if said := h.Get(echo.HeaderOrigin); said != "" {
-		return said
+	if value := h.Get(echo.HeaderOrigin); value != "" {
+		return value
 	}
 	if referer := h.Get("Referer"); referer != "" {
 		return originOf(referer)
@@ -78,8 +78,8 @@ func originOf(address string) string {
 // prefetches reports whether a browser fetches the page in case somebody asks for it later.
 func prefetches(h http.Header) bool {
 	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"} { // the standard's name, and those in use before it
-		said := strings.ToLower(h.Get(name))
-		if strings.Contains(said, "prefetch") || strings.Contains(said, "prerender") || strings.Contains(said, "preview") {
+		value := strings.ToLower(h.Get(name))
+		if strings.Contains(value, "prefetch") || strings.Contains(value, "prerender") || strings.Contains(value, "preview") {
 			return true
 		}
 	}

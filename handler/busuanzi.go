@@ -144,10 +144,10 @@ func (b *busuanzi) vercount(c echo.Context) error {
 	}
 	uri := c.QueryParam("url")
 	if r.Method == http.MethodPost {
-		var said struct{ URL string }
+		var body struct{ URL string }
 		sent, _ := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, oneVisit.most))
-		_ = json.Unmarshal(sent, &said) // what cannot be read names no page
-		uri = said.URL
+		_ = json.Unmarshal(sent, &body) // what cannot be read names no page
+		uri = body.URL
 	}
 	numbers, err := b.numbers(c, uri, r.Method == http.MethodPost)
 	if err != nil {

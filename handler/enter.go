@@ -28,9 +28,9 @@ func (d *dashboard) enter(c echo.Context) error {
 	}
 	peer, _ := d.proxies.client(c.Request())
 	app, session, err := d.counter.SignIn(c.Request().Context(), strings.TrimSpace(form.Get("key")), peer)
-	var told *visit.Error
-	if errors.As(err, &told) && told.Kind == visit.Forbidden {
-		return d.askForKey(c, http.StatusForbidden, form.Get("to"), "This key "+strings.TrimPrefix(told.Message, "key: it ")+".")
+	var verr *visit.Error
+	if errors.As(err, &verr) && verr.Kind == visit.Forbidden {
+		return d.askForKey(c, http.StatusForbidden, form.Get("to"), "This key "+strings.TrimPrefix(verr.Message, "key: it ")+".")
 	}
 	if err != nil {
 		return err

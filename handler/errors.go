@@ -48,14 +48,14 @@ func (s *service) fail(c echo.Context, err error) {
 // belong to it, and logs it if the fault is the service's and not the caller's.
 func (s *service) judge(c echo.Context, err error) (status int, message string) {
 	status, message = http.StatusInternalServerError, "internal error"
-	var told *visit.Error
+	var verr *visit.Error
 	var routed *echo.HTTPError
 	switch {
-	case errors.As(err, &told) && statuses[told.Kind] != 0:
-		status, message = statuses[told.Kind], told.Message
-		switch told.Kind {
+	case errors.As(err, &verr) && statuses[verr.Kind] != 0:
+		status, message = statuses[verr.Kind], verr.Message
+		switch verr.Kind {
 		case visit.Unavailable, visit.TooMany:
-			c.Response().Header().Set(echo.HeaderRetryAfter, retryAfter(told.RetryAfter))
+			c.Response().Header().Set(echo.HeaderRetryAfter, retryAfter(verr.RetryAfter))
 		case visit.BadKey:
 			c.Response().Header().Set(echo.HeaderWWWAuthenticate, "Bearer")
 		}

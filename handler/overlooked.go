@@ -41,13 +41,13 @@ const tellEvery = time.Minute
 // overlooked tells the operator of proxies that should be trusted.
 type overlooked struct {
 	log      *slog.Logger
-	told     pause.Seldom[struct{}]
+	speak    pause.Seldom[struct{}]
 	requests prometheus.Counter
 }
 
 func newOverlooked(log *slog.Logger, r prometheus.Registerer) *overlooked {
 	return &overlooked{
-		log: log, told: pause.Seldom[struct{}]{Every: tellEvery},
+		log: log, speak: pause.Seldom[struct{}]{Every: tellEvery},
 		requests: promauto.With(r).NewCounter(prometheus.CounterOpts{
 			Name: "footfall_overlooked_proxy_requests_total",
 			Help: "Requests that name their client and most likely came through a proxy that is not trusted: everybody behind it counts as one visitor.",
@@ -58,7 +58,7 @@ func newOverlooked(log *slog.Logger, r prometheus.Registerer) *overlooked {
 // tell names no address, as nothing in the log does.
 func (o *overlooked) tell() {
 	o.requests.Inc()
-	if more, speak := o.told.Next(struct{}{}, time.Now()); speak {
+	if more, speak := o.speak.Next(struct{}{}, time.Now()); speak {
 		o.log.Warn("a proxy names the clients of this service and is not believed, so everybody behind it counts as one visitor: "+
 			"name its address or network with --trust-proxy, like 127.0.0.0/8 for one on this machine, "+
 			"and its header with --proxy-header unless that is "+defaultProxyHeader, "unlogged_before", more)

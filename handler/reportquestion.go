@@ -128,13 +128,13 @@ const (
 
 // limit is how many rows are asked for.
 func (q *question) limit() int {
-	said := q.value("limit")
-	if said == "" {
+	text := q.value("limit")
+	if text == "" {
 		return usualLimit
 	}
-	n, err := strconv.ParseUint(said, 10, 31)
+	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil || n < 1 || n > mostLimit {
-		q.wrong("limit", "%.64q is not a number of rows: write one from 1 to %d", said, mostLimit)
+		q.wrong("limit", "%.64q is not a number of rows: write one from 1 to %d", text, mostLimit)
 	}
 	return int(n)
 }
@@ -151,14 +151,14 @@ func (q *question) days() visit.Range {
 
 // day is the day that is asked for; usual if none is named.
 func (q *question) day(name string, usual int32) int32 {
-	if said := q.value(name); said != "" {
-		return q.readDay(name, said)
+	if text := q.value(name); text != "" {
+		return q.readDay(name, text)
 	}
 	return usual
 }
 
-func (q *question) readDay(name, said string) int32 {
-	day, err := visit.ParseDay(said, q.reading.Today)
+func (q *question) readDay(name, text string) int32 {
+	day, err := visit.ParseDay(text, q.reading.Today)
 	if err != nil {
 		q.wrong(name, "%v", err)
 	}
@@ -167,11 +167,11 @@ func (q *question) readDay(name, said string) int32 {
 
 // site is the site that is asked for; "" if none is named.
 func (q *question) site() string {
-	said := q.value("site")
-	if said == "" {
+	text := q.value("site")
+	if text == "" {
 		return ""
 	}
-	site, err := visit.ParseSite(said)
+	site, err := visit.ParseSite(text)
 	q.fail(err)
 	return site
 }
@@ -210,15 +210,15 @@ func (q *question) target() string {
 
 // prefix is what the pages that are asked for begin with; "" if none is named.
 func (q *question) prefix() string {
-	said := q.value("prefix")
-	if said == "" {
+	text := q.value("prefix")
+	if text == "" {
 		return ""
 	}
-	if strings.ContainsAny(said, "?#") {
+	if strings.ContainsAny(text, "?#") {
 		q.wrong("prefix", "it has a query or a fragment: end it in the path, as in https://example.com/blog/")
 		return ""
 	}
-	page, err := q.reading.Target(said)
+	page, err := q.reading.Target(text)
 	if err != nil {
 		q.wrong("prefix", "%s", strings.TrimPrefix(err.Error(), "uri: "))
 	} else if !strings.Contains(page, "/") {
@@ -231,14 +231,14 @@ func (q *question) prefix() string {
 // part of where the list goes on, so that it stays the same if midnight passes between two parts.
 func (q *question) lastVisitor() (day int32, last netip.Addr) {
 	day = q.day("day", q.reading.Today)
-	said := q.value("after")
-	if said == "" {
+	text := q.value("after")
+	if text == "" {
 		return day, netip.Addr{}
 	}
-	began, address, _ := strings.Cut(said, "-")
+	began, address, _ := strings.Cut(text, "-")
 	on := q.readDay("after", began)
 	last, err := netip.ParseAddr(address)
-	if err != nil || said != afterVisitor(on, last) || last.Zone() != "" || q.value("day") != "" && on != day {
+	if err != nil || text != afterVisitor(on, last) || last.Zone() != "" || q.value("day") != "" && on != day {
 		q.wrong("after", "it does not belong to this list of visitors: give what next said")
 	}
 	return on, last
@@ -262,13 +262,13 @@ func (q *question) rank() int64 {
 	case len(given) > 1:
 		q.wrong(given[1], "it is given together with %s: use one of them", given[0])
 	}
-	said := q.value("rank")
-	if said == "" {
+	text := q.value("rank")
+	if text == "" {
 		return 0
 	}
-	rank, err := strconv.ParseInt(said, 10, 64)
+	rank, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || rank < 1 {
-		q.wrong("rank", "%.64q is not a rank: write 1, 2, 3 …", said)
+		q.wrong("rank", "%.64q is not a rank: write 1, 2, 3 …", text)
 	}
 	return rank
 }
@@ -290,15 +290,15 @@ func cursor(order string, at report.Place) string {
 
 // place reads what cursor has written.
 func (q *question) place(order string) (at report.Place) {
-	said := q.value("after")
-	if said == "" {
+	after := q.value("after")
+	if after == "" {
 		return report.Place{}
 	}
-	text, err := base64.RawURLEncoding.DecodeString(said)
+	text, err := base64.RawURLEncoding.DecodeString(after)
 	if err == nil {
 		_, err = fmt.Sscanf(string(text), order+" %d %d %d", &at.Before, &at.Number, &at.PageID)
 	}
-	if err != nil || cursor(order, at) != said || at.Before < 1 || at.Before > report.DeepestTop {
+	if err != nil || cursor(order, at) != after || at.Before < 1 || at.Before > report.DeepestTop {
 		q.wrong("after", "it does not belong to this order of pages: give what next said")
 		return report.Place{}
 	}

@@ -122,8 +122,8 @@ func writeWith(c echo.Context, tag, kind, cache string, body []byte) error {
 
 // matches reports whether a caller has what the tag names. A proxy that has compressed the body
 // calls the tag weak.
-func matches(said []string, tag string) bool {
-	for one := range strings.SplitSeq(strings.Join(said, ","), ",") {
+func matches(values []string, tag string) bool {
+	for one := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		one = strings.TrimSpace(one)
 		if one == "*" || strings.TrimPrefix(one, "W/") == tag {
 			return true

@@ -112,11 +112,11 @@ func (r *reports) within(ctx context.Context, read func(context.Context) error) 
 	within, cancel := context.WithTimeout(ctx, r.patience)
 	defer cancel()
 	err := read(within)
-	var told *visit.Error
+	var verr *visit.Error
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &told):
+	case errors.As(err, &verr):
 		return err
 	case errors.Is(within.Err(), context.DeadlineExceeded):
 		return later(reportPause, "the report takes too long: ask for fewer days, for fewer pages, or for one site").Because(err)
