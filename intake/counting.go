@@ -139,10 +139,14 @@ func (c *counting) Judge(context.Context) (func(context.Context, *entry) error, 
 
 // heard is for the feed.
 func (c *counting) heard(e *entry, got record.Result) {
-	if verr, ok := errors.AsType[*visit.Error](got.Err); ok && verr.Kind == visit.Lost {
-		c.results[e.Of] = Result{Outcome: Unknown, Fault: "it is not known whether it was counted: " + c.again()}
-	} else if got.Err == nil {
+	verr, ok := errors.AsType[*visit.Error](got.Err)
+	switch {
+	case got.Err == nil:
 		c.results[e.Of] = Result{Outcome: Counted, Answer: c.Shown(&e.Visit, got.Answer)}
+	case errors.Is(got.Err, record.ErrNumbersLost):
+		c.results[e.Of] = Result{Outcome: Counted, Answer: visit.Answer{NoNumbers: true}}
+	case ok && verr.Kind == visit.Lost:
+		c.results[e.Of] = Result{Outcome: Unknown, Fault: "it is not known whether it was counted: " + c.again()}
 	}
 }
 
@@ -174,12 +178,10 @@ func (c *counting) Keep(e *entry, _ bool) []record.Refusal {
 func (c *counting) Settled(entries []*entry) {
 	for _, e := range entries {
 		switch {
-		case e.ByOthers:
+		case e.ByOthers, e.Fate == feed.Counted && c.results[e.Of].Outcome != Counted: // by whom is not known
 			c.passed = append(c.passed, *e)
 		case e.Fate == feed.Repeated:
 			c.repeated = append(c.repeated, *e)
-		case e.Fate == feed.Counted && c.results[e.Of].Outcome != Counted:
-			c.results[e.Of] = Result{Outcome: Counted, Answer: visit.Answer{NoNumbers: true}}
 		}
 	}
 }

@@ -264,12 +264,14 @@ func (f *Feed[T]) recordVisits(ctx context.Context, entries []Entry[T], b *batch
 			e.Fate = Repeated
 			continue
 		}
-		if k > 0 && errors.Is(got.Err, record.ErrMoved) {
-			f.settle(entries[:b.places[k-1]+1], (*Entry[T]).isPassed, false) // the others somebody else has passed
+		if k > 0 {
+			f.settle(entries[:b.places[k-1]+1], (*Entry[T]).isPassed, false)
 		}
-		failed := f.findPositions(ctx, b.positions)
-		f.settle(entries, (*Entry[T]).isPassed, errors.Is(got.Err, record.ErrMoved))
+		// Others that a position has passed by now somebody else has counted, unless a commit of this
+		// feed's was not heard of.
 		verr, ok := errors.AsType[*visit.Error](got.Err)
+		failed := f.findPositions(ctx, b.positions)
+		f.settle(entries, (*Entry[T]).isPassed, !ok || verr.Kind != visit.Lost)
 		switch {
 		case failed != nil:
 			return false, failed

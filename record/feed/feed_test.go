@@ -412,6 +412,19 @@ func TestCountedIsSettledWithoutLooking(t *testing.T) {
 	assert.Equal(t, map[string]int{"0 0": 1, "0 1": 1}, l.settled)
 }
 
+// Whoever could not count, and finds the positions moved all the same, does not say that they have
+// counted.
+func TestOthersHaveCountedWhatWasNotSent(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	c := d.open()
+	f := d.list(c, 20)
+	require.NoError(t, d.list(d.counter, 20).Run(t.Context()))
+	c.Close()
+	require.NoError(t, f.Run(t.Context()))
+	assert.Equal(t, 40, f.Source.(*list).others)
+}
+
 // An app that is not there ends the feed.
 func TestFeedEndsWithoutItsApp(t *testing.T) {
 	t.Parallel()
