@@ -205,7 +205,10 @@ func TestConsumeWaitsForTheDatabase(t *testing.T) {
 	ends(t, ended)
 	network.LeadTo(url)
 	b.send(20)
-	b.awaitEnd(func() (*pgx.Conn, error) { return pgx.Connect(t.Context(), url) }, "demo")
+	b.awaitEnd(func() (*pgx.Conn, error) {
+		require.True(t, c.runs(), "%v", c.said)
+		return pgx.Connect(t.Context(), url)
+	}, "demo")
 	ends(t, c)
 }
 
