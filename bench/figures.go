@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"footfall/report/draw"
 )
-
-// Untold stands where a figure is missing: there is nothing to compare with, or nothing is known.
-const Untold = "-"
 
 // Spread is a median between the least and the most.
 type Spread struct {
@@ -56,8 +54,8 @@ func Ratio(a, b float64) float64 {
 // Grouped writes a number without decimals, its digits in threes.
 func Grouped(v float64) string { return draw.Number(int64(math.Round(v))) }
 
-// Millis keeps three digits.
-func Millis(v float64) string {
+// Short keeps three digits.
+func Short(v float64) string {
 	switch {
 	case v < 10:
 		return fmt.Sprintf("%.2f", v)
@@ -67,31 +65,39 @@ func Millis(v float64) string {
 	return Grouped(v)
 }
 
-// UpTo writes at most so many decimals.
-func UpTo(v float64, decimals int) string {
-	power := math.Pow10(decimals)
-	return strconv.FormatFloat(math.Round(v*power)/power, 'f', -1, 64)
+// Megabytes writes a size.
+func Megabytes(bytes float64) string { return OrNone(bytes/1e6, Short) }
+
+// OrNone writes a figure, unless it is missing: there is nothing to compare with, or nothing is
+// known.
+func OrNone(v float64, write func(float64) string) string {
+	if v == 0 {
+		return "-"
+	}
+	return write(v)
 }
 
-// Megabytes writes a size; nothing known where it is 0.
-func Megabytes(bytes int64) string {
-	switch mb := float64(bytes) / 1e6; {
-	case bytes == 0:
-		return Untold
-	case mb < 10:
-		return fmt.Sprintf("%.1f", mb)
-	default:
-		return Grouped(mb)
-	}
-}
+// Table is lines of cells below one of names, for people at a terminal. The first column is aligned
+// to the left, figures to the right.
+type Table [][]string
 
-// Times writes a ratio.
-func Times(v float64) string {
-	switch {
-	case v == 0:
-		return Untold
-	case v < 10:
-		return fmt.Sprintf("×%.2f", v)
+func (t Table) String() string {
+	var widths []int
+	for _, line := range t {
+		for i, cell := range line {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
 	}
-	return "×" + UpTo(v, 1)
+	var text strings.Builder
+	for _, line := range t {
+		fmt.Fprintf(&text, "%-*s", widths[0], line[0])
+		for i, cell := range line[1:] {
+			fmt.Fprintf(&text, "  %*s", widths[i+1], cell)
+		}
+		text.WriteByte('\n')
+	}
+	return text.String()
 }

@@ -133,8 +133,7 @@ func (p *Process) Shows(ctx context.Context, metric string, value float64) error
 		if err != nil {
 			return false, err
 		}
-		is, err := figures.Of(metric)
-		return is == value, err
+		return figures[metric] == value, figures.Has(metric)
 	})
 }
 
@@ -162,18 +161,19 @@ func readFigures(text string) Figures {
 	return f
 }
 
-// Of is a figure that must be there.
-func (f Figures) Of(name string) (float64, error) {
-	value, there := f[name]
-	if !there {
-		return 0, fmt.Errorf("bench: the process has no metric %s", name)
+// Has is an error where a figure is missing.
+func (f Figures) Has(names ...string) error {
+	for _, name := range names {
+		if _, there := f[name]; !there {
+			return fmt.Errorf("bench: the process has no metric %s", name)
+		}
 	}
-	return value, nil
+	return nil
 }
 
 // PeakMemory is the most memory that the process ever had, in bytes; 0 where the system does not
 // say.
-func (p *Process) PeakMemory() int64 {
+func (p *Process) PeakMemory() float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		return 0
@@ -181,14 +181,11 @@ func (p *Process) PeakMemory() int64 {
 	return readPeak(string(text))
 }
 
-func readPeak(text string) int64 {
+func readPeak(text string) float64 {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-			if err != nil {
-				return 0
-			}
-			return kilobytes << 10
+			kilobytes, _ := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
+			return kilobytes * 1024
 		}
 	}
 	return 0

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -34,11 +34,21 @@ func (m Machine) String() string {
 	return fmt.Sprintf("%d CPUs, %s, PostgreSQL %s, fsync %s, synchronous_commit %s", m.CPUs, m.Go, m.PostgreSQL, m.Fsync, m.Commit)
 }
 
+// LiveHeap is the memory of what this program can reach at the moment.
+func LiveHeap() int64 {
+	runtime.GC()
+	runtime.GC() // what the first one found to be finalized
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) //nolint:gosec // a size
+}
+
 // Server is the PostgreSQL of a run. One goroutine uses it.
 type Server struct {
 	base  *url.URL
-	Admin *pgx.Conn
+	admin *pgx.Conn
 	stop  func() error
+	made  []string // addresses of databases that are not dropped yet
 }
 
 // OpenServer uses the server that is named, or starts one with its data in a new folder. It must be
@@ -54,7 +64,7 @@ func OpenServer(ctx context.Context, o Options) (_ *Server, err error) {
 	if s.base, err = url.Parse(address); err != nil || s.base.Scheme == "" {
 		return nil, errors.Join(errors.New("database url: it should look like postgres://user:password@host:5432/database"), s.stop())
 	}
-	if s.Admin, err = pgx.Connect(ctx, address); err != nil {
+	if s.admin, err = pgx.Connect(ctx, address); err != nil {
 		return nil, errors.Join(fmt.Errorf("bench: %w", err), s.stop())
 	}
 	return s, nil
@@ -79,14 +89,17 @@ func startServer(ctx context.Context, dir, binDir string) (address string, stop 
 	}, nil
 }
 
-// Close removes what was started.
-func (s *Server) Close() error {
-	return errors.Join(s.Admin.Close(context.Background()), s.stop())
+// Close removes what was made and started.
+func (s *Server) Close() (err error) {
+	for len(s.made) > 0 {
+		err = errors.Join(err, s.Drop(s.made[0]))
+	}
+	return errors.Join(err, s.admin.Close(context.Background()), s.stop())
 }
 
 // Machine says where it is.
 func (s *Server) Machine(ctx context.Context) (Machine, error) {
-	v, err := tables.New(s.Admin).ServerVersion(ctx)
+	v, err := tables.New(s.admin).ServerVersion(ctx)
 	if err != nil {
 		return Machine{}, fmt.Errorf("bench: ask the server: %w", err)
 	}
@@ -100,29 +113,28 @@ func (s *Server) Machine(ctx context.Context) (Machine, error) {
 var made atomic.Int64
 
 // Database makes a database, an empty one or a copy of the one that template names, and returns its
-// URL. drop removes it; it must be called.
-func (s *Server) Database(ctx context.Context, template string) (address string, drop func() error, err error) {
-	name := fmt.Sprintf("footfall_bench_%d_%d", os.Getpid(), made.Add(1))
-	quoted, from := pgx.Identifier{name}.Sanitize(), "template0 ENCODING 'UTF8'"
-	if template != "" {
-		from = pgx.Identifier{nameOf(template)}.Sanitize() + " STRATEGY file_copy"
+// URL. It exists until Drop or Close.
+func (s *Server) Database(ctx context.Context, template string) (address string, err error) {
+	named, from := *s.base, "template0 ENCODING 'UTF8'"
+	named.Path = fmt.Sprintf("/footfall_bench_%d_%d", os.Getpid(), made.Add(1))
+	if address = named.String(); template != "" {
+		from = nameOf(template) + " STRATEGY file_copy"
 	}
-	if _, err := s.Admin.Exec(ctx, "CREATE DATABASE "+quoted+" TEMPLATE "+from); err != nil {
-		return "", nil, fmt.Errorf("bench: %w", err)
+	if _, err := s.admin.Exec(ctx, "CREATE DATABASE "+nameOf(address)+" TEMPLATE "+from); err != nil {
+		return "", fmt.Errorf("bench: %w", err)
 	}
-	drop = func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		_, err := s.Admin.Exec(ctx, "DROP DATABASE IF EXISTS "+quoted+" WITH (FORCE)")
-		return err
-	}
+	s.made = append(s.made, address)
 	// What the run before left in memory is written out now, and not while this one is measured.
-	if err := tables.New(s.Admin).Checkpoint(ctx); err != nil {
-		return "", nil, errors.Join(fmt.Errorf("bench: %w", err), drop())
-	}
-	named := *s.base
-	named.Path = "/" + name
-	return named.String(), drop, nil
+	return address, tables.New(s.admin).Checkpoint(ctx)
+}
+
+// Drop removes a database.
+func (s *Server) Drop(address string) error {
+	s.made = slices.DeleteFunc(s.made, func(made string) bool { return made == address })
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, err := s.admin.Exec(ctx, "DROP DATABASE IF EXISTS "+nameOf(address)+" WITH (FORCE)")
+	return err
 }
 
 // nameOf is the name of a database that Database made.
@@ -131,20 +143,25 @@ func nameOf(address string) string {
 	return path[strings.LastIndex(path, "/")+1:]
 }
 
-// Connect opens a connection that sees Footfall's tables, with further settings.
-func Connect(ctx context.Context, address string, settings map[string]string) (*pgx.Conn, error) {
+// Ask runs f on a connection of its own that sees Footfall's tables.
+func Ask(ctx context.Context, address string, f func(q *tables.Queries) error) error {
 	cfg, err := pgx.ParseConfig(address)
 	if err != nil {
-		return nil, fmt.Errorf("bench: %w", err)
+		return fmt.Errorf("bench: %w", err)
 	}
 	cfg.RuntimeParams["search_path"] = db.Schema
-	maps.Copy(cfg.RuntimeParams, settings)
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // each query is planned for what it asks
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("bench: %w", err)
+		return fmt.Errorf("bench: %w", err)
 	}
-	return conn, nil
+	defer conn.Close(context.WithoutCancel(ctx))
+	return f(tables.New(conn))
+}
+
+// Vacuum does what autovacuum does in its own time.
+func Vacuum(ctx context.Context, address string) error {
+	return Ask(ctx, address, func(q *tables.Queries) error { return q.Vacuum(ctx) })
 }
 
 // Migrated opens the database, its schema brought up to date.
@@ -162,24 +179,20 @@ func Migrated(ctx context.Context, address string) (*db.DB, error) {
 
 // RowsWritten is how many rows have been written into the tables of a database since it was made.
 // It waits until nobody is connected to it any more: a session need not tell before it ends.
-func (s *Server) RowsWritten(ctx context.Context, address string) (int64, error) {
-	err := WaitUntil(ctx, "all sessions have ended", func() (bool, error) {
-		sessions, err := tables.New(s.Admin).Sessions(ctx, nameOf(address))
+func (s *Server) RowsWritten(ctx context.Context, address string) (rows int64, err error) {
+	err = WaitUntil(ctx, "all sessions have ended", func() (bool, error) {
+		sessions, err := tables.New(s.admin).Sessions(ctx, nameOf(address))
 		return sessions == 0, err
 	})
 	if err != nil {
 		return 0, err
 	}
-	conn, err := Connect(ctx, address, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	return tables.New(conn).RowsWritten(ctx)
+	err = Ask(ctx, address, func(q *tables.Queries) error { rows, err = q.RowsWritten(ctx); return err })
+	return rows, err
 }
 
 // WAL is how many bytes the server has written into its log.
-func (s *Server) WAL(ctx context.Context) (int64, error) { return tables.New(s.Admin).WALPosition(ctx) }
+func (s *Server) WAL(ctx context.Context) (int64, error) { return tables.New(s.admin).WALPosition(ctx) }
 
 const (
 	patience  = 30 * time.Minute // a filter of many millions is read for minutes

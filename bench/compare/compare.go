@@ -15,6 +15,34 @@ import (
 	"footfall/bench/load"
 )
 
+// Options of a comparison, as flags. A zero field means its default.
+type Options struct {
+	bench.Options
+	Contenders  []string      `placeholder:"NAME,…" help:"Which ways of counting: naive, naive+filter, believed, baseline, batched, batched+filter, batched+memory, batched+both; with --http guarded, stranger, inbox, overload, flash, calls and constant, too, and with --old old. Default: all."`
+	Workloads   []string      `placeholder:"NAME,…" help:"Which workloads: first, mixed, returning, burst. Default: all."`
+	Preload     []int         `placeholder:"ROWS,…" help:"Rows in the table visitors at the start, to see what growing tables cost. Several numbers are measured in turns: 0,5000000. Then only contenders that count in Footfall's tables are compared. Default: 0."`
+	Rounds      int           `placeholder:"N" help:"How often each has its turn at each workload, on a new database every time; medians are shown. Default: 5."`
+	Visits      int           `placeholder:"N" help:"Visits of each run. Contenders that count one visit a transaction get the first tenth of them, at least 1500. With --http only for the contender flash. Default: 100000."`
+	Clients     int           `placeholder:"N" help:"How many clients visit at once; 2000 fill the batches. Not with --http. Default: 2000."`
+	HTTP        bool          `name:"http" help:"Compare processes that serve HTTP, the service among them, loaded by wrk, which must be there."`
+	Old         string        `placeholder:"FILE" help:"The program of another version, which has its turn beside the present one, on tables of its own; with --http."`
+	Connections int           `placeholder:"N" help:"Connections of wrk, with --http; an even number. Default: 256."`
+	Duration    time.Duration `placeholder:"TIME" help:"Duration of each run of wrk, with --http; whole seconds. Default: 10s."`
+}
+
+// Completed has the defaults in place of what was not given.
+func (o Options) Completed() Options {
+	o.Rounds = bench.Usual(o.Options, o.Rounds, 5, 1)
+	o.Visits = bench.Usual(o.Options, o.Visits, 100_000, 10_000)
+	o.Clients = bench.Usual(o.Options, o.Clients, 2000, 2000)
+	o.Connections = bench.Usual(o.Options, o.Connections, 256, 256)
+	o.Duration = bench.Usual(o.Options, o.Duration, 10*time.Second, time.Second)
+	if len(o.Preload) == 0 {
+		o.Preload = []int{0}
+	}
+	return o
+}
+
 // Check tells what is wrong with the options of a comparison. What is not given is right.
 func Check(o Options) (faults []error) {
 	if o.HTTP {
@@ -31,11 +59,7 @@ func Check(o Options) (faults []error) {
 	only("duration", o.Duration != 0, o.HTTP, "without --http")
 	only("old", o.Old != "", o.HTTP, "without --http")
 	o = o.Completed()
-	for flag, n := range map[string]int{"rounds": o.Rounds, "visits": o.Visits, "clients": o.Clients, "connections": o.Connections} {
-		if n < 1 {
-			faults = append(faults, fmt.Errorf("%s: %d will not do: give 1 or more", flag, n))
-		}
-	}
+	faults = append(faults, bench.BelowOne(map[string]int{"rounds": o.Rounds, "visits": o.Visits, "clients": o.Clients, "connections": o.Connections})...)
 	if o.Connections%load.Threads != 0 {
 		faults = append(faults, fmt.Errorf("connections: %d will not do: give an even number", o.Connections))
 	}
@@ -60,7 +84,7 @@ func Check(o Options) (faults []error) {
 }
 
 func workloads(o Options) ([]load.Workload, error) {
-	return named("workloads", load.Workloads, func(w load.Workload) string { return w.Name }, o.Workloads)
+	return bench.Named("workloads", load.Workloads, func(w load.Workload) string { return w.Name }, o.Workloads)
 }
 
 // mostPerSecond is how many visits are prepared for each second and processor over HTTP: more than
@@ -90,16 +114,12 @@ func share(o Options, c contender) int {
 	return o.Visits
 }
 
-// verdicts judge what a contender's tables hold.
-type verdicts func(standing) verdict
-
 // comparison is a run of Run. One goroutine uses it.
 type comparison struct {
 	Options
 	server  *bench.Server
-	script  load.Script     // for wrk
-	written map[string]bool // what is in it
-	layouts map[layoutKey]layout
+	script  *load.Script // for wrk
+	layouts map[layout]database
 	report  *Report
 }
 
@@ -122,7 +142,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 }
 
 func run(ctx context.Context, o Options, contenders []contender) (_ *Report, err error) {
-	c := &comparison{Options: o.Completed(), layouts: map[layoutKey]layout{}, written: map[string]bool{}}
+	c := &comparison{Options: o.Completed(), layouts: map[layout]database{}}
 	c.report = &Report{Command: o.Command, HTTP: o.HTTP, Clients: c.Clients, Rounds: c.Rounds, Seed: c.Seed}
 	if o.HTTP {
 		c.report.Clients = c.Connections
@@ -134,7 +154,7 @@ func run(ctx context.Context, o Options, contenders []contender) (_ *Report, err
 	if c.server, err = bench.OpenServer(ctx, o.Options); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, c.dropLayouts(), c.server.Close()) }()
+	defer func() { err = errors.Join(err, c.server.Close()) }()
 	if c.report.Machine, err = c.server.Machine(ctx); err != nil {
 		return nil, err
 	}
@@ -188,45 +208,35 @@ func (c *comparison) tasks() (all []task, err error) {
 // describedBy is how many visits say the share of first visits of a workload.
 const describedBy = 100_000
 
-// layoutKey names an empty database, or one that is preloaded, as contenders share it.
-type layoutKey struct {
+// layout names an empty database, or one that is preloaded, as contenders share it.
+type layout struct {
 	name    string
 	preload int
 }
 
-type layout struct {
-	address, key string
-	drop         func() error
-}
+// database is where a contender counts, with the key that its visits show; "": none.
+type database struct{ address, key string }
 
-// layoutOf is the database of which a contender gets copies; it is made when it is first asked for.
-func (c *comparison) layoutOf(ctx context.Context, of contender, preload int) (l layout, err error) {
-	if of.layout == "" {
-		return layout{}, nil
+// copyFor makes a database for a contender: a copy of that of its layout, which is made when it is
+// first asked for.
+func (c *comparison) copyFor(ctx context.Context, of contender, preload int) (d database, err error) {
+	name := layout{of.layout, preload}
+	template, made := c.layouts[name]
+	if !made && of.layout != "" {
+		if preload > 0 {
+			c.Doing("filling visitors with %d rows", preload)
+		}
+		if template.address, err = c.server.Database(ctx, ""); err != nil {
+			return d, err
+		}
+		if template.key, err = of.setUp(ctx, template.address, preload); err != nil {
+			return d, err
+		}
+		c.layouts[name] = template
 	}
-	name := layoutKey{of.layout, preload}
-	l, made := c.layouts[name]
-	if made {
-		return l, nil
-	}
-	if preload > 0 {
-		c.Progress(fmt.Sprintf("filling visitors with %d rows", preload))
-	}
-	if l.address, l.drop, err = c.server.Database(ctx, ""); err != nil {
-		return l, err
-	}
-	if l.key, err = of.setUp(ctx, l.address, preload); err != nil {
-		return l, errors.Join(err, l.drop())
-	}
-	c.layouts[name] = l
-	return l, nil
-}
-
-func (c *comparison) dropLayouts() (err error) {
-	for _, l := range c.layouts {
-		err = errors.Join(err, l.drop())
-	}
-	return err
+	d.key = template.key
+	d.address, err = c.server.Database(ctx, template.address)
+	return d, err
 }
 
 // turn is one contender's turn at one task, on a database of its own. All visits must be of one
@@ -239,31 +249,26 @@ func (c *comparison) turn(ctx context.Context, of contender, t task, round int) 
 			return fmt.Errorf("round %d, %s, %s: %w", round, t.Name, of.Name, err)
 		}
 		if c.HTTP && time.Now().UTC().YearDay() != day {
-			c.Progress("midnight came in between: once more")
+			c.Doing("midnight came in between: once more")
 			continue
 		}
 		r.Contender, r.Workload, r.Round = of.Name, t.Name, round
 		c.report.Runs = append(c.report.Runs, r)
-		c.Progress(fmt.Sprintf("round %d of %d, %s: %s %.0f visits/s, p99 %.1f ms", round, c.Rounds, t.Name, of.Name, r.PerSecond, r.P99Ms))
+		c.Doing("round %d of %d, %s: %s %.0f visits/s, p99 %.1f ms", round, c.Rounds, t.Name, of.Name, r.PerSecond, r.P99Ms)
 		return nil
 	}
 }
 
 func (c *comparison) play(ctx context.Context, of contender, t task) (r Turn, err error) {
 	if of.Name == constant { // which needs no database
-		_, err = c.visitProcess(ctx, of, t, layout{}, &r)
+		_, err = c.visitProcess(ctx, of, t, database{}, &r)
 		return r, err
 	}
-	from, err := c.layoutOf(ctx, of, t.preload)
+	in, err := c.copyFor(ctx, of, t.preload)
 	if err != nil {
 		return r, err
 	}
-	address, drop, err := c.server.Database(ctx, from.address)
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, drop()) }()
-	in := layout{address: address, key: from.key}
+	defer func() { err = errors.Join(err, c.server.Drop(in.address)) }()
 	visit := c.visitHere
 	if c.HTTP {
 		visit = c.visitProcess
@@ -272,11 +277,11 @@ func (c *comparison) play(ctx context.Context, of contender, t task) (r Turn, er
 	if err != nil {
 		return r, err
 	}
-	rows, err := c.server.RowsWritten(ctx, address)
+	rows, err := c.server.RowsWritten(ctx, in.address)
 	if err != nil {
 		return r, err
 	}
-	stored, err := of.read(ctx, address)
+	stored, err := of.read(ctx, in.address)
 	if err != nil {
 		return r, fmt.Errorf("read what was counted: %w", err)
 	}
@@ -289,12 +294,13 @@ func (c *comparison) play(ctx context.Context, of contender, t task) (r Turn, er
 }
 
 // spent sets what a contender has used up since the log of the server was so long.
-func (c *comparison) spent(ctx context.Context, logged int64, figures func() (bench.Figures, error), r *Turn) error {
-	ended, err1 := c.server.WAL(ctx)
-	f, err2 := figures()
-	asked, err3 := f.Of(bench.MetricAsked)
-	filter, err4 := f.Of(bench.MetricFilterBytes)
-	memory, err5 := f.Of(bench.MetricMemoryBytes)
-	r.WAL, r.Asked, r.Helpers = float64(ended-logged), asked, int64(filter+memory)
-	return errors.Join(err1, err2, err3, err4, err5)
+func (c *comparison) spent(ctx context.Context, logged int64, f bench.Figures, r *Turn) error {
+	ended, err := c.server.WAL(ctx)
+	r.WAL, r.Asked, r.Helpers = float64(ended-logged), f[bench.MetricAsked], f[bench.MetricFilterBytes]+f[bench.MetricMemoryBytes]
+	return errors.Join(err, f.Has(bench.MetricAsked, bench.MetricFilterBytes, bench.MetricMemoryBytes))
+}
+
+// answered sets how quickly visits were.
+func (r *Turn) answered(m load.Measure) {
+	r.Visits, r.PerSecond, r.P50Ms, r.P99Ms = m.Requests, m.PerSecond, m.P50Ms, m.P99Ms
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -99,15 +98,7 @@ func TestServiceCountsAtNoon(t *testing.T) {
 	one := contenderNamed(t, "batched")
 	read, days := one.read, []int32(nil)
 	one.read = func(ctx context.Context, address string) (standing, error) {
-		conn, err := bench.Connect(ctx, address, nil)
-		if err != nil {
-			return standing{}, err
-		}
-		defer conn.Close(ctx)
-		rows, _ := conn.Query(ctx, "SELECT DISTINCT day_id FROM visits")
-		if days, err = pgx.CollectRows(rows, pgx.RowTo[int32]); err != nil {
-			return standing{}, err
-		}
+		days = dbtest.Column[int32](t, dbtest.Connect(t, address), "SELECT DISTINCT day_id FROM visits")
 		return read(ctx, address)
 	}
 	_, err := run(t.Context(), Options{Options: bench.Options{DatabaseURL: dbtest.Empty(t)}, Workloads: []string{"first"}, Visits: 10, Rounds: 1}, []contender{one})

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
+	"footfall/bench"
 	"footfall/bench/literal"
 	"footfall/bench/load"
 	"footfall/counter/app"
@@ -156,25 +156,5 @@ func chosen(o Options) ([]contender, error) {
 			arguments: []string{"serve", "--max-wait", "10s"},
 		})
 	}
-	return named("contenders", can, func(c contender) string { return c.Name }, o.Contenders)
-}
-
-// named picks those with the names, in the order of all; all where none is named.
-func named[T any](what string, all []T, name func(T) string, names []string) (some []T, err error) {
-	if len(names) == 0 {
-		return all, nil
-	}
-	var there []string
-	for _, one := range all {
-		there = append(there, name(one))
-		if slices.Contains(names, name(one)) {
-			some = append(some, one)
-		}
-	}
-	for _, asked := range names {
-		if !slices.Contains(there, asked) {
-			return nil, fmt.Errorf("%s: there is no %q here: choose from %s", what, asked, strings.Join(there, ","))
-		}
-	}
-	return some, nil
+	return bench.Named("contenders", can, func(c contender) string { return c.Name }, o.Contenders)
 }

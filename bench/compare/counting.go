@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
-	"runtime"
 	"strings"
 	"time"
 
@@ -29,7 +28,6 @@ import (
 type counting interface {
 	visit(ctx context.Context, r counter.Request) (visit.Answer, error)
 	figures() (bench.Figures, error) // by the names of the service's metrics
-	outsideHeap() int64              // bytes of its helpers that the Go heap does not have
 	close()
 }
 
@@ -71,16 +69,7 @@ func (l literalCounting) figures() (bench.Figures, error) {
 	return bench.Figures{bench.MetricAsked: float64(l.store.Asked()), bench.MetricFilterBytes: float64(l.store.FilterBytes()), bench.MetricMemoryBytes: 0}, nil
 }
 
-func (l literalCounting) outsideHeap() int64 { return mapped(l.store.FilterBytes()) }
-func (l literalCounting) close()             { l.store.Close() }
-
-// mapped is what of a filter's memory the Go heap does not have: all of it where it is mapped.
-func mapped(filter int64) int64 {
-	if runtime.GOOS == "linux" {
-		return filter
-	}
-	return 0
-}
+func (l literalCounting) close() { l.store.Close() }
 
 func literalTables(ctx context.Context, address string) (standing, error) {
 	s := newStanding()
@@ -150,11 +139,6 @@ func (s serviceCounting) figures() (bench.Figures, error) {
 	return figures, err
 }
 
-func (s serviceCounting) outsideHeap() int64 {
-	figures, _ := s.figures() // which were read just before
-	return mapped(int64(figures[bench.MetricFilterBytes]))
-}
-
 func (s serviceCounting) close() {
 	s.counter.Close()
 	s.db.Close()
@@ -162,28 +146,25 @@ func (s serviceCounting) close() {
 
 func serviceTables(ctx context.Context, address string) (standing, error) {
 	s := newStanding()
-	conn, err := bench.Connect(ctx, address, nil)
-	if err != nil {
-		return s, err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	q := tables.New(conn)
-	before, err1 := q.PreloadByURI(ctx)
-	for _, b := range before {
-		s.before[b.Uri] = b.Visitors
-	}
-	counters, err2 := q.CountersByURI(ctx)
-	for _, c := range counters {
-		b := s.before[c.Uri]
-		s.sums[c.Uri] = load.Sums{PV: c.Pv - b, UV: c.Uv - b, Hot: c.Hot - b}
-	}
-	visitors, err3 := q.VisitorsByURI(ctx)
-	for _, v := range visitors {
-		s.came(v.Uri, v.Ip, v.Rank-s.before[v.Uri])
-	}
-	var err4 error
-	s.unproven, err4 = q.TargetsAmiss(ctx)
-	return s, errors.Join(err1, err2, err3, err4)
+	err := bench.Ask(ctx, address, func(q *tables.Queries) error {
+		before, err1 := q.PreloadByURI(ctx)
+		for _, b := range before {
+			s.before[b.Uri] = b.Visitors
+		}
+		counters, err2 := q.CountersByURI(ctx)
+		for _, c := range counters {
+			b := s.before[c.Uri]
+			s.sums[c.Uri] = load.Sums{PV: c.Pv - b, UV: c.Uv - b, Hot: c.Hot - b}
+		}
+		visitors, err3 := q.VisitorsByURI(ctx)
+		for _, v := range visitors {
+			s.came(v.Uri, v.Ip, v.Rank-s.before[v.Uri])
+		}
+		amiss, err4 := q.TargetsAmiss(ctx)
+		s.unproven = amiss
+		return errors.Join(err1, err2, err3, err4)
+	})
+	return s, err
 }
 
 // setUp makes the tables and an app, outside of what is measured, with so many rows of visitors. It
@@ -225,21 +206,17 @@ func setUpByProgram(ctx context.Context, program, address string) error {
 // it makes so many rows of visitors: half as many people, each of whom came to one page, and so to
 // the site. It needs no more of the tables than versions share.
 func fill(ctx context.Context, address string, preload int) error {
-	conn, err := bench.Connect(ctx, address, nil)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	q := tables.New(conn)
 	uris := make([]string, load.Pages)
 	for i := range uris {
 		uris[i] = load.PageURI(i)
 	}
-	err = q.TargetsMake(ctx, tables.TargetsMakeParams{Site: load.Site, Pages: uris})
-	if err == nil && preload > 0 {
-		err = errors.Join(
-			q.VisitorsPreload(ctx, tables.VisitorsPreloadParams{Visitors: int64(preload / 2), Multiplier: load.Multiplier}),
-			q.CountersPreload(ctx), q.VisitorsVacuum(ctx), q.Checkpoint(ctx))
-	}
-	return err
+	return bench.Ask(ctx, address, func(q *tables.Queries) error {
+		err := q.TargetsMake(ctx, tables.TargetsMakeParams{Site: load.Site, Pages: uris})
+		if err == nil && preload > 0 {
+			err = errors.Join(
+				q.VisitorsPreload(ctx, tables.VisitorsPreloadParams{Visitors: int64(preload / 2), Multiplier: load.Multiplier}),
+				q.CountersPreload(ctx), q.Vacuum(ctx), q.Checkpoint(ctx))
+		}
+		return err
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,17 +13,17 @@ import (
 	"footfall/counter"
 )
 
-// visitHere opens the contender in this process, sends it the visits, and closes it.
-func (c *comparison) visitHere(ctx context.Context, of contender, t task, in layout, r *Turn) (verdicts, error) {
+// visitHere opens the contender in this process, sends it the visits, and closes it. It returns what
+// judges the tables then.
+func (c *comparison) visitHere(ctx context.Context, of contender, t task, in database, r *Turn) (func(standing) verdict, error) {
 	sequence := t.sequence[:share(c.Options, of)]
 	sent := newTraffic(sequence) // before the memory is looked at: it is not the contender's
-	empty := liveHeap()
+	empty := bench.LiveHeap()
 	open, err := of.open(ctx, in.address)
 	if err != nil {
 		return nil, err
 	}
-	closed := sync.OnceFunc(open.close)
-	defer closed()
+	defer open.close() // and with it the sessions, which only then say what they have written
 	logged, err := c.server.WAL(ctx)
 	if err != nil {
 		return nil, err
@@ -34,15 +33,16 @@ func (c *comparison) visitHere(ctx context.Context, of contender, t task, in lay
 		return nil, err
 	}
 	took := time.Since(begin)
-	if err := c.spent(ctx, logged, open.figures, r); err != nil {
+	figures, err := open.figures()
+	if err != nil {
 		return nil, err
 	}
-	r.Memory = max(0, liveHeap()-empty) + open.outsideHeap()
-	closed() // and with it the sessions, which only then say what they have written
-	slices.Sort(sent.waits)
-	r.Visits, r.PerSecond = len(sequence), float64(len(sequence))/took.Seconds()
-	r.P50Ms, r.P99Ms = bench.Ms(bench.Percentile(sent.waits, 50)), bench.Ms(bench.Percentile(sent.waits, 99))
-	return func(s standing) verdict { return judge(sequence, sent.answers, s) }, nil
+	r.Memory = float64(max(0, bench.LiveHeap()-empty))
+	if runtime.GOOS == "linux" { // where a filter is mapped, and no part of the heap
+		r.Memory += figures[bench.MetricFilterBytes]
+	}
+	r.answered(load.MeasureOf(sent.waits, took))
+	return func(s standing) verdict { return judge(sequence, sent.answers, s) }, c.spent(ctx, logged, figures, r)
 }
 
 // traffic is a sequence as clients send it, and what they are answered.
@@ -81,13 +81,4 @@ func (t *traffic) send(ctx context.Context, to counting, clients int) error {
 	}
 	all.Wait()
 	return context.Cause(ctx)
-}
-
-// liveHeap is the memory of what the program can reach at the moment.
-func liveHeap() int64 {
-	runtime.GC()
-	runtime.GC() // what the first one found to be finalized
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) //nolint:gosec // a size
 }

@@ -54,9 +54,9 @@ func judge(sequence []load.Arrival, answers []answeredRanks, s standing) verdict
 // it hangs up, with a visit on the way on each connection at most: these were counted, or not, and
 // nobody heard of it. So as many may be missing. What was answered is not known: ranks are wrong
 // here that nobody has, or that are not one visitor's alone.
-func judgeSent(sent []load.Arrival, answered, connections int64, s standing) verdict {
-	all := int64(len(sent))
-	v := compared(sent, max(min(all-s.sums[load.Site].Hot, all-answered, connections), 0), s)
+func judgeSent(sent []load.Arrival, answered, connections int, s standing) verdict {
+	all := len(sent)
+	v := compared(sent, int64(max(min(all-int(s.sums[load.Site].Hot), all-answered, connections), 0)), s)
 	for uri, got := range s.sums {
 		v.Ranks += got.UV - (int64(len(s.ranks[uri])) - misplaced(s.ranks[uri], got.UV))
 	}

@@ -115,7 +115,7 @@ func TestJudgeSent(t *testing.T) {
 		delete(s.ranks[page], load.Address(2))
 	}
 	for name, c := range map[string]struct {
-		answered int64
+		answered int
 		change   func(*standing)
 		want     Errors
 	}{

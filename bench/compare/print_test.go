@@ -92,7 +92,7 @@ func TestPrintShowsEveryFigure(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []string{
-		"batched", "16,550", "13,240..19,860", "24.2", "586", "1", "5.25", "1,512", "1,294", "0", "0", "×10", "×1.00", "×0.27", "×0.20", "×0.15",
+		"batched", "16,550", "13,240..19,860", "24.2", "586", "1.00", "5.25", "1,512", "1,294", "0", "0", "10.0", "1.00", "0.27", "0.20", "0.15",
 	}, row)
 	for _, part := range []string{"2 CPUs", "256 connections", "medians of 2 rounds", "seed 7", "first: every visit is a new visitor's (100 % first visits)",
 		"returning:", "About baseline", "Repeat it: footfall bench --seed 7", "divided by those of naive"} {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"footfall/bench"
 	"footfall/report/draw"
@@ -47,18 +46,44 @@ type Load struct {
 type Figures struct {
 	P50Ms   float64 `json:"p50Ms"`
 	P99Ms   float64 `json:"p99Ms"`
-	Asked   float64 `json:"existenceQueries"`  // for each visit: keys looked up to decide new or known
-	Written float64 `json:"rowsWritten"`       // for each visit: rows inserted and updated
-	WAL     float64 `json:"walBytes"`          // for each visit
-	Memory  int64   `json:"memoryBytes"`       // of the service or contender: heap after the run; over HTTP the peak of its process
-	Drained float64 `json:"drained,omitempty"` // visits that were counted a second after the end, of those that waited in the inbox
+	Asked   float64 `json:"existenceQueries"`
+	Written float64 `json:"rowsWritten"`
+	WAL     float64 `json:"walBytes"`
+	Memory  float64 `json:"memoryBytes"`
+	Helpers float64 `json:"helperBytes"` // of that, the filter's and the memory's own
+	Drained float64 `json:"drained,omitempty"`
 	// Of visits that were offered at twice the rate that is sustained.
-	Sustained float64 `json:"sustained,omitempty"`  // visits a second that both counted just before
-	WorstMs   float64 `json:"worstMs,omitempty"`    // p99 of the worst second
-	Early     int64   `json:"earlyBytes,omitempty"` // the most memory of the process until a fifth had come
-	Helpers   int64   `json:"helperBytes"`          // of that, the filter's and the memory's own
+	Sustained float64 `json:"sustained,omitempty"`
+	WorstMs   float64 `json:"worstMs,omitempty"`
+	Early     float64 `json:"earlyBytes,omitempty"`
 	Errors    Errors  `json:"errors"`
 	Visits    int     `json:"visits"`
+}
+
+// figure is one of them, as rounds are summed up and tables show it, if it has a head.
+type figure struct {
+	Head, About string
+	of          func(*Figures) *float64
+	sum         func(bench.Spread) float64
+	write       func(float64) string
+	rare        bool // is left out where no contender has it
+}
+
+func median(s bench.Spread) float64 { return s.Median }
+func most(s bench.Spread) float64   { return s.Max }
+
+var figures = []figure{
+	{"p50 ms", "half of the visits were answered within this", func(f *Figures) *float64 { return &f.P50Ms }, median, bench.Short, false},
+	{"p99 ms", "99 % were", func(f *Figures) *float64 { return &f.P99Ms }, median, bench.Short, false},
+	{"asked", "existence queries a visit: keys looked up to decide new or known", func(f *Figures) *float64 { return &f.Asked }, median, bench.Short, false},
+	{"rows", "rows written a visit, inserted or updated", func(f *Figures) *float64 { return &f.Written }, median, bench.Short, false},
+	{"WAL B", "bytes of PostgreSQL's log a visit", func(f *Figures) *float64 { return &f.WAL }, median, bench.Grouped, false},
+	{"MB", "MB of memory, the most of any round: over HTTP of its process, else its heap after the run and its helpers", func(f *Figures) *float64 { return &f.Memory }, most, bench.Megabytes, false},
+	{of: func(f *Figures) *float64 { return &f.Helpers }, sum: most},
+	{"later/s", "visits a second that were counted after the end, of those that waited in the inbox", func(f *Figures) *float64 { return &f.Drained }, median, bench.Grouped, true},
+	{"sustained", "visits a second that both counted just before: twice as many were offered", func(f *Figures) *float64 { return &f.Sustained }, median, bench.Grouped, true},
+	{"worst p99", "99 % were answered within so many ms in the worst second of any round", func(f *Figures) *float64 { return &f.WorstMs }, most, bench.Short, true},
+	{"MB early", "MB of memory at the most until a fifth had come", func(f *Figures) *float64 { return &f.Early }, most, bench.Megabytes, true},
 }
 
 // Turn is one contender's turn at one workload, on a new database.
@@ -126,19 +151,12 @@ func (r *Report) summarize() {
 		for _, about := range r.Contenders {
 			runs := r.of(load.Name, about.Name)
 			row := Row{Contender: about.Name, Workload: load.Name, PerSecond: spread(runs, perSecond), To: map[string]float64{}}
-			median := func(of func(Turn) float64) float64 { return spread(runs, of).Median }
-			row.P50Ms = median(func(t Turn) float64 { return t.P50Ms })
-			row.P99Ms = median(func(t Turn) float64 { return t.P99Ms })
-			row.Asked = median(func(t Turn) float64 { return t.Asked })
-			row.Written = median(func(t Turn) float64 { return t.Written })
-			row.WAL = median(func(t Turn) float64 { return t.WAL })
-			row.Drained = median(func(t Turn) float64 { return t.Drained })
-			row.Sustained = median(func(t Turn) float64 { return t.Sustained })
+			for _, figure := range figures {
+				*figure.of(&row.Figures) = figure.sum(spread(runs, func(t Turn) float64 { return *figure.of(&t.Figures) }))
+			}
 			for _, run := range runs {
-				row.WorstMs, row.Early = max(row.WorstMs, run.WorstMs), max(row.Early, run.Early)
-				row.Memory, row.Helpers = max(row.Memory, run.Memory), max(row.Helpers, run.Helpers)
-				row.Visits += run.Visits
 				e := run.Errors
+				row.Visits += run.Visits
 				row.Errors = Errors{row.Errors.UV + e.UV, row.Errors.PV + e.PV, row.Errors.Hot + e.Hot, row.Errors.Ranks + e.Ranks}
 			}
 			for _, reference := range references {
@@ -189,36 +207,23 @@ type column struct {
 
 // columns are those of a comparison's tables, behind the contender's name.
 func (r *Report) columns() []column {
-	memory := "MB of memory that it has: its heap after the run and its helpers, the most of any round"
-	ranks := "answers whose rank is not the visitor's own by the tables, all rounds"
-	if r.HTTP {
-		memory = "MB of memory of its process at the most"
-		ranks = "ranks from 1 to uv that no visitor has, all rounds"
-	}
 	all := []column{
 		{"visits/s", "visits a second, the median of the rounds", func(r Row) string { return bench.Grouped(r.PerSecond.Median) }},
 		{"min..max", "the slowest and the fastest round", func(r Row) string { return bench.Grouped(r.PerSecond.Min) + ".." + bench.Grouped(r.PerSecond.Max) }},
-		{"p50 ms", "half of the visits were answered within this", func(r Row) string { return bench.Millis(r.P50Ms) }},
-		{"p99 ms", "99 % were", func(r Row) string { return bench.Millis(r.P99Ms) }},
-		{"asked", "existence queries a visit: keys looked up to decide new or known", func(r Row) string { return bench.UpTo(r.Asked, 3) }},
-		{"rows", "rows written a visit, inserted or updated", func(r Row) string { return bench.UpTo(r.Written, 2) }},
-		{"WAL B", "bytes of PostgreSQL's log a visit", func(r Row) string { return bench.Grouped(r.WAL) }},
-		{"MB", memory, func(r Row) string { return bench.Megabytes(r.Memory) }},
-		{"uv off", "visitors that uv misses or has too many, over all targets and rounds", func(r Row) string { return bench.Grouped(float64(r.Errors.UV)) }},
-		{"ranks off", ranks, func(r Row) string { return bench.Grouped(float64(r.Errors.Ranks)) }},
 	}
-	if slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Drained > 0 }) {
-		all = append(all, column{"later/s", "visits a second that were counted after the end, of those that waited in the inbox", func(r Row) string { return bench.Grouped(r.Drained) }})
+	for _, f := range figures {
+		if f.Head != "" && (!f.rare || slices.ContainsFunc(r.Rows, func(row Row) bool { return *f.of(&row.Figures) > 0 })) {
+			all = append(all, column{f.Head, f.About, func(row Row) string { return f.write(*f.of(&row.Figures)) }})
+		}
 	}
-	if slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Sustained > 0 }) {
-		all = append(all, column{"sustained", "visits a second that both counted just before: twice as many were offered", func(r Row) string { return bench.Grouped(r.Sustained) }},
-			column{"worst p99", "99 % were answered within so many ms in the worst second of any round", func(r Row) string { return bench.Millis(r.WorstMs) }},
-			column{"MB early", "MB of memory at the most until a fifth had come", func(r Row) string { return bench.Megabytes(r.Early) }})
-	}
+	all = append(all,
+		column{"uv off", "visitors that uv misses or has too many, over all targets and rounds", func(r Row) string { return bench.Grouped(float64(r.Errors.UV)) }},
+		column{"ranks off", "answers whose rank is not the visitor's own by the tables, over HTTP ranks from 1 to uv that no visitor has; all rounds",
+			func(r Row) string { return bench.Grouped(float64(r.Errors.Ranks)) }})
 	for _, reference := range references {
 		if slices.ContainsFunc(r.Contenders, func(a About) bool { return a.Name == reference }) {
 			all = append(all, column{"/" + reference, "visits/s divided by those of " + reference + " on the same workload",
-				func(r Row) string { return bench.Times(r.To[reference]) }})
+				func(r Row) string { return bench.OrNone(r.To[reference], bench.Short) }})
 		}
 	}
 	return all
@@ -243,7 +248,7 @@ type line struct {
 func (r *Report) parts() (columns []column, parts []part, err error) {
 	columns = r.columns()
 	for _, load := range r.Loads {
-		p := part{Load: load, Percent: bench.UpTo(100*load.First, 1)}
+		p := part{Load: load, Percent: fmt.Sprintf("%.3g", 100*load.First)}
 		plots := []draw.Bars{{Title: "Visits a second"}, {Title: "How long 99 % of the visits take, in ms, on a logarithmic scale", Log: true}, {Title: "PostgreSQL's log (WAL), bytes a visit"}}
 		for _, row := range r.Rows {
 			if row.Workload != load.Name {
@@ -260,7 +265,7 @@ func (r *Report) parts() (columns []column, parts []part, err error) {
 			}
 			for i, bar := range []draw.Bar{
 				{Value: row.PerSecond.Median, Label: fmt.Sprintf("%s (%s to %s)", bench.Grouped(row.PerSecond.Median), bench.Grouped(row.PerSecond.Min), bench.Grouped(row.PerSecond.Max))},
-				{Value: row.P99Ms, Label: bench.Millis(row.P99Ms)}, {Value: row.WAL, Label: bench.Grouped(row.WAL)},
+				{Value: row.P99Ms, Label: bench.Short(row.P99Ms)}, {Value: row.WAL, Label: bench.Grouped(row.WAL)},
 			} {
 				bar.Name, bar.Strong = row.Contender, fault == ""
 				plots[i].Rows = append(plots[i].Rows, bar)
@@ -312,37 +317,27 @@ func (r *Report) WriteHTML(w io.Writer) error {
 // then what the words mean.
 func (r *Report) Print(w io.Writer) {
 	columns, parts, _ := r.parts() // only a disk could fail
-	width := len("contender")
-	for _, about := range r.Contenders {
-		width = max(width, len(about.Name))
+	head := []string{"contender"}
+	for _, c := range columns {
+		head = append(head, c.Head)
 	}
 	fmt.Fprintf(w, "\n%s\n%s\n", r.Machine, r.way())
 	for _, p := range parts {
-		fmt.Fprintf(w, "\n%s: %s (%s %% first visits)\n", p.Name, p.About, p.Percent)
-		// Figures are aligned to the right, and names, which are padded, to the left.
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintf(t, "%-*s\t", width, "contender")
-		for _, c := range columns {
-			fmt.Fprint(t, c.Head, "\t")
-		}
-		fmt.Fprintln(t)
+		t := bench.Table{head}
 		for _, l := range p.Lines {
-			fmt.Fprintf(t, "%-*s\t%s\t\n", width, l.Contender, strings.Join(l.Cells, "\t"))
+			t = append(t, append([]string{l.Contender}, l.Cells...))
 		}
-		_ = t.Flush() // w is a person's
+		fmt.Fprintf(w, "\n%s: %s (%s %% first visits)\n%s", p.Name, p.About, p.Percent, t)
 		for _, fault := range p.Faults {
 			fmt.Fprintf(w, "  ! %s\n", fault)
 		}
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w)
 	for _, about := range r.Contenders {
-		fmt.Fprintf(t, "  %s\t%s\n", about.Name, about.About)
+		fmt.Fprintf(w, "  %s: %s\n", about.Name, about.About)
 	}
-	fmt.Fprintln(t)
 	for _, c := range columns {
-		fmt.Fprintf(t, "  %s\t%s\n", c.Head, c.About)
+		fmt.Fprintf(w, "  %s: %s\n", c.Head, c.About)
 	}
-	_ = t.Flush() // w is a person's
 	fmt.Fprintf(w, "\nRepeat it: %s\n", r.Command)
 }

@@ -29,7 +29,6 @@ type drawnVisits struct {
 	days    []time.Time // the first moments of the days
 	dayEnds []int       // beside days: the number of the first visit after the day
 	siteOf  []int32     // by page
-	sites   int
 	people  int
 	page    []int32 // by visit
 	visitor []int32 // by visit
@@ -37,7 +36,7 @@ type drawnVisits struct {
 
 // drawVisits makes visits up. The same options give the same ones.
 func drawVisits(o Set) *drawnVisits {
-	c := &drawnVisits{sites: o.Sites, people: o.Visitors, page: make([]int32, o.Visits), visitor: make([]int32, o.Visits)}
+	c := &drawnVisits{people: o.Visitors, page: make([]int32, o.Visits), visitor: make([]int32, o.Visits)}
 	c.divideDays(o)
 	random := rand.New(rand.NewPCG(o.Seed, 0x6670)) //nolint:gosec // to be repeated, not to be secret
 	d := newDrawing(c, o, random)
@@ -180,23 +179,6 @@ func siteName(site int) string { return fmt.Sprintf("site-%02d.example", site+1)
 // uri is a page's, as it is counted.
 func (c *drawnVisits) uri(page int) string {
 	return fmt.Sprintf("%s/%s/%06d", siteName(int(c.siteOf[page])), sections[page*7%31%len(sections)], page)
-}
-
-// target is the name of one: the sites, and then the pages.
-func (c *drawnVisits) target(n int) string {
-	if n < c.sites {
-		return siteName(n)
-	}
-	return c.uri(n - c.sites)
-}
-
-// firstVisits are the numbers of the first visits to each target.
-func (c *drawnVisits) firstVisits() []int {
-	first := make([]int, c.sites+len(c.siteOf))
-	for n := len(c.page) - 1; n >= 0; n-- {
-		first[c.siteOf[c.page[n]]], first[c.sites+int(c.page[n])] = n, n
-	}
-	return first
 }
 
 // address is a visitor's. Addresses are in the order of the numbers: those of IPv4 first, as in

@@ -1,26 +1,22 @@
-// Package generate fills tables with an app of made-up visits, as many as reports and checks are to
-// be tried on.
+// Package generate makes up visits: it has them counted for an app of their own, as many as reports
+// and checks are to be tried on, or writes them as an access log.
 package generate
 
 import (
+	"bytes"
+	"cmp"
 	"context"
-	_ "embed" // drawn.sql
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"text/tabwriter"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"footfall/admin"
 	"footfall/bench"
-	"footfall/bench/tables"
+	"footfall/counter"
 	"footfall/counter/app"
 	"footfall/db"
-	"footfall/retention"
-	"footfall/visit"
+	"footfall/intake"
 )
 
 // Set is the size of what is generated, as flags. A zero field means its default.
@@ -80,197 +76,77 @@ func (s Set) Check() (faults []error) {
 	return nil
 }
 
-// Report is what Run made.
-type Report struct {
-	Set
-	Seconds float64            `json:"seconds"`
-	Tables  []db.TableSizesRow `json:"tables"` // all days of visits are one
+// String says what is made up.
+func (s Set) String() string {
+	return fmt.Sprintf("app %s: %s visits over %d days by %s visitors to %s pages of %d sites, seed %d", s.App,
+		bench.Grouped(float64(s.Visits)), s.Days, bench.Grouped(float64(s.Visitors)), bench.Grouped(float64(s.Pages)), s.Sites, s.Seed)
 }
 
-// Print writes the report for people at a terminal.
-func (r *Report) Print(w io.Writer) {
-	fmt.Fprintf(w, "app %s: %s visits over %d days by %s visitors to %s pages of %d sites, seed %d, in %.0f s\n", r.App,
-		bench.Grouped(float64(r.Visits)), r.Days, bench.Grouped(float64(r.Visitors)), bench.Grouped(float64(r.Pages)), r.Sites, r.Seed, r.Seconds)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "\trows\tMB\tindexes MB\t\n")
-	for _, size := range r.Tables {
-		if size.Rows > 0 {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t\n", size.Name, bench.Grouped(float64(size.Rows)), bench.Megabytes(size.Heap), bench.Megabytes(size.Indexes))
-		}
-	}
-	_ = t.Flush() // w is a person's
-}
-
-// generation is a run of Run.
-type generation struct {
-	Set
-	db       *db.DB
-	conn     *pgx.Conn
-	q        *tables.Queries
-	progress func(string)
-	drawn    *drawnVisits
-	ids      []int64 // of the targets: sites, then pages
-}
-
-// Run fills the tables that Options.DatabaseURL names, whose schema is up to date, as if the visits
-// of an app of its own had been counted: when it is done every promise on the tables holds, whether
-// others count meanwhile or not. The set must have passed Check.
-func Run(ctx context.Context, o bench.Options, set Set) (report *Report, err error) {
-	o, set = o.Completed(), set.Completed()
+// Run makes an app in the tables that Options.DatabaseURL names, whose schema is up to date, and
+// counts its visits one day after the other, as POST /visits does. The set must have passed Check.
+func Run(ctx context.Context, o bench.Options, set Set) error {
+	set = set.Completed()
 	d, err := db.Open(ctx, o.DatabaseURL, db.Options{})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer d.Close()
 	if err := d.CheckSchema(ctx); err != nil {
-		return nil, err
-	}
-	conn, err := bench.Connect(ctx, o.DatabaseURL, map[string]string{"synchronous_commit": "off", "work_mem": "256MB"}) // it need not wait for the disk
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close(context.Background())
-	g := &generation{Set: set, db: d, conn: conn, q: tables.New(conn), progress: o.Progress}
-	// Retention would close days that are half filled, and drop those that have visits and no
-	// numbers yet.
-	turn := retention.New(d, retention.Options{})
-	for {
-		err = turn.InTurn(ctx, func() error {
-			report, err = g.run(ctx)
-			return err
-		})
-		if !errors.Is(err, retention.ErrRunning) {
-			return report, err
-		}
-		g.progress("waiting until retention has ended")
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-func (g *generation) run(ctx context.Context) (_ *Report, err error) {
-	r := &Report{Set: g.Set}
-	began := time.Now()
-	// The app counts in UTC, and believes what it is told.
-	open, unlimited := "open", "0"
-	settings := KeepForever()
-	settings.Access, settings.MaxNewPages = &open, &unlimited
-	if err := admin.New(g.db, nil).AddApp(ctx, g.App, settings); err != nil {
-		return nil, err
-	}
-	if err = g.fill(ctx); err == nil {
-		err = g.db.Read(ctx, func(q *db.Queries) error {
-			r.Tables, err = q.TableSizes(ctx)
-			return err
-		})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("app: %s was begun and is not complete: delete it with `footfall app delete %s`, or begin with a new folder: %w", g.App, g.App, err)
-	}
-	r.Seconds = time.Since(began).Seconds()
-	return r, nil
-}
-
-// KeepForever are settings by which the service lets no visits go.
-func KeepForever() app.Settings {
-	forever := 0
-	return app.Settings{RetainDays: &forever, ForgetDays: &forever}
-}
-
-//go:embed drawn.sql
-var drawnTables string
-
-// fill writes the rows of the app, and lets the planner know them. Days among the generated ones
-// that were closed before get what closed days have.
-func (g *generation) fill(ctx context.Context) error {
-	g.progress(fmt.Sprintf("drawing %s visits", bench.Grouped(float64(g.Visits))))
-	if g.drawn = drawVisits(g.Set); ctx.Err() != nil {
-		return ctx.Err()
-	}
-	id, err := g.q.AppID(ctx, g.App)
-	if err != nil {
 		return err
 	}
-	if err := g.makeTargets(ctx, id); err != nil {
+	// The app counts in UTC, believes whatever a caller asserts, and keeps all visits.
+	open, unlimited, forever := "open", "0", 0
+	settings := app.Settings{Access: &open, MaxNewPages: &unlimited, RetainDays: &forever, ForgetDays: &forever}
+	if err := admin.New(d, nil).AddApp(ctx, set.App, settings); err != nil {
 		return err
 	}
-	for _, day := range g.drawn.days {
-		if _, err := db.New(g.conn).VisitsDayMake(ctx, visit.DayOf(day, time.UTC)); err != nil {
-			return err
-		}
+	if err = count(ctx, d, set, o); err == nil {
+		err = bench.Vacuum(ctx, o.DatabaseURL)
 	}
-	closed := tables.ClosedDaysCompleteParams{AppID: id, FromDay: g.dayID(0), ToDay: g.dayID(g.Days - 1)}
-	for _, step := range []struct {
-		what string
-		do   func(context.Context) error
-	}{
-		{"the visits", g.copyVisits}, {"who came when", g.q.CameMake}, {"what is there", g.q.CameAnalyze},
-		{"visitors", g.q.VisitorsMake}, {"visits", g.q.VisitsMake}, {"days", g.q.DaysMake}, {"returns", g.q.ReturnsMake}, {"counters", g.q.CountersMake},
-		{"free space", g.q.TablesVacuum},
-		{"closed days", func(ctx context.Context) error { return g.q.ClosedDaysComplete(ctx, closed) }},
-	} {
-		g.progress("writing " + step.what)
-		if err := step.do(ctx); err != nil {
-			return fmt.Errorf("bench: write %s: %w", step.what, err)
-		}
+	if err != nil {
+		return fmt.Errorf("app: %s was begun and is not complete: delete it with `footfall app delete %s`, or begin with a new folder: %w", set.App, set.App, err)
 	}
 	return nil
 }
 
-// dayID is a day as the tables write it.
-func (g *generation) dayID(day int) int32 { return visit.DayOf(g.drawn.days[day], time.UTC) }
+// callVisits is how many visits are sent at once: so few that each call is answered in time.
+const callVisits = intake.MostItems / 2
 
-// makeTargets makes the sites, and then the pages, and finds out their ids.
-func (g *generation) makeTargets(ctx context.Context, app int32) error {
-	firsts := g.drawn.firstVisits()
-	makeSome := func(from, to int) error {
-		_, err := g.conn.CopyFrom(ctx, pgx.Identifier{"pages"}, []string{"app_id", "site_id", "created_at", "uri"}, pgx.CopyFromSlice(to-from, func(n int) ([]any, error) {
-			n += from
-			var site *int64
-			if n >= g.Sites {
-				site = &g.ids[g.drawn.siteOf[n-g.Sites]]
+func count(ctx context.Context, d *db.DB, set Set, o bench.Options) error {
+	o.Doing("drawing %d visits", set.Visits)
+	drawn, now := drawVisits(set), d.Now()
+	c, err := counter.Open(ctx, d, counter.Options{})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	desk, day := intake.NewDesk(), -1
+	for from := 0; from < set.Visits; from += callVisits {
+		if drawn.dayOf(from) != day {
+			day = drawn.dayOf(from)
+			o.Doing("counting day %d of %d", day+1, set.Days)
+		}
+		var body bytes.Buffer
+		for n := from; n < min(from+callVisits, set.Visits); n++ {
+			at := drawn.moment(n)
+			if at.After(now) { // where the last day is not over
+				at = now
 			}
-			return []any{app, site, g.drawn.moment(firsts[n]), g.drawn.target(n)}, nil
-		}))
+			fmt.Fprintf(&body, `{"uri":"http://%s","ip":"%s","at":"%s"}`+"\n", drawn.uri(int(drawn.page[n])), drawn.address(drawn.visitor[n]), at.Format(time.RFC3339))
+		}
+		permit, err := c.AuthorizeOperator(ctx, set.App)
 		if err != nil {
 			return err
 		}
-		all, err := g.q.TargetsInOrder(ctx, app)
-		for n := from; n < len(all); n++ {
-			if all[n].Uri != g.drawn.target(n) {
-				return fmt.Errorf("bench: target %d is %s and should be %s", n, all[n].Uri, g.drawn.target(n))
+		results, internal, err := desk.Count(ctx, intake.Call{Counting: permit, Body: &body, Length: int64(body.Len()), Lines: true, SumsOnly: true})
+		if err := errors.Join(err, internal, ctx.Err()); err != nil {
+			return err
+		}
+		for _, r := range results {
+			if r.Outcome != intake.Counted {
+				return fmt.Errorf("a visit was not counted: %s", cmp.Or(r.Fault, "the database is too slow"))
 			}
-			g.ids = append(g.ids, all[n].ID)
-		}
-		return err
-	}
-	if err := errors.Join(makeSome(0, g.Sites), makeSome(g.Sites, g.Sites+g.Pages)); err != nil {
-		return err
-	}
-	today := int64(0)
-	for _, first := range firsts {
-		if g.drawn.dayOf(first) == g.Days-1 {
-			today++
 		}
 	}
-	return g.q.TallyPut(ctx, tables.TallyPutParams{AppID: app, DayID: g.dayID(g.Days - 1), Today: today})
-}
-
-// copyVisits writes the visits down, of which all else is made.
-func (g *generation) copyVisits(ctx context.Context) error {
-	if _, err := g.conn.Exec(ctx, drawnTables); err != nil {
-		return err
-	}
-	day := 0
-	_, err := g.conn.CopyFrom(ctx, pgx.Identifier{"drawn"}, []string{"n", "day_id", "page_id", "site_id", "ip"}, pgx.CopyFromSlice(g.Visits, func(n int) ([]any, error) {
-		for n >= g.drawn.dayEnds[day] {
-			day++
-		}
-		page := g.drawn.page[n]
-		return []any{int32(n), g.dayID(day), g.ids[g.Sites+int(page)], g.ids[g.drawn.siteOf[page]], g.drawn.address(g.drawn.visitor[n])}, nil //nolint:gosec // visits are checked to fit
-	}))
-	return err
+	return nil
 }

@@ -22,7 +22,7 @@ func TestSteady(t *testing.T) {
 			<-time.After(slow)
 		}
 		if r.URL.Path == "/7" {
-			w.WriteHeader(http.StatusAccepted)
+			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 		fmt.Fprintln(w, "an answer with a body")
 	}))
@@ -37,7 +37,7 @@ func TestSteady(t *testing.T) {
 	}
 	came.Store(0)
 	s.Requests = 8
-	require.EqualError(t, s.Send(t.Context()), "visit 7 was answered 202")
+	require.EqualError(t, s.Send(t.Context()), "visit 7 was answered 503")
 	server.Close()
 	require.ErrorContains(t, s.Send(t.Context()), "connection refused")
 }

@@ -1,6 +1,7 @@
--- Each thread sends the visits of a file of its own, a line each, in their order: the query, and where a proxy is to be played,
--- behind a tab the address that it tells. The arguments are the files' name without the thread's number, whether to begin again at the
--- end ("again" or "once"), and a file of headers: a request has those of one line, with tabs between them, and the next request of the next.
+-- Each thread sends the visits of a file of its own, a line each, in their order: the page, and behind a tab the visitor's address.
+-- The arguments are the files' name without the thread's number, whether to begin again at the end ("again" or "once"), a file of
+-- headers (a request has those of one line, with tabs between them, and the next request of the next), who names the visitor ("caller"
+-- or "proxy"), and what each query ends with.
 
 local threads = {}
 
@@ -11,16 +12,16 @@ end
 
 function init(args)
   visits = assert(io.open(args[1] .. "." .. number))
-  again = args[2] == "again"
-  head, tails = "GET /visit?app=demo&", {}
+  again, proxied = args[2] == "again", args[4] == "proxy"
+  head, tails = "GET /visit?app=demo&uri=http://", {}
   for headers in io.lines(args[3]) do
-    local tail = " HTTP/1.1\r\nHost: " .. wrk.host .. "\r\n"
+    local tail = args[5] .. " HTTP/1.1\r\nHost: " .. wrk.host .. "\r\n"
     if headers ~= "" then
       tail = tail .. headers:gsub("\t", "\r\n") .. "\r\n"
     end
     table.insert(tails, tail)
   end
-  uncounted = "GET /readyz" .. tails[1] .. "\r\n"
+  uncounted = "GET /readyz HTTP/1.1\r\nHost: " .. wrk.host .. "\r\n\r\n"
   sent, ended = 0, 0
   rehearsed = number ~= 1
 end
@@ -41,12 +42,12 @@ function request()
     return uncounted
   end
   sent = sent + 1
-  local tail = tails[sent % #tails + 1]
-  local tab = visit:find("\t", 1, true)
-  if tab then
-    return head .. visit:sub(1, tab - 1) .. tail .. "X-Forwarded-For: " .. visit:sub(tab + 1) .. "\r\n\r\n"
+  local tail, tab = tails[sent % #tails + 1], visit:find("\t", 1, true)
+  local page, address = visit:sub(1, tab - 1), visit:sub(tab + 1)
+  if proxied then
+    return head .. page .. tail .. "X-Forwarded-For: " .. address .. "\r\n\r\n"
   end
-  return head .. visit .. tail .. "\r\n"
+  return head .. page .. "&ip=" .. address .. tail .. "\r\n"
 end
 
 -- One line for the program that reads this output: times in whole microseconds, and of each thread how many visits it sent.

@@ -1,7 +1,6 @@
 package load
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	_ "embed" // visits.lua
@@ -26,157 +25,150 @@ var visitsLua []byte
 const Threads = 2
 
 // Script is the folder of what wrk reads.
-type Script struct{ dir string }
+type Script struct {
+	dir     string
+	written map[string]bool
+}
 
 // NewScript makes the folder. It must be removed.
-func NewScript() (Script, error) {
+func NewScript() (*Script, error) {
 	dir, err := os.MkdirTemp("", "footfall-wrk-")
 	if err != nil {
-		return Script{}, fmt.Errorf("wrk: %w", err)
+		return nil, fmt.Errorf("wrk: %w", err)
 	}
-	s := Script{dir}
-	if err := os.WriteFile(s.lua(), visitsLua, 0o600); err != nil {
-		return Script{}, errors.Join(fmt.Errorf("wrk: %w", err), s.Remove())
+	s := &Script{dir, map[string]bool{}}
+	if err := os.WriteFile(s.file("visits.lua"), visitsLua, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("wrk: %w", err), s.Remove())
 	}
 	return s, nil
 }
 
 // Remove removes the folder.
-func (s Script) Remove() error { return os.RemoveAll(s.dir) }
+func (s *Script) Remove() error { return os.RemoveAll(s.dir) }
 
-func (s Script) lua() string               { return filepath.Join(s.dir, "visits.lua") }
-func (s Script) visits(load string) string { return filepath.Join(s.dir, load) }
-
-// Asserted is the line of a visit whose visitor the caller asserts.
-func Asserted(a Arrival) string {
-	return fmt.Sprintf("ip=%s&uri=http://%s", Address(int(a.Visitor)), PageURI(int(a.Page)))
-}
-
-// Forwarded is the line of a visit whose visitor is told by a proxy.
-func Forwarded(a Arrival) string {
-	return fmt.Sprintf("uri=http://%s\t%s", PageURI(int(a.Page)), Address(int(a.Visitor)))
-}
-
-// Write puts a sequence into a file for each thread, a line each visit.
-func (s Script) Write(name string, sequence []Arrival, line func(Arrival) string) error {
-	for thread := range Threads {
-		file, err := os.Create(fmt.Sprintf("%s.%d", s.visits(name), thread+1))
-		if err != nil {
-			return fmt.Errorf("wrk: %w", err)
-		}
-		lines := bufio.NewWriter(file)
-		for n := thread; n < len(sequence); n += Threads {
-			fmt.Fprintln(lines, line(sequence[n]))
-		}
-		if err := errors.Join(lines.Flush(), file.Close()); err != nil {
-			return fmt.Errorf("wrk: %w", err)
-		}
-	}
-	return nil
-}
+func (s *Script) file(name string) string { return filepath.Join(s.dir, name) }
 
 // Job is what one run of wrk is to do.
 type Job struct {
 	URL         string
-	Visits      string   // the name under which they were written
+	Name        string // of the visits, which are written once
+	Visits      []Arrival
 	Again       bool     // from the beginning when they are used up
+	Proxied     bool     // a proxy names the visitor, and not the caller
+	Query       string   // that each visit has besides
 	Headers     []string // beside Host, of the requests in turns: each a header, or several with tabs between them; default: none
 	Connections int      // Threads at least
 	Duration    time.Duration
 }
 
-// Measure is what one run of wrk saw.
+// write puts the visits into a file for each thread, a line each.
+func (s *Script) write(j Job) error {
+	for thread := range Threads {
+		var lines bytes.Buffer
+		for n := thread; n < len(j.Visits); n += Threads {
+			fmt.Fprintf(&lines, "%s\t%s\n", PageURI(int(j.Visits[n].Page)), Address(int(j.Visits[n].Visitor)))
+		}
+		if err := os.WriteFile(s.file(fmt.Sprintf("%s.%d", j.Name, thread+1)), lines.Bytes(), 0o600); err != nil {
+			return fmt.Errorf("wrk: %w", err)
+		}
+	}
+	s.written[j.Name] = true
+	return nil
+}
+
+// Measure is how quickly requests were answered.
 type Measure struct {
-	Requests  int64
-	PerSecond float64
-	P50, P99  time.Duration
-	sent      [Threads]int64 // by each thread; some of the last were not answered
+	Requests  int     `json:"requests"`
+	PerSecond float64 `json:"perSecond,omitempty"`
+	P50Ms     float64 `json:"p50Ms"`
+	P99Ms     float64 `json:"p99Ms"`
+	MaxMs     float64 `json:"maxMs,omitempty"`
 }
 
-// measureOf sums up so many requests that took so long together, and how long answers took.
-func measureOf(requests int, waits []time.Duration, took time.Duration) Measure {
+// MeasureOf sums up requests that took so long together; it sorts how long their answers took.
+func MeasureOf(waits []time.Duration, took time.Duration) Measure {
 	slices.Sort(waits)
-	return Measure{Requests: int64(requests), PerSecond: float64(requests) / took.Seconds(), P50: bench.Percentile(waits, 50), P99: bench.Percentile(waits, 99)}
+	at := func(percent int) float64 { return bench.Ms(bench.Percentile(waits, percent)) }
+	return Measure{len(waits), bench.Ratio(float64(len(waits)), took.Seconds()), at(50), at(99), at(100)}
 }
 
-// Run loads a service. Any error that wrk saw is an error here: what is not answered must not count
-// as fast.
-func (s Script) Run(ctx context.Context, l Job) (Measure, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.Duration+time.Minute)
+// Run loads a service, and returns the visits that were sent, too. Any error that wrk saw is an
+// error here: what is not answered must not count as fast.
+func (s *Script) Run(ctx context.Context, j Job) (Measure, []Arrival, error) {
+	ctx, cancel := context.WithTimeout(ctx, j.Duration+time.Minute)
 	defer cancel()
-	atTheEnd := "once"
-	if l.Again {
+	if !s.written[j.Name] {
+		if err := s.write(j); err != nil {
+			return Measure{}, nil, err
+		}
+	}
+	atTheEnd, names := "once", "caller"
+	if j.Again {
 		atTheEnd = "again"
 	}
-	headers := filepath.Join(s.dir, "headers")
-	if err := os.WriteFile(headers, []byte(strings.Join(l.Headers, "\n")+"\n"), 0o600); err != nil {
-		return Measure{}, fmt.Errorf("wrk: %w", err)
+	if j.Proxied {
+		names = "proxy"
+	}
+	if err := os.WriteFile(s.file("headers"), []byte(strings.Join(j.Headers, "\n")+"\n"), 0o600); err != nil {
+		return Measure{}, nil, fmt.Errorf("wrk: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, "wrk", //nolint:gosec // fixed words and numbers
-		"-t", strconv.Itoa(Threads), "-c", strconv.Itoa(l.Connections),
-		"-d", fmt.Sprintf("%ds", int(l.Duration.Seconds())), "--timeout", "30s", "--latency",
-		"-s", s.lua(), l.URL, "--", s.visits(l.Visits), atTheEnd, headers)
+		"-t", strconv.Itoa(Threads), "-c", strconv.Itoa(j.Connections),
+		"-d", fmt.Sprintf("%ds", int(j.Duration.Seconds())), "--timeout", "30s", "--latency",
+		"-s", s.file("visits.lua"), j.URL, "--", s.file(j.Name), atTheEnd, s.file("headers"), names, j.Query)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if errors.Is(err, exec.ErrNotFound) {
-		return Measure{}, errors.New("wrk is missing: install it with scripts/install-deps wrk, or the system's package manager")
+		return Measure{}, nil, errors.New("wrk is missing: install it with scripts/install-deps wrk, or the system's package manager")
 	}
 	if err != nil {
-		return Measure{}, fmt.Errorf("wrk: %s: %s", err.Error(), strings.TrimSpace(stderr.String()))
+		return Measure{}, nil, fmt.Errorf("wrk: %s: %s", err.Error(), strings.TrimSpace(stderr.String()))
 	}
-	m, err := readWrk(string(out))
-	if err != nil {
-		return Measure{}, err
-	}
-	return m, m.unanswered(l.Connections)
+	m, sent, err := readWrk(string(out), j.Connections)
+	return m, sentOf(j.Visits, sent), err
 }
 
-// unanswered is an error where more visits are said to have been sent than were answered or on the
-// way: then nobody knows which.
-func (m Measure) unanswered(connections int) error {
-	sent := int64(0)
-	for _, n := range m.sent {
-		sent += n
-	}
-	if m.Requests > sent || sent-m.Requests > int64(connections) {
-		return fmt.Errorf("wrk sent %d visits over %d connections and got %d answers, which cannot be", sent, connections, m.Requests)
-	}
-	return nil
-}
-
-// readWrk reads the line that visits.lua writes at the end of a run.
-func readWrk(out string) (Measure, error) {
+// readWrk reads the line that visits.lua writes at the end of a run: what was measured, and how many
+// visits each thread sent. Some of the last were not answered, one on each connection at most.
+func readWrk(out string, connections int) (m Measure, sent []int, err error) {
 	_, line, _ := strings.Cut(out, "\nresult ")
 	var result struct {
-		Requests, Errors, Ended int64
-		Us, P50, P99            time.Duration
-		Sent                    []int64
+		Requests, Errors, Ended int
+		Us, P50, P99            float64
+		Sent                    []int
 	}
-	err := json.Unmarshal([]byte(line), &result)
+	if err := json.Unmarshal([]byte(line), &result); err != nil {
+		return m, nil, fmt.Errorf("wrk did not end as it should: %w:\n%s", err, out)
+	}
+	unanswered := -result.Requests
+	for _, n := range result.Sent {
+		unanswered += n
+	}
 	switch {
-	case err != nil:
-		return Measure{}, fmt.Errorf("wrk did not end as it should: %w:\n%s", err, out)
 	case result.Errors != 0:
-		return Measure{}, fmt.Errorf("wrk saw errors, so the run counts for nothing: %s", line)
+		err = fmt.Errorf("wrk saw errors, so the run counts for nothing: %s", line)
 	case result.Ended != 0:
-		return Measure{}, fmt.Errorf("the %d visits that were prepared are used up before the time is: choose a shorter --duration", result.Requests)
+		err = usedUp(result.Requests)
 	case result.Requests == 0 || result.Us == 0 || result.P99 == 0:
-		return Measure{}, errors.New("wrk got no answer at all")
+		err = errors.New("wrk got no answer at all")
 	case len(result.Sent) != Threads || slices.Contains(result.Sent, 0):
-		return Measure{}, fmt.Errorf("not every thread of wrk sent visits: %s", line)
+		err = fmt.Errorf("not every thread of wrk sent visits: %s", line)
+	case unanswered < 0 || unanswered > connections:
+		err = fmt.Errorf("wrk sent visits over %d connections, and %d got no answer, which cannot be", connections, unanswered)
 	}
-	return Measure{
-		Requests: result.Requests, PerSecond: float64(result.Requests) / (result.Us * time.Microsecond).Seconds(),
-		P50: result.P50 * time.Microsecond, P99: result.P99 * time.Microsecond, sent: [Threads]int64(result.Sent),
-	}, nil
+	m = Measure{Requests: result.Requests, PerSecond: bench.Ratio(float64(result.Requests), result.Us/1e6), P50Ms: result.P50 / 1000, P99Ms: result.P99 / 1000}
+	return m, result.Sent, err
 }
 
-// SentOf are the visits of a sequence that wrk sent.
-func (m Measure) SentOf(sequence []Arrival) []Arrival {
-	var sent []Arrival
+func usedUp(visits int) error {
+	return fmt.Errorf("the %d visits that were prepared are used up before the time is: choose a shorter --duration", visits)
+}
+
+// sentOf are the visits of a sequence that wrk sent, so many by each thread.
+func sentOf(sequence []Arrival, by []int) (sent []Arrival) {
 	for n, a := range sequence {
-		if int64(n/Threads) < m.sent[n%Threads] {
+		if len(by) == Threads && n/Threads < by[n%Threads] {
 			sent = append(sent, a)
 		}
 	}

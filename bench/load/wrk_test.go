@@ -4,7 +4,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,15 +20,14 @@ result {"requests":40000,"us":2000000,"p50":2690,"p99":11090,"errors":0,"ended":
 
 func TestReadWrk(t *testing.T) {
 	t.Parallel()
-	got, err := readWrk(wrkOutput)
+	got, sent, err := readWrk(wrkOutput, 64)
 	want := Measure{
 		Requests: 40000, PerSecond: 20000,
-		P50: 2690 * time.Microsecond, P99: 11090 * time.Microsecond,
-		sent: [Threads]int64{20040, 20024},
+		P50Ms: 2.69, P99Ms: 11.09,
 	}
-	if err != nil || got != want {
-		t.Errorf("read %+v, %v, want %+v", got, err, want)
-	}
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+	assert.Equal(t, []int{20040, 20024}, sent)
 }
 
 func TestReadWrkRefuses(t *testing.T) {
@@ -52,7 +50,7 @@ func TestReadWrkRefuses(t *testing.T) {
 			if out == wrkOutput {
 				t.Fatalf("%q is not in the output", change[0])
 			}
-			if m, err := readWrk(out); err == nil {
+			if m, _, err := readWrk(out, 64); err == nil {
 				t.Errorf("read as %+v", m)
 			}
 		})
@@ -62,16 +60,13 @@ func TestReadWrkRefuses(t *testing.T) {
 // Of each connection's visits the last one alone may be without an answer.
 func TestUnanswered(t *testing.T) {
 	t.Parallel()
-	m := Measure{Requests: 100, sent: [Threads]int64{60, 44}}
-	for connections, well := range map[int]bool{2: false, 4: true, 64: true} {
-		if err := m.unanswered(connections); (err == nil) != well {
+	for connections, well := range map[int]bool{62: false, 64: true, 100: true} {
+		if _, _, err := readWrk(wrkOutput, connections); (err == nil) != well {
 			t.Errorf("%d connections: %v", connections, err)
 		}
 	}
-	m.Requests = 105
-	if m.unanswered(64) == nil {
-		t.Error("more answers than visits were believed")
-	}
+	_, _, err := readWrk(strings.Replace(wrkOutput, "40000,", "40065,", 1), 64)
+	require.Error(t, err, "more answers than visits were believed")
 }
 
 // The threads of wrk together send the sequence, each visit once.
@@ -81,17 +76,14 @@ func TestThreadsShareTheSequence(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, s.Remove()) })
 	sequence := []Arrival{{Page: 1, Visitor: 0}, {Page: 2, Visitor: 1}, {Page: 3, Visitor: 2}}
-	require.NoError(t, s.Write("first", sequence, Asserted))
-	require.NoError(t, s.Write("told", sequence, Forwarded))
+	require.NoError(t, s.write(Job{Name: "first", Visits: sequence}))
 	for file, want := range map[string]string{
-		"first.1": "ip=" + Address(0).String() + "&uri=http://bench.example/page/1\nip=" + Address(2).String() + "&uri=http://bench.example/page/3\n",
-		"first.2": "ip=" + Address(1).String() + "&uri=http://bench.example/page/2\n",
-		"told.2":  "uri=http://bench.example/page/2\t" + Address(1).String() + "\n",
+		"first.1": "bench.example/page/1\t" + Address(0).String() + "\nbench.example/page/3\t" + Address(2).String() + "\n",
+		"first.2": "bench.example/page/2\t" + Address(1).String() + "\n",
 	} {
-		got, err := os.ReadFile(s.visits(file))
+		got, err := os.ReadFile(s.file(file))
 		require.NoError(t, err)
 		assert.Equal(t, want, string(got), file)
 	}
-	m := Measure{sent: [Threads]int64{2, 0}}
-	assert.Equal(t, []Arrival{sequence[0], sequence[2]}, m.SentOf(sequence))
+	assert.Equal(t, []Arrival{sequence[0], sequence[2]}, sentOf(sequence, []int{2, 0}))
 }

@@ -6,53 +6,52 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"footfall/bench"
 	"footfall/bench/load"
+	"footfall/bench/tables"
 	"footfall/db"
 	"footfall/verify"
 )
 
-// Waits are how long some answers took. Those of visits are from when they were due.
-type Waits struct {
-	Count     int     `json:"count"`
-	PerSecond float64 `json:"perSecond,omitempty"` // of visits
-	P50Ms     float64 `json:"p50Ms"`
-	P99Ms     float64 `json:"p99Ms"`
-	MaxMs     float64 `json:"maxMs"`
-}
-
-func waitsOf(waits []time.Duration) Waits {
-	sorted := slices.Sorted(slices.Values(waits))
-	return Waits{
-		Count: len(sorted), P50Ms: bench.Ms(bench.Percentile(sorted, 50)), P99Ms: bench.Ms(bench.Percentile(sorted, 99)),
-		MaxMs: bench.Ms(bench.Percentile(sorted, 100)),
-	}
-}
-
-func (w Waits) String() string {
-	return fmt.Sprintf("p50 %s ms, p99 %s ms, at most %s ms", bench.Millis(w.P50Ms), bench.Millis(w.P99Ms), bench.Millis(w.MaxMs))
-}
-
-// AnswerFigures are how long reports took while visits were counted.
-type AnswerFigures struct {
-	Reports []AnswerRow `json:"reports"`
-	Visits  Waits       `json:"visits"`
-}
-
-// AnswerRow is how long one report took.
-type AnswerRow struct {
-	Report string `json:"report"`
-	Waits
-}
-
-// VerifyFigures are how visits fared while all numbers were recomputed. None was refused: that
-// would have been an error.
-type VerifyFigures struct {
-	Visits     Waits   `json:"visits"`
-	Seconds    float64 `json:"seconds"`
-	Violations int64   `json:"violations"`
+// compareUniques asks for the uniques of targets in ranges of days at random, and counts them in
+// the plainest way.
+func (r *asking) compareUniques(ctx context.Context) error {
+	random := rand.New(rand.NewPCG(r.Seed, 2)) //nolint:gosec // to be repeated, not to be secret
+	var asked, counted []time.Duration
+	err := bench.Ask(ctx, r.address, func(q *tables.Queries) error {
+		for n := range r.Samples {
+			target := r.world.randomPage(random)
+			switch {
+			case n%25 == 0:
+				target = r.world.sites[random.IntN(len(r.world.sites))]
+			case n%2 == 0: // as many that are hardly ever visited
+				target = r.world.targets[random.IntN(len(r.world.targets))]
+			}
+			from, to := r.world.anyDays(random)
+			began := time.Now()
+			got, err := q.ReportUniques(ctx, tables.ReportUniquesParams{App: r.made.App, Target: target.Uri, FromDay: from, ToDay: to})
+			if err != nil {
+				return err
+			}
+			answered := time.Now()
+			truth, err := q.UniquesCounted(ctx, tables.UniquesCountedParams{PageID: target.ID, FromDay: from, ToDay: to})
+			if err != nil {
+				return err
+			}
+			asked, counted = append(asked, answered.Sub(began)), append(counted, time.Since(answered))
+			if got.Uniques != truth || !got.Exact {
+				r.report.Wrong = append(r.report.Wrong, fmt.Sprintf("%s from %d to %d: %d uniques (exact: %t), and there were %d", target.Uri, from, to, got.Uniques, got.Exact, truth))
+			}
+		}
+		return nil
+	})
+	r.report.add("uniques of a range at random", load.MeasureOf(asked, 0))
+	r.report.add("the same by count(DISTINCT ip)", load.MeasureOf(counted, 0))
+	r.report.note("%d ranges at random compared with count(DISTINCT ip): %d differ", r.Samples, len(r.report.Wrong))
+	return err
 }
 
 // serving runs f on a service of its own process.
@@ -79,13 +78,13 @@ const (
 var errEnough = errors.New("enough")
 
 // whileCounting runs f while visits come at a steady rate, and returns how those fared that came
-// meanwhile.
-func (r *asking) whileCounting(ctx context.Context, p *bench.Process, f func() error) (waits []time.Duration, err error) {
+// meanwhile, and how long that was.
+func (r *asking) whileCounting(ctx context.Context, p *bench.Process, f func() error) (waits []time.Duration, took time.Duration, err error) {
 	random := rand.New(rand.NewPCG(r.Seed, uint64(time.Now().UnixNano()))) //nolint:gosec // new visitors each time
 	requests := make([][]byte, distinctVisits)
 	for i := range requests {
 		ip, uri := r.world.nextVisit(random)
-		requests[i] = fmt.Appendf(nil, "GET /visit?app=%s&ip=%s&uri=http://%s HTTP/1.1\r\nHost: %s\r\n\r\n", r.world.app, ip, uri, load.HostOf(p.URL))
+		requests[i] = fmt.Appendf(nil, "GET /visit?app=%s&ip=%s&uri=http://%s HTTP/1.1\r\nHost: %s\r\n\r\n", r.made.App, ip, uri, load.HostOf(p.URL))
 	}
 	s := &load.Steady{URL: p.URL, Requests: r.Rate * int(longestLoad.Seconds()), PerSecond: float64(r.Rate), Connections: steadyConnections,
 		Request: func(to []byte, n int) []byte { return append(to, requests[n%len(requests)]...) }}
@@ -93,36 +92,28 @@ func (r *asking) whileCounting(ctx context.Context, p *bench.Process, f func() e
 	defer cancel(nil)
 	sent := make(chan error, 1) // the result of the goroutine, which ends with ctx
 	go func() { sent <- s.Send(ctx) }()
-	if err = pause(ctx, r.warmUp()); err == nil {
+	// Visits come for a while before they, and what is asked beside them, are measured.
+	warmUp := bench.Usual(r.Options.Options, 0, 3*time.Second, time.Second)
+	if err = pause(ctx, warmUp); err == nil {
+		began := time.Now()
 		err = f()
+		took = time.Since(began)
 	}
 	cancel(errEnough)
 	if failed := <-sent; !errors.Is(failed, errEnough) {
-		return nil, errors.Join(failed, err)
+		return nil, 0, errors.Join(failed, err)
 	}
-	warm := r.Rate * int(r.warmUp().Seconds())
-	return slices.DeleteFunc(s.Waits[warm:], func(w time.Duration) bool { return w == 0 }), err
+	waits = s.Waits[r.Rate*int(warmUp.Seconds()):]
+	return slices.DeleteFunc(waits, func(w time.Duration) bool { return w == 0 }), took, err
 }
 
-// counting is whileCounting summed up.
-func (r *asking) counting(ctx context.Context, p *bench.Process, f func() error) (Waits, error) {
-	var took time.Duration
-	waits, err := r.whileCounting(ctx, p, func() error {
-		began := time.Now()
-		defer func() { took = time.Since(began) }()
-		return f()
+// beside is whileCounting on a service of its own, summed up.
+func (r *asking) beside(ctx context.Context, what string, f func(p *bench.Process) error) error {
+	return r.serving(ctx, func(p *bench.Process) error {
+		waits, took, err := r.whileCounting(ctx, p, func() error { return f(p) })
+		r.report.add("visits beside "+what, load.MeasureOf(waits, took))
+		return err
 	})
-	w := waitsOf(waits)
-	w.PerSecond = bench.Ratio(float64(w.Count), took.Seconds())
-	return w, err
-}
-
-// warmUp is how long visits have come before they, and what is asked beside them, are measured.
-func (r *asking) warmUp() time.Duration {
-	if r.Quick {
-		return time.Second
-	}
-	return 3 * time.Second
 }
 
 // pause waits, unless ctx ends.
@@ -140,28 +131,25 @@ func pause(ctx context.Context, d time.Duration) error {
 func (r *asking) measureAnswers(ctx context.Context) error {
 	random := rand.New(rand.NewPCG(r.Seed, 1)) //nolint:gosec // to be repeated, not to be secret
 	took := make([][]time.Duration, len(questions))
-	return r.serving(ctx, func(p *bench.Process) error {
-		waits, err := r.counting(ctx, p, func() error {
-			for run := range r.Runs {
-				if run%50 == 0 {
-					r.Progress(fmt.Sprintf("%d of %d runs of %d reports", run, r.Runs, len(questions)))
-				}
-				for i, q := range questions {
-					began := time.Now()
-					if _, err := bench.Fetch(ctx, p.URL+r.world.draw(random, q)); err != nil {
-						return fmt.Errorf("%s: %w", q, err)
-					}
-					took[i] = append(took[i], time.Since(began))
-				}
+	err := r.beside(ctx, "reports", func(p *bench.Process) error {
+		for run := range r.Runs {
+			if run%50 == 0 {
+				r.Doing("%d of %d runs of %d reports", run, r.Runs, len(questions))
 			}
-			return nil
-		})
-		r.report.Answers = &AnswerFigures{Visits: waits}
-		for i, q := range questions {
-			r.report.Answers.Reports = append(r.report.Answers.Reports, AnswerRow{q, waitsOf(took[i])})
+			for i, q := range questions {
+				began := time.Now()
+				if _, err := bench.Fetch(ctx, p.URL+r.drawn(random, q)); err != nil {
+					return fmt.Errorf("%s: %w", q, err)
+				}
+				took[i] = append(took[i], time.Since(began))
+			}
 		}
-		return err
+		return nil
 	})
+	for i, q := range questions {
+		r.report.add(q, load.MeasureOf(took[i], 0))
+	}
+	return err
 }
 
 // measureVerify proves all numbers beside visits.
@@ -171,16 +159,96 @@ func (r *asking) measureVerify(ctx context.Context) error {
 		return err
 	}
 	defer d.Close()
-	f := &VerifyFigures{}
-	r.report.Verify = f
-	return r.serving(ctx, func(p *bench.Process) (err error) {
-		f.Visits, err = r.counting(ctx, p, func() error {
-			proof, err := verify.Run(ctx, d, verify.Options{Jobs: 2, Limit: 1})
-			if err == nil {
-				f.Seconds, f.Violations = proof.Seconds, proof.Violations
-			}
+	return r.beside(ctx, "verify", func(*bench.Process) error {
+		proof, err := verify.Run(ctx, d, verify.Options{Jobs: 2, Limit: 1})
+		if err != nil {
 			return err
-		})
-		return err
+		}
+		r.report.note("all was verified in %.0f s: %d violations", proof.Seconds, proof.Violations)
+		if proof.Violations > 0 {
+			r.report.Wrong = append(r.report.Wrong, fmt.Sprintf("%d violations: see footfall verify", proof.Violations))
+		}
+		return nil
 	})
+}
+
+const (
+	openDashboards = 20
+	dashboardTurns = 6
+	dashboardTurn  = 10 * time.Second
+	refreshAfter   = 5 * time.Second // as web/dash.js does
+	refreshRests   = 50              // times as long as it took
+)
+
+// measureDashboards counts visits in turns with 20 dashboards that are open and without them. Each
+// shows the last 30 days of a site. Every other turn begins with them, so that what gets slower or
+// faster in the meantime is on both sides.
+func (r *asking) measureDashboards(ctx context.Context) error {
+	turns := bench.Usual(r.Options.Options, 0, dashboardTurns, 1)
+	turn := bench.Usual(r.Options.Options, 0, dashboardTurn, time.Second)
+	var d dashboards
+	var alone, beside []time.Duration
+	err := r.serving(ctx, func(p *bench.Process) error {
+		for n := range 2 * turns {
+			r.Doing("turn %d of %d beside %d dashboards and without", n/2+1, turns, openDashboards)
+			waits, look := &alone, func() error { return pause(ctx, turn) }
+			if n%4 == 1 || n%4 == 2 {
+				waits, look = &beside, func() error { return d.open(ctx, r, p, turn) }
+			}
+			some, _, err := r.whileCounting(ctx, p, look)
+			if err != nil {
+				return err
+			}
+			*waits = append(*waits, some...)
+		}
+		return nil
+	})
+	r.report.add(fmt.Sprintf("visits beside %d open dashboards", openDashboards), load.MeasureOf(beside, 0))
+	r.report.add("visits without", load.MeasureOf(alone, 0))
+	r.report.add("their pages, of a site and 30 days", load.MeasureOf(d.took, 0))
+	r.report.note("%d pages of dashboards were refused", d.refused)
+	return err
+}
+
+// dashboards are open on a service.
+type dashboards struct {
+	mu      sync.Mutex // guards what follows
+	took    []time.Duration
+	refused int
+	err     error
+}
+
+// open keeps all open for a while. They have been opened one after the other, so that they do not
+// all ask at once.
+func (d *dashboards) open(ctx context.Context, r *asking, p *bench.Process, long time.Duration) error {
+	until, cancel := context.WithTimeout(ctx, long)
+	defer cancel()
+	var all sync.WaitGroup // goroutines, which end with until, once their page is read
+	for i := range openDashboards {
+		all.Go(func() {
+			page := fmt.Sprintf("%s/dash/%s/%s", p.URL, r.made.App, r.world.sites[i%len(r.world.sites)].Uri)
+			for rest := min(refreshAfter, long) * time.Duration(i) / openDashboards; pause(until, rest) == nil; {
+				began := time.Now()
+				_, err := bench.Fetch(ctx, page) // to its end
+				took := time.Since(began)
+				d.asked(took, err)
+				rest = max(refreshAfter, refreshRests*took)
+			}
+		})
+	}
+	all.Wait()
+	return d.err
+}
+
+func (d *dashboards) asked(took time.Duration, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case errors.Is(err, bench.ErrBusy):
+		d.refused++
+	case err != nil:
+		d.err = err
+	default:
+		d.took = append(d.took, took)
+	}
 }

@@ -1,7 +1,6 @@
 package reports
 
 import (
-	"context"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"footfall/bench"
 	"footfall/bench/generate"
+	"footfall/bench/load"
 	"footfall/db/dbtest"
 )
 
@@ -35,7 +35,7 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	assert.Empty(t, Check(Options{Parts: []string{"answers"}}))
 	for want, o := range map[string]Options{
-		`parts: there is no "speed": choose from uniques,answers,dashboards,verify`: {Parts: []string{"speed"}},
+		`parts: there is no "speed" here: choose from uniques,answers,dashboards,verify`: {Parts: []string{"speed"}},
 		"rate: -1": {Rate: -1}, "runs: -1": {Runs: -1}, "samples: -1": {Samples: -1},
 	} {
 		faults := Check(o)
@@ -49,19 +49,16 @@ func TestUniquesAreCompared(t *testing.T) {
 	t.Parallel()
 	r := prepared(t, 60)
 	require.NoError(t, r.compareUniques(t.Context()))
-	assert.Empty(t, r.report.Uniques.Different)
-	assert.Equal(t, 3, r.report.Uniques.Sites)
+	assert.Empty(t, r.report.Wrong)
+	assert.Equal(t, 60, r.report.Rows[0].Requests)
 	require.NoError(t, r.report.untrue())
 
-	conn, err := bench.Connect(t.Context(), r.address, nil)
-	require.NoError(t, err)
-	defer conn.Close(context.Background())
-	_, err = conn.Exec(t.Context(), `
+	_, err := dbtest.Connect(t, r.address).Exec(t.Context(), `
 		SELECT add_packed_returns(array_agg(page_id), array_agg(day_id), array_agg(previous_day), array_agg(1::bigint))
 		FROM returns WHERE page_id IN (SELECT id FROM pages WHERE site_id IS NULL)`)
 	require.NoError(t, err)
 	require.NoError(t, r.compareUniques(t.Context()))
-	assert.NotEmpty(t, r.report.Uniques.Different)
+	assert.NotEmpty(t, r.report.Wrong)
 	require.ErrorIs(t, r.report.untrue(), bench.ErrUntrue)
 }
 
@@ -92,15 +89,12 @@ func TestRandomDays(t *testing.T) {
 
 func TestPrint(t *testing.T) {
 	t.Parallel()
-	waits := waitsOf(slices.Repeat([]time.Duration{time.Millisecond}, 100))
-	r := &Report{
-		Answers: &AnswerFigures{Reports: []AnswerRow{{"quick", waits}}}, Uniques: &UniquesFigures{Ranges: 7},
-		Dashboards: &DashboardFigures{Beside: waits}, Verify: &VerifyFigures{Visits: waits, Violations: 2},
-	}
+	r := &Report{Notes: []string{"all was verified"}, Wrong: []string{"2 violations"}}
+	r.add("quick", load.MeasureOf(slices.Repeat([]time.Duration{time.Millisecond}, 100), 0))
 	var out strings.Builder
 	r.Print(&out)
-	assert.Regexp(t, `quick +100 +1\.00 +1\.00 +1\.00`, out.String())
-	assert.Contains(t, out.String(), "p50 1.00 ms, p99 1.00 ms, at most 1.00 ms")
+	assert.Regexp(t, `quick +100 +- +1\.00 +1\.00 +1\.00`, out.String())
+	assert.Contains(t, out.String(), "all was verified")
 	require.ErrorIs(t, r.untrue(), bench.ErrUntrue)
 	require.ErrorContains(t, r.untrue(), "2 violations")
 }

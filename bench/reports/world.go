@@ -15,16 +15,14 @@ import (
 
 // world is what the tables hold of which reports are asked for, for questions and visits at random.
 type world struct {
-	app     string
-	days    []int32 // that were counted, in order
-	sites   []string
+	days    []int32                 // that were counted, in order
 	came    []tables.VisitsOfDayRow // of one day: pages as often as they are visited
-	ids     map[string]int64
+	sites   []tables.TargetsInOrderRow
 	targets []tables.TargetsInOrderRow
 }
 
 func newWorld(ctx context.Context, q *tables.Queries, app string) (w *world, err error) {
-	w = &world{app: app, ids: map[string]int64{}}
+	w = &world{}
 	id, err := q.AppID(ctx, app)
 	if err != nil {
 		return nil, err
@@ -47,9 +45,8 @@ func newWorld(ctx context.Context, q *tables.Queries, app string) (w *world, err
 		w.days = append(w.days, today) // there will be visits when it is asked for
 	}
 	for _, t := range w.targets {
-		w.ids[t.Uri] = t.ID
 		if !strings.Contains(t.Uri, "/") {
-			w.sites = append(w.sites, t.Uri)
+			w.sites = append(w.sites, t)
 		}
 	}
 	slices.SortFunc(w.came, func(a, b tables.VisitsOfDayRow) int { // as it is read depends on where it lies
@@ -62,9 +59,10 @@ func newWorld(ctx context.Context, q *tables.Queries, app string) (w *world, err
 }
 
 // randomPage is a page as often as it is visited.
-func (w *world) randomPage(random *rand.Rand) string { return w.came[random.IntN(len(w.came))].Uri }
-
-func (w *world) randomSite(random *rand.Rand) string { return w.sites[random.IntN(len(w.sites))] }
+func (w *world) randomPage(random *rand.Rand) tables.TargetsInOrderRow {
+	v := w.came[random.IntN(len(w.came))]
+	return tables.TargetsInOrderRow{ID: v.ID, Uri: v.Uri}
+}
 
 // randomDays is a range of so many days: every other time the last ones.
 func (w *world) randomDays(random *rand.Rand, length int) (from, to int32) {
@@ -94,4 +92,41 @@ func (w *world) nextVisit(random *rand.Rand) (ip netip.Addr, uri string) {
 		return netip.AddrFrom4([4]byte{172, byte(at >> 16), byte(at >> 8), byte(at)}), v.Uri
 	}
 	return v.Ip, v.Uri
+}
+
+// questions are paths of reports, in the API and on the dashboard, with what is drawn at random in
+// braces: a page as often as it is visited, any site, a visitor of a page, or so many days.
+var questions = []string{
+	"/api/apps/{app}/sites",
+	"/api/apps/{app}/pages?order=pv&limit=20&{30 days}",
+	"/api/apps/{app}/pages?site={any}&order=hot&limit=20&{30 days}",
+	"/api/apps/{app}/pages?site={any}&order=uri&limit=100&{30 days}",
+	"/api/apps/{app}/pages?order=pv&limit=1000",
+	"/api/apps/{app}/days?uri=http://{page}&{60 days}",
+	"/api/apps/{app}/visitors?uri=http://{page}&{day}",
+	"/api/apps/{app}/ranks?uri=http://{page}&ip={visitor}",
+	"/api/apps/{app}/uniques?uri=http://{page}&{days}",
+	"/api/apps/{app}/uniques?site={any}&{days}",
+	"/api/apps/{app}/uniques?prefix={site}/&{days}",
+	"/",
+}
+
+func init() {
+	for _, span := range []string{"today", "7d", "30d", "90d", "all"} {
+		questions = append(questions, "/dash/{app}?range="+span, "/dash/{app}/{any}?range="+span, "/dash/{app}/{site}?page=/{path}&range="+span)
+	}
+}
+
+// drawn puts what is drawn into a question.
+func (r *asking) drawn(random *rand.Rand, question string) string {
+	w := r.world
+	came := w.came[random.IntN(len(w.came))]
+	site, path, _ := strings.Cut(came.Uri, "/")
+	between := func(from, to int32) string { return fmt.Sprintf("from=%d&to=%d", from, to) }
+	day, _ := w.randomDays(random, 1)
+	return strings.NewReplacer(
+		"{app}", r.made.App, "{any}", w.sites[random.IntN(len(w.sites))].Uri, "{page}", came.Uri, "{site}", site, "{path}", path, "{visitor}", came.Ip.String(),
+		"{30 days}", between(w.randomDays(random, 30)), "{60 days}", between(w.randomDays(random, 60)), "{days}", between(w.anyDays(random)),
+		"{day}", fmt.Sprintf("day=%d", day),
+	).Replace(question)
 }

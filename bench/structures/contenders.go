@@ -3,10 +3,7 @@ package structures
 import (
 	"math"
 	"math/bits"
-	"runtime"
-	"strings"
-	"sync"
-	"sync/atomic"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	reference "github.com/bits-and-blooms/bloom/v3"
@@ -15,47 +12,31 @@ import (
 	"footfall/record/bloom"
 )
 
-// structure is fed chunk by chunk: prepare takes the keys and makes of them what it needs,
-// checkAndAdd looks each up and adds it, and returns how many were new. Dropping it frees it.
+// structure is fed chunk by chunk. Dropping it frees it.
 type structure struct {
-	prepare     func(keys []string)
-	checkAndAdd func() (fresh int)
-	estimate    func() int   // how many there were, where it cannot tell of a single key
-	bytes       func() int64 // its memory, where that is outside the Go heap
+	// feed makes of each key what the structure needs, looks each up and adds it, and returns how
+	// long these took and how many were new.
+	feed     func(keys []string) (making, adding time.Duration, fresh int)
+	estimate func() int   // how many there were, where it cannot tell of a single key
+	bytes    func() int64 // its memory, where that is outside the Go heap
 }
 
 // fed is a structure with what makes a key of a string, and what adds one and reports whether it
-// was new. Several goroutines share the keys of a chunk.
-func fed[K any](goroutines int, key func(string) K, add func(K) bool) structure {
-	var part []K
-	addAll := func(some []K) (fresh int) {
-		for _, k := range some {
+// was new.
+func fed[K any](key func(string) K, add func(K) bool) structure {
+	return structure{feed: func(keys []string) (making, adding time.Duration, fresh int) {
+		began, made := time.Now(), make([]K, 0, len(keys))
+		for _, k := range keys {
+			made = append(made, key(k))
+		}
+		ready := time.Now()
+		for _, k := range made {
 			if add(k) {
 				fresh++
 			}
 		}
-		return fresh
-	}
-	return structure{
-		prepare: func(keys []string) {
-			part = make([]K, 0, len(keys))
-			for _, k := range keys {
-				part = append(part, key(k))
-			}
-		},
-		checkAndAdd: func() int {
-			if goroutines == 1 {
-				return addAll(part)
-			}
-			var fresh atomic.Int64
-			var group sync.WaitGroup // ends when all keys are added
-			for i := range goroutines {
-				group.Go(func() { fresh.Add(int64(addAll(part[i*len(part)/goroutines : (i+1)*len(part)/goroutines]))) })
-			}
-			group.Wait()
-			return int(fresh.Load())
-		},
-	}
+		return ready.Sub(began), time.Since(ready), fresh
+	}}
 }
 
 type contender struct {
@@ -73,39 +54,38 @@ const (
 // filterError is what twenty bits a key can keep, and makes the footfall filter take all of them.
 const filterError = 0.0000748
 
-func contenders() []contender {
-	all := []contender{
-		{"hash set", "every key: exact", true, func(int, int) (structure, error) {
-			keys := map[string]struct{}{}
-			return fed(1, itself, func(key string) bool {
-				_, seen := keys[key]
-				if !seen {
-					keys[strings.Clone(key)] = struct{}{} // as who wants to let go of the rest of the request
-				}
-				return !seen
-			}), nil
-		}},
-		{nameArticle, "4 bits a key, by 31-bit hashes which are not independent", false, func(_, bits int) (structure, error) {
-			return fed(1, articleHashes, newArticleFilter(bits).add), nil
-		}},
-		{"bits-and-blooms, 4 hashes", "4 bits a key", true, referenceFilter(4)},
-		{"bits-and-blooms, 14 hashes", "14 bits a key", true, referenceFilter(14)},
-		{nameFootfall, "2 bits in each of 7 words a key; for concurrent use", false, ownFilter(1)},
-	}
-	if runtime.GOMAXPROCS(0) > 1 {
-		all = append(all, contender{"footfall filter, 2 cores", "the same, filled by two goroutines at once", false, ownFilter(2)})
-	}
-	return append(all,
-		contender{"roaring bitmap", "32-bit hashes: keys that share one are taken for the same", false, func(int, int) (structure, error) {
-			return fed(1, func(key string) uint32 { return uint32(xxhash.Sum64String(key)) }, roaring.New().CheckedAdd), nil
-		}},
-		contender{"HyperLogLog, 2^14 registers", "the longest runs of zeros in hashes: counts, cannot tell who was seen", false, func(int, int) (structure, error) {
-			h := &hyperLogLog{}
-			s := fed(1, xxhash.Sum64String, h.add)
-			s.estimate = h.estimate
-			return s, nil
-		}},
-	)
+var contenders = []contender{
+	{"hash set", "every key: exact", true, func(int, int) (structure, error) {
+		keys := map[string]struct{}{}
+		return fed(itself, func(key string) bool {
+			_, seen := keys[key]
+			keys[key] = struct{}{}
+			return !seen
+		}), nil
+	}},
+	{nameArticle, "4 bits a key, by 31-bit hashes which are not independent", false, func(_, bits int) (structure, error) {
+		return fed(articleHashes, newArticleFilter(bits).add), nil
+	}},
+	{"bits-and-blooms, 4 hashes", "4 bits a key", true, referenceFilter(4)},
+	{"bits-and-blooms, 14 hashes", "14 bits a key", true, referenceFilter(14)},
+	{nameFootfall, "2 bits in each of 7 words a key; for concurrent use", false, func(keys, bits int) (structure, error) {
+		filter, err := bloom.New(bloom.Config{Keys: uint64(keys), Error: filterError, MaxBytes: int64(bits) / 8})
+		if err != nil {
+			return structure{}, err
+		}
+		s := fed(bloom.String, filter.Add)
+		s.bytes = func() int64 { return filter.Stats().Bytes }
+		return s, nil
+	}},
+	{"roaring bitmap", "32-bit hashes: keys that share one are taken for the same", false, func(int, int) (structure, error) {
+		return fed(func(key string) uint32 { return uint32(xxhash.Sum64String(key)) }, roaring.New().CheckedAdd), nil
+	}},
+	{"HyperLogLog, 2^14 registers", "the longest runs of zeros in hashes: counts, cannot tell who was seen", false, func(int, int) (structure, error) {
+		h := &hyperLogLog{}
+		s := fed(xxhash.Sum64String, h.add)
+		s.estimate = h.estimate
+		return s, nil
+	}},
 }
 
 func itself(key string) string { return key }
@@ -113,19 +93,7 @@ func itself(key string) string { return key }
 func referenceFilter(hashes uint) func(keys, bits int) (structure, error) {
 	return func(_, bits int) (structure, error) {
 		filter := reference.New(uint(bits), hashes)
-		return fed(1, itself, func(key string) bool { return !filter.TestAndAddString(key) }), nil
-	}
-}
-
-func ownFilter(goroutines int) func(keys, bits int) (structure, error) {
-	return func(keys, bits int) (structure, error) {
-		filter, err := bloom.New(bloom.Config{Keys: uint64(keys), Error: filterError, MaxBytes: int64(bits) / 8})
-		if err != nil {
-			return structure{}, err
-		}
-		s := fed(goroutines, bloom.String, filter.Add)
-		s.bytes = func() int64 { return filter.Stats().Bytes }
-		return s, nil
+		return fed(itself, func(key string) bool { return !filter.TestAndAddString(key) }), nil
 	}
 }
 
@@ -159,4 +127,68 @@ func (h *hyperLogLog) estimate() int {
 		estimate = n * math.Log(n/empty)
 	}
 	return int(math.Round(estimate))
+}
+
+// articleFilter is the Bloom filter of the article that the seed test comes from, hashes and all:
+// four functions of 31 bits, two of them the same one on the key with different endings, and one
+// that reads half of its input. So a key's four bits are not independent, and it is wrong three
+// times as often as four good hashes.
+type articleFilter struct {
+	bits []uint64
+	size uint32
+}
+
+func newArticleFilter(bits int) *articleFilter {
+	return &articleFilter{make([]uint64, (bits+63)/64), uint32(bits)}
+}
+
+// add adds a key, and reports whether it was new.
+func (f *articleFilter) add(hashes [4]uint32) (fresh bool) {
+	for _, hash := range hashes {
+		i := hash % f.size
+		fresh = fresh || f.bits[i/64]>>(i%64)&1 == 0
+		f.bits[i/64] |= 1 << (i % 64)
+	}
+	return fresh
+}
+
+// articleFalsePositives are those with twenty bits a key. The hashes have no secret, so the numbers
+// are exact; they were found with a second implementation.
+var articleFalsePositives = map[int]int{10_000: 5, 100_000: 11, 1_000_000: 921, 10_000_000: 7_017}
+
+func articleHashes(key string) [4]uint32 {
+	return [4]uint32{djb2(key), bkdr(key + "key2"), alternating(key + "keykey3"), djb2(key + "keykeyke4")}
+}
+
+// The article's integers are signed and wrap around, which Go's int32 does as well; the sign is
+// masked off at the end.
+
+func djb2(s string) uint32 {
+	h := int32(5381)
+	for i := range len(s) {
+		h += h<<5 + int32(s[i])
+	}
+	return uint32(h) & 0x7fffffff
+}
+
+func bkdr(s string) uint32 {
+	h := int32(0)
+	for i := range len(s) {
+		h = h*131 + int32(s[i])
+	}
+	return uint32(h) & 0x7fffffff
+}
+
+// alternating stops half-way: the length that its loop runs to shrinks as its index grows.
+func alternating(s string) uint32 {
+	h := int32(0)
+	for i, left := 0, len(s); i < left; i, left = i+1, left-1 {
+		c := int32(s[i])
+		if i%2 == 0 {
+			h ^= (h << 7) ^ c ^ (h >> 3)
+		} else {
+			h ^= ^((h << 11) ^ c ^ (h >> 5))
+		}
+	}
+	return uint32(h) & 0x7fffffff
 }

@@ -68,9 +68,9 @@ SELECT page_id, count(*), count(*), count(*)
 FROM visitors
 GROUP BY page_id;
 
--- name: VisitorsVacuum :exec
+-- name: Vacuum :exec
 -- What autovacuum does in its own time.
-VACUUM (ANALYZE) visitors;
+VACUUM (ANALYZE);
 
 -- name: CountersByURI :many
 -- The sums of every target.

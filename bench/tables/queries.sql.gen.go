@@ -207,6 +207,16 @@ func (q *Queries) TargetsMake(ctx context.Context, arg TargetsMakeParams) error 
 	return err
 }
 
+const vacuum = `-- name: Vacuum :exec
+VACUUM (ANALYZE)
+`
+
+// What autovacuum does in its own time.
+func (q *Queries) Vacuum(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, vacuum)
+	return err
+}
+
 const visitorsByURI = `-- name: VisitorsByURI :many
 SELECT p.uri, v.ip, v.rank
 FROM visitors AS v
@@ -269,16 +279,6 @@ type VisitorsPreloadParams struct {
 // measured are.
 func (q *Queries) VisitorsPreload(ctx context.Context, arg VisitorsPreloadParams) error {
 	_, err := q.db.Exec(ctx, visitorsPreload, arg.Visitors, arg.Multiplier)
-	return err
-}
-
-const visitorsVacuum = `-- name: VisitorsVacuum :exec
-VACUUM (ANALYZE) visitors
-`
-
-// What autovacuum does in its own time.
-func (q *Queries) VisitorsVacuum(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, visitorsVacuum)
 	return err
 }
 

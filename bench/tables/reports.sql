@@ -23,17 +23,13 @@ ORDER BY d.day_id;
 
 -- name: VisitsOfDay :many
 -- Who came to which page of an app on a day.
-SELECT p.uri, v.ip
+SELECT p.id, p.uri, v.ip
 FROM visits AS v
 JOIN pages AS p ON p.id = v.page_id
 WHERE p.app_id = @app_id
   AND p.site_id IS NOT NULL
   AND v.day_id = @day
 LIMIT 300000;
-
--- name: ClosedVacuum :exec
--- What autovacuum does in its own time.
-VACUUM (ANALYZE) sketches, tops, open_returns, packed_returns;
 
 -- name: AppsThatCounted :many
 -- The apps that have counted something.
@@ -46,3 +42,10 @@ WHERE EXISTS (SELECT FROM pages AS p WHERE p.app_id = a.id);
 SELECT id
 FROM apps
 WHERE name = @app;
+
+-- name: TargetsInOrder :many
+-- The targets of an app in the order in which they were made.
+SELECT id, uri
+FROM pages
+WHERE app_id = @app_id
+ORDER BY id;

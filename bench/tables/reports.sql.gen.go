@@ -51,16 +51,6 @@ func (q *Queries) AppsThatCounted(ctx context.Context) ([]string, error) {
 	return items, nil
 }
 
-const closedVacuum = `-- name: ClosedVacuum :exec
-VACUUM (ANALYZE) sketches, tops, open_returns, packed_returns
-`
-
-// What autovacuum does in its own time.
-func (q *Queries) ClosedVacuum(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, closedVacuum)
-	return err
-}
-
 const daysOfApp = `-- name: DaysOfApp :many
 SELECT DISTINCT d.day_id
 FROM pages AS s
@@ -124,6 +114,39 @@ func (q *Queries) ReportUniques(ctx context.Context, arg ReportUniquesParams) (R
 	return i, err
 }
 
+const targetsInOrder = `-- name: TargetsInOrder :many
+SELECT id, uri
+FROM pages
+WHERE app_id = $1
+ORDER BY id
+`
+
+type TargetsInOrderRow struct {
+	ID  int64
+	Uri string
+}
+
+// The targets of an app in the order in which they were made.
+func (q *Queries) TargetsInOrder(ctx context.Context, appID int32) ([]TargetsInOrderRow, error) {
+	rows, err := q.db.Query(ctx, targetsInOrder, appID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TargetsInOrderRow
+	for rows.Next() {
+		var i TargetsInOrderRow
+		if err := rows.Scan(&i.ID, &i.Uri); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const uniquesCounted = `-- name: UniquesCounted :one
 SELECT count(DISTINCT ip)
 FROM visits
@@ -146,7 +169,7 @@ func (q *Queries) UniquesCounted(ctx context.Context, arg UniquesCountedParams) 
 }
 
 const visitsOfDay = `-- name: VisitsOfDay :many
-SELECT p.uri, v.ip
+SELECT p.id, p.uri, v.ip
 FROM visits AS v
 JOIN pages AS p ON p.id = v.page_id
 WHERE p.app_id = $1
@@ -161,6 +184,7 @@ type VisitsOfDayParams struct {
 }
 
 type VisitsOfDayRow struct {
+	ID  int64
 	Uri string
 	Ip  netip.Addr
 }
@@ -175,7 +199,7 @@ func (q *Queries) VisitsOfDay(ctx context.Context, arg VisitsOfDayParams) ([]Vis
 	var items []VisitsOfDayRow
 	for rows.Next() {
 		var i VisitsOfDayRow
-		if err := rows.Scan(&i.Uri, &i.Ip); err != nil {
+		if err := rows.Scan(&i.ID, &i.Uri, &i.Ip); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

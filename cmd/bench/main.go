@@ -188,14 +188,13 @@ func (c *structuresCmd) check() []error {
 
 // run fails when an exact check of the comparison does, after it has shown the figures.
 func (c *structuresCmd) run(ctx context.Context, p *program) error {
-	report, err := structures.Run(ctx, c.Keys, p.with(bench.Options{}).Progress)
+	report, err := structures.Run(ctx, c.Keys, p.with(bench.Options{}))
 	return c.publish(p, report, err)
 }
 
 // generateCmd fills tables, as nothing else here does to the data of a service.
 type generateCmd struct {
 	generate.Set
-	output
 	Data        string `placeholder:"DIR" help:"Folder of an embedded PostgreSQL, which is made if it is missing. Either this or --database-url must be given."`
 	DatabaseURL string `env:"FOOTFALL_DATABASE_URL" placeholder:"URL" help:"Fill this database; footfall migrate up makes its tables."`
 	PostgresBin string `env:"FOOTFALL_POSTGRES_BIN" placeholder:"DIR" help:"Folder of PostgreSQL's programs for the embedded one. Default: looked for."`
@@ -231,6 +230,9 @@ func (c *generateCmd) run(ctx context.Context, p *program) (err error) {
 		}
 		d.Close()
 	}
-	report, err := generate.Run(ctx, o, c.Set)
-	return c.publish(p, report, err)
+	err = generate.Run(ctx, o, c.Set)
+	if err == nil {
+		fmt.Fprintln(p.stdout, c.Completed())
+	}
+	return err
 }
