@@ -42,6 +42,9 @@ type Load struct {
 	First float64 `json:"first"` // share of the visits that are the first of a visitor to a page
 }
 
+// Percent is the same for people.
+func (l Load) Percent() string { return fmt.Sprintf("%.3g", 100*l.First) }
+
 // Figures are what is measured.
 type Figures struct {
 	P50Ms   float64 `json:"p50Ms"`
@@ -184,8 +187,8 @@ func (r *Report) untrue() error {
 	return fmt.Errorf("%w:\n%s", bench.ErrUntrue, strings.Join(faults, "\n"))
 }
 
-// faultOf says what a contender got wrong at a workload, or "".
-func (r *Report) faultOf(row Row) string {
+// Fault says what a contender got wrong at a workload, or "".
+func (r *Report) Fault(row Row) string {
 	in := fmt.Sprintf("in %s visits %s", bench.Grouped(float64(row.Visits)), row.Errors)
 	for _, run := range r.of(row.Workload, row.Contender) {
 		if run.Fault != "" {
@@ -202,11 +205,11 @@ func (r *Report) faultOf(row Row) string {
 type column struct {
 	Head  string
 	About string
-	cell  func(Row) string
+	Cell  func(Row) string
 }
 
-// columns are those of a comparison's tables, behind the contender's name.
-func (r *Report) columns() []column {
+// Columns are those of a comparison's tables, behind the contender's name.
+func (r *Report) Columns() []column {
 	all := []column{
 		{"visits/s", "visits a second, the median of the rounds", func(r Row) string { return bench.Grouped(r.PerSecond.Median) }},
 		{"min..max", "the slowest and the fastest round", func(r Row) string { return bench.Grouped(r.PerSecond.Min) + ".." + bench.Grouped(r.PerSecond.Max) }},
@@ -229,60 +232,35 @@ func (r *Report) columns() []column {
 	return all
 }
 
-// part is what is shown of one workload.
-type part struct {
-	Load
-	Percent string // first visits
-	Plots   template.URL
-	Lines   []line
-	Faults  []string
-}
-
-type line struct {
-	Contender string
-	Wrong     bool
-	Cells     []string
-}
-
-// parts are all, with the columns of their tables.
-func (r *Report) parts() (columns []column, parts []part, err error) {
-	columns = r.columns()
-	for _, load := range r.Loads {
-		p := part{Load: load, Percent: fmt.Sprintf("%.3g", 100*load.First)}
-		plots := []draw.Bars{{Title: "Visits a second"}, {Title: "How long 99 % of the visits take, in ms, on a logarithmic scale", Log: true}, {Title: "PostgreSQL's log (WAL), bytes a visit"}}
-		for _, row := range r.Rows {
-			if row.Workload != load.Name {
-				continue
-			}
-			fault := r.faultOf(row)
-			l := line{Contender: row.Contender, Wrong: fault != ""}
-			for _, column := range columns {
-				l.Cells = append(l.Cells, column.cell(row))
-			}
-			p.Lines = append(p.Lines, l)
-			if fault != "" {
-				p.Faults = append(p.Faults, fault)
-			}
-			for i, bar := range []draw.Bar{
-				{Value: row.PerSecond.Median, Label: fmt.Sprintf("%s (%s to %s)", bench.Grouped(row.PerSecond.Median), bench.Grouped(row.PerSecond.Min), bench.Grouped(row.PerSecond.Max))},
-				{Value: row.P99Ms, Label: bench.Short(row.P99Ms)}, {Value: row.WAL, Label: bench.Grouped(row.WAL)},
-			} {
-				bar.Name, bar.Strong = row.Contender, fault == ""
-				plots[i].Rows = append(plots[i].Rows, bar)
-			}
+// RowsOf are those of one workload.
+func (r *Report) RowsOf(load Load) (rows []Row) {
+	for _, row := range r.Rows {
+		if row.Workload == load.Name {
+			rows = append(rows, row)
 		}
-		var svg bytes.Buffer
-		if err := draw.WriteBars(&svg, load.Name, plots...); err != nil {
-			return nil, nil, err
-		}
-		p.Plots = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg.Bytes())) //nolint:gosec // it is ours
-		parts = append(parts, p)
 	}
-	return columns, parts, nil
+	return rows
 }
 
-// way says how the visits came, and how often each was measured.
-func (r *Report) way() string {
+// Plots are those of one workload, as an image.
+func (r *Report) Plots(load Load) (template.URL, error) {
+	plots := []draw.Bars{{Title: "Visits a second"}, {Title: "How long 99 % of the visits take, in ms, on a logarithmic scale", Log: true}, {Title: "PostgreSQL's log (WAL), bytes a visit"}}
+	for _, row := range r.RowsOf(load) {
+		for i, bar := range []draw.Bar{
+			{Value: row.PerSecond.Median, Label: fmt.Sprintf("%s (%s to %s)", bench.Grouped(row.PerSecond.Median), bench.Grouped(row.PerSecond.Min), bench.Grouped(row.PerSecond.Max))},
+			{Value: row.P99Ms, Label: bench.Short(row.P99Ms)}, {Value: row.WAL, Label: bench.Grouped(row.WAL)},
+		} {
+			bar.Name, bar.Strong = row.Contender, r.Fault(row) == ""
+			plots[i].Rows = append(plots[i].Rows, bar)
+		}
+	}
+	var svg bytes.Buffer
+	err := draw.WriteBars(&svg, load.Name, plots...)
+	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg.Bytes())), err //nolint:gosec // it is ours
+}
+
+// Way says how the visits came, and how often each was measured.
+func (r *Report) Way() string {
 	repeats := fmt.Sprintf("medians of %d rounds in turns", r.Rounds)
 	if r.Rounds == 1 {
 		repeats = "one round: there is no spread to tell a difference from noise"
@@ -300,37 +278,29 @@ var pageTemplate string
 var page = template.Must(template.New("page").Parse(pageTemplate))
 
 // WriteHTML writes the comparison as one page that needs nothing beside itself.
-func (r *Report) WriteHTML(w io.Writer) error {
-	columns, parts, err := r.parts()
-	if err != nil {
-		return err
-	}
-	return page.Execute(w, struct {
-		*Report
-		Way     string
-		Columns []column
-		Parts   []part
-	}{r, r.way(), columns, parts})
-}
+func (r *Report) WriteHTML(w io.Writer) error { return page.Execute(w, r) }
 
 // Print writes the comparison for people at a terminal of 160 columns: a table for each workload,
 // then what the words mean.
 func (r *Report) Print(w io.Writer) {
-	columns, parts, _ := r.parts() // only a disk could fail
-	head := []string{"contender"}
-	for _, c := range columns {
-		head = append(head, c.Head)
-	}
-	fmt.Fprintf(w, "\n%s\n%s\n", r.Machine, r.way())
-	for _, p := range parts {
-		t := bench.Table{head}
-		for _, l := range p.Lines {
-			t = append(t, append([]string{l.Contender}, l.Cells...))
+	columns := r.Columns()
+	fmt.Fprintf(w, "\n%s\n%s\n", r.Machine, r.Way())
+	for _, load := range r.Loads {
+		t, faults := bench.Table{{"contender"}}, ""
+		for _, c := range columns {
+			t[0] = append(t[0], c.Head)
 		}
-		fmt.Fprintf(w, "\n%s: %s (%s %% first visits)\n%s", p.Name, p.About, p.Percent, t)
-		for _, fault := range p.Faults {
-			fmt.Fprintf(w, "  ! %s\n", fault)
+		for _, row := range r.RowsOf(load) {
+			cells := []string{row.Contender}
+			for _, c := range columns {
+				cells = append(cells, c.Cell(row))
+			}
+			t = append(t, cells)
+			if fault := r.Fault(row); fault != "" {
+				faults += "  ! " + fault + "\n"
+			}
 		}
+		fmt.Fprintf(w, "\n%s: %s (%s %% first visits)\n%s%s", load.Name, load.About, load.Percent(), t, faults)
 	}
 	fmt.Fprintln(w)
 	for _, about := range r.Contenders {
