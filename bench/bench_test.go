@@ -71,7 +71,7 @@ func TestFiguresAsText(t *testing.T) {
 		{Grouped(0), "0"}, {Grouped(999.4), "999"}, {Grouped(999.6), "1,000"}, {Grouped(1234567), "1,234,567"}, {Grouped(-1000), "-1,000"}, {Grouped(-0.1), "0"},
 		{Short(0.123), "0.12"}, {Short(12.34), "12.3"}, {Short(1234), "1,234"},
 		{Megabytes(0), "-"}, {Megabytes(2_340_000), "2.34"}, {Megabytes(1_500_000_000), "1,500"},
-		{Table{{"of", "n"}, {"ähre", "1,234"}}.String(), "of        n\nähre  1,234\n"},
+		{Table{{"of", "n"}, {"ähre", "1,234"}}.String(), "  of        n\n  ähre  1,234\n"},
 	} {
 		assert.Equal(t, c[1], c[0])
 	}

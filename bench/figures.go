@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
@@ -82,22 +83,15 @@ func OrNone(v float64, write func(float64) string) string {
 type Table [][]string
 
 func (t Table) String() string {
-	var widths []int
+	width := 0
 	for _, line := range t {
-		for i, cell := range line {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
+		width = max(width, utf8.RuneCountInString(line[0]))
 	}
 	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, line := range t {
-		fmt.Fprintf(&text, "%-*s", widths[0], line[0])
-		for i, cell := range line[1:] {
-			fmt.Fprintf(&text, "  %*s", widths[i+1], cell)
-		}
-		text.WriteByte('\n')
+		fmt.Fprintf(w, "%-*s\t%s\t\n", width, line[0], strings.Join(line[1:], "\t"))
 	}
+	_ = w.Flush() // into memory
 	return text.String()
 }

@@ -46,18 +46,17 @@ func Start(ctx context.Context, program string, arguments func(addr, admin strin
 			return nil, fmt.Errorf("bench: %w", err)
 		}
 	}
-	addr, admin, err := freeAddrs(ctx)
+	addrs, err := freeAddrs(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("bench: %w", err)
+		return nil, err
 	}
-	args := arguments(addr, admin)
-	p := &Process{URL: "http://" + addr, Admin: "http://" + admin, ended: make(chan struct{})}
-	p.cmd = exec.CommandContext(ctx, program, args...) //nolint:gosec // this program itself, or one that the caller names
+	p := &Process{URL: "http://" + addrs[0], Admin: "http://" + addrs[1], ended: make(chan struct{})}
+	p.cmd = exec.CommandContext(ctx, program, arguments(addrs[0], addrs[1])...) //nolint:gosec // this program itself, or one that the caller names
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 	p.cmd.WaitDelay = 20 * time.Second
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
 	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("bench: start %s: %w", strings.Join(args, " "), err)
+		return nil, fmt.Errorf("bench: start %s: %w", p.cmd, err)
 	}
 	go func() {
 		p.result = p.cmd.Wait()
@@ -74,18 +73,16 @@ func Start(ctx context.Context, program string, arguments func(addr, admin strin
 }
 
 // freeAddrs finds two addresses that nobody listens on.
-func freeAddrs(ctx context.Context) (_, _ string, err error) {
-	first, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", "", err
+func freeAddrs(ctx context.Context) (addrs [2]string, err error) {
+	for i := range addrs {
+		free, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return addrs, fmt.Errorf("bench: %w", err)
+		}
+		defer free.Close() // when both are found
+		addrs[i] = free.Addr().String()
 	}
-	defer first.Close()
-	second, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0") // while the first is taken
-	if err != nil {
-		return "", "", err
-	}
-	defer second.Close()
-	return first.Addr().String(), second.Addr().String(), nil
+	return addrs, nil
 }
 
 // await is WaitUntil that gives up when the process has ended.
@@ -174,21 +171,14 @@ func (f Figures) Has(names ...string) error {
 // PeakMemory is the most memory that the process ever had, in bytes; 0 where the system does not
 // say.
 func (p *Process) PeakMemory() float64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		return 0
-	}
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	return readPeak(string(text))
 }
 
-func readPeak(text string) float64 {
-	for line := range strings.Lines(text) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kilobytes, _ := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
-			return kilobytes * 1024
-		}
-	}
-	return 0
+func readPeak(text string) (kilobytes float64) {
+	_, rest, _ := strings.Cut(text, "VmHWM:")
+	_, _ = fmt.Sscan(rest, &kilobytes)
+	return kilobytes * 1024
 }
 
 // Stop asks the process to end, and waits until it has; every visit that it took is counted then.

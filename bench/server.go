@@ -18,21 +18,8 @@ import (
 	"footfall/bench/tables"
 	"footfall/db"
 	"footfall/db/embedded"
+	"footfall/pause"
 )
-
-// Machine is where a report was measured.
-type Machine struct {
-	CPUs       int    `json:"cpus"`
-	Go         string `json:"go"`
-	PostgreSQL string `json:"postgresql"`
-	Fsync      string `json:"fsync"`
-	Commit     string `json:"synchronousCommit"`
-	Began      string `json:"began"`
-}
-
-func (m Machine) String() string {
-	return fmt.Sprintf("%d CPUs, %s, PostgreSQL %s, fsync %s, synchronous_commit %s", m.CPUs, m.Go, m.PostgreSQL, m.Fsync, m.Commit)
-}
 
 // LiveHeap is the memory of what this program can reach at the moment.
 func LiveHeap() int64 {
@@ -75,18 +62,13 @@ func startServer(ctx context.Context, dir, binDir string) (address string, stop 
 	if err != nil {
 		return "", nil, fmt.Errorf("bench: %w", err)
 	}
-	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // where root runs this, the server's user must get in
-		return "", nil, errors.Join(err, os.RemoveAll(folder))
+	if err = os.Chmod(folder, 0o755); err == nil { //nolint:gosec // where root runs this, the server's user must get in
+		address, stop, err = embedded.Use(ctx, embedded.Config{Dir: filepath.Join(folder, "data"), BinDir: binDir})
 	}
-	running, err := embedded.Start(ctx, embedded.Config{Dir: filepath.Join(folder, "data"), BinDir: binDir})
 	if err != nil {
 		return "", nil, errors.Join(fmt.Errorf("bench: %w", err), os.RemoveAll(folder))
 	}
-	return running.URL(), func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		return errors.Join(running.Stop(ctx), os.RemoveAll(folder))
-	}, nil
+	return address, func() error { return errors.Join(stop(), os.RemoveAll(folder)) }, nil
 }
 
 // Close removes what was made and started.
@@ -97,16 +79,14 @@ func (s *Server) Close() (err error) {
 	return errors.Join(err, s.admin.Close(context.Background()), s.stop())
 }
 
-// Machine says where it is.
-func (s *Server) Machine(ctx context.Context) (Machine, error) {
+// Machine says where something is measured, and when.
+func (s *Server) Machine(ctx context.Context) (string, error) {
 	v, err := tables.New(s.admin).ServerVersion(ctx)
 	if err != nil {
-		return Machine{}, fmt.Errorf("bench: ask the server: %w", err)
+		return "", fmt.Errorf("bench: ask the server: %w", err)
 	}
-	return Machine{
-		CPUs: runtime.GOMAXPROCS(0), Go: runtime.Version(), PostgreSQL: v.Version, Fsync: v.Fsync, Commit: v.SynchronousCommit,
-		Began: time.Now().UTC().Format(time.RFC3339),
-	}, nil
+	return fmt.Sprintf("%d CPUs, %s, PostgreSQL %s, fsync %s, synchronous_commit %s, begun %s", runtime.GOMAXPROCS(0), runtime.Version(), v.Version, v.Fsync,
+		v.SynchronousCommit, time.Now().UTC().Format(time.RFC3339)), nil
 }
 
 // made counts the databases of this process, so that no two have one name.
@@ -203,16 +183,12 @@ const (
 func WaitUntil(ctx context.Context, what string, done func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	again := time.NewTicker(lookAgain)
-	defer again.Stop()
 	for {
 		if is, err := done(); is || err != nil {
 			return err
 		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			return fmt.Errorf("bench: waited in vain until %s: %w", what, context.Cause(ctx))
+		if err := pause.For(ctx, lookAgain); err != nil {
+			return fmt.Errorf("bench: waited in vain until %s: %w", what, err)
 		}
 	}
 }

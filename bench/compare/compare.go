@@ -288,8 +288,9 @@ func (c *comparison) play(ctx context.Context, of contender, t task) (r Turn, er
 	// Of all that were counted: over HTTP the last ones were not answered, but cost as much.
 	counted := float64(max(stored.sums[load.Site].Hot, 1))
 	r.Written, r.Asked, r.WAL = float64(rows)/counted, r.Asked/counted, r.WAL/counted
-	v := judge(stored)
-	r.Errors, r.Fault = v.Errors, v.brokenBy(of.About)
+	if r.Errors = judge(stored); of.Exact && r.Errors != (Errors{}) {
+		r.Fault = r.Errors.String()
+	}
 	return r, nil
 }
 

@@ -11,11 +11,12 @@ import (
 	"footfall/bench"
 	"footfall/bench/load"
 	"footfall/counter"
+	"footfall/visit"
 )
 
 // visitHere opens the contender in this process, sends it the visits, and closes it. It returns what
 // judges the tables then.
-func (c *comparison) visitHere(ctx context.Context, of contender, t task, in database, r *Turn) (func(standing) verdict, error) {
+func (c *comparison) visitHere(ctx context.Context, of contender, t task, in database, r *Turn) (func(standing) Errors, error) {
 	sequence := t.sequence[:share(c.Options, of)]
 	sent := newTraffic(sequence) // before the memory is looked at: it is not the contender's
 	empty := bench.LiveHeap()
@@ -42,18 +43,18 @@ func (c *comparison) visitHere(ctx context.Context, of contender, t task, in dat
 		r.Memory += figures[bench.MetricFilterBytes]
 	}
 	r.answered(load.MeasureOf(sent.waits, took))
-	return func(s standing) verdict { return judge(sequence, sent.answers, s) }, c.spent(ctx, logged, figures, r)
+	return func(s standing) Errors { return judge(sequence, sent.answers, s) }, c.spent(ctx, logged, figures, r)
 }
 
 // traffic is a sequence as clients send it, and what they are answered.
 type traffic struct {
 	requests []counter.Request
-	answers  []answeredRanks // each is set by the one client that sent the visit, as waits
+	answers  []visit.Answer  // each is set by the one client that sent the visit, as waits
 	waits    []time.Duration // until the answer
 }
 
 func newTraffic(sequence []load.Arrival) *traffic {
-	t := &traffic{make([]counter.Request, len(sequence)), make([]answeredRanks, len(sequence)), make([]time.Duration, len(sequence))}
+	t := &traffic{make([]counter.Request, len(sequence)), make([]visit.Answer, len(sequence)), make([]time.Duration, len(sequence))}
 	for n, a := range sequence {
 		t.requests[n] = counter.Request{App: load.App, URI: "http://" + load.PageURI(int(a.Page)), IP: load.Address(int(a.Visitor)).String()}
 	}
@@ -75,7 +76,7 @@ func (t *traffic) send(ctx context.Context, to counting, clients int) error {
 				if err != nil {
 					cancel(fmt.Errorf("visit %d: %w", n, err))
 				}
-				t.waits[n], t.answers[n] = time.Since(begin), ranksOf(answer)
+				t.waits[n], t.answers[n] = time.Since(begin), answer
 			}
 		})
 	}

@@ -14,7 +14,7 @@ import (
 
 // visitProcess starts the contender, lets wrk visit it as often as it can, and reads its figures
 // before it ends. It returns what judges the tables then.
-func (c *comparison) visitProcess(ctx context.Context, of contender, t task, in database, r *Turn) (_ func(standing) verdict, err error) {
+func (c *comparison) visitProcess(ctx context.Context, of contender, t task, in database, r *Turn) (_ func(standing) Errors, err error) {
 	if of.Name == flash {
 		first, err := c.play(ctx, contenders[slices.IndexFunc(contenders, func(c contender) bool { return c.Name == both })], t)
 		if err != nil {
@@ -64,7 +64,7 @@ func (c *comparison) visitProcess(ctx context.Context, of contender, t task, in 
 	if err != nil {
 		return nil, err
 	}
-	return func(s standing) verdict { return judgeSent(sent, m.Requests, c.Connections, s) }, c.spent(ctx, logged, figures, r)
+	return func(s standing) Errors { return judgeSent(sent, m.Requests, c.Connections, s) }, c.spent(ctx, logged, figures, r)
 }
 
 // drain waits until what was accepted is counted, and returns how many visits a second that were.

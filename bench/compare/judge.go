@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"fmt"
 	"net/netip"
 
 	"footfall/bench/load"
@@ -28,24 +27,13 @@ func (s standing) came(uri string, visitor netip.Addr, rank int64) {
 	s.ranks[uri][visitor] = rank
 }
 
-// answeredRanks are the two ranks of one answer.
-type answeredRanks struct{ site, page int64 }
-
-func ranksOf(a visit.Answer) answeredRanks { return answeredRanks{a.Site.Rank, a.Page.Rank} }
-
-// verdict is what a run got wrong.
-type verdict struct {
-	Errors
-	unproven int64
-}
-
 // judge compares what was answered and what the tables hold with the truth.
-func judge(sequence []load.Arrival, answers []answeredRanks, s standing) verdict {
+func judge(sequence []load.Arrival, answers []visit.Answer, s standing) Errors {
 	v := compared(sequence, 0, s)
 	for n, a := range sequence {
 		visitor, page := load.Address(int(a.Visitor)), load.PageURI(int(a.Page))
-		v.answer(answers[n].site-s.before[load.Site], s.ranks[load.Site][visitor])
-		v.answer(answers[n].page-s.before[page], s.ranks[page][visitor])
+		v.answer(answers[n].Site.Rank-s.before[load.Site], s.ranks[load.Site][visitor])
+		v.answer(answers[n].Page.Rank-s.before[page], s.ranks[page][visitor])
 	}
 	return v
 }
@@ -54,7 +42,7 @@ func judge(sequence []load.Arrival, answers []answeredRanks, s standing) verdict
 // it hangs up, with a visit on the way on each connection at most: these were counted, or not, and
 // nobody heard of it. So as many may be missing. What was answered is not known: ranks are wrong
 // here that nobody has, or that are not one visitor's alone.
-func judgeSent(sent []load.Arrival, answered, connections int, s standing) verdict {
+func judgeSent(sent []load.Arrival, answered, connections int, s standing) Errors {
 	all := len(sent)
 	v := compared(sent, int64(max(min(all-int(s.sums[load.Site].Hot), all-answered, connections), 0)), s)
 	for uri, got := range s.sums {
@@ -64,8 +52,8 @@ func judgeSent(sent []load.Arrival, answered, connections int, s standing) verdi
 }
 
 // compared compares sums and ranks with the truth, of which so many visits may be missing.
-func compared(sequence []load.Arrival, lost int64, s standing) verdict {
-	v := verdict{unproven: s.unproven}
+func compared(sequence []load.Arrival, lost int64, s standing) Errors {
+	v := Errors{Unproven: s.unproven}
 	truth := load.Truth(sequence)
 	missing := load.Sums{PV: -2 * lost, UV: -2 * lost, Hot: -2 * lost} // at the page and at the site
 	for uri, want := range truth {
@@ -88,7 +76,7 @@ func compared(sequence []load.Arrival, lost int64, s standing) verdict {
 }
 
 // answer compares the rank that a visitor was answered with the one that the table has.
-func (v *verdict) answer(answered, stored int64) {
+func (v *Errors) answer(answered, stored int64) {
 	if answered < 1 || answered != stored {
 		v.Ranks++
 	}
@@ -104,12 +92,4 @@ func misplaced(ranks map[netip.Addr]int64, uv int64) (n int64) {
 		taken[rank] = true
 	}
 	return n
-}
-
-// brokenBy names all errors of a contender that promises to make none, or is "".
-func (v verdict) brokenBy(about About) string {
-	if !about.Exact || v.Errors == (Errors{}) && v.unproven == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s; %d sums are not what their rows say", v.Errors, v.unproven)
 }

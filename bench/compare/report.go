@@ -16,16 +16,16 @@ import (
 
 // Report is what Run measured: every contender on every workload, several times.
 type Report struct {
-	Machine    bench.Machine `json:"machine"`
-	HTTP       bool          `json:"http"`    // wrk against a process for each contender; else in one process
-	Command    string        `json:"command"` // that repeats it
-	Clients    int           `json:"clients"` // who visit at once; over HTTP: connections
-	Rounds     int           `json:"rounds"`
-	Seed       uint64        `json:"seed"`
-	Contenders []About       `json:"contenders"` // in the order of the tables
-	Loads      []Load        `json:"workloads"`
-	Rows       []Row         `json:"rows"` // a row for each workload and contender, over the rounds
-	Runs       []Turn        `json:"runs"` // what the rows sum up
+	Machine    string  `json:"machine"`
+	HTTP       bool    `json:"http"`    // wrk against a process for each contender; else in one process
+	Command    string  `json:"command"` // that repeats it
+	Clients    int     `json:"clients"` // who visit at once; over HTTP: connections
+	Rounds     int     `json:"rounds"`
+	Seed       uint64  `json:"seed"`
+	Contenders []About `json:"contenders"` // in the order of the tables
+	Loads      []Load  `json:"workloads"`
+	Rows       []Row   `json:"rows"` // a row for each workload and contender, over the rounds
+	Runs       []Turn  `json:"runs"` // what the rows sum up
 }
 
 // About says what a contender is.
@@ -106,12 +106,14 @@ type Errors struct {
 	Hot int64 `json:"hot"` // the same of visits
 	// Ranks: answers whose rank is nobody's, somebody else's, or missing, and rows with a rank
 	// outside of 1..uv or that another has; over HTTP ranks that the tables miss.
-	Ranks int64 `json:"ranks"`
+	Ranks    int64 `json:"ranks"`
+	Unproven int64 `json:"unproven"` // sums that the contender's own rows do not bear out
 }
 
 func (e Errors) String() string {
 	count := func(n int64) string { return bench.Grouped(float64(n)) }
-	return fmt.Sprintf("uv is off by %s, pv by %s, hot by %s; %s ranks are wrong", count(e.UV), count(e.PV), count(e.Hot), count(e.Ranks))
+	return fmt.Sprintf("uv is off by %s, pv by %s, hot by %s; %s ranks are wrong; %s sums unproven",
+		count(e.UV), count(e.PV), count(e.Hot), count(e.Ranks), count(e.Unproven))
 }
 
 // Row sums up the rounds of one contender at one workload: medians, the most memory, and all errors
@@ -160,7 +162,7 @@ func (r *Report) summarize() {
 			for _, run := range runs {
 				e := run.Errors
 				row.Visits += run.Visits
-				row.Errors = Errors{row.Errors.UV + e.UV, row.Errors.PV + e.PV, row.Errors.Hot + e.Hot, row.Errors.Ranks + e.Ranks}
+				row.Errors = Errors{row.Errors.UV + e.UV, row.Errors.PV + e.PV, row.Errors.Hot + e.Hot, row.Errors.Ranks + e.Ranks, row.Errors.Unproven + e.Unproven}
 			}
 			for _, reference := range references {
 				if to := r.of(load.Name, reference); len(to) > 0 {
@@ -189,16 +191,16 @@ func (r *Report) untrue() error {
 
 // Fault says what a contender got wrong at a workload, or "".
 func (r *Report) Fault(row Row) string {
-	in := fmt.Sprintf("in %s visits %s", bench.Grouped(float64(row.Visits)), row.Errors)
-	for _, run := range r.of(row.Workload, row.Contender) {
-		if run.Fault != "" {
-			return fmt.Sprintf("%s BREAKS ITS PROMISE: %s (round %d: %s)", row.Contender, in, run.Round, run.Fault)
-		}
-	}
 	if row.Errors == (Errors{}) {
 		return ""
 	}
-	return row.Contender + " does not promise to be exact, and is not: " + in
+	says := "does not promise to be exact, and is not"
+	for _, run := range r.of(row.Workload, row.Contender) {
+		if run.Fault != "" {
+			says = "BREAKS ITS PROMISE"
+		}
+	}
+	return fmt.Sprintf("%s %s: in %s visits %s", row.Contender, says, bench.Grouped(float64(row.Visits)), row.Errors)
 }
 
 // column is one figure of a contender, as all tables show it.

@@ -29,21 +29,25 @@ import (
 var schema string
 
 // Way is how a Store counts a visit.
-type Way int
+type Way struct {
+	filterError float64 // of a Bloom filter of all keys; 0: there is none
+	believed    bool    // the filter alone says who is new
+	conflicts   bool    // the conflicts of inserts say who is not
+}
 
 // The ways.
-const (
+var (
 	// Naive looks the visitor up, then inserts.
-	Naive Way = iota
+	Naive = Way{}
 	// NaiveFilter is Naive, but what a Bloom filter calls surely new is not looked up.
-	NaiveFilter
+	NaiveFilter = Way{filterError: 0.001}
 	// Believed asks the filter alone who is new, and adds to it in the same moment. It looks up no
 	// more than the rank of those who are known, to be answered; whoever is taken for known has
-	// none.
-	Believed
+	// none. It is wrong so often that few visits show what is lost.
+	Believed = Way{filterError: 0.01, believed: true}
 	// Baseline inserts, and sees from the conflicts what was there. It sends its transaction in one
 	// round trip.
-	Baseline
+	Baseline = Way{conflicts: true}
 )
 
 const (
@@ -51,10 +55,8 @@ const (
 	deadlockTries   = 5
 	deadlockFailure = "40P01"
 
-	filterError   = 0.001
-	believedError = 0.01 // so much that few visits show what is lost
-	filterKeys    = 1024 // at first: a filter that grows is full, and as often wrong as it may be
-	filterMemory  = 256 << 20
+	filterKeys   = 1024 // at first: a filter that grows is full, and as often wrong as it may be
+	filterMemory = 256 << 20
 )
 
 // Store counts visits in a database of its own. It is safe for concurrent use.
@@ -84,8 +86,8 @@ func Open(ctx context.Context, url string, way Way) (*Store, error) {
 		cfg.ConnConfig.RuntimeParams[name] = value
 	}
 	s := &Store{way: way}
-	if share, filtered := map[Way]float64{NaiveFilter: filterError, Believed: believedError}[way]; filtered {
-		if s.known, err = bloom.New(bloom.Config{Keys: filterKeys, Error: share, MaxBytes: filterMemory}); err != nil {
+	if way.filterError > 0 {
+		if s.known, err = bloom.New(bloom.Config{Keys: filterKeys, Error: way.filterError, MaxBytes: filterMemory}); err != nil {
 			return nil, fmt.Errorf("one visit a transaction: %w", err)
 		}
 	}
@@ -119,7 +121,7 @@ func (s *Store) FilterBytes() int64 {
 func (s *Store) Visit(ctx context.Context, t visit.Target, visitor netip.Addr, day int32) (visit.Answer, error) {
 	one := one{target: t, visitor: visitor, day: day, uris: []string{t.Site, t.Page}}
 	count := s.countNaively
-	if s.way == Baseline {
+	if s.way.conflicts {
 		count = s.countByConflict
 	}
 	for try := 1; ; try++ {
@@ -152,12 +154,26 @@ func (o *one) put(a *visit.Answer, uri string, counts visit.Counts) {
 	}
 }
 
-// Wrong tells what was counted wrongly: ranks that belong to nobody, and days that were counted
-// twice.
-func Wrong(ctx context.Context, conn *pgx.Conn) (ranks, days int64, err error) {
-	losses, err := New(conn).Losses(ctx)
+// countByConflict sends the whole transaction at once, and reads from the inserts' conflicts what
+// was there.
+func (s *Store) countByConflict(ctx context.Context, v one) (a visit.Answer, err error) {
+	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
-		return 0, 0, fmt.Errorf("one visit a transaction: what was lost: %w", err)
+		return a, err
 	}
-	return losses.Ranks, losses.Days, nil
+	defer conn.Release() // closes the connection where a fault left the transaction open
+	var b pgx.Batch
+	b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	b.Queue(CountersHit, v.uris)
+	b.Queue(VisitCount, v.visitor, v.day, v.uris).Query(func(rows pgx.Rows) error {
+		judged, err := pgx.CollectRows(rows, pgx.RowToStructByPos[VisitCountRow])
+		for _, j := range judged {
+			s.asked.Add(numberOf(!j.FirstToday) + numberOf(!j.Newcomer)) // conflicts
+			v.put(&a, j.Uri, visit.Counts{PV: j.Pv, UV: j.Uv, Rank: j.Rank, Hot: j.Hot})
+		}
+		return err
+	})
+	b.Queue("commit")
+	err = conn.SendBatch(ctx, &b).Close()
+	return a, err
 }

@@ -85,11 +85,11 @@ func wrong(t *testing.T, s *Store) (ranks, days int64) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	ranks, days, err = Wrong(t.Context(), conn.Conn())
+	losses, err := New(conn).Losses(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ranks, days
+	return losses.Ranks, losses.Days
 }
 
 // Sent one after the other, the same visits get the same answers with the filter and without, and

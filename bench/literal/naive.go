@@ -18,19 +18,11 @@ type state struct {
 
 // countNaively looks each key up, or asks the filter, and inserts what was not there.
 func (s *Store) countNaively(ctx context.Context, v one) (a visit.Answer, err error) {
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		q := New(tx)
-		found, err := s.find(ctx, q, v) // now, when the connection is there: a filter's word grows old
-		if err != nil {
-			return err
-		}
-		if err := s.addDays(ctx, q, v, found); err != nil {
-			return err
-		}
-		a, err = s.addVisitors(ctx, q, v, found)
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) (err error) {
+		a, err = s.count(ctx, New(tx), v)
 		return err
 	})
-	if err == nil && s.way == NaiveFilter {
+	if err == nil && s.known != nil && !s.way.believed {
 		for _, uri := range v.uris { // not before: a visit that is taken back must stay unknown
 			s.known.Add(visitorKey(v, uri))
 			s.known.Add(dayKey(v, uri))
@@ -39,10 +31,48 @@ func (s *Store) countNaively(ctx context.Context, v one) (a visit.Answer, err er
 	return a, err
 }
 
+func (s *Store) count(ctx context.Context, q *Queries, v one) (a visit.Answer, err error) {
+	found, err := s.find(ctx, q, v)
+	if err != nil {
+		return a, err
+	}
+	sum, days := CountersAddParams{Uris: v.uris}, VisitsAddParams{Ip: v.visitor, DayID: v.day}
+	for _, uri := range v.uris {
+		sum.Pvs, sum.Uvs = append(sum.Pvs, numberOf(!found[uri].today)), append(sum.Uvs, numberOf(!found[uri].known))
+		if !found[uri].today {
+			days.Uris = append(days.Uris, uri)
+		}
+	}
+	if len(days.Uris) > 0 {
+		added, err := q.VisitsAdd(ctx, days)
+		if err != nil {
+			return a, err
+		}
+		s.asked.Add(int64(len(days.Uris)) - added) // conflicts
+	}
+	sums, err := q.CountersAdd(ctx, sum)
+	newcomers := VisitorsAddParams{Ip: v.visitor}
+	for _, sum := range sums {
+		rank := found[sum.Uri].rank
+		if !found[sum.Uri].known {
+			rank = sum.Uv
+			newcomers.Uris, newcomers.Ranks = append(newcomers.Uris, sum.Uri), append(newcomers.Ranks, rank)
+		}
+		v.put(&a, sum.Uri, visit.Counts{PV: sum.Pv, UV: sum.Uv, Rank: rank, Hot: sum.Hot})
+	}
+	if err != nil || len(newcomers.Uris) == 0 {
+		return a, err
+	}
+	added, err := q.VisitorsAdd(ctx, newcomers)
+	s.asked.Add(int64(len(newcomers.Uris)) - added) // conflicts
+	return a, err
+}
+
 // find asks the tables about all keys, or about those that the filter is not sure to be new. Where
-// the filter is believed, it is asked alone, and the tables for the ranks of those whom it knows.
+// the filter is believed, it is asked alone, and the tables for the ranks of those whom it knows,
+// which decides nothing.
 func (s *Store) find(ctx context.Context, q *Queries, v one) (map[string]state, error) {
-	found, believed := map[string]state{}, s.way == Believed
+	found, believed := map[string]state{}, s.way.believed
 	ask, asked := KeysFindParams{Ip: v.visitor, DayID: v.day, Uris: v.uris}, int64(0)
 	for _, uri := range v.uris {
 		is := state{known: true, today: true}
@@ -61,58 +91,16 @@ func (s *Store) find(ctx context.Context, q *Queries, v one) (map[string]state, 
 	}
 	rows, err := q.KeysFind(ctx, ask)
 	for _, row := range rows {
-		if is := found[row.Uri]; believed {
-			found[row.Uri] = state{known: is.known, today: is.today, rank: row.Rank}
-		} else {
-			found[row.Uri] = state{known: row.Rank != 0, today: row.Today, rank: row.Rank}
+		is := state{known: row.Rank != 0, today: row.Today, rank: row.Rank}
+		if believed {
+			is.known, is.today = found[row.Uri].known, found[row.Uri].today
 		}
+		found[row.Uri] = is
 	}
-	if !believed { // reading a rank decides nothing
+	if !believed {
 		s.asked.Add(asked)
 	}
 	return found, err
-}
-
-func (s *Store) addDays(ctx context.Context, q *Queries, v one, found map[string]state) error {
-	var today []string
-	for _, uri := range v.uris {
-		if !found[uri].today {
-			today = append(today, uri)
-		}
-	}
-	if len(today) == 0 {
-		return nil
-	}
-	added, err := q.VisitsAdd(ctx, VisitsAddParams{Ip: v.visitor, DayID: v.day, Uris: today})
-	s.asked.Add(int64(len(today)) - added) // conflicts
-	return err
-}
-
-func (s *Store) addVisitors(ctx context.Context, q *Queries, v one, found map[string]state) (a visit.Answer, err error) {
-	sum := CountersAddParams{Uris: v.uris}
-	for _, uri := range v.uris {
-		sum.Pvs = append(sum.Pvs, numberOf(!found[uri].today))
-		sum.Uvs = append(sum.Uvs, numberOf(!found[uri].known))
-	}
-	sums, err := q.CountersAdd(ctx, sum)
-	if err != nil {
-		return a, err
-	}
-	newcomers := VisitorsAddParams{Ip: v.visitor}
-	for _, sum := range sums {
-		rank := found[sum.Uri].rank
-		if !found[sum.Uri].known {
-			rank = sum.Uv
-			newcomers.Uris, newcomers.Ranks = append(newcomers.Uris, sum.Uri), append(newcomers.Ranks, rank)
-		}
-		v.put(&a, sum.Uri, visit.Counts{PV: sum.Pv, UV: sum.Uv, Rank: rank, Hot: sum.Hot})
-	}
-	if len(newcomers.Uris) == 0 {
-		return a, nil
-	}
-	added, err := q.VisitorsAdd(ctx, newcomers)
-	s.asked.Add(int64(len(newcomers.Uris)) - added) // conflicts
-	return a, err
 }
 
 // visitorKey stands for the row (uri, ip) in the filter.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os/exec"
 	"slices"
 	"sync"
 	"time"
@@ -12,8 +13,7 @@ import (
 	"footfall/bench"
 	"footfall/bench/load"
 	"footfall/bench/tables"
-	"footfall/db"
-	"footfall/verify"
+	"footfall/pause"
 )
 
 // compareUniques asks for the uniques of targets in ranges of days at random, and counts them in
@@ -94,7 +94,7 @@ func (r *asking) whileCounting(ctx context.Context, p *bench.Process, f func() e
 	go func() { sent <- s.Send(ctx) }()
 	// Visits come for a while before they, and what is asked beside them, are measured.
 	warmUp := bench.Usual(r.Options.Options, 0, 3*time.Second, time.Second)
-	if err = pause(ctx, warmUp); err == nil {
+	if err = pause.For(ctx, warmUp); err == nil {
 		began := time.Now()
 		err = f()
 		took = time.Since(began)
@@ -114,16 +114,6 @@ func (r *asking) beside(ctx context.Context, what string, f func(p *bench.Proces
 		r.report.add("visits beside "+what, load.MeasureOf(waits, took))
 		return err
 	})
-}
-
-// pause waits, unless ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // measureAnswers asks one report after the other while visits are counted, as one client that keeps
@@ -154,21 +144,14 @@ func (r *asking) measureAnswers(ctx context.Context) error {
 
 // measureVerify proves all numbers beside visits.
 func (r *asking) measureVerify(ctx context.Context) error {
-	d, err := db.Open(ctx, r.address, db.Options{})
-	if err != nil {
-		return err
-	}
-	defer d.Close()
 	return r.beside(ctx, "verify", func(*bench.Process) error {
-		proof, err := verify.Run(ctx, d, verify.Options{Jobs: 2, Limit: 1})
+		began := time.Now()
+		out, err := exec.CommandContext(ctx, r.Footfall, "verify", "--database-url", r.address).CombinedOutput() //nolint:gosec // the program that is measured
 		if err != nil {
-			return err
+			r.report.Wrong = append(r.report.Wrong, fmt.Sprintf("verify: %s: %s", err.Error(), out))
 		}
-		r.report.note("all was verified in %.0f s: %d violations", proof.Seconds, proof.Violations)
-		if proof.Violations > 0 {
-			r.report.Wrong = append(r.report.Wrong, fmt.Sprintf("%d violations: see footfall verify", proof.Violations))
-		}
-		return nil
+		r.report.note("all was verified in %.0f s", time.Since(began).Seconds())
+		return ctx.Err()
 	})
 }
 
@@ -186,14 +169,17 @@ const (
 func (r *asking) measureDashboards(ctx context.Context) error {
 	turns := bench.Usual(r.Options.Options, 0, dashboardTurns, 1)
 	turn := bench.Usual(r.Options.Options, 0, dashboardTurn, time.Second)
-	var d dashboards
-	var alone, beside []time.Duration
+	var alone, beside, took []time.Duration
 	err := r.serving(ctx, func(p *bench.Process) error {
 		for n := range 2 * turns {
 			r.Doing("turn %d of %d beside %d dashboards and without", n/2+1, turns, openDashboards)
-			waits, look := &alone, func() error { return pause(ctx, turn) }
+			waits, look := &alone, func() error { return pause.For(ctx, turn) }
 			if n%4 == 1 || n%4 == 2 {
-				waits, look = &beside, func() error { return d.open(ctx, r, p, turn) }
+				waits, look = &beside, func() error {
+					some, err := r.look(ctx, p, turn)
+					took = append(took, some...)
+					return err
+				}
 			}
 			some, _, err := r.whileCounting(ctx, p, look)
 			if err != nil {
@@ -205,50 +191,42 @@ func (r *asking) measureDashboards(ctx context.Context) error {
 	})
 	r.report.add(fmt.Sprintf("visits beside %d open dashboards", openDashboards), load.MeasureOf(beside, 0))
 	r.report.add("visits without", load.MeasureOf(alone, 0))
-	r.report.add("their pages, of a site and 30 days", load.MeasureOf(d.took, 0))
-	r.report.note("%d pages of dashboards were refused", d.refused)
+	r.report.add("their pages, of a site and 30 days", load.MeasureOf(took, 0))
 	return err
 }
 
-// dashboards are open on a service.
-type dashboards struct {
-	mu      sync.Mutex // guards what follows
-	took    []time.Duration
-	refused int
-	err     error
-}
-
-// open keeps all open for a while. They have been opened one after the other, so that they do not
-// all ask at once.
-func (d *dashboards) open(ctx context.Context, r *asking, p *bench.Process, long time.Duration) error {
+// look keeps all dashboards open for a while, and returns how long their pages took. They have been
+// opened one after the other, so that they do not all ask at once.
+func (r *asking) look(ctx context.Context, p *bench.Process, long time.Duration) (took []time.Duration, err error) {
 	until, cancel := context.WithTimeout(ctx, long)
 	defer cancel()
+	var mu sync.Mutex // guards took and err
+	refused := 0
 	var all sync.WaitGroup // goroutines, which end with until, once their page is read
 	for i := range openDashboards {
 		all.Go(func() {
 			page := fmt.Sprintf("%s/dash/%s/%s", p.URL, r.made.App, r.world.sites[i%len(r.world.sites)].Uri)
-			for rest := min(refreshAfter, long) * time.Duration(i) / openDashboards; pause(until, rest) == nil; {
+			for rest := min(refreshAfter, long) * time.Duration(i) / openDashboards; pause.For(until, rest) == nil; {
 				began := time.Now()
-				_, err := bench.Fetch(ctx, page) // to its end
-				took := time.Since(began)
-				d.asked(took, err)
-				rest = max(refreshAfter, refreshRests*took)
+				_, failed := bench.Fetch(ctx, page) // to its end
+				passed := time.Since(began)
+				rest = max(refreshAfter, refreshRests*passed)
+				mu.Lock()
+				switch {
+				case errors.Is(failed, bench.ErrBusy):
+					refused++
+				case failed != nil:
+					err = failed
+				default:
+					took = append(took, passed)
+				}
+				mu.Unlock()
 			}
 		})
 	}
 	all.Wait()
-	return d.err
-}
-
-func (d *dashboards) asked(took time.Duration, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch {
-	case errors.Is(err, bench.ErrBusy):
-		d.refused++
-	case err != nil:
-		d.err = err
-	default:
-		d.took = append(d.took, took)
+	if refused > 0 {
+		r.report.note("%d pages of dashboards were refused, since the service was busy", refused)
 	}
+	return took, err
 }

@@ -77,12 +77,12 @@ func chosen(o Options) ([]part, error) {
 
 // Report is what Run measured.
 type Report struct {
-	Machine bench.Machine `json:"machine"`
-	Command string        `json:"command"` // that repeats it
-	Rate    int           `json:"rate"`    // visits a second that were to be counted meanwhile
-	Notes   []string      `json:"notes"`
-	Rows    []Row         `json:"rows"`
-	Wrong   []string      `json:"wrong,omitempty"` // what makes the command fail
+	Machine string   `json:"machine"`
+	Command string   `json:"command"` // that repeats it
+	Rate    int      `json:"rate"`    // visits a second that were to be counted meanwhile
+	Notes   []string `json:"notes"`
+	Rows    []Row    `json:"rows"`
+	Wrong   []string `json:"wrong,omitempty"` // what makes the command fail
 }
 
 // Row is how long some answers took. Those of visits are from when they were due; none was refused,

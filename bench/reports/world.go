@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -49,12 +48,6 @@ func newWorld(ctx context.Context, q *tables.Queries, app string) (w *world, err
 			w.sites = append(w.sites, t)
 		}
 	}
-	slices.SortFunc(w.came, func(a, b tables.VisitsOfDayRow) int { // as it is read depends on where it lies
-		if c := strings.Compare(a.Uri, b.Uri); c != 0 {
-			return c
-		}
-		return a.Ip.Compare(b.Ip)
-	})
 	return w, nil
 }
 

@@ -29,6 +29,7 @@ JOIN pages AS p ON p.id = v.page_id
 WHERE p.app_id = @app_id
   AND p.site_id IS NOT NULL
   AND v.day_id = @day
+ORDER BY p.uri, v.ip
 LIMIT 300000;
 
 -- name: AppsThatCounted :many

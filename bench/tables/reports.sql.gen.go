@@ -175,6 +175,7 @@ JOIN pages AS p ON p.id = v.page_id
 WHERE p.app_id = $1
   AND p.site_id IS NOT NULL
   AND v.day_id = $2
+ORDER BY p.uri, v.ip
 LIMIT 300000
 `
 
