@@ -44,7 +44,7 @@ func (o Options) Completed() Options {
 }
 
 // Check tells what is wrong with the options of a comparison. What is not given is right.
-func Check(o Options) (faults []error) {
+func (o Options) Check() (faults []error) {
 	if o.HTTP {
 		faults = o.CheckService()
 	}
@@ -197,16 +197,12 @@ func (c *comparison) tasks() (all []task, err error) {
 				t.About += fmt.Sprintf("; %s rows of visitors are there before", bench.Grouped(float64(preload)))
 			}
 			t.sequence = w.Sequence(c.Seed, visitsOf(c.Options), preload/2)
-			t.First = load.FirstShare(t.sequence[:min(len(t.sequence), describedBy)])
 			all = append(all, t)
 			c.report.Loads = append(c.report.Loads, t.Load)
 		}
 	}
 	return all, nil
 }
-
-// describedBy is how many visits say the share of first visits of a workload.
-const describedBy = 100_000
 
 // layout names an empty database, or one that is preloaded, as contenders share it.
 type layout struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/bench"
+	"footfall/bench/load"
 	"footfall/counter"
 	"footfall/db/dbtest"
 	"footfall/visit"
@@ -63,7 +64,11 @@ func TestRunCounts(t *testing.T) {
 		Visits: 100, Clients: 1, Rounds: 1,
 	})
 	require.NoError(t, err)
-	first := report.Loads[0].First
+	firsts, burst := map[load.Arrival]bool{}, load.Workloads[3].Sequence(0, 100, 0)
+	for _, a := range burst {
+		firsts[a] = true
+	}
+	first := float64(len(firsts)) / float64(len(burst))
 	for _, r := range report.Rows {
 		if r.Contender != "believed" {
 			assert.Equal(t, Errors{}, r.Errors, "%s with one client", r.Contender)
@@ -188,8 +193,8 @@ func TestChosen(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	assert.Empty(t, Check(Options{}))
-	assert.Empty(t, Check(Options{Options: bench.Options{Quick: true}, HTTP: true, Rounds: 2, Old: "/x", Connections: 4, Duration: 2 * time.Second}))
+	assert.Empty(t, Options{}.Check())
+	assert.Empty(t, Options{Options: bench.Options{Quick: true}, HTTP: true, Rounds: 2, Old: "/x", Connections: 4, Duration: 2 * time.Second}.Check())
 	for want, o := range map[string]Options{
 		`contenders: there is no "fast" here: choose from naive,`: {Contenders: []string{"naive", "fast"}},
 		`contenders: there is no "constant"`:                      {Contenders: []string{"constant"}},
@@ -203,7 +208,7 @@ func TestCheck(t *testing.T) {
 		"duration: it means nothing without --http": {Duration: time.Second},
 		"old: it means nothing without --http":      {Old: "/x"},
 	} {
-		faults := Check(o)
+		faults := o.Check()
 		require.NotEmpty(t, faults, want)
 		assert.ErrorContains(t, errors.Join(faults...), want)
 		assert.Len(t, faults, 1, want)

@@ -37,13 +37,9 @@ type About struct {
 
 // Load says what a workload is.
 type Load struct {
-	Name  string  `json:"name"`
-	About string  `json:"about"`
-	First float64 `json:"first"` // share of the visits that are the first of a visitor to a page
+	Name  string `json:"name"`
+	About string `json:"about"`
 }
-
-// Percent is the same for people.
-func (l Load) Percent() string { return fmt.Sprintf("%.3g", 100*l.First) }
 
 // Figures are what is measured.
 type Figures struct {
@@ -302,7 +298,7 @@ func (r *Report) Print(w io.Writer) {
 				faults += "  ! " + fault + "\n"
 			}
 		}
-		fmt.Fprintf(w, "\n%s: %s (%s %% first visits)\n%s%s", load.Name, load.About, load.Percent(), t, faults)
+		fmt.Fprintf(w, "\n%s: %s\n%s%s", load.Name, load.About, t, faults)
 	}
 	fmt.Fprintln(w)
 	for _, about := range r.Contenders {

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -164,11 +165,7 @@ func (d *drawing) visit(page int32, left int) int32 {
 // numbers below n, each once.
 func coprime(n int) int {
 	for k := max(1, n*618/1000); ; k++ {
-		a, b := n, k
-		for b != 0 {
-			a, b = b, a%b
-		}
-		if a == 1 {
+		if new(big.Int).GCD(nil, nil, big.NewInt(int64(n)), big.NewInt(int64(k))).Int64() == 1 {
 			return k
 		}
 	}

@@ -159,21 +159,13 @@ type Offered struct {
 
 // Offer sends the visits of a sequence at a rate. early is called when a fifth has been sent.
 func Offer(ctx context.Context, url string, sequence []Arrival, headers []string, perSecond float64, early func()) (o Offered, err error) {
-	var tails [][]byte // of the requests in turns, behind the address
-	for _, set := range headers {
-		tails = append(tails, []byte(" HTTP/1.1\r\nHost: "+HostOf(url)+"\r\n"+strings.ReplaceAll(set, "\t", "\r\n")+"\r\n\r\n"))
-	}
-	pages := make([]string, Pages)
-	for n := range pages {
-		pages[n] = "&uri=http://" + PageURI(n)
-	}
 	s := Steady{URL: url, Requests: len(sequence), PerSecond: perSecond, Request: func(to []byte, n int) []byte {
 		if n == len(sequence)/5 {
 			early()
 		}
 		a := sequence[n]
-		to = Address(int(a.Visitor)).AppendTo(append(to, "GET /visit?app=demo&ip="...))
-		return append(append(to, pages[a.Page]...), tails[n%len(tails)]...)
+		return fmt.Appendf(to, "GET /visit?app=demo&ip=%s&uri=http://%s HTTP/1.1\r\nHost: %s\r\n%s\r\n\r\n",
+			Address(int(a.Visitor)), PageURI(int(a.Page)), HostOf(url), headers[n%len(headers)])
 	}}
 	began := time.Now()
 	if err := s.Send(ctx); err != nil {

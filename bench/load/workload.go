@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-
-	"footfall/bench"
 )
 
 // All visits of a workload are counted for one app and go to pages of one site.
@@ -137,15 +135,6 @@ func Truth(sequence []Arrival) map[string]Sums {
 		}
 	}
 	return truth
-}
-
-// FirstShare is the share of the visits that are the first of a visitor to a page.
-func FirstShare(sequence []Arrival) float64 {
-	firsts := map[Arrival]bool{}
-	for _, a := range sequence {
-		firsts[a] = true
-	}
-	return bench.Ratio(float64(len(firsts)), float64(len(sequence)))
 }
 
 // Address places visitor n in 10.0.0.0/8, far from visitor n-1: addresses do not come in the order

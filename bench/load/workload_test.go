@@ -26,7 +26,7 @@ func TestWorkloadsShareOfFirstVisits(t *testing.T) {
 	require.Len(t, Workloads, len(shares))
 	for _, w := range Workloads {
 		for _, visits := range []int{10_000, 100_000} {
-			got, want := FirstShare(w.Sequence(1, visits, 0)), shares[w.Name]
+			got, want := firstShare(w.Sequence(1, visits, 0)), shares[w.Name]
 			assert.True(t, got >= want.least && got <= want.most,
 				"%s: %.3f of %d visits are a visitor's first to the page, want %v to %v", w.Name, got, visits, want.least, want.most)
 		}
@@ -77,7 +77,7 @@ func TestTruth(t *testing.T) {
 	t.Parallel()
 	sequence := []Arrival{{Page: 1, Visitor: 1}, {Page: 1, Visitor: 1}, {Page: 2, Visitor: 1}, {Page: 2, Visitor: 2}, {Page: 1, Visitor: 2}}
 	assert.Equal(t, map[string]Sums{Site: {2, 2, 5}, PageURI(1): {2, 2, 3}, PageURI(2): {2, 2, 2}}, Truth(sequence))
-	assert.InDelta(t, 0.8, FirstShare(sequence), 1e-9)
+	assert.InDelta(t, 0.8, firstShare(sequence), 1e-9)
 }
 
 // Two visitors with one address would make one of them no newcomer.
@@ -93,4 +93,13 @@ func TestAddressesAreDistinct(t *testing.T) {
 		}
 		seen[at] = true
 	}
+}
+
+// firstShare is the share of the visits that are the first of a visitor to a page.
+func firstShare(sequence []Arrival) float64 {
+	firsts := map[Arrival]bool{}
+	for _, a := range sequence {
+		firsts[a] = true
+	}
+	return float64(len(firsts)) / float64(len(sequence))
 }

@@ -61,7 +61,7 @@ var parts = []part{
 }
 
 // Check tells what is wrong with the options. What is not given is right.
-func Check(o Options) (faults []error) {
+func (o Options) Check() (faults []error) {
 	o = o.Completed()
 	faults = append(o.CheckService(), o.set().Check()...)
 	faults = append(faults, bench.BelowOne(map[string]int{"rate": o.Rate, "runs": o.Runs, "samples": o.Samples})...)

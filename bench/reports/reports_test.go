@@ -33,12 +33,12 @@ func prepared(t *testing.T, samples int) *asking {
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	assert.Empty(t, Check(Options{Parts: []string{"answers"}}))
+	assert.Empty(t, Options{Parts: []string{"answers"}}.Check())
 	for want, o := range map[string]Options{
 		`parts: there is no "speed" here: choose from uniques,answers,dashboards,verify`: {Parts: []string{"speed"}},
 		"rate: -1": {Rate: -1}, "runs: -1": {Runs: -1}, "samples: -1": {Samples: -1},
 	} {
-		faults := Check(o)
+		faults := o.Check()
 		require.Len(t, faults, 1)
 		assert.ErrorContains(t, faults[0], want)
 	}

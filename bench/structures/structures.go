@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"runtime"
 	"strconv"
 
@@ -32,7 +31,6 @@ type Row struct {
 
 // How many keys can be compared.
 const (
-	usualKeys  = 10_000_000
 	MinKeys    = 1_000
 	MaxKeys    = 100_000_000 // the article's places are numbers of 31 bits
 	bitsPerKey = 20          // given to every Bloom filter: 200 million bits for ten million keys
@@ -91,27 +89,16 @@ func measure(ctx context.Context, c contender, keys int) (Row, error) {
 func (r *Report) check() error {
 	for _, row := range r.Rows {
 		wrong := r.Keys - row.Count
-		switch want, exact := articleFalsePositives[r.Keys]; {
-		case row.Name == nameArticle && exact && wrong != want:
-			return fmt.Errorf("%w: the article's filter has %d false positives, and must have %d", bench.ErrUntrue, wrong, want)
-		case row.Name == nameFootfall && wrong > mostFalsePositives(r.Keys):
-			return fmt.Errorf("%w: the footfall filter has %d false positives, and may have %d", bench.ErrUntrue, wrong, mostFalsePositives(r.Keys))
+		switch want, checked := falsePositives[r.Keys]; {
+		case row.Name == nameArticle && checked && wrong != want.article:
+			return fmt.Errorf("%w: the article's filter has %d false positives, and must have %d", bench.ErrUntrue, wrong, want.article)
+		case row.Name == nameFootfall && checked && wrong > want.footfall:
+			return fmt.Errorf("%w: the footfall filter has %d false positives, and may have %d", bench.ErrUntrue, wrong, want.footfall)
 		case row.Name == nameFootfall && row.Bytes > int64(r.Keys)*bitsPerKey/8:
 			return fmt.Errorf("%w: the footfall filter takes %d bytes, and may take %d", bench.ErrUntrue, row.Bytes, r.Keys*bitsPerKey/8)
 		}
 	}
 	return nil
-}
-
-// mostFalsePositives that the footfall filter may have: a hundred in ten million keys, where 66 are
-// expected. Fewer keys scatter more; what is allowed then is crossed by chance once in some ten
-// thousand runs.
-func mostFalsePositives(keys int) int {
-	if keys >= usualKeys {
-		return keys / 100_000
-	}
-	expected := float64(keys) * 66 / usualKeys
-	return int(expected + 4*math.Sqrt(expected) + 4)
 }
 
 // Print writes the report as a table.

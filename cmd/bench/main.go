@@ -37,10 +37,10 @@ type commandLine struct {
 	Contender  contenderCmd  `cmd:"" hidden:"" help:"Serve what the service is compared with."`
 }
 
-// command is what kong finds in the command line. check tells all that is wrong with its flags
+// command is what kong finds in the command line. Check tells all that is wrong with its flags
 // before anything is done.
 type command interface {
-	check() []error
+	Check() []error
 	run(ctx context.Context, p *program) error
 }
 
@@ -79,7 +79,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return p.complain(exitUsage, err)
 	}
 	typed := parsed.Selected().Target.Addr().Interface().(command)
-	if faults := typed.check(); len(faults) > 0 {
+	if faults := typed.Check(); len(faults) > 0 {
 		return p.complain(exitUsage, faults...)
 	}
 	if err := typed.run(ctx, p); err != nil {
@@ -138,8 +138,6 @@ type compareCmd struct {
 	HTML string `name:"html" placeholder:"FILE" help:"Write the figures to this file as a page with plots, too. It needs nothing else to be looked at."`
 }
 
-func (c *compareCmd) check() []error { return compare.Check(c.Options) }
-
 func (c *compareCmd) run(ctx context.Context, p *program) error {
 	c.Options.Options = p.with(c.Options.Options)
 	report, err := compare.Run(ctx, c.Options)
@@ -155,7 +153,7 @@ type contenderCmd struct {
 	DatabaseURL string `help:"An empty database."`
 }
 
-func (*contenderCmd) check() []error { return nil }
+func (*contenderCmd) Check() []error { return nil }
 
 func (c *contenderCmd) run(ctx context.Context, _ *program) error {
 	return compare.Serve(ctx, c.Name, c.Addr, c.DatabaseURL)
@@ -165,8 +163,6 @@ type reportsCmd struct {
 	reports.Options
 	output
 }
-
-func (c *reportsCmd) check() []error { return reports.Check(c.Options) }
 
 func (c *reportsCmd) run(ctx context.Context, p *program) error {
 	c.Options.Options = p.with(c.Options.Options)
@@ -179,7 +175,7 @@ type structuresCmd struct {
 	Keys int `default:"10000000" help:"Keys to add, from ip_0 on; 1000 to 100000000. At 10 million the article's filter must be wrong exactly 7,017 times. Default: ${default}."`
 }
 
-func (c *structuresCmd) check() []error {
+func (c *structuresCmd) Check() []error {
 	if c.Keys < structures.MinKeys || c.Keys > structures.MaxKeys {
 		return []error{fmt.Errorf("keys: %d will not do: give %d to %d", c.Keys, structures.MinKeys, structures.MaxKeys)}
 	}
@@ -192,7 +188,6 @@ func (c *structuresCmd) run(ctx context.Context, p *program) error {
 	return c.publish(p, report, err)
 }
 
-// generateCmd fills tables, as nothing else here does to the data of a service.
 type generateCmd struct {
 	generate.Set
 	Data        string `placeholder:"DIR" help:"Folder of an embedded PostgreSQL, which is made if it is missing. Either this or --database-url must be given."`
@@ -201,8 +196,8 @@ type generateCmd struct {
 	Log         string `placeholder:"FILE" help:"Write an access log of the visits into this file instead, with one and a half other lines for each: --visits 4000000 makes 10 million lines."`
 }
 
-func (c *generateCmd) check() []error {
-	faults := c.Check()
+func (c *generateCmd) Check() []error {
+	faults := c.Set.Check()
 	if c.Log == "" && c.Data == "" && c.DatabaseURL == "" {
 		faults = append(faults, errors.New("data: name the folder that is to be filled, or a database with --database-url"))
 	}
