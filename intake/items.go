@@ -71,14 +71,12 @@ func validUTF8(text string) int {
 	if utf8.ValidString(text) {
 		return len(text)
 	}
-	at := 0
-	for {
-		r, size := utf8.DecodeRuneInString(text[at:])
-		if r == utf8.RuneError && size <= 1 {
+	for at, r := range text {
+		if r == utf8.RuneError && !strings.HasPrefix(text[at:], string(r)) {
 			return at
 		}
-		at += size
 	}
+	return len(text)
 }
 
 // reader reads JSON by hand: encoding/json would accept a name that is given twice, or in upper

@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"errors"
@@ -207,34 +208,29 @@ func spool(from io.Reader) (*file, error) {
 		return nil, fmt.Errorf("standard input: %w", err)
 	}
 	_ = os.Remove(handle.Name()) // it is gone with the process
-	fail := func(err error) (*file, error) {
+	in := bufio.NewReader(from)
+	head, _ := in.Peek(4) // what has failed fails again
+	if packingOf(head) != plain {
+		_, err = io.Copy(handle, in) // what comes in packed stays so
+	} else {
+		err = pack(handle, in)
+	}
+	f := &file{name: "standard input", handle: handle}
+	if err == nil {
+		err = f.look()
+	}
+	if err != nil {
 		_ = handle.Close()
 		return nil, fmt.Errorf("standard input: %w", err)
 	}
-	// What comes in packed is unpacked as it is.
-	pack, err := zstd.NewWriter(handle, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
-	if err != nil {
-		return fail(err)
-	}
-	head := make([]byte, 4)
-	n, err := io.ReadFull(from, head)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return fail(err)
-	}
-	head = head[:n]
-	if packingOf(head) != plain {
-		if _, err = io.Copy(handle, io.MultiReader(bytes.NewReader(head), from)); err != nil {
-			return fail(err)
-		}
-	} else {
-		_, err = io.Copy(pack, io.MultiReader(bytes.NewReader(head), from))
-		if err = errors.Join(err, pack.Close()); err != nil {
-			return fail(err)
-		}
-	}
-	f := &file{name: "standard input", handle: handle}
-	if err := f.look(); err != nil {
-		return fail(err)
-	}
 	return f, nil
+}
+
+func pack(to io.Writer, from io.Reader) error {
+	w, err := zstd.NewWriter(to, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, from)
+	return errors.Join(err, w.Close())
 }

@@ -143,11 +143,5 @@ func parseStatus(text []byte) (status int, ok bool) {
 	if len(text) == 0 || len(text) > 3 {
 		return 0, false
 	}
-	for _, c := range text {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		status = status*10 + int(c-'0')
-	}
-	return status, true
+	return digits(text)
 }

@@ -2,7 +2,6 @@ package logs
 
 import (
 	"bytes"
-	"time"
 )
 
 // found takes over a value, if its name is known.
@@ -95,13 +94,11 @@ func (r *jsonReader) time(rank int, value []byte) {
 	if rank <= r.timeRank {
 		return
 	}
-	var read time.Time
-	var ok bool
-	if read, ok = parseTime(value); !ok {
+	if read, ok := parseTime(value); ok {
+		r.timeRank, r.line.Time = rank, read
+	} else {
 		r.badTime = true
-		return
 	}
-	r.timeRank, r.line.Time = rank, read
 }
 
 func (r *jsonReader) agent(value []byte) {

@@ -148,28 +148,11 @@ func (r *jsonReader) array(where place, name []byte, depth int) bool {
 
 // string reads a string.
 func (r *jsonReader) string() ([]byte, bool) {
-	if r.at == len(r.text) || r.text[r.at] != '"' {
-		return nil, false
+	value, rest, ok := r.parser.quoted(r.text[r.at:])
+	if ok {
+		r.at = len(r.text) - len(rest)
 	}
-	rest := r.text[r.at+1:]
-	end := bytes.IndexByte(rest, '"')
-	if end < 0 {
-		return nil, false
-	}
-	if bytes.IndexByte(rest[:end], '\\') < 0 {
-		r.at += end + 2
-		return rest[:end], true
-	}
-	for end = 0; end < len(rest) && rest[end] != '"'; end++ {
-		if rest[end] == '\\' {
-			end++
-		}
-	}
-	if end >= len(rest) {
-		return nil, false
-	}
-	r.at += end + 2
-	return r.parser.unescape(rest[:end]), true
+	return value, ok
 }
 
 // take reads one character, if it comes next.

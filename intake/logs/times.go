@@ -101,32 +101,19 @@ func parseClock(text []byte) (seconds int, ok bool) {
 
 // parseZone reads Z, -0700 or -07:00 as seconds.
 func parseZone(text []byte) (seconds int, ok bool) {
-	if len(text) == 1 && text[0] == 'Z' {
+	n := len(text)
+	if n == 1 && text[0] == 'Z' {
 		return 0, true
 	}
-	if len(text) == 6 && text[3] == ':' {
-		hour, ok := parseZoneHour(text[:3])
-		minute, ok2 := digits(text[4:])
-		return zoneOf(text[0], hour, minute), ok && ok2 && minute < 60
-	}
-	if len(text) != 5 {
+	if n != 5 && (n != 6 || text[3] != ':') {
 		return 0, false
 	}
-	hour, ok := parseZoneHour(text[:3])
-	minute, ok2 := digits(text[3:])
-	return zoneOf(text[0], hour, minute), ok && ok2 && minute < 60
-}
-
-func parseZoneHour(text []byte) (hour int, ok bool) {
-	hour, ok = digits(text[1:])
-	return hour, ok && hour < 24 && (text[0] == '+' || text[0] == '-')
-}
-
-func zoneOf(sign byte, hour, minute int) int {
-	if sign == '-' {
-		return -(hour*3600 + minute*60)
+	hour, ok := digits(text[1:3])
+	minute, ok2 := digits(text[n-2:])
+	if seconds = hour*3600 + minute*60; text[0] == '-' {
+		seconds = -seconds
 	}
-	return hour*3600 + minute*60
+	return seconds, ok && ok2 && hour < 24 && minute < 60 && (text[0] == '+' || text[0] == '-')
 }
 
 // digits reads a number that has nothing but digits.
@@ -142,27 +129,7 @@ func digits(text []byte) (value int, ok bool) {
 
 // moment is a moment of a natural day, if there is such a day.
 func moment(year, month, day, seconds, nanos int, ok bool) (time.Time, bool) {
-	if !ok || month < 1 || month > 12 || day < 1 || day > daysOf(year, month) {
-		return time.Time{}, false
-	}
-	// Days since 1970, by counting years from March on, so that a leap day is the last one.
-	y, m := year, month-3
-	if m < 0 {
-		y, m = y-1, m+12
-	}
-	days := 365*y + y/4 - y/100 + y/400 + (153*m+2)/5 + day - 1 - 719468
-	return time.Unix(int64(days)*86400+int64(seconds), int64(nanos)), true
-}
-
-func daysOf(year, month int) int {
-	switch month {
-	case 4, 6, 9, 11:
-		return 30
-	case 2:
-		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
-			return 29
-		}
-		return 28
-	}
-	return 31
+	begins := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
+	ok = ok && 1 <= month && month <= 12 && begins.Day() == day // else it is one of another month
+	return begins.Add(time.Duration(seconds)*time.Second + time.Duration(nanos)), ok
 }
