@@ -62,13 +62,15 @@ func startServer(ctx context.Context, dir, binDir string) (address string, stop 
 	if err != nil {
 		return "", nil, fmt.Errorf("bench: %w", err)
 	}
-	if err = os.Chmod(folder, 0o755); err == nil { //nolint:gosec // where root runs this, the server's user must get in
-		address, stop, err = embedded.Use(ctx, embedded.Config{Dir: filepath.Join(folder, "data"), BinDir: binDir})
+	remove := func() error { return os.RemoveAll(folder) }
+	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // where root runs this, the server's user must get in
+		return "", nil, errors.Join(err, remove())
 	}
+	address, release, err := embedded.Use(ctx, embedded.Config{Dir: filepath.Join(folder, "data"), BinDir: binDir})
 	if err != nil {
-		return "", nil, errors.Join(fmt.Errorf("bench: %w", err), os.RemoveAll(folder))
+		return "", nil, errors.Join(fmt.Errorf("bench: %w", err), remove())
 	}
-	return address, func() error { return errors.Join(stop(), os.RemoveAll(folder)) }, nil
+	return address, func() error { return errors.Join(release(), remove()) }, nil
 }
 
 // Close removes what was made and started.
