@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -176,26 +177,18 @@ func (r *reader) item() error {
 	}
 }
 
-// fields are those that an item has given, in the order of named.
-type fields [6]bool
+// names of the fields.
+var names = [...]string{"uri", "ip", "visitor", "agent", "id", "at"}
+
+// fields are those that an item has given, in the order of names.
+type fields [len(names)]bool
 
 // named returns where the value of a field is kept; nil if there is none of that name.
 func (r *reader) named(item *counter.Item, name string) (value *string, number int) {
-	switch name {
-	case "uri":
-		return &item.URI, 0
-	case "ip":
-		return &item.IP, 1
-	case "visitor":
-		return &item.Visitor, 2
-	case "agent":
-		return &item.Agent, 3
-	case "id":
-		return &item.ID, 4
-	case "at":
-		return &r.time, 5
+	if number = slices.Index(names[:], name); number < 0 {
+		return nil, number
 	}
-	return nil, 0
+	return [...]*string{&item.URI, &item.IP, &item.Visitor, &item.Agent, &item.ID, &r.time}[number], number
 }
 
 // member reads a name and its value.

@@ -11,28 +11,9 @@ import (
 	"footfall/visit"
 )
 
-// book is what is known of logs while a run claims what it reads.
-type book struct {
-	*logBook
-	logs map[int64]*db.LogsListRow
-}
-
-func openBook(ctx context.Context, b *logBook) (*book, error) {
-	k := &book{b, map[int64]*db.LogsListRow{}}
-	list, err := b.Logs(ctx)
-	for i := range list {
-		k.logs[list[i].ID] = &list[i]
-	}
-	return k, err
-}
-
 // claim finds out which logs the files are, and claims what is new in them. What it writes of a log
 // it writes before anything of that is counted.
-func (r *run) claim(ctx context.Context, b *logBook) error {
-	k, err := openBook(ctx, b)
-	if err != nil {
-		return err
-	}
+func (r *run) claim(ctx context.Context, k *book) error {
 	for _, s := range r.sources {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -153,23 +134,6 @@ func rulesInWords(rules string) string {
 		return "without any rules of its own"
 	}
 	return "with " + rules
-}
-
-// claim writes down what a source has claimed.
-func (k *book) claim(ctx context.Context, s *source) error {
-	var goesOn int64
-	var lines []logLines
-	if s.log.Claimed == s.scanner.place {
-		var lastHour int32
-		goesOn, lines, lastHour = s.scanner.unclaimed()
-		s.log.LastHour = max(s.log.LastHour, lastHour)
-	}
-	if err := k.Claim(ctx, &s.log, goesOn, lines); err != nil {
-		return err
-	}
-	kept := s.log
-	k.logs[s.log.ID] = &kept
-	return nil
 }
 
 // checkHosts refuses lines that name no host, where no site is given for them.

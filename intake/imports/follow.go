@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"footfall/intake/logs"
+	"footfall/pause"
 )
 
 const (
@@ -23,10 +24,8 @@ const (
 func (r *run) follow(ctx context.Context) error {
 	renamed := map[*source]time.Time{}
 	for {
-		select {
-		case <-time.After(cmp.Or(r.every, lookEvery)):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := pause.For(ctx, cmp.Or(r.every, lookEvery)); err != nil {
+			return err
 		}
 		if err := r.refresh(ctx); err != nil {
 			continue // the database is away; what is read next waits for it
@@ -118,7 +117,7 @@ func (r *run) grown(ctx context.Context, s *source) error {
 	}
 	problems := len(r.summary.Problems)
 	err = r.retry.Do(ctx, func() error {
-		err := r.withBook(ctx, func(b *logBook) error { return r.claimGrown(ctx, b, s) })
+		err := r.withBook(ctx, func(k *book) error { return r.claimGrown(ctx, k, s) })
 		if err != nil { // what it has claimed was taken back
 			s.forget()
 		}
@@ -143,11 +142,7 @@ func (r *run) grown(ctx context.Context, s *source) error {
 }
 
 // claimGrown claims what a source has got; all of it, where it has not been looked at before.
-func (r *run) claimGrown(ctx context.Context, b *logBook, s *source) error {
-	k, err := openBook(ctx, b)
-	if err != nil {
-		return err
-	}
+func (r *run) claimGrown(ctx context.Context, k *book, s *source) error {
 	if now := k.logs[s.log.ID]; s.scanner == nil || s.position == nil || now == nil || now.Claimed != s.scanner.place {
 		s.forget()
 		return r.look(ctx, k, s) // it was not claimed as it is, or others have claimed more of it

@@ -100,8 +100,8 @@ func Run(ctx context.Context, c *counter.Counter, o Options, p *Progress) (*Summ
 	if err := r.open(); err != nil {
 		return r.summary, err
 	}
-	err := r.withBook(ctx, func(b *logBook) error {
-		err := r.claim(ctx, b)
+	err := r.withBook(ctx, func(k *book) error {
+		err := r.claim(ctx, k)
 		if err == nil && r.DryRun {
 			err = errDryRun
 		}

@@ -88,7 +88,7 @@ func (k *book) overlapsOf(ctx context.Context, s *scanner) ([]overlap, error) {
 	if len(hours) == 0 {
 		return nil, nil
 	}
-	there, err := k.Stretches(ctx, hours, m.own)
+	there, err := k.q.LogLinesOfHours(ctx, db.LogLinesOfHoursParams{AppID: k.app, Hours: hours, But: m.own})
 	if err != nil {
 		return nil, err
 	}
@@ -124,15 +124,12 @@ func (m *matcher) add(hour int32, parts []int) {
 
 // match looks for the lines of some hours in the book.
 func (m *matcher) match(ctx context.Context, hours []int32) error {
-	stretches, err := m.book.Lines(ctx, hours, m.own)
-	if err != nil {
-		return err
-	}
-	for i := range stretches {
-		l := &stretches[i]
+	stretches, err := m.book.q.LogLinesInHours(ctx, db.LogLinesInHoursParams{AppID: m.book.app, Hours: hours, But: m.own})
+	for _, stretch := range stretches {
+		l := &logLines{stretch}
 		index := m.index[l.Hour]
-		for line := l.Line; line < l.Line+l.Count(); line++ {
-			hash := l.Hash(line)
+		for line := l.Line; line < l.Line+l.count(); line++ {
+			hash := l.hash(line)
 			at, is := slices.BinarySearchFunc(index, hash, func(n numbered, h uint64) int { return cmp.Compare(n.hash, h) })
 			if !is {
 				continue
@@ -153,25 +150,25 @@ func (m *matcher) match(ctx context.Context, hours []int32) error {
 			}
 		}
 	}
-	return nil
+	return err
 }
 
 // compare compares lines of a stretch of a log, and of a file, around two that are equal.
 func (m *matcher) compare(l *logLines, line, own int64) {
-	a := alignment{l.Log, own - line}
+	a := alignment{l.LogID, own - line}
 	found := m.found[a]
 	if n := len(found); n > 0 && found[n-1].from <= own && own < found[n-1].to {
 		return
 	}
-	s, first, behind := m.file, max(l.Line, m.file.base-a.shift), min(l.Line+l.Count(), m.file.number-a.shift)
+	s, first, behind := m.file, max(l.Line, m.file.base-a.shift), min(l.Line+l.count(), m.file.number-a.shift)
 	from, to := line, line+1
-	for from > first && l.Hash(from-1) == s.hashes[from-1+a.shift-s.base] {
+	for from > first && l.hash(from-1) == s.hashes[from-1+a.shift-s.base] {
 		from--
 	}
-	for to < behind && l.Hash(to) == s.hashes[to+a.shift-s.base] {
+	for to < behind && l.hash(to) == s.hashes[to+a.shift-s.base] {
 		to++
 	}
-	o := overlap{m.book.logs[l.Log], a.shift, from + a.shift, to + a.shift, from == first, to == behind}
+	o := overlap{m.book.logs[l.LogID], a.shift, from + a.shift, to + a.shift, from == first, to == behind}
 	if n := len(found); n > 0 && found[n-1].to == o.from && found[n-1].openBehind && o.openBefore {
 		found[n-1].to, found[n-1].openBehind = o.to, o.openBehind
 		return
@@ -246,8 +243,8 @@ const stretchesBack = 50
 func (t *track) at(ctx context.Context, line int64, back bool) (uint64, bool, error) {
 	for again := false; ; again = true {
 		for i := range t.lines {
-			if l := &t.lines[i]; l.Line <= line && line < l.Line+l.Count() {
-				return l.Hash(line), true, nil
+			if l := &t.lines[i]; l.Line <= line && line < l.Line+l.count() {
+				return l.hash(line), true, nil
 			}
 		}
 		if again {
@@ -258,7 +255,7 @@ func (t *track) at(ctx context.Context, line int64, back bool) (uint64, bool, er
 			n = stretchesBack
 		}
 		var err error
-		if t.lines, err = t.book.LinesUpTo(ctx, t.log, line, n); err != nil {
+		if t.lines, err = t.book.linesUpTo(ctx, t.log, line, n); err != nil {
 			return 0, false, err
 		}
 	}

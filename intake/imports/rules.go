@@ -78,7 +78,7 @@ func (r *Rules) leavesOut(l *logs.Line, zone *time.Location) Reason {
 		}
 	}
 	switch {
-	case !has(r.Methods, l.Method):
+	case !slices.Contains(r.Methods, string(l.Method)):
 		return OtherMethod
 	case !slices.Contains(r.Statuses, l.Status):
 		return OtherStatus
@@ -95,21 +95,7 @@ func (r *Rules) hasHost(l *logs.Line) bool {
 	if len(host) == 0 {
 		host = []byte(r.Site)
 	}
-	for _, one := range r.Hosts {
-		if len(one) == len(host) && strings.EqualFold(one, string(host)) {
-			return true
-		}
-	}
-	return false
-}
-
-func has(list []string, text []byte) bool {
-	for _, one := range list {
-		if one == string(text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Hosts, func(one string) bool { return len(one) == len(host) && strings.EqualFold(one, string(host)) })
 }
 
 // static are the endings of files that belong to pages, or are read by programs.

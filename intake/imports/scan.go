@@ -175,7 +175,7 @@ func (s *scanner) unclaimed() (goesOn int64, lines []logLines, lastHour int32) {
 		for _, h := range s.hashes[from-s.base : to-s.base] {
 			hashes = binary.BigEndian.AppendUint64(hashes, h)
 		}
-		lines = append(lines, logLines{Line: from, Hour: t.hour, Hashes: hashes})
+		lines = append(lines, logLines{db.LogLinesInHoursRow{Line: from, Hour: t.hour, Hashes: hashes}})
 		lastHour = max(lastHour, t.hour)
 	}
 	return goesOn, lines, lastHour
