@@ -82,18 +82,15 @@ func (s Set) String() string {
 		bench.Grouped(float64(s.Visits)), s.Days, bench.Grouped(float64(s.Visitors)), bench.Grouped(float64(s.Pages)), s.Sites, s.Seed)
 }
 
-// Run makes an app in the tables that Options.DatabaseURL names, whose schema is up to date, and
-// counts its visits one day after the other, as POST /visits does. The set must have passed Check.
+// Run makes an app in the database that Options.DatabaseURL names, and counts its visits one day
+// after the other, as POST /visits does. The set must have passed Check.
 func Run(ctx context.Context, o bench.Options, set Set) error {
 	set = set.Completed()
-	d, err := db.Open(ctx, o.DatabaseURL, db.Options{})
+	d, err := bench.Migrated(ctx, o.DatabaseURL)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	if err := d.CheckSchema(ctx); err != nil {
-		return err
-	}
 	// The app counts in UTC, believes whatever a caller asserts, and keeps all visits.
 	open, unlimited, forever := "open", "0", 0
 	settings := app.Settings{Access: &open, MaxNewPages: &unlimited, RetainDays: &forever, ForgetDays: &forever}

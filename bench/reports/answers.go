@@ -72,6 +72,8 @@ func (r *asking) serving(ctx context.Context, f func(p *bench.Process) error) (e
 const (
 	distinctVisits = 200_000          // requests that are prepared; they come again when they are used up
 	longestLoad    = 30 * time.Minute // bounds a steady load
+
+	steadyConnections = 512 // so many that hardly any visit waits for an answer to another
 )
 
 var errEnough = errors.New("enough")
@@ -85,7 +87,7 @@ func (r *asking) whileCounting(ctx context.Context, p *bench.Process, f func() e
 		ip, uri := r.world.nextVisit(random)
 		requests[i] = fmt.Appendf(nil, "GET /visit?app=%s&ip=%s&uri=http://%s HTTP/1.1\r\nHost: %s\r\n\r\n", r.made.App, ip, uri, load.HostOf(p.URL))
 	}
-	s := &load.Steady{URL: p.URL, Requests: r.Rate * int(longestLoad.Seconds()), PerSecond: float64(r.Rate),
+	s := &load.Steady{URL: p.URL, Requests: r.Rate * int(longestLoad.Seconds()), PerSecond: float64(r.Rate), Connections: steadyConnections,
 		Request: func(to []byte, n int) []byte { return append(to, requests[n%len(requests)]...) }}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 
 // small is few enough for a test, and many enough that visitors come again to a page, and on a day.
 var small = generate.Set{
-	App: "small", Visits: 20_000, Days: 20, Until: time.Date(2026, 6, 29, 13, 0, 0, 0, time.UTC), Pages: 400, Visitors: 2000, Sites: 4,
+	App: "small", Visits: 6000, Days: 20, Until: time.Date(2026, 6, 29, 13, 0, 0, 0, time.UTC), Pages: 400, Visitors: 2000, Sites: 4,
 }
 
 // prepared is a run on tables that have been generated.

@@ -191,7 +191,7 @@ func (c *structuresCmd) run(ctx context.Context, p *program) error {
 type generateCmd struct {
 	generate.Set
 	Data        string `placeholder:"DIR" help:"Folder of an embedded PostgreSQL, which is made if it is missing. Either this or --database-url must be given."`
-	DatabaseURL string `env:"FOOTFALL_DATABASE_URL" placeholder:"URL" help:"Fill this database; footfall migrate up makes its tables."`
+	DatabaseURL string `env:"FOOTFALL_DATABASE_URL" placeholder:"URL" help:"Fill this database, in which Footfall's tables are made if they are missing."`
 	PostgresBin string `env:"FOOTFALL_POSTGRES_BIN" placeholder:"DIR" help:"Folder of PostgreSQL's programs for the embedded one. Default: looked for."`
 	Log         string `placeholder:"FILE" help:"Write an access log of the visits into this file instead, with one and a half other lines for each: --visits 4000000 makes 10 million lines."`
 }
@@ -219,15 +219,10 @@ func (c *generateCmd) run(ctx context.Context, p *program) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, release()) }()
-		d, err := bench.Migrated(ctx, o.DatabaseURL) // it may have been made just now
-		if err != nil {
-			return err
-		}
-		d.Close()
 	}
-	err = generate.Run(ctx, o, c.Set)
-	if err == nil {
-		fmt.Fprintln(p.stdout, c.Completed())
+	if err := generate.Run(ctx, o, c.Set); err != nil {
+		return err
 	}
-	return err
+	fmt.Fprintln(p.stdout, c.Completed())
+	return nil
 }
