@@ -95,7 +95,7 @@ attacks: deps ## the floods among the attacks at full length: a million made-up 
 	FOOTFALL_ATTACK_PATHS=1000000 FOOTFALL_ATTACK_ADDRESSES=1000000 go test -count=1 -timeout=60m -run 'TestAttacks/floods' -v ./handler/attacks
 
 .PHONY: bench-reports
-bench-reports: build-bench ## measure reports beside counting on 10 million visits, which it makes first; 7 GB in /var/tmp, about 20 minutes
+bench-reports: build-bench ## measure reports beside counting on 10 million visits, which it counts first; 7 GB in /var/tmp, half an hour or more
 	bin/bench reports --dir /var/tmp
 
 .PHONY: compose-test

@@ -98,19 +98,27 @@ func (r *reader) array() error {
 	if !r.take('[') {
 		return r.fault("a list of visits should begin here with [")
 	}
-	if r.take(']') {
-		return r.nothingMore("the list of visits")
+	if err := r.list(']', "a comma or ] should follow the visit", r.item); err != nil {
+		return err
+	}
+	return r.nothingMore("the list of visits")
+}
+
+// list reads any number of the same between commas.
+func (r *reader) list(end byte, missing string, one func() error) error {
+	if r.take(end) {
+		return nil
 	}
 	for {
-		if err := r.item(); err != nil {
+		if err := one(); err != nil {
 			return err
 		}
 		switch {
 		case r.take(','):
-		case r.take(']'):
-			return r.nothingMore("the list of visits")
+		case r.take(end):
+			return nil
 		default:
-			return r.fault("a comma or ] should follow the visit")
+			return r.fault("%s", missing)
 		}
 	}
 }
@@ -160,21 +168,8 @@ func (r *reader) item() error {
 		wrong("", `it is not an object: send {"uri":"…","ip":"…"}`)
 		return r.skip()
 	}
-	if r.take('}') {
-		return nil
-	}
-	for given := (fields{}); ; {
-		if err := r.member(&r.items.list[place], &given, wrong); err != nil {
-			return err
-		}
-		switch {
-		case r.take(','):
-		case r.take('}'):
-			return nil
-		default:
-			return r.fault("a comma or } should follow the value")
-		}
-	}
+	var given fields
+	return r.list('}', "a comma or } should follow the value", func() error { return r.member(&r.items.list[place], &given, wrong) })
 }
 
 // names of the fields.

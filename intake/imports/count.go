@@ -57,34 +57,29 @@ func (d *reader) Read(ctx context.Context, most int) ([]feed.Entry[read], error)
 	}
 	d.entries = make([]feed.Entry[read], 0, most)
 	for len(d.entries) < most {
-		s, err := d.timeline.first(d.next)
-		if err != nil {
-			return nil, err
-		}
+		s := d.timeline.first(d.next)
 		if s == nil {
 			return d.entries, io.EOF
 		}
 		d.take(s)
-		if err := d.timeline.advance(d.next); err != nil {
-			return nil, err
-		}
+		d.timeline.advance(d.next)
 	}
 	return d.entries, nil
 }
 
 // next reads the next line of a source that may count; false: there is none.
-func (d *reader) next(s *source) (bool, error) {
+func (d *reader) next(s *source) bool {
 	if s.done == nil {
 		if err := s.begin(s.log.Next, d.Rules.Format); err != nil {
 			d.summary.problem(s.file.name, "%s", s.file.readProblem(err))
-			return false, nil
+			return false
 		}
 	}
 	before := s.lines.place
 	more := d.nextLine(s)
 	d.progress.Done.Add(s.lines.place - before)
 	if more {
-		return true, nil
+		return true
 	}
 	if s.lines.place < s.until {
 		why := "it became shorter while it was read"
@@ -98,7 +93,7 @@ func (d *reader) next(s *source) (bool, error) {
 	}
 	s.number = s.lines.number
 	s.end()
-	return false, nil
+	return false
 }
 
 func (d *reader) nextLine(s *source) bool {

@@ -43,30 +43,22 @@ func (t *timeline) Pop() any {
 
 // first is the source whose line comes next; nil: all are read. read is called for each source that
 // is to read its next line, and says whether it has one.
-func (t *timeline) first(read func(*source) (bool, error)) (*source, error) {
+func (t *timeline) first(read func(*source) bool) *source {
 	for len(*t) > 0 {
 		s := (*t)[0]
 		if s.done != nil {
-			return s, nil
+			return s
 		}
-		// Up to here it stood at its first time.
-		if err := t.advance(read); err != nil {
-			return nil, err
-		}
+		t.advance(read) // up to here it stood at its first time
 	}
-	return nil, nil
+	return nil
 }
 
 // advance lets the source that comes first read its next line.
-func (t *timeline) advance(read func(*source) (bool, error)) error {
-	more, err := read((*t)[0])
-	switch {
-	case err != nil:
-		return err
-	case more:
+func (t *timeline) advance(read func(*source) bool) {
+	if read((*t)[0]) {
 		heap.Fix(t, 0)
-	default:
+	} else {
 		heap.Pop(t)
 	}
-	return nil
 }

@@ -47,25 +47,38 @@ const deepest = 32
 
 // object reads an object; false: there is none here that ends.
 func (r *jsonReader) object(where place, depth int) bool {
-	if !r.take('{') || depth > deepest {
-		return false
-	}
-	if r.take('}') {
-		return true
-	}
-	for {
+	return r.list('{', '}', depth, func() bool {
 		r.space()
 		name, ok := r.string()
-		if !ok || !r.take(':') || !r.value(where, name, depth) {
-			return false
-		}
-		if r.take('}') {
+		return ok && r.take(':') && r.value(where, name, depth)
+	})
+}
+
+// array reads an array. Each of its values is found under its name.
+func (r *jsonReader) array(where place, name []byte, depth int) bool {
+	if where != inHeaders {
+		where = elsewhere
+	}
+	return r.list('[', ']', depth, func() bool { return r.value(where, name, depth+1) })
+}
+
+// list reads what begins and ends so, and has any number of the same between commas.
+func (r *jsonReader) list(begin, end byte, depth int, one func() bool) bool {
+	if !r.take(begin) || depth > deepest {
+		return false
+	}
+	if r.take(end) {
+		return true
+	}
+	for one() {
+		if r.take(end) {
 			return true
 		}
 		if !r.take(',') {
 			return false
 		}
 	}
+	return false
 }
 
 // value reads the value of a name.
@@ -120,30 +133,6 @@ func isWord(text []byte) bool {
 		return true
 	}
 	return string(text) == "true" || string(text) == "false" || string(text) == "null"
-}
-
-// array reads an array. Each of its values is found under its name.
-func (r *jsonReader) array(where place, name []byte, depth int) bool {
-	if !r.take('[') || depth > deepest {
-		return false
-	}
-	if r.take(']') {
-		return true
-	}
-	for {
-		if where != inHeaders {
-			where = elsewhere
-		}
-		if !r.value(where, name, depth+1) {
-			return false
-		}
-		if r.take(']') {
-			return true
-		}
-		if !r.take(',') {
-			return false
-		}
-	}
 }
 
 // string reads a string.
