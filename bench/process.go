@@ -79,7 +79,7 @@ func freeAddrs(ctx context.Context) (addrs [2]string, err error) {
 		if err != nil {
 			return addrs, fmt.Errorf("bench: %w", err)
 		}
-		defer free.Close() // when both are found
+		defer free.Close() //nolint:gocritic // when both are found
 		addrs[i] = free.Addr().String()
 	}
 	return addrs, nil

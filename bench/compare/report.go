@@ -206,8 +206,8 @@ type column struct {
 	Cell  func(Row) string
 }
 
-// Columns are those of a comparison's tables, behind the contender's name.
-func (r *Report) Columns() []column {
+// columns are those of a comparison's tables, behind the contender's name.
+func (r *Report) columns() []column {
 	all := []column{
 		{"visits/s", "visits a second, the median of the rounds", func(r Row) string { return bench.Grouped(r.PerSecond.Median) }},
 		{"min..max", "the slowest and the fastest round", func(r Row) string { return bench.Grouped(r.PerSecond.Min) + ".." + bench.Grouped(r.PerSecond.Max) }},
@@ -276,12 +276,17 @@ var pageTemplate string
 var page = template.Must(template.New("page").Parse(pageTemplate))
 
 // WriteHTML writes the comparison as one page that needs nothing beside itself.
-func (r *Report) WriteHTML(w io.Writer) error { return page.Execute(w, r) }
+func (r *Report) WriteHTML(w io.Writer) error {
+	return page.Execute(w, struct {
+		*Report
+		Columns []column
+	}{r, r.columns()})
+}
 
 // Print writes the comparison for people at a terminal of 160 columns: a table for each workload,
 // then what the words mean.
 func (r *Report) Print(w io.Writer) {
-	columns := r.Columns()
+	columns := r.columns()
 	fmt.Fprintf(w, "\n%s\n%s\n", r.Machine, r.Way())
 	for _, load := range r.Loads {
 		t, faults := bench.Table{{"contender"}}, ""
