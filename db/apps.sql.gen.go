@@ -147,22 +147,22 @@ WHERE id = $16
 `
 
 type AppSetParams struct {
-	Tz           string
-	Ipv6Prefix   int16
-	Access       string
-	Sites        []string
-	KeepQuery    []string
-	Visitor      string
-	SecretID     []byte
-	RespectDnt   bool
-	Bots         *string
-	Ignore       []string
-	MaxRequests  *int32
-	MaxNewPages  *int32
-	RetainDays   int32
-	ForgetDays   int32
-	PublicCounts string
-	ID           int32
+	Tz           string   `json:"tz"`
+	Ipv6Prefix   int16    `json:"ipv6_prefix"`
+	Access       string   `json:"access"`
+	Sites        []string `json:"sites"`
+	KeepQuery    []string `json:"keep_query"`
+	Visitor      string   `json:"visitor"`
+	SecretID     []byte   `json:"secret_id"`
+	RespectDnt   bool     `json:"respect_dnt"`
+	Bots         *string  `json:"bots"`
+	Ignore       []string `json:"ignore"`
+	MaxRequests  *int32   `json:"max_requests"`
+	MaxNewPages  *int32   `json:"max_new_pages"`
+	RetainDays   int32    `json:"retain_days"`
+	ForgetDays   int32    `json:"forget_days"`
+	PublicCounts string   `json:"public_counts"`
+	ID           int32    `json:"id"`
 }
 
 // Replaces the settings of an app.

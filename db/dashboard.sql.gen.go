@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"net/netip"
 )
 
 const PanelApps = `-- name: PanelApps :many
@@ -21,12 +22,12 @@ FROM report.apps_today($1::text[]) AS t
 `
 
 type PanelAppsRow struct {
-	App        string
-	Tz         string
-	Sites      int64
-	Today      int64
-	Last30Days []int64
-	FirstDay   int32
+	App        string  `json:"app"`
+	Tz         string  `json:"tz"`
+	Sites      int64   `json:"sites"`
+	Today      int64   `json:"today"`
+	Last30Days []int64 `json:"last_30_days"`
+	FirstDay   int32   `json:"first_day"`
 }
 
 // What the dashboard reads: a statement for each panel, which its reader is shown with the values
@@ -79,27 +80,27 @@ FROM report.chart($1::text, $2::text, $4::integer, $5::integer, $6::text, $7::in
 `
 
 type PanelChartParams struct {
-	App          string
-	Target       string
-	NotesOfAll   bool
-	FromDay      int32
-	ToDay        int32
-	Period       string
-	DaysBefore   int32
-	ComparedFrom int32
-	ComparedTo   int32
+	App          string `json:"app"`
+	Target       string `json:"target"`
+	NotesOfAll   bool   `json:"notes_of_all"`
+	FromDay      int32  `json:"from_day"`
+	ToDay        int32  `json:"to_day"`
+	Period       string `json:"period"`
+	DaysBefore   int32  `json:"days_before"`
+	ComparedFrom int32  `json:"compared_from"`
+	ComparedTo   int32  `json:"compared_to"`
 }
 
 type PanelChartRow struct {
-	FirstDay       int32
-	LastDay        int32
-	Visitors       int64
-	NewVisitors    int64
-	Pv             int64
-	Hot            int64
-	VisitorsBefore int64
-	Compared       bool
-	Notes          []string
+	FirstDay       int32    `json:"first_day"`
+	LastDay        int32    `json:"last_day"`
+	Visitors       int64    `json:"visitors"`
+	NewVisitors    int64    `json:"new_visitors"`
+	Pv             int64    `json:"pv"`
+	Hot            int64    `json:"hot"`
+	VisitorsBefore int64    `json:"visitors_before"`
+	Compared       bool     `json:"compared"`
+	Notes          []string `json:"notes"`
 }
 
 // A page or site by day, week or month, beside the visitors of so many days before, and what was
@@ -152,15 +153,15 @@ FROM report.first_visits($1::text, $2::text, $3::integer) AS f
 `
 
 type PanelFirstVisitsParams struct {
-	App    string
-	Target string
-	N      int32
+	App    string `json:"app"`
+	Target string `json:"target"`
+	N      int32  `json:"n"`
 }
 
 type PanelFirstVisitsRow struct {
-	Rank     int64
-	FirstDay int32
-	IsRound  bool
+	Rank     int64 `json:"rank"`
+	FirstDay int32 `json:"first_day"`
+	IsRound  bool  `json:"is_round"`
 }
 
 // When the latest visitors of a page or site came first, and those with a round number.
@@ -207,22 +208,22 @@ ORDER BY last_day DESC
 `
 
 type PanelNumbersParams struct {
-	App        string
-	Target     string
-	FromDay    int32
-	ToDay      int32
-	ComparedTo int32
-	DaysBefore int32
+	App        string `json:"app"`
+	Target     string `json:"target"`
+	FromDay    int32  `json:"from_day"`
+	ToDay      int32  `json:"to_day"`
+	ComparedTo int32  `json:"compared_to"`
+	DaysBefore int32  `json:"days_before"`
 }
 
 type PanelNumbersRow struct {
-	FirstDay    int32
-	LastDay     int32
-	Uniques     int64
-	NewVisitors int64
-	Pv          int64
-	Hot         int64
-	Exact       bool
+	FirstDay    int32 `json:"first_day"`
+	LastDay     int32 `json:"last_day"`
+	Uniques     int64 `json:"uniques"`
+	NewVisitors int64 `json:"new_visitors"`
+	Pv          int64 `json:"pv"`
+	Hot         int64 `json:"hot"`
+	Exact       bool  `json:"exact"`
 }
 
 // The numbers of a page or site in a range of days; below it those of its days that are compared,
@@ -274,24 +275,24 @@ FROM report.top_pages($1::text, $2::integer, $3::integer, $4::integer, $5::text,
 `
 
 type PanelPagesParams struct {
-	App        string
-	FromDay    int32
-	ToDay      int32
-	N          int32
-	By         string
-	Site       string
-	DaysBefore int32
-	ComparedTo int32
+	App        string `json:"app"`
+	FromDay    int32  `json:"from_day"`
+	ToDay      int32  `json:"to_day"`
+	N          int32  `json:"n"`
+	By         string `json:"by"`
+	Site       string `json:"site"`
+	DaysBefore int32  `json:"days_before"`
+	ComparedTo int32  `json:"compared_to"`
 }
 
 type PanelPagesRow struct {
-	Uri             string
-	Uniques         int64
-	NewVisitors     int64
-	Pv              int64
-	Hot             int64
-	UniquesBefore   int64
-	UniquesCompared int64
+	Uri             string `json:"uri"`
+	Uniques         int64  `json:"uniques"`
+	NewVisitors     int64  `json:"new_visitors"`
+	Pv              int64  `json:"pv"`
+	Hot             int64  `json:"hot"`
+	UniquesBefore   int64  `json:"uniques_before"`
+	UniquesCompared int64  `json:"uniques_compared"`
 }
 
 // The first pages of a site in a range of days, and their uniques in those of its days that are
@@ -341,16 +342,16 @@ FROM report.returned_after($1::text, $2::text, $3::integer, $4::integer) AS r
 `
 
 type PanelReturnsParams struct {
-	App     string
-	Target  string
-	FromDay int32
-	ToDay   int32
+	App     string `json:"app"`
+	Target  string `json:"target"`
+	FromDay int32  `json:"from_day"`
+	ToDay   int32  `json:"to_day"`
 }
 
 type PanelReturnsRow struct {
-	FromDays int32
-	ToDays   int32
-	Visitors int64
+	FromDays int32 `json:"from_days"`
+	ToDays   int32 `json:"to_days"`
+	Visitors int64 `json:"visitors"`
 }
 
 // How often visitors of a page or site came back in a range of days, after how many days.
@@ -391,24 +392,24 @@ FROM report.find_pages($1::text, $2::text, $3::text, $4::integer, $5::integer, $
 `
 
 type PanelSearchParams struct {
-	App        string
-	Site       string
-	Part       string
-	FromDay    int32
-	ToDay      int32
-	N          int32
-	DaysBefore int32
-	ComparedTo int32
+	App        string `json:"app"`
+	Site       string `json:"site"`
+	Part       string `json:"part"`
+	FromDay    int32  `json:"from_day"`
+	ToDay      int32  `json:"to_day"`
+	N          int32  `json:"n"`
+	DaysBefore int32  `json:"days_before"`
+	ComparedTo int32  `json:"compared_to"`
 }
 
 type PanelSearchRow struct {
-	Uri             string
-	Uniques         int64
-	NewVisitors     int64
-	Pv              int64
-	Hot             int64
-	UniquesBefore   int64
-	UniquesCompared int64
+	Uri             string `json:"uri"`
+	Uniques         int64  `json:"uniques"`
+	NewVisitors     int64  `json:"new_visitors"`
+	Pv              int64  `json:"pv"`
+	Hot             int64  `json:"hot"`
+	UniquesBefore   int64  `json:"uniques_before"`
+	UniquesCompared int64  `json:"uniques_compared"`
 }
 
 // Pages of a site by part of the path: those that have been visited most in all.
@@ -464,25 +465,25 @@ FROM report.sites_between($1::text, $2::integer, $3::integer, $4::integer, $5::i
 `
 
 type PanelSitesParams struct {
-	App        string
-	FromDay    int32
-	ToDay      int32
-	DaysBefore int32
-	N          int32
-	ComparedTo int32
+	App        string `json:"app"`
+	FromDay    int32  `json:"from_day"`
+	ToDay      int32  `json:"to_day"`
+	DaysBefore int32  `json:"days_before"`
+	N          int32  `json:"n"`
+	ComparedTo int32  `json:"compared_to"`
 }
 
 type PanelSitesRow struct {
-	Site            string
-	Today           int64
-	Uniques         int64
-	NewVisitors     int64
-	Pv              int64
-	Hot             int64
-	UniquesBefore   int64
-	Last30Days      []int64
-	UniquesCompared int64
-	FirstDay        int32
+	Site            string  `json:"site"`
+	Today           int64   `json:"today"`
+	Uniques         int64   `json:"uniques"`
+	NewVisitors     int64   `json:"new_visitors"`
+	Pv              int64   `json:"pv"`
+	Hot             int64   `json:"hot"`
+	UniquesBefore   int64   `json:"uniques_before"`
+	Last30Days      []int64 `json:"last_30_days"`
+	UniquesCompared int64   `json:"uniques_compared"`
+	FirstDay        int32   `json:"first_day"`
 }
 
 // The sites of an app in a range of days, and their uniques in those of its days that are compared,
@@ -536,17 +537,17 @@ FROM report.totals($1::text, $2::text) AS t
 `
 
 type PanelTotalsParams struct {
-	App    string
-	Target string
+	App    string `json:"app"`
+	Target string `json:"target"`
 }
 
 type PanelTotalsRow struct {
-	Pv         int64
-	Uv         int64
-	Hot        int64
-	CountedPv  int64
-	CountedUv  int64
-	CountedHot int64
+	Pv         int64 `json:"pv"`
+	Uv         int64 `json:"uv"`
+	Hot        int64 `json:"hot"`
+	CountedPv  int64 `json:"counted_pv"`
+	CountedUv  int64 `json:"counted_uv"`
+	CountedHot int64 `json:"counted_hot"`
 }
 
 // What is shown of a page or site of all time, and how much of it was counted here.
@@ -579,7 +580,7 @@ func (q *Queries) PanelTotals(ctx context.Context, arg PanelTotalsParams) ([]Pan
 
 const PanelWhoCame = `-- name: PanelWhoCame :many
 SELECT w.day_id::integer       AS day,
-       host(w.visitor)::text   AS visitor,
+       w.visitor::inet         AS visitor,
        w.rank::bigint          AS rank,
        w.first_day::integer    AS first_day,
        w.previous_day::integer AS previous_day,
@@ -588,22 +589,22 @@ FROM report.who_came($1::text, $2::text, $3::integer, $4::integer, $5::integer, 
 `
 
 type PanelWhoCameParams struct {
-	App      string
-	Target   string
-	FromDay  int32
-	ToDay    int32
-	N        int32
-	AfterDay int32
-	After    string
+	App      string `json:"app"`
+	Target   string `json:"target"`
+	FromDay  int32  `json:"from_day"`
+	ToDay    int32  `json:"to_day"`
+	N        int32  `json:"n"`
+	AfterDay int32  `json:"after_day"`
+	After    string `json:"after"`
 }
 
 type PanelWhoCameRow struct {
-	Day         int32
-	Visitor     string
-	Rank        int64
-	FirstDay    int32
-	PreviousDay int32
-	LastDay     int32
+	Day         int32      `json:"day"`
+	Visitor     netip.Addr `json:"visitor"`
+	Rank        int64      `json:"rank"`
+	FirstDay    int32      `json:"first_day"`
+	PreviousDay int32      `json:"previous_day"`
+	LastDay     int32      `json:"last_day"`
 }
 
 // Who came to a page or site on each day of a range, the last day first, after one of them (0 and

@@ -31,8 +31,8 @@ ON CONFLICT DO NOTHING
 `
 
 type DayKeyMakeParams struct {
-	Day int32
-	Key []byte
+	Day int32  `json:"day"`
+	Key []byte `json:"key"`
 }
 
 // Keys of days: half of what turns the visitors of daily apps.

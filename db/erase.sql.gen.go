@@ -237,8 +237,8 @@ ORDER BY id
 `
 
 type AppSitesRow struct {
-	ID      int64
-	Targets int64
+	ID      int64 `json:"id"`
+	Targets int64 `json:"targets"`
 }
 
 // The sites of an app, and how many targets each is, with its pages.
@@ -370,10 +370,10 @@ WHERE c.page_id = $3
 `
 
 type CountersMergeParams struct {
-	Days     int64
-	Visitors int64
-	IntoPage int64
-	FromPage int64
+	Days     int64 `json:"days"`
+	Visitors int64 `json:"visitors"`
+	IntoPage int64 `json:"into_page"`
+	FromPage int64 `json:"from_page"`
 }
 
 // Moves the sums, after the rows that prove them: a batch that still knows the page by its old name
@@ -424,10 +424,10 @@ FROM were AS w
 `
 
 type DaysMergeParams struct {
-	FromPage int64
-	IntoPage int64
-	KeptFrom int32
-	Site     int64
+	FromPage int64 `json:"from_page"`
+	IntoPage int64 `json:"into_page"`
+	KeptFrom int32 `json:"kept_from"`
+	Site     int64 `json:"site"`
 }
 
 // Moves its days, after the visits, and returns how many (visitor, day) pairs are new there. Where
@@ -530,13 +530,13 @@ WHERE app_id = $1
 `
 
 type PageGetParams struct {
-	AppID int32
-	Uri   string
+	AppID int32  `json:"app_id"`
+	Uri   string `json:"uri"`
 }
 
 type PageGetRow struct {
-	ID     int64
-	SiteID *int64
+	ID     int64  `json:"id"`
+	SiteID *int64 `json:"site_id"`
 }
 
 // A target of an app by its uri.
@@ -554,8 +554,8 @@ WHERE id = $2
 `
 
 type PageRenameParams struct {
-	Uri string
-	ID  int64
+	Uri string `json:"uri"`
+	ID  int64  `json:"id"`
 }
 
 // Gives a page another uri. Running instances forget what they remember (trigger pages_erased).
@@ -573,9 +573,9 @@ WHERE p.app_id = $1
 `
 
 type PagesRenamedRow struct {
-	ID     int64
-	SiteID int64
-	Site   string
+	ID     int64  `json:"id"`
+	SiteID int64  `json:"site_id"`
+	Site   string `json:"site"`
 }
 
 // The pages of an app that were taken off their uri to be deleted, and still are there.
@@ -607,8 +607,8 @@ ORDER BY d.day_id
 `
 
 type SitesDaysSinceParams struct {
-	Sites    []int64
-	FromDays []int32
+	Sites    []int64 `json:"sites"`
+	FromDays []int32 `json:"from_days"`
 }
 
 // The days on which any of some sites was counted, for each from a day on. Both arrays are one
@@ -638,8 +638,8 @@ SELECT merge_sketches($1, $2)
 `
 
 type SketchesMergeParams struct {
-	FromPage int64
-	IntoPage int64
+	FromPage int64 `json:"from_page"`
+	IntoPage int64 `json:"into_page"`
 }
 
 // Moves its sketches.
@@ -676,8 +676,8 @@ FROM gone
 `
 
 type VisitorEraseParams struct {
-	Pages []int64
-	Ips   []netip.Addr
+	Pages []int64      `json:"pages"`
+	Ips   []netip.Addr `json:"ips"`
 }
 
 // Takes the addresses of a visitor out of some targets; their ranks stay taken.
@@ -698,8 +698,8 @@ FOR KEY SHARE
 `
 
 type VisitorKeepParams struct {
-	Pages []int64
-	Ips   []netip.Addr
+	Pages []int64      `json:"pages"`
+	Ips   []netip.Addr `json:"ips"`
 }
 
 // Locks what VisitorErase will delete, with the lock of somebody who wants rows to stay: no visit
@@ -727,10 +727,10 @@ CROSS JOIN LATERAL (
 `
 
 type VisitorPagesSinceParams struct {
-	Sites        []int64
-	FromDays     []int32
-	OldestUnseen int64
-	Ips          []netip.Addr
+	Sites        []int64      `json:"sites"`
+	FromDays     []int32      `json:"from_days"`
+	OldestUnseen int64        `json:"oldest_unseen"`
+	Ips          []netip.Addr `json:"ips"`
 }
 
 // The pages of some sites at which a visitor is known, of those that were counted on a day of their
@@ -777,16 +777,16 @@ ORDER BY p.uri, v.ip
 `
 
 type VisitorTargetsParams struct {
-	Ips   []netip.Addr
-	AppID int32
+	Ips   []netip.Addr `json:"ips"`
+	AppID int32        `json:"app_id"`
 }
 
 type VisitorTargetsRow struct {
-	Uri      string
-	Ip       netip.Addr
-	Rank     int64
-	FirstDay int32
-	LastDay  int32
+	Uri      string     `json:"uri"`
+	Ip       netip.Addr `json:"ip"`
+	Rank     int64      `json:"rank"`
+	FirstDay int32      `json:"first_day"`
+	LastDay  int32      `json:"last_day"`
 }
 
 // The targets of an app at which a visitor is known, under any of their addresses, and since when.
@@ -833,16 +833,16 @@ WHERE p.id = ANY ($2::bigint[])
 `
 
 type VisitorTargetsAtParams struct {
-	Ips   []netip.Addr
-	Sites []int64
+	Ips   []netip.Addr `json:"ips"`
+	Sites []int64      `json:"sites"`
 }
 
 type VisitorTargetsAtRow struct {
-	ID       int64
-	SiteID   int64
-	FirstDay int32
-	LastDay  int32
-	SiteDay  int32
+	ID       int64 `json:"id"`
+	SiteID   int64 `json:"site_id"`
+	FirstDay int32 `json:"first_day"`
+	LastDay  int32 `json:"last_day"`
+	SiteDay  int32 `json:"site_day"`
 }
 
 // Those that are of some sites, and the last day on which each one's site was counted.
@@ -933,10 +933,10 @@ FROM added
 `
 
 type VisitorsMergeParams struct {
-	Days     int64
-	Site     int64
-	IntoPage int64
-	FromPage int64
+	Days     int64 `json:"days"`
+	Site     int64 `json:"site"`
+	IntoPage int64 `json:"into_page"`
+	FromPage int64 `json:"from_page"`
 }
 
 // Moves its visitors, after the days, and returns how many are new there. A visitor who came to
@@ -968,8 +968,8 @@ ORDER BY days.day
 `
 
 type VisitsDaysParams struct {
-	FirstDay int32
-	LastDay  int32
+	FirstDay int32 `json:"first_day"`
+	LastDay  int32 `json:"last_day"`
 }
 
 // The days of which visits has rows, from one to another. Whether a name is a partition's is asked
@@ -1011,9 +1011,9 @@ ON CONFLICT (page_id, day_id, previous_day) DO UPDATE
 `
 
 type VisitsEraseParams struct {
-	Day   int32
-	Pages []int64
-	Ips   []netip.Addr
+	Day   int32        `json:"day"`
+	Pages []int64      `json:"pages"`
+	Ips   []netip.Addr `json:"ips"`
 }
 
 // Takes them out of the visits of one day, which stays counted. A day at a time: so each row is
@@ -1033,9 +1033,9 @@ FOR KEY SHARE
 `
 
 type VisitsKeepParams struct {
-	Days  []int32
-	Pages []int64
-	Ips   []netip.Addr
+	Days  []int32      `json:"days"`
+	Pages []int64      `json:"pages"`
+	Ips   []netip.Addr `json:"ips"`
 }
 
 // Locks likewise what VisitsErase will.
@@ -1070,10 +1070,10 @@ ON CONFLICT (page_id, day_id, previous_day) DO UPDATE
 `
 
 type VisitsMergeParams struct {
-	IntoPage int64
-	Site     int64
-	FromPage int64
-	KeptFrom int32
+	IntoPage int64 `json:"into_page"`
+	Site     int64 `json:"site"`
+	FromPage int64 `json:"from_page"`
+	KeptFrom int32 `json:"kept_from"`
 }
 
 // Moves the visits of one page of a site to another one, where nobody counts. When their visitors

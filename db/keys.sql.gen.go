@@ -16,10 +16,10 @@ VALUES ($1, $2, $3, $4)
 `
 
 type KeyAddParams struct {
-	AppID  int32
-	Name   string
-	Hash   []byte
-	Scopes []string
+	AppID  int32    `json:"app_id"`
+	Name   string   `json:"name"`
+	Hash   []byte   `json:"hash"`
+	Scopes []string `json:"scopes"`
 }
 
 // Adds a key of an app. Its name and hash are random: another one's would be an error.
@@ -42,8 +42,8 @@ WHERE app_id = $1
 `
 
 type KeyRevokeParams struct {
-	AppID int32
-	Name  string
+	AppID int32  `json:"app_id"`
+	Name  string `json:"name"`
 }
 
 // Revokes a key of an app by its name; no row if there is none, or if it is revoked.
@@ -63,11 +63,11 @@ ORDER BY id
 `
 
 type KeysListRow struct {
-	Name      string
-	Scopes    []string
-	CreatedAt time.Time
-	UsedAt    *time.Time
-	RevokedAt *time.Time
+	Name      string     `json:"name"`
+	Scopes    []string   `json:"scopes"`
+	CreatedAt time.Time  `json:"created_at"`
+	UsedAt    *time.Time `json:"used_at"`
+	RevokedAt *time.Time `json:"revoked_at"`
 }
 
 // The keys of an app, revoked ones included, oldest first.
@@ -105,10 +105,10 @@ WHERE revoked_at IS NULL
 `
 
 type KeysOpenRow struct {
-	ID     int32
-	AppID  int32
-	Hash   []byte
-	Scopes []string
+	ID     int32    `json:"id"`
+	AppID  int32    `json:"app_id"`
+	Hash   []byte   `json:"hash"`
+	Scopes []string `json:"scopes"`
 }
 
 // Keys: with what callers show that they are of an app.

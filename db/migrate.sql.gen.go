@@ -126,11 +126,11 @@ WHERE n.nspname = 'footfall'
 `
 
 type SchemaSeenRow struct {
-	There    bool
-	Granted  bool
-	Member   bool
-	Readable bool
-	Role     string
+	There    bool   `json:"there"`
+	Granted  bool   `json:"granted"`
+	Member   bool   `json:"member"`
+	Readable bool   `json:"readable"`
+	Role     string `json:"role"`
 }
 
 // Whether the database has the table of versions, and whether the role of this session may read it;
@@ -179,8 +179,8 @@ FROM (SELECT unnest($1::text[]) AS name, unnest($2::text[]) AS value) AS s
 `
 
 type SessionSetParams struct {
-	Names  []string
-	Values []string
+	Names  []string `json:"names"`
+	Values []string `json:"values"`
 }
 
 // Sets the settings of this session with these names to these values.
@@ -197,8 +197,8 @@ ON CONFLICT (name) DO UPDATE
 `
 
 type StepNoteParams struct {
-	Name string
-	Hash string
+	Name string `json:"name"`
+	Hash string `json:"hash"`
 }
 
 // Notes the text of a step that is being applied.

@@ -14,857 +14,857 @@ import (
 // Tenants: every visit belongs to one app.
 type App struct {
 	// The app's number in every other table.
-	ID int32
+	ID int32 `json:"id"`
 	// What callers write as app=…
-	Name string
+	Name string `json:"name"`
 	// IANA time zone whose natural days the app counts in; fixed once something is counted.
-	Tz string
+	Tz string `json:"tz"`
 	// IPv6 addresses that share this many leading bits are one visitor; fixed once something is counted.
-	Ipv6Prefix int16
+	Ipv6Prefix int16 `json:"ipv6_prefix"`
 	// Who may count. open: anybody, and whatever ip or visitor they assert is believed. sites: anybody, for the sites listed; asserting needs a key. key: as sites, and each visit needs a key.
-	Access string
+	Access string `json:"access"`
 	// The sites that this app counts, host or host:port, *.host for every subdomain. Empty where access is open: every site.
-	Sites []string
+	Sites []string `json:"sites"`
 	// Query parameters that distinguish pages, in the order in which a target writes them.
-	KeepQuery []string
+	KeepQuery []string `json:"keep_query"`
 	// When the app was added.
-	CreatedAt time.Time
+	CreatedAt time.Time `json:"created_at"`
 	// What tells visitors apart: address, id (said by the caller), hashed (keyed hash of the address), daily (one that turns each day). Fixed once something is counted.
-	Visitor string
+	Visitor string `json:"visitor"`
 	// Tells which secret keys the hashes of visitors, and nothing else of it. Null where addresses are stored.
-	SecretID []byte
+	SecretID []byte `json:"secret_id"`
 	// Visits whose browser asks not to be tracked (DNT, Sec-GPC) are not counted.
-	RespectDnt bool
+	RespectDnt bool `json:"respect_dnt"`
 	// count or skip crawlers. Null: skipped, where the visit is of the caller's own address and access is not open.
-	Bots *string
+	Bots *string `json:"bots"`
 	// Networks, and ids of visitors, whose visits are not counted.
-	Ignore []string
+	Ignore []string `json:"ignore"`
 	// Requests a minute from one address (IPv6: /64). 0: any number. Null: as the service chooses.
-	MaxRequests *int32
+	MaxRequests *int32 `json:"max_requests"`
 	// New pages and sites a day; a visit to one more counts for the site's page (other). 0: any number. Null: as the service chooses.
-	MaxNewPages *int32
+	MaxNewPages *int32 `json:"max_new_pages"`
 	// Since when its deletion has been under way; it counts nothing any more.
-	DeletedAt *time.Time
+	DeletedAt *time.Time `json:"deleted_at"`
 	// For how many days rows of visits are kept. 0: for ever. The sums stay in any case.
-	RetainDays int32
+	RetainDays int32 `json:"retain_days"`
 	// Visitors who have not come to a site for so many days are forgotten there; if they come again they are new. 0: never.
-	ForgetDays int32
+	ForgetDays int32 `json:"forget_days"`
 	// What badges do, which anybody may show. off: nothing. read: show sums of pages and sites. count: the same, and count visits where they are asked to.
-	PublicCounts string
+	PublicCounts string `json:"public_counts"`
 }
 
 // Ids of the batches of visits that committed, or were abandoned; kept for some minutes.
 type BatchID struct {
 	// The id that the instance gave the batch.
-	ID pgtype.UUID
+	ID pgtype.UUID `json:"id"`
 	// Which of the two tables had its turn: 0 or 1. An abandoned batch is in both.
-	Turn int16
+	Turn int16 `json:"turn"`
 	// What the instance that wrote it knows to write.
-	SchemaVersion int16
+	SchemaVersion int16 `json:"schema_version"`
 	// The batch never committed, and no longer can.
-	Abandoned bool
+	Abandoned bool `json:"abandoned"`
 }
 
 // The ids of one turn: a partition of batches.
 type Batches0 struct {
 	// The id that the instance gave the batch.
-	ID pgtype.UUID
+	ID pgtype.UUID `json:"id"`
 	// Which of the two tables had its turn: 0 or 1. An abandoned batch is in both.
-	Turn int16
+	Turn int16 `json:"turn"`
 	// What the instance that wrote it knows to write.
-	SchemaVersion int16
+	SchemaVersion int16 `json:"schema_version"`
 	// The batch never committed, and no longer can.
-	Abandoned bool
+	Abandoned bool `json:"abandoned"`
 }
 
 // The ids of the other turn: a partition of batches.
 type Batches1 struct {
 	// The id that the instance gave the batch.
-	ID pgtype.UUID
+	ID pgtype.UUID `json:"id"`
 	// Which of the two tables had its turn: 0 or 1. An abandoned batch is in both.
-	Turn int16
+	Turn int16 `json:"turn"`
 	// What the instance that wrote it knows to write.
-	SchemaVersion int16
+	SchemaVersion int16 `json:"schema_version"`
 	// The batch never committed, and no longer can.
-	Abandoned bool
+	Abandoned bool `json:"abandoned"`
 }
 
 // Days that are over in every time zone and have their sketches.
 type ClosedDay struct {
 	// The day.
-	DayID int32
+	DayID int32 `json:"day_id"`
 	// When its sketches were made.
-	ClosedAt time.Time
+	ClosedAt time.Time `json:"closed_at"`
 }
 
 // The sums of each target. Its row is the lock and the rank sequence of the target: uv is the last rank given.
 type Counter struct {
 	// The target.
-	PageID int64
+	PageID int64 `json:"page_id"`
 	// Visits.
-	Hot int64
+	Hot int64 `json:"hot"`
 	// Visits that were the first of their visitor on their day = (visitor, day) pairs.
-	Pv int64
+	Pv int64 `json:"pv"`
 	// Visits that were the first of their visitor ever = visitors.
-	Uv int64
+	Uv int64 `json:"uv"`
 }
 
 // The sums of each target on each day; over all days they are those in counters.
 type Day struct {
 	// The target.
-	PageID int64
+	PageID int64 `json:"page_id"`
 	// The site of this page; null for a site.
-	SiteID *int64
+	SiteID *int64 `json:"site_id"`
 	// The day, like 20190629.
-	DayID int32
+	DayID int32 `json:"day_id"`
 	// Visits.
-	Hot int64
+	Hot int64 `json:"hot"`
 	// Visitors of the day.
-	Pv int64
+	Pv int64 `json:"pv"`
 	// New visitors. In sums of deleted pages it stays 0, for nobody can tell any more.
-	NewVisitors int64
+	NewVisitors int64 `json:"new_visitors"`
 }
 
 // Random keys of the days now under way, for apps whose visitors are daily.
 type DayKey struct {
 	// The day, like 20190629.
-	DayID int32
+	DayID int32 `json:"day_id"`
 	// Hashed with the address; worth nothing without the secret that is kept elsewhere.
-	Key []byte
+	Key []byte `json:"key"`
 }
 
 // Numbers that only rise: what running instances remember, and when they did what only one of them needs to do.
 type Epoch struct {
 	// apps: rows of apps, keys, shares or offsets changed. erasures: rows of visitors or pages were removed, or became others'. imports: visitors came in past the instances that run. offsets: rows of offsets changed. retention: what need not be kept was let go.
-	Name string
+	Name string `json:"name"`
 	// apps, erasures, imports, offsets: how often. retention: the last day on which it was, like 20190629, in the last time zone in which it begins.
-	Value int64
+	Value int64 `json:"value"`
 }
 
 // Days of visitors whose address was erased: pv of a target = its rows in visits and the sum here; so are its returns, by previous day.
 type ErasedVisit struct {
 	// The target.
-	PageID int64
+	PageID int64 `json:"page_id"`
 	// The day.
-	DayID int32
+	DayID int32 `json:"day_id"`
 	// The last day before it on which these visitors came. 0: as in visits.
-	PreviousDay int32
+	PreviousDay int32 `json:"previous_day"`
 	// How many there were.
-	Visitors int64
+	Visitors int64 `json:"visitors"`
 }
 
 // Visitors whose address was erased: uv of a target = its rows in visitors and here.
 type ErasedVisitor struct {
 	// The target.
-	PageID int64
+	PageID int64 `json:"page_id"`
 	// The rank that the visitor had. Nobody else gets it.
-	Rank int64
+	Rank int64 `json:"rank"`
 }
 
 // Visits that were accepted to be counted later: those of an app that came at the same moment are a row. Which rows are counted already, inbox_turns tells.
 type Inbox struct {
 	// The turn in which it came, or was put aside.
-	Turn int64
+	Turn int64 `json:"turn"`
 	// The order of counting within the turn.
-	Number int64
+	Number int64 `json:"number"`
 	// When it came.
-	ReceivedAt time.Time
+	ReceivedAt time.Time `json:"received_at"`
 	// The app that counts.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// How many visits it is: the arrays have one element for each, but uris.
-	Visits int32
+	Visits int32 `json:"visits"`
 	// The ipv6_prefix of the app, by which the visitors were told apart.
-	Ipv6Prefix int16
+	Ipv6Prefix int16 `json:"ipv6_prefix"`
 	// The table that has the turn.
-	Slot int16
+	Slot int16 `json:"slot"`
 	// The tz of the app, by which the days were found.
-	Tz string
+	Tz string `json:"tz"`
 	// How visitors of the app were told apart: apps.visitor.
-	Visitor string
+	Visitor string `json:"visitor"`
 	// The pages, each once, as targets write them; where the row was put aside, perhaps more than it needs. Not by their number: a page that is new is made when it is counted.
-	Uris []string
+	Uris []string `json:"uris"`
 	// The place in uris of each visit's page, from 1.
-	Pages []int32
+	Pages []int32 `json:"pages"`
 	// The day of each visit, like 20190629: that of its arrival, unless the caller gave an earlier time.
-	Days []int32
+	Days []int32 `json:"days"`
 	// How many new pages a day the app might have for each visit. 0: any number.
-	NewPages []int32
+	NewPages []int32 `json:"new_pages"`
 	// The visitors, hashed where the app hashes them.
-	Ips []netip.Addr
+	Ips []netip.Addr `json:"ips"`
 	// The ids that callers gave the visits, '' for none. Null: none has one.
-	Ids []string
+	Ids []string `json:"ids"`
 }
 
 // One of the four tables of the inbox that take turns: a partition of inbox.
 type Inbox0 struct {
 	// The turn in which it came, or was put aside.
-	Turn int64
+	Turn int64 `json:"turn"`
 	// The order of counting within the turn.
-	Number int64
+	Number int64 `json:"number"`
 	// When it came.
-	ReceivedAt time.Time
+	ReceivedAt time.Time `json:"received_at"`
 	// The app that counts.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// How many visits it is: the arrays have one element for each, but uris.
-	Visits int32
+	Visits int32 `json:"visits"`
 	// The ipv6_prefix of the app, by which the visitors were told apart.
-	Ipv6Prefix int16
+	Ipv6Prefix int16 `json:"ipv6_prefix"`
 	// The table that has the turn.
-	Slot int16
+	Slot int16 `json:"slot"`
 	// The tz of the app, by which the days were found.
-	Tz string
+	Tz string `json:"tz"`
 	// How visitors of the app were told apart: apps.visitor.
-	Visitor string
+	Visitor string `json:"visitor"`
 	// The pages, each once, as targets write them; where the row was put aside, perhaps more than it needs. Not by their number: a page that is new is made when it is counted.
-	Uris []string
+	Uris []string `json:"uris"`
 	// The place in uris of each visit's page, from 1.
-	Pages []int32
+	Pages []int32 `json:"pages"`
 	// The day of each visit, like 20190629: that of its arrival, unless the caller gave an earlier time.
-	Days []int32
+	Days []int32 `json:"days"`
 	// How many new pages a day the app might have for each visit. 0: any number.
-	NewPages []int32
+	NewPages []int32 `json:"new_pages"`
 	// The visitors, hashed where the app hashes them.
-	Ips []netip.Addr
+	Ips []netip.Addr `json:"ips"`
 	// The ids that callers gave the visits, '' for none. Null: none has one.
-	Ids []string
+	Ids []string `json:"ids"`
 }
 
 // One of the four tables of the inbox that take turns: a partition of inbox.
 type Inbox1 struct {
 	// The turn in which it came, or was put aside.
-	Turn int64
+	Turn int64 `json:"turn"`
 	// The order of counting within the turn.
-	Number int64
+	Number int64 `json:"number"`
 	// When it came.
-	ReceivedAt time.Time
+	ReceivedAt time.Time `json:"received_at"`
 	// The app that counts.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// How many visits it is: the arrays have one element for each, but uris.
-	Visits int32
+	Visits int32 `json:"visits"`
 	// The ipv6_prefix of the app, by which the visitors were told apart.
-	Ipv6Prefix int16
+	Ipv6Prefix int16 `json:"ipv6_prefix"`
 	// The table that has the turn.
-	Slot int16
+	Slot int16 `json:"slot"`
 	// The tz of the app, by which the days were found.
-	Tz string
+	Tz string `json:"tz"`
 	// How visitors of the app were told apart: apps.visitor.
-	Visitor string
+	Visitor string `json:"visitor"`
 	// The pages, each once, as targets write them; where the row was put aside, perhaps more than it needs. Not by their number: a page that is new is made when it is counted.
-	Uris []string
+	Uris []string `json:"uris"`
 	// The place in uris of each visit's page, from 1.
-	Pages []int32
+	Pages []int32 `json:"pages"`
 	// The day of each visit, like 20190629: that of its arrival, unless the caller gave an earlier time.
-	Days []int32
+	Days []int32 `json:"days"`
 	// How many new pages a day the app might have for each visit. 0: any number.
-	NewPages []int32
+	NewPages []int32 `json:"new_pages"`
 	// The visitors, hashed where the app hashes them.
-	Ips []netip.Addr
+	Ips []netip.Addr `json:"ips"`
 	// The ids that callers gave the visits, '' for none. Null: none has one.
-	Ids []string
+	Ids []string `json:"ids"`
 }
 
 // One of the four tables of the inbox that take turns: a partition of inbox.
 type Inbox2 struct {
 	// The turn in which it came, or was put aside.
-	Turn int64
+	Turn int64 `json:"turn"`
 	// The order of counting within the turn.
-	Number int64
+	Number int64 `json:"number"`
 	// When it came.
-	ReceivedAt time.Time
+	ReceivedAt time.Time `json:"received_at"`
 	// The app that counts.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// How many visits it is: the arrays have one element for each, but uris.
-	Visits int32
+	Visits int32 `json:"visits"`
 	// The ipv6_prefix of the app, by which the visitors were told apart.
-	Ipv6Prefix int16
+	Ipv6Prefix int16 `json:"ipv6_prefix"`
 	// The table that has the turn.
-	Slot int16
+	Slot int16 `json:"slot"`
 	// The tz of the app, by which the days were found.
-	Tz string
+	Tz string `json:"tz"`
 	// How visitors of the app were told apart: apps.visitor.
-	Visitor string
+	Visitor string `json:"visitor"`
 	// The pages, each once, as targets write them; where the row was put aside, perhaps more than it needs. Not by their number: a page that is new is made when it is counted.
-	Uris []string
+	Uris []string `json:"uris"`
 	// The place in uris of each visit's page, from 1.
-	Pages []int32
+	Pages []int32 `json:"pages"`
 	// The day of each visit, like 20190629: that of its arrival, unless the caller gave an earlier time.
-	Days []int32
+	Days []int32 `json:"days"`
 	// How many new pages a day the app might have for each visit. 0: any number.
-	NewPages []int32
+	NewPages []int32 `json:"new_pages"`
 	// The visitors, hashed where the app hashes them.
-	Ips []netip.Addr
+	Ips []netip.Addr `json:"ips"`
 	// The ids that callers gave the visits, '' for none. Null: none has one.
-	Ids []string
+	Ids []string `json:"ids"`
 }
 
 // One of the four tables of the inbox that take turns: a partition of inbox.
 type Inbox3 struct {
 	// The turn in which it came, or was put aside.
-	Turn int64
+	Turn int64 `json:"turn"`
 	// The order of counting within the turn.
-	Number int64
+	Number int64 `json:"number"`
 	// When it came.
-	ReceivedAt time.Time
+	ReceivedAt time.Time `json:"received_at"`
 	// The app that counts.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// How many visits it is: the arrays have one element for each, but uris.
-	Visits int32
+	Visits int32 `json:"visits"`
 	// The ipv6_prefix of the app, by which the visitors were told apart.
-	Ipv6Prefix int16
+	Ipv6Prefix int16 `json:"ipv6_prefix"`
 	// The table that has the turn.
-	Slot int16
+	Slot int16 `json:"slot"`
 	// The tz of the app, by which the days were found.
-	Tz string
+	Tz string `json:"tz"`
 	// How visitors of the app were told apart: apps.visitor.
-	Visitor string
+	Visitor string `json:"visitor"`
 	// The pages, each once, as targets write them; where the row was put aside, perhaps more than it needs. Not by their number: a page that is new is made when it is counted.
-	Uris []string
+	Uris []string `json:"uris"`
 	// The place in uris of each visit's page, from 1.
-	Pages []int32
+	Pages []int32 `json:"pages"`
 	// The day of each visit, like 20190629: that of its arrival, unless the caller gave an earlier time.
-	Days []int32
+	Days []int32 `json:"days"`
 	// How many new pages a day the app might have for each visit. 0: any number.
-	NewPages []int32
+	NewPages []int32 `json:"new_pages"`
 	// The visitors, hashed where the app hashes them.
-	Ips []netip.Addr
+	Ips []netip.Addr `json:"ips"`
 	// The ids that callers gave the visits, '' for none. Null: none has one.
-	Ids []string
+	Ids []string `json:"ids"`
 }
 
 // What each app has in a closed turn of the inbox, and how much of that waits.
 type InboxApp struct {
 	// The turn.
-	Turn int64
+	Turn int64 `json:"turn"`
 	// How many visits of the app it had when it was closed, or how many were put aside.
-	Accepted int64
+	Accepted int64 `json:"accepted"`
 	// How many of them are before the turn's position.
-	Taken int64
+	Taken int64 `json:"taken"`
 	// How many visits are left.
-	Waiting int64
+	Waiting int64 `json:"waiting"`
 	// The app.
-	AppID int32
+	AppID int32 `json:"app_id"`
 }
 
 // Visits in the inbox that could not be counted when it was their turn: a partition of inbox.
 type InboxAside struct {
 	// The turn in which it came, or was put aside.
-	Turn int64
+	Turn int64 `json:"turn"`
 	// The order of counting within the turn.
-	Number int64
+	Number int64 `json:"number"`
 	// When it came.
-	ReceivedAt time.Time
+	ReceivedAt time.Time `json:"received_at"`
 	// The app that counts.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// How many visits it is: the arrays have one element for each, but uris.
-	Visits int32
+	Visits int32 `json:"visits"`
 	// The ipv6_prefix of the app, by which the visitors were told apart.
-	Ipv6Prefix int16
+	Ipv6Prefix int16 `json:"ipv6_prefix"`
 	// The table that has the turn.
-	Slot int16
+	Slot int16 `json:"slot"`
 	// The tz of the app, by which the days were found.
-	Tz string
+	Tz string `json:"tz"`
 	// How visitors of the app were told apart: apps.visitor.
-	Visitor string
+	Visitor string `json:"visitor"`
 	// The pages, each once, as targets write them; where the row was put aside, perhaps more than it needs. Not by their number: a page that is new is made when it is counted.
-	Uris []string
+	Uris []string `json:"uris"`
 	// The place in uris of each visit's page, from 1.
-	Pages []int32
+	Pages []int32 `json:"pages"`
 	// The day of each visit, like 20190629: that of its arrival, unless the caller gave an earlier time.
-	Days []int32
+	Days []int32 `json:"days"`
 	// How many new pages a day the app might have for each visit. 0: any number.
-	NewPages []int32
+	NewPages []int32 `json:"new_pages"`
 	// The visitors, hashed where the app hashes them.
-	Ips []netip.Addr
+	Ips []netip.Addr `json:"ips"`
 	// The ids that callers gave the visits, '' for none. Null: none has one.
-	Ids []string
+	Ids []string `json:"ids"`
 }
 
 // The turns that the tables of the inbox have had since they were last emptied, and what was put aside.
 type InboxTurn struct {
 	// The turn's number. No turn is given a second time. Below 0: visits that were put aside, all of the app that has this number without the sign. Such a turn is there as long as any of them waits.
-	Turn int64
+	Turn int64 `json:"turn"`
 	// Since when it has taken visits.
-	OpenedAt time.Time
+	OpenedAt time.Time `json:"opened_at"`
 	// Since when it takes none any more. Null: it is the open one. Of visits that were put aside: since when the first of them is.
-	ClosedAt *time.Time
+	ClosedAt *time.Time `json:"closed_at"`
 	// How many visits it had when it was closed, or how many were put aside.
-	Accepted int64
+	Accepted int64 `json:"accepted"`
 	// How many visits all turns before it had.
-	AcceptedBefore int64
+	AcceptedBefore int64 `json:"accepted_before"`
 	// Up to here all of it is counted, put aside, or passed by, since nothing could count it any more: 65536 times the number of a row, and how many visits of that.
-	Next int64
+	Next int64 `json:"next"`
 	// When visits that were put aside are to be tried again.
-	TryAt time.Time
+	TryAt time.Time `json:"try_at"`
 	// Which of the tables has it: inbox_0 to inbox_3; 4: inbox_aside.
-	Slot int16
+	Slot int16 `json:"slot"`
 }
 
 // Keys with which callers show that they are of an app. The key itself is stored nowhere.
 type Key struct {
 	// The key's number.
-	ID int32
+	ID int32 `json:"id"`
 	// The app whose visits and numbers it opens.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// When it was made.
-	CreatedAt time.Time
+	CreatedAt time.Time `json:"created_at"`
 	// When it was used last, to about a minute.
-	UsedAt *time.Time
+	UsedAt *time.Time `json:"used_at"`
 	// Since when it opens nothing.
-	RevokedAt *time.Time
+	RevokedAt *time.Time `json:"revoked_at"`
 	// The beginning of the key, by which people speak of it.
-	Name string
+	Name string `json:"name"`
 	// SHA-256 of the whole key, which has 256 random bits: nothing slower is needed.
-	Hash []byte
+	Hash []byte `json:"hash"`
 	// count: count visits. assert: the same, and say who came. read: ask about a visitor, and for reports.
-	Scopes []string
+	Scopes []string `json:"scopes"`
 }
 
 // Logs that are imported. positions has how far each was counted.
 type Log struct {
 	// The log's number.
-	ID int64
+	ID int64 `json:"id"`
 	// The app that its visits count for.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// How many of its bytes, unpacked, are its own to count: whole lines.
-	Claimed int64
+	Claimed int64 `json:"claimed"`
 	// How many lines these are.
-	Lines int64
+	Lines int64 `json:"lines"`
 	// When it was first imported.
-	BegunAt time.Time
+	BegunAt time.Time `json:"begun_at"`
 	// When it was last imported.
-	UsedAt time.Time
+	UsedAt time.Time `json:"used_at"`
 	// The latest hour of its lines, as log_lines has it.
-	LastHour int32
+	LastHour int32 `json:"last_hour"`
 	// The SHA-256 of the bytes that it has claimed: a file that begins with them is this log.
-	Hash []byte
+	Hash []byte `json:"hash"`
 	// The file that had it last.
-	File string
+	File string `json:"file"`
 	// What of it counts, as flags of import; empty: what counts by default.
-	Rules string
+	Rules string `json:"rules"`
 	// Lines of it that other logs had claimed before, each part by the number of its first line, from 0, and of the first one behind it.
-	Skips []int64
+	Skips []int64 `json:"skips"`
 }
 
 // Lines of logs, in stretches of an hour, by which they are found in other files.
 type LogLine struct {
 	// The app of the log.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// The log.
-	LogID int64
+	LogID int64 `json:"log_id"`
 	// The number of the first line, from 0.
-	Line int64
+	Line int64 `json:"line"`
 	// The hour that the lines show, since 1970, by whatever clock they show.
-	Hour int32
+	Hour int32 `json:"hour"`
 	// The XXH64 of each line, in 8 bytes, the highest first.
-	Hashes []byte
+	Hashes []byte `json:"hashes"`
 }
 
 // What people have noted of days, to be shown beside the numbers: a release, a campaign, an outage.
 type Note struct {
 	// The note's number.
-	ID int32
+	ID int32 `json:"id"`
 	// The app of which it was noted.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// The day, in the app's time zone, like 20190629.
-	DayID int32
+	DayID int32 `json:"day_id"`
 	// The one site of which it was. Null: all of the app.
-	Site *string
+	Site *string `json:"site"`
 	// A sentence.
-	Text string
+	Text string `json:"text"`
 }
 
 // Numbers of targets from elsewhere, which are added to their totals of all time where these are shown: never to a day, and to no other table.
 type Offset struct {
 	// The app.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// Visits.
-	Hot int64
+	Hot int64 `json:"hot"`
 	// Visitors of each day, added up.
-	Pv int64
+	Pv int64 `json:"pv"`
 	// Visitors; added to ranks as well.
-	Uv int64
+	Uv int64 `json:"uv"`
 	// The target, as in pages, which need not have it. Numbers of a site are its own, not the sum of its pages'.
-	Uri string
+	Uri string `json:"uri"`
 	// page_key(uri), as in pages.
-	Key []byte
+	Key []byte `json:"key"`
 }
 
 // How many visitors of a target came on a day that is not closed yet, and before that last on a previous day.
 type OpenReturn struct {
 	// The target.
-	PageID int64
+	PageID int64 `json:"page_id"`
 	// The day.
-	DayID int32
+	DayID int32 `json:"day_id"`
 	// The last day before it on which these visitors came.
-	PreviousDay int32
+	PreviousDay int32 `json:"previous_day"`
 	// How many there were.
-	Visitors int64
+	Visitors int64 `json:"visitors"`
 }
 
 // How many visitors of a target came on a closed day, and before that last on each previous day, packed. The view returns shows it unpacked.
 type PackedReturn struct {
 	// The target.
-	PageID int64
+	PageID int64 `json:"page_id"`
 	// The day.
-	DayID int32
+	DayID int32 `json:"day_id"`
 	// Bit k is 1 where some of these visitors came k days before, and not in between. The last bit is 1.
-	PreviousDays pgtype.Bits
+	PreviousDays pgtype.Bits `json:"previous_days"`
 	// For each of those bits a number, all of the same length: how many visitors came last so many days before, or more.
-	Visitors pgtype.Bits
+	Visitors pgtype.Bits `json:"visitors"`
 }
 
 // Targets: what is counted. A row is a page, or a site (site_id is null).
 type Page struct {
 	// The target's number in counters, visitors and visits.
-	ID int64
+	ID int64 `json:"id"`
 	// The site of this page; null for a site.
-	SiteID *int64
+	SiteID *int64 `json:"site_id"`
 	// The app that counts it. The same uri in two apps is two targets.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// When it was counted first.
-	CreatedAt time.Time
+	CreatedAt time.Time `json:"created_at"`
 	// Canonical and without a scheme: example.com for a site, example.com/home for a page.
-	Uri string
+	Uri string `json:"uri"`
 	// page_key(uri): what the unique index holds.
-	Key []byte
+	Key []byte `json:"key"`
 }
 
 // How many pages and sites each app got on its last day that brought any, for its limit.
 type PageTally struct {
 	// The app.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// The last day on which it got a page.
-	DayID int32
+	DayID int32 `json:"day_id"`
 	// Pages and sites made on that day, those deleted since included.
-	Today int64
+	Today int64 `json:"today"`
 }
 
 // How far visits of each source have been counted.
 type PositionRow struct {
 	// The app that they count for.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// Where they come from. Of calls of POST /visits that may be repeated: "calls of key 7", by keys.id, or "calls" where no key was shown. Of imports: "logs". Of a queue, its kind, its cluster and its name, with what tells it from one that had this name before.
-	Source string
+	Source string `json:"source"`
 	// Which part of the source it is; of a call, its Idempotency-Key, with content behind it where no key was shown; of a log, its logs.id; of a Kafka topic, the partition.
-	Part string
+	Part string `json:"part"`
 	// Up to here all is counted that could be; of a call, how many of its items; of a log, how many of its bytes; of a queue, the offset or sequence of the message that comes next.
-	Next int64
+	Next int64 `json:"next"`
 	// The SHA-256 of a call's body; null where the source is none of calls.
-	Content []byte
+	Content []byte `json:"content"`
 	// Of a call, a bit for each item before next: 1 where it was not counted, since something was wrong with it, or it was skipped; null where the source is none of calls.
-	Uncounted pgtype.Bits
+	Uncounted pgtype.Bits `json:"uncounted"`
 	// When somebody last began to read from here.
-	UsedAt time.Time
+	UsedAt time.Time `json:"used_at"`
 }
 
 // Messages of queues that could not be counted, for 7 days: the last 1,000 of each part.
 type Refused struct {
 	// The app for which they came.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// The queue, as positions has it.
-	Source string
+	Source string `json:"source"`
 	// The part of it, likewise.
-	Part string
+	Part string `json:"part"`
 	// The place of the message there; of messages that the queue no longer had, the first place.
-	PositionRow int64
+	PositionRow int64 `json:"position"`
 	// When it was passed by.
-	RefusedAt time.Time
+	RefusedAt time.Time `json:"refused_at"`
 	// Why it could not be counted.
-	Reason string
+	Reason string `json:"reason"`
 	// The beginning of its text, with all struck out but names of fields, URIs without their queries, and times.
-	Beginning string
+	Beginning string `json:"beginning"`
 }
 
 // What was counted for each target on each day, for ever.
 type ReportDay struct {
 	// The app that counts it.
-	App string
+	App string `json:"app"`
 	// The page, or the site.
-	Target string
+	Target string `json:"target"`
 	// The day as a number, like 20190629.
-	DayID int32
+	DayID int32 `json:"day_id"`
 	// The day as a date.
-	Day pgtype.Date
+	Day pgtype.Date `json:"day"`
 	// Visitors of the day.
-	Pv int64
+	Pv int64 `json:"pv"`
 	// Those of them who came for the first time ever.
-	NewVisitors int64
+	NewVisitors int64 `json:"new_visitors"`
 	// Visits.
-	Hot int64
+	Hot int64 `json:"hot"`
 }
 
 // What people have noted of days, as the dashboard shows it on its charts.
 type ReportNote struct {
 	// The app of which it was noted.
-	App string
+	App string `json:"app"`
 	// The one site of which it was. Null: all of the app.
-	Site *string
+	Site *string `json:"site"`
 	// The day as a number, like 20190629.
-	DayID int32
+	DayID int32 `json:"day_id"`
 	// The day as a date.
-	Day pgtype.Date
+	Day pgtype.Date `json:"day"`
 	// A sentence.
-	Note string
+	Note string `json:"note"`
 }
 
 // Pages and what is shown of them of all time. Those of a folder: WHERE app = 'demo' AND left(uri, 200) LIKE 'example.com/blog/%', as the index has them.
 type ReportPage struct {
 	// The app that counts it.
-	App string
+	App string `json:"app"`
 	// Its site.
-	Site string
+	Site string `json:"site"`
 	// The page, without a scheme: example.com/home.
-	Uri string
+	Uri string `json:"uri"`
 	// (visitor, day) pairs, with those from elsewhere (offsets).
-	Pv int32
+	Pv int32 `json:"pv"`
 	// Visitors, likewise.
-	Uv int32
+	Uv int32 `json:"uv"`
 	// Visits, likewise.
-	Hot int32
+	Hot int32 `json:"hot"`
 	// When it was counted first.
-	Since time.Time
+	Since time.Time `json:"since"`
 	// Those of pv that were counted here.
-	CountedPv int64
+	CountedPv int64 `json:"counted_pv"`
 	// Those of uv.
-	CountedUv int64
+	CountedUv int64 `json:"counted_uv"`
 	// Those of hot.
-	CountedHot int64
+	CountedHot int64 `json:"counted_hot"`
 }
 
 // Who was visitor number N of each target.
 type ReportRank struct {
 	// The app that counts it.
-	App string
+	App string `json:"app"`
 	// The page, or the site.
-	Target string
+	Target string `json:"target"`
 	// The number as it was counted: 1, 2, 3 … What is shown is higher by uv of the offset, if the target has one: report.totals tells.
-	Rank int64
+	Rank int64 `json:"rank"`
 	// The visitor's address, for IPv6 the first of its network; in fd00::/8 a hash. Null: erased.
-	Visitor netip.Addr
+	Visitor netip.Addr `json:"visitor"`
 	// The day of the first visit, like 20190629.
-	FirstDay int32
+	FirstDay int32 `json:"first_day"`
 	// The last day on which the visitor came.
-	LastDay int32
+	LastDay int32 `json:"last_day"`
 }
 
 // How many visitors of each target came on a day, and before that last on a previous day; for ever.
 type ReportReturn struct {
 	// The app that counts it.
-	App string
+	App string `json:"app"`
 	// The page, or the site.
-	Target string
+	Target string `json:"target"`
 	// The day as a number, like 20190629.
-	DayID int32
+	DayID int32 `json:"day_id"`
 	// The last day before it on which these visitors came.
-	PreviousDay int32
+	PreviousDay int32 `json:"previous_day"`
 	// How many there were.
-	Visitors int64
+	Visitors int64 `json:"visitors"`
 }
 
 // Sites and what is shown of them of all time.
 type ReportSite struct {
 	// The app that counts it.
-	App string
+	App string `json:"app"`
 	// host, or host:port.
-	Site string
+	Site string `json:"site"`
 	// (visitor, day) pairs, with those from elsewhere (offsets).
-	Pv int32
+	Pv int32 `json:"pv"`
 	// Visitors, likewise.
-	Uv int32
+	Uv int32 `json:"uv"`
 	// Visits, likewise.
-	Hot int32
+	Hot int32 `json:"hot"`
 	// When it was counted first.
-	Since time.Time
+	Since time.Time `json:"since"`
 	// Those of pv that were counted here.
-	CountedPv int64
+	CountedPv int64 `json:"counted_pv"`
 	// Those of uv.
-	CountedUv int64
+	CountedUv int64 `json:"counted_uv"`
 	// Those of hot.
-	CountedHot int64
+	CountedHot int64 `json:"counted_hot"`
 }
 
 // Who came to which page on which day, as long as that is kept.
 type ReportVisit struct {
 	// The app that counts it.
-	App string
+	App string `json:"app"`
 	// The page.
-	Uri string
+	Uri string `json:"uri"`
 	// The visitor's address, for IPv6 the first of its network; in fd00::/8 a hash.
-	Visitor netip.Addr
+	Visitor netip.Addr `json:"visitor"`
 	// The day as a number, like 20190629.
-	DayID int32
+	DayID int32 `json:"day_id"`
 	// The day as a date.
-	Day pgtype.Date
+	Day pgtype.Date `json:"day"`
 }
 
 // Who has come to each target today, in the time zone of its app.
 type ReportVisitorsToday struct {
 	// The app that counts it.
-	App string
+	App string `json:"app"`
 	// The page, or the site.
-	Target string
+	Target string `json:"target"`
 	// The visitor's address, for IPv6 the first of its network; in fd00::/8 a hash.
-	Visitor netip.Addr
+	Visitor netip.Addr `json:"visitor"`
 	// The visitor's rank at the target.
-	Rank *int64
+	Rank *int64 `json:"rank"`
 	// It is the visitor's first day there.
-	IsNew bool
+	IsNew bool `json:"is_new"`
 }
 
 // Apps of which nothing is let go or forgotten for now, since visits of old days are read in.
 type RetentionPause struct {
 	// The app. It is paused as long as one of its rows lasts.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// Who asked for the pause, of those who read visits in at the same time: a number that nobody else has.
-	Run int64
+	Run int64 `json:"run"`
 	// The first day of which it takes visits meanwhile.
-	FromDay int32
+	FromDay int32 `json:"from_day"`
 	// When the pause is over by itself. Progress moves it.
-	Until time.Time
+	Until time.Time `json:"until"`
 }
 
 // How many visitors of a target came on a day, and before that last on a previous day: what makes uniques of any range exact.
 type Return struct {
 	// The target.
-	PageID int64
+	PageID int64 `json:"page_id"`
 	// The day.
-	DayID int32
+	DayID int32 `json:"day_id"`
 	// The last day before it on which these visitors came.
-	PreviousDay int32
+	PreviousDay int32 `json:"previous_day"`
 	// How many there were.
-	Visitors int64
+	Visitors int64 `json:"visitors"`
 }
 
 // The files of migrations/ that made this database, so that a footfall with other ones notices.
 type SchemaFile struct {
 	// A step, like 00001_schema.sql; or "functions": all files of functions/ and report/ together.
-	Name string
+	Name string `json:"name"`
 	// SHA-256 of its text.
-	Hash string
+	Hash string `json:"hash"`
 }
 
 // What the files of functions/ and report/ made, and what goes before they are run again. What else is in the schemas stays.
 type SchemaObject struct {
 	// FUNCTION or VIEW.
-	Kind string
+	Kind string `json:"kind"`
 	// Its name as a statement writes it, of a function with the types that it takes.
-	Name string
+	Name string `json:"name"`
 }
 
 // Links to pages of the dashboard. Whoever has one sees an app, or a site, without a key. The link itself is stored nowhere.
 type Share struct {
 	// The link's number.
-	ID int32
+	ID int32 `json:"id"`
 	// The app that it shows.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// The last day, in the app's time zone, on which it shows anything, like 20190629; at most five years away.
-	LastDay int32
+	LastDay int32 `json:"last_day"`
 	// When it was made.
-	CreatedAt time.Time
+	CreatedAt time.Time `json:"created_at"`
 	// Since when it shows nothing.
-	RevokedAt *time.Time
+	RevokedAt *time.Time `json:"revoked_at"`
 	// The beginning of what is random in it, by which people speak of it.
-	Name string
+	Name string `json:"name"`
 	// SHA-256 of all that is random in it, which has 256 bits.
-	Hash []byte
+	Hash []byte `json:"hash"`
 	// The one site that it shows. Null: all of the app.
-	Site *string
+	Site *string `json:"site"`
 }
 
 // A HyperLogLog sketch of the visitors of each target on each closed day; standard error 1.625 %.
 type Sketch struct {
 	// The target.
-	PageID int64
+	PageID int64 `json:"page_id"`
 	// The day.
-	DayID int32
+	DayID int32 `json:"day_id"`
 	// The registers that are not 0, each as register * 64 + value, in order.
-	Entries []int32
+	Entries []int32 `json:"entries"`
 }
 
 // The first 1,000 pages of each app, and of each of its sites, on each closed day.
 type Top struct {
 	// The app.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// The site; 0: all sites of the app.
-	SiteID int64
+	SiteID int64 `json:"site_id"`
 	// The day.
-	DayID int32
+	DayID int32 `json:"day_id"`
 	// The number by which they are ordered: pv, uv or hot.
-	By string
+	By string `json:"by"`
 	// The pages, the first first.
-	PageIds []int64
+	PageIds []int64 `json:"page_ids"`
 	// Their numbers on that day.
-	Numbers []int64
+	Numbers []int64 `json:"numbers"`
 }
 
 // Targets, with what is shown of all time: what was counted, and the offsets.
 type Total struct {
 	// The target.
-	PageID int64
+	PageID int64 `json:"page_id"`
 	// The app that counts it.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// The site of this page; null for a site.
-	SiteID *int64
+	SiteID *int64 `json:"site_id"`
 	// As in pages.
-	Uri string
+	Uri string `json:"uri"`
 	// When it was counted first.
-	Since time.Time
+	Since time.Time `json:"since"`
 	// (visitor, day) pairs.
-	Pv int32
+	Pv int32 `json:"pv"`
 	// Visitors.
-	Uv int32
+	Uv int32 `json:"uv"`
 	// Visits.
-	Hot int32
+	Hot int32 `json:"hot"`
 	// Those of pv that were counted here.
-	CountedPv int64
+	CountedPv int64 `json:"counted_pv"`
 	// Those of uv.
-	CountedUv int64
+	CountedUv int64 `json:"counted_uv"`
 	// Those of hot.
-	CountedHot int64
+	CountedHot int64 `json:"counted_hot"`
 }
 
 // One row for each day on which a visitor came to a target: the proof of pv. A partition a day.
 type Visit struct {
 	// The target.
-	PageID int64
+	PageID int64 `json:"page_id"`
 	// The natural day in the app's time zone, like 20190629.
-	DayID int32
+	DayID int32 `json:"day_id"`
 	// The last day before it on which the visitor came to the target. 0: never before; and in sums of deleted pages, where nobody can tell.
-	PreviousDay int32
+	PreviousDay int32 `json:"previous_day"`
 	// The visitor.
-	Ip netip.Addr
+	Ip netip.Addr `json:"ip"`
 }
 
 // Visits that callers have given an id, for some days: each has been counted.
 type VisitID struct {
 	// The app that the visit counted for.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// The day on which it came, like 20190629, in UTC.
-	DayID int32
+	DayID int32 `json:"day_id"`
 	// The id, as the caller gave it.
-	ID string
+	ID string `json:"id"`
 }
 
 // One row for each visitor of each target, until the visitor is erased or forgotten: the proof of uv and of every rank.
 type Visitor struct {
 	// The target.
-	PageID int64
+	PageID int64 `json:"page_id"`
 	// The place of this visitor in the order of first visits to the target: 1, 2, 3 …
-	Rank int64
+	Rank int64 `json:"rank"`
 	// The earliest day that was counted, like 20190629.
-	FirstDay int32
+	FirstDay int32 `json:"first_day"`
 	// The latest day that was counted.
-	LastDay int32
+	LastDay int32 `json:"last_day"`
 	// The visitor: an address, for IPv6 the first of its network.
-	Ip netip.Addr
+	Ip netip.Addr `json:"ip"`
 }
 
 // From which day on the visits of each app are kept; an app without a row keeps all.
 type VisitsKept struct {
 	// The app.
-	AppID int32
+	AppID int32 `json:"app_id"`
 	// Every visit of this day and of later ones has its row. Rows of earlier days are gone, or are going.
-	FromDay int32
+	FromDay int32 `json:"from_day"`
 	// No day before this one has rows of the app left, so that nobody needs to look there again.
-	GoneBefore int32
+	GoneBefore int32 `json:"gone_before"`
 }

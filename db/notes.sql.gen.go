@@ -21,11 +21,11 @@ RETURNING id
 `
 
 type NoteAddParams struct {
-	Site  *string
-	Day   int32
-	Text  string
-	AppID int32
-	Most  int64
+	Site  *string `json:"site"`
+	Day   int32   `json:"day"`
+	Text  string  `json:"text"`
+	AppID int32   `json:"app_id"`
+	Most  int64   `json:"most"`
 }
 
 // Notes: what people have noted of days.
@@ -52,15 +52,15 @@ RETURNING id, site, day_id, text
 `
 
 type NoteRemoveParams struct {
-	AppID int32
-	ID    int32
+	AppID int32 `json:"app_id"`
+	ID    int32 `json:"id"`
 }
 
 type NoteRemoveRow struct {
-	ID    int32
-	Site  *string
-	DayID int32
-	Text  string
+	ID    int32   `json:"id"`
+	Site  *string `json:"site"`
+	DayID int32   `json:"day_id"`
+	Text  string  `json:"text"`
 }
 
 // Removes a note of an app by its number and returns it; no row if there is none.
@@ -84,10 +84,10 @@ ORDER BY day_id DESC, id DESC
 `
 
 type NotesListRow struct {
-	ID    int32
-	Site  *string
-	DayID int32
-	Text  string
+	ID    int32   `json:"id"`
+	Site  *string `json:"site"`
+	DayID int32   `json:"day_id"`
+	Text  string  `json:"text"`
 }
 
 // The notes of an app, the last day first.

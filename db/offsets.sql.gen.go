@@ -27,8 +27,8 @@ WHERE app_id = $1
 `
 
 type OffsetDeleteParams struct {
-	AppID int32
-	Uri   string
+	AppID int32  `json:"app_id"`
+	Uri   string `json:"uri"`
 }
 
 // Deletes the offset of a target. Where there is none, all would be read anew for nothing.
@@ -45,15 +45,15 @@ WHERE app_id = $1
 `
 
 type OffsetGetParams struct {
-	AppID int32
-	Uri   string
+	AppID int32  `json:"app_id"`
+	Uri   string `json:"uri"`
 }
 
 type OffsetGetRow struct {
-	Uri string
-	Hot int64
-	Pv  int64
-	Uv  int64
+	Uri string `json:"uri"`
+	Hot int64  `json:"hot"`
+	Pv  int64  `json:"pv"`
+	Uv  int64  `json:"uv"`
 }
 
 // The offset of a target; no row if it has none.
@@ -75,11 +75,11 @@ FROM offsets
 `
 
 type OffsetsAllRow struct {
-	AppID int32
-	Uri   string
-	Hot   int64
-	Pv    int64
-	Uv    int64
+	AppID int32  `json:"app_id"`
+	Uri   string `json:"uri"`
+	Hot   int64  `json:"hot"`
+	Pv    int64  `json:"pv"`
+	Uv    int64  `json:"uv"`
 }
 
 // All offsets, for the instances that keep them in memory.
@@ -135,10 +135,10 @@ ORDER BY uri USING ~<~
 `
 
 type OffsetsListRow struct {
-	Uri string
-	Hot int64
-	Pv  int64
-	Uv  int64
+	Uri string `json:"uri"`
+	Hot int64  `json:"hot"`
+	Pv  int64  `json:"pv"`
+	Uv  int64  `json:"uv"`
 }
 
 // The offsets of an app, in order of uri.
@@ -181,16 +181,16 @@ FROM written AS w
 `
 
 type OffsetsSetParams struct {
-	AppID int32
-	Uris  []string
-	Hots  []int64
-	Pvs   []int64
-	Uvs   []int64
+	AppID int32    `json:"app_id"`
+	Uris  []string `json:"uris"`
+	Hots  []int64  `json:"hots"`
+	Pvs   []int64  `json:"pvs"`
+	Uvs   []int64  `json:"uvs"`
 }
 
 type OffsetsSetRow struct {
-	Added   int64
-	Changed int64
+	Added   int64 `json:"added"`
+	Changed int64 `json:"changed"`
 }
 
 // Sets offsets of an app, each target once, and returns how many it had not, and how many were

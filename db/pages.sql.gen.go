@@ -18,9 +18,9 @@ WHERE id = $1
 `
 
 type AppCountsByRow struct {
-	Tz         string
-	Visitor    string
-	Ipv6Prefix int16
+	Tz         string `json:"tz"`
+	Visitor    string `json:"visitor"`
+	Ipv6Prefix int16  `json:"ipv6_prefix"`
 }
 
 // How an app tells days and visitors apart, which is fixed once it has pages; no row if it is
@@ -43,17 +43,17 @@ WHERE p.app_id = $2
 `
 
 type CountsGetParams struct {
-	Ip    *netip.Addr
-	AppID int32
-	Uris  []string
+	Ip    *netip.Addr `json:"ip"`
+	AppID int32       `json:"app_id"`
+	Uris  []string    `json:"uris"`
 }
 
 type CountsGetRow struct {
-	Uri  string
-	Pv   int64
-	Uv   int64
-	Hot  int64
-	Rank int64
+	Uri  string `json:"uri"`
+	Pv   int64  `json:"pv"`
+	Uv   int64  `json:"uv"`
+	Hot  int64  `json:"hot"`
+	Rank int64  `json:"rank"`
 }
 
 // The numbers of some targets of an app, and one visitor's rank in each (0: never came). Targets
@@ -103,17 +103,17 @@ CROSS JOIN LATERAL (
 `
 
 type CountsOfVisitsParams struct {
-	Uris  []string
-	Ips   []netip.Addr
-	AppID int32
+	Uris  []string     `json:"uris"`
+	Ips   []netip.Addr `json:"ips"`
+	AppID int32        `json:"app_id"`
 }
 
 type CountsOfVisitsRow struct {
-	Place int32
-	Pv    int64
-	Uv    int64
-	Hot   int64
-	Rank  int64
+	Place int32 `json:"place"`
+	Pv    int64 `json:"pv"`
+	Uv    int64 `json:"uv"`
+	Hot   int64 `json:"hot"`
+	Rank  int64 `json:"rank"`
 }
 
 // The numbers of some targets of an app, each with the rank there of the visitor beside it (0:
@@ -168,17 +168,17 @@ CROSS JOIN LATERAL (
 `
 
 type PagesFindParams struct {
-	AppID      int32
-	Tz         string
-	Visitor    string
-	Ipv6Prefix int16
-	Uris       []string
+	AppID      int32    `json:"app_id"`
+	Tz         string   `json:"tz"`
+	Visitor    string   `json:"visitor"`
+	Ipv6Prefix int16    `json:"ipv6_prefix"`
+	Uris       []string `json:"uris"`
 }
 
 type PagesFindRow struct {
-	Uri      string
-	ID       int64
-	CountsSo bool
+	Uri      string `json:"uri"`
+	ID       int64  `json:"id"`
+	CountsSo bool   `json:"counts_so"`
 }
 
 // Targets: from uri to id and numbers.
@@ -225,9 +225,9 @@ ON CONFLICT (app_id, key) DO NOTHING
 `
 
 type PagesInternParams struct {
-	AppID int32
-	Pages []string
-	Sites []string
+	AppID int32    `json:"app_id"`
+	Pages []string `json:"pages"`
+	Sites []string `json:"sites"`
 }
 
 // Makes the pages that are not there yet; their sites must be there. In order of key, as above.
@@ -246,8 +246,8 @@ WHERE app_id = $2
 `
 
 type PagesTallyAddParams struct {
-	Made  int64
-	AppID int32
+	Made  int64 `json:"made"`
+	AppID int32 `json:"app_id"`
 }
 
 // Adds pages that were made, under the lock.
@@ -266,8 +266,8 @@ RETURNING today
 `
 
 type PagesTallyLockParams struct {
-	AppID int32
-	Day   int32
+	AppID int32 `json:"app_id"`
+	Day   int32 `json:"day"`
 }
 
 // Lets this transaction alone make pages of an app until it ends, so that it comes before anything
@@ -289,8 +289,8 @@ ON CONFLICT (app_id, key) DO NOTHING
 `
 
 type SitesInternParams struct {
-	AppID int32
-	Sites []string
+	AppID int32    `json:"app_id"`
+	Sites []string `json:"sites"`
 }
 
 // Makes the sites that are not there yet. In order of key, so that two instances that meet never

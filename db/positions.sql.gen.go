@@ -15,8 +15,8 @@ SELECT forget_calls($1, $2)::bigint AS forgotten
 `
 
 type CallsForgetParams struct {
-	Days int32
-	Most int32
+	Days int32 `json:"days"`
+	Most int32 `json:"most"`
 }
 
 // Forgets calls that were last sent more than so many days ago, so many at most; returns how many.
@@ -32,12 +32,12 @@ SELECT refuse_messages($1, $2, $3, $4::bigint[], $5::text[], $6::text[])
 `
 
 type MessagesRefuseParams struct {
-	AppID      int32
-	Source     string
-	Part       string
-	Positions  []int64
-	Reasons    []string
-	Beginnings []string
+	AppID      int32    `json:"app_id"`
+	Source     string   `json:"source"`
+	Part       string   `json:"part"`
+	Positions  []int64  `json:"positions"`
+	Reasons    []string `json:"reasons"`
+	Beginnings []string `json:"beginnings"`
 }
 
 // Keeps messages of a part of a queue that could not be counted, in the transaction that moves its
@@ -63,9 +63,9 @@ WHERE app_id = $1
 `
 
 type PositionGetParams struct {
-	AppID  int32
-	Source string
-	Part   string
+	AppID  int32  `json:"app_id"`
+	Source string `json:"source"`
+	Part   string `json:"part"`
 }
 
 // Where a position stands; no row if there is none.
@@ -81,12 +81,12 @@ SELECT move_position($1, $2, $3, $4, $5, $6)
 `
 
 type PositionMoveParams struct {
-	AppID     int32
-	Source    string
-	Part      string
-	FromNext  int64
-	ToNext    int64
-	Uncounted string
+	AppID     int32  `json:"app_id"`
+	Source    string `json:"source"`
+	Part      string `json:"part"`
+	FromNext  int64  `json:"from_next"`
+	ToNext    int64  `json:"to_next"`
+	Uncounted string `json:"uncounted"`
 }
 
 // Moves a position in the transaction of the batch that counts from one place up to another; of a
@@ -114,15 +114,15 @@ RETURNING next, content
 `
 
 type PositionOpenParams struct {
-	AppID   int32
-	Source  string
-	Part    string
-	Content []byte
+	AppID   int32  `json:"app_id"`
+	Source  string `json:"source"`
+	Part    string `json:"part"`
+	Content []byte `json:"content"`
 }
 
 type PositionOpenRow struct {
-	Next    int64
-	Content []byte
+	Next    int64  `json:"next"`
+	Content []byte `json:"content"`
 }
 
 // Positions: how far sources have been counted.
@@ -149,9 +149,9 @@ WHERE app_id = $1
 `
 
 type PositionUncountedParams struct {
-	AppID  int32
-	Source string
-	Part   string
+	AppID  int32  `json:"app_id"`
+	Source string `json:"source"`
+	Part   string `json:"part"`
 }
 
 // Which items of a call before its position were not counted: a 1 for each of them, a 0 for each of
@@ -172,10 +172,10 @@ RETURNING next
 `
 
 type QueuePositionOpenParams struct {
-	AppID  int32
-	Source string
-	Part   string
-	First  int64
+	AppID  int32  `json:"app_id"`
+	Source string `json:"source"`
+	Part   string `json:"part"`
+	First  int64  `json:"first"`
 }
 
 // Where a part of a queue is to be read from, for whoever begins to read it: from the first message
@@ -227,11 +227,11 @@ ORDER BY p.source, length(p.part), p.part
 `
 
 type QueuesListRow struct {
-	Source  string
-	Part    string
-	Next    int64
-	UsedAt  time.Time
-	Refused int64
+	Source  string    `json:"source"`
+	Part    string    `json:"part"`
+	Next    int64     `json:"next"`
+	UsedAt  time.Time `json:"used_at"`
+	Refused int64     `json:"refused"`
 }
 
 // How far the queues of an app were counted, with how many refused messages of each part are kept.

@@ -19,15 +19,15 @@ ORDER BY name
 `
 
 type AppsToReadRow struct {
-	ID         int32
-	Name       string
-	Tz         string
-	Ipv6Prefix int16
-	Access     string
-	Sites      []string
-	KeepQuery  []string
-	Visitor    string
-	SecretID   []byte
+	ID         int32    `json:"id"`
+	Name       string   `json:"name"`
+	Tz         string   `json:"tz"`
+	Ipv6Prefix int16    `json:"ipv6_prefix"`
+	Access     string   `json:"access"`
+	Sites      []string `json:"sites"`
+	KeepQuery  []string `json:"keep_query"`
+	Visitor    string   `json:"visitor"`
+	SecretID   []byte   `json:"secret_id"`
 }
 
 // What handlers and `footfall report` read of what was counted. Days are numbers like 20190629; a
@@ -65,7 +65,7 @@ func (q *Queries) AppsToRead(ctx context.Context) ([]AppsToReadRow, error) {
 }
 
 const DaysBetween = `-- name: DaysBetween :many
-SELECT d.day_id, d.pv, d.new_visitors, d.hot
+SELECT d.day_id AS day, d.pv, d.new_visitors, d.hot
 FROM days AS d
 WHERE d.page_id = $1
   AND d.day_id BETWEEN $2 AND $3
@@ -74,17 +74,17 @@ LIMIT $4
 `
 
 type DaysBetweenParams struct {
-	PageID  int64
-	FromDay int32
-	ToDay   int32
-	N       int32
+	PageID  int64 `json:"page_id"`
+	FromDay int32 `json:"from_day"`
+	ToDay   int32 `json:"to_day"`
+	N       int32 `json:"n"`
 }
 
 type DaysBetweenRow struct {
-	DayID       int32
-	Pv          int64
-	NewVisitors int64
-	Hot         int64
+	Day         int32 `json:"day"`
+	Pv          int64 `json:"pv"`
+	NewVisitors int64 `json:"new_visitors"`
+	Hot         int64 `json:"hot"`
 }
 
 // The numbers of a target, day by day. Days on which nobody came are left out.
@@ -103,7 +103,7 @@ func (q *Queries) DaysBetween(ctx context.Context, arg DaysBetweenParams) ([]Day
 	for rows.Next() {
 		var i DaysBetweenRow
 		if err := rows.Scan(
-			&i.DayID,
+			&i.Day,
 			&i.Pv,
 			&i.NewVisitors,
 			&i.Hot,
@@ -135,12 +135,12 @@ WITH listed AS MATERIALIZED (
     LIMIT $10
 )
 SELECT p.uri,
-       d.pv::bigint           AS pv,
-       d.new_visitors::bigint AS new_visitors,
-       d.hot::bigint          AS hot,
        coalesce(d.uniques,
                 (SELECT u.uniques
                  FROM report.uniques($1::text, p.uri, $2::integer, $3::integer) AS u))::bigint AS uniques,
+       d.new_visitors::bigint AS new_visitors,
+       d.pv::bigint           AS pv,
+       d.hot::bigint          AS hot,
        coalesce(b.uniques, b.pv, 0)::bigint AS uniques_before,
        coalesce(c.uniques, c.pv, d.uniques, d.pv)::bigint AS uniques_compared
 FROM listed AS p
@@ -151,26 +151,26 @@ ORDER BY p.uri USING ~<~
 `
 
 type PagesAfterParams struct {
-	App        string
-	FromDay    int32
-	ToDay      int32
-	BeforeTo   int32
-	BeforeFrom int32
-	ComparedTo int32
-	After      string
-	Prefix     string
-	Part       string
-	N          int32
+	App        string `json:"app"`
+	FromDay    int32  `json:"from_day"`
+	ToDay      int32  `json:"to_day"`
+	BeforeTo   int32  `json:"before_to"`
+	BeforeFrom int32  `json:"before_from"`
+	ComparedTo int32  `json:"compared_to"`
+	After      string `json:"after"`
+	Prefix     string `json:"prefix"`
+	Part       string `json:"part"`
+	N          int32  `json:"n"`
 }
 
 type PagesAfterRow struct {
-	Uri             string
-	Pv              int64
-	NewVisitors     int64
-	Hot             int64
-	Uniques         int64
-	UniquesBefore   int64
-	UniquesCompared int64
+	Uri             string `json:"uri"`
+	Uniques         int64  `json:"uniques"`
+	NewVisitors     int64  `json:"new_visitors"`
+	Pv              int64  `json:"pv"`
+	Hot             int64  `json:"hot"`
+	UniquesBefore   int64  `json:"uniques_before"`
+	UniquesCompared int64  `json:"uniques_compared"`
 }
 
 // The pages of an app, or of one site, in order of uri, after one of them, with their numbers in a
@@ -202,10 +202,10 @@ func (q *Queries) PagesAfter(ctx context.Context, arg PagesAfterParams) ([]Pages
 		var i PagesAfterRow
 		if err := rows.Scan(
 			&i.Uri,
-			&i.Pv,
-			&i.NewVisitors,
-			&i.Hot,
 			&i.Uniques,
+			&i.NewVisitors,
+			&i.Pv,
+			&i.Hot,
 			&i.UniquesBefore,
 			&i.UniquesCompared,
 		); err != nil {
@@ -233,21 +233,21 @@ FROM report.top_pages($1::text, $2::integer, $3::integer, $4::integer, $5::text,
 `
 
 type PagesTopParams struct {
-	App     string
-	FromDay int32
-	ToDay   int32
-	N       int32
-	By      string
-	Site    *string
+	App     string  `json:"app"`
+	FromDay int32   `json:"from_day"`
+	ToDay   int32   `json:"to_day"`
+	N       int32   `json:"n"`
+	By      string  `json:"by"`
+	Site    *string `json:"site"`
 }
 
 type PagesTopRow struct {
-	Uri         string
-	Pv          int64
-	NewVisitors int64
-	Hot         int64
-	Uniques     int64
-	PageID      int64
+	Uri         string `json:"uri"`
+	Pv          int64  `json:"pv"`
+	NewVisitors int64  `json:"new_visitors"`
+	Hot         int64  `json:"hot"`
+	Uniques     int64  `json:"uniques"`
+	PageID      int64  `json:"page_id"`
 }
 
 // The first pages of an app, or of one site, in a range of days. Pages with the same number are in
@@ -307,12 +307,12 @@ FROM (
 `
 
 type PagesVisitedParams struct {
-	FromDay int32
-	ToDay   int32
-	By      string
-	App     string
-	Site    string
-	N       int32
+	FromDay int32  `json:"from_day"`
+	ToDay   int32  `json:"to_day"`
+	By      string `json:"by"`
+	App     string `json:"app"`
+	Site    string `json:"site"`
+	N       int32  `json:"n"`
 }
 
 // How many pages of a site top_pages has for a range of days; n, where they are more. Of each page
@@ -343,20 +343,20 @@ LIMIT $3
 `
 
 type SitesAfterParams struct {
-	App   string
-	After string
-	N     int32
+	App   string `json:"app"`
+	After string `json:"after"`
+	N     int32  `json:"n"`
 }
 
 type SitesAfterRow struct {
-	Site       string
-	Pv         int64
-	Uv         int64
-	Hot        int64
-	CountedPv  int64
-	CountedUv  int64
-	CountedHot int64
-	Since      time.Time
+	Site       string    `json:"site"`
+	Pv         int64     `json:"pv"`
+	Uv         int64     `json:"uv"`
+	Hot        int64     `json:"hot"`
+	CountedPv  int64     `json:"counted_pv"`
+	CountedUv  int64     `json:"counted_uv"`
+	CountedHot int64     `json:"counted_hot"`
+	Since      time.Time `json:"since"`
 }
 
 // The sites of an app, in order of name, after one of them.
@@ -398,13 +398,13 @@ WHERE a.name = $1
 `
 
 type TargetFindParams struct {
-	App    string
-	Target string
+	App    string `json:"app"`
+	Target string `json:"target"`
 }
 
 type TargetFindRow struct {
-	ID    int64
-	AppID int32
+	ID    int64 `json:"id"`
+	AppID int32 `json:"app_id"`
 }
 
 // The id of a target of an app.
@@ -423,10 +423,10 @@ ORDER BY r.from_day
 `
 
 type UniquesOfRangesParams struct {
-	FromDays []int32
-	ToDays   []int32
-	App      string
-	Target   string
+	FromDays []int32 `json:"from_days"`
+	ToDays   []int32 `json:"to_days"`
+	App      string  `json:"app"`
+	Target   string  `json:"target"`
 }
 
 // How many visitors came to a target in each of several ranges, which follow each other; no rows if
@@ -462,17 +462,17 @@ FROM report.uniques($1::text, $2::text, $3::integer, $4::integer) AS u
 `
 
 type UniquesOfTargetParams struct {
-	App     string
-	Target  string
-	FromDay int32
-	ToDay   int32
+	App     string `json:"app"`
+	Target  string `json:"target"`
+	FromDay int32  `json:"from_day"`
+	ToDay   int32  `json:"to_day"`
 }
 
 type UniquesOfTargetRow struct {
-	Uniques       int64
-	Exact         bool
-	StandardError float64
-	Erased        int64
+	Uniques       int64   `json:"uniques"`
+	Exact         bool    `json:"exact"`
+	StandardError float64 `json:"standard_error"`
+	Erased        int64   `json:"erased"`
 }
 
 // How many visitors came to a target in a range of days, and how sure that is; no row if there is
@@ -500,17 +500,17 @@ FROM report.uniques($1::text, $2::text[], $3::integer, $4::integer) AS u
 `
 
 type UniquesOfTargetsParams struct {
-	App     string
-	Targets []string
-	FromDay int32
-	ToDay   int32
+	App     string   `json:"app"`
+	Targets []string `json:"targets"`
+	FromDay int32    `json:"from_day"`
+	ToDay   int32    `json:"to_day"`
 }
 
 type UniquesOfTargetsRow struct {
-	Uniques       int64
-	Exact         bool
-	StandardError float64
-	Erased        int64
+	Uniques       int64   `json:"uniques"`
+	Exact         bool    `json:"exact"`
+	StandardError float64 `json:"standard_error"`
+	Erased        int64   `json:"erased"`
 }
 
 // How many visitors came to any of several targets, which need not exist, in a range of days; no
@@ -538,17 +538,17 @@ FROM report.uniques_under($1::text, $2::text, $3::integer, $4::integer) AS u
 `
 
 type UniquesUnderParams struct {
-	App     string
-	Prefix  string
-	FromDay int32
-	ToDay   int32
+	App     string `json:"app"`
+	Prefix  string `json:"prefix"`
+	FromDay int32  `json:"from_day"`
+	ToDay   int32  `json:"to_day"`
 }
 
 type UniquesUnderRow struct {
-	Uniques       int64
-	Exact         bool
-	StandardError float64
-	Erased        int64
+	Uniques       int64   `json:"uniques"`
+	Exact         bool    `json:"exact"`
+	StandardError float64 `json:"standard_error"`
+	Erased        int64   `json:"erased"`
 }
 
 // How many visitors came to any page whose uri begins so, in a range of days; no row if there is no
@@ -578,15 +578,15 @@ WHERE v.page_id = $1
 `
 
 type VisitorByAddressParams struct {
-	PageID int64
-	Ip     netip.Addr
+	PageID int64      `json:"page_id"`
+	Ip     netip.Addr `json:"ip"`
 }
 
 type VisitorByAddressRow struct {
-	Rank     int64
-	Visitor  netip.Addr
-	FirstDay int32
-	LastDay  int32
+	Rank     int64      `json:"rank"`
+	Visitor  netip.Addr `json:"visitor"`
+	FirstDay int32      `json:"first_day"`
+	LastDay  int32      `json:"last_day"`
 }
 
 // The rank and days of a visitor of a target; no row if they never came, or were erased.
@@ -615,17 +615,17 @@ WHERE r.app = $1
 `
 
 type VisitorByRankParams struct {
-	App    string
-	Target string
-	Rank   int64
+	App    string `json:"app"`
+	Target string `json:"target"`
+	Rank   int64  `json:"rank"`
 }
 
 type VisitorByRankRow struct {
-	Rank     int64
-	Visitor  netip.Addr
-	FirstDay int32
-	LastDay  int32
-	Erased   bool
+	Rank     int64      `json:"rank"`
+	Visitor  netip.Addr `json:"visitor"`
+	FirstDay int32      `json:"first_day"`
+	LastDay  int32      `json:"last_day"`
+	Erased   bool       `json:"erased"`
 }
 
 // Who was visitor number so and so of a target.
@@ -653,8 +653,8 @@ SELECT NOT EXISTS (
 `
 
 type VisitorsAreKeptParams struct {
-	PageID int64
-	DayID  int32
+	PageID int64 `json:"page_id"`
+	DayID  int32 `json:"day_id"`
 }
 
 // Whether the rows of visits to a target on a day are all kept, but for those of erased visitors.
@@ -666,7 +666,7 @@ func (q *Queries) VisitorsAreKept(ctx context.Context, arg VisitorsAreKeptParams
 }
 
 const VisitorsOfDay = `-- name: VisitorsOfDay :many
-SELECT v.ip AS visitor, coalesce(w.rank, 0)::bigint AS rank, coalesce(w.first_day = v.day_id, false)::boolean AS is_new
+SELECT v.ip AS visitor, coalesce(w.rank, 0)::bigint AS rank, coalesce(w.first_day = v.day_id, false)::boolean AS new
 FROM visits AS v
 LEFT JOIN visitors AS w ON w.page_id = v.page_id AND w.ip = v.ip
 WHERE v.page_id = $1
@@ -677,16 +677,16 @@ LIMIT $4
 `
 
 type VisitorsOfDayParams struct {
-	PageID int64
-	DayID  int32
-	After  netip.Addr
-	N      int32
+	PageID int64      `json:"page_id"`
+	DayID  int32      `json:"day_id"`
+	After  netip.Addr `json:"after"`
+	N      int32      `json:"n"`
 }
 
 type VisitorsOfDayRow struct {
-	Visitor netip.Addr
-	Rank    int64
-	IsNew   bool
+	Visitor netip.Addr `json:"visitor"`
+	Rank    int64      `json:"rank"`
+	New     bool       `json:"new"`
 }
 
 // Who came to a target on a day, in order of address, after one of them.
@@ -704,7 +704,7 @@ func (q *Queries) VisitorsOfDay(ctx context.Context, arg VisitorsOfDayParams) ([
 	var items []VisitorsOfDayRow
 	for rows.Next() {
 		var i VisitorsOfDayRow
-		if err := rows.Scan(&i.Visitor, &i.Rank, &i.IsNew); err != nil {
+		if err := rows.Scan(&i.Visitor, &i.Rank, &i.New); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -23,9 +23,9 @@ SELECT EXISTS (
 `
 
 type AppCountedBetweenParams struct {
-	AppID   int32
-	FromDay int32
-	Before  int32
+	AppID   int32 `json:"app_id"`
+	FromDay int32 `json:"from_day"`
+	Before  int32 `json:"before"`
 }
 
 // Whether an app has counted anything from one day to before another.
@@ -88,9 +88,9 @@ SELECT EXISTS (
 `
 
 type DayIsKeptParams struct {
-	Apps     []int32
-	FromDays []int32
-	Day      int32
+	Apps     []int32 `json:"apps"`
+	FromDays []int32 `json:"from_days"`
+	Day      int32   `json:"day"`
 }
 
 // Whether an app keeps its visits of a day. The arrays are a table: apps, and from which day on
@@ -142,13 +142,13 @@ ORDER BY a.name
 `
 
 type RetentionAppsRow struct {
-	ID         int32
-	Name       string
-	RetainDays int32
-	ForgetDays int32
-	FromDay    int32
-	GoneBefore int32
-	Paused     bool
+	ID         int32  `json:"id"`
+	Name       string `json:"name"`
+	RetainDays int32  `json:"retain_days"`
+	ForgetDays int32  `json:"forget_days"`
+	FromDay    int32  `json:"from_day"`
+	GoneBefore int32  `json:"gone_before"`
+	Paused     bool   `json:"paused"`
 }
 
 // What each app keeps, and from which day on its visits are kept so far.
@@ -212,9 +212,9 @@ SELECT pause_retention($1::integer, $2::bigint, $3::integer)::integer AS first_d
 `
 
 type RetentionPauseSetParams struct {
-	App   int32
-	Run   int64
-	Hours int32
+	App   int32 `json:"app"`
+	Run   int64 `json:"run"`
+	Hours int32 `json:"hours"`
 }
 
 // Pauses letting go and forgetting for an app for so many hours, as one run asks for it, or ends
@@ -232,13 +232,13 @@ FROM pack_returns($1::bigint, $2::integer) AS p
 `
 
 type ReturnsPackParams struct {
-	FromPage int64
-	N        int32
+	FromPage int64 `json:"from_page"`
+	N        int32 `json:"n"`
 }
 
 type ReturnsPackRow struct {
-	Packed   int64
-	LastPage int64
+	Packed   int64 `json:"packed"`
+	LastPage int64 `json:"last_page"`
 }
 
 // Packs some returns of closed days, by target from one on. How many; 0: no more are left.
@@ -254,8 +254,8 @@ SELECT make_tops($1::integer, $2::integer)
 `
 
 type TopsMakeParams struct {
-	OnlyApp int32
-	OnlyDay int32
+	OnlyApp int32 `json:"only_app"`
+	OnlyDay int32 `json:"only_day"`
 }
 
 // Makes the lists of first pages of an app on a closed day, where they are missing.
@@ -277,8 +277,8 @@ ORDER BY app_id, day
 `
 
 type TopsMissingRow struct {
-	AppID int32
-	Day   int32
+	AppID int32 `json:"app_id"`
+	Day   int32 `json:"day"`
 }
 
 // The apps and closed days of which lists of first pages are missing: the deletion of a page took
@@ -308,10 +308,10 @@ SELECT forget_visitors($1, $2, $3::bigint[], $4::inet[])::bigint AS forgotten
 `
 
 type VisitorsForgetParams struct {
-	App    int32
-	Before int32
-	Pages  []int64
-	Ips    []netip.Addr
+	App    int32        `json:"app"`
+	Before int32        `json:"before"`
+	Pages  []int64      `json:"pages"`
+	Ips    []netip.Addr `json:"ips"`
 }
 
 // Forgets those of them who have not come meanwhile. Both arrays are one table.
@@ -339,15 +339,15 @@ LIMIT $3
 `
 
 type VisitorsUnseenParams struct {
-	AppID  int32
-	Before int32
-	N      int32
+	AppID  int32 `json:"app_id"`
+	Before int32 `json:"before"`
+	N      int32 `json:"n"`
 }
 
 type VisitorsUnseenRow struct {
-	SiteID int64
-	PageID int64
-	Ip     netip.Addr
+	SiteID int64      `json:"site_id"`
+	PageID int64      `json:"page_id"`
+	Ip     netip.Addr `json:"ip"`
 }
 
 // Those who have not come to a site since a day, at the site and at its pages, by site and visitor.
@@ -381,8 +381,8 @@ WHERE p.app_id = $1
 `
 
 type VisitorsUnseenCountParams struct {
-	AppID  int32
-	Before int32
+	AppID  int32 `json:"app_id"`
+	Before int32 `json:"before"`
 }
 
 // How many there are.
@@ -399,15 +399,15 @@ FROM delete_unkept_visits($1::integer, $2::integer, $3::bigint, $4::integer) AS 
 `
 
 type VisitsDeleteParams struct {
-	App      int32
-	Day      int32
-	FromPage int64
-	N        int32
+	App      int32 `json:"app"`
+	Day      int32 `json:"day"`
+	FromPage int64 `json:"from_page"`
+	N        int32 `json:"n"`
 }
 
 type VisitsDeleteRow struct {
-	Deleted  int64
-	LastPage int64
+	Deleted  int64 `json:"deleted"`
+	LastPage int64 `json:"last_page"`
 }
 
 // Deletes some visits of an app on a day that it keeps no longer, by page from one on.
@@ -432,8 +432,8 @@ WHERE app_id = $2
 `
 
 type VisitsGoneNoteParams struct {
-	Day   int32
-	AppID int32
+	Day   int32 `json:"day"`
+	AppID int32 `json:"app_id"`
 }
 
 // An app has no rows left before a day.
@@ -447,8 +447,8 @@ SELECT keep_visits_from($1, $2)
 `
 
 type VisitsKeepFromParams struct {
-	App int32
-	Day int32
+	App int32 `json:"app"`
+	Day int32 `json:"day"`
 }
 
 // Lets the visits of an app of days before one go.
@@ -465,8 +465,8 @@ WHERE p.app_id = $2
 `
 
 type VisitsOfAppOnDayParams struct {
-	Day   int32
-	AppID int32
+	Day   int32 `json:"day"`
+	AppID int32 `json:"app_id"`
 }
 
 // How many rows an app has on a day.
@@ -488,8 +488,8 @@ ORDER BY a.name
 `
 
 type VisitsOfDayRow struct {
-	App    string
-	Visits int64
+	App    string `json:"app"`
+	Visits int64  `json:"visits"`
 }
 
 // How many rows each app has on a day.

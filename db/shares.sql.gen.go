@@ -16,11 +16,11 @@ VALUES ($1, $2, $3, $4, $5)
 `
 
 type ShareAddParams struct {
-	AppID   int32
-	Name    string
-	Hash    []byte
-	Site    *string
-	LastDay int32
+	AppID   int32   `json:"app_id"`
+	Name    string  `json:"name"`
+	Hash    []byte  `json:"hash"`
+	Site    *string `json:"site"`
+	LastDay int32   `json:"last_day"`
 }
 
 // Adds a link. Its name and hash are random: another one's would be an error.
@@ -44,8 +44,8 @@ WHERE app_id = $1
 `
 
 type ShareRevokeParams struct {
-	AppID int32
-	Name  string
+	AppID int32  `json:"app_id"`
+	Name  string `json:"name"`
 }
 
 // Revokes a link of an app by its name; no row if there is none, or if it is revoked.
@@ -65,11 +65,11 @@ ORDER BY id
 `
 
 type SharesListRow struct {
-	Name      string
-	Site      *string
-	CreatedAt time.Time
-	LastDay   int32
-	RevokedAt *time.Time
+	Name      string     `json:"name"`
+	Site      *string    `json:"site"`
+	CreatedAt time.Time  `json:"created_at"`
+	LastDay   int32      `json:"last_day"`
+	RevokedAt *time.Time `json:"revoked_at"`
 }
 
 // The links of an app, revoked ones and those that are over included, oldest first.
@@ -107,10 +107,10 @@ WHERE revoked_at IS NULL
 `
 
 type SharesOpenRow struct {
-	AppID   int32
-	Hash    []byte
-	Site    *string
-	LastDay int32
+	AppID   int32   `json:"app_id"`
+	Hash    []byte  `json:"hash"`
+	Site    *string `json:"site"`
+	LastDay int32   `json:"last_day"`
 }
 
 // Links that show an app, or a site of it, to whoever has them.

@@ -40,13 +40,13 @@ ORDER BY a.name
 `
 
 type StatusAppsRow struct {
-	Name       string
-	RetainDays int32
-	Hot        int64
-	LastDay    int32
-	LastHot    int64
-	FromDay    int32
-	Paused     bool
+	Name       string `json:"name"`
+	RetainDays int32  `json:"retain_days"`
+	Hot        int64  `json:"hot"`
+	LastDay    int32  `json:"last_day"`
+	LastHot    int64  `json:"last_hot"`
+	FromDay    int32  `json:"from_day"`
+	Paused     bool   `json:"paused"`
 }
 
 // Each app that is not being deleted: its visits over all of its sites, the last day on which it
@@ -96,10 +96,10 @@ FROM closed_days AS c
 `
 
 type StatusDailyRow struct {
-	DoneOn    int32
-	Running   bool
-	ClosedDay int32
-	ClosedAt  time.Time
+	DoneOn    int32     `json:"done_on"`
+	Running   bool      `json:"running"`
+	ClosedDay int32     `json:"closed_day"`
+	ClosedAt  time.Time `json:"closed_at"`
 }
 
 // The daily task: the last day on which all of it was done, whether it runs at this moment, the
@@ -131,9 +131,9 @@ ORDER BY since, l.pid
 `
 
 type StatusInstancesRow struct {
-	Name    string
-	Address string
-	Since   time.Time
+	Name    string    `json:"name"`
+	Address string    `json:"address"`
+	Since   time.Time `json:"since"`
 }
 
 // The instances that run: each holds an epoch of apps, as long as its session lasts. Name and
@@ -167,9 +167,9 @@ SELECT current_setting('server_version')::text           AS version,
 `
 
 type StatusServerRow struct {
-	Version  string
-	Database string
-	Bytes    int64
+	Version  string `json:"version"`
+	Database string `json:"database"`
+	Bytes    int64  `json:"bytes"`
 }
 
 // How the service is: what an operator asks first. Nothing here reads a table of visits or
@@ -197,10 +197,10 @@ ORDER BY sum(pg_total_relation_size(c.oid)) DESC
 `
 
 type TableSizesRow struct {
-	Name    string
-	Rows    int64
-	Heap    int64
-	Indexes int64
+	Name    string `json:"name"`
+	Rows    int64  `json:"rows"`
+	Heap    int64  `json:"heap"`
+	Indexes int64  `json:"indexes"`
 }
 
 // The tables of Footfall, the largest first; the days of visits as one.

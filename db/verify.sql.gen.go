@@ -78,11 +78,11 @@ GROUP BY c.measure
 `
 
 type VerifyInboxRow struct {
-	Measure   string
-	Held      int64
-	Behind    int64
-	Broken    int64
-	Offenders []int64
+	Measure   string  `json:"measure"`
+	Held      int64   `json:"held"`
+	Behind    int64   `json:"behind"`
+	Broken    int64   `json:"broken"`
+	Offenders []int64 `json:"offenders"`
 }
 
 // The turns of the inbox, each in the place of a target: of one that is closed so many visits of
@@ -127,9 +127,9 @@ WHERE -a.id = ANY ($1)
 `
 
 type VerifyNamesRow struct {
-	ID  int64
-	App string
-	Uri string
+	ID  int64  `json:"id"`
+	App string `json:"app"`
+	Uri string `json:"uri"`
 }
 
 // What targets are called, and apps as a whole: those have their id, negative.
@@ -186,19 +186,19 @@ WHERE r.so_far <= $1::bigint
 `
 
 type VerifyNextParams struct {
-	Size    int64
-	FromID  int64
-	Many    int32
-	App     string
-	Sampled int32
-	Seed    int64
+	Size    int64  `json:"size"`
+	FromID  int64  `json:"from_id"`
+	Many    int32  `json:"many"`
+	App     string `json:"app"`
+	Sampled int32  `json:"sampled"`
+	Seed    int64  `json:"seed"`
 }
 
 type VerifyNextRow struct {
-	High    int64
-	Weight  int64
-	Targets []int64
-	Sites   []int64
+	High    int64   `json:"high"`
+	Weight  int64   `json:"weight"`
+	Targets []int64 `json:"targets"`
+	Sites   []int64 `json:"sites"`
 }
 
 // The pages from a number on, in order, as many as have about so many rows together, but one at
@@ -233,8 +233,8 @@ SELECT coalesce((SELECT c.day_id
 `
 
 type VerifyNextDayParams struct {
-	After int32
-	Skip  int32
+	After int32 `json:"after"`
+	Skip  int32 `json:"skip"`
 }
 
 // The closed day that comes after one, and after so many others that are skipped; 0 where there is
@@ -255,8 +255,8 @@ LEFT JOIN visits_kept AS k ON k.app_id = a.id
 `
 
 type VerifyScopeRow struct {
-	FromDay      int32
-	BeingDeleted int64
+	FromDay      int32 `json:"from_day"`
+	BeingDeleted int64 `json:"being_deleted"`
 }
 
 // What `footfall verify` recomputes, in many snapshots that last a second or so each: an old one

@@ -57,18 +57,18 @@ GROUP BY c.measure
 `
 
 type VerifySiteDaysParams struct {
-	N        int32
-	Sites    []int64
-	AfterDay int32
-	UntilDay int32
+	N        int32   `json:"n"`
+	Sites    []int64 `json:"sites"`
+	AfterDay int32   `json:"after_day"`
+	UntilDay int32   `json:"until_day"`
 }
 
 type VerifySiteDaysRow struct {
-	Measure   string
-	Held      int64
-	Behind    int64
-	Broken    int64
-	Offenders []int64
+	Measure   string  `json:"measure"`
+	Held      int64   `json:"held"`
+	Behind    int64   `json:"behind"`
+	Broken    int64   `json:"broken"`
+	Offenders []int64 `json:"offenders"`
 }
 
 // Days of sites against those of their pages.
@@ -138,16 +138,16 @@ GROUP BY c.measure
 `
 
 type VerifySiteTotalsParams struct {
-	N     int32
-	Sites []int64
+	N     int32   `json:"n"`
+	Sites []int64 `json:"sites"`
 }
 
 type VerifySiteTotalsRow struct {
-	Measure   string
-	Held      int64
-	Behind    int64
-	Broken    int64
-	Offenders []int64
+	Measure   string  `json:"measure"`
+	Held      int64   `json:"held"`
+	Behind    int64   `json:"behind"`
+	Broken    int64   `json:"broken"`
+	Offenders []int64 `json:"offenders"`
 }
 
 // What `footfall verify` recomputes of some sites, but those of an app that is being deleted, and
@@ -245,19 +245,19 @@ GROUP BY c.measure
 `
 
 type VerifyTopsParams struct {
-	N        int32
-	App      int32
-	Sites    []int64
-	AfterDay int32
-	UntilDay int32
+	N        int32   `json:"n"`
+	App      int32   `json:"app"`
+	Sites    []int64 `json:"sites"`
+	AfterDay int32   `json:"after_day"`
+	UntilDay int32   `json:"until_day"`
 }
 
 type VerifyTopsRow struct {
-	Measure   string
-	Held      int64
-	Behind    int64
-	Broken    int64
-	Offenders []int64
+	Measure   string  `json:"measure"`
+	Held      int64   `json:"held"`
+	Behind    int64   `json:"behind"`
+	Broken    int64   `json:"broken"`
+	Offenders []int64 `json:"offenders"`
 }
 
 // The lists of first pages against the daily numbers, made anew: those of some sites, or, where an

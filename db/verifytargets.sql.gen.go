@@ -100,19 +100,19 @@ GROUP BY c.measure
 `
 
 type VerifyDaysParams struct {
-	N       int32
-	Low     int64
-	High    int64
-	Whole   bool
-	Targets []int64
+	N       int32   `json:"n"`
+	Low     int64   `json:"low"`
+	High    int64   `json:"high"`
+	Whole   bool    `json:"whole"`
+	Targets []int64 `json:"targets"`
 }
 
 type VerifyDaysRow struct {
-	Measure   string
-	Held      int64
-	Behind    int64
-	Broken    int64
-	Offenders []int64
+	Measure   string  `json:"measure"`
+	Held      int64   `json:"held"`
+	Behind    int64   `json:"behind"`
+	Broken    int64   `json:"broken"`
+	Offenders []int64 `json:"offenders"`
 }
 
 // Daily numbers against counters. What is not new on a day has returned, but in sums of deleted
@@ -313,20 +313,20 @@ GROUP BY c.measure
 `
 
 type VerifyRowsParams struct {
-	N       int32
-	Low     int64
-	High    int64
-	Whole   bool
-	Targets []int64
-	FromDay int32
+	N       int32   `json:"n"`
+	Low     int64   `json:"low"`
+	High    int64   `json:"high"`
+	Whole   bool    `json:"whole"`
+	Targets []int64 `json:"targets"`
+	FromDay int32   `json:"from_day"`
 }
 
 type VerifyRowsRow struct {
-	Measure   string
-	Held      int64
-	Behind    int64
-	Broken    int64
-	Offenders []int64
+	Measure   string  `json:"measure"`
+	Held      int64   `json:"held"`
+	Behind    int64   `json:"behind"`
+	Broken    int64   `json:"broken"`
+	Offenders []int64 `json:"offenders"`
 }
 
 // Kept days against their rows. Erased visitors have no rows, but are counted so. In sums of
@@ -433,22 +433,22 @@ FROM checks AS c
 `
 
 type VerifySketchesParams struct {
-	N       int32
-	Low     int64
-	High    int64
-	Whole   bool
-	Targets []int64
-	FromDay int32
-	Seed    int64
-	Sampled int32
+	N       int32   `json:"n"`
+	Low     int64   `json:"low"`
+	High    int64   `json:"high"`
+	Whole   bool    `json:"whole"`
+	Targets []int64 `json:"targets"`
+	FromDay int32   `json:"from_day"`
+	Seed    int64   `json:"seed"`
+	Sampled int32   `json:"sampled"`
 }
 
 type VerifySketchesRow struct {
-	Measure   string
-	Held      int64
-	Behind    int64
-	Broken    int64
-	Offenders []int64
+	Measure   string  `json:"measure"`
+	Held      int64   `json:"held"`
+	Behind    int64   `json:"behind"`
+	Broken    int64   `json:"broken"`
+	Offenders []int64 `json:"offenders"`
 }
 
 // Sketches of kept days against their visits, from which they are made anew: of so many in 1,048,576
@@ -550,19 +550,19 @@ GROUP BY c.measure
 `
 
 type VerifyTotalsParams struct {
-	N       int32
-	Low     int64
-	High    int64
-	Whole   bool
-	Targets []int64
+	N       int32   `json:"n"`
+	Low     int64   `json:"low"`
+	High    int64   `json:"high"`
+	Whole   bool    `json:"whole"`
+	Targets []int64 `json:"targets"`
 }
 
 type VerifyTotalsRow struct {
-	Measure   string
-	Held      int64
-	Behind    int64
-	Broken    int64
-	Offenders []int64
+	Measure   string  `json:"measure"`
+	Held      int64   `json:"held"`
+	Behind    int64   `json:"behind"`
+	Broken    int64   `json:"broken"`
+	Offenders []int64 `json:"offenders"`
 }
 
 // What `footfall verify` recomputes of targets: the sums of a range of them, from their rows, and
@@ -680,17 +680,17 @@ GROUP BY c.measure
 `
 
 type VerifyVisitorsParams struct {
-	N       int32
-	Targets []int64
-	FromDay int32
+	N       int32   `json:"n"`
+	Targets []int64 `json:"targets"`
+	FromDay int32   `json:"from_day"`
 }
 
 type VerifyVisitorsRow struct {
-	Measure   string
-	Held      int64
-	Behind    int64
-	Broken    int64
-	Offenders []int64
+	Measure   string  `json:"measure"`
+	Held      int64   `json:"held"`
+	Behind    int64   `json:"behind"`
+	Broken    int64   `json:"broken"`
+	Offenders []int64 `json:"offenders"`
 }
 
 // Visitors of some targets against their own visits on kept days, each visitor by themselves.

@@ -84,7 +84,7 @@ func (r *reports) lastDays(ctx context.Context, app, target string, in visit.Ran
 	days, err := r.reader.Days(ctx, app, target, in, len(numbers))
 	for _, day := range days {
 		i := visit.Range{From: in.From, To: day.Day}.Days() - 1
-		numbers[i] = map[string]int64{"hot": day.Hot, "pv": day.PV, "uv": day.NewVisitors}[number]
+		numbers[i] = map[string]int64{"hot": day.Hot, "pv": day.Pv, "uv": day.NewVisitors}[number]
 	}
 	return numbers, err
 }

@@ -74,7 +74,7 @@ func (e *edge) uris(path string) (uris []string) {
 		var rows []report.FirstPage
 		require.NoError(e.t, json.Unmarshal([]byte(a.body), &rows))
 		for _, row := range rows {
-			uris = append(uris, row.URI)
+			uris = append(uris, row.Uri)
 		}
 		return uris
 	}

@@ -120,7 +120,7 @@ FROM report.first_visits(@app::text, @target::text, @n::integer) AS f;
 -- Who came to a page or site on each day of a range, the last day first, after one of them (0 and
 -- nobody: from the first).
 SELECT w.day_id::integer       AS day,
-       host(w.visitor)::text   AS visitor,
+       w.visitor::inet         AS visitor,
        w.rank::bigint          AS rank,
        w.first_day::integer    AS first_day,
        w.previous_day::integer AS previous_day,

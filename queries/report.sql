@@ -65,12 +65,12 @@ WITH listed AS MATERIALIZED (
     LIMIT @n
 )
 SELECT p.uri,
-       d.pv::bigint           AS pv,
-       d.new_visitors::bigint AS new_visitors,
-       d.hot::bigint          AS hot,
        coalesce(d.uniques,
                 (SELECT u.uniques
                  FROM report.uniques(@app::text, p.uri, @from_day::integer, @to_day::integer) AS u))::bigint AS uniques,
+       d.new_visitors::bigint AS new_visitors,
+       d.pv::bigint           AS pv,
+       d.hot::bigint          AS hot,
        coalesce(b.uniques, b.pv, 0)::bigint AS uniques_before,
        coalesce(c.uniques, c.pv, d.uniques, d.pv)::bigint AS uniques_compared
 FROM listed AS p
@@ -102,7 +102,7 @@ FROM (
 
 -- name: DaysBetween :many
 -- The numbers of a target, day by day. Days on which nobody came are left out.
-SELECT d.day_id, d.pv, d.new_visitors, d.hot
+SELECT d.day_id AS day, d.pv, d.new_visitors, d.hot
 FROM days AS d
 WHERE d.page_id = @page_id
   AND d.day_id BETWEEN @from_day AND @to_day
@@ -121,7 +121,7 @@ SELECT NOT EXISTS (
 
 -- name: VisitorsOfDay :many
 -- Who came to a target on a day, in order of address, after one of them.
-SELECT v.ip AS visitor, coalesce(w.rank, 0)::bigint AS rank, coalesce(w.first_day = v.day_id, false)::boolean AS is_new
+SELECT v.ip AS visitor, coalesce(w.rank, 0)::bigint AS rank, coalesce(w.first_day = v.day_id, false)::boolean AS new
 FROM visits AS v
 LEFT JOIN visitors AS w ON w.page_id = v.page_id AND w.ip = v.ip
 WHERE v.page_id = @page_id

@@ -16,21 +16,13 @@ import (
 const mostDays = 36_525
 
 // Day is what was counted for a target on a day.
-type Day struct {
-	Day         int32 `json:"day"`
-	PV          int64 `json:"pv"`
-	NewVisitors int64 `json:"new_visitors"`
-	Hot         int64 `json:"hot"`
-}
+type Day = db.DaysBetweenRow
 
 // Days returns the first n days of a range with their numbers for a target. Days on which nobody
 // came are left out; a target that was never counted has none.
 func (r *Reader) Days(ctx context.Context, app, target string, in visit.Range, n int) (days []Day, err error) {
 	err = r.onTarget(ctx, app, target, func(q *db.Queries, id int64) error {
-		rows, err := q.DaysBetween(ctx, db.DaysBetweenParams{PageID: id, FromDay: in.From, ToDay: in.To, N: int32(n)}) //nolint:gosec // at most a century
-		days = convert(rows, func(d db.DaysBetweenRow) Day {
-			return Day{Day: d.DayID, PV: d.Pv, NewVisitors: d.NewVisitors, Hot: d.Hot}
-		})
+		days, err = q.DaysBetween(ctx, db.DaysBetweenParams{PageID: id, FromDay: in.From, ToDay: in.To, N: int32(n)}) //nolint:gosec // at most a century
 		return err
 	})
 	return days, wrap("days", err)
@@ -82,7 +74,7 @@ func (r *Reader) DayByDay(ctx context.Context, app, target string, in visit.Rang
 		a.Days = fillGaps(counted, a.Range)
 	}
 	for _, day := range counted {
-		a.PV, a.NewVisitors, a.Hot = a.PV+day.PV, a.NewVisitors+day.NewVisitors, a.Hot+day.Hot
+		a.PV, a.NewVisitors, a.Hot = a.PV+day.Pv, a.NewVisitors+day.NewVisitors, a.Hot+day.Hot
 	}
 	if a.Uniques, err = r.Uniques(ctx, app, target, a.Range); err != nil {
 		return nil, err
@@ -136,7 +128,7 @@ func (a dayByDay) table() draw.Table {
 		return draw.Table{
 			Columns: []draw.Column{{Name: "DAY"}, {Name: "PV", Bar: true}, {Name: "NEW"}, {Name: "HOT"}},
 			Rows: convert(a.Days, func(day Day) []any {
-				return []any{draw.Day(day.Day), day.PV, day.NewVisitors, day.Hot}
+				return []any{draw.Day(day.Day), day.Pv, day.NewVisitors, day.Hot}
 			}),
 		}
 	}
@@ -154,7 +146,7 @@ func (a dayByDay) chart() draw.Chart {
 	})
 	if a.groups == nil {
 		bars = convert(a.Days, func(day Day) draw.ChartBar {
-			return draw.ChartBar{Name: draw.Day(day.Day), Label: draw.Day(day.Day), Visitors: day.PV, New: day.NewVisitors, Visits: day.Hot}
+			return draw.ChartBar{Name: draw.Day(day.Day), Label: draw.Day(day.Day), Visitors: day.Pv, New: day.NewVisitors, Visits: day.Hot}
 		})
 	}
 	return draw.Chart{Title: a.title(), Period: string(a.period), Bars: bars}

@@ -62,9 +62,9 @@ func (r *Reader) Overview(ctx context.Context, app, target string, to int32) (An
 		return nil, err
 	}
 	for _, t := range totals.Rows {
-		a.PV, a.UV, a.Hot = t.PV, t.UV, t.Hot
+		a.PV, a.UV, a.Hot = t.Pv, t.Uv, t.Hot
 		if t.Hot > t.CountedHot {
-			a.Offset = &offset{t.PV - t.CountedPV, t.UV - t.CountedUV, t.Hot - t.CountedHot}
+			a.Offset = &offset{t.Pv - t.CountedPv, t.Uv - t.CountedUv, t.Hot - t.CountedHot}
 			before = a.Offset.UV
 		}
 	}
@@ -123,14 +123,14 @@ func (a overview) text(s draw.Style) string {
 		text += "\n" + draw.Table{
 			Columns: []draw.Column{{Name: "FIRST DAYS"}, {Name: "PV"}, {Name: "HOT"}, {Name: "RANKS"}},
 			Rows: convert(a.FirstDays, func(day firstDay) []any {
-				return []any{draw.Day(day.Day.Day), day.PV, day.Hot, ranksOf(day)}
+				return []any{draw.Day(day.Day.Day), day.Pv, day.Hot, ranksOf(day)}
 			}),
 		}.Text(s)
 	}
 	most := int64(0)
 	numbers := convert(a.LastDays, func(day Day) int64 {
-		most = max(most, day.PV)
-		return day.PV
+		most = max(most, day.Pv)
+		return day.Pv
 	})
 	windows := convert(a.Uniques, func(u windowUniques) string { return fmt.Sprintf("%s in %d days", u.Uniques, u.Days) })
 	return text + say("\npv of %s, at most %s a day:\n%s\n\nuniques: %s, up to %s\n", draw.Count(int64(len(numbers)), "day"), draw.Number(most),

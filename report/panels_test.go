@@ -40,7 +40,7 @@ func (h *history) panelsAgree(t *testing.T) {
 		require.Len(t, numbers.Rows, len(rows))
 		for i, row := range numbers.Rows {
 			require.Equal(t, rows[i], visit.Range{From: row.FirstDay, To: row.LastDay})
-			h.numbersAgree(t, look.Target, rows[i], row.Uniques, row.NewVisitors, row.PV, row.Hot)
+			h.numbersAgree(t, look.Target, rows[i], row.Uniques, row.NewVisitors, row.Pv, row.Hot)
 		}
 
 		look.Compared.From = edges[h.random.IntN(len(edges))]
@@ -52,7 +52,7 @@ func (h *history) panelsAgree(t *testing.T) {
 			require.Equal(t, next, row.FirstDay)
 			in := visit.Range{From: row.FirstDay, To: row.LastDay}
 			next = visit.Range{From: in.To}.Earlier(-1).From
-			h.numbersAgree(t, look.Target, in, row.Visitors, row.NewVisitors, row.PV, row.Hot)
+			h.numbersAgree(t, look.Target, in, row.Visitors, row.NewVisitors, row.Pv, row.Hot)
 			require.Equal(t, look.Before > 0 && row.FirstDay >= look.Compared.From && row.FirstDay <= look.Compared.To, row.Compared)
 			if row.Compared {
 				in.To = min(in.To, look.Compared.To)
@@ -115,7 +115,7 @@ func (h *history) listsAgree(t *testing.T) {
 	said(t, h, sites)
 	require.Len(t, sites.Rows, 3)
 	for _, row := range sites.Rows {
-		h.numbersAgree(t, row.Site, look.In, row.Uniques, row.NewVisitors, row.PV, row.Hot)
+		h.numbersAgree(t, row.Site, look.In, row.Uniques, row.NewVisitors, row.Pv, row.Hot)
 		require.Equal(t, h.distinct(t, row.Site, look.Compared), row.UniquesCompared)
 		require.Equal(t, h.distinct(t, row.Site, look.Compared.Earlier(2)), row.UniquesBefore)
 		require.Equal(t, one[int32](t, h.reading, `SELECT min(v.day_id) FROM visits AS v JOIN pages AS p ON p.id = v.page_id WHERE p.uri = $1`, row.Site), row.FirstDay)
@@ -134,11 +134,11 @@ func (h *history) listsAgree(t *testing.T) {
 	byURI, err := h.PagesAfter(t.Context(), look, "", "")
 	require.NoError(t, err)
 	require.Subset(t, byURI, pages.Rows)
-	require.True(t, slices.IsSortedFunc(byURI, func(a, b report.FirstPage) int { return strings.Compare(a.URI, b.URI) }))
+	require.True(t, slices.IsSortedFunc(byURI, func(a, b report.FirstPage) int { return strings.Compare(a.Uri, b.Uri) }))
 	for _, row := range pages.Rows {
-		h.numbersAgree(t, row.URI, look.In, row.Uniques, row.NewVisitors, row.PV, row.Hot)
-		require.Equal(t, h.distinct(t, row.URI, look.Compared), row.UniquesCompared)
-		require.Equal(t, h.distinct(t, row.URI, look.Compared.Earlier(2)), row.UniquesBefore)
+		h.numbersAgree(t, row.Uri, look.In, row.Uniques, row.NewVisitors, row.Pv, row.Hot)
+		require.Equal(t, h.distinct(t, row.Uri, look.Compared), row.UniquesCompared)
+		require.Equal(t, h.distinct(t, row.Uri, look.Compared.Earlier(2)), row.UniquesBefore)
 	}
 	first, err := h.FirstVisits(t.Context(), "demo", "s1.example", 4)
 	require.NoError(t, err)
@@ -183,8 +183,8 @@ func (h *history) listsAgree(t *testing.T) {
 	require.NoError(t, err)
 	said(t, h, found)
 	for _, row := range found.Rows {
-		require.Equal(t, h.distinct(t, row.URI, look.Compared), row.UniquesCompared)
-		require.Equal(t, h.distinct(t, row.URI, look.Compared.Earlier(2)), row.UniquesBefore)
+		require.Equal(t, h.distinct(t, row.Uri, look.Compared), row.UniquesCompared)
+		require.Equal(t, h.distinct(t, row.Uri, look.Compared.Earlier(2)), row.UniquesBefore)
 	}
 	require.Equal(t, int32(firstDay), apps.Rows[0].FirstDay)
 	began, err := h.FirstDay(t.Context(), "demo", "s1.example")

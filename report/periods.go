@@ -69,7 +69,7 @@ func (p period) groups(days []Day) (groups []group) {
 		}
 		g := &groups[len(groups)-1]
 		g.To = day.Day
-		g.PV, g.NewVisitors, g.Hot = g.PV+day.PV, g.NewVisitors+day.NewVisitors, g.Hot+day.Hot
+		g.PV, g.NewVisitors, g.Hot = g.PV+day.Pv, g.NewVisitors+day.NewVisitors, g.Hot+day.Hot
 	}
 	return groups
 }
@@ -81,11 +81,9 @@ func (r *Reader) uniquesOf(ctx context.Context, app, target string, groups []gro
 	for _, g := range groups {
 		p.FromDays, p.ToDays = append(p.FromDays, g.From), append(p.ToDays, g.To)
 	}
-	return wrap("uniques of weeks or months", r.db.Report(ctx, func(q *db.Queries) error {
-		rows, err := q.UniquesOfRanges(ctx, p)
-		for i, uniques := range rows {
-			groups[i].Uniques = uniques
-		}
-		return err
-	}))
+	rows, err := ask(ctx, r, "uniques of weeks or months", (*db.Queries).UniquesOfRanges, p)
+	for i, uniques := range rows {
+		groups[i].Uniques = uniques
+	}
+	return err
 }

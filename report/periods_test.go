@@ -20,7 +20,8 @@ func TestPeriods(t *testing.T) {
 
 func TestGroupsOfDays(t *testing.T) {
 	t.Parallel()
-	days := fillGaps([]Day{{20190628, 5, 4, 9}, {20190630, 3, 1, 3}, {20190701, 2, 2, 2}}, visit.Range{From: 20190627, To: 20190702})
+	counted := []Day{{Day: 20190628, Pv: 5, NewVisitors: 4, Hot: 9}, {Day: 20190630, Pv: 3, NewVisitors: 1, Hot: 3}, {Day: 20190701, Pv: 2, NewVisitors: 2, Hot: 2}}
+	days := fillGaps(counted, visit.Range{From: 20190627, To: 20190702})
 	assert.Equal(t, []group{
 		{Range: visit.Range{From: 20190627, To: 20190630}, PV: 8, NewVisitors: 5, Hot: 12},
 		{Range: visit.Range{From: 20190701, To: 20190702}, PV: 2, NewVisitors: 2, Hot: 2},

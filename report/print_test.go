@@ -27,7 +27,7 @@ func printed(t *testing.T, a Answer, f Format) string {
 func TestNothingStoredIsPrintedRaw(t *testing.T) {
 	t.Parallel()
 	const bad = "=a/\x1b]0;owned\a\x1b[31m\u202e\u009b2J\r\n\"</script>"
-	day := Day{Day: 20190629, PV: 1, NewVisitors: 1, Hot: 1}
+	day := Day{Day: 20190629, Pv: 1, NewVisitors: 1, Hot: 1}
 	in := visit.Range{From: 20190629, To: 20190629}
 	for name, answer := range map[string]Answer{
 		"top":      top{App: bad, Site: bad, Range: in, By: "pv", Pages: []Page{{URI: bad, Shown: visit.Shown(bad), PV: 1}}},

@@ -24,26 +24,15 @@ func NewReader(d *db.DB) *Reader { return &Reader{db: d} }
 // Counted returns a Reader that leaves offsets out.
 func (r *Reader) Counted() *Reader { return &Reader{db: r.db, counted: true} }
 
-// Totals are what is shown of a target of all time, and how much of it was counted here.
-type Totals struct {
-	PV         int64 `json:"pv"`
-	UV         int64 `json:"uv"`
-	Hot        int64 `json:"hot"`
-	CountedPV  int64 `json:"counted_pv"`
-	CountedUV  int64 `json:"counted_uv"`
-	CountedHot int64 `json:"counted_hot"`
-}
-
 // Totals reads those of a target, if it has any: in one row or none.
 func (r *Reader) Totals(ctx context.Context, app, target string) (Panel[Totals], error) {
-	return panelOf(ctx, r, "totals", db.PanelTotals, (*db.Queries).PanelTotals, db.PanelTotalsParams{App: app, Target: target}, r.totals)
-}
-
-func (r *Reader) totals(t db.PanelTotalsRow) Totals {
-	if r.counted {
-		t.Pv, t.Uv, t.Hot = t.CountedPv, t.CountedUv, t.CountedHot
+	p, err := panelOf(ctx, r, "totals", db.PanelTotals, (*db.Queries).PanelTotals, db.PanelTotalsParams{App: app, Target: target})
+	for i, t := range p.Rows {
+		if r.counted {
+			p.Rows[i].Pv, p.Rows[i].Uv, p.Rows[i].Hot = t.CountedPv, t.CountedUv, t.CountedHot
+		}
 	}
-	return Totals{t.Pv, t.Uv, t.Hot, t.CountedPv, t.CountedUv, t.CountedHot}
+	return p, err
 }
 
 // ranksBefore is by how much ranks of a target are higher than those that were counted.
@@ -52,7 +41,7 @@ func (r *Reader) ranksBefore(ctx context.Context, app, target string) (int64, er
 	if err != nil || len(totals.Rows) == 0 {
 		return 0, err
 	}
-	return totals.Rows[0].UV - totals.Rows[0].CountedUV, nil
+	return totals.Rows[0].Uv - totals.Rows[0].CountedUv, nil
 }
 
 // ErrNobody says that a target has no visitor of that rank or address.
@@ -73,18 +62,25 @@ type Site struct {
 
 // Sites returns the first n sites of an app in order of name, after the one named (none: from the
 // first).
-func (r *Reader) Sites(ctx context.Context, app, after string, n int) (sites []Site, err error) {
+func (r *Reader) Sites(ctx context.Context, app, after string, n int) ([]Site, error) {
+	rows, err := ask(ctx, r, "sites", (*db.Queries).SitesAfter, db.SitesAfterParams{App: app, After: after, N: int32(n)}) //nolint:gosec // a page of an answer
+	return convert(rows, func(s db.SitesAfterRow) Site {
+		if r.counted {
+			s.Pv, s.Uv, s.Hot = s.CountedPv, s.CountedUv, s.CountedHot
+		}
+		return Site{Site: s.Site, PV: s.Pv, UV: s.Uv, Hot: s.Hot, Since: s.Since, Shown: visit.Shown(s.Site)}
+	}), err
+}
+
+// ask runs a generated query. what says what is read, where it fails.
+func ask[Argument, Answer any](ctx context.Context, r *Reader, what string,
+	query func(*db.Queries, context.Context, Argument) (Answer, error), argument Argument,
+) (answer Answer, err error) {
 	err = r.db.Report(ctx, func(q *db.Queries) error {
-		rows, err := q.SitesAfter(ctx, db.SitesAfterParams{App: app, After: after, N: int32(n)}) //nolint:gosec // a page of an answer
-		sites = convert(rows, func(s db.SitesAfterRow) Site {
-			if r.counted {
-				s.Pv, s.Uv, s.Hot = s.CountedPv, s.CountedUv, s.CountedHot
-			}
-			return Site{Site: s.Site, PV: s.Pv, UV: s.Uv, Hot: s.Hot, Since: s.Since, Shown: visit.Shown(s.Site)}
-		})
+		answer, err = query(q, ctx, argument)
 		return err
 	})
-	return sites, wrap("sites", err)
+	return answer, wrap(what, err)
 }
 
 // onTarget runs f on the id of a target, unless nothing was counted for it.
@@ -113,6 +109,9 @@ func convert[From, To any](rows []From, f func(From) To) []To {
 func wrap(what string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if db.IsTooMuch(err) {
+		err = visit.Errorf(visit.Invalid, "", "more than 100,000 pages, or 1,000,000 of their visits, would have to be read: ask for fewer days, for fewer pages, or for a whole site").Because(err)
 	}
 	return fmt.Errorf("read %s: %w", what, err)
 }

@@ -218,7 +218,7 @@ func (h *history) agree(t *testing.T, ranges int) {
 		require.Equal(t, h.daysOf(targets[0], in), len(days))
 		for _, day := range days {
 			require.Equal(t, h.hot[targets[0]][day.Day], day.Hot)
-			require.Equal(t, one[int64](t, h.reading, fmt.Sprintf(distinct, "p.uri = $1"), targets[0], day.Day, day.Day), day.PV)
+			require.Equal(t, one[int64](t, h.reading, fmt.Sprintf(distinct, "p.uri = $1"), targets[0], day.Day, day.Day), day.Pv)
 		}
 	}
 }

@@ -26,33 +26,26 @@ type Page struct {
 
 // TopPages returns the first n pages of an app, or of one of its sites, in a range by "pv", "uv"
 // (new visitors) or "hot".
-func (r *Reader) TopPages(ctx context.Context, app, site string, in visit.Range, by string, n int) (pages []Page, err error) {
+func (r *Reader) TopPages(ctx context.Context, app, site string, in visit.Range, by string, n int) ([]Page, error) {
 	p := db.PagesTopParams{App: app, FromDay: in.From, ToDay: in.To, N: int32(n), By: by} //nolint:gosec // at most DeepestTop
 	if site != "" {
 		p.Site = &site
 	}
-	err = r.db.Report(ctx, func(q *db.Queries) error {
-		rows, err := q.PagesTop(ctx, p)
-		pages = convert(rows, func(p db.PagesTopRow) Page {
-			return Page{URI: p.Uri, PV: p.Pv, NewVisitors: p.NewVisitors, Uniques: p.Uniques, Hot: p.Hot, Shown: visit.Shown(p.Uri), id: p.PageID}
-		})
-		return err
-	})
-	return pages, wrap("top pages", err)
+	rows, err := ask(ctx, r, "top pages", (*db.Queries).PagesTop, p)
+	return convert(rows, func(p db.PagesTopRow) Page {
+		return Page{URI: p.Uri, PV: p.Pv, NewVisitors: p.NewVisitors, Uniques: p.Uniques, Hot: p.Hot, Shown: visit.Shown(p.Uri), id: p.PageID}
+	}), err
 }
 
 // PagesByURI returns the first n pages of an app whose URI begins with a prefix, in order of URI,
 // after the one named (none: from the first), with their numbers in a range. The pages of a site
 // begin with its name and a slash.
-func (r *Reader) PagesByURI(ctx context.Context, app, prefix, after string, in visit.Range, n int) (pages []Page, err error) {
-	err = r.db.Report(ctx, func(q *db.Queries) error {
-		rows, err := q.PagesAfter(ctx, db.PagesAfterParams{App: app, Prefix: prefix, After: after, FromDay: in.From, ToDay: in.To, N: int32(n)}) //nolint:gosec // a page of an answer
-		pages = convert(rows, func(p db.PagesAfterRow) Page {
-			return Page{URI: p.Uri, PV: p.Pv, NewVisitors: p.NewVisitors, Uniques: p.Uniques, Hot: p.Hot, Shown: visit.Shown(p.Uri)}
-		})
-		return err
-	})
-	return pages, wrap("pages", err)
+func (r *Reader) PagesByURI(ctx context.Context, app, prefix, after string, in visit.Range, n int) ([]Page, error) {
+	p := db.PagesAfterParams{App: app, Prefix: prefix, After: after, FromDay: in.From, ToDay: in.To, N: int32(n)} //nolint:gosec // a page of an answer
+	rows, err := ask(ctx, r, "pages", (*db.Queries).PagesAfter, p)
+	return convert(rows, func(p db.PagesAfterRow) Page {
+		return Page{URI: p.Uri, PV: p.Pv, NewVisitors: p.NewVisitors, Uniques: p.Uniques, Hot: p.Hot, Shown: visit.Shown(p.Uri)}
+	}), err
 }
 
 // Place is where a list of top pages continues: after the page that was the last one of its

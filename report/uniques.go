@@ -20,45 +20,28 @@ type Uniques struct {
 
 // Uniques returns how many visitors came to a target in a range. A target that was never counted
 // had none.
-func (r *Reader) Uniques(ctx context.Context, app, target string, in visit.Range) (u Uniques, err error) {
-	err = r.db.Report(ctx, func(q *db.Queries) error {
-		row, err := q.UniquesOfTarget(ctx, db.UniquesOfTargetParams{App: app, Target: target, FromDay: in.From, ToDay: in.To})
-		u = Uniques(row)
-		if errors.Is(err, db.ErrNoRows) {
-			u, err = Uniques{Exact: true}, nil
-		}
-		return err
-	})
-	return u, wrap("uniques", err)
+func (r *Reader) Uniques(ctx context.Context, app, target string, in visit.Range) (Uniques, error) {
+	p := db.UniquesOfTargetParams{App: app, Target: target, FromDay: in.From, ToDay: in.To}
+	row, err := ask(ctx, r, "uniques", (*db.Queries).UniquesOfTarget, p)
+	if errors.Is(err, db.ErrNoRows) {
+		return Uniques{Exact: true}, nil
+	}
+	return Uniques(row), err
 }
 
 // UniquesOfAny returns how many visitors came to any of several targets in a range.
-func (r *Reader) UniquesOfAny(ctx context.Context, app string, targets []string, in visit.Range) (u Uniques, err error) {
-	err = r.db.Report(ctx, func(q *db.Queries) error {
-		row, err := q.UniquesOfTargets(ctx, db.UniquesOfTargetsParams{App: app, Targets: targets, FromDay: in.From, ToDay: in.To})
-		u = Uniques(row)
-		return err
-	})
-	return u, wrap("uniques of targets", refusedAsTooMany(err))
+func (r *Reader) UniquesOfAny(ctx context.Context, app string, targets []string, in visit.Range) (Uniques, error) {
+	p := db.UniquesOfTargetsParams{App: app, Targets: targets, FromDay: in.From, ToDay: in.To}
+	row, err := ask(ctx, r, "uniques of targets", (*db.Queries).UniquesOfTargets, p)
+	return Uniques(row), err
 }
 
 // UniquesUnder returns how many visitors came in a range to any page whose URI begins with a
 // prefix.
-func (r *Reader) UniquesUnder(ctx context.Context, app, prefix string, in visit.Range) (u Uniques, err error) {
-	err = r.db.Report(ctx, func(q *db.Queries) error {
-		row, err := q.UniquesUnder(ctx, db.UniquesUnderParams{App: app, Prefix: prefix, FromDay: in.From, ToDay: in.To})
-		u = Uniques(row)
-		return err
-	})
-	return u, wrap("uniques under a prefix", refusedAsTooMany(err))
-}
-
-// refusedAsTooMany says what to do where the visits of a group are too many to be told apart.
-func refusedAsTooMany(err error) error {
-	if db.IsTooMuch(err) {
-		return visit.Errorf(visit.Invalid, "", "more than 100,000 pages, or 1,000,000 of their visits, would have to be read: ask for fewer days, for fewer pages, or for a whole site").Because(err)
-	}
-	return err
+func (r *Reader) UniquesUnder(ctx context.Context, app, prefix string, in visit.Range) (Uniques, error) {
+	p := db.UniquesUnderParams{App: app, Prefix: prefix, FromDay: in.From, ToDay: in.To}
+	row, err := ask(ctx, r, "uniques under a prefix", (*db.Queries).UniquesUnder, p)
+	return Uniques(row), err
 }
 
 // String says how many visitors they are, and how sure that is.

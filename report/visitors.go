@@ -11,11 +11,7 @@ import (
 )
 
 // DayVisitor is a visitor of a target on a day.
-type DayVisitor struct {
-	Visitor netip.Addr `json:"visitor"`
-	Rank    int64      `json:"rank"`
-	New     bool       `json:"new"`
-}
+type DayVisitor = db.VisitorsOfDayRow
 
 // Ranked is a visitor of a target. Of an erased visitor nothing but the rank is left.
 type Ranked struct {
@@ -37,15 +33,14 @@ func (r *Reader) Visitors(ctx context.Context, app, target string, day int32, af
 		return nil, err
 	}
 	err = r.onTarget(ctx, app, target, func(q *db.Queries, id int64) error {
-		rows, err := q.VisitorsOfDay(ctx, db.VisitorsOfDayParams{PageID: id, DayID: day, After: after, N: int32(n)}) //nolint:gosec // a page of an answer
-		visitors = convert(rows, func(v db.VisitorsOfDayRow) DayVisitor {
-			if v.Rank > 0 {
-				v.Rank += before
-			}
-			return DayVisitor{Visitor: v.Visitor, Rank: v.Rank, New: v.IsNew}
-		})
+		visitors, err = q.VisitorsOfDay(ctx, db.VisitorsOfDayParams{PageID: id, DayID: day, After: after, N: int32(n)}) //nolint:gosec // a page of an answer
 		return err
 	})
+	for i := range visitors {
+		if visitors[i].Rank > 0 {
+			visitors[i].Rank += before
+		}
+	}
 	return visitors, wrap("visitors of a day", err)
 }
 
@@ -58,18 +53,16 @@ func (r *Reader) ByRank(ctx context.Context, app, target string, rank int64) (fo
 	if rank > 0 && rank <= before {
 		return found, ErrElsewhere
 	}
-	err = r.db.Report(ctx, func(q *db.Queries) error {
-		v, err := q.VisitorByRank(ctx, db.VisitorByRankParams{App: app, Target: target, Rank: rank - before})
-		found = Ranked{Rank: v.Rank + before, FirstDay: v.FirstDay, LastDay: v.LastDay, Erased: v.Erased}
-		if !v.Erased {
-			found.Visitor = v.Visitor
-		}
-		return err
-	})
+	v, err := ask(ctx, r, "visitor by rank", (*db.Queries).VisitorByRank, db.VisitorByRankParams{App: app, Target: target, Rank: rank - before})
 	if errors.Is(err, db.ErrNoRows) {
 		return found, ErrNobody
 	}
-	return found, wrap("visitor by rank", err)
+	found = Ranked(v)
+	found.Rank += before
+	if v.Erased {
+		found.Visitor = netip.Addr{}
+	}
+	return found, err
 }
 
 // ByAddress returns the visitor of a target who is stored under one of some addresses, the first of

@@ -103,7 +103,7 @@ func (v view) order(a, b siteRow) int {
 	case "change":
 		return cmp.Compare(growth(b), growth(a))
 	}
-	return cmp.Compare(b.PV, a.PV)
+	return cmp.Compare(b.Pv, a.Pv)
 }
 
 func growth(s siteRow) float64 {

@@ -70,7 +70,7 @@ func (d *Dashboard) listed(ctx context.Context, v view) (pages report.Panel[repo
 
 // ordered is the number by which pages are ordered.
 func (v view) ordered(p report.FirstPage) int64 {
-	return map[string]int64{"pv": p.PV, "uv": p.NewVisitors, "hot": p.Hot}[v.by]
+	return map[string]int64{"pv": p.Pv, "uv": p.NewVisitors, "hot": p.Hot}[v.by]
 }
 
 // allPages are the rows of a file of all pages that have been visited, or that are looked for. As
@@ -91,7 +91,7 @@ func (d *Dashboard) allPages(ctx context.Context, v view) (rows any, rest more, 
 		pages, err := d.reader.PagesAfter(ctx, v.look(), v.find, after)
 		follow := len(pages) == report.DeepestTop
 		if follow {
-			after = pages[len(pages)-1].URI
+			after = pages[len(pages)-1].Uri
 		}
 		if v.find == "" {
 			pages = slices.DeleteFunc(pages, func(p report.FirstPage) bool { return v.ordered(p) == 0 })

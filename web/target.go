@@ -246,7 +246,7 @@ func tilesOf(rows []report.Numbers) []tile {
 	tiles := []tile{
 		one("Visitors", func(n report.Numbers) int64 { return n.Uniques }),
 		one("New", func(n report.Numbers) int64 { return n.NewVisitors }),
-		one("Daily visitors", func(n report.Numbers) int64 { return n.PV }),
+		one("Daily visitors", func(n report.Numbers) int64 { return n.Pv }),
 		one("Page views", func(n report.Numbers) int64 { return n.Hot }),
 	}
 	if !now.Exact {
@@ -335,9 +335,9 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 		most = max(most, v.ordered(p))
 	}
 	for _, p := range listed.Rows {
-		path := strings.TrimPrefix(p.URI, v.site)
+		path := strings.TrimPrefix(p.Uri, v.site)
 		page.Pages = append(page.Pages, pageRow{
-			FirstPage: p, Name: strings.TrimPrefix(visit.Shown(p.URI), visit.Shown(v.site)), Link: v.of(v.site, path).link(),
+			FirstPage: p, Name: strings.TrimPrefix(visit.Shown(p.Uri), visit.Shown(v.site)), Link: v.of(v.site, path).link(),
 			Bar:    template.HTML(draw.Share("rank", v.ordered(p), most)), //nolint:gosec // numbers alone
 			Change: changeOf(p.UniquesCompared, p.UniquesBefore, v.stretch().changes()),
 		})

@@ -118,7 +118,7 @@ func TestWordsForNumbers(t *testing.T) {
 	tiles := tilesOf([]report.Numbers{{Uniques: 5}, {}})
 	assert.Empty(t, tiles[0].Before, "the change says it")
 	assert.Equal(t, "0", tiles[1].Before)
-	tiles = tilesOf([]report.Numbers{{Uniques: 9, PV: 9}, {Uniques: 6}, {Uniques: 8}})
+	tiles = tilesOf([]report.Numbers{{Uniques: 9, Pv: 9}, {Uniques: 6}, {Uniques: 8}})
 	assert.Equal(t, "9 down 25 % 8 to 6", plain(tiles[0].Number+" "+tiles[0].Change.Way+" "+tiles[0].Change.Text+" "+tiles[0].Before), "without today")
 	assert.Equal(t, "0 to 0", tiles[2].Before)
 	assert.Empty(t, tilesOf([]report.Numbers{{Uniques: 9}})[0].Change)
