@@ -18,7 +18,7 @@ const ClockMayDiffer = time.Second
 
 // Now is the time by the database's clock, so that all instances count by the same one. It is as
 // exact as the last MeasureClock; before the first, it is the time of this machine.
-func (d *DB) Now() time.Time { return d.localClock().Add(-d.ClockOffset()) }
+func (d *DB) Now() time.Time { return d.options.LocalClock().Add(-d.ClockOffset()) }
 
 // ClockOffset is how far the clock of this machine is ahead of the database's.
 func (d *DB) ClockOffset() time.Duration { return time.Duration(d.clockOffset.Load()) }
@@ -32,14 +32,14 @@ func (d *DB) MeasureClock(ctx context.Context) error {
 	for range clockReadings {
 		var asked, theirs time.Time
 		err := d.Read(ctx, func(q *Queries) (err error) {
-			asked = d.localClock()
+			asked = d.options.LocalClock()
 			theirs, err = q.ClockRead(ctx)
 			return err
 		})
 		if err != nil {
 			return fmt.Errorf("read the database's clock: %w", err)
 		}
-		if trip := d.localClock().Sub(asked); trip <= shortest {
+		if trip := d.options.LocalClock().Sub(asked); trip <= shortest {
 			shortest, offset, found = trip, asked.Add(trip/2).Sub(theirs), true
 		}
 	}

@@ -76,13 +76,8 @@ type DB struct {
 	reports  *pgxpool.Pool // for reports: few and read-only, so that counting keeps the machine
 	sessions sessions      // for connections outside the pools, too: migrations, watchers, snapshots
 
-	statementTimeout time.Duration
-	deadAfter        time.Duration
-	lockPatience     time.Duration
-	log              *slog.Logger
-
-	localClock  func() time.Time
-	clockOffset atomic.Int64 // how many nanoseconds localClock is ahead of the database's clock
+	options     Options
+	clockOffset atomic.Int64 // how many nanoseconds LocalClock is ahead of the database's clock
 }
 
 // Open prepares connections to the database that url names; none is made before the first use.
@@ -92,39 +87,29 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{
-		sessions: base, statementTimeout: o.StatementTimeout, deadAfter: o.DeadAfter, lockPatience: o.LockPatience,
-		log: o.Log, localClock: o.LocalClock,
-	}
-	d.readers, err = newPool(ctx, base, o.Readers, map[string]string{"statement_timeout": milliseconds(o.StatementTimeout)}, nil)
-	if err != nil {
-		return nil, err
-	}
-	d.writers, err = newPool(ctx, base, o.Writers, map[string]string{
+	d := &DB{sessions: base, options: o}
+	var failed [3]error // none of a pool of some connections
+	timeout := milliseconds(o.StatementTimeout)
+	d.readers, failed[0] = base.pool(ctx, o.Readers, map[string]string{"statement_timeout": timeout}, nil)
+	d.writers, failed[1] = base.pool(ctx, o.Writers, map[string]string{
 		// A generic plan is made once: planning would cost as much as the rest of a small batch. It
 		// may be made on empty tables, where a scan looks cheaper than an index, so scans are off.
 		// The statements are written so that only the right plan is left.
 		"plan_cache_mode":                     "force_generic_plan",
 		"enable_seqscan":                      "off",
 		"enable_bitmapscan":                   "off",
-		"statement_timeout":                   milliseconds(o.StatementTimeout),
-		"idle_in_transaction_session_timeout": milliseconds(o.StatementTimeout),
+		"statement_timeout":                   timeout,
+		"idle_in_transaction_session_timeout": timeout,
 		"jit":                                 "off",
 	}, durable)
-	if err != nil {
-		d.readers.Close()
-		return nil, err
-	}
-	d.reports, err = newPool(ctx, base, reporters, map[string]string{
-		"statement_timeout":               milliseconds(o.StatementTimeout),
+	d.reports, failed[2] = base.pool(ctx, reporters, map[string]string{
+		"statement_timeout":               timeout,
 		"default_transaction_read_only":   "on",
 		"jit":                             "off",
 		"max_parallel_workers_per_gather": "0",
 	}, nil)
-	if err != nil {
-		d.readers.Close()
-		d.writers.Close()
-		return nil, err
+	if err := errors.Join(failed[:]...); err != nil {
+		return nil, fmt.Errorf("database pool: %w", err)
 	}
 	d.queries = New(d.readers)
 	return d, nil
@@ -138,12 +123,12 @@ func (d *DB) Close() {
 }
 
 // StatementTimeout is how long a statement may take.
-func (d *DB) StatementTimeout() time.Duration { return d.statementTimeout }
+func (d *DB) StatementTimeout() time.Duration { return d.options.StatementTimeout }
 
 // InTime bounds a question of a caller by the time that one statement may take. That includes its
 // wait for a connection.
 func (d *DB) InTime(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, d.statementTimeout)
+	return context.WithTimeout(ctx, d.options.StatementTimeout)
 }
 
 // Ping returns an error if the database does not answer.
@@ -254,45 +239,6 @@ func (d *DB) MakeDays(ctx context.Context, days ...int32) (made []int32, err err
 // durable makes every commit wait for the disk, also where the server or the role is set not to
 // wait: a reply means that the visit is committed.
 func durable(ctx context.Context, conn *pgx.Conn) error { return New(conn).SessionDurable(ctx) }
-
-// newPool makes a pool whose connections are those of base with more settings, and are prepared
-// before their first use.
-func newPool(
-	ctx context.Context, base sessions, size int, settings map[string]string, prepare func(context.Context, *pgx.Conn) error,
-) (*pgxpool.Pool, error) {
-	cfg, err := pgxpool.ParseConfig(base.conn.ConnString())
-	if err != nil {
-		return nil, configError(err)
-	}
-	cfg.ConnConfig = base.with(settings)
-	cfg.AfterConnect = prepare
-	cfg.MaxConns = int32(size) //nolint:gosec // a number of connections
-	pool, err := pgxpool.NewWithConfig(ctx, cfg)
-	if err != nil {
-		return nil, fmt.Errorf("database pool: %w", err)
-	}
-	return pool, nil
-}
-
-func newSessions(url string, o Options) (sessions, error) {
-	cfg, err := pgx.ParseConfig(url)
-	if err != nil {
-		return sessions{}, configError(err)
-	}
-	if cfg.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
-		return sessions{}, errors.New("database url: default_query_exec_mode=simple_protocol is not supported: " +
-			"it writes values into the text of a statement; leave the setting out")
-	}
-	if cfg.RuntimeParams["application_name"] == "" {
-		cfg.RuntimeParams["application_name"] = o.Name
-	}
-	if cfg.ConnectTimeout == 0 {
-		cfg.ConnectTimeout = 5 * time.Second
-	}
-	settings := map[string]string{"search_path": Schema}
-	keepAlive(cfg, settings, o.DeadAfter)
-	return sessions{cfg, settings}, nil
-}
 
 // configError explains what a URL should look like. The message of pgx, which it keeps, leaves out
 // the password.

@@ -62,12 +62,11 @@ func FaultOf(err error) Fault {
 	if errors.Is(err, ErrAppGone) || errors.Is(err, ErrAppChanged) {
 		return FaultData
 	}
-	var refused *notSentError
-	if errors.As(err, &refused) {
+	if _, notSent := errors.AsType[*notSentError](err); notSent {
 		return FaultRefused
 	}
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) || len(pg.Code) != 5 {
+	pg := answerOf(err)
+	if len(pg.Code) != 5 {
 		return FaultUnknown
 	}
 	if severity := pg.SeverityUnlocalized; severity == "FATAL" || severity == "PANIC" {
@@ -76,81 +75,75 @@ func FaultOf(err error) Fault {
 	if functionsMadeAgain(err) {
 		return FaultBusy
 	}
-	switch pg.Code {
-	case "40001", "40P01", "55P03": // serialization failure, deadlock, lock not available
-		return FaultBusy
-	case "FF001": // raised by require_basis
-		return FaultStale
-	case "FF002": // raised by require_days
-		return FaultDay
-	case "FF003": // raised by require_day_near
-		return FaultAhead
-	case "FF004": // raised by move_position
-		return FaultMoved
-	case "FF005": // raised by require_past_days
-		return FaultGone
-	case "FF006": // likewise
-		return FaultLate
-	case "FF007": // raised by share_app_days
-		return FaultHeld
-	case "23505": // unique violation; visits_… are partitions
-		if pg.ConstraintName == "visitors_pkey" || strings.HasPrefix(pg.TableName, "visits_") {
-			return FaultHint
-		}
-	case "23514": // check violation; the name is empty where no partition takes the row
-		switch {
-		case pg.TableName == "visits" && pg.ConstraintName == "":
-			return FaultNoDay
-		case pg.ConstraintName == "batches_by_this_version":
-			return FaultRefused
-		}
+	if fault, raised := faultsRaised[pg.Code]; raised {
+		return fault
 	}
-	switch pg.Code[:2] {
-	case "22", "23", "54": // data exception, integrity violation, program limit exceeded
+	switch class := pg.Code[:2]; {
+	case pg.Code == "23505" && (pg.ConstraintName == "visitors_pkey" || strings.HasPrefix(pg.TableName, "visits_")): // which are partitions
+		return FaultHint
+	case pg.Code == "23514" && pg.TableName == "visits" && pg.ConstraintName == "": // no partition takes the row
+		return FaultNoDay
+	case pg.Code == "23514" && pg.ConstraintName == "batches_by_this_version":
+		return FaultRefused
+	case class == "22", class == "23", class == "54": // data exception, integrity violation, program limit exceeded
 		return FaultData
-	case "08", "57": // connection exception, operator intervention
-		if pg.Code == "57014" { // statement timeout: the connection stays
-			return FaultRefused
-		}
+	case class == "08", class == "57" && pg.Code != statementTimeout: // connection exception, operator intervention
 		return FaultUnknown
 	}
 	return FaultRefused
 }
 
+// statementTimeout ends a statement; its connection stays.
+const statementTimeout = "57014"
+
+// faultsRaised are what SQLSTATEs mean that leave nothing to ask.
+var faultsRaised = map[string]Fault{
+	"40001": FaultBusy, // serialization failure
+	"40P01": FaultBusy, // deadlock
+	"55P03": FaultBusy, // lock not available
+	// Those that functions of the schema raise:
+	"FF001": FaultStale, // require_basis
+	"FF002": FaultDay,   // require_days
+	"FF003": FaultAhead, // require_day_near
+	"FF004": FaultMoved, // move_position
+	"FF005": FaultGone,  // require_past_days
+	"FF006": FaultLate,  // likewise
+	"FF007": FaultHeld,  // share_app_days
+}
+
+// answerOf is what the server has said in an error; the zero value, if it has not.
+func answerOf(err error) *pgconn.PgError {
+	if pg, is := errors.AsType[*pgconn.PgError](err); is {
+		return pg
+	}
+	return &pgconn.PgError{}
+}
+
 // IsTooMuch reports whether a function of the schema refused to read as much as it was asked for.
 func IsTooMuch(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "54000" // raised by group_uniques
+	return answerOf(err).Code == "54000" // raised by group_uniques
 }
 
 // functionsMadeAgain reports whether a statement was prepared with functions that a migration has
 // made again since. It does nothing then, and finds the new ones when it is sent again.
 func functionsMadeAgain(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "XX000" && strings.HasPrefix(pg.Message, "cache lookup failed for function")
+	pg := answerOf(err)
+	return pg.Code == "XX000" && strings.HasPrefix(pg.Message, "cache lookup failed for function")
 }
 
 // WaitedInVain reports whether the server says that a statement has waited for others for too long,
 // as for rows that somebody has locked; or whether it was slow.
 func WaitedInVain(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && (pg.Code == "57014" || FaultOf(err) == FaultBusy)
+	return answerOf(err).Code == statementTimeout || FaultOf(err) == FaultBusy
 }
 
 // HeldApp returns the id of the app that is held, of an error that is FaultHeld.
 func HeldApp(err error) int32 {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		return 0
-	}
-	app, _ := strconv.ParseInt(pg.Detail, 10, 32)
+	app, _ := strconv.ParseInt(answerOf(err).Detail, 10, 32)
 	return int32(app)
 }
 
-func isForeignKeyViolation(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "23503"
-}
+func isForeignKeyViolation(err error) bool { return answerOf(err).Code == "23503" }
 
 // notSentError marks an error that came before any visit was sent, so that nothing can have
 // committed.

@@ -39,7 +39,7 @@ func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, pas
 	if pgconn.SafeToRetry(err) {
 		err = &notSentError{err}
 	}
-	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == "FF008" { // raised by put_in_inbox
+	if answerOf(err).Code == "FF008" { // raised by put_in_inbox
 		err = errors.Join(ErrAppChanged, err)
 	}
 	return fmt.Errorf("write to the inbox: %w", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"footfall/migrations"
+	"footfall/pause"
 )
 
 // oldestServer is the first major version of PostgreSQL that the schema is tested on.
@@ -96,7 +97,7 @@ func (d *DB) checkSchema(ctx context.Context, needed string) error {
 		return unreadable(schema, needed)
 	}
 	pool := stdlib.OpenDBFromPool(d.readers)
-	defer closeSQL(pool)
+	defer func() { _ = pool.Close() }()
 	provider, store, err := newProvider(pool)
 	if err != nil {
 		return fmt.Errorf("look for the migrations: %w", err)
@@ -211,43 +212,45 @@ func (d *DB) MigrateStatus(ctx context.Context) ([]Migration, error) {
 // The schema must have been made by the steps of this program. The connection has no time limit,
 // but waits for no lock for longer than lockWait: what f does with it, or with the provider,
 // belongs into untilLocked.
-func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn *pgx.Conn, current int64) error) error {
+func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn *pgx.Conn, current int64) error) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("migrate: %w", err)
+		}
+	}()
 	lock, err := pgx.ConnectConfig(ctx, d.sessions.with(nil))
 	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return err
 	}
 	defer func() { _ = lock.Close(context.WithoutCancel(ctx)) }() // releases the lock, too
 	if err := checkServer(lock); err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return err
 	}
 	q := New(lock)
 	if err := q.MigrateLock(ctx); err != nil {
-		return fmt.Errorf("migrate: wait for other instances: %w", err)
+		return fmt.Errorf("wait for other instances: %w", err)
 	}
 	if err := q.SchemaMake(ctx); err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return err
 	}
 	if err := q.LocksGiveUp(ctx, milliseconds(lockWait)); err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return err
 	}
 
 	pool := stdlib.OpenDB(*d.sessions.with(map[string]string{"lock_timeout": milliseconds(lockWait)}))
-	defer closeSQL(pool)
+	defer func() { _ = pool.Close() }()
 	provider, _, err := newProvider(pool)
 	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return err
 	}
 	current, err := provider.GetDBVersion(ctx)
 	if err == nil {
 		err = checkSteps(ctx, q, provider.ListSources(), current)
 	}
-	if err == nil {
-		err = f(provider, lock, current)
-	}
 	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return err
 	}
-	return nil
+	return f(provider, lock, current)
 }
 
 func newProvider(pool *sql.DB) (*goose.Provider, *stepStore, error) {
@@ -265,8 +268,6 @@ func newProvider(pool *sql.DB) (*goose.Provider, *stepStore, error) {
 	return p, store, nil
 }
 
-func closeSQL(pool *sql.DB) { _ = pool.Close() }
-
 func checkServer(conn *pgx.Conn) error {
 	version := conn.PgConn().ParameterStatus("server_version")
 	digits, _, _ := strings.Cut(version, ".")
@@ -277,4 +278,46 @@ func checkServer(conn *pgx.Conn) error {
 		return fmt.Errorf("the database's encoding is %s; Footfall needs UTF8: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0", encoding)
 	}
 	return nil
+}
+
+// A migration that waits for a lock keeps everybody waiting who comes after it, even for a lock
+// that would be granted at once. So it gives up after lockWait, leaves the others alone for
+// lockPause, and tries again.
+const (
+	lockWait  = 100 * time.Millisecond
+	lockPause = 200 * time.Millisecond
+)
+
+// defaultLockPatience is how long a migration tries to get its locks.
+const defaultLockPatience = time.Minute
+
+// tellAfter is what a migration may take without a line in the log.
+const tellAfter = time.Second
+
+// untilLocked runs f, which must roll back where it could not get a lock (FaultBusy), until it does
+// or patience is up. The log tells what is waited for, and how long it took.
+func (d *DB) untilLocked(ctx context.Context, what string, f func() error) error {
+	first, told := time.Now(), time.Now()
+	for {
+		began := time.Now()
+		err := f()
+		if took := time.Since(began); err == nil && took > tellAfter {
+			d.options.Log.Info("migrated", "what", what, "took", took.Round(time.Millisecond))
+		}
+		if FaultOf(err) != FaultBusy {
+			return err
+		}
+		waited := time.Since(first)
+		if waited > d.options.LockPatience {
+			return fmt.Errorf("%s: long transactions have held locks that it needs for %v; end them and try again "+
+				"(SELECT pid, xact_start, query FROM pg_stat_activity ORDER BY xact_start): %w", what, waited.Round(time.Second), err)
+		}
+		if time.Since(told) > tellAfter {
+			told = time.Now()
+			d.options.Log.Warn("a migration waits until long transactions have ended; visits and reports go on", "what", what, "for", waited.Round(time.Second))
+		}
+		if err := pause.For(ctx, lockPause); err != nil {
+			return err
+		}
+	}
 }

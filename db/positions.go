@@ -64,13 +64,17 @@ func (m *Move) refused() MessagesRefuseParams {
 // with. If it was not there, it is made, at 0 and with this content.
 func (d *DB) OpenPosition(ctx context.Context, p Position, content []byte) (row PositionOpenRow, err error) {
 	row, err = New(d.writers).PositionOpen(ctx, PositionOpenParams{AppID: p.App, Source: p.Source, Part: p.Part, Content: content})
+	return row, opened("a position", err)
+}
+
+func opened(what string, err error) error {
 	switch {
 	case isForeignKeyViolation(err):
-		err = ErrAppGone
+		return ErrAppGone
 	case err != nil:
-		err = fmt.Errorf("open a position: %w", err)
+		return fmt.Errorf("open %s: %w", what, err)
 	}
-	return row, err
+	return nil
 }
 
 // Uncounted tells which items of a call before its position were not counted, as Move.Uncounted
@@ -125,38 +129,36 @@ func (d *DB) MovePosition(ctx context.Context, m Move) error {
 // has read it before.
 func (d *DB) OpenQueue(ctx context.Context, p Position, first int64) (next int64, err error) {
 	next, err = New(d.writers).QueuePositionOpen(ctx, QueuePositionOpenParams{AppID: p.App, Source: p.Source, Part: p.Part, First: first})
-	switch {
-	case isForeignKeyViolation(err):
-		err = ErrAppGone
-	case err != nil:
-		err = fmt.Errorf("open a queue: %w", err)
-	}
-	return next, err
+	return next, opened("a queue", err)
 }
 
 // ForgetRefused forgets the messages that were refused some days ago, and returns how many there
 // were.
-func (d *DB) ForgetRefused(ctx context.Context) (forgotten int64, err error) {
-	for {
-		some, err := d.queries.RefusedForget(ctx, forgottenAtOnce)
-		forgotten += some
-		if err != nil || some < forgottenAtOnce {
-			return forgotten, err
-		}
-	}
+func (d *DB) ForgetRefused(ctx context.Context) (int64, error) {
+	return forgetAll(func(most int32) (int64, error) { return d.queries.RefusedForget(ctx, most) })
 }
-
-// forgottenAtOnce is how many calls are forgotten in one transaction, so that it is short.
-const forgottenAtOnce = 1000
 
 // ForgetCalls forgets the calls that were last sent more than so many days ago, and returns how
 // many there were.
-func (d *DB) ForgetCalls(ctx context.Context, days int) (forgotten int64, err error) {
-	for {
-		some, err := d.queries.CallsForget(ctx, CallsForgetParams{Days: int32(days), Most: forgottenAtOnce}) //nolint:gosec // a number of days
-		forgotten += some
-		if err != nil || some < forgottenAtOnce {
-			return forgotten, err
-		}
+func (d *DB) ForgetCalls(ctx context.Context, days int) (int64, error) {
+	return forgetAll(func(most int32) (int64, error) {
+		return d.queries.CallsForget(ctx, CallsForgetParams{Days: int32(days), Most: most}) //nolint:gosec // a number of days
+	})
+}
+
+// ForgetVisitIDs forgets the ids of visits that came more than so many days ago, and returns how
+// many there were.
+func (d *DB) ForgetVisitIDs(ctx context.Context, days int) (int64, error) {
+	return forgetAll(func(most int32) (int64, error) {
+		return d.queries.VisitIDsForget(ctx, VisitIDsForgetParams{Days: int32(days), Most: most}) //nolint:gosec // a number of days
+	})
+}
+
+// forgetAll forgets some rows in each transaction, so that it is short, until there are no more.
+func forgetAll(forget func(most int32) (int64, error)) (forgotten int64, err error) {
+	const most = 2000
+	for some := int64(most); err == nil && some == most; forgotten += some {
+		some, err = forget(most)
 	}
+	return forgotten, err
 }

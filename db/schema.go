@@ -4,13 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
 
@@ -102,8 +100,7 @@ func checkSteps(ctx context.Context, q *Queries, steps []*goose.Source, version 
 // none if there is no table of them.
 func schemaFiles(ctx context.Context, q *Queries) (map[string]string, error) {
 	rows, err := q.SchemaFiles(ctx)
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "42P01" { // no such table
+	if answerOf(err).Code == "42P01" { // no such table
 		return nil, nil
 	}
 	files := map[string]string{}

@@ -6,16 +6,49 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // sessions is how connections are made, and the settings that all of them have.
 type sessions struct {
-	conn     *pgx.ConnConfig
+	parsed   *pgxpool.Config
 	settings map[string]string
+}
+
+func newSessions(url string, o Options) (sessions, error) {
+	parsed, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return sessions{}, configError(err)
+	}
+	cfg := parsed.ConnConfig
+	if cfg.DefaultQueryExecMode == pgx.QueryExecModeSimpleProtocol {
+		return sessions{}, errors.New("database url: default_query_exec_mode=simple_protocol is not supported: " +
+			"it writes values into the text of a statement; leave the setting out")
+	}
+	if cfg.RuntimeParams["application_name"] == "" {
+		cfg.RuntimeParams["application_name"] = o.Name
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = 5 * time.Second
+	}
+	settings := map[string]string{"search_path": Schema}
+	keepAlive(cfg, settings, o.DeadAfter)
+	return sessions{parsed, settings}, nil
+}
+
+// pool makes a pool whose connections have more settings, and are prepared before their first use.
+func (s sessions) pool(
+	ctx context.Context, size int, settings map[string]string, prepare func(context.Context, *pgx.Conn) error,
+) (*pgxpool.Pool, error) {
+	cfg := s.parsed.Copy()
+	cfg.ConnConfig, cfg.AfterConnect = s.with(settings), prepare
+	cfg.MaxConns = int32(size) //nolint:gosec // a number of connections
+	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
 // with returns how to make a connection that begins with more settings. They are set by one
@@ -28,7 +61,7 @@ func (s sessions) with(more map[string]string) *pgx.ConnConfig {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		args.Names, args.Values = append(args.Names, name), append(args.Values, settings[name])
 	}
-	cfg := s.conn.Copy()
+	cfg := s.parsed.ConnConfig.Copy()
 	cfg.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
 		names, errNames := textArray(args.Names)
 		values, errValues := textArray(args.Values)

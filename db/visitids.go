@@ -53,18 +53,3 @@ func (d *DB) KnownVisitIDs(ctx context.Context, ids []Claim) (known map[Claim]bo
 	}
 	return known, nil
 }
-
-// idsForgottenAtOnce is how many ids are forgotten in one transaction, so that it is short.
-const idsForgottenAtOnce = 5000
-
-// ForgetVisitIDs forgets the ids of visits that came more than so many days ago, and returns how
-// many there were.
-func (d *DB) ForgetVisitIDs(ctx context.Context, days int) (forgotten int64, err error) {
-	for {
-		some, err := d.queries.VisitIDsForget(ctx, VisitIDsForgetParams{Days: int32(days), Most: idsForgottenAtOnce}) //nolint:gosec // a number of days
-		forgotten += some
-		if err != nil || some < idsForgottenAtOnce {
-			return forgotten, err
-		}
-	}
-}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"footfall/pause"
 )
 
 // Access is what decides who may count or look, all apps, and all keys and links that are not
@@ -50,10 +52,11 @@ func (q *Queries) AccessGet(ctx context.Context, known string) (*Access, error) 
 // ends or the connection is lost. Then it publishes nil and returns the reason. As long as it runs,
 // WaitForInstances waits until publish has returned from the latest change. known is the epoch of
 // the offsets that the caller has; "": none.
-func (d *DB) WatchApps(ctx context.Context, known string, publish func(*Access)) error {
+func (d *DB) WatchApps(ctx context.Context, known string, publish func(*Access)) (err error) {
+	defer func() { err = fmt.Errorf("watch apps: %w", err) }() // it ends with an error alone
 	conn, err := pgx.ConnectConfig(ctx, d.sessions.with(nil))
 	if err != nil {
-		return fmt.Errorf("watch apps: %w", err)
+		return err
 	}
 	defer func() {
 		publish(nil) // before the lock goes with the connection
@@ -61,13 +64,15 @@ func (d *DB) WatchApps(ctx context.Context, known string, publish func(*Access))
 	}()
 	q := New(conn)
 	if err := q.AppsListen(ctx); err != nil {
-		return fmt.Errorf("watch apps: %w", err)
+		return err
 	}
 	held := int32(-1)
 	for {
-		epoch, access, err := holdAppsWithin(ctx, watchPatience(d.deadAfter), q, held, known)
+		within, cancel := context.WithTimeout(ctx, watchPatience(d.options.DeadAfter))
+		epoch, access, err := holdApps(within, q, held, known)
+		cancel()
 		if err != nil {
-			return fmt.Errorf("watch apps: %w", err)
+			return err
 		}
 		if epoch != held {
 			publish(access)
@@ -75,12 +80,12 @@ func (d *DB) WatchApps(ctx context.Context, known string, publish func(*Access))
 		}
 		if held >= 0 && held != epoch {
 			if err := q.AppsEpochLetGo(ctx, held); err != nil {
-				return fmt.Errorf("watch apps: %w", err)
+				return err
 			}
 		}
 		held = epoch
-		if err := awaitNotification(ctx, conn, watchEvery(d.deadAfter)); err != nil {
-			return fmt.Errorf("watch apps: %w", err)
+		if err := awaitNotification(ctx, conn, watchEvery(d.options.DeadAfter)); err != nil {
+			return err
 		}
 	}
 }
@@ -100,12 +105,6 @@ func awaitNotification(ctx context.Context, conn *pgx.Conn, every time.Duration)
 		return nil // nothing has happened
 	}
 	return err
-}
-
-func holdAppsWithin(ctx context.Context, patience time.Duration, q *Queries, held int32, known string) (int32, *Access, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return holdApps(ctx, q, held, known)
 }
 
 // holdApps reads the apps and keys of an epoch and holds the lock of that epoch, which tells
@@ -155,8 +154,6 @@ func (d *DB) WaitForInstances(ctx context.Context, patience time.Duration) error
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
 	for {
 		behind, err := d.queries.AppsEpochsHeldBefore(ctx, epoch)
 		switch {
@@ -166,10 +163,7 @@ func (d *DB) WaitForInstances(ctx context.Context, patience time.Duration) error
 			return fmt.Errorf("wait for the instances: %w", err)
 		case behind == 0:
 			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		case pause.For(ctx, 5*time.Millisecond) != nil:
 			return ErrInstancesBehind
 		}
 	}
