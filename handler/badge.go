@@ -48,9 +48,9 @@ func (r *reports) badge(c echo.Context) error {
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	h.Set(echo.HeaderContentSecurityPolicy, badgePolicy)
 	if kind == ".json" {
-		return writeTagged(c, "application/json", cache, b.JSON(number))
+		return send(c, "application/json", cache, b.JSON(number), false)
 	}
-	return writeTagged(c, "image/svg+xml", cache, b.SVG(number, line))
+	return send(c, "image/svg+xml", cache, b.SVG(number, line), false)
 }
 
 // forBadge counts, if that is asked for, and reads what the badge shows. A line that is not there

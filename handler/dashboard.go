@@ -1,11 +1,7 @@
 package handler
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"net/http"
 	"net/url"
@@ -39,18 +35,10 @@ func newDashboard(r *reports, o Options) *dashboard {
 }
 
 func (d *dashboard) routes() []route {
-	kept := func(p web.Page) echo.HandlerFunc {
-		return func(c echo.Context) error { return writePage(c, http.StatusOK, "no-cache", p) }
-	}
-	return []route{
+	table := []route{
 		{"/", getOnly, d.page(d.home)},
 		{"/dash", getOnly, func(c echo.Context) error { return c.Redirect(http.StatusFound, "./") }},
 		{"/dash/", getOnly, func(c echo.Context) error { return c.Redirect(http.StatusFound, "../") }},
-		{"/robots.txt", getOnly, kept(web.Robots())},
-		{"/favicon.ico", getOnly, kept(web.Icon())},
-		{"/dash/style.css", getOnly, kept(web.Style())},
-		{"/dash/icon.svg", getOnly, kept(web.Icon())},
-		{"/dash/dash.js", getOnly, kept(web.Script())},
 		{"/dash/:app", getOnly, d.page(d.look)},
 		{"/dash/:app/:site", getOnly, d.page(d.look)},
 		{"/share/:token", getOnly, d.page(d.shared)},
@@ -59,6 +47,10 @@ func (d *dashboard) routes() []route {
 		{"/enter", getOrPost, d.page(d.enter)},
 		{"/leave", getOrPost, d.page(d.leave)},
 	}
+	for path, p := range web.Files {
+		table = append(table, route{path, getOnly, func(c echo.Context) error { return writePage(c, http.StatusOK, "no-cache", p) }})
+	}
+	return table
 }
 
 // page answers the errors of a page as a page.
@@ -247,33 +239,11 @@ func describePage(c echo.Context, cache string, p web.Page) {
 	}
 }
 
-// writePage writes a page, smaller where the browser reads that, or tells that it has it already.
+// writePage writes a page; one that may be kept, as send does.
 func writePage(c echo.Context, status int, cache string, p web.Page) error {
 	describePage(c, cache, p)
-	h := c.Response().Header()
 	if cache != "no-store" {
-		sum := sha256.Sum256(p.Body)
-		tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:]) + `"`
-		h.Set("ETag", "W/"+tag)
-		if matches(c.Request().Header.Values("If-None-Match"), tag) {
-			c.Response().WriteHeader(http.StatusNotModified)
-			return nil
-		}
-		// Pages that are not kept have the token of a form, whose length no compression tells.
-		if strings.Contains(c.Request().Header.Get(echo.HeaderAcceptEncoding), "gzip") {
-			p.Body = smaller(p.Body)
-			h.Set(echo.HeaderContentEncoding, "gzip")
-		}
+		return send(c, p.Type, cache, p.Body, true)
 	}
-	c.Response().WriteHeader(status)
-	_, _ = c.Response().Write(p.Body) // fails if the caller has left: there is nobody to tell
-	return nil
-}
-
-func smaller(body []byte) []byte {
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	_, _ = w.Write(body) // a bytes.Buffer refuses nothing
-	_ = w.Close()
-	return out.Bytes()
+	return write(c, status, p.Type, p.Body) // not packed: no compression tells the length of a form's token
 }

@@ -68,7 +68,7 @@ func (d *dashboard) leave(c echo.Context) error {
 // askForKey shows the page on which a key is typed. It is made for one browser, which has the token
 // of its form in a cookie, too.
 func (d *dashboard) askForKey(c echo.Context, status int, to, problem string) error {
-	p, err := web.SignIn{To: to, Token: d.formToken(c), Problem: problem}.Page(d.root)
+	p, err := web.SignIn(d.root, d.formToken(c), to, problem)
 	if err != nil {
 		return err
 	}

@@ -15,5 +15,5 @@ func describe(c echo.Context) error {
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentSecurityPolicy, "default-src 'none'; frame-ancestors 'none'")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	return writeTagged(c, "application/json", "no-cache", openAPI)
+	return send(c, "application/json", "no-cache", openAPI, false)
 }

@@ -2,10 +2,10 @@ package handler
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -43,26 +43,27 @@ func (r *result) json() ([]byte, error) {
 	if r.one != nil {
 		return json.Marshal(r.one)
 	}
-	rows, err := json.Marshal(r.rows)
-	if err != nil {
-		return nil, err
-	}
-	body := fmt.Appendf(nil, `{%q:%s`, r.name, rows)
+	members := []any{map[string]any{r.name: r.rows}}
 	if r.next != "" {
-		next, err := json.Marshal(r.next)
+		members = append(members, map[string]string{"next": r.next})
+	}
+	if r.of != nil {
+		members = append(members, r.of)
+	}
+	body := []byte("{")
+	for i, some := range members {
+		object, err := json.Marshal(some)
 		if err != nil {
 			return nil, err
 		}
-		body = fmt.Appendf(body, `,"next":%s`, next)
+		if inner := object[1 : len(object)-1]; len(inner) > 0 {
+			if i > 0 {
+				body = append(body, ',')
+			}
+			body = append(body, inner...)
+		}
 	}
-	if r.of == nil {
-		return append(body, '}'), nil
-	}
-	of, err := json.Marshal(r.of)
-	if members := bytes.TrimPrefix(of, []byte("{")); len(members) > 1 {
-		return append(append(body, ','), members...), err
-	}
-	return append(body, '}'), err
+	return append(body, '}'), nil
 }
 
 // writeReport writes a report, smaller where the caller reads that, or tells that the caller has it already.
@@ -85,39 +86,50 @@ func writeReport(c echo.Context, name, format string, made *result) error {
 	}
 	h.Set(echo.HeaderVary, "Authorization, Accept, Accept-Encoding")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	tag := "W/" + tagOf(body) // weak: it is the same however the report is packed
-	if strings.Contains(c.Request().Header.Get(echo.HeaderAcceptEncoding), "gzip") {
-		body = smaller(body)
-		h.Set(echo.HeaderContentEncoding, "gzip")
-	}
-	return writeWith(c, tag, kind, "private, no-cache", body)
+	return send(c, kind, "private, no-cache", body, true)
 }
 
-// tagOf is the hash of a body, as a tag.
-func tagOf(body []byte) string {
-	sum := sha256.Sum256(body)
-	return `"` + base64.RawURLEncoding.EncodeToString(sum[:]) + `"`
-}
-
-// writeTagged writes a body with its hash as tag, or tells that the caller has it already.
-func writeTagged(c echo.Context, kind, cache string, body []byte) error {
-	return writeWith(c, tagOf(body), kind, cache, body)
-}
-
-func writeWith(c echo.Context, tag, kind, cache string, body []byte) error {
+// send writes a body with its hash as tag, or tells that the caller has it already. What may be
+// packed is smaller where the caller reads that; its tag is weak, since it is the same either way.
+func send(c echo.Context, kind, cache string, body []byte, pack bool) error {
 	h := c.Response().Header()
+	sum := sha256.Sum256(body)
+	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:]) + `"`
 	h.Set("ETag", tag)
+	if pack {
+		h.Set("ETag", "W/"+tag)
+	}
 	h.Set(echo.HeaderCacheControl, cache)
 	h.Set(echo.HeaderXContentTypeOptions, "nosniff")
-	if matches(c.Request().Header.Values("If-None-Match"), strings.TrimPrefix(tag, "W/")) {
+	if matches(c.Request().Header.Values("If-None-Match"), tag) {
 		h.Del(echo.HeaderContentDisposition)
 		c.Response().WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	h.Set(echo.HeaderContentType, kind)
-	c.Response().WriteHeader(http.StatusOK)
+	if pack && readsGzip(c) {
+		body = smaller(body)
+		h.Set(echo.HeaderContentEncoding, "gzip")
+	}
+	return write(c, http.StatusOK, kind, body)
+}
+
+func write(c echo.Context, status int, kind string, body []byte) error {
+	c.Response().Header().Set(echo.HeaderContentType, kind)
+	c.Response().WriteHeader(status)
 	_, _ = c.Response().Write(body) // fails if the caller has left: there is nobody to tell
 	return nil
+}
+
+func readsGzip(c echo.Context) bool {
+	return strings.Contains(c.Request().Header.Get(echo.HeaderAcceptEncoding), "gzip")
+}
+
+func smaller(body []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, _ = w.Write(body) // a bytes.Buffer refuses nothing
+	_ = w.Close()
+	return out.Bytes()
 }
 
 // matches reports whether a caller has what the tag names. A proxy that has compressed the body

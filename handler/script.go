@@ -1,8 +1,6 @@
 package handler
 
 import (
-	"strings"
-
 	"github.com/labstack/echo/v4"
 
 	"footfall/embed"
@@ -22,11 +20,11 @@ func script(of embed.Script, cache string) echo.HandlerFunc {
 		h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 		h.Set(echo.HeaderVary, echo.HeaderAcceptEncoding)
 		body := of.Plain
-		if strings.Contains(c.Request().Header.Get(echo.HeaderAcceptEncoding), "gzip") {
+		if readsGzip(c) {
 			h.Set(echo.HeaderContentEncoding, "gzip")
 			body = of.Gzipped
 		}
-		return writeTagged(c, "text/javascript; charset=utf-8", cache, body)
+		return send(c, "text/javascript; charset=utf-8", cache, body, false)
 	}
 }
 

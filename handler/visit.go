@@ -31,7 +31,7 @@ func (s *service) answer(c echo.Context, ask func(context.Context, counter.Reque
 	if err != nil {
 		return err
 	}
-	return write(c, answer)
+	return writeNumbers(c, answer)
 }
 
 // Header values that all answers share: nothing writes into them, and assigning one costs no
@@ -61,8 +61,8 @@ const skippedHeader = "Footfall-Skipped"
 // repeatedHeader says that a visit was counted before, when it came with the same id.
 const repeatedHeader = "Footfall-Repeated"
 
-// write answers 200 with counts, or 202 to a visit that will be counted in a moment.
-func write(c echo.Context, a visit.Answer) error {
+// writeNumbers answers 200 with counts, or 202 to a visit that will be counted in a moment.
+func writeNumbers(c echo.Context, a visit.Answer) error {
 	if a.Repeated {
 		c.Response().Header().Set(repeatedHeader, "id")
 	}

@@ -62,19 +62,14 @@ type Page struct {
 	Rest func(context.Context) (body []byte, more bool, err error)
 }
 
-// Style and Icon are what pages are made with.
-func Style() Page { return Page{Type: "text/css; charset=utf-8", Body: style} }
-
-// Script is comfort for browsers that run scripts.
-func Script() Page { return Page{Type: "text/javascript; charset=utf-8", Body: script} }
-
-// Robots keeps crawlers away: what is here is for people, and no search.
-func Robots() Page {
-	return Page{Type: "text/plain; charset=utf-8", Body: []byte("User-agent: *\nDisallow: /\n")}
+// Files are what pages are made with, and what keeps crawlers away, by where they are.
+var Files = map[string]Page{
+	"/dash/style.css": {Type: "text/css; charset=utf-8", Body: style},
+	"/dash/dash.js":   {Type: "text/javascript; charset=utf-8", Body: script}, // comfort for browsers that run scripts
+	"/dash/icon.svg":  {Type: "image/svg+xml", Body: icon},
+	"/favicon.ico":    {Type: "image/svg+xml", Body: icon},
+	"/robots.txt":     {Type: "text/plain; charset=utf-8", Body: []byte("User-agent: *\nDisallow: /\n")},
 }
-
-// Icon is that of the pages.
-func Icon() Page { return Page{Type: "image/svg+xml", Body: icon} }
 
 // Dashboard makes pages of reports.
 type Dashboard struct{ reader *report.Reader }
@@ -118,35 +113,28 @@ func render(name string, data any) (Page, error) {
 	return Page{Type: "text/html; charset=utf-8", Body: out.Bytes()}, nil
 }
 
-// SignIn is the page on which a key is typed.
-type SignIn struct {
+// plainPage is a page without numbers.
+type plainPage struct {
+	frame
+	Token   string // of its form
 	To      string // where the reader wants to go
-	Token   string // of the form
-	Problem string // with what was typed; "": nothing was yet
+	Problem string
 }
 
-// Page makes the page, which is below the path root as all others are.
-func (s SignIn) Page(root string) (Page, error) {
-	return render("enter", struct {
-		frame
-		SignIn
-	}{frame{Root: root, Title: "Sign in", Home: root + "/"}, s})
+// SignIn makes the page on which a key is typed, which leads to another. The problem is with what
+// was typed; "": nothing was yet.
+func SignIn(root, token, to, problem string) (Page, error) {
+	return render("enter", plainPage{frame{Root: root, Title: "Sign in", Home: root + "/"}, token, to, problem})
 }
 
 // Leave makes the page on which a reader signs out.
 func Leave(root, token string) (Page, error) {
-	return render("leave", struct {
-		frame
-		Token string
-	}{frame{Root: root, Title: "Sign out", Home: root + "/"}, token})
+	return render("leave", plainPage{frame: frame{Root: root, Title: "Sign out", Home: root + "/"}, Token: token})
 }
 
 // Problem makes the page of an error. It leads to the page where all begins ("": to none).
 func Problem(root, title, text, home string) (Page, error) {
-	return render("problem", struct {
-		frame
-		Message string
-	}{frame{Root: root, Title: title, Home: home}, sentence(text)})
+	return render("problem", plainPage{frame: frame{Root: root, Title: title, Home: home}, Problem: sentence(text)})
 }
 
 // source is where the numbers of a panel come from.
