@@ -208,10 +208,10 @@ func socketIn(dir string, port int) string {
 }
 
 // socketURL returns the URL by which clients reach the database through the socket.
-func socketURL(dir string, port int, database string) string {
+func socketURL(dir string, port int) string {
 	query := url.Values{"host": {dir}, "port": {strconv.Itoa(port)}}.Encode()
 	query = strings.ReplaceAll(query, "+", "%20") // for PostgreSQL's clients a plus is not a space
-	u := url.URL{Scheme: "postgres", User: url.User(name), Path: "/" + database, RawQuery: query}
+	u := url.URL{Scheme: "postgres", User: url.User(name), Path: "/" + name, RawQuery: query}
 	return u.String()
 }
 
@@ -266,7 +266,7 @@ func runningURL(dir string) (string, error) {
 	if socketUID, _ := ownerOf(socketInfo); socketUID != clusterUID {
 		return "", nil
 	}
-	return socketURL(server.socketDir, server.port, name), nil
+	return socketURL(server.socketDir, server.port), nil
 }
 
 // dropForeignPID removes a postmaster.pid whose process number now belongs to another program, as

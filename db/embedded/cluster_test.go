@@ -228,7 +228,7 @@ func TestAttachTrustsNobodyElsesSocket(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
 	server := start(t, testConfig(usedDir(t)))
-	text, err := os.ReadFile(filepath.Join(server.cluster, "postmaster.pid"))
+	text, err := os.ReadFile(filepath.Join(clusterIn(server.cfg.Dir), "postmaster.pid"))
 	require.NoError(t, err)
 	dir := openDir(t)
 	require.NoError(t, os.Mkdir(clusterIn(dir), 0o755))

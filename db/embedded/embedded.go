@@ -15,7 +15,7 @@
 //	postgres.unfinished/   a cluster that was not completed; the next start begins it anew
 //	postgres-start.log     what the server printed before its log was open
 //	socket/                the Unix socket, unless its path would be too long for one
-//	lock/                  which processes use the directory (see locks)
+//	lock/                  which processes use the directory (see serveLock)
 package embedded
 
 import (
@@ -66,72 +66,69 @@ const exitGrace = time.Second
 // It waits until a server that is stopping, or that a short command started, has ended. If another
 // process serves from the same directory, that is an error. Stop must be called even if the server
 // ended by itself.
-func Start(ctx context.Context, cfg Config) (*Server, error) {
-	cfg, locks, err := cfg.prepare()
-	if err != nil {
+func Start(ctx context.Context, cfg Config) (server *Server, err error) {
+	if cfg, err = cfg.prepare(); err != nil {
 		return nil, err
 	}
-	serving, err := waitLock(ctx, min(cfg.Wait, exitGrace), locks.serve, exclusive)
+	serving, err := waitLock(ctx, min(cfg.Wait, exitGrace), cfg.lock(serveLock))
 	if err != nil {
-		return nil, lockFault(cfg.Dir, err, "footfall already serves from there ("+holder(locks.serve)+"): stop it first, or name another folder")
+		return nil, lockFault(cfg.Dir, err, "footfall already serves from there ("+holder(cfg.lock(serveLock))+"): stop it first, or name another folder")
 	}
+	defer func() {
+		if err != nil {
+			serving.release()
+		}
+	}()
 	serving.describe("serve")
-	server, err := startServing(ctx, cfg, locks)
+	owner, err := waitLock(ctx, cfg.Wait, cfg.lock(ownerLock))
 	if err != nil {
-		serving.release()
+		return nil, lockFault(cfg.Dir, err, "it is still in use ("+holder(cfg.lock(ownerLock))+"): try again when that has ended")
+	}
+	owner.describe("serve")
+	if server, err = launch(ctx, cfg, owner); err != nil {
 		return nil, err
 	}
 	server.serving = serving
 	return server, nil
 }
 
-func startServing(ctx context.Context, cfg Config, locks locks) (*Server, error) {
-	owner, err := waitLock(ctx, cfg.Wait, locks.owner, exclusive)
-	if err != nil {
-		return nil, lockFault(cfg.Dir, err, "it is still in use ("+holder(locks.owner)+"): try again when that has ended")
-	}
-	owner.describe("serve")
-	return launch(ctx, cfg, locks, owner)
-}
-
 // Use returns the URL of the server on cfg.Dir for a short command. If none runs, it starts one.
 // The caller must call release when it is done. That stops a server which Use started, once the
 // other commands that use it have ended.
 func Use(ctx context.Context, cfg Config) (url string, release func() error, err error) {
-	cfg, locks, err := cfg.prepare()
-	if err != nil {
+	if cfg, err = cfg.prepare(); err != nil {
 		return "", nil, err
 	}
 	wait, cancel := context.WithTimeout(ctx, cfg.Wait)
 	defer cancel()
 	for {
-		if url, release, err = attachShared(cfg.Dir, locks); err != nil || release != nil {
+		if url, release, err = cfg.attachShared(); err != nil || release != nil {
 			return url, release, inDir(cfg.Dir, err)
 		}
-		owner, err := tryLock(locks.owner, exclusive)
+		owner, err := tryLock(cfg.lock(ownerLock), exclusive)
 		if err != nil {
 			return "", nil, inDir(cfg.Dir, err)
 		}
 		if owner != nil {
 			owner.describe("a short command")
-			return startForCommand(ctx, cfg, locks, owner)
+			return startForCommand(ctx, cfg, owner)
 		}
 		if pause.For(wait, pollEvery) != nil {
-			return "", nil, lockFault(cfg.Dir, wait.Err(), "its server is starting or stopping ("+holder(locks.owner)+"): try again when it is ready")
+			return "", nil, lockFault(cfg.Dir, wait.Err(), "its server is starting or stopping ("+holder(cfg.lock(ownerLock))+"): try again when it is ready")
 		}
 	}
 }
 
 // attachShared attaches to the server, and keeps a short command that started it from stopping it
 // before release. A nil release means that no server runs.
-func attachShared(dir string, locks locks) (url string, release func() error, err error) {
+func (cfg Config) attachShared() (url string, release func() error, err error) {
 	// Lock before looking for the server: either the process that stops it sees the lock, or the
 	// server is not found.
-	shared, err := tryLock(locks.attached, sharedBy)
+	shared, err := tryLock(cfg.lock(attachedLock), sharedBy)
 	if err != nil || shared == nil {
 		return "", nil, err
 	}
-	url, ok, err := Attach(dir)
+	url, ok, err := Attach(cfg.Dir)
 	if err != nil || !ok {
 		shared.release()
 		return "", nil, err
@@ -139,17 +136,17 @@ func attachShared(dir string, locks locks) (url string, release func() error, er
 	return url, func() error { shared.release(); return nil }, nil
 }
 
-func startForCommand(ctx context.Context, cfg Config, locks locks, owner *lock) (string, func() error, error) {
-	server, err := launch(ctx, cfg, locks, owner)
+func startForCommand(ctx context.Context, cfg Config, owner *lock) (string, func() error, error) {
+	server, err := launch(ctx, cfg, owner)
 	if err != nil {
 		return "", nil, err
 	}
 	return server.URL(), func() error {
-		last, err := tryLock(locks.attached, exclusive)
+		last, err := tryLock(cfg.lock(attachedLock), exclusive)
 		if last == nil && err == nil {
 			cfg.Log.Info("waiting for other commands on this PostgreSQL to end", "dir", cfg.Dir)
 			// Commands that take longer than that lose their connection.
-			last, err = waitLock(context.Background(), cfg.Wait, locks.attached, exclusive)
+			last, err = waitLock(context.Background(), cfg.Wait, cfg.lock(attachedLock))
 		}
 		if err == nil {
 			defer last.release()
@@ -183,15 +180,15 @@ func Attach(dir string) (url string, ok bool, err error) {
 	}
 }
 
-// prepare returns the configuration with its defaults and the locks of the data directory, which it
-// makes, or what is wrong.
-func (cfg Config) prepare() (Config, locks, error) {
+// prepare returns the configuration with its defaults, and makes the data directory with the folder
+// of its locks, or says what is wrong.
+func (cfg Config) prepare() (Config, error) {
 	if cfg.Dir == "" {
-		return cfg, locks{}, errors.New("the data directory has no name")
+		return cfg, errors.New("the data directory has no name")
 	}
 	dir, err := filepath.Abs(cfg.Dir)
 	if err != nil {
-		return cfg, locks{}, fmt.Errorf("data directory %s: %w", cfg.Dir, err)
+		return cfg, fmt.Errorf("data directory %s: %w", cfg.Dir, err)
 	}
 	cfg.Dir = dir
 	cfg.Wait = cmp.Or(cfg.Wait, 10*time.Second)
@@ -199,10 +196,9 @@ func (cfg Config) prepare() (Config, locks, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if err := cfg.checkDir(); err != nil {
-		return cfg, locks{}, err
+		return cfg, err
 	}
-	made, err := openLocks(cfg.Dir)
-	return cfg, made, inDir(cfg.Dir, err)
+	return cfg, inDir(cfg.Dir, makeDir(lockFolder(cfg.Dir)))
 }
 
 // checkDir refuses a folder in which nothing may be made, before anything is.

@@ -100,7 +100,7 @@ func TestServerStopsWithItsParent(t *testing.T) {
 // waitUntilFree waits until no process of a server is left.
 func waitUntilFree(t *testing.T, dir string) {
 	t.Helper()
-	l, err := waitLock(t.Context(), time.Minute, filepath.Join(dir, "lock", "postgres"), exclusive)
+	l, err := waitLock(t.Context(), time.Minute, filepath.Join(dir, "lock", "postgres"))
 	require.NoError(t, err)
 	l.release()
 }

@@ -56,11 +56,7 @@ func Find(explicit string) (binDir string, err error) {
 // any).
 func findBinaries(explicit string, major int, as *account) (binaries, error) {
 	if explicit != "" {
-		found, err := probe(explicit, as)
-		if err != nil {
-			return binaries{}, fmt.Errorf("no usable PostgreSQL in %s: %w", explicit, err)
-		}
-		return found, nil
+		return probeNamed(explicit, 0, as)
 	}
 	var first binaries
 	var refused []error
@@ -145,6 +141,18 @@ func probe(dir string, as *account) (binaries, error) {
 		return binaries{}, fmt.Errorf("it is PostgreSQL %d, and Footfall needs %d or newer", major, oldestMajor)
 	}
 	return binaries{dir, major}, nil
+}
+
+// probeNamed probes the folder that an operator names, whose version must not be older.
+func probeNamed(dir string, major int, as *account) (binaries, error) {
+	found, err := probe(dir, as)
+	if err == nil && found.major < major {
+		err = fmt.Errorf("it is PostgreSQL %d, and the data is of %d", found.major, major)
+	}
+	if err != nil {
+		return binaries{}, fmt.Errorf("no usable PostgreSQL in %s: %w", dir, err)
+	}
+	return found, nil
 }
 
 // run runs a quick command as the server's user in the folder cwd and returns what it printed.

@@ -13,42 +13,29 @@ import (
 	"footfall/pause"
 )
 
-// locks are the paths of the lock files of a data directory. They are flocks: the kernel releases a
-// lock when the last process that has the file open ends, so a killed process leaves no lock
-// behind.
-type locks struct {
-	// serve is held by the process that serves, until it begins to stop: the next one then waits
+// The locks of a data directory are files in its folder lock. They are flocks: the kernel releases a
+// lock when the last process that has the file open ends, so a killed process leaves none behind.
+const (
+	// serveLock is held by the process that serves, until it begins to stop: the next one then waits
 	// instead of being refused.
-	serve string
-	// owner is held by the process that started the server, or is about to.
-	owner string
-	// postgres is held by the server's processes, which inherit it, and by initdb. So it is free
+	serveLock = "serve"
+	// ownerLock is held by the process that started the server, or is about to.
+	ownerLock = "owner"
+	// postgresLock is held by the server's processes, which inherit it, and by initdb. So it is free
 	// once the last of them has ended, even if their parent or the postmaster was killed.
-	postgres string
-	// attached is held, shared, by short commands that use a server which another process started.
-	attached string
-}
+	postgresLock = "postgres"
+	// attachedLock is held, shared, by short commands that use a server which another process started.
+	attachedLock = "attached"
+)
 
 const (
 	exclusive = syscall.LOCK_EX
 	sharedBy  = syscall.LOCK_SH
 )
 
-// openLocks makes dir and the folder of its locks.
-func openLocks(dir string) (locks, error) {
-	folder := lockFolder(dir)
-	if err := makeDir(folder); err != nil {
-		return locks{}, err
-	}
-	return locks{
-		serve:    filepath.Join(folder, "serve"),
-		owner:    filepath.Join(folder, "owner"),
-		postgres: filepath.Join(folder, "postgres"),
-		attached: filepath.Join(folder, "attached"),
-	}, nil
-}
-
 func lockFolder(dir string) string { return filepath.Join(dir, "lock") }
+
+func (cfg Config) lock(name string) string { return filepath.Join(lockFolder(cfg.Dir), name) }
 
 // lock is a lock that is held, and that must be released.
 type lock struct{ file *os.File }
@@ -70,12 +57,12 @@ func tryLock(path string, how int) (*lock, error) {
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
 
-// waitLock takes the lock as soon as it is free. It gives up when ctx ends, or after some time.
-func waitLock(ctx context.Context, within time.Duration, path string, how int) (*lock, error) {
+// waitLock takes the lock, alone, as soon as it is free. It gives up when ctx ends, or after some time.
+func waitLock(ctx context.Context, within time.Duration, path string) (*lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for {
-		if l, err := tryLock(path, how); l != nil || err != nil {
+		if l, err := tryLock(path, exclusive); l != nil || err != nil {
 			return l, err
 		}
 		if pause.For(ctx, pollEvery) != nil {

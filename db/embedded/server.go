@@ -28,12 +28,11 @@ const (
 
 // Server is a PostgreSQL server that this process started.
 type Server struct {
+	cfg     Config
 	url     string
-	cluster string
 	socket  string
 	process *process
 	logged  map[string]int64 // the files of its log as it was started
-	locks   locks
 	owner   *lock
 	serving *lock // nil if a short command started the server
 
@@ -59,8 +58,10 @@ func (s *Server) Err() error {
 	if s.process.err != nil {
 		how = s.process.err.Error()
 	}
-	return fmt.Errorf("PostgreSQL ended (%s); its log is in %s", how, filepath.Join(s.cluster, "log"))
+	return fmt.Errorf("PostgreSQL ended (%s); its log is in %s", how, s.log())
 }
+
+func (s *Server) log() string { return filepath.Join(clusterIn(s.cfg.Dir), "log") }
 
 // Stop stops the server and waits until it has ended: it disconnects its clients and writes
 // everything to disk. If ctx ends first, it stops at once and recovers at its next start. In
@@ -85,7 +86,7 @@ func (s *Server) shutDown(ctx context.Context) error {
 // writes its log, and the children of a server that was killed. If they take longer than this wait,
 // the next start waits for them.
 func (s *Server) awaitLast(ctx context.Context) {
-	if last, err := waitLock(context.WithoutCancel(ctx), time.Second, s.locks.postgres, exclusive); err == nil {
+	if last, err := waitLock(context.WithoutCancel(ctx), time.Second, s.cfg.lock(postgresLock)); err == nil {
 		last.release()
 	}
 }
@@ -110,7 +111,7 @@ func (s *Server) end(ctx context.Context) error {
 
 // launch starts a server for a caller that holds the owner lock. The lock then belongs to the
 // server; if launch fails, it releases the lock.
-func launch(ctx context.Context, cfg Config, locks locks, owner *lock) (server *Server, err error) {
+func launch(ctx context.Context, cfg Config, owner *lock) (server *Server, err error) {
 	defer func() {
 		if err != nil {
 			owner.release()
@@ -134,24 +135,24 @@ func launch(ctx context.Context, cfg Config, locks locks, owner *lock) (server *
 	if err := as.checkEntry(cfg.Dir, bin); err != nil {
 		return nil, inDir(cfg.Dir, err)
 	}
-	server, err = begin(ctx, cfg, locks, major, bin, as)
+	server, err = begin(ctx, cfg, major, bin, as)
 	if err != nil {
 		return nil, err
 	}
-	server.locks, server.owner = locks, owner
-	if err := server.awaitReady(ctx, cfg); err != nil {
+	server.owner = owner
+	if err := server.awaitReady(ctx); err != nil {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Wait)
 		defer cancel()
 		return nil, errors.Join(err, server.Stop(stop))
 	}
-	cfg.Log.Info("PostgreSQL is running", "major", bin.major, "binaries", bin.dir, "log", filepath.Join(server.cluster, "log"))
+	cfg.Log.Info("PostgreSQL is running", "major", bin.major, "binaries", bin.dir, "log", server.log())
 	return server, nil
 }
 
 // begin waits until an earlier server has ended, makes the cluster if there is none, and starts the
 // process.
-func begin(ctx context.Context, cfg Config, locks locks, major int, bin binaries, as *account) (*Server, error) {
-	inherited, err := waitForOldServer(ctx, cfg, locks, bin, as)
+func begin(ctx context.Context, cfg Config, major int, bin binaries, as *account) (*Server, error) {
+	inherited, err := waitForOldServer(ctx, cfg, bin, as)
 	if err != nil {
 		return nil, err
 	}
@@ -166,8 +167,8 @@ func begin(ctx context.Context, cfg Config, locks locks, major int, bin binaries
 
 // waitForOldServer waits until every process of an earlier server has ended, and returns the lock
 // that the new server's processes are to inherit.
-func waitForOldServer(ctx context.Context, cfg Config, locks locks, bin binaries, as *account) (*lock, error) {
-	inherited, err := tryLock(locks.postgres, exclusive)
+func waitForOldServer(ctx context.Context, cfg Config, bin binaries, as *account) (*lock, error) {
+	inherited, err := tryLock(cfg.lock(postgresLock), exclusive)
 	if err != nil || inherited != nil {
 		return inherited, err
 	}
@@ -176,7 +177,7 @@ func waitForOldServer(ctx context.Context, cfg Config, locks locks, bin binaries
 	// the server to stop, pg_ctl does. It runs as the server's user: root must not signal a process
 	// whose number comes from a file of that user.
 	_, _ = as.run(filepath.Join(bin.dir, "pg_ctl"), "/", "stop", "--mode=fast", "--no-wait", "--pgdata", clusterIn(cfg.Dir))
-	inherited, err = waitLock(ctx, cfg.Wait, locks.postgres, exclusive)
+	inherited, err = waitLock(ctx, cfg.Wait, cfg.lock(postgresLock))
 	if err != nil {
 		return nil, lockFault(cfg.Dir, err, "processes of the earlier PostgreSQL server still run: try again when they have ended")
 	}
@@ -216,14 +217,14 @@ func startProcess(cfg Config, bin binaries, as *account, inherited *lock) (*Serv
 	if err != nil {
 		return nil, fmt.Errorf("start PostgreSQL: %w", err)
 	}
-	return &Server{url: socketURL(socket, Port, name), cluster: cluster, socket: socket, process: process, logged: logged}, nil
+	return &Server{cfg: cfg, url: socketURL(socket, Port), socket: socket, process: process, logged: logged}, nil
 }
 
 func startLogIn(dir string) string { return filepath.Join(dir, "postgres-start.log") }
 
 // awaitReady waits until the server accepts connections to the database, and creates the database
 // if it is missing.
-func (s *Server) awaitReady(ctx context.Context, cfg Config) error {
+func (s *Server) awaitReady(ctx context.Context) error {
 	began, logged := time.Now(), false
 	for {
 		err := ping(ctx, s.url)
@@ -240,13 +241,13 @@ func (s *Server) awaitReady(ctx context.Context, cfg Config) error {
 		}
 		if !logged && time.Since(began) > 5*time.Second {
 			logged = true
-			cfg.Log.Info("PostgreSQL is not ready yet; it may be recovering from a crash", "err", err, "log", filepath.Join(s.cluster, "log"))
+			s.cfg.Log.Info("PostgreSQL is not ready yet; it may be recovering from a crash", "err", err, "log", s.log())
 		}
 		select {
 		case <-s.process.done:
 			s.awaitLast(ctx)
-			printed, _ := os.ReadFile(startLogIn(cfg.Dir)) // an error makes the message shorter
-			return fmt.Errorf("%w; at its start it said:\n%s", s.Err(), lastLines(string(printed)+loggedSince(s.cluster, s.logged)))
+			printed, _ := os.ReadFile(startLogIn(s.cfg.Dir)) // an error makes the message shorter
+			return fmt.Errorf("%w; at its start it said:\n%s", s.Err(), lastLines(string(printed)+loggedSince(clusterIn(s.cfg.Dir), s.logged)))
 		case <-ctx.Done():
 			return fmt.Errorf("PostgreSQL was not ready in time: %w", ctx.Err())
 		case <-time.After(pollEvery):

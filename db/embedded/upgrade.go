@@ -103,14 +103,7 @@ func (cfg Config) new() (Config, error) {
 // which must not be older.
 func findNewer(explicit string, major int, as *account) (newest binaries, err error) {
 	if explicit != "" {
-		found, err := probe(explicit, as)
-		if err == nil && found.major < major {
-			err = fmt.Errorf("it is PostgreSQL %d, and the data is of %d", found.major, major)
-		}
-		if err != nil {
-			return binaries{}, fmt.Errorf("no usable PostgreSQL in %s: %w", explicit, err)
-		}
-		return found, nil
+		return probeNamed(explicit, major, as)
 	}
 	for _, dir := range candidates() {
 		if found, err := probe(dir, as); err == nil && found.major > max(major, newest.major) {
@@ -185,29 +178,19 @@ func (t tools) run(ctx context.Context, name string, in io.Reader, args ...strin
 
 // pipe runs two programs, the second of which reads what the first one writes.
 func (t tools) pipe(ctx context.Context, first, second []string) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // the first, if the second cannot be started
 	var firstOutput, secondOutput bytes.Buffer
 	writes, reads := t.command(ctx, first[0], first[1:]...), t.command(ctx, second[0], second[1:]...)
 	writes.Stderr, reads.Stderr = &firstOutput, &secondOutput
-	out, in, err := os.Pipe()
+	between, err := writes.StdoutPipe()
 	if err != nil {
 		return err
 	}
-	writes.Stdout, reads.Stdin = in, out
-	err = writes.Start()
-	_ = in.Close()
-	if err != nil {
-		_ = out.Close()
+	reads.Stdin = between
+	if err := writes.Start(); err != nil {
 		return err
 	}
-	errRead := reads.Start()
-	_ = out.Close() // so that the first ends when the second has
-	if errRead == nil {
-		errRead = reads.Wait()
-	} else {
-		cancel()
-	}
+	errRead := reads.Run()
+	_ = between.Close() // so that the first ends when the second has
 	errWritten := writes.Wait()
 	return errors.Join(t.failed(ctx, second[0], errRead, &secondOutput), t.failed(ctx, first[0], errWritten, &firstOutput))
 }
