@@ -73,24 +73,24 @@ func (v view) ordered(p report.FirstPage) int64 {
 	return map[string]int64{"pv": p.Pv, "uv": p.NewVisitors, "hot": p.Hot}[v.by]
 }
 
-// allPages are the rows of a file of all pages that have been visited, or that are looked for. As
+// allPages reads the rows of a file of all pages that have been visited, or that are looked for. As
 // many as can be put in order are; where there are more, they come in order of their addresses, which
 // does not change while they are read.
-func (d *Dashboard) allPages(ctx context.Context, v view) (rows any, rest more, err error) {
-	var pages report.Panel[report.FirstPage]
-	if v.find != "" {
-		pages, err = d.reader.FindPages(ctx, v.look(), v.find)
-	} else {
-		pages, err = d.reader.FirstPages(ctx, v.look(), v.by, report.DeepestTop)
-	}
-	if err != nil || len(pages.Rows) < report.DeepestTop {
-		return pages.Rows, nil, err
-	}
-	after := ""
-	rest = func(ctx context.Context) (any, bool, error) {
+func (d *Dashboard) allPages(v view) more {
+	after, ordered := "", true
+	return func(ctx context.Context) (rows any, follow bool, err error) {
+		var first report.Panel[report.FirstPage]
+		if ordered && v.find != "" {
+			first, err = d.reader.FindPages(ctx, v.look(), v.find)
+		} else if ordered {
+			first, err = d.reader.FirstPages(ctx, v.look(), v.by, report.DeepestTop)
+		}
+		if err != nil || ordered && len(first.Rows) < report.DeepestTop {
+			return first.Rows, false, err
+		}
+		ordered = false
 		pages, err := d.reader.PagesAfter(ctx, v.look(), v.find, after)
-		follow := len(pages) == report.DeepestTop
-		if follow {
+		if follow = len(pages) == report.DeepestTop; follow {
 			after = pages[len(pages)-1].Uri
 		}
 		if v.find == "" {
@@ -98,11 +98,6 @@ func (d *Dashboard) allPages(ctx context.Context, v view) (rows any, rest more, 
 		}
 		return pages, follow, err
 	}
-	rows, follow, err := rest(ctx)
-	if !follow {
-		rest = nil
-	}
-	return rows, rest, err
 }
 
 // more reads the rows of a file that follow those that have been read, and tells whether there are
@@ -115,28 +110,30 @@ type file struct {
 	begun, rows bool // what has been written
 }
 
-// asFile makes a file of the rows of a panel, and of those that follow (nil: none do).
-func asFile(name, format string, rows any, rest more) (p Page, err error) {
+// file makes a file of the rows of a panel.
+func (v view) file(ctx context.Context, panel, format string, read more) (p Page, err error) {
 	f := &file{csv: format == "csv"}
 	switch format {
 	case "csv":
-		p = Page{Type: "text/csv; charset=utf-8; header=present", File: name + ".csv"}
+		p.Type = "text/csv; charset=utf-8; header=present"
 	case "json":
-		p = Page{Type: "application/json", File: name + ".json"}
+		p.Type = "application/json"
 	default:
 		return p, visit.Errorf(visit.Invalid, "format", "%.64q is none: use csv or json", format)
 	}
-	if rest != nil {
-		p.Rest = func(ctx context.Context) ([]byte, bool, error) {
-			rows, follow, err := rest(ctx)
-			if err != nil {
-				return nil, false, err
-			}
-			body, err := f.write(rows, !follow)
-			return body, follow, err
+	p.File = "footfall-" + v.app.Name + "-" + panel + "." + format
+	rest := func(ctx context.Context) ([]byte, bool, error) {
+		rows, follow, err := read(ctx)
+		if err != nil {
+			return nil, false, err
 		}
+		body, err := f.write(rows, !follow)
+		return body, follow, err
 	}
-	p.Body, err = f.write(rows, rest == nil)
+	var follow bool
+	if p.Body, follow, err = rest(ctx); follow {
+		p.Rest = rest
+	}
 	return p, err
 }
 

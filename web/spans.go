@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -10,9 +11,23 @@ import (
 const usualSpan = "30d"
 
 // spans are the ranges that have a name, in the order in which they are offered.
-var spans = []struct{ name, label string }{
-	{"today", "Today"}, {"yesterday", "Yesterday"}, {"7d", "7 days"}, {"30d", "30 days"}, {"90d", "90 days"},
-	{"month", "This month"}, {"last-month", "Last month"}, {"year", "This year"}, {"all", "All"},
+var spans = []struct {
+	name, label string
+	upTo        func(today int32) visit.Range
+}{
+	{"today", "Today", lastDays(1)},
+	{"yesterday", "Yesterday", func(today int32) visit.Range { return visit.LastDays(1, today).Earlier(1) }},
+	{"7d", "7 days", lastDays(7)},
+	{"30d", "30 days", lastDays(30)},
+	{"90d", "90 days", lastDays(90)},
+	{"month", "This month", func(today int32) visit.Range { return visit.Range{From: monthOf(today).From, To: today} }},
+	{"last-month", "Last month", func(today int32) visit.Range { return monthOf(visit.LastDays(2, monthOf(today).From).From) }},
+	{"year", "This year", func(today int32) visit.Range { return visit.Range{From: yearOf(today).From, To: today} }},
+	{"all", "All", func(today int32) visit.Range { return visit.Range{From: visit.AllDays.From, To: today} }},
+}
+
+func lastDays(n int) func(today int32) visit.Range {
+	return func(today int32) visit.Range { return visit.LastDays(n, today) }
 }
 
 // readSpan reads a range: its name, or its first and last day.
@@ -30,14 +45,13 @@ func readSpan(name, from, to string, today int32) (span string, in visit.Range, 
 		}
 		return "", in, err
 	}
-	if name == "" {
-		name = usualSpan
+	name = cmp.Or(name, usualSpan)
+	for _, known := range spans {
+		if known.name == name {
+			return name, known.upTo(today), nil
+		}
 	}
-	in, known := spanOf(name, today)
-	if !known {
-		return name, in, visit.Errorf(visit.Invalid, "range", "%.64q is none: use today, yesterday, 7d, 30d, 90d, month, last-month, year or all, or from and to", name)
-	}
-	return name, in, nil
+	return name, in, visit.Errorf(visit.Invalid, "range", "%.64q is none: use today, yesterday, 7d, 30d, 90d, month, last-month, year or all, or from and to", name)
 }
 
 // mostDays bounds a range that is typed: a century.
@@ -46,35 +60,14 @@ const mostDays = 36_500
 // firstDay is the first of all days.
 const firstDay = 10101
 
-func spanOf(name string, today int32) (in visit.Range, known bool) {
-	firstOfMonth := today - today%100 + 1
-	switch name {
-	case "today":
-		return visit.LastDays(1, today), true
-	case "yesterday":
-		return visit.LastDays(1, today).Earlier(1), true
-	case "7d":
-		return visit.LastDays(7, today), true
-	case "30d":
-		return visit.LastDays(30, today), true
-	case "90d":
-		return visit.LastDays(90, today), true
-	case "month":
-		return visit.Range{From: firstOfMonth, To: today}, true
-	case "last-month":
-		return monthOf(visit.LastDays(1, firstOfMonth).Earlier(1).From), true
-	case "year":
-		return visit.Range{From: today/10000*10000 + 101, To: today}, true
-	case "all":
-		return visit.Range{From: visit.AllDays.From, To: today}, true
-	}
-	return visit.Range{}, false
-}
-
 // monthOf is the whole month of a day.
 func monthOf(day int32) visit.Range {
 	first := day - day%100 + 1
 	return visit.Range{From: first, To: visit.DayOf(visit.DateOf(first).AddDate(0, 1, -1), time.UTC)}
+}
+
+func yearOf(day int32) visit.Range {
+	return visit.Range{From: day/10000*10000 + 101, To: day/10000*10000 + 1231}
 }
 
 // beside is the view of the range before or after: a month beside a month, and a year beside a
@@ -84,13 +77,11 @@ func (v view) beside(step int) (next view, found bool) {
 		return v, false
 	}
 	next = v.with(func(o *view) { o.span = "" })
-	month := monthOf(v.in.From)
-	switch year := v.in.From / 10000; {
+	switch month, year := monthOf(v.in.From), yearOf(v.in.From); {
 	case v.span == "month" || v.in == month:
 		next.in = monthOf(visit.DayOf(visit.DateOf(month.From).AddDate(0, step, 0), time.UTC))
-	case v.span == "year" || v.in == visit.Range{From: year*10000 + 101, To: year*10000 + 1231}:
-		year += int32(step) //nolint:gosec // 1 or -1
-		next.in = visit.Range{From: year*10000 + 101, To: year*10000 + 1231}
+	case v.span == "year" || v.in == year:
+		next.in = yearOf(visit.DayOf(visit.DateOf(year.From).AddDate(step, 0, 0), time.UTC))
 	default:
 		next.in = v.in.Earlier(-step * v.in.Days())
 	}
@@ -99,7 +90,7 @@ func (v view) beside(step int) (next view, found bool) {
 	}
 	next.in.To = min(next.in.To, v.app.Today)
 	for _, span := range spans {
-		if in, _ := spanOf(span.name, v.app.Today); in == next.in {
+		if span.upTo(v.app.Today) == next.in {
 			next.span = span.name
 			break
 		}

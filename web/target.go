@@ -119,33 +119,31 @@ type option struct {
 const firstVisits = 4
 
 // targetRows reads the rows of one panel.
-func (d *Dashboard) targetRows(ctx context.Context, v view, panel string) (rows any, rest more, err error) {
-	if fault := v.outside(); fault != "" {
-		return nil, nil, visit.Errorf(visit.Invalid, "range", "%s", fault)
-	}
-	look := v.look()
-	switch panel {
-	case "numbers":
-		p, err := d.reader.Numbers(ctx, look)
-		return p.Rows, nil, err
-	case "totals":
-		p, err := d.reader.Totals(ctx, look.App, look.Target)
-		return p.Rows, nil, err
-	case "chart":
-		p, err := d.chartRows(ctx, v)
-		return p.Rows, nil, err
-	case "returns":
-		p, err := d.reader.ReturnedAfter(ctx, look)
-		return p.Rows, nil, err
-	case "first-visits":
-		p, err := d.reader.FirstVisits(ctx, look.App, look.Target, firstVisits)
-		return p.Rows, nil, err
-	case "pages", "search":
-		if v.path == "" && (panel == "search") == (v.find != "") {
-			return d.allPages(ctx, v)
+func (d *Dashboard) targetRows(v view, panel string) more {
+	look, all := v.look(), d.allPages(v)
+	return func(ctx context.Context) (any, bool, error) {
+		switch panel {
+		case "numbers":
+			return rowsOf(d.reader.Numbers(ctx, look))
+		case "totals":
+			return rowsOf(d.reader.Totals(ctx, look.App, look.Target))
+		case "chart":
+			return rowsOf(d.chartRows(ctx, v))
+		case "returns":
+			return rowsOf(d.reader.ReturnedAfter(ctx, look))
+		case "first-visits":
+			return rowsOf(d.reader.FirstVisits(ctx, look.App, look.Target, firstVisits))
+		case "pages", "search":
+			if v.path == "" && (panel == "search") == (v.find != "") {
+				return all(ctx)
+			}
 		}
+		return nil, false, noPanel(panel)
 	}
-	return nil, nil, noPanel(panel)
+}
+
+func rowsOf[Row any](p report.Panel[Row], err error) (rows any, follow bool, _ error) {
+	return p.Rows, false, err
 }
 
 // outside says why none of the days of the range can have been counted; "": some can, or the site

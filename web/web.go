@@ -164,11 +164,10 @@ func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Valu
 		return d.who(ctx, v, q)
 	}
 	if panel := q.Get("panel"); panel != "" {
-		rows, rest, err := d.targetRows(ctx, v, panel)
-		if err != nil {
-			return Page{}, err
+		if fault := v.outside(); fault != "" {
+			return Page{}, visit.Errorf(visit.Invalid, "range", "%s", fault)
 		}
-		return asFile("footfall-"+app.Name+"-"+panel, q.Get("format"), rows, rest)
+		return v.file(ctx, panel, q.Get("format"), d.targetRows(v, panel))
 	}
 	page, err := d.targetPage(ctx, v)
 	if err != nil {
@@ -191,7 +190,7 @@ func (d *Dashboard) App(ctx context.Context, app App, q url.Values) (Page, error
 	case "":
 		return render("app", page)
 	case "sites":
-		return asFile("footfall-"+app.Name+"-"+panel, q.Get("format"), rows, nil)
+		return v.file(ctx, panel, q.Get("format"), func(context.Context) (any, bool, error) { return rows, false, nil })
 	default:
 		return Page{}, noPanel(panel)
 	}

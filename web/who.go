@@ -80,22 +80,14 @@ func (d *Dashboard) whoFile(ctx context.Context, v view, q url.Values) (Page, er
 		return Page{}, noPanel(panel)
 	}
 	var last report.Came
-	read := func(ctx context.Context) (any, bool, error) {
+	return v.file(ctx, "who", q.Get("format"), func(ctx context.Context) (any, bool, error) {
 		came, err := d.reader.WhoCame(ctx, v.look(), last, report.DeepestTop)
 		follow := len(came.Rows) == report.DeepestTop
 		if follow {
 			last = came.Rows[len(came.Rows)-1]
 		}
 		return came.Rows, follow, err
-	}
-	rows, follow, err := read(ctx)
-	if err != nil {
-		return Page{}, err
-	}
-	if !follow {
-		read = nil
-	}
-	return asFile("footfall-"+v.app.Name+"-who", q.Get("format"), rows, read)
+	})
 }
 
 // readAfter reads after whom a list goes on: a day and a visitor.

@@ -85,8 +85,6 @@ func share(part, whole int64) string {
 	return fmt.Sprintf("%.0f"+thin+"%%", percent)
 }
 
-// date is a day as a form takes it: 2019-06-29.
-
 // day is a day as people write it: Sat 29 June 2019.
 func day(d int32) string { return visit.DateOf(d).Format("Mon 2 January 2006") }
 
