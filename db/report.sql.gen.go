@@ -67,17 +67,18 @@ func (q *Queries) AppsToRead(ctx context.Context) ([]AppsToReadRow, error) {
 const DaysBetween = `-- name: DaysBetween :many
 SELECT d.day_id AS day, d.pv, d.new_visitors, d.hot
 FROM days AS d
-WHERE d.page_id = $1
-  AND d.day_id BETWEEN $2 AND $3
+WHERE d.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = $1 AND p.key = page_key($2::text))
+  AND d.day_id BETWEEN $3 AND $4
 ORDER BY d.day_id
-LIMIT $4
+LIMIT $5
 `
 
 type DaysBetweenParams struct {
-	PageID  int64 `json:"page_id"`
-	FromDay int32 `json:"from_day"`
-	ToDay   int32 `json:"to_day"`
-	N       int32 `json:"n"`
+	App     string `json:"app"`
+	Target  string `json:"target"`
+	FromDay int32  `json:"from_day"`
+	ToDay   int32  `json:"to_day"`
+	N       int32  `json:"n"`
 }
 
 type DaysBetweenRow struct {
@@ -90,7 +91,8 @@ type DaysBetweenRow struct {
 // The numbers of a target, day by day. Days on which nobody came are left out.
 func (q *Queries) DaysBetween(ctx context.Context, arg DaysBetweenParams) ([]DaysBetweenRow, error) {
 	rows, err := q.db.Query(ctx, DaysBetween,
-		arg.PageID,
+		arg.App,
+		arg.Target,
 		arg.FromDay,
 		arg.ToDay,
 		arg.N,
@@ -389,32 +391,6 @@ func (q *Queries) SitesAfter(ctx context.Context, arg SitesAfterParams) ([]Sites
 	return items, nil
 }
 
-const TargetFind = `-- name: TargetFind :one
-SELECT p.id, p.app_id
-FROM pages AS p
-JOIN apps AS a ON a.id = p.app_id
-WHERE a.name = $1
-  AND p.key = page_key($2::text)
-`
-
-type TargetFindParams struct {
-	App    string `json:"app"`
-	Target string `json:"target"`
-}
-
-type TargetFindRow struct {
-	ID    int64 `json:"id"`
-	AppID int32 `json:"app_id"`
-}
-
-// The id of a target of an app.
-func (q *Queries) TargetFind(ctx context.Context, arg TargetFindParams) (TargetFindRow, error) {
-	row := q.db.QueryRow(ctx, TargetFind, arg.App, arg.Target)
-	var i TargetFindRow
-	err := row.Scan(&i.ID, &i.AppID)
-	return i, err
-}
-
 const UniquesOfRanges = `-- name: UniquesOfRanges :many
 SELECT u.uniques::bigint AS uniques
 FROM (SELECT unnest($1::integer[]) AS from_day, unnest($2::integer[]) AS to_day) AS r
@@ -571,15 +547,18 @@ func (q *Queries) UniquesUnder(ctx context.Context, arg UniquesUnderParams) (Uni
 }
 
 const VisitorByAddress = `-- name: VisitorByAddress :one
-SELECT v.rank, v.ip AS visitor, v.first_day, v.last_day
+SELECT v.rank, v.ip AS visitor, v.first_day, v.last_day, false AS erased
 FROM visitors AS v
-WHERE v.page_id = $1
-  AND v.ip = $2
+WHERE v.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = $1 AND p.key = page_key($2::text))
+  AND v.ip = ANY ($3::inet[])
+ORDER BY array_position($3::inet[], v.ip)
+LIMIT 1
 `
 
 type VisitorByAddressParams struct {
-	PageID int64      `json:"page_id"`
-	Ip     netip.Addr `json:"ip"`
+	App    string       `json:"app"`
+	Target string       `json:"target"`
+	Stored []netip.Addr `json:"stored"`
 }
 
 type VisitorByAddressRow struct {
@@ -587,17 +566,20 @@ type VisitorByAddressRow struct {
 	Visitor  netip.Addr `json:"visitor"`
 	FirstDay int32      `json:"first_day"`
 	LastDay  int32      `json:"last_day"`
+	Erased   bool       `json:"erased"`
 }
 
-// The rank and days of a visitor of a target; no row if they never came, or were erased.
+// The rank and days of a visitor of a target who is stored under one of some addresses, the first of
+// them that is there; no row if they never came, or were erased.
 func (q *Queries) VisitorByAddress(ctx context.Context, arg VisitorByAddressParams) (VisitorByAddressRow, error) {
-	row := q.db.QueryRow(ctx, VisitorByAddress, arg.PageID, arg.Ip)
+	row := q.db.QueryRow(ctx, VisitorByAddress, arg.App, arg.Target, arg.Stored)
 	var i VisitorByAddressRow
 	err := row.Scan(
 		&i.Rank,
 		&i.Visitor,
 		&i.FirstDay,
 		&i.LastDay,
+		&i.Erased,
 	)
 	return i, err
 }
@@ -647,19 +629,22 @@ SELECT NOT EXISTS (
     SELECT
     FROM pages AS p
     JOIN visits_kept AS k ON k.app_id = p.app_id
-    WHERE p.id = $1
-      AND k.from_day > $2::integer
+    JOIN apps AS a ON a.id = p.app_id
+    WHERE a.name = $1
+      AND p.key = page_key($2::text)
+      AND k.from_day > $3::integer
 ) AS kept
 `
 
 type VisitorsAreKeptParams struct {
-	PageID int64 `json:"page_id"`
-	DayID  int32 `json:"day_id"`
+	App    string `json:"app"`
+	Target string `json:"target"`
+	DayID  int32  `json:"day_id"`
 }
 
 // Whether the rows of visits to a target on a day are all kept, but for those of erased visitors.
 func (q *Queries) VisitorsAreKept(ctx context.Context, arg VisitorsAreKeptParams) (bool, error) {
-	row := q.db.QueryRow(ctx, VisitorsAreKept, arg.PageID, arg.DayID)
+	row := q.db.QueryRow(ctx, VisitorsAreKept, arg.App, arg.Target, arg.DayID)
 	var kept bool
 	err := row.Scan(&kept)
 	return kept, err
@@ -669,15 +654,16 @@ const VisitorsOfDay = `-- name: VisitorsOfDay :many
 SELECT v.ip AS visitor, coalesce(w.rank, 0)::bigint AS rank, coalesce(w.first_day = v.day_id, false)::boolean AS new
 FROM visits AS v
 LEFT JOIN visitors AS w ON w.page_id = v.page_id AND w.ip = v.ip
-WHERE v.page_id = $1
-  AND v.day_id = $2
-  AND v.ip > $3::inet
+WHERE v.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = $1 AND p.key = page_key($2::text))
+  AND v.day_id = $3
+  AND v.ip > $4::inet
 ORDER BY v.ip
-LIMIT $4
+LIMIT $5
 `
 
 type VisitorsOfDayParams struct {
-	PageID int64      `json:"page_id"`
+	App    string     `json:"app"`
+	Target string     `json:"target"`
 	DayID  int32      `json:"day_id"`
 	After  netip.Addr `json:"after"`
 	N      int32      `json:"n"`
@@ -692,7 +678,8 @@ type VisitorsOfDayRow struct {
 // Who came to a target on a day, in order of address, after one of them.
 func (q *Queries) VisitorsOfDay(ctx context.Context, arg VisitorsOfDayParams) ([]VisitorsOfDayRow, error) {
 	rows, err := q.db.Query(ctx, VisitorsOfDay,
-		arg.PageID,
+		arg.App,
+		arg.Target,
 		arg.DayID,
 		arg.After,
 		arg.N,

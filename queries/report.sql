@@ -8,14 +8,6 @@ SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, visitor, secret_id
 FROM apps
 ORDER BY name;
 
--- name: TargetFind :one
--- The id of a target of an app.
-SELECT p.id, p.app_id
-FROM pages AS p
-JOIN apps AS a ON a.id = p.app_id
-WHERE a.name = @app
-  AND p.key = page_key(@target::text);
-
 -- name: SitesAfter :many
 -- The sites of an app, in order of name, after one of them.
 SELECT s.uri AS site, s.pv::bigint AS pv, s.uv::bigint AS uv, s.hot::bigint AS hot, s.counted_pv, s.counted_uv, s.counted_hot, s.since
@@ -104,7 +96,7 @@ FROM (
 -- The numbers of a target, day by day. Days on which nobody came are left out.
 SELECT d.day_id AS day, d.pv, d.new_visitors, d.hot
 FROM days AS d
-WHERE d.page_id = @page_id
+WHERE d.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = @app AND p.key = page_key(@target::text))
   AND d.day_id BETWEEN @from_day AND @to_day
 ORDER BY d.day_id
 LIMIT @n;
@@ -115,7 +107,9 @@ SELECT NOT EXISTS (
     SELECT
     FROM pages AS p
     JOIN visits_kept AS k ON k.app_id = p.app_id
-    WHERE p.id = @page_id
+    JOIN apps AS a ON a.id = p.app_id
+    WHERE a.name = @app
+      AND p.key = page_key(@target::text)
       AND k.from_day > @day_id::integer
 ) AS kept;
 
@@ -124,7 +118,7 @@ SELECT NOT EXISTS (
 SELECT v.ip AS visitor, coalesce(w.rank, 0)::bigint AS rank, coalesce(w.first_day = v.day_id, false)::boolean AS new
 FROM visits AS v
 LEFT JOIN visitors AS w ON w.page_id = v.page_id AND w.ip = v.ip
-WHERE v.page_id = @page_id
+WHERE v.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = @app AND p.key = page_key(@target::text))
   AND v.day_id = @day_id
   AND v.ip > @after::inet
 ORDER BY v.ip
@@ -143,11 +137,14 @@ WHERE r.app = @app
   AND r.rank = @rank;
 
 -- name: VisitorByAddress :one
--- The rank and days of a visitor of a target; no row if they never came, or were erased.
-SELECT v.rank, v.ip AS visitor, v.first_day, v.last_day
+-- The rank and days of a visitor of a target who is stored under one of some addresses, the first of
+-- them that is there; no row if they never came, or were erased.
+SELECT v.rank, v.ip AS visitor, v.first_day, v.last_day, false AS erased
 FROM visitors AS v
-WHERE v.page_id = @page_id
-  AND v.ip = @ip;
+WHERE v.page_id = (SELECT p.id FROM pages AS p JOIN apps AS a ON a.id = p.app_id WHERE a.name = @app AND p.key = page_key(@target::text))
+  AND v.ip = ANY (@stored::inet[])
+ORDER BY array_position(@stored::inet[], v.ip)
+LIMIT 1;
 
 -- name: UniquesOfTarget :one
 -- How many visitors came to a target in a range of days, and how sure that is; no row if there is

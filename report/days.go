@@ -20,12 +20,9 @@ type Day = db.DaysBetweenRow
 
 // Days returns the first n days of a range with their numbers for a target. Days on which nobody
 // came are left out; a target that was never counted has none.
-func (r *Reader) Days(ctx context.Context, app, target string, in visit.Range, n int) (days []Day, err error) {
-	err = r.onTarget(ctx, app, target, func(q *db.Queries, id int64) error {
-		days, err = q.DaysBetween(ctx, db.DaysBetweenParams{PageID: id, FromDay: in.From, ToDay: in.To, N: int32(n)}) //nolint:gosec // at most a century
-		return err
-	})
-	return days, wrap("days", err)
+func (r *Reader) Days(ctx context.Context, app, target string, in visit.Range, n int) ([]Day, error) {
+	p := db.DaysBetweenParams{App: app, Target: target, FromDay: in.From, ToDay: in.To, N: int32(n)} //nolint:gosec // at most a century
+	return ask(ctx, r, "days", (*db.Queries).DaysBetween, p)
 }
 
 // FirstDay returns the first day on which a target was counted, imports and late visits included; 0:

@@ -83,20 +83,6 @@ func ask[Argument, Answer any](ctx context.Context, r *Reader, what string,
 	return answer, wrap(what, err)
 }
 
-// onTarget runs f on the id of a target, unless nothing was counted for it.
-func (r *Reader) onTarget(ctx context.Context, app, target string, f func(q *db.Queries, id int64) error) error {
-	return r.db.Report(ctx, func(q *db.Queries) error {
-		found, err := q.TargetFind(ctx, db.TargetFindParams{App: app, Target: target})
-		if errors.Is(err, db.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return f(q, found.ID)
-	})
-}
-
 func convert[From, To any](rows []From, f func(From) To) []To {
 	converted := make([]To, len(rows))
 	for i, row := range rows {

@@ -24,7 +24,7 @@ type Ranked struct {
 
 // Visitors returns the first n visitors of a target on a day in order of address, after the one
 // named (none: from the first). There are none once the day's rows of visits are deleted.
-func (r *Reader) Visitors(ctx context.Context, app, target string, day int32, after netip.Addr, n int) (visitors []DayVisitor, err error) {
+func (r *Reader) Visitors(ctx context.Context, app, target string, day int32, after netip.Addr, n int) ([]DayVisitor, error) {
 	if !after.IsValid() {
 		after = netip.IPv4Unspecified() // comes before all others, and is nobody's
 	}
@@ -32,16 +32,14 @@ func (r *Reader) Visitors(ctx context.Context, app, target string, day int32, af
 	if err != nil {
 		return nil, err
 	}
-	err = r.onTarget(ctx, app, target, func(q *db.Queries, id int64) error {
-		visitors, err = q.VisitorsOfDay(ctx, db.VisitorsOfDayParams{PageID: id, DayID: day, After: after, N: int32(n)}) //nolint:gosec // a page of an answer
-		return err
-	})
+	p := db.VisitorsOfDayParams{App: app, Target: target, DayID: day, After: after, N: int32(n)} //nolint:gosec // a page of an answer
+	visitors, err := ask(ctx, r, "visitors of a day", (*db.Queries).VisitorsOfDay, p)
 	for i := range visitors {
 		if visitors[i].Rank > 0 {
 			visitors[i].Rank += before
 		}
 	}
-	return visitors, wrap("visitors of a day", err)
+	return visitors, err
 }
 
 // ByRank returns the visitor of a target who has a rank, or ErrNobody or ErrElsewhere.
@@ -72,21 +70,13 @@ func (r *Reader) ByAddress(ctx context.Context, app, target string, stored ...ne
 	if err != nil {
 		return found, err
 	}
-	err = r.onTarget(ctx, app, target, func(q *db.Queries, id int64) error {
-		for _, ip := range stored {
-			v, err := q.VisitorByAddress(ctx, db.VisitorByAddressParams{PageID: id, Ip: ip})
-			if errors.Is(err, db.ErrNoRows) {
-				continue
-			}
-			found = Ranked{Rank: v.Rank + before, Visitor: v.Visitor, FirstDay: v.FirstDay, LastDay: v.LastDay}
-			return err
-		}
-		return nil
-	})
-	if err == nil && found == (Ranked{}) {
+	v, err := ask(ctx, r, "visitor by address", (*db.Queries).VisitorByAddress, db.VisitorByAddressParams{App: app, Target: target, Stored: stored})
+	if errors.Is(err, db.ErrNoRows) {
 		return found, ErrNobody
 	}
-	return found, wrap("visitor by address", err)
+	found = Ranked(v)
+	found.Rank += before
+	return found, err
 }
 
 // CameOn is how many visitors came to a target on a day, which is known for longer than who they
@@ -98,18 +88,13 @@ type CameOn struct {
 }
 
 // CameOn returns how many visitors came to a target on a day, and whether Visitors names them.
-func (r *Reader) CameOn(ctx context.Context, app, target string, day int32) (came CameOn, err error) {
-	came = CameOn{Day: day, Kept: true}
-	err = r.onTarget(ctx, app, target, func(q *db.Queries, id int64) error {
-		days, err := q.DaysBetween(ctx, db.DaysBetweenParams{PageID: id, FromDay: day, ToDay: day, N: 1})
-		if err != nil || len(days) == 0 {
-			return err
-		}
-		came.PV = days[0].Pv
-		came.Kept, err = q.VisitorsAreKept(ctx, db.VisitorsAreKeptParams{PageID: id, DayID: day})
-		return err
-	})
-	return came, wrap("a day", err)
+func (r *Reader) CameOn(ctx context.Context, app, target string, day int32) (CameOn, error) {
+	days, err := r.Days(ctx, app, target, visit.Range{From: day, To: day}, 1)
+	if err != nil || len(days) == 0 {
+		return CameOn{Day: day, Kept: true}, err
+	}
+	kept, err := ask(ctx, r, "whether visitors are kept", (*db.Queries).VisitorsAreKept, db.VisitorsAreKeptParams{App: app, Target: target, DayID: day})
+	return CameOn{Day: day, PV: days[0].Pv, Kept: kept}, err
 }
 
 // visitorsOfDay lists the visitors of a target on a day.
