@@ -22,7 +22,6 @@ import (
 // Schema holds all of Footfall's tables. Every connection has it as its search_path.
 const Schema = "footfall"
 
-// reporters bounds the connections for reports.
 const reporters = 2
 
 // Options of Open. The zero value of a field means its default.
@@ -248,5 +247,4 @@ func configError(err error) error {
 
 func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
 
-// uuidValue is a UUID as pgx takes it.
 func uuidValue(id [16]byte) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }

@@ -135,7 +135,6 @@ func unreadable(schema SchemaSeenRow, needed string) error {
 	return fmt.Errorf("%s: %s, which makes the role %s, and then %s", problem, owner, needed, grant)
 }
 
-// checkFunctions returns an error unless functions and views are those of this program.
 func (d *DB) checkFunctions(ctx context.Context) error {
 	_, hash, err := functionFiles()
 	if err != nil {
@@ -183,7 +182,6 @@ func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 	return name, err
 }
 
-// refuseBesideInstances returns an error if an instance runs.
 func refuseBesideInstances(ctx context.Context, conn *pgx.Conn) error {
 	instances, err := New(conn).StatusInstances(ctx)
 	if err != nil {
@@ -288,7 +286,6 @@ const (
 	lockPause = 200 * time.Millisecond
 )
 
-// defaultLockPatience is how long a migration tries to get its locks.
 const defaultLockPatience = time.Minute
 
 // tellAfter is what a migration may take without a line in the log.

@@ -117,7 +117,6 @@ func checkCountsBy(ctx context.Context, q *Queries, in *Interning) error {
 	return err
 }
 
-// newPages are pages to be made, each with its site, which may exist.
 type newPages struct{ pages, sites []string }
 
 func (n newPages) empty() bool { return len(n.pages) == 0 }

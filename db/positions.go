@@ -38,7 +38,6 @@ type Refusal struct {
 	Reason, Beginning string // of its text; neither has anything by which a visitor could be told
 }
 
-// queue queues the move behind the beginning of the batch.
 func (m *Move) queue(q *pgx.Batch) {
 	if m.Turn != 0 {
 		q.Queue(InboxMove, m.Turn, m.From, m.To, m.Aside)

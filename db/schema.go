@@ -42,7 +42,6 @@ func functionFiles() (texts []string, hash string, err error) {
 // functionsKey is the name of the row of schema_files that has the hash of functionFiles.
 const functionsKey = "functions"
 
-// stepHash returns the hash of a step's text.
 func stepHash(name string) (string, error) {
 	text, err := fs.ReadFile(migrations.FS, name)
 	sum := sha256.Sum256(text)
@@ -154,7 +153,6 @@ func (d *DB) dropThen(ctx context.Context, conn *pgx.Conn, f func(tx pgx.Tx) err
 	})
 }
 
-// newestOf returns the version of the newest step.
 func newestOf(steps []*goose.Source) int64 {
 	return slices.MaxFunc(steps, func(a, b *goose.Source) int { return int(a.Version - b.Version) }).Version
 }

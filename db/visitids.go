@@ -14,7 +14,6 @@ type Claim struct {
 	ID  string
 }
 
-// claim sends the beginning of a transaction, and claims the ids of the batch in it.
 func (b *Batch) claim(ctx context.Context, conn *pgxpool.Conn, begin *pgx.Batch) error {
 	apps, ids := make([]int32, len(b.Claims)), make([]string, len(b.Claims))
 	for i, id := range b.Claims {

@@ -104,7 +104,6 @@ func Reason(err error) string {
 // noTLS is what the driver says where TLS is asked for and the server has none.
 const noTLS = "server refused TLS connection"
 
-// connectSentence says why there is no connection.
 func connectSentence(e *pgconn.ConnectError) string {
 	at := net.JoinHostPort(e.Config.Host, fmt.Sprint(e.Config.Port))
 	if strings.HasPrefix(e.Config.Host, "/") {

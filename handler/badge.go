@@ -78,7 +78,6 @@ func (r *reports) forBadge(c echo.Context, ask counter.Request, b embed.Badge) (
 	return &n, line, err
 }
 
-// lastDays reads a number of each day of a range.
 func (r *reports) lastDays(ctx context.Context, app, target string, in visit.Range, number string) ([]int64, error) {
 	numbers := make([]int64, in.Days())
 	days, err := r.reader.Days(ctx, app, target, in, len(numbers))

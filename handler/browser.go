@@ -65,7 +65,6 @@ func origin(h http.Header) string {
 	return ""
 }
 
-// originOf is the origin of a page's address.
 func originOf(address string) string {
 	scheme, rest, found := strings.Cut(address, "://")
 	if !found {

@@ -84,7 +84,6 @@ func (b *busuanzi) original(c echo.Context) error {
 	return respond(c, http.StatusOK, numbers)
 }
 
-// callbackName is what a page may name a function to which the numbers are given.
 var callbackName = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$]{0,63}$`)
 
 // jsonp counts, and answers with a script that gives the numbers to the function of the page that a

@@ -55,7 +55,6 @@ func NewProxies(networks []string, header string) (*Proxies, []error) {
 	return p, nil
 }
 
-// readNetwork reads a network, or an address, which is a network of its own.
 func readNetwork(written string) (netip.Prefix, error) {
 	if strings.Contains(written, "%") {
 		return netip.Prefix{}, errors.New("has a zone (what follows %), which no proxy is known by: leave the zone out")

@@ -10,7 +10,6 @@ import (
 	"footfall/visit"
 )
 
-// manyURIs is how many pages one call may ask about.
 const manyURIs = 1000
 
 // counts answers the numbers of a page; a POST, those of many.

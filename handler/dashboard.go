@@ -16,7 +16,6 @@ import (
 	"footfall/web"
 )
 
-// dashboard shows pages to people.
 type dashboard struct {
 	*reports
 	pages     *web.Dashboard
@@ -103,7 +102,6 @@ func (d *dashboard) appOf(r *counter.Reading) web.App {
 	return web.App{Root: d.root, Name: r.App, Today: r.Today, Zone: r.Zone, Closed: !r.Open, Names: r.Names}
 }
 
-// look shows an app, or a site of it.
 func (d *dashboard) look(c echo.Context) error {
 	app, err := d.mayLook(c, c.Param("app"))
 	if app == nil {
@@ -112,7 +110,6 @@ func (d *dashboard) look(c echo.Context) error {
 	return d.showApp(c, app, d.appOf(app), siteNamed(c))
 }
 
-// embed shows what to put into the pages of an app.
 func (d *dashboard) embed(c echo.Context) error {
 	app, err := d.mayLook(c, c.QueryParam("app"))
 	if app == nil {
@@ -141,7 +138,6 @@ func (d *dashboard) mayLook(c echo.Context, name string) (*counter.Reading, erro
 	return app, nil
 }
 
-// siteNamed is the site that the path of a request names.
 func siteNamed(c echo.Context) string {
 	site, err := url.PathUnescape(c.Param("site"))
 	if err != nil || c.Request().URL.RawPath == "" {
@@ -150,7 +146,6 @@ func siteNamed(c echo.Context) string {
 	return site
 }
 
-// showApp shows an app, or a site of it, to somebody who may look at it.
 func (d *dashboard) showApp(c echo.Context, reading *counter.Reading, app web.App, site string) error {
 	query, err := url.ParseQuery(c.Request().URL.RawQuery)
 	if err != nil {
@@ -183,7 +178,6 @@ func (d *dashboard) show(c echo.Context, read func(context.Context) (web.Page, e
 	return writePage(c, http.StatusOK, "private, no-cache", p)
 }
 
-// origin is where people reach the service.
 func (d *dashboard) origin(r *http.Request) string {
 	if d.publicURL != "" {
 		return d.publicURL
@@ -220,7 +214,6 @@ func (d *dashboard) writeParts(c echo.Context, p web.Page) error {
 	}
 }
 
-// describePage writes the header of a page.
 func describePage(c echo.Context, cache string, p web.Page) {
 	h := c.Response().Header()
 	for header, usual := range map[string]string{echo.HeaderContentSecurityPolicy: web.Policy, echo.HeaderReferrerPolicy: "same-origin"} {

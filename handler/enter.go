@@ -88,7 +88,6 @@ func (d *dashboard) formToken(c echo.Context) string {
 	return token
 }
 
-// form reads a form that was sent from a page of ours.
 func (d *dashboard) form(c echo.Context) (url.Values, error) {
 	r := c.Request()
 	r.Body = http.MaxBytesReader(c.Response(), r.Body, formBytes)
@@ -102,7 +101,6 @@ func (d *dashboard) form(c echo.Context) (url.Values, error) {
 	return r.PostForm, nil
 }
 
-// cookie is the value of a cookie; "" if the browser sends none.
 func cookie(c echo.Context, name string) string {
 	if has, err := c.Cookie(name); err == nil {
 		return has.Value

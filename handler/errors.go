@@ -14,7 +14,6 @@ import (
 	"footfall/visit"
 )
 
-// statuses is what each kind of error is in HTTP.
 var statuses = map[visit.Kind]int{
 	visit.Invalid:     http.StatusBadRequest,
 	visit.NotFound:    http.StatusNotFound,
@@ -28,7 +27,6 @@ var statuses = map[visit.Kind]int{
 	visit.Lost:        http.StatusInternalServerError,
 }
 
-// panicError is a panic on its way to the log.
 type panicError struct {
 	value any
 	stack []byte
@@ -36,7 +34,6 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprint("panic: ", e.value) }
 
-// fail answers an error.
 func (s *service) fail(c echo.Context, err error) {
 	status, message := s.judge(c, err)
 	if !c.Response().Committed {
@@ -70,13 +67,11 @@ func (s *service) judge(c echo.Context, err error) (status int, message string) 
 
 func errorBody(message string) []byte { return memberBody("error", message) }
 
-// memberBody is an object with one text.
 func memberBody(name, text string) []byte {
 	body, _ := json.Marshal(map[string]string{name: text}) // cannot fail for strings
 	return body
 }
 
-// describe is what a caller is told of an error that Echo raised, or a handler as Echo does.
 func (s *service) describe(c echo.Context, e *echo.HTTPError) string {
 	switch e.Code {
 	case http.StatusNotFound:

@@ -38,13 +38,11 @@ const answerLater = "later"
 // counted, without those from elsewhere.
 const withoutOffsets = "no"
 
-// field is one value that a caller may give.
 type field struct {
 	value string
 	given bool
 }
 
-// fields are the values that a caller may give.
 type fields struct {
 	app, ip, visitor, uri, id, at, answer, offsets field
 	uris                                           []string
@@ -68,7 +66,6 @@ func (f *fields) later(name string, err error) error {
 	return nil
 }
 
-// named returns the field of a name; nil if there is none.
 func (f *fields) named(name string) *field {
 	switch name {
 	case "app":

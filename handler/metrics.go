@@ -36,7 +36,6 @@ func (m *metrics) of(route string) *routeMetrics {
 	}
 }
 
-// routeMetrics are the metrics of one route.
 type routeMetrics struct {
 	requests *prometheus.CounterVec
 	seconds  prometheus.Observer

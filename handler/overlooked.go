@@ -35,7 +35,6 @@ func (p *Proxies) overlook(r *http.Request, client netip.Addr) bool {
 	return err == nil && peer.Addr().WithZone("").Unmap() == client // and not whom a trusted proxy has named
 }
 
-// tellEvery is how often the log tells of overlooked proxies.
 const tellEvery = time.Minute
 
 // overlooked tells the operator of proxies that should be trusted.

@@ -59,7 +59,6 @@ type question struct {
 	err     error // the first fault; see fail
 }
 
-// fail keeps the first of the errors that it is given; nil is none.
 func (q *question) fail(err error) {
 	if q.err == nil {
 		q.err = err
@@ -70,7 +69,6 @@ func (q *question) wrong(name, format string, args ...any) {
 	q.fail(invalid(name, format, args...))
 }
 
-// value is that of a parameter; "" if it is not given.
 func (q *question) value(name string) string { return q.params.Get(name) }
 
 // format is "json" or "csv": what the parameter names, or else what the header Accept prefers.
@@ -126,7 +124,6 @@ const (
 	mostLimit  = 1000
 )
 
-// limit is how many rows are asked for.
 func (q *question) limit() int {
 	text := q.value("limit")
 	if text == "" {
@@ -165,7 +162,6 @@ func (q *question) readDay(name, text string) int32 {
 	return day
 }
 
-// site is the site that is asked for; "" if none is named.
 func (q *question) site() string {
 	text := q.value("site")
 	if text == "" {
@@ -193,7 +189,6 @@ func (q *question) targets() (targets []string) {
 	return targets
 }
 
-// target is the one page or site that is asked for.
 func (q *question) target() string {
 	uris, sites := len(q.params["uri"]), len(q.params["site"])
 	switch {
@@ -273,7 +268,6 @@ func (q *question) rank() int64 {
 	return rank
 }
 
-// visitor is the visitor that is named.
 func (q *question) visitor() netip.Addr {
 	if q.err != nil {
 		return netip.Addr{}
@@ -288,7 +282,6 @@ func cursor(order string, at report.Place) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s %d %d %d", order, at.Before, at.Number, at.PageID))
 }
 
-// place reads what cursor has written.
 func (q *question) place(order string) (at report.Place) {
 	after := q.value("after")
 	if after == "" {

@@ -36,7 +36,6 @@ func listing[T any](name string, rows []T, n int, after func(T) string) *result 
 	return made
 }
 
-// single is a report of one row.
 func single[T any](row T) *result { return &result{rows: []T{row}, one: row} }
 
 func (r *result) json() ([]byte, error) {

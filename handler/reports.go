@@ -23,7 +23,6 @@ const (
 	reportPause  = 5 * time.Second // before a report that took too long is asked for again
 )
 
-// reports answers questions about what was counted.
 type reports struct {
 	*service
 	reader   *report.Reader
@@ -32,7 +31,6 @@ type reports struct {
 	patience time.Duration // for an answer
 }
 
-// kind is one kind of report.
 type kind struct {
 	name    string
 	takes   []string // parameters, besides the format
@@ -88,7 +86,6 @@ func (r *reports) answer(c echo.Context, k kind) error {
 	return writeReport(c, reading.App+"-"+k.name, format, made)
 }
 
-// make makes a report when there is a place for it.
 func (r *reports) make(ctx context.Context, from *report.Reader, prepared makeReport) (made *result, err error) {
 	err = r.within(ctx, func(ctx context.Context) error {
 		made, err = prepared(ctx, from)
@@ -187,7 +184,6 @@ func daysReport(q *question) makeReport {
 	}
 }
 
-// daysOf is the range of a list of days, as far as it has ends.
 type daysOf struct {
 	From int32 `json:"from,omitempty"`
 	To   int32 `json:"to,omitempty"`

@@ -15,7 +15,6 @@ import (
 	"footfall/embed"
 )
 
-// route is a path, the methods that it answers, and what it does.
 type route struct {
 	path    string
 	methods []string
@@ -30,7 +29,6 @@ var (
 	getPostOptions = []string{http.MethodGet, http.MethodPost, http.MethodHead, http.MethodOptions} // by which browsers ask for a page of another site
 )
 
-// publicRoutes is the table of the public listener.
 func (s *service) publicRoutes(o Options) []route {
 	table := []route{
 		{"/visit", getPostOptions, s.visit},

@@ -64,7 +64,6 @@ func (n nameless) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// usualReady is how long /readyz waits for the database.
 const usualReady = 2 * time.Second
 
 func (s *service) alive(c echo.Context) error {

@@ -52,7 +52,6 @@ func respond(c echo.Context, status int, body []byte) error {
 	return nil
 }
 
-// buffers hold answers on their way out.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // skippedHeader says why a visit was not counted on purpose.
@@ -96,7 +95,6 @@ func appendAnswer(out []byte, a visit.Answer) []byte {
 	return append(appendBehind(out, a.Behind), '}')
 }
 
-// appendBehind appends how many accepted visits are not counted yet, if there are any.
 func appendBehind(out []byte, visits int64) []byte {
 	if visits == 0 {
 		return out

@@ -60,7 +60,6 @@ func (s *service) visits(c echo.Context) error {
 
 const longestKey = 255 // bytes, of an Idempotency-Key
 
-// readCall reads what the query and the header say of a call.
 func readCall(r *http.Request, call *intake.Call) error {
 	switch answers := r.URL.Query()["answers"]; {
 	case len(answers) == 0:
@@ -77,7 +76,6 @@ func readCall(r *http.Request, call *intake.Call) error {
 	return nil
 }
 
-// readKind reads how the body of a call is written.
 func readKind(h http.Header, call *intake.Call) error {
 	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	call.Lines = kind == "application/x-ndjson"
@@ -114,7 +112,6 @@ func appendResult(out []byte, r *intake.Result) []byte {
 	return append(out, '}')
 }
 
-// mostErrors bounds the errors that are named beside sums.
 const mostErrors = 100
 
 // sums are what is answered of a call without the numbers of its visits.

@@ -35,7 +35,6 @@ func (r *Reader) FirstDay(ctx context.Context, app, target string) (int32, error
 	return days[0].Day, err
 }
 
-// dayByDay is what was counted for a target on each day of a range.
 type dayByDay struct {
 	App         string `json:"app"`
 	Target      string `json:"target"`
@@ -111,7 +110,6 @@ func (a dayByDay) text(s draw.Style) string {
 			draw.Number(a.PV), draw.Number(a.NewVisitors), draw.Number(a.Hot), a.Uniques)
 }
 
-// title says what is shown.
 func (a dayByDay) title() string {
 	title := fmt.Sprintf("%s, %s", cmp.Or(visit.Shown(a.Target), a.App), a.Range)
 	if a.groups != nil {

@@ -10,7 +10,6 @@ import (
 	"footfall/visit"
 )
 
-// overview is a target at a glance.
 type overview struct {
 	App    string `json:"app"`
 	Target string `json:"target"`
@@ -26,20 +25,17 @@ type overview struct {
 	Uniques   []windowUniques `json:"uniques"`
 }
 
-// offset is what was counted elsewhere.
 type offset struct {
 	PV  int64 `json:"pv"`
 	UV  int64 `json:"uv"`
 	Hot int64 `json:"hot"`
 }
 
-// firstDay is one of the first days of a target.
 type firstDay struct {
 	Day
 	UV int64 `json:"uv"` // visitors by the end of the day: the highest rank
 }
 
-// windowUniques is how many visitors came in the last days.
 type windowUniques struct {
 	Days        int `json:"days"`
 	visit.Range     // the same days
@@ -137,7 +133,6 @@ func (a overview) text(s draw.Style) string {
 		s.Sparkline(numbers), strings.Join(windows, ", "), draw.Day(a.LastDays[len(a.LastDays)-1].Day))
 }
 
-// ranksOf returns the ranks of the visitors who came for the first time on a day.
 func ranksOf(day firstDay) string {
 	switch day.NewVisitors {
 	case 0:

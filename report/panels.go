@@ -180,7 +180,6 @@ func statementOf(query string, argument any) string {
 	return strings.TrimSpace(filled) + ";"
 }
 
-// literal writes a value as SQL does.
 func literal(value any) string {
 	switch v := value.(type) {
 	case string:

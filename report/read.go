@@ -91,7 +91,6 @@ func convert[From, To any](rows []From, f func(From) To) []To {
 	return converted
 }
 
-// wrap says what was being read when an error came up.
 func wrap(what string, err error) error {
 	if err == nil {
 		return nil

@@ -81,13 +81,11 @@ func (r *Reader) TopPagesAfter(ctx context.Context, app, site string, in visit.R
 	}
 }
 
-// precedes reports whether a page comes after the place.
 func (a Place) precedes(p Page, by string) bool {
 	number := p.number(by)
 	return a.Before == 0 || number < a.Number || number == a.Number && p.id > a.PageID
 }
 
-// number returns the number by which pages are ordered.
 func (p Page) number(by string) int64 {
 	switch by {
 	case "uv":
@@ -98,7 +96,6 @@ func (p Page) number(by string) int64 {
 	return p.PV
 }
 
-// top lists the first pages of an app, or of one of its sites.
 type top struct {
 	App         string `json:"app"`
 	Site        string `json:"site,omitempty"`

@@ -97,7 +97,6 @@ func (r *Reader) CameOn(ctx context.Context, app, target string, day int32) (Cam
 	return CameOn{Day: day, PV: days[0].Pv, Kept: kept}, err
 }
 
-// visitorsOfDay lists the visitors of a target on a day.
 type visitorsOfDay struct {
 	App    string `json:"app"`
 	Target string `json:"target"`
@@ -164,7 +163,6 @@ func (a visitorsOfDay) text(s draw.Style) string {
 	return text
 }
 
-// rankOf says which rank a visitor of a target has.
 type rankOf struct {
 	App    string `json:"app"`
 	Target string `json:"target"`

@@ -85,7 +85,6 @@ func isSeen(r rune) bool {
 	return unicode.IsPrint(r) && r != blankBraille && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// isDrawnOver reports whether a character is drawn over the one before it.
 func isDrawnOver(r rune) bool { return unicode.In(r, unicode.Mn, unicode.Me) }
 
 // hangsInTheAir reports whether a text ends with nothing over which a mark may be drawn: over a

@@ -14,7 +14,6 @@ type Target struct {
 	Site, Page string
 }
 
-// targetMaxBytes is the longest page that is counted, in canonical form.
 const targetMaxBytes = 2048
 
 // Normalize returns the target that a URI counts. keepQuery lists the query parameters that the app
@@ -89,7 +88,6 @@ const (
 	DeletedPage = "/(deleted)" // pages that were deleted
 )
 
-// escapeReserved escapes the brackets of a path that is reserved.
 func escapeReserved(page []byte, siteLength int) []byte {
 	if path := string(page[siteLength:]); path == OtherPage || path == DeletedPage {
 		return append(page[:siteLength], "/%28"+strings.Trim(path, "/()")+"%29"...)
@@ -112,7 +110,6 @@ func cutTargetScheme(uri string) (rest, defaultPort string) {
 	return "", ""
 }
 
-// appendTargetSite appends the canonical host[:port] of an authority.
 func appendTargetSite(out []byte, authority, defaultPort string) (site []byte, problem string) {
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
 		authority = authority[at+1:] // user-info is whatever stands before the last "@"

@@ -84,7 +84,6 @@ func targetOddTextProblem(uri string) string {
 	return ""
 }
 
-// escapeAt reads the escape that begins at s[i].
 func escapeAt(s string, i int) (decoded byte, ok bool) {
 	if i+2 >= len(s) || s[i] != '%' {
 		return 0, false
@@ -106,7 +105,6 @@ func hexDigit(c byte) byte {
 	return 0xff
 }
 
-// appendDecoded appends s with its escapes decoded.
 func appendDecoded(out []byte, s string) []byte {
 	for i := 0; i < len(s); i++ {
 		if c, ok := escapeAt(s, i); ok {

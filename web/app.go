@@ -11,7 +11,6 @@ import (
 	"footfall/visit"
 )
 
-// appPage is the page of an app: all of its sites.
 type appPage struct {
 	frame
 	Heading  heading
@@ -25,7 +24,6 @@ type appPage struct {
 	InPages  string // the page with what to put into pages; "": the reader has come by a link
 }
 
-// column is one by which sites may be ordered.
 type column struct {
 	Label, Means, Link string
 	Chosen             bool

@@ -6,7 +6,6 @@ import (
 	"footfall/visit"
 )
 
-// rangeBar is what leads from a range to others.
 type rangeBar struct {
 	Spans          []option
 	Compares       []option // none of all days

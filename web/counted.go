@@ -42,7 +42,6 @@ func (c counted) of(asked visit.Range, back int) (s stretch) {
 // are compared.
 func (s stretch) changes() bool { return s.Compared != none && s.Compared == s.Over }
 
-// within is the part of a range that lies in another.
 func within(in, other visit.Range) visit.Range {
 	in = visit.Range{From: max(in.From, other.From), To: min(in.To, other.To)}
 	if in.From > in.To {

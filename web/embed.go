@@ -8,7 +8,6 @@ import (
 	"footfall/report"
 )
 
-// embedPage says what to put into the pages of an app.
 type embedPage struct {
 	frame
 	App          string
@@ -17,7 +16,6 @@ type embedPage struct {
 	Site         *report.Site // with whose numbers the example is; nil: nothing was counted yet
 }
 
-// sitesLooked is among how many sites the one with most visits is looked for.
 const sitesLooked = 200
 
 // Embed makes the page that says what to put into other pages. origin is where people reach the

@@ -9,7 +9,6 @@ import (
 	"footfall/report"
 )
 
-// homePage is where everybody begins.
 type homePage struct {
 	frame
 	Apps   []appRow

@@ -57,10 +57,8 @@ func readSpan(name, from, to string, today int32) (span string, in visit.Range, 
 // mostDays bounds a range that is typed: a century.
 const mostDays = 36_500
 
-// firstDay is the first of all days.
 const firstDay = 10101
 
-// monthOf is the whole month of a day.
 func monthOf(day int32) visit.Range {
 	first := day - day%100 + 1
 	return visit.Range{From: first, To: visit.DayOf(visit.DateOf(first).AddDate(0, 1, -1), time.UTC)}

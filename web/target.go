@@ -13,7 +13,6 @@ import (
 	"footfall/visit"
 )
 
-// targetPage is the page of a site, or of one of its pages.
 type targetPage struct {
 	frame
 	Heading     heading
@@ -44,7 +43,6 @@ type targetPage struct {
 	FirstsFrom  source
 }
 
-// heading is what a page is about.
 type heading struct {
 	Name, Stored  string
 	Open          string // where it can be opened; "": nowhere
@@ -54,7 +52,6 @@ type heading struct {
 	Today         bool // they include today
 }
 
-// tile is one of the four numbers.
 type tile struct {
 	Name, Means string
 	Number      string
@@ -96,7 +93,6 @@ type pageRow struct {
 	Change change
 }
 
-// search is the form by which pages are found.
 type search struct {
 	Part   string // "": nothing is looked for
 	Action string
@@ -110,7 +106,6 @@ type returnRow struct {
 	Bar  template.HTML
 }
 
-// option is one of several ways to look at something.
 type option struct {
 	Label, Link string
 	Chosen      bool
@@ -119,7 +114,6 @@ type option struct {
 
 const firstVisits = 4
 
-// targetRows reads the rows of one panel.
 func (d *Dashboard) targetRows(v view, panel string) more {
 	look, all := v.look(), d.allPages(v)
 	return func(ctx context.Context) (any, bool, error) {
@@ -375,13 +369,11 @@ func (d *Dashboard) visitors(ctx context.Context, v view, page *targetPage) erro
 	return nil
 }
 
-// note is what was noted of a day.
 type note struct {
 	Day  int32
 	Text string
 }
 
-// notesOf are the notes in a row of a chart.
 func notesOf(p report.Period) (notes []note) {
 	for _, text := range p.Notes {
 		if date, err := time.Parse(time.DateOnly, text[:min(len(text), len(time.DateOnly))]); err == nil {
@@ -394,7 +386,6 @@ func notesOf(p report.Period) (notes []note) {
 // notesTold is how many notes the sentence of a chart has; all stand below it.
 const notesTold = 3
 
-// noted is what a chart says of its notes.
 func noted(notes []note) (text string) {
 	for i, n := range notes {
 		if i == notesTold {

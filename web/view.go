@@ -195,7 +195,6 @@ func (v view) link(more ...string) string {
 	return path + "?" + strings.Join(query, "&")
 }
 
-// with returns the view with a change.
 func (v view) with(change func(*view)) view {
 	change(&v)
 	return v

@@ -91,7 +91,6 @@ var functions = template.FuncMap{
 	"number": number, "means": func(name string) string { return means[name] }, "day": day, "shortDay": shortDay, "dated": dated, "date": visit.DayText, "shown": visit.Shown, "share": share, "spanOfDays": spanOfDays, "sum": func(a, b int64) int64 { return a + b },
 }
 
-// frame is what all pages have.
 type frame struct {
 	Root   string // the path below which all of them are
 	Title  string
@@ -102,7 +101,6 @@ type frame struct {
 	Embed  bool   // the page stands in a frame of another one
 }
 
-// crumb is a step of the way to a page.
 type crumb struct{ Name, Stored, Link string }
 
 func render(name string, data any) (Page, error) {
@@ -113,7 +111,6 @@ func render(name string, data any) (Page, error) {
 	return Page{Type: "text/html; charset=utf-8", Body: out.Bytes()}, nil
 }
 
-// plainPage is a page without numbers.
 type plainPage struct {
 	frame
 	Token   string // of its form
@@ -137,7 +134,6 @@ func Problem(root, title, text, home string) (Page, error) {
 	return render("problem", plainPage{frame: frame{Root: root, Title: title, Home: home}, Problem: sentence(text)})
 }
 
-// source is where the numbers of a panel come from.
 type source struct {
 	CSV, JSON string // links
 	SQL       string

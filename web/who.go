@@ -11,7 +11,6 @@ import (
 	"footfall/visit"
 )
 
-// whoPage tells who came to a site, or to one of its pages.
 type whoPage struct {
 	frame
 	Heading heading
@@ -74,7 +73,6 @@ func (d *Dashboard) who(ctx context.Context, v view, q url.Values) (Page, error)
 	return render("who", page)
 }
 
-// whoFile makes a file of all who came.
 func (d *Dashboard) whoFile(ctx context.Context, v view, q url.Values) (Page, error) {
 	if panel := q.Get("panel"); panel != "who" {
 		return Page{}, noPanel(panel)
@@ -90,7 +88,6 @@ func (d *Dashboard) whoFile(ctx context.Context, v view, q url.Values) (Page, er
 	})
 }
 
-// readAfter reads after whom a list goes on: a day and a visitor.
 func readAfter(text string) (after report.Came, err error) {
 	if text == "" {
 		return after, nil

@@ -28,7 +28,6 @@ var means = map[string]string{
 	"Page views":     "every visit (hot)",
 }
 
-// count writes a number of things.
 func count(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -36,7 +35,6 @@ func count(n int64, thing string) string {
 	return number(n) + " " + thing + "s"
 }
 
-// change is how a number differs from one before.
 type change struct {
 	Way  string // up, down or same; "": there is nothing to compare with
 	Text string
@@ -85,13 +83,10 @@ func share(part, whole int64) string {
 	return fmt.Sprintf("%.0f"+thin+"%%", percent)
 }
 
-// day is a day as people write it: Sat 29 June 2019.
 func day(d int32) string { return visit.DateOf(d).Format("Mon 2 January 2006") }
 
-// shortDay is a day without its year.
 func shortDay(d int32) string { return visit.DateOf(d).Format("2 Jan") }
 
-// longDay is a day in a sentence: 29 June 2019.
 func longDay(d int32) string { return visit.DateOf(d).Format("2 January 2006") }
 
 // dated is a day in a column of others.

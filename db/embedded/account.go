@@ -75,7 +75,6 @@ func (a *account) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: a.uid, Gid: a.gid} // without root's other groups
 }
 
-// owns reports whether a file belongs to the server's user.
 func (a *account) owns(info fs.FileInfo) bool {
 	uid, _ := ownerOf(info)
 	if a == nil {

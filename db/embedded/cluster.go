@@ -146,7 +146,6 @@ func makeCluster(ctx context.Context, cfg Config, bin binaries, as *account, inh
 	return nil
 }
 
-// runInitdb returns what initdb said when it has ended.
 func runInitdb(cmd *exec.Cmd, as *account, inherited *lock) (string, error) {
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
@@ -207,7 +206,6 @@ func socketIn(dir string, port int) string {
 	return filepath.Join(dir, fmt.Sprintf(".s.PGSQL.%d", port))
 }
 
-// socketURL returns the URL by which clients reach the database through the socket.
 func socketURL(dir string, port int) string {
 	query := url.Values{"host": {dir}, "port": {strconv.Itoa(port)}}.Encode()
 	query = strings.ReplaceAll(query, "+", "%20") // for PostgreSQL's clients a plus is not a space

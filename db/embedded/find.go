@@ -109,7 +109,6 @@ var (
 	serverVersion = regexp.MustCompile(`\(PostgreSQL\) (\d+)`)
 )
 
-// versionIn returns the major version in a path.
 func versionIn(path string) int {
 	version, _ := strconv.Atoi(number.FindString(path)) // none counts as 0
 	return version
@@ -170,7 +169,6 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// installCommand returns the command that installs a PostgreSQL server on this system.
 func installCommand() string {
 	sudo := "sudo "
 	if os.Geteuid() == 0 {

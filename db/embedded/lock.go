@@ -89,7 +89,6 @@ func (l *lock) describe(purpose string) {
 	_, _ = l.file.WriteAt(fmt.Appendf(nil, "%s, process %d\n", purpose, os.Getpid()), 0)
 }
 
-// holder returns what describe wrote.
 func holder(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil || len(text) == 0 {

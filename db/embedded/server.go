@@ -255,7 +255,6 @@ func (s *Server) awaitReady(ctx context.Context) error {
 	}
 }
 
-// ping connects and leaves.
 func ping(ctx context.Context, url string) error {
 	conn, err := pgconn.Connect(ctx, url)
 	if err != nil {

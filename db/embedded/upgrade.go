@@ -195,7 +195,6 @@ func (t tools) pipe(ctx context.Context, first, second []string) error {
 	return errors.Join(t.failed(ctx, second[0], errRead, &secondOutput), t.failed(ctx, first[0], errWritten, &firstOutput))
 }
 
-// failed says what a program said when it failed.
 func (t tools) failed(ctx context.Context, name string, err error, output *bytes.Buffer) error {
 	switch {
 	case err == nil:

@@ -113,7 +113,6 @@ func (b Badge) whole(look badgeLook, wide int, title, boxes, texts string) strin
 	return out.String()
 }
 
-// points are those of the line, from x on.
 func (b Badge) points(x, high int) string {
 	most := int64(1)
 	for _, n := range b.Line {
@@ -153,7 +152,6 @@ const (
 	otherLetter = 700  // of Cyrillic, Greek and the like: rather too wide than too narrow
 )
 
-// textWide is how wide a text is in pixels.
 func textWide(text string, look badgeLook) float64 {
 	wide, letters := 0, 0
 	letter := verdana
@@ -174,7 +172,6 @@ func textWide(text string, look badgeLook) float64 {
 	return float64(wide*look.font)/1000 + float64(letters)*look.spread
 }
 
-// inkOn is what can be read on a colour.
 func inkOn(color string) string {
 	rgb, err := strconv.ParseUint(strings.TrimPrefix(color, "#"), 16, 32)
 	if err != nil {

@@ -85,7 +85,6 @@ func (p Plot) y(n, top int64) float64 {
 	return plotTop + plotRoom*(1-float64(n)/float64(top))
 }
 
-// at returns where a bar begins and how wide its room is, in percent.
 func (p Plot) at(i int) (x, step float64) {
 	step = 100 / float64(len(p.Bars))
 	return float64(i) * step, step

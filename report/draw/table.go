@@ -25,7 +25,6 @@ const (
 	mostWide  = 40 // columns to which it is filled up where nothing is cut: a longer text shifts the rest of its line alone
 )
 
-// cell is a value as it is written.
 type cell struct {
 	text  string
 	right bool
