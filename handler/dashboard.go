@@ -64,11 +64,10 @@ func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
 		if below, is := c.Get(homeOfPages).(string); is {
 			home = below
 		}
-		p, broken := web.Problem(d.root, http.StatusText(status), message, home)
-		if broken != nil || c.Response().Committed {
+		if c.Response().Committed {
 			return err
 		}
-		return writePage(c, status, "no-store", p)
+		return writePage(c, status, "no-store", web.Problem(d.root, http.StatusText(status), message, home))
 	}
 }
 
@@ -79,8 +78,8 @@ func (s *service) notFoundPage(c echo.Context, err error) bool {
 	if !s.dashboard || !errors.Is(err, echo.ErrNotFound) || !slices.Contains(getOnly, r.Method) || !strings.Contains(r.Header.Get(echo.HeaderAccept), "text/html") {
 		return false
 	}
-	p, broken := web.Problem(s.root, http.StatusText(http.StatusNotFound), "there is nothing at this address", s.root+"/")
-	return broken == nil && writePage(c, http.StatusNotFound, "no-store", p) == nil
+	p := web.Problem(s.root, http.StatusText(http.StatusNotFound), "there is nothing at this address", s.root+"/")
+	return writePage(c, http.StatusNotFound, "no-store", p) == nil
 }
 
 func (d *dashboard) home(c echo.Context) error {

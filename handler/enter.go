@@ -48,11 +48,7 @@ func (d *dashboard) enter(c echo.Context) error {
 // leave ends all sessions that the browser has.
 func (d *dashboard) leave(c echo.Context) error {
 	if c.Request().Method != http.MethodPost {
-		p, err := web.Leave(d.root, d.formToken(c))
-		if err != nil {
-			return err
-		}
-		return writePage(c, http.StatusOK, "no-store", p)
+		return writePage(c, http.StatusOK, "no-store", web.Leave(d.root, d.formToken(c)))
 	}
 	if _, err := d.form(c); err != nil {
 		return err
@@ -68,11 +64,7 @@ func (d *dashboard) leave(c echo.Context) error {
 // askForKey shows the page on which a key is typed. It is made for one browser, which has the token
 // of its form in a cookie, too.
 func (d *dashboard) askForKey(c echo.Context, status int, to, problem string) error {
-	p, err := web.SignIn(d.root, d.formToken(c), to, problem)
-	if err != nil {
-		return err
-	}
-	return writePage(c, status, "no-store", p)
+	return writePage(c, status, "no-store", web.SignIn(d.root, d.formToken(c), to, problem))
 }
 
 // formToken is what a form of this browser carries. Another site's page can make a browser send a

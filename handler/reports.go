@@ -79,19 +79,15 @@ func (r *reports) answer(c echo.Context, k kind) error {
 	if err := reading.CheckRate(); err != nil {
 		return err
 	}
-	made, err := r.make(ctx, reader, prepared)
+	var made *result
+	err = r.within(ctx, func(ctx context.Context) (err error) {
+		made, err = prepared(ctx, reader)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	return writeReport(c, reading.App+"-"+k.name, format, made)
-}
-
-func (r *reports) make(ctx context.Context, from *report.Reader, prepared makeReport) (made *result, err error) {
-	err = r.within(ctx, func(ctx context.Context) error {
-		made, err = prepared(ctx, from)
-		return err
-	})
-	return made, err
 }
 
 // within reads when there is a place for it, as long as there is time.

@@ -481,13 +481,13 @@ func TestListsAreWholeWhileVisitsAreCounted(t *testing.T) {
 func TestReportsTakeTurns(t *testing.T) {
 	t.Parallel()
 	r := &reports{places: make(chan struct{}, 1), wait: time.Hour, patience: time.Millisecond}
-	quick := func(context.Context, *report.Reader) (*result, error) { return &result{name: "quick"}, nil }
-	slow := func(ctx context.Context, _ *report.Reader) (*result, error) {
+	quick := func(context.Context) error { return nil }
+	slow := func(ctx context.Context) error {
 		<-ctx.Done()
-		return nil, fmt.Errorf("read: %w", ctx.Err())
+		return fmt.Errorf("read: %w", ctx.Err())
 	}
-	refused := func(ctx context.Context, f makeReport) *visit.Error {
-		_, err := r.make(ctx, nil, f)
+	refused := func(ctx context.Context, f func(context.Context) error) *visit.Error {
+		err := r.within(ctx, f)
 		told, ok := errors.AsType[*visit.Error](err)
 		require.True(t, ok, "%v", err)
 		assert.Equal(t, visit.Unavailable, told.Kind)
@@ -496,8 +496,8 @@ func TestReportsTakeTurns(t *testing.T) {
 	}
 	assert.Contains(t, refused(t.Context(), slow).Message, "the report takes too long")
 	r.patience = time.Hour
-	assert.Equal(t, "the database does not answer; try again", refused(t.Context(), func(context.Context, *report.Reader) (*result, error) {
-		return nil, errors.New("no such table")
+	assert.Equal(t, "the database does not answer; try again", refused(t.Context(), func(context.Context) error {
+		return errors.New("no such table")
 	}).Message)
 
 	r.places <- struct{}{}
@@ -506,11 +506,8 @@ func TestReportsTakeTurns(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	r.wait = time.Hour
-	_, err := r.make(gone, nil, quick)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, r.within(gone, quick), context.Canceled)
 	<-r.places
-	made, err := r.make(t.Context(), nil, quick)
-	require.NoError(t, err)
-	assert.Equal(t, "quick", made.name)
+	require.NoError(t, r.within(t.Context(), quick))
 	assert.Empty(t, r.places, "each gives its place back")
 }

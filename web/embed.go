@@ -35,5 +35,5 @@ func (d *Dashboard) Embed(ctx context.Context, app App, origin string) (Page, er
 		site := slices.MaxFunc(sites, func(a, b report.Site) int { return int(a.Hot - b.Hot) })
 		page.Site = &site
 	}
-	return render("embed", page)
+	return render("embed", page), nil
 }

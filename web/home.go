@@ -52,5 +52,5 @@ func (d *Dashboard) Home(ctx context.Context, root string, apps []App, origin st
 		page.Line = embed.Line(origin, page.Try)
 		page.ByHand = slices.ContainsFunc(apps, func(a App) bool { return a.Name == page.Try && !a.Closed })
 	}
-	return render("home", page)
+	return render("home", page), nil
 }

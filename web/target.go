@@ -26,7 +26,7 @@ type targetPage struct {
 	AllTimeFrom source
 	Who         string // link to who came; "": the reader may not see it
 	Chart       chart
-	Mix         mix
+	New, Back   int64     // who came: those who were new, and those who had been there before
 	Pages       []pageRow // of a site
 	PagesBy     []option
 	Find        search
@@ -36,7 +36,10 @@ type targetPage struct {
 	Part        part   // of all
 	Numbers     string // link to the numbers, from all pages; "": they are here
 	IsSite      bool
-	Returns     []returnRow
+	Returns     []report.Returned
+
+	Returned, MostReturned int64 // in all, and in one row
+
 	ReturnsFrom source
 	Latest      []report.FirstVisit
 	Round       []report.FirstVisit
@@ -57,12 +60,6 @@ type tile struct {
 	Number      string
 	Change      change
 	Before      string
-}
-
-// mix is who came: those who were new, and those who had been there before.
-type mix struct {
-	New, Back int64
-	Drawing   template.HTML
 }
 
 type chart struct {
@@ -98,12 +95,6 @@ type search struct {
 	Action string
 	Keeps  [][2]string
 	All    string // the link to the first pages
-}
-
-type returnRow struct {
-	report.Returned
-	Part string
-	Bar  template.HTML
 }
 
 type option struct {
@@ -191,8 +182,7 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 		page.Who = v.with(func(o *view) { o.who, o.find = true, "" }).link()
 	}
 	page.Tiles = tilesOf(numbers.Rows)
-	page.Mix = mix{New: now.NewVisitors, Back: max(now.Uniques-now.NewVisitors, 0)}
-	page.Mix.Drawing = template.HTML(draw.Parts(page.Mix.New, page.Mix.Back)) //nolint:gosec // numbers alone
+	page.New, page.Back = now.NewVisitors, max(now.Uniques-now.NewVisitors, 0)
 	if err := d.allTime(ctx, v, page); err != nil {
 		return nil, err
 	}
@@ -331,7 +321,7 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 		path := strings.TrimPrefix(p.Uri, v.site)
 		page.Pages = append(page.Pages, pageRow{
 			FirstPage: p, Name: strings.TrimPrefix(visit.Shown(p.Uri), visit.Shown(v.site)), Link: v.of(v.site, path).link(),
-			Bar:    template.HTML(draw.Share("rank", v.ordered(p), most)), //nolint:gosec // numbers alone
+			Bar:    bar("rank", v.ordered(p), most),
 			Change: changeOf(p.UniquesCompared, p.UniquesBefore, v.stretch().changes()),
 		})
 	}
@@ -345,15 +335,10 @@ func (d *Dashboard) visitors(ctx context.Context, v view, page *targetPage) erro
 		return err
 	}
 	page.ReturnsFrom = v.source("returns", returns.SQL)
-	sum, most := int64(0), int64(0)
 	for _, r := range returns.Rows {
-		sum, most = sum+r.Visitors, max(most, r.Visitors)
+		page.Returned, page.MostReturned = page.Returned+r.Visitors, max(page.MostReturned, r.Visitors)
 	}
-	for _, r := range returns.Rows {
-		if sum > 0 {
-			page.Returns = append(page.Returns, returnRow{r, share(r.Visitors, sum), template.HTML(draw.Share("after", r.Visitors, most))}) //nolint:gosec // numbers alone
-		}
-	}
+	page.Returns = returns.Rows
 	first, err := d.reader.FirstVisits(ctx, v.app.Name, v.target(), firstVisits)
 	if err != nil {
 		return err
@@ -394,4 +379,13 @@ func noted(notes []note) (text string) {
 		text += " Noted of " + shortDay(n.Day) + ": " + strings.TrimSuffix(n.Text, ".") + "."
 	}
 	return text
+}
+
+// bar and mix draw numbers alone, which need no escaping.
+func bar(class string, part, whole int64) template.HTML {
+	return template.HTML(draw.Share(class, part, whole)) //nolint:gosec // see above
+}
+
+func mix(fresh, back int64) template.HTML {
+	return template.HTML(draw.Parts(fresh, back)) //nolint:gosec // see above
 }

@@ -88,7 +88,7 @@ var templates = func() map[string]*template.Template {
 }()
 
 var functions = template.FuncMap{
-	"number": number, "means": func(name string) string { return means[name] }, "day": day, "shortDay": shortDay, "dated": dated, "date": visit.DayText, "shown": visit.Shown, "share": share, "spanOfDays": spanOfDays, "sum": func(a, b int64) int64 { return a + b },
+	"number": number, "means": func(name string) string { return means[name] }, "day": day, "shortDay": shortDay, "dated": dated, "date": visit.DayText, "shown": visit.Shown, "share": share, "spanOfDays": spanOfDays, "sum": func(a, b int64) int64 { return a + b }, "bar": bar, "mix": mix,
 }
 
 type frame struct {
@@ -103,12 +103,13 @@ type frame struct {
 
 type crumb struct{ Name, Stored, Link string }
 
-func render(name string, data any) (Page, error) {
+// render panics where a template does not fit its data, as no test would let pass.
+func render(name string, data any) Page {
 	var out bytes.Buffer
 	if err := templates[name].Execute(&out, data); err != nil {
-		return Page{}, err
+		panic(err)
 	}
-	return Page{Type: "text/html; charset=utf-8", Body: out.Bytes()}, nil
+	return Page{Type: "text/html; charset=utf-8", Body: out.Bytes()}
 }
 
 type plainPage struct {
@@ -120,17 +121,17 @@ type plainPage struct {
 
 // SignIn makes the page on which a key is typed, which leads to another. The problem is with what
 // was typed; "": nothing was yet.
-func SignIn(root, token, to, problem string) (Page, error) {
+func SignIn(root, token, to, problem string) Page {
 	return render("enter", plainPage{frame{Root: root, Title: "Sign in", Home: root + "/"}, token, to, problem})
 }
 
 // Leave makes the page on which a reader signs out.
-func Leave(root, token string) (Page, error) {
+func Leave(root, token string) Page {
 	return render("leave", plainPage{frame: frame{Root: root, Title: "Sign out", Home: root + "/"}, Token: token})
 }
 
 // Problem makes the page of an error. It leads to the page where all begins ("": to none).
-func Problem(root, title, text, home string) (Page, error) {
+func Problem(root, title, text, home string) Page {
 	return render("problem", plainPage{frame: frame{Root: root, Title: title, Home: home}, Problem: sentence(text)})
 }
 
@@ -169,7 +170,7 @@ func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Valu
 	if err != nil {
 		return Page{}, err
 	}
-	return render("target", page)
+	return render("target", page), nil
 }
 
 // App makes the page of an app, with all of its sites; or a file of these.
@@ -184,7 +185,7 @@ func (d *Dashboard) App(ctx context.Context, app App, q url.Values) (Page, error
 	}
 	switch panel := q.Get("panel"); panel {
 	case "":
-		return render("app", page)
+		return render("app", page), nil
 	case "sites":
 		return v.file(ctx, panel, q.Get("format"), func(context.Context) (any, bool, error) { return rows, false, nil })
 	default:

@@ -70,7 +70,7 @@ func (d *Dashboard) who(ctx context.Context, v view, q url.Values) (Page, error)
 		last := came.Rows[n-1]
 		page.More = first.with(func(o *view) { o.after = strconv.Itoa(int(last.Day)) + "," + last.Visitor.String() }).link()
 	}
-	return render("who", page)
+	return render("who", page), nil
 }
 
 func (d *Dashboard) whoFile(ctx context.Context, v view, q url.Values) (Page, error) {
