@@ -53,18 +53,26 @@ func ReadBadge(q url.Values) (b Badge, err error) {
 			err = visit.Errorf(visit.Invalid, name, format, args...)
 		}
 	}
-	b = Badge{URI: q.Get("uri"), Number: "hot", color: badgeColors[usualColor], style: draw.BadgeStyles[0]}
-	if show := q.Get("show"); slices.Contains(badgeNumbers, show) {
-		target, number, _ := strings.Cut(show, ".")
-		b.Site, b.Number = target == "site", number
-	} else if show != "" {
-		wrong("show", "%.64q is none: use %s", show, strings.Join(badgeNumbers, ", "))
+	oneOf := func(name string, known []string) string {
+		switch value := q.Get(name); {
+		case slices.Contains(known, value):
+			return value
+		case value != "":
+			wrong(name, "%.64q is none: use %s", value, strings.Join(known, ", "))
+		}
+		return known[0]
 	}
-	if style := q.Get("style"); slices.Contains(draw.BadgeStyles, style) {
-		b.style = style
-	} else if style != "" {
-		wrong("style", "%.64q is none: use %s", style, strings.Join(draw.BadgeStyles, ", "))
+	is := func(name, wanted string) bool {
+		value := q.Get(name)
+		if value != "" && value != wanted {
+			wrong(name, "%.64q is neither %s nor left out", value, wanted)
+		}
+		return value == wanted
 	}
+	b = Badge{URI: q.Get("uri"), color: badgeColors[usualColor]}
+	target, number, _ := strings.Cut(oneOf("show", badgeNumbers), ".")
+	b.Site, b.Number = target == "site", number
+	b.style = oneOf("style", draw.BadgeStyles)
 	if color := q.Get("color"); badgeColors[color] != "" {
 		b.color = badgeColors[color]
 	} else if hex := hexColor.FindStringSubmatch(color); hex != nil {
@@ -81,16 +89,7 @@ func ReadBadge(q url.Values) (b Badge, err error) {
 	} else if q.Has("label") {
 		b.label = label
 	}
-	if count := q.Get("count"); count == "1" {
-		b.Count = true
-	} else if count != "" {
-		wrong("count", "%.64q is neither 1 nor left out", count)
-	}
-	if offsets := q.Get("offsets"); offsets == "no" {
-		b.Counted = true
-	} else if offsets != "" {
-		wrong("offsets", "%.64q is neither no nor left out", offsets)
-	}
+	b.Count, b.Counted = is("count", "1"), is("offsets", "no")
 	if chart := q.Get("chart"); chart != "" {
 		days, notNumber := strconv.Atoi(strings.TrimSuffix(chart, "d"))
 		if notNumber != nil || !strings.HasSuffix(chart, "d") || days < 2 || days > longestLine {

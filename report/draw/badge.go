@@ -114,10 +114,7 @@ func (b Badge) whole(look badgeLook, wide int, title, boxes, texts string) strin
 }
 
 func (b Badge) points(x, high int) string {
-	most := int64(1)
-	for _, n := range b.Line {
-		most = max(most, n)
-	}
+	most := mostOf(b.Line)
 	var points []string
 	for i, n := range b.Line {
 		points = append(points, fmt.Sprintf("%.1f,%.1f", float64(x)+float64(badgeLineWide*i)/float64(len(b.Line)-1),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -55,10 +56,7 @@ func (s Style) Sparkline(numbers []int64) string {
 	if s.ASCII {
 		steps = levelsASCII
 	}
-	most := int64(1)
-	for _, n := range numbers {
-		most = max(most, n)
-	}
+	most := mostOf(numbers)
 	var line strings.Builder
 	for _, n := range numbers {
 		step := 0
@@ -69,6 +67,9 @@ func (s Style) Sparkline(numbers []int64) string {
 	}
 	return line.String()
 }
+
+// mostOf is the highest of some numbers, and at least 1.
+func mostOf(numbers []int64) int64 { return slices.Max(append([]int64{1}, numbers...)) }
 
 // Number writes a number for people: 1,234,567.
 func Number(n int64) string {

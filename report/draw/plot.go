@@ -166,10 +166,7 @@ const sparkWide, sparkHigh = 120, 30
 // Spark draws numbers as a small line, which ends where there is room for so many; the last one has
 // a dot.
 func Spark(summary string, numbers []int64, room int) string {
-	most := int64(1)
-	for _, n := range numbers {
-		most = max(most, n)
-	}
+	most := mostOf(numbers)
 	var line strings.Builder
 	at := func(i int) float64 { return 2 + (sparkWide-6)*float64(room-len(numbers)+i)/float64(max(room-1, 1)) }
 	var x, y float64
