@@ -57,18 +57,15 @@ func changeOf(now, before int64, compared bool) change {
 	if percent < 0 {
 		way, percent = "down", -percent
 	}
-	text := ""
 	switch {
 	case percent >= 1000:
-		text = "× " + number(now/before)
+		return change{way, "× " + number(now/before)}
 	case percent >= 9.95:
-		text = fmt.Sprintf("%.0f"+thin+"%%", percent)
+		return change{way, fmt.Sprintf("%.0f"+thin+"%%", percent)}
 	case percent >= 0.05:
-		text = fmt.Sprintf("%.1f"+thin+"%%", percent)
-	default:
-		return change{"same", "0" + thin + "%"}
+		return change{way, fmt.Sprintf("%.1f"+thin+"%%", percent)}
 	}
-	return change{way, text}
+	return change{"same", "0" + thin + "%"}
 }
 
 // share is a part of a whole in percent.
