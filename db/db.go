@@ -239,12 +239,6 @@ func (d *DB) MakeDays(ctx context.Context, days ...int32) (made []int32, err err
 // wait: a reply means that the visit is committed.
 func durable(ctx context.Context, conn *pgx.Conn) error { return New(conn).SessionDurable(ctx) }
 
-// configError explains what a URL should look like. The message of pgx, which it keeps, leaves out
-// the password.
-func configError(err error) error {
-	return fmt.Errorf("database url: %w; it should look like postgres://user:password@host:5432/database", err)
-}
-
 func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
 
 func uuidValue(id [16]byte) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }

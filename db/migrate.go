@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
 
 	"footfall/migrations"
 	"footfall/pause"
@@ -252,10 +253,11 @@ func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn 
 }
 
 func newProvider(pool *sql.DB) (*goose.Provider, *stepStore, error) {
-	store, err := newStepStore()
+	versions, err := database.NewStore(goose.DialectPostgres, goose.DefaultTablename)
 	if err != nil {
 		return nil, nil, err
 	}
+	store := &stepStore{versions, map[int64]string{}}
 	p, err := goose.NewProvider(goose.DialectCustom, pool, migrations.FS, goose.WithDisableGlobalRegistry(true), goose.WithStore(store))
 	if err != nil {
 		return nil, nil, err

@@ -55,11 +55,6 @@ type stepStore struct {
 	names map[int64]string // by version
 }
 
-func newStepStore() (*stepStore, error) {
-	store, err := database.NewStore(goose.DialectPostgres, goose.DefaultTablename)
-	return &stepStore{store, map[int64]string{}}, err
-}
-
 // Insert notes that a step was applied, and the hash of its text.
 func (s *stepStore) Insert(ctx context.Context, conn database.DBTxConn, req database.InsertRequest) error {
 	if name, ok := s.names[req.Version]; ok { // there is no step for version 0, which goose inserts

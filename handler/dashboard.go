@@ -29,10 +29,6 @@ const (
 	formBytes     = 16 << 10
 )
 
-func newDashboard(r *reports, o Options) *dashboard {
-	return &dashboard{reports: r, pages: web.NewDashboard(o.Reports), publicURL: o.PublicURL}
-}
-
 func (d *dashboard) routes() []route {
 	table := []route{
 		{"/", getOnly, d.page(d.home)},

@@ -106,8 +106,12 @@ func send(c echo.Context, kind, cache string, body []byte, pack bool) error {
 		return nil
 	}
 	if pack && readsGzip(c) {
-		body = smaller(body)
 		h.Set(echo.HeaderContentEncoding, "gzip")
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		_, _ = w.Write(body) // a bytes.Buffer refuses nothing
+		_ = w.Close()
+		body = packed.Bytes()
 	}
 	return write(c, http.StatusOK, kind, body)
 }
@@ -121,14 +125,6 @@ func write(c echo.Context, status int, kind string, body []byte) error {
 
 func readsGzip(c echo.Context) bool {
 	return strings.Contains(c.Request().Header.Get(echo.HeaderAcceptEncoding), "gzip")
-}
-
-func smaller(body []byte) []byte {
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	_, _ = w.Write(body) // a bytes.Buffer refuses nothing
-	_ = w.Close()
-	return out.Bytes()
 }
 
 // matches reports whether a caller has what the tag names. A proxy that has compressed the body

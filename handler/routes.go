@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"footfall/embed"
+	"footfall/web"
 )
 
 type route struct {
@@ -46,7 +47,7 @@ func (s *service) publicRoutes(o Options) []route {
 		table = append(table, route{"/api/apps/:app/" + k.name, getOnly, func(c echo.Context) error { return r.answer(c, k) }})
 	}
 	if s.dashboard {
-		table = append(table, newDashboard(r, o).routes()...)
+		table = append(table, (&dashboard{r, web.NewDashboard(o.Reports), o.PublicURL}).routes()...)
 	}
 	return append(table, route{"/openapi.json", getOnly, describe})
 }

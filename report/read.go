@@ -80,7 +80,13 @@ func ask[Argument, Answer any](ctx context.Context, r *Reader, what string,
 		answer, err = query(q, ctx, argument)
 		return err
 	})
-	return answer, wrap(what, err)
+	if db.IsTooMuch(err) {
+		err = visit.Errorf(visit.Invalid, "", "more than 100,000 pages, or 1,000,000 of their visits, would have to be read: ask for fewer days, for fewer pages, or for a whole site").Because(err)
+	}
+	if err != nil {
+		err = fmt.Errorf("read %s: %w", what, err)
+	}
+	return answer, err
 }
 
 func convert[From, To any](rows []From, f func(From) To) []To {
@@ -89,14 +95,4 @@ func convert[From, To any](rows []From, f func(From) To) []To {
 		converted[i] = f(row)
 	}
 	return converted
-}
-
-func wrap(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if db.IsTooMuch(err) {
-		err = visit.Errorf(visit.Invalid, "", "more than 100,000 pages, or 1,000,000 of their visits, would have to be read: ask for fewer days, for fewer pages, or for a whole site").Because(err)
-	}
-	return fmt.Errorf("read %s: %w", what, err)
 }
