@@ -16,8 +16,8 @@ import (
 // thin is the space before a percent sign: narrow, and no line ends at it.
 const thin = "\u202f"
 
-// number writes a number for people, as all of Footfall does: 1,204.
-func number(n int64) string { return draw.Number(n) }
+// Numbers, and numbers of things, are written as all of Footfall does: 1,204 visits.
+var number, count = draw.Number, draw.Count
 
 // means is the legend of the numbers, for people who may know them by other names: pv, uv and hot
 // are their names in files, SQL and the API.
@@ -26,13 +26,6 @@ var means = map[string]string{
 	"New":            "here for the first time ever",
 	"Daily visitors": "those of each day, added up (pv)",
 	"Page views":     "every visit (hot)",
-}
-
-func count(n int64, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return number(n) + " " + thing + "s"
 }
 
 type change struct {
