@@ -57,8 +57,10 @@ func ParseRange(from, to string, today int32) (in Range, err error) {
 		}
 		return in, nil
 	}
-	if n, ok := parseLastDays(from); ok {
-		return LastDays(n, in.To), nil
+	if digits, counted := strings.CutSuffix(from, "d"); counted { // 30d
+		if n, err := strconv.Atoi(digits); err == nil && n >= 1 && n <= mostLastDays {
+			return LastDays(n, in.To), nil
+		}
 	}
 	if in.From, err = ParseDay(from, today); err != nil {
 		return in, Errorf(Invalid, "from", "%v, 30d for the last 30 days, or all", err)
@@ -67,16 +69,6 @@ func ParseRange(from, to string, today int32) (in Range, err error) {
 		return in, Errorf(Invalid, "from", "%s is after the last day, %s: exchange them", from, cmp.Or(to, "today"))
 	}
 	return in, nil
-}
-
-// parseLastDays reads a number of days, which is written like 30d.
-func parseLastDays(text string) (n int, ok bool) {
-	digits, ok := strings.CutSuffix(text, "d")
-	if !ok {
-		return 0, false
-	}
-	n, err := strconv.Atoi(digits)
-	return n, err == nil && n >= 1 && n <= mostLastDays
 }
 
 // Days returns how many days a range has that is not open.

@@ -61,22 +61,19 @@ func shownPath(path string) string {
 // begins, and how long they are; 0 if it begins otherwise.
 func escapedLetter(text string) (letter rune, length int) {
 	var bytes [utf8.UTFMax]byte
-	for n := range bytes {
+	n := 0
+	for ; n < len(bytes); n++ {
 		decoded, escaped := escapeAt(text, 3*n)
-		if !escaped || decoded < utf8.RuneSelf {
-			return 0, 0
+		if !escaped {
+			break
 		}
 		bytes[n] = decoded
-		if !utf8.FullRune(bytes[:n+1]) {
-			continue
-		}
-		letter, size := utf8.DecodeRune(bytes[:n+1])
-		if letter == utf8.RuneError || !isSeen(letter) {
-			return 0, 0
-		}
-		return letter, 3 * size
 	}
-	return 0, 0
+	letter, size := utf8.DecodeRune(bytes[:n])
+	if letter < utf8.RuneSelf || letter == utf8.RuneError || !isSeen(letter) {
+		return 0, 0
+	}
+	return letter, 3 * size
 }
 
 // isSeen reports whether a character leaves something on the screen.
