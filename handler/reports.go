@@ -114,7 +114,7 @@ func (r *reports) within(ctx context.Context, read func(context.Context) error) 
 	case errors.Is(within.Err(), context.DeadlineExceeded):
 		return later(reportPause, "the report takes too long: ask for fewer days, for fewer pages, or for one site").Because(err)
 	}
-	return later(time.Second, "the database does not answer; try again").Because(err)
+	return visit.Unanswered(err)
 }
 
 func later(pause time.Duration, problem string) *visit.Error {

@@ -132,25 +132,18 @@ type itemError struct {
 
 func sumsOf(results []intake.Result) []byte {
 	all := sums{Skipped: map[visit.Skipped]int{}, Errors: []itemError{}}
+	of := map[intake.Outcome]int{}
 	for i := range results {
-		switch results[i].Outcome {
-		case intake.Counted:
-			all.Counted++
-		case intake.Repeated:
-			all.Repeated++
-		case intake.Skipped:
+		of[results[i].Outcome]++
+		switch outcome := results[i].Outcome; {
+		case outcome == intake.Skipped:
 			all.Skipped[results[i].Answer.Skipped]++
-		case intake.Failed:
-			all.Failed++
-			if len(all.Errors) < mostErrors {
-				all.Errors = append(all.Errors, itemError{i, results[i].Fault})
-			}
-		case intake.Unknown:
-			all.Unknown++
-		case intake.Unreached:
-			all.Unreached++
+		case outcome == intake.Failed && len(all.Errors) < mostErrors:
+			all.Errors = append(all.Errors, itemError{i, results[i].Fault})
 		}
 	}
+	all.Counted, all.Repeated, all.Failed = of[intake.Counted], of[intake.Repeated], of[intake.Failed]
+	all.Unknown, all.Unreached = of[intake.Unknown], of[intake.Unreached]
 	body, _ := json.Marshal(all) // cannot fail for numbers and strings
 	return body
 }
