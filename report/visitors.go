@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"math"
 	"net/netip"
 
 	"footfall/db"
@@ -123,12 +125,10 @@ func (r *Reader) VisitorsOfDay(ctx context.Context, app, target string, day int3
 
 // readInParts reads the first visitors of a day, at most so many (0: all), some at a time.
 func readInParts(most, atOnce int, read func(after netip.Addr, n int) ([]DayVisitor, error)) ([]DayVisitor, error) {
-	visitors := []DayVisitor{}
-	for after := (netip.Addr{}); most == 0 || len(visitors) < most; {
-		n := atOnce
-		if most > 0 {
-			n = min(n, most-len(visitors))
-		}
+	most = cmp.Or(most, math.MaxInt)
+	visitors, after := []DayVisitor{}, netip.Addr{}
+	for len(visitors) < most {
+		n := min(atOnce, most-len(visitors))
 		more, err := read(after, n)
 		if err != nil {
 			return nil, err
