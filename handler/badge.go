@@ -34,7 +34,7 @@ func (r *reports) badge(c echo.Context) error {
 		App: strings.TrimSuffix(c.Param("file"), kind), URI: b.URI, Counted: b.Counted, ParseErr: parseErr, Agent: request.Header.Get("User-Agent"),
 		DoNotTrack: request.Header.Get("Dnt") == "1" || request.Header.Get("Sec-Gpc") == "1", Prefetch: request.Method == http.MethodHead || prefetches(request.Header),
 	}
-	ask.Peer, _ = r.proxies.client(request) // callers whose address is unknown share one limit
+	ask.Peer, _ = r.Proxies.client(request) // callers whose address is unknown share one limit
 	number, line, err := r.forBadge(c, ask, b)
 	cache := "max-age=0, must-revalidate"
 	if b.Count || err != nil {
@@ -80,7 +80,7 @@ func (r *reports) forBadge(c echo.Context, ask counter.Request, b embed.Badge) (
 
 func (r *reports) lastDays(ctx context.Context, app, target string, in visit.Range, number string) ([]int64, error) {
 	numbers := make([]int64, in.Days())
-	days, err := r.reader.Days(ctx, app, target, in, len(numbers))
+	days, err := r.Reports.Days(ctx, app, target, in, len(numbers))
 	for _, day := range days {
 		i := visit.Range{From: in.From, To: day.Day}.Days() - 1
 		numbers[i] = map[string]int64{"hot": day.Hot, "pv": day.Pv, "uv": day.NewVisitors}[number]

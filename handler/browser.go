@@ -21,10 +21,10 @@ func (s *service) request(c echo.Context, f *fields) counter.Request {
 		Prefetch: r.Method == http.MethodHead || prefetches(h), DoNotTrack: h.Get("Dnt") == "1" || h.Get("Sec-Gpc") == "1",
 	}
 	var err error
-	if ask.Peer, err = s.proxies.client(r); err != nil && !ask.Asserts && ask.ParseErr == nil {
+	if ask.Peer, err = s.Proxies.client(r); err != nil && !ask.Asserts && ask.ParseErr == nil {
 		ask.ParseErr = err // where the caller asserts who came, the address of the request need not be known
 	}
-	if !ask.Asserts && s.proxies.overlook(r, ask.Peer) {
+	if !ask.Asserts && s.Proxies.overlook(r, ask.Peer) {
 		s.overlooked.tell()
 	}
 	return ask

@@ -17,10 +17,7 @@ import (
 // comes, so the app is the one that lists the page's site, and the visitor is who asks. Apart from
 // that a visit is admitted and counted as /visit does it for a caller without a key, and errors are
 // those of /visit: these clients look at the status, or find no success.
-type busuanzi struct {
-	*service
-	app string // preferred, where it counts the site
-}
+type busuanzi struct{ *service }
 
 func (b *busuanzi) routes() []route {
 	return []route{
@@ -38,7 +35,7 @@ func (b *busuanzi) numbers(c echo.Context, uri string, count bool) ([]byte, erro
 	ctx := c.Request().Context()
 	app, err := "", invalid("uri", "it is missing: the page does not say where it is")
 	if uri != "" {
-		app, err = b.counter.AppOf(ctx, uri, b.app)
+		app, err = b.counter.AppOf(ctx, uri, b.Busuanzi)
 	}
 	b.letRead(c, app)
 	if err != nil {

@@ -178,7 +178,7 @@ func FuzzCallback(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	b := &busuanzi{newService(nil, Options{}), ""}
+	b := &busuanzi{newService(nil, Options{})}
 	f.Fuzz(func(t *testing.T, callback string) {
 		name := len(callback) > 0 && len(callback) <= 64 && strings.Trim(callback[:1], "0123456789") != ""
 		for _, letter := range []byte(callback) {

@@ -18,8 +18,7 @@ import (
 
 type dashboard struct {
 	*reports
-	pages     *web.Dashboard
-	publicURL string // where people reach the service; "": as they ask
+	pages *web.Dashboard
 }
 
 const (
@@ -71,7 +70,7 @@ func (d *dashboard) page(handle echo.HandlerFunc) echo.HandlerFunc {
 // are answered as all errors are.
 func (s *service) notFoundPage(c echo.Context, err error) bool {
 	r := c.Request()
-	if !s.dashboard || !errors.Is(err, echo.ErrNotFound) || !slices.Contains(getOnly, r.Method) || !strings.Contains(r.Header.Get(echo.HeaderAccept), "text/html") {
+	if !s.Dashboard || !errors.Is(err, echo.ErrNotFound) || !slices.Contains(getOnly, r.Method) || !strings.Contains(r.Header.Get(echo.HeaderAccept), "text/html") {
 		return false
 	}
 	p := web.Problem(s.root, http.StatusText(http.StatusNotFound), "there is nothing at this address", s.root+"/")
@@ -122,7 +121,7 @@ func (d *dashboard) embed(c echo.Context) error {
 // whether there is such an app or not: then it is nil.
 func (d *dashboard) mayLook(c echo.Context, name string) (*counter.Reading, error) {
 	r := c.Request()
-	peer, _ := d.proxies.client(r) // callers whose address is unknown share one limit
+	peer, _ := d.Proxies.client(r) // callers whose address is unknown share one limit
 	app, err := d.counter.AuthorizeReading(r.Context(), counter.Request{App: name, Session: cookie(c, sessionCookie+name), Peer: peer})
 	if refused, ok := errors.AsType[*visit.Error](err); ok && refused.Kind != visit.Unavailable {
 		return nil, d.askForKey(c, http.StatusForbidden, r.URL.RequestURI(), "")
@@ -174,10 +173,10 @@ func (d *dashboard) show(c echo.Context, read func(context.Context) (web.Page, e
 }
 
 func (d *dashboard) origin(r *http.Request) string {
-	if d.publicURL != "" {
-		return d.publicURL
+	if d.PublicURL != "" {
+		return d.PublicURL
 	}
-	if r.TLS != nil || d.proxies.overTLS(r) {
+	if r.TLS != nil || d.Proxies.overTLS(r) {
 		return "https://" + r.Host
 	}
 	return "http://" + r.Host
@@ -243,7 +242,7 @@ func (d *dashboard) shared(c echo.Context) error {
 	h.Set(echo.HeaderReferrerPolicy, "no-referrer")
 	c.Set(homeOfPages, "") // of a link that shows nothing
 	r := c.Request()
-	peer, _ := d.proxies.client(r) // callers whose address is unknown share one limit
+	peer, _ := d.Proxies.client(r) // callers whose address is unknown share one limit
 	reading, err := d.counter.AuthorizeLink(r.Context(), c.Param("token"), peer)
 	if err != nil {
 		return err

@@ -155,13 +155,13 @@ func TestDashboardFilesThatBreakAreCut(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	s := newService(e.counter, e.options)
-	d := &dashboard{reports: newReports(s, e.options)}
+	d := &dashboard{reports: newReports(s)}
 	s.routes = []route{{"/file", getOnly, func(c echo.Context) error {
 		return d.show(c, func(context.Context) (web.Page, error) {
 			return web.Page{Type: "text/csv", Body: bytes.Repeat([]byte("a\n"), 10_000), Rest: func(context.Context) ([]byte, bool, error) { return nil, false, errors.New("gone") }}, nil
 		})
 	}}}
-	response, err := http.Get(listen(t, s.echo(newMetrics(prometheus.NewRegistry())), s.log) + "/file") //nolint:noctx // of the test's own server
+	response, err := http.Get(listen(t, s.echo(newMetrics(prometheus.NewRegistry())), s.Log) + "/file") //nolint:noctx // of the test's own server
 	require.NoError(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)

@@ -26,7 +26,7 @@ func (d *dashboard) enter(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	peer, _ := d.proxies.client(c.Request())
+	peer, _ := d.Proxies.client(c.Request())
 	app, session, err := d.counter.SignIn(c.Request().Context(), strings.TrimSpace(form.Get("key")), peer)
 	var verr *visit.Error
 	if errors.As(err, &verr) && verr.Kind == visit.Forbidden {

@@ -95,15 +95,15 @@ func retryAfter(d time.Duration) string {
 func (s *service) logFault(route string, status int, err error) {
 	attributes := []any{slog.String("route", route), slog.Int("status", status), slog.Any("error", err)}
 	if panicked, is := errors.AsType[*panicError](err); is {
-		s.log.Error("a handler panicked", append(attributes, slog.String("stack", string(panicked.stack)))...)
+		s.Log.Error("a handler panicked", append(attributes, slog.String("stack", string(panicked.stack)))...)
 		return
 	}
 	if status != http.StatusServiceUnavailable {
-		s.log.Error("a request failed", attributes...)
+		s.Log.Error("a request failed", attributes...)
 		return
 	}
 	// Without its database the service refuses every request alike.
 	if more, speak := s.refusals.Next(struct{}{}, time.Now()); speak {
-		s.log.Warn("a request was refused", append(attributes, slog.Int("unlogged_before", more))...)
+		s.Log.Warn("a request was refused", append(attributes, slog.Int("unlogged_before", more))...)
 	}
 }

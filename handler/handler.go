@@ -51,9 +51,9 @@ func Servers(c *counter.Counter, o Options) (public, admin *http.Server) {
 
 func publicHandler(c *counter.Counter, o Options) http.Handler {
 	s := newService(c, o)
-	s.routes = s.publicRoutes(o)
-	s.overlooked = newOverlooked(s.log, s.registry)
-	return s.echo(newMetrics(s.registry))
+	s.routes = s.publicRoutes()
+	s.overlooked = newOverlooked(s.Log, s.Metrics)
+	return s.echo(newMetrics(s.Metrics))
 }
 
 func adminHandler(c *counter.Counter, o Options) http.Handler {
@@ -66,35 +66,21 @@ func adminHandler(c *counter.Counter, o Options) http.Handler {
 // service is what the handlers of one listener share. It does not change once its routes are
 // served.
 type service struct {
-	counter  *counter.Counter
-	desk     *intake.Desk
-	log      *slog.Logger
-	registry *prometheus.Registry
-	stopping <-chan struct{}
-	proxies  *Proxies
-	routes   []route
+	Options
+	counter *counter.Counter
+	desk    *intake.Desk
+	routes  []route
 
-	dashboard   bool
-	root        string                 // the path where people reach the service, which a proxy takes off; "": there is none
-	refusals    pause.Seldom[struct{}] // in the log
-	readyWithin time.Duration
-
-	overlooked *overlooked // nil on the operator's listener, where nobody is counted
+	root       string                 // the path where people reach the service, which a proxy takes off; "": there is none
+	refusals   pause.Seldom[struct{}] // in the log
+	overlooked *overlooked            // nil on the operator's listener, where nobody is counted
 }
 
 func newService(c *counter.Counter, o Options) *service {
-	s := &service{
-		counter:  c,
-		desk:     intake.NewDesk(),
-		log:      cmp.Or(o.Log, slog.New(slog.DiscardHandler)),
-		registry: cmp.Or(o.Metrics, prometheus.NewRegistry()),
-		stopping: o.Stopping,
-		proxies:  o.Proxies,
-		refusals: pause.Seldom[struct{}]{Every: time.Second},
-
-		dashboard:   o.Dashboard,
-		readyWithin: cmp.Or(o.readyWithin, usualReady),
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.Metrics = cmp.Or(o.Metrics, prometheus.NewRegistry())
+	o.readyWithin = cmp.Or(o.readyWithin, usualReady)
+	s := &service{Options: o, counter: c, desk: intake.NewDesk(), refusals: pause.Seldom[struct{}]{Every: time.Second}}
 	if at, err := url.Parse(o.PublicURL); err == nil {
 		s.root = at.Path
 	}

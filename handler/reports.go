@@ -25,7 +25,6 @@ const (
 
 type reports struct {
 	*service
-	reader   *report.Reader
 	places   chan struct{} // has room for the reports that are being made
 	wait     time.Duration // for a place
 	patience time.Duration // for an answer
@@ -51,10 +50,10 @@ var kinds = []kind{
 	{"uniques", []string{"uri", "site", "prefix", "from", "to"}, []string{"uri", "site"}, uniquesReport},
 }
 
-func newReports(s *service, o Options) *reports {
+func newReports(s *service) *reports {
 	return &reports{
-		service: s, reader: o.Reports, places: make(chan struct{}, reportPlaces),
-		wait: cmp.Or(o.reportWait, usualWait), patience: cmp.Or(o.reportWithin, usualWithin),
+		service: s, places: make(chan struct{}, reportPlaces),
+		wait: cmp.Or(s.reportWait, usualWait), patience: cmp.Or(s.reportWithin, usualWithin),
 	}
 }
 
@@ -64,14 +63,14 @@ func (r *reports) answer(c echo.Context, k kind) error {
 	ctx, request := c.Request().Context(), c.Request()
 	params, parseErr := readParams(request.URL.RawQuery, append([]string{"format"}, k.takes...), k.repeats)
 	ask := counter.Request{App: c.Param("app"), Key: bearer(request.Header), ParseErr: parseErr}
-	ask.Peer, _ = r.proxies.client(request) // callers whose address is unknown share one limit
+	ask.Peer, _ = r.Proxies.client(request) // callers whose address is unknown share one limit
 	reading, err := r.counter.AuthorizeReading(ctx, ask)
 	if err != nil {
 		return err
 	}
 	q := &question{ctx: ctx, reading: reading, params: params}
 	format := q.format(request.Header)
-	reader := q.reader(r.reader)
+	reader := q.reader(r.Reports)
 	prepared := k.prepare(q)
 	if q.err != nil {
 		return q.err

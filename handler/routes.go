@@ -30,7 +30,7 @@ var (
 	getPostOptions = []string{http.MethodGet, http.MethodPost, http.MethodHead, http.MethodOptions} // by which browsers ask for a page of another site
 )
 
-func (s *service) publicRoutes(o Options) []route {
+func (s *service) publicRoutes() []route {
 	table := []route{
 		{"/visit", getPostOptions, s.visit},
 		{"/visits", postOnly, s.visits},
@@ -40,21 +40,21 @@ func (s *service) publicRoutes(o Options) []route {
 		{"/livez", getOnly, s.alive},
 		{"/readyz", getOnly, s.ready},
 	}
-	table = append(table, (&busuanzi{s, o.Busuanzi}).routes()...)
-	r := newReports(s, o)
+	table = append(table, (&busuanzi{s}).routes()...)
+	r := newReports(s)
 	table = append(table, route{"/badge/:file", getOnly, r.badge})
 	for _, k := range kinds {
 		table = append(table, route{"/api/apps/:app/" + k.name, getOnly, func(c echo.Context) error { return r.answer(c, k) }})
 	}
-	if s.dashboard {
-		table = append(table, (&dashboard{r, web.NewDashboard(o.Reports), o.PublicURL}).routes()...)
+	if s.Dashboard {
+		table = append(table, (&dashboard{r, web.NewDashboard(s.Reports)}).routes()...)
 	}
 	return append(table, route{"/openapi.json", getOnly, describe})
 }
 
 // adminRoutes is the table of the operator's listener: metrics and profiles are for nobody else.
 func (s *service) adminRoutes() []route {
-	metrics := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError)})
+	metrics := promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelError)})
 	profile := func(h http.HandlerFunc) echo.HandlerFunc { return echo.WrapHandler(h) }
 	return []route{
 		{"/livez", getOnly, s.alive},

@@ -72,7 +72,7 @@ func (s *service) alive(c echo.Context) error {
 
 func (s *service) ready(c echo.Context) error {
 	select {
-	case <-s.stopping:
+	case <-s.Stopping:
 		return visit.Errorf(visit.Unavailable, "", "the service is shutting down")
 	default:
 	}
