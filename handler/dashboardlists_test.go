@@ -155,7 +155,7 @@ func TestDashboardFilesThatBreakAreCut(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
 	s := newService(e.counter, e.options)
-	d := &dashboard{reports: newReports(s)}
+	d := &dashboard{reports: &reports{s, make(chan struct{}, reportPlaces)}}
 	s.routes = []route{{"/file", getOnly, func(c echo.Context) error {
 		return d.show(c, func(context.Context) (web.Page, error) {
 			return web.Page{Type: "text/csv", Body: bytes.Repeat([]byte("a\n"), 10_000), Rest: func(context.Context) ([]byte, bool, error) { return nil, false, errors.New("gone") }}, nil

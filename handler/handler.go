@@ -80,6 +80,7 @@ func newService(c *counter.Counter, o Options) *service {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Metrics = cmp.Or(o.Metrics, prometheus.NewRegistry())
 	o.readyWithin = cmp.Or(o.readyWithin, usualReady)
+	o.reportWait, o.reportWithin = cmp.Or(o.reportWait, usualWait), cmp.Or(o.reportWithin, usualWithin)
 	s := &service{Options: o, counter: c, desk: intake.NewDesk(), refusals: pause.Seldom[struct{}]{Every: time.Second}}
 	if at, err := url.Parse(o.PublicURL); err == nil {
 		s.root = at.Path

@@ -1,7 +1,6 @@
 package handler
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -25,9 +24,7 @@ const (
 
 type reports struct {
 	*service
-	places   chan struct{} // has room for the reports that are being made
-	wait     time.Duration // for a place
-	patience time.Duration // for an answer
+	places chan struct{} // has room for the reports that are being made
 }
 
 type kind struct {
@@ -48,13 +45,6 @@ var kinds = []kind{
 	{"visitors", []string{"uri", "site", "day", "after", "limit", "offsets"}, nil, visitorsReport},
 	{"ranks", []string{"uri", "site", "rank", "ip", "visitor", "offsets"}, nil, ranksReport},
 	{"uniques", []string{"uri", "site", "prefix", "from", "to"}, []string{"uri", "site"}, uniquesReport},
-}
-
-func newReports(s *service) *reports {
-	return &reports{
-		service: s, places: make(chan struct{}, reportPlaces),
-		wait: cmp.Or(s.reportWait, usualWait), patience: cmp.Or(s.reportWithin, usualWithin),
-	}
 }
 
 // answer checks the caller and the question, in the order that all calls have, makes the report and
@@ -91,17 +81,17 @@ func (r *reports) answer(c echo.Context, k kind) error {
 
 // within reads when there is a place for it, as long as there is time.
 func (r *reports) within(ctx context.Context, read func(context.Context) error) error {
-	wait := time.NewTimer(r.wait)
+	wait := time.NewTimer(r.reportWait)
 	defer wait.Stop()
 	select {
 	case r.places <- struct{}{}:
 		defer func() { <-r.places }()
 	case <-wait.C:
-		return later(r.wait, "too many reports are being made; try again")
+		return later(r.reportWait, "too many reports are being made; try again")
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	within, cancel := context.WithTimeout(ctx, r.patience)
+	within, cancel := context.WithTimeout(ctx, r.reportWithin)
 	defer cancel()
 	err := read(within)
 	var verr *visit.Error

@@ -480,7 +480,7 @@ func TestListsAreWholeWhileVisitsAreCounted(t *testing.T) {
 // A report for which there is no place in time is refused, to be asked for again.
 func TestReportsTakeTurns(t *testing.T) {
 	t.Parallel()
-	r := &reports{places: make(chan struct{}, 1), wait: time.Hour, patience: time.Millisecond}
+	r := &reports{&service{Options: Options{reportWait: time.Hour, reportWithin: time.Millisecond}}, make(chan struct{}, 1)}
 	quick := func(context.Context) error { return nil }
 	slow := func(ctx context.Context) error {
 		<-ctx.Done()
@@ -495,17 +495,17 @@ func TestReportsTakeTurns(t *testing.T) {
 		return told
 	}
 	assert.Contains(t, refused(t.Context(), slow).Message, "the report takes too long")
-	r.patience = time.Hour
+	r.reportWithin = time.Hour
 	assert.Equal(t, "the database does not answer; try again", refused(t.Context(), func(context.Context) error {
 		return errors.New("no such table")
 	}).Message)
 
 	r.places <- struct{}{}
-	r.wait = time.Millisecond
+	r.reportWait = time.Millisecond
 	assert.Contains(t, refused(t.Context(), quick).Message, "too many reports")
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	r.wait = time.Hour
+	r.reportWait = time.Hour
 	require.ErrorIs(t, r.within(gone, quick), context.Canceled)
 	<-r.places
 	require.NoError(t, r.within(t.Context(), quick))

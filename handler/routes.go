@@ -41,7 +41,7 @@ func (s *service) publicRoutes() []route {
 		{"/readyz", getOnly, s.ready},
 	}
 	table = append(table, (&busuanzi{s}).routes()...)
-	r := newReports(s)
+	r := &reports{s, make(chan struct{}, reportPlaces)}
 	table = append(table, route{"/badge/:file", getOnly, r.badge})
 	for _, k := range kinds {
 		table = append(table, route{"/api/apps/:app/" + k.name, getOnly, func(c echo.Context) error { return r.answer(c, k) }})
