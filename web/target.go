@@ -183,18 +183,12 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	}
 	page.Tiles = tilesOf(numbers.Rows)
 	page.New, page.Back = now.NewVisitors, max(now.Uniques-now.NewVisitors, 0)
-	if err := d.allTime(ctx, v, page); err != nil {
-		return nil, err
-	}
-	if err := d.chart(ctx, v, page); err != nil {
-		return nil, err
-	}
-	if page.IsSite {
-		if err := d.pages(ctx, v, page); err != nil {
+	for _, part := range []func(context.Context, view, *targetPage) error{d.allTime, d.chart, d.pages, d.visitors} {
+		if err := part(ctx, v, page); err != nil {
 			return nil, err
 		}
 	}
-	return page, d.visitors(ctx, v, page)
+	return page, nil
 }
 
 // allTime reads what is shown of all time, where a part of it is from elsewhere: of the days there
@@ -290,6 +284,9 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) error {
 }
 
 func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
+	if !page.IsSite {
+		return nil
+	}
 	first := v.with(func(o *view) { o.skip = 0 })
 	action, _, _ := strings.Cut(v.link(), "?")
 	page.Find = search{Part: v.find, Action: action, Keeps: v.keeps("find", "skip"), All: first.with(func(o *view) { o.find = "" }).link()}
