@@ -48,15 +48,12 @@ func (a *Admin) AddApp(ctx context.Context, name string, s app.Settings) error {
 		}
 		return setApp(ctx, q, &row)
 	})
-	if err != nil {
-		return wrap("add app "+name, err)
-	}
-	return a.db.WaitForInstances(ctx, instancesWithin)
+	return a.changed(ctx, "add app "+name, err)
 }
 
 // SetApp changes an app's settings.
 func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
-	err := a.withApp(ctx, name, func(q *db.Queries, row *db.App) error {
+	return a.change(ctx, "set app ", name, func(q *db.Queries, row *db.App) error {
 		was := *row
 		if err := s.Apply(row, a.secret); err != nil {
 			return err
@@ -77,10 +74,6 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 		}
 		return setApp(ctx, q, row)
 	})
-	if err != nil {
-		return wrap("set app "+name, err)
-	}
-	return a.db.WaitForInstances(ctx, instancesWithin)
 }
 
 func setApp(ctx context.Context, q *db.Queries, row *db.App) error {
@@ -128,26 +121,34 @@ func (a *Admin) App(ctx context.Context, name, site string) (db.App, error) {
 		return db.App{}, fmt.Errorf("list apps: %w", err)
 	}
 	if name != "" {
-		named := slices.IndexFunc(apps, func(row db.App) bool { return row.Name == name })
-		if named < 0 {
-			return db.App{}, app.NoApp(name)
+		for _, row := range apps {
+			if row.Name == name {
+				return row, nil
+			}
 		}
-		return apps[named], nil
+		return db.App{}, app.NoApp(name)
 	}
-	isApp := slices.ContainsFunc(apps, func(row db.App) bool { return row.Name == site })
-	if isApp && !slices.ContainsFunc(apps, func(row db.App) bool { return app.ListsSite(&row, site) }) {
+	lists := func(row db.App) bool { return app.ListsSite(&row, site) }
+	if slices.ContainsFunc(apps, func(row db.App) bool { return row.Name == site }) && !slices.ContainsFunc(apps, lists) {
 		return db.App{}, visit.Errorf(visit.Invalid, "", "%s is an app, and no site that one lists: name a site, or the app with --app %[1]s", site)
 	}
+	among, several := apps, "there are several"
 	if len(apps) > 1 && site != "" {
-		return appOfSite(apps, site)
+		several = "several count " + visit.Shown(site)
+		among = slices.DeleteFunc(slices.Clone(apps), func(row db.App) bool { return !app.CountsSite(&row, site) })
+		if slices.ContainsFunc(among, lists) {
+			among = slices.DeleteFunc(among, func(row db.App) bool { return !lists(row) })
+		}
 	}
-	switch len(apps) {
-	case 0:
+	switch {
+	case len(apps) == 0:
 		return db.App{}, visit.Errorf(visit.NotFound, "app", "there is none yet: add one")
-	case 1:
-		return apps[0], nil
+	case len(among) == 0:
+		return db.App{}, visit.Errorf(visit.Invalid, "app", "none of them counts %s: name one of %s", visit.Shown(site), namesOf(apps))
+	case len(among) == 1:
+		return among[0], nil
 	}
-	return db.App{}, visit.Errorf(visit.Invalid, "app", "there are several: name one of %s", namesOf(apps))
+	return db.App{}, visit.Errorf(visit.Invalid, "app", "%s: name one of %s", several, namesOf(among))
 }
 
 func (a *Admin) appsToRead(ctx context.Context) (apps []db.App, err error) {
@@ -161,29 +162,6 @@ func (a *Admin) appsToRead(ctx context.Context) (apps []db.App, err error) {
 		return err
 	})
 	return apps, err
-}
-
-// appOfSite returns the one among several apps that counts a site.
-func appOfSite(apps []db.App, site string) (db.App, error) {
-	var listing, counting []db.App
-	for _, row := range apps {
-		switch {
-		case app.ListsSite(&row, site):
-			listing = append(listing, row)
-		case app.CountsSite(&row, site):
-			counting = append(counting, row)
-		}
-	}
-	if len(listing) > 0 {
-		counting = listing
-	}
-	switch len(counting) {
-	case 0:
-		return db.App{}, visit.Errorf(visit.Invalid, "app", "none of them counts %s: name one of %s", visit.Shown(site), namesOf(apps))
-	case 1:
-		return counting[0], nil
-	}
-	return db.App{}, visit.Errorf(visit.Invalid, "app", "several count %s: name one of %s", visit.Shown(site), namesOf(counting))
 }
 
 func namesOf(apps []db.App) string {
@@ -213,6 +191,90 @@ func (a *Admin) withApp(ctx context.Context, name string, f func(q *db.Queries, 
 }
 
 var errBeingDeleted = visit.Errorf(visit.NotFound, "app", "this app is being deleted: if that was interrupted, delete it again to complete it")
+
+// change is withApp, and returns when every running instance knows of the change. doing says what is
+// done to the app.
+func (a *Admin) change(ctx context.Context, doing, name string, f func(q *db.Queries, row *db.App) error) error {
+	return a.changed(ctx, doing+name, a.withApp(ctx, name, f))
+}
+
+// changed returns when every running instance knows of a change, if that was made.
+func (a *Admin) changed(ctx context.Context, doing string, err error) error {
+	if err != nil {
+		return wrap(doing, err)
+	}
+	return a.db.WaitForInstances(ctx, instancesWithin)
+}
+
+// appOf returns an app by its name.
+func appOf(ctx context.Context, q *db.Queries, name string) (*db.App, error) {
+	row, err := q.AppGet(ctx, name)
+	if errors.Is(err, db.ErrNoRows) {
+		return nil, app.NoApp(name)
+	}
+	return &row, err
+}
+
+// listing is a query that lists something of an app.
+type listing[Row any] func(q *db.Queries, ctx context.Context, app int32) ([]Row, error)
+
+// list lists something of an app.
+func list[Row any](ctx context.Context, a *Admin, what, name string, query listing[Row]) (rows []Row, err error) {
+	err = a.db.Read(ctx, func(q *db.Queries) error {
+		row, err := appOf(ctx, q, name)
+		if err == nil {
+			rows, err = query(q, ctx, row.ID)
+		}
+		return err
+	})
+	return rows, wrap("list the "+what+" of app "+name, err)
+}
+
+// OfApp is a row that belongs to an app.
+type OfApp[Row any] struct {
+	App string
+	Row Row
+}
+
+// Logs lists the logs that were imported for an app, or for each one, where name is "".
+func (a *Admin) Logs(ctx context.Context, name string) ([]OfApp[db.LogsListRow], error) {
+	return listEach(ctx, a, "logs", name, (*db.Queries).LogsList)
+}
+
+// Queues lists how far queues were counted for an app, or for each one, where name is "".
+func (a *Admin) Queues(ctx context.Context, name string) ([]OfApp[db.QueuesListRow], error) {
+	return listEach(ctx, a, "queues", name, (*db.Queries).QueuesList)
+}
+
+func listEach[Row any](ctx context.Context, a *Admin, what, name string, query listing[Row]) (all []OfApp[Row], err error) {
+	err = a.db.Read(ctx, func(q *db.Queries) error {
+		apps, err := appsNamed(ctx, q, name)
+		all = nil
+		for _, app := range apps {
+			rows, err := query(q, ctx, app.ID)
+			if err != nil {
+				return err
+			}
+			for _, row := range rows {
+				all = append(all, OfApp[Row]{app.Name, row})
+			}
+		}
+		return err
+	})
+	return all, wrap("list the "+what+" of apps", err)
+}
+
+// appsNamed is the app of a name, or each one, where that is "".
+func appsNamed(ctx context.Context, q *db.Queries, name string) ([]db.App, error) {
+	if name == "" {
+		return q.AppsList(ctx)
+	}
+	app, err := appOf(ctx, q, name)
+	if err != nil {
+		return nil, err
+	}
+	return []db.App{*app}, nil
+}
 
 // wrap adds to an error what was being done, unless it is one for callers.
 func wrap(doing string, err error) error {

@@ -9,10 +9,7 @@ import (
 
 // DeleteApp deletes an app and all that was counted for it, or accepted to be.
 func (a *Admin) DeleteApp(ctx context.Context, name string) error {
-	if err := a.deleteApp(ctx, name); err != nil {
-		return wrap("delete app "+name, err)
-	}
-	return a.db.WaitForInstances(ctx, instancesWithin)
+	return a.changed(ctx, "delete app "+name, a.deleteApp(ctx, name))
 }
 
 func (a *Admin) deleteApp(ctx context.Context, name string) error {

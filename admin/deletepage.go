@@ -77,10 +77,7 @@ func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 	if err == nil || errors.As(err, &verr) && verr.Kind == visit.NotFound {
 		err = errors.Join(a.inErasure(ctx, func(q *db.Queries) error { return mergeHidden(ctx, q, app) }), err)
 	}
-	if err != nil {
-		return wrap("delete a page of app "+app, err)
-	}
-	return a.db.WaitForInstances(ctx, instancesWithin) // which may know its offset
+	return a.changed(ctx, "delete a page of app "+app, err) // instances may know its offset
 }
 
 // hidePage gives a page a name that no URI leads to. That takes a moment, however much was counted
@@ -170,8 +167,7 @@ func mergeHidden(ctx context.Context, q *db.Queries, app string) error {
 		if err != nil {
 			return err
 		}
-		m := merging{site: page.SiteID, from: page.ID, into: into.ID, keptFrom: kept}
-		if err := m.run(ctx, q); err != nil {
+		if err := mergePage(ctx, q, page.SiteID, page.ID, into.ID, kept); err != nil {
 			return err
 		}
 	}
@@ -183,30 +179,25 @@ func mergeHidden(ctx context.Context, q *db.Queries, app string) error {
 	return nil
 }
 
-// merging is the merging of one page of a site into another.
-type merging struct {
-	site, from, into int64
-	keptFrom         int32 // the first day for which the app keeps its visits
-}
-
-// run moves all that was counted for the page.
-func (m merging) run(ctx context.Context, q *db.Queries) error {
-	if err := q.VisitsMerge(ctx, db.VisitsMergeParams{Site: m.site, FromPage: m.from, IntoPage: m.into, KeptFrom: m.keptFrom}); err != nil {
+// mergePage moves all that was counted for one page of a site to another. keptFrom is the first day
+// for which the app keeps its visits.
+func mergePage(ctx context.Context, q *db.Queries, site, from, into int64, keptFrom int32) error {
+	if err := q.VisitsMerge(ctx, db.VisitsMergeParams{Site: site, FromPage: from, IntoPage: into, KeptFrom: keptFrom}); err != nil {
 		return err
 	}
-	days, err := q.DaysMerge(ctx, db.DaysMergeParams{Site: m.site, FromPage: m.from, IntoPage: m.into, KeptFrom: m.keptFrom})
+	days, err := q.DaysMerge(ctx, db.DaysMergeParams{Site: site, FromPage: from, IntoPage: into, KeptFrom: keptFrom})
 	if err != nil {
 		return err
 	}
-	visitors, err := q.VisitorsMerge(ctx, db.VisitorsMergeParams{Site: m.site, FromPage: m.from, IntoPage: m.into, Days: days})
+	visitors, err := q.VisitorsMerge(ctx, db.VisitorsMergeParams{Site: site, FromPage: from, IntoPage: into, Days: days})
 	if err != nil {
 		return err
 	}
-	if err := q.SketchesMerge(ctx, db.SketchesMergeParams{FromPage: m.from, IntoPage: m.into}); err != nil {
+	if err := q.SketchesMerge(ctx, db.SketchesMergeParams{FromPage: from, IntoPage: into}); err != nil {
 		return err
 	}
-	if err := q.TopsDelete(ctx, m.site); err != nil {
+	if err := q.TopsDelete(ctx, site); err != nil {
 		return err
 	}
-	return q.CountersMerge(ctx, db.CountersMergeParams{FromPage: m.from, IntoPage: m.into, Visitors: visitors, Days: days})
+	return q.CountersMerge(ctx, db.CountersMergeParams{FromPage: from, IntoPage: into, Visitors: visitors, Days: days})
 }

@@ -2,33 +2,26 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"math"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"footfall/counter/app"
 	"footfall/db"
+	"footfall/inbox"
+	"footfall/record"
+	"footfall/visit"
 )
-
-// Footprint is what is stored of a visitor for one target.
-type Footprint struct {
-	Target            string
-	Visitor           netip.Addr
-	Rank              int64
-	FirstDay, LastDay int32
-}
 
 // ShowVisitor returns what is stored of a visitor of an app, who is named by an address, or by an
 // id where the app tells visitors apart by ids.
-func (a *Admin) ShowVisitor(ctx context.Context, app, visitor string) (prints []Footprint, err error) {
-	err = a.withVisitor(ctx, app, visitor, func(q *db.Queries, row *db.App, ips []netip.Addr) error {
-		found, err := q.VisitorTargets(ctx, db.VisitorTargetsParams{AppID: row.ID, Ips: ips})
-		for _, f := range found {
-			prints = append(prints, Footprint{Target: f.Uri, Visitor: f.Ip, Rank: f.Rank, FirstDay: f.FirstDay, LastDay: f.LastDay})
-		}
+func (a *Admin) ShowVisitor(ctx context.Context, app, visitor string) (found []db.VisitorTargetsRow, err error) {
+	err = a.withVisitor(ctx, app, visitor, func(q *db.Queries, row *db.App, ips []netip.Addr) (err error) {
+		found, err = q.VisitorTargets(ctx, db.VisitorTargetsParams{AppID: row.ID, Ips: ips})
 		return err
 	})
-	return prints, wrap("show a visitor of app "+app, err)
+	return found, wrap("show a visitor of app "+app, err)
 }
 
 // searchedAtOnce is for about how many targets one transaction looks for a visitor, to erase them
@@ -208,15 +201,6 @@ func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(*d
 	})
 }
 
-// appOf returns an app by its name.
-func appOf(ctx context.Context, q *db.Queries, name string) (*db.App, error) {
-	row, err := q.AppGet(ctx, name)
-	if errors.Is(err, db.ErrNoRows) {
-		return nil, app.NoApp(name)
-	}
-	return &row, err
-}
-
 // inErasure runs f in a transaction while no other one erases.
 func (a *Admin) inErasure(ctx context.Context, f func(q *db.Queries) error) error {
 	return a.db.InTx(ctx, func(q *db.Queries) error {
@@ -228,4 +212,79 @@ func (a *Admin) inErasure(ctx context.Context, f func(q *db.Queries) error) erro
 		}
 		return f(q)
 	})
+}
+
+// CountAccepted counts the visits of an app that were accepted before, so that none of them comes
+// out of the inbox after what it was counted for is gone, and deletes their rows there, which have
+// addresses. It returns how many visits there were.
+func (a *Admin) CountAccepted(ctx context.Context, app string) (visits int64, err error) {
+	var row *db.App
+	err = a.db.Read(ctx, func(q *db.Queries) (err error) { row, err = appOf(ctx, q, app); return err })
+	if err == nil {
+		visits, err = inbox.Behind(ctx, a.db, row.ID)
+	}
+	if err == nil && visits > 0 {
+		visits, err = a.settle(ctx, row.ID)
+	}
+	if err == nil {
+		err = a.inErasure(ctx, func(q *db.Queries) error { return q.InboxDeleteCounted(ctx, row.ID) })
+	}
+	return visits, wrap("count what is in the inbox", err)
+}
+
+func (a *Admin) settle(ctx context.Context, app int32) (visits int64, err error) {
+	r, err := record.Open(ctx, a.db, record.Options{})
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	return inbox.Settle(ctx, a.db, r, app, inbox.Options{})
+}
+
+// StoredAs returns the addresses under which an app may have stored a visitor. A visitor is typed
+// as an address, as an id (with id: in front where it could be read as something else), or as
+// reports write one who is a hash: an address in fd00::/8. Where hashes change each day there is
+// one address for each day whose key is still there, that of the latest day first.
+func (a *Admin) StoredAs(ctx context.Context, row *db.App, typed string) (ips []netip.Addr, err error) {
+	if stored, err := netip.ParseAddr(typed); err == nil && visit.IsHash(stored) {
+		return []netip.Addr{stored}, nil
+	}
+	err = a.db.Read(ctx, func(q *db.Queries) (err error) {
+		ips, err = a.storedAs(ctx, q, row, strings.TrimPrefix(typed, app.IDPrefix))
+		return err
+	})
+	return ips, wrap("find a visitor of app "+row.Name, err)
+}
+
+// storedAs does so for an address or an id.
+func (a *Admin) storedAs(ctx context.Context, q *db.Queries, row *db.App, visitor string) (ips []netip.Addr, err error) {
+	of, err := app.New(*row, a.secret)
+	if err != nil {
+		return nil, err
+	}
+	if of.Fault != nil {
+		return nil, visit.Errorf(visit.Invalid, "app", "%v", of.Fault)
+	}
+	if of.Mode == app.ByID {
+		ip, err := of.VisitorByID(a.secret, visitor)
+		return []netip.Addr{ip}, err
+	}
+	address, err := visit.ParseAddress(visitor)
+	if err != nil {
+		return nil, err
+	}
+	days := []db.DayKey{{}} // no key, where none is needed
+	if of.Mode == app.ByDay {
+		if days, err = q.DayKeysList(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, day := range slices.Backward(days) {
+		ip, err := of.VisitorByAddress(a.secret, address, day.Key)
+		if err != nil {
+			return nil, err
+		}
+		ips = append(ips, ip)
+	}
+	return ips, nil
 }

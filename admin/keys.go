@@ -11,17 +11,8 @@ import (
 	"footfall/visit"
 )
 
-// Key is what is known of a key of an app. The key itself is known to its holder alone.
-type Key struct {
-	Name    string
-	Scopes  []string
-	Made    time.Time
-	Used    *time.Time // nil: never
-	Revoked *time.Time // nil: it is valid
-}
-
-// AddKey makes a key of an app with some scopes and returns it. The key cannot be read again: only
-// its hash is stored.
+// AddKey makes a key of an app with some scopes and returns it, also with ErrInstancesBehind. The
+// key cannot be read again: only its hash is stored.
 func (a *Admin) AddKey(ctx context.Context, of string, with []app.Scope) (key string, err error) {
 	if len(with) == 0 {
 		return "", visit.Errorf(visit.Invalid, "scope", "it is missing: name what the key allows: %s", scopeNames())
@@ -37,13 +28,9 @@ func (a *Admin) AddKey(ctx context.Context, of string, with []app.Scope) (key st
 	}
 	name, key := app.NewKey()
 	hash := app.HashOf(key)
-	err = a.withApp(ctx, of, func(q *db.Queries, row *db.App) error {
+	return key, a.change(ctx, "add a key of app ", of, func(q *db.Queries, row *db.App) error {
 		return q.KeyAdd(ctx, db.KeyAddParams{AppID: row.ID, Name: name, Hash: hash[:], Scopes: names})
 	})
-	if err != nil {
-		return "", wrap("add a key of app "+of, err)
-	}
-	return key, a.db.WaitForInstances(ctx, instancesWithin) // the key is valid even with ErrInstancesBehind
 }
 
 func scopeNames() string {
@@ -55,32 +42,104 @@ func scopeNames() string {
 }
 
 // Keys lists an app's keys, revoked ones included.
-func (a *Admin) Keys(ctx context.Context, app string) (keys []Key, err error) {
-	var rows []db.KeysListRow
-	err = a.db.Read(ctx, func(q *db.Queries) error {
-		row, err := appOf(ctx, q, app)
-		if err == nil {
-			rows, err = q.KeysList(ctx, row.ID)
-		}
-		return err
-	})
-	for _, k := range rows {
-		keys = append(keys, Key{Name: k.Name, Scopes: k.Scopes, Made: k.CreatedAt, Used: k.UsedAt, Revoked: k.RevokedAt})
-	}
-	return keys, wrap("list the keys of app "+app, err)
+func (a *Admin) Keys(ctx context.Context, app string) ([]db.KeysListRow, error) {
+	return list(ctx, a, "keys", app, (*db.Queries).KeysList)
 }
 
 // RevokeKey makes a key invalid. It is named by its name, or by all of it.
 func (a *Admin) RevokeKey(ctx context.Context, of, name string) error {
-	err := a.withApp(ctx, of, func(q *db.Queries, row *db.App) error {
+	return a.change(ctx, "revoke a key of app ", of, func(q *db.Queries, row *db.App) error {
 		revoked, err := q.KeyRevoke(ctx, db.KeyRevokeParams{AppID: row.ID, Name: app.KeyName(name)})
 		if err == nil && revoked == 0 {
 			return visit.Errorf(visit.NotFound, "key", "app %s has no key %.64q that is not revoked: `footfall app key list` names them", of, app.KeyName(name))
 		}
 		return err
 	})
+}
+
+const (
+	shareDays     = 90   // for which a link shows something, unless its maker says otherwise
+	mostShareDays = 1826 // five years: the table knows
+)
+
+// AddShare makes a link that shows an app, or one site of it ("": all), up to a day ("": the usual
+// time), and returns the part of it that must be kept secret, and the day, also with
+// ErrInstancesBehind.
+func (a *Admin) AddShare(ctx context.Context, of, site, until string) (token string, lastDay int32, err error) {
+	name, token := app.NewLink()
+	hash := app.HashOf(token)
+	err = a.change(ctx, "add a link to app ", of, func(q *db.Queries, row *db.App) error {
+		if lastDay, err = a.shareUntil(row, until); err != nil {
+			return err
+		}
+		shown, err := siteOf(row, site)
+		if err != nil {
+			return err
+		}
+		return q.ShareAdd(ctx, db.ShareAddParams{AppID: row.ID, Name: name, Hash: hash[:], Site: shown, LastDay: lastDay})
+	})
+	return token, lastDay, err
+}
+
+func (a *Admin) shareUntil(row *db.App, until string) (lastDay int32, err error) {
+	today, err := a.today(row)
 	if err != nil {
-		return wrap("revoke a key of app "+of, err)
+		return 0, err
 	}
-	return a.db.WaitForInstances(ctx, instancesWithin)
+	longest := visit.LastDays(1, today).Earlier(-mostShareDays).To
+	if until == "" {
+		return visit.LastDays(1, today).Earlier(-shareDays).To, nil
+	}
+	lastDay, err = visit.ParseDay(until, today)
+	switch {
+	case err != nil:
+		return 0, visit.Errorf(visit.Invalid, "until", "%v", err)
+	case lastDay < today:
+		return 0, visit.Errorf(visit.Invalid, "until", "%s is over: write a day from %s on", visit.DayText(lastDay), visit.DayText(today))
+	case lastDay > longest:
+		return 0, visit.Errorf(visit.Invalid, "until", "%s is too far away: a link shows something for five years at most, up to %s", visit.DayText(lastDay), visit.DayText(longest))
+	}
+	return lastDay, nil
+}
+
+// today is the day that it is in the time zone of an app.
+func (a *Admin) today(row *db.App) (int32, error) {
+	zone, err := time.LoadLocation(row.Tz)
+	if err != nil {
+		return 0, err
+	}
+	return visit.DayOf(a.db.Now(), zone), nil
+}
+
+// siteOf reads a site that an app must count; nil for "", which is all of the app.
+func siteOf(row *db.App, typed string) (*string, error) {
+	if typed == "" {
+		return nil, nil
+	}
+	site, err := visit.ParseSite(typed)
+	if err == nil && !app.CountsSite(row, site) {
+		err = visit.Errorf(visit.Invalid, "site", "app %s does not count %s: name one of its sites, or none", row.Name, visit.Shown(site))
+	}
+	return &site, err
+}
+
+// Shares lists an app's links, revoked ones and those that are over included.
+func (a *Admin) Shares(ctx context.Context, app string) ([]db.SharesListRow, error) {
+	return list(ctx, a, "links", app, (*db.Queries).SharesList)
+}
+
+// RevokeShare lets a link show nothing any more. It is named by its name, or by all of it.
+func (a *Admin) RevokeShare(ctx context.Context, app, link string) error {
+	_, token, is := strings.Cut(link, "/share/")
+	if !is {
+		token = link
+	}
+	name, _, _ := strings.Cut(token, "_")
+	return a.change(ctx, "revoke a link to app ", app, func(q *db.Queries, row *db.App) error {
+		revoked, err := q.ShareRevoke(ctx, db.ShareRevokeParams{AppID: row.ID, Name: name})
+		if err == nil && revoked == 0 {
+			return visit.Errorf(visit.NotFound, "link", "app %s has no link %.64q that is not revoked: `footfall app share list` names them", app, name)
+		}
+		return err
+	})
 }

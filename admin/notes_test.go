@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"footfall/admin"
+	"footfall/db"
 	"footfall/db/dbtest"
 )
 
@@ -23,7 +23,7 @@ func TestNotes(t *testing.T) {
 		{"shop", "2019-06-29", "a\nb", "", "text: it has characters that cannot be seen"},
 		{"shop", "2019-06-29", "a\u202eb", "", "text: it has characters that cannot be seen"},
 		{"shop", "2019-06-29", "a\xff", "", "text: it has characters that cannot be seen"},
-		{"shop", "2019-06-29", "x", "other.example", "site: the app does not count other.example"},
+		{"shop", "2019-06-29", "x", "other.example", "site: app shop does not count other.example"},
 		{"shop", "2019-06-29", "x", "a b", "site: "},
 	} {
 		_, err := c.AddNote(ctx, wrong.app, wrong.day, wrong.text, wrong.site)
@@ -33,10 +33,11 @@ func TestNotes(t *testing.T) {
 	require.NoError(t, err)
 	note, err := c.AddNote(ctx, "shop", "2019-06-29", " A new version ", "SHOP.example")
 	require.NoError(t, err)
-	require.Equal(t, admin.Note{ID: note.ID, Site: "shop.example", Day: 20190629, Text: "A new version"}, note)
+	site := "shop.example"
+	require.Equal(t, db.NotesListRow{ID: note.ID, Site: &site, DayID: 20190629, Text: "A new version"}, note)
 	notes, err := c.Notes(ctx, "shop")
 	require.NoError(t, err)
-	require.Equal(t, []admin.Note{later, note}, notes)
+	require.Equal(t, []db.NotesListRow{later, note}, notes)
 
 	_, err = c.RemoveNote(ctx, "demo", note.ID)
 	require.ErrorContains(t, err, "the app has no note", "another app's")

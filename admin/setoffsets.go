@@ -47,13 +47,10 @@ func (a *Admin) SetOffsets(ctx context.Context, app string, list []Offset, try b
 		}
 		return err
 	})
-	switch {
-	case try && errors.Is(err, errTried):
+	if errors.Is(err, errTried) {
 		return done, nil
-	case err != nil:
-		return OffsetsDone{}, wrap("set offsets of app "+app, err)
 	}
-	return done, a.db.WaitForInstances(ctx, instancesWithin)
+	return done, a.changed(ctx, "set offsets of app "+app, err)
 }
 
 // checkOffsets reads a list, or tells all that is wrong with it.
@@ -135,24 +132,17 @@ func offsetTarget(row *db.App, o *Offset) (string, error) {
 }
 
 // Offsets lists those of an app, in order of URI.
-func (a *Admin) Offsets(ctx context.Context, app string) (list []Offset, err error) {
-	err = a.db.Read(ctx, func(q *db.Queries) error {
-		row, err := appOf(ctx, q, app)
-		if err != nil {
-			return err
-		}
-		rows, err := q.OffsetsList(ctx, row.ID)
-		for _, o := range rows {
-			list = append(list, Offset{URI: o.Uri, Hot: o.Hot, PV: o.Pv, UV: o.Uv})
-		}
-		return err
-	})
-	return list, wrap("list the offsets of app "+app, err)
+func (a *Admin) Offsets(ctx context.Context, app string) (offsets []Offset, err error) {
+	rows, err := list(ctx, a, "offsets", app, (*db.Queries).OffsetsList)
+	for _, o := range rows {
+		offsets = append(offsets, Offset{URI: o.Uri, Hot: o.Hot, PV: o.Pv, UV: o.Uv})
+	}
+	return offsets, err
 }
 
 // RemoveOffset removes the offset of a page or a site, and returns it.
 func (a *Admin) RemoveOffset(ctx context.Context, app, typed string) (removed Offset, err error) {
-	err = a.withApp(ctx, app, func(q *db.Queries, row *db.App) error {
+	err = a.change(ctx, "remove an offset of app ", app, func(q *db.Queries, row *db.App) error {
 		target, err := visit.ParseTarget(typed, row.KeepQuery)
 		if err != nil {
 			return err
@@ -166,10 +156,7 @@ func (a *Admin) RemoveOffset(ctx context.Context, app, typed string) (removed Of
 		}
 		return err
 	})
-	if err != nil {
-		return removed, wrap("remove an offset of app "+app, err)
-	}
-	return removed, a.db.WaitForInstances(ctx, instancesWithin)
+	return removed, err
 }
 
 // offsetOf returns the offset of a target; nil if it has none.

@@ -95,8 +95,8 @@ func TestKeys(t *testing.T) {
 	require.Len(t, keys, 2)
 	require.Equal(t, key[:17], keys[0].Name)
 	require.Equal(t, []string{"assert"}, keys[0].Scopes)
-	require.NotNil(t, keys[0].Used)
-	require.Nil(t, keys[0].Revoked)
+	require.NotNil(t, keys[0].UsedAt)
+	require.Nil(t, keys[0].RevokedAt)
 
 	asserted.Key = key
 	assert.Zero(t, other.kindOf(t, asserted))
@@ -106,7 +106,7 @@ func TestKeys(t *testing.T) {
 	require.ErrorContains(t, other.admin().RevokeKey(ctx, "demo", next[:17]), "app demo has no key")
 	keys, err = other.admin().Keys(ctx, "shop")
 	require.NoError(t, err)
-	require.NotNil(t, keys[0].Revoked)
+	require.NotNil(t, keys[0].RevokedAt)
 
 	_, err = other.admin().AddKey(ctx, "shop", nil)
 	require.ErrorContains(t, err, "scope: it is missing")

@@ -39,7 +39,7 @@ func TestShares(t *testing.T) {
 	require.Len(t, shares, 2)
 	require.Equal(t, all[:8], shares[0].Name)
 	require.Empty(t, shares[0].Site)
-	require.Equal(t, "shop.example", shares[1].Site)
+	require.Equal(t, "shop.example", *shares[1].Site)
 	require.Equal(t, lastDay, shares[1].LastDay)
 
 	require.ErrorContains(t, in.admin().RevokeShare(ctx, "demo", one), "app demo has no link")
@@ -47,8 +47,8 @@ func TestShares(t *testing.T) {
 	require.ErrorContains(t, in.admin().RevokeShare(ctx, "shop", one), "that is not revoked")
 	shares, err = in.admin().Shares(ctx, "shop")
 	require.NoError(t, err)
-	require.Nil(t, shares[0].Revoked)
-	require.NotNil(t, shares[1].Revoked)
+	require.Nil(t, shares[0].RevokedAt)
+	require.NotNil(t, shares[1].RevokedAt)
 
 	// A link shows something until its last day is over.
 	in.clock.Set(visit.DateOf(lastDay).Add(23 * time.Hour))

@@ -5,8 +5,8 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
+	"time"
 
 	"footfall/admin"
 	"footfall/counter/app"
@@ -20,79 +20,108 @@ type appCmd struct {
 	Set    appSetCmd    `cmd:""`
 	List   appListCmd   `cmd:""`
 	Delete appDeleteCmd `cmd:""`
-	Key    keyCmd       `cmd:""`
-	Share  shareCmd     `cmd:""`
-	Note   noteCmd      `cmd:""`
+
+	Key struct {
+		Add    keyAddCmd    `cmd:""`
+		List   keyListCmd   `cmd:""`
+		Revoke keyRevokeCmd `cmd:""`
+	} `cmd:""`
+	Share struct {
+		Add    shareAddCmd    `cmd:""`
+		List   shareListCmd   `cmd:""`
+		Revoke shareRevokeCmd `cmd:""`
+	} `cmd:""`
+	Note struct {
+		Add    noteAddCmd    `cmd:""`
+		List   noteListCmd   `cmd:""`
+		Remove noteRemoveCmd `cmd:""`
+	} `cmd:""`
 }
 
-// appFlags are the settings of an app. A flag that is not given is nil.
-type appFlags struct {
-	Name       string   `arg:""`
-	Access     *string  `placeholder:"WHO"`
-	Site       []string `sep:"none" placeholder:"HOST"`
-	TZ         *string  `name:"tz" placeholder:"ZONE"`
-	IPv6Prefix *int     `name:"ipv6-prefix" placeholder:"BITS"`
-	KeepQuery  []string `sep:"none" placeholder:"NAME"`
-	Visitor    *string  `placeholder:"HOW"`
-	Bots       *string  `placeholder:"WHAT"`
-	RespectDNT *bool    `name:"respect-dnt" negatable:""`
-	Ignore     []string `sep:"none" placeholder:"WHO"`
+type (
+	appAddCmd struct {
+		appSetCmd
+		publicURL
+	}
+	appSetCmd struct {
+		Name string `arg:""`
+		app.Settings
+	}
+	appListCmd   struct{}
+	appDeleteCmd struct {
+		Name string `arg:""`
+		confirmed
+	}
 
-	PublicCounts *string `placeholder:"WHAT"`
+	keyAddCmd struct {
+		ofApp
+		Scope []app.Scope `required:"" sep:"none" placeholder:"SCOPE"`
+	}
+	keyListCmd   struct{ ofApp }
+	keyRevokeCmd struct {
+		ofApp
+		Key string `arg:""`
+	}
 
-	RetainDays *int `placeholder:"N"`
-	ForgetDays *int `placeholder:"N"`
+	shareAddCmd struct {
+		ofApp
+		Site  string `placeholder:"HOST"`
+		Until string `placeholder:"DAY"`
+		publicURL
+	}
+	shareListCmd   struct{ ofApp }
+	shareRevokeCmd struct {
+		ofApp
+		Link string `arg:""`
+	}
 
-	MaxRequests *string `placeholder:"N"`
-	MaxNewPages *string `placeholder:"N"`
+	noteAddCmd struct {
+		ofApp
+		Day  string `arg:""`
+		Text string `arg:""`
+		Site string `placeholder:"HOST"`
+	}
+	noteListCmd   struct{ ofApp }
+	noteRemoveCmd struct {
+		ofApp
+		Number int32 `arg:""`
+	}
+)
+
+// ofApp is the app that a command is about.
+type ofApp struct {
+	App string `arg:""`
 }
 
-type appAddCmd struct {
-	appFlags
+// publicURL is where people reach the service.
+type publicURL struct {
 	PublicURL string `name:"public-url" env:"FOOTFALL_PUBLIC_URL" default:"http://127.0.0.1:8080" placeholder:"URL"`
 }
 
-type appSetCmd struct{ appFlags }
-
-type appListCmd struct{}
-
-// settings leaves out what was not given.
-func (f *appFlags) settings() app.Settings {
-	return app.Settings{
-		TZ: f.TZ, IPv6Prefix: f.IPv6Prefix, Access: f.Access, Sites: list(f.Site), KeepQuery: list(f.KeepQuery),
-		Visitor: f.Visitor, RespectDNT: f.RespectDNT, Bots: f.Bots, Ignore: list(f.Ignore),
-		PublicCounts: f.PublicCounts, RetainDays: f.RetainDays, ForgetDays: f.ForgetDays,
-		MaxRequests: f.MaxRequests, MaxNewPages: f.MaxNewPages,
+// settings are those that were typed. A list of nothing but "" empties one.
+func (c *appSetCmd) settings() app.Settings {
+	s := c.Settings
+	for _, list := range []*[]string{&s.Sites, &s.KeepQuery, &s.Ignore} {
+		if len(*list) == 1 && (*list)[0] == "" {
+			*list = []string{}
+		}
 	}
+	return s
 }
 
-// list is what a flag that may be repeated names; a single empty value empties the list.
-func list(given []string) []string {
-	if len(given) == 1 && given[0] == "" {
-		return []string{}
-	}
-	return given
-}
-
-func (c *appAddCmd) check(g globals) []error {
-	faults := g.checkDatabase()
-	if err := app.CheckNew(c.Name, c.settings()); err != nil { // before a cluster is made for it
-		faults = append(faults, err)
-	}
-	if err := checkPublicURL(c.PublicURL); err != nil {
-		faults = append(faults, err)
-	}
-	if c.Visitor == nil && g.SecretFile == "" && !g.embedded() {
-		faults = append(faults, fmt.Errorf(`--visitor: an app keeps no addresses, but keyed hashes of them, and there is no secret to key these with. Make one, and name it to every instance and command:
+func (c *appAddCmd) check(g globals) faults {
+	f := g.checkDatabase()
+	f.add(app.CheckNew(c.Name, c.settings())) // before a cluster is made for it
+	f.add(checkPublicURL(c.PublicURL))
+	f.when(c.Visitor == nil && g.SecretFile == "" && !g.embedded(), `--visitor: an app keeps no addresses, but keyed hashes of them, and there is no secret to key these with. Make one, and name it to every instance and command:
 
   openssl rand -hex 32 >secret
   %[1]s app add %[2]s … --secret-file secret
 
 or have addresses kept as they are:
 
-  %[1]s app add %[2]s … --visitor address`, os.Args[0], c.Name))
-	}
-	return faults
+  %[1]s app add %[2]s … --visitor address`, os.Args[0], c.Name)
+	return f
 }
 
 // keeps says in a sentence what an app keeps of its visitors.
@@ -105,19 +134,22 @@ var keeps = map[string]string{
 
 // run adds the app, and says what it keeps, what its pages need, and how one looks at it.
 func (c *appAddCmd) run(ctx context.Context, p *program) error {
-	settings := c.settings()
-	if settings.Visitor == nil {
-		hashed := "hashed"
-		settings.Visitor = &hashed
+	if c.Visitor == nil {
+		hashed := app.ByHash
+		c.Visitor = &hashed
 	}
-	if err := p.makingData().withAdmin(ctx, func(a *admin.Admin) error { return a.AddApp(ctx, c.Name, settings) }); err != nil {
+	if err := p.makingData().withAdmin(ctx, func(a *admin.Admin) error { return a.AddApp(ctx, c.Name, c.settings()) }); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stdout, "added app %s. %s\n", c.Name, keeps[*settings.Visitor])
-	if c.Access == nil || *c.Access != "key" { // for which no page counts
+	fmt.Fprintf(p.stdout, "added app %s. %s\n", c.Name, keeps[*c.Visitor])
+	access := ""
+	if c.Access != nil {
+		access = *c.Access
+	}
+	if access != "key" { // for which no page counts
 		c.printLines(p)
 	}
-	if c.Access != nil && *c.Access == "open" {
+	if access == app.AccessOpen {
 		fmt.Fprintf(p.stdout, "\nEverybody can look at it: %s/dash/%s\n", c.PublicURL, c.Name)
 		return nil
 	}
@@ -141,14 +173,8 @@ Numbers for your pages: %[3]s/embed?app=%[4]s
 `, embed.Line(c.PublicURL, c.Name), embed.PinnedLine(c.PublicURL, c.Name), c.PublicURL, c.Name)
 }
 
-func (c *appSetCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *admin.Admin) error {
-		if err := a.SetApp(ctx, c.Name, c.settings()); err != nil {
-			return err
-		}
-		fmt.Fprintf(p.stdout, "app %s is set\n", c.Name)
-		return nil
-	})
+func (c *appSetCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	return p.done(a.SetApp(ctx, c.Name, c.settings()), "app %s is set", c.Name)
 }
 
 func (*appListCmd) run(ctx context.Context, p *program) error {
@@ -157,12 +183,13 @@ func (*appListCmd) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return fmt.Errorf("list apps: %w", err)
 		}
-		table := tableOn(p.stdout, "NAME\tACCESS\tVISITOR\tTZ\tIPV6-PREFIX\tSITES\tKEEP-QUERY\tBESIDES")
-		for _, app := range apps {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n",
-				app.Name, app.Access, app.Visitor, app.Tz, app.Ipv6Prefix, listed(shown(app.Sites)), listed(app.KeepQuery), besides(app))
-		}
-		return table.Flush()
+		return printRows(p.stdout, nil, "NAME\tACCESS\tVISITOR\tTZ\tIPV6-PREFIX\tSITES\tKEEP-QUERY\tBESIDES", apps, func(app db.App) []any {
+			var sites []string
+			for _, site := range app.Sites {
+				sites = append(sites, visit.Shown(site))
+			}
+			return []any{app.Name, app.Access, app.Visitor, app.Tz, app.Ipv6Prefix, listed(sites), listed(app.KeepQuery), listed(besides(app))}
+		})
 	})
 }
 
@@ -170,65 +197,112 @@ func (*appListCmd) run(ctx context.Context, p *program) error {
 const keptByDefault = 35
 
 // besides names the settings of an app that are not the defaults, as the flags do.
-func besides(app db.App) string {
-	var set []string
-	if app.DeletedAt != nil {
-		set = append(set, "being deleted")
+func besides(app db.App) (set []string) {
+	add := func(is bool, format string, values ...any) {
+		if is {
+			set = append(set, fmt.Sprintf(format, values...))
+		}
 	}
-	if app.RespectDnt {
-		set = append(set, "respect-dnt")
-	}
-	set = chosen(set, "bots", app.Bots)
+	add(app.DeletedAt != nil, "being deleted")
+	add(app.RespectDnt, "respect-dnt")
+	add(app.Bots != nil, "bots=%s", orZero(app.Bots))
 	for _, who := range app.Ignore {
-		set = append(set, "ignore="+who)
+		add(true, "ignore=%s", who)
 	}
-	if app.PublicCounts != "off" {
-		set = append(set, "public-counts="+app.PublicCounts)
-	}
-	if app.RetainDays != keptByDefault {
-		set = append(set, fmt.Sprintf("retain-days=%d", app.RetainDays))
-	}
-	if app.ForgetDays > 0 {
-		set = append(set, fmt.Sprintf("forget-days=%d", app.ForgetDays))
-	}
-	set = chosen(set, "max-requests", app.MaxRequests)
-	return listed(chosen(set, "max-new-pages", app.MaxNewPages))
+	add(app.PublicCounts != "off", "public-counts=%s", app.PublicCounts)
+	add(app.RetainDays != keptByDefault, "retain-days=%d", app.RetainDays)
+	add(app.ForgetDays > 0, "forget-days=%d", app.ForgetDays)
+	add(app.MaxRequests != nil, "max-requests=%d", orZero(app.MaxRequests))
+	add(app.MaxNewPages != nil, "max-new-pages=%d", orZero(app.MaxNewPages))
+	return set
 }
 
-// chosen adds a setting, unless the app leaves it to the service (nil).
-func chosen[T any](set []string, name string, setting *T) []string {
-	if setting == nil {
-		return set
+// orZero is what a pointer points to; the zero value where it is nil.
+func orZero[T any](p *T) (value T) {
+	if p != nil {
+		value = *p
 	}
-	return append(set, fmt.Sprintf("%s=%v", name, *setting))
-}
-
-// shown are sites as people read them.
-func shown(sites []string) []string {
-	names := slices.Clone(sites)
-	for i, site := range sites {
-		names[i] = visit.Shown(site)
-	}
-	return names
+	return value
 }
 
 func listed(names []string) string { return cmp.Or(strings.Join(names, ","), "-") }
 
-type appDeleteCmd struct {
-	Name string `arg:""`
-	confirmed
+// run deletes an app once somebody has typed its name.
+func (c *appDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	if err := c.ask(p, fmt.Sprintf("All that was counted for app %s, and its keys, will be deleted.", c.Name), c.Name); err != nil {
+		return err
+	}
+	return p.done(a.DeleteApp(ctx, c.Name), "deleted app %s", c.Name)
 }
 
-// run deletes an app once somebody has typed its name.
-func (c *appDeleteCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *admin.Admin) error {
-		if err := c.ask(p, fmt.Sprintf("All that was counted for app %s, and its keys, will be deleted.", c.Name), c.Name); err != nil {
-			return err
-		}
-		if err := a.DeleteApp(ctx, c.Name); err != nil {
-			return err
-		}
-		fmt.Fprintf(p.stdout, "deleted app %s\n", c.Name)
-		return nil
+func (c *keyAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	key, err := a.AddKey(ctx, c.App, c.Scope)
+	if isDone(err) {
+		fmt.Fprintf(p.stderr, "Send the key as the header `Authorization: Bearer KEY`, never in a URL. Keep it: it is shown this once.\n")
+	}
+	return p.done(err, "%s", key)
+}
+
+func (c *keyListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	keys, err := a.Keys(ctx, c.App)
+	return printRows(p.stdout, err, "KEY\tSCOPES\tMADE\tLAST USED\tREVOKED", keys, func(k db.KeysListRow) []any {
+		return []any{k.Name + "_…", strings.Join(k.Scopes, ","), moment(&k.CreatedAt), moment(k.UsedAt), moment(k.RevokedAt)}
 	})
 }
+
+func (c *keyRevokeCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	return p.done(a.RevokeKey(ctx, c.App, strings.TrimSuffix(c.Key, "_…")), "revoked the key of app %s", c.App)
+}
+
+// moment writes a time for people; nil is "-".
+func moment(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02 15:04 UTC")
+}
+
+func (c *shareAddCmd) check(g globals) faults {
+	f := g.checkDatabase()
+	f.add(checkPublicURL(c.PublicURL))
+	return f
+}
+
+func (c *shareAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	token, lastDay, err := a.AddShare(ctx, c.App, c.Site, c.Until)
+	if isDone(err) {
+		fmt.Fprintf(p.stderr, "Whoever has the link sees numbers, and no visitor's address, up to %s. Keep it: it is shown this once.\n", visit.DayText(lastDay))
+	}
+	return p.done(err, "%s/share/%s", c.PublicURL, token)
+}
+
+func (c *shareListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	shares, err := a.Shares(ctx, c.App)
+	return printRows(p.stdout, err, "LINK\tSHOWS\tMADE\tUNTIL\tREVOKED", shares, func(s db.SharesListRow) []any {
+		return []any{s.Name + "_…", sitesOf(s.Site), moment(&s.CreatedAt), visit.DayText(s.LastDay), moment(s.RevokedAt)}
+	})
+}
+
+func (c *shareRevokeCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	return p.done(a.RevokeShare(ctx, c.App, c.Link), "revoked the link to app %s", c.App)
+}
+
+func (c *noteAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	n, err := a.AddNote(ctx, c.App, c.Day, c.Text, c.Site)
+	return p.done(err, "noted of %s, %s: %s (number %d)", visit.DayText(n.DayID), sitesOf(n.Site), n.Text, n.ID)
+}
+
+func (c *noteListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	notes, err := a.Notes(ctx, c.App)
+	return printRows(p.stdout, err, "NUMBER\tDAY\tSITE\tNOTE", notes, func(n db.NotesListRow) []any {
+		return []any{n.ID, visit.DayText(n.DayID), sitesOf(n.Site), n.Text}
+	})
+}
+
+func (c *noteRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	n, err := a.RemoveNote(ctx, c.App, c.Number)
+	return p.done(err, "removed the note of %s, %s: %s", visit.DayText(n.DayID), sitesOf(n.Site), n.Text)
+}
+
+// sitesOf names the site of an app that something is about; nil: all of them.
+func sitesOf(site *string) string { return cmp.Or(visit.Shown(orZero(site)), "all sites") }

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,6 +10,7 @@ import (
 
 	"footfall/admin"
 	"footfall/counter"
+	"footfall/db"
 	"footfall/handler"
 	"footfall/intake/queues"
 	"footfall/record"
@@ -33,23 +32,20 @@ type consumeQueueCmd struct {
 	address *queues.Address // as check has read it
 }
 
-func (c *consumeQueueCmd) check(g globals) []error {
-	faults := g.checkDatabase()
-	if c.AdminAddr != adminOff {
-		faults = append(faults, checkAddress("--admin-addr", c.AdminAddr)...)
-	}
+func (c *consumeQueueCmd) check(g globals) faults {
+	f := g.checkDatabase()
+	f.add(checkAddress(adminAddr, c.AdminAddr))
 	address, wrong := queues.ParseAddress(c.Queue, c.Partitions, c.PasswordFile, c.App)
 	c.address = address
-	return append(faults, wrong...)
+	return append(f, wrong...)
 }
 
 func (c *consumeQueueCmd) run(ctx context.Context, p *program) error {
-	var admin net.Listener
-	if c.AdminAddr != adminOff {
-		var err error
-		if admin, err = net.Listen("tcp", c.AdminAddr); err != nil {
-			return fmt.Errorf("--admin-addr: %w", taken(err))
-		}
+	admin, err := listen(adminAddr, c.AdminAddr)
+	if err != nil {
+		return err
+	}
+	if admin != nil {
 		defer admin.Close()
 	}
 	registry := prometheus.NewRegistry()
@@ -73,16 +69,10 @@ type consumeListCmd struct {
 	App string `placeholder:"NAME"`
 }
 
-func (c *consumeListCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *admin.Admin) error {
-		list, err := a.Queues(ctx, c.App)
-		if err != nil {
-			return err
-		}
-		table := tableOn(p.stdout, "APP\tQUEUE\tPART\tNEXT\tREFUSED\tOPENED")
-		for _, q := range list {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%s\n", q.App, q.Source, q.Part, q.Next, q.Refused, moment(&q.Opened))
-		}
-		return table.Flush()
+func (c *consumeListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	list, err := a.Queues(ctx, c.App)
+	return printRows(p.stdout, err, "APP\tQUEUE\tPART\tNEXT\tREFUSED\tOPENED", list, func(of admin.OfApp[db.QueuesListRow]) []any {
+		q := of.Row
+		return []any{of.App, q.Source, q.Part, q.Next, q.Refused, moment(&q.UsedAt)}
 	})
 }

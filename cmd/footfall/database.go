@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"footfall/admin"
 	"footfall/counter"
 	"footfall/db"
 	"footfall/db/embedded"
+	"footfall/pause"
 	"footfall/record"
 )
 
@@ -18,20 +18,22 @@ import (
 func (g globals) embedded() bool { return g.DatabaseURL == "" }
 
 // checkDatabase tells what is wrong with the flags that say where the tables are.
-func (g globals) checkDatabase() []error {
-	faults := g.checkSecret()
+func (g globals) checkDatabase() (f faults) {
+	if g.SecretFile != "" {
+		_, err := g.secret()
+		f.add(err)
+	}
 	if g.embedded() {
-		if g.Data == "" {
-			faults = append(faults, errors.New("--data: there is no home directory to keep data in: name a folder, or a server with --database-url"))
-		}
-		return faults
+		f.when(g.Data == "", "--data: there is no home directory to keep data in: name a folder, or a server with --database-url")
+		return f
 	}
 	d, err := db.Open(context.Background(), g.DatabaseURL, db.Options{}) // which connects to nothing yet
 	if err != nil {
-		return append(faults, fmt.Errorf("--database-url: %w", err))
+		f.when(true, "--database-url: %w", err)
+		return f
 	}
 	d.Close()
-	return faults
+	return f
 }
 
 // server is the embedded PostgreSQL as the flags describe it.
@@ -78,16 +80,24 @@ func (p *program) withURL(ctx context.Context, f func(url string) error) (err er
 
 // withDatabase runs f on the database, whatever its schema.
 func (p *program) withDatabase(ctx context.Context, f func(d *db.DB) error) error {
+	return p.withConnections(ctx, db.Options{Log: p.log}, f)
+}
+
+func (p *program) withConnections(ctx context.Context, o db.Options, f func(d *db.DB) error) error {
 	return p.withURL(ctx, func(url string) error {
-		d, err := db.Open(ctx, url, db.Options{Log: p.log})
+		d, err := db.Open(ctx, url, o)
 		if err != nil {
 			return err
 		}
 		defer d.Close()
-		if !p.embedded() {
-			if err := d.CheckSessions(ctx); err != nil {
-				return err
-			}
+		if o.Writers > 0 {
+			err = p.awaitDatabase(ctx, d)
+		}
+		if err == nil && !p.embedded() {
+			err = d.CheckSessions(ctx)
+		}
+		if err != nil {
+			return err
 		}
 		return f(d)
 	})
@@ -96,16 +106,16 @@ func (p *program) withDatabase(ctx context.Context, f func(d *db.DB) error) erro
 // withTables runs f on a database whose schema is up to date. An embedded one is brought up to
 // date; a given one is not, since it may be serving an older version of footfall at this moment.
 func (p *program) withTables(ctx context.Context, f func(d *db.DB) error) error {
-	return p.withSchema(ctx, (*db.DB).CheckSchema, f)
+	return p.withSchema(ctx, db.Options{Log: p.log}, (*db.DB).CheckSchema, f)
 }
 
 // withReports is withTables for what needs no more rights than footfall_report has.
 func (p *program) withReports(ctx context.Context, f func(d *db.DB) error) error {
-	return p.withSchema(ctx, (*db.DB).CheckReports, f)
+	return p.withSchema(ctx, db.Options{Log: p.log}, (*db.DB).CheckReports, f)
 }
 
-func (p *program) withSchema(ctx context.Context, check func(*db.DB, context.Context) error, f func(d *db.DB) error) error {
-	return p.withDatabase(ctx, func(d *db.DB) (err error) {
+func (p *program) withSchema(ctx context.Context, o db.Options, check func(*db.DB, context.Context) error, f func(d *db.DB) error) error {
+	return p.withConnections(ctx, o, func(d *db.DB) (err error) {
 		if p.embedded() {
 			_, err = d.MigrateUp(ctx)
 		} else {
@@ -117,13 +127,6 @@ func (p *program) withSchema(ctx context.Context, check func(*db.DB, context.Con
 		return f(d)
 	})
 }
-
-const (
-	// The filter and the memory of what counts beside the service are small, so that all of it
-	// takes less than 100 MB.
-	besideFilter = 24 << 20
-	besideMemory = 8 << 20
-)
 
 // awaitDatabase waits for a database that may be starting at the same time.
 func (p *program) awaitDatabase(ctx context.Context, d *db.DB) error {
@@ -138,33 +141,22 @@ func (p *program) awaitDatabase(ctx context.Context, d *db.DB) error {
 			return p.ofDatabase(err)
 		}
 		p.log.Warn("waiting for the database", "error", db.Sentence(err))
-		select {
-		case <-wait.Done():
+		if pause.For(wait, tryEvery) != nil {
 			return p.ofDatabase(fmt.Errorf("%w (tried for %v)", err, connectWithin))
-		case <-time.After(tryEvery):
 		}
 	}
 }
 
+const (
+	// The filter and the memory of what counts beside the service are small, so that all of it
+	// takes less than 100 MB.
+	besideFilter = 24 << 20
+	besideMemory = 8 << 20
+)
+
 // withCounter runs f with a counter of its own, beside those of the service.
 func (p *program) withCounter(ctx context.Context, o record.Options, f func(c *counter.Counter) error) error {
-	return p.withURL(ctx, func(url string) error {
-		d, err := db.Open(ctx, url, db.Options{Writers: record.Connections(), Log: o.Log})
-		if err != nil {
-			return err
-		}
-		defer d.Close()
-		if err := p.awaitDatabase(ctx, d); err != nil {
-			return err
-		}
-		if p.embedded() {
-			_, err = d.MigrateUp(ctx)
-		} else if err = d.CheckSessions(ctx); err == nil {
-			err = d.CheckSchema(ctx)
-		}
-		if err != nil {
-			return err
-		}
+	return p.withSchema(ctx, db.Options{Writers: record.Connections(), Log: o.Log}, (*db.DB).CheckSchema, func(d *db.DB) error {
 		secret, err := p.secret()
 		if err != nil {
 			return err

@@ -57,7 +57,7 @@ func TestClientsByTheTable(t *testing.T) {
 	services, postmasters := 0, 0
 	for n := range kills {
 		before, began := c.service.cmd.Process.Pid, c.serverBegan()
-		for from := progress(); progress() < from+3 && pause(ctx); {
+		for from := progress(); progress() < from+3 && aMoment(ctx); {
 		}
 		c.kill(n)
 		if c.service.cmd.Process.Pid != before {
@@ -68,7 +68,7 @@ func TestClientsByTheTable(t *testing.T) {
 			postmasters++
 		}
 	}
-	for from := progress(); progress() < from+3 && pause(ctx); {
+	for from := progress(); progress() < from+3 && aMoment(ctx); {
 	}
 	close(over)
 	clients.Wait()
@@ -165,7 +165,7 @@ func (c *tableClient) run(over chan struct{}) {
 			}
 			if left = rest; len(left) > 0 {
 				c.again++
-				pause(c.ctx) // it is down
+				aMoment(c.ctx) // it is down
 			}
 		}
 		c.sent.Add(1)

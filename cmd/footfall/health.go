@@ -16,7 +16,10 @@ type healthCmd struct {
 
 const healthWithin = 3 * time.Second
 
-func (c *healthCmd) check(globals) []error { return checkAddress("--addr", c.Addr) }
+func (c *healthCmd) check(globals) (f faults) {
+	f.add(checkAddress("--addr", c.Addr))
+	return f
+}
 
 func (c *healthCmd) run(ctx context.Context, p *program) error {
 	ctx, cancel := context.WithTimeout(ctx, healthWithin)
@@ -54,14 +57,18 @@ func reachable(address string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// checkAddress tells what is wrong with an address to listen on, or to call.
-func checkAddress(flag, address string) []error {
+// checkAddress tells what is wrong with an address to listen on, or to call. That of the operator may
+// be off.
+func checkAddress(flag, address string) error {
+	if flag == adminAddr && (address == "" || address == adminOff) {
+		return nil
+	}
 	_, port, err := net.SplitHostPort(address)
 	if err == nil {
 		_, err = net.LookupPort("tcp", port)
 	}
 	if err != nil || port == "" {
-		return []error{fmt.Errorf("%s: %q is not an address: write host:port, like 127.0.0.1:8080", flag, address)}
+		return fmt.Errorf("%s: %q is not an address: write host:port, like 127.0.0.1:8080", flag, address)
 	}
 	return nil
 }

@@ -48,14 +48,13 @@ type importFilesCmd struct {
 
 const progressStep = 500 * time.Millisecond
 
-func (c *importFilesCmd) check(g globals) []error {
-	faults := g.checkDatabase()
+func (c *importFilesCmd) check(g globals) faults {
+	f := g.checkDatabase()
 	c.rules = imports.Rules{
 		Format: logs.Format(c.Format), Site: c.Site, Methods: c.Method, Statuses: c.Status, Hosts: c.Host, Static: c.Static, Bots: c.Bots,
 	}
-	if c.Format != "" && !slices.Contains(logs.Formats, c.rules.Format) {
-		faults = append(faults, fmt.Errorf("--format: %q is not known: write one of %s, or leave it out", c.Format, joined(logs.Formats)))
-	}
+	f.when(c.Format != "" && !slices.Contains(logs.Formats, c.rules.Format),
+		"--format: %q is not known: write one of %s, or leave it out", c.Format, joined(logs.Formats))
 	if len(c.Method) == 0 {
 		c.rules.Methods = imports.DefaultMethods
 	}
@@ -63,30 +62,24 @@ func (c *importFilesCmd) check(g globals) []error {
 		c.rules.Statuses = imports.DefaultStatuses
 	}
 	if c.Site != "" {
-		if _, err := visit.ParseSite(c.Site); err != nil {
-			faults = append(faults, fmt.Errorf("--site: %q is not a site: write a host like example.com, or a host and a port", c.Site))
-		}
+		_, err := visit.ParseSite(c.Site)
+		f.when(err != nil, "--site: %q is not a site: write a host like example.com, or a host and a port", c.Site)
 	}
 	today := visit.DayOf(time.Now(), time.UTC)
-	for _, one := range []struct {
-		flag, text string
-		day        *int32
-	}{{"--from", c.From, &c.rules.From}, {"--to", c.To, &c.rules.To}} {
-		if one.text == "" {
-			continue
-		}
-		var err error
-		if *one.day, err = visit.ParseDay(one.text, today); err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", one.flag, err))
-		}
+	c.rules.From, c.rules.To = f.day("--from", c.From, today), f.day("--to", c.To, today)
+	f.when(c.rules.To != 0 && c.rules.From > c.rules.To, "--from: it is after --to: no day lies between them")
+	f.when(c.DryRun && c.Follow, "--follow: with --dry-run there is nothing to follow: leave out one of them")
+	return f
+}
+
+// day reads a day that somebody has typed; 0 where none is.
+func (f *faults) day(flag, text string, today int32) int32 {
+	if text == "" {
+		return 0
 	}
-	if c.rules.To != 0 && c.rules.From > c.rules.To {
-		faults = append(faults, errors.New("--from: it is after --to: no day lies between them"))
-	}
-	if c.DryRun && c.Follow {
-		faults = append(faults, errors.New("--follow: with --dry-run there is nothing to follow: leave out one of them"))
-	}
-	return faults
+	day, err := visit.ParseDay(text, today)
+	f.when(err != nil, "%s: %w", flag, err)
+	return day
 }
 
 func joined[T ~string](list []T) string {
@@ -192,32 +185,26 @@ func printImport(p *program, s *imports.Summary, dry bool) error {
 	if dry {
 		counted = "visits that would be counted"
 	}
-	table := tableOn(p.stdout, fmt.Sprintf("lines read\t%s", draw.Number(s.Lines)))
-	fmt.Fprintf(table, "%s\t%s\n", counted, draw.Number(s.Counted))
-	for _, reason := range imports.Reasons {
-		if n := s.Left[reason]; n > 0 {
-			fmt.Fprintf(table, "left out: %s\t%s\n", reason, draw.Number(n))
+	rows := [][]any{{"lines read", draw.Number(s.Lines)}, {counted, draw.Number(s.Counted)}}
+	add := func(what string, lines int64) {
+		if lines > 0 {
+			rows = append(rows, []any{what, draw.Number(lines)})
 		}
 	}
-	if s.Before > 0 {
-		fmt.Fprintf(table, "imported before\t%s\n", draw.Number(s.Before))
+	for _, reason := range imports.Reasons {
+		add("left out: "+string(reason), s.Left[reason])
 	}
-	if s.Others > 0 {
-		fmt.Fprintf(table, "counted meanwhile by another import\t%s\n", draw.Number(s.Others))
-	}
-	if s.Repeated > 0 {
-		fmt.Fprintf(table, "imported before, as part of another log\t%s\n", draw.Number(s.Repeated))
-	}
-	if s.Unreadable > 0 {
-		fmt.Fprintf(table, "not readable\t%s\n", draw.Number(s.Unreadable))
-	}
+	add("imported before", s.Before)
+	add("counted meanwhile by another import", s.Others)
+	add("imported before, as part of another log", s.Repeated)
+	add("not readable", s.Unreadable)
 	for _, format := range slices.Sorted(maps.Keys(s.Formats)) {
-		fmt.Fprintf(table, "format %s\t%s\n", format, draw.Number(s.Formats[format]))
+		add("format "+string(format), s.Formats[format])
 	}
 	if s.From != 0 {
-		fmt.Fprintf(table, "days\t%s to %s\n", draw.Day(s.From), draw.Day(s.To))
+		rows = append(rows, []any{"days", draw.Day(s.From) + " to " + draw.Day(s.To)})
 	}
-	if err := table.Flush(); err != nil {
+	if err := printTable(p.stdout, rows...); err != nil {
 		return err
 	}
 	if dry {
@@ -255,19 +242,10 @@ type importListCmd struct {
 	App string `placeholder:"NAME"`
 }
 
-func (c *importListCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *admin.Admin) error {
-		list, err := a.Logs(ctx, c.App)
-		if err != nil {
-			return err
-		}
-		table := tableOn(p.stdout, "APP\tLOG\tREAD\tOF\tFIRST IMPORTED\tLAST IMPORTED\tRULES")
-		for _, of := range list {
-			for _, l := range of.Logs {
-				fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", of.App, l.File, l.Next, l.Claimed,
-					moment(&l.BegunAt), moment(&l.UsedAt), cmp.Or(l.Rules, "-"))
-			}
-		}
-		return table.Flush()
+func (c *importListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	list, err := a.Logs(ctx, c.App)
+	return printRows(p.stdout, err, "APP\tLOG\tREAD\tOF\tFIRST IMPORTED\tLAST IMPORTED\tRULES", list, func(of admin.OfApp[db.LogsListRow]) []any {
+		l := of.Row
+		return []any{of.App, l.File, l.Next, l.Claimed, moment(&l.BegunAt), moment(&l.UsedAt), cmp.Or(l.Rules, "-")}
 	})
 }

@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"footfall/db/embedded"
+	"footfall/pause"
 )
 
 // keeper keeps the embedded PostgreSQL running: if it ends by itself, it is started again.
@@ -62,11 +62,7 @@ func (k *keeper) again(running context.Context) *embedded.Server {
 			return nil
 		}
 		k.config.Log.Error("the database could not be started; trying again", "error", err)
-		select {
-		case <-running.Done():
-			return nil
-		case <-time.After(tryEvery):
-		}
+		_ = pause.For(running, tryEvery) // if running ends, so does the next try
 	}
 }
 

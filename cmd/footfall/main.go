@@ -20,6 +20,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"footfall/admin"
 	"footfall/db"
 	"footfall/visit"
 )
@@ -87,10 +88,32 @@ type command interface {
 	run(ctx context.Context, p *program) error
 }
 
+// operation is a command that works on the administration of a database, which is opened for it.
+type operation interface {
+	run(ctx context.Context, p *program, a *admin.Admin) error
+}
+
 // checked is a command with a check of its own, which tells all that is wrong with the flags before
 // anything is done. Any other command works on the tables, and only the global flags can be wrong.
 type checked interface {
-	check(g globals) []error
+	check(g globals) faults
+}
+
+// faults is all that is wrong with what was typed.
+type faults []error
+
+// add adds an error, if it is one.
+func (f *faults) add(err error) {
+	if err != nil {
+		*f = append(*f, err)
+	}
+}
+
+// when adds a fault where something is wrong.
+func (f *faults) when(wrong bool, format string, values ...any) {
+	if wrong {
+		*f = append(*f, fmt.Errorf(format, values...))
+	}
 }
 
 func main() {
@@ -118,8 +141,8 @@ func interruptible() (context.Context, func()) {
 // run does what the arguments say and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	line := readLine(args, stdout, stderr)
-	log, faults := line.logger(stderr)
-	line.faults = append(line.faults, faults...)
+	log, wrong := line.logger(stderr)
+	line.faults = append(line.faults, wrong...)
 	line.check()
 	if len(line.faults) > 0 {
 		line.complain(stderr, line.faults...)
@@ -135,7 +158,15 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		log.Warn(warning)
 	}
 	p := &program{globals: line.globals, log: log, stdin: stdin, stdout: stdout, stderr: stderr}
-	return line.exitCode(p, line.command.run(ctx, p))
+	return line.exitCode(p, p.execute(ctx, line.selected))
+}
+
+// execute runs a command.
+func (p *program) execute(ctx context.Context, selected any) error {
+	if does, is := selected.(operation); is {
+		return p.withAdmin(ctx, func(a *admin.Admin) error { return does.run(ctx, p, a) })
+	}
+	return selected.(command).run(ctx, p)
 }
 
 // endedAs is how a program has ended that the user was talking to, and that has said why itself.
@@ -182,17 +213,15 @@ func (t *typed) complain(stderr io.Writer, faults ...error) {
 }
 
 // logger returns the logger that the flags ask for, and all that is wrong with them.
-func (g globals) logger(stderr io.Writer) (*slog.Logger, []error) {
-	var faults []error
-	options := &slog.HandlerOptions{}
+func (g globals) logger(stderr io.Writer) (*slog.Logger, faults) {
+	var f faults
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(g.LogLevel)); err != nil {
-		faults = append(faults, fmt.Errorf("--log-level: %q is not a level: write debug, info, warn or error", g.LogLevel))
-	}
-	options.Level = level
+	err := level.UnmarshalText([]byte(g.LogLevel))
+	f.when(err != nil, "--log-level: %q is not a level: write debug, info, warn or error", g.LogLevel)
+	options := &slog.HandlerOptions{Level: level}
 	switch g.LogFormat {
 	case "text":
-		return slog.New(slog.NewTextHandler(stderr, options)), faults
+		return slog.New(slog.NewTextHandler(stderr, options)), f
 	case "json":
 		options.ReplaceAttr = func(_ []string, a slog.Attr) slog.Attr {
 			if a.Value.Kind() == slog.KindDuration { // which would be a number of nobody knows what
@@ -200,9 +229,10 @@ func (g globals) logger(stderr io.Writer) (*slog.Logger, []error) {
 			}
 			return a
 		}
-		return slog.New(slog.NewJSONHandler(stderr, options)), faults
+		return slog.New(slog.NewJSONHandler(stderr, options)), f
 	}
-	return nil, append(faults, fmt.Errorf("--log-format: %q is not a format: write text or json", g.LogFormat))
+	f.when(true, "--log-format: %q is not a format: write text or json", g.LogFormat)
+	return nil, f
 }
 
 // defaultData is where a service of the system keeps its data if root runs it, or else where a
@@ -222,7 +252,7 @@ func defaultData() string {
 
 type versionCmd struct{}
 
-func (*versionCmd) check(globals) []error { return nil }
+func (*versionCmd) check(globals) faults { return nil }
 
 func (*versionCmd) run(_ context.Context, p *program) error {
 	fmt.Fprintln(p.stdout, versionText())
@@ -245,7 +275,7 @@ type helpCmd struct {
 	Command []string `arg:"" optional:""`
 }
 
-func (*helpCmd) check(globals) []error { return nil }
+func (*helpCmd) check(globals) faults { return nil }
 
 func (c *helpCmd) run(_ context.Context, p *program) error {
 	// Kong ends the program once it has shown help, and says what is wrong with the words

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
 	"footfall/db"
+	"footfall/db/embedded"
 )
 
 type migrateCmd struct {
@@ -44,18 +47,12 @@ func (*migrateUpCmd) run(ctx context.Context, p *program) error {
 func (*migrateStatusCmd) run(ctx context.Context, p *program) error {
 	return p.withDatabase(ctx, func(d *db.DB) error {
 		steps, err := d.MigrateStatus(ctx)
-		if err != nil {
-			return err
-		}
-		table := tableOn(p.stdout, "MIGRATION\tAPPLIED")
-		for _, step := range steps {
-			applied := "pending"
-			if !step.Applied.IsZero() {
-				applied = step.Applied.UTC().Format(time.RFC3339)
+		return printRows(p.stdout, err, "MIGRATION\tAPPLIED", steps, func(step db.Migration) []any {
+			if step.Applied.IsZero() {
+				return []any{step.Name, "pending"}
 			}
-			fmt.Fprintf(table, "%s\t%s\n", step.Name, applied)
-		}
-		return table.Flush()
+			return []any{step.Name, step.Applied.UTC().Format(time.RFC3339)}
+		})
 	})
 }
 
@@ -78,4 +75,31 @@ func (c *migrateDownCmd) run(ctx context.Context, p *program) error {
 		}
 		return err
 	})
+}
+
+type upgradeCmd struct {
+	To            string `required:"" placeholder:"DIR"`
+	ToPostgresBin string `placeholder:"DIR"`
+}
+
+func (c *upgradeCmd) check(g globals) faults {
+	if !g.embedded() {
+		return faults{errors.New("--database-url: upgrade is for the embedded PostgreSQL: upgrade a server of your own as its documentation says")}
+	}
+	return g.checkDatabase()
+}
+
+func (c *upgradeCmd) run(ctx context.Context, p *program) error {
+	to := embedded.Config{Dir: c.To, BinDir: c.ToPostgresBin, Log: p.log}
+	if err := embedded.Upgrade(ctx, p.server(), to, secretFile); err != nil {
+		return p.ofDatabase(err)
+	}
+	program := fmt.Sprintf("%s --data '%s'", os.Args[0], c.To)
+	if c.ToPostgresBin != "" {
+		program += fmt.Sprintf(" --postgres-bin '%s'", c.ToPostgresBin)
+	}
+	fmt.Fprintf(p.stdout, "the data is in %s now, and %s is as it was\n"+
+		"what you changed in its postgresql.conf and pg_hba.conf, or by ALTER SYSTEM, is for you to carry over\n"+
+		"try:  %s verify\nthen: %[3]s serve\n", c.To, p.Data, program)
+	return nil
 }

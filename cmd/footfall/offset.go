@@ -22,7 +22,7 @@ type offsetCmd struct {
 }
 
 type offsetSetCmd struct {
-	App string `arg:""`
+	ofApp
 	URI string `arg:"" name:"uri"`
 	Hot int64  `required:"" placeholder:"N"`
 	UV  int64  `name:"uv" placeholder:"N"`
@@ -30,80 +30,64 @@ type offsetSetCmd struct {
 }
 
 type offsetImportCmd struct {
-	App    string `arg:""`
+	ofApp
 	File   string `arg:"" name:"file"`
 	DryRun bool
 }
 
 type offsetListCmd struct {
-	App string `arg:""`
-	CSV bool   `name:"csv"`
+	ofApp
+	CSV bool `name:"csv"`
 }
 
 type offsetRemoveCmd struct {
-	App string `arg:""`
+	ofApp
 	URI string `arg:"" name:"uri"`
 }
 
-func (c *offsetSetCmd) run(ctx context.Context, p *program) error {
+func (c *offsetSetCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	o := admin.Offset{URI: c.URI, Hot: c.Hot, UV: c.UV, PV: c.UV}
 	if c.PV != nil {
 		o.PV = *c.PV
 	}
-	return setOffsets(ctx, p, c.App, []admin.Offset{o}, false)
+	return setOffsets(ctx, p, a, c.App, []admin.Offset{o}, false)
 }
 
+// run reads the file (-: standard input) before a database is opened.
 func (c *offsetImportCmd) run(ctx context.Context, p *program) error {
-	list, err := c.read(p)
-	if err != nil {
-		return err
-	}
-	return setOffsets(ctx, p, c.App, list, c.DryRun)
-}
-
-// read reads the file; - is standard input.
-func (c *offsetImportCmd) read(p *program) ([]admin.Offset, error) {
 	from := p.stdin
 	if c.File != standardOutput {
 		file, err := os.Open(c.File)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		defer func() { _ = file.Close() }()
 		from = file
 	}
-	return moves.ReadCSV(from)
+	list, err := moves.ReadCSV(from)
+	if err != nil {
+		return err
+	}
+	return p.withAdmin(ctx, func(a *admin.Admin) error { return setOffsets(ctx, p, a, c.App, list, c.DryRun) })
 }
 
-func setOffsets(ctx context.Context, p *program, app string, list []admin.Offset, try bool) error {
-	return p.withAdmin(ctx, func(a *admin.Admin) error {
-		done, err := a.SetOffsets(ctx, app, list, try)
-		if err == nil || done != (admin.OffsetsDone{}) {
-			tried := ""
-			if try {
-				tried = "would be "
-			}
-			fmt.Fprintf(p.stdout, "offsets: %s%s added, %s changed; %s as they were\n",
-				tried, draw.Number(done.Added), draw.Number(done.Changed), draw.Number(done.Same))
-		}
-		return err // they are set; perhaps an instance does not know it yet
-	})
+func setOffsets(ctx context.Context, p *program, a *admin.Admin, app string, list []admin.Offset, try bool) error {
+	done, err := a.SetOffsets(ctx, app, list, try)
+	tried := ""
+	if try {
+		tried = "would be "
+	}
+	return p.done(err, "offsets: %s%s added, %s changed; %s as they were",
+		tried, draw.Number(done.Added), draw.Number(done.Changed), draw.Number(done.Same))
 }
 
-func (c *offsetListCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *admin.Admin) error {
-		list, err := a.Offsets(ctx, c.App)
-		if err != nil {
-			return err
-		}
-		if c.CSV {
-			return writeOffsets(p.stdout, list)
-		}
-		table := tableOn(p.stdout, "PAGE OR SITE\tHOT\tPV\tUV")
-		for _, o := range list {
-			fmt.Fprintf(table, "%s\t%d\t%d\t%d\n", visit.Shown(o.URI), o.Hot, o.PV, o.UV)
-		}
-		return table.Flush()
+func (c *offsetListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	list, err := a.Offsets(ctx, c.App)
+	if err == nil && c.CSV {
+		return writeOffsets(p.stdout, list)
+	}
+	return printRows(p.stdout, err, "PAGE OR SITE\tHOT\tPV\tUV", list, func(o admin.Offset) []any {
+		return []any{visit.Shown(o.URI), o.Hot, o.PV, o.UV}
 	})
 }
 
@@ -118,14 +102,9 @@ func writeOffsets(to io.Writer, list []admin.Offset) error {
 	return w.Error()
 }
 
-func (c *offsetRemoveCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *admin.Admin) error {
-		o, err := a.RemoveOffset(ctx, c.App, c.URI)
-		if err == nil || o != (admin.Offset{}) {
-			fmt.Fprintf(p.stdout, "removed the offset of %s (%s)\n", visit.Shown(o.URI), numbersOf(o.Hot, o.PV, o.UV))
-		}
-		return err // it is removed; perhaps an instance does not know it yet
-	})
+func (c *offsetRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	o, err := a.RemoveOffset(ctx, c.App, c.URI)
+	return p.done(err, "removed the offset of %s (%s)", visit.Shown(o.URI), numbersOf(o.Hot, o.PV, o.UV))
 }
 
 func numbersOf(hot, pv, uv int64) string { return fmt.Sprintf("hot %d, pv %d, uv %d", hot, pv, uv) }

@@ -16,9 +16,9 @@ import (
 // typed is a command line that was read, with all that is wrong with it and with the environment.
 type typed struct {
 	commandLine
-	command  command // nil where none could be read
-	misread  bool    // there are words that mean nothing
-	faults   []error
+	selected any  // the command or operation; nil where none could be read
+	misread  bool // there are words that mean nothing
+	faults   faults
 	unknown  []string          // names of the environment that look like ours, and are not
 	declared []string          // names of the environment that exist
 	given    map[string]string // names of the environment that gave a value, by their flag (--data)
@@ -28,7 +28,6 @@ type typed struct {
 // readLine reads arguments and environment. What is wrong does not hide what else is.
 func readLine(args []string, stdout, stderr io.Writer) *typed {
 	t := &typed{given: map[string]string{}}
-	values := &valueFaults{}
 	parser, err := kong.New(&t.commandLine,
 		kong.Name("footfall"),
 		kong.Description("Footfall counts visits to web pages, exactly, in PostgreSQL.\n\n"+
@@ -37,7 +36,7 @@ func readLine(args []string, stdout, stderr io.Writer) *typed {
 		kong.Vars{"data": defaultData(), "version": versionText()},
 		kong.PostBuild(func(k *kong.Kong) error {
 			explain(readHelp(helpText), k.Model.Node, "")
-			return values.gather(k.Model.Node)
+			return tolerate(k.Model.Node)
 		}),
 		kong.Writers(stdout, stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
@@ -59,10 +58,16 @@ func readLine(args []string, stdout, stderr io.Writer) *typed {
 	t.readEnvironment(parsed, parser.Model.Node)
 	for _, flag := range parsed.Flags() {
 		t.flags = append(t.flags, flag.Name)
+		dashes := "--"
+		if len(flag.Name) == 1 {
+			dashes = "-"
+		}
+		if m, is := flag.Mapper.(*tolerant); is && m.fault != nil {
+			t.faults.when(true, "%s%s: %w", dashes, flag.Name, m.fault)
+		}
 	}
-	t.faults = append(t.faults, values.of(parsed.Flags())...)
 	if node := parsed.Selected(); node != nil {
-		t.command, _ = node.Target.Addr().Interface().(command)
+		t.selected = node.Target.Addr().Interface()
 	}
 	return t
 }
@@ -124,11 +129,11 @@ const alike = 3
 
 // check adds what the command's own check finds to the faults, but for flags that have one already.
 func (t *typed) check() {
-	if t.command == nil {
+	if t.selected == nil {
 		return
 	}
 	check := globals.checkDatabase
-	if own, is := t.command.(checked); is {
+	if own, is := t.selected.(checked); is {
 		check = own.check
 	}
 	before := t.faults
@@ -177,57 +182,39 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// valueFaults gathers the values that are not of their flag's kind. Kong itself would end with the
-// first one.
-type valueFaults struct{ found map[*kong.Value]error }
+// tolerant is the mapper of a flag. It keeps what is wrong with the flag's value: kong itself would
+// end with the first fault.
+type tolerant struct {
+	kong.Mapper
+	fault error
+}
 
-// gather makes every flag beneath a node tell its faults here.
-func (f *valueFaults) gather(root *kong.Node) error {
-	f.found = map[*kong.Value]error{}
+// tolerate gives every flag beneath a node such a mapper.
+func tolerate(root *kong.Node) error {
 	return kong.Visit(root, func(node kong.Visitable, next kong.Next) error {
 		if flag, is := node.(*kong.Flag); is {
-			flag.Mapper = tolerant{flag.Mapper, f}
+			flag.Mapper = &tolerant{Mapper: flag.Mapper}
 		}
 		return next(nil)
 	})
-}
-
-// of returns the faults of some flags.
-func (f *valueFaults) of(flags []*kong.Flag) (faults []error) {
-	for _, flag := range flags {
-		if err := f.found[flag.Value]; err != nil {
-			dashes := "--"
-			if len(flag.Name) == 1 {
-				dashes = "-"
-			}
-			faults = append(faults, fmt.Errorf("%s%s: %w", dashes, flag.Name, err))
-		}
-	}
-	return faults
-}
-
-// tolerant is a mapper that tells its faults, instead of failing.
-type tolerant struct {
-	kong.Mapper
-	faults *valueFaults
 }
 
 // takenForFlag is what kong says of a value that looks like a flag.
 var takenForFlag = regexp.MustCompile(`value but got (".*") \((?:short|long) flag\)$`)
 
 // Decode reads a value; one that cannot be read leaves the target as it is.
-func (m tolerant) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
-	if err := m.Mapper.Decode(ctx, target); err != nil && m.faults.found[ctx.Value] == nil {
+func (m *tolerant) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
+	if err := m.Mapper.Decode(ctx, target); err != nil && m.fault == nil {
 		if next := takenForFlag.FindStringSubmatch(err.Error()); next != nil {
 			err = fmt.Errorf("it has no value: %s begins with a dash, as flags do; write a value that does behind a =", next[1])
 		}
-		m.faults.found[ctx.Value] = err // what is typed comes first, then what would hold without it
+		m.fault = err // what is typed comes first, then what would hold without it
 	}
 	return nil
 }
 
 // IsBool reports whether the flag can stand without a value.
-func (m tolerant) IsBool() bool {
+func (m *tolerant) IsBool() bool {
 	inner, is := m.Mapper.(kong.BoolMapper)
 	return is && inner.IsBool()
 }

@@ -51,32 +51,13 @@ type rangeFlags struct {
 	To   string `placeholder:"DAY"`
 }
 
-// faults tells what is wrong with the days, as far as that does not depend on today.
-func (f *rangeFlags) faults() []error {
-	faults := dayFaults("--to", f.To)
-	if _, err := visit.ParseRange(f.From, "", visit.AllDays.To); err != nil {
-		faults = append(faults, fmt.Errorf("--%w", err)) // which names from
-	}
-	return faults
-}
-
-func dayFaults(flag, text string) []error {
-	if text == "" {
-		return nil
-	}
-	if _, err := visit.ParseDay(text, visit.AllDays.To); err != nil {
-		return []error{fmt.Errorf("%s: %w", flag, err)}
-	}
-	return nil
-}
-
-// days is the range that the flags mean.
-func (f *rangeFlags) days(today int32) (visit.Range, error) {
-	in, err := visit.ParseRange(f.From, f.To, today)
-	if err != nil {
-		return in, fmt.Errorf("--%w", err)
-	}
-	return in, nil
+// check tells what is wrong with the days, as far as that does not depend on today.
+func (f *rangeFlags) check(g globals) faults {
+	all := g.checkDatabase()
+	all.day("--to", f.To, visit.AllDays.To)
+	_, err := visit.ParseRange(f.From, "", visit.AllDays.To)
+	all.add(err)
+	return all
 }
 
 type reportTopCmd struct {
@@ -130,35 +111,31 @@ type reportRankCmd struct {
 	Visitor string `arg:"" name:"n|address"`
 }
 
-func (c *reportTopCmd) check(g globals) []error {
-	faults := append(g.checkDatabase(), c.faults()...)
-	if c.N < 1 || c.N > report.DeepestTop {
-		faults = append(faults, fmt.Errorf("-n: %d pages: write a number from 1 to %d", c.N, report.DeepestTop))
-	}
-	return faults
+func (c *reportTopCmd) check(g globals) faults {
+	f := c.rangeFlags.check(g)
+	f.when(c.N < 1 || c.N > report.DeepestTop, "-n: %d pages: write a number from 1 to %d", c.N, report.DeepestTop)
+	return f
 }
 
-func (c *reportDaysCmd) check(g globals) []error {
-	faults := append(g.checkDatabase(), c.faults()...)
-	if c.Target != "" && c.Site != "" {
-		faults = append(faults, errors.New("--site: a page is named as well: leave one of them out"))
-	}
-	if c.SVG == standardOutput && c.format() != report.Text {
-		faults = append(faults, errors.New("--svg: - is standard output, where --json and --csv write, too: name a file, or leave them out"))
-	}
-	return faults
+func (c *reportDaysCmd) check(g globals) faults {
+	f := c.rangeFlags.check(g)
+	f.when(c.Target != "" && c.Site != "", "--site: a page is named as well: leave one of them out")
+	f.when(c.SVG == standardOutput && c.format() != report.Text,
+		"--svg: - is standard output, where --json and --csv write, too: name a file, or leave them out")
+	return f
 }
 
-func (c *reportPageCmd) check(g globals) []error {
-	return append(g.checkDatabase(), dayFaults("--to", c.To)...)
+func (c *reportPageCmd) check(g globals) faults {
+	f := g.checkDatabase()
+	f.day("--to", c.To, visit.AllDays.To)
+	return f
 }
 
-func (c *reportVisitorsCmd) check(g globals) []error {
-	faults := append(g.checkDatabase(), dayFaults("--day", c.Day)...)
-	if c.N < 0 {
-		faults = append(faults, fmt.Errorf("-n: %d visitors: write how many at most, or 0 for all", c.N))
-	}
-	return faults
+func (c *reportVisitorsCmd) check(g globals) faults {
+	f := g.checkDatabase()
+	f.day("--day", c.Day, visit.AllDays.To)
+	f.when(c.N < 0, "-n: %d visitors: write how many at most, or 0 for all", c.N)
+	return f
 }
 
 // asked is what a report is about, and where it is read.
@@ -210,7 +187,7 @@ func (c *reportFlags) withTarget(ctx context.Context, p *program, typed string, 
 
 func (c *reportTopCmd) run(ctx context.Context, p *program) error {
 	return c.withApp(ctx, p, c.Site, func(a asked) (report.Answer, error) {
-		in, err := c.days(a.today)
+		in, err := visit.ParseRange(c.From, c.To, a.today)
 		if err != nil {
 			return nil, err
 		}
@@ -226,7 +203,7 @@ func (c *reportTopCmd) run(ctx context.Context, p *program) error {
 
 func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
 	return c.withApp(ctx, p, cmp.Or(c.Site, c.Target), func(a asked) (report.Answer, error) {
-		in, err := c.days(a.today)
+		in, err := visit.ParseRange(c.From, c.To, a.today)
 		if err != nil {
 			return nil, err
 		}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"sync"
 
 	"footfall/db"
 	"footfall/retention"
@@ -50,55 +48,36 @@ func printRetention(w io.Writer, r *retention.Done, dry bool) error {
 		fmt.Fprintln(w, "there is nothing to delete or forget")
 		return nil
 	}
-	if len(r.Visits)+len(r.Dropped) > 0 {
-		table := tableOn(w, fmt.Sprintf("visits that %sdeleted:\nDAY\tAPP\tVISITS\tFREED", cmp.Or(would, "were ")))
-		for _, line := range retentionLines(r) {
-			fmt.Fprintln(table, line)
-		}
-		if err := table.Flush(); err != nil {
+	if lines := retentionLines(r); len(lines) > 0 {
+		fmt.Fprintf(w, "visits that %sdeleted:\n", cmp.Or(would, "were "))
+		if err := printRows(w, nil, "DAY\tAPP\tVISITS\tFREED", lines, func(line []any) []any { return line }); err != nil {
 			return err
 		}
 	}
-	if len(r.Forgotten) > 0 {
-		table := tableOn(w, fmt.Sprintf("visitors that %sforgotten, one for each page or site:\nAPP\tVISITORS\tNOT SEEN SINCE", cmp.Or(would, "were ")))
-		for _, f := range r.Forgotten {
-			fmt.Fprintf(table, "%s\t%d\t%d\n", f.App, f.Visitors, f.Before)
-		}
-		return table.Flush()
+	if len(r.Forgotten) == 0 {
+		return nil
 	}
-	return nil
+	fmt.Fprintf(w, "visitors that %sforgotten, one for each page or site:\n", cmp.Or(would, "were "))
+	return printRows(w, nil, "APP\tVISITORS\tNOT SEEN SINCE", r.Forgotten, func(f retention.VisitorsForgotten) []any {
+		return []any{f.App, f.Visitors, f.Before}
+	})
 }
 
-// retentionLines are the lines of the table of visits. What a dropped day frees stands in a line of
-// its own.
-func retentionLines(r *retention.Done) (lines []string) {
+// retentionLines are the lines of the table of visits, by day. What a dropped day frees stands in a
+// line of its own.
+func retentionLines(r *retention.Done) (lines [][]any) {
 	dropped := map[int32]bool{}
 	for _, d := range r.Dropped {
 		dropped[d.Day] = true
-		lines = append(lines, fmt.Sprintf("%d\t(the whole day)\t-\t%s", d.Day, size(d.Bytes)))
+		lines = append(lines, []any{d.Day, "(the whole day)", "-", size(d.Bytes)})
 	}
 	for _, v := range r.Visits {
 		how := "other apps keep the day"
 		if dropped[v.Day] {
 			how = "with it"
 		}
-		lines = append(lines, fmt.Sprintf("%d\t%s\t%d\t%s", v.Day, v.App, v.Visits, how))
+		lines = append(lines, []any{v.Day, v.App, v.Visits, how})
 	}
-	slices.SortStableFunc(lines, func(a, b string) int {
-		const day = len("20190629") // with which a line begins
-		return strings.Compare(a[:day], b[:day])
-	})
+	slices.SortStableFunc(lines, func(a, b []any) int { return cmp.Compare(a[0].(int32), b[0].(int32)) })
 	return lines
-}
-
-// startRetention deletes and forgets once a day what no app keeps. The function that it returns
-// ends that, and waits until it has ended.
-func startRetention(p *program, d *db.DB) (end func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var done sync.WaitGroup
-	done.Go(func() { retention.New(d, retention.Options{Log: p.log}).Daily(ctx) })
-	return func() {
-		cancel()
-		done.Wait()
-	}
 }

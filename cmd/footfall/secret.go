@@ -42,17 +42,6 @@ func (g globals) secret() (app.Secret, error) {
 	return text, nil
 }
 
-// checkSecret tells what is wrong with the file of the secret, before anything is done.
-func (g globals) checkSecret() []error {
-	if g.SecretFile == "" {
-		return nil
-	}
-	if _, err := g.secret(); err != nil {
-		return []error{err}
-	}
-	return nil
-}
-
 // makeSecret makes the file of a secret, unless it is there. The file appears complete or not at
 // all, since the visitors of all days to come depend on it.
 func makeSecret(path string) error {

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"footfall/handler"
 	"footfall/record"
 	"footfall/report"
+	"footfall/retention"
 	"footfall/status"
 )
 
@@ -53,6 +55,7 @@ type serveCmd struct {
 }
 
 const (
+	adminAddr     = "--admin-addr" // the address of which may be off
 	adminOff      = "off"
 	connectWithin = 30 * time.Second      // for a given server to answer at the start
 	drainWithin   = 40 * time.Second      // for requests under way when the service ends: longer than a batch may take
@@ -64,42 +67,31 @@ const (
 	longestMemory = 366 // days, for --remember-ids
 )
 
-func (c *serveCmd) check(g globals) []error {
-	faults := append(g.checkDatabase(), checkAddress("--addr", c.Addr)...)
-	if c.admin() {
-		faults = append(faults, checkAddress("--admin-addr", c.AdminAddr)...)
-	}
+func (c *serveCmd) check(g globals) faults {
+	f := g.checkDatabase()
+	f.add(checkAddress("--addr", c.Addr))
+	f.add(checkAddress(adminAddr, c.AdminAddr))
 	proxies, wrong := handler.NewProxies(c.TrustProxy, c.ProxyHeader)
-	c.proxies, faults = proxies, append(faults, wrong...)
+	c.proxies, f = proxies, append(f, wrong...)
 	var err error
-	if c.maxWait, err = time.ParseDuration(c.MaxWait); err != nil || c.maxWait <= 0 || c.maxWait > longestWait {
-		faults = append(faults, fmt.Errorf("--max-wait: %q is not a time to wait: write one like 500ms or 2s, %v at most", c.MaxWait, longestWait))
-	}
+	c.maxWait, err = time.ParseDuration(c.MaxWait)
+	f.when(err != nil || c.maxWait <= 0 || c.maxWait > longestWait,
+		"--max-wait: %q is not a time to wait: write one like 500ms or 2s, %v at most", c.MaxWait, longestWait)
 	if c.Overload == "later" {
 		c.maxWait = laterWait
-	} else if c.Overload != "refuse" {
-		faults = append(faults, fmt.Errorf("--overload: %q is neither refuse nor later: write one of them", c.Overload))
 	}
-	if c.InboxLimit < 1 {
-		faults = append(faults, fmt.Errorf("--inbox-limit: %d is not a number of visits: write one from 1 on", c.InboxLimit))
+	f.when(c.Overload != "refuse" && c.Overload != "later", "--overload: %q is neither refuse nor later: write one of them", c.Overload)
+	f.when(c.InboxLimit < 1, "--inbox-limit: %d is not a number of visits: write one from 1 on", c.InboxLimit)
+	f.when(c.Dashboard != "on" && c.Dashboard != "off", "--dashboard: %q is neither on nor off: write one of them", c.Dashboard)
+	if c.PublicURL != "" {
+		f.add(checkPublicURL(c.PublicURL))
 	}
-	if c.Dashboard != "on" && c.Dashboard != "off" {
-		faults = append(faults, fmt.Errorf("--dashboard: %q is neither on nor off: write one of them", c.Dashboard))
-	}
-	if err := checkPublicURL(c.PublicURL); c.PublicURL != "" && err != nil {
-		faults = append(faults, err)
-	}
-	if c.Filter != "on" && c.Filter != "off" && c.Filter != "only" {
-		faults = append(faults, fmt.Errorf("--filter: %q is neither on, off nor only: write one of them", c.Filter))
-	}
-	if c.memory, err = units.RAMInBytes(c.Memory); err != nil || c.memory != 0 && c.memory < leastMemory {
-		faults = append(faults, fmt.Errorf("--memory: %q is not a size to remember visitors in: write one like 320MB, %s at least, or 0 to remember none",
-			c.Memory, units.BytesSize(leastMemory)))
-	}
-	if c.RememberIDs < 1 || c.RememberIDs > longestMemory {
-		faults = append(faults, fmt.Errorf("--remember-ids: %d is not a number of days: write one from 1 to %d", c.RememberIDs, longestMemory))
-	}
-	return faults
+	f.when(c.Filter != "on" && c.Filter != "off" && c.Filter != "only", "--filter: %q is neither on, off nor only: write one of them", c.Filter)
+	c.memory, err = units.RAMInBytes(c.Memory)
+	f.when(err != nil || c.memory != 0 && c.memory < leastMemory,
+		"--memory: %q is not a size to remember visitors in: write one like 320MB, %s at least, or 0 to remember none", c.Memory, units.BytesSize(leastMemory))
+	f.when(c.RememberIDs < 1 || c.RememberIDs > longestMemory, "--remember-ids: %d is not a number of days: write one from 1 to %d", c.RememberIDs, longestMemory)
+	return f
 }
 
 // publicPath is a path below which a service can be reached: cookies have it.
@@ -125,16 +117,18 @@ func (c *serveCmd) shares() (filter, memory int64) {
 	return c.memory / 5 * 4, c.memory / 5
 }
 
-func (c *serveCmd) admin() bool { return c.AdminAddr != "" && c.AdminAddr != adminOff }
-
 // run starts from the outside in, so that a port that is taken is reported before anything is
 // changed, and ends in the opposite order.
 func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
-	public, admin, err := c.listen()
+	public, err := listen("--addr", c.Addr)
 	if err != nil {
 		return err
 	}
 	defer public.Close()
+	admin, err := listen(adminAddr, c.AdminAddr)
+	if err != nil {
+		return err
+	}
 	if admin != nil {
 		defer admin.Close()
 	}
@@ -171,7 +165,11 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return orInterrupted(ctx, err)
 	}
-	defer startRetention(p, d)()
+	daily, endDaily := context.WithCancel(context.Background())
+	var retaining sync.WaitGroup
+	retaining.Go(func() { retention.New(d, retention.Options{Log: p.log}).Daily(daily) })
+	defer retaining.Wait()
+	defer endDaily()
 	stopping := make(chan struct{})
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, Reports: report.NewReader(d),
 		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi}
@@ -220,28 +218,27 @@ func orInterrupted(ctx context.Context, err error) error {
 	return err
 }
 
-func (c *serveCmd) listen() (public, admin net.Listener, err error) {
-	if public, err = net.Listen("tcp", c.Addr); err != nil {
-		return nil, nil, fmt.Errorf("--addr: %w", taken(err))
+// listen listens on the address of a flag; nowhere, which is nil, where that is off. An error says
+// what can be done.
+func listen(flag, address string) (net.Listener, error) {
+	if address == "" || address == adminOff {
+		return nil, nil
 	}
-	if c.admin() {
-		if admin, err = net.Listen("tcp", c.AdminAddr); err != nil {
-			_ = public.Close()
-			return nil, nil, fmt.Errorf("--admin-addr: %w, or off", taken(err))
-		}
+	listener, err := net.Listen("tcp", address)
+	if err == nil {
+		return listener, nil
 	}
-	return public, admin, nil
-}
-
-// taken says what can be done where an address cannot be listened on.
-func taken(err error) error {
+	hint := "name another address"
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("%w: another program has it: end that, or name another address", err)
+		hint = "another program has it: end that, or name another address"
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: only root may listen there: name a port from 1024 on", err)
+		hint = "only root may listen there: name a port from 1024 on"
 	}
-	return fmt.Errorf("%w: name another address", err)
+	if flag == adminAddr {
+		hint += ", or off"
+	}
+	return nil, fmt.Errorf("%s: %w: %s", flag, err, hint)
 }
 
 // startDatabase returns the URL of the database, and a function that ends its server if that is the

@@ -100,7 +100,7 @@ func (c *slowCrowd) write(ctx context.Context, n int) {
 		if first {
 			c.there.Add(1)
 		}
-		for pause(ctx) {
+		for aMoment(ctx) {
 			if _, err := conn.Write([]byte(" ")); err != nil {
 				break
 			}
@@ -119,7 +119,7 @@ func (c *slowCrowd) read(ctx context.Context, n int) {
 		return
 	}
 	c.there.Add(1)
-	for answer, next := "", make([]byte, 1); pause(ctx); answer += string(next) {
+	for answer, next := "", make([]byte, 1); aMoment(ctx); answer += string(next) {
 		if strings.HasSuffix(answer, "}}") {
 			if strings.HasPrefix(answer, "HTTP/1.1 200 OK\r\n") {
 				c.answered.Add(1)
@@ -132,8 +132,8 @@ func (c *slowCrowd) read(ctx context.Context, n int) {
 	}
 }
 
-// pause waits between two bytes; false when ctx has ended.
-func pause(ctx context.Context) bool {
+// aMoment waits between two bytes; false when ctx has ended.
+func aMoment(ctx context.Context) bool {
 	select {
 	case <-time.After(slowPause):
 		return true

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/docker/go-units"
@@ -64,35 +65,33 @@ func printStatus(out io.Writer, s *status.Status) error {
 	fmt.Fprintln(out)
 	printInbox(out, &s.Inbox)
 
-	table := tableOn(out, "\nINSTANCE\tFROM\tSINCE")
-	for _, i := range s.Instances {
+	fmt.Fprintln(out)
+	err := printRows(out, nil, "INSTANCE\tFROM\tSINCE", s.Instances, func(i status.Instance) []any {
 		since := "-"
 		if i.Since != nil {
 			since = i.Since.UTC().Format(time.RFC3339)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", cmp.Or(i.Name, "-"), cmp.Or(i.Address, "-"), since)
-	}
-	fmt.Fprintln(table, "\nAPP\tVISITS\tLAST DAY\tVISITS ON IT\tROWS OF VISITS ARE KEPT")
-	for _, a := range s.Apps {
-		fmt.Fprintf(table, "%s\t%d\t%s\t%d\t%s\n", a.Name, a.Hot, dayText(a.LastDay), a.LastDayHot, kept(a))
-	}
-	fmt.Fprintln(table, "\nTABLE\tROWS (ABOUT)\tSIZE")
-	for _, t := range s.Tables {
-		if t.Rows > 0 || t.Bytes >= smallTable {
-			rows := "-" // nobody has counted them since the server has had them
-			if t.Rows > 0 {
-				rows = fmt.Sprint(t.Rows)
-			}
-			fmt.Fprintf(table, "%s\t%s\t%s\n", t.Name, rows, size(t.Bytes))
+		return []any{cmp.Or(i.Name, "-"), cmp.Or(i.Address, "-"), since}
+	})
+	fmt.Fprintln(out)
+	err = printRows(out, err, "APP\tVISITS\tLAST DAY\tVISITS ON IT\tROWS OF VISITS ARE KEPT", s.Apps, func(a status.App) []any {
+		return []any{a.Name, a.Hot, dayText(a.LastDay), a.LastDayHot, kept(a)}
+	})
+	fmt.Fprintln(out)
+	worth := slices.DeleteFunc(slices.Clone(s.Tables), func(t status.Table) bool { return t.Rows <= 0 && t.Bytes < smallTable })
+	err = printRows(out, err, "TABLE\tROWS (ABOUT)\tSIZE", worth, func(t status.Table) []any {
+		if t.Rows <= 0 { // nobody has counted them since the server has had them
+			return []any{t.Name, "-", size(t.Bytes)}
 		}
-	}
+		return []any{t.Name, t.Rows, size(t.Bytes)}
+	})
 	for i, warning := range s.Warnings {
 		if i == 0 {
-			fmt.Fprintln(table)
+			fmt.Fprintln(out)
 		}
-		fmt.Fprintf(table, "WARNING: %s\n", warning)
+		fmt.Fprintf(out, "WARNING: %s\n", draw.Text(warning))
 	}
-	return table.Flush()
+	return err
 }
 
 func printInbox(out io.Writer, i *status.Inbox) {

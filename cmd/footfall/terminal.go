@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"footfall/db"
 	"footfall/report/draw"
 )
 
@@ -26,46 +27,49 @@ func styleOf(out io.Writer, ascii bool, environment func(string) string) draw.St
 	}
 }
 
-// columns is a table of aligned columns, in which tabs separate the cells. Flush draws it.
-type columns struct {
-	bytes.Buffer
-	out io.Writer
-}
-
-func tableOn(out io.Writer, header string) *columns {
-	table := &columns{out: out}
-	fmt.Fprintln(table, header)
-	return table
-}
-
-func (c *columns) Flush() error {
-	const gap = 2
-	var widths []int
-	var rows [][]string
-	for row := range strings.Lines(c.String()) {
-		cells := strings.Split(strings.TrimSuffix(row, "\n"), "\t")
-		for i, cell := range cells {
-			cells[i] = draw.Text(cell)
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			if i < len(cells)-1 { // nothing stands behind the last
-				widths[i] = max(widths[i], draw.Columns(cells[i]))
+// printTable prints rows in aligned columns, as they are: of the first one, too.
+func printTable(out io.Writer, rows ...[]any) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	var table draw.Table
+	for i, row := range rows {
+		for j, cell := range row {
+			row[j] = fmt.Sprint(cell) // numbers would be grouped
+			if i == 0 {
+				table.Columns = append(table.Columns, draw.Column{Name: draw.Text(row[j].(string))})
 			}
 		}
-		rows = append(rows, cells)
 	}
-	var text strings.Builder
-	for _, cells := range rows {
-		for i, cell := range cells {
-			text.WriteString(cell)
-			if i < len(cells)-1 {
-				text.WriteString(strings.Repeat(" ", widths[i]-draw.Columns(cell)+gap))
-			}
-		}
-		text.WriteString("\n")
+	table.Rows = rows[1:]
+	_, err := io.WriteString(out, table.Text(draw.Style{}))
+	return err
+}
+
+// printRows prints the names of columns, which are separated by tabs, and a row for each of what was
+// read, unless err says that it was not.
+func printRows[Row any](out io.Writer, err error, names string, read []Row, cells func(Row) []any) error {
+	if err != nil {
+		return err
 	}
-	_, err := io.WriteString(c.out, text.String())
+	rows := make([][]any, 1, len(read)+1)
+	for name := range strings.SplitSeq(names, "\t") {
+		rows[0] = append(rows[0], name)
+	}
+	for _, row := range read {
+		rows = append(rows, cells(row))
+	}
+	return printTable(out, rows...)
+}
+
+// isDone reports whether a change was made, though perhaps an instance does not know it yet.
+func isDone(err error) bool { return err == nil || errors.Is(err, db.ErrInstancesBehind) }
+
+// done says what was done, unless err says that it was not.
+func (p *program) done(err error, says string, values ...any) error {
+	if isDone(err) {
+		fmt.Fprintf(p.stdout, says+"\n", values...)
+	}
 	return err
 }
 

@@ -25,15 +25,12 @@ type verifyCmd struct {
 
 const offendersShown = 20
 
-func (c *verifyCmd) check(g globals) []error {
-	faults := g.checkDatabase()
-	if !(c.Sample > 0 && c.Sample <= 100) { // written so that NaN is refused, too
-		faults = append(faults, fmt.Errorf("--sample: %v is not a percentage: write more than 0 and at most 100", c.Sample))
-	}
-	if c.Jobs < 1 || c.Jobs > 64 {
-		faults = append(faults, fmt.Errorf("--jobs: %d connections: write 1 to 64", c.Jobs))
-	}
-	return faults
+func (c *verifyCmd) check(g globals) faults {
+	f := g.checkDatabase()
+	inRange := c.Sample > 0 && c.Sample <= 100 // which NaN is not
+	f.when(!inRange, "--sample: %v is not a percentage: write more than 0 and at most 100", c.Sample)
+	f.when(c.Jobs < 1 || c.Jobs > 64, "--jobs: %d connections: write 1 to 64", c.Jobs)
+	return f
 }
 
 func (c *verifyCmd) run(ctx context.Context, p *program) error {
@@ -43,26 +40,24 @@ func (c *verifyCmd) run(ctx context.Context, p *program) error {
 				return err
 			}
 		}
-		watched := terminalWidth(p.stderr) > 0
+		show := func(format string, values ...any) { // on the line of a terminal that the next replaces
+			if terminalWidth(p.stderr) > 0 {
+				fmt.Fprintf(p.stderr, "\r\x1b[K"+format, values...)
+			}
+		}
 		options := verify.Options{App: c.App, Sample: c.Sample, Seed: c.Seed, Jobs: c.Jobs}
 		if !c.All {
 			options.Limit = offendersShown
 		}
 		options.Progress = func(step verify.Step) {
-			if watched {
-				fmt.Fprintf(p.stderr, "\r\x1b[K%3d %%  %.0f s", 100*step.Done/max(step.Whole, 1), step.Elapsed.Seconds())
-			}
+			show("%3d %%  %.0f s", 100*step.Done/max(step.Whole, 1), step.Elapsed.Seconds())
 		}
 		options.Promised = func(u verify.PromiseResult) {
-			if watched {
-				fmt.Fprint(p.stderr, "\r\x1b[K")
-			}
+			show("")
 			fmt.Fprintf(p.stderr, "%6.1f s  %s: %s, %s\n", u.Seconds, u.Name, draw.Count(u.Checked, u.Unit), draw.Count(u.Violations, "violation"))
 		}
 		proof, err := verify.Run(ctx, d, options)
-		if watched {
-			fmt.Fprint(p.stderr, "\r\x1b[K")
-		}
+		show("")
 		if err != nil {
 			return err
 		}
@@ -89,20 +84,19 @@ func (c *verifyCmd) tell(out io.Writer, proof *verify.Proof) error {
 }
 
 func tellTable(out io.Writer, proof *verify.Proof) {
-	table := tableOn(out, "PROMISE\tRESTS ON\tCHECKED\tVIOLATIONS")
-	for _, u := range proof.Promises {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\n", u.Says, u.RestsOn, draw.Count(u.Checked, u.Unit), u.Violations)
-	}
-	_ = table.Flush()
+	_ = printRows(out, nil, "PROMISE\tRESTS ON\tCHECKED\tVIOLATIONS", proof.Promises, func(u verify.PromiseResult) []any {
+		return []any{u.Says, u.RestsOn, draw.Count(u.Checked, u.Unit), u.Violations}
+	})
 	for _, u := range proof.Promises {
 		if u.Violations == 0 {
 			continue
 		}
-		table := tableOn(out, fmt.Sprintf("\n%s: %s", u.Name, u.Says))
-		for _, o := range u.Offenders {
-			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", cmp.Or(o.App, "-"), visit.Shown(o.Target), dayText(o.Day), o.Problem)
+		fmt.Fprintf(out, "\n%s: %s\n", u.Name, u.Says)
+		rows := make([][]any, len(u.Offenders))
+		for i, o := range u.Offenders {
+			rows[i] = []any{"  " + cmp.Or(o.App, "-"), visit.Shown(o.Target), dayText(o.Day), o.Problem}
 		}
-		_ = table.Flush()
+		_ = printTable(out, rows...)
 		if more := u.Violations - int64(len(u.Offenders)); more > 0 {
 			fmt.Fprintf(out, "  and %d more\n", more)
 		}

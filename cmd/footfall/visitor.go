@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"footfall/admin"
+	"footfall/db"
 	"footfall/report/draw"
 	"footfall/visit"
 )
@@ -16,7 +17,7 @@ type visitorCmd struct {
 
 // visitorArgs name a visitor.
 type visitorArgs struct {
-	App     string `arg:""`
+	ofApp
 	Visitor string `arg:""`
 }
 
@@ -27,56 +28,84 @@ type visitorEraseCmd struct {
 	confirmed
 }
 
+type pageCmd struct {
+	Delete pageDeleteCmd `cmd:""`
+}
+
+type pageDeleteCmd struct {
+	ofApp
+	URI string `arg:"" name:"uri"`
+	confirmed
+}
+
 const nothingStored = "nothing is stored of this visitor"
 
-func (c *visitorShowCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *admin.Admin) error {
+func (c *visitorShowCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	stored, err := a.ShowVisitor(ctx, c.App, c.Visitor)
+	if err == nil && len(stored) == 0 {
+		return p.done(nil, nothingStored)
+	}
+	return printRows(p.stdout, err, "TARGET\tSTORED AS\tRANK\tFIRST DAY\tLAST DAY", stored, func(f db.VisitorTargetsRow) []any {
+		return []any{visit.Shown(f.Uri), f.Ip, f.Rank, f.FirstDay, f.LastDay}
+	})
+}
+
+func (c *visitorEraseCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	if err := countAccepted(ctx, p, a, c.App); err != nil {
+		return err
+	}
+	if !c.Yes { // looking at all that is stored takes as long as erasing it
 		stored, err := a.ShowVisitor(ctx, c.App, c.Visitor)
 		if err != nil {
 			return err
 		}
 		if len(stored) == 0 {
-			fmt.Fprintln(p.stdout, nothingStored)
-			return nil
+			return p.done(nil, nothingStored)
 		}
-		table := tableOn(p.stdout, "TARGET\tSTORED AS\tRANK\tFIRST DAY\tLAST DAY")
-		for _, f := range stored {
-			fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d\n", visit.Shown(f.Target), f.Visitor, f.Rank, f.FirstDay, f.LastDay)
+		what := fmt.Sprintf("This visitor's address will be erased at %d pages and sites of app %s.", len(stored), c.App)
+		if err := c.ask(p, what, "yes"); err != nil {
+			return err
 		}
-		return table.Flush()
-	})
+	}
+	erased, err := a.EraseVisitor(ctx, c.App, c.Visitor)
+	if erased == 0 {
+		return p.done(err, nothingStored)
+	}
+	return p.done(err, "erased at %d pages and sites", erased)
 }
 
-func (c *visitorEraseCmd) run(ctx context.Context, p *program) error {
-	return p.withAdmin(ctx, func(a *admin.Admin) error {
-		if err := countAccepted(ctx, p, a, c.App); err != nil {
-			return err
-		}
-		if !c.Yes { // looking at all that is stored takes as long as erasing it
-			stored, err := a.ShowVisitor(ctx, c.App, c.Visitor)
-			if err != nil {
-				return err
-			}
-			if len(stored) == 0 {
-				fmt.Fprintln(p.stdout, nothingStored)
-				return nil
-			}
-			what := fmt.Sprintf("This visitor's address will be erased at %d pages and sites of app %s.", len(stored), c.App)
-			if err := c.ask(p, what, "yes"); err != nil {
-				return err
-			}
-		}
-		erased, err := a.EraseVisitor(ctx, c.App, c.Visitor)
-		switch {
-		case err != nil:
-			return err
-		case erased == 0:
-			fmt.Fprintln(p.stdout, nothingStored)
-		default:
-			fmt.Fprintf(p.stdout, "erased at %d pages and sites\n", erased)
-		}
-		return nil
-	})
+func (c *pageDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	if err := countAccepted(ctx, p, a, c.App); err != nil {
+		return err
+	}
+	page, err := a.FindPage(ctx, c.App, c.URI)
+	if err != nil {
+		return err
+	}
+	asks, says := deleting(page)
+	if err := c.ask(p, asks, "yes"); err != nil {
+		return err
+	}
+	return p.done(a.DeletePage(ctx, c.App, c.URI), "%s", says)
+}
+
+// deleting says what will be deleted with a page, and what was.
+func deleting(page admin.Page) (asks, says string) {
+	name, into := visit.Shown(page.URI), visit.Shown(page.Site+visit.DeletedPage)
+	if page.Counted {
+		numbers := numbersOf(page.Hot, page.PV, page.UV)
+		asks = fmt.Sprintf("What page %s has counted (%s) will be added to %s, and nobody can tell it from the rest there.", name, numbers, into)
+		says = fmt.Sprintf("deleted %s; what it had counted (%s) is a part of %s", name, numbers, into)
+	} else {
+		asks = fmt.Sprintf("Nothing was counted for page %s.", name)
+		says = fmt.Sprintf("deleted %s, for which nothing was counted", name)
+	}
+	if o := page.Offset; o != nil {
+		numbers := numbersOf(o.Hot, o.PV, o.UV)
+		asks += fmt.Sprintf(" Its offset (%s) will be gone.", numbers)
+		says += fmt.Sprintf("; its offset (%s) is gone", numbers)
+	}
+	return asks, says
 }
 
 // countAccepted counts what was accepted to be counted later, before something is erased.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -13,26 +14,23 @@ import (
 	"footfall/visit"
 )
 
-// Settings of an app. A nil field leaves a setting as it is; a new app has the defaults.
+// Settings of an app. A nil field leaves a setting as it is; a new app has the defaults. The tags are
+// for the command line, whose help explains each.
 type Settings struct {
-	Access     *string  // open, sites, key
-	TZ         *string  // IANA time zone; fixed once something is counted
-	IPv6Prefix *int     // 32 to 128; fixed once something is counted
-	Sites      []string // host or host:port, as a URI may write them, or *.host for all its subdomains
-	KeepQuery  []string // query parameters that distinguish pages
-
-	Visitor    *string  // address, id, hashed, daily; fixed once something is counted
-	RespectDNT *bool    // do not count visitors who ask not to be tracked
-	Bots       *string  // count, skip, or default
-	Ignore     []string // addresses, networks and ids of visitors who are not counted
-
-	PublicCounts *string // off, read, count: what anybody may do by badges
-
-	RetainDays *int // days for which rows of visits are kept; 0: for ever
-	ForgetDays *int // days after which a visitor who does not come to a site any more is forgotten there; 0: never
-
-	// Limits: a number, 0 for no limit, or default.
-	MaxRequests, MaxNewPages *string
+	Access       *string  `placeholder:"WHO"`
+	Sites        []string `name:"site" sep:"none" placeholder:"HOST"`
+	TZ           *string  `name:"tz" placeholder:"ZONE"`
+	IPv6Prefix   *int     `name:"ipv6-prefix" placeholder:"BITS"`
+	KeepQuery    []string `sep:"none" placeholder:"NAME"`
+	Visitor      *string  `placeholder:"HOW"`
+	Bots         *string  `placeholder:"WHAT"`
+	RespectDNT   *bool    `name:"respect-dnt" negatable:""`
+	Ignore       []string `sep:"none" placeholder:"WHO"`
+	PublicCounts *string  `placeholder:"WHAT"`
+	RetainDays   *int     `placeholder:"N"`
+	ForgetDays   *int     `placeholder:"N"`
+	MaxRequests  *string  `placeholder:"N"`
+	MaxNewPages  *string  `placeholder:"N"`
 }
 
 // Who may count for an app.
@@ -135,69 +133,46 @@ func (s Settings) apply(row *db.App) error {
 			row.Ipv6Prefix = int16(*s.IPv6Prefix)
 		}
 	}
-	if s.Access != nil {
-		row.Access = *s.Access
-		if !slices.Contains(accesses, row.Access) {
-			f.add("access: %.64q is not known: write %s", row.Access, strings.Join(accesses, ", "))
-		}
-	}
-	if s.Visitor != nil {
-		row.Visitor = *s.Visitor
-		if !slices.Contains(visitorModes, row.Visitor) {
-			f.add("visitor: %.64q is not a way to tell visitors apart: write %s", row.Visitor, strings.Join(visitorModes, ", "))
-		}
-	}
+	applyWord(&f, "access", s.Access, &row.Access, accesses, "known")
+	applyWord(&f, "visitor", s.Visitor, &row.Visitor, visitorModes, "a way to tell visitors apart")
+	applyWord(&f, "public-counts", s.PublicCounts, &row.PublicCounts, publicCounts, "known")
 	if s.Bots != nil {
-		switch *s.Bots {
-		case byDefault:
+		bots := *s.Bots
+		applyWord(&f, "bots", s.Bots, &bots, []string{botsCount, botsSkip, byDefault}, "known")
+		row.Bots = &bots
+		if bots == byDefault {
 			row.Bots = nil
-		case botsCount, botsSkip:
-			row.Bots = s.Bots
-		default:
-			f.add("bots: %.64q is not known: write %s, %s or %s", *s.Bots, botsCount, botsSkip, byDefault)
-		}
-	}
-	if s.PublicCounts != nil {
-		row.PublicCounts = *s.PublicCounts
-		if !slices.Contains(publicCounts, row.PublicCounts) {
-			f.add("public-counts: %.64q is not known: write %s", row.PublicCounts, strings.Join(publicCounts, ", "))
 		}
 	}
 	if s.RespectDNT != nil {
 		row.RespectDnt = *s.RespectDNT
 	}
-	s.applyLists(row, &f)
-	s.applyRetention(row, &f)
+	applyList(&f, s.Sites, &row.Sites, readSite)
+	applyList(&f, s.Ignore, &row.Ignore, readIgnored)
+	applyList(&f, s.KeepQuery, &row.KeepQuery, readParameter)
+	applyDays(&f, "retain-days", s.RetainDays, &row.RetainDays, "for ever")
+	applyDays(&f, "forget-days", s.ForgetDays, &row.ForgetDays, "never")
+	if row.ForgetDays > 0 && (row.RetainDays == 0 || row.ForgetDays < row.RetainDays) {
+		f.add("forget-days: visits would be kept for longer than their visitors, and name them: give --retain-days from 1 to %d, or --forget-days 0", row.ForgetDays)
+	}
 	applyLimit(&f, "max-requests", s.MaxRequests, &row.MaxRequests)
 	applyLimit(&f, "max-new-pages", s.MaxNewPages, &row.MaxNewPages)
 	return f.error()
 }
 
-func (s Settings) applyLists(row *db.App, f *faults) {
-	if s.Sites != nil {
-		row.Sites = readAll(f, s.Sites, readSite)
+// applyWord sets a setting that is one of some words; what says what any other word is not.
+func applyWord(f *faults, name string, given, to *string, words []string, what string) {
+	if given == nil {
+		return
 	}
-	if s.Ignore != nil {
-		row.Ignore = readAll(f, s.Ignore, readIgnored)
-	}
-	if s.KeepQuery != nil {
-		row.KeepQuery = s.KeepQuery
-		if slices.Contains(s.KeepQuery, "") {
-			f.add("keep-query: a parameter has no name")
-		}
+	*to = *given
+	if !slices.Contains(words, *given) {
+		f.add("%s: %.64q is not %s: write %s", name, *given, what, strings.Join(words, ", "))
 	}
 }
 
 // longestRetention is a hundred years.
 const longestRetention = 36500
-
-func (s Settings) applyRetention(row *db.App, f *faults) {
-	applyDays(f, "retain-days", s.RetainDays, &row.RetainDays, "for ever")
-	applyDays(f, "forget-days", s.ForgetDays, &row.ForgetDays, "never")
-	if row.ForgetDays > 0 && (row.RetainDays == 0 || row.ForgetDays < row.RetainDays) {
-		f.add("forget-days: visits would be kept for longer than their visitors, and name them: give --retain-days from 1 to %d, or --forget-days 0", row.ForgetDays)
-	}
-}
 
 func applyDays(f *faults, name string, given *int, to *int32, zero string) {
 	switch {
@@ -209,18 +184,28 @@ func applyDays(f *faults, name string, given *int, to *int32, zero string) {
 	}
 }
 
-// readAll returns what read makes of each text, without repetitions.
-func readAll(f *faults, given []string, read func(string) (string, error)) []string {
-	list := []string{}
+// applyList sets a list to what read makes of each text, without repetitions.
+func applyList(f *faults, given []string, to *[]string, read func(string) (string, error)) {
+	if given == nil {
+		return
+	}
+	*to = []string{}
 	for _, raw := range given {
 		one, err := read(raw)
 		if err != nil {
 			f.add("%v", err)
-		} else if !slices.Contains(list, one) {
-			list = append(list, one)
+		} else if !slices.Contains(*to, one) {
+			*to = append(*to, one)
 		}
 	}
-	return list
+}
+
+// readParameter reads a query parameter that distinguishes pages.
+func readParameter(name string) (string, error) {
+	if name == "" {
+		return "", errors.New("keep-query: a parameter has no name")
+	}
+	return name, nil
 }
 
 // applyLimit sets a limit: nil for the default.

@@ -321,9 +321,9 @@ func TestImportGoesOn(t *testing.T) {
 	d.prove()
 	list, err := admin.New(d.open(), nil).Logs(t.Context(), "blog")
 	require.NoError(t, err)
-	require.Len(t, list[0].Logs, 1)
-	require.EqualValues(t, len(log), list[0].Logs[0].Next)
-	require.EqualValues(t, len(log), list[0].Logs[0].Claimed)
+	require.Len(t, list, 1)
+	require.EqualValues(t, len(log), list[0].Row.Next)
+	require.EqualValues(t, len(log), list[0].Row.Claimed)
 }
 
 // A file that contains a log that was imported, at its beginning, in its middle, or the end of one,

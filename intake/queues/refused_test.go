@@ -168,7 +168,7 @@ func TestErasingTakesRefusedMessagesAlong(t *testing.T) {
 	queues, err := admin.Queues(t.Context(), "blog")
 	require.NoError(t, err)
 	require.Len(t, queues, partitions)
-	assert.EqualValues(t, 100, queues[0].Next)
+	assert.EqualValues(t, 100, queues[0].Row.Next)
 
 	w.send(0, visits(3, 100)...)
 	w.isCounted()
