@@ -20,6 +20,7 @@ type subject struct {
 	tooOld    error // why no visit of its day counts any more: then it is refused, unless it is repeated
 	repeated  bool  // it was counted before with its id, as far as is known by now
 	asserter  bool  // the caller has a key that says who came
+	badge     bool  // a badge counts, for people who nobody knows
 	untrusted bool  // no trusted caller vouches for the visitor: usual limits hold, and crawlers are looked for
 }
 
@@ -34,11 +35,12 @@ func (c *Counter) admit(ctx context.Context, r *Request, need app.Scope) (*app.A
 		return nil, subject{}, err
 	}
 	if w.tooOld != nil {
-		if w.repeated, err = c.isKnown(ctx, a, r.ID); err == nil && !w.repeated {
-			err = w.tooOld
-		}
+		known, err := c.knownIDs(ctx, a, r.ID)
 		if err != nil {
 			return nil, subject{}, err
+		}
+		if w.repeated = known[r.ID]; !w.repeated {
+			return nil, subject{}, w.tooOld
 		}
 	}
 	if err := checkOrigin(a, r); err != nil {
@@ -61,7 +63,7 @@ func (c *Counter) admitCaller(ctx context.Context, r *Request, need app.Scope) (
 	if r.At != "" && r.ParseErr == nil && need == app.ScopeCount {
 		at, r.ParseErr = visit.ParseTime(r.At)
 	}
-	err = c.identify(ctx, a, r, at, &possibleDays{}, &w)
+	err = c.identify(ctx, a, r, at, new(int32), &w)
 	return a, w, err
 }
 
@@ -130,20 +132,29 @@ func checkRights(a *app.App, r *Request, key *app.Key, need app.Scope) error {
 }
 
 // identify finds the day and the visitor of a request that is about a moment; the zero one is now.
-func (c *Counter) identify(ctx context.Context, a *app.App, r *Request, at time.Time, days *possibleDays, w *subject) error {
+// firstDay: see chooseDay.
+func (c *Counter) identify(ctx context.Context, a *app.App, r *Request, at time.Time, firstDay *int32, w *subject) error {
 	if r.ParseErr != nil {
 		return r.ParseErr
 	}
-	if a.Fault != nil {
-		return visit.Errorf(visit.Unavailable, "", "app %s cannot be counted for by this instance; tell its operator", a.Name).Because(a.Fault)
+	if err := checkFault(a); err != nil {
+		return err
 	}
 	if err := app.CheckVisitID(r.ID); err != nil {
 		return err
 	}
-	if err := c.chooseDay(ctx, a, at, days, w); err != nil {
+	if err := c.chooseDay(ctx, a, at, firstDay, w); err != nil {
 		return err
 	}
 	return c.identifyVisitor(ctx, a, r, w)
+}
+
+// checkFault checks that this instance can count for an app.
+func checkFault(a *app.App) error {
+	if a.Fault == nil {
+		return nil
+	}
+	return visit.Errorf(visit.Unavailable, "", "app %s cannot be counted for by this instance; tell its operator", a.Name).Because(a.Fault)
 }
 
 // identifyVisitor finds the visitor: the one whom the caller asserts, or else the caller.
@@ -179,7 +190,7 @@ func (c *Counter) identifyVisitor(ctx context.Context, a *app.App, r *Request, w
 // visitorOfDay returns the visitor that an address stands for on a day, for an app whose hashes
 // change each day.
 func (c *Counter) visitorOfDay(ctx context.Context, a *app.App, address netip.Addr, day int32) (netip.Addr, error) {
-	key, err := c.days.of(ctx, day)
+	key, err := c.days.of(ctx, day, false)
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -204,12 +215,17 @@ func (c *Counter) checkRate(a *app.App, w subject) error {
 	if !from.IsValid() {
 		from = w.visitor
 	}
-	wait := c.rates.take(sourceOf(a.ID, from), most)
+	return c.checkRateOf(sourceOf(a.ID, from), most, "too many requests to app %s from one address; try again later", a.Name)
+}
+
+// checkRateOf refuses a source that asks too often, and says so.
+func (c *Counter) checkRateOf(s source, most int64, says string, values ...any) error {
+	wait := c.rates.take(s, most)
 	if wait <= 0 {
 		return nil
 	}
 	c.metrics.limited.Inc()
-	refused := visit.Errorf(visit.TooMany, "", "too many requests to app %s from one address; try again later", a.Name)
+	refused := visit.Errorf(visit.TooMany, "", says, values...)
 	refused.RetryAfter = wait
 	return refused
 }

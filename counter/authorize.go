@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"footfall/counter/app"
 	"footfall/visit"
@@ -19,15 +20,9 @@ import (
 // is wrong with the app, the key and its scope, how the call was written, the origin, and the rate,
 // for which a call is one request.
 func (c *Counter) AuthorizeCounting(ctx context.Context, r Request) (*Counting, error) {
-	a, key, err := c.callerOf(ctx, &r)
+	a, key, err := c.authorize(ctx, &r, app.ScopeAssert, "app %s takes many visits at once only with one", "it does not say who came")
 	if err != nil {
 		return nil, err
-	}
-	if err := checkManyRights(a, key); err != nil {
-		return nil, err
-	}
-	if r.ParseErr != nil {
-		return nil, r.ParseErr
 	}
 	if err := checkOrigin(a, &r); err != nil {
 		return nil, err
@@ -42,15 +37,19 @@ func (c *Counter) AuthorizeCounting(ctx context.Context, r Request) (*Counting, 
 	return counting, err
 }
 
-func checkManyRights(a *app.App, key *app.Key) error {
+// authorize checks the app, the key, that it has a scope unless the app is open, and how the request
+// was written. Without a key, or with one that does not do, it says what is the matter.
+func (c *Counter) authorize(ctx context.Context, r *Request, scope app.Scope, without, with string) (*app.App, *app.Key, error) {
+	a, key, err := c.callerOf(ctx, r)
 	switch {
-	case a.IsOpen() || key != nil && key.Opens(app.ScopeAssert):
-		return nil
+	case err != nil:
+		return nil, nil, err
+	case a.IsOpen() || key != nil && key.Opens(scope):
+		return a, key, r.ParseErr
 	case key == nil:
-		return visit.Errorf(visit.BadKey, "key", "app %s takes many visits at once only with one of the scope %s: send it as Authorization: Bearer …",
-			a.Name, app.ScopeAssert)
+		return nil, nil, visit.Errorf(visit.BadKey, "key", without+" of the scope %s: send it as Authorization: Bearer …", a.Name, scope)
 	}
-	return visit.Errorf(visit.Forbidden, "key", "it does not say who came: send one of the scope %s", app.ScopeAssert)
+	return nil, nil, visit.Errorf(visit.Forbidden, "key", with+": send one of the scope %s", scope)
 }
 
 // AuthorizeOperator lets a command count visits of an app, by whomever they are: those who have the
@@ -74,29 +73,13 @@ func (c *Counter) AuthorizeOperator(ctx context.Context, name string) (*Counting
 // key or the session and its scope, and how the question was written. The Reading then reads targets
 // and visitors of the question; CheckRate is the last check.
 func (c *Counter) AuthorizeReading(ctx context.Context, r Request) (*Reading, error) {
-	a, key, err := c.callerOf(ctx, &r)
+	a, key, err := c.authorize(ctx, &r, app.ScopeRead, "the reports of app %s need one", "it opens no reports")
 	if err != nil {
 		return nil, err
-	}
-	if err := checkReportRights(a, key); err != nil {
-		return nil, err
-	}
-	if r.ParseErr != nil {
-		return nil, r.ParseErr
 	}
 	reading := c.readingOf(a, r.Peer)
 	reading.Names = key != nil && key.Opens(app.ScopeRead)
 	return reading, nil
-}
-
-func checkReportRights(a *app.App, key *app.Key) error {
-	switch {
-	case a.IsOpen() || key != nil && key.Opens(app.ScopeRead):
-		return nil
-	case key == nil:
-		return visit.Errorf(visit.BadKey, "key", "the reports of app %s need one: send one of the scope %s as Authorization: Bearer …", a.Name, app.ScopeRead)
-	}
-	return visit.Errorf(visit.Forbidden, "key", "it opens no reports: send one of the scope %s", app.ScopeRead)
 }
 
 // AuthorizeReadings lets a caller read every app that is open, or of which they have a session. It
@@ -130,14 +113,58 @@ func (c *Counter) AuthorizeLink(ctx context.Context, token string, peer netip.Ad
 			return reading, nil
 		}
 	}
-	if wait := c.rates.take(sourceOf(wrongLinks, peer), mostTries); wait > 0 {
-		c.metrics.limited.Inc()
-		refused := visit.Errorf(visit.TooMany, "", "too many links that show nothing were followed from one address; try again in a minute")
-		refused.RetryAfter = wait
-		return nil, refused
+	if err := c.checkRateOf(sourceOf(wrongLinks, peer), mostTries, "too many links that show nothing were followed from one address; try again in a minute"); err != nil {
+		return nil, err
 	}
 	return nil, ErrNoShare
 }
 
 // ErrNoShare says that a link shows nothing.
 var ErrNoShare = visit.Errorf(visit.NotFound, "", "this link shows nothing: it is not written as it was sent, it was revoked, or its time is over")
+
+// Reading is the permission to read what was counted for an app.
+type Reading struct {
+	App   string
+	Site  string // the one that a link shows; "": all of the app
+	Today int32  // in Zone, that of the app
+	Zone  *time.Location
+	Open  bool // everybody may read
+	Names bool // they may see on pages who came: by a key alone, also where everybody may see the numbers
+
+	counter  *Counter
+	app      *app.App
+	peer     netip.Addr
+	stranger bool // shows neither a key nor a session
+}
+
+func (c *Counter) readingOf(a *app.App, peer netip.Addr) *Reading {
+	return &Reading{App: a.Name, Today: visit.DayOf(c.clock(), a.Zone), Zone: a.Zone, Open: a.IsOpen(), counter: c, app: a, peer: peer}
+}
+
+// Target reads a page or a site as visit.ParseTarget does, with the query parameters that the app
+// keeps.
+func (r *Reading) Target(text string) (string, error) {
+	return visit.ParseTarget(text, r.app.KeepQuery)
+}
+
+// Visitor returns the visitor that an address, or an id where the app tells visitors apart by ids,
+// stands for today.
+func (r *Reading) Visitor(ctx context.Context, ip, id string) (netip.Addr, error) {
+	if r.app.Fault != nil {
+		return netip.Addr{}, visit.Errorf(visit.Unavailable, "", "visitors of app %s cannot be found by this instance; tell its operator", r.App).Because(r.app.Fault)
+	}
+	w := subject{day: r.Today}
+	if err := r.counter.identifyVisitor(ctx, r.app, &Request{IP: ip, Visitor: id}, &w); err != nil {
+		return netip.Addr{}, err
+	}
+	return w.visitor, nil
+}
+
+// CheckRate refuses callers who ask too often. For those who may read reports only a limit that the
+// app has chosen holds, but for those who have a link the usual one, too.
+func (r *Reading) CheckRate() error {
+	return r.counter.checkRate(r.app, subject{address: r.peer, untrusted: r.stranger})
+}
+
+// Sites are those that the app lists, *.host for the subdomains of a host.
+func (r *Reading) Sites() []string { return r.app.Sites() }

@@ -2,13 +2,11 @@ package counter
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 	"slices"
 	"strings"
 
 	"footfall/counter/app"
-	"footfall/record"
 	"footfall/visit"
 )
 
@@ -49,7 +47,7 @@ func (c *Counter) badge(ctx context.Context, a *app.App, r Request, counting boo
 		return s, r.ParseErr
 	}
 	s.Today = visit.DayOf(c.clock(), a.Zone)
-	w := subject{day: s.Today, address: r.Peer, visitor: badgeVisitor, untrusted: !a.IsOpen()}
+	w := subject{day: s.Today, address: r.Peer, visitor: badgeVisitor, badge: true, untrusted: !a.IsOpen()}
 	if w.target, err = a.Target(r.URI); err != nil {
 		return s, err
 	}
@@ -57,26 +55,13 @@ func (c *Counter) badge(ctx context.Context, a *app.App, r Request, counting boo
 	if err := c.checkRate(a, w); err != nil {
 		return s, err
 	}
-	if !counting {
-		s.Answer, err = c.read(ctx, a, w.target, nil)
-		return s, err
-	}
-	if why := c.skips(a, &r, w); why != "" && (why != visit.SkippedBot || !isImageProxy(r.Agent)) {
-		c.metrics.skipped.WithLabelValues(string(why)).Inc()
-		s.Answer, err = c.read(ctx, a, w.target, nil)
-		s.Skipped = why
-		return s, err
-	}
-	if a.Fault != nil {
-		return s, visit.Errorf(visit.Unavailable, "", "app %s cannot be counted for by this instance; tell its operator", a.Name).Because(a.Fault)
-	}
-	v := c.visitOf(a, &w, "")
-	v.VisitorOn = nil // it is the same one each day
-	if s.Answer, err = c.recorder.Record(v); !c.overflow || !errors.Is(err, record.ErrOverloaded) {
-		return s, err
-	}
-	if _, err = c.later(v); err != nil {
-		return s, err
+	if counting {
+		if err := checkFault(a); err != nil {
+			return s, err
+		}
+		if s.Answer, err = c.count(ctx, a, &r, &w); err != nil || !s.Later && !s.NoNumbers {
+			return s, err
+		}
 	}
 	s.Answer, err = c.read(ctx, a, w.target, nil)
 	return s, err

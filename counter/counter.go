@@ -10,6 +10,9 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
 	"footfall/counter/app"
 	"footfall/db"
 	"footfall/inbox"
@@ -127,7 +130,6 @@ func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject)
 		return c.answerRepeated(ctx, a, w), nil
 	}
 	if why := c.skips(a, r, *w); why != "" {
-		c.metrics.skipped.WithLabelValues(string(why)).Inc()
 		answer, err := c.read(ctx, a, w.target, &w.visitor)
 		answer.Skipped = why
 		return answer, err
@@ -173,7 +175,7 @@ func (c *Counter) visitOf(a *app.App, w *subject, id string) record.Visit {
 		App: a.ID, CountsBy: a.CountsBy, Target: w.target, Visitor: w.visitor, Day: w.day, When: w.when,
 		NewPages: a.MostNewPages(w.untrusted), ID: id,
 	}
-	if a.Mode == app.ByDay && w.when != record.Past {
+	if a.Mode == app.ByDay && w.when != record.Past && !w.badge {
 		address := w.address
 		v.VisitorOn = func(ctx context.Context, day int32) (netip.Addr, error) {
 			return c.visitorOfDay(ctx, a, address, day)
@@ -184,3 +186,33 @@ func (c *Counter) visitOf(a *app.App, w *subject, id string) record.Visit {
 
 // Ready returns an error, which says why, unless visits can be counted now.
 func (c *Counter) Ready(ctx context.Context) error { return c.recorder.Ready(ctx) }
+
+// readInTime is DB.Read for a caller, who waits no longer than one statement may take.
+func (c *Counter) readInTime(ctx context.Context, f func(q *db.Queries) error) error {
+	ctx, cancel := c.db.InTime(ctx)
+	defer cancel()
+	if err := c.db.Read(ctx, f); err != nil {
+		return visit.Unanswered(err)
+	}
+	return nil
+}
+
+// metrics of a counter. No label bears an address or a URI.
+type metrics struct {
+	skipped *prometheus.CounterVec // by reason
+	limited prometheus.Counter
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	make := promauto.With(r) // registers nowhere where r is nil
+	return &metrics{
+		skipped: make.NewCounterVec(prometheus.CounterOpts{
+			Name: "footfall_visits_skipped_total",
+			Help: "Visits that were not counted on purpose, by reason: prefetch, ignored, do-not-track, bot.",
+		}, []string{"reason"}),
+		limited: make.NewCounter(prometheus.CounterOpts{
+			Name: "footfall_limited_total",
+			Help: "Requests refused with 429: too many in a minute from one address.",
+		}),
+	}
+}

@@ -105,15 +105,10 @@ func (c *Counter) read(ctx context.Context, a *app.App, t visit.Target, visitor 
 
 // readAll reads the numbers of targets, by their URI. Those that were never counted are left out.
 func (c *Counter) readAll(ctx context.Context, a *app.App, uris []string, visitor *netip.Addr) (map[string]visit.Counts, error) {
-	ctx, cancel := c.db.InTime(ctx)
-	defer cancel()
+	ask := db.CountsGetParams{AppID: a.ID, Uris: uris, Ip: visitor}
 	var rows []db.CountsGetRow
-	err := c.db.Read(ctx, func(q *db.Queries) (err error) {
-		rows, err = q.CountsGet(ctx, db.CountsGetParams{AppID: a.ID, Uris: uris, Ip: visitor})
-		return err
-	})
-	if err != nil {
-		return nil, visit.Unanswered(err)
+	if err := c.readInTime(ctx, func(q *db.Queries) (err error) { rows, err = q.CountsGet(ctx, ask); return err }); err != nil {
+		return nil, err
 	}
 	numbers := make(map[string]visit.Counts, len(rows))
 	for _, row := range rows {

@@ -28,35 +28,25 @@ func newDayKeys(d *db.DB, r *record.Recorder) *dayKeys {
 	return &dayKeys{db: d, recorder: r, keys: map[int32][]byte{}}
 }
 
-// of returns the key of a day, and makes it if there is none.
-func (k *dayKeys) of(ctx context.Context, day int32) ([]byte, error) {
+// of returns the key of a day, and makes it if there is none; not for a day that is past, where the
+// error is db.ErrNoRows.
+func (k *dayKeys) of(ctx context.Context, day int32, past bool) ([]byte, error) {
 	generation := k.recorder.Generation()
 	if key := k.remembered(generation, day); key != nil {
 		return key, nil
 	}
 	ctx, cancel := k.db.InTime(ctx)
 	defer cancel()
-	key, err := k.read(ctx, day)
+	key, err := k.read(ctx, day, past)
 	if err != nil {
 		return nil, visit.Unanswered(err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.generation == generation {
+	if k.generation == generation && !past {
 		k.keys[day] = key
 	}
 	return key, nil
-}
-
-// ofPast returns the key of a day that is over; db.ErrNoRows where it is there no longer.
-func (k *dayKeys) ofPast(ctx context.Context, day int32) (key []byte, err error) {
-	if known := k.remembered(k.recorder.Generation(), day); known != nil {
-		return known, nil
-	}
-	ctx, cancel := k.db.InTime(ctx)
-	defer cancel()
-	err = k.db.Read(ctx, func(q *db.Queries) (err error) { key, err = q.DayKeyGet(ctx, day); return err })
-	return key, err
 }
 
 func (k *dayKeys) remembered(generation uint64, day int32) []byte {
@@ -69,11 +59,11 @@ func (k *dayKeys) remembered(generation uint64, day int32) []byte {
 	return k.keys[day]
 }
 
-func (k *dayKeys) read(ctx context.Context, day int32) ([]byte, error) {
+func (k *dayKeys) read(ctx context.Context, day int32, past bool) ([]byte, error) {
 	var key []byte
 	get := func(q *db.Queries) (err error) { key, err = q.DayKeyGet(ctx, day); return err }
 	err := k.db.Read(ctx, get)
-	if !errors.Is(err, db.ErrNoRows) {
+	if past || !errors.Is(err, db.ErrNoRows) {
 		return key, err
 	}
 	fresh := make([]byte, sha256.Size)
@@ -99,7 +89,7 @@ func (k *dayKeys) keep(ctx context.Context, from int32, days ...int32) error {
 	}
 	k.mu.Unlock()
 	for _, day := range days {
-		if _, err := k.of(ctx, day); err != nil {
+		if _, err := k.of(ctx, day, false); err != nil {
 			return fmt.Errorf("make the key of day %d: %w", day, err)
 		}
 	}

@@ -26,7 +26,8 @@ type Counting struct {
 	app     *app.App
 	calls   string // the source of calls with the caller's key, or callsOfAnybody
 	counted bool   // only what was counted is to be answered
-	days    possibleDays
+
+	firstDay int32 // of which the app takes visits, as it was read; 0: not yet
 }
 
 // callsOfAnybody is the source of calls without a key.
@@ -42,7 +43,7 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 		return record.Visit{}, "", visit.Errorf(visit.Invalid, "ip", "it is missing: give the address of the visitor")
 	}
 	var w subject
-	if err := c.identify(ctx, a, &r, item.At, &g.days, &w); err != nil {
+	if err := c.identify(ctx, a, &r, item.At, &g.firstDay, &w); err != nil {
 		return record.Visit{}, "", err
 	}
 	var err error
@@ -55,7 +56,6 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 	looked := w
 	looked.untrusted, looked.asserter = true, true // the agent is the visitor's own, and not the caller's
 	if why := c.skips(a, &r, looked); why != "" {
-		c.metrics.skipped.WithLabelValues(string(why)).Inc()
 		return record.Visit{}, why, nil
 	}
 	return c.visitOf(a, &w, item.ID), "", nil
@@ -63,16 +63,7 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 
 // Known are those of some ids with which visits were counted before.
 func (g *Counting) Known(ctx context.Context, ids []string) (map[string]bool, error) {
-	claims := make([]db.Claim, 0, len(ids))
-	for _, id := range ids {
-		claims = append(claims, db.Claim{App: g.app.ID, ID: id})
-	}
-	known, err := g.counter.areKnown(ctx, claims)
-	is := make(map[string]bool, len(known))
-	for claim := range known {
-		is[claim.ID] = true
-	}
-	return is, err
+	return g.counter.knownIDs(ctx, g.app, ids...)
 }
 
 // Shown is the answer to a visit that the recorder has counted, as the caller is to see it.
@@ -99,8 +90,6 @@ func (g *Counting) OpenCall(ctx context.Context, name string, content [32]byte, 
 
 // Numbers returns the present numbers of visits, as Counts does.
 func (g *Counting) Numbers(ctx context.Context, visits []record.Visit) ([]visit.Answer, error) {
-	ctx, cancel := g.counter.db.InTime(ctx)
-	defer cancel()
 	ask := db.CountsOfVisitsParams{AppID: g.app.ID, Uris: make([]string, 0, 2*len(visits)), Ips: make([]netip.Addr, 0, 2*len(visits))}
 	for i := range visits {
 		v := &visits[i]
@@ -108,9 +97,8 @@ func (g *Counting) Numbers(ctx context.Context, visits []record.Visit) ([]visit.
 		ask.Ips = append(ask.Ips, v.Visitor, v.Visitor)
 	}
 	var rows []db.CountsOfVisitsRow
-	err := g.counter.db.Read(ctx, func(q *db.Queries) (err error) { rows, err = q.CountsOfVisits(ctx, ask); return err })
-	if err != nil {
-		return nil, visit.Unanswered(err)
+	if err := g.counter.readInTime(ctx, func(q *db.Queries) (err error) { rows, err = q.CountsOfVisits(ctx, ask); return err }); err != nil {
+		return nil, err
 	}
 	answers := make([]visit.Answer, len(visits))
 	for _, row := range rows {
@@ -125,4 +113,19 @@ func (g *Counting) Numbers(ctx context.Context, visits []record.Visit) ([]visit.
 		answers[i] = g.Shown(&visits[i], answers[i])
 	}
 	return answers, nil
+}
+
+// App is the app whose visits are counted.
+func (g *Counting) App() *app.App { return g.app }
+
+// DB is where they are counted.
+func (g *Counting) DB() *db.DB { return g.counter.db }
+
+// Recorder counts what Visit has read.
+func (g *Counting) Recorder() *record.Recorder { return g.counter.recorder }
+
+// OpenQueue returns how far a part of a queue was counted; up to its first message, if nobody has
+// read it before.
+func (g *Counting) OpenQueue(ctx context.Context, source, part string, first int64) (*record.Position, error) {
+	return g.counter.recorder.OpenQueue(ctx, db.Position{App: g.app.ID, Source: source, Part: part}, first)
 }

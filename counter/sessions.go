@@ -26,11 +26,8 @@ const (
 
 // SignIn takes a key of the scope read and returns its app and a session.
 func (c *Counter) SignIn(ctx context.Context, key string, peer netip.Addr) (name, session string, err error) {
-	if wait := c.rates.take(sourceOf(tries, peer), mostTries); wait > 0 {
-		c.metrics.limited.Inc()
-		refused := visit.Errorf(visit.TooMany, "", "too many keys were typed from one address; try again in a minute")
-		refused.RetryAfter = wait
-		return "", "", refused
+	if err := c.checkRateOf(sourceOf(tries, peer), mostTries, "too many keys were typed from one address; try again in a minute"); err != nil {
+		return "", "", err
 	}
 	register, err := c.apps.Current(ctx)
 	if err != nil {
@@ -61,32 +58,21 @@ func sessionMAC(hash [sha256.Size]byte, said [sessionStart]byte) []byte {
 	return mac.Sum(nil)
 }
 
-// sessionOf returns the key of a session that holds; nil if it does not.
-func sessionOf(r *app.Register, text string, now time.Time) *app.Key {
-	sent, err := base64.RawURLEncoding.DecodeString(text)
+// sessionKey returns the key of a session with which a reader looks at an app; nil if the session
+// does not hold (as "" does not), or its key is none of this app, or does not let them look.
+func (c *Counter) sessionKey(known *app.Register, a *app.App, session string) *app.Key {
+	sent, err := base64.RawURLEncoding.DecodeString(session)
 	if err != nil || len(sent) != sessionStart+sha256.Size {
 		return nil
 	}
 	said := [sessionStart]byte(sent[:sessionStart])
 	id := int32(binary.BigEndian.Uint32(said[:4]))                  //nolint:gosec // as it was written
 	until := time.Unix(int64(binary.BigEndian.Uint64(said[4:])), 0) //nolint:gosec // as it was written
-	if !now.Before(until) {
+	key, hash := known.KeyOf(id)
+	if !c.clock().Before(until) || key == nil || !hmac.Equal(sent[sessionStart:], sessionMAC(hash, said)) {
 		return nil
 	}
-	if key, hash := r.KeyOf(id); key != nil && hmac.Equal(sent[sessionStart:], sessionMAC(hash, said)) {
-		return key
-	}
-	return nil
-}
-
-// sessionKey returns the key with which a reader who has a session looks at an app ("": none); nil
-// if it is none of this app, or does not let them look.
-func (c *Counter) sessionKey(known *app.Register, a *app.App, session string) *app.Key {
-	if session == "" {
-		return nil
-	}
-	key := sessionOf(known, session, c.clock())
-	if key == nil || key.App != a.ID || !key.Opens(app.ScopeRead) {
+	if key.App != a.ID || !key.Opens(app.ScopeRead) {
 		return nil
 	}
 	c.uses.note(key.ID)

@@ -2,8 +2,10 @@ package counter
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"footfall/db"
@@ -69,13 +71,50 @@ func (u *upkeep) noteUses(ctx context.Context) {
 func (u *upkeep) keepDayKeys() {
 	ctx, cancel := context.WithTimeout(u.ctx, dayKeysWithin)
 	defer cancel()
-	if err := u.days.keep(ctx, u.utcDay(-daysBehind), u.utcDay(0), u.utcDay(1)); err != nil && u.ctx.Err() == nil {
+	// In UTC, where every day has 24 hours.
+	today := u.clock().UTC()
+	yesterday, tomorrow := today.AddDate(0, 0, -daysBehind), today.AddDate(0, 0, 1)
+	err := u.days.keep(ctx, visit.DayOf(yesterday, time.UTC), visit.DayOf(today, time.UTC), visit.DayOf(tomorrow, time.UTC))
+	if err != nil && u.ctx.Err() == nil {
 		u.log.Error("upkeep of day keys failed; it is tried again", "in", dayKeysEvery, "error", err)
 	}
 }
 
-// utcDay returns the day that lies so many days ahead. It counts in UTC, where every day has 24
-// hours.
-func (u *upkeep) utcDay(ahead int) int32 {
-	return visit.DayOf(u.clock().UTC().AddDate(0, 0, ahead), time.UTC)
+// keyUses gathers which keys have been used, until they are written into the database. It is safe
+// for concurrent use.
+type keyUses struct {
+	used  sync.Map // id → *atomic.Bool
+	dirty atomic.Bool
+}
+
+func (u *keyUses) note(id int32) {
+	mark, ok := u.used.Load(id)
+	if !ok {
+		mark, _ = u.used.LoadOrStore(id, new(atomic.Bool))
+	}
+	if used := mark.(*atomic.Bool); !used.Load() {
+		used.Store(true)
+		u.dirty.Store(true)
+	}
+}
+
+// write writes into the database which keys were used since the last time.
+func (u *keyUses) write(ctx context.Context, d *db.DB) error {
+	if !u.dirty.Swap(false) {
+		return nil
+	}
+	var ids []int32
+	u.used.Range(func(id, mark any) bool {
+		if mark.(*atomic.Bool).Swap(false) {
+			ids = append(ids, id.(int32))
+		}
+		return true
+	})
+	if err := d.InTx(ctx, func(q *db.Queries) error { return q.KeysUsed(ctx, ids) }); err != nil {
+		for _, id := range ids {
+			u.note(id) // next time
+		}
+		return fmt.Errorf("write the use of keys: %w", err)
+	}
+	return nil
 }

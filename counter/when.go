@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/netip"
-	"slices"
 	"time"
 
 	"footfall/counter/app"
@@ -23,15 +22,10 @@ const (
 	pauseHours = 24
 )
 
-// possibleDays are the days of which an app takes visits.
-type possibleDays struct {
-	first int32
-	known bool
-}
-
 // chooseDay sets the day of a visit: the present one, or that of the time that the caller gave.
-// Where that is kept no longer, it is tooOld. days keeps what has been read about the app.
-func (c *Counter) chooseDay(ctx context.Context, a *app.App, at time.Time, days *possibleDays, w *subject) (err error) {
+// Where that is kept no longer, it is tooOld. first is the first day of which the app takes visits,
+// which is read where it is 0.
+func (c *Counter) chooseDay(ctx context.Context, a *app.App, at time.Time, first *int32, w *subject) (err error) {
 	now := c.clock()
 	w.day = visit.DayOf(now, a.Zone)
 	if at.IsZero() {
@@ -45,19 +39,18 @@ func (c *Counter) chooseDay(ctx context.Context, a *app.App, at time.Time, days 
 		}
 		return nil
 	}
-	if !days.known {
-		if days.first, err = c.firstDay(ctx, a); err != nil {
+	if *first == 0 {
+		if *first, err = c.firstDay(ctx, a); err != nil {
 			return err
 		}
-		days.known = true
 	}
 	switch {
 	case ahead:
-		return visit.Errorf(visit.Invalid, "at", "it lies in the future: possible are days from %s to %s", visit.DayText(days.first), visit.DayText(w.day))
-	case day < days.first && a.Mode == app.ByDay:
-		w.tooOld = keyGone(a, days.first)
-	case day < days.first:
-		w.tooOld = visit.Errorf(visit.Invalid, "at", "app %s keeps no visits of that day: the first possible day is %s", a.Name, visit.DayText(days.first))
+		return visit.Errorf(visit.Invalid, "at", "it lies in the future: possible are days from %s to %s", visit.DayText(*first), visit.DayText(w.day))
+	case day < *first && a.Mode == app.ByDay:
+		w.tooOld = keyGone(a, *first)
+	case day < *first:
+		w.tooOld = visit.Errorf(visit.Invalid, "at", "app %s keeps no visits of that day: the first possible day is %s", a.Name, visit.DayText(*first))
 	}
 	w.day, w.when = day, record.Past
 	return nil
@@ -65,10 +58,8 @@ func (c *Counter) chooseDay(ctx context.Context, a *app.App, at time.Time, days 
 
 // firstDay returns the first day of which an app takes visits.
 func (c *Counter) firstDay(ctx context.Context, a *app.App) (int32, error) {
-	ctx, cancel := c.db.InTime(ctx)
-	defer cancel()
 	var first, keyed int32
-	err := c.db.Read(ctx, func(q *db.Queries) (err error) {
+	err := c.readInTime(ctx, func(q *db.Queries) (err error) {
 		if first, err = q.FirstPossibleDay(ctx, a.ID); err == nil && a.Mode == app.ByDay {
 			keyed, err = q.DayKeysFirst(ctx)
 		}
@@ -78,7 +69,7 @@ func (c *Counter) firstDay(ctx context.Context, a *app.App) (int32, error) {
 	case errors.Is(err, db.ErrNoRows):
 		return 0, visit.Errorf(visit.NotFound, "app", "it has just been deleted").Because(err)
 	case err != nil:
-		return 0, visit.Unanswered(err)
+		return 0, err
 	case a.Mode == app.ByDay && keyed == 0: // not even that of today has been made
 		keyed = visit.DayOf(c.clock(), a.Zone)
 	}
@@ -93,7 +84,7 @@ func keyGone(a *app.App, first int32) error {
 // identifyOnPastDay finds the visitor of a day that is over, for an app whose hashes change each
 // day. Where its key is gone, nobody knows any more who that is.
 func (c *Counter) identifyOnPastDay(ctx context.Context, a *app.App, w *subject) error {
-	key, err := c.days.ofPast(ctx, w.day)
+	key, err := c.days.of(ctx, w.day, true)
 	switch {
 	case errors.Is(err, db.ErrNoRows):
 		w.visitor = netip.IPv6Unspecified()
@@ -102,27 +93,32 @@ func (c *Counter) identifyOnPastDay(ctx context.Context, a *app.App, w *subject)
 		}
 		return nil
 	case err != nil:
-		return visit.Unanswered(err)
+		return err
 	}
 	w.visitor, err = a.VisitorByAddress(c.secret, w.address, key)
 	return err
 }
 
-// isKnown reports whether a visit was counted before with an id; "" if it has none.
-func (c *Counter) isKnown(ctx context.Context, a *app.App, id string) (bool, error) {
-	known, err := c.areKnown(ctx, []db.Claim{{App: a.ID, ID: id}})
-	return len(known) > 0, err
-}
-
-func (c *Counter) areKnown(ctx context.Context, ids []db.Claim) (known map[db.Claim]bool, err error) {
-	ids = slices.DeleteFunc(ids, func(id db.Claim) bool { return id.ID == "" })
-	if len(ids) == 0 {
+// knownIDs are those of some ids with which visits of an app were counted before.
+func (c *Counter) knownIDs(ctx context.Context, a *app.App, ids ...string) (map[string]bool, error) {
+	claims := make([]db.Claim, 0, len(ids))
+	for _, id := range ids {
+		if id != "" { // a visit that has none
+			claims = append(claims, db.Claim{App: a.ID, ID: id})
+		}
+	}
+	if len(claims) == 0 {
 		return nil, nil
 	}
 	ctx, cancel := c.db.InTime(ctx)
 	defer cancel()
-	if known, err = c.db.KnownVisitIDs(ctx, ids); err != nil {
+	found, err := c.db.KnownVisitIDs(ctx, claims)
+	if err != nil {
 		return nil, visit.Unanswered(err)
+	}
+	known := make(map[string]bool, len(found))
+	for claim := range found {
+		known[claim.ID] = true
 	}
 	return known, nil
 }
@@ -139,13 +135,10 @@ func (g *Counting) NotAhead(at time.Time) (capped time.Time, isFar bool) {
 
 // FirstDay returns the first day of which the app takes visits.
 func (g *Counting) FirstDay(ctx context.Context) (day int32, err error) {
-	if !g.days.known {
-		if g.days.first, err = g.counter.firstDay(ctx, g.app); err != nil {
-			return 0, err
-		}
-		g.days.known = true
+	if g.firstDay == 0 {
+		g.firstDay, err = g.counter.firstDay(ctx, g.app)
 	}
-	return g.days.first, nil
+	return g.firstDay, err
 }
 
 // Pause is a pause of retention. An app may have several at once, each until it is ended.
@@ -163,26 +156,25 @@ func (g *Counting) PauseRetention(ctx context.Context, p Pause) error {
 // ResumeRetention ends the pause.
 func (g *Counting) ResumeRetention(ctx context.Context, p Pause) error { return g.setPause(ctx, p, 0) }
 
-// TellInstances makes running instances read the visitors anew, after another process has counted
-// many: their filters would take each of those for new once.
-func (g *Counting) TellInstances(ctx context.Context) error {
-	ctx, cancel := g.counter.db.InTime(ctx)
-	defer cancel()
-	if err := g.counter.db.InTx(ctx, func(q *db.Queries) error { return q.VisitorsReadAnew(ctx) }); err != nil {
-		return visit.Unanswered(err)
-	}
-	return nil
-}
-
 func (g *Counting) setPause(ctx context.Context, p Pause, hours int32) error {
-	ctx, cancel := g.counter.db.InTime(ctx)
-	defer cancel()
-	err := g.counter.db.InTx(ctx, func(q *db.Queries) error {
+	g.firstDay = 0 // to be read anew
+	return g.write(ctx, func(ctx context.Context, q *db.Queries) error {
 		_, err := q.RetentionPauseSet(ctx, db.RetentionPauseSetParams{App: g.app.ID, Run: int64(p), Hours: hours})
 		return err
 	})
-	g.days.known = false
-	if err != nil {
+}
+
+// TellInstances makes running instances read the visitors anew, after another process has counted
+// many: their filters would take each of those for new once.
+func (g *Counting) TellInstances(ctx context.Context) error {
+	return g.write(ctx, func(ctx context.Context, q *db.Queries) error { return q.VisitorsReadAnew(ctx) })
+}
+
+// write runs f in a transaction, in the time that one statement may take.
+func (g *Counting) write(ctx context.Context, f func(ctx context.Context, q *db.Queries) error) error {
+	ctx, cancel := g.counter.db.InTime(ctx)
+	defer cancel()
+	if err := g.counter.db.InTx(ctx, func(q *db.Queries) error { return f(ctx, q) }); err != nil {
 		return visit.Unanswered(err)
 	}
 	return nil

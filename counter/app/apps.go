@@ -19,23 +19,16 @@ import (
 
 // App is an app with its settings parsed; it never changes.
 type App struct {
-	ID         int32
-	Name       string
-	access     string // one of accesses
-	sites      sites
-	KeepQuery  []string
-	ipv6Prefix int
-	Zone       *time.Location
-	Mode       string // one of visitorModes
-	CountsBy   db.CountsBy
-	Fault      error // why this instance cannot count for it; nil: it can
-	RespectDNT bool
-	bots       string // botsCount, botsSkip or ""
-	ignored    ignored
-	requests   limit
-	newPages   limit
-	public     string                  // one of publicCounts
-	offsets    map[string]visit.Counts // by target; nil: none
+	db.App
+	Zone     *time.Location
+	Mode     string // one of visitorModes
+	CountsBy db.CountsBy
+	Fault    error // why this instance cannot count for it; nil: it can
+	sites    sites
+	ignored  ignored
+	requests limit
+	newPages limit
+	offsets  map[string]visit.Counts // by target; nil: none
 }
 
 // New parses the settings of an app.
@@ -44,33 +37,29 @@ func New(row db.App, secret Secret) (*App, error) {
 	if err != nil {
 		return nil, fmt.Errorf("app %s: time zone: %w", row.Name, err)
 	}
-	a := &App{
-		CountsBy: row.CountsBy(),
-		ID:       row.ID, Name: row.Name, access: row.Access, sites: newSites(row.Sites), KeepQuery: row.KeepQuery,
-		ipv6Prefix: int(row.Ipv6Prefix), Zone: zone, Mode: row.Visitor, Fault: checkSecret(&row, secret),
-		RespectDNT: row.RespectDnt, ignored: newIgnored(row.Ignore), requests: limitOf(row.MaxRequests, usualRequests), newPages: limitOf(row.MaxNewPages, usualNewPages),
-		public: row.PublicCounts,
-	}
-	if row.Bots != nil {
-		a.bots = *row.Bots
-	}
-	return a, nil
+	return &App{
+		App: row, Zone: zone, Mode: row.Visitor, CountsBy: row.CountsBy(), Fault: checkSecret(&row, secret), sites: newSites(row.Sites), ignored: newIgnored(row.Ignore),
+		requests: limitOf(row.MaxRequests, usualRequests), newPages: limitOf(row.MaxNewPages, usualNewPages),
+	}, nil
 }
 
 // IsOpen reports whether anybody may count for the app as anybody, and ask about anybody.
-func (a *App) IsOpen() bool { return a.access == AccessOpen }
+func (a *App) IsOpen() bool { return a.Access == AccessOpen }
 
 // NeedsKey reports whether nobody counts for the app without a key.
-func (a *App) NeedsKey() bool { return a.access == accessKey }
+func (a *App) NeedsKey() bool { return a.Access == accessKey }
 
 // LetsBadges reports whether anybody may see numbers by badges, or count by them.
 func (a *App) LetsBadges(count bool) bool {
-	return a.public == publicCount || a.public == publicRead && !count
+	return a.PublicCounts == publicCount || a.PublicCounts == publicRead && !count
 }
 
 // SkipsBots reports whether the visits of crawlers do not count.
 func (a *App) SkipsBots(untrusted bool) bool {
-	return a.bots != botsCount && (untrusted || a.bots == botsSkip)
+	if a.Bots == nil {
+		return untrusted
+	}
+	return *a.Bots == botsSkip
 }
 
 // Counts reports whether the app counts a site. An open app that lists no sites counts every one.
@@ -238,3 +227,37 @@ func NoApp(name string) error {
 	}
 	return visit.Errorf(visit.NotFound, "app", "there is no app %.64q: `footfall app list` names them", name)
 }
+
+// Limits of an app that sets none of its own, where no trusted caller vouches for the visitor: far
+// above what people do, and far below what a program can.
+const (
+	usualRequests = 600   // a minute from one address: an office behind one address clicks less
+	usualNewPages = 2_000 // a day: at worst 3 GB a year (docs/decisions/0011-limits.md)
+)
+
+// limit is how many of something are allowed in a time; 0: any number.
+type limit struct {
+	most   int64
+	chosen bool // by the app: then it holds for trusted callers, too
+}
+
+// of returns the limit as it holds for a request; 0: any number.
+func (l limit) of(untrusted bool) int64 {
+	if untrusted || l.chosen {
+		return l.most
+	}
+	return 0
+}
+
+func limitOf(chosen *int32, usual int64) limit {
+	if chosen == nil {
+		return limit{most: usual}
+	}
+	return limit{most: int64(*chosen), chosen: true}
+}
+
+// MostRequests is how many requests of one address the app takes a minute; 0: any number.
+func (a *App) MostRequests(untrusted bool) int64 { return a.requests.of(untrusted) }
+
+// MostNewPages is how many pages the app makes a day; 0: any number.
+func (a *App) MostNewPages(untrusted bool) int64 { return a.newPages.of(untrusted) }
