@@ -215,18 +215,23 @@ func appOf(ctx context.Context, q *db.Queries, name string) (*db.App, error) {
 	return &row, err
 }
 
+// read runs f on an app that nothing is changed of.
+func (a *Admin) read(ctx context.Context, name string, f func(q *db.Queries, row *db.App) error) error {
+	return a.db.Read(ctx, func(q *db.Queries) error {
+		row, err := appOf(ctx, q, name)
+		if err != nil {
+			return err
+		}
+		return f(q, row)
+	})
+}
+
 // listing is a query that lists something of an app.
 type listing[Row any] func(q *db.Queries, ctx context.Context, app int32) ([]Row, error)
 
 // list lists something of an app.
 func list[Row any](ctx context.Context, a *Admin, what, name string, query listing[Row]) (rows []Row, err error) {
-	err = a.db.Read(ctx, func(q *db.Queries) error {
-		row, err := appOf(ctx, q, name)
-		if err == nil {
-			rows, err = query(q, ctx, row.ID)
-		}
-		return err
-	})
+	err = a.read(ctx, name, func(q *db.Queries, row *db.App) (err error) { rows, err = query(q, ctx, row.ID); return err })
 	return rows, wrap("list the "+what+" of app "+name, err)
 }
 

@@ -32,31 +32,19 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 	if _, err := a.CountAccepted(ctx, name); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context, *db.Queries, string) error{deleteRows, deleteAll} {
-		if err := a.inErasure(ctx, func(q *db.Queries) error { return step(ctx, q, name) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// deleteRows deletes the rows that are many, without locks that others wait for.
-func deleteRows(ctx context.Context, q *db.Queries, name string) error {
-	row, err := appOf(ctx, q, name)
-	if err != nil {
+	// The rows that are many, without locks that others wait for; then what is left.
+	if err := a.inErasure(ctx, name, func(q *db.Queries, row *db.App) error {
+		return inTurn(ctx, row.ID, q.AppDaysHold, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppSketchesDelete, q.AppVisitIDsDelete)
+	}); err != nil {
 		return err
 	}
-	return inTurn(ctx, row.ID, q.AppDaysHold, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppSketchesDelete, q.AppVisitIDsDelete)
+	return a.inErasure(ctx, name, func(q *db.Queries, row *db.App) error { return deleteAll(ctx, q, row) })
 }
 
 // deleteAll deletes what is left. The lock of the app keeps others from making pages of it, and the
 // locks of its counters from counting: a visit that was under way is counted and then deleted, or
 // does not find its pages any more.
-func deleteAll(ctx context.Context, q *db.Queries, name string) error {
-	row, err := appOf(ctx, q, name)
-	if err != nil {
-		return err
-	}
+func deleteAll(ctx context.Context, q *db.Queries, row *db.App) error {
 	if err := q.AppDaysHold(ctx, row.ID); err != nil {
 		return err
 	}
@@ -64,7 +52,7 @@ func deleteAll(ctx context.Context, q *db.Queries, name string) error {
 	if _, err := q.PagesTallyLock(ctx, db.PagesTallyLockParams{AppID: row.ID}); err != nil {
 		return err
 	}
-	if _, err := q.AppLock(ctx, name); err != nil {
+	if _, err := q.AppLock(ctx, row.Name); err != nil {
 		return err
 	}
 	return inTurn(ctx, row.ID, q.QueuesHold, q.AppPositionsDelete, q.RefusedDelete, q.AppCountersTake, q.AppVisitIDsDelete, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppErasedVisitsDelete,

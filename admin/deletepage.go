@@ -22,11 +22,7 @@ type Page struct {
 
 // FindPage returns the page that somebody has typed, as a URI or as reports write it.
 func (a *Admin) FindPage(ctx context.Context, app, typed string) (page Page, err error) {
-	err = a.db.Read(ctx, func(q *db.Queries) error {
-		row, err := appOf(ctx, q, app)
-		if err != nil {
-			return err
-		}
+	err = a.read(ctx, app, func(q *db.Queries, row *db.App) (err error) {
 		if page.Site, page.URI, err = typedPage(row, typed); err != nil {
 			return err
 		}
@@ -72,10 +68,10 @@ func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 	if _, err := a.CountAccepted(ctx, app); err != nil {
 		return err
 	}
-	err := a.inErasure(ctx, func(q *db.Queries) error { return hidePage(ctx, q, app, typed) })
+	err := a.inErasure(ctx, app, func(q *db.Queries, row *db.App) error { return hidePage(ctx, q, row, typed) })
 	var verr *visit.Error
 	if err == nil || errors.As(err, &verr) && verr.Kind == visit.NotFound {
-		err = errors.Join(a.inErasure(ctx, func(q *db.Queries) error { return mergeHidden(ctx, q, app) }), err)
+		err = errors.Join(a.inErasure(ctx, app, func(q *db.Queries, row *db.App) error { return mergeHidden(ctx, q, row) }), err)
 	}
 	return a.changed(ctx, "delete a page of app "+app, err) // instances may know its offset
 }
@@ -83,11 +79,7 @@ func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 // hidePage gives a page a name that no URI leads to. That takes a moment, however much was counted
 // for the page. After it no batch counts for the page: later ones do not find it, and earlier ones
 // have ended when the lock on its counters is taken.
-func hidePage(ctx context.Context, q *db.Queries, app, typed string) error {
-	row, err := appOf(ctx, q, app)
-	if err != nil {
-		return err
-	}
+func hidePage(ctx context.Context, q *db.Queries, row *db.App, typed string) error {
 	if row.DeletedAt != nil {
 		return errBeingDeleted
 	}
@@ -146,10 +138,9 @@ func makeDeletedPage(ctx context.Context, q *db.Queries, app int32, site string)
 // mergeHidden moves what was counted for the pages that were hidden, by this command or by one that
 // was killed. No visit leads to them, nor to the page (deleted), so it takes no lock but the turn
 // of erasures.
-func mergeHidden(ctx context.Context, q *db.Queries, app string) error {
-	row, err := appOf(ctx, q, app)
-	if err != nil || row.DeletedAt != nil { // of such an app some rows are gone that prove the others
-		return err
+func mergeHidden(ctx context.Context, q *db.Queries, row *db.App) error {
+	if row.DeletedAt != nil { // of such an app some rows are gone that prove the others
+		return nil
 	}
 	if err := q.AppDaysHold(ctx, row.ID); err != nil { // late visits to the site may have lists of first pages go
 		return err

@@ -188,11 +188,7 @@ func (e *erasing) look(ctx context.Context, unseen int64) error {
 
 // withVisitor runs f on the addresses under which an app may have stored a visitor.
 func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(*db.Queries, *db.App, []netip.Addr) error) error {
-	return a.inErasure(ctx, func(q *db.Queries) error {
-		row, err := appOf(ctx, q, name)
-		if err != nil {
-			return err
-		}
+	return a.inErasure(ctx, name, func(q *db.Queries, row *db.App) error {
 		ips, err := a.storedAs(ctx, q, row, visitor)
 		if err != nil {
 			return err
@@ -201,8 +197,8 @@ func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(*d
 	})
 }
 
-// inErasure runs f in a transaction while no other one erases.
-func (a *Admin) inErasure(ctx context.Context, f func(q *db.Queries) error) error {
+// inErasure runs f on an app in a transaction while no other one erases.
+func (a *Admin) inErasure(ctx context.Context, name string, f func(q *db.Queries, row *db.App) error) error {
 	return a.db.InTx(ctx, func(q *db.Queries) error {
 		if err := q.EraseBegin(ctx); err != nil {
 			return err
@@ -210,7 +206,11 @@ func (a *Admin) inErasure(ctx context.Context, f func(q *db.Queries) error) erro
 		if err := q.EraseTurn(ctx); err != nil {
 			return err
 		}
-		return f(q)
+		row, err := appOf(ctx, q, name)
+		if err != nil {
+			return err
+		}
+		return f(q, row)
 	})
 }
 
@@ -218,16 +218,16 @@ func (a *Admin) inErasure(ctx context.Context, f func(q *db.Queries) error) erro
 // out of the inbox after what it was counted for is gone, and deletes their rows there, which have
 // addresses. It returns how many visits there were.
 func (a *Admin) CountAccepted(ctx context.Context, app string) (visits int64, err error) {
-	var row *db.App
-	err = a.db.Read(ctx, func(q *db.Queries) (err error) { row, err = appOf(ctx, q, app); return err })
+	var id int32
+	err = a.read(ctx, app, func(_ *db.Queries, row *db.App) error { id = row.ID; return nil })
 	if err == nil {
-		visits, err = inbox.Behind(ctx, a.db, row.ID)
+		visits, err = inbox.Behind(ctx, a.db, id)
 	}
 	if err == nil && visits > 0 {
-		visits, err = a.settle(ctx, row.ID)
+		visits, err = a.settle(ctx, id)
 	}
 	if err == nil {
-		err = a.inErasure(ctx, func(q *db.Queries) error { return q.InboxDeleteCounted(ctx, row.ID) })
+		err = a.inErasure(ctx, app, func(q *db.Queries, _ *db.App) error { return q.InboxDeleteCounted(ctx, id) })
 	}
 	return visits, wrap("count what is in the inbox", err)
 }
