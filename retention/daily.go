@@ -26,10 +26,18 @@ func (r *Retainer) Daily(ctx context.Context) {
 		case err != nil:
 			r.log.Error("retention failed, so some rows that no app keeps are still there; it is tried again", "in", dailyTry, "error", err)
 		}
-		if done.some() {
-			r.log.Info("deleted what no app keeps any longer", "days_closed", len(done.Closed), "days_dropped", len(done.Dropped),
-				"visits_deleted", done.visits(), "visitors_forgotten", done.visitors())
+		if done == nil || len(done.Closed)+len(done.Dropped)+len(done.Visits)+len(done.Forgotten) == 0 {
+			continue
 		}
+		var visits, visitors int64
+		for _, v := range done.Visits {
+			visits += v.Visits
+		}
+		for _, f := range done.Forgotten {
+			visitors += f.Visitors
+		}
+		r.log.Info("deleted what no app keeps any longer", "days_closed", len(done.Closed), "days_dropped", len(done.Dropped),
+			"visits_deleted", visits, "visitors_forgotten", visitors)
 	}
 }
 
@@ -56,22 +64,4 @@ func (r *Retainer) isDone(ctx context.Context) (is bool, err error) {
 		return err
 	})
 	return is, err
-}
-
-func (r *Done) some() bool {
-	return r != nil && len(r.Closed)+len(r.Dropped)+len(r.Visits)+len(r.Forgotten) > 0
-}
-
-func (r *Done) visits() (sum int64) {
-	for _, v := range r.Visits {
-		sum += v.Visits
-	}
-	return sum
-}
-
-func (r *Done) visitors() (sum int64) {
-	for _, f := range r.Forgotten {
-		sum += f.Visitors
-	}
-	return sum
 }

@@ -13,6 +13,7 @@ import (
 
 	"footfall/db"
 	"footfall/pause"
+	"footfall/visit"
 )
 
 // Retainer deletes and forgets what the apps of a database do not keep any longer. It is safe for
@@ -133,9 +134,7 @@ func (r *Retainer) today() time.Time {
 // whose clock is slow may need it.
 func (r *Retainer) yesterday() int32 { return daysBefore(r.clock().UTC(), 1) }
 
-func dayNumber(t time.Time) int32 {
-	return int32(t.Year()*10000 + int(t.Month())*100 + t.Day()) //nolint:gosec // a day like 20190629
-}
+func dayNumber(t time.Time) int32 { return visit.DayOf(t, time.UTC) }
 
 func daysBefore(t time.Time, n int32) int32 { return dayNumber(t.AddDate(0, 0, -int(n))) }
 
@@ -202,32 +201,30 @@ func (r *run) eachApp(do func(app *keeping) error) error {
 // readKept reads what each app keeps, and which days there are, and sets the day of the run.
 func (r *run) readKept(ctx context.Context) error {
 	r.today = r.Retainer.today()
-	return r.db.Read(ctx, func(q *db.Queries) error { return r.readKeptWith(ctx, q) })
-}
-
-func (r *run) readKeptWith(ctx context.Context, q *db.Queries) error {
-	r.apps = nil
-	apps, err := q.RetentionApps(ctx)
-	if err != nil {
-		return err
-	}
-	for _, app := range apps {
-		k := keeping{app, app.FromDay}
-		if app.RetainDays > 0 && !app.Paused {
-			due := daysBefore(r.today, app.RetainDays)
-			// An app without visits to delete keeps its first day: all of its visits are there.
-			counted, err := q.AppCountedBetween(ctx, db.AppCountedBetweenParams{AppID: app.ID, FromDay: app.FromDay, Before: due})
-			if err != nil {
-				return err
-			}
-			if counted {
-				k.to = due
-			}
+	return r.db.Read(ctx, func(q *db.Queries) error {
+		r.apps = nil
+		apps, err := q.RetentionApps(ctx)
+		if err != nil {
+			return err
 		}
-		r.apps = append(r.apps, k)
-	}
-	r.days, err = q.VisitsDays(ctx, db.VisitsDaysParams{FirstDay: 0, LastDay: daysBefore(r.today, 1)})
-	return err
+		for _, app := range apps {
+			k := keeping{app, app.FromDay}
+			if app.RetainDays > 0 && !app.Paused {
+				due := daysBefore(r.today, app.RetainDays)
+				// An app without visits to delete keeps its first day: all of its visits are there.
+				counted, err := q.AppCountedBetween(ctx, db.AppCountedBetweenParams{AppID: app.ID, FromDay: app.FromDay, Before: due})
+				if err != nil {
+					return err
+				}
+				if counted {
+					k.to = due
+				}
+			}
+			r.apps = append(r.apps, k)
+		}
+		r.days, err = q.VisitsDays(ctx, db.VisitsDaysParams{FirstDay: 0, LastDay: daysBefore(r.today, 1)})
+		return err
+	})
 }
 
 // inLongTx runs f in a transaction whose statements may take long.

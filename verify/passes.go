@@ -34,13 +34,6 @@ func findings[Row finding | db.VerifyDaysRow | db.VerifyRowsRow | db.VerifySketc
 	return found, err
 }
 
-// plan lists the passes in the order in which they are made.
-func (v *verifier) plan() {
-	targets, sites := v.overTargets(), &overSites{verifier: v}
-	v.walks = []walk{{passTargets, targets.next}, {passSites, sites.next}}
-	v.left = map[string]int{passTargets: 1, passSites: 1, passInbox: 1}
-}
-
 // inbox is the last pass, where no app is asked for: a turn has visits of all of them.
 func (v *verifier) inbox(ctx context.Context, s *db.Snapshots) error {
 	began := time.Now()
@@ -56,18 +49,6 @@ func (v *verifier) inbox(ctx context.Context, s *db.Snapshots) error {
 	}
 	v.add(&piece{pass: passInbox, pace: newPace(1), size: 1}, found, time.Since(began))
 	return nil
-}
-
-func (w *overTargets) next(ctx context.Context, q *db.Queries) (*piece, error) {
-	t, err := w.following(ctx, q)
-	if t == nil || err != nil {
-		return nil, err
-	}
-	w.sites = append(w.sites, t.sites...)
-	if t.whole {
-		t.listed = nil // the range says it all
-	}
-	return &piece{pass: passTargets, weight: t.weight, pace: w.pace, size: float64(t.weight), checks: []check{t.totals, t.days, t.rows, t.sketches}}, nil
 }
 
 func (t *targets) totals(ctx context.Context, q *db.Queries) ([]finding, error) {

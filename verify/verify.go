@@ -79,7 +79,9 @@ func Run(ctx context.Context, d *db.DB, o Options) (*Proof, error) {
 		o.Sample = 100
 	}
 	o.Limit, o.Within = cmp.Or(o.Limit, manyAtMost), cmp.Or(o.Within, time.Second)
-	v := &verifier{Options: o, began: time.Now(), results: map[string]result{}}
+	v := &verifier{Options: o, began: time.Now(), results: map[string]result{}, left: map[string]int{passTargets: 1, passSites: 1, passInbox: 1}}
+	targets, sites := v.overTargets(), &overSites{verifier: v}
+	v.walks = []walk{{passTargets, targets.next}, {passSites, sites.next}}
 	proof, err := v.run(ctx, d)
 	if err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
@@ -115,7 +117,6 @@ type offence struct{ target, day, previous, stored, least, most int64 }
 const offenceNumbers = 6
 
 func (v *verifier) run(ctx context.Context, d *db.DB) (*Proof, error) {
-	v.plan()
 	var snapshots []*db.Snapshots
 	defer func() {
 		for _, s := range snapshots {
@@ -129,7 +130,11 @@ func (v *verifier) run(ctx context.Context, d *db.DB) (*Proof, error) {
 		}
 		snapshots = append(snapshots, s)
 	}
-	if err := snapshots[0].Take(ctx, v.weigh(ctx)); err != nil {
+	if err := snapshots[0].Take(ctx, func(q *db.Queries) error {
+		rows, err := q.VerifyWeight(ctx, v.App)
+		v.all = int64(v.Sample / 100 * float64(rows))
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -156,15 +161,6 @@ func (v *verifier) run(ctx context.Context, d *db.DB) (*Proof, error) {
 	v.tell()
 	proof := v.proof()
 	return proof, snapshots[0].Take(ctx, func(q *db.Queries) error { return v.name(ctx, q, proof) })
-}
-
-// weigh tells Progress about what it is.
-func (v *verifier) weigh(ctx context.Context) func(q *db.Queries) error {
-	return func(q *db.Queries) error {
-		rows, err := q.VerifyWeight(ctx, v.App)
-		v.all = int64(v.Sample / 100 * float64(rows))
-		return err
-	}
 }
 
 // step checks the next piece, if there is one.

@@ -86,17 +86,15 @@ func (v *verifier) overTargets() *overTargets {
 // targets are a range of targets.
 type targets struct {
 	low, high int64
-	weight    int64
 	whole     bool // everything in the range, including rows of no page
 	listed    []int64
-	sites     []int64 // of those listed
-	fromDay   int32   // the first day of which any app keeps its visits
-	seed      int64   // chooses the sketches that are made anew
-	sketched  int32   // how many, of sampleParts
+	fromDay   int32 // the first day of which any app keeps its visits
+	seed      int64 // chooses the sketches that are made anew
+	sketched  int32 // how many, of sampleParts
 }
 
-// following returns the targets that come next, nil at the end. Each target is in one piece.
-func (w *overTargets) following(ctx context.Context, q *db.Queries) (*targets, error) {
+// next returns the targets that come next, nil at the end. Each target is in one piece.
+func (w *overTargets) next(ctx context.Context, q *db.Queries) (*piece, error) {
 	if w.ended {
 		return nil, nil
 	}
@@ -112,7 +110,7 @@ func (w *overTargets) following(ctx context.Context, q *db.Queries) (*targets, e
 		return nil, err
 	}
 	t := &targets{
-		low: w.from, high: next.High, weight: next.Weight, listed: next.Targets, sites: next.Sites, fromDay: scope.FromDay,
+		low: w.from, high: next.High, listed: next.Targets, fromDay: scope.FromDay,
 		seed: w.seed, sketched: int32(min(1, visitsSketched/float64(max(w.all, 1))) * sampleParts),
 		whole: w.App == "" && w.Sample >= 100 && scope.BeingDeleted == 0,
 	}
@@ -124,5 +122,11 @@ func (w *overTargets) following(ctx context.Context, q *db.Queries) (*targets, e
 		t.high = math.MaxInt64
 	}
 	w.from = t.high + 1
-	return t, nil
+	w.sites = append(w.sites, next.Sites...)
+	if t.whole {
+		t.listed = nil // the range says it all
+	}
+	return &piece{
+		pass: passTargets, weight: next.Weight, pace: w.pace, size: float64(next.Weight), checks: []check{t.totals, t.days, t.rows, t.sketches},
+	}, nil
 }

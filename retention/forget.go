@@ -81,9 +81,9 @@ func (r *run) forgetThese(ctx context.Context, app int32, f *VisitorsForgotten, 
 		n := len(unseen)
 		if n > visitorsAtOnce {
 			n = lastWhole(unseen, visitorsAtOnce+1)
-			if n == 0 { // a visitor of so many pages takes a transaction alone
-				n = wholeFrom(unseen)
-			}
+		}
+		for n == 0 || n < len(unseen) && sameVisitor(unseen[n-1], unseen[n]) {
+			n++ // a visitor of so many pages takes a transaction alone
 		}
 		p := db.VisitorsForgetParams{App: app, Before: f.Before, Pages: make([]int64, n), Ips: make([]netip.Addr, n)}
 		for i, v := range unseen[:n] {
@@ -110,13 +110,15 @@ func lastWhole(rows []db.VisitorsUnseenRow, n int) int {
 	return n
 }
 
-// wholeFrom returns how many rows the first visitor has.
-func wholeFrom(rows []db.VisitorsUnseenRow) int {
-	n := 1
-	for n < len(rows) && sameVisitor(rows[n-1], rows[n]) {
-		n++
-	}
-	return n
-}
-
 func sameVisitor(a, b db.VisitorsUnseenRow) bool { return a.SiteID == b.SiteID && a.Ip == b.Ip }
+
+// forgetLogs forgets the lines of logs that were imported, of which no app keeps a day, one log
+// at a time: in other files they would be refused.
+func (r *run) forgetLogs(ctx context.Context) error {
+	for forgotten := int64(1); forgotten > 0 && !r.dry; {
+		if err := r.inLongTx(ctx, func(q *db.Queries) (err error) { forgotten, err = q.LogLinesForget(ctx); return err }); err != nil {
+			return fmt.Errorf("forget the lines of logs: %w", err)
+		}
+	}
+	return nil
+}
