@@ -173,21 +173,23 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	stopping := make(chan struct{})
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, Reports: report.NewReader(d),
 		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi}
-	s := service{failed: make(chan error, 2)}
-	s.public, s.admin = handler.Servers(counting, options)
-	s.serve(s.public, public)
+	failed := make(chan error, 2) // has room for an error of each
+	service, operators := handler.Servers(counting, options)
+	answerOn(public, service, failed)
 	if admin != nil {
-		s.serve(s.admin, admin)
+		answerOn(admin, operators, failed)
 	}
 	c.announce(p, public.Addr(), admin, apps)
 
 	select {
 	case <-ctx.Done():
 		p.log.Info("stopping: visits under way are answered first")
-	case err = <-s.failed:
+	case err = <-failed:
 	}
 	close(stopping)
-	return errors.Join(err, s.drain(counting))
+	err = errors.Join(err, drain(service, counting))
+	_ = operators.Close()
+	return err
 }
 
 // instanceName tells this instance from others on the same database, of which PostgreSQL keeps the
@@ -257,14 +259,23 @@ func (c *serveCmd) startDatabase(ctx context.Context, p *program) (url string, s
 // prepare waits for the database, brings its schema up to date or checks that it is, and makes the
 // app to try out with on a new embedded server. A given server may be in reach of others from the
 // first moment on, and gets none. It returns the apps that there are.
-func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) ([]db.App, error) {
+func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) (apps []db.App, err error) {
 	if err := p.awaitDatabase(ctx, d); err != nil {
 		return nil, err
 	}
 	if err := d.CheckSessions(ctx); err != nil {
 		return nil, p.ofDatabase(err)
 	}
-	if err := c.migrate(ctx, p, d); err != nil {
+	var applied []string
+	if c.Migrate {
+		applied, err = d.MigrateUp(ctx)
+	} else {
+		err = d.CheckSchema(ctx)
+	}
+	if len(applied) > 0 {
+		p.log.Info("schema brought up to date", "applied", applied)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if p.embedded() {
@@ -272,23 +283,11 @@ func (c *serveCmd) prepare(ctx context.Context, p *program, d *db.DB) ([]db.App,
 			return nil, err
 		}
 	}
-	apps, err := d.Apps(ctx)
-	if err != nil {
+	if apps, err = d.Apps(ctx); err != nil {
 		return nil, fmt.Errorf("list apps: %w", err)
 	}
 	c.warnOfApps(p, apps)
 	return apps, nil
-}
-
-func (c *serveCmd) migrate(ctx context.Context, p *program, d *db.DB) error {
-	if !c.Migrate {
-		return d.CheckSchema(ctx)
-	}
-	applied, err := d.MigrateUp(ctx)
-	if len(applied) > 0 {
-		p.log.Info("schema brought up to date", "applied", applied)
-	}
-	return err
 }
 
 // warnOfApps names the apps for which anybody can count as anybody, and says where there is none.
@@ -327,33 +326,25 @@ func (c *serveCmd) announce(p *program, public net.Addr, operators net.Listener,
 `, p.typed("app add blog --site blog.example"), p.typed("app key add blog --scope read"))
 }
 
-// service is the two HTTP servers. Each has a goroutine, which ends when its server is shut down or
-// fails.
-type service struct {
-	public *http.Server
-	admin  *http.Server // serves nothing where --admin-addr is off
-	failed chan error   // has room for an error of each
-}
-
-func (s *service) serve(server *http.Server, l net.Listener) {
+// answerOn answers requests until the server is shut down, or fails, of which failed gets the error.
+func answerOn(l net.Listener, server *http.Server, failed chan<- error) {
 	go func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			s.failed <- fmt.Errorf("listen on %s: %w", l.Addr(), err)
+			failed <- fmt.Errorf("listen on %s: %w", l.Addr(), err)
 		}
 	}()
 }
 
 // drain answers every visit that was accepted. Requests end before the counter, since they wait for
 // it.
-func (s *service) drain(c *counter.Counter) error {
+func drain(service *http.Server, c *counter.Counter) error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
 	defer cancel()
-	err := s.public.Shutdown(ctx)
+	err := service.Shutdown(ctx)
 	if err != nil {
 		err = fmt.Errorf("some connections were cut off, still open %v after the service was asked to end: %w", drainWithin, err)
-		_ = s.public.Close()
+		_ = service.Close()
 	}
 	c.Close()
-	_ = s.admin.Close()
 	return err
 }
