@@ -15,29 +15,6 @@ import (
 	"footfall/visit"
 )
 
-type appCmd struct {
-	Add    appAddCmd    `cmd:""`
-	Set    appSetCmd    `cmd:""`
-	List   appListCmd   `cmd:""`
-	Delete appDeleteCmd `cmd:""`
-
-	Key struct {
-		Add    keyAddCmd    `cmd:""`
-		List   keyListCmd   `cmd:""`
-		Revoke keyRevokeCmd `cmd:""`
-	} `cmd:""`
-	Share struct {
-		Add    shareAddCmd    `cmd:""`
-		List   shareListCmd   `cmd:""`
-		Revoke shareRevokeCmd `cmd:""`
-	} `cmd:""`
-	Note struct {
-		Add    noteAddCmd    `cmd:""`
-		List   noteListCmd   `cmd:""`
-		Remove noteRemoveCmd `cmd:""`
-	} `cmd:""`
-}
-
 type (
 	appAddCmd struct {
 		appSetCmd

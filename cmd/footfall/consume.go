@@ -16,12 +16,6 @@ import (
 	"footfall/record"
 )
 
-// consumeCmd counts the messages of a queue, and lists the queues that were counted.
-type consumeCmd struct {
-	Queue consumeQueueCmd `cmd:"" default:"withargs"`
-	List  consumeListCmd  `cmd:""`
-}
-
 type consumeQueueCmd struct {
 	Queue        string `arg:"" name:"queue"`
 	App          string `required:"" placeholder:"NAME"`

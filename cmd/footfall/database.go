@@ -109,11 +109,8 @@ func (p *program) withTables(ctx context.Context, f func(d *db.DB) error) error 
 	return p.withSchema(ctx, db.Options{Log: p.log}, (*db.DB).CheckSchema, f)
 }
 
-// withReports is withTables for what needs no more rights than footfall_report has.
-func (p *program) withReports(ctx context.Context, f func(d *db.DB) error) error {
-	return p.withSchema(ctx, db.Options{Log: p.log}, (*db.DB).CheckReports, f)
-}
-
+// withSchema is withTables for connections with options, where check finds out whether a given schema
+// is up to date.
 func (p *program) withSchema(ctx context.Context, o db.Options, check func(*db.DB, context.Context) error, f func(d *db.DB) error) error {
 	return p.withConnections(ctx, o, func(d *db.DB) (err error) {
 		if p.embedded() {

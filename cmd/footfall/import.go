@@ -22,12 +22,6 @@ import (
 	"footfall/visit"
 )
 
-// importCmd counts logs, and lists those that were counted.
-type importCmd struct {
-	Files importFilesCmd `cmd:"" default:"withargs"`
-	List  importListCmd  `cmd:""`
-}
-
 type importFilesCmd struct {
 	File   []string `arg:"" name:"file"`
 	App    string   `required:"" placeholder:"NAME"`

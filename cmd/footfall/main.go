@@ -41,18 +41,64 @@ const (
 type commandLine struct {
 	globals
 
-	Serve   serveCmd   `cmd:""`
-	App     appCmd     `cmd:""`
-	Visitor visitorCmd `cmd:""`
-	Page    pageCmd    `cmd:""`
-	Offset  offsetCmd  `cmd:""`
-	Report  reportCmd  `cmd:""`
-	Import  importCmd  `cmd:""`
-	Consume consumeCmd `cmd:""`
-	Retain  retainCmd  `cmd:""`
-	Verify  verifyCmd  `cmd:""`
-	Status  statusCmd  `cmd:""`
-	Migrate migrateCmd `cmd:""`
+	Serve serveCmd `cmd:""`
+	App   struct {
+		Add    appAddCmd    `cmd:""`
+		Set    appSetCmd    `cmd:""`
+		List   appListCmd   `cmd:""`
+		Delete appDeleteCmd `cmd:""`
+		Key    struct {
+			Add    keyAddCmd    `cmd:""`
+			List   keyListCmd   `cmd:""`
+			Revoke keyRevokeCmd `cmd:""`
+		} `cmd:""`
+		Share struct {
+			Add    shareAddCmd    `cmd:""`
+			List   shareListCmd   `cmd:""`
+			Revoke shareRevokeCmd `cmd:""`
+		} `cmd:""`
+		Note struct {
+			Add    noteAddCmd    `cmd:""`
+			List   noteListCmd   `cmd:""`
+			Remove noteRemoveCmd `cmd:""`
+		} `cmd:""`
+	} `cmd:""`
+	Visitor struct {
+		Show  visitorShowCmd  `cmd:""`
+		Erase visitorEraseCmd `cmd:""`
+	} `cmd:""`
+	Page struct {
+		Delete pageDeleteCmd `cmd:""`
+	} `cmd:""`
+	Offset struct {
+		Set    offsetSetCmd    `cmd:""`
+		Import offsetImportCmd `cmd:""`
+		List   offsetListCmd   `cmd:""`
+		Remove offsetRemoveCmd `cmd:""`
+	} `cmd:""`
+	Report struct {
+		Top      reportTopCmd      `cmd:""`
+		Days     reportDaysCmd     `cmd:""`
+		Page     reportPageCmd     `cmd:""`
+		Visitors reportVisitorsCmd `cmd:""`
+		Rank     reportRankCmd     `cmd:""`
+	} `cmd:""`
+	Import struct {
+		Files importFilesCmd `cmd:"" default:"withargs"`
+		List  importListCmd  `cmd:""`
+	} `cmd:""`
+	Consume struct {
+		Queue consumeQueueCmd `cmd:"" default:"withargs"`
+		List  consumeListCmd  `cmd:""`
+	} `cmd:""`
+	Retain  retainCmd `cmd:""`
+	Verify  verifyCmd `cmd:""`
+	Status  statusCmd `cmd:""`
+	Migrate struct {
+		Up     migrateUpCmd     `cmd:""`
+		Status migrateStatusCmd `cmd:""`
+		Down   migrateDownCmd   `cmd:""`
+	} `cmd:""`
 	Upgrade upgradeCmd `cmd:""`
 	Psql    psqlCmd    `cmd:""`
 	Health  healthCmd  `cmd:""`

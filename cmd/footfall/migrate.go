@@ -12,12 +12,6 @@ import (
 	"footfall/db/embedded"
 )
 
-type migrateCmd struct {
-	Up     migrateUpCmd     `cmd:""`
-	Status migrateStatusCmd `cmd:""`
-	Down   migrateDownCmd   `cmd:""`
-}
-
 type (
 	migrateUpCmd     struct{}
 	migrateStatusCmd struct{}

@@ -14,13 +14,6 @@ import (
 	"footfall/visit"
 )
 
-type offsetCmd struct {
-	Set    offsetSetCmd    `cmd:""`
-	Import offsetImportCmd `cmd:""`
-	List   offsetListCmd   `cmd:""`
-	Remove offsetRemoveCmd `cmd:""`
-}
-
 type offsetSetCmd struct {
 	ofApp
 	URI string `arg:"" name:"uri"`

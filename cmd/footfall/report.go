@@ -1,11 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -17,14 +17,6 @@ import (
 	"footfall/report/draw"
 	"footfall/visit"
 )
-
-type reportCmd struct {
-	Top      reportTopCmd      `cmd:""`
-	Days     reportDaysCmd     `cmd:""`
-	Page     reportPageCmd     `cmd:""`
-	Visitors reportVisitorsCmd `cmd:""`
-	Rank     reportRankCmd     `cmd:""`
-}
 
 // reportFlags are those of every report.
 type reportFlags struct {
@@ -76,38 +68,26 @@ type reportDaysCmd struct {
 	SVG    string `name:"svg" placeholder:"FILE"`
 }
 
-// offsetsFlag is of reports with totals or ranks.
-type offsetsFlag struct {
-	Offsets bool `default:"true" negatable:""`
-}
-
-// reader is the one that answers.
-func (f offsetsFlag) reader(a asked) *report.Reader {
-	if f.Offsets {
-		return a.Reader
-	}
-	return a.Counted()
+// targetFlags are those of reports on a page or a site.
+type targetFlags struct {
+	reportFlags
+	Offsets bool   `default:"true" negatable:""`
+	Target  string `arg:"" name:"uri"`
 }
 
 type reportPageCmd struct {
-	reportFlags
-	offsetsFlag
-	Target string `arg:"" name:"uri"`
-	To     string `placeholder:"DAY"`
+	targetFlags
+	To string `placeholder:"DAY"`
 }
 
 type reportVisitorsCmd struct {
-	reportFlags
-	offsetsFlag
-	Target string `arg:"" name:"uri"`
-	Day    string `placeholder:"DAY"`
-	N      int    `short:"n" default:"100" placeholder:"N"`
+	targetFlags
+	Day string `placeholder:"DAY"`
+	N   int    `short:"n" default:"100" placeholder:"N"`
 }
 
 type reportRankCmd struct {
-	reportFlags
-	offsetsFlag
-	Target  string `arg:"" name:"uri"`
+	targetFlags
 	Visitor string `arg:"" name:"n|address"`
 }
 
@@ -149,7 +129,7 @@ type asked struct {
 // withApp runs f on the app of a report, which is about the page or site that somebody has typed
 // ("": about none), and writes the answer, unless that is nil.
 func (c *reportFlags) withApp(ctx context.Context, p *program, about string, f func(a asked) (report.Answer, error)) error {
-	return p.withReports(ctx, func(d *db.DB) error {
+	return p.withSchema(ctx, db.Options{Log: p.log}, (*db.DB).CheckReports, func(d *db.DB) error { // which footfall_report may read
 		secret, err := p.secret()
 		if err != nil {
 			return err
@@ -174,12 +154,16 @@ func (c *reportFlags) withApp(ctx context.Context, p *program, about string, f f
 	})
 }
 
-// withTarget is withApp for a report on a page or site that somebody has typed.
-func (c *reportFlags) withTarget(ctx context.Context, p *program, typed string, f func(a asked, target string) (report.Answer, error)) error {
-	return c.withApp(ctx, p, typed, func(a asked) (report.Answer, error) {
-		target, err := visit.ParseTarget(typed, a.app.KeepQuery)
+// withTarget is withApp for a report on a page or site. It asks a reader that adds offsets, if they
+// are to be added.
+func (c *targetFlags) withTarget(ctx context.Context, p *program, f func(a asked, target string) (report.Answer, error)) error {
+	return c.withApp(ctx, p, c.Target, func(a asked) (report.Answer, error) {
+		target, err := visit.ParseTarget(c.Target, a.app.KeepQuery)
 		if err != nil {
 			return nil, err
+		}
+		if !c.Offsets {
+			a.Reader = a.Counted()
 		}
 		return f(a, target)
 	})
@@ -221,11 +205,19 @@ func (c *reportDaysCmd) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return nil, err
 		}
-		if err = p.saveFile(c.SVG, func(w io.Writer) error { return report.Print(w, days, report.SVG, draw.Style{}) }); err != nil {
-			return nil, fmt.Errorf("--svg: %w", err)
+		if c.SVG == "" {
+			return days, nil
+		}
+		var drawing bytes.Buffer
+		if err := report.Print(&drawing, days, report.SVG, draw.Style{}); err != nil {
+			return nil, err
 		}
 		if c.SVG == standardOutput {
-			return nil, nil
+			_, err = p.stdout.Write(drawing.Bytes())
+			return nil, err
+		}
+		if err := os.WriteFile(c.SVG, drawing.Bytes(), 0o644); err != nil { //nolint:gosec // figures, for everybody
+			return nil, fmt.Errorf("--svg: %w", err)
 		}
 		return days, nil
 	})
@@ -261,22 +253,22 @@ func (c *reportDaysCmd) target(ctx context.Context, a asked) (string, error) {
 }
 
 func (c *reportPageCmd) run(ctx context.Context, p *program) error {
-	return c.withTarget(ctx, p, c.Target, func(a asked, target string) (report.Answer, error) {
-		return c.reader(a).Overview(ctx, a.app.Name, target, dayOr(c.To, a.today))
+	return c.withTarget(ctx, p, func(a asked, target string) (report.Answer, error) {
+		return a.Overview(ctx, a.app.Name, target, dayOr(c.To, a.today))
 	})
 }
 
 func (c *reportVisitorsCmd) run(ctx context.Context, p *program) error {
-	return c.withTarget(ctx, p, c.Target, func(a asked, target string) (report.Answer, error) {
-		return c.reader(a).VisitorsOfDay(ctx, a.app.Name, target, dayOr(c.Day, a.today), c.N)
+	return c.withTarget(ctx, p, func(a asked, target string) (report.Answer, error) {
+		return a.VisitorsOfDay(ctx, a.app.Name, target, dayOr(c.Day, a.today), c.N)
 	})
 }
 
 func (c *reportRankCmd) run(ctx context.Context, p *program) error {
-	return c.withTarget(ctx, p, c.Target, func(a asked, target string) (report.Answer, error) {
+	return c.withTarget(ctx, p, func(a asked, target string) (report.Answer, error) {
 		name := a.app.Name
 		if rank, err := strconv.ParseInt(c.Visitor, 10, 64); err == nil {
-			found, err := c.reader(a).ByRank(ctx, name, target, rank)
+			found, err := a.ByRank(ctx, name, target, rank)
 			if errors.Is(err, report.ErrElsewhere) {
 				return nil, fmt.Errorf("visitor number %d of %s came before, elsewhere, and is known by the number alone (footfall offset list)", rank, visit.Shown(target))
 			}
@@ -292,7 +284,7 @@ func (c *reportRankCmd) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return nil, err
 		}
-		found, err := c.reader(a).ByAddress(ctx, name, target, stored...)
+		found, err := a.ByAddress(ctx, name, target, stored...)
 		if errors.Is(err, report.ErrNobody) {
 			return nil, fmt.Errorf("%s has no visitor %q that is still kept", visit.Shown(target), c.Visitor)
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -82,22 +81,6 @@ func writeJSON(out io.Writer, value any) error {
 
 // standardOutput is written where a file is named.
 const standardOutput = "-"
-
-// saveFile writes a file, if one is named, once all that belongs into it is there.
-func (p *program) saveFile(file string, write func(io.Writer) error) error {
-	if file == "" {
-		return nil
-	}
-	var text bytes.Buffer
-	if err := write(&text); err != nil {
-		return err
-	}
-	if file == standardOutput {
-		_, err := p.stdout.Write(text.Bytes())
-		return err
-	}
-	return os.WriteFile(file, text.Bytes(), 0o644) //nolint:gosec // figures, for everybody
-}
 
 // confirmed is the flag of commands that take something away for good.
 type confirmed struct{ Yes bool }

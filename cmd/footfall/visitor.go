@@ -10,11 +10,6 @@ import (
 	"footfall/visit"
 )
 
-type visitorCmd struct {
-	Show  visitorShowCmd  `cmd:""`
-	Erase visitorEraseCmd `cmd:""`
-}
-
 // visitorArgs name a visitor.
 type visitorArgs struct {
 	ofApp
@@ -26,10 +21,6 @@ type visitorShowCmd struct{ visitorArgs }
 type visitorEraseCmd struct {
 	visitorArgs
 	confirmed
-}
-
-type pageCmd struct {
-	Delete pageDeleteCmd `cmd:""`
 }
 
 type pageDeleteCmd struct {
