@@ -2,10 +2,12 @@ package counter
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"time"
 
 	"footfall/counter/app"
+	"footfall/db"
 	"footfall/record"
 	"footfall/visit"
 )
@@ -176,25 +178,22 @@ func (c *Counter) identifyVisitor(ctx context.Context, a *app.App, r *Request, w
 		w.visitor, err = a.VisitorByID(c.secret, r.Visitor)
 		return err
 	}
-	if a.Mode == app.ByDay && w.when == record.Past {
-		return c.identifyOnPastDay(ctx, a, w)
-	}
+	var key []byte
 	if a.Mode == app.ByDay {
-		w.visitor, err = c.visitorOfDay(ctx, a, w.address, w.day)
-		return err
+		key, err = c.days.of(ctx, w.day, w.when == record.Past)
+		if w.when == record.Past && errors.Is(err, db.ErrNoRows) {
+			w.visitor = netip.IPv6Unspecified() // nobody knows any more who that is
+			if w.tooOld == nil {
+				w.tooOld = keyGone(a, visit.DayOf(c.clock(), a.Zone))
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
 	}
-	w.visitor, err = a.VisitorByAddress(c.secret, w.address, nil)
+	w.visitor, err = a.VisitorByAddress(c.secret, w.address, key)
 	return err
-}
-
-// visitorOfDay returns the visitor that an address stands for on a day, for an app whose hashes
-// change each day.
-func (c *Counter) visitorOfDay(ctx context.Context, a *app.App, address netip.Addr, day int32) (netip.Addr, error) {
-	key, err := c.days.of(ctx, day, false)
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	return a.VisitorByAddress(c.secret, address, key)
 }
 
 // checkOrigin checks that the app counts the site of the page for which a browser sends a request.
@@ -215,15 +214,14 @@ func (c *Counter) checkRate(a *app.App, w subject) error {
 	if !from.IsValid() {
 		from = w.visitor
 	}
-	return c.checkRateOf(sourceOf(a.ID, from), most, "too many requests to app %s from one address; try again later", a.Name)
+	if wait := c.rates.take(sourceOf(a.ID, from), most); wait > 0 {
+		return c.tooMany(wait, "too many requests to app %s from one address; try again later", a.Name)
+	}
+	return nil
 }
 
-// checkRateOf refuses a source that asks too often, and says so.
-func (c *Counter) checkRateOf(s source, most int64, says string, values ...any) error {
-	wait := c.rates.take(s, most)
-	if wait <= 0 {
-		return nil
-	}
+// tooMany refuses a request, and says why.
+func (c *Counter) tooMany(wait time.Duration, says string, values ...any) error {
 	c.metrics.limited.Inc()
 	refused := visit.Errorf(visit.TooMany, "", says, values...)
 	refused.RetryAfter = wait

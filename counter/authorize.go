@@ -113,8 +113,8 @@ func (c *Counter) AuthorizeLink(ctx context.Context, token string, peer netip.Ad
 			return reading, nil
 		}
 	}
-	if err := c.checkRateOf(sourceOf(wrongLinks, peer), mostTries, "too many links that show nothing were followed from one address; try again in a minute"); err != nil {
-		return nil, err
+	if wait := c.rates.take(sourceOf(wrongLinks, peer), mostTries); wait > 0 {
+		return nil, c.tooMany(wait, "too many links that show nothing were followed from one address; try again in a minute")
 	}
 	return nil, ErrNoShare
 }
@@ -167,4 +167,4 @@ func (r *Reading) CheckRate() error {
 }
 
 // Sites are those that the app lists, *.host for the subdomains of a host.
-func (r *Reading) Sites() []string { return r.app.Sites() }
+func (r *Reading) Sites() []string { return slices.Sorted(slices.Values(r.app.Sites)) }

@@ -25,17 +25,12 @@ type Shown struct {
 // Badge returns the numbers of a page and its site, to anybody, if the app makes them public. With
 // counting the visit counts before, if the app lets badges count.
 func (c *Counter) Badge(ctx context.Context, r Request, counting bool) (s Shown, err error) {
-	register, err := c.apps.Current(ctx)
+	a, _, err := c.callerOf(ctx, &r)
 	if err != nil {
 		return s, err
 	}
-	a, err := register.App(r.App)
-	if err != nil {
-		return s, err
-	}
-	if s, err = c.badge(ctx, a, r, counting); err == nil && !r.Counted {
-		s.Answer = a.Shown(s.Target, s.Answer)
-	}
+	s, err = c.badge(ctx, a, r, counting)
+	s.Answer = r.shown(a, s.Target, s.Answer)
 	return s, err
 }
 

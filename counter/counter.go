@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -57,6 +58,15 @@ type Request struct {
 // asserts reports whether the request names a visitor.
 func (r *Request) asserts() bool { return r.Asserts || r.IP != "" || r.Visitor != "" || r.At != "" }
 
+// shown is an answer as the caller is to see it: with the offsets of the app, unless only what was
+// counted is asked for.
+func (r *Request) shown(a *app.App, t visit.Target, answer visit.Answer) visit.Answer {
+	if r.Counted {
+		return answer
+	}
+	return a.Shown(t, answer)
+}
+
 // Counter counts visits, and answers. It is safe for concurrent use.
 type Counter struct {
 	db       *db.DB
@@ -68,10 +78,13 @@ type Counter struct {
 	recorder *record.Recorder
 	inbox    *inbox.Inbox
 	overflow bool // visits that would wait for too long go there
-	upkeep   *upkeep
 	metrics  *metrics
 	secret   app.Secret
 	clock    func() time.Time
+	log      *slog.Logger
+
+	upkeep    sync.WaitGroup // keepUp
+	endUpkeep context.CancelFunc
 }
 
 // Open starts a counter on a migrated database. Close ends it; the database stays open.
@@ -93,11 +106,13 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 		return nil, fmt.Errorf("open counter: %w", err)
 	}
 	c := &Counter{
-		db: d, apps: apps, recorder: recorder, overflow: o.Overflow, secret: o.Secret, clock: o.Clock, metrics: newMetrics(o.Metrics),
+		db: d, apps: apps, recorder: recorder, overflow: o.Overflow, secret: o.Secret, clock: o.Clock, log: o.Log, metrics: newMetrics(o.Metrics),
 		days: newDayKeys(d, recorder), uses: &keyUses{}, rates: rates, bots: newBots(),
 	}
 	c.inbox = inbox.Open(d, recorder, inbox.Options{Log: o.Log, Metrics: o.Metrics, Limit: o.InboxLimit})
-	c.upkeep = startUpkeep(d, o, c.days, c.uses)
+	upkeep, end := context.WithCancel(context.WithoutCancel(ctx))
+	c.endUpkeep = end
+	c.upkeep.Go(func() { c.keepUp(upkeep) })
 	return c, nil
 }
 
@@ -106,7 +121,8 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 func (c *Counter) Close() {
 	c.inbox.Close()
 	c.recorder.Close()
-	c.upkeep.close()
+	c.endUpkeep()
+	c.upkeep.Wait()
 	c.apps.Close()
 }
 
@@ -118,10 +134,7 @@ func (c *Counter) Visit(ctx context.Context, r Request) (visit.Answer, error) {
 		return visit.Answer{}, err
 	}
 	answer, err := c.count(ctx, a, &r, &w)
-	if r.Counted {
-		return answer, err
-	}
-	return a.Shown(w.target, answer), err
+	return r.shown(a, w.target, answer), err
 }
 
 // count counts a visit that is admitted, unless it is to be skipped, or was counted before.
@@ -178,7 +191,11 @@ func (c *Counter) visitOf(a *app.App, w *subject, id string) record.Visit {
 	if a.Mode == app.ByDay && w.when != record.Past && !w.badge {
 		address := w.address
 		v.VisitorOn = func(ctx context.Context, day int32) (netip.Addr, error) {
-			return c.visitorOfDay(ctx, a, address, day)
+			key, err := c.days.of(ctx, day, false)
+			if err != nil {
+				return netip.Addr{}, err
+			}
+			return a.VisitorByAddress(c.secret, address, key)
 		}
 	}
 	return v

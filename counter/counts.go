@@ -24,10 +24,7 @@ func (c *Counter) Counts(ctx context.Context, r Request) (visit.Answer, error) {
 	}
 	answer, err := c.read(ctx, a, w.target, r.who(&w))
 	answer.Behind = behind
-	if r.Counted {
-		return answer, err
-	}
-	return a.Shown(w.target, answer), err
+	return r.shown(a, w.target, answer), err
 }
 
 // behind is how many accepted visits of an app are not counted yet. It is read before the numbers,
@@ -82,9 +79,7 @@ func (c *Counter) CountsOf(ctx context.Context, r Request, uris []string) (count
 			continue
 		}
 		counted[i].Site, counted[i].Page = numbers[t.Site], numbers[t.Page]
-		if !r.Counted {
-			counted[i].Answer = a.Shown(t, counted[i].Answer)
-		}
+		counted[i].Answer = r.shown(a, t, counted[i].Answer)
 	}
 	return counted, behind, nil
 }

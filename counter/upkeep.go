@@ -3,7 +3,6 @@ package counter
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,64 +18,43 @@ const (
 	daysBehind    = 1 // may still be counted somewhere: no time zone is a whole day behind UTC
 )
 
-// upkeep makes the keys of coming days, deletes those of past days, and writes down which keys of
-// apps were used. Any number of instances may do so at once.
-type upkeep struct {
-	db     *db.DB
-	log    *slog.Logger
-	clock  func() time.Time
-	days   *dayKeys
-	uses   *keyUses
-	cancel context.CancelFunc
-	ctx    context.Context // ends with close
-	done   sync.WaitGroup  // the goroutine of startUpkeep
-}
-
-func startUpkeep(d *db.DB, o Options, days *dayKeys, uses *keyUses) *upkeep {
-	ctx, cancel := context.WithCancel(context.Background())
-	u := &upkeep{db: d, log: o.Log, clock: o.Clock, days: days, uses: uses, ctx: ctx, cancel: cancel}
-	u.done.Go(func() {
-		tick, often := time.NewTicker(dayKeysEvery), time.NewTicker(usesEvery)
-		defer tick.Stop()
-		defer often.Stop()
-		u.keepDayKeys()
-		for {
-			select {
-			case <-tick.C:
-				u.keepDayKeys()
-			case <-often.C:
-				u.noteUses(u.ctx)
-			case <-u.ctx.Done():
-				return
-			}
+// keepUp makes the keys of coming days, deletes those of past days, and writes down which keys of
+// apps were used, until ctx ends. Any number of instances may do so at once.
+func (c *Counter) keepUp(ctx context.Context) {
+	tick, often := time.NewTicker(dayKeysEvery), time.NewTicker(usesEvery)
+	defer tick.Stop()
+	defer often.Stop()
+	c.keepDayKeys(ctx)
+	for {
+		select {
+		case <-tick.C:
+			c.keepDayKeys(ctx)
+		case <-often.C:
+			c.writeUses(ctx)
+		case <-ctx.Done():
+			last, cancel := c.db.InTime(context.WithoutCancel(ctx))
+			defer cancel()
+			c.writeUses(last)
+			return
 		}
-	})
-	return u
-}
-
-func (u *upkeep) close() {
-	u.cancel()
-	u.done.Wait()
-	ctx, cancel := u.db.InTime(context.WithoutCancel(u.ctx))
-	defer cancel()
-	u.noteUses(ctx)
-}
-
-func (u *upkeep) noteUses(ctx context.Context) {
-	if err := u.uses.write(ctx, u.db); err != nil {
-		u.log.Warn("the use of keys was not written down; it is tried again", "in", usesEvery, "error", err)
 	}
 }
 
-func (u *upkeep) keepDayKeys() {
-	ctx, cancel := context.WithTimeout(u.ctx, dayKeysWithin)
+func (c *Counter) writeUses(ctx context.Context) {
+	if err := c.uses.write(ctx, c.db); err != nil {
+		c.log.Warn("the use of keys was not written down; it is tried again", "in", usesEvery, "error", err)
+	}
+}
+
+func (c *Counter) keepDayKeys(ctx context.Context) {
+	within, cancel := context.WithTimeout(ctx, dayKeysWithin)
 	defer cancel()
 	// In UTC, where every day has 24 hours.
-	today := u.clock().UTC()
+	today := c.clock().UTC()
 	yesterday, tomorrow := today.AddDate(0, 0, -daysBehind), today.AddDate(0, 0, 1)
-	err := u.days.keep(ctx, visit.DayOf(yesterday, time.UTC), visit.DayOf(today, time.UTC), visit.DayOf(tomorrow, time.UTC))
-	if err != nil && u.ctx.Err() == nil {
-		u.log.Error("upkeep of day keys failed; it is tried again", "in", dayKeysEvery, "error", err)
+	err := c.days.keep(within, visit.DayOf(yesterday, time.UTC), visit.DayOf(today, time.UTC), visit.DayOf(tomorrow, time.UTC))
+	if err != nil && ctx.Err() == nil {
+		c.log.Error("upkeep of day keys failed; it is tried again", "in", dayKeysEvery, "error", err)
 	}
 }
 

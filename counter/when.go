@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"net/netip"
 	"time"
 
 	"footfall/counter/app"
@@ -79,24 +78,6 @@ func (c *Counter) firstDay(ctx context.Context, a *app.App) (int32, error) {
 func keyGone(a *app.App, first int32) error {
 	return visit.Errorf(visit.Invalid, "at", "app %s hashes visitors with a key of each day, and keeps that one no longer: the first possible day is %s",
 		a.Name, visit.DayText(first))
-}
-
-// identifyOnPastDay finds the visitor of a day that is over, for an app whose hashes change each
-// day. Where its key is gone, nobody knows any more who that is.
-func (c *Counter) identifyOnPastDay(ctx context.Context, a *app.App, w *subject) error {
-	key, err := c.days.of(ctx, w.day, true)
-	switch {
-	case errors.Is(err, db.ErrNoRows):
-		w.visitor = netip.IPv6Unspecified()
-		if w.tooOld == nil {
-			w.tooOld = keyGone(a, visit.DayOf(c.clock(), a.Zone))
-		}
-		return nil
-	case err != nil:
-		return err
-	}
-	w.visitor, err = a.VisitorByAddress(c.secret, w.address, key)
-	return err
 }
 
 // knownIDs are those of some ids with which visits of an app were counted before.

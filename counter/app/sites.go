@@ -1,7 +1,6 @@
 package app
 
 import (
-	"slices"
 	"strings"
 
 	"footfall/db"
@@ -107,18 +106,6 @@ func (a *App) Target(uri string) (visit.Target, error) {
 
 // Lists reports whether the app lists a site, in canonical form.
 func (a *App) Lists(site string) bool { return a.sites.have(site) }
-
-// Sites are those that the app lists, *.host for the subdomains of a host.
-func (a *App) Sites() (sites []string) {
-	for site := range a.sites.exact {
-		sites = append(sites, site)
-	}
-	for host := range a.sites.below {
-		sites = append(sites, "*"+host)
-	}
-	slices.Sort(sites)
-	return sites
-}
 
 // CountsSite reports whether an app counts a site, in canonical form.
 func CountsSite(row *db.App, site string) bool {
