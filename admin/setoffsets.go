@@ -68,7 +68,11 @@ func checkOffsets(app *db.App, list []Offset) (p db.OffsetsSetParams, err error)
 			err = o.check()
 		}
 		if err != nil {
-			faults = append(faults, fmt.Sprintf("%s%s", o.place(), err))
+			place := ""
+			if o.Line > 0 {
+				place = fmt.Sprintf("line %d: ", o.Line)
+			}
+			faults = append(faults, place+err.Error())
 			continue
 		}
 		lines[target] = o.Line
@@ -81,13 +85,6 @@ func checkOffsets(app *db.App, list []Offset) (p db.OffsetsSetParams, err error)
 		return p, visit.Errorf(visit.Invalid, "", "%s", strings.Join(faults, "\n"))
 	}
 	return p, nil
-}
-
-func (o *Offset) place() string {
-	if o.Line == 0 {
-		return ""
-	}
-	return fmt.Sprintf("line %d: ", o.Line)
 }
 
 // mostOffset is the largest number that the table takes.

@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"footfall/db"
+	"footfall/pause"
 	"footfall/visit"
 )
 
@@ -202,10 +205,8 @@ func (f *facts) readRates(ctx context.Context, d *db.DB) error {
 	if f.inbox.Accepted == 0 {
 		return nil
 	}
-	select {
-	case <-time.After(rateOver - time.Since(f.looked)):
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := pause.For(ctx, rateOver-time.Since(f.looked)); err != nil {
+		return err
 	}
 	return d.Read(ctx, func(q *db.Queries) error { return f.look(ctx, q) })
 }
@@ -265,3 +266,13 @@ func timeOrNil(t time.Time) *time.Time {
 
 // dayOf is the day of a moment in UTC.
 func dayOf(t time.Time) int32 { return visit.DayOf(t, time.UTC) }
+
+// DiskOf returns how large the disk of a folder is, and how much of it is free.
+func DiskOf(dir string) (*Disk, error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return nil, fmt.Errorf("look at the disk of %s: %w", dir, err)
+	}
+	block := int64(fs.Bsize)                                                           //nolint:unconvert // its type is another one on other systems
+	return &Disk{Bytes: int64(fs.Blocks) * block, Free: int64(fs.Bavail) * block}, nil //nolint:gosec // numbers of bytes
+}
