@@ -29,7 +29,7 @@ func (g globals) checkDatabase() (f faults) {
 	}
 	d, err := db.Open(context.Background(), g.DatabaseURL, db.Options{}) // which connects to nothing yet
 	if err != nil {
-		f.when(true, "--database-url: %w", err)
+		f.add(fmt.Errorf("--database-url: %w", err))
 		return f
 	}
 	d.Close()

@@ -277,7 +277,7 @@ func (g globals) logger(stderr io.Writer) (*slog.Logger, faults) {
 		}
 		return slog.New(slog.NewJSONHandler(stderr, options)), f
 	}
-	f.when(true, "--log-format: %q is not a format: write text or json", g.LogFormat)
+	f.add(fmt.Errorf("--log-format: %q is not a format: write text or json", g.LogFormat))
 	return nil, f
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	_ "embed" // for help.txt
 	"errors"
 	"fmt"
 	"io"
@@ -36,7 +37,7 @@ func readLine(args []string, stdout, stderr io.Writer) *typed {
 		kong.Vars{"data": defaultData(), "version": versionText()},
 		kong.PostBuild(func(k *kong.Kong) error {
 			explain(readHelp(helpText), k.Model.Node, "")
-			return tolerate(k.Model.Node)
+			return t.tolerate(k.Model.Node)
 		}),
 		kong.Writers(stdout, stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 110}),
@@ -55,7 +56,7 @@ func readLine(args []string, stdout, stderr io.Writer) *typed {
 			_, _ = parsed.Apply() // which cannot fail
 		}
 	}
-	t.readEnvironment(parsed, parser.Model.Node)
+	t.readEnvironment(parsed)
 	for _, flag := range parsed.Flags() {
 		t.flags = append(t.flags, flag.Name)
 		dashes := "--"
@@ -63,17 +64,20 @@ func readLine(args []string, stdout, stderr io.Writer) *typed {
 			dashes = "-"
 		}
 		if m, is := flag.Mapper.(*tolerant); is && m.fault != nil {
-			t.faults.when(true, "%s%s: %w", dashes, flag.Name, m.fault)
+			t.faults.add(fmt.Errorf("%s%s: %w", dashes, flag.Name, m.fault))
 		}
 	}
 	if node := parsed.Selected(); node != nil {
-		t.selected = node.Target.Addr().Interface()
+		switch found := node.Target.Addr().Interface().(type) {
+		case command, operation: // and not what only has commands beneath it
+			t.selected = found
+		}
 	}
 	return t
 }
 
 // readEnvironment finds out which flags the environment gave, and which of its names nobody reads.
-func (t *typed) readEnvironment(parsed *kong.Context, all *kong.Node) {
+func (t *typed) readEnvironment(parsed *kong.Context) {
 	written := map[*kong.Value]bool{}
 	for _, step := range parsed.Path {
 		if step.Flag != nil {
@@ -87,12 +91,6 @@ func (t *typed) readEnvironment(parsed *kong.Context, all *kong.Node) {
 			}
 		}
 	}
-	_ = kong.Visit(all, func(node kong.Visitable, next kong.Next) error {
-		if flag, is := node.(*kong.Flag); is {
-			t.declared = append(t.declared, flag.Envs...)
-		}
-		return next(nil)
-	})
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")
 		if strings.HasPrefix(name, "FOOTFALL_") && !slices.Contains(t.declared, name) && !othersName(name, value) {
@@ -189,11 +187,12 @@ type tolerant struct {
 	fault error
 }
 
-// tolerate gives every flag beneath a node such a mapper.
-func tolerate(root *kong.Node) error {
+// tolerate gives every flag beneath a node such a mapper, and notes its names of the environment.
+func (t *typed) tolerate(root *kong.Node) error {
 	return kong.Visit(root, func(node kong.Visitable, next kong.Next) error {
 		if flag, is := node.(*kong.Flag); is {
 			flag.Mapper = &tolerant{Mapper: flag.Mapper}
+			t.declared = append(t.declared, flag.Envs...)
 		}
 		return next(nil)
 	})
@@ -217,4 +216,55 @@ func (m *tolerant) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 func (m *tolerant) IsBool() bool {
 	inner, is := m.Mapper.(kong.BoolMapper)
 	return is && inner.IsBool()
+}
+
+// helpText holds the help of each command, argument and flag, beneath its name: "serve",
+// "psql <args>", "serve --addr". What several commands beneath one have in common stands beneath
+// that one: the flags of "app add" and "app set" are those of "app".
+//
+//go:embed help.txt
+var helpText string
+
+// readHelp reads a text like helpText. A name begins its line, and the help of it is indented.
+func readHelp(text string) map[string]string {
+	help := map[string]string{}
+	name := ""
+	for line := range strings.Lines(text) {
+		words := strings.TrimSpace(line)
+		switch {
+		case words == "":
+		case strings.HasPrefix(line, " "):
+			help[name] = strings.TrimSpace(help[name] + " " + words)
+		default:
+			name = words
+		}
+	}
+	return help
+}
+
+// nameOfHelp is the name beneath which the help of a flag or argument stands: that of the command,
+// or the nearest one above it that has one.
+func nameOfHelp(help map[string]string, command, flag string) string {
+	for {
+		name := strings.TrimSpace(command + " " + flag)
+		if _, is := help[name]; is || command == "" {
+			return name
+		}
+		command = command[:max(0, strings.LastIndex(command, " "))]
+	}
+}
+
+// explain gives a command, all that stands beneath it, and their flags and arguments their help.
+func explain(help map[string]string, node *kong.Node, command string) {
+	for _, flag := range node.Flags {
+		flag.Help = help[nameOfHelp(help, command, "--"+flag.Name)]
+	}
+	for _, argument := range node.Positional {
+		argument.Help = help[nameOfHelp(help, command, "<"+argument.Name+">")]
+	}
+	for _, child := range node.Children {
+		name := strings.TrimSpace(command + " " + child.Name)
+		child.Help = help[name]
+		explain(help, child, name)
+	}
 }
