@@ -3,7 +3,6 @@ package counter
 import (
 	"context"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"footfall/counter/app"
@@ -65,6 +64,5 @@ func (c *Counter) badge(ctx context.Context, a *app.App, r Request, counting boo
 // isImageProxy reports whether a User-Agent is that of a proxy through which people see images: of
 // GitHub (github-camo), PyPI and others that run Camo, of Gmail (GoogleImageProxy).
 func isImageProxy(agent string) bool {
-	agent = strings.ToLower(agent[:min(len(agent), agentBytes)])
-	return slices.ContainsFunc([]string{"camo", "imageproxy"}, func(mark string) bool { return strings.Contains(agent, mark) })
+	return hasAny(strings.ToLower(agent[:min(len(agent), agentBytes)]), []string{"camo", "imageproxy"})
 }

@@ -1,6 +1,7 @@
 package counter
 
 import (
+	"slices"
 	"strings"
 
 	"footfall/counter/app"
@@ -33,19 +34,13 @@ func (c *Counter) whySkipped(a *app.App, r *Request, w subject) visit.Skipped {
 	return ""
 }
 
-// bots tells crawlers from browsers by their User-Agent. It is safe for concurrent use.
+// bots tells crawlers from browsers by their User-Agent (docs/decisions/0013-bots-by-rules.md). It is
+// safe for concurrent use.
 //
-// A person looks at a page in a browser; everything else is a bot: search engines, AI crawlers and
-// assistants that fetch for somebody, SEO tools, link previews (WhatsApp, Slackbot,
-// facebookexternalhit), monitors (UptimeRobot, Pingdom), browsers that a program drives
-// (HeadlessChrome, PhantomJS, Cypress), and HTTP libraries (curl, python-requests, axios). So are
-// the libraries of mobile apps (okhttp, CFNetwork, Dalvik): nothing tells an app that a person
-// holds from a scraper with the same library. A page shown inside an app (Facebook, Instagram,
-// WeChat, a WebView, Electron) is looked at by a person, and so is one in a text browser.
-//
-// A full list of crawlers would be out of date the day after, so nearly all are recognized by what
-// their names have in common. A crawler with exactly the User-Agent of a browser is not recognized;
-// no list could do that.
+// A person looks at a page in a browser, or inside an app; everything else is a bot: crawlers,
+// assistants that fetch for somebody, link previews, monitors, browsers that a program drives, and
+// HTTP libraries, also those of mobile apps: nothing tells an app that a person holds from a scraper
+// with the same library.
 type bots struct {
 	verdicts *cache.Cache[string, bool]
 }
@@ -76,31 +71,27 @@ func (b *bots) is(agent string) bool {
 // alone.
 func judgeAgent(agent string) bool {
 	agent = strings.ToLower(agent)
-	return !likeBrowser(agent) || givesAddress(agent) || compatibleCrawler(agent) || calledBot(agent) || marked(agent)
+	return !likeBrowser(agent) || compatibleCrawler(agent) || calledBot(agent) || hasAny(agent, botMarks)
 }
 
-// browserStarts are the beginnings of the agents of browsers: all current ones, text browsers,
-// those of phones before smartphones, and that of Facebook's app, which may have nothing else.
+func hasAny(agent string, marks []string) bool {
+	return slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(agent, mark) })
+}
+
+// browserStarts are the beginnings of the agents of browsers that do not begin as all current ones do:
+// text browsers, those of phones before smartphones, and that of Facebook's app.
 var browserStarts = []string{
-	"mozilla/", "opera/", "ucweb/", "lynx/", "w3m/", "links (", "elinks/", "dillo/", "netsurf/",
+	"opera/", "ucweb/", "lynx/", "w3m/", "links (", "elinks/", "dillo/", "netsurf/",
 	"blackberry", "nokia", "samsung-", "sonyericsson", "[fban/",
 }
 
 // likeBrowser reports whether an agent begins like a browser's. HTTP libraries, monitors and most
 // previews do not.
 func likeBrowser(agent string) bool {
-	for _, start := range browserStarts {
-		if strings.HasPrefix(agent, start) {
-			return start != "mozilla/" || strings.Contains(agent, "(") // in browsers the platform follows in parentheses
-		}
+	if strings.HasPrefix(agent, "mozilla/") {
+		return strings.Contains(agent, "(") // in browsers the platform follows in parentheses
 	}
-	return false
-}
-
-// givesAddress reports whether an agent contains a web address, as that of a crawler should and
-// that of a browser never does.
-func givesAddress(agent string) bool {
-	return strings.Contains(agent, "://") || strings.Contains(agent, "www.")
+	return slices.ContainsFunc(browserStarts, func(start string) bool { return strings.HasPrefix(agent, start) })
 }
 
 // compatibleCrawler reports whether an agent says "compatible", as crawlers do, and of browsers
@@ -126,20 +117,12 @@ func calledBot(agent string) bool {
 }
 
 // botMarks are found in agents of crawlers that otherwise look like a browser, and in no agent of a
-// browser. They are in lower case.
+// browser: web addresses, and words. They are in lower case.
 var botMarks = []string{
+	"://", "www.",
 	"crawl", "spider", "scrap", "slurp", "fetch/", "-user/", "python", "powershell",
 	"headless", "phantomjs", "puppeteer", "playwright", "selenium", "cypress/", "jsdom",
 	"preview", "externalhit", "prerender", "favicon", "imageproxy", "feeder", "-google", "google-",
 	"lighthouse", "page speed", "pagespeed", "gtmetrix", "ptst/", "pingdom", "monitor", "synthetics", "thousandeyes", "appinsights",
 	"siteimprove", "linkcheck", "acunetix", "nikto", "openvas",
-}
-
-func marked(agent string) bool {
-	for _, mark := range botMarks {
-		if strings.Contains(agent, mark) {
-			return true
-		}
-	}
-	return false
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"footfall/db"
+	"footfall/pause"
 	"footfall/visit"
 )
 
@@ -153,10 +154,7 @@ func (dir *Directory) watch(ctx context.Context, first chan<- error) {
 		if ctx.Err() == nil {
 			dir.log.Warn("apps are not watched for now", "again_in", again, "error", err)
 		}
-		select {
-		case <-time.After(again):
-		case <-ctx.Done():
-		}
+		_ = pause.For(ctx, again) // when ctx ends, so does the loop
 	}
 }
 
