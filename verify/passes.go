@@ -209,9 +209,8 @@ func (t *targets) sketches(ctx context.Context, q *db.Queries) ([]finding, error
 // of which all sites are checked; over each day by day.
 type overSites struct {
 	*verifier
-	begun    bool
 	groups   []group
-	pace     *pace // in days, of the first group
+	pace     *pace // in days, of the first group; nil: the walk has not begun
 	afterDay int32 // up to which the first group has been handed out
 }
 
@@ -236,12 +235,12 @@ func (w *overSites) begin(ctx context.Context, q *db.Queries) error {
 			w.groups = append(w.groups, group{app: app})
 		}
 	}
-	w.begun, w.pace = true, newPace(1)
+	w.pace = newPace(1)
 	return nil
 }
 
 func (w *overSites) next(ctx context.Context, q *db.Queries) (*piece, error) {
-	if !w.begun {
+	if w.pace == nil {
 		if err := w.begin(ctx, q); err != nil {
 			return nil, err
 		}
