@@ -258,13 +258,13 @@ func TestIDsOfABatchThatIsSentAgain(t *testing.T) {
 	}
 	items = append(items, counter.Item{URI: "http://a/", IP: "192.0.2.1", ID: "7"}) // repeated only if the one before counts
 	for i, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, items...)) {
-		assert.Equal(t, i == 7, got.Err != nil, "%d: %v", i, got.Err)
+		assert.Equal(t, i >= 7, got.Err != nil, "%d: %v", i, got.Err)
 	}
 	in.exec(t, `ALTER TABLE visitors DROP CONSTRAINT nobody`)
 	for i, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, items...)) {
-		assert.ErrorIs(t, got.Err, record.ErrRepeated, i)
+		assert.Equal(t, i < 7 || i > 9, errors.Is(got.Err, record.ErrRepeated), "%d: %v", i, got.Err)
 	}
-	require.Equal(t, "9 9 13", in.numbersOf(t, "a"))
+	require.Equal(t, "10 10 13", in.numbersOf(t, "a"))
 	in.checkTables(t)
 }
 

@@ -855,6 +855,7 @@ func TestInboxIsCountedByOne(t *testing.T) {
 		results := r.RecordChunk(record.Chunk{Visits: []record.Visit{v}, Steps: []record.Step{{Position: at, Next: number<<16 + 1}}})
 		r.Close()
 		assert.Equal(t, wants, results[0].Err)
+		require.NoError(t, r.FindPosition(t.Context(), at))
 		assert.Equal(t, number<<16+1, at.Next)
 	}
 	assert.Equal(t, int64(1), in.one(t, `SELECT taken FROM inbox_apps WHERE turn = 1 AND waiting = 0`))

@@ -45,17 +45,16 @@ type Result struct {
 var (
 	// ErrNotReached: not counted, since one before it was not.
 	ErrNotReached = visit.Errorf(visit.Unavailable, "", "not counted: send again")
-	// ErrMoved: not counted, since somebody else has moved a position. The positions of the chunk
-	// have where they are; up to there all is counted.
+	// ErrMoved: not counted, since somebody else has moved a position: FindPosition tells where to.
+	// Up to there all is counted.
 	ErrMoved = errors.New("the position has moved")
 	// ErrNumbersLost: counted, but the connection was lost before the numbers came.
 	ErrNumbersLost = &visit.Error{Kind: visit.Lost, Message: "counted, but its numbers were lost: ask /counts"}
 )
 
 // RecordChunk counts many visits of any sites, beside the lanes, and returns what became of each.
-// After the first that is not counted none is, so that the order stays where the rest is sent again;
-// where there is no position, one that the tables do not accept is left out. It takes no
-// context, for the reason for which Record takes none.
+// After the first that is not counted none is, so that the order stays where the rest is sent again.
+// It takes no context, for the reason for which Record takes none.
 func (r *Recorder) RecordChunk(c Chunk) []Result {
 	entries := r.chunks.write(c)
 	results := make([]Result, len(entries))

@@ -159,27 +159,3 @@ func movePositions(sent []*entry) {
 		}
 	}
 }
-
-// findPositions finds where the positions of a chunk are now. It returns what to tell of the
-// visits.
-func (w *writer) findPositions(ctx context.Context, entries []*entry, cause error) error {
-	others := false // have moved one
-	asked := map[*Position]bool{nil: true}
-	for _, e := range entries {
-		p := e.step.Position
-		if asked[p] {
-			continue
-		}
-		asked[p] = true
-		next, err := w.db.PositionNext(ctx, p.Position)
-		if err != nil || next < p.Next { // the tables are not those that it was read from, or its app is being deleted
-			return visit.Errorf(visit.Unavailable, "", "%s", ErrNotReached.Message).Because(errors.Join(cause, err))
-		}
-		others = others || next > p.Next
-		p.Next = next
-	}
-	if others {
-		return ErrMoved
-	}
-	return visit.Errorf(visit.Unavailable, "", "%s", ErrNotReached.Message).Because(cause)
-}

@@ -153,7 +153,7 @@ func (w *writer) write(j *job) {
 		case db.FaultLate, db.FaultGone, db.FaultHeld:
 			w.mendPastDays(ctx, j, fault, err)
 		case db.FaultMoved:
-			j.failAll(w.findPositions(ctx, j.entries, err))
+			j.failAll(ErrMoved)
 		case db.FaultAhead: // somebody has set this machine's clock since it was measured
 			err = errors.Join(err, w.db.MeasureClock(ctx))
 			j.failAll(visit.Errorf(visit.Unavailable, "", "this instance's clock was wrong; try again").Because(err))
@@ -269,19 +269,8 @@ func (j *job) split(sent int, err error) {
 	case errors.Is(err, db.ErrAppChanged):
 		j.fail(1, visit.Errorf(visit.Unavailable, "", "the app has just been changed; try again").Because(err))
 	default:
-		j.leaveOut(fmt.Errorf("a visit cannot be stored: %w", err))
+		j.fail(1, fmt.Errorf("a visit cannot be stored: %w", err))
 	}
-}
-
-// leaveOut fails the first entry, which the tables do not accept. Those behind it are counted, but
-// for a position that cannot pass it: who comes again would take the visit for counted.
-func (j *job) leaveOut(err error) {
-	if j.entries[0].step.Position != nil {
-		j.fail(1, err)
-		return
-	}
-	j.entries[0].err = err
-	j.pass(1)
 }
 
 // afterLostCommit deals with the first entries after the connection was lost, when their batch may
