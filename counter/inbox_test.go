@@ -571,6 +571,8 @@ func TestErasingTriesWhatWasPutAside(t *testing.T) {
 	}, dbtest.Patience, dbtest.Tick, in.log)
 	_, err = lock.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
 	require.NoError(t, err)
+	in.later(t, counter.Request{IP: "192.0.2.8", URI: "http://a.example/"})
+	require.Eventually(t, func() bool { return in.one(t, `SELECT waiting FROM inbox_apps WHERE turn < 0`) == 2 }, dbtest.Patience, dbtest.Tick, "it joins them")
 	erased, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.7")
 	require.NoError(t, err)
 	assert.Equal(t, int64(2), erased)

@@ -44,13 +44,3 @@ func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, pas
 	}
 	return fmt.Errorf("write to the inbox: %w", err)
 }
-
-// PassInbox moves a position in the inbox past visits that are put aside, or that nothing can count
-// any more.
-func (d *DB) PassInbox(ctx context.Context, m Move) error {
-	err := New(d.writers).InboxMove(ctx, InboxMoveParams{Turn: m.Turn, FromNext: m.From, ToNext: m.To, Aside: m.Aside})
-	if err != nil {
-		return fmt.Errorf("pass by visits in the inbox: %w", err)
-	}
-	return nil
-}

@@ -240,12 +240,11 @@ func (q *Queries) InboxPut(ctx context.Context, arg InboxPutParams) error {
 const InboxRead = `-- name: InboxRead :many
 SELECT r.number, r.app_id, r.tz, r.visitor, r.ipv6_prefix, r.uris, r.pages, r.days, r.new_pages, r.ips,
        coalesce(r.ids, '{}')::text[]            AS ids,
-       r.next                                   AS next,
        (s.turn IS NOT NULL)::boolean            AS is_aside,
        (a.id IS NOT NULL)::boolean              AS counts_so,
        coalesce(k.from_day, 0)::integer         AS from_day
 FROM (
-    SELECT i.turn, i.number, i.received_at, i.app_id, i.visits, i.ipv6_prefix, i.slot, i.tz, i.visitor, i.uris, i.pages, i.days, i.new_pages, i.ips, i.ids, t.next, sum(i.visits) OVER (ORDER BY i.number) - i.visits AS before
+    SELECT i.turn, i.number, i.received_at, i.app_id, i.visits, i.ipv6_prefix, i.slot, i.tz, i.visitor, i.uris, i.pages, i.days, i.new_pages, i.ips, i.ids, sum(i.visits) OVER (ORDER BY i.number) - i.visits AS before
     FROM inbox AS i
     JOIN inbox_turns AS t ON t.turn = i.turn
     WHERE i.slot = $1
@@ -282,16 +281,15 @@ type InboxReadRow struct {
 	NewPages   []int32      `json:"new_pages"`
 	Ips        []netip.Addr `json:"ips"`
 	Ids        []string     `json:"ids"`
-	Next       int64        `json:"next"`
 	IsAside    bool         `json:"is_aside"`
 	CountsSo   bool         `json:"counts_so"`
 	FromDay    int32        `json:"from_day"`
 }
 
 // The next rows of a closed turn from its position on, as many as have about so many visits, at
-// least one; with the position, whether their app has visits put aside, whether it still tells days
-// and visitors apart as it did, and from which day on it keeps visits. The first number only says
-// where to look: no row before it is behind the position.
+// least one; with whether their app has visits put aside, whether it still tells days and visitors
+// apart as it did, and from which day on it keeps visits. The first number only says where to look:
+// no row before it is behind the position.
 func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxReadRow, error) {
 	rows, err := q.db.Query(ctx, InboxRead,
 		arg.Slot,
@@ -318,7 +316,6 @@ func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxRe
 			&i.NewPages,
 			&i.Ips,
 			&i.Ids,
-			&i.Next,
 			&i.IsAside,
 			&i.CountsSo,
 			&i.FromDay,

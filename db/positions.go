@@ -105,6 +105,9 @@ func (d *DB) PositionNext(ctx context.Context, p Position) (next int64, err erro
 // MovePosition moves a position alone, with what is refused on its way.
 func (d *DB) MovePosition(ctx context.Context, m Move) error {
 	move := func(q *Queries) error {
+		if m.Turn != 0 {
+			return q.InboxMove(ctx, InboxMoveParams{Turn: m.Turn, FromNext: m.From, ToNext: m.To, Aside: m.Aside})
+		}
 		return q.PositionMove(ctx, PositionMoveParams{AppID: m.App, Source: m.Source, Part: m.Part, FromNext: m.From, ToNext: m.To, Uncounted: string(m.Uncounted)})
 	}
 	var err error

@@ -3,12 +3,13 @@ package inbox
 import (
 	"context"
 	"errors"
-	"maps"
+	"io"
 	"slices"
 	"strings"
 
 	"footfall/db"
 	"footfall/record"
+	"footfall/record/feed"
 	"footfall/visit"
 )
 
@@ -19,100 +20,146 @@ const readVisits = 8000
 // the row whose number the other bits are.
 const placeBits = 16
 
-var (
-	// errReadAgain: the rest has to be read again from the position on.
-	errReadAgain = errors.New("read again")
-	// errLater: visits that were put aside cannot be counted yet.
-	errLater = errors.New("not yet")
-)
+// entry is so many visits of a row: one that is to be counted, or all that are left of one that is put
+// aside, or that nothing can count any more.
+type entry = feed.Entry[int64]
 
-// counting counts one turn.
-type counting struct {
+// turn is a closed turn as a source, which ends with each chunk.
+type turn struct {
 	*drainer
-	turn     int64
+	slot     int16
 	position *record.Position
-	chunk    record.Chunk
-	end      int64          // where the chunk ends
-	aside    map[int32]bool // apps whose visits are put aside
-	put      int64          // how many of these the chunk has
-	small    bool           // the next chunk is to be: visits come in a burst
-	taken    int64          // visits that were counted, put aside or passed by
+	next     int64             // up to here it was read for chunks
+	rows     []db.InboxReadRow // those that come then, as far as they were read from the tables
+	ended    bool              // there are none
+	apps     []int32           // of the visits of the chunk
+	small    bool              // the next chunk is to be: visits come in a burst
+	taken    int64             // visits that were counted, put aside or passed by
 }
 
 // count counts what is left of a closed turn, and returns how many visits that were, with those
 // that are put aside.
-func (d *drainer) count(ctx context.Context, t db.InboxTurnNextRow) (taken int64, err error) {
-	c := counting{drainer: d, turn: t.Turn, aside: map[int32]bool{}}
-	next := db.InboxReadParams{Slot: t.Slot, Turn: t.Turn, FromNumber: t.Next >> placeBits, Visits: readVisits}
-	for begun := false; ctx.Err() == nil; begun = true {
-		var rows []db.InboxReadRow
-		err := read(ctx, d.db, func(q *db.Queries) (err error) { rows, err = q.InboxRead(ctx, next); return err })
-		if err == nil && len(rows) == 0 && !begun {
-			err = c.passLost(ctx)
+func (d *drainer) count(ctx context.Context, next db.InboxTurnNextRow) (taken int64, err error) {
+	t := &turn{drainer: d, slot: next.Slot, position: &record.Position{Position: db.Position{Turn: next.Turn}, Next: next.Next}}
+	f := feed.Feed[int64]{Source: t, Recorder: d.recorder}
+	for !t.ended && err == nil {
+		if t.next != t.position.Next {
+			t.next, t.rows = t.position.Next, nil
 		}
-		if err != nil || len(rows) == 0 {
-			return c.taken, err
+		err = f.Run(ctx)
+		apps := t.cannot(err)
+		switch {
+		case errors.Is(err, db.ErrAppChanged), errors.Is(err, db.ErrAppGone): // so it is read again
+			err = nil
+		case len(apps) > 0 && next.Turn < 0:
+			return t.taken, d.later(ctx, next.Turn, err)
+		case len(apps) > 0:
+			t.putAside(apps...)
+			err = nil
 		}
-		switch err := c.countRows(ctx, rows); {
-		case errors.Is(err, errLater):
-			return c.taken, nil
-		case err != nil && !errors.Is(err, errReadAgain):
-			return c.taken, err
-		}
-		next.FromNumber = c.position.Next >> placeBits
 	}
-	return c.taken, ctx.Err()
+	return t.taken, err
 }
 
-// countRows counts the rows from the position on.
-func (c *counting) countRows(ctx context.Context, rows []db.InboxReadRow) error {
-	c.position = &record.Position{Position: db.Position{Turn: c.turn}, Next: rows[0].Next}
-	c.chunk, c.end, c.put = record.Chunk{}, c.position.Next, 0
-	for i := range rows {
-		if rows[i].IsAside {
-			c.aside[rows[i].AppID] = true
-		}
-	}
-	c.position.Aside = slices.Sorted(maps.Keys(c.aside))
-	for i := range rows {
-		if err := c.take(ctx, &rows[i]); err != nil {
-			return err
-		}
-	}
-	return c.flush(ctx)
-}
-
-// take adds the visits of a row to the chunk that are not counted yet, and counts it whenever it is
-// full. A row is put aside as a whole. What cannot be counted any more is passed by.
-func (c *counting) take(ctx context.Context, r *db.InboxReadRow) error {
-	begin := r.Number << placeBits
-	first, all := max(c.position.Next-begin, 0), int64(len(r.Ips))
-	if c.aside[r.AppID] {
-		c.put += all - first
-		c.end = begin + all
-		return nil
-	}
-	if !r.CountsSo {
-		return c.pass(ctx, begin+all, all-first, "their app is gone, or tells days or visitors apart in another way now")
-	}
-	for i := first; i < all; i++ {
-		next := begin + i + 1
-		if r.Days[i] < r.FromDay {
-			if err := c.pass(ctx, next, 1, "the app keeps no visits of their day any more"); err != nil {
-				return err
-			}
-			continue
-		}
-		c.chunk.Visits = append(c.chunk.Visits, visitOf(r, int(i)))
-		c.chunk.Steps = append(c.chunk.Steps, record.Step{Position: c.position, Next: next})
-		c.end = next
-		if len(c.chunk.Visits) >= c.chunkVisits() {
-			if err := c.flush(ctx); err != nil {
-				return err
-			}
-		}
+// cannot returns the apps that an error keeps from being counted now: one that is locked; or all of
+// the chunk, if it waited for others in vain. Perhaps only one of these makes the others wait: when
+// they are put aside, each is tried alone.
+func (t *turn) cannot(err error) (apps []int32) {
+	switch {
+	case db.FaultOf(err) == db.FaultHeld:
+		return []int32{db.HeldApp(err)}
+	case db.WaitedInVain(err):
+		return t.apps
 	}
 	return nil
+}
+
+// later leaves visits that were put aside for a while.
+func (d *drainer) later(ctx context.Context, turn int64, cause error) error {
+	if db.FaultOf(cause) != db.FaultHeld {
+		d.log.Warn("visits of an app in the inbox cannot be counted, and are tried again later; others are counted", "app_id", -turn, "error", cause)
+	}
+	rest := db.InboxRestParams{Turn: turn, Most: (restsAtMost * d.db.StatementTimeout()).Seconds()}
+	return read(ctx, d.db, func(q *db.Queries) error { return q.InboxRest(ctx, rest) })
+}
+
+// Read is for the feed: a chunk, which is small in a burst, as answers wait while it is counted.
+func (t *turn) Read(ctx context.Context, most int) (entries []entry, err error) {
+	if len(t.rows) == 0 {
+		if err := t.readRows(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if t.small {
+		most = max(most/burstPart, 1)
+	}
+	t.apps = nil
+	for len(t.rows) > 0 && len(t.apps) < most {
+		entries = append(entries, t.take(&t.rows[0]))
+		if t.next == t.rows[0].Number<<placeBits+int64(len(t.rows[0].Ips)) {
+			t.rows = t.rows[1:]
+		}
+	}
+	if len(t.apps) > 0 {
+		t.small = t.yield(ctx)
+	}
+	return entries, io.EOF
+}
+
+// readRows reads rows from the position on. What waits by what was added up, but has no rows, is passed
+// by: nobody must wait for that.
+func (t *turn) readRows(ctx context.Context) error {
+	err := read(ctx, t.db, func(q *db.Queries) (err error) {
+		t.rows, err = q.InboxRead(ctx, db.InboxReadParams{Slot: t.slot, Turn: t.position.Turn, FromNumber: t.next >> placeBits, Visits: readVisits})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i := range t.rows {
+		if t.rows[i].IsAside {
+			t.putAside(t.rows[i].AppID)
+		}
+	}
+	t.ended = len(t.rows) == 0
+	if !t.ended || t.taken > 0 {
+		return nil
+	}
+	err = read(ctx, t.db, func(q *db.Queries) (err error) { t.taken, err = q.InboxPassLost(ctx, t.position.Turn); return err })
+	if t.taken > 0 {
+		t.metrics.drained.WithLabelValues("dropped").Add(float64(t.taken))
+		t.log.Error("rows of visits that waited in the inbox are gone: they cannot be counted, and are passed by", "visits", t.taken, "turn", t.position.Turn)
+	}
+	return err
+}
+
+// putAside has what apps have in the turn put aside, as the position moves past it.
+func (t *turn) putAside(apps ...int32) {
+	aside := append(t.position.Aside, apps...)
+	slices.Sort(aside)
+	t.position.Aside = slices.Compact(aside)
+}
+
+// take returns the entry that comes next, which is of a row. A row is put aside as a whole.
+func (t *turn) take(r *db.InboxReadRow) entry {
+	begin, all := r.Number<<placeBits, int64(len(r.Ips))
+	first := max(t.next-begin, 0)
+	e := entry{Of: all - first, Position: t.position, Next: begin + all}
+	switch {
+	case slices.Contains(t.position.Aside, r.AppID):
+		e.Fate = feed.Passes
+	case !r.CountsSo:
+		e.Fate, e.Refusal = feed.Refused, visit.Errorf(visit.Invalid, "", "their app is gone, or tells days or visitors apart in another way now")
+	default:
+		e.Of, e.Next, e.Visit = 1, begin+first+1, visitOf(r, int(first))
+		if r.Days[first] < r.FromDay {
+			e.Fate, e.Refusal = feed.Refused, visit.Errorf(visit.Invalid, "", "the app keeps no visits of their day any more")
+			break
+		}
+		t.apps = append(t.apps, r.AppID)
+	}
+	t.next = e.Next
+	return e
 }
 
 // visitOf is a visit of a row. It is of a past day: that may be over, and visits of later ones may have
@@ -130,137 +177,33 @@ func visitOf(r *db.InboxReadRow, i int) record.Visit {
 	return v
 }
 
-// chunkVisits is how many visits the chunk should have: fewer in a burst, in which answers wait
-// while it is counted.
-func (c *counting) chunkVisits() int {
-	if c.small {
-		return max(c.recorder.ChunkVisits()/burstPart, 1)
-	}
-	return c.recorder.ChunkVisits()
+// Judge is for the feed: entries come judged, and are read again where that no longer holds.
+func (t *turn) Judge(context.Context) (func(context.Context, *entry) error, error) {
+	return func(context.Context, *entry) error { return nil }, nil
 }
 
-// flush counts the chunk, and puts aside what is to be. An error says that not all of it was.
-func (c *counting) flush(ctx context.Context) error {
-	if c.end == c.position.Next {
-		return nil
-	}
-	if len(c.chunk.Visits) == 0 {
-		return c.move(ctx, c.end, c.put)
-	}
-	c.small = c.yield(ctx)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	c.chunk.Steps[len(c.chunk.Steps)-1].Next = c.end
-	err := c.record(ctx)
-	apps := c.cannot(err)
-	switch {
-	case err == nil:
-		c.taken, c.put = c.taken+c.put, 0
-		c.chunk = record.Chunk{Visits: c.chunk.Visits[:0], Steps: c.chunk.Steps[:0]}
-		return nil
-	case len(apps) == 0:
-		return err
-	case c.turn < 0:
-		return c.later(ctx, err)
-	}
-	for _, app := range apps {
-		c.aside[app] = true
-	}
-	return errReadAgain
-}
+// Unaccepted is for the feed.
+func (t *turn) Unaccepted(*entry, error) error { return nil }
 
-// cannot returns the apps that an error keeps from being counted now: one that is locked; or all of
-// the chunk, if it waited for others in vain. Perhaps only one of these makes the others wait: when
-// they are put aside, each is tried alone.
-func (c *counting) cannot(err error) (apps []int32) {
-	switch {
-	case db.FaultOf(err) == db.FaultHeld:
-		return []int32{db.HeldApp(err)}
-	case db.WaitedInVain(err):
-		for i := range c.chunk.Visits {
-			apps = append(apps, c.chunk.Visits[i].App)
-		}
-	}
-	return apps
-}
+// Keep is for the feed.
+func (t *turn) Keep(*entry, bool) []record.Refusal { return nil }
 
-// later leaves visits that were put aside for a while.
-func (c *counting) later(ctx context.Context, cause error) error {
-	if db.FaultOf(cause) != db.FaultHeld {
-		c.log.Warn("visits of an app in the inbox cannot be counted, and are tried again later; others are counted", "app_id", -c.turn, "error", cause)
-	}
-	rest := db.InboxRestParams{Turn: c.turn, Most: (restsAtMost * c.db.StatementTimeout()).Seconds()}
-	if err := read(ctx, c.db, func(q *db.Queries) error { return q.InboxRest(ctx, rest) }); err != nil {
-		return err
-	}
-	return errLater
-}
-
-// record counts the visits of the chunk. An error says that not all of them were counted.
-func (c *counting) record(ctx context.Context) error {
-	chunk := c.chunk
-	for i, result := range c.recorder.RecordChunk(chunk) {
-		err := result.Err
-		verr, ok := errors.AsType[*visit.Error](err)
+// Settled is for the feed.
+func (t *turn) Settled(entries []*entry) {
+	dropped := map[string]int64{}
+	for _, e := range entries {
 		switch {
-		case err == nil, errors.Is(err, record.ErrRepeated), errors.Is(err, record.ErrNumbersLost):
-			c.metrics.drained.WithLabelValues("counted").Inc()
-			c.taken++
+		case e.ByOthers:
 			continue
-		case errors.Is(err, record.ErrMoved), errors.Is(err, db.ErrAppChanged), errors.Is(err, db.ErrAppGone):
-			return errReadAgain
-		case ok && (verr.Kind == visit.Unavailable || verr.Kind == visit.Lost):
-			return err
+		case e.Fate == feed.Refused:
+			dropped[e.Refusal.Error()] += e.Of
+		case e.Fate != feed.Passes:
+			t.metrics.drained.WithLabelValues("counted").Inc()
 		}
-		// The tables do not accept it, and never will.
-		c.chunk, c.end = record.Chunk{}, c.position.Next
-		if err := c.pass(ctx, chunk.Steps[i].Next, 1, err.Error()); err != nil {
-			return err
-		}
-		return errReadAgain
+		t.taken += e.Of
 	}
-	return nil
-}
-
-// pass passes by visits up to a position that nothing can count any more.
-func (c *counting) pass(ctx context.Context, next, visits int64, why string) error {
-	if err := c.flush(ctx); err != nil {
-		return err
+	for why, visits := range dropped {
+		t.metrics.drained.WithLabelValues("dropped").Add(float64(visits))
+		t.log.Warn("visits of the inbox cannot be counted any more, and are passed by", "visits", visits, "why", why)
 	}
-	if err := c.move(ctx, next, visits); err != nil {
-		return err
-	}
-	c.metrics.drained.WithLabelValues("dropped").Add(float64(visits))
-	c.log.Warn("visits of the inbox cannot be counted any more, and are passed by", "visits", visits, "why", why)
-	return nil
-}
-
-// move moves the position past visits of which none is counted.
-func (c *counting) move(ctx context.Context, next, visits int64) error {
-	within, cancel := c.db.InTime(ctx)
-	defer cancel()
-	err := c.db.PassInbox(within, db.Move{Position: c.position.Position, From: c.position.Next, To: next, Aside: c.position.Aside})
-	switch {
-	case db.FaultOf(err) == db.FaultMoved: // another instance counts here, too: its connection that keeps others out was lost
-		return errReadAgain
-	case err != nil:
-		return err
-	}
-	c.position.Next, c.end, c.put = next, next, 0
-	c.taken += visits
-	return nil
-}
-
-// passLost passes by what waits in the turn, but has no rows: nobody must wait for that.
-func (c *counting) passLost(ctx context.Context) error {
-	var visits int64
-	err := read(ctx, c.db, func(q *db.Queries) (err error) { visits, err = q.InboxPassLost(ctx, c.turn); return err })
-	if err != nil || visits == 0 {
-		return err
-	}
-	c.taken += visits
-	c.metrics.drained.WithLabelValues("dropped").Add(float64(visits))
-	c.log.Error("rows of visits that waited in the inbox are gone: they cannot be counted, and are passed by", "visits", visits, "turn", c.turn)
-	return nil
 }

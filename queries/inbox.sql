@@ -108,17 +108,16 @@ SELECT pass_lost_in_inbox(@turn)::bigint AS visits;
 
 -- name: InboxRead :many
 -- The next rows of a closed turn from its position on, as many as have about so many visits, at
--- least one; with the position, whether their app has visits put aside, whether it still tells days
--- and visitors apart as it did, and from which day on it keeps visits. The first number only says
--- where to look: no row before it is behind the position.
+-- least one; with whether their app has visits put aside, whether it still tells days and visitors
+-- apart as it did, and from which day on it keeps visits. The first number only says where to look:
+-- no row before it is behind the position.
 SELECT r.number, r.app_id, r.tz, r.visitor, r.ipv6_prefix, r.uris, r.pages, r.days, r.new_pages, r.ips,
        coalesce(r.ids, '{}')::text[]            AS ids,
-       r.next                                   AS next,
        (s.turn IS NOT NULL)::boolean            AS is_aside,
        (a.id IS NOT NULL)::boolean              AS counts_so,
        coalesce(k.from_day, 0)::integer         AS from_day
 FROM (
-    SELECT i.*, t.next, sum(i.visits) OVER (ORDER BY i.number) - i.visits AS before
+    SELECT i.*, sum(i.visits) OVER (ORDER BY i.number) - i.visits AS before
     FROM inbox AS i
     JOIN inbox_turns AS t ON t.turn = i.turn
     WHERE i.slot = @slot

@@ -117,7 +117,7 @@ func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
 func (r *Recorder) MovePosition(ctx context.Context, s Step) error {
 	ctx, cancel := r.db.InTime(ctx)
 	defer cancel()
-	move := db.Move{Position: s.Position.Position, From: s.Position.Next, To: s.Next, Refused: s.Refused, Uncounted: s.Position.uncounted(s.Next)}
+	move := db.Move{Position: s.Position.Position, From: s.Position.Next, To: s.Next, Aside: s.Position.Aside, Refused: s.Refused, Uncounted: s.Position.uncounted(s.Next)}
 	var err error
 	if !s.Position.isNowhere() {
 		err = r.db.MovePosition(ctx, move)

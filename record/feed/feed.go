@@ -286,7 +286,7 @@ func (f *Feed[T]) recordVisits(ctx context.Context, entries []Entry[T], b *batch
 		if err := f.Source.Unaccepted(e, got.Err); err != nil {
 			return false, err
 		}
-		e.Fate, e.Refusal = Refused, visit.Errorf(visit.Invalid, "", "internal error")
+		e.Fate, e.Refusal = Refused, visit.Errorf(visit.Invalid, "", "internal error").Because(got.Err)
 		return false, nil
 	}
 	return true, nil

@@ -1,4 +1,4 @@
-package feed
+package feed_test
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/record"
+	"footfall/record/feed"
 	"footfall/visit"
 )
 
@@ -35,8 +36,8 @@ func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{t: t}
 	d.url = dbtest.Made(t, "demo", time.Now(), func(tables *db.DB) {
-		ever := 0
-		require.NoError(t, admin.New(tables, nil).AddApp(t.Context(), "demo", app.Settings{Sites: []string{"a.example"}, RetainDays: &ever}))
+		ever, open := 0, "open"
+		require.NoError(t, admin.New(tables, nil).AddApp(t.Context(), "demo", app.Settings{Sites: []string{"a.example"}, RetainDays: &ever, Access: &open}))
 	})
 	d.counter = d.open()
 	return d
@@ -74,7 +75,7 @@ type list struct {
 	parts   [2]*record.Position
 	next    [2]int64
 	settled map[string]int // how often, by part and place
-	fates   map[Fate]int
+	fates   map[feed.Fate]int
 	others  int
 
 	at     time.Time // when its visits were; zero: now
@@ -83,10 +84,10 @@ type list struct {
 	judged func()    // called once, when entries have been judged and none is sent yet; nil: nothing is
 }
 
-func (d *desk) list(c *counter.Counter, length int64) *Feed[string] {
+func (d *desk) list(c *counter.Counter, length int64) *feed.Feed[string] {
 	d.t.Helper()
-	l := &list{counter: c, app: "demo", length: length, settled: map[string]int{}, fates: map[Fate]int{}}
-	f := &Feed[string]{Source: l, Retry: NewRetry(func(string, error) {}, 0, IsAway)}
+	l := &list{counter: c, app: "demo", length: length, settled: map[string]int{}, fates: map[feed.Fate]int{}}
+	f := &feed.Feed[string]{Source: l, Retry: feed.NewRetry(func(string, error) {}, 0, feed.IsAway)}
 	for i := range l.parts {
 		require.NoError(d.t, f.Retry.Do(d.t.Context(), func() error {
 			g, err := c.AuthorizeOperator(d.t.Context(), "demo")
@@ -101,7 +102,7 @@ func (d *desk) list(c *counter.Counter, length int64) *Feed[string] {
 	return f
 }
 
-func (l *list) Read(_ context.Context, most int) (entries []Entry[string], err error) {
+func (l *list) Read(_ context.Context, most int) (entries []feed.Entry[string], err error) {
 	for len(entries) < min(most, 50) {
 		part := 0
 		if l.next[0] > l.next[1] {
@@ -112,18 +113,18 @@ func (l *list) Read(_ context.Context, most int) (entries []Entry[string], err e
 			return entries, io.EOF
 		}
 		l.next[part]++
-		e := Entry[string]{Of: fmt.Sprintf("%d %d", part, place), Position: l.parts[part], Next: place + 1}
+		e := feed.Entry[string]{Of: fmt.Sprintf("%d %d", part, place), Position: l.parts[part], Next: place + 1}
 		if place%5 == 4 || l.idle && part == 1 {
-			e.Fate = Passes
+			e.Fate = feed.Passes
 		}
 		entries = append(entries, e)
 	}
 	return entries, nil
 }
 
-func (l *list) Judge(ctx context.Context) (func(context.Context, *Entry[string]) error, error) {
+func (l *list) Judge(ctx context.Context) (func(context.Context, *feed.Entry[string]) error, error) {
 	g, err := l.counter.AuthorizeOperator(ctx, l.app)
-	return func(ctx context.Context, e *Entry[string]) error {
+	return func(ctx context.Context, e *feed.Entry[string]) error {
 		if e.Next == 24 && l.judged != nil {
 			defer l.judged()
 			l.judged = nil
@@ -135,21 +136,21 @@ func (l *list) Judge(ctx context.Context) (func(context.Context, *Entry[string])
 		if err != nil {
 			return e.Refuse(err)
 		}
-		e.Fate, e.Visit = Counts, v
+		e.Fate, e.Visit = feed.Counts, v
 		return nil
 	}, err
 }
 
-func (l *list) Unaccepted(_ *Entry[string], err error) error { return err }
+func (l *list) Unaccepted(_ *feed.Entry[string], err error) error { return err }
 
-func (l *list) Keep(e *Entry[string], _ bool) []record.Refusal {
-	if e.Fate != Refused {
+func (l *list) Keep(e *feed.Entry[string], _ bool) []record.Refusal {
+	if e.Fate != feed.Refused {
 		return nil
 	}
 	return []record.Refusal{{Position: e.Next - 1, Reason: e.Refusal.Message}}
 }
 
-func (l *list) Settled(entries []*Entry[string]) {
+func (l *list) Settled(entries []*feed.Entry[string]) {
 	if l.over != nil {
 		l.over()
 	}
@@ -182,7 +183,7 @@ func TestEachEntryCountsOnce(t *testing.T) {
 	d := newDesk(t)
 	length := int64(dbtest.LongOrShort(20_000, 1000))
 	leaves, leave := context.WithCancel(t.Context())
-	feeds := []*Feed[string]{d.list(d.open(), length), d.list(d.open(), length), d.list(d.open(), length)}
+	feeds := []*feed.Feed[string]{d.list(d.open(), length), d.list(d.open(), length), d.list(d.open(), length)}
 	kills := dbtest.LongOrShort(1000, 30)
 	var ended atomic.Int64
 	var killing, reading sync.WaitGroup
@@ -319,12 +320,12 @@ func testFault(t *testing.T, is fault, patient bool) {
 			lift()
 		}
 	}
-	begin := func() *Feed[string] {
+	begin := func() *feed.Feed[string] {
 		f := d.list(far, faultsLength)
 		f.Source.(*list).at, f.Source.(*list).idle = is.at, is.idle
 		f.Retry = nil
 		if patient {
-			f.Retry = NewRetry(func(string, error) { ends() }, 0, IsAway)
+			f.Retry = feed.NewRetry(func(string, error) { ends() }, 0, feed.IsAway)
 		}
 		return f
 	}
@@ -376,6 +377,66 @@ func testFault(t *testing.T, is fault, patient bool) {
 	assert.EqualValues(t, 2*faultsLength, d.one(`SELECT sum(next)::bigint FROM positions WHERE source = 'list'`))
 }
 
+// What the inbox meets of these keeps none of its visits from being counted once, or else dropped.
+func TestFaultsOfTheInbox(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"killed before the commit", "the answer is lost", "the database is away", "the app is locked",
+		"the day becomes too old", "the tables accept nobody"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testInboxFault(t, faults[name])
+		})
+	}
+}
+
+func testInboxFault(t *testing.T, is fault) {
+	d := newDesk(t)
+	network, through := dbtest.NewNetwork(t, d.url)
+	hold := func(sql string) (release func()) {
+		holder := dbtest.Connect(t, d.url)
+		_, err := holder.Exec(t.Context(), sql)
+		require.NoError(t, err)
+		return func() { _ = holder.Close(context.Background()) }
+	}
+	come := func(n int, at string, later bool) {
+		_, err := d.counter.Visit(t.Context(), counter.Request{App: "demo", URI: "http://a.example/", IP: fmt.Sprintf("10.0.0.%d", n%50), At: at, Later: later})
+		require.NoError(t, err)
+	}
+	begin := hold(`SELECT pg_advisory_lock(hashtext('footfall.drain_inbox'))`) // nobody counts what is accepted
+	at := ""
+	if !is.at.IsZero() {
+		at = is.at.Format(time.RFC3339)
+	}
+	for n := range faultsLength {
+		come(n, at, true)
+	}
+	counts, release, end := int64(faultsLength), func() {}, func() {}
+	if is.sent != nil {
+		come(0, "", false) // so that there are counters to lock
+		counts, release = counts+1, hold(`BEGIN; SELECT FROM counters FOR UPDATE`)
+	}
+	d.counter.Close()
+	if is.judged != nil {
+		end = is.judged(d)
+	}
+	d.openAt(through, 2*time.Second)
+	begin()
+	if is.sent != nil {
+		end = is.sent(d, network, dbtest.AwaitWaiting(t, dbtest.Connect(t, d.url), 1))
+		release()
+	} else if end != nil {
+		require.Eventually(t, func() bool { return d.one(`SELECT count(*) FROM inbox_turns WHERE turn < 0`) == 1 }, dbtest.Patience, dbtest.Tick)
+	}
+	if end != nil {
+		end()
+	}
+	require.Eventually(t, func() bool { return d.one(`SELECT sum(inbox_behind(id))::bigint FROM apps`) == 0 }, dbtest.Patience, dbtest.Tick)
+	if is.none {
+		counts = 0
+	}
+	assert.Equal(t, counts, d.one(`SELECT coalesce(sum(hot), 0)::bigint FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example'`))
+}
+
 // A feed whose time is over begins no further chunk, and says why.
 func TestFeedEndsInTime(t *testing.T) {
 	t.Parallel()
@@ -396,17 +457,13 @@ func TestCountedIsSettledWithoutLooking(t *testing.T) {
 	d := newDesk(t)
 	f := d.list(d.counter, 3)
 	l := f.Source.(*list)
-	entries, err := f.read(t.Context())
+	entries, err := f.ReadChunk(t.Context())
 	require.ErrorIs(t, err, io.EOF)
 	require.Len(t, entries, 6)
 	l.parts[0].Next = 2
 	away, cancel := context.WithCancel(t.Context())
 	cancel()
-	b := newBatch(f.Source, entries)
-	for i := range b.Steps { // as if somebody else had moved them
-		b.Steps[i].Next = 0
-	}
-	done, err := f.recordVisits(away, entries, b)
+	done, err := f.RecordMoved(away, entries)
 	require.Error(t, err)
 	assert.False(t, done)
 	assert.Equal(t, map[string]int{"0 0": 1, "0 1": 1}, l.settled)
@@ -446,6 +503,6 @@ func TestDryRunSettlesEverything(t *testing.T) {
 	f.DryRun, f.Fill = true, true
 	require.NoError(t, f.Run(t.Context()))
 	counts, refused := kinds(100)
-	assert.Equal(t, map[Fate]int{Counted: int(counts), Refused: int(refused), Passes: 40}, f.Source.(*list).fates)
+	assert.Equal(t, map[feed.Fate]int{feed.Counted: int(counts), feed.Refused: int(refused), feed.Passes: 40}, f.Source.(*list).fates)
 	assert.Zero(t, d.one(`SELECT count(*) FROM counters`))
 }
