@@ -7,6 +7,7 @@ type batch struct {
 	record.Chunk
 	places    []int         // of the visits, in the entries
 	moves     []record.Step // of the parts of which nothing counts
+	ends      []int         // of the moves: the last entries of these parts
 	positions []*record.Position
 }
 
@@ -19,17 +20,18 @@ func newBatch[T any](source Source[T], entries []Entry[T]) *batch {
 	type part struct {
 		open  *record.Step // what comes behind its last visit
 		visit int          // where in b.Steps that visit is; -1: it has none
+		end   int          // its last entry
 	}
 	parts := map[*record.Position]*part{}
 	for place := range entries {
 		e := &entries[place]
 		p, first := parts[e.Position], false
 		if p == nil {
-			p, first = &part{&record.Step{Position: e.Position}, -1}, true
+			p, first = &part{open: &record.Step{Position: e.Position}, visit: -1}, true
 			parts[e.Position] = p
 			b.positions = append(b.positions, e.Position)
 		}
-		p.open.Next = e.Next
+		p.open.Next, p.end = e.Next, place
 		p.open.Refused = append(p.open.Refused, source.Keep(e, first)...)
 		if e.Fate == Counts {
 			p.visit = len(b.Steps)
@@ -39,7 +41,7 @@ func newBatch[T any](source Source[T], entries []Entry[T]) *batch {
 	}
 	for _, position := range b.positions {
 		if p := parts[position]; p.visit < 0 {
-			b.moves = append(b.moves, *p.open)
+			b.moves, b.ends = append(b.moves, *p.open), append(b.ends, p.end)
 		} else {
 			last := &b.Steps[p.visit]
 			last.Next, last.Refused = p.open.Next, append(last.Refused, p.open.Refused...)

@@ -235,61 +235,59 @@ func (f *Feed[T]) settle(entries []Entry[T], is func(*Entry[T]) bool, byOthers b
 // recordOnce counts entries. Where it returns nil, what is not settled is to be tried at once.
 func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 	b := newBatch(f.Source, entries)
-	if len(b.Visits) > 0 {
-		if done, err := f.recordVisits(ctx, entries, b); err != nil || !done {
-			return err
-		}
-	}
-	for _, step := range b.moves {
-		if moved, err := f.move(ctx, entries, step); err != nil || !moved {
-			return err
-		}
-	}
+	e, err := f.send(ctx, entries, b)
 	f.settle(entries, (*Entry[T]).isPassed, false)
+	if err == nil {
+		return nil
+	}
+	failed := f.findPositions(ctx, b.positions)
+	// Others that a position has passed by now somebody else has counted, unless a commit of this
+	// feed's was not heard of.
+	verr, ok := errors.AsType[*visit.Error](err)
+	unheard := e.Fate != Counts || ok && verr.Kind == visit.Lost
+	f.settle(entries, (*Entry[T]).isPassed, errors.Is(err, record.ErrMoved) || !unheard)
+	switch {
+	case failed != nil:
+		return failed
+	case errors.Is(err, record.ErrMoved), e.settled:
+		return nil
+	case ok && verr.Kind == visit.Invalid: // its day has just been let go
+		e.Fate, e.Refusal = Refused, verr
+		return nil
+	case ok:
+		return err
+	}
+	if err := f.Source.Unaccepted(e, err); err != nil {
+		return err
+	}
+	e.Fate, e.Refusal = Refused, visit.Errorf(visit.Invalid, "", "internal error").Because(err)
 	return nil
 }
 
-// recordVisits counts the visits of a batch. done: all of them, and nothing of them is settled yet.
-func (f *Feed[T]) recordVisits(ctx context.Context, entries []Entry[T], b *batch) (done bool, err error) {
-	results := f.Recorder.RecordChunk(b.Chunk)
-	for k := 0; k < len(results) && f.Heard != nil; k++ {
-		f.Heard(&entries[b.places[k]], results[k])
+// send counts the visits of a batch, and moves the other positions. Where that fails, it returns the
+// first entry that is not counted, or not passed.
+func (f *Feed[T]) send(ctx context.Context, entries []Entry[T], b *batch) (failed *Entry[T], err error) {
+	var results []record.Result
+	if len(b.Visits) > 0 {
+		results = f.Recorder.RecordChunk(b.Chunk)
 	}
-	for k, got := range results { // up to k they are counted
+	for k, got := range results {
 		e := &entries[b.places[k]]
+		if f.Heard != nil {
+			f.Heard(e, got)
+		}
 		switch {
-		case got.Err == nil, errors.Is(got.Err, record.ErrNumbersLost):
-			continue
+		case got.Err == nil, errors.Is(got.Err, record.ErrNumbersLost), failed != nil:
 		case errors.Is(got.Err, record.ErrRepeated):
 			e.Fate = Repeated
-			continue
+		default:
+			failed, err = e, got.Err
 		}
-		if k > 0 {
-			f.settle(entries[:b.places[k-1]+1], (*Entry[T]).isPassed, false)
-		}
-		// Others that a position has passed by now somebody else has counted, unless a commit of this
-		// feed's was not heard of.
-		verr, ok := errors.AsType[*visit.Error](got.Err)
-		failed := f.findPositions(ctx, b.positions)
-		f.settle(entries, (*Entry[T]).isPassed, !ok || verr.Kind != visit.Lost)
-		switch {
-		case failed != nil:
-			return false, failed
-		case errors.Is(got.Err, record.ErrMoved), e.settled:
-			return false, nil
-		case ok && verr.Kind == visit.Invalid: // its day has just been let go
-			e.Fate, e.Refusal = Refused, verr
-			return false, nil
-		case ok:
-			return false, got.Err
-		}
-		if err := f.Source.Unaccepted(e, got.Err); err != nil {
-			return false, err
-		}
-		e.Fate, e.Refusal = Refused, visit.Errorf(visit.Invalid, "", "internal error").Because(got.Err)
-		return false, nil
 	}
-	return true, nil
+	for i := 0; i < len(b.moves) && err == nil; i++ {
+		failed, err = &entries[b.ends[i]], f.Recorder.MovePosition(ctx, b.moves[i])
+	}
+	return failed, err
 }
 
 // findPositions looks where positions are now.
@@ -300,22 +298,4 @@ func (f *Feed[T]) findPositions(ctx context.Context, positions []*record.Positio
 		}
 	}
 	return nil
-}
-
-// move moves a position past entries that do not count. moved: it has; otherwise somebody else has
-// moved it, or this has, unheard.
-func (f *Feed[T]) move(ctx context.Context, entries []Entry[T], step record.Step) (moved bool, err error) {
-	from := step.Position.Next
-	if err = f.Recorder.MovePosition(ctx, step); err == nil {
-		return true, nil
-	}
-	f.settle(entries, (*Entry[T]).isPassed, false)
-	if failed := f.Recorder.FindPosition(ctx, step.Position); failed != nil {
-		return false, failed
-	}
-	if step.Position.Next > from {
-		f.settle(entries, (*Entry[T]).isPassed, errors.Is(err, record.ErrMoved))
-		return false, nil
-	}
-	return false, err
 }

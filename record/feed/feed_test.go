@@ -463,9 +463,7 @@ func TestCountedIsSettledWithoutLooking(t *testing.T) {
 	l.parts[0].Next = 2
 	away, cancel := context.WithCancel(t.Context())
 	cancel()
-	done, err := f.RecordMoved(away, entries)
-	require.Error(t, err)
-	assert.False(t, done)
+	require.Error(t, f.RecordOnce(away, entries))
 	assert.Equal(t, map[string]int{"0 0": 1, "0 1": 1}, l.settled)
 }
 
