@@ -16,6 +16,7 @@ import (
 
 const (
 	clockEvery     = time.Minute
+	clockWarnEvery = time.Hour
 	upkeepEvery    = 10 * time.Minute
 	upkeepPatience = time.Minute      // how long one round may take
 	daysAhead      = 8                // how many days before they are needed partitions are made
@@ -35,7 +36,7 @@ type upkeep struct {
 	oldest  *snapshots
 	cancel  context.CancelFunc
 	ctx     context.Context // ends with close
-	done    sync.WaitGroup  // the goroutine of start
+	done    sync.WaitGroup  // the goroutines of start
 }
 
 func newUpkeep(d *db.DB, o Options, m *metrics) *upkeep {
@@ -50,25 +51,42 @@ func newUpkeep(d *db.DB, o Options, m *metrics) *upkeep {
 	}
 }
 
+// task is something that is done again and again.
+type task struct {
+	what  string // as the log names it
+	level slog.Level
+	do    func(ctx context.Context) error
+}
+
 func (u *upkeep) start() {
+	u.repeat(upkeepEvery,
+		task{"making the partitions of coming days", slog.LevelError, u.makeDays},
+		u.forgetting("calls", func(ctx context.Context) (int64, error) { return u.db.ForgetCalls(ctx, u.idsStay) }),
+		u.forgetting("ids of visits", func(ctx context.Context) (int64, error) { return u.db.ForgetVisitIDs(ctx, u.idsStay) }),
+		u.forgetting("refused messages", u.db.ForgetRefused))
+	u.repeat(clockEvery,
+		task{"measuring this machine's clock", slog.LevelError, u.measureClock},
+		task{"measuring the size of the database", slog.LevelDebug, u.measureSize},
+		task{"looking for old snapshots", slog.LevelError, func(ctx context.Context) error { return u.oldest.look(ctx, u.db, u.clock(), u.log) }})
+	u.repeat(batchesEvery,
+		task{"deleting the ids of old batches", slog.LevelError, func(ctx context.Context) error { _, err := u.db.EmptyBatches(ctx); return err }})
+}
+
+// repeat does some tasks now, and again and again.
+func (u *upkeep) repeat(every time.Duration, tasks ...task) {
 	u.done.Go(func() {
-		tick, often, batches := time.NewTicker(upkeepEvery), time.NewTicker(clockEvery), time.NewTicker(batchesEvery)
+		tick := time.NewTicker(every)
 		defer tick.Stop()
-		defer often.Stop()
-		defer batches.Stop()
-		u.round()
-		u.measureSize()
-		u.lookAtSnapshots()
 		for {
+			for _, t := range tasks {
+				ctx, cancel := context.WithTimeout(u.ctx, upkeepPatience)
+				if err := t.do(ctx); err != nil && u.ctx.Err() == nil {
+					u.log.Log(ctx, t.level, t.what+" failed; it is tried again", "in", every, "error", err)
+				}
+				cancel()
+			}
 			select {
 			case <-tick.C:
-				u.round()
-			case <-often.C:
-				u.keepTime()
-				u.measureSize()
-				u.lookAtSnapshots()
-			case <-batches.C:
-				u.emptyBatches()
 			case <-u.ctx.Done():
 				return
 			}
@@ -81,45 +99,46 @@ func (u *upkeep) close() {
 	u.done.Wait()
 }
 
-func (u *upkeep) round() {
-	ctx, cancel := context.WithTimeout(u.ctx, upkeepPatience)
-	defer cancel()
-	if err := u.makeDays(ctx); err != nil && u.ctx.Err() == nil {
-		u.log.Error("upkeep of days failed; it is tried again", "in", upkeepEvery, "error", err)
-	}
-	u.forget("calls", func() (int64, error) { return u.db.ForgetCalls(ctx, u.idsStay) })
-	u.forget("ids of visits", func() (int64, error) { return u.db.ForgetVisitIDs(ctx, u.idsStay) })
-	u.forget("refused messages", func() (int64, error) { return u.db.ForgetRefused(ctx) })
+// forgetting is a task that deletes old rows.
+func (u *upkeep) forgetting(what string, older func(context.Context) (rows int64, err error)) task {
+	return task{"forgetting old " + what, slog.LevelError, func(ctx context.Context) error {
+		rows, err := older(ctx)
+		if rows > 0 {
+			u.log.Debug("old "+what+" forgotten", "rows", rows)
+		}
+		return err
+	}}
 }
 
-// forget has old rows deleted, and logs what came of it.
-func (u *upkeep) forget(what string, older func() (int64, error)) {
-	switch forgotten, err := older(); {
-	case err != nil && u.ctx.Err() == nil:
-		u.log.Error("old "+what+" were not forgotten; it is tried again", "in", upkeepEvery, "error", err)
-	case forgotten > 0:
-		u.log.Debug("old "+what+" forgotten", "rows", forgotten)
+// measureClock measures how far this machine's clock is from the database's, by which visits count.
+func (u *upkeep) measureClock(ctx context.Context) error {
+	if err := u.db.MeasureClock(ctx); err != nil {
+		return err
 	}
+	if ahead := u.db.ClockOffset(); u.mayWarn(ahead, time.Now()) {
+		u.log.Warn("this machine's clock differs from the database's, by which visits count: set it", "ahead", ahead)
+	}
+	return nil
 }
 
-func (u *upkeep) measureSize() {
-	ctx, cancel := context.WithTimeout(u.ctx, upkeepPatience)
-	defer cancel()
-	var server db.StatusServerRow
-	err := u.db.Read(ctx, func(q *db.Queries) (err error) { server, err = q.StatusServer(ctx); return err })
-	if err != nil {
-		u.log.Debug("the size of the database could not be measured; it is tried again", "in", clockEvery, "error", err)
-		return
+// mayWarn reports whether a clock that is so far ahead is to be warned of: if it is wrong, and has
+// not been warned of within the hour, unless it was wrong by something else.
+func (u *upkeep) mayWarn(ahead time.Duration, now time.Time) bool {
+	if ahead.Abs() <= db.ClockMayDiffer {
+		return false
 	}
-	u.size.Set(float64(server.Bytes))
+	_, speak := u.warned.Next(ahead.Round(2*db.ClockMayDiffer), now)
+	return speak
 }
 
-func (u *upkeep) lookAtSnapshots() {
-	ctx, cancel := context.WithTimeout(u.ctx, upkeepPatience)
-	defer cancel()
-	if err := u.oldest.look(ctx, u.db, u.clock(), u.log); err != nil && u.ctx.Err() == nil {
-		u.log.Error("old snapshots could not be looked for; it is tried again", "in", clockEvery, "error", err)
-	}
+func (u *upkeep) measureSize(ctx context.Context) error {
+	return u.db.Read(ctx, func(q *db.Queries) error {
+		server, err := q.StatusServer(ctx)
+		if err == nil {
+			u.size.Set(float64(server.Bytes))
+		}
+		return err
+	})
 }
 
 // makeDays makes the partitions that are missing from yesterday on. Days are those of UTC: no time
@@ -136,11 +155,6 @@ func (u *upkeep) makeDays(ctx context.Context) error {
 	return err
 }
 
-// utcDay is the day in UTC so many days from now.
-func (u *upkeep) utcDay(ahead int) int32 {
-	return visit.DayOf(u.clock().UTC().AddDate(0, 0, ahead), time.UTC)
-}
-
 // ready returns an error unless every day that it is now somewhere has its partition.
 func (u *upkeep) ready(ctx context.Context) error {
 	missing, err := u.missingDays(ctx, 1)
@@ -154,24 +168,11 @@ func (u *upkeep) ready(ctx context.Context) error {
 func (u *upkeep) missingDays(ctx context.Context, ahead int) (missing []int32, err error) {
 	var days []int32
 	for day := -1; day <= ahead; day++ {
-		days = append(days, u.utcDay(day))
+		days = append(days, visit.DayOf(u.clock().UTC().AddDate(0, 0, day), time.UTC))
 	}
 	err = u.db.Read(ctx, func(q *db.Queries) (err error) { missing, err = q.VisitsDaysMissing(ctx, days); return err })
 	if err != nil {
 		return nil, fmt.Errorf("look for partitions: %w", err)
 	}
 	return missing, nil
-}
-
-// emptyBatches forgets the ids of batches about which no writer can still ask.
-func (u *upkeep) emptyBatches() {
-	ctx, cancel := context.WithTimeout(u.ctx, upkeepPatience)
-	defer cancel()
-	emptied, err := u.db.EmptyBatches(ctx)
-	switch {
-	case err != nil && u.ctx.Err() == nil:
-		u.log.Error("ids of old batches were not deleted; it is tried again", "in", batchesEvery, "error", err)
-	case emptied:
-		u.log.Debug("ids of old batches deleted")
-	}
 }
