@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -43,4 +44,14 @@ func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, pas
 		err = errors.Join(ErrAppChanged, err)
 	}
 	return fmt.Errorf("write to the inbox: %w", err)
+}
+
+// Add adds a past day of an app, unless it is there.
+func (c *PastDayColumns) Add(app, day int32) {
+	for i, d := range slices.Backward(c.Days) { // the last one, mostly
+		if d == day && c.Apps[i] == app {
+			return
+		}
+	}
+	c.Apps, c.Days = append(c.Apps, app), append(c.Days, day)
 }

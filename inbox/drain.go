@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ type drainer struct {
 }
 
 func newDrainer(d *db.DB, r *record.Recorder, w *writer, o Options, m *metrics) *drainer {
-	return &drainer{db: d, recorder: r, writer: w, log: o.Log, metrics: m}
+	return &drainer{db: d, recorder: r, writer: w, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), metrics: m}
 }
 
 // run counts what comes until ctx ends.
@@ -78,13 +79,15 @@ func (d *drainer) run(ctx context.Context) {
 	}
 }
 
-// round looks at the inbox, and counts what is there unless another instance does.
+// round looks at the inbox, and counts what is there unless another instance does. Should the
+// connection be lost that keeps others from it, the positions still see to it that each visit counts
+// once.
 func (d *drainer) round(ctx context.Context) error {
 	now, err := d.look(ctx)
 	if err != nil || now.Visits+now.Kept == 0 {
 		return err
 	}
-	_, err = d.alone(ctx, func() error { return d.drain(ctx) })
+	_, err = d.db.Alone(ctx, db.DrainingInbox, func() error { return d.drain(ctx) })
 	return err
 }
 
@@ -125,12 +128,6 @@ func (d *drainer) look(ctx context.Context) (now db.InboxLookRow, err error) {
 	}
 	d.metrics.show(&now, d.db.ClockOffset())
 	return now, nil
-}
-
-// alone runs f, unless another instance counts what is in the inbox. Should the connection be lost
-// that keeps others from it, the positions still see to it that each visit counts once.
-func (d *drainer) alone(ctx context.Context, f func() error) (mine bool, err error) {
-	return d.db.Alone(ctx, db.DrainingInbox, f)
 }
 
 // drain counts what is in the closed tables, closes the open one and counts that, and so on as long

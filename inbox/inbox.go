@@ -37,12 +37,6 @@ type Inbox struct {
 // Open begins to take visits, and to count what is there. Close ends both; the recorder stays open,
 // and must not be closed before.
 func Open(d *db.DB, r *record.Recorder, o Options) *Inbox {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Limit == 0 {
-		o.Limit = 10_000_000
-	}
 	ctx, stop := context.WithCancel(context.Background())
 	m := newMetrics(o.Metrics)
 	w := newWriter(d, o, m)
@@ -77,9 +71,6 @@ func (i *Inbox) Close() {
 // Settle counts all visits of an app that were accepted before it was called, and returns how many
 // waited.
 func Settle(ctx context.Context, d *db.DB, r *record.Recorder, app int32, o Options) (waited int64, err error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	return newDrainer(d, r, nil, o, newMetrics(nil)).settle(ctx, app)
 }
 

@@ -43,7 +43,7 @@ func (d *drainer) settle(ctx context.Context, app int32) (waited int64, err erro
 		}
 		failed = read(ctx, d.db, func(q *db.Queries) error { return q.InboxTrySoon(ctx, app) })
 		if failed == nil {
-			_, failed = d.alone(ctx, func() error { _, err := d.countUntil(ctx, now.Turn); return err })
+			_, failed = d.db.Alone(ctx, db.DrainingInbox, func() error { _, err := d.countUntil(ctx, now.Turn); return err })
 		}
 	}
 	return waited, errors.Join(err, ctx.Err())

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -64,7 +65,7 @@ type writer struct {
 }
 
 func newWriter(d *db.DB, o Options, m *metrics) *writer {
-	w := &writer{db: d, metrics: m, limit: o.Limit, wrote: make(chan struct{}, 1)}
+	w := &writer{db: d, metrics: m, limit: cmp.Or(o.Limit, 10_000_000), wrote: make(chan struct{}, 1)}
 	w.wake.L = &w.mu
 	return w
 }
@@ -264,18 +265,9 @@ func columns(visits []record.Visit) (rows []db.InboxPutParams, past db.PastDayCo
 		}
 		r.Pages, r.Days, r.Ips = append(r.Pages, place), append(r.Days, v.Day), append(r.Ips, v.Visitor)
 		r.NewPages = append(r.NewPages, int32(v.NewPages)) //nolint:gosec // as apps.max_new_pages
-		if v.When == record.Past && !has(past, v) {
-			past.Apps, past.Days = append(past.Apps, v.App), append(past.Days, v.Day)
+		if v.When == record.Past {
+			past.Add(v.App, v.Day)
 		}
 	}
 	return rows, past
-}
-
-func has(past db.PastDayColumns, v *record.Visit) bool {
-	for i, app := range past.Apps {
-		if app == v.App && past.Days[i] == v.Day {
-			return true
-		}
-	}
-	return false
 }

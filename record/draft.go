@@ -81,7 +81,7 @@ func (d *draft) fill(entries []*entry, g *generation, hintsAllowed bool) int {
 			break
 		}
 		if e.When == Past {
-			d.notePastDay(e)
+			d.batch.PastDays.Add(e.App, e.Day)
 		}
 		d.places = append(d.places, entryPlaces{
 			siteTarget: d.target(e.site.id, 0, e.Day), sitePair: d.pair(&e.site, e, g, hintsAllowed),

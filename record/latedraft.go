@@ -1,10 +1,6 @@
 package record
 
-import (
-	"slices"
-
-	"footfall/db"
-)
+import "footfall/db"
 
 // lateDays bounds the days of a transaction of late visits, and with them the locks on partitions
 // that it holds.
@@ -40,7 +36,7 @@ func (d *draft) fillLate(entries []*entry, g *generation) int {
 			break
 		}
 		if e.When == Past {
-			d.notePastDay(e)
+			d.batch.PastDays.Add(e.App, e.Day)
 		}
 		d.places = append(d.places, entryPlaces{
 			siteTarget: d.lateTarget(e.site.id, 0, e), sitePair: d.latePair(&e.site, e, g),
@@ -89,15 +85,4 @@ func (d *draft) latePair(t *entryTarget, e *entry, g *generation) int32 {
 		d.late.columns.Turns = append(d.late.columns.Turns, d.late.turns[p])
 	}
 	return at
-}
-
-// notePastDay notes the day of an entry, which is a past one.
-func (d *draft) notePastDay(e *entry) {
-	t := &d.batch.PastDays
-	for i, day := range slices.Backward(t.Days) { // the last one, mostly
-		if day == e.Day && t.Apps[i] == e.App {
-			return
-		}
-	}
-	t.Apps, t.Days = append(t.Apps, e.App), append(t.Days, e.Day)
 }

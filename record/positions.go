@@ -75,11 +75,7 @@ func unopened(err error) error {
 	if errors.Is(err, db.ErrAppGone) {
 		return visit.Errorf(visit.NotFound, "app", "it has just been deleted").Because(err)
 	}
-	return unanswered(err)
-}
-
-func unanswered(err error) error {
-	return visit.Errorf(visit.Unavailable, "", "the database does not answer; try again").Because(err)
+	return visit.Unanswered(err)
 }
 
 // Uncounted has a 1 for each item of a call before its position that was not counted, and a 0 for
@@ -89,7 +85,7 @@ func (r *Recorder) Uncounted(ctx context.Context, p *Position) (string, error) {
 	defer cancel()
 	uncounted, err := r.db.Uncounted(ctx, p.Position)
 	if err != nil {
-		return "", unanswered(err)
+		return "", visit.Unanswered(err)
 	}
 	return uncounted, nil
 }
@@ -104,7 +100,7 @@ func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
 	next, err := r.db.PositionNext(ctx, p.Position)
 	switch {
 	case err != nil:
-		return unanswered(err)
+		return visit.Unanswered(err)
 	case next < p.Next:
 		return visit.Errorf(visit.NotFound, "app", "it has just been deleted, or its tables are others than before")
 	}
@@ -129,7 +125,7 @@ func (r *Recorder) MovePosition(ctx context.Context, s Step) error {
 	case db.FaultOf(err) == db.FaultMoved:
 		return ErrMoved
 	}
-	return unanswered(err)
+	return visit.Unanswered(err)
 }
 
 // moves appends how positions move with the batch of some entries. They go by their keys, the order

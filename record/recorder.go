@@ -7,6 +7,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,14 +56,12 @@ type Options struct {
 }
 
 func (o Options) withDefaults(d *db.DB) Options {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.MaxWait = cmp.Or(o.MaxWait, 2*time.Second)
+	o.RememberIDs = cmp.Or(o.RememberIDs, 7)
+	o.FilterMemory = cmp.Or(o.FilterMemory, 256<<20)
 	if o.Clock == nil {
 		o.Clock = d.Now
-	}
-	if o.MaxWait == 0 {
-		o.MaxWait = 2 * time.Second
 	}
 	if o.now == nil {
 		o.now = time.Now
@@ -71,12 +70,6 @@ func (o Options) withDefaults(d *db.DB) Options {
 		o.within = func(d time.Duration) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(context.Background(), d)
 		}
-	}
-	if o.RememberIDs == 0 {
-		o.RememberIDs = 7
-	}
-	if o.FilterMemory == 0 {
-		o.FilterMemory = 256 << 20
 	}
 	return o
 }
