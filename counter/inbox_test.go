@@ -854,7 +854,7 @@ func TestInboxIsCountedByOne(t *testing.T) {
 		r, err := record.Open(t.Context(), in.db, record.Options{})
 		require.NoError(t, err)
 		at := &record.Position{Position: db.Position{Turn: turn}}
-		results := r.RecordChunk(record.Chunk{Visits: []record.Visit{v}, Steps: []record.Step{{Position: at, Next: number<<16 + 1}}})
+		results := r.RecordChunk([]record.Step{{Visit: &v, Position: at, Next: number<<16 + 1}})
 		r.Close()
 		assert.Equal(t, wants, results[0].Err)
 		require.NoError(t, r.FindPosition(t.Context(), at))

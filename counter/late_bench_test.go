@@ -60,16 +60,16 @@ func lateVisits(b *testing.B, later int, closed bool, partitions int) {
 
 // countDay counts one visit of each visitor.
 func countDay(b *testing.B, g *counter.Counting, at time.Time) {
-	var visits []record.Visit
+	var steps []record.Step
 	for n := range lateVisitors {
 		ip := fmt.Sprintf("10.0.%d.%d", n/250, n%250)
 		v, _, err := g.Visit(b.Context(), counter.Item{URI: fmt.Sprintf("http://a.example/%d", n%100), IP: ip, At: at})
 		require.NoError(b, err)
-		visits = append(visits, v)
+		steps = append(steps, record.Step{Visit: &v, Position: &record.Position{}, Next: 1})
 	}
-	for len(visits) > 0 {
-		n := min(g.Recorder().ChunkVisits(), len(visits))
-		require.False(b, slices.ContainsFunc(g.Recorder().RecordChunk(record.Chunk{Visits: visits[:n]}), func(r record.Result) bool { return r.Err != nil }))
-		visits = visits[n:]
+	for len(steps) > 0 {
+		n := min(g.Recorder().ChunkVisits(), len(steps))
+		require.False(b, slices.ContainsFunc(g.Recorder().RecordChunk(steps[:n]), func(r record.Result) bool { return r.Err != nil }))
+		steps = steps[n:]
 	}
 }

@@ -87,13 +87,11 @@ func (in *instance) recordPast(t *testing.T, visits []past) []record.Result {
 	t.Helper()
 	g, err := in.AuthorizeCounting(t.Context(), counter.Request{App: "demo"})
 	require.NoError(t, err)
-	var c record.Chunk
+	var items []counter.Item
 	for _, v := range visits {
-		one, _, err := g.Visit(t.Context(), counter.Item{URI: v.uri, IP: v.ip, At: v.at})
-		require.NoError(t, err)
-		c.Visits = append(c.Visits, one)
+		items = append(items, counter.Item{URI: v.uri, IP: v.ip, At: v.at})
 	}
-	return g.Recorder().RecordChunk(c)
+	return g.Recorder().RecordChunk(chunkOf(t, g, nil, items...))
 }
 
 // closeAll closes days before one, packs the returns of closed days, and makes lists that are
@@ -293,12 +291,11 @@ func TestDayGoesUnderALateVisit(t *testing.T) {
 	in.keepsAll(t)
 	g, err := in.AuthorizeCounting(t.Context(), counter.Request{App: "demo"})
 	require.NoError(t, err)
-	var c record.Chunk
+	var items []counter.Item
 	for _, day := range []int{20, 21, 10, 22} {
-		v, _, err := g.Visit(t.Context(), counter.Item{URI: "http://a.example/", IP: "192.0.2.1", At: time.Date(2026, 6, day, 12, 0, 0, 0, time.UTC)})
-		require.NoError(t, err)
-		c.Visits = append(c.Visits, v)
+		items = append(items, counter.Item{URI: "http://a.example/", IP: "192.0.2.1", At: time.Date(2026, 6, day, 12, 0, 0, 0, time.UTC)})
 	}
+	c := chunkOf(t, g, nil, items...)
 	in.exec(t, `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260615 FROM apps`)
 	results := g.Recorder().RecordChunk(c)
 	var verr *visit.Error

@@ -1,6 +1,7 @@
 package counter_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -27,19 +28,16 @@ func (in *instance) counting(t *testing.T) *counter.Counting {
 	return g
 }
 
-// chunkOf is a chunk of items, all of which are to be counted. Where there is a position, the items
-// stand one behind the other from there.
-func chunkOf(t *testing.T, g *counter.Counting, at *record.Position, items ...counter.Item) record.Chunk {
+// chunkOf is a chunk of items, all of which are to be counted, and which stand one behind the other
+// from a position. Nil: nothing is to be noted of that.
+func chunkOf(t *testing.T, g *counter.Counting, at *record.Position, items ...counter.Item) (chunk []record.Step) {
 	t.Helper()
-	var chunk record.Chunk
+	at = cmp.Or(at, &record.Position{})
 	for i, item := range items {
 		v, skipped, err := g.Visit(t.Context(), item)
 		require.NoError(t, err)
 		require.Empty(t, skipped)
-		chunk.Visits = append(chunk.Visits, v)
-		if at != nil {
-			chunk.Steps = append(chunk.Steps, record.Step{Position: at, Next: at.Next + int64(i) + 1})
-		}
+		chunk = append(chunk, record.Step{Visit: &v, Position: at, Next: at.Next + int64(i) + 1})
 	}
 	return chunk
 }
@@ -67,8 +65,7 @@ func testChunksCountAsSingleVisits(t *testing.T, w way) {
 		chunk := chunkOf(t, g, nil, items[:80]...)
 		midnight := one.clock.Now().Add(time.Duration(round%2) * 24 * time.Hour)
 		many.clock.Set(midnight)
-		late := chunkOf(t, g, nil, items[80:]...)
-		chunk.Visits = append(chunk.Visits, late.Visits...)
+		chunk = append(chunk, chunkOf(t, g, nil, items[80:]...)...)
 		for i, got := range g.Recorder().RecordChunk(chunk) {
 			if i == 80 {
 				one.clock.Set(midnight)
@@ -165,10 +162,10 @@ func TestChunkOfTwoSources(t *testing.T) {
 	}
 	first, second, third := open(), open(), open()
 	items := anyItems(rand.New(rand.NewPCG(3, 3)), 40)
-	of := func(at [2]*record.Position, turn int, from int64, items []counter.Item) record.Chunk {
+	of := func(at [2]*record.Position, turn int, from int64, items []counter.Item) []record.Step {
 		chunk := chunkOf(t, g, nil, items...)
-		for i := range items {
-			chunk.Steps = append(chunk.Steps, record.Step{Position: at[(i+turn)%2], Next: from + int64(i) + 1})
+		for i := range chunk {
+			chunk[i].Position, chunk[i].Next = at[(i+turn)%2], from+int64(i)+1
 		}
 		return chunk
 	}

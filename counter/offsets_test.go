@@ -17,6 +17,7 @@ import (
 	"footfall/db"
 	"footfall/db/dbtest"
 	"footfall/intake"
+	"footfall/record"
 	"footfall/visit"
 )
 
@@ -54,7 +55,7 @@ func (in *instance) shownAs(t *testing.T, ip, uri string, counted bool) string {
 	tell("counts of many", many[0].Answer, err)
 	g, err := in.AuthorizeCounting(ctx, counter.Request{App: "demo", Peer: peer, Counted: counted})
 	require.NoError(t, err)
-	numbers, err := g.Numbers(ctx, chunkOf(t, g, nil, counter.Item{URI: uri, IP: ip}).Visits)
+	numbers, err := g.Numbers(ctx, []record.Visit{*chunkOf(t, g, nil, counter.Item{URI: uri, IP: ip})[0].Visit})
 	tell("numbers of visits", numbers[0], err)
 	s, err := in.Badge(ctx, counter.Request{App: "demo", URI: uri, Peer: netip.MustParseAddr("192.0.2.9"), Counted: counted}, false)
 	s.Site.Rank, s.Page.Rank = a.Site.Rank, a.Page.Rank // which no badge knows

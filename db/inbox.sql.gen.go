@@ -241,8 +241,7 @@ const InboxRead = `-- name: InboxRead :many
 SELECT r.number, r.app_id, r.tz, r.visitor, r.ipv6_prefix, r.uris, r.pages, r.days, r.new_pages, r.ips,
        coalesce(r.ids, '{}')::text[]            AS ids,
        (s.turn IS NOT NULL)::boolean            AS is_aside,
-       (a.id IS NOT NULL)::boolean              AS counts_so,
-       coalesce(k.from_day, 0)::integer         AS from_day
+       (a.id IS NOT NULL)::boolean              AS counts_so
 FROM (
     SELECT i.turn, i.number, i.received_at, i.app_id, i.visits, i.ipv6_prefix, i.slot, i.tz, i.visitor, i.uris, i.pages, i.days, i.new_pages, i.ips, i.ids, sum(i.visits) OVER (ORDER BY i.number) - i.visits AS before
     FROM inbox AS i
@@ -257,7 +256,6 @@ FROM (
 LEFT JOIN inbox_apps AS s  ON s.turn = -r.app_id AND s.app_id = r.app_id AND s.waiting > 0 AND r.turn > 0
 LEFT JOIN apps AS a        ON a.id = r.app_id AND a.deleted_at IS NULL
                               AND a.tz = r.tz AND a.visitor = r.visitor AND a.ipv6_prefix = r.ipv6_prefix
-LEFT JOIN visits_kept AS k ON k.app_id = r.app_id
 WHERE r.before < $4::bigint
 ORDER BY r.number
 `
@@ -283,13 +281,12 @@ type InboxReadRow struct {
 	Ids        []string     `json:"ids"`
 	IsAside    bool         `json:"is_aside"`
 	CountsSo   bool         `json:"counts_so"`
-	FromDay    int32        `json:"from_day"`
 }
 
 // The next rows of a closed turn from its position on, as many as have about so many visits, at
-// least one; with whether their app has visits put aside, whether it still tells days and visitors
-// apart as it did, and from which day on it keeps visits. The first number only says where to look:
-// no row before it is behind the position.
+// least one; with whether their app has visits put aside, and whether it still tells days and
+// visitors apart as it did. The first number only says where to look: no row before it is behind the
+// position.
 func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxReadRow, error) {
 	rows, err := q.db.Query(ctx, InboxRead,
 		arg.Slot,
@@ -318,7 +315,6 @@ func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxRe
 			&i.Ids,
 			&i.IsAside,
 			&i.CountsSo,
-			&i.FromDay,
 		); err != nil {
 			return nil, err
 		}

@@ -44,19 +44,15 @@ func (m *Move) queue(q *pgx.Batch) {
 		return
 	}
 	q.Queue(PositionMove, m.App, m.Source, m.Part, m.From, m.To, string(m.Uncounted))
-	if len(m.Refused) > 0 {
-		r := m.refused()
-		q.Queue(MessagesRefuse, r.AppID, r.Source, r.Part, r.Positions, r.Reasons, r.Beginnings)
+	if len(m.Refused) == 0 {
+		return
 	}
-}
-
-// refused are the messages that the move passes, as columns.
-func (m *Move) refused() MessagesRefuseParams {
-	r := MessagesRefuseParams{AppID: m.App, Source: m.Source, Part: m.Part}
-	for _, one := range m.Refused {
-		r.Positions, r.Reasons, r.Beginnings = append(r.Positions, one.Position), append(r.Reasons, one.Reason), append(r.Beginnings, one.Beginning)
+	var positions []int64
+	var reasons, beginnings []string
+	for _, r := range m.Refused {
+		positions, reasons, beginnings = append(positions, r.Position), append(reasons, r.Reason), append(beginnings, r.Beginning)
 	}
-	return r
+	q.Queue(MessagesRefuse, m.App, m.Source, m.Part, positions, reasons, beginnings)
 }
 
 // OpenPosition returns where the position of a call stands, and the content that it was first opened
@@ -100,31 +96,6 @@ func (d *DB) PositionNext(ctx context.Context, p Position) (next int64, err erro
 		return 0, fmt.Errorf("read a position: %w", err)
 	}
 	return next, nil
-}
-
-// MovePosition moves a position alone, with what is refused on its way.
-func (d *DB) MovePosition(ctx context.Context, m Move) error {
-	move := func(q *Queries) error {
-		if m.Turn != 0 {
-			return q.InboxMove(ctx, InboxMoveParams{Turn: m.Turn, FromNext: m.From, ToNext: m.To, Aside: m.Aside})
-		}
-		return q.PositionMove(ctx, PositionMoveParams{AppID: m.App, Source: m.Source, Part: m.Part, FromNext: m.From, ToNext: m.To, Uncounted: string(m.Uncounted)})
-	}
-	var err error
-	if len(m.Refused) == 0 {
-		err = move(New(d.writers))
-	} else {
-		err = d.InTx(ctx, func(q *Queries) error {
-			if err := move(q); err != nil {
-				return err
-			}
-			return q.MessagesRefuse(ctx, m.refused())
-		})
-	}
-	if err != nil {
-		return fmt.Errorf("move a position: %w", err)
-	}
-	return nil
 }
 
 // OpenQueue returns where a part of a queue is to be read from: from its first message, if nobody

@@ -152,10 +152,6 @@ func (t *turn) take(r *db.InboxReadRow) entry {
 		e.Fate, e.Refusal = feed.Refused, visit.Errorf(visit.Invalid, "", "their app is gone, or tells days or visitors apart in another way now")
 	default:
 		e.Of, e.Next, e.Visit = 1, begin+first+1, visitOf(r, int(first))
-		if r.Days[first] < r.FromDay {
-			e.Fate, e.Refusal = feed.Refused, visit.Errorf(visit.Invalid, "", "the app keeps no visits of their day any more")
-			break
-		}
 		t.apps = append(t.apps, r.AppID)
 	}
 	t.next = e.Next

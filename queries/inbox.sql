@@ -108,14 +108,13 @@ SELECT pass_lost_in_inbox(@turn)::bigint AS visits;
 
 -- name: InboxRead :many
 -- The next rows of a closed turn from its position on, as many as have about so many visits, at
--- least one; with whether their app has visits put aside, whether it still tells days and visitors
--- apart as it did, and from which day on it keeps visits. The first number only says where to look:
--- no row before it is behind the position.
+-- least one; with whether their app has visits put aside, and whether it still tells days and
+-- visitors apart as it did. The first number only says where to look: no row before it is behind the
+-- position.
 SELECT r.number, r.app_id, r.tz, r.visitor, r.ipv6_prefix, r.uris, r.pages, r.days, r.new_pages, r.ips,
        coalesce(r.ids, '{}')::text[]            AS ids,
        (s.turn IS NOT NULL)::boolean            AS is_aside,
-       (a.id IS NOT NULL)::boolean              AS counts_so,
-       coalesce(k.from_day, 0)::integer         AS from_day
+       (a.id IS NOT NULL)::boolean              AS counts_so
 FROM (
     SELECT i.*, sum(i.visits) OVER (ORDER BY i.number) - i.visits AS before
     FROM inbox AS i
@@ -130,7 +129,6 @@ FROM (
 LEFT JOIN inbox_apps AS s  ON s.turn = -r.app_id AND s.app_id = r.app_id AND s.waiting > 0 AND r.turn > 0
 LEFT JOIN apps AS a        ON a.id = r.app_id AND a.deleted_at IS NULL
                               AND a.tz = r.tz AND a.visitor = r.visitor AND a.ipv6_prefix = r.ipv6_prefix
-LEFT JOIN visits_kept AS k ON k.app_id = r.app_id
 WHERE r.before < @visits::bigint
 ORDER BY r.number;
 

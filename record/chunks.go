@@ -25,16 +25,6 @@ const (
 	chunkMost  = 4000
 )
 
-// Chunk is visits that are counted together, in their order: in one transaction, unless some of
-// them cannot be. Those of past days may be of any, in any order. They are counted fastest in order
-// of time, with fastVisits of a day or more.
-type Chunk struct {
-	Visits []Visit
-	// Steps has one for each visit, and the transaction that counts the visit takes it; nil: the
-	// sources of the visits have no positions.
-	Steps []Step
-}
-
 // Result is the answer to a visit of a chunk, or the error.
 type Result struct {
 	Answer visit.Answer
@@ -52,16 +42,21 @@ var (
 	ErrNumbersLost = &visit.Error{Kind: visit.Lost, Message: "counted, but its numbers were lost: ask /counts"}
 )
 
-// RecordChunk counts many visits of any sites, beside the lanes, and returns what became of each.
-// After the first that is not counted none is, so that the order stays where the rest is sent again.
-// It takes no context, for the reason for which Record takes none.
-func (r *Recorder) RecordChunk(c Chunk) []Result {
-	entries := r.chunks.write(c)
-	results := make([]Result, len(entries))
+// RecordChunk takes steps of sources, whose visits are counted together, beside the lanes, and
+// returns what became of each: in one transaction with the positions, unless some of them cannot
+// be. After the first that is not counted none is, so that the order stays where the rest is sent
+// again. Visits may be of any sites and past days, in any order. They are counted fastest in order
+// of time, with fastVisits of a day or more. It takes no context, for the reason for which Record
+// takes none.
+func (r *Recorder) RecordChunk(steps []Step) []Result {
+	entries, results := r.chunks.write(steps), make([]Result, len(steps))
 	for i := range entries {
 		e := &entries[i]
 		results[i] = Result{e.answer, e.err}
-		if !errors.Is(e.err, ErrMoved) {
+		switch {
+		case e.isPassed() && errors.Is(e.err, ErrRepeated):
+			results[i].Err = nil
+		case !e.isPassed() && !errors.Is(e.err, ErrMoved):
 			r.metrics.outcome(e)
 		}
 	}
@@ -97,18 +92,21 @@ func newChunks(d *db.DB, caches *caches, p *pulse, o Options, m *metrics) *chunk
 }
 
 // write waits for the chunk before, and writes this one.
-func (c *chunks) write(chunk Chunk) []entry {
-	entries := make([]entry, len(chunk.Visits))
+func (c *chunks) write(steps []Step) []entry {
+	entries := make([]entry, len(steps))
 	all := make([]*entry, len(entries))
+	visits := 0
 	repeats := false // a step that is behind its position
-	for i, v := range chunk.Visits {
-		all[i] = &entries[i]
-		entries[i].Visit = v
-		if chunk.Steps != nil {
-			step := chunk.Steps[i]
-			entries[i].step = step
-			repeats = repeats || step.Position != nil && step.Next <= step.Position.Next
+	nowhere := true  // nothing is to be written
+	for i := range steps {
+		e, step := &entries[i], &steps[i]
+		all[i], e.step, e.repeated = e, step, step.Visit == nil
+		if step.Visit != nil {
+			e.Visit = *step.Visit
+			visits++
 		}
+		repeats = repeats || step.Next <= step.Position.Next
+		nowhere = nowhere && step.Visit == nil && step.Position.isNowhere()
 	}
 	j := newJob(all)
 	j.chunk = true
@@ -124,11 +122,18 @@ func (c *chunks) write(chunk Chunk) []entry {
 		j.failAll(ErrMoved)
 		return entries
 	}
+	if nowhere {
+		movePositions(all)
+		return entries
+	}
 	begin := time.Now()
 	c.writer.write(j)
-	c.metrics.sizes.Observe(float64(len(entries)))
+	if visits == 0 {
+		return entries
+	}
+	c.metrics.sizes.Observe(float64(visits))
 	c.metrics.flushes.Observe(time.Since(begin).Seconds())
-	c.pace.add(len(entries), j.took)
+	c.pace.add(visits, j.took)
 	c.findOthers(entries)
 	c.best.Store(c.size())
 	return entries

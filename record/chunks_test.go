@@ -26,9 +26,10 @@ func TestChunksAreShortBesideOthers(t *testing.T) {
 	}
 	chunk := func(sites ...string) (size int64) {
 		t.Helper()
-		var c Chunk
+		var c []Step
 		for _, site := range sites {
-			c.Visits = append(c.Visits, at(site))
+			v := at(site)
+			c = append(c, Step{Visit: &v, Position: &Position{}, Next: 1})
 		}
 		for _, result := range r.RecordChunk(c) {
 			require.NoError(t, result.Err)
@@ -70,17 +71,18 @@ func TestNothingOfAChunkCountsTwice(t *testing.T) {
 	at := &Position{Position: db.Position{App: w.demo.App, Source: "test", Part: "0"}}
 	_, err := tables.OpenQueue(t.Context(), at.Position, 0)
 	require.NoError(t, err)
-	var c Chunk
+	var c []Step
 	for n := range 4 {
-		c.Visits, c.Steps = append(c.Visits, w.visit(n, "a.example/")), append(c.Steps, Step{Position: at, Next: int64(n + 1)})
+		v := w.visit(n, "a.example/")
+		c = append(c, Step{Visit: &v, Position: at, Next: int64(n + 1)})
 	}
-	for _, result := range r.RecordChunk(Chunk{c.Visits[:2], c.Steps[:2]}) {
+	for _, result := range r.RecordChunk(c[:2]) {
 		require.NoError(t, result.Err)
 	}
 	for _, result := range r.RecordChunk(c) {
 		require.ErrorIs(t, result.Err, ErrMoved)
 	}
-	results := r.RecordChunk(Chunk{c.Visits[2:], c.Steps[2:]})
+	results := r.RecordChunk(c[2:])
 	require.NoError(t, results[1].Err)
 	assert.Equal(t, int64(4), results[1].Answer.Site.Hot)
 }

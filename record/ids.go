@@ -16,7 +16,7 @@ func (w *writer) findRepeated(ctx context.Context, entries []*entry) error {
 	firsts := map[db.Claim]*entry{}
 	var ask []db.Claim
 	for _, e := range entries {
-		e.repeated = false // what an attempt before has claimed was rolled back with it
+		e.repeated = e.isPassed() // what an attempt before has claimed was rolled back with it
 		if e.ID == "" {
 			continue
 		}
@@ -32,7 +32,7 @@ func (w *writer) findRepeated(ctx context.Context, entries []*entry) error {
 	}
 	counted, err := w.db.KnownVisitIDs(ctx, ask)
 	for _, e := range entries {
-		e.repeated = e.ID != "" && e.lacksTarget() && (counted[e.claim()] || firsts[e.claim()] != e)
+		e.repeated = e.repeated || e.ID != "" && e.lacksTarget() && (counted[e.claim()] || firsts[e.claim()] != e)
 	}
 	return err
 }
@@ -53,8 +53,9 @@ func (w *writer) claim(j *job, entries []*entry) {
 	b.Claimed = func(free map[db.Claim]bool) {
 		less := false
 		for _, e := range entries {
-			e.repeated = e.repeated || e.ID != "" && (!free[e.claim()] || firsts[e.claim()] != e)
-			less = less || e.repeated
+			if !e.repeated && e.ID != "" && (!free[e.claim()] || firsts[e.claim()] != e) {
+				e.repeated, less = true, true
+			}
 		}
 		if less {
 			w.fill(j, entries)

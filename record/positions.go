@@ -10,10 +10,11 @@ import (
 	"footfall/visit"
 )
 
-// Step is how a visit moves the position of its source.
+// Step is what a source has at a place, and how that moves its position.
 type Step struct {
-	Position *Position // nil: there is none
-	Next     int64     // where the source goes on behind the visit
+	Visit    *Visit // nil: it has none that counts, and is only passed
+	Position *Position
+	Next     int64     // where the source goes on behind it
 	Refused  []Refusal // messages before Next that it passes, in their order
 }
 
@@ -108,32 +109,12 @@ func (r *Recorder) FindPosition(ctx context.Context, p *Position) error {
 	return nil
 }
 
-// MovePosition moves a position past what is not to be counted. It fails with ErrMoved if somebody
-// else has moved it.
-func (r *Recorder) MovePosition(ctx context.Context, s Step) error {
-	ctx, cancel := r.db.InTime(ctx)
-	defer cancel()
-	move := db.Move{Position: s.Position.Position, From: s.Position.Next, To: s.Next, Aside: s.Position.Aside, Refused: s.Refused, Uncounted: s.Position.uncounted(s.Next)}
-	var err error
-	if !s.Position.isNowhere() {
-		err = r.db.MovePosition(ctx, move)
-	}
-	switch {
-	case err == nil:
-		s.Position.Next = s.Next
-		return nil
-	case db.FaultOf(err) == db.FaultMoved:
-		return ErrMoved
-	}
-	return visit.Unanswered(err)
-}
-
 // moves appends how positions move with the batch of some entries. They go by their keys, the order
 // in which every batch takes its locks.
 func moves(moves []db.Move, sent []*entry) []db.Move {
 	for _, e := range sent {
-		step := &e.step
-		if step.Position == nil || step.Position.isNowhere() {
+		step := e.step
+		if step.Position.isNowhere() {
 			continue
 		}
 		place, there := slices.BinarySearchFunc(moves, step.Position.Position, func(m db.Move, p db.Position) int { return m.Compare(p) })
@@ -150,8 +131,6 @@ func moves(moves []db.Move, sent []*entry) []db.Move {
 // movePositions notes that the batch of some entries has committed.
 func movePositions(sent []*entry) {
 	for _, e := range sent {
-		if e.step.Position != nil {
-			e.step.Position.Next = e.step.Next
-		}
+		e.step.Position.Next = e.step.Next
 	}
 }

@@ -29,8 +29,8 @@ type entry struct {
 	site, page entryTarget
 	other      visit.Target // counts for this one, (other), since its app has had its new pages of the day
 
-	repeated bool // a visit was counted with its ID before, as far as the last attempt knows
-	step     Step // of a chunk whose sources have positions
+	repeated bool  // a visit was counted with its ID before, as far as the last attempt knows; or it has none
+	step     *Step // of a chunk; nil: it came by itself
 
 	answer visit.Answer
 	err    error
@@ -44,6 +44,9 @@ type entryTarget struct {
 }
 
 func (e *entry) lacksTarget() bool { return e.site.id == 0 || e.page.id == 0 }
+
+// isPassed reports whether the entry has no visit, and only moves a position.
+func (e *entry) isPassed() bool { return e.step != nil && e.step.Visit == nil }
 
 // job is visits that a writer makes durable. A live visit without an id passes by what its flags are
 // about.
@@ -241,6 +244,9 @@ func (w *writer) ensureIDs(ctx context.Context, j *job, entries []*entry) (err e
 	}
 	missing := false
 	for _, e := range entries {
+		if e.isPassed() {
+			continue
+		}
 		if e.generation != w.generation {
 			w.generation.lookUp(e)
 		}

@@ -234,18 +234,25 @@ func (f *Feed[T]) settle(entries []Entry[T], is func(*Entry[T]) bool, byOthers b
 
 // recordOnce counts entries. Where it returns nil, what is not settled is to be tried at once.
 func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
-	b := newBatch(f.Source, entries)
-	e, err := f.send(ctx, entries, b)
+	steps, seen := make([]record.Step, len(entries)), map[*record.Position]bool{}
+	for i := range entries {
+		e := &entries[i]
+		steps[i] = record.Step{Position: e.Position, Next: e.Next, Refused: f.Source.Keep(e, !seen[e.Position])}
+		if e.Fate == Counts {
+			steps[i].Visit = &e.Visit
+		}
+		seen[e.Position] = true
+	}
+	e, err := f.hear(entries, f.Recorder.RecordChunk(steps))
 	f.settle(entries, (*Entry[T]).isPassed, false)
 	if err == nil {
 		return nil
 	}
-	failed := f.findPositions(ctx, b.positions)
+	failed := f.findPositions(ctx, seen)
 	// Others that a position has passed by now somebody else has counted, unless a commit of this
 	// feed's was not heard of.
 	verr, ok := errors.AsType[*visit.Error](err)
-	unheard := e.Fate != Counts || ok && verr.Kind == visit.Lost
-	f.settle(entries, (*Entry[T]).isPassed, errors.Is(err, record.ErrMoved) || !unheard)
+	f.settle(entries, (*Entry[T]).isPassed, !ok || verr.Kind != visit.Lost)
 	switch {
 	case failed != nil:
 		return failed
@@ -256,6 +263,8 @@ func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 		return nil
 	case ok:
 		return err
+	case e.Fate != Counts: // what the source keeps of it is not accepted
+		return visit.Unanswered(err)
 	}
 	if err := f.Source.Unaccepted(e, err); err != nil {
 		return err
@@ -264,16 +273,11 @@ func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 	return nil
 }
 
-// send counts the visits of a batch, and moves the other positions. Where that fails, it returns the
-// first entry that is not counted, or not passed.
-func (f *Feed[T]) send(ctx context.Context, entries []Entry[T], b *batch) (failed *Entry[T], err error) {
-	var results []record.Result
-	if len(b.Visits) > 0 {
-		results = f.Recorder.RecordChunk(b.Chunk)
-	}
-	for k, got := range results {
-		e := &entries[b.places[k]]
-		if f.Heard != nil {
+// hear hears what became of entries. It returns the first that is neither counted nor passed.
+func (f *Feed[T]) hear(entries []Entry[T], results []record.Result) (failed *Entry[T], err error) {
+	for i, got := range results {
+		e := &entries[i]
+		if f.Heard != nil && e.Fate == Counts {
 			f.Heard(e, got)
 		}
 		switch {
@@ -284,15 +288,12 @@ func (f *Feed[T]) send(ctx context.Context, entries []Entry[T], b *batch) (faile
 			failed, err = e, got.Err
 		}
 	}
-	for i := 0; i < len(b.moves) && err == nil; i++ {
-		failed, err = &entries[b.ends[i]], f.Recorder.MovePosition(ctx, b.moves[i])
-	}
 	return failed, err
 }
 
 // findPositions looks where positions are now.
-func (f *Feed[T]) findPositions(ctx context.Context, positions []*record.Position) error {
-	for _, p := range positions {
+func (f *Feed[T]) findPositions(ctx context.Context, positions map[*record.Position]bool) error {
+	for p := range positions {
 		if err := f.Recorder.FindPosition(ctx, p); err != nil {
 			return err
 		}
