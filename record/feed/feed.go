@@ -63,6 +63,10 @@ type Source[T any] interface {
 	Settled(entries []*Entry[T])
 }
 
+// manyEntries is how many entries a chunk may have for each of the visits that it should have: nothing
+// may count of a source for long.
+const manyEntries = 8
+
 // Feed counts what a source has.
 type Feed[T any] struct {
 	Source   Source[T]
@@ -119,7 +123,7 @@ func (f *Feed[T]) readAll(ctx context.Context, chunks chan<- []Entry[T]) error {
 
 // read reads the next chunk. After an error that passes, the next call goes on.
 func (f *Feed[T]) read(ctx context.Context) (chunk []Entry[T], err error) {
-	for visits, most := 0, f.Recorder.ChunkVisits(); visits < most && err == nil; {
+	for visits, most := 0, f.Recorder.ChunkVisits(); visits < most && len(chunk) < manyEntries*most && err == nil; {
 		var some []Entry[T]
 		failed := f.Retry.Do(ctx, func() error {
 			if some, err = f.Source.Read(ctx, most-visits); len(some) > 0 && f.Retry.isTemporary(err) || errors.Is(err, io.EOF) {
@@ -178,10 +182,10 @@ func (e *Entry[T]) Refuse(err error) error {
 // meanwhile.
 func (f *Feed[T]) record(ctx context.Context, entries []Entry[T]) error {
 	if f.DryRun {
-		f.settle(entries, func(*Entry[T]) bool { return true }, false)
+		f.settle(entries, false)
 		return nil
 	}
-	f.settle(entries, (*Entry[T]).isPassed, true)
+	f.settle(entries, true)
 	for w := f.Retry.begin(); ; {
 		entries = slices.DeleteFunc(entries, func(e Entry[T]) bool { return e.settled })
 		if len(entries) == 0 {
@@ -208,16 +212,13 @@ func (f *Feed[T]) record(ctx context.Context, entries []Entry[T]) error {
 	}
 }
 
-// isPassed reports whether the position has passed an entry.
-func (e *Entry[T]) isPassed() bool { return e.Next <= e.Position.Next }
-
-// settle tells the source what became of entries; byOthers: of what was to be counted, another
-// reader has counted it.
-func (f *Feed[T]) settle(entries []Entry[T], is func(*Entry[T]) bool, byOthers bool) {
+// settle tells the source what became of the entries that their positions have passed; byOthers: of
+// what was to be counted, another reader has counted it. In a dry run it does of all.
+func (f *Feed[T]) settle(entries []Entry[T], byOthers bool) {
 	settled := make([]*Entry[T], 0, len(entries))
 	for i := range entries {
 		e := &entries[i]
-		if e.settled || !is(e) {
+		if e.settled || !f.DryRun && e.Next > e.Position.Next {
 			continue
 		}
 		e.settled = true
@@ -244,7 +245,7 @@ func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 		seen[e.Position] = true
 	}
 	e, err := f.hear(entries, f.Recorder.RecordChunk(steps))
-	f.settle(entries, (*Entry[T]).isPassed, false)
+	f.settle(entries, false)
 	if err == nil {
 		return nil
 	}
@@ -252,7 +253,7 @@ func (f *Feed[T]) recordOnce(ctx context.Context, entries []Entry[T]) error {
 	// Others that a position has passed by now somebody else has counted, unless a commit of this
 	// feed's was not heard of.
 	verr, ok := errors.AsType[*visit.Error](err)
-	f.settle(entries, (*Entry[T]).isPassed, !ok || verr.Kind != visit.Lost)
+	f.settle(entries, !ok || verr.Kind != visit.Lost)
 	switch {
 	case failed != nil:
 		return failed

@@ -493,6 +493,21 @@ func TestFeedEndsWithoutItsApp(t *testing.T) {
 	assert.Empty(t, f.Source.(*list).settled)
 }
 
+// Where nothing counts for long, as in a log of what bots asked for, not all of it is kept in memory.
+func TestChunksOfWhatDoesNotCountAreBounded(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	f := d.list(d.counter, 50_000)
+	l := f.Source.(*list)
+	l.idle, l.next[0], f.DryRun, f.Fill = true, l.length, true, true
+	before, largest := 0, 0
+	l.over = func() { largest, before = max(largest, len(l.settled)-before), len(l.settled) }
+	require.NoError(t, f.Run(t.Context()))
+	l.over() // the last ones
+	require.Len(t, l.settled, 50_000)
+	assert.Less(t, largest, 10*f.Recorder.ChunkVisits())
+}
+
 // A dry run writes nothing, and says what would become of all.
 func TestDryRunSettlesEverything(t *testing.T) {
 	t.Parallel()
