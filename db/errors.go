@@ -32,12 +32,12 @@ const (
 	// FaultLate: rolled back, since a past day is closed. Send the batch as one of late
 	// visits.
 	FaultLate
-	// FaultGone: rolled back, since an app keeps a past day no longer. Send the batch
+	// FaultTooOld: rolled back, since an app keeps a past day no longer. Send the batch
 	// without those visits.
-	FaultGone
-	// FaultHeld: rolled back, since an app is locked, so that visits of past days must not
-	// be counted meanwhile, as while a visitor is erased. HeldApp tells which.
-	FaultHeld
+	FaultTooOld
+	// FaultLocked: rolled back, since an app is locked, so that visits of past days must not
+	// be counted meanwhile, as while a visitor is erased. LockedApp tells which.
+	FaultLocked
 	// FaultAhead: rolled back, since a day of the batch has come nowhere yet by the database's
 	// clock. Measure the clock before more is sent.
 	FaultAhead
@@ -102,13 +102,13 @@ var faultsRaised = map[string]Fault{
 	"40P01": FaultBusy, // deadlock
 	"55P03": FaultBusy, // lock not available
 	// Those that functions of the schema raise:
-	"FF001": FaultStale, // require_basis
-	"FF002": FaultDay,   // require_days
-	"FF003": FaultAhead, // require_day_near
-	"FF004": FaultMoved, // move_position
-	"FF005": FaultGone,  // require_past_days
-	"FF006": FaultLate,  // likewise
-	"FF007": FaultHeld,  // share_app_days
+	"FF001": FaultStale,  // require_basis
+	"FF002": FaultDay,    // require_days
+	"FF003": FaultAhead,  // require_day_near
+	"FF004": FaultMoved,  // move_position
+	"FF005": FaultTooOld, // require_past_days
+	"FF006": FaultLate,   // likewise
+	"FF007": FaultLocked, // share_app_days
 }
 
 // answerOf is what the server has said in an error; the zero value, if it has not.
@@ -137,8 +137,8 @@ func WaitedInVain(err error) bool {
 	return answerOf(err).Code == statementTimeout || FaultOf(err) == FaultBusy
 }
 
-// HeldApp returns the id of the app that is held, of an error that is FaultHeld.
-func HeldApp(err error) int32 {
+// LockedApp returns the id of the app that is locked, of an error that is FaultLocked.
+func LockedApp(err error) int32 {
 	app, _ := strconv.ParseInt(answerOf(err).Detail, 10, 32)
 	return int32(app)
 }

@@ -66,8 +66,8 @@ func (d *drainer) count(ctx context.Context, next db.InboxTurnNextRow) (taken in
 // they are put aside, each is tried alone.
 func (t *turn) cannot(err error) (apps []int32) {
 	switch {
-	case db.FaultOf(err) == db.FaultHeld:
-		return []int32{db.HeldApp(err)}
+	case db.FaultOf(err) == db.FaultLocked:
+		return []int32{db.LockedApp(err)}
 	case db.WaitedInVain(err):
 		return t.apps
 	}
@@ -76,7 +76,7 @@ func (t *turn) cannot(err error) (apps []int32) {
 
 // later leaves visits that were put aside for a while.
 func (d *drainer) later(ctx context.Context, turn int64, cause error) error {
-	if db.FaultOf(cause) != db.FaultHeld {
+	if db.FaultOf(cause) != db.FaultLocked {
 		d.log.Warn("visits of an app in the inbox cannot be counted, and are tried again later; others are counted", "app_id", -turn, "error", cause)
 	}
 	rest := db.InboxRestParams{Turn: turn, Most: (restsAtMost * d.db.StatementTimeout()).Seconds()}

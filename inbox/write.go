@@ -195,7 +195,7 @@ func (w *writer) write(ctx context.Context, visits []record.Visit, errs []error)
 			if try < busyTries && pause.Again(ctx, try) {
 				continue
 			}
-		case db.FaultData, db.FaultGone, db.FaultHeld:
+		case db.FaultData, db.FaultTooOld, db.FaultLocked:
 			if half := len(visits) / 2; half > 0 {
 				w.write(ctx, visits[:half], errs[:half])
 				w.write(ctx, visits[half:], errs[half:])
@@ -214,9 +214,9 @@ func (w *writer) write(ctx context.Context, visits []record.Visit, errs []error)
 // refusal is what to tell of a visit that the tables do not accept.
 func refusal(fault db.Fault, err error) error {
 	switch {
-	case fault == db.FaultGone:
+	case fault == db.FaultTooOld:
 		return visit.Errorf(visit.Invalid, "at", "the app keeps no visits of that day any more").Because(err)
-	case fault == db.FaultHeld:
+	case fault == db.FaultLocked:
 		return visit.Errorf(visit.Unavailable, "", "somebody is erasing from the app: visits of earlier days cannot be accepted meanwhile; try again later").Because(err)
 	case errors.Is(err, db.ErrAppChanged):
 		return visit.Errorf(visit.Unavailable, "", "the app has just been changed; try again").Because(err)

@@ -45,8 +45,8 @@ func (w *writer) judge(ctx context.Context, j *job) (err error) {
 // mendPastDays deals with past days that the database refuses.
 func (w *writer) mendPastDays(ctx context.Context, j *job, fault db.Fault, err error) {
 	switch {
-	case fault == db.FaultHeld:
-		app := db.HeldApp(err)
+	case fault == db.FaultLocked:
+		app := db.LockedApp(err)
 		err = visit.Errorf(visit.Unavailable, "", "something is being erased or deleted from the app, or retention runs; try again").Because(err)
 		locked := func(e *entry) error {
 			if e.When == Past && e.App == app {
@@ -57,7 +57,7 @@ func (w *writer) mendPastDays(ctx context.Context, j *job, fault db.Fault, err e
 		if j.chunk || !j.without(locked) {
 			j.failAll(err)
 		}
-	case fault == db.FaultGone:
+	case fault == db.FaultTooOld:
 		if err := w.leaveOldDays(ctx, j); err != nil {
 			j.failAll(dayNotYet(err))
 		}

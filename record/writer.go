@@ -153,7 +153,7 @@ func (w *writer) write(j *job) {
 			if err = w.makeDays(ctx, j.entries); err != nil || try >= busyTries || !pause.Again(ctx, try) {
 				j.failAll(dayNotYet(err))
 			}
-		case db.FaultLate, db.FaultGone, db.FaultHeld:
+		case db.FaultLate, db.FaultTooOld, db.FaultLocked:
 			w.mendPastDays(ctx, j, fault, err)
 		case db.FaultMoved:
 			j.failAll(ErrMoved)
@@ -366,12 +366,12 @@ func (w *writer) logFault(fault db.Fault, err error, visits int) {
 func (w *writer) expected(fault db.Fault, err error) bool {
 	switch fault {
 	case db.FaultMoved, // somebody else reads the same source
-		db.FaultLate,  // the nightly task has closed a day
-		db.FaultGone,  // or keeps it no longer
-		db.FaultHeld,  // somebody erases
-		db.FaultBusy,  // other transactions, or functions that a migration makes again
-		db.FaultStale, // somebody or something was erased
-		db.FaultDay:   // midnight, where clocks differ
+		db.FaultLate,   // the nightly task has closed a day
+		db.FaultTooOld, // or keeps it no longer
+		db.FaultLocked, // somebody erases
+		db.FaultBusy,   // other transactions, or functions that a migration makes again
+		db.FaultStale,  // somebody or something was erased
+		db.FaultDay:    // midnight, where clocks differ
 		return true
 	case db.FaultNoDay: // days to come are made ahead of time, and past days when they are needed
 		return len(w.draft.batch.PastDays.Days) > 0
