@@ -285,8 +285,8 @@ type InboxReadRow struct {
 
 // The next rows of a closed turn from its position on, as many as have about so many visits, at
 // least one; with whether their app has visits put aside, and whether it still tells days and
-// visitors apart as it did. The first number only says where to look: no row before it is behind the
-// position.
+// visitors apart as it did. The first number only says where to look: no row before it is behind
+// the position.
 func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxReadRow, error) {
 	rows, err := q.db.Query(ctx, InboxRead,
 		arg.Slot,

@@ -80,8 +80,8 @@ func (d *drainer) run(ctx context.Context) {
 }
 
 // round looks at the inbox, and counts what is there unless another instance does. Should the
-// connection be lost that keeps others from it, the positions still see to it that each visit counts
-// once.
+// connection be lost that keeps others from it, the positions still see to it that each visit
+// counts once.
 func (d *drainer) round(ctx context.Context) error {
 	now, err := d.look(ctx)
 	if err != nil || now.Visits+now.Kept == 0 {

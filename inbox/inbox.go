@@ -2,9 +2,9 @@
 // counted a moment later, each exactly once.
 //
 // The way of a visit: Put waits for the writer (write.go): while one transaction is written, visits
-// gather for the next. One instance at a time picks the tables that take no more (drain.go), each of
-// which is a source for the feed (turn.go). What cannot be counted now moves to inbox_aside, and is
-// tried again later. See migrations/00007_inbox.sql for the tables.
+// gather for the next. One instance at a time picks the tables that take no more (drain.go), each
+// of which is a source for the feed (turn.go). What cannot be counted now moves to inbox_aside, and
+// is tried again later. See migrations/00007_inbox.sql for the tables.
 package inbox
 
 import (

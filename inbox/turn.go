@@ -20,8 +20,8 @@ const readVisits = 8000
 // the row whose number the other bits are.
 const placeBits = 16
 
-// entry is so many visits of a row: one that is to be counted, or all that are left of one that is put
-// aside, or that nothing can count any more.
+// entry is so many visits of a row: one that is to be counted, or all that are left of one that is
+// put aside, or that nothing can count any more.
 type entry = feed.Entry[int64]
 
 // turn is a closed turn as a source, which ends with each chunk.
@@ -106,8 +106,8 @@ func (t *turn) Read(ctx context.Context, most int) (entries []entry, err error) 
 	return entries, io.EOF
 }
 
-// readRows reads rows from the position on. What waits by what was added up, but has no rows, is passed
-// by: nobody must wait for that.
+// readRows reads rows from the position on. What waits by what was added up, but has no rows, is
+// passed by: nobody must wait for that.
 func (t *turn) readRows(ctx context.Context) error {
 	err := read(ctx, t.db, func(q *db.Queries) (err error) {
 		t.rows, err = q.InboxRead(ctx, db.InboxReadParams{Slot: t.slot, Turn: t.position.Turn, FromNumber: t.next >> placeBits, Visits: readVisits})

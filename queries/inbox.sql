@@ -109,8 +109,8 @@ SELECT pass_lost_in_inbox(@turn)::bigint AS visits;
 -- name: InboxRead :many
 -- The next rows of a closed turn from its position on, as many as have about so many visits, at
 -- least one; with whether their app has visits put aside, and whether it still tells days and
--- visitors apart as it did. The first number only says where to look: no row before it is behind the
--- position.
+-- visitors apart as it did. The first number only says where to look: no row before it is behind
+-- the position.
 SELECT r.number, r.app_id, r.tz, r.visitor, r.ipv6_prefix, r.uris, r.pages, r.days, r.new_pages, r.ips,
        coalesce(r.ids, '{}')::text[]            AS ids,
        (s.turn IS NOT NULL)::boolean            AS is_aside,

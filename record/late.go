@@ -68,8 +68,8 @@ func (w *writer) mendPastDays(ctx context.Context, j *job, fault db.Fault, err e
 	}
 }
 
-// leaveOldDays leaves out the visits of days that their apps keep no longer. Of a chunk, those before
-// the first such visit are counted.
+// leaveOldDays leaves out the visits of days that their apps keep no longer. Of a chunk, those
+// before the first such visit are counted.
 func (w *writer) leaveOldDays(ctx context.Context, j *job) error {
 	first := map[int32]int32{}
 	for _, e := range j.entries {

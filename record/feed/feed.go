@@ -63,8 +63,8 @@ type Source[T any] interface {
 	Settled(entries []*Entry[T])
 }
 
-// manyEntries is how many entries a chunk may have for each of the visits that it should have: nothing
-// may count of a source for long.
+// manyEntries is how many entries a chunk may have for each of the visits that it should have:
+// nothing may count of a source for long.
 const manyEntries = 8
 
 // Feed counts what a source has.

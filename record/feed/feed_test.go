@@ -465,6 +465,7 @@ func TestCountedIsSettledWithoutLooking(t *testing.T) {
 	cancel()
 	require.Error(t, f.RecordOnce(away, entries))
 	assert.Equal(t, map[string]int{"0 0": 1, "0 1": 1}, l.settled)
+	assert.Zero(t, l.others)
 }
 
 // Whoever could not count, and finds the positions moved all the same, does not say that they have
@@ -493,7 +494,8 @@ func TestFeedEndsWithoutItsApp(t *testing.T) {
 	assert.Empty(t, f.Source.(*list).settled)
 }
 
-// Where nothing counts for long, as in a log of what bots asked for, not all of it is kept in memory.
+// Where nothing counts for long, as in a log of what bots asked for, not all of it is kept in
+// memory.
 func TestChunksOfWhatDoesNotCountAreBounded(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
