@@ -135,9 +135,9 @@ func (t *turn) readRows(ctx context.Context) error {
 
 // putAside has what apps have in the turn put aside, as the position moves past it.
 func (t *turn) putAside(apps ...int32) {
-	aside := append(t.position.Aside, apps...)
-	slices.Sort(aside)
-	t.position.Aside = slices.Compact(aside)
+	t.position.Aside = append(t.position.Aside, apps...)
+	slices.Sort(t.position.Aside)
+	t.position.Aside = slices.Compact(t.position.Aside)
 }
 
 // take returns the entry that comes next, which is of a row. A row is put aside as a whole.
