@@ -32,15 +32,15 @@ func (c *Counter) keepUp(ctx context.Context) {
 		case <-often.C:
 			c.writeUses(ctx)
 		case <-ctx.Done():
-			last, cancel := c.db.InTime(context.WithoutCancel(ctx))
-			defer cancel()
-			c.writeUses(last)
+			c.writeUses(context.WithoutCancel(ctx))
 			return
 		}
 	}
 }
 
 func (c *Counter) writeUses(ctx context.Context) {
+	ctx, cancel := c.db.InTime(ctx)
+	defer cancel()
 	if err := c.uses.write(ctx, c.db); err != nil {
 		c.log.Warn("the use of keys was not written down; it is tried again", "in", usesEvery, "error", err)
 	}

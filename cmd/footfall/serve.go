@@ -149,19 +149,8 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 		return orInterrupted(ctx, err)
 	}
 
-	secret, err := p.secret()
-	if err != nil {
-		return err
-	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if p.embedded() {
-		registry.MustRegister(freeSpace(p.Data))
-	}
-	recording := record.Options{Log: p.log, Metrics: registry, MaxWait: c.maxWait, Overflow: c.Overload == "later", RememberIDs: c.RememberIDs}
-	recording.FilterMemory, recording.Memory = c.shares()
-	recording.Filter = recording.FilterMemory > 0
-	counting, err := counter.Open(ctx, d, counter.Options{Secret: secret, InboxLimit: c.InboxLimit, Options: recording})
+	counting, err := c.openCounter(ctx, p, d, registry)
 	if err != nil {
 		return orInterrupted(ctx, err)
 	}
@@ -190,6 +179,22 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	err = errors.Join(err, drain(service, counting))
 	_ = operators.Close()
 	return err
+}
+
+// openCounter opens the counter, which makes its metrics, beside those of the process.
+func (c *serveCmd) openCounter(ctx context.Context, p *program, d *db.DB, registry *prometheus.Registry) (*counter.Counter, error) {
+	secret, err := p.secret()
+	if err != nil {
+		return nil, err
+	}
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if p.embedded() {
+		registry.MustRegister(freeSpace(p.Data))
+	}
+	recording := record.Options{Log: p.log, Metrics: registry, MaxWait: c.maxWait, Overflow: c.Overload == "later", RememberIDs: c.RememberIDs}
+	recording.FilterMemory, recording.Memory = c.shares()
+	recording.Filter = recording.FilterMemory > 0
+	return counter.Open(ctx, d, counter.Options{Secret: secret, InboxLimit: c.InboxLimit, Options: recording})
 }
 
 // instanceName tells this instance from others on the same database, of which PostgreSQL keeps the
