@@ -58,7 +58,7 @@ func newHistories(t *testing.T) *histories {
 func (h *histories) check(t *testing.T, when string) {
 	t.Helper()
 	assert.Empty(t, dbtest.Column[string](t, h.conn, `
-		WITH edges AS (SELECT unnest($1::integer[]) AS day)
+		WITH edges AS (SELECT unnest($1::integer[]) AS day), expected AS MATERIALIZED (SELECT * FROM expected)
 		SELECT format('target %s of %s from %s to %s: %s, but %s came', s.page_id, a.targets, f.day, t.day, s, w)
 		FROM (SELECT ARRAY[id] AS targets FROM pages UNION ALL SELECT array_agg(id) FROM pages) a
 		CROSS JOIN edges f JOIN edges t ON t.day >= f.day
