@@ -227,7 +227,7 @@ func TestLateVisitsBesideAll(t *testing.T) {
 	b.warnsOfNoBatch(t)
 }
 
-// manyNights does what the nightly task does, again and again.
+// manyNights does what the daily task does, again and again.
 func (in *instance) manyNights(t *testing.T, over <-chan struct{}) {
 	conn := in.conn(t)
 	for night := 0; ; night++ {

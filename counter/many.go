@@ -74,10 +74,10 @@ func (g *Counting) Shown(v *record.Visit, answer visit.Answer) visit.Answer {
 	return g.app.Shown(v.Target, answer)
 }
 
-// OpenCall returns how far the call of a name has been counted, whose body has this hash and so
-// many items. Where callers show no key, the name alone is nobody's: another body with it is another
-// call, so that strangers cannot keep each other's visits from counting. "": the call has no name,
-// and cannot come again.
+// OpenCall returns how far the call with an Idempotency-Key (name) has been counted, whose body has
+// this hash and so many items. Where callers show no key of an app, another body with the same name
+// is another call, so that strangers cannot keep each other's visits from counting. "": the call has
+// no name, and cannot come again.
 func (g *Counting) OpenCall(ctx context.Context, name string, content [32]byte, items int) (*record.Position, error) {
 	if name == "" {
 		return record.OfItems(items), nil

@@ -73,11 +73,11 @@ func (l *lane) accept(e *entry) (*waitingBatch, error) {
 		return nil, visit.Errorf(visit.Unavailable, "", "the service is shutting down; try again")
 	}
 	if l.overflow && l.now().Before(l.paused) {
-		return nil, tooMany(l.maxWait)
+		return nil, overloaded(l.maxWait)
 	}
 	if wait := l.expectedWait(); wait > l.maxWait {
 		l.paused = l.now().Add(overflowPause)
-		return nil, tooMany(wait)
+		return nil, overloaded(wait)
 	}
 	if len(l.waiting) == 0 || len(l.waiting[len(l.waiting)-1].entries) == batchVisits {
 		b := &waitingBatch{since: l.now(), done: make(chan struct{})}
@@ -109,13 +109,13 @@ func (l *lane) expire(b *waitingBatch) {
 	if at < 0 { // it is being written, or was
 		return
 	}
-	newJob(b.entries).failAll(tooMany(l.maxWait))
+	newJob(b.entries).failAll(overloaded(l.maxWait))
 	close(b.done)
 	l.metrics.waiting.Sub(float64(len(b.entries)))
 }
 
-// tooMany is the error of a visit that would have to wait for so long.
-func tooMany(wait time.Duration) error {
+// overloaded is the error of a visit that would have to wait for so long.
+func overloaded(wait time.Duration) error {
 	return &visit.Error{Kind: visit.Unavailable, Message: "too many visits are waiting; try again later", RetryAfter: wait, Err: ErrOverloaded}
 }
 
@@ -151,7 +151,7 @@ func (l *lane) run() {
 		} else {
 			// The database hangs. Refusing is safe, since nothing was sent, and spares callers a
 			// long wait.
-			j.failAll(tooMany(l.maxWait))
+			j.failAll(overloaded(l.maxWait))
 		}
 		took := time.Since(begin)
 		l.finish(len(b.entries), took, written)

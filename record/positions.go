@@ -43,8 +43,8 @@ func (p *Position) uncounted(to int64) []byte {
 // OfItems is the position of a call of so many items, none of which has been counted.
 func OfItems(items int) *Position { return &Position{Uncounted: bytes.Repeat([]byte("0"), items)} }
 
-// OpenCall returns how far a call of so many items has been counted that has this content. It fails
-// with visit.Mismatch if another content was sent as the same call before.
+// OpenCall returns how far a call of so many items has been counted that has this Idempotency-Key
+// and this content. It fails with visit.Mismatch if another content was sent as the same call before.
 func (r *Recorder) OpenCall(ctx context.Context, p db.Position, content [32]byte, items int) (*Position, error) {
 	ctx, cancel := r.db.InTime(ctx)
 	defer cancel()

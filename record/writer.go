@@ -48,8 +48,8 @@ func (e *entry) lacksTarget() bool { return e.site.id == 0 || e.page.id == 0 }
 // isPassed reports whether the entry has no visit, and only moves a position.
 func (e *entry) isPassed() bool { return e.step != nil && e.step.Visit == nil }
 
-// job is visits that a writer makes durable. A live visit without an id passes by what its flags are
-// about.
+// job is visits that a writer makes durable. A live visit without an id needs nothing of what its
+// flags are about.
 type job struct {
 	entries []*entry // that have neither an answer nor an error yet
 	most    int      // how many of them the next transaction may have
@@ -366,7 +366,7 @@ func (w *writer) logFault(fault db.Fault, err error, visits int) {
 func (w *writer) expected(fault db.Fault, err error) bool {
 	switch fault {
 	case db.FaultMoved, // somebody else reads the same source
-		db.FaultLate,   // the nightly task has closed a day
+		db.FaultLate,   // the daily task has closed a day
 		db.FaultTooOld, // or keeps it no longer
 		db.FaultLocked, // somebody erases
 		db.FaultBusy,   // other transactions, or functions that a migration makes again

@@ -115,7 +115,7 @@ $$;
 
 COMMENT ON FUNCTION take_open_returns(bigint[], integer[], integer[], bigint[]) IS 'Takes visitors out of open_returns, and returns how many of them were there. The arrays are one table: target, day, previous day and how many.';
 
--- Those of days that are closed are packed, but for what the nightly task has not come to yet.
+-- Those of days that are closed are packed, but for what the daily task has not come to yet.
 CREATE FUNCTION relink_returns(pages bigint[], days integer[], previous integer[], added bigint[]) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
@@ -152,7 +152,7 @@ $$;
 
 COMMENT ON FUNCTION relink_returns(bigint[], integer[], integer[], bigint[]) IS 'Adds visitors to returns of any days, or takes them away where added is negative. The arrays are one table, in which no row is there twice: target, day, previous day and how many. Fails where less than none would be left.';
 
--- Lists of first pages are made again from the daily numbers, by the nightly task. Batches of two
+-- Lists of first pages are made again from the daily numbers, by the daily task. Batches of two
 -- sites have no lock in common that would keep them apart here, where both delete lists of their
 -- app: so all take the rows in order of key.
 CREATE FUNCTION drop_tops(targets bigint[], days integer[]) RETURNS void
