@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -30,6 +31,7 @@ type desk struct {
 	t       *testing.T
 	url     string
 	counter *counter.Counter
+	asks    *pgx.Conn
 }
 
 func newDesk(t *testing.T) *desk {
@@ -39,7 +41,7 @@ func newDesk(t *testing.T) *desk {
 		ever, open := 0, "open"
 		require.NoError(t, admin.New(tables, nil).AddApp(t.Context(), "demo", app.Settings{Sites: []string{"a.example"}, RetainDays: &ever, Access: &open}))
 	})
-	d.counter = d.open()
+	d.counter, d.asks = d.open(), dbtest.Connect(t, d.url)
 	return d
 }
 
@@ -63,7 +65,7 @@ func (d *desk) exec(sql string, args ...any) {
 // one reads one number.
 func (d *desk) one(sql string) int64 {
 	d.t.Helper()
-	return dbtest.Column[int64](d.t, dbtest.Connect(d.t, d.url), sql)[0]
+	return dbtest.Column[int64](d.t, d.asks, sql)[0]
 }
 
 // list is a source of two parts, whose entries count but for each fifth one, which is passed, and
