@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"footfall/report"
 	"footfall/visit"
@@ -77,15 +78,16 @@ type Dashboard struct{ reader *report.Reader }
 // NewDashboard returns a Dashboard that reads from a Reader.
 func NewDashboard(r *report.Reader) *Dashboard { return &Dashboard{r} }
 
-// templates are the pages. One that does not parse ends the program, and every test.
-var templates = func() map[string]*template.Template {
+// templates are the pages, read when the first is made: commands that make none start without them.
+// One that does not parse ends the program, and every test.
+var templates = sync.OnceValue(func() map[string]*template.Template {
 	pages := map[string]*template.Template{}
 	for _, name := range []string{"home", "app", "target", "who", "embed", "enter", "leave", "problem"} {
 		pages[name] = template.Must(template.New("layout.html").Funcs(functions).
 			ParseFS(files, "templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
 	}
 	return pages
-}()
+})
 
 var functions = template.FuncMap{
 	"number": number, "means": func(name string) string { return means[name] }, "day": day, "shortDay": shortDay, "dated": dated, "date": visit.DayText, "shown": visit.Shown, "share": share, "spanOfDays": spanOfDays, "sum": func(a, b int64) int64 { return a + b }, "bar": bar, "mix": mix,
@@ -106,7 +108,7 @@ type crumb struct{ Name, Stored, Link string }
 // render panics where a template does not fit its data, as no test would let pass.
 func render(name string, data any) Page {
 	var out bytes.Buffer
-	if err := templates[name].Execute(&out, data); err != nil {
+	if err := templates()[name].Execute(&out, data); err != nil {
 		panic(err)
 	}
 	return Page{Type: "text/html; charset=utf-8", Body: out.Bytes()}
