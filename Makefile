@@ -46,7 +46,7 @@ LONGEST := ./handler ./cmd/footfall ./counter ./verify
 test: deps ## test everything, in the short form, on the PostgreSQL found here
 	$(WITH_SERVER) $(TEST) $(LONGEST) ./...
 
-# CI leaves out what shares nothing between goroutines of ours: measuring, and what a browser does.
+# CI leaves out measuring, what a browser does, and what make crash does.
 RACE ?= ./...
 
 .PHONY: race
