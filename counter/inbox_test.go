@@ -779,7 +779,7 @@ func TestInboxOfInstancesThatLoseTheirSessions(t *testing.T) {
 				return
 			}
 			ended.Add(killed)
-			_, err = killer.Exec(context.Background(), `SELECT pg_sleep(0.02)`)
+			_, err = killer.Exec(context.Background(), `SELECT pg_sleep(0.1)`)
 			assert.NoError(t, err)
 		}
 	})
