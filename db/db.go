@@ -99,12 +99,10 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		"enable_bitmapscan":                   "off",
 		"statement_timeout":                   timeout,
 		"idle_in_transaction_session_timeout": timeout,
-		"jit":                                 "off",
 	}, durable)
 	d.reports, failed[2] = base.pool(ctx, reporters, map[string]string{
 		"statement_timeout":               timeout,
 		"default_transaction_read_only":   "on",
-		"jit":                             "off",
 		"max_parallel_workers_per_gather": "0",
 	}, nil)
 	if err := errors.Join(failed[:]...); err != nil {

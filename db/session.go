@@ -37,7 +37,10 @@ func newSessions(url string, o Options) (sessions, error) {
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 5 * time.Second
 	}
-	settings := map[string]string{"search_path": Schema}
+	settings := map[string]string{
+		"search_path": Schema,
+		"jit":         "off", // statements are short: compiling them would take longer than running them
+	}
 	keepAlive(cfg, settings, o.DeadAfter)
 	return sessions{parsed, settings}, nil
 }

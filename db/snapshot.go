@@ -22,7 +22,6 @@ func (d *DB) OpenSnapshots(ctx context.Context, memory string) (*Snapshots, erro
 		"statement_timeout":               "0",
 		"work_mem":                        memory,
 		"plan_cache_mode":                 "force_custom_plan", // each range has a plan of its own
-		"jit":                             "off",
 		"max_parallel_workers_per_gather": "0",
 	}))
 	if err != nil {
