@@ -1,0 +1,195 @@
+package tag
+
+import "strings"
+
+// Agent is what a browser says of itself. It depends on the User-Agent alone, so that it may be
+// kept by that.
+type Agent struct{ Browser, System, Device string }
+
+// The kinds of devices. Televisions, consoles, watches and cars are Other.
+const (
+	desktop = "desktop"
+	phone   = "phone"
+	tablet  = "tablet"
+)
+
+// rule: an agent that has one of the words is the named one. The first rule in a list that holds
+// does.
+type rule struct{ name, words string }
+
+// browsers have those first that go on to name the browsers whose engine they have, and to say
+// Safari. Apps that show pages themselves are named, too: that a page was opened in one is all that
+// is to be learned of where many visits come from.
+var browsers = []rule{
+	{Other, "electron qtwebengine oculusbrowser tesla playstation nintendo nintendobrowser kaios tv smarttv hbbtv web0s vivobrowser heytapbrowser" +
+		" qihoobrowser qihu 360se 360ee metasr 2345explorer lbbrowser maxthon mxios coc puffin avast avg epiphany konqueror falkon palemoon seamonkey" +
+		" waterfox basilisk iceweasel sailfish camino meleon netscape navigator"},
+	{"Facebook", "fban fbav fbios"},
+	{"Instagram", "instagram"},
+	{"WeChat", "micromessenger wechat"},
+	{"TikTok", "musical bytedancewebview tiktok aweme"},
+	{"Weibo", "weibo"},
+	{"LINE", "line"},
+	{"KakaoTalk", "kakaotalk"},
+	{"Snapchat", "snapchat"},
+	{"Pinterest", "pinterest"},
+	{"LinkedIn", "linkedinapp"},
+	{"X", "twitter twitterandroid"},
+	{"Naver", "naver"},
+	{"Baidu", "baiduboxapp baidubrowser bidubrowser"},
+	{"Google", "gsa googleapp"},
+	{"QQ", "qq mqqbrowser qqbrowser qqbrowserlite"},
+	{"UC Browser", "ucbrowser ubrowser ucweb"},
+	{"Yandex", "yabrowser yasearchbrowser yaapp"},
+	{"Samsung Internet", "samsungbrowser"},
+	{"Huawei Browser", "huaweibrowser"},
+	{"Xiaomi", "miuibrowser"},
+	{"DuckDuckGo", "duckduckgo ddg"},
+	{"Ecosia", "ecosia"},
+	{"Brave", "brave"},
+	{"Vivaldi", "vivaldi"},
+	{"Whale", "whale"},
+	{"Silk", "silk"},
+	{"Edge", "edg edga edgios edge"},
+	{"Opera", "opr opera opios opt opx coast"},
+	{"Internet Explorer", "msie trident iemobile"},
+	{"Firefox", "firefox fxios focus klar fennec"},
+	{"WebView", "wv"},
+	{"Chrome", "chrome crios chromium"},
+	{safari, "safari"},
+}
+
+var systems = []rule{
+	{Other, "xbox playstation nintendo blackberry blackberry9700 bb10 symbian symbianos symbos kaios roku tesla"},
+	{"HarmonyOS", "harmonyos openharmony"},
+	{"Windows", "windows win98 win95"},
+	{"iOS", "iphone ipad ipod opios"},
+	{"Android", "android adr silk"},
+	{"ChromeOS", "cros"},
+	{"Tizen", "tizen"},
+	{"webOS", "web0s webos hpwos netcast"},
+	{"macOS", "macintosh mac"},
+	{"BSD", "freebsd openbsd netbsd ghostbsd dragonfly"},
+	{"Linux", "linux ubuntu fedora debian"},
+}
+
+var devices = []rule{
+	{Other, "tv smarttv hbbtv googletv appletv netcast web0s webostv bravia crkey roku viera nettv playstation nintendo xbox tesla oculusbrowser vr watch kobo" +
+		" aftb aftka aftkm aftm aftmm aftn aftr aftrs afts aftss aftt"},
+	{desktop, "nt cros"},
+	{tablet, "ipad tablet kindle playbook silk touchpad"},
+	{phone, "mobile mobi phone iphone ipod mini midp j2me iemobile blackberry bb10 symbian symbianos symbos"},
+	{tablet, "android"}, // phones say Mobile
+	{desktop, "macintosh mac x11 linux windows win98 win95"},
+}
+
+// safari is what most browsers call themselves in the end.
+const safari = "Safari"
+
+// clue is what a word tells: places in the lists, from 1, or 0 for nothing.
+type clue struct{ browser, system, device uint8 }
+
+var clues = readClues()
+
+func readClues() map[string]clue {
+	clues := map[string]clue{}
+	read := func(rules []rule, place func(*clue) *uint8) {
+		for i, rule := range rules {
+			for word := range strings.FieldsSeq(rule.words) {
+				c := clues[word]
+				*place(&c) = uint8(i + 1) //nolint:gosec // the lists are short
+				clues[word] = c
+			}
+		}
+	}
+	read(browsers, func(c *clue) *uint8 { return &c.browser })
+	read(systems, func(c *clue) *uint8 { return &c.system })
+	read(devices, func(c *clue) *uint8 { return &c.device })
+	return clues
+}
+
+// ReadAgent reads a User-Agent, each of its words once. What it does not know is Other; an empty
+// agent says nothing.
+func ReadAgent(agent string) Agent {
+	if agent == "" {
+		return Agent{}
+	}
+	agent = strings.ToLower(agent)
+	var first clue
+	for at := 0; at < len(agent); at++ {
+		from := at
+		for at < len(agent) && ('a' <= agent[at] && agent[at] <= 'z' || '0' <= agent[at] && agent[at] <= '9') {
+			at++
+		}
+		if at-from < 2 {
+			continue
+		}
+		c := clues[agent[from:at]]
+		first = clue{sooner(first.browser, c.browser), sooner(first.system, c.system), sooner(first.device, c.device)}
+	}
+	a := Agent{nameAt(browsers, first.browser), nameAt(systems, first.system), nameAt(devices, first.device)}
+	switch {
+	case a.Browser == safari && a.System == "Android":
+		a.Browser = "Android Browser" // before Chrome took its place
+	case a.Browser == safari && a.System != "iOS" && a.System != "macOS" && a.System != "Windows":
+		a.Browser = Other // with the same engine
+	case a.Browser == Other && a.System == "iOS" && first.browser == 0:
+		a.Browser = "WebView"
+	}
+	return a
+}
+
+// sooner is the place of the rule that comes first.
+func sooner(x, y uint8) uint8 {
+	if x == 0 || y != 0 && y < x {
+		return y
+	}
+	return x
+}
+
+func nameAt(rules []rule, place uint8) string {
+	if place == 0 {
+		return Other
+	}
+	return rules[place-1].name
+}
+
+// Hints are the headers in which browsers with Chrome's engine say over TLS what their User-Agent
+// leaves out: Sec-CH-UA, Sec-CH-UA-Mobile and Sec-CH-UA-Platform.
+type Hints struct{ Brands, Mobile, Platform string }
+
+// brands are those of browsers whose agent may be that of Chrome.
+var brands = [...]struct{ brand, name string }{
+	{`"Brave"`, "Brave"},
+	{`"Microsoft Edge"`, "Edge"},
+	{`"Opera`, "Opera"},
+	{`"Vivaldi"`, "Vivaldi"},
+	{`"YaBrowser"`, "Yandex"},
+	{`"Samsung Internet"`, "Samsung Internet"},
+	{`"DuckDuckGo"`, "DuckDuckGo"},
+	{`"Android WebView"`, "WebView"},
+}
+
+// With adds what hints say to what the User-Agent does.
+func (a Agent) With(h Hints) Agent {
+	if a.Browser == "Chrome" && h.Brands != "" {
+		for i := range brands {
+			if strings.Contains(h.Brands, brands[i].brand) {
+				a.Browser = brands[i].name
+				break
+			}
+		}
+	}
+	if h.Mobile == "?1" && a.Device == desktop {
+		a.Device = phone
+	}
+	if a.System == Other || a.System == "Linux" {
+		switch h.Platform {
+		case `"Windows"`, `"macOS"`, `"iOS"`, `"Android"`, `"Linux"`:
+			a.System = h.Platform[1 : len(h.Platform)-1]
+		case `"Chrome OS"`, `"Chromium OS"`:
+			a.System = "ChromeOS"
+		}
+	}
+	return a
+}

@@ -1,0 +1,174 @@
+// Package tag reads what a visit brings besides its page and its visitor: where the visitor comes
+// from, and with what. A tag is a name and a value, such as source and duckduckgo.
+//
+// Each value stands for many visitors. Of the page that a visitor comes from only the host is read,
+// of a browser and its system only the name, of a language no region, of a time the hour. What a
+// visit does not tell has no value, "". The values of browser, system, device, language and hour
+// are of closed lists, those of country of two letters; sources and campaigns are open, as anybody
+// may make up others: whoever keeps values has to bound how many.
+//
+// Anybody may claim anything of what is read here, as they may claim to have seen a page.
+package tag
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Name is the name of a built-in tag, as an index of a Set.
+type Name int
+
+// The built-in tags.
+const (
+	Source   Name = iota // the host or the service that the visitor comes from
+	Campaign             // utm_campaign
+	Country              // DE
+	Language             // de
+	Device               // desktop, phone or tablet
+	System               // Windows
+	Browser              // Firefox
+	Hour                 // 00 to 23
+	builtIn
+)
+
+var names = [builtIn]string{"source", "campaign", "country", "language", "device", "system", "browser", "hour"}
+
+func (n Name) String() string { return names[n] }
+
+// Other is the value of what has one that is not kept.
+const Other = "(other)"
+
+// none is how people are shown that there is no value. It is none itself.
+const none = "(none)"
+
+// Bounds of what an app has.
+const (
+	MostBytes     = 100 // of a value
+	MostNames     = 20  // that the app lists besides those that are built in
+	MostNameBytes = 40  // of such a name
+	MostNewADay   = 500 // values of open names that are new on a day; others count as Other
+)
+
+// Request is what a visit comes with, as its caller writes it.
+type Request struct {
+	URI       string         // of the page
+	Site      string         // the page's, in canonical form: nobody comes from there
+	Referrer  string         // the page that the visitor comes from
+	Languages string         // Accept-Language
+	Country   string         // its code, of the address or as the caller gives it
+	Agent     Agent          // by ReadAgent, and With hints where there are any
+	At        time.Time      // when it came
+	Zone      *time.Location // of the app
+}
+
+// Set is the values of the built-in tags, by name; "": none.
+type Set [builtIn]string
+
+// Read reads the tags of a visit.
+func Read(r Request) (s Set) {
+	marks := readMarks(r.URI)
+	s[Source], s[Campaign] = sourceOf(&marks, r.Referrer, r.Site), Value(marks.campaign)
+	s[Country], s[Language] = CountryOf(r.Country), LanguageOf(r.Languages)
+	s[Device], s[System], s[Browser] = r.Agent.Device, r.Agent.System, r.Agent.Browser
+	s[Hour] = HourOf(r.At, r.Zone)
+	return s
+}
+
+// Value returns the value that a text stands for: in lower case, without space around it. A text
+// with control characters or marks of direction, or that is not UTF-8, is no value. One that is too long, or
+// that may be somebody's e-mail address, is Other.
+func Value(text string) string {
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, misleads) {
+		return ""
+	}
+	switch text = strings.ToLower(strings.TrimSpace(text)); {
+	case text == none:
+		return ""
+	case len(text) > MostBytes, strings.Contains(text, "@"), strings.Contains(text, "%40"):
+		return Other
+	}
+	return text
+}
+
+// misleads reports whether a character is a control, or turns the direction of a text, so that it
+// would be read as another one.
+func misleads(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+
+// CheckName returns an error unless an app may have a tag of its own of this name.
+func CheckName(name string) error {
+	for _, n := range names {
+		if n == name {
+			return fmt.Errorf("%s is there for every app: choose another name", name)
+		}
+	}
+	if name == "" || len(name) > MostNameBytes || name[0] < 'a' || name[0] > 'z' || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+		return fmt.Errorf("%.64q is not the name of a tag: write up to %d of a-z, 0-9 and _, the first a letter", name, MostNameBytes)
+	}
+	return nil
+}
+
+// HourOf returns the hour of a moment in a time zone, from 00 to 23. Where a clock is put back, two
+// hours of a day have the same name, as on the clock; where it is put forward, one does not come.
+func HourOf(at time.Time, zone *time.Location) string {
+	const hours = "000102030405060708091011121314151617181920212223"
+	hour := at.In(zone).Hour()
+	return hours[2*hour : 2*hour+2]
+}
+
+// CountryOf returns the code of a country in two capital letters (ISO 3166). Codes that stand for
+// no country, as proxies and lists have them for regions, networks and what they do not know, have
+// no value.
+func CountryOf(code string) string {
+	if len(code) != 2 || !isLetter(code[0]) || !isLetter(code[1]) {
+		return ""
+	}
+	switch code = strings.ToUpper(code); code {
+	case "AP", "EU", "XX", "ZZ":
+		return ""
+	case "UK":
+		return "GB"
+	}
+	return code
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// languages are those of two letters (ISO 639-1), and of three where browsers are in a language
+// that has no shorter code.
+const languages = " aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo es et eu" +
+	" fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky" +
+	" la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw" +
+	" sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu" +
+	" ast bal ber brx chr ckb csb doi dsb fil fur gsw haw hsb kab kok mai mni sat scn skr szl tok trs vec yue "
+
+// oldLanguages are codes that some systems still have for others.
+var oldLanguages = map[string]string{"iw": "he", "in": "id", "ji": "yi", "jw": "jv", "mo": "ro", "sh": "sr"}
+
+// LanguageOf returns the first language of a header Accept-Language, without its region and script:
+// de for de-AT,en;q=0.5.
+func LanguageOf(accepted string) string {
+	first := strings.TrimLeft(accepted, " ")
+	end := strings.IndexAny(first, "-_,; ")
+	if end < 0 {
+		end = len(first)
+	}
+	if end < 2 || end > 3 {
+		return "" // *, and what is no language
+	}
+	code := strings.ToLower(first[:end])
+	for i := range len(code) {
+		if !isLetter(code[i]) {
+			return ""
+		}
+	}
+	if newer, old := oldLanguages[code]; old {
+		return newer
+	}
+	if strings.Contains(languages, " "+code+" ") {
+		return code
+	}
+	return Other
+}
