@@ -1,0 +1,138 @@
+package country
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/oschwald/maxminddb-golang/v2"
+
+	"footfall/visit/tag"
+)
+
+// read reads the file of a path, and the one beside it.
+func read(path string) (*table, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("file of countries: %w", err)
+	}
+	t := newTable()
+	if bytes.Contains(content, []byte("\xab\xcd\xefMaxMind.com")) {
+		err = t.readDatabase(content)
+	} else if err = t.readLines(string(content)); err == nil {
+		content, err = os.ReadFile(path + "6")
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
+		} else if err == nil {
+			path += "6"
+			err = t.readLines(string(content))
+		}
+	}
+	if err == nil && len(t.from) == 1 {
+		err = errors.New("it names no country")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("file of countries %s: %w", path, err)
+	}
+	t.from, t.codes = slices.Clip(t.from), slices.Clip(t.codes)
+	return t, nil
+}
+
+// readLines reads lines like 16777216,16777471,AU or 2001:200::,2001:200:ffff:…,JP, in order of
+// address, and what comments say of the vendor and the licence.
+func (t *table) readLines(content string) error {
+	number := 0
+	for line := range strings.Lines(content) {
+		number++
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			t.readComment(line)
+			continue
+		}
+		from, rest, _ := strings.Cut(line, ",")
+		to, code, found := strings.Cut(rest, ",")
+		first, err := readAddress(from)
+		last, failed := readAddress(to)
+		if !found || err != nil || failed != nil {
+			return fmt.Errorf("line %d is not FIRST,LAST,COUNTRY: %.64q", number, line)
+		}
+		if err := t.add(first, last, tag.CountryOf(code)); err != nil {
+			return fmt.Errorf("line %d: %w", number, err)
+		}
+	}
+	return nil
+}
+
+func (t *table) readComment(line string) {
+	for _, name := range []string{"# Vendor:", "# License:"} {
+		if said, found := strings.CutPrefix(line, name); found && !strings.Contains(t.about, strings.TrimSpace(said)) {
+			t.about = strings.TrimPrefix(t.about+", "+strings.TrimSpace(said), ", ")
+		}
+	}
+}
+
+// readAddress reads an address, of IPv4 also as a number.
+func readAddress(text string) (netip.Addr, error) {
+	if strings.ContainsAny(text, ".:") {
+		return netip.ParseAddr(text)
+	}
+	number, err := strconv.ParseUint(text, 10, 32)
+	var bytes [4]byte
+	binary.BigEndian.PutUint32(bytes[:], uint32(number))
+	return netip.AddrFrom4(bytes), err
+}
+
+// readDatabase reads a database in MaxMind's format.
+func (t *table) readDatabase(content []byte) error {
+	database, err := maxminddb.OpenBytes(content)
+	if err != nil {
+		return err
+	}
+	t.about = database.Metadata.Description["en"]
+	if t.about == "" {
+		t.about = database.Metadata.DatabaseType
+	}
+	codes := map[uintptr]string{} // by what networks share
+	for network := range database.Networks() {
+		if err := network.Err(); err != nil {
+			return err
+		}
+		code, known := codes[network.Offset()]
+		if !known {
+			code = codeIn(network)
+			codes[network.Offset()] = code
+		}
+		prefix := network.Prefix()
+		if err := t.add(prefix.Addr(), lastOf(prefix), code); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// codeIn is the code of the country in a record, wherever its vendor has it.
+func codeIn(record maxminddb.Result) string {
+	for _, path := range [][]any{{"country", "iso_code"}, {"country_code"}, {"country"}} {
+		var said string
+		if record.DecodePath(&said, path...) == nil && tag.CountryOf(said) != "" {
+			return tag.CountryOf(said)
+		}
+	}
+	return ""
+}
+
+// lastOf is the last address of a network.
+func lastOf(network netip.Prefix) netip.Addr {
+	bytes := network.Addr().AsSlice()
+	for bit := network.Bits(); bit < 8*len(bytes); bit++ {
+		bytes[bit/8] |= 0x80 >> (bit % 8)
+	}
+	last, _ := netip.AddrFromSlice(bytes)
+	return last
+}
