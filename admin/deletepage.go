@@ -125,7 +125,7 @@ func makeDeletedPage(ctx context.Context, q *db.Queries, app int32, site string)
 	if err != nil {
 		return err
 	}
-	if err := q.PagesTallyAdd(ctx, db.PagesTallyAddParams{AppID: app, Made: made}); err != nil {
+	if err := q.PagesTallyAdd(ctx, db.PagesTallyAddParams{AppID: app, Pages: made}); err != nil {
 		return err
 	}
 	page, err := q.PageGet(ctx, db.PageGetParams{AppID: app, Uri: uri})
@@ -161,6 +161,9 @@ func mergeHidden(ctx context.Context, q *db.Queries, row *db.App) error {
 		if err := mergePage(ctx, q, page.SiteID, page.ID, into.ID, kept); err != nil {
 			return err
 		}
+	}
+	if err := q.TagsHold(ctx); err != nil {
+		return err
 	}
 	for _, page := range pages { // last, since it locks what new pages need
 		if err := q.PageDrop(ctx, page.ID); err != nil {

@@ -19,11 +19,12 @@ type subject struct {
 	address   netip.Addr // of the visitor; the zero one where the caller asserts nothing but an id
 	day       int32
 	when      record.When
-	tooOld    error // why no visit of its day counts any more: then it is refused, unless it is repeated
-	repeated  bool  // it was counted before with its id, as far as is known by now
-	asserter  bool  // the caller has a key that says who came
-	badge     bool  // a badge counts, for people who nobody knows
-	untrusted bool  // no trusted caller vouches for the visitor: usual limits hold, and crawlers are looked for
+	at        time.Time // when it came
+	tooOld    error     // why no visit of its day counts any more: then it is refused, unless it is repeated
+	repeated  bool      // it was counted before with its id, as far as is known by now
+	asserter  bool      // the caller has a key that says who came
+	badge     bool      // a badge counts, for people who nobody knows
+	untrusted bool      // no trusted caller vouches for the visitor: usual limits hold, and crawlers are looked for
 }
 
 // admit checks a request in a fixed order: app, key, assertion, address and URI, site, rate. need

@@ -19,6 +19,7 @@ import (
 	"footfall/inbox"
 	"footfall/record"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 // Options are those of Open. The counter shares the log, the metrics and the clock of its recorder.
@@ -41,6 +42,7 @@ type Request struct {
 	IP, Visitor string
 	ID          string     // makes a visit repeatable; "": none
 	At          string     // when the visit was; "": now
+	Referrer    string     // the page that the visitor comes from; "": none, or it is not known
 	Later       bool       // it is enough that the visit is counted a moment later
 	Asserts     bool       // IP or Visitor was given, even if it is empty or cannot be read
 	Peer        netip.Addr // the address that the request came from
@@ -148,6 +150,7 @@ func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject)
 		return answer, err
 	}
 	v := c.visitOf(a, w, r.ID)
+	v.Tags = func() tag.Set { return tagsOf(a, r, w) }
 	if r.Later {
 		return c.later(v)
 	}
@@ -199,6 +202,11 @@ func (c *Counter) visitOf(a *app.App, w *subject, id string) record.Visit {
 		}
 	}
 	return v
+}
+
+// tagsOf reads what else a visit brings.
+func tagsOf(a *app.App, r *Request, w *subject) tag.Set {
+	return tag.Read(tag.Request{URI: r.URI, Site: w.target.Site, Referrer: r.Referrer, At: w.at, Zone: a.Zone})
 }
 
 // Ready returns an error, which says why, unless visits can be counted now.

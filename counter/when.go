@@ -26,7 +26,7 @@ const (
 // which is read where it is 0.
 func (c *Counter) chooseDay(ctx context.Context, a *app.App, at time.Time, first *int32, w *subject) (err error) {
 	now := c.clock()
-	w.day = visit.DayOf(now, a.Zone)
+	w.day, w.at = visit.DayOf(now, a.Zone), now
 	if at.IsZero() {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (c *Counter) chooseDay(ctx context.Context, a *app.App, at time.Time, first
 	ahead := at.After(now.Add(clocksDiffer))
 	if !ahead && day >= w.day {
 		if !at.After(now) {
-			w.when = record.Today
+			w.when, w.at = record.Today, at
 		}
 		return nil
 	}
@@ -51,7 +51,7 @@ func (c *Counter) chooseDay(ctx context.Context, a *app.App, at time.Time, first
 	case day < *first:
 		w.tooOld = visit.Errorf(visit.Invalid, "at", "app %s keeps no visits of that day: the first possible day is %s", a.Name, visit.DayText(*first))
 	}
-	w.day, w.when = day, record.Past
+	w.day, w.when, w.at = day, record.Past, at
 	return nil
 }
 

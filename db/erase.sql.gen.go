@@ -273,6 +273,21 @@ func (q *Queries) AppSketchesDelete(ctx context.Context, appID int32) error {
 	return err
 }
 
+const AppTagsDelete = `-- name: AppTagsDelete :exec
+WITH untagged AS (
+    DELETE FROM tag_days AS d
+    WHERE d.page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = $1)
+)
+DELETE FROM tags AS t
+WHERE t.app_id = $1
+`
+
+// Deletes an app's tags, and how many visitors came with each.
+func (q *Queries) AppTagsDelete(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, AppTagsDelete, appID)
+	return err
+}
+
 const AppTallyDelete = `-- name: AppTallyDelete :exec
 DELETE FROM page_tallies
 WHERE app_id = $1
@@ -512,11 +527,16 @@ func (q *Queries) OldestUnseen(ctx context.Context) (int64, error) {
 }
 
 const PageDrop = `-- name: PageDrop :exec
+WITH untagged AS (
+    DELETE FROM tag_days AS t
+    WHERE t.page_id = $1
+)
 DELETE FROM pages
 WHERE id = $1
 `
 
-// Removes a page of which nothing is counted any more.
+// Removes a page of which nothing is counted any more, and its tags: nobody can tell which of its
+// visitors are counted for another page already.
 func (q *Queries) PageDrop(ctx context.Context, id int64) error {
 	_, err := q.db.Exec(ctx, PageDrop, id)
 	return err

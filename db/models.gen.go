@@ -529,14 +529,16 @@ type Page struct {
 	Key []byte `json:"key"`
 }
 
-// How many pages and sites each app got on its last day that brought any, for its limit.
+// How many pages and sites each app got on its last day that brought any, and how many tags, for its limits.
 type PageTally struct {
 	// The app.
 	AppID int32 `json:"app_id"`
-	// The last day on which it got a page.
+	// The last day on which it got a page or a tag.
 	DayID int32 `json:"day_id"`
 	// Pages and sites made on that day, those deleted since included.
 	Today int64 `json:"today"`
+	// Tags made on that day whose values anybody can make up.
+	TagsToday int64 `json:"tags_today"`
 }
 
 // How far visits of each source have been counted.
@@ -779,6 +781,82 @@ type Sketch struct {
 	DayID int32 `json:"day_id"`
 	// The registers that are not 0, each as register * 64 + value, in order.
 	Entries []int32 `json:"entries"`
+}
+
+// How many visitors of each target came with each tag on each day: sites have all tags, pages those of source and campaign. It follows a moment after the other numbers.
+type TagDay struct {
+	// The target.
+	PageID int64 `json:"page_id"`
+	// Visitors of the day whose first visit on it brought the tag.
+	Pv int64 `json:"pv"`
+	// Those among them who got their rank with that visit.
+	Newcomers int64 `json:"newcomers"`
+	// The day, like 20190629.
+	DayID int32 `json:"day_id"`
+	// The tag.
+	TagID int32 `json:"tag_id"`
+}
+
+// Tags of batches that tag_days does not have yet, for a second or so.
+type TagNews struct {
+	// Which of the two tables had its turn: 0 or 1.
+	Turn int16 `json:"turn"`
+	// The targets of pairs of target and visitor, each as often as it has pairs.
+	Pages []int64 `json:"pages"`
+	// The day of each pair.
+	Days []int32 `json:"days"`
+	// What each pair was: 0: counted before on its day, 1: a visitor of the day, 2: one who never came before.
+	Verdicts []int16 `json:"verdicts"`
+	// Where the tags of each pair end; they begin where those of the one before end.
+	Ends []int32 `json:"ends"`
+	// The tags of all pairs, one pair after the other.
+	Tags []int32 `json:"tags"`
+}
+
+// Those of one turn: a partition of tag_news.
+type TagNews0 struct {
+	// Which of the two tables had its turn: 0 or 1.
+	Turn int16 `json:"turn"`
+	// The targets of pairs of target and visitor, each as often as it has pairs.
+	Pages []int64 `json:"pages"`
+	// The day of each pair.
+	Days []int32 `json:"days"`
+	// What each pair was: 0: counted before on its day, 1: a visitor of the day, 2: one who never came before.
+	Verdicts []int16 `json:"verdicts"`
+	// Where the tags of each pair end; they begin where those of the one before end.
+	Ends []int32 `json:"ends"`
+	// The tags of all pairs, one pair after the other.
+	Tags []int32 `json:"tags"`
+}
+
+// Those of the other turn: a partition of tag_news.
+type TagNews1 struct {
+	// Which of the two tables had its turn: 0 or 1.
+	Turn int16 `json:"turn"`
+	// The targets of pairs of target and visitor, each as often as it has pairs.
+	Pages []int64 `json:"pages"`
+	// The day of each pair.
+	Days []int32 `json:"days"`
+	// What each pair was: 0: counted before on its day, 1: a visitor of the day, 2: one who never came before.
+	Verdicts []int16 `json:"verdicts"`
+	// Where the tags of each pair end; they begin where those of the one before end.
+	Ends []int32 `json:"ends"`
+	// The tags of all pairs, one pair after the other.
+	Tags []int32 `json:"tags"`
+}
+
+// Tags that visits have brought: names and values.
+type TagRow struct {
+	// The tag's number in tag_days.
+	ID int32 `json:"id"`
+	// The app that counts it.
+	AppID int32 `json:"app_id"`
+	// The day on which it came first, like 20190629.
+	MadeOn int32 `json:"made_on"`
+	// What it is about: source, campaign, country, language, device, system, browser or hour.
+	Name string `json:"name"`
+	// What a visit brought; (other): one that is not kept by itself.
+	Value string `json:"value"`
 }
 
 // The first 1,000 pages of each app, and of each of its sites, on each closed day.

@@ -75,13 +75,13 @@ func (d *DB) intern(ctx context.Context, in *Interning, ids map[string]int64) (f
 
 // makePages makes the missing pages and sites, as far as the app may have more on the day.
 func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]int64) (full bool, err error) {
-	today, err := q.PagesTallyLock(ctx, PagesTallyLockParams{AppID: in.App, Day: in.Day})
+	tally, err := q.PagesTallyLock(ctx, PagesTallyLockParams{AppID: in.App, Day: in.Day})
 	if err != nil {
 		return false, err
 	}
 	room := int64(math.MaxInt64)
 	if in.MaxToday > 0 {
-		room = in.MaxToday - today
+		room = in.MaxToday - tally.Today
 		// Another instance may have made some of them: only those still missing need room.
 		if err := findPages(ctx, q, in, ids); err != nil {
 			return false, err
@@ -102,7 +102,7 @@ func makePages(ctx context.Context, q *Queries, in *Interning, ids map[string]in
 	if err := checkCountsBy(ctx, q, in); err != nil {
 		return false, err
 	}
-	return sites+pages >= room, q.PagesTallyAdd(ctx, PagesTallyAddParams{AppID: in.App, Made: sites + pages})
+	return sites+pages >= room, q.PagesTallyAdd(ctx, PagesTallyAddParams{AppID: in.App, Pages: sites + pages})
 }
 
 // checkCountsBy returns ErrAppGone or ErrAppChanged unless the app still counts as it did.

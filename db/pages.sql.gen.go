@@ -241,18 +241,20 @@ func (q *Queries) PagesIntern(ctx context.Context, arg PagesInternParams) (int64
 
 const PagesTallyAdd = `-- name: PagesTallyAdd :exec
 UPDATE page_tallies
-SET today = today + $1
-WHERE app_id = $2
+SET today      = today + $1,
+    tags_today = tags_today + $2
+WHERE app_id = $3
 `
 
 type PagesTallyAddParams struct {
-	Made  int64 `json:"made"`
+	Pages int64 `json:"pages"`
+	Tags  int64 `json:"tags"`
 	AppID int32 `json:"app_id"`
 }
 
-// Adds pages that were made, under the lock.
+// Adds pages and tags that were made, under the lock.
 func (q *Queries) PagesTallyAdd(ctx context.Context, arg PagesTallyAddParams) error {
-	_, err := q.db.Exec(ctx, PagesTallyAdd, arg.Made, arg.AppID)
+	_, err := q.db.Exec(ctx, PagesTallyAdd, arg.Pages, arg.Tags, arg.AppID)
 	return err
 }
 
@@ -260,9 +262,10 @@ const PagesTallyLock = `-- name: PagesTallyLock :one
 INSERT INTO page_tallies AS t (app_id, day_id, today)
 VALUES ($1, require_day_near($2, 0), 0)
 ON CONFLICT (app_id) DO UPDATE
-    SET day_id = greatest(t.day_id, excluded.day_id),
-        today  = CASE WHEN t.day_id < excluded.day_id THEN 0 ELSE t.today END
-RETURNING today
+    SET day_id     = greatest(t.day_id, excluded.day_id),
+        today      = CASE WHEN t.day_id < excluded.day_id THEN 0 ELSE t.today END,
+        tags_today = CASE WHEN t.day_id < excluded.day_id THEN 0 ELSE t.tags_today END
+RETURNING today, tags_today
 `
 
 type PagesTallyLockParams struct {
@@ -270,14 +273,19 @@ type PagesTallyLockParams struct {
 	Day   int32 `json:"day"`
 }
 
-// Lets this transaction alone make pages of an app until it ends, so that it comes before anything
-// is made. Returns how many were made on the day. A day that is over by the clock of another
+type PagesTallyLockRow struct {
+	Today     int64 `json:"today"`
+	TagsToday int64 `json:"tags_today"`
+}
+
+// Lets this transaction alone make pages and tags of an app until it ends, so that it comes before
+// anything is made. Returns how many of both were made on the day. A day that is over by the clock of another
 // instance counts as the later one. Fails with SQLSTATE FF003 where the day has come nowhere yet.
-func (q *Queries) PagesTallyLock(ctx context.Context, arg PagesTallyLockParams) (int64, error) {
+func (q *Queries) PagesTallyLock(ctx context.Context, arg PagesTallyLockParams) (PagesTallyLockRow, error) {
 	row := q.db.QueryRow(ctx, PagesTallyLock, arg.AppID, arg.Day)
-	var today int64
-	err := row.Scan(&today)
-	return today, err
+	var i PagesTallyLockRow
+	err := row.Scan(&i.Today, &i.TagsToday)
+	return i, err
 }
 
 const SitesIntern = `-- name: SitesIntern :execrows

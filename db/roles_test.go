@@ -171,10 +171,14 @@ func serveVisits(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	ids, _, err := d.Intern(ctx, interning([]string{"example.org/x", "example.org/y"}, []string{"example.org", "example.org"}))
 	require.NoError(t, err)
 	require.Len(t, ids, 3)
+	from, tags := db.Tag{Name: "source", Value: "a.example"}, map[db.Tag]int32{}
+	require.NoError(t, d.MakeTags(ctx, 1, today, nil, []db.Tag{from}, 1, tags))
+	require.NoError(t, d.FindTags(ctx, 1, []db.Tag{from}, tags))
 	var out db.Outcome
 	for day := range int32(2) {
 		b := visitBatch("192.0.2.1", ids["example.org"], ids["example.org/x"])
 		b.Basis = basis
+		b.Pairs.Tags, b.Pairs.TagEnds = []int32{tags[from]}, []int32{1, 1}
 		onDay(b, today+day)
 		require.NoError(t, d.Write(ctx, b, &out))
 		require.Equal(t, db.Verdict{Rank: 1, Newcomer: day == 0, Counted: true}, out.Verdicts[0])
@@ -198,6 +202,11 @@ func serveVisits(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	require.NoError(t, err)
 	_, err = d.EmptyBatches(ctx)
 	require.NoError(t, err)
+	counted, err := d.CountedVisits(ctx, &b.Pairs)
+	require.NoError(t, err)
+	require.Equal(t, []bool{true, true}, counted)
+	require.NoError(t, d.FoldTags(ctx))
+	require.Equal(t, int64(2), query[int64](t, owner, `SELECT sum(pv) FROM tag_days`))
 
 	visitor := netip.MustParseAddr("192.0.2.1")
 	counts, err := d.Queries().CountsGet(ctx, db.CountsGetParams{AppID: 1, Uris: []string{"example.org/x"}, Ip: &visitor})
@@ -227,6 +236,8 @@ var notForTheService = []string{
 	`UPDATE epochs SET value = 0`, `DELETE FROM epochs`, `INSERT INTO epochs (name) VALUES ('x')`,
 	`UPDATE pages SET uri = 'example.com/z'`, `DELETE FROM pages`, `SELECT setval('pages_id_seq', 1)`,
 	`UPDATE page_tallies SET app_id = 2`, `DELETE FROM page_tallies`,
+	`UPDATE tags SET value = 'x'`, `DELETE FROM tags`, `UPDATE tag_days SET day_id = 20190628`, `DELETE FROM tag_days`,
+	`SELECT FROM tag_news`, `DELETE FROM tag_news`, `TRUNCATE tag_news_0`,
 	`UPDATE counters SET page_id = 9`, `DELETE FROM counters`,
 	`UPDATE visitors SET ip = '192.0.2.9'`, `UPDATE visitors SET rank = 9`, `UPDATE visitors SET first_day = 20190101`, `DELETE FROM visitors`,
 	`UPDATE visits SET ip = '192.0.2.9'`, `DELETE FROM visits`,
@@ -290,7 +301,7 @@ func TestEveryTableIsTheServicesUnlessNamedHere(t *testing.T) {
 		WHERE relnamespace = 'footfall'::regnamespace AND relkind IN ('r', 'p', 'v', 'm') AND NOT relispartition
 		  AND NOT has_table_privilege('footfall_app', oid, 'SELECT')
 		ORDER BY 1`)
-	assert.Equal(t, []string{"erased_visitors", "erased_visits", "returns", "schema_objects", "sketches"}, others, "grant_roles() grants the service what it needs of a new table")
+	assert.Equal(t, []string{"erased_visitors", "erased_visits", "returns", "schema_objects", "sketches", "tag_news"}, others, "grant_roles() grants the service what it needs of a new table")
 }
 
 // rightsOf lists what a role, or PUBLIC, was granted in the database, apart from what PostgreSQL's

@@ -104,6 +104,16 @@ var rules = []struct{ refusedBy, sql string }{
 	{"page_tallies_app_id_fkey", `INSERT INTO page_tallies (app_id, day_id, today) VALUES (99, 20190629, 0)`},
 	{"page_tallies_are_not_negative", `UPDATE page_tallies SET today = -1`},
 
+	{"tags_pkey", `INSERT INTO tags (id, app_id, made_on, name, value) OVERRIDING SYSTEM VALUE VALUES (1, 1, 20190629, 'hour', '12')`},
+	{"tags_app_id_fkey", `UPDATE tags SET app_id = 99`},
+	{"tags_are_different", `INSERT INTO tags (app_id, made_on, name, value) VALUES (1, 20190629, 'source', 'a.example')`},
+	{"tags_name_is_short", `UPDATE tags SET name = 'Source'`},
+	{"tags_value_length", `UPDATE tags SET value = ''`},
+	{"tag_days_pkey", `INSERT INTO tag_days (page_id, pv, newcomers, day_id, tag_id) VALUES (1, 1, 1, 20190629, 1)`},
+	{"tag_days_numbers_descend", `UPDATE tag_days SET newcomers = 2`},
+	{"tag_days_numbers_descend", `UPDATE tag_days SET pv = 0, newcomers = 0`},
+	{"tag_news_lists_match", `INSERT INTO tag_news (pages, days, verdicts, ends, tags) VALUES ('{1}', '{20190629}', '{1}', '{2}', '{1}')`},
+
 	{"shares_pkey", `INSERT INTO shares (id, app_id, last_day, name, hash) OVERRIDING SYSTEM VALUE VALUES (1, 1, to_char(now(), 'YYYYMMDD')::integer, 'b', sha256('b'))`},
 	{"shares_app_id_fkey", `UPDATE shares SET app_id = 99`},
 	{"shares_name_is_unique", `INSERT INTO shares (app_id, last_day, name, hash) VALUES (1, to_char(now(), 'YYYYMMDD')::integer, 'a', sha256('b'))`},
@@ -153,7 +163,7 @@ var rules = []struct{ refusedBy, sql string }{
 	{"pages_site_xor_path", `INSERT INTO pages (app_id, uri) VALUES (1, 'example.com/without-a-site')`},
 	{"pages_site_xor_path", `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'site.of.a.site')`},
 	{"pages_app_id_fkey", `INSERT INTO pages (app_id, uri) VALUES (99, 'example.org')`},
-	{"pages_app_id_fkey", `DELETE FROM keys; DELETE FROM shares; DELETE FROM notes; DELETE FROM page_tallies; DELETE FROM apps`},
+	{"pages_app_id_fkey", `DELETE FROM keys; DELETE FROM shares; DELETE FROM notes; DELETE FROM page_tallies; DELETE FROM tags; DELETE FROM apps`},
 	{"pages_site_id_fkey", `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 99, 'example.com/c')`},
 	{"pages_site_id_fkey", `DELETE FROM pages WHERE id = 1`},
 	{"428C9", `INSERT INTO pages (app_id, uri, key) VALUES (1, 'example.org', '\x00')`}, // the key is computed
@@ -174,8 +184,8 @@ var rules = []struct{ refusedBy, sql string }{
 	{"visits_days_run_forwards", `UPDATE visits SET previous_day = day_id`},
 	{"23514", `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190630, 0, '192.0.2.1')`}, // no partition, and no default one
 
-	{"batches_pkey", `INSERT INTO batches (id, turn, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 0, 1)`},
-	{"23514", `INSERT INTO batches (id, turn, schema_version) VALUES (gen_random_uuid(), 2, 1)`}, // there are two turns
+	{"batches_pkey", `INSERT INTO batches (id, turn, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 0, 2)`},
+	{"23514", `INSERT INTO batches (id, turn, schema_version) VALUES (gen_random_uuid(), 2, 2)`}, // there are two turns
 	{"batches_by_this_version", `INSERT INTO batches (id, schema_version) VALUES (gen_random_uuid(), 0)`},
 	{"23502", `INSERT INTO batches (id) VALUES (gen_random_uuid())`}, // as instances of before do
 
@@ -270,7 +280,7 @@ func TestConstraints(t *testing.T) {
 	_, conn := fixture(t)
 	exec(t, conn, `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) VALUES (2, '192.0.2.1', 1, 20190629, 20190629)`)
 	exec(t, conn, `INSERT INTO visits (page_id, day_id, previous_day, ip) VALUES (2, 20190629, 0, '192.0.2.1')`)
-	exec(t, conn, `INSERT INTO batches (id, turn, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 0, 1)`)
+	exec(t, conn, `INSERT INTO batches (id, turn, schema_version) VALUES ('00000000-0000-0000-0000-000000000000', 0, 2)`)
 	exec(t, conn, `INSERT INTO positions (app_id, source, part) VALUES (1, 'calls', 'a')`)
 	exec(t, conn, `INSERT INTO refused (app_id, source, part, position, reason, beginning) VALUES (1, 'kafka', '0', 7, '', '')`)
 	exec(t, conn, `INSERT INTO visit_ids (app_id, day_id, id) VALUES (1, 20190629, 'a')`)
@@ -286,6 +296,8 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO notes (app_id, day_id, text) VALUES (1, 20190629, 'a')`)
 	exec(t, conn, `INSERT INTO offsets (app_id, uri, hot, pv, uv) VALUES (1, 'example.com', 1, 1, 1)`)
 	exec(t, conn, `INSERT INTO page_tallies (app_id, day_id, today) VALUES (1, 20190629, 2)`)
+	exec(t, conn, `INSERT INTO tags (app_id, made_on, name, value) VALUES (1, 20190629, 'source', 'a.example')`)
+	exec(t, conn, `INSERT INTO tag_days (page_id, pv, newcomers, day_id, tag_id) VALUES (1, 1, 1, 20190629, 1)`)
 	exec(t, conn, `INSERT INTO day_keys (day_id, key) VALUES (20190629, sha256('a'))`)
 	exec(t, conn, `INSERT INTO erased_visitors (page_id, rank) VALUES (2, 1)`)
 	exec(t, conn, `INSERT INTO erased_visits (page_id, day_id, previous_day, visitors) VALUES (2, 20190629, 0, 1)`)

@@ -27,7 +27,7 @@ func (q *Queries) BasisGet(ctx context.Context) (string, error) {
 const BatchAbandon = `-- name: BatchAbandon :one
 WITH claimed AS (
     INSERT INTO batches AS b (id, turn, schema_version, abandoned)
-    SELECT $1, generate_series(0, 1), 1, true
+    SELECT $1, generate_series(0, 1), 2, true
     ON CONFLICT (id, turn) DO UPDATE
         SET abandoned = b.abandoned
     RETURNING b.abandoned
@@ -49,7 +49,7 @@ func (q *Queries) BatchAbandon(ctx context.Context, id pgtype.UUID) (bool, error
 const BatchBegin = `-- name: BatchBegin :exec
 
 INSERT INTO batches (id, schema_version)
-VALUES ($1, 1)
+VALUES ($1, 2)
 `
 
 // The one write path. A batch of visits is one transaction of these statements, sent in one round
@@ -193,6 +193,7 @@ type DaysVisitedParams struct {
 }
 
 // What is left to be written of a batch in which nobody is to be decided on: its visits, by day.
+// No tags come with them: those are counted with pairs that are decided on.
 func (q *Queries) DaysVisited(ctx context.Context, arg DaysVisitedParams) error {
 	_, err := q.db.Exec(ctx, DaysVisited,
 		arg.Targets,
@@ -221,7 +222,8 @@ SELECT l.place::integer    AS place,
        l.newcomer::boolean AS newcomer,
        l.counted::boolean  AS counted
 FROM record_late_visits($1::bigint[], $2::inet[], $3::integer[], $4::integer[],
-                        $5::bigint[], $6::bigint[], $7::integer[], $8::bigint[]) AS l
+                        $5::bigint[], $6::bigint[], $7::integer[], $8::bigint[],
+                        $9::integer[], $10::integer[]) AS l
 `
 
 type LateVisitsRecordParams struct {
@@ -233,6 +235,8 @@ type LateVisitsRecordParams struct {
 	Sites      []int64      `json:"sites"`
 	TargetDays []int32      `json:"target_days"`
 	Hots       []int64      `json:"hots"`
+	TagEnds    []int32      `json:"tag_ends"`
+	Tags       []int32      `json:"tags"`
 }
 
 type LateVisitsRecordRow struct {
@@ -243,8 +247,8 @@ type LateVisitsRecordRow struct {
 }
 
 // What VisitsRecord does, for visits of any days: a row for each distinct pair and day, in the
-// order of arrival, with how many there are of the pair up to it; and targets by day. Returns a row
-// for each of the first.
+// order of arrival, with how many there are of the pair up to it; and targets by day; and the tags
+// of the first. Returns a row for each of these.
 func (q *Queries) LateVisitsRecord(ctx context.Context, arg LateVisitsRecordParams) ([]LateVisitsRecordRow, error) {
 	rows, err := q.db.Query(ctx, LateVisitsRecord,
 		arg.Pages,
@@ -255,6 +259,8 @@ func (q *Queries) LateVisitsRecord(ctx context.Context, arg LateVisitsRecordPara
 		arg.Sites,
 		arg.TargetDays,
 		arg.Hots,
+		arg.TagEnds,
+		arg.Tags,
 	)
 	if err != nil {
 		return nil, err
@@ -301,6 +307,10 @@ WITH last_ranks AS MATERIALIZED (
         SET hot          = d.hot + excluded.hot,
             pv           = d.pv + excluded.pv,
             new_visitors = d.new_visitors + excluded.new_visitors
+), tagged AS (
+    INSERT INTO tag_news (pages, days, verdicts, ends, tags)
+    SELECT $1, $3, array_fill(2, ARRAY[cardinality($1)]), $11::integer[], $12::integer[]
+    WHERE cardinality($12) > 0
 )
 INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
 SELECT p.page_id, p.ip, (SELECT l.uvs FROM last_ranks AS l)[p.place] - p.later, p.day_id, p.day_id
@@ -324,14 +334,16 @@ type NewVisitorsRecordParams struct {
 	TargetDays []int32      `json:"target_days"`
 	Hots       []int64      `json:"hots"`
 	Newcomers  []int64      `json:"newcomers"`
+	TagEnds    []int32      `json:"tag_ends"`
+	Tags       []int32      `json:"tags"`
 }
 
 // What VisitsRecord does, where all pairs of the batch are hinted. Then CountersLock has counted
 // them, and nothing is left to decide: it takes four fifths of the time. The first five arrays are
 // one table, a row for each pair, in the order of the keys: the last two columns are the place of
 // its target among the targets (from 1), and how many newcomers came to the target after it. The
-// other five are a table of the targets, in order of id. Where a hint was wrong, an insert fails on
-// the key of visitors or visits.
+// next five are a table of the targets, in order of id, and the last two the tags of the pairs. Where
+// a hint was wrong, an insert fails on the key of visitors or visits.
 //
 // Ranks come out of an array, since a join of the two tables would leave something to the planner.
 func (q *Queries) NewVisitorsRecord(ctx context.Context, arg NewVisitorsRecordParams) error {
@@ -346,6 +358,8 @@ func (q *Queries) NewVisitorsRecord(ctx context.Context, arg NewVisitorsRecordPa
 		arg.TargetDays,
 		arg.Hots,
 		arg.Newcomers,
+		arg.TagEnds,
+		arg.Tags,
 	)
 	return err
 }
@@ -610,6 +624,12 @@ WITH asked AS (
     ON CONFLICT (page_id) DO UPDATE
         SET pv = c.pv + excluded.pv,
             uv = c.uv + excluded.uv
+), tagged AS (
+    INSERT INTO tag_news (pages, days, verdicts, ends, tags)
+    SELECT $1, $3, array_agg(counted::integer + newcomer::integer ORDER BY place), $9::integer[], $10::integer[]
+    FROM decided
+    WHERE cardinality($10) > 0
+    HAVING bool_or(counted)
 )
 SELECT place::integer    AS place,
        rank::bigint      AS rank,
@@ -627,6 +647,8 @@ type VisitsRecordParams struct {
 	Sites      []int64      `json:"sites"`
 	TargetDays []int32      `json:"target_days"`
 	Hots       []int64      `json:"hots"`
+	TagEnds    []int32      `json:"tag_ends"`
+	Tags       []int32      `json:"tags"`
 }
 
 type VisitsRecordRow struct {
@@ -639,10 +661,11 @@ type VisitsRecordRow struct {
 // Decides what each (target, visitor) of the batch is, and writes it down. The four arrays are one
 // table, a row for each distinct pair, in the order of arrival. hinted means "surely a new
 // visitor": such a one is not looked up, and CountersLock has counted it; where the hint was wrong,
-// an insert fails on the key of visitors or visits. The last four arrays are a table of their own,
-// a row for each target of the batch: its site (0: it is one), the day, and its visits. Returns for
-// each row of the first: its place in the arrays (from 1), the visitor's rank, whether the visitor
-// is new to the target, and whether this visit was its first on the day.
+// an insert fails on the key of visitors or visits. The next four arrays are a table of their own,
+// a row for each target of the batch: its site (0: it is one), the day, and its visits. The last two
+// are the tags of the pairs, as tag_news has them. Returns for each row of the first: its place in
+// the arrays (from 1), the visitor's rank, whether the visitor is new to the target, and whether
+// this visit was its first on the day.
 //
 // The statement is planned once, perhaps on empty tables, and has to be right for large ones. So
 // nothing is left to the planner to choose: no two of the tables made here are joined with each
@@ -660,6 +683,8 @@ func (q *Queries) VisitsRecord(ctx context.Context, arg VisitsRecordParams) ([]V
 		arg.Sites,
 		arg.TargetDays,
 		arg.Hots,
+		arg.TagEnds,
+		arg.Tags,
 	)
 	if err != nil {
 		return nil, err

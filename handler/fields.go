@@ -27,7 +27,7 @@ type body struct {
 
 // One URI has room even if each of its 2,048 bytes is written as \u00xx, many if they are not.
 var (
-	oneVisit   = body{16 << 10, `send {"app":"…","uri":"…"}, with "ip":"…" or "visitor":"…", and "at":"…", if you may say who came and when; "answer":"later" if it may be counted a moment later`, false}
+	oneVisit   = body{16 << 10, `send {"app":"…","uri":"…"}, with "ip":"…" or "visitor":"…", and "at":"…", if you may say who came and when; "referrer":"…" if they came from another page; "answer":"later" if it may be counted a moment later`, false}
 	manyCounts = body{4 << 20, `send {"app":"…","uris":["…",…]}, with "ip":"…" or "visitor":"…" if you may ask about who came`, true}
 )
 
@@ -44,8 +44,8 @@ type field struct {
 }
 
 type fields struct {
-	app, ip, visitor, uri, id, at, answer, offsets field
-	uris                                           []string
+	app, ip, visitor, uri, id, at, referrer, answer, offsets field
+	uris                                                     []string
 	// parseErr is the first fault in how the fields but app were written. An unknown app is told
 	// before it.
 	parseErr error
@@ -80,6 +80,8 @@ func (f *fields) named(name string) *field {
 		return &f.id
 	case "at":
 		return &f.at
+	case "referrer":
+		return &f.referrer
 	case "answer":
 		return &f.answer
 	case "offsets":
@@ -95,7 +97,7 @@ func (f *field) set(name, value string) error {
 		return invalid(name, "it is given twice: give it once")
 	}
 	f.given = true
-	if value == "" {
+	if value == "" && name != "referrer" { // a browser names none where there is none
 		return invalid(name, "it is empty: give it a value, or leave it out")
 	}
 	if name == "answer" && value != answerLater {
@@ -210,7 +212,7 @@ func (f *fields) readMember(d *json.Decoder, is body) error {
 	if is.many && name == "uris" {
 		return f.later(name, f.setURIs(written))
 	}
-	if f.named(name) == nil || is.many && (name == "uri" || name == "id" || name == "at" || name == "answer") {
+	if f.named(name) == nil || is.many && (name == "uri" || name == "id" || name == "at" || name == "referrer" || name == "answer") {
 		return f.later("body", invalid("body", "%.64q is not a field: %s", name, is.shape))
 	}
 	var value string

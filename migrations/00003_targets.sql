@@ -78,20 +78,22 @@ CREATE TRIGGER apps_count_as_they_began
     WHEN ((OLD.tz, OLD.visitor, OLD.secret_id, OLD.ipv6_prefix) IS DISTINCT FROM (NEW.tz, NEW.visitor, NEW.secret_id, NEW.ipv6_prefix))
     EXECUTE FUNCTION apps_count_as_they_began();
 
--- The lock under which an app's pages are made, so that its limit holds whichever instances make
--- them.
+-- The lock under which an app's pages and tags are made, so that its limits hold whichever instances
+-- make them.
 CREATE TABLE page_tallies (
-    app_id integer PRIMARY KEY REFERENCES apps,
-    day_id integer NOT NULL,
-    today  bigint  NOT NULL,
+    app_id     integer PRIMARY KEY REFERENCES apps,
+    day_id     integer NOT NULL,
+    today      bigint  NOT NULL,
+    tags_today bigint  NOT NULL DEFAULT 0,
 
-    CONSTRAINT page_tallies_are_not_negative CHECK (today >= 0)
+    CONSTRAINT page_tallies_are_not_negative CHECK (today >= 0 AND tags_today >= 0)
 );
 
-COMMENT ON TABLE  page_tallies        IS 'How many pages and sites each app got on its last day that brought any, for its limit.';
-COMMENT ON COLUMN page_tallies.app_id IS 'The app.';
-COMMENT ON COLUMN page_tallies.day_id IS 'The last day on which it got a page.';
-COMMENT ON COLUMN page_tallies.today  IS 'Pages and sites made on that day, those deleted since included.';
+COMMENT ON TABLE  page_tallies            IS 'How many pages and sites each app got on its last day that brought any, and how many tags, for its limits.';
+COMMENT ON COLUMN page_tallies.app_id     IS 'The app.';
+COMMENT ON COLUMN page_tallies.day_id     IS 'The last day on which it got a page or a tag.';
+COMMENT ON COLUMN page_tallies.today      IS 'Pages and sites made on that day, those deleted since included.';
+COMMENT ON COLUMN page_tallies.tags_today IS 'Tags made on that day whose values anybody can make up.';
 
 -- Every visit writes a row here, so that it is as narrow as it can be, and nothing that changes is
 -- indexed: updates stay inside their block (HOT) and leave the index alone. Half of each block is

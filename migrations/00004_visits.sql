@@ -73,7 +73,7 @@ CREATE TABLE batches (
     PRIMARY KEY (id, turn),
     -- A batch that leaves something out would break promises. Raised by a step that changes what a
     -- batch has to write, this keeps out instances that do not know of it.
-    CONSTRAINT batches_by_this_version CHECK (schema_version = 1)
+    CONSTRAINT batches_by_this_version CHECK (schema_version = 2)
 ) PARTITION BY LIST (turn);
 
 CREATE TABLE batches_0 PARTITION OF batches FOR VALUES IN (0) WITH (autovacuum_enabled = false);

@@ -173,7 +173,96 @@ COMMENT ON COLUMN tops.by       IS 'The number by which they are ordered: pv, uv
 COMMENT ON COLUMN tops.page_ids IS 'The pages, the first first.';
 COMMENT ON COLUMN tops.numbers  IS 'Their numbers on that day.';
 
+-- What visits bring besides a page and a visitor, each as a name and a value: (source, duckduckgo).
+CREATE TABLE tags (
+    id      integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    app_id  integer NOT NULL REFERENCES apps,
+    made_on integer NOT NULL,
+    name    text    NOT NULL COLLATE "C",
+    value   text    NOT NULL COLLATE "C",
+
+    CONSTRAINT tags_are_different UNIQUE (app_id, name, value),
+    CONSTRAINT tags_name_is_short CHECK (name ~ '^[a-z][a-z0-9_]{0,39}$'),
+    CONSTRAINT tags_value_length  CHECK (octet_length(value) BETWEEN 1 AND 100)
+);
+
+COMMENT ON TABLE  tags         IS 'Tags that visits have brought: names and values.';
+COMMENT ON COLUMN tags.id      IS 'The tag''s number in tag_days.';
+COMMENT ON COLUMN tags.app_id  IS 'The app that counts it.';
+COMMENT ON COLUMN tags.made_on IS 'The day on which it came first, like 20190629.';
+COMMENT ON COLUMN tags.name    IS 'What it is about: source, campaign, country, language, device, system, browser or hour.';
+COMMENT ON COLUMN tags.value   IS 'What a visit brought; (other): one that is not kept by itself.';
+
+-- Visits that count in pv bring one value of a name each, or none. So the values of a name never add
+-- up to more than pv, and what is missing came without one.
+--
+-- It has no foreign keys: only fold_tags writes it, of pages that are there, and its tags go with
+-- their app, as its pages do.
+CREATE TABLE tag_days (
+    page_id   bigint  NOT NULL,
+    pv        bigint  NOT NULL,
+    newcomers bigint  NOT NULL,
+    day_id    integer NOT NULL,
+    tag_id    integer NOT NULL,
+
+    PRIMARY KEY (page_id, day_id, tag_id),
+    CONSTRAINT tag_days_numbers_descend CHECK (pv >= newcomers AND newcomers >= 0 AND pv >= 1)
+) WITH (fillfactor = 70);
+
+-- The pages that had a tag.
+CREATE INDEX tag_days_by_tag ON tag_days (tag_id, day_id);
+
+COMMENT ON TABLE  tag_days           IS 'How many visitors of each target came with each tag on each day: sites have all tags, pages those of source and campaign. It follows a moment after the other numbers.';
+COMMENT ON COLUMN tag_days.page_id   IS 'The target.';
+COMMENT ON COLUMN tag_days.pv        IS 'Visitors of the day whose first visit on it brought the tag.';
+COMMENT ON COLUMN tag_days.newcomers IS 'Those among them who got their rank with that visit.';
+COMMENT ON COLUMN tag_days.day_id    IS 'The day, like 20190629.';
+COMMENT ON COLUMN tag_days.tag_id    IS 'The tag.';
+
+-- What batches have brought and tag_days does not have yet: a row a batch. To add the tags up in the
+-- batch itself would take nearly half as long as all else that it does, under its locks.
+--
+-- Two tables take turns of ten seconds, so that what was folded need not be vacuumed away: the one
+-- that rests is emptied.
+CREATE TABLE tag_news (
+    turn     smallint   NOT NULL DEFAULT batches_clock() / 10 % 2,
+    pages    bigint[]   NOT NULL,
+    days     integer[]  NOT NULL,
+    verdicts smallint[] NOT NULL,
+    ends     integer[]  NOT NULL,
+    tags     integer[]  NOT NULL,
+
+    CONSTRAINT tag_news_lists_match CHECK (
+        cardinality(pages) = cardinality(days) AND cardinality(pages) = cardinality(verdicts) AND cardinality(pages) = cardinality(ends)
+        AND ends[cardinality(ends)] = cardinality(tags)
+    )
+) PARTITION BY LIST (turn);
+
+CREATE TABLE tag_news_0 PARTITION OF tag_news FOR VALUES IN (0) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
+CREATE TABLE tag_news_1 PARTITION OF tag_news FOR VALUES IN (1) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
+
+-- Compressing them takes longer than what they are for.
+ALTER TABLE tag_news
+    ALTER COLUMN pages SET STORAGE EXTERNAL,
+    ALTER COLUMN days SET STORAGE EXTERNAL,
+    ALTER COLUMN verdicts SET STORAGE EXTERNAL,
+    ALTER COLUMN ends SET STORAGE EXTERNAL,
+    ALTER COLUMN tags SET STORAGE EXTERNAL;
+
+COMMENT ON TABLE  tag_news          IS 'Tags of batches that tag_days does not have yet, for a second or so.';
+COMMENT ON TABLE  tag_news_0        IS 'Those of one turn: a partition of tag_news.';
+COMMENT ON TABLE  tag_news_1        IS 'Those of the other turn: a partition of tag_news.';
+COMMENT ON COLUMN tag_news.turn     IS 'Which of the two tables had its turn: 0 or 1.';
+COMMENT ON COLUMN tag_news.pages    IS 'The targets of pairs of target and visitor, each as often as it has pairs.';
+COMMENT ON COLUMN tag_news.days     IS 'The day of each pair.';
+COMMENT ON COLUMN tag_news.verdicts IS 'What each pair was: 0: counted before on its day, 1: a visitor of the day, 2: one who never came before.';
+COMMENT ON COLUMN tag_news.ends     IS 'Where the tags of each pair end; they begin where those of the one before end.';
+COMMENT ON COLUMN tag_news.tags     IS 'The tags of all pairs, one pair after the other.';
+
 -- +goose Down
+DROP TABLE tag_news;
+DROP TABLE tag_days;
+DROP TABLE tags;
 DROP TABLE tops;
 DROP TABLE sketches;
 DROP TABLE closed_days;

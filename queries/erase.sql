@@ -372,7 +372,12 @@ FROM gone AS g
 WHERE c.page_id = @into_page;
 
 -- name: PageDrop :exec
--- Removes a page of which nothing is counted any more.
+-- Removes a page of which nothing is counted any more, and its tags: nobody can tell which of its
+-- visitors are counted for another page already.
+WITH untagged AS (
+    DELETE FROM tag_days AS t
+    WHERE t.page_id = @id
+)
 DELETE FROM pages
 WHERE id = @id;
 
@@ -453,6 +458,15 @@ WHERE page_id IN (SELECT t.id FROM targets AS t);
 -- Deletes the sketches of an app's targets.
 DELETE FROM sketches
 WHERE page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id);
+
+-- name: AppTagsDelete :exec
+-- Deletes an app's tags, and how many visitors came with each.
+WITH untagged AS (
+    DELETE FROM tag_days AS d
+    WHERE d.page_id IN (SELECT p.id FROM pages AS p WHERE p.app_id = @app_id)
+)
+DELETE FROM tags AS t
+WHERE t.app_id = @app_id;
 
 -- name: AppTopsDelete :exec
 -- Deletes the lists of first pages of an app and of its sites.

@@ -18,7 +18,7 @@
 -- Claims the batch's id. If this connection is lost, BatchAbandon tells whether the transaction
 -- committed.
 INSERT INTO batches (id, schema_version)
-VALUES (@id, 1);
+VALUES (@id, 2);
 
 -- name: RoomProbe :one
 -- How many rows were written to a file and let go again, in a batch that tries whether one can be
@@ -39,7 +39,7 @@ ROLLBACK;
 -- claims the id in both tables, since nobody knows in whose turn the batch began, or would begin.
 WITH claimed AS (
     INSERT INTO batches AS b (id, turn, schema_version, abandoned)
-    SELECT @id, generate_series(0, 1), 1, true
+    SELECT @id, generate_series(0, 1), 2, true
     ON CONFLICT (id, turn) DO UPDATE
         SET abandoned = b.abandoned
     RETURNING b.abandoned
@@ -93,10 +93,11 @@ CROSS JOIN LATERAL (
 -- Decides what each (target, visitor) of the batch is, and writes it down. The four arrays are one
 -- table, a row for each distinct pair, in the order of arrival. hinted means "surely a new
 -- visitor": such a one is not looked up, and CountersLock has counted it; where the hint was wrong,
--- an insert fails on the key of visitors or visits. The last four arrays are a table of their own,
--- a row for each target of the batch: its site (0: it is one), the day, and its visits. Returns for
--- each row of the first: its place in the arrays (from 1), the visitor's rank, whether the visitor
--- is new to the target, and whether this visit was its first on the day.
+-- an insert fails on the key of visitors or visits. The next four arrays are a table of their own,
+-- a row for each target of the batch: its site (0: it is one), the day, and its visits. The last two
+-- are the tags of the pairs, as tag_news has them. Returns for each row of the first: its place in
+-- the arrays (from 1), the visitor's rank, whether the visitor is new to the target, and whether
+-- this visit was its first on the day.
 --
 -- The statement is planned once, perhaps on empty tables, and has to be right for large ones. So
 -- nothing is left to the planner to choose: no two of the tables made here are joined with each
@@ -197,6 +198,12 @@ WITH asked AS (
     ON CONFLICT (page_id) DO UPDATE
         SET pv = c.pv + excluded.pv,
             uv = c.uv + excluded.uv
+), tagged AS (
+    INSERT INTO tag_news (pages, days, verdicts, ends, tags)
+    SELECT @pages, @days, array_agg(counted::integer + newcomer::integer ORDER BY place), @tag_ends::integer[], @tags::integer[]
+    FROM decided
+    WHERE cardinality(@tags) > 0
+    HAVING bool_or(counted)
 )
 SELECT place::integer    AS place,
        rank::bigint      AS rank,
@@ -209,8 +216,8 @@ FROM decided;
 -- them, and nothing is left to decide: it takes four fifths of the time. The first five arrays are
 -- one table, a row for each pair, in the order of the keys: the last two columns are the place of
 -- its target among the targets (from 1), and how many newcomers came to the target after it. The
--- other five are a table of the targets, in order of id. Where a hint was wrong, an insert fails on
--- the key of visitors or visits.
+-- next five are a table of the targets, in order of id, and the last two the tags of the pairs. Where
+-- a hint was wrong, an insert fails on the key of visitors or visits.
 --
 -- Ranks come out of an array, since a join of the two tables would leave something to the planner.
 WITH last_ranks AS MATERIALIZED (
@@ -234,6 +241,10 @@ WITH last_ranks AS MATERIALIZED (
         SET hot          = d.hot + excluded.hot,
             pv           = d.pv + excluded.pv,
             new_visitors = d.new_visitors + excluded.new_visitors
+), tagged AS (
+    INSERT INTO tag_news (pages, days, verdicts, ends, tags)
+    SELECT @pages, @days, array_fill(2, ARRAY[cardinality(@pages)]), @tag_ends::integer[], @tags::integer[]
+    WHERE cardinality(@tags) > 0
 )
 INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
 SELECT p.page_id, p.ip, (SELECT l.uvs FROM last_ranks AS l)[p.place] - p.later, p.day_id, p.day_id
@@ -271,14 +282,15 @@ SELECT (EXISTS (SELECT FROM closed_days AS c WHERE c.day_id = ANY (@days::intege
 
 -- name: LateVisitsRecord :many
 -- What VisitsRecord does, for visits of any days: a row for each distinct pair and day, in the
--- order of arrival, with how many there are of the pair up to it; and targets by day. Returns a row
--- for each of the first.
+-- order of arrival, with how many there are of the pair up to it; and targets by day; and the tags
+-- of the first. Returns a row for each of these.
 SELECT l.place::integer    AS place,
        l.rank::bigint      AS rank,
        l.newcomer::boolean AS newcomer,
        l.counted::boolean  AS counted
 FROM record_late_visits(@pages::bigint[], @ips::inet[], @days::integer[], @turns::integer[],
-                        @targets::bigint[], @sites::bigint[], @target_days::integer[], @hots::bigint[]) AS l;
+                        @targets::bigint[], @sites::bigint[], @target_days::integer[], @hots::bigint[],
+                        @tag_ends::integer[], @tags::integer[]) AS l;
 
 -- name: FirstPossibleDay :one
 -- The first day of which an app takes visits; 0: any.
@@ -286,6 +298,7 @@ SELECT coalesce(first_possible_day(@app_id::integer), 0)::integer AS first_day;
 
 -- name: DaysVisited :exec
 -- What is left to be written of a batch in which nobody is to be decided on: its visits, by day.
+-- No tags come with them: those are counted with pairs that are decided on.
 INSERT INTO days AS d (page_id, site_id, day_id, hot, pv, new_visitors)
 SELECT unnest(@targets::bigint[])                AS page_id,
        nullif(unnest(@sites::bigint[]), 0)       AS site_id,

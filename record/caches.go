@@ -68,7 +68,7 @@ func (c *caches) get(ctx context.Context) (*generation, error) {
 	c.made++
 	now := &generation{
 		number: c.made, basis: basis,
-		targets: newTargetIDs(), memory: newMemory(c.options.Memory), filter: c.filterOn(basis),
+		targets: newTargetIDs(), tags: newTagIDs(), memory: newMemory(c.options.Memory), filter: c.filterOn(basis),
 	}
 	if c.options.Overflow {
 		now.numbers = newNumbers()

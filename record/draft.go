@@ -97,6 +97,7 @@ func (d *draft) clear(basis string) {
 	t, p := &d.batch.Targets, &d.batch.Pairs
 	t.IDs, t.Sites, t.Days, t.Hot, t.Newcomers = t.IDs[:0], t.Sites[:0], t.Days[:0], t.Hot[:0], t.Newcomers[:0]
 	p.Targets, p.Visitors, p.Days, p.Hinted = p.Targets[:0], p.Visitors[:0], p.Days[:0], p.Hinted[:0]
+	p.Tags, p.TagEnds = p.Tags[:0], p.TagEnds[:0]
 	d.batch.PastDays.Apps, d.batch.PastDays.Days = d.batch.PastDays.Apps[:0], d.batch.PastDays.Days[:0]
 	d.batch.Late = nil
 	d.late.clear()
@@ -149,24 +150,27 @@ func (d *draft) pair(t *entryTarget, e *entry, g *generation, hintsAllowed bool)
 			return at
 		}
 	}
-	d.send(t.id, e, hint)
+	d.send(t, e, hint)
 	return at
 }
 
-// send puts a pair into the batch. hint: the filter calls the visitor new.
-func (d *draft) send(target int64, e *entry, hint bool) {
+// send puts a pair into the batch, with the tags of the visit by which it is counted if it is. hint:
+// the filter calls the visitor new.
+func (d *draft) send(t *entryTarget, e *entry, hint bool) {
 	if hint {
 		d.lookUps.filter++
-		d.targets[d.targetAt[target]].hinted++
+		d.targets[d.targetAt[t.id]].hinted++
 	} else {
 		d.lookUps.needed++
 	}
 	p := &d.batch.Pairs
 	d.pairs = append(d.pairs, draftPair{place: int32(len(p.Targets))}) //nolint:gosec // a batch is far smaller
-	p.Targets = append(p.Targets, target)
+	p.Targets = append(p.Targets, t.id)
 	p.Visitors = append(p.Visitors, e.Visitor)
 	p.Days = append(p.Days, e.Day)
 	p.Hinted = append(p.Hinted, hint)
+	p.Tags = append(p.Tags, t.tags...)
+	p.TagEnds = append(p.TagEnds, int32(len(p.Tags))) //nolint:gosec // a batch is far smaller
 }
 
 // orderTargets writes the targets into the batch by id, the order in which every batch takes its

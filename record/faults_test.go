@@ -225,14 +225,14 @@ func TestInstanceOfAnOlderVersion(t *testing.T) {
 				ADD CONSTRAINT batches_by_this_version CHECK (schema_version = %d) NOT VALID`, version))
 		return err
 	}
-	require.Equal(t, db.FaultBusy, db.FaultOf(step(2)), "a batch is under way")
+	require.Equal(t, db.FaultBusy, db.FaultOf(step(3)), "a batch is under way")
 	release()
 	require.Equal(t, "2 2 2 2 | 2 2 2 2", receive(t, underWay))
-	require.NoError(t, step(2))
+	require.NoError(t, step(3))
 	for _, page := range []string{"a.example/", "b.example/new"} {
 		require.Contains(t, w.count(t, r, 3, page), notNow)
 	}
-	require.NoError(t, step(1))
+	require.NoError(t, step(2))
 	require.Equal(t, "3 3 3 3 | 3 3 3 3", w.count(t, r, 3, "a.example/"), "once")
 	w.prove(t)
 }

@@ -11,19 +11,21 @@ type generation struct {
 	number  uint64 // from 1, different for each generation of a process
 	basis   string
 	targets *targetIDs
+	tags    *tagIDs
 	memory  *memory  // nil: none
 	filter  *filter  // nil: none; the next generation may have the same
 	numbers *numbers // nil: none are kept
 }
 
 // lookUp sets what the caches hold of an entry: the ids of its targets, and whether its visitor has
-// been counted there on the entry's day.
+// been counted there on the entry's day; unless at both, the ids of its tags, too.
 func (g *generation) lookUp(e *entry) {
 	e.generation, e.other = g, visit.Target{}
 	e.site, e.page = entryTarget{}, entryTarget{}
 	g.targets.lookUp(e)
 	g.lookUpVisitor(&e.site, e)
 	g.lookUpVisitor(&e.page, e)
+	g.tags.lookUp(e)
 }
 
 func (g *generation) lookUpVisitor(t *entryTarget, e *entry) {

@@ -22,6 +22,7 @@ import (
 
 	"footfall/db"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 // overflowsFor is how long after a visit that has overflowed more of them are expected.
@@ -86,6 +87,9 @@ type Visit struct {
 	VisitorOn func(ctx context.Context, day int32) (netip.Addr, error)
 	When      When
 	NewPages  int64 // how many new pages the app may have a day; 0: any number
+	// Tags reads what else the visit brings; nil: nothing. It is called only if the visit may be the
+	// first of its visitor on its day, by the caller of Record or later.
+	Tags func() tag.Set
 	// ID makes the visit repeatable: what is sent with it again counts nothing, and is ErrRepeated.
 	// "": it has none.
 	ID string

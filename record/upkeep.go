@@ -21,22 +21,24 @@ const (
 	upkeepPatience = time.Minute      // how long one round may take
 	daysAhead      = 8                // how many days before they are needed partitions are made
 	batchesEvery   = 20 * time.Second // a third of the time in which ids of batches may go
+	tagsEvery      = time.Second
 )
 
 // upkeep measures this machine's clock and the size of the database, looks for old snapshots, makes
-// the partitions of coming days, forgets old calls, ids and refused messages, and empties the
-// tables of old batches. Any number of instances may do so at once.
+// the partitions of coming days, forgets old calls, ids and refused messages, empties the tables of
+// old batches, and adds tags up. Any number of instances may do so at once.
 type upkeep struct {
-	db      *db.DB
-	size    prometheus.Gauge
-	log     *slog.Logger
-	clock   func() time.Time
-	idsStay int // for how many days calls and ids of visits are remembered
-	warned  pause.Seldom[time.Duration]
-	oldest  *snapshots
-	cancel  context.CancelFunc
-	ctx     context.Context // ends with close
-	done    sync.WaitGroup  // the goroutines of start
+	db       *db.DB
+	size     prometheus.Gauge
+	log      *slog.Logger
+	clock    func() time.Time
+	idsStay  int // for how many days calls and ids of visits are remembered
+	warned   pause.Seldom[time.Duration]
+	unfolded pause.Seldom[int]
+	oldest   *snapshots
+	cancel   context.CancelFunc
+	ctx      context.Context // ends with close
+	done     sync.WaitGroup  // the goroutines of start
 }
 
 func newUpkeep(d *db.DB, o Options, m *metrics) *upkeep {
@@ -47,7 +49,7 @@ func newUpkeep(d *db.DB, o Options, m *metrics) *upkeep {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &upkeep{
 		db: d, size: size, oldest: newSnapshots(m), log: o.Log, clock: o.Clock, idsStay: o.RememberIDs, cancel: cancel, ctx: ctx,
-		warned: pause.Seldom[time.Duration]{Every: clockWarnEvery},
+		warned: pause.Seldom[time.Duration]{Every: clockWarnEvery}, unfolded: pause.Seldom[int]{Every: clockEvery},
 	}
 }
 
@@ -59,6 +61,11 @@ type task struct {
 }
 
 func (u *upkeep) start() {
+	u.done.Go(func() {
+		for pause.For(u.ctx, tagsEvery) == nil {
+			u.foldTags(u.ctx)
+		}
+	})
 	u.repeat(upkeepEvery,
 		task{"making the partitions of coming days", slog.LevelError, u.makeDays},
 		u.forgetting("calls", func(ctx context.Context) (int64, error) { return u.db.ForgetCalls(ctx, u.idsStay) }),
@@ -97,6 +104,9 @@ func (u *upkeep) repeat(every time.Duration, tasks ...task) {
 func (u *upkeep) close() {
 	u.cancel()
 	u.done.Wait()
+	ctx, cancel := u.db.InTime(context.WithoutCancel(u.ctx))
+	defer cancel()
+	u.foldTags(ctx) // for nobody else may come for long
 }
 
 // forgetting is a task that deletes old rows.
@@ -175,4 +185,13 @@ func (u *upkeep) missingDays(ctx context.Context, ahead int) (missing []int32, e
 		return nil, fmt.Errorf("look for partitions: %w", err)
 	}
 	return missing, nil
+}
+
+// foldTags adds up what batches have brought. What fails stays there.
+func (u *upkeep) foldTags(ctx context.Context) {
+	if err := u.db.FoldTags(ctx); err != nil && ctx.Err() == nil {
+		if missed, speak := u.unfolded.Next(0, time.Now()); speak {
+			u.log.Error("tags of visits were not added up; it is tried again", "in", tagsEvery, "error", err, "unlogged_before", missed)
+		}
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"footfall/db"
 	"footfall/pause"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 // busyTries is how often a batch is sent that is rolled back because of others.
@@ -28,6 +29,10 @@ type entry struct {
 	generation *generation
 	site, page entryTarget
 	other      visit.Target // counts for this one, (other), since its app has had its new pages of the day
+	lacksTags  bool         // the ids of some of its tags are not in the cache
+
+	read   *tag.Set // what Tags has returned
+	turned bool     // turnDays has moved it to a later day
 
 	repeated bool  // a visit was counted with its ID before, as far as the last attempt knows; or it has none
 	step     *Step // of a chunk; nil: it came by itself
@@ -41,6 +46,7 @@ type entryTarget struct {
 	id           int64 // 0: not in the cache
 	countedToday bool  // the visitor has been counted at the target on the entry's day
 	rank         int64 // of the visitor, if countedToday
+	tags         []int32
 }
 
 func (e *entry) lacksTarget() bool { return e.site.id == 0 || e.page.id == 0 }
@@ -242,7 +248,7 @@ func (w *writer) ensureIDs(ctx context.Context, j *job, entries []*entry) (err e
 	if w.generation, err = w.caches.get(ctx); err != nil {
 		return err
 	}
-	missing := false
+	missing, untagged := false, false
 	for _, e := range entries {
 		if e.isPassed() {
 			continue
@@ -250,17 +256,20 @@ func (w *writer) ensureIDs(ctx context.Context, j *job, entries []*entry) (err e
 		if e.generation != w.generation {
 			w.generation.lookUp(e)
 		}
-		missing = missing || e.lacksTarget()
+		missing, untagged = missing || e.lacksTarget(), untagged || e.lacksTags
 	}
 	if j.ids {
 		if err := w.findRepeated(ctx, entries); err != nil {
 			return err
 		}
 	}
-	if !missing {
-		return nil
+	if missing {
+		err = w.generation.targets.intern(ctx, w.db, entries)
 	}
-	return w.generation.targets.intern(ctx, w.db, entries)
+	if err == nil && untagged {
+		err = w.generation.tags.intern(ctx, w.db, entries)
+	}
+	return err
 }
 
 // split finds the entries that the database refuses, by halves, so that only these fail. Unless
@@ -331,7 +340,7 @@ func (w *writer) turnDays(ctx context.Context, j *job, sent int) error {
 					return err
 				}
 			}
-			e.generation, e.Day = nil, day
+			e.generation, e.Day, e.turned = nil, day, true
 		}
 	}
 	return nil

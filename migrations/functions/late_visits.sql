@@ -193,7 +193,8 @@ COMMENT ON FUNCTION drop_tops(bigint[], integer[]) IS 'Deletes the lists of firs
 -- each is linked in between two days that are there.
 CREATE FUNCTION record_late_visits(
     pages bigint[], ips inet[], day_ids integer[], turns integer[],
-    targets bigint[], sites bigint[], target_days integer[], hots bigint[]
+    targets bigint[], sites bigint[], target_days integer[], hots bigint[],
+    tag_ends integer[], tags integer[]
 ) RETURNS TABLE (place integer, rank bigint, newcomer boolean, counted boolean)
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -221,6 +222,9 @@ DECLARE
     done_ranks  bigint[];
     newcomers   boolean[];
     counts      boolean[];
+    -- The same of all turns, for tag_news.
+    tag_places integer[] := '{}';
+    verdicts    integer[] := '{}';
     -- Visits that were not there, of closed days.
     new_pages bigint[];
     new_days  integer[];
@@ -389,8 +393,16 @@ BEGIN
         END IF;
         changed_pages := changed_pages || moved_pages;
         changed_days := changed_days || moved_days;
+        tag_places := tag_places || done_places;
+        verdicts := verdicts || ARRAY(SELECT d.counted::integer + d.newcomer::integer FROM unnest(counts, newcomers) WITH ORDINALITY AS d (counted, newcomer, nth) ORDER BY d.nth);
         RETURN QUERY SELECT unnest(done_places), unnest(done_ranks), unnest(newcomers), unnest(counts);
     END LOOP;
+
+    INSERT INTO tag_news (pages, days, verdicts, ends, tags)
+    SELECT record_late_visits.pages, day_ids, array_agg(d.verdict ORDER BY d.place), tag_ends, record_late_visits.tags
+    FROM unnest(tag_places, verdicts) AS d (place, verdict)
+    WHERE cardinality(record_late_visits.tags) > 0
+    HAVING bool_or(d.verdict > 0);
 
     SELECT changed_pages || array_agg(t.page_id), changed_days || array_agg(t.day_id)
     INTO changed_pages, changed_days
@@ -403,8 +415,8 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[]) IS 'Counts visits of any days that their app keeps, in any order, for targets whose counters the caller holds.';
+COMMENT ON FUNCTION record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], integer[], integer[]) IS 'Counts visits of any days that their app keeps, in any order, for targets whose counters the caller holds.';
 
 REVOKE ALL ON FUNCTION days_after(integer[], bigint[], inet[], integer[], integer[]), take_open_returns(bigint[], integer[], integer[], bigint[]),
     relink_returns(bigint[], integer[], integer[], bigint[]), drop_tops(bigint[], integer[]),
-    record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[]) FROM PUBLIC;
+    record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], integer[], integer[]) FROM PUBLIC;

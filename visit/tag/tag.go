@@ -38,6 +38,9 @@ var names = [builtIn]string{"source", "campaign", "country", "language", "device
 
 func (n Name) String() string { return names[n] }
 
+// IsOpen reports whether anybody can make up values of the name.
+func (n Name) IsOpen() bool { return n <= Campaign }
+
 // Other is the value of what has one that is not kept.
 const Other = "(other)"
 

@@ -1,0 +1,337 @@
+package counter_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/db/dbtest"
+	"footfall/record"
+	"footfall/visit"
+	"footfall/visit/tag"
+)
+
+// brought is one answered visit, as a client saw it.
+type brought struct {
+	visitor, page string
+	tags          []string // that it brought, as tables write them, those that pages have first
+	ofPage        int      // how many these are
+	day           int32
+	era           int // how often the visitor had been erased
+	answer        visit.Answer
+}
+
+var (
+	referrers = []string{"", "https://news.example/a?b", "https://www.google.de/", "https://wiki.example/"}
+	sources   = []string{"", "news.example", "google", "wiki.example"}
+	campaigns = []string{"", "spring", "autumn"}
+)
+
+// send sends a visit of a visitor with some tags; at: "" for now. day and hour are those that it
+// should count for.
+func (in *instance) send(ctx context.Context, visitor string, site, page, source, campaign int, at string, counts time.Time) (b brought, err error) {
+	r := counter.Request{App: "demo", IP: visitor, At: at, Referrer: referrers[source]}
+	r.URI = fmt.Sprintf("http://s%d.example/%d", site, page)
+	b = brought{visitor: visitor, page: strings.TrimPrefix(r.URI, "http://"), day: visit.DayOf(counts, time.UTC)}
+	if campaign > 0 {
+		r.URI += "?utm_campaign=" + campaigns[campaign]
+		b.tags = append(b.tags, "campaign "+campaigns[campaign])
+	}
+	if source > 0 {
+		b.tags = append(b.tags, "source "+sources[source])
+	}
+	b.ofPage = len(b.tags)
+	b.tags = append(b.tags, fmt.Sprintf("hour %02d", counts.Hour()))
+	b.answer, err = in.Visit(ctx, r)
+	return b, err
+}
+
+// Many clients, two instances on one database, whose clocks differ at midnight; visits of past days
+// between live ones, and erasures. Every sum by tag is what the answers say.
+func TestTagsEqualTheModel(t *testing.T) { everyWay(t, testTagsEqualTheModel) }
+
+func testTagsEqualTheModel(t *testing.T, w way) {
+	const clients, sites, pages = 12, 2, 3
+	each := dbtest.LongOrShort(40, 15)
+	a := w.newInstance(t, counter.Options{})
+	a.keepsAll(t)
+	b := w.startOn(t, a.url, counter.Options{})
+	day := newClock().now.Truncate(24 * time.Hour)
+	eras := map[string]int{}
+	var all []brought
+	must := func(v brought, err error) {
+		require.NoError(t, err)
+		all = append(all, v)
+	}
+	set := func(ofA, ofB time.Duration) {
+		a.clock.Set(day.Add(ofA))
+		b.clock.Set(day.Add(ofB))
+	}
+	round := func(live time.Time) {
+		t.Helper()
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for range clients {
+			wg.Go(func() {
+				for range each {
+					at, counts := "", live
+					if rand.IntN(4) == 0 {
+						counts = day.Add(-time.Duration(rand.IntN(72*60)) * time.Minute)
+						at = counts.Format(time.RFC3339)
+					}
+					visitor := fmt.Sprintf("10.0.0.%d", rand.IntN(40))
+					in := []*instance{a, b}[rand.IntN(2)]
+					v, err := in.send(t.Context(), visitor, rand.IntN(sites), rand.IntN(pages), rand.IntN(len(referrers)), rand.IntN(len(campaigns)), at, counts)
+					v.era = eras[visitor]
+					mu.Lock()
+					all = append(all, v)
+					mu.Unlock()
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+	erase := func(visitors ...int) {
+		for _, n := range visitors {
+			visitor := fmt.Sprintf("10.0.0.%d", n)
+			_, err := a.admin().EraseVisitor(t.Context(), "demo", visitor)
+			require.NoError(t, err)
+			eras[visitor]++
+		}
+	}
+
+	set(22*time.Hour, 22*time.Hour+time.Minute)
+	for i := range max(len(referrers), len(campaigns)) { // each value is made by a visitor of its own
+		must(a.send(t.Context(), fmt.Sprintf("192.0.2.%d", i), 0, 0, i%len(referrers), i%len(campaigns), "", a.clock.Now()))
+	}
+	round(day.Add(22 * time.Hour))
+	set(24*time.Hour-time.Minute, 24*time.Hour+time.Minute) // it is tomorrow for one of them: for all then
+	for site := range sites {
+		must(b.send(t.Context(), "192.0.2.9", site, 0, 1, 1, "", b.clock.Now()))
+	}
+	round(day.Add(24 * time.Hour))
+	erase(1, 2, 3)
+	set(39*time.Hour, 39*time.Hour)
+	round(day.Add(39 * time.Hour))
+	erase(3, 4)
+	round(day.Add(39 * time.Hour))
+	if t.Failed() {
+		return
+	}
+
+	byTarget := map[string][]placed{}
+	for _, v := range all {
+		site, _, _ := strings.Cut(v.page, "/")
+		byTarget[site] = append(byTarget[site], placed{v, v.answer.Site.Hot, len(v.tags)})
+		byTarget[v.page] = append(byTarget[v.page], placed{v, v.answer.Page.Hot, v.ofPage})
+	}
+	want := map[string][2]int{}
+	for target, visits := range byTarget {
+		slices.SortFunc(visits, func(x, y placed) int { return cmp.Compare(x.hot, y.hot) })
+		came := map[string]bool{}
+		for _, v := range visits {
+			ever := fmt.Sprint(v.visitor, v.era)
+			once := fmt.Sprint(ever, v.day)
+			if came[once] {
+				continue
+			}
+			for _, brought := range v.tags[:v.has] {
+				key := fmt.Sprint(target, " ", v.day, " ", brought)
+				sum := want[key]
+				sum[0]++
+				if !came[ever] {
+					sum[1]++
+				}
+				want[key] = sum
+			}
+			came[ever], came[once] = true, true
+		}
+	}
+	var lines []string
+	for key, sum := range want {
+		lines = append(lines, fmt.Sprint(key, " ", sum[0], " ", sum[1]))
+	}
+	slices.Sort(lines)
+	require.Equal(t, lines, a.tagDays(t))
+	a.checkTags(t)
+	a.checkTables(t)
+	a.warnsOfNoBatch(t)
+	b.warnsOfNoBatch(t)
+}
+
+// placed is a visit at one of its targets, where it was the hot-th, and how many of its tags count.
+type placed struct {
+	brought
+	hot int64
+	has int
+}
+
+// tagDays is a line for each row of tag_days, once all news are in it.
+func (in *instance) tagDays(t *testing.T) []string {
+	t.Helper()
+	require.Eventually(t, func() bool { return in.table(t, `SELECT count(*) FROM tag_news`)[0] == "0\n" }, dbtest.Patience, dbtest.Tick)
+	lines := in.table(t, `
+		SELECT format('%s %s %s %s %s %s', p.uri, d.day_id, t.name, t.value, d.pv, d.newcomers)
+		FROM tag_days d JOIN pages p ON p.id = d.page_id JOIN tags t ON t.id = d.tag_id`)
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// checkTags holds the sums by tag against the other sums.
+func (in *instance) checkTags(t *testing.T) {
+	t.Helper()
+	require.Empty(t, in.table(t, `
+		SELECT page_id, day_id, t.name, sum(g.pv), max(d.pv)
+		FROM tag_days g JOIN tags t ON t.id = g.tag_id JOIN days d USING (page_id, day_id)
+		GROUP BY page_id, day_id, t.name HAVING sum(g.pv) > max(d.pv)`))
+	require.Empty(t, in.table(t, `
+		SELECT page_id, t.name, sum(g.newcomers), max(c.uv)
+		FROM tag_days g JOIN tags t ON t.id = g.tag_id JOIN counters c USING (page_id)
+		GROUP BY page_id, t.name HAVING sum(g.newcomers) > max(c.uv)`))
+}
+
+// come counts a visit of a visitor who comes from a host.
+func (in *instance) come(t *testing.T, visitor, page, host string) {
+	t.Helper()
+	_, err := in.Visit(t.Context(), counter.Request{App: "demo", IP: visitor, URI: "http://a.example" + page, Referrer: "https://" + host + "/"})
+	require.NoError(t, err)
+}
+
+// Whoever visits again and again makes one value a day, also where nothing is remembered of them.
+func TestAVisitorMakesOneValueADay(t *testing.T) {
+	t.Parallel()
+	in := ways[3].newInstance(t, counter.Options{})
+	for i, host := range []string{"one.example", "two.example", "three.example"} {
+		in.come(t, "192.0.2.1", fmt.Sprint("/", i), host)
+	}
+	forgetful := plain.startOn(t, in.url, counter.Options{})
+	forgetful.come(t, "192.0.2.1", "/3", "four.example")
+	forgetful.come(t, "192.0.2.1", "/4", "one.example")
+	in.come(t, "192.0.2.2", "/1", "two.example")
+	var sources []string
+	for _, line := range in.tagDays(t) {
+		if !strings.Contains(line, "hour") {
+			sources = append(sources, line)
+		}
+	}
+	require.Equal(t, []string{
+		"a.example 20260629 source one.example 1 1",
+		"a.example 20260629 source two.example 1 1",
+		"a.example/0 20260629 source one.example 1 1",
+		"a.example/1 20260629 source (other) 1 1",
+		"a.example/1 20260629 source two.example 1 1",
+		"a.example/2 20260629 source (other) 1 1",
+		"a.example/3 20260629 source (other) 1 1",
+		"a.example/4 20260629 source one.example 1 1",
+	}, sources)
+}
+
+// An app has so many new values a day, whichever instances make them, and the rest is (other).
+func TestNewValuesOfADayAreBounded(t *testing.T) {
+	t.Parallel()
+	a := ways[3].newInstance(t, counter.Options{})
+	b := plain.startOn(t, a.url, counter.Options{})
+	const beyond = 20
+	flood := func(day int) {
+		var wg sync.WaitGroup
+		for client := range 8 {
+			wg.Go(func() {
+				for i := client; i < tag.MostNewADay+beyond; i += 8 {
+					[]*instance{a, b}[client%2].come(t, fmt.Sprintf("10.%d.%d.%d", day, i/250, i%250), "/", fmt.Sprintf("h%d.d%d.example", i, day))
+				}
+			})
+		}
+		wg.Wait()
+	}
+	flood(1)
+	require.Equal(t, []string{"500 20\n"}, a.others(t, 20260629))
+	a.clock.Set(a.clock.Now().Add(24 * time.Hour))
+	b.clock.Set(a.clock.Now())
+	flood(2)
+	require.Equal(t, []string{"500 20\n"}, a.others(t, 20260630))
+	a.checkTags(t)
+}
+
+// others is how many visitors of the site on a day came with a source of its own, and with (other).
+func (in *instance) others(t *testing.T, day int) []string {
+	t.Helper()
+	in.tagDays(t)
+	return in.table(t, fmt.Sprintf(`
+		SELECT sum(d.pv) FILTER (WHERE t.value <> '(other)')::integer, sum(d.pv) FILTER (WHERE t.value = '(other)')::integer
+		FROM tag_days d JOIN tags t ON t.id = d.tag_id JOIN pages p ON p.id = d.page_id
+		WHERE t.name = 'source' AND p.site_id IS NULL AND d.day_id = %d`, day))
+}
+
+// Whatever keeps news from being added up, and whoever ends meanwhile: they are, once.
+func TestNoNewsOfTagsAreLost(t *testing.T) {
+	t.Parallel()
+	in := ways[3].newInstance(t, counter.Options{Options: record.Options{Log: slog.New(slog.DiscardHandler)}})
+	in.exec(t, `CREATE SEQUENCE failures`)
+	failing := func(how string) {
+		t.Helper()
+		in.exec(t, `CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('failures'); `+how+`; RETURN NULL; END $$`)
+	}
+	failing(`RAISE EXCEPTION 'no room'`)
+	in.exec(t, `CREATE TRIGGER fail AFTER INSERT ON tag_days FOR EACH STATEMENT EXECUTE FUNCTION fail()`)
+	for i := range 300 {
+		in.come(t, fmt.Sprintf("10.0.%d.%d", i/200, i%200), "/", "one.example")
+		if i == 100 || i == 200 {
+			require.Eventually(t, func() bool { return in.table(t, `SELECT is_called FROM failures`)[0] == "true\n" }, dbtest.Patience, dbtest.Tick)
+			failing(`PERFORM pg_terminate_backend(pg_backend_pid())`)
+			in.exec(t, `ALTER SEQUENCE failures RESTART`)
+		}
+	}
+	in.Close() // which cannot add them up
+	require.Empty(t, in.table(t, `SELECT FROM tag_days`))
+	in.exec(t, `DROP TRIGGER fail ON tag_days`)
+	next := plain.startOn(t, in.url, counter.Options{})
+	require.Equal(t, []string{
+		"a.example 20260629 hour 12 300 300", "a.example 20260629 source one.example 300 300", "a.example/ 20260629 source one.example 300 300",
+	}, next.tagDays(t))
+	require.Eventually(t, func() bool {
+		next.come(t, fmt.Sprintf("10.9.%d.%d", rand.IntN(250), rand.IntN(250)), "/", "one.example") // else nobody looks
+		return in.table(t, `SELECT pg_relation_size('tag_news_0') * pg_relation_size('tag_news_1')`)[0] == "0\n"
+	}, dbtest.Patience, dbtest.Tick, "the table that rests is not emptied")
+}
+
+// What is deleted takes its tags with it, also those that were not added up before.
+func TestTagsGoWithPageAndApp(t *testing.T) {
+	t.Parallel()
+	in := ways[3].newInstance(t, counter.Options{Options: record.Options{Log: slog.New(slog.DiscardHandler)}})
+	in.come(t, "192.0.2.1", "/gone", "one.example")
+	in.come(t, "192.0.2.1", "/stays", "one.example")
+	require.Len(t, in.tagDays(t), 4)
+	pending := func() {
+		in.exec(t, `CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room'; END $$`)
+		in.exec(t, `CREATE TRIGGER fail BEFORE INSERT OR UPDATE ON tag_days FOR EACH STATEMENT EXECUTE FUNCTION fail()`)
+		in.come(t, "192.0.2.2", "/gone", "one.example")
+		in.come(t, "192.0.2.2", "/stays", "one.example")
+	}
+	pending()
+	require.NoError(t, in.admin().DeletePage(t.Context(), "demo", "a.example/gone"))
+	in.exec(t, `DROP TRIGGER fail ON tag_days`)
+	require.Equal(t, []string{
+		"a.example 20260629 hour 12 2 2", "a.example 20260629 source one.example 2 2", "a.example/stays 20260629 source one.example 2 2",
+	}, in.tagDays(t))
+	pending()
+	require.NoError(t, in.admin().DeleteApp(t.Context(), "demo"))
+	in.exec(t, `DROP TRIGGER fail ON tag_days`)
+	require.Empty(t, in.tagDays(t))
+	require.Empty(t, in.table(t, `SELECT FROM tag_days UNION ALL SELECT FROM tags`))
+}

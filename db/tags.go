@@ -1,0 +1,175 @@
+package db
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Tag is a tag of an app: a name and a value.
+type Tag struct{ Name, Value string }
+
+// FindTags adds the ids of those tags of an app that exist.
+func (d *DB) FindTags(ctx context.Context, app int32, tags []Tag, ids map[Tag]int32) error {
+	err := twice(ctx, d.writers, func(conn *pgxpool.Conn) error { return findTags(ctx, New(conn), app, tags, ids) })
+	if FaultOf(err) == FaultUnknown {
+		err = &notSentError{err} // it was only a read
+	}
+	return err
+}
+
+func findTags(ctx context.Context, q *Queries, app int32, tags []Tag, ids map[Tag]int32) error {
+	names, values := tagColumns(tags)
+	rows, err := q.TagsFind(ctx, TagsFindParams{AppID: app, Names: names, TagValues: values})
+	if err != nil {
+		return fmt.Errorf("find %d tags: %w", len(tags), err)
+	}
+	for _, row := range rows {
+		ids[tags[row.Place-1]] = row.ID
+	}
+	return nil
+}
+
+func tagColumns(tags []Tag) (names, values []string) {
+	for _, t := range tags {
+		names, values = append(names, t.Name), append(values, t.Value)
+	}
+	return names, values
+}
+
+// MakeTags makes tags of an app that are missing, and adds their ids. On the day no more than
+// maxToday are made of the open ones, whose values anybody can make up; of the others any number.
+// It counts nothing, so after any error nothing has been counted.
+func (d *DB) MakeTags(ctx context.Context, app, day int32, tags, open []Tag, maxToday int64, ids map[Tag]int32) error {
+	err := pgx.BeginFunc(ctx, d.writers, func(tx pgx.Tx) error {
+		q := New(tx)
+		tally, err := q.PagesTallyLock(ctx, PagesTallyLockParams{AppID: app, Day: day})
+		if err != nil {
+			return err
+		}
+		// Another instance may have made some of them: only those still missing need room.
+		if err := findTags(ctx, q, app, open, ids); err != nil {
+			return err
+		}
+		open = slices.DeleteFunc(slices.Clone(open), func(t Tag) bool { _, exists := ids[t]; return exists })
+		open = open[:min(len(open), int(max(0, maxToday-tally.TagsToday)))]
+		made := slices.Concat(tags, open)
+		names, values := tagColumns(made)
+		if err := q.TagsMake(ctx, TagsMakeParams{AppID: app, Day: day, Names: names, TagValues: values}); err != nil {
+			return err
+		}
+		if err := q.PagesTallyAdd(ctx, PagesTallyAddParams{AppID: app, Tags: int64(len(open))}); err != nil {
+			return err
+		}
+		return findTags(ctx, q, app, made, ids)
+	})
+	if isForeignKeyViolation(err) {
+		err = ErrAppGone
+	}
+	if FaultOf(err) == FaultUnknown {
+		err = &notSentError{err} // no visit was sent
+	}
+	if err != nil {
+		return fmt.Errorf("make %d tags: %w", len(tags)+len(open), err)
+	}
+	return nil
+}
+
+// CountedVisits reports of each row of the pairs whether the visitor was counted at the target on the day.
+func (d *DB) CountedVisits(ctx context.Context, p *PairColumns) (counted []bool, err error) {
+	counted = make([]bool, len(p.Targets))
+	err = twice(ctx, d.writers, func(conn *pgxpool.Conn) error {
+		places, err := New(conn).VisitsFind(ctx, VisitsFindParams{Pages: p.Targets, Days: p.Days, Ips: p.Visitors})
+		for _, place := range places {
+			counted[place-1] = true
+		}
+		return err
+	})
+	if FaultOf(err) == FaultUnknown {
+		err = &notSentError{err} // it was only a read
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find %d visits: %w", len(counted), err)
+	}
+	return counted, nil
+}
+
+// foldedRows is how many rows of tag_news a transaction adds up. Those of large chunks have some
+// hundred kilobytes each.
+const foldedRows = 200
+
+// FoldTags adds up in tag_days what batches have brought, unless somebody else is about it. It
+// does nothing if this DB has written no tags since it did so last.
+func (d *DB) FoldTags(ctx context.Context) (err error) {
+	if !d.tagNews.Swap(false) {
+		return nil
+	}
+	all := true
+	for turn := int32(0); turn < 2 && err == nil && all; turn++ {
+		for rows := foldedRows; rows == foldedRows && err == nil; {
+			rows, all, err = d.foldTags(ctx, turn)
+		}
+	}
+	if err == nil && all {
+		return d.Read(ctx, func(q *Queries) error { return q.TagNewsEmpty(ctx) })
+	}
+	d.tagNews.Store(true)
+	return err
+}
+
+// foldTags adds up some rows of a turn, and returns how many; mine: nobody else does so.
+func (d *DB) foldTags(ctx context.Context, turn int32) (rows int, mine bool, err error) {
+	ctx, cancel := d.InTime(ctx)
+	defer cancel()
+	err = d.InTx(ctx, func(q *Queries) error {
+		if mine, err = q.TagsFoldBegin(ctx); err != nil || !mine {
+			return err
+		}
+		news, err := q.TagNewsTake(ctx, TagNewsTakeParams{Turn: turn, Most: foldedRows})
+		if err != nil || len(news) == 0 {
+			return err
+		}
+		rows = len(news)
+		return q.TagDaysAdd(ctx, sumTags(news))
+	})
+	if err != nil {
+		return 0, mine, fmt.Errorf("add up tags: %w", err)
+	}
+	return rows, mine, nil
+}
+
+// sumTags adds rows of tag_news up.
+func sumTags(news []TagNewsTakeRow) (sums TagDaysAddParams) {
+	type key struct {
+		page     int64
+		day, tag int32
+	}
+	type sum struct{ pv, newcomers int64 }
+	added := map[key]sum{}
+	for i := range news {
+		n, begin := &news[i], int32(0)
+		for pair, end := range n.Ends {
+			if verdict := n.Verdicts[pair]; verdict > 0 {
+				for _, tag := range n.Tags[begin:end] {
+					k := key{n.Pages[pair], n.Days[pair], tag}
+					s := added[k]
+					added[k] = sum{s.pv + 1, s.newcomers + int64(verdict-1)}
+				}
+			}
+			begin = end
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(added), func(x, y key) int {
+		return cmp.Or(cmp.Compare(x.page, y.page), cmp.Compare(x.day, y.day), cmp.Compare(x.tag, y.tag))
+	}) {
+		s := added[k]
+		sums.Pages, sums.Days, sums.Tags = append(sums.Pages, k.page), append(sums.Days, k.day), append(sums.Tags, k.tag)
+		sums.Pvs, sums.Newcomers = append(sums.Pvs, s.pv), append(sums.Newcomers, s.newcomers)
+	}
+	return sums
+}

@@ -1,0 +1,40 @@
+package handler
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+)
+
+// What a visit brings comes with its fields. The Referer of an image or a script is the page that
+// counts, and says nothing of where its visitor comes from.
+func TestVisitsBringTags(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	for _, path := range []string{
+		"/visit?app=demo&ip=192.0.2.1&uri=http://a/%3Futm_campaign=Spring&referrer=https://www.news.example/secret%3Fq=1",
+		"/visit?app=demo&ip=192.0.2.2&uri=http://a/&referrer=",
+		"/visit?app=demo&ip=192.0.2.3&uri=http://a/&referrer=http://a/before",
+		"/visit?app=demo&ip=192.0.2.4&uri=http://a/%3Futm_source=letter&referrer=no+address",
+		"/counts?app=demo&ip=192.0.2.6&uri=http://a/&referrer=https://news.example/",
+	} {
+		a := e.get(path)
+		assert.Equal(t, http.StatusOK, a.status, "%s: %s", path, a.body)
+	}
+	assert.Equal(t, http.StatusOK, e.post(`{"app":"demo","ip":"192.0.2.7","uri":"http://a/","referrer":"android-app://com.slack/"}`).status)
+	assert.Equal(t, http.StatusBadRequest, e.get("/visit?app=demo&uri=http://a/&referrer=https://x/&referrer=https://y/").status)
+	e.askWith("", http.MethodGet, "/visit?app=demo&ip=192.0.2.8&uri=http://a/", "Referer", "https://cdn.example/")
+
+	e.counter.Close() // which adds up what is left
+	conn := dbtest.Connect(t, e.database)
+	assert.Equal(t, []string{"campaign spring 1", "hour 12 6", "source letter 1", "source news.example 1", "source slack 1"}, dbtest.Column[string](t, conn, `
+		SELECT format('%s %s %s', t.name, t.value, d.pv)
+		FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id JOIN footfall.pages p ON p.id = d.page_id
+		WHERE p.site_id IS NULL ORDER BY 1`))
+	require.Empty(t, dbtest.Column[int](t, conn, `SELECT 1 FROM `+db.Schema+`.tag_news`))
+}

@@ -1,0 +1,77 @@
+-- Tags: from name and value to id, and how many visitors came with each.
+
+-- name: TagsFind :many
+-- The ids of those tags of an app that exist, each with its place in the arrays (from 1). One by one,
+-- as visitors are looked up: writers plan it once.
+SELECT asked.place::integer AS place, found.id
+FROM (
+    SELECT unnest(@names::text[])                 AS name,
+           unnest(@tag_values::text[])            AS value,
+           generate_subscripts(@names::text[], 1) AS place
+) AS asked
+CROSS JOIN LATERAL (
+    SELECT t.id
+    FROM tags AS t
+    WHERE t.app_id = @app_id
+      AND t.name = asked.name
+      AND t.value = asked.value
+    LIMIT 1
+) AS found;
+
+-- name: TagsMake :exec
+-- Makes tags of an app that are not there yet, under the lock of its row of page_tallies.
+INSERT INTO tags (app_id, made_on, name, value)
+SELECT @app_id, @day, unnest(@names::text[]), unnest(@tag_values::text[])
+ON CONFLICT (app_id, name, value) DO NOTHING;
+
+-- name: VisitsFind :many
+-- The places (from 1) of those who were counted at a target on a day. The arrays are one table.
+SELECT asked.place::integer AS place
+FROM (
+    SELECT unnest(@pages::bigint[])                 AS page_id,
+           unnest(@days::integer[])                 AS day_id,
+           unnest(@ips::inet[])                     AS ip,
+           generate_subscripts(@pages::bigint[], 1) AS place
+) AS asked
+CROSS JOIN LATERAL (
+    SELECT v.page_id
+    FROM visits AS v
+    WHERE v.page_id = asked.page_id
+      AND v.day_id = asked.day_id
+      AND v.ip BETWEEN asked.ip AND asked.ip
+    LIMIT 1
+) AS found;
+
+-- name: TagsFoldBegin :one
+-- Lets this transaction alone write tag_days, if nobody else does.
+SELECT pg_try_advisory_xact_lock(hashtext('footfall.fold_tags'))::boolean AS mine;
+
+-- name: TagsHold :exec
+-- Keeps tag_days as it is until the transaction ends, for whoever deletes from it.
+SELECT pg_advisory_xact_lock(hashtext('footfall.fold_tags'));
+
+-- name: TagNewsTake :many
+-- Takes so many rows at most out of one of the two tables of tag_news.
+SELECT n.pages::bigint[] AS pages, n.days::integer[] AS days, n.verdicts::smallint[] AS verdicts, n.ends::integer[] AS ends, n.tags::integer[] AS tags
+FROM take_tag_news(@turn::integer, @most::integer) AS n;
+
+-- name: TagDaysAdd :exec
+-- Adds them up; the arrays are one table, in which no row is there twice. Pages may have been deleted
+-- since they were counted for.
+INSERT INTO tag_days AS t (page_id, day_id, tag_id, pv, newcomers)
+SELECT n.page_id, n.day_id, n.tag_id, n.pv, n.newcomers
+FROM (
+    SELECT unnest(@pages::bigint[])     AS page_id,
+           unnest(@days::integer[])     AS day_id,
+           unnest(@tags::integer[])     AS tag_id,
+           unnest(@pvs::bigint[])       AS pv,
+           unnest(@newcomers::bigint[]) AS newcomers
+) AS n
+WHERE EXISTS (SELECT FROM pages AS p WHERE p.id = n.page_id)
+ON CONFLICT (page_id, day_id, tag_id) DO UPDATE
+    SET pv        = t.pv + excluded.pv,
+        newcomers = t.newcomers + excluded.newcomers;
+
+-- name: TagNewsEmpty :exec
+-- Empties the table that rests, if all of it was taken. It waits for nobody.
+SELECT empty_tag_news();

@@ -1,0 +1,180 @@
+package record
+
+import (
+	"context"
+	"strings"
+
+	"footfall/db"
+	"footfall/record/cache"
+	"footfall/visit/tag"
+)
+
+// tagIDs holds the ids of tags that came recently. Nothing changes an id. It is bounded and safe
+// for concurrent use.
+type tagIDs struct {
+	ids *cache.Cache[tagKey, int32]
+}
+
+type tagKey struct {
+	app   int32
+	name  tag.Name
+	value string
+}
+
+const (
+	tagBytes    = 4 << 20
+	tagOverhead = 112 // about how many bytes a tag takes beside its value
+
+	// Pages have the first names only: a row more a day for each value of each name would be nearly
+	// all that there is.
+	namesOfPages = tag.Campaign + 1
+)
+
+func newTagIDs() *tagIDs {
+	return &tagIDs{cache.New[tagKey, int32](tagBytes, func(k tagKey) int { return len(k.value) + tagOverhead })}
+}
+
+// lookUp sets the ids of an entry's tags, unless the visitor was counted at both targets on its
+// day.
+func (t *tagIDs) lookUp(e *entry) {
+	e.lacksTags = false
+	if e.Tags == nil || e.site.countedToday && e.page.countedToday {
+		return
+	}
+	if e.read == nil {
+		set := e.Tags()
+		e.read = &set
+	}
+	if e.turned { // its own hour is one of the day before
+		e.read[tag.Hour] = "00"
+	}
+	e.setTags(func(name tag.Name, value string) int32 {
+		id, hit := t.ids.Get(tagKey{e.App, name, value})
+		e.lacksTags = e.lacksTags || !hit
+		return id
+	})
+}
+
+// setTags sets the ids of an entry's tags, which idOf returns.
+func (e *entry) setTags(idOf func(tag.Name, string) int32) {
+	ids, ofPage := make([]int32, 0, len(e.read)), 0
+	for name, value := range e.read {
+		if tag.Name(name) == namesOfPages {
+			ofPage = len(ids)
+		}
+		if value != "" {
+			ids = append(ids, idOf(tag.Name(name), value))
+		}
+	}
+	e.site.tags, e.page.tags = ids, ids[:ofPage]
+}
+
+// intern sets the ids of tags that are missing, and makes those that were never there before. A
+// value that anybody can make up is made for a visit alone that may be counted at its site, and
+// only as many as an app may have a day: others count as (other). So whoever visits again and again
+// makes one a day.
+func (t *tagIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
+	lacking := map[int32][]*entry{}
+	for _, e := range entries {
+		if e.lacksTags && !e.repeated {
+			lacking[e.App] = append(lacking[e.App], e)
+		}
+	}
+	for app, some := range lacking {
+		ids, err := t.request(ctx, d, app, some, entries)
+		if err != nil {
+			return err
+		}
+		for _, e := range some {
+			e.setTags(func(name tag.Name, value string) int32 {
+				id, made := ids[db.Tag{Name: name.String(), Value: value}]
+				if !made {
+					return ids[db.Tag{Name: name.String(), Value: tag.Other}]
+				}
+				t.ids.Put(tagKey{app, name, strings.Clone(value)}, id) // a copy, which does not keep the whole request in memory
+				return id
+			})
+			e.lacksTags = false
+		}
+	}
+	return nil
+}
+
+// request asks the database for the ids of the tags of some entries of an app, and has those made
+// that may be. all are the entries that come in one batch.
+func (t *tagIDs) request(ctx context.Context, d *db.DB, app int32, some, all []*entry) (map[db.Tag]int32, error) {
+	ids := map[db.Tag]int32{}
+	wanted := func(of []*entry, add func(e *entry, name tag.Name, asked db.Tag)) {
+		for _, e := range of {
+			for name, value := range e.read {
+				asked := db.Tag{Name: tag.Name(name).String(), Value: value}
+				if _, there := ids[asked]; value != "" && !there {
+					add(e, tag.Name(name), asked)
+				}
+			}
+		}
+	}
+	asked := distinct{}
+	wanted(some, func(_ *entry, _ tag.Name, t db.Tag) { asked.add(t) })
+	if err := d.FindTags(ctx, app, asked.tags, ids); err != nil {
+		return nil, err
+	}
+	var makes map[*entry]bool
+	var closed, open distinct
+	var err error
+	wanted(some, func(e *entry, name tag.Name, asked db.Tag) {
+		if !name.IsOpen() || asked.Value == tag.Other {
+			closed.add(asked)
+			return
+		}
+		closed.add(db.Tag{Name: asked.Name, Value: tag.Other})
+		if makes == nil && err == nil {
+			makes, err = firsts(ctx, d, all)
+		}
+		if makes[e] {
+			open.add(asked)
+		}
+	})
+	if err == nil && len(closed.tags) > 0 {
+		err = d.MakeTags(ctx, app, some[len(some)-1].Day, closed.tags, open.tags, tag.MostNewADay, ids)
+	}
+	return ids, err
+}
+
+// distinct are tags, each once.
+type distinct struct {
+	tags []db.Tag
+	has  map[db.Tag]bool
+}
+
+func (d *distinct) add(t db.Tag) {
+	if d.has == nil {
+		d.has = map[db.Tag]bool{}
+	}
+	if !d.has[t] {
+		d.has[t] = true
+		d.tags = append(d.tags, t)
+	}
+}
+
+// firsts returns the entries with which their visitors will be counted at their sites.
+func firsts(ctx context.Context, d *db.DB, entries []*entry) (map[*entry]bool, error) {
+	var pairs db.PairColumns
+	var asked []*entry
+	seen := map[dayOfPair]bool{}
+	for _, e := range entries {
+		p := dayOfPair{pairOf(e.site.id, e.Visitor), e.Day}
+		if e.repeated || e.site.countedToday || seen[p] {
+			continue
+		}
+		seen[p] = true
+		asked = append(asked, e)
+		pairs.Targets, pairs.Visitors, pairs.Days = append(pairs.Targets, e.site.id), append(pairs.Visitors, e.Visitor), append(pairs.Days, e.Day)
+	}
+	counted, err := d.CountedVisits(ctx, &pairs)
+	are := make(map[*entry]bool, len(asked))
+	for i, e := range asked {
+		are[e] = err == nil && !counted[i]
+	}
+	return are, err
+}
