@@ -150,7 +150,10 @@ func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject)
 		return answer, err
 	}
 	v := c.visitOf(a, w, r.ID)
-	v.Tags = func() tag.Set { return tagsOf(a, r, w) }
+	uri, referrer := r.URI, r.Referrer // the request as a whole stays where it is
+	v.Tags = func() tag.Set {
+		return tag.Read(tag.Request{URI: uri, Site: w.target.Site, Referrer: referrer, At: w.at, Zone: a.Zone})
+	}
 	if r.Later {
 		return c.later(v)
 	}
@@ -202,11 +205,6 @@ func (c *Counter) visitOf(a *app.App, w *subject, id string) record.Visit {
 		}
 	}
 	return v
-}
-
-// tagsOf reads what else a visit brings.
-func tagsOf(a *app.App, r *Request, w *subject) tag.Set {
-	return tag.Read(tag.Request{URI: r.URI, Site: w.target.Site, Referrer: r.Referrer, At: w.at, Zone: a.Zone})
 }
 
 // Ready returns an error, which says why, unless visits can be counted now.

@@ -304,10 +304,6 @@ func TestNoNewsOfTagsAreLost(t *testing.T) {
 	require.Equal(t, []string{
 		"a.example 20260629 hour 12 300 300", "a.example 20260629 source one.example 300 300", "a.example/ 20260629 source one.example 300 300",
 	}, next.tagDays(t))
-	require.Eventually(t, func() bool {
-		next.come(t, fmt.Sprintf("10.9.%d.%d", rand.IntN(250), rand.IntN(250)), "/", "one.example") // else nobody looks
-		return in.table(t, `SELECT pg_relation_size('tag_news_0') * pg_relation_size('tag_news_1')`)[0] == "0\n"
-	}, dbtest.Patience, dbtest.Tick, "the table that rests is not emptied")
 }
 
 // What is deleted takes its tags with it, also those that were not added up before.

@@ -799,40 +799,6 @@ type TagDay struct {
 
 // Tags of batches that tag_days does not have yet, for a second or so.
 type TagNews struct {
-	// Which of the two tables had its turn: 0 or 1.
-	Turn int16 `json:"turn"`
-	// The targets of pairs of target and visitor, each as often as it has pairs.
-	Pages []int64 `json:"pages"`
-	// The day of each pair.
-	Days []int32 `json:"days"`
-	// What each pair was: 0: counted before on its day, 1: a visitor of the day, 2: one who never came before.
-	Verdicts []int16 `json:"verdicts"`
-	// Where the tags of each pair end; they begin where those of the one before end.
-	Ends []int32 `json:"ends"`
-	// The tags of all pairs, one pair after the other.
-	Tags []int32 `json:"tags"`
-}
-
-// Those of one turn: a partition of tag_news.
-type TagNews0 struct {
-	// Which of the two tables had its turn: 0 or 1.
-	Turn int16 `json:"turn"`
-	// The targets of pairs of target and visitor, each as often as it has pairs.
-	Pages []int64 `json:"pages"`
-	// The day of each pair.
-	Days []int32 `json:"days"`
-	// What each pair was: 0: counted before on its day, 1: a visitor of the day, 2: one who never came before.
-	Verdicts []int16 `json:"verdicts"`
-	// Where the tags of each pair end; they begin where those of the one before end.
-	Ends []int32 `json:"ends"`
-	// The tags of all pairs, one pair after the other.
-	Tags []int32 `json:"tags"`
-}
-
-// Those of the other turn: a partition of tag_news.
-type TagNews1 struct {
-	// Which of the two tables had its turn: 0 or 1.
-	Turn int16 `json:"turn"`
 	// The targets of pairs of target and visitor, each as often as it has pairs.
 	Pages []int64 `json:"pages"`
 	// The day of each pair.

@@ -109,28 +109,23 @@ func (d *DB) FoldTags(ctx context.Context) (err error) {
 	if !d.tagNews.Swap(false) {
 		return nil
 	}
-	all := true
-	for turn := int32(0); turn < 2 && err == nil && all; turn++ {
-		for rows := foldedRows; rows == foldedRows && err == nil; {
-			rows, all, err = d.foldTags(ctx, turn)
+	for rows, mine := foldedRows, true; rows == foldedRows && err == nil; {
+		if rows, mine, err = d.foldTags(ctx); err != nil || !mine {
+			d.tagNews.Store(true)
 		}
 	}
-	if err == nil && all {
-		return d.Read(ctx, func(q *Queries) error { return q.TagNewsEmpty(ctx) })
-	}
-	d.tagNews.Store(true)
 	return err
 }
 
-// foldTags adds up some rows of a turn, and returns how many; mine: nobody else does so.
-func (d *DB) foldTags(ctx context.Context, turn int32) (rows int, mine bool, err error) {
+// foldTags adds up some rows, and returns how many; mine: nobody else does so.
+func (d *DB) foldTags(ctx context.Context) (rows int, mine bool, err error) {
 	ctx, cancel := d.InTime(ctx)
 	defer cancel()
 	err = d.InTx(ctx, func(q *Queries) error {
 		if mine, err = q.TagsFoldBegin(ctx); err != nil || !mine {
 			return err
 		}
-		news, err := q.TagNewsTake(ctx, TagNewsTakeParams{Turn: turn, Most: foldedRows})
+		news, err := q.TagNewsTake(ctx, foldedRows)
 		if err != nil || len(news) == 0 {
 			return err
 		}
@@ -144,7 +139,7 @@ func (d *DB) foldTags(ctx context.Context, turn int32) (rows int, mine bool, err
 }
 
 // sumTags adds rows of tag_news up.
-func sumTags(news []TagNewsTakeRow) (sums TagDaysAddParams) {
+func sumTags(news []TagNews) (sums TagDaysAddParams) {
 	type key struct {
 		page     int64
 		day, tag int32

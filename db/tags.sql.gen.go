@@ -47,44 +47,22 @@ func (q *Queries) TagDaysAdd(ctx context.Context, arg TagDaysAddParams) error {
 	return err
 }
 
-const TagNewsEmpty = `-- name: TagNewsEmpty :exec
-SELECT empty_tag_news()
-`
-
-// Empties the table that rests, if all of it was taken. It waits for nobody.
-func (q *Queries) TagNewsEmpty(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, TagNewsEmpty)
-	return err
-}
-
 const TagNewsTake = `-- name: TagNewsTake :many
-SELECT n.pages::bigint[] AS pages, n.days::integer[] AS days, n.verdicts::smallint[] AS verdicts, n.ends::integer[] AS ends, n.tags::integer[] AS tags
-FROM take_tag_news($1::integer, $2::integer) AS n
+DELETE FROM tag_news AS n
+WHERE n.ctid = ANY (ARRAY(SELECT t.ctid FROM tag_news AS t LIMIT $1))
+RETURNING n.pages, n.days, n.verdicts, n.ends, n.tags
 `
 
-type TagNewsTakeParams struct {
-	Turn int32 `json:"turn"`
-	Most int32 `json:"most"`
-}
-
-type TagNewsTakeRow struct {
-	Pages    []int64 `json:"pages"`
-	Days     []int32 `json:"days"`
-	Verdicts []int16 `json:"verdicts"`
-	Ends     []int32 `json:"ends"`
-	Tags     []int32 `json:"tags"`
-}
-
-// Takes so many rows at most out of one of the two tables of tag_news.
-func (q *Queries) TagNewsTake(ctx context.Context, arg TagNewsTakeParams) ([]TagNewsTakeRow, error) {
-	rows, err := q.db.Query(ctx, TagNewsTake, arg.Turn, arg.Most)
+// Takes so many rows at most out of tag_news.
+func (q *Queries) TagNewsTake(ctx context.Context, most int32) ([]TagNews, error) {
+	rows, err := q.db.Query(ctx, TagNewsTake, most)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []TagNewsTakeRow
+	var items []TagNews
 	for rows.Next() {
-		var i TagNewsTakeRow
+		var i TagNews
 		if err := rows.Scan(
 			&i.Pages,
 			&i.Days,

@@ -196,7 +196,7 @@ COMMENT ON COLUMN tags.value   IS 'What a visit brought; (other): one that is no
 -- Visits that count in pv bring one value of a name each, or none. So the values of a name never add
 -- up to more than pv, and what is missing came without one.
 --
--- It has no foreign keys: only fold_tags writes it, of pages that are there, and its tags go with
+-- It has no foreign keys: it is written under a lock, of pages that are there, and its tags go with
 -- their app, as its pages do.
 CREATE TABLE tag_days (
     page_id   bigint  NOT NULL,
@@ -222,10 +222,9 @@ COMMENT ON COLUMN tag_days.tag_id    IS 'The tag.';
 -- What batches have brought and tag_days does not have yet: a row a batch. To add the tags up in the
 -- batch itself would take nearly half as long as all else that it does, under its locks.
 --
--- Two tables take turns of ten seconds, so that what was folded need not be vacuumed away: the one
--- that rests is emptied.
+-- Rows stay for a second or so. There is no index, so that vacuuming them away is quick, and it
+-- should not wait until there are many.
 CREATE TABLE tag_news (
-    turn     smallint   NOT NULL DEFAULT batches_clock() / 10 % 2,
     pages    bigint[]   NOT NULL,
     days     integer[]  NOT NULL,
     verdicts smallint[] NOT NULL,
@@ -236,10 +235,7 @@ CREATE TABLE tag_news (
         cardinality(pages) = cardinality(days) AND cardinality(pages) = cardinality(verdicts) AND cardinality(pages) = cardinality(ends)
         AND ends[cardinality(ends)] = cardinality(tags)
     )
-) PARTITION BY LIST (turn);
-
-CREATE TABLE tag_news_0 PARTITION OF tag_news FOR VALUES IN (0) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
-CREATE TABLE tag_news_1 PARTITION OF tag_news FOR VALUES IN (1) WITH (autovacuum_enabled = false, toast.autovacuum_enabled = false);
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 
 -- Compressing them takes longer than what they are for.
 ALTER TABLE tag_news
@@ -250,9 +246,6 @@ ALTER TABLE tag_news
     ALTER COLUMN tags SET STORAGE EXTERNAL;
 
 COMMENT ON TABLE  tag_news          IS 'Tags of batches that tag_days does not have yet, for a second or so.';
-COMMENT ON TABLE  tag_news_0        IS 'Those of one turn: a partition of tag_news.';
-COMMENT ON TABLE  tag_news_1        IS 'Those of the other turn: a partition of tag_news.';
-COMMENT ON COLUMN tag_news.turn     IS 'Which of the two tables had its turn: 0 or 1.';
 COMMENT ON COLUMN tag_news.pages    IS 'The targets of pairs of target and visitor, each as often as it has pairs.';
 COMMENT ON COLUMN tag_news.days     IS 'The day of each pair.';
 COMMENT ON COLUMN tag_news.verdicts IS 'What each pair was: 0: counted before on its day, 1: a visitor of the day, 2: one who never came before.';

@@ -51,9 +51,10 @@ SELECT pg_try_advisory_xact_lock(hashtext('footfall.fold_tags'))::boolean AS min
 SELECT pg_advisory_xact_lock(hashtext('footfall.fold_tags'));
 
 -- name: TagNewsTake :many
--- Takes so many rows at most out of one of the two tables of tag_news.
-SELECT n.pages::bigint[] AS pages, n.days::integer[] AS days, n.verdicts::smallint[] AS verdicts, n.ends::integer[] AS ends, n.tags::integer[] AS tags
-FROM take_tag_news(@turn::integer, @most::integer) AS n;
+-- Takes so many rows at most out of tag_news.
+DELETE FROM tag_news AS n
+WHERE n.ctid = ANY (ARRAY(SELECT t.ctid FROM tag_news AS t LIMIT @most))
+RETURNING n.pages, n.days, n.verdicts, n.ends, n.tags;
 
 -- name: TagDaysAdd :exec
 -- Adds them up; the arrays are one table, in which no row is there twice. Pages may have been deleted
@@ -71,7 +72,3 @@ WHERE EXISTS (SELECT FROM pages AS p WHERE p.id = n.page_id)
 ON CONFLICT (page_id, day_id, tag_id) DO UPDATE
     SET pv        = t.pv + excluded.pv,
         newcomers = t.newcomers + excluded.newcomers;
-
--- name: TagNewsEmpty :exec
--- Empties the table that rests, if all of it was taken. It waits for nobody.
-SELECT empty_tag_news();

@@ -43,8 +43,9 @@ BEGIN
     IF 'footfall_app' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_app;
         GRANT SELECT ON schema_files, goose_db_version, apps, keys, shares, notes, day_keys, epochs, pages, page_tallies, counters, offsets, totals,
-            visitors, visits, visit_ids, batches, positions, refused, logs, log_lines, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses, inbox, inbox_turns, inbox_apps, tags, tag_days TO footfall_app;
+            visitors, visits, visit_ids, batches, positions, refused, logs, log_lines, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses, inbox, inbox_turns, inbox_apps, tags, tag_days, tag_news TO footfall_app;
         GRANT INSERT ON inbox, day_keys, pages, page_tallies, counters, visitors, visits, visit_ids, batches, positions, logs, log_lines, days, open_returns, tags, tag_days, tag_news TO footfall_app;
+        GRANT DELETE ON tag_news TO footfall_app;
         GRANT UPDATE (used_at)        ON keys           TO footfall_app;
         GRANT UPDATE (day_id, today, tags_today) ON page_tallies TO footfall_app;
         GRANT UPDATE (hot, pv, uv)    ON counters       TO footfall_app;
@@ -63,8 +64,7 @@ BEGIN
             pack_returns(bigint, integer), make_tops(integer, integer), keep_visits_from(integer, integer),
             delete_unkept_visits(integer, integer, bigint, integer),
             forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer), pause_retention(integer, bigint, integer), read_anew(), turn_inbox(), empty_inbox(integer), move_inbox(bigint, bigint, bigint, integer[]), pass_lost_in_inbox(bigint),
-            record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], integer[], integer[]),
-            take_tag_news(integer, integer), empty_tag_news() TO footfall_app;
+            record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], integer[], integer[]) TO footfall_app;
     END IF;
 
     -- What `footfall report` reads, and no more: of apps what leads to a target and a visitor, and
