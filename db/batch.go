@@ -51,17 +51,7 @@ type PairColumns struct {
 	Days     []int32
 	Hinted   []bool // the visitor is surely new to the target: they need not be looked up
 
-	// Tags has the ids of the tags of all pairs, one pair after the other; TagEnds is where each pair's end.
-	Tags, TagEnds []int32
-}
-
-// tags returns the ids of a pair's tags.
-func (p *PairColumns) tags(pair int) []int32 {
-	begin := int32(0)
-	if pair > 0 {
-		begin = p.TagEnds[pair-1]
-	}
-	return p.Tags[begin:p.TagEnds[pair]]
+	Tags PackedTags
 }
 
 // PastDayColumns has a row for each past day of an app.
@@ -120,7 +110,7 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	if b.allHinted() {
 		b.rankNewcomers(out)
 	}
-	if len(b.Pairs.Tags) > 0 {
+	if len(b.Pairs.Tags.packed) > 0 {
 		d.tagNews.Store(true)
 	}
 	return nil
@@ -202,7 +192,7 @@ func (t *TargetColumns) SiteDays() (sites []int64, days []int32) {
 // recordArgs are the arguments of VisitsRecord.
 func (b *Batch) recordArgs() []any {
 	p, t := &b.Pairs, &b.Targets
-	return []any{p.Targets, p.Visitors, p.Days, p.Hinted, t.IDs, t.Sites, t.Days, t.Hot, p.TagEnds, p.Tags}
+	return []any{p.Targets, p.Visitors, p.Days, p.Hinted, t.IDs, t.Sites, t.Days, t.Hot, p.Tags.packed}
 }
 
 // allHinted reports whether nobody is to be looked up, and nothing to be decided.
@@ -225,13 +215,12 @@ func (b *Batch) newArgs() []any {
 		later   int64
 		place   int32 // of the target, from 1
 		day     int32
-		pair    int
 	}
 	rows, later := make([]newcomer, len(p.Targets)), slices.Clone(t.Newcomers)
 	for i, target := range p.Targets {
 		place := b.placeOf(i)
 		later[place]--
-		rows[i] = newcomer{p.Visitors[i], target, later[place], int32(place) + 1, p.Days[i], i} //nolint:gosec // a batch is far smaller
+		rows[i] = newcomer{p.Visitors[i], target, later[place], int32(place) + 1, p.Days[i]} //nolint:gosec // a batch is far smaller
 	}
 	slices.SortFunc(rows, func(x, y newcomer) int {
 		if x.place != y.place {
@@ -242,16 +231,11 @@ func (b *Batch) newArgs() []any {
 	targets, visitors, days := make([]int64, len(rows)), make([]netip.Addr, len(rows)), make([]int32, len(rows))
 	places := make([]int32, len(rows))
 	later = later[:0]
-	var ends, tags []int32
 	for i, row := range rows {
 		targets[i], visitors[i], days[i], places[i] = row.target, row.visitor, row.day, row.place
 		later = append(later, row.later)
-		if len(p.Tags) > 0 {
-			tags = append(tags, p.tags(row.pair)...)
-			ends = append(ends, int32(len(tags))) //nolint:gosec // a batch is far smaller
-		}
 	}
-	return []any{targets, visitors, days, places, later, t.IDs, t.Sites, t.Days, t.Hot, t.Newcomers, ends, tags}
+	return []any{targets, visitors, days, places, later, t.IDs, t.Sites, t.Days, t.Hot, t.Newcomers, p.Tags.packed}
 }
 
 // rankNewcomers says of all pairs what NewVisitorsRecord has made of them.
@@ -267,7 +251,7 @@ func (b *Batch) rankNewcomers(out *Outcome) {
 // lateArgs are the arguments of LateVisitsRecord.
 func (b *Batch) lateArgs() []any {
 	p, l := &b.Pairs, b.Late
-	return []any{p.Targets, p.Visitors, p.Days, l.Turns, l.Targets, l.Sites, l.TargetDays, l.Hot, p.TagEnds, p.Tags}
+	return []any{p.Targets, p.Visitors, p.Days, l.Turns, l.Targets, l.Sites, l.TargetDays, l.Hot, p.Tags.packed}
 }
 
 // Basis returns the version of everything that callers may keep in memory of the tables; an

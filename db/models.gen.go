@@ -799,16 +799,10 @@ type TagDay struct {
 
 // Tags of batches that tag_days does not have yet, for a second or so.
 type TagNews struct {
-	// The targets of pairs of target and visitor, each as often as it has pairs.
-	Pages []int64 `json:"pages"`
-	// The day of each pair.
-	Days []int32 `json:"days"`
-	// What each pair was: 0: counted before on its day, 1: a visitor of the day, 2: one who never came before.
+	// What each pair of target and visitor was: 0: counted before on its day, 1: a visitor of the day, 2: one who never came before. Null: all were that.
 	Verdicts []int16 `json:"verdicts"`
-	// Where the tags of each pair end; they begin where those of the one before end.
-	Ends []int32 `json:"ends"`
-	// The tags of all pairs, one pair after the other.
-	Tags []int32 `json:"tags"`
+	// For each pair that has tags: its place among the pairs, from 0, its target, its day less that of the pair before, how many tags it has, and these. Numbers are zigzag varints.
+	Tags []byte `json:"tags"`
 }
 
 // Tags that visits have brought: names and values.

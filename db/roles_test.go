@@ -178,8 +178,8 @@ func serveVisits(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	for day := range int32(2) {
 		b := visitBatch("192.0.2.1", ids["example.org"], ids["example.org/x"])
 		b.Basis = basis
-		b.Pairs.Tags, b.Pairs.TagEnds = []int32{tags[from]}, []int32{1, 1}
 		onDay(b, today+day)
+		b.Pairs.Tags.Add(0, ids["example.org"], today+day, []int32{tags[from]})
 		require.NoError(t, d.Write(ctx, b, &out))
 		require.Equal(t, db.Verdict{Rank: 1, Newcomer: day == 0, Counted: true}, out.Verdicts[0])
 		committed, err := d.DidCommit(ctx, b.ID)
@@ -237,7 +237,7 @@ var notForTheService = []string{
 	`UPDATE pages SET uri = 'example.com/z'`, `DELETE FROM pages`, `SELECT setval('pages_id_seq', 1)`,
 	`UPDATE page_tallies SET app_id = 2`, `DELETE FROM page_tallies`,
 	`UPDATE tags SET value = 'x'`, `DELETE FROM tags`, `UPDATE tag_days SET day_id = 20190628`, `DELETE FROM tag_days`,
-	`UPDATE tag_news SET tags = '{1}'`, `TRUNCATE tag_news`,
+	`UPDATE tag_news SET tags = ''`, `TRUNCATE tag_news`,
 	`UPDATE counters SET page_id = 9`, `DELETE FROM counters`,
 	`UPDATE visitors SET ip = '192.0.2.9'`, `UPDATE visitors SET rank = 9`, `UPDATE visitors SET first_day = 20190101`, `DELETE FROM visitors`,
 	`UPDATE visits SET ip = '192.0.2.9'`, `DELETE FROM visits`,

@@ -112,7 +112,6 @@ var rules = []struct{ refusedBy, sql string }{
 	{"tag_days_pkey", `INSERT INTO tag_days (page_id, pv, newcomers, day_id, tag_id) VALUES (1, 1, 1, 20190629, 1)`},
 	{"tag_days_numbers_descend", `UPDATE tag_days SET newcomers = 2`},
 	{"tag_days_numbers_descend", `UPDATE tag_days SET pv = 0, newcomers = 0`},
-	{"tag_news_lists_match", `INSERT INTO tag_news (pages, days, verdicts, ends, tags) VALUES ('{1}', '{20190629}', '{1}', '{2}', '{1}')`},
 
 	{"shares_pkey", `INSERT INTO shares (id, app_id, last_day, name, hash) OVERRIDING SYSTEM VALUE VALUES (1, 1, to_char(now(), 'YYYYMMDD')::integer, 'b', sha256('b'))`},
 	{"shares_app_id_fkey", `UPDATE shares SET app_id = 99`},

@@ -3,6 +3,8 @@ package db
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +15,30 @@ import (
 
 // Tag is a tag of an app: a name and a value.
 type Tag struct{ Name, Value string }
+
+// PackedTags are tags of the pairs of a batch, as tag_news has them.
+type PackedTags struct {
+	packed []byte
+	day    int32 // of the last pair
+}
+
+// Add adds the ids of a pair's tags; the pairs come in order, each by its place among all, from 0.
+func (t *PackedTags) Add(pair int, target int64, day int32, tags []int32) {
+	if len(tags) == 0 {
+		return
+	}
+	p := binary.AppendVarint(t.packed, int64(pair))
+	p = binary.AppendVarint(p, target)
+	p = binary.AppendVarint(p, int64(day-t.day))
+	p = binary.AppendVarint(p, int64(len(tags)))
+	for _, tag := range tags {
+		p = binary.AppendVarint(p, int64(tag))
+	}
+	t.packed, t.day = p, day
+}
+
+// Clear takes all tags out.
+func (t *PackedTags) Clear() { t.packed, t.day = t.packed[:0], 0 }
 
 // FindTags adds the ids of those tags of an app that exist.
 func (d *DB) FindTags(ctx context.Context, app int32, tags []Tag, ids map[Tag]int32) error {
@@ -130,7 +156,11 @@ func (d *DB) foldTags(ctx context.Context) (rows int, mine bool, err error) {
 			return err
 		}
 		rows = len(news)
-		return q.TagDaysAdd(ctx, sumTags(news))
+		sums, err := sumTags(news)
+		if err != nil {
+			return err
+		}
+		return q.TagDaysAdd(ctx, sums)
 	})
 	if err != nil {
 		return 0, mine, fmt.Errorf("add up tags: %w", err)
@@ -138,33 +168,68 @@ func (d *DB) foldTags(ctx context.Context) (rows int, mine bool, err error) {
 	return rows, mine, nil
 }
 
+type tagDay struct {
+	page     int64
+	day, tag int32
+}
+
+type tagSum struct{ pv, newcomers int64 }
+
 // sumTags adds rows of tag_news up.
-func sumTags(news []TagNews) (sums TagDaysAddParams) {
-	type key struct {
-		page     int64
-		day, tag int32
-	}
-	type sum struct{ pv, newcomers int64 }
-	added := map[key]sum{}
+func sumTags(news []TagNews) (sums TagDaysAddParams, err error) {
+	added := map[tagDay]tagSum{}
 	for i := range news {
-		n, begin := &news[i], int32(0)
-		for pair, end := range n.Ends {
-			if verdict := n.Verdicts[pair]; verdict > 0 {
-				for _, tag := range n.Tags[begin:end] {
-					k := key{n.Pages[pair], n.Days[pair], tag}
-					s := added[k]
-					added[k] = sum{s.pv + 1, s.newcomers + int64(verdict-1)}
-				}
-			}
-			begin = end
+		if err := news[i].addTo(added); err != nil {
+			return sums, err
 		}
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(added), func(x, y key) int {
+	for _, k := range slices.SortedFunc(maps.Keys(added), func(x, y tagDay) int {
 		return cmp.Or(cmp.Compare(x.page, y.page), cmp.Compare(x.day, y.day), cmp.Compare(x.tag, y.tag))
 	}) {
 		s := added[k]
 		sums.Pages, sums.Days, sums.Tags = append(sums.Pages, k.page), append(sums.Days, k.day), append(sums.Tags, k.tag)
 		sums.Pvs, sums.Newcomers = append(sums.Pvs, s.pv), append(sums.Newcomers, s.newcomers)
 	}
-	return sums
+	return sums, nil
+}
+
+var errPackedTags = errors.New("a row of tag_news cannot be read")
+
+// addTo adds what a row brings.
+func (n *TagNews) addTo(added map[tagDay]tagSum) error {
+	rest, broken := n.Tags, false
+	next := func() int64 {
+		value, bytes := binary.Varint(rest)
+		if bytes <= 0 {
+			rest, broken = nil, true
+			return 0
+		}
+		rest = rest[bytes:]
+		return value
+	}
+	day := int32(0)
+	for len(rest) > 0 {
+		pair, page := next(), next()
+		day += int32(next()) //nolint:gosec // as Add has written it, here and below
+		sum := tagSum{1, 1}
+		if n.Verdicts != nil {
+			if pair < 0 || pair >= int64(len(n.Verdicts)) {
+				return errPackedTags
+			}
+			sum.newcomers = int64(n.Verdicts[pair]) - 1
+		}
+		for range next() {
+			if key := (tagDay{page, day, int32(next())}); sum.newcomers >= 0 { //nolint:gosec // see above
+				was := added[key]
+				added[key] = tagSum{was.pv + sum.pv, was.newcomers + sum.newcomers}
+			}
+			if broken {
+				return errPackedTags
+			}
+		}
+		if broken {
+			return errPackedTags
+		}
+	}
+	return nil
 }

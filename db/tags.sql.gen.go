@@ -50,7 +50,7 @@ func (q *Queries) TagDaysAdd(ctx context.Context, arg TagDaysAddParams) error {
 const TagNewsTake = `-- name: TagNewsTake :many
 DELETE FROM tag_news AS n
 WHERE n.ctid = ANY (ARRAY(SELECT t.ctid FROM tag_news AS t LIMIT $1))
-RETURNING n.pages, n.days, n.verdicts, n.ends, n.tags
+RETURNING n.verdicts, n.tags
 `
 
 // Takes so many rows at most out of tag_news.
@@ -63,13 +63,7 @@ func (q *Queries) TagNewsTake(ctx context.Context, most int32) ([]TagNews, error
 	var items []TagNews
 	for rows.Next() {
 		var i TagNews
-		if err := rows.Scan(
-			&i.Pages,
-			&i.Days,
-			&i.Verdicts,
-			&i.Ends,
-			&i.Tags,
-		); err != nil {
+		if err := rows.Scan(&i.Verdicts, &i.Tags); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

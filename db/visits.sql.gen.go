@@ -223,7 +223,7 @@ SELECT l.place::integer    AS place,
        l.counted::boolean  AS counted
 FROM record_late_visits($1::bigint[], $2::inet[], $3::integer[], $4::integer[],
                         $5::bigint[], $6::bigint[], $7::integer[], $8::bigint[],
-                        $9::integer[], $10::integer[]) AS l
+                        $9::bytea) AS l
 `
 
 type LateVisitsRecordParams struct {
@@ -235,8 +235,7 @@ type LateVisitsRecordParams struct {
 	Sites      []int64      `json:"sites"`
 	TargetDays []int32      `json:"target_days"`
 	Hots       []int64      `json:"hots"`
-	TagEnds    []int32      `json:"tag_ends"`
-	Tags       []int32      `json:"tags"`
+	Tags       []byte       `json:"tags"`
 }
 
 type LateVisitsRecordRow struct {
@@ -259,7 +258,6 @@ func (q *Queries) LateVisitsRecord(ctx context.Context, arg LateVisitsRecordPara
 		arg.Sites,
 		arg.TargetDays,
 		arg.Hots,
-		arg.TagEnds,
 		arg.Tags,
 	)
 	if err != nil {
@@ -308,9 +306,9 @@ WITH last_ranks AS MATERIALIZED (
             pv           = d.pv + excluded.pv,
             new_visitors = d.new_visitors + excluded.new_visitors
 ), tagged AS (
-    INSERT INTO tag_news (pages, days, verdicts, ends, tags)
-    SELECT $1, $3, array_fill(2, ARRAY[cardinality($1)]), $11::integer[], $12::integer[]
-    WHERE cardinality($12) > 0
+    INSERT INTO tag_news (tags)
+    SELECT $11::bytea
+    WHERE octet_length($11) > 0
 )
 INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
 SELECT p.page_id, p.ip, (SELECT l.uvs FROM last_ranks AS l)[p.place] - p.later, p.day_id, p.day_id
@@ -334,16 +332,15 @@ type NewVisitorsRecordParams struct {
 	TargetDays []int32      `json:"target_days"`
 	Hots       []int64      `json:"hots"`
 	Newcomers  []int64      `json:"newcomers"`
-	TagEnds    []int32      `json:"tag_ends"`
-	Tags       []int32      `json:"tags"`
+	Tags       []byte       `json:"tags"`
 }
 
 // What VisitsRecord does, where all pairs of the batch are hinted. Then CountersLock has counted
 // them, and nothing is left to decide: it takes four fifths of the time. The first five arrays are
 // one table, a row for each pair, in the order of the keys: the last two columns are the place of
 // its target among the targets (from 1), and how many newcomers came to the target after it. The
-// next five are a table of the targets, in order of id, and the last two the tags of the pairs. Where
-// a hint was wrong, an insert fails on the key of visitors or visits.
+// other five are a table of the targets, in order of id. tags are those of the pairs. Where a hint was
+// wrong, an insert fails on the key of visitors or visits.
 //
 // Ranks come out of an array, since a join of the two tables would leave something to the planner.
 func (q *Queries) NewVisitorsRecord(ctx context.Context, arg NewVisitorsRecordParams) error {
@@ -358,7 +355,6 @@ func (q *Queries) NewVisitorsRecord(ctx context.Context, arg NewVisitorsRecordPa
 		arg.TargetDays,
 		arg.Hots,
 		arg.Newcomers,
-		arg.TagEnds,
 		arg.Tags,
 	)
 	return err
@@ -625,10 +621,10 @@ WITH asked AS (
         SET pv = c.pv + excluded.pv,
             uv = c.uv + excluded.uv
 ), tagged AS (
-    INSERT INTO tag_news (pages, days, verdicts, ends, tags)
-    SELECT $1, $3, array_agg(counted::integer + newcomer::integer ORDER BY place), $9::integer[], $10::integer[]
+    INSERT INTO tag_news (verdicts, tags)
+    SELECT array_agg(counted::integer + newcomer::integer ORDER BY place), $9::bytea
     FROM decided
-    WHERE cardinality($10) > 0
+    WHERE octet_length($9) > 0
     HAVING bool_or(counted)
 )
 SELECT place::integer    AS place,
@@ -647,8 +643,7 @@ type VisitsRecordParams struct {
 	Sites      []int64      `json:"sites"`
 	TargetDays []int32      `json:"target_days"`
 	Hots       []int64      `json:"hots"`
-	TagEnds    []int32      `json:"tag_ends"`
-	Tags       []int32      `json:"tags"`
+	Tags       []byte       `json:"tags"`
 }
 
 type VisitsRecordRow struct {
@@ -662,10 +657,10 @@ type VisitsRecordRow struct {
 // table, a row for each distinct pair, in the order of arrival. hinted means "surely a new
 // visitor": such a one is not looked up, and CountersLock has counted it; where the hint was wrong,
 // an insert fails on the key of visitors or visits. The next four arrays are a table of their own,
-// a row for each target of the batch: its site (0: it is one), the day, and its visits. The last two
-// are the tags of the pairs, as tag_news has them. Returns for each row of the first: its place in
-// the arrays (from 1), the visitor's rank, whether the visitor is new to the target, and whether
-// this visit was its first on the day.
+// a row for each target of the batch: its site (0: it is one), the day, and its visits. tags are
+// those of the pairs, as tag_news has them. Returns for each row of the first: its place in the
+// arrays (from 1), the visitor's rank, whether the visitor is new to the target, and whether this
+// visit was its first on the day.
 //
 // The statement is planned once, perhaps on empty tables, and has to be right for large ones. So
 // nothing is left to the planner to choose: no two of the tables made here are joined with each
@@ -683,7 +678,6 @@ func (q *Queries) VisitsRecord(ctx context.Context, arg VisitsRecordParams) ([]V
 		arg.Sites,
 		arg.TargetDays,
 		arg.Hots,
-		arg.TagEnds,
 		arg.Tags,
 	)
 	if err != nil {

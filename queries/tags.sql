@@ -54,7 +54,7 @@ SELECT pg_advisory_xact_lock(hashtext('footfall.fold_tags'));
 -- Takes so many rows at most out of tag_news.
 DELETE FROM tag_news AS n
 WHERE n.ctid = ANY (ARRAY(SELECT t.ctid FROM tag_news AS t LIMIT @most))
-RETURNING n.pages, n.days, n.verdicts, n.ends, n.tags;
+RETURNING n.verdicts, n.tags;
 
 -- name: TagDaysAdd :exec
 -- Adds them up; the arrays are one table, in which no row is there twice. Pages may have been deleted

@@ -94,10 +94,10 @@ CROSS JOIN LATERAL (
 -- table, a row for each distinct pair, in the order of arrival. hinted means "surely a new
 -- visitor": such a one is not looked up, and CountersLock has counted it; where the hint was wrong,
 -- an insert fails on the key of visitors or visits. The next four arrays are a table of their own,
--- a row for each target of the batch: its site (0: it is one), the day, and its visits. The last two
--- are the tags of the pairs, as tag_news has them. Returns for each row of the first: its place in
--- the arrays (from 1), the visitor's rank, whether the visitor is new to the target, and whether
--- this visit was its first on the day.
+-- a row for each target of the batch: its site (0: it is one), the day, and its visits. tags are
+-- those of the pairs, as tag_news has them. Returns for each row of the first: its place in the
+-- arrays (from 1), the visitor's rank, whether the visitor is new to the target, and whether this
+-- visit was its first on the day.
 --
 -- The statement is planned once, perhaps on empty tables, and has to be right for large ones. So
 -- nothing is left to the planner to choose: no two of the tables made here are joined with each
@@ -199,10 +199,10 @@ WITH asked AS (
         SET pv = c.pv + excluded.pv,
             uv = c.uv + excluded.uv
 ), tagged AS (
-    INSERT INTO tag_news (pages, days, verdicts, ends, tags)
-    SELECT @pages, @days, array_agg(counted::integer + newcomer::integer ORDER BY place), @tag_ends::integer[], @tags::integer[]
+    INSERT INTO tag_news (verdicts, tags)
+    SELECT array_agg(counted::integer + newcomer::integer ORDER BY place), @tags::bytea
     FROM decided
-    WHERE cardinality(@tags) > 0
+    WHERE octet_length(@tags) > 0
     HAVING bool_or(counted)
 )
 SELECT place::integer    AS place,
@@ -216,8 +216,8 @@ FROM decided;
 -- them, and nothing is left to decide: it takes four fifths of the time. The first five arrays are
 -- one table, a row for each pair, in the order of the keys: the last two columns are the place of
 -- its target among the targets (from 1), and how many newcomers came to the target after it. The
--- next five are a table of the targets, in order of id, and the last two the tags of the pairs. Where
--- a hint was wrong, an insert fails on the key of visitors or visits.
+-- other five are a table of the targets, in order of id. tags are those of the pairs. Where a hint was
+-- wrong, an insert fails on the key of visitors or visits.
 --
 -- Ranks come out of an array, since a join of the two tables would leave something to the planner.
 WITH last_ranks AS MATERIALIZED (
@@ -242,9 +242,9 @@ WITH last_ranks AS MATERIALIZED (
             pv           = d.pv + excluded.pv,
             new_visitors = d.new_visitors + excluded.new_visitors
 ), tagged AS (
-    INSERT INTO tag_news (pages, days, verdicts, ends, tags)
-    SELECT @pages, @days, array_fill(2, ARRAY[cardinality(@pages)]), @tag_ends::integer[], @tags::integer[]
-    WHERE cardinality(@tags) > 0
+    INSERT INTO tag_news (tags)
+    SELECT @tags::bytea
+    WHERE octet_length(@tags) > 0
 )
 INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
 SELECT p.page_id, p.ip, (SELECT l.uvs FROM last_ranks AS l)[p.place] - p.later, p.day_id, p.day_id
@@ -290,7 +290,7 @@ SELECT l.place::integer    AS place,
        l.counted::boolean  AS counted
 FROM record_late_visits(@pages::bigint[], @ips::inet[], @days::integer[], @turns::integer[],
                         @targets::bigint[], @sites::bigint[], @target_days::integer[], @hots::bigint[],
-                        @tag_ends::integer[], @tags::integer[]) AS l;
+                        @tags::bytea) AS l;
 
 -- name: FirstPossibleDay :one
 -- The first day of which an app takes visits; 0: any.

@@ -97,7 +97,7 @@ func (d *draft) clear(basis string) {
 	t, p := &d.batch.Targets, &d.batch.Pairs
 	t.IDs, t.Sites, t.Days, t.Hot, t.Newcomers = t.IDs[:0], t.Sites[:0], t.Days[:0], t.Hot[:0], t.Newcomers[:0]
 	p.Targets, p.Visitors, p.Days, p.Hinted = p.Targets[:0], p.Visitors[:0], p.Days[:0], p.Hinted[:0]
-	p.Tags, p.TagEnds = p.Tags[:0], p.TagEnds[:0]
+	p.Tags.Clear()
 	d.batch.PastDays.Apps, d.batch.PastDays.Days = d.batch.PastDays.Apps[:0], d.batch.PastDays.Days[:0]
 	d.batch.Late = nil
 	d.late.clear()
@@ -169,8 +169,7 @@ func (d *draft) send(t *entryTarget, e *entry, hint bool) {
 	p.Visitors = append(p.Visitors, e.Visitor)
 	p.Days = append(p.Days, e.Day)
 	p.Hinted = append(p.Hinted, hint)
-	p.Tags = append(p.Tags, t.tags...)
-	p.TagEnds = append(p.TagEnds, int32(len(p.Tags))) //nolint:gosec // a batch is far smaller
+	p.Tags.Add(len(p.Targets)-1, t.id, e.Day, t.tags)
 }
 
 // orderTargets writes the targets into the batch by id, the order in which every batch takes its

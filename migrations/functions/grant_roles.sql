@@ -64,7 +64,7 @@ BEGIN
             pack_returns(bigint, integer), make_tops(integer, integer), keep_visits_from(integer, integer),
             delete_unkept_visits(integer, integer, bigint, integer),
             forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer), pause_retention(integer, bigint, integer), read_anew(), turn_inbox(), empty_inbox(integer), move_inbox(bigint, bigint, bigint, integer[]), pass_lost_in_inbox(bigint),
-            record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], integer[], integer[]) TO footfall_app;
+            record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], bytea) TO footfall_app;
     END IF;
 
     -- What `footfall report` reads, and no more: of apps what leads to a target and a visitor, and

@@ -194,7 +194,7 @@ COMMENT ON FUNCTION drop_tops(bigint[], integer[]) IS 'Deletes the lists of firs
 CREATE FUNCTION record_late_visits(
     pages bigint[], ips inet[], day_ids integer[], turns integer[],
     targets bigint[], sites bigint[], target_days integer[], hots bigint[],
-    tag_ends integer[], tags integer[]
+    tags bytea
 ) RETURNS TABLE (place integer, rank bigint, newcomer boolean, counted boolean)
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -398,10 +398,10 @@ BEGIN
         RETURN QUERY SELECT unnest(done_places), unnest(done_ranks), unnest(newcomers), unnest(counts);
     END LOOP;
 
-    INSERT INTO tag_news (pages, days, verdicts, ends, tags)
-    SELECT record_late_visits.pages, day_ids, array_agg(d.verdict ORDER BY d.place), tag_ends, record_late_visits.tags
+    INSERT INTO tag_news (verdicts, tags)
+    SELECT array_agg(d.verdict ORDER BY d.place), record_late_visits.tags
     FROM unnest(tag_places, verdicts) AS d (place, verdict)
-    WHERE cardinality(record_late_visits.tags) > 0
+    WHERE octet_length(record_late_visits.tags) > 0
     HAVING bool_or(d.verdict > 0);
 
     SELECT changed_pages || array_agg(t.page_id), changed_days || array_agg(t.day_id)
@@ -415,8 +415,8 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], integer[], integer[]) IS 'Counts visits of any days that their app keeps, in any order, for targets whose counters the caller holds.';
+COMMENT ON FUNCTION record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], bytea) IS 'Counts visits of any days that their app keeps, in any order, for targets whose counters the caller holds.';
 
 REVOKE ALL ON FUNCTION days_after(integer[], bigint[], inet[], integer[], integer[]), take_open_returns(bigint[], integer[], integer[], bigint[]),
     relink_returns(bigint[], integer[], integer[], bigint[]), drop_tops(bigint[], integer[]),
-    record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], integer[], integer[]) FROM PUBLIC;
+    record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], bytea) FROM PUBLIC;
