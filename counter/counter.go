@@ -53,6 +53,8 @@ type Request struct {
 
 	Origin     string // of the page that sends the request, as a browser tells it; "": none
 	Agent      string // User-Agent
+	Hints      tag.Hints
+	Languages  string // Accept-Language
 	Prefetch   bool   // a browser fetches the page in case somebody asks for it
 	DoNotTrack bool   // the visitor asks not to be tracked
 }
@@ -150,10 +152,7 @@ func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject)
 		return answer, err
 	}
 	v := c.visitOf(a, w, r.ID)
-	uri, referrer := r.URI, r.Referrer // the request as a whole stays where it is
-	v.Tags = func() tag.Set {
-		return tag.Read(tag.Request{URI: uri, Site: w.target.Site, Referrer: referrer, At: w.at, Zone: a.Zone})
-	}
+	v.Tags = c.tags(a, *r, w)
 	if r.Later {
 		return c.later(v)
 	}
@@ -205,6 +204,20 @@ func (c *Counter) visitOf(a *app.App, w *subject, id string) record.Visit {
 		}
 	}
 	return v
+}
+
+// tags reads what else a visit brings. Headers say nothing of a visitor whom the caller asserts.
+func (c *Counter) tags(a *app.App, r Request, w *subject) func() tag.Set {
+	t := tag.Request{URI: r.URI, Site: w.target.Site, Referrer: r.Referrer, At: w.at, Zone: a.Zone}
+	if r.asserts() {
+		return func() tag.Set { return tag.Read(t) }
+	}
+	agent, hints := r.Agent, r.Hints
+	t.Languages = r.Languages
+	return func() tag.Set {
+		t.Agent = c.bots.of(agent).agent.With(hints)
+		return tag.Read(t)
+	}
 }
 
 // Ready returns an error, which says why, unless visits can be counted now.

@@ -7,6 +7,7 @@ import (
 	"footfall/counter/app"
 	"footfall/record/cache"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 // skips returns why a visit is not counted; "" for a visit that is to be counted.
@@ -34,37 +35,46 @@ func (c *Counter) whySkipped(a *app.App, r *Request, w subject) visit.Skipped {
 	return ""
 }
 
-// bots tells crawlers from browsers by their User-Agent (docs/decisions/0013-bots-by-rules.md). It is
-// safe for concurrent use.
+// bots tells crawlers from browsers by their User-Agent (docs/decisions/0013-bots-by-rules.md), and
+// browsers from each other. It is safe for concurrent use.
 //
 // A person looks at a page in a browser, or inside an app; everything else is a bot: crawlers,
 // assistants that fetch for somebody, link previews, monitors, browsers that a program drives, and
 // HTTP libraries, also those of mobile apps: nothing tells an app that a person holds from a scraper
 // with the same library.
 type bots struct {
-	verdicts *cache.Cache[string, bool]
+	verdicts *cache.Cache[string, verdict]
+}
+
+// verdict is what an agent says of whom it belongs to.
+type verdict struct {
+	bot   bool
+	agent tag.Agent
 }
 
 const (
 	agentBytes    = 512     // of an agent that are read; all that matters in that of a browser is shorter
-	verdictBytes  = 4 << 20 // room for 8,000 agents of the usual length at least, and twice that at most
-	agentOverhead = 96      // bytes of an entry beside its agent, at most. A test holds it
+	verdictBytes  = 5 << 20 // room for 8,000 agents of the usual length at least, and twice that at most
+	agentOverhead = 144     // bytes of an entry beside its agent, at most. A test holds it
 )
 
 func newBots() *bots {
-	return &bots{cache.New[string, bool](verdictBytes, func(agent string) int { return len(agent) + agentOverhead })}
+	return &bots{cache.New[string, verdict](verdictBytes, func(agent string) int { return len(agent) + agentOverhead })}
 }
 
 // is reports whether a User-Agent is that of a crawler or another program. An empty one is: every
 // browser sends one.
-func (b *bots) is(agent string) bool {
+func (b *bots) is(agent string) bool { return b.of(agent).bot }
+
+// of returns what a User-Agent says.
+func (b *bots) of(agent string) verdict {
 	agent = agent[:min(len(agent), agentBytes)]
-	bot, known := b.verdicts.Get(agent)
+	v, known := b.verdicts.Get(agent)
 	if !known {
-		bot = judgeAgent(agent)
-		b.verdicts.Put(strings.Clone(agent), bot) // a copy, which does not keep the whole request in memory
+		v = verdict{judgeAgent(agent), tag.ReadAgent(agent)}
+		b.verdicts.Put(strings.Clone(agent), v) // a copy, which does not keep the whole request in memory
 	}
-	return bot
+	return v
 }
 
 // judgeAgent searches for fixed texts only, so that its time depends on the length of an agent

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"footfall/counter"
+	"footfall/visit/tag"
 )
 
 // request puts together what a caller asks for in fields and in headers.
@@ -17,7 +18,8 @@ func (s *service) request(c echo.Context, f *fields) counter.Request {
 		App: f.app.value, URI: f.uri.value, IP: f.ip.value, Visitor: f.visitor.value, ID: f.id.value, At: f.at.value, Referrer: f.referrer.value, Later: f.answer.given, ParseErr: f.parseErr,
 		Counted: f.offsets.given,
 		Asserts: f.ip.given || f.visitor.given,
-		Key:     bearer(h), Origin: origin(h), Agent: h.Get("User-Agent"),
+		Key:     bearer(h), Origin: origin(h), Agent: h.Get("User-Agent"), Languages: first(h["Accept-Language"]),
+		Hints:    tag.Hints{Brands: first(h["Sec-Ch-Ua"]), Mobile: first(h["Sec-Ch-Ua-Mobile"]), Platform: first(h["Sec-Ch-Ua-Platform"])},
 		Prefetch: r.Method == http.MethodHead || prefetches(h), DoNotTrack: h.Get("Dnt") == "1" || h.Get("Sec-Gpc") == "1",
 	}
 	var err error
@@ -28,6 +30,14 @@ func (s *service) request(c echo.Context, f *fields) counter.Request {
 		s.overlooked.tell()
 	}
 	return ask
+}
+
+// first is the first of the values of a header.
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
 }
 
 // bearer is the key that a request shows. Other schemes are for others: a proxy in front of the

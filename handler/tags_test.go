@@ -29,12 +29,20 @@ func TestVisitsBringTags(t *testing.T) {
 	assert.Equal(t, http.StatusOK, e.post(`{"app":"demo","ip":"192.0.2.7","uri":"http://a/","referrer":"android-app://com.slack/"}`).status)
 	assert.Equal(t, http.StatusBadRequest, e.get("/visit?app=demo&uri=http://a/&referrer=https://x/&referrer=https://y/").status)
 	e.askWith("", http.MethodGet, "/visit?app=demo&ip=192.0.2.8&uri=http://a/", "Referer", "https://cdn.example/")
+	// Of its own visitor a browser says with what they came; of others, whom a backend names, it does not.
+	e.askWith("", http.MethodGet, "/visit?app=shop&uri=http://example.com/", "Accept-Language", "de-AT,en;q=0.5",
+		"User-Agent", "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36",
+		"Sec-CH-UA", `"Chromium";v="140", "Brave";v="140"`, "Sec-CH-UA-Mobile", "?0", "Sec-CH-UA-Platform", `"Windows"`)
 
 	e.counter.Close() // which adds up what is left
 	conn := dbtest.Connect(t, e.database)
 	assert.Equal(t, []string{"campaign spring 1", "hour 12 6", "source letter 1", "source news.example 1", "source slack 1"}, dbtest.Column[string](t, conn, `
 		SELECT format('%s %s %s', t.name, t.value, d.pv)
 		FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id JOIN footfall.pages p ON p.id = d.page_id
-		WHERE p.site_id IS NULL ORDER BY 1`))
+		WHERE p.uri = 'a' ORDER BY 1`))
+	assert.Equal(t, []string{"browser Brave", "device desktop", "hour 12", "language de", "system Windows"}, dbtest.Column[string](t, conn, `
+		SELECT t.name COLLATE "C" || ' ' || t.value
+		FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id JOIN footfall.pages p ON p.id = d.page_id
+		WHERE p.uri LIKE 'example.com%' ORDER BY 1`))
 	require.Empty(t, dbtest.Column[int](t, conn, `SELECT 1 FROM `+db.Schema+`.tag_news`))
 }
