@@ -19,14 +19,16 @@ import (
 	"footfall/inbox"
 	"footfall/record"
 	"footfall/visit"
+	"footfall/visit/country"
 	"footfall/visit/tag"
 )
 
 // Options are those of Open. The counter shares the log, the metrics and the clock of its recorder.
 type Options struct {
 	record.Options
-	Secret     app.Secret // hashes visitors; default: none, and apps whose visitors are hashed cannot count here
-	InboxLimit int64      // how many visits the inbox may hold; default 10 million
+	Secret     app.Secret         // hashes visitors; default: none, and apps whose visitors are hashed cannot count here
+	Countries  *country.Countries // where countries of addresses are found; default: nowhere
+	InboxLimit int64              // how many visits the inbox may hold; default 10 million
 }
 
 // Request is a visit, or a question about counts, as a caller states it.
@@ -73,19 +75,20 @@ func (r *Request) shown(a *app.App, t visit.Target, answer visit.Answer) visit.A
 
 // Counter counts visits, and answers. It is safe for concurrent use.
 type Counter struct {
-	db       *db.DB
-	apps     *app.Directory
-	days     *dayKeys
-	uses     *keyUses
-	rates    *rates
-	bots     *bots
-	recorder *record.Recorder
-	inbox    *inbox.Inbox
-	overflow bool // visits that would wait for too long go there
-	metrics  *metrics
-	secret   app.Secret
-	clock    func() time.Time
-	log      *slog.Logger
+	db        *db.DB
+	apps      *app.Directory
+	days      *dayKeys
+	uses      *keyUses
+	rates     *rates
+	bots      *bots
+	countries *country.Countries
+	recorder  *record.Recorder
+	inbox     *inbox.Inbox
+	overflow  bool // visits that would wait for too long go there
+	metrics   *metrics
+	secret    app.Secret
+	clock     func() time.Time
+	log       *slog.Logger
 
 	upkeep    sync.WaitGroup // keepUp
 	endUpkeep context.CancelFunc
@@ -111,7 +114,7 @@ func Open(ctx context.Context, d *db.DB, o Options) (*Counter, error) {
 	}
 	c := &Counter{
 		db: d, apps: apps, recorder: recorder, overflow: o.Overflow, secret: o.Secret, clock: o.Clock, log: o.Log, metrics: newMetrics(o.Metrics),
-		days: newDayKeys(d, recorder), uses: &keyUses{}, rates: rates, bots: newBots(),
+		days: newDayKeys(d, recorder), uses: &keyUses{}, rates: rates, bots: newBots(), countries: o.Countries,
 	}
 	c.inbox = inbox.Open(d, recorder, inbox.Options{Log: o.Log, Metrics: o.Metrics, Limit: o.InboxLimit})
 	upkeep, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -209,13 +212,17 @@ func (c *Counter) visitOf(a *app.App, w *subject, id string) record.Visit {
 // tags reads what else a visit brings. Headers say nothing of a visitor whom the caller asserts.
 func (c *Counter) tags(a *app.App, r Request, w *subject) func() tag.Set {
 	t := tag.Request{URI: r.URI, Site: w.target.Site, Referrer: r.Referrer, At: w.at, Zone: a.Zone}
-	if r.asserts() {
-		return func() tag.Set { return tag.Read(t) }
-	}
 	agent, hints := r.Agent, r.Hints
-	t.Languages = r.Languages
+	if r.asserts() {
+		agent = ""
+	} else {
+		t.Languages = r.Languages
+	}
 	return func() tag.Set {
-		t.Agent = c.bots.of(agent).agent.With(hints)
+		if agent != "" {
+			t.Agent = c.bots.of(agent).agent.With(hints)
+		}
+		t.Country = c.countries.Of(w.address)
 		return tag.Read(t)
 	}
 }

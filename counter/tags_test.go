@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,9 +17,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db/dbtest"
 	"footfall/record"
 	"footfall/visit"
+	"footfall/visit/country"
 	"footfall/visit/tag"
 )
 
@@ -330,4 +334,29 @@ func TestTagsGoWithPageAndApp(t *testing.T) {
 	in.exec(t, `DROP TRIGGER fail ON tag_days`)
 	require.Empty(t, in.tagDays(t))
 	require.Empty(t, in.table(t, `SELECT FROM tag_days UNION ALL SELECT FROM tags`))
+}
+
+// The country is that of the address, also where only its hash is kept; who is known by an id alone
+// has none.
+func TestCountryIsOfTheAddress(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "geoip")
+	require.NoError(t, os.WriteFile(file, []byte("3221225984,3221226239,DE\n"), 0o600)) // 192.0.2.0/24
+	countries, err := country.Open(file, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	in := ways[3].newInstance(t, counter.Options{Countries: countries})
+	open, hashed, byID := "open", "hashed", "id"
+	require.NoError(t, in.admin().AddApp(t.Context(), "hashed", app.Settings{Access: &open, Visitor: &hashed}))
+	require.NoError(t, in.admin().AddApp(t.Context(), "ids", app.Settings{Access: &open, Visitor: &byID}))
+	for _, r := range []counter.Request{
+		{App: "demo", IP: "192.0.2.1"}, {App: "demo", IP: "198.51.100.1"}, {App: "hashed", IP: "192.0.2.1"},
+		{App: "ids", Visitor: "x"}, {App: "ids", Visitor: "y", Peer: peer},
+	} {
+		r.URI = "http://" + r.App + "/"
+		_, err := in.Visit(t.Context(), r)
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{
+		"demo 20260629 country DE 1 1", "demo 20260629 hour 12 2 2", "hashed 20260629 country DE 1 1", "hashed 20260629 hour 12 1 1", "ids 20260629 hour 12 2 2",
+	}, in.tagDays(t))
 }

@@ -222,8 +222,8 @@ COMMENT ON COLUMN tag_days.tag_id    IS 'The tag.';
 -- What batches have brought and tag_days does not have yet: a row a batch. To add the tags up in the
 -- batch itself would take nearly half as long as all else that it does, under its locks.
 --
--- Rows stay for a second or so, and only Footfall reads them: what they bring is packed, which takes a
--- third of the time that arrays take. There is no index, so that vacuuming is quick, and it should
+-- Rows stay for a second or so, and only Footfall reads them: what they bring is packed, which takes
+-- half the time that arrays take. There is no index, so that vacuuming is quick, and it should
 -- not wait until there is much to vacuum.
 CREATE TABLE tag_news (
     verdicts smallint[],

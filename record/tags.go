@@ -104,8 +104,8 @@ func (t *tagIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 // that may be. all are the entries that come in one batch.
 func (t *tagIDs) request(ctx context.Context, d *db.DB, app int32, some, all []*entry) (map[db.Tag]int32, error) {
 	ids := map[db.Tag]int32{}
-	wanted := func(of []*entry, add func(e *entry, name tag.Name, asked db.Tag)) {
-		for _, e := range of {
+	wanted := func(add func(e *entry, name tag.Name, asked db.Tag)) {
+		for _, e := range some {
 			for name, value := range e.read {
 				asked := db.Tag{Name: tag.Name(name).String(), Value: value}
 				if _, there := ids[asked]; value != "" && !there {
@@ -115,14 +115,14 @@ func (t *tagIDs) request(ctx context.Context, d *db.DB, app int32, some, all []*
 		}
 	}
 	asked := distinct{}
-	wanted(some, func(_ *entry, _ tag.Name, t db.Tag) { asked.add(t) })
+	wanted(func(_ *entry, _ tag.Name, t db.Tag) { asked.add(t) })
 	if err := d.FindTags(ctx, app, asked.tags, ids); err != nil {
 		return nil, err
 	}
 	var makes map[*entry]bool
 	var closed, open distinct
 	var err error
-	wanted(some, func(e *entry, name tag.Name, asked db.Tag) {
+	wanted(func(e *entry, name tag.Name, asked db.Tag) {
 		if !name.IsOpen() || asked.Value == tag.Other {
 			closed.add(asked)
 			return

@@ -191,6 +191,9 @@ func TestWrongUse(t *testing.T) {
 		}
 		assert.NotContains(t, r.stderr, "topsecret")
 	}
+	r := footfall(t, "serve", "--countries=/nowhere")
+	assert.Equal(t, 1, r.code)
+	assert.Contains(t, r.stderr, "--countries: file of countries: open /nowhere: no such file or directory: name another file, or off")
 	for _, args := range [][]string{{"--help"}, {"serve", "--help"}, {"version"}} {
 		assert.NotEmpty(t, well(t, args...))
 	}
@@ -202,7 +205,7 @@ func TestHelpTellsDefaults(t *testing.T) {
 	t.Parallel()
 	help := strings.Join(strings.Fields(well(t, "serve", "--help")), " ")
 	for _, flag := range []string{"data", "postgres-bin", "log-level", "log-format", "addr", "admin-addr", "max-wait",
-		"filter", "memory", "remember-ids", "secret-file", "trust-proxy", "proxy-header", "[no-]migrate"} {
+		"filter", "memory", "remember-ids", "countries", "secret-file", "trust-proxy", "proxy-header", "[no-]migrate"} {
 		name := "FOOTFALL_" + strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(flag, "[no-]"), "-", "_"))
 		assert.Regexp(t, regexp.MustCompile(`--`+regexp.QuoteMeta(flag)+`[= ].*Default: [^$]* \(\$`+name+`\)`), help)
 	}

@@ -43,6 +43,7 @@ type serveCmd struct {
 	Busuanzi    string   `env:"FOOTFALL_BUSUANZI" placeholder:"APP"`
 	MaxWait     string   `env:"FOOTFALL_MAX_WAIT" default:"2s" placeholder:"DURATION"`
 	Overload    string   `env:"FOOTFALL_OVERLOAD" default:"refuse" placeholder:"refuse|later"`
+	Countries   string   `env:"FOOTFALL_COUNTRIES" placeholder:"FILE|off"`
 	InboxLimit  int64    `env:"FOOTFALL_INBOX_LIMIT" default:"10000000" placeholder:"VISITS"`
 	Filter      string   `env:"FOOTFALL_FILTER" default:"on" placeholder:"on|off|only"`
 	Memory      string   `env:"FOOTFALL_MEMORY" default:"320MB" placeholder:"SIZE"`
@@ -120,6 +121,10 @@ func (c *serveCmd) shares() (filter, memory int64) {
 // run starts from the outside in, so that a port that is taken is reported before anything is
 // changed, and ends in the opposite order.
 func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
+	countries, err := c.openCountries(ctx, p.log)
+	if err != nil {
+		return err
+	}
 	public, err := listen("--addr", c.Addr)
 	if err != nil {
 		return err
@@ -150,7 +155,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	}
 
 	registry := prometheus.NewRegistry()
-	counting, err := c.openCounter(ctx, p, d, registry)
+	counting, err := c.openCounter(ctx, p, d, registry, countries)
 	if err != nil {
 		return orInterrupted(ctx, err)
 	}
@@ -182,7 +187,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 }
 
 // openCounter opens the counter, which makes its metrics, beside those of the process.
-func (c *serveCmd) openCounter(ctx context.Context, p *program, d *db.DB, registry *prometheus.Registry) (*counter.Counter, error) {
+func (c *serveCmd) openCounter(ctx context.Context, p *program, d *db.DB, registry *prometheus.Registry, countries *country.Countries) (*counter.Counter, error) {
 	secret, err := p.secret()
 	if err != nil {
 		return nil, err
@@ -194,7 +199,7 @@ func (c *serveCmd) openCounter(ctx context.Context, p *program, d *db.DB, regist
 	recording := record.Options{Log: p.log, Metrics: registry, MaxWait: c.maxWait, Overflow: c.Overload == "later", RememberIDs: c.RememberIDs}
 	recording.FilterMemory, recording.Memory = c.shares()
 	recording.Filter = recording.FilterMemory > 0
-	return counter.Open(ctx, d, counter.Options{Secret: secret, InboxLimit: c.InboxLimit, Options: recording})
+	return counter.Open(ctx, d, counter.Options{Secret: secret, InboxLimit: c.InboxLimit, Countries: countries, Options: recording})
 }
 
 // instanceName tells this instance from others on the same database, of which PostgreSQL keeps the
