@@ -131,16 +131,20 @@ const foldedRows = 200
 
 // FoldTags adds up in tag_days what batches have brought, unless somebody else is about it. It
 // does nothing if this DB has written no tags since it did so last.
-func (d *DB) FoldTags(ctx context.Context) (err error) {
+func (d *DB) FoldTags(ctx context.Context) error {
 	if !d.tagNews.Swap(false) {
 		return nil
 	}
-	for rows, mine := foldedRows, true; rows == foldedRows && err == nil; {
-		if rows, mine, err = d.foldTags(ctx); err != nil || !mine {
+	for {
+		rows, mine, err := d.foldTags(ctx)
+		if err != nil || !mine {
 			d.tagNews.Store(true)
+			return err
+		}
+		if rows < foldedRows {
+			return nil
 		}
 	}
-	return err
 }
 
 // foldTags adds up some rows, and returns how many; mine: nobody else does so.

@@ -30,6 +30,7 @@ import (
 	"footfall/report"
 	"footfall/retention"
 	"footfall/status"
+	"footfall/visit/country"
 )
 
 type serveCmd struct {
