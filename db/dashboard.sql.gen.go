@@ -526,6 +526,126 @@ func (q *Queries) PanelSites(ctx context.Context, arg PanelSitesParams) ([]Panel
 	return items, nil
 }
 
+const PanelTagPages = `-- name: PanelTagPages :many
+SELECT t.uri::text         AS uri,
+       t.pv::bigint        AS pv,
+       t.newcomers::bigint AS newcomers
+FROM report.tag_pages($1::text, $2::text, $3::text, $4::integer, $5::integer, $6::integer, $7::text) AS t
+`
+
+type PanelTagPagesParams struct {
+	App     string `json:"app"`
+	Name    string `json:"name"`
+	Value   string `json:"value"`
+	FromDay int32  `json:"from_day"`
+	ToDay   int32  `json:"to_day"`
+	N       int32  `json:"n"`
+	Site    string `json:"site"`
+}
+
+type PanelTagPagesRow struct {
+	Uri       string `json:"uri"`
+	Pv        int64  `json:"pv"`
+	Newcomers int64  `json:"newcomers"`
+}
+
+// The pages of a site to which visitors came with a value in a range of days.
+func (q *Queries) PanelTagPages(ctx context.Context, arg PanelTagPagesParams) ([]PanelTagPagesRow, error) {
+	rows, err := q.db.Query(ctx, PanelTagPages,
+		arg.App,
+		arg.Name,
+		arg.Value,
+		arg.FromDay,
+		arg.ToDay,
+		arg.N,
+		arg.Site,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PanelTagPagesRow
+	for rows.Next() {
+		var i PanelTagPagesRow
+		if err := rows.Scan(&i.Uri, &i.Pv, &i.Newcomers); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const PanelTags = `-- name: PanelTags :many
+SELECT t.value::text         AS value,
+       t.pv::bigint          AS pv,
+       t.newcomers::bigint   AS newcomers,
+       t.pv_before::bigint   AS pv_before,
+       t.pv_compared::bigint AS pv_compared,
+       t.since::integer      AS since
+FROM report.tags($1::text, $2::text, $3::text, $4::integer, $5::integer, $6::integer, $7::integer, nullif($8::integer, 0)) AS t
+`
+
+type PanelTagsParams struct {
+	App        string `json:"app"`
+	Target     string `json:"target"`
+	Name       string `json:"name"`
+	FromDay    int32  `json:"from_day"`
+	ToDay      int32  `json:"to_day"`
+	N          int32  `json:"n"`
+	DaysBefore int32  `json:"days_before"`
+	ComparedTo int32  `json:"compared_to"`
+}
+
+type PanelTagsRow struct {
+	Value      string `json:"value"`
+	Pv         int64  `json:"pv"`
+	Newcomers  int64  `json:"newcomers"`
+	PvBefore   int64  `json:"pv_before"`
+	PvCompared int64  `json:"pv_compared"`
+	Since      int32  `json:"since"`
+}
+
+// With what the visitors of a page or site came in a range of days, and in those of its days that are
+// compared, now and so many days before; in the last row those who came without.
+func (q *Queries) PanelTags(ctx context.Context, arg PanelTagsParams) ([]PanelTagsRow, error) {
+	rows, err := q.db.Query(ctx, PanelTags,
+		arg.App,
+		arg.Target,
+		arg.Name,
+		arg.FromDay,
+		arg.ToDay,
+		arg.N,
+		arg.DaysBefore,
+		arg.ComparedTo,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PanelTagsRow
+	for rows.Next() {
+		var i PanelTagsRow
+		if err := rows.Scan(
+			&i.Value,
+			&i.Pv,
+			&i.Newcomers,
+			&i.PvBefore,
+			&i.PvCompared,
+			&i.Since,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const PanelTotals = `-- name: PanelTotals :many
 SELECT t.pv::bigint          AS pv,
        t.uv::bigint          AS uv,

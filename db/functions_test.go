@@ -76,6 +76,7 @@ func TestReportsSayHowTargetsAreWritten(t *testing.T) {
 		`find_pages('shop', $1::text, 'a', 20190601, 20190630)`, `top_pages('shop', 20190601, 20190630, site => $1::text)`,
 		`returned_after('shop', $1::text, 20190601, 20190630)`, `who_came('shop', $1::text, 20190601, 20190630)`, `uniques('shop', $1::text, 20190601, 20190630)`,
 		`uniques('shop', ARRAY['example.com', $1::text], 20190601, 20190630)`, `uniques_under('shop', $1::text, 20190601, 20190630)`,
+		`tags('shop', $1::text, 'source', 20190601, 20190630)`, `tag_pages('shop', 'source', 'google', 20190601, 20190630, site => $1::text)`,
 	}
 	assert.Len(t, calls, query[int](t, conn, `
 		SELECT count(*) FROM pg_proc WHERE pronamespace = 'report'::regnamespace AND proargnames && '{target,targets,site,prefix}' AND proargnames[2] <> 'from_day'`)+1, "and top_pages")

@@ -685,6 +685,26 @@ type ReportSite struct {
 	CountedHot int64 `json:"counted_hot"`
 }
 
+// What the visitors of each target brought on each day: sites have all tags, pages those of source and campaign. What report.days has more came without. It follows a second or so after the other numbers.
+type ReportTagDay struct {
+	// The app that counts it.
+	App string `json:"app"`
+	// The page, or the site.
+	Target string `json:"target"`
+	// The day as a number, like 20190629.
+	DayID int32 `json:"day_id"`
+	// The day as a date.
+	Day pgtype.Date `json:"day"`
+	// source, campaign, country, language, device, system, browser or hour.
+	Name string `json:"name"`
+	// What the visit said with which the visitor was counted on that day; (other): one that is not kept by itself.
+	Value string `json:"value"`
+	// Visitors of the day.
+	Pv int64 `json:"pv"`
+	// Those of them who got their rank with that visit: of all days they add up to visitors, each by the first visit ever.
+	Newcomers int64 `json:"newcomers"`
+}
+
 // Who came to which page on which day, as long as that is kept.
 type ReportVisit struct {
 	// The app that counts it.

@@ -341,12 +341,35 @@ func TestViewsLookUpOneTarget(t *testing.T) {
 	_, conn := fixture(t)
 	exec(t, conn, `INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'example.com/' || n FROM generate_series(1, 5000) AS n`)
 	exec(t, conn, `ANALYZE pages`)
-	for view, of := range map[string]string{"pages": "uri", "days": "target", "returns": "target", "ranks": "target", "visitors_today": "target", "visits": "uri"} {
+	for view, of := range map[string]string{"pages": "uri", "days": "target", "returns": "target", "ranks": "target", "visitors_today": "target", "visits": "uri", "tag_days": "target"} {
 		one := `SELECT count(*) FROM report.` + view + ` WHERE app = 'shop' AND ` + of + ` = 'example.com/77'`
 		assert.LessOrEqual(t, readOf(t, conn, "pages", one), int64(10), "%s: pages that were read, of thousands", view)
 	}
 	const folder = `SELECT count(*) FROM report.pages WHERE app = 'shop' AND left(uri, 200) LIKE 'example.com/77%'`
 	assert.LessOrEqual(t, readOf(t, conn, "pages", folder), int64(30), "pages of one folder")
+}
+
+// What the visitors of a target brought is read from its own rows of the range, whatever the planner
+// makes of it: other targets have the same tags.
+func TestTagsAreReadFromTheirTarget(t *testing.T) {
+	t.Parallel()
+	_, conn := fixture(t)
+	exec(t, conn, `
+		INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'example.com/' || n FROM generate_series(1, 400) AS n;
+		INSERT INTO tags (app_id, made_on, name, value) SELECT 1, 20190501, (ARRAY['source', 'country', 'browser'])[1 + n % 3], 'v' || n FROM generate_series(1, 75) AS n;
+		INSERT INTO tag_days (page_id, day_id, tag_id, pv, newcomers)
+		SELECT p.id, d, t.id, 1, 0 FROM pages AS p, generate_series(20190601, 20190630) AS d, tags AS t
+		WHERE p.id = 1 OR t.name = 'source' AND t.id % 8 = p.id % 8;
+		INSERT INTO days (page_id, day_id, hot, pv, new_visitors) SELECT 1, d, 99, 80, 0 FROM generate_series(20190601, 20190630) AS d`)
+	for _, statistics := range []string{"none", "analyzed"} {
+		for range 7 { // from the sixth time on the plan is one for all
+			const week = `SELECT FROM report.tags('shop', 'example.com', 'source', 20190608, 20190614, 10, 7)`
+			assert.LessOrEqual(t, readOf(t, conn, "tag_days", week), int64(1+2*7*75), "%s: rows of tag_days that were read, of 40,000", statistics)
+		}
+		const pages = `SELECT FROM report.tag_pages('shop', 'source', 'v3', 20190608, 20190614)`
+		assert.LessOrEqual(t, readOf(t, conn, "tag_days", pages), int64(7*60), "%s: those of the value", statistics)
+		exec(t, conn, `ANALYZE tag_days, tags, pages, days`)
+	}
 }
 
 // Of a day that has its list of first pages nothing else is read, whatever the planner makes of it.

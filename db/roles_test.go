@@ -336,11 +336,11 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 		"column apps.access: SELECT", "column apps.id: SELECT", "column apps.ipv6_prefix: SELECT", "column apps.keep_query: SELECT", "column apps.name: SELECT",
 		"column apps.secret_id: SELECT", "column apps.sites: SELECT", "column apps.tz: SELECT", "column apps.visitor: SELECT",
 		"function apps_today: EXECUTE", "function chart: EXECUTE", "function find_pages: EXECUTE", "function first_visits: EXECUTE", "function numbers: EXECUTE",
-		"function returned_after: EXECUTE", "function sites_between: EXECUTE",
+		"function returned_after: EXECUTE", "function sites_between: EXECUTE", "function tag_pages: EXECUTE", "function tags: EXECUTE",
 		"function top_pages: EXECUTE", "function totals: EXECUTE", "function uniques: EXECUTE", "function uniques: EXECUTE", "function uniques_under: EXECUTE", "function who_came: EXECUTE",
 		"later f in report: EXECUTE", "later r in report: SELECT", "schema footfall: USAGE", "schema report: USAGE",
 		"table counters: SELECT", "table days: SELECT", "table days: SELECT", "table goose_db_version: SELECT", "table notes: SELECT", "table pages: SELECT", "table pages: SELECT",
-		"table ranks: SELECT", "table returns: SELECT", "table schema_files: SELECT", "table sites: SELECT", "table totals: SELECT", "table visitors: SELECT", "table visitors_today: SELECT",
+		"table ranks: SELECT", "table returns: SELECT", "table schema_files: SELECT", "table sites: SELECT", "table tag_days: SELECT", "table totals: SELECT", "table visitors: SELECT", "table visitors_today: SELECT",
 		"table visits: SELECT", "table visits: SELECT", "table visits_kept: SELECT",
 	}, rightsOf(t, conn, "footfall_report"))
 	exec(t, conn, `CREATE VIEW report.uris AS SELECT uri FROM footfall.pages`)

@@ -126,3 +126,21 @@ SELECT w.day_id::integer       AS day,
        w.previous_day::integer AS previous_day,
        w.last_day::integer     AS last_day
 FROM report.who_came(@app::text, @target::text, @from_day::integer, @to_day::integer, @n::integer, nullif(@after_day::integer, 0), nullif(@after::text, '')::inet) AS w;
+
+-- name: PanelTags :many
+-- With what the visitors of a page or site came in a range of days, and in those of its days that are
+-- compared, now and so many days before; in the last row those who came without.
+SELECT t.value::text         AS value,
+       t.pv::bigint          AS pv,
+       t.newcomers::bigint   AS newcomers,
+       t.pv_before::bigint   AS pv_before,
+       t.pv_compared::bigint AS pv_compared,
+       t.since::integer      AS since
+FROM report.tags(@app::text, @target::text, @name::text, @from_day::integer, @to_day::integer, @n::integer, @days_before::integer, nullif(@compared_to::integer, 0)) AS t;
+
+-- name: PanelTagPages :many
+-- The pages of a site to which visitors came with a value in a range of days.
+SELECT t.uri::text         AS uri,
+       t.pv::bigint        AS pv,
+       t.newcomers::bigint AS newcomers
+FROM report.tag_pages(@app::text, @name::text, @value::text, @from_day::integer, @to_day::integer, @n::integer, @site::text) AS t;

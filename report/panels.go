@@ -48,6 +48,11 @@ type (
 	FirstVisit = db.PanelFirstVisitsRow
 	// Came is a visitor of a target on a day. PreviousDay is the last one before; 0: none.
 	Came = db.PanelWhoCameRow
+	// TagValue is how many visitors of a target came with a value of a tag, PvCompared as
+	// UniquesCompared of SiteBetween. Since is the first day on which the site has tags; 0: it has none.
+	TagValue = db.PanelTagsRow
+	// TagPage is a page to which visitors came with a value.
+	TagPage = db.PanelTagPagesRow
 )
 
 // OrMore is ToDays where there is no end.
@@ -137,6 +142,23 @@ func (r *Reader) WhoCame(ctx context.Context, l Look, after Came, n int) (Panel[
 	p.N, p.AfterDay, p.After = DeepestTop, 0, ""
 	came.SQL = statementOf(db.PanelWhoCame, p)
 	return came, err
+}
+
+// WithoutTag is the last value of Tags: that of visitors who brought none.
+const WithoutTag = "(none)"
+
+// Tags reads the first n values of a tag with which visitors of a target came in a range, and below
+// them those who brought none.
+func (r *Reader) Tags(ctx context.Context, l Look, name string, n int) (Panel[TagValue], error) {
+	p := db.PanelTagsParams{App: l.App, Target: l.Target, Name: name, FromDay: l.In.From, ToDay: l.In.To, N: int32(n), DaysBefore: int32(l.Before), ComparedTo: l.Compared.To} //nolint:gosec // at most DeepestTop, and a century
+	return panelOf(ctx, r, "tags", db.PanelTags, (*db.Queries).PanelTags, p)
+}
+
+// TagPages reads the pages of a site to which visitors came with a value of a tag in a range, at
+// most DeepestTop.
+func (r *Reader) TagPages(ctx context.Context, l Look, name, value string) (Panel[TagPage], error) {
+	p := db.PanelTagPagesParams{App: l.App, Name: name, Value: value, FromDay: l.In.From, ToDay: l.In.To, N: DeepestTop, Site: l.Target}
+	return panelOf(ctx, r, "pages by tag", db.PanelTagPages, (*db.Queries).PanelTagPages, p)
 }
 
 // panelOf runs a generated query.

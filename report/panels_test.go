@@ -43,6 +43,8 @@ func (h *history) panelsAgree(t *testing.T) {
 			h.numbersAgree(t, look.Target, rows[i], row.Uniques, row.NewVisitors, row.Pv, row.Hot)
 		}
 
+		h.tagsAgree(t, look, numbers.Rows[0].Pv, numbers.Rows[0].NewVisitors)
+
 		look.Compared.From = edges[h.random.IntN(len(edges))]
 		chart, err := h.Chart(t.Context(), look, []string{"day", "week", "month"}[h.random.IntN(3)])
 		require.NoError(t, err)
@@ -65,6 +67,49 @@ func (h *history) panelsAgree(t *testing.T) {
 		h.returnsAgree(t, look)
 	}
 	h.listsAgree(t)
+}
+
+// tagsAgree compares the values of tags with what was counted of them, and with the other numbers of
+// the range.
+func (h *history) tagsAgree(t *testing.T, look report.Look, pv, newVisitors int64) {
+	t.Helper()
+	name := "source"
+	if !strings.Contains(look.Target, "/") && h.random.IntN(2) == 0 {
+		name = "hour"
+	}
+	tags, err := h.Tags(t.Context(), look, name, report.DeepestTop)
+	require.NoError(t, err)
+	said(t, h, tags)
+	before := look.Compared.Earlier(look.Before)
+	if look.Before == 0 {
+		before = visit.Range{From: 1}
+	}
+	var read []string
+	for _, row := range tags.Rows {
+		require.Equal(t, int32(firstDay), row.Since)
+		if row.Value != report.WithoutTag {
+			read = append(read, fmt.Sprint(row.Value, " ", row.Pv, row.Newcomers, row.PvCompared, row.PvBefore))
+		}
+		pv, newVisitors = pv-row.Pv, newVisitors-row.Newcomers
+	}
+	if len(tags.Rows) > 0 {
+		require.Zero(t, pv, "all of them are pv")
+		require.Zero(t, newVisitors, "no visit was late")
+		require.Equal(t, report.WithoutTag, tags.Rows[len(tags.Rows)-1].Value)
+		require.True(t, slices.IsSortedFunc(tags.Rows[:len(tags.Rows)-1], func(a, b report.TagValue) int { return int(b.Pv - a.Pv) }))
+		first, err := h.Tags(t.Context(), look, name, 1)
+		require.NoError(t, err)
+		require.Equal(t, append(slices.Clone(tags.Rows[:min(1, len(tags.Rows)-1)]), tags.Rows[len(tags.Rows)-1]), first.Rows)
+	}
+	require.ElementsMatch(t, rowsOf[string](t, h.reading, `
+		SELECT concat_ws(' ', d.value, d.pv, d.newcomers, d.compared, d.before)
+		FROM (
+			SELECT d.value, coalesce(sum(d.pv) FILTER (WHERE d.day_id BETWEEN $3 AND $4), 0) AS pv,
+			       coalesce(sum(d.newcomers) FILTER (WHERE d.day_id BETWEEN $3 AND $4), 0) AS newcomers,
+			       coalesce(sum(d.pv) FILTER (WHERE d.day_id BETWEEN $3 AND $5), 0) AS compared,
+			       coalesce(sum(d.pv) FILTER (WHERE d.day_id BETWEEN $6 AND $7), 0) AS before
+			FROM report.tag_days AS d WHERE d.app = 'demo' AND d.target = $1 AND d.name = $2 GROUP BY d.value
+		) AS d WHERE d.pv > 0`, look.Target, name, look.In.From, look.In.To, look.Compared.To, before.From, before.To), read, "%v %s", look, name)
 }
 
 func (h *history) distinct(t *testing.T, target string, in visit.Range) int64 {
@@ -140,6 +185,18 @@ func (h *history) listsAgree(t *testing.T) {
 		require.Equal(t, h.distinct(t, row.Uri, look.Compared), row.UniquesCompared)
 		require.Equal(t, h.distinct(t, row.Uri, look.Compared.Earlier(2)), row.UniquesBefore)
 	}
+	brought, err := h.TagPages(t.Context(), look, "source", "google")
+	require.NoError(t, err)
+	said(t, h, brought)
+	var to []string
+	for _, row := range brought.Rows {
+		to = append(to, fmt.Sprint(row.Uri, " ", row.Pv, row.Newcomers))
+	}
+	require.Equal(t, rowsOf[string](t, h.reading, `
+		SELECT concat_ws(' ', d.target, sum(d.pv), sum(d.newcomers))
+		FROM report.tag_days AS d JOIN pages AS p ON p.uri = d.target
+		WHERE d.target LIKE 's1.example/%' AND d.name = 'source' AND d.value = 'google' AND d.day_id BETWEEN $1 AND $2
+		GROUP BY d.target, p.id ORDER BY sum(d.pv) DESC, p.id`, look.In.From, look.In.To), to)
 	first, err := h.FirstVisits(t.Context(), "demo", "s1.example", 4)
 	require.NoError(t, err)
 	said(t, h, first)

@@ -103,6 +103,7 @@ func newHistory(t *testing.T) *history {
 			site := fmt.Sprintf("s%d.example", h.random.IntN(3))
 			page := fmt.Sprintf("%s/%d/%02d", site, h.random.IntN(2), int(h.random.ExpFloat64()*8))
 			visitor := netip.AddrFrom4([4]byte{192, 0, 2, byte(h.random.IntN(40))})
+			referrer := []string{"", "https://www.google.com/", "https://news.example/a", "https://wiki.example/"}[h.random.IntN(4)]
 			for _, target := range []string{site, page} {
 				if h.hot[target] == nil {
 					h.hot[target] = map[int32]int64{}
@@ -111,7 +112,7 @@ func newHistory(t *testing.T) *history {
 				h.hot[target][today]++
 			}
 			sent.Go(func() {
-				_, err := counting.Visit(context.Background(), counter.Request{App: "demo", IP: visitor.String(), URI: "http://" + page})
+				_, err := counting.Visit(context.Background(), counter.Request{App: "demo", IP: visitor.String(), URI: "http://" + page, Referrer: referrer})
 				assert.NoError(t, err)
 			})
 		}

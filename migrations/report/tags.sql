@@ -1,0 +1,86 @@
+-- Each visitor of a day has one value of a name, or none: what the values leave of pv came without.
+-- A late visit makes an earlier day the first one of its visitor, and does not change with what they
+-- came: new visitors of a day may be fewer than its newcomers.
+CREATE FUNCTION report.tags(app text, target text, name text, from_day integer, to_day integer, n integer DEFAULT 10, days_before integer DEFAULT 0, compared_to integer DEFAULT NULL)
+RETURNS TABLE (value text, pv bigint, newcomers bigint, pv_before bigint, pv_compared bigint, since integer)
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+    of_app integer;
+    page   bigint;
+    site   bigint;
+    oldest integer; -- day of the site with a tag
+BEGIN
+    IF n NOT BETWEEN 1 AND 10000 THEN
+        RAISE EXCEPTION 'n: % is not between 1 and 10000', n USING ERRCODE = '22023';
+    END IF;
+    IF tags.name NOT IN ('source', 'campaign', 'country', 'language', 'device', 'system', 'browser', 'hour') THEN
+        RAISE EXCEPTION 'name: % is no tag: use source, campaign, country, language, device, system, browser or hour', tags.name USING ERRCODE = '22023';
+    END IF;
+    SELECT p.app_id, p.id, coalesce(p.site_id, p.id)
+    INTO of_app, page, site
+    FROM apps AS a
+    JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(as_stored(tags.target))
+    WHERE a.name = tags.app;
+    IF page <> site AND tags.name NOT IN ('source', 'campaign') THEN
+        RAISE EXCEPTION 'name: pages have source and campaign alone: ask for % of the site', tags.name USING ERRCODE = '22023';
+    END IF;
+    SELECT d.day_id
+    INTO oldest
+    FROM tag_days AS d
+    WHERE d.page_id = site
+    ORDER BY d.day_id
+    LIMIT 1;
+    RETURN QUERY
+    WITH ranges (first_day, last_day, is_before) AS (
+        SELECT from_day, to_day, false
+        UNION ALL
+        SELECT days_earlier(nullif(from_day, 0), days_before), days_earlier(least(compared_to, to_day), days_before), true
+        WHERE days_before > 0
+    ), counted AS MATERIALIZED ( -- without a tag: all visitors
+        SELECT v.tag_id,
+               coalesce(sum(v.pv)        FILTER (WHERE NOT r.is_before), 0) AS pv,
+               coalesce(sum(v.newcomers) FILTER (WHERE NOT r.is_before), 0) AS newcomers,
+               coalesce(sum(v.pv)        FILTER (WHERE r.is_before), 0)     AS pv_before,
+               coalesce(sum(v.pv)        FILTER (WHERE NOT r.is_before AND v.day_id <= coalesce(compared_to, to_day)), 0) AS pv_compared
+        FROM ranges AS r
+        CROSS JOIN LATERAL (
+            SELECT d.tag_id, d.day_id, d.pv, d.newcomers
+            FROM tag_days AS d
+            WHERE d.page_id = page
+              AND d.day_id BETWEEN r.first_day AND r.last_day
+              AND d.tag_id IN (SELECT t.id FROM tags AS t WHERE t.app_id = of_app AND t.name = tags.name)
+            UNION ALL
+            SELECT NULL, d.day_id, d.pv, d.new_visitors
+            FROM days AS d
+            WHERE d.page_id = page
+              AND d.day_id BETWEEN r.first_day AND r.last_day
+        ) AS v
+        GROUP BY v.tag_id
+    ), shown AS (
+        (
+            SELECT c.tag_id, c.pv, c.newcomers, c.pv_before, c.pv_compared
+            FROM counted AS c
+            WHERE c.tag_id IS NOT NULL
+              AND c.pv > 0
+            ORDER BY c.pv DESC, c.tag_id
+            LIMIT n
+        )
+        UNION ALL
+        SELECT NULL, sum(s.sign * c.pv), greatest(sum(s.sign * c.newcomers), 0), sum(s.sign * c.pv_before), sum(s.sign * c.pv_compared)
+        FROM counted AS c
+        CROSS JOIN LATERAL (SELECT CASE WHEN c.tag_id IS NULL THEN 1 ELSE -1 END AS sign) AS s
+        HAVING count(*) > 0
+    )
+    SELECT coalesce(t.value, '(none)'), s.pv::bigint, s.newcomers::bigint, s.pv_before::bigint, s.pv_compared::bigint, coalesce(oldest, 0)
+    FROM shown AS s
+    LEFT JOIN tags AS t ON t.id = s.tag_id
+    ORDER BY s.tag_id IS NULL, s.pv DESC, s.tag_id;
+END
+$$;
+
+COMMENT ON FUNCTION report.tags(text, text, text, integer, integer, integer, integer, integer) IS 'With what the visitors of a page or site came in a range of days: the first n values of a name (source, campaign; of sites country, language, device, system, browser, hour, too) by pv, and in the last row, (none), those who came without: with it and all values they add up to pv of the range, exactly. newcomers got their rank so. pv so many days before (0 where days_before is); with compared_to, pv_compared and pv_before are of the days up to that one. since: from which day on the site has tags; before it all are (none). SELECT * FROM report.tags(''demo'', ''example.com'', ''source'', 20190601, 20190630).';
+
+REVOKE ALL ON FUNCTION report.tags(text, text, text, integer, integer, integer, integer, integer) FROM PUBLIC;

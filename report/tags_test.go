@@ -1,0 +1,71 @@
+package report_test
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"footfall/report"
+	"footfall/visit"
+)
+
+// newTagged has a site with a page, and tags of two days: as batches write them, and a late visit
+// that made the 27th the first day of somebody who came with a source on the 28th.
+func newTagged(t *testing.T) *reading {
+	t.Helper()
+	r := newReading(t)
+	r.exec(t, `
+		INSERT INTO pages (app_id, site_id, uri) VALUES (1, NULL, 'a.example'), (1, 1, 'a.example/x'), (1, 1, 'a.example/y');
+		INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors)
+		VALUES (1, NULL, 20190627, 1, 1, 1), (1, NULL, 20190628, 9, 8, 1), (1, NULL, 20190629, 9, 8, 2), (2, 1, 20190629, 3, 3, 1);
+		INSERT INTO tags (app_id, made_on, name, value)
+		VALUES (1, 20190628, 'source', 'wiki.example'), (1, 20190628, 'source', 'google'), (1, 20190629, 'browser', 'Firefox');
+		INSERT INTO tag_days (page_id, day_id, tag_id, pv, newcomers)
+		VALUES (1, 20190628, 1, 4, 2), (1, 20190629, 1, 2, 0), (1, 20190629, 2, 5, 2), (2, 20190629, 2, 3, 1), (1, 20190629, 3, 8, 2)`)
+	return r
+}
+
+func TestTagsAndThoseWithoutAreAll(t *testing.T) {
+	t.Parallel()
+	r := newTagged(t)
+	look := report.Look{App: "demo", Target: "a.example", In: visit.Range{From: 20190628, To: 20190629}}
+	asked := func(name string, n int) []report.TagValue {
+		t.Helper()
+		tags, err := r.Tags(t.Context(), look, name, n)
+		require.NoError(t, err)
+		return tags.Rows
+	}
+	require.Equal(t, []report.TagValue{
+		{Value: "wiki.example", Pv: 6, Newcomers: 2, PvCompared: 6, Since: 20190628},
+		{Value: "google", Pv: 5, Newcomers: 2, PvCompared: 5, Since: 20190628},
+		{Value: "(none)", Pv: 5, Newcomers: 0, PvCompared: 5, Since: 20190628},
+	}, asked("source", 10))
+	require.Equal(t, []report.TagValue{{Value: "(none)", Pv: 16, Newcomers: 3, PvCompared: 16, Since: 20190628}}, asked("campaign", 10))
+	look = report.Look{App: "demo", Target: "a.example", In: visit.Range{From: 20190629, To: 20190629}, Before: 1, Compared: visit.Range{From: 20190629, To: 20190629}}
+	require.Equal(t, []report.TagValue{
+		{Value: "google", Pv: 5, Newcomers: 2, PvCompared: 5, Since: 20190628},
+		{Value: "(none)", Pv: 1, Newcomers: 0, PvCompared: 1, PvBefore: 4, Since: 20190628},
+	}, asked("source", 1))
+	look.Target = "a.example/y"
+	require.Empty(t, asked("source", 10), "nothing was counted")
+	look.Target = "never.example"
+	require.Empty(t, asked("source", 10))
+}
+
+func TestTagsThatCannotBeAreRefused(t *testing.T) {
+	t.Parallel()
+	r := newTagged(t)
+	for call, problem := range map[string]string{
+		`tags('demo', 'a.example', 'colour', 20190628, 20190629)`:          "colour is no tag: use source,",
+		`tags('demo', 'a.example', 'source', 20190628, 20190629, 0)`:       "between 1 and 10000",
+		`tags('demo', 'a.example/x', 'browser', 20190628, 20190629)`:       "ask for browser of the site",
+		`tag_pages('demo', 'source', 'google', 20190628, 20190629, 10001)`: "between 1 and 10000",
+	} {
+		_, err := r.conn.Exec(t.Context(), `SELECT FROM report.`+call)
+		var refused *pgconn.PgError
+		require.ErrorAs(t, err, &refused, call)
+		require.Equal(t, "22023", refused.Code)
+		require.Contains(t, refused.Message, problem)
+	}
+}
