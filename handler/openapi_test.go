@@ -387,6 +387,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"GET /api/apps/{app}/pages", "limit=1&after=" + cursor("pv", report.Place{Before: 1}), nil, "", 200},
 		{"GET /api/apps/{app}/days", "uri=" + page + "&from=2019-01-01&to=20200101&limit=1", nil, "", 200},
 		{"GET /api/apps/{app}/days", "site=hhui.top&after=20190629", nil, "", 200},
+		{"GET /api/apps/{app}/tags", "uri=" + page + "&from=2019-01-01&to=20200101&limit=1", nil, "", 200}, {"GET /api/apps/{app}/tags", "site=hhui.top&name=hour", nil, "", 200},
 		{"GET /api/apps/{app}/visitors", "uri=" + page + "&day=20190629&limit=1&offsets=no", nil, "", 200},
 		{"GET /api/apps/{app}/visitors", "site=hhui.top&after=20190629-192.168.0.1", nil, "", 200},
 		{"GET /api/apps/{app}/ranks", "uri=" + page + "&rank=1&offsets=no", nil, "", 200}, {"GET /api/apps/{app}/ranks", "site=hhui.top&ip=192.168.0.2", nil, "", 200},

@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/netip"
@@ -42,6 +43,7 @@ var kinds = []kind{
 	{"sites", []string{"after", "limit", "offsets"}, nil, sitesReport},
 	{"pages", []string{"site", "from", "to", "order", "after", "limit"}, nil, pagesReport},
 	{"days", []string{"uri", "site", "from", "to", "after", "limit"}, nil, daysReport},
+	{"tags", []string{"uri", "site", "name", "from", "to", "limit"}, nil, tagsReport},
 	{"visitors", []string{"uri", "site", "day", "after", "limit", "offsets"}, nil, visitorsReport},
 	{"ranks", []string{"uri", "site", "rank", "ip", "visitor", "offsets"}, nil, ranksReport},
 	{"uniques", []string{"uri", "site", "prefix", "from", "to"}, []string{"uri", "site"}, uniquesReport},
@@ -172,6 +174,22 @@ func daysReport(q *question) makeReport {
 type daysOf struct {
 	From int32 `json:"from,omitempty"`
 	To   int32 `json:"to,omitempty"`
+}
+
+func tagsReport(q *question) makeReport {
+	target, name, in, n := q.target(), cmp.Or(q.value("name"), report.TagNames[0]), q.days(), q.limit()
+	q.fail(report.CheckTag(name, target))
+	return func(ctx context.Context, from *report.Reader) (*result, error) {
+		tags, err := from.ByTag(ctx, q.reading.App, target, name, in, n)
+		made := listing("tags", tags.Tags, n, nil)
+		made.of = tagsOf{tags.Name, tags.Since}
+		return made, err
+	}
+}
+
+type tagsOf struct {
+	Name  string `json:"name"`
+	Since int32  `json:"since,omitempty"`
 }
 
 func visitorsReport(q *question) makeReport {

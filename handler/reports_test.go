@@ -268,7 +268,7 @@ func TestReportsAreForWhoMayRead(t *testing.T) {
 			{"demo", "", "", 200, ""},
 			{"demo", read, "", 401, "key: it is not a key of app demo"},
 		} {
-			query := map[string]string{"days": "site=a.example", "visitors": "site=a.example", "ranks": "site=a.example&rank=1", "uniques": "site=a.example"}[k.name]
+			query := map[string]string{"days": "site=a.example", "tags": "site=a.example", "visitors": "site=a.example", "ranks": "site=a.example&rank=1", "uniques": "site=a.example"}[k.name]
 			var headers []string
 			if c.key != "" {
 				headers = []string{"Authorization", "Bearer " + c.key}

@@ -45,4 +45,24 @@ func TestVisitsBringTags(t *testing.T) {
 		FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id JOIN footfall.pages p ON p.id = d.page_id
 		WHERE p.uri LIKE 'example.com%' ORDER BY 1`))
 	require.Empty(t, dbtest.Column[int](t, conn, `SELECT 1 FROM `+db.Schema+`.tag_news`))
+
+	for ask, says := range map[string]string{
+		"site=a":                                 `{"tags":[{"value":"news.example","pv":1,"newcomers":1},{"value":"letter","pv":1,"newcomers":1},{"value":"slack","pv":1,"newcomers":1},{"value":"(none)","pv":3,"newcomers":3}],"name":"source","since":20190629}`,
+		"site=a&limit=1":                         `{"tags":[{"value":"news.example","pv":1,"newcomers":1},{"value":"(none)","pv":3,"newcomers":3}],"name":"source","since":20190629}`,
+		"uri=http://a/&name=campaign&from=today": `{"tags":[{"value":"spring","pv":1,"newcomers":1},{"value":"(none)","pv":5,"newcomers":5}],"name":"campaign","since":20190629}`,
+		"site=a&name=campaign&to=20190628":       `{"tags":[],"name":"campaign"}`,
+		"site=a&name=hour&format=csv":            "value,pv,newcomers\r\n12,6,6\r\n\"(none)\",0,0\r\n",
+	} {
+		assert.Equal(t, says, e.get("/api/apps/demo/tags?"+ask).body, ask)
+	}
+	for ask, fault := range map[string]string{
+		"site=a&name=colour":          "name: \\\"colour\\\" is no tag: use source, campaign,",
+		"uri=http://a/&name=browser":  "pages have source and campaign alone: ask for browser of the site",
+		"name=source":                 "uri: it is missing",
+		"site=a&name=hour&limit=5000": "limit: ",
+	} {
+		a := e.get("/api/apps/demo/tags?" + ask)
+		assert.Equal(t, http.StatusBadRequest, a.status, ask)
+		assert.Contains(t, a.body, fault, ask)
+	}
 }

@@ -80,6 +80,7 @@ type commandLine struct {
 		Top      reportTopCmd      `cmd:""`
 		Days     reportDaysCmd     `cmd:""`
 		Page     reportPageCmd     `cmd:""`
+		Tags     reportTagsCmd     `cmd:""`
 		Visitors reportVisitorsCmd `cmd:""`
 		Rank     reportRankCmd     `cmd:""`
 	} `cmd:""`

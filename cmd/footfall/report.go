@@ -80,6 +80,14 @@ type reportPageCmd struct {
 	To string `placeholder:"DAY"`
 }
 
+type reportTagsCmd struct {
+	reportFlags
+	rangeFlags
+	Target string `arg:"" name:"uri"`
+	Name   string `default:"source" placeholder:"NAME"`
+	N      int    `short:"n" default:"10" placeholder:"N"`
+}
+
 type reportVisitorsCmd struct {
 	targetFlags
 	Day string `placeholder:"DAY"`
@@ -94,6 +102,15 @@ type reportRankCmd struct {
 func (c *reportTopCmd) check(g globals) faults {
 	f := c.rangeFlags.check(g)
 	f.when(c.N < 1 || c.N > report.DeepestTop, "-n: %d pages: write a number from 1 to %d", c.N, report.DeepestTop)
+	return f
+}
+
+func (c *reportTagsCmd) check(g globals) faults {
+	f := c.rangeFlags.check(g)
+	f.when(c.N < 1 || c.N > report.DeepestTop, "-n: %d values: write a number from 1 to %d", c.N, report.DeepestTop)
+	if err := report.CheckTag(c.Name, ""); err != nil {
+		f.add(fmt.Errorf("--%w", err))
+	}
 	return f
 }
 
@@ -255,6 +272,23 @@ func (c *reportDaysCmd) target(ctx context.Context, a asked) (string, error) {
 func (c *reportPageCmd) run(ctx context.Context, p *program) error {
 	return c.withTarget(ctx, p, func(a asked, target string) (report.Answer, error) {
 		return a.Overview(ctx, a.app.Name, target, dayOr(c.To, a.today))
+	})
+}
+
+func (c *reportTagsCmd) run(ctx context.Context, p *program) error {
+	return c.withApp(ctx, p, c.Target, func(a asked) (report.Answer, error) {
+		in, err := visit.ParseRange(c.From, c.To, a.today)
+		if err != nil {
+			return nil, err
+		}
+		target, err := visit.ParseTarget(c.Target, a.app.KeepQuery)
+		if err != nil {
+			return nil, err
+		}
+		if err := report.CheckTag(c.Name, target); err != nil {
+			return nil, err
+		}
+		return a.ByTag(ctx, a.app.Name, target, c.Name, in, c.N)
 	})
 }
 

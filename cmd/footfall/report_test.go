@@ -102,6 +102,24 @@ demo, hhui.top: first pages by hot, on 2019-06-29
 #  PAGE           PV  NEW  UNIQUES  HOT
 1  hhui.top/home   2    2        2    3 ####################
 `},
+		{"hours", "tags hhui.top --name=hour --from=20190628 --to=20190702 --ascii", `
+demo: hhui.top by hour, from 2019-06-28 to 2019-07-02
+
+HOUR    PV                       NEW
+12       5 ####################    3
+(none)   0                         0
+
+tags are counted from 2019-06-29 on: days before it are (none)
+`},
+		{"sources of a page", "tags hhui.top/home --from=20190630 --to=20190702 --ascii", `
+demo: hhui.top/home by source, from 2019-06-30 to 2019-07-02
+
+SOURCE  PV                       NEW
+(none)   2 ####################    1
+`},
+		{"tags of nothing", "tags example.com --to=20190702", `
+demo: nothing was counted for example.com from 2019-06-03 to 2019-07-02
+`},
 		{"first pages of another site", "top --from=all --site=example.com", `
 demo, example.com: nothing was counted on any day
 `},
@@ -210,6 +228,8 @@ func TestReportsAsJSON(t *testing.T) {
 		"days hhui.top/home --from=20190701 --to=20190702": `{"app": "demo", "target": "hhui.top/home", "from": 20190701, "to": 20190702,
 			"days": [{"day": 20190701, "pv": 0, "new_visitors": 0, "hot": 0}, {"day": 20190702, "pv": 1, "new_visitors": 1, "hot": 1}],
 			"pv": 1, "new_visitors": 1, "hot": 1, "uniques": 1, "exact": true, "standard_error": 0, "erased": 0}`,
+		"tags hhui.top --name=hour --from=20190702 --to=20190702": `{"app": "demo", "target": "hhui.top", "name": "hour", "from": 20190702, "to": 20190702, "since": 20190629,
+			"tags": [{"value": "12", "pv": 2, "newcomers": 1}, {"value": "(none)", "pv": 0, "newcomers": 0}]}`,
 		"visitors hhui.top/home --day=20190630": `{"app": "demo", "target": "hhui.top/home", "day": 20190630, "pv": 1, "kept": true,
 			"visitors": [{"visitor": "192.168.0.2", "rank": 2, "new": false}]}`,
 		"visitors hhui.top/home --day=20190701": `{"app": "demo", "target": "hhui.top/home", "day": 20190701, "pv": 0, "kept": true, "visitors": []}`,
@@ -257,6 +277,8 @@ func TestReportsThatCannotBe(t *testing.T) {
 		{"page", 2, []string{"<uri>"}},
 		{"page hhui.top --to=never", 2, []string{"--to: "}},
 		{"visitors hhui.top --day=soon --n=-1", 2, []string{"--day: ", "-n: -1 visitors"}},
+		{"tags hhui.top --name=colour -n 0", 2, []string{`--name: "colour" is no tag: use source,`, "-n: 0 values"}},
+		{"tags hhui.top/home --name=browser", 2, []string{"name: pages have source and campaign alone"}},
 		{"rank hhui.top 5", 1, []string{"hhui.top has no visitor number 5"}},
 		{"rank hhui.top 192.168.0.9", 1, []string{`hhui.top has no visitor "192.168.0.9"`}},
 		{"rank hhui.top somebody", 2, []string{`n|address: "somebody" is neither a number nor a visitor: it is not an IPv4 or IPv6 address`}},
