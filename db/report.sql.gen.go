@@ -391,6 +391,23 @@ func (q *Queries) SitesAfter(ctx context.Context, arg SitesAfterParams) ([]Sites
 	return items, nil
 }
 
+const TagIsThere = `-- name: TagIsThere :one
+SELECT EXISTS (SELECT FROM tags AS t JOIN apps AS a ON a.id = t.app_id WHERE a.name = $1 AND t.name = $2) AS there
+`
+
+type TagIsThereParams struct {
+	App  string `json:"app"`
+	Name string `json:"name"`
+}
+
+// Whether any visit to an app has brought a tag of a name.
+func (q *Queries) TagIsThere(ctx context.Context, arg TagIsThereParams) (bool, error) {
+	row := q.db.QueryRow(ctx, TagIsThere, arg.App, arg.Name)
+	var there bool
+	err := row.Scan(&there)
+	return there, err
+}
+
 const UniquesOfRanges = `-- name: UniquesOfRanges :many
 SELECT u.uniques::bigint AS uniques
 FROM (SELECT unnest($1::integer[]) AS from_day, unnest($2::integer[]) AS to_day) AS r

@@ -61,6 +61,14 @@ func TestDashboardInChromium(t *testing.T) {
 		_, long := a.AddNote(ctx, "demo", "2019-07-01", strings.Repeat("long", 50), "hhui.top")
 		return errors.Join(hostile, long)
 	})
+	_, err := dbtest.Connect(t, w.database).Exec(t.Context(), `
+		WITH made AS (
+			INSERT INTO footfall.tags (app_id, made_on, name, value)
+			SELECT 1, 20190629, n, v FROM unnest('{source,campaign,country,system}'::text[]) AS n, unnest(ARRAY['<b onmouseover=hacked=1>x', repeat('w', 100), 'DE']) AS v RETURNING id, name
+		)
+		INSERT INTO footfall.tag_days (page_id, day_id, tag_id, pv, newcomers)
+		SELECT d.page_id, d.day_id, m.id, 1, 0 FROM made AS m, footfall.days AS d WHERE d.site_id IS NULL OR m.name IN ('source', 'campaign')`)
+	require.NoError(t, err)
 	service, err := url.Parse(w.public)
 	require.NoError(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(service)
@@ -74,7 +82,7 @@ func TestDashboardInChromium(t *testing.T) {
 	const base = "http://dash.example"
 	paths := []string{
 		"/", "/dash/demo", "/dash/demo/hhui.top", "/dash/demo/hhui.top?range=all&compare=none", "/dash/demo/hhui.top?page=/%253Cb%253E%252F%2525", "/dash/demo/never.example",
-		"/dash/demo/hhui.top?range=x", "/dash/demo/hhui.top?find=<b>", "/dash/demo/hhui.top?range=all&find=w", "/embed?app=demo", "/enter", "/leave", "/dash/shop",
+		"/dash/demo/hhui.top?range=x", "/dash/demo/hhui.top?find=<b>", "/dash/demo/hhui.top?range=all&all=from", "/dash/demo/hhui.top?with_by=system&value=wwww" + strings.Repeat("w", 96), "/dash/demo/hhui.top?range=all&find=w", "/embed?app=demo", "/enter", "/leave", "/dash/shop",
 		w.share("demo", "hhui.top"), w.share("demo", "") + "/hhui.top?embed&page=/%25E6%2597%25A5%25E6%259C%25AC", "/share/wrong",
 	}
 	looks := []struct {

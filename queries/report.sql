@@ -92,6 +92,10 @@ FROM (
     LIMIT @n
 ) AS visited;
 
+-- name: TagIsThere :one
+-- Whether any visit to an app has brought a tag of a name.
+SELECT EXISTS (SELECT FROM tags AS t JOIN apps AS a ON a.id = t.app_id WHERE a.name = @app AND t.name = @name) AS there;
+
 -- name: DaysBetween :many
 -- The numbers of a target, day by day. Days on which nobody came are left out.
 SELECT d.day_id AS day, d.pv, d.new_visitors, d.hot

@@ -154,6 +154,11 @@ func (r *Reader) Tags(ctx context.Context, l Look, name string, n int) (Panel[Ta
 	return panelOf(ctx, r, "tags", db.PanelTags, (*db.Queries).PanelTags, p)
 }
 
+// HasTag reports whether any visit to an app has brought a tag of a name.
+func (r *Reader) HasTag(ctx context.Context, app, name string) (bool, error) {
+	return ask(ctx, r, "tags", (*db.Queries).TagIsThere, db.TagIsThereParams{App: app, Name: name})
+}
+
 // TagPages reads the pages of a site to which visitors came with a value of a tag in a range, at
 // most DeepestTop.
 func (r *Reader) TagPages(ctx context.Context, l Look, name, value string) (Panel[TagPage], error) {

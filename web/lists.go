@@ -48,15 +48,19 @@ func (v view) part(rows int) (p part) {
 // the chosen order. They are counted no further than DeepestTop, and one more.
 func (d *Dashboard) listed(ctx context.Context, v view) (pages report.Panel[report.FirstPage], all int, err error) {
 	n := firstPages
-	if v.all {
+	if v.all != "" {
 		n = listedRows
 	}
 	end := min(v.skip+n, report.DeepestTop)
-	if v.find != "" {
+	switch {
+	case v.value != "":
+		pages, err = d.brought(ctx, v)
+		all = len(pages.Rows)
+	case v.find != "":
 		pages, err = d.reader.FindPages(ctx, v.look(), v.find)
 		slices.SortStableFunc(pages.Rows, func(a, b report.FirstPage) int { return cmp.Compare(v.ordered(b), v.ordered(a)) })
 		all = len(pages.Rows)
-	} else {
+	default:
 		pages, err = d.reader.FirstPages(ctx, v.look(), v.by, end)
 		if all = len(pages.Rows); err == nil && all == end {
 			var visited int64

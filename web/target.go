@@ -26,8 +26,11 @@ type targetPage struct {
 	AllTimeFrom source
 	Who         string // link to who came; "": the reader may not see it
 	Chart       chart
-	New, Back   int64     // who came: those who were new, and those who had been there before
-	Pages       []pageRow // of a site
+	Tags        []tagPanel
+	New, Back   int64  // who came: those who were new, and those who had been there before
+	ListsPages  bool   // of a site
+	Brought     string // the source or campaign that brought visitors to them; "": they are not chosen by that
+	Pages       []pageRow
 	PagesBy     []option
 	Find        search
 	PagesFrom   source
@@ -123,6 +126,14 @@ func (d *Dashboard) targetRows(v view, panel string) more {
 			if v.path == "" && (panel == "search") == (v.find != "") {
 				return all(ctx)
 			}
+		case "from", "with":
+			if tag := v.tag(panel); tag != "" {
+				return rowsOf(d.reader.Tags(ctx, look, tag, report.DeepestTop))
+			}
+		case "tag-pages":
+			if v.value != "" {
+				return rowsOf(d.reader.TagPages(ctx, look, v.fromBy, v.value))
+			}
 		}
 		return nil, false, noPanel(panel)
 	}
@@ -172,14 +183,18 @@ func (d *Dashboard) targetPage(ctx context.Context, v view) (*targetPage, error)
 	if page.Never = len(numbers.Rows) == 0; page.Never {
 		return page, nil
 	}
-	if v.all {
-		page.Numbers = asked.with(func(o *view) { o.all = false }).link()
+	if v.all == "pages" {
+		page.Numbers = asked.with(func(o *view) { o.all = "" }).link()
 		return page, d.pages(ctx, v, page)
+	}
+	if page.Tags, err = d.tagPanels(ctx, v); v.all != "" || err != nil {
+		page.Numbers = asked.with(func(o *view) { o.all = "" }).link()
+		return page, err
 	}
 	now := numbers.Rows[0]
 	page.Nobody = now.Hot == 0
 	if v.app.Names {
-		page.Who = v.with(func(o *view) { o.who, o.find = true, "" }).link()
+		page.Who = v.with(func(o *view) { o.who, o.find, o.value = true, "", "" }).link()
 	}
 	page.Tiles = tilesOf(numbers.Rows)
 	page.New, page.Back = now.NewVisitors, max(now.Uniques-now.NewVisitors, 0)
@@ -284,14 +299,17 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) error {
 }
 
 func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
-	if !page.IsSite {
+	if page.ListsPages = page.IsSite; !page.IsSite {
 		return nil
 	}
 	first := v.with(func(o *view) { o.skip = 0 })
 	action, _, _ := strings.Cut(v.link(), "?")
-	page.Find = search{Part: v.find, Action: action, Keeps: v.keeps("find", "skip"), All: first.with(func(o *view) { o.find = "" }).link()}
+	page.Find = search{Part: v.find, Action: action, Keeps: v.keeps("find", "skip", "value"), All: first.with(func(o *view) { o.find, o.value = "", "" }).link()}
 	panel := "pages"
-	if v.find != "" {
+	switch {
+	case v.value != "":
+		panel, page.Brought = "tag-pages", tagName(v.fromBy, v.value)
+	case v.find != "":
 		panel = "search"
 	}
 	for _, by := range []struct{ name, label string }{{"pv", "daily visitors"}, {"uv", "new"}, {"hot", "page views"}} {
@@ -303,12 +321,12 @@ func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {
 	}
 	page.PagesFrom = v.source(panel, listed.SQL)
 	switch {
-	case v.all:
+	case v.all != "":
 		page.Part = v.part(all)
 	case all > report.DeepestTop:
-		page.All, page.AllPages = "All, more than "+number(report.DeepestTop), v.with(func(o *view) { o.all = true }).link()
+		page.All, page.AllPages = "All, more than "+number(report.DeepestTop), v.with(func(o *view) { o.all = "pages" }).link()
 	case all > firstPages:
-		page.All, page.AllPages = "All "+number(int64(all)), v.with(func(o *view) { o.all = true }).link()
+		page.All, page.AllPages = "All "+number(int64(all)), v.with(func(o *view) { o.all = "pages" }).link()
 	}
 	most := int64(0) // the bar of the first page of the list is full
 	for _, p := range listed.Rows {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"maps"
 	"net/url"
 	"slices"
@@ -57,8 +58,11 @@ type view struct {
 	find    string // part of the paths of pages; "": none is looked for
 	who     bool   // who came is shown, in place of numbers
 	after   string // where the list of them goes on; "": from the first
-	all     bool   // a list of pages is shown, in place of numbers
+	all     string // of which panel all rows are shown, in place of numbers; "": of none
 	skip    int    // rows of a list
+	fromBy  string // by which tag the panel Where from is
+	withBy  string // and the panel With what
+	value   string // of fromBy: pages are those to which it brought visitors; "": all
 }
 
 // What an address may say, the usual first.
@@ -68,6 +72,8 @@ var (
 	periods  = []string{"day", "week", "month"}
 	orders   = []string{"pv", "uv", "hot"}
 	sorts    = []string{"pv", "site", "today", "uniques", "change", "hot"}
+	fromTags = []string{"source", "campaign", "country", "language"}
+	withTags = []string{"device", "system", "browser"}
 )
 
 // newView reads an address: the site and the parameters of its query. Parameters of which nobody
@@ -81,7 +87,7 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 		name string
 		of   []string
 		into *string
-	}{{"compare", compares, &v.compare}, {"chart", charts, &v.chart}, {"by", orders, &v.by}, {"sort", sorts, &v.sort}} {
+	}{{"compare", compares, &v.compare}, {"chart", charts, &v.chart}, {"by", orders, &v.by}, {"sort", sorts, &v.sort}, {"from_by", fromTags, &v.fromBy}, {"with_by", withTags, &v.withBy}} {
 		if *choice.into = q.Get(choice.name); *choice.into == "" {
 			*choice.into = choice.of[0]
 		}
@@ -98,8 +104,18 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 	if v.who {
 		v.after = q.Get("after")
 	}
-	v.all = q.Has("all") && site != "" && v.path == ""
-	if skip := q.Get("skip"); skip != "" && (v.all || site == "") {
+	if v.value = q.Get("value"); v.value != "" {
+		if err := v.checkValue(); err != nil {
+			return v, err
+		}
+	}
+	if q.Has("all") && site != "" {
+		v.all = cmp.Or(q.Get("all"), "pages")
+	}
+	if v.all == "pages" && v.path != "" || v.all != "" && v.all != "pages" && len(v.tags(v.all)) == 0 {
+		v.all = ""
+	}
+	if skip := q.Get("skip"); skip != "" && (v.all != "" || site == "") {
 		if v.skip, err = strconv.Atoi(skip); err != nil || v.skip < 0 || v.skip > report.DeepestTop {
 			return v, visit.Errorf(visit.Invalid, "skip", "%.64q is not a number of rows: write one from 0 to %d", skip, report.DeepestTop)
 		}
@@ -112,6 +128,19 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 		v.compare = "none"
 	}
 	return v, err
+}
+
+// checkValue returns an error unless there may be pages to which a value of a tag brought visitors.
+func (v view) checkValue() error {
+	switch {
+	case v.app.Shared != nil:
+		return visit.Errorf(visit.Forbidden, "value", "what brought visitors to pages is shown to those alone who may look at the app")
+	case !v.leadsToPages(v.fromBy) || v.site == "" || v.path != "" || v.find != "":
+		return visit.Errorf(visit.Invalid, "value", "pages of a site are listed by source or campaign alone, and not by part of their path, too")
+	case len(v.value) > mostFind || !utf8.ValidString(v.value) || strings.ContainsRune(v.value, 0):
+		return visit.Errorf(visit.Invalid, "value", "it is no value of a tag")
+	}
+	return nil
 }
 
 // target is the page or site that is looked at; "" for all sites of an app.
@@ -161,7 +190,7 @@ func (v view) link(more ...string) string {
 		query = append(query, "embed")
 	}
 	put := func(name, value, usual string) {
-		if value != usual {
+		if value != usual && value != "" {
 			query = append(query, name+"="+strings.ReplaceAll(url.QueryEscape(value), "%2F", "/"))
 		}
 	}
@@ -182,9 +211,14 @@ func (v view) link(more ...string) string {
 		query = append(query, "who")
 	}
 	put("after", v.after, "")
-	if v.all {
+	if v.all == "pages" {
 		query = append(query, "all")
+	} else {
+		put("all", v.all, "")
 	}
+	put("from_by", v.fromBy, fromTags[0])
+	put("with_by", v.withBy, withTags[0])
+	put("value", v.value, "")
 	put("skip", strconv.Itoa(v.skip), "0")
 	for i := 0; i < len(more); i += 2 {
 		put(more[i], more[i+1], "")
@@ -203,7 +237,7 @@ func (v view) with(change func(*view)) view {
 // of returns the view of another site or page in the same range.
 func (v view) of(site, path string) view {
 	return v.with(func(o *view) {
-		o.site, o.path, o.find, o.who, o.after, o.all, o.skip = site, path, "", false, "", false, 0
+		o.site, o.path, o.find, o.who, o.after, o.all, o.skip, o.value = site, path, "", false, "", "", 0, ""
 	})
 }
 

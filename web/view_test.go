@@ -67,7 +67,7 @@ func days(in visit.Range) string { return fmt.Sprint(in.From, " ", in.To) }
 func TestLinksKeepTheView(t *testing.T) {
 	t.Parallel()
 	for _, query := range []string{
-		"", "range=7d", "range=all", "from=2026-11-01&to=2026-11-05", "compare=year&chart=views&period=week&by=hot&sort=site", "page=/a+b%26c%3Fd%25zz/é", "page=/%2525&range=year",
+		"", "range=7d", "range=all", "from=2026-11-01&to=2026-11-05", "compare=year&chart=views&period=week&by=hot&sort=site", "page=/a+b%26c%3Fd%25zz/é", "page=/%2525&range=year", "all=with&with_by=browser&skip=100", "all&from_by=campaign&value=a+%26%25", "page=/x&all=from",
 	} {
 		for _, site := range []string{"blog.example", "blog.example:8080", "[2001:db8::1]", "(other)"} {
 			v := viewOf(t, site, query)

@@ -1,0 +1,143 @@
+package handler
+
+import (
+	"fmt"
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db/dbtest"
+)
+
+// brings counts a visit of somebody else who comes from a page, and waits for no sum.
+func (e *edge) brings(visitor int, uri, referrer string) {
+	e.t.Helper()
+	a := e.get("/visit?" + url.Values{"app": {"demo"}, "ip": {fmt.Sprintf("192.0.2.%d", visitor)}, "uri": {uri}, "referrer": {referrer}}.Encode())
+	require.Equal(e.t, http.StatusOK, a.status, a.body)
+}
+
+// newTaggedEdge has visitors of two pages, from a few sources, and from some countries.
+func newTaggedEdge(t *testing.T) *edge {
+	t.Helper()
+	e := newEdge(t)
+	for visitor, from := range []string{"https://www.google.com/", "https://www.google.de/", "https://wiki.example/", "https://xn--r8jz45g.jp/", ""} {
+		e.brings(visitor, "http://hhui.top/home?utm_campaign=%3Cb%3Espring", from)
+		e.brings(visitor, "http://hhui.top/index", "")
+	}
+	e.brings(9, "http://hhui.top/index", "https://news.example/")
+	e.counter.Close() // which adds up what they brought
+	_, err := dbtest.Connect(t, e.database).Exec(t.Context(), `
+		WITH made AS (
+			INSERT INTO footfall.tags (app_id, made_on, name, value)
+			SELECT app_id, 20190629, 'country', unnest('{DE,JP}'::text[]) FROM footfall.pages WHERE uri = 'hhui.top' RETURNING id, value
+		)
+		INSERT INTO footfall.tag_days (page_id, day_id, tag_id, pv, newcomers)
+		SELECT p.id, 20190629, m.id, length(m.value) + (m.value = 'DE')::integer, 2 FROM made AS m, footfall.pages AS p WHERE p.uri = 'hhui.top'`)
+	require.NoError(t, err)
+	return e
+}
+
+var (
+	tagTable = regexp.MustCompile(`(?s)<section aria-labelledby="(from|with)">.*?</section>`)
+	tagRow   = regexp.MustCompile(`(?s)<th scope="row">.*?<bdi[^>]*>(.*?)</bdi>.*?<td class="n">(.*?)</td>.*?<td class="n wide">(.*?)</td>`)
+)
+
+// tagsOn are the rows of a panel of a page: value, daily visitors and new ones; nil: there is none.
+func (e *edge) tagsOn(path, panel string) (rows []string) {
+	e.t.Helper()
+	a := e.get(path)
+	require.Equal(e.t, http.StatusOK, a.status, a.body)
+	for _, found := range tagTable.FindAllStringSubmatch(a.body, -1) {
+		if found[1] == panel {
+			rows = []string{}
+			for _, row := range tagRow.FindAllStringSubmatch(found[0], -1) {
+				rows = append(rows, html.UnescapeString(strings.Join(row[1:], " ")))
+			}
+		}
+	}
+	return rows
+}
+
+func TestDashboardShowsWithWhatVisitorsCame(t *testing.T) {
+	t.Parallel()
+	e := newTaggedEdge(t)
+	const site = "/dash/demo/hhui.top?range=today"
+	assert.Equal(t, []string{"google 2 2", "wiki.example 1 1", "例え.jp 1 1", "news.example 1 1", "(none) 1 1"}, e.tagsOn(site, "from"))
+	assert.Equal(t, []string{"<b>spring 5 5", "(none) 1 1"}, e.tagsOn(site+"&from_by=campaign", "from"))
+	assert.Equal(t, []string{"Germany 3 2", "Japan 2 2", "(none) 1 2"}, e.tagsOn(site+"&from_by=country", "from"))
+	assert.Equal(t, []string{"(none) 6 6"}, e.tagsOn(site, "with"))
+	assert.Equal(t, []string{"google 2 2", "wiki.example 1 1", "例え.jp 1 1", "(none) 1 1"}, e.tagsOn(site+"&page=/home&from_by=country", "from"), "pages have no country")
+	assert.Nil(t, e.tagsOn(site+"&page=/home", "with"))
+	assert.Empty(t, e.tagsOn("/dash/demo/hhui.top?from=2019-06-29&to=2019-06-29&from_by=language", "with")[1:])
+
+	body := e.get(site).body
+	assert.Contains(t, body, "add up to the daily visitors, exactly")
+	to := regexp.MustCompile(`<a href="([^"]*#pages)"><bdi>google`).FindStringSubmatch(body)
+	require.NotNil(t, to)
+	for _, of := range []string{body, e.get(site + "&page=/home").body} {
+		assert.Contains(t, of, to[0])
+	}
+	brought := e.get(strings.TrimSuffix(html.UnescapeString(to[1]), "#pages")).body
+	assert.Contains(t, brought, "Pages to which <bdi>google</bdi> brought visitors")
+	assert.Equal(t, []string{"hhui.top/home"}, pagesOn(brought))
+	assert.Contains(t, e.get(site+"&value=nowhere.example").body, "It brought nobody to a page")
+	for _, wrong := range []string{"&value=DE&from_by=country", "&value=google&page=/home", "&value=google&find=x", "&value=%00", "&value=%ff", "&value=" + strings.Repeat("v", 300), "&from_by=browser", "&with_by=x", "&page=/home&panel=with&format=csv", "&panel=tag-pages&format=csv"} {
+		assert.Equal(t, http.StatusBadRequest, e.get(site+wrong).status, wrong)
+	}
+}
+
+func pagesOn(body string) (pages []string) {
+	for _, found := range listedPage.FindAllStringSubmatch(body, -1) {
+		pages = append(pages, found[1])
+	}
+	return pages
+}
+
+// A link shows tags of sites, and none of pages: of a page with one visitor they would tell of that
+// one.
+func TestSharedPagesHaveNoTags(t *testing.T) {
+	t.Parallel()
+	e := newTaggedEdge(t)
+	for _, link := range []string{e.share("demo", "hhui.top") + "?range=today", e.share("demo", "") + "/hhui.top?range=today"} {
+		assert.Len(t, e.tagsOn(link, "from"), 5)
+		assert.NotContains(t, e.get(link).body, "#pages")
+		assert.Nil(t, e.tagsOn(link+"&page=/home", "from"))
+		assert.Equal(t, http.StatusOK, e.get(link+"&panel=from&format=csv").status)
+		assert.Equal(t, http.StatusBadRequest, e.get(link+"&page=/home&panel=from&format=csv").status)
+		assert.Equal(t, http.StatusForbidden, e.get(link+"&value=google").status)
+		assert.Equal(t, http.StatusForbidden, e.get(link+"&value=google&panel=tag-pages&format=csv").status)
+	}
+}
+
+// Where there is more than fits, a link leads to all of it.
+func TestDashboardListsAllTags(t *testing.T) {
+	t.Parallel()
+	e := newTaggedEdge(t)
+	const site = "/dash/demo/hhui.top?range=today"
+	assert.NotRegexp(t, `All [0-9]+<`, e.get(site).body)
+	assert.Contains(t, e.get(site+"&from_by=language").body, "(none)")
+	conn := dbtest.Connect(t, e.database)
+	_, err := conn.Exec(t.Context(), `
+		WITH made AS (INSERT INTO footfall.tags (app_id, made_on, name, value) SELECT app_id, 20190629, 'source', 'h' || n || '.example' FROM footfall.pages, generate_series(1, 150) AS n WHERE uri = 'hhui.top' RETURNING id)
+		INSERT INTO footfall.tag_days (page_id, day_id, tag_id, pv, newcomers) SELECT p.id, 20190629, m.id, 1, 0 FROM made AS m, footfall.pages AS p WHERE p.uri = 'hhui.top';
+		UPDATE footfall.days SET hot = hot + 150, pv = pv + 150;
+		DELETE FROM footfall.tags WHERE name = 'country'`)
+	require.NoError(t, err)
+	assert.Len(t, e.tagsOn(site, "from"), 8+1)
+	all := regexp.MustCompile(`<a href="([^"]*)">All 154</a>`).FindStringSubmatch(e.get(site).body)
+	require.NotNil(t, all)
+	list := html.UnescapeString(all[1])
+	assert.Len(t, e.tagsOn(list, "from"), 100+1)
+	assert.Nil(t, e.tagsOn(list, "with"))
+	assert.Contains(t, e.get(list).body, "To the numbers")
+	assert.Len(t, e.tagsOn(list+"&skip=100", "from"), 54+1)
+	assert.Equal(t, 1+155, strings.Count(e.get(site+"&panel=from&format=csv").body, "\n"))
+	assert.Contains(t, e.get(site+"&from_by=country").body, "tor-geoipdb", "none is known")
+	assert.NotContains(t, e.get(e.share("demo", "hhui.top")+"?range=today&from_by=country").body, "tor-geoipdb")
+}

@@ -1,0 +1,162 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"html/template"
+	"slices"
+	"strings"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/language/display"
+
+	"footfall/report"
+	"footfall/visit"
+)
+
+const firstTags = 8 // values of a panel beside the others
+
+// tagPanel shows with what visitors came: the values of one tag, each visitor of a day once.
+type tagPanel struct {
+	Panel, Title string
+	Tag          string
+	By           []option // tags
+	Rows         []tagRow
+	Since        int32  // before this day, which is in the range, there are no tags; 0: there are
+	Missing      bool   // a file of countries, of which nobody is known
+	All          string // what leads to all of them, where there are more
+	AllTags      string // link to that
+	Part         part   // of all
+	From         source
+}
+
+type tagRow struct {
+	report.TagValue
+	Name   string
+	Link   string // to the pages to which it brought visitors; "": it leads nowhere
+	None   bool
+	Bar    template.HTML
+	Change change
+}
+
+// tags are the tags of a panel, the usual one first. Sites have all, pages the first two, which a
+// link shows to nobody: of a page with one visitor they would tell of that one.
+func (v view) tags(panel string) (tags []string) {
+	for _, tag := range map[string][]string{"from": fromTags, "with": withTags}[panel] {
+		if v.path == "" || v.app.Shared == nil && report.CheckTag(tag, v.target()) == nil {
+			tags = append(tags, tag)
+		}
+	}
+	return tags
+}
+
+// tag is the chosen one of a panel; "": it has none.
+func (v view) tag(panel string) string {
+	tags, chosen := v.tags(panel), map[string]string{"from": v.fromBy, "with": v.withBy}[panel]
+	switch {
+	case slices.Contains(tags, chosen):
+		return chosen
+	case len(tags) > 0:
+		return tags[0]
+	}
+	return ""
+}
+
+// tagPanels reads the panels of tags, or the one of which all is shown.
+func (d *Dashboard) tagPanels(ctx context.Context, v view) (panels []tagPanel, err error) {
+	for _, p := range []struct{ panel, title string }{{"from", "Where from"}, {"with", "With what"}} {
+		if len(v.tags(p.panel)) == 0 || v.all != "" && v.all != p.panel {
+			continue
+		}
+		made := tagPanel{Panel: p.panel, Title: p.title}
+		if err := d.tagPanel(ctx, v, &made); err != nil {
+			return nil, err
+		}
+		panels = append(panels, made)
+	}
+	return panels, nil
+}
+
+func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel) error {
+	chosen, look := v.tag(p.Panel), v.look()
+	p.Tag = strings.ToUpper(chosen[:1]) + chosen[1:]
+	first := v.with(func(o *view) { o.skip = 0 })
+	for _, tag := range v.tags(p.Panel) {
+		link := first.with(func(o *view) { *map[string]*string{"from": &o.fromBy, "with": &o.withBy}[p.Panel], o.value = tag, "" }).link()
+		p.By = append(p.By, option{tag, link + "#" + p.Panel, tag == chosen, ""})
+	}
+	read, err := d.reader.Tags(ctx, look, chosen, report.DeepestTop)
+	if err != nil {
+		return err
+	}
+	p.From = v.source(p.Panel, read.SQL)
+	if len(read.Rows) < 2 && chosen == "country" && v.app.Shared == nil {
+		known, err := d.reader.HasTag(ctx, v.app.Name, chosen)
+		if p.Missing = !known; err != nil {
+			return err
+		}
+	}
+	if len(read.Rows) == 0 {
+		return nil
+	}
+	values, none := read.Rows[:len(read.Rows)-1], read.Rows[len(read.Rows)-1]
+	if none.Since > look.In.From {
+		p.Since = none.Since
+	}
+	most := none.Pv
+	if len(values) > 0 {
+		most = max(most, values[0].Pv)
+	}
+	shown := values[min(v.skip, len(values)):min(v.skip+listedRows, len(values))]
+	if v.all != "" {
+		p.Part = v.part(len(values))
+	} else if shown = values[:min(firstTags, len(values))]; len(values) > firstTags {
+		p.All, p.AllTags = "All "+number(int64(len(values))), v.with(func(o *view) { o.all, o.find, o.value = p.Panel, "", "" }).link()
+		if len(values) == report.DeepestTop {
+			p.All = "All, " + number(report.DeepestTop) + " or more"
+		}
+	}
+	compared := look.Before > 0 && none.Since > 0 && none.Since <= look.Compared.Earlier(look.Before).From
+	for _, value := range append(slices.Clone(shown), none) {
+		row := tagRow{TagValue: value, Name: tagName(chosen, value.Value), None: value.Value == report.WithoutTag, Bar: bar("rank", value.Pv, most)}
+		row.Change = changeOf(value.PvCompared, value.PvBefore, compared)
+		if !row.None && p.Panel == "from" && v.leadsToPages(chosen) {
+			row.Link = v.of(v.site, "").with(func(o *view) { o.fromBy, o.value, o.by = chosen, value.Value, orders[0] }).link() + "#pages"
+		}
+		p.Rows = append(p.Rows, row)
+	}
+	return nil
+}
+
+// leadsToPages reports whether pages have the tag, and may be shown with it.
+func (v view) leadsToPages(tag string) bool {
+	return v.app.Shared == nil && report.CheckTag(tag, v.site+"/") == nil
+}
+
+// brought reads the pages of a site to which a source or campaign brought visitors, as far as they
+// are pages with numbers of their own.
+func (d *Dashboard) brought(ctx context.Context, v view) (pages report.Panel[report.FirstPage], err error) {
+	read, err := d.reader.TagPages(ctx, v.look(), v.tag("from"), v.value)
+	pages.SQL = read.SQL
+	for _, p := range read.Rows {
+		pages.Rows = append(pages.Rows, report.FirstPage{Uri: p.Uri, Pv: p.Pv, NewVisitors: p.Newcomers})
+	}
+	return pages, err
+}
+
+// tagName is a value as people read it.
+func tagName(tag, value string) string {
+	switch tag {
+	case "source":
+		return visit.Shown(value)
+	case "country":
+		if region, err := language.ParseRegion(value); err == nil {
+			return cmp.Or(display.English.Regions().Name(region), value)
+		}
+	case "language":
+		if base, err := language.ParseBase(value); err == nil {
+			return cmp.Or(display.English.Languages().Name(base), value)
+		}
+	}
+	return value
+}
