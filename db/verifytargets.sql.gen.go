@@ -489,6 +489,91 @@ func (q *Queries) VerifySketches(ctx context.Context, arg VerifySketchesParams) 
 	return items, nil
 }
 
+const VerifyTags = `-- name: VerifyTags :many
+WITH tagged AS MATERIALIZED (
+    SELECT d.page_id, d.day_id, coalesce(t.name, '') AS name, sum(d.pv) AS pv, sum(d.newcomers) AS newcomers,
+           count(*) - count(*) FILTER (WHERE t.app_id = p.app_id) AS strange
+    FROM tag_days AS d
+    LEFT JOIN tags AS t  ON t.id = d.tag_id
+    LEFT JOIN pages AS p ON p.id = d.page_id
+    WHERE d.page_id BETWEEN $2::bigint AND $3::bigint
+      AND ($4::boolean OR d.page_id = ANY ($5::bigint[]))
+    GROUP BY d.page_id, d.day_id, t.name
+), checks AS (
+    SELECT m.measure, t.page_id, t.day_id, m.stored, m.most
+    FROM tagged AS t
+    LEFT JOIN days AS d ON d.page_id = t.page_id AND d.day_id = t.day_id
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY['tags pv', 'tags of app']::text[]) AS measure,
+               unnest(ARRAY[t.pv, t.strange]::bigint[])        AS stored,
+               unnest(ARRAY[coalesce(d.pv, 0), 0]::bigint[])   AS most
+    ) AS m
+    UNION ALL
+    SELECT 'tags newcomers', t.page_id, 0, sum(t.newcomers), coalesce(max(c.uv), 0)
+    FROM tagged AS t
+    LEFT JOIN counters AS c ON c.page_id = t.page_id
+    GROUP BY t.page_id, t.name
+)
+SELECT c.measure::text                           AS measure,
+       count(*)                                  AS held,
+       count(*)                                  AS behind,
+       count(*) FILTER (WHERE c.stored > c.most) AS broken,
+       coalesce((array_agg(ARRAY[c.page_id, c.day_id, 0, c.stored, 0, c.most])
+                     FILTER (WHERE c.stored > c.most))[:$1::integer], '{}')::bigint[] AS offenders
+FROM checks AS c
+GROUP BY c.measure
+`
+
+type VerifyTagsParams struct {
+	N       int32   `json:"n"`
+	Low     int64   `json:"low"`
+	High    int64   `json:"high"`
+	Whole   bool    `json:"whole"`
+	Targets []int64 `json:"targets"`
+}
+
+type VerifyTagsRow struct {
+	Measure   string  `json:"measure"`
+	Held      int64   `json:"held"`
+	Behind    int64   `json:"behind"`
+	Broken    int64   `json:"broken"`
+	Offenders []int64 `json:"offenders"`
+}
+
+// Sums by tag against those of their day, and of all days against uv. They may be smaller: visits
+// come without, and sums follow a second or so after the other numbers.
+func (q *Queries) VerifyTags(ctx context.Context, arg VerifyTagsParams) ([]VerifyTagsRow, error) {
+	rows, err := q.db.Query(ctx, VerifyTags,
+		arg.N,
+		arg.Low,
+		arg.High,
+		arg.Whole,
+		arg.Targets,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []VerifyTagsRow
+	for rows.Next() {
+		var i VerifyTagsRow
+		if err := rows.Scan(
+			&i.Measure,
+			&i.Held,
+			&i.Behind,
+			&i.Broken,
+			&i.Offenders,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const VerifyTotals = `-- name: VerifyTotals :many
 
 WITH parts AS (

@@ -153,6 +153,42 @@ SELECT c.measure::text                                                  AS measu
 FROM checks AS c
 GROUP BY c.measure;
 
+-- name: VerifyTags :many
+-- Sums by tag against those of their day, and of all days against uv. They may be smaller: visits
+-- come without, and sums follow a second or so after the other numbers.
+WITH tagged AS MATERIALIZED (
+    SELECT d.page_id, d.day_id, coalesce(t.name, '') AS name, sum(d.pv) AS pv, sum(d.newcomers) AS newcomers,
+           count(*) - count(*) FILTER (WHERE t.app_id = p.app_id) AS strange
+    FROM tag_days AS d
+    LEFT JOIN tags AS t  ON t.id = d.tag_id
+    LEFT JOIN pages AS p ON p.id = d.page_id
+    WHERE d.page_id BETWEEN @low::bigint AND @high::bigint
+      AND (@whole::boolean OR d.page_id = ANY (@targets::bigint[]))
+    GROUP BY d.page_id, d.day_id, t.name
+), checks AS (
+    SELECT m.measure, t.page_id, t.day_id, m.stored, m.most
+    FROM tagged AS t
+    LEFT JOIN days AS d ON d.page_id = t.page_id AND d.day_id = t.day_id
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY['tags pv', 'tags of app']::text[]) AS measure,
+               unnest(ARRAY[t.pv, t.strange]::bigint[])        AS stored,
+               unnest(ARRAY[coalesce(d.pv, 0), 0]::bigint[])   AS most
+    ) AS m
+    UNION ALL
+    SELECT 'tags newcomers', t.page_id, 0, sum(t.newcomers), coalesce(max(c.uv), 0)
+    FROM tagged AS t
+    LEFT JOIN counters AS c ON c.page_id = t.page_id
+    GROUP BY t.page_id, t.name
+)
+SELECT c.measure::text                           AS measure,
+       count(*)                                  AS held,
+       count(*)                                  AS behind,
+       count(*) FILTER (WHERE c.stored > c.most) AS broken,
+       coalesce((array_agg(ARRAY[c.page_id, c.day_id, 0, c.stored, 0, c.most])
+                     FILTER (WHERE c.stored > c.most))[:@n::integer], '{}')::bigint[] AS offenders
+FROM checks AS c
+GROUP BY c.measure;
+
 -- name: VerifyRows :many
 -- Kept days against their rows. Erased visitors have no rows, but are counted so. In sums of
 -- deleted pages all previous days are 0, and there are no returns.

@@ -25,7 +25,7 @@ type finding = db.VerifyTotalsRow
 type check func(ctx context.Context, q *db.Queries) ([]finding, error)
 
 // findings converts the rows of a query, for each of which sqlc makes a type of its own.
-func findings[Row finding | db.VerifyDaysRow | db.VerifyRowsRow | db.VerifySketchesRow | db.VerifyVisitorsRow | db.VerifySiteTotalsRow | db.VerifySiteDaysRow | db.VerifyTopsRow | db.VerifyInboxRow](
+func findings[Row finding | db.VerifyDaysRow | db.VerifyTagsRow | db.VerifyRowsRow | db.VerifySketchesRow | db.VerifyVisitorsRow | db.VerifySiteTotalsRow | db.VerifySiteDaysRow | db.VerifyTopsRow | db.VerifyInboxRow](
 	rows []Row, err error,
 ) ([]finding, error) {
 	found := make([]finding, len(rows))
@@ -169,7 +169,7 @@ func (w *overTargets) next(ctx context.Context, q *db.Queries) (*piece, error) {
 		t.listed = nil // the range says it all
 	}
 	return &piece{
-		pass: passTargets, weight: next.Weight, pace: w.pace, size: float64(next.Weight), checks: []check{t.totals, t.days, t.rows, t.sketches},
+		pass: passTargets, weight: next.Weight, pace: w.pace, size: float64(next.Weight), checks: []check{t.totals, t.days, t.tags, t.rows, t.sketches},
 	}, nil
 }
 
@@ -179,6 +179,10 @@ func (t *targets) totals(ctx context.Context, q *db.Queries) ([]finding, error) 
 
 func (t *targets) days(ctx context.Context, q *db.Queries) ([]finding, error) {
 	return findings(q.VerifyDays(ctx, db.VerifyDaysParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
+}
+
+func (t *targets) tags(ctx context.Context, q *db.Queries) ([]finding, error) {
+	return findings(q.VerifyTags(ctx, db.VerifyTagsParams{N: manyAtMost, Low: t.low, High: t.high, Whole: t.whole, Targets: t.listed}))
 }
 
 // rows looks at each visitor only where the sums over all of a target are wrong.

@@ -111,7 +111,7 @@ func openProven(t *testing.T, url string) *proven {
 func (p *proven) eachDamage(t *testing.T, test func(run func(name, damage string, look func(t *testing.T, proof *verify.Proof)))) {
 	t.Helper()
 	save, mend := `CREATE SCHEMA sound; `, ``
-	for _, table := range []string{"counters", "visitors", "erased_visitors", "visits", "erased_visits", "days", "open_returns", "packed_returns", "sketches", "tops"} {
+	for _, table := range []string{"counters", "visitors", "erased_visitors", "visits", "erased_visits", "days", "open_returns", "packed_returns", "sketches", "tops", "tag_days"} {
 		save += fmt.Sprintf(`CREATE TABLE sound.%[1]s AS TABLE %[1]s; `, table)
 		mend += fmt.Sprintf(`DELETE FROM %[1]s; INSERT INTO %[1]s SELECT * FROM sound.%[1]s; `, table)
 	}
@@ -306,6 +306,14 @@ func TestVerifyFindsDamage(t *testing.T) {
 				"tops", "(all sites)", "right places in the list of first pages: 3, but its length: 4"},
 			{"tops of all sites too short", `UPDATE tops SET page_ids = page_ids[:1], numbers = numbers[:1] WHERE day_id = 20260628 AND by = 'hot' AND site_id = 0`,
 				"tops", "(all sites)", "right places in the list of first pages: 1, but its length: 4"},
+
+			{"a tag too often", `UPDATE tag_days SET pv = pv + 9 WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example", "the sum over the values of a tag: 12, but pv: 0 to 3"},
+			{"a newcomer too many", `UPDATE tag_days SET newcomers = pv WHERE page_id = ` + siteA, "tags", "a.example", "newcomers of all values of a tag: 9, but uv: 0 to 5"},
+			{"a day of tags alone", `UPDATE tag_days SET day_id = 20260625 WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example", "the sum over the values of a tag: 3, but pv: 0"},
+			{"a tag of another app", `INSERT INTO tags (app_id, made_on, name, value) SELECT id, 20260628, 'hour', '12' FROM apps WHERE name = 'empty';
+				UPDATE tag_days SET tag_id = (SELECT max(id) FROM tags) WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example", "tags of another app, or of none: 1"},
+			{"tags that are lost", `UPDATE tag_days SET tag_id = 999 WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example", "tags of another app, or of none: 1"},
+			{"tags of no page", `INSERT INTO tag_days (page_id, pv, newcomers, day_id, tag_id) VALUES (999, 1, 1, 20260628, 1)`, "tags", "(no page has the number 999)", "newcomers of all values of a tag: 1, but uv: 0"},
 
 			{"another site of a day", `UPDATE days SET site_id = 1 + site_id WHERE day_id = 20260628 AND page_id = ` + pageX, "belonging", "b.example/x", "the site's number"},
 			{"a page's day without a site", `UPDATE days SET site_id = NULL WHERE day_id = 20260628 AND page_id = ` + pageX, "belonging", "b.example/x", "the site's number: 0"},
