@@ -127,6 +127,7 @@ type Reading struct {
 	App   string
 	Site  string // the one that a link shows; "": all of the app
 	Today int32  // in Zone, that of the app
+	Hour  int    // of today that it is
 	Zone  *time.Location
 	Open  bool // everybody may read
 	Names bool // they may see on pages who came: by a key alone, also where everybody may see the numbers
@@ -138,7 +139,8 @@ type Reading struct {
 }
 
 func (c *Counter) readingOf(a *app.App, peer netip.Addr) *Reading {
-	return &Reading{App: a.Name, Today: visit.DayOf(c.clock(), a.Zone), Zone: a.Zone, Open: a.IsOpen(), counter: c, app: a, peer: peer}
+	now := c.clock()
+	return &Reading{App: a.Name, Today: visit.DayOf(now, a.Zone), Hour: now.In(a.Zone).Hour(), Zone: a.Zone, Open: a.IsOpen(), counter: c, app: a, peer: peer}
 }
 
 // Target reads a page or a site as visit.ParseTarget does, with the query parameters that the app

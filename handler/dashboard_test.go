@@ -270,7 +270,7 @@ func TestDashboardPanelsAreTheirSQL(t *testing.T) {
 	for _, path := range []string{
 		"/dash/demo", "/dash/demo?range=all", "/dash/demo/hhui.top", "/dash/demo/hhui.top?range=all&period=week&by=hot", "/dash/demo/hhui.top?range=today&compare=year",
 		"/dash/demo/hhui.top?page=/home&from=2019-06-29&to=2019-06-30&compare=none", "/dash/demo/hhui.top?page=/o%27clock&range=7d", "/dash/demo/never.example",
-		"/dash/demo/hhui.top?from_by=campaign&value=it%27s", "/dash/demo/hhui.top?find=HOM&range=all", "/dash/demo/hhui.top?find=o%27clock",
+		"/dash/demo/hhui.top?range=today&period=hour", "/dash/demo/hhui.top?from_by=campaign&value=it%27s", "/dash/demo/hhui.top?find=HOM&range=all", "/dash/demo/hhui.top?find=o%27clock",
 	} {
 		page := e.get(path)
 		require.Equal(t, http.StatusOK, page.status, page.body)
@@ -284,7 +284,7 @@ func TestDashboardPanelsAreTheirSQL(t *testing.T) {
 			panels[panelName.FindStringSubmatch(asCSV)[1]] += strings.Count(shown.body, "{")
 		}
 	}
-	for _, name := range []string{"sites", "numbers", "chart", "pages", "search", "returns", "first-visits", "totals", "from", "with", "tag-pages"} {
+	for _, name := range []string{"sites", "numbers", "chart", "pages", "search", "returns", "first-visits", "totals", "from", "with", "tag-pages", "hours"} {
 		assert.Positive(t, panels[name], name)
 	}
 	for _, wrong := range []string{"panel=x&format=csv", "panel=search&format=csv", "find=x&panel=pages&format=csv", "find=%00", "panel=folders&format=csv", "find=" + strings.Repeat("f", 201), "panel=pages&format=x", "panel=sites&format=csv", "range=x", "from=x", "from=0001-01-01&to=2019-06-29", "page=home", "page=%00", "page=/%00", "compare=x", "by=x", "period=x", "sort=x", "page=%zz"} {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -89,6 +90,44 @@ func TestDashboardShowsWithWhatVisitorsCame(t *testing.T) {
 	assert.Contains(t, e.get(site+"&value=nowhere.example").body, "It brought nobody to a page")
 	for _, wrong := range []string{"&value=DE&from_by=country", "&value=google&page=/home", "&value=google&find=x", "&value=%00", "&value=%ff", "&value=" + strings.Repeat("v", 300), "&from_by=browser", "&with_by=x", "&page=/home&panel=with&format=csv", "&panel=tag-pages&format=csv"} {
 		assert.Equal(t, http.StatusBadRequest, e.get(site+wrong).status, wrong)
+	}
+}
+
+// A day by hour is compared with the same hours of the other day, today with those alone that are
+// over.
+func TestDashboardShowsHours(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	visits := func(day int, hours ...int) {
+		for i, hour := range hours {
+			now := noon.Truncate(24*time.Hour).AddDate(0, 0, day).Add(time.Duration(hour) * time.Hour)
+			e.now.Store(&now)
+			e.brings(10*day+i, "http://hhui.top/home", "")
+			e.brings(10*day+i, "http://hhui.top/later", "")
+		}
+	}
+	visits(0, 3, 9, 9, 15, 15, 23)
+	visits(7, 9, 10, 10, 10)
+	e.counter.Close() // which adds up hours
+	now := noon.Truncate(24*time.Hour).AddDate(0, 0, 7).Add(15 * time.Hour)
+	e.now.Store(&now)
+	const today = "/dash/demo/hhui.top?range=today&period=hour"
+	chart := e.get(today).body
+	for _, said := range []string{
+		"Most came first in 10:00 – 11:00: 3 visitors. So far, up to 15:00, 4 visitors; 7 days earlier 3.",
+		`<th scope="row" data-n="3">03:00 – 04:00</th><td class="n">0</td><td class="n">0</td><td class="n">1</td>`,
+		`<th scope="row" data-n="10">10:00 – 11:00</th><td class="n">3</td><td class="n">3</td><td class="n">0</td>`,
+		`<th scope="row" data-n="15">15:00 – 16:00</th><td class="n">0</td><td class="n">0</td><td class="n">–</td>`,
+		"10:00 – 11:00: 3 visitors, 3 of them new; 7 days earlier: 0.", "22:00 – 23:00: 0 visitors, 0 of them new.",
+	} {
+		assert.Contains(t, chart, said)
+	}
+	assert.Contains(t, e.get(today+"&compare=none").body, "10:00 – 11:00: 3 visitors.</p>")
+	assert.Contains(t, e.get("/dash/demo/hhui.top?from=2019-06-29&to=2019-06-29&period=hour").body, "Most came first in 09:00 – 10:00: 2 visitors.</p>", "no day before it was counted")
+	assert.Contains(t, e.get(today+"&panel=hours&format=csv").body, "15,0,0,2,0,20190629\r\n")
+	assert.Contains(t, e.get("/dash/demo/hhui.top?range=today").body, `period=hour">hour</a>`)
+	for _, wrong := range []string{today + "&panel=chart&format=csv", today + "&page=/home&panel=hours&format=csv", "/dash/demo/hhui.top?panel=hours&format=csv"} {
+		assert.Equal(t, http.StatusBadRequest, e.get(wrong).status, wrong)
 	}
 }
 

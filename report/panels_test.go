@@ -109,7 +109,7 @@ func (h *history) tagsAgree(t *testing.T, look report.Look, pv, newVisitors int6
 			       coalesce(sum(d.pv) FILTER (WHERE d.day_id BETWEEN $3 AND $5), 0) AS compared,
 			       coalesce(sum(d.pv) FILTER (WHERE d.day_id BETWEEN $6 AND $7), 0) AS before
 			FROM report.tag_days AS d WHERE d.app = 'demo' AND d.target = $1 AND d.name = $2 GROUP BY d.value
-		) AS d WHERE d.pv > 0`, look.Target, name, look.In.From, look.In.To, look.Compared.To, before.From, before.To), read, "%v %s", look, name)
+		) AS d WHERE d.pv + d.before > 0`, look.Target, name, look.In.From, look.In.To, look.Compared.To, before.From, before.To), read, "%v %s", look, name)
 }
 
 func (h *history) distinct(t *testing.T, target string, in visit.Range) int64 {

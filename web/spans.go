@@ -121,8 +121,14 @@ const (
 func (v view) charted() (in visit.Range, period string, may []string) {
 	in = v.stretch().In
 	days := in.Days()
+	if days == 1 && v.path == "" {
+		may = []string{periods[0], hourly}
+		if v.period == hourly {
+			return in, hourly, may
+		}
+	}
 	if days < fewDays {
-		return v.counted().of(visit.LastDays(chartedDays, in.To), 0).In, periods[0], nil
+		return v.counted().of(visit.LastDays(chartedDays, in.To), 0).In, periods[0], may
 	}
 	if days <= 4*mostDayBars {
 		may = append(may, periods[0])

@@ -70,6 +70,7 @@ type chart struct {
 	Title   string
 	Drawing template.HTML
 	Views   bool // it shows page views
+	ByHour  bool // of one day, and no page views
 	Shows   []option
 	By      []option
 	Before  string // what the line is; "": there is none
@@ -117,7 +118,13 @@ func (d *Dashboard) targetRows(v view, panel string) more {
 		case "totals":
 			return rowsOf(d.reader.Totals(ctx, look.App, look.Target))
 		case "chart":
-			return rowsOf(d.chartRows(ctx, v))
+			if !v.byHour() {
+				return rowsOf(d.chartRows(ctx, v))
+			}
+		case "hours":
+			if v.byHour() {
+				return rowsOf(d.hourRows(ctx, v))
+			}
 		case "returns":
 			return rowsOf(d.reader.ReturnedAfter(ctx, look))
 		case "first-visits":
@@ -248,6 +255,9 @@ func tilesOf(rows []report.Numbers) []tile {
 }
 
 func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) error {
+	if v.byHour() {
+		return d.hours(ctx, v, page)
+	}
 	rows, err := d.chartRows(ctx, v)
 	if err != nil {
 		return err
@@ -264,9 +274,7 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) error {
 	if in != shown {
 		c.Title += ", and the days before"
 	}
-	for _, period := range may {
-		c.By = append(c.By, option{period, v.with(func(o *view) { o.period = period }).link(), period == by, ""})
-	}
+	c.By = v.periodOptions(may, by)
 	if slices.ContainsFunc(rows.Rows, func(b report.Period) bool { return b.Compared }) {
 		c.Before = count(int64(v.daysBefore()), "day") + " earlier"
 	}
@@ -296,6 +304,13 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) error {
 	c.Drawing = template.HTML(out.String()) //nolint:gosec // draw escapes what it is given
 	page.Chart = c
 	return err
+}
+
+func (v view) periodOptions(may []string, by string) (options []option) {
+	for _, period := range may {
+		options = append(options, option{period, v.with(func(o *view) { o.period = period }).link(), period == by, ""})
+	}
+	return options
 }
 
 func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {

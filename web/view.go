@@ -19,6 +19,7 @@ type App struct {
 	Root   string // the path below which the pages are; "": they begin at /
 	Name   string
 	Today  int32          // in its time zone
+	Hour   int            // of today that it is there
 	Zone   *time.Location // whose days it counts
 	Closed bool           // it is shown to those alone who have signed in
 	Names  bool           // the reader may see who came
@@ -65,11 +66,14 @@ type view struct {
 	value   string // of fromBy: pages are those to which it brought visitors; "": all
 }
 
+// hourly is the period of a chart of one day, and the tag that it shows.
+const hourly = "hour"
+
 // What an address may say, the usual first.
 var (
 	compares = []string{"before", "year", "none"}
 	charts   = []string{"visitors", "views"}
-	periods  = []string{"day", "week", "month"}
+	periods  = []string{"day", "week", "month", hourly}
 	orders   = []string{"pv", "uv", "hot"}
 	sorts    = []string{"pv", "site", "today", "uniques", "change", "hot"}
 	fromTags = []string{"source", "campaign", "country", "language"}

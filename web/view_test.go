@@ -83,14 +83,16 @@ func TestLinksKeepTheView(t *testing.T) {
 func TestChartsHaveBarsThatCanBeToldApart(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]string{
-		"range=today":                   "20261026 20261122 day []",
-		"range=7d":                      "20261116 20261122 day [day]",
-		"range=30d":                     "20261024 20261122 day [day week]",
-		"range=30d&period=week":         "20261024 20261122 week [day week]",
-		"range=30d&period=month":        "20261024 20261122 day [day week]",
-		"range=90d":                     "20260825 20261122 day [day week month]",
-		"range=year":                    "20260101 20261122 week [day week month]",
-		"from=2010-01-01&to=2026-11-22": "20100101 20261122 month [month]",
+		"range=today":                              "20261026 20261122 day [day hour]",
+		"range=yesterday&period=hour":              "20261121 20261121 hour [day hour]",
+		"range=today&period=hour&page=/x":          "20261026 20261122 day []",
+		"range=7d":                                 "20261116 20261122 day [day]",
+		"range=30d":                                "20261024 20261122 day [day week]",
+		"range=30d&period=week":                    "20261024 20261122 week [day week]",
+		"range=30d&period=month":                   "20261024 20261122 day [day week]",
+		"range=90d":                                "20260825 20261122 day [day week month]",
+		"range=year":                               "20260101 20261122 week [day week month]",
+		"from=2010-01-01&to=2026-11-22":            "20100101 20261122 month [month]",
 		"from=2010-01-01&to=2026-11-22&period=day": "20100101 20261122 month [month]",
 	} {
 		in, by, may := viewOf(t, "blog.example", query).charted()

@@ -64,7 +64,7 @@ BEGIN
             SELECT c.tag_id, c.pv, c.newcomers, c.pv_before, c.pv_compared
             FROM counted AS c
             WHERE c.tag_id IS NOT NULL
-              AND c.pv > 0
+              AND c.pv + c.pv_before > 0
             ORDER BY c.pv DESC, c.tag_id
             LIMIT n
         )
