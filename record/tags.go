@@ -16,22 +16,17 @@ type tagIDs struct {
 }
 
 type tagKey struct {
-	app   int32
-	name  tag.Name
-	value string
+	app int32
+	tag.Tag
 }
 
 const (
 	tagBytes    = 4 << 20
-	tagOverhead = 112 // about how many bytes a tag takes beside its value
-
-	// Pages have the first names only: a row more a day for each value of each name would be nearly
-	// all that there is.
-	namesOfPages = tag.Campaign + 1
+	tagOverhead = 120 // about how many bytes a tag takes beside its value
 )
 
 func newTagIDs() *tagIDs {
-	return &tagIDs{cache.New[tagKey, int32](tagBytes, func(k tagKey) int { return len(k.value) + tagOverhead })}
+	return &tagIDs{cache.New[tagKey, int32](tagBytes, func(k tagKey) int { return len(k.Value) + tagOverhead })}
 }
 
 // lookUp sets the ids of an entry's tags, unless the visitor was counted at both targets on its
@@ -42,28 +37,29 @@ func (t *tagIDs) lookUp(e *entry) {
 		return
 	}
 	if e.read == nil {
-		set := e.Tags()
-		e.read = &set
+		e.read = e.Tags()
 	}
 	if e.turned { // its own hour is one of the day before
-		e.read[tag.Hour] = "00"
+		for i := range e.read {
+			if e.read[i].Name == tag.Hour {
+				e.read[i].Value = "00"
+			}
+		}
 	}
-	e.setTags(func(name tag.Name, value string) int32 {
-		id, hit := t.ids.Get(tagKey{e.App, name, value})
+	e.setTags(func(asked tag.Tag) int32 {
+		id, hit := t.ids.Get(tagKey{e.App, asked})
 		e.lacksTags = e.lacksTags || !hit
 		return id
 	})
 }
 
 // setTags sets the ids of an entry's tags, which idOf returns.
-func (e *entry) setTags(idOf func(tag.Name, string) int32) {
-	ids, ofPage := make([]int32, 0, len(e.read)), 0
-	for name, value := range e.read {
-		if tag.Name(name) == namesOfPages {
-			ofPage = len(ids)
-		}
-		if value != "" {
-			ids = append(ids, idOf(tag.Name(name), value))
+func (e *entry) setTags(idOf func(tag.Tag) int32) {
+	ids, ofPage := make([]int32, len(e.read)), 0
+	for i, brought := range e.read {
+		ids[i] = idOf(brought)
+		if tag.IsOfPages(brought.Name) {
+			ofPage = i + 1
 		}
 	}
 	e.site.tags, e.page.tags = ids, ids[:ofPage]
@@ -86,12 +82,13 @@ func (t *tagIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 			return err
 		}
 		for _, e := range some {
-			e.setTags(func(name tag.Name, value string) int32 {
-				id, made := ids[db.Tag{Name: name.String(), Value: value}]
+			e.setTags(func(brought tag.Tag) int32 {
+				id, made := ids[db.Tag(brought)]
 				if !made {
-					return ids[db.Tag{Name: name.String(), Value: tag.Other}]
+					return ids[db.Tag{Name: brought.Name, Value: tag.Other}]
 				}
-				t.ids.Put(tagKey{app, name, strings.Clone(value)}, id) // a copy, which does not keep the whole request in memory
+				brought.Value = strings.Clone(brought.Value) // which does not keep the whole request in memory
+				t.ids.Put(tagKey{app, brought}, id)
 				return id
 			})
 			e.lacksTags = false
@@ -104,26 +101,26 @@ func (t *tagIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 // that may be. all are the entries that come in one batch.
 func (t *tagIDs) request(ctx context.Context, d *db.DB, app int32, some, all []*entry) (map[db.Tag]int32, error) {
 	ids := map[db.Tag]int32{}
-	wanted := func(add func(e *entry, name tag.Name, asked db.Tag)) {
+	wanted := func(add func(e *entry, asked db.Tag)) {
 		for _, e := range some {
-			for name, value := range e.read {
-				asked := db.Tag{Name: tag.Name(name).String(), Value: value}
-				if _, there := ids[asked]; value != "" && !there {
-					add(e, tag.Name(name), asked)
+			for _, brought := range e.read {
+				asked := db.Tag(brought)
+				if _, exists := ids[asked]; !exists {
+					add(e, asked)
 				}
 			}
 		}
 	}
 	asked := distinct{}
-	wanted(func(_ *entry, _ tag.Name, t db.Tag) { asked.add(t) })
+	wanted(func(_ *entry, t db.Tag) { asked.add(t) })
 	if err := d.FindTags(ctx, app, asked.tags, ids); err != nil {
 		return nil, err
 	}
 	var makes map[*entry]bool
 	var closed, open distinct
 	var err error
-	wanted(func(e *entry, name tag.Name, asked db.Tag) {
-		if !name.IsOpen() || asked.Value == tag.Other {
+	wanted(func(e *entry, asked db.Tag) {
+		if !tag.IsOpen(asked.Name) || asked.Value == tag.Other {
 			closed.add(asked)
 			return
 		}

@@ -31,8 +31,8 @@ type entry struct {
 	other      visit.Target // counts for this one, (other), since its app has had its new pages of the day
 	lacksTags  bool         // the ids of some of its tags are not in the cache
 
-	read   *tag.Set // what Tags has returned
-	turned bool     // turnDays has moved it to a later day
+	read   tag.Set // what Tags has returned
+	turned bool    // turnDays has moved it to a later day
 
 	repeated bool  // a visit was counted with its ID before, as far as the last attempt knows; or it has none
 	step     *Step // of a chunk; nil: it came by itself

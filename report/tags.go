@@ -7,20 +7,16 @@ import (
 
 	"footfall/report/draw"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
-
-// TagNames are the names of tags. Sites have all of them, pages the first two.
-var TagNames = []string{"source", "campaign", "country", "language", "device", "system", "browser", "hour"}
-
-const tagsOfPages = 2
 
 // CheckTag returns an error unless a target has tags of a name.
 func CheckTag(name, target string) error {
-	switch at := slices.Index(TagNames, name); {
-	case at < 0:
-		return visit.Errorf(visit.Invalid, "name", "%.64q is no tag: use %s", name, strings.Join(TagNames, ", "))
-	case at >= tagsOfPages && strings.Contains(target, "/"):
-		return visit.Errorf(visit.Invalid, "name", "pages have %s alone: ask for %s of the site", strings.Join(TagNames[:tagsOfPages], " and "), name)
+	switch {
+	case !slices.Contains(tag.Names, name):
+		return visit.Errorf(visit.Invalid, "name", "%.64q is no tag: use %s", name, strings.Join(tag.Names, ", "))
+	case !tag.IsOfPages(name) && strings.Contains(target, "/"):
+		return visit.Errorf(visit.Invalid, "name", "pages have %s alone: ask for %s of the site", strings.Join(tag.Names[:tag.OfPages], " and "), name)
 	}
 	return nil
 }

@@ -12,34 +12,40 @@ package tag
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 )
 
-// Name is the name of a built-in tag, as an index of a Set.
-type Name int
+// Tag is a name and a value.
+type Tag struct{ Name, Value string }
 
-// The built-in tags.
+// The names that every app has.
 const (
-	Source   Name = iota // the host or the service that the visitor comes from
-	Campaign             // utm_campaign
-	Country              // DE
-	Language             // de
-	Device               // desktop, phone or tablet
-	System               // Windows
-	Browser              // Firefox
-	Hour                 // 00 to 23
-	builtIn
+	Source   = "source"   // the host or the service that the visitor comes from
+	Campaign = "campaign" // utm_campaign
+	Country  = "country"  // DE
+	Language = "language" // de
+	Device   = "device"   // desktop, phone or tablet
+	System   = "system"   // Windows
+	Browser  = "browser"  // Firefox
+	Hour     = "hour"     // 00 to 23
 )
 
-var names = [builtIn]string{"source", "campaign", "country", "language", "device", "system", "browser", "hour"}
+// Names are those that every app has, OfPages of them first.
+var Names = []string{Source, Campaign, Country, Language, Device, System, Browser, Hour}
 
-func (n Name) String() string { return names[n] }
+// OfPages is how many names pages have; sites have all. A row more a day for each value of each name
+// would be nearly all that there is.
+const OfPages = 2
+
+// IsOfPages reports whether pages have the name, too.
+func IsOfPages(name string) bool { return slices.Contains(Names[:OfPages], name) }
 
 // IsOpen reports whether anybody can make up values of the name.
-func (n Name) IsOpen() bool { return n <= Campaign }
+func IsOpen(name string) bool { return !slices.Contains(Names[OfPages:], name) }
 
 // Other is the value of what has one that is not kept.
 const Other = "(other)"
@@ -67,17 +73,28 @@ type Request struct {
 	Zone      *time.Location // of the app
 }
 
-// Set is the values of the built-in tags, by name; "": none.
-type Set [builtIn]string
+// Set is the tags of a visit, those first that pages have.
+type Set []Tag
 
 // Read reads the tags of a visit.
-func Read(r Request) (s Set) {
+func Read(r Request) Set {
 	marks := readMarks(r.URI)
-	s[Source], s[Campaign] = sourceOf(&marks, r.Referrer, r.Site), Value(marks.campaign)
-	s[Country], s[Language] = CountryOf(r.Country), LanguageOf(r.Languages)
-	s[Device], s[System], s[Browser] = r.Agent.Device, r.Agent.System, r.Agent.Browser
-	s[Hour] = HourOf(r.At, r.Zone)
+	s := make(Set, 0, len(Names))
+	s.add(Source, sourceOf(&marks, r.Referrer, r.Site))
+	s.add(Campaign, Value(marks.campaign))
+	s.add(Country, CountryOf(r.Country))
+	s.add(Language, LanguageOf(r.Languages))
+	s.add(Device, r.Agent.Device)
+	s.add(System, r.Agent.System)
+	s.add(Browser, r.Agent.Browser)
+	s.add(Hour, HourOf(r.At, r.Zone))
 	return s
+}
+
+func (s *Set) add(name, value string) {
+	if value != "" {
+		*s = append(*s, Tag{name, value})
+	}
 }
 
 // Value returns the value that a text stands for: in lower case, without space around it. A text
@@ -102,10 +119,8 @@ func misleads(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.B
 
 // CheckName returns an error unless an app may have a tag of its own of this name.
 func CheckName(name string) error {
-	for _, n := range names {
-		if n == name {
-			return fmt.Errorf("%s is there for every app: choose another name", name)
-		}
+	if slices.Contains(Names, name) {
+		return fmt.Errorf("%s is there for every app: choose another name", name)
 	}
 	if name == "" || len(name) > MostNameBytes || name[0] < 'a' || name[0] > 'z' || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
 		return fmt.Errorf("%.64q is not the name of a tag: write up to %d of a-z, 0-9 and _, the first a letter", name, MostNameBytes)
