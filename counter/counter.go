@@ -57,6 +57,7 @@ type Request struct {
 	Agent      string // User-Agent
 	Hints      tag.Hints
 	Languages  string // Accept-Language
+	Country    string // of the visitor; "": that of the address
 	Prefetch   bool   // a browser fetches the page in case somebody asks for it
 	DoNotTrack bool   // the visitor asks not to be tracked
 }
@@ -155,7 +156,10 @@ func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject)
 		return answer, err
 	}
 	v := c.visitOf(a, w, r.ID)
-	v.Tags = c.tags(a, *r, w)
+	if r.asserts() { // headers say nothing of whom the caller names
+		r.Agent, r.Hints, r.Languages = "", tag.Hints{}, ""
+	}
+	v.Tags = c.tags(a, r, w)
 	if r.Later {
 		return c.later(v)
 	}
@@ -209,20 +213,17 @@ func (c *Counter) visitOf(a *app.App, w *subject, id string) record.Visit {
 	return v
 }
 
-// tags reads what else a visit brings. Headers say nothing of a visitor whom the caller asserts.
-func (c *Counter) tags(a *app.App, r Request, w *subject) func() tag.Set {
-	t := tag.Request{URI: r.URI, Site: w.target.Site, Referrer: r.Referrer, At: w.at, Zone: a.Zone}
-	agent, hints := r.Agent, r.Hints
-	if r.asserts() {
-		agent = ""
-	} else {
-		t.Languages = r.Languages
-	}
+// tags reads what else a visit brings.
+func (c *Counter) tags(a *app.App, r *Request, w *subject) func() tag.Set {
+	t := tag.Request{URI: r.URI, Site: w.target.Site, Referrer: r.Referrer, Languages: r.Languages, Country: r.Country, At: w.at, Zone: a.Zone}
+	agent, hints, address := r.Agent, r.Hints, w.address
 	return func() tag.Set {
 		if agent != "" {
 			t.Agent = c.bots.of(agent).agent.With(hints)
 		}
-		t.Country = c.countries.Of(w.address)
+		if t.Country == "" {
+			t.Country = c.countries.Of(address)
+		}
 		return tag.Read(t)
 	}
 }

@@ -16,6 +16,8 @@ import (
 type Item struct {
 	URI, IP, Visitor, Agent, ID string
 
+	Referrer, Language, Country string // of the visitor; "": not given
+
 	At time.Time // when it was; zero: now
 }
 
@@ -38,7 +40,8 @@ const callsOfAnybody = "calls"
 // comes beside the error: it may be one that was counted before.
 func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Skipped, error) {
 	c, a := g.counter, g.app
-	r := Request{URI: item.URI, IP: item.IP, Visitor: item.Visitor, Agent: item.Agent, ID: item.ID}
+	r := Request{URI: item.URI, IP: item.IP, Visitor: item.Visitor, Agent: item.Agent, ID: item.ID,
+		Referrer: item.Referrer, Languages: item.Language, Country: item.Country}
 	if !r.asserts() && a.Mode != app.ByID {
 		return record.Visit{}, "", visit.Errorf(visit.Invalid, "ip", "it is missing: give the address of the visitor")
 	}
@@ -58,7 +61,9 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 	if why := c.skips(a, &r, looked); why != "" {
 		return record.Visit{}, why, nil
 	}
-	return c.visitOf(a, &w, item.ID), "", nil
+	v := c.visitOf(a, &w, item.ID)
+	v.Tags = c.tags(a, &r, &w)
+	return v, "", nil
 }
 
 // Known are those of some ids with which visits were counted before.

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter"
@@ -41,10 +42,10 @@ var (
 	campaigns = []string{"", "spring", "autumn"}
 )
 
-// send sends a visit of a visitor with some tags; at: "" for now. day and hour are those that it
-// should count for.
-func (in *instance) send(ctx context.Context, visitor string, site, page, source, campaign int, at string, counts time.Time) (b brought, err error) {
-	r := counter.Request{App: "demo", IP: visitor, At: at, Referrer: referrers[source]}
+// asks is a visit of a visitor with some tags; at: "" for now. day and hour are those that it should
+// count for.
+func asks(visitor string, site, page, source, campaign int, at string, counts time.Time) (r counter.Request, b brought) {
+	r = counter.Request{App: "demo", IP: visitor, At: at, Referrer: referrers[source]}
 	r.URI = fmt.Sprintf("http://s%d.example/%d", site, page)
 	b = brought{visitor: visitor, page: strings.TrimPrefix(r.URI, "http://"), day: visit.DayOf(counts, time.UTC)}
 	if campaign > 0 {
@@ -56,8 +57,31 @@ func (in *instance) send(ctx context.Context, visitor string, site, page, source
 	}
 	b.ofPage = len(b.tags)
 	b.tags = append(b.tags, fmt.Sprintf("hour %02d", counts.Hour()))
+	return r, b
+}
+
+// send sends such a visit.
+func (in *instance) send(ctx context.Context, visitor string, site, page, source, campaign int) (b brought, err error) {
+	r, b := asks(visitor, site, page, source, campaign, "", in.clock.Now())
 	b.answer, err = in.Visit(ctx, r)
 	return b, err
+}
+
+// sendMany sends visits in a chunk.
+func (in *instance) sendMany(t *testing.T, requests []counter.Request, all []brought) {
+	g := in.counting(t)
+	var items []counter.Item
+	for _, r := range requests {
+		item := counter.Item{URI: r.URI, IP: r.IP, Referrer: r.Referrer}
+		if r.At != "" {
+			item.At, _ = visit.ParseTime(r.At)
+		}
+		items = append(items, item)
+	}
+	for i, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, items...)) {
+		assert.NoError(t, got.Err)
+		all[i].answer = got.Answer
+	}
 }
 
 // Many clients, two instances on one database, whose clocks differ at midnight; visits of past days
@@ -66,7 +90,7 @@ func TestTagsEqualTheModel(t *testing.T) { everyWay(t, testTagsEqualTheModel) }
 
 func testTagsEqualTheModel(t *testing.T, w way) {
 	const clients, sites, pages = 12, 2, 3
-	each := dbtest.LongOrShort(40, 15)
+	each := dbtest.LongOrShort(40, 10)
 	a := w.newInstance(t, counter.Options{})
 	a.keepsAll(t)
 	b := w.startOn(t, a.url, counter.Options{})
@@ -88,17 +112,27 @@ func testTagsEqualTheModel(t *testing.T, w way) {
 		for range clients {
 			wg.Go(func() {
 				for range each {
-					at, counts := "", live
-					if rand.IntN(4) == 0 {
-						counts = day.Add(-time.Duration(rand.IntN(72*60)) * time.Minute)
-						at = counts.Format(time.RFC3339)
+					var requests []counter.Request
+					var sent []brought
+					for range 1 + 3*rand.IntN(2) {
+						at, counts := "", live
+						if rand.IntN(4) == 0 {
+							counts = day.Add(-time.Duration(rand.IntN(72*60)) * time.Minute)
+							at = counts.Format(time.RFC3339)
+						}
+						visitor := fmt.Sprintf("10.0.0.%d", rand.IntN(40))
+						r, b := asks(visitor, rand.IntN(sites), rand.IntN(pages), rand.IntN(len(referrers)), rand.IntN(len(campaigns)), at, counts)
+						b.era = eras[visitor]
+						requests, sent = append(requests, r), append(sent, b)
 					}
-					visitor := fmt.Sprintf("10.0.0.%d", rand.IntN(40))
-					in := []*instance{a, b}[rand.IntN(2)]
-					v, err := in.send(t.Context(), visitor, rand.IntN(sites), rand.IntN(pages), rand.IntN(len(referrers)), rand.IntN(len(campaigns)), at, counts)
-					v.era = eras[visitor]
+					var err error
+					if in := []*instance{a, b}[rand.IntN(2)]; len(sent) > 1 {
+						in.sendMany(t, requests, sent)
+					} else {
+						sent[0].answer, err = in.Visit(t.Context(), requests[0])
+					}
 					mu.Lock()
-					all = append(all, v)
+					all = append(all, sent...)
 					mu.Unlock()
 					if err != nil {
 						t.Error(err)
@@ -119,12 +153,12 @@ func testTagsEqualTheModel(t *testing.T, w way) {
 
 	set(22*time.Hour, 22*time.Hour+time.Minute)
 	for i := range max(len(referrers), len(campaigns)) { // each value is made by a visitor of its own
-		must(a.send(t.Context(), fmt.Sprintf("192.0.2.%d", i), 0, 0, i%len(referrers), i%len(campaigns), "", a.clock.Now()))
+		must(a.send(t.Context(), fmt.Sprintf("192.0.2.%d", i), 0, 0, i%len(referrers), i%len(campaigns)))
 	}
 	round(day.Add(22 * time.Hour))
 	set(24*time.Hour-time.Minute, 24*time.Hour+time.Minute) // it is tomorrow for one of them: for all then
 	for site := range sites {
-		must(b.send(t.Context(), "192.0.2.9", site, 0, 1, 1, "", b.clock.Now()))
+		must(b.send(t.Context(), "192.0.2.9", site, 0, 1, 1))
 	}
 	round(day.Add(24 * time.Hour))
 	erase(1, 2, 3)
@@ -336,15 +370,21 @@ func TestTagsGoWithPageAndApp(t *testing.T) {
 	require.Empty(t, in.table(t, `SELECT FROM tag_days UNION ALL SELECT FROM tags`))
 }
 
+// germany has one network, 192.0.2.0/24.
+func germany(t *testing.T) *country.Countries {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "geoip")
+	require.NoError(t, os.WriteFile(file, []byte("3221225984,3221226239,DE\n"), 0o600))
+	countries, err := country.Open(file, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	return countries
+}
+
 // The country is that of the address, also where only its hash is kept; who is known by an id alone
 // has none.
 func TestCountryIsOfTheAddress(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "geoip")
-	require.NoError(t, os.WriteFile(file, []byte("3221225984,3221226239,DE\n"), 0o600)) // 192.0.2.0/24
-	countries, err := country.Open(file, slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
-	in := ways[3].newInstance(t, counter.Options{Countries: countries})
+	in := ways[3].newInstance(t, counter.Options{Countries: germany(t)})
 	open, hashed, byID := "open", "hashed", "id"
 	require.NoError(t, in.admin().AddApp(t.Context(), "hashed", app.Settings{Access: &open, Visitor: &hashed}))
 	require.NoError(t, in.admin().AddApp(t.Context(), "ids", app.Settings{Access: &open, Visitor: &byID}))
@@ -358,5 +398,28 @@ func TestCountryIsOfTheAddress(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"demo 20260629 country DE 1 1", "demo 20260629 hour 12 2 2", "hashed 20260629 country DE 1 1", "hashed 20260629 hour 12 1 1", "ids 20260629 hour 12 2 2",
+	}, in.tagDays(t))
+}
+
+// Of visits of which others tell, what they tell counts, with the time at which each was.
+func TestVisitsOfManyBringWhatTheyAreGiven(t *testing.T) {
+	t.Parallel()
+	in := ways[3].newInstance(t, counter.Options{Countries: germany(t)})
+	in.keepsAll(t)
+	g, before := in.counting(t), in.clock.Now().Add(-27*time.Hour)
+	const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+	for _, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil,
+		counter.Item{URI: "http://a/", IP: "192.0.2.1", Agent: firefox, Language: "pt-BR", At: before},
+		counter.Item{URI: "http://a/", IP: "192.0.2.2", Referrer: "https://t.co/x", Country: "ch", At: before},
+		counter.Item{URI: "http://a/", IP: "192.0.2.1", Referrer: "https://a.example/", At: before},
+		counter.Item{URI: "http://a/?utm_campaign=x", IP: "192.0.2.1", Referrer: "http://a/b"},
+	)) {
+		require.NoError(t, got.Err)
+	}
+	require.Equal(t, []string{
+		"a 20260628 browser Firefox 1 1", "a 20260628 country CH 1 1", "a 20260628 country DE 1 1", "a 20260628 device desktop 1 1",
+		"a 20260628 hour 09 2 2", "a 20260628 language pt 1 1", "a 20260628 source x 1 1", "a 20260628 system Linux 1 1",
+		"a 20260629 campaign x 1 0", "a 20260629 country DE 1 0", "a 20260629 hour 12 1 0",
+		"a/ 20260628 source x 1 1", "a/ 20260629 campaign x 1 0",
 	}, in.tagDays(t))
 }
