@@ -33,6 +33,9 @@ func TestVisitsBringTags(t *testing.T) {
 	e.askWith("", http.MethodGet, "/visit?app=shop&uri=http://example.com/", "Accept-Language", "de-AT,en;q=0.5",
 		"User-Agent", "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36",
 		"Sec-CH-UA", `"Chromium";v="140", "Brave";v="140"`, "Sec-CH-UA-Mobile", "?0", "Sec-CH-UA-Platform", `"Windows"`)
+	assert.Equal(t, http.StatusOK, e.visits("app=demo", `[{"uri":"http://many/","ip":"192.0.2.9","referrer":"https://www.google.de/","language":"fr-CA,en","country":"ca"},
+		{"uri":"http://many/?utm_source=letter","ip":"192.0.2.10","agent":"Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Mobile/15E148 Safari/604.1",
+		"at":"2019-06-29T07:00:00Z"}]`, inArray...).status)
 
 	e.counter.Close() // which adds up what is left
 	conn := dbtest.Connect(t, e.database)
@@ -40,6 +43,10 @@ func TestVisitsBringTags(t *testing.T) {
 		SELECT format('%s %s %s', t.name, t.value, d.pv)
 		FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id JOIN footfall.pages p ON p.id = d.page_id
 		WHERE p.uri = 'a' ORDER BY 1`))
+	assert.Equal(t, []string{"browser Safari", "country CA", "device phone", "hour 07", "hour 12", "language fr", "source google", "source letter", "system iOS"}, dbtest.Column[string](t, conn, `
+		SELECT t.name COLLATE "C" || ' ' || t.value
+		FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id JOIN footfall.pages p ON p.id = d.page_id
+		WHERE p.uri = 'many' ORDER BY 1`))
 	assert.Equal(t, []string{"browser Brave", "device desktop", "hour 12", "language de", "system Windows"}, dbtest.Column[string](t, conn, `
 		SELECT t.name COLLATE "C" || ' ' || t.value
 		FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id JOIN footfall.pages p ON p.id = d.page_id

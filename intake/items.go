@@ -172,8 +172,10 @@ func (r *reader) item() error {
 	return r.list('}', "a comma or } should follow the value", func() error { return r.member(&r.items.list[place], &given, wrong) })
 }
 
-// names of the fields.
-var names = [...]string{"uri", "ip", "visitor", "agent", "id", "at"}
+// names of the fields. From firstEmpty on they may be empty.
+var names = [...]string{"uri", "ip", "visitor", "id", "at", "agent", "referrer", "language", "country"}
+
+const firstEmpty = 5
 
 // fields are those that an item has given, in the order of names.
 type fields [len(names)]bool
@@ -183,7 +185,7 @@ func (r *reader) named(item *counter.Item, name string) (value *string, number i
 	if number = slices.Index(names[:], name); number < 0 {
 		return nil, number
 	}
-	return [...]*string{&item.URI, &item.IP, &item.Visitor, &item.Agent, &item.ID, &r.time}[number], number
+	return [...]*string{&item.URI, &item.IP, &item.Visitor, &item.ID, &r.time, &item.Agent, &item.Referrer, &item.Language, &item.Country}[number], number
 }
 
 // member reads a name and its value.
@@ -199,7 +201,7 @@ func (r *reader) member(item *counter.Item, given *fields, wrong func(field, for
 	value, number := r.named(item, name)
 	r.space()
 	if value == nil {
-		wrong("", "%.64q is not a field of a visit: give uri, ip or visitor, agent, id, at", name)
+		wrong("", "%.64q is not a field of a visit: give uri, ip or visitor, id, at, agent, referrer, language, country", name)
 		return r.skip()
 	}
 	if given[number] {
@@ -211,7 +213,7 @@ func (r *reader) member(item *counter.Item, given *fields, wrong func(field, for
 		wrong(name, "it is not a string: write it in double quotes")
 		return r.skip()
 	}
-	if *value, err = r.string(""); err == nil && *value == "" && name != "agent" {
+	if *value, err = r.string(""); err == nil && *value == "" && number < firstEmpty {
 		wrong(name, "it is empty: give it a value, or leave it out")
 		return nil
 	}

@@ -27,11 +27,13 @@ func TestReadItems(t *testing.T) {
 		"none, with spaces": {" [ \n ]\r\n", false, nil},
 		"one":               {`[{"uri":"http://a/","ip":"192.0.2.1"}]`, false, []counter.Item{a}},
 		"spread":            {"\t[ {\n \"ip\" :\r\n\"192.0.2.1\" , \"uri\": \"http://a/\" } , { } ]", false, []counter.Item{a, {}}},
-		"all fields":        {`[{"visitor":"v","agent":"","uri":"u","id":"1"}]`, false, []counter.Item{{Visitor: "v", URI: "u", ID: "1"}}},
-		"a time":            {`[{"at":"2019-06-29T14:00:00+02:00"},{}]`, false, []counter.Item{{At: time.Date(2019, 6, 29, 14, 0, 0, 0, time.FixedZone("", 7200))}, {}}},
-		"escapes":           {`[{"uri":"\u0061\/\"\\\n\ud83d\ude00","ip":"é"}]`, false, []counter.Item{{URI: "a/\"\\\n😀", IP: "é"}}},
-		"no lines":          {"", true, nil},
-		"lines":             {"{\"uri\":\"http://a/\",\"ip\":\"192.0.2.1\"}\r\n\n  {}\n{\"agent\":\"x\"}", true, []counter.Item{a, {}, {Agent: "x"}}},
+		"all fields": {`[{"visitor":"v","agent":"a","uri":"u","id":"1","country":"DE","referrer":"http://b/","language":"de"}]`, false,
+			[]counter.Item{{Visitor: "v", Agent: "a", URI: "u", ID: "1", Referrer: "http://b/", Language: "de", Country: "DE"}}},
+		"empty ones": {`[{"agent":"","referrer":"","language":"","country":""}]`, false, []counter.Item{{}}},
+		"a time":     {`[{"at":"2019-06-29T14:00:00+02:00"},{}]`, false, []counter.Item{{At: time.Date(2019, 6, 29, 14, 0, 0, 0, time.FixedZone("", 7200))}, {}}},
+		"escapes":    {`[{"uri":"\u0061\/\"\\\n\ud83d\ude00","ip":"é"}]`, false, []counter.Item{{URI: "a/\"\\\n😀", IP: "é"}}},
+		"no lines":   {"", true, nil},
+		"lines":      {"{\"uri\":\"http://a/\",\"ip\":\"192.0.2.1\"}\r\n\n  {}\n{\"agent\":\"x\"}", true, []counter.Item{a, {}, {Agent: "x"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,6 +55,9 @@ func TestWrongItems(t *testing.T) {
 		`"x\"]"`:                     "it is not an object",
 		`{"uri":7}`:                  "uri: it is not a string",
 		`{"ip":null,"uri":"x"}`:      "ip: it is not a string",
+		`{"referrer":null}`:          "referrer: it is not a string",
+		`{"language":["de"]}`:        "language: it is not a string",
+		`{"country":49}`:             "country: it is not a string",
 		`{"uri":{"a":[1,{}]}}`:       "uri: it is not a string",
 		`{"uri":""}`:                 "uri: it is empty",
 		`{"uri":"x","uri":"y"}`:      "uri: it is given twice",
@@ -154,7 +159,8 @@ func FuzzReadItems(f *testing.F) {
 			var fields map[string]string
 			require.NoError(t, json.Unmarshal(item, &fields))
 			at, _ := time.Parse(time.RFC3339, fields["at"])
-			require.Equal(t, counter.Item{URI: fields["uri"], IP: fields["ip"], Visitor: fields["visitor"], Agent: fields["agent"], ID: fields["id"], At: at}, got.list[i])
+			require.Equal(t, counter.Item{URI: fields["uri"], IP: fields["ip"], Visitor: fields["visitor"], Agent: fields["agent"], ID: fields["id"], At: at,
+				Referrer: fields["referrer"], Language: fields["language"], Country: fields["country"]}, got.list[i])
 		}
 	})
 }

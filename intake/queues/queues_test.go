@@ -391,6 +391,21 @@ func TestQueueIsCounted(t *testing.T) {
 	w.consumeAll()
 }
 
+// Messages say where visitors come from; the hour is that of the message's own time where it says
+// none.
+func TestMessagesBringTags(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := time.Now().UTC().Truncate(24 * time.Hour).Add(-time.Hour)
+	w.send(0, message{page: "/", visitor: "192.0.2.1", at: at,
+		text: `{"uri":"http://blog.example/?utm_campaign=May","ip":"192.0.2.1","referrer":"https://news.example/1","language":"de","country":"AT"}`})
+	w.consumeAll()
+	require.Eventually(t, func() bool { return w.rows("SELECT count(*)::text FROM footfall.tag_news")[0] == "0" }, dbtest.Patience, dbtest.Tick)
+	assert.Equal(t, []string{"campaign may 1", "country AT 1", "hour 23 1", "language de 1", "source news.example 1"}, w.rows(`
+		SELECT concat_ws(' ', t.name, value, pv) COLLATE "C" FROM footfall.tag_days JOIN footfall.tags AS t ON t.id = tag_id
+		JOIN footfall.pages AS p ON p.id = page_id WHERE uri = 'blog.example' ORDER BY 1`))
+}
+
 // What the broker says was committed is asked by nobody.
 func TestCommittedOffsetsAreNotBelieved(t *testing.T) {
 	t.Parallel()
