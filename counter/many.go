@@ -19,6 +19,8 @@ type Item struct {
 	Referrer, Language, Country string // of the visitor; "": not given
 
 	At time.Time // when it was; zero: now
+
+	Bots bool // it counts, whatever its agent is
 }
 
 // Counting is the permission to count visits of an app by whomever the caller names. Its Visit is for
@@ -58,9 +60,13 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 	}
 	looked := w
 	looked.untrusted, looked.asserter = true, true // the agent is the visitor's own, and not the caller's
+	if item.Bots {
+		r.Agent = ""
+	}
 	if why := c.skips(a, &r, looked); why != "" {
 		return record.Visit{}, why, nil
 	}
+	r.Agent = item.Agent
 	v := c.visitOf(a, &w, item.ID)
 	v.Tags = c.tags(a, &r, &w)
 	return v, "", nil

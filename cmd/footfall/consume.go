@@ -22,6 +22,7 @@ type consumeQueueCmd struct {
 	Partitions   string `placeholder:"0,3"`
 	PasswordFile string `env:"FOOTFALL_QUEUE_PASSWORD_FILE" placeholder:"FILE"`
 	AdminAddr    string `env:"FOOTFALL_CONSUME_ADMIN_ADDR" default:"off" placeholder:"HOST:PORT"`
+	countriesFlag
 
 	address *queues.Address // as check has read it
 }
@@ -44,7 +45,7 @@ func (c *consumeQueueCmd) run(ctx context.Context, p *program) error {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return orInterrupted(ctx, p.withCounter(ctx, record.Options{Log: p.log, Metrics: registry}, func(counting *counter.Counter) error {
+	return orInterrupted(ctx, p.withCounter(ctx, c.countriesFlag, record.Options{Log: p.log, Metrics: registry}, func(counting *counter.Counter) error {
 		if admin != nil {
 			_, server := handler.Servers(counting, handler.Options{Log: p.log, Metrics: registry})
 			defer func() { _ = server.Close() }()

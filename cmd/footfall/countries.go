@@ -17,8 +17,13 @@ const (
 	countriesEvery = time.Minute            // the file may have changed
 )
 
+// countriesFlag is what commands have that count.
+type countriesFlag struct {
+	Countries string `env:"FOOTFALL_COUNTRIES" placeholder:"FILE|off"`
+}
+
 // openCountries reads the file of countries, and follows it until ctx ends. Nil: there is none.
-func (c *serveCmd) openCountries(ctx context.Context, log *slog.Logger) (*country.Countries, error) {
+func (c countriesFlag) openCountries(ctx context.Context, log *slog.Logger) (*country.Countries, error) {
 	path := c.Countries
 	switch path {
 	case "off":

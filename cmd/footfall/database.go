@@ -152,14 +152,18 @@ const (
 )
 
 // withCounter runs f with a counter of its own, beside those of the service.
-func (p *program) withCounter(ctx context.Context, o record.Options, f func(c *counter.Counter) error) error {
+func (p *program) withCounter(ctx context.Context, flag countriesFlag, o record.Options, f func(c *counter.Counter) error) error {
 	return p.withSchema(ctx, db.Options{Writers: record.Connections(), Log: o.Log}, (*db.DB).CheckSchema, func(d *db.DB) error {
 		secret, err := p.secret()
 		if err != nil {
 			return err
 		}
+		countries, err := flag.openCountries(ctx, o.Log)
+		if err != nil {
+			return err
+		}
 		o.Filter, o.FilterMemory, o.Memory = true, besideFilter, besideMemory
-		counting, err := counter.Open(ctx, d, counter.Options{Secret: secret, Options: o})
+		counting, err := counter.Open(ctx, d, counter.Options{Secret: secret, Countries: countries, Options: o})
 		if err != nil {
 			return orInterrupted(ctx, err)
 		}

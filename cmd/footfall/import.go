@@ -36,6 +36,7 @@ type importFilesCmd struct {
 	Bots   bool
 	DryRun bool
 	Follow bool
+	countriesFlag
 
 	rules imports.Rules // as check has read them
 }
@@ -90,7 +91,7 @@ func (c *importFilesCmd) run(ctx context.Context, p *program) error {
 		quiet.LogLevel = "warn"
 		log, _ = quiet.logger(p.stderr) // p.log was made of the same flags
 	}
-	return p.withCounter(ctx, record.Options{Log: log}, func(counting *counter.Counter) error { return c.runOn(ctx, p, counting) })
+	return p.withCounter(ctx, c.countriesFlag, record.Options{Log: log}, func(counting *counter.Counter) error { return c.runOn(ctx, p, counting) })
 }
 
 // errImportProblems is how an import ends that could not count all that it was given.

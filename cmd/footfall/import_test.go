@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -68,6 +69,47 @@ func TestImport(t *testing.T) {
 	piped := footfallTyped(t, "blog.example 192.0.2.1 - - ["+time.Now().Format("02/Jan/2006:15:04:05 -0700")+"] \"GET / HTTP/1.1\" 200 7\n", "import", "-", "--app=other", database)
 	assert.Zero(t, piped.code, piped.stderr)
 	assert.Contains(t, piped.stdout, "visits counted      1\n")
+}
+
+// An import shows at once where visitors came from, and with what, of all days, and once.
+func TestImportBringsTags(t *testing.T) {
+	t.Parallel()
+	database := withDemo(t)
+	well(t, "app", "add", "blog", "--visitor=address", "--site=blog.example", database)
+	dir := t.TempDir()
+	log, countries := filepath.Join(dir, "access.log"), filepath.Join(dir, "geoip")
+	now, text := time.Now().UTC(), ""
+	for _, line := range []struct {
+		before        time.Duration
+		address, path string
+		referer       string
+	}{
+		{72 * time.Hour, "192.0.2.1", "/", "https://www.google.de/"},
+		{72 * time.Hour, "192.0.2.1", "/next", "https://t.co/x"}, // counts at the page alone, which makes no value
+		{48 * time.Hour, "198.51.100.1", "/", "https://blog.example/next"},
+		{24 * time.Hour, "192.0.2.2", "/?utm_campaign=May", "https://news.example/a?b"},
+		{0, "192.0.2.1", "/", "-"},
+	} {
+		at := now.Add(-line.before).Format("02/Jan/2006:15:04:05 -0700")
+		text += fmt.Sprintf("%s - - [%s] \"GET %s HTTP/1.1\" 200 7 %q %q\n", line.address, at, line.path, line.referer, browser)
+	}
+	require.NoError(t, os.WriteFile(log, []byte(text), 0o600))
+	require.NoError(t, os.WriteFile(countries, []byte("3221225984,3221226239,DE\n"), 0o600)) // 192.0.2.0/24
+	for range 2 {
+		well(t, "import", log, "--app=blog", "--site=blog.example", "--countries="+countries, database)
+		for ask, says := range map[string]string{
+			"blog.example source":      "google 1 1, news.example 1 1, (none) 2 1",
+			"blog.example campaign":    "may 1 1, (none) 3 2",
+			"blog.example browser":     "Firefox 4 3, (none) 0 0",
+			"blog.example country":     "DE 3 2, (none) 1 1",
+			"blog.example/next source": "(other) 1 1, (none) 0 0",
+		} {
+			target, name, _ := strings.Cut(ask, " ")
+			rows := strings.TrimSpace(well(t, "report", "tags", target, "--app=blog", "--name="+name, "--csv", database))
+			_, rows, _ = strings.Cut(rows, "\n") // the names of the columns
+			assert.Equal(t, says, strings.NewReplacer("\r", "", "\n", ", ", ",", " ", `"`, "").Replace(rows), ask)
+		}
+	}
 }
 
 // An import that is killed again and again, with the service and PostgreSQL beside it, counts what

@@ -44,11 +44,11 @@ type serveCmd struct {
 	Busuanzi    string   `env:"FOOTFALL_BUSUANZI" placeholder:"APP"`
 	MaxWait     string   `env:"FOOTFALL_MAX_WAIT" default:"2s" placeholder:"DURATION"`
 	Overload    string   `env:"FOOTFALL_OVERLOAD" default:"refuse" placeholder:"refuse|later"`
-	Countries   string   `env:"FOOTFALL_COUNTRIES" placeholder:"FILE|off"`
 	InboxLimit  int64    `env:"FOOTFALL_INBOX_LIMIT" default:"10000000" placeholder:"VISITS"`
 	Filter      string   `env:"FOOTFALL_FILTER" default:"on" placeholder:"on|off|only"`
 	Memory      string   `env:"FOOTFALL_MEMORY" default:"320MB" placeholder:"SIZE"`
 	RememberIDs int      `name:"remember-ids" env:"FOOTFALL_REMEMBER_IDS" default:"7" placeholder:"DAYS"`
+	countriesFlag
 
 	// The flags as check has read them.
 	proxies *handler.Proxies

@@ -125,12 +125,9 @@ func (d *reader) nextLine(s *source) bool {
 // take takes the line of a source.
 func (d *reader) take(s *source) {
 	uri, wrong := d.Rules.uriOf(&s.line)
-	item := counter.Item{URI: uri, IP: string(s.line.Client), At: s.line.Time}
-	if s.line.TellsAgent && !d.Rules.Bots {
-		item.Agent = string(s.line.Agent)
-		if item.Agent == "" {
-			item.Agent = "-" // as servers write it; every browser sends one
-		}
+	item := counter.Item{URI: uri, IP: string(s.line.Client), At: s.line.Time, Referrer: string(s.line.Referer), Bots: d.Rules.Bots}
+	if s.line.TellsAgent {
+		item.Agent = cmp.Or(string(s.line.Agent), "-") // as servers write it; every browser sends one
 	}
 	d.add(s, item, wrong)
 }

@@ -43,7 +43,7 @@ func (p *Parser) common(text []byte, l *Line) error {
 	if len(behind) == 0 || behind[0] != '"' {
 		return nil
 	}
-	if _, rest, ok = p.quoted(behind); !ok {
+	if l.Referer, rest, ok = p.quoted(behind); !ok {
 		return errEnds
 	}
 	if l.Agent, _, ok = p.quoted(rest); !ok {

@@ -12,8 +12,11 @@ func (r *jsonReader) found(where place, name, value []byte) {
 	case inRequest:
 		r.foundInRequest(name, value)
 	case inHeaders:
-		if bytes.EqualFold(name, []byte("User-Agent")) {
+		switch {
+		case bytes.EqualFold(name, []byte("User-Agent")):
 			r.agent(value)
+		case bytes.EqualFold(name, []byte("Referer")):
+			r.line.Referer = value
 		}
 	}
 }
@@ -50,6 +53,8 @@ func (r *jsonReader) foundAtTop(name, value []byte) {
 		r.time(2, value)
 	case "http_user_agent", "user_agent", "agent", "request_User-Agent":
 		r.agent(value)
+	case "http_referer", "http_referrer", "referer", "referrer", "request_Referer":
+		l.Referer = value
 	}
 	if string(name) == "RequestPath" {
 		l.Format = Traefik

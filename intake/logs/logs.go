@@ -44,6 +44,8 @@ type Line struct {
 	Status int
 	Agent  []byte
 
+	Referer []byte // the page that the visitor comes from; - where the server writes that it has none
+
 	TellsAgent bool // the format has the User-Agent, also where it is empty
 }
 

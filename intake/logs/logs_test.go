@@ -14,26 +14,26 @@ import (
 const (
 	commonLine   = `192.0.2.7 - - [10/Oct/2026:13:55:36 +0200] "GET /a?b=c HTTP/1.1" 200 2326`
 	combinedLine = commonLine + ` "https://other.example/" "Mozilla/5.0 (X11; Linux x86_64)"`
-	nginxLine    = `{"time_local":"10/Oct/2026:13:55:36 +0200","remote_addr":"192.0.2.7","request":"GET /a?b=c HTTP/1.1","status":"200","http_host":"blog.example","http_user_agent":"Mozilla/5.0 (X11; Linux x86_64)"}`
-	caddyLine    = `{"level":"info","ts":1791633336.25,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"10.0.0.1","remote_port":"4","client_ip":"192.0.2.7","proto":"HTTP/2.0","method":"GET","host":"blog.example","uri":"/a?b=c","headers":{"Accept":["*/*"],"User-Agent":["Mozilla/5.0 (X11; Linux x86_64)"]},"tls":{"resumed":false}},"bytes_read":0,"user_id":"","duration":0.000929675,"size":10900,"status":200,"resp_headers":{"User-Agent":["none"],"status":["7"]}}`
-	traefikLine  = `{"ClientAddr":"192.0.2.7:5000","ClientHost":"192.0.2.7","DownstreamStatus":200,"OriginStatus":0,"RequestAddr":"blog.example:8443","RequestHost":"blog.example","RequestMethod":"GET","RequestPath":"/a?b=c","StartUTC":"2026-10-10T11:55:36.25Z","time":"2026-10-10T11:55:39Z","level":"info","request_User-Agent":"Mozilla/5.0 (X11; Linux x86_64)"}`
+	nginxLine    = `{"time_local":"10/Oct/2026:13:55:36 +0200","remote_addr":"192.0.2.7","request":"GET /a?b=c HTTP/1.1","status":"200","http_host":"blog.example","http_referer":"https://other.example/","http_user_agent":"Mozilla/5.0 (X11; Linux x86_64)"}`
+	caddyLine    = `{"level":"info","ts":1791633336.25,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"10.0.0.1","remote_port":"4","client_ip":"192.0.2.7","proto":"HTTP/2.0","method":"GET","host":"blog.example","uri":"/a?b=c","headers":{"Accept":["*/*"],"Referer":["https://other.example/"],"User-Agent":["Mozilla/5.0 (X11; Linux x86_64)"]},"tls":{"resumed":false}},"bytes_read":0,"user_id":"","duration":0.000929675,"size":10900,"status":200,"resp_headers":{"User-Agent":["none"],"status":["7"]}}`
+	traefikLine  = `{"ClientAddr":"192.0.2.7:5000","ClientHost":"192.0.2.7","DownstreamStatus":200,"OriginStatus":0,"RequestAddr":"blog.example:8443","RequestHost":"blog.example","RequestMethod":"GET","RequestPath":"/a?b=c","StartUTC":"2026-10-10T11:55:36.25Z","time":"2026-10-10T11:55:39Z","level":"info","request_Referer":"https://other.example/","request_User-Agent":"Mozilla/5.0 (X11; Linux x86_64)"}`
 )
 
 // read is a line as a test writes it.
 type read struct {
-	format                              Format
-	host, client, method, target, agent string
-	status                              int
-	tellsAgent                          bool
+	format                                       Format
+	host, client, method, target, agent, referer string
+	status                                       int
+	tellsAgent                                   bool
 }
 
 func (l *Line) read() read {
-	return read{l.Format, string(l.Host), string(l.Client), string(l.Method), string(l.Target), string(l.Agent), l.Status, l.TellsAgent}
+	return read{l.Format, string(l.Host), string(l.Client), string(l.Method), string(l.Target), string(l.Agent), string(l.Referer), l.Status, l.TellsAgent}
 }
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	const browser = "Mozilla/5.0 (X11; Linux x86_64)"
+	const browser, before = "Mozilla/5.0 (X11; Linux x86_64)", "https://other.example/"
 	second := time.Date(2026, 10, 10, 11, 55, 36, 0, time.UTC)
 	quarter := second.Add(250 * time.Millisecond)
 	p := NewParser("")
@@ -41,27 +41,27 @@ func TestParse(t *testing.T) {
 		read
 		at time.Time
 	}{
-		commonLine:                                     {read{Common, "", "192.0.2.7", "GET", "/a?b=c", "", 200, false}, second},
-		commonLine + " 0.017":                          {read{Common, "", "192.0.2.7", "GET", "/a?b=c", "", 200, false}, second},
-		combinedLine:                                   {read{Combined, "", "192.0.2.7", "GET", "/a?b=c", browser, 200, true}, second},
-		combinedLine + ` "10.0.0.9" 0.3`:               {read{Combined, "", "192.0.2.7", "GET", "/a?b=c", browser, 200, true}, second},
-		combinedLine + "\r":                            {read{Combined, "", "192.0.2.7", "GET", "/a?b=c", browser, 200, true}, second},
-		"blog.example " + commonLine:                   {read{CommonHost, "blog.example", "192.0.2.7", "GET", "/a?b=c", "", 200, false}, second},
-		"blog.example:443 " + combinedLine:             {read{CombinedHost, "blog.example:443", "192.0.2.7", "GET", "/a?b=c", browser, 200, true}, second},
-		"203.0.113.1 " + combinedLine:                  {read{CombinedHost, "203.0.113.1", "192.0.2.7", "GET", "/a?b=c", browser, 200, true}, second},
-		strings.Replace(commonLine, "- -", "- a b", 1): {read{Common, "", "192.0.2.7", "GET", "/a?b=c", "", 200, false}, second},
-		`2001:db8::1 - - [10/Oct/2026:11:55:36 +0000] "GET / HTTP/2.0" 304 - "" ""`:                     {read{Combined, "", "2001:db8::1", "GET", "/", "", 304, true}, second},
-		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "-" 408 0`:                                          {read{Common, "", "192.0.2.7", "", "", "", 408, false}, second},
-		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "\x16\x03\x01" 400 0`:                               {read{Common, "", "192.0.2.7", "", "", "", 400, false}, second},
-		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "GET /\xd0\x9f\"\\ b HTTP/1.1" 200 1 "-" "a \"b\""`: {read{Combined, "", "192.0.2.7", "GET", "/П\"\\ b", `a "b"`, 200, true}, second},
-		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "GET /old" 200 1`:                                   {read{Common, "", "192.0.2.7", "GET", "/old", "", 200, false}, second},
-		nginxLine:   {read{Nginx, "blog.example", "192.0.2.7", "GET", "/a?b=c", browser, 200, true}, second},
-		caddyLine:   {read{Caddy, "blog.example", "192.0.2.7", "GET", "/a?b=c", browser, 200, true}, quarter},
-		traefikLine: {read{Traefik, "blog.example:8443", "192.0.2.7", "GET", "/a?b=c", browser, 200, true}, quarter},
+		commonLine:                                     {read{Common, "", "192.0.2.7", "GET", "/a?b=c", "", "", 200, false}, second},
+		commonLine + " 0.017":                          {read{Common, "", "192.0.2.7", "GET", "/a?b=c", "", "", 200, false}, second},
+		combinedLine:                                   {read{Combined, "", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
+		combinedLine + ` "10.0.0.9" 0.3`:               {read{Combined, "", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
+		combinedLine + "\r":                            {read{Combined, "", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
+		"blog.example " + commonLine:                   {read{CommonHost, "blog.example", "192.0.2.7", "GET", "/a?b=c", "", "", 200, false}, second},
+		"blog.example:443 " + combinedLine:             {read{CombinedHost, "blog.example:443", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
+		"203.0.113.1 " + combinedLine:                  {read{CombinedHost, "203.0.113.1", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
+		strings.Replace(commonLine, "- -", "- a b", 1): {read{Common, "", "192.0.2.7", "GET", "/a?b=c", "", "", 200, false}, second},
+		`2001:db8::1 - - [10/Oct/2026:11:55:36 +0000] "GET / HTTP/2.0" 304 - "" ""`:                     {read{Combined, "", "2001:db8::1", "GET", "/", "", "", 304, true}, second},
+		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "-" 408 0`:                                          {read{Common, "", "192.0.2.7", "", "", "", "", 408, false}, second},
+		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "\x16\x03\x01" 400 0`:                               {read{Common, "", "192.0.2.7", "", "", "", "", 400, false}, second},
+		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "GET /\xd0\x9f\"\\ b HTTP/1.1" 200 1 "-" "a \"b\""`: {read{Combined, "", "192.0.2.7", "GET", "/П\"\\ b", `a "b"`, "-", 200, true}, second},
+		`192.0.2.7 - - [10/Oct/2026:11:55:36 +0000] "GET /old" 200 1`:                                   {read{Common, "", "192.0.2.7", "GET", "/old", "", "", 200, false}, second},
+		nginxLine:   {read{Nginx, "blog.example", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, second},
+		caddyLine:   {read{Caddy, "blog.example", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, quarter},
+		traefikLine: {read{Traefik, "blog.example:8443", "192.0.2.7", "GET", "/a?b=c", browser, before, 200, true}, quarter},
 		`{ "msec" : "1791633336.250", "remote_addr":"192.0.2.7","method":"GET","uri":"/\u0061\/\xd0\x9f","status":200 , "more":[1,{"a":null}] }`: {
-			read{Nginx, "", "192.0.2.7", "GET", "/a/П", "", 200, false}, quarter},
+			read{Nginx, "", "192.0.2.7", "GET", "/a/П", "", "", 200, false}, quarter},
 		`{"@timestamp":"2026-10-10T13:55:36+02:00","uri":"/rewritten","request_uri":"/\ud83d\ude00","client_ip":"192.0.2.7","remote_addr":"10.0.0.1","server_name":"_","host":"a:80","status":"200"}`: {
-			read{Nginx, "a:80", "192.0.2.7", "", "/😀", "", 200, false}, second},
+			read{Nginx, "a:80", "192.0.2.7", "", "/😀", "", "", 200, false}, second},
 	} {
 		var l Line
 		require.NoError(t, p.Parse([]byte(text), &l), text)
@@ -179,6 +179,7 @@ func FuzzParseCommon(f *testing.F) {
 		if !strings.Contains(before, `\`) {
 			require.Contains(t, before, string(l.Target))
 			require.Contains(t, before, string(l.Agent))
+			require.Contains(t, before, string(l.Referer))
 		}
 	})
 }
