@@ -17,6 +17,9 @@ func TestWriteLog(t *testing.T) {
 	set := Set{Visits: 1000, Visitors: 100, Pages: 50, Sites: 3, Days: 4}
 	var text bytes.Buffer
 	require.NoError(t, WriteLog(&text, set))
+	var again bytes.Buffer
+	require.NoError(t, WriteLog(&again, set))
+	require.True(t, bytes.Equal(text.Bytes(), again.Bytes()))
 	p, visits, lines, last := logs.NewParser(logs.CombinedHost), 0, 0, time.Time{}
 	for line := range bytes.Lines(text.Bytes()) {
 		var l logs.Line
