@@ -63,7 +63,7 @@ type task struct {
 func (u *upkeep) start() {
 	u.done.Go(func() {
 		for pause.For(u.ctx, tagsEvery) == nil {
-			u.foldTags(u.ctx)
+			u.foldTags(context.WithoutCancel(u.ctx)) // what is cut off would still be locked when close comes
 		}
 	})
 	u.repeat(upkeepEvery,
