@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +23,7 @@ import (
 	"footfall/db/dbtest"
 	"footfall/record"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 // later has a visit of demo accepted, which must succeed.
@@ -405,7 +408,7 @@ func TestInboxPutsAside(t *testing.T) {
 	open := "open"
 	require.NoError(t, in.admin().AddApp(t.Context(), "locked", app.Settings{Access: &open}))
 	end := in.keepWaiting(t)
-	put := `SELECT put_in_inbox(id, tz, visitor, ipv6_prefix, '{a.example/1,a.example/2,a.example/3}', '{1,2,3}', '{20260627,20260628,20260629}', '{0,0,0}', '{192.0.2.1,192.0.2.2,192.0.2.3}', '{a,"",b}')
+	put := `SELECT put_in_inbox(id, tz, visitor, ipv6_prefix, '{a.example/1,a.example/2,a.example/3}', '{1,2,3}', '{20260627,20260628,20260629}', '{0,0,0}', '{192.0.2.1,192.0.2.2,192.0.2.3}', '{a,"",b}', '{x,y}', '{1,0,2}')
 		FROM apps WHERE name = `
 	for range 2 {
 		in.exec(t, put+`'locked'`)
@@ -423,7 +426,7 @@ func TestInboxPutsAside(t *testing.T) {
 	in.verified(t)
 	aside := fmt.Sprintf(`FROM inbox WHERE turn = -%d AND slot = 4`, id)
 	assert.Equal(t, rows[:1], in.list(t, `SELECT format('%s %s', number, received_at) `+aside))
-	assert.Equal(t, []string{`{2,3} {20260628,20260629} {192.0.2.2,192.0.2.3} {"",b}`}, in.list(t, `SELECT format('%s %s %s %s', pages, days, ips, ids) `+aside))
+	assert.Equal(t, []string{`{2,3} {20260628,20260629} {192.0.2.2,192.0.2.3} {"",b} {x,y} {0,2}`}, in.list(t, `SELECT format('%s %s %s %s %s %s', pages, days, ips, ids, tag_sets, tag_places) `+aside))
 	assert.Equal(t, int64(5), in.one(t, fmt.Sprintf(`SELECT inbox_behind(%d)`, id)))
 	assert.Equal(t, int64(3), in.one(t, `SELECT inbox_behind(1)`))
 	move(2, 3, fmt.Sprintf("{%d}", id)) // to what is there
@@ -441,6 +444,85 @@ func TestInboxPutsAside(t *testing.T) {
 		SELECT format('%s %s %s', p.uri, c.hot, c.uv) FROM counters AS c JOIN pages AS p ON p.id = c.page_id ORDER BY p.uri`))
 	in.emptied(t)
 	in.checkTables(t)
+}
+
+// What a visit brings is decided as it comes: tags are those that it would have if it was counted at
+// once, also of an app that is locked meanwhile, of earlier days, and where another instance counts.
+func TestInboxKeepsTags(t *testing.T) {
+	t.Parallel()
+	in := ways[3].newInstance(t, counter.Options{Countries: germany(t)})
+	open, enough := "open", "1000000"
+	for _, name := range []string{"once", "later"} {
+		require.NoError(t, in.admin().AddApp(t.Context(), name, app.Settings{Access: &open, MaxRequests: &enough}))
+	}
+	in.exec(t, `UPDATE apps SET retain_days = 0`) // the clock of this test is not the database's
+	send := func(r counter.Request) {
+		for _, r.App = range []string{"once", "later"} {
+			r.Later = r.App == "later"
+			_, err := in.Visit(t.Context(), r)
+			require.NoError(t, err)
+		}
+	}
+	some := func(past bool) {
+		for range 20 {
+			r := counter.Request{Peer: netip.AddrFrom4([4]byte{192, 0, byte(2 + rand.IntN(2)), byte(rand.IntN(5))}), Agent: browser, Languages: []string{"de-AT", "", "fr"}[rand.IntN(3)]} //nolint:gosec // it is small
+			r.Referrer = referrers[rand.IntN(len(referrers))]
+			r.URI = fmt.Sprintf("http://s%d.example/%d?utm_campaign=%s", rand.IntN(2), rand.IntN(3), campaigns[rand.IntN(len(campaigns))])
+			if past && rand.IntN(4) == 0 {
+				r.IP, r.At = fmt.Sprintf("192.0.2.%d", rand.IntN(10)), in.clock.Now().Add(-time.Duration(rand.IntN(72*60))*time.Minute).Format(time.RFC3339)
+			}
+			send(r)
+		}
+	}
+	for i, referrer := range referrers { // each value is made by a visitor of its own
+		send(counter.Request{IP: fmt.Sprintf("10.0.0.%d", i), URI: "http://s0.example/?utm_campaign=" + campaigns[i%len(campaigns)], Referrer: referrer})
+	}
+	in.drained(t)
+
+	some(true)
+	lock := in.conn(t)
+	_, err := lock.Exec(t.Context(), `SELECT pg_advisory_lock(hashtext('footfall.past_days'), id) FROM apps WHERE name = 'later'`)
+	require.NoError(t, err)
+	some(false)
+	require.Eventually(t, func() bool { return in.one(t, `SELECT count(*) FROM inbox WHERE turn < 0`) > 1 }, dbtest.Patience, dbtest.Tick)
+	in.clock.Set(in.clock.Now().Add(30 * time.Hour))
+	some(false)
+	_, err = lock.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
+	require.NoError(t, err)
+	end := in.keepWaiting(t)
+	some(true)
+	in.Close()
+	end()
+	next := plain.startOn(t, in.url, counter.Options{})
+	next.drained(t)
+	next.tagDays(t)
+	of := func(app string) []string {
+		return next.list(t, `SELECT format('%s %s %s %s %s %s', p.uri, d.day_id, t.name, t.value, d.pv, d.newcomers)
+			FROM tag_days d JOIN pages p ON p.id = d.page_id JOIN tags t ON t.id = d.tag_id JOIN apps a ON a.id = t.app_id
+			WHERE a.name = '`+app+`' ORDER BY p.uri, d.day_id, t.name, t.value`)
+	}
+	require.Equal(t, of("once"), of("later"))
+	require.Equal(t, int64(len(tag.Names)), next.one(t, `SELECT count(DISTINCT t.name) FROM tags t JOIN apps a ON a.id = t.app_id WHERE a.name = 'later'`))
+	next.checkTags(t)
+	next.checkTables(t)
+}
+
+// Tags in the inbox that cannot be read are none.
+func TestInboxWithoutTags(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	for i, damage := range []string{`tag_places = NULL`, `tag_sets = NULL`, `tag_sets = '{}'`, `tag_places = '{-1}'`, `tag_places = '{2}'`, `tag_sets = '{"","source"}', tag_places = '{2}'`,
+		`tag_sets = ARRAY[E'So urce\x1fa\nsource\x1f\n\x1f\nhour\x1f' || repeat('1', 101)]`} {
+		end := in.keepWaiting(t)
+		in.later(t, counter.Request{IP: fmt.Sprintf("192.0.2.%d", i), URI: "http://a.example/", Referrer: "https://news.example/"})
+		in.exec(t, `UPDATE inbox SET `+damage)
+		end()
+		in.drained(t)
+	}
+	in.later(t, counter.Request{IP: "192.0.2.99", URI: "http://a.example/", Referrer: "https://news.example/"})
+	in.drained(t)
+	require.Equal(t, []string{"a.example 20260629 hour 12 1 1", "a.example 20260629 source news.example 1 1", "a.example/ 20260629 source news.example 1 1"}, in.tagDays(t))
+	require.Equal(t, int64(8), in.one(t, `SELECT pv FROM counters JOIN pages ON id = page_id WHERE uri = 'a.example/'`))
 }
 
 // Somebody has locked rows of an app for long: visits of others count meanwhile, and its own then.

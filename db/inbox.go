@@ -29,7 +29,7 @@ func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, pas
 	}
 	for i := range rows {
 		r := &rows[i]
-		q.Queue(InboxPut, r.App, r.Tz, r.Visitor, r.Ipv6Prefix, r.Uris, r.Pages, r.Days, r.NewPages, r.Ips, r.Ids)
+		q.Queue(InboxPut, r.App, r.Tz, r.Visitor, r.Ipv6Prefix, r.Uris, r.Pages, r.Days, r.NewPages, r.Ips, r.Ids, r.TagSets, r.TagPlaces)
 	}
 	q.Queue(BatchCommit)
 	err = conn.SendBatch(ctx, &q).Close()

@@ -202,7 +202,7 @@ func (q *Queries) InboxPassLost(ctx context.Context, turn int64) (int64, error) 
 const InboxPut = `-- name: InboxPut :exec
 
 SELECT put_in_inbox($1, $2, $3, $4::smallint, $5::text[], $6::integer[], $7::integer[],
-                    $8::integer[], $9::inet[], $10::text[])
+                    $8::integer[], $9::inet[], $10::text[], $11::text[], $12::smallint[])
 `
 
 type InboxPutParams struct {
@@ -216,11 +216,13 @@ type InboxPutParams struct {
 	NewPages   []int32      `json:"new_pages"`
 	Ips        []netip.Addr `json:"ips"`
 	Ids        []string     `json:"ids"`
+	TagSets    []string     `json:"tag_sets"`
+	TagPlaces  []int16      `json:"tag_places"`
 }
 
 // The inbox: visits that are accepted now and counted a moment later.
 // Writes visits of an app to the table that is open, in a transaction that BatchBegin has begun.
-// The last five arrays are one table.
+// The arrays are one table, but uris and tag_sets.
 func (q *Queries) InboxPut(ctx context.Context, arg InboxPutParams) error {
 	_, err := q.db.Exec(ctx, InboxPut,
 		arg.App,
@@ -233,6 +235,8 @@ func (q *Queries) InboxPut(ctx context.Context, arg InboxPutParams) error {
 		arg.NewPages,
 		arg.Ips,
 		arg.Ids,
+		arg.TagSets,
+		arg.TagPlaces,
 	)
 	return err
 }
@@ -240,10 +244,12 @@ func (q *Queries) InboxPut(ctx context.Context, arg InboxPutParams) error {
 const InboxRead = `-- name: InboxRead :many
 SELECT r.number, r.app_id, r.tz, r.visitor, r.ipv6_prefix, r.uris, r.pages, r.days, r.new_pages, r.ips,
        coalesce(r.ids, '{}')::text[]            AS ids,
+       coalesce(r.tag_sets, '{}')::text[]       AS tag_sets,
+       coalesce(r.tag_places, '{}')::smallint[] AS tag_places,
        (s.turn IS NOT NULL)::boolean            AS is_aside,
        (a.id IS NOT NULL)::boolean              AS counts_so
 FROM (
-    SELECT i.turn, i.number, i.received_at, i.app_id, i.visits, i.ipv6_prefix, i.slot, i.tz, i.visitor, i.uris, i.pages, i.days, i.new_pages, i.ips, i.ids, sum(i.visits) OVER (ORDER BY i.number) - i.visits AS before
+    SELECT i.turn, i.number, i.received_at, i.app_id, i.visits, i.ipv6_prefix, i.slot, i.tz, i.visitor, i.uris, i.pages, i.days, i.new_pages, i.ips, i.ids, i.tag_sets, i.tag_places, sum(i.visits) OVER (ORDER BY i.number) - i.visits AS before
     FROM inbox AS i
     JOIN inbox_turns AS t ON t.turn = i.turn
     WHERE i.slot = $1
@@ -279,6 +285,8 @@ type InboxReadRow struct {
 	NewPages   []int32      `json:"new_pages"`
 	Ips        []netip.Addr `json:"ips"`
 	Ids        []string     `json:"ids"`
+	TagSets    []string     `json:"tag_sets"`
+	TagPlaces  []int16      `json:"tag_places"`
 	IsAside    bool         `json:"is_aside"`
 	CountsSo   bool         `json:"counts_so"`
 }
@@ -313,6 +321,8 @@ func (q *Queries) InboxRead(ctx context.Context, arg InboxReadParams) ([]InboxRe
 			&i.NewPages,
 			&i.Ips,
 			&i.Ids,
+			&i.TagSets,
+			&i.TagPlaces,
 			&i.IsAside,
 			&i.CountsSo,
 		); err != nil {

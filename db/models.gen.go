@@ -171,7 +171,7 @@ type Inbox struct {
 	ReceivedAt time.Time `json:"received_at"`
 	// The app that counts.
 	AppID int32 `json:"app_id"`
-	// How many visits it is: the arrays have one element for each, but uris.
+	// How many visits it is: the arrays have one element for each, but uris and tag_sets.
 	Visits int32 `json:"visits"`
 	// The ipv6_prefix of the app, by which the visitors were told apart.
 	Ipv6Prefix int16 `json:"ipv6_prefix"`
@@ -193,6 +193,10 @@ type Inbox struct {
 	Ips []netip.Addr `json:"ips"`
 	// The ids that callers gave the visits, '' for none. Null: none has one.
 	Ids []string `json:"ids"`
+	// What the visits brought when they came, each different set of tags once: a line for each tag, in which a control character (31) parts name and value.
+	TagSets []string `json:"tag_sets"`
+	// The place in tag_sets of each visit's tags, from 1; 0: it brought none. Null: none brought any.
+	TagPlaces []int16 `json:"tag_places"`
 }
 
 // One of the four tables of the inbox that take turns: a partition of inbox.
@@ -205,7 +209,7 @@ type Inbox0 struct {
 	ReceivedAt time.Time `json:"received_at"`
 	// The app that counts.
 	AppID int32 `json:"app_id"`
-	// How many visits it is: the arrays have one element for each, but uris.
+	// How many visits it is: the arrays have one element for each, but uris and tag_sets.
 	Visits int32 `json:"visits"`
 	// The ipv6_prefix of the app, by which the visitors were told apart.
 	Ipv6Prefix int16 `json:"ipv6_prefix"`
@@ -227,6 +231,10 @@ type Inbox0 struct {
 	Ips []netip.Addr `json:"ips"`
 	// The ids that callers gave the visits, '' for none. Null: none has one.
 	Ids []string `json:"ids"`
+	// What the visits brought when they came, each different set of tags once: a line for each tag, in which a control character (31) parts name and value.
+	TagSets []string `json:"tag_sets"`
+	// The place in tag_sets of each visit's tags, from 1; 0: it brought none. Null: none brought any.
+	TagPlaces []int16 `json:"tag_places"`
 }
 
 // One of the four tables of the inbox that take turns: a partition of inbox.
@@ -239,7 +247,7 @@ type Inbox1 struct {
 	ReceivedAt time.Time `json:"received_at"`
 	// The app that counts.
 	AppID int32 `json:"app_id"`
-	// How many visits it is: the arrays have one element for each, but uris.
+	// How many visits it is: the arrays have one element for each, but uris and tag_sets.
 	Visits int32 `json:"visits"`
 	// The ipv6_prefix of the app, by which the visitors were told apart.
 	Ipv6Prefix int16 `json:"ipv6_prefix"`
@@ -261,6 +269,10 @@ type Inbox1 struct {
 	Ips []netip.Addr `json:"ips"`
 	// The ids that callers gave the visits, '' for none. Null: none has one.
 	Ids []string `json:"ids"`
+	// What the visits brought when they came, each different set of tags once: a line for each tag, in which a control character (31) parts name and value.
+	TagSets []string `json:"tag_sets"`
+	// The place in tag_sets of each visit's tags, from 1; 0: it brought none. Null: none brought any.
+	TagPlaces []int16 `json:"tag_places"`
 }
 
 // One of the four tables of the inbox that take turns: a partition of inbox.
@@ -273,7 +285,7 @@ type Inbox2 struct {
 	ReceivedAt time.Time `json:"received_at"`
 	// The app that counts.
 	AppID int32 `json:"app_id"`
-	// How many visits it is: the arrays have one element for each, but uris.
+	// How many visits it is: the arrays have one element for each, but uris and tag_sets.
 	Visits int32 `json:"visits"`
 	// The ipv6_prefix of the app, by which the visitors were told apart.
 	Ipv6Prefix int16 `json:"ipv6_prefix"`
@@ -295,6 +307,10 @@ type Inbox2 struct {
 	Ips []netip.Addr `json:"ips"`
 	// The ids that callers gave the visits, '' for none. Null: none has one.
 	Ids []string `json:"ids"`
+	// What the visits brought when they came, each different set of tags once: a line for each tag, in which a control character (31) parts name and value.
+	TagSets []string `json:"tag_sets"`
+	// The place in tag_sets of each visit's tags, from 1; 0: it brought none. Null: none brought any.
+	TagPlaces []int16 `json:"tag_places"`
 }
 
 // One of the four tables of the inbox that take turns: a partition of inbox.
@@ -307,7 +323,7 @@ type Inbox3 struct {
 	ReceivedAt time.Time `json:"received_at"`
 	// The app that counts.
 	AppID int32 `json:"app_id"`
-	// How many visits it is: the arrays have one element for each, but uris.
+	// How many visits it is: the arrays have one element for each, but uris and tag_sets.
 	Visits int32 `json:"visits"`
 	// The ipv6_prefix of the app, by which the visitors were told apart.
 	Ipv6Prefix int16 `json:"ipv6_prefix"`
@@ -329,6 +345,10 @@ type Inbox3 struct {
 	Ips []netip.Addr `json:"ips"`
 	// The ids that callers gave the visits, '' for none. Null: none has one.
 	Ids []string `json:"ids"`
+	// What the visits brought when they came, each different set of tags once: a line for each tag, in which a control character (31) parts name and value.
+	TagSets []string `json:"tag_sets"`
+	// The place in tag_sets of each visit's tags, from 1; 0: it brought none. Null: none brought any.
+	TagPlaces []int16 `json:"tag_places"`
 }
 
 // What each app has in a closed turn of the inbox, and how much of that waits.
@@ -355,7 +375,7 @@ type InboxAside struct {
 	ReceivedAt time.Time `json:"received_at"`
 	// The app that counts.
 	AppID int32 `json:"app_id"`
-	// How many visits it is: the arrays have one element for each, but uris.
+	// How many visits it is: the arrays have one element for each, but uris and tag_sets.
 	Visits int32 `json:"visits"`
 	// The ipv6_prefix of the app, by which the visitors were told apart.
 	Ipv6Prefix int16 `json:"ipv6_prefix"`
@@ -377,6 +397,10 @@ type InboxAside struct {
 	Ips []netip.Addr `json:"ips"`
 	// The ids that callers gave the visits, '' for none. Null: none has one.
 	Ids []string `json:"ids"`
+	// What the visits brought when they came, each different set of tags once: a line for each tag, in which a control character (31) parts name and value.
+	TagSets []string `json:"tag_sets"`
+	// The place in tag_sets of each visit's tags, from 1; 0: it brought none. Null: none brought any.
+	TagPlaces []int16 `json:"tag_places"`
 }
 
 // The turns that the tables of the inbox have had since they were last emptied, and what was put aside.

@@ -16,6 +16,7 @@ import (
 
 	"footfall/db"
 	"footfall/record"
+	"footfall/visit/tag"
 )
 
 // Options of Open. The zero value of a field means its default.
@@ -47,10 +48,14 @@ func Open(d *db.DB, r *record.Recorder, o Options) *Inbox {
 	return i
 }
 
-// Put returns when the visit has committed to the inbox, or has failed. Its day and its visitor are
-// those that it is counted with. It takes no context, for the reason for which Recorder.Record
-// takes none.
+// Put returns when the visit has committed to the inbox, or has failed. Its day, its visitor and
+// its tags are those that it is counted with. It takes no context, for the reason for which
+// Recorder.Record takes none.
 func (i *Inbox) Put(v record.Visit) error {
+	if v.Tags != nil {
+		tags := v.Tags() // by the goroutine of the caller: the writer is one for all
+		v.Tags = func() tag.Set { return tags }
+	}
 	g, place, err := i.writer.accept(v)
 	if err == nil {
 		<-g.done

@@ -11,6 +11,7 @@ import (
 	"footfall/record"
 	"footfall/record/feed"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 // readVisits is about how many visits are read at once.
@@ -169,6 +170,11 @@ func visitOf(r *db.InboxReadRow, i int) record.Visit {
 	}
 	if len(r.Ids) > 0 {
 		v.ID = r.Ids[i]
+	}
+	if len(r.TagPlaces) > 0 {
+		if place := int(r.TagPlaces[i]); place > 0 && place <= len(r.TagSets) {
+			v.Tags = func() tag.Set { return tag.ParseSet(r.TagSets[place-1]) }
+		}
 	}
 	return v
 }

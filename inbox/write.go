@@ -236,11 +236,11 @@ func columns(visits []record.Visit) (rows []db.InboxPutParams, past db.PastDayCo
 		app int32
 		by  db.CountsBy
 	}
-	type page struct {
-		row int
-		uri string
+	type text struct {
+		row  int
+		text string
 	}
-	open, places := map[group]int{}, map[page]int32{}
+	open, places, sets := map[group]int{}, map[text]int32{}, map[text]int16{}
 	for i := range visits {
 		v := &visits[i]
 		g := group{v.App, v.CountsBy}
@@ -251,11 +251,11 @@ func columns(visits []record.Visit) (rows []db.InboxPutParams, past db.PastDayCo
 			rows = append(rows, db.InboxPutParams{App: v.App, Tz: v.CountsBy.Tz, Visitor: v.CountsBy.Visitor, Ipv6Prefix: v.CountsBy.Ipv6Prefix})
 		}
 		r := &rows[at]
-		place, there := places[page{at, v.Target.Page}]
+		place, there := places[text{at, v.Target.Page}]
 		if !there {
 			r.Uris = append(r.Uris, v.Target.Page)
 			place = int32(len(r.Uris)) //nolint:gosec // as many as rowVisits
-			places[page{at, v.Target.Page}] = place
+			places[text{at, v.Target.Page}] = place
 		}
 		if v.ID != "" && r.Ids == nil {
 			r.Ids = make([]string, len(r.Pages))
@@ -263,6 +263,16 @@ func columns(visits []record.Visit) (rows []db.InboxPutParams, past db.PastDayCo
 		if r.Ids != nil {
 			r.Ids = append(r.Ids, v.ID)
 		}
+		brought := int16(0)
+		if v.Tags != nil {
+			set := text{at, v.Tags().Text()}
+			if brought = sets[set]; brought == 0 && set.text != "" {
+				r.TagSets = append(r.TagSets, set.text)
+				brought = int16(len(r.TagSets)) //nolint:gosec // as many as rowVisits
+				sets[set] = brought
+			}
+		}
+		r.TagPlaces = append(r.TagPlaces, brought)
 		r.Pages, r.Days, r.Ips = append(r.Pages, place), append(r.Days, v.Day), append(r.Ips, v.Visitor)
 		r.NewPages = append(r.NewPages, int32(v.NewPages)) //nolint:gosec // as apps.max_new_pages
 		if v.When == record.Past {

@@ -78,6 +78,8 @@ CREATE TABLE inbox (
     new_pages   integer[]   NOT NULL,
     ips         inet[]      NOT NULL,
     ids         text[],
+    tag_sets    text[],
+    tag_places  smallint[],
 
     PRIMARY KEY (slot, turn, number),
     CONSTRAINT inbox_arrays_are_one_table CHECK (
@@ -86,7 +88,8 @@ CREATE TABLE inbox (
         AND cardinality(days) = visits
         AND cardinality(new_pages) = visits
         AND cardinality(ips) = visits
-        AND (ids IS NULL OR cardinality(ids) = visits)),
+        AND (ids IS NULL OR cardinality(ids) = visits)
+        AND (tag_places IS NULL OR cardinality(tag_places) = visits)),
     CONSTRAINT inbox_pages_have_a_uri CHECK (cardinality(uris) >= 1)
 ) PARTITION BY LIST (slot);
 
@@ -95,7 +98,7 @@ COMMENT ON COLUMN inbox.turn        IS 'The turn in which it came, or was put as
 COMMENT ON COLUMN inbox.number      IS 'The order of counting within the turn.';
 COMMENT ON COLUMN inbox.received_at IS 'When it came.';
 COMMENT ON COLUMN inbox.app_id      IS 'The app that counts.';
-COMMENT ON COLUMN inbox.visits      IS 'How many visits it is: the arrays have one element for each, but uris.';
+COMMENT ON COLUMN inbox.visits      IS 'How many visits it is: the arrays have one element for each, but uris and tag_sets.';
 COMMENT ON COLUMN inbox.ipv6_prefix IS 'The ipv6_prefix of the app, by which the visitors were told apart.';
 COMMENT ON COLUMN inbox.slot        IS 'The table that has the turn.';
 COMMENT ON COLUMN inbox.tz          IS 'The tz of the app, by which the days were found.';
@@ -106,6 +109,8 @@ COMMENT ON COLUMN inbox.days        IS 'The day of each visit, like 20190629: th
 COMMENT ON COLUMN inbox.new_pages   IS 'How many new pages a day the app might have for each visit. 0: any number.';
 COMMENT ON COLUMN inbox.ips         IS 'The visitors, hashed where the app hashes them.';
 COMMENT ON COLUMN inbox.ids         IS 'The ids that callers gave the visits, '''' for none. Null: none has one.';
+COMMENT ON COLUMN inbox.tag_sets    IS 'What the visits brought when they came, each different set of tags once: a line for each tag, in which a control character (31) parts name and value.';
+COMMENT ON COLUMN inbox.tag_places  IS 'The place in tag_sets of each visit''s tags, from 1; 0: it brought none. Null: none brought any.';
 
 -- Few rows are ever deleted, and a table is emptied soon, so nothing has to be vacuumed. Arrays are long and
 -- short-lived: packing them would cost more than writing them.
@@ -124,7 +129,8 @@ DECLARE
 BEGIN
     FOREACH part IN ARRAY ARRAY['inbox_0', 'inbox_1', 'inbox_2', 'inbox_3', 'inbox_aside'] LOOP
         EXECUTE format('ALTER TABLE %I ALTER pages SET STORAGE EXTERNAL, ALTER days SET STORAGE EXTERNAL,
-                                       ALTER new_pages SET STORAGE EXTERNAL, ALTER ips SET STORAGE EXTERNAL', part);
+                                       ALTER new_pages SET STORAGE EXTERNAL, ALTER ips SET STORAGE EXTERNAL,
+                                       ALTER tag_places SET STORAGE EXTERNAL', part);
     END LOOP;
 END
 $$;

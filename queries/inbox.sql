@@ -2,9 +2,9 @@
 
 -- name: InboxPut :exec
 -- Writes visits of an app to the table that is open, in a transaction that BatchBegin has begun.
--- The last five arrays are one table.
+-- The arrays are one table, but uris and tag_sets.
 SELECT put_in_inbox(@app, @tz, @visitor, @ipv6_prefix::smallint, @uris::text[], @pages::integer[], @days::integer[],
-                    @new_pages::integer[], @ips::inet[], sqlc.narg(ids)::text[]);
+                    @new_pages::integer[], @ips::inet[], sqlc.narg(ids)::text[], sqlc.narg(tag_sets)::text[], sqlc.narg(tag_places)::smallint[]);
 
 -- name: InboxLook :one
 -- What is in the inbox: its open turn, with how many rows and visits; how many visits of closed
@@ -113,6 +113,8 @@ SELECT pass_lost_in_inbox(@turn)::bigint AS visits;
 -- the position.
 SELECT r.number, r.app_id, r.tz, r.visitor, r.ipv6_prefix, r.uris, r.pages, r.days, r.new_pages, r.ips,
        coalesce(r.ids, '{}')::text[]            AS ids,
+       coalesce(r.tag_sets, '{}')::text[]       AS tag_sets,
+       coalesce(r.tag_places, '{}')::smallint[] AS tag_places,
        (s.turn IS NOT NULL)::boolean            AS is_aside,
        (a.id IS NOT NULL)::boolean              AS counts_so
 FROM (

@@ -6,7 +6,8 @@
 -- Writes visits of an app to the table that is open. What was decided about them holds as long as
 -- the app tells days and visitors apart as it did.
 CREATE FUNCTION put_in_inbox(app integer, tz text, visitor text, ipv6_prefix smallint, uris text[], pages integer[],
-                             days integer[], new_pages integer[], ips inet[], ids text[]) RETURNS void
+                             days integer[], new_pages integer[], ips inet[], ids text[],
+                             tag_sets text[] DEFAULT NULL, tag_places smallint[] DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 AS $$
@@ -23,9 +24,11 @@ BEGIN
             USING ERRCODE = 'FF008', HINT = 'Admit the visits again.';
     END IF;
     PERFORM require_day_near(max(d.day), 0) FROM unnest(days) AS d (day);
-    INSERT INTO inbox (slot, turn, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips, ids)
+    INSERT INTO inbox (slot, turn, app_id, visits, tz, visitor, ipv6_prefix, uris, pages, days, new_pages, ips, ids,
+                       tag_sets, tag_places)
     SELECT t.slot, t.turn, app, cardinality(put_in_inbox.pages), put_in_inbox.tz, put_in_inbox.visitor, put_in_inbox.ipv6_prefix,
-           put_in_inbox.uris, put_in_inbox.pages, put_in_inbox.days, put_in_inbox.new_pages, put_in_inbox.ips, put_in_inbox.ids
+           put_in_inbox.uris, put_in_inbox.pages, put_in_inbox.days, put_in_inbox.new_pages, put_in_inbox.ips, put_in_inbox.ids,
+           put_in_inbox.tag_sets, put_in_inbox.tag_places
     FROM inbox_turns AS t
     WHERE t.closed_at IS NULL;
     IF NOT FOUND THEN
@@ -34,7 +37,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION put_in_inbox(integer, text, text, smallint, text[], integer[], integer[], integer[], inet[], text[]) IS 'Writes visits of an app to the inbox; the last five arrays are one table. Fails with SQLSTATE FF008 where the app does not count so any more, and with FF003 where a day has come nowhere yet.';
+COMMENT ON FUNCTION put_in_inbox(integer, text, text, smallint, text[], integer[], integer[], integer[], inet[], text[], text[], smallint[]) IS 'Writes visits of an app to the inbox; the arrays are one table, but uris and tag_sets. Fails with SQLSTATE FF008 where the app does not count so any more, and with FF003 where a day has come nowhere yet.';
 
 -- Whoever writes is waited for, and whoever comes to write waits for that: it gives up soon. The
 -- next table is one that is empty; or else one that is read to its end, and could not be emptied;
@@ -143,10 +146,11 @@ BEGIN
             ON CONFLICT (turn) DO UPDATE SET accepted = t.accepted + excluded.accepted
             RETURNING t.turn
         ), put AS (
-            INSERT INTO inbox (slot, turn, number, received_at, app_id, visits, ipv6_prefix, tz, visitor, uris, pages, days, new_pages, ips, ids)
+            INSERT INTO inbox (slot, turn, number, received_at, app_id, visits, ipv6_prefix, tz, visitor, uris, pages, days, new_pages, ips, ids,
+                               tag_sets, tag_places)
             SELECT 4 /* inbox_aside */, t.turn, p.number, p.received_at, p.app_id, p.until - p.after, p.ipv6_prefix, p.tz, p.visitor, p.uris,
                    p.pages[p.after + 1:p.until], p.days[p.after + 1:p.until], p.new_pages[p.after + 1:p.until],
-                   p.ips[p.after + 1:p.until], p.ids[p.after + 1:p.until]
+                   p.ips[p.after + 1:p.until], p.ids[p.after + 1:p.until], p.tag_sets, p.tag_places[p.after + 1:p.until]
             FROM turns AS t
             JOIN passed AS p ON p.app_id = -t.turn
             RETURNING turn, app_id, visits

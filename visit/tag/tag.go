@@ -97,6 +97,26 @@ func (s *Set) add(name, value string) {
 	}
 }
 
+// Text writes a set as ParseSet reads it. No name or value has control characters.
+func (s Set) Text() string {
+	var text strings.Builder
+	for _, t := range s {
+		text.WriteString(t.Name + "\x1f" + t.Value + "\n")
+	}
+	return text.String()
+}
+
+// ParseSet reads a set, without what cannot be a tag.
+func ParseSet(text string) (s Set) {
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\x1f")
+		if value != "" && len(value) <= MostBytes && (slices.Contains(Names, name) || CheckName(name) == nil) {
+			s = append(s, Tag{name, value})
+		}
+	}
+	return s
+}
+
 // Value returns the value that a text stands for: in lower case, without space around it. A text
 // with control characters or marks of direction, or that is not UTF-8, is no value. One that is too long, or
 // that may be somebody's e-mail address, is Other.

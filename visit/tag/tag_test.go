@@ -246,3 +246,11 @@ func BenchmarkRead(b *testing.B) {
 		})
 	}
 }
+
+// What is written is read again.
+func TestTextOfASet(t *testing.T) {
+	t.Parallel()
+	for _, s := range []Set{nil, {{Name: Source, Value: "a=b, c \U0001F600"}}, {{Name: Campaign, Value: Other}, {Name: Hour, Value: "00"}, {Name: "plan", Value: "pro"}}} {
+		require.Equal(t, s, ParseSet(s.Text()))
+	}
+}
