@@ -74,9 +74,36 @@ type trip struct {
 
 const present = -1
 
+// sources and campaigns are what visits may bring. All of a visitor come from the same source, and
+// those that tell their day with the same campaign on a day, whichever of them is the first.
+var (
+	sources   = []string{"", "news.example", "wiki.example"}
+	campaigns = []string{"", "spring", "autumn"}
+)
+
+func sourceOf(ip string) string { return sources[int(ip[len(ip)-1])%len(sources)] }
+
+func (t tenant) campaignOf(ip string, day int64) string {
+	if !t.told {
+		return ""
+	}
+	return campaigns[(int(ip[len(ip)-1])/len(sources)+int(day))%len(campaigns)]
+}
+
+// referrer is the page that a visit says its visitor comes from.
+func (t *trip) referrer() string {
+	if source := sourceOf(t.who.ip); source != "" {
+		return "https://" + source + "/" + t.id
+	}
+	return ""
+}
+
+// query is that of the visit's address.
+func (t *trip) query() string { return "?utm_campaign=" + t.campaignOf(t.who.ip, t.at) }
+
 // request is the visit as it is sent.
 func (t *trip) request() counter.Request {
-	q := counter.Request{App: t.name, IP: t.who.ip, URI: t.uri, ID: t.id, Counted: true}
+	q := counter.Request{App: t.name, IP: t.who.ip, URI: t.uri + t.query(), Referrer: t.referrer(), ID: t.id, Counted: true}
 	if t.at != present {
 		q.At = timeOf(t.at).Format(time.RFC3339)
 	}
@@ -307,7 +334,7 @@ func (s *storm) caller(_ int, r *rand.Rand) {
 		if t.tenant = of; t.told && t.at == present {
 			t.at = t.from
 		}
-		items[i] = map[string]string{"uri": t.uri, "ip": t.who.ip}
+		items[i] = map[string]string{"uri": t.uri + t.query(), "ip": t.who.ip, "referrer": t.referrer()}
 		if ids {
 			t.id = "item-" + s.number()
 			items[i]["id"] = t.id

@@ -184,11 +184,11 @@ func asTold(err error) *visit.Error {
 	return verr
 }
 
-// drained waits until all that was accepted is counted.
+// drained waits until all that was accepted is counted, and all tags are added up.
 func (s *storm) drained() {
 	require.Eventually(s, func() bool {
 		var waiting int64
-		err := s.own.QueryRow(context.Background(), `SELECT sum(inbox_behind(id)) FROM apps`).Scan(&waiting)
+		err := s.own.QueryRow(context.Background(), `SELECT (SELECT sum(inbox_behind(id)) FROM apps) + (SELECT count(*) FROM tag_news)`).Scan(&waiting)
 		return err == nil && waiting == 0
 	}, dbtest.Patience, dbtest.Tick)
 }
@@ -227,8 +227,8 @@ func (s *storm) write(server string, client int, r *rand.Rand) (lines []trip) {
 		t := trip{tenant: told, who: who{ip: anyIP(r)}, uri: uri(r.IntN(sites), r.IntN(pages)), from: s.today.Load()}
 		t.at = t.from
 		lines = append(lines, t)
-		fmt.Fprintf(&text, "%s %s - - [%s] \"GET /%s?line=%s HTTP/1.1\" 200 100\n", siteOf(t.uri), t.who.ip,
-			timeOf(t.at).Add(time.Duration(client)*time.Second).Format("02/Jan/2006:15:04:05 -0700"), t.uri[strings.LastIndex(t.uri, "/")+1:], s.number())
+		fmt.Fprintf(&text, "%s %s - - [%s] \"GET /%s%s&line=%s HTTP/1.1\" 200 100 \"%s\" \"Mozilla/5.0 (X11; Linux)\"\n", siteOf(t.uri), t.who.ip,
+			timeOf(t.at).Add(time.Duration(client)*time.Second).Format("02/Jan/2006:15:04:05 -0700"), t.uri[strings.LastIndex(t.uri, "/")+1:], t.query(), s.number(), t.referrer())
 	}
 	log, err := os.OpenFile(server, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if !assert.NoError(s, err) {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
@@ -23,6 +24,7 @@ type numbers struct {
 	links       map[link]int64
 	ranks       map[string]int64 // of visitors who are there
 	erased      []int64          // ranks of those who were
+	tags        map[string]int64 // pv by day and tag, and newcomers by tag
 }
 
 // link is a day, and the previous one of visitors who came on it.
@@ -30,14 +32,14 @@ type link struct{ day, previous int64 }
 
 // tables reads what is counted for a target.
 func (m *model) tables(app, uri string) *numbers {
-	n := &numbers{hots: map[int64]int64{}, days: map[int64]string{}, links: map[link]int64{}, ranks: map[string]int64{}}
+	n := &numbers{hots: map[int64]int64{}, days: map[int64]string{}, links: map[link]int64{}, ranks: map[string]int64{}, tags: map[string]int64{}}
 	ctx := context.Background()
 	var id int64
 	require.NoError(m, m.own.QueryRow(ctx, `
 		SELECT p.id, c.hot, c.pv, c.uv FROM pages AS p JOIN counters AS c ON c.page_id = p.id JOIN apps AS a ON a.id = p.app_id
 		WHERE a.name = $1 AND p.uri = $2`, app, uri).Scan(&id, &n.hot, &n.pv, &n.uv), uri)
 	var day, previous, one, two, three int64
-	var ip string
+	var ip, tag, value string
 	each := func(sql string, into []any, do func()) {
 		rows, err := m.own.Query(ctx, sql, id, firstDay)
 		require.NoError(m, err)
@@ -51,6 +53,17 @@ func (m *model) tables(app, uri string) *numbers {
 		n.links[link{day, previous}] += one
 	})
 	each(`SELECT host(ip), rank FROM visitors WHERE page_id = $1 AND $2::date IS NOT NULL`, []any{&ip, &one}, func() { n.ranks[ip] = one })
+	each(`SELECT day_date(d.day_id) - $2::date, t.name, t.value, d.pv, d.newcomers FROM tag_days AS d JOIN tags AS t ON t.id = d.tag_id
+		WHERE d.page_id = $1 AND t.name IN ('source', 'campaign', 'hour')`,
+		[]any{&day, &tag, &value, &one, &two}, func() {
+			if tag == "hour" && app == live.name {
+				value = "" // of which clock, nobody knows
+			}
+			n.tags[fmt.Sprint(day, " ", tag, " ", value)] += one
+			if tag != "campaign" { // which differs by day, and the first visit that came need not be of the first day
+				n.tags[fmt.Sprint("new ", tag, " ", value)] += two
+			}
+		})
 	n.erased = dbtest.Column[int64](m, m.own, `SELECT rank FROM erased_visitors WHERE page_id = $1`, id)
 	return n
 }
@@ -83,14 +96,15 @@ func (m *model) compareTarget(of tenant, uri string, o *target) {
 		assert.NotEmpty(m, came[w], "%s: %v never came", name, w)
 	}
 
-	pv, days, fresh, links := int64(0), map[int64]int64{}, map[int64]int64{}, map[link]int64{}
-	for _, all := range came {
+	pv, days, fresh, links, tags := int64(0), map[int64]int64{}, map[int64]int64{}, map[link]int64{}, map[string]int64{}
+	for w, all := range came {
 		pv += int64(len(all))
 		fresh[all[0]]++
 		for i, day := range all {
 			if days[day]++; i > 0 {
 				links[link{day, all[i-1]}]++
 			}
+			of.brings(tags, uri, w.ip, day, i == 0)
 		}
 	}
 	should := map[int64]string{}
@@ -101,9 +115,34 @@ func (m *model) compareTarget(of tenant, uri string, o *target) {
 	assert.Equal(m, pv, is.pv, "%s: pv", name)
 	assert.Equal(m, should, is.days, "%s: days", name)
 	assert.Equal(m, links, is.links, "%s: returns", name)
+	maps.DeleteFunc(is.tags, func(_ string, n int64) bool { return n == 0 }) // those of which nobody is new
+	assert.Equal(m, tags, is.tags, "%s: tags", name)
 	m.compareHots(name, is, o)
 	m.compareRanks(name, is, o, came)
 	m.compareUniques(of, uri, came)
+}
+
+// brings adds what a visitor brings to a target on a day.
+func (t tenant) brings(tags map[string]int64, uri, ip string, day int64, isNew bool) {
+	add := func(tag string) {
+		tags[fmt.Sprint(day, " ", tag)]++
+		if isNew && !strings.HasPrefix(tag, "campaign") {
+			tags["new "+tag]++
+		}
+	}
+	if source := sourceOf(ip); source != "" {
+		add("source " + source)
+	}
+	if campaign := t.campaignOf(ip, day); campaign != "" {
+		add("campaign " + campaign)
+	}
+	switch {
+	case strings.Contains(uri, "/"): // pages have no hours
+	case t.told:
+		add("hour " + timeOf(day).Format("15"))
+	default:
+		add("hour ")
+	}
 }
 
 // daysOf are the days on which a visitor came to a target: those that their visits told; where some
