@@ -3,6 +3,7 @@ package counter_test
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -422,4 +423,31 @@ func TestVisitsOfManyBringWhatTheyAreGiven(t *testing.T) {
 		"a 20260629 campaign x 1 0", "a 20260629 country DE 1 0", "a 20260629 hour 12 1 0",
 		"a/ 20260628 source x 1 1", "a/ 20260629 campaign x 1 0",
 	}, in.tagDays(t))
+}
+
+// What others have left is added up, also by an instance that counts nothing. A row that somebody has
+// damaged keeps no others from that, and the log tells of it.
+func TestDamagedNewsOfTags(t *testing.T) {
+	t.Parallel()
+	in := ways[3].newInstance(t, counter.Options{})
+	in.come(t, "192.0.2.1", "/", "one.example")
+	require.Len(t, in.tagDays(t), 3)
+	page, hour := in.one(t, `SELECT id FROM pages WHERE uri = 'a.example'`), in.one(t, `SELECT id FROM tags WHERE name = 'hour'`)
+	leave := func(verdicts string, numbers ...int64) {
+		var packed []byte
+		for _, n := range numbers {
+			packed = binary.AppendVarint(packed, n)
+		}
+		in.exec(t, fmt.Sprintf(`INSERT INTO tag_news VALUES (%s, '\x%x')`, verdicts, packed))
+	}
+	for _, verdicts := range []string{"'{}'", "'{3}'", "'{-1}'"} {
+		leave(verdicts, 0, page, 20260629, 1, hour)
+	}
+	leave("NULL", 0, page, 20260629, 1<<62)
+	leave("NULL", 0)
+	leave("'{1}'", 0, page, 20260629, 1, hour, -1)
+	leave("'{1,2}'", 1, page, 20260629, 1, hour)
+	require.Contains(t, in.tagDays(t), "a.example 20260629 hour 12 3 2")
+	require.Eventually(t, func() bool { return strings.Contains(in.log.String(), "a row of tag_news is damaged") }, dbtest.Patience, dbtest.Tick)
+	in.checkTables(t)
 }

@@ -110,9 +110,6 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	if b.allHinted() {
 		b.rankNewcomers(out)
 	}
-	if len(b.Pairs.Tags.packed) > 0 {
-		d.tagNews.Store(true)
-	}
 	return nil
 }
 

@@ -77,8 +77,6 @@ type DB struct {
 
 	options     Options
 	clockOffset atomic.Int64 // how many nanoseconds LocalClock is ahead of the database's clock
-
-	tagNews atomic.Bool // tags were counted since FoldTags looked last
 }
 
 // Open prepares connections to the database that url names; none is made before the first use.
@@ -111,7 +109,6 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		return nil, fmt.Errorf("database pool: %w", err)
 	}
 	d.queries = New(d.readers)
-	d.tagNews.Store(true) // as far as it knows
 	return d, nil
 }
 

@@ -129,30 +129,26 @@ func (d *DB) CountedVisits(ctx context.Context, p *PairColumns) (counted []bool,
 // hundred kilobytes each.
 const foldedRows = 200
 
-// FoldTags adds up in tag_days what batches have brought, unless somebody else is about it. It
-// does nothing if this DB has written no tags since it did so last.
-func (d *DB) FoldTags(ctx context.Context) error {
-	if !d.tagNews.Swap(false) {
-		return nil
-	}
+// FoldTags adds up in tag_days what batches have brought, also those of others, unless somebody else
+// is about it. A row that cannot be read is taken out, too, since it would keep all others there
+// for ever; the error tells of it.
+func (d *DB) FoldTags(ctx context.Context) (damaged error) {
 	for {
-		rows, mine, err := d.foldTags(ctx)
-		if err != nil || !mine {
-			d.tagNews.Store(true)
-			return err
-		}
-		if rows < foldedRows {
-			return nil
+		rows, err := d.foldTags(ctx, &damaged)
+		if err != nil || rows < foldedRows {
+			return errors.Join(err, damaged)
 		}
 	}
 }
 
-// foldTags adds up some rows, and returns how many; mine: nobody else does so.
-func (d *DB) foldTags(ctx context.Context) (rows int, mine bool, err error) {
+// foldTags adds up some rows, and returns how many.
+func (d *DB) foldTags(ctx context.Context, damaged *error) (rows int, err error) {
 	ctx, cancel := d.InTime(ctx)
 	defer cancel()
+	var faults error
 	err = d.InTx(ctx, func(q *Queries) error {
-		if mine, err = q.TagsFoldBegin(ctx); err != nil || !mine {
+		mine, err := q.TagsFoldBegin(ctx)
+		if err != nil || !mine {
 			return err
 		}
 		news, err := q.TagNewsTake(ctx, foldedRows)
@@ -160,16 +156,15 @@ func (d *DB) foldTags(ctx context.Context) (rows int, mine bool, err error) {
 			return err
 		}
 		rows = len(news)
-		sums, err := sumTags(news)
-		if err != nil {
-			return err
-		}
+		var sums TagDaysAddParams
+		sums, faults = sumTags(news)
 		return q.TagDaysAdd(ctx, sums)
 	})
 	if err != nil {
-		return 0, mine, fmt.Errorf("add up tags: %w", err)
+		return 0, fmt.Errorf("add up tags: %w", err)
 	}
-	return rows, mine, nil
+	*damaged = errors.Join(*damaged, faults)
+	return rows, nil
 }
 
 type tagDay struct {
@@ -179,12 +174,12 @@ type tagDay struct {
 
 type tagSum struct{ pv, newcomers int64 }
 
-// sumTags adds rows of tag_news up.
-func sumTags(news []TagNews) (sums TagDaysAddParams, err error) {
+// sumTags adds rows of tag_news up, as far as they can be read.
+func sumTags(news []TagNews) (sums TagDaysAddParams, damaged error) {
 	added := map[tagDay]tagSum{}
 	for i := range news {
-		if err := news[i].addTo(added); err != nil {
-			return sums, err
+		if !news[i].addTo(added) {
+			damaged = errors.Join(damaged, fmt.Errorf("a row of tag_news is damaged, and what cannot be read of it is left out: tags = '\\x%.100x'", news[i].Tags))
 		}
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(added), func(x, y tagDay) int {
@@ -194,13 +189,11 @@ func sumTags(news []TagNews) (sums TagDaysAddParams, err error) {
 		sums.Pages, sums.Days, sums.Tags = append(sums.Pages, k.page), append(sums.Days, k.day), append(sums.Tags, k.tag)
 		sums.Pvs, sums.Newcomers = append(sums.Pvs, s.pv), append(sums.Newcomers, s.newcomers)
 	}
-	return sums, nil
+	return sums, damaged
 }
 
-var errPackedTags = errors.New("a row of tag_news cannot be read")
-
-// addTo adds what a row brings.
-func (n *TagNews) addTo(added map[tagDay]tagSum) error {
+// addTo adds what a row brings, up to where it cannot be read.
+func (n *TagNews) addTo(added map[tagDay]tagSum) (whole bool) {
 	rest, broken := n.Tags, false
 	next := func() int64 {
 		value, bytes := binary.Varint(rest)
@@ -217,23 +210,21 @@ func (n *TagNews) addTo(added map[tagDay]tagSum) error {
 		day += int32(next()) //nolint:gosec // as Add has written it, here and below
 		sum := tagSum{1, 1}
 		if n.Verdicts != nil {
-			if pair < 0 || pair >= int64(len(n.Verdicts)) {
-				return errPackedTags
+			if pair < 0 || pair >= int64(len(n.Verdicts)) || n.Verdicts[pair] > 2 {
+				return false
 			}
 			sum.newcomers = int64(n.Verdicts[pair]) - 1
 		}
 		for range next() {
-			if key := (tagDay{page, day, int32(next())}); sum.newcomers >= 0 { //nolint:gosec // see above
+			key := tagDay{page, day, int32(next())} //nolint:gosec // see above
+			if broken {
+				return false
+			}
+			if sum.newcomers >= 0 {
 				was := added[key]
 				added[key] = tagSum{was.pv + sum.pv, was.newcomers + sum.newcomers}
 			}
-			if broken {
-				return errPackedTags
-			}
-		}
-		if broken {
-			return errPackedTags
 		}
 	}
-	return nil
+	return !broken
 }

@@ -187,11 +187,11 @@ func (u *upkeep) missingDays(ctx context.Context, ahead int) (missing []int32, e
 	return missing, nil
 }
 
-// foldTags adds up what batches have brought. What fails stays there.
+// foldTags adds up what batches have brought. What fails stays there, unless it never can be.
 func (u *upkeep) foldTags(ctx context.Context) {
 	if err := u.db.FoldTags(ctx); err != nil && ctx.Err() == nil {
 		if missed, speak := u.unfolded.Next(0, time.Now()); speak {
-			u.log.Error("tags of visits were not added up; it is tried again", "in", tagsEvery, "error", err, "unlogged_before", missed)
+			u.log.Error("tags of visits could not be added up; it goes on", "in", tagsEvery, "error", err, "unlogged_before", missed)
 		}
 	}
 }
