@@ -77,6 +77,8 @@ func TestBackups(t *testing.T) {
 		visited(0)
 		require.Zero(t, s.stop())
 		well(t, "verify", "--data", restored)
+		assert.Equal(t, "t\n", well(t, "psql", "--data", restored, "--", "-Atc", `
+			SELECT (SELECT sum(pv) FROM report.tag_days WHERE name = 'hour') = (SELECT sum(pv) FROM report.sites)`), "each visitor of a day came at some hour")
 	}
 	logical := newData(t)
 	well(t, "app", "add", "empty", "--access=open", "--data", logical)

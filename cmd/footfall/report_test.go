@@ -382,6 +382,7 @@ func TestReportsForThoseWhoOnlyRead(t *testing.T) {
 	for _, args := range []string{
 		"top --from=all", "top --from=7d --to=20190702 --site=hhui.top --by=hot", "days --from=20190601 --to=20190702", "days --from=all --csv",
 		"days --from=20180101 --to=20190702", "page hhui.top/home --to=20190702", "visitors hhui.top --day=20190702", "rank hhui.top 2", "rank hhui.top/home 192.168.0.2",
+		"tags hhui.top --name=hour --to=20190702", "tags hhui.top/home --from=20190601 --to=20190702",
 	} {
 		fields := append([]string{"report"}, strings.Fields(args)...)
 		assert.Equal(t, well(t, append(fields, "--database-url="+url)...), well(t, append(fields, "--database-url="+reader)...), args)
