@@ -81,7 +81,7 @@ func setApp(ctx context.Context, q *db.Queries, row *db.App) error {
 		ID: row.ID, Tz: row.Tz, Ipv6Prefix: row.Ipv6Prefix, Access: row.Access, Sites: row.Sites, KeepQuery: row.KeepQuery,
 		Visitor: row.Visitor, SecretID: row.SecretID, RespectDnt: row.RespectDnt, Bots: row.Bots, Ignore: row.Ignore,
 		MaxRequests: row.MaxRequests, MaxNewPages: row.MaxNewPages,
-		RetainDays: row.RetainDays, ForgetDays: row.ForgetDays, PublicCounts: row.PublicCounts,
+		RetainDays: row.RetainDays, ForgetDays: row.ForgetDays, PublicCounts: row.PublicCounts, Tags: row.Tags,
 	})
 }
 

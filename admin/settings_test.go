@@ -1,12 +1,16 @@
 package admin_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"footfall/counter/app"
+	"footfall/db/dbtest"
+	"footfall/visit/tag"
 )
 
 func TestRetentionSettings(t *testing.T) {
@@ -28,4 +32,37 @@ func TestRetentionSettings(t *testing.T) {
 	for _, days := range []int{9, 0, 36500} {
 		require.NoError(t, c.SetApp(t.Context(), "demo", app.Settings{RetainDays: &days, ForgetDays: &days}))
 	}
+}
+
+func TestTagSettings(t *testing.T) {
+	c := newCommands(t)
+	many := []string{"default"}
+	for i := range 21 {
+		many = append(many, fmt.Sprintf("own%d", i))
+	}
+	for _, wrong := range []struct {
+		tags []string
+		says string
+	}{
+		{[]string{"Plan"}, `tags: "Plan" is not the name of a tag`},
+		{[]string{""}, `tags: "" is not the name of a tag`},
+		{[]string{"none", "source"}, "tags: none stands alone"},
+		{many, "tags: 21 names are the app's own"},
+	} {
+		require.ErrorContains(t, c.SetApp(t.Context(), "demo", app.Settings{Tags: wrong.tags}), wrong.says)
+	}
+	tags := func() (names []string) {
+		rows := dbtest.Column[[]string](t, dbtest.Connect(t, c.url), `SELECT tags FROM footfall.apps WHERE name = 'demo'`)
+		return rows[0]
+	}
+	require.Equal(t, tag.Names, tags())
+	for _, set := range []struct{ typed, counted string }{
+		{"none", "hour"}, {"plan,hour,plan,campaign,source", "source,campaign,hour,plan"}, {"plan,default", strings.Join(tag.Names, ",") + ",plan"}, {"default", strings.Join(tag.Names, ",")},
+	} {
+		require.NoError(t, c.SetApp(t.Context(), "demo", app.Settings{Tags: strings.Split(set.typed, ",")}))
+		require.Equal(t, set.counted, strings.Join(tags(), ","), set.typed)
+	}
+	require.NoError(t, c.SetApp(t.Context(), "demo", app.Settings{Tags: many[:21]}))
+	require.NoError(t, c.SetApp(t.Context(), "demo", app.Settings{RespectDNT: new(bool)}))
+	require.Len(t, tags(), 28, "what is not given stays")
 }

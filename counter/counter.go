@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -213,18 +214,21 @@ func (c *Counter) visitOf(a *app.App, w *subject, id string) record.Visit {
 	return v
 }
 
-// tags reads what else a visit brings.
+// tags reads what else a visit brings, as far as the app counts it.
 func (c *Counter) tags(a *app.App, r *Request, w *subject) func() tag.Set {
 	t := tag.Request{URI: r.URI, Site: w.target.Site, Referrer: r.Referrer, Languages: r.Languages, Country: r.Country, At: w.at, Zone: a.Zone}
 	agent, hints, address := r.Agent, r.Hints, w.address
 	return func() tag.Set {
+		if len(a.Tags) == 1 {
+			return tag.Set{{Name: tag.Hour, Value: tag.HourOf(t.At, t.Zone)}}
+		}
 		if agent != "" {
 			t.Agent = c.bots.of(agent).agent.With(hints)
 		}
 		if t.Country == "" {
 			t.Country = c.countries.Of(address)
 		}
-		return tag.Read(t)
+		return slices.DeleteFunc(tag.Read(t), func(brought tag.Tag) bool { return !slices.Contains(a.Tags, brought.Name) })
 	}
 }
 

@@ -451,3 +451,28 @@ func TestDamagedNewsOfTags(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(in.log.String(), "a row of tag_news is damaged") }, dbtest.Patience, dbtest.Tick)
 	in.checkTables(t)
 }
+
+// What the app does not list is not counted, from the moment on at which the command returns; hour
+// always is.
+func TestTagsAreThoseThatTheAppLists(t *testing.T) {
+	t.Parallel()
+	in := ways[3].newInstance(t, counter.Options{})
+	lists := []string{"default", "none", "language,campaign,plan"}
+	for i, list := range lists {
+		require.NoError(t, in.admin().SetApp(t.Context(), "demo", app.Settings{Tags: strings.Split(list, ",")}))
+		_, err := in.Visit(t.Context(), counter.Request{
+			App: "demo", Peer: peer, URI: fmt.Sprintf("http://s%d.example/?utm_campaign=spring", i), Referrer: "https://news.example/", Agent: browser, Languages: "de",
+		})
+		require.NoError(t, err)
+	}
+	brought := map[string]string{}
+	for _, line := range in.tagDays(t) {
+		parts := strings.Fields(line)
+		brought[parts[0]] += parts[2] + " "
+	}
+	require.Equal(t, map[string]string{
+		"s0.example": "browser campaign device hour language source system ", "s0.example/": "campaign source ",
+		"s1.example": "hour ",
+		"s2.example": "campaign hour language ", "s2.example/": "campaign ",
+	}, brought)
+}

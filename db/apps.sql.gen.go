@@ -13,7 +13,7 @@ const AppAdd = `-- name: AppAdd :one
 INSERT INTO apps (name)
 VALUES ($1)
 ON CONFLICT (name) DO NOTHING
-RETURNING id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts
+RETURNING id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags
 `
 
 // Adds an app with the settings of a new one; no row if the name is taken.
@@ -40,6 +40,7 @@ func (q *Queries) AppAdd(ctx context.Context, name string) (App, error) {
 		&i.RetainDays,
 		&i.ForgetDays,
 		&i.PublicCounts,
+		&i.Tags,
 	)
 	return i, err
 }
@@ -57,7 +58,7 @@ func (q *Queries) AppCounts(ctx context.Context, appID int32) (bool, error) {
 }
 
 const AppGet = `-- name: AppGet :one
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags
 FROM apps
 WHERE name = $1
 `
@@ -86,12 +87,13 @@ func (q *Queries) AppGet(ctx context.Context, name string) (App, error) {
 		&i.RetainDays,
 		&i.ForgetDays,
 		&i.PublicCounts,
+		&i.Tags,
 	)
 	return i, err
 }
 
 const AppLock = `-- name: AppLock :one
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags
 FROM apps
 WHERE name = $1
 FOR UPDATE
@@ -122,6 +124,7 @@ func (q *Queries) AppLock(ctx context.Context, name string) (App, error) {
 		&i.RetainDays,
 		&i.ForgetDays,
 		&i.PublicCounts,
+		&i.Tags,
 	)
 	return i, err
 }
@@ -142,8 +145,9 @@ SET tz            = $1,
     max_new_pages = $12,
     retain_days   = $13,
     forget_days   = $14,
-    public_counts = $15
-WHERE id = $16
+    public_counts = $15,
+    tags          = $16
+WHERE id = $17
 `
 
 type AppSetParams struct {
@@ -162,6 +166,7 @@ type AppSetParams struct {
 	RetainDays   int32    `json:"retain_days"`
 	ForgetDays   int32    `json:"forget_days"`
 	PublicCounts string   `json:"public_counts"`
+	Tags         []string `json:"tags"`
 	ID           int32    `json:"id"`
 }
 
@@ -183,6 +188,7 @@ func (q *Queries) AppSet(ctx context.Context, arg AppSetParams) error {
 		arg.RetainDays,
 		arg.ForgetDays,
 		arg.PublicCounts,
+		arg.Tags,
 		arg.ID,
 	)
 	return err
@@ -236,7 +242,7 @@ func (q *Queries) AppsEpochsHeldBefore(ctx context.Context, epoch int64) (int64,
 
 const AppsList = `-- name: AppsList :many
 
-SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts
+SELECT id, name, tz, ipv6_prefix, access, sites, keep_query, created_at, visitor, secret_id, respect_dnt, bots, ignore, max_requests, max_new_pages, deleted_at, retain_days, forget_days, public_counts, tags
 FROM apps
 ORDER BY name
 `
@@ -272,6 +278,7 @@ func (q *Queries) AppsList(ctx context.Context) ([]App, error) {
 			&i.RetainDays,
 			&i.ForgetDays,
 			&i.PublicCounts,
+			&i.Tags,
 		); err != nil {
 			return nil, err
 		}

@@ -51,6 +51,8 @@ type App struct {
 	ForgetDays int32 `json:"forget_days"`
 	// What badges do, which anybody may show. off: nothing. read: show sums of pages and sites. count: the same, and count visits where they are asked to.
 	PublicCounts string `json:"public_counts"`
+	// The names of the tags that are counted: built-in ones, of which hour always is, and the app's own.
+	Tags []string `json:"tags"`
 }
 
 // Ids of the batches of visits that committed, or were abandoned; kept for some minutes.
@@ -719,7 +721,7 @@ type ReportTagDay struct {
 	DayID int32 `json:"day_id"`
 	// The day as a date.
 	Day pgtype.Date `json:"day"`
-	// source, campaign, country, language, device, system, browser or hour.
+	// source, campaign, country, language, device, system, browser, hour, or one of the app's own.
 	Name string `json:"name"`
 	// What the visit said with which the visitor was counted on that day; (other): one that is not kept by itself.
 	Value string `json:"value"`
@@ -857,7 +859,7 @@ type TagRow struct {
 	AppID int32 `json:"app_id"`
 	// The day on which it came first, like 20190629.
 	MadeOn int32 `json:"made_on"`
-	// What it is about: source, campaign, country, language, device, system, browser or hour.
+	// What it is about: source, campaign, country, language, device, system, browser, hour, or one of the app's own.
 	Name string `json:"name"`
 	// What a visit brought; (other): one that is not kept by itself.
 	Value string `json:"value"`

@@ -391,21 +391,35 @@ func (q *Queries) SitesAfter(ctx context.Context, arg SitesAfterParams) ([]Sites
 	return items, nil
 }
 
-const TagIsThere = `-- name: TagIsThere :one
-SELECT EXISTS (SELECT FROM tags AS t JOIN apps AS a ON a.id = t.app_id WHERE a.name = $1 AND t.name = $2) AS there
+const TagNames = `-- name: TagNames :many
+SELECT n.name::text AS name, n.has_values::boolean AS has_values
+FROM report.tag_names($1::text) AS n
 `
 
-type TagIsThereParams struct {
-	App  string `json:"app"`
-	Name string `json:"name"`
+type TagNamesRow struct {
+	Name      string `json:"name"`
+	HasValues bool   `json:"has_values"`
 }
 
-// Whether any visit to an app has brought a tag of a name.
-func (q *Queries) TagIsThere(ctx context.Context, arg TagIsThereParams) (bool, error) {
-	row := q.db.QueryRow(ctx, TagIsThere, arg.App, arg.Name)
-	var there bool
-	err := row.Scan(&there)
-	return there, err
+// The names of tags that an app counts, or has values of.
+func (q *Queries) TagNames(ctx context.Context, app string) ([]TagNamesRow, error) {
+	rows, err := q.db.Query(ctx, TagNames, app)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TagNamesRow
+	for rows.Next() {
+		var i TagNamesRow
+		if err := rows.Scan(&i.Name, &i.HasValues); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const UniquesOfRanges = `-- name: UniquesOfRanges :many

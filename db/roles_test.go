@@ -336,7 +336,7 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 		"column apps.access: SELECT", "column apps.id: SELECT", "column apps.ipv6_prefix: SELECT", "column apps.keep_query: SELECT", "column apps.name: SELECT",
 		"column apps.secret_id: SELECT", "column apps.sites: SELECT", "column apps.tz: SELECT", "column apps.visitor: SELECT",
 		"function apps_today: EXECUTE", "function chart: EXECUTE", "function find_pages: EXECUTE", "function first_visits: EXECUTE", "function numbers: EXECUTE",
-		"function returned_after: EXECUTE", "function sites_between: EXECUTE", "function tag_pages: EXECUTE", "function tags: EXECUTE",
+		"function returned_after: EXECUTE", "function sites_between: EXECUTE", "function tag_names: EXECUTE", "function tag_pages: EXECUTE", "function tags: EXECUTE",
 		"function top_pages: EXECUTE", "function totals: EXECUTE", "function uniques: EXECUTE", "function uniques: EXECUTE", "function uniques_under: EXECUTE", "function who_came: EXECUTE",
 		"later f in report: EXECUTE", "later r in report: SELECT", "schema footfall: USAGE", "schema report: USAGE",
 		"table counters: SELECT", "table days: SELECT", "table days: SELECT", "table goose_db_version: SELECT", "table notes: SELECT", "table pages: SELECT", "table pages: SELECT",
@@ -372,7 +372,7 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 			refused = append(refused, `INSERT INTO `+table+` DEFAULT VALUES`, `DELETE FROM `+table, `TRUNCATE `+table)
 		}
 	}
-	for _, column := range []string{"ignore", "created_at", "bots", "respect_dnt", "max_requests", "max_new_pages", "retain_days", "forget_days", "public_counts"} {
+	for _, column := range []string{"ignore", "created_at", "bots", "respect_dnt", "max_requests", "max_new_pages", "retain_days", "forget_days", "public_counts", "tags"} {
 		refused = append(refused, `SELECT `+column+` FROM footfall.apps`)
 	}
 	for _, sql := range refused {

@@ -91,6 +91,8 @@ var rules = []struct{ refusedBy, sql string }{
 	{"apps_forget_days_range", `UPDATE apps SET forget_days = 36501`},
 	{"apps_forget_days_range", `UPDATE apps SET retain_days = 10, forget_days = 9`},
 	{"apps_forget_days_range", `UPDATE apps SET retain_days = 0, forget_days = 9`},
+	{"apps_tags_have_hour", `UPDATE apps SET tags = '{source}'`},
+	{"apps_tags_have_hour", `UPDATE apps SET tags = '{hour, NULL}'`},
 
 	{"keys_pkey", `INSERT INTO keys (id, app_id, name, hash, scopes) OVERRIDING SYSTEM VALUE VALUES (1, 1, 'b', sha256('b'), '{count}')`},
 	{"keys_name_is_unique", `INSERT INTO keys (app_id, name, hash, scopes) VALUES (1, 'a', sha256('b'), '{count}')`},

@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"context"
 	"fmt"
 	"html"
 	"net/http"
@@ -13,6 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
+	"footfall/counter/app"
 	"footfall/db/dbtest"
 )
 
@@ -179,4 +182,45 @@ func TestDashboardListsAllTags(t *testing.T) {
 	assert.Equal(t, 1+155, strings.Count(e.get(site+"&panel=from&format=csv").body, "\n"))
 	assert.Contains(t, e.get(site+"&from_by=country").body, "tor-geoipdb", "none is known")
 	assert.NotContains(t, e.get(e.share("demo", "hhui.top")+"?range=today&from_by=country").body, "tor-geoipdb")
+}
+
+// What the app does not count, and has no values of, is not offered; what it counts by a name of its
+// own is.
+func TestTagsThatAreNotCountedAreNotOffered(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	counts := func(names ...string) {
+		e.administer(func(ctx context.Context, a *admin.Admin) error {
+			return a.SetApp(ctx, "demo", app.Settings{Tags: names})
+		})
+	}
+	const site = "/dash/demo/hhui.top?range=today"
+	counts("none")
+	e.brings(1, "http://hhui.top/home", "https://wiki.example/")
+	for _, path := range []string{site, site + "&from_by=country&with_by=device&all=from", e.share("demo", "hhui.top") + "?range=today"} {
+		body := e.get(path).body
+		assert.Contains(t, body, "Page views")
+		assert.NotRegexp(t, `Where from|With what|tor-geoipdb|values of a tag`, body, path)
+	}
+	assert.Contains(t, e.get(site+"&period=hour").body, "by the hour of their first visit")
+	assert.Equal(t, http.StatusBadRequest, e.get(site+"&panel=from&format=csv").status)
+	assert.Contains(t, e.get("/api/apps/demo/tags?site=hhui.top").body, "use hour")
+
+	counts("source", "plan")
+	e.brings(2, "http://hhui.top/home", "https://wiki.example/")
+	for _, path := range []string{site, e.share("demo", "hhui.top") + "?range=today"} {
+		assert.Equal(t, []string{"(none) 2 2"}, e.tagsOn(path+"&with_by=plan", "with"))
+		assert.NotContains(t, e.get(path).body, "tor-geoipdb")
+	}
+	assert.Equal(t, http.StatusBadRequest, e.get(site+"&with_by=browser").status)
+	assert.Nil(t, e.tagsOn(site+"&page=/home", "with"))
+	assert.Equal(t, http.StatusOK, e.get("/api/apps/demo/tags?site=hhui.top&name=plan").status)
+	a := e.get("/api/apps/demo/tags?site=hhui.top&name=country")
+	assert.Equal(t, http.StatusBadRequest, a.status)
+	assert.Contains(t, a.body, "use source, hour, plan")
+
+	counts("none")
+	e.counter.Close() // which adds up what was brought
+	assert.Equal(t, []string{"wiki.example 1 1", "(none) 1 1"}, e.tagsOn(site, "from"))
+	assert.Nil(t, e.tagsOn(site, "with"))
 }

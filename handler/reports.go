@@ -179,7 +179,6 @@ type daysOf struct {
 
 func tagsReport(q *question) makeReport {
 	target, name, in, n := q.target(), cmp.Or(q.value("name"), tag.Names[0]), q.days(), q.limit()
-	q.fail(report.CheckTag(name, target))
 	return func(ctx context.Context, from *report.Reader) (*result, error) {
 		tags, err := from.ByTag(ctx, q.reading.App, target, name, in, n)
 		made := listing("tags", tags.Tags, n, nil)

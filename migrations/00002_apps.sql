@@ -23,6 +23,7 @@ CREATE TABLE apps (
     retain_days   integer     NOT NULL DEFAULT 35,
     forget_days   integer     NOT NULL DEFAULT 0,
     public_counts text        NOT NULL DEFAULT 'off',
+    tags          text[]      NOT NULL DEFAULT '{source,campaign,country,language,device,system,browser,hour}',
 
     CONSTRAINT apps_name_is_unique         UNIQUE (name),
     CONSTRAINT apps_name_is_a_word         CHECK (name ~ '^[a-z0-9][a-z0-9_-]{0,62}$'),
@@ -43,6 +44,8 @@ CREATE TABLE apps (
     CONSTRAINT apps_ignore_no_nulls        CHECK (array_position(ignore, NULL) IS NULL),
     CONSTRAINT apps_limits_are_not_negative CHECK (least(max_requests, max_new_pages) >= 0),
     CONSTRAINT apps_retain_days_range      CHECK (retain_days BETWEEN 0 AND 36500),
+    -- The chart of a day rests on hour.
+    CONSTRAINT apps_tags_have_hour         CHECK (array_position(tags, NULL) IS NULL AND 'hour' = ANY (tags)),
     -- A visitor who is forgotten has no visits left that would name them.
     CONSTRAINT apps_forget_days_range      CHECK (forget_days = 0 OR (retain_days > 0 AND forget_days BETWEEN retain_days AND 36500))
 );
@@ -67,6 +70,7 @@ COMMENT ON COLUMN apps.deleted_at    IS 'Since when its deletion has been under 
 COMMENT ON COLUMN apps.retain_days   IS 'For how many days rows of visits are kept. 0: for ever. The sums stay in any case.';
 COMMENT ON COLUMN apps.forget_days   IS 'Visitors who have not come to a site for so many days are forgotten there; if they come again they are new. 0: never.';
 COMMENT ON COLUMN apps.public_counts IS 'What badges do, which anybody may show. off: nothing. read: show sums of pages and sites. count: the same, and count visits where they are asked to.';
+COMMENT ON COLUMN apps.tags          IS 'The names of the tags that are counted: built-in ones, of which hour always is, and the app''s own.';
 
 -- Running instances keep apps and keys in memory, and what they have looked up of targets and
 -- visitors. These numbers tell them when that no longer holds.

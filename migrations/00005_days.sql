@@ -190,7 +190,7 @@ COMMENT ON TABLE  tags         IS 'Tags that visits have brought: names and valu
 COMMENT ON COLUMN tags.id      IS 'The tag''s number in tag_days.';
 COMMENT ON COLUMN tags.app_id  IS 'The app that counts it.';
 COMMENT ON COLUMN tags.made_on IS 'The day on which it came first, like 20190629.';
-COMMENT ON COLUMN tags.name    IS 'What it is about: source, campaign, country, language, device, system, browser or hour.';
+COMMENT ON COLUMN tags.name    IS 'What it is about: source, campaign, country, language, device, system, browser, hour, or one of the app''s own.';
 COMMENT ON COLUMN tags.value   IS 'What a visit brought; (other): one that is not kept by itself.';
 
 -- Visits that count in pv bring one value of a name each, or none. So the values of a name never add

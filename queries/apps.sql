@@ -54,7 +54,8 @@ SET tz            = @tz,
     max_new_pages = @max_new_pages,
     retain_days   = @retain_days,
     forget_days   = @forget_days,
-    public_counts = @public_counts
+    public_counts = @public_counts,
+    tags          = @tags
 WHERE id = @id;
 
 -- The instances that keep apps in memory hold a shared lock on the epoch that they have read. Who

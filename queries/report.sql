@@ -92,9 +92,10 @@ FROM (
     LIMIT @n
 ) AS visited;
 
--- name: TagIsThere :one
--- Whether any visit to an app has brought a tag of a name.
-SELECT EXISTS (SELECT FROM tags AS t JOIN apps AS a ON a.id = t.app_id WHERE a.name = @app AND t.name = @name) AS there;
+-- name: TagNames :many
+-- The names of tags that an app counts, or has values of.
+SELECT n.name::text AS name, n.has_values::boolean AS has_values
+FROM report.tag_names(@app::text) AS n;
 
 -- name: DaysBetween :many
 -- The numbers of a target, day by day. Days on which nobody came are left out.

@@ -51,6 +51,8 @@ type (
 	// TagValue is how many visitors of a target came with a value of a tag, PvCompared as
 	// UniquesCompared of SiteBetween. Since is the first day on which the site has tags; 0: it has none.
 	TagValue = db.PanelTagsRow
+	// TagName is a name of tags that an app counts, or has values of.
+	TagName = db.TagNamesRow
 	// TagPage is a page to which visitors came with a value.
 	TagPage = db.PanelTagPagesRow
 )
@@ -154,9 +156,9 @@ func (r *Reader) Tags(ctx context.Context, l Look, name string, n int) (Panel[Ta
 	return panelOf(ctx, r, "tags", db.PanelTags, (*db.Queries).PanelTags, p)
 }
 
-// HasTag reports whether any visit to an app has brought a tag of a name.
-func (r *Reader) HasTag(ctx context.Context, app, name string) (bool, error) {
-	return ask(ctx, r, "tags", (*db.Queries).TagIsThere, db.TagIsThereParams{App: app, Name: name})
+// TagNames reads the names of tags that an app counts, or has values of.
+func (r *Reader) TagNames(ctx context.Context, app string) ([]TagName, error) {
+	return ask(ctx, r, "names of tags", (*db.Queries).TagNames, app)
 }
 
 // TagPages reads the pages of a site to which visitors came with a value of a tag in a range, at

@@ -10,11 +10,11 @@ import (
 	"footfall/visit/tag"
 )
 
-// CheckTag returns an error unless a target has tags of a name.
-func CheckTag(name, target string) error {
+// CheckTag returns an error unless a target has tags of a name, which is among those of its app.
+func CheckTag(names []string, name, target string) error {
 	switch {
-	case !slices.Contains(tag.Names, name):
-		return visit.Errorf(visit.Invalid, "name", "%.64q is no tag: use %s", name, strings.Join(tag.Names, ", "))
+	case !slices.Contains(names, name):
+		return visit.Errorf(visit.Invalid, "name", "%.64q is no tag of this app: use %s", name, strings.Join(names, ", "))
 	case !tag.IsOfPages(name) && strings.Contains(target, "/"):
 		return visit.Errorf(visit.Invalid, "name", "pages have %s alone: ask for %s of the site", strings.Join(tag.Names[:tag.OfPages], " and "), name)
 	}
@@ -40,6 +40,13 @@ type Tags struct {
 
 // ByTag reads the first n values of a tag with which visitors of a target came in a range.
 func (r *Reader) ByTag(ctx context.Context, app, target, name string, in visit.Range, n int) (Tags, error) {
+	names, err := r.TagNames(ctx, app)
+	if err == nil {
+		err = CheckTag(convert(names, func(t TagName) string { return t.Name }), name, target)
+	}
+	if err != nil {
+		return Tags{}, err
+	}
 	read, err := r.Tags(ctx, Look{App: app, Target: target, In: in}, name, n)
 	a := Tags{App: app, Target: target, Name: name, Range: in}
 	a.Tags = convert(read.Rows, func(v TagValue) Tag {

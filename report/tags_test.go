@@ -53,11 +53,29 @@ func TestTagsAndThoseWithoutAreAll(t *testing.T) {
 	require.Empty(t, asked("source", 10))
 }
 
+func TestTagsAreThoseThatAreCountedOrWere(t *testing.T) {
+	t.Parallel()
+	r := newTagged(t)
+	r.exec(t, `UPDATE apps SET tags = '{campaign,source,hour,plan}'; INSERT INTO tags (app_id, made_on, name, value) VALUES (1, 20190628, 'source', 'z.example'), (1, 20190628, 'age', '30')`)
+	names, err := r.TagNames(t.Context(), "demo")
+	require.NoError(t, err)
+	require.Equal(t, []report.TagName{{Name: "campaign"}, {Name: "source", HasValues: true}, {Name: "hour"}, {Name: "plan"}, {Name: "age", HasValues: true}, {Name: "browser", HasValues: true}}, names)
+	for _, name := range []string{"plan", "browser"} {
+		tags, err := r.ByTag(t.Context(), "demo", "a.example", name, visit.Range{From: 20190629, To: 20190629}, 10)
+		require.NoError(t, err)
+		require.Len(t, tags.Tags, map[string]int{"plan": 1, "browser": 2}[name])
+	}
+	_, err = r.ByTag(t.Context(), "demo", "a.example", "country", visit.Range{From: 20190629, To: 20190629}, 10)
+	require.EqualError(t, err, `name: "country" is no tag of this app: use campaign, source, hour, plan, age, browser`)
+	_, err = r.ByTag(t.Context(), "demo", "a.example/x", "plan", visit.Range{From: 20190629, To: 20190629}, 10)
+	require.ErrorContains(t, err, "ask for plan of the site")
+}
+
 func TestTagsThatCannotBeAreRefused(t *testing.T) {
 	t.Parallel()
 	r := newTagged(t)
 	for call, problem := range map[string]string{
-		`tags('demo', 'a.example', 'colour', 20190628, 20190629)`:          "colour is no tag: use source,",
+		`tags('demo', 'a.example', 'colour', 20190628, 20190629)`:          "app demo has no tag colour: report.tag_names('demo') has those",
 		`tags('demo', 'a.example', 'source', 20190628, 20190629, 0)`:       "between 1 and 10000",
 		`tags('demo', 'a.example/x', 'browser', 20190628, 20190629)`:       "ask for browser of the site",
 		`tag_pages('demo', 'source', 'google', 20190628, 20190629, 10001)`: "between 1 and 10000",

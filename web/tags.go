@@ -12,6 +12,7 @@ import (
 
 	"footfall/report"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 const firstTags = 8 // values of a panel beside the others
@@ -39,11 +40,36 @@ type tagRow struct {
 	Change change
 }
 
+// readTags reads which tags the panels of the app are of.
+func (d *Dashboard) readTags(ctx context.Context, app *App) error {
+	names, err := d.reader.TagNames(ctx, app.Name)
+	app.tags = map[string][]string{}
+	for _, t := range names {
+		panel := "with" // an own one, too
+		if slices.Contains(fromTags, t.Name) {
+			panel = "from"
+		}
+		if t.Name != hourly {
+			app.tags[panel] = append(app.tags[panel], t.Name)
+		}
+		app.noCountries = app.noCountries || t.Name == tag.Country && !t.HasValues
+	}
+	return err
+}
+
+// usualTag is the first tag of a panel; "": it has none.
+func (a App) usualTag(panel string) string {
+	if tags := a.tags[panel]; len(tags) > 0 {
+		return tags[0]
+	}
+	return ""
+}
+
 // tags are the tags of a panel, the usual one first. Sites have all, pages the first two, which a
 // link shows to nobody: of a page with one visitor they would tell of that one.
 func (v view) tags(panel string) (tags []string) {
-	for _, tag := range map[string][]string{"from": fromTags, "with": withTags}[panel] {
-		if v.path == "" || v.app.Shared == nil && report.CheckTag(tag, v.target()) == nil {
+	for _, tag := range v.app.tags[panel] {
+		if v.path == "" || v.leadsToPages(tag) {
 			tags = append(tags, tag)
 		}
 	}
@@ -90,12 +116,7 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel) error {
 		return err
 	}
 	p.From = v.source(p.Panel, read.SQL)
-	if len(read.Rows) < 2 && chosen == "country" && v.app.Shared == nil {
-		known, err := d.reader.HasTag(ctx, v.app.Name, chosen)
-		if p.Missing = !known; err != nil {
-			return err
-		}
-	}
+	p.Missing = chosen == "country" && v.app.noCountries && v.app.Shared == nil
 	if len(read.Rows) == 0 {
 		return nil
 	}
@@ -129,8 +150,8 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel) error {
 }
 
 // leadsToPages reports whether pages have the tag, and may be shown with it.
-func (v view) leadsToPages(tag string) bool {
-	return v.app.Shared == nil && report.CheckTag(tag, v.site+"/") == nil
+func (v view) leadsToPages(name string) bool {
+	return v.app.Shared == nil && tag.IsOfPages(name)
 }
 
 // brought reads the pages of a site to which a source or campaign brought visitors, as far as they

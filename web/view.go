@@ -24,6 +24,9 @@ type App struct {
 	Closed bool           // it is shown to those alone who have signed in
 	Names  bool           // the reader may see who came
 	Shared *Share         // nil: it is not looked at by a link
+
+	tags        map[string][]string // that its sites have, by panel, the usual one first
+	noCountries bool                // they have the tag country, and no value of it
 }
 
 // Share is what a link shows to whoever has it.
@@ -77,7 +80,6 @@ var (
 	orders   = []string{"pv", "uv", "hot"}
 	sorts    = []string{"pv", "site", "today", "uniques", "change", "hot"}
 	fromTags = []string{"source", "campaign", "country", "language"}
-	withTags = []string{"device", "system", "browser"}
 )
 
 // newView reads an address: the site and the parameters of its query. Parameters of which nobody
@@ -91,7 +93,10 @@ func newView(app App, site string, q url.Values) (v view, err error) {
 		name string
 		of   []string
 		into *string
-	}{{"compare", compares, &v.compare}, {"chart", charts, &v.chart}, {"by", orders, &v.by}, {"sort", sorts, &v.sort}, {"from_by", fromTags, &v.fromBy}, {"with_by", withTags, &v.withBy}} {
+	}{{"compare", compares, &v.compare}, {"chart", charts, &v.chart}, {"by", orders, &v.by}, {"sort", sorts, &v.sort}, {"from_by", app.tags["from"], &v.fromBy}, {"with_by", app.tags["with"], &v.withBy}} {
+		if len(choice.of) == 0 {
+			continue
+		}
 		if *choice.into = q.Get(choice.name); *choice.into == "" {
 			*choice.into = choice.of[0]
 		}
@@ -220,8 +225,8 @@ func (v view) link(more ...string) string {
 	} else {
 		put("all", v.all, "")
 	}
-	put("from_by", v.fromBy, fromTags[0])
-	put("with_by", v.withBy, withTags[0])
+	put("from_by", v.fromBy, v.app.usualTag("from"))
+	put("with_by", v.withBy, v.app.usualTag("with"))
 	put("value", v.value, "")
 	put("skip", strconv.Itoa(v.skip), "0")
 	for i := 0; i < len(more); i += 2 {

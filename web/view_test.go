@@ -14,7 +14,7 @@ import (
 	"footfall/visit"
 )
 
-var blog = App{Name: "blog", Today: 20261122, Zone: time.UTC} // a Sunday
+var blog = App{Name: "blog", Today: 20261122, Zone: time.UTC, tags: map[string][]string{"from": fromTags, "with": {"device", "browser"}}} // a Sunday
 
 func viewOf(t *testing.T, site, query string) view {
 	t.Helper()

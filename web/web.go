@@ -152,6 +152,9 @@ func (d *Dashboard) Target(ctx context.Context, app App, site string, q url.Valu
 	if err != nil {
 		return Page{}, err
 	}
+	if err := d.readTags(ctx, &app); err != nil {
+		return Page{}, err
+	}
 	v, err := newView(app, site, q)
 	if err != nil {
 		return Page{}, err

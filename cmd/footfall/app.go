@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"footfall/db"
 	"footfall/embed"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 type (
@@ -191,6 +193,14 @@ func besides(app db.App) (set []string) {
 	add(app.ForgetDays > 0, "forget-days=%d", app.ForgetDays)
 	add(app.MaxRequests != nil, "max-requests=%d", orZero(app.MaxRequests))
 	add(app.MaxNewPages != nil, "max-new-pages=%d", orZero(app.MaxNewPages))
+	if tags := app.Tags; !slices.Equal(tags, tag.Names) {
+		if all := len(tag.Names); len(tags) > all && slices.Equal(tags[:all], tag.Names) {
+			tags = append([]string{"default"}, tags[all:]...)
+		}
+		for _, name := range tags {
+			add(true, "tags=%s", name)
+		}
+	}
 	return set
 }
 

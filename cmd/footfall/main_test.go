@@ -43,7 +43,7 @@ func TestFirstSteps(t *testing.T) {
 	shop := s.url + "/visit?app=shop&uri=http://example.com/"
 	status, _ = get(shop)
 	assert.Equal(t, http.StatusNotFound, status)
-	well(t, "app", "add", "shop", "--ipv6-prefix=56", "--site=example.org", "--site=example.com:3000", "--keep-query=b", "--keep-query=a,c", "--data", data)
+	well(t, "app", "add", "shop", "--ipv6-prefix=56", "--site=example.org", "--site=example.com:3000", "--keep-query=b", "--keep-query=a,c", "--tags=default,plan", "--data", data)
 	status, _ = get(shop)
 	assert.Equal(t, http.StatusForbidden, status)
 	well(t, "app", "set", "shop", "--site=example.com", "--data", data)
@@ -57,7 +57,7 @@ func TestFirstSteps(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, status)
 	assert.Equal(t, "NAME  ACCESS  VISITOR  TZ   IPV6-PREFIX  SITES        KEEP-QUERY  BESIDES\n"+
 		"demo  open    address  UTC  64           -            -           -\n"+
-		"shop  sites   hashed   UTC  56           example.com  b,a,c       -\n", well(t, "app", "list", "--data", data))
+		"shop  sites   hashed   UTC  56           example.com  b,a,c       tags=default,tags=plan\n", well(t, "app", "list", "--data", data))
 
 	// The tables.
 	assert.Equal(t, "1\n", well(t, "psql", "--data", data, "--", "-Atc", "SELECT hot FROM pages JOIN counters ON page_id = id WHERE uri = 'hhui.top/home'"))

@@ -108,9 +108,6 @@ func (c *reportTopCmd) check(g globals) faults {
 func (c *reportTagsCmd) check(g globals) faults {
 	f := c.rangeFlags.check(g)
 	f.when(c.N < 1 || c.N > report.DeepestTop, "-n: %d values: write a number from 1 to %d", c.N, report.DeepestTop)
-	if err := report.CheckTag(c.Name, ""); err != nil {
-		f.add(fmt.Errorf("--%w", err))
-	}
 	return f
 }
 
@@ -283,9 +280,6 @@ func (c *reportTagsCmd) run(ctx context.Context, p *program) error {
 		}
 		target, err := visit.ParseTarget(c.Target, a.app.KeepQuery)
 		if err != nil {
-			return nil, err
-		}
-		if err := report.CheckTag(c.Name, target); err != nil {
 			return nil, err
 		}
 		return a.ByTag(ctx, a.app.Name, target, c.Name, in, c.N)

@@ -12,6 +12,7 @@ import (
 
 	"footfall/db"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 // Settings of an app. A nil field leaves a setting as it is; a new app has the defaults. The tags are
@@ -31,6 +32,7 @@ type Settings struct {
 	ForgetDays   *int     `placeholder:"N"`
 	MaxRequests  *string  `placeholder:"N"`
 	MaxNewPages  *string  `placeholder:"N"`
+	Tags         []string `placeholder:"NAMES"`
 }
 
 // Who may count for an app.
@@ -157,6 +159,9 @@ func (s Settings) apply(row *db.App) error {
 	}
 	applyLimit(&f, "max-requests", s.MaxRequests, &row.MaxRequests)
 	applyLimit(&f, "max-new-pages", s.MaxNewPages, &row.MaxNewPages)
+	if s.Tags != nil {
+		row.Tags = readTags(&f, s.Tags)
+	}
 	return f.error()
 }
 
@@ -224,6 +229,35 @@ func applyLimit(f *faults, name string, given *string, to **int32) {
 	}
 	limit := int32(n)
 	*to = &limit
+}
+
+// noTags stands in a list of names for none but hour.
+const noTags = "none"
+
+// readTags reads the names of tags that are counted: those that are built in, of which hour always
+// is, in their order, and then the app's own. default stands for all that are built in.
+func readTags(f *faults, given []string) (names []string) {
+	var own []string
+	for _, name := range given {
+		switch err := tag.CheckName(name); {
+		case name == byDefault, name == noTags && len(given) == 1, slices.Contains(tag.Names, name), slices.Contains(own, name):
+		case name == noTags:
+			f.add("tags: %s stands alone: leave it, or the other names, out", noTags)
+		case err != nil:
+			f.add("tags: %v", err)
+		default:
+			own = append(own, name)
+		}
+	}
+	if len(own) > tag.MostNames {
+		f.add("tags: %d names are the app's own: leave out all but %d", len(own), tag.MostNames)
+	}
+	for _, name := range tag.Names {
+		if name == tag.Hour || slices.Contains(given, name) || slices.Contains(given, byDefault) {
+			names = append(names, name)
+		}
+	}
+	return append(names, own...)
 }
 
 // faults gathers all that is wrong with the settings that somebody has typed.

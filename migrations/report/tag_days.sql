@@ -10,7 +10,7 @@ COMMENT ON COLUMN report.tag_days.app       IS 'The app that counts it.';
 COMMENT ON COLUMN report.tag_days.target    IS 'The page, or the site.';
 COMMENT ON COLUMN report.tag_days.day_id    IS 'The day as a number, like 20190629.';
 COMMENT ON COLUMN report.tag_days.day       IS 'The day as a date.';
-COMMENT ON COLUMN report.tag_days.name      IS 'source, campaign, country, language, device, system, browser or hour.';
+COMMENT ON COLUMN report.tag_days.name      IS 'source, campaign, country, language, device, system, browser, hour, or one of the app''s own.';
 COMMENT ON COLUMN report.tag_days.value     IS 'What the visit said with which the visitor was counted on that day; (other): one that is not kept by itself.';
 COMMENT ON COLUMN report.tag_days.pv        IS 'Visitors of the day.';
 COMMENT ON COLUMN report.tag_days.newcomers IS 'Those of them who got their rank with that visit: of all days they add up to visitors, each by the first visit ever.';

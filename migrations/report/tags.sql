@@ -16,8 +16,8 @@ BEGIN
     IF n NOT BETWEEN 1 AND 10000 THEN
         RAISE EXCEPTION 'n: % is not between 1 and 10000', n USING ERRCODE = '22023';
     END IF;
-    IF tags.name NOT IN ('source', 'campaign', 'country', 'language', 'device', 'system', 'browser', 'hour') THEN
-        RAISE EXCEPTION 'name: % is no tag: use source, campaign, country, language, device, system, browser or hour', tags.name USING ERRCODE = '22023';
+    IF NOT EXISTS (SELECT FROM report.tag_names(tags.app) AS n WHERE n.name = tags.name) THEN
+        RAISE EXCEPTION 'name: app % has no tag %: report.tag_names(''%'') has those that there are', tags.app, tags.name, tags.app USING ERRCODE = '22023';
     END IF;
     SELECT p.app_id, p.id, coalesce(p.site_id, p.id)
     INTO of_app, page, site
@@ -81,6 +81,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION report.tags(text, text, text, integer, integer, integer, integer, integer) IS 'With what the visitors of a page or site came in a range of days: the first n values of a name (source, campaign; of sites country, language, device, system, browser, hour, too) by pv, and in the last row, (none), those who came without: with it and all values they add up to pv of the range, exactly. newcomers got their rank so. pv so many days before (0 where days_before is); with compared_to, pv_compared and pv_before are of the days up to that one. since: from which day on the site has tags; before it all are (none). SELECT * FROM report.tags(''demo'', ''example.com'', ''source'', 20190601, 20190630).';
+COMMENT ON FUNCTION report.tags(text, text, text, integer, integer, integer, integer, integer) IS 'With what the visitors of a page or site came in a range of days: the first n values of a name (source, campaign; of sites country, language, device, system, browser, hour and the app''s own, too) by pv, and in the last row, (none), those who came without: with it and all values they add up to pv of the range, exactly. newcomers got their rank so. pv so many days before (0 where days_before is); with compared_to, pv_compared and pv_before are of the days up to that one. since: from which day on the site has tags; before it all are (none). SELECT * FROM report.tags(''demo'', ''example.com'', ''source'', 20190601, 20190630).';
 
 REVOKE ALL ON FUNCTION report.tags(text, text, text, integer, integer, integer, integer, integer) FROM PUBLIC;
