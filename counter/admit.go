@@ -125,6 +125,12 @@ func checkRights(a *app.App, r *Request, key *app.Key, need app.Scope) error {
 		field = "visitor"
 	case r.At != "":
 		field = "at"
+	case r.Language != "":
+		field = "language"
+	case r.Country != "":
+		field = "country"
+	case r.Tags != nil:
+		field = "tags"
 	case r.ID != "": // a stranger who guesses the ids of others would keep their visits from counting
 		field = "id"
 	default:
@@ -144,6 +150,9 @@ func (c *Counter) identify(ctx context.Context, a *app.App, r *Request, at time.
 		return err
 	}
 	if err := app.CheckVisitID(r.ID); err != nil {
+		return err
+	}
+	if err := a.CheckTags(r.Tags); err != nil {
 		return err
 	}
 	if err := c.chooseDay(ctx, a, at, firstDay, w); err != nil {

@@ -3,6 +3,7 @@
 package counter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,9 @@ type Request struct {
 	ID          string     // makes a visit repeatable; "": none
 	At          string     // when the visit was; "": now
 	Referrer    string     // the page that the visitor comes from; "": none, or it is not known
+	Language    string     // of the visitor, as the caller asserts, or the visitor's header Accept-Language; "": not given
+	Country     string     // of the visitor, as the caller asserts; "": not given
+	Tags        tag.Set    // of names of the app's own, as the caller asserts
 	Later       bool       // it is enough that the visit is counted a moment later
 	Asserts     bool       // IP or Visitor was given, even if it is empty or cannot be read
 	Peer        netip.Addr // the address that the request came from
@@ -58,7 +62,6 @@ type Request struct {
 	Agent      string // User-Agent
 	Hints      tag.Hints
 	Languages  string // Accept-Language
-	Country    string // of the visitor; "": that of the address
 	Prefetch   bool   // a browser fetches the page in case somebody asks for it
 	DoNotTrack bool   // the visitor asks not to be tracked
 }
@@ -216,7 +219,7 @@ func (c *Counter) visitOf(a *app.App, w *subject, id string) record.Visit {
 
 // tags reads what else a visit brings, as far as the app counts it.
 func (c *Counter) tags(a *app.App, r *Request, w *subject) func() tag.Set {
-	t := tag.Request{URI: r.URI, Site: w.target.Site, Referrer: r.Referrer, Languages: r.Languages, Country: r.Country, At: w.at, Zone: a.Zone}
+	t := tag.Request{URI: r.URI, Site: w.target.Site, Referrer: r.Referrer, Languages: cmp.Or(r.Language, r.Languages), Country: r.Country, At: w.at, Zone: a.Zone, Own: r.Tags}
 	agent, hints, address := r.Agent, r.Hints, w.address
 	return func() tag.Set {
 		if len(a.Tags) == 1 {

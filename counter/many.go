@@ -10,13 +10,15 @@ import (
 	"footfall/db"
 	"footfall/record"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 // Item is one visit of many, as a caller states it.
 type Item struct {
 	URI, IP, Visitor, Agent, ID string
 
-	Referrer, Language, Country string // of the visitor; "": not given
+	Referrer, Language, Country string  // of the visitor; "": not given
+	Tags                        tag.Set // of names of the app's own
 
 	At time.Time // when it was; zero: now
 
@@ -43,7 +45,7 @@ const callsOfAnybody = "calls"
 func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Skipped, error) {
 	c, a := g.counter, g.app
 	r := Request{URI: item.URI, IP: item.IP, Visitor: item.Visitor, Agent: item.Agent, ID: item.ID,
-		Referrer: item.Referrer, Languages: item.Language, Country: item.Country}
+		Referrer: item.Referrer, Language: item.Language, Country: item.Country, Tags: item.Tags}
 	if !r.asserts() && a.Mode != app.ByID {
 		return record.Visit{}, "", visit.Errorf(visit.Invalid, "ip", "it is missing: give the address of the visitor")
 	}

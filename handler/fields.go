@@ -16,6 +16,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 // body is what may be sent as JSON.
@@ -27,7 +28,7 @@ type body struct {
 
 // One URI has room even if each of its 2,048 bytes is written as \u00xx, many if they are not.
 var (
-	oneVisit   = body{16 << 10, `send {"app":"…","uri":"…"}, with "ip":"…" or "visitor":"…", and "at":"…", if you may say who came and when; "referrer":"…" if they came from another page; "answer":"later" if it may be counted a moment later`, false}
+	oneVisit   = body{16 << 10, `send {"app":"…","uri":"…"}, with "ip":"…" or "visitor":"…", and "at":"…", if you may say who came and when; "referrer":"…" if they came from another page; "language":"…", "country":"…", "tags":{"plan":"…"} if you may say with what; "answer":"later" if it may be counted a moment later`, false}
 	manyCounts = body{4 << 20, `send {"app":"…","uris":["…",…]}, with "ip":"…" or "visitor":"…" if you may ask about who came`, true}
 )
 
@@ -44,8 +45,9 @@ type field struct {
 }
 
 type fields struct {
-	app, ip, visitor, uri, id, at, referrer, answer, offsets field
-	uris                                                     []string
+	app, ip, visitor, uri, id, at, referrer, language, country, answer, offsets field
+	tags                                                                        tag.Set
+	uris                                                                        []string
 	// parseErr is the first fault in how the fields but app were written. An unknown app is told
 	// before it.
 	parseErr error
@@ -82,6 +84,10 @@ func (f *fields) named(name string) *field {
 		return &f.at
 	case "referrer":
 		return &f.referrer
+	case "language":
+		return &f.language
+	case "country":
+		return &f.country
 	case "answer":
 		return &f.answer
 	case "offsets":
@@ -97,7 +103,7 @@ func (f *field) set(name, value string) error {
 		return invalid(name, "it is given twice: give it once")
 	}
 	f.given = true
-	if value == "" && name != "referrer" { // a browser names none where there is none
+	if value == "" && !mayBeEmpty(name) {
 		return invalid(name, "it is empty: give it a value, or leave it out")
 	}
 	if name == "answer" && value != answerLater {
@@ -108,6 +114,12 @@ func (f *field) set(name, value string) error {
 	}
 	f.value = value
 	return nil
+}
+
+// mayBeEmpty reports whether a field may be: a browser names no referrer where there is none, and what
+// a visitor brings is not always known.
+func mayBeEmpty(name string) bool {
+	return name == "referrer" || name == "language" || name == "country"
 }
 
 func invalid(name, format string, args ...any) error {
@@ -122,6 +134,9 @@ func readFields(c echo.Context) (fields, error) {
 	}
 	return readQuery(r.URL.RawQuery)
 }
+
+// tagPrefix begins a parameter that is a tag of the app's own.
+const tagPrefix = "tag."
 
 // readQuery reads the fields out of a query and ignores everything else in it. It reads the query
 // once and makes no map, since this is done for every visit.
@@ -138,12 +153,17 @@ func readQuery(query string) (fields, error) {
 			}
 			name = decoded
 		}
-		if f.named(name) == nil {
+		own, isTag := strings.CutPrefix(name, tagPrefix)
+		if f.named(name) == nil && !isTag {
 			continue
 		}
 		value, err := url.QueryUnescape(value)
-		if err != nil {
-			f.named(name).given = true
+		if err == nil && isTag {
+			err = f.later(name, f.tags.Give(own, value))
+		} else if err != nil {
+			if one := f.named(name); one != nil {
+				one.given = true
+			}
 			err = f.later(name, invalid(name, "it has a %% that is not followed by two hexadecimal digits: write %% as %%25"))
 		} else {
 			err = f.put(name, value)
@@ -212,7 +232,10 @@ func (f *fields) readMember(d *json.Decoder, is body) error {
 	if is.many && name == "uris" {
 		return f.later(name, f.setURIs(written))
 	}
-	if f.named(name) == nil || is.many && (name == "uri" || name == "id" || name == "at" || name == "referrer" || name == "answer") {
+	if !is.many && name == "tags" {
+		return f.later(name, f.setTags(written))
+	}
+	if f.named(name) == nil || is.many && (name == "uri" || name == "id" || name == "at" || mayBeEmpty(name) || name == "answer") {
 		return f.later("body", invalid("body", "%.64q is not a field: %s", name, is.shape))
 	}
 	var value string
@@ -221,6 +244,30 @@ func (f *fields) readMember(d *json.Decoder, is body) error {
 		return f.later(name, invalid(name, "it is not a string: write it in double quotes"))
 	}
 	return f.put(name, value)
+}
+
+// setTags reads an object of strings.
+func (f *fields) setTags(written json.RawMessage) error {
+	if f.tags != nil {
+		return invalid("tags", "they are given twice: give them once")
+	}
+	d := json.NewDecoder(bytes.NewReader(written))
+	wrong := invalid("tags", `they are not an object of strings: write {"plan":"…"}`)
+	if open, _ := d.Token(); open != json.Delim('{') {
+		return wrong
+	}
+	for d.More() {
+		name, _ := d.Token() // written is JSON
+		value, _ := d.Token()
+		text, ok := value.(string)
+		if !ok {
+			return wrong
+		}
+		if err := f.tags.Give(name.(string), text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (f *fields) setURIs(written json.RawMessage) error {

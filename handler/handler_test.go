@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -202,6 +203,13 @@ func TestSixSteps(t *testing.T) {
 	}
 }
 
+func tags(n int) (query string) {
+	for i := range n {
+		query += "&tag.t" + strconv.Itoa(i) + "=1"
+	}
+	return query[1:]
+}
+
 func TestBadInputStoresNothing(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t)
@@ -219,6 +227,12 @@ func TestBadInputStoresNothing(t *testing.T) {
 		{"app=demo&ip=1.1.1.1&ip=1.1.1.1&uri=http://a/", 400, "ip: it is given twice"},
 		{"app=demo&uri=http://a/&%75ri=http://a/", 400, "uri: it is given twice"},
 		{"app=demo&uri=http://a/%", 400, "uri: it has a %"},
+		{"app=demo&uri=http://a/&tag.plan=%", 400, "tag.plan: it has a %"},
+		{"app=demo&uri=http://a/&tag.plan=a&tag.plan=b", 400, `tags: "plan" is given twice`},
+		{"app=demo&uri=http://a/&tag.plan=a", 400, `tags: app demo has no tag "plan" of its own`},
+		{"app=demo&uri=http://a/&tag.source=a", 400, `tags: app demo has no tag "source" of its own`},
+		{"app=demo&uri=http://a/&tag.=a", 400, `tags: app demo has no tag "" of its own`},
+		{"app=demo&uri=http://a/&" + tags(21), 400, "tags: there are more than 20"},
 		{"app=demo&uri=http://a/%zz", 400, "uri: it has a %"},
 		{"app=demo&ip=1.1.1&uri=http://a/", 400, "ip: it is not"},
 		{"app=demo&ip=1.1.1.1:80&uri=http://a/", 400, "ip: it has a port"},
@@ -263,6 +277,11 @@ func TestBadInputStoresNothing(t *testing.T) {
 		{"application/json", valid + `,"ip":["1.1.1.1"]}`, 400, "ip: it is not a string"},
 		{"application/json", valid + `,"ip":""}`, 400, "ip: it is empty"},
 		{"application/json", valid + `,"uri":"http://b/"}`, 400, "uri: it is given twice"},
+		{"application/json", valid + `,"tags":["plan"]}`, 400, "tags: they are not an object of strings"},
+		{"application/json", valid + `,"tags":{"plan":{"a":"b"}}}`, 400, "tags: they are not an object of strings"},
+		{"application/json", valid + `,"tags":{"plan":"a"},"tags":{}}`, 400, "tags: they are given twice"},
+		{"application/json", valid + `,"tags":{"plan":"a","plan":"b"}}`, 400, `tags: "plan" is given twice`},
+		{"application/json", valid + `,"tag.plan":"a"}`, 400, `body: "tag.plan" is not a field`},
 		{"application/json", valid + `}{}`, 400, "body: something follows"},
 		{"application/json", valid + `} x`, 400, "body: something follows"},
 		{"application/json", "{\"app\":\"demo\",\"uri\":\"http://a/\xff\"}", 400, "body: it is not valid UTF-8"},

@@ -1,12 +1,17 @@
 package handler
 
 import (
+	"context"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"footfall/admin"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/db/dbtest"
 )
@@ -72,4 +77,51 @@ func TestVisitsBringTags(t *testing.T) {
 		assert.Equal(t, http.StatusBadRequest, a.status, ask)
 		assert.Contains(t, a.body, fault, ask)
 	}
+}
+
+// With what somebody comes is said by those alone who may say who came: a language, a country, and
+// tags that the app lists.
+func TestCallersWhoAssertSayWithWhat(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.SetApp(ctx, "shop", app.Settings{Tags: []string{"default", "plan", "age"}})
+	})
+	asserts, counts := "Bearer "+e.key("shop", app.ScopeAssert), "Bearer "+e.key("shop", app.ScopeCount)
+	const visit, shop = "/visit?app=shop&uri=http://example.com/", `{"app":"shop","uri":"http://example.com/",`
+	for _, key := range []string{"", counts} {
+		for field, query := range map[string]string{"language": "&language=de", "country": "&country=DE", "tags": "&tag.plan=pro"} {
+			a := e.ask(http.MethodGet, visit+query, "Authorization", key)
+			assert.Equal(t, http.StatusForbidden, a.status, query)
+			assert.Contains(t, a.error(t), field+": app shop believes it only with a key of the scope assert")
+		}
+	}
+	for n, query := range []string{
+		"&language=de-AT,en&country=at&tag.plan=%20Pro&tag.age=", "&country=XX&tag.plan=" + strings.Repeat("p", 101), "&language=&country=&tag.plan=a@b.example",
+	} {
+		a := e.ask(http.MethodGet, fmt.Sprint(visit, "&ip=192.0.2.", n, query), "Authorization", asserts, "Accept-Language", "en")
+		assert.Equal(t, http.StatusOK, a.status, a.body)
+	}
+	post := func(path, body string) answer {
+		return e.askWith(body, http.MethodPost, path, "Authorization", asserts, "Content-Type", "application/json")
+	}
+	assert.Equal(t, http.StatusOK, post("/visit", shop+`"ip":"192.0.2.9","tags":{"plan":"pro","age":"30"},"country":"CH"}`).status)
+	for _, wrong := range []answer{
+		post("/visit", shop+`"ip":"192.0.2.9","tags":{"plan":"pro","plann":"x"}}`),
+		e.ask(http.MethodGet, visit+"&tag.plann=x", "Authorization", asserts),
+	} {
+		assert.Equal(t, http.StatusBadRequest, wrong.status)
+		assert.Contains(t, wrong.error(t), `tags: app shop has no tag "plann" of its own: leave it out, or have its operator list it (app set --tags)`)
+	}
+	a := post("/visits?app=shop", `[{"uri":"http://example.com/","ip":"192.0.2.20","tags":{"plan":"team"}},{"uri":"http://example.com/","ip":"192.0.2.21","tags":{"hour":"00"}}]`)
+	assert.Equal(t, http.StatusOK, a.status, a.body)
+	assert.Contains(t, a.body, `tags: app shop has no tag \"hour\" of its own`)
+
+	e.counter.Close() // which adds up what is left
+	assert.Equal(t, []string{
+		"age 30 1", "country AT 1", "country CH 1", "hour 12 5", "language de 1", "plan (other) 2", "plan pro 2", "plan team 1",
+	}, dbtest.Column[string](t, dbtest.Connect(t, e.database), `
+		SELECT format('%s %s %s', t.name, t.value, d.pv) COLLATE "C"
+		FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id JOIN footfall.pages p ON p.id = d.page_id
+		ORDER BY 1`), "and none of the page")
 }

@@ -173,35 +173,30 @@ func (r *reader) item() error {
 }
 
 // names of the fields. From firstEmpty on they may be empty.
-var names = [...]string{"uri", "ip", "visitor", "id", "at", "agent", "referrer", "language", "country"}
+var names = [...]string{"uri", "ip", "visitor", "id", "at", "agent", "referrer", "language", "country", "tags"}
 
 const firstEmpty = 5
 
 // fields are those that an item has given, in the order of names.
 type fields [len(names)]bool
 
-// named returns where the value of a field is kept; nil if there is none of that name.
+// named returns where the string of a field is kept, and its number; -1 if there is none of that name.
 func (r *reader) named(item *counter.Item, name string) (value *string, number int) {
 	if number = slices.Index(names[:], name); number < 0 {
 		return nil, number
 	}
-	return [...]*string{&item.URI, &item.IP, &item.Visitor, &item.ID, &r.time, &item.Agent, &item.Referrer, &item.Language, &item.Country}[number], number
+	return [...]*string{&item.URI, &item.IP, &item.Visitor, &item.ID, &r.time, &item.Agent, &item.Referrer, &item.Language, &item.Country, nil}[number], number
 }
 
 // member reads a name and its value.
 func (r *reader) member(item *counter.Item, given *fields, wrong func(field, format string, args ...any)) error {
-	r.space()
-	name, err := r.string("the name of a field")
+	name, err := r.name("the name of a field")
 	if err != nil {
 		return err
 	}
-	if !r.take(':') {
-		return r.fault("a colon should follow the name of the field")
-	}
 	value, number := r.named(item, name)
-	r.space()
-	if value == nil {
-		wrong("", "%.64q is not a field of a visit: give uri, ip or visitor, id, at, agent, referrer, language, country", name)
+	if number < 0 {
+		wrong("", "%.64q is not a field of a visit: give uri, ip or visitor, id, at, agent, referrer, language, country, tags", name)
 		return r.skip()
 	}
 	if given[number] {
@@ -209,6 +204,9 @@ func (r *reader) member(item *counter.Item, given *fields, wrong func(field, for
 		return r.skip()
 	}
 	given[number] = true
+	if name == "tags" {
+		return r.tags(item, wrong)
+	}
 	if r.at == r.end || r.text[r.at] != '"' {
 		wrong(name, "it is not a string: write it in double quotes")
 		return r.skip()
@@ -224,6 +222,40 @@ func (r *reader) member(item *counter.Item, given *fields, wrong func(field, for
 		}
 	}
 	return err
+}
+
+// name reads a name and the colon behind it, up to its value.
+func (r *reader) name(what string) (string, error) {
+	r.space()
+	name, err := r.string(what)
+	if err == nil && !r.take(':') {
+		err = r.fault("a colon should follow %s", what)
+	}
+	r.space()
+	return name, err
+}
+
+// tags reads an object of names and values.
+func (r *reader) tags(item *counter.Item, wrong func(field, format string, args ...any)) error {
+	if !r.take('{') {
+		wrong("tags", `they are not an object: write {"plan":"…"}`)
+		return r.skip()
+	}
+	return r.list('}', "a comma or } should follow the value", func() error {
+		name, err := r.name("the name of a tag")
+		if err != nil {
+			return err
+		}
+		if r.at == r.end || r.text[r.at] != '"' {
+			wrong("tags", "%.64q is not a string: write it in double quotes", name)
+			return r.skip()
+		}
+		value, err := r.string("")
+		if told := item.Tags.Give(name, value); told != nil {
+			wrong("", "%v", told)
+		}
+		return err
+	})
 }
 
 // string reads a string, or tells what should begin here.

@@ -13,6 +13,7 @@ import (
 
 	"footfall/counter"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 func TestReadItems(t *testing.T) {
@@ -29,6 +30,7 @@ func TestReadItems(t *testing.T) {
 		"spread":            {"\t[ {\n \"ip\" :\r\n\"192.0.2.1\" , \"uri\": \"http://a/\" } , { } ]", false, []counter.Item{a, {}}},
 		"all fields": {`[{"visitor":"v","agent":"a","uri":"u","id":"1","country":"DE","referrer":"http://b/","language":"de"}]`, false,
 			[]counter.Item{{Visitor: "v", Agent: "a", URI: "u", ID: "1", Referrer: "http://b/", Language: "de", Country: "DE"}}},
+		"tags":       {`[{"tags":{"plan":"pr\u006f","age":""}},{"tags":{}}]`, false, []counter.Item{{Tags: tag.Set{{Name: "plan", Value: "pro"}, {Name: "age"}}}, {}}},
 		"empty ones": {`[{"agent":"","referrer":"","language":"","country":""}]`, false, []counter.Item{{}}},
 		"a time":     {`[{"at":"2019-06-29T14:00:00+02:00"},{}]`, false, []counter.Item{{At: time.Date(2019, 6, 29, 14, 0, 0, 0, time.FixedZone("", 7200))}, {}}},
 		"escapes":    {`[{"uri":"\u0061\/\"\\\n\ud83d\ude00","ip":"é"}]`, false, []counter.Item{{URI: "a/\"\\\n😀", IP: "é"}}},
@@ -58,6 +60,10 @@ func TestWrongItems(t *testing.T) {
 		`{"referrer":null}`:          "referrer: it is not a string",
 		`{"language":["de"]}`:        "language: it is not a string",
 		`{"country":49}`:             "country: it is not a string",
+		`{"tags":"pro"}`:             "tags: they are not an object",
+		`{"tags":{"plan":[{}]}}`:     `tags: "plan" is not a string`,
+		`{"tags":{"a":"","a":""}}`:   `tags: "a" is given twice`,
+		`{"tags":{},"tags":{}}`:      "tags: it is given twice",
 		`{"uri":{"a":[1,{}]}}`:       "uri: it is not a string",
 		`{"uri":""}`:                 "uri: it is empty",
 		`{"uri":"x","uri":"y"}`:      "uri: it is given twice",
@@ -139,7 +145,7 @@ func TestUnreadable(t *testing.T) {
 
 // What is read is JSON, and what encoding/json reads of it is the same.
 func FuzzReadItems(f *testing.F) {
-	for _, text := range []string{`[{"uri":"http://a/","ip":"192.0.2.1"},{"visitor":"\u0041"}]`, `[1,null,{"uri":[{"a":1e5}],"x":"\\"}]`, "[{}\n]", `[{"uri":"`} {
+	for _, text := range []string{`[{"uri":"http://a/","ip":"192.0.2.1"},{"visitor":"\u0041"}]`, `[1,null,{"uri":[{"a":1e5}],"x":"\\"}]`, "[{}\n]", `[{"uri":"`, `[{"tags":{"plan":"pro","\u0061":""}}]`} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -157,7 +163,18 @@ func FuzzReadItems(f *testing.F) {
 				continue
 			}
 			var fields map[string]string
-			require.NoError(t, json.Unmarshal(item, &fields))
+			var object struct{ Tags map[string]string }
+			var members map[string]json.RawMessage
+			require.NoError(t, json.Unmarshal(item, &members))
+			delete(members, "tags")
+			without, _ := json.Marshal(members)
+			require.NoError(t, json.Unmarshal(without, &fields))
+			require.NoError(t, json.Unmarshal(item, &object))
+			for _, given := range got.list[i].Tags {
+				require.Equal(t, object.Tags[given.Name], given.Value)
+			}
+			require.Len(t, got.list[i].Tags, len(object.Tags))
+			got.list[i].Tags = nil
 			at, _ := time.Parse(time.RFC3339, fields["at"])
 			require.Equal(t, counter.Item{URI: fields["uri"], IP: fields["ip"], Visitor: fields["visitor"], Agent: fields["agent"], ID: fields["id"], At: at,
 				Referrer: fields["referrer"], Language: fields["language"], Country: fields["country"]}, got.list[i])

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"footfall/db"
 	"footfall/pause"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 // App is an app with its settings parsed; it never changes.
@@ -65,6 +67,16 @@ func (a *App) SkipsBots(untrusted bool) bool {
 
 // Counts reports whether the app counts a site. An open app that lists no sites counts every one.
 func (a *App) Counts(site string) bool { return a.IsOpen() && a.sites.empty() || a.sites.have(site) }
+
+// CheckTags returns an error unless all tags that a caller gives are of names of the app's own.
+func (a *App) CheckTags(given tag.Set) error {
+	for _, t := range given {
+		if tag.CheckName(t.Name) != nil || !slices.Contains(a.Tags, t.Name) {
+			return visit.Errorf(visit.Invalid, "tags", "app %s has no tag %.64q of its own: leave it out, or have its operator list it (app set --tags)", a.Name, t.Name)
+		}
+	}
+	return nil
+}
 
 // Register holds all apps, keys and links as they stood at one moment.
 type Register struct {

@@ -17,6 +17,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"footfall/visit"
 )
 
 // Tag is a name and a value.
@@ -71,6 +73,7 @@ type Request struct {
 	Agent     Agent          // by ReadAgent, and With hints where there are any
 	At        time.Time      // when it came
 	Zone      *time.Location // of the app
+	Own       Set            // of names of the app's own, as the caller gives them
 }
 
 // Set is the tags of a visit, those first that pages have.
@@ -88,7 +91,22 @@ func Read(r Request) Set {
 	s.add(System, r.Agent.System)
 	s.add(Browser, r.Agent.Browser)
 	s.add(Hour, HourOf(r.At, r.Zone))
+	for _, own := range r.Own {
+		s.add(own.Name, Value(own.Value))
+	}
 	return s
+}
+
+// Give adds a tag as a caller gives it, each name once, and at most as many as an app may list.
+func (s *Set) Give(name, value string) error {
+	switch {
+	case slices.ContainsFunc(*s, func(t Tag) bool { return t.Name == name }):
+		return visit.Errorf(visit.Invalid, "tags", "%.64q is given twice: give it once", name)
+	case len(*s) == MostNames:
+		return visit.Errorf(visit.Invalid, "tags", "there are more than %d: give those alone that the app lists", MostNames)
+	}
+	*s = append(*s, Tag{name, value})
+	return nil
 }
 
 func (s *Set) add(name, value string) {
