@@ -62,6 +62,7 @@ type Request struct {
 	Agent      string // User-Agent
 	Hints      tag.Hints
 	Languages  string // Accept-Language
+	Located    string // the country of Peer, as a trusted proxy says; "": it does not
 	Prefetch   bool   // a browser fetches the page in case somebody asks for it
 	DoNotTrack bool   // the visitor asks not to be tracked
 }
@@ -161,7 +162,7 @@ func (c *Counter) count(ctx context.Context, a *app.App, r *Request, w *subject)
 	}
 	v := c.visitOf(a, w, r.ID)
 	if r.asserts() { // headers say nothing of whom the caller names
-		r.Agent, r.Hints, r.Languages = "", tag.Hints{}, ""
+		r.Agent, r.Hints, r.Languages, r.Located = "", tag.Hints{}, "", ""
 	}
 	v.Tags = c.tags(a, r, w)
 	if r.Later {
@@ -219,7 +220,7 @@ func (c *Counter) visitOf(a *app.App, w *subject, id string) record.Visit {
 
 // tags reads what else a visit brings, as far as the app counts it.
 func (c *Counter) tags(a *app.App, r *Request, w *subject) func() tag.Set {
-	t := tag.Request{URI: r.URI, Site: w.target.Site, Referrer: r.Referrer, Languages: cmp.Or(r.Language, r.Languages), Country: r.Country, At: w.at, Zone: a.Zone, Own: r.Tags}
+	t := tag.Request{URI: r.URI, Site: w.target.Site, Referrer: r.Referrer, Languages: cmp.Or(r.Language, r.Languages), Country: cmp.Or(r.Country, tag.CountryOf(r.Located)), At: w.at, Zone: a.Zone, Own: r.Tags}
 	agent, hints, address := r.Agent, r.Hints, w.address
 	return func() tag.Set {
 		if len(a.Tags) == 1 {

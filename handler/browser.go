@@ -26,6 +26,7 @@ func (s *service) request(c echo.Context, f *fields) counter.Request {
 	if ask.Peer, err = s.Proxies.client(r); err != nil && !ask.Asserts && ask.ParseErr == nil {
 		ask.ParseErr = err // where the caller asserts who came, the address of the request need not be known
 	}
+	ask.Located = s.Proxies.country(r, s.CountryHeader)
 	if !ask.Asserts && s.Proxies.overlook(r, ask.Peer) {
 		s.overlooked.tell()
 	}

@@ -128,10 +128,38 @@ func (p *Proxies) client(r *http.Request) (netip.Addr, error) {
 	return p.named(r.Header[p.header], peer)
 }
 
+// CheckCountryHeader returns an error unless trusted proxies, in some networks, may name the country
+// of the client in a header; "": they do not.
+func CheckCountryHeader(header string, networks []string) error {
+	switch {
+	case header == "":
+		return nil
+	case len(networks) == 0:
+		return errors.New("--country-header: without --trust-proxy it does nothing: name the networks of your proxies there, or leave it out")
+	case !httpguts.ValidHeaderFieldName(header):
+		return fmt.Errorf("--country-header: %.64q cannot be the name of a header: write the name alone, like CF-IPCountry", header)
+	}
+	return nil
+}
+
+// country returns what a trusted proxy says in a header of where the client is. Several
+// lines are no country: not all of them are the proxy's.
+func (p *Proxies) country(r *http.Request, header string) string {
+	if header == "" || !p.sent(r) {
+		return ""
+	}
+	return strings.Join(r.Header.Values(header), ",")
+}
+
+// sent reports whether a request comes from a trusted proxy.
+func (p *Proxies) sent(r *http.Request) bool {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && p.trusts(peer.Addr().WithZone("").Unmap())
+}
+
 // overTLS reports whether a client reaches a trusted proxy over TLS, as the proxy says.
 func (p *Proxies) overTLS(r *http.Request) bool {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && p.trusts(peer.Addr().WithZone("").Unmap()) && strings.EqualFold(strings.TrimSpace(r.Header.Get("X-Forwarded-Proto")), "https")
+	return p.sent(r) && strings.EqualFold(strings.TrimSpace(r.Header.Get("X-Forwarded-Proto")), "https")
 }
 
 func (p *Proxies) trusts(address netip.Addr) bool {

@@ -28,6 +28,8 @@ type Options struct {
 	Stopping <-chan struct{}
 	// Proxies are believed when they name the client. Default: nobody is.
 	Proxies *Proxies
+	// CountryHeader is where these proxies name the country of the client. Default: nowhere.
+	CountryHeader string
 	// Reports reads what /api/apps/… answers.
 	Reports *report.Reader
 	// Dashboard tells whether the public server has pages for people.

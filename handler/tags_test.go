@@ -125,3 +125,36 @@ func TestCallersWhoAssertSayWithWhat(t *testing.T) {
 		FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id JOIN footfall.pages p ON p.id = d.page_id
 		ORDER BY 1`), "and none of the page")
 }
+
+// The country that a header names counts if a trusted proxy has sent it, of whoever comes through the
+// proxy, and no other.
+func TestCountryOfATrustedProxy(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t)
+	for n, c := range []struct {
+		trusts, header string
+		query, sent    string
+	}{
+		{"127.0.0.0/8", "CF-IPCountry", "", "de"},
+		{"127.0.0.0/8", "cf-ipcountry", "", "XX"},
+		{"127.0.0.0/8", "CF-IPCountry", "&ip=192.0.2.1", "FR"},
+		{"127.0.0.0/8", "CF-IPCountry", "&ip=192.0.2.2&country=CH", "FR"},
+		{"127.0.0.0/8", "CF-IPCountry", "&country=AT", "FR"},
+		{"127.0.0.0/8", "", "", "FR"},
+		{"127.0.0.0/8", "X-Country", "", "FR"},
+		{"10.0.0.0/8", "CF-IPCountry", "", "FR"}, // a stranger has sent it
+	} {
+		options := e.options
+		options.Metrics, options.CountryHeader = nil, c.header
+		var faults []error
+		options.Proxies, faults = NewProxies([]string{c.trusts}, "")
+		require.Empty(t, faults)
+		through := &edge{t: t, public: listen(t, publicHandler(e.counter, options), options.Log)}
+		a := through.ask(http.MethodGet, fmt.Sprintf("/visit?app=demo&uri=http://s%d%s", n, c.query), "X-Forwarded-For", "198.51.100.7", "CF-IPCountry", c.sent)
+		assert.Equal(t, http.StatusOK, a.status, a.body)
+	}
+	e.counter.Close() // which adds up what is left
+	assert.Equal(t, []string{"s0 DE", "s3 CH", "s4 AT"}, dbtest.Column[string](t, dbtest.Connect(t, e.database), `
+		SELECT p.uri || ' ' || t.value FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id JOIN footfall.pages p ON p.id = d.page_id
+		WHERE t.name = 'country' ORDER BY p.uri`))
+}

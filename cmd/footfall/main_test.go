@@ -179,8 +179,9 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"serve", "--memory=-320MB"}, []string{`--memory: "-320MB" is not a size to remember visitors in: write one like 320MB`}},
 		{[]string{"serve", "--addr=127.0.0.1:99999", "--max-wait=0s", "--data="}, []string{"--addr:", "--max-wait:", "--data:"}},
 		{[]string{"serve", "--database-url=postgres://h/d?default_query_exec_mode=simple_protocol"}, []string{"simple_protocol"}},
-		{[]string{"serve", "--trust-proxy=0.0.0.0/0", "--trust-proxy=here,10.0.0.1/8", "--proxy-header=Host", "--secret-file=/no/such/file"},
-			[]string{"0.0.0.0/0", `"here"`, "10.0.0.0/8", "--proxy-header:", "--secret-file:"}},
+		{[]string{"serve", "--trust-proxy=0.0.0.0/0", "--trust-proxy=here,10.0.0.1/8", "--proxy-header=Host", "--country-header=CF Country", "--secret-file=/no/such/file"},
+			[]string{"0.0.0.0/0", `"here"`, "10.0.0.0/8", "--proxy-header:", `--country-header: "CF Country" cannot be`, "--secret-file:"}},
+		{[]string{"serve", "--country-header=CF-IPCountry", "--max-wait=0s"}, []string{"--country-header: without --trust-proxy it does nothing", "--max-wait:"}},
 		{[]string{"app", "key", "add", "shop"}, []string{"--scope"}},
 		{[]string{"health", "--addr=nowhere"}, []string{"--addr:"}},
 	} {
@@ -205,7 +206,7 @@ func TestHelpTellsDefaults(t *testing.T) {
 	t.Parallel()
 	help := strings.Join(strings.Fields(well(t, "serve", "--help")), " ")
 	for _, flag := range []string{"data", "postgres-bin", "log-level", "log-format", "addr", "admin-addr", "max-wait",
-		"filter", "memory", "remember-ids", "countries", "secret-file", "trust-proxy", "proxy-header", "[no-]migrate"} {
+		"filter", "memory", "remember-ids", "countries", "secret-file", "trust-proxy", "proxy-header", "country-header", "[no-]migrate"} {
 		name := "FOOTFALL_" + strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(flag, "[no-]"), "-", "_"))
 		assert.Regexp(t, regexp.MustCompile(`--`+regexp.QuoteMeta(flag)+`[= ].*Default: [^$]* \(\$`+name+`\)`), help)
 	}

@@ -34,20 +34,21 @@ import (
 )
 
 type serveCmd struct {
-	Addr        string   `env:"FOOTFALL_ADDR" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	AdminAddr   string   `env:"FOOTFALL_ADMIN_ADDR" default:"127.0.0.1:8081" placeholder:"HOST:PORT"`
-	Migrate     bool     `env:"FOOTFALL_MIGRATE" default:"true" negatable:""`
-	TrustProxy  []string `env:"FOOTFALL_TRUST_PROXY" placeholder:"CIDR"`
-	ProxyHeader string   `env:"FOOTFALL_PROXY_HEADER" placeholder:"NAME"`
-	Dashboard   string   `env:"FOOTFALL_DASHBOARD" default:"on" placeholder:"on|off"`
-	PublicURL   string   `name:"public-url" env:"FOOTFALL_PUBLIC_URL" placeholder:"URL"`
-	Busuanzi    string   `env:"FOOTFALL_BUSUANZI" placeholder:"APP"`
-	MaxWait     string   `env:"FOOTFALL_MAX_WAIT" default:"2s" placeholder:"DURATION"`
-	Overload    string   `env:"FOOTFALL_OVERLOAD" default:"refuse" placeholder:"refuse|later"`
-	InboxLimit  int64    `env:"FOOTFALL_INBOX_LIMIT" default:"10000000" placeholder:"VISITS"`
-	Filter      string   `env:"FOOTFALL_FILTER" default:"on" placeholder:"on|off|only"`
-	Memory      string   `env:"FOOTFALL_MEMORY" default:"320MB" placeholder:"SIZE"`
-	RememberIDs int      `name:"remember-ids" env:"FOOTFALL_REMEMBER_IDS" default:"7" placeholder:"DAYS"`
+	Addr          string   `env:"FOOTFALL_ADDR" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
+	AdminAddr     string   `env:"FOOTFALL_ADMIN_ADDR" default:"127.0.0.1:8081" placeholder:"HOST:PORT"`
+	Migrate       bool     `env:"FOOTFALL_MIGRATE" default:"true" negatable:""`
+	TrustProxy    []string `env:"FOOTFALL_TRUST_PROXY" placeholder:"CIDR"`
+	ProxyHeader   string   `env:"FOOTFALL_PROXY_HEADER" placeholder:"NAME"`
+	CountryHeader string   `env:"FOOTFALL_COUNTRY_HEADER" placeholder:"NAME"`
+	Dashboard     string   `env:"FOOTFALL_DASHBOARD" default:"on" placeholder:"on|off"`
+	PublicURL     string   `name:"public-url" env:"FOOTFALL_PUBLIC_URL" placeholder:"URL"`
+	Busuanzi      string   `env:"FOOTFALL_BUSUANZI" placeholder:"APP"`
+	MaxWait       string   `env:"FOOTFALL_MAX_WAIT" default:"2s" placeholder:"DURATION"`
+	Overload      string   `env:"FOOTFALL_OVERLOAD" default:"refuse" placeholder:"refuse|later"`
+	InboxLimit    int64    `env:"FOOTFALL_INBOX_LIMIT" default:"10000000" placeholder:"VISITS"`
+	Filter        string   `env:"FOOTFALL_FILTER" default:"on" placeholder:"on|off|only"`
+	Memory        string   `env:"FOOTFALL_MEMORY" default:"320MB" placeholder:"SIZE"`
+	RememberIDs   int      `name:"remember-ids" env:"FOOTFALL_REMEMBER_IDS" default:"7" placeholder:"DAYS"`
 	countriesFlag
 
 	// The flags as check has read them.
@@ -75,6 +76,7 @@ func (c *serveCmd) check(g globals) faults {
 	f.add(checkAddress(adminAddr, c.AdminAddr))
 	proxies, wrong := handler.NewProxies(c.TrustProxy, c.ProxyHeader)
 	c.proxies, f = proxies, append(f, wrong...)
+	f.add(handler.CheckCountryHeader(c.CountryHeader, c.TrustProxy))
 	var err error
 	c.maxWait, err = time.ParseDuration(c.MaxWait)
 	f.when(err != nil || c.maxWait <= 0 || c.maxWait > longestWait,
@@ -166,7 +168,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	defer retaining.Wait()
 	defer endDaily()
 	stopping := make(chan struct{})
-	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, Reports: report.NewReader(d),
+	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, CountryHeader: c.CountryHeader, Reports: report.NewReader(d),
 		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi}
 	failed := make(chan error, 2) // has room for an error of each
 	service, operators := handler.Servers(counting, options)
