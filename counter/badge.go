@@ -40,8 +40,9 @@ func (c *Counter) badge(ctx context.Context, a *app.App, r Request, counting boo
 	if r.ParseErr != nil {
 		return s, r.ParseErr
 	}
-	s.Today = visit.DayOf(c.clock(), a.Zone)
-	w := subject{day: s.Today, address: r.Peer, visitor: badgeVisitor, badge: true, untrusted: !a.IsOpen()}
+	now := c.clock()
+	s.Today = visit.DayOf(now, a.Zone)
+	w := subject{day: s.Today, at: now, address: r.Peer, visitor: badgeVisitor, badge: true, untrusted: !a.IsOpen()}
 	if w.target, err = a.Target(r.URI); err != nil {
 		return s, err
 	}

@@ -7,6 +7,7 @@
 	const line = d.currentScript || d.querySelector('script[src*="/busuanzi.pure."]') // a module has no current script
 	const service = new URL('../../busuanzi', line.src)
 	const bszs = ['site_pv', 'page_pv', 'site_uv', 'page_uv']
+	const from = self.bszTag ? '' : d.referrer.split('/', 3).join('/') // the origin that led here, unless a theme did
 	let turn = 0 // of calls: before the page is seen, the last one is where the reader is
 
 	// by finds what has one of the names as its id, or as a class.
@@ -38,7 +39,7 @@
 			}
 			if (mine != turn) return
 			try {
-				const answer = await fetch(service + '?url=' + encodeURIComponent(location.href), {credentials: 'omit', keepalive: true})
+				const answer = await fetch(service + '?' + new URLSearchParams({url: location.href, referrer: mine > 1 ? '' : from}), {credentials: 'omit', keepalive: true})
 				const told = await answer.json()
 				if (!answer.ok) throw told.error
 				if (d.readyState == 'loading') await new Promise(done => d.addEventListener('DOMContentLoaded', done))

@@ -18,6 +18,8 @@
 	let here // what is counted, or about to be
 	let ignored
 	let warned
+	let from = d.referrer.split('/', 3).join('/') // the origin that led here, until it is sent; paths say more than anybody asks for
+	if (from == location.origin) from = ''
 
 	const at = href => Object.assign(d.createElement('a'), {href}) // which may be relative
 	const fragment = () => /^#[/!]/.test(location.hash) ? location.hash : '' // that is a route; others are none
@@ -97,6 +99,9 @@
 		return all
 	}
 
+	// count counts, unless this browser is left out, and returns the numbers.
+	const count = what => ask((ignored ? 'counts?' : 'visit?') + new URLSearchParams({app, ...what}), {keepalive: true})
+
 	// visit counts where the reader is, once they see it, or another page. Of several visits before
 	// that one counts.
 	const visit = async uri => {
@@ -108,7 +113,9 @@
 		}
 		if (mine != turn) return
 		if (typeof uri != 'string') uri = loaded == where() && named || location.href // an event, where it is what listens
-		const told = await ask((ignored ? 'counts' : 'visit') + '?app=' + encodeURIComponent(app) + '&uri=' + encodeURIComponent(at(uri).href), {keepalive: true})
+		const answer = count({uri: at(uri).href, ...!ignored && from && {referrer: from}})
+		if (!ignored) from = '' // what follows comes from the page itself
+		const told = await answer
 		if (mine == turn) { // otherwise the reader is elsewhere by now
 			said = told
 			fill()

@@ -41,7 +41,7 @@ func (b *busuanzi) numbers(c echo.Context, uri string, count bool) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	f := fields{app: field{value: app}, uri: field{value: uri}}
+	f := fields{app: field{value: app}, uri: field{value: uri}, referrer: field{value: c.QueryParam("referrer")}} // which our own script sends
 	ask := b.request(c, &f)
 	ask.Key = "" // what some of these clients send as Authorization is none of ours
 	var a visit.Answer

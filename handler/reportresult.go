@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -117,7 +118,9 @@ func send(c echo.Context, kind, cache string, body []byte, pack bool) error {
 }
 
 func write(c echo.Context, status int, kind string, body []byte) error {
-	c.Response().Header().Set(echo.HeaderContentType, kind)
+	h := c.Response().Header()
+	h.Set(echo.HeaderContentType, kind)
+	h.Set(echo.HeaderContentLength, strconv.Itoa(len(body)))
 	c.Response().WriteHeader(status)
 	_, _ = c.Response().Write(body) // fails if the caller has left: there is nobody to tell
 	return nil

@@ -34,6 +34,11 @@ func TestVisitsBringTags(t *testing.T) {
 	assert.Equal(t, http.StatusOK, e.post(`{"app":"demo","ip":"192.0.2.7","uri":"http://a/","referrer":"android-app://com.slack/"}`).status)
 	assert.Equal(t, http.StatusBadRequest, e.get("/visit?app=demo&uri=http://a/&referrer=https://x/&referrer=https://y/").status)
 	e.askWith("", http.MethodGet, "/visit?app=demo&ip=192.0.2.8&uri=http://a/", "Referer", "https://cdn.example/")
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.SetApp(ctx, "shop", app.Settings{PublicCounts: ptr("count")})
+	})
+	a := e.askWith("", http.MethodGet, "/badge/shop.svg?uri=http://example.com/&count=1", "User-Agent", camo, "Referer", "https://forge.example/readme")
+	assert.Contains(t, a.body, "<title>visits: 1</title>")
 	// Of its own visitor a browser says with what they came; of others, whom a backend names, it does not.
 	e.askWith("", http.MethodGet, "/visit?app=shop&uri=http://example.com/", "Accept-Language", "de-AT,en;q=0.5",
 		"User-Agent", "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36",
@@ -52,7 +57,9 @@ func TestVisitsBringTags(t *testing.T) {
 		SELECT t.name COLLATE "C" || ' ' || t.value
 		FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id JOIN footfall.pages p ON p.id = d.page_id
 		WHERE p.uri = 'many' ORDER BY 1`))
-	assert.Equal(t, []string{"browser Brave", "device desktop", "hour 12", "language de", "system Windows"}, dbtest.Column[string](t, conn, `
+	assert.Equal(t, []string{
+		"browser (other)", "browser Brave", "device (other)", "device desktop", "hour 12", "language de", "system (other)", "system Windows",
+	}, dbtest.Column[string](t, conn, `
 		SELECT t.name COLLATE "C" || ' ' || t.value
 		FROM footfall.tag_days d JOIN footfall.tags t ON t.id = d.tag_id JOIN footfall.pages p ON p.id = d.page_id
 		WHERE p.uri LIKE 'example.com%' ORDER BY 1`))
