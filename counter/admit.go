@@ -34,7 +34,7 @@ func (c *Counter) admit(ctx context.Context, r *Request, need app.Scope) (*app.A
 	if err != nil {
 		return nil, subject{}, err
 	}
-	if w.target, err = a.Target(r.URI); err != nil {
+	if w.target, err = r.target(a); err != nil {
 		return nil, subject{}, err
 	}
 	if w.tooOld != nil {

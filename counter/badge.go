@@ -43,7 +43,7 @@ func (c *Counter) badge(ctx context.Context, a *app.App, r Request, counting boo
 	now := c.clock()
 	s.Today = visit.DayOf(now, a.Zone)
 	w := subject{day: s.Today, at: now, address: r.Peer, visitor: badgeVisitor, badge: true, untrusted: !a.IsOpen()}
-	if w.target, err = a.Target(r.URI); err != nil {
+	if w.target, err = r.target(a); err != nil {
 		return s, err
 	}
 	s.Target = w.target

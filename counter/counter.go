@@ -37,6 +37,9 @@ type Options struct {
 type Request struct {
 	App string
 	URI string
+
+	Event string // what is counted in place of a URI; "": a page
+
 	Key string // the key that the caller shows; "": none
 
 	Session string // what a browser shows in place of a key: SignIn gives it; "": none
@@ -69,6 +72,17 @@ type Request struct {
 
 // asserts reports whether the request names a visitor.
 func (r *Request) asserts() bool { return r.Asserts || r.IP != "" || r.Visitor != "" || r.At != "" }
+
+// target is what a request is about: the page of its URI, or its event.
+func (r *Request) target(a *app.App) (visit.Target, error) {
+	switch {
+	case r.Event == "":
+		return a.Target(r.URI)
+	case r.URI != "":
+		return visit.Target{}, visit.Errorf(visit.Invalid, "event", "it stands in place of uri: leave one of them out")
+	}
+	return visit.EventTarget(r.Event)
+}
 
 // shown is an answer as the caller is to see it: with the offsets of the app, unless only what was
 // counted is asked for.

@@ -17,6 +17,7 @@ import (
 // Badge is what somebody wants to see of a page.
 type Badge struct {
 	URI    string
+	Event  string // in place of the URI
 	Site   bool   // the number is the site's, not the page's
 	Number string // hot, pv or uv
 	Count  bool   // showing it is a visit
@@ -69,7 +70,7 @@ func ReadBadge(q url.Values) (b Badge, err error) {
 		}
 		return value == wanted
 	}
-	b = Badge{URI: q.Get("uri"), color: badgeColors[usualColor]}
+	b = Badge{URI: q.Get("uri"), Event: q.Get("event"), color: badgeColors[usualColor]}
 	target, number, _ := strings.Cut(oneOf("show", badgeNumbers), ".")
 	b.Site, b.Number = target == "site", number
 	b.style = oneOf("style", draw.BadgeStyles)

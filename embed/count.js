@@ -156,10 +156,14 @@
 		if (wish) tell(`footfall: visits of this browser to this site ${ignored ? 'do not ' : ''}count`)
 	}
 
-	self.footfall = {visit, counts, fill}
+	self.footfall = {visit, counts, fill, event: event => count({event})}
 	listen()
 	addEventListener('hashchange', listen)
 	if (manual != null) return fill()
+	addEventListener('click', e => {
+		const event = e.target.closest?.('[data-footfall-event]')?.dataset.footfallEvent
+		if (event) count({event})
+	}, true) // before the page can end it
 	for (const name of ['pushState', 'replaceState']) {
 		const go = history[name]
 		history[name] = function (...to) {

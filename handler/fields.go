@@ -28,7 +28,7 @@ type body struct {
 
 // One URI has room even if each of its 2,048 bytes is written as \u00xx, many if they are not.
 var (
-	oneVisit   = body{16 << 10, `send {"app":"…","uri":"…"}, with "ip":"…" or "visitor":"…", and "at":"…", if you may say who came and when; "referrer":"…" if they came from another page; "language":"…", "country":"…", "tags":{"plan":"…"} if you may say with what; "answer":"later" if it may be counted a moment later`, false}
+	oneVisit   = body{16 << 10, `send {"app":"…","uri":"…"}, or "event":"…" in place of "uri", with "ip":"…" or "visitor":"…", and "at":"…", if you may say who came and when; "referrer":"…" if they came from another page; "language":"…", "country":"…", "tags":{"plan":"…"} if you may say with what; "answer":"later" if it may be counted a moment later`, false}
 	manyCounts = body{4 << 20, `send {"app":"…","uris":["…",…]}, with "ip":"…" or "visitor":"…" if you may ask about who came`, true}
 )
 
@@ -45,9 +45,9 @@ type field struct {
 }
 
 type fields struct {
-	app, ip, visitor, uri, id, at, referrer, language, country, answer, offsets field
-	tags                                                                        tag.Set
-	uris                                                                        []string
+	app, ip, visitor, uri, event, id, at, referrer, language, country, answer, offsets field
+	tags                                                                               tag.Set
+	uris                                                                               []string
 	// parseErr is the first fault in how the fields but app were written. An unknown app is told
 	// before it.
 	parseErr error
@@ -78,6 +78,8 @@ func (f *fields) named(name string) *field {
 		return &f.visitor
 	case "uri":
 		return &f.uri
+	case "event":
+		return &f.event
 	case "id":
 		return &f.id
 	case "at":
@@ -235,7 +237,7 @@ func (f *fields) readMember(d *json.Decoder, is body) error {
 	if !is.many && name == "tags" {
 		return f.later(name, f.setTags(written))
 	}
-	if f.named(name) == nil || is.many && (name == "uri" || name == "id" || name == "at" || mayBeEmpty(name) || name == "answer") {
+	if f.named(name) == nil || is.many && (name == "uri" || name == "event" || name == "id" || name == "at" || mayBeEmpty(name) || name == "answer") {
 		return f.later("body", invalid("body", "%.64q is not a field: %s", name, is.shape))
 	}
 	var value string

@@ -346,6 +346,8 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"GET /visit", "app=demo&ip=192.168.0.1&uri=" + page, nil, "", 200},
 		{"GET /visit", "app=demo&ip=192.168.0.1&uri=" + page, []string{"Sec-Purpose", "prefetch"}, "", 200},
 		{"GET /visit", "app=demo&ip=192.168.0.1&id=1&offsets=no&referrer=https://news.example/&language=de&country=DE&uri=" + page, nil, "", 200},
+		{"GET /visit", "app=demo&ip=192.168.0.1&event=signup", nil, "", 200}, {"GET /counts", "app=demo&event=signup", nil, "", 200}, {"GET /badge/{file}", "choosy!event=signup", nil, "", 200},
+		{"POST /visit", "", inJSON, `{"app":"demo","ip":"192.168.0.1","event":"signup"}`, 200},
 		{"GET /visit", "app=choosy&uri=http://example.com/", []string{"DNT", "1"}, "", 200},
 		{"GET /visit", "app=choosy&uri=http://example.com/", []string{"User-Agent", "curl/8"}, "", 200},
 		{"GET /visit", "app=deaf&ip=192.0.2.1&uri=http://example.com/", nil, "", 200},

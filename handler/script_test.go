@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"footfall/counter/app"
 	"footfall/db/dbtest"
 	"footfall/embed"
+	"footfall/visit"
 )
 
 // ofDocs are the blocks of HTML that docs/embed.md shows, for app shop of a service, by what they
@@ -32,7 +34,7 @@ func ofDocs(t *testing.T, service string) map[string]string {
 	text, err := os.ReadFile("../docs/embed.md")
 	require.NoError(t, err)
 	found := regexp.MustCompile("(?s)```html\n(.*?)```").FindAllSubmatch(text, -1)
-	names := []string{"line", "numbers", "list", "canonical", "named", "own", "manual", "pinned", "busuanzi", "image"}
+	names := []string{"line", "numbers", "list", "event", "canonical", "named", "own", "manual", "pinned", "busuanzi", "image"}
 	require.Len(t, found, len(names), "each block of docs/embed.md is tried below")
 	blocks := map[string]string{}
 	ours := strings.NewReplacer("https://count.example", service, `data-app="blog"`, `data-app="shop"`, "app=blog&", "app=shop&",
@@ -239,6 +241,35 @@ func TestScriptInChromium(t *testing.T) {
 		b.ask(`asked.filter(url => url.endsWith('/counts')).length`, &many)
 		assert.Equal(t, 1+3, many, "one for each thousand")
 	})
+	t.Run("events", func(t *testing.T) {
+		w.put("example.com/thanks", listener+docs["line"])
+		b.open(page("example.com/join", docs["line"], docs["event"], `<a href="/thanks" data-footfall-event="go"><i>on</i></a> <u data-footfall-event>x</u>`))
+		require.Equal(t, "/join", w.hearVisit(t).At)
+		before := w.siteHot(t)
+		b.ask(`document.addEventListener('click', e => e.stopPropagation(), true), document.querySelector('button').click(), document.querySelector('u').click(), document.body.click()`, nil)
+		assert.Equal(t, int64(1), w.happened(t, "signup"))
+		var said string
+		b.ask(`footfall.event('signup').then(a => [a.page.rank, a.page.hot, a.site.hot].join())`, &said)
+		assert.Equal(t, "1,2,2", said)
+		b.leads(func() { b.ask(`document.querySelector('i').click()`, nil) })
+		require.Equal(t, "/thanks", w.hearVisit(t).At)
+		assert.Equal(t, int64(1), w.happened(t, "go"), "the click has led on")
+		assert.Equal(t, before+1, w.siteHot(t), "the visit to the next page")
+		assert.Equal(t, int64(1), w.counted(t, "join"))
+		b.ask(`footfall.event('No!')`, nil)
+		assert.Equal(t, []string{`warning: footfall: event: "No!" is not the name of an event: write a-z, 0-9, _, . and -, 64 at most`}, b.spoken)
+		b.spoken, b.console = nil, nil
+		b.open(page("example.com/join", docs["line"], docs["event"]) + "#footfall-ignore")
+		w.hearVisit(t)
+		b.ask(`document.querySelector('button').click(), footfall.event('signup')`, nil)
+		b.ask(`localStorage.clear()`, nil)
+		b.spoken = nil
+		assert.Equal(t, int64(2), w.happened(t, "signup"), "of a browser that is left out")
+		b.open(page("example.com/join", docs["manual"], docs["event"]))
+		b.ask(`document.querySelector('button').click(), footfall.event('by.hand')`, nil)
+		assert.Equal(t, int64(2), w.happened(t, "signup"))
+		assert.Equal(t, int64(1), w.happened(t, "by.hand"))
+	})
 	t.Run("by hand alone", func(t *testing.T) {
 		b.open(page("example.com/manual", docs["manual"], docs["list"]))
 		b.ask(`until(() => text() === 'Hello 2 views')`, nil)
@@ -267,6 +298,19 @@ func TestScriptInChromium(t *testing.T) {
 		assert.Equal(t, "/bot 0", w.hearVisit(t).brief())
 	})
 	assert.Equal(t, []string{"127.0.0.1"}, w.visitors(t))
+}
+
+// happened is how often an event of shop was counted, once it was.
+func (w *internet) happened(t *testing.T, event string) int64 {
+	t.Helper()
+	var said visit.Answer
+	require.Eventually(t, func() bool {
+		a := w.get("/counts?app=shop&event=" + event)
+		require.Equal(t, http.StatusOK, a.status, a.body)
+		require.NoError(t, json.Unmarshal([]byte(a.body), &said))
+		return said.Page.Hot > 0
+	}, dbtest.Patience, dbtest.Tick)
+	return said.Page.Hot
 }
 
 // siteHot is hot of example.com.

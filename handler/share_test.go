@@ -42,6 +42,7 @@ func newSharingEdge(t *testing.T) *edge {
 		a := e.ask(http.MethodGet, "/visit?"+url.Values{"app": {"shop"}, "ip": {"192.0.2.77"}, "uri": {uri}}.Encode(), "Authorization", "Bearer "+key)
 		require.Equal(t, http.StatusOK, a.status, a.body)
 	}
+	require.Equal(t, http.StatusOK, e.ask(http.MethodGet, "/visit?app=shop&event=signup").status)
 	e.administer(func(ctx context.Context, a *admin.Admin) error {
 		_, err := a.AddNote(ctx, "shop", "2019-06-29", "Now with other.example", "")
 		require.NoError(t, err)
@@ -63,9 +64,9 @@ func TestSharedPagesLeadNowhereElse(t *testing.T) {
 		path, first  string
 		never, shown []string
 	}{
-		"an app":             {e.share("shop", ""), "", []string{"hhui.top", "demo"}, []string{"other.example", "example.com", "A new version", "Now with other.example"}},
-		"a site":             {e.share("shop", "example.com"), "", []string{"hhui.top", "demo", "other.example"}, []string{"/secret", "A new version"}},
-		"a site, in a frame": {e.share("shop", "example.com"), "?embed", []string{"hhui.top", "demo", "other.example"}, []string{"/secret", "A new version"}},
+		"an app":             {e.share("shop", ""), "", []string{"hhui.top", "demo"}, []string{"other.example", "example.com", "(events)", "/signup", "A new version", "Now with other.example"}},
+		"a site":             {e.share("shop", "example.com"), "", []string{"hhui.top", "demo", "other.example", "(events)", "signup"}, []string{"/secret", "A new version"}},
+		"a site, in a frame": {e.share("shop", "example.com"), "?embed", []string{"hhui.top", "demo", "other.example", "(events)", "signup"}, []string{"/secret", "A new version"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

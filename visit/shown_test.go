@@ -51,7 +51,7 @@ func TestShown(t *testing.T) {
 // What is shown can be typed: it is the same target.
 func FuzzShown(f *testing.F) {
 	for _, uri := range []string{
-		"https://例え.jp/日本語/%e3%83%9a", "http://президент.рф:443/a%2Fb?q=%E6%97", "http://h/(other)", "https://h:80/%CC%81%FF%E2%80%AE",
+		"https://例え.jp/日本語/%e3%83%9a", "http://президент.рф:443/a%2Fb?q=%E6%97", "http://h/(other)", "(events)/sign.up", "https://h:80/%CC%81%FF%E2%80%AE",
 		"http://раураl.com/%25E6%97%A5", "http://münchen.de/e%CC%81#!/ß", "http://xn--fiqs8s.中國./", "http://[::1]:3000/日",
 		"http://h/https://other.example/日",
 	} {

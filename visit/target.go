@@ -74,7 +74,7 @@ func Normalize(raw string, keepQuery []string) (Target, error) {
 		return Target{}, targetError("its canonical form is longer than 2,048 bytes: shorten its path, or keep fewer query parameters")
 	}
 	canonical := string(page)
-	if canonical[:siteLength] == OtherSite {
+	if site := canonical[:siteLength]; site == OtherSite || site == EventSite {
 		return Target{}, targetError(hostInvalid)
 	}
 	return Target{Site: canonical[:siteLength], Page: canonical}, nil
@@ -87,6 +87,22 @@ const (
 	OtherSite   = "(other)"    // sites beyond the app's limit
 	DeletedPage = "/(deleted)" // pages that were deleted
 )
+
+// EventSite is the site whose pages are an app's events. No URI leads there.
+const EventSite = "(events)"
+
+// EventTarget returns the target that an event counts. Every error is an *Error about the field
+// "event".
+func EventTarget(name string) (Target, error) {
+	if !isEvent(name) {
+		return Target{}, Errorf(Invalid, "event", "%.64q is not the name of an event: write a-z, 0-9, _, . and -, 64 at most", name)
+	}
+	return Target{Site: EventSite, Page: EventSite + "/" + name}, nil
+}
+
+func isEvent(name string) bool {
+	return name != "" && len(name) <= 64 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-") == ""
+}
 
 func escapeReserved(page []byte, siteLength int) []byte {
 	if path := string(page[siteLength:]); path == OtherPage || path == DeletedPage {
@@ -212,15 +228,19 @@ func appendTargetQuery(out []byte, query string, keep []string) []byte {
 	return out
 }
 
-// isReserved reports whether the target is one of those that hold the sums of others. No URI leads
-// to such a target, so people write it as reports do.
+// isReserved reports whether the target is one of those to which no URI leads, so that people write
+// it as reports do: an event, or one that holds the sums of others.
 func isReserved(target string) bool {
 	site, path, isPage := strings.Cut(target, "/")
-	if site != OtherSite {
-		read, err := normalizeTyped(site, nil)
-		return err == nil && read.Site == site && isPage && slices.Contains([]string{OtherPage, DeletedPage}, "/"+path)
+	sum := "/"+path == OtherPage || "/"+path == DeletedPage
+	switch site {
+	case OtherSite:
+		return !isPage || sum
+	case EventSite:
+		return !isPage || sum || isEvent(path)
 	}
-	return !isPage || "/"+path == OtherPage || "/"+path == DeletedPage
+	read, err := normalizeTyped(site, nil)
+	return err == nil && read.Site == site && isPage && sum
 }
 
 // ParseTarget reads a page or a site as people write it. A URI is its page. Without http:// or
@@ -243,7 +263,7 @@ func ParseTarget(text string, keepQuery []string) (string, error) {
 // ParseSite reads a site as people write it: a host, a host and a port, or the URI of its home
 // page. Every error is an *Error about the field "site".
 func ParseSite(text string) (string, error) {
-	if text == OtherSite {
+	if text == OtherSite || text == EventSite {
 		return text, nil
 	}
 	target, err := normalizeTyped(text, nil)

@@ -87,8 +87,15 @@ func (d *Dashboard) appPage(ctx context.Context, v view) (*appPage, []report.Sit
 	return page, sites.Rows, nil
 }
 
-// order is that of sites: names from the first letter, numbers from the highest.
+// order is that of sites: names from the first letter, numbers from the highest. Events are no
+// site, and last.
 func (v view) order(a, b siteRow) int {
+	switch {
+	case a.Site == visit.EventSite:
+		return 1
+	case b.Site == visit.EventSite:
+		return -1
+	}
 	switch v.sort {
 	case "site":
 		return cmp.Compare(a.Name, b.Name)

@@ -156,13 +156,13 @@ func (v view) checkValue() error {
 func (v view) target() string { return v.site + v.path }
 
 // address is where the site or page that is looked at can be opened. Of its scheme nothing is
-// counted: a host with a port is mostly a machine of one's own. "": it is a sum of others, or stands
+// counted: a host with a port is mostly a machine of one's own. "": it is an event or a sum of others, or stands
 // around the frame in which this is.
 func (v view) address() string {
 	at, err := url.Parse("//" + v.site)
 	framed := v.app.Shared != nil && v.app.Shared.Embed
 	switch {
-	case err != nil || framed || v.site == visit.OtherSite || v.path == visit.OtherPage || v.path == visit.DeletedPage:
+	case err != nil || framed || v.site == visit.OtherSite || v.site == visit.EventSite || v.path == visit.OtherPage || v.path == visit.DeletedPage:
 		return ""
 	case at.Port() != "" && !strings.HasSuffix(at.Port(), "443"):
 		return "http://" + v.target()

@@ -69,7 +69,7 @@ func TestLinksKeepTheView(t *testing.T) {
 	for _, query := range []string{
 		"", "range=7d", "range=all", "from=2026-11-01&to=2026-11-05", "compare=year&chart=views&period=week&by=hot&sort=site", "page=/a+b%26c%3Fd%25zz/é", "page=/%2525&range=year", "all=with&with_by=browser&skip=100", "all&from_by=campaign&value=a+%26%25", "page=/x&all=from",
 	} {
-		for _, site := range []string{"blog.example", "blog.example:8080", "[2001:db8::1]", "(other)"} {
+		for _, site := range []string{"blog.example", "blog.example:8080", "[2001:db8::1]", "(other)", "(events)"} {
 			v := viewOf(t, site, query)
 			at, err := url.Parse(v.link())
 			require.NoError(t, err)
@@ -154,7 +154,7 @@ func TestPagesAreLinkedTo(t *testing.T) {
 	for _, c := range []struct{ site, query, want string }{
 		{"blog.example", "", "https://blog.example"}, {"blog.example", "page=/a%25zz%23/b", "https://blog.example/a%zz#/b"},
 		{"localhost:3000", "page=/", "http://localhost:3000/"}, {"blog.example:8443", "", "https://blog.example:8443"}, {"[2001:db8::1]", "", "https://[2001:db8::1]"},
-		{"blog.example", "page=/(other)", ""}, {"blog.example", "page=/(deleted)", ""}, {"(other)", "", ""},
+		{"blog.example", "page=/(other)", ""}, {"blog.example", "page=/(deleted)", ""}, {"(other)", "", ""}, {"(events)", "", ""}, {"(events)", "page=/signup", ""},
 	} {
 		assert.Equal(t, c.want, viewOf(t, c.site, c.query).heading().Open, c)
 	}

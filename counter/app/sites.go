@@ -53,7 +53,7 @@ func readSite(raw string) (string, error) {
 		return readSubdomains(raw, host)
 	}
 	site, err := visit.ParseSite(raw)
-	if err != nil || site == visit.OtherSite || strings.Contains(site, "*") {
+	if err != nil || site == visit.OtherSite || site == visit.EventSite || strings.Contains(site, "*") {
 		return "", visit.Errorf(visit.Invalid, "site",
 			"%.128q is not a site: write a host like example.com, a host and a port like localhost:3000, or *.example.com for every subdomain", raw)
 	}

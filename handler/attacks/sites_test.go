@@ -88,7 +88,7 @@ var siteAttacks = []attack{
 			"http://example.com/\r\nX: y", "http://example.com/\x1b[2J", "http://example.com/%00", "http://example.com/%ff",
 			"http://example.com/\xff", "http://exa\tmple.com/",
 			"\x01http://example.com/", "http://example.com/"+string(make([]byte, 10)), "http://[::1", "http://256.256.256.256/",
-			"http://example.com<>/", "http://exam\u200dple.com/", "http://(other)/", "http://%28other%29/"),
+			"http://example.com<>/", "http://exam\u200dple.com/", "http://(other)/", "http://%28other%29/", "http://(events)/buy", "http://%28events%29/buy"),
 			"GET /visit?app=shop&uri=http://example.com/{long}", "GET /visit?app=shop&uri=%zz",
 			"GET /visit?app=shop&uri={uri}&uri=http://evil.example/", "GET /visit?app=shop&uri="),
 	},

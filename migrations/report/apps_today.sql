@@ -15,6 +15,7 @@ AS $$
             SELECT d.day_id, sum(d.hot)::bigint AS hot
             FROM busiest_sites(a.id, 200) AS s
             JOIN days AS d ON d.page_id = s.page_id AND d.day_id BETWEEN days_earlier(today(a.tz), 29) AND today(a.tz)
+            WHERE s.uri <> '(events)'
             GROUP BY d.day_id
         ) AS v ON v.day_id = days_earlier(today(a.tz), g.ago)
     ) AS l
@@ -22,6 +23,6 @@ AS $$
     ORDER BY a.name
 $$;
 
-COMMENT ON FUNCTION report.apps_today(text[]) IS 'Apps at a glance: how many sites they have, and the visits (hot) of today and of each of the last 30 days, of their 200 busiest sites, and the first day on which one of these was counted (0: none was). SELECT * FROM report.apps_today(''{demo}'').';
+COMMENT ON FUNCTION report.apps_today(text[]) IS 'Apps at a glance: how many sites they have, and the visits (hot) of today and of each of the last 30 days, of their 200 busiest sites without events, and the first day on which one of these was counted (0: none was). SELECT * FROM report.apps_today(''{demo}'').';
 
 REVOKE ALL ON FUNCTION report.apps_today(text[]) FROM PUBLIC;

@@ -32,7 +32,7 @@ BEGIN
         FROM last AS o
         LEFT JOIN days AS v ON v.page_id = s.page_id AND v.day_id = o.day_id
     ) AS l
-    ORDER BY d.pv DESC, s.pv DESC, s.page_id;
+    ORDER BY s.uri = '(events)', d.pv DESC, s.pv DESC, s.page_id;
 END
 $$;
 
