@@ -184,11 +184,9 @@ func TestChosen(t *testing.T) {
 	assert.Equal(t, here[4:], names(Options{Preload: []int{0, 5}}), "the others have tables of their own")
 	assert.Equal(t, append(slices.Clone(here), "guarded", "stranger", "inbox", "overload", "flash", "calls", "constant"), names(Options{HTTP: true}))
 	assert.Equal(t, []string{"batched+both", "old"}, names(Options{HTTP: true, Old: "/x", Contenders: []string{"old", "batched+both"}}))
-	for _, headers := range [][]string{headers(""), headers("k")} {
-		assert.Greater(t, len(headers), 50)
-		assert.Contains(t, headers[7], "User-Agent: Mozilla/5.0 (")
-	}
-	assert.Contains(t, headers("k")[7], "Authorization: Bearer k\t")
+	assert.Len(t, ends("", ""), 240)
+	assert.Regexp(t, `^&answer=later&referrer=https://source-[0-9]+\.example/\tUser-Agent: Mozilla/5\.0 \(.*\tAccept-Language: [a-z].*\tAuthorization: Bearer k$`, ends("&answer=later", "k")[8])
+	assert.Regexp(t, `^\tUser-Agent: `, ends("", "")[7])
 }
 
 func TestCheck(t *testing.T) {

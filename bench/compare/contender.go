@@ -55,6 +55,8 @@ const (
 	memoryBytes  = 64 << 20
 )
 
+var behindProxy = []string{"serve", "--max-wait", "10s", "--trust-proxy", "127.0.0.1"}
+
 // contenders in the order of the tables. Who promises no exactness is not held to it: what it gets
 // wrong is counted and shown.
 var contenders = []contender{
@@ -67,7 +69,7 @@ var contenders = []contender{
 	service("batched+memory", "batched, and a memory of recent visitors spares look-ups of those", false, memoryBytes),
 	service(both, "batched with filter and memory: what `footfall serve` does", true, memoryBytes),
 	likeBoth("guarded", "both, for a closed app: asserted with a key; every limit is set, and none is reached; crawlers are looked for, 10 networks are ignored").closed("skip", true),
-	likeBoth("stranger", "both, for a closed app: the visitor's own address as a trusted proxy's header has it, no key; within limits that are not reached", "--trust-proxy", "127.0.0.1").closed("", false),
+	likeBoth("stranger", "both, for a closed app: no key; within limits that are not reached").closed("", false),
 	likeBoth("inbox", "both, and every visit is accepted to be counted later (answer=later)", "--overload", "later").later("&answer=later"),
 	likeBoth("overload", "both, with --overload later: a visit that would wait longer than 20 ms is accepted to be counted later", "--overload", "later", "--max-wait", "20ms").later(""),
 	likeBoth(flash, "overload, offered as many as --visits says at twice the rate at which both has just counted for --duration", "--overload", "later", "--max-wait", "20ms").later(""),
@@ -83,7 +85,8 @@ func literally(name, about string, way literal.Way) contender {
 	}
 }
 
-// service is a contender that is Footfall itself, for an app that counts whatever a caller asserts.
+// service is a contender that is Footfall itself, for an open app. Over HTTP a trusted proxy names the
+// visitors, so that what their browsers say counts.
 func service(name, about string, filter bool, memory int64) contender {
 	open, onOff, both := "open", "off", memory
 	if filter {
@@ -97,7 +100,7 @@ func service(name, about string, filter bool, memory int64) contender {
 		open: func(ctx context.Context, address string) (counting, error) {
 			return openService(ctx, address, record.Options{Filter: filter, FilterMemory: filterMemory, Memory: memory})
 		},
-		arguments: []string{"serve", "--max-wait", "10s", "--filter", onOff, "--memory", strconv.FormatInt(both, 10)},
+		arguments: append(slices.Clone(behindProxy), "--filter", onOff, "--memory", strconv.FormatInt(both, 10)), proxied: true,
 	}
 }
 
@@ -153,7 +156,7 @@ func chosen(o Options) ([]contender, error) {
 	if o.Old != "" {
 		can = append(can, contender{
 			About: About{old, "what " + o.Old + " does", true}, overHTTP: true, layout: old, read: serviceTables, program: o.Old,
-			arguments: []string{"serve", "--max-wait", "10s"},
+			arguments: behindProxy, proxied: true,
 		})
 	}
 	return bench.Named("contenders", can, func(c contender) string { return c.Name }, o.Contenders)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -88,26 +89,41 @@ func (c *comparison) send(ctx context.Context, of contender, t task, in database
 		return load.Calls(ctx, p.URL, t.sequence, c.Duration)
 	case flash:
 		offered := t.sequence[:min(c.Visits, len(t.sequence))]
-		m, err := load.Offer(ctx, p.URL, offered, headers(""), 2*r.Sustained, func() { r.Early = p.PeakMemory() })
+		m, err := load.Offer(ctx, p.URL, offered, ends("", ""), 2*r.Sustained, func() { r.Early = p.PeakMemory() })
 		r.WorstMs = m.WorstMs
 		c.Doing("%.0f visits/s were counted, twice as many offered: %d of %d to be counted later", r.Sustained, m.Later, m.Requests)
 		return m.Measure, offered, err
 	}
 	return c.script.Run(ctx, load.Job{
-		URL: p.URL, Name: t.Name, Visits: t.sequence, Again: of.Name == constant, Proxied: of.proxied, Query: of.query,
-		Headers: headers(in.key), Connections: c.Connections, Duration: c.Duration,
+		URL: p.URL, Name: t.Name, Visits: t.sequence, Again: of.Name == constant, Proxied: of.proxied,
+		Ends: ends(of.query, in.key), Connections: c.Connections, Duration: c.Duration,
 	})
 }
 
-// headers are those of the requests, in turns: all name a browser, as visits do, which takes
-// reading time whoever looks at it; and they show the key, if there is one.
-func headers(key string) (sets []string) {
-	for version := 90; version <= 142; version++ {
-		set := fmt.Sprintf("User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/%d.0.0.0 Safari/537.36", version)
-		if key != "" {
-			set = "Authorization: Bearer " + key + "\t" + set
+// Browsers, each of many versions.
+var browsers = []string{
+	"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/%d.0.0.0 Safari/537.36",
+	"Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:%d.0) Gecko/20100101 Firefox/140.0",
+	"Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/%d.5 Mobile/15E148 Safari/604.1",
+	"Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/%d.0.0.0 Mobile Safari/537.36",
+}
+
+// ends are those of the requests, in turns, which take reading time whoever looks at them: all name
+// a browser and a language, and half of them a page that led to this one, of few sites mostly; and
+// they show the key, if there is one.
+func ends(query, key string) (all []string) {
+	languages := []string{"en-US,en;q=0.9", "de-DE,de;q=0.9,en;q=0.8", "zh-CN,zh;q=0.9"}
+	sources := rand.NewZipf(rand.New(rand.NewPCG(1, 1)), 1.5, 1, 99) //nolint:gosec // the same each time
+	for n := range 240 {
+		end := query
+		if n%2 == 0 {
+			end += fmt.Sprintf("&referrer=https://source-%d.example/", sources.Uint64())
 		}
-		sets = append(sets, set)
+		end += "\tUser-Agent: " + fmt.Sprintf(browsers[n%len(browsers)], 90+n%53) + "\tAccept-Language: " + languages[n%len(languages)]
+		if key != "" {
+			end += "\tAuthorization: Bearer " + key
+		}
+		all = append(all, end)
 	}
-	return sets
+	return all
 }

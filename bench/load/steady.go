@@ -157,15 +157,17 @@ type Offered struct {
 	Later   int64   // answered 202
 }
 
-// Offer sends the visits of a sequence at a rate. early is called when a fifth has been sent.
-func Offer(ctx context.Context, url string, sequence []Arrival, headers []string, perSecond float64, early func()) (o Offered, err error) {
+// Offer sends the visits of a sequence at a rate, with ends as a Job has them; a proxy names the visitors.
+// early is called when a fifth has been sent.
+func Offer(ctx context.Context, url string, sequence []Arrival, ends []string, perSecond float64, early func()) (o Offered, err error) {
 	s := Steady{URL: url, Requests: len(sequence), PerSecond: perSecond, Request: func(to []byte, n int) []byte {
 		if n == len(sequence)/5 {
 			early()
 		}
 		a := sequence[n]
-		return fmt.Appendf(to, "GET /visit?app=demo&ip=%s&uri=http://%s HTTP/1.1\r\nHost: %s\r\n%s\r\n\r\n",
-			Address(int(a.Visitor)), PageURI(int(a.Page)), HostOf(url), headers[n%len(headers)])
+		query, headers, _ := strings.Cut(ends[n%len(ends)], "\t")
+		return fmt.Appendf(to, "GET /visit?app=demo&uri=http://%s%s HTTP/1.1\r\nHost: %s\r\n%s\r\nX-Forwarded-For: %s\r\n\r\n",
+			PageURI(int(a.Page)), query, HostOf(url), strings.ReplaceAll(headers, "\t", "\r\n"), Address(int(a.Visitor)))
 	}}
 	began := time.Now()
 	if err := s.Send(ctx); err != nil {

@@ -1,7 +1,7 @@
 -- Each thread sends the visits of a file of its own, a line each, in their order: the page, and behind a tab the visitor's address.
 -- The arguments are the files' name without the thread's number, whether to begin again at the end ("again" or "once"), a file of
--- headers (a request has those of one line, with tabs between them, and the next request of the next), who names the visitor ("caller"
--- or "proxy"), and what each query ends with.
+-- what requests end with (the query, and behind tabs headers; each request has those of the next line), and who names the visitor
+-- ("caller" or "proxy").
 
 local threads = {}
 
@@ -14,8 +14,9 @@ function init(args)
   visits = assert(io.open(args[1] .. "." .. number))
   again, proxied = args[2] == "again", args[4] == "proxy"
   head, tails = "GET /visit?app=demo&uri=http://", {}
-  for headers in io.lines(args[3]) do
-    local tail = args[5] .. " HTTP/1.1\r\nHost: " .. wrk.host .. "\r\n"
+  for line in io.lines(args[3]) do
+    local query, headers = line:match("^([^\t]*)\t?(.*)$")
+    local tail = query .. " HTTP/1.1\r\nHost: " .. wrk.host .. "\r\n"
     if headers ~= "" then
       tail = tail .. headers:gsub("\t", "\r\n") .. "\r\n"
     end

@@ -55,8 +55,7 @@ type Job struct {
 	Visits      []Arrival
 	Again       bool     // from the beginning when they are used up
 	Proxied     bool     // a proxy names the visitor, and not the caller
-	Query       string   // that each visit has besides
-	Headers     []string // beside Host, of the requests in turns: each a header, or several with tabs between them; default: none
+	Ends        []string // of the requests in turns: what the query ends with, and behind tabs headers beside Host; default: none
 	Connections int      // Threads at least
 	Duration    time.Duration
 }
@@ -109,13 +108,13 @@ func (s *Script) Run(ctx context.Context, j Job) (Measure, []Arrival, error) {
 	if j.Proxied {
 		names = "proxy"
 	}
-	if err := os.WriteFile(s.file("headers"), []byte(strings.Join(j.Headers, "\n")+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(s.file("ends"), []byte(strings.Join(j.Ends, "\n")+"\n"), 0o600); err != nil {
 		return Measure{}, nil, fmt.Errorf("wrk: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, "wrk", //nolint:gosec // fixed words and numbers
 		"-t", strconv.Itoa(Threads), "-c", strconv.Itoa(j.Connections),
 		"-d", fmt.Sprintf("%ds", int(j.Duration.Seconds())), "--timeout", "30s", "--latency",
-		"-s", s.file("visits.lua"), j.URL, "--", s.file(j.Name), atTheEnd, s.file("headers"), names, j.Query)
+		"-s", s.file("visits.lua"), j.URL, "--", s.file(j.Name), atTheEnd, s.file("ends"), names)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
