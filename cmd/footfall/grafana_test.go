@@ -68,7 +68,11 @@ func TestGrafanaDashboard(t *testing.T) {
 		seen{today, "192.168.0.9", "http://hhui.top/index"})
 	conn := dbtest.Connect(t, countAll(t, app.Settings{}, visits...))
 	dbtest.NeedSuperuser(t, conn)
-	_, err := conn.Exec(t.Context(), "SET ROLE footfall_report")
+	_, err := conn.Exec(t.Context(), `
+		WITH made AS (INSERT INTO footfall.tags (app_id, made_on, name, value) SELECT app_id, 20190630, 'source', 'wiki.example' FROM footfall.pages WHERE uri = 'hhui.top' RETURNING id)
+		INSERT INTO footfall.tag_days (page_id, day_id, tag_id, pv, newcomers) SELECT p.id, 20190630, made.id, 1, 0 FROM made, footfall.pages AS p WHERE p.uri = 'hhui.top'`)
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), "SET ROLE footfall_report")
 	require.NoError(t, err)
 	_, err = conn.Exec(t.Context(), "SELECT FROM footfall.keys")
 	require.ErrorContains(t, err, "permission denied")
@@ -129,6 +133,7 @@ func TestGrafanaDashboard(t *testing.T) {
 			"Visits by day": fmt.Sprintf("[time visits] [[%s 5] [%s 1] [%s 0] [%s 2]]", at(0), at(1), at(2), at(3)),
 			"Top pages":     "[page visitors new_visitors uniques visits] [[hhui.top/home 4 3 3 5] [hhui.top/index 3 2 2 3]]",
 			"Sites":         "[site visitors daily_visitors visits] [[hhui.top 4 7 10] [example.com 1 1 1]]",
+			"Sources":       "[source visitors new_visitors] [[wiki.example 1 0] [(none) 4 3]]",
 		}, shown, name)
 	}
 	for _, panel := range d.Panels { // a site of no visits, with a quote that SQL would trip over
