@@ -8,7 +8,6 @@ SET search_path = footfall, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE
-    of_app integer;
     page   bigint;
     site   bigint;
     oldest integer; -- day of the site with a tag
@@ -19,8 +18,8 @@ BEGIN
     IF NOT EXISTS (SELECT FROM report.tag_names(tags.app) AS n WHERE n.name = tags.name) THEN
         RAISE EXCEPTION 'name: app % has no tag %: report.tag_names(''%'') has those that there are', tags.app, tags.name, tags.app USING ERRCODE = '22023';
     END IF;
-    SELECT p.app_id, p.id, coalesce(p.site_id, p.id)
-    INTO of_app, page, site
+    SELECT p.id, coalesce(p.site_id, p.id)
+    INTO page, site
     FROM apps AS a
     JOIN pages AS p ON p.app_id = a.id AND p.key = page_key(as_stored(tags.target))
     WHERE a.name = tags.app;
@@ -39,7 +38,7 @@ BEGIN
         UNION ALL
         SELECT days_earlier(nullif(from_day, 0), days_before), days_earlier(least(compared_to, to_day), days_before), true
         WHERE days_before > 0
-    ), counted AS MATERIALIZED ( -- without a tag: all visitors
+    ), counted AS MATERIALIZED ( -- without a tag: all visitors; of all names: so the days are read once
         SELECT v.tag_id,
                coalesce(sum(v.pv)        FILTER (WHERE NOT r.is_before), 0) AS pv,
                coalesce(sum(v.newcomers) FILTER (WHERE NOT r.is_before), 0) AS newcomers,
@@ -51,7 +50,6 @@ BEGIN
             FROM tag_days AS d
             WHERE d.page_id = page
               AND d.day_id BETWEEN r.first_day AND r.last_day
-              AND d.tag_id IN (SELECT t.id FROM tags AS t WHERE t.app_id = of_app AND t.name = tags.name)
             UNION ALL
             SELECT NULL, d.day_id, d.pv, d.new_visitors
             FROM days AS d
@@ -59,24 +57,29 @@ BEGIN
               AND d.day_id BETWEEN r.first_day AND r.last_day
         ) AS v
         GROUP BY v.tag_id
+    ), named AS MATERIALIZED (
+        SELECT c.tag_id, t.value, c.pv, c.newcomers, c.pv_before, c.pv_compared
+        FROM counted AS c
+        LEFT JOIN tags AS t ON t.id = c.tag_id
+        WHERE c.tag_id IS NULL
+           OR t.name = tags.name
     ), shown AS (
         (
-            SELECT c.tag_id, c.pv, c.newcomers, c.pv_before, c.pv_compared
-            FROM counted AS c
+            SELECT c.tag_id, c.value, c.pv, c.newcomers, c.pv_before, c.pv_compared
+            FROM named AS c
             WHERE c.tag_id IS NOT NULL
               AND c.pv + c.pv_before > 0
             ORDER BY c.pv DESC, c.tag_id
             LIMIT n
         )
         UNION ALL
-        SELECT NULL, sum(s.sign * c.pv), greatest(sum(s.sign * c.newcomers), 0), sum(s.sign * c.pv_before), sum(s.sign * c.pv_compared)
-        FROM counted AS c
+        SELECT NULL, '(none)', sum(s.sign * c.pv), greatest(sum(s.sign * c.newcomers), 0), sum(s.sign * c.pv_before), sum(s.sign * c.pv_compared)
+        FROM named AS c
         CROSS JOIN LATERAL (SELECT CASE WHEN c.tag_id IS NULL THEN 1 ELSE -1 END AS sign) AS s
         HAVING count(*) > 0
     )
-    SELECT coalesce(t.value, '(none)'), s.pv::bigint, s.newcomers::bigint, s.pv_before::bigint, s.pv_compared::bigint, coalesce(oldest, 0)
+    SELECT s.value, s.pv::bigint, s.newcomers::bigint, s.pv_before::bigint, s.pv_compared::bigint, coalesce(oldest, 0)
     FROM shown AS s
-    LEFT JOIN tags AS t ON t.id = s.tag_id
     ORDER BY s.tag_id IS NULL, s.pv DESC, s.tag_id;
 END
 $$;
