@@ -235,7 +235,7 @@ func FuzzRead(f *testing.F) {
 
 func BenchmarkRead(b *testing.B) {
 	for _, bench := range []struct{ name, uri, referrer string }{
-		{"direct", page, ""}, {"a host", page, "https://other.example.org/"}, {"a service", page, "https://www.google.com/"}, {"marked", page + "?utm_source=newsletter&utm_campaign=spring", ""},
+		{"direct", page, ""}, {"the site itself", page, "https://blog.example.com/before"}, {"a host", page, "https://other.example.org/"}, {"a service", page, "https://www.google.com/"}, {"marked", page + "?utm_source=newsletter&utm_campaign=spring", ""},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			r := Request{URI: bench.uri, Site: "blog.example.com", Referrer: bench.referrer, Languages: "de-AT,en;q=0.5", Country: "AT", Agent: ReadAgent(agents[0].agent), At: time.Now(), Zone: time.UTC}
