@@ -66,3 +66,36 @@ func TestTagSettings(t *testing.T) {
 	require.NoError(t, c.SetApp(t.Context(), "demo", app.Settings{RespectDNT: new(bool)}))
 	require.Len(t, tags(), 28, "what is not given stays")
 }
+
+// A list of hosts is read again and again, as it grows, and leaves alone what else is ignored.
+func TestIgnoreFile(t *testing.T) {
+	c := newCommands(t)
+	set := func(s app.Settings) error { return c.SetApp(t.Context(), "demo", s) }
+	is := func(list string) {
+		t.Helper()
+		assert.EqualValues(t, 1, c.one(t, `SELECT count(*) FROM apps WHERE name = 'demo' AND ignore::text = '`+list+`'`), list)
+	}
+	require.NoError(t, set(app.Settings{Ignore: []string{"192.0.2.1", "id:me", "from:typed.example"}}))
+	file := []byte("# of today\r\n\r\nWWW.Spam.example\n b.example # why\n\nspam.example\nспам.рф")
+	require.NoError(t, set(app.Settings{IgnoreFile: file}))
+	is("{192.0.2.1/32,id:me,from:b.example,from:spam.example,from:xn--80ayhh.xn--p1ai}")
+	require.NoError(t, set(app.Settings{IgnoreFile: []byte("b.example")}))
+	is("{192.0.2.1/32,id:me,from:b.example}")
+	err := set(app.Settings{IgnoreFile: []byte("good.example\n\nhttp://bad.example\nlocalhost\n")})
+	assert.ErrorContains(t, err, `ignore-file: line 3: "http://bad.example" is not a host`)
+	assert.ErrorContains(t, err, `ignore-file: line 4: "localhost" is not a host`)
+	err = set(app.Settings{IgnoreFile: []byte(strings.Repeat("no host\n", 1000))})
+	assert.Equal(t, 10, strings.Count(err.Error(), "ignore-file: line "))
+	is("{192.0.2.1/32,id:me,from:b.example}")
+	require.NoError(t, set(app.Settings{Ignore: []string{"from:typed.example"}, IgnoreFile: file[:0]}))
+	is("{from:typed.example}")
+	var many strings.Builder
+	for i := range 10_001 {
+		fmt.Fprintf(&many, "h%d.example\n", i)
+	}
+	assert.ErrorContains(t, set(app.Settings{IgnoreFile: []byte(many.String())}), "ignore-file: it has 10001 hosts: 10000 are the most")
+	require.NoError(t, set(app.Settings{IgnoreFile: []byte(strings.Replace(many.String(), "h0.example", "h1.example", 1))}))
+	assert.EqualValues(t, 10_000, c.one(t, `SELECT cardinality(ignore) FROM apps WHERE name = 'demo'`))
+	require.NoError(t, set(app.Settings{IgnoreFile: []byte{}}))
+	is("{}")
+}

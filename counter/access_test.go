@@ -347,7 +347,7 @@ func TestDayKeysAreForgotten(t *testing.T) {
 func TestSkipped(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
-	in.shop(t, app.Settings{Ignore: []string{"198.51.100.0/24", "2001:DB8:1::/48", "192.0.2.99", "::ffff:192.0.2.98"}, RespectDNT: ptr(true)})
+	in.shop(t, app.Settings{Ignore: []string{"198.51.100.0/24", "2001:DB8:1::/48", "192.0.2.99", "::ffff:192.0.2.98", "from:Spam.example", "from:спам.рф"}, RespectDNT: ptr(true)})
 	require.NoError(t, in.admin().AddApp(t.Context(), "ids", app.Settings{Access: ptr("open"), Visitor: ptr("id"), Ignore: []string{"me", "id:192.0.2.1", "10.0.0.0/8"}, Bots: ptr("skip")}))
 	require.Zero(t, in.kindOf(t, stranger("192.0.2.1", "/")))
 	with := func(change func(*counter.Request)) counter.Request {
@@ -359,6 +359,9 @@ func TestSkipped(t *testing.T) {
 		key, err := in.admin().AddKey(t.Context(), "shop", []app.Scope{scope})
 		require.NoError(t, err)
 		return with(func(r *counter.Request) { r.Key, r.Agent = key, agent })
+	}
+	from := func(page string) counter.Request {
+		return with(func(r *counter.Request) { r.Referrer = page })
 	}
 	id := func(id, ip, agent string) counter.Request {
 		return counter.Request{App: "ids", Visitor: id, IP: ip, Agent: agent, URI: "http://a.example/"}
@@ -380,6 +383,11 @@ func TestSkipped(t *testing.T) {
 		"beside it":                                          {stranger("2001:db8:2::3", "/"), ""},
 		"an ignored address":                                 {stranger("192.0.2.99", "/"), visit.SkippedIgnored},
 		"one written as IPv6":                                {stranger("192.0.2.98", "/"), visit.SkippedIgnored},
+		"from an ignored host":                               {from("http://spam.example/free?offer"), visit.SkippedIgnored},
+		"from below it":                                      {from("https://a.WWW.spam.example:8443"), visit.SkippedIgnored},
+		"from a host of another script":                      {from("https://спам.рф/"), visit.SkippedIgnored},
+		"from one that ends alike":                           {from("https://notspam.example/spam.example"), ""},
+		"from one above":                                     {from("https://example/"), ""},
 		"an ignored id":                                      {id("me", "", browser), visit.SkippedIgnored},
 		"one that looks like a number":                       {id("192.0.2.1", "", browser), visit.SkippedIgnored},
 		"an id from ignored addresses":                       {id("anna", "10.1.2.3", browser), visit.SkippedIgnored},
@@ -407,7 +415,7 @@ func TestSkipped(t *testing.T) {
 	a, err = in.Visit(t.Context(), open)
 	require.NoError(t, err)
 	require.Empty(t, a.Skipped, "an open app asks nothing of the kind")
-	for _, wrong := range []string{"", "192.0.2.1/24", "::ffff:192.0.2.0/120", "192.0.2.0/33", "a\nb", "fe80::1%eth0/64"} {
+	for _, wrong := range []string{"", "192.0.2.1/24", "::ffff:192.0.2.0/120", "192.0.2.0/33", "a\nb", "fe80::1%eth0/64", "from:", "from:com", "from:a b.example", "from:http://spam.example", "from:spam.example/x", "from:192.0.2.1", "from:me@spam.example"} {
 		require.ErrorContains(t, in.admin().SetApp(t.Context(), "shop", app.Settings{Ignore: []string{wrong}}), "ignore: ", wrong)
 	}
 }

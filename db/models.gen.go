@@ -37,7 +37,7 @@ type App struct {
 	RespectDnt bool `json:"respect_dnt"`
 	// count or skip crawlers. Null: skipped, where the visit is of the caller's own address and access is not open.
 	Bots *string `json:"bots"`
-	// Networks, and ids of visitors, whose visits are not counted.
+	// Networks, ids of visitors, and hosts that visitors come from (from:…), whose visits are not counted.
 	Ignore []string `json:"ignore"`
 	// Requests a minute from one address (IPv6: /64). 0: any number. Null: as the service chooses.
 	MaxRequests *int32 `json:"max_requests"`

@@ -63,7 +63,7 @@ COMMENT ON COLUMN apps.visitor       IS 'What tells visitors apart: address, id 
 COMMENT ON COLUMN apps.secret_id     IS 'Tells which secret keys the hashes of visitors, and nothing else of it. Null where addresses are stored.';
 COMMENT ON COLUMN apps.respect_dnt   IS 'Visits whose browser asks not to be tracked (DNT, Sec-GPC) are not counted.';
 COMMENT ON COLUMN apps.bots          IS 'count or skip crawlers. Null: skipped, where the visit is of the caller''s own address and access is not open.';
-COMMENT ON COLUMN apps.ignore        IS 'Networks, and ids of visitors, whose visits are not counted.';
+COMMENT ON COLUMN apps.ignore        IS 'Networks, ids of visitors, and hosts that visitors come from (from:…), whose visits are not counted.';
 COMMENT ON COLUMN apps.max_requests  IS 'Requests a minute from one address (IPv6: /64). 0: any number. Null: as the service chooses.';
 COMMENT ON COLUMN apps.max_new_pages IS 'New pages and sites a day; a visit to one more counts for the site''s page (other). 0: any number. Null: as the service chooses.';
 COMMENT ON COLUMN apps.deleted_at    IS 'Since when its deletion has been under way; it counts nothing any more.';

@@ -175,6 +175,8 @@ func (*appListCmd) run(ctx context.Context, p *program) error {
 // keptByDefault is for how many days the visits of a new app are kept.
 const keptByDefault = 35
 
+func isHost(ignored string) bool { return strings.HasPrefix(ignored, app.FromPrefix) }
+
 // besides names the settings of an app that are not the defaults, as the flags do.
 func besides(app db.App) (set []string) {
 	add := func(is bool, format string, values ...any) {
@@ -185,9 +187,15 @@ func besides(app db.App) (set []string) {
 	add(app.DeletedAt != nil, "being deleted")
 	add(app.RespectDnt, "respect-dnt")
 	add(app.Bots != nil, "bots=%s", orZero(app.Bots))
+	hosts := 0
 	for _, who := range app.Ignore {
+		if isHost(who) {
+			hosts++
+			continue
+		}
 		add(true, "ignore=%s", who)
 	}
+	add(hosts > 0, "ignore=from:… (%d hosts)", hosts)
 	add(app.PublicCounts != "off", "public-counts=%s", app.PublicCounts)
 	add(app.RetainDays != keptByDefault, "retain-days=%d", app.RetainDays)
 	add(app.ForgetDays > 0, "forget-days=%d", app.ForgetDays)

@@ -27,6 +27,7 @@ type Settings struct {
 	Bots         *string  `placeholder:"WHAT"`
 	RespectDNT   *bool    `name:"respect-dnt" negatable:""`
 	Ignore       []string `sep:"none" placeholder:"WHO"`
+	IgnoreFile   []byte   `type:"filecontent" placeholder:"FILE"`
 	PublicCounts *string  `placeholder:"WHAT"`
 	RetainDays   *int     `placeholder:"N"`
 	ForgetDays   *int     `placeholder:"N"`
@@ -151,6 +152,7 @@ func (s Settings) apply(row *db.App) error {
 	}
 	applyList(&f, s.Sites, &row.Sites, readSite)
 	applyList(&f, s.Ignore, &row.Ignore, readIgnored)
+	s.applyIgnoreFile(&f, row)
 	applyList(&f, s.KeepQuery, &row.KeepQuery, readParameter)
 	applyDays(&f, "retain-days", s.RetainDays, &row.RetainDays, "for ever")
 	applyDays(&f, "forget-days", s.ForgetDays, &row.ForgetDays, "never")
@@ -203,6 +205,45 @@ func applyList(f *faults, given []string, to *[]string, read func(string) (strin
 			*to = append(*to, one)
 		}
 	}
+}
+
+// mostHosts is how many a file of ignored hosts may have, and mostFaults of how many faults in it
+// somebody is told at once.
+const (
+	mostHosts  = 10_000
+	mostFaults = 10
+)
+
+// applyIgnoreFile puts the hosts of a file, one a line, in place of those that visitors were
+// ignored from, unless these are given beside it.
+func (s Settings) applyIgnoreFile(f *faults, row *db.App) {
+	if s.IgnoreFile == nil {
+		return
+	}
+	var hosts []string
+	number := 0
+	for line := range strings.Lines(string(s.IgnoreFile)) {
+		number++
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		host, err := readFrom(line)
+		if err != nil {
+			f.add("ignore-file: line %d: %.64q is not a host: write one a line, like spam.example", number, line)
+		}
+		if hosts = append(hosts, host); len(*f) == mostFaults {
+			return
+		}
+	}
+	slices.Sort(hosts)
+	if hosts = slices.Compact(hosts); len(hosts) > mostHosts {
+		f.add("ignore-file: it has %d hosts: %d are the most", len(hosts), mostHosts)
+	}
+	if s.Ignore == nil {
+		row.Ignore = slices.DeleteFunc(slices.Clone(row.Ignore), func(one string) bool { return strings.HasPrefix(one, FromPrefix) })
+	}
+	row.Ignore = append(row.Ignore, hosts...)
 }
 
 // readParameter reads a query parameter that distinguishes pages.

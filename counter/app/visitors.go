@@ -12,6 +12,7 @@ import (
 
 	"footfall/db"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
 // How an app tells visitors apart.
@@ -121,18 +122,28 @@ func checkSecret(row *db.App, secret Secret) error {
 		"start it with the --secret-file that the app was made with", row.Name)
 }
 
-// ignored are the visitors whose visits an app does not count.
+// ignored are the visitors whose visits an app does not count, and the hosts of pages that none may
+// come from.
 type ignored struct {
-	networks []netip.Prefix
-	ids      map[string]bool
+	networks   []netip.Prefix
+	ids, hosts map[string]bool
 }
 
-// IDPrefix stands in front of an id of a visitor, since an id may look like an address.
-const IDPrefix = "id:"
+// IDPrefix stands in front of an id of a visitor, since an id may look like an address; FromPrefix
+// in front of a host.
+const (
+	IDPrefix   = "id:"
+	FromPrefix = "from:"
+)
 
 func newIgnored(list []string) (i ignored) {
 	for _, one := range list {
-		if id, ok := strings.CutPrefix(one, IDPrefix); ok {
+		if host, ok := strings.CutPrefix(one, FromPrefix); ok {
+			if i.hosts == nil {
+				i.hosts = map[string]bool{}
+			}
+			i.hosts[host] = true
+		} else if id, ok := strings.CutPrefix(one, IDPrefix); ok {
 			if i.ids == nil {
 				i.ids = map[string]bool{}
 			}
@@ -145,18 +156,35 @@ func newIgnored(list []string) (i ignored) {
 }
 
 // Ignores reports whether an app does not count the visits of an address (the zero one: unknown) or
-// an id ("": none).
-func (a *App) Ignores(address netip.Addr, id string) bool {
+// an id ("": none), or from a page ("": none).
+func (a *App) Ignores(address netip.Addr, id, referrer string) bool {
 	for _, network := range a.ignored.networks {
 		if network.Contains(address) {
 			return true
 		}
 	}
-	return id != "" && a.ignored.ids[id]
+	return id != "" && a.ignored.ids[id] || referrer != "" && a.ignored.from(referrer)
 }
 
-// readIgnored reads a setting of ignored visitors: an address, a network, or else an id.
+// from reports whether a page is of one of the hosts, or of one below it.
+func (i *ignored) from(page string) bool {
+	if len(i.hosts) == 0 {
+		return false
+	}
+	for host := tag.HostOf(page); host != ""; _, host, _ = strings.Cut(host, ".") {
+		if i.hosts[host] {
+			return true
+		}
+	}
+	return false
+}
+
+// readIgnored reads a setting of ignored visitors: a host that they come from, an address, a
+// network, or else an id.
 func readIgnored(raw string) (string, error) {
+	if host, ok := strings.CutPrefix(raw, FromPrefix); ok {
+		return readFrom(host)
+	}
 	if id, ok := strings.CutPrefix(raw, IDPrefix); ok {
 		return readIgnoredID(id)
 	}
@@ -176,6 +204,14 @@ func readIgnored(raw string) (string, error) {
 		return "", fmt.Errorf("ignore: %.64q is not a network: write one like 192.0.2.0/24 or 2001:db8::/32, or id:… for the id of a visitor", raw)
 	}
 	return readIgnoredID(raw)
+}
+
+func readFrom(raw string) (string, error) {
+	host := tag.HostOf("http://" + raw)
+	if host == "" || strings.ContainsAny(raw, `/\?#@:`) {
+		return "", fmt.Errorf("ignore: %.64q is not a host that visitors come from: write one like spam.example", raw)
+	}
+	return FromPrefix + host, nil
 }
 
 func readIgnoredID(id string) (string, error) {

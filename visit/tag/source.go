@@ -51,7 +51,7 @@ func sourceOf(m *marks, referrer, site string) string {
 	for _, text := range m.sources {
 		source := ""
 		if strings.Contains(text, "://") {
-			source = hostOf(text)
+			source = HostOf(text)
 		} else if source = Value(text); strings.Contains(source, ".") {
 			source = strings.TrimPrefix(source, "www.")
 		}
@@ -62,15 +62,15 @@ func sourceOf(m *marks, referrer, site string) string {
 	if _, rest, _ := strings.Cut(referrer, "://"); strings.HasPrefix(rest, site+"/") {
 		return "" // as most of those that logs have; the next line would find out, too, in ten times as long
 	}
-	if host := hostOf(referrer); host != "" && host != bare(site) {
+	if host := HostOf(referrer); host != "" && host != bare(site) {
 		return grouped(host)
 	}
 	return ""
 }
 
-// hostOf returns the host of a page's address, without a port and www, or the name of an Android
+// HostOf returns the host of a page's address, without a port and www, or the name of an Android
 // app; "" if it says nothing to people, as addresses and names of machines do not.
-func hostOf(address string) string {
+func HostOf(address string) string {
 	scheme, rest, found := strings.Cut(address, "://")
 	if !found {
 		return ""
