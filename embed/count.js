@@ -31,6 +31,9 @@
 	const bare = at => at.host.replace(/^www\./, '')
 	const canonical = d.querySelector('link[rel=canonical]')
 	const named = line.dataset.uri || canonical && !fragment() && bare(at(canonical.href)) == bare(location) && canonical.href
+	const page = at(named)
+	const marks = location.search.match(/utm_\w+=[^&]*/g) // by which the link here says what it was part of
+	if (marks) page.search += '&' + marks.join('&')
 
 	// The owner is told, once. Readers see the page as it is without numbers.
 	const warn = why => {
@@ -112,7 +115,7 @@
 			await new Promise(done => ['prerenderingchange', 'visibilitychange'].map(e => d.addEventListener(e, done, {once: true})))
 		}
 		if (mine != turn) return
-		if (typeof uri != 'string') uri = loaded == where() && named || location.href // an event, where it is what listens
+		if (typeof uri != 'string') uri = loaded == where() && named ? page.href : location.href // an event, where it is what listens
 		const answer = count({uri: at(uri).href, ...!ignored && from && {referrer: from}})
 		if (!ignored) from = '' // what follows comes from the page itself
 		const told = await answer
