@@ -23,7 +23,7 @@ help: ## list the targets
 
 .PHONY: run
 run: build ## serve on 127.0.0.1:8080 over an embedded PostgreSQL, installed first if it is missing
-	@scripts/install-deps postgres
+	@scripts/install-deps postgres geoip
 	@exec bin/footfall serve
 
 .PHONY: build

@@ -34,6 +34,9 @@ type Options struct {
 	Reports *report.Reader
 	// Dashboard tells whether the public server has pages for people.
 	Dashboard bool
+	// CountriesBy says who has made the file of countries, and under which licence, for the pages that
+	// show countries. Default: there is no file.
+	CountriesBy func() string
 	// PublicURL is where people reach it, as https://count.example or, below a path that a proxy takes off,
 	// https://blog.example/numbers. Default: as they ask.
 	PublicURL string

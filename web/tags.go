@@ -25,6 +25,7 @@ type tagPanel struct {
 	Rows         []tagRow
 	Since        int32  // before this day, which is in the range, there are no tags; 0: there are
 	Missing      bool   // a file of countries, of which nobody is known
+	CountriesBy  string // who has made the file that they are from; "": they are from none, or not shown
 	All          string // what leads to all of them, where there are more
 	AllTags      string // link to that
 	Part         part   // of all
@@ -116,6 +117,9 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel) error {
 		return err
 	}
 	p.From = v.source(p.Panel, read.SQL)
+	if chosen == tag.Country && len(read.Rows) > 1 && d.countriesBy != nil {
+		p.CountriesBy = d.countriesBy()
+	}
 	p.Missing = chosen == "country" && v.app.noCountries && v.app.Shared == nil
 	if len(read.Rows) == 0 {
 		return nil

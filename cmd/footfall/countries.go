@@ -14,7 +14,7 @@ import (
 
 const (
 	usualCountries = "/usr/share/tor/geoip" // where Debian's tor-geoipdb has them
-	countriesEvery = time.Minute            // the file may have changed
+	countriesEvery = 5 * time.Second        // the file may have changed
 )
 
 // countriesFlag is what commands have that count.

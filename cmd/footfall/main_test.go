@@ -201,6 +201,35 @@ func TestWrongUse(t *testing.T) {
 	assert.Regexp(t, `^footfall \S+ \(.*go1\.`, well(t, "version"))
 }
 
+// While its file of countries is broken, a service goes on with what it had read; it says so, and who
+// has made the file.
+func TestServeKeepsCountries(t *testing.T) {
+	t.Parallel()
+	const header, range1 = "# Vendor: Somebody\n# License: CC0\n", "3221225984,3221226239," // 192.0.2.0/24
+	file := filepath.Join(t.TempDir(), "countries")
+	require.NoError(t, os.WriteFile(file, []byte(range1+"DE\n"), 0o600))
+	database := withDemo(t)
+	s := serve(t, database, "--countries", file)
+	visit := func(host string) {
+		status, _ := get(s.url + "/visit?app=demo&ip=192.0.2.1&uri=http://" + host)
+		assert.Equal(t, http.StatusOK, status)
+	}
+	require.NoError(t, os.WriteFile(file, []byte("no countries"), 0o600))
+	eventually(t, "it says that it is broken", func() bool { return strings.Contains(s.said(), "the file of countries has changed and cannot be read") })
+	visit("a")
+	require.NoError(t, os.WriteFile(file, []byte(header+range1+"AT\n"), 0o600))
+	eventually(t, "it is read again", func() bool { return strings.Contains(s.said(), "the file of countries was read again") })
+	visit("b")
+	eventually(t, "it says who has made it", func() bool {
+		_, body := get(s.url + "/dash/demo/b?range=today&from_by=country")
+		return strings.Contains(body, "Countries: Somebody, CC0.")
+	})
+	assert.Zero(t, s.stop())
+	for host, country := range map[string]string{"a": "DE", "b": "AT"} {
+		assert.Contains(t, well(t, "report", "tags", host, "--app=demo", "--name=country", database), country)
+	}
+}
+
 // Every flag says in its help what it is without being given, unless it only switches something on.
 func TestHelpTellsDefaults(t *testing.T) {
 	t.Parallel()

@@ -169,7 +169,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	defer endDaily()
 	stopping := make(chan struct{})
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, CountryHeader: c.CountryHeader, Reports: report.NewReader(d),
-		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi}
+		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi, CountriesBy: countries.About}
 	failed := make(chan error, 2) // has room for an error of each
 	service, operators := handler.Servers(counting, options)
 	answerOn(public, service, failed)
