@@ -109,6 +109,12 @@ func Run(ctx context.Context, o bench.Options, set Set) error {
 // callVisits is how many visits are sent at once: so few that each call is answered in time.
 const callVisits = intake.MostItems / 2
 
+// Of visitors, as often as they stand there.
+var (
+	languages = []string{"en", "de", "en", "ja", "en", "fr", "de", "zh", "en", "de", "es"}
+	countries = []string{"DE", "US", "DE", "JP", "US", "FR", "AT", "GB", "DE", "IN", "US", "CH", "NL"}
+)
+
 func count(ctx context.Context, d *db.DB, set Set, o bench.Options) error {
 	o.Doing("drawing %d visits", set.Visits)
 	drawn, now := drawVisits(set), d.Now()
@@ -117,7 +123,7 @@ func count(ctx context.Context, d *db.DB, set Set, o bench.Options) error {
 		return err
 	}
 	defer c.Close()
-	desk, day := intake.NewDesk(), -1
+	desk, day, brings := intake.NewDesk(), -1, drawn.brings(set.Seed)
 	for from := 0; from < set.Visits; from += callVisits {
 		if drawn.dayOf(from) != day {
 			day = drawn.dayOf(from)
@@ -129,7 +135,10 @@ func count(ctx context.Context, d *db.DB, set Set, o bench.Options) error {
 			if at.After(now) { // where the last day is not over
 				at = now
 			}
-			fmt.Fprintf(&body, `{"uri":"http://%s","ip":"%s","at":"%s"}`+"\n", drawn.uri(int(drawn.page[n])), drawn.address(drawn.visitor[n]), at.Format(time.RFC3339))
+			query, from, agent := brings(n)
+			fmt.Fprintf(&body, `{"uri":"http://%s","ip":"%s","at":"%s","agent":%q,"referrer":%q,"language":%q,"country":%q}`+"\n",
+				drawn.uri(int(drawn.page[n]))+query, drawn.address(drawn.visitor[n]), at.Format(time.RFC3339), agents[agent], from,
+				languages[int(drawn.visitor[n])%len(languages)], countries[int(drawn.visitor[n])%len(countries)])
 		}
 		permit, err := c.AuthorizeOperator(ctx, set.App)
 		if err != nil {

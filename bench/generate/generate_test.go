@@ -68,6 +68,9 @@ func TestGenerateKeepsThePromises(t *testing.T) {
 		"visitors' days are their visits'": `SELECT page_id::text FROM visitors FULL JOIN (
 				SELECT page_id, ip, min(day_id) a, max(day_id) b FROM visits GROUP BY page_id, ip) v USING (page_id, ip)
 			WHERE (first_day, last_day) IS DISTINCT FROM (a, b)`,
+		"visitors of sites bring tags": `SELECT p.uri FROM pages p JOIN counters c ON c.page_id = p.id WHERE p.site_id IS NULL
+			AND ARRAY(SELECT sum(d.pv)::bigint FROM tag_days d JOIN tags t ON t.id = d.tag_id
+				WHERE d.page_id = p.id AND t.name IN ('hour', 'browser', 'language', 'country') GROUP BY t.name) IS DISTINCT FROM ARRAY[c.pv, c.pv, c.pv, c.pv]`,
 		"ranks follow the days": `SELECT page_id::text FROM (
 				SELECT page_id, first_day, lag(first_day) OVER (PARTITION BY page_id ORDER BY rank) before FROM visitors) v
 			WHERE first_day < before`,

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"math/bits"
@@ -35,31 +36,15 @@ const (
 	referrerSkew  = 1.2
 )
 
-// WriteLog writes the visits as an access log in the format Combined with the virtual host in
-// front, and as many other lines as servers write: of five lines two are visits. The same set makes
-// the same log.
-func WriteLog(w io.Writer, set Set) error {
-	set = set.Completed()
-	drawn := drawVisits(set)
-	random := rand.New(rand.NewPCG(set.Seed, 0x726566)) //nolint:gosec // to be repeated, not to be secret
+// brings is what the requests of the visits say besides: the query of the page, the page that led
+// to it ("": none), and the place of the agent. It is to be called once for each, in their order.
+func (c *drawnVisits) brings(seed uint64) func(n int) (query, from string, agent int) {
+	random := rand.New(rand.NewPCG(seed, 0x726566)) //nolint:gosec // to be repeated, not to be secret
 	referrer := rand.NewZipf(random, referrerSkew, 1, mostReferrers-1)
-	out := bufio.NewWriterSize(w, 1<<20)
-	var at string
-	var second int64
-	line := func(visitor int32, host, path string, status int, from string, agent int) {
-		fmt.Fprintf(out, "%s %s - - [%s] \"GET %s HTTP/1.1\" %d 5120 %q %q\n", host, drawn.address(visitor), at, path, status, from, agents[agent])
-	}
-	for n, page := range drawn.page {
-		moment := drawn.moment(n)
-		if moment.Unix() != second {
-			second, at = moment.Unix(), moment.Format("02/Jan/2006:15:04:05 -0700")
-		}
-		visitor, host := drawn.visitor[n], siteName(int(drawn.siteOf[page]))
-		agent := bits.TrailingZeros32(uint32(visitor)+1) % (len(agents) - 1) //nolint:gosec // not negative
-		path, from := drawn.uri(int(page))[len(host):], "-"
+	return func(n int) (query, from string, agent int) {
 		switch luck := random.Float64(); {
 		case luck < fromSite:
-			from = "https://" + host + "/"
+			from = "https://" + siteName(int(c.siteOf[c.page[n]])) + "/"
 		case luck < fromSite+fromElsewhere:
 			if n := referrer.Uint64(); n < uint64(len(referrers)) {
 				from = referrers[n]
@@ -67,15 +52,39 @@ func WriteLog(w io.Writer, set Set) error {
 				from = fmt.Sprintf("https://www.from-%03d.example/", n)
 			}
 		case luck > 1-fromLetter:
-			path += fmt.Sprintf("?utm_source=Letter&utm_campaign=Week-%d", drawn.dayOf(n)/7)
+			query = fmt.Sprintf("?utm_source=Letter&utm_campaign=Week-%d", c.dayOf(n)/7)
 		}
-		line(visitor, host, path, 200, from, agent)
+		return query, from, bits.TrailingZeros32(uint32(c.visitor[n])+1) % (len(agents) - 1) //nolint:gosec // not negative
+	}
+}
+
+// WriteLog writes the visits as an access log in the format Combined with the virtual host in
+// front, and as many other lines as servers write: of five lines two are visits. The same set makes
+// the same log.
+func WriteLog(w io.Writer, set Set) error {
+	set = set.Completed()
+	drawn := drawVisits(set)
+	brings := drawn.brings(set.Seed)
+	out := bufio.NewWriterSize(w, 1<<20)
+	var at string
+	var second int64
+	line := func(visitor int32, host, path string, status int, from string, agent int) {
+		fmt.Fprintf(out, "%s %s - - [%s] \"GET %s HTTP/1.1\" %d 5120 %q %q\n", host, drawn.address(visitor), at, path, status, cmp.Or(from, "-"), agents[agent])
+	}
+	for n, page := range drawn.page {
+		moment := drawn.moment(n)
+		if moment.Unix() != second {
+			second, at = moment.Unix(), moment.Format("02/Jan/2006:15:04:05 -0700")
+		}
+		visitor, host := drawn.visitor[n], siteName(int(drawn.siteOf[page]))
+		query, from, agent := brings(n)
+		line(visitor, host, drawn.uri(int(page))[len(host):]+query, 200, from, agent)
 		line(visitor, host, "/assets/style.css", 200, "https://"+host+"/", agent)
 		switch n % 4 {
 		case 0:
-			line(visitor, host, "/wp-login.php", 404, "-", agent)
+			line(visitor, host, "/wp-login.php", 404, "", agent)
 		case 2:
-			line(visitor, host, "/", 200, "-", len(agents)-1)
+			line(visitor, host, "/", 200, "", len(agents)-1)
 		}
 	}
 	return out.Flush()
