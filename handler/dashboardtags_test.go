@@ -77,6 +77,7 @@ func TestDashboardShowsWithWhatVisitorsCame(t *testing.T) {
 	assert.Equal(t, []string{"Germany 3 2", "Japan 2 2", "(none) 1 2"}, e.tagsOn(site+"&from_by=country", "from"))
 	assert.Equal(t, []string{"(none) 6 6"}, e.tagsOn(site, "with"))
 	assert.Equal(t, []string{"google 2 2", "wiki.example 1 1", "例え.jp 1 1", "(none) 1 1"}, e.tagsOn(site+"&page=/home&from_by=country", "from"), "pages have no country")
+	assert.Equal(t, []string{"<b>spring 5 5"}, e.tagsOn(site+"&page=/home&from_by=campaign", "from"), "nobody came without")
 	assert.Nil(t, e.tagsOn(site+"&page=/home", "with"))
 	assert.Empty(t, e.tagsOn("/dash/demo/hhui.top?from=2019-06-29&to=2019-06-29&from_by=language", "with")[1:])
 

@@ -142,7 +142,10 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel) error {
 		}
 	}
 	compared := look.Before > 0 && none.Since > 0 && none.Since <= look.Compared.Earlier(look.Before).From
-	for _, value := range append(slices.Clone(shown), none) {
+	if shown = slices.Clone(shown); none.Pv > 0 || len(values) == 0 {
+		shown = append(shown, none)
+	}
+	for _, value := range shown {
 		row := tagRow{TagValue: value, Name: tagName(chosen, value.Value), None: value.Value == report.WithoutTag, Bar: bar("rank", value.Pv, most)}
 		row.Change = changeOf(value.PvCompared, value.PvBefore, compared)
 		if !row.None && p.Panel == "from" && v.leadsToPages(chosen) {
