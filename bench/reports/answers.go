@@ -85,7 +85,7 @@ func (r *asking) whileCounting(ctx context.Context, p *bench.Process, f func() e
 	requests := make([][]byte, distinctVisits)
 	for i := range requests {
 		ip, uri := r.world.nextVisit(random)
-		requests[i] = fmt.Appendf(nil, "GET /visit?app=%s&ip=%s&uri=http://%s HTTP/1.1\r\nHost: %s\r\n\r\n", r.made.App, ip, uri, load.HostOf(p.URL))
+		requests[i] = fmt.Appendf(nil, "GET /visit?app=%s&ip=%s&uri=http://%s&referrer=https://from-%d.example/ HTTP/1.1\r\nHost: %s\r\n\r\n", r.made.App, ip, uri, i%100, load.HostOf(p.URL))
 	}
 	s := &load.Steady{URL: p.URL, Requests: r.Rate * int(longestLoad.Seconds()), PerSecond: float64(r.Rate), Connections: steadyConnections,
 		Request: func(to []byte, n int) []byte { return append(to, requests[n%len(requests)]...) }}

@@ -101,6 +101,8 @@ var questions = []string{
 	"/api/apps/{app}/uniques?uri=http://{page}&{days}",
 	"/api/apps/{app}/uniques?site={any}&{days}",
 	"/api/apps/{app}/uniques?prefix={site}/&{days}",
+	"/api/apps/{app}/tags?site={any}&name=source&{60 days}",
+	"/dash/{app}/{any}?range=all&value=google",
 	"/",
 }
 
