@@ -160,14 +160,15 @@ func readQuery(query string) (fields, error) {
 			continue
 		}
 		value, err := url.QueryUnescape(value)
-		if err == nil && isTag {
-			err = f.later(name, f.tags.Give(own, value))
-		} else if err != nil {
+		switch {
+		case err != nil:
 			if one := f.named(name); one != nil {
 				one.given = true
 			}
 			err = f.later(name, invalid(name, "it has a %% that is not followed by two hexadecimal digits: write %% as %%25"))
-		} else {
+		case isTag:
+			err = f.later(name, f.tags.Give(own, value))
+		default:
 			err = f.put(name, value)
 		}
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"math"
 	"net"
 	"net/http"
@@ -162,11 +163,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return orInterrupted(ctx, err)
 	}
-	daily, endDaily := context.WithCancel(context.Background())
-	var retaining sync.WaitGroup
-	retaining.Go(func() { retention.New(d, retention.Options{Log: p.log}).Daily(daily) })
-	defer retaining.Wait()
-	defer endDaily()
+	defer retainDaily(d, p.log)()
 	stopping := make(chan struct{})
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, CountryHeader: c.CountryHeader, Reports: report.NewReader(d),
 		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi, CountriesBy: countries.About}
@@ -203,6 +200,14 @@ func (c *serveCmd) openCounter(ctx context.Context, p *program, d *db.DB, regist
 	recording.FilterMemory, recording.Memory = c.shares()
 	recording.Filter = recording.FilterMemory > 0
 	return counter.Open(ctx, d, counter.Options{Secret: secret, InboxLimit: c.InboxLimit, Countries: countries, Options: recording})
+}
+
+// retainDaily lets go of what need not be kept, once a day, until end is called.
+func retainDaily(d *db.DB, log *slog.Logger) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() { retention.New(d, retention.Options{Log: log}).Daily(ctx) })
+	return func() { cancel(); done.Wait() }
 }
 
 // instanceName tells this instance from others on the same database, of which PostgreSQL keeps the
