@@ -411,6 +411,12 @@ func TestSkipped(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(1), a.Page.Rank, "the visitor is told their rank all the same")
 
+	many, err := in.AuthorizeOperator(t.Context(), "shop")
+	require.NoError(t, err)
+	_, why, err := many.Visit(t.Context(), counter.Item{URI: "https://shop.example/", IP: "192.0.2.1", Referrer: "https://spam.example/"})
+	require.NoError(t, err)
+	require.Equal(t, visit.SkippedIgnored, why, "also of many, as calls, queues and logs have them")
+
 	open := counter.Request{App: "demo", Peer: peer, URI: "http://a.example/", DoNotTrack: true}
 	a, err = in.Visit(t.Context(), open)
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 
 // Item is one visit of many, as a caller states it.
 type Item struct {
-	URI, IP, Visitor, Agent, ID string
+	URI, Event, IP, Visitor, Agent, ID string
 
 	Referrer, Language, Country string  // of the visitor; "": not given
 	Tags                        tag.Set // of names of the app's own
@@ -44,7 +44,7 @@ const callsOfAnybody = "calls"
 // comes beside the error: it may be one that was counted before.
 func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Skipped, error) {
 	c, a := g.counter, g.app
-	r := Request{URI: item.URI, IP: item.IP, Visitor: item.Visitor, Agent: item.Agent, ID: item.ID,
+	r := Request{URI: item.URI, Event: item.Event, IP: item.IP, Visitor: item.Visitor, Agent: item.Agent, ID: item.ID,
 		Referrer: item.Referrer, Language: item.Language, Country: item.Country, Tags: item.Tags}
 	if !r.asserts() && a.Mode != app.ByID {
 		return record.Visit{}, "", visit.Errorf(visit.Invalid, "ip", "it is missing: give the address of the visitor")
@@ -54,7 +54,7 @@ func (g *Counting) Visit(ctx context.Context, item Item) (record.Visit, visit.Sk
 		return record.Visit{}, "", err
 	}
 	var err error
-	if w.target, err = a.Target(item.URI); err != nil {
+	if w.target, err = r.target(a); err != nil {
 		return record.Visit{}, "", err
 	}
 	if w.tooOld != nil {

@@ -36,6 +36,11 @@ func TestEvents(t *testing.T) {
 	does("1", "uri=http://hhui.top/home", `{"site":{"pv":1,"uv":1,"rank":1,"hot":2},"page":{"pv":1,"uv":1,"rank":1,"hot":2}}`)
 	assert.Equal(t, `{"site":{"pv":2,"uv":2,"rank":2,"hot":4},"page":{"pv":2,"uv":2,"rank":2,"hot":3}}`, e.get("/counts?app=demo&ip=192.0.2.1&event=signup").body)
 
+	a = e.visits("app=demo", `[{"event":"many","ip":"192.0.2.1"},{"event":"Many","ip":"192.0.2.1"},{"event":"many","uri":"http://hhui.top/","ip":"192.0.2.1"},{"event":"","ip":"192.0.2.1"}]`, "Content-Type", "application/json")
+	for _, says := range []string{`{"counted":{"site":{"pv":2,"uv":2,"rank":2,"hot":5},"page":{"pv":1,"uv":1,"rank":1,"hot":1}}}`, "event: \\\"Many\\\" is not the name", "event: it stands in place of uri", "event: it is empty"} {
+		assert.Contains(t, a.body, says)
+	}
+
 	for what, fault := range map[string]string{
 		"event=signup&uri=http://hhui.top/": "event: it stands in place of uri", "event=": "event: it is empty", "event=a&event=b": "event: it is given twice",
 		"event=Signup": "event: ", "event=a%20b": "event: ", "event=a/b": "event: ", "event=%C3%A4": "event: ", "event=(other)": "event: ", "event=" + strings.Repeat("a", 65): "event: ",
@@ -76,7 +81,7 @@ func TestEvents(t *testing.T) {
 	e.administer(func(ctx context.Context, a *admin.Admin) error { return a.DeletePage(ctx, "demo", "(events)/signup") })
 	conn := dbtest.Connect(t, e.database)
 	assert.Equal(t, []string{
-		"demo (events) 4", "demo (events)/(deleted) 3", "demo (events)/.. 1", "demo hhui.top 2", "demo hhui.top/home 2",
+		"demo (events) 5", "demo (events)/(deleted) 3", "demo (events)/.. 1", "demo (events)/many 1", "demo hhui.top 2", "demo hhui.top/home 2",
 		"shop (events) 6", "shop (events)/(other) 2", "shop (events)/b 1", "shop (events)/buy 2", "shop (events)/c 1",
 	}, dbtest.Column[string](t, conn, `SELECT a.name || ' ' || p.uri || ' ' || c.hot FROM footfall.counters c JOIN footfall.pages p ON p.id = c.page_id JOIN footfall.apps a ON a.id = p.app_id ORDER BY a.name, p.uri COLLATE "C"`))
 	_, err := conn.Exec(t.Context(), `BEGIN; UPDATE footfall.days SET day_id = footfall.today('UTC')`)

@@ -173,9 +173,9 @@ func (r *reader) item() error {
 }
 
 // names of the fields. From firstEmpty on they may be empty.
-var names = [...]string{"uri", "ip", "visitor", "id", "at", "agent", "referrer", "language", "country", "tags"}
+var names = [...]string{"uri", "ip", "visitor", "id", "at", "event", "agent", "referrer", "language", "country", "tags"}
 
-const firstEmpty = 5
+const firstEmpty = 6
 
 // fields are those that an item has given, in the order of names.
 type fields [len(names)]bool
@@ -185,7 +185,7 @@ func (r *reader) named(item *counter.Item, name string) (value *string, number i
 	if number = slices.Index(names[:], name); number < 0 {
 		return nil, number
 	}
-	return [...]*string{&item.URI, &item.IP, &item.Visitor, &item.ID, &r.time, &item.Agent, &item.Referrer, &item.Language, &item.Country, nil}[number], number
+	return [...]*string{&item.URI, &item.IP, &item.Visitor, &item.ID, &r.time, &item.Event, &item.Agent, &item.Referrer, &item.Language, &item.Country, nil}[number], number
 }
 
 // member reads a name and its value.
@@ -196,7 +196,7 @@ func (r *reader) member(item *counter.Item, given *fields, wrong func(field, for
 	}
 	value, number := r.named(item, name)
 	if number < 0 {
-		wrong("", "%.64q is not a field of a visit: give uri, ip or visitor, id, at, agent, referrer, language, country, tags", name)
+		wrong("", "%.64q is not a field of a visit: give uri or event, ip or visitor, id, at, agent, referrer, language, country, tags", name)
 		return r.skip()
 	}
 	if given[number] {
