@@ -136,13 +136,13 @@ func ParseSet(text string) (s Set) {
 }
 
 // Value returns the value that a text stands for: in lower case, without space around it. A text
-// with control characters or marks of direction, or that is not UTF-8, is no value. One that is too long, or
-// that may be somebody's e-mail address, is Other.
+// with control characters or invisible ones, or that is not UTF-8, is no value. One that is too long,
+// or that may be somebody's e-mail address, is Other.
 func Value(text string) string {
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, misleads) {
 		return ""
 	}
-	switch text = strings.ToLower(strings.TrimSpace(text)); {
+	switch text = strings.ToLower(strings.Trim(strings.TrimSpace(text), joiners)); {
 	case text == none:
 		return ""
 	case len(text) > MostBytes, strings.Contains(text, "@"), strings.Contains(text, "%40"):
@@ -151,9 +151,14 @@ func Value(text string) string {
 	return text
 }
 
-// misleads reports whether a character is a control, or turns the direction of a text, so that it
-// would be read as another one.
-func misleads(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+// joiners are invisible, and some scripts cannot be written without them.
+const joiners = "\u200c\u200d"
+
+// misleads reports whether a character is a control, or an invisible one, as those that turn the
+// direction of a text: so that it would be read as another one.
+func misleads(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) && !strings.ContainsRune(joiners, r)
+}
 
 // CheckName returns an error unless an app may have a tag of its own of this name.
 func CheckName(name string) error {

@@ -95,6 +95,10 @@ func TestSources(t *testing.T) {
 		{"as long as may be", page + "?utm_source=" + strings.Repeat("a", MostBytes), "", strings.Repeat("a", MostBytes)},
 		{"a control character in it", page + "?utm_source=a%00b", "", ""},
 		{"a mark of direction", page + "?utm_source=a%E2%80%AEb", "", ""},
+		{"an invisible character", page + "?utm_source=%E2%80%8B", "", ""},
+		{"one within a text", page + "?utm_source=go%C2%ADogle", "", ""},
+		{"nothing but a joiner", page + "?utm_source=%E2%80%8D", "", ""},
+		{"a joiner, which scripts need", page + "?utm_source=%d9%85%db%8c%e2%80%8c%d8%ae", "", "می\u200cخ"},
 		{"what stands for none", page + "?utm_source=(None)", "", ""},
 	} {
 		t.Run(test.rule, func(t *testing.T) {
