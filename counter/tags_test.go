@@ -413,7 +413,7 @@ func TestVisitsOfManyBringWhatTheyAreGiven(t *testing.T) {
 		counter.Item{URI: "http://a/", IP: "192.0.2.1", Agent: firefox, Language: "pt-BR", At: before},
 		counter.Item{URI: "http://a/", IP: "192.0.2.2", Referrer: "https://t.co/x", Country: "ch", At: before},
 		counter.Item{URI: "http://a/", IP: "192.0.2.1", Referrer: "https://a.example/", At: before},
-		counter.Item{URI: "http://a/?utm_campaign=x", IP: "192.0.2.1", Referrer: "http://a/b"},
+		counter.Item{URI: "http://a/?utm_campaign=x", IP: "192.0.2.1", Referrer: "http://a/b", Country: "XX"},
 	)) {
 		require.NoError(t, got.Err)
 	}
