@@ -421,7 +421,7 @@ func TestSkipped(t *testing.T) {
 	a, err = in.Visit(t.Context(), open)
 	require.NoError(t, err)
 	require.Empty(t, a.Skipped, "an open app asks nothing of the kind")
-	for _, wrong := range []string{"", "192.0.2.1/24", "::ffff:192.0.2.0/120", "192.0.2.0/33", "a\nb", "fe80::1%eth0/64", "from:", "from:com", "from:a b.example", "from:http://spam.example", "from:spam.example/x", "from:192.0.2.1", "from:me@spam.example"} {
+	for _, wrong := range []string{"", "192.0.2.1/24", "::ffff:192.0.2.0/120", "192.0.2.0/33", "a\nb", "fe80::1%eth0/64", "from:", "from:com", "from:a b.example", "from:http://spam.example", "from:spam.example/x", "from:192.0.2.1", "from:me@spam.example", "from:*.spam.example"} {
 		require.ErrorContains(t, in.admin().SetApp(t.Context(), "shop", app.Settings{Ignore: []string{wrong}}), "ignore: ", wrong)
 	}
 }

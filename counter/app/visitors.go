@@ -208,7 +208,7 @@ func readIgnored(raw string) (string, error) {
 
 func readFrom(raw string) (string, error) {
 	host := tag.HostOf("http://" + raw)
-	if host == "" || strings.ContainsAny(raw, `/\?#@:`) {
+	if host == "" || strings.ContainsAny(raw, `/\?#@:*`) {
 		return "", fmt.Errorf("ignore: %.64q is not a host that visitors come from: write one like spam.example", raw)
 	}
 	return FromPrefix + host, nil
