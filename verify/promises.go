@@ -61,7 +61,7 @@ var promises = []promise{
 		[]measure{{"registers", "wrong registers of the sketch", "what is allowed"}}},
 	{"tops", "the first pages of a closed day are those of the days", "daily numbers", "list", passSites,
 		[]measure{{"tops", "right places in the list of first pages", "its length"}}},
-	{"tags", "the values of a tag have no more than pv of their day, and newcomers than uv, and are the app's", "sums by tag", "tag of a day", passTargets,
+	{"tags", "the values of a tag have no more than pv of their day, and newcomers than uv, and are the app's", "sums by tag", "tag day", passTargets,
 		[]measure{{"tags pv", "the sum over the values of a tag", "pv"}, {"tags newcomers", "newcomers of all values of a tag", "uv"},
 			{"tags of app", "tags of another app, or of none", "what is allowed"}}},
 	{"belonging", "nothing is counted for no page, and days know their site", "pages", "row", passTargets,
