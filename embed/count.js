@@ -159,7 +159,7 @@
 		if (wish) tell(`footfall: visits of this browser to this site ${ignored ? 'do not ' : ''}count`)
 	}
 
-	self.footfall = {visit, counts, fill, event: event => count({event})}
+	self.footfall = {visit, counts, fill, event: (event = '') => count({event})}
 	listen()
 	addEventListener('hashchange', listen)
 	if (manual != null) return fill()

@@ -258,6 +258,9 @@ func TestScriptInChromium(t *testing.T) {
 		assert.Equal(t, int64(1), w.counted(t, "join"))
 		b.ask(`footfall.event('No!')`, nil)
 		assert.Equal(t, []string{`warning: footfall: event: "No!" is not the name of an event: write a-z, 0-9, _, . and -, 64 at most`}, b.spoken)
+		var refused bool
+		b.ask(`footfall.event().then(told => !told)`, &refused)
+		assert.True(t, refused, "an event without a name")
 		b.spoken, b.console = nil, nil
 		b.open(page("example.com/join", docs["line"], docs["event"]) + "#footfall-ignore")
 		w.hearVisit(t)
