@@ -294,8 +294,12 @@ func (c *checker) send(t *testing.T, s sent) {
 	if s.status == http.StatusOK || s.status == http.StatusAccepted {
 		query, err := url.ParseQuery(s.query)
 		require.NoError(t, err)
-		for name := range query {
+		parameters := c.parameters(c.operations[s.call])
+		for name, values := range query {
 			c.accepted[s.call+" "+name] = true
+			if p, described := parameters[name]; described && c.at(p, "schema", "enum") != nil {
+				assert.Empty(t, c.faults(s.call+" "+name, c.at(p, "schema"), values[0]))
+			}
 		}
 	}
 	answers := c.at(c.operations[s.call], "responses", fmt.Sprint(s.status))
@@ -330,6 +334,9 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 	c.operations = c.document.operations()
 	c.administer(func(ctx context.Context, a *admin.Admin) error {
 		if err := a.AddApp(ctx, "choosy", app.Settings{Sites: []string{"example.com"}, RespectDNT: ptr(true), PublicCounts: ptr("count")}); err != nil {
+			return err
+		}
+		if err := a.SetApp(ctx, "demo", app.Settings{Tags: []string{"default", "plan"}}); err != nil {
 			return err
 		}
 		if err := a.AddApp(ctx, "deaf", app.Settings{Access: ptr("open"), Ignore: []string{"192.0.2.1"}}); err != nil {
@@ -389,7 +396,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"GET /api/apps/{app}/pages", "limit=1&after=" + cursor("pv", report.Place{Before: 1}), nil, "", 200},
 		{"GET /api/apps/{app}/days", "uri=" + page + "&from=2019-01-01&to=20200101&limit=1", nil, "", 200},
 		{"GET /api/apps/{app}/days", "site=hhui.top&after=20190629", nil, "", 200},
-		{"GET /api/apps/{app}/tags", "uri=" + page + "&from=2019-01-01&to=20200101&limit=1", nil, "", 200}, {"GET /api/apps/{app}/tags", "site=hhui.top&name=hour", nil, "", 200},
+		{"GET /api/apps/{app}/tags", "uri=" + page + "&from=2019-01-01&to=20200101&limit=1", nil, "", 200}, {"GET /api/apps/{app}/tags", "site=hhui.top&name=plan", nil, "", 200},
 		{"GET /api/apps/{app}/visitors", "uri=" + page + "&day=20190629&limit=1&offsets=no", nil, "", 200},
 		{"GET /api/apps/{app}/visitors", "site=hhui.top&after=20190629-192.168.0.1", nil, "", 200},
 		{"GET /api/apps/{app}/ranks", "uri=" + page + "&rank=1&offsets=no", nil, "", 200}, {"GET /api/apps/{app}/ranks", "site=hhui.top&ip=192.168.0.2", nil, "", 200},
