@@ -23,7 +23,7 @@ func (c *Counter) whySkipped(a *app.App, r *Request, w subject) visit.Skipped {
 	switch {
 	case r.Prefetch:
 		return visit.SkippedPrefetch
-	case a.Ignores(w.address, r.Visitor, r.Referrer):
+	case a.Ignores(w.address, r.Visitor, r.Referrer, r.URI):
 		return visit.SkippedIgnored
 	case a.RespectDnt && r.DoNotTrack:
 		return visit.SkippedDNT

@@ -156,22 +156,19 @@ func newIgnored(list []string) (i ignored) {
 }
 
 // Ignores reports whether an app does not count the visits of an address (the zero one: unknown) or
-// an id ("": none), or from a page ("": none).
-func (a *App) Ignores(address netip.Addr, id, referrer string) bool {
+// an id ("": none), or from a page ("": none), which the visited one's address may name, too.
+func (a *App) Ignores(address netip.Addr, id, referrer, uri string) bool {
 	for _, network := range a.ignored.networks {
 		if network.Contains(address) {
 			return true
 		}
 	}
-	return id != "" && a.ignored.ids[id] || referrer != "" && a.ignored.from(referrer)
+	return id != "" && a.ignored.ids[id] || len(a.ignored.hosts) > 0 && (a.ignored.from(tag.HostOf(referrer)) || a.ignored.from(tag.MarkedHost(uri)))
 }
 
-// from reports whether a page is of one of the hosts, or of one below it.
-func (i *ignored) from(page string) bool {
-	if len(i.hosts) == 0 {
-		return false
-	}
-	for host := tag.HostOf(page); host != ""; _, host, _ = strings.Cut(host, ".") {
+// from reports whether a host is one of the hosts, or below one.
+func (i *ignored) from(host string) bool {
+	for ; host != ""; _, host, _ = strings.Cut(host, ".") {
 		if i.hosts[host] {
 			return true
 		}

@@ -68,6 +68,20 @@ func sourceOf(m *marks, referrer, site string) string {
 	return ""
 }
 
+// MarkedHost returns the host that the query of a page's address names as the source; "": none.
+func MarkedHost(uri string) string {
+	marks := readMarks(uri)
+	for _, text := range marks.sources {
+		if !strings.Contains(text, "://") {
+			text = "http://" + text
+		}
+		if host := HostOf(text); host != "" {
+			return host
+		}
+	}
+	return ""
+}
+
 // HostOf returns the host of a page's address, without a port and www, or the name of an Android
 // app; "" if it says nothing to people, as addresses and names of machines do not.
 func HostOf(address string) string {
