@@ -209,9 +209,6 @@ CREATE TABLE tag_days (
     CONSTRAINT tag_days_numbers_descend CHECK (pv >= newcomers AND newcomers >= 0 AND pv >= 1)
 ) WITH (fillfactor = 70);
 
--- The pages that had a tag.
-CREATE INDEX tag_days_by_tag ON tag_days (tag_id, day_id);
-
 COMMENT ON TABLE  tag_days           IS 'How many visitors of each target came with each tag on each day: sites have all tags, pages those of source and campaign. It follows a moment after the other numbers.';
 COMMENT ON COLUMN tag_days.page_id   IS 'The target.';
 COMMENT ON COLUMN tag_days.pv        IS 'Visitors of the day whose first visit on it brought the tag.';
