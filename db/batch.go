@@ -255,14 +255,20 @@ func (b *Batch) lateArgs() []any {
 // erasure, for one, changes it. It must be read before what is to be kept.
 func (d *DB) Basis(ctx context.Context) (string, error) {
 	var basis string
-	err := twice(ctx, d.writers, func(conn *pgxpool.Conn) (err error) { basis, err = New(conn).BasisGet(ctx); return err })
+	err := d.look(ctx, "read the basis", func(q *Queries) (err error) { basis, err = q.BasisGet(ctx); return err })
+	return basis, err
+}
+
+// look reads what writers need, twice if need be. Nothing was sent, whatever becomes of it.
+func (d *DB) look(ctx context.Context, what string, f func(q *Queries) error) error {
+	err := twice(ctx, d.writers, func(conn *pgxpool.Conn) error { return f(New(conn)) })
 	if FaultOf(err) == FaultUnknown {
-		err = &notSentError{err} // it was only a read
+		err = &notSentError{err}
 	}
 	if err != nil {
-		return "", fmt.Errorf("read the basis: %w", err)
+		return fmt.Errorf("%s: %w", what, err)
 	}
-	return basis, nil
+	return nil
 }
 
 // LastDays returns the last day on which each of the sites was counted, by the id of the site.
@@ -281,14 +287,11 @@ func (d *DB) LastDays(ctx context.Context, sites []int64) (map[int64]int32, erro
 // MayBeLate reports whether visits of some sites on a day each may be late. The slices are one
 // table.
 func (d *DB) MayBeLate(ctx context.Context, sites []int64, days []int32) (late bool, err error) {
-	late, err = New(d.writers).PastDaysAreLate(ctx, PastDaysAreLateParams{Sites: sites, Days: days})
-	if FaultOf(err) == FaultUnknown {
-		err = &notSentError{err} // it was only a read
-	}
-	if err != nil {
-		return false, fmt.Errorf("find out whether visits are late: %w", err)
-	}
-	return late, nil
+	err = d.look(ctx, "find out whether visits are late", func(q *Queries) (err error) {
+		late, err = q.PastDaysAreLate(ctx, PastDaysAreLateParams{Sites: sites, Days: days})
+		return err
+	})
+	return late, err
 }
 
 // FirstDay returns the first day of which an app takes visits; 0: any.

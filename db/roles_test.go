@@ -171,9 +171,10 @@ func serveVisits(t *testing.T, d *db.DB, owner *pgx.Conn) {
 	ids, _, err := d.Intern(ctx, interning([]string{"example.org/x", "example.org/y"}, []string{"example.org", "example.org"}))
 	require.NoError(t, err)
 	require.Len(t, ids, 3)
-	from, tags := db.Tag{Name: "source", Value: "a.example"}, map[db.Tag]int32{}
-	require.NoError(t, d.MakeTags(ctx, 1, today, nil, []db.Tag{from}, 1, tags))
-	require.NoError(t, d.FindTags(ctx, 1, []db.Tag{from}, tags))
+	from := db.Tag{Name: "source", Value: "a.example"}
+	require.NoError(t, d.MakeTags(ctx, 1, today, nil, []db.Tag{from}, 1, map[db.Tag]int32{}))
+	tags, err := d.FindTags(ctx, 1, []db.Tag{from})
+	require.NoError(t, err)
 	var out db.Outcome
 	for day := range int32(2) {
 		b := visitBatch("192.0.2.1", ids["example.org"], ids["example.org/x"])

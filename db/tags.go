@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Tag is a tag of an app: a name and a value.
@@ -40,25 +39,19 @@ func (t *PackedTags) Add(pair int, target int64, day int32, tags []int32) {
 // Clear takes all tags out.
 func (t *PackedTags) Clear() { t.packed, t.day = t.packed[:0], 0 }
 
-// FindTags adds the ids of those tags of an app that exist.
-func (d *DB) FindTags(ctx context.Context, app int32, tags []Tag, ids map[Tag]int32) error {
-	err := twice(ctx, d.writers, func(conn *pgxpool.Conn) error { return findTags(ctx, New(conn), app, tags, ids) })
-	if FaultOf(err) == FaultUnknown {
-		err = &notSentError{err} // it was only a read
-	}
-	return err
+// FindTags returns the ids of those tags of an app that exist.
+func (d *DB) FindTags(ctx context.Context, app int32, tags []Tag) (ids map[Tag]int32, err error) {
+	ids = map[Tag]int32{}
+	return ids, d.look(ctx, "find tags", func(q *Queries) error { return findTags(ctx, q, app, tags, ids) })
 }
 
 func findTags(ctx context.Context, q *Queries, app int32, tags []Tag, ids map[Tag]int32) error {
 	names, values := tagColumns(tags)
 	rows, err := q.TagsFind(ctx, TagsFindParams{AppID: app, Names: names, TagValues: values})
-	if err != nil {
-		return fmt.Errorf("find %d tags: %w", len(tags), err)
-	}
 	for _, row := range rows {
 		ids[tags[row.Place-1]] = row.ID
 	}
-	return nil
+	return err
 }
 
 func tagColumns(tags []Tag) (names, values []string) {
@@ -82,14 +75,14 @@ func (d *DB) MakeTags(ctx context.Context, app, day int32, tags, open []Tag, max
 		if err := findTags(ctx, q, app, open, ids); err != nil {
 			return err
 		}
-		open = slices.DeleteFunc(slices.Clone(open), func(t Tag) bool { _, exists := ids[t]; return exists })
-		open = open[:min(len(open), int(max(0, maxToday-tally.TagsToday)))]
-		made := slices.Concat(tags, open)
-		names, values := tagColumns(made)
-		if err := q.TagsMake(ctx, TagsMakeParams{AppID: app, Day: day, Names: names, TagValues: values}); err != nil {
+		made := slices.DeleteFunc(open, func(t Tag) bool { return ids[t] != 0 })
+		made = made[:min(len(made), int(max(0, maxToday-tally.TagsToday)))]
+		if err := q.PagesTallyAdd(ctx, PagesTallyAddParams{AppID: app, Tags: int64(len(made))}); err != nil {
 			return err
 		}
-		if err := q.PagesTallyAdd(ctx, PagesTallyAddParams{AppID: app, Tags: int64(len(open))}); err != nil {
+		made = append(made, tags...)
+		names, values := tagColumns(made)
+		if err := q.TagsMake(ctx, TagsMakeParams{AppID: app, Day: day, Names: names, TagValues: values}); err != nil {
 			return err
 		}
 		return findTags(ctx, q, app, made, ids)
@@ -101,7 +94,7 @@ func (d *DB) MakeTags(ctx context.Context, app, day int32, tags, open []Tag, max
 		err = &notSentError{err} // no visit was sent
 	}
 	if err != nil {
-		return fmt.Errorf("make %d tags: %w", len(tags)+len(open), err)
+		return fmt.Errorf("make tags: %w", err)
 	}
 	return nil
 }
@@ -109,20 +102,13 @@ func (d *DB) MakeTags(ctx context.Context, app, day int32, tags, open []Tag, max
 // CountedVisits reports of each row of the pairs whether the visitor was counted at the target on the day.
 func (d *DB) CountedVisits(ctx context.Context, p *PairColumns) (counted []bool, err error) {
 	counted = make([]bool, len(p.Targets))
-	err = twice(ctx, d.writers, func(conn *pgxpool.Conn) error {
-		places, err := New(conn).VisitsFind(ctx, VisitsFindParams{Pages: p.Targets, Days: p.Days, Ips: p.Visitors})
+	return counted, d.look(ctx, "find visits", func(q *Queries) error {
+		places, err := q.VisitsFind(ctx, VisitsFindParams{Pages: p.Targets, Days: p.Days, Ips: p.Visitors})
 		for _, place := range places {
 			counted[place-1] = true
 		}
 		return err
 	})
-	if FaultOf(err) == FaultUnknown {
-		err = &notSentError{err} // it was only a read
-	}
-	if err != nil {
-		return nil, fmt.Errorf("find %d visits: %w", len(counted), err)
-	}
-	return counted, nil
 }
 
 // foldedRows is how many rows of tag_news a transaction adds up. Those of large chunks have some

@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -39,16 +38,10 @@ func (d *DB) KnownVisitIDs(ctx context.Context, ids []Claim) (known map[Claim]bo
 		ask.Apps, ask.Ids = append(ask.Apps, id.App), append(ask.Ids, id.ID)
 	}
 	var rows []VisitIDsKnownRow
-	err = twice(ctx, d.writers, func(conn *pgxpool.Conn) (err error) { rows, err = New(conn).VisitIDsKnown(ctx, ask); return err })
-	if FaultOf(err) == FaultUnknown {
-		err = &notSentError{err} // it was only a read
-	}
-	if err != nil {
-		return nil, fmt.Errorf("look for ids of visits: %w", err)
-	}
+	err = d.look(ctx, "look for ids of visits", func(q *Queries) (err error) { rows, err = q.VisitIDsKnown(ctx, ask); return err })
 	known = make(map[Claim]bool, len(rows))
 	for _, row := range rows {
 		known[Claim{row.AppID, row.ID}] = true
 	}
-	return known, nil
+	return known, err
 }

@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"footfall/db"
@@ -100,58 +101,43 @@ func (t *tagIDs) intern(ctx context.Context, d *db.DB, entries []*entry) error {
 // request asks the database for the ids of the tags of some entries of an app, and has those made
 // that may be. all are the entries that come in one batch.
 func (t *tagIDs) request(ctx context.Context, d *db.DB, app int32, some, all []*entry) (map[db.Tag]int32, error) {
-	ids := map[db.Tag]int32{}
-	wanted := func(add func(e *entry, asked db.Tag)) {
-		for _, e := range some {
-			for _, brought := range e.read {
-				asked := db.Tag(brought)
-				if _, exists := ids[asked]; !exists {
-					add(e, asked)
-				}
+	var asked, closed, open []db.Tag
+	bring := map[db.Tag][]*entry{}
+	add := func(t db.Tag, e *entry) {
+		if bring[t] == nil {
+			asked = append(asked, t)
+		}
+		bring[t] = append(bring[t], e)
+	}
+	for _, e := range some {
+		for _, brought := range e.read {
+			add(db.Tag(brought), e)
+			if tag.IsOpen(brought.Name) {
+				add(db.Tag{Name: brought.Name, Value: tag.Other}, e)
 			}
 		}
 	}
-	asked := distinct{}
-	wanted(func(_ *entry, t db.Tag) { asked.add(t) })
-	if err := d.FindTags(ctx, app, asked.tags, ids); err != nil {
+	ids, err := d.FindTags(ctx, app, asked)
+	if err != nil || len(ids) == len(asked) {
+		return ids, err
+	}
+	makes, err := firsts(ctx, d, all)
+	if err != nil {
 		return nil, err
 	}
-	var makes map[*entry]bool
-	var closed, open distinct
-	var err error
-	wanted(func(e *entry, asked db.Tag) {
-		if !tag.IsOpen(asked.Name) || asked.Value == tag.Other {
-			closed.add(asked)
-			return
+	for _, t := range asked {
+		switch {
+		case ids[t] != 0:
+		case !tag.IsOpen(t.Name) || t.Value == tag.Other:
+			closed = append(closed, t)
+		case slices.ContainsFunc(bring[t], func(e *entry) bool { return makes[e] }):
+			open = append(open, t)
 		}
-		closed.add(db.Tag{Name: asked.Name, Value: tag.Other})
-		if makes == nil && err == nil {
-			makes, err = firsts(ctx, d, all)
-		}
-		if makes[e] {
-			open.add(asked)
-		}
-	})
-	if err == nil && len(closed.tags) > 0 {
-		err = d.MakeTags(ctx, app, some[len(some)-1].Day, closed.tags, open.tags, tag.MostNewADay, ids)
 	}
-	return ids, err
-}
-
-// distinct are tags, each once.
-type distinct struct {
-	tags []db.Tag
-	has  map[db.Tag]bool
-}
-
-func (d *distinct) add(t db.Tag) {
-	if d.has == nil {
-		d.has = map[db.Tag]bool{}
+	if len(closed)+len(open) == 0 {
+		return ids, nil
 	}
-	if !d.has[t] {
-		d.has[t] = true
-		d.tags = append(d.tags, t)
-	}
+	return ids, d.MakeTags(ctx, app, some[len(some)-1].Day, closed, open, tag.MostNewADay, ids)
 }
 
 // firsts returns the entries with which their visitors will be counted at their sites.
