@@ -86,25 +86,25 @@ var devices = []rule{
 // safari is what most browsers call themselves in the end.
 const safari = "Safari"
 
-// clue is what a word tells: places in the lists, from 1, or 0 for nothing.
-type clue struct{ browser, system, device uint8 }
+// clue is what a word tells: by each of browsers, systems and devices how soon the rule comes that
+// has the word, the more the sooner; 0: none has.
+type clue [3]uint8
+
+var lists = [len(clue{})][]rule{browsers, systems, devices}
 
 var clues = readClues()
 
 func readClues() map[string]clue {
 	clues := map[string]clue{}
-	read := func(rules []rule, place func(*clue) *uint8) {
+	for list, rules := range lists {
 		for i, rule := range rules {
 			for word := range strings.FieldsSeq(rule.words) {
 				c := clues[word]
-				*place(&c) = uint8(i + 1) //nolint:gosec // the lists are short
+				c[list] = uint8(len(rules) - i) //nolint:gosec // the lists are short
 				clues[word] = c
 			}
 		}
 	}
-	read(browsers, func(c *clue) *uint8 { return &c.browser })
-	read(systems, func(c *clue) *uint8 { return &c.system })
-	read(devices, func(c *clue) *uint8 { return &c.device })
 	return clues
 }
 
@@ -125,33 +125,24 @@ func ReadAgent(agent string) Agent {
 			continue
 		}
 		c := clues[agent[from:at]]
-		first = clue{sooner(first.browser, c.browser), sooner(first.system, c.system), sooner(first.device, c.device)}
+		first = clue{max(first[0], c[0]), max(first[1], c[1]), max(first[2], c[2])}
 	}
-	a := Agent{nameAt(browsers, first.browser), nameAt(systems, first.system), nameAt(devices, first.device)}
+	names := [len(clue{})]string{Other, Other, Other}
+	for list, rules := range lists {
+		if first[list] > 0 {
+			names[list] = rules[len(rules)-int(first[list])].name
+		}
+	}
+	a := Agent{names[0], names[1], names[2]}
 	switch {
 	case a.Browser == safari && a.System == "Android":
 		a.Browser = "Android Browser" // before Chrome took its place
 	case a.Browser == safari && a.System != "iOS" && a.System != "macOS" && a.System != "Windows":
 		a.Browser = Other // with the same engine
-	case a.Browser == Other && a.System == "iOS" && first.browser == 0:
+	case a.Browser == Other && a.System == "iOS" && first[0] == 0:
 		a.Browser = "WebView"
 	}
 	return a
-}
-
-// sooner is the place of the rule that comes first.
-func sooner(x, y uint8) uint8 {
-	if x == 0 || y != 0 && y < x {
-		return y
-	}
-	return x
-}
-
-func nameAt(rules []rule, place uint8) string {
-	if place == 0 {
-		return Other
-	}
-	return rules[place-1].name
 }
 
 // Hints are the headers in which browsers with Chrome's engine say over TLS what their User-Agent

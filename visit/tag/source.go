@@ -8,11 +8,16 @@ import (
 	"footfall/visit"
 )
 
-// marks are the parameters by which the address of a page says who has led to it.
-type marks struct {
-	sources  [3]string // utm_source, source, ref: the first that says anything counts
-	campaign string
-}
+// markNames are the parameters by which the address of a page says who has led to it: of those that
+// name a source, the first that says anything counts.
+var markNames = [...]string{"utm_source", "source", "ref", "utm_campaign"}
+
+// marks are the values of markNames.
+type marks [len(markNames)]string
+
+func (m *marks) sources() []string { return m[:len(m)-1] }
+
+func (m *marks) campaign() string { return m[len(m)-1] }
 
 // readMarks reads the marks in the query of a page's address. Of a parameter that comes twice, the
 // first is read.
@@ -24,22 +29,10 @@ func readMarks(uri string) (m marks) {
 		pair, query, _ = strings.Cut(query, "&")
 		name, value, _ := strings.Cut(pair, "=")
 		name = strings.TrimPrefix(name, "amp;") // of an & that was escaped as HTML, once too often
-		var mark *string
-		switch {
-		case strings.EqualFold(name, "utm_source"):
-			mark = &m.sources[0]
-		case strings.EqualFold(name, "source"):
-			mark = &m.sources[1]
-		case strings.EqualFold(name, "ref"):
-			mark = &m.sources[2]
-		case strings.EqualFold(name, "utm_campaign"):
-			mark = &m.campaign
-		}
-		if mark == nil || *mark != "" {
-			continue
-		}
-		if text, err := url.QueryUnescape(value); err == nil {
-			*mark = text
+		for i := range m {
+			if m[i] == "" && strings.EqualFold(name, markNames[i]) {
+				m[i], _ = url.QueryUnescape(value) // what cannot be read says nothing
+			}
 		}
 	}
 	return m
@@ -48,7 +41,7 @@ func readMarks(uri string) (m marks) {
 // sourceOf returns where a visit comes from: what the page's address says, or else the host of the
 // page before. A page of the same site is no source.
 func sourceOf(m *marks, referrer, site string) string {
-	for _, text := range m.sources {
+	for _, text := range m.sources() {
 		source := ""
 		if strings.Contains(text, "://") {
 			source = HostOf(text)
@@ -71,7 +64,7 @@ func sourceOf(m *marks, referrer, site string) string {
 // MarkedHost returns the host that the query of a page's address names as the source; "": none.
 func MarkedHost(uri string) string {
 	marks := readMarks(uri)
-	for _, text := range marks.sources {
+	for _, text := range marks.sources() {
 		if !strings.Contains(text, "://") {
 			text = "http://" + text
 		}

@@ -84,7 +84,7 @@ func Read(r Request) Set {
 	marks := readMarks(r.URI)
 	s := make(Set, 0, len(Names))
 	s.add(Source, sourceOf(&marks, r.Referrer, r.Site))
-	s.add(Campaign, Value(marks.campaign))
+	s.add(Campaign, Value(marks.campaign()))
 	s.add(Country, CountryOf(r.Country))
 	s.add(Language, LanguageOf(r.Languages))
 	s.add(Device, r.Agent.Device)
