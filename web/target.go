@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"html/template"
-	"slices"
 	"strings"
 	"time"
 
@@ -254,43 +253,35 @@ func tilesOf(rows []report.Numbers) []tile {
 	return tiles
 }
 
-func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) error {
-	if v.byHour() {
-		return d.hours(ctx, v, page)
+func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) (err error) {
+	_, by, may := v.charted()
+	c := &page.Chart
+	for _, period := range may {
+		c.By = append(c.By, option{period, v.with(func(o *view) { o.period = period }).link(), period == by, ""})
 	}
-	rows, err := d.chartRows(ctx, v)
+	if c.ByHour = by == hourly; c.ByHour {
+		err = d.hours(ctx, v, c)
+	} else {
+		err = d.days(ctx, v, c)
+	}
 	if err != nil {
 		return err
 	}
-	in, by, may := v.charted()
-	c := chart{Summary: chartSummary(rows.Rows, by, v.app.Today), Title: "Visitors by " + by, Source: v.source("chart", rows.SQL)}
-	if c.Views = v.chart == charts[1]; c.Views {
-		c.Summary, c.Title = viewsSummary(rows.Rows, by), "Page views by "+by
-	}
-	for i, label := range []string{"visitors", "page views"} {
-		c.Shows = append(c.Shows, option{label, v.with(func(o *view) { o.chart = charts[i] }).link(), v.chart == charts[i], ""})
-	}
-	shown := v.stretch().In
-	if in != shown {
-		c.Title += ", and the days before"
-	}
-	c.By = v.periodOptions(may, by)
-	if slices.ContainsFunc(rows.Rows, func(b report.Period) bool { return b.Compared }) {
-		c.Before = count(int64(v.daysBefore()), "day") + " earlier"
-	}
 	plot := draw.Plot{}
-	for _, b := range rows.Rows {
-		label, notes, before := periodText(b, by), notesOf(b), v.counted().before(b)
-		c.Bars = append(c.Bars, barRow{label, b, before, strings.Join(b.Notes, "; ")})
+	for _, b := range c.Bars {
+		notes := notesOf(b.Period)
 		c.Notes = append(c.Notes, notes...)
-		full := fmt.Sprintf("%s: %s, %s of them new; %s", label, count(b.Visitors, "visitor"), number(b.NewVisitors), count(b.Hot, "page view"))
+		full := fmt.Sprintf("%s: %s, %s of them new", b.Label, count(b.Visitors, "visitor"), number(b.NewVisitors))
+		if !c.ByHour {
+			full += "; " + count(b.Hot, "page view")
+		}
 		if b.Compared {
-			full += fmt.Sprintf("; %s: %s", c.Before, before)
+			full += fmt.Sprintf("; %s: %s", c.Before, b.Before)
 		}
 		full += strings.TrimSuffix("."+noted(notes), ".")
 		bar := draw.PlotBar{
-			Name: barName(b, by), Label: full, Visitors: b.Visitors, New: b.NewVisitors, Compared: b.Compared, Before: b.VisitorsBefore,
-			Beside: b.FirstDay < shown.From, Noted: len(notes) > 0,
+			Name: barName(b.Period, by), Label: full, Visitors: b.Visitors, New: b.NewVisitors, Compared: b.Compared, Before: b.VisitorsBefore,
+			Beside: !c.ByHour && b.FirstDay < v.stretch().In.From, Noted: len(notes) > 0,
 		}
 		if c.Views {
 			bar.Visitors, bar.New, bar.Compared, bar.Before = b.Hot, b.Hot, false, 0
@@ -302,15 +293,30 @@ func (d *Dashboard) chart(ctx context.Context, v view, page *targetPage) error {
 	var out strings.Builder
 	err = draw.WritePlot(&out, plot)
 	c.Drawing = template.HTML(out.String()) //nolint:gosec // draw escapes what it is given
-	page.Chart = c
 	return err
 }
 
-func (v view) periodOptions(may []string, by string) (options []option) {
-	for _, period := range may {
-		options = append(options, option{period, v.with(func(o *view) { o.period = period }).link(), period == by, ""})
+// days reads the bars of a chart by days, weeks or months.
+func (d *Dashboard) days(ctx context.Context, v view, c *chart) error {
+	rows, err := d.chartRows(ctx, v)
+	in, by, _ := v.charted()
+	c.Summary, c.Title, c.Source = chartSummary(rows.Rows, by, v.app.Today), "Visitors by "+by, v.source("chart", rows.SQL)
+	if c.Views = v.chart == charts[1]; c.Views {
+		c.Summary, c.Title = viewsSummary(rows.Rows, by), "Page views by "+by
 	}
-	return options
+	for i, label := range []string{"visitors", "page views"} {
+		c.Shows = append(c.Shows, option{label, v.with(func(o *view) { o.chart = charts[i] }).link(), v.chart == charts[i], ""})
+	}
+	if in != v.stretch().In {
+		c.Title += ", and the days before"
+	}
+	for _, b := range rows.Rows {
+		if b.Compared {
+			c.Before = count(int64(v.daysBefore()), "day") + " earlier"
+		}
+		c.Bars = append(c.Bars, barRow{periodText(b, by), b, v.counted().before(b), strings.Join(b.Notes, "; ")})
+	}
+	return err
 }
 
 func (d *Dashboard) pages(ctx context.Context, v view, page *targetPage) error {

@@ -113,8 +113,11 @@ func periodText(p report.Period, by string) string {
 
 // barName is what stands below a bar.
 func barName(p report.Period, by string) string {
-	if by == periods[2] {
+	switch by {
+	case periods[2]:
 		return visit.DateOf(p.FirstDay).Format("Jan 06")
+	case hourly:
+		return fmt.Sprintf("%02d", p.FirstDay)
 	}
 	return shortDay(p.FirstDay)
 }
