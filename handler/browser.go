@@ -19,8 +19,8 @@ func (s *service) request(c echo.Context, f *fields) counter.Request {
 		Referrer: f.referrer.value, Language: f.language.value, Country: f.country.value, Tags: f.tags, Later: f.answer.given, ParseErr: f.parseErr,
 		Counted: f.offsets.given,
 		Asserts: f.ip.given || f.visitor.given,
-		Key:     bearer(h), Origin: origin(h), Agent: h.Get("User-Agent"), Languages: first(h["Accept-Language"]),
-		Hints:    tag.Hints{Brands: first(h["Sec-Ch-Ua"]), Mobile: first(h["Sec-Ch-Ua-Mobile"]), Platform: first(h["Sec-Ch-Ua-Platform"])},
+		Key:     bearer(h), Origin: origin(h), Agent: h.Get("User-Agent"), Languages: h.Get("Accept-Language"),
+		Hints:    tag.Hints{Brands: h.Get("Sec-Ch-Ua"), Mobile: h.Get("Sec-Ch-Ua-Mobile"), Platform: h.Get("Sec-Ch-Ua-Platform")},
 		Prefetch: r.Method == http.MethodHead || prefetches(h), DoNotTrack: h.Get("Dnt") == "1" || h.Get("Sec-Gpc") == "1",
 	}
 	var err error
@@ -32,14 +32,6 @@ func (s *service) request(c echo.Context, f *fields) counter.Request {
 		s.overlooked.tell()
 	}
 	return ask
-}
-
-// first is the first of the values of a header.
-func first(values []string) string {
-	if len(values) == 0 {
-		return ""
-	}
-	return values[0]
 }
 
 // bearer is the key that a request shows. Other schemes are for others: a proxy in front of the

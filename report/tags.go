@@ -10,17 +10,6 @@ import (
 	"footfall/visit/tag"
 )
 
-// CheckTag returns an error unless a target has tags of a name, which is among those of its app.
-func CheckTag(names []string, name, target string) error {
-	switch {
-	case !slices.Contains(names, name):
-		return visit.Errorf(visit.Invalid, "name", "%.64q is no tag of this app: use %s", name, strings.Join(names, ", "))
-	case !tag.IsOfPages(name) && strings.Contains(target, "/"):
-		return visit.Errorf(visit.Invalid, "name", "pages have %s alone: ask for %s of the site", strings.Join(tag.Names[:tag.OfPages], " and "), name)
-	}
-	return nil
-}
-
 // Tag is how many visitors came with a value of a tag, by the first visit of each of their days.
 type Tag struct {
 	Value     string `json:"value"`
@@ -40,12 +29,15 @@ type Tags struct {
 
 // ByTag reads the first n values of a tag with which visitors of a target came in a range.
 func (r *Reader) ByTag(ctx context.Context, app, target, name string, in visit.Range, n int) (Tags, error) {
-	names, err := r.TagNames(ctx, app)
-	if err == nil {
-		err = CheckTag(convert(names, func(t TagName) string { return t.Name }), name, target)
-	}
-	if err != nil {
+	known, err := r.TagNames(ctx, app)
+	names := convert(known, func(t TagName) string { return t.Name })
+	switch {
+	case err != nil:
 		return Tags{}, err
+	case !slices.Contains(names, name):
+		return Tags{}, visit.Errorf(visit.Invalid, "name", "%.64q is no tag of this app: use %s", name, strings.Join(names, ", "))
+	case !tag.IsOfPages(name) && strings.Contains(target, "/"):
+		return Tags{}, visit.Errorf(visit.Invalid, "name", "pages have %s alone: ask for %s of the site", strings.Join(tag.Names[:tag.OfPages], " and "), name)
 	}
 	read, err := r.Tags(ctx, Look{App: app, Target: target, In: in}, name, n)
 	a := Tags{App: app, Target: target, Name: name, Range: in}
