@@ -857,8 +857,6 @@ type TagRow struct {
 	ID int32 `json:"id"`
 	// The app that counts it.
 	AppID int32 `json:"app_id"`
-	// The day on which it came first, like 20190629.
-	MadeOn int32 `json:"made_on"`
 	// What it is about: source, campaign, country, language, device, system, browser, hour, or one of the app's own.
 	Name string `json:"name"`
 	// What a visit brought; (other): one that is not kept by itself.

@@ -362,7 +362,7 @@ func TestTagsAreReadFromTheirTarget(t *testing.T) {
 	_, conn := fixture(t)
 	exec(t, conn, `
 		INSERT INTO pages (app_id, site_id, uri) SELECT 1, 1, 'example.com/' || n FROM generate_series(1, 3000) AS n;
-		INSERT INTO tags (app_id, made_on, name, value) SELECT 1, 20190501, CASE WHEN n > 70 THEN 'device' ELSE (ARRAY['source', 'country', 'browser'])[1 + n % 3] END, 'v' || n FROM generate_series(1, 75) AS n;
+		INSERT INTO tags (app_id, name, value) SELECT 1, CASE WHEN n > 70 THEN 'device' ELSE (ARRAY['source', 'country', 'browser'])[1 + n % 3] END, 'v' || n FROM generate_series(1, 75) AS n;
 		INSERT INTO tag_days (page_id, day_id, tag_id, pv, newcomers)
 		SELECT p.id, to_char(date '2019-06-30' - n, 'YYYYMMDD')::integer, t.id, 1, 0 FROM pages AS p, generate_series(0, 364) AS n, tags AS t
 		WHERE p.id = 1 OR p.id < 400 AND n < 30 AND t.name = 'source' AND t.id % 8 = p.id % 8

@@ -106,9 +106,9 @@ var rules = []struct{ refusedBy, sql string }{
 	{"page_tallies_app_id_fkey", `INSERT INTO page_tallies (app_id, day_id, today) VALUES (99, 20190629, 0)`},
 	{"page_tallies_are_not_negative", `UPDATE page_tallies SET today = -1`},
 
-	{"tags_pkey", `INSERT INTO tags (id, app_id, made_on, name, value) OVERRIDING SYSTEM VALUE VALUES (1, 1, 20190629, 'hour', '12')`},
+	{"tags_pkey", `INSERT INTO tags (id, app_id, name, value) OVERRIDING SYSTEM VALUE VALUES (1, 1, 'hour', '12')`},
 	{"tags_app_id_fkey", `UPDATE tags SET app_id = 99`},
-	{"tags_are_different", `INSERT INTO tags (app_id, made_on, name, value) VALUES (1, 20190629, 'source', 'a.example')`},
+	{"tags_are_different", `INSERT INTO tags (app_id, name, value) VALUES (1, 'source', 'a.example')`},
 	{"tags_name_is_short", `UPDATE tags SET name = 'Source'`},
 	{"tags_value_length", `UPDATE tags SET value = ''`},
 	{"tag_days_pkey", `INSERT INTO tag_days (page_id, pv, newcomers, day_id, tag_id) VALUES (1, 1, 1, 20190629, 1)`},
@@ -297,7 +297,7 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO notes (app_id, day_id, text) VALUES (1, 20190629, 'a')`)
 	exec(t, conn, `INSERT INTO offsets (app_id, uri, hot, pv, uv) VALUES (1, 'example.com', 1, 1, 1)`)
 	exec(t, conn, `INSERT INTO page_tallies (app_id, day_id, today) VALUES (1, 20190629, 2)`)
-	exec(t, conn, `INSERT INTO tags (app_id, made_on, name, value) VALUES (1, 20190629, 'source', 'a.example')`)
+	exec(t, conn, `INSERT INTO tags (app_id, name, value) VALUES (1, 'source', 'a.example')`)
 	exec(t, conn, `INSERT INTO tag_days (page_id, pv, newcomers, day_id, tag_id) VALUES (1, 1, 1, 20190629, 1)`)
 	exec(t, conn, `INSERT INTO day_keys (day_id, key) VALUES (20190629, sha256('a'))`)
 	exec(t, conn, `INSERT INTO erased_visitors (page_id, rank) VALUES (2, 1)`)

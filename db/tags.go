@@ -82,7 +82,7 @@ func (d *DB) MakeTags(ctx context.Context, app, day int32, tags, open []Tag, max
 		}
 		made = append(made, tags...)
 		names, values := tagColumns(made)
-		if err := q.TagsMake(ctx, TagsMakeParams{AppID: app, Day: day, Names: names, TagValues: values}); err != nil {
+		if err := q.TagsMake(ctx, TagsMakeParams{AppID: app, Names: names, TagValues: values}); err != nil {
 			return err
 		}
 		return findTags(ctx, q, app, made, ids)

@@ -149,26 +149,20 @@ func (q *Queries) TagsHold(ctx context.Context) error {
 }
 
 const TagsMake = `-- name: TagsMake :exec
-INSERT INTO tags (app_id, made_on, name, value)
-SELECT $1, $2, unnest($3::text[]), unnest($4::text[])
+INSERT INTO tags (app_id, name, value)
+SELECT $1, unnest($2::text[]), unnest($3::text[])
 ON CONFLICT (app_id, name, value) DO NOTHING
 `
 
 type TagsMakeParams struct {
 	AppID     int32    `json:"app_id"`
-	Day       int32    `json:"day"`
 	Names     []string `json:"names"`
 	TagValues []string `json:"tag_values"`
 }
 
 // Makes tags of an app that are not there yet, under the lock of its row of page_tallies.
 func (q *Queries) TagsMake(ctx context.Context, arg TagsMakeParams) error {
-	_, err := q.db.Exec(ctx, TagsMake,
-		arg.AppID,
-		arg.Day,
-		arg.Names,
-		arg.TagValues,
-	)
+	_, err := q.db.Exec(ctx, TagsMake, arg.AppID, arg.Names, arg.TagValues)
 	return err
 }
 

@@ -63,8 +63,8 @@ func TestDashboardInChromium(t *testing.T) {
 	})
 	_, err := dbtest.Connect(t, w.database).Exec(t.Context(), `
 		WITH made AS (
-			INSERT INTO footfall.tags (app_id, made_on, name, value)
-			SELECT 1, 20190629, n, v FROM unnest('{source,campaign,country,system}'::text[]) AS n, unnest(ARRAY['<b onmouseover=hacked=1>x', repeat('w', 100), 'DE']) AS v RETURNING id, name
+			INSERT INTO footfall.tags (app_id, name, value)
+			SELECT 1, n, v FROM unnest('{source,campaign,country,system}'::text[]) AS n, unnest(ARRAY['<b onmouseover=hacked=1>x', repeat('w', 100), 'DE']) AS v RETURNING id, name
 		)
 		INSERT INTO footfall.tag_days (page_id, day_id, tag_id, pv, newcomers)
 		SELECT d.page_id, d.day_id, m.id, 1, 0 FROM made AS m, footfall.days AS d WHERE d.site_id IS NULL OR m.name IN ('source', 'campaign')`)

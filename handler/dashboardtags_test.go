@@ -38,8 +38,8 @@ func newTaggedEdge(t *testing.T) *edge {
 	e.counter.Close() // which adds up what they brought
 	_, err := dbtest.Connect(t, e.database).Exec(t.Context(), `
 		WITH made AS (
-			INSERT INTO footfall.tags (app_id, made_on, name, value)
-			SELECT app_id, 20190629, 'country', unnest('{DE,JP}'::text[]) FROM footfall.pages WHERE uri = 'hhui.top' RETURNING id, value
+			INSERT INTO footfall.tags (app_id, name, value)
+			SELECT app_id, 'country', unnest('{DE,JP}'::text[]) FROM footfall.pages WHERE uri = 'hhui.top' RETURNING id, value
 		)
 		INSERT INTO footfall.tag_days (page_id, day_id, tag_id, pv, newcomers)
 		SELECT p.id, 20190629, m.id, length(m.value) + (m.value = 'DE')::integer, 2 FROM made AS m, footfall.pages AS p WHERE p.uri = 'hhui.top'`)
@@ -167,7 +167,7 @@ func TestDashboardListsAllTags(t *testing.T) {
 	assert.Contains(t, e.get(site+"&from_by=language").body, "(none)")
 	conn := dbtest.Connect(t, e.database)
 	_, err := conn.Exec(t.Context(), `
-		WITH made AS (INSERT INTO footfall.tags (app_id, made_on, name, value) SELECT app_id, 20190629, 'source', 'h' || n || '.example' FROM footfall.pages, generate_series(1, 150) AS n WHERE uri = 'hhui.top' RETURNING id)
+		WITH made AS (INSERT INTO footfall.tags (app_id, name, value) SELECT app_id, 'source', 'h' || n || '.example' FROM footfall.pages, generate_series(1, 150) AS n WHERE uri = 'hhui.top' RETURNING id)
 		INSERT INTO footfall.tag_days (page_id, day_id, tag_id, pv, newcomers) SELECT p.id, 20190629, m.id, 1, 0 FROM made AS m, footfall.pages AS p WHERE p.uri = 'hhui.top';
 		UPDATE footfall.days SET hot = hot + 150, pv = pv + 150;
 		DELETE FROM footfall.tags WHERE name = 'country'`)

@@ -177,7 +177,6 @@ COMMENT ON COLUMN tops.numbers  IS 'Their numbers on that day.';
 CREATE TABLE tags (
     id      integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     app_id  integer NOT NULL REFERENCES apps,
-    made_on integer NOT NULL,
     name    text    NOT NULL COLLATE "C",
     value   text    NOT NULL COLLATE "C",
 
@@ -189,7 +188,6 @@ CREATE TABLE tags (
 COMMENT ON TABLE  tags         IS 'Tags that visits have brought: names and values.';
 COMMENT ON COLUMN tags.id      IS 'The tag''s number in tag_days.';
 COMMENT ON COLUMN tags.app_id  IS 'The app that counts it.';
-COMMENT ON COLUMN tags.made_on IS 'The day on which it came first, like 20190629.';
 COMMENT ON COLUMN tags.name    IS 'What it is about: source, campaign, country, language, device, system, browser, hour, or one of the app''s own.';
 COMMENT ON COLUMN tags.value   IS 'What a visit brought; (other): one that is not kept by itself.';
 

@@ -20,8 +20,8 @@ CROSS JOIN LATERAL (
 
 -- name: TagsMake :exec
 -- Makes tags of an app that are not there yet, under the lock of its row of page_tallies.
-INSERT INTO tags (app_id, made_on, name, value)
-SELECT @app_id, @day, unnest(@names::text[]), unnest(@tag_values::text[])
+INSERT INTO tags (app_id, name, value)
+SELECT @app_id, unnest(@names::text[]), unnest(@tag_values::text[])
 ON CONFLICT (app_id, name, value) DO NOTHING;
 
 -- name: VisitsFind :many

@@ -19,8 +19,8 @@ func newTagged(t *testing.T) *reading {
 		INSERT INTO pages (app_id, site_id, uri) VALUES (1, NULL, 'a.example'), (1, 1, 'a.example/x'), (1, 1, 'a.example/y');
 		INSERT INTO days (page_id, site_id, day_id, hot, pv, new_visitors)
 		VALUES (1, NULL, 20190627, 1, 1, 1), (1, NULL, 20190628, 9, 8, 1), (1, NULL, 20190629, 9, 8, 2), (2, 1, 20190629, 3, 3, 1);
-		INSERT INTO tags (app_id, made_on, name, value)
-		VALUES (1, 20190628, 'source', 'wiki.example'), (1, 20190628, 'source', 'google'), (1, 20190629, 'browser', 'Firefox');
+		INSERT INTO tags (app_id, name, value)
+		VALUES (1, 'source', 'wiki.example'), (1, 'source', 'google'), (1, 'browser', 'Firefox');
 		INSERT INTO tag_days (page_id, day_id, tag_id, pv, newcomers)
 		VALUES (1, 20190628, 1, 4, 2), (1, 20190629, 1, 2, 0), (1, 20190629, 2, 5, 2), (2, 20190629, 2, 3, 1), (1, 20190629, 3, 8, 2)`)
 	return r
@@ -56,7 +56,7 @@ func TestTagsAndThoseWithoutAreAll(t *testing.T) {
 func TestTagsAreThoseThatAreCountedOrWere(t *testing.T) {
 	t.Parallel()
 	r := newTagged(t)
-	r.exec(t, `UPDATE apps SET tags = '{campaign,source,hour,plan}'; INSERT INTO tags (app_id, made_on, name, value) VALUES (1, 20190628, 'source', 'z.example'), (1, 20190628, 'age', '30')`)
+	r.exec(t, `UPDATE apps SET tags = '{campaign,source,hour,plan}'; INSERT INTO tags (app_id, name, value) VALUES (1, 'source', 'z.example'), (1, 'age', '30')`)
 	names, err := r.TagNames(t.Context(), "demo")
 	require.NoError(t, err)
 	require.Equal(t, []report.TagName{{Name: "campaign"}, {Name: "source", HasValues: true}, {Name: "hour"}, {Name: "plan"}, {Name: "age", HasValues: true}, {Name: "browser", HasValues: true}}, names)

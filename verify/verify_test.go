@@ -310,7 +310,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 			{"a tag too often", `UPDATE tag_days SET pv = pv + 9 WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example", "the sum over the values of a tag: 12, but pv: 0 to 3"},
 			{"a newcomer too many", `UPDATE tag_days SET newcomers = pv WHERE page_id = ` + siteA, "tags", "a.example", "newcomers of all values of a tag: 9, but uv: 0 to 5"},
 			{"a day of tags alone", `UPDATE tag_days SET day_id = 20260625 WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example", "the sum over the values of a tag: 3, but pv: 0"},
-			{"a tag of another app", `INSERT INTO tags (app_id, made_on, name, value) SELECT id, 20260628, 'hour', '12' FROM apps WHERE name = 'empty';
+			{"a tag of another app", `INSERT INTO tags (app_id, name, value) SELECT id, 'hour', '12' FROM apps WHERE name = 'empty';
 				UPDATE tag_days SET tag_id = (SELECT max(id) FROM tags) WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example", "tags of another app, or of none: 1"},
 			{"tags that are lost", `UPDATE tag_days SET tag_id = 999 WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example", "tags of another app, or of none: 1"},
 			{"tags of no page", `INSERT INTO tag_days (page_id, pv, newcomers, day_id, tag_id) VALUES (999, 1, 1, 20260628, 1)`, "tags", "(no page has the number 999)", "newcomers of all values of a tag: 1, but uv: 0"},
