@@ -53,11 +53,7 @@ type fields struct {
 	parseErr error
 }
 
-// put sets a field. A fault in app is returned at once; a fault in another is kept for later.
-func (f *fields) put(name, value string) error {
-	return f.later(name, f.named(name).set(name, value))
-}
-
+// later keeps a fault for later, unless it is in app.
 func (f *fields) later(name string, err error) error {
 	if err == nil || name == "app" {
 		return err
@@ -68,34 +64,22 @@ func (f *fields) later(name string, err error) error {
 	return nil
 }
 
+// names of the fields. Those of one visit come behind those of many counts, and in the end those that
+// may be empty: a browser names no referrer where there is none, and what a visitor brings is not
+// always known.
+var (
+	names      = [...]string{"app", "ip", "visitor", "offsets", "uri", "event", "id", "at", "answer", "referrer", "language", "country"}
+	ofOneVisit = names[4:]
+	mayBeEmpty = names[9:]
+)
+
+// named returns a field; nil: there is none of that name.
 func (f *fields) named(name string) *field {
-	switch name {
-	case "app":
-		return &f.app
-	case "ip":
-		return &f.ip
-	case "visitor":
-		return &f.visitor
-	case "uri":
-		return &f.uri
-	case "event":
-		return &f.event
-	case "id":
-		return &f.id
-	case "at":
-		return &f.at
-	case "referrer":
-		return &f.referrer
-	case "language":
-		return &f.language
-	case "country":
-		return &f.country
-	case "answer":
-		return &f.answer
-	case "offsets":
-		return &f.offsets
+	at := slices.Index(names[:], name)
+	if at < 0 {
+		return nil
 	}
-	return nil
+	return [len(names)]*field{&f.app, &f.ip, &f.visitor, &f.offsets, &f.uri, &f.event, &f.id, &f.at, &f.answer, &f.referrer, &f.language, &f.country}[at]
 }
 
 // set refuses what is ambiguous: a field that is given twice, and one that is named but left empty,
@@ -105,7 +89,7 @@ func (f *field) set(name, value string) error {
 		return invalid(name, "it is given twice: give it once")
 	}
 	f.given = true
-	if value == "" && !mayBeEmpty(name) {
+	if value == "" && !slices.Contains(mayBeEmpty, name) {
 		return invalid(name, "it is empty: give it a value, or leave it out")
 	}
 	if name == "answer" && value != answerLater {
@@ -116,12 +100,6 @@ func (f *field) set(name, value string) error {
 	}
 	f.value = value
 	return nil
-}
-
-// mayBeEmpty reports whether a field may be: a browser names no referrer where there is none, and what
-// a visitor brings is not always known.
-func mayBeEmpty(name string) bool {
-	return name == "referrer" || name == "language" || name == "country"
 }
 
 func invalid(name, format string, args ...any) error {
@@ -156,22 +134,23 @@ func readQuery(query string) (fields, error) {
 			name = decoded
 		}
 		own, isTag := strings.CutPrefix(name, tagPrefix)
-		if f.named(name) == nil && !isTag {
+		field := f.named(name)
+		if field == nil && !isTag {
 			continue
 		}
 		value, err := url.QueryUnescape(value)
 		switch {
 		case err != nil:
-			if one := f.named(name); one != nil {
-				one.given = true
+			if field != nil {
+				field.given = true
 			}
-			err = f.later(name, invalid(name, "it has a %% that is not followed by two hexadecimal digits: write %% as %%25"))
+			err = invalid(name, "it has a %% that is not followed by two hexadecimal digits: write %% as %%25")
 		case isTag:
-			err = f.later(name, f.tags.Give(own, value))
+			err = f.tags.Give(own, value)
 		default:
-			err = f.put(name, value)
+			err = field.set(name, value)
 		}
-		if err != nil {
+		if err := f.later(name, err); err != nil {
 			return fields{}, err
 		}
 	}
@@ -238,15 +217,16 @@ func (f *fields) readMember(d *json.Decoder, is body) error {
 	if !is.many && name == "tags" {
 		return f.later(name, f.setTags(written))
 	}
-	if f.named(name) == nil || is.many && (name == "uri" || name == "event" || name == "id" || name == "at" || mayBeEmpty(name) || name == "answer") {
+	field := f.named(name)
+	if field == nil || is.many && slices.Contains(ofOneVisit, name) {
 		return f.later("body", invalid("body", "%.64q is not a field: %s", name, is.shape))
 	}
 	var value string
 	if written[0] != '"' || json.Unmarshal(written, &value) != nil {
-		f.named(name).given = true
+		field.given = true
 		return f.later(name, invalid(name, "it is not a string: write it in double quotes"))
 	}
-	return f.put(name, value)
+	return f.later(name, field.set(name, value))
 }
 
 // setTags reads an object of strings.
