@@ -33,13 +33,20 @@ type Countries struct {
 // Open reads a file, and the one beside it whose name has a 6 behind, if there is one: tor-geoipdb
 // has networks of IPv6 there.
 func Open(path string, log *slog.Logger) (*Countries, error) {
-	c := &Countries{path: path, log: log, seen: stampsOf(path)}
-	t, err := read(path)
-	if err != nil {
+	c := &Countries{path: path, log: log}
+	if err := c.read(); err != nil {
 		return nil, err
 	}
-	c.table.Store(t)
 	return c, nil
+}
+
+func (c *Countries) read() error {
+	c.seen = stampsOf(c.path) // before, so that what changes meanwhile is read once more
+	t, err := read(c.path)
+	if err == nil {
+		c.table.Store(t)
+	}
+	return err
 }
 
 // Of returns the code of an address's country, as DE; "" where it is not in the file, or of a
@@ -73,18 +80,14 @@ func (c *Countries) Follow(ctx context.Context, every time.Duration) {
 			return
 		case <-time.After(every):
 		}
-		now := stampsOf(c.path)
-		if now == c.seen {
+		if stampsOf(c.path) == c.seen {
 			continue
 		}
-		c.seen = now
-		t, err := read(c.path)
-		if err != nil {
+		if err := c.read(); err != nil {
 			c.log.Warn("the file of countries has changed and cannot be read: what it had before holds", "file", c.path, "error", err)
-			continue
+		} else {
+			c.log.Info("the file of countries was read again", "file", c.path, "ranges", len(c.table.Load().from))
 		}
-		c.table.Store(t)
-		c.log.Info("the file of countries was read again", "file", c.path, "ranges", len(t.from))
 	}
 }
 
