@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -175,40 +174,32 @@ func (*appListCmd) run(ctx context.Context, p *program) error {
 // keptByDefault is for how many days the visits of a new app are kept.
 const keptByDefault = 35
 
-func isHost(ignored string) bool { return strings.HasPrefix(ignored, app.FromPrefix) }
-
 // besides names the settings of an app that are not the defaults, as the flags do.
-func besides(app db.App) (set []string) {
+func besides(row db.App) (set []string) {
 	add := func(is bool, format string, values ...any) {
 		if is {
 			set = append(set, fmt.Sprintf(format, values...))
 		}
 	}
-	add(app.DeletedAt != nil, "being deleted")
-	add(app.RespectDnt, "respect-dnt")
-	add(app.Bots != nil, "bots=%s", orZero(app.Bots))
+	add(row.DeletedAt != nil, "being deleted")
+	add(row.RespectDnt, "respect-dnt")
+	add(row.Bots != nil, "bots=%s", orZero(row.Bots))
 	hosts := 0
-	for _, who := range app.Ignore {
-		if isHost(who) {
+	for _, who := range row.Ignore {
+		from := strings.HasPrefix(who, app.FromPrefix)
+		add(!from, "ignore=%s", who)
+		if from {
 			hosts++
-			continue
 		}
-		add(true, "ignore=%s", who)
 	}
 	add(hosts > 0, "ignore=from:… (%d hosts)", hosts)
-	add(app.PublicCounts != "off", "public-counts=%s", app.PublicCounts)
-	add(app.RetainDays != keptByDefault, "retain-days=%d", app.RetainDays)
-	add(app.ForgetDays > 0, "forget-days=%d", app.ForgetDays)
-	add(app.MaxRequests != nil, "max-requests=%d", orZero(app.MaxRequests))
-	add(app.MaxNewPages != nil, "max-new-pages=%d", orZero(app.MaxNewPages))
-	if tags := app.Tags; !slices.Equal(tags, tag.Names) {
-		if all := len(tag.Names); len(tags) > all && slices.Equal(tags[:all], tag.Names) {
-			tags = append([]string{"default"}, tags[all:]...)
-		}
-		for _, name := range tags {
-			add(true, "tags=%s", name)
-		}
-	}
+	add(row.PublicCounts != "off", "public-counts=%s", row.PublicCounts)
+	add(row.RetainDays != keptByDefault, "retain-days=%d", row.RetainDays)
+	add(row.ForgetDays > 0, "forget-days=%d", row.ForgetDays)
+	add(row.MaxRequests != nil, "max-requests=%d", orZero(row.MaxRequests))
+	add(row.MaxNewPages != nil, "max-new-pages=%d", orZero(row.MaxNewPages))
+	tags, usual := strings.Join(row.Tags, ","), strings.Join(tag.Names, ",")
+	add(tags != usual, "tags=%s", strings.Replace(tags, usual, "default", 1))
 	return set
 }
 

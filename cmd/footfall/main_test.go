@@ -57,7 +57,7 @@ func TestFirstSteps(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, status)
 	assert.Equal(t, "NAME  ACCESS  VISITOR  TZ   IPV6-PREFIX  SITES        KEEP-QUERY  BESIDES\n"+
 		"demo  open    address  UTC  64           -            -           -\n"+
-		"shop  sites   hashed   UTC  56           example.com  b,a,c       tags=default,tags=plan\n", well(t, "app", "list", "--data", data))
+		"shop  sites   hashed   UTC  56           example.com  b,a,c       tags=default,plan\n", well(t, "app", "list", "--data", data))
 
 	// The tables.
 	assert.Equal(t, "1\n", well(t, "psql", "--data", data, "--", "-Atc", "SELECT hot FROM pages JOIN counters ON page_id = id WHERE uri = 'hhui.top/home'"))
