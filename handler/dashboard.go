@@ -93,7 +93,7 @@ func (d *dashboard) home(c echo.Context) error {
 }
 
 func (d *dashboard) appOf(r *counter.Reading) web.App {
-	return web.App{Root: d.root, Name: r.App, Today: r.Today, Hour: r.Hour, Zone: r.Zone, Closed: !r.Open, Names: r.Names}
+	return web.App{Root: d.root, Name: r.App, Today: r.Today, Hour: r.Hour, Zone: r.Zone, Closed: !r.Open, Names: r.Names, CountriesBy: d.CountriesBy}
 }
 
 func (d *dashboard) look(c echo.Context) error {

@@ -47,7 +47,7 @@ func (s *service) publicRoutes() []route {
 		table = append(table, route{"/api/apps/:app/" + k.name, getOnly, func(c echo.Context) error { return r.answer(c, k) }})
 	}
 	if s.Dashboard {
-		table = append(table, (&dashboard{r, web.NewDashboard(s.Reports, s.CountriesBy)}).routes()...)
+		table = append(table, (&dashboard{r, web.NewDashboard(s.Reports)}).routes()...)
 	}
 	return append(table, route{"/openapi.json", getOnly, describe})
 }

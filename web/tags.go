@@ -117,10 +117,10 @@ func (d *Dashboard) tagPanel(ctx context.Context, v view, p *tagPanel) error {
 		return err
 	}
 	p.From = v.source(p.Panel, read.SQL)
-	if chosen == tag.Country && len(read.Rows) > 1 && d.countriesBy != nil {
-		p.CountriesBy = d.countriesBy()
+	if chosen == tag.Country && len(read.Rows) > 1 && v.app.CountriesBy != nil {
+		p.CountriesBy = v.app.CountriesBy()
 	}
-	p.Missing = chosen == "country" && v.app.noCountries && v.app.Shared == nil
+	p.Missing = chosen == tag.Country && v.app.noCountries && v.app.Shared == nil
 	if len(read.Rows) == 0 {
 		return nil
 	}
@@ -173,15 +173,15 @@ func (d *Dashboard) brought(ctx context.Context, v view) (pages report.Panel[rep
 }
 
 // tagName is a value as people read it.
-func tagName(tag, value string) string {
-	switch tag {
-	case "source":
+func tagName(name, value string) string {
+	switch name {
+	case tag.Source:
 		return visit.Shown(value)
-	case "country":
+	case tag.Country:
 		if region, err := language.ParseRegion(value); err == nil {
 			return cmp.Or(display.English.Regions().Name(region), value)
 		}
-	case "language":
+	case tag.Language:
 		if base, err := language.ParseBase(value); err == nil {
 			return cmp.Or(display.English.Languages().Name(base), value)
 		}

@@ -25,6 +25,9 @@ type App struct {
 	Names  bool           // the reader may see who came
 	Shared *Share         // nil: it is not looked at by a link
 
+	// CountriesBy says who has made the file of countries, and under which licence; nil: there is none.
+	CountriesBy func() string
+
 	tags        map[string][]string // that its sites have, by panel, the usual one first
 	noCountries bool                // they have the tag country, and no value of it
 }

@@ -73,16 +73,10 @@ var Files = map[string]Page{
 }
 
 // Dashboard makes pages of reports.
-type Dashboard struct {
-	reader      *report.Reader
-	countriesBy func() string
-}
+type Dashboard struct{ reader *report.Reader }
 
-// NewDashboard returns a Dashboard that reads from a Reader. countriesBy says who has made the file of
-// countries, and under which licence; nil: there is none.
-func NewDashboard(r *report.Reader, countriesBy func() string) *Dashboard {
-	return &Dashboard{r, countriesBy}
-}
+// NewDashboard returns a Dashboard that reads from a Reader.
+func NewDashboard(r *report.Reader) *Dashboard { return &Dashboard{r} }
 
 // templates are the pages, read when the first is made: commands that make none start without them.
 // One that does not parse ends the program, and every test.
