@@ -221,16 +221,14 @@ func (s Settings) applyIgnoreFile(f *faults, row *db.App) {
 		return
 	}
 	var hosts []string
-	number := 0
-	for line := range strings.Lines(string(s.IgnoreFile)) {
-		number++
+	for at, line := range strings.Split(string(s.IgnoreFile), "\n") {
 		line, _, _ = strings.Cut(line, "#")
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
 		host, err := readFrom(line)
 		if err != nil {
-			f.add("ignore-file: line %d: %.64q is not a host: write one a line, like spam.example", number, line)
+			f.add("ignore-file: line %d: %.64q is not a host: write one a line, like spam.example", at+1, line)
 		}
 		if hosts = append(hosts, host); len(*f) == mostFaults {
 			return

@@ -136,17 +136,12 @@ const (
 	FromPrefix = "from:"
 )
 
-func newIgnored(list []string) (i ignored) {
+func newIgnored(list []string) ignored {
+	i := ignored{ids: map[string]bool{}, hosts: map[string]bool{}}
 	for _, one := range list {
 		if host, ok := strings.CutPrefix(one, FromPrefix); ok {
-			if i.hosts == nil {
-				i.hosts = map[string]bool{}
-			}
 			i.hosts[host] = true
 		} else if id, ok := strings.CutPrefix(one, IDPrefix); ok {
-			if i.ids == nil {
-				i.ids = map[string]bool{}
-			}
 			i.ids[id] = true
 		} else if network, err := netip.ParsePrefix(one); err == nil {
 			i.networks = append(i.networks, network)
