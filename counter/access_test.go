@@ -388,6 +388,7 @@ func TestSkipped(t *testing.T) {
 		"from one that utm_source names":                     {with(func(r *counter.Request) { r.URI += "?utm_source=WWW.spam.example" }), visit.SkippedIgnored},
 		"or ref, as an address, beside a page":               {with(func(r *counter.Request) { r.URI, r.Referrer = r.URI+"?ref=https://spam.example/x", "https://t.co/" }), visit.SkippedIgnored},
 		"a utm_source that is no host":                       {with(func(r *counter.Request) { r.URI += "?utm_source=spam" }), ""},
+		"from far below it":                                  {from("https://" + strings.Repeat("a.", 60) + "spam.example/"), visit.SkippedIgnored},
 		"from a host of another script":                      {from("https://спам.рф/"), visit.SkippedIgnored},
 		"from one that ends alike":                           {from("https://notspam.example/spam.example"), ""},
 		"from one above":                                     {from("https://example/"), ""},

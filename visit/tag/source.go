@@ -49,14 +49,14 @@ func sourceOf(m *marks, referrer, site string) string {
 			source = strings.TrimPrefix(source, "www.")
 		}
 		if source != "" && source != bare(site) {
-			return grouped(source)
+			return Value(grouped(source))
 		}
 	}
 	if _, rest, _ := strings.Cut(referrer, "://"); strings.HasPrefix(rest, site+"/") {
 		return "" // as most of those that logs have; the next line would find out, too, in ten times as long
 	}
 	if host := HostOf(referrer); host != "" && host != bare(site) {
-		return grouped(host)
+		return Value(grouped(host))
 	}
 	return ""
 }
@@ -96,7 +96,7 @@ func HostOf(address string) string {
 	if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(host, ".") || strings.HasPrefix(host, "[") {
 		return ""
 	}
-	return Value(host)
+	return host
 }
 
 // bare returns a site without its port and www.
