@@ -34,10 +34,8 @@ type Countries struct {
 // has networks of IPv6 there.
 func Open(path string, log *slog.Logger) (*Countries, error) {
 	c := &Countries{path: path, log: log}
-	if err := c.read(); err != nil {
-		return nil, err
-	}
-	return c, nil
+	err := c.read()
+	return c, err
 }
 
 func (c *Countries) read() error {
