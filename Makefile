@@ -46,7 +46,8 @@ LONGEST := ./handler ./cmd/footfall ./counter ./verify
 test: deps ## test everything, in the short form, on the PostgreSQL found here
 	$(WITH_SERVER) $(TEST) $(LONGEST) ./...
 
-# CI leaves out measuring, what a browser does, and what make crash does.
+# CI leaves out measuring, and what a browser, an attacker or a command does from outside: the same code
+# is tested from inside.
 RACE ?= ./...
 
 .PHONY: race
