@@ -99,7 +99,8 @@ func (d *DB) MakeTags(ctx context.Context, app, day int32, tags, open []Tag, max
 	return nil
 }
 
-// CountedVisits reports of each row of the pairs whether the visitor was counted at the target on the day.
+// CountedVisits reports of each row of the pairs whether the visitor was counted at the target on
+// the day.
 func (d *DB) CountedVisits(ctx context.Context, p *PairColumns) (counted []bool, err error) {
 	counted = make([]bool, len(p.Targets))
 	return counted, d.look(ctx, "find visits", func(q *Queries) error {

@@ -159,8 +159,8 @@ func (v view) checkValue() error {
 func (v view) target() string { return v.site + v.path }
 
 // address is where the site or page that is looked at can be opened. Of its scheme nothing is
-// counted: a host with a port is mostly a machine of one's own. "": it is an event or a sum of others, or stands
-// around the frame in which this is.
+// counted: a host with a port is mostly a machine of one's own. "": it is an event or a sum of
+// others, or stands around the frame in which this is.
 func (v view) address() string {
 	at, err := url.Parse("//" + v.site)
 	framed := v.app.Shared != nil && v.app.Shared.Embed

@@ -157,7 +157,8 @@ type Offered struct {
 	Later   int64   // answered 202
 }
 
-// Offer sends the visits of a sequence at a rate, with ends as a Job has them; a proxy names the visitors.
+// Offer sends the visits of a sequence at a rate, with ends as a Job has them; a proxy names the
+// visitors.
 // early is called when a fifth has been sent.
 func Offer(ctx context.Context, url string, sequence []Arrival, ends []string, perSecond float64, early func()) (o Offered, err error) {
 	s := Steady{URL: url, Requests: len(sequence), PerSecond: perSecond, Request: func(to []byte, n int) []byte {
