@@ -137,9 +137,9 @@ type DayKey struct {
 
 // Numbers that only rise: what running instances remember, and when they did what only one of them needs to do.
 type Epoch struct {
-	// apps: rows of apps, keys, shares or offsets changed. erasures: rows of visitors or pages were removed, or became others'. imports: visitors came in past the instances that run. offsets: rows of offsets changed. retention: what need not be kept was let go.
+	// apps: rows of apps, keys, shares or offsets changed. erasures: rows of visitors or pages were removed, or became others', or an app got its first people. imports: visitors came in past the instances that run. offsets: rows of offsets changed. retention: what need not be kept was let go. people: a new period of people began.
 	Name string `json:"name"`
-	// apps, erasures, imports, offsets: how often. retention: the last day on which it was, like 20190629, in the last time zone in which it begins.
+	// apps, erasures, imports, offsets: how often. retention: the last day on which it was, like 20190629, in the last time zone in which it begins. people: the period of 35 days that is open, since 1970.
 	Value int64 `json:"value"`
 }
 
@@ -565,6 +565,54 @@ type PageTally struct {
 	Today int64 `json:"today"`
 	// Tags made on that day whose values anybody can make up.
 	TagsToday int64 `json:"tags_today"`
+}
+
+// The rows of one period: a partition of people.
+type People0 struct {
+	// The app, which tells visitors apart by ids.
+	AppID int32 `json:"app_id"`
+	// Which of the two tables has the row: people_period() is the one that is written to.
+	Period int16 `json:"period"`
+	// How many steps the longest way to this id may have: as many, or more where ids on it went.
+	Height int16 `json:"height"`
+	// The id, as a visitor's.
+	ID netip.Addr `json:"id"`
+	// The id that it leads to. Null: it is a person itself.
+	Person *netip.Addr `json:"person"`
+	// The tags of the person. Null: none.
+	TagIds []int32 `json:"tag_ids"`
+}
+
+// The rows of the other period: a partition of people.
+type People1 struct {
+	// The app, which tells visitors apart by ids.
+	AppID int32 `json:"app_id"`
+	// Which of the two tables has the row: people_period() is the one that is written to.
+	Period int16 `json:"period"`
+	// How many steps the longest way to this id may have: as many, or more where ids on it went.
+	Height int16 `json:"height"`
+	// The id, as a visitor's.
+	ID netip.Addr `json:"id"`
+	// The id that it leads to. Null: it is a person itself.
+	Person *netip.Addr `json:"person"`
+	// The tags of the person. Null: none.
+	TagIds []int32 `json:"tag_ids"`
+}
+
+// Ids of visitors that lead to a person, and persons; kept for 35 to 70 days after they were used last.
+type Person struct {
+	// The app, which tells visitors apart by ids.
+	AppID int32 `json:"app_id"`
+	// Which of the two tables has the row: people_period() is the one that is written to.
+	Period int16 `json:"period"`
+	// How many steps the longest way to this id may have: as many, or more where ids on it went.
+	Height int16 `json:"height"`
+	// The id, as a visitor's.
+	ID netip.Addr `json:"id"`
+	// The id that it leads to. Null: it is a person itself.
+	Person *netip.Addr `json:"person"`
+	// The tags of the person. Null: none.
+	TagIds []int32 `json:"tag_ids"`
 }
 
 // How far visits of each source have been counted.

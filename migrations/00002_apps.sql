@@ -82,8 +82,8 @@ CREATE TABLE epochs (
 );
 
 COMMENT ON TABLE  epochs       IS 'Numbers that only rise: what running instances remember, and when they did what only one of them needs to do.';
-COMMENT ON COLUMN epochs.name  IS 'apps: rows of apps, keys, shares or offsets changed. erasures: rows of visitors or pages were removed, or became others''. imports: visitors came in past the instances that run. offsets: rows of offsets changed. retention: what need not be kept was let go.';
-COMMENT ON COLUMN epochs.value IS 'apps, erasures, imports, offsets: how often. retention: the last day on which it was, like 20190629, in the last time zone in which it begins.';
+COMMENT ON COLUMN epochs.name  IS 'apps: rows of apps, keys, shares or offsets changed. erasures: rows of visitors or pages were removed, or became others'', or an app got its first people. imports: visitors came in past the instances that run. offsets: rows of offsets changed. retention: what need not be kept was let go. people: a new period of people began.';
+COMMENT ON COLUMN epochs.value IS 'apps, erasures, imports, offsets: how often. retention: the last day on which it was, like 20190629, in the last time zone in which it begins. people: the period of 35 days that is open, since 1970.';
 
 INSERT INTO epochs (name) VALUES ('apps'), ('erasures'), ('imports'), ('offsets'), ('retention');
 

@@ -1,0 +1,125 @@
+-- The period of 35 days in which it is now. Ids that are used are written to the table of the one
+-- that is open, which follows when turn_people() is called.
+CREATE FUNCTION people_clock() RETURNS bigint
+LANGUAGE sql STABLE
+SET search_path = footfall, pg_temp
+RETURN floor(extract(epoch FROM statement_timestamp()) / (35 * 24 * 60 * 60))::bigint;
+
+COMMENT ON FUNCTION people_clock() IS 'The number of the present period of 35 days, since 1970.';
+
+CREATE FUNCTION people_period() RETURNS smallint
+LANGUAGE plpgsql STABLE
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    RETURN (SELECT e.value % 2 FROM epochs AS e WHERE e.name = 'people');
+END
+$$;
+
+COMMENT ON FUNCTION people_period() IS 'Which of the two tables of people is written to: 0 or 1.';
+
+-- Begins a new period if it is time: the table in which the last but one was is emptied for it. Each
+-- waits for nobody for longer than a moment, since all who look anybody up would wait behind it.
+CREATE FUNCTION turn_people() RETURNS boolean
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = footfall, pg_temp
+SET lock_timeout = '100ms'
+AS $$
+DECLARE
+    present bigint := people_clock();
+    open    bigint;
+BEGIN
+    SELECT value INTO open FROM epochs WHERE name = 'people';
+    IF present <= open THEN
+        RETURN false;
+    END IF;
+    LOCK TABLE people IN ACCESS EXCLUSIVE MODE; -- nobody writes, and nobody has read which one is open
+    UPDATE epochs SET value = present WHERE name = 'people' AND value = open;
+    IF NOT FOUND THEN
+        RETURN false; -- somebody else has begun it
+    END IF;
+    EXECUTE format('TRUNCATE %I', 'people_' || present % 2);
+    IF present - open > 1 THEN -- the other one is as old
+        EXECUTE format('TRUNCATE %I', 'people_' || (present + 1) % 2);
+    END IF;
+    RETURN true;
+EXCEPTION
+    WHEN lock_not_available THEN
+        RETURN false;
+END
+$$;
+
+COMMENT ON FUNCTION turn_people() IS 'Begins a new period of people if it is time, and empties the table of the last but one; true if it did.';
+
+REVOKE ALL ON FUNCTION turn_people() FROM PUBLIC;
+
+-- Begins to write an app's people, or to erase some. One at a time: a link must not make a circle with
+-- one that is written at this moment. No new period begins meanwhile, so that what is written is in
+-- the one that is open. An app's first people raise the epoch of erasures: from then on instances
+-- have to resolve its visitors.
+CREATE FUNCTION lock_people(app integer) RETURNS void
+LANGUAGE plpgsql
+SECURITY DEFINER
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    LOCK TABLE people IN ROW EXCLUSIVE MODE;
+    IF NOT EXISTS (SELECT FROM people WHERE period IN (0, 1) AND app_id = app) THEN
+        UPDATE epochs SET value = value + 1 WHERE name = 'erasures';
+    END IF;
+    PERFORM pg_advisory_xact_lock(hashtext('footfall.people'), app);
+END
+$$;
+
+COMMENT ON FUNCTION lock_people(integer) IS 'Lets one transaction at a time write or erase people of an app.';
+
+REVOKE ALL ON FUNCTION lock_people(integer) FROM PUBLIC;
+
+-- The ways on which some ids lead to persons, a row a step: hop 0 is the row of the id itself.
+-- Nothing of an id that has no row. The arrays are one table; place is the id's in it, from 1. A row
+-- of the open period comes before that of the other, which is only looked up where there is none.
+CREATE FUNCTION find_people(app_ids integer[], asked inet[])
+RETURNS TABLE (place integer, hop integer, id inet, person inet, height smallint, tag_ids integer[], closed boolean)
+LANGUAGE plpgsql STABLE
+SET search_path = footfall, pg_temp
+AS $$
+DECLARE
+    open  smallint := people_period();
+    other smallint := 1 - open;
+BEGIN
+    RETURN QUERY
+    WITH RECURSIVE way AS (
+        SELECT a.place::integer, 0 AS hop, a.app_id, f.id, f.person, f.height, f.tag_ids, f.closed
+        FROM unnest(app_ids, asked) WITH ORDINALITY AS a (app_id, id, place)
+        CROSS JOIN LATERAL (
+            SELECT p.id, p.person, p.height, p.tag_ids, false AS closed
+            FROM people AS p
+            WHERE p.period = open AND p.app_id = a.app_id AND p.id = a.id
+            UNION ALL
+            SELECT p.id, p.person, p.height, p.tag_ids, true
+            FROM people AS p
+            WHERE p.period = other AND p.app_id = a.app_id AND p.id = a.id
+            LIMIT 1
+        ) AS f
+        UNION ALL
+        SELECT w.place, w.hop + 1, w.app_id, f.id, f.person, f.height, f.tag_ids, f.closed
+        FROM way AS w
+        CROSS JOIN LATERAL (
+            SELECT p.id, p.person, p.height, p.tag_ids, false AS closed
+            FROM people AS p
+            WHERE p.period = open AND p.app_id = w.app_id AND p.id = w.person
+            UNION ALL
+            SELECT p.id, p.person, p.height, p.tag_ids, true
+            FROM people AS p
+            WHERE p.period = other AND p.app_id = w.app_id AND p.id = w.person
+            LIMIT 1
+        ) AS f
+        WHERE w.hop < 4
+    )
+    SELECT w.place, w.hop, w.id, w.person, w.height, w.tag_ids, w.closed
+    FROM way AS w;
+END
+$$;
+
+COMMENT ON FUNCTION find_people(integer[], inet[]) IS 'The rows of people through which some ids lead to persons, by their place in the arrays and the step.';

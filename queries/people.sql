@@ -1,0 +1,70 @@
+-- Ids of visitors that lead to one person (table people).
+
+-- name: PeopleFind :many
+-- The rows through which some ids lead to persons: each with the id's place in the arrays (from 1)
+-- and the step (0: its own row), what it leads to (itself, where it is a person), and whether it is of
+-- the period before. Ids without a row are left
+-- out. tags are the person's, as far as the app counts their names: name, \x1f, value. In the order
+-- of place and step.
+SELECT f.place::integer     AS place,
+       f.hop::integer       AS hop,
+       f.id::inet           AS id,
+       coalesce(f.person, f.id)::inet           AS person,
+       f.height::smallint   AS height,
+       coalesce(f.tag_ids, '{}')::integer[]     AS tag_ids,
+       f.closed::boolean    AS closed,
+       ARRAY(
+           SELECT t.name || E'\x1f' || t.value
+           FROM tags AS t
+           JOIN apps AS a ON a.id = t.app_id AND t.name = ANY (a.tags)
+           WHERE t.id = ANY (f.tag_ids)
+           ORDER BY t.name
+       )::text[]            AS tags
+FROM find_people(@app_ids::integer[], @ids::inet[]) AS f
+ORDER BY place, hop;
+
+-- name: PeopleRenew :exec
+-- Copies some rows of the period before into the present one: their ids are used. They are locked,
+-- so that none comes back that is erased meanwhile. The arrays are one table.
+INSERT INTO people (app_id, period, height, id, person, tag_ids)
+SELECT p.app_id, people_period(), p.height, p.id, p.person, p.tag_ids
+FROM people AS p
+WHERE p.period = 1 - people_period()
+  AND (p.app_id, p.id) IN (SELECT unnest(@app_ids::integer[]), unnest(@ids::inet[]))
+ORDER BY p.app_id, p.id
+FOR KEY SHARE OF p
+ON CONFLICT (period, app_id, id) DO NOTHING;
+
+-- name: PeopleApps :many
+-- The apps that have people: visits of others need not be resolved.
+SELECT a.id
+FROM apps AS a
+WHERE a.visitor = 'id'
+  AND EXISTS (SELECT FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = a.id);
+
+-- name: PeopleTurn :one
+-- Begins a new period if it is time; whether it did.
+SELECT turn_people()::boolean AS turned;
+
+-- name: PeopleLock :exec
+-- Lets one at a time write an app's people, or erase some; it comes before what that reads.
+SELECT lock_people(@app_id::integer);
+
+-- name: PeoplePut :exec
+-- Writes rows of an app's people in the present period, in the order of their key, after PeopleLock.
+-- The arrays are one table: a person leads to itself; tags are texts of arrays of their numbers ('':
+-- none).
+INSERT INTO people AS p (app_id, period, height, id, person, tag_ids)
+SELECT @app_id, people_period(), r.height, r.id, nullif(r.person, r.id), nullif(r.tags, '')::integer[]
+FROM (
+    SELECT unnest(@heights::smallint[]) AS height,
+           unnest(@ids::inet[])         AS id,
+           unnest(@persons::inet[])     AS person,
+           unnest(@tags::text[])        AS tags
+) AS r
+ORDER BY r.id
+ON CONFLICT (period, app_id, id) DO UPDATE
+    SET height  = excluded.height,
+        person  = excluded.person,
+        tag_ids = excluded.tag_ids
+    WHERE (p.height, p.person, p.tag_ids) IS DISTINCT FROM (excluded.height, excluded.person, excluded.tag_ids);
