@@ -3,7 +3,6 @@ package db
 import (
 	"context"
 	"net/netip"
-
 )
 
 // AppID is an id of a visitor of an app.
