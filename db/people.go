@@ -2,7 +2,12 @@ package db
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/netip"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // AppID is an id of a visitor of an app.
@@ -35,23 +40,40 @@ func (w Way) Tags() []string {
 // copied into the present one: their ids are used.
 func (d *DB) FindPeople(ctx context.Context, asked []AppID) (ways []Way, err error) {
 	err = d.look(ctx, "find people", func(q *Queries) (err error) {
-		ways, err = findPeople(ctx, q, asked)
+		ways, err = d.findPeople(ctx, q, asked)
 		return err
 	})
 	return ways, err
 }
 
-func findPeople(ctx context.Context, q *Queries, asked []AppID) ([]Way, error) {
+// LookUpPeople is FindPeople for those who ask, on the connections for questions.
+func (d *DB) LookUpPeople(ctx context.Context, asked []AppID) (ways []Way, err error) {
+	err = d.Read(ctx, func(q *Queries) (err error) {
+		ways, err = d.findPeople(ctx, q, asked)
+		return err
+	})
+	return ways, err
+}
+
+// findPeople is FindPeople on a connection. What cannot be copied now is copied when it is used next.
+func (d *DB) findPeople(ctx context.Context, q *Queries, asked []AppID) ([]Way, error) {
+	ways, old, err := q.ways(ctx, asked)
+	if err == nil && len(old.Ids) > 0 {
+		if err := q.PeopleRenew(ctx, old); err != nil {
+			d.options.Log.Warn("people that were looked up were not renewed", "ids", len(old.Ids), "error", err)
+		}
+	}
+	return ways, err
+}
+
+// ways finds the ways of some ids, and the rows on them that are of the period before.
+func (q *Queries) ways(ctx context.Context, asked []AppID) (ways []Way, old PeopleRenewParams, err error) {
 	var ask PeopleFindParams
 	for _, a := range asked {
 		ask.AppIds, ask.Ids = append(ask.AppIds, a.App), append(ask.Ids, a.ID)
 	}
 	rows, err := q.PeopleFind(ctx, ask)
-	if err != nil {
-		return nil, err
-	}
-	ways := make([]Way, len(asked))
-	var old PeopleRenewParams
+	ways = make([]Way, len(asked))
 	for _, row := range rows {
 		at := row.Place - 1
 		ways[at] = append(ways[at], row)
@@ -59,10 +81,74 @@ func findPeople(ctx context.Context, q *Queries, asked []AppID) ([]Way, error) {
 			old.AppIds, old.Ids = append(old.AppIds, asked[at].App), append(old.Ids, row.ID)
 		}
 	}
-	if len(old.Ids) > 0 {
-		err = q.PeopleRenew(ctx, old)
+	return ways, old, err
+}
+
+// PersonRow is what is written of an id that may be a person.
+type PersonRow struct {
+	Is      netip.Addr // the id that it leads to, or itself
+	Height  int16      // of its row
+	Tags    []int32
+	Changed bool // it is to be written
+}
+
+// PutPeople writes the rows of ids of an app that put changes, or adds. It gets those of the ids, and
+// of all through which they lead to persons, which are renewed. Nobody else writes the app's people
+// meanwhile.
+func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr, put func(map[netip.Addr]*PersonRow)) error {
+	err := pgx.BeginFunc(ctx, d.writers, func(tx pgx.Tx) error {
+		q := New(tx)
+		if err := q.PeopleLock(ctx, app); err != nil {
+			return err
+		}
+		by, err := q.AppCountsBy(ctx, app)
+		switch {
+		case errors.Is(err, ErrNoRows):
+			return ErrAppGone
+		case err == nil && by.Visitor != "id":
+			return ErrAppChanged
+		case err != nil:
+			return err
+		}
+		asked := make([]AppID, len(ids))
+		for i, id := range ids {
+			asked[i] = AppID{app, id}
+		}
+		ways, old, err := q.ways(ctx, asked)
+		if err == nil && len(old.Ids) > 0 {
+			err = q.PeopleRenew(ctx, old)
+		}
+		if err != nil {
+			return err
+		}
+		rows := map[netip.Addr]*PersonRow{}
+		for _, way := range ways {
+			for _, row := range way {
+				rows[row.ID] = &PersonRow{Is: row.Person, Height: row.Height, Tags: row.TagIds}
+			}
+		}
+		put(rows)
+		p := PeoplePutParams{AppID: app}
+		for id, row := range rows {
+			if !row.Changed {
+				continue
+			}
+			tags := ""
+			if len(row.Tags) > 0 {
+				tags = "{" + strings.Trim(strings.ReplaceAll(fmt.Sprint(row.Tags), " ", ","), "[]") + "}"
+			}
+			p.Ids, p.Heights = append(p.Ids, id), append(p.Heights, row.Height)
+			p.Persons, p.Tags = append(p.Persons, row.Is), append(p.Tags, tags)
+		}
+		if len(p.Ids) == 0 {
+			return nil
+		}
+		return q.PeoplePut(ctx, p)
+	})
+	if err != nil {
+		return fmt.Errorf("put people: %w", err)
 	}
-	return ways, err
+	return nil
 }
 
 // AppsWithPeople returns the apps of whose visitors some may stand for others.

@@ -10,7 +10,8 @@ import (
 	"footfall/visit"
 )
 
-const manyURIs = 1000
+// mostList is how many pages or ids one question may be about.
+const mostList = 1000
 
 // counts answers the numbers of a page; a POST, those of many.
 func (s *service) counts(c echo.Context) error {
@@ -31,7 +32,7 @@ func (s *service) countsOfMany(c echo.Context) error {
 	}
 	ask := s.request(c, &f)
 	ask.Anybody = ask.IP == "" && ask.Visitor == ""
-	counted, behind, err := s.counter.CountsOf(c.Request().Context(), ask, f.uris)
+	counted, behind, err := s.counter.CountsOf(c.Request().Context(), ask, f.list)
 	if err != nil {
 		return err
 	}

@@ -23,13 +23,14 @@ import (
 type body struct {
 	most  int64  // bytes
 	shape string // what to send
-	many  bool   // uris are given in place of uri
+	list  string // a list of this name is given in place of what one visit has; "": none is
 }
 
 // One URI has room even if each of its 2,048 bytes is written as \u00xx, many if they are not.
 var (
-	oneVisit   = body{16 << 10, `send {"app":"…","uri":"…"}, or "event":"…" in place of "uri", with "ip":"…" or "visitor":"…", and "at":"…", if you may say who came and when; "referrer":"…" if they came from another page; "language":"…", "country":"…", "tags":{"plan":"…"} if you may say with what; "answer":"later" if it may be counted a moment later`, false}
-	manyCounts = body{4 << 20, `send {"app":"…","uris":["…",…]}, with "ip":"…" or "visitor":"…" if you may ask about who came`, true}
+	oneVisit   = body{16 << 10, `send {"app":"…","uri":"…"}, or "event":"…" in place of "uri", with "ip":"…" or "visitor":"…", and "at":"…", if you may say who came and when; "referrer":"…" if they came from another page; "language":"…", "country":"…", "tags":{"plan":"…"} if you may say with what; "answer":"later" if it may be counted a moment later`, ""}
+	manyCounts = body{4 << 20, `send {"app":"…","uris":["…",…]}, with "ip":"…" or "visitor":"…" if you may ask about who came`, "uris"}
+	manyPeople = body{4 << 20, `send {"app":"…","ids":["…",…]}`, "ids"}
 )
 
 // answerLater is the one value of answer: that the visit is accepted is answer enough.
@@ -47,7 +48,7 @@ type field struct {
 type fields struct {
 	app, ip, visitor, uri, event, id, at, referrer, language, country, answer, offsets field
 	tags                                                                               tag.Set
-	uris                                                                               []string
+	list                                                                               []string // uris or ids
 	// parseErr is the first fault in how the fields but app were written. An unknown app is told
 	// before it.
 	parseErr error
@@ -198,8 +199,8 @@ func readJSON(sent []byte, is body) (fields, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return fields{}, invalid("body", "something follows the JSON object: %s", is.shape)
 	}
-	if is.many && f.uris == nil && f.parseErr == nil {
-		f.parseErr = invalid("uris", "they are missing: give the addresses of the pages, [\"http://…\",…]")
+	if is.list != "" && f.list == nil && f.parseErr == nil {
+		f.parseErr = invalid(is.list, "they are missing: %s", is.shape)
 	}
 	return f, nil
 }
@@ -211,14 +212,14 @@ func (f *fields) readMember(d *json.Decoder, is body) error {
 	if err != nil || !ok || d.Decode(&written) != nil {
 		return invalid("body", "it is not valid JSON: %s", is.shape)
 	}
-	if is.many && name == "uris" {
-		return f.later(name, f.setURIs(written))
+	if is.list != "" && name == is.list {
+		return f.later(name, f.setList(name, written))
 	}
-	if !is.many && name == "tags" {
+	if is.list == "" && name == "tags" {
 		return f.later(name, f.setTags(written))
 	}
 	field := f.named(name)
-	if field == nil || is.many && slices.Contains(ofOneVisit, name) {
+	if field == nil || is.list != "" && slices.Contains(ofOneVisit, name) {
 		return f.later("body", invalid("body", "%.64q is not a field: %s", name, is.shape))
 	}
 	var value string
@@ -253,20 +254,20 @@ func (f *fields) setTags(written json.RawMessage) error {
 	return nil
 }
 
-func (f *fields) setURIs(written json.RawMessage) error {
-	if f.uris != nil {
-		return invalid("uris", "they are given twice: give them once")
+func (f *fields) setList(name string, written json.RawMessage) error {
+	if f.list != nil {
+		return invalid(name, "they are given twice: give them once")
 	}
-	f.uris = []string{}
+	f.list = []string{}
 	var list []*string // a pointer, since null would become ""
 	if written[0] != '[' || json.Unmarshal(written, &list) != nil || slices.Contains(list, nil) {
-		return invalid("uris", "they are not a list of strings: give [\"http://…\",…]")
+		return invalid(name, `they are not a list of strings: give ["…",…]`)
 	}
-	if len(list) > manyURIs {
-		return invalid("uris", "there are %d: ask about %d at once", len(list), manyURIs)
+	if len(list) > mostList {
+		return invalid(name, "there are %d: ask about %d at once", len(list), mostList)
 	}
-	for _, uri := range list {
-		f.uris = append(f.uris, *uri)
+	for _, one := range list {
+		f.list = append(f.list, *one)
 	}
 	return nil
 }

@@ -214,7 +214,7 @@ func TestEveryCallSaysWhetherItTakesAKey(t *testing.T) {
 		security, said := operation.(map[string]any)["security"].([]any)
 		assert.True(t, said, call)
 		path := strings.Fields(call)[1]
-		takesKey := path == "/visit" || path == "/visits" || path == "/counts" || strings.HasPrefix(path, "/api/apps/")
+		takesKey := path == "/visit" || path == "/visits" || path == "/counts" || strings.HasPrefix(path, "/people") || strings.HasPrefix(path, "/api/apps/")
 		assert.Equal(t, takesKey, len(security) > 0, call)
 	}
 }
@@ -342,6 +342,14 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		if err := a.AddApp(ctx, "deaf", app.Settings{Access: ptr("open"), Ignore: []string{"192.0.2.1"}}); err != nil {
 			return err
 		}
+		for _, name := range []string{"people", "people_limited"} {
+			if err := a.AddApp(ctx, name, app.Settings{Access: ptr("open"), Visitor: ptr("id"), Tags: []string{"age"}}); err != nil {
+				return err
+			}
+		}
+		if err := a.SetApp(ctx, "people_limited", app.Settings{MaxRequests: ptr("1")}); err != nil {
+			return err
+		}
 		return a.AddApp(ctx, "limited", app.Settings{Access: ptr("open"), MaxRequests: ptr("1")})
 	})
 	count, asserting := c.key("shop", app.ScopeCount), c.key("shop", app.ScopeAssert)
@@ -390,6 +398,16 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"POST /counts", "", inJSON, `{"app":"shop","ip":"192.0.2.1","uris":[]}`, 403},
 		{"POST /counts", "", inJSON, `{"app":"limited","ip":"192.0.2.1","uris":[]}`, 429},
 		{"POST /counts", "", []string{"Content-Type", "text/plain"}, `{}`, 415}, {"POST /counts", "", inJSON, strings.Repeat(" ", int(manyCounts.most)+1), 413},
+		{"PUT /people", "app=people", inJSON, `[{"id":"cookie:abc","is":"user:42"},{"id":"user:42","tags":{"age":"25-34"}},{"id":""}]`, 200},
+		{"PUT /people", "app=people", inJSON, `[{]`, 400}, {"PUT /people", "app=demo", inJSON, `[]`, 400}, {"PUT /people", "app=none", inJSON, `[]`, 404}, {"PUT /people", "app=shop", inJSON, `[]`, 401},
+		{"PUT /people", "app=shop", append([]string{"Authorization", "Bearer " + count}, inJSON...), `[]`, 403}, {"PUT /people", "app=people_limited", inJSON, `[]`, 200},
+		{"PUT /people", "app=people_limited", inJSON, `[]`, 429}, {"GET /people", "app=people_limited&id=a", nil, "", 429}, {"POST /people/lookup", "", inJSON, `{"app":"people_limited","ids":[]}`, 429},
+		{"PUT /people", "app=people", []string{"Content-Type", "text/plain"}, `[]`, 415}, {"PUT /people", "app=people", inJSON, strings.Repeat(" ", intake.MostBytes+1), 413},
+		{"GET /people", "app=people&id=cookie:abc", nil, "", 200}, {"GET /people", "app=people&id=nobody", nil, "", 200}, {"GET /people", "app=people", nil, "", 400}, {"GET /people", "app=none", nil, "", 404},
+		{"GET /people", "app=shop&id=a", nil, "", 401}, {"GET /people", "app=shop&id=a", []string{"Authorization", "Bearer " + count}, "", 403},
+		{"POST /people/lookup", "", inJSON, `{"app":"people","ids":["cookie:abc","nobody",""]}`, 200}, {"POST /people/lookup", "", inJSON, `{"app":"people"}`, 400}, {"POST /people/lookup", "", inJSON, `{"app":"none","ids":[]}`, 404},
+		{"POST /people/lookup", "", inJSON, `{"app":"shop","ids":[]}`, 401}, {"POST /people/lookup", "", append([]string{"Authorization", "Bearer " + count}, inJSON...), `{"app":"shop","ids":[]}`, 403},
+		{"POST /people/lookup", "", []string{"Content-Type", "text/plain"}, `{}`, 415}, {"POST /people/lookup", "", inJSON, strings.Repeat(" ", int(manyPeople.most)+1), 413},
 		{"GET /livez", "", nil, "", 200}, {"GET /readyz", "", nil, "", 200},
 		{"GET /api/apps/{app}/sites", "after=a&limit=1&format=json&offsets=no", nil, "", 200},
 		{"GET /api/apps/{app}/pages", "limit=1&from=20190101&to=20200101&site=hhui.top&order=hot", nil, "", 200},
@@ -408,12 +426,13 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 
 	// The tables refuse what they are told, and then are gone.
 	conn := dbtest.Connect(c.t, c.database)
-	_, err := conn.Exec(t.Context(), `ALTER TABLE footfall.visitors ADD CONSTRAINT nobody_else CHECK (ip <> '192.168.0.66')`)
+	_, err := conn.Exec(t.Context(), `ALTER TABLE footfall.visitors ADD CONSTRAINT nobody_else CHECK (ip <> '192.168.0.66'); ALTER TABLE footfall.people ADD CONSTRAINT no_more CHECK (height < 2)`)
 	require.NoError(t, err)
 	c.send(t, sent{"GET /visit", "app=demo&ip=192.168.0.66&uri=" + page, nil, "", 500})
 	c.send(t, sent{"POST /visit", "", inJSON, `{"app":"demo","ip":"192.168.0.66","uri":"http://hhui.top/home"}`, 500})
 	c.send(t, sent{"POST /visits", "app=demo", inJSON, `[{"uri":"http://a.example/","ip":"192.168.0.66"}]`, 500})
-	_, err = conn.Exec(t.Context(), `ALTER SCHEMA report RENAME TO lost; ALTER VIEW footfall.totals RENAME TO lost_totals; ALTER TABLE footfall.counters RENAME TO lost_counters; ALTER TABLE footfall.days RENAME TO lost_days; ALTER TABLE footfall.pages RENAME TO lost_pages`)
+	c.send(t, sent{"PUT /people", "app=people", inJSON, `[{"id":"device:1","is":"cookie:abc"}]`, 500})
+	_, err = conn.Exec(t.Context(), `ALTER SCHEMA report RENAME TO lost; ALTER VIEW footfall.totals RENAME TO lost_totals; ALTER TABLE footfall.counters RENAME TO lost_counters; ALTER TABLE footfall.days RENAME TO lost_days; ALTER TABLE footfall.pages RENAME TO lost_pages; ALTER TABLE footfall.people RENAME TO lost_people`)
 	require.NoError(t, err)
 	close(c.stopping)
 	c.sendAll(t, []sent{
@@ -421,6 +440,7 @@ func TestServiceDoesWhatTheDocumentSays(t *testing.T) {
 		{"POST /visit", "", inJSON, `{"app":"demo","ip":"192.168.0.1","uri":"http://a.example/"}`, 503},
 		{"POST /visits", "app=demo", inJSON, manyVisits, 503},
 		{"GET /counts", "app=demo&uri=" + page, nil, "", 503}, {"POST /counts", "", inJSON, `{"app":"demo","uris":["http://a.example/"]}`, 503},
+		{"PUT /people", "app=people", inJSON, `[{"id":"a","is":"b"}]`, 503}, {"GET /people", "app=people&id=a", nil, "", 503}, {"POST /people/lookup", "", inJSON, `{"app":"people","ids":["a"]}`, 503},
 		{"GET /readyz", "", nil, "", 503},
 	})
 	for _, k := range kinds {
@@ -491,7 +511,7 @@ func (c *checker) checkReached(t *testing.T) {
 		// TestVisitsOfOtherDays: its app keeps the days of the test's clock.
 		"GET /visit at": true,
 		// TestAttacks/floods: the body has to come slowly, for seconds.
-		"POST /visits 408": true,
+		"POST /visits 408": true, "PUT /people 408": true,
 	}
 	for call, operation := range c.operations {
 		for status := range c.at(operation, "responses").(map[string]any) {

@@ -26,6 +26,7 @@ type route struct {
 var (
 	getOnly        = []string{http.MethodGet, http.MethodHead}
 	postOnly       = []string{http.MethodPost}
+	getOrPut       = []string{http.MethodGet, http.MethodHead, http.MethodPut}
 	getOrPost      = []string{http.MethodGet, http.MethodHead, http.MethodPost}
 	getPostOptions = []string{http.MethodGet, http.MethodPost, http.MethodHead, http.MethodOptions} // by which browsers ask for a page of another site
 )
@@ -35,6 +36,8 @@ func (s *service) publicRoutes() []route {
 		{"/visit", getPostOptions, s.visit},
 		{"/visits", postOnly, s.visits},
 		{"/counts", getPostOptions, s.counts},
+		{"/people", getOrPut, s.people},
+		{"/people/lookup", postOnly, s.lookUpPeople},
 		{embed.ScriptPath, getOnly, script(embed.Count, scriptCache)},
 		{"/count.:version", getOnly, scriptVersion},
 		{"/livez", getOnly, s.alive},

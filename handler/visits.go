@@ -20,7 +20,7 @@ func (s *service) visits(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	call := intake.Call{Key: r.Header.Get("Idempotency-Key"), Length: r.ContentLength}
+	call := intake.Call{Key: r.Header.Get("Idempotency-Key")}
 	wrong := f.parseErr
 	if wrong == nil && f.answer.given {
 		wrong = invalid("answer", "many visits in one call are counted at once: leave it out")
@@ -33,11 +33,9 @@ func (s *service) visits(c echo.Context) error {
 	if call.Counting, err = s.counter.AuthorizeCounting(r.Context(), ask); err != nil {
 		return err
 	}
-	if err := readKind(r.Header, &call); err != nil {
+	if err := readKind(c, &call); err != nil {
 		return err
 	}
-	call.Body = http.MaxBytesReader(c.Response(), r.Body, intake.MostBytes)
-	call.ReadUntil = http.NewResponseController(c.Response()).SetReadDeadline
 	results, internal, err := s.desk.Count(r.Context(), call)
 	if err != nil {
 		return err
@@ -76,12 +74,16 @@ func readCall(r *http.Request, call *intake.Call) error {
 	return nil
 }
 
-func readKind(h http.Header, call *intake.Call) error {
+// readKind reads how the body of a call is written.
+func readKind(c echo.Context, call *intake.Call) error {
+	r, h := c.Request(), c.Request().Header
+	call.Length, call.Body = r.ContentLength, http.MaxBytesReader(c.Response(), r.Body, intake.MostBytes)
+	call.ReadUntil = http.NewResponseController(c.Response()).SetReadDeadline
 	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	call.Lines = kind == "application/x-ndjson"
 	if err != nil || !call.Lines && kind != "application/json" {
 		return echo.NewHTTPError(http.StatusUnsupportedMediaType, "body: send a JSON array, with Content-Type: application/json, "+
-			"or a line of JSON for each visit, with application/x-ndjson")
+			"or a line of JSON for each item, with application/x-ndjson")
 	}
 	packed := h.Get("Content-Encoding")
 	call.Gzip = strings.EqualFold(packed, "gzip")

@@ -51,7 +51,7 @@ func (c *Call) read(b *body) (text string, sum [sha256.Size]byte, err error) {
 }
 
 func tooLarge() error {
-	return visit.Errorf(visit.TooLarge, "body", "it is larger than %d bytes: send the visits in several calls", MostBytes)
+	return visit.Errorf(visit.TooLarge, "body", "it is larger than %d bytes: send it in several calls", MostBytes)
 }
 
 // unread is what to tell of a body that could not be read to its end.

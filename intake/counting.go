@@ -17,7 +17,7 @@ const numbersAtOnce = 1000
 // counting is the visits of a call, as a source of entries, each of which is an item, by its place.
 type counting struct {
 	*counter.Counting
-	items    items
+	items    items[counter.Item]
 	results  []Result
 	numbers  bool // of those that are repeated are wanted
 	key      string

@@ -4,6 +4,7 @@ package intake
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"time"
@@ -73,24 +74,11 @@ type Result struct {
 // counted, or where it is visit.Lost, that this is not known. internal is what to log of results
 // that have failed through no fault of the caller's.
 func (d *Desk) Count(ctx context.Context, c Call) (results []Result, internal, err error) {
-	body, err := d.bodies.receive(&c, d.wait)
+	read, sum, leave, err := take(ctx, d, &c, &ofVisits)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer d.bodies.leave(body)
-	if err := d.takeTurn(ctx); err != nil {
-		return nil, nil, err
-	}
-	defer func() { <-d.turns }()
-	text, sum, err := c.read(body)
-	if err != nil {
-		return nil, nil, err
-	}
-	d.bodies.leave(body)
-	read, err := readItems(text, c.Lines)
-	if err != nil {
-		return nil, nil, err
-	}
+	defer leave()
 	k := counting{Counting: c.Counting, items: read, results: make([]Result, len(read.list)), numbers: !c.SumsOnly, key: c.Key}
 	ctx = context.WithoutCancel(ctx) // what has begun is finished, so that whoever comes again finds the rest
 	if k.position, err = c.Counting.OpenCall(ctx, c.Key, sum, len(read.list)); err != nil {
@@ -98,6 +86,40 @@ func (d *Desk) Count(ctx context.Context, c Call) (results []Result, internal, e
 	}
 	err = k.count(ctx)
 	return k.results, k.internal, err
+}
+
+// PutPeople writes what a call says of ids, and returns for each what is wrong with it, "" where
+// nothing is. An error means that nothing was written, or where it is visit.Lost, that this is not
+// known.
+func (d *Desk) PutPeople(ctx context.Context, c Call, people *counter.People) (faults []string, err error) {
+	read, _, leave, err := take(ctx, d, &c, &ofPeople)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return people.Put(ctx, read.list, read.wrong)
+}
+
+// take reads the items of a call, in its turn, which lasts until leave.
+func take[T any](ctx context.Context, d *Desk, c *Call, f *form[T]) (read items[T], sum [sha256.Size]byte, leave func(), err error) {
+	body, err := d.bodies.receive(c, d.wait)
+	if err != nil {
+		return read, sum, nil, err
+	}
+	defer d.bodies.leave(body)
+	if err := d.takeTurn(ctx); err != nil {
+		return read, sum, nil, err
+	}
+	text, sum, err := c.read(body)
+	d.bodies.leave(body)
+	if err == nil {
+		read, err = readItems(f, text, c.Lines)
+	}
+	leave = func() { <-d.turns }
+	if err != nil {
+		leave()
+	}
+	return read, sum, leave, err
 }
 
 func (d *Desk) takeTurn(ctx context.Context) error {

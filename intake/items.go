@@ -10,13 +10,51 @@ import (
 	"unicode/utf8"
 
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/visit"
+	"footfall/visit/tag"
 )
 
-// items are the visits of a body.
-type items struct {
-	list  []counter.Item
+// items are what a body has, such as visits.
+type items[T any] struct {
+	list  []T
 	wrong map[int]string // what is wrong with one that was read, by its place in list
+}
+
+// form is how items are written: an object each, of strings and perhaps tags.
+type form[T any] struct {
+	one, many  string   // what they are called
+	example    string   // of one
+	names      []string // of the fields
+	firstEmpty int      // from this one on they may be empty
+	set        func(item *T, field int, value string) error
+	tags       func(item *T) *tag.Set
+}
+
+// ofVisits is the form of visits.
+var ofVisits = form[counter.Item]{
+	"visit", "visits", `{"uri":"…","ip":"…"}`,
+	[]string{"uri", "ip", "visitor", "id", "at", "event", "agent", "referrer", "language", "country", "tags"}, 6,
+	func(v *counter.Item, field int, value string) (err error) {
+		if field == 4 {
+			v.At, err = visit.ParseTime(value)
+			return err
+		}
+		*[...]*string{&v.URI, &v.IP, &v.Visitor, &v.ID, nil, &v.Event, &v.Agent, &v.Referrer, &v.Language, &v.Country}[field] = value
+		return nil
+	},
+	func(v *counter.Item) *tag.Set { return &v.Tags },
+}
+
+// ofPeople is the form of what is said of ids.
+var ofPeople = form[app.Said]{
+	"item", "items", `{"id":"…","is":"…"}`,
+	[]string{"id", "is", "tags"}, 0,
+	func(s *app.Said, field int, value string) error {
+		*[...]*string{&s.ID, &s.Is}[field] = value
+		return nil
+	},
+	func(s *app.Said) *tag.Set { s.Tags = tag.Set{}; return &s.Tags },
 }
 
 // unreadable is a fault for which none of a body is counted.
@@ -29,8 +67,8 @@ func (u *unreadable) Error() string { return u.message }
 
 // readItems reads a JSON array, or a line of JSON for each item. Strings without escapes are parts
 // of the text, which stays in memory with them.
-func readItems(text string, lines bool) (items, error) {
-	r := reader{text: text, end: len(text)}
+func readItems[T any](f *form[T], text string, lines bool) (items[T], error) {
+	r := reader[T]{form: f, text: text, end: len(text)}
 	var err error
 	if valid := validUTF8(text); valid < len(text) {
 		err = &unreadable{valid, "it is not valid UTF-8"}
@@ -42,27 +80,31 @@ func readItems(text string, lines bool) (items, error) {
 	if where, ok := errors.AsType[*unreadable](err); ok {
 		before := text[:where.at]
 		line := strings.LastIndexByte(before, '\n') + 1
-		return items{}, visit.Errorf(visit.Invalid, "body", "line %d, column %d: %s",
+		return items[T]{}, visit.Errorf(visit.Invalid, "body", "line %d, column %d: %s",
 			strings.Count(before, "\n")+1, utf8.RuneCountInString(before[line:])+1, where.message)
 	}
 	return r.items, err
 }
 
 // ReadItem reads one visit, as POST /visits takes it, out of a text that is nothing else.
-func ReadItem(text string) (counter.Item, error) {
+func ReadItem(text string) (counter.Item, error) { return readItem(&ofVisits, text) }
+
+// ReadSaid reads what is said of one id, as PUT /people takes it, likewise.
+func ReadSaid(text string) (app.Said, error) { return readItem(&ofPeople, text) }
+
+func readItem[T any](f *form[T], text string) (none T, err error) {
 	if !utf8.ValidString(text) {
-		return counter.Item{}, visit.Errorf(visit.Invalid, "", "it is not valid UTF-8")
+		return none, visit.Errorf(visit.Invalid, "", "it is not valid UTF-8")
 	}
-	r := reader{text: text, end: len(text), items: items{list: make([]counter.Item, 0, 1)}}
-	err := r.item()
-	if err == nil {
-		err = r.nothingMore("the visit")
+	r := reader[T]{form: f, text: text, end: len(text), items: items[T]{list: make([]T, 0, 1)}}
+	if err = r.item(); err == nil {
+		err = r.nothingMore("the " + f.one)
 	}
 	if where, ok := errors.AsType[*unreadable](err); ok {
-		return counter.Item{}, visit.Errorf(visit.Invalid, "", "at byte %d: %s", where.at+1, where.message)
+		return none, visit.Errorf(visit.Invalid, "", "at byte %d: %s", where.at+1, where.message)
 	}
 	if wrong := r.items.wrong[0]; wrong != "" {
-		return counter.Item{}, &visit.Error{Kind: visit.Invalid, Message: wrong}
+		return none, &visit.Error{Kind: visit.Invalid, Message: wrong}
 	}
 	return r.items.list[0], err
 }
@@ -82,30 +124,30 @@ func validUTF8(text string) int {
 
 // reader reads JSON by hand: encoding/json would accept a name that is given twice, or in upper
 // case, and takes several times as long.
-type reader struct {
+type reader[T any] struct {
+	form  *form[T]
 	text  string
 	at    int
 	end   int // of what may be read now
-	items items
-	time  string // the last one that was read
+	items items[T]
 }
 
-func (r *reader) fault(format string, args ...any) error {
+func (r *reader[T]) fault(format string, args ...any) error {
 	return &unreadable{r.at, fmt.Sprintf(format, args...)}
 }
 
-func (r *reader) array() error {
+func (r *reader[T]) array() error {
 	if !r.take('[') {
-		return r.fault("a list of visits should begin here with [")
+		return r.fault("a list of %s should begin here with [", r.form.many)
 	}
-	if err := r.list(']', "a comma or ] should follow the visit", r.item); err != nil {
+	if err := r.list(']', "a comma or ] should follow the "+r.form.one, r.item); err != nil {
 		return err
 	}
-	return r.nothingMore("the list of visits")
+	return r.nothingMore("the list of " + r.form.many)
 }
 
 // list reads any number of the same between commas.
-func (r *reader) list(end byte, missing string, one func() error) error {
+func (r *reader[T]) list(end byte, missing string, one func() error) error {
 	if r.take(end) {
 		return nil
 	}
@@ -123,7 +165,7 @@ func (r *reader) list(end byte, missing string, one func() error) error {
 	}
 }
 
-func (r *reader) lines() error {
+func (r *reader[T]) lines() error {
 	for from := 0; from < len(r.text); from = r.end + 1 {
 		r.at, r.end = from, len(r.text)
 		if line := strings.IndexByte(r.text[from:], '\n'); line >= 0 {
@@ -135,27 +177,28 @@ func (r *reader) lines() error {
 		if err := r.item(); err != nil {
 			return err
 		}
-		if err := r.nothingMore("the visit on its line"); err != nil {
+		if err := r.nothingMore("the " + r.form.one + " on its line"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *reader) nothingMore(than string) error {
+func (r *reader[T]) nothingMore(than string) error {
 	if r.space(); r.at < r.end {
 		return r.fault("nothing should follow %s", than)
 	}
 	return nil
 }
 
-// item reads one visit.
-func (r *reader) item() error {
+// item reads one.
+func (r *reader[T]) item() error {
 	place := len(r.items.list)
 	if place == MostItems {
-		return visit.Errorf(visit.Invalid, "body", "it has more than %d visits: send them in several calls", MostItems)
+		return visit.Errorf(visit.Invalid, "body", "it has more than %d %s: send them in several calls", MostItems, r.form.many)
 	}
-	r.items.list = append(r.items.list, counter.Item{})
+	var item T
+	r.items.list = append(r.items.list, item)
 	wrong := func(field, format string, args ...any) {
 		if r.items.wrong == nil {
 			r.items.wrong = map[int]string{}
@@ -165,38 +208,25 @@ func (r *reader) item() error {
 		}
 	}
 	if !r.take('{') {
-		wrong("", `it is not an object: send {"uri":"…","ip":"…"}`)
+		wrong("", "it is not an object: send %s", r.form.example)
 		return r.skip()
 	}
 	var given fields
 	return r.list('}', "a comma or } should follow the value", func() error { return r.member(&r.items.list[place], &given, wrong) })
 }
 
-// names of the fields. From firstEmpty on they may be empty.
-var names = [...]string{"uri", "ip", "visitor", "id", "at", "event", "agent", "referrer", "language", "country", "tags"}
-
-const firstEmpty = 6
-
 // fields are those that an item has given, in the order of names.
-type fields [len(names)]bool
-
-// named returns where the string of a field is kept, and its number; -1 if there is none of that name.
-func (r *reader) named(item *counter.Item, name string) (value *string, number int) {
-	if number = slices.Index(names[:], name); number < 0 {
-		return nil, number
-	}
-	return [...]*string{&item.URI, &item.IP, &item.Visitor, &item.ID, &r.time, &item.Event, &item.Agent, &item.Referrer, &item.Language, &item.Country, nil}[number], number
-}
+type fields [16]bool
 
 // member reads a name and its value.
-func (r *reader) member(item *counter.Item, given *fields, wrong func(field, format string, args ...any)) error {
+func (r *reader[T]) member(item *T, given *fields, wrong func(field, format string, args ...any)) error {
 	name, err := r.name("the name of a field")
 	if err != nil {
 		return err
 	}
-	value, number := r.named(item, name)
+	number := slices.Index(r.form.names, name)
 	if number < 0 {
-		wrong("", "%.64q is not a field of a visit: give uri or event, ip or visitor, id, at, agent, referrer, language, country, tags", name)
+		wrong("", "%.64q is not a field of %s: give %s", name, r.form.one, strings.Join(r.form.names, ", "))
 		return r.skip()
 	}
 	if given[number] {
@@ -205,19 +235,19 @@ func (r *reader) member(item *counter.Item, given *fields, wrong func(field, for
 	}
 	given[number] = true
 	if name == "tags" {
-		return r.tags(item, wrong)
+		return r.tags(r.form.tags(item), wrong)
 	}
 	if r.at == r.end || r.text[r.at] != '"' {
 		wrong(name, "it is not a string: write it in double quotes")
 		return r.skip()
 	}
-	if *value, err = r.string(""); err == nil && *value == "" && number < firstEmpty {
+	value, err := r.string("")
+	if err == nil && value == "" && number < r.form.firstEmpty {
 		wrong(name, "it is empty: give it a value, or leave it out")
 		return nil
 	}
-	if name == "at" && err == nil {
-		var told error
-		if item.At, told = visit.ParseTime(r.time); told != nil {
+	if err == nil {
+		if told := r.form.set(item, number, value); told != nil {
 			wrong("", "%v", told)
 		}
 	}
@@ -225,7 +255,7 @@ func (r *reader) member(item *counter.Item, given *fields, wrong func(field, for
 }
 
 // name reads a name and the colon behind it, up to its value.
-func (r *reader) name(what string) (string, error) {
+func (r *reader[T]) name(what string) (string, error) {
 	r.space()
 	name, err := r.string(what)
 	if err == nil && !r.take(':') {
@@ -236,7 +266,7 @@ func (r *reader) name(what string) (string, error) {
 }
 
 // tags reads an object of names and values.
-func (r *reader) tags(item *counter.Item, wrong func(field, format string, args ...any)) error {
+func (r *reader[T]) tags(into *tag.Set, wrong func(field, format string, args ...any)) error {
 	if !r.take('{') {
 		wrong("tags", `they are not an object: write {"plan":"…"}`)
 		return r.skip()
@@ -251,7 +281,7 @@ func (r *reader) tags(item *counter.Item, wrong func(field, format string, args 
 			return r.skip()
 		}
 		value, err := r.string("")
-		if told := item.Tags.Give(name, value); told != nil {
+		if told := into.Give(name, value); told != nil {
 			wrong("", "%v", told)
 		}
 		return err
@@ -259,7 +289,7 @@ func (r *reader) tags(item *counter.Item, wrong func(field, format string, args 
 }
 
 // string reads a string, or tells what should begin here.
-func (r *reader) string(what string) (string, error) {
+func (r *reader[T]) string(what string) (string, error) {
 	if r.at == r.end || r.text[r.at] != '"' {
 		return "", r.fault("%s should begin here in double quotes", what)
 	}
@@ -290,7 +320,7 @@ func (r *reader) string(what string) (string, error) {
 }
 
 // skip reads past any value.
-func (r *reader) skip() error {
+func (r *reader[T]) skip() error {
 	r.space()
 	d := json.NewDecoder(strings.NewReader(r.text[r.at:r.end]))
 	var value json.RawMessage
@@ -311,7 +341,7 @@ func (r *reader) skip() error {
 }
 
 // take reads one character, if it comes next.
-func (r *reader) take(c byte) bool {
+func (r *reader[T]) take(c byte) bool {
 	if r.space(); r.at == r.end || r.text[r.at] != c {
 		return false
 	}
@@ -319,7 +349,7 @@ func (r *reader) take(c byte) bool {
 	return true
 }
 
-func (r *reader) space() {
+func (r *reader[T]) space() {
 	for r.at < r.end {
 		switch r.text[r.at] {
 		case ' ', '\t', '\n', '\r':

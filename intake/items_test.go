@@ -39,7 +39,7 @@ func TestReadItems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := readItems(c.text, c.lines)
+			got, err := readItems(&ofVisits, c.text, c.lines)
 			require.NoError(t, err)
 			assert.Equal(t, c.want, got.list)
 			assert.Empty(t, got.wrong)
@@ -79,7 +79,7 @@ func TestWrongItems(t *testing.T) {
 			if lines {
 				whole = "{}\n" + text + "\n{\"uri\":\"z\"}\n"
 			}
-			got, err := readItems(whole, lines)
+			got, err := readItems(&ofVisits, whole, lines)
 			require.NoError(t, err, text)
 			require.Len(t, got.list, 3, text)
 			assert.Contains(t, got.wrong[1], want, text)
@@ -124,7 +124,7 @@ func TestUnreadable(t *testing.T) {
 		{"{},\n{}", true, "line 1, column 3: nothing should follow"},
 		{"{}\n\n{\"uri\":\"x}", true, "line 3, column 8: this string does not end"},
 	} {
-		_, err := readItems(c.text, c.lines)
+		_, err := readItems(&ofVisits, c.text, c.lines)
 		if c.want == "" {
 			assert.NoError(t, err, c.text)
 			continue
@@ -136,9 +136,9 @@ func TestUnreadable(t *testing.T) {
 			assert.Equal(t, visit.Invalid, verr.Kind)
 		}
 	}
-	_, err := readItems("["+strings.Repeat("{},", MostItems)+"{}]", false)
+	_, err := readItems(&ofVisits, "["+strings.Repeat("{},", MostItems)+"{}]", false)
 	require.ErrorContains(t, err, fmt.Sprintf("more than %d visits", MostItems))
-	all, err := readItems("["+strings.Repeat("{},", MostItems-1)+"{}]", false)
+	all, err := readItems(&ofVisits, "["+strings.Repeat("{},", MostItems-1)+"{}]", false)
 	require.NoError(t, err)
 	require.Len(t, all.list, MostItems)
 }
@@ -149,7 +149,7 @@ func FuzzReadItems(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got, err := readItems(text, false)
+		got, err := readItems(&ofVisits, text, false)
 		if err != nil {
 			require.Regexp(t, `line \d+, column \d+: |more than`, err.Error())
 			return

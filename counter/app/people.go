@@ -1,0 +1,272 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"footfall/db"
+	"footfall/visit"
+	"footfall/visit/tag"
+)
+
+// Bounds of what is said of ids.
+const (
+	mostSteps      = 4 // from an id to the person that it stands for
+	mostPersonTags = 8
+)
+
+// Said is what somebody says of an id of a visitor.
+type Said struct {
+	ID   string
+	Is   string  // the id of the person that it stands for; "": nothing is said of that
+	Tags tag.Set // what this person is, in place of what was said before; nil: nothing is said of that
+}
+
+// Whom is whom an id stands for.
+type Whom struct {
+	Person netip.Addr // as visitors are stored; the zero one: nothing was said of the id
+	Tags   tag.Set
+	Fault  error // what is wrong with the id
+}
+
+// CheckPeople returns an error unless ids of the app's visitors may stand for others.
+func (a *App) CheckPeople() error {
+	switch {
+	case a.Fault != nil:
+		return visit.Errorf(visit.Unavailable, "", "visitors of app %s cannot be found by this instance; tell its operator", a.Name).Because(a.Fault)
+	case a.Mode != ByID:
+		return visit.Errorf(visit.Invalid, "app", "app %s tells visitors apart by their address, which stands for nobody else: people are for apps with --visitor %s", a.Name, ByID)
+	}
+	return nil
+}
+
+// saying is something said, as it is to be written.
+type saying struct {
+	id, person netip.Addr // person: the id itself where nothing is said of that
+	tags       []db.Tag
+	tagged     bool
+}
+
+// PutPeople writes what is said of ids, in its order, and returns for each what is wrong with it:
+// that changes nothing. What is in wrong is wrong already. An error means that nothing was written,
+// or where it is visit.Lost, that this is not known; all of it may be said again.
+func (a *App) PutPeople(ctx context.Context, d *db.DB, secret Secret, now time.Time, said []Said, wrong map[int]string) ([]string, error) {
+	faults, sayings := make([]string, len(said)), make([]saying, len(said))
+	var ids []netip.Addr
+	tags := map[db.Tag]int32{}
+	for i := range said {
+		if faults[i] = wrong[i]; faults[i] != "" {
+			continue
+		}
+		s, err := a.readSaid(secret, &said[i])
+		if err != nil {
+			faults[i] = err.Error()
+			continue
+		}
+		if sayings[i] = s; s.id != s.person {
+			ids = append(ids, s.person)
+		}
+		ids = append(ids, s.id)
+		for _, t := range s.tags {
+			tags[t] = 0
+		}
+	}
+	if len(ids) == 0 {
+		return faults, nil
+	}
+	if err := a.makeTags(ctx, d, visit.DayOf(now, a.Zone), tags); err != nil {
+		return nil, notPut(err)
+	}
+	err := d.PutPeople(ctx, a.ID, ids, func(rows map[netip.Addr]*db.PersonRow) {
+		for i := range sayings {
+			if faults[i] != "" {
+				continue
+			}
+			if err := people(rows).put(&sayings[i], tags); err != nil {
+				faults[i] = err.Error()
+			}
+		}
+	})
+	return faults, notPut(err)
+}
+
+// notPut is what to tell of people that were not written.
+func notPut(err error) error {
+	switch db.FaultOf(err) {
+	case db.FaultNone:
+		return nil
+	case db.FaultUnknown:
+		return visit.Errorf(visit.Lost, "", "the connection to the database was lost: it is not known whether this was written: send it again").Because(err)
+	case db.FaultData:
+		if errors.Is(err, db.ErrAppGone) || errors.Is(err, db.ErrAppChanged) {
+			return visit.Errorf(visit.NotFound, "app", "it has just been deleted or changed").Because(err)
+		}
+		return err
+	}
+	return visit.Unanswered(err)
+}
+
+// readSaid reads what is said of an id.
+func (a *App) readSaid(secret Secret, said *Said) (s saying, err error) {
+	if err := checkPersonID("id", said.ID); err != nil {
+		return s, err
+	}
+	s.id = secret.hashOf(a.ID, ByID, said.ID)
+	s.person, s.tagged = s.id, said.Tags != nil
+	switch {
+	case said.Is != "":
+		if err := checkPersonID("is", said.Is); err != nil {
+			return s, err
+		}
+		if said.Is == said.ID {
+			return s, visit.Errorf(visit.Invalid, "is", "it is the id itself: give the id of the person that it stands for")
+		}
+		s.person = secret.hashOf(a.ID, ByID, said.Is)
+	case !s.tagged:
+		return s, visit.Errorf(visit.Invalid, "is", "it is missing: give the id of the person that this one stands for, or tags")
+	}
+	if len(said.Tags) > mostPersonTags {
+		return s, visit.Errorf(visit.Invalid, "tags", "there are %d: a person has %d at most", len(said.Tags), mostPersonTags)
+	}
+	if err := a.CheckTags(said.Tags); err != nil {
+		return s, err
+	}
+	for _, t := range said.Tags {
+		value := tag.Value(t.Value)
+		if value == "" {
+			return s, visit.Errorf(visit.Invalid, "tags", "%s has no value that can be counted: write a word or a number, or leave it out", t.Name)
+		}
+		s.tags = append(s.tags, db.Tag{Name: t.Name, Value: value})
+	}
+	return s, nil
+}
+
+func checkPersonID(field, id string) error {
+	if id == "" {
+		return visit.Errorf(visit.Invalid, field, "it is missing: give the id by which you know the visitor")
+	}
+	return checkID(field, id, longestID)
+}
+
+// makeTags finds the ids of tags, and makes those that are missing, as far as the app may have more
+// new ones on the day: others are (other).
+func (a *App) makeTags(ctx context.Context, d *db.DB, day int32, tags map[db.Tag]int32) error {
+	asked := slices.Collect(maps.Keys(tags))
+	for _, t := range asked {
+		tags[db.Tag{Name: t.Name, Value: tag.Other}] = 0
+	}
+	all := slices.Collect(maps.Keys(tags))
+	ids, err := d.FindTags(ctx, a.ID, all)
+	if err != nil {
+		return err
+	}
+	var others, open []db.Tag
+	for _, t := range all {
+		switch {
+		case ids[t] != 0:
+		case t.Value == tag.Other:
+			others = append(others, t)
+		default:
+			open = append(open, t)
+		}
+	}
+	if len(others)+len(open) > 0 {
+		if err := d.MakeTags(ctx, a.ID, day, others, open, tag.MostNewADay, ids); err != nil {
+			return err
+		}
+	}
+	for t := range tags {
+		if tags[t] = ids[t]; tags[t] == 0 {
+			tags[t] = ids[db.Tag{Name: t.Name, Value: tag.Other}]
+		}
+	}
+	return nil
+}
+
+// people are the rows of ids, and of all through which these lead to their persons.
+type people map[netip.Addr]*db.PersonRow
+
+func (p people) of(id netip.Addr) *db.PersonRow {
+	if p[id] == nil {
+		p[id] = &db.PersonRow{Is: id}
+	}
+	return p[id]
+}
+
+// way is the ids through which one leads to its person: itself first, the person last.
+func (p people) way(id netip.Addr) []netip.Addr {
+	way := []netip.Addr{id}
+	for is := p.of(id).Is; is != id; is = p.of(id).Is {
+		id = is
+		way = append(way, id)
+	}
+	return way
+}
+
+func (p people) put(s *saying, tags map[db.Tag]int32) error {
+	if s.person != s.id {
+		if err := p.link(s.id, s.person); err != nil {
+			return err
+		}
+	}
+	if !s.tagged {
+		return nil
+	}
+	var ids []int32
+	for _, t := range s.tags {
+		ids = append(ids, tags[t])
+	}
+	slices.Sort(ids)
+	way := p.way(s.id)
+	if person := p.of(way[len(way)-1]); !slices.Equal(person.Tags, ids) {
+		person.Tags, person.Changed = ids, true
+	}
+	return nil
+}
+
+// link has an id stand for a person. The last word counts, where it stood for another.
+func (p people) link(id, person netip.Addr) error {
+	row, way := p.of(id), p.way(person)
+	switch {
+	case row.Is == person:
+		return nil
+	case slices.Contains(way, id):
+		return visit.Errorf(visit.Invalid, "is", "this person stands for the id already, which would stand for itself: leave one of the two out")
+	case int(row.Height)+len(way) > mostSteps:
+		return visit.Errorf(visit.Invalid, "is", "ids would lead to the person over more than %d steps: give the person in place of an id that stands for it", mostSteps)
+	}
+	for i, at := range way {
+		if next, height := p.of(at), row.Height+int16(i)+1; next.Height < height { //nolint:gosec // a way is short
+			next.Height, next.Changed = height, true
+		}
+	}
+	row.Is, row.Tags, row.Changed = person, nil, true
+	return nil
+}
+
+// FindPeople finds whom ids stand for. All that are found are kept for longer.
+func (a *App) FindPeople(ctx context.Context, d *db.DB, secret Secret, ids []string) ([]Whom, error) {
+	found := make([]Whom, len(ids))
+	asked, places := make([]db.AppID, 0, len(ids)), make([]int, 0, len(ids))
+	for i, id := range ids {
+		if found[i].Fault = checkPersonID("id", id); found[i].Fault == nil {
+			asked, places = append(asked, db.AppID{App: a.ID, ID: secret.hashOf(a.ID, ByID, id)}), append(places, i)
+		}
+	}
+	ways, err := d.LookUpPeople(ctx, asked)
+	if err != nil {
+		return nil, visit.Unanswered(err)
+	}
+	for i, way := range ways {
+		if len(way) > 0 {
+			at := places[i]
+			found[at].Person, found[at].Tags = way.Person(asked[i].ID), tag.ParseSet(strings.Join(way.Tags(), "\n"))
+		}
+	}
+	return found, nil
+}

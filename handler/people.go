@@ -1,0 +1,111 @@
+package handler
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/netip"
+
+	"github.com/labstack/echo/v4"
+
+	"footfall/counter/app"
+	"footfall/intake"
+)
+
+// people answers whom an id stands for; a PUT says it of many.
+func (s *service) people(c echo.Context) error {
+	r := c.Request()
+	f, err := readQuery(r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	if r.Method == http.MethodPut {
+		return s.putPeople(c, &f)
+	}
+	if !f.id.given && f.parseErr == nil {
+		f.parseErr = invalid("id", "it is missing: give the id by which you know the visitor")
+	}
+	found, err := s.findPeople(c, &f, []string{f.id.value})
+	if err == nil && found[0].Fault != nil {
+		err = found[0].Fault
+	}
+	if err != nil {
+		return err
+	}
+	return respond(c, http.StatusOK, appendWhom(nil, f.id.value, &found[0]))
+}
+
+// lookUpPeople answers whom many ids stand for.
+func (s *service) lookUpPeople(c echo.Context) error {
+	f, err := readBody(c.Request(), c.Response(), manyPeople)
+	if err != nil {
+		return err
+	}
+	found, err := s.findPeople(c, &f, f.list)
+	if err != nil {
+		return err
+	}
+	out := []byte(`{"people":[`)
+	for i := range found {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if found[i].Fault != nil {
+			out = append(out, errorBody(found[i].Fault.Error())...)
+		} else {
+			out = appendWhom(out, f.list[i], &found[i])
+		}
+	}
+	return respond(c, http.StatusOK, append(out, "]}"...))
+}
+
+func (s *service) findPeople(c echo.Context, f *fields, ids []string) ([]app.Whom, error) {
+	people, err := s.counter.AuthorizeFindingPeople(c.Request().Context(), s.request(c, &fields{app: f.app, ip: field{given: true}, parseErr: f.parseErr}))
+	if err != nil {
+		return nil, err
+	}
+	return people.Find(c.Request().Context(), ids)
+}
+
+// appendWhom appends whom an id stands for; no person where nothing was said of it.
+func appendWhom(out []byte, id string, w *app.Whom) []byte {
+	answer := struct {
+		ID     string            `json:"id"`
+		Person netip.Addr        `json:"person,omitzero"`
+		Tags   map[string]string `json:"tags"`
+	}{id, w.Person, map[string]string{}}
+	for _, t := range w.Tags {
+		answer.Tags[t.Name] = t.Value
+	}
+	body, _ := json.Marshal(answer) // cannot fail for strings
+	return append(out, body...)
+}
+
+// putPeople writes whom many ids stand for. What can be refused before the body is read is refused
+// then.
+func (s *service) putPeople(c echo.Context, f *fields) error {
+	r := c.Request()
+	people, err := s.counter.AuthorizePuttingPeople(r.Context(), s.request(c, &fields{app: f.app, ip: field{given: true}, parseErr: f.parseErr}))
+	if err != nil {
+		return err
+	}
+	var call intake.Call
+	if err := readKind(c, &call); err != nil {
+		return err
+	}
+	faults, err := s.desk.PutPeople(r.Context(), call, people)
+	if err != nil {
+		return err
+	}
+	out := append(make([]byte, 0, 16*len(faults)), `{"people":[`...)
+	for i, fault := range faults {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if fault == "" {
+			out = append(out, `{"ok":true}`...)
+		} else {
+			out = append(out, errorBody(fault)...)
+		}
+	}
+	return respond(c, http.StatusOK, append(out, "]}"...))
+}
