@@ -102,7 +102,18 @@ func (c *Counter) read(ctx context.Context, a *app.App, t visit.Target, visitor 
 func (c *Counter) readAll(ctx context.Context, a *app.App, uris []string, visitor *netip.Addr) (map[string]visit.Counts, error) {
 	ask := db.CountsGetParams{AppID: a.ID, Uris: uris, Ip: visitor}
 	var rows []db.CountsGetRow
-	if err := c.readInTime(ctx, func(q *db.Queries) (err error) { rows, err = q.CountsGet(ctx, ask); return err }); err != nil {
+	if err := c.readInTime(ctx, func(q *db.Queries) error {
+		if visitor != nil {
+			persons, err := personsOf(ctx, q, a, *visitor)
+			if err != nil {
+				return err
+			}
+			ask.Ip = &persons[0]
+		}
+		var err error
+		rows, err = q.CountsGet(ctx, ask)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	numbers := make(map[string]visit.Counts, len(rows))
@@ -110,4 +121,12 @@ func (c *Counter) readAll(ctx context.Context, a *app.App, uris []string, visito
 		numbers[row.Uri] = visit.Counts{PV: row.Pv, UV: row.Uv, Rank: row.Rank, Hot: row.Hot}
 	}
 	return numbers, nil
+}
+
+// personsOf returns for whom some visitors of an app stand: as them they are counted.
+func personsOf(ctx context.Context, q *db.Queries, a *app.App, visitors ...netip.Addr) ([]netip.Addr, error) {
+	if a.Mode != app.ByID {
+		return visitors, nil
+	}
+	return q.Persons(ctx, a.ID, visitors)
 }

@@ -110,7 +110,13 @@ func (g *Counting) Numbers(ctx context.Context, visits []record.Visit) ([]visit.
 		ask.Ips = append(ask.Ips, v.Visitor, v.Visitor)
 	}
 	var rows []db.CountsOfVisitsRow
-	if err := g.counter.readInTime(ctx, func(q *db.Queries) (err error) { rows, err = q.CountsOfVisits(ctx, ask); return err }); err != nil {
+	if err := g.counter.readInTime(ctx, func(q *db.Queries) (err error) {
+		if ask.Ips, err = personsOf(ctx, q, g.app, ask.Ips...); err != nil {
+			return err
+		}
+		rows, err = q.CountsOfVisits(ctx, ask)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	answers := make([]visit.Answer, len(visits))

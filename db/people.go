@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -162,4 +163,21 @@ func (d *DB) AppsWithPeople(ctx context.Context) (apps map[int32]bool, err error
 		return err
 	})
 	return apps, err
+}
+
+// Persons returns for whom some ids of an app stand. None is used by that: rows of the period before
+// stay there alone.
+func (q *Queries) Persons(ctx context.Context, app int32, ids []netip.Addr) ([]netip.Addr, error) {
+	rows, err := q.PeopleFind(ctx, PeopleFindParams{AppIds: slices.Repeat([]int32{app}, len(ids)), Ids: ids})
+	persons := slices.Clone(ids)
+	for _, row := range rows { // the last step of each is the person
+		persons[row.Place-1] = row.Person
+	}
+	return persons, err
+}
+
+// TurnPeople begins a new period of people if it is time.
+func (d *DB) TurnPeople(ctx context.Context) error {
+	_, err := d.queries.PeopleTurn(ctx)
+	return err
 }

@@ -65,9 +65,13 @@ func (c *caches) get(ctx context.Context) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
+	people, err := c.db.AppsWithPeople(ctx)
+	if err != nil {
+		return nil, err
+	}
 	c.made++
 	now := &generation{
-		number: c.made, basis: basis,
+		number: c.made, basis: basis, people: people,
 		targets: newTargetIDs(), tags: newTagIDs(), memory: newMemory(c.options.Memory), filter: c.filterOn(basis),
 	}
 	if c.options.Overflow {

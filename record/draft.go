@@ -132,7 +132,7 @@ func (d *draft) pair(t *entryTarget, e *entry, g *generation, hintsAllowed bool)
 		d.lookUps.memory++
 		return noPair
 	}
-	p := dayOfPair{pairOf(t.id, e.Visitor), e.Day}
+	p := dayOfPair{pairOf(t.id, e.person), e.Day}
 	at, there := d.pairAt[p]
 	if there {
 		d.lookUps.batch++
@@ -140,7 +140,7 @@ func (d *draft) pair(t *entryTarget, e *entry, g *generation, hintsAllowed bool)
 	}
 	at = int32(len(d.pairs)) //nolint:gosec // a batch is far smaller
 	d.pairAt[p] = at
-	hint := hintsAllowed && g.filter.surelyNew(t.id, e.Visitor)
+	hint := hintsAllowed && g.filter.surelyNew(t.id, e.person)
 	if !hint {
 		// The batch before may have counted the visitor after the entry was looked up in the
 		// memory.
@@ -166,7 +166,7 @@ func (d *draft) send(t *entryTarget, e *entry, hint bool) {
 	p := &d.batch.Pairs
 	d.pairs = append(d.pairs, draftPair{place: int32(len(p.Targets))}) //nolint:gosec // a batch is far smaller
 	p.Targets = append(p.Targets, t.id)
-	p.Visitors = append(p.Visitors, e.Visitor)
+	p.Visitors = append(p.Visitors, e.person)
 	p.Days = append(p.Days, e.Day)
 	p.Hinted = append(p.Hinted, hint)
 	p.Tags.Add(len(p.Targets)-1, t.id, e.Day, t.tags)

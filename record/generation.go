@@ -1,6 +1,9 @@
 package record
 
-import "footfall/visit"
+import (
+	"footfall/visit"
+	"footfall/visit/tag"
+)
 
 // generation is one filling of the caches: what an instance keeps of the tables to save work, as
 // long as one basis (a version of the tables) holds. Everything in it comes from batches that
@@ -10,6 +13,7 @@ import "footfall/visit"
 type generation struct {
 	number  uint64 // from 1, different for each generation of a process
 	basis   string
+	people  map[int32]bool // apps that have some
 	targets *targetIDs
 	tags    *tagIDs
 	memory  *memory  // nil: none
@@ -17,22 +21,30 @@ type generation struct {
 	numbers *numbers // nil: none are kept
 }
 
-// lookUp sets what the caches hold of an entry: the ids of its targets, and whether its visitor has
-// been counted there on the entry's day; unless at both, the ids of its tags, too.
+// lookUp sets what the caches hold of an entry: the ids of its targets, and what they hold of its
+// visitor, unless it is to be found out first for whom that one stands.
 func (g *generation) lookUp(e *entry) {
 	e.generation, e.other = g, visit.Target{}
 	e.site, e.page = entryTarget{}, entryTarget{}
 	g.targets.lookUp(e)
+	if e.person, e.unresolved = e.Visitor, g.people[e.App]; !e.unresolved {
+		g.lookUpPerson(e, nil)
+	}
+}
+
+// lookUpPerson sets whether an entry's person has been counted at its targets on its day; unless at
+// both, the ids of its tags, too, and of those that the person has.
+func (g *generation) lookUpPerson(e *entry, has tag.Set) {
 	g.lookUpVisitor(&e.site, e)
 	g.lookUpVisitor(&e.page, e)
-	g.tags.lookUp(e)
+	g.tags.lookUp(e, has)
 }
 
 func (g *generation) lookUpVisitor(t *entryTarget, e *entry) {
 	if t.id == 0 || g.memory == nil {
 		return
 	}
-	if last, ok := g.memory.get(pairOf(t.id, e.Visitor)); ok && last.covers(e) {
+	if last, ok := g.memory.get(pairOf(t.id, e.person)); ok && last.covers(e) {
 		t.countedToday, t.rank = true, last.rank
 	}
 }

@@ -80,7 +80,7 @@ func (d *draft) latePair(t *entryTarget, e *entry, g *generation) int32 {
 	before := len(d.batch.Pairs.Targets)
 	at := d.pair(t, e, g, false)
 	if len(d.batch.Pairs.Targets) > before { // it is sent
-		p := pairOf(t.id, e.Visitor)
+		p := pairOf(t.id, e.person)
 		d.late.turns[p]++
 		d.late.columns.Turns = append(d.late.columns.Turns, d.late.turns[p])
 	}

@@ -30,15 +30,18 @@ func newTagIDs() *tagIDs {
 	return &tagIDs{cache.New[tagKey, int32](tagBytes, func(k tagKey) int { return len(k.Value) + tagOverhead })}
 }
 
-// lookUp sets the ids of an entry's tags, unless the visitor was counted at both targets on its
-// day.
-func (t *tagIDs) lookUp(e *entry) {
+// lookUp sets the ids of an entry's tags, unless the person was counted at both targets on its day.
+// What the person has counts with what the visit brings, which comes first.
+func (t *tagIDs) lookUp(e *entry, has tag.Set) {
 	e.lacksTags = false
 	if e.Tags == nil || e.site.countedToday && e.page.countedToday {
 		return
 	}
-	if e.read == nil {
-		e.read = e.Tags()
+	e.read = e.Tags()
+	for _, own := range has {
+		if !slices.ContainsFunc(e.read, func(brought tag.Tag) bool { return brought.Name == own.Name }) {
+			e.read = append(e.read, own)
+		}
 	}
 	if e.turned { // its own hour is one of the day before
 		for i := range e.read {
@@ -146,13 +149,13 @@ func firsts(ctx context.Context, d *db.DB, entries []*entry) (map[*entry]bool, e
 	var asked []*entry
 	seen := map[dayOfPair]bool{}
 	for _, e := range entries {
-		p := dayOfPair{pairOf(e.site.id, e.Visitor), e.Day}
+		p := dayOfPair{pairOf(e.site.id, e.person), e.Day}
 		if e.repeated || e.site.countedToday || seen[p] {
 			continue
 		}
 		seen[p] = true
 		asked = append(asked, e)
-		pairs.Targets, pairs.Visitors, pairs.Days = append(pairs.Targets, e.site.id), append(pairs.Visitors, e.Visitor), append(pairs.Days, e.Day)
+		pairs.Targets, pairs.Visitors, pairs.Days = append(pairs.Targets, e.site.id), append(pairs.Visitors, e.person), append(pairs.Days, e.Day)
 	}
 	counted, err := d.CountedVisits(ctx, &pairs)
 	are := make(map[*entry]bool, len(asked))

@@ -26,7 +26,7 @@ const (
 
 // upkeep measures this machine's clock and the size of the database, looks for old snapshots, makes
 // the partitions of coming days, forgets old calls, ids and refused messages, empties the tables of
-// old batches, and adds tags up. Any number of instances may do so at once.
+// old batches and people, and adds tags up. Any number of instances may do so at once.
 type upkeep struct {
 	db       *db.DB
 	size     prometheus.Gauge
@@ -74,6 +74,7 @@ func (u *upkeep) start() {
 	u.repeat(clockEvery,
 		task{"measuring this machine's clock", slog.LevelError, u.measureClock},
 		task{"measuring the size of the database", slog.LevelDebug, u.measureSize},
+		task{"beginning a new period of people", slog.LevelError, u.db.TurnPeople},
 		task{"looking for old snapshots", slog.LevelError, func(ctx context.Context) error { return u.oldest.look(ctx, u.db, u.clock(), u.log) }})
 	u.repeat(batchesEvery,
 		task{"deleting the ids of old batches", slog.LevelError, func(ctx context.Context) error { _, err := u.db.EmptyBatches(ctx); return err }})

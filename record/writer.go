@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -30,8 +31,10 @@ type entry struct {
 	site, page entryTarget
 	other      visit.Target // counts for this one, (other), since its app has had its new pages of the day
 	lacksTags  bool         // the ids of some of its tags are not in the cache
+	unresolved bool         // its visitor may stand for somebody else, which people.go finds out
+	person     netip.Addr   // as whom it counts: its visitor, or for whom that one stands
 
-	read   tag.Set // what Tags has returned
+	read   tag.Set // what Tags has returned, and what the person has
 	turned bool    // turnDays has moved it to a later day
 
 	repeated bool  // a visit was counted with its ID before, as far as the last attempt knows; or it has none
@@ -242,21 +245,29 @@ func (w *writer) fill(j *job, entries []*entry) int {
 	return w.draft.fill(entries, w.generation, w.hints.allowed())
 }
 
-// ensureIDs looks the entries up in the present generation, unless that was done before, and gets
-// the ids of targets that are not there.
+// ensureIDs looks the entries up in the present generation, unless that was done before, finds out
+// for whom their visitors stand, and gets the ids of targets and tags that are not there.
 func (w *writer) ensureIDs(ctx context.Context, j *job, entries []*entry) (err error) {
 	if w.generation, err = w.caches.get(ctx); err != nil {
 		return err
 	}
-	missing, untagged := false, false
+	unresolved := false
 	for _, e := range entries {
-		if e.isPassed() {
-			continue
-		}
-		if e.generation != w.generation {
+		if !e.isPassed() && e.generation != w.generation {
 			w.generation.lookUp(e)
 		}
-		missing, untagged = missing || e.lacksTarget(), untagged || e.lacksTags
+		unresolved = unresolved || e.unresolved
+	}
+	if unresolved {
+		if err := w.resolve(ctx, entries); err != nil {
+			return err
+		}
+	}
+	missing, untagged := false, false
+	for _, e := range entries {
+		if !e.isPassed() {
+			missing, untagged = missing || e.lacksTarget(), untagged || e.lacksTags
+		}
 	}
 	if j.ids {
 		if err := w.findRepeated(ctx, entries); err != nil {

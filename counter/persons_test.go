@@ -1,0 +1,365 @@
+package counter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/admin"
+	"footfall/counter"
+	"footfall/counter/app"
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/record"
+	"footfall/visit"
+	"footfall/visit/tag"
+)
+
+// newPeople starts two instances on one database, where visitors of demo have ids.
+func (w way) newPeople(t testing.TB, o counter.Options) (a, b *instance) {
+	t.Helper()
+	a = w.startOn(t, dbtest.Made(t, "people", newClock().Now(), func(d *db.DB) {
+		open, byID, never := "open", "id", 0
+		require.NoError(t, admin.New(d, secret).AddApp(t.Context(), "demo",
+			app.Settings{Access: &open, Visitor: &byID, Tags: []string{"default", "age", "plan"}, RetainDays: &never}))
+	}), o)
+	o.Clock = a.clock.Now
+	return a, w.startOn(t, a.url, o)
+}
+
+// by counts a visit of an id.
+func (in *instance) by(t *testing.T, id, uri string) string {
+	t.Helper()
+	answer, err := in.Visit(context.Background(), counter.Request{App: "demo", Visitor: id, URI: uri})
+	require.NoError(t, err)
+	return row(answer)
+}
+
+// askBy asks for the numbers of an id, by each way to ask.
+func (in *instance) askBy(t *testing.T, id, uri string) string {
+	t.Helper()
+	r := counter.Request{App: "demo", Visitor: id, URI: uri}
+	one, err := in.Counts(t.Context(), r)
+	require.NoError(t, err)
+	many, _, err := in.CountsOf(t.Context(), r, []string{uri})
+	require.NoError(t, err)
+	require.Equal(t, row(one), row(many[0].Answer))
+	g := in.counting(t)
+	v, _, err := g.Visit(t.Context(), counter.Item{Visitor: id, URI: uri})
+	require.NoError(t, err)
+	numbers, err := g.Numbers(t.Context(), []record.Visit{v})
+	require.NoError(t, err)
+	require.Equal(t, row(one), row(numbers[0]))
+	return row(one)
+}
+
+// stored is how the tables write an id.
+func (in *instance) stored(t *testing.T, id string) netip.Addr {
+	t.Helper()
+	of, err := in.demo(context.Background())
+	require.NoError(t, err)
+	visitor, err := (&app.App{App: of}).VisitorByID(secret, id)
+	require.NoError(t, err)
+	return visitor
+}
+
+// says has others told of an id, as PUT /people does, and returns what is wrong with it.
+func (in *instance) says(t *testing.T, said app.Said) string {
+	t.Helper()
+	p, err := in.AuthorizePuttingPeople(t.Context(), counter.Request{App: "demo"})
+	require.NoError(t, err)
+	faults, err := p.Put(t.Context(), []app.Said{said}, nil)
+	require.NoError(t, err)
+	return faults[0]
+}
+
+// link says that an id is another's.
+func (in *instance) link(t *testing.T, id, is string) {
+	t.Helper()
+	require.Empty(t, in.says(t, app.Said{ID: id, Is: is}))
+}
+
+// has says what a person is.
+func (in *instance) has(t *testing.T, id string, tags ...tag.Tag) {
+	t.Helper()
+	require.Empty(t, in.says(t, app.Said{ID: id, Tags: append(tag.Set{}, tags...)}))
+}
+
+// pass has so many periods of people pass by the clock.
+func (in *instance) pass(t *testing.T, periods int) {
+	t.Helper()
+	in.exec(t, fmt.Sprintf(`CREATE OR REPLACE FUNCTION people_clock() RETURNS bigint LANGUAGE sql STABLE RETURN %d`,
+		in.one(t, `SELECT people_clock()`)+int64(periods)))
+}
+
+// turn begins a new period of people.
+func (in *instance) turn(t *testing.T) {
+	t.Helper()
+	in.pass(t, 1)
+	require.Equal(t, []string{"true\n"}, in.table(t, `SELECT turn_people()`))
+}
+
+const page = "http://a/"
+
+// From its answer on a link holds at each instance, whatever that remembers of the id, and if it is
+// the app's first; nothing that was counted before moves.
+func TestLinksHoldAtOtherInstances(t *testing.T) { everyWay(t, testLinksHoldAtOtherInstances) }
+
+func testLinksHoldAtOtherInstances(t *testing.T, w way) {
+	a, b := w.newPeople(t, counter.Options{})
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", b.by(t, "cookie:1", page))
+	require.Equal(t, "1 1 1 2 | 1 1 1 2", b.by(t, "cookie:1", page))
+	require.Equal(t, "2 2 2 3 | 2 2 2 3", a.by(t, "user:1", page))
+	a.link(t, "cookie:1", "user:1")
+	require.Equal(t, "2 2 2 4 | 2 2 2 4", b.by(t, "cookie:1", page), "the first link")
+	require.Equal(t, "3 3 3 5 | 3 3 3 5", b.by(t, "cookie:2", page))
+	a.link(t, "cookie:2", "user:1")
+	require.Equal(t, "3 3 2 6 | 3 3 2 6", b.by(t, "cookie:2", page), "remembered as somebody else")
+	a.link(t, "cookie:3", "user:2")
+	require.Equal(t, "4 4 4 7 | 4 4 4 7", b.by(t, "cookie:3", page), "who never came")
+	require.Equal(t, "4 4 4 8 | 4 4 4 8", a.by(t, "user:2", page))
+	a.link(t, "cookie:3", "user:1")
+	require.Equal(t, "4 4 2 9 | 4 4 2 9", b.by(t, "cookie:3", page), "linked to another person")
+	require.Equal(t, "4 4 4 10 | 4 4 4 10", b.by(t, "user:2", page))
+
+	a.clock.Set(a.clock.Now().Add(24 * time.Hour))
+	require.Equal(t, "5 4 2 11 | 5 4 2 11", b.by(t, "cookie:1", page))
+	for i, id := range []string{"cookie:1", "cookie:2", "cookie:3", "user:1"} {
+		require.Equal(t, fmt.Sprintf("5 4 2 %d | 5 4 2 %d", 12+i, 12+i), a.by(t, id, page))
+		require.Equal(t, fmt.Sprintf("5 4 2 %d | 5 4 2 %d", 12+i, 12+i), b.askBy(t, id, page))
+	}
+	a.checkTables(t)
+	a.verified(t)
+	b.warnsOfNoBatch(t)
+}
+
+// A person may become another's alias, again and again: whoever leads there goes along.
+func TestPersonsBecomeAliases(t *testing.T) { everyWay(t, testPersonsBecomeAliases) }
+
+func testPersonsBecomeAliases(t *testing.T, w way) {
+	a, b := w.newPeople(t, counter.Options{})
+	ids := []string{"0", "1", "2", "3", "4"}
+	for i, id := range ids {
+		require.Equal(t, fmt.Sprintf("%[1]d %[1]d %[1]d %[1]d | 1 1 1 1", i+1), b.by(t, id, page+id))
+	}
+	hot := len(ids)
+	for i := range ids[1:] {
+		a.link(t, ids[i], ids[i+1])
+		for _, id := range ids[:i+2] {
+			hot++
+			require.Equal(t, fmt.Sprintf("5 5 %d %d", i+2, hot), strings.Split(b.by(t, id, page+ids[i+1]), " | ")[0])
+		}
+	}
+	for _, id := range ids {
+		require.Equal(t, fmt.Sprintf("5 5 5 %d | 1 1 1 6", hot), b.askBy(t, id, page+"4"))
+	}
+	a.checkTables(t)
+}
+
+// Visits that were accepted before a link and are counted after it, those of past days, and those of
+// many in one call count as the person; so do they that come again.
+func TestEveryWayInResolves(t *testing.T) { everyWay(t, testEveryWayInResolves) }
+
+func testEveryWayInResolves(t *testing.T, w way) {
+	a, b := w.newPeople(t, counter.Options{})
+	a.by(t, "user:1", page)
+	b.by(t, "cookie:1", page)
+	end := b.keepWaiting(t)
+	b.later(t, counter.Request{Visitor: "cookie:1", URI: page})
+	b.later(t, counter.Request{Visitor: "cookie:1", URI: page, At: "2026-06-28T12:00:00Z"})
+	a.link(t, "cookie:1", "user:1")
+	end()
+	b.drained(t)
+	require.Equal(t, "3 2 1 4 | 3 2 1 4", b.askBy(t, "cookie:1", page))
+
+	g := b.counting(t)
+	chunk := func(items ...counter.Item) {
+		for _, got := range g.Recorder().RecordChunk(chunkOf(t, g, nil, items...)) {
+			if !errors.Is(got.Err, record.ErrRepeated) {
+				require.NoError(t, got.Err)
+			}
+		}
+	}
+	now := b.clock.Now()
+	past := func(days int) counter.Item {
+		return counter.Item{URI: page, Visitor: "cookie:1", At: now.AddDate(0, 0, -days), ID: fmt.Sprint(days)}
+	}
+	chunk(past(0), past(1), past(2), counter.Item{URI: page, Visitor: "user:1", At: now.AddDate(0, 0, -2)})
+	require.Equal(t, "4 2 1 8 | 4 2 1 8", b.askBy(t, "cookie:1", page))
+	chunk(past(0), past(2), past(3))
+	require.Equal(t, "5 2 1 9 | 5 2 1 9", b.askBy(t, "user:1", page))
+	again, err := b.Visit(t.Context(), counter.Request{App: "demo", Visitor: "cookie:1", URI: page, ID: "2"})
+	require.NoError(t, err)
+	require.True(t, again.Repeated)
+	require.Equal(t, "5 2 1 9 | 5 2 1 9", row(again), "the numbers of what is not counted are those of the person")
+	a.checkTables(t)
+	a.verified(t)
+}
+
+// A batch that waits while its id is linked anew, or somebody is erased, and then has to be sent again,
+// is made of what is true then.
+func TestSentAgainResolvesAnew(t *testing.T) { everyWay(t, testSentAgainResolvesAnew) }
+
+func testSentAgainResolvesAnew(t *testing.T, w way) {
+	a, b := w.newPeople(t, counter.Options{})
+	for _, id := range []string{"user:1", "user:2", "cookie:1"} {
+		a.by(t, id, page)
+	}
+	a.link(t, "cookie:1", "user:1")
+	require.Equal(t, "3 3 1 4 | 3 3 1 4", b.by(t, "cookie:1", page))
+	start := func() (release func(), done chan string) {
+		release, done = a.hold(t, "a"), make(chan string, 1)
+		go func() {
+			answer, err := b.Visit(context.Background(), counter.Request{App: "demo", Visitor: "cookie:1", URI: page})
+			assert.NoError(t, err)
+			done <- row(answer)
+		}()
+		a.waiters(t, 1)
+		return release, done
+	}
+
+	release, done := start()
+	a.link(t, "cookie:1", "user:2")
+	a.endWaiters(t)
+	release()
+	require.Equal(t, "3 3 2 5 | 3 3 2 5", <-done, "its session ended")
+
+	release, done = start()
+	a.forget(t, "cookie:1")
+	release()
+	require.Equal(t, "3 3 3 6 | 3 3 3 6", <-done, "the link was erased")
+	a.checkTables(t)
+}
+
+// forget takes out the rows of ids.
+func (in *instance) forget(t *testing.T, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		for _, which := range []string{"<>", "="} {
+			_, err := in.tables(t).Exec(t.Context(), `DELETE FROM people WHERE period `+which+` people_period() AND id = $1`, in.stored(t, id))
+			require.NoError(t, err)
+		}
+	}
+}
+
+// The batch of an alias commits, and its answer is lost: it has counted once, as the person.
+func TestCommitUnseenOfAnAlias(t *testing.T) { everyWay(t, testCommitUnseenOfAnAlias) }
+
+func testCommitUnseenOfAnAlias(t *testing.T, w way) {
+	a, _ := w.newPeople(t, counter.Options{})
+	c, through := newCutter(t, a.url)
+	in := w.startOn(t, through, counter.Options{})
+	a.by(t, "user:1", page)
+	in.by(t, "cookie:1", page)
+	a.link(t, "cookie:1", "user:1")
+	require.Equal(t, "2 2 1 3 | 2 2 1 3", in.by(t, "cookie:1", page))
+	release := a.hold(t, "a")
+	answered := make(chan visit.Answer, 1)
+	a.clock.Set(a.clock.Now().Add(24 * time.Hour))
+	in.clock.Set(a.clock.Now())
+	go func() {
+		answer, err := in.Visit(context.Background(), counter.Request{App: "demo", Visitor: "cookie:1", URI: page})
+		assert.NoError(t, err)
+		answered <- answer
+	}()
+	a.waiters(t, 1)
+	c.cut()
+	a.waiters(t, 2)
+	release()
+	require.True(t, (<-answered).NoNumbers)
+	require.Equal(t, "3 2 1 4 | 3 2 1 4", in.askBy(t, "cookie:1", page))
+	require.Equal(t, "3 2 1 5 | 3 2 1 5", in.by(t, "user:1", page))
+	a.checkTables(t)
+}
+
+// What a person has counts at sites with the visit with which the person counts that day, unless the
+// visit brings another value of the name, or the app counts the name no longer.
+func TestTagsOfPersons(t *testing.T) { everyWay(t, testTagsOfPersons) }
+
+func testTagsOfPersons(t *testing.T, w way) {
+	a, b := w.newPeople(t, counter.Options{})
+	comes := func(id string, brought ...tag.Tag) {
+		t.Helper()
+		_, err := b.Visit(t.Context(), counter.Request{App: "demo", Visitor: id, URI: page, Tags: brought, Referrer: "https://news.example/"})
+		require.NoError(t, err)
+	}
+	tomorrow := func() { a.clock.Set(a.clock.Now().Add(24 * time.Hour)) }
+	comes("cookie:1")
+	a.link(t, "cookie:1", "user:1")
+	a.has(t, "user:1", tag.Tag{Name: "age", Value: "25-34"}, tag.Tag{Name: "plan", Value: "free"})
+	comes("cookie:1") // as somebody new
+	comes("user:1")
+	comes("cookie:2", tag.Tag{Name: "age", Value: "35-44"})
+	tomorrow()
+	a.has(t, "user:1", tag.Tag{Name: "age", Value: "35-44"}, tag.Tag{Name: "plan", Value: "pro"})
+	comes("cookie:1", tag.Tag{Name: "plan", Value: "trial"})
+	comes("user:1")
+	tomorrow()
+	require.NoError(t, a.admin().SetApp(t.Context(), "demo", app.Settings{Tags: []string{"plan"}}))
+	comes("user:1")
+	comes("cookie:2")
+	tomorrow()
+	a.has(t, "cookie:2")
+	comes("cookie:1")
+	comes("cookie:2")
+	var own []string
+	for _, line := range a.tagDays(t) {
+		if !strings.Contains(line, "hour") {
+			own = append(own, line)
+		}
+	}
+	require.Equal(t, []string{
+		"a 20260629 age 25-34 1 1", "a 20260629 age 35-44 1 1", "a 20260629 plan free 1 1", "a 20260629 source news.example 3 3",
+		"a 20260630 age 35-44 1 0", "a 20260630 plan trial 1 0", "a 20260630 source news.example 1 0",
+		"a 20260701 plan pro 1 0",
+		"a 20260702 plan pro 1 0",
+		"a/ 20260629 source news.example 3 3", "a/ 20260630 source news.example 1 0",
+	}, own)
+	a.checkTags(t)
+}
+
+// What is used in a period is there in the next, with all through which it leads; what is not used
+// for two is forgotten, and then an id stands for itself.
+func TestUsedPeopleStay(t *testing.T) { everyWay(t, testUsedPeopleStay) }
+
+func testUsedPeopleStay(t *testing.T, w way) {
+	a, b := w.newPeople(t, counter.Options{})
+	a.by(t, "user:2", page)
+	a.link(t, "cookie:1", "user:1")
+	a.link(t, "cookie:2", "user:1")
+	a.link(t, "user:1", "user:2")
+	a.has(t, "user:2", tag.Tag{Name: "age", Value: "25-34"})
+	for period := range 3 {
+		a.turn(t)
+		require.Equal(t, fmt.Sprintf("1 1 1 %d | 1 1 1 %d", 1+period, 1+period), b.askBy(t, "cookie:1", page), "a question uses nobody")
+		require.Equal(t, []string{"0\n"}, a.table(t, `SELECT count(*) FROM people WHERE period = people_period()`))
+		require.Equal(t, fmt.Sprintf("1 1 1 %d | 1 1 1 %d", 2+period, 2+period), b.by(t, "cookie:1", page))
+		require.Equal(t, []string{"3\n"}, a.table(t, `SELECT count(*) FROM people WHERE period = people_period()`))
+	}
+	require.Equal(t, "2 2 2 5 | 2 2 2 5", b.by(t, "cookie:2", page), "it was not used for two periods")
+	a.turn(t)
+	a.turn(t)
+	require.Equal(t, "3 3 3 6 | 3 3 3 6", b.by(t, "cookie:1", page))
+	require.Empty(t, a.table(t, `SELECT FROM people`))
+	a.link(t, "cookie:1", "user:2")
+	require.Equal(t, "3 3 1 7 | 3 3 1 7", b.by(t, "cookie:1", page), "the first link again")
+	a.checkTables(t)
+}
+
+// Instances begin the periods.
+func TestInstancesBeginPeriods(t *testing.T) {
+	t.Parallel()
+	a, _ := both.newPeople(t, counter.Options{})
+	a.link(t, "cookie:1", "user:1")
+	a.pass(t, 2)
+	both.startOn(t, a.url, counter.Options{})
+	require.Eventually(t, func() bool { return a.one(t, `SELECT people_clock() - value FROM epochs WHERE name = 'people'`) == 0 }, dbtest.Patience, dbtest.Tick)
+	require.Empty(t, a.table(t, `SELECT FROM people`))
+}
