@@ -279,6 +279,37 @@ func testCommitUnseenOfAnAlias(t *testing.T, w way) {
 	a.checkTables(t)
 }
 
+// A link waits while all people of the app are erased; it is the first one again.
+func TestLinkBehindErasing(t *testing.T) {
+	t.Parallel()
+	a, b := both.newPeople(t, counter.Options{})
+	a.by(t, "user:1", page)
+	a.link(t, "cookie:1", "user:1")
+	require.Equal(t, "1 1 1 2 | 1 1 1 2", b.by(t, "cookie:1", page))
+
+	a.exec(t, `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
+		CREATE TRIGGER wait BEFORE INSERT ON people FOR EACH STATEMENT EXECUTE FUNCTION wait()`)
+	writing, err := a.tables(t).Begin(t.Context())
+	require.NoError(t, err)
+	_, err = writing.Exec(t.Context(), `SELECT pg_advisory_xact_lock(1)`)
+	require.NoError(t, err)
+	erasing, err := a.tables(t).Begin(t.Context())
+	require.NoError(t, err)
+	_, err = erasing.Exec(t.Context(), `SELECT lock_people(id) FROM apps; DELETE FROM people`)
+	require.NoError(t, err)
+	linked := make(chan struct{})
+	go func() { a.link(t, "cookie:1", "user:1"); close(linked) }()
+	a.waiters(t, 1)
+	require.NoError(t, erasing.Commit(t.Context()))
+	require.Eventually(t, func() bool {
+		return a.one(t, `SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND locktype = 'advisory' AND objid = 1 AND NOT granted`) == 1
+	}, dbtest.Patience, dbtest.Tick)
+	require.Equal(t, "2 2 2 3 | 2 2 2 3", b.by(t, "cookie:1", page), "it stands for itself now")
+	require.NoError(t, writing.Rollback(t.Context()))
+	<-linked
+	require.Equal(t, "2 2 1 4 | 2 2 1 4", b.by(t, "cookie:1", page))
+}
+
 // What a person has counts at sites with the visit with which the person counts that day, unless the
 // visit brings another value of the name, or the app counts the name no longer.
 func TestTagsOfPersons(t *testing.T) { everyWay(t, testTagsOfPersons) }

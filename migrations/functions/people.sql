@@ -65,10 +65,10 @@ SET search_path = footfall, pg_temp
 AS $$
 BEGIN
     LOCK TABLE people IN ROW EXCLUSIVE MODE;
-    IF NOT EXISTS (SELECT FROM people WHERE period IN (0, 1) AND app_id = app) THEN
+    PERFORM pg_advisory_xact_lock(hashtext('footfall.people'), app);
+    IF NOT EXISTS (SELECT FROM people WHERE period IN (0, 1) AND app_id = app) THEN -- those who had the lock may have erased all
         UPDATE epochs SET value = value + 1 WHERE name = 'erasures';
     END IF;
-    PERFORM pg_advisory_xact_lock(hashtext('footfall.people'), app);
 END
 $$;
 
