@@ -32,6 +32,11 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 	if _, err := a.CountAccepted(ctx, name); err != nil {
 		return err
 	}
+	if err := a.atLength(ctx, name, func(q *db.Queries, row *db.App) error {
+		return inTurn(ctx, row.ID, q.PeopleLock, q.AppPeopleDelete, q.AppPeopleDelete)
+	}); err != nil {
+		return err
+	}
 	// The rows that are many, without locks that others wait for; then what is left.
 	if err := a.inErasure(ctx, name, func(q *db.Queries, row *db.App) error {
 		return inTurn(ctx, row.ID, q.AppDaysHold, q.AppVisitsDelete, q.AppVisitorsDelete, q.AppSketchesDelete, q.AppVisitIDsDelete)

@@ -14,11 +14,20 @@ import (
 	"footfall/visit"
 )
 
+// Visitor is what is stored of a visitor of an app.
+type Visitor struct {
+	StoredAs []netip.Addr // of a person all ids
+	Person   netip.Addr   // to whom these lead, one of them; not valid: nobody has said whose id it is
+	Tags     []string     // of the person
+	Targets  []db.VisitorTargetsRow
+}
+
 // ShowVisitor returns what is stored of a visitor of an app, who is named by an address, or by an
-// id where the app tells visitors apart by ids.
-func (a *Admin) ShowVisitor(ctx context.Context, app, visitor string) (found []db.VisitorTargetsRow, err error) {
-	err = a.withVisitor(ctx, app, visitor, func(q *db.Queries, row *db.App, ips []netip.Addr) (err error) {
-		found, err = q.VisitorTargets(ctx, db.VisitorTargetsParams{AppID: row.ID, Ips: ips})
+// id where the app tells visitors apart by ids: any id of a person stands for all of them.
+func (a *Admin) ShowVisitor(ctx context.Context, app, visitor string) (found Visitor, err error) {
+	err = a.withVisitor(ctx, app, visitor, func(q *db.Queries, row *db.App, v Visitor) (err error) {
+		found = v
+		found.Targets, err = q.VisitorTargets(ctx, db.VisitorTargetsParams{AppID: row.ID, Ips: v.StoredAs})
 		return err
 	})
 	return found, wrap("show a visitor of app "+app, err)
@@ -28,18 +37,38 @@ func (a *Admin) ShowVisitor(ctx context.Context, app, visitor string) (found []d
 // there: it locks the sites at which they are found. The pages of a site stay together.
 const searchedAtOnce = 5000
 
-// EraseVisitor takes the addresses of a visitor out of everything that is stored for an app, and
-// returns for how many targets the visitor was erased. All sums and the ranks of others stay. An
-// erased visitor who comes again is a new visitor. What they visit while they are erased may stay,
-// with its site: that visit came after the erasure began. After an error some sites are done, and
-// the next erasure finds the others. What was accepted before is counted first. Refused messages of
-// the app go: nobody can tell whose they were.
-func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased int64, err error) {
+// Erased says what was erased of a visitor.
+type Erased struct {
+	Targets int64
+	IDs     int // of the person
+}
+
+// EraseVisitor takes the addresses of a visitor, of a person all ids, out of everything that is
+// stored for an app. All sums and the ranks of others stay. An erased visitor who comes again is a
+// new visitor. What they visit while they are erased may stay, with its site: that visit came after
+// the erasure began. After an error some sites are done, and the next erasure finds the others, by
+// the same ids, which go last. What was accepted before is counted first. Refused messages of the
+// app go: nobody can tell whose they were.
+func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased Erased, err error) {
 	if _, err := a.CountAccepted(ctx, app); err != nil {
-		return 0, err
+		return erased, err
+	}
+	for linked := true; linked && err == nil; {
+		linked, err = a.erasePerson(ctx, app, visitor, &erased)
+	}
+	return erased, wrap("erase a visitor of app "+app, err)
+}
+
+// erasePerson erases a visitor, unless an id was linked to the person meanwhile: then that is to be
+// erased, too.
+func (a *Admin) erasePerson(ctx context.Context, app, visitor string, erased *Erased) (linked bool, err error) {
+	var of Visitor
+	err = a.withVisitor(ctx, app, visitor, func(_ *db.Queries, _ *db.App, v Visitor) error { of = v; return nil })
+	if err != nil {
+		return false, err
 	}
 	var sites []db.AppSitesRow
-	err = a.withVisitor(ctx, app, visitor, func(q *db.Queries, row *db.App, _ []netip.Addr) (err error) {
+	err = a.inErasure(ctx, app, func(q *db.Queries, row *db.App) (err error) {
 		if sites, err = q.AppSites(ctx, row.ID); err != nil {
 			return err
 		}
@@ -51,13 +80,38 @@ func (a *Admin) EraseVisitor(ctx context.Context, app, visitor string) (erased i
 			targets += sites[0].Targets
 			some = append(some, sites[0].ID)
 		}
-		err = a.withVisitor(ctx, app, visitor, func(q *db.Queries, row *db.App, ips []netip.Addr) error {
-			here, err := eraseAt(ctx, q, row, ips, some)
-			erased += here
+		err = a.inErasure(ctx, app, func(q *db.Queries, row *db.App) error {
+			here, err := eraseAt(ctx, q, row, of.StoredAs, some)
+			erased.Targets += here
 			return err
 		})
 	}
-	return erased, wrap("erase a visitor of app "+app, err)
+	if err != nil || !of.Person.IsValid() {
+		return false, err
+	}
+	err = a.atLength(ctx, app, func(q *db.Queries, row *db.App) error {
+		if err := q.PeopleLock(ctx, row.ID); err != nil {
+			return err
+		}
+		now, err := q.PersonIDs(ctx, db.PersonIDsParams{AppID: row.ID, Ids: of.StoredAs})
+		if linked = len(now) > len(of.StoredAs); linked || err != nil {
+			return err
+		}
+		erased.IDs = len(now)
+		return erasePeople(ctx, q, db.PeopleEraseParams{AppID: row.ID, Ids: of.StoredAs})
+	})
+	return linked, err
+}
+
+// erasePeople deletes the rows of some ids. A row of the period before may be copied into the present
+// one until it is deleted, so the copies come after it.
+func erasePeople(ctx context.Context, q *db.Queries, rows db.PeopleEraseParams) error {
+	rows.Closed = true
+	if err := q.PeopleErase(ctx, rows); err != nil {
+		return err
+	}
+	rows.Closed = false
+	return q.PeopleErase(ctx, rows)
 }
 
 // eraseAt erases a visitor at some sites.
@@ -186,25 +240,55 @@ func (e *erasing) look(ctx context.Context, unseen int64) error {
 	return err
 }
 
-// withVisitor runs f on the addresses under which an app may have stored a visitor.
-func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(*db.Queries, *db.App, []netip.Addr) error) error {
-	return a.inErasure(ctx, name, func(q *db.Queries, row *db.App) error {
-		ips, err := a.storedAs(ctx, q, row, visitor)
-		if err != nil {
+// withVisitor runs f on a visitor of an app, of whom it has not looked for targets yet. It lets others
+// erase meanwhile: to find all ids of a person it reads all people of the app.
+func (a *Admin) withVisitor(ctx context.Context, name, visitor string, f func(*db.Queries, *db.App, Visitor) error) error {
+	return a.atLength(ctx, name, func(q *db.Queries, row *db.App) (err error) {
+		var v Visitor
+		if v.StoredAs, err = a.storedAs(ctx, q, row, visitor); err != nil {
 			return err
 		}
-		return f(q, row, ips)
+		if row.Visitor == app.ByID {
+			if err := v.findPerson(ctx, q, row.ID); err != nil {
+				return err
+			}
+		}
+		return f(q, row, v)
 	})
+}
+
+// findPerson adds the person to whom the visitor's id leads, if there is one, and all ids that do.
+func (v *Visitor) findPerson(ctx context.Context, q *db.Queries, app int32) error {
+	typed := v.StoredAs[0]
+	for {
+		ids, err := q.PersonIDs(ctx, db.PersonIDsParams{AppID: app, Ids: v.StoredAs})
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		more := len(ids) > len(v.StoredAs)
+		if v.StoredAs, v.Person = ids, typed; !more {
+			break
+		}
+	}
+	way, err := q.PersonTags(ctx, db.PersonTagsParams{AppID: app, ID: typed})
+	for _, step := range way {
+		v.Person, v.Tags = step.Person, step.Tags
+	}
+	return err
 }
 
 // inErasure runs f on an app in a transaction while no other one erases.
 func (a *Admin) inErasure(ctx context.Context, name string, f func(q *db.Queries, row *db.App) error) error {
+	return a.atLength(ctx, name, f, (*db.Queries).EraseTurn)
+}
+
+// atLength runs f on an app in a transaction whose statements may take long, after what comes first.
+func (a *Admin) atLength(ctx context.Context, name string, f func(q *db.Queries, row *db.App) error, first ...func(*db.Queries, context.Context) error) error {
 	return a.db.InTx(ctx, func(q *db.Queries) error {
-		if err := q.EraseBegin(ctx); err != nil {
-			return err
-		}
-		if err := q.EraseTurn(ctx); err != nil {
-			return err
+		for _, step := range append([]func(*db.Queries, context.Context) error{(*db.Queries).EraseBegin}, first...) {
+			if err := step(q, ctx); err != nil {
+				return err
+			}
 		}
 		row, err := appOf(ctx, q, name)
 		if err != nil {

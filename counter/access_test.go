@@ -249,13 +249,13 @@ func TestVisitorModes(t *testing.T) {
 		for mode, visitor := range map[string]string{"id": "anna", "hashed": "2001:db8::3", "daily": "192.0.2.1"} {
 			prints, err := in.admin().ShowVisitor(ctx, mode, visitor)
 			require.NoError(t, err)
-			assert.Len(t, prints, map[string]int{"id": 2, "hashed": 2, "daily": 4}[mode], mode)
+			assert.Len(t, prints.Targets, map[string]int{"id": 2, "hashed": 2, "daily": 4}[mode], mode)
 			erased, err := in.admin().EraseVisitor(ctx, mode, visitor)
 			require.NoError(t, err)
-			assert.EqualValues(t, len(prints), erased)
+			assert.EqualValues(t, len(prints.Targets), erased.Targets)
 			prints, err = in.admin().ShowVisitor(ctx, mode, visitor)
 			require.NoError(t, err)
-			assert.Empty(t, prints)
+			assert.Empty(t, prints.Targets)
 		}
 		in.checkTables(t)
 	})
@@ -341,7 +341,7 @@ func TestDayKeysAreForgotten(t *testing.T) {
 	require.Eventually(t, func() bool { return len(in.table(t, `SELECT day_id FROM day_keys WHERE day_id <= 20260629`)) == 0 }, dbtest.Patience, dbtest.Tick)
 	prints, err := other.admin().ShowVisitor(t.Context(), "daily", "192.0.2.1")
 	require.NoError(t, err)
-	require.Empty(t, prints)
+	require.Empty(t, prints.Targets)
 }
 
 func TestSkipped(t *testing.T) {

@@ -70,10 +70,10 @@ func TestEraseLeavesRankAndSums(t *testing.T) {
 		prints, err := in.admin().ShowVisitor(t.Context(), "demo", "192.0.2.2")
 		require.NoError(t, err)
 		require.Equal(t, "[{a.example 192.0.2.2 2 20260629 20260630} {a.example/ 192.0.2.2 2 20260629 20260630} {a.example/about 192.0.2.2 1 20260629 20260629}]",
-			fmt.Sprint(prints))
+			fmt.Sprint(prints.Targets))
 		erased, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.2")
 		require.NoError(t, err)
-		require.EqualValues(t, 3, erased)
+		require.EqualValues(t, 3, erased.Targets)
 
 		require.Equal(t, "4 3 0 8 | 4 3 0 7", in.ask(t, "192.0.2.2", home), "the sums stay, the rank is nobody's")
 		require.Equal(t, "4 3 3 8 | 4 3 3 7", in.ask(t, "192.0.2.3", home), "others keep theirs")
@@ -90,7 +90,7 @@ func TestEraseLeavesRankAndSums(t *testing.T) {
 
 		erased, err = in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.2")
 		require.NoError(t, err)
-		require.EqualValues(t, 2, erased, "again, with what was left before")
+		require.EqualValues(t, 2, erased.Targets, "again, with what was left before")
 		erased, err = in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.9")
 		require.NoError(t, err)
 		require.Zero(t, erased, "a visitor who never came")
@@ -117,7 +117,7 @@ func TestEraseWhileCounting(t *testing.T) {
 			assert.Equal(t, first.Page.Rank, again.Page.Rank)
 			erased, err := in.admin().EraseVisitor(t.Context(), "demo", alone)
 			assert.NoError(t, err)
-			assert.EqualValues(t, 2, erased)
+			assert.EqualValues(t, 2, erased.Targets)
 			anew := other.count(t, alone, uri(0))
 			assert.Greater(t, anew.Page.Rank, again.Page.Rank, "round %d: an answer from what was erased", round)
 			assert.Greater(t, anew.Site.Rank, again.Site.Rank, "round %d: an answer from what was erased", round)
@@ -394,7 +394,7 @@ func TestEraseFindsWhatWasCountedSinceItLooked(t *testing.T) {
 		in.waiters(t, 1)
 		go func() {
 			n, err := in.admin().EraseVisitor(context.Background(), "demo", "192.0.2.1")
-			assert.EqualValues(t, 3, n)
+			assert.EqualValues(t, 3, n.Targets)
 			erased <- err
 		}()
 		in.waiters(t, 2)
@@ -419,7 +419,7 @@ func TestEraseBesideAReturn(t *testing.T) {
 		in.waiters(t, 1)
 		go func() {
 			n, err := in.admin().EraseVisitor(context.Background(), "demo", "192.0.2.1")
-			assert.EqualValues(t, 2, n)
+			assert.EqualValues(t, 2, n.Targets)
 			erased <- err
 		}()
 		in.waiters(t, 2)
@@ -461,7 +461,7 @@ func TestEraseSomeSitesAtATime(t *testing.T) {
 	in.verified(t)
 	n, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.1")
 	require.NoError(t, err)
-	require.EqualValues(t, 4, n)
+	require.EqualValues(t, 4, n.Targets)
 	require.Empty(t, in.table(t, targets))
 	require.Empty(t, in.table(t, `SELECT page_id FROM visits`))
 	in.checkTables(t)

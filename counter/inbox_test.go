@@ -209,7 +209,7 @@ func TestErasingCountsFirstWhatWasAccepted(t *testing.T) {
 	t.Run("a visitor", func(t *testing.T) {
 		while(t, func() error {
 			erased, err := in.admin().EraseVisitor(context.Background(), "demo", "192.0.2.7")
-			assert.Equal(t, int64(2), erased)
+			assert.Equal(t, int64(2), erased.Targets)
 			return err
 		})
 		assert.Zero(t, in.one(t, `SELECT count(*) FROM visitors WHERE ip = '192.0.2.7'`))
@@ -341,7 +341,7 @@ func TestInboxBesideAnAppThatIsHeld(t *testing.T) {
 	in.later(t, counter.Request{IP: "192.0.2.7", URI: "http://a.example/"})
 	erased, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.7")
 	require.NoError(t, err)
-	assert.Equal(t, int64(2), erased)
+	assert.Equal(t, int64(2), erased.Targets)
 	in.checkTables(t)
 	_, err = held.Exec(t.Context(), `SELECT pg_advisory_unlock_all()`)
 	require.NoError(t, err)
@@ -594,7 +594,7 @@ func TestErasingEmptiesTheInbox(t *testing.T) {
 	end()
 	erased, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.7")
 	require.NoError(t, err)
-	assert.Equal(t, int64(2), erased)
+	assert.Equal(t, int64(2), erased.Targets)
 	assert.Zero(t, in.one(t, `SELECT count(*) FROM inbox`))
 }
 
@@ -623,7 +623,7 @@ func TestErasedAddressLeavesTheInbox(t *testing.T) {
 		accepted[1].Add(1)
 		erased, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.7")
 		require.NoError(t, err)
-		assert.Equal(t, int64(2), erased)
+		assert.Equal(t, int64(2), erased.Targets)
 		assert.Zero(t, in.one(t, `SELECT count(*) FROM inbox WHERE '192.0.2.7' = ANY (ips)`))
 	}
 	stop()
@@ -657,7 +657,7 @@ func TestErasingTriesWhatWasPutAside(t *testing.T) {
 	require.Eventually(t, func() bool { return in.one(t, `SELECT waiting FROM inbox_apps WHERE turn < 0`) == 2 }, dbtest.Patience, dbtest.Tick, "it joins them")
 	erased, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.7")
 	require.NoError(t, err)
-	assert.Equal(t, int64(2), erased)
+	assert.Equal(t, int64(2), erased.Targets)
 	assert.Zero(t, in.one(t, `SELECT count(*) FROM inbox`))
 	in.checkTables(t)
 }
@@ -754,7 +754,7 @@ func TestInboxBesideADump(t *testing.T) {
 	in.later(t, counter.Request{IP: "192.0.2.7", URI: "http://a.example/"})
 	erased, err := in.admin().EraseVisitor(t.Context(), "demo", "192.0.2.7")
 	require.NoError(t, err)
-	assert.Equal(t, int64(2), erased)
+	assert.Equal(t, int64(2), erased.Targets)
 	assert.Zero(t, in.one(t, `SELECT count(*) FROM inbox`))
 	assert.Equal(t, []int64{1}, dbtest.Column[int64](t, dump, `SELECT count(*) FROM inbox`))
 	_, err = dump.Exec(t.Context(), `COMMIT`)

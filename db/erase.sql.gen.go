@@ -182,6 +182,18 @@ func (q *Queries) AppPauseDelete(ctx context.Context, appID int32) error {
 	return err
 }
 
+const AppPeopleDelete = `-- name: AppPeopleDelete :exec
+DELETE FROM people
+WHERE app_id = $1
+`
+
+// Deletes an app's people; twice, since an instance that has not heard of it may copy rows of the
+// period before at this moment.
+func (q *Queries) AppPeopleDelete(ctx context.Context, appID int32) error {
+	_, err := q.db.Exec(ctx, AppPeopleDelete, appID)
+	return err
+}
+
 const AppPositionsDelete = `-- name: AppPositionsDelete :exec
 WITH imported AS (
     DELETE FROM logs AS l
@@ -609,6 +621,112 @@ func (q *Queries) PagesRenamed(ctx context.Context, appID int32) ([]PagesRenamed
 	for rows.Next() {
 		var i PagesRenamedRow
 		if err := rows.Scan(&i.ID, &i.SiteID, &i.Site); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const PeopleErase = `-- name: PeopleErase :exec
+WITH going AS MATERIALIZED (
+    SELECT p.period, p.id
+    FROM people AS p
+    WHERE p.period = CASE WHEN $2::boolean THEN 1 - people_period() ELSE people_period() END
+      AND p.app_id = $1
+      AND (p.id = ANY ($3::inet[]) OR p.person = ANY ($3))
+    ORDER BY p.id
+    FOR UPDATE
+)
+DELETE FROM people AS p
+USING going AS g
+WHERE p.period = g.period
+  AND p.app_id = $1
+  AND p.id = g.id
+`
+
+type PeopleEraseParams struct {
+	AppID  int32        `json:"app_id"`
+	Closed bool         `json:"closed"`
+	Ids    []netip.Addr `json:"ids"`
+}
+
+// Deletes the rows of some ids in the present period, or in the one before, with those that led to
+// them before others took their place. They are locked in the order in which PeopleRenew does so.
+func (q *Queries) PeopleErase(ctx context.Context, arg PeopleEraseParams) error {
+	_, err := q.db.Exec(ctx, PeopleErase, arg.AppID, arg.Closed, arg.Ids)
+	return err
+}
+
+const PersonIDs = `-- name: PersonIDs :many
+SELECT DISTINCT unnest(ARRAY[p.id, coalesce(p.person, p.id)])::inet AS id
+FROM people AS p
+WHERE p.app_id = $1
+  AND (p.id = ANY ($2::inet[]) OR p.person = ANY ($2))
+  AND NOT EXISTS (SELECT FROM people AS o WHERE o.period = people_period() AND p.period <> o.period AND o.app_id = p.app_id AND o.id = p.id)
+`
+
+type PersonIDsParams struct {
+	AppID int32        `json:"app_id"`
+	Ids   []netip.Addr `json:"ids"`
+}
+
+// Those of some ids of an app that have rows of people, and the ids that are a step away from one of
+// them, to it or from it, by the rows that hold. Asked until no more come, it has all ids of the
+// persons. It reads all people of the app.
+func (q *Queries) PersonIDs(ctx context.Context, arg PersonIDsParams) ([]netip.Addr, error) {
+	rows, err := q.db.Query(ctx, PersonIDs, arg.AppID, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []netip.Addr
+	for rows.Next() {
+		var id netip.Addr
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const PersonTags = `-- name: PersonTags :many
+SELECT f.hop::integer AS step, coalesce(f.person, f.id)::inet AS person,
+       ARRAY(SELECT t.name || ' ' || t.value FROM tags AS t WHERE t.id = ANY (f.tag_ids) ORDER BY t.name)::text[] AS tags
+FROM find_people(ARRAY[$1::integer], ARRAY[$2::inet]) AS f
+ORDER BY step
+`
+
+type PersonTagsParams struct {
+	AppID int32      `json:"app_id"`
+	ID    netip.Addr `json:"id"`
+}
+
+type PersonTagsRow struct {
+	Step   int32      `json:"step"`
+	Person netip.Addr `json:"person"`
+	Tags   []string   `json:"tags"`
+}
+
+// To whom an id of an app leads step by step, the person last, and all tags that are stored of them,
+// whichever the app counts.
+func (q *Queries) PersonTags(ctx context.Context, arg PersonTagsParams) ([]PersonTagsRow, error) {
+	rows, err := q.db.Query(ctx, PersonTags, arg.AppID, arg.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PersonTagsRow
+	for rows.Next() {
+		var i PersonTagsRow
+		if err := rows.Scan(&i.Step, &i.Person, &i.Tags); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

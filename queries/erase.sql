@@ -176,6 +176,42 @@ GROUP BY g.page_id, g.day_id, g.previous_day
 ON CONFLICT (page_id, day_id, previous_day) DO UPDATE
     SET visitors = e.visitors + excluded.visitors;
 
+-- name: PersonIDs :many
+-- Those of some ids of an app that have rows of people, and the ids that are a step away from one of
+-- them, to it or from it, by the rows that hold. Asked until no more come, it has all ids of the
+-- persons. It reads all people of the app.
+SELECT DISTINCT unnest(ARRAY[p.id, coalesce(p.person, p.id)])::inet AS id
+FROM people AS p
+WHERE p.app_id = @app_id
+  AND (p.id = ANY (@ids::inet[]) OR p.person = ANY (@ids))
+  AND NOT EXISTS (SELECT FROM people AS o WHERE o.period = people_period() AND p.period <> o.period AND o.app_id = p.app_id AND o.id = p.id);
+
+-- name: PersonTags :many
+-- To whom an id of an app leads step by step, the person last, and all tags that are stored of them,
+-- whichever the app counts.
+SELECT f.hop::integer AS step, coalesce(f.person, f.id)::inet AS person,
+       ARRAY(SELECT t.name || ' ' || t.value FROM tags AS t WHERE t.id = ANY (f.tag_ids) ORDER BY t.name)::text[] AS tags
+FROM find_people(ARRAY[@app_id::integer], ARRAY[@id::inet]) AS f
+ORDER BY step;
+
+-- name: PeopleErase :exec
+-- Deletes the rows of some ids in the present period, or in the one before, with those that led to
+-- them before others took their place. They are locked in the order in which PeopleRenew does so.
+WITH going AS MATERIALIZED (
+    SELECT p.period, p.id
+    FROM people AS p
+    WHERE p.period = CASE WHEN @closed::boolean THEN 1 - people_period() ELSE people_period() END
+      AND p.app_id = @app_id
+      AND (p.id = ANY (@ids::inet[]) OR p.person = ANY (@ids))
+    ORDER BY p.id
+    FOR UPDATE
+)
+DELETE FROM people AS p
+USING going AS g
+WHERE p.period = g.period
+  AND p.app_id = @app_id
+  AND p.id = g.id;
+
 -- name: PageGet :one
 -- A target of an app by its uri.
 SELECT id, site_id
@@ -467,6 +503,12 @@ WITH untagged AS (
 )
 DELETE FROM tags AS t
 WHERE t.app_id = @app_id;
+
+-- name: AppPeopleDelete :exec
+-- Deletes an app's people; twice, since an instance that has not heard of it may copy rows of the
+-- period before at this moment.
+DELETE FROM people
+WHERE app_id = @app_id;
 
 -- name: AppTopsDelete :exec
 -- Deletes the lists of first pages of an app and of its sites.

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"footfall/admin"
 	"footfall/db"
@@ -33,10 +35,13 @@ const nothingStored = "nothing is stored of this visitor"
 
 func (c *visitorShowCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	stored, err := a.ShowVisitor(ctx, c.App, c.Visitor)
-	if err == nil && len(stored) == 0 {
+	if err == nil && stored.Person.IsValid() {
+		fmt.Fprintf(p.stdout, "person %s: %s, tags: %s\n", stored.Person, draw.Count(int64(len(stored.StoredAs)), "id"), cmp.Or(strings.Join(stored.Tags, ", "), "none"))
+	}
+	if err == nil && len(stored.Targets) == 0 && !stored.Person.IsValid() {
 		return p.done(nil, nothingStored)
 	}
-	return printRows(p.stdout, err, "TARGET\tSTORED AS\tRANK\tFIRST DAY\tLAST DAY", stored, func(f db.VisitorTargetsRow) []any {
+	return printRows(p.stdout, err, "TARGET\tSTORED AS\tRANK\tFIRST DAY\tLAST DAY", stored.Targets, func(f db.VisitorTargetsRow) []any {
 		return []any{visit.Shown(f.Uri), f.Ip, f.Rank, f.FirstDay, f.LastDay}
 	})
 }
@@ -50,19 +55,25 @@ func (c *visitorEraseCmd) run(ctx context.Context, p *program, a *admin.Admin) e
 		if err != nil {
 			return err
 		}
-		if len(stored) == 0 {
+		what := fmt.Sprintf("This visitor's address will be erased at %d pages and sites of app %s.", len(stored.Targets), c.App)
+		switch {
+		case stored.Person.IsValid():
+			what += fmt.Sprintf(" With it go all ids of the person (%d), and their tags.", len(stored.StoredAs))
+		case len(stored.Targets) == 0:
 			return p.done(nil, nothingStored)
 		}
-		what := fmt.Sprintf("This visitor's address will be erased at %d pages and sites of app %s.", len(stored), c.App)
 		if err := c.ask(p, what, "yes"); err != nil {
 			return err
 		}
 	}
 	erased, err := a.EraseVisitor(ctx, c.App, c.Visitor)
-	if erased == 0 {
+	if erased.IDs > 0 {
+		return p.done(err, "erased at %d pages and sites, with %s of the person", erased.Targets, draw.Count(int64(erased.IDs), "id"))
+	}
+	if erased.Targets == 0 {
 		return p.done(err, nothingStored)
 	}
-	return p.done(err, "erased at %d pages and sites", erased)
+	return p.done(err, "erased at %d pages and sites", erased.Targets)
 }
 
 func (c *pageDeleteCmd) run(ctx context.Context, p *program, a *admin.Admin) error {

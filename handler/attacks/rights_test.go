@@ -59,7 +59,7 @@ func erasedVisitor(w *world) {
 	}
 	erased, err := w.admin.EraseVisitor(context.Background(), "shop", "203.0.113.2")
 	require.NoError(w.t, err)
-	assert.EqualValues(w.t, 2, erased)
+	assert.EqualValues(w.t, 2, erased.Targets)
 	for _, to := range []via{direct, second} {
 		assert.Equal(w.t, "3 3 0 6", w.rankOf(to, "shop", "ip=203.0.113.2", "{read}"))
 		assert.Equal(w.t, "3 3 3 6", w.rankOf(to, "shop", "ip=203.0.113.3", "{read}"))
@@ -172,7 +172,7 @@ func dailyVisitors(w *world) {
 	erase := func() int64 {
 		erased, err := w.admin.EraseVisitor(context.Background(), "daily", "198.51.100.20")
 		require.NoError(w.t, err)
-		return erased
+		return erased.Targets
 	}
 	// What upkeep does when a day is over: with its key goes the way from the address to that day's
 	// visitor.
