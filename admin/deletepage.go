@@ -62,8 +62,8 @@ func noPage(app, uri string) error {
 }
 
 // DeletePage moves all that was counted for a page, which is named as for FindPage, to the page
-// (deleted) of its site, and deletes its offset, which may be all that there is. Visits to its URI
-// are then counted from 1 again. What was accepted before is counted first.
+// (deleted) of its site, and deletes its webhooks, and its offset, which may be all that there is.
+// Visits to its URI are then counted from 1 again. What was accepted before is counted first.
 func (a *Admin) DeletePage(ctx context.Context, app, typed string) error {
 	if _, err := a.CountAccepted(ctx, app); err != nil {
 		return err
@@ -89,7 +89,7 @@ func hidePage(ctx context.Context, q *db.Queries, row *db.App, typed string) err
 	}
 	page, err := q.PageGet(ctx, db.PageGetParams{AppID: row.ID, Uri: uri})
 	if errors.Is(err, db.ErrNoRows) {
-		removed, err := removeOffset(ctx, q, row.ID, uri)
+		removed, err := removeByURI(ctx, q, row.ID, uri)
 		if err == nil && removed == nil {
 			return noPage(row.Name, uri)
 		}
@@ -110,8 +110,18 @@ func hidePage(ctx context.Context, q *db.Queries, row *db.App, typed string) err
 	if err := q.PageRename(ctx, db.PageRenameParams{ID: page.ID, Uri: fmt.Sprintf("%s%s %d", site, visit.DeletedPage, page.ID)}); err != nil {
 		return err
 	}
-	_, err = removeOffset(ctx, q, row.ID, uri)
+	_, err = removeByURI(ctx, q, row.ID, uri)
 	return err
+}
+
+// removeByURI removes what stands at the URI of a page: its offset, which is returned (nil: it has
+// none), and its webhooks.
+func removeByURI(ctx context.Context, q *db.Queries, app int32, uri string) (*Offset, error) {
+	removed, err := removeOffset(ctx, q, app, uri)
+	if err != nil {
+		return nil, err
+	}
+	return removed, q.WebhooksOfTargetDelete(ctx, db.WebhooksOfTargetDeleteParams{AppID: app, Uri: uri})
 }
 
 // makeDeletedPage makes the page (deleted) of a site, unless it is there. It is one of the app's

@@ -998,3 +998,27 @@ type VisitsKept struct {
 	// No day before this one has rows of the app left, so that nobody needs to look there again.
 	GoneBefore int32 `json:"gone_before"`
 }
+
+// Where it is told that a page or site has had visitor 1, 2, 5, 10, 20, 50 …
+type Webhook struct {
+	// The webhook's number. With the visitor's it is the id of a call.
+	ID int32 `json:"id"`
+	// The app.
+	AppID int32 `json:"app_id"`
+	// Of the visitors that were counted here, offsets left out, so many were looked at: round numbers among theirs wait, or were told.
+	Seen int64 `json:"seen"`
+	// Since when the first of waiting waits, or is tried.
+	Since time.Time `json:"since"`
+	// When that is tried next.
+	TryAt time.Time `json:"try_at"`
+	// Its receiver may have a private, loopback or link-local address.
+	Private bool `json:"private"`
+	// The target, as in pages, which need not have it.
+	Uri string `json:"uri"`
+	// page_key(uri), as in pages.
+	Key []byte `json:"key"`
+	// Where it is told.
+	Url string `json:"url"`
+	// The bodies of calls that no receiver has taken yet, in their order.
+	Waiting []string `json:"waiting"`
+}

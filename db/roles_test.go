@@ -234,6 +234,8 @@ var notForTheService = []string{
 	`UPDATE keys SET hash = sha256('b')`, `UPDATE keys SET scopes = '{assert}'`, `UPDATE keys SET revoked_at = NULL`, `DELETE FROM keys`,
 	`INSERT INTO shares (app_id, last_day, name, hash) VALUES (1, 20270101, 'b', sha256('b'))`, `UPDATE shares SET revoked_at = NULL`, `DELETE FROM shares`, `UPDATE notes SET text = 'x'`,
 	`INSERT INTO notes (app_id, day_id, text) VALUES (1, 20190629, 'a')`, `DELETE FROM notes`,
+	`UPDATE webhooks SET url = 'https://b.example'`, `UPDATE webhooks SET private = true`, `UPDATE webhooks SET uri = 'b.example'`, `DELETE FROM webhooks`,
+	`INSERT INTO webhooks (app_id, uri, url, private, seen) VALUES (1, 'a.example', 'https://a.example', false, 0)`,
 	`UPDATE epochs SET value = 0`, `DELETE FROM epochs`, `INSERT INTO epochs (name) VALUES ('x')`,
 	`UPDATE pages SET uri = 'example.com/z'`, `DELETE FROM pages`, `SELECT setval('pages_id_seq', 1)`,
 	`UPDATE page_tallies SET app_id = 2`, `DELETE FROM page_tallies`,

@@ -152,6 +152,13 @@ var rules = []struct{ refusedBy, sql string }{
 	{"erased_visits_days_run_forwards", `UPDATE erased_visits SET previous_day = day_id`},
 	{"erased_visits_are_some", `INSERT INTO erased_visits (page_id, day_id, previous_day, visitors) VALUES (2, 20190630, 0, 0)`},
 
+	{"webhooks_pkey", `INSERT INTO webhooks (id, app_id, uri, url, private, seen) OVERRIDING SYSTEM VALUE VALUES (1, 1, 'example.com', 'https://a.example', false, 0)`},
+	{"webhooks_app_id_fkey", `UPDATE webhooks SET app_id = 99`},
+	{"webhooks_uri_length", `UPDATE webhooks SET uri = ''`},
+	{"webhooks_url_is_one", `UPDATE webhooks SET url = 'file:///etc/passwd'`},
+	{"webhooks_url_is_one", `UPDATE webhooks SET url = 'https://a.example/' || repeat('a', 2048)`},
+	{"webhooks_waiting_no_nulls", `UPDATE webhooks SET waiting = '{NULL}'`},
+
 	{"epochs_pkey", `INSERT INTO epochs (name) VALUES ('apps')`},
 	{"epochs_value_counts_up", `UPDATE epochs SET value = -1`},
 
@@ -164,7 +171,7 @@ var rules = []struct{ refusedBy, sql string }{
 	{"pages_site_xor_path", `INSERT INTO pages (app_id, uri) VALUES (1, 'example.com/without-a-site')`},
 	{"pages_site_xor_path", `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'site.of.a.site')`},
 	{"pages_app_id_fkey", `INSERT INTO pages (app_id, uri) VALUES (99, 'example.org')`},
-	{"pages_app_id_fkey", `DELETE FROM keys; DELETE FROM shares; DELETE FROM notes; DELETE FROM page_tallies; DELETE FROM tags; DELETE FROM apps`},
+	{"pages_app_id_fkey", `DELETE FROM keys; DELETE FROM shares; DELETE FROM notes; DELETE FROM webhooks; DELETE FROM page_tallies; DELETE FROM tags; DELETE FROM apps`},
 	{"pages_site_id_fkey", `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 99, 'example.com/c')`},
 	{"pages_site_id_fkey", `DELETE FROM pages WHERE id = 1`},
 	{"428C9", `INSERT INTO pages (app_id, uri, key) VALUES (1, 'example.org', '\x00')`}, // the key is computed
@@ -296,6 +303,7 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO shares (app_id, last_day, name, hash) VALUES (1, to_char(now(), 'YYYYMMDD')::integer, 'a', sha256('a'))`)
 	exec(t, conn, `INSERT INTO notes (app_id, day_id, text) VALUES (1, 20190629, 'a')`)
 	exec(t, conn, `INSERT INTO offsets (app_id, uri, hot, pv, uv) VALUES (1, 'example.com', 1, 1, 1)`)
+	exec(t, conn, `INSERT INTO webhooks (app_id, uri, url, private, seen) VALUES (1, 'example.com', 'https://a.example', false, 0)`)
 	exec(t, conn, `INSERT INTO page_tallies (app_id, day_id, today) VALUES (1, 20190629, 2)`)
 	exec(t, conn, `INSERT INTO tags (app_id, name, value) VALUES (1, 'source', 'a.example')`)
 	exec(t, conn, `INSERT INTO tag_days (page_id, pv, newcomers, day_id, tag_id) VALUES (1, 1, 1, 20190629, 1)`)

@@ -165,10 +165,63 @@ CREATE TRIGGER offsets_changed
     AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON offsets
     FOR EACH STATEMENT EXECUTE FUNCTION offsets_changed();
 
+-- Where it is told that a target has had a visitor with a round number. Like an offset it may be
+-- there before the target's first visit.
+CREATE TABLE webhooks (
+    id      integer     GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    app_id  integer     NOT NULL REFERENCES apps,
+    seen    bigint      NOT NULL,
+    since   timestamptz NOT NULL DEFAULT now(),
+    try_at  timestamptz NOT NULL DEFAULT now(),
+    private boolean     NOT NULL,
+    uri     text        NOT NULL,
+    key     bytea       NOT NULL GENERATED ALWAYS AS (page_key(uri)) STORED,
+    url     text        NOT NULL,
+    waiting text[]      NOT NULL DEFAULT '{}',
+
+    CONSTRAINT webhooks_uri_length           CHECK (octet_length(uri) BETWEEN 1 AND 2048),
+    CONSTRAINT webhooks_url_is_one           CHECK (url ~ '^https?://' AND octet_length(url) <= 2048),
+    CONSTRAINT webhooks_waiting_no_nulls     CHECK (array_position(waiting, NULL) IS NULL)
+);
+
+COMMENT ON TABLE  webhooks         IS 'Where it is told that a page or site has had visitor 1, 2, 5, 10, 20, 50 …';
+COMMENT ON COLUMN webhooks.id      IS 'The webhook''s number. With the visitor''s it is the id of a call.';
+COMMENT ON COLUMN webhooks.app_id  IS 'The app.';
+COMMENT ON COLUMN webhooks.seen    IS 'Of the visitors that were counted here, offsets left out, so many were looked at: round numbers among theirs wait, or were told.';
+COMMENT ON COLUMN webhooks.since   IS 'Since when the first of waiting waits, or is tried.';
+COMMENT ON COLUMN webhooks.try_at  IS 'When that is tried next.';
+COMMENT ON COLUMN webhooks.private IS 'Its receiver may have a private, loopback or link-local address.';
+COMMENT ON COLUMN webhooks.uri     IS 'The target, as in pages, which need not have it.';
+COMMENT ON COLUMN webhooks.key     IS 'page_key(uri), as in pages.';
+COMMENT ON COLUMN webhooks.url     IS 'Where it is told.';
+COMMENT ON COLUMN webhooks.waiting IS 'The bodies of calls that no receiver has taken yet, in their order.';
+
+-- With another offset the same visitors have other numbers. So what was counted before is looked at
+-- by the offsets by which it was shown.
+-- +goose StatementBegin
+CREATE FUNCTION offsets_will_change() RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = footfall, pg_temp
+AS $$
+BEGIN
+    PERFORM see_round_numbers(true);
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd
+
+COMMENT ON FUNCTION offsets_will_change() IS 'Looks for round numbers that were given before offsets change.';
+
+CREATE TRIGGER offsets_will_change
+    BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON offsets
+    FOR EACH STATEMENT EXECUTE FUNCTION offsets_will_change();
+
 -- +goose Down
 DROP TRIGGER apps_count_as_they_began ON apps;
 DROP FUNCTION apps_count_as_they_began();
+DROP TABLE webhooks;
 DROP TABLE offsets;
+DROP FUNCTION offsets_will_change();
 DROP FUNCTION offsets_changed();
 DROP TABLE counters;
 DROP TABLE page_tallies;

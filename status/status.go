@@ -148,6 +148,7 @@ type facts struct {
 	days       []int32         // with a partition
 	unclosed   []int32         // of them, though they should be closed
 	missing    []int32         // of yesterday, today and tomorrow
+	webhooks   []db.WebhooksFailingRow
 }
 
 // readServer reads what needs no tables.
@@ -175,6 +176,9 @@ func (f *facts) readTables(ctx context.Context, q *db.Queries) (err error) {
 		return err
 	}
 	if f.daily, err = q.StatusDaily(ctx); err != nil {
+		return err
+	}
+	if f.webhooks, err = q.WebhooksFailing(ctx, webhookWithin.Seconds()); err != nil {
 		return err
 	}
 	if err := f.look(ctx, q); err != nil {

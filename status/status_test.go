@@ -96,6 +96,20 @@ func TestReadAsFootfallApp(t *testing.T) {
 	assertWarns(t, read(t, dbtest.Open(t, dbtest.With(t, address, "role", "footfall_app"), db.Options{})), nobodyRuns)
 }
 
+func TestReadWebhooksThatNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	address := dbtest.New(t)
+	conn := dbtest.Connect(t, address)
+	_, err := conn.Exec(t.Context(), `INSERT INTO apps (name) VALUES ('blog'); INSERT INTO webhooks (app_id, uri, url, private, seen, waiting, since)
+		SELECT 1, 'a.example', 'https://hook.example/secret', false, 0, waiting, since
+		FROM (VALUES ('{a,b}'::text[], now() - interval '2 hours'), ('{}', now() - interval '2 hours'), ('{a}', now())) AS v (waiting, since)`)
+	require.NoError(t, err)
+	s := read(t, dbtest.Open(t, address, db.Options{}))
+	assertWarns(t, s, nobodyRuns, "webhook 1 of app blog has a call that waits since ")
+	assert.Contains(t, s.Warnings[1], "(2 in all)")
+	assert.NotContains(t, s.Warnings[1], "hook.example")
+}
+
 func TestReadDaysThatTheDailyTaskLeft(t *testing.T) {
 	t.Parallel()
 	address := dbtest.New(t)

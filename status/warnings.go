@@ -19,6 +19,8 @@ const (
 	// Ten minutes after it was first tried, it has been tried by all instances: unless it runs, it
 	// has left something out.
 	triedWithin = 12*time.Hour + 30*time.Minute
+
+	webhookWithin = time.Hour // a call should be taken, though its receiver is started anew
 )
 
 // due are the days that should be closed.
@@ -71,6 +73,10 @@ func (f *facts) warnings() []string {
 	for _, t := range f.snapshots {
 		warn("%s has held a snapshot of the database since %s, and counting becomes slower the longer it lasts: end it, unless it is needed, with %s",
 			t.Holder, t.Since.UTC().Format(time.RFC3339), t.Ending)
+	}
+	for _, w := range f.webhooks {
+		warn("webhook %d of app %s has a call that waits since %s (%d in all): the service's log says why; mend its receiver, see that the service has its secret, or type `footfall app webhook remove %[2]s %[1]d`",
+			w.ID, w.App, w.Since.UTC().Format(time.RFC3339), w.Waiting)
 	}
 	return warnings
 }

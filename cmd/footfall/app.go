@@ -14,6 +14,7 @@ import (
 	"footfall/embed"
 	"footfall/visit"
 	"footfall/visit/tag"
+	"footfall/webhook"
 )
 
 type (
@@ -61,6 +62,19 @@ type (
 	}
 	noteListCmd   struct{ ofApp }
 	noteRemoveCmd struct {
+		ofApp
+		Number int32 `arg:""`
+	}
+
+	webhookAddCmd struct {
+		ofApp
+		URL     string `arg:"" name:"url"`
+		Site    string `placeholder:"HOST"`
+		Page    string `placeholder:"URI"`
+		Private bool
+	}
+	webhookListCmd   struct{ ofApp }
+	webhookRemoveCmd struct {
 		ofApp
 		Number int32 `arg:""`
 	}
@@ -288,6 +302,35 @@ func (c *noteListCmd) run(ctx context.Context, p *program, a *admin.Admin) error
 func (c *noteRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
 	n, err := a.RemoveNote(ctx, c.App, c.Number)
 	return p.done(err, "removed the note of %s, %s: %s", visit.DayText(n.DayID), sitesOf(n.Site), n.Text)
+}
+
+func (c *webhookAddCmd) check(g globals) faults {
+	f := g.checkDatabase()
+	f.add(webhook.CheckURL(c.URL, c.Private))
+	return f
+}
+
+func (c *webhookAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	id, target, key, err := a.AddWebhook(ctx, c.App, c.Site, c.Page, c.URL, c.Private)
+	if err == nil {
+		fmt.Fprintf(p.stderr, "Added webhook %d of %s. Its receiver needs this key, by which each call is signed; it is shown this once.\n", id, visit.Shown(target))
+	}
+	return p.done(err, "%s", key)
+}
+
+func (c *webhookListCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	webhooks, err := a.Webhooks(ctx, c.App)
+	return printRows(p.stdout, err, "NUMBER\tPAGE OR SITE\tURL\tWAITING\tSINCE\tNEXT TRY", webhooks, func(w db.WebhooksListRow) []any {
+		if w.Waiting == 0 {
+			return []any{w.ID, visit.Shown(w.Uri), w.Url, 0, "-", "-"}
+		}
+		return []any{w.ID, visit.Shown(w.Uri), w.Url, w.Waiting, moment(&w.Since), moment(&w.TryAt)}
+	})
+}
+
+func (c *webhookRemoveCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
+	target, err := a.RemoveWebhook(ctx, c.App, c.Number)
+	return p.done(err, "removed webhook %d of %s", c.Number, visit.Shown(target))
 }
 
 // sitesOf names the site of an app that something is about; nil: all of them.

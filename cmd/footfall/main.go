@@ -62,6 +62,11 @@ type commandLine struct {
 			List   noteListCmd   `cmd:""`
 			Remove noteRemoveCmd `cmd:""`
 		} `cmd:""`
+		Webhook struct {
+			Add    webhookAddCmd    `cmd:""`
+			List   webhookListCmd   `cmd:""`
+			Remove webhookRemoveCmd `cmd:""`
+		} `cmd:""`
 	} `cmd:""`
 	Visitor struct {
 		Show  visitorShowCmd  `cmd:""`

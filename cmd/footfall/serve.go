@@ -25,6 +25,7 @@ import (
 
 	"footfall/admin"
 	"footfall/counter"
+	"footfall/counter/app"
 	"footfall/db"
 	"footfall/handler"
 	"footfall/record"
@@ -32,6 +33,7 @@ import (
 	"footfall/retention"
 	"footfall/status"
 	"footfall/visit/country"
+	"footfall/webhook"
 )
 
 type serveCmd struct {
@@ -158,12 +160,16 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 		return orInterrupted(ctx, err)
 	}
 
+	secret, err := p.secret()
+	if err != nil {
+		return err
+	}
 	registry := prometheus.NewRegistry()
-	counting, err := c.openCounter(ctx, p, d, registry, countries)
+	counting, err := c.openCounter(ctx, p, d, registry, countries, secret)
 	if err != nil {
 		return orInterrupted(ctx, err)
 	}
-	defer retainDaily(d, p.log)()
+	defer runBeside(d, secret, p.log)()
 	stopping := make(chan struct{})
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, CountryHeader: c.CountryHeader, Reports: report.NewReader(d),
 		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi, CountriesBy: countries.About}
@@ -187,11 +193,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 }
 
 // openCounter opens the counter, which makes its metrics, beside those of the process.
-func (c *serveCmd) openCounter(ctx context.Context, p *program, d *db.DB, registry *prometheus.Registry, countries *country.Countries) (*counter.Counter, error) {
-	secret, err := p.secret()
-	if err != nil {
-		return nil, err
-	}
+func (c *serveCmd) openCounter(ctx context.Context, p *program, d *db.DB, registry *prometheus.Registry, countries *country.Countries, secret app.Secret) (*counter.Counter, error) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if p.embedded() {
 		registry.MustRegister(freeSpace(p.Data))
@@ -202,11 +204,15 @@ func (c *serveCmd) openCounter(ctx context.Context, p *program, d *db.DB, regist
 	return counter.Open(ctx, d, counter.Options{Secret: secret, InboxLimit: c.InboxLimit, Countries: countries, Options: recording})
 }
 
-// retainDaily lets go of what need not be kept, once a day, until end is called.
-func retainDaily(d *db.DB, log *slog.Logger) (end func()) {
+// runBeside lets go of what need not be kept, once a day, and calls webhooks, if there is a secret to
+// sign with, until end is called.
+func runBeside(d *db.DB, secret app.Secret, log *slog.Logger) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() { retention.New(d, retention.Options{Log: log}).Daily(ctx) })
+	if len(secret) > 0 {
+		done.Go(func() { webhook.New(d, secret.WebhookKey, webhook.Options{Log: log}).Run(ctx) })
+	}
 	return func() { cancel(); done.Wait() }
 }
 

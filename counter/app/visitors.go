@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -111,6 +112,11 @@ func (s Secret) sum(parts ...string) []byte {
 		mac.Write([]byte(part))
 	}
 	return mac.Sum(nil)
+}
+
+// WebhookKey is the key by which the calls of a webhook are signed.
+func (s Secret) WebhookKey(id int32) string {
+	return hex.EncodeToString(s.sum("webhook", fmt.Sprint(id)))
 }
 
 // checkSecret checks that the visitors of an app are hashed with this secret, if with any.

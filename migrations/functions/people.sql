@@ -57,7 +57,8 @@ REVOKE ALL ON FUNCTION turn_people() FROM PUBLIC;
 -- Begins to write an app's people, or to erase some. One at a time: a link must not make a circle with
 -- one that is written at this moment. No new period begins meanwhile, so that what is written is in
 -- the one that is open. An app's first people raise the epoch of erasures: from then on instances
--- have to resolve its visitors.
+-- have to resolve its visitors. Under the lock, since the last ones may be erased while it is waited
+-- for; so nobody who has that epoch may come here.
 CREATE FUNCTION lock_people(app integer) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -66,7 +67,7 @@ AS $$
 BEGIN
     LOCK TABLE people IN ROW EXCLUSIVE MODE;
     PERFORM pg_advisory_xact_lock(hashtext('footfall.people'), app);
-    IF NOT EXISTS (SELECT FROM people WHERE period IN (0, 1) AND app_id = app) THEN -- those who had the lock may have erased all
+    IF NOT EXISTS (SELECT FROM people WHERE period IN (0, 1) AND app_id = app) THEN
         UPDATE epochs SET value = value + 1 WHERE name = 'erasures';
     END IF;
 END

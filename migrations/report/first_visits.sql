@@ -14,9 +14,8 @@ BEGIN
         JOIN totals AS t ON t.page_id = p.id
         WHERE a.name = first_visits.app
     ), round AS (
-        SELECT (d.digit * power(10::numeric, e.zeros))::bigint AS rank
-        FROM (VALUES (1), (2), (5)) AS d (digit)
-        CROSS JOIN generate_series(0, 15) AS e (zeros)
+        SELECT r.rank
+        FROM round_numbers() AS r (rank)
     ), chosen AS (
         SELECT t.uv - g.back AS rank
         FROM target AS t

@@ -1,0 +1,72 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"footfall/counter/app"
+	"footfall/db"
+	"footfall/visit"
+)
+
+const mostWebhooks = 100 // of an app
+
+// AddWebhook adds a webhook of a site, or of a page, one of which is "", and returns its number,
+// the target and the key that its receiver needs. From now on each round number that a visitor of
+// it gets is told at the URL.
+func (a *Admin) AddWebhook(ctx context.Context, of, site, page, url string, private bool) (id int32, target, key string, err error) {
+	if len(a.secret) == 0 {
+		return 0, "", "", visit.Errorf(visit.Invalid, "secret-file", "it is missing: calls are signed with a key that is made of the secret: name the one that the service has")
+	}
+	err = wrap("add a webhook to app "+of, a.withApp(ctx, of, func(q *db.Queries, row *db.App) (err error) {
+		if target, err = webhookTarget(row, site, page); err != nil {
+			return err
+		}
+		id, err = q.WebhookAdd(ctx, db.WebhookAddParams{AppID: row.ID, Uri: target, Url: url, Private: private, Most: mostWebhooks})
+		if errors.Is(err, db.ErrNoRows) {
+			return visit.Errorf(visit.Invalid, "url", "the app has %d webhooks, as many as it may have: remove some", mostWebhooks)
+		}
+		return err
+	}))
+	return id, target, a.secret.WebhookKey(id), err
+}
+
+func webhookTarget(row *db.App, site, page string) (target string, err error) {
+	field := "site"
+	switch {
+	case (site == "") == (page == ""):
+		return "", visit.Errorf(visit.Invalid, field, "name a site, or else a page with --page")
+	case site != "":
+		target, err = visit.ParseSite(site)
+		site = target
+	default:
+		field = "page"
+		site, target, err = typedPage(row, page)
+	}
+	switch {
+	case err != nil:
+		_, problem, _ := strings.Cut(err.Error(), ": ")
+		return "", visit.Errorf(visit.Invalid, field, "%s", problem)
+	case site == visit.OtherSite || site != visit.EventSite && !app.CountsSite(row, site):
+		return "", visit.Errorf(visit.Invalid, field, "app %s does not count %s: name one of its sites, or a page there", row.Name, visit.Shown(site))
+	}
+	return target, nil
+}
+
+// Webhooks lists the webhooks of an app.
+func (a *Admin) Webhooks(ctx context.Context, app string) ([]db.WebhooksListRow, error) {
+	return list(ctx, a, "webhooks", app, (*db.Queries).WebhooksList)
+}
+
+// RemoveWebhook removes a webhook by its number, and returns its target.
+func (a *Admin) RemoveWebhook(ctx context.Context, app string, id int32) (target string, err error) {
+	err = a.withApp(ctx, app, func(q *db.Queries, row *db.App) (err error) {
+		target, err = q.WebhookRemove(ctx, db.WebhookRemoveParams{AppID: row.ID, ID: id})
+		if errors.Is(err, db.ErrNoRows) {
+			return visit.Errorf(visit.NotFound, "number", "the app has no webhook %d: `footfall app webhook list` names them", id)
+		}
+		return err
+	})
+	return target, wrap("remove a webhook of app "+app, err)
+}

@@ -1,0 +1,61 @@
+package admin_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"footfall/admin"
+	"footfall/counter/app"
+	"footfall/db"
+	"footfall/db/dbtest"
+)
+
+func TestWebhooks(t *testing.T) {
+	c := newCommands(t)
+	ctx := t.Context()
+	const url = "https://hook.example/"
+	_, _, _, err := c.AddWebhook(ctx, "shop", "shop.example", "", url, false)
+	require.ErrorContains(t, err, "secret-file: it is missing")
+	c.Admin = admin.New(dbtest.Open(t, c.url, db.Options{}), make(app.Secret, app.SecretBytes))
+	for _, wrong := range []struct{ app, site, page, says string }{
+		{"nobody", "shop.example", "", `there is no app "nobody"`},
+		{"shop", "", "", "site: name a site, or else a page"},
+		{"shop", "shop.example", "shop.example/a", "site: name a site, or else a page"},
+		{"shop", "a b", "", "site: "},
+		{"shop", "shop.example/a", "", "site: "},
+		{"shop", "other.example", "", "site: app shop does not count other.example"},
+		{"demo", "(other)", "", "site: app demo does not count"},
+		{"shop", "", "https://other.example/", "page: app shop does not count other.example"},
+		{"shop", "", "shop.example", "page: shop.example is a site"},
+		{"shop", "", "shop.example/(other)", "page: "},
+		{"shop", "", "http://", "page: "},
+	} {
+		_, _, _, err := c.AddWebhook(ctx, wrong.app, wrong.site, wrong.page, url, false)
+		require.ErrorContains(t, err, wrong.says)
+	}
+	id, target, key, err := c.AddWebhook(ctx, "shop", "SHOP.example", "", url, false)
+	require.NoError(t, err)
+	require.Equal(t, "shop.example", target)
+	require.Regexp(t, "^[0-9a-f]{64}$", key)
+	_, _, another, err := c.AddWebhook(ctx, "shop", "shop.example", "", url, false)
+	require.NoError(t, err)
+	require.NotEqual(t, key, another)
+	hooks, err := c.Webhooks(ctx, "shop")
+	require.NoError(t, err)
+	require.Len(t, hooks, 2)
+	require.Equal(t, db.WebhooksListRow{ID: id, Uri: "shop.example", Url: url, Since: hooks[0].Since, TryAt: hooks[0].TryAt}, hooks[0])
+
+	_, err = c.RemoveWebhook(ctx, "demo", id)
+	require.ErrorContains(t, err, "number: the app has no webhook", "another app's")
+	target, err = c.RemoveWebhook(ctx, "shop", id)
+	require.NoError(t, err)
+	require.Equal(t, "shop.example", target)
+	_, err = c.RemoveWebhook(ctx, "shop", id)
+	require.ErrorContains(t, err, "number: the app has no webhook")
+
+	_, err = dbtest.Connect(t, c.url).Exec(ctx, `INSERT INTO webhooks (app_id, uri, url, private, seen) SELECT id, 'shop.example', 'https://a.example', false, 0 FROM apps, generate_series(1, 99) WHERE name = 'shop'`)
+	require.NoError(t, err)
+	_, _, _, err = c.AddWebhook(ctx, "shop", "shop.example", "", url, false)
+	require.ErrorContains(t, err, "as many as it may have")
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/webhook"
+)
+
+// A call that is under way as the service is killed is made again by the next one, signed with the
+// key that was printed.
+func TestWebhookOutlivesTheService(t *testing.T) {
+	t.Parallel()
+	calls := make(chan [2]string, 100) // signatures and bodies
+	takes := make(chan struct{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		calls <- [2]string{r.Header.Get("Footfall-Signature"), string(body)}
+		select {
+		case <-takes:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(receiver.Close)
+	database := withDemo(t)
+	file := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Repeat("s", 32)), 0o600))
+	secret := "--secret-file=" + file
+	add := []string{"app", "webhook", "add", "demo", receiver.URL + "/token", "--private", "--site=a.example", database}
+
+	r := footfall(t, add...)
+	assert.Equal(t, exitUsage, r.code)
+	assert.Contains(t, r.stderr, "footfall: --secret-file: it is missing")
+	r = footfall(t, "app", "webhook", "add", "demo", receiver.URL, database, secret)
+	assert.Equal(t, exitUsage, r.code)
+	assert.Contains(t, r.stderr, "footfall: url: 127.0.0.1 is no public address")
+	r = footfall(t, "app", "webhook", "add", "demo", "https://hook.example", database, secret)
+	assert.Equal(t, exitUsage, r.code)
+	assert.Contains(t, r.stderr, "footfall: --site: name a site, or else a page with --page")
+	r = footfall(t, append(add, secret)...)
+	require.Zero(t, r.code, r.stderr)
+	assert.Contains(t, r.stderr, "Added webhook 1 of a.example.")
+	key := strings.TrimSuffix(r.stdout, "\n")
+
+	s := serve(t, database, secret)
+	status, _ := get(s.url + "/visit?app=demo&ip=192.0.2.1&uri=http://a.example/")
+	require.Equal(t, http.StatusOK, status)
+	first := <-calls
+	assert.Equal(t, "sha256="+webhook.Signature(key, first[1]), first[0])
+	require.NoError(t, s.cmd.Process.Kill())
+	s.wait()
+	assert.Regexp(t, `(?m)^1 +a\.example +`+receiver.URL+`/token +1 +20\S+ \S+ UTC +20\S+ \S+ UTC$`, well(t, "app", "webhook", "list", "demo", database))
+
+	s = serve(t, database, secret)
+	require.Equal(t, first, <-calls)
+	close(takes)
+	eventually(t, "it is taken", func() bool {
+		return strings.Contains(well(t, "psql", database, "--", "-Atc", "SELECT waiting FROM webhooks"), "{}")
+	})
+	assert.NotContains(t, s.said(), "token")
+	assert.Zero(t, s.stop())
+	assert.Empty(t, calls)
+	assert.Equal(t, "removed webhook 1 of a.example\n", well(t, "app", "webhook", "remove", "demo", "1", database))
+	assert.NotContains(t, well(t, "app", "webhook", "list", "demo", database), "a.example")
+}

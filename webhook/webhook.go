@@ -1,0 +1,218 @@
+// Package webhook tells other programs that a page or a site has had a visitor with a round number.
+// What is to be told waits in the table webhooks (functions/round_numbers.sql); one instance at a
+// time sends it, each call until its receiver has taken it. Nothing here is on the way of a visit.
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"footfall/db"
+	"footfall/pause"
+)
+
+const (
+	lookEvery   = time.Second
+	takesAtMost = 10 * time.Second
+	restsAtMost = time.Hour
+	mostHeaders = 64 << 10 // bytes of an answer; its body is not read
+	longestURL  = 2048     // the table knows
+)
+
+// Options of New. The zero value of a field means its default.
+type Options struct {
+	Log    *slog.Logger  // default: nowhere
+	Within time.Duration // in which a receiver must answer; default 10 s
+}
+
+// Sender sends the calls of all webhooks of a database.
+type Sender struct {
+	db     *db.DB
+	key    func(webhook int32) string
+	log    *slog.Logger
+	within time.Duration
+}
+
+// New returns a Sender, which signs the calls of each webhook with its key.
+func New(d *db.DB, key func(webhook int32) string, o Options) *Sender {
+	return &Sender{d, key, cmp.Or(o.Log, slog.New(slog.DiscardHandler)), cmp.Or(o.Within, takesAtMost)}
+}
+
+// Run sends what there is until ctx ends. A call that is under way then is sent again by whoever
+// runs next.
+func (s *Sender) Run(ctx context.Context) {
+	failing := false
+	for pause.For(ctx, lookEvery) == nil {
+		due, err := s.due(ctx)
+		if err == nil && len(due) > 0 {
+			_, err = s.db.Alone(ctx, db.CallingWebhooks, func() error { return s.send(ctx) })
+		}
+		if err != nil && ctx.Err() == nil && !failing {
+			s.log.Warn("webhooks are not called for now; it is tried again", "in", lookEvery, "error", err)
+		}
+		failing = err != nil
+	}
+}
+
+// due looks for round numbers, and returns a call of each webhook that is to be tried now.
+func (s *Sender) due(ctx context.Context) (due []db.WebhooksDueRow, err error) {
+	err = s.write(ctx, func(ctx context.Context, q *db.Queries) error {
+		if err := q.RoundNumbersSee(ctx); err != nil {
+			return err
+		}
+		due, err = q.WebhooksDue(ctx)
+		return err
+	})
+	return due, err
+}
+
+// write runs f in as much time as a statement may take, also where ctx has ended meanwhile.
+func (s *Sender) write(ctx context.Context, f func(ctx context.Context, q *db.Queries) error) error {
+	within, cancel := s.db.InTime(context.WithoutCancel(ctx))
+	defer cancel()
+	return s.db.Read(within, func(q *db.Queries) error { return f(within, q) })
+}
+
+// send sends what is due, to each receiver for itself, until nothing is under way. Should the
+// connection be lost that keeps other instances from it, receivers may get a call twice.
+func (s *Sender) send(ctx context.Context) error {
+	underWay, ended := map[int32]bool{}, make(chan int32)
+	for {
+		due, err := s.due(ctx)
+		for _, w := range due {
+			if ctx.Err() == nil && !underWay[w.ID] {
+				underWay[w.ID] = true
+				go func() { s.deliver(ctx, w); ended <- w.ID }()
+			}
+		}
+		if len(underWay) == 0 {
+			return err
+		}
+		look := time.NewTimer(lookEvery)
+		select {
+		case id := <-ended:
+			delete(underWay, id)
+		case <-look.C:
+		}
+		look.Stop()
+	}
+}
+
+// deliver makes a call, and notes what became of it. Where that cannot be noted it is made again.
+func (s *Sender) deliver(ctx context.Context, w db.WebhooksDueRow) {
+	failed := s.call(ctx, w)
+	if failed != nil && ctx.Err() != nil {
+		return // it is not the receiver that failed
+	}
+	err := s.write(ctx, func(ctx context.Context, q *db.Queries) error {
+		if failed == nil {
+			return q.WebhookTaken(ctx, db.WebhookTakenParams{ID: w.ID, Body: w.Body})
+		}
+		return q.WebhookRest(ctx, db.WebhookRestParams{ID: w.ID, Most: restsAtMost.Seconds()})
+	})
+	if failed = errors.Join(failed, err); failed != nil {
+		s.log.Warn("a webhook was not called; it is tried again", "webhook", w.ID, "error", failed)
+	}
+}
+
+// call makes one call. Every answer with 2xx says that it was taken.
+func (s *Sender) call(ctx context.Context, w db.WebhooksDueRow) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Url, strings.NewReader(w.Body))
+	if err != nil {
+		return errors.New("its URL cannot be called: remove it")
+	}
+	request.Header = http.Header{
+		"Content-Type":       {"application/json"},
+		"User-Agent":         {"Footfall"},
+		"Footfall-Signature": {"sha256=" + Signature(s.key(w.ID), w.Body)},
+	}
+	answer, err := s.client(w.Private).Do(request)
+	if of, is := errors.AsType[*url.Error](err); is {
+		return of.Err // without the URL, which may be secret
+	}
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode/100 != 2 {
+		return fmt.Errorf("its receiver answered %d, and not 2xx", answer.StatusCode)
+	}
+	return nil
+}
+
+// Signature is the HMAC-SHA256 of a body in hexadecimal digits. The key is the text as it is
+// printed.
+func Signature(key, body string) string {
+	mac := hmac.New(sha256.New, []byte(key))
+	mac.Write([]byte(body))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// client makes one call: it keeps no connection, follows no redirect and knows no proxy, so that
+// each connection is checked where it leads.
+func (s *Sender) client(private bool) *http.Client {
+	dialer := &net.Dialer{}
+	if !private {
+		dialer.Control = func(_, address string, _ syscall.RawConn) error { return checkPublic(address) }
+	}
+	return &http.Client{
+		Timeout:       s.within,
+		Transport:     &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, MaxResponseHeaderBytes: mostHeaders},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// checkPublic checks an address that is about to be connected to, whatever name has led there.
+func checkPublic(address string) error {
+	at, err := netip.ParseAddrPort(address)
+	if err == nil && !isPublic(at.Addr()) {
+		return fmt.Errorf("its host is at %v, which is no public address: if it is meant to be, add it again with --private", at.Addr())
+	}
+	return err
+}
+
+// special are networks that are in nobody's reach, or lead to other addresses, beside those that
+// netip knows.
+var special = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), // reserved
+	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("2002::/16"), // Teredo, 6to4: they hold IPv4 addresses
+}
+
+// isPublic reports whether an address is one of the internet's. Of IPv6 that is 2000::/3.
+func isPublic(a netip.Addr) bool {
+	a = a.Unmap()
+	return a.IsGlobalUnicast() && !a.IsPrivate() && (a.Is4() || a.As16()[0]>>5 == 1) &&
+		!slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+// CheckURL tells what is wrong with where a webhook is to be called.
+func CheckURL(text string, private bool) error {
+	at, err := url.Parse(text)
+	switch {
+	case err != nil || at.Hostname() == "" || at.Scheme != "http" && at.Scheme != "https" || at.Fragment != "":
+		return fmt.Errorf("url: %.128q is no address that can be called: write one like https://hook.example/footfall", text)
+	case at.User != nil:
+		return errors.New("url: it has a name or a password: leave them out, since each call is signed")
+	case len(text) > longestURL:
+		return fmt.Errorf("url: it is longer than %d bytes: shorten it", longestURL)
+	}
+	if a, err := netip.ParseAddr(at.Hostname()); err == nil && !private && !isPublic(a) {
+		return fmt.Errorf("url: %v is no public address: if it is meant to be, add it with --private", a)
+	}
+	return nil
+}

@@ -1,0 +1,422 @@
+package webhook_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/admin"
+	"footfall/counter"
+	"footfall/counter/app"
+	"footfall/db"
+	"footfall/db/dbtest"
+	"footfall/record"
+	"footfall/webhook"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+var secret = app.Secret(strings.Repeat("s", app.SecretBytes))
+
+// world is an app blog that counts, and is changed.
+type world struct {
+	t        *testing.T
+	address  string
+	now      func() time.Time
+	admin    *admin.Admin
+	counter  *counter.Counter
+	visitors int
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+	w := &world{t: t, address: dbtest.Made(t, "webhooks", time.Now(), func(d *db.DB) {
+		open := app.AccessOpen
+		require.NoError(t, admin.New(d, secret).AddApp(t.Context(), "blog", app.Settings{Access: &open}))
+	})}
+	d := dbtest.Open(t, w.address, db.Options{})
+	w.now, w.admin = d.Now, admin.New(d, secret)
+	var err error
+	w.counter, err = counter.Open(t.Context(), d, counter.Options{Secret: secret, Options: record.Options{MaxWait: time.Minute}})
+	require.NoError(t, err)
+	t.Cleanup(w.counter.Close)
+	return w
+}
+
+// come counts so many new visitors, and the first of them once more.
+func (w *world) come(n int) {
+	w.t.Helper()
+	for i := range n + 1 {
+		address := fmt.Sprintf("10.0.%d.%d", (w.visitors+i%n)/250, (w.visitors+i%n)%250)
+		_, err := w.counter.Visit(w.t.Context(), counter.Request{App: "blog", IP: address, URI: "http://a.example/x"})
+		require.NoError(w.t, err)
+	}
+	w.visitors += n
+}
+
+// add adds a webhook of the site, which tests call on their own machine.
+func (w *world) add(url string) (id int32, key string) {
+	w.t.Helper()
+	id, target, key, err := w.admin.AddWebhook(w.t.Context(), "blog", "a.example", "", url, true)
+	require.NoError(w.t, err)
+	require.Equal(w.t, "a.example", target)
+	return id, key
+}
+
+// send runs an instance that calls webhooks, with the rights of the service, until end is called.
+func (w *world) send(within time.Duration) (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	d := dbtest.Open(w.t, dbtest.With(w.t, w.address, "role", "footfall_app"), db.Options{})
+	var done sync.WaitGroup
+	done.Go(func() { webhook.New(d, secret.WebhookKey, webhook.Options{Within: within}).Run(ctx) })
+	end = func() { cancel(); done.Wait() }
+	w.t.Cleanup(end)
+	return end
+}
+
+func (w *world) exec(sql string, args ...any) {
+	w.t.Helper()
+	_, err := dbtest.Connect(w.t, w.address).Exec(context.Background(), sql, args...)
+	require.NoError(w.t, err)
+}
+
+// receiver takes calls, or does with them what a test wants.
+type receiver struct {
+	*httptest.Server
+	mu    sync.Mutex
+	calls []call
+}
+
+type call struct{ path, signature, body string }
+
+func newReceiver(t *testing.T, answer func(nth int, out http.ResponseWriter, r *http.Request)) *receiver {
+	t.Helper()
+	r := &receiver{}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, request *http.Request) {
+		body, _ := io.ReadAll(request.Body)
+		r.mu.Lock()
+		r.calls = append(r.calls, call{request.Method + " " + request.URL.Path, request.Header.Get("Footfall-Signature"), string(body)})
+		nth := len(r.calls)
+		r.mu.Unlock()
+		if answer != nil {
+			answer(nth, out, request)
+		}
+	}))
+	t.Cleanup(r.Server.Close)
+	return r
+}
+
+// ids are those of all calls that came.
+func (r *receiver) ids(t *testing.T) (ids []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.calls {
+		var told struct{ ID string }
+		require.NoError(t, json.Unmarshal([]byte(c.body), &told), c.body)
+		ids = append(ids, told.ID)
+	}
+	return ids
+}
+
+// awaits waits for these calls, and takes no others.
+func (r *receiver) awaits(t *testing.T, ids ...string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(r.ids(t)) >= len(ids) }, dbtest.Patience, dbtest.Tick)
+	require.Equal(t, ids, r.ids(t))
+}
+
+// awaitAllTaken waits until all that waited is taken.
+func (w *world) awaitAllTaken() {
+	w.t.Helper()
+	conn := dbtest.Connect(w.t, w.address)
+	require.Eventually(w.t, func() bool {
+		return dbtest.Column[bool](w.t, conn, `SELECT coalesce(bool_and(waiting = '{}'), true) FROM webhooks`)[0]
+	}, dbtest.Patience, dbtest.Tick)
+}
+
+// Each round number that is given while a webhook is there arrives once, though two instances run,
+// signed by the key of the webhook.
+func TestRoundNumbersArrive(t *testing.T) {
+	w := newWorld(t)
+	site, page := newReceiver(t, nil), newReceiver(t, nil)
+	w.come(2)
+	id, key := w.add(site.URL + "/hook?to=us")
+	pageID, target, _, err := w.admin.AddWebhook(t.Context(), "blog", "", "http://A.example/x?from=mail", page.URL, true)
+	require.NoError(t, err)
+	require.Equal(t, "a.example/x", target)
+	_, _, _, err = w.admin.AddWebhook(t.Context(), "blog", "", "a.example/never", page.URL, true)
+	require.NoError(t, err)
+	w.send(0)
+	w.send(0)
+	at := func(id int32, rank int) string { return fmt.Sprintf("%d/%d", id, rank) }
+	w.come(2)
+	w.come(7) // 11
+	site.awaits(t, at(id, 5), at(id, 10))
+	w.come(8) // 19
+	w.come(4)
+	site.awaits(t, at(id, 5), at(id, 10), at(id, 20))
+	page.awaits(t, at(pageID, 5), at(pageID, 10), at(pageID, 20))
+
+	first := site.calls[0]
+	assert.Equal(t, "POST /hook", first.path)
+	assert.JSONEq(t, fmt.Sprintf(`{"app":"blog","target":"a.example","rank":5,"first_day":"%s","id":"%d/5"}`, w.now().UTC().Format(time.DateOnly), id), first.body)
+	checkAsDocumented(t, key, first)
+}
+
+// checkAsDocumented checks a signature with the lines of docs/operating.md.
+func checkAsDocumented(t *testing.T, key string, c call) {
+	t.Helper()
+	text, err := os.ReadFile("../docs/operating.md")
+	require.NoError(t, err)
+	found := regexp.MustCompile("(?s)```sh\n([^`]*Footfall-Signature.*?)```").FindStringSubmatch(string(text))
+	require.NotNil(t, found)
+	for body, is := range map[string]bool{c.body: true, c.body + " ": false} {
+		shell := exec.Command("sh", "-c", found[1])
+		shell.Env = append(os.Environ(), "KEY="+key, "SIGNATURE="+c.signature, "BODY="+body)
+		out, err := shell.CombinedOutput()
+		assert.Equal(t, is, err == nil, "%s: %s", body, out)
+	}
+}
+
+// A call is made again, with the same id and body, until its receiver says that it has taken it. No
+// redirect is followed, and no answer read to its end.
+func TestCallsAreMadeAgain(t *testing.T) {
+	w := newWorld(t)
+	endless := func(out http.ResponseWriter) {
+		for {
+			if _, err := fmt.Fprintln(out, strings.Repeat("x", 1000)); err != nil {
+				return
+			}
+		}
+	}
+	failing := newReceiver(t, func(nth int, out http.ResponseWriter, r *http.Request) {
+		switch nth {
+		case 1:
+			http.Error(out, "no", http.StatusInternalServerError)
+		case 2:
+			http.Redirect(out, r, "/elsewhere", http.StatusTemporaryRedirect)
+		case 3:
+			panic(http.ErrAbortHandler)
+		case 4:
+			<-r.Context().Done() // its caller has gone
+		case 5:
+			out.Header().Set("X-Long", strings.Repeat("x", 1<<20))
+		case 6:
+			endless(out)
+		}
+	})
+	id, _ := w.add(failing.URL)
+	w.come(1)
+	w.send(2 * time.Second)
+	one := fmt.Sprintf("%d/1", id)
+	require.Eventually(t, func() bool {
+		w.exec(`UPDATE webhooks SET try_at = now() WHERE id = $1`, id) // rather than wait for it
+		return len(failing.ids(t)) >= 6
+	}, dbtest.Patience, 10*dbtest.Tick)
+	failing.awaits(t, one, one, one, one, one, one)
+	for _, c := range failing.calls {
+		assert.Equal(t, failing.calls[0], c)
+	}
+	conn := dbtest.Connect(t, w.address)
+	require.Eventually(t, func() bool {
+		return dbtest.Column[bool](t, conn, `SELECT waiting = '{}' FROM webhooks WHERE id = $1`, id)[0]
+	}, dbtest.Patience, dbtest.Tick)
+	w.come(1)
+	failing.awaits(t, one, one, one, one, one, one, fmt.Sprintf("%d/2", id))
+}
+
+// A receiver that hangs keeps no other waiting.
+func TestReceiversDoNotWaitForEachOther(t *testing.T) {
+	w := newWorld(t)
+	dead := newReceiver(t, func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	alive := newReceiver(t, nil)
+	deadID, _ := w.add(dead.URL)
+	id, _ := w.add(alive.URL)
+	w.come(1)
+	w.send(time.Hour)
+	alive.awaits(t, fmt.Sprintf("%d/1", id))
+	dead.awaits(t, fmt.Sprintf("%d/1", deadID))
+	w.come(1)
+	alive.awaits(t, fmt.Sprintf("%d/1", id), fmt.Sprintf("%d/2", id))
+	assert.Len(t, dead.ids(t), 1)
+}
+
+// Of two instances that find the same round number at the same moment one notes it.
+func TestOneOfTwoNotesANumber(t *testing.T) {
+	w := newWorld(t)
+	w.add("http://127.0.0.1/")
+	w.come(2)
+	first, second := dbtest.Connect(t, w.address), dbtest.Connect(t, w.address)
+	tx, err := first.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT see_round_numbers()`)
+	require.NoError(t, err)
+	noted := make(chan error)
+	go func() {
+		_, err := second.Exec(context.Background(), `SELECT see_round_numbers()`)
+		noted <- err
+	}()
+	watching := dbtest.Connect(t, w.address)
+	require.Eventually(t, func() bool {
+		return dbtest.Column[bool](t, watching, `SELECT cardinality(pg_blocking_pids($1)) > 0`, second.PgConn().PID())[0]
+	}, dbtest.Patience, dbtest.Tick)
+	require.NoError(t, tx.Commit(t.Context()))
+	require.NoError(t, <-noted)
+	assert.Equal(t, []int{2}, dbtest.Column[int](t, watching, `SELECT cardinality(waiting) FROM webhooks`))
+}
+
+// Between two tries passes as long again as has passed already, from a second up to an hour.
+func TestCallsRest(t *testing.T) {
+	w := newWorld(t)
+	r := newReceiver(t, func(_ int, out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusBadGateway) })
+	w.add(r.URL)
+	w.come(1)
+	w.send(0)
+	conn := dbtest.Connect(t, w.address)
+	require.Eventually(t, func() bool { return len(r.ids(t)) > 0 }, dbtest.Patience, dbtest.Tick)
+	for _, is := range []struct{ waited, untilNext, atMost string }{{"0 s", "1 s", "30 min"}, {"20 min", "40 min", "50 min"}, {"3 days", "3 days 1 h", "1 h"}} {
+		w.exec(`UPDATE webhooks SET since = now() - $1::interval, try_at = '2000-01-01'`, is.waited)
+		require.Eventually(t, func() bool {
+			return dbtest.Column[bool](t, conn, `SELECT try_at > '2001-01-01' FROM webhooks`)[0]
+		}, dbtest.Patience, dbtest.Tick)
+		require.True(t, dbtest.Column[bool](t, conn, `SELECT try_at - since >= $1::interval AND try_at - now() <= $2::interval FROM webhooks`, is.untilNext, is.atMost)[0], is)
+	}
+}
+
+// What is under way as an instance ends is sent by the next one, with the same id.
+func TestCallsOutliveInstances(t *testing.T) {
+	w := newWorld(t)
+	under := make(chan struct{}, 1)
+	r := newReceiver(t, func(nth int, _ http.ResponseWriter, r *http.Request) {
+		if nth == 1 {
+			under <- struct{}{}
+			<-r.Context().Done()
+		}
+	})
+	id, _ := w.add(r.URL)
+	end := w.send(0)
+	w.come(1)
+	<-under
+	end()
+	w.come(1)
+	w.send(0)
+	r.awaits(t, fmt.Sprintf("%d/1", id), fmt.Sprintf("%d/1", id), fmt.Sprintf("%d/2", id))
+}
+
+// Numbers are those that visitors are shown: an offset counts, and what it passes was nobody's. What
+// was given before it changes is told all the same.
+func TestOffsetsPassNumbers(t *testing.T) {
+	w := newWorld(t)
+	up := make(chan struct{})
+	r := newReceiver(t, func(_ int, _ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-up:
+		case <-r.Context().Done():
+		}
+	})
+	id, _ := w.add(r.URL)
+	set := func(uv int64) {
+		_, err := w.admin.SetOffsets(t.Context(), "blog", []admin.Offset{{URI: "a.example", Hot: uv, PV: uv, UV: uv}}, false)
+		require.NoError(t, err)
+	}
+	w.come(4)
+	set(496) // visitor 4 is 500 now, and was told 4: nobody has looked at them yet
+	w.come(3)
+	set(992) // 999
+	w.send(0)
+	w.come(1)
+	w.come(1)
+	close(up)
+	r.awaits(t, fmt.Sprintf("%d/1", id), fmt.Sprintf("%d/2", id), fmt.Sprintf("%d/1000", id))
+	_, err := w.admin.RemoveOffset(t.Context(), "blog", "a.example")
+	require.NoError(t, err)
+	w.come(1) // the tenth
+	r.awaits(t, fmt.Sprintf("%d/1", id), fmt.Sprintf("%d/2", id), fmt.Sprintf("%d/1000", id), fmt.Sprintf("%d/10", id))
+	assert.NotContains(t, r.calls[2].body, "null")
+}
+
+// The day of a visitor who was erased is nobody's.
+func TestErasedVisitorHasNoDay(t *testing.T) {
+	w := newWorld(t)
+	r := newReceiver(t, nil)
+	w.add(r.URL)
+	w.come(1)
+	w.exec(`DELETE FROM visitors`)
+	w.send(0)
+	require.Eventually(t, func() bool { return len(r.ids(t)) == 1 }, dbtest.Patience, dbtest.Tick)
+	assert.Contains(t, r.calls[0].body, `"first_day":null`)
+}
+
+// A page or an app that is deleted takes its webhooks along, and no others.
+func TestWebhooksGoWithTheirTargets(t *testing.T) {
+	w := newWorld(t)
+	w.come(3)
+	for _, page := range []string{"http://a.example/x", "a.example/never", "(events)/signup"} {
+		_, target, _, err := w.admin.AddWebhook(t.Context(), "blog", "", page, "https://hook.example/", false)
+		require.NoError(t, err)
+		require.Contains(t, page, target)
+	}
+	w.add("http://127.0.0.1/")
+	left := func() (uris []string) {
+		return dbtest.Column[string](t, dbtest.Connect(t, w.address), `SELECT uri FROM webhooks ORDER BY uri`)
+	}
+	require.NoError(t, w.admin.DeletePage(t.Context(), "blog", "a.example/x"))
+	assert.Equal(t, []string{"(events)/signup", "a.example", "a.example/never"}, left())
+	require.NoError(t, w.admin.DeleteApp(t.Context(), "blog"))
+	assert.Empty(t, left())
+}
+
+// A webhook reaches no private address unless it may, whatever name leads there.
+func TestPrivateAddressesAreNotCalled(t *testing.T) {
+	w := newWorld(t)
+	r := newReceiver(t, nil)
+	byName := strings.Replace(r.URL, "127.0.0.1", "localhost", 1)
+	for _, url := range []string{r.URL, byName} {
+		_, _, _, err := w.admin.AddWebhook(t.Context(), "blog", "a.example", "", url, false)
+		require.NoError(t, err)
+	}
+	w.come(1)
+	w.send(0)
+	conn := dbtest.Connect(t, w.address)
+	require.Eventually(t, func() bool {
+		return dbtest.Column[bool](t, conn, `SELECT bool_and(waiting <> '{}' AND try_at > since) FROM webhooks`)[0]
+	}, dbtest.Patience, dbtest.Tick, "both were tried")
+	require.Empty(t, r.ids(t))
+	w.exec(`UPDATE webhooks SET private = true, try_at = now()`)
+	w.awaitAllTaken()
+	require.Len(t, r.ids(t), 2)
+}
+
+func TestCheckURL(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range []string{
+		"", "hook.example", "ftp://hook.example", "http://", "http:///x", "http://a.example:x/", "https://a.example/\n", "https://a.example/#x", "https://name:word@a.example/",
+		"https://a.example/" + strings.Repeat("x", 2048),
+	} {
+		require.ErrorContains(t, webhook.CheckURL(wrong, true), "url: ", wrong)
+	}
+	for _, private := range []string{
+		"127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.100.100.200", "0.0.0.0", "224.0.0.1", "255.255.255.255", "198.18.0.1", "192.0.0.1",
+		"[::1]", "[::]", "[fe80::1]", "[fd00::1]", "[::ffff:127.0.0.1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[2001:0:1::1]", "[ff02::1]", "[fec0::1]",
+	} {
+		require.ErrorContains(t, webhook.CheckURL("http://"+private+":9000/x", false), "--private", private)
+		require.NoError(t, webhook.CheckURL("http://"+private+":9000/x", true))
+	}
+	for _, public := range []string{"93.184.215.14", "[2606:2800:21f:cb07::1]", "hook.example", "localhost"} {
+		require.NoError(t, webhook.CheckURL("https://"+public+"/x?key=1", false))
+	}
+}
