@@ -34,7 +34,7 @@ func ofDocs(t *testing.T, service string) map[string]string {
 	text, err := os.ReadFile("../docs/embed.md")
 	require.NoError(t, err)
 	found := regexp.MustCompile("(?s)```html\n(.*?)```").FindAllSubmatch(text, -1)
-	names := []string{"line", "numbers", "list", "event", "canonical", "named", "own", "manual", "pinned", "busuanzi", "image"}
+	names := []string{"line", "numbers", "list", "event", "canonical", "named", "own", "thousandth", "manual", "pinned", "busuanzi", "image"}
 	require.Len(t, found, len(names), "each block of docs/embed.md is tried below")
 	blocks := map[string]string{}
 	ours := strings.NewReplacer("https://count.example", service, `data-app="blog"`, `data-app="shop"`, "app=blog&", "app=shop&",
@@ -240,6 +240,24 @@ func TestScriptInChromium(t *testing.T) {
 		assert.Equal(t, 2001, many)
 		b.ask(`asked.filter(url => url.endsWith('/counts')).length`, &many)
 		assert.Equal(t, 1+3, many, "one for each thousand")
+	})
+	t.Run("the thousandth visitor", func(t *testing.T) {
+		for before, congratulated := range map[int64]bool{998: false, 999: true} {
+			path := fmt.Sprintf("example.com/after%d", before)
+			w.administer(func(ctx context.Context, a *admin.Admin) error {
+				_, err := a.SetOffsets(ctx, "shop", []admin.Offset{{URI: path, Hot: before, PV: before, UV: before}}, false)
+				return err
+			})
+			b.open(page(path, docs["line"], docs["thousandth"]))
+			for range 2 {
+				w.hearVisit(t)
+				var seen bool
+				b.ask(`settled().then(() => text() == 'You are reader number 1,000 of this page. Thank you!')`, &seen)
+				assert.Equal(t, congratulated, seen, path)
+				b.do("Page.reload", nil, nil)
+			}
+			w.hearVisit(t)
+		}
 	})
 	t.Run("events", func(t *testing.T) {
 		w.put("example.com/thanks", listener+docs["line"])
