@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -67,19 +68,27 @@ func (d *DB) findPeople(ctx context.Context, q *Queries, asked []AppID) ([]Way, 
 	return ways, err
 }
 
+// peopleAtOnce bounds what one statement finds or writes, which then takes well below its time, even
+// if all of it comes from the disk.
+const peopleAtOnce = 2000
+
 // ways finds the ways of some ids, and the rows on them that are of the period before.
 func (q *Queries) ways(ctx context.Context, asked []AppID) (ways []Way, old PeopleRenewParams, err error) {
-	var ask PeopleFindParams
-	for _, a := range asked {
-		ask.AppIds, ask.Ids = append(ask.AppIds, a.App), append(ask.Ids, a.ID)
-	}
-	rows, err := q.PeopleFind(ctx, ask)
 	ways = make([]Way, len(asked))
-	for _, row := range rows {
-		at := row.Place - 1
-		ways[at] = append(ways[at], row)
-		if row.Closed {
-			old.AppIds, old.Ids = append(old.AppIds, asked[at].App), append(old.Ids, row.ID)
+	for from := 0; from < len(asked) && err == nil; from += peopleAtOnce {
+		some := asked[from:min(from+peopleAtOnce, len(asked))]
+		ask := PeopleFindParams{make([]int32, len(some)), make([]netip.Addr, len(some))}
+		for i, a := range some {
+			ask.AppIds[i], ask.Ids[i] = a.App, a.ID
+		}
+		var rows []PeopleFindRow
+		rows, err = q.PeopleFind(ctx, ask)
+		for _, row := range rows {
+			at := row.Place - 1
+			ways[from+int(at)] = append(ways[from+int(at)], row)
+			if row.Closed {
+				old.AppIds, old.Ids = append(old.AppIds, some[at].App), append(old.Ids, row.ID)
+			}
 		}
 	}
 	return ways, old, err
@@ -111,6 +120,8 @@ func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr, put fun
 		case err != nil:
 			return err
 		}
+		slices.SortFunc(ids, netip.Addr.Compare) // as the table has them
+		ids = slices.Compact(ids)
 		asked := make([]AppID, len(ids))
 		for i, id := range ids {
 			asked[i] = AppID{app, id}
@@ -122,32 +133,36 @@ func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr, put fun
 		if err != nil {
 			return err
 		}
-		rows := map[netip.Addr]*PersonRow{}
+		rows := make(map[netip.Addr]*PersonRow, len(ids))
 		for _, way := range ways {
 			for _, row := range way {
 				rows[row.ID] = &PersonRow{Is: row.Person, Height: row.Height, Tags: row.TagIds}
 			}
 		}
 		put(rows)
-		p := PeoplePutParams{AppID: app}
-		for id, row := range rows {
-			if !row.Changed {
-				continue
-			}
-			tags := ""
-			if len(row.Tags) > 0 {
-				tags = "{" + strings.Trim(strings.ReplaceAll(fmt.Sprint(row.Tags), " ", ","), "[]") + "}"
-			}
-			p.Ids, p.Heights = append(p.Ids, id), append(p.Heights, row.Height)
-			p.Persons, p.Tags = append(p.Persons, row.Is), append(p.Tags, tags)
-		}
-		if len(p.Ids) == 0 {
-			return nil
-		}
-		return q.PeoplePut(ctx, p)
+		return q.putPeople(ctx, app, rows)
 	})
 	if err != nil {
 		return fmt.Errorf("put people: %w", err)
+	}
+	return nil
+}
+
+// putPeople writes the rows that have changed, in the order of their keys.
+func (q *Queries) putPeople(ctx context.Context, app int32, rows map[netip.Addr]*PersonRow) error {
+	maps.DeleteFunc(rows, func(_ netip.Addr, row *PersonRow) bool { return !row.Changed })
+	for ids := range slices.Chunk(slices.SortedFunc(maps.Keys(rows), netip.Addr.Compare), peopleAtOnce) {
+		p := PeoplePutParams{AppID: app, Ids: ids}
+		for _, id := range ids {
+			row, tags := rows[id], ""
+			if len(row.Tags) > 0 {
+				tags = "{" + strings.Trim(strings.ReplaceAll(fmt.Sprint(row.Tags), " ", ","), "[]") + "}"
+			}
+			p.Heights, p.Persons, p.Tags = append(p.Heights, row.Height), append(p.Persons, row.Is), append(p.Tags, tags)
+		}
+		if err := q.PeoplePut(ctx, p); err != nil {
+			return err
+		}
 	}
 	return nil
 }

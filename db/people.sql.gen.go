@@ -121,7 +121,7 @@ func (q *Queries) PeopleLock(ctx context.Context, appID int32) error {
 
 const PeoplePut = `-- name: PeoplePut :exec
 INSERT INTO people AS p (app_id, period, height, id, person, tag_ids)
-SELECT $1, people_period(), r.height, r.id, nullif(r.person, r.id), nullif(r.tags, '')::integer[]
+SELECT $1, (SELECT people_period()), r.height, r.id, nullif(r.person, r.id), nullif(r.tags, '')::integer[]
 FROM (
     SELECT unnest($2::smallint[]) AS height,
            unnest($3::inet[])         AS id,
@@ -161,9 +161,9 @@ func (q *Queries) PeoplePut(ctx context.Context, arg PeoplePutParams) error {
 
 const PeopleRenew = `-- name: PeopleRenew :exec
 INSERT INTO people (app_id, period, height, id, person, tag_ids)
-SELECT p.app_id, people_period(), p.height, p.id, p.person, p.tag_ids
+SELECT p.app_id, (SELECT people_period()), p.height, p.id, p.person, p.tag_ids
 FROM people AS p
-WHERE p.period = 1 - people_period()
+WHERE p.period = (SELECT 1 - people_period())
   AND (p.app_id, p.id) IN (SELECT unnest($1::integer[]), unnest($2::inet[]))
 ORDER BY p.app_id, p.id
 FOR KEY SHARE OF p

@@ -27,9 +27,9 @@ ORDER BY place, hop;
 -- Copies some rows of the period before into the present one: their ids are used. They are locked,
 -- so that none comes back that is erased meanwhile. The arrays are one table.
 INSERT INTO people (app_id, period, height, id, person, tag_ids)
-SELECT p.app_id, people_period(), p.height, p.id, p.person, p.tag_ids
+SELECT p.app_id, (SELECT people_period()), p.height, p.id, p.person, p.tag_ids
 FROM people AS p
-WHERE p.period = 1 - people_period()
+WHERE p.period = (SELECT 1 - people_period())
   AND (p.app_id, p.id) IN (SELECT unnest(@app_ids::integer[]), unnest(@ids::inet[]))
 ORDER BY p.app_id, p.id
 FOR KEY SHARE OF p
@@ -55,7 +55,7 @@ SELECT lock_people(@app_id::integer);
 -- The arrays are one table: a person leads to itself; tags are texts of arrays of their numbers ('':
 -- none). An app that is being deleted gets no more.
 INSERT INTO people AS p (app_id, period, height, id, person, tag_ids)
-SELECT @app_id, people_period(), r.height, r.id, nullif(r.person, r.id), nullif(r.tags, '')::integer[]
+SELECT @app_id, (SELECT people_period()), r.height, r.id, nullif(r.person, r.id), nullif(r.tags, '')::integer[]
 FROM (
     SELECT unnest(@heights::smallint[]) AS height,
            unnest(@ids::inet[])         AS id,

@@ -41,7 +41,10 @@ type importFilesCmd struct {
 	rules imports.Rules // as check has read them
 }
 
-const progressStep = 500 * time.Millisecond
+const (
+	progressStep = 500 * time.Millisecond
+	clearLine    = "\r\x1b[K"
+)
 
 func (c *importFilesCmd) check(g globals) faults {
 	f := g.checkDatabase()
@@ -102,7 +105,13 @@ var errImportUnreadable = errors.New("import: none of the lines could be read: i
 
 func (c *importFilesCmd) runOn(ctx context.Context, p *program, counting *counter.Counter) error {
 	progress := &imports.Progress{}
-	shown := showProgress(p, progress)
+	var begun time.Time
+	shown := showProgress(p, func(now time.Time) string {
+		if progress.Total.Load() > 0 && begun.IsZero() {
+			begun = now
+		}
+		return progressLine(progress, now.Sub(begun))
+	})
 	summary, err := imports.Run(ctx, counting, imports.Options{
 		App: c.App, Files: c.File, Stdin: p.stdin, Rules: c.rules, DryRun: c.DryRun, Follow: c.Follow,
 		Notice: func(text string, cause error) {
@@ -134,25 +143,21 @@ func (c *importFilesCmd) runOn(ctx context.Context, p *program, counting *counte
 	return err
 }
 
-// showProgress shows how far an import is, if standard error is a terminal. It returns what ends
-// that.
-func showProgress(p *program, progress *imports.Progress) (end func()) {
+// showProgress shows a line that says how far something is, if standard error is a terminal. It
+// returns what ends that.
+func showProgress(p *program, line func(now time.Time) string) (end func()) {
 	if !isTerminal(p.stderr) {
 		return func() {}
 	}
 	ticker, stop, stopped := time.NewTicker(progressStep), make(chan struct{}), make(chan struct{})
 	go func() { // until end
 		defer close(stopped)
-		var counting time.Time
 		for {
 			select {
 			case now := <-ticker.C:
-				if progress.Total.Load() > 0 && counting.IsZero() {
-					counting = now
-				}
-				fmt.Fprintf(p.stderr, "\r\x1b[K%s", progressLine(progress, now.Sub(counting)))
+				fmt.Fprint(p.stderr, clearLine+line(now))
 			case <-stop:
-				fmt.Fprint(p.stderr, "\r\x1b[K")
+				fmt.Fprint(p.stderr, clearLine)
 				return
 			}
 		}

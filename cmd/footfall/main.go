@@ -72,6 +72,9 @@ type commandLine struct {
 		Show  visitorShowCmd  `cmd:""`
 		Erase visitorEraseCmd `cmd:""`
 	} `cmd:""`
+	People struct {
+		Load peopleLoadCmd `cmd:""`
+	} `cmd:""`
 	Page struct {
 		Delete pageDeleteCmd `cmd:""`
 	} `cmd:""`

@@ -1,0 +1,22 @@
+package admin
+
+import (
+	"context"
+
+	"footfall/counter/app"
+)
+
+// PutPeople returns what writes what is said of ids of an app's visitors, as app.App.PutPeople does.
+func (a *Admin) PutPeople(ctx context.Context, name string) (put func(context.Context, []app.Said, map[int]string) ([]string, error), err error) {
+	row, err := a.App(ctx, name, "")
+	if err != nil {
+		return nil, err
+	}
+	of, err := app.New(row, a.secret)
+	if err == nil {
+		err = of.CheckPeople()
+	}
+	return func(ctx context.Context, said []app.Said, wrong map[int]string) ([]string, error) {
+		return of.PutPeople(ctx, a.db, a.secret, a.db.Now(), said, wrong)
+	}, err
+}

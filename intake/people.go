@@ -1,0 +1,80 @@
+package intake
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync/atomic"
+
+	"footfall/counter/app"
+)
+
+// longestLine is more than the longest line has that is not wrong, however it is written.
+const longestLine = 16 << 10
+
+// Loading is lines of what is said of ids, as PUT /people takes them, however many.
+type Loading struct {
+	From io.Reader
+	// Put writes some of them, of which those in wrong are wrong already, and returns what is wrong
+	// with each.
+	Put   func(ctx context.Context, said []app.Said, wrong map[int]string) ([]string, error)
+	Wrong func(line int64, why string) // is told of each line that is wrong
+
+	Bytes, Lines atomic.Int64 // that were read
+	Items        atomic.Int64 // that were written, or were there
+}
+
+// Run reads all lines. After an error some are written.
+func (l *Loading) Run(ctx context.Context) error {
+	from := bufio.NewReaderSize(l.From, longestLine)
+	for end := false; !end; {
+		said, at, wrong := make([]app.Said, 0, MostItems), make([]int64, 0, MostItems), map[int]string{}
+		for len(said) < MostItems && !end {
+			text, fault, err := l.line(from)
+			if err != nil && !errors.Is(err, io.EOF) {
+				return err
+			}
+			if end = err != nil; strings.TrimSpace(text) == "" && fault == "" {
+				continue
+			}
+			one := app.Said{}
+			if fault == "" {
+				if one, err = ReadSaid(text); err != nil {
+					fault = err.Error()
+				}
+			}
+			if fault != "" {
+				wrong[len(said)] = fault
+			}
+			said, at = append(said, one), append(at, l.Lines.Load())
+		}
+		faults, err := l.Put(ctx, said, wrong)
+		if err != nil {
+			return err
+		}
+		for i, fault := range faults {
+			if fault == "" {
+				l.Items.Add(1)
+			} else {
+				l.Wrong(at[i], fault)
+			}
+		}
+	}
+	return nil
+}
+
+// line reads a line, or what is wrong with it.
+func (l *Loading) line(from *bufio.Reader) (text, fault string, err error) {
+	part, err := from.ReadSlice('\n')
+	l.Lines.Add(1)
+	l.Bytes.Add(int64(len(part)))
+	text = string(part)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		fault = "it is longer than any line may be: is it JSON, a line for each id?"
+		part, err = from.ReadSlice('\n')
+		l.Bytes.Add(int64(len(part)))
+	}
+	return text, fault, err
+}
