@@ -3,15 +3,19 @@ package handler
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"footfall/admin"
 	"footfall/counter/app"
+	"footfall/db/dbtest"
 )
 
 // peopleEdge is an edge with an app that has people, and the headers of somebody who may say and ask
@@ -73,4 +77,237 @@ func TestPeople(t *testing.T) {
 	assert.JSONEq(t, `{"id":"nobody","tags":{}}`, e.ask(http.MethodGet, "/people?app=blog&id=nobody", headers...).body)
 	assert.Equal(t, []string{"ok"}, e.put(`[{"id":"cookie:abc","tags":{}}]`, append(inArray, headers...)...))
 	assert.JSONEq(t, `{"id":"user:42","person":"`+person.(string)+`","tags":{}}`, e.ask(http.MethodGet, "/people?app=blog&id=user:42", headers...).body)
+}
+
+// Each rule on links, with what is said and answered call by call: a>b is a link, a:t a tag.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	const ok, itself, circle, long = "ok", "it is the id itself", "this person stands for the id already", "ids would lead to the person over more than 4 steps"
+	for name, calls := range map[string][][2]string{
+		"to itself":                       {{"a>a", itself}},
+		"a circle":                        {{"a>b", ok}, {"b>a", circle}},
+		"a long circle":                   {{"a>b", ok}, {"b>c", ok}, {"c>d", ok}, {"d>a", circle}, {"c>a", circle}, {"d>e", ok}},
+		"a circle in one call":            {{"a>b b>c c>a", ok + " " + ok + " " + circle}, {"c>d", ok}},
+		"4 steps, the person last":        {{"a>b", ok}, {"b>c", ok}, {"c>d", ok}, {"d>e", ok}, {"e>f", long}, {"x>a", long}, {"x>b", ok}},
+		"4 steps, the person first":       {{"d>e", ok}, {"c>d", ok}, {"b>c", ok}, {"a>b", ok}, {"x>a", long}, {"x>b", ok}, {"e>f", long}},
+		"4 steps, in the middle last":     {{"a>b", ok}, {"d>e", ok}, {"c>d", ok}, {"b>c", ok}, {"x>a", long}, {"e>f", long}},
+		"4 steps in one call":             {{"b>c a>b d>e c>d e>f x>a", ok + " " + ok + " " + ok + " " + ok + " " + long + " " + long}},
+		"two chains to one of 4":          {{"a>b b>c", ok + " " + ok}, {"d>e", ok}, {"c>d", ok}, {"e>f", long}},
+		"two chains to one of 5":          {{"a>b b>c", ok + " " + ok}, {"d>e e>f", ok + " " + ok}, {"c>d", long}, {"c>e", ok}},
+		"a chain that is longer on a way": {{"a>b b>c", ok + " " + ok}, {"x>d d>e", ok + " " + ok}, {"c>d", ok}, {"e>f", long}},
+		"another person":                  {{"a>b", ok}, {"a>c", ok}, {"b>a", ok}, {"c>b", circle}},
+		"the same again":                  {{"a>b", ok}, {"a>b b>c", ok + " " + ok}, {"a>b", ok}, {"b>c a>b", ok + " " + ok}},
+		"what fails changes nothing":      {{"a>b b>c c>d d>e", strings.TrimSpace(strings.Repeat(" ok", 4))}, {"e>f", long}, {"f>g g>h h>i i>j", strings.TrimSpace(strings.Repeat(" ok", 4))}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, headers := peopleEdge(t)
+			for _, call := range calls {
+				var items []string
+				for link := range strings.FieldsSeq(call[0]) {
+					id, is, _ := strings.Cut(link, ">")
+					items = append(items, `{"id":"`+id+`","is":"`+is+`"}`)
+				}
+				said := strings.Join(e.put("["+strings.Join(items, ",")+"]", append(inArray, headers...)...), " ")
+				for _, rest := range []string{": give the id of the person that it stands for", ", which would stand for itself: leave one of the two out", ": give the person in place of an id that stands for it"} {
+					said = strings.ReplaceAll(said, rest, "")
+				}
+				assert.Equal(t, call[1], said, call[0])
+			}
+			assert.Empty(t, e.texts(`SELECT 'a height too low' FROM footfall.people AS p JOIN footfall.people AS q ON q.id = p.person WHERE q.height <= p.height`))
+		})
+	}
+}
+
+// texts is what a query with one text in each row returns.
+func (e *edge) texts(sql string) []string {
+	e.t.Helper()
+	rows, err := dbtest.Connect(e.t, e.database).Query(e.t.Context(), sql)
+	require.NoError(e.t, err)
+	read, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(e.t, err)
+	return read
+}
+
+// whom is how people are shown: by the tags of their person.
+func (e *edge) whom(id string, headers ...string) string {
+	e.t.Helper()
+	a := e.ask(http.MethodGet, "/people?app=blog&id="+id, headers...)
+	require.Equal(e.t, http.StatusOK, a.status, a.body)
+	var answer struct {
+		Person string
+		Tags   map[string]string
+	}
+	require.NoError(e.t, json.Unmarshal([]byte(a.body), &answer))
+	if answer.Person == "" {
+		return "nobody"
+	}
+	return answer.Tags["age"]
+}
+
+// Whoever is linked to another leaves what they were; the last word counts.
+func TestTagsOfPeople(t *testing.T) {
+	t.Parallel()
+	e, headers := peopleEdge(t)
+	inLines := append(inLines, headers...)
+	e.put(`{"id":"a","tags":{"age":"1"}}`+"\n"+`{"id":"b","tags":{"age":"2"}}`, inLines...)
+	assert.Equal(t, []string{"ok"}, e.put(`{"id":"a","is":"b"}`, inLines...))
+	assert.Equal(t, "2", e.whom("a", headers...))
+	assert.Equal(t, []string{"ok"}, e.put(`{"id":"a","is":"c","tags":{"age":"3"}}`, inLines...))
+	assert.Equal(t, []string{"3", "2", "3"}, []string{e.whom("a", headers...), e.whom("b", headers...), e.whom("c", headers...)})
+	said := e.put(`{"id":"a","tags":{"age":"4","source":"x"}}
+{"id":"a","tags":{"size":"4"}}
+{"id":"a","tags":{"age":"4","plan":"\u0007"}}
+{"id":"a","tags":{"age":4}}
+{"id":"a","tags":["age"]}
+{"id":"a","tags":{"age":"4","age":"5"}}
+{"id":"a","is":"d","tags":{"a":"1","b":"1","c":"1","d":"1","e":"1","f":"1","g":"1","age":"1","plan":"1"}}
+{"id":"a"}
+{"id":"","is":"b"}
+{"is":"b"}
+{"id":"a","is":"`+strings.Repeat("x", 300)+`"}
+{"id":"`+strings.Repeat("x", 300)+`","is":"a"}
+{"id":"a\u0000","is":"b"}
+{"id":"a","is":7}
+{"id":"a","was":"b"}
+"a"
+{"id":"a","tags":{"a":"1","b":"1","c":"1","d":"1","e":"1","f":"1","g":"1","age":"5"}}`, inLines...)
+	for i, want := range []string{
+		"tags: app blog has no tag \"source\" of its own", "tags: app blog has no tag \"size\" of its own", "tags: plan has no value that can be counted", "tags: \"age\" is not a string", "tags: they are not an object",
+		"tags: \"age\" is given twice", "tags: there are 9: a person has 8 at most", "it is missing: give the id of the person", "id: it is missing", "id: it is missing", "it is longer than 256 bytes", "id: it is longer than 256 bytes",
+		"id: it has control characters", "it is not a string", "\"was\" is not a field of item: give id, is, tags", "it is not an object: send {\"id\":\"…\",\"is\":\"…\"}", "ok",
+	} {
+		assert.True(t, strings.HasPrefix(said[i], want), "%d: %s, not %s", i, said[i], want)
+	}
+	assert.Equal(t, []string{"5", "2", "5", "nobody"}, []string{e.whom("a", headers...), e.whom("b", headers...), e.whom("c", headers...), e.whom("d", headers...)})
+	assert.Equal(t, []string{"ok"}, e.put(`{"id":"b","tags":{}}`, inLines...))
+	assert.Empty(t, e.whom("b", headers...))
+}
+
+// Two calls that together would make a circle, of each of many pairs: one of them is refused.
+func TestLinksThatMeet(t *testing.T) {
+	t.Parallel()
+	e, headers := peopleEdge(t)
+	const pairs = 2000
+	var said [2][]string
+	var both sync.WaitGroup
+	for side, link := range []string{`{"id":"a%[1]d","is":"b%[1]d"}`, `{"id":"b%[1]d","is":"a%[1]d"}`} {
+		var body strings.Builder
+		for i := range pairs {
+			fmt.Fprintf(&body, link+"\n", i)
+		}
+		both.Go(func() { said[side] = e.put(body.String(), append(inLines, headers...)...) })
+	}
+	both.Wait()
+	for i := range pairs {
+		require.NotEqual(t, said[0][i] == "ok", said[1][i] == "ok", "%d: %s, %s", i, said[0][i], said[1][i])
+	}
+}
+
+// The same id is another one in another app, and nobody is told of it there.
+func TestPeopleOfAnotherApp(t *testing.T) {
+	t.Parallel()
+	e, headers := peopleEdge(t)
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		return a.AddApp(ctx, "other", app.Settings{Access: ptr("open"), Visitor: ptr("id"), Tags: []string{"age"}})
+	})
+	e.put(`{"id":"a","is":"b","tags":{"age":"1"}}`, append(inLines, headers...)...)
+	assert.JSONEq(t, `{"id":"a","tags":{}}`, e.ask(http.MethodGet, "/people?app=other&id=a").body)
+	assert.JSONEq(t, `{"people":[{"ok":true}]}`, e.askWith(`{"id":"b","is":"a"}`, http.MethodPut, "/people?app=other", inLines...).body, "which is a circle in neither")
+	assert.Equal(t, "1", e.whom("a", headers...))
+}
+
+// Whole calls that are refused write nothing, in the order of checks.
+func TestPeopleAreRefused(t *testing.T) {
+	t.Parallel()
+	e, headers := peopleEdge(t)
+	asserting, reading := headers[1], "Bearer "+e.key("blog", app.ScopeRead)
+	counting, other := "Bearer "+e.key("blog", app.ScopeCount, app.ScopeAssert), "Bearer "+e.key("shop", app.ScopeAssert, app.ScopeRead)
+	for _, c := range []struct {
+		call, key, body string
+		status          int
+		says            string
+	}{
+		{"PUT /people", other, "[", 400, "app: it is missing"},
+		{"PUT /people?app=none", other, "[", 404, "app: there is no app"},
+		{"PUT /people?app=blog", "", "[", 401, "key: app blog is told who is who only with one of the scope assert"},
+		{"PUT /people?app=blog", other, "[", 401, "key: it is not a key of app blog"},
+		{"PUT /people?app=blog", reading, "[", 403, "key: it does not say who is who: send one of the scope assert"},
+		{"PUT /people?app=blog", asserting, `[{"id":"a","is":"b"},{"id":"c"`, 400, "body: line 1, column 31: a comma or } should follow the value"},
+		{"PUT /people?app=blog", asserting, `[{"id":"a","is":"b"}`, 400, "body: line 1, column 21: a comma or ] should follow the item"},
+		{"PUT /people?app=blog", asserting, `[` + strings.Repeat(`{"id":"a","is":"b"},`, 10_000) + `{}]`, 400, "body: it has more than 10000 items: send them in several calls"},
+		{"PUT /people?app=shop", other, "[", 400, "app: app shop tells visitors apart by their address"},
+		{"PUT /people?app=demo", "", "[", 400, "app: app demo tells visitors apart by their address"},
+		{"GET /people?app=none", other, "", 404, "app: there is no app"},
+		{"GET /people?app=blog", "", "", 401, "key: app blog tells who is who only with one of the scope read"},
+		{"GET /people?app=blog", counting, "", 403, "key: it does not open who is who: send one of the scope read"},
+		{"GET /people?app=blog", reading, "", 400, "id: it is missing"},
+		{"GET /people?app=blog&id=", reading, "", 400, "id: it is empty"},
+		{"GET /people?app=blog&id=" + strings.Repeat("x", 257), reading, "", 400, "id: it is longer than 256 bytes"},
+		{"GET /people?app=shop&id=a", other, "", 400, "app: app shop tells visitors apart by their address"},
+		{"POST /people/lookup", counting, `{"app":"blog","ids":["a"]}`, 403, "key: it does not open who is who"},
+		{"POST /people/lookup", reading, `{"app":"blog","ids":["a",7]}`, 400, "ids: they are not a list of strings"},
+		{"POST /people/lookup", reading, `{"app":"blog","ids":[` + strings.Repeat(`"a",`, 1000) + `"a"]}`, 400, "ids: there are 1001: ask about 1000 at once"},
+		{"POST /people/lookup", reading, `{"app":"blog","uris":[]}`, 400, `body: "uris" is not a field: send {"app":"…","ids":["…",…]}`},
+	} {
+		method, path, _ := strings.Cut(c.call, " ")
+		with := inArray
+		if c.key != "" {
+			with = append([]string{"Authorization", c.key}, inArray...)
+		}
+		a := e.askWith(c.body, method, path, with...)
+		require.Equal(t, c.status, a.status, "%s %.80s: %s", c.call, c.body, a.body)
+		assert.Contains(t, a.error(t), c.says, "%s %.80s", c.call, c.body)
+	}
+	assert.Equal(t, "nobody", e.whom("a", headers...))
+	assert.Equal(t, http.StatusMethodNotAllowed, e.ask(http.MethodPost, "/people").status)
+	assert.Equal(t, "GET, HEAD, PUT", e.ask(http.MethodDelete, "/people").header.Get("Allow"))
+}
+
+// An app that is deleted while people wait to be written gets none.
+func TestPeopleOfAnAppThatGoes(t *testing.T) {
+	t.Parallel()
+	e, headers := peopleEdge(t)
+	conn := dbtest.Connect(t, e.database)
+	tx, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT footfall.lock_people(id) FROM footfall.apps WHERE name = 'blog'`)
+	require.NoError(t, err)
+	said := make(chan answer, 1)
+	go func() {
+		said <- e.askWith(`{"id":"a","is":"b"}`, http.MethodPut, "/people?app=blog", append(inLines, headers...)...)
+	}()
+	require.Eventually(t, func() bool { return len(e.texts(`SELECT 'waits' FROM pg_locks WHERE NOT granted`)) > 0 }, dbtest.Patience, dbtest.Tick)
+	_, err = tx.Exec(t.Context(), `UPDATE footfall.apps SET deleted_at = now() WHERE name = 'blog'`)
+	require.NoError(t, err)
+	require.NoError(t, tx.Commit(t.Context()))
+	a := <-said
+	assert.Equal(t, http.StatusNotFound, a.status, a.body)
+	assert.Empty(t, e.texts(`SELECT id::text FROM footfall.people`))
+}
+
+// Ids that are used in a period, by whomever, are in its table with all through which they lead, and
+// those that are not are gone when two have ended.
+func TestPeopleAreKeptWhileTheyAreUsed(t *testing.T) {
+	t.Parallel()
+	e, headers := peopleEdge(t)
+	inLines := append(inLines, headers...)
+	ids := []string{"a", "b", "c", "unused", "nobody's", "p", "q", "m", "n", "x", "y", "z"}
+	e.put(`{"id":"a","is":"b"}
+{"id":"b","is":"c","tags":{"age":"1"}}
+{"id":"unused","is":"nobody's","tags":{"age":"2"}}
+{"id":"p","is":"q","tags":{"age":"3"}}
+{"id":"m","is":"n","tags":{"age":"4"}}
+{"id":"x","is":"y","tags":{"age":"5"}}`, inLines...)
+	e.texts(`UPDATE footfall.epochs SET value = value - 1 WHERE name = 'people' RETURNING name`) // which makes the other table that of this period
+	assert.Equal(t, "1", e.whom("a", headers...))
+	e.put(`{"id":"p","is":"q"}`+"\n"+`{"id":"z","is":"x"}`, inLines...)
+	e.askWith(`{"app":"blog","ids":["m"]}`, http.MethodPost, "/people/lookup", append(inArray, headers...)...)
+	assert.Equal(t, []string{"11 of 21"}, e.texts(`SELECT count(*) FILTER (WHERE period = footfall.people_period()) || ' of ' || count(*) FROM footfall.people`))
+	assert.Equal(t, []string{"true"}, e.texts(`SELECT footfall.turn_people()::text`))
+	assert.Equal(t, []string{"11"}, e.texts(`SELECT count(*)::text FROM footfall.people`))
+	for i, want := range []string{"1", "1", "1", "nobody", "nobody", "3", "3", "4", "4", "5", "5", "5"} {
+		assert.Equal(t, want, e.whom(ids[i], headers...), ids[i])
+	}
+	assert.Equal(t, []string{"10 of 20"}, e.texts(`SELECT count(*) FILTER (WHERE period = footfall.people_period()) || ' of ' || count(*) FROM footfall.people`))
 }

@@ -42,15 +42,9 @@ BEGIN
     -- alone.
     IF 'footfall_app' <> ALL (missing) THEN
         GRANT USAGE ON SCHEMA footfall TO footfall_app;
-<<<<<<< HEAD
-        GRANT SELECT ON schema_files, goose_db_version, apps, keys, shares, notes, day_keys, epochs, pages, page_tallies, counters, offsets, totals,
+        GRANT SELECT ON schema_files, goose_db_version, apps, keys, shares, notes, day_keys, epochs, pages, page_tallies, counters, offsets, webhooks, totals,
             visitors, visits, visit_ids, batches, positions, refused, logs, log_lines, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses, inbox, inbox_turns, inbox_apps, tags, tag_days, tag_news, people TO footfall_app;
         GRANT INSERT ON inbox, day_keys, pages, page_tallies, counters, visitors, visits, visit_ids, batches, positions, logs, log_lines, days, open_returns, tags, tag_days, tag_news, people TO footfall_app;
-=======
-        GRANT SELECT ON schema_files, goose_db_version, apps, keys, shares, notes, day_keys, epochs, pages, page_tallies, counters, offsets, webhooks, totals,
-            visitors, visits, visit_ids, batches, positions, refused, logs, log_lines, days, open_returns, packed_returns, closed_days, tops, visits_kept, retention_pauses, inbox, inbox_turns, inbox_apps, tags, tag_days, tag_news TO footfall_app;
-        GRANT INSERT ON inbox, day_keys, pages, page_tallies, counters, visitors, visits, visit_ids, batches, positions, logs, log_lines, days, open_returns, tags, tag_days, tag_news TO footfall_app;
->>>>>>> b8005c0 (A program of one's own is called for visitor 1, 2, 5, 10, 20, 50 … of a site, page or event)
         GRANT DELETE ON tag_news TO footfall_app;
         GRANT UPDATE (used_at)        ON keys           TO footfall_app;
         GRANT UPDATE (day_id, today, tags_today) ON page_tallies TO footfall_app;
@@ -71,11 +65,7 @@ BEGIN
         GRANT EXECUTE ON FUNCTION empty_batches(), forget_calls(integer, integer), refuse_messages(integer, text, text, bigint[], text[], text[]), forget_refused(integer), forget_visit_ids(integer, integer), forget_day_keys(integer), forget_log_lines(), make_visits_day(integer), announce_visits_days(), drop_visits_day(integer), close_day(integer),
             pack_returns(bigint, integer), make_tops(integer, integer), keep_visits_from(integer, integer),
             delete_unkept_visits(integer, integer, bigint, integer),
-<<<<<<< HEAD
-            forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer), pause_retention(integer, bigint, integer), read_anew(), turn_people(), lock_people(integer), turn_inbox(), empty_inbox(integer), move_inbox(bigint, bigint, bigint, integer[]), pass_lost_in_inbox(bigint),
-=======
-            forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer), pause_retention(integer, bigint, integer), read_anew(), turn_inbox(), empty_inbox(integer), move_inbox(bigint, bigint, bigint, integer[]), pass_lost_in_inbox(bigint), see_round_numbers(boolean),
->>>>>>> b8005c0 (A program of one's own is called for visitor 1, 2, 5, 10, 20, 50 … of a site, page or event)
+            forget_visitors(integer, integer, bigint[], inet[]), note_retention(integer), pause_retention(integer, bigint, integer), read_anew(), turn_people(), lock_people(integer), turn_inbox(), empty_inbox(integer), move_inbox(bigint, bigint, bigint, integer[]), pass_lost_in_inbox(bigint), see_round_numbers(boolean),
             record_late_visits(bigint[], inet[], integer[], integer[], bigint[], bigint[], integer[], bigint[], bytea) TO footfall_app;
     END IF;
 
