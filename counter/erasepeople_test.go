@@ -3,88 +3,50 @@ package counter_test
 import (
 	"context"
 	"net/netip"
-	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"footfall/admin"
 	"footfall/counter"
 	"footfall/counter/app"
-	"footfall/db"
+	"footfall/visit/tag"
 )
 
-// linked is an instance with the app shop, where old, cookie:a and device:x lead to user:42, and moved
-// to user:7. In the period before moved led to user:42, too; old is of that period alone, as are the
-// persons.
-type linked struct {
-	*instance
-	row db.App
-	as  *app.App
-}
-
-func newLinked(t *testing.T) *linked {
+// newLinked is an instance where old, cookie:a and device:x lead to user:42, and moved to user:7. In
+// the period before moved led to user:42, too, and that of old is the only row. All have visited as
+// themselves.
+func newLinked(t *testing.T) *instance {
 	t.Helper()
 	t.Parallel()
-	l := &linked{instance: plain.newInstance(t, counter.Options{})}
-	l.shop(t, app.Settings{Visitor: ptr("id"), Access: ptr("open"), Tags: []string{"age"}})
-	require.NoError(t, l.db.Read(t.Context(), func(q *db.Queries) (err error) { l.row, err = q.AppGet(t.Context(), "shop"); return err }))
-	var err error
-	l.as, err = app.New(l.row, secret)
-	require.NoError(t, err)
-	l.exec(t, `INSERT INTO tags (app_id, name, value) SELECT id, 'age', '25-34' FROM apps WHERE name = 'shop';
-		INSERT INTO tags (app_id, name, value) SELECT id, 'gender', 'f' FROM apps WHERE name = 'shop'`)
-	l.put(t, "2 user:42 user:42 tags", "0 old user:42", "0 moved user:42", "1 user:7 user:7")
-	l.exec(t, `UPDATE epochs SET value = value + 1 WHERE name = 'people'`)
-	l.put(t, "0 moved user:7", "1 cookie:a user:42", "0 device:x cookie:a")
-	for _, id := range []string{"user:42", "old", "device:x", "moved", "stranger"} {
-		l.visits(t, id, "/")
+	in, _ := plain.newPeople(t, counter.Options{})
+	for _, id := range everybody {
+		in.by(t, id, page)
 	}
-	return l
+	in.has(t, "user:42", tag.Tag{Name: "age", Value: "25-34"}, tag.Tag{Name: "plan", Value: "pro"})
+	in.link(t, "old", "user:42")
+	in.link(t, "moved", "user:42")
+	in.turn(t)
+	in.link(t, "moved", "user:7")
+	in.link(t, "cookie:a", "user:42")
+	in.link(t, "device:x", "cookie:a")
+	return in
 }
 
-// put writes rows of people in the present period, each a height, an id, and to whom that leads.
-func (l *linked) put(t *testing.T, rows ...string) {
-	t.Helper()
-	require.NoError(t, l.db.InTx(t.Context(), func(q *db.Queries) error {
-		require.NoError(t, q.PeopleLock(t.Context(), l.row.ID))
-		return q.PeoplePut(t.Context(), l.rows(t, rows...))
-	}))
-}
+var (
+	everybody = []string{"user:42", "old", "cookie:a", "device:x", "new", "user:7", "moved"}
+	stayed    = []string{"user:7", "moved"}
+)
 
-func (l *linked) rows(t *testing.T, rows ...string) (p db.PeoplePutParams) {
-	t.Helper()
-	p.AppID = l.row.ID
-	for _, row := range rows {
-		f := append(strings.Fields(row), "")
-		p.Heights = append(p.Heights, int16(f[0][0]-'0'))
-		p.Ids, p.Persons = append(p.Ids, l.ip(t, f[1])), append(p.Persons, l.ip(t, f[2]))
-		p.Tags = append(p.Tags, strings.Replace(f[3], "tags", "{1,2}", 1))
-	}
-	return p
-}
-
-func (l *linked) ip(t *testing.T, id string) netip.Addr {
-	t.Helper()
-	ip, err := l.as.VisitorByID(secret, id)
-	require.NoError(t, err)
-	return ip
-}
-
-func (l *linked) visits(t *testing.T, id, path string) {
-	t.Helper()
-	_, err := l.Visit(t.Context(), counter.Request{App: "shop", Visitor: id, URI: "http://shop.example" + path})
-	require.NoError(t, err)
-}
-
-// of lists those of some ids of which anything is stored.
-func (l *linked) of(t *testing.T, ids ...string) (stored []string) {
+// of lists those ids of which anything is stored.
+func (in *instance) of(t *testing.T, ids ...string) (stored []string) {
 	t.Helper()
 	for _, id := range ids {
 		var is bool
-		require.NoError(t, l.tables(t).QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM people WHERE $1 IN (id, person))
-			OR EXISTS (SELECT FROM visitors WHERE ip = $1) OR EXISTS (SELECT FROM visits WHERE ip = $1)`, l.ip(t, id)).Scan(&is))
+		require.NoError(t, in.tables(t).QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM people WHERE $1 IN (id, person))
+			OR EXISTS (SELECT FROM visitors WHERE ip = $1) OR EXISTS (SELECT FROM visits WHERE ip = $1)`, in.stored(t, id)).Scan(&is))
 		if is {
 			stored = append(stored, id)
 		}
@@ -92,188 +54,183 @@ func (l *linked) of(t *testing.T, ids ...string) (stored []string) {
 	return stored
 }
 
-var all = []string{"user:42", "old", "cookie:a", "device:x", "new", "user:7", "moved", "stranger"}
-
-// erase begins to erase a visitor.
-func (l *linked) erase(id string) (erased chan error) {
-	erased = make(chan error, 1)
-	go func() {
-		_, err := l.admin().EraseVisitor(context.Background(), "shop", id)
-		erased <- err
-	}()
-	return erased
+// begin does something that is going to wait.
+func begin(do func() error) (done chan error) {
+	done = make(chan error, 1)
+	go func() { done <- do() }()
+	return done
 }
+
+func (in *instance) erases(id string) (done chan error) {
+	return begin(func() error { _, err := in.admin().EraseVisitor(context.Background(), "demo", id); return err })
+}
+
+func (in *instance) links(id, is string) (done chan error) {
+	return begin(func() error {
+		p, err := in.AuthorizePuttingPeople(context.Background(), counter.Request{App: "demo"})
+		if err == nil {
+			_, err = p.Put(context.Background(), []app.Said{{ID: id, Is: is}}, nil)
+		}
+		return err
+	})
+}
+
+func (in *instance) looksUp(id string) (done chan error) {
+	return begin(func() error {
+		p, err := in.AuthorizeFindingPeople(context.Background(), counter.Request{App: "demo"})
+		if err == nil {
+			_, err = p.Find(context.Background(), []string{id})
+		}
+		return err
+	})
+}
+
+// holds has a statement about an id executed in a transaction that stays open.
+func (in *instance) holds(t *testing.T, sql, id string) pgx.Tx {
+	t.Helper()
+	tx, err := in.tables(t).Begin(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	_, err = tx.Exec(t.Context(), sql, in.stored(t, id))
+	require.NoError(t, err)
+	return tx
+}
+
+// notYet keeps an id out of the present period: whoever writes it there waits.
+const notYet = `INSERT INTO people (app_id, period, height, id) SELECT id, people_period(), 0, $1 FROM apps WHERE name = 'demo'`
 
 // Any id of a person shows and erases all of them, whatever period they are of, and nobody else.
 func TestShowAndErasePeople(t *testing.T) {
-	for _, id := range []string{"user:42", "old", "cookie:a", "device:x"} {
+	for _, id := range []string{"user:42", "old", "device:x"} {
 		t.Run(id, func(t *testing.T) {
-			l := newLinked(t)
-			shown, err := l.admin().ShowVisitor(t.Context(), "shop", id)
+			in := newLinked(t)
+			in.exec(t, `UPDATE apps SET tags = '{hour,age}' WHERE name = 'demo'`)
+			shown, err := in.admin().ShowVisitor(t.Context(), "demo", id)
 			require.NoError(t, err)
-			assert.Equal(t, l.ip(t, "user:42"), shown.Person)
-			assert.ElementsMatch(t, []netip.Addr{l.ip(t, "user:42"), l.ip(t, "old"), l.ip(t, "cookie:a"), l.ip(t, "device:x")}, shown.StoredAs)
-			assert.Equal(t, []string{"age 25-34", "gender f"}, shown.Tags, "one that the app counts, and one that it does not")
-			assert.Len(t, shown.Targets, 6, "three ids have visited a page")
+			assert.Equal(t, in.stored(t, "user:42"), shown.Person)
+			var ids []netip.Addr
+			for _, id := range []string{"user:42", "old", "cookie:a", "device:x"} {
+				ids = append(ids, in.stored(t, id))
+			}
+			assert.ElementsMatch(t, ids, shown.StoredAs)
+			assert.Equal(t, []string{"age 25-34", "plan pro"}, shown.Tags, "also one that the app does not count any more")
+			assert.Len(t, shown.Targets, 8, "four ids have visited a page")
 
-			erased, err := l.admin().EraseVisitor(t.Context(), "shop", id)
+			erased, err := in.admin().EraseVisitor(t.Context(), "demo", id)
 			require.NoError(t, err)
-			assert.Equal(t, admin.Erased{Targets: 6, IDs: 4}, erased)
-			assert.Equal(t, []string{"user:7", "moved", "stranger"}, l.of(t, all...))
-			l.checkTables(t)
-			l.verified(t)
-			erased, err = l.admin().EraseVisitor(t.Context(), "shop", id)
+			assert.Equal(t, admin.Erased{Targets: 8, IDs: 4}, erased)
+			assert.Equal(t, append([]string{"new"}, stayed...), in.of(t, everybody...))
+			in.verified(t)
+			erased, err = in.admin().EraseVisitor(t.Context(), "demo", id)
 			require.NoError(t, err)
 			assert.Zero(t, erased)
+			assert.Equal(t, "8 8 8 8 | 8 8 8 8", in.by(t, id, page), "who comes again is new")
 
-			shown, err = l.admin().ShowVisitor(t.Context(), "shop", "moved")
+			shown, err = in.admin().ShowVisitor(t.Context(), "demo", "moved")
 			require.NoError(t, err)
-			assert.Equal(t, l.ip(t, "user:7"), shown.Person)
+			assert.Equal(t, in.stored(t, "user:7"), shown.Person)
 			assert.Len(t, shown.StoredAs, 2)
-			assert.Empty(t, shown.Tags)
+			shown, err = in.admin().ShowVisitor(t.Context(), "demo", "new")
+			require.NoError(t, err)
+			assert.False(t, shown.Person.IsValid(), "nobody has said whose it is")
+			assert.Len(t, shown.Targets, 2)
+			erased, err = in.admin().EraseVisitor(t.Context(), "demo", "new")
+			require.NoError(t, err)
+			assert.Equal(t, admin.Erased{Targets: 2}, erased)
 		})
 	}
-	t.Run("nobody's", func(t *testing.T) {
-		l := newLinked(t)
-		shown, err := l.admin().ShowVisitor(t.Context(), "shop", "stranger")
-		require.NoError(t, err)
-		assert.False(t, shown.Person.IsValid())
-		assert.Len(t, shown.Targets, 2)
-		erased, err := l.admin().EraseVisitor(t.Context(), "shop", "stranger")
-		require.NoError(t, err)
-		assert.Equal(t, admin.Erased{Targets: 2}, erased)
-		assert.Equal(t, []string{"user:42", "old", "cookie:a", "device:x", "user:7", "moved"}, l.of(t, all...))
-	})
 }
 
 // An id that is linked to a person who is being erased goes with them, whether that is written before
 // the ids go, or is under way then.
 func TestEraseBesideALink(t *testing.T) {
 	t.Run("before", func(t *testing.T) {
-		l := newLinked(t)
-		l.visits(t, "new", "/")
-		release := l.hold(t, "shop.example")
-		erased := l.erase("cookie:a")
-		l.waiters(t, 1)
-		l.put(t, "0 new cookie:a")
+		in := newLinked(t)
+		release := in.hold(t, "a")
+		erased := in.erases("cookie:a")
+		in.waiters(t, 1)
+		in.link(t, "new", "cookie:a")
 		release()
 		require.NoError(t, <-erased)
-		assert.Equal(t, []string{"user:7", "moved", "stranger"}, l.of(t, all...))
-		l.verified(t)
+		assert.Equal(t, stayed, in.of(t, everybody...))
+		in.verified(t)
 	})
 	t.Run("under way", func(t *testing.T) {
-		l := newLinked(t)
-		l.visits(t, "new", "/")
-		erased := make(chan error)
-		require.NoError(t, l.db.InTx(t.Context(), func(q *db.Queries) error {
-			require.NoError(t, q.PeopleLock(t.Context(), l.row.ID))
-			require.NoError(t, q.PeoplePut(t.Context(), l.rows(t, "0 new user:42")))
-			erased = l.erase("user:42")
-			l.waiters(t, 1)
-			return nil
-		}))
+		in := newLinked(t)
+		held := in.holds(t, notYet, "new")
+		linked := in.links("new", "user:42")
+		in.waiters(t, 1)
+		erased := in.erases("user:42")
+		in.waiters(t, 2)
+		require.NoError(t, held.Rollback(t.Context()))
+		require.NoError(t, <-linked)
 		require.NoError(t, <-erased)
-		assert.Equal(t, []string{"user:7", "moved", "stranger"}, l.of(t, all...))
-		l.verified(t)
+		assert.Equal(t, stayed, in.of(t, everybody...))
+		in.verified(t)
 	})
 }
 
 // A row that is copied into the present period while its id is erased goes, too; one that is to be
 // copied after it went does not come back.
 func TestEraseBesideARenewal(t *testing.T) {
-	renew := func(l *linked, q *db.Queries) error {
-		return q.PeopleRenew(context.Background(), db.PeopleRenewParams{AppIds: []int32{l.row.ID, l.row.ID}, Ids: []netip.Addr{l.ip(t, "old"), l.ip(t, "user:42")}})
-	}
 	t.Run("before", func(t *testing.T) {
-		l := newLinked(t)
-		erased := make(chan error)
-		require.NoError(t, l.db.InTx(t.Context(), func(q *db.Queries) error {
-			require.NoError(t, renew(l, q))
-			erased = l.erase("device:x")
-			l.waiters(t, 1)
-			return nil
-		}))
+		in := newLinked(t)
+		held := in.holds(t, notYet, "old")
+		found := in.looksUp("old")
+		in.waiters(t, 1)
+		erased := in.erases("device:x")
+		in.waiters(t, 2)
+		require.NoError(t, held.Rollback(t.Context()))
+		require.NoError(t, <-found)
 		require.NoError(t, <-erased)
-		assert.Equal(t, []string{"user:7", "moved", "stranger"}, l.of(t, all...))
+		assert.NotContains(t, in.of(t, everybody...), "old")
 	})
 	t.Run("after", func(t *testing.T) {
-		l := newLinked(t)
-		tx, err := l.tables(t).Begin(t.Context())
-		require.NoError(t, err)
-		_, err = tx.Exec(t.Context(), `SELECT FROM people WHERE period = people_period() AND id = $1 FOR KEY SHARE`, l.ip(t, "device:x"))
-		require.NoError(t, err)
-		erased, renewed := l.erase("user:42"), make(chan error, 1)
-		l.waiters(t, 1) // with the rows of the period before deleted
-		go func() { renewed <- l.db.InTx(context.Background(), func(q *db.Queries) error { return renew(l, q) }) }()
-		l.waiters(t, 2)
-		require.NoError(t, tx.Rollback(t.Context()))
+		in := newLinked(t)
+		held := in.holds(t, `SELECT FROM people WHERE period = people_period() AND id = $1 FOR KEY SHARE`, "device:x")
+		erased := in.erases("user:42")
+		in.waiters(t, 1) // with the rows of the period before deleted
+		found := in.looksUp("old")
+		in.waiters(t, 2)
+		require.NoError(t, held.Rollback(t.Context()))
 		require.NoError(t, <-erased)
-		require.NoError(t, <-renewed)
-		assert.Equal(t, []string{"user:7", "moved", "stranger"}, l.of(t, all...))
+		require.NoError(t, <-found)
+		assert.NotContains(t, in.of(t, everybody...), "old")
 	})
 }
 
-// An erasure that is killed leaves the ids until all that they visited is gone: typed again, with
+// An erasure that is killed leaves the ids until all that they have visited is gone: typed again, with
 // any of them, it goes on.
 func TestErasePeopleGoesOn(t *testing.T) {
-	l := newLinked(t)
-	tx, err := l.tables(t).Begin(t.Context())
-	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), `SELECT lock_people($1)`, l.row.ID)
-	require.NoError(t, err)
-	erased := l.erase("cookie:a")
-	l.endWaiters(t)
+	in := newLinked(t)
+	held := in.holds(t, `SELECT $1::inet, lock_people(id) FROM apps WHERE name = 'demo'`, "old")
+	erased := in.erases("cookie:a")
+	in.endWaiters(t)
 	require.Error(t, <-erased)
-	require.NoError(t, tx.Rollback(t.Context()))
-	shown, err := l.admin().ShowVisitor(t.Context(), "shop", "device:x")
+	shown, err := in.admin().ShowVisitor(t.Context(), "demo", "device:x")
 	require.NoError(t, err)
 	assert.Len(t, shown.StoredAs, 4)
 	assert.Empty(t, shown.Targets)
-	l.verified(t)
+	in.verified(t)
+	in.by(t, "old", page)
 
-	l.visits(t, "old", "/again")
-	require.NoError(t, <-l.erase("device:x"))
-	assert.Equal(t, []string{"user:7", "moved", "stranger"}, l.of(t, all...))
-	l.verified(t)
+	require.NoError(t, held.Rollback(t.Context()))
+	require.NoError(t, <-in.erases("device:x"))
+	assert.Equal(t, append([]string{"new"}, stayed...), in.of(t, everybody...))
+	in.verified(t)
 }
 
-// Somebody waits to write an app's people while the last ones are erased: then these are its first,
-// and instances hear of it.
-func TestFirstPeopleAfterTheLast(t *testing.T) {
-	l := newLinked(t)
-	const epoch = `SELECT value FROM epochs WHERE name = 'erasures'`
-	tx, err := l.tables(t).Begin(t.Context())
-	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), `SELECT lock_people($1)`, l.row.ID)
-	require.NoError(t, err)
-	written := make(chan error, 1)
-	go func() {
-		written <- l.db.InTx(context.Background(), func(q *db.Queries) error { return q.PeopleLock(context.Background(), l.row.ID) })
-	}()
-	l.waiters(t, 1)
-	_, err = tx.Exec(t.Context(), `DELETE FROM people`)
-	require.NoError(t, err)
-	var erased int64
-	require.NoError(t, tx.QueryRow(t.Context(), epoch).Scan(&erased))
-	require.NoError(t, tx.Commit(t.Context()))
-	require.NoError(t, <-written)
-	assert.Greater(t, l.one(t, epoch), erased)
-}
-
-// An app takes its people with it, also those who are written, or copied, at that moment; and none
-// comes after it.
+// An app takes its people with it, also those who are written at that moment; and none comes after it.
 func TestDeleteAppWithPeople(t *testing.T) {
-	l := newLinked(t)
-	erased := make(chan error, 1)
-	require.NoError(t, l.db.InTx(t.Context(), func(q *db.Queries) error {
-		require.NoError(t, q.PeopleLock(t.Context(), l.row.ID))
-		require.NoError(t, q.PeoplePut(t.Context(), l.rows(t, "0 new user:42")))
-		go func() { erased <- l.admin().DeleteApp(context.Background(), "shop") }()
-		l.waiters(t, 1)
-		return nil
-	}))
-	require.NoError(t, <-erased)
-	l.put(t, "0 later later")
-	assert.Zero(t, l.one(t, `SELECT count(*) FROM people`))
-	l.verified(t)
+	in := newLinked(t)
+	held := in.holds(t, notYet, "new")
+	linked := in.links("new", "user:42")
+	in.waiters(t, 1)
+	deleted := begin(func() error { return in.admin().DeleteApp(context.Background(), "demo") })
+	in.waiters(t, 2)
+	require.NoError(t, held.Rollback(t.Context()))
+	require.NoError(t, <-linked)
+	require.NoError(t, <-deleted)
+	require.Error(t, <-in.links("later", "user:42"))
+	assert.Zero(t, in.one(t, `SELECT count(*) FROM people`))
 }

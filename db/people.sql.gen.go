@@ -128,7 +128,6 @@ FROM (
            unnest($4::inet[])     AS person,
            unnest($5::text[])        AS tags
 ) AS r
-WHERE EXISTS (SELECT FROM apps AS a WHERE a.id = $1 AND a.deleted_at IS NULL)
 ORDER BY r.id
 ON CONFLICT (period, app_id, id) DO UPDATE
     SET height  = excluded.height,
@@ -147,7 +146,7 @@ type PeoplePutParams struct {
 
 // Writes rows of an app's people in the present period, in the order of their key, after PeopleLock.
 // The arrays are one table: a person leads to itself; tags are texts of arrays of their numbers (”:
-// none). An app that is being deleted gets no more.
+// none).
 func (q *Queries) PeoplePut(ctx context.Context, arg PeoplePutParams) error {
 	_, err := q.db.Exec(ctx, PeoplePut,
 		arg.AppID,

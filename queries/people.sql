@@ -53,7 +53,7 @@ SELECT lock_people(@app_id::integer);
 -- name: PeoplePut :exec
 -- Writes rows of an app's people in the present period, in the order of their key, after PeopleLock.
 -- The arrays are one table: a person leads to itself; tags are texts of arrays of their numbers ('':
--- none). An app that is being deleted gets no more.
+-- none).
 INSERT INTO people AS p (app_id, period, height, id, person, tag_ids)
 SELECT @app_id, (SELECT people_period()), r.height, r.id, nullif(r.person, r.id), nullif(r.tags, '')::integer[]
 FROM (
@@ -62,7 +62,6 @@ FROM (
            unnest(@persons::inet[])     AS person,
            unnest(@tags::text[])        AS tags
 ) AS r
-WHERE EXISTS (SELECT FROM apps AS a WHERE a.id = @app_id AND a.deleted_at IS NULL)
 ORDER BY r.id
 ON CONFLICT (period, app_id, id) DO UPDATE
     SET height  = excluded.height,
