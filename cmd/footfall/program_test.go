@@ -45,8 +45,9 @@ const patience = 4 * time.Minute
 // environment is ours without what would configure the program.
 func environment() []string {
 	// The race detector would have every process wait a second for late reports before it ends. On
-	// a slow machine visits may wait for longer than the service would let them.
-	env := []string{asProgram + "=1", "GORACE=atexit_sleep_ms=0", "FOOTFALL_MAX_WAIT=10s"}
+	// a slow machine visits may wait for longer than the service would let them. The file of countries
+	// that may be installed has 25 MB, which each process would read.
+	env := []string{asProgram + "=1", "GORACE=atexit_sleep_ms=0", "FOOTFALL_MAX_WAIT=10s", "FOOTFALL_COUNTRIES=off"}
 	for _, entry := range os.Environ() {
 		if !strings.HasPrefix(entry, "FOOTFALL_") && !strings.HasPrefix(entry, "GORACE=") {
 			env = append(env, entry)

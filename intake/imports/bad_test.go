@@ -173,7 +173,7 @@ func TestFollow(t *testing.T) {
 	clean.imported(clean.file("all", bytes.Join(parts, nil)))
 	path := d.file("access.log", parts[0][:len(parts[0])/2])
 	o := d.options(path + "*")
-	o.Follow, o.every = true, time.Millisecond
+	o.Follow, o.every = true, dbtest.Tick
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { _, err := Run(ctx, d.counter, o, &Progress{}); ended <- err }()
@@ -225,7 +225,7 @@ func TestFollowedClaimsAreTakenBack(t *testing.T) {
 	clean.imported(clean.file("first", first), clean.file("all", log))
 	d.exec(`CREATE FUNCTION footfall.no_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$`)
 	o := d.options(d.file("access.log", first) + "*")
-	o.Follow, o.every = true, time.Millisecond
+	o.Follow, o.every = true, dbtest.Tick
 	o.Notice = func(string, error) { d.exec(`DROP TRIGGER IF EXISTS no_room ON footfall.logs`) }
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

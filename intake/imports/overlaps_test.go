@@ -358,7 +358,7 @@ func (m *model) run(t *testing.T) {
 // file that is not refused, every line counts once, and nothing is skipped that was not counted.
 func TestEachLineCountsOnce(t *testing.T) {
 	t.Parallel()
-	cases := dbtest.FromEnv(t, "FOOTFALL_IMPORT_CASES", dbtest.LongOrShort(1000, 200))
+	cases := dbtest.FromEnv(t, "FOOTFALL_IMPORT_CASES", dbtest.LongOrShort(1000, 80))
 	d, met := newDesk(t), &modelMet{}
 	admin := admin.New(dbtest.Open(t, d.url, db.Options{}), nil)
 	var next atomic.Uint64
