@@ -79,7 +79,7 @@ func TestEraseLeavesRankAndSums(t *testing.T) {
 		require.Equal(t, "4 3 3 8 | 4 3 3 7", in.ask(t, "192.0.2.3", home), "others keep theirs")
 		require.Empty(t, in.table(t, `SELECT ip FROM visitors WHERE ip = '192.0.2.2' UNION ALL SELECT ip FROM visits WHERE ip = '192.0.2.2'`))
 		require.Equal(t, []string{"a.example 2\n", "a.example/ 2\n", "a.example/about 1\n"},
-			in.table(t, `SELECT p.uri, e.rank FROM erased_visitors e JOIN pages p ON p.id = e.page_id ORDER BY p.uri`))
+			in.table(t, `SELECT p.uri, e.rank FROM erased_ranks e JOIN pages p ON p.id = e.page_id ORDER BY p.uri`))
 		in.checkTables(t)
 
 		// Both instances remembered the visitor. Now they are a new visitor, and nobody gets their
@@ -131,6 +131,32 @@ func TestEraseWhileCounting(t *testing.T) {
 	})
 }
 
+// Visitors of one target are erased and forgotten at once: no rank is lost, and none is there twice.
+func TestErasingAndForgettingAtOnce(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	in.keeps(t, "demo", 1, 1)
+	const visitors = 40
+	for i := range visitors {
+		if i%(visitors/2) == 0 {
+			in.clock.Set(firstDay.AddDate(0, 0, i/4))
+		}
+		in.count(t, fmt.Sprintf("192.0.2.%d", i), "http://a.example/")
+	}
+	var all sync.WaitGroup
+	for i := visitors / 2; i < visitors; i++ {
+		all.Go(func() {
+			erased, err := in.admin().EraseVisitor(context.Background(), "demo", fmt.Sprintf("192.0.2.%d", i))
+			assert.NoError(t, err)
+			assert.EqualValues(t, 2, erased)
+		})
+	}
+	require.EqualValues(t, visitors, in.retain(t).Forgotten[0].Visitors)
+	all.Wait()
+	require.Equal(t, []string{fmt.Sprintln(2, 2*visitors)}, in.table(t, `SELECT count(DISTINCT page_id), count(*) FROM erased_ranks`))
+	in.verified(t)
+}
+
 func TestDeletePage(t *testing.T) {
 	everyWay(t, func(t *testing.T, w way) {
 		in := w.newInstance(t, counter.Options{})
@@ -158,7 +184,7 @@ func TestDeletePage(t *testing.T) {
 		require.Equal(t, []string{"a.example/(deleted) 4 4 7\n"}, in.table(t, deleted), "a visitor of both pages is one visitor of it")
 		require.Equal(t, []string{"1 192.0.2.1\n", "2 192.0.2.2\n", "3 192.0.2.4\n"},
 			in.table(t, `SELECT v.rank, host(v.ip) FROM visitors v JOIN pages p ON p.id = v.page_id WHERE p.uri LIKE '%(deleted)' ORDER BY 1`), "ranks go on")
-		require.Equal(t, []string{"4\n"}, in.table(t, `SELECT e.rank FROM erased_visitors e JOIN pages p ON p.id = e.page_id WHERE p.uri LIKE '%(deleted)'`))
+		require.Equal(t, []string{"4\n"}, in.table(t, `SELECT e.rank FROM erased_ranks e JOIN pages p ON p.id = e.page_id WHERE p.uri LIKE '%(deleted)'`))
 		in.checkTables(t)
 
 		require.Equal(t, "4 4 2 10 | 1 1 1 1", row(in.count(t, "192.0.2.2", a)), "it may be counted anew")

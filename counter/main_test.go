@@ -207,9 +207,9 @@ func (in *instance) checkTables(t *testing.T) {
 		), proof AS (
 			SELECT p.id, p.site_id, p.uri, coalesce(c.pv, 0) AS pv, coalesce(c.uv, 0) AS uv, coalesce(c.hot, 0) AS hot,
 			       (SELECT count(*) FROM visitors v WHERE v.page_id = p.id)
-			           + (SELECT count(*) FROM erased_visitors v WHERE v.page_id = p.id) AS visitors,
+			           + (SELECT count(*) FROM erased_ranks v WHERE v.page_id = p.id) AS visitors,
 			       greatest((SELECT max(rank) FROM visitors v WHERE v.page_id = p.id),
-			                (SELECT max(rank) FROM erased_visitors v WHERE v.page_id = p.id), 0) AS last_rank,
+			                (SELECT max(rank) FROM erased_ranks v WHERE v.page_id = p.id), 0) AS last_rank,
 			       (SELECT count(*) FROM visits v WHERE v.page_id = p.id AND v.day_id >= coalesce(k.from_day, 0))
 			           + (SELECT coalesce(sum(v.visitors), 0) FROM erased_visits v WHERE v.page_id = p.id AND v.day_id >= coalesce(k.from_day, 0))
 			           + (SELECT coalesce(sum(d.pv), 0) FROM days d WHERE d.page_id = p.id AND d.day_id < k.from_day) AS days

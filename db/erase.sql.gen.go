@@ -801,16 +801,15 @@ func (q *Queries) TopsDelete(ctx context.Context, site int64) error {
 	return err
 }
 
-const VisitorErase = `-- name: VisitorErase :execrows
+const VisitorErase = `-- name: VisitorErase :one
 WITH gone AS (
     DELETE FROM visitors AS v
     WHERE v.page_id = ANY ($1::bigint[])
       AND v.ip = ANY ($2::inet[])
     RETURNING v.page_id, v.rank
 )
-INSERT INTO erased_visitors (page_id, rank)
-SELECT page_id, rank
-FROM gone
+SELECT erase_ranks(array_agg(g.page_id), array_agg(g.rank))::bigint AS erased
+FROM gone AS g
 `
 
 type VisitorEraseParams struct {
@@ -818,13 +817,12 @@ type VisitorEraseParams struct {
 	Ips   []netip.Addr `json:"ips"`
 }
 
-// Takes the addresses of a visitor out of some targets; their ranks stay taken.
+// Takes the addresses of a visitor out of some targets; their ranks stay taken. Returns how many.
 func (q *Queries) VisitorErase(ctx context.Context, arg VisitorEraseParams) (int64, error) {
-	result, err := q.db.Exec(ctx, VisitorErase, arg.Pages, arg.Ips)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	row := q.db.QueryRow(ctx, VisitorErase, arg.Pages, arg.Ips)
+	var erased int64
+	err := row.Scan(&erased)
+	return erased, err
 }
 
 const VisitorKeep = `-- name: VisitorKeep :exec
@@ -1011,32 +1009,37 @@ func (q *Queries) VisitorTargetsAt(ctx context.Context, arg VisitorTargetsAtPara
 }
 
 const VisitorsMerge = `-- name: VisitorsMerge :one
-WITH page AS MATERIALIZED (
-    SELECT c.page_id, c.uv, c.pv - c.uv + $1::bigint AS room,
-           (SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = $2)
-               - (SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = $3) AS erased_elsewhere
+WITH gone_erased AS (
+    DELETE FROM erased_visitors AS e
+    WHERE e.page_id IN ($2, $1)
+    RETURNING e.page_id, e.part, e.place, e.places
+), erased AS MATERIALIZED (
+    SELECT g.page_id, r.rank
+    FROM gone_erased AS g
+    CROSS JOIN LATERAL unpack_ranks(g.part, g.place, g.places) AS r (rank)
+), page AS MATERIALIZED (
+    SELECT c.page_id, c.uv, c.pv - c.uv + $3::bigint AS room,
+           (SELECT count(*) FROM erased AS e WHERE e.page_id = $1) AS erased,
+           (SELECT count(*) FROM erased_ranks AS e WHERE e.page_id = $4) AS erased_at_site
     FROM counters AS c
-    WHERE c.page_id = $3
+    WHERE c.page_id = $1
 ), gone AS (
     DELETE FROM visitors AS v
-    WHERE v.page_id = $4
+    WHERE v.page_id = $2
     RETURNING v.ip, v.rank, v.first_day, v.last_day
 ), fresh AS MATERIALIZED (
     SELECT g.ip, g.first_day, g.last_day, row_number() OVER (ORDER BY g.rank) AS place
     FROM gone AS g
-    WHERE NOT EXISTS (SELECT FROM visitors AS v WHERE v.page_id = $3 AND v.ip = g.ip)
-), surplus AS (
-    DELETE FROM erased_visitors AS e
-    WHERE e.page_id = $3
-      AND e.rank IN (SELECT x.rank
-                     FROM erased_visitors AS x
-                     WHERE x.page_id = $3
-                     ORDER BY x.rank DESC
-                     LIMIT greatest(0, (SELECT count(*) FROM fresh) - (SELECT page.room FROM page)))
-    RETURNING e.rank
+    WHERE NOT EXISTS (SELECT FROM visitors AS v WHERE v.page_id = $1 AND v.ip = g.ip)
 ), freed AS MATERIALIZED (
     SELECT s.rank, row_number() OVER (ORDER BY s.rank) AS place
-    FROM surplus AS s
+    FROM (
+        SELECT e.rank
+        FROM erased AS e
+        WHERE e.page_id = $1
+        ORDER BY e.rank DESC
+        LIMIT greatest(0, (SELECT count(*) FROM fresh) - (SELECT page.room FROM page))
+    ) AS s
 ), newcomers AS (
     INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
     SELECT page.page_id, n.ip,
@@ -1049,32 +1052,32 @@ WITH page AS MATERIALIZED (
     SET first_day = least(v.first_day, g.first_day),
         last_day  = greatest(v.last_day, g.last_day)
     FROM gone AS g
-    WHERE v.page_id = $3
+    WHERE v.page_id = $1
       AND v.ip = g.ip
 ), added AS MATERIALIZED (
     SELECT (SELECT count(*) FROM fresh) - (SELECT count(*) FROM freed) AS visitors
-), gone_erased AS (
-    DELETE FROM erased_visitors AS e
-    WHERE e.page_id = $4
-    RETURNING e.rank
-), erased AS (
-    INSERT INTO erased_visitors (page_id, rank)
-    SELECT page.page_id, page.uv + added.visitors + g.place
-    FROM (SELECT row_number() OVER () AS place FROM gone_erased) AS g
+), still_erased AS (
+    SELECT e.rank
+    FROM erased AS e
+    WHERE e.page_id = $1
+      AND e.rank NOT IN (SELECT f.rank FROM freed AS f)
+    UNION ALL
+    SELECT page.uv + added.visitors + g.place
+    FROM (SELECT row_number() OVER () AS place FROM erased AS e WHERE e.page_id = $2) AS g
     CROSS JOIN page
     CROSS JOIN added
-    WHERE g.place <= least(page.erased_elsewhere, page.room - added.visitors)
-    RETURNING rank
+    WHERE g.place <= least(page.erased_at_site - page.erased, page.room - added.visitors)
 )
-SELECT (added.visitors + (SELECT count(*) FROM erased))::bigint AS visitors
-FROM added
+SELECT ((SELECT count(*) FROM fresh) - (SELECT page.erased FROM page)
+            + erase_ranks(array_agg($1::bigint), array_agg(s.rank)))::bigint AS visitors
+FROM still_erased AS s
 `
 
 type VisitorsMergeParams struct {
-	Days     int64 `json:"days"`
-	Site     int64 `json:"site"`
 	IntoPage int64 `json:"into_page"`
 	FromPage int64 `json:"from_page"`
+	Days     int64 `json:"days"`
+	Site     int64 `json:"site"`
 }
 
 // Moves its visitors, after the days, and returns how many are new there. A visitor who came to
@@ -1083,10 +1086,10 @@ type VisitorsMergeParams struct {
 // can have been, newcomers take their places.
 func (q *Queries) VisitorsMerge(ctx context.Context, arg VisitorsMergeParams) (int64, error) {
 	row := q.db.QueryRow(ctx, VisitorsMerge,
-		arg.Days,
-		arg.Site,
 		arg.IntoPage,
 		arg.FromPage,
+		arg.Days,
+		arg.Site,
 	)
 	var visitors int64
 	err := row.Scan(&visitors)

@@ -1,7 +1,10 @@
 package db_test
 
 import (
+	"context"
+	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -49,4 +52,45 @@ func TestPagesCountedSinceTheFirstLook(t *testing.T) {
 	// Old rows are read again when nothing is known of when they were written.
 	unseen = 0
 	assert.ElementsMatch(t, []int64{2, 3, 4}, since())
+}
+
+// Ranks are erased in any order, some at a time, at the edges of rows, too. Each is there once, and
+// no row takes more than those of a rank each would: 40 bytes, when it is filled up to a multiple of
+// eight.
+func TestErasedRanks(t *testing.T) {
+	t.Parallel()
+	url, conn := fixture(t)
+	ranks := []int64{1, 2, 255, 256, 257, 300, 511, 512, 513, 1 << 32}
+	for rank := int64(10_001); rank <= 11_000; rank++ {
+		ranks = append(ranks, rank)
+	}
+	order := rand.New(rand.NewPCG(6, 29)) //nolint:gosec // to be repeated
+	for _, page := range []int64{2, 3} {
+		order.Shuffle(len(ranks), func(i, j int) { ranks[i], ranks[j] = ranks[j], ranks[i] })
+		for left := ranks; len(left) > 0; {
+			some := left[:min(len(left), 1+order.IntN(40))]
+			left = left[len(some):]
+			pages := slices.Repeat([]int64{page}, len(some))
+			require.EqualValues(t, len(some), query[int64](t, conn, `SELECT erase_ranks($1, $2)`, pages, some))
+			_, err := conn.Exec(t.Context(), `SELECT erase_ranks($1, $2)`, []int64{page}, some[:1])
+			require.ErrorContains(t, err, "erased_visitors_one_or_several", "a rank that is erased already")
+		}
+		slices.Sort(ranks)
+		require.Equal(t, ranks, dbtest.Column[int64](t, conn, `SELECT rank FROM erased_ranks WHERE page_id = $1 ORDER BY rank`, page))
+	}
+	require.Zero(t, query[int64](t, conn, `SELECT erase_ranks(NULL, NULL)`))
+	require.Equal(t, []bool{true}, dbtest.Column[bool](t, conn, `
+		SELECT DISTINCT pg_column_size(e) <= 40 * least(2, (SELECT count(*) FROM unpack_ranks(e.part, e.place, e.places))) FROM erased_visitors AS e`))
+
+	// Where two meet, neither loses what the other has erased.
+	first := begin(t, url, `SELECT erase_ranks('{1}', '{7}')`)
+	meeting := dbtest.Connect(t, url)
+	second := async(t, func() error {
+		_, err := meeting.Exec(context.Background(), `SELECT erase_ranks('{1}', '{9}')`)
+		return err
+	})
+	dbtest.AwaitWaiting(t, conn, 1)
+	require.NoError(t, first.Commit(t.Context()))
+	require.NoError(t, receive(t, second, "erasing"))
+	require.Equal(t, []int64{7, 9}, dbtest.Column[int64](t, conn, `SELECT rank FROM erased_ranks WHERE page_id = 1 ORDER BY 1`))
 }

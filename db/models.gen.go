@@ -143,6 +143,14 @@ type Epoch struct {
 	Value int64 `json:"value"`
 }
 
+// The rank of each visitor who was erased or forgotten. Nobody else gets it.
+type ErasedRank struct {
+	// The target.
+	PageID int64 `json:"page_id"`
+	// The rank that the visitor had.
+	Rank interface{} `json:"rank"`
+}
+
 // Days of visitors whose address was erased: pv of a target = its rows in visits and the sum here; so are its returns, by previous day.
 type ErasedVisit struct {
 	// The target.
@@ -155,12 +163,16 @@ type ErasedVisit struct {
 	Visitors int64 `json:"visitors"`
 }
 
-// Visitors whose address was erased: uv of a target = its rows in visitors and here.
+// Visitors whose address was erased, 256 ranks a row: uv of a target = its rows in visitors and in the view erased_ranks, which has a row for each of these ranks.
 type ErasedVisitor struct {
 	// The target.
 	PageID int64 `json:"page_id"`
-	// The rank that the visitor had. Nobody else gets it.
-	Rank int64 `json:"rank"`
+	// The ranks from 256 * part + 1 on.
+	Part int32 `json:"part"`
+	// Where only one of them is erased: rank 256 * part + 1 + place. Nobody else gets it.
+	Place *int16 `json:"place"`
+	// Where several are: bit n, counted from 0, is 1 if rank 256 * part + 1 + n is erased.
+	Places pgtype.Bits `json:"places"`
 }
 
 // Visits that were accepted to be counted later: those of an app that came at the same moment are a row. Which rows are counted already, inbox_turns tells.

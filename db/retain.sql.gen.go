@@ -330,11 +330,12 @@ func (q *Queries) VisitorsForget(ctx context.Context, arg VisitorsForgetParams) 
 const VisitorsUnseen = `-- name: VisitorsUnseen :many
 SELECT coalesce(p.site_id, p.id)::bigint AS site_id, v.page_id, v.ip
 FROM pages AS p
-JOIN visitors AS v ON v.page_id = p.id
+JOIN visitors AS v      ON v.page_id = p.id
+LEFT JOIN visitors AS s ON s.page_id = coalesce(p.site_id, p.id) AND s.ip = v.ip
 WHERE p.app_id = $1
   AND v.last_day < $2
-  AND NOT EXISTS (SELECT FROM visitors AS s WHERE s.page_id = coalesce(p.site_id, p.id) AND s.ip = v.ip AND s.last_day >= $2)
-ORDER BY coalesce(p.site_id, p.id), v.ip
+  AND (s.last_day < $2) IS NOT FALSE
+ORDER BY coalesce(p.site_id, p.id), s.rank, v.ip
 LIMIT $3
 `
 
@@ -350,7 +351,8 @@ type VisitorsUnseenRow struct {
 	Ip     netip.Addr `json:"ip"`
 }
 
-// Those who have not come to a site since a day, at the site and at its pages, by site and visitor.
+// Those who have not come to a site since a day, at the site and at its pages, by site and visitor:
+// those who came first are first, so that a row of erased_visitors is written once for many.
 func (q *Queries) VisitorsUnseen(ctx context.Context, arg VisitorsUnseenParams) ([]VisitorsUnseenRow, error) {
 	rows, err := q.db.Query(ctx, VisitorsUnseen, arg.AppID, arg.Before, arg.N)
 	if err != nil {

@@ -245,7 +245,7 @@ var notForTheService = []string{
 	`UPDATE visitors SET ip = '192.0.2.9'`, `UPDATE visitors SET rank = 9`, `UPDATE visitors SET first_day = 20190101`, `DELETE FROM visitors`,
 	`UPDATE visits SET ip = '192.0.2.9'`, `DELETE FROM visits`,
 	`UPDATE batches SET id = gen_random_uuid()`, `UPDATE day_keys SET key = sha256('x')`, `DELETE FROM day_keys`, `TRUNCATE day_keys`,
-	`SELECT FROM erased_visitors`, `INSERT INTO erased_visitors (page_id, rank) VALUES (2, 1)`, `DELETE FROM erased_visitors`,
+	`SELECT FROM erased_visitors`, `INSERT INTO erased_visitors (page_id, part, place) VALUES (2, 0, 0)`, `DELETE FROM erased_visitors`, `SELECT FROM erased_ranks`, `SELECT erase_ranks('{2}', '{1}')`,
 	`SELECT FROM erased_visits`, `INSERT INTO erased_visits (page_id, day_id, previous_day, visitors) VALUES (2, 20190629, 0, 1)`, `DELETE FROM erased_visits`,
 	`UPDATE inbox SET visits = 2`, `DELETE FROM inbox`, `TRUNCATE inbox`, `TRUNCATE inbox_0`, `SELECT FROM inbox_0`,
 	`UPDATE inbox_turns SET slot = 1`, `UPDATE inbox_turns SET next = 9`, `INSERT INTO inbox_turns (turn, slot, closed_at) VALUES (9, 1, now())`, `DELETE FROM inbox_turns`,
@@ -304,7 +304,7 @@ func TestEveryTableIsTheServicesUnlessNamedHere(t *testing.T) {
 		WHERE relnamespace = 'footfall'::regnamespace AND relkind IN ('r', 'p', 'v', 'm') AND NOT relispartition
 		  AND NOT has_table_privilege('footfall_app', oid, 'SELECT')
 		ORDER BY 1`)
-	assert.Equal(t, []string{"erased_visitors", "erased_visits", "returns", "schema_objects", "sketches"}, others, "grant_roles() grants the service what it needs of a new table")
+	assert.Equal(t, []string{"erased_ranks", "erased_visitors", "erased_visits", "returns", "schema_objects", "sketches"}, others, "grant_roles() grants the service what it needs of a new table")
 }
 
 // rightsOf lists what a role, or PUBLIC, was granted in the database, apart from what PostgreSQL's
@@ -371,7 +371,7 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 		} else {
 			refused = append(refused, `SELECT FROM `+table)
 		}
-		if table != "footfall.returns" && table != "footfall.totals" { // views that nobody can write to
+		if table != "footfall.returns" && table != "footfall.erased_ranks" && table != "footfall.totals" { // views that nobody can write to
 			refused = append(refused, `INSERT INTO `+table+` DEFAULT VALUES`, `DELETE FROM `+table, `TRUNCATE `+table)
 		}
 	}

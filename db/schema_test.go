@@ -146,8 +146,15 @@ var rules = []struct{ refusedBy, sql string }{
 	{"day_keys_pkey", `INSERT INTO day_keys (day_id, key) VALUES (20190629, sha256('b'))`},
 	{"day_keys_length", `INSERT INTO day_keys (day_id, key) VALUES (20190630, 'short')`},
 
-	{"erased_visitors_pkey", `INSERT INTO erased_visitors (page_id, rank) VALUES (2, 1)`},
-	{"erased_visitors_rank_from_one", `INSERT INTO erased_visitors (page_id, rank) VALUES (2, 0)`},
+	{"erased_visitors_pkey", `INSERT INTO erased_visitors (page_id, part, place) VALUES (2, 0, 1)`},
+	{"erased_visitors_part_from_zero", `INSERT INTO erased_visitors (page_id, part, place) VALUES (2, -1, 1)`},
+	{"erased_visitors_place_is_a_bit", `UPDATE erased_visitors SET place = -1`},
+	{"erased_visitors_place_is_a_bit", `UPDATE erased_visitors SET place = 256`},
+	{"22026", `UPDATE erased_visitors SET place = NULL, places = B'11'`}, // the type's own error
+	{"erased_visitors_one_or_several", `UPDATE erased_visitors SET place = NULL`},
+	{"erased_visitors_one_or_several", `UPDATE erased_visitors SET place = NULL, places = 1::bit(256)`},
+	{"erased_visitors_one_or_several", `UPDATE erased_visitors SET places = 3::bit(256)`},
+	{"erased_visitors_one_or_several", `SELECT erase_ranks('{2}', '{1}')`}, // once more
 	{"erased_visits_pkey", `INSERT INTO erased_visits (page_id, day_id, previous_day, visitors) VALUES (2, 20190629, 0, 1)`},
 	{"erased_visits_days_run_forwards", `UPDATE erased_visits SET previous_day = day_id`},
 	{"erased_visits_are_some", `INSERT INTO erased_visits (page_id, day_id, previous_day, visitors) VALUES (2, 20190630, 0, 0)`},
@@ -308,7 +315,7 @@ func TestConstraints(t *testing.T) {
 	exec(t, conn, `INSERT INTO tags (app_id, name, value) VALUES (1, 'source', 'a.example')`)
 	exec(t, conn, `INSERT INTO tag_days (page_id, pv, newcomers, day_id, tag_id) VALUES (1, 1, 1, 20190629, 1)`)
 	exec(t, conn, `INSERT INTO day_keys (day_id, key) VALUES (20190629, sha256('a'))`)
-	exec(t, conn, `INSERT INTO erased_visitors (page_id, rank) VALUES (2, 1)`)
+	exec(t, conn, `INSERT INTO erased_visitors (page_id, part, place) VALUES (2, 0, 0)`)
 	exec(t, conn, `INSERT INTO erased_visits (page_id, day_id, previous_day, visitors) VALUES (2, 20190629, 0, 1)`)
 	exec(t, conn, `INSERT INTO visits_kept (app_id, from_day) VALUES (1, 20190629)`)
 	exec(t, conn, `INSERT INTO retention_pauses (app_id, run, from_day, until) VALUES (1, 7, 20190629, now())`)

@@ -594,7 +594,7 @@ WITH parts AS (
     GROUP BY v.page_id
     UNION ALL
     SELECT e.page_id, 0, 0, 0, 0, 0, count(*), max(e.rank), sum(e.rank), sum(e.rank * e.rank)
-    FROM erased_visitors AS e
+    FROM erased_ranks AS e
     WHERE e.page_id BETWEEN $2 AND $3
       AND ($4 OR e.page_id = ANY ($5))
     GROUP BY e.page_id
@@ -608,7 +608,7 @@ WITH parts AS (
            CASE
                WHEN s.ranks = s.uv * (s.uv + 1) / 2 AND s.squares = s.uv * (s.uv + 1) * (2 * s.uv + 1) / 6 THEN s.uv
                ELSE (SELECT count(DISTINCT r.rank)
-                     FROM (SELECT v.page_id, v.rank FROM visitors AS v UNION ALL SELECT e.page_id, e.rank FROM erased_visitors AS e) AS r
+                     FROM (SELECT v.page_id, v.rank FROM visitors AS v UNION ALL SELECT e.page_id, e.rank FROM erased_ranks AS e) AS r
                      WHERE r.page_id = s.page_id
                        AND r.rank BETWEEN 1 AND s.uv)
            END AS taken

@@ -3,18 +3,25 @@
 
 -- +goose Up
 -- What is left of visitors who were erased, so that the sums stay and every rank is accounted for.
--- Nothing links two rows.
+-- Nothing links two ranks. A row has 256 of them as bits: where all that came early are forgotten,
+-- one takes half a byte, and where a row has but one rank, that alone makes it as short as can be.
 CREATE TABLE erased_visitors (
-    page_id bigint NOT NULL,
-    rank    bigint NOT NULL,
+    page_id bigint   NOT NULL,
+    part    integer  NOT NULL,
+    place   smallint,
+    places  bit(256),
 
-    PRIMARY KEY (page_id, rank),
-    CONSTRAINT erased_visitors_rank_from_one CHECK (rank >= 1)
+    PRIMARY KEY (page_id, part),
+    CONSTRAINT erased_visitors_part_from_zero CHECK (part >= 0),
+    CONSTRAINT erased_visitors_place_is_a_bit CHECK (place BETWEEN 0 AND 255),
+    CONSTRAINT erased_visitors_one_or_several CHECK (CASE WHEN place IS NULL THEN coalesce(bit_count(places), 0) > 1 ELSE places IS NULL END)
 );
 
-COMMENT ON TABLE  erased_visitors         IS 'Visitors whose address was erased: uv of a target = its rows in visitors and here.';
+COMMENT ON TABLE  erased_visitors         IS 'Visitors whose address was erased, 256 ranks a row: uv of a target = its rows in visitors and in the view erased_ranks, which has a row for each of these ranks.';
 COMMENT ON COLUMN erased_visitors.page_id IS 'The target.';
-COMMENT ON COLUMN erased_visitors.rank    IS 'The rank that the visitor had. Nobody else gets it.';
+COMMENT ON COLUMN erased_visitors.part    IS 'The ranks from 256 * part + 1 on.';
+COMMENT ON COLUMN erased_visitors.place   IS 'Where only one of them is erased: rank 256 * part + 1 + place. Nobody else gets it.';
+COMMENT ON COLUMN erased_visitors.places  IS 'Where several are: bit n, counted from 0, is 1 if rank 256 * part + 1 + n is erased.';
 
 CREATE TABLE erased_visits (
     page_id      bigint  NOT NULL,

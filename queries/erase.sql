@@ -147,17 +147,16 @@ FROM (
 WHERE days.day BETWEEN @first_day::integer AND @last_day::integer
 ORDER BY days.day;
 
--- name: VisitorErase :execrows
--- Takes the addresses of a visitor out of some targets; their ranks stay taken.
+-- name: VisitorErase :one
+-- Takes the addresses of a visitor out of some targets; their ranks stay taken. Returns how many.
 WITH gone AS (
     DELETE FROM visitors AS v
     WHERE v.page_id = ANY (@pages::bigint[])
       AND v.ip = ANY (@ips::inet[])
     RETURNING v.page_id, v.rank
 )
-INSERT INTO erased_visitors (page_id, rank)
-SELECT page_id, rank
-FROM gone;
+SELECT erase_ranks(array_agg(g.page_id), array_agg(g.rank))::bigint AS erased
+FROM gone AS g;
 
 -- name: VisitsErase :exec
 -- Takes them out of the visits of one day, which stays counted. A day at a time: so each row is
@@ -321,10 +320,18 @@ FROM were AS w;
 -- both stays one; one who is new gets the next rank, in the order of the ranks before. There are
 -- never more visitors than (visitor, day) pairs: where erased ones were taken for more than they
 -- can have been, newcomers take their places.
-WITH page AS MATERIALIZED (
+WITH gone_erased AS (
+    DELETE FROM erased_visitors AS e
+    WHERE e.page_id IN (@from_page, @into_page)
+    RETURNING e.page_id, e.part, e.place, e.places
+), erased AS MATERIALIZED (
+    SELECT g.page_id, r.rank
+    FROM gone_erased AS g
+    CROSS JOIN LATERAL unpack_ranks(g.part, g.place, g.places) AS r (rank)
+), page AS MATERIALIZED (
     SELECT c.page_id, c.uv, c.pv - c.uv + @days::bigint AS room,
-           (SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = @site)
-               - (SELECT count(*) FROM erased_visitors AS e WHERE e.page_id = @into_page) AS erased_elsewhere
+           (SELECT count(*) FROM erased AS e WHERE e.page_id = @into_page) AS erased,
+           (SELECT count(*) FROM erased_ranks AS e WHERE e.page_id = @site) AS erased_at_site
     FROM counters AS c
     WHERE c.page_id = @into_page
 ), gone AS (
@@ -335,18 +342,15 @@ WITH page AS MATERIALIZED (
     SELECT g.ip, g.first_day, g.last_day, row_number() OVER (ORDER BY g.rank) AS place
     FROM gone AS g
     WHERE NOT EXISTS (SELECT FROM visitors AS v WHERE v.page_id = @into_page AND v.ip = g.ip)
-), surplus AS (
-    DELETE FROM erased_visitors AS e
-    WHERE e.page_id = @into_page
-      AND e.rank IN (SELECT x.rank
-                     FROM erased_visitors AS x
-                     WHERE x.page_id = @into_page
-                     ORDER BY x.rank DESC
-                     LIMIT greatest(0, (SELECT count(*) FROM fresh) - (SELECT page.room FROM page)))
-    RETURNING e.rank
 ), freed AS MATERIALIZED (
     SELECT s.rank, row_number() OVER (ORDER BY s.rank) AS place
-    FROM surplus AS s
+    FROM (
+        SELECT e.rank
+        FROM erased AS e
+        WHERE e.page_id = @into_page
+        ORDER BY e.rank DESC
+        LIMIT greatest(0, (SELECT count(*) FROM fresh) - (SELECT page.room FROM page))
+    ) AS s
 ), newcomers AS (
     INSERT INTO visitors (page_id, ip, rank, first_day, last_day)
     SELECT page.page_id, n.ip,
@@ -363,21 +367,21 @@ WITH page AS MATERIALIZED (
       AND v.ip = g.ip
 ), added AS MATERIALIZED (
     SELECT (SELECT count(*) FROM fresh) - (SELECT count(*) FROM freed) AS visitors
-), gone_erased AS (
-    DELETE FROM erased_visitors AS e
-    WHERE e.page_id = @from_page
-    RETURNING e.rank
-), erased AS (
-    INSERT INTO erased_visitors (page_id, rank)
-    SELECT page.page_id, page.uv + added.visitors + g.place
-    FROM (SELECT row_number() OVER () AS place FROM gone_erased) AS g
+), still_erased AS (
+    SELECT e.rank
+    FROM erased AS e
+    WHERE e.page_id = @into_page
+      AND e.rank NOT IN (SELECT f.rank FROM freed AS f)
+    UNION ALL
+    SELECT page.uv + added.visitors + g.place
+    FROM (SELECT row_number() OVER () AS place FROM erased AS e WHERE e.page_id = @from_page) AS g
     CROSS JOIN page
     CROSS JOIN added
-    WHERE g.place <= least(page.erased_elsewhere, page.room - added.visitors)
-    RETURNING rank
+    WHERE g.place <= least(page.erased_at_site - page.erased, page.room - added.visitors)
 )
-SELECT (added.visitors + (SELECT count(*) FROM erased))::bigint AS visitors
-FROM added;
+SELECT ((SELECT count(*) FROM fresh) - (SELECT page.erased FROM page)
+            + erase_ranks(array_agg(@into_page::bigint), array_agg(s.rank)))::bigint AS visitors
+FROM still_erased AS s;
 
 -- name: SketchesMerge :exec
 -- Moves its sketches.

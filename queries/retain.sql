@@ -131,14 +131,16 @@ WHERE app_id = @app_id
 SELECT pause_retention(@app::integer, @run::bigint, @hours::integer)::integer AS first_day;
 
 -- name: VisitorsUnseen :many
--- Those who have not come to a site since a day, at the site and at its pages, by site and visitor.
+-- Those who have not come to a site since a day, at the site and at its pages, by site and visitor:
+-- those who came first are first, so that a row of erased_visitors is written once for many.
 SELECT coalesce(p.site_id, p.id)::bigint AS site_id, v.page_id, v.ip
 FROM pages AS p
-JOIN visitors AS v ON v.page_id = p.id
+JOIN visitors AS v      ON v.page_id = p.id
+LEFT JOIN visitors AS s ON s.page_id = coalesce(p.site_id, p.id) AND s.ip = v.ip
 WHERE p.app_id = @app_id
   AND v.last_day < @before
-  AND NOT EXISTS (SELECT FROM visitors AS s WHERE s.page_id = coalesce(p.site_id, p.id) AND s.ip = v.ip AND s.last_day >= @before)
-ORDER BY coalesce(p.site_id, p.id), v.ip
+  AND (s.last_day < @before) IS NOT FALSE
+ORDER BY coalesce(p.site_id, p.id), s.rank, v.ip
 LIMIT @n;
 
 -- name: VisitorsUnseenCount :one

@@ -307,7 +307,7 @@ func cutShort(t *testing.T, cut func(*testing.T, *retention)) []string {
 		WITH targets AS (SELECT p.id AS page_id, concat_ws(' ', a.name, p.uri) AS name FROM pages p JOIN apps a ON a.id = p.app_id)
 		SELECT concat_ws(' ', name, day_id, ip) FROM visits JOIN targets USING (page_id)
 		UNION ALL SELECT concat_ws(' ', name, rank, ip, first_day, last_day) FROM visitors JOIN targets USING (page_id)
-		UNION ALL SELECT concat_ws(' ', name, 'erased', rank) FROM erased_visitors JOIN targets USING (page_id)
+		UNION ALL SELECT concat_ws(' ', name, 'erased', rank) FROM erased_ranks JOIN targets USING (page_id)
 		UNION ALL SELECT concat_ws(' ', name, 'sketch', day_id, entries::text) FROM sketches JOIN targets USING (page_id)
 		UNION ALL SELECT concat_ws(' ', name, 'open', day_id, previous_day, visitors) FROM open_returns JOIN targets USING (page_id)
 		UNION ALL SELECT concat_ws(' ', name, 'packed', day_id, previous_days, visitors) FROM packed_returns JOIN targets USING (page_id)
@@ -404,7 +404,7 @@ func TestForgottenVisitorsAreNewWhenTheyReturn(t *testing.T) {
 	done, err := r.retainer(r.db).Run(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []VisitorsForgotten{{"brief", 20190602, 2}}, done.Forgotten)
-	require.Equal(t, []string{"a.example 1", "a.example/a 1"}, r.table(t, `SELECT p.uri || ' ' || e.rank FROM erased_visitors e JOIN pages p ON p.id = e.page_id ORDER BY 1`))
+	require.Equal(t, []string{"a.example 1", "a.example/a 1"}, r.table(t, `SELECT p.uri || ' ' || e.rank FROM erased_ranks e JOIN pages p ON p.id = e.page_id ORDER BY 1`))
 	require.Empty(t, r.table(t, `SELECT p.uri FROM visitors v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE ip = '192.0.2.1' AND a.name = 'brief'
 		UNION ALL SELECT p.uri FROM visits v JOIN pages p ON p.id = v.page_id JOIN apps a ON a.id = p.app_id WHERE ip = '192.0.2.1' AND a.name = 'brief'`))
 	r.uniques(t)

@@ -172,7 +172,7 @@ func TestVerifyFindsNothingWhereNothingIsWrong(t *testing.T) {
 			DELETE FROM visits WHERE day_id < 20260629`,
 		"tops forgotten": `DELETE FROM tops`,
 		"a visitor forgotten with their days": `INSERT INTO visits_kept (app_id, from_day) SELECT id, 20260629 FROM apps; DELETE FROM visits WHERE day_id < 20260629;
-			WITH gone AS (DELETE FROM visitors WHERE ip = '192.0.2.4' RETURNING page_id, rank) INSERT INTO erased_visitors SELECT * FROM gone`,
+			WITH gone AS (DELETE FROM visitors WHERE ip = '192.0.2.4' RETURNING page_id, rank) SELECT erase_ranks(array_agg(page_id), array_agg(rank)) FROM gone`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -219,8 +219,11 @@ func TestVerifyFindsDamage(t *testing.T) {
 			{"two ranks twice", `UPDATE visitors SET rank = CASE rank WHEN 3 THEN 1 ELSE 5 END WHERE rank IN (3, 4) AND page_id = ` + homeA,
 				"ranks", "a.example/home", "ranks taken: 3, but uv: 5"},
 			{"a gap", `UPDATE visitors SET rank = 9 WHERE rank = 3 AND page_id = ` + homeA, "ranks", "a.example/home", "the last rank: 9, but uv: 5"},
-			{"an erased rank that a visitor has", `UPDATE erased_visitors SET rank = 3 WHERE page_id = ` + homeA, "ranks", "a.example/home", "ranks taken: 4"},
-			{"an erased rank too many", `INSERT INTO erased_visitors VALUES (` + homeA + `, 6)`, "visitors", "a.example/home", "uv: 5, but rows of visitors: 6"},
+			{"an erased rank that a visitor has", `UPDATE erased_visitors SET place = 2 WHERE page_id = ` + homeA, "ranks", "a.example/home", "ranks taken: 4"},
+			{"an erased rank in another part", `UPDATE erased_visitors SET part = 1 WHERE page_id = ` + homeA, "ranks", "a.example/home", "the last rank: 258, but uv: 5"},
+			{"an erased rank too many", `SELECT erase_ranks(ARRAY[` + homeA + `], '{6}')`, "visitors", "a.example/home", "uv: 5, but rows of visitors: 6"},
+			{"erased ranks moved by a bit", `DELETE FROM visitors WHERE rank = 3 AND page_id = ` + homeA + `; SELECT erase_ranks(ARRAY[` + homeA + `], '{3}');
+				UPDATE erased_visitors SET places = places >> 1 WHERE page_id = ` + homeA, "ranks", "a.example/home", "ranks taken: 4, but uv: 5"},
 			{"an erased rank lost", `DELETE FROM erased_visitors WHERE page_id = ` + homeA, "visitors", "a.example/home", "uv: 5, but rows of visitors: 4"},
 
 			{"uv too high", `UPDATE counters SET uv = uv + 1 WHERE page_id = ` + homeA, "visitors", "a.example/home", "uv: 6, but rows of visitors: 5"},
@@ -319,7 +322,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 			{"a page's day without a site", `UPDATE days SET site_id = NULL WHERE day_id = 20260628 AND page_id = ` + pageX, "belonging", "b.example/x", "the site's number: 0"},
 			{"counters of no page", `INSERT INTO counters VALUES (999, 0, 0, 0)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
 			{"visitors of no page", `INSERT INTO visitors VALUES (-5, 1, 20260627, 20260627, '192.0.2.1')`, "belonging", "(no page has the number -5)", "pages with this number: 0"},
-			{"erased visitors of no page", `INSERT INTO erased_visitors VALUES (999, 1)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
+			{"erased visitors of no page", `INSERT INTO erased_visitors VALUES (999, 0, 0)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
 			{"days of no page", `INSERT INTO days VALUES (999, NULL, 20260628, 0, 0, 0)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
 			{"returns of no page", `INSERT INTO open_returns VALUES (999, 20260628, 20260627, 1)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
 			{"visits of no page", `INSERT INTO visits VALUES (999, 20260628, 0, '192.0.2.1')`, "belonging", "(no page has the number 999)", "rows of visits of no page: 1"},

@@ -64,7 +64,7 @@ func (m *model) tables(app, uri string) *numbers {
 				n.tags[fmt.Sprint("new ", tag, " ", value)] += two
 			}
 		})
-	n.erased = dbtest.Column[int64](m, m.own, `SELECT rank FROM erased_visitors WHERE page_id = $1`, id)
+	n.erased = dbtest.Column[int64](m, m.own, `SELECT rank FROM erased_ranks WHERE page_id = $1`, id)
 	return n
 }
 

@@ -25,7 +25,7 @@ func (w *world) checkTables() {
 			FROM pages p
 			LEFT JOIN counters c ON c.page_id = p.id
 			CROSS JOIN LATERAL (SELECT count(*) AS visitors, max(rank) AS last_rank FROM visitors v WHERE v.page_id = p.id) v
-			CROSS JOIN LATERAL (SELECT count(*) AS visitors, max(rank) AS last_rank FROM erased_visitors v WHERE v.page_id = p.id) e
+			CROSS JOIN LATERAL (SELECT count(*) AS visitors, max(rank) AS last_rank FROM erased_ranks v WHERE v.page_id = p.id) e
 			CROSS JOIN LATERAL (
 				SELECT count(*) AS days, count(*) FILTER (WHERE known.ip IS NULL) AS strangers
 				FROM visits v LEFT JOIN visitors known ON known.page_id = v.page_id AND known.ip = v.ip WHERE v.page_id = p.id

@@ -65,7 +65,7 @@ func erasedVisitor(w *world) {
 		assert.Equal(w.t, "3 3 3 6", w.rankOf(to, "shop", "ip=203.0.113.3", "{read}"))
 	}
 	assert.Zero(w.t, w.number(`SELECT (SELECT count(*) FROM visitors WHERE ip = '203.0.113.2') + (SELECT count(*) FROM visits WHERE ip = '203.0.113.2')`))
-	assert.EqualValues(w.t, 2, w.number(`SELECT count(*) FROM erased_visitors WHERE rank = 2`))
+	assert.EqualValues(w.t, 2, w.number(`SELECT count(*) FROM erased_ranks WHERE rank = 2`))
 
 	_, page := w.counted(w.send(second, visitShop+"&ip=203.0.113.2"+bearerOf+"{assert}"))
 	assert.Equal(w.t, "4 4 4 7", page, "somebody new")

@@ -100,14 +100,10 @@ BEGIN
           AND p.app_id = app
           AND NOT EXISTS (SELECT FROM visitors AS s WHERE s.page_id = coalesce(p.site_id, p.id) AND s.ip = v.ip AND s.last_day >= unseen)
         RETURNING v.page_id, v.rank
-    ), left_of_them AS (
-        INSERT INTO erased_visitors (page_id, rank)
-        SELECT g.page_id, g.rank
-        FROM gone AS g
     )
-    SELECT count(*)
+    SELECT erase_ranks(array_agg(g.page_id), array_agg(g.rank))
     INTO forgotten
-    FROM gone;
+    FROM gone AS g;
     RETURN forgotten;
 END
 $$;

@@ -1,14 +1,15 @@
+-- Not on top of the view erased_ranks, for the reason that report.returns tells.
 CREATE VIEW report.ranks AS
-SELECT a.name AS app, p.uri AS target, r.rank, r.visitor, r.first_day, r.last_day
+SELECT a.name AS app, p.uri AS target, v.rank, v.ip AS visitor, v.first_day, v.last_day
 FROM apps AS a
-JOIN pages AS p ON p.app_id = a.id
-JOIN (
-    SELECT page_id, rank, ip AS visitor, first_day, last_day
-    FROM visitors
-    UNION ALL
-    SELECT page_id, rank, NULL, NULL, NULL
-    FROM erased_visitors
-) AS r ON r.page_id = p.id;
+JOIN pages AS p    ON p.app_id = a.id
+JOIN visitors AS v ON v.page_id = p.id
+UNION ALL
+SELECT a.name, p.uri, r.rank, NULL, NULL, NULL
+FROM apps AS a
+JOIN pages AS p           ON p.app_id = a.id
+JOIN erased_visitors AS e ON e.page_id = p.id
+CROSS JOIN LATERAL unpack_ranks(e.part, e.place, e.places) AS r (rank);
 
 COMMENT ON VIEW   report.ranks           IS 'Who was visitor number N of each target.';
 COMMENT ON COLUMN report.ranks.app       IS 'The app that counts it.';
