@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"footfall/pause"
@@ -99,27 +98,18 @@ func (d *DB) Write(ctx context.Context, b *Batch, out *Outcome) error {
 	q.Queue(BatchBegin, uuidValue(b.ID))
 	if len(b.Claims) > 0 {
 		if err := b.claim(ctx, conn, &q); err != nil {
-			return b.failed(conn, err)
+			return fmt.Errorf("write batch: %w", failed(conn, err))
 		}
 		q = pgx.Batch{}
 	}
 	b.queue(&q, out)
-	if err := conn.SendBatch(ctx, &q).Close(); err != nil {
-		return b.failed(conn, err)
+	if err := d.commit(ctx, conn, &q); err != nil {
+		return fmt.Errorf("write batch: %w", err)
 	}
 	if b.allHinted() {
 		b.rankNewcomers(out)
 	}
 	return nil
-}
-
-// failed rolls a batch back that has got an error.
-func (b *Batch) failed(conn *pgxpool.Conn, err error) error {
-	rollback(conn.Conn())
-	if pgconn.SafeToRetry(err) {
-		err = &notSentError{err}
-	}
-	return fmt.Errorf("write batch: %w", err)
 }
 
 // queue queues all that comes behind the beginning of the transaction.
@@ -148,7 +138,6 @@ func (b *Batch) queue(q *pgx.Batch, out *Outcome) {
 	default:
 		q.Queue(DaysVisited, t.IDs, t.Sites, t.Days, t.Hot)
 	}
-	q.Queue(BatchCommit)
 }
 
 // Probe writes a batch without visits, as durably as any other: it fails where one with visits
@@ -168,9 +157,7 @@ func (d *DB) Probe(ctx context.Context) error {
 	q.Queue(CountersLock, t.IDs, t.Hot, t.Newcomers)
 	q.Queue(VisitsRecord, empty.recordArgs()...)
 	q.Queue(RoomProbe)
-	q.Queue(BatchCommit)
-	if err := conn.SendBatch(ctx, &q).Close(); err != nil {
-		rollback(conn.Conn())
+	if err := d.commit(ctx, conn, &q); err != nil {
 		return fmt.Errorf("probe: %w", err)
 	}
 	return nil
@@ -305,7 +292,11 @@ func (d *DB) FirstDay(ctx context.Context, app int32) (day int32, err error) {
 // for the batch's transaction if that still runs.
 func (d *DB) DidCommit(ctx context.Context, id [16]byte) (committed bool, err error) {
 	for try := 1; ; try++ {
-		abandoned, err := New(d.writers).BatchAbandon(ctx, uuidValue(id))
+		abandoned := false
+		err := d.write(ctx, d.writers, func(conn *pgxpool.Conn) (err error) {
+			abandoned, err = New(conn).BatchAbandon(ctx, uuidValue(id))
+			return err
+		})
 		if err == nil {
 			return !abandoned, nil
 		}

@@ -77,6 +77,8 @@ type DB struct {
 
 	options     Options
 	clockOffset atomic.Int64 // how many nanoseconds LocalClock is ahead of the database's clock
+
+	commitsAlone atomic.Int64 // how many commits returned before the synchronous standby had them
 }
 
 // Open prepares connections to the database that url names; none is made before the first use.
@@ -89,7 +91,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	d := &DB{sessions: base, options: o}
 	var failed [3]error // none of a pool of some connections
 	timeout := milliseconds(o.StatementTimeout)
-	d.readers, failed[0] = base.pool(ctx, o.Readers, map[string]string{"statement_timeout": timeout}, nil)
+	d.readers, failed[0] = base.pool(ctx, o.Readers, map[string]string{"statement_timeout": timeout})
 	d.writers, failed[1] = base.pool(ctx, o.Writers, map[string]string{
 		// A generic plan is made once: planning would cost as much as the rest of a small batch. It
 		// may be made on empty tables, where a scan looks cheaper than an index, so scans are off.
@@ -99,12 +101,12 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		"enable_bitmapscan":                   "off",
 		"statement_timeout":                   timeout,
 		"idle_in_transaction_session_timeout": timeout,
-	}, durable)
+	})
 	d.reports, failed[2] = base.pool(ctx, reporters, map[string]string{
 		"statement_timeout":               timeout,
 		"default_transaction_read_only":   "on",
 		"max_parallel_workers_per_gather": "0",
-	}, nil)
+	})
 	if err := errors.Join(failed[:]...); err != nil {
 		return nil, fmt.Errorf("database pool: %w", err)
 	}
@@ -196,15 +198,20 @@ func once(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) er
 	return err != nil && conn.Conn().IsClosed(), err
 }
 
-// KeepDayKey stores the key of a day, unless there is one. It returns when the key is on disk,
-// because writers' connections commit durably.
+// KeepDayKey stores the key of a day, unless there is one. It returns when the day's key is on disk:
+// where it is another's, that may not have been confirmed yet, so that something has to be committed.
 func (d *DB) KeepDayKey(ctx context.Context, day int32, key []byte) error {
-	return New(d.writers).DayKeyMake(ctx, DayKeyMakeParams{Day: day, Key: key})
+	return d.inTx(ctx, d.writers, func(q *Queries) error {
+		if err := q.DayKeyMake(ctx, DayKeyMakeParams{Day: day, Key: key}); err != nil {
+			return err
+		}
+		return q.SessionCommit(ctx)
+	})
 }
 
 // InTx runs f in a transaction, and commits if f returns nil.
 func (d *DB) InTx(ctx context.Context, f func(q *Queries) error) error {
-	return pgx.BeginFunc(ctx, d.readers, func(tx pgx.Tx) error { return f(New(tx)) })
+	return d.inTx(ctx, d.readers, f)
 }
 
 // Apps returns all apps, by name.
@@ -232,10 +239,6 @@ func (d *DB) MakeDays(ctx context.Context, days ...int32) (made []int32, err err
 	})
 	return made, err
 }
-
-// durable makes every commit wait for the disk, also where the server or the role is set not to
-// wait: a reply means that the visit is committed.
-func durable(ctx context.Context, conn *pgx.Conn) error { return New(conn).SessionDurable(ctx) }
 
 func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
 

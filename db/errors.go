@@ -49,7 +49,8 @@ const (
 	// FaultRefused: rolled back, or never begun, because the server has no space, is shutting down,
 	// or cannot be connected to, or because its schema takes no batches of this version any more.
 	FaultRefused
-	// FaultUnknown: the connection was lost. The batch may have committed, or may still commit.
+	// FaultUnknown: the connection was lost, and the batch may have committed, or may still commit;
+	// or it has, but the synchronous standby may not have it.
 	FaultUnknown
 )
 
@@ -66,7 +67,7 @@ func FaultOf(err error) Fault {
 		return FaultRefused
 	}
 	pg := answerOf(err)
-	if len(pg.Code) != 5 {
+	if len(pg.Code) != 5 || errors.Is(err, ErrAlone) {
 		return FaultUnknown
 	}
 	if severity := pg.SeverityUnlocalized; severity == "FATAL" || severity == "PANIC" {

@@ -223,12 +223,12 @@ func TestFaultOfASessionThatEnded(t *testing.T) {
 	}
 }
 
-// A role or a database that is set to commit without waiting for the disk does so for others, not
-// for batches.
+// A role or a database that is set to commit without waiting for the disk, or for that of the
+// standby, does so for others, not for batches.
 func TestBatchesWaitForTheDisk(t *testing.T) {
 	t.Parallel()
 	url, conn := fixture(t)
-	for value, want := range map[string]string{"off": "on", "local": "local"} {
+	for value, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on", "remote_apply": "remote_apply"} {
 		d := dbtest.Open(t, dbtest.With(t, url, "synchronous_commit", value), db.Options{})
 		_, err := conn.Exec(t.Context(), `CREATE TABLE IF NOT EXISTS heard (setting text);
 			CREATE OR REPLACE FUNCTION hear() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -37,13 +37,18 @@ func fixture(t *testing.T) (url string, conn *pgx.Conn) {
 	t.Helper()
 	url = dbtest.New(t)
 	conn = dbtest.Connect(t, url)
+	makeTargets(t, conn)
+	return url, conn
+}
+
+func makeTargets(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
 	exec(t, conn, `
 		INSERT INTO apps (name) VALUES ('shop');
 		INSERT INTO pages (app_id, uri) VALUES (1, 'example.com');
 		INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'example.com/a'), (1, 1, 'example.com/b');
 		INSERT INTO counters (page_id) VALUES (1), (2), (3)`)
 	require.True(t, query[bool](t, conn, `SELECT make_visits_day($1)`, today))
-	return url, conn
 }
 
 var lastBatch atomic.Uint64

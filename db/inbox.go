@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Accept writes visits to the inbox in one transaction, a row for each app, and returns when that
@@ -31,16 +30,10 @@ func (d *DB) Accept(ctx context.Context, id [16]byte, rows []InboxPutParams, pas
 		r := &rows[i]
 		q.Queue(InboxPut, r.App, r.Tz, r.Visitor, r.Ipv6Prefix, r.Uris, r.Pages, r.Days, r.NewPages, r.Ips, r.Ids, r.TagSets, r.TagPlaces)
 	}
-	q.Queue(BatchCommit)
-	err = conn.SendBatch(ctx, &q).Close()
-	if err == nil {
+	switch err = d.commit(ctx, conn, &q); {
+	case err == nil:
 		return nil
-	}
-	rollback(conn.Conn())
-	if pgconn.SafeToRetry(err) {
-		err = &notSentError{err}
-	}
-	if answerOf(err).Code == "FF008" { // raised by put_in_inbox
+	case answerOf(err).Code == "FF008": // raised by put_in_inbox
 		err = errors.Join(ErrAppChanged, err)
 	}
 	return fmt.Errorf("write to the inbox: %w", err)

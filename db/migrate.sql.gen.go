@@ -149,15 +149,15 @@ func (q *Queries) SchemaSeen(ctx context.Context, granted string) (SchemaSeenRow
 	return i, err
 }
 
-const SessionDurable = `-- name: SessionDurable :exec
-SELECT set_config('synchronous_commit', 'on', false)
-WHERE current_setting('synchronous_commit') = 'off'
+const SessionCommit = `-- name: SessionCommit :exec
+SELECT pg_logical_emit_message(true, 'footfall', '')
+WHERE NOT pg_is_in_recovery()
 `
 
-// Lets COMMIT wait for the disk in this session. The other values of the setting do so, too, and
-// stay.
-func (q *Queries) SessionDurable(ctx context.Context) error {
-	_, err := q.db.Exec(ctx, SessionDurable)
+// Commits something that is in no table: this returns when it is on disk, and on that of a
+// synchronous standby, with all that was committed before. On a standby it does nothing.
+func (q *Queries) SessionCommit(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, SessionCommit)
 	return err
 }
 
@@ -176,6 +176,9 @@ func (q *Queries) SessionProcess(ctx context.Context) (int64, error) {
 const SessionSet = `-- name: SessionSet :exec
 SELECT set_config(name, value, false)
 FROM (SELECT unnest($1::text[]) AS name, unnest($2::text[]) AS value) AS s
+UNION ALL
+SELECT set_config('synchronous_commit', 'on', false)
+WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')
 `
 
 type SessionSetParams struct {
@@ -183,7 +186,8 @@ type SessionSetParams struct {
 	Values []string `json:"values"`
 }
 
-// Sets the settings of this session with these names to these values.
+// Sets the settings of this session with these names to these values, and lets COMMIT wait for the
+// disk, and for that of a synchronous standby: neither off, local nor remote_write do.
 func (q *Queries) SessionSet(ctx context.Context, arg SessionSetParams) error {
 	_, err := q.db.Exec(ctx, SessionSet, arg.Names, arg.Values)
 	return err

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // CountsBy is the settings of an app that decide which day and which visitor a visit counts for.
@@ -59,8 +57,8 @@ func (d *DB) intern(ctx context.Context, in *Interning, ids map[string]int64) (f
 	if in.Full || in.missing(ids, math.MaxInt64).empty() {
 		return in.Full, nil
 	}
-	err = pgx.BeginFunc(ctx, d.writers, func(tx pgx.Tx) (err error) {
-		full, err = makePages(ctx, New(tx), in, ids)
+	err = d.inTx(ctx, d.writers, func(q *Queries) (err error) {
+		full, err = makePages(ctx, q, in, ids)
 		return err
 	})
 	if isForeignKeyViolation(err) { // everything that was made refers to the app

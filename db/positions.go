@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Position names one part of a source of visits, of which the database knows how far it has been
@@ -58,7 +59,10 @@ func (m *Move) queue(q *pgx.Batch) {
 // OpenPosition returns where the position of a call stands, and the content that it was first opened
 // with. If it was not there, it is made, at 0 and with this content.
 func (d *DB) OpenPosition(ctx context.Context, p Position, content []byte) (row PositionOpenRow, err error) {
-	row, err = New(d.writers).PositionOpen(ctx, PositionOpenParams{AppID: p.App, Source: p.Source, Part: p.Part, Content: content})
+	err = d.write(ctx, d.writers, func(conn *pgxpool.Conn) (err error) {
+		row, err = New(conn).PositionOpen(ctx, PositionOpenParams{AppID: p.App, Source: p.Source, Part: p.Part, Content: content})
+		return err
+	})
 	return row, opened("a position", err)
 }
 
@@ -82,13 +86,21 @@ func (d *DB) Uncounted(ctx context.Context, p Position) (string, error) {
 	return uncounted, nil
 }
 
-// PositionNext returns where a position stands; -1 if it is not there any more.
+// PositionNext returns where a position stands; -1 if it is not there any more. Who moved it may not
+// be confirmed yet, so that something is committed behind it.
 func (d *DB) PositionNext(ctx context.Context, p Position) (next int64, err error) {
-	if p.Turn != 0 {
-		next, err = New(d.writers).InboxNext(ctx, p.Turn)
-	} else {
-		next, err = New(d.writers).PositionGet(ctx, PositionGetParams{AppID: p.App, Source: p.Source, Part: p.Part})
-	}
+	err = d.write(ctx, d.writers, func(conn *pgxpool.Conn) (err error) {
+		q := New(conn)
+		if p.Turn != 0 {
+			next, err = q.InboxNext(ctx, p.Turn)
+		} else {
+			next, err = q.PositionGet(ctx, PositionGetParams{AppID: p.App, Source: p.Source, Part: p.Part})
+		}
+		if err == nil {
+			err = q.SessionCommit(ctx)
+		}
+		return err
+	})
 	if errors.Is(err, ErrNoRows) {
 		return -1, nil
 	}
@@ -101,7 +113,10 @@ func (d *DB) PositionNext(ctx context.Context, p Position) (next int64, err erro
 // OpenQueue returns where a part of a queue is to be read from: from its first message, if nobody
 // has read it before.
 func (d *DB) OpenQueue(ctx context.Context, p Position, first int64) (next int64, err error) {
-	next, err = New(d.writers).QueuePositionOpen(ctx, QueuePositionOpenParams{AppID: p.App, Source: p.Source, Part: p.Part, First: first})
+	err = d.write(ctx, d.writers, func(conn *pgxpool.Conn) (err error) {
+		next, err = New(conn).QueuePositionOpen(ctx, QueuePositionOpenParams{AppID: p.App, Source: p.Source, Part: p.Part, First: first})
+		return err
+	})
 	return next, opened("a queue", err)
 }
 

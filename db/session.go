@@ -45,12 +45,11 @@ func newSessions(url string, o Options) (sessions, error) {
 	return sessions{parsed, settings}, nil
 }
 
-// pool makes a pool whose connections have more settings, and are prepared before their first use.
-func (s sessions) pool(
-	ctx context.Context, size int, settings map[string]string, prepare func(context.Context, *pgx.Conn) error,
-) (*pgxpool.Pool, error) {
+// pool makes a pool whose connections have more settings.
+func (s sessions) pool(ctx context.Context, size int, settings map[string]string) (*pgxpool.Pool, error) {
 	cfg := s.parsed.Copy()
-	cfg.ConnConfig, cfg.AfterConnect = s.with(settings), prepare
+	cfg.ConnConfig = s.with(settings)
+	hearWarnings(cfg)
 	cfg.MaxConns = int32(size) //nolint:gosec // a number of connections
 	return pgxpool.NewWithConfig(ctx, cfg)
 }

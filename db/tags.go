@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // Tag is a tag of an app: a name and a value.
@@ -65,8 +63,7 @@ func tagColumns(tags []Tag) (names, values []string) {
 // maxToday are made of the open ones, whose values anybody can make up; of the others any number.
 // It counts nothing, so after any error nothing has been counted.
 func (d *DB) MakeTags(ctx context.Context, app, day int32, tags, open []Tag, maxToday int64, ids map[Tag]int32) error {
-	err := pgx.BeginFunc(ctx, d.writers, func(tx pgx.Tx) error {
-		q := New(tx)
+	err := d.inTx(ctx, d.writers, func(q *Queries) error {
 		tally, err := q.PagesTallyLock(ctx, PagesTallyLockParams{AppID: app, Day: day})
 		if err != nil {
 			return err

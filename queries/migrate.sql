@@ -84,16 +84,20 @@ WHERE to_regclass('visits_' || day) IS NULL
 ORDER BY day;
 
 -- name: SessionSet :exec
--- Sets the settings of this session with these names to these values.
+-- Sets the settings of this session with these names to these values, and lets COMMIT wait for the
+-- disk, and for that of a synchronous standby: neither off, local nor remote_write do.
 SELECT set_config(name, value, false)
-FROM (SELECT unnest(@names::text[]) AS name, unnest(@values::text[]) AS value) AS s;
+FROM (SELECT unnest(@names::text[]) AS name, unnest(@values::text[]) AS value) AS s
+UNION ALL
+SELECT set_config('synchronous_commit', 'on', false)
+WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply');
+
+-- name: SessionCommit :exec
+-- Commits something that is in no table: this returns when it is on disk, and on that of a
+-- synchronous standby, with all that was committed before. On a standby it does nothing.
+SELECT pg_logical_emit_message(true, 'footfall', '')
+WHERE NOT pg_is_in_recovery();
 
 -- name: SessionProcess :one
 -- The process of the server that this session has.
 SELECT pg_backend_pid()::bigint AS pid;
-
--- name: SessionDurable :exec
--- Lets COMMIT wait for the disk in this session. The other values of the setting do so, too, and
--- stay.
-SELECT set_config('synchronous_commit', 'on', false)
-WHERE current_setting('synchronous_commit') = 'off';

@@ -1,0 +1,253 @@
+package dbtest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db/embedded"
+)
+
+// Pair is two servers of a test's own with Footfall's tables, of which one follows the other. After
+// Promote it is the other way round.
+type Pair struct {
+	t       testing.TB
+	bin     string
+	nodes   [2]*node
+	primary int
+}
+
+// node is a server of a pair.
+type node struct {
+	dir    string
+	host   string // which nobody else has
+	server *embedded.Server
+}
+
+func (n *node) cluster() string { return filepath.Join(n.dir, "postgres") }
+
+// NewPair makes a pair. Commits wait for the standby where it is synchronous. The test is skipped
+// where the programs are missing that make it: pg_basebackup and pg_rewind.
+func NewPair(t testing.TB, synchronous bool) *Pair {
+	t.Helper()
+	bin, err := embedded.Find(os.Getenv("FOOTFALL_TEST_POSTGRES_BIN"))
+	if err != nil {
+		t.Skip("there is no PostgreSQL here to start a server of: ", err)
+	}
+	p := &Pair{t: t, bin: bin}
+	for _, needed := range []string{filepath.Join(bin, "pg_basebackup"), filepath.Join(bin, "pg_rewind"), fmt.Sprintf("/proc/%d/task/%[1]d/children", os.Getpid())} {
+		if _, err := os.Stat(needed); err != nil {
+			t.Skip("a pair of servers cannot be made here: ", err)
+		}
+	}
+	for i := range p.nodes {
+		p.nodes[i] = &node{dir: OwnDir(t), host: fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))} //nolint:gosec // any
+	}
+	t.Cleanup(func() {
+		for _, n := range p.nodes {
+			if n.server != nil {
+				ctx, end := context.WithTimeout(context.Background(), patience)
+				assert.NoError(t, n.server.Stop(ctx))
+				end()
+			}
+		}
+	})
+	first, second := p.nodes[0], p.nodes[1]
+	p.start(first, nil)
+	p.Exec("ALTER ROLE footfall PASSWORD 'secret'")
+	require.NoError(t, migrate(context.Background(), first.server.URL()))
+	if synchronous {
+		p.Exec("ALTER SYSTEM SET synchronous_standby_names = '*'")
+	}
+	owner, err := os.Stat(first.cluster())
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(second.cluster(), 0o700))
+	require.NoError(t, os.Chown(second.cluster(), int(owner.Sys().(*syscall.Stat_t).Uid), int(owner.Sys().(*syscall.Stat_t).Gid)))
+	p.run(second, "pg_basebackup", "--dbname="+p.source(first), "--pgdata="+second.cluster(), "--checkpoint=fast", "--wal-method=stream", "--no-sync")
+	p.follow(second, first)
+	p.Exec("SELECT pg_reload_conf()")
+	p.AwaitStandby()
+	return p
+}
+
+// source is how a program or a standby connects to a server, as its operating system's user.
+func (p *Pair) source(of *node) string {
+	u, err := url.Parse(of.server.URL())
+	require.NoError(p.t, err)
+	return fmt.Sprintf("host=%s port=%d user=footfall dbname=postgres", u.Query().Get("host"), embedded.Port)
+}
+
+// run runs one of PostgreSQL's programs as the user of a server.
+func (p *Pair) run(as *node, program string, args ...string) {
+	p.t.Helper()
+	owner, err := os.Stat(as.cluster())
+	require.NoError(p.t, err)
+	cmd := exec.Command(filepath.Join(p.bin, program), args...)
+	cmd.Dir, cmd.Env = "/", []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH")}
+	if user := owner.Sys().(*syscall.Stat_t); os.Geteuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user.Uid, Gid: user.Gid}}
+	}
+	output, err := cmd.CombinedOutput()
+	require.NoError(p.t, err, "%s: %s", program, output)
+}
+
+func (p *Pair) start(n *node, more map[string]string) {
+	p.t.Helper()
+	settings := map[string]string{
+		"listen_addresses": n.host, "fsync": "off", "max_connections": "100", "shared_buffers": "32MB", "wal_log_hints": "on", "wal_keep_size": "256MB",
+		"wal_receiver_status_interval": "1s", "wal_retrieve_retry_interval": "50ms",
+	}
+	for name, value := range more {
+		settings[name] = value
+	}
+	server, err := embedded.Start(context.Background(), embedded.Config{Dir: n.dir, BinDir: p.bin, Wait: patience, Settings: settings})
+	require.NoError(p.t, err)
+	n.server = server
+}
+
+// follow starts a server that follows another.
+func (p *Pair) follow(standby, of *node) {
+	p.t.Helper()
+	require.NoError(p.t, os.WriteFile(filepath.Join(standby.cluster(), "standby.signal"), nil, 0o644)) //nolint:gosec // it is empty
+	p.start(standby, map[string]string{"primary_conninfo": p.source(of)})
+}
+
+// URL leads to the servers of the pair by their addresses, that of the first one before the other,
+// and to the one of them that takes writes.
+func (p *Pair) URL() string {
+	return fmt.Sprintf("postgres://footfall:secret@%s:%d,%s:%[2]d/footfall", p.nodes[0].host, embedded.Port, p.nodes[1].host)
+}
+
+// Primary leads to the present primary alone, past its wait for a standby.
+func (p *Pair) Primary() string {
+	return With(p.t, p.nodes[p.primary].server.URL(), "synchronous_commit", "local")
+}
+
+// Exec executes a statement on the primary, which waits for no standby.
+func (p *Pair) Exec(sql string) {
+	p.t.Helper()
+	conn, err := pgx.Connect(context.Background(), p.Primary())
+	require.NoError(p.t, err)
+	defer conn.Close(context.Background())
+	_, err = conn.Exec(context.Background(), sql)
+	require.NoError(p.t, err, sql)
+}
+
+// AwaitStandby waits until the standby follows, as synchronously as it should.
+func (p *Pair) AwaitStandby() {
+	p.t.Helper()
+	conn := Connect(p.t, p.Primary())
+	require.Eventually(p.t, func() bool {
+		return len(Column[int32](p.t, conn, `SELECT pid FROM pg_stat_replication WHERE state = 'streaming'
+			AND (sync_state <> 'async' OR current_setting('synchronous_standby_names') = '')`)) > 0
+	}, Patience, Tick)
+	_ = conn.Close(context.Background())
+}
+
+// Waiting returns the processes of the sessions on the primary that wait for the standby in a
+// statement like this.
+func (p *Pair) Waiting(statement string) []int32 {
+	p.t.Helper()
+	conn := Connect(p.t, p.Primary())
+	defer conn.Close(context.Background())
+	return Column[int32](p.t, conn, `SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query ILIKE $1`, statement)
+}
+
+// processes are those of a running server, its first one first.
+func (n *node) processes(t testing.TB) []int {
+	t.Helper()
+	read, err := os.ReadFile(filepath.Join(n.cluster(), "postmaster.pid"))
+	require.NoError(t, err)
+	first, _, _ := strings.Cut(string(read), "\n")
+	pid, err := strconv.Atoi(first)
+	require.NoError(t, err)
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
+	require.NoError(t, err)
+	pids := []int{pid}
+	for _, child := range strings.Fields(string(children)) {
+		n, err := strconv.Atoi(child)
+		require.NoError(t, err)
+		pids = append(pids, n)
+	}
+	return pids
+}
+
+func (n *node) signal(t testing.TB, signal syscall.Signal) {
+	t.Helper()
+	for _, pid := range n.processes(t) {
+		_ = syscall.Kill(pid, signal) // it may have ended
+	}
+}
+
+// Kill kills the primary, with all of its processes, and returns when they have ended.
+func (p *Pair) Kill() { p.t.Helper(); p.kill(p.nodes[p.primary]) }
+
+// KillStandby does so to the standby.
+func (p *Pair) KillStandby() { p.t.Helper(); p.kill(p.nodes[1-p.primary]) }
+
+func (p *Pair) kill(n *node) {
+	p.t.Helper()
+	n.signal(p.t, syscall.SIGKILL)
+	<-n.server.Done()
+	require.NoError(p.t, n.server.Stop(context.Background()))
+	n.server = nil
+}
+
+// Freeze lets the primary stand still, with all of its processes, until thaw is called.
+func (p *Pair) Freeze() (thaw func()) {
+	p.t.Helper()
+	n := p.nodes[p.primary]
+	n.signal(p.t, syscall.SIGSTOP)
+	thaw = func() { n.signal(p.t, syscall.SIGCONT) }
+	p.t.Cleanup(thaw)
+	return thaw
+}
+
+// FreezeWalSender lets nothing come to the standby any more: as a slow network.
+func (p *Pair) FreezeWalSender() {
+	p.t.Helper()
+	conn := Connect(p.t, p.Primary())
+	for _, pid := range Column[int32](p.t, conn, `SELECT pid FROM pg_stat_replication`) {
+		require.NoError(p.t, syscall.Kill(int(pid), syscall.SIGSTOP))
+	}
+	_ = conn.Close(context.Background())
+}
+
+// Promote makes a primary of the standby, whatever has become of the old one.
+func (p *Pair) Promote() {
+	p.t.Helper()
+	p.primary = 1 - p.primary
+	conn := Connect(p.t, p.nodes[p.primary].server.URL())
+	require.Equal(p.t, []bool{true}, Column[bool](p.t, conn, `SELECT pg_promote(true, 240)`))
+	_ = conn.Close(context.Background())
+}
+
+// Rejoin makes a standby of the server that was killed.
+func (p *Pair) Rejoin() {
+	p.t.Helper()
+	standby, primary := p.nodes[1-p.primary], p.nodes[p.primary]
+	if !p.follows(standby) {
+		p.Exec("CHECKPOINT") // by which pg_rewind finds the new timeline, before PostgreSQL 16
+		p.run(standby, "pg_rewind", "--target-pgdata="+standby.cluster(), "--source-server="+p.source(primary), "--no-sync")
+	}
+	p.follow(standby, primary)
+	p.AwaitStandby()
+}
+
+// follows reports whether a server that has ended was a standby.
+func (p *Pair) follows(n *node) bool {
+	_, err := os.Stat(filepath.Join(n.cluster(), "standby.signal"))
+	return err == nil
+}

@@ -1,0 +1,113 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Where the server has a synchronous standby, COMMIT returns once that has the transaction on its
+// disk, too. It also returns, with success, when somebody ends its wait: by cancelling it, which
+// PostgreSQL tells in a warning, or by emptying synchronous_standby_names, of which it says nothing.
+// What such a transaction wrote may then be on one machine, which may be lost.
+
+// ErrAlone says that something was committed, but perhaps on this server alone.
+var ErrAlone = errors.New("it was committed, but its wait for the synchronous standby was ended, which may not have it")
+
+// warning is what the custom data of a connection has of the last warning that came over it.
+const warning = "footfall.warning"
+
+// hearWarnings makes the connections of a pool keep the last warning since they were acquired.
+func hearWarnings(cfg *pgxpool.Config) {
+	cfg.ConnConfig.OnNotice = func(conn *pgconn.PgConn, n *pgconn.Notice) {
+		if n.SeverityUnlocalized == "WARNING" { // its text and its SQLSTATE tell no more: one is translated, one is that of all warnings
+			conn.CustomData()[warning] = n.Message
+		}
+	}
+	cfg.PrepareConn = func(_ context.Context, conn *pgx.Conn) (bool, error) {
+		takeWarning(conn)
+		return true, nil
+	}
+}
+
+// takeWarning returns the last warning that came over a connection, once; nil: there was none.
+func takeWarning(conn *pgx.Conn) error {
+	data := conn.PgConn().CustomData()
+	said, warned := data[warning]
+	if !warned {
+		return nil
+	}
+	delete(data, warning)
+	return fmt.Errorf("the server warned: %v", said)
+}
+
+// CommitsAlone is how many commits returned before the synchronous standby had them, as far as is
+// known.
+func (d *DB) CommitsAlone() int64 { return d.commitsAlone.Load() }
+
+// alone notes a commit that returned too early.
+func (d *DB) alone(why error) error {
+	d.commitsAlone.Add(1)
+	return fmt.Errorf("%w: %w", ErrAlone, why)
+}
+
+// write runs f on a connection, which commits by itself, and returns when that is confirmed.
+func (d *DB) write(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool.Conn) error) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return &notSentError{err}
+	}
+	defer conn.Release()
+	if err := f(conn); err != nil {
+		return err
+	}
+	return d.confirm(ctx, conn)
+}
+
+// inTx runs f in a transaction, and returns when that is confirmed.
+func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(q *Queries) error) error {
+	return d.write(ctx, pool, func(conn *pgxpool.Conn) error {
+		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return f(New(tx)) })
+	})
+}
+
+// commit completes a transaction with what is queued, and returns when that is confirmed. What
+// fails is rolled back.
+func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch) error {
+	q.Queue(BatchCommit)
+	err := conn.SendBatch(ctx, q).Close()
+	if err != nil {
+		return failed(conn, err)
+	}
+	return d.confirm(ctx, conn)
+}
+
+// failed rolls back what has got an error.
+func failed(conn *pgxpool.Conn, err error) error {
+	rollback(conn.Conn())
+	if pgconn.SafeToRetry(err) {
+		return &notSentError{err}
+	}
+	return err
+}
+
+// confirm returns when what the session committed last is on the standby, too: so it is as soon as
+// what commits behind it is.
+func (d *DB) confirm(ctx context.Context, conn *pgxpool.Conn) error {
+	warned := takeWarning(conn.Conn())
+	if warned == nil {
+		return nil
+	}
+	alone := d.alone(warned)
+	if err := New(conn).SessionCommit(ctx); err != nil {
+		return errors.Join(alone, err)
+	}
+	if again := takeWarning(conn.Conn()); again != nil {
+		return errors.Join(alone, again)
+	}
+	return nil
+}
