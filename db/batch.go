@@ -289,8 +289,12 @@ func (d *DB) FirstDay(ctx context.Context, app int32) (day int32, err error) {
 
 // DidCommit tells what became of a batch whose connection was lost. If it returns false, the batch
 // did not commit and never will. It asks until the database answers again, or ctx ends, and waits
-// for the batch's transaction if that still runs.
+// for the batch's transaction if that still runs. From then on all connections are new ones: the
+// server may have been replaced, and others lead to it, too.
 func (d *DB) DidCommit(ctx context.Context, id [16]byte) (committed bool, err error) {
+	for _, pool := range []*pgxpool.Pool{d.writers, d.readers, d.reports} {
+		pool.Reset()
+	}
 	for try := 1; ; try++ {
 		abandoned := false
 		err := d.write(ctx, d.writers, func(conn *pgxpool.Conn) (err error) {

@@ -40,6 +40,8 @@ type Options struct {
 	// DeadAfter is how long the other end of a connection may be silent before either end takes it
 	// for dead. Default 10 s.
 	DeadAfter time.Duration
+	// RequireStandby: nothing is committed where COMMIT waits for no synchronous standby.
+	RequireStandby bool
 	// LockPatience is how long a migration tries to get the locks that it needs. Default 1 min.
 	LockPatience time.Duration
 	// Log is told what a migration waits for, and what took long. Default: nobody is.
@@ -101,7 +103,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		"enable_bitmapscan":                   "off",
 		"statement_timeout":                   timeout,
 		"idle_in_transaction_session_timeout": timeout,
-	})
+	}, mustCommit)
 	d.reports, failed[2] = base.pool(ctx, reporters, map[string]string{
 		"statement_timeout":               timeout,
 		"default_transaction_read_only":   "on",
@@ -130,8 +132,14 @@ func (d *DB) InTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, d.options.StatementTimeout)
 }
 
-// Ping returns an error if the database does not answer.
-func (d *DB) Ping(ctx context.Context) error { return d.readers.Ping(ctx) }
+// Ping returns an error if the database does not answer, or commits nothing.
+func (d *DB) Ping(ctx context.Context) error {
+	err := d.readers.Ping(ctx)
+	if err == nil {
+		err = d.writers.Ping(ctx)
+	}
+	return err
+}
 
 // Read runs f, which may run twice without harm: once more if its connection turns out to be dead,
 // as every idle connection is after a restart of the server. If ctx ends, its queries still run to

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,8 +35,15 @@ func newSessions(url string, o Options) (sessions, error) {
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = o.Name
 	}
+	several := slices.ContainsFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool { return f.Host != cfg.Host || f.Port != cfg.Port })
+	if several && cfg.ValidateConnect == nil && !strings.Contains(url, "target_session_attrs") {
+		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite // of a primary and its standbys, the primary
+	}
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 5 * time.Second
+		if several { // each connection may wait so long for each host that hangs
+			cfg.ConnectTimeout = 2 * time.Second
+		}
 	}
 	settings := map[string]string{
 		"search_path": Schema,
@@ -46,10 +54,13 @@ func newSessions(url string, o Options) (sessions, error) {
 }
 
 // pool makes a pool whose connections have more settings.
-func (s sessions) pool(ctx context.Context, size int, settings map[string]string) (*pgxpool.Pool, error) {
+func (s sessions) pool(ctx context.Context, size int, settings map[string]string, use ...func(*pgxpool.Config)) (*pgxpool.Pool, error) {
 	cfg := s.parsed.Copy()
 	cfg.ConnConfig = s.with(settings)
 	hearWarnings(cfg)
+	for _, change := range use {
+		change(cfg)
+	}
 	cfg.MaxConns = int32(size) //nolint:gosec // a number of connections
 	return pgxpool.NewWithConfig(ctx, cfg)
 }

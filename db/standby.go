@@ -65,25 +65,52 @@ func (d *DB) write(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool
 	if err := f(conn); err != nil {
 		return err
 	}
+	if err := d.requireStandby(ctx, conn); err != nil {
+		return d.alone(err)
+	}
 	return d.confirm(ctx, conn)
 }
 
 // inTx runs f in a transaction, and returns when that is confirmed.
 func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(q *Queries) error) error {
 	return d.write(ctx, pool, func(conn *pgxpool.Conn) error {
-		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return f(New(tx)) })
+		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if err := f(New(tx)); err != nil {
+				return err
+			}
+			return d.requireStandby(ctx, tx)
+		})
 	})
 }
 
 // commit completes a transaction with what is queued, and returns when that is confirmed. What
 // fails is rolled back.
 func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch) error {
+	if d.options.RequireStandby {
+		q.Queue(StandbyRequire)
+	}
 	q.Queue(BatchCommit)
+	if d.options.RequireStandby {
+		q.Queue(StandbyRequire).Fn = func(results pgx.BatchResults) error {
+			if _, err := results.Exec(); err != nil {
+				return d.alone(err)
+			}
+			return nil
+		}
+	}
 	err := conn.SendBatch(ctx, q).Close()
 	if err != nil {
 		return failed(conn, err)
 	}
 	return d.confirm(ctx, conn)
+}
+
+// requireStandby fails where COMMIT waits for no standby, though it should.
+func (d *DB) requireStandby(ctx context.Context, session DBTX) error {
+	if !d.options.RequireStandby {
+		return nil
+	}
+	return New(session).StandbyRequire(ctx)
 }
 
 // failed rolls back what has got an error.
@@ -103,11 +130,40 @@ func (d *DB) confirm(ctx context.Context, conn *pgxpool.Conn) error {
 		return nil
 	}
 	alone := d.alone(warned)
-	if err := New(conn).SessionCommit(ctx); err != nil {
+	err := New(conn).SessionCommit(ctx)
+	if err == nil {
+		err = d.requireStandby(ctx, conn)
+	}
+	if err == nil {
+		err = takeWarning(conn.Conn())
+	}
+	if err != nil {
 		return errors.Join(alone, err)
 	}
-	if again := takeWarning(conn.Conn()); again != nil {
-		return errors.Join(alone, again)
-	}
 	return nil
+}
+
+// errCommitsNothing says of a server that it takes connections, and nothing else.
+var errCommitsNothing = errors.New("commits nothing in time: it waits for its synchronous standby, or for its disk")
+
+// mustCommit has the connections of a pool pass by a server on which nothing can be committed, as
+// on a primary that was replaced and still runs: the next host of the URL is tried.
+func mustCommit(cfg *pgxpool.Config) {
+	validate, prepare := cfg.ConnConfig.ValidateConnect, cfg.ConnConfig.AfterConnect
+	cfg.ConnConfig.AfterConnect = nil
+	cfg.ConnConfig.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		if validate != nil {
+			if err := validate(ctx, conn); err != nil {
+				return err
+			}
+		}
+		if err := prepare(ctx, conn); err != nil {
+			return err
+		}
+		err := conn.ExecParams(ctx, SessionCommit, nil, nil, nil, nil).Read().Err
+		if pgconn.Timeout(err) {
+			return errCommitsNothing
+		}
+		return err
+	}
 }

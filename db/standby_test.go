@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -80,43 +82,120 @@ func (w *writing) awaitWaiting(results map[string]<-chan error, statement string
 	return pids
 }
 
-func (w *writing) cancel(pids []int32) {
+func (w *writing) end(do string, pids ...int32) {
 	for _, pid := range pids {
-		w.pair.Exec(fmt.Sprintf("SELECT pg_cancel_backend(%d)", pid))
+		w.pair.Exec(fmt.Sprintf("SELECT pg_%s_backend(%d)", do, pid))
+	}
+}
+
+// each checks how all writes return.
+func (w *writing) each(results map[string]<-chan error, check func(name string, err error)) {
+	for name, result := range results {
+		check(name, receive(w.t, result, name))
 	}
 }
 
 const anything, again = "%", "%pg_logical_emit_message%"
 
-// Who cancels a commit that waits for the standby does not have it acknowledged before the standby
-// has it.
-func TestCommitsThatAreCancelled(t *testing.T) {
+// What is acknowledged is on the standby, whatever becomes of the wait for it.
+func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 	t.Parallel()
 	p := dbtest.NewPair(t, true)
 	makeTargets(t, dbtest.Connect(t, p.Primary()))
-	w := &writing{t, p, dbtest.Open(t, dbtest.With(t, p.URL(), "synchronous_commit", "local"), db.Options{Writers: len(acknowledged)})}
-	for name, result := range w.begin(1) {
-		require.NoError(t, receive(t, result, name), name)
-	}
-
-	p.KillStandby()
-	results := w.begin(2)
-	w.cancel(w.awaitWaiting(results, anything))
-	w.cancel(w.awaitWaiting(results, again))
-	for name, result := range results {
-		err := receive(t, result, name)
+	local := dbtest.With(t, p.URL(), "synchronous_commit", "local")
+	usual := &writing{t, p, dbtest.Open(t, local, db.Options{Writers: len(acknowledged)})}
+	strict := &writing{t, p, dbtest.Open(t, local, db.Options{Writers: len(acknowledged), RequireStandby: true})}
+	well := func(name string, err error) { assert.NoError(t, err, name) }
+	alone := func(name string, err error) {
 		assert.ErrorIs(t, err, db.ErrAlone, name)
 		if name != "a new page" { // which counts nothing by itself
 			assert.Equal(t, db.FaultUnknown, db.FaultOf(err), name)
 		}
 	}
+	usual.each(usual.begin(1), well)
+	strict.each(strict.begin(2), well)
 
-	results = w.begin(3)
-	w.cancel(w.awaitWaiting(results, anything))
-	w.awaitWaiting(results, again)
+	p.KillStandby() // and cancel what waits for it
+	results := usual.begin(3)
+	usual.end("cancel", usual.awaitWaiting(results, anything)...)
+	usual.end("cancel", usual.awaitWaiting(results, again)...)
+	usual.each(results, alone)
+	results = usual.begin(4)
+	usual.end("cancel", usual.awaitWaiting(results, anything)...)
+	usual.awaitWaiting(results, again)
 	p.Rejoin()
-	for name, result := range results {
-		assert.NoError(t, receive(t, result, name), name)
+	usual.each(results, well)
+	assert.Equal(t, int64(2*len(acknowledged)), usual.d.CommitsAlone())
+
+	p.KillStandby() // and terminate what waits for it
+	batch := visitBatch("203.0.113.1", 1, 2)
+	lost := map[string]<-chan error{"": async(t, func() error { return usual.d.Write(t.Context(), batch, new(db.Outcome)) })}
+	usual.end("terminate", usual.awaitWaiting(lost, anything)...)
+	usual.each(lost, func(_ string, err error) { assert.Equal(t, db.FaultUnknown, db.FaultOf(err)) })
+	committed := async(t, func() bool {
+		committed, err := usual.d.DidCommit(t.Context(), batch.ID)
+		return assert.NoError(t, err) && committed
+	})
+	eventually(t, func() bool { return len(p.Waiting(again)) > 0 }, "a connection that commits")
+	assert.Empty(t, committed, "confirmed while the standby was away")
+	p.Rejoin()
+	assert.True(t, receive(t, committed, "whether it did commit"))
+
+	p.KillStandby() // and let those go that wait for it
+	results = strict.begin(5)
+	strict.awaitWaiting(results, anything)
+	p.WaitFor("")
+	strict.each(results, alone)
+	counted := dbtest.Column[int64](t, dbtest.Connect(t, p.Primary()), `SELECT sum(hot)::bigint FROM counters`)
+	strict.each(strict.begin(6), func(name string, err error) {
+		assert.Error(t, err, name)
+		if strings.HasPrefix(name, "a batch") || name == "the inbox" {
+			assert.Equal(t, db.FaultRefused, db.FaultOf(err), name)
+			assert.Contains(t, db.Reason(err), "the server waits for no standby", name)
+		}
+	})
+	assert.Equal(t, counted, dbtest.Column[int64](t, dbtest.Connect(t, p.Primary()), `SELECT sum(hot)::bigint FROM counters`))
+	usual.each(usual.begin(7), well)
+	p.WaitFor("*")
+	p.Rejoin()
+	strict.each(strict.begin(8), well)
+}
+
+// A primary that stood still, was replaced, and goes on, is left, also where the URL names it first;
+// and where it follows the other one.
+func TestReplacedPrimaryIsLeft(t *testing.T) {
+	t.Parallel()
+	p := dbtest.NewPair(t, true)
+	makeTargets(t, dbtest.Connect(t, p.Primary()))
+	d := dbtest.Open(t, p.URL(), db.Options{})
+	require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 1)))
+	var idle []*pgxpool.Conn
+	for range 3 {
+		conn, err := d.Writers().Acquire(t.Context())
+		require.NoError(t, err)
+		idle = append(idle, conn)
 	}
-	assert.Equal(t, int64(2*len(acknowledged)), w.d.CommitsAlone())
+	for _, conn := range idle {
+		conn.Release()
+	}
+
+	thaw := p.Freeze()
+	p.Promote()
+	p.WaitFor("")
+	thaw()
+	batch := visitBatch("192.0.2.2", 1)
+	ctx, end := context.WithTimeout(t.Context(), time.Second)
+	defer end()
+	require.Equal(t, db.FaultUnknown, db.FaultOf(d.Write(ctx, batch, new(db.Outcome))), "it waits for the standby that it has no more")
+	asking, end := context.WithTimeout(t.Context(), dbtest.Patience)
+	defer end()
+	committed, err := d.DidCommit(asking, batch.ID)
+	require.NoError(t, err)
+	assert.False(t, committed)
+	require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.2", 1)))
+
+	p.KillStandby()
+	p.Rejoin()
+	require.Equal(t, db.FaultNone, write(t, dbtest.Open(t, p.URL(), db.Options{}), visitBatch("192.0.2.3", 1)))
+	assert.Equal(t, []int64{3}, dbtest.Column[int64](t, dbtest.Connect(t, p.Primary()), `SELECT hot FROM counters WHERE page_id = 1`))
 }

@@ -472,6 +472,16 @@ func (q *Queries) SitesLastDays(ctx context.Context, sites []int64) ([]SitesLast
 	return items, nil
 }
 
+const StandbyRequire = `-- name: StandbyRequire :exec
+SELECT require_standby()
+`
+
+// Fails with SQLSTATE FF009 where COMMIT waits for no standby.
+func (q *Queries) StandbyRequire(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, StandbyRequire)
+	return err
+}
+
 const VisitorsAfter = `-- name: VisitorsAfter :many
 SELECT page_id, ip
 FROM visitors

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -35,6 +36,7 @@ var meanings = map[string]meaning{
 	"57":    {"the database is starting or stopping", "try again later"},
 	"57014": {"the database took longer than it may", "try again later"},
 	"58":    {"the database cannot use its files", "look at the server's log"},
+	"FF009": {"the server waits for no standby, which --require-standby asks for", "name the standby in its synchronous_standby_names"},
 	"XX001": {"the database's files are damaged", "look at the server's log, and restore a backup"},
 	"XX002": {"the database's files are damaged", "look at the server's log, and restore a backup"},
 }
@@ -95,6 +97,8 @@ func Reason(err error) string {
 	switch {
 	case is:
 		return meaningOf(refused).is
+	case errors.Is(err, errCommitsNothing):
+		return "the database " + errCommitsNothing.Error()
 	case errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err):
 		return "the database does not answer in time"
 	}
@@ -105,10 +109,7 @@ func Reason(err error) string {
 const noTLS = "server refused TLS connection"
 
 func connectSentence(e *pgconn.ConnectError) string {
-	at := net.JoinHostPort(e.Config.Host, fmt.Sprint(e.Config.Port))
-	if strings.HasPrefix(e.Config.Host, "/") {
-		at = fmt.Sprintf("%s/.s.PGSQL.%d", e.Config.Host, e.Config.Port)
-	}
+	at := hostsOf(e.Config)
 	var unknown *net.DNSError
 	refused, is := errors.AsType[*pgconn.PgError](e)
 	switch {
@@ -122,10 +123,27 @@ func connectSentence(e *pgconn.ConnectError) string {
 		return fmt.Sprintf("the host %s is not known (%v)", unknown.Name, unknown.Err)
 	case errors.Is(e, syscall.ECONNREFUSED), errors.Is(e, syscall.ENOENT):
 		return fmt.Sprintf("nothing answers at %s (%v): start the server, or name another", at, lastOf(e))
+	case errors.Is(e, errCommitsNothing):
+		return fmt.Sprintf("the server at %s %v", at, errCommitsNothing)
 	case pgconn.Timeout(e), errors.Is(e, context.DeadlineExceeded):
 		return fmt.Sprintf("the server at %s does not answer in time", at)
 	}
 	return fmt.Sprintf("there is no connection to the server at %s (%v)", at, lastOf(e))
+}
+
+// hostsOf are the hosts to which a connection may lead, and their ports.
+func hostsOf(cfg *pgconn.Config) string {
+	var hosts []string
+	for _, f := range append([]*pgconn.FallbackConfig{{Host: cfg.Host, Port: cfg.Port}}, cfg.Fallbacks...) {
+		at := net.JoinHostPort(f.Host, fmt.Sprint(f.Port))
+		if strings.HasPrefix(f.Host, "/") {
+			at = fmt.Sprintf("%s/.s.PGSQL.%d", f.Host, f.Port)
+		}
+		if !slices.Contains(hosts, at) {
+			hosts = append(hosts, at)
+		}
+	}
+	return strings.Join(hosts, ", ")
 }
 
 func untrusted(err error) bool {

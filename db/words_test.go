@@ -18,7 +18,7 @@ func TestSentence(t *testing.T) {
 	conn := dbtest.Connect(t, dbtest.Empty(t))
 	_, zero := conn.Exec(t.Context(), "SELECT 1/0")
 	_, missing := conn.Exec(t.Context(), "SELECT * FROM visitors")
-	_, ours := conn.Exec(t.Context(), "DO $$ BEGIN RAISE SQLSTATE 'FF009' USING MESSAGE = 'no'; END $$")
+	_, ours := conn.Exec(t.Context(), "DO $$ BEGIN RAISE SQLSTATE 'FF999' USING MESSAGE = 'no'; END $$")
 	plain := errors.New("it rains")
 	for _, c := range []struct {
 		err  error

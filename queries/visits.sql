@@ -29,6 +29,10 @@ SELECT probe_room()::bigint AS rows;
 -- Ends the batch. From here on its visits count.
 COMMIT;
 
+-- name: StandbyRequire :exec
+-- Fails with SQLSTATE FF009 where COMMIT waits for no standby.
+SELECT require_standby();
+
 -- name: BatchRollback :exec
 -- Ends a batch that failed.
 ROLLBACK;

@@ -122,6 +122,7 @@ type globals struct {
 	Data        string `env:"FOOTFALL_DATA" default:"${data}" placeholder:"DIR"`
 	DatabaseURL string `env:"FOOTFALL_DATABASE_URL" placeholder:"URL"`
 	SecretFile  string `env:"FOOTFALL_SECRET_FILE" placeholder:"FILE"`
+	Standby     bool   `name:"require-standby" env:"FOOTFALL_REQUIRE_STANDBY"`
 	PostgresBin string `env:"FOOTFALL_POSTGRES_BIN" placeholder:"DIR"`
 	LogLevel    string `env:"FOOTFALL_LOG_LEVEL" default:"info"`
 	LogFormat   string `env:"FOOTFALL_LOG_FORMAT" default:"text"`

@@ -182,6 +182,7 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"serve", "--trust-proxy=0.0.0.0/0", "--trust-proxy=here,10.0.0.1/8", "--proxy-header=Host", "--country-header=CF Country", "--secret-file=/no/such/file"},
 			[]string{"0.0.0.0/0", `"here"`, "10.0.0.0/8", "--proxy-header:", `--country-header: "CF Country" cannot be`, "--secret-file:"}},
 		{[]string{"serve", "--country-header=CF-IPCountry", "--max-wait=0s"}, []string{"--country-header: without --trust-proxy it does nothing", "--max-wait:"}},
+		{[]string{"serve", "--require-standby"}, []string{"--require-standby: the embedded server has no standby"}},
 		{[]string{"app", "key", "add", "shop"}, []string{"--scope"}},
 		{[]string{"health", "--addr=nowhere"}, []string{"--addr:"}},
 	} {

@@ -150,7 +150,7 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 
-	d, err := db.Open(ctx, database, db.Options{Name: instanceName(public.Addr()), Writers: record.Connections(), Log: p.log})
+	d, err := db.Open(ctx, database, db.Options{Name: instanceName(public.Addr()), Writers: record.Connections(), RequireStandby: p.Standby, Log: p.log})
 	if err != nil {
 		return err
 	}

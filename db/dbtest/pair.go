@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -67,9 +68,10 @@ func NewPair(t testing.TB, synchronous bool) *Pair {
 	first, second := p.nodes[0], p.nodes[1]
 	p.start(first, nil)
 	p.Exec("ALTER ROLE footfall PASSWORD 'secret'")
+	p.Exec("ALTER SYSTEM SET wal_keep_size = '256MB'") // for pg_rewind, whose server has no settings but those in files
 	require.NoError(t, migrate(context.Background(), first.server.URL()))
 	if synchronous {
-		p.Exec("ALTER SYSTEM SET synchronous_standby_names = '*'")
+		p.Exec("ALTER SYSTEM SET synchronous_standby_names = '*'") // once there is one
 	}
 	owner, err := os.Stat(first.cluster())
 	require.NoError(t, err)
@@ -106,7 +108,7 @@ func (p *Pair) run(as *node, program string, args ...string) {
 func (p *Pair) start(n *node, more map[string]string) {
 	p.t.Helper()
 	settings := map[string]string{
-		"listen_addresses": n.host, "fsync": "off", "max_connections": "100", "shared_buffers": "32MB", "wal_log_hints": "on", "wal_keep_size": "256MB",
+		"listen_addresses": n.host, "fsync": "off", "max_connections": "100", "shared_buffers": "32MB",
 		"wal_receiver_status_interval": "1s", "wal_retrieve_retry_interval": "50ms",
 	}
 	for name, value := range more {
@@ -143,6 +145,13 @@ func (p *Pair) Exec(sql string) {
 	defer conn.Close(context.Background())
 	_, err = conn.Exec(context.Background(), sql)
 	require.NoError(p.t, err, sql)
+}
+
+// WaitFor makes the primary's commits wait for other standbys; "": for none.
+func (p *Pair) WaitFor(standbys string) {
+	p.t.Helper()
+	p.Exec("ALTER SYSTEM SET synchronous_standby_names = '" + standbys + "'")
+	p.Exec("SELECT pg_reload_conf()")
 }
 
 // AwaitStandby waits until the standby follows, as synchronously as it should.
@@ -184,9 +193,8 @@ func (n *node) processes(t testing.TB) []int {
 	return pids
 }
 
-func (n *node) signal(t testing.TB, signal syscall.Signal) {
-	t.Helper()
-	for _, pid := range n.processes(t) {
+func signal(pids []int, signal syscall.Signal) {
+	for _, pid := range pids {
 		_ = syscall.Kill(pid, signal) // it may have ended
 	}
 }
@@ -199,7 +207,7 @@ func (p *Pair) KillStandby() { p.t.Helper(); p.kill(p.nodes[1-p.primary]) }
 
 func (p *Pair) kill(n *node) {
 	p.t.Helper()
-	n.signal(p.t, syscall.SIGKILL)
+	signal(n.processes(p.t), syscall.SIGKILL)
 	<-n.server.Done()
 	require.NoError(p.t, n.server.Stop(context.Background()))
 	n.server = nil
@@ -208,9 +216,9 @@ func (p *Pair) kill(n *node) {
 // Freeze lets the primary stand still, with all of its processes, until thaw is called.
 func (p *Pair) Freeze() (thaw func()) {
 	p.t.Helper()
-	n := p.nodes[p.primary]
-	n.signal(p.t, syscall.SIGSTOP)
-	thaw = func() { n.signal(p.t, syscall.SIGCONT) }
+	pids := p.nodes[p.primary].processes(p.t)
+	signal(pids, syscall.SIGSTOP)
+	thaw = sync.OnceFunc(func() { signal(pids, syscall.SIGCONT) })
 	p.t.Cleanup(thaw)
 	return thaw
 }
