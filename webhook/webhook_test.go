@@ -116,7 +116,7 @@ func newReceiver(t *testing.T, answer func(nth int, out http.ResponseWriter, r *
 			answer(nth, out, request)
 		}
 	}))
-	t.Cleanup(r.Server.Close)
+	t.Cleanup(r.Close)
 	return r
 }
 
@@ -173,7 +173,7 @@ func TestRoundNumbersArrive(t *testing.T) {
 
 	first := site.calls[0]
 	assert.Equal(t, "POST /hook", first.path)
-	assert.JSONEq(t, fmt.Sprintf(`{"app":"blog","target":"a.example","rank":5,"first_day":"%s","id":"%d/5"}`, w.now().UTC().Format(time.DateOnly), id), first.body)
+	assert.JSONEq(t, fmt.Sprintf(`{"app":"blog","target":"a.example","rank":5,"first_day":%q,"id":"%d/5"}`, w.now().UTC().Format(time.DateOnly), id), first.body)
 	checkAsDocumented(t, key, first)
 }
 
@@ -312,6 +312,7 @@ func TestCallsOutliveInstances(t *testing.T) {
 	w.come(1)
 	<-under
 	end()
+	assert.Equal(t, []bool{true}, dbtest.Column[bool](t, dbtest.Connect(t, w.address), `SELECT try_at < since FROM webhooks`), "it is not the receiver that failed")
 	w.come(1)
 	w.send(0)
 	r.awaits(t, fmt.Sprintf("%d/1", id), fmt.Sprintf("%d/1", id), fmt.Sprintf("%d/2", id))
@@ -328,25 +329,26 @@ func TestOffsetsPassNumbers(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	})
-	id, _ := w.add(r.URL)
 	set := func(uv int64) {
 		_, err := w.admin.SetOffsets(t.Context(), "blog", []admin.Offset{{URI: "a.example", Hot: uv, PV: uv, UV: uv}}, false)
 		require.NoError(t, err)
 	}
-	w.come(4)
-	set(496) // visitor 4 is 500 now, and was told 4: nobody has looked at them yet
-	w.come(3)
-	set(992) // 999
+	w.come(2)
+	id, _ := w.add(r.URL)
+	at := func(rank int) string { return fmt.Sprintf("%d/%d", id, rank) }
+	w.come(2)
+	set(1)    // the fourth visitor was told 4, though it is 5 now; nobody has looked at them yet
+	w.come(5) // the last was told 10
+	set(990)  // and is 999 now
 	w.send(0)
 	w.come(1)
-	w.come(1)
 	close(up)
-	r.awaits(t, fmt.Sprintf("%d/1", id), fmt.Sprintf("%d/2", id), fmt.Sprintf("%d/1000", id))
+	r.awaits(t, at(10), at(1000))
 	_, err := w.admin.RemoveOffset(t.Context(), "blog", "a.example")
 	require.NoError(t, err)
-	w.come(1) // the tenth
-	r.awaits(t, fmt.Sprintf("%d/1", id), fmt.Sprintf("%d/2", id), fmt.Sprintf("%d/1000", id), fmt.Sprintf("%d/10", id))
-	assert.NotContains(t, r.calls[2].body, "null")
+	w.come(10)
+	r.awaits(t, at(10), at(1000), at(20))
+	assert.NotContains(t, r.calls[1].body, "null")
 }
 
 // The day of a visitor who was erased is nobody's.

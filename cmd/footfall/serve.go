@@ -160,16 +160,12 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 		return orInterrupted(ctx, err)
 	}
 
-	secret, err := p.secret()
-	if err != nil {
-		return err
-	}
 	registry := prometheus.NewRegistry()
-	counting, err := c.openCounter(ctx, p, d, registry, countries, secret)
+	counting, endBeside, err := c.openCounter(ctx, p, d, registry, countries)
 	if err != nil {
 		return orInterrupted(ctx, err)
 	}
-	defer runBeside(d, secret, p.log)()
+	defer endBeside()
 	stopping := make(chan struct{})
 	options := handler.Options{Log: p.log, Metrics: registry, Stopping: stopping, Proxies: c.proxies, CountryHeader: c.CountryHeader, Reports: report.NewReader(d),
 		Dashboard: c.Dashboard == "on", PublicURL: c.PublicURL, Busuanzi: c.Busuanzi, CountriesBy: countries.About}
@@ -192,8 +188,15 @@ func (c *serveCmd) run(ctx context.Context, p *program) (err error) {
 	return err
 }
 
-// openCounter opens the counter, which makes its metrics, beside those of the process.
-func (c *serveCmd) openCounter(ctx context.Context, p *program, d *db.DB, registry *prometheus.Registry, countries *country.Countries, secret app.Secret) (*counter.Counter, error) {
+// openCounter opens the counter, which makes its metrics, beside those of the process, and begins
+// what runs beside it until endBeside is called.
+func (c *serveCmd) openCounter(
+	ctx context.Context, p *program, d *db.DB, registry *prometheus.Registry, countries *country.Countries,
+) (counting *counter.Counter, endBeside func(), err error) {
+	secret, err := p.secret()
+	if err != nil {
+		return nil, nil, err
+	}
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if p.embedded() {
 		registry.MustRegister(freeSpace(p.Data))
@@ -201,7 +204,11 @@ func (c *serveCmd) openCounter(ctx context.Context, p *program, d *db.DB, regist
 	recording := record.Options{Log: p.log, Metrics: registry, MaxWait: c.maxWait, Overflow: c.Overload == "later", RememberIDs: c.RememberIDs}
 	recording.FilterMemory, recording.Memory = c.shares()
 	recording.Filter = recording.FilterMemory > 0
-	return counter.Open(ctx, d, counter.Options{Secret: secret, InboxLimit: c.InboxLimit, Countries: countries, Options: recording})
+	counting, err = counter.Open(ctx, d, counter.Options{Secret: secret, InboxLimit: c.InboxLimit, Countries: countries, Options: recording})
+	if err != nil {
+		return nil, nil, err
+	}
+	return counting, runBeside(d, secret, p.log), nil
 }
 
 // runBeside lets go of what need not be kept, once a day, and calls webhooks, if there is a secret to
