@@ -3,6 +3,7 @@ package structures
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -10,7 +11,10 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"footfall/bench"
+	"footfall/db/dbtest"
 )
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
 
 // The numbers come from a second implementation, in another language.
 func TestArticleHashes(t *testing.T) {
@@ -31,6 +35,55 @@ func TestArticleFilterHasItsFalsePositives(t *testing.T) {
 		}
 		if got := keys - fresh; got != falsePositives[keys].article {
 			t.Errorf("%d false positives in %d keys, want %d", got, keys, falsePositives[keys].article)
+		}
+	}
+}
+
+// Of ten bits the original's mask leaves nine.
+func TestOriginalMaskDropsABit(t *testing.T) {
+	t.Parallel()
+	for want, mask := range map[int]byte{1 << 9: originalMask(10), 1 << 10: wholeMask(10)} {
+		numbers := map[uint32]bool{}
+		for _, key := range makeKeys(0, 20_000) {
+			numbers[bucketOf(key, 10, mask)] = true
+		}
+		if len(numbers) != want {
+			t.Errorf("%d buckets, want %d", len(numbers), want)
+		}
+	}
+}
+
+// Ids whose last six characters are alike are one where they share a bucket. Nothing else takes two
+// for one.
+func TestOriginalBucketsTakeIDsForOthers(t *testing.T) {
+	t.Parallel()
+	const of = 2000
+	var keys []string
+	for i := range of {
+		keys = append(keys, fmt.Sprintf("person-%d-000000", i))
+	}
+	wrong := map[string]int{}
+	for _, c := range contenders {
+		s, err := c.open(of, of*bitsPerKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second time nothing is new
+			_, _, fresh, err := s.feed(keys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wrong[c.name] += fresh
+		}
+		wrong[c.name] = of - wrong[c.name]
+	}
+	// A bucket has one of them at the most. There are 2^7, or with all bits 2^8.
+	if wrong[nameBuckets] < of-1<<7 || wrong[nameMended] < of-1<<8 || wrong[nameMended] >= wrong[nameBuckets] {
+		t.Errorf("the original's buckets take %d for others, and %d with all bits", wrong[nameBuckets], wrong[nameMended])
+	}
+	for _, exact := range []string{nameSet, nameExact} {
+		if wrong[exact] != 0 {
+			t.Errorf("%s: %d wrong", exact, wrong[exact])
 		}
 	}
 }
@@ -61,7 +114,7 @@ func TestHyperLogLog(t *testing.T) {
 // Not parallel, here and below: memory is measured as what the whole process has more afterwards.
 func TestRunSmall(t *testing.T) {
 	var steps []string
-	report, err := Run(context.Background(), 100_000, bench.Options{Progress: func(s string) { steps = append(steps, s) }})
+	report, err := Run(context.Background(), 100_000, bench.Options{DatabaseURL: dbtest.Empty(t), Progress: func(s string) { steps = append(steps, s) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,8 +148,11 @@ func TestWhatMustHoldIsChecked(t *testing.T) {
 		well bool
 	}{
 		"as many as the article": {row(nameArticle, 7_017, 0), true}, "one more": {row(nameArticle, 7_018, 0), false},
+		"as many as the buckets": {row(nameBuckets, 92, 0), true}, "one less": {row(nameBuckets, 91, 0), false},
+		"all bits": {row(nameMended, 43, 0), true}, "half of them": {row(nameMended, 92, 0), false},
 		"few": {row(nameFootfall, 100, 25_000_000), true}, "many": {row(nameFootfall, 101, 25_000_000), false},
 		"large": {row(nameFootfall, 66, 25_000_001), false},
+		"exact": {row(nameRows, 0, 0), true}, "one row for two": {row(nameRows, 1, 0), false},
 	} {
 		err := (&Report{10_000_000, []Row{c.row}}).check()
 		if errors.Is(err, bench.ErrUntrue) == c.well {
@@ -112,7 +168,7 @@ func row(name string, wrong int, bytes int64) Row {
 func TestRunEndsWhenToldTo(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Run(ctx, 1000, bench.Options{}); !errors.Is(err, context.Canceled) {
+	if _, err := Run(ctx, 1000, bench.Options{DatabaseURL: dbtest.Empty(t)}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -109,3 +109,15 @@ WHERE datname = @database::text
 -- session that is still connected may not have told all of its own yet.
 SELECT coalesce(sum(n_tup_ins + n_tup_upd), 0)::bigint AS rows
 FROM pg_catalog.pg_stat_user_tables;
+
+-- name: PeopleAdd :execrows
+-- Those of some ids that are new, as people of an app.
+INSERT INTO people (app_id, period, height, id)
+SELECT 1, 0, 0, i.id
+FROM (SELECT unnest(@ids::inet[]) AS id) AS i
+ORDER BY i.id
+ON CONFLICT DO NOTHING;
+
+-- name: PeopleBytes :one
+-- On disk, index and all.
+SELECT pg_total_relation_size('people_0')::bigint AS bytes;

@@ -72,6 +72,35 @@ func (q *Queries) CountersPreload(ctx context.Context) error {
 	return err
 }
 
+const peopleAdd = `-- name: PeopleAdd :execrows
+INSERT INTO people (app_id, period, height, id)
+SELECT 1, 0, 0, i.id
+FROM (SELECT unnest($1::inet[]) AS id) AS i
+ORDER BY i.id
+ON CONFLICT DO NOTHING
+`
+
+// Those of some ids that are new, as people of an app.
+func (q *Queries) PeopleAdd(ctx context.Context, ids []netip.Addr) (int64, error) {
+	result, err := q.db.Exec(ctx, peopleAdd, ids)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const peopleBytes = `-- name: PeopleBytes :one
+SELECT pg_total_relation_size('people_0')::bigint AS bytes
+`
+
+// On disk, index and all.
+func (q *Queries) PeopleBytes(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, peopleBytes)
+	var bytes int64
+	err := row.Scan(&bytes)
+	return bytes, err
+}
+
 const preloadByURI = `-- name: PreloadByURI :many
 SELECT p.uri, count(*) AS visitors
 FROM visitors AS v

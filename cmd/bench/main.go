@@ -33,7 +33,7 @@ type commandLine struct {
 	Compare    compareCmd    `cmd:"" default:"withargs" help:"Compare ways of counting visits, on several workloads. bench does this where no command is named, with the same flags."`
 	Generate   generateCmd   `cmd:"" help:"Fill tables with an app of made-up visits, as many as reports and checks are to be tried on."`
 	Reports    reportsCmd    `cmd:"" help:"Measure reading: whether uniques are true, and how reports, dashboards and verify fare beside visits."`
-	Structures structuresCmd `cmd:"" help:"Compare structures that can tell whether a key was seen: hash set, Bloom filters, bitmap, HyperLogLog. Needs no database."`
+	Structures structuresCmd `cmd:"" help:"Compare structures that can tell whether a key was seen: hash set, Bloom filters, bitmap, buckets, HyperLogLog, rows."`
 	Contender  contenderCmd  `cmd:"" hidden:"" help:"Serve what the service is compared with."`
 }
 
@@ -171,6 +171,7 @@ func (c *reportsCmd) run(ctx context.Context, p *program) error {
 }
 
 type structuresCmd struct {
+	bench.Options
 	output
 	Keys int `default:"10000000" help:"Keys to add, from ip_0 on; 1000 to 100000000. At 10 million the article's filter must be wrong exactly 7,017 times. Default: ${default}."`
 }
@@ -184,7 +185,7 @@ func (c *structuresCmd) Check() []error {
 
 // run fails when an exact check of the comparison does, after it has shown the figures.
 func (c *structuresCmd) run(ctx context.Context, p *program) error {
-	report, err := structures.Run(ctx, c.Keys, p.with(bench.Options{}))
+	report, err := structures.Run(ctx, c.Keys, p.with(c.Options))
 	return c.publish(p, report, err)
 }
 
