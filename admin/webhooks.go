@@ -1,11 +1,10 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"strings"
 
-	"footfall/counter/app"
 	"footfall/db"
 	"footfall/visit"
 )
@@ -32,26 +31,19 @@ func (a *Admin) AddWebhook(ctx context.Context, of, site, page, url string, priv
 	return id, target, a.secret.WebhookKey(id), err
 }
 
-func webhookTarget(row *db.App, site, page string) (target string, err error) {
-	field := "site"
-	switch {
-	case (site == "") == (page == ""):
-		return "", visit.Errorf(visit.Invalid, field, "name a site, or else a page with --page")
-	case site != "":
-		target, err = visit.ParseSite(site)
-		site = target
-	default:
-		field = "page"
-		site, target, err = typedPage(row, page)
+func webhookTarget(row *db.App, site, page string) (string, error) {
+	if (site == "") == (page == "") {
+		return "", visit.Errorf(visit.Invalid, "site", "name a site, or else a page with --uri")
 	}
-	switch {
-	case err != nil:
-		_, problem, _ := strings.Cut(err.Error(), ": ")
-		return "", visit.Errorf(visit.Invalid, field, "%s", problem)
-	case site == visit.OtherSite || site != visit.EventSite && !app.CountsSite(row, site):
-		return "", visit.Errorf(visit.Invalid, field, "app %s does not count %s: name one of its sites, or a page there", row.Name, visit.Shown(site))
+	var err error
+	if page != "" {
+		site, page, err = typedPage(row, page)
 	}
-	return target, nil
+	if err != nil || site == visit.EventSite {
+		return cmp.Or(page, site), err
+	}
+	counted, err := siteOf(row, site)
+	return cmp.Or(page, *counted), err
 }
 
 // Webhooks lists the webhooks of an app.

@@ -25,11 +25,10 @@ func TestWebhooks(t *testing.T) {
 		{"shop", "a b", "", "site: "},
 		{"shop", "shop.example/a", "", "site: "},
 		{"shop", "other.example", "", "site: app shop does not count other.example"},
-		{"demo", "(other)", "", "site: app demo does not count"},
-		{"shop", "", "https://other.example/", "page: app shop does not count other.example"},
-		{"shop", "", "shop.example", "page: shop.example is a site"},
-		{"shop", "", "shop.example/(other)", "page: "},
-		{"shop", "", "http://", "page: "},
+		{"shop", "", "https://other.example/", "site: app shop does not count other.example"},
+		{"shop", "", "shop.example", "uri: shop.example is a site"},
+		{"shop", "", "shop.example/(other)", "uri: "},
+		{"shop", "", "http://", "uri: "},
 	} {
 		_, _, _, err := c.AddWebhook(ctx, wrong.app, wrong.site, wrong.page, url, false)
 		require.ErrorContains(t, err, wrong.says)

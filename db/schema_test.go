@@ -178,7 +178,7 @@ var rules = []struct{ refusedBy, sql string }{
 	{"pages_site_xor_path", `INSERT INTO pages (app_id, uri) VALUES (1, 'example.com/without-a-site')`},
 	{"pages_site_xor_path", `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 1, 'site.of.a.site')`},
 	{"pages_app_id_fkey", `INSERT INTO pages (app_id, uri) VALUES (99, 'example.org')`},
-	{"pages_app_id_fkey", `DELETE FROM keys; DELETE FROM shares; DELETE FROM notes; DELETE FROM webhooks; DELETE FROM page_tallies; DELETE FROM tags; DELETE FROM apps`},
+	{"pages_app_id_fkey", `DELETE FROM keys; DELETE FROM shares; DELETE FROM notes; DELETE FROM page_tallies; DELETE FROM tags; DELETE FROM apps`},
 	{"pages_site_id_fkey", `INSERT INTO pages (app_id, site_id, uri) VALUES (1, 99, 'example.com/c')`},
 	{"pages_site_id_fkey", `DELETE FROM pages WHERE id = 1`},
 	{"428C9", `INSERT INTO pages (app_id, uri, key) VALUES (1, 'example.org', '\x00')`}, // the key is computed

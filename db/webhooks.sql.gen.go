@@ -10,17 +10,6 @@ import (
 	"time"
 )
 
-const AppWebhooksDelete = `-- name: AppWebhooksDelete :exec
-DELETE FROM webhooks
-WHERE app_id = $1
-`
-
-// Deletes the webhooks of an app.
-func (q *Queries) AppWebhooksDelete(ctx context.Context, appID int32) error {
-	_, err := q.db.Exec(ctx, AppWebhooksDelete, appID)
-	return err
-}
-
 const RoundNumbersSee = `-- name: RoundNumbersSee :exec
 SELECT see_round_numbers()
 `

@@ -169,7 +169,7 @@ CREATE TRIGGER offsets_changed
 -- there before the target's first visit.
 CREATE TABLE webhooks (
     id      integer     GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    app_id  integer     NOT NULL REFERENCES apps,
+    app_id  integer     NOT NULL REFERENCES apps ON DELETE CASCADE,
     seen    bigint      NOT NULL,
     since   timestamptz NOT NULL DEFAULT now(),
     try_at  timestamptz NOT NULL DEFAULT now(),

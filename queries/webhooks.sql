@@ -29,11 +29,6 @@ DELETE FROM webhooks
 WHERE app_id = @app_id
   AND key = page_key(@uri);
 
--- name: AppWebhooksDelete :exec
--- Deletes the webhooks of an app.
-DELETE FROM webhooks
-WHERE app_id = @app_id;
-
 -- name: RoundNumbersSee :exec
 -- Lets webhooks wait to be called for the round numbers that were given meanwhile.
 SELECT see_round_numbers();

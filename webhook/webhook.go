@@ -135,10 +135,12 @@ func (s *Sender) call(ctx context.Context, w db.WebhooksDueRow) error {
 	if err != nil {
 		return errors.New("its URL cannot be called: remove it")
 	}
+	mac := hmac.New(sha256.New, []byte(s.key(w.ID))) // the text as it was printed
+	mac.Write([]byte(w.Body))
 	request.Header = http.Header{
 		"Content-Type":       {"application/json"},
 		"User-Agent":         {"Footfall"},
-		"Footfall-Signature": {"sha256=" + Signature(s.key(w.ID), w.Body)},
+		"Footfall-Signature": {"sha256=" + hex.EncodeToString(mac.Sum(nil))},
 	}
 	answer, err := s.client(w.Private).Do(request)
 	if of, is := errors.AsType[*url.Error](err); is {
@@ -152,14 +154,6 @@ func (s *Sender) call(ctx context.Context, w db.WebhooksDueRow) error {
 		return fmt.Errorf("its receiver answered %d, and not 2xx", answer.StatusCode)
 	}
 	return nil
-}
-
-// Signature is the HMAC-SHA256 of a body in hexadecimal digits. The key is the text as it is
-// printed.
-func Signature(key, body string) string {
-	mac := hmac.New(sha256.New, []byte(key))
-	mac.Write([]byte(body))
-	return hex.EncodeToString(mac.Sum(nil))
 }
 
 // client makes one call: it keeps no connection, follows no redirect and knows no proxy, so that

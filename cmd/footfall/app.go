@@ -70,7 +70,7 @@ type (
 		ofApp
 		URL     string `arg:"" name:"url"`
 		Site    string `placeholder:"HOST"`
-		Page    string `placeholder:"URI"`
+		URI     string `name:"uri" placeholder:"URI"`
 		Private bool
 	}
 	webhookListCmd   struct{ ofApp }
@@ -311,7 +311,7 @@ func (c *webhookAddCmd) check(g globals) faults {
 }
 
 func (c *webhookAddCmd) run(ctx context.Context, p *program, a *admin.Admin) error {
-	id, target, key, err := a.AddWebhook(ctx, c.App, c.Site, c.Page, c.URL, c.Private)
+	id, target, key, err := a.AddWebhook(ctx, c.App, c.Site, c.URI, c.URL, c.Private)
 	if err == nil {
 		fmt.Fprintf(p.stderr, "Added webhook %d of %s. Its receiver needs this key, by which each call is signed; it is shown this once.\n", id, visit.Shown(target))
 	}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,8 +14,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"footfall/webhook"
 )
 
 // A call that is under way as the service is killed is made again by the next one, signed with the
@@ -44,7 +45,7 @@ func TestWebhookOutlivesTheService(t *testing.T) {
 	assert.Contains(t, r.stderr, "footfall: url: 127.0.0.1 is no public address")
 	r = footfall(t, "app", "webhook", "add", "demo", "https://hook.example", database, secret)
 	assert.Equal(t, exitUsage, r.code)
-	assert.Contains(t, r.stderr, "footfall: --site: name a site, or else a page with --page")
+	assert.Contains(t, r.stderr, "footfall: --site: name a site, or else a page with --uri")
 	r = footfall(t, append(add, secret)...)
 	require.Zero(t, r.code, r.stderr)
 	assert.Contains(t, r.stderr, "Added webhook 1 of a.example.")
@@ -54,7 +55,9 @@ func TestWebhookOutlivesTheService(t *testing.T) {
 	status, _ := get(s.url + "/visit?app=demo&ip=192.0.2.1&uri=http://a.example/")
 	require.Equal(t, http.StatusOK, status)
 	first := <-calls
-	assert.Equal(t, "sha256="+webhook.Signature(key, first[1]), first[0])
+	mac := hmac.New(sha256.New, []byte(key))
+	mac.Write([]byte(first[1]))
+	assert.Equal(t, "sha256="+hex.EncodeToString(mac.Sum(nil)), first[0])
 	require.NoError(t, s.cmd.Process.Kill())
 	s.wait()
 	assert.Regexp(t, `(?m)^1 +a\.example +`+receiver.URL+`/token +1 +20\S+ \S+ UTC +20\S+ \S+ UTC$`, well(t, "app", "webhook", "list", "demo", database))
