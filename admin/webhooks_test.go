@@ -14,7 +14,7 @@ import (
 func TestWebhooks(t *testing.T) {
 	c := newCommands(t)
 	ctx := t.Context()
-	const url = "https://hook.example/"
+	const url = "HTTPS://hook.example/"
 	_, _, _, err := c.AddWebhook(ctx, "shop", "shop.example", "", url, false)
 	require.ErrorContains(t, err, "secret-file: it is missing")
 	c.Admin = admin.New(dbtest.Open(t, c.url, db.Options{}), make(app.Secret, app.SecretBytes))

@@ -12,9 +12,11 @@ import (
 
 const RoundNumbersSee = `-- name: RoundNumbersSee :exec
 SELECT see_round_numbers()
+WHERE EXISTS (SELECT FROM webhooks)
 `
 
-// Lets webhooks wait to be called for the round numbers that were given meanwhile.
+// Lets webhooks wait to be called for the round numbers that were given meanwhile. Where there is
+// none that is not even planned.
 func (q *Queries) RoundNumbersSee(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, RoundNumbersSee)
 	return err

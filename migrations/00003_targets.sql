@@ -180,7 +180,7 @@ CREATE TABLE webhooks (
     waiting text[]      NOT NULL DEFAULT '{}',
 
     CONSTRAINT webhooks_uri_length           CHECK (octet_length(uri) BETWEEN 1 AND 2048),
-    CONSTRAINT webhooks_url_is_one           CHECK (url ~ '^https?://' AND octet_length(url) <= 2048),
+    CONSTRAINT webhooks_url_is_one           CHECK (url ~* '^https?://' AND octet_length(url) <= 2048),
     CONSTRAINT webhooks_waiting_no_nulls     CHECK (array_position(waiting, NULL) IS NULL)
 );
 

@@ -30,8 +30,10 @@ WHERE app_id = @app_id
   AND key = page_key(@uri);
 
 -- name: RoundNumbersSee :exec
--- Lets webhooks wait to be called for the round numbers that were given meanwhile.
-SELECT see_round_numbers();
+-- Lets webhooks wait to be called for the round numbers that were given meanwhile. Where there is
+-- none that is not even planned.
+SELECT see_round_numbers()
+WHERE EXISTS (SELECT FROM webhooks);
 
 -- name: WebhooksDue :many
 -- The first call that waits of each webhook that is to be tried now.

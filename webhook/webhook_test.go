@@ -255,15 +255,18 @@ func TestReceiversDoNotWaitForEachOther(t *testing.T) {
 	assert.Len(t, dead.ids(t), 1)
 }
 
-// Of two instances that find the same round number at the same moment one notes it.
+// Of two that find the same round numbers at the same moment one notes them; it waits for no other,
+// since both begin with the oldest webhook, wherever its row is.
 func TestOneOfTwoNotesANumber(t *testing.T) {
 	w := newWorld(t)
+	id, _ := w.add("http://127.0.0.1/")
 	w.add("http://127.0.0.1/")
+	w.exec(`UPDATE webhooks SET since = now() WHERE id = $1`, id) // its row is now the last
 	w.come(2)
 	first, second := dbtest.Connect(t, w.address), dbtest.Connect(t, w.address)
 	tx, err := first.Begin(t.Context())
 	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), `SELECT see_round_numbers()`)
+	_, err = tx.Exec(t.Context(), `SELECT FROM webhooks WHERE id = $1 FOR UPDATE`, id)
 	require.NoError(t, err)
 	noted := make(chan error)
 	go func() {
@@ -274,9 +277,11 @@ func TestOneOfTwoNotesANumber(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return dbtest.Column[bool](t, watching, `SELECT cardinality(pg_blocking_pids($1)) > 0`, second.PgConn().PID())[0]
 	}, dbtest.Patience, dbtest.Tick)
+	_, err = tx.Exec(t.Context(), `SELECT see_round_numbers()`)
+	require.NoError(t, err)
 	require.NoError(t, tx.Commit(t.Context()))
 	require.NoError(t, <-noted)
-	assert.Equal(t, []int{2}, dbtest.Column[int](t, watching, `SELECT cardinality(waiting) FROM webhooks`))
+	assert.Equal(t, []int{2, 2}, dbtest.Column[int](t, watching, `SELECT cardinality(waiting) FROM webhooks`))
 }
 
 // Between two tries passes as long again as has passed already, from a second up to an hour.

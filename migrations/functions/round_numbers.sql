@@ -34,13 +34,16 @@ AS $$
         ) AS c
         WHERE t.counted_uv > w.seen
           AND (also_others OR c.calls IS NOT NULL)
-        ORDER BY w.id
+    ),
+    locked AS MATERIALIZED (
+        SELECT w.id FROM webhooks AS w JOIN passed AS p ON p.id = w.id ORDER BY w.id FOR UPDATE OF w
     )
     UPDATE webhooks AS w
     SET seen = p.counted_uv,
         waiting = w.waiting || p.calls,
         since = CASE WHEN w.waiting = '{}' THEN now() ELSE w.since END
     FROM passed AS p
+    JOIN locked AS l ON l.id = p.id
     WHERE w.id = p.id
       AND w.seen = p.seen
 $$;
