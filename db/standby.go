@@ -62,6 +62,9 @@ func (d *DB) write(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool
 		return &notSentError{err}
 	}
 	defer conn.Release()
+	if err := d.requireStandby(ctx, conn); err != nil {
+		return err
+	}
 	if err := f(conn); err != nil {
 		return err
 	}
@@ -74,12 +77,7 @@ func (d *DB) write(ctx context.Context, pool *pgxpool.Pool, f func(conn *pgxpool
 // inTx runs f in a transaction, and returns when that is confirmed.
 func (d *DB) inTx(ctx context.Context, pool *pgxpool.Pool, f func(q *Queries) error) error {
 	return d.write(ctx, pool, func(conn *pgxpool.Conn) error {
-		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-			if err := f(New(tx)); err != nil {
-				return err
-			}
-			return d.requireStandby(ctx, tx)
-		})
+		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return f(New(tx)) })
 	})
 }
 
@@ -106,11 +104,11 @@ func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch) error
 }
 
 // requireStandby fails where COMMIT waits for no standby, though it should.
-func (d *DB) requireStandby(ctx context.Context, session DBTX) error {
+func (d *DB) requireStandby(ctx context.Context, conn *pgxpool.Conn) error {
 	if !d.options.RequireStandby {
 		return nil
 	}
-	return New(session).StandbyRequire(ctx)
+	return New(conn).StandbyRequire(ctx)
 }
 
 // failed rolls back what has got an error.
