@@ -4,18 +4,18 @@ import (
 	"context"
 
 	"footfall/counter/app"
+	"footfall/db"
 )
 
 // PutPeople returns what writes what is said of ids of an app's visitors, as app.App.PutPeople does.
 func (a *Admin) PutPeople(ctx context.Context, name string) (put func(context.Context, []app.Said, map[int]string) ([]string, error), err error) {
-	row, err := a.App(ctx, name, "")
-	if err != nil {
-		return nil, err
-	}
-	of, err := app.New(row, a.secret)
-	if err == nil {
-		err = of.CheckPeople()
-	}
+	var of *app.App
+	err = a.read(ctx, name, func(_ *db.Queries, row *db.App) (err error) {
+		if of, err = app.New(*row, a.secret); err == nil {
+			err = of.CheckPeople()
+		}
+		return err
+	})
 	return func(ctx context.Context, said []app.Said, wrong map[int]string) ([]string, error) {
 		return of.PutPeople(ctx, a.db, a.secret, a.db.Now(), said, wrong)
 	}, err

@@ -70,7 +70,7 @@ func (l *Loading) line(from *bufio.Reader) (text, fault string, err error) {
 	part, err := from.ReadSlice('\n')
 	l.Lines.Add(1)
 	l.Bytes.Add(int64(len(part)))
-	text = string(part)
+	text = strings.TrimRight(string(part), "\r\n")
 	for errors.Is(err, bufio.ErrBufferFull) {
 		fault = "it is longer than any line may be: is it JSON, a line for each id?"
 		part, err = from.ReadSlice('\n')
