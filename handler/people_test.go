@@ -1,10 +1,12 @@
 package handler
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -171,17 +173,35 @@ func TestTagsOfPeople(t *testing.T) {
 {"id":"a","is":7}
 {"id":"a","was":"b"}
 "a"
+{"id":"a","is":"","tags":{"age":"6"}}
+{"id":"a","is":"d\u007f"}
+{"id":"a","is":"d","id":"b"}
+{"id":"a","tags":{"age":"6"},"tags":{"plan":"6"}}
+{"id":"a","tags":{"":"6"}}
+{"id":"a","tags":null}
+{"id":"a","is":"`+strings.Repeat("é", 128)+`x"}
 {"id":"a","tags":{"a":"1","b":"1","c":"1","d":"1","e":"1","f":"1","g":"1","age":"5"}}`, inLines...)
 	for i, want := range []string{
 		"tags: app blog has no tag \"source\" of its own", "tags: app blog has no tag \"size\" of its own", "tags: plan has no value that can be counted", "tags: \"age\" is not a string", "tags: they are not an object",
-		"tags: \"age\" is given twice", "tags: there are 9: a person has 8 at most", "it is missing: give the id of the person", "id: it is missing", "id: it is missing", "it is longer than 256 bytes", "id: it is longer than 256 bytes",
-		"id: it has control characters", "it is not a string", "\"was\" is not a field of item: give id, is, tags", "it is not an object: send {\"id\":\"…\",\"is\":\"…\"}", "ok",
+		"tags: \"age\" is given twice", "tags: there are 9: a person has 8 at most", "it is missing: give the id of the person", "id: it is empty", "id: it is missing", "it is longer than 256 bytes", "id: it is longer than 256 bytes",
+		"id: it has control characters", "it is not a string", "\"was\" is not a field of item: give id, is, tags", "it is not an object: send {\"id\":\"…\",\"is\":\"…\"}",
+		"it is empty", "it has control characters", "id: it is given twice", "tags: it is given twice", "tags: app blog has no tag \"\" of its own", "tags: they are not an object", "it is longer than 256 bytes", "ok",
 	} {
 		assert.True(t, strings.HasPrefix(said[i], want), "%d: %s, not %s", i, said[i], want)
 	}
 	assert.Equal(t, []string{"5", "2", "5", "nobody"}, []string{e.whom("a", headers...), e.whom("b", headers...), e.whom("c", headers...), e.whom("d", headers...)})
 	assert.Equal(t, []string{"ok"}, e.put(`{"id":"b","tags":{}}`, inLines...))
 	assert.Empty(t, e.whom("b", headers...))
+
+	// The longest ids, packed; of a value that is too long it is known that there is one.
+	longest, long := strings.Repeat("é", 128), strings.Repeat("x", 256)
+	var packed strings.Builder
+	zip := gzip.NewWriter(&packed)
+	fmt.Fprintf(zip, `{"id":%q,"is":%q}`+"\n"+`{"id":%q,"tags":{"age":"%0200d"}}`, longest, long, longest, 1)
+	require.NoError(t, zip.Close())
+	assert.Equal(t, []string{"ok", "ok"}, e.put(packed.String(), append(inLines, "Content-Encoding", "gzip")...))
+	assert.Equal(t, "(other)", e.whom(long, headers...))
+	assert.Equal(t, "(other)", e.whom(url.QueryEscape(longest), headers...))
 }
 
 // Two calls that together would make a circle, of each of many pairs: one of them is refused.
@@ -223,6 +243,12 @@ func TestPeopleAreRefused(t *testing.T) {
 	e, headers := peopleEdge(t)
 	asserting, reading := headers[1], "Bearer "+e.key("blog", app.ScopeRead)
 	counting, other := "Bearer "+e.key("blog", app.ScopeCount, app.ScopeAssert), "Bearer "+e.key("shop", app.ScopeAssert, app.ScopeRead)
+	revoked := "Bearer " + e.key("blog", app.ScopeAssert)
+	e.administer(func(ctx context.Context, a *admin.Admin) error {
+		keys, err := a.Keys(ctx, "blog")
+		require.NoError(t, err)
+		return a.RevokeKey(ctx, "blog", keys[len(keys)-1].Name)
+	})
 	for _, c := range []struct {
 		call, key, body string
 		status          int
@@ -232,6 +258,9 @@ func TestPeopleAreRefused(t *testing.T) {
 		{"PUT /people?app=none", other, "[", 404, "app: there is no app"},
 		{"PUT /people?app=blog", "", "[", 401, "key: app blog is told who is who only with one of the scope assert"},
 		{"PUT /people?app=blog", other, "[", 401, "key: it is not a key of app blog"},
+		{"PUT /people?app=blog", revoked, "[", 401, "key: it is not a key of app blog"},
+		{"PUT /people?app=blog", asserting, "", 400, "body: line 1, column 1: a list of items should begin here with ["},
+		{"PUT /people?app=blog", asserting, `[{"id":"a","is":"b"},{"id":"` + "\xff" + `","is":"b"}]`, 400, "body: line 1, column 29: it is not valid UTF-8"},
 		{"PUT /people?app=blog", reading, "[", 403, "key: it does not say who is who: send one of the scope assert"},
 		{"PUT /people?app=blog", asserting, `[{"id":"a","is":"b"},{"id":"c"`, 400, "body: line 1, column 31: a comma or } should follow the value"},
 		{"PUT /people?app=blog", asserting, `[{"id":"a","is":"b"}`, 400, "body: line 1, column 21: a comma or ] should follow the item"},
@@ -248,6 +277,12 @@ func TestPeopleAreRefused(t *testing.T) {
 		{"POST /people/lookup", counting, `{"app":"blog","ids":["a"]}`, 403, "key: it does not open who is who"},
 		{"POST /people/lookup", reading, `{"app":"blog","ids":["a",7]}`, 400, "ids: they are not a list of strings"},
 		{"POST /people/lookup", reading, `{"app":"blog","ids":[` + strings.Repeat(`"a",`, 1000) + `"a"]}`, 400, "ids: there are 1001: ask about 1000 at once"},
+		{"GET /people?app=blog&id=a%0Ab", reading, "", 400, "id: it has control characters"},
+		{"GET /people?app=blog&id=%ff", reading, "", 400, "id: it is not valid UTF-8"},
+		{"GET /people?app=blog&id=a&id=b", reading, "", 400, "id: it is given twice"},
+		{"GET /people?app=blog&id=a", revoked, "", 401, "key: it is not a key of app blog"},
+		{"POST /people/lookup", other, `{"app":"blog","ids":["a"]}`, 401, "key: it is not a key of app blog"},
+		{"POST /people/lookup", reading, `{"app":"blog"}`, 400, "ids: "},
 		{"POST /people/lookup", reading, `{"app":"blog","uris":[]}`, 400, `body: "uris" is not a field: send {"app":"…","ids":["…",…]}`},
 	} {
 		method, path, _ := strings.Cut(c.call, " ")

@@ -49,7 +49,7 @@ var ofVisits = form[counter.Item]{
 // ofPeople is the form of what is said of ids.
 var ofPeople = form[app.Said]{
 	"item", "items", `{"id":"…","is":"…"}`,
-	[]string{"id", "is", "tags"}, 0,
+	[]string{"id", "is", "tags"}, 2,
 	func(s *app.Said, field int, value string) error {
 		*[...]*string{&s.ID, &s.Is}[field] = value
 		return nil

@@ -61,7 +61,7 @@ func peopleFile(t *testing.T, lines int) (path, says string) {
 		case 507:
 			line, why = `{"id":"cookie`, "at byte 7: this string does not end"
 		case 508:
-			line, why = `{"id":"","is":"user:1"}`, "id: it is missing: give the id by which you know the visitor"
+			line, why = `{"id":"","is":"user:1"}`, "id: it is empty: give it a value, or leave it out"
 		case 509:
 			line, why = fmt.Sprintf(`{"id":"user:%d","is":"cookie:%d"}`, n/10-1, n-10), "is: this person stands for the id already, which would stand for itself: leave one of the two out"
 		case 510:
