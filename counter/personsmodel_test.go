@@ -1,0 +1,477 @@
+package counter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/counter"
+	"footfall/counter/app"
+	"footfall/db/dbtest"
+	"footfall/record"
+	"footfall/visit"
+	"footfall/visit/tag"
+)
+
+// people is what links should be, and what visits should count, by the rules alone. What is said
+// and what is counted come in turns, so that each visit has one answer whatever runs side by side.
+type people struct {
+	rows   map[string]*personRow
+	period int
+	eras   map[string]int                       // how often an id was erased
+	hot    map[string]int64                     // by target
+	came   map[string]map[string]map[int32]bool // by target and visitor: on which days
+	pv     map[string]int                       // by target, day and tag
+	firsts map[string]int                       // newcomers, by target and tag
+	mu     sync.Mutex
+	ranks  map[string]int64 // by target and visitor, as visits were answered
+}
+
+// personRow is what is said of an id.
+type personRow struct {
+	is   string // "": it is a person
+	tags tag.Set
+	used int // the last period in which it was used
+}
+
+// ided is a visit of an id that has to be counted.
+type ided struct {
+	id, page, visitID string
+	day               int32
+	at                string
+	brings            tag.Set
+}
+
+// way is the ids through which one leads to its person, and the person.
+func (p *people) way(id string) (way []string, person string) {
+	for row := p.rows[id]; row != nil; row = p.rows[id] {
+		if way = append(way, id); row.is == "" {
+			break
+		}
+		id = row.is
+	}
+	return way, id
+}
+
+func (p *people) use(id string) (person string) {
+	way, person := p.way(id)
+	for _, at := range way {
+		p.rows[at].used = p.period
+	}
+	return person
+}
+
+// row is that of an id, which is a person if there was none.
+func (p *people) row(id string) *personRow {
+	if p.rows[id] == nil {
+		p.rows[id] = &personRow{used: p.period}
+	}
+	return p.rows[id]
+}
+
+// turn begins a period: what was last used in the one before the last is forgotten.
+func (p *people) turn(t *testing.T, in *instance) {
+	in.turn(t)
+	p.period++
+	maps.DeleteFunc(p.rows, func(_ string, row *personRow) bool { return row.used < p.period-1 })
+}
+
+// tags are those that a person has.
+func (p *people) tags(person string) tag.Set {
+	if row := p.rows[person]; row != nil {
+		return row.tags
+	}
+	return nil
+}
+
+// links says that one id is another's: only where that may be, the tables are asked whether the ways
+// to it are short enough.
+func (p *people) links(t *testing.T, in *instance, id, is string) {
+	if id == is {
+		return
+	}
+	fault := in.says(t, app.Said{ID: id, Is: is})
+	p.use(id)
+	p.use(is)
+	way, person := p.way(is)
+	switch {
+	case person == id || slices.Contains(way, id):
+		require.Contains(t, fault, "stand for itself")
+		return
+	case fault != "":
+		require.Contains(t, fault, "more than 4 steps")
+		return
+	}
+	if row := p.row(id); row.is != is {
+		p.row(person)
+		row.is, row.tags = is, nil
+	}
+	for from := range p.rows {
+		way, _ := p.way(from)
+		require.LessOrEqual(t, len(way), 5)
+	}
+}
+
+// has says what a person is, by any of the person's ids.
+func (p *people) has(t *testing.T, in *instance, id string, has tag.Set) {
+	in.has(t, id, has...)
+	if person := p.use(id); len(has) > 0 {
+		p.row(person).tags = has
+	} else if p.rows[person] != nil {
+		p.rows[person].tags = nil
+	}
+}
+
+// erases a person with all ids.
+func (p *people) erases(t *testing.T, in *instance, id string) {
+	again(t, func() error { _, err := in.admin().EraseVisitor(t.Context(), "demo", id); return err })
+	_, person := p.way(id)
+	all := []string{person}
+	for other := range p.rows {
+		if _, is := p.way(other); is == person {
+			all = append(all, other)
+		}
+	}
+	slices.Sort(all)
+	for _, other := range slices.Compact(all) {
+		delete(p.rows, other)
+		p.eras[other]++
+	}
+}
+
+// visitor is as whom an id counts now.
+func (p *people) visitor(id string) string {
+	_, person := p.way(id)
+	return fmt.Sprintf("%s#%d", person, p.eras[person])
+}
+
+// counts notes a visit that is counted. Those that come together bring the same where they are of
+// one person, so that it does not matter which one is first.
+func (p *people) counts(v ided) {
+	person := p.use(v.id)
+	tags := slices.Clone(v.brings)
+	for _, own := range p.tags(person) {
+		if !slices.ContainsFunc(tags, func(t tag.Tag) bool { return t.Name == own.Name }) {
+			tags = append(tags, own)
+		}
+	}
+	visitor := p.visitor(v.id)
+	for _, target := range []string{"a", v.page} {
+		if p.hot[target]++; p.came[target] == nil {
+			p.came[target] = map[string]map[int32]bool{}
+		}
+		days, newcomer := p.came[target][visitor], false
+		if newcomer = days == nil; newcomer {
+			days = map[int32]bool{}
+			p.came[target][visitor] = days
+		}
+		if days[v.day] {
+			continue
+		}
+		days[v.day] = true
+		for _, has := range tags {
+			if target == "a" {
+				p.pv[fmt.Sprint(target, " ", v.day, " ", has.Name, " ", has.Value)]++
+				if newcomer {
+					p.firsts[fmt.Sprint(target, " ", has.Name, " ", has.Value)]++
+				}
+			}
+		}
+	}
+}
+
+// ranked notes with which ranks a visit was answered: those that its visitor has had before.
+func (p *people) ranked(t *testing.T, v ided, answer visit.Answer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for target, rank := range map[string]int64{"a": answer.Site.Rank, v.page: answer.Page.Rank} {
+		key := fmt.Sprint(target, " ", p.visitor(v.id))
+		if p.ranks[key] == 0 {
+			p.ranks[key] = rank
+		}
+		assert.Equal(t, p.ranks[key], rank, key)
+	}
+}
+
+// again does something that connections may be cut under, until it succeeds.
+func again(t *testing.T, do func() error) {
+	t.Helper()
+	require.Eventually(t, func() bool { return do() == nil }, dbtest.Patience, dbtest.Tick)
+}
+
+func (v *ided) request() counter.Request {
+	return counter.Request{App: "demo", Visitor: v.id, URI: "http://" + v.page, ID: v.visitID, At: v.at, Tags: v.brings}
+}
+
+// send counts a visit, again where that is not certain.
+func (p *people) send(t *testing.T, in *instance, v ided) {
+	for {
+		answer, err := in.Visit(context.Background(), v.request())
+		if verr := (*visit.Error)(nil); errors.As(err, &verr) && (verr.Kind == visit.Unavailable || verr.Kind == visit.Lost) {
+			continue
+		}
+		if assert.NoError(t, err) && !answer.NoNumbers {
+			p.ranked(t, v, answer)
+		}
+		return
+	}
+}
+
+// sendChunk counts visits in a chunk, again where that is not certain.
+func (p *people) sendChunk(t *testing.T, in *instance, some []ided) {
+	var items []counter.Item
+	for _, v := range some {
+		item := counter.Item{Visitor: v.id, URI: "http://" + v.page, ID: v.visitID, Tags: v.brings}
+		if v.at != "" {
+			item.At, _ = visit.ParseTime(v.at)
+		}
+		items = append(items, item)
+	}
+	for left := true; left; {
+		left = false
+		for i, got := range in.chunk(t, items) {
+			switch {
+			case got.Err == nil:
+				p.ranked(t, some[i], got.Answer)
+			case !errors.Is(got.Err, record.ErrRepeated) && !errors.Is(got.Err, record.ErrNumbersLost):
+				left = true
+			}
+		}
+	}
+}
+
+// chunk counts items, if the app can be read now.
+func (in *instance) chunk(t *testing.T, items []counter.Item) []record.Result {
+	g, err := in.AuthorizeCounting(context.Background(), counter.Request{App: "demo", Peer: peer})
+	if err != nil {
+		return []record.Result{{Err: err}}
+	}
+	var steps []record.Step
+	at := &record.Position{}
+	for i, item := range items {
+		v, _, err := g.Visit(context.Background(), item)
+		if err != nil {
+			return []record.Result{{Err: err}}
+		}
+		steps = append(steps, record.Step{Visit: &v, Position: at, Next: int64(i) + 1})
+	}
+	return g.Recorder().RecordChunk(steps)
+}
+
+// finds asks whom an id stands for, as GET /people does.
+func (p *people) finds(t *testing.T, in *instance, id string) {
+	found, err := in.AuthorizeFindingPeople(t.Context(), counter.Request{App: "demo"})
+	require.NoError(t, err)
+	var whom []app.Whom
+	again(t, func() error { whom, err = found.Find(t.Context(), []string{id}); return err })
+	way, _ := p.way(id)
+	person := p.use(id)
+	if len(way) == 0 {
+		require.False(t, whom[0].Person.IsValid())
+		return
+	}
+	require.Equal(t, in.stored(t, person), whom[0].Person)
+	require.Equal(t, p.tags(person).Text(), whom[0].Tags.Text())
+}
+
+// asks holds what is answered about an id against the model.
+func (p *people) asks(t *testing.T, in *instance, id, page string) {
+	var answer visit.Answer
+	again(t, func() (err error) {
+		answer, err = in.Counts(t.Context(), counter.Request{App: "demo", Visitor: id, URI: "http://" + page})
+		return err
+	})
+	for target, got := range map[string]visit.Counts{"a": answer.Site, page: answer.Page} {
+		want := visit.Counts{UV: int64(len(p.came[target])), Hot: p.hot[target], Rank: got.Rank}
+		for _, days := range p.came[target] {
+			want.PV += int64(len(days))
+		}
+		require.Equal(t, want, got, "%s of %s", target, id)
+		require.Equal(t, p.came[target][p.visitor(id)] != nil, got.Rank > 0, "%s of %s", target, id)
+	}
+	p.ranked(t, ided{id: id, page: page}, answer) // which may be the first to hear of it
+}
+
+// isThere holds rows and sums of the tables against the model.
+func (p *people) isThere(t *testing.T, in *instance, ids []string) {
+	stored := map[string]string{}
+	for _, id := range ids {
+		stored[id] = in.stored(t, id).String()
+	}
+	var want, visits []string
+	for _, id := range ids {
+		if row := p.rows[id]; row != nil {
+			is := "<nil>"
+			if row.is != "" {
+				is = stored[row.is]
+			}
+			want = append(want, fmt.Sprintln(stored[id], is, row.used == p.period, row.tags.Text()))
+		}
+	}
+	require.ElementsMatch(t, want, in.table(t, `
+		SELECT DISTINCT ON (id) host(id), host(person), period = people_period(),
+		       coalesce((SELECT string_agg(t.name || E'\x1f' || t.value, E'\n' ORDER BY t.name) || E'\n' FROM tags AS t WHERE t.id = ANY (p.tag_ids)), '')
+		FROM people AS p
+		ORDER BY id, period = people_period() DESC`))
+
+	for target, visitors := range p.came {
+		for visitor, days := range visitors {
+			id, era, _ := strings.Cut(visitor, "#")
+			for day := range days {
+				if era == fmt.Sprint(p.eras[id]) {
+					visits = append(visits, fmt.Sprintln(target, stored[id], day, p.ranks[fmt.Sprint(target, " ", visitor)]))
+				}
+			}
+		}
+	}
+	require.ElementsMatch(t, visits, in.table(t, `
+		SELECT p.uri, host(v.ip), v.day_id, w.rank
+		FROM visits AS v JOIN pages AS p ON p.id = v.page_id JOIN visitors AS w ON w.page_id = v.page_id AND w.ip = v.ip`))
+
+	pv, firsts := map[string]int{}, map[string]int{}
+	for _, line := range in.tagDays(t) {
+		f := strings.Fields(line)
+		if day, name, value := f[1], f[2], f[3]; name != tag.Hour {
+			var of, new int
+			_, err := fmt.Sscan(f[4]+" "+f[5], &of, &new)
+			require.NoError(t, err)
+			pv[fmt.Sprint(f[0], " ", day, " ", name, " ", value)] += of
+			if key := fmt.Sprint(f[0], " ", name, " ", value); new > 0 {
+				firsts[key] += new
+			}
+		}
+	}
+	require.Equal(t, p.pv, pv)
+	require.Equal(t, p.firsts, firsts)
+}
+
+// Ids are linked, linked anew, tagged, asked for and erased, while periods pass by; between that two
+// instances count their visits in every way, while connections are cut; one of them is started anew
+// now and then. Links, numbers, rows, ranks and sums by tag are those of the model.
+func TestPeopleEqualTheModel(t *testing.T) { everyWay(t, testPeopleEqualTheModel) }
+
+func testPeopleEqualTheModel(t *testing.T, w way) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	a, b := w.newPeople(t, counter.Options{})
+	p := &people{
+		rows: map[string]*personRow{}, eras: map[string]int{}, hot: map[string]int64{}, came: map[string]map[string]map[int32]bool{},
+		pv: map[string]int{}, firsts: map[string]int{}, ranks: map[string]int64{},
+	}
+	var ids []string
+	for i := range 24 {
+		ids = append(ids, fmt.Sprint("id:", i))
+	}
+	any := func() string { return ids[r.IntN(len(ids))] }
+	values := []string{"x", "y", "z"}
+	visits := 0
+	visitOf := func(daysAgo int) ided {
+		visits++
+		at := a.clock.Now().AddDate(0, 0, -daysAgo)
+		v := ided{id: any(), page: fmt.Sprint("a/", r.IntN(3)), visitID: fmt.Sprint(visits), day: visit.DayOf(at, time.UTC)}
+		if daysAgo > 0 {
+			v.at = at.Format(time.RFC3339)
+		}
+		return v
+	}
+	var accepted []ided
+	end := func() {}
+	drain := func() { // what the inbox has is counted as the persons of now
+		end()
+		a.drained(t)
+		for _, v := range accepted {
+			p.counts(v)
+		}
+		accepted = nil
+	}
+	var cuts atomic.Int64
+	for range dbtest.FromEnv(t, "FOOTFALL_PEOPLE_ROUNDS", dbtest.LongOrShort(20, 6)) {
+		for range 1 + r.IntN(15) {
+			in := []*instance{a, b}[r.IntN(2)]
+			switch r.IntN(20) {
+			default:
+				p.links(t, in, any(), any())
+			case 0, 1, 2:
+				has := tag.Set{{Name: "age", Value: values[r.IntN(3)]}, {Name: "plan", Value: values[r.IntN(3)]}}
+				p.has(t, in, any(), has[:r.IntN(3)])
+			case 3, 4:
+				p.finds(t, in, any())
+			case 5:
+				drain()
+				p.erases(t, in, any())
+			case 6:
+				p.turn(t, a)
+			}
+		}
+		drain()
+		if r.IntN(4) == 0 {
+			b.Close()
+			b = w.startOn(t, a.url, counter.Options{Options: record.Options{Clock: a.clock.Now}})
+		}
+
+		var sent []ided
+		trial := r.IntN(3)
+		for range 40 {
+			v := visitOf(max(0, r.IntN(4)-1))
+			if _, person := p.way(v.id); len(person)%3 == trial {
+				v.brings = tag.Set{{Name: "plan", Value: "trial"}}
+			}
+			sent = append(sent, v)
+			p.counts(v)
+		}
+		var visitors sync.WaitGroup
+		for i, some := range slices.Collect(slices.Chunk(sent, 5)) {
+			in := []*instance{a, b}[i%2]
+			visitors.Go(func() {
+				if i%4 > 1 {
+					p.sendChunk(t, in, some)
+					return
+				}
+				for _, v := range some {
+					cuts.Add(a.one(t, `SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity
+						WHERE datname = current_database() AND application_name = 'footfall' ORDER BY state, random() LIMIT 1) AS one`))
+					p.send(t, in, v)
+				}
+			})
+		}
+		visitors.Wait()
+		for _, id := range ids {
+			p.asks(t, a, id, fmt.Sprint("a/", r.IntN(3)))
+		}
+
+		end = a.keepWaiting(t)
+		for range 5 {
+			v := visitOf(r.IntN(2))
+			request := v.request()
+			request.Later = true
+			again(t, func() error { _, err := b.Visit(context.Background(), request); return err })
+			accepted = append(accepted, v)
+		}
+		if r.IntN(2) == 0 {
+			a.clock.Set(a.clock.Now().AddDate(0, 0, 1))
+		}
+	}
+	drain()
+	require.Positive(t, cuts.Load())
+	for _, id := range ids {
+		for page := range 3 {
+			p.asks(t, a, id, fmt.Sprint("a/", page))
+		}
+	}
+	p.isThere(t, a, ids)
+	a.checkTables(t)
+	a.checkTags(t)
+	a.verified(t)
+}
