@@ -2,8 +2,11 @@ package counter_test
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
@@ -12,6 +15,8 @@ import (
 	"footfall/admin"
 	"footfall/counter"
 	"footfall/counter/app"
+	"footfall/db/dbtest"
+	"footfall/verify"
 	"footfall/visit/tag"
 )
 
@@ -233,4 +238,62 @@ func TestDeleteAppWithPeople(t *testing.T) {
 	require.NoError(t, <-deleted)
 	require.Error(t, <-in.links("later", "user:42"))
 	assert.Zero(t, in.one(t, `SELECT count(*) FROM people`))
+}
+
+// Proving people finds nothing wrong while they are written, looked up, erased and renewed.
+func TestVerifyWhilePeopleAreWritten(t *testing.T) {
+	t.Parallel()
+	a, b := plain.newPeople(t, counter.Options{})
+	both := []*instance{a, b}
+	disperse := dbtest.Crowd(t, 4, func(client, i int) {
+		id := func() string { return fmt.Sprint("user:", rand.IntN(40)) }
+		in, at := both[i%2], id()
+		switch rand.IntN(20) {
+		case 0:
+			assert.NoError(t, <-in.erases(at))
+		case 1, 2, 3:
+			_, err := in.Visit(context.Background(), counter.Request{App: "demo", Visitor: at, URI: page})
+			assert.NoError(t, err)
+		case 4, 5, 6:
+			assert.NoError(t, <-in.looksUp(at))
+		default:
+			assert.NoError(t, <-in.links(at, id()))
+		}
+	})
+	for i := range dbtest.LongOrShort(10, 4) {
+		if i%3 == 1 {
+			a.pass(t, 1)
+			require.Eventually(t, func() bool { return a.table(t, `SELECT turn_people()`)[0] == "true\n" }, dbtest.Patience, dbtest.Tick)
+		}
+		proof, err := verify.Run(t.Context(), b.db, verify.Options{Limit: 3, Within: time.Nanosecond})
+		require.NoError(t, err)
+		for _, p := range proof.Promises {
+			require.Zero(t, p.Violations, "%s: %v", p.Name, p.Offenders)
+		}
+	}
+	disperse()
+	a.verified(t)
+	a.checkTables(t)
+}
+
+// An app that has people stays one whose visitors have ids, whichever of the two comes first.
+func TestAppWithPeopleKeepsItsVisitors(t *testing.T) {
+	t.Parallel()
+	in, _ := plain.newPeople(t, counter.Options{})
+	byAddress := app.ByAddress
+	set := func() error {
+		return in.admin().SetApp(context.Background(), "demo", app.Settings{Visitor: &byAddress})
+	}
+	held := in.holds(t, notYet, "cookie:a")
+	linked := in.links("cookie:a", "user:42")
+	in.waiters(t, 1)
+	changed := begin(set)
+	in.waiters(t, 2)
+	require.NoError(t, held.Rollback(t.Context()))
+	require.NoError(t, <-linked)
+	require.ErrorContains(t, <-changed, "app demo has told visitors apart by id, and they stay what they are")
+	require.NoError(t, <-in.erases("cookie:a"))
+	require.NoError(t, set())
+	require.Error(t, <-in.links("cookie:a", "user:42"))
+	in.verified(t)
 }

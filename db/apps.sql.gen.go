@@ -46,10 +46,11 @@ func (q *Queries) AppAdd(ctx context.Context, name string) (App, error) {
 }
 
 const AppCounts = `-- name: AppCounts :one
-SELECT (EXISTS (SELECT FROM pages AS p WHERE p.app_id = $1) OR inbox_behind($1) > 0)::boolean AS counts
+SELECT (EXISTS (SELECT FROM pages AS p WHERE p.app_id = $1) OR inbox_behind($1) > 0
+        OR EXISTS (SELECT FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = $1))::boolean AS counts
 `
 
-// Whether anything has been counted for an app, or accepted to be.
+// Whether anything has been counted for an app, or accepted to be, or is written of its people.
 func (q *Queries) AppCounts(ctx context.Context, appID int32) (bool, error) {
 	row := q.db.QueryRow(ctx, AppCounts, appID)
 	var counts bool

@@ -119,6 +119,18 @@ func (q *Queries) PeopleLock(ctx context.Context, appID int32) error {
 	return err
 }
 
+const PeoplePeriod = `-- name: PeoplePeriod :one
+SELECT people_period()::smallint AS period
+`
+
+// Which of the two tables of people is written to.
+func (q *Queries) PeoplePeriod(ctx context.Context) (int16, error) {
+	row := q.db.QueryRow(ctx, PeoplePeriod)
+	var period int16
+	err := row.Scan(&period)
+	return period, err
+}
+
 const PeoplePut = `-- name: PeoplePut :exec
 INSERT INTO people AS p (app_id, period, height, id, person, tag_ids)
 SELECT $1, (SELECT people_period()), r.height, r.id, nullif(r.person, r.id), nullif(r.tags, '')::integer[]

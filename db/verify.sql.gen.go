@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"net/netip"
 )
 
 const VerifyApps = `-- name: VerifyApps :many
@@ -244,6 +245,147 @@ func (q *Queries) VerifyNextDay(ctx context.Context, arg VerifyNextDayParams) (i
 	var day int32
 	err := row.Scan(&day)
 	return day, err
+}
+
+const VerifyNextPerson = `-- name: VerifyNextPerson :one
+SELECT coalesce((array_agg(n.app_id))[1], 0)::integer AS app_id, coalesce((array_agg(n.id))[1], '::')::inet AS id
+FROM (
+    SELECT p.app_id, p.id
+    FROM people AS p
+    WHERE p.period = $1
+      AND (p.app_id, p.id) > ($2::integer, $3::inet)
+    ORDER BY p.app_id, p.id
+    OFFSET $4
+    LIMIT 1
+) AS n
+`
+
+type VerifyNextPersonParams struct {
+	Period   int16      `json:"period"`
+	AfterApp int32      `json:"after_app"`
+	After    netip.Addr `json:"after"`
+	Skip     int32      `json:"skip"`
+}
+
+type VerifyNextPersonRow struct {
+	AppID int32      `json:"app_id"`
+	ID    netip.Addr `json:"id"`
+}
+
+// The last key of the next so many rows of people after a key in one of its two tables; none (app 0)
+// where no row follows.
+func (q *Queries) VerifyNextPerson(ctx context.Context, arg VerifyNextPersonParams) (VerifyNextPersonRow, error) {
+	row := q.db.QueryRow(ctx, VerifyNextPerson,
+		arg.Period,
+		arg.AfterApp,
+		arg.After,
+		arg.Skip,
+	)
+	var i VerifyNextPersonRow
+	err := row.Scan(&i.AppID, &i.ID)
+	return i, err
+}
+
+const VerifyPeople = `-- name: VerifyPeople :many
+WITH found AS MATERIALIZED (
+    SELECT p.app_id, p.height, p.id, p.person, p.tag_ids, o.period AS open
+    FROM people AS p
+    CROSS JOIN (SELECT people_period() AS period) AS o
+    WHERE p.period = $2
+      AND (p.app_id, p.id) > ($3::integer, $4::inet)
+      AND (p.app_id, p.id) <= ($5::integer, $6::inet)
+      AND $7::text IN ('', (SELECT a.name FROM apps AS a WHERE a.id = p.app_id))
+), apart AS (
+    SELECT f.app_id, count(*) AS rows,
+           count(*) FILTER (WHERE f.person IS NOT NULL AND coalesce(next.height, 0) <= f.height) AS lost,
+           count(*) FILTER (WHERE f.height NOT BETWEEN 0 AND 4 - (f.person IS NOT NULL)::integer
+               OR f.tag_ids IS NOT NULL AND (f.person IS NOT NULL OR cardinality(f.tag_ids) NOT BETWEEN 1 AND 8)) AS strange,
+           count(*) FILTER (WHERE f.tag_ids IS NOT NULL
+               AND cardinality(f.tag_ids) <> (SELECT count(DISTINCT t.name) FROM tags AS t WHERE t.app_id = f.app_id AND t.id = ANY (f.tag_ids))) AS untagged
+    FROM found AS f
+    LEFT JOIN LATERAL (
+        SELECT n.height
+        FROM people AS n
+        WHERE n.period IN (0, 1)
+          AND n.app_id = f.app_id
+          AND n.id = f.person
+        ORDER BY n.period = f.open DESC
+        LIMIT 1
+    ) AS next ON f.person IS NOT NULL
+    GROUP BY f.app_id
+), checks AS (
+    SELECT p.app_id, p.rows, m.measure, m.broken
+    FROM apart AS p
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY['people', 'people rows', 'people tags', 'people apps']::text[]) AS measure,
+               unnest(ARRAY[p.lost, p.strange, p.untagged,
+                            CASE WHEN EXISTS (SELECT FROM apps AS a WHERE a.id = p.app_id AND a.visitor = 'id') THEN 0 ELSE p.rows END]::bigint[]) AS broken
+    ) AS m
+)
+SELECT c.measure::text                          AS measure,
+       sum(c.rows)::bigint                      AS held,
+       0::bigint                                AS behind,
+       sum(c.broken)::bigint                    AS broken,
+       coalesce((array_agg(ARRAY[-c.app_id, 0, 0, c.broken, 0, 0])
+                     FILTER (WHERE c.broken > 0))[:$1::integer], '{}')::bigint[] AS offenders
+FROM checks AS c
+GROUP BY c.measure
+`
+
+type VerifyPeopleParams struct {
+	N        int32      `json:"n"`
+	Period   int16      `json:"period"`
+	AfterApp int32      `json:"after_app"`
+	After    netip.Addr `json:"after"`
+	UntilApp int32      `json:"until_app"`
+	Until    netip.Addr `json:"until"`
+	App      string     `json:"app"`
+}
+
+type VerifyPeopleRow struct {
+	Measure   string  `json:"measure"`
+	Held      int64   `json:"held"`
+	Behind    int64   `json:"behind"`
+	Broken    int64   `json:"broken"`
+	Offenders []int64 `json:"offenders"`
+}
+
+// The rows of people in a range of keys, each app in the place of a target. Heights grow with each
+// step and end at 4, so that nobody leads to themselves or over more steps than four: therefore each
+// row is held against the next one alone, which is found by its key. That goes for rows of the period
+// before, too, in whose place there are others.
+func (q *Queries) VerifyPeople(ctx context.Context, arg VerifyPeopleParams) ([]VerifyPeopleRow, error) {
+	rows, err := q.db.Query(ctx, VerifyPeople,
+		arg.N,
+		arg.Period,
+		arg.AfterApp,
+		arg.After,
+		arg.UntilApp,
+		arg.Until,
+		arg.App,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []VerifyPeopleRow
+	for rows.Next() {
+		var i VerifyPeopleRow
+		if err := rows.Scan(
+			&i.Measure,
+			&i.Held,
+			&i.Behind,
+			&i.Broken,
+			&i.Offenders,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const VerifyScope = `-- name: VerifyScope :one

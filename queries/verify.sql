@@ -132,3 +132,66 @@ SELECT c.measure::text                                AS measure,
                      FILTER (WHERE c.stored <> c.should))[:@n::integer], '{}')::bigint[] AS offenders
 FROM checks AS c
 GROUP BY c.measure;
+
+-- name: VerifyNextPerson :one
+-- The last key of the next so many rows of people after a key in one of its two tables; none (app 0)
+-- where no row follows.
+SELECT coalesce((array_agg(n.app_id))[1], 0)::integer AS app_id, coalesce((array_agg(n.id))[1], '::')::inet AS id
+FROM (
+    SELECT p.app_id, p.id
+    FROM people AS p
+    WHERE p.period = @period
+      AND (p.app_id, p.id) > (@after_app::integer, @after::inet)
+    ORDER BY p.app_id, p.id
+    OFFSET @skip
+    LIMIT 1
+) AS n;
+
+-- name: VerifyPeople :many
+-- The rows of people in a range of keys, each app in the place of a target. Heights grow with each
+-- step and end at 4, so that nobody leads to themselves or over more steps than four: therefore each
+-- row is held against the next one alone, which is found by its key. That goes for rows of the period
+-- before, too, in whose place there are others.
+WITH found AS MATERIALIZED (
+    SELECT p.app_id, p.height, p.id, p.person, p.tag_ids, o.period AS open
+    FROM people AS p
+    CROSS JOIN (SELECT people_period() AS period) AS o
+    WHERE p.period = @period
+      AND (p.app_id, p.id) > (@after_app::integer, @after::inet)
+      AND (p.app_id, p.id) <= (@until_app::integer, @until::inet)
+      AND @app::text IN ('', (SELECT a.name FROM apps AS a WHERE a.id = p.app_id))
+), apart AS (
+    SELECT f.app_id, count(*) AS rows,
+           count(*) FILTER (WHERE f.person IS NOT NULL AND coalesce(next.height, 0) <= f.height) AS lost,
+           count(*) FILTER (WHERE f.height NOT BETWEEN 0 AND 4 - (f.person IS NOT NULL)::integer
+               OR f.tag_ids IS NOT NULL AND (f.person IS NOT NULL OR cardinality(f.tag_ids) NOT BETWEEN 1 AND 8)) AS strange,
+           count(*) FILTER (WHERE f.tag_ids IS NOT NULL
+               AND cardinality(f.tag_ids) <> (SELECT count(DISTINCT t.name) FROM tags AS t WHERE t.app_id = f.app_id AND t.id = ANY (f.tag_ids))) AS untagged
+    FROM found AS f
+    LEFT JOIN LATERAL (
+        SELECT n.height
+        FROM people AS n
+        WHERE n.period IN (0, 1)
+          AND n.app_id = f.app_id
+          AND n.id = f.person
+        ORDER BY n.period = f.open DESC
+        LIMIT 1
+    ) AS next ON f.person IS NOT NULL
+    GROUP BY f.app_id
+), checks AS (
+    SELECT p.app_id, p.rows, m.measure, m.broken
+    FROM apart AS p
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY['people', 'people rows', 'people tags', 'people apps']::text[]) AS measure,
+               unnest(ARRAY[p.lost, p.strange, p.untagged,
+                            CASE WHEN EXISTS (SELECT FROM apps AS a WHERE a.id = p.app_id AND a.visitor = 'id') THEN 0 ELSE p.rows END]::bigint[]) AS broken
+    ) AS m
+)
+SELECT c.measure::text                          AS measure,
+       sum(c.rows)::bigint                      AS held,
+       0::bigint                                AS behind,
+       sum(c.broken)::bigint                    AS broken,
+       coalesce((array_agg(ARRAY[-c.app_id, 0, 0, c.broken, 0, 0])
+                     FILTER (WHERE c.broken > 0))[:@n::integer], '{}')::bigint[] AS offenders
+FROM checks AS c
+GROUP BY c.measure;

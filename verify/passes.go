@@ -15,6 +15,7 @@ import (
 const (
 	passTargets = "targets"
 	passSites   = "sites"
+	passPeople  = "people"
 	passInbox   = "inbox"
 )
 
@@ -25,7 +26,7 @@ type finding = db.VerifyTotalsRow
 type check func(ctx context.Context, q *db.Queries) ([]finding, error)
 
 // findings converts the rows of a query, for each of which sqlc makes a type of its own.
-func findings[Row finding | db.VerifyDaysRow | db.VerifyTagsRow | db.VerifyRowsRow | db.VerifySketchesRow | db.VerifyVisitorsRow | db.VerifySiteTotalsRow | db.VerifySiteDaysRow | db.VerifyTopsRow | db.VerifyInboxRow](
+func findings[Row finding | db.VerifyDaysRow | db.VerifyTagsRow | db.VerifyRowsRow | db.VerifySketchesRow | db.VerifyVisitorsRow | db.VerifySiteTotalsRow | db.VerifySiteDaysRow | db.VerifyTopsRow | db.VerifyPeopleRow | db.VerifyInboxRow](
 	rows []Row, err error,
 ) ([]finding, error) {
 	found := make([]finding, len(rows))
@@ -284,4 +285,41 @@ func (g group) checks(after, until int32) (checks []check) {
 	return append(checks, func(ctx context.Context, q *db.Queries) ([]finding, error) {
 		return findings(q.VerifyTops(ctx, db.VerifyTopsParams{N: manyAtMost, App: g.app, Sites: g.sites, AfterDay: after, UntilDay: until}))
 	})
+}
+
+// overPeople walks over the two tables of people in the order of their keys, where no sample of sites
+// is asked for: first over that of the period before, of which rows are copied into the other one
+// meanwhile.
+type overPeople struct {
+	*verifier
+	pace    *pace
+	periods []int16 // that have not been handed out; nil: the walk has not begun
+	after   db.VerifyNextPersonRow
+}
+
+func (w *overPeople) next(ctx context.Context, q *db.Queries) (*piece, error) {
+	if w.periods == nil && w.Sample >= 100 {
+		open, err := q.PeoplePeriod(ctx)
+		if err != nil {
+			return nil, err
+		}
+		w.periods = []int16{1 - open, open}
+	}
+	if len(w.periods) == 0 {
+		return nil, nil
+	}
+	size := w.pace.size
+	p := db.VerifyPeopleParams{N: manyAtMost, App: w.App, Period: w.periods[0], AfterApp: w.after.AppID, After: w.after.ID}
+	until, err := q.VerifyNextPerson(ctx, db.VerifyNextPersonParams{Period: p.Period, AfterApp: p.AfterApp, After: p.After, Skip: int32(size) - 1})
+	if err != nil {
+		return nil, err
+	}
+	w.after = until
+	if until.AppID == 0 { // those that are left
+		until.AppID, w.periods = math.MaxInt32, w.periods[1:]
+	}
+	p.UntilApp, p.Until = until.AppID, until.ID
+	return &piece{pass: passPeople, pace: w.pace, size: size, checks: []check{
+		func(ctx context.Context, q *db.Queries) ([]finding, error) { return findings(q.VerifyPeople(ctx, p)) },
+	}}, nil
 }

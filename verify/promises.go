@@ -68,13 +68,21 @@ var promises = []promise{
 		[]measure{{"page of days", "pages with this number", "what days belong to"}, {"site of days", "the site's number", "the one of the page"},
 			{"page of totals", "pages with this number", "what counters and visitors belong to"},
 			{"page of rows", "rows of visits of no page", "what is allowed"}}},
+	{"people", "ids lead to a person over four steps at most and never back, an app's tags are its own", "rows of people", "row", passPeople,
+		[]measure{{peopleMeasure, "ids that lead to none with a greater height", "what is allowed"},
+			{"people rows", "rows that are neither of an id that leads to another nor of a person", "what is allowed"},
+			{"people tags", "persons with tags that the app does not have, or with two of one name", "what is allowed"},
+			{"people apps", "rows of an app that does not exist, or whose visitors have no ids", "what is allowed"}}},
 	{"inbox", "what was accepted to be counted later is counted, dropped, or waits", "rows of the inbox", "turn", passInbox,
 		[]measure{{inboxMeasure, "rows of visits that wait", "what was accepted and is neither counted nor dropped"},
 			{"inbox accepted", "visits of its apps", "what it had when it was closed"},
 			{"inbox turns", "turns that have rows", "turns with this number"}}},
 }
 
-const inboxMeasure = "inbox"
+const (
+	peopleMeasure = "people"
+	inboxMeasure  = "inbox"
+)
 
 // result returns what was found for a promise. The caller holds v.mu, or no other goroutine runs.
 func (v *verifier) result(p promise) PromiseResult {
@@ -126,6 +134,8 @@ func (m measure) offender(o offence, names map[int64]db.VerifyNamesRow) Offender
 	switch {
 	case strings.HasPrefix(m.name, inboxMeasure):
 		named.App, named.Target = "", fmt.Sprintf("(turn %d of the inbox)", o.target)
+	case strings.HasPrefix(m.name, peopleMeasure):
+		named.Target = fmt.Sprintf("(people of app %d)", -o.target)
 	case named.Target == "":
 		named.Target = fmt.Sprintf("(no page has the number %d)", o.target)
 	}

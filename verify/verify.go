@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -79,9 +80,10 @@ func Run(ctx context.Context, d *db.DB, o Options) (*Proof, error) {
 		o.Sample = 100
 	}
 	o.Limit, o.Within = cmp.Or(o.Limit, manyAtMost), cmp.Or(o.Within, time.Second)
-	v := &verifier{Options: o, began: time.Now(), results: map[string]result{}, left: map[string]int{passTargets: 1, passSites: 1, passInbox: 1}}
+	v := &verifier{Options: o, began: time.Now(), results: map[string]result{}, left: map[string]int{passTargets: 1, passSites: 1, passPeople: 1, passInbox: 1}}
 	targets, sites := v.overTargets(), &overSites{verifier: v}
-	v.walks = []walk{{passTargets, targets.next}, {passSites, sites.next}}
+	people := &overPeople{verifier: v, pace: newPace(firstRows * o.Within.Seconds()), after: db.VerifyNextPersonRow{ID: netip.IPv6Unspecified()}}
+	v.walks = []walk{{passTargets, targets.next}, {passSites, sites.next}, {passPeople, people.next}}
 	proof, err := v.run(ctx, d)
 	if err != nil {
 		return nil, fmt.Errorf("verify: %w", err)

@@ -61,8 +61,22 @@ func newProven(t *testing.T) *proven {
 		}
 	}))
 	p.counter = openCounter(t, p.db, at(29))
+	p.exec(t, `UPDATE apps SET visitor = 'id', secret_id = '\x0102030405060708' WHERE name = 'empty'`)
+	p.exec(t, `INSERT INTO tags (app_id, name, value) SELECT a.id, v.name, v.value FROM apps AS a, (VALUES ('age', '25-34'), ('age', '35-44'), ('plan', 'pro')) AS v (name, value) WHERE a.name = 'empty'`)
+	p.exec(t, `WITH open AS (SELECT people_period() AS period, a.id, (SELECT array_agg(t.id) FROM tags AS t WHERE t.app_id = a.id AND t.value <> '35-44') AS tags FROM apps AS a WHERE name = 'empty')
+		INSERT INTO people (app_id, period, height, id, person, tag_ids)
+		SELECT o.id, v.period, height, v.id, person, CASE WHEN tagged THEN o.tags END FROM open AS o CROSS JOIN LATERAL (VALUES
+			(o.period, 2, '`+person+`'::inet, NULL::inet, true), (o.period, 1, '`+alias+`', '`+person+`', false), (o.period, 0, '`+moved+`', '`+alias+`', false),
+			(1 - o.period, 0, 'fd00::4', '`+person+`', false), (1 - o.period, 1, 'fd00::5', NULL, false), (1 - o.period, 0, '`+moved+`', 'fd00::5', false)) AS v (period, height, id, person, tagged)`)
 	return p
 }
+
+// Ids of the app empty.
+const (
+	person = "fd00::1"
+	alias  = "fd00::2" // of the person
+	moved  = "fd00::3" // leads to alias, and led to somebody else
+)
 
 func openCounter(t *testing.T, d *db.DB, now time.Time) *counter.Counter {
 	t.Helper()
@@ -111,7 +125,7 @@ func openProven(t *testing.T, url string) *proven {
 func (p *proven) eachDamage(t *testing.T, test func(run func(name, damage string, look func(t *testing.T, proof *verify.Proof)))) {
 	t.Helper()
 	save, mend := `CREATE SCHEMA sound; `, ``
-	for _, table := range []string{"counters", "visitors", "erased_visitors", "visits", "erased_visits", "days", "open_returns", "packed_returns", "sketches", "tops", "tag_days"} {
+	for _, table := range []string{"counters", "visitors", "erased_visitors", "visits", "erased_visits", "days", "open_returns", "packed_returns", "sketches", "tops", "tag_days", "people"} {
 		save += fmt.Sprintf(`CREATE TABLE sound.%[1]s AS TABLE %[1]s; `, table)
 		mend += fmt.Sprintf(`DELETE FROM %[1]s; INSERT INTO %[1]s SELECT * FROM sound.%[1]s; `, table)
 	}
@@ -201,6 +215,7 @@ const (
 	homeA    = "(SELECT id FROM pages WHERE uri = 'a.example/home')"
 	pageX    = "(SELECT id FROM pages WHERE uri = 'b.example/x')"
 	deletedA = "(SELECT id FROM pages WHERE uri = 'a.example/(deleted)')"
+	ofEmpty  = "(people of app 2)"
 )
 
 // Each kind of damage is found, under the promise that it breaks, with the target named.
@@ -209,7 +224,8 @@ func TestVerifyFindsDamage(t *testing.T) {
 	p := newProven(t)
 	p.exec(t, `ALTER TABLE visitors DROP CONSTRAINT visitors_rank_is_unique;
 		ALTER TABLE counters DROP CONSTRAINT counters_hot_pv_uv_descend;
-		ALTER TABLE days DROP CONSTRAINT days_numbers_descend`)
+		ALTER TABLE days DROP CONSTRAINT days_numbers_descend;
+		ALTER TABLE people DROP CONSTRAINT people_lead_to_others, DROP CONSTRAINT people_height_range, DROP CONSTRAINT people_tags_of_persons, DROP CONSTRAINT people_tags_are_some`)
 	p.eachDamage(t, func(run func(name, damage string, look func(t *testing.T, proof *verify.Proof))) {
 		for _, c := range []struct{ name, damage, promise, target, problem string }{
 			{"uv above pv", `UPDATE counters SET uv = pv + 1 WHERE page_id = ` + homeA, "order", "a.example/home", "pv: 9"},
@@ -318,6 +334,21 @@ func TestVerifyFindsDamage(t *testing.T) {
 			{"tags that are lost", `UPDATE tag_days SET tag_id = 999 WHERE day_id = 20260628 AND page_id = ` + siteA, "tags", "a.example", "tags of another app, or of none: 1"},
 			{"tags of no page", `INSERT INTO tag_days (page_id, pv, newcomers, day_id, tag_id) VALUES (999, 1, 1, 20260628, 1)`, "tags", "(no page has the number 999)", "newcomers of all values of a tag: 1, but uv: 0"},
 
+			{"a circle", `UPDATE people SET tag_ids = NULL, person = '` + moved + `' WHERE id = '` + person + `'`, "people", ofEmpty, "ids that lead to none with a greater height: 1"},
+			{"an id that leads to itself", `UPDATE people SET person = id WHERE id = 'fd00::4'`, "people", ofEmpty, "ids that lead to none with a greater height: 1"},
+			{"a height too low", `UPDATE people SET height = 1 WHERE id = '` + person + `'`, "people", ofEmpty, "ids that lead to none with a greater height: 1"},
+			{"a height that an id had before", `UPDATE people SET height = 3 WHERE id = '` + moved + `'`, "people", ofEmpty, "ids that lead to none with a greater height: 1"},
+			{"a person lost", `DELETE FROM people WHERE id = '` + person + `'`, "people", ofEmpty, "ids that lead to none with a greater height: 1"},
+			{"five steps", `UPDATE people SET height = height + 3 WHERE id IN ('` + person + `', '` + alias + `', '` + moved + `')`, "people", ofEmpty, "rows that are neither of an id that leads to another nor of a person: 2"},
+			{"a height below 0", `UPDATE people SET height = -1 WHERE id = 'fd00::4'`, "people", ofEmpty, "nor of a person: 1"},
+			{"tags of an id that leads to a person", `UPDATE people SET tag_ids = (SELECT p.tag_ids FROM people AS p WHERE p.id = '` + person + `') WHERE id = '` + alias + `'`, "people", ofEmpty, "nor of a person: 1"},
+			{"a list of no tags", `UPDATE people SET tag_ids = '{}' WHERE id = '` + person + `'`, "people", ofEmpty, "nor of a person: 1"},
+			{"a person's tag that is lost", `UPDATE people SET tag_ids = tag_ids || 999 WHERE id = '` + person + `'`, "people", ofEmpty, "persons with tags that the app does not have, or with two of one name: 1"},
+			{"a person's tag of another app", `UPDATE people SET tag_ids = (SELECT array_agg(id) FROM tags WHERE app_id <> people.app_id) WHERE id = '` + person + `'`, "people", ofEmpty, "persons with tags that the app does not have"},
+			{"two values of a person's tag", `UPDATE people SET tag_ids = (SELECT array_agg(id) FROM tags WHERE app_id = people.app_id) WHERE id = '` + person + `'`, "people", ofEmpty, "or with two of one name: 1"},
+			{"people of no app", `INSERT INTO people (app_id, period, height, id) VALUES (999, 0, 0, '` + person + `')`, "people", "(people of app 999)", "rows of an app that does not exist, or whose visitors have no ids: 1"},
+			{"people of an app whose visitors have no ids", `UPDATE people SET app_id = 1 WHERE id = 'fd00::5'`, "people", "(people of app 1)", "rows of an app that does not exist, or whose visitors have no ids: 1"},
+
 			{"another site of a day", `UPDATE days SET site_id = 1 + site_id WHERE day_id = 20260628 AND page_id = ` + pageX, "belonging", "b.example/x", "the site's number"},
 			{"a page's day without a site", `UPDATE days SET site_id = NULL WHERE day_id = 20260628 AND page_id = ` + pageX, "belonging", "b.example/x", "the site's number: 0"},
 			{"counters of no page", `INSERT INTO counters VALUES (999, 0, 0, 0)`, "belonging", "(no page has the number 999)", "pages with this number: 0"},
@@ -352,6 +383,7 @@ func TestVerifyFindsDamageInPieces(t *testing.T) {
 			"rows of visits with another previous day than that of the row before: 1"},
 		{`UPDATE days SET pv = pv + 1, hot = hot + 1 WHERE day_id = 20260628 AND page_id = ` + pageX, `UPDATE days SET pv = pv - 1, hot = hot - 1 WHERE day_id = 20260628 AND page_id = ` + pageX, "pv: 2, but rows of visits: 1"},
 		{`INSERT INTO visits VALUES (999, 20260628, 0, '192.0.2.1')`, `DELETE FROM visits WHERE page_id = 999`, "rows of visits of no page: 1"},
+		{`UPDATE people SET height = 1 WHERE id = '` + person + `'`, `UPDATE people SET height = 2 WHERE id = '` + person + `'`, "ids that lead to none with a greater height: 1"},
 	} {
 		p.exec(t, c.damage)
 		assert.Contains(t, strings.Join(violations(p.verify(t, verify.Options{Within: inPieces})), "\n"), c.found)
