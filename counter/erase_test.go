@@ -148,7 +148,7 @@ func TestErasingAndForgettingAtOnce(t *testing.T) {
 		all.Go(func() {
 			erased, err := in.admin().EraseVisitor(context.Background(), "demo", fmt.Sprintf("192.0.2.%d", i))
 			assert.NoError(t, err)
-			assert.EqualValues(t, 2, erased)
+			assert.EqualValues(t, 2, erased.Targets)
 		})
 	}
 	require.EqualValues(t, visitors, in.retain(t).Forgotten[0].Visitors)

@@ -419,7 +419,7 @@ func TestGivenDatabase(t *testing.T) {
 	assert.Contains(t, well(t, "migrate", "status", "--database-url", url), "pending")
 	assert.Contains(t, well(t, "migrate", "up", "--database-url", url), "applied 00001")
 	assert.Contains(t, well(t, "migrate", "up", "--database-url", url), "nothing to do")
-	assert.Contains(t, well(t, "migrate", "down", "--yes", "--database-url", url), "taken back 00008_roles.sql, and all functions and views; steps that are left: 7")
+	assert.Contains(t, well(t, "migrate", "down", "--yes", "--database-url", url), "taken back 00009_people.sql, and all functions and views; steps that are left: 8")
 	s := serve(t, "--database-url", url)
 	beside := footfall(t, "migrate", "down", "--yes", "--database-url", url)
 	assert.Equal(t, 1, beside.code)
