@@ -57,7 +57,7 @@ func (r *asking) compareUniques(ctx context.Context) error {
 // serving runs f on a service of its own process.
 func (r *asking) serving(ctx context.Context, f func(p *bench.Process) error) (err error) {
 	p, err := bench.Start(ctx, r.Footfall, func(addr, admin string) []string {
-		return []string{"serve", "--addr", addr, "--admin-addr", admin, "--database-url", r.address, "--max-wait", "10s"}
+		return append([]string{"serve", "--addr", addr, "--admin-addr", admin, "--database-url", r.address, "--max-wait", "10s"}, r.secret...)
 	})
 	if err != nil {
 		return err

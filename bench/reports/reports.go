@@ -23,9 +23,10 @@ import (
 type Options struct {
 	bench.Options
 	Data    string   `placeholder:"DIR" help:"Folder of an embedded PostgreSQL that is kept: what bench generate made there is asked. One in which others have counted is refused. Default: none."`
-	Parts   []string `placeholder:"NAME,…" help:"What to measure: uniques (of targets, compared with a plain count), answers (how long reports and pages of the dashboard take while visits are counted), dashboards (how visits fare beside 20 that are open), verify (how they fare while all numbers are recomputed). Default: all."`
+	Parts   []string `placeholder:"NAME,…" help:"What to measure: uniques (of targets, compared with a plain count), answers (how long reports and pages of the dashboard take while visits are counted), dashboards (how visits fare beside 20 that are open), verify (how they fare while all numbers are recomputed), people (how long it takes to look up for whom ids stand, and to load these). Default: all."`
 	Visits  int      `placeholder:"N" help:"Visits that are generated where there are none: see bench generate. Default: 10000000."`
 	Rate    int      `placeholder:"N" help:"Visits a second that are counted meanwhile. Default: 2000."`
+	People  int      `placeholder:"N" help:"Ids of people that are loaded where there are none. Default: 1000000."`
 	Runs    int      `placeholder:"N" help:"How often each report is asked for. Default: 200."`
 	Samples int      `placeholder:"N" help:"Ranges of days at random whose uniques are compared. Default: 1000."`
 }
@@ -33,6 +34,7 @@ type Options struct {
 // Completed has the defaults in place of what was not given.
 func (o Options) Completed() Options {
 	o.Rate = bench.Usual(o.Options, o.Rate, 2000, 2000)
+	o.People = bench.Usual(o.Options, o.People, 1_000_000, 5000)
 	o.Runs = bench.Usual(o.Options, o.Runs, 200, 3)
 	o.Samples = bench.Usual(o.Options, o.Samples, 1000, 50)
 	return o
@@ -58,13 +60,14 @@ var parts = []part{
 	{"answers", (*asking).measureAnswers},
 	{"dashboards", (*asking).measureDashboards},
 	{"verify", (*asking).measureVerify},
+	{"people", (*asking).measurePeople},
 }
 
 // Check tells what is wrong with the options. What is not given is right.
 func (o Options) Check() (faults []error) {
 	o = o.Completed()
 	faults = append(o.CheckService(), o.set().Check()...)
-	faults = append(faults, bench.BelowOne(map[string]int{"rate": o.Rate, "runs": o.Runs, "samples": o.Samples})...)
+	faults = append(faults, bench.BelowOne(map[string]int{"rate": o.Rate, "people": o.People, "runs": o.Runs, "samples": o.Samples})...)
 	if _, err := chosen(o); err != nil {
 		faults = append(faults, err)
 	}
@@ -102,7 +105,8 @@ func (r *Report) note(format string, of ...any) {
 type asking struct {
 	Options
 	made    generate.Set
-	address string // of the database
+	address string   // of the database
+	secret  []string // names the service the secret of its ids, if some are asked for
 	world   *world
 	report  *Report
 }

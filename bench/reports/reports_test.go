@@ -35,8 +35,8 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	assert.Empty(t, Options{Parts: []string{"answers"}}.Check())
 	for want, o := range map[string]Options{
-		`parts: there is no "speed" here: choose from uniques,answers,dashboards,verify`: {Parts: []string{"speed"}},
-		"rate: -1": {Rate: -1}, "runs: -1": {Runs: -1}, "samples: -1": {Samples: -1},
+		`parts: there is no "speed" here: choose from uniques,answers,dashboards,verify,people`: {Parts: []string{"speed"}},
+		"rate: -1": {Rate: -1}, "people: -1": {People: -1}, "runs: -1": {Runs: -1}, "samples: -1": {Samples: -1},
 	} {
 		faults := o.Check()
 		require.Len(t, faults, 1)

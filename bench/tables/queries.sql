@@ -119,5 +119,7 @@ ORDER BY i.id
 ON CONFLICT DO NOTHING;
 
 -- name: PeopleBytes :one
--- On disk, index and all.
-SELECT pg_total_relation_size('people_0')::bigint AS bytes;
+-- What ids that stand for persons take on the disk, with their indexes.
+SELECT sum(pg_total_relation_size(relid))::bigint AS bytes
+FROM pg_partition_tree('people')
+WHERE isleaf;

@@ -90,10 +90,12 @@ func (q *Queries) PeopleAdd(ctx context.Context, ids []netip.Addr) (int64, error
 }
 
 const peopleBytes = `-- name: PeopleBytes :one
-SELECT pg_total_relation_size('people_0')::bigint AS bytes
+SELECT sum(pg_total_relation_size(relid))::bigint AS bytes
+FROM pg_partition_tree('people')
+WHERE isleaf
 `
 
-// On disk, index and all.
+// What ids that stand for persons take on the disk, with their indexes.
 func (q *Queries) PeopleBytes(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, peopleBytes)
 	var bytes int64

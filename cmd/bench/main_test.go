@@ -237,7 +237,7 @@ func TestBenchReports(t *testing.T) {
 		assert.Positive(t, row.P99Ms, row.What)
 		rows[row.What] = true
 	}
-	for _, what := range []string{"visits beside reports", "/api/apps/{app}/sites", "visits beside 20 open dashboards", "visits without", "their pages, of a site and 30 days", "visits beside verify"} {
+	for _, what := range []string{"visits beside reports", "/api/apps/{app}/sites", "visits beside 20 open dashboards", "visits without", "their pages, of a site and 30 days", "visits beside verify", "visits beside look-ups of people", "look-ups after them", "look-ups of 100 ids at once"} {
 		assert.Contains(t, rows, what)
 	}
 }
