@@ -3,6 +3,8 @@ package counter_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -131,30 +133,75 @@ func TestEraseWhileCounting(t *testing.T) {
 	})
 }
 
-// Visitors of one target are erased and forgotten at once: no rank is lost, and none is there twice.
+// comeAtOnce lets visitors number from to below to come to a page, in any order.
+func (in *instance) comeAtOnce(t *testing.T, from, to int, uri string) {
+	t.Helper()
+	var all sync.WaitGroup
+	for i := from; i < to; i++ {
+		all.Go(func() {
+			_, err := in.Visit(context.Background(), counter.Request{App: "demo", IP: numbered(i), URI: uri})
+			assert.NoError(t, err)
+		})
+	}
+	all.Wait()
+}
+
+func numbered(i int) string { return fmt.Sprintf("10.0.%d.%d", i/256, i%256) }
+
+// Visitors of one target are erased and forgotten at once, where a row of erased_visitors ends, too:
+// no rank is lost, and none is there twice.
 func TestErasingAndForgettingAtOnce(t *testing.T) {
 	t.Parallel()
 	in := plain.newInstance(t, counter.Options{})
 	in.keeps(t, "demo", 1, 1)
-	const visitors = 40
-	for i := range visitors {
-		if i%(visitors/2) == 0 {
-			in.clock.Set(firstDay.AddDate(0, 0, i/4))
-		}
-		in.count(t, fmt.Sprintf("192.0.2.%d", i), "http://a.example/")
-	}
+	const forgotten, visitors = 260, 280
+	in.clock.Set(firstDay)
+	in.comeAtOnce(t, 0, forgotten, "http://a.example/")
+	in.clock.Set(firstDay.AddDate(0, 0, 5))
+	in.comeAtOnce(t, forgotten, visitors, "http://a.example/")
 	var all sync.WaitGroup
-	for i := visitors / 2; i < visitors; i++ {
+	for i := forgotten; i < visitors; i++ {
 		all.Go(func() {
-			erased, err := in.admin().EraseVisitor(context.Background(), "demo", fmt.Sprintf("192.0.2.%d", i))
+			erased, err := in.admin().EraseVisitor(context.Background(), "demo", numbered(i))
 			assert.NoError(t, err)
 			assert.EqualValues(t, 2, erased.Targets)
 		})
 	}
-	require.EqualValues(t, visitors, in.retain(t).Forgotten[0].Visitors)
+	require.EqualValues(t, 2*forgotten, in.retain(t).Forgotten[0].Visitors)
 	all.Wait()
-	require.Equal(t, []string{fmt.Sprintln(2, 2*visitors)}, in.table(t, `SELECT count(DISTINCT page_id), count(*) FROM erased_ranks`))
+	require.Equal(t, []string{fmt.Sprintln(2, 2*visitors, visitors)}, in.table(t, `SELECT count(DISTINCT page_id), count(*), max(rank) FROM erased_ranks`))
 	in.verified(t)
+}
+
+// Ranks are erased on both sides of where a row of erased_visitors ends, and more of them when a
+// page is deleted. Whoever recomputes numbers as docs/sql.md does sees all of them.
+func TestErasedRanksAcrossRows(t *testing.T) {
+	t.Parallel()
+	in := plain.newInstance(t, counter.Options{})
+	docs, err := os.ReadFile("../docs/sql.md")
+	require.NoError(t, err)
+	_, amiss, _ := strings.Cut(string(docs), "```sql\nWITH ranks AS (")
+	amiss, _, _ = strings.Cut("WITH ranks AS ("+amiss, "```")
+	const a, b = "http://a.example/a", "http://a.example/b"
+	in.comeAtOnce(t, 0, 258, a)
+	in.comeAtOnce(t, 200, 520, b)
+	const unlucky = `ip IN (SELECT ip FROM visitors WHERE rank IN (1, 255, 256, 257, 258, 512, 513))`
+	taken := in.table(t, `SELECT page_id, rank FROM visitors WHERE `+unlucky+` ORDER BY 1, 2`)
+	for _, ip := range in.table(t, `SELECT DISTINCT host(ip) FROM visitors WHERE `+unlucky) {
+		_, err := in.admin().EraseVisitor(t.Context(), "demo", strings.TrimSpace(ip))
+		require.NoError(t, err)
+	}
+	require.Equal(t, taken, in.table(t, `SELECT page_id, rank FROM erased_ranks ORDER BY 1, 2`))
+	for _, page := range []string{"", a, b} {
+		if page != "" {
+			require.NoError(t, in.admin().DeletePage(t.Context(), "demo", page))
+		}
+		in.checkTables(t)
+		in.verified(t)
+		require.Empty(t, in.table(t, amiss))
+	}
+	in.exec(t, `DELETE FROM erased_visitors WHERE part = 1`)
+	require.Len(t, in.table(t, amiss), 2)
 }
 
 func TestDeletePage(t *testing.T) {

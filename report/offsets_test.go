@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,4 +81,36 @@ func TestOffsetsInReports(t *testing.T) {
 	}
 	_, err = r.ByRank(ctx, "demo", "s.example/p", 48)
 	require.ErrorIs(t, err, report.ErrNobody)
+}
+
+// Nobody is found at an erased rank, wherever it stands in a row of erased_visitors, and at all
+// others whoever has it.
+func TestErasedRanksAreNobodys(t *testing.T) {
+	t.Parallel()
+	r := newReading(t)
+	const visitors, before = 600, 1_000_000_000_000
+	r.exec(t, `INSERT INTO pages (app_id, uri) VALUES (1, 's.example')`)
+	r.exec(t, `INSERT INTO counters (page_id, hot, pv, uv) SELECT id, $1, $1, $1 FROM pages`, visitors)
+	r.exec(t, `INSERT INTO visitors (page_id, ip, rank, first_day, last_day) SELECT id, inet '10.0.0.0' + n, n, 20190629, 20190629 FROM pages, generate_series(1, $1::bigint) AS n`, visitors)
+	erased := []int64{1, 255, 256, 257, 512, 600}
+	r.exec(t, `WITH gone AS (DELETE FROM visitors WHERE rank = ANY ($1) RETURNING page_id, rank) SELECT erase_ranks(array_agg(page_id), array_agg(rank)) FROM gone`, erased)
+	_, err := r.admin.SetOffsets(t.Context(), "demo", []admin.Offset{{URI: "s.example", PV: before, UV: before, Hot: before}}, false)
+	require.NoError(t, err)
+
+	for _, rank := range []int64{1, 2, 254, 255, 256, 257, 258, 511, 512, 513, 599, 600} {
+		for reader, before := range map[*report.Reader]int64{r.Reader: before, r.Counted(): 0} {
+			found, err := reader.ByRank(t.Context(), "demo", "s.example", rank+before)
+			require.NoError(t, err, rank)
+			assert.Equal(t, rank+before, found.Rank)
+			assert.Equal(t, slices.Contains(erased, rank), found.Erased, rank)
+			assert.Equal(t, !found.Erased, found.Visitor.IsValid(), rank)
+		}
+	}
+	_, err = r.ByRank(t.Context(), "demo", "s.example", visitors+before+1)
+	require.ErrorIs(t, err, report.ErrNobody)
+	_, err = r.ByRank(t.Context(), "demo", "s.example", before)
+	require.ErrorIs(t, err, report.ErrNobody)
+	assert.Equal(t, erased, rowsOf[int64](t, r, `SELECT rank FROM report.ranks WHERE visitor IS NULL ORDER BY rank`))
+	assert.Equal(t, []string{"600 600 600"}, rowsOf[string](t, r, `SELECT concat_ws(' ', count(*), count(DISTINCT rank), max(rank)) FROM report.ranks`))
+	assert.Equal(t, erased[1:], rowsOf[int64](t, r, `SELECT rank - $1 FROM report.first_visits('demo', 's.example', 599) WHERE first_day = 0 ORDER BY 1`, before))
 }
