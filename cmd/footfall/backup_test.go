@@ -31,13 +31,17 @@ func TestBackups(t *testing.T) {
 	data, kept := usedData(t), newData(t)
 	well(t, "app", "add", "shop", "--access=open", "--data", data) // whose visitors nobody finds again without the secret
 	s := serve(t, "--data", data)
+	numbered := func(n int) string { return fmt.Sprintf("10.0.%d.%d", n/200, n%200) }
 	visited := func(n int) {
-		status, _ := get(fmt.Sprintf("%s/visit?app=shop&ip=10.0.%d.%d&uri=http://example.com/%d", s.url, n/200, n%200, n%7))
+		status, _ := get(fmt.Sprintf("%s/visit?app=shop&ip=%s&uri=http://example.com/%d", s.url, numbered(n), n%7))
 		assert.Equal(t, http.StatusOK, status)
 	}
-	const before = 50
+	const before, erased = 260, 4 // on both sides of where a row of erased ranks ends
 	for n := range before {
 		visited(n)
+	}
+	for n := before - erased - 2; n < before-2; n++ {
+		well(t, "visitor", "erase", "shop", numbered(n), "--yes", "--data", data)
 	}
 	stop := make(chan struct{})
 	var counting sync.WaitGroup
@@ -71,9 +75,13 @@ func TestBackups(t *testing.T) {
 		well(t, "verify", "--data", restored)
 		s = serve(t, "--data", restored)
 		for n := range before {
-			_, body := get(fmt.Sprintf("%s/counts?app=shop&ip=10.0.0.%d&uri=http://example.com/", s.url, n))
-			assert.Contains(t, body, fmt.Sprintf(`"rank":%d,`, n+1))
+			if n < before-erased-2 || n >= before-2 {
+				_, body := get(fmt.Sprintf("%s/counts?app=shop&ip=%s&uri=http://example.com/", s.url, numbered(n)))
+				assert.Contains(t, body, fmt.Sprintf(`"rank":%d,`, n+1))
+			}
 		}
+		assert.Equal(t, "255 256 257 258\n", well(t, "psql", "--data", restored, "--", "-Atc", `
+			SELECT string_agg(rank::text, ' ' ORDER BY rank) FROM report.ranks WHERE app = 'shop' AND target = 'example.com' AND visitor IS NULL`))
 		visited(0)
 		require.Zero(t, s.stop())
 		well(t, "verify", "--data", restored)
