@@ -47,7 +47,8 @@ type Sender struct {
 	within time.Duration
 }
 
-// New returns a Sender, which signs the calls of each webhook with its key.
+// New returns a Sender, which signs the calls of each webhook with its key; without keys (nil) it lets
+// them wait for another.
 func New(d *db.DB, key func(webhook int32) string, o Options) *Sender {
 	return &Sender{d, key, cmp.Or(o.Log, slog.New(slog.DiscardHandler)), cmp.Or(o.Within, takesAtMost)}
 }
@@ -58,7 +59,7 @@ func (s *Sender) Run(ctx context.Context) {
 	failing := false
 	for pause.For(ctx, lookEvery) == nil {
 		due, err := s.due(ctx)
-		if err == nil && len(due) > 0 {
+		if err == nil && len(due) > 0 && s.key != nil {
 			_, err = s.db.Alone(ctx, db.CallingWebhooks, func() error { return s.send(ctx) })
 		}
 		if err != nil && ctx.Err() == nil && !failing {
@@ -102,13 +103,11 @@ func (s *Sender) send(ctx context.Context) error {
 		if len(underWay) == 0 {
 			return err
 		}
-		look := time.NewTimer(lookEvery)
 		select {
 		case id := <-ended:
 			delete(underWay, id)
-		case <-look.C:
+		case <-time.After(lookEvery):
 		}
-		look.Stop()
 	}
 }
 
@@ -131,9 +130,11 @@ func (s *Sender) deliver(ctx context.Context, w db.WebhooksDueRow) {
 
 // call makes one call. Every answer with 2xx says that it was taken.
 func (s *Sender) call(ctx context.Context, w db.WebhooksDueRow) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.within, fmt.Errorf("its receiver has not answered in %v", s.within))
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Url, strings.NewReader(w.Body))
 	if err != nil {
-		return errors.New("its URL cannot be called: remove it")
+		return errors.New("its URL cannot be called: remove it") // which may be secret
 	}
 	mac := hmac.New(sha256.New, []byte(s.key(w.ID))) // the text as it was printed
 	mac.Write([]byte(w.Body))
@@ -142,12 +143,9 @@ func (s *Sender) call(ctx context.Context, w db.WebhooksDueRow) error {
 		"User-Agent":         {"Footfall"},
 		"Footfall-Signature": {"sha256=" + hex.EncodeToString(mac.Sum(nil))},
 	}
-	answer, err := s.client(w.Private).Do(request)
-	if of, is := errors.AsType[*url.Error](err); is {
-		return of.Err // without the URL, which may be secret
-	}
+	answer, err := transport(w.Private).RoundTrip(request)
 	if err != nil {
-		return err
+		return fmt.Errorf("%.200s", err.Error()) // it may quote all that was answered
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode/100 != 2 {
@@ -156,18 +154,14 @@ func (s *Sender) call(ctx context.Context, w db.WebhooksDueRow) error {
 	return nil
 }
 
-// client makes one call: it keeps no connection, follows no redirect and knows no proxy, so that
+// transport makes one call: it keeps no connection, follows no redirect and knows no proxy, so that
 // each connection is checked where it leads.
-func (s *Sender) client(private bool) *http.Client {
+func transport(private bool) *http.Transport {
 	dialer := &net.Dialer{}
 	if !private {
 		dialer.Control = func(_, address string, _ syscall.RawConn) error { return checkPublic(address) }
 	}
-	return &http.Client{
-		Timeout:       s.within,
-		Transport:     &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, MaxResponseHeaderBytes: mostHeaders},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	return &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, MaxResponseHeaderBytes: mostHeaders}
 }
 
 // checkPublic checks an address that is about to be connected to, whatever name has led there.

@@ -1,10 +1,12 @@
 package webhook_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -39,6 +41,7 @@ type world struct {
 	admin    *admin.Admin
 	counter  *counter.Counter
 	visitors int
+	log      *slog.Logger // of what sends; nil: none
 }
 
 func newWorld(t *testing.T) *world {
@@ -82,7 +85,7 @@ func (w *world) send(within time.Duration) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	d := dbtest.Open(w.t, dbtest.With(w.t, w.address, "role", "footfall_app"), db.Options{})
 	var done sync.WaitGroup
-	done.Go(func() { webhook.New(d, secret.WebhookKey, webhook.Options{Within: within}).Run(ctx) })
+	done.Go(func() { webhook.New(d, secret.WebhookKey, webhook.Options{Log: w.log, Within: within}).Run(ctx) })
 	end = func() { cancel(); done.Wait() }
 	w.t.Cleanup(end)
 	return end
@@ -193,7 +196,7 @@ func checkAsDocumented(t *testing.T, key string, c call) {
 }
 
 // A call is made again, with the same id and body, until its receiver says that it has taken it. No
-// redirect is followed, and no answer read to its end.
+// redirect is followed, no answer read to its end, and little of what is no answer is logged.
 func TestCallsAreMadeAgain(t *testing.T) {
 	w := newWorld(t)
 	endless := func(out http.ResponseWriter) {
@@ -210,7 +213,10 @@ func TestCallsAreMadeAgain(t *testing.T) {
 		case 2:
 			http.Redirect(out, r, "/elsewhere", http.StatusTemporaryRedirect)
 		case 3:
-			panic(http.ErrAbortHandler)
+			conn, _, err := http.NewResponseController(out).Hijack()
+			require.NoError(t, err)
+			fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\n%s%s\r\n\r\n", strings.Repeat("y", 9000), r.URL)
+			conn.Close()
 		case 4:
 			<-r.Context().Done() // its caller has gone
 		case 5:
@@ -219,9 +225,11 @@ func TestCallsAreMadeAgain(t *testing.T) {
 			endless(out)
 		}
 	})
-	id, _ := w.add(failing.URL)
+	id, _ := w.add(failing.URL + "/token")
 	w.come(1)
-	w.send(2 * time.Second)
+	var logged bytes.Buffer
+	w.log = slog.New(slog.NewTextHandler(&logged, nil))
+	end := w.send(2 * time.Second)
 	one := fmt.Sprintf("%d/1", id)
 	require.Eventually(t, func() bool {
 		w.exec(`UPDATE webhooks SET try_at = now() WHERE id = $1`, id) // rather than wait for it
@@ -237,6 +245,10 @@ func TestCallsAreMadeAgain(t *testing.T) {
 	}, dbtest.Patience, dbtest.Tick)
 	w.come(1)
 	failing.awaits(t, one, one, one, one, one, one, fmt.Sprintf("%d/2", id))
+	end()
+	assert.Contains(t, logged.String(), "yyyy")
+	assert.Less(t, logged.Len(), 3000)
+	assert.NotContains(t, logged.String(), "token")
 }
 
 // A receiver that hangs keeps no other waiting.

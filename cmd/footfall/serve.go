@@ -211,15 +211,17 @@ func (c *serveCmd) openCounter(
 	return counting, runBeside(d, secret, p.log), nil
 }
 
-// runBeside lets go of what need not be kept, once a day, and calls webhooks, if there is a secret to
-// sign with, until end is called.
+// runBeside lets go of what need not be kept, once a day, and calls webhooks, or lets the calls wait
+// where there is no secret to sign with, until end is called.
 func runBeside(d *db.DB, secret app.Secret, log *slog.Logger) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() { retention.New(d, retention.Options{Log: log}).Daily(ctx) })
-	if len(secret) > 0 {
-		done.Go(func() { webhook.New(d, secret.WebhookKey, webhook.Options{Log: log}).Run(ctx) })
+	key := secret.WebhookKey
+	if len(secret) == 0 {
+		key = nil
 	}
+	done.Go(func() { webhook.New(d, key, webhook.Options{Log: log}).Run(ctx) })
 	return func() { cancel(); done.Wait() }
 }
 

@@ -16,8 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A call that is under way as the service is killed is made again by the next one, signed with the
-// key that was printed.
+// A call that is under way as the service is killed is made again by the next one that has the
+// secret, signed with the key that was printed. One without it lets calls wait, of which the status
+// tells.
 func TestWebhookOutlivesTheService(t *testing.T) {
 	t.Parallel()
 	calls := make(chan [2]string, 100) // signatures and bodies
@@ -62,15 +63,23 @@ func TestWebhookOutlivesTheService(t *testing.T) {
 	s.wait()
 	assert.Regexp(t, `(?m)^1 +a\.example +`+receiver.URL+`/token +1 +20\S+ \S+ UTC +20\S+ \S+ UTC$`, well(t, "app", "webhook", "list", "demo", database))
 
+	waiting := func() string {
+		return well(t, "psql", database, "--", "-Atc", "SELECT cardinality(waiting) FROM webhooks")
+	}
+	s = serve(t, database) // with nothing to sign with
+	status, _ = get(s.url + "/visit?app=demo&ip=192.0.2.2&uri=http://a.example/")
+	require.Equal(t, http.StatusOK, status)
+	eventually(t, "calls wait", func() bool { return strings.Contains(waiting(), "2") })
+	assert.Zero(t, s.stop())
+	assert.Empty(t, calls)
+
 	s = serve(t, database, secret)
 	require.Equal(t, first, <-calls)
 	close(takes)
-	eventually(t, "it is taken", func() bool {
-		return strings.Contains(well(t, "psql", database, "--", "-Atc", "SELECT waiting FROM webhooks"), "{}")
-	})
+	eventually(t, "they are taken", func() bool { return strings.Contains(waiting(), "0") })
 	assert.NotContains(t, s.said(), "token")
 	assert.Zero(t, s.stop())
-	assert.Empty(t, calls)
+	assert.Len(t, calls, 1)
 	assert.Equal(t, "removed webhook 1 of a.example\n", well(t, "app", "webhook", "remove", "demo", "1", database))
 	assert.NotContains(t, well(t, "app", "webhook", "list", "demo", database), "a.example")
 }
