@@ -254,9 +254,8 @@ func uuidValue(id [16]byte) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: t
 
 // Work that is done in one place at a time, by its lock.
 const (
-	DrainingInbox   = "footfall.drain_inbox"
-	Retaining       = "footfall.retain"
-	CallingWebhooks = "footfall.call_webhooks"
+	DrainingInbox = "footfall.drain_inbox"
+	Retaining     = "footfall.retain"
 )
 
 // Alone runs f unless another process, or another caller here, does the same work; it waits for

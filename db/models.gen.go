@@ -1021,7 +1021,7 @@ type Webhook struct {
 	Seen int64 `json:"seen"`
 	// Since when the first of waiting waits, or is tried.
 	Since time.Time `json:"since"`
-	// When that is tried next.
+	// When that is tried next, unless it is taken meanwhile.
 	TryAt time.Time `json:"try_at"`
 	// Its receiver may have a private, loopback or link-local address.
 	Private bool `json:"private"`

@@ -112,47 +112,6 @@ func (q *Queries) WebhookTaken(ctx context.Context, arg WebhookTakenParams) erro
 	return err
 }
 
-const WebhooksDue = `-- name: WebhooksDue :many
-SELECT id, url, private, waiting[1]::text AS body
-FROM webhooks
-WHERE waiting <> '{}'
-  AND try_at <= now()
-ORDER BY id
-`
-
-type WebhooksDueRow struct {
-	ID      int32  `json:"id"`
-	Url     string `json:"url"`
-	Private bool   `json:"private"`
-	Body    string `json:"body"`
-}
-
-// The first call that waits of each webhook that is to be tried now.
-func (q *Queries) WebhooksDue(ctx context.Context) ([]WebhooksDueRow, error) {
-	rows, err := q.db.Query(ctx, WebhooksDue)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []WebhooksDueRow
-	for rows.Next() {
-		var i WebhooksDueRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Url,
-			&i.Private,
-			&i.Body,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const WebhooksFailing = `-- name: WebhooksFailing :many
 SELECT w.id, a.name AS app, w.since, cardinality(w.waiting) AS waiting
 FROM webhooks AS w
@@ -254,4 +213,45 @@ type WebhooksOfTargetDeleteParams struct {
 func (q *Queries) WebhooksOfTargetDelete(ctx context.Context, arg WebhooksOfTargetDeleteParams) error {
 	_, err := q.db.Exec(ctx, WebhooksOfTargetDelete, arg.AppID, arg.Uri)
 	return err
+}
+
+const WebhooksTry = `-- name: WebhooksTry :many
+UPDATE webhooks
+SET try_at = now() + make_interval(secs => $1)
+WHERE id IN (SELECT w.id FROM webhooks AS w WHERE w.waiting <> '{}' AND w.try_at <= now() FOR UPDATE SKIP LOCKED)
+RETURNING id, url, private, waiting[1]::text AS body
+`
+
+type WebhooksTryRow struct {
+	ID      int32  `json:"id"`
+	Url     string `json:"url"`
+	Private bool   `json:"private"`
+	Body    string `json:"body"`
+}
+
+// Takes the first call of each webhook that is to be tried now, and keeps others from it for so many
+// seconds.
+func (q *Queries) WebhooksTry(ctx context.Context, seconds float64) ([]WebhooksTryRow, error) {
+	rows, err := q.db.Query(ctx, WebhooksTry, seconds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []WebhooksTryRow
+	for rows.Next() {
+		var i WebhooksTryRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Url,
+			&i.Private,
+			&i.Body,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

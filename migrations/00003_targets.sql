@@ -189,7 +189,7 @@ COMMENT ON COLUMN webhooks.id      IS 'The webhook''s number. With the visitor''
 COMMENT ON COLUMN webhooks.app_id  IS 'The app.';
 COMMENT ON COLUMN webhooks.seen    IS 'Of the visitors that were counted here, offsets left out, so many were looked at: round numbers among theirs wait, or were told.';
 COMMENT ON COLUMN webhooks.since   IS 'Since when the first of waiting waits, or is tried.';
-COMMENT ON COLUMN webhooks.try_at  IS 'When that is tried next.';
+COMMENT ON COLUMN webhooks.try_at  IS 'When that is tried next, unless it is taken meanwhile.';
 COMMENT ON COLUMN webhooks.private IS 'Its receiver may have a private, loopback or link-local address.';
 COMMENT ON COLUMN webhooks.uri     IS 'The target, as in pages, which need not have it.';
 COMMENT ON COLUMN webhooks.key     IS 'page_key(uri), as in pages.';

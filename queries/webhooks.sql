@@ -35,13 +35,13 @@ WHERE app_id = @app_id
 SELECT see_round_numbers()
 WHERE EXISTS (SELECT FROM webhooks);
 
--- name: WebhooksDue :many
--- The first call that waits of each webhook that is to be tried now.
-SELECT id, url, private, waiting[1]::text AS body
-FROM webhooks
-WHERE waiting <> '{}'
-  AND try_at <= now()
-ORDER BY id;
+-- name: WebhooksTry :many
+-- Takes the first call of each webhook that is to be tried now, and keeps others from it for so many
+-- seconds.
+UPDATE webhooks
+SET try_at = now() + make_interval(secs => @seconds)
+WHERE id IN (SELECT w.id FROM webhooks AS w WHERE w.waiting <> '{}' AND w.try_at <= now() FOR UPDATE SKIP LOCKED)
+RETURNING id, url, private, waiting[1]::text AS body;
 
 -- name: WebhookTaken :exec
 -- Takes out the call that a receiver has taken, if it is still the first.

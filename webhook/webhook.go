@@ -1,6 +1,6 @@
 // Package webhook tells other programs that a page or a site has had a visitor with a round number.
 // What is to be told waits in the table webhooks (functions/round_numbers.sql); one instance at a
-// time sends it, each call until its receiver has taken it. Nothing here is on the way of a visit.
+// time makes a call, until its receiver has taken it. Nothing here is on the way of a visit.
 package webhook
 
 import (
@@ -18,6 +18,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -28,6 +29,7 @@ import (
 const (
 	lookEvery   = time.Second
 	takesAtMost = 10 * time.Second
+	notedWithin = 10 * time.Second // after a call
 	restsAtMost = time.Hour
 	mostHeaders = 64 << 10 // bytes of an answer; its body is not read
 	longestURL  = 2048     // the table knows
@@ -53,29 +55,31 @@ func New(d *db.DB, key func(webhook int32) string, o Options) *Sender {
 	return &Sender{d, key, cmp.Or(o.Log, slog.New(slog.DiscardHandler)), cmp.Or(o.Within, takesAtMost)}
 }
 
-// Run sends what there is until ctx ends. A call that is under way then is sent again by whoever
-// runs next.
+// Run looks for round numbers, and sends what there is, until ctx ends.
 func (s *Sender) Run(ctx context.Context) {
+	var underWay sync.WaitGroup
+	defer underWay.Wait()
 	failing := false
 	for pause.For(ctx, lookEvery) == nil {
 		due, err := s.due(ctx)
-		if err == nil && len(due) > 0 && s.key != nil {
-			_, err = s.db.Alone(ctx, db.CallingWebhooks, func() error { return s.send(ctx) })
+		for _, w := range due {
+			underWay.Go(func() { s.deliver(ctx, w) })
 		}
-		if err != nil && ctx.Err() == nil && !failing {
+		if err != nil && !failing {
 			s.log.Warn("webhooks are not called for now; it is tried again", "in", lookEvery, "error", err)
 		}
 		failing = err != nil
 	}
 }
 
-// due looks for round numbers, and returns a call of each webhook that is to be tried now.
-func (s *Sender) due(ctx context.Context) (due []db.WebhooksDueRow, err error) {
+// due looks for round numbers, and takes a call of each webhook that is to be tried now. Should this
+// instance be killed, others make it once it must have ended.
+func (s *Sender) due(ctx context.Context) (due []db.WebhooksTryRow, err error) {
 	err = s.write(ctx, func(ctx context.Context, q *db.Queries) error {
-		if err := q.RoundNumbersSee(ctx); err != nil {
+		if err := q.RoundNumbersSee(ctx); err != nil || s.key == nil {
 			return err
 		}
-		due, err = q.WebhooksDue(ctx)
+		due, err = q.WebhooksTry(ctx, (s.within + notedWithin).Seconds())
 		return err
 	})
 	return due, err
@@ -88,35 +92,9 @@ func (s *Sender) write(ctx context.Context, f func(ctx context.Context, q *db.Qu
 	return s.db.Read(within, func(q *db.Queries) error { return f(within, q) })
 }
 
-// send sends what is due, to each receiver for itself, until nothing is under way. Should the
-// connection be lost that keeps other instances from it, receivers may get a call twice.
-func (s *Sender) send(ctx context.Context) error {
-	underWay, ended := map[int32]bool{}, make(chan int32)
-	for {
-		due, err := s.due(ctx)
-		for _, w := range due {
-			if ctx.Err() == nil && !underWay[w.ID] {
-				underWay[w.ID] = true
-				go func() { s.deliver(ctx, w); ended <- w.ID }()
-			}
-		}
-		if len(underWay) == 0 {
-			return err
-		}
-		select {
-		case id := <-ended:
-			delete(underWay, id)
-		case <-time.After(lookEvery):
-		}
-	}
-}
-
 // deliver makes a call, and notes what became of it. Where that cannot be noted it is made again.
-func (s *Sender) deliver(ctx context.Context, w db.WebhooksDueRow) {
+func (s *Sender) deliver(ctx context.Context, w db.WebhooksTryRow) {
 	failed := s.call(ctx, w)
-	if failed != nil && ctx.Err() != nil {
-		return // it is not the receiver that failed
-	}
 	err := s.write(ctx, func(ctx context.Context, q *db.Queries) error {
 		if failed == nil {
 			return q.WebhookTaken(ctx, db.WebhookTakenParams{ID: w.ID, Body: w.Body})
@@ -129,7 +107,7 @@ func (s *Sender) deliver(ctx context.Context, w db.WebhooksDueRow) {
 }
 
 // call makes one call. Every answer with 2xx says that it was taken.
-func (s *Sender) call(ctx context.Context, w db.WebhooksDueRow) error {
+func (s *Sender) call(ctx context.Context, w db.WebhooksTryRow) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.within, fmt.Errorf("its receiver has not answered in %v", s.within))
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Url, strings.NewReader(w.Body))
