@@ -145,7 +145,7 @@ func (b *Batch) queue(q *pgx.Batch, out *Outcome) {
 func (d *DB) Probe(ctx context.Context) error {
 	conn, err := d.writers.Acquire(ctx)
 	if err != nil {
-		return fmt.Errorf("probe: %w", err)
+		return fmt.Errorf("probe: %w", d.explain(err))
 	}
 	defer conn.Release()
 	var empty Batch

@@ -103,7 +103,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		"enable_bitmapscan":                   "off",
 		"statement_timeout":                   timeout,
 		"idle_in_transaction_session_timeout": timeout,
-	}, mustCommit)
+	}, d.mustCommit)
 	d.reports, failed[2] = base.pool(ctx, reporters, map[string]string{
 		"statement_timeout":               timeout,
 		"default_transaction_read_only":   "on",

@@ -8,8 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // AppID is an id of a visitor of an app.
@@ -106,8 +104,7 @@ type PersonRow struct {
 // of all through which they lead to persons, which are renewed. Nobody else writes the app's people
 // meanwhile.
 func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr, put func(map[netip.Addr]*PersonRow)) error {
-	err := pgx.BeginFunc(ctx, d.writers, func(tx pgx.Tx) error {
-		q := New(tx)
+	err := d.inTx(ctx, d.writers, func(q *Queries) error {
 		if err := q.PeopleLock(ctx, app); err != nil {
 			return err
 		}
@@ -140,7 +137,10 @@ func (d *DB) PutPeople(ctx context.Context, app int32, ids []netip.Addr, put fun
 			}
 		}
 		put(rows)
-		return q.putPeople(ctx, app, rows)
+		if err := q.putPeople(ctx, app, rows); err != nil {
+			return err
+		}
+		return q.SessionCommit(ctx) // what others have written of them may not be confirmed yet
 	})
 	if err != nil {
 		return fmt.Errorf("put people: %w", err)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +21,7 @@ import (
 type sessions struct {
 	parsed   *pgxpool.Config
 	settings map[string]string
+	writers  *atomic.Pointer[string] // the address of the server to which writers connected last
 }
 
 func newSessions(url string, o Options) (sessions, error) {
@@ -50,7 +52,7 @@ func newSessions(url string, o Options) (sessions, error) {
 		"jit":         "off", // statements are short: compiling them would take longer than running them
 	}
 	keepAlive(cfg, settings, o.DeadAfter)
-	return sessions{parsed, settings}, nil
+	return sessions{parsed, settings, new(atomic.Pointer[string])}, nil
 }
 
 // pool makes a pool whose connections have more settings.
@@ -76,6 +78,7 @@ func (s sessions) with(more map[string]string) *pgx.ConnConfig {
 		args.Names, args.Values = append(args.Names, name), append(args.Values, settings[name])
 	}
 	cfg := s.parsed.ConnConfig.Copy()
+	cfg.ValidateConnect = s.followWriters
 	cfg.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
 		names, errNames := textArray(args.Names)
 		values, errValues := textArray(args.Values)

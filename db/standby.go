@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -45,6 +46,9 @@ func takeWarning(conn *pgx.Conn) error {
 	return fmt.Errorf("the server warned: %v", said)
 }
 
+// RequiresStandby reports whether nothing is to be written where COMMIT waits for no standby.
+func (d *DB) RequiresStandby() bool { return d.options.RequireStandby }
+
 // CommitsAlone is how many commits returned before the synchronous standby had them, as far as is
 // known.
 func (d *DB) CommitsAlone() int64 { return d.commitsAlone.Load() }
@@ -52,6 +56,7 @@ func (d *DB) CommitsAlone() int64 { return d.commitsAlone.Load() }
 // alone notes a commit that returned too early.
 func (d *DB) alone(why error) error {
 	d.commitsAlone.Add(1)
+	d.options.Log.Warn("a commit did not wait for the synchronous standby: leave sessions that wait for it alone, and synchronous_standby_names as it is", "error", why)
 	return fmt.Errorf("%w: %w", ErrAlone, why)
 }
 
@@ -98,7 +103,7 @@ func (d *DB) commit(ctx context.Context, conn *pgxpool.Conn, q *pgx.Batch) error
 	}
 	err := conn.SendBatch(ctx, q).Close()
 	if err != nil {
-		return failed(conn, err)
+		return d.explain(failed(conn, err))
 	}
 	return d.confirm(ctx, conn)
 }
@@ -144,16 +149,15 @@ func (d *DB) confirm(ctx context.Context, conn *pgxpool.Conn) error {
 // errCommitsNothing says of a server that it takes connections, and nothing else.
 var errCommitsNothing = errors.New("commits nothing in time: it waits for its synchronous standby, or for its disk")
 
-// mustCommit has the connections of a pool pass by a server on which nothing can be committed, as
-// on a primary that was replaced and still runs: the next host of the URL is tried.
-func mustCommit(cfg *pgxpool.Config) {
-	validate, prepare := cfg.ConnConfig.ValidateConnect, cfg.ConnConfig.AfterConnect
+// mustCommit has the connections of writers pass by a server on which nothing can be committed, as
+// on a primary that was replaced and still runs: the next host of the URL is tried. Where they come
+// to another server than before, so do all others.
+func (d *DB) mustCommit(cfg *pgxpool.Config) {
+	prepare := cfg.ConnConfig.AfterConnect
 	cfg.ConnConfig.AfterConnect = nil
 	cfg.ConnConfig.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-		if validate != nil {
-			if err := validate(ctx, conn); err != nil {
-				return err
-			}
+		if err := d.sessions.validate(ctx, conn); err != nil {
+			return err
 		}
 		if err := prepare(ctx, conn); err != nil {
 			return err
@@ -162,6 +166,59 @@ func mustCommit(cfg *pgxpool.Config) {
 		if pgconn.Timeout(err) {
 			return errCommitsNothing
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		now := addressOf(conn)
+		if before := d.sessions.writers.Swap(&now); before != nil && *before != now {
+			d.readers.Reset()
+			d.reports.Reset()
+		}
+		return nil
 	}
 }
+
+func addressOf(conn *pgconn.PgConn) string { return conn.Conn().RemoteAddr().String() }
+
+// left reports whether a connection leads to another server than those of writers.
+func (s sessions) left(conn *pgconn.PgConn) bool {
+	writers := s.writers.Load()
+	return writers != nil && *writers != addressOf(conn)
+}
+
+// followWriters has a connection try other hosts first where it leads to another server than those
+// of writers. It stays there if it has to: reading does not end with a standby.
+func (s sessions) followWriters(ctx context.Context, conn *pgconn.PgConn) error {
+	err := s.validate(ctx, conn)
+	if err == nil && s.left(conn) {
+		return pgconn.ValidateConnectTargetSessionAttrsPreferStandby(ctx, conn) // the one way to have the driver do so
+	}
+	return err
+}
+
+// validate checks a connection as the URL asks for.
+func (s sessions) validate(ctx context.Context, conn *pgconn.PgConn) error {
+	if check := s.parsed.ConnConfig.ValidateConnect; check != nil {
+		return check(ctx, conn)
+	}
+	return nil
+}
+
+// errAwaitsStandby says why commits take too long.
+var errAwaitsStandby = errors.New("commits wait for the synchronous standby, which does not answer")
+
+// explain adds to an error of too much time that the server waits for its standby, if it does.
+func (d *DB) explain(err error) error {
+	if !pgconn.Timeout(err) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errCommitsNothing) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), explainWithin)
+	defer cancel()
+	if waits, failed := d.queries.CommitsWait(ctx); failed != nil || !waits {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errAwaitsStandby, err)
+}
+
+// explainWithin is short: the answer itself is there already.
+const explainWithin = 250 * time.Millisecond

@@ -45,6 +45,9 @@ var acknowledged = map[string]func(ctx context.Context, d *db.DB, n int) error{
 		_, _, err := d.Intern(ctx, interning([]string{fmt.Sprintf("example.com/%d", n)}, []string{"example.com"}))
 		return err
 	},
+	"people": func(ctx context.Context, d *db.DB, _ int) error {
+		return d.PutPeople(ctx, 2, []netip.Addr{netip.MustParseAddr("fd00::1")}, func(map[netip.Addr]*db.PersonRow) {})
+	},
 	"a command": func(ctx context.Context, d *db.DB, n int) error {
 		return d.InTx(ctx, func(q *db.Queries) error { _, err := q.AppAdd(ctx, fmt.Sprint("app", n)); return err })
 	},
@@ -102,6 +105,7 @@ func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 	t.Parallel()
 	p := dbtest.NewPair(t, true)
 	makeTargets(t, dbtest.Connect(t, p.Primary()))
+	p.Exec("INSERT INTO footfall.apps (name, visitor, secret_id) VALUES ('people', 'id', '12345678')")
 	local := dbtest.With(t, p.URL(), "synchronous_commit", "local")
 	usual := &writing{t, p, dbtest.Open(t, local, db.Options{Writers: len(acknowledged)})}
 	strict := &writing{t, p, dbtest.Open(t, local, db.Options{Writers: len(acknowledged), RequireStandby: true})}
@@ -127,7 +131,12 @@ func TestAcknowledgedIsOnTheStandby(t *testing.T) {
 	usual.each(results, well)
 	assert.Equal(t, int64(2*len(acknowledged)), usual.d.CommitsAlone())
 
-	p.KillStandby() // and terminate what waits for it
+	p.KillStandby()
+	eventually(t, func() bool {
+		ctx, end := context.WithTimeout(t.Context(), time.Second)
+		defer end()
+		return db.Reason(usual.d.Probe(ctx)) == "the database's commits wait for the synchronous standby, which does not answer"
+	}, "a reason") // and terminate what waits for it
 	batch := visitBatch("203.0.113.1", 1, 2)
 	lost := map[string]<-chan error{"": async(t, func() error { return usual.d.Write(t.Context(), batch, new(db.Outcome)) })}
 	usual.end("terminate", usual.awaitWaiting(lost, anything)...)
@@ -167,7 +176,7 @@ func TestReplacedPrimaryIsLeft(t *testing.T) {
 	t.Parallel()
 	p := dbtest.NewPair(t, true)
 	makeTargets(t, dbtest.Connect(t, p.Primary()))
-	d := dbtest.Open(t, p.URL(), db.Options{})
+	d := dbtest.Open(t, p.URL(), db.Options{DeadAfter: 20 * time.Second})
 	require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 1)))
 	var idle []*pgxpool.Conn
 	for range 3 {
@@ -187,12 +196,22 @@ func TestReplacedPrimaryIsLeft(t *testing.T) {
 	ctx, end := context.WithTimeout(t.Context(), time.Second)
 	defer end()
 	require.Equal(t, db.FaultUnknown, db.FaultOf(d.Write(ctx, batch, new(db.Outcome))), "it waits for the standby that it has no more")
+	watched := async(t, func() error { return d.WatchApps(t.Context(), "", func(*db.Access) {}) })
 	asking, end := context.WithTimeout(t.Context(), dbtest.Patience)
 	defer end()
 	committed, err := d.DidCommit(asking, batch.ID)
 	require.NoError(t, err)
 	assert.False(t, committed)
 	require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.2", 1)))
+	servers := map[string]bool{}
+	for _, pool := range d.Pools() {
+		require.NoError(t, pool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
+			servers[conn.Conn().PgConn().Conn().RemoteAddr().String()] = true
+			return nil
+		}))
+	}
+	assert.Len(t, servers, 1, "of all pools")
+	require.ErrorContains(t, receive(t, watched, "the end of watching the old one"), "another server")
 
 	p.KillStandby()
 	p.Rejoin()

@@ -10,6 +10,21 @@ import (
 	"time"
 )
 
+const CommitsWait = `-- name: CommitsWait :one
+SELECT (current_setting('synchronous_standby_names') <> ''
+        AND (NOT EXISTS (SELECT FROM pg_catalog.pg_stat_replication)
+             OR EXISTS (SELECT FROM pg_catalog.pg_stat_activity WHERE wait_event = 'SyncRep')))::boolean AS waits
+`
+
+// Whether COMMIT waits for a synchronous standby: one that is away, or that some session of this role
+// waits for at this moment.
+func (q *Queries) CommitsWait(ctx context.Context) (bool, error) {
+	row := q.db.QueryRow(ctx, CommitsWait)
+	var waits bool
+	err := row.Scan(&waits)
+	return waits, err
+}
+
 const StatusApps = `-- name: StatusApps :many
 WITH sites AS (
     SELECT s.app_id, c.hot, d.day_id, d.hot AS day_hot, max(d.day_id) OVER (PARTITION BY s.app_id) AS last_day
@@ -163,22 +178,36 @@ const StatusServer = `-- name: StatusServer :one
 
 SELECT current_setting('server_version')::text           AS version,
        current_database()::text                         AS database,
-       pg_database_size(current_database())::bigint     AS bytes
+       pg_database_size(current_database())::bigint     AS bytes,
+       current_setting('synchronous_standby_names')::text AS waits_for,
+       (SELECT count(*) FROM pg_catalog.pg_stat_replication)::bigint AS standbys,
+       pg_is_in_recovery()                              AS is_standby
 `
 
 type StatusServerRow struct {
-	Version  string `json:"version"`
-	Database string `json:"database"`
-	Bytes    int64  `json:"bytes"`
+	Version   string `json:"version"`
+	Database  string `json:"database"`
+	Bytes     int64  `json:"bytes"`
+	WaitsFor  string `json:"waits_for"`
+	Standbys  int64  `json:"standbys"`
+	IsStandby bool   `json:"is_standby"`
 }
 
 // How the service is: what an operator asks first. Nothing here reads a table of visits or
 // visitors.
-// The server, and the database on it.
+// The server, the database on it, and its standbys: for which ones COMMIT waits, how many follow it,
+// and whether it is one itself.
 func (q *Queries) StatusServer(ctx context.Context) (StatusServerRow, error) {
 	row := q.db.QueryRow(ctx, StatusServer)
 	var i StatusServerRow
-	err := row.Scan(&i.Version, &i.Database, &i.Bytes)
+	err := row.Scan(
+		&i.Version,
+		&i.Database,
+		&i.Bytes,
+		&i.WaitsFor,
+		&i.Standbys,
+		&i.IsStandby,
+	)
 	return i, err
 }
 

@@ -87,6 +87,9 @@ func (d *DB) WatchApps(ctx context.Context, known string, publish func(*Access))
 		if err := awaitNotification(ctx, conn, watchEvery(d.options.DeadAfter)); err != nil {
 			return err
 		}
+		if d.sessions.left(conn.PgConn()) {
+			return errors.New("batches go to another server now")
+		}
 	}
 }
 

@@ -97,6 +97,8 @@ func Reason(err error) string {
 	switch {
 	case is:
 		return meaningOf(refused).is
+	case errors.Is(err, errAwaitsStandby):
+		return "the database's " + errAwaitsStandby.Error()
 	case errors.Is(err, errCommitsNothing):
 		return "the database " + errCommitsNothing.Error()
 	case errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err):

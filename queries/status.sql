@@ -2,10 +2,21 @@
 -- visitors.
 
 -- name: StatusServer :one
--- The server, and the database on it.
+-- The server, the database on it, and its standbys: for which ones COMMIT waits, how many follow it,
+-- and whether it is one itself.
 SELECT current_setting('server_version')::text           AS version,
        current_database()::text                         AS database,
-       pg_database_size(current_database())::bigint     AS bytes;
+       pg_database_size(current_database())::bigint     AS bytes,
+       current_setting('synchronous_standby_names')::text AS waits_for,
+       (SELECT count(*) FROM pg_catalog.pg_stat_replication)::bigint AS standbys,
+       pg_is_in_recovery()                              AS is_standby;
+
+-- name: CommitsWait :one
+-- Whether COMMIT waits for a synchronous standby: one that is away, or that some session of this role
+-- waits for at this moment.
+SELECT (current_setting('synchronous_standby_names') <> ''
+        AND (NOT EXISTS (SELECT FROM pg_catalog.pg_stat_replication)
+             OR EXISTS (SELECT FROM pg_catalog.pg_stat_activity WHERE wait_event = 'SyncRep')))::boolean AS waits;
 
 -- name: StatusInstances :many
 -- The instances that run: each holds an epoch of apps, as long as its session lasts. Name and

@@ -105,7 +105,7 @@ func Read(ctx context.Context, d *db.DB, dir string) (*Status, error) {
 	if err := d.MeasureClock(ctx); err != nil {
 		return nil, err
 	}
-	f := facts{now: d.Now().UTC(), ahead: d.ClockOffset()}
+	f := facts{now: d.Now().UTC(), ahead: d.ClockOffset(), mustWait: d.RequiresStandby()}
 	if dir != "" {
 		var err error
 		if f.disk, err = DiskOf(dir); err != nil {
@@ -132,6 +132,8 @@ type facts struct {
 	now   time.Time     // by the database's clock
 	ahead time.Duration // of it this machine's clock is
 	disk  *Disk         // nil: not known
+
+	mustWait bool // for a standby, by --require-standby
 
 	server    db.StatusServerRow
 	instances []db.StatusInstancesRow

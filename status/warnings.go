@@ -45,7 +45,14 @@ func (f *facts) warnings() []string {
 		warn("the disk of the data has %s of %s left: a full one counts nothing: make room, or keep less (`footfall app set --help`, --retain-days)",
 			units.BytesSize(float64(f.disk.Free)), units.BytesSize(float64(f.disk.Bytes)))
 	}
-	if len(f.instances) == 0 {
+	switch waitsFor := f.server.WaitsFor; {
+	case f.server.IsStandby:
+	case waitsFor != "" && f.server.Standbys == 0:
+		warn("the server waits for a synchronous standby (synchronous_standby_names = '%s'), and none follows it, so nothing is counted: start the standby", waitsFor)
+	case waitsFor == "" && f.mustWait:
+		warn("the server waits for no standby, which --require-standby asks for, so nothing is counted: name the standby in its synchronous_standby_names")
+	}
+	if len(f.instances) == 0 && !f.server.IsStandby { // on which the locks of those that run are not seen
 		warn("no instance of the service runs on this database, so nothing is counted: start one with `footfall serve`")
 	}
 	if f.ahead.Abs() > db.ClockMayDiffer {

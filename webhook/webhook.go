@@ -89,7 +89,7 @@ func (s *Sender) due(ctx context.Context) (due []db.WebhooksTryRow, err error) {
 func (s *Sender) write(ctx context.Context, f func(ctx context.Context, q *db.Queries) error) error {
 	within, cancel := s.db.InTime(context.WithoutCancel(ctx))
 	defer cancel()
-	return s.db.Read(within, func(q *db.Queries) error { return f(within, q) })
+	return s.db.InTx(within, func(q *db.Queries) error { return f(within, q) })
 }
 
 // deliver makes a call, and notes what became of it. Where that cannot be noted it is made again.

@@ -26,7 +26,9 @@ func TestFailover(t *testing.T) {
 	f.run(dbtest.FromEnv(t, "FOOTFALL_FAILOVERS", dbtest.LongOrShort(10, 2)), func() {
 		f.pair.Kill()
 		f.pair.Promote()
+		f.warns("none follows it, so nothing is counted")
 		f.pair.WaitFor("") // as some managers do
+		f.warns("the server waits for no standby, which --require-standby asks for")
 		eventually(t, "nobody waits for a standby", func() bool { return len(f.pair.Waiting("%")) == 0 })
 		f.takesNothing()
 		before := f.counted()
@@ -55,6 +57,11 @@ type failover struct {
 	*crash
 	pair     *dbtest.Pair
 	services []*running
+}
+
+// warns checks that status warns of something.
+func (f *failover) warns(of string) {
+	assert.Contains(f.t, footfall(f.t, "status", "--require-standby", "--database-url="+f.pair.URL()).stdout, of)
 }
 
 // counted is how many visits are in the tables.
