@@ -46,8 +46,6 @@ LONGEST := ./handler ./cmd/footfall ./counter ./verify
 test: deps ## test everything, in the short form, on the PostgreSQL found here
 	$(WITH_SERVER) $(TEST) $(LONGEST) ./...
 
-# CI leaves out measuring, and what a browser, an attacker or a command does from outside: the same code
-# is tested from inside.
 RACE ?= ./...
 
 .PHONY: race
@@ -79,7 +77,7 @@ test-container: deps ## migrate PostgreSQL 17 in a container; needs a Docker eng
 fuzz: ## run every fuzz test on FUZZTIME (200000x) inputs
 	@work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; found=; \
 	for dir in $$(grep -rl '^func Fuzz' --include='*_test.go' . | xargs -r dirname | sort -u); do \
-	  go test -c -vet=off -fuzz=Fuzz -o "$$work/test" $$dir; \
+	  go test -c -vet=off -ldflags="-s -w" -fuzz=Fuzz -o "$$work/test" $$dir; \
 	  for name in $$(sed -n 's/^func \(Fuzz[[:alnum:]_]*\)(.*/\1/p' $$dir/*_test.go); do \
 	    found=yes; echo "$$name in $$dir"; \
 	    (cd $$dir && "$$work/test" -test.run='^$$' -test.fuzz="^$$name\$$" -test.fuzztime=$(FUZZTIME) \
