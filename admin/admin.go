@@ -58,8 +58,8 @@ func (a *Admin) SetApp(ctx context.Context, name string, s app.Settings) error {
 		if err := s.Apply(row, a.secret); err != nil {
 			return err
 		}
-		if was.CountsBy() != row.CountsBy() { // as visits that are accepted meanwhile must not do, and people
-			if err := errors.Join(q.InboxHold(ctx), q.PeopleLock(ctx, row.ID)); err != nil {
+		if was.CountsBy() != row.CountsBy() { // as visits that are accepted meanwhile must not do
+			if err := q.InboxHold(ctx); err != nil {
 				return err
 			}
 		}

@@ -293,7 +293,14 @@ func TestAppWithPeopleKeepsItsVisitors(t *testing.T) {
 	require.NoError(t, <-linked)
 	require.ErrorContains(t, <-changed, "app demo has told visitors apart by id, and they stay what they are")
 	require.NoError(t, <-in.erases("cookie:a"))
-	require.NoError(t, set())
-	require.Error(t, <-in.links("cookie:a", "user:42"))
+
+	held = in.holds(t, `SELECT $1::inet FROM epochs WHERE name = 'apps' FOR UPDATE`, "cookie:a")
+	changed = begin(set)
+	in.waiters(t, 1)
+	linked = in.links("cookie:a", "user:42")
+	in.waiters(t, 2)
+	require.NoError(t, held.Rollback(t.Context()))
+	require.NoError(t, <-changed)
+	require.ErrorContains(t, <-linked, "it has just been deleted or changed")
 	in.verified(t)
 }

@@ -58,7 +58,8 @@ REVOKE ALL ON FUNCTION turn_people() FROM PUBLIC;
 -- one that is written at this moment. No new period begins meanwhile, so that what is written is in
 -- the one that is open. An app's first people raise the epoch of erasures: from then on instances
 -- have to resolve its visitors. Under the lock, since the last ones may be erased while it is waited
--- for; so nobody who has that epoch may come here.
+-- for; so nobody who has that epoch may come here. They wait for whoever is changing the app: once it
+-- has people its visitors stay ids.
 CREATE FUNCTION lock_people(app integer) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER
@@ -69,6 +70,7 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtext('footfall.people'), app);
     IF NOT EXISTS (SELECT FROM people WHERE period IN (0, 1) AND app_id = app) THEN
         UPDATE epochs SET value = value + 1 WHERE name = 'erasures';
+        PERFORM FROM apps AS a WHERE a.id = app FOR KEY SHARE;
     END IF;
 END
 $$;
