@@ -103,7 +103,9 @@ func (w *world) send(within time.Duration) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	d := dbtest.Open(w.t, dbtest.With(w.t, w.address, "role", "footfall_app"), db.Options{})
 	var done sync.WaitGroup
-	done.Go(func() { webhook.New(d, secret.WebhookKey, webhook.Options{Log: slog.New(slog.NewTextHandler(&w.logged, nil)), Within: within}).Run(ctx) })
+	done.Go(func() {
+		webhook.New(d, secret.WebhookKey, webhook.Options{Log: slog.New(slog.NewTextHandler(&w.logged, nil)), Within: within}).Run(ctx)
+	})
 	end = func() { cancel(); done.Wait() }
 	w.t.Cleanup(end)
 	return end
