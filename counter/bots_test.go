@@ -351,12 +351,13 @@ func TestAgentsThatRotate(t *testing.T) {
 			b := newBots()
 			most, count := int64(0), 0
 			padding := strings.Repeat("x", test.length)
-			for i := range dbtest.LongOrShort(test.agents, min(test.agents, 100_000)) {
+			agents := dbtest.LongOrShort(test.agents, min(test.agents, 40_000))
+			for i := range agents {
 				b.is((strconv.Itoa(10_000_000+i) + padding)[:test.length])
 				if i%100 == 0 {
 					b.is(people[0])
 				}
-				if i%(test.agents/50) == 0 {
+				if i%(agents/50) == 0 {
 					most, count = max(most, heap()-before), max(count, b.verdicts.Count())
 				}
 			}

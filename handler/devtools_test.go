@@ -172,7 +172,7 @@ func (d *devtools) await(condition string) {
 		select {
 		case <-patience:
 			require.Fail(d.t, "never true: "+condition)
-		default:
+		case <-time.After(dbtest.Tick):
 		}
 	}
 }
