@@ -426,9 +426,11 @@ func TestGrantsGoDownAndUpAgain(t *testing.T) {
 		before[i] = rightsOf(t, conn, role)
 		require.NotEmpty(t, before[i], role)
 	}
-	name, err := d.MigrateDown(t.Context())
-	require.NoError(t, err)
-	require.Contains(t, name, "roles", "the newest step")
+	for name := ""; !strings.Contains(name, "roles"); {
+		var err error
+		name, err = d.MigrateDown(t.Context())
+		require.NoError(t, err)
+	}
 	assert.Empty(t, rightsOf(t, conn, "footfall_app"))
 	assert.Empty(t, rightsOf(t, conn, "footfall_report"))
 	assert.Empty(t, dbtest.Column[string](t, conn, `SELECT proname FROM pg_proc WHERE prosecdef AND pronamespace = 'footfall'::regnamespace`))

@@ -285,6 +285,13 @@ var rules = []struct{ refusedBy, sql string }{
 	{"tops_by_is_known", `UPDATE tops SET by = 'ip'`},
 	{"tops_lists_match", `UPDATE tops SET numbers = '{1, 2}'`},
 
+	{"people_pkey", `INSERT INTO people (app_id, period, height, id) VALUES (1, 0, 0, '192.0.2.1'), (1, 0, 0, '192.0.2.1')`},
+	{"people_lead_to_others", `INSERT INTO people (app_id, period, height, id, person) VALUES (1, 0, 0, '192.0.2.1', '192.0.2.1')`},
+	{"people_height_range", `INSERT INTO people (app_id, period, height, id) VALUES (1, 0, 5, '192.0.2.1')`},
+	{"people_height_range", `INSERT INTO people (app_id, period, height, id, person) VALUES (1, 0, 4, '192.0.2.1', '192.0.2.2')`},
+	{"people_tags_of_persons", `INSERT INTO people (app_id, period, height, id, person, tag_ids) VALUES (1, 0, 0, '192.0.2.1', '192.0.2.2', '{1}')`},
+	{"people_tags_are_some", `INSERT INTO people (app_id, period, height, id, tag_ids) VALUES (1, 0, 0, '192.0.2.1', '{}')`},
+
 	{"schema_files_pkey", `INSERT INTO schema_files (name, hash) VALUES ('functions', '')`},
 	{"schema_objects_pkey", `INSERT INTO schema_objects (kind, name) VALUES ('VIEW', 'report.days')`},
 	{"schema_objects_kind_is_known", `INSERT INTO schema_objects (kind, name) VALUES ('TABLE', 'visits')`},
@@ -332,7 +339,7 @@ func TestConstraints(t *testing.T) {
 				by = refused.Code
 			}
 			// A partition's key is named after the partition.
-			by = strings.NewReplacer("visits_20190629_", "visits_", "batches_0_", "batches_").Replace(by)
+			by = strings.NewReplacer("visits_20190629_", "visits_", "batches_0_", "batches_", "people_0_", "people_").Replace(by)
 			assert.Equal(t, rule.refusedBy, by, rule.sql)
 		})
 	}
