@@ -41,14 +41,6 @@ func TestCrash(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), crashPatience)
 	defer cancel()
 	c := &crash{t: t, ctx: ctx, data: usedData(t), visits: int64(visits), killed: kills{}, targets: make(map[string]*told), statuses: make(map[int]int64)}
-	c.connect = func() (*pgx.Conn, bool) {
-		url, running, err := embedded.Attach(c.data)
-		if err != nil || !running {
-			return nil, false
-		}
-		conn, err := pgx.Connect(c.ctx, url)
-		return conn, err == nil
-	}
 	c.start()
 
 	var clients sync.WaitGroup
@@ -140,7 +132,7 @@ func (o *told) answer(visitor string, n visit.Counts) {
 }
 
 func (c *crash) start() {
-	c.service = serve(c.t, "--data", c.data)
+	c.service, c.connect = serve(c.t, "--data", c.data), c.attach
 	c.url.Store(&c.service.url)
 }
 
@@ -150,6 +142,16 @@ func (c *crash) base() string {
 		return c.others[at-1]
 	}
 	return *c.url.Load()
+}
+
+// attach connects to the server of the service, if it runs.
+func (c *crash) attach() (conn *pgx.Conn, answers bool) {
+	url, running, err := embedded.Attach(c.data)
+	if err != nil || !running {
+		return nil, false
+	}
+	conn, err = pgx.Connect(c.ctx, url)
+	return conn, err == nil
 }
 
 // client makes visits until enough are taken. What failed is not sent again: a browser would not
