@@ -127,7 +127,7 @@ bench-http: build-bench ## the same through the real server, loaded by wrk; the 
 .PHONY: bench-quick
 bench-quick: build-bench ## all of it, briefly: shows that it works, measures little
 	@scripts/install-deps postgres wrk
-	bin/bench --quick --workloads burst
+	bin/bench --quick --workloads burst --contenders naive,batched+filter,batched+memory,batched+both
 	bin/bench --quick --workloads first --contenders batched+both --preload 0,20000
 	bin/bench --http --quick --workloads returning --contenders naive,batched+both,guarded,stranger,constant
 	bin/bench --http --quick --workloads first --contenders flash --visits 50000
