@@ -398,7 +398,7 @@ func TestInstancesBeginPeriods(t *testing.T) {
 	t.Parallel()
 	a, _ := both.newPeople(t, counter.Options{})
 	a.link(t, "cookie:1", "user:1")
-	a.pass(t, 2)
+	a.pass(t, 3) // by when both tables are to be emptied
 	both.startOn(t, a.url, counter.Options{})
 	require.Eventually(t, func() bool { return a.one(t, `SELECT people_clock() - value FROM epochs WHERE name = 'people'`) == 0 }, dbtest.Patience, dbtest.Tick)
 	require.Empty(t, a.table(t, `SELECT FROM people`))

@@ -97,6 +97,7 @@ func TestLinks(t *testing.T) {
 		"two chains to one of 4":          {{"a>b b>c", ok + " " + ok}, {"d>e", ok}, {"c>d", ok}, {"e>f", long}},
 		"two chains to one of 5":          {{"a>b b>c", ok + " " + ok}, {"d>e e>f", ok + " " + ok}, {"c>d", long}, {"c>e", ok}},
 		"a chain that is longer on a way": {{"a>b b>c", ok + " " + ok}, {"x>d d>e", ok + " " + ok}, {"c>d", ok}, {"e>f", long}},
+		"a shorter chain comes later":     {{"a>b b>c", ok + " " + ok}, {"x>c", ok}, {"c>d d>e", ok + " " + ok}, {"e>f", long}},
 		"another person":                  {{"a>b", ok}, {"a>c", ok}, {"b>a", ok}, {"c>b", circle}},
 		"the same again":                  {{"a>b", ok}, {"a>b b>c", ok + " " + ok}, {"a>b", ok}, {"b>c a>b", ok + " " + ok}},
 		"what fails changes nothing":      {{"a>b b>c c>d d>e", strings.TrimSpace(strings.Repeat(" ok", 4))}, {"e>f", long}, {"f>g g>h h>i i>j", strings.TrimSpace(strings.Repeat(" ok", 4))}},
@@ -339,9 +340,11 @@ func TestPeopleAreKeptWhileTheyAreUsed(t *testing.T) {
 	t.Parallel()
 	e, headers := peopleEdge(t)
 	inLines := append(inLines, headers...)
-	ids := []string{"a", "b", "c", "unused", "nobody's", "p", "q", "m", "n", "x", "y", "z"}
+	ids := []string{"a", "b", "c", "d", "e", "unused", "nobody's", "p", "q", "m", "n", "x", "y", "z"}
 	e.put(`{"id":"a","is":"b"}
-{"id":"b","is":"c","tags":{"age":"1"}}
+{"id":"b","is":"c"}
+{"id":"c","is":"d"}
+{"id":"d","is":"e","tags":{"age":"1"}}
 {"id":"unused","is":"nobody's","tags":{"age":"2"}}
 {"id":"p","is":"q","tags":{"age":"3"}}
 {"id":"m","is":"n","tags":{"age":"4"}}
@@ -350,11 +353,22 @@ func TestPeopleAreKeptWhileTheyAreUsed(t *testing.T) {
 	assert.Equal(t, "1", e.whom("a", headers...))
 	e.put(`{"id":"p","is":"q"}`+"\n"+`{"id":"z","is":"x"}`, inLines...)
 	e.askWith(`{"app":"blog","ids":["m"]}`, http.MethodPost, "/people/lookup", append(inArray, headers...)...)
-	assert.Equal(t, []string{"10 of 21"}, e.texts(`SELECT count(*) FILTER (WHERE period = footfall.people_period()) || ' of ' || count(*) FROM footfall.people`))
+	assert.Equal(t, []string{"12 of 25"}, e.texts(`SELECT count(*) FILTER (WHERE period = footfall.people_period()) || ' of ' || count(*) FROM footfall.people`))
 	e.turnPeople()
-	assert.Equal(t, []string{"10"}, e.texts(`SELECT count(*)::text FROM footfall.people`))
-	for i, want := range []string{"1", "1", "1", "nobody", "nobody", "3", "3", "4", "4", "5", "5", "5"} {
+	assert.Equal(t, []string{"12"}, e.texts(`SELECT count(*)::text FROM footfall.people`))
+	for i, want := range []string{"1", "1", "1", "1", "1", "nobody", "nobody", "3", "3", "4", "4", "5", "5", "5"} {
 		assert.Equal(t, want, e.whom(ids[i], headers...), ids[i])
 	}
-	assert.Equal(t, []string{"10 of 20"}, e.texts(`SELECT count(*) FILTER (WHERE period = footfall.people_period()) || ' of ' || count(*) FROM footfall.people`))
+	assert.Equal(t, []string{"12 of 24"}, e.texts(`SELECT count(*) FILTER (WHERE period = footfall.people_period()) || ' of ' || count(*) FROM footfall.people`))
+}
+
+// Where an id has rows of both periods that of the present one holds, as on the ways of others.
+func TestPeopleLinkedAnewInTheNextPeriod(t *testing.T) {
+	t.Parallel()
+	e, headers := peopleEdge(t)
+	inLines := append(inLines, headers...)
+	e.put(`{"id":"a","is":"b","tags":{"age":"1"}}`+"\n"+`{"id":"x","is":"a"}`+"\n"+`{"id":"c","tags":{"age":"2"}}`, inLines...)
+	e.turnPeople()
+	assert.Equal(t, []string{"ok"}, e.put(`{"id":"a","is":"c"}`, inLines...))
+	assert.Equal(t, []string{"2", "2", "1"}, []string{e.whom("a", headers...), e.whom("x", headers...), e.whom("b", headers...)})
 }
