@@ -166,6 +166,7 @@ func testPersonsBecomeAliases(t *testing.T, w way) {
 	for _, id := range ids {
 		require.Equal(t, fmt.Sprintf("5 5 5 %d | 1 1 1 6", hot), b.askBy(t, id, page+"4"))
 	}
+	require.Zero(t, b.metric(t, "footfall_filter_wrong_hints_total"), "it is asked for the person")
 	a.checkTables(t)
 }
 
