@@ -77,6 +77,7 @@ func TestReportsSayHowTargetsAreWritten(t *testing.T) {
 		`returned_after('shop', $1::text, 20190601, 20190630)`, `who_came('shop', $1::text, 20190601, 20190630)`, `uniques('shop', $1::text, 20190601, 20190630)`,
 		`uniques('shop', ARRAY['example.com', $1::text], 20190601, 20190630)`, `uniques_under('shop', $1::text, 20190601, 20190630)`,
 		`tags('shop', $1::text, 'source', 20190601, 20190630)`, `tag_pages('shop', 'source', 'google', 20190601, 20190630, site => $1::text)`,
+		`people('shop', $1::text, 'source')`,
 	}
 	assert.Len(t, calls, query[int](t, conn, `
 		SELECT count(*) FROM pg_proc WHERE pronamespace = 'report'::regnamespace AND proargnames && '{target,targets,site,prefix}' AND proargnames[2] <> 'from_day'`)+1, "and top_pages")

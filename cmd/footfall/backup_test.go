@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -30,6 +31,21 @@ func TestBackups(t *testing.T) {
 	}
 	data, kept := usedData(t), newData(t)
 	well(t, "app", "add", "shop", "--access=open", "--data", data) // whose visitors nobody finds again without the secret
+	well(t, "app", "add", "club", "--access=open", "--visitor=id", "--tags=default,age", "--data", data)
+	people := func(data, line string) {
+		r := footfallTyped(t, line, "people", "load", "club", "-", "--data", data)
+		require.Zero(t, r.code, r.stdout+r.stderr)
+	}
+	rows := func(data, first string) string {
+		return well(t, "psql", "--data", data, "--", "-Atc", first+`; SELECT p.*, people_period() FROM people AS p ORDER BY period, id;
+			SELECT proname, proconfig FROM pg_proc WHERE proname IN ('lock_people', 'turn_people') AND prosecdef ORDER BY 1`)
+	}
+	rows(data, `UPDATE epochs SET value = value - 1 WHERE name = 'people'`)
+	people(data, `{"id":"device:1","is":"user:1"}`)
+	rows(data, `SELECT turn_people()`)
+	people(data, `{"id":"cookie:1","is":"user:1","tags":{"age":"25-34"}}`)
+	both := rows(data, "")
+	require.Equal(t, 6, strings.Count(both, "\n"), "of one period device:1 and user:1, of the next cookie:1 and user:1, two functions: %s", both)
 	s := serve(t, "--data", data)
 	numbered := func(n int) string { return fmt.Sprintf("10.0.%d.%d", n/200, n%200) }
 	visited := func(n int) {
@@ -72,6 +88,8 @@ func TestBackups(t *testing.T) {
 
 	check := func(restored string) {
 		require.NoError(t, exec.Command("install", "-m", "600", filepath.Join(data, "secret"), filepath.Join(restored, "secret")).Run())
+		assert.Equal(t, both, rows(restored, ""))
+		people(restored, `{"id":"cookie:2","is":"device:1"}`)
 		well(t, "verify", "--data", restored)
 		s = serve(t, "--data", restored)
 		for n := range before {
