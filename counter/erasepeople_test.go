@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -303,4 +304,70 @@ func TestAppWithPeopleKeepsItsVisitors(t *testing.T) {
 	require.NoError(t, <-changed)
 	require.ErrorContains(t, <-linked, "it has just been deleted or changed")
 	in.verified(t)
+}
+
+// remains lists the tables that have any of some ids in them, whatever these are for.
+func (in *instance) remains(t *testing.T, ids []string) (tables []string) {
+	t.Helper()
+	var stored []string
+	for _, id := range ids {
+		stored = append(stored, in.stored(t, id).String())
+	}
+	for _, name := range in.table(t, `SELECT tablename FROM pg_tables WHERE schemaname = 'footfall'`) {
+		for _, line := range in.table(t, `SELECT row::text FROM `+name+` AS row WHERE row::text ~ '`+strings.Join(stored, "|")+`'`) {
+			tables = append(tables, name+line)
+		}
+	}
+	return tables
+}
+
+// Persons are erased at one instance and the other, while they visit, are linked, looked up and change
+// periods at both. Once that has ended, an erasure of what came meanwhile leaves no id in any table.
+func TestErasePeopleBesideAll(t *testing.T) { everyWay(t, testErasePeopleBesideAll) }
+
+func testErasePeopleBesideAll(t *testing.T, w way) {
+	a, b := w.newPeople(t, counter.Options{})
+	a.by(t, "stays", page)
+	var ids []string
+	for i := range 6 {
+		ids = append(ids, fmt.Sprint("id:", i))
+	}
+	ctx := context.Background()
+	for range dbtest.LongOrShort(6, 2) {
+		for i, id := range ids {
+			a.by(t, id, page)
+			require.NoError(t, <-a.links(id, ids[max(0, i-1)]))
+		}
+		disperse := dbtest.Crowd(t, 6, func(client, i int) {
+			in, id := []*instance{a, b}[i%2], ids[rand.IntN(len(ids))]
+			var err error
+			switch client {
+			case 0:
+				err = <-in.links(id, ids[rand.IntN(len(ids))])
+			case 1:
+				err = <-in.looksUp(id)
+			default:
+				_, err = in.Visit(ctx, counter.Request{App: "demo", Visitor: id, URI: fmt.Sprint(page, i%5), Later: client == 2, Tags: tag.Set{{Name: "plan", Value: id[3:]}}})
+			}
+			assert.NoError(t, err)
+		})
+		for i := range 4 {
+			require.NoError(t, <-[]*instance{a, b}[i%2].erases(ids[i]))
+			if i == 2 {
+				a.pass(t, 1)
+				_ = a.table(t, `SELECT turn_people()`)
+			}
+		}
+		disperse()
+		for _, id := range ids {
+			require.NoError(t, <-b.erases(id))
+		}
+		require.Empty(t, a.remains(t, ids))
+		a.verified(t)
+	}
+	require.NotEmpty(t, a.remains(t, []string{"stays"}))
+	a.checkTables(t)
+	a.checkTags(t)
+	b.warnsOfNoBatch(t)
+	require.Empty(t, b.of(t, ids...))
 }
