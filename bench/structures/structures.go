@@ -57,7 +57,8 @@ func Run(ctx context.Context, keys int, o bench.Options) (_ *Report, err error) 
 		}
 		report.Rows = append(report.Rows, row)
 	}
-	return report, report.check()
+	err = report.check()
+	return report, err
 }
 
 // measure feeds all keys to the contender, in chunks so that a moment's disturbance does not count.
