@@ -15,6 +15,7 @@ SBOM := go tool -modfile=tools.mod cyclonedx-gomod bin -json -std -noserial
 FUZZTIME ?= 200000x
 CRASH_VISITS ?= 100000
 CRASH_KILLS ?= 20
+FAILOVERS ?= 5
 STORM_SECONDS ?= 120
 
 .PHONY: help
@@ -89,6 +90,13 @@ fuzz: ## run every fuzz test on FUZZTIME (200000x) inputs
 crash: deps ## kill the service, an import, consumers and PostgreSQL under load, CRASH_KILLS (20) times in CRASH_VISITS (100000) visits
 	FOOTFALL_CRASH_VISITS=$(CRASH_VISITS) FOOTFALL_CRASH_KILLS=$(CRASH_KILLS) \
 	go test -count=1 -timeout=60m -run 'TestCrash|TestImportIsKilled|TestConsumerIsKilled' -v ./cmd/footfall
+
+.PHONY: failover
+failover: deps ## kill the primary of pg_auto_failover and of Patroni under load, FAILOVERS (5) times each; on Debian, as root, which installs them
+	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends postgresql-15-auto-failover pg-auto-failover-cli patroni etcd-server python3-etcd
+	for manager in pg_auto_failover patroni; do \
+	  FOOTFALL_MANAGER=$$manager FOOTFALL_FAILOVERS=$(FAILOVERS) go test -count=1 -timeout=60m -run TestManagedFailover -v ./cmd/footfall || exit; \
+	done
 
 .PHONY: storm
 storm: deps ## all that may happen to a database at once, for STORM_SECONDS (120); STORM_SEED repeats the choices of one

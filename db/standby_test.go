@@ -45,8 +45,11 @@ var acknowledged = map[string]func(ctx context.Context, d *db.DB, n int) error{
 		_, _, err := d.Intern(ctx, interning([]string{fmt.Sprintf("example.com/%d", n)}, []string{"example.com"}))
 		return err
 	},
-	"people": func(ctx context.Context, d *db.DB, _ int) error {
-		return d.PutPeople(ctx, 2, []netip.Addr{netip.MustParseAddr("fd00::1")}, func(map[netip.Addr]*db.PersonRow) {})
+	"people": func(ctx context.Context, d *db.DB, n int) error {
+		id := netip.MustParseAddr("fd00::1")
+		return d.PutPeople(ctx, 2, []netip.Addr{id}, func(rows map[netip.Addr]*db.PersonRow) {
+			rows[id] = &db.PersonRow{Is: id, Changed: n == 1} // later on it is there already
+		})
 	},
 	"a command": func(ctx context.Context, d *db.DB, n int) error {
 		return d.InTx(ctx, func(q *db.Queries) error { _, err := q.AppAdd(ctx, fmt.Sprint("app", n)); return err })

@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"net/http"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/assert"
@@ -21,52 +24,90 @@ const failoverClients = 24
 // primary has no standby, nothing counts. FOOTFALL_FAILOVERS makes it longer.
 func TestFailover(t *testing.T) {
 	t.Parallel()
-	f := newFailover(t, true, "--require-standby")
+	pair := dbtest.NewPair(t, true)
+	f := newFailover(t, pair.URL(), "--require-standby")
 	f.ids = true
 	f.run(dbtest.FromEnv(t, "FOOTFALL_FAILOVERS", dbtest.LongOrShort(10, 2)), func() {
-		f.pair.Kill()
-		f.pair.Promote()
+		pair.Kill()
+		pair.Promote()
 		f.warns("none follows it, so nothing is counted")
-		f.pair.WaitFor("") // as some managers do
+		pair.WaitFor("") // as some managers do
 		f.warns("the server waits for no standby, which --require-standby asks for")
-		eventually(t, "nobody waits for a standby", func() bool { return len(f.pair.Waiting("%")) == 0 })
+		eventually(t, "nobody waits for a standby", func() bool { return len(pair.Waiting("%")) == 0 })
 		f.takesNothing()
 		before := f.counted()
 		f.takesNothing()
 		assert.Equal(t, before, f.counted(), "counted on one machine")
-		f.pair.WaitFor("*")
-		f.pair.Rejoin()
+		pair.WaitFor("*")
+		pair.Rejoin()
 	})
 }
 
 // With a standby that need not follow, what was answered is lost, and the comparison finds it.
 func TestFailoverThatLoses(t *testing.T) {
 	t.Parallel()
-	f := newFailover(t, false)
+	pair := dbtest.NewPair(t, false)
+	f := newFailover(t, pair.URL())
 	f.loses = true
 	f.run(1, func() {
-		f.pair.FreezeWalSender()
+		pair.FreezeWalSender()
 		f.awaitAnswers(f.answered.Load() + 200)
-		f.pair.Kill()
-		f.pair.Promote()
+		pair.Kill()
+		killed := time.Now()
+		pair.Promote()
+		f.countsAgain(killed)
 	})
 }
 
-// failover is two instances on a pair of servers, and what their clients were told.
+// TestManagedFailover does so where a manager has another server take the primary's place:
+// FOOTFALL_MANAGER names it (scripts/manager).
+func TestManagedFailover(t *testing.T) {
+	name := os.Getenv("FOOTFALL_MANAGER")
+	if name == "" {
+		t.Skip("make failover sets FOOTFALL_MANAGER")
+	}
+	folder := dbtest.OwnDir(t)
+	manager := func(step string) string {
+		cmd := exec.Command("../../scripts/manager", name, step, folder)
+		cmd.Stderr = os.Stderr
+		printed, err := cmd.Output()
+		assert.NoError(t, err, step)
+		return strings.TrimSpace(string(printed))
+	}
+	t.Cleanup(func() { manager("down") })
+	f := newFailover(t, manager("up"), "--require-standby")
+	f.ids = true
+	f.run(dbtest.FromEnv(t, "FOOTFALL_FAILOVERS", 5), func() {
+		manager("kill")
+		f.countsAgain(time.Now())
+		manager("back")
+	})
+}
+
+// failover is two instances on several servers, and what their clients were told.
 type failover struct {
 	*crash
-	pair     *dbtest.Pair
+	database string
 	services []*running
 }
 
-// warns checks that status warns of something.
+// countsAgain waits until visits are answered that were not under way, and logs for how long none was.
+func (f *failover) countsAgain(killed time.Time) {
+	f.awaitAnswers(f.answered.Load() + failoverClients + 1)
+	f.t.Logf("counts again after %.1f s", time.Since(killed).Seconds())
+}
+
+// warns waits until status warns of something.
 func (f *failover) warns(of string) {
-	assert.Contains(f.t, footfall(f.t, "status", "--require-standby", "--database-url="+f.pair.URL()).stdout, of)
+	eventually(f.t, of, func() bool {
+		return strings.Contains(footfall(f.t, "status", "--require-standby", "--database-url="+f.database).stdout, of)
+	})
 }
 
 // counted is how many visits are in the tables.
 func (f *failover) counted() int64 {
-	conn := dbtest.Connect(f.t, f.pair.Primary())
+	conn, connected := f.connect()
+	require.True(f.t, connected)
 	defer conn.Close(f.ctx)
 	return dbtest.Column[int64](f.t, conn, `SELECT sum(hot)::bigint FROM footfall.counters`)[0]
 }
@@ -86,13 +127,16 @@ func (f *failover) takesNothing() {
 	}
 }
 
-func newFailover(t *testing.T, synchronous bool, flags ...string) *failover {
+func newFailover(t *testing.T, database string, flags ...string) *failover {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), crashPatience)
 	t.Cleanup(cancel)
-	f := &failover{crash: &crash{t: t, ctx: ctx, targets: make(map[string]*told), statuses: make(map[int]int64)}, pair: dbtest.NewPair(t, synchronous)}
-	f.connect = func() (*pgx.Conn, bool) { return dbtest.Connect(t, f.pair.Primary()), true }
-	flags = append(flags, "--database-url="+f.pair.URL())
+	f := &failover{crash: &crash{t: t, ctx: ctx, targets: make(map[string]*told), statuses: make(map[int]int64)}, database: database}
+	f.connect = func() (*pgx.Conn, bool) {
+		conn, err := pgx.Connect(ctx, dbtest.With(t, database, "target_session_attrs", "read-write"))
+		return conn, err == nil
+	}
+	flags = append(flags, "--database-url="+database)
 	well(t, append([]string{"app", "add", "demo", "--access=open", "--visitor=address"}, flags...)...)
 	f.services = []*running{start(t, flags...), start(t, flags...)}
 	for _, s := range f.services {
@@ -118,5 +162,5 @@ func (f *failover) run(times int, fail func()) {
 	require.NoError(f.t, f.ctx.Err(), "it took too long")
 	compared := f.compare()
 	f.t.Logf("%d visits answered by %d clients, %d failed %v: %s", f.answered.Load(), failoverClients, f.failed.Load(), f.statuses, compared)
-	assert.Contains(f.t, well(f.t, "verify", "--database-url="+f.pair.URL()), "0 violations")
+	assert.Contains(f.t, well(f.t, "verify", "--database-url="+f.database), "0 violations")
 }
