@@ -289,6 +289,24 @@ func testCommitUnseenOfAnAlias(t *testing.T, w way) {
 	a.checkTables(t)
 }
 
+// An alias that comes to an instance whose clock is behind counts as the person, on the day that has
+// begun.
+func TestMidnightOfAnAlias(t *testing.T) { everyWay(t, testMidnightOfAnAlias) }
+
+func testMidnightOfAnAlias(t *testing.T, w way) {
+	a, _ := w.newPeople(t, counter.Options{})
+	behind := w.startOn(t, a.url, counter.Options{})
+	a.link(t, "cookie:1", "user:1")
+	a.has(t, "user:1", tag.Tag{Name: "age", Value: "25-34"})
+	require.Equal(t, "1 1 1 1 | 1 1 1 1", behind.by(t, "cookie:1", page))
+	a.clock.Set(a.clock.Now().Add(24 * time.Hour))
+	require.Equal(t, "2 2 2 2 | 2 2 2 2", a.by(t, "user:2", page))
+	require.Equal(t, "3 2 1 3 | 3 2 1 3", behind.by(t, "cookie:1", page))
+	require.Equal(t, "3 2 1 4 | 3 2 1 4", a.by(t, "user:1", page))
+	require.Contains(t, a.tagDays(t), "a 20260630 age 25-34 1 0")
+	a.checkTables(t)
+}
+
 // A link waits while all people of the app are erased; it is the first one again.
 func TestLinkBehindErasing(t *testing.T) {
 	t.Parallel()

@@ -28,12 +28,12 @@ func (w Way) Person(id netip.Addr) netip.Addr {
 	return w[len(w)-1].Person
 }
 
-// Tags are those of the person, each a name, \x1f and a value.
-func (w Way) Tags() []string {
+// Tags are those of the person, as tag.ParseSet reads them.
+func (w Way) Tags() string {
 	if len(w) == 0 {
-		return nil
+		return ""
 	}
-	return w[len(w)-1].Tags
+	return strings.Join(w[len(w)-1].Tags, "\n")
 }
 
 // FindPeople returns the ways of some ids, in their order. Rows that are of the period before are

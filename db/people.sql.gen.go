@@ -47,13 +47,13 @@ SELECT f.place::integer     AS place,
        f.height::smallint   AS height,
        coalesce(f.tag_ids, '{}')::integer[]     AS tag_ids,
        f.closed::boolean    AS closed,
-       ARRAY(
+       CASE WHEN f.tag_ids IS NULL THEN '{}' ELSE ARRAY(
            SELECT t.name || E'\x1f' || t.value
            FROM tags AS t
            JOIN apps AS a ON a.id = t.app_id AND t.name = ANY (a.tags)
            WHERE t.id = ANY (f.tag_ids)
            ORDER BY t.name
-       )::text[]            AS tags
+       ) END::text[]        AS tags
 FROM find_people($1::integer[], $2::inet[]) AS f
 ORDER BY place, hop
 `
@@ -77,9 +77,9 @@ type PeopleFindRow struct {
 // Ids of visitors that lead to one person (table people).
 // The rows through which some ids lead to persons: each with the id's place in the arrays (from 1)
 // and the step (0: its own row), what it leads to (itself, where it is a person), and whether it is of
-// the period before. Ids without a row are left
-// out. tags are the person's, as far as the app counts their names: name, \x1f, value. In the order
-// of place and step.
+// the period before. Ids without a row are left out. tags are the person's, as far as the app counts
+// their names: name, \x1f, value. (To look for those of rows that have none would cost half as much as
+// the ways.) In the order of place and step.
 func (q *Queries) PeopleFind(ctx context.Context, arg PeopleFindParams) ([]PeopleFindRow, error) {
 	rows, err := q.db.Query(ctx, PeopleFind, arg.AppIds, arg.Ids)
 	if err != nil {

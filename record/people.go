@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"strings"
 
 	"footfall/db"
 	"footfall/visit/tag"
@@ -30,7 +29,7 @@ func (w *writer) resolve(ctx context.Context, entries []*entry) error {
 		if e.unresolved {
 			way := ways[places[e.visitorOf()]]
 			e.person, e.unresolved = way.Person(e.Visitor), false
-			w.generation.lookUpPerson(e, tag.ParseSet(strings.Join(way.Tags(), "\n")))
+			w.generation.lookUpPerson(e, tag.ParseSet(way.Tags()))
 		}
 	}
 	return nil

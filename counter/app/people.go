@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"footfall/db"
@@ -265,7 +264,7 @@ func (a *App) FindPeople(ctx context.Context, d *db.DB, secret Secret, ids []str
 	for i, way := range ways {
 		if len(way) > 0 {
 			at := places[i]
-			found[at].Person, found[at].Tags = way.Person(asked[i].ID), tag.ParseSet(strings.Join(way.Tags(), "\n"))
+			found[at].Person, found[at].Tags = way.Person(asked[i].ID), tag.ParseSet(way.Tags())
 		}
 	}
 	return found, nil
