@@ -33,7 +33,10 @@ func (a *Admin) deleteApp(ctx context.Context, name string) error {
 		return err
 	}
 	if err := a.atLength(ctx, name, func(q *db.Queries, row *db.App) error {
-		return inTurn(ctx, row.ID, q.PeopleLock, q.AppPeopleDelete, q.AppPeopleDelete)
+		if err := inTurn(ctx, row.ID, q.PeopleLock, q.AppPeopleDelete); err != nil {
+			return err
+		}
+		return q.AppPeopleDelete(ctx, row.ID) // again, as it says
 	}); err != nil {
 		return err
 	}

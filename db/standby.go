@@ -30,7 +30,7 @@ func hearWarnings(cfg *pgxpool.Config) {
 		}
 	}
 	cfg.PrepareConn = func(_ context.Context, conn *pgx.Conn) (bool, error) {
-		takeWarning(conn)
+		_ = takeWarning(conn) // it came before
 		return true, nil
 	}
 }

@@ -38,7 +38,7 @@ func (r *asking) measurePeople(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(made)
+		defer func() { _ = os.RemoveAll(made) }()
 		home = made
 	}
 	secret := filepath.Join(home, "secret")

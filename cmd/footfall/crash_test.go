@@ -21,6 +21,7 @@ import (
 
 	"footfall/db/dbtest"
 	"footfall/db/embedded"
+	"footfall/pause"
 	"footfall/visit"
 )
 
@@ -170,7 +171,7 @@ func (c *crash) client() {
 		status, answer := c.visit(client, page, visitor, id)
 		for id != "" && status != http.StatusOK && c.ctx.Err() == nil {
 			c.failed.Add(1)
-			time.Sleep(10 * time.Millisecond)
+			_ = pause.For(c.ctx, 10*time.Millisecond)
 			status, answer = c.visit(client, page, visitor, id)
 		}
 
