@@ -338,7 +338,7 @@ func TestReadersReadReportsAndNothingElse(t *testing.T) {
 	assert.Equal(t, []string{
 		"column apps.access: SELECT", "column apps.id: SELECT", "column apps.ipv6_prefix: SELECT", "column apps.keep_query: SELECT", "column apps.name: SELECT",
 		"column apps.secret_id: SELECT", "column apps.sites: SELECT", "column apps.tz: SELECT", "column apps.visitor: SELECT",
-		"function apps_today: EXECUTE", "function chart: EXECUTE", "function find_pages: EXECUTE", "function first_visits: EXECUTE", "function numbers: EXECUTE",
+		"function apps_today: EXECUTE", "function chart: EXECUTE", "function find_pages: EXECUTE", "function first_visits: EXECUTE", "function numbers: EXECUTE", "function people: EXECUTE",
 		"function returned_after: EXECUTE", "function sites_between: EXECUTE", "function tag_names: EXECUTE", "function tag_pages: EXECUTE", "function tags: EXECUTE",
 		"function top_pages: EXECUTE", "function totals: EXECUTE", "function uniques: EXECUTE", "function uniques: EXECUTE", "function uniques_under: EXECUTE", "function who_came: EXECUTE",
 		"later f in report: EXECUTE", "later r in report: SELECT", "schema footfall: USAGE", "schema report: USAGE",

@@ -45,7 +45,7 @@ func newUpkeep(d *db.DB, o Options, m *metrics) *upkeep {
 	m.describeClock(d)
 	m.register.NewCounterFunc(prometheus.CounterOpts{
 		Name: "footfall_commits_alone_total",
-		Help: "Commits that returned before the synchronous standby had them: somebody cancelled them, or emptied synchronous_standby_names under --require-standby.",
+		Help: "Commits that returned before the synchronous standby had them: somebody cancelled them, or emptied synchronous_standby_names where a standby is required.",
 	}, func() float64 { return float64(d.CommitsAlone()) })
 	size := m.register.NewGauge(prometheus.GaugeOpts{
 		Name: "footfall_database_bytes", Help: "Size of the database with all its tables and indexes. It is measured every minute.",
