@@ -288,9 +288,8 @@ func (q *Queries) VerifyNextPerson(ctx context.Context, arg VerifyNextPersonPara
 
 const VerifyPeople = `-- name: VerifyPeople :many
 WITH found AS MATERIALIZED (
-    SELECT p.app_id, p.height, p.id, p.person, p.tag_ids, o.period AS open
+    SELECT p.app_id, p.height, p.id, p.person, p.tag_ids, (SELECT people_period()) AS open -- once
     FROM people AS p
-    CROSS JOIN (SELECT people_period() AS period) AS o
     WHERE p.period = $2
       AND (p.app_id, p.id) > ($3::integer, $4::inet)
       AND (p.app_id, p.id) <= ($5::integer, $6::inet)

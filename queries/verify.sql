@@ -153,9 +153,8 @@ FROM (
 -- row is held against the next one alone, which is found by its key. That goes for rows of the period
 -- before, too, in whose place there are others.
 WITH found AS MATERIALIZED (
-    SELECT p.app_id, p.height, p.id, p.person, p.tag_ids, o.period AS open
+    SELECT p.app_id, p.height, p.id, p.person, p.tag_ids, (SELECT people_period()) AS open -- once
     FROM people AS p
-    CROSS JOIN (SELECT people_period() AS period) AS o
     WHERE p.period = @period
       AND (p.app_id, p.id) > (@after_app::integer, @after::inet)
       AND (p.app_id, p.id) <= (@until_app::integer, @until::inet)
