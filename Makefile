@@ -72,6 +72,11 @@ test-container: deps ## migrate PostgreSQL 17 in a container; needs a Docker eng
 	TESTCONTAINERS_RYUK_DISABLED=true $(if $(wildcard /.dockerenv),TESTCONTAINERS_HOST_OVERRIDE=127.0.0.1) \
 	$(WITH_SERVER) -container $(TEST) -run Migrat ./db
 
+.PHONY: test-cells
+test-cells: ## test cells on clusters of one node and of three, of the PostgreSQL with Citus whose programs FOOTFALL_TEST_CITUS names
+	@[ -n "$$FOOTFALL_TEST_CITUS" ] || { echo "FOOTFALL_TEST_CITUS must name the folder of the programs of a PostgreSQL that has Citus" >&2; exit 2; }
+	$(WITH_SERVER) go test -short -vet=off -count=1 -run '^TestCells' ./db ./cmd/footfall
+
 # A number of inputs, not a time: where a time runs out, Go 1.26 may report its own deadline as a failure (go.dev/issue/75804).
 # What it finds is kept where go test -fuzz keeps it. Each package is built once for all of its tests.
 .PHONY: fuzz

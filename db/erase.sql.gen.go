@@ -1097,15 +1097,10 @@ func (q *Queries) VisitorsMerge(ctx context.Context, arg VisitorsMergeParams) (i
 }
 
 const VisitsDays = `-- name: VisitsDays :many
-SELECT days.day
-FROM (
-    SELECT (CASE WHEN c.relname ~ '^visits_[0-9]{8}$' THEN substr(c.relname, length('visits_') + 1)::integer ELSE -1 END)::integer AS day
-    FROM pg_catalog.pg_inherits AS i
-    JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
-    WHERE i.inhparent = 'visits'::regclass
-) AS days
-WHERE days.day BETWEEN $1::integer AND $2::integer
-ORDER BY days.day
+SELECT p.day::integer AS day
+FROM visits_partitions() AS p
+WHERE p.day BETWEEN $1::integer AND $2::integer
+ORDER BY p.day
 `
 
 type VisitsDaysParams struct {
@@ -1113,8 +1108,7 @@ type VisitsDaysParams struct {
 	LastDay  int32 `json:"last_day"`
 }
 
-// The days of which visits has rows, from one to another. Whether a name is a partition's is asked
-// again where it is read as a number: the planner may read names of other tables first.
+// The days of which visits has rows, from one to another.
 func (q *Queries) VisitsDays(ctx context.Context, arg VisitsDaysParams) ([]int32, error) {
 	rows, err := q.db.Query(ctx, VisitsDays, arg.FirstDay, arg.LastDay)
 	if err != nil {

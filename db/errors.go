@@ -79,12 +79,12 @@ func FaultOf(err error) Fault {
 	if fault, raised := faultsRaised[pg.Code]; raised {
 		return fault
 	}
-	switch class := pg.Code[:2]; {
-	case pg.Code == "23505" && (pg.ConstraintName == "visitors_pkey" || strings.HasPrefix(pg.TableName, "visits_")): // which are partitions
+	switch class := pg.Code[:2]; { // in a cell a number follows each name
+	case pg.Code == "23505" && (strings.HasPrefix(pg.ConstraintName, "visitors_pkey") || strings.HasPrefix(pg.TableName, "visits_")): // which are partitions
 		return FaultHint
-	case pg.Code == "23514" && pg.TableName == "visits" && pg.ConstraintName == "": // no partition takes the row
+	case pg.Code == "23514" && strings.HasPrefix(pg.TableName, "visits") && pg.ConstraintName == "": // no partition takes the row
 		return FaultNoDay
-	case pg.Code == "23514" && pg.ConstraintName == "batches_by_this_version":
+	case pg.Code == "23514" && strings.HasPrefix(pg.ConstraintName, "batches_by_this_version"):
 		return FaultRefused
 	case class == "22", class == "23", class == "54": // data exception, integrity violation, program limit exceeded
 		return FaultData

@@ -42,7 +42,11 @@ func (d *DB) MigrateUp(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return err
 		}
-		made, err := d.makeFunctions(ctx, conn)
+		make, grant := d.makeFunctions, New(conn)
+		if d.sessions.cell != nil {
+			make, grant = d.makeLayer, d.queries
+		}
+		made, err := make(ctx, conn)
 		if err != nil {
 			return fmt.Errorf("make functions and views: %w", err)
 		}
@@ -50,7 +54,7 @@ func (d *DB) MigrateUp(ctx context.Context) ([]string, error) {
 			names = append(names, functionsAndViews)
 		}
 		return d.untilLocked(ctx, "the rights of the roles", func() error {
-			_, err := New(conn).RolesGrant(ctx)
+			_, err := grant.RolesGrant(ctx)
 			return err
 		})
 	})
@@ -163,8 +167,11 @@ func (d *DB) GrantRoles(ctx context.Context) (missing []string, err error) {
 func (d *DB) MigrateDown(ctx context.Context) (string, error) {
 	var name string
 	err := d.withMigrations(ctx, func(p *goose.Provider, conn *pgx.Conn, current int64) error {
-		if current == 0 {
+		switch {
+		case current == 0:
 			return errors.New("there is no step that could be taken back")
+		case d.sessions.cell != nil:
+			return errors.New("the steps of a cell cannot be taken back: fill another cell, and drop this one")
 		}
 		if err := refuseBesideInstances(ctx, conn); err != nil {
 			return err
@@ -217,7 +224,8 @@ func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn 
 			err = fmt.Errorf("migrate: %w", err)
 		}
 	}()
-	lock, err := pgx.ConnectConfig(ctx, d.sessions.with(nil))
+	sessions := d.sessions.forSteps()
+	lock, err := pgx.ConnectConfig(ctx, sessions.with(nil))
 	if err != nil {
 		return err
 	}
@@ -229,14 +237,19 @@ func (d *DB) withMigrations(ctx context.Context, f func(p *goose.Provider, conn 
 	if err := q.MigrateLock(ctx); err != nil {
 		return fmt.Errorf("wait for other instances: %w", err)
 	}
-	if err := q.SchemaMake(ctx); err != nil {
+	if err := d.requireCell(ctx, q); err != nil {
 		return err
+	}
+	if d.sessions.cell == nil {
+		if err := q.SchemaMake(ctx); err != nil {
+			return err
+		}
 	}
 	if err := q.LocksGiveUp(ctx, milliseconds(lockWait)); err != nil {
 		return err
 	}
 
-	pool := stdlib.OpenDB(*d.sessions.with(map[string]string{"lock_timeout": milliseconds(lockWait)}))
+	pool := stdlib.OpenDB(*sessions.with(map[string]string{"lock_timeout": milliseconds(lockWait)}))
 	defer func() { _ = pool.Close() }()
 	provider, _, err := newProvider(pool)
 	if err != nil {

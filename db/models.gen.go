@@ -91,6 +91,12 @@ type Batches1 struct {
 	Abandoned bool `json:"abandoned"`
 }
 
+type CellLayer struct {
+	One   bool     `json:"one"`
+	Hash  string   `json:"hash"`
+	Texts []string `json:"texts"`
+}
+
 // Days that are over in every time zone and have their sketches.
 type ClosedDay struct {
 	// The day.
@@ -625,6 +631,24 @@ type Person struct {
 	Person *netip.Addr `json:"person"`
 	// The tags of the person. Null: none.
 	TagIds []int32 `json:"tag_ids"`
+}
+
+type PgDistNode struct {
+	Groupid  int32  `json:"groupid"`
+	Nodename string `json:"nodename"`
+	Nodeport int32  `json:"nodeport"`
+	Noderole string `json:"noderole"`
+	Isactive bool   `json:"isactive"`
+}
+
+type PgDistPlacement struct {
+	Shardid int64 `json:"shardid"`
+	Groupid int32 `json:"groupid"`
+}
+
+type PgDistShard struct {
+	Logicalrelid interface{} `json:"logicalrelid"`
+	Shardid      int64       `json:"shardid"`
 }
 
 // How far visits of each source have been counted.

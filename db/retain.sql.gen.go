@@ -37,11 +37,9 @@ func (q *Queries) AppCountedBetween(ctx context.Context, arg AppCountedBetweenPa
 }
 
 const DayBytes = `-- name: DayBytes :one
-SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint AS bytes
-FROM pg_catalog.pg_inherits AS i
-JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
-WHERE i.inhparent = 'visits'::regclass
-  AND c.relname = 'visits_' || $1::integer
+SELECT coalesce(sum(pg_total_relation_size(p.partition)), 0)::bigint AS bytes
+FROM visits_partitions() AS p
+WHERE p.day = $1::integer
 `
 
 // How large the partition of a day is, with its indexes.

@@ -22,6 +22,7 @@ type sessions struct {
 	parsed   *pgxpool.Config
 	settings map[string]string
 	writers  *atomic.Pointer[string] // the address of the server to which writers connected last
+	cell     *cell                   // nil: the database is no cell's
 }
 
 func newSessions(url string, o Options) (sessions, error) {
@@ -52,7 +53,9 @@ func newSessions(url string, o Options) (sessions, error) {
 		"jit":         "off", // statements are short: compiling them would take longer than running them
 	}
 	keepAlive(cfg, settings, o.DeadAfter)
-	return sessions{parsed, settings, new(atomic.Pointer[string])}, nil
+	s := sessions{parsed: parsed, settings: settings, writers: new(atomic.Pointer[string])}
+	err = s.lookForCell()
+	return s, err
 }
 
 // pool makes a pool whose connections have more settings.
@@ -85,7 +88,11 @@ func (s sessions) with(more map[string]string) *pgx.ConnConfig {
 		if err := errors.Join(errNames, errValues); err != nil {
 			return err
 		}
-		return conn.ExecParams(ctx, SessionSet, [][]byte{names, values}, nil, nil, nil).Read().Err
+		err := conn.ExecParams(ctx, SessionSet, [][]byte{names, values}, nil, nil, nil).Read().Err
+		if err == nil && s.cell != nil {
+			err = conn.ExecParams(ctx, CellArrive, nil, nil, nil, nil).Read().Err
+		}
+		return err
 	}
 	return cfg
 }

@@ -212,15 +212,20 @@ func (q *Queries) StatusServer(ctx context.Context) (StatusServerRow, error) {
 }
 
 const TableSizes = `-- name: TableSizes :many
-SELECT coalesce(parent.relname, c.relname)::text       AS name,
+WITH named AS (
+    SELECT n.relname AS name, table_of(n.relname) AS relation
+    FROM pg_catalog.pg_class AS n
+    WHERE n.relnamespace = 'footfall'::regnamespace
+      AND n.relkind IN ('r', 'p', 'v')
+)
+SELECT coalesce(parent.name, n.name)::text             AS name,
        sum(greatest(c.reltuples, 0))::bigint           AS rows,
        sum(pg_relation_size(c.oid))::bigint            AS heap,
        sum(pg_indexes_size(c.oid))::bigint             AS indexes
-FROM pg_catalog.pg_class AS c
-LEFT JOIN pg_catalog.pg_inherits AS i   ON i.inhrelid = c.oid
-LEFT JOIN pg_catalog.pg_class AS parent ON parent.oid = i.inhparent
-WHERE c.relnamespace = 'footfall'::regnamespace
-  AND c.relkind = 'r'
+FROM named AS n
+JOIN pg_catalog.pg_class AS c         ON c.oid = n.relation AND c.relkind = 'r'
+LEFT JOIN pg_catalog.pg_inherits AS i ON i.inhrelid = c.oid
+LEFT JOIN named AS parent             ON parent.relation = i.inhparent
 GROUP BY 1
 ORDER BY sum(pg_total_relation_size(c.oid)) DESC
 `

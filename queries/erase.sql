@@ -135,17 +135,11 @@ ORDER BY page_id
 FOR UPDATE;
 
 -- name: VisitsDays :many
--- The days of which visits has rows, from one to another. Whether a name is a partition's is asked
--- again where it is read as a number: the planner may read names of other tables first.
-SELECT days.day
-FROM (
-    SELECT (CASE WHEN c.relname ~ '^visits_[0-9]{8}$' THEN substr(c.relname, length('visits_') + 1)::integer ELSE -1 END)::integer AS day
-    FROM pg_catalog.pg_inherits AS i
-    JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
-    WHERE i.inhparent = 'visits'::regclass
-) AS days
-WHERE days.day BETWEEN @first_day::integer AND @last_day::integer
-ORDER BY days.day;
+-- The days of which visits has rows, from one to another.
+SELECT p.day::integer AS day
+FROM visits_partitions() AS p
+WHERE p.day BETWEEN @first_day::integer AND @last_day::integer
+ORDER BY p.day;
 
 -- name: VisitorErase :one
 -- Takes the addresses of a visitor out of some targets; their ranks stay taken. Returns how many.

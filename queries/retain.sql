@@ -101,11 +101,9 @@ WHERE p.app_id = @app_id;
 
 -- name: DayBytes :one
 -- How large the partition of a day is, with its indexes.
-SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint AS bytes
-FROM pg_catalog.pg_inherits AS i
-JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
-WHERE i.inhparent = 'visits'::regclass
-  AND c.relname = 'visits_' || @day::integer;
+SELECT coalesce(sum(pg_total_relation_size(p.partition)), 0)::bigint AS bytes
+FROM visits_partitions() AS p
+WHERE p.day = @day::integer;
 
 -- name: DayDrop :one
 -- Drops the partition of a day that is closed; false if it is gone, or an app keeps it, as one does

@@ -117,7 +117,7 @@ WITH waiting AS (
     SELECT 'inbox accepted', t.turn, coalesce(sum(a.accepted), 0), t.accepted
     FROM inbox_turns AS t
     LEFT JOIN inbox_apps AS a ON a.turn = t.turn
-    GROUP BY t.turn
+    GROUP BY t.turn, t.accepted
     UNION ALL
     SELECT 'inbox turns', w.turn, 1, count(DISTINCT t.turn)
     FROM waiting AS w

@@ -109,6 +109,15 @@ type commandLine struct {
 		Down   migrateDownCmd   `cmd:""`
 	} `cmd:""`
 	Upgrade upgradeCmd `cmd:""`
+	Cell    struct {
+		Add  cellAddCmd  `cmd:""`
+		List cellListCmd `cmd:""`
+		Move cellMoveCmd `cmd:""`
+		Fill cellFillCmd `cmd:""`
+		Node struct {
+			Add nodeAddCmd `cmd:""`
+		} `cmd:""`
+	} `cmd:""`
 	Psql    psqlCmd    `cmd:""`
 	Health  healthCmd  `cmd:""`
 	Version versionCmd `cmd:""`

@@ -37,7 +37,11 @@ func (c *psqlCmd) run(ctx context.Context, p *program) error {
 	if c.ReadOnly {
 		settings = append(settings, "default_transaction_read_only=on")
 	}
-	return p.withURL(ctx, func(database string) error {
+	return p.withURL(ctx, func(given string) error {
+		database, err := db.Direct(ctx, given)
+		if err != nil {
+			return err
+		}
 		target, options := forPsql(database, os.Getenv("PGOPTIONS"), settings)
 		child := exec.CommandContext(ctx, binary, append([]string{"--dbname=" + target}, args...)...)
 		child.Stdin, child.Stdout, child.Stderr = p.stdin, p.stdout, p.stderr
@@ -50,7 +54,7 @@ func (c *psqlCmd) run(ctx context.Context, p *program) error {
 		ignored := make(chan os.Signal, 1)
 		signal.Notify(ignored, os.Interrupt)
 		defer signal.Stop(ignored)
-		err := child.Run()
+		err = child.Run()
 		if ended := (*exec.ExitError)(nil); errors.As(err, &ended) && ended.ExitCode() > 0 {
 			return endedAs(ended.ExitCode())
 		}

@@ -40,14 +40,13 @@ BEGIN
         RETURN false; -- perhaps since a moment ago: whoever asks goes on with another day
     END IF;
     PERFORM pg_advisory_xact_lock(hashtext('footfall.make_visits_day'));
-    SELECT c.oid
-    INTO partition
-    FROM pg_inherits AS i
-    JOIN pg_class AS c ON c.oid = i.inhrelid
-    WHERE i.inhparent = 'footfall.visits'::regclass
-      AND pg_get_expr(c.relpartbound, c.oid) = format('FOR VALUES IN (%s)', day);
+    SELECT p.partition INTO partition FROM visits_partitions() AS p WHERE p.day = drop_visits_day.day;
     IF partition IS NULL THEN
         RETURN false;
+    END IF;
+    IF table_of('visits') <> 'visits'::regclass THEN
+        PERFORM cell.drop_visits_day(day);
+        RETURN true;
     END IF;
     EXECUTE format('ALTER TABLE visits DETACH PARTITION %s', partition);
     EXECUTE format('DROP TABLE %s', partition);

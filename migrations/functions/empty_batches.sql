@@ -9,19 +9,19 @@ SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
 DECLARE
-    turn    bigint := batches_clock() / 180;
-    resting text   := 'batches_' || (turn + 1) % 2;
+    turn    bigint   := batches_clock() / 180;
+    resting regclass := table_of('batches_' || (turn + 1) % 2);
 BEGIN
     -- Not a query of the table: its lock would stay until the end, and keep out another instance
     -- that asks at the same moment, as that would keep out this one.
     IF pg_relation_size(resting) = 0 THEN
         RETURN false;
     END IF;
-    EXECUTE format('LOCK TABLE ONLY %I IN ACCESS EXCLUSIVE MODE NOWAIT', resting);
+    EXECUTE format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE NOWAIT', resting);
     IF batches_clock() NOT BETWEEN turn * 180 + 60 AND turn * 180 + 120 THEN
         RETURN false;
     END IF;
-    EXECUTE format('TRUNCATE %I', resting);
+    EXECUTE format('TRUNCATE %s', resting);
     RETURN true;
 EXCEPTION
     WHEN lock_not_available THEN

@@ -21,7 +21,7 @@ BEGIN
     END IF;
     LOCK TABLE day_keys IN ACCESS EXCLUSIVE MODE;
     kept := ARRAY(SELECT k FROM day_keys AS k WHERE k.day_id >= from_day);
-    TRUNCATE day_keys;
+    EXECUTE format('TRUNCATE %s', table_of('day_keys'));
     INSERT INTO day_keys (day_id, key)
     SELECT k.day_id, k.key
     FROM unnest(kept) AS k;

@@ -245,8 +245,8 @@ BEGIN
                 AND s.pid NOT IN (SELECT v.pid FROM pg_catalog.pg_stat_progress_vacuum AS v))
     LOOP
         BEGIN
-            EXECUTE format('LOCK TABLE ONLY inbox_%s IN ACCESS EXCLUSIVE MODE NOWAIT', read_to_end);
-            EXECUTE format('TRUNCATE inbox_%s', read_to_end);
+            EXECUTE format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE NOWAIT', table_of('inbox_' || read_to_end));
+            EXECUTE format('TRUNCATE %s', table_of('inbox_' || read_to_end));
             DELETE FROM inbox_turns AS t WHERE t.slot = read_to_end;
             emptied := emptied + 1;
         EXCEPTION

@@ -23,6 +23,10 @@ BEGIN
     IF EXISTS (SELECT FROM pg_class WHERE relnamespace = 'footfall'::regnamespace AND relname = partition) THEN
         RETURN false;
     END IF;
+    IF table_of('visits') <> 'visits'::regclass THEN
+        PERFORM cell.make_visits_day(day);
+        RETURN true;
+    END IF;
     EXECUTE format('CREATE TABLE %I (LIKE visits INCLUDING ALL)', partition);
     EXECUTE format('COMMENT ON TABLE %I IS %L', partition, 'The visits of the day ' || day || ': a partition of visits.');
     EXECUTE format('ALTER TABLE visits ATTACH PARTITION %I FOR VALUES IN (%s)', partition, day);
@@ -42,7 +46,7 @@ LANGUAGE plpgsql
 SET search_path = footfall, pg_temp
 AS $$
 BEGIN
-    ALTER TABLE ONLY visits ALTER day_id SET STATISTICS -1;
+    EXECUTE format('ALTER TABLE ONLY %s ALTER day_id SET STATISTICS -1', table_of('visits'));
 END
 $$;
 
@@ -59,7 +63,7 @@ DECLARE
     users text[] := ARRAY(
         SELECT l.virtualtransaction
         FROM pg_locks AS l
-        WHERE l.relation = 'visits'::regclass
+        WHERE l.relation = table_of('visits')
           AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
           AND l.granted
           AND l.pid <> pg_backend_pid());

@@ -39,9 +39,9 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false; -- somebody else has begun it
     END IF;
-    EXECUTE format('TRUNCATE %I', 'people_' || present % 2);
+    EXECUTE format('TRUNCATE %s', table_of('people_' || present % 2));
     IF present - open > 1 THEN -- the other one is as old
-        EXECUTE format('TRUNCATE %I', 'people_' || (present + 1) % 2);
+        EXECUTE format('TRUNCATE %s', table_of('people_' || (present + 1) % 2));
     END IF;
     RETURN true;
 EXCEPTION

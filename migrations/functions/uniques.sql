@@ -36,12 +36,12 @@ BEGIN
         RAISE EXCEPTION 'these are more than 100,000 pages: ask for fewer, or for a whole site' USING ERRCODE = '54000';
     END IF;
 
-    PERFORM FROM ONLY visits;
+    PERFORM FROM visits WHERE false; -- of no day: locks the parent alone
     SELECT coalesce(max(substring(pg_get_expr(c.relpartbound, 0) FROM '[0-9]+')::integer), -1)
     INTO dropped
     FROM pg_inherits AS i
     JOIN pg_class AS c ON c.oid = i.inhrelid
-    WHERE i.inhparent = 'visits'::regclass
+    WHERE i.inhparent = table_of('visits')
       AND pg_get_expr(c.relpartbound, c.oid) IS NULL; -- of a table that is gone
     -- Erased visitors cannot be told apart; each of their days may be one more visitor.
     SELECT k.all_kept,

@@ -1,0 +1,172 @@
+package db
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"footfall/migrations"
+)
+
+// cellMark is the parameter of a URL by which a database is one of a cell.
+const cellMark = "cell"
+
+// cell is how the sessions of a cell find its tables: the URL leads to any node of its cluster, and
+// connections go to the one that has the tables. When they move, all connections end, and new ones
+// lead to where they are: a move looks like a failover.
+type cell struct {
+	nodes *pgxpool.Config // as the URL has it
+	dial  pgconn.DialFunc
+
+	mu   sync.Mutex
+	last string // where the tables were when a node could tell
+}
+
+// lookForCell makes connections lead to the tables where the URL says that these are a cell's.
+func (s *sessions) lookForCell() error {
+	cfg := s.parsed.ConnConfig
+	mark, is := cfg.RuntimeParams[cellMark]
+	if !is {
+		return nil
+	}
+	if mark != "on" {
+		return fmt.Errorf("database url: %s=%s is not a setting: write %[1]s=on for a cell, or leave it out", cellMark, mark)
+	}
+	delete(cfg.RuntimeParams, cellMark)
+	s.cell = &cell{nodes: s.parsed.Copy(), dial: cfg.DialFunc}
+	s.cell.nodes.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if place := s.cell.place(ctx); place != "" {
+			network, address = "tcp", place
+		}
+		return s.cell.dial(ctx, network, address)
+	}
+	return nil
+}
+
+// placeWithin is how long a node may take to say where the tables are. One that hangs must not use
+// up the time of the connection that is to be made.
+const placeWithin = 2 * time.Second
+
+// place is where the tables are, or were when a node could tell last: whether they still are there,
+// the node there finds out.
+func (c *cell) place(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, placeWithin)
+	defer cancel()
+	var at CellPlaceRow
+	conn, err := pgx.ConnectConfig(ctx, c.nodes.ConnConfig)
+	if err == nil {
+		at, err = New(conn).CellPlace(ctx)
+		_ = conn.Close(ctx)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		c.last = Node{at.Nodename, at.Nodeport}.String()
+	}
+	return c.last
+}
+
+// Direct is the URL that leads straight to the tables: for programs that know nothing of cells.
+func Direct(ctx context.Context, text string) (string, error) {
+	s, err := newSessions(text, Options{}.withDefaults())
+	if err != nil || s.cell == nil {
+		return text, err
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return "", err
+	}
+	u.Host = cmp.Or(s.cell.place(ctx), u.Host)
+	query := u.Query()
+	query.Del(cellMark)
+	u.RawQuery = query.Encode()
+	return u.String(), nil
+}
+
+// forSteps is how connections are made that change tables: in a cell, to the coordinator, where the
+// tables are in a schema of its own.
+func (s sessions) forSteps() sessions {
+	if s.cell == nil {
+		return s
+	}
+	return sessions{s.cell.nodes, map[string]string{"search_path": "cell", "check_function_bodies": "off"}, new(atomic.Pointer[string]), nil}
+}
+
+// requireCell returns an error unless the URL says what the database is.
+func (d *DB) requireCell(ctx context.Context, q *Queries) error {
+	is, err := q.CellIs(ctx)
+	switch {
+	case err != nil:
+		return err
+	case is && d.sessions.cell == nil:
+		return errors.New("database url: this database is a cell's: write it as `footfall cell list` does, with ?cell=on")
+	case !is && d.sessions.cell != nil:
+		return errors.New("database url: this database is no cell's: make one with `footfall cell add`, or leave out cell=on")
+	}
+	return nil
+}
+
+// makeLayer is makeFunctions in a cell: it gives functions and views to the coordinator, and the
+// first session that arrives at the tables makes them there.
+func (d *DB) makeLayer(ctx context.Context, conn *pgx.Conn) (made bool, err error) {
+	texts, hash, err := functionFiles()
+	if err != nil {
+		return false, err
+	}
+	files, err := schemaFiles(ctx, New(conn))
+	if err != nil {
+		return false, err
+	}
+	if made = files[functionsKey] != hash; made {
+		if _, err := conn.Exec(ctx, migrations.Cell, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return false, err
+		}
+		q := New(conn)
+		if err := q.CellLayerPut(ctx, CellLayerPutParams{Hash: hash, Texts: texts}); err != nil {
+			return false, err
+		}
+		if err := q.StepNote(ctx, StepNoteParams{Name: functionsKey, Hash: hash}); err != nil {
+			return false, err
+		}
+	}
+	return made, d.untilLocked(ctx, functionsAndViews, func() error {
+		worker, err := pgx.ConnectConfig(ctx, d.sessions.with(nil)) // which arrives
+		if err != nil {
+			return err
+		}
+		return worker.Close(ctx)
+	})
+}
+
+// Node is where a server of a cluster listens.
+type Node struct {
+	Host string
+	Port int32
+}
+
+func (n Node) String() string { return net.JoinHostPort(n.Host, strconv.Itoa(int(n.Port))) }
+
+// ParseNode reads a HOST:PORT; without a port it is PostgreSQL's own.
+func ParseNode(text string) (Node, error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		host, port = text, ""
+	}
+	number, err := strconv.ParseUint(cmp.Or(port, "5432"), 10, 16)
+	if err != nil || host == "" || number == 0 {
+		return Node{}, fmt.Errorf("%q is not where a server listens: write it as HOST:PORT", text)
+	}
+	return Node{host, int32(number)}, nil //nolint:gosec // 16 bits
+}

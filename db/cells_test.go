@@ -1,0 +1,227 @@
+package db_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/dbtest"
+)
+
+// Two cells on one node, which others join: all that a database does a cell does.
+func TestCellsOnOneNodeAndThree(t *testing.T) {
+	t.Parallel()
+	c := dbtest.NewCluster(t, 3)
+	cluster, err := db.OpenCluster(c.Home(), db.Options{})
+	require.NoError(t, err)
+	cell, err := cluster.AddCell(t.Context(), "one", nil)
+	require.NoError(t, err)
+	assert.Equal(t, c.Node(0), cell.Place, "a node alone has the tables")
+	conn := c.Connect(cell.URL)
+	makeTargets(t, conn)
+	d := dbtest.Open(t, cell.URL, db.Options{})
+	everyStatementPrepares(t, conn)
+	countsAndFails(t, d, conn)
+	emptiesTables(t, d, conn)
+	daysGiveWay(t, c, cell.URL)
+
+	for n := 1; n < 3; n++ {
+		node, err := db.ParseNode(c.Node(n))
+		require.NoError(t, err)
+		for range 2 { // the second time it is there
+			require.NoError(t, cluster.AddNode(t.Context(), node))
+		}
+	}
+	moves(t, c, cluster, cell, d)
+	daysGiveWay(t, c, cell.URL)
+	to, err := db.ParseNode(c.Node(2))
+	require.NoError(t, err)
+	_, err = cluster.AddCell(t.Context(), "other", &to)
+	require.NoError(t, err)
+	cells, err := cluster.Cells(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []string{"one", "other"}, []string{cells[0].Name, cells[1].Name})
+	assert.Equal(t, []string{c.Node(1), c.Node(2)}, []string{cells[0].Place, cells[1].Place})
+	assert.Empty(t, dbtest.Column[string](t, c.Connect(cells[1].URL), `SELECT name FROM apps`))
+	isFilled(t, c, cluster, cells)
+}
+
+// isFilled fills a cell from a plain database, and not one that has something.
+func isFilled(t *testing.T, c *dbtest.Cluster, cluster *db.Cluster, cells []db.Cell) {
+	t.Helper()
+	from, conn := fixture(t)
+	require.Equal(t, db.FaultNone, write(t, dbtest.Open(t, from, db.Options{}), visitBatch("192.0.2.1", 1, 2)))
+	require.ErrorContains(t, cluster.FillCell(t.Context(), cells[0].Name, from), "the cell has apps")
+	require.NoError(t, cluster.FillCell(t.Context(), cells[1].Name, from))
+	there, d := c.Connect(cells[1].URL), dbtest.Open(t, cells[1].URL, db.Options{})
+	const all = `SELECT concat_ws(' ', p.id, p.uri, p.key, v.rank, v.ip, d.day_id, d.hot, a.day_id) FROM pages AS p
+		LEFT JOIN visitors AS v ON v.page_id = p.id LEFT JOIN days AS d ON d.page_id = p.id LEFT JOIN visits AS a ON a.page_id = p.id ORDER BY p.id`
+	assert.Equal(t, dbtest.Column[string](t, conn, all), dbtest.Column[string](t, there, all))
+	require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.2", 1, 2)))
+	assert.Equal(t, []int64{2, 2, 2}, numbers(t, there, 2))
+	assert.Equal(t, int64(4), query[int64](t, there, `INSERT INTO pages (app_id, uri) VALUES (1, 'other.example') RETURNING id`))
+}
+
+// Each statement of queries/ is planned, or run where it cannot be.
+func everyStatementPrepares(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	files, err := filepath.Glob("*.sql.gen.go")
+	require.NoError(t, err)
+	found := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, statement := range regexp.MustCompile("(?s)const (\\w+) = `(.*?)`\n").FindAllStringSubmatch(string(text), -1) {
+			found++
+			err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
+				if _, err := tx.Prepare(t.Context(), "", statement[2]); err != nil || !strings.Contains(statement[2], "\nLOCK ") {
+					return err
+				}
+				_, err := tx.Exec(t.Context(), statement[2])
+				return err
+			})
+			assert.NoError(t, err, statement[1])
+		}
+	}
+	assert.Greater(t, found, 200)
+}
+
+// countsAndFails writes batches, of which those that fail mean what they do elsewhere.
+func countsAndFails(t *testing.T, d *db.DB, conn *pgx.Conn) {
+	t.Helper()
+	require.Equal(t, db.FaultNone, write(t, d, visitBatch("192.0.2.1", 1, 2)))
+	assert.Equal(t, []int64{1, 1, 1}, numbers(t, conn, 2))
+	hinted := visitBatch("192.0.2.1", 1, 2)
+	hinted.Pairs.Hinted, hinted.Targets.Newcomers = []bool{true, true}, []int64{1, 1}
+	assert.Equal(t, db.FaultHint, write(t, d, hinted))
+	assert.Equal(t, db.FaultNoDay, write(t, d, onDay(visitBatch("192.0.2.1", 1, 2), today+1)))
+	made, err := d.MakeDays(t.Context(), today+1)
+	require.NoError(t, err)
+	assert.Equal(t, []int32{today + 1}, made)
+	assert.Equal(t, db.FaultNone, write(t, d, onDay(visitBatch("192.0.2.1", 1, 2), today+1)))
+	shard := query[string](t, conn, `SELECT table_of('batches')::text`)
+	exec(t, conn, `ALTER TABLE `+shard+` ADD CONSTRAINT batches_by_this_version_7 CHECK (schema_version = 1) NOT VALID`)
+	assert.Equal(t, db.FaultRefused, write(t, d, visitBatch("192.0.2.1", 1, 2)))
+	exec(t, conn, `ALTER TABLE `+shard+` DROP CONSTRAINT batches_by_this_version_7`)
+	assert.Equal(t, []int64{2, 2, 1}, numbers(t, conn, 2))
+}
+
+// emptiesTables calls what needs the tables themselves.
+func emptiesTables(t *testing.T, d *db.DB, conn *pgx.Conn) {
+	t.Helper()
+	exec(t, conn, `INSERT INTO day_keys (day_id, key) VALUES (20190629, sha256('')), (29991231, sha256(''))`)
+	assert.True(t, query[bool](t, conn, `SELECT forget_day_keys(20190701)`))
+	assert.Equal(t, []int32{29991231}, dbtest.Column[int32](t, conn, `SELECT day_id FROM day_keys`))
+	exec(t, conn, `INSERT INTO people (app_id, period, height, id) SELECT 1, n, 0, '192.0.2.1' FROM generate_series(0, 1) AS n;
+		UPDATE epochs SET value = value - 2 WHERE name = 'people'`)
+	assert.True(t, query[bool](t, conn, `SELECT turn_people()`))
+	assert.Zero(t, query[int64](t, conn, `SELECT count(*) FROM people`))
+	exec(t, conn, `INSERT INTO inbox (turn, app_id, visits, ipv6_prefix, slot, tz, visitor, uris, pages, days, new_pages, ips)
+		VALUES (1, 1, 1, 64, 0, 'UTC', 'address', '{a}', '{1}', '{20190629}', '{0}', '{192.0.2.1}')`)
+	assert.Equal(t, int64(1), query[int64](t, conn, `SELECT turn_inbox()`))
+	exec(t, conn, `UPDATE inbox_apps SET taken = accepted`)
+	assert.Equal(t, int32(1), query[int32](t, conn, `SELECT empty_inbox(0)`))
+	assert.Zero(t, query[int64](t, conn, `SELECT count(*) FROM inbox`))
+	assert.Positive(t, query[int64](t, conn, `SELECT uniques FROM group_uniques(1, '{2,3}', 20190629, 20190630)`))
+	sizes, err := d.Queries().TableSizes(t.Context())
+	require.NoError(t, err)
+	var names []string
+	for _, size := range sizes {
+		names = append(names, size.Name)
+	}
+	assert.Subset(t, names, []string{"visits", "visitors", "apps", "people"})
+	assert.NotContains(t, names, "totals")
+}
+
+// daysGiveWay makes and drops days while others count for the same visitors, and wait for each other:
+// no transaction of theirs ever fails.
+func daysGiveWay(t *testing.T, c *dbtest.Cluster, url string) {
+	t.Helper()
+	// Of a deadlock those who count would be the victims: nobody else looks for one in time.
+	exec(t, c.Connect(url), `SET citus.enable_ddl_propagation = off;
+		DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''10min''', current_database()); END $$`)
+	first := c.Connect(url)
+	exec(t, first, `SELECT make_visits_day(20190601)`)
+	var ended atomic.Bool
+	var counting sync.WaitGroup
+	defer counting.Wait()
+	defer ended.Store(true)
+	for range 4 {
+		conn := c.Connect(url)
+		exec(t, conn, `SET deadlock_timeout = '5s'`)
+		counting.Go(func() {
+			for !ended.Load() {
+				err := pgx.BeginFunc(context.Background(), conn, func(tx pgx.Tx) error {
+					for page := 1000; page < 1003; page++ {
+						if _, err := tx.Exec(context.Background(), `INSERT INTO visits (page_id, day_id, previous_day, ip)
+							VALUES ($1, 20190601, 0, '192.0.2.1')`, page); err != nil {
+							return err
+						}
+					}
+					return tx.Rollback(context.Background())
+				})
+				if !assert.ErrorIs(t, err, pgx.ErrTxClosed) {
+					return
+				}
+			}
+		})
+	}
+	exec(t, first, `INSERT INTO closed_days (day_id) SELECT day FROM generate_series(20190701, 20190702) AS day ON CONFLICT DO NOTHING`)
+	for _, sql := range []string{`SELECT make_visits_day($1)`, `SELECT drop_visits_day($1)`} {
+		for day := 20190701; day < 20190703; day++ {
+			require.Eventually(t, func() bool {
+				var did bool
+				err := first.QueryRow(context.Background(), sql, day).Scan(&did)
+				if err != nil {
+					assert.Equal(t, db.FaultBusy, db.FaultOf(err), "%v", err)
+				}
+				return err == nil
+			}, dbtest.Patience, dbtest.Tick, "%s of %d", sql, day)
+		}
+	}
+}
+
+// moves moves a cell while others write. Each of them ends as if the server had failed over, and all
+// that they were told is in the tables.
+func moves(t *testing.T, c *dbtest.Cluster, cluster *db.Cluster, cell db.Cell, d *db.DB) {
+	t.Helper()
+	before, reader := numbers(t, c.Connect(cell.URL), 2), c.Connect(cell.URL)
+	ids := query[int64](t, reader, `SELECT max(id) FROM pages`)
+	var told atomic.Int64
+	var writing sync.WaitGroup
+	for range 4 {
+		conn := c.Connect(cell.URL)
+		writing.Go(func() {
+			for {
+				tag, err := conn.Exec(context.Background(), `UPDATE counters SET hot = hot + 1 WHERE page_id = 2`)
+				if err != nil {
+					assert.Equal(t, db.FaultUnknown, db.FaultOf(err), "%v", err)
+					return
+				}
+				told.Add(tag.RowsAffected())
+			}
+		})
+	}
+	to, err := db.ParseNode(c.Node(1))
+	require.NoError(t, err)
+	_, err = cluster.MoveCell(t.Context(), cell.Name, to)
+	require.NoError(t, err)
+	writing.Wait()
+	assert.Error(t, reader.Ping(t.Context()), "what it reads there is old")
+
+	there := c.Connect(cell.URL)
+	assert.Positive(t, told.Load())
+	assert.Equal(t, before[0]+told.Load(), numbers(t, there, 2)[0])
+	assert.Equal(t, ids+1, query[int64](t, there, `INSERT INTO pages (app_id, uri) VALUES (1, 'other.example') RETURNING id`))
+	require.Eventually(t, func() bool { return write(t, d, onDay(visitBatch("192.0.2.1", 1, 2), today+1)) == db.FaultNone }, dbtest.Patience, dbtest.Tick)
+}

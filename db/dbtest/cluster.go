@@ -1,0 +1,95 @@
+package dbtest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"footfall/db"
+	"footfall/db/embedded"
+)
+
+// EnvCitus names the folder of the programs of a PostgreSQL that has Citus.
+const EnvCitus = "FOOTFALL_TEST_CITUS"
+
+// Cluster is some servers of a test's own with Citus, which know nothing of each other yet.
+type Cluster struct {
+	t     testing.TB
+	nodes []*node
+}
+
+// NewCluster starts servers. The test is skipped where there is no Citus.
+func NewCluster(t testing.TB, size int) *Cluster {
+	t.Helper()
+	bin := os.Getenv(EnvCitus)
+	if bin == "" {
+		t.Skip("there is no Citus here: " + EnvCitus + " names the folder of the programs of a PostgreSQL that has it")
+	}
+	c := &Cluster{t: t}
+	for range size {
+		c.nodes = append(c.nodes, &node{dir: OwnDir(t), host: fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))}) //nolint:gosec // any
+		c.Start(len(c.nodes) - 1)
+	}
+	t.Cleanup(func() {
+		for _, n := range c.nodes {
+			if n.server != nil {
+				ctx, end := context.WithTimeout(context.Background(), patience)
+				assert.NoError(t, n.server.Stop(ctx))
+				end()
+			}
+		}
+	})
+	return c
+}
+
+// Start starts a server, which was killed or never ran.
+func (c *Cluster) Start(i int) {
+	c.t.Helper()
+	n := c.nodes[i]
+	trust := filepath.Join(n.dir, "trust")                                                                            // nodes connect to each other
+	require.NoError(c.t, os.WriteFile(trust, []byte("local all all trust\nhost all all 127.0.0.0/8 trust\n"), 0o644)) //nolint:gosec // the server's user reads it
+	server, err := embedded.Start(context.Background(), embedded.Config{Dir: n.dir, BinDir: os.Getenv(EnvCitus), Wait: patience, Settings: map[string]string{
+		"listen_addresses": n.host, "hba_file": trust, "shared_preload_libraries": "citus", "wal_level": "logical", "max_prepared_transactions": "100",
+		"max_worker_processes": "32", "max_wal_senders": "16", "max_replication_slots": "16", "max_connections": "150", "shared_buffers": "64MB",
+		"fsync": "off", "citus.enable_statistics_collection": "off", "citus.node_conninfo": "sslmode=prefer", "citus.local_hostname": n.host,
+	}})
+	require.NoError(c.t, err)
+	n.server = server
+}
+
+// Kill kills a server with all of its processes, and returns when they have ended.
+func (c *Cluster) Kill(i int) {
+	c.t.Helper()
+	n := c.nodes[i]
+	signal(n.processes(c.t), syscall.SIGKILL)
+	<-n.server.Done()
+	require.NoError(c.t, n.server.Stop(context.Background()))
+	n.server = nil
+}
+
+// Node is where a server listens; the first one is the coordinator.
+func (c *Cluster) Node(i int) string { return fmt.Sprintf("%s:%d", c.nodes[i].host, embedded.Port) }
+
+// URL leads to a database on a server.
+func (c *Cluster) URL(i int, database string) string {
+	return fmt.Sprintf("postgres://footfall@%s/%s?sslmode=disable", c.Node(i), database)
+}
+
+// Home leads to the coordinator, by a database that is no cell's.
+func (c *Cluster) Home() string { return c.URL(0, "postgres") }
+
+// Connect opens a connection of the test's own straight to the tables of a cell.
+func (c *Cluster) Connect(cell string) *pgx.Conn {
+	c.t.Helper()
+	direct, err := db.Direct(context.Background(), cell)
+	require.NoError(c.t, err)
+	return Connect(c.t, direct)
+}

@@ -1,0 +1,251 @@
+-- A cell is this database, on all nodes of a Citus cluster. Its tables, which the steps have made
+-- in the schema cell, are on one worker, and Citus moves them. There, and only there, the schema
+-- footfall has a view of each table under its name, and all functions, so that a session on that
+-- worker finds what it finds on a PostgreSQL alone, and nothing that it does goes through Citus.
+--
+-- This is run on the coordinator after the steps, which gives all nodes what it makes. It may be
+-- run again.
+DO $$
+DECLARE
+    name text;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_dist_shard AS s WHERE s.logicalrelid = 'cell.batches'::regclass) THEN
+        PERFORM citus_schema_distribute('cell');
+    END IF;
+    FOREACH name IN ARRAY ARRAY['footfall_app', 'footfall_report'] LOOP
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN
+            EXECUTE format('CREATE ROLE %I NOLOGIN', name);
+        END IF;
+    END LOOP;
+END
+$$;
+
+GRANT USAGE ON SCHEMA cell TO PUBLIC;
+
+CREATE TABLE IF NOT EXISTS cell.layer (
+    one   boolean PRIMARY KEY DEFAULT true CHECK (one),
+    hash  text    NOT NULL,
+    texts text[]  NOT NULL
+);
+
+COMMENT ON TABLE  cell.layer       IS 'What a worker needs beside the tables: the functions and views of this footfall.';
+COMMENT ON COLUMN cell.layer.hash  IS 'SHA-256 of the texts.';
+COMMENT ON COLUMN cell.layer.texts IS 'The files of functions/ and report/, in the order in which they are run.';
+
+-- The name that a table has on its worker.
+CREATE OR REPLACE FUNCTION cell.shard(named name) RETURNS text
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT format('cell.%I', named || '_' || s.shardid)
+    FROM pg_dist_shard AS s
+    WHERE s.logicalrelid = to_regclass(format('cell.%I', named))
+$$;
+
+CREATE OR REPLACE FUNCTION cell.is_here() RETURNS boolean
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT EXISTS (
+        SELECT
+        FROM pg_dist_shard AS s
+        JOIN pg_dist_placement AS p   ON p.shardid = s.shardid
+        JOIN pg_dist_local_group AS l ON l.groupid = p.groupid
+        WHERE s.logicalrelid = 'cell.batches'::regclass)
+$$;
+
+-- A move takes this lock exclusively, on all nodes, once it has copied all but the last changes, and
+-- keeps it until the tables are elsewhere. So who writes first holds a move up for as long as their
+-- transaction lasts; and who writes later finds the tables gone, and ends as if the server had: what
+-- they do then is to connect again, which leads them to the tables.
+CREATE OR REPLACE FUNCTION cell.must_be_here() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF current_setting('footfall.here', true) IS DISTINCT FROM pg_current_xact_id()::text THEN
+        PERFORM lock_shard_metadata(5, TG_ARGV[0]::bigint[]); -- ShareLock
+        IF NOT cell.is_here() THEN
+            PERFORM pg_terminate_backend(pg_backend_pid(), 0::bigint);
+            PERFORM pg_sleep(1);
+        END IF;
+        PERFORM set_config('footfall.here', pg_current_xact_id()::text, true); -- once a transaction is enough
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+-- Makes the view of a table.
+CREATE OR REPLACE FUNCTION cell.show(named name) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+SET citus.enable_ddl_propagation = off
+AS $$
+BEGIN
+    EXECUTE format('CREATE VIEW footfall.%I AS SELECT *, ctid, xmin, xmax FROM %s', named, cell.shard(named));
+END
+$$;
+
+-- Tables are made and dropped by the coordinator alone. It does so on all nodes in one transaction,
+-- which keeps counting waiting from when it has its locks until it has committed everywhere. It
+-- always gives way: it waits for a lock for a tenth of the time after which the others look for a
+-- deadlock, on whichever node that is. Where it could not have its locks it is tried again, a little
+-- later, and then left to whoever asks again: 55P03.
+CREATE OR REPLACE FUNCTION cell.on_coordinator(command text) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    done record;
+BEGIN
+    FOR try IN 1..5 LOOP
+        SELECT * INTO STRICT done FROM run_command_on_coordinator(format(
+            'DO $do$ BEGIN SET LOCAL citus.propagate_set_commands = local; SET LOCAL lock_timeout = ''100ms''; %s END $do$', command));
+        IF done.success THEN
+            RETURN;
+        END IF;
+        PERFORM pg_sleep(0.05 * try);
+    END LOOP;
+    RAISE EXCEPTION 'on the coordinator: %', done.result USING ERRCODE = '55P03';
+END
+$$;
+
+CREATE OR REPLACE FUNCTION cell.make_visits_day(day integer) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF to_regclass('cell.visits_' || day) IS NULL THEN -- or whoever made it could not make the view
+        PERFORM cell.on_coordinator(format('CREATE TABLE cell.visits_%1$s (LIKE cell.visits INCLUDING ALL);
+            ALTER TABLE cell.visits ATTACH PARTITION cell.visits_%1$s FOR VALUES IN (%1$s);', day));
+    END IF;
+    PERFORM cell.show(('visits_' || day)::name);
+END
+$$;
+
+CREATE OR REPLACE FUNCTION cell.drop_visits_day(day integer) RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+SET citus.enable_ddl_propagation = off
+AS $$
+BEGIN
+    PERFORM cell.on_coordinator(format('ALTER TABLE cell.visits DETACH PARTITION cell.visits_%1$s;
+        DROP TABLE cell.visits_%1$s;', day));
+    EXECUTE format('DROP VIEW IF EXISTS footfall.visits_%s', day); -- the table took it along
+END
+$$;
+
+-- Ends the sessions on a node where the tables were: what they read there is old. A node that never
+-- had them is left alone: there people may be typing. Returns how far its sequences had come.
+CREATE OR REPLACE FUNCTION cell.leave() RETURNS jsonb
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF to_regnamespace('footfall') IS NOT NULL AND NOT cell.is_here() THEN
+        PERFORM pg_terminate_backend(a.pid, 1000::bigint)
+        FROM pg_stat_activity AS a
+        WHERE a.datname = current_database()
+          AND a.backend_type = 'client backend'
+          AND a.pid <> pg_backend_pid()
+          AND a.application_name NOT LIKE 'citus%';
+    END IF;
+    RETURN (SELECT coalesce(jsonb_object_agg(s.sequencename, s.last_value), '{}') FROM pg_sequences AS s WHERE s.schemaname = 'footfall');
+END
+$$;
+
+-- Every session calls this first. It fails where the tables are elsewhere: 57P03, connect again. On
+-- a worker to which they have come, or where the functions are old, it makes the schemas footfall
+-- and report; before that it has the node left where the tables were, so that nobody reads there
+-- what is counted here.
+CREATE OR REPLACE FUNCTION cell.arrive() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET citus.enable_ddl_propagation = off
+SET check_function_bodies = off
+SET client_min_messages = warning
+AS $arrive$
+DECLARE
+    anchor  bigint;
+    wanted  text;
+    texts   text[];
+    reached jsonb[];
+    r       record;
+    top     bigint;
+BEGIN
+    FOR look IN 1..2 LOOP
+        IF NOT cell.is_here() THEN
+            RAISE EXCEPTION 'the tables of this cell are on another node' USING ERRCODE = '57P03';
+        END IF;
+        EXECUTE format('SELECT l.hash || %L, l.texts FROM %s AS l', ' over ' || cell.shard('batches')::regclass::oid, cell.shard('layer'))
+        INTO wanted, texts;
+        IF obj_description(to_regnamespace('footfall'), 'pg_namespace') = wanted THEN
+            RETURN;
+        END IF;
+        PERFORM pg_advisory_xact_lock(hashtext('footfall.arrive')); -- others may be making them
+    END LOOP;
+    SELECT s.shardid INTO anchor FROM pg_dist_shard AS s WHERE s.logicalrelid = 'cell.batches'::regclass;
+    PERFORM set_config('lock_timeout', '100ms', true);
+    reached := ARRAY(SELECT n.result::jsonb FROM run_command_on_all_nodes('SELECT cell.leave()') AS n WHERE n.success);
+    DROP SCHEMA IF EXISTS report CASCADE;
+    DROP SCHEMA IF EXISTS footfall CASCADE;
+    CREATE SCHEMA footfall;
+    CREATE SCHEMA report;
+    EXECUTE format('COMMENT ON SCHEMA footfall IS %L', wanted);
+
+    FOR r IN
+        SELECT c.relname, cell.shard(c.relname) AS shard, c.relispartition,
+               EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = c.oid AND i.indisprimary) AS has_key
+        FROM pg_dist_partition AS d
+        JOIN pg_class AS c ON c.oid = d.logicalrelid
+        WHERE c.relnamespace = 'cell'::regnamespace
+          AND c.relname <> 'layer'
+    LOOP
+        PERFORM cell.show(r.relname);
+        IF NOT r.has_key THEN
+            EXECUTE format('ALTER TABLE %s REPLICA IDENTITY FULL', r.shard); -- or nothing could be deleted beside a move
+        END IF;
+        CONTINUE WHEN r.relispartition;
+        EXECUTE format('DROP TRIGGER IF EXISTS a_must_be_here ON %s', r.shard);
+        EXECUTE format('CREATE TRIGGER a_must_be_here BEFORE INSERT OR UPDATE OR DELETE ON %s FOR EACH STATEMENT EXECUTE FUNCTION cell.must_be_here(%L)',
+                       r.shard, ARRAY[anchor]);
+    END LOOP;
+
+    -- The cluster's sequences give each worker numbers of its own, which soon are too large. So these
+    -- are the worker's: they go on behind what is there, and behind what was there.
+    FOR r IN
+        SELECT c.relname AS of_table, a.attname AS of_column, cell.shard(c.relname) AS shard,
+               CASE WHEN a.attidentity <> '' THEN concat(c.relname, '_', a.attname, '_seq') ELSE 'inbox_numbers' END AS seq
+        FROM pg_attribute AS a
+        JOIN pg_class AS c ON c.oid = a.attrelid AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+        WHERE to_regclass(cell.shard(c.relname)) IS NOT NULL
+          AND c.relnamespace = 'cell'::regnamespace
+          AND a.attnum > 0
+          AND (a.attidentity <> '' OR (c.relname, a.attname) = ('inbox', 'number'))
+    LOOP
+        EXECUTE format('SELECT greatest(max(%I), 0) FROM %s', r.of_column, r.shard) INTO top;
+        SELECT greatest(top, max((n.reached ->> r.seq)::bigint)) INTO top FROM unnest(reached) AS n (reached);
+        EXECUTE format('CREATE SEQUENCE footfall.%I START %s', r.seq, top + 1);
+        EXECUTE format('ALTER VIEW footfall.%I ALTER %I SET DEFAULT nextval(%L)', r.of_table, r.of_column, 'footfall.' || r.seq);
+    END LOOP;
+
+    -- What the steps have made beside the tables.
+    FOR r IN
+        SELECT pg_get_functiondef(p.oid) AS definition
+        FROM pg_proc AS p
+        WHERE p.pronamespace = 'cell'::regnamespace
+          AND p.prorettype <> 'trigger'::regtype
+          AND p.proname NOT IN ('shard', 'is_here', 'show', 'on_coordinator', 'make_visits_day', 'drop_visits_day', 'leave', 'arrive')
+    LOOP
+        EXECUTE replace(r.definition, 'FUNCTION cell.', 'FUNCTION footfall.');
+    END LOOP;
+    PERFORM set_config('search_path', 'footfall, pg_temp', true);
+    FOREACH wanted IN ARRAY texts LOOP
+        EXECUTE wanted;
+    END LOOP;
+    PERFORM footfall.grant_roles();
+    GRANT USAGE ON ALL SEQUENCES IN SCHEMA footfall TO footfall_app; -- which an identity column needs no right for
+END
+$arrive$;
+
+REVOKE ALL ON FUNCTION cell.leave(), cell.show(name), cell.on_coordinator(text), cell.make_visits_day(integer), cell.drop_visits_day(integer) FROM PUBLIC;

@@ -1,0 +1,12 @@
+-- What the database of a cell needs on every node before the node joins the cluster: with it come
+-- the settings that let Citus distribute triggers, let a worker empty tables of its own, and show
+-- them where the catalog is asked. It may be run again.
+SET citus.enable_ddl_propagation = off;
+CREATE EXTENSION IF NOT EXISTS citus;
+DO $$
+BEGIN
+    EXECUTE format('ALTER DATABASE %I SET citus.enable_unsafe_triggers = on', current_database());
+    EXECUTE format('ALTER DATABASE %I SET citus.enable_manual_changes_to_shards = on', current_database());
+    EXECUTE format('ALTER DATABASE %I SET citus.override_table_visibility = off', current_database());
+END
+$$;

@@ -1,0 +1,29 @@
+-- In a cell (see cell/cell.sql) what has a table's name is a view of the table, which has another
+-- one. For reading and writing rows that makes no difference; emptying, locking and measuring need
+-- the table itself.
+CREATE FUNCTION table_of(named text) RETURNS regclass
+LANGUAGE sql STABLE
+SET search_path = footfall, pg_temp
+AS $$
+    SELECT coalesce((SELECT d.refobjid
+                     FROM pg_rewrite AS r
+                     JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid AND d.refclassid = 'pg_class'::regclass
+                     JOIN pg_class AS c  ON c.oid = d.refobjid AND c.relnamespace = to_regnamespace('cell')
+                     WHERE r.ev_class = named::regclass
+                     LIMIT 1), -- it depends on each column
+                    named::regclass)::regclass
+$$;
+
+COMMENT ON FUNCTION table_of(text) IS 'The table that has this name or, in a cell, that the view of this name shows.';
+
+CREATE FUNCTION visits_partitions() RETURNS TABLE (day integer, partition regclass)
+LANGUAGE sql STABLE
+SET search_path = footfall, pg_temp
+AS $$
+    SELECT substring(pg_get_expr(c.relpartbound, c.oid), '[0-9]+')::integer, c.oid::regclass
+    FROM pg_inherits AS i
+    JOIN pg_class AS c ON c.oid = i.inhrelid
+    WHERE i.inhparent = table_of('visits')
+$$;
+
+COMMENT ON FUNCTION visits_partitions() IS 'The partitions of visits, and their days.';
