@@ -70,7 +70,7 @@ func (d *DB) findPeople(ctx context.Context, q *Queries, asked []AppID) ([]Way, 
 // if all of it comes from the disk.
 const peopleAtOnce = 2000
 
-// ways finds the ways of some ids, and the rows on them that are of the period before.
+// ways finds the ways of some ids, and the rows of those on which one is of the period before.
 func (q *Queries) ways(ctx context.Context, asked []AppID) (ways []Way, old PeopleRenewParams, err error) {
 	ways = make([]Way, len(asked))
 	for from := 0; from < len(asked) && err == nil; from += peopleAtOnce {
@@ -82,10 +82,15 @@ func (q *Queries) ways(ctx context.Context, asked []AppID) (ways []Way, old Peop
 		var rows []PeopleFindRow
 		rows, err = q.PeopleFind(ctx, ask)
 		for _, row := range rows {
-			at := row.Place - 1
-			ways[from+int(at)] = append(ways[from+int(at)], row)
-			if row.Closed {
-				old.AppIds, old.Ids = append(old.AppIds, some[at].App), append(old.Ids, row.ID)
+			at := from + int(row.Place) - 1
+			ways[at] = append(ways[at], row)
+		}
+	}
+	for i, way := range ways {
+		// All of the way: should a period begin now, rows that are of the present one are of the one before.
+		if slices.ContainsFunc(way, func(row PeopleFindRow) bool { return row.Closed }) {
+			for _, row := range way {
+				old.AppIds, old.Ids = append(old.AppIds, asked[i].App), append(old.Ids, row.ID)
 			}
 		}
 	}
