@@ -77,6 +77,7 @@ func TestManagedFailover(t *testing.T) {
 	}
 	t.Cleanup(func() { manager("down") })
 	database := manager("up")
+	require.NotEmpty(t, database)
 	well(t, "migrate", "up", "--database-url="+database)
 	f := newFailover(t, database, "--require-standby")
 	f.ids = true
