@@ -47,7 +47,7 @@ func (q *Queries) AppAdd(ctx context.Context, name string) (App, error) {
 
 const AppCounts = `-- name: AppCounts :one
 SELECT (EXISTS (SELECT FROM pages AS p WHERE p.app_id = $1) OR inbox_behind($1) > 0
-        OR EXISTS (SELECT FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = $1))::boolean AS counts
+        OR (SELECT true FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = $1 ORDER BY p.period, p.app_id, p.id LIMIT 1) IS NOT NULL)::boolean AS counts
 `
 
 // Whether anything has been counted for an app, or accepted to be, or is written of its people.

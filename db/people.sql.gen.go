@@ -14,10 +14,11 @@ const PeopleApps = `-- name: PeopleApps :many
 SELECT a.id
 FROM apps AS a
 WHERE a.visitor = 'id'
-  AND EXISTS (SELECT FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = a.id)
+  AND (SELECT true FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = a.id ORDER BY p.period, p.app_id, p.id LIMIT 1)
 `
 
-// The apps that have people: visits of others need not be resolved.
+// The apps that have people: visits of others need not be resolved. In the order of the key, or all
+// rows of people might be read for it.
 func (q *Queries) PeopleApps(ctx context.Context) ([]int32, error) {
 	rows, err := q.db.Query(ctx, PeopleApps)
 	if err != nil {

@@ -23,7 +23,7 @@ FOR UPDATE;
 -- name: AppCounts :one
 -- Whether anything has been counted for an app, or accepted to be, or is written of its people.
 SELECT (EXISTS (SELECT FROM pages AS p WHERE p.app_id = @app_id) OR inbox_behind(@app_id) > 0
-        OR EXISTS (SELECT FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = @app_id))::boolean AS counts;
+        OR (SELECT true FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = @app_id ORDER BY p.period, p.app_id, p.id LIMIT 1) IS NOT NULL)::boolean AS counts;
 
 -- name: AppGet :one
 -- One app by name; no row if there is none.

@@ -36,11 +36,12 @@ FOR KEY SHARE OF p
 ON CONFLICT (period, app_id, id) DO NOTHING;
 
 -- name: PeopleApps :many
--- The apps that have people: visits of others need not be resolved.
+-- The apps that have people: visits of others need not be resolved. In the order of the key, or all
+-- rows of people might be read for it.
 SELECT a.id
 FROM apps AS a
 WHERE a.visitor = 'id'
-  AND EXISTS (SELECT FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = a.id);
+  AND (SELECT true FROM people AS p WHERE p.period IN (0, 1) AND p.app_id = a.id ORDER BY p.period, p.app_id, p.id LIMIT 1);
 
 -- name: PeopleTurn :one
 -- Begins a new period if it is time; whether it did.

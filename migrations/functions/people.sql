@@ -68,7 +68,8 @@ AS $$
 BEGIN
     LOCK TABLE people IN ROW EXCLUSIVE MODE;
     PERFORM pg_advisory_xact_lock(hashtext('footfall.people'), app);
-    IF NOT EXISTS (SELECT FROM people WHERE period IN (0, 1) AND app_id = app) THEN
+    -- In the order of the key, or all rows might be read for it; EXISTS would have none.
+    IF (SELECT true FROM people WHERE period IN (0, 1) AND app_id = app ORDER BY period, app_id, id LIMIT 1) IS NULL THEN
         UPDATE epochs SET value = value + 1 WHERE name = 'erasures';
         PERFORM FROM apps AS a WHERE a.id = app FOR KEY SHARE;
     END IF;
