@@ -54,19 +54,18 @@ COMMENT ON FUNCTION turn_people() IS 'Begins a new period of people if it is tim
 
 REVOKE ALL ON FUNCTION turn_people() FROM PUBLIC;
 
--- Begins to write an app's people, or to erase some. One at a time: a link must not make a circle with
--- one that is written at this moment. No new period begins meanwhile, so that what is written is in
--- the one that is open. An app's first people raise the epoch of erasures: from then on instances
--- have to resolve its visitors. Under the lock, since the last ones may be erased while it is waited
--- for; so nobody who has that epoch may come here. They wait for whoever is changing the app: once it
--- has people its visitors stay ids.
+-- Begins to write an app's people, or to erase some. One at a time: a link must not make a circle
+-- with one that is written at this moment. No new period begins once people were read here, so that
+-- what is written is in the one that is open. An app's first people raise the epoch of erasures:
+-- from then on instances have to resolve its visitors. Under the lock, since the last ones may be
+-- erased while it is waited for; so nobody who has that epoch may come here. They wait for whoever
+-- is changing the app: once it has people its visitors stay ids.
 CREATE FUNCTION lock_people(app integer) RETURNS void
 LANGUAGE plpgsql
 SECURITY DEFINER
 SET search_path = footfall, pg_temp
 AS $$
 BEGIN
-    LOCK TABLE people IN ROW EXCLUSIVE MODE;
     PERFORM pg_advisory_xact_lock(hashtext('footfall.people'), app);
     -- In the order of the key, or all rows might be read for it; EXISTS would have none.
     IF (SELECT true FROM people WHERE period IN (0, 1) AND app_id = app ORDER BY period, app_id, id LIMIT 1) IS NULL THEN
@@ -87,6 +86,7 @@ CREATE FUNCTION find_people(app_ids integer[], asked inet[])
 RETURNS TABLE (place integer, hop integer, id inet, person inet, height smallint, tag_ids integer[], closed boolean)
 LANGUAGE plpgsql STABLE
 SET search_path = footfall, pg_temp
+SET plan_cache_mode = force_generic_plan -- planning takes longer than looking an id up
 AS $$
 DECLARE
     open  smallint := people_period();
@@ -94,18 +94,9 @@ DECLARE
 BEGIN
     RETURN QUERY
     WITH RECURSIVE way AS (
-        SELECT a.place::integer, 0 AS hop, a.app_id, f.id, f.person, f.height, f.tag_ids, f.closed
+        SELECT a.place::integer, -1 AS hop, a.app_id, NULL::inet AS id, a.id AS person,
+               NULL::smallint AS height, NULL::integer[] AS tag_ids, NULL::boolean AS closed
         FROM unnest(app_ids, asked) WITH ORDINALITY AS a (app_id, id, place)
-        CROSS JOIN LATERAL (
-            SELECT p.id, p.person, p.height, p.tag_ids, false AS closed
-            FROM people AS p
-            WHERE p.period = open AND p.app_id = a.app_id AND p.id = a.id
-            UNION ALL
-            SELECT p.id, p.person, p.height, p.tag_ids, true
-            FROM people AS p
-            WHERE p.period = other AND p.app_id = a.app_id AND p.id = a.id
-            LIMIT 1
-        ) AS f
         UNION ALL
         SELECT w.place, w.hop + 1, w.app_id, f.id, f.person, f.height, f.tag_ids, f.closed
         FROM way AS w
@@ -122,7 +113,8 @@ BEGIN
         WHERE w.hop < 4
     )
     SELECT w.place, w.hop, w.id, w.person, w.height, w.tag_ids, w.closed
-    FROM way AS w;
+    FROM way AS w
+    WHERE w.hop >= 0;
 END
 $$;
 
